@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The command line of `run` and `plan`, parsed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/engine.h"
+
+enum json_mode { JSON_OFF, JSON_SHORT, JSON_PRETTY };
+enum switch_mode { SWITCH_AUTO, SWITCH_ON, SWITCH_OFF };
+
+/* Exit statuses: DESIGN section 3. */
+enum {
+	EXIT_DONE = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_PARTLY = 3,
+	EXIT_NOT_AUTHORIZED = 4,
+	EXIT_NO_DAEMON = 5,
+};
+
+struct options {
+	bool latency_off;
+	bool fixed_backend;
+	enum backend backend;
+	const char *files_from; /* NULL: none; "-": standard input */
+	char separator;
+	enum switch_mode progress;
+	bool dry_run, quiet, help, version;
+	enum json_mode json;
+	char *const *paths;
+	size_t n_paths;
+};
+
+enum verb_flags {
+	VERB_RUN = 1 << 0,
+	VERB_PLAN = 1 << 1,
+};
+
+/* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */
+int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);

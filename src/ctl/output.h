@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What reclaimctl says: errors on stderr, results on stdout. */
+#pragma once
+
+#include <jansson.h>
+
+#include "options.h"
+#include "util/macros.h"
+
+/* "reclaimctl: WHAT: WHY" on stderr. WHAT is escaped; the format is not. */
+void complain(const char *what, const char *format, ...) _printf_(2, 3);
+
+/* Prints and frees a JSON value as one line or indented; nothing for JSON_OFF. */
+void json_print(json_t *v, enum json_mode mode);
+
+/* A JSON string of raw bytes from a filesystem: escaped where it is not UTF-8. */
+json_t *json_path(const char *path);

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl run: the engine in the caller's own process and with the caller's own rights. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "engine/protect.h"
+#include "engine/roots.h"
+#include "output.h"
+#include "prescan.h"
+#include "progress.h"
+#include "util/units.h"
+#include "verbs.h"
+
+/* From this size on a file is freed in steps: some hundred ms of journal on a slow disk. */
+#define SHRINK_MIN MiB(256)
+
+/* A list of names larger than this is a mistake, not a list. */
+#define LIST_MAX ((size_t)8 << 30)
+
+struct run {
+	struct options o;
+	struct roots roots;
+	struct protect *protect;
+	struct progress *progress;
+	struct stats total; /* over all filesystems */
+	uint64_t elapsed_usec, space_bytes;
+	size_t refused, absent; /* paths refused; paths of the command line that do not exist */
+	char strategy[128];
+	enum backend backend;
+};
+
+static struct engine *_Atomic current;
+
+static void on_signal(int sig)
+{
+	struct engine *e = atomic_load(&current);
+
+	(void)sig;
+	if (e)
+		engine_cancel(e);
+}
+
+/* The first signal stops at the next entry and reports; the second ends the process. */
+static void signals_install(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
+
+	(void)sigaction(SIGINT, &sa, NULL);
+	(void)sigaction(SIGTERM, &sa, NULL);
+	(void)sigaction(SIGHUP, &sa, NULL);
+}
+
+static void on_refused(const char *path, const char *why, int error, void *userdata)
+{
+	struct run *run = userdata;
+
+	complain(path[0] ? path : "''", "%s", why);
+	if (error == -ENOENT)
+		run->absent++;
+	else
+		run->refused++;
+}
+
+static void on_problem(const struct engine_problem *p, void *userdata)
+{
+	struct run *run = userdata;
+
+	progress_pause(run->progress);
+	if (p->error)
+		complain(p->path, "%s: %s", p->what, strerror(-p->error));
+	else
+		complain(p->path, "%s", p->what);
+}
+
+static void on_progress(const struct engine_progress *p, void *userdata)
+{
+	progress_update(((struct run *)userdata)->progress, p);
+}
+
+static int list_read(struct run *run, const char *file)
+{
+	_cleanup_free_ char *data = NULL, *bad = NULL;
+	const char *why = NULL;
+	ssize_t len = fd_read_file(strcmp(file, "-") == 0 ? "/dev/stdin" : file, LIST_MAX, &data);
+	int r;
+
+	if (len < 0) {
+		complain(file, "the list cannot be read: %s", strerror((int)-len));
+		return EXIT_FAILED;
+	}
+	r = roots_add_list(&run->roots, data, (size_t)len, run->o.separator, &bad, &why);
+	if (r < 0) {
+		complain(bad ? bad : file, "%s; nothing was deleted", why);
+		return EXIT_FAILED;
+	}
+	return 0;
+}
+
+static int paths_take(struct run *run)
+{
+	for (size_t i = 0; i < run->o.n_paths; i++) {
+		const char *why = NULL;
+
+		if (roots_add(&run->roots, run->o.paths[i], true, &why) < 0)
+			on_refused(run->o.paths[i], why, -EINVAL, run);
+	}
+	return run->o.files_from ? list_read(run, run->o.files_from) : 0;
+}
+
+/* Takes everything in and checks it. Nothing is deleted unless every single path may be. */
+static int take_in(struct run *run)
+{
+	_cleanup_free_ char *culprit = NULL;
+	int r = protect_new(&run->protect, NULL, &culprit);
+
+	if (r < 0) {
+		complain(culprit ? culprit : "protected paths",
+			 "cannot be resolved (%s), so what is protected is not known; nothing was "
+			 "deleted",
+			 strerror(-r));
+		return EXIT_FAILED;
+	}
+	r = paths_take(run);
+	if (r)
+		return r;
+	r = roots_resolve(&run->roots, run->protect, on_refused, run);
+	if (r < 0) {
+		complain("run", "the paths cannot be looked at: %s; nothing was deleted",
+			 strerror(-r));
+		return EXIT_FAILED;
+	}
+	if (run->refused == 0)
+		return 0;
+	if (run->roots.n_names > 1)
+		complain("run", "nothing was deleted, because of what was refused above");
+	return EXIT_FAILED;
+}
+
+static void total_add(struct run *run, const struct engine_progress *p)
+{
+	const uint64_t *from = (const uint64_t *)&p->stats;
+	uint64_t *to = (uint64_t *)&run->total;
+
+	for (size_t i = 0; i < offsetof(struct stats, first_error) / sizeof(*to); i++)
+		to[i] += from[i];
+	if (run->total.first_error == 0)
+		run->total.first_error = p->stats.first_error;
+	run->elapsed_usec += p->elapsed_usec;
+	run->space_bytes += p->space_bytes;
+	run->backend = p->backend;
+	progress_base(run->progress, p->stats.entries, p->stats.bytes);
+}
+
+static void engine_options_fill(const struct run *run, struct engine_options *o)
+{
+	*o = (struct engine_options){
+		.fixed_backend = run->o.fixed_backend,
+		.backend = run->o.backend,
+		.weigh = !run->o.latency_off,
+		.dry = run->o.dry_run,
+		.shrink_min_bytes = SHRINK_MIN,
+		.problem = on_problem,
+		.progress = on_progress,
+		.userdata = (void *)run,
+	};
+}
+
+static int start_failed(const struct root_group *g, int error)
+{
+	if (error == -EOPNOTSUPP)
+		complain(
+			"--backend=uring",
+			"this kernel or sandbox allows no io_uring (see kernel.io_uring_disabled): "
+			"use --backend=auto or --backend=threads; nothing was deleted");
+	else if (error == -EMFILE)
+		complain(g->dir,
+			 "too few file descriptors to work with (ulimit -n): 64 are enough");
+	else
+		complain(g->dir[0] ? g->dir : ".", "cannot be worked on: %s", strerror(-error));
+	return EXIT_FAILED;
+}
+
+/* Runs one engine over all groups on the filesystem of group `first`. */
+static int filesystem_run(struct run *run, size_t first)
+{
+	struct root_group *g = run->roots.v[first];
+	struct engine_options o;
+	struct engine_progress result;
+	struct engine *e = NULL;
+	uint64_t dev = g->dev;
+	int r;
+
+	engine_options_fill(run, &o);
+	r = engine_new(&e, &o, g->dirfd);
+	if (r < 0)
+		return start_failed(g, r);
+	for (size_t i = first; r >= 0 && i < run->roots.n; i++) {
+		g = run->roots.v[i];
+		if (g->dirfd < 0 || g->dev != dev)
+			continue;
+		r = engine_add(e, g->dirfd, g->dir, &g->names, g->pins);
+		fd_closep(&g->dirfd);
+	}
+	atomic_store(&current, e);
+	if (r >= 0)
+		r = engine_run(e);
+	atomic_store(&current, NULL);
+	engine_result(e, &result);
+	total_add(run, &result);
+	(void)engine_strategy(e, run->strategy, sizeof(run->strategy));
+	engine_free(e);
+	return r < 0 ? start_failed(g, r) : 0;
+}
+
+static int all_run(struct run *run)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < run->roots.n; i++)
+		if (run->roots.v[i]->dirfd >= 0)
+			r = filesystem_run(run, i);
+	return r;
+}
+
+static uint64_t bytes_freed(const struct run *run)
+{
+	return run->o.latency_off && !run->o.dry_run ? run->space_bytes : run->total.bytes;
+}
+
+static void print_json(const struct run *run)
+{
+	const struct stats *s = &run->total;
+	uint64_t missing = s->skipped[SKIP_MISSING] + run->roots.missing;
+	json_t *why = json_object(), *v;
+
+	for (int i = 0; i < SKIP_REASONS; i++)
+		if (s->skipped[i] && i != SKIP_MISSING)
+			(void)json_object_set_new(why, skip_reason_name((enum skip_reason)i),
+						  json_integer((json_int_t)s->skipped[i]));
+	if (missing)
+		(void)json_object_set_new(why, "missing", json_integer((json_int_t)missing));
+	v = json_pack("{sIsIsIsIsIsssssosssb}", "entries", (json_int_t)s->entries, "bytes",
+		      (json_int_t)bytes_freed(run), "errors",
+		      (json_int_t)(s->errors + run->refused + run->absent), "skipped",
+		      (json_int_t)(stats_skipped(s) + run->roots.missing), "elapsed_usec",
+		      (json_int_t)run->elapsed_usec, "backend",
+		      run->backend == BACKEND_URING ? "uring" : "threads", "strategy",
+		      run->strategy, "skipped_why", why, "bytes_from",
+		      run->o.latency_off && !run->o.dry_run ? "statfs" : "st_blocks", "dry_run",
+		      run->o.dry_run);
+	json_print(v, run->o.json);
+}
+
+static void print_text(const struct run *run)
+{
+	const struct stats *s = &run->total;
+	char n[28], size[16], span[32];
+	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
+	uint64_t missing = s->skipped[SKIP_MISSING] + run->roots.missing;
+
+	(void)printf("%s %s entries, %s%s, in %s (%s)\n",
+		     run->o.dry_run ? "Would remove" : "Removed",
+		     count_format(n, sizeof(n), s->entries),
+		     run->o.latency_off && !run->o.dry_run ? "about " : "",
+		     size_format(size, sizeof(size), bytes_freed(run)),
+		     timespan_format(span, sizeof(span), run->elapsed_usec), run->strategy);
+	if (missing)
+		(void)printf("%s were not there any more\n", count_format(n, sizeof(n), missing));
+	if (s->errors)
+		(void)printf("%s could not be removed: see the messages above\n",
+			     count_format(n, sizeof(n), s->errors));
+	if (left)
+		(void)printf("%s left on purpose\n", count_format(n, sizeof(n), left));
+}
+
+static int exit_status(const struct run *run)
+{
+	const struct stats *s = &run->total;
+	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
+
+	if (s->errors + left + run->refused + run->absent == 0)
+		return EXIT_DONE;
+	if (s->entries > 0)
+		return EXIT_PARTLY;
+	if (s->first_error == -EACCES || s->first_error == -EPERM)
+		return EXIT_NOT_AUTHORIZED;
+	return EXIT_FAILED;
+}
+
+static int run_all(struct run *run)
+{
+	struct prescan *scan = NULL;
+	int r = take_in(run);
+
+	if (r)
+		return r;
+	run->progress = progress_new(run->o.progress, run->o.quiet);
+	signals_install();
+	scan = prescan_start(&run->roots, run->progress, !run->o.latency_off);
+	r = all_run(run);
+	prescan_stop(scan);
+	run->progress = progress_free(run->progress);
+	if (r)
+		return run->total.entries > 0 ? EXIT_PARTLY : r;
+	if (run->o.json != JSON_OFF)
+		print_json(run);
+	else if (!run->o.quiet)
+		print_text(run);
+	return exit_status(run);
+}
+
+int verb_run(int argc, char **argv)
+{
+	struct run run = { 0 };
+	int r = options_parse(&run.o, VERB_RUN, argc, argv);
+
+	if (r == 0)
+		r = run_all(&run);
+	roots_done(&run.roots);
+	protect_free(run.protect);
+	return r;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "output.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} verbs[] = {
+	{ "run", verb_run },
+	{ "plan", verb_plan },
+};
+
+static int help(void)
+{
+	(void)fputs(
+		"reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n"
+		"reclaimctl plan [OPTIONS] PATH...    what would be done to it, how, and why\n"
+		"\n"
+		"Options of run:\n"
+		"  --latency=auto|off        auto (default): look at each entry before it goes;\n"
+		"                            off: nothing but speed\n"
+		"  --backend=auto|uring|threads\n"
+		"                            how names are unlinked; auto finds the better way\n"
+		"  --files-from=FILE|-       delete the names listed in FILE, one a line\n"
+		"  -0, --null                names in FILE end with NUL, not with a newline\n"
+		"  --progress=auto|on|off    a bar on a terminal, a line every few seconds "
+		"elsewhere\n"
+		"  --dry-run                 check, walk and count, change nothing\n"
+		"\n"
+		"Options of all verbs:\n"
+		"  --json[=short|pretty]     the result as JSON on standard output\n"
+		"  -q, --quiet               nothing but errors\n"
+		"  -h, --help                this text\n"
+		"  --version                 version, and what this build and kernel have\n"
+		"\n"
+		"Exit status: 0 done, 1 failed (nothing done), 2 wrong usage, 3 partly done,\n"
+		"4 not authorised.\n",
+		stdout);
+	return EXIT_DONE;
+}
+
+static int version(void)
+{
+	(void)printf("reclaimctl %s\n", RECLAIM_VERSION);
+	return EXIT_DONE;
+}
+
+/* Looks for --help and --version behind a verb too, as every tool does. */
+static bool has_word(int argc, char **argv, const char *a, const char *b)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], a) == 0 || strcmp(argv[i], b) == 0)
+			return true;
+	return false;
+}
+
+int verbs_dispatch(int argc, char **argv)
+{
+	if (has_word(argc, argv, "-h", "--help"))
+		return help();
+	if (has_word(argc, argv, "--version", "--version"))
+		return version();
+	if (argc < 2) {
+		(void)fputs("reclaimctl: no command given: see reclaimctl --help\n", stderr);
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 1, argv + 1);
+	complain(argv[1], "no such command: see reclaimctl --help");
+	return EXIT_USAGE;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The verbs of reclaimctl: one function each, named in one table. */
+#pragma once
+
+/* Runs the command line. Returns the exit status. */
+int verbs_dispatch(int argc, char **argv);
+
+/* argv[0] is the verb. */
+int verb_run(int argc, char **argv);
+int verb_plan(int argc, char **argv);

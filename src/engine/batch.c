@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "batch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "beneath.h"
+#include "crew.h"
+#include "job.h"
+#include "shrink.h"
+#include "util/gate.h"
+
+/* How long a directory that was moved out of the tree may go unnoticed. A look costs some 3 µs. */
+#define CHECK_EVERY (5 * USEC_PER_MSEC)
+
+/* Entries taken at once: enough that lanes do not meet at the counter, few enough that the last
+ * ones of a batch end together. */
+#define TAKE_MOST 64
+
+size_t batch_take(struct batch *b, size_t max, size_t *ret_first)
+{
+	size_t first = atomic_load_explicit(&b->next, memory_order_relaxed);
+
+	do {
+		if (first >= b->n)
+			return 0;
+	} while (!atomic_compare_exchange_weak(&b->next, &first, MIN(first + max, b->n)));
+	*ret_first = first;
+	return MIN(max, b->n - first);
+}
+
+uint8_t batch_check(struct batch *b, size_t first)
+{
+	uint64_t now, last;
+
+	if (job_cancelled(b->job))
+		return BATCH_CANCELLED;
+	gate("unlink", dirlist_name(b->list, &b->list->v[first]));
+	if (!b->tree_name)
+		return 0;
+	now = now_usec();
+	last = atomic_load_explicit(b->checked_usec, memory_order_relaxed);
+	if (last == UINT64_MAX)
+		return BATCH_MOVED;
+	if (last + CHECK_EVERY > now)
+		return 0;
+	if (beneath(b->tree_dirfd, b->tree_name, b->dirfd) == 0) {
+		atomic_store(b->checked_usec, UINT64_MAX);
+		return BATCH_MOVED;
+	}
+	atomic_store_explicit(b->checked_usec, now, memory_order_relaxed);
+	return 0;
+}
+
+int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes)
+{
+	const char *name = dirlist_name(b->list, &b->list->v[i]);
+	struct job *j = b->job;
+	struct identity id;
+	int r;
+
+	*ret_bytes = 0;
+	if (!j->o.weigh)
+		return 0;
+	stat_add(&j->stats.stat_calls, 1);
+	if (fd_identity(b->dirfd, name, &id) < 0)
+		return 0; /* the unlink will say why */
+	if (S_ISDIR(id.mode) || id.nlink == 1)
+		*ret_bytes = id.blocks_bytes;
+	if (j->o.dry || !S_ISREG(id.mode) || j->o.shrink_min_bytes == 0 ||
+	    id.blocks_bytes < j->o.shrink_min_bytes)
+		return 0;
+	r = shrink_file(b->dirfd, name, &j->ways, &j->cancelled);
+	if (r == 1)
+		stat_add(&j->stats.shrunk, 1);
+	return r == 1;
+}
+
+void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)
+{
+	struct stats *s = &b->job->stats;
+
+	stat_add(&s->unlink_calls, tried);
+	stat_add(&s->entries, removed);
+	stat_add(&s->bytes, bytes);
+	if (b->flags & AT_REMOVEDIR)
+		stat_add(&s->dirs, removed);
+}
+
+static uint8_t entry_remove(struct batch *b, size_t i, uint64_t *bytes)
+{
+	uint64_t freed;
+	int r = batch_prepare(b, i, &freed);
+
+	if (r == 0 && !b->job->o.dry &&
+	    unlinkat(b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags) < 0)
+		return (uint8_t)errno;
+	*bytes += freed;
+	return 0;
+}
+
+/* Performs the entries [first, first + n). */
+static void slice_work(struct batch *b, size_t first, size_t n)
+{
+	size_t removed = 0, tried = 0;
+	uint64_t bytes = 0;
+	uint8_t stop = batch_check(b, first);
+
+	for (size_t i = first; i < first + n; i++) {
+		if (!stop && job_cancelled(b->job))
+			stop = BATCH_CANCELLED;
+		b->results[i] = stop ? stop : entry_remove(b, i, &bytes);
+		tried += !stop;
+		removed += b->results[i] == 0;
+	}
+	batch_tally(b, removed, bytes, tried);
+}
+
+void batch_work(struct batch *b)
+{
+	size_t max = CLAMP(b->n / 16, (size_t)1, (size_t)TAKE_MOST);
+	uint64_t began = now_usec();
+	size_t first, n, done = 0;
+	bool offered = false;
+
+	while ((n = batch_take(b, max, &first)) > 0) {
+		slice_work(b, first, n);
+		done += n;
+		if (!offered)
+			offered = crew_offer(b->job->crew, b, (now_usec() - began) / done);
+	}
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "crew.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "batch.h"
+#include "job.h"
+#include "node.h"
+#include "queue.h"
+#include "tuner.h"
+#include "util/macros.h"
+#include "walker.h"
+
+/* How often the caller's thread looks, tunes and reports. */
+#define TICK (10 * USEC_PER_MSEC)
+#define PROGRESS_EVERY (100 * USEC_PER_MSEC)
+
+/* From this cost of one entry on, freeing it (outside the parent's lock) outweighs finding it
+ * (under the lock), and lanes of one directory gain from each other: an empty file costs 2 to 30 µs
+ * on any local filesystem, 64 MiB of cached pages some milliseconds. */
+#define DEAR_ENTRY 300
+
+struct driver {
+	struct crew *crew;
+	pthread_t thread;
+	unsigned index;
+};
+
+struct parked {
+	struct parked *next;
+	struct walker *walker;
+	struct batch *batch; /* to be performed next, or NULL */
+};
+
+struct crew {
+	struct job *job;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;  /* work, a new setting, the end, or a batch without helpers */
+	pthread_cond_t ended; /* for the caller of crew_run alone */
+	struct task *tasks, **tasks_tail;
+	struct parked *parked;
+	struct batch *wanted;     /* batches that want help */
+	_Atomic unsigned n_tasks; /* queued and not taken */
+	_Atomic unsigned idle;    /* lanes of active drivers without a walker */
+	unsigned n_walkers;       /* at work or parked */
+	_Atomic unsigned setting; /* packed: backend and lanes */
+	bool done;
+	int ring_error;
+	struct driver *drivers;
+	unsigned n_drivers, max_drivers;
+};
+
+static unsigned setting_pack(struct setting s)
+{
+	return s.lanes << 1 | (s.backend == BACKEND_URING);
+}
+
+static struct setting setting_now(const struct crew *c)
+{
+	unsigned p = atomic_load_explicit(&c->setting, memory_order_relaxed);
+
+	return (struct setting){ .backend = p & 1 ? BACKEND_URING : BACKEND_THREADS,
+				 .lanes = p >> 1 };
+}
+
+void crew_setting(const struct crew *c, enum backend *ret_backend, unsigned *ret_lanes)
+{
+	struct setting s = setting_now(c);
+
+	*ret_backend = s.backend;
+	*ret_lanes = s.lanes;
+}
+
+/* The lanes that driver `index` runs under a setting. */
+static unsigned lanes_of(struct setting s, unsigned index)
+{
+	if (s.backend == BACKEND_URING)
+		return index == 0 ? s.lanes : 0;
+	return index < s.lanes ? 1 : 0;
+}
+
+int crew_new(struct crew **ret, struct job *j)
+{
+	struct crew *c = calloc(1, sizeof(*c));
+	pthread_condattr_t attr;
+
+	if (!c)
+		return -ENOMEM;
+	c->job = j;
+	c->tasks_tail = &c->tasks;
+	c->max_drivers = j->ways.lanes_max;
+	c->drivers = calloc(c->max_drivers, sizeof(*c->drivers));
+	if (!c->drivers) {
+		free(c);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->wake, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->ended, &attr);
+	pthread_condattr_destroy(&attr);
+	*ret = c;
+	return 0;
+}
+
+struct crew *crew_free(struct crew *c)
+{
+	if (!c)
+		return NULL;
+	while (c->tasks) {
+		struct task *t = c->tasks;
+
+		c->tasks = t->next;
+		if (t->roots)
+			dirlist_done(t->roots);
+		free(t->roots);
+		atomic_store(&t->node->failed, true);
+		node_put(c->job, t->node);
+		free(t);
+	}
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->wake);
+	pthread_cond_destroy(&c->ended);
+	free(c->drivers);
+	free(c);
+	return NULL;
+}
+
+void crew_add(struct crew *c, struct task *t)
+{
+	pthread_mutex_lock(&c->lock);
+	t->next = NULL;
+	*c->tasks_tail = t;
+	c->tasks_tail = &t->next;
+	atomic_fetch_add(&c->n_tasks, 1);
+	pthread_cond_broadcast(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+}
+
+unsigned crew_hungry(struct crew *c)
+{
+	unsigned idle = atomic_load_explicit(&c->idle, memory_order_relaxed);
+	unsigned queued = atomic_load_explicit(&c->n_tasks, memory_order_relaxed);
+
+	return idle > queued ? idle - queued : 0;
+}
+
+int crew_relist(struct crew *c, struct node *parent, const char *name, unsigned relists)
+{
+	size_t len = strlen(name) + 1;
+	struct task *t = calloc(1, sizeof(*t) + len);
+
+	if (!t)
+		return -ENOMEM;
+	t->node = parent;
+	t->relists = relists;
+	t->n_names = 1;
+	t->len = len;
+	memcpy(t->names, name, len);
+	crew_add(c, t);
+	return 0;
+}
+
+bool crew_offer(struct crew *c, struct batch *b, uint64_t usec_per_entry)
+{
+	if (b->job->ways.dir_lanes < 2 && usec_per_entry < DEAR_ENTRY)
+		return false;
+	/* An order that must be kept is kept by one lane. */
+	if (b->job->ways.ascending || crew_hungry(c) == 0)
+		return false;
+	if (b->n - MIN(atomic_load(&b->next), b->n) < 2)
+		return false;
+	/* A helper finds it offered already: it is on the list once, until its owner takes it back.
+	 */
+	if (atomic_exchange(&b->offered, true))
+		return true;
+	pthread_mutex_lock(&c->lock);
+	b->next_wanted = c->wanted;
+	c->wanted = b;
+	pthread_cond_broadcast(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+	return true;
+}
+
+void crew_settle(struct crew *c, struct batch *b)
+{
+	if (!atomic_load(&b->offered))
+		return;
+	pthread_mutex_lock(&c->lock);
+	for (struct batch **p = &c->wanted; *p; p = &(*p)->next_wanted)
+		if (*p == b) {
+			*p = b->next_wanted;
+			break;
+		}
+	while (atomic_load(&b->workers) > 0)
+		pthread_cond_wait(&c->wake, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Works on somebody else's batch, if one wants help. Called and returns with the lock held. */
+static bool help(struct crew *c)
+{
+	struct batch *b = c->wanted;
+
+	while (b && atomic_load(&b->next) >= b->n)
+		b = b->next_wanted;
+	if (!b)
+		return false;
+	atomic_fetch_add(&b->workers, 1);
+	atomic_fetch_sub(&c->idle, 1);
+	pthread_mutex_unlock(&c->lock);
+	batch_work(b);
+	pthread_mutex_lock(&c->lock);
+	atomic_fetch_add(&c->idle, 1);
+	if (atomic_fetch_sub(&b->workers, 1) == 1)
+		pthread_cond_broadcast(&c->wake);
+	return true;
+}
+
+/* Takes a walker that has something to do: a parked one, or a new one on the next task. *ret_batch
+ * is its batch if it was parked with one. Lock held. */
+static struct walker *take(struct crew *c, struct batch **ret_batch)
+{
+	struct parked *p = c->parked;
+	struct task *t = c->tasks;
+	struct walker *w = NULL;
+
+	*ret_batch = NULL;
+	if (p) {
+		c->parked = p->next;
+		w = p->walker;
+		*ret_batch = p->batch;
+		free(p);
+		return w;
+	}
+	if (!t || walker_new(&w, c->job) < 0)
+		return NULL;
+	c->tasks = t->next;
+	if (!c->tasks)
+		c->tasks_tail = &c->tasks;
+	atomic_fetch_sub(&c->n_tasks, 1);
+	c->n_walkers++;
+	walker_begin(w, t);
+	return w;
+}
+
+/* A walker's task is done. */
+static void release(struct crew *c, struct walker *w)
+{
+	walker_free(w);
+	pthread_mutex_lock(&c->lock);
+	c->n_walkers--;
+	if (c->n_walkers == 0 && !c->tasks) {
+		c->done = true;
+		pthread_cond_broadcast(&c->wake);
+		pthread_cond_broadcast(&c->ended);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Puts a walker aside for another driver. If memory is out it is driven to its end right here. */
+static void park(struct crew *c, struct queue *q, struct walker *w, struct batch *b)
+{
+	struct parked *p = malloc(sizeof(*p));
+
+	if (p) {
+		pthread_mutex_lock(&c->lock);
+		*p = (struct parked){ .next = c->parked, .walker = w, .batch = b };
+		c->parked = p;
+		pthread_cond_broadcast(&c->wake);
+		pthread_mutex_unlock(&c->lock);
+		return;
+	}
+	for (; b; b = walker_step(w)) {
+		queue_submit(q, b);
+		(void)queue_wait(q);
+	}
+	release(c, w);
+}
+
+/* One driver at work under one setting. */
+struct shift {
+	struct crew *c;
+	struct queue *q;
+	struct setting setting;
+	unsigned index, lanes, walkers;
+};
+
+static bool shift_over(const struct shift *s)
+{
+	return atomic_load_explicit(&s->c->setting, memory_order_relaxed) !=
+	       setting_pack(s->setting);
+}
+
+static void advance(struct shift *s, struct walker *w, struct batch *b)
+{
+	if (!b)
+		b = walker_step(w);
+	if (b) {
+		queue_submit(s->q, b);
+		return;
+	}
+	s->walkers--;
+	atomic_fetch_add(&s->c->idle, 1);
+	release(s->c, w);
+}
+
+/* Fills free lanes. Waits for work if there is nothing else to do. False when the shift is over. */
+static bool hire(struct shift *s)
+{
+	struct crew *c = s->c;
+
+	while (s->walkers < s->lanes && !shift_over(s)) {
+		struct batch *b = NULL;
+		struct walker *w;
+
+		pthread_mutex_lock(&c->lock);
+		w = take(c, &b);
+		while (!w && s->walkers == 0 && !c->done && !shift_over(s)) {
+			if (s->setting.backend == BACKEND_URING || !help(c))
+				pthread_cond_wait(&c->wake, &c->lock);
+			w = take(c, &b);
+		}
+		if (w) {
+			s->walkers++;
+			atomic_fetch_sub(&c->idle, 1);
+		}
+		pthread_mutex_unlock(&c->lock);
+		if (!w)
+			break;
+		advance(s, w, b);
+	}
+	return s->walkers > 0;
+}
+
+static void shift_work(struct shift *s)
+{
+	atomic_fetch_add(&s->c->idle, s->lanes);
+	while (hire(s)) {
+		struct batch *b = queue_wait(s->q);
+		bool over = shift_over(s);
+
+		if (b && !over) {
+			advance(s, b->walker, NULL);
+			continue;
+		}
+		for (; b; b = queue_wait(s->q)) {
+			struct walker *w = b->walker;
+			struct batch *next = walker_step(w);
+
+			s->walkers--;
+			atomic_fetch_add(&s->c->idle, 1);
+			if (next)
+				park(s->c, s->q, w, next);
+			else
+				release(s->c, w);
+		}
+		break;
+	}
+	atomic_fetch_sub(&s->c->idle, s->lanes);
+}
+
+/* Waits until the setting gives this driver something to do. False at the end of the work. */
+static bool driver_wait(struct driver *d, struct shift *ret)
+{
+	struct crew *c = d->crew;
+	bool more;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->done && lanes_of(setting_now(c), d->index) == 0)
+		pthread_cond_wait(&c->wake, &c->lock);
+	more = !c->done;
+	*ret = (struct shift){ .c = c, .index = d->index, .setting = setting_now(c) };
+	ret->lanes = lanes_of(ret->setting, d->index);
+	pthread_mutex_unlock(&c->lock);
+	return more;
+}
+
+static int queue_for(struct driver *d, struct shift *s)
+{
+	struct crew *c = d->crew;
+	int r;
+
+	if (s->setting.backend == BACKEND_THREADS)
+		return queue_threads_new(&s->q, c->job);
+	r = queue_uring_new(&s->q, c->job, s->lanes);
+	if (r >= 0)
+		return r;
+	/* It worked when the engine was made: memory or a limit. Threads can always go on. */
+	pthread_mutex_lock(&c->lock);
+	c->ring_error = r;
+	atomic_store(&c->setting,
+		     setting_pack((struct setting){ BACKEND_THREADS, s->setting.lanes }));
+	pthread_cond_broadcast(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+	s->setting.backend = BACKEND_THREADS;
+	s->lanes = 1;
+	return queue_threads_new(&s->q, c->job);
+}
+
+static void *driver_main(void *userdata)
+{
+	struct driver *d = userdata;
+	struct shift s;
+
+	while (driver_wait(d, &s)) {
+		if (queue_for(d, &s) < 0) {
+			(void)usleep(TICK); /* out of memory: others may give some back */
+			continue;
+		}
+		shift_work(&s);
+		queue_free(s.q);
+	}
+	return NULL;
+}
+
+/* Starts the drivers that a setting needs. Returns 0 if at least one runs. */
+static int drivers_start(struct crew *c, struct setting s)
+{
+	unsigned want = s.backend == BACKEND_URING ? 1 : MIN(s.lanes, c->max_drivers);
+	int r = 0;
+
+	while (c->n_drivers < want && r == 0) {
+		struct driver *d = &c->drivers[c->n_drivers];
+
+		*d = (struct driver){ .crew = c, .index = c->n_drivers };
+		r = pthread_create(&d->thread, NULL, driver_main, d);
+		if (r == 0)
+			c->n_drivers++;
+	}
+	return c->n_drivers > 0 ? 0 : -r;
+}
+
+static void setting_apply(struct crew *c, struct setting s)
+{
+	if (setting_pack(s) == atomic_load(&c->setting))
+		return;
+	(void)drivers_start(c, s);
+	if (s.backend == BACKEND_THREADS)
+		s.lanes = MIN(s.lanes, MAX(c->n_drivers, 1U));
+	pthread_mutex_lock(&c->lock);
+	atomic_store(&c->setting, setting_pack(s));
+	pthread_cond_broadcast(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static uint64_t cpu_usec(void)
+{
+	struct rusage ru;
+
+	if (getrusage(RUSAGE_SELF, &ru) < 0)
+		return 0;
+	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * USEC_PER_SEC +
+	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+}
+
+static void progress(struct crew *c, uint64_t began)
+{
+	struct engine_progress p = { .elapsed_usec = now_usec() - began };
+
+	if (!c->job->o.progress)
+		return;
+	job_stats(c->job, &p.stats);
+	crew_setting(c, &p.backend, &p.lanes);
+	c->job->o.progress(&p, c->job->o.userdata);
+}
+
+static void tune(struct crew *c, struct tuner *t)
+{
+	struct stats st;
+	struct tuner_sample s = { .now_usec = now_usec(), .cpu_usec = cpu_usec() };
+
+	job_stats(c->job, &st);
+	s.entries = st.entries + st.errors;
+	s.starved = atomic_load(&c->idle) > 0;
+	if (c->ring_error < 0)
+		t->uring_possible = false;
+	setting_apply(c, tuner_next(t, &s));
+}
+
+/* Sleeps for a tick or until the work is done. Returns whether it is. */
+static bool tick(struct crew *c)
+{
+	struct timespec until;
+	bool done;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += TICK * 1000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_mutex_lock(&c->lock);
+	if (!c->done)
+		(void)pthread_cond_timedwait(&c->ended, &c->lock, &until);
+	done = c->done;
+	pthread_mutex_unlock(&c->lock);
+	return done;
+}
+
+static void tuner_start(struct crew *c, struct tuner *t)
+{
+	const struct engine_options *o = &c->job->o;
+	const struct ways *w = &c->job->ways;
+	struct queue *probe = NULL;
+	unsigned cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	struct tuner_options to = {
+		.start = { o->fixed_backend ? o->backend : w->start,
+			   o->lanes ? o->lanes : MIN(w->lanes ? w->lanes : cpus, w->lanes_max) },
+		.lanes_max = w->lanes_max,
+		.cpus = cpus,
+		.fixed_backend = o->fixed_backend,
+		.fixed_lanes = o->lanes != 0,
+	};
+
+	to.uring_possible = o->fixed_backend || queue_uring_new(&probe, c->job, 1) == 0;
+	queue_free(probe);
+	tuner_init(t, &to);
+	atomic_store(&c->setting, setting_pack(to.start));
+}
+
+int crew_run(struct crew *c)
+{
+	uint64_t began = now_usec(), reported = began;
+	struct tuner t;
+	int r;
+
+	if (!c->tasks)
+		return 0;
+	tuner_start(c, &t);
+	r = drivers_start(c, setting_now(c));
+	if (r < 0)
+		return r;
+	while (!tick(c)) {
+		tune(c, &t);
+		if (now_usec() - reported >= PROGRESS_EVERY) {
+			reported = now_usec();
+			progress(c, began);
+		}
+	}
+	for (unsigned i = 0; i < c->n_drivers; i++)
+		pthread_join(c->drivers[i].thread, NULL);
+	progress(c, began);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The crew: drivers (threads), the tasks they take, and who helps whom.
+ *
+ * A driver runs one walker on the threads queue, or many on a ring. `lanes` is the number of
+ * walkers at work, whatever runs them. Walkers are handed on between drivers when the setting
+ * changes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dirlist.h"
+#include "ways.h"
+
+struct batch;
+struct crew;
+struct job;
+struct node;
+struct walker;
+
+/* A piece of work: subdirectories of one node, or a root's list. Freed by the walker that takes it.
+ */
+struct task {
+	struct task *next;
+	struct node *node;     /* holds a reference, which the walker takes over */
+	struct dirlist *roots; /* not NULL: names of any type beneath node, owned by the task */
+	const struct identity *pins; /* of the roots, or NULL; the engine's */
+	unsigned relists;
+	size_t n_names, len;
+	char names[]; /* n_names records: name and NUL */
+};
+
+int crew_new(struct crew **ret, struct job *j);
+struct crew *crew_free(struct crew *c);
+
+/* Adds a task; takes it over. */
+void crew_add(struct crew *c, struct task *t);
+
+/* How many lanes look for work that is not yet queued: cheap, may be out of date. */
+unsigned crew_hungry(struct crew *c);
+
+/* Queues directory `name` in `parent` to be listed again; takes over the caller's reference to the
+ * parent if it returns 0. */
+int crew_relist(struct crew *c, struct node *parent, const char *name, unsigned relists);
+
+/* Offers a batch to idle lanes if a second lane in its directory pays: because the filesystem is
+ * known for it, or because its entries cost so much (usec_per_entry) that their freeing, which
+ * happens outside the parent's lock, outweighs all else. True once it has been offered. */
+bool crew_offer(struct crew *c, struct batch *b, uint64_t usec_per_entry);
+
+/* Takes the batch back and waits until no other lane works on it. */
+void crew_settle(struct crew *c, struct batch *b);
+
+/* Runs all tasks to their end, tuning meanwhile and calling the job's progress callback; on the
+ * caller's thread. Returns 0 or the errno of starting the first driver. */
+int crew_run(struct crew *c);
+
+void crew_setting(const struct crew *c, enum backend *ret_backend, unsigned *ret_lanes);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libmount/libmount.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+
+#include "crew.h"
+#include "job.h"
+#include "node.h"
+#include "queue.h"
+
+/* Directory chunks beyond the lanes' own 64 KiB: together with the lanes and the program itself
+ * this stays under 32 MiB however large a directory is. */
+#define MEMORY_DEFAULT MiB(12)
+
+/* Descriptors that are not for walking: standard streams, roots, rings, the spill's file. */
+#define FDS_RESERVED 20
+
+/* A lane with fewer works, but climbs out of deep trees slowly; with more, nothing is gained. */
+#define FDS_LEAST 10
+#define FDS_MOST 40
+
+struct engine {
+	struct job job;
+	uint64_t began_usec, elapsed_usec, space_bytes;
+	int fd; /* on the filesystem */
+};
+
+/* The mount options of the filesystem that fd is on, as one string; NULL if they cannot be had. */
+static char *mount_options_of(int fd)
+{
+	struct identity id;
+	struct libmnt_table *table = mnt_new_table_from_file("/proc/self/mountinfo");
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs = NULL;
+	char *options = NULL;
+
+	if (table && iter && fd_identity(fd, "", &id) == 0)
+		while (!options && mnt_table_next_fs(table, iter, &fs) == 0)
+			if ((uint64_t)mnt_fs_get_id(fs) == id.mnt_id)
+				options = mnt_fs_strdup_options(fs);
+	mnt_free_iter(iter);
+	mnt_unref_table(table);
+	return options;
+}
+
+/* Divides the descriptors this process may have among lanes: fewer lanes where there are few. */
+static int fds_divide(struct job *j)
+{
+	struct rlimit rl;
+	rlim_t left;
+	unsigned lanes = j->o.lanes ? j->o.lanes : j->ways.lanes_max;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
+		return -errno;
+	if (rl.rlim_cur < rl.rlim_max) {
+		rl.rlim_cur = MIN(rl.rlim_max, (rlim_t)4096);
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+		(void)getrlimit(RLIMIT_NOFILE, &rl);
+	}
+	if (rl.rlim_cur < FDS_RESERVED + FDS_LEAST)
+		return -EMFILE;
+	left = rl.rlim_cur - FDS_RESERVED;
+	lanes = (unsigned)MIN((rlim_t)lanes, MAX(left / FDS_MOST, (rlim_t)1));
+	j->ways.lanes_max = MIN(j->ways.lanes_max, lanes);
+	if (j->o.lanes)
+		j->o.lanes = lanes;
+	j->fds_per_lane = (unsigned)CLAMP(left / lanes, (rlim_t)FDS_LEAST, (rlim_t)FDS_MOST);
+	return 0;
+}
+
+static int ring_required(struct job *j)
+{
+	struct queue *q = NULL;
+	int r;
+
+	if (!j->o.fixed_backend || j->o.backend != BACKEND_URING)
+		return 0;
+	r = queue_uring_new(&q, j, 1);
+	queue_free(q);
+	return r < 0 ? -EOPNOTSUPP : 0;
+}
+
+int engine_new(struct engine **ret, const struct engine_options *options, int fd)
+{
+	_cleanup_free_ char *mount_options = NULL;
+	struct engine *e;
+	struct statfs sfs;
+	int r;
+
+	if (fstatfs(fd, &sfs) < 0)
+		return -errno;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	e->job.o = *options;
+	pthread_mutex_init(&e->job.report_lock, NULL);
+	mount_options = mount_options_of(fd);
+	ways_find((uint32_t)sfs.f_type, mount_options, &e->job.ways);
+	atomic_init(&e->job.allowance,
+		    options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT);
+	r = fds_divide(&e->job);
+	if (r >= 0)
+		r = ring_required(&e->job);
+	if (r >= 0)
+		r = crew_new(&e->job.crew, &e->job);
+	if (r < 0) {
+		engine_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+struct engine *engine_free(struct engine *e)
+{
+	if (!e)
+		return NULL;
+	atomic_store(&e->job.cancelled, true);
+	crew_free(e->job.crew);
+	pthread_mutex_destroy(&e->job.report_lock);
+	fd_closep(&e->fd);
+	free(e);
+	return NULL;
+}
+
+const struct ways *engine_ways(const struct engine *e)
+{
+	return &e->job.ways;
+}
+
+/* Leaves out of the list what is no longer what it was when it was accepted. */
+static void pins_check(struct engine *e, int dirfd, const char *shown, struct dirlist *l,
+		       const struct identity *pins)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const char *name = dirlist_name(l, &l->v[i]);
+		struct identity now;
+		char path[PATH_MAX];
+		int r = fd_identity(dirfd, name, &now);
+
+		if (r == 0 && identity_equal(&now, &pins[i])) {
+			l->v[n] = l->v[i];
+			l->v[n++].ino = pins[i].ino;
+			continue;
+		}
+		(void)path_append(path, sizeof(path), path_append(path, sizeof(path), 0, shown),
+				  name);
+		job_skip(&e->job, r == -ENOENT ? SKIP_MISSING : SKIP_CHANGED, path);
+	}
+	l->n = n;
+}
+
+int engine_add(struct engine *e, int dirfd, const char *shown, struct dirlist *names,
+	       const struct identity *pins)
+{
+	_cleanup_close_ int fd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
+	struct task *t = calloc(1, sizeof(*t));
+	struct dirlist *l = malloc(sizeof(*l));
+	struct node *n = fd < 0 ? NULL : node_new(NULL, fd, "", 0);
+	int r = fd < 0 ? -errno : -ENOMEM;
+
+	if (n)
+		n->shown = strdup(shown);
+	if (!t || !l || !n || !n->shown) {
+		free(t);
+		free(l);
+		free(n);
+		return r;
+	}
+	fd = -1;
+	if (pins)
+		pins_check(e, dirfd, shown, names, pins);
+	*l = *names;
+	*names = (struct dirlist){ 0 };
+	t->node = n;
+	t->roots = l;
+	t->pins = pins;
+	crew_add(e->job.crew, t);
+	return 0;
+}
+
+static uint64_t space_free(const struct engine *e)
+{
+	struct statfs sfs;
+
+	return fstatfs(e->fd, &sfs) < 0 ? 0 : (uint64_t)sfs.f_bfree * (uint64_t)sfs.f_bsize;
+}
+
+int engine_run(struct engine *e)
+{
+	uint64_t before = space_free(e), after;
+	int r;
+
+	e->began_usec = now_usec();
+	r = crew_run(e->job.crew);
+	e->elapsed_usec = now_usec() - e->began_usec;
+	after = space_free(e);
+	e->space_bytes = after > before ? after - before : 0;
+	return r;
+}
+
+void engine_cancel(struct engine *e)
+{
+	atomic_store(&e->job.cancelled, true);
+}
+
+void engine_result(const struct engine *e, struct engine_progress *ret)
+{
+	*ret = (struct engine_progress){ .elapsed_usec = e->elapsed_usec,
+					 .space_bytes = e->space_bytes };
+	job_stats(&e->job, &ret->stats);
+	crew_setting(e->job.crew, &ret->backend, &ret->lanes);
+}
+
+char *engine_strategy(const struct engine *e, char *buf, size_t len)
+{
+	const struct ways *w = &e->job.ways;
+	enum backend backend;
+	unsigned lanes;
+
+	crew_setting(e->job.crew, &backend, &lanes);
+	(void)snprintf(buf, len, "%s: %s, %u lane%s%s", w->family,
+		       backend == BACKEND_URING ? "uring" : "threads", lanes, lanes == 1 ? "" : "s",
+		       w->ascending ? ", ascending inode order"
+		       : w->sort    ? ", inode order"
+				    : "");
+	return buf;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The engine: deletes names beneath pinned directories, on one filesystem at a time.
+ *
+ *   roots (dirfd + names) --> crew: tasks --> lanes: walker --> batch --> queue (threads | uring)
+ *                                     ^                 |                      |
+ *                                     +-- node (rmdir when the last child is gone) <--+
+ *
+ * A walker is a state machine that goes through one subtree and yields batches of names in one
+ * directory; a queue performs them; the crew hands subtrees to idle lanes and changes backend and
+ * number of lanes as the tuner finds better ones. The caller's thread runs engine_run: it tunes and
+ * calls the progress callback; it deletes nothing itself. Knows no D-Bus, no YAML, no SQL. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dirlist.h"
+#include "stats.h"
+#include "util/fd.h"
+#include "ways.h"
+
+struct engine;
+
+struct engine_problem {
+	const char
+		*path; /* as the user named the root, then the way down; raw bytes, not escaped */
+	const char *what; /* "cannot unlink", "is a mount point, not crossed", ... */
+	int error;        /* negative errno, or 0 where `what` says it all */
+	bool is_error;    /* false: left on purpose (a skip) */
+};
+
+struct engine_progress {
+	struct stats stats;
+	uint64_t elapsed_usec;
+	enum backend backend;
+	unsigned lanes;
+	/* How much more is free on the filesystem than when the run began: what others do there is
+	 * in it. 0 until the end of the run, and if it became less. */
+	uint64_t space_bytes;
+};
+
+/* A chunk of a directory as it was read. */
+struct engine_listing {
+	int fd;
+	uint64_t depth; /* of its entries, 1 for those of the tree's own directory */
+	bool first;     /* chunk of this directory */
+	const struct dirlist *list;
+	/* Writes the path of an entry (NULL: of the directory) into buf. */
+	void (*path)(const struct engine_listing *l, const char *name, char *buf, size_t len);
+	const void *walker;
+};
+
+struct engine_options {
+	bool fixed_backend; /* use `backend` and nothing else; otherwise find the better one */
+	enum backend backend;
+	unsigned lanes; /* fixed number of lanes; 0: by measurement */
+	/* Look at each entry before it goes: exact bytes, and large files are shrunk in steps.
+	 * Costs a system call per entry; without it, entries are unlinked by d_type alone. */
+	bool weigh;
+	/* Change nothing: walk, count and (with weigh) weigh what a run would delete. */
+	bool dry;
+	uint64_t shrink_min_bytes; /* files from this size on are shrunk in steps; 0: never */
+	size_t memory_bytes;       /* for directory chunks beyond the lanes' own; 0: 12 MiB */
+	/* Called on any lane, one call at a time. May be NULL. */
+	void (*problem)(const struct engine_problem *p, void *userdata);
+	/* Called on any lane, one call at a time, for each chunk of a directory that is read,
+	 * before anything in it is deleted. May be NULL. */
+	void (*listed)(const struct engine_listing *l, void *userdata);
+	/* Called from engine_run's thread about ten times a second. May be NULL. */
+	void (*progress)(const struct engine_progress *p, void *userdata);
+	void *userdata;
+};
+
+/* fd is any descriptor on the filesystem to be worked on; it is only looked at. Returns 0 or a
+ * negative errno: -EOPNOTSUPP if BACKEND_URING is fixed and the kernel has no usable io_uring. */
+int engine_new(struct engine **ret, const struct engine_options *options, int fd);
+struct engine *engine_free(struct engine *e);
+
+const struct ways *engine_ways(const struct engine *e);
+
+/* Adds names beneath one directory. `dirfd` stays the caller's (duplicated here); `shown` is how
+ * its path is written in messages ("" for the working directory). `names` is taken over and left
+ * empty; types may be DT_UNKNOWN. `pins`, if not NULL, has the identity of each name as it was
+ * accepted: a name that is something else when the work begins is left alone (I3). Returns 0 or
+ * -errno. */
+int engine_add(struct engine *e, int dirfd, const char *shown, struct dirlist *names,
+	       const struct identity *pins);
+
+/* Deletes everything added. Returns 0 when all of it ran, whatever single entries met (see the
+ * statistics: errors, first_error), or a negative errno if the work could not be begun. */
+int engine_run(struct engine *e);
+
+/* Stops at the next entry. Safe in a signal handler and on any thread. */
+void engine_cancel(struct engine *e);
+
+void engine_result(const struct engine *e, struct engine_progress *ret);
+
+/* "ext: threads, 2 lanes, inode order": what was done, into buf. Returns buf. */
+char *engine_strategy(const struct engine *e, char *buf, size_t len);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What all parts of one running engine share. Private to the engine. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine.h"
+
+struct crew;
+
+struct job {
+	struct engine_options o;
+	struct ways ways;
+	struct stats stats; /* only through stat_add and job_stats */
+	struct crew *crew;
+	_Atomic size_t allowance; /* see dirlist.h */
+	_Atomic bool cancelled;
+	unsigned fds_per_lane;
+	pthread_mutex_t report_lock;
+};
+
+static inline void stat_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static inline bool job_cancelled(struct job *j)
+{
+	return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+}
+
+/* Copies the counters while lanes go on counting. */
+void job_stats(const struct job *j, struct stats *ret);
+
+/* Counts and reports one entry that could not be removed. `path` is raw. */
+void job_error(struct job *j, const char *path, const char *what, int error);
+
+/* Counts and, unless it is routine (missing, kept, cancelled), reports an entry left on purpose. */
+void job_skip(struct job *j, enum skip_reason why, const char *path);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A directory whose subdirectories are being deleted by more than one lane: it stays open, and goes
+ * when the last of them is gone. Everything a single lane does alone needs no node. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct job;
+
+struct node {
+	struct node *parent; /* holds a reference; NULL for the directory that holds a root */
+	_Atomic unsigned refs;
+	_Atomic bool failed; /* something beneath could not be removed, so this stays */
+	int fd;
+	unsigned relists; /* how often it was listed again because rmdir said ENOTEMPTY */
+	char *shown;      /* of a parentless node: its path for messages */
+	char name[];
+};
+
+/* Makes a node with one reference. Takes over fd, and the caller's reference to the parent, when it
+ * succeeds. Returns NULL if memory is out. */
+struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists);
+struct node *node_ref(struct node *n);
+
+/* Drops a reference. Whoever drops the last removes the directory and then drops the parent's. */
+void node_put(struct job *j, struct node *n);
+
+/* The name under which the tree of this node lies in the parentless node, and that node. *ret_name
+ * is NULL for the parentless node itself. */
+const struct node *node_tree(const struct node *n, const char **ret_name);
+
+/* Writes the node's path for messages into buf (truncated in the middle if need be). Returns its
+ * length. */
+size_t node_path(const struct node *n, char *buf, size_t len);
+
+/* Appends "/name" to a path in buf, cutting what does not fit. Returns the new length. */
+size_t path_append(char *buf, size_t len, size_t at, const char *name);

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "protect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libmount/libmount.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct entry {
+	uint64_t dev, ino;
+	bool content;       /* everything below, too */
+	const char *reason; /* static */
+};
+
+struct protect {
+	struct entry *v;
+	size_t n, cap;
+	struct entry *parents; /* directories in which an entry of v lies; n_parents */
+	size_t n_parents, cap_parents;
+	struct libmnt_table *mounts;
+};
+
+/* The File Hierarchy Standard 3.0's directories, and those that every distribution has beside them.
+ * With content: what the system itself consists of. */
+static const struct {
+	const char *path;
+	bool content;
+} system_paths[] = {
+	{ "/", false },        { "/bin", true },        { "/boot", true },
+	{ "/dev", false },     { "/efi", true },        { "/etc", true },
+	{ "/home", false },    { "/lib", true },        { "/lib32", true },
+	{ "/lib64", true },    { "/libx32", true },     { "/media", false },
+	{ "/mnt", false },     { "/opt", false },       { "/proc", false },
+	{ "/root", false },    { "/run", false },       { "/sbin", true },
+	{ "/srv", false },     { "/sys", false },       { "/tmp", false },
+	{ "/usr", true },      { "/var", false },       { "/var/cache", false },
+	{ "/var/lib", false }, { "/var/local", false }, { "/var/lock", false },
+	{ "/var/log", false }, { "/var/mail", false },  { "/var/opt", false },
+	{ "/var/run", false }, { "/var/spool", false }, { "/var/tmp", false },
+};
+
+/* What belongs to this program itself. */
+static const char *const own_paths[] = {
+	"/etc/reclaimd",
+	"/run/reclaimd",
+	"/usr/lib/reclaimd",
+	"/var/lib/reclaimd",
+};
+
+/* Names that mean the same at the root of every mount. */
+static const char *const mount_root_names[] = {
+	"lost+found", ".reclaim",    "aquota.user",    "aquota.group",
+	"quota.user", "quota.group", "aquota.project",
+};
+
+/* Filesystems that are the kernel's face, not storage. */
+static const char *const pseudo_filesystems[] = {
+	"autofs",     "binfmt_misc", "bpf",      "cgroup",   "cgroup2",    "configfs",
+	"debugfs",    "devpts",      "devtmpfs", "efivarfs", "functionfs", "fusectl",
+	"hugetlbfs",  "mqueue",      "nsfs",     "proc",     "pstore",     "rpc_pipefs",
+	"securityfs", "selinuxfs",   "smackfs",  "sysfs",    "tracefs",
+};
+
+static int grow(struct entry **v, size_t n, size_t *cap)
+{
+	size_t bigger = MAX(*cap * 2, (size_t)64);
+	struct entry *e;
+
+	if (n < *cap)
+		return 0;
+	e = realloc(*v, bigger * sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	*v = e;
+	*cap = bigger;
+	return 0;
+}
+
+static const struct entry *find(const struct entry *v, size_t n, uint64_t dev, uint64_t ino)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].ino == ino && v[i].dev == dev)
+			return &v[i];
+	return NULL;
+}
+
+/* Adds what `path` is (following symlinks or not). 1 if it was added or known, 0 if there is
+ * nothing to protect, -errno if it cannot be told. */
+static int add_one(struct protect *p, const char *path, int flags, bool content, const char *reason)
+{
+	struct statx sx;
+	uint64_t dev;
+	int r;
+
+	if (statx(AT_FDCWD, path, flags | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) <
+	    0) {
+		/* Where this process may not look it cannot delete either; the directory in the
+		 * way is an ancestor and added as such. */
+		if (errno == ENOENT || errno == ENOTDIR || errno == EACCES)
+			return 0;
+		return -errno;
+	}
+	dev = (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].ino == sx.stx_ino && p->v[i].dev == dev && p->v[i].content >= content)
+			return 1;
+	r = grow(&p->v, p->n, &p->cap);
+	if (r < 0)
+		return r;
+	p->v[p->n++] = (struct entry){ dev, sx.stx_ino, content, reason };
+	return 1;
+}
+
+static int add_parent(struct protect *p, const char *path)
+{
+	struct statx sx;
+	uint64_t dev;
+	int r;
+
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
+		return 0;
+	dev = (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor;
+	if (find(p->parents, p->n_parents, dev, sx.stx_ino))
+		return 0;
+	r = grow(&p->parents, p->n_parents, &p->cap_parents);
+	if (r < 0)
+		return r;
+	p->parents[p->n_parents++] = (struct entry){ .dev = dev, .ino = sx.stx_ino };
+	return 0;
+}
+
+/* Adds every directory on the way to an absolute path, the path itself excluded. */
+static int add_ancestors(struct protect *p, const char *path)
+{
+	char prefix[PATH_MAX];
+	size_t len = strlen(path);
+	int r = 0;
+
+	if (len >= sizeof(prefix))
+		return -ENAMETOOLONG;
+	memcpy(prefix, path, len + 1);
+	while (r >= 0 && len > 1) {
+		while (len > 1 && prefix[len - 1] != '/')
+			len--;
+		len = MAX(len - 1, (size_t)1);
+		prefix[len] = '\0';
+		r = add_parent(p, prefix);
+		if (r >= 0)
+			r = add_one(p, prefix, 0, false, "holds what is protected");
+	}
+	return r;
+}
+
+/* Adds a path in both spellings, as it stands and with its symbolic links resolved. */
+static int add_path(struct protect *p, const char *path, bool content, const char *reason)
+{
+	char real[PATH_MAX];
+	int r = add_one(p, path, AT_SYMLINK_NOFOLLOW, content, reason);
+
+	if (r <= 0)
+		return r;
+	r = add_ancestors(p, path);
+	if (r < 0)
+		return r;
+	r = add_one(p, path, 0, content, reason);
+	if (r <= 0)
+		return r;
+	if (!realpath(path, real))
+		return errno == ENOENT || errno == EACCES || errno == ENOTDIR ? 0 : -errno;
+	return strcmp(real, path) == 0 ? 0 : add_ancestors(p, real);
+}
+
+static int add_homes(struct protect *p, char **ret_culprit)
+{
+	struct passwd *pw;
+	int r = 0;
+
+	setpwent();
+	while (r >= 0 && (pw = getpwent())) {
+		if (!pw->pw_dir || pw->pw_dir[0] != '/')
+			continue;
+		r = add_path(p, pw->pw_dir, false, "is an account's home directory");
+		if (r < 0)
+			*ret_culprit = strdup(pw->pw_dir);
+	}
+	endpwent();
+	return r;
+}
+
+static int add_swaps(struct protect *p, char **ret_culprit)
+{
+	struct libmnt_table *t = mnt_new_table();
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs = NULL;
+	int r = t && iter ? 0 : -ENOMEM;
+
+	/* No /proc/swaps: no swap. */
+	if (r == 0 && mnt_table_parse_swaps(t, NULL) == 0)
+		while (r >= 0 && mnt_table_next_fs(t, iter, &fs) == 0) {
+			const char *path = mnt_fs_get_source(fs);
+
+			r = path ? add_path(p, path, false, "is in use for swapping") : 0;
+			if (r < 0)
+				*ret_culprit = strdup(path);
+		}
+	mnt_free_iter(iter);
+	mnt_unref_table(t);
+	return r;
+}
+
+static int add_all(struct protect *p, const char *const *extra, char **ret_culprit)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(system_paths); i++) {
+		r = add_path(p, system_paths[i].path, system_paths[i].content,
+			     system_paths[i].content ? "belongs to the system"
+						     : "is a directory of the system");
+		if (r < 0)
+			*ret_culprit = strdup(system_paths[i].path);
+	}
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(own_paths); i++) {
+		r = add_path(p, own_paths[i], true, "belongs to reclaimd itself");
+		if (r < 0)
+			*ret_culprit = strdup(own_paths[i]);
+	}
+	for (size_t i = 0; r >= 0 && extra && extra[i]; i++) {
+		r = add_path(p, extra[i], true, "is protected by the configuration");
+		if (r < 0)
+			*ret_culprit = strdup(extra[i]);
+	}
+	if (r >= 0)
+		r = add_homes(p, ret_culprit);
+	if (r >= 0)
+		r = add_swaps(p, ret_culprit);
+	return r < 0 ? r : 0;
+}
+
+int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit)
+{
+	struct protect *p = calloc(1, sizeof(*p));
+	int r;
+
+	*ret_culprit = NULL;
+	if (!p)
+		return -ENOMEM;
+	/* Without the mount table nothing can be said about any path. */
+	p->mounts = mnt_new_table_from_file("/proc/self/mountinfo");
+	if (!p->mounts || mnt_table_get_nents(p->mounts) <= 0) {
+		*ret_culprit = strdup("/proc/self/mountinfo");
+		protect_free(p);
+		return -ENOENT;
+	}
+	r = add_all(p, extra, ret_culprit);
+	if (r < 0) {
+		protect_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+struct protect *protect_free(struct protect *p)
+{
+	if (!p)
+		return NULL;
+	mnt_unref_table(p->mounts);
+	free(p->v);
+	free(p->parents);
+	free(p);
+	return NULL;
+}
+
+static bool is_pseudo(const char *fstype)
+{
+	for (size_t i = 0; i < ELEMENTSOF(pseudo_filesystems); i++)
+		if (fstype && strcmp(fstype, pseudo_filesystems[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The mount that a descriptor is on; NULL if it is not in our table (detached, other namespace). */
+static struct libmnt_fs *mount_of(const struct protect *p, int fd)
+{
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs = NULL, *found = NULL;
+	struct identity id;
+
+	if (iter && fd_identity(fd, "", &id) == 0)
+		while (!found && mnt_table_next_fs(p->mounts, iter, &fs) == 0)
+			if ((uint64_t)mnt_fs_get_id(fs) == id.mnt_id)
+				found = fs;
+	mnt_free_iter(iter);
+	return found;
+}
+
+/* Is a filesystem mounted at this path, or anywhere beneath it? */
+static bool mounts_beneath(const struct protect *p, const char *path, bool strictly)
+{
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs = NULL;
+	size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
+	bool found = !iter;
+
+	while (!found && mnt_table_next_fs(p->mounts, iter, &fs) == 0) {
+		const char *t = mnt_fs_get_target(fs);
+
+		found = t && strncmp(t, path, len) == 0 &&
+			(t[len] == '/' || (t[len] == '\0' && !strictly));
+	}
+	mnt_free_iter(iter);
+	return found;
+}
+
+/* Where in its filesystem a path of a mount is: the same file has the same place through every bind
+ * mount of it. */
+static int place_in_filesystem(struct libmnt_fs *fs, const char *path, char *buf, size_t size)
+{
+	const char *root = mnt_fs_get_root(fs), *target = mnt_fs_get_target(fs);
+	size_t len = target && strcmp(target, "/") != 0 ? strlen(target) : 0;
+	int n;
+
+	if (!root || !target || strncmp(path, target, len) != 0)
+		return -ESTALE;
+	n = snprintf(buf, size, "%s%s", strcmp(root, "/") == 0 ? "" : root, path + len);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+/* Does a directory lie in one whose content is protected, seen through whatever mount? */
+static const char *content_reason(const struct protect *p, struct libmnt_fs *fs, const char *path)
+{
+	char place[PATH_MAX], theirs[PATH_MAX], real[PATH_MAX];
+
+	if (place_in_filesystem(fs, path, place, sizeof(place)) < 0)
+		return "lies where its filesystem cannot be told";
+	for (size_t i = 0; i < ELEMENTSOF(system_paths); i++) {
+		struct libmnt_fs *other;
+		size_t len;
+
+		if (!system_paths[i].content || !realpath(system_paths[i].path, real))
+			continue;
+		other = mnt_table_find_mountpoint(p->mounts, real, MNT_ITER_BACKWARD);
+		if (!other || mnt_fs_get_devno(other) != mnt_fs_get_devno(fs) ||
+		    place_in_filesystem(other, real, theirs, sizeof(theirs)) < 0)
+			continue;
+		len = strlen(theirs);
+		if (strncmp(place, theirs, len) == 0 && (place[len] == '/' || place[len] == '\0'))
+			return "belongs to the system";
+	}
+	return NULL;
+}
+
+/* Looks at each directory on the way to `path` by identity: a bind mount or another spelling of a
+ * protected directory is still that directory. */
+static const char *ancestor_reason(const struct protect *p, const char *path)
+{
+	char prefix[PATH_MAX];
+	size_t len = strlen(path);
+
+	memcpy(prefix, path, len + 1);
+	for (;;) {
+		struct statx sx;
+		const struct entry *e;
+
+		if (statx(AT_FDCWD, prefix, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO,
+			  &sx) < 0)
+			return "lies in a directory that cannot be looked at";
+		e = find(p->v, p->n, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
+			 sx.stx_ino);
+		if (e && e->content)
+			return e->reason;
+		if (len <= 1)
+			return NULL;
+		while (len > 1 && prefix[len - 1] != '/')
+			len--;
+		len = MAX(len - 1, (size_t)1);
+		prefix[len] = '\0';
+	}
+}
+
+const char *protect_check_content(const struct protect *p, int dirfd)
+{
+	struct libmnt_fs *fs = mount_of(p, dirfd);
+	char path[PATH_MAX];
+	ssize_t len = fd_path(dirfd, path, sizeof(path));
+	const char *reason;
+
+	if (!fs)
+		return "is on a mount that this process cannot see";
+	if (is_pseudo(mnt_fs_get_fstype(fs)))
+		return "is on a pseudo-filesystem of the kernel";
+	if (len == -ENAMETOOLONG)
+		return "lies too deep to be told apart from what is protected";
+	if (len < 0 || path[0] != '/')
+		return "cannot be told apart from what is protected";
+	reason = ancestor_reason(p, path);
+	return reason ? reason : content_reason(p, fs, path);
+}
+
+static const char *mount_root_reason(int dirfd, const char *name)
+{
+	struct statx sx;
+
+	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0)
+		return "lies in a directory that cannot be looked at";
+	if (!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return NULL;
+	for (size_t i = 0; i < ELEMENTSOF(mount_root_names); i++)
+		if (strcmp(name, mount_root_names[i]) == 0)
+			return "belongs to its filesystem";
+	return NULL;
+}
+
+const char *protect_check(const struct protect *p, int dirfd, const char *name,
+			  const struct identity *id)
+{
+	char path[PATH_MAX];
+	ssize_t len = fd_path(dirfd, path, sizeof(path));
+	const char *reason = protect_check_content(p, dirfd);
+	struct statx sx;
+
+	if (reason)
+		return reason;
+	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0)
+		return "cannot be looked at";
+	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return "is a mount point";
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].ino == sx.stx_ino &&
+		    p->v[i].dev == ((uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor))
+			return p->v[i].reason;
+	reason = mount_root_reason(dirfd, name);
+	if (reason || !S_ISDIR(id->mode))
+		return reason;
+	if ((size_t)len + 1 + strlen(name) >= sizeof(path))
+		return "lies too deep to be told apart from what is protected";
+	if (path[len - 1] != '/')
+		path[len++] = '/';
+	memcpy(path + len, name, strlen(name) + 1);
+	return mounts_beneath(p, path, /* strictly= */ false) ? "holds a mount point" : NULL;
+}
+
+bool protect_near(const struct protect *p, int dirfd)
+{
+	char path[PATH_MAX];
+	struct statx sx;
+
+	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0 ||
+	    fd_path(dirfd, path, sizeof(path)) < 0)
+		return true;
+	return (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) ||
+	       find(p->parents, p->n_parents, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
+		    sx.stx_ino) ||
+	       mounts_beneath(p, path, /* strictly= */ true);
+}

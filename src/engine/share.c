@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How a walker gives pending directories to idle lanes: from the frame closest to the root that has
+ * some, because those subtrees are the largest. The frames down to that one become nodes. */
+#include <errno.h>
+#include <string.h>
+
+#include "walker-internal.h"
+
+/* Frames looked through at one attempt, names and their bytes in one task: enough for any tree that
+ * people make, bounded for those that somebody makes to hurt. After a vain attempt the next few are
+ * not made. */
+#define LEVELS_MOST 64
+#define NAMES_MOST 4096
+#define BYTES_MOST KiB(64)
+#define PAUSE 16
+
+/* How many names frame f can spare: never the one being visited, or the one to be visited next. */
+static uint64_t spare(const struct frame *f)
+{
+	return f->pending > 0 ? f->pending - 1 : 0;
+}
+
+/* Finds the first frame from the base up that can spare something. Returns true and where it is;
+ * every level up to it must be open, as it becomes a node. */
+static bool find(struct walker *w, uint64_t *ret_level, uint64_t *ret_off)
+{
+	uint64_t off = w->base_off;
+
+	for (uint64_t l = w->base_level; l <= w->level && l < w->base_level + LEVELS_MOST; l++) {
+		struct frame f;
+
+		if (trail_frame_read(w, off, &f) < 0 || anchors_fd(&w->anchors, l) < 0)
+			return false;
+		if (spare(&f) > 0) {
+			*ret_level = l;
+			*ret_off = off;
+			return true;
+		}
+		/* A frame that is not listed to its end has more to come, and stays a frame. */
+		if (!f.eof)
+			return false;
+		off = f.pend_hi;
+	}
+	return false;
+}
+
+/* Makes the level above the base the new base: its directory becomes a node. */
+static int promote(struct walker *w)
+{
+	struct frame old, f;
+	struct node *n;
+	char name[256];
+	uint64_t off, ino;
+	int r = trail_frame_read(w, w->base_off, &old);
+
+	if (r < 0)
+		return r;
+	off = old.pend_hi;
+	r = trail_record_before(w, off, name, &ino);
+	if (r < 0)
+		return r;
+	r = trail_frame_read(w, off, &f);
+	if (r < 0)
+		return r;
+	n = node_new(w->node, w->anchors.v[1].fd, name, f.relists);
+	if (!n)
+		return -ENOMEM;
+	/* What failed in the old base frame is the old node's to know, now that its frame is gone.
+	 */
+	if (old.failed)
+		atomic_store(&w->node->failed, true);
+	f.base = 1;
+	w->node = n;
+	w->base_off = off;
+	w->base_level++;
+	memmove(&w->anchors.v[0], &w->anchors.v[1], --w->anchors.n * sizeof(w->anchors.v[0]));
+	w->anchors.v[0].borrowed = true;
+	return trail_frame_write(w, off, &f);
+}
+
+/* Moves up to `names` names from the front of the frame's pending ones into a new task. */
+static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
+{
+	struct task *t = calloc(1, sizeof(*t) + BYTES_MOST);
+	uint64_t ino;
+
+	if (!t)
+		return NULL;
+	while (t->n_names < names && t->len + 256 <= BYTES_MOST) {
+		char *at = t->names + t->len;
+
+		if (trail_record_at(w, f->pend_lo, at, &ino) < 0)
+			break;
+		f->pend_lo += trail_record(strlen(at));
+		f->pending--;
+		t->len += strlen(at) + 1;
+		t->n_names++;
+	}
+	if (t->n_names == 0) {
+		free(t);
+		return NULL;
+	}
+	t->node = node_ref(w->node);
+	struct task *fitted = realloc(t, sizeof(*t) + t->len);
+	return fitted ? fitted : t;
+}
+
+void share(struct walker *w)
+{
+	uint64_t level, off = 0, give, each;
+	unsigned hungry = crew_hungry(w->job->crew);
+	struct frame f;
+
+	if (hungry == 0 || (w->share_pause > 0 && w->share_pause-- > 0))
+		return;
+	if (!find(w, &level, &off)) {
+		w->share_pause = PAUSE;
+		return;
+	}
+	while (w->base_level < level)
+		if (promote(w) < 0)
+			return;
+	if (trail_frame_read(w, off, &f) < 0)
+		return;
+	give = (spare(&f) + 1) / 2;
+	each = CLAMP((give + hungry - 1) / hungry, 1, NAMES_MOST);
+	for (unsigned i = 0; i < hungry && give > 0; i++) {
+		struct task *t = cut_task(w, &f, MIN(each, give));
+
+		if (!t)
+			break;
+		give -= t->n_names;
+		crew_add(w->job->crew, t);
+	}
+	(void)trail_frame_write(w, off, &f);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "shrink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/fd.h"
+#include "util/gate.h"
+
+/* A step should be short beside what others wait for anyway (a disk's seek is some 5 ms), and large
+ * enough that the calls do not add up: 64 MiB is what FACTS measured as the largest step that a
+ * disk without TRIM bears, 2 MiB as the smallest that still frees hundreds of MiB per second. */
+#define STEP_FIRST MiB(64)
+#define STEP_LEAST MiB(2)
+#define STEP_MOST MiB(1024)
+#define COST_LOW (5 * USEC_PER_MSEC)
+#define COST_HIGH (20 * USEC_PER_MSEC)
+
+uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec)
+{
+	if (cost_usec > COST_HIGH)
+		return MAX(step_bytes / 2, STEP_LEAST);
+	if (cost_usec < COST_LOW)
+		return MIN(step_bytes * 2, STEP_MOST);
+	return step_bytes;
+}
+
+/* Opens for writing exactly the file that was looked at: first a pin that opens nothing (a FIFO or
+ * device in its place is never opened), then the pinned inode itself. */
+static int open_pinned(int dirfd, const char *name)
+{
+	_cleanup_close_ int pin = fd_open_beneath(dirfd, name, O_PATH);
+	char link[sizeof("/proc/self/fd/") + 12];
+	struct stat st;
+	int fd;
+
+	if (pin < 0)
+		return pin;
+	if (fstat(pin, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return -EMEDIUMTYPE;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", pin);
+	fd = open(link, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Takes a write lease: granted only if nobody else has the file open, mapped or running. */
+static bool lease_take(int fd)
+{
+	/* When a lease is broken the kernel sends SIGIO, which would end the process; SIGURG is
+	 * ignored by default, and the lease is looked at before each step anyway. */
+	return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+}
+
+/* I5, asked before every step: no name, our lease, a regular file. *ret_size is what is left. */
+static bool still_ours(int fd, uint64_t *ret_size)
+{
+	struct stat st;
+
+	if (fcntl(fd, F_GETLEASE) != F_WRLCK || fstat(fd, &st) < 0)
+		return false;
+	*ret_size = (uint64_t)st.st_size;
+	return S_ISREG(st.st_mode) && st.st_nlink == 0;
+}
+
+/* Frees one step. `done` is how far a head-first job has come. Returns 0 or a negative errno. */
+static int step_free(int fd, enum shrink_way way, uint64_t size, uint64_t done, uint64_t step)
+{
+	if (way == SHRINK_HEAD)
+		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)done,
+				 (off_t)MIN(step, size - done)) < 0
+			       ? -errno
+			       : 0;
+	return ftruncate(fd, (off_t)(size > step ? size - step : 0)) < 0 ? -errno : 0;
+}
+
+static void free_in_steps(int fd, const struct ways *ways, _Atomic bool *cancelled)
+{
+	uint64_t step = STEP_FIRST, size = 0, done = 0;
+
+	while (!atomic_load(cancelled) && still_ours(fd, &size) && size > done) {
+		uint64_t began = now_usec();
+
+		if (step_free(fd, ways->shrink, size, done, step) < 0)
+			return;
+		gate("shrink", "step");
+		if (ways->shrink == SHRINK_HEAD)
+			done += step;
+		step = shrink_next_step(step, now_usec() - began);
+	}
+}
+
+int shrink_file(int dirfd, const char *name, const struct ways *ways, _Atomic bool *cancelled)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!ways->lease_truthful || ways->shrink == SHRINK_NEVER)
+		return 0;
+	fd = open_pinned(dirfd, name);
+	if (fd < 0 || !lease_take(fd))
+		return 0;
+	gate("shrink", name);
+	if (unlinkat(dirfd, name, 0) < 0)
+		return -errno;
+	/* Had the name been given to another file meanwhile, ours would still have a link, and is
+	 * not touched: still_ours sees to that. */
+	free_in_steps(fd, ways, cancelled);
+	return 1;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Large files, freed in steps, under invariant I5 and only there.
+ *
+ * The name goes first, then the file that no name leads to is made smaller under our own write
+ * lease, so that each journal commit and each batch of TRIMs stays short. Should the process end in
+ * between, the kernel frees the rest as it would after a plain unlink. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ways.h"
+
+/* Unlinks `name` in dirfd and frees its blocks in steps. Returns 1 if the name is gone, 0 if the
+ * file does not qualify and nothing was done (the caller unlinks it plainly), or the negative errno
+ * of the unlink. Freeing stops, and leaves the rest to the kernel, when the lease is broken or
+ * *cancelled. */
+int shrink_file(int dirfd, const char *name, const struct ways *ways, _Atomic bool *cancelled);
+
+/* The next step in bytes, from the last one and what it cost: pure, for tests. */
+uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec);

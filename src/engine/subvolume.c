@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "subvolume.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libmount/libmount.h>
+#include <limits.h>
+#include <linux/btrfs.h>
+#include <linux/btrfs_tree.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include "util/fd.h"
+
+bool subvolume_is(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_ino == BTRFS_FIRST_FREE_OBJECTID;
+}
+
+static int subvolume_id(int fd, uint64_t *ret)
+{
+	struct btrfs_ioctl_ino_lookup_args args = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
+
+	if (ioctl(fd, BTRFS_IOC_INO_LOOKUP, &args) < 0)
+		return -errno;
+	*ret = args.treeid;
+	return 0;
+}
+
+static bool mount_concerns(struct libmnt_fs *fs, const char *path, size_t path_len, uint64_t id)
+{
+	const char *target = mnt_fs_get_target(fs);
+	const char *options = mnt_fs_get_fs_options(fs);
+	char word[40];
+	char *value = NULL;
+	size_t len = 0;
+
+	if (target && strncmp(target, path, path_len) == 0 &&
+	    (target[path_len] == '/' || target[path_len] == '\0'))
+		return true;
+	(void)snprintf(word, sizeof(word), "%" PRIu64, id);
+	return options && mnt_optstr_get_option(options, "subvolid", &value, &len) == 0 && value &&
+	       len == strlen(word) && strncmp(value, word, len) == 0;
+}
+
+/* Destroying a subvolume detaches whatever is mounted in it, and one that is mounted elsewhere is
+ * in use there: both are left to the walk, which stops at mounts (I4). In doubt, the same. */
+static bool is_mounted_or_holds_mounts(int fd)
+{
+	struct libmnt_table *table;
+	struct libmnt_iter *iter;
+	struct libmnt_fs *fs = NULL;
+	char path[PATH_MAX + 1];
+	ssize_t len = fd_path(fd, path, sizeof(path));
+	uint64_t id = 0;
+	bool found = false;
+
+	if (len < 0 || subvolume_id(fd, &id) < 0)
+		return true;
+	table = mnt_new_table_from_file("/proc/self/mountinfo");
+	iter = mnt_new_iter(MNT_ITER_FORWARD);
+	if (!table || !iter)
+		found = true;
+	while (!found && mnt_table_next_fs(table, iter, &fs) == 0)
+		found = mount_concerns(fs, path, (size_t)len, id);
+	mnt_free_iter(iter);
+	mnt_unref_table(table);
+	return found;
+}
+
+int subvolume_destroy(int dirfd, const char *name, int fd)
+{
+	struct btrfs_ioctl_vol_args args = { 0 };
+
+	if (is_mounted_or_holds_mounts(fd))
+		return 0;
+	if (strlen(name) > BTRFS_PATH_NAME_MAX)
+		return 0;
+	memcpy(args.name, name, strlen(name));
+	return ioctl(dirfd, BTRFS_IOC_SNAP_DESTROY, &args) == 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tuner.h"
+
+#include <string.h>
+
+#include "util/macros.h"
+
+/* A rate is taken over a window; the first after a change only settles (threads start, caches are
+ * handed over). 40 ms hold some hundred entries even of a disk that seeks for each. */
+#define WINDOW (40 * USEC_PER_MSEC)
+
+/* A trial pays if it is so much faster: less is noise. */
+#define GAIN 1.10
+
+/* The part of all time that trials in vain may cost: 2 %, so that `auto` stays within 5 % of its
+ * better backend with room for noise. */
+#define REGRET 50
+
+/* After a vain trial, how long until the same is tried again; it doubles nothing, the regret bound
+ * does that. */
+#define RETRY (20 * USEC_PER_SEC)
+
+/* Below this share of computing, lanes are said to wait. */
+#define WAITING 0.5
+
+enum neighbour { MORE, FEWER, OTHER_BACKEND, NEIGHBOURS };
+
+void tuner_init(struct tuner *t, const struct tuner_options *o)
+{
+	*t = (struct tuner){
+		.best = o->start,
+		.now = o->start,
+		.lanes_max = o->lanes_max,
+		.cpus = o->cpus,
+		.uring_possible = o->uring_possible,
+		.fixed_backend = o->fixed_backend,
+		.fixed_lanes = o->fixed_lanes,
+		.settling = true,
+	};
+}
+
+static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
+		      struct setting *ret)
+{
+	struct setting s = t->best;
+
+	switch (which) {
+	case MORE:
+		s.lanes = MIN(s.lanes * 2, t->lanes_max);
+		if (t->fixed_lanes || (!waiting && s.lanes > t->cpus))
+			return false;
+		break;
+	case FEWER:
+		s.lanes = MAX(s.lanes / 2, 1U);
+		if (t->fixed_lanes)
+			return false;
+		break;
+	case OTHER_BACKEND:
+		if (t->fixed_backend || (s.backend == BACKEND_THREADS && !t->uring_possible))
+			return false;
+		/* Lanes that compute gain nothing from a ring: it adds a wake-up to each entry. */
+		if (s.backend == BACKEND_THREADS && !waiting)
+			return false;
+		s.backend = s.backend == BACKEND_THREADS ? BACKEND_URING : BACKEND_THREADS;
+		break;
+	case NEIGHBOURS:
+		return false;
+	}
+	*ret = s;
+	return s.backend != t->best.backend || s.lanes != t->best.lanes;
+}
+
+/* Starts the next trial that is allowed, if any. */
+static void trial_begin(struct tuner *t, uint64_t now, bool waiting)
+{
+	/* What a trial in vain may cost at most: two windows. A waiting job gains so much from more
+	 * lanes that it need not save up first. */
+	uint64_t cost = 2 * WINDOW;
+
+	for (unsigned n = 0; n < NEIGHBOURS; n++) {
+		struct setting s;
+		bool urgent = waiting && n == MORE;
+
+		if (!neighbour(t, (enum neighbour)n, waiting, &s) || now < t->retry_usec[n])
+			continue;
+		if (!urgent && (t->lost_usec + cost) * REGRET > now - t->began_usec)
+			continue;
+		t->now = s;
+		t->tried = n;
+		t->trying = true;
+		return;
+	}
+}
+
+/* Judges the setting that was tried. */
+static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate)
+{
+	t->trying = false;
+	if (rate > t->best_rate * GAIN) {
+		t->best = t->now;
+		t->best_rate = rate;
+		/* The neighbourhood is a new one. */
+		memset(t->retry_usec, 0, sizeof(t->retry_usec));
+		return;
+	}
+	/* A trial that was half as fast lost half of its time. */
+	if (rate < t->best_rate)
+		t->lost_usec += (uint64_t)((double)spent * (1 - rate / t->best_rate));
+	t->retry_usec[t->tried] = now + RETRY;
+	t->now = t->best;
+}
+
+static void window_open(struct tuner *t, const struct tuner_sample *s)
+{
+	t->window_usec = s->now_usec;
+	t->window_entries = s->entries;
+	t->window_cpu = s->cpu_usec;
+}
+
+struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
+{
+	uint64_t spent = s->now_usec - t->window_usec;
+	struct setting before = t->now;
+	double rate, busy;
+
+	if (t->began_usec == 0) {
+		t->began_usec = s->now_usec;
+		window_open(t, s);
+	}
+	if (s->now_usec < t->window_usec || s->starved) {
+		/* The clock went back, or there is nothing to measure: begin again. */
+		window_open(t, s);
+		return t->now;
+	}
+	if (spent < WINDOW)
+		return t->now;
+	rate = (double)(s->entries - t->window_entries) * USEC_PER_SEC / (double)spent;
+	busy = (double)(s->cpu_usec - t->window_cpu) / ((double)spent * MIN(t->now.lanes, t->cpus));
+	window_open(t, s);
+	if (t->settling) {
+		t->settling = false;
+		return t->now;
+	}
+	if (t->trying)
+		trial_end(t, s->now_usec, 2 * spent, rate);
+	else
+		t->best_rate = t->best_rate > 0 ? (t->best_rate + rate) / 2 : rate;
+	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend)
+		trial_begin(t, s->now_usec, busy < WAITING);
+	t->settling = t->now.lanes != before.lanes || t->now.backend != before.backend;
+	return t->now;
+}

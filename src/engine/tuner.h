@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Finds the better setting by trying: backend and number of lanes.
+ *
+ * Pure: samples in, setting out; no clock, no threads. It stays with what is best so far and tries
+ * a neighbour for a short while when that promises something, with two bounds. Time lost in trials
+ * that did not pay may not exceed a small part of all time, so `auto` is never much slower than the
+ * better of its settings. And what was tried in vain is tried again only after a long while.
+ *
+ * What promises something: lanes that wait instead of computing call for more lanes, or for a ring;
+ * lanes that compute call for neither, as more of them than CPUs only get in each other's way. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ways.h"
+
+struct setting {
+	enum backend backend;
+	unsigned lanes;
+};
+
+struct tuner_sample {
+	uint64_t now_usec;
+	uint64_t entries;  /* removed since the beginning */
+	uint64_t cpu_usec; /* used by the whole process since the beginning */
+	bool starved;      /* lanes are without work: their number says nothing */
+};
+
+struct tuner {
+	struct setting best, now;
+	unsigned lanes_max, cpus;
+	bool uring_possible, fixed_backend, fixed_lanes;
+
+	double best_rate; /* entries per second, smoothed */
+	uint64_t began_usec, window_usec, window_entries, window_cpu;
+	uint64_t lost_usec; /* in trials that did not pay */
+	bool trying, settling, steady;
+	uint64_t retry_usec[16]; /* per neighbour: not before */
+	unsigned tried;          /* index into it */
+};
+
+struct tuner_options {
+	struct setting start;
+	unsigned lanes_max, cpus;
+	bool uring_possible, fixed_backend, fixed_lanes;
+};
+
+void tuner_init(struct tuner *t, const struct tuner_options *o);
+
+/* Takes a sample and says what is to be used from now on. */
+struct setting tuner_next(struct tuner *t, const struct tuner_sample *s);

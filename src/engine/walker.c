@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "subvolume.h"
+#include "util/gate.h"
+#include "walker-internal.h"
+
+/* See node.c: the same bound for directories that one lane handles alone. */
+#define RELISTS_MAX 8
+
+/* What of a walk's levels and names stays in memory; the rest is on disk. Sized so that 64 lanes
+ * stay within a few MiB, while no ordinary tree ever needs the file. */
+#define STACK_RESIDENT KiB(128)
+
+int walker_new(struct walker **ret, struct job *j)
+{
+	struct walker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->job = j;
+	w->own.allowance = &j->allowance;
+	if (spill_new(&w->stack, STACK_RESIDENT) < 0 ||
+	    anchors_init(&w->anchors, j->fds_per_lane) < 0) {
+		walker_free(w);
+		return -ENOMEM;
+	}
+	*ret = w;
+	return 0;
+}
+
+static void roots_free(struct walker *w)
+{
+	if (w->roots) {
+		dirlist_done(w->roots);
+		free(w->roots);
+	}
+	w->roots = NULL;
+}
+
+struct walker *walker_free(struct walker *w)
+{
+	if (!w)
+		return NULL;
+	stat_add(&w->job->stats.getdents_calls, w->own.getdents_calls);
+	roots_free(w);
+	dirlist_done(&w->own);
+	dirlist_done(&w->one);
+	free(w->results);
+	if (w->anchors.v)
+		anchors_done(&w->anchors);
+	spill_free(w->stack);
+	free(w);
+	return NULL;
+}
+
+/* Reports a failure of `name` in the current directory (or of that itself if NULL). */
+static void failed(struct walker *w, const char *name, const char *what, int error)
+{
+	char path[PATH_MAX];
+
+	w->cur.failed = 1;
+	trail_path(w, name, path, sizeof(path));
+	job_error(w->job, path, what, error);
+}
+
+static void skipped(struct walker *w, const char *name, enum skip_reason why)
+{
+	char path[PATH_MAX];
+
+	if (why != SKIP_MISSING)
+		w->cur.failed = 1;
+	trail_path(w, name, path, sizeof(path));
+	job_skip(w->job, why, path);
+}
+
+void walker_begin(struct walker *w, struct task *t)
+{
+	const char *name = t->names;
+
+	w->state = WALK_DESCEND;
+	w->relists = t->relists;
+	w->pins = t->pins;
+	w->roots = t->roots;
+	if (trail_begin(w, t->node) < 0)
+		w->cur = (struct frame){ .base = 1, .eof = 1, .failed = 1 };
+	else if (t->roots)
+		w->state = WALK_LIST;
+	for (size_t i = 0; i < t->n_names; i++, name += strlen(name) + 1) {
+		int r = trail_pend(w, name, 0);
+		if (r < 0)
+			failed(w, name, "cannot be taken up", r);
+	}
+	free(t);
+}
+
+/* Drops what is still to be visited in the current directory; it stays. */
+static void give_up(struct walker *w)
+{
+	w->cur.pend_hi = w->cur.pend_lo;
+	w->cur.pending = 0;
+	w->cur.eof = 1;
+	w->cur.failed = 1;
+	spill_cut(w->stack, w->cur.pend_hi);
+}
+
+static int results_room(struct walker *w, size_t n)
+{
+	if (w->results_cap < n) {
+		uint8_t *bigger = realloc(w->results, n);
+
+		if (!bigger)
+			return -ENOMEM;
+		w->results = bigger;
+		w->results_cap = n;
+	}
+	return 0;
+}
+
+static void batch_make(struct walker *w, int dirfd, int flags, const struct dirlist *l, size_t n)
+{
+	const char *tree;
+	const struct node *top = node_tree(w->node, &tree);
+
+	if (!tree && w->level > 0)
+		tree = w->tree;
+	w->batch = (struct batch){
+		.job = w->job,
+		.walker = w,
+		.dirfd = dirfd,
+		.flags = flags,
+		.list = l,
+		.n = n,
+		.results = w->results,
+		.tree_dirfd = top->fd,
+		.tree_name = tree,
+		.checked_usec = &w->checked_usec,
+	};
+}
+
+/* Splits a list: directories become pending (the last first, so that they are visited in the list's
+ * order), the others move to its front. Returns how many those are. */
+static size_t split(struct walker *w, struct dirlist *l)
+{
+	size_t n = 0;
+
+	for (size_t i = l->n; i > 0; i--) {
+		struct dentry *d = &l->v[i - 1];
+		int r;
+
+		if (d->type != DT_DIR)
+			continue;
+		r = trail_pend(w, dirlist_name(l, d), d->ino);
+		if (r < 0)
+			failed(w, dirlist_name(l, d), "cannot be taken up", r);
+	}
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].type != DT_DIR)
+			l->v[n++] = l->v[i];
+	return n;
+}
+
+static void listing_path(const struct engine_listing *l, const char *name, char *buf, size_t len)
+{
+	trail_path((struct walker *)l->walker, name, buf, len);
+}
+
+/* Shows a chunk to whoever asked for it. */
+static void listed(struct walker *w, int fd, bool first)
+{
+	struct engine_listing l = {
+		.fd = fd,
+		.depth = w->level,
+		.first = first,
+		.list = &w->own,
+		.path = listing_path,
+		.walker = w,
+	};
+
+	if (!w->job->o.listed)
+		return;
+	pthread_mutex_lock(&w->job->report_lock);
+	w->job->o.listed(&l, w->job->o.userdata);
+	pthread_mutex_unlock(&w->job->report_lock);
+}
+
+static struct dirlist *list_chunk(struct walker *w, int fd)
+{
+	bool first = w->cur.cookie == 0;
+	int r;
+
+	if (w->roots && w->cur.base) {
+		if (w->job->ways.sort && !w->pins)
+			dirlist_find_inodes(w->roots, fd);
+		w->cur.eof = 1;
+		return w->roots;
+	}
+	if (w->cur.reopened && lseek(fd, w->cur.cookie, SEEK_SET) < 0) {
+		failed(w, NULL, "cannot go on listing directory", -errno);
+		give_up(w);
+		return NULL;
+	}
+	w->cur.reopened = 0;
+	r = dirlist_read(&w->own, fd, w->job->ways.short_is_eof, &w->cur.cookie);
+	w->cur.eof = r != 0;
+	if (r < 0)
+		failed(w, NULL, "cannot list directory", r);
+	if (w->job->ways.sort)
+		dirlist_sort(&w->own);
+	listed(w, fd, first);
+	return &w->own;
+}
+
+/* WALK_LIST: reads a chunk, and makes a batch of what is no directory. */
+static struct batch *step_list(struct walker *w)
+{
+	int fd = trail_fd(w);
+	struct dirlist *l;
+	size_t n;
+
+	w->state = WALK_DESCEND;
+	if (fd < 0) {
+		failed(w, NULL, "cannot open directory again", fd);
+		give_up(w);
+		return NULL;
+	}
+	l = list_chunk(w, fd);
+	if (!l)
+		return NULL;
+	n = split(w, l);
+	if (n == 0)
+		return NULL;
+	if (results_room(w, n) < 0) {
+		failed(w, NULL, "cannot be emptied", -ENOMEM);
+		give_up(w);
+		return NULL;
+	}
+	w->state = WALK_UNLINKED;
+	batch_make(w, fd, 0, l, n);
+	return &w->batch;
+}
+
+static void digest_one(struct walker *w, const struct dentry *d, int result)
+{
+	const char *name = dirlist_name(w->batch.list, d);
+
+	switch (result) {
+	case ENOENT:
+		skipped(w, name, SKIP_MISSING);
+		break;
+	case EISDIR: /* d_type did not say, or did not say so any more */
+		result = -trail_pend(w, name, 0);
+		if (result)
+			failed(w, name, "cannot be taken up", -result);
+		break;
+	case BATCH_CANCELLED:
+		skipped(w, name, SKIP_CANCELLED);
+		break;
+	default:
+		failed(w, name, "cannot remove", -result);
+	}
+}
+
+/* WALK_UNLINKED: names every entry of the batch that is not gone. */
+static void step_unlinked(struct walker *w)
+{
+	bool moved = false;
+
+	w->state = WALK_DESCEND;
+	for (size_t i = 0; i < w->batch.n; i++) {
+		if (w->batch.results[i] == BATCH_MOVED)
+			moved = true;
+		else if (w->batch.results[i] != 0)
+			digest_one(w, &w->batch.list->v[i], w->batch.results[i]);
+	}
+	if (w->roots && w->cur.base)
+		roots_free(w);
+	if (!moved)
+		return;
+	skipped(w, NULL, SKIP_MOVED);
+	give_up(w);
+	atomic_store(&w->checked_usec, 0); /* the directory above may still be in its place */
+}
+
+/* A directory that cannot be opened may be empty, and then rmdir needs no look inside. */
+static void descend_failed(struct walker *w, int dirfd, const char *name, int error)
+{
+	switch (error) {
+	case -ENOENT:
+		skipped(w, name, SKIP_MISSING);
+		return;
+	case -EXDEV:
+		skipped(w, name, SKIP_MOUNT);
+		return;
+	case -ENOTDIR:
+	case -ELOOP:
+	case -ESTALE:
+		skipped(w, name, SKIP_CHANGED);
+		return;
+	case -EACCES:
+	case -EPERM:
+		if (w->job->o.dry)
+			break;
+		stat_add(&w->job->stats.unlink_calls, 1);
+		if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0) {
+			stat_add(&w->job->stats.entries, 1);
+			stat_add(&w->job->stats.dirs, 1);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	failed(w, name, "cannot open directory", error);
+}
+
+/* True if the pending directory is still the one that was accepted (only roots are pinned). */
+static bool pin_holds(struct walker *w, int fd, uint64_t ino)
+{
+	struct stat st;
+
+	if (!w->pins || w->level > 0 || ino == 0)
+		return true;
+	return fstat(fd, &st) == 0 && st.st_ino == ino;
+}
+
+/* Enters the open directory fd (taken over), or finishes with it at once. Returns true if entered.
+ */
+static bool enter(struct walker *w, int dirfd, const char *name, int fd)
+{
+	_cleanup_close_ int own = fd;
+	int r;
+
+	if (w->job->ways.subvolumes && !w->job->o.dry && subvolume_is(fd) &&
+	    subvolume_destroy(dirfd, name, fd) > 0) {
+		stat_add(&w->job->stats.entries, 1);
+		stat_add(&w->job->stats.dirs, 1);
+		stat_add(&w->job->stats.subvolumes, 1);
+		return false;
+	}
+	r = trail_down(w, own);
+	if (r < 0) {
+		failed(w, name, "cannot be entered", r);
+		return false;
+	}
+	own = -1;
+	if (w->level == 1)
+		w->cur.relists = (uint8_t)w->relists;
+	return true;
+}
+
+/* WALK_DESCEND with something pending: opens the next directory. */
+static void descend(struct walker *w)
+{
+	char name[256];
+	uint64_t ino;
+	int dirfd = trail_fd(w), fd, r = trail_next(w, name, &ino);
+
+	if (dirfd < 0 || r < 0) {
+		failed(w, NULL, "cannot open directory again", dirfd < 0 ? dirfd : r);
+		give_up(w);
+		return;
+	}
+	gate("descend", name);
+	fd = fd_open_dir(dirfd, name);
+	if (fd >= 0 && !pin_holds(w, fd, ino)) {
+		fd_closep(&fd);
+		fd = -ESTALE;
+	}
+	if (fd >= 0) {
+		if (w->level == 0 && !w->node->parent)
+			memcpy(w->tree, name, strlen(name) + 1);
+		gate("opened", name);
+		if (enter(w, dirfd, name, fd)) {
+			w->state = WALK_LIST;
+			return;
+		}
+	} else {
+		descend_failed(w, dirfd, name, fd);
+	}
+	trail_drop_next(w);
+}
+
+/* Leaves the current directory, which stays, for the one above, which then has to stay too. */
+static void leave_kept(struct walker *w)
+{
+	stat_add(&w->job->stats.skipped[SKIP_KEPT], 1);
+	trail_up(w);
+	w->cur.failed = 1;
+}
+
+/* WALK_DESCEND with nothing pending: makes the rmdir of the current directory. */
+static struct batch *ascend(struct walker *w)
+{
+	char name[256];
+	int fd;
+
+	if (w->cur.failed) {
+		leave_kept(w);
+		return NULL;
+	}
+	fd = trail_parent_fd(w);
+	if (fd < 0 || trail_name(w, name) < 0) {
+		failed(w, NULL, "was emptied, but the way back to the directory above is lost",
+		       fd < 0 ? fd : -EIO);
+		leave_kept(w);
+		return NULL;
+	}
+	dirlist_clear(&w->one);
+	if (dirlist_add(&w->one, name, 0, DT_DIR) < 0 || results_room(w, 1) < 0) {
+		failed(w, NULL, "cannot remove directory", -ENOMEM);
+		leave_kept(w);
+		return NULL;
+	}
+	w->state = WALK_REMOVED;
+	batch_make(w, fd, AT_REMOVEDIR, &w->one, 1);
+	return &w->batch;
+}
+
+/* Lists the directory once more: something appeared in it, or its listing skipped entries. */
+static bool relist(struct walker *w)
+{
+	int fd = trail_fd(w);
+
+	if (w->cur.relists >= RELISTS_MAX || fd < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return false;
+	w->cur.relists++;
+	w->cur.eof = 0;
+	w->cur.reopened = 0;
+	stat_add(&w->job->stats.relists, 1);
+	w->state = WALK_LIST;
+	return true;
+}
+
+/* WALK_REMOVED: the current directory is gone, or why not. */
+static void step_removed(struct walker *w)
+{
+	int result = w->batch.results[0];
+
+	w->state = WALK_DESCEND;
+	switch (result) {
+	case 0:
+		trail_up(w);
+		return;
+	case ENOTEMPTY:
+	case EEXIST:
+		if (relist(w))
+			return;
+		break;
+	case ENOENT:
+		skipped(w, NULL, SKIP_MISSING);
+		trail_up(w);
+		return;
+	case BATCH_CANCELLED:
+		skipped(w, NULL, SKIP_CANCELLED);
+		leave_kept(w);
+		return;
+	case BATCH_MOVED:
+		skipped(w, NULL, SKIP_MOVED);
+		atomic_store(&w->checked_usec, 0);
+		leave_kept(w);
+		return;
+	default:
+		break;
+	}
+	failed(w, NULL, "cannot remove directory", -result);
+	leave_kept(w);
+}
+
+struct batch *walker_step(struct walker *w)
+{
+	struct batch *b = NULL;
+
+	while (!b) {
+		switch (w->state) {
+		case WALK_LIST:
+			b = step_list(w);
+			break;
+		case WALK_UNLINKED:
+			step_unlinked(w);
+			break;
+		case WALK_REMOVED:
+			step_removed(w);
+			break;
+		case WALK_DESCEND:
+			if (job_cancelled(w->job) && (w->cur.pending || !w->cur.eof))
+				give_up(w);
+			share(w);
+			if (w->cur.pending > 0)
+				descend(w);
+			else if (!w->cur.eof)
+				w->state = WALK_LIST;
+			else if (!w->cur.base)
+				b = ascend(w);
+			else {
+				roots_free(w);
+				trail_end(w);
+				return NULL;
+			}
+		}
+	}
+	return b;
+}

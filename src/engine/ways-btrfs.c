@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "ways.h"
+
+static const uint32_t magics[] = { 0x9123683e, 0 };
+
+static void fill(struct ways *w, const char *options)
+{
+	(void)options;
+	/* Every lane works on the same two trees: two lanes took 13 s where one took 4.6 s. */
+	w->lanes = 1;
+	w->sort = true;
+	w->short_is_eof = true;
+	w->subvolumes = true;
+	w->lease_truthful = true;
+	w->shrink = SHRINK_TAIL;
+	w->reason =
+		"btrfs keeps all directories in one tree, where a second lane only waits: one lane";
+}
+
+const struct ways_family ways_btrfs = { "btrfs", magics, fill };

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "ways.h"
+
+static const uint32_t magics[] = { 0x58465342, 0 };
+
+static void fill(struct ways *w, const char *options)
+{
+	(void)options;
+	/* Directories live in different allocation groups, so a lane each pays (2.0 s against 3.6
+	 * s); two lanes in one directory fight over one group's header (8.5 s against 4.0 s). */
+	w->sort = true;
+	w->short_is_eof = true;
+	w->lease_truthful = true;
+	w->shrink = SHRINK_TAIL;
+	w->reason = "XFS frees inodes behind the scenes, per allocation group: a lane for each "
+		    "directory, never two in one";
+}
+
+const struct ways_family ways_xfs = { "xfs", magics, fill };

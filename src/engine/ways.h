@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What each filesystem wants of a deleter: one table, one small file per family.
+ *
+ * These are starting points measured once (each number names its measurement); what the engine
+ * finds while it works wins over them. Safety rules (leases, truncation) are not starting points:
+ * they are never widened at run time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum backend {
+	BACKEND_THREADS,
+	BACKEND_URING,
+};
+
+/* How a large file is made smaller before its last reference goes. */
+enum shrink_way {
+	SHRINK_NEVER, /* plain unlink: leases do not tell the truth here, or steps gain nothing */
+	SHRINK_TAIL,  /* truncate from the end */
+	SHRINK_HEAD,  /* punch holes from the start */
+};
+
+struct ways {
+	const char *family;  /* "ext", "xfs", ...: for messages and the strategy's name */
+	enum backend start;  /* where `auto` begins */
+	unsigned lanes;      /* directories in flight to begin with; 0: one per CPU */
+	unsigned lanes_max;  /* as far as `auto` may go */
+	unsigned dir_lanes;  /* lanes within one directory that pay; 1: none beyond the first */
+	bool sort;           /* unlink in ascending inode order within a chunk */
+	bool ascending;      /* keep to that order over the whole tree: one lane only */
+	bool short_is_eof;   /* getdents64 answers short only at the end */
+	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
+	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
+	enum shrink_way shrink;
+	const char *reason; /* one sentence for people */
+};
+
+/* One family: which f_type values are its own, and its ways for given mount options. */
+struct ways_family {
+	const char *name;
+	const uint32_t *magics; /* ends with 0 */
+	void (*fill)(struct ways *w, const char *mount_options);
+};
+
+extern const struct ways_family ways_ext, ways_xfs, ways_btrfs, ways_memory, ways_overlay,
+	ways_remote, ways_other;
+
+/* Finds the ways for the filesystem with this f_type (statfs) and these mount options (as in
+ * mountinfo, may be NULL). Always succeeds: an unknown filesystem gets the careful ways of
+ * ways-other.c. */
+void ways_find(uint32_t f_type, const char *mount_options, struct ways *ret);
+
+/* True if the comma-separated mount options contain the word. */
+bool mount_option(const char *options, const char *word);

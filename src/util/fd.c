@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+/* openat2 answers EAGAIN when a rename anywhere raced with a restricted lookup; a single component
+ * rarely meets it, and a hundred tries in a row mean that something else is wrong. */
+#define OPEN_TRIES 100
+
+void fd_closep(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+	errno = saved;
+}
+
+int fd_open_beneath(int dirfd, const char *name, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV |
+			   RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = -1;
+
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		fd = syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
+		if (fd >= 0)
+			return (int)fd;
+		if (errno != EAGAIN && errno != EINTR)
+			break;
+	}
+	return -errno;
+}
+
+int fd_open_dir(int dirfd, const char *name)
+{
+	return fd_open_beneath(dirfd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+}
+
+int fd_identity(int dirfd, const char *name, struct identity *ret)
+{
+	struct statx sx;
+
+	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT,
+		  STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &sx) < 0)
+		return -errno;
+
+	*ret = (struct identity){
+		.dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
+		.ino = sx.stx_ino,
+		.mnt_id = sx.stx_mask & STATX_MNT_ID ? sx.stx_mnt_id : 0,
+		.btime_nsec = sx.stx_mask & STATX_BTIME
+				      ? sx.stx_btime.tv_sec * 1000000000LL + sx.stx_btime.tv_nsec
+				      : 0,
+		.mode = sx.stx_mode,
+		.nlink = sx.stx_nlink,
+		.size_bytes = sx.stx_size,
+		.blocks_bytes = sx.stx_blocks * 512,
+	};
+	return 0;
+}
+
+bool identity_equal(const struct identity *a, const struct identity *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->mnt_id == b->mnt_id &&
+	       a->btime_nsec == b->btime_nsec && (a->mode & S_IFMT) == (b->mode & S_IFMT);
+}
+
+ssize_t fd_path(int fd, char *buf, size_t size)
+{
+	char link[sizeof("/proc/self/fd/") + 12];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, buf, size);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n >= size)
+		return -ENAMETOOLONG;
+	buf[n] = '\0';
+	return n;
+}
+
+ssize_t fd_read_file(const char *path, size_t max, char **ret)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *buf = NULL;
+	size_t len = 0, cap = 4096;
+
+	if (fd < 0)
+		return -errno;
+	buf = malloc(cap + 1);
+	if (!buf)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n = read(fd, buf + len, cap - len);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len < cap)
+			continue;
+		if (cap >= max)
+			return -EFBIG;
+		cap *= 2;
+		char *bigger = realloc(buf, cap + 1);
+		if (!bigger)
+			return -ENOMEM;
+		buf = bigger;
+	}
+	buf[len] = '\0';
+	*ret = buf;
+	buf = NULL;
+	return (ssize_t)len;
+}
+
+uint64_t now_usec(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* File descriptors: closing, opening one component, asking who a file is. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "macros.h"
+
+/* Who a file is, whatever it is called: SAFETY I3. btime_nsec is 0 where the filesystem has none.
+ */
+struct identity {
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t mnt_id; /* 0 where the kernel does not say (before 5.8) */
+	int64_t btime_nsec;
+	uint32_t mode;
+	uint32_t nlink;
+	uint64_t size_bytes;
+	uint64_t blocks_bytes;
+};
+
+/* Closes *fd unless negative, keeps errno, and leaves -1 behind. */
+void fd_closep(int *fd);
+#define _cleanup_close_ _cleanup_(fd_closep)
+
+/* Opens the single component `name` beneath dirfd with openat2(2): no symbolic link is followed, no
+ * mount crossed. Returns the descriptor or a negative errno; -EXDEV means a mount point. */
+int fd_open_beneath(int dirfd, const char *name, int flags);
+
+/* Opens the directory `name` beneath dirfd for listing, as fd_open_beneath. */
+int fd_open_dir(int dirfd, const char *name);
+
+/* Fills *ret for `name` beneath dirfd (the final component is not followed; an empty name is dirfd
+ * itself). Returns 0 or a negative errno. */
+int fd_identity(int dirfd, const char *name, struct identity *ret);
+
+/* True if both are the same file: device, inode, mount and birth time all agree. */
+bool identity_equal(const struct identity *a, const struct identity *b);
+
+/* Reads the path the kernel has for fd into buf. Returns the length or a negative errno;
+ * -ENAMETOOLONG where the path does not fit PATH_MAX. */
+ssize_t fd_path(int fd, char *buf, size_t size);
+
+/* Opens and reads a whole small text file (at most max bytes, NUL-terminated, *ret is malloc'ed).
+ * Returns its length or a negative errno. */
+ssize_t fd_read_file(const char *path, size_t max, char **ret);
+
+/* Microseconds of CLOCK_MONOTONIC. */
+uint64_t now_usec(void);

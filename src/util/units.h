@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Sizes and times as people write and read them. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Parses "10G", "1.5 MiB", "200MB", "4096": K/M/G/T/P/E alone or with iB are powers of 1024, with B
+ * powers of 1000. Returns 0, -EINVAL (not a size) or -ERANGE (negative or past 2^64-1). */
+int size_parse(const char *s, uint64_t *ret_bytes);
+
+/* Parses systemd's time spans: "90s", "1h 30min", "2ms", "1.5d"; a bare number is seconds. Returns
+ * 0, -EINVAL or -ERANGE. "infinity" is not accepted here. */
+int timespan_parse(const char *s, uint64_t *ret_usec);
+
+/* Writes "1.5 GiB", "312 B" into buf and returns buf. 16 bytes are always enough. */
+char *size_format(char *buf, size_t len, uint64_t bytes);
+
+/* Writes "2h 5min", "12s", "340ms" into buf and returns buf. 32 bytes are always enough. */
+char *timespan_format(char *buf, size_t len, uint64_t usec);
+
+/* Writes 1234567 as "1,234,567" into buf and returns buf. 28 bytes are always enough. */
+char *count_format(char *buf, size_t len, uint64_t n);
