@@ -14,8 +14,9 @@ struct prescan {
 	pthread_mutex_t lock;
 	struct progress *progress;
 	struct engine **engines; /* one per filesystem */
-	size_t n;
-	uint64_t entries, bytes; /* of the engines that are done */
+	size_t n, n_copies;
+	struct root_group *copies; /* one per group; dir is NULL until it is taken */
+	uint64_t entries, bytes;   /* of the engines that are done */
 	_Atomic bool stop;
 	bool done;
 };
@@ -49,21 +50,21 @@ static void *count(void *userdata)
 	return NULL;
 }
 
-static int names_copy(const struct root_group *g, struct dirlist *ret)
+/* The engines take groups over, so they get copies: names only, no pins. */
+static int group_copy(const struct root_group *g, struct root_group *ret)
 {
+	*ret = (struct root_group){ .dir = g->dir, .dirfd = -1, .accepted = true, .id = g->id };
 	for (size_t i = 0; i < g->names.n; i++) {
 		const struct dentry *d = &g->names.v[i];
-		int r = dirlist_add(ret, dirlist_name(&g->names, d), d->ino, d->type);
+		int r = dirlist_add(&ret->names, dirlist_name(&g->names, d), d->ino, d->type);
 
-		if (r < 0) {
-			dirlist_done(ret);
+		if (r < 0)
 			return r;
-		}
 	}
 	return 0;
 }
 
-/* Adds all groups on the filesystem of group `first`. */
+/* Adds all groups on the filesystem of group `first` that were not yet added to any engine. */
 static int engine_fill(struct prescan *s, const struct roots *roots, size_t first, bool weigh)
 {
 	struct engine_options o = {
@@ -75,18 +76,19 @@ static int engine_fill(struct prescan *s, const struct roots *roots, size_t firs
 		.userdata = s,
 	};
 	struct engine *e = NULL;
-	int r = engine_new(&e, &o, roots->v[first]->dirfd);
+	int fd = root_group_open(roots->v[first]);
+	int r = fd < 0 ? fd : engine_new(&e, &o, fd);
 
+	if (fd != roots->v[first]->dirfd)
+		fd_closep(&fd);
 	for (size_t i = first; r >= 0 && i < roots->n; i++) {
 		const struct root_group *g = roots->v[i];
-		struct dirlist names = { 0 };
 
-		if (g->dirfd < 0 || g->dev != roots->v[first]->dev)
+		if (!g->accepted || s->copies[i].dir || g->id.dev != roots->v[first]->id.dev)
 			continue;
-		r = names_copy(g, &names);
+		r = group_copy(g, &s->copies[i]);
 		if (r >= 0)
-			r = engine_add(e, g->dirfd, g->dir, &names, NULL);
-		dirlist_done(&names);
+			r = engine_add(e, &s->copies[i]);
 	}
 	if (r < 0) {
 		engine_free(e);
@@ -96,18 +98,13 @@ static int engine_fill(struct prescan *s, const struct roots *roots, size_t firs
 	return 0;
 }
 
-static bool seen_before(const struct roots *roots, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (roots->v[k]->dirfd >= 0 && roots->v[k]->dev == roots->v[i]->dev)
-			return true;
-	return false;
-}
-
 static void prescan_free(struct prescan *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		engine_free(s->engines[i]);
+	for (size_t i = 0; i < s->n_copies; i++)
+		dirlist_done(&s->copies[i].names);
+	free(s->copies);
 	free(s->engines);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -139,10 +136,13 @@ struct prescan *prescan_start(const struct roots *roots, struct progress *p, boo
 	pthread_mutex_init(&s->lock, NULL);
 	s->progress = p;
 	s->engines = calloc(MAX(roots->n, (size_t)1), sizeof(struct engine *));
-	for (size_t i = 0; s->engines && r >= 0 && i < roots->n; i++)
-		if (roots->v[i]->dirfd >= 0 && !seen_before(roots, i))
+	s->copies = calloc(MAX(roots->n, (size_t)1), sizeof(*s->copies));
+	s->n_copies = s->copies ? roots->n : 0;
+	for (size_t i = 0; s->engines && s->copies && r >= 0 && i < roots->n; i++)
+		if (roots->v[i]->accepted && !s->copies[i].dir)
 			r = engine_fill(s, roots, i, weigh);
-	if (!s->engines || s->n == 0 || pthread_create(&s->thread, NULL, count, s) != 0) {
+	if (r < 0 || !s->engines || !s->copies || s->n == 0 ||
+	    pthread_create(&s->thread, NULL, count, s) != 0) {
 		prescan_free(s);
 		return NULL;
 	}

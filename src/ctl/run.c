@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "engine/engine.h"
@@ -37,12 +38,14 @@ struct run {
 };
 
 static struct engine *_Atomic current;
+static volatile sig_atomic_t stopped;
 
 static void on_signal(int sig)
 {
 	struct engine *e = atomic_load(&current);
 
 	(void)sig;
+	stopped = 1;
 	if (e)
 		engine_cancel(e);
 }
@@ -194,21 +197,25 @@ static int filesystem_run(struct run *run, size_t first)
 	struct engine_options o;
 	struct engine_progress result;
 	struct engine *e = NULL;
-	uint64_t dev = g->dev;
-	int r;
+	uint64_t dev = g->id.dev;
+	int r, fd = root_group_open(g);
 
 	engine_options_fill(run, &o);
-	r = engine_new(&e, &o, g->dirfd);
+	r = fd < 0 ? fd : engine_new(&e, &o, fd);
+	if (fd != g->dirfd)
+		fd_closep(&fd);
 	if (r < 0)
 		return start_failed(g, r);
 	for (size_t i = first; r >= 0 && i < run->roots.n; i++) {
 		g = run->roots.v[i];
-		if (g->dirfd < 0 || g->dev != dev)
+		if (!g->accepted || g->id.dev != dev)
 			continue;
-		r = engine_add(e, g->dirfd, g->dir, &g->names, g->pins);
-		fd_closep(&g->dirfd);
+		r = engine_add(e, g);
+		g->accepted = false; /* taken over */
 	}
 	atomic_store(&current, e);
+	if (stopped)
+		engine_cancel(e);
 	if (r >= 0)
 		r = engine_run(e);
 	atomic_store(&current, NULL);
@@ -223,8 +230,8 @@ static int all_run(struct run *run)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < run->roots.n; i++)
-		if (run->roots.v[i]->dirfd >= 0)
+	for (size_t i = 0; r == 0 && !stopped && i < run->roots.n; i++)
+		if (run->roots.v[i]->accepted)
 			r = filesystem_run(run, i);
 	return r;
 }
@@ -278,6 +285,8 @@ static void print_text(const struct run *run)
 			     count_format(n, sizeof(n), s->errors));
 	if (left)
 		(void)printf("%s left on purpose\n", count_format(n, sizeof(n), left));
+	if (stopped)
+		(void)printf("Stopped by a signal before the end: the rest is as it was\n");
 }
 
 static int exit_status(const struct run *run)
@@ -285,7 +294,7 @@ static int exit_status(const struct run *run)
 	const struct stats *s = &run->total;
 	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
 
-	if (s->errors + left + run->refused + run->absent == 0)
+	if (s->errors + left + run->refused + run->absent == 0 && !stopped)
 		return EXIT_DONE;
 	if (s->entries > 0)
 		return EXIT_PARTLY;
@@ -294,10 +303,25 @@ static int exit_status(const struct run *run)
 	return EXIT_FAILED;
 }
 
+/* Lists may name thousands of directories, and each lane keeps some open. What may be had costs
+ * nothing; what may not is done without (see roots.h). */
+static void descriptors_raise(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) < 0 || rl.rlim_cur >= rl.rlim_max)
+		return;
+	rl.rlim_cur = MIN(rl.rlim_max, (rlim_t)65536);
+	(void)setrlimit(RLIMIT_NOFILE, &rl);
+}
+
 static int run_all(struct run *run)
 {
 	struct prescan *scan = NULL;
-	int r = take_in(run);
+	int r;
+
+	descriptors_raise();
+	r = take_in(run);
 
 	if (r)
 		return r;

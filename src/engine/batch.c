@@ -63,14 +63,18 @@ int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes)
 	int r;
 
 	*ret_bytes = 0;
-	if (!j->o.weigh)
-		return 0;
+	if (!j->o.weigh && !b->pins)
+		return j->o.dry;
 	stat_add(&j->stats.stat_calls, 1);
 	if (fd_identity(b->dirfd, name, &id) < 0)
-		return 0; /* the unlink will say why */
+		return j->o.dry; /* the unlink will say why */
+	if (b->pins && !identity_equal(&id, &b->pins[b->list->v[i].ino - 1]))
+		return -BATCH_CHANGED;
 	if (S_ISDIR(id.mode) || id.nlink == 1)
 		*ret_bytes = id.blocks_bytes;
-	if (j->o.dry || !S_ISREG(id.mode) || j->o.shrink_min_bytes == 0 ||
+	if (j->o.dry)
+		return 1;
+	if (!S_ISREG(id.mode) || j->o.shrink_min_bytes == 0 ||
 	    id.blocks_bytes < j->o.shrink_min_bytes)
 		return 0;
 	r = shrink_file(b->dirfd, name, &j->ways, &j->cancelled);
@@ -95,8 +99,9 @@ static uint8_t entry_remove(struct batch *b, size_t i, uint64_t *bytes)
 	uint64_t freed;
 	int r = batch_prepare(b, i, &freed);
 
-	if (r == 0 && !b->job->o.dry &&
-	    unlinkat(b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags) < 0)
+	if (r < 0)
+		return (uint8_t)-r;
+	if (r == 0 && unlinkat(b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags) < 0)
 		return (uint8_t)errno;
 	*bytes += freed;
 	return 0;

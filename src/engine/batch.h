@@ -14,6 +14,7 @@ struct walker;
 
 /* Results beside plain errno values, which are all smaller. */
 enum {
+	BATCH_CHANGED = 253,   /* not tried: no longer the file that was accepted */
 	BATCH_CANCELLED = 254, /* not tried: the job was stopped */
 	BATCH_MOVED = 255,     /* not tried: the directory is no longer in the tree */
 };
@@ -26,6 +27,10 @@ struct batch {
 	const struct dirlist *list;
 	size_t n;         /* the first n entries of the list */
 	uint8_t *results; /* one per entry: 0, an errno, or one of the above */
+
+	/* Of entries that were accepted one by one: who each must still be; its ino is the pin's
+	 * number, counted from 1. NULL for what a directory listed. */
+	const struct identity *pins;
 
 	/* Where the tree of this batch must be found: beneath this directory, under this name. */
 	int tree_dirfd;
@@ -50,8 +55,9 @@ size_t batch_take(struct batch *b, size_t max, size_t *ret_first);
  * few milliseconds) still in its tree. Returns 0 or the result that the entries get instead. */
 uint8_t batch_check(struct batch *b, size_t first);
 
-/* Weighs, shrinks if large, and otherwise leaves to the caller what must be unlinked. Returns 1 if
- * the entry is gone already, 0 if it is still to be unlinked; *ret_bytes is what that will free. */
+/* All that comes before the unlink itself: checks the pin, weighs, shrinks what is large. Returns 1
+ * if nothing is left to do (gone already, or a dry run), 0 if the caller has to unlink it, or a
+ * negative result. *ret_bytes is what is freed by it. */
 int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes);
 
 /* Counts the outcome of one tried entry. */

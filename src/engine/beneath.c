@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "util/fd.h"
 
@@ -12,7 +13,12 @@ int beneath(int dirfd, const char *name, int fd)
 	size_t name_len = strlen(name);
 	ssize_t len = fd_path(dirfd, top, sizeof(top));
 	ssize_t path_len;
+	struct stat st;
 
+	/* A directory that is gone has nothing in it that could be deleted wrongly, and a path that
+	 * says so in words which may just as well be a name. */
+	if (fstat(fd, &st) == 0 && st.st_nlink == 0)
+		return 1;
 	if (len < 0)
 		return (int)len;
 	path_len = fd_path(fd, path, sizeof(path));
@@ -25,7 +31,5 @@ int beneath(int dirfd, const char *name, int fd)
 	if (path[len] != '/' || memcmp(path + len + 1, name, name_len) != 0)
 		return 0;
 	path_len = len + 1 + (ssize_t)name_len;
-	/* A directory that is gone already reads "PATH (deleted)". */
-	return path[path_len] == '\0' || path[path_len] == '/' ||
-	       strcmp(path + path_len, " (deleted)") == 0;
+	return path[path_len] == '\0' || path[path_len] == '/';
 }

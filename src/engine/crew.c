@@ -152,18 +152,20 @@ unsigned crew_hungry(struct crew *c)
 	return idle > queued ? idle - queued : 0;
 }
 
-int crew_relist(struct crew *c, struct node *parent, const char *name, unsigned relists)
+int crew_relist(struct crew *c, const struct node *n)
 {
-	size_t len = strlen(name) + 1;
-	struct task *t = calloc(1, sizeof(*t) + len);
+	size_t len = strlen(n->name) + 1;
+	struct task *t = calloc(1, sizeof(*t) + sizeof(n->pin) + len);
 
 	if (!t)
 		return -ENOMEM;
-	t->node = parent;
-	t->relists = relists;
+	t->node = n->parent;
+	t->pins = n->pins;
+	t->relists = n->relists + 1;
 	t->n_names = 1;
-	t->len = len;
-	memcpy(t->names, name, len);
+	t->len = sizeof(n->pin) + len;
+	memcpy(t->names, &n->pin, sizeof(n->pin));
+	memcpy(t->names + sizeof(n->pin), n->name, len);
 	crew_add(c, t);
 	return 0;
 }
@@ -520,7 +522,8 @@ static void tuner_start(struct crew *c, struct tuner *t)
 		.fixed_lanes = o->lanes != 0,
 	};
 
-	to.uring_possible = o->fixed_backend || queue_uring_new(&probe, c->job, 1) == 0;
+	to.uring_possible = (o->fixed_backend && o->backend == BACKEND_URING) ||
+			    queue_uring_new(&probe, c->job, 1) == 0;
 	queue_free(probe);
 	tuner_init(t, &to);
 	atomic_store(&c->setting, setting_pack(to.start));

@@ -15,6 +15,7 @@
 
 struct batch;
 struct crew;
+struct identity;
 struct job;
 struct node;
 struct walker;
@@ -28,8 +29,11 @@ struct task {
 	const struct identity *pins; /* of the roots, or NULL; the engine's */
 	unsigned relists;
 	size_t n_names, len;
-	char names[]; /* n_names records: name and NUL */
+	char names[]; /* n_names records: the pin's number (64 bits, 0: none), name, NUL */
 };
+
+/* Room for a record with the longest name. */
+#define TASK_RECORD (sizeof(uint64_t) + 256)
 
 int crew_new(struct crew **ret, struct job *j);
 struct crew *crew_free(struct crew *c);
@@ -40,9 +44,9 @@ void crew_add(struct crew *c, struct task *t);
 /* How many lanes look for work that is not yet queued: cheap, may be out of date. */
 unsigned crew_hungry(struct crew *c);
 
-/* Queues directory `name` in `parent` to be listed again; takes over the caller's reference to the
- * parent if it returns 0. */
-int crew_relist(struct crew *c, struct node *parent, const char *name, unsigned relists);
+/* Queues the directory of a node to be listed again; takes over the node's reference to its parent
+ * if it returns 0, or returns -ENOMEM. */
+int crew_relist(struct crew *c, const struct node *n);
 
 /* Offers a batch to idle lanes if a second lane in its directory pays: because the filesystem is
  * known for it, or because its entries cost so much (usec_per_entry) that their freeing, which

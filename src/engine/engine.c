@@ -20,7 +20,7 @@
 #define MEMORY_DEFAULT MiB(12)
 
 /* Descriptors that are not for walking: standard streams, roots, rings, the spill's file. */
-#define FDS_RESERVED 20
+#define FDS_RESERVED 12
 
 /* A lane with fewer works, but climbs out of deep trees slowly; with more, nothing is gained. */
 #define FDS_LEAST 10
@@ -59,15 +59,13 @@ static int fds_divide(struct job *j)
 
 	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
 		return -errno;
-	if (rl.rlim_cur < rl.rlim_max) {
-		rl.rlim_cur = MIN(rl.rlim_max, (rlim_t)4096);
-		(void)setrlimit(RLIMIT_NOFILE, &rl);
-		(void)getrlimit(RLIMIT_NOFILE, &rl);
-	}
-	if (rl.rlim_cur < FDS_RESERVED + FDS_LEAST)
+	/* A third is for the directories of roots (see roots.c). */
+	left = rl.rlim_cur - rl.rlim_cur / 3;
+	if (left < FDS_RESERVED + FDS_LEAST)
 		return -EMFILE;
-	left = rl.rlim_cur - FDS_RESERVED;
-	lanes = (unsigned)MIN((rlim_t)lanes, MAX(left / FDS_MOST, (rlim_t)1));
+	left -= FDS_RESERVED;
+	/* Twice, because what a lane shares with others stays open in nodes. */
+	lanes = (unsigned)MIN((rlim_t)lanes, MAX(left / (2 * FDS_MOST), (rlim_t)1));
 	j->ways.lanes_max = MIN(j->ways.lanes_max, lanes);
 	if (j->o.lanes)
 		j->o.lanes = lanes;
@@ -136,55 +134,27 @@ const struct ways *engine_ways(const struct engine *e)
 	return &e->job.ways;
 }
 
-/* Leaves out of the list what is no longer what it was when it was accepted. */
-static void pins_check(struct engine *e, int dirfd, const char *shown, struct dirlist *l,
-		       const struct identity *pins)
+int engine_add(struct engine *e, struct root_group *g)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->n; i++) {
-		const char *name = dirlist_name(l, &l->v[i]);
-		struct identity now;
-		char path[PATH_MAX];
-		int r = fd_identity(dirfd, name, &now);
-
-		if (r == 0 && identity_equal(&now, &pins[i])) {
-			l->v[n] = l->v[i];
-			l->v[n++].ino = pins[i].ino;
-			continue;
-		}
-		(void)path_append(path, sizeof(path), path_append(path, sizeof(path), 0, shown),
-				  name);
-		job_skip(&e->job, r == -ENOENT ? SKIP_MISSING : SKIP_CHANGED, path);
-	}
-	l->n = n;
-}
-
-int engine_add(struct engine *e, int dirfd, const char *shown, struct dirlist *names,
-	       const struct identity *pins)
-{
-	_cleanup_close_ int fd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
 	struct task *t = calloc(1, sizeof(*t));
 	struct dirlist *l = malloc(sizeof(*l));
-	struct node *n = fd < 0 ? NULL : node_new(NULL, fd, "", 0);
-	int r = fd < 0 ? -errno : -ENOMEM;
+	struct node *n = node_new(NULL, -1, "", 0);
 
-	if (n)
-		n->shown = strdup(shown);
-	if (!t || !l || !n || !n->shown) {
+	if (!t || !l || !n) {
 		free(t);
 		free(l);
 		free(n);
-		return r;
+		return -ENOMEM;
 	}
-	fd = -1;
-	if (pins)
-		pins_check(e, dirfd, shown, names, pins);
-	*l = *names;
-	*names = (struct dirlist){ 0 };
+	/* The pin's number is kept where a listed entry has its inode number. */
+	for (size_t i = 0; g->pins && i < g->names.n; i++)
+		g->names.v[i].ino = i + 1;
+	n->group = g;
+	*l = g->names;
+	g->names = (struct dirlist){ 0 };
 	t->node = n;
 	t->roots = l;
-	t->pins = pins;
+	t->pins = g->pins;
 	crew_add(e->job.crew, t);
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "dirlist.h"
+#include "roots.h"
 #include "stats.h"
 #include "util/fd.h"
 #include "ways.h"
@@ -78,13 +79,10 @@ struct engine *engine_free(struct engine *e);
 
 const struct ways *engine_ways(const struct engine *e);
 
-/* Adds names beneath one directory. `dirfd` stays the caller's (duplicated here); `shown` is how
- * its path is written in messages ("" for the working directory). `names` is taken over and left
- * empty; types may be DT_UNKNOWN. `pins`, if not NULL, has the identity of each name as it was
- * accepted: a name that is something else when the work begins is left alone (I3). Returns 0 or
- * -errno. */
-int engine_add(struct engine *e, int dirfd, const char *shown, struct dirlist *names,
-	       const struct identity *pins);
+/* Adds the names of one group, and takes them over: the group's list is empty afterwards. Its pins
+ * and its dir must outlive the engine. A pinned name that is something else when the work begins is
+ * left alone (I3), and so is a whole group whose directory was replaced. Returns 0 or -errno. */
+int engine_add(struct engine *e, struct root_group *g);
 
 /* Deletes everything added. Returns 0 when all of it ran, whatever single entries met (see the
  * statistics: errors, first_error), or a negative errno if the work could not be begun. */

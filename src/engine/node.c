@@ -12,9 +12,6 @@
 #include "crew.h"
 #include "job.h"
 
-/* A directory that somebody keeps filling is listed again so often and no more: SAFETY test 36.
- * Eight passes are also enough for filesystems whose listing skips entries while names go. */
-#define RELISTS_MAX 8
 
 struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists)
 {
@@ -29,6 +26,19 @@ struct node *node_new(struct node *parent, int fd, const char *name, unsigned re
 	atomic_init(&n->refs, 1);
 	memcpy(n->name, name, len);
 	return n;
+}
+
+int node_open(struct node *n)
+{
+	int fd;
+
+	if (n->fd >= 0)
+		return 0;
+	fd = root_group_open(n->group);
+	if (fd < 0)
+		return fd;
+	n->fd = fd == n->group->dirfd ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : fd;
+	return n->fd < 0 ? -errno : 0;
 }
 
 struct node *node_ref(struct node *n)
@@ -60,14 +70,13 @@ size_t path_append(char *buf, size_t len, size_t at, const char *name)
 size_t node_path(const struct node *n, char *buf, size_t len)
 {
 	if (!n->parent)
-		return path_append(buf, len, 0, n->shown ? n->shown : "");
+		return path_append(buf, len, 0, n->group->dir);
 	return path_append(buf, len, node_path(n->parent, buf, len), n->name);
 }
 
 static void node_free(struct node *n)
 {
 	fd_closep(&n->fd);
-	free(n->shown);
 	free(n);
 }
 
@@ -116,7 +125,7 @@ void node_put(struct job *j, struct node *n)
 		if (parent && node_rmdir(j, n) == 1) {
 			stat_add(&j->stats.relists, 1);
 			/* The task takes over the reference to the parent. */
-			if (crew_relist(j->crew, parent, n->name, n->relists + 1) == 0)
+			if (crew_relist(j->crew, n) == 0)
 				parent = NULL;
 			else
 				rmdir_failed(j, n, -ENOMEM);

@@ -6,22 +6,36 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct job;
+struct identity;
+struct root_group;
+
+/* A directory that somebody keeps filling is listed again so often and no more: SAFETY test 36.
+ * Eight passes are also enough for filesystems whose listing skips entries while names go. */
+#define RELISTS_MAX 8
 
 struct node {
 	struct node *parent; /* holds a reference; NULL for the directory that holds a root */
 	_Atomic unsigned refs;
 	_Atomic bool failed; /* something beneath could not be removed, so this stays */
-	int fd;
-	unsigned relists; /* how often it was listed again because rmdir said ENOTEMPTY */
-	char *shown;      /* of a parentless node: its path for messages */
+	int fd;              /* a parentless node's is opened when a walker begins with it */
+	unsigned relists;    /* how often it was listed again because rmdir said ENOTEMPTY */
+	const struct root_group
+		*group; /* of a parentless node: what it was made for; the engine's */
+	uint64_t pin;   /* number of its pin in pins, counted from 1; 0: none */
+	const struct identity *pins;
 	char name[];
 };
 
 /* Makes a node with one reference. Takes over fd, and the caller's reference to the parent, when it
  * succeeds. Returns NULL if memory is out. */
 struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists);
+
+/* Makes sure that a parentless node is open. One walker begins with it before any other can know
+ * it. Returns 0 or a negative errno; -ESTALE if its directory is another one now. */
+int node_open(struct node *n);
 struct node *node_ref(struct node *n);
 
 /* Drops a reference. Whoever drops the last removes the directory and then drops the parent's. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -32,7 +33,7 @@ struct queue_uring {
 	struct io_uring ring;
 	struct slot *slots;
 	unsigned n_slots, active, in_flight, workers;
-	struct batch *complete; /* found complete without a completion event */
+	bool dead; /* the ring failed and is gone: system calls from now on */
 };
 
 static uint64_t request_id(unsigned slot, size_t entry)
@@ -56,12 +57,13 @@ static int entry_queue(struct queue_uring *u, unsigned slot, size_t i)
 	struct batch *b = s->batch;
 	struct io_uring_sqe *sqe;
 	uint64_t bytes;
+	int r = batch_prepare(b, i, &bytes);
 
-	if (batch_prepare(b, i, &bytes) == 1) {
-		b->results[i] = 0;
-		s->removed++;
+	if (r != 0) {
+		b->results[i] = r < 0 ? (uint8_t)-r : 0;
+		s->removed += r == 1;
 		s->tried++;
-		s->bytes += bytes;
+		s->bytes += r == 1 ? bytes : 0;
 		return 0;
 	}
 	sqe = io_uring_get_sqe(&u->ring);
@@ -113,6 +115,10 @@ static void submit(struct queue *q, struct batch *b)
 	u->slots[i] = (struct slot){ .batch = b };
 	b->in_flight = 0;
 	u->active++;
+	if (u->dead) {
+		batch_work(b);
+		return;
+	}
 	workers_set(u, u->active == 1 ? b->job->ways.dir_lanes : u->n_slots);
 	slot_fill(u, i);
 }
@@ -153,10 +159,14 @@ static struct batch *find_complete(struct queue_uring *u)
 	return NULL;
 }
 
-/* The ring itself failed: what is in flight cannot be told from what is not, and performing it
- * again with system calls is harmless, because a name that is gone is gone. */
+/* The ring itself failed. It is closed first, which waits for everything in flight: a request that
+ * came late would find its descriptor's number given to another directory. What it did and what not
+ * cannot be told; doing it again with system calls is harmless, because a name that is gone is
+ * gone. */
 static void fail(struct queue_uring *u)
 {
+	io_uring_queue_exit(&u->ring);
+	u->dead = true;
 	for (unsigned i = 0; i < u->n_slots; i++) {
 		struct batch *b = u->slots[i].batch;
 
@@ -200,7 +210,8 @@ static void uring_free(struct queue *q)
 {
 	struct queue_uring *u = (struct queue_uring *)q;
 
-	io_uring_queue_exit(&u->ring);
+	if (!u->dead)
+		io_uring_queue_exit(&u->ring);
 	free(u->slots);
 	free(u);
 }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <search.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "intake.h"
@@ -215,43 +216,86 @@ static int names_check(struct roots *r, struct root_group *g, const struct prote
 	return bad;
 }
 
-static int group_resolve(struct roots *r, struct root_group *g, const struct protect *p,
+/* Refuses a whole group: each name of a command line, the directory of a list. */
+static void group_refuse(const struct root_group *g, const char *why, int error,
 			 roots_refused_t refused, void *userdata)
 {
-	struct identity id;
-	const char *why = NULL;
-	int k;
+	if (!g->explicit_names)
+		refuse(g, NULL, why, error, refused, userdata);
+	for (size_t i = 0; g->explicit_names && i < g->names.n; i++)
+		refuse(g, dirlist_name(&g->names, &g->names.v[i]), why, error, refused, userdata);
+}
 
-	g->dirfd = intake_open_dir(g->dir, &why);
-	if (g->dirfd == -ENOENT && !g->explicit_names) {
-		g->dirfd = -1;
-		r->missing += g->names.n;
-		return 0;
-	}
-	if (g->dirfd < 0) {
-		k = g->dirfd;
-		g->dirfd = -1;
-		refuse(g, g->explicit_names ? dirlist_name(&g->names, &g->names.v[0]) : NULL, why,
-		       k, refused, userdata);
-		return k == -ENOENT ? 0 : 1;
-	}
-	k = fd_identity(g->dirfd, "", &id);
+/* Checks an opened group. Returns how many of its paths were refused. */
+static int group_check(struct roots *r, struct root_group *g, const struct protect *p,
+		       roots_refused_t refused, void *userdata)
+{
+	const char *why;
+	int k = fd_identity(g->dirfd, "", &g->id);
+
 	if (k < 0)
 		return k;
-	g->dev = id.dev;
 	why = protect_check_content(p, g->dirfd);
 	if (why) {
-		refuse(g, g->explicit_names ? dirlist_name(&g->names, &g->names.v[0]) : NULL, why,
-		       -EPERM, refused, userdata);
+		group_refuse(g, why, -EPERM, refused, userdata);
 		return 1;
 	}
+	g->accepted = true;
 	if (g->explicit_names || protect_near(p, g->dirfd))
 		return names_check(r, g, p, refused, userdata);
 	return 0;
 }
 
+static int group_resolve(struct roots *r, struct root_group *g, const struct protect *p,
+			 roots_refused_t refused, void *userdata)
+{
+	const char *why = NULL;
+	int k;
+
+	g->dirfd = intake_open_dir(g->dir, &why);
+	if (g->dirfd >= 0)
+		return group_check(r, g, p, refused, userdata);
+	k = g->dirfd;
+	g->dirfd = -1;
+	if (k == -ENOENT && !g->explicit_names) {
+		r->missing += g->names.n;
+		return 0;
+	}
+	group_refuse(g, why, k, refused, userdata);
+	return k == -ENOENT ? 0 : 1;
+}
+
+int root_group_open(const struct root_group *g)
+{
+	const char *why;
+	struct identity id;
+	int fd = g->dirfd, r;
+
+	if (fd >= 0)
+		return fd;
+	fd = intake_open_dir(g->dir, &why);
+	if (fd < 0)
+		return fd;
+	r = fd_identity(fd, "", &id);
+	if (r >= 0 && identity_equal(&id, &g->id))
+		return fd;
+	fd_closep(&fd);
+	return r < 0 ? r : -ESTALE;
+}
+
+/* How many groups may keep their directory open: a third of what this process may have. */
+static size_t groups_kept_open(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
+		return 0;
+	return rl.rlim_cur / 3;
+}
+
 int roots_resolve(struct roots *r, const struct protect *p, roots_refused_t refused, void *userdata)
 {
+	size_t kept_open = groups_kept_open();
 	int bad = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
@@ -259,6 +303,8 @@ int roots_resolve(struct roots *r, const struct protect *p, roots_refused_t refu
 
 		if (k < 0)
 			return k;
+		if (i >= kept_open)
+			fd_closep(&r->v[i]->dirfd);
 		bad += k;
 	}
 	return bad;

@@ -13,8 +13,10 @@
 /* The names in one directory. */
 struct root_group {
 	char *dir; /* as given; "" is the working directory */
-	int dirfd; /* O_PATH once resolved; -1: refused or missing, and nothing of it is touched */
-	uint64_t dev;
+	int dirfd; /* O_PATH; -1 where descriptors are too few to keep all open: opened again, and
+		    * compared with id, when its turn comes */
+	bool accepted; /* resolved; otherwise refused or missing, and nothing of it is touched */
+	struct identity id; /* of the directory */
 	struct dirlist names;
 	struct identity *pins; /* one per name, or NULL if they are not pinned */
 	bool explicit_names;   /* named one by one, so that a missing one is an error */
@@ -47,3 +49,7 @@ int roots_add_list(struct roots *r, const char *data, size_t len, char sep, char
  * paths were refused (missing ones not counted), or a negative errno. */
 int roots_resolve(struct roots *r, const struct protect *p, roots_refused_t refused,
 		  void *userdata);
+
+/* The group's directory: its descriptor, or one opened for the caller, who closes it if it is not
+ * g->dirfd. -ESTALE if another directory is in its place now. */
+int root_group_open(const struct root_group *g);

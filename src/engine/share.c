@@ -9,7 +9,7 @@
 /* Frames looked through at one attempt, names and their bytes in one task: enough for any tree that
  * people make, bounded for those that somebody makes to hurt. After a vain attempt the next few are
  * not made. */
-#define LEVELS_MOST 64
+#define LEVELS_MOST 16
 #define NAMES_MOST 4096
 #define BYTES_MOST KiB(64)
 #define PAUSE 16
@@ -50,13 +50,13 @@ static int promote(struct walker *w)
 	struct frame old, f;
 	struct node *n;
 	char name[256];
-	uint64_t off, ino;
+	uint64_t off, pin;
 	int r = trail_frame_read(w, w->base_off, &old);
 
 	if (r < 0)
 		return r;
 	off = old.pend_hi;
-	r = trail_record_before(w, off, name, &ino);
+	r = trail_record_before(w, off, name, &pin);
 	if (r < 0)
 		return r;
 	r = trail_frame_read(w, off, &f);
@@ -65,6 +65,8 @@ static int promote(struct walker *w)
 	n = node_new(w->node, w->anchors.v[1].fd, name, f.relists);
 	if (!n)
 		return -ENOMEM;
+	n->pin = pin;
+	n->pins = w->pins;
 	/* What failed in the old base frame is the old node's to know, now that its frame is gone.
 	 */
 	if (old.failed)
@@ -82,18 +84,20 @@ static int promote(struct walker *w)
 static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
 {
 	struct task *t = calloc(1, sizeof(*t) + BYTES_MOST);
-	uint64_t ino;
+	uint64_t pin;
 
 	if (!t)
 		return NULL;
-	while (t->n_names < names && t->len + 256 <= BYTES_MOST) {
+	while (t->n_names < names && t->len + TASK_RECORD <= BYTES_MOST) {
 		char *at = t->names + t->len;
+		char *name = at + sizeof(pin);
 
-		if (trail_record_at(w, f->pend_lo, at, &ino) < 0)
+		if (trail_record_at(w, f->pend_lo, name, &pin) < 0)
 			break;
-		f->pend_lo += trail_record(strlen(at));
+		memcpy(at, &pin, sizeof(pin));
+		f->pend_lo += trail_record(strlen(name));
 		f->pending--;
-		t->len += strlen(at) + 1;
+		t->len += sizeof(pin) + strlen(name) + 1;
 		t->n_names++;
 	}
 	if (t->n_names == 0) {
@@ -101,6 +105,7 @@ static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
 		return NULL;
 	}
 	t->node = node_ref(w->node);
+	t->pins = w->pins;
 	struct task *fitted = realloc(t, sizeof(*t) + t->len);
 	return fitted ? fitted : t;
 }

@@ -2,12 +2,11 @@
 #include "subvolume.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <libmount/libmount.h>
 #include <limits.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -31,42 +30,46 @@ static int subvolume_id(int fd, uint64_t *ret)
 	return 0;
 }
 
-static bool mount_concerns(struct libmnt_fs *fs, const char *path, size_t path_len, uint64_t id)
+enum mounted { MOUNTED_NOT, MOUNTED_INSIDE, MOUNTED_ITSELF };
+
+/* What a mount has to do with the subvolume of this id, which is open at this path. */
+static enum mounted mount_concerns(struct libmnt_fs *fs, const char *path, size_t len, uint64_t id)
 {
 	const char *target = mnt_fs_get_target(fs);
 	const char *options = mnt_fs_get_fs_options(fs);
-	char word[40];
 	char *value = NULL;
-	size_t len = 0;
+	size_t value_len = 0;
 
-	if (target && strncmp(target, path, path_len) == 0 &&
-	    (target[path_len] == '/' || target[path_len] == '\0'))
-		return true;
-	(void)snprintf(word, sizeof(word), "%" PRIu64, id);
-	return options && mnt_optstr_get_option(options, "subvolid", &value, &len) == 0 && value &&
-	       len == strlen(word) && strncmp(value, word, len) == 0;
+	if (options && mnt_optstr_get_option(options, "subvolid", &value, &value_len) == 0 &&
+	    value && strtoull(value, NULL, 10) == id)
+		return MOUNTED_ITSELF;
+	if (target && strncmp(target, path, len) == 0 &&
+	    (target[len] == '/' || target[len] == '\0'))
+		return MOUNTED_INSIDE;
+	return MOUNTED_NOT;
 }
 
-/* Destroying a subvolume detaches whatever is mounted in it, and one that is mounted elsewhere is
- * in use there: both are left to the walk, which stops at mounts (I4). In doubt, the same. */
-static bool is_mounted_or_holds_mounts(int fd)
+/* Destroying a subvolume detaches whatever is mounted in it: that is left to the walk, which stops
+ * at mounts (I4). One that is mounted itself, somewhere else, is in use there. In doubt, the same.
+ */
+static enum mounted mounted(int fd)
 {
 	struct libmnt_table *table;
 	struct libmnt_iter *iter;
 	struct libmnt_fs *fs = NULL;
 	char path[PATH_MAX + 1];
 	ssize_t len = fd_path(fd, path, sizeof(path));
+	enum mounted found = MOUNTED_NOT;
 	uint64_t id = 0;
-	bool found = false;
 
 	if (len < 0 || subvolume_id(fd, &id) < 0)
-		return true;
+		return MOUNTED_INSIDE;
 	table = mnt_new_table_from_file("/proc/self/mountinfo");
 	iter = mnt_new_iter(MNT_ITER_FORWARD);
 	if (!table || !iter)
-		found = true;
-	while (!found && mnt_table_next_fs(table, iter, &fs) == 0)
-		found = mount_concerns(fs, path, (size_t)len, id);
+		found = MOUNTED_INSIDE;
+	while (found != MOUNTED_ITSELF && table && iter && mnt_table_next_fs(table, iter, &fs) == 0)
+		found = MAX(found, mount_concerns(fs, path, (size_t)len, id));
 	mnt_free_iter(iter);
 	mnt_unref_table(table);
 	return found;
@@ -76,8 +79,10 @@ int subvolume_destroy(int dirfd, const char *name, int fd)
 {
 	struct btrfs_ioctl_vol_args args = { 0 };
 
-	if (is_mounted_or_holds_mounts(fd))
-		return 0;
+	enum mounted m = mounted(fd);
+
+	if (m != MOUNTED_NOT)
+		return m == MOUNTED_ITSELF ? -EBUSY : 0;
 	if (strlen(name) > BTRFS_PATH_NAME_MAX)
 		return 0;
 	memcpy(args.name, name, strlen(name));

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "beneath.h"
 #include "walker-internal.h"
 
 /* Past so many levels a message shows the first and the last few. */
@@ -30,46 +31,46 @@ int trail_frame_write(struct walker *w, uint64_t off, const struct frame *f)
 	return spill_write(w->stack, off, f, sizeof(*f));
 }
 
-static int record_read(struct walker *w, uint64_t off, uint8_t len, char *buf, uint64_t *ret_ino)
+static int record_read(struct walker *w, uint64_t off, uint8_t len, char *buf, uint64_t *ret_pin)
 {
-	int r = spill_read(w->stack, off + 1, ret_ino, sizeof(*ret_ino));
+	int r = spill_read(w->stack, off + 1, ret_pin, sizeof(*ret_pin));
 
 	if (r < 0)
 		return r;
-	r = spill_read(w->stack, off + 1 + sizeof(*ret_ino), buf, len);
+	r = spill_read(w->stack, off + 1 + sizeof(*ret_pin), buf, len);
 	if (r < 0)
 		return r;
 	buf[len] = '\0';
 	return 0;
 }
 
-int trail_record_at(struct walker *w, uint64_t off, char *buf, uint64_t *ret_ino)
+int trail_record_at(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin)
 {
 	uint8_t len;
 	int r = spill_read(w->stack, off, &len, 1);
 
-	return r < 0 ? r : record_read(w, off, len, buf, ret_ino);
+	return r < 0 ? r : record_read(w, off, len, buf, ret_pin);
 }
 
-int trail_record_before(struct walker *w, uint64_t off, char *buf, uint64_t *ret_ino)
+int trail_record_before(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin)
 {
 	uint8_t len;
 	int r = spill_read(w->stack, off - 1, &len, 1);
 
-	return r < 0 ? r : record_read(w, off - trail_record(len), len, buf, ret_ino);
+	return r < 0 ? r : record_read(w, off - trail_record(len), len, buf, ret_pin);
 }
 
-int trail_pend(struct walker *w, const char *name, uint64_t ino)
+int trail_pend(struct walker *w, const char *name, uint64_t pin)
 {
-	char record[256 + 2 + sizeof(ino)];
+	char record[256 + 2 + sizeof(pin)];
 	size_t len = strlen(name);
 	int r;
 
 	if (len > 255)
 		return -ENAMETOOLONG;
 	record[0] = record[trail_record(len) - 1] = (char)len;
-	memcpy(record + 1, &ino, sizeof(ino));
-	memcpy(record + 1 + sizeof(ino), name, len);
+	memcpy(record + 1, &pin, sizeof(pin));
+	memcpy(record + 1 + sizeof(pin), name, len);
 	r = spill_push(w->stack, record, trail_record(len));
 	if (r < 0)
 		return r;
@@ -78,9 +79,9 @@ int trail_pend(struct walker *w, const char *name, uint64_t ino)
 	return 0;
 }
 
-int trail_next(struct walker *w, char *buf, uint64_t *ret_ino)
+int trail_next(struct walker *w, char *buf, uint64_t *ret_pin)
 {
-	return trail_record_before(w, w->cur.pend_hi, buf, ret_ino);
+	return trail_record_before(w, w->cur.pend_hi, buf, ret_pin);
 }
 
 void trail_drop_next(struct walker *w)
@@ -190,11 +191,11 @@ static int child_open(struct walker *w, int fd, uint64_t *off)
 	struct frame f;
 	struct stat st;
 	char name[256];
-	uint64_t ino;
+	uint64_t pin;
 	int r = trail_frame_read(w, *off, &f);
 
 	if (r >= 0)
-		r = trail_record_before(w, f.pend_hi, name, &ino);
+		r = trail_record_before(w, f.pend_hi, name, &pin);
 	if (r < 0)
 		return r;
 	*off = f.pend_hi;
@@ -269,15 +270,15 @@ int trail_parent_fd(struct walker *w)
 
 int trail_name(struct walker *w, char *buf)
 {
-	uint64_t ino;
+	uint64_t pin;
 
-	return trail_record_before(w, w->cur_off, buf, &ino);
+	return trail_record_before(w, w->cur_off, buf, &pin);
 }
 
 void trail_path(struct walker *w, const char *name, char *buf, size_t len)
 {
 	size_t at = node_path(w->node, buf, len);
-	uint64_t off = w->base_off, levels = w->level - w->base_level, ino;
+	uint64_t off = w->base_off, levels = w->level - w->base_level, pin;
 	struct frame f;
 	char part[256];
 
@@ -289,7 +290,7 @@ void trail_path(struct walker *w, const char *name, char *buf, size_t len)
 	} else {
 		for (uint64_t i = 0; i < levels; i++) {
 			if (trail_frame_read(w, off, &f) < 0 ||
-			    trail_record_before(w, f.pend_hi, part, &ino) < 0)
+			    trail_record_before(w, f.pend_hi, part, &pin) < 0)
 				break;
 			at = path_append(buf, len, at, part);
 			off = f.pend_hi;
@@ -297,4 +298,98 @@ void trail_path(struct walker *w, const char *name, char *buf, size_t len)
 	}
 	if (name)
 		(void)path_append(buf, len, at, name);
+}
+
+/* How long a directory that was moved out of the tree may go unnoticed; see batch.c. */
+#define CHECK_EVERY (5 * USEC_PER_MSEC)
+
+/* A look that follows names level by level takes its time; the next is put off by so many times as
+ * much, which bounds what looking costs to a tenth. */
+#define CHECK_SHARE 10
+
+static bool same_directory(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino &&
+	       x.st_dev == y.st_dev;
+}
+
+/* Follows the names from one open level to the next; true if they still lead there. */
+static bool leads_to(struct walker *w, const struct anchor *from, const struct anchor *to)
+{
+	_cleanup_close_ int fd = -1;
+	uint64_t off = from->frame;
+
+	for (uint64_t l = from->level; l < to->level; l++) {
+		int next = child_open(w, fd >= 0 ? fd : from->fd, &off);
+
+		if (next < 0)
+			return false;
+		fd_closep(&fd);
+		fd = next;
+	}
+	return same_directory(fd, to->fd);
+}
+
+/* The same for the nodes above the walker: each must be where its parent has it. Up to the first
+ * one whose path the kernel can spell, which settles the rest. */
+static bool nodes_in_place(const struct node *n)
+{
+	for (; n->parent; n = n->parent) {
+		_cleanup_close_ int fd = -1;
+		const char *tree;
+		const struct node *top = node_tree(n, &tree);
+		int r = beneath(top->fd, tree, n->fd);
+
+		if (r >= 0)
+			return r == 1;
+		fd = fd_open_dir(n->parent->fd, n->name);
+		if (fd < 0 || !same_directory(fd, n->fd))
+			return false;
+	}
+	return true;
+}
+
+/* For a directory deeper than PATH_MAX: finds the deepest open level whose path can be spelled, and
+ * follows the names from there. */
+static bool in_place(struct walker *w, const char *tree, int top)
+{
+	const struct anchor *v = w->anchors.v;
+	size_t from = 0;
+
+	if (!nodes_in_place(w->node))
+		return false;
+	for (size_t i = 0; i < w->anchors.n; i++) {
+		int r = v[i].level == 0 && !w->node->parent ? 1 : beneath(top, tree, v[i].fd);
+
+		if (r == 0)
+			return false;
+		if (r < 0)
+			break;
+		from = i;
+	}
+	for (; from + 1 < w->anchors.n; from++)
+		if (!leads_to(w, &v[from], &v[from + 1]))
+			return false;
+	return true;
+}
+
+void trail_check(struct walker *w)
+{
+	uint64_t now = now_usec(), last = atomic_load(&w->checked_usec);
+	const char *tree;
+	const struct node *top = node_tree(w->node, &tree);
+	int fd, r;
+
+	if (!tree && w->level > 0)
+		tree = w->tree;
+	if (!tree || last == UINT64_MAX || now < last + MAX(CHECK_EVERY, w->check_pause_usec))
+		return;
+	fd = anchors_fd(&w->anchors, w->level);
+	r = fd < 0 ? -ENAMETOOLONG : beneath(top->fd, tree, fd);
+	if (r < 0)
+		r = in_place(w, tree, top->fd);
+	w->check_pause_usec = (now_usec() - now) * CHECK_SHARE;
+	atomic_store(&w->checked_usec, r == 1 ? now_usec() : UINT64_MAX);
 }

@@ -8,7 +8,7 @@
  *   frame 0 | name name name | frame 1 | name name | frame 2 | ...
  *            ^pend_lo       ^pend_hi = where frame 1 stands
  *
- * A name's record is its length, its inode number, the name, and the length again, so that it can
+ * A name's record is its length, its pin's number, the name, and the length again, so that it can
  * be read from either end. */
 #pragma once
 
@@ -58,18 +58,19 @@ struct walker {
 	struct batch batch;
 
 	char tree[256]; /* the tree's name when it is not one of the node's ancestors */
-	_Atomic uint64_t checked_usec;
-	unsigned relists; /* what the task's directories have had */
+	_Atomic uint64_t checked_usec; /* UINT64_MAX: found to have been moved */
+	uint64_t check_pause_usec;     /* how long not to look again, after a look that took long */
+	unsigned relists;              /* what the task's directories have had */
 	unsigned share_pause;
 };
 
 /* trail.c: levels, names, descriptors. All return 0 or a negative errno. */
 int trail_begin(struct walker *w, struct node *n);
 void trail_end(struct walker *w);
-/* ino is the directory's, or 0 where nobody checks it. */
-int trail_pend(struct walker *w, const char *name, uint64_t ino);
-/* Reads the last pending name of the current frame into buf (256 bytes), and its ino. */
-int trail_next(struct walker *w, char *buf, uint64_t *ret_ino);
+/* pin is the number of its pin, counted from 1, or 0. */
+int trail_pend(struct walker *w, const char *name, uint64_t pin);
+/* Reads the last pending name of the current frame into buf (256 bytes), and its pin. */
+int trail_next(struct walker *w, char *buf, uint64_t *ret_pin);
 void trail_drop_next(struct walker *w);
 int trail_down(struct walker *w, int fd);
 void trail_up(struct walker *w);
@@ -87,8 +88,11 @@ static inline size_t trail_record(size_t name_len)
 	return name_len + 2 + sizeof(uint64_t);
 }
 /* Reads the record that starts at, or ends at, offset off of the stack. */
-int trail_record_at(struct walker *w, uint64_t off, char *buf, uint64_t *ret_ino);
-int trail_record_before(struct walker *w, uint64_t off, char *buf, uint64_t *ret_ino);
+int trail_record_at(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin);
+int trail_record_before(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin);
+/* Looks whether the current directory is still in its tree, when that has not been done for a
+ * while. If it is not, checked_usec says so to every batch. */
+void trail_check(struct walker *w);
 int trail_frame_read(struct walker *w, uint64_t off, struct frame *ret);
 int trail_frame_write(struct walker *w, uint64_t off, const struct frame *f);
 

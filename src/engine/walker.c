@@ -11,9 +11,6 @@
 #include "util/gate.h"
 #include "walker-internal.h"
 
-/* See node.c: the same bound for directories that one lane handles alone. */
-#define RELISTS_MAX 8
-
 /* What of a walk's levels and names stays in memory; the rest is on disk. Sized so that 64 lanes
  * stay within a few MiB, while no ordinary tree ever needs the file. */
 #define STACK_RESIDENT KiB(128)
@@ -80,20 +77,37 @@ static void skipped(struct walker *w, const char *name, enum skip_reason why)
 	job_skip(w->job, why, path);
 }
 
+/* The directory of a list cannot be opened again, or is another one now: none of it is touched. */
+static void refuse_task(struct walker *w, int error)
+{
+	if (error == -ESTALE)
+		skipped(w, NULL, SKIP_CHANGED);
+	else
+		failed(w, NULL, "cannot open directory", error);
+}
+
 void walker_begin(struct walker *w, struct task *t)
 {
 	const char *name = t->names;
+	int r;
 
 	w->state = WALK_DESCEND;
 	w->relists = t->relists;
 	w->pins = t->pins;
 	w->roots = t->roots;
+	r = node_open(t->node);
 	if (trail_begin(w, t->node) < 0)
 		w->cur = (struct frame){ .base = 1, .eof = 1, .failed = 1 };
+	else if (r < 0)
+		refuse_task(w, r);
 	else if (t->roots)
 		w->state = WALK_LIST;
 	for (size_t i = 0; i < t->n_names; i++, name += strlen(name) + 1) {
-		int r = trail_pend(w, name, 0);
+		uint64_t pin;
+
+		memcpy(&pin, name, sizeof(pin));
+		name += sizeof(pin);
+		r = trail_pend(w, name, pin);
 		if (r < 0)
 			failed(w, name, "cannot be taken up", r);
 	}
@@ -103,6 +117,8 @@ void walker_begin(struct walker *w, struct task *t)
 /* Drops what is still to be visited in the current directory; it stays. */
 static void give_up(struct walker *w)
 {
+	if (job_cancelled(w->job))
+		stat_add(&w->job->stats.skipped[SKIP_CANCELLED], MAX(w->cur.pending, 1UL));
 	w->cur.pend_hi = w->cur.pend_lo;
 	w->cur.pending = 0;
 	w->cur.eof = 1;
@@ -128,7 +144,8 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 	const char *tree;
 	const struct node *top = node_tree(w->node, &tree);
 
-	if (!tree && w->level > 0)
+	/* The tree's own directory is removed from one that lies outside of it. */
+	if (!tree && w->level > (flags & AT_REMOVEDIR ? 1 : 0))
 		tree = w->tree;
 	w->batch = (struct batch){
 		.job = w->job,
@@ -138,6 +155,7 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 		.list = l,
 		.n = n,
 		.results = w->results,
+		.pins = l == w->roots ? w->pins : NULL,
 		.tree_dirfd = top->fd,
 		.tree_name = tree,
 		.checked_usec = &w->checked_usec,
@@ -148,6 +166,7 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
  * order), the others move to its front. Returns how many those are. */
 static size_t split(struct walker *w, struct dirlist *l)
 {
+	bool pinned = w->pins && l == w->roots;
 	size_t n = 0;
 
 	for (size_t i = l->n; i > 0; i--) {
@@ -156,7 +175,7 @@ static size_t split(struct walker *w, struct dirlist *l)
 
 		if (d->type != DT_DIR)
 			continue;
-		r = trail_pend(w, dirlist_name(l, d), d->ino);
+		r = trail_pend(w, dirlist_name(l, d), pinned ? d->ino : 0);
 		if (r < 0)
 			failed(w, dirlist_name(l, d), "cannot be taken up", r);
 	}
@@ -249,15 +268,23 @@ static struct batch *step_list(struct walker *w)
 static void digest_one(struct walker *w, const struct dentry *d, int result)
 {
 	const char *name = dirlist_name(w->batch.list, d);
+	int r;
 
 	switch (result) {
 	case ENOENT:
 		skipped(w, name, SKIP_MISSING);
 		break;
+	case BATCH_CHANGED:
+		skipped(w, name, SKIP_CHANGED);
+		break;
 	case EISDIR: /* d_type did not say, or did not say so any more */
-		result = -trail_pend(w, name, 0);
-		if (result)
-			failed(w, name, "cannot be taken up", -result);
+		if (w->batch.pins) {
+			skipped(w, name, SKIP_CHANGED);
+			break;
+		}
+		r = trail_pend(w, name, 0);
+		if (r < 0)
+			failed(w, name, "cannot be taken up", r);
 		break;
 	case BATCH_CANCELLED:
 		skipped(w, name, SKIP_CANCELLED);
@@ -320,14 +347,14 @@ static void descend_failed(struct walker *w, int dirfd, const char *name, int er
 	failed(w, name, "cannot open directory", error);
 }
 
-/* True if the pending directory is still the one that was accepted (only roots are pinned). */
-static bool pin_holds(struct walker *w, int fd, uint64_t ino)
+/* True if the open directory is still the one that was accepted (only roots are pinned). */
+static bool pin_holds(struct walker *w, int fd, uint64_t pin)
 {
-	struct stat st;
+	struct identity id;
 
-	if (!w->pins || w->level > 0 || ino == 0)
+	if (!w->pins || pin == 0)
 		return true;
-	return fstat(fd, &st) == 0 && st.st_ino == ino;
+	return fd_identity(fd, "", &id) == 0 && identity_equal(&id, &w->pins[pin - 1]);
 }
 
 /* Enters the open directory fd (taken over), or finishes with it at once. Returns true if entered.
@@ -337,8 +364,14 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	_cleanup_close_ int own = fd;
 	int r;
 
-	if (w->job->ways.subvolumes && !w->job->o.dry && subvolume_is(fd) &&
-	    subvolume_destroy(dirfd, name, fd) > 0) {
+	r = 0;
+	if (w->job->ways.subvolumes && !w->job->o.dry && subvolume_is(fd))
+		r = subvolume_destroy(dirfd, name, fd);
+	if (r == -EBUSY) {
+		skipped(w, name, SKIP_MOUNT);
+		return false;
+	}
+	if (r > 0) {
 		stat_add(&w->job->stats.entries, 1);
 		stat_add(&w->job->stats.dirs, 1);
 		stat_add(&w->job->stats.subvolumes, 1);
@@ -359,8 +392,8 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 static void descend(struct walker *w)
 {
 	char name[256];
-	uint64_t ino;
-	int dirfd = trail_fd(w), fd, r = trail_next(w, name, &ino);
+	uint64_t pin;
+	int dirfd = trail_fd(w), fd, r = trail_next(w, name, &pin);
 
 	if (dirfd < 0 || r < 0) {
 		failed(w, NULL, "cannot open directory again", dirfd < 0 ? dirfd : r);
@@ -369,7 +402,7 @@ static void descend(struct walker *w)
 	}
 	gate("descend", name);
 	fd = fd_open_dir(dirfd, name);
-	if (fd >= 0 && !pin_holds(w, fd, ino)) {
+	if (fd >= 0 && !pin_holds(w, fd, pin)) {
 		fd_closep(&fd);
 		fd = -ESTALE;
 	}
@@ -505,5 +538,6 @@ struct batch *walker_step(struct walker *w)
 			}
 		}
 	}
+	trail_check(w);
 	return b;
 }
