@@ -63,11 +63,14 @@ int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes)
 	int r;
 
 	*ret_bytes = 0;
-	if (!j->o.weigh && !b->pins)
+	if (!j->o.weigh && !b->pins && !(j->o.dry && b->list->v[i].type == DT_UNKNOWN))
 		return j->o.dry;
 	stat_add(&j->stats.stat_calls, 1);
-	if (fd_identity(b->dirfd, name, &id) < 0)
-		return j->o.dry; /* the unlink will say why */
+	r = fd_identity(b->dirfd, name, &id);
+	if (r < 0)
+		return j->o.dry ? r : 0; /* the unlink will say why */
+	if (j->o.dry && S_ISDIR(id.mode) && !(b->flags & AT_REMOVEDIR))
+		return -EISDIR;
 	if (b->pins && !identity_equal(&id, &b->pins[b->list->v[i].ino - 1]))
 		return -BATCH_CHANGED;
 	if (S_ISDIR(id.mode) || id.nlink == 1)

@@ -12,7 +12,6 @@
 #include "crew.h"
 #include "job.h"
 
-
 struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists)
 {
 	size_t len = strlen(name);

@@ -134,13 +134,22 @@ static struct batch *slot_finish(struct queue_uring *u, unsigned slot)
 	return b;
 }
 
+/* The kernel's own numbers for an interrupted call begin at 512 and do not fit a result: the entry
+ * was not removed, which is what has to be known. */
+static uint8_t result_of(int res)
+{
+	if (res >= 0)
+		return 0;
+	return -res < BATCH_CHANGED ? (uint8_t)-res : EINTR;
+}
+
 static void complete(struct queue_uring *u, const struct io_uring_cqe *cqe)
 {
 	unsigned slot = (unsigned)(cqe->user_data >> 32);
 	struct slot *s = &u->slots[slot];
 	struct batch *b = s->batch;
 
-	b->results[(uint32_t)cqe->user_data] = cqe->res < 0 ? (uint8_t)-cqe->res : 0;
+	b->results[(uint32_t)cqe->user_data] = result_of(cqe->res);
 	s->tried++;
 	s->removed += cqe->res == 0;
 	b->in_flight--;

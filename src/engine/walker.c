@@ -209,6 +209,18 @@ static void listed(struct walker *w, int fd, bool first)
 	pthread_mutex_unlock(&w->job->report_lock);
 }
 
+/* May a short answer of getdents64 be taken for the end of the directory? It also comes when a
+ * signal is pending, and completions of a ring arrive as such: with a ring, and wherever that guess
+ * was wrong before, only an empty answer is the end. */
+static bool short_is_eof(const struct walker *w)
+{
+	enum backend backend;
+	unsigned lanes;
+
+	crew_setting(w->job->crew, &backend, &lanes);
+	return w->job->ways.short_is_eof && w->cur.relists == 0 && backend == BACKEND_THREADS;
+}
+
 static struct dirlist *list_chunk(struct walker *w, int fd)
 {
 	bool first = w->cur.cookie == 0;
@@ -226,7 +238,7 @@ static struct dirlist *list_chunk(struct walker *w, int fd)
 		return NULL;
 	}
 	w->cur.reopened = 0;
-	r = dirlist_read(&w->own, fd, w->job->ways.short_is_eof, &w->cur.cookie);
+	r = dirlist_read(&w->own, fd, short_is_eof(w), &w->cur.cookie);
 	w->cur.eof = r != 0;
 	if (r < 0)
 		failed(w, NULL, "cannot list directory", r);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "support.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int run_case(const char *name, const TTest *const *tests, size_t n)
+{
+	Suite *s = suite_create(name);
+	TCase *tc = tcase_create(name);
+	SRunner *sr;
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	for (size_t i = 0; i < n; i++)
+		tcase_add_test(tc, tests[i]);
+	suite_add_tcase(s, tc);
+	sr = srunner_create(s);
+	srunner_run_all(sr, CK_NORMAL);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+void scratch_make(char *buf, size_t len)
+{
+	(void)snprintf(buf, len, "%s/reclaim-unit.XXXXXX",
+		       access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	ck_assert_ptr_nonnull(mkdtemp(buf));
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+void scratch_remove(const char *path)
+{
+	(void)nftw(path, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static void entry_make(const char *dir, const char *word)
+{
+	char path[PATH_MAX];
+	char *link;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, word);
+	link = strchr(path, '>');
+	if (path[strlen(path) - 1] == '/') {
+		ck_assert_int_eq(mkdir(path, 0755), 0);
+	} else if (link) {
+		*link = '\0';
+		ck_assert_int_eq(symlink(link + 1, path), 0);
+	} else {
+		int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(write(fd, word, strlen(word)), (ssize_t)strlen(word));
+		(void)close(fd);
+	}
+}
+
+void tree_make(const char *dir, const char *text)
+{
+	char *copy = strdup(text), *save = NULL;
+
+	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
+		entry_make(dir, w);
+	free(copy);
+}
+
+static size_t counted;
+
+static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)path;
+	(void)st;
+	(void)type;
+	counted += ftw->level > 0;
+	return 0;
+}
+
+size_t tree_count(const char *dir)
+{
+	counted = 0;
+	(void)nftw(dir, count_one, 32, FTW_PHYS);
+	return counted;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What unit tests share: running one suite, and trees made from a short text. */
+#pragma once
+
+#include <check.h>
+#include <stddef.h>
+
+/* Runs one case of tests. Returns the exit status for main. */
+int run_case(const char *name, const TTest *const *tests, size_t n);
+
+/* Makes a scratch directory; its path is in buf. scratch_remove deletes it with all content. */
+void scratch_make(char *buf, size_t len);
+void scratch_remove(const char *path);
+
+/* Makes entries beneath dir from words: "a/" a directory, "a/b" a file, "a/l>x" a symbolic link. */
+void tree_make(const char *dir, const char *text);
+
+/* How many entries a directory has, all levels, itself not counted. */
+size_t tree_count(const char *dir);

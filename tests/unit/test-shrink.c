@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/shrink.h"
+#include "support.h"
+#include "util/fd.h"
+
+static _Atomic bool never = false;
+static const struct ways tail = { .lease_truthful = true, .shrink = SHRINK_TAIL };
+static const struct ways head = { .lease_truthful = true, .shrink = SHRINK_HEAD };
+
+struct fixture {
+	char dir[PATH_MAX];
+	int fd;
+};
+
+static void begin(struct fixture *f, const char *tree)
+{
+	scratch_make(f->dir, sizeof(f->dir));
+	tree_make(f->dir, tree);
+	f->fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+}
+
+static void end(struct fixture *f)
+{
+	(void)close(f->fd);
+	scratch_remove(f->dir);
+}
+
+START_TEST(steps_follow_their_cost)
+{
+	ck_assert_uint_eq(shrink_next_step(MiB(64), 1000), MiB(128));
+	ck_assert_uint_eq(shrink_next_step(MiB(64), 10000), MiB(64));
+	ck_assert_uint_eq(shrink_next_step(MiB(64), 50000), MiB(32));
+	ck_assert_uint_eq(shrink_next_step(MiB(2), 1000000), MiB(2));
+	ck_assert_uint_eq(shrink_next_step(MiB(1024), 0), MiB(1024));
+}
+END_TEST
+
+START_TEST(a_lonely_file_is_freed)
+{
+	struct fixture f;
+
+	begin(&f, "a b");
+	ck_assert_int_eq(shrink_file(f.fd, "a", &tail, &never), 1);
+	ck_assert_int_eq(shrink_file(f.fd, "b", &head, &never), 1);
+	ck_assert_uint_eq(tree_count(f.dir), 0);
+	end(&f);
+}
+END_TEST
+
+START_TEST(what_others_hold_is_left_to_unlink)
+{
+	_cleanup_close_ int holder = -1;
+	struct fixture f;
+	struct stat st;
+
+	begin(&f, "open twin1 l>open d/");
+	holder = openat(f.fd, "open", O_RDONLY);
+	ck_assert_int_eq(linkat(f.fd, "twin1", f.fd, "twin2", 0), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "open", &tail, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "twin1", &tail, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "l", &tail, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "d", &tail, &never), 0);
+	ck_assert_int_eq(fstat(holder, &st), 0);
+	ck_assert_int_eq(st.st_size, 4);
+	ck_assert_uint_eq(tree_count(f.dir), 5);
+	end(&f);
+}
+END_TEST
+
+START_TEST(nothing_where_leases_lie)
+{
+	struct ways overlay = tail;
+	struct fixture f;
+
+	overlay.lease_truthful = false;
+	begin(&f, "a");
+	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, &never), 0);
+	overlay = tail;
+	overlay.shrink = SHRINK_NEVER;
+	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, &never), 0);
+	ck_assert_uint_eq(tree_count(f.dir), 1);
+	end(&f);
+}
+END_TEST
+
+START_TEST(a_fifo_is_never_opened)
+{
+	struct fixture f;
+
+	begin(&f, "a");
+	ck_assert_int_eq(mkfifoat(f.fd, "fifo", 0600), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "fifo", &tail, &never), 0);
+	end(&f);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { steps_follow_their_cost, a_lonely_file_is_freed,
+				 what_others_hold_is_left_to_unlink, nothing_where_leases_lie,
+				 a_fifo_is_never_opened };
+
+	return run_case("shrink", tests, sizeof(tests) / sizeof(tests[0]));
+}

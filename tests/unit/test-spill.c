@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "engine/spill.h"
+#include "support.h"
+#include "util/macros.h"
+
+START_TEST(keeps_far_more_than_stays_in_memory)
+{
+	struct spill *s = NULL;
+	uint64_t v;
+	enum { N = 400000 };
+
+	ck_assert_int_eq(spill_new(&s, KiB(64)), 0);
+	for (uint64_t i = 0; i < N; i++) {
+		v = i * 2654435761U;
+		ck_assert_int_eq(spill_push(s, &v, sizeof(v)), 0);
+	}
+	ck_assert_uint_eq(spill_top(s), N * sizeof(v));
+	for (uint64_t i = 0; i < N; i += 997) {
+		ck_assert_int_eq(spill_read(s, i * sizeof(v), &v, sizeof(v)), 0);
+		ck_assert_uint_eq(v, i * 2654435761U);
+	}
+	for (uint64_t i = N; i > 0; i--) {
+		ck_assert_int_eq(spill_read(s, (i - 1) * sizeof(v), &v, sizeof(v)), 0);
+		ck_assert_uint_eq(v, (i - 1) * 2654435761U);
+		spill_cut(s, (i - 1) * sizeof(v));
+	}
+	ck_assert_uint_eq(spill_top(s), 0);
+	spill_free(s);
+}
+END_TEST
+
+START_TEST(changes_below_the_top_last)
+{
+	struct spill *s = NULL;
+	char block[1000] = { 0 };
+	uint64_t mark = 0x1122334455667788, got;
+
+	ck_assert_int_eq(spill_new(&s, KiB(64)), 0);
+	for (int i = 0; i < 1000; i++)
+		ck_assert_int_eq(spill_push(s, block, sizeof(block)), 0);
+	/* Across a block's border, and in a block that has long been written out. */
+	ck_assert_int_eq(spill_write(s, KiB(16) - 4, &mark, sizeof(mark)), 0);
+	for (uint64_t off = 0; off < 900000; off += KiB(16))
+		ck_assert_int_eq(spill_read(s, off, &got, sizeof(got)), 0);
+	ck_assert_int_eq(spill_read(s, KiB(16) - 4, &got, sizeof(got)), 0);
+	ck_assert_uint_eq(got, mark);
+	spill_free(s);
+}
+END_TEST
+
+START_TEST(goes_on_in_memory_when_the_file_cannot_grow)
+{
+	struct spill *s = NULL;
+	struct rlimit old, none = { 0, 0 };
+	uint64_t v;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	none.rlim_max = old.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+	ck_assert_int_eq(spill_new(&s, 0), 0);
+	for (uint64_t i = 0; i < 100000; i++)
+		ck_assert_int_eq(spill_push(s, &i, sizeof(i)), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	for (uint64_t i = 0; i < 100000; i++) {
+		ck_assert_int_eq(spill_read(s, i * sizeof(v), &v, sizeof(v)), 0);
+		ck_assert_uint_eq(v, i);
+	}
+	spill_free(s);
+	ck_assert_ptr_null(spill_free(NULL));
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { keeps_far_more_than_stays_in_memory, changes_below_the_top_last,
+				 goes_on_in_memory_when_the_file_cannot_grow };
+
+	return run_case("spill", tests, ELEMENTSOF(tests));
+}

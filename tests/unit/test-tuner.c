@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The tuner against invented machines: a rate and a share of computing for each setting. */
+#include "engine/tuner.h"
+#include "support.h"
+#include "util/macros.h"
+
+#define TICK 10000
+
+struct machine {
+	double (*rate)(struct setting s); /* entries per second */
+	double (*busy)(struct setting s); /* CPUs in use */
+};
+
+struct outcome {
+	struct setting last;
+	double entries, best_entries; /* done; what the best of the settings seen would have done */
+	unsigned changes;
+};
+
+/* Runs the tuner for `seconds` and compares with `reference` used all the time. */
+static struct outcome simulate(const struct machine *m, const struct tuner_options *o,
+			       struct setting reference, double seconds)
+{
+	struct outcome out = { .last = o->start };
+	struct tuner_sample s = { .now_usec = 1000000 };
+	double cpu = 0;
+	struct tuner t;
+
+	tuner_init(&t, o);
+	for (double at = 0; at < seconds; at += TICK / 1e6) {
+		struct setting next;
+
+		out.entries += m->rate(out.last) * TICK / 1e6;
+		out.best_entries += m->rate(reference) * TICK / 1e6;
+		cpu += m->busy(out.last) * TICK;
+		s.now_usec += TICK;
+		s.entries = (uint64_t)out.entries;
+		s.cpu_usec = (uint64_t)cpu;
+		next = tuner_next(&t, &s);
+		out.changes += next.lanes != out.last.lanes || next.backend != out.last.backend;
+		out.last = next;
+	}
+	return out;
+}
+
+static const struct tuner_options local = {
+	.start = { BACKEND_THREADS, 2 },
+	.lanes_max = 64,
+	.cpus = 2,
+	.uring_possible = true,
+};
+
+static double cpu_bound_rate(struct setting s)
+{
+	double r = s.lanes == 1 ? 60000 : s.lanes == 2 ? 110000 : 90000;
+
+	return s.backend == BACKEND_URING ? r / 2.5 : r;
+}
+
+static double cpu_bound_busy(struct setting s)
+{
+	return MIN(s.lanes, 2U);
+}
+
+START_TEST(computing_lanes_are_left_alone)
+{
+	static const struct machine m = { cpu_bound_rate, cpu_bound_busy };
+	struct outcome o = simulate(&m, &local, local.start, 30);
+
+	ck_assert_int_eq(o.last.backend, BACKEND_THREADS);
+	ck_assert(o.entries >= o.best_entries * 0.97);
+}
+END_TEST
+
+static double round_trip_rate(struct setting s)
+{
+	return MIN(s.lanes, 32U) * 900.0;
+}
+
+static double idle_busy(struct setting s)
+{
+	return MIN(s.lanes, 32U) * 0.01;
+}
+
+START_TEST(waiting_lanes_become_more)
+{
+	static const struct machine m = { round_trip_rate, idle_busy };
+	struct outcome o = simulate(&m, &local, (struct setting){ BACKEND_THREADS, 32 }, 10);
+
+	ck_assert_uint_ge(o.last.lanes, 32);
+	ck_assert(o.entries >= o.best_entries * 0.85);
+}
+END_TEST
+
+static double ring_rate(struct setting s)
+{
+	return s.backend == BACKEND_URING ? 9000 : 3000;
+}
+
+START_TEST(a_better_backend_is_found_when_lanes_wait)
+{
+	static const struct machine m = { ring_rate, idle_busy };
+	struct outcome o = simulate(&m, &local, (struct setting){ BACKEND_URING, 2 }, 60);
+
+	ck_assert_int_eq(o.last.backend, BACKEND_URING);
+}
+END_TEST
+
+START_TEST(trials_in_vain_cost_little)
+{
+	/* Waiting, yet nothing helps: every trial is in vain, and some are terrible. */
+	static const struct machine m = { cpu_bound_rate, idle_busy };
+	struct outcome o = simulate(&m, &local, local.start, 120);
+
+	ck_assert(o.entries >= o.best_entries * 0.95);
+}
+END_TEST
+
+START_TEST(what_is_fixed_stays)
+{
+	static const struct machine m = { ring_rate, idle_busy };
+	struct tuner_options fixed = local;
+	struct outcome o;
+
+	fixed.fixed_backend = fixed.fixed_lanes = true;
+	o = simulate(&m, &fixed, fixed.start, 20);
+	ck_assert_uint_eq(o.changes, 0);
+	fixed.fixed_backend = false;
+	fixed.uring_possible = false;
+	o = simulate(&m, &fixed, fixed.start, 20);
+	ck_assert_uint_eq(o.changes, 0);
+}
+END_TEST
+
+START_TEST(odd_samples_do_no_harm)
+{
+	struct tuner t;
+	struct tuner_sample s = { .now_usec = 5000000 };
+	struct setting x;
+
+	tuner_init(&t, &local);
+	(void)tuner_next(&t, &s);
+	s.now_usec = 1000; /* the clock went back */
+	(void)tuner_next(&t, &s);
+	s.now_usec = 1000; /* no time passed */
+	(void)tuner_next(&t, &s);
+	s.now_usec = 1000 + 3600 * USEC_PER_SEC; /* suspended for an hour, nothing done */
+	(void)tuner_next(&t, &s);
+	for (int i = 0; i < 1000; i++) {
+		s.now_usec += TICK;
+		s.starved = i % 2;
+		x = tuner_next(&t, &s);
+		ck_assert_uint_ge(x.lanes, 1);
+		ck_assert_uint_le(x.lanes, local.lanes_max);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { computing_lanes_are_left_alone,
+				 waiting_lanes_become_more,
+				 a_better_backend_is_found_when_lanes_wait,
+				 trials_in_vain_cost_little,
+				 what_is_fixed_stays,
+				 odd_samples_do_no_harm };
+
+	return run_case("tuner", tests, ELEMENTSOF(tests));
+}

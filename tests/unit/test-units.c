@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "support.h"
+#include "util/macros.h"
+#include "util/units.h"
+
+static uint64_t size(const char *s)
+{
+	uint64_t v = 0;
+
+	ck_assert_int_eq(size_parse(s, &v), 0);
+	return v;
+}
+
+static uint64_t span(const char *s)
+{
+	uint64_t v = 0;
+
+	ck_assert_int_eq(timespan_parse(s, &v), 0);
+	return v;
+}
+
+START_TEST(sizes_parse)
+{
+	ck_assert_uint_eq(size("0"), 0);
+	ck_assert_uint_eq(size("4096"), 4096);
+	ck_assert_uint_eq(size("10G"), 10ULL << 30);
+	ck_assert_uint_eq(size("1.5 MiB"), 3ULL << 19);
+	ck_assert_uint_eq(size("200MB"), 200000000);
+	ck_assert_uint_eq(size("7B"), 7);
+	ck_assert_uint_eq(size(" 2T "), 2ULL << 40);
+}
+END_TEST
+
+START_TEST(nonsense_sizes_are_refused)
+{
+	static const char *const bad[] = { "",     "G",   "1.2.3", "10X",    "1 2",
+					   "0x10", "1e3", "K5",    "10GiBs", "." };
+	uint64_t v = 42;
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+		ck_assert_int_eq(size_parse(bad[i], &v), -EINVAL);
+	ck_assert_int_eq(size_parse("-5", &v), -ERANGE);
+	ck_assert_int_eq(size_parse("16E", &v), -ERANGE);
+	ck_assert_int_eq(size_parse("99999999999999999999999", &v), -ERANGE);
+	ck_assert_uint_eq(v, 42);
+}
+END_TEST
+
+START_TEST(spans_parse_as_systemd_has_them)
+{
+	ck_assert_uint_eq(span("90s"), 90000000);
+	ck_assert_uint_eq(span("1h 30min"), 5400000000);
+	ck_assert_uint_eq(span("1h30min"), 5400000000);
+	ck_assert_uint_eq(span("2ms"), 2000);
+	ck_assert_uint_eq(span("5"), 5000000);
+	ck_assert_uint_eq(span("1.5d"), 129600000000);
+	ck_assert_uint_eq(span("10 us"), 10);
+}
+END_TEST
+
+START_TEST(nonsense_spans_are_refused)
+{
+	static const char *const bad[] = { "", "s", "5x", "1h-", "five" };
+	uint64_t v;
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+		ck_assert_int_lt(timespan_parse(bad[i], &v), 0);
+	ck_assert_int_eq(timespan_parse("-3s", &v), -ERANGE);
+	ck_assert_int_eq(timespan_parse("99999999999999y", &v), -ERANGE);
+}
+END_TEST
+
+START_TEST(formats)
+{
+	char b[32];
+
+	ck_assert_str_eq(size_format(b, sizeof(b), 312), "312 B");
+	ck_assert_str_eq(size_format(b, sizeof(b), 3ULL << 29), "1.5 GiB");
+	ck_assert_str_eq(size_format(b, sizeof(b), UINT64_MAX), "16.0 EiB");
+	ck_assert_str_eq(timespan_format(b, sizeof(b), 340000), "340ms");
+	ck_assert_str_eq(timespan_format(b, sizeof(b), 12000000), "12s");
+	ck_assert_str_eq(timespan_format(b, sizeof(b), 7500000000ULL), "2h 5min");
+	ck_assert_str_eq(count_format(b, sizeof(b), 0), "0");
+	ck_assert_str_eq(count_format(b, sizeof(b), 1234567), "1,234,567");
+	ck_assert_str_eq(count_format(b, sizeof(b), 999), "999");
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { sizes_parse, nonsense_sizes_are_refused,
+				 spans_parse_as_systemd_has_them, nonsense_spans_are_refused,
+				 formats };
+
+	return run_case("units", tests, ELEMENTSOF(tests));
+}
