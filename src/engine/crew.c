@@ -52,6 +52,7 @@ struct crew {
 	_Atomic unsigned setting; /* packed: backend and lanes */
 	bool done;
 	int ring_error;
+	struct walker *spare; /* walkers without a task, to be used again */
 	struct driver *drivers;
 	unsigned n_drivers, max_drivers;
 };
@@ -125,6 +126,12 @@ struct crew *crew_free(struct crew *c)
 		node_put(c->job, t->node);
 		free(t);
 	}
+	while (c->spare) {
+		struct walker *w = c->spare;
+
+		c->spare = walker_unlink(w);
+		walker_free(w);
+	}
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->wake);
 	pthread_cond_destroy(&c->ended);
@@ -144,12 +151,15 @@ void crew_add(struct crew *c, struct task *t)
 	pthread_mutex_unlock(&c->lock);
 }
 
-unsigned crew_hungry(struct crew *c)
+unsigned crew_wants(struct crew *c)
 {
+	unsigned lanes = setting_now(c).lanes;
 	unsigned idle = atomic_load_explicit(&c->idle, memory_order_relaxed);
 	unsigned queued = atomic_load_explicit(&c->n_tasks, memory_order_relaxed);
 
-	return idle > queued ? idle - queued : 0;
+	if (lanes < 2)
+		return 0;
+	return idle + lanes > queued ? idle + lanes - queued : 0;
 }
 
 int crew_relist(struct crew *c, const struct node *n)
@@ -175,7 +185,7 @@ bool crew_offer(struct crew *c, struct batch *b, uint64_t usec_per_entry)
 	if (b->job->ways.dir_lanes < 2 && usec_per_entry < DEAR_ENTRY)
 		return false;
 	/* An order that must be kept is kept by one lane. */
-	if (b->job->ways.ascending || crew_hungry(c) == 0)
+	if (b->job->ways.ascending || atomic_load(&c->idle) == 0)
 		return false;
 	if (b->n - MIN(atomic_load(&b->next), b->n) < 2)
 		return false;
@@ -242,7 +252,12 @@ static struct walker *take(struct crew *c, struct batch **ret_batch)
 		free(p);
 		return w;
 	}
-	if (!t || walker_new(&w, c->job) < 0)
+	if (!t)
+		return NULL;
+	w = c->spare;
+	if (w)
+		c->spare = walker_unlink(w);
+	else if (walker_new(&w, c->job) < 0)
 		return NULL;
 	c->tasks = t->next;
 	if (!c->tasks)
@@ -256,8 +271,9 @@ static struct walker *take(struct crew *c, struct batch **ret_batch)
 /* A walker's task is done. */
 static void release(struct crew *c, struct walker *w)
 {
-	walker_free(w);
 	pthread_mutex_lock(&c->lock);
+	walker_link(w, c->spare);
+	c->spare = w;
 	c->n_walkers--;
 	if (c->n_walkers == 0 && !c->tasks) {
 		c->done = true;

@@ -41,8 +41,9 @@ struct crew *crew_free(struct crew *c);
 /* Adds a task; takes it over. */
 void crew_add(struct crew *c, struct task *t);
 
-/* How many lanes look for work that is not yet queued: cheap, may be out of date. */
-unsigned crew_hungry(struct crew *c);
+/* How many more tasks would be welcome: one for each idle lane, and one for each lane to go on
+ * with, so that it need not wait for somebody to share. Cheap; may be out of date. */
+unsigned crew_wants(struct crew *c);
 
 /* Queues the directory of a node to be listed again; takes over the node's reference to its parent
  * if it returns 0, or returns -ENOMEM. */

@@ -70,6 +70,7 @@ static int fds_divide(struct job *j)
 	j->ways.lanes_max = MIN(j->ways.lanes_max, lanes);
 	if (j->o.lanes)
 		j->o.lanes = lanes;
+	j->nodes_max = (unsigned)MIN((left - (rlim_t)lanes * FDS_LEAST) / 2, (rlim_t)65536);
 	j->fds_per_lane = (unsigned)CLAMP(left / lanes, (rlim_t)FDS_LEAST, (rlim_t)FDS_MOST);
 	return 0;
 }

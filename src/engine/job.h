@@ -17,6 +17,8 @@ struct job {
 	_Atomic size_t allowance; /* see dirlist.h */
 	_Atomic bool cancelled;
 	unsigned fds_per_lane;
+	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
+	_Atomic unsigned nodes;
 	pthread_mutex_t report_lock;
 };
 

@@ -73,8 +73,10 @@ size_t node_path(const struct node *n, char *buf, size_t len)
 	return path_append(buf, len, node_path(n->parent, buf, len), n->name);
 }
 
-static void node_free(struct node *n)
+static void node_free(struct job *j, struct node *n)
 {
+	if (n->parent)
+		atomic_fetch_sub(&j->nodes, 1);
 	fd_closep(&n->fd);
 	free(n);
 }
@@ -129,7 +131,7 @@ void node_put(struct job *j, struct node *n)
 			else
 				rmdir_failed(j, n, -ENOMEM);
 		}
-		node_free(n);
+		node_free(j, n);
 		n = parent;
 	}
 }

@@ -14,6 +14,9 @@
 #define BYTES_MOST KiB(64)
 #define PAUSE 16
 
+/* What a task should take at least; taking one costs some 10 µs. */
+#define TASK_USEC 1500
+
 /* How many names frame f can spare: never the one being visited, or the one to be visited next. */
 static uint64_t spare(const struct frame *f)
 {
@@ -30,6 +33,9 @@ static bool find(struct walker *w, uint64_t *ret_level, uint64_t *ret_off)
 		struct frame f;
 
 		if (trail_frame_read(w, off, &f) < 0 || anchors_fd(&w->anchors, l) < 0)
+			return false;
+		/* Each level passed becomes a node, which keeps its directory open. */
+		if (atomic_load(&w->job->nodes) + (l - w->base_level) > w->job->nodes_max)
 			return false;
 		if (spare(&f) > 0) {
 			*ret_level = l;
@@ -67,6 +73,7 @@ static int promote(struct walker *w)
 		return -ENOMEM;
 	n->pin = pin;
 	n->pins = w->pins;
+	atomic_fetch_add(&w->job->nodes, 1);
 	/* What failed in the old base frame is the old node's to know, now that its frame is gone.
 	 */
 	if (old.failed)
@@ -83,12 +90,14 @@ static int promote(struct walker *w)
 /* Moves up to `names` names from the front of the frame's pending ones into a new task. */
 static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
 {
-	struct task *t = calloc(1, sizeof(*t) + BYTES_MOST);
+	size_t room = MIN(names * TASK_RECORD, BYTES_MOST);
+	struct task *t = malloc(sizeof(*t) + room);
 	uint64_t pin;
 
 	if (!t)
 		return NULL;
-	while (t->n_names < names && t->len + TASK_RECORD <= BYTES_MOST) {
+	*t = (struct task){ 0 };
+	while (t->n_names < names && t->len + TASK_RECORD <= room) {
 		char *at = t->names + t->len;
 		char *name = at + sizeof(pin);
 
@@ -110,13 +119,21 @@ static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
 	return fitted ? fitted : t;
 }
 
+/* How many directories make a task: so many that taking it is nothing beside doing it. */
+static uint64_t task_size(const struct walker *w, uint64_t names, unsigned tasks)
+{
+	uint64_t most = CLAMP((names + tasks - 1) / tasks, 1, NAMES_MOST);
+
+	return CLAMP(TASK_USEC / MAX(w->dir_usec, 1UL), 1, most);
+}
+
 void share(struct walker *w)
 {
-	uint64_t level, off = 0, give, each;
-	unsigned hungry = crew_hungry(w->job->crew);
+	uint64_t level, off = 0, names, each;
+	unsigned wanted = crew_wants(w->job->crew);
 	struct frame f;
 
-	if (hungry == 0 || (w->share_pause > 0 && w->share_pause-- > 0))
+	if (wanted == 0 || (w->share_pause > 0 && w->share_pause-- > 0))
 		return;
 	if (!find(w, &level, &off)) {
 		w->share_pause = PAUSE;
@@ -127,14 +144,14 @@ void share(struct walker *w)
 			return;
 	if (trail_frame_read(w, off, &f) < 0)
 		return;
-	give = (spare(&f) + 1) / 2;
-	each = CLAMP((give + hungry - 1) / hungry, 1, NAMES_MOST);
-	for (unsigned i = 0; i < hungry && give > 0; i++) {
-		struct task *t = cut_task(w, &f, MIN(each, give));
+	names = spare(&f);
+	each = task_size(w, names, wanted);
+	for (unsigned i = 0; i < wanted && names > 0; i++) {
+		struct task *t = cut_task(w, &f, MIN(each, names));
 
 		if (!t)
 			break;
-		give -= t->n_names;
+		names -= t->n_names;
 		crew_add(w->job->crew, t);
 	}
 	(void)trail_frame_write(w, off, &f);

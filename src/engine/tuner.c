@@ -6,8 +6,15 @@
 #include "util/macros.h"
 
 /* A rate is taken over a window; the first after a change only settles (threads start, caches are
- * handed over). 40 ms hold some hundred entries even of a disk that seeks for each. */
+ * handed over). 40 ms hold some hundred entries of anything that does not seek for each. */
 #define WINDOW (40 * USEC_PER_MSEC)
+
+/* Lanes that do next to nothing but wait can be told sooner, and then small steps would
+ * take longer than the work: 200 cold directories on a disk are a second for one lane. A waiting
+ * lane costs nothing, so the first try is a leap. */
+#define LEAP_WINDOW (10 * USEC_PER_MSEC)
+#define LEAP 16
+#define LEAP_BUSY 0.25
 
 /* A trial pays if it is so much faster: less is noise. */
 #define GAIN 1.10
@@ -36,6 +43,7 @@ void tuner_init(struct tuner *t, const struct tuner_options *o)
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->fixed_lanes,
 		.settling = true,
+		.fresh = true,
 	};
 }
 
@@ -46,7 +54,7 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 
 	switch (which) {
 	case MORE:
-		s.lanes = MIN(s.lanes * 2, t->lanes_max);
+		s.lanes = MIN(s.lanes * (t->leap ? LEAP : 2), t->lanes_max);
 		if (t->fixed_lanes || (!waiting && s.lanes > t->cpus))
 			return false;
 		break;
@@ -117,6 +125,14 @@ static void window_open(struct tuner *t, const struct tuner_sample *s)
 	t->window_cpu = s->cpu_usec;
 }
 
+/* True if nothing was tried yet and the lanes only wait. */
+static bool wants_leap(const struct tuner *t, const struct tuner_sample *s)
+{
+	double spent = (double)(s->now_usec - t->window_usec) * MIN(t->now.lanes, t->cpus);
+
+	return t->fresh && (double)(s->cpu_usec - t->window_cpu) < spent * LEAP_BUSY;
+}
+
 struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 {
 	uint64_t spent = s->now_usec - t->window_usec;
@@ -126,21 +142,24 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 	if (t->began_usec == 0) {
 		t->began_usec = s->now_usec;
 		window_open(t, s);
+		return t->now;
 	}
 	if (s->now_usec < t->window_usec || s->starved) {
 		/* The clock went back, or there is nothing to measure: begin again. */
 		window_open(t, s);
 		return t->now;
 	}
-	if (spent < WINDOW)
+	if (spent < LEAP_WINDOW || (spent < WINDOW && !wants_leap(t, s)))
 		return t->now;
 	rate = (double)(s->entries - t->window_entries) * USEC_PER_SEC / (double)spent;
 	busy = (double)(s->cpu_usec - t->window_cpu) / ((double)spent * MIN(t->now.lanes, t->cpus));
 	window_open(t, s);
-	if (t->settling) {
-		t->settling = false;
+	if (t->settling && !(t->fresh && busy < LEAP_BUSY)) {
+		t->settling = t->fresh = false;
 		return t->now;
 	}
+	t->leap = t->fresh && busy < LEAP_BUSY;
+	t->fresh = false;
 	if (t->trying)
 		trial_end(t, s->now_usec, 2 * spent, rate);
 	else

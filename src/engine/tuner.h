@@ -35,7 +35,9 @@ struct tuner {
 	double best_rate; /* entries per second, smoothed */
 	uint64_t began_usec, window_usec, window_entries, window_cpu;
 	uint64_t lost_usec; /* in trials that did not pay */
-	bool trying, settling, steady;
+	bool trying, settling;
+	bool fresh;              /* nothing was judged yet */
+	bool leap;               /* the next trial of more lanes goes far at once */
 	uint64_t retry_usec[16]; /* per neighbour: not before */
 	unsigned tried;          /* index into it */
 };

@@ -62,6 +62,9 @@ struct walker {
 	uint64_t check_pause_usec;     /* how long not to look again, after a look that took long */
 	unsigned relists;              /* what the task's directories have had */
 	unsigned share_pause;
+	uint64_t entered_usec; /* when a directory was last entered */
+	uint64_t dir_usec;     /* what a directory takes, smoothed */
+	struct walker *next;   /* of the crew's spare ones */
 };
 
 /* trail.c: levels, names, descriptors. All return 0 or a negative errno. */

@@ -12,6 +12,11 @@
 int walker_new(struct walker **ret, struct job *j);
 struct walker *walker_free(struct walker *w);
 
+/* A list of walkers that have no task: puts one before `next`; takes it off and returns the next.
+ */
+void walker_link(struct walker *w, struct walker *next);
+struct walker *walker_unlink(struct walker *w);
+
 /* Starts on a task; takes it over. */
 void walker_begin(struct walker *w, struct task *t);
 

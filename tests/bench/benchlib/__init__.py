@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the benchmarks share; one noun per file.
+
+scratch      a directory, a mount namespace and the undoing of everything
+filesystems  filesystems on loop devices and tmpfs
+slowdisk     a simulated disk to put a filesystem on
+trees        the trees to delete (cells), building and checking them
+arms         the programs that delete, found or installed
+measure      one deletion: time, processor, memory, system calls
+rounds       all arms, interleaved, on one filesystem
+report       medians, tables, bars, JSON
+picture      the same for a README
+"""

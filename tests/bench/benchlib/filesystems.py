@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Filesystems: real ones, on loop devices backed by sparse files, and tmpfs."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+from benchlib.scratch import Unavailable, memory_available
+
+SECTOR_BYTES = 512
+DISCARDS_QUIET_SECONDS = 0.3
+
+# kind: mkfs command and mount options. ext4's lazy initialisation would go on in the background
+# while the first rounds are measured; everything else is what an administrator gets by default.
+MKFS_EXT4 = ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"]
+KINDS = {
+    "ext4": (MKFS_EXT4, ""),
+    "ext4-discard": (MKFS_EXT4, "discard"),
+    "xfs": (["mkfs.xfs", "-q", "-f", "-K"], ""),
+    "btrfs": (["mkfs.btrfs", "-q", "-f", "-K"], ""),
+    "tmpfs": (None, ""),
+}
+
+
+def run(*command):
+    """Run a command that has to work; what it says on failure is the reason."""
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise Unavailable(f"{command[0]} is not installed") from error
+    if result.returncode != 0:
+        raise Unavailable(f"{' '.join(command)}: {result.stderr.strip() or result.returncode}")
+    return result.stdout
+
+
+class Tmpfs:
+    """A tmpfs without the default limits on size and inodes."""
+
+    kind = "tmpfs"
+    freezes = False
+    device = None
+
+    def __init__(self, scratch, size_bytes):
+        self._size_bytes = size_bytes
+        self.mountpoint = scratch.dir("mnt")
+        scratch.undo(self.unmount)
+
+    def mount(self):
+        """Refuses to hand out memory that the machine does not have."""
+        if memory_available() < self._size_bytes:
+            raise Unavailable(f"less than {self._size_bytes >> 20} MiB of memory")
+        run("mount", "-t", "tmpfs", "-o", f"size={self._size_bytes},nr_inodes=0", "tmpfs",
+            self.mountpoint)
+
+    def unmount(self):
+        """Harmless when nothing is mounted."""
+        if os.path.ismount(self.mountpoint):
+            unmount_patiently(self.mountpoint)
+
+    def destroy(self):
+        """Everything is gone with the mount."""
+        self.unmount()
+
+    def discarded_bytes(self):
+        """Nothing to discard on."""
+        return None
+
+
+class LoopFilesystem:
+    """A filesystem on a loop device over a file, by default a sparse one of its own.
+
+    The loop device is set to detach itself with the last mount as soon as it is mounted. It is a
+    new one each time, so no block stays cached over an unmount and a mount.
+    """
+
+    def __init__(self, scratch, kind, size_bytes, backing=None, direct_io=False):
+        self.kind = kind
+        self.freezes = kind == "xfs"
+        self.device = None
+        self._direct_io = direct_io
+        self._backing = backing or os.path.join(scratch.dir("images"), kind + ".img")
+        self._own_backing = backing is None
+        self.mountpoint = scratch.dir("mnt")
+        if self._own_backing:
+            with open(self._backing, "wb") as image:
+                image.truncate(size_bytes)
+        scratch.undo(self.destroy)
+
+    def format(self):
+        """Make the filesystem, through the loop device as on a disk."""
+        device = self._attach()
+        try:
+            run(*KINDS[self.kind][0], device)
+        finally:
+            run("losetup", "--detach", device)
+
+    def mount(self):
+        """Mount, and leave it to the kernel to detach the loop device after the unmount."""
+        options = KINDS[self.kind][1]
+        device = self._attach()
+        try:
+            run("mount", "-t", self.kind.partition("-")[0], "-o", options or "defaults", device,
+                self.mountpoint)
+        finally:
+            run("losetup", "--detach", device)
+        self.device = device
+
+    def unmount(self):
+        """Harmless when nothing is mounted."""
+        if os.path.ismount(self.mountpoint):
+            unmount_patiently(self.mountpoint)
+        self.device = None
+
+    def destroy(self):
+        """Unmount and give the space back; harmless when already done."""
+        self.unmount()
+        if self._own_backing:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._backing)
+
+    def _attach(self):
+        direct_io = "on" if self._direct_io else "off"
+        return run("losetup", "--find", "--show", f"--direct-io={direct_io}",
+                   self._backing).strip()
+
+    def _stat(self, name):
+        path = f"/sys/block/{os.path.basename(self.device)}/{name}"
+        with open(path, encoding="ascii") as stat:
+            return [int(field) for field in stat.read().split()]
+
+    def discarded_bytes(self):
+        """What has been trimmed so far: field 14 of the device's stat, in sectors."""
+        return self._stat("stat")[13] * SECTOR_BYTES
+
+    def wait_for_discards(self):
+        """Wait until trimming has stopped; returns the time (monotonic) when it last went on.
+
+        ext4 trims in a worker after the commit that frees, and no call waits for that worker.
+        """
+        last_change = time.monotonic()
+        seen = None
+        while time.monotonic() - last_change < DISCARDS_QUIET_SECONDS:
+            now = (self.discarded_bytes(), sum(self._stat("inflight")))
+            if now != seen or now[1] > 0:
+                seen = now
+                last_change = time.monotonic()
+            time.sleep(0.005)
+        return last_change
+
+
+def unmount_patiently(mountpoint):
+    """A program killed a moment ago may still hold the mount; in the end detach it lazily."""
+    for _ in range(50):
+        result = subprocess.run(["umount", mountpoint], capture_output=True, check=False)
+        if result.returncode == 0:
+            return
+        time.sleep(0.1)
+    subprocess.run(["umount", "--lazy", mountpoint], check=False)
+
+
+def make(scratch, kind, size_bytes, memory_bytes):
+    """A new, mounted filesystem; memory_bytes is what a tmpfs may need of the machine."""
+    if kind == "tmpfs":
+        filesystem = Tmpfs(scratch, memory_bytes)
+    else:
+        filesystem = LoopFilesystem(scratch, kind, size_bytes)
+        filesystem.format()
+    filesystem.mount()
+    return filesystem
