@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "batch.h"
+#include "gauge.h"
 #include "job.h"
 #include "node.h"
 #include "queue.h"
@@ -54,6 +54,7 @@ struct crew {
 	int ring_error;
 	struct walker *spare; /* walkers without a task, to be used again */
 	struct driver *drivers;
+	gauge_t *gauges; /* one per driver */
 	unsigned n_drivers, max_drivers;
 };
 
@@ -97,10 +98,14 @@ int crew_new(struct crew **ret, struct job *j)
 	c->tasks_tail = &c->tasks;
 	c->max_drivers = j->ways.lanes_max;
 	c->drivers = calloc(c->max_drivers, sizeof(*c->drivers));
-	if (!c->drivers) {
+	c->gauges = malloc(c->max_drivers * sizeof(*c->gauges));
+	if (!c->drivers || !c->gauges) {
+		free(c->drivers);
+		free(c->gauges);
 		free(c);
 		return -ENOMEM;
 	}
+	memset(c->gauges, -1, c->max_drivers * sizeof(*c->gauges));
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->wake, NULL);
 	pthread_condattr_init(&attr);
@@ -136,6 +141,7 @@ struct crew *crew_free(struct crew *c)
 	pthread_cond_destroy(&c->wake);
 	pthread_cond_destroy(&c->ended);
 	free(c->drivers);
+	free(c->gauges);
 	free(c);
 	return NULL;
 }
@@ -428,6 +434,7 @@ static void *driver_main(void *userdata)
 	struct driver *d = userdata;
 	struct shift s;
 
+	__atomic_store_n(&d->crew->gauges[d->index], gauge_open(), __ATOMIC_RELAXED);
 	while (driver_wait(d, &s)) {
 		if (queue_for(d, &s) < 0) {
 			(void)usleep(TICK); /* out of memory: others may give some back */
@@ -469,16 +476,6 @@ static void setting_apply(struct crew *c, struct setting s)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static uint64_t cpu_usec(void)
-{
-	struct rusage ru;
-
-	if (getrusage(RUSAGE_SELF, &ru) < 0)
-		return 0;
-	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * USEC_PER_SEC +
-	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
-}
-
 static void progress(struct crew *c, uint64_t began)
 {
 	struct engine_progress p = { .elapsed_usec = now_usec() - began };
@@ -493,7 +490,8 @@ static void progress(struct crew *c, uint64_t began)
 static void tune(struct crew *c, struct tuner *t)
 {
 	struct stats st;
-	struct tuner_sample s = { .now_usec = now_usec(), .cpu_usec = cpu_usec() };
+	struct tuner_sample s = { .now_usec = now_usec(),
+				  .cpu_usec = gauge_read(c->gauges, c->n_drivers) };
 
 	job_stats(c->job, &st);
 	s.entries = st.entries + st.errors;
@@ -564,8 +562,10 @@ int crew_run(struct crew *c)
 			progress(c, began);
 		}
 	}
-	for (unsigned i = 0; i < c->n_drivers; i++)
+	for (unsigned i = 0; i < c->n_drivers; i++) {
 		pthread_join(c->drivers[i].thread, NULL);
+		fd_closep(&c->gauges[i]);
+	}
 	progress(c, began);
 	return 0;
 }

@@ -23,7 +23,7 @@ struct setting {
 struct tuner_sample {
 	uint64_t now_usec;
 	uint64_t entries;  /* removed since the beginning */
-	uint64_t cpu_usec; /* used by the whole process since the beginning */
+	uint64_t cpu_usec; /* used by the whole process since the beginning, or waited for */
 	bool starved;      /* lanes are without work: their number says nothing */
 };
 

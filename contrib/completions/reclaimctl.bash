@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# bash completion for reclaimctl
+_reclaimctl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local verb='' word
+	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
+	local run='--latency= --backend= --files-from= --null --progress= --dry-run'
+
+	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+		case $word in run | plan)
+			verb=$word
+			break
+			;;
+		esac
+	done
+	# "--option=value" arrives in three words.
+	if [ "$cur" = = ]; then
+		cur=''
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	--latency) mapfile -t COMPREPLY < <(compgen -W 'auto off' -- "$cur") && return ;;
+	--backend) mapfile -t COMPREPLY < <(compgen -W 'auto uring threads' -- "$cur") && return ;;
+	--progress) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") && return ;;
+	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
+	--files-from) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
+	esac
+	if [ -z "$verb" ]; then
+		mapfile -t COMPREPLY < <(compgen -W "run plan --help --version" -- "$cur")
+	elif [[ $cur == -* ]]; then
+		[ "$verb" = run ] || run=''
+		mapfile -t COMPREPLY < <(compgen -W "$run $common" -- "$cur")
+		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
+	else
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	fi
+}
+complete -F _reclaimctl reclaimctl
