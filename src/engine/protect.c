@@ -22,6 +22,17 @@ struct protect {
 	struct entry *parents; /* directories in which an entry of v lies; n_parents */
 	size_t n_parents, cap_parents;
 	struct libmnt_table *mounts;
+	struct place *places; /* of what has protected content; n_places */
+	size_t n_places;
+	/* The directory whose ancestors were looked at last: thousands of groups of one list lie in
+	 * the same one. PATH_MAX bytes. */
+	char *cleared;
+};
+
+/* Where in its filesystem something is: the same through every bind mount of it. */
+struct place {
+	dev_t dev;
+	char *path;
 };
 
 /* The File Hierarchy Standard 3.0's directories, and those that every distribution has beside them.
@@ -240,6 +251,44 @@ static int add_all(struct protect *p, const char *const *extra, char **ret_culpr
 	return r < 0 ? r : 0;
 }
 
+/* Where in its filesystem a path of a mount is: the same file has the same place through every bind
+ * mount of it. */
+static int place_in_filesystem(struct libmnt_fs *fs, const char *path, char *buf, size_t size)
+{
+	const char *root = mnt_fs_get_root(fs), *target = mnt_fs_get_target(fs);
+	size_t len = target && strcmp(target, "/") != 0 ? strlen(target) : 0;
+	int n;
+
+	if (!root || !target || strncmp(path, target, len) != 0)
+		return -ESTALE;
+	n = snprintf(buf, size, "%s%s", strcmp(root, "/") == 0 ? "" : root, path + len);
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+/* Notes where the directories are whose content belongs to the system. */
+static int add_places(struct protect *p)
+{
+	char real[PATH_MAX], place[PATH_MAX];
+
+	p->places = calloc(ELEMENTSOF(system_paths), sizeof(*p->places));
+	p->cleared = calloc(1, PATH_MAX);
+	if (!p->places || !p->cleared)
+		return -ENOMEM;
+	for (size_t i = 0; i < ELEMENTSOF(system_paths); i++) {
+		struct libmnt_fs *fs;
+
+		if (!system_paths[i].content || !realpath(system_paths[i].path, real))
+			continue;
+		fs = mnt_table_find_mountpoint(p->mounts, real, MNT_ITER_BACKWARD);
+		if (!fs || place_in_filesystem(fs, real, place, sizeof(place)) < 0)
+			continue;
+		p->places[p->n_places] = (struct place){ mnt_fs_get_devno(fs), strdup(place) };
+		if (!p->places[p->n_places++].path)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit)
 {
 	struct protect *p = calloc(1, sizeof(*p));
@@ -256,6 +305,8 @@ int protect_new(struct protect **ret, const char *const *extra, char **ret_culpr
 		return -ENOENT;
 	}
 	r = add_all(p, extra, ret_culprit);
+	if (r >= 0)
+		r = add_places(p);
 	if (r < 0) {
 		protect_free(p);
 		return r;
@@ -269,6 +320,10 @@ struct protect *protect_free(struct protect *p)
 	if (!p)
 		return NULL;
 	mnt_unref_table(p->mounts);
+	for (size_t i = 0; i < p->n_places; i++)
+		free(p->places[i].path);
+	free(p->places);
+	free(p->cleared);
 	free(p->v);
 	free(p->parents);
 	free(p);
@@ -316,53 +371,45 @@ static bool mounts_beneath(const struct protect *p, const char *path, bool stric
 	return found;
 }
 
-/* Where in its filesystem a path of a mount is: the same file has the same place through every bind
- * mount of it. */
-static int place_in_filesystem(struct libmnt_fs *fs, const char *path, char *buf, size_t size)
-{
-	const char *root = mnt_fs_get_root(fs), *target = mnt_fs_get_target(fs);
-	size_t len = target && strcmp(target, "/") != 0 ? strlen(target) : 0;
-	int n;
-
-	if (!root || !target || strncmp(path, target, len) != 0)
-		return -ESTALE;
-	n = snprintf(buf, size, "%s%s", strcmp(root, "/") == 0 ? "" : root, path + len);
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
 /* Does a directory lie in one whose content is protected, seen through whatever mount? */
 static const char *content_reason(const struct protect *p, struct libmnt_fs *fs, const char *path)
 {
-	char place[PATH_MAX], theirs[PATH_MAX], real[PATH_MAX];
+	char place[PATH_MAX];
 
 	if (place_in_filesystem(fs, path, place, sizeof(place)) < 0)
 		return "lies where its filesystem cannot be told";
-	for (size_t i = 0; i < ELEMENTSOF(system_paths); i++) {
-		struct libmnt_fs *other;
-		size_t len;
+	for (size_t i = 0; i < p->n_places; i++) {
+		size_t len = strlen(p->places[i].path);
 
-		if (!system_paths[i].content || !realpath(system_paths[i].path, real))
-			continue;
-		other = mnt_table_find_mountpoint(p->mounts, real, MNT_ITER_BACKWARD);
-		if (!other || mnt_fs_get_devno(other) != mnt_fs_get_devno(fs) ||
-		    place_in_filesystem(other, real, theirs, sizeof(theirs)) < 0)
-			continue;
-		len = strlen(theirs);
-		if (strncmp(place, theirs, len) == 0 && (place[len] == '/' || place[len] == '\0'))
+		if (p->places[i].dev == mnt_fs_get_devno(fs) &&
+		    strncmp(place, p->places[i].path, len) == 0 &&
+		    (place[len] == '/' || place[len] == '\0'))
 			return "belongs to the system";
 	}
 	return NULL;
+}
+
+/* Cuts the last component off an absolute path of this length. Returns the new length. */
+static size_t path_parent(char *path, size_t len)
+{
+	while (len > 1 && path[len - 1] != '/')
+		len--;
+	len = MAX(len - 1, (size_t)1);
+	path[len] = '\0';
+	return len;
 }
 
 /* Looks at each directory on the way to `path` by identity: a bind mount or another spelling of a
  * protected directory is still that directory. */
 static const char *ancestor_reason(const struct protect *p, const char *path)
 {
-	char prefix[PATH_MAX];
+	char prefix[PATH_MAX], parent[PATH_MAX];
 	size_t len = strlen(path);
 
 	memcpy(prefix, path, len + 1);
-	for (;;) {
+	memcpy(parent, path, len + 1);
+	(void)path_parent(parent, len);
+	while (strcmp(prefix, p->cleared) != 0) {
 		struct statx sx;
 		const struct entry *e;
 
@@ -374,12 +421,11 @@ static const char *ancestor_reason(const struct protect *p, const char *path)
 		if (e && e->content)
 			return e->reason;
 		if (len <= 1)
-			return NULL;
-		while (len > 1 && prefix[len - 1] != '/')
-			len--;
-		len = MAX(len - 1, (size_t)1);
-		prefix[len] = '\0';
+			break;
+		len = path_parent(prefix, len);
 	}
+	memcpy(p->cleared, parent, strlen(parent) + 1);
+	return NULL;
 }
 
 const char *protect_check_content(const struct protect *p, int dirfd)
