@@ -5,9 +5,15 @@
  *   verbs.c     the table of verbs; --help, --version
  *   options.c   the options of run and plan
  *   run.c       run: delete in this process
- *   plan.c      plan: what would be done, and why
+ *   prescan.c   counts ahead of run, for its bar
  *   progress.c  the bar
- *   output.c    errors and JSON
+ *   plan.c      plan: what would be done, and why; prints with plan-text.c, plan-json.c and
+ *               plan-costs.c (what makes it dear)
+ *   survey.c    reads a tree for plan: survey-look.c (one entry), survey-sample.c (which entries),
+ *               survey-top.c (the largest), survey-links.c (hard links), obstacles.c (what must
+ * stay) holders.c   who has files open surroundings.c  a path's filesystem and devices:
+ * blockdevs.c, snapshots.c (btrfs) estimate.c  how long it may take: pure output.c    errors and
+ * JSON
  */
 #include <stdio.h>
 #include <stdlib.h>

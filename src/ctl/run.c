@@ -19,9 +19,6 @@
 #include "util/units.h"
 #include "verbs.h"
 
-/* From this size on a file is freed in steps: some hundred ms of journal on a slow disk. */
-#define SHRINK_MIN MiB(256)
-
 /* A list of names larger than this is a mistake, not a list. */
 #define LIST_MAX ((size_t)8 << 30)
 
@@ -168,7 +165,7 @@ static void engine_options_fill(const struct run *run, struct engine_options *o)
 		.backend = run->o.backend,
 		.weigh = !run->o.latency_off,
 		.dry = run->o.dry_run,
-		.shrink_min_bytes = SHRINK_MIN,
+		.shrink_min_bytes = ENGINE_LARGE_FILE,
 		.problem = on_problem,
 		.progress = on_progress,
 		.userdata = (void *)run,

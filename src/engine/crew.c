@@ -87,6 +87,21 @@ static unsigned lanes_of(struct setting s, unsigned index)
 	return index < s.lanes ? 1 : 0;
 }
 
+static unsigned cpus_online(void)
+{
+	return (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
+/* What a job begins with, as far as is known before it has been seen. */
+static struct setting setting_start(const struct job *j)
+{
+	const struct ways *w = &j->ways;
+	unsigned lanes = w->lanes ? w->lanes : cpus_online();
+
+	return (struct setting){ .backend = j->o.fixed_backend ? j->o.backend : w->start,
+				 .lanes = j->o.lanes ? j->o.lanes : MIN(lanes, w->lanes_max) };
+}
+
 int crew_new(struct crew **ret, struct job *j)
 {
 	struct crew *c = calloc(1, sizeof(*c));
@@ -95,6 +110,7 @@ int crew_new(struct crew **ret, struct job *j)
 	if (!c)
 		return -ENOMEM;
 	c->job = j;
+	atomic_store(&c->setting, setting_pack(setting_start(j)));
 	c->tasks_tail = &c->tasks;
 	c->max_drivers = j->ways.lanes_max;
 	c->drivers = calloc(c->max_drivers, sizeof(*c->drivers));
@@ -526,12 +542,10 @@ static void tuner_start(struct crew *c, struct tuner *t)
 	const struct engine_options *o = &c->job->o;
 	const struct ways *w = &c->job->ways;
 	struct queue *probe = NULL;
-	unsigned cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
 	struct tuner_options to = {
-		.start = { o->fixed_backend ? o->backend : w->start,
-			   o->lanes ? o->lanes : MIN(w->lanes ? w->lanes : cpus, w->lanes_max) },
+		.start = setting_now(c),
 		.lanes_max = w->lanes_max,
-		.cpus = cpus,
+		.cpus = cpus_online(),
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->lanes != 0,
 	};
@@ -540,7 +554,6 @@ static void tuner_start(struct crew *c, struct tuner *t)
 			    queue_uring_new(&probe, c->job, 1) == 0;
 	queue_free(probe);
 	tuner_init(t, &to);
-	atomic_store(&c->setting, setting_pack(to.start));
 }
 
 int crew_run(struct crew *c)

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statfs.h>
-#include <unistd.h>
 
 #include "crew.h"
 #include "job.h"
@@ -186,26 +185,12 @@ void engine_cancel(struct engine *e)
 	atomic_store(&e->job.cancelled, true);
 }
 
-/* The setting at this time; before the run, the one that it is to begin with. */
-static void setting_find(const struct engine *e, enum backend *ret_backend, unsigned *ret_lanes)
-{
-	const struct engine_options *o = &e->job.o;
-	const struct ways *w = &e->job.ways;
-	unsigned cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
-
-	crew_setting(e->job.crew, ret_backend, ret_lanes);
-	if (*ret_lanes > 0)
-		return;
-	*ret_backend = o->fixed_backend ? o->backend : w->start;
-	*ret_lanes = o->lanes ? o->lanes : MIN(w->lanes ? w->lanes : cpus, w->lanes_max);
-}
-
 void engine_result(const struct engine *e, struct engine_progress *ret)
 {
 	*ret = (struct engine_progress){ .elapsed_usec = e->elapsed_usec,
 					 .space_bytes = e->space_bytes };
 	job_stats(&e->job, &ret->stats);
-	setting_find(e, &ret->backend, &ret->lanes);
+	crew_setting(e->job.crew, &ret->backend, &ret->lanes);
 }
 
 char *engine_strategy(const struct engine *e, char *buf, size_t len)
@@ -214,7 +199,7 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 	enum backend backend;
 	unsigned lanes;
 
-	setting_find(e, &backend, &lanes);
+	crew_setting(e->job.crew, &backend, &lanes);
 	(void)snprintf(buf, len, "%s: %s, %u lane%s%s", w->family,
 		       backend == BACKEND_URING ? "uring" : "threads", lanes, lanes == 1 ? "" : "s",
 		       w->ascending ? ", ascending inode order"

@@ -22,6 +22,9 @@
 
 struct engine;
 
+/* From this size on a file is worth freeing in steps: some hundred ms of journal on a slow disk. */
+#define ENGINE_LARGE_FILE MiB(256)
+
 struct engine_problem {
 	const char
 		*path; /* as the user named the root, then the way down; raw bytes, not escaped */

@@ -124,7 +124,10 @@ static uint64_t task_size(const struct walker *w, uint64_t names, unsigned tasks
 {
 	uint64_t most = CLAMP((names + tasks - 1) / tasks, 1, NAMES_MOST);
 
-	return CLAMP(TASK_USEC / MAX(w->dir_usec, 1UL), 1, most);
+	/* While nothing is known, little is given away: what is gone cannot be dealt better. */
+	if (w->dir_usec == 0)
+		return 1;
+	return CLAMP(TASK_USEC / w->dir_usec, 1, most);
 }
 
 void share(struct walker *w)

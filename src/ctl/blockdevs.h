@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The block devices beneath a filesystem: the one it is on, what that consists of (device mapper,
+ * MD, partitions, loop files), down to the ones that consist of nothing else. As sysfs has them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define BLOCKDEVS_MOST 64
+
+struct blockdev {
+	dev_t dev;
+	char name[64];
+	char *backing_file; /* of a loop device, or NULL */
+	bool top;           /* the filesystem is on it directly */
+	bool leaf;          /* consists of no other block device */
+	bool rotating;
+	uint64_t discard_max_bytes; /* 0: no discard */
+};
+
+/* Embedded by its users; all zero is an empty one. */
+struct blockdevs {
+	struct blockdev v[BLOCKDEVS_MOST];
+	size_t n;
+};
+
+/* Adds a device and all that it consists of. `sys` is "/sys", but for tests. Returns 0 or a
+ * negative errno; -ENODEV if sysfs does not know the device (it is none, or hidden). */
+int blockdevs_add(struct blockdevs *b, const char *sys, dev_t dev);
+void blockdevs_done(struct blockdevs *b);
+
+/* True if any leaf turns. */
+bool blockdevs_rotating(const struct blockdevs *b);
+
+/* True if a discard that the filesystem issues gets anywhere. */
+bool blockdevs_discard(const struct blockdevs *b);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What about the layout makes deletion dear: facts in, sentences out. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan.h"
+#include "util/macros.h"
+#include "util/units.h"
+
+/* From here on the time for one directory is worth a word: some ten seconds. */
+#define DIRECTORY_LARGE 1000000
+
+/* Trees that people make are some ten levels deep. */
+#define DEPTH_LARGE 1000
+
+/* Inodes on a turning disk that cost half a minute of seeks. */
+#define INODES_MANY 100000
+
+/* The sum of blocks from which ext3's pointers are worth a word. */
+#define POINTERS_LARGE MiB(1024)
+
+static int say(struct plan *p, const char *format, ...) _printf_(2, 3);
+
+static int say(struct plan *p, const char *format, ...)
+{
+	va_list ap;
+	int r;
+
+	if (p->n_costs == COSTS_MOST)
+		return 0;
+	va_start(ap, format);
+	r = vasprintf(&p->costs[p->n_costs], format, ap);
+	va_end(ap);
+	if (r < 0)
+		return -ENOMEM;
+	p->n_costs++;
+	return 0;
+}
+
+static bool on(const struct plan *p, const char *type)
+{
+	return p->around.type && strcmp(p->around.type, type) == 0;
+}
+
+static bool family(const struct plan *p, const char *name)
+{
+	return strcmp(p->ways.family, name) == 0;
+}
+
+/* The shape of the tree. */
+static int shape(struct plan *p)
+{
+	const struct findings *f = &p->f;
+	double gain = p->lanes > 1 ? estimate_spread_gain(p->ways.family) : 1;
+	char n[28], all[28];
+	int r = 0;
+
+	if (f->most_entries >= DIRECTORY_LARGE && gain > 1.2)
+		r = say(p,
+			"one directory holds %s of the %s entries, and deletions in one directory "
+			"hold each other up: in two levels they would go about %.1f times as fast "
+			"on two processors",
+			count_format(n, sizeof(n), f->most_entries),
+			count_format(all, sizeof(all), f->entries), gain);
+	else if (f->most_entries >= DIRECTORY_LARGE)
+		r = say(p, "one directory holds %s of the %s entries, which go one after the other",
+			count_format(n, sizeof(n), f->most_entries),
+			count_format(all, sizeof(all), f->entries));
+	if (r >= 0 && f->depth >= DEPTH_LARGE)
+		r = say(p,
+			"it is %s levels deep: each is a directory of its own to be opened, "
+			"emptied and removed, and nothing can be done at the same time",
+			count_format(n, sizeof(n), f->depth));
+	return r;
+}
+
+static int discard(struct plan *p)
+{
+	char size[16];
+
+	if (!p->around.mounted_with_discard || p->f.bytes == 0)
+		return 0;
+	size_format(size, sizeof(size), p->f.bytes);
+	if (p->around.devices.n > 0 && !blockdevs_discard(&p->around.devices))
+		return say(p, "mounted with discard, which the device does not support: no effect");
+	if (p->ways.ascending)
+		return say(p,
+			   "mounted with discard: about %s is discarded as it is freed, and the "
+			   "order matters, as each free run is trimmed again when its neighbour "
+			   "goes; it is done in ascending order, in which each is trimmed once",
+			   size);
+	return say(p,
+		   "mounted with discard: about %s is discarded%s, which keeps the device busy for "
+		   "others; fstrim.timer instead would do it at a quiet hour",
+		   size, family(p, "btrfs") ? " soon after it is freed" : " as it is freed");
+}
+
+/* Who else holds on to the space. */
+static int shared(struct plan *p)
+{
+	const struct findings *f = &p->f;
+	char n[28], size[16];
+	int r = 0;
+
+	if (f->snapshots_elsewhere > 0)
+		r = say(p,
+			"snapshots of its subvolume elsewhere: %" PRIi64
+			"; what they share stays occupied until they go, too",
+			f->snapshots_elsewhere);
+	if (r >= 0 && f->subvolumes > 0)
+		r = say(p,
+			"subvolumes in it: %s, of which snapshots: %" PRIu64
+			"; where that is allowed each is destroyed as a whole, and the kernel "
+			"frees it later at its own pace",
+			count_format(n, sizeof(n), f->subvolumes), f->snapshots);
+	if (r >= 0 && f->linked_bytes > 0)
+		r = say(p,
+			"%s in files with names outside of it, or more names than were seen, is "
+			"not freed: only names go",
+			size_format(size, sizeof(size), f->linked_bytes));
+	if (r >= 0 && f->open_entries > 0)
+		r = say(p, "what is open is freed only when whoever has it open lets go of it");
+	return r;
+}
+
+/* What its filesystem and its devices do to it. */
+static int medium(struct plan *p)
+{
+	const struct findings *f = &p->f;
+	char n[28], size[16];
+	int r = 0;
+
+	if (p->around.quota_groups)
+		r = say(p, "the filesystem keeps quota groups, which are brought up to date for "
+			   "each extent that is freed");
+	if (r >= 0 && (on(p, "ext3") || on(p, "ext2")) && f->bytes >= POINTERS_LARGE)
+		r = say(p,
+			"%s keeps a pointer for each block: %s of data means some %s of them to "
+			"be read and journalled",
+			p->around.type, size_format(size, sizeof(size), f->bytes),
+			count_format(n, sizeof(n), f->bytes / KiB(4)));
+	if (r >= 0 && blockdevs_rotating(&p->around.devices) && f->entries >= INODES_MANY)
+		r = say(p,
+			"the disk rotates: unless they are in memory, the inodes of %s entries "
+			"are fetched with a seek for each few dozen",
+			count_format(n, sizeof(n), f->entries));
+	if (r >= 0 && family(p, "overlay"))
+		r = say(p, "on an overlay, what comes from a lower layer is only covered by a "
+			   "whiteout: that frees nothing, and takes an inode");
+	if (r >= 0 && family(p, "remote"))
+		r = say(p, "each entry costs a round trip to the server, and those of one "
+			   "directory cannot overlap");
+	return r;
+}
+
+int plan_costs(struct plan *p)
+{
+	int r = shape(p);
+
+	if (r >= 0)
+		r = discard(p);
+	if (r >= 0)
+		r = shared(p);
+	return r < 0 ? r : medium(p);
+}
+
+const char *plan_large_files(const struct plan *p)
+{
+	if (!p->ways.lease_truthful)
+		return family(p, "overlay")
+			       ? "unlinked whole: overlayfs grants leases on files that others "
+				 "use, so "
+				 "nothing may be truncated"
+			       : "unlinked whole: whether somebody else uses a file cannot be told "
+				 "here, so nothing may be truncated";
+	switch (p->ways.shrink) {
+	case SHRINK_TAIL:
+		return "freed in steps from the end, each under a write lease that shows that "
+		       "nobody has the file open, so that no journal commit is long";
+	case SHRINK_HEAD:
+		return "freed in steps from the start, in which direction each block is "
+		       "discarded once, under a write lease that shows that nobody has the file "
+		       "open";
+	case SHRINK_NEVER:
+		break;
+	}
+	return "unlinked whole: steps gain nothing here";
+}

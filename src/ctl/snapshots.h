@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* btrfs: which subvolume a directory is in, and who else holds on to its blocks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SUBVOLUMES_MOST 256
+
+struct subvolume {
+	uint64_t id;
+	uint8_t uuid[16], parent_uuid[16];
+	bool is_snapshot;
+};
+
+/* Writes the filesystem's UUID as text (37 bytes). fd is any directory on it, open for reading.
+ * Returns 0 or a negative errno. */
+int btrfs_uuid(int fd, char *buf, size_t len);
+
+/* The subvolume that the directory open as fd is in. Returns 0 or a negative errno. */
+int subvolume_info(int fd, struct subvolume *ret);
+
+/* Counts the snapshots of any of these subvolumes that are not among them. fd is any directory on
+ * the filesystem. Returns their number or a negative errno: -EPERM if the caller may not know. */
+int64_t snapshots_elsewhere(int fd, const struct subvolume *of, size_t n);

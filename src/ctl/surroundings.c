@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "surroundings.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <libmount/libmount.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "engine/ways.h"
+#include "snapshots.h"
+#include "util/fd.h"
+
+static char *copy(const char *s)
+{
+	return s ? strdup(s) : NULL;
+}
+
+/* Fills in what the mount table says about the mount with this id. */
+static void mount_find(uint64_t mnt_id, struct surroundings *s)
+{
+	struct libmnt_table *table = mnt_new_table_from_file("/proc/self/mountinfo");
+	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
+	struct libmnt_fs *fs = NULL;
+
+	while (table && iter && mnt_table_next_fs(table, iter, &fs) == 0) {
+		if ((uint64_t)mnt_fs_get_id(fs) != mnt_id)
+			continue;
+		s->type = copy(mnt_fs_get_fstype(fs));
+		s->mount_point = copy(mnt_fs_get_target(fs));
+		s->source = copy(mnt_fs_get_source(fs));
+		s->options = mnt_fs_strdup_options(fs);
+		break;
+	}
+	mnt_free_iter(iter);
+	mnt_unref_table(table);
+}
+
+/* btrfs spans several devices and gives its files device numbers of its own, so its devices are
+ * found under its UUID. */
+static void btrfs_find(int dirfd, struct surroundings *s)
+{
+	_cleanup_close_ int fd = fd_open_dir(dirfd, ".");
+	_cleanup_free_ char *devices = NULL, *groups = NULL;
+	char uuid[40];
+	struct dirent *d;
+	DIR *list;
+
+	if (fd < 0 || btrfs_uuid(fd, uuid, sizeof(uuid)) < 0 ||
+	    asprintf(&devices, "/sys/fs/btrfs/%s/devices", uuid) < 0 ||
+	    asprintf(&groups, "/sys/fs/btrfs/%s/qgroups", uuid) < 0)
+		return;
+	s->quota_groups = access(groups, F_OK) == 0;
+	list = opendir(devices);
+	while (list && (d = readdir(list))) {
+		_cleanup_free_ char *path = NULL, *number = NULL;
+		unsigned ma, mi;
+
+		if (d->d_name[0] == '.' || asprintf(&path, "%s/%s/dev", devices, d->d_name) < 0 ||
+		    fd_read_file(path, KiB(4), &number) < 0)
+			continue;
+		if (sscanf(number, "%u:%u", &ma, &mi) == 2)
+			(void)blockdevs_add(&s->devices, "/sys", makedev(ma, mi));
+	}
+	if (list)
+		(void)closedir(list);
+}
+
+int surroundings_find(int fd, struct surroundings *ret)
+{
+	struct surroundings s = { 0 };
+	struct identity id;
+	struct statfs sfs;
+	int r = fd_identity(fd, "", &id);
+
+	if (r < 0)
+		return r;
+	if (fstatfs(fd, &sfs) < 0)
+		return -errno;
+	s.size_bytes = (uint64_t)sfs.f_blocks * (uint64_t)sfs.f_bsize;
+	s.free_bytes = (uint64_t)sfs.f_bfree * (uint64_t)sfs.f_bsize;
+	mount_find(id.mnt_id, &s);
+	s.mounted_with_discard = mount_option(s.options, "discard");
+	if (s.type && strcmp(s.type, "btrfs") == 0)
+		btrfs_find(fd, &s);
+	else
+		(void)blockdevs_add(&s.devices, "/sys", id.dev);
+	*ret = s;
+	return 0;
+}
+
+void surroundings_done(struct surroundings *s)
+{
+	free(s->type);
+	free(s->mount_point);
+	free(s->source);
+	free(s->options);
+	blockdevs_done(&s->devices);
+	*s = (struct surroundings){ 0 };
+}
