@@ -242,6 +242,8 @@ static void print_json(const struct run *run)
 {
 	const struct stats *s = &run->total;
 	uint64_t missing = s->skipped[SKIP_MISSING] + run->roots.missing;
+	uint64_t errors = s->errors + run->refused + run->absent;
+	uint64_t skipped = stats_skipped(s) + run->roots.missing;
 	json_t *why = json_object(), *v;
 
 	for (int i = 0; i < SKIP_REASONS; i++)
@@ -251,10 +253,8 @@ static void print_json(const struct run *run)
 	if (missing)
 		(void)json_object_set_new(why, "missing", json_integer((json_int_t)missing));
 	v = json_pack("{sIsIsIsIsIsssssosssb}", "entries", (json_int_t)s->entries, "bytes",
-		      (json_int_t)bytes_freed(run), "errors",
-		      (json_int_t)(s->errors + run->refused + run->absent), "skipped",
-		      (json_int_t)(stats_skipped(s) + run->roots.missing), "elapsed_usec",
-		      (json_int_t)run->elapsed_usec, "backend",
+		      (json_int_t)bytes_freed(run), "errors", (json_int_t)errors, "skipped",
+		      (json_int_t)skipped, "elapsed_usec", (json_int_t)run->elapsed_usec, "backend",
 		      run->backend == BACKEND_URING ? "uring" : "threads", "strategy",
 		      run->strategy, "skipped_why", why, "bytes_from",
 		      run->o.latency_off && !run->o.dry_run ? "statfs" : "st_blocks", "dry_run",

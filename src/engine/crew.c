@@ -507,7 +507,8 @@ static void tune(struct crew *c, struct tuner *t)
 {
 	struct stats st;
 	struct tuner_sample s = { .now_usec = now_usec(),
-				  .cpu_usec = gauge_read(c->gauges, c->n_drivers) };
+				  .cpu_usec = gauge_read(c->gauges, c->n_drivers),
+				  .reads = gauge_reads() };
 
 	job_stats(c->job, &st);
 	s.entries = st.entries + st.errors;
@@ -548,6 +549,7 @@ static void tuner_start(struct crew *c, struct tuner *t)
 		.cpus = cpus_online(),
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->lanes != 0,
+		.remote = w->remote,
 	};
 
 	to.uring_possible = (o->fixed_backend && o->backend == BACKEND_URING) ||

@@ -45,3 +45,10 @@ uint64_t gauge_read(const gauge_t *threads, unsigned n)
 		usec += delayed_usec(__atomic_load_n(&threads[i], __ATOMIC_RELAXED));
 	return usec;
 }
+
+uint64_t gauge_reads(void)
+{
+	struct rusage ru;
+
+	return getrusage(RUSAGE_SELF, &ru) == 0 ? (uint64_t)ru.ru_inblock : 0;
+}

@@ -12,5 +12,8 @@ typedef int gauge_t;
 /* Watches the calling thread. Never fails: without /proc its delays count for nothing. */
 gauge_t gauge_open(void);
 
+/* 512-byte sectors that the whole process has had read from disks. */
+uint64_t gauge_reads(void);
+
 /* CPU time of the whole process, in microseconds, and the delays of n watched threads. */
 uint64_t gauge_read(const gauge_t *threads, unsigned n);

@@ -43,8 +43,7 @@ void job_skip(struct job *j, enum skip_reason why, const char *path)
 		[SKIP_MOUNT] = "is a mount point: not crossed, kept with all that is in it",
 		[SKIP_PROTECTED] = "is protected: kept",
 		[SKIP_CHANGED] = "is no longer what it was when it was looked at: kept",
-		[SKIP_MOVED] = "was moved out of the tree while it was being deleted: the rest of "
-			       "it is kept",
+		[SKIP_MOVED] = "was moved out of the tree while it was deleted: the rest is kept",
 	};
 
 	stat_add(&j->stats.skipped[why], 1);

@@ -101,7 +101,7 @@ static void make_room(struct spill *s, size_t keep)
 
 static int block_get(struct spill *s, size_t i, char **ret)
 {
-	_cleanup_free_ char *b = NULL;
+	char *b;
 
 	if (s->blocks[i]) {
 		*ret = s->blocks[i];
@@ -112,10 +112,13 @@ static int block_get(struct spill *s, size_t i, char **ret)
 	if (!b)
 		return -ENOMEM;
 	ssize_t n = pread(s->fd, b, BLOCK, (off_t)(i * BLOCK));
-	if (n != (ssize_t)BLOCK)
-		return n < 0 ? -errno : -EIO;
+	if (n != (ssize_t)BLOCK) {
+		int error = n < 0 ? errno : EIO;
+
+		free(b);
+		return -error;
+	}
 	*ret = s->blocks[i] = b;
-	b = NULL;
 	s->n_resident++;
 	s->lowest = MIN(s->lowest, i);
 	return 0;

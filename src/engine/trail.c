@@ -207,9 +207,7 @@ static int child_open(struct walker *w, int fd, uint64_t *off)
 		return r;
 	if (fstat(child, &st) < 0 || (f.ino != 0 && f.ino != st.st_ino))
 		return -ESTALE;
-	r = child;
-	child = -1;
-	return r;
+	return fd_take(&child);
 }
 
 /* Goes down `steps` levels from an anchor and leaves an anchor there. */
@@ -226,8 +224,7 @@ static int climb(struct walker *w, const struct anchor *from, uint64_t steps)
 		fd_closep(&fd);
 		fd = next;
 	}
-	anchors_push(&w->anchors, from->level + steps, off, fd, /* borrowed= */ false);
-	fd = -1;
+	anchors_push(&w->anchors, from->level + steps, off, fd_take(&fd), /* borrowed= */ false);
 	return 0;
 }
 

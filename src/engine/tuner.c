@@ -27,6 +27,10 @@
  * does that. */
 #define RETRY (20 * USEC_PER_SEC)
 
+/* Lanes that wait for a disk read at least one block of 4 KiB in 10 ms, or it is not the disk. */
+#define READ_SECTORS 8
+#define READ_EVERY (10 * USEC_PER_MSEC)
+
 /* Below this share of computing, lanes are said to wait. */
 #define WAITING 0.5
 
@@ -42,6 +46,7 @@ void tuner_init(struct tuner *t, const struct tuner_options *o)
 		.uring_possible = o->uring_possible,
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->fixed_lanes,
+		.remote = o->remote,
 		.settling = true,
 		.fresh = true,
 	};
@@ -123,21 +128,27 @@ static void window_open(struct tuner *t, const struct tuner_sample *s)
 	t->window_usec = s->now_usec;
 	t->window_entries = s->entries;
 	t->window_cpu = s->cpu_usec;
+	t->window_reads = s->reads;
 }
 
-/* True if nothing was tried yet and the lanes only wait. */
-static bool wants_leap(const struct tuner *t, const struct tuner_sample *s)
+/* True if the lanes of this window computed for less than `share` of the time that they and the
+ * CPUs had, and what they waited for were answers of a disk or a server. */
+static bool waited(const struct tuner *t, const struct tuner_sample *s, double share)
 {
-	double spent = (double)(s->now_usec - t->window_usec) * MIN(t->now.lanes, t->cpus);
+	uint64_t spent = s->now_usec - t->window_usec;
+	double had = (double)spent * MIN(t->now.lanes, t->cpus);
 
-	return t->fresh && (double)(s->cpu_usec - t->window_cpu) < spent * LEAP_BUSY;
+	if (!t->remote && (s->reads - t->window_reads) * READ_EVERY < spent * READ_SECTORS)
+		return false;
+	return (double)(s->cpu_usec - t->window_cpu) < had * share;
 }
 
 struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 {
 	uint64_t spent = s->now_usec - t->window_usec;
 	struct setting before = t->now;
-	double rate, busy;
+	bool waiting, idle;
+	double rate;
 
 	if (t->began_usec == 0) {
 		t->began_usec = s->now_usec;
@@ -149,23 +160,24 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 		window_open(t, s);
 		return t->now;
 	}
-	if (spent < LEAP_WINDOW || (spent < WINDOW && !wants_leap(t, s)))
+	if (spent < LEAP_WINDOW || (spent < WINDOW && !(t->fresh && waited(t, s, LEAP_BUSY))))
 		return t->now;
 	rate = (double)(s->entries - t->window_entries) * USEC_PER_SEC / (double)spent;
-	busy = (double)(s->cpu_usec - t->window_cpu) / ((double)spent * MIN(t->now.lanes, t->cpus));
+	waiting = waited(t, s, WAITING);
+	idle = waited(t, s, LEAP_BUSY);
 	window_open(t, s);
-	if (t->settling && !(t->fresh && busy < LEAP_BUSY)) {
+	if (t->settling && !(t->fresh && idle)) {
 		t->settling = t->fresh = false;
 		return t->now;
 	}
-	t->leap = t->fresh && busy < LEAP_BUSY;
+	t->leap = t->fresh && idle;
 	t->fresh = false;
 	if (t->trying)
 		trial_end(t, s->now_usec, 2 * spent, rate);
 	else
 		t->best_rate = t->best_rate > 0 ? (t->best_rate + rate) / 2 : rate;
 	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend)
-		trial_begin(t, s->now_usec, busy < WAITING);
+		trial_begin(t, s->now_usec, waiting);
 	t->settling = t->now.lanes != before.lanes || t->now.backend != before.backend;
 	return t->now;
 }

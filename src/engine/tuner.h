@@ -6,8 +6,9 @@
  * that did not pay may not exceed a small part of all time, so `auto` is never much slower than the
  * better of its settings. And what was tried in vain is tried again only after a long while.
  *
- * What promises something: lanes that wait instead of computing call for more lanes, or for a ring;
- * lanes that compute call for neither, as more of them than CPUs only get in each other's way. */
+ * What promises something: lanes that wait for a disk's or a server's answer call for more lanes,
+ * or for a ring. Lanes that compute call for neither, as more of them than CPUs only get in each
+ * other's way; and so do lanes that wait for each other's locks or for the journal. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,16 +25,17 @@ struct tuner_sample {
 	uint64_t now_usec;
 	uint64_t entries;  /* removed since the beginning */
 	uint64_t cpu_usec; /* used by the whole process since the beginning, or waited for */
+	uint64_t reads;    /* sectors of 512 bytes read from disks since the beginning */
 	bool starved;      /* lanes are without work: their number says nothing */
 };
 
 struct tuner {
 	struct setting best, now;
 	unsigned lanes_max, cpus;
-	bool uring_possible, fixed_backend, fixed_lanes;
+	bool uring_possible, fixed_backend, fixed_lanes, remote;
 
 	double best_rate; /* entries per second, smoothed */
-	uint64_t began_usec, window_usec, window_entries, window_cpu;
+	uint64_t began_usec, window_usec, window_entries, window_cpu, window_reads;
 	uint64_t lost_usec; /* in trials that did not pay */
 	bool trying, settling;
 	bool fresh;              /* nothing was judged yet */
@@ -46,6 +48,7 @@ struct tuner_options {
 	struct setting start;
 	unsigned lanes_max, cpus;
 	bool uring_possible, fixed_backend, fixed_lanes;
+	bool remote; /* waits that no disk of this machine sees */
 };
 
 void tuner_init(struct tuner *t, const struct tuner_options *o);

@@ -426,7 +426,7 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 		failed(w, name, "cannot be entered", r);
 		return false;
 	}
-	own = -1;
+	(void)fd_take(&own);
 	if (w->level == 1)
 		w->cur.relists = (uint8_t)w->relists;
 	clock_in(w);

@@ -7,6 +7,7 @@ static const uint32_t magics[] = { 0 };
 static void fill(struct ways *w, const char *options)
 {
 	(void)options;
+	w->remote = true;
 	w->reason = "an unfamiliar filesystem: plain unlinks, parallelism by measurement";
 }
 

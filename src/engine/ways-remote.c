@@ -11,6 +11,7 @@ static void fill(struct ways *w, const char *options)
 	/* Across directories round trips overlap (a FUSE passthrough with 1 ms: 14.5 s with one
 	 * lane, 0.97 s with 16); within one directory the parent's lock is held across each. */
 	w->lanes = 8;
+	w->remote = true;
 	w->reason = "each entry costs a round trip: many directories in flight at once";
 }
 

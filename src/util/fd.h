@@ -25,6 +25,15 @@ struct identity {
 void fd_closep(int *fd);
 #define _cleanup_close_ _cleanup_(fd_closep)
 
+/* Gives a descriptor away: returns it and leaves -1, so that cleaning up does not close it. */
+static inline int fd_take(int *fd)
+{
+	int taken = *fd;
+
+	*fd = -1;
+	return taken;
+}
+
 /* Opens the single component `name` beneath dirfd with openat2(2): no symbolic link is followed, no
  * mount crossed. Returns the descriptor or a negative errno; -EXDEV means a mount point. */
 int fd_open_beneath(int dirfd, const char *name, int flags);

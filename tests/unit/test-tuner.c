@@ -49,6 +49,13 @@ static const struct tuner_options local = {
 	.cpus = 2,
 	.uring_possible = true,
 };
+static const struct tuner_options far = {
+	.start = { BACKEND_THREADS, 2 },
+	.lanes_max = 64,
+	.cpus = 2,
+	.uring_possible = true,
+	.remote = true,
+};
 
 static double cpu_bound_rate(struct setting s)
 {
@@ -85,7 +92,7 @@ static double idle_busy(struct setting s)
 START_TEST(waiting_lanes_become_more)
 {
 	static const struct machine m = { round_trip_rate, idle_busy };
-	struct outcome o = simulate(&m, &local, (struct setting){ BACKEND_THREADS, 32 }, 10);
+	struct outcome o = simulate(&m, &far, (struct setting){ BACKEND_THREADS, 32 }, 10);
 
 	ck_assert_uint_ge(o.last.lanes, 32);
 	ck_assert(o.entries >= o.best_entries * 0.85);
@@ -100,7 +107,7 @@ static double ring_rate(struct setting s)
 START_TEST(a_better_backend_is_found_when_lanes_wait)
 {
 	static const struct machine m = { ring_rate, idle_busy };
-	struct outcome o = simulate(&m, &local, (struct setting){ BACKEND_URING, 2 }, 60);
+	struct outcome o = simulate(&m, &far, (struct setting){ BACKEND_URING, 2 }, 60);
 
 	ck_assert_int_eq(o.last.backend, BACKEND_URING);
 }
@@ -110,16 +117,26 @@ START_TEST(trials_in_vain_cost_little)
 {
 	/* Waiting, yet nothing helps: every trial is in vain, and some are terrible. */
 	static const struct machine m = { cpu_bound_rate, idle_busy };
-	struct outcome o = simulate(&m, &local, local.start, 120);
+	struct outcome o = simulate(&m, &far, far.start, 120);
 
 	ck_assert(o.entries >= o.best_entries * 0.95);
+}
+END_TEST
+
+START_TEST(lanes_that_wait_for_each_other_stay_few)
+{
+	/* No CPU in use, and no disk either: locks. */
+	static const struct machine m = { round_trip_rate, idle_busy };
+	struct outcome o = simulate(&m, &local, local.start, 2);
+
+	ck_assert_uint_le(o.last.lanes, 2);
 }
 END_TEST
 
 START_TEST(what_is_fixed_stays)
 {
 	static const struct machine m = { ring_rate, idle_busy };
-	struct tuner_options fixed = local;
+	struct tuner_options fixed = far;
 	struct outcome o;
 
 	fixed.fixed_backend = fixed.fixed_lanes = true;
@@ -162,6 +179,7 @@ int main(void)
 				 waiting_lanes_become_more,
 				 a_better_backend_is_found_when_lanes_wait,
 				 trials_in_vain_cost_little,
+				 lanes_that_wait_for_each_other_stay_few,
 				 what_is_fixed_stays,
 				 odd_samples_do_no_harm };
 
