@@ -99,29 +99,28 @@ static void make_room(struct spill *s, size_t keep)
 	}
 }
 
-static int block_get(struct spill *s, size_t i, char **ret)
+/* Returns block i, read back from the file if it is not in memory, or NULL with errno. */
+static char *block_get(struct spill *s, size_t i)
 {
-	char *b;
+	char *b = s->blocks[i];
+	ssize_t n;
 
-	if (s->blocks[i]) {
-		*ret = s->blocks[i];
-		return 0;
-	}
+	if (b)
+		return b;
 	make_room(s, i);
 	b = malloc(BLOCK);
 	if (!b)
-		return -ENOMEM;
-	ssize_t n = pread(s->fd, b, BLOCK, (off_t)(i * BLOCK));
+		return NULL;
+	n = pread(s->fd, b, BLOCK, (off_t)(i * BLOCK));
 	if (n != (ssize_t)BLOCK) {
-		int error = n < 0 ? errno : EIO;
-
 		free(b);
-		return -error;
+		errno = n < 0 ? errno : EIO;
+		return NULL;
 	}
-	*ret = s->blocks[i] = b;
+	s->blocks[i] = b;
 	s->n_resident++;
 	s->lowest = MIN(s->lowest, i);
-	return 0;
+	return b;
 }
 
 static int block_add(struct spill *s)
@@ -150,11 +149,10 @@ static int transfer(struct spill *s, uint64_t off, char *data, size_t len, bool 
 {
 	while (len > 0) {
 		size_t at = off % BLOCK, n = MIN(len, BLOCK - at);
-		char *b = NULL;
-		int r = block_get(s, off / BLOCK, &b);
+		char *b = block_get(s, off / BLOCK);
 
-		if (r < 0)
-			return r;
+		if (!b)
+			return -errno;
 		if (write)
 			memcpy(b + at, data, n);
 		else
