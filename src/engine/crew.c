@@ -206,7 +206,8 @@ bool crew_offer(struct crew *c, struct batch *b, uint64_t usec_per_entry)
 {
 	if (b->job->ways.dir_lanes < 2 && usec_per_entry < DEAR_ENTRY)
 		return false;
-	/* An order that must be kept is kept by one lane. */
+	/* An order that must be kept is kept by one lane: a second one in the same directory saved
+	 * no time and trimmed ten times as much (60,000 files of 32 KiB on ext4 with discard). */
 	if (b->job->ways.ascending || atomic_load(&c->idle) == 0)
 		return false;
 	if (b->n - MIN(atomic_load(&b->next), b->n) < 2)

@@ -22,6 +22,7 @@ struct protect {
 	struct entry *parents; /* directories in which an entry of v lies; n_parents */
 	size_t n_parents, cap_parents;
 	struct libmnt_table *mounts;
+	bool root_done;       /* "/" is in both lists */
 	struct place *places; /* of what has protected content; n_places */
 	size_t n_places;
 	/* The directory whose ancestors were looked at last: thousands of groups of one list lie in
@@ -144,6 +145,12 @@ static int add_parent(struct protect *p, const char *path)
 	return 0;
 }
 
+/* True for a path directly beneath "/". */
+static bool path_is_top(const char *path)
+{
+	return path[0] == '/' && !strchr(path + 1, '/');
+}
+
 /* Adds every directory on the way to an absolute path, the path itself excluded. */
 static int add_ancestors(struct protect *p, const char *path)
 {
@@ -153,6 +160,10 @@ static int add_ancestors(struct protect *p, const char *path)
 
 	if (len >= sizeof(prefix))
 		return -ENAMETOOLONG;
+	/* Most paths of the list lie where one before them lay. */
+	if (path_is_top(path) && p->root_done)
+		return 0;
+	p->root_done |= path_is_top(path);
 	memcpy(prefix, path, len + 1);
 	while (r >= 0 && len > 1) {
 		while (len > 1 && prefix[len - 1] != '/')
