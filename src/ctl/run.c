@@ -138,7 +138,7 @@ static int take_in(struct run *run)
 	}
 	if (run->refused == 0)
 		return 0;
-	if (run->roots.n_names > 1)
+	if (run->o.n_paths > 1 || run->o.files_from)
 		complain("run", "nothing was deleted, because of what was refused above");
 	return EXIT_FAILED;
 }

@@ -55,6 +55,26 @@ uint8_t batch_check(struct batch *b, size_t first)
 	return 0;
 }
 
+/* Unlinks one of several names of a file, and finds out whether it was the last. One at a time, or
+ * two lanes with the last two names would both, or neither, count the file. Returns as
+ * batch_prepare. */
+static int link_remove(struct job *j, int dirfd, const char *name, uint64_t *ret_bytes)
+{
+	_cleanup_close_ int fd = fd_open_beneath(dirfd, name, O_PATH);
+	struct stat st;
+	int r = 1;
+
+	if (fd < 0)
+		return 0; /* the unlink will say why */
+	pthread_mutex_lock(&j->links_lock);
+	if (unlinkat(dirfd, name, 0) < 0)
+		r = -errno;
+	else if (fstat(fd, &st) == 0 && st.st_nlink == 0)
+		*ret_bytes = (uint64_t)st.st_blocks * 512;
+	pthread_mutex_unlock(&j->links_lock);
+	return r;
+}
+
 int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes)
 {
 	const char *name = dirlist_name(b->list, &b->list->v[i]);
@@ -63,20 +83,25 @@ int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes)
 	int r;
 
 	*ret_bytes = 0;
+	/* A directory's own blocks were counted when it was entered. */
+	if (b->flags & AT_REMOVEDIR)
+		return j->o.dry;
 	if (!j->o.weigh && !b->pins && !(j->o.dry && b->list->v[i].type == DT_UNKNOWN))
 		return j->o.dry;
 	stat_add(&j->stats.stat_calls, 1);
 	r = fd_identity(b->dirfd, name, &id);
 	if (r < 0)
 		return j->o.dry ? r : 0; /* the unlink will say why */
-	if (j->o.dry && S_ISDIR(id.mode) && !(b->flags & AT_REMOVEDIR))
+	if (j->o.dry && S_ISDIR(id.mode))
 		return -EISDIR;
 	if (b->pins && !identity_equal(&id, &b->pins[b->list->v[i].ino - 1]))
 		return -BATCH_CHANGED;
-	if (S_ISDIR(id.mode) || id.nlink == 1)
+	if (id.nlink == 1)
 		*ret_bytes = id.blocks_bytes;
 	if (j->o.dry)
 		return 1;
+	if (id.nlink > 1 && j->o.weigh && !S_ISDIR(id.mode))
+		return link_remove(j, b->dirfd, name, ret_bytes);
 	if (!S_ISREG(id.mode) || j->o.shrink_min_bytes == 0 ||
 	    id.blocks_bytes < j->o.shrink_min_bytes)
 		return 0;

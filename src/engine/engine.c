@@ -101,6 +101,7 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	e->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	e->job.o = *options;
 	pthread_mutex_init(&e->job.report_lock, NULL);
+	pthread_mutex_init(&e->job.links_lock, NULL);
 	mount_options = mount_options_of(fd);
 	ways_find((uint32_t)sfs.f_type, mount_options, &e->job.ways);
 	atomic_init(&e->job.allowance,
@@ -125,6 +126,7 @@ struct engine *engine_free(struct engine *e)
 	atomic_store(&e->job.cancelled, true);
 	crew_free(e->job.crew);
 	pthread_mutex_destroy(&e->job.report_lock);
+	pthread_mutex_destroy(&e->job.links_lock);
 	fd_closep(&e->fd);
 	free(e);
 	return NULL;

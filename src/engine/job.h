@@ -19,7 +19,7 @@ struct job {
 	unsigned fds_per_lane;
 	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
 	_Atomic unsigned nodes;
-	pthread_mutex_t report_lock;
+	pthread_mutex_t report_lock, links_lock;
 };
 
 static inline void stat_add(uint64_t *counter, uint64_t n)

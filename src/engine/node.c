@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
+
 #include <unistd.h>
 
 #include "beneath.h"
@@ -93,20 +93,16 @@ static void rmdir_failed(struct job *j, struct node *n, int error)
 /* Removes the emptied directory. Returns 1 if it has to be listed again. */
 static int node_rmdir(struct job *j, struct node *n)
 {
-	struct stat st = { 0 };
-
 	if (atomic_load(&n->failed) || job_cancelled(j)) {
 		atomic_store(&n->parent->failed, true);
 		job_skip(j, job_cancelled(j) ? SKIP_CANCELLED : SKIP_KEPT, n->name);
 		return 0;
 	}
-	if (j->o.weigh && fstat(n->fd, &st) < 0)
-		st.st_blocks = 0;
 	stat_add(&j->stats.unlink_calls, !j->o.dry);
 	if (j->o.dry || unlinkat(n->parent->fd, n->name, AT_REMOVEDIR) == 0) {
 		stat_add(&j->stats.entries, 1);
 		stat_add(&j->stats.dirs, 1);
-		stat_add(&j->stats.bytes, (uint64_t)st.st_blocks * 512);
+		stat_add(&j->stats.bytes, n->bytes);
 		return 0;
 	}
 	if ((errno == ENOTEMPTY || errno == EEXIST) && n->relists < RELISTS_MAX)

@@ -21,6 +21,7 @@ struct node {
 	_Atomic unsigned refs;
 	_Atomic bool failed; /* something beneath could not be removed, so this stays */
 	int fd;              /* a parentless node's is opened when a walker begins with it */
+	uint64_t bytes;      /* what the directory itself occupied when it was entered */
 	unsigned relists;    /* how often it was listed again because rmdir said ENOTEMPTY */
 	const struct root_group
 		*group; /* of a parentless node: what it was made for; the engine's */

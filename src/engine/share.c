@@ -72,6 +72,7 @@ static int promote(struct walker *w)
 	if (!n)
 		return -ENOMEM;
 	n->pin = pin;
+	n->bytes = f.bytes;
 	n->pins = w->pins;
 	atomic_fetch_add(&w->job->nodes, 1);
 	/* What failed in the old base frame is the old node's to know, now that its frame is gone.

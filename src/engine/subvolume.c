@@ -78,7 +78,8 @@ static enum mounted mounted(int fd)
 int subvolume_destroy(int dirfd, const char *name, int fd)
 {
 	struct btrfs_ioctl_vol_args args = { 0 };
-
+	/* The directory of a root is only pinned (O_PATH), which takes no ioctl. */
+	_cleanup_close_ int dir = fd_open_dir(dirfd, ".");
 	enum mounted m = mounted(fd);
 
 	if (m != MOUNTED_NOT)
@@ -86,5 +87,5 @@ int subvolume_destroy(int dirfd, const char *name, int fd)
 	if (strlen(name) > BTRFS_PATH_NAME_MAX)
 		return 0;
 	memcpy(args.name, name, strlen(name));
-	return ioctl(dirfd, BTRFS_IOC_SNAP_DESTROY, &args) == 0;
+	return dir >= 0 && ioctl(dir, BTRFS_IOC_SNAP_DESTROY, &args) == 0;
 }

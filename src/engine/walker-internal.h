@@ -25,11 +25,14 @@ struct frame {
 	int64_t cookie; /* where listing goes on */
 	uint64_t prev;  /* the parent's frame */
 	uint64_t pend_lo, pend_hi;
-	uint64_t pending; /* names between them, the one being visited included */
-	uint8_t eof;      /* listed to its end */
-	uint8_t failed;   /* something in it stays, so it stays */
-	uint8_t base;     /* the node's own directory: goes with the node */
+	uint64_t bytes;     /* what the directory itself occupies, if that is asked for */
+	int64_t began_nsec; /* real time when its listing began */
+	uint64_t pending;   /* names between them, the one being visited included */
+	uint8_t eof;        /* listed to its end */
+	uint8_t failed;     /* something in it stays, so it stays */
+	uint8_t base;       /* the node's own directory: goes with the node */
 	uint8_t relists;
+	uint8_t refilled; /* entries appear faster than they go: not listed again */
 	uint8_t reopened; /* its descriptor is new: listing must be put where it was */
 };
 

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "subvolume.h"
@@ -243,6 +244,30 @@ static bool short_is_eof(const struct walker *w)
 	return w->job->ways.short_is_eof && w->cur.relists == 0 && backend == BACKEND_THREADS;
 }
 
+/* A directory in which new entries are found is listed again so often; where they come faster than
+ * they go, each listing is longer than the one before. */
+#define NEWBORN_RELISTS 2
+
+static int64_t clock_nsec(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
+}
+
+/* Was the last entry of this chunk born after the directory's first chunk was read? Then a listing
+ * goes on as long as somebody goes on filling, and is ended here: SAFETY test 36. */
+static bool is_refilled(struct walker *w, int fd)
+{
+	struct identity id;
+
+	if (w->own.n == 0 ||
+	    fd_identity(fd, dirlist_name(&w->own, &w->own.v[w->own.n - 1]), &id) < 0)
+		return false;
+	return id.btime_nsec > w->cur.began_nsec;
+}
+
 static struct dirlist *list_chunk(struct walker *w, int fd)
 {
 	bool first = w->cur.cookie == 0;
@@ -262,8 +287,13 @@ static struct dirlist *list_chunk(struct walker *w, int fd)
 	w->cur.reopened = 0;
 	r = dirlist_read(&w->own, fd, short_is_eof(w), &w->cur.cookie);
 	w->cur.eof = r != 0;
-	if (r < 0)
+	/* ENOENT: somebody else removed the directory, which the rmdir will find out and count. */
+	if (r < 0 && r != -ENOENT)
 		failed(w, NULL, "cannot list directory", r);
+	if (w->cur.began_nsec == 0)
+		w->cur.began_nsec = clock_nsec();
+	else if ((!first || w->cur.relists >= NEWBORN_RELISTS) && is_refilled(w, fd))
+		w->cur.eof = w->cur.refilled = 1;
 	if (w->job->ways.sort)
 		dirlist_sort(&w->own);
 	listed(w, fd, first);
@@ -349,8 +379,19 @@ static void step_unlinked(struct walker *w)
 	atomic_store(&w->checked_usec, 0); /* the directory above may still be in its place */
 }
 
+/* True if `name` in dirfd (empty: the directory dirfd itself) is still what was accepted. Only
+ * roots are pinned. */
+static bool pin_holds(struct walker *w, int dirfd, const char *name, uint64_t pin)
+{
+	struct identity id;
+
+	if (!w->pins || pin == 0)
+		return true;
+	return fd_identity(dirfd, name, &id) == 0 && identity_equal(&id, &w->pins[pin - 1]);
+}
+
 /* A directory that cannot be opened may be empty, and then rmdir needs no look inside. */
-static void descend_failed(struct walker *w, int dirfd, const char *name, int error)
+static void descend_failed(struct walker *w, int dirfd, const char *name, uint64_t pin, int error)
 {
 	switch (error) {
 	case -ENOENT:
@@ -366,7 +407,7 @@ static void descend_failed(struct walker *w, int dirfd, const char *name, int er
 		return;
 	case -EACCES:
 	case -EPERM:
-		if (w->job->o.dry)
+		if (w->job->o.dry || !pin_holds(w, dirfd, name, pin))
 			break;
 		stat_add(&w->job->stats.unlink_calls, 1);
 		if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0) {
@@ -381,14 +422,12 @@ static void descend_failed(struct walker *w, int dirfd, const char *name, int er
 	failed(w, name, "cannot open directory", error);
 }
 
-/* True if the open directory is still the one that was accepted (only roots are pinned). */
-static bool pin_holds(struct walker *w, int fd, uint64_t pin)
+/* What an open directory occupies: asked while it is full, because XFS shrinks it as names go. */
+static uint64_t blocks_bytes(int fd)
 {
-	struct identity id;
+	struct stat st;
 
-	if (!w->pins || pin == 0)
-		return true;
-	return fd_identity(fd, "", &id) == 0 && identity_equal(&id, &w->pins[pin - 1]);
+	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
 }
 
 /* Keeps what a directory takes, for those who share: a quarter of the newest. */
@@ -406,6 +445,7 @@ static void clock_in(struct walker *w)
 static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 {
 	_cleanup_close_ int own = fd;
+	uint64_t bytes = w->job->o.weigh ? blocks_bytes(fd) : 0;
 	int r;
 
 	r = 0;
@@ -427,6 +467,7 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 		return false;
 	}
 	(void)fd_take(&own);
+	w->cur.bytes = bytes;
 	if (w->level == 1)
 		w->cur.relists = (uint8_t)w->relists;
 	clock_in(w);
@@ -447,7 +488,7 @@ static void descend(struct walker *w)
 	}
 	gate("descend", name);
 	fd = fd_open_dir(dirfd, name);
-	if (fd >= 0 && !pin_holds(w, fd, pin)) {
+	if (fd >= 0 && !pin_holds(w, fd, "", pin)) {
 		fd_closep(&fd);
 		fd = -ESTALE;
 	}
@@ -460,7 +501,7 @@ static void descend(struct walker *w)
 			return;
 		}
 	} else {
-		descend_failed(w, dirfd, name, fd);
+		descend_failed(w, dirfd, name, pin, fd);
 	}
 	trail_drop_next(w);
 }
@@ -506,10 +547,12 @@ static bool relist(struct walker *w)
 {
 	int fd = trail_fd(w);
 
-	if (w->cur.relists >= RELISTS_MAX || fd < 0 || lseek(fd, 0, SEEK_SET) < 0)
+	if (w->cur.relists >= RELISTS_MAX || w->cur.refilled || fd < 0 ||
+	    lseek(fd, 0, SEEK_SET) < 0)
 		return false;
 	w->cur.relists++;
 	w->cur.eof = 0;
+	w->cur.cookie = 0;
 	w->cur.reopened = 0;
 	stat_add(&w->job->stats.relists, 1);
 	w->state = WALK_LIST;
@@ -519,17 +562,20 @@ static bool relist(struct walker *w)
 /* WALK_REMOVED: the current directory is gone, or why not. */
 static void step_removed(struct walker *w)
 {
+	const char *what = "cannot remove directory";
 	int result = w->batch.results[0];
 
 	w->state = WALK_DESCEND;
 	switch (result) {
 	case 0:
+		stat_add(&w->job->stats.bytes, w->cur.bytes);
 		trail_up(w);
 		return;
 	case ENOTEMPTY:
 	case EEXIST:
 		if (relist(w))
 			return;
+		what = "is being filled by somebody else, and cannot be removed";
 		break;
 	case ENOENT:
 		skipped(w, NULL, SKIP_MISSING);
@@ -547,7 +593,7 @@ static void step_removed(struct walker *w)
 	default:
 		break;
 	}
-	failed(w, NULL, "cannot remove directory", -result);
+	failed(w, NULL, what, -result);
 	leave_kept(w);
 }
 

@@ -1,0 +1,472 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What happens when the tree changes, or is unusual, while it is being walked.
+
+The numbers are those of the negative tests in the safety requirements. A gate stops the program
+between looking and acting, so that a race is certain to be lost."""
+import os
+import resource
+import socket
+import stat
+import subprocess
+import time
+import unittest
+
+import fixture
+from fixture import Case, DISKS, FULL, command, fill, matrix, scratch, write
+
+FEW = ("ext4", "btrfs", "tmpfs", "overlay")
+
+
+def descriptors(n):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
+
+
+class Swapped(Case):
+    @matrix(latency=("auto", "off"))
+    def test_08_root_swapped_for_a_symlink(self, w):
+        w.build("tree/f\ntree/sub/g")
+        p = w.at_gate("descend:tree", "tree")
+        os.rename(w.path("tree"), w.path("aside"))
+        os.symlink("canary", w.path("tree"))
+        r = p.go_on().finish()
+        self.assertNotEqual(r.status, 0, r)
+        self.assertEqual(w.left(), ["aside", "aside/f", "aside/sub", "aside/sub/g", "tree"], r)
+
+    @matrix()
+    def test_08_root_swapped_for_another_directory(self, w):
+        w.build("tree/f\nother/precious")
+        p = w.at_gate("descend:tree", "tree")
+        os.rename(w.path("tree"), w.path("aside"))
+        os.rename(w.path("other"), w.path("tree"))
+        r = p.go_on().finish()
+        self.assertNotEqual(r.status, 0, r)
+        self.assertIn("reclaimctl: tree: is no longer what it was", r.err)
+        self.assertEqual(w.left(), ["aside", "aside/f", "tree", "tree/precious"], r)
+
+    @matrix(fs=FEW)
+    def test_08_any_of_many_roots_swapped(self, w):
+        for name in "abcdef":
+            w.build("\n".join(n + "/f" for n in "abcdef" if not w.exists(n)) + "\nother/precious")
+            p = w.at_gate("descend:" + name, *"abcdef")
+            os.rename(w.path(name), w.path("aside"))
+            os.rename(w.path("other"), w.path(name))
+            r = p.go_on().finish()
+            self.assertEqual(r.status, 3, (name, r))
+            self.assertEqual(w.left(), sorted(["aside", "aside/f", name, name + "/precious"]), r)
+            command("rm", "-rf", w.path("aside"), w.path(name))
+
+    @matrix(latency=("auto", "off"))
+    def test_08_named_file_swapped(self, w):
+        for swap in ("file", "symlink", "directory"):
+            w.build("victim\nsource/precious")
+            p = w.at_gate("unlink:victim", "victim")
+            os.rename(w.path("victim"), w.path("aside"))
+            if swap == "file":
+                os.rename(w.path("source/precious"), w.path("victim"))
+            elif swap == "symlink":
+                os.symlink("canary/file", w.path("victim"))
+            else:
+                os.rename(w.path("source"), w.path("victim"))
+            before = w.left()
+            r = p.go_on().finish()
+            self.assertNotEqual(r.status, 0, (swap, r))
+            self.assertEqual(w.left(), before, (swap, r))
+            command("rm", "-rf", w.path("aside"), w.path("victim"), w.path("source"))
+
+    @matrix(latency=("auto", "off"))
+    def test_08_swapped_at_depth(self, w):
+        w.build("tree/a/b/c/deep/f\ntree/a/b/c/deep/sub/g\ntree/a/b/x\ntree/y")
+        p = w.at_gate("descend:deep", "tree")
+        os.rename(w.path("tree/a/b/c/deep"), w.path("aside"))
+        os.symlink(w.path("canary"), w.path("tree/a/b/c/deep"))
+        r = p.go_on().finish()
+        self.assertIn(r.status, (0, 3), r)
+        self.assertEqual([n for n in w.left() if not n.startswith("tree")],
+                         ["aside", "aside/f", "aside/sub", "aside/sub/g"], r)
+        self.assertFalse(w.exists("tree/y"), r)
+
+    @matrix(fs=FEW)
+    def test_08_file_listed_then_swapped_for_a_directory_link(self, w):
+        w.build("tree/name")
+        p = w.at_gate("unlink:name", "tree")
+        os.rename(w.path("tree/name"), w.path("aside"))
+        os.symlink(w.path("canary"), w.path("tree/name"))
+        r = p.go_on().finish()
+        self.assertIn(r.status, (0, 3), r)
+        self.assertTrue(w.exists("aside"))
+
+    @matrix()
+    def test_09_ancestor_swapped(self, w):
+        w.build("p/q/tree/f\np/q/tree/sub/g")
+        p = w.at_gate("descend:tree", "p/q/tree")
+        os.rename(w.path("p"), w.path("moved"))
+        os.makedirs(w.path("p"))
+        os.symlink(w.path("canary"), w.path("p/q"))  # which has a directory "tree", too
+        r = p.go_on().finish()
+        self.assertEqual(w.left("p"), ["q"], r)
+        self.assertEqual(w.left("moved"), ["q"], r)
+        self.assertEqual(r.status, 0, r)
+
+    @matrix(fs=FEW)
+    def test_09_ancestor_swapped_under_a_list(self, w):
+        w.build("p/q/f1\np/q/f2")
+        write(w.path("list"), "p/q/f1\np/q/f2\np/q/precious\np/q/file\n")
+        p = w.at_gate("unlink:f1", "--files-from=list")
+        os.rename(w.path("p"), w.path("moved"))
+        os.makedirs(w.path("p"))
+        os.symlink(w.path("canary"), w.path("p/q"))
+        p.go_on().finish()
+        self.assertEqual(w.left("p"), ["q"])
+
+
+class Moved(Case):
+    """10: what is moved out of the tree while it is being deleted survives."""
+
+    @matrix(latency=("auto", "off"))
+    def test_10_moved_out_when_opened(self, w):
+        w.build("tree/sub/f\ntree/sub/below/g\ntree/x")
+        fill(w.path("tree/sub"), 300)
+        before = fixture.listing(w.path("tree/sub"))
+        p = w.at_gate("opened:sub", "tree")
+        os.rename(w.path("tree/sub"), w.path("saved"))
+        r = p.go_on().finish()
+        self.assertEqual(fixture.listing(w.path("saved")), before, r)
+        self.assertEqual(r.status, 3, r)
+        self.assertIn("was moved out of the tree", r.err)
+
+    @matrix(latency=("auto", "off"))
+    def test_10_moved_out_in_the_middle(self, w):
+        # The first of a slice cannot be told beforehand: the directory is small enough for slices
+        # of one entry, and the ring takes one at a time anyway.
+        fill(w.path("tree/few"), 30)
+        w.build("tree/few/below/g")
+        p = w.at_gate("unlink:f00011", "tree/few")
+        os.rename(w.path("tree/few"), w.path("saved"))
+        before = fixture.listing(w.path("saved"))
+        r = p.go_on().finish()
+        after = fixture.listing(w.path("saved"))
+        self.assertIn("below/g", after)
+        # What was already on its way when the world changed: one entry a lane, or a ring's window.
+        self.assertIn("f00011", after, r)
+        if w.backend == "threads":
+            self.assertGreaterEqual(len(after), len(before) - 1, r)
+        self.assertNotEqual(r.status, 0, r)
+        self.assertIn("was moved out of the tree", r.err)
+
+    @matrix()
+    def test_10_an_ancestor_moved_out(self, w):
+        w.build("tree/a/b/c/f\ntree/a/b/c/g\ntree/a/b/d/h\ntree/a/x")
+        p = w.at_gate("opened:c", "tree")
+        os.rename(w.path("tree/a"), w.path("saved"))
+        before = w.left("saved")
+        r = p.go_on().finish()
+        self.assertEqual(w.left("saved"), before, r)
+        self.assertNotEqual(r.status, 0, r)
+
+    @matrix()
+    def test_10_the_root_itself_moved(self, w):
+        w.build("tree/a/f\ntree/g\nelsewhere/")
+        for gate in ("opened:tree", "opened:a"):
+            p = w.at_gate(gate, "tree")
+            before = w.left("tree")
+            os.rename(w.path("tree"), w.path("elsewhere/tree"))
+            r = p.go_on().finish()
+            self.assertEqual(w.left("elsewhere/tree"), before, r)
+            self.assertNotEqual(r.status, 0, r)
+            os.rename(w.path("elsewhere/tree"), w.path("tree"))
+
+    @matrix(fs=FEW)
+    def test_10_names_that_look_alike(self, w):
+        """A sibling whose name begins like the tree's, or like what the kernel says of the dead."""
+        for alike in ("tree2", "tree (deleted)", "tre"):
+            w.build("tree/sub/precious1\ntree/sub/precious2")
+            p = w.at_gate("opened:sub", "tree")
+            os.rename(w.path("tree/sub"), w.path(alike))
+            r = p.go_on().finish()
+            self.assertEqual(sorted(os.listdir(w.path(alike))), ["precious1", "precious2"], (alike, r))
+            command("rm", "-rf", w.path(alike), w.path("tree"))
+
+    @matrix()
+    def test_10_moved_within_the_tree(self, w):
+        w.build("tree/sub/f\ntree/sub/g\ntree/other/x")
+        p = w.at_gate("opened:sub", "tree")
+        os.makedirs(w.path("tree/other"), exist_ok=True)  # if it was visited first
+        os.rename(w.path("tree/sub"), w.path("tree/other/sub"))
+        r = p.go_on().finish()
+        self.assertIn(r.status, (0, 3), r)
+        if r.status == 0:
+            self.assertEqual(w.left(), [])
+
+    @matrix(fs=FEW)
+    def test_10_not_moved_at_all(self, w):
+        w.build("tree/f")
+        p = w.at_gate("unlink:tree", "tree")
+        self.check_gone(w, p.go_on().finish())
+
+    @matrix()
+    def test_10_moved_out_deeper_than_path_max(self, w):
+        os.makedirs(w.path("tree/sub"))
+        fd = os.open(w.path("tree/sub"), os.O_RDONLY)
+        for i in range(30):
+            name = "%03d" % i + "n" * 200
+            os.mkdir(name, dir_fd=fd)
+            below = os.open(name, os.O_RDONLY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        for f in ("f1", "f2"):
+            os.close(os.open(f, os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+        try:
+            p = w.at_gate("opened:" + name, "tree")
+            os.rename(w.path("tree/sub"), w.path("saved"))
+            r = p.go_on().finish()
+            again = os.open(".", os.O_RDONLY, dir_fd=fd)
+            self.assertEqual(sorted(os.listdir(again)), ["f1", "f2"], r)
+            os.close(again)
+            self.assertNotEqual(r.status, 0, r)
+        finally:
+            os.close(fd)
+
+    @matrix(fs=FEW)
+    def test_10_moved_with_other_lanes_at_work(self, w):
+        for i in range(8):
+            fill(w.path("tree/d%d" % i), 60)
+            fill(w.path("tree/d%d/below" % i), 30)
+        p = w.at_gate("opened:d3", "tree")
+        os.rename(w.path("tree/d3"), w.path("saved"))
+        r = p.go_on().finish()
+        self.assertEqual(len(w.left("saved")), 60 + 31, r)
+        self.assertEqual(r.status, 3, r)
+        self.assertEqual(w.left("tree"), [], r)
+
+
+class Mounts(Case):
+    """24: a bind mount of the same device has the same st_dev, and is not crossed."""
+
+    @matrix()
+    def test_24_bind_mount_inside(self, w):
+        w.build("tree/sub/\ntree/f")
+        w.bind("canary", "tree/sub")
+        self.check_refused(w, ["tree"], "holds a mount point")
+        self.check_refused(w, ["tree/sub"], "is a mount point")
+
+    @matrix(latency=("auto", "off"))
+    def test_24_bind_mount_made_meanwhile(self, w):
+        for gate in ("opened:tree", "descend:sub", "descend:tree"):
+            w.build("tree/sub/under\ntree/f\ntree/g/h")
+            p = w.at_gate(gate, "tree")
+            w.bind("canary", "tree/sub")
+            r = p.go_on().finish()
+            self.assertEqual(r.status, 3, (gate, r))
+            self.assertIn("reclaimctl: tree/sub: is a mount point", r.err)
+            w.canary.check()
+            fixture.unmount(w.path("tree/sub"))
+            self.assertEqual(w.left("tree"), ["sub", "sub/under"], (gate, r))
+
+    @matrix(fs=FEW)
+    def test_24_mounted_over_when_opened(self, w):
+        w.build("tree/sub/under\ntree/f")
+        p = w.at_gate("opened:sub", "tree")
+        w.bind("canary", "tree/sub")
+        r = p.go_on().finish()
+        self.assertIn(r.status, (1, 3), r)
+        w.canary.check()
+        self.assertTrue(os.path.ismount(w.path("tree/sub")) or "tree/sub" in " ".join(fixture.mounts()))
+
+    @matrix(fs=FEW)
+    def test_24_file_mounted_on_a_file(self, w):
+        w.build("tree/a\ntree/b\ntree/c")
+        p = w.at_gate("opened:tree", "tree")
+        w.bind("canary/file", "tree/b")
+        r = p.go_on().finish()
+        self.assertEqual(r.status, 3, r)
+        self.assertIn("tree/b", r.err)
+        self.assertEqual(w.left("tree"), ["b"], r)
+
+    @matrix(fs=("ext4",))
+    def test_24_another_filesystem_inside(self, w):
+        w.build("tree/sub/under\ntree/f")
+        p = w.at_gate("opened:tree", "tree")
+        command("mount", "-t", "tmpfs", "tmpfs", w.path("tree/sub"))
+        write(w.path("tree/sub/theirs"))
+        r = p.go_on().finish()
+        self.assertEqual(r.status, 3, r)
+        self.assertEqual(w.left("tree"), ["sub", "sub/theirs"], r)
+
+
+class Sizes(Case):
+    def bounded(self, r):
+        if not scratch.sanitized:
+            self.assertLessEqual(r.maxrss_kib, 32 << 10)
+
+    @matrix(fs=("tmpfs",), latency=("auto", "off"))
+    def test_34_very_deep(self, w):
+        levels = 1000000 if FULL else 30000
+        os.mkdir(w.path("tree"))
+        command(scratch.helper("helper"), "deep", w.path("tree"), levels)
+        r = w.run("--json", "tree", preexec=descriptors(64))
+        self.check_gone(w, r)
+        self.assertEqual(r.json["entries"], levels + 1)
+        self.bounded(r)
+
+    @matrix(fs=DISKS + ("overlay",))
+    def test_34_deep_everywhere(self, w):
+        os.mkdir(w.path("tree"))
+        command(scratch.helper("helper"), "deep", w.path("tree"), 1500)
+        write(w.path("tree/d/d/d/f"))
+        self.check_gone(w, w.run("tree", preexec=descriptors(64)))
+
+    @matrix(fs=("tmpfs", "ext4"), latency=("off",))
+    def test_35_very_wide(self, w):
+        entries = 5000000 if FULL and w.fs == "tmpfs" else 200000 if w.fs == "tmpfs" else 50000
+        os.mkdir(w.path("tree"))
+        command(scratch.helper("helper"), "wide", w.path("tree"), entries)
+        r = w.run("--json", "tree", preexec=descriptors(64))
+        self.check_gone(w, r)
+        self.assertEqual(r.json["entries"], entries + 1)
+        self.bounded(r)
+
+    @matrix(fs=("xfs", "btrfs", "overlay"))
+    def test_35_wide_everywhere(self, w):
+        os.mkdir(w.path("tree"))
+        command(scratch.helper("helper"), "wide", w.path("tree"), 10000)
+        w.settle()
+        self.check_gone(w, w.run("tree"))
+
+    @matrix()
+    def test_36_producer_refilling(self, w):
+        fill(w.path("tree/sub"), 500)
+        producer = subprocess.Popen([scratch.helper("helper"), "refill", w.path("tree/sub")])
+        try:
+            r = w.run("tree", timeout=20)
+        finally:
+            producer.kill()
+            producer.wait()
+        self.assertIn(r.status, (0, 3), r)
+        if r.status == 0:
+            self.assertFalse(w.exists("tree"))
+        else:
+            self.assertIn("tree/sub", r.err)
+
+
+class Unusual(Case):
+    FLAGS = DISKS + ("tmpfs",)  # overlay passes the flag on to a file that has been copied up
+
+    def flagged(self, w, flag):
+        w.build("tree/kept\ntree/other\ntree/sub/gone\ntree/sub2/f\ntree/sub2/g")
+        for name in ("tree/kept", "tree/sub2"):
+            try:
+                fixture.set_flag(w.path(name), flag)
+            except OSError as e:
+                raise unittest.SkipTest("%s has no such flag: %s" % (w.fs, e))
+        try:
+            for latency in ("auto", "off"):
+                w.latency = latency
+                r = w.run("tree")
+                # The second time there is nothing left that could go.
+                self.assertEqual(r.status, 3 if latency == "auto" else 4, r)
+                self.assertRegex(r.err, r"reclaimctl: tree/kept: .*Operation not permitted")
+                self.assertRegex(r.err, r"reclaimctl: tree/sub2/f: .*Operation not permitted")
+                self.assertEqual(w.left(), ["tree", "tree/kept", "tree/sub2", "tree/sub2/f", "tree/sub2/g"], r)
+            self.assertEqual(w.run("tree/kept").status, 4)
+        finally:
+            for name in ("tree/kept", "tree/sub2"):
+                fixture.set_flag(w.path(name), flag, on=False)
+        self.check_gone(w, w.run("tree"))
+
+    @matrix(fs=FLAGS)
+    def test_41_immutable(self, w):
+        self.flagged(w, fixture.FS_IMMUTABLE_FL)
+
+    @matrix(fs=FLAGS)
+    def test_41_append_only(self, w):
+        self.flagged(w, fixture.FS_APPEND_FL)
+
+    def special(self, w, where):
+        w.build("%s/fifo |\n%s/file" % (where, where))
+        s = socket.socket(socket.AF_UNIX)
+        here = os.open(w.path(where), os.O_RDONLY)
+        s.bind("/proc/self/fd/%d/socket" % here)
+        os.close(here)
+        os.mknod(w.path(where, "char"), 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        os.mknod(w.path(where, "block"), 0o600 | stat.S_IFBLK, os.makedev(7, 200))
+        s.close()
+
+    @matrix(latency=("auto", "off"))
+    def test_43_special_files(self, w):
+        self.special(w, "tree/sub")
+        self.special(w, "roots")
+        self.check_gone(w, w.run("tree", *["roots/" + n for n in ("fifo", "socket", "char", "block", "file")]),
+                        "roots")
+
+    @matrix(fs=FEW, backends=("threads", "uring"))
+    def test_43_never_opened(self, w):
+        self.special(w, "tree")
+        trace = w.path("trace")
+        r = w.run("tree", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=open,openat,openat2,creat"],
+                  env={"ASAN_OPTIONS": "detect_leaks=0"})
+        self.assertEqual(r.status, 0, r)
+        with open(trace) as f:
+            opened = f.read()
+        self.assertIn('"tree"', opened)
+        for name in ("fifo", "socket", "char", "block"):
+            self.assertNotIn('"%s"' % name, opened)
+
+
+class ListingFails(Case):
+    """Fault 8: a directory that cannot be listed is not an empty one."""
+
+    def mounted(self, w, n):
+        program = scratch.helper("eiofs", subprocess.check_output(
+            ["pkg-config", "--cflags", "--libs", "fuse3"], text=True).split())
+        os.mkdir(w.path("fuse"))
+        p = subprocess.Popen([program, str(n), w.path("log"), w.path("fuse")])
+        w.procs.append(Daemon(p))
+        for _ in range(500):
+            if w.path("fuse") in fixture.mounts():
+                return w.path("fuse/tree")
+            time.sleep(0.01)
+        self.fail("eiofs is not mounted")
+
+    @matrix(fs=("tmpfs",), backends=("threads", "uring"), latency=("auto", "off"))
+    def test_fault_08_eio_while_listing(self, w):
+        for n in (0, 1, 7, 20):
+            tree = self.mounted(w, n)
+            r = w.run(tree)
+            self.assertEqual(r.status, 3, (n, r))
+            self.assertIn("reclaimctl: %s/bad: cannot list directory: Input/output error" % tree, r.err)
+            with open(w.path("log")) as f:
+                log = f.read()
+            self.assertNotIn("rmdir", log, n)
+            for i in range(10):
+                self.assertIn("unlink /tree/ok%d\n" % i, log)
+            self.assertNotIn("unlink /tree/bad/b%02d" % n, log)
+            r = w.run("--dry-run", tree + "/bad")
+            self.assertIn(r.status, (1, 3), (n, r))
+            # As the root itself.
+            r = w.run(tree + "/bad")
+            self.assertIn(r.status, (1, 3), (n, r))
+            with open(w.path("log")) as f:
+                self.assertNotIn("rmdir", f.read(), n)
+            fixture.unmount(w.path("fuse"))
+            w.procs.pop().kill()
+            os.rmdir(w.path("fuse"))
+            os.unlink(w.path("log"))
+
+
+class Daemon:
+    """A helper that a world ends."""
+
+    def __init__(self, popen):
+        self.popen = popen
+
+    def kill(self):
+        self.popen.kill()
+        self.popen.wait()
+
+    def close(self):
+        pass
+
+
+if __name__ == "__main__":
+    fixture.main()
