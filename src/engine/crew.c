@@ -181,7 +181,7 @@ unsigned crew_wants(struct crew *c)
 
 	if (lanes < 2)
 		return 0;
-	return idle + lanes > queued ? idle + lanes - queued : 0;
+	return idle + lanes / 2 > queued ? idle + lanes / 2 - queued : 0;
 }
 
 int crew_relist(struct crew *c, const struct node *n)

@@ -196,22 +196,31 @@ int dirlist_add(struct dirlist *l, const char *name, uint64_t ino, uint8_t type)
 	return 0;
 }
 
-static int by_inode(const void *a, const void *b)
+static int ascending(const void *a, const void *b)
 {
 	const struct dentry *x = a, *y = b;
 
 	return (x->ino > y->ino) - (x->ino < y->ino);
 }
 
-void dirlist_sort(struct dirlist *l)
+static int descending(const void *a, const void *b)
 {
+	return ascending(b, a);
+}
+
+void dirlist_sort(struct dirlist *l, enum order order)
+{
+	int (*compare)(const void *a, const void *b) =
+		order == ORDER_ASCENDING ? ascending : descending;
 	bool sorted = true;
 
-	/* Directories filled once are often in order already (XFS, btrfs, tmpfs reversed). */
+	if (order == ORDER_LISTED)
+		return;
+	/* Directories filled once are often in order already. */
 	for (size_t i = 1; sorted && i < l->n; i++)
-		sorted = l->v[i - 1].ino <= l->v[i].ino;
+		sorted = compare(&l->v[i - 1], &l->v[i]) <= 0;
 	if (!sorted)
-		qsort(l->v, l->n, sizeof(*l->v), by_inode);
+		qsort(l->v, l->n, sizeof(*l->v), compare);
 }
 
 /* FNV-1a: the names of a list against those of a directory. */
@@ -256,7 +265,7 @@ static void table_match(struct dirlist *l, const uint32_t *t, size_t size, const
 #define READ_WORTH 16
 #define ENTRY_BYTES 32
 
-void dirlist_find_inodes(struct dirlist *l, int fd)
+void dirlist_find_inodes(struct dirlist *l, int fd, enum order order)
 {
 	_cleanup_close_ int dir = fd_open_dir(fd, ".");
 	_cleanup_free_ uint32_t *table = NULL;
@@ -282,5 +291,5 @@ void dirlist_find_inodes(struct dirlist *l, int fd)
 			table_match(l, table, size, dirlist_name(&all, &all.v[i]), all.v[i].ino);
 	}
 	dirlist_done(&all);
-	dirlist_sort(l);
+	dirlist_sort(l, order);
 }

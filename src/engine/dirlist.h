@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdatomic.h>
 
+#include "ways.h"
+
 /* One entry; its name lies in the list's arena. type is a DT_* value. */
 struct dentry {
 	uint64_t ino;
@@ -49,10 +51,10 @@ int dirlist_add(struct dirlist *l, const char *name, uint64_t ino, uint8_t type)
  * once, and sorts by them. Does nothing where the directory holds so much more than the list that
  * reading it would cost more than it gains, or cannot be read: the order is a help, never needed.
  * fd may be an O_PATH descriptor. */
-void dirlist_find_inodes(struct dirlist *l, int fd);
+void dirlist_find_inodes(struct dirlist *l, int fd, enum order order);
 
-/* Ascending inode numbers. */
-void dirlist_sort(struct dirlist *l);
+/* Sorts by inode number. */
+void dirlist_sort(struct dirlist *l, enum order order);
 
 static inline const char *dirlist_name(const struct dirlist *l, const struct dentry *d)
 {

@@ -195,6 +195,21 @@ void engine_result(const struct engine *e, struct engine_progress *ret)
 	crew_setting(e->job.crew, &ret->backend, &ret->lanes);
 }
 
+static const char *order_name(const struct ways *w)
+{
+	if (w->ascending)
+		return ", ascending inode order throughout";
+	switch (w->sort) {
+	case ORDER_LISTED:
+		break;
+	case ORDER_ASCENDING:
+		return ", inode order";
+	case ORDER_DESCENDING:
+		return ", descending inode order";
+	}
+	return "";
+}
+
 char *engine_strategy(const struct engine *e, char *buf, size_t len)
 {
 	const struct ways *w = &e->job.ways;
@@ -204,8 +219,6 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 	crew_setting(e->job.crew, &backend, &lanes);
 	(void)snprintf(buf, len, "%s: %s, %u lane%s%s", w->family,
 		       backend == BACKEND_URING ? "uring" : "threads", lanes, lanes == 1 ? "" : "s",
-		       w->ascending ? ", ascending inode order"
-		       : w->sort    ? ", inode order"
-				    : "");
+		       order_name(w));
 	return buf;
 }

@@ -15,7 +15,7 @@
 #define PAUSE 16
 
 /* What a task should take at least; taking one costs some 10 µs. */
-#define TASK_USEC 1500
+#define TASK_USEC 4000
 
 /* How many names frame f can spare: never the one being visited, or the one to be visited next. */
 static uint64_t spare(const struct frame *f)

@@ -84,10 +84,30 @@ int trail_next(struct walker *w, char *buf, uint64_t *ret_pin)
 	return trail_record_before(w, w->cur.pend_hi, buf, ret_pin);
 }
 
+int trail_choose(struct walker *w)
+{
+	char name[256];
+	uint64_t pin;
+	int r;
+
+	if (w->cur.chosen || w->cur.pending < 2)
+		return 0;
+	r = trail_record_at(w, w->cur.pend_lo, name, &pin);
+	if (r >= 0)
+		r = trail_pend(w, name, pin);
+	if (r < 0)
+		return r;
+	w->cur.pend_lo += trail_record(strlen(name));
+	w->cur.pending--;
+	w->cur.chosen = 1;
+	return 0;
+}
+
 void trail_drop_next(struct walker *w)
 {
 	uint8_t len = 0;
 
+	w->cur.chosen = 0;
 	if (spill_read(w->stack, w->cur.pend_hi - 1, &len, 1) < 0)
 		w->cur.pend_hi = w->cur.pend_lo; /* unreadable: nothing of it is visited */
 	else

@@ -33,6 +33,7 @@ struct frame {
 	uint8_t base;       /* the node's own directory: goes with the node */
 	uint8_t relists;
 	uint8_t refilled; /* entries appear faster than they go: not listed again */
+	uint8_t chosen;   /* the last pending name is the one to visit */
 	uint8_t reopened; /* its descriptor is new: listing must be put where it was */
 };
 
@@ -77,6 +78,9 @@ void trail_end(struct walker *w);
 int trail_pend(struct walker *w, const char *name, uint64_t pin);
 /* Reads the last pending name of the current frame into buf (256 bytes), and its pin. */
 int trail_next(struct walker *w, char *buf, uint64_t *ret_pin);
+/* Moves the first pending name to the end, where the next one to be visited stands: directories are
+ * visited in the order in which they became pending, by this walker and by those it shares with. */
+int trail_choose(struct walker *w);
 void trail_drop_next(struct walker *w);
 int trail_down(struct walker *w, int fd);
 void trail_up(struct walker *w);
@@ -101,6 +105,18 @@ int trail_record_before(struct walker *w, uint64_t off, char *buf, uint64_t *ret
 void trail_check(struct walker *w);
 int trail_frame_read(struct walker *w, uint64_t off, struct frame *ret);
 int trail_frame_write(struct walker *w, uint64_t off, const struct frame *f);
+
+/* walker.c, for the others: reports a failure of `name` in the current directory (or of that itself
+ * if NULL), which then stays; drops what is still to be visited in it. */
+void walker_failed(struct walker *w, const char *name, const char *what, int error);
+void walker_give_up(struct walker *w);
+
+/* listing.c: reads the next chunk of the current directory, open as fd. NULL if nothing of it can
+ * be read, which has been reported. */
+struct dirlist *listing_read(struct walker *w, int fd);
+/* Makes a chunk's directories pending and moves the rest to its front. Returns how many those are.
+ */
+size_t listing_split(struct walker *w, struct dirlist *l);
 
 /* share.c: gives pending directories to idle lanes. */
 void share(struct walker *w);

@@ -58,8 +58,7 @@ struct walker *walker_free(struct walker *w)
 	return NULL;
 }
 
-/* Reports a failure of `name` in the current directory (or of that itself if NULL). */
-static void failed(struct walker *w, const char *name, const char *what, int error)
+void walker_failed(struct walker *w, const char *name, const char *what, int error)
 {
 	char path[PATH_MAX];
 
@@ -84,7 +83,7 @@ static void refuse_task(struct walker *w, int error)
 	if (error == -ESTALE)
 		skipped(w, NULL, SKIP_CHANGED);
 	else
-		failed(w, NULL, "cannot open directory", error);
+		walker_failed(w, NULL, "cannot open directory", error);
 }
 
 void walker_link(struct walker *w, struct walker *next)
@@ -125,13 +124,12 @@ void walker_begin(struct walker *w, struct task *t)
 		name += sizeof(pin);
 		r = trail_pend(w, name, pin);
 		if (r < 0)
-			failed(w, name, "cannot be taken up", r);
+			walker_failed(w, name, "cannot be taken up", r);
 	}
 	free(t);
 }
 
-/* Drops what is still to be visited in the current directory; it stays. */
-static void give_up(struct walker *w)
+void walker_give_up(struct walker *w)
 {
 	if (job_cancelled(w->job))
 		stat_add(&w->job->stats.skipped[SKIP_CANCELLED], MAX(w->cur.pending, 1UL));
@@ -178,128 +176,6 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 	};
 }
 
-/* Splits a list: directories become pending, the others move to its front. Returns how many those
- * are.
- *
- * A walker visits the last of the pending ones first, and gives away from their front. Alone it
- * should visit them in the list's order. With others, those should: they then work side by side on
- * what lies side by side on the disk, which a rotating one rewards. */
-static size_t split(struct walker *w, struct dirlist *l)
-{
-	bool pinned = w->pins && l == w->roots;
-	enum backend backend;
-	unsigned lanes;
-	size_t n = 0;
-
-	crew_setting(w->job->crew, &backend, &lanes);
-	for (size_t i = 0; i < l->n; i++) {
-		struct dentry *d = &l->v[lanes > 1 ? i : l->n - 1 - i];
-		int r;
-
-		if (d->type != DT_DIR)
-			continue;
-		r = trail_pend(w, dirlist_name(l, d), pinned ? d->ino : 0);
-		if (r < 0)
-			failed(w, dirlist_name(l, d), "cannot be taken up", r);
-	}
-	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].type != DT_DIR)
-			l->v[n++] = l->v[i];
-	return n;
-}
-
-static void listing_path(const struct engine_listing *l, const char *name, char *buf, size_t len)
-{
-	trail_path((struct walker *)l->walker, name, buf, len);
-}
-
-/* Shows a chunk to whoever asked for it. */
-static void listed(struct walker *w, int fd, bool first)
-{
-	struct engine_listing l = {
-		.fd = fd,
-		.depth = w->level,
-		.first = first,
-		.list = &w->own,
-		.path = listing_path,
-		.walker = w,
-	};
-
-	if (!w->job->o.listed)
-		return;
-	pthread_mutex_lock(&w->job->report_lock);
-	w->job->o.listed(&l, w->job->o.userdata);
-	pthread_mutex_unlock(&w->job->report_lock);
-}
-
-/* May a short answer of getdents64 be taken for the end of the directory? It also comes when a
- * signal is pending, and completions of a ring arrive as such: with a ring, and wherever that guess
- * was wrong before, only an empty answer is the end. */
-static bool short_is_eof(const struct walker *w)
-{
-	enum backend backend;
-	unsigned lanes;
-
-	crew_setting(w->job->crew, &backend, &lanes);
-	return w->job->ways.short_is_eof && w->cur.relists == 0 && backend == BACKEND_THREADS;
-}
-
-/* A directory in which new entries are found is listed again so often; where they come faster than
- * they go, each listing is longer than the one before. */
-#define NEWBORN_RELISTS 2
-
-static int64_t clock_nsec(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
-}
-
-/* Was the last entry of this chunk born after the directory's first chunk was read? Then a listing
- * goes on as long as somebody goes on filling, and is ended here: SAFETY test 36. */
-static bool is_refilled(struct walker *w, int fd)
-{
-	struct identity id;
-
-	if (w->own.n == 0 ||
-	    fd_identity(fd, dirlist_name(&w->own, &w->own.v[w->own.n - 1]), &id) < 0)
-		return false;
-	return id.btime_nsec > w->cur.began_nsec;
-}
-
-static struct dirlist *list_chunk(struct walker *w, int fd)
-{
-	bool first = w->cur.cookie == 0;
-	int r;
-
-	if (w->roots && w->cur.base) {
-		if (w->job->ways.sort && !w->pins)
-			dirlist_find_inodes(w->roots, fd);
-		w->cur.eof = 1;
-		return w->roots;
-	}
-	if (w->cur.reopened && lseek(fd, w->cur.cookie, SEEK_SET) < 0) {
-		failed(w, NULL, "cannot go on listing directory", -errno);
-		give_up(w);
-		return NULL;
-	}
-	w->cur.reopened = 0;
-	r = dirlist_read(&w->own, fd, short_is_eof(w), &w->cur.cookie);
-	w->cur.eof = r != 0;
-	/* ENOENT: somebody else removed the directory, which the rmdir will find out and count. */
-	if (r < 0 && r != -ENOENT)
-		failed(w, NULL, "cannot list directory", r);
-	if (w->cur.began_nsec == 0)
-		w->cur.began_nsec = clock_nsec();
-	else if ((!first || w->cur.relists >= NEWBORN_RELISTS) && is_refilled(w, fd))
-		w->cur.eof = w->cur.refilled = 1;
-	if (w->job->ways.sort)
-		dirlist_sort(&w->own);
-	listed(w, fd, first);
-	return &w->own;
-}
-
 /* WALK_LIST: reads a chunk, and makes a batch of what is no directory. */
 static struct batch *step_list(struct walker *w)
 {
@@ -309,19 +185,19 @@ static struct batch *step_list(struct walker *w)
 
 	w->state = WALK_DESCEND;
 	if (fd < 0) {
-		failed(w, NULL, "cannot open directory again", fd);
-		give_up(w);
+		walker_failed(w, NULL, "cannot open directory again", fd);
+		walker_give_up(w);
 		return NULL;
 	}
-	l = list_chunk(w, fd);
+	l = listing_read(w, fd);
 	if (!l)
 		return NULL;
-	n = split(w, l);
+	n = listing_split(w, l);
 	if (n == 0)
 		return NULL;
 	if (results_room(w, n) < 0) {
-		failed(w, NULL, "cannot be emptied", -ENOMEM);
-		give_up(w);
+		walker_failed(w, NULL, "cannot be emptied", -ENOMEM);
+		walker_give_up(w);
 		return NULL;
 	}
 	w->state = WALK_UNLINKED;
@@ -348,13 +224,13 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
 		}
 		r = trail_pend(w, name, 0);
 		if (r < 0)
-			failed(w, name, "cannot be taken up", r);
+			walker_failed(w, name, "cannot be taken up", r);
 		break;
 	case BATCH_CANCELLED:
 		skipped(w, name, SKIP_CANCELLED);
 		break;
 	default:
-		failed(w, name, "cannot remove", -result);
+		walker_failed(w, name, "cannot remove", -result);
 	}
 }
 
@@ -375,7 +251,7 @@ static void step_unlinked(struct walker *w)
 	if (!moved)
 		return;
 	skipped(w, NULL, SKIP_MOVED);
-	give_up(w);
+	walker_give_up(w);
 	atomic_store(&w->checked_usec, 0); /* the directory above may still be in its place */
 }
 
@@ -419,7 +295,7 @@ static void descend_failed(struct walker *w, int dirfd, const char *name, uint64
 	default:
 		break;
 	}
-	failed(w, name, "cannot open directory", error);
+	walker_failed(w, name, "cannot open directory", error);
 }
 
 /* What an open directory occupies: asked while it is full, because XFS shrinks it as names go. */
@@ -463,7 +339,7 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	}
 	r = trail_down(w, own);
 	if (r < 0) {
-		failed(w, name, "cannot be entered", r);
+		walker_failed(w, name, "cannot be entered", r);
 		return false;
 	}
 	(void)fd_take(&own);
@@ -482,8 +358,8 @@ static void descend(struct walker *w)
 	int dirfd = trail_fd(w), fd, r = trail_next(w, name, &pin);
 
 	if (dirfd < 0 || r < 0) {
-		failed(w, NULL, "cannot open directory again", dirfd < 0 ? dirfd : r);
-		give_up(w);
+		walker_failed(w, NULL, "cannot open directory again", dirfd < 0 ? dirfd : r);
+		walker_give_up(w);
 		return;
 	}
 	gate("descend", name);
@@ -526,14 +402,15 @@ static struct batch *ascend(struct walker *w)
 	}
 	fd = trail_parent_fd(w);
 	if (fd < 0 || trail_name(w, name) < 0) {
-		failed(w, NULL, "was emptied, but the way back to the directory above is lost",
-		       fd < 0 ? fd : -EIO);
+		walker_failed(w, NULL,
+			      "was emptied, but the way back to the directory above is lost",
+			      fd < 0 ? fd : -EIO);
 		leave_kept(w);
 		return NULL;
 	}
 	dirlist_clear(&w->one);
 	if (dirlist_add(&w->one, name, 0, DT_DIR) < 0 || results_room(w, 1) < 0) {
-		failed(w, NULL, "cannot remove directory", -ENOMEM);
+		walker_failed(w, NULL, "cannot remove directory", -ENOMEM);
 		leave_kept(w);
 		return NULL;
 	}
@@ -593,7 +470,7 @@ static void step_removed(struct walker *w)
 	default:
 		break;
 	}
-	failed(w, NULL, what, -result);
+	walker_failed(w, NULL, what, -result);
 	leave_kept(w);
 }
 
@@ -614,7 +491,9 @@ struct batch *walker_step(struct walker *w)
 			break;
 		case WALK_DESCEND:
 			if (job_cancelled(w->job) && (w->cur.pending || !w->cur.eof))
-				give_up(w);
+				walker_give_up(w);
+			/* A name that cannot be moved is visited late, not lost. */
+			(void)trail_choose(w);
 			share(w);
 			if (w->cur.pending > 0)
 				descend(w);

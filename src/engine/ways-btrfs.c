@@ -6,15 +6,18 @@ static const uint32_t magics[] = { 0x9123683e, 0 };
 static void fill(struct ways *w, const char *options)
 {
 	(void)options;
-	/* Every lane works on the same two trees: two lanes took 13 s where one took 4.6 s. */
+	/* Every lane works on the same two trees: two lanes took 13 s where one took 4.6 s. Items
+	 * taken from a leaf's end leave the others where they are: 50,000 files go in 1.08 s in
+	 * descending order, in 1.28 s in any other. */
 	w->lanes = 1;
-	w->sort = true;
+	w->sort = ORDER_DESCENDING;
 	w->short_is_eof = true;
 	w->subvolumes = true;
 	w->lease_truthful = true;
 	w->shrink = SHRINK_TAIL;
-	w->reason =
-		"btrfs keeps all directories in one tree, where a second lane only waits: one lane";
+	w->reason = "btrfs keeps all directories in one tree, where a second lane only waits: one "
+		    "lane, "
+		    "descending inode order";
 }
 
 const struct ways_family ways_btrfs = { "btrfs", magics, fill };

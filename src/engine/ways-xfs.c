@@ -8,7 +8,11 @@ static void fill(struct ways *w, const char *options)
 	(void)options;
 	/* Directories live in different allocation groups, so a lane each pays (2.0 s against 3.6
 	 * s); two lanes in one directory fight over one group's header (8.5 s against 4.0 s). */
-	w->sort = true;
+	w->sort = ORDER_ASCENDING;
+	/* Directories made one after the other lie in one group after the other. Visited in that
+	 * order, the freeing of one, which goes on behind the scenes, does not meet the unlinking
+	 * of the next (200 directories of 500: 0.9 s instead of 1.05 s). */
+	w->dirs_as_listed = true;
 	w->short_is_eof = true;
 	w->lease_truthful = true;
 	w->shrink = SHRINK_TAIL;

@@ -14,6 +14,13 @@ enum backend {
 	BACKEND_URING,
 };
 
+/* In which order a chunk of a directory is unlinked. */
+enum order {
+	ORDER_LISTED,
+	ORDER_ASCENDING,
+	ORDER_DESCENDING,
+};
+
 /* How a large file is made smaller before its last reference goes. */
 enum shrink_way {
 	SHRINK_NEVER, /* plain unlink: leases do not tell the truth here, or steps gain nothing */
@@ -27,7 +34,8 @@ struct ways {
 	unsigned lanes;      /* directories in flight to begin with; 0: one per CPU */
 	unsigned lanes_max;  /* as far as `auto` may go */
 	unsigned dir_lanes;  /* lanes within one directory that pay; 1: none beyond the first */
-	bool sort;           /* unlink in ascending inode order within a chunk */
+	enum order sort;     /* within a chunk of a directory, by inode number */
+	bool dirs_as_listed; /* that order is for files only */
 	bool ascending;      /* keep to that order over the whole tree: one lane only */
 	bool short_is_eof;   /* getdents64 answers short only at the end */
 	bool remote;         /* waits for answers that are no disk's of this machine */

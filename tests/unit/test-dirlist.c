@@ -84,7 +84,7 @@ START_TEST(what_is_borrowed_comes_back)
 	ck_assert_int_eq(dirlist_read(&l, fd, true, &cookie), 1);
 	ck_assert_uint_eq(l.n, 20000);
 	ck_assert_uint_lt(atomic_load(&allowance), MiB(4));
-	dirlist_sort(&l);
+	dirlist_sort(&l, ORDER_ASCENDING);
 	for (size_t i = 1; i < l.n; i++)
 		ck_assert_uint_le(l.v[i - 1].ino, l.v[i].ino);
 	dirlist_clear(&l);
@@ -109,7 +109,7 @@ START_TEST(names_of_a_list_get_their_inodes)
 		ck_assert_int_eq(dirlist_add(&l, name, 0, DT_UNKNOWN), 0);
 	}
 	ck_assert_int_eq(dirlist_add(&l, "no such name", 0, DT_UNKNOWN), 0);
-	dirlist_find_inodes(&l, fd);
+	dirlist_find_inodes(&l, fd, ORDER_ASCENDING);
 	ck_assert_uint_eq(l.n, 335);
 	ck_assert_str_eq(dirlist_name(&l, &l.v[0]), "no such name");
 	ck_assert_uint_eq(l.v[0].ino, 0);
