@@ -2,34 +2,39 @@
 #include "beneath.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "util/fd.h"
 
+/* True if `path` is TOP/NAME, or lies beneath that. */
+static bool lies_beneath(const char *path, const char *top, size_t top_len, const char *name)
+{
+	size_t name_len = strlen(name);
+
+	if (top_len == 1)
+		top_len = 0; /* "/" ends with the slash that separates */
+	if (strncmp(path, top, top_len) != 0 || path[top_len] != '/')
+		return false;
+	path += top_len + 1;
+	return strncmp(path, name, name_len) == 0 &&
+	       (path[name_len] == '\0' || path[name_len] == '/');
+}
+
 int beneath(int dirfd, const char *name, int fd)
 {
 	char top[PATH_MAX + 1], path[PATH_MAX + 1];
-	size_t name_len = strlen(name);
 	ssize_t len = fd_path(dirfd, top, sizeof(top));
-	ssize_t path_len;
+	ssize_t path_len = fd_path(fd, path, sizeof(path));
 	struct stat st;
 
+	if (len > 0 && path_len > 0 && lies_beneath(path, top, (size_t)len, name))
+		return 1;
 	/* A directory that is gone has nothing in it that could be deleted wrongly, and a path that
-	 * says so in words which may just as well be a name. */
+	 * says so in words which may just as well be a name. Asked last: it may go at any moment.
+	 */
 	if (fstat(fd, &st) == 0 && st.st_nlink == 0)
 		return 1;
-	if (len < 0)
-		return (int)len;
-	path_len = fd_path(fd, path, sizeof(path));
-	if (path_len < 0)
-		return (int)path_len;
-	if (len == 1)
-		len = 0; /* "/" ends with the slash that separates */
-	if (path_len < len + 1 + (ssize_t)name_len || memcmp(path, top, (size_t)len) != 0)
-		return 0;
-	if (path[len] != '/' || memcmp(path + len + 1, name, name_len) != 0)
-		return 0;
-	path_len = len + 1 + (ssize_t)name_len;
-	return path[path_len] == '\0' || path[path_len] == '/';
+	return len < 0 ? (int)len : path_len < 0 ? (int)path_len : 0;
 }
