@@ -284,7 +284,8 @@ class DryRun(Case):
             self.assertIn("Would remove", r.out)
             self.assertEqual(before, fixture.fingerprint(w.dir))
             with open(trace, errors="replace") as f:
-                lines = f.read().split("\n")
+                # The thread sanitizer makes, and removes, a file of its own.
+                lines = [l for l in f.read().split("\n") if "/tsan.rodata." not in l]
             self.assertTrue(any("getdents64" in l or "statx(" in l for l in lines))
             for l in lines:
                 self.assertIsNone(self.MUTATES.search(l), l)
