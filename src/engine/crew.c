@@ -162,13 +162,46 @@ struct crew *crew_free(struct crew *c)
 	return NULL;
 }
 
-void crew_add(struct crew *c, struct task *t)
+/* Lock held. */
+static void enqueue(struct crew *c, struct task *t)
 {
-	pthread_mutex_lock(&c->lock);
 	t->next = NULL;
 	*c->tasks_tail = t;
 	c->tasks_tail = &t->next;
 	atomic_fetch_add(&c->n_tasks, 1);
+}
+
+/* Takes *p, which is in the queue, out of it. Lock held. */
+static struct task *dequeue(struct crew *c, struct task **p)
+{
+	struct task *t = *p;
+
+	*p = t->next;
+	if (!t->next)
+		c->tasks_tail = p;
+	atomic_fetch_sub(&c->n_tasks, 1);
+	return t;
+}
+
+struct task *crew_exchange(struct crew *c, struct task *mine)
+{
+	struct task *t = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	for (struct task **p = &c->tasks; *p && !t; p = &(*p)->next)
+		if ((*p)->node == mine->node && !(*p)->roots && (*p)->n_names == 1) {
+			t = dequeue(c, p);
+			enqueue(c, mine);
+			break;
+		}
+	pthread_mutex_unlock(&c->lock);
+	return t;
+}
+
+void crew_add(struct crew *c, struct task *t)
+{
+	pthread_mutex_lock(&c->lock);
+	enqueue(c, t);
 	pthread_cond_broadcast(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -182,6 +215,11 @@ unsigned crew_wants(struct crew *c)
 	if (lanes < 2)
 		return 0;
 	return idle + lanes / 2 > queued ? idle + lanes / 2 - queued : 0;
+}
+
+unsigned crew_queued(struct crew *c)
+{
+	return atomic_load_explicit(&c->n_tasks, memory_order_relaxed);
 }
 
 int crew_relist(struct crew *c, const struct node *n)
@@ -282,12 +320,8 @@ static struct walker *take(struct crew *c, struct batch **ret_batch)
 		c->spare = walker_unlink(w);
 	else if (walker_new(&w, c->job) < 0)
 		return NULL;
-	c->tasks = t->next;
-	if (!c->tasks)
-		c->tasks_tail = &c->tasks;
-	atomic_fetch_sub(&c->n_tasks, 1);
+	walker_begin(w, dequeue(c, &c->tasks));
 	c->n_walkers++;
-	walker_begin(w, t);
 	return w;
 }
 

@@ -41,9 +41,17 @@ struct crew *crew_free(struct crew *c);
 /* Adds a task; takes it over. */
 void crew_add(struct crew *c, struct task *t);
 
+/* Puts `mine`, a task of the same node, at the end of the queue and takes the first queued one of a
+ * single directory of that node out of it instead. NULL if there is none; `mine` is then still the
+ * caller's. */
+struct task *crew_exchange(struct crew *c, struct task *mine);
+
 /* How many more tasks would be welcome: one for each idle lane, and one for each lane to go on
  * with, so that it need not wait for somebody to share. Cheap; may be out of date. */
 unsigned crew_wants(struct crew *c);
+
+/* How many tasks nobody has taken yet. Cheap; may be out of date. */
+unsigned crew_queued(struct crew *c);
 
 /* Queues the directory of a node to be listed again; takes over the node's reference to its parent
  * if it returns 0, or returns -ENOMEM. */

@@ -120,6 +120,55 @@ static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
 	return fitted ? fitted : t;
 }
 
+/* A task of the one directory that is to be visited next. NULL if memory is out. */
+static struct task *task_of_next(struct walker *w, char *name)
+{
+	struct task *t;
+	uint64_t pin;
+
+	if (trail_next(w, name, &pin) < 0)
+		return NULL;
+	t = malloc(sizeof(*t) + sizeof(pin) + strlen(name) + 1);
+	if (!t)
+		return NULL;
+	*t = (struct task){ .node = w->node,
+			    .pins = w->pins,
+			    .n_names = 1,
+			    .len = sizeof(pin) + strlen(name) + 1 };
+	memcpy(t->names, &pin, sizeof(pin));
+	memcpy(t->names + sizeof(pin), name, strlen(name) + 1);
+	return t;
+}
+
+void share_in_order(struct walker *w)
+{
+	char name[256];
+	struct task *mine, *first;
+	uint64_t pin;
+	int r;
+
+	if (!w->job->ways.dirs_as_listed || w->level != w->base_level || w->cur.pending == 0 ||
+	    crew_queued(w->job->crew) == 0)
+		return;
+	mine = task_of_next(w, name);
+	if (!mine)
+		return;
+	first = crew_exchange(w->job->crew, mine);
+	if (!first) {
+		free(mine);
+		return;
+	}
+	/* Each task holds a reference to the node; the one that came back hands its own on. */
+	trail_drop_next(w);
+	memcpy(&pin, first->names, sizeof(pin));
+	r = trail_pend(w, first->names + sizeof(pin), pin);
+	if (r < 0)
+		walker_failed(w, first->names + sizeof(pin), "cannot be taken up", r);
+	else
+		w->cur.chosen = 1;
+	free(first);
+}
+
 /* How many directories make a task: so many that taking it is nothing beside doing it. */
 static uint64_t task_size(const struct walker *w, uint64_t names, unsigned tasks)
 {

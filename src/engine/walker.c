@@ -494,6 +494,7 @@ struct batch *walker_step(struct walker *w)
 				walker_give_up(w);
 			/* A name that cannot be moved is visited late, not lost. */
 			(void)trail_choose(w);
+			share_in_order(w);
 			share(w);
 			if (w->cur.pending > 0)
 				descend(w);
