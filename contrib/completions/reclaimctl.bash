@@ -4,10 +4,11 @@ _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' word
 	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
+	local devices='--interval='
 	local run='--latency= --backend= --files-from= --null --progress= --dry-run'
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-		case $word in run | plan)
+		case $word in run | plan | devices)
 			verb=$word
 			break
 			;;
@@ -23,14 +24,16 @@ _reclaimctl() {
 	--latency) mapfile -t COMPREPLY < <(compgen -W 'auto off' -- "$cur") && return ;;
 	--backend) mapfile -t COMPREPLY < <(compgen -W 'auto uring threads' -- "$cur") && return ;;
 	--progress) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") && return ;;
+	--interval) mapfile -t COMPREPLY < <(compgen -W '0 1s 10s' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
 	--files-from) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
 	esac
 	if [ -z "$verb" ]; then
-		mapfile -t COMPREPLY < <(compgen -W "run plan --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run plan devices --help --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		[ "$verb" = run ] || run=''
-		mapfile -t COMPREPLY < <(compgen -W "$run $common" -- "$cur")
+		[ "$verb" = devices ] || devices=''
+		mapfile -t COMPREPLY < <(compgen -W "$run $devices $common" -- "$cur")
 		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
 	else
 		compopt -o filenames

@@ -3,17 +3,18 @@
  *
  *   main.c      this file
  *   verbs.c     the table of verbs; --help, --version
- *   options.c   the options of run and plan
+ *   options.c   the options of run, plan and devices
  *   run.c       run: delete in this process
  *   prescan.c   counts ahead of run, for its bar
  *   progress.c  the bar
  *   plan.c      plan: what would be done, and why; prints with plan-text.c, plan-json.c and
  *               plan-costs.c (what makes it dear)
- *   survey.c    reads a tree for plan: survey-look.c (one entry), survey-sample.c (which entries),
- *               survey-top.c (the largest), survey-links.c (hard links), obstacles.c (what must
- * stay) holders.c   who has files open surroundings.c  a path's filesystem and devices:
- * blockdevs.c, snapshots.c (btrfs) estimate.c  how long it may take: pure output.c    errors and
- * JSON
+ *   devices.c   devices: what the sensors say of a path's devices; looks with devices-look.c,
+ * prints with devices-text.c and devices-json.c survey.c    reads a tree for plan: survey-look.c
+ * (one entry), survey-sample.c (which entries), survey-top.c (the largest), survey-links.c (hard
+ * links), obstacles.c (what must stay) holders.c   who has files open surroundings.c  a path's
+ * filesystem and devices; snapshots.c (btrfs) estimate.c  how long it may take: pure output.c
+ * errors and JSON
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,10 @@
 
 #include "output.h"
 #include "util/macros.h"
+#include "util/units.h"
+
+/* To look for longer than an hour is surely a slip. */
+#define INTERVAL_MOST (3600 * USEC_PER_SEC)
 
 enum {
 	OPT_LATENCY = 256,
@@ -16,6 +20,7 @@ enum {
 	OPT_DRY_RUN,
 	OPT_JSON,
 	OPT_NO_PAGER,
+	OPT_INTERVAL,
 	OPT_VERSION
 };
 
@@ -38,6 +43,16 @@ static const struct option plan_options[] = {
 	{ "json", optional_argument, NULL, OPT_JSON },   { "quiet", no_argument, NULL, 'q' },
 	{ "no-pager", no_argument, NULL, OPT_NO_PAGER }, { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },   { 0 },
+};
+
+static const struct option devices_options[] = {
+	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "json", optional_argument, NULL, OPT_JSON },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "no-pager", no_argument, NULL, OPT_NO_PAGER },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ 0 },
 };
 
 struct choice {
@@ -108,6 +123,14 @@ static int latency_parse(struct options *o, const char *word)
 	return r;
 }
 
+static int interval_parse(struct options *o, const char *word)
+{
+	if (timespan_parse(word, &o->interval_usec) >= 0 && o->interval_usec <= INTERVAL_MOST)
+		return 0;
+	complain(word, "is not accepted by --interval: give a time up to 1h, such as 500ms");
+	return EXIT_USAGE;
+}
+
 static int option_take(struct options *o, int c, const char *arg)
 {
 	switch (c) {
@@ -119,6 +142,8 @@ static int option_take(struct options *o, int c, const char *arg)
 		return progress_parse(o, arg);
 	case OPT_JSON:
 		return json_parse(o, arg);
+	case OPT_INTERVAL:
+		return interval_parse(o, arg);
 	case OPT_FILES_FROM:
 		o->files_from = arg;
 		return 0;
@@ -144,12 +169,25 @@ static int option_take(struct options *o, int c, const char *arg)
 	}
 }
 
+static const struct option *options_of(enum verb_flags verb)
+{
+	switch (verb) {
+	case VERB_RUN:
+		return run_options;
+	case VERB_PLAN:
+		return plan_options;
+	case VERB_DEVICES:
+		break;
+	}
+	return devices_options;
+}
+
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv)
 {
-	const struct option *known = verb == VERB_RUN ? run_options : plan_options;
+	const struct option *known = options_of(verb);
 	int c;
 
-	*o = (struct options){ .separator = '\n' };
+	*o = (struct options){ .separator = '\n', .interval_usec = USEC_PER_SEC };
 	/* getopt speaks in the name of argv[0], which here is the verb. */
 	argv[0] = (char *)"reclaimctl";
 	optind = 1;
@@ -160,7 +198,7 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	}
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
-	if (o->help || o->version || o->n_paths > 0 || o->files_from)
+	if (o->help || o->version || o->n_paths > 0 || o->files_from || verb == VERB_DEVICES)
 		return 0;
 	complain(verb == VERB_RUN ? "run" : "plan", "no PATH given: see reclaimctl --help");
 	return EXIT_USAGE;

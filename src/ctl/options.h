@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line of `run` and `plan`, parsed. */
+/* The command line of `run`, `plan` and `devices`, parsed. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "engine/engine.h"
 
@@ -29,6 +30,7 @@ struct options {
 	enum switch_mode progress;
 	bool dry_run, quiet, help, version;
 	enum json_mode json;
+	uint64_t interval_usec; /* of devices */
 	char *const *paths;
 	size_t n_paths;
 };
@@ -36,6 +38,7 @@ struct options {
 enum verb_flags {
 	VERB_RUN = 1 << 0,
 	VERB_PLAN = 1 << 1,
+	VERB_DEVICES = 1 << 2,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */

@@ -10,6 +10,10 @@
 /* "reclaimctl: WHAT: WHY" on stderr. WHAT is escaped; the format is not. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
 
+/* Makes lack of memory while a JSON value is made end the process; called before any other use of
+ * JSON, by verbs that change nothing. */
+void json_init(void);
+
 /* Prints and frees a JSON value as one line or indented; nothing for JSON_OFF. */
 void json_print(json_t *v, enum json_mode mode);
 

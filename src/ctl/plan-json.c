@@ -2,30 +2,10 @@
 /* A plan for programs; the keys are described in plan.c. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include "output.h"
 #include "plan.h"
-
-/* A result that lacks some of its keys would be a lie: without memory there is none. Nothing is
- * lost by ending here, as a plan changes nothing. */
-static void *allocate(size_t n)
-{
-	void *p = malloc(n);
-
-	if (!p) {
-		complain("plan", "out of memory");
-		_exit(EXIT_FAILED);
-	}
-	return p;
-}
-
-void plan_json_init(void)
-{
-	json_set_alloc_funcs(allocate, free);
-}
 
 static void put(json_t *o, const char *key, json_t *v)
 {

@@ -251,7 +251,7 @@ static int session_begin(struct session *s)
 	if (r < 0)
 		s->holders.processes_hidden = true;
 	if (s->o.json != JSON_OFF) {
-		plan_json_init();
+		json_init();
 		s->array = json_array();
 	}
 	return 0;

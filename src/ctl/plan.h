@@ -54,7 +54,5 @@ const char *plan_large_files(const struct plan *p);
 /* plan-text.c: for people. */
 void plan_print(const struct plan *p);
 
-/* plan-json.c: for programs, as described in plan.c. Ends the process if memory is out;
- * plan_json_init sees to that and is called before any other use of JSON. */
-void plan_json_init(void);
+/* plan-json.c: for programs, as described in plan.c. After json_init. */
 json_t *plan_json(const struct plan *p);

@@ -14,10 +14,6 @@ struct subvolume {
 	bool is_snapshot;
 };
 
-/* Writes the filesystem's UUID as text (37 bytes). fd is any directory on it, open for reading.
- * Returns 0 or a negative errno. */
-int btrfs_uuid(int fd, char *buf, size_t len);
-
 /* The subvolume that the directory open as fd is in. Returns 0 or a negative errno. */
 int subvolume_info(int fd, struct subvolume *ret);
 

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "surroundings.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <libmount/libmount.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "engine/ways.h"
-#include "snapshots.h"
+#include "util/btrfs.h"
 #include "util/fd.h"
 
 static char *copy(const char *s)
@@ -45,29 +42,14 @@ static void mount_find(uint64_t mnt_id, struct surroundings *s)
 static void btrfs_find(int dirfd, struct surroundings *s)
 {
 	_cleanup_close_ int fd = fd_open_dir(dirfd, ".");
-	_cleanup_free_ char *devices = NULL, *groups = NULL;
+	_cleanup_free_ char *groups = NULL;
 	char uuid[40];
-	struct dirent *d;
-	DIR *list;
 
 	if (fd < 0 || btrfs_uuid(fd, uuid, sizeof(uuid)) < 0 ||
-	    asprintf(&devices, "/sys/fs/btrfs/%s/devices", uuid) < 0 ||
 	    asprintf(&groups, "/sys/fs/btrfs/%s/qgroups", uuid) < 0)
 		return;
 	s->quota_groups = access(groups, F_OK) == 0;
-	list = opendir(devices);
-	while (list && (d = readdir(list))) {
-		_cleanup_free_ char *path = NULL, *number = NULL;
-		unsigned ma, mi;
-
-		if (d->d_name[0] == '.' || asprintf(&path, "%s/%s/dev", devices, d->d_name) < 0 ||
-		    fd_read_file(path, KiB(4), &number) < 0)
-			continue;
-		if (sscanf(number, "%u:%u", &ma, &mi) == 2)
-			(void)blockdevs_add(&s->devices, "/sys", makedev(ma, mi));
-	}
-	if (list)
-		(void)closedir(list);
+	(void)blockdevs_add_btrfs(&s->devices, "/sys", uuid);
 }
 
 int surroundings_find(int fd, struct surroundings *ret)

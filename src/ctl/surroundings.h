@@ -2,7 +2,7 @@
 /* Where something lies: its filesystem, how that is mounted, and the devices it is on. */
 #pragma once
 
-#include "blockdevs.h"
+#include "pacing/blockdevs.h"
 
 struct surroundings {
 	char *type, *mount_point, *source, *options; /* any may be NULL: not to be had */

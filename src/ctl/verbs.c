@@ -12,6 +12,7 @@ static const struct {
 } verbs[] = {
 	{ "run", verb_run },
 	{ "plan", verb_plan },
+	{ "devices", verb_devices },
 };
 
 static int help(void)
@@ -19,6 +20,8 @@ static int help(void)
 	(void)fputs(
 		"reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n"
 		"reclaimctl plan [OPTIONS] PATH...    what would be done to it, how, and why\n"
+		"reclaimctl devices [OPTIONS] [PATH...]\n"
+		"                                     which devices it is on, and their latency\n"
 		"\n"
 		"Options of run:\n"
 		"  --latency=auto|off        auto (default): look at each entry before it goes;\n"
@@ -30,6 +33,9 @@ static int help(void)
 		"  --progress=auto|on|off    a bar on a terminal, a line every few seconds "
 		"elsewhere\n"
 		"  --dry-run                 check, walk and count, change nothing\n"
+		"\n"
+		"Options of devices:\n"
+		"  --interval=TIME           how long to look for what happens now; 1s\n"
 		"\n"
 		"Options of all verbs:\n"
 		"  --json[=short|pretty]     the result as JSON on standard output\n"

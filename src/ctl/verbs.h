@@ -8,3 +8,4 @@ int verbs_dispatch(int argc, char **argv);
 /* argv[0] is the verb. */
 int verb_run(int argc, char **argv);
 int verb_plan(int argc, char **argv);
+int verb_devices(int argc, char **argv);

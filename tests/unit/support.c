@@ -78,6 +78,36 @@ void tree_make(const char *dir, const char *text)
 	free(copy);
 }
 
+/* Makes the directories on the way to dir/name; path is where that is. */
+static void way_make(char *path, size_t len, const char *dir, const char *name)
+{
+	(void)snprintf(path, len, "%s/%s", dir, name);
+	for (char *p = path + strlen(dir) + 1; (p = strchr(p, '/')); *p++ = '/') {
+		*p = '\0';
+		(void)mkdir(path, 0755);
+	}
+}
+
+void file_make(const char *dir, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	way_make(path, sizeof(path), dir, name);
+	f = fopen(path, "we");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_ge(fputs(text, f), 0);
+	ck_assert_int_eq(fclose(f), 0);
+}
+
+void link_make(const char *dir, const char *name, const char *target)
+{
+	char path[PATH_MAX];
+
+	way_make(path, sizeof(path), dir, name);
+	ck_assert_int_eq(symlink(target, path), 0);
+}
+
 static size_t counted;
 
 static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

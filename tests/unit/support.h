@@ -15,5 +15,9 @@ void scratch_remove(const char *path);
 /* Makes entries beneath dir from words: "a/" a directory, "a/b" a file, "a/l>x" a symbolic link. */
 void tree_make(const char *dir, const char *text);
 
+/* Writes a file beneath dir anew, and symbolic links, with the directories on the way to them. */
+void file_make(const char *dir, const char *name, const char *text);
+void link_make(const char *dir, const char *name, const char *target);
+
 /* How many entries a directory has, all levels, itself not counted. */
 size_t tree_count(const char *dir);

@@ -12,7 +12,8 @@
 
 struct blockdev {
 	dev_t dev;
-	char name[64];
+	dev_t disk; /* of a partition, the whole disk; else the same */
+	char name[64], disk_name[64];
 	char *backing_file; /* of a loop device, or NULL */
 	bool top;           /* the filesystem is on it directly */
 	bool leaf;          /* consists of no other block device */
@@ -29,6 +30,15 @@ struct blockdevs {
 /* Adds a device and all that it consists of. `sys` is "/sys", but for tests. Returns 0 or a
  * negative errno; -ENODEV if sysfs does not know the device (it is none, or hidden). */
 int blockdevs_add(struct blockdevs *b, const char *sys, dev_t dev);
+
+/* Adds all devices of the btrfs with this UUID (as text), and all that they consist of. Returns 0
+ * or a negative errno; -ENOENT if sysfs does not know the filesystem. */
+int blockdevs_add_btrfs(struct blockdevs *b, const char *sys, const char *uuid);
+
+/* Moves what `from` has and b lacks to b, where it is beneath something else: not `top`. `from` is
+ * empty afterwards. */
+void blockdevs_take(struct blockdevs *b, struct blockdevs *from);
+
 void blockdevs_done(struct blockdevs *b);
 
 /* True if any leaf turns. */
@@ -36,3 +46,7 @@ bool blockdevs_rotating(const struct blockdevs *b);
 
 /* True if a discard that the filesystem issues gets anywhere. */
 bool blockdevs_discard(const struct blockdevs *b);
+
+/* Writes the path of the file of counters of a device (`dev` of one, or `disk` for its whole disk)
+ * into buf, for disk_sensor_open. 64 bytes and the length of sys are always enough. */
+void blockdev_stat_path(const char *sys, dev_t dev, char *buf, size_t len);

@@ -43,13 +43,20 @@ static bool has(const char *dir, const char *name)
 	return asprintf(&path, "%s/%s", dir, name) >= 0 && access(path, F_OK) == 0;
 }
 
-static void push(struct blockdevs *b, dev_t dev)
+static struct blockdev *find(struct blockdevs *b, dev_t dev)
 {
 	for (size_t i = 0; i < b->n; i++)
 		if (b->v[i].dev == dev)
-			return;
+			return &b->v[i];
+	return NULL;
+}
+
+static void push(struct blockdevs *b, dev_t dev)
+{
+	if (find(b, dev))
+		return;
 	if (b->n < BLOCKDEVS_MOST)
-		b->v[b->n++] = (struct blockdev){ .dev = dev };
+		b->v[b->n++] = (struct blockdev){ .dev = dev, .disk = dev };
 }
 
 /* "254:0" as the file `dev` of a block device has it. */
@@ -122,8 +129,14 @@ static int look(struct blockdevs *b, size_t i, const char *sys)
 	v->backing_file = line_read(real, "loop/backing_file");
 	v->leaf = push_slaves(b, real) + push_backing(b, sys, v->backing_file) == 0;
 	/* A partition has no queue of its own: its disk's directory is the one around it. */
-	if (has(real, "partition"))
+	if (has(real, "partition")) {
+		_cleanup_free_ char *number = NULL;
+
 		*strrchr(real, '/') = '\0';
+		number = line_read(real, "dev");
+		(void)number_parse(number, &v->disk);
+	}
+	(void)snprintf(v->disk_name, sizeof(v->disk_name), "%.63s", strrchr(real, '/') + 1);
 	v->rotating = number_read(real, "queue/rotational") == 1;
 	v->discard_max_bytes = number_read(real, "queue/discard_max_bytes");
 	return 0;
@@ -131,12 +144,17 @@ static int look(struct blockdevs *b, size_t i, const char *sys)
 
 int blockdevs_add(struct blockdevs *b, const char *sys, dev_t dev)
 {
+	struct blockdev *known = find(b, dev);
 	size_t i = b->n;
 	int r;
 
+	if (known) {
+		known->top = true;
+		return 0;
+	}
 	push(b, dev);
 	if (b->n == i)
-		return 0; /* known already, or no room */
+		return 0; /* no room */
 	r = look(b, i, sys);
 	if (r < 0) {
 		b->n = i;
@@ -146,6 +164,45 @@ int blockdevs_add(struct blockdevs *b, const char *sys, dev_t dev)
 	for (i++; i < b->n; i++)
 		(void)look(b, i, sys); /* one that cannot be looked at is listed by number */
 	return 0;
+}
+
+int blockdevs_add_btrfs(struct blockdevs *b, const char *sys, const char *uuid)
+{
+	_cleanup_free_ char *devices = NULL;
+	struct dirent *d;
+	DIR *list;
+
+	if (asprintf(&devices, "%s/fs/btrfs/%s/devices", sys, uuid) < 0)
+		return -ENOMEM;
+	list = opendir(devices);
+	if (!list)
+		return -errno;
+	while ((d = readdir(list))) {
+		_cleanup_free_ char *dir = NULL, *number = NULL;
+		dev_t dev;
+
+		if (d->d_name[0] == '.' || asprintf(&dir, "%s/%s", devices, d->d_name) < 0)
+			continue;
+		number = line_read(dir, "dev");
+		if (number_parse(number, &dev))
+			(void)blockdevs_add(b, sys, dev);
+	}
+	(void)closedir(list);
+	return 0;
+}
+
+void blockdevs_take(struct blockdevs *b, struct blockdevs *from)
+{
+	for (size_t i = 0; i < from->n; i++) {
+		struct blockdev *v = &from->v[i];
+
+		if (find(b, v->dev) || b->n == BLOCKDEVS_MOST)
+			continue;
+		b->v[b->n] = *v;
+		b->v[b->n++].top = false;
+		v->backing_file = NULL;
+	}
+	blockdevs_done(from);
 }
 
 void blockdevs_done(struct blockdevs *b)
@@ -169,4 +226,9 @@ bool blockdevs_discard(const struct blockdevs *b)
 		if (b->v[i].top && b->v[i].discard_max_bytes > 0)
 			return true;
 	return false;
+}
+
+void blockdev_stat_path(const char *sys, dev_t dev, char *buf, size_t len)
+{
+	(void)snprintf(buf, len, "%s/dev/block/%u:%u/stat", sys, major(dev), minor(dev));
 }

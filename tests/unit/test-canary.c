@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pacing/canary.h"
+#include "support.h"
+#include "util/fd.h"
+
+/* Nothing here takes that long, but on a machine that has much else to do. */
+#define PATIENCE_USEC (30 * USEC_PER_SEC)
+
+struct fixture {
+	char dir[PATH_MAX];
+	int fd;
+	struct canary *c;
+	struct canary_sample s;
+};
+
+static void begin(struct fixture *f)
+{
+	scratch_make(f->dir, sizeof(f->dir));
+	f->fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->c = NULL;
+	ck_assert_int_eq(canary_new(&f->c, f->fd), 0);
+}
+
+static void end(struct fixture *f)
+{
+	f->c = canary_free(f->c);
+	ck_assert_ptr_null(f->c);
+	(void)close(f->fd);
+	scratch_remove(f->dir);
+}
+
+/* Waits until so many have ended. */
+static void wait_for(struct fixture *f, uint64_t count)
+{
+	uint64_t began = now_usec();
+
+	for (;;) {
+		canary_sample(f->c, &f->s);
+		if (f->s.count + f->s.failures >= count)
+			return;
+		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
+		(void)poll(NULL, 0, 5);
+	}
+}
+
+START_TEST(silent_until_enabled)
+{
+	struct fixture f;
+
+	begin(&f);
+	canary_poke(f.c);
+	(void)poll(NULL, 0, 50);
+	canary_sample(f.c, &f.s);
+	ck_assert_uint_eq(f.s.count, 0);
+	ck_assert_uint_eq(f.s.started_usec, 0);
+	ck_assert_uint_eq(f.s.ended_usec, 0);
+	canary_enable(f.c, true);
+	wait_for(&f, 1);
+	ck_assert_int_eq(f.s.error, 0);
+	ck_assert_uint_gt(f.s.ended_usec, 0);
+	ck_assert_uint_le(f.s.ended_usec, now_usec());
+	end(&f);
+}
+END_TEST
+
+START_TEST(once_a_second)
+{
+	uint64_t first;
+	struct fixture f;
+
+	begin(&f);
+	canary_enable(f.c, true);
+	wait_for(&f, 1);
+	first = f.s.ended_usec - f.s.last_usec;
+	wait_for(&f, 2);
+	ck_assert_uint_ge(f.s.ended_usec - f.s.last_usec - first, USEC_PER_SEC);
+	end(&f);
+}
+END_TEST
+
+START_TEST(poked_five_times_a_second_at_most)
+{
+	uint64_t first;
+	struct fixture f;
+
+	begin(&f);
+	canary_enable(f.c, true);
+	wait_for(&f, 1);
+	first = f.s.ended_usec - f.s.last_usec;
+	for (uint64_t i = 2; i <= 4; i++) {
+		canary_poke(f.c);
+		canary_poke(f.c);
+		wait_for(&f, i);
+		ck_assert_uint_ge(f.s.ended_usec - f.s.last_usec - first,
+				  (i - 1) * USEC_PER_SEC / 5);
+	}
+	/* But sooner than unasked. */
+	ck_assert_uint_lt(f.s.ended_usec - f.s.last_usec - first, 3 * USEC_PER_SEC);
+	end(&f);
+}
+END_TEST
+
+START_TEST(disabled_again)
+{
+	uint64_t count;
+	struct fixture f;
+
+	begin(&f);
+	canary_enable(f.c, true);
+	wait_for(&f, 1);
+	canary_enable(f.c, false);
+	canary_sample(f.c, &f.s);
+	count = f.s.count;
+	canary_poke(f.c);
+	(void)poll(NULL, 0, 300);
+	canary_sample(f.c, &f.s);
+	ck_assert_uint_eq(f.s.count, count);
+	end(&f);
+}
+END_TEST
+
+START_TEST(leaves_no_name)
+{
+	struct fixture f;
+
+	begin(&f);
+	canary_enable(f.c, true);
+	wait_for(&f, 1);
+	ck_assert_uint_eq(tree_count(f.dir), 0);
+	end(&f);
+}
+END_TEST
+
+START_TEST(freed_at_any_time)
+{
+	struct fixture f;
+
+	for (int i = 0; i < 50; i++) {
+		begin(&f);
+		canary_enable(f.c, true);
+		(void)poll(NULL, 0, i % 3);
+		end(&f);
+	}
+	ck_assert_ptr_null(canary_free(NULL));
+}
+END_TEST
+
+START_TEST(where_it_cannot_be)
+{
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct canary *c = NULL;
+
+	ck_assert_int_eq(canary_new(&c, proc), -EOPNOTSUPP);
+	ck_assert_int_eq(canary_new(&c, -1), -EBADF);
+	ck_assert_ptr_null(c);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = {
+		silent_until_enabled, once_a_second,  poked_five_times_a_second_at_most,
+		disabled_again,       leaves_no_name, freed_at_any_time,
+		where_it_cannot_be
+	};
+
+	return run_case("canary", tests, sizeof(tests) / sizeof(tests[0]));
+}
