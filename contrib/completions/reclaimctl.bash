@@ -5,7 +5,7 @@ _reclaimctl() {
 	local verb='' word
 	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
 	local devices='--interval='
-	local run='--latency= --backend= --files-from= --null --progress= --dry-run'
+	local run='--latency= --backend= --files-from= --null --progress= --dry-run --verbose --trace='
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case $word in run | plan | devices)
@@ -21,7 +21,7 @@ _reclaimctl() {
 		prev=${COMP_WORDS[COMP_CWORD - 2]}
 	fi
 	case $prev in
-	--latency) mapfile -t COMPREPLY < <(compgen -W 'auto off' -- "$cur") && return ;;
+	--latency) mapfile -t COMPREPLY < <(compgen -W 'auto off 5ms 20ms' -- "$cur") && return ;;
 	--backend) mapfile -t COMPREPLY < <(compgen -W 'auto uring threads' -- "$cur") && return ;;
 	--progress) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") && return ;;
 	--interval) mapfile -t COMPREPLY < <(compgen -W '0 1s 10s' -- "$cur") && return ;;

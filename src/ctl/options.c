@@ -11,6 +11,9 @@
 
 /* To look for longer than an hour is surely a slip. */
 #define INTERVAL_MOST (3600 * USEC_PER_SEC)
+/* A bound on a device's latency outside of this is surely a slip. */
+#define LATENCY_LEAST 50ULL
+#define LATENCY_MOST (60 * USEC_PER_SEC)
 
 enum {
 	OPT_LATENCY = 256,
@@ -21,6 +24,7 @@ enum {
 	OPT_JSON,
 	OPT_NO_PAGER,
 	OPT_INTERVAL,
+	OPT_TRACE,
 	OPT_VERSION
 };
 
@@ -31,6 +35,8 @@ static const struct option run_options[] = {
 	{ "null", no_argument, NULL, '0' },
 	{ "progress", required_argument, NULL, OPT_PROGRESS },
 	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
+	{ "trace", required_argument, NULL, OPT_TRACE },
+	{ "verbose", no_argument, NULL, 'v' },
 	{ "json", optional_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "no-pager", no_argument, NULL, OPT_NO_PAGER },
@@ -115,12 +121,17 @@ static int progress_parse(struct options *o, const char *word)
 
 static int latency_parse(struct options *o, const char *word)
 {
-	static const struct choice choices[] = { { "auto", 0 }, { "off", 1 } };
-	int value = 0;
-	int r = choose("--latency", word, choices, ELEMENTSOF(choices), "auto or off", &value);
-
-	o->latency_off = value;
-	return r;
+	o->latency_off = strcmp(word, "off") == 0;
+	o->latency_usec = 0;
+	if (o->latency_off || strcmp(word, "auto") == 0)
+		return 0;
+	if (timespan_parse(word, &o->latency_usec) >= 0 && o->latency_usec >= LATENCY_LEAST &&
+	    o->latency_usec <= LATENCY_MOST)
+		return 0;
+	complain(word[0] ? word : "''",
+		 "is not accepted by --latency: give auto, off, or a time from 50us to 1min "
+		 "such as 5ms");
+	return EXIT_USAGE;
 }
 
 static int interval_parse(struct options *o, const char *word)
@@ -155,6 +166,12 @@ static int option_take(struct options *o, int c, const char *arg)
 		return 0;
 	case 'q':
 		o->quiet = true;
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	case OPT_TRACE:
+		o->trace = arg;
 		return 0;
 	case OPT_NO_PAGER:
 		return 0; /* nothing here is long enough for one */
@@ -191,7 +208,7 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	/* getopt speaks in the name of argv[0], which here is the verb. */
 	argv[0] = (char *)"reclaimctl";
 	optind = 1;
-	while ((c = getopt_long(argc, argv, verb == VERB_RUN ? "0qh" : "qh", known, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, verb == VERB_RUN ? "0qvh" : "qh", known, NULL)) != -1) {
 		int r = option_take(o, c, optarg);
 		if (r)
 			return r;

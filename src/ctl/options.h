@@ -23,6 +23,9 @@ enum {
 
 struct options {
 	bool latency_off;
+	uint64_t latency_usec; /* a bound, or 0: found out */
+	bool verbose;
+	const char *trace; /* file for what the sensors said, or NULL */
 	bool fixed_backend;
 	enum backend backend;
 	const char *files_from; /* NULL: none; "-": standard input */

@@ -14,6 +14,7 @@
 #include "engine/protect.h"
 #include "engine/roots.h"
 #include "output.h"
+#include "pacing.h"
 #include "prescan.h"
 #include "progress.h"
 #include "util/units.h"
@@ -27,6 +28,7 @@ struct run {
 	struct roots roots;
 	struct protect *protect;
 	struct progress *progress;
+	struct pacing pacing;
 	struct stats total; /* over all filesystems */
 	uint64_t elapsed_usec, space_bytes;
 	size_t refused, absent; /* paths refused; paths of the command line that do not exist */
@@ -81,7 +83,13 @@ static void on_problem(const struct engine_problem *p, void *userdata)
 
 static void on_progress(const struct engine_progress *p, void *userdata)
 {
-	progress_update(((struct run *)userdata)->progress, p);
+	struct run *run = userdata;
+
+	if (run->o.verbose && pacing_due(&run->pacing)) {
+		progress_pause(run->progress);
+		pacing_tell(&run->pacing);
+	}
+	progress_update(run->progress, p);
 }
 
 static int list_read(struct run *run, const char *file)
@@ -199,6 +207,8 @@ static int filesystem_run(struct run *run, size_t first)
 
 	engine_options_fill(run, &o);
 	r = fd < 0 ? fd : engine_new(&e, &o, fd);
+	if (r >= 0)
+		pacing_start(&run->pacing, &run->o, e, fd);
 	if (fd != g->dirfd)
 		fd_closep(&fd);
 	if (r < 0)
@@ -220,6 +230,7 @@ static int filesystem_run(struct run *run, size_t first)
 	total_add(run, &result);
 	(void)engine_strategy(e, run->strategy, sizeof(run->strategy));
 	engine_free(e);
+	pacing_stop(&run->pacing);
 	return r < 0 ? start_failed(g, r) : 0;
 }
 
@@ -318,6 +329,9 @@ static int run_all(struct run *run)
 	int r;
 
 	descriptors_raise();
+	r = pacing_trace(&run->pacing, &run->o);
+	if (r)
+		return r;
 	r = take_in(run);
 
 	if (r)
@@ -344,6 +358,7 @@ int verb_run(int argc, char **argv)
 
 	if (r == 0)
 		r = run_all(&run);
+	pacing_done(&run.pacing);
 	roots_done(&run.roots);
 	protect_free(run.protect);
 	return r;

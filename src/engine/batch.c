@@ -11,6 +11,7 @@
 #include "crew.h"
 #include "job.h"
 #include "shrink.h"
+#include "slice.h"
 #include "util/gate.h"
 
 /* How long a directory that was moved out of the tree may go unnoticed. A look costs some 3 µs. */
@@ -75,7 +76,34 @@ static int link_remove(struct job *j, int dirfd, const char *name, uint64_t *ret
 	return r;
 }
 
-int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes)
+/* From this size on a file is freed in steps: where the pace is slow, smaller ones too. */
+static bool is_large(const struct job *j, uint64_t bytes)
+{
+	const struct pace *p = j->pace;
+
+	if (j->o.shrink_min_bytes == 0 || bytes < SHRINK_LEAST)
+		return false;
+	return bytes >= j->o.shrink_min_bytes || (p && bytes >= p->step(p->userdata));
+}
+
+/* Shrinks a file whose name goes first. Returns 1 if it is gone, 0 if it has to be unlinked. */
+static int shrink(struct batch *b, const char *name, struct slice *slice)
+{
+	struct job *j = b->job;
+	int r;
+
+	if (slice)
+		slice_close(slice);
+	r = shrink_file(b->dirfd, name, &j->ways, j->pace, &j->cancelled);
+	if (r == 1)
+		stat_add(&j->stats.shrunk, 1);
+	/* What took its time has to be looked at again. */
+	if (slice && slice_open(slice) < 0 && r == 0)
+		return -BATCH_CANCELLED;
+	return r == 1;
+}
+
+int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
 {
 	const char *name = dirlist_name(b->list, &b->list->v[i]);
 	struct job *j = b->job;
@@ -102,13 +130,9 @@ int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes)
 		return 1;
 	if (id.nlink > 1 && j->o.weigh && !S_ISDIR(id.mode))
 		return link_remove(j, b->dirfd, name, ret_bytes);
-	if (!S_ISREG(id.mode) || j->o.shrink_min_bytes == 0 ||
-	    id.blocks_bytes < j->o.shrink_min_bytes)
+	if (!S_ISREG(id.mode) || !is_large(j, id.blocks_bytes))
 		return 0;
-	r = shrink_file(b->dirfd, name, &j->ways, &j->cancelled);
-	if (r == 1)
-		stat_add(&j->stats.shrunk, 1);
-	return r == 1;
+	return shrink(b, name, slice);
 }
 
 void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)
@@ -122,17 +146,29 @@ void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)
 		stat_add(&s->dirs, removed);
 }
 
-static uint8_t entry_remove(struct batch *b, size_t i, uint64_t *bytes)
+static uint8_t entry_remove(struct batch *b, size_t i, struct slice *slice, uint64_t *bytes)
 {
 	uint64_t freed;
-	int r = batch_prepare(b, i, &freed);
+	int r = batch_prepare(b, i, slice, &freed);
 
 	if (r < 0)
 		return (uint8_t)-r;
 	if (r == 0 && unlinkat(b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags) < 0)
 		return (uint8_t)errno;
 	*bytes += freed;
+	/* What was shrunk has been accounted for, step by step. */
+	slice_add(slice, 1, r == 0 ? freed : 0);
 	return 0;
+}
+
+/* What must hold before the next entry is touched, when the pace may have made us wait. */
+static uint8_t slice_check(struct batch *b, struct slice *s, size_t i)
+{
+	int r = slice_open(s);
+
+	if (job_cancelled(b->job) || r < 0)
+		return BATCH_CANCELLED;
+	return r > 0 ? batch_check(b, i) : 0;
 }
 
 /* Performs the entries [first, first + n). */
@@ -141,14 +177,17 @@ static void slice_work(struct batch *b, size_t first, size_t n)
 	size_t removed = 0, tried = 0;
 	uint64_t bytes = 0;
 	uint8_t stop = batch_check(b, first);
+	struct slice slice;
 
+	slice_init(&slice, b->job->pace, &b->job->cancelled, b->dirfd);
 	for (size_t i = first; i < first + n; i++) {
-		if (!stop && job_cancelled(b->job))
-			stop = BATCH_CANCELLED;
-		b->results[i] = stop ? stop : entry_remove(b, i, &bytes);
+		if (!stop)
+			stop = slice_check(b, &slice, i);
+		b->results[i] = stop ? stop : entry_remove(b, i, &slice, &bytes);
 		tried += !stop;
 		removed += b->results[i] == 0;
 	}
+	slice_close(&slice);
 	batch_tally(b, removed, bytes, tried);
 }
 

@@ -10,6 +10,7 @@
 #include "dirlist.h"
 
 struct job;
+struct slice;
 struct walker;
 
 /* Results beside plain errno values, which are all smaller. */
@@ -57,8 +58,9 @@ uint8_t batch_check(struct batch *b, size_t first);
 
 /* All that comes before the unlink itself: checks the pin, weighs, shrinks what is large. Returns 1
  * if nothing is left to do (gone already, or a dry run), 0 if the caller has to unlink it, or a
- * negative result. *ret_bytes is what is freed by it. */
-int batch_prepare(struct batch *b, size_t i, uint64_t *ret_bytes);
+ * negative result. *ret_bytes is what is freed by it. The slice, in which that happens (or NULL),
+ * is closed while a large file is shrunk, which asks the pace for each of its steps. */
+int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes);
 
 /* Counts the outcome of one tried entry. */
 void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried);

@@ -538,6 +538,16 @@ static void progress(struct crew *c, uint64_t began)
 	c->job->o.progress(&p, c->job->o.userdata);
 }
 
+/* One lane: what it reads is one request at a time, as anybody's. More of them gain what others
+ * lose. */
+static void spare_others(struct crew *c)
+{
+	struct setting s = setting_now(c);
+
+	s.lanes = 1;
+	setting_apply(c, s);
+}
+
 static void tune(struct crew *c, struct tuner *t)
 {
 	struct stats st;
@@ -550,6 +560,12 @@ static void tune(struct crew *c, struct tuner *t)
 	s.starved = atomic_load(&c->idle) > 0;
 	if (c->ring_error < 0)
 		t->uring_possible = false;
+	if (job_paced(c->job)) {
+		spare_others(c);
+		s.starved = true; /* nothing is to be learnt from this */
+		(void)tuner_next(t, &s);
+		return;
+	}
 	setting_apply(c, tuner_next(t, &s));
 }
 
@@ -602,6 +618,8 @@ int crew_run(struct crew *c)
 	if (!c->tasks)
 		return 0;
 	tuner_start(c, &t);
+	if (job_paced(c->job))
+		spare_others(c);
 	r = drivers_start(c, setting_now(c));
 	if (r < 0)
 		return r;

@@ -132,6 +132,12 @@ struct engine *engine_free(struct engine *e)
 	return NULL;
 }
 
+void engine_pace(struct engine *e, const struct pace *pace)
+{
+	/* A dry run changes nothing, and reads as a find does. */
+	e->job.pace = e->job.o.dry ? NULL : pace;
+}
+
 const struct ways *engine_ways(const struct engine *e)
 {
 	return &e->job.ways;

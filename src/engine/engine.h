@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "dirlist.h"
+#include "pace.h"
 #include "roots.h"
 #include "stats.h"
 #include "util/fd.h"
@@ -81,6 +82,10 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 struct engine *engine_free(struct engine *e);
 
 const struct ways *engine_ways(const struct engine *e);
+
+/* Has the pace asked before each slice of work from now on; it must outlive the engine's run.
+ * Before engine_run. NULL: no limits. */
+void engine_pace(struct engine *e, const struct pace *pace);
 
 /* Adds the names of one group, and takes them over: the group's list is empty afterwards. Its pins
  * and its dir must outlive the engine. A pinned name that is something else when the work begins is

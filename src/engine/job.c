@@ -41,7 +41,6 @@ void job_skip(struct job *j, enum skip_reason why, const char *path)
 {
 	static const char *const words[SKIP_REASONS] = {
 		[SKIP_MOUNT] = "is a mount point: not crossed, kept with all that is in it",
-		[SKIP_PROTECTED] = "is protected: kept",
 		[SKIP_CHANGED] = "is no longer what it was when it was looked at: kept",
 		[SKIP_MOVED] = "was moved out of the tree while it was deleted: the rest is kept",
 	};

@@ -12,7 +12,8 @@ struct crew;
 struct job {
 	struct engine_options o;
 	struct ways ways;
-	struct stats stats; /* only through stat_add and job_stats */
+	const struct pace *pace; /* or NULL */
+	struct stats stats;      /* only through stat_add and job_stats */
 	struct crew *crew;
 	_Atomic size_t allowance; /* see dirlist.h */
 	_Atomic bool cancelled;
@@ -30,6 +31,12 @@ static inline void stat_add(uint64_t *counter, uint64_t n)
 static inline bool job_cancelled(struct job *j)
 {
 	return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+}
+
+/* True while somebody else on the device is to be spared: the pace has limits. Cheap. */
+static inline bool job_paced(const struct job *j)
+{
+	return j->pace && j->pace->step(j->pace->userdata) != UINT64_MAX;
 }
 
 /* Copies the counters while lanes go on counting. */

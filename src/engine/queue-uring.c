@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "batch.h"
+#include "crew.h"
 #include "job.h"
 #include "queue.h"
 #include "util/macros.h"
@@ -57,7 +58,7 @@ static int entry_queue(struct queue_uring *u, unsigned slot, size_t i)
 	struct batch *b = s->batch;
 	struct io_uring_sqe *sqe;
 	uint64_t bytes;
-	int r = batch_prepare(b, i, &bytes);
+	int r = batch_prepare(b, i, NULL, &bytes);
 
 	if (r != 0) {
 		b->results[i] = r < 0 ? (uint8_t)-r : 0;
@@ -81,6 +82,13 @@ static int entry_queue(struct queue_uring *u, unsigned slot, size_t i)
 	return 1;
 }
 
+/* Performs the rest of a batch right here. */
+static void work_here(struct batch *b)
+{
+	batch_work(b);
+	crew_settle(b->job->crew, b);
+}
+
 /* Tops a batch's window up. */
 static void slot_fill(struct queue_uring *u, unsigned slot)
 {
@@ -90,6 +98,12 @@ static void slot_fill(struct queue_uring *u, unsigned slot)
 	while (b->in_flight < window) {
 		size_t i;
 		uint8_t stop;
+
+		if (job_paced(b->job)) {
+			if (b->in_flight == 0)
+				work_here(b);
+			return;
+		}
 
 		if (batch_take(b, 1, &i) == 0)
 			return;
@@ -116,7 +130,7 @@ static void submit(struct queue *q, struct batch *b)
 	b->in_flight = 0;
 	u->active++;
 	if (u->dead) {
-		batch_work(b);
+		work_here(b);
 		return;
 	}
 	workers_set(u, u->active == 1 ? b->job->ways.dir_lanes : u->n_slots);
@@ -183,7 +197,7 @@ static void fail(struct queue_uring *u)
 			continue;
 		atomic_store(&b->next, 0);
 		b->in_flight = 0;
-		batch_work(b);
+		work_here(b);
 	}
 	u->in_flight = 0;
 }

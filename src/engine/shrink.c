@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "slice.h"
 #include "util/fd.h"
 #include "util/gate.h"
 
@@ -15,7 +16,6 @@
  * enough that the calls do not add up: 64 MiB is what FACTS measured as the largest step that a
  * disk without TRIM bears, 2 MiB as the smallest that still frees hundreds of MiB per second. */
 #define STEP_FIRST MiB(64)
-#define STEP_LEAST MiB(2)
 #define STEP_MOST MiB(1024)
 #define COST_LOW (5 * USEC_PER_MSEC)
 #define COST_HIGH (20 * USEC_PER_MSEC)
@@ -23,7 +23,7 @@
 uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec)
 {
 	if (cost_usec > COST_HIGH)
-		return MAX(step_bytes / 2, STEP_LEAST);
+		return MAX(step_bytes / 2, SHRINK_LEAST);
 	if (cost_usec < COST_LOW)
 		return MIN(step_bytes * 2, STEP_MOST);
 	return step_bytes;
@@ -68,34 +68,59 @@ static bool still_ours(int fd, uint64_t *ret_size)
 	return S_ISREG(st.st_mode) && st.st_nlink == 0;
 }
 
+/* A step that ended within a block would leave that block behind, and each of those is freed, and
+ * on ext with discard trimmed with all that is free around it, when the file goes. No filesystem
+ * here has larger blocks. */
+#define STEP_UNIT KiB(64)
+
+static uint64_t step_bytes(const struct pace *pace, const struct slice *slice, uint64_t step)
+{
+	uint64_t bytes = pace ? MIN(step, slice->budget.bytes) : step;
+
+	return MAX(bytes / STEP_UNIT * STEP_UNIT, (uint64_t)STEP_UNIT);
+}
+
 /* Frees one step. `done` is how far a head-first job has come. Returns 0 or a negative errno. */
 static int step_free(int fd, enum shrink_way way, uint64_t size, uint64_t done, uint64_t step)
 {
+	uint64_t left = size > step ? (size - step + STEP_UNIT - 1) / STEP_UNIT * STEP_UNIT : 0;
+
 	if (way == SHRINK_HEAD)
 		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)done,
 				 (off_t)MIN(step, size - done)) < 0
 			       ? -errno
 			       : 0;
-	return ftruncate(fd, (off_t)(size > step ? size - step : 0)) < 0 ? -errno : 0;
+	return ftruncate(fd, (off_t)left) < 0 ? -errno : 0;
 }
 
-static void free_in_steps(int fd, const struct ways *ways, _Atomic bool *cancelled)
+static void free_in_steps(int fd, const struct ways *ways, const struct pace *pace,
+			  _Atomic bool *cancelled)
 {
 	uint64_t step = STEP_FIRST, size = 0, done = 0;
+	struct slice slice;
 
-	while (!atomic_load(cancelled) && still_ours(fd, &size) && size > done) {
+	slice_init(&slice, pace, cancelled, fd);
+	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size) &&
+	       size > done) {
 		uint64_t began = now_usec();
+		uint64_t bytes = step_bytes(pace, &slice, step);
 
-		if (step_free(fd, ways->shrink, size, done, step) < 0)
-			return;
+		if (step_free(fd, ways->shrink, size, done, bytes) < 0)
+			break;
 		gate("shrink", "step");
+		slice_add(&slice, 0, MIN(bytes, size - done));
+		slice_close(&slice);
 		if (ways->shrink == SHRINK_HEAD)
-			done += step;
-		step = shrink_next_step(step, now_usec() - began);
+			done += bytes;
+		/* A step that the pace made small says nothing about a large one. */
+		if (bytes == step || now_usec() - began > COST_HIGH)
+			step = shrink_next_step(step, now_usec() - began);
 	}
+	slice_close(&slice);
 }
 
-int shrink_file(int dirfd, const char *name, const struct ways *ways, _Atomic bool *cancelled)
+int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
+		_Atomic bool *cancelled)
 {
 	_cleanup_close_ int fd = -1;
 
@@ -109,6 +134,6 @@ int shrink_file(int dirfd, const char *name, const struct ways *ways, _Atomic bo
 		return -errno;
 	/* Had the name been given to another file meanwhile, ours would still have a link, and is
 	 * not touched: still_ours sees to that. */
-	free_in_steps(fd, ways, cancelled);
+	free_in_steps(fd, ways, pace, cancelled);
 	return 1;
 }

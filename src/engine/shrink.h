@@ -10,13 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pace.h"
+#include "util/macros.h"
 #include "ways.h"
+
+/* Below this no file is worth the calls that steps take: the smallest step. */
+#define SHRINK_LEAST MiB(2)
 
 /* Unlinks `name` in dirfd and frees its blocks in steps. Returns 1 if the name is gone, 0 if the
  * file does not qualify and nothing was done (the caller unlinks it plainly), or the negative errno
- * of the unlink. Freeing stops, and leaves the rest to the kernel, when the lease is broken or
- * *cancelled. */
-int shrink_file(int dirfd, const char *name, const struct ways *ways, _Atomic bool *cancelled);
+ * of the unlink. Each step asks the pace, if there is one. Freeing stops, and leaves the rest to
+ * the kernel, when the lease is broken or *cancelled. */
+int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
+		_Atomic bool *cancelled);
 
 /* The next step in bytes, from the last one and what it cost: pure, for tests. */
 uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec);

@@ -4,10 +4,8 @@
 const char *skip_reason_name(enum skip_reason why)
 {
 	static const char *const names[SKIP_REASONS] = {
-		[SKIP_MISSING] = "missing",     [SKIP_MOUNT] = "mount",
-		[SKIP_PROTECTED] = "protected", [SKIP_CHANGED] = "changed",
-		[SKIP_MOVED] = "moved",         [SKIP_KEPT] = "kept",
-		[SKIP_CANCELLED] = "cancelled",
+		[SKIP_MISSING] = "missing", [SKIP_MOUNT] = "mount", [SKIP_CHANGED] = "changed",
+		[SKIP_MOVED] = "moved",     [SKIP_KEPT] = "kept",   [SKIP_CANCELLED] = "cancelled",
 	};
 
 	return names[why];

@@ -9,7 +9,6 @@
 enum skip_reason {
 	SKIP_MISSING,   /* somebody else was faster, or a listed name never existed */
 	SKIP_MOUNT,     /* a mount point: never crossed (I4) */
-	SKIP_PROTECTED, /* on the protected list */
 	SKIP_CHANGED,   /* not what it was when it was looked at (I3) */
 	SKIP_MOVED,     /* moved out of the tree while it was being deleted */
 	SKIP_KEPT,      /* a directory kept because something in it was */

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "slice.h"
 #include "subvolume.h"
 #include "util/gate.h"
 #include "walker-internal.h"
@@ -176,6 +177,19 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 	};
 }
 
+/* Reading a directory is work, too: from a cold disk it is more than unlinking what it has. */
+static struct dirlist *list_paced(struct walker *w, int fd)
+{
+	struct dirlist *l;
+	struct slice slice;
+
+	slice_init(&slice, w->job->pace, &w->job->cancelled, fd);
+	(void)slice_open(&slice); /* if it was cancelled, nothing of the list is touched */
+	l = listing_read(w, fd);
+	slice_close(&slice);
+	return l;
+}
+
 /* WALK_LIST: reads a chunk, and makes a batch of what is no directory. */
 static struct batch *step_list(struct walker *w)
 {
@@ -189,7 +203,7 @@ static struct batch *step_list(struct walker *w)
 		walker_give_up(w);
 		return NULL;
 	}
-	l = listing_read(w, fd);
+	l = list_paced(w, fd);
 	if (!l)
 		return NULL;
 	n = listing_split(w, l);

@@ -27,6 +27,7 @@ void ways_find(uint32_t f_type, const char *mount_options, struct ways *ret)
 		.lanes = 0,
 		.lanes_max = 64,
 		.dir_lanes = 1,
+		.discards = mount_option(mount_options, "discard"),
 	};
 
 	f->fill(&w, mount_options);

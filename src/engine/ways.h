@@ -39,6 +39,7 @@ struct ways {
 	bool ascending;      /* keep to that order over the whole tree: one lane only */
 	bool short_is_eof;   /* getdents64 answers short only at the end */
 	bool remote;         /* waits for answers that are no disk's of this machine */
+	bool discards;       /* what is freed is discarded by the way */
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
 	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
 	enum shrink_way shrink;

@@ -18,7 +18,7 @@ from fixture import Case, DISKS, MIB, big_file, digest, matrix, write
 
 SHRINKING = DISKS + ("ext4-discard",)
 EVERY = SHRINKING + ("tmpfs", "overlay")
-FIRST_STEP = 64 * MIB
+FIRST_STEP = 64 * MIB  # at most: where somebody else is on the device it is less
 
 
 def held_fd(pid, name):
@@ -211,7 +211,8 @@ class Steps(Case):
         if w.fs == "ext4-discard":
             self.assertEqual(st.st_size, 256 * MIB)  # from the head, where TRIM wants it
         else:
-            self.assertEqual(st.st_size, 256 * MIB - FIRST_STEP)
+            self.assertLess(st.st_size, 256 * MIB)
+            self.assertGreaterEqual(st.st_size, 256 * MIB - FIRST_STEP)
         r = p.go_on().finish()
         self.check_gone(w, r)
         self.assertEqual(r.json["entries"], 3)
@@ -233,8 +234,8 @@ class Steps(Case):
 
     @matrix(fs=EVERY)
     def test_what_is_never_shrunk(self, w):
-        """Below the threshold, on tmpfs and on overlay, and for speed only."""
-        big_file(w.path("big"), 300 if w.fs in ("tmpfs", "overlay") else 200)
+        """Smaller than any step, on tmpfs and on overlay, and for speed only."""
+        big_file(w.path("big"), 300 if w.fs in ("tmpfs", "overlay") else 1)
         with open(w.path("sparse"), "wb") as f:
             f.truncate(1 << 40 if w.fs != "ext4" else 1 << 38)
         trace = w.path("trace")
@@ -266,7 +267,9 @@ class Steps(Case):
                 self.assertEqual(os.fstat(f.fileno()).st_size, 256 * MIB)
                 self.assertEqual(digest(f, FIRST_STEP), tail)
             else:
-                self.assertEqual(f.read(), head)
+                left = f.read()
+                self.assertLess(len(left), 256 * MIB)
+                self.assertEqual(left[:len(head)], head)
 
     @matrix(fs=SHRINKING)
     def test_40_lease_broken_before_the_first_step(self, w):

@@ -338,7 +338,7 @@ class Sizes(Case):
         fill(w.path("tree/sub"), 500)
         producer = subprocess.Popen([scratch.helper("helper"), "refill", w.path("tree/sub")])
         try:
-            r = w.run("tree", timeout=20)
+            r = w.run("tree", timeout=90)
         finally:
             producer.kill()
             producer.wait()

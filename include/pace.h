@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the engine asks of whoever paces it: how much next, and when. The engine does not know why.
+ *
+ * A lane calls `begin` before each slice of work and `spent` after it. If `spent` says that the
+ * work is due, the lane syncs what it freed and calls `synced`. Slices of one lane do not nest, and
+ * no lane waits for another within one. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pace_budget {
+	uint64_t entries, bytes; /* of the next slice, each at least 1; UINT64_MAX: no limit */
+};
+
+struct pace {
+	/* Waits until work may go on. False if it was cancelled: then nothing has begun. */
+	bool (*begin)(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret);
+	/* A slice is done: so many entries removed, bytes freed, and what it took. True: due. */
+	bool (*spent)(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cost_usec);
+	/* It was synced, which took so long. */
+	void (*synced)(void *userdata, uint64_t cost_usec);
+	/* From which size on a file is to be freed in steps at the moment; UINT64_MAX: there are no
+	 * limits at the moment. Cheap. */
+	uint64_t (*step)(void *userdata);
+	void *userdata;
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How `run` is paced, and what it says of that with -v. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "options.h"
+
+struct engine;
+struct pacer;
+
+/* Embedded by its users; all zero is one that does nothing. */
+struct pacing {
+	struct pacer *pacer; /* of the filesystem being worked on, or NULL */
+	FILE *trace;
+	uint64_t told_usec; /* when pacing_tell last said something */
+};
+
+/* Opens the trace, if one is asked for. Returns 0, or EXIT_FAILED after having said why. */
+int pacing_trace(struct pacing *p, const struct options *o);
+
+/* Has the engine paced, if that is asked for and there is a disk. dirfd is a directory on the
+ * engine's filesystem. What cannot be had is said and done without. */
+void pacing_start(struct pacing *p, const struct options *o, struct engine *e, int dirfd);
+
+/* The engine has run. */
+void pacing_stop(struct pacing *p);
+void pacing_done(struct pacing *p);
+
+/* True once a second while there is something to tell. */
+bool pacing_due(const struct pacing *p);
+
+/* Says on stderr what the device is like, what a piece may cost, and how fast it goes. */
+void pacing_tell(struct pacing *p);

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "controller.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "util/macros.h"
+
+/* Full speed is watched at this rate: two looks see somebody who arrives within 50 ms. */
+#define LOOK_EVERY (20 * USEC_PER_MSEC)
+#define LOOK_CLOSELY (4 * USEC_PER_MSEC)
+
+/* Signs fade over so long; so many are worth a check: 10 requests a second, seen soon. */
+#define SIGN_MEMORY (200 * USEC_PER_MSEC)
+#define SIGN_ENOUGH 2.0
+#define OWN_FLUSHES 2.0
+#define SIGN_CLOCK_EVERY (5 * USEC_PER_SEC)
+
+/* A check listens long enough to hear somebody with 20 requests a second; one in vain is followed
+ * by so many times its length without another for the same reason: under 3 % of the time. */
+#define CHECK_LISTEN (50 * USEC_PER_MSEC)
+#define CHECK_SPARSE 40
+/* What is on its way to the device when we stop is waited for, but not forever. */
+#define SETTLE_CHECK (200 * USEC_PER_MSEC)
+#define SETTLE_GAP (12 * USEC_PER_MSEC)
+#define SETTLE_LEAST (2 * USEC_PER_MSEC)
+
+/* A fifth of the time is spent looking at the device without us; a cycle is short enough that the
+ * background is the same in both parts of it. */
+#define BURST (160 * USEC_PER_MSEC)
+#define GAP (32 * USEC_PER_MSEC)
+/* After so many gaps without a request one long gap decides: full speed well within a second. */
+#define SILENT_GAPS 2
+#define GAP_LISTEN (150 * USEC_PER_MSEC)
+
+#define CANARY_EVERY USEC_PER_SEC
+#define CANARY_FIRST (200 * USEC_PER_MSEC)
+
+/* A piece may exceed a sync with nothing freed by a half: a bystander whose own syncs sometimes
+ * meet each other has such delays anyway. And by this much where syncs are so short that a half is
+ * noise. */
+#define EXCESS_SHARE 0.5
+#define EXCESS_LEAST 500.0
+/* Not known yet what a sync costs: what it takes on a disk, a seek and a turn. */
+#define SYNC_UNKNOWN (10 * USEC_PER_MSEC)
+
+/* Pieces: from what FACTS measured as unnoticeable on a disk that discards slowly, up to what one
+ * call frees at most. */
+#define BYTES_FIRST MiB(8)
+#define BYTES_FIRST_DISCARD MiB(2)
+#define BYTES_LEAST MiB(1)
+#define BYTES_MOST (MiB(1024) * 16)
+#define ENTRIES_FIRST 64
+#define ENTRIES_LEAST 16
+#define ENTRIES_MOST 16384
+#define CUT_EVERY 4
+
+#define SHARE_FIRST 0.5
+#define SHARE_LEAST 0.1
+#define SHARE_MOST 0.95
+#define SHARE_EVERY (400 * USEC_PER_MSEC)
+/* How much slower others' mean read may be in bursts than in gaps, as a share of it or in
+ * microseconds, whichever is more: up to the first nobody can tell; above the second it is too
+ * much.
+ */
+#define SLOWER_FINE 0.15
+#define SLOWER_FINE_USEC 100
+#define SLOWER_MOST 0.4
+#define SLOWER_MOST_USEC 300
+#define READS_FADE 0.85
+#define READS_ENOUGH 4.0
+
+/* So many bytes of discards at full speed are 16 ms on a disk that takes 0.5 ms for each MiB and
+ * does eight at a time, and a sync for them costs less than 1 % of the time. */
+#define FAST_DISCARD MiB(256)
+
+#define ENTRY_WORTH KiB(4)
+
+const char *pacing_mode_name(enum pacing_mode mode)
+{
+	static const char *const names[] = { "fast", "check", "paced" };
+
+	return names[mode];
+}
+
+static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now)
+{
+	c->mode = mode;
+	c->mode_since_usec = now;
+	c->phase_since_usec = now;
+	c->settled = false;
+	/* Being paced begins with a gap, so that there is something to compare with. */
+	c->gap = mode != PACING_FAST && c->o.observed;
+	c->canary_in_gap = false;
+	c->gap_heard = false;
+	c->silent_gaps = 0;
+	if (mode != PACING_FAST)
+		return;
+	memset(c->heard, 0, sizeof(c->heard));
+	c->fast_bytes = 0;
+}
+
+void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec)
+{
+	*c = (struct controller){
+		.o = *o,
+		.entries = { ENTRIES_FIRST, ENTRIES_LEAST, ENTRIES_MOST, 0 },
+		.bytes = { BYTES_FIRST, BYTES_LEAST, BYTES_MOST, 0 },
+		.growing = true,
+		.share = SHARE_FIRST,
+		.not_before_usec = now_usec,
+		.canary_next_usec = now_usec,
+	};
+	if (o->discards)
+		c->bytes.limit = BYTES_FIRST_DISCARD;
+	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
+	c->read_size = 8;
+	if (!o->observed)
+		mode_enter(c, PACING_PACED, now_usec);
+	else
+		mode_enter(c, o->presumed_busy ? PACING_CHECK : PACING_FAST, now_usec);
+}
+
+void controller_urgent(struct controller *c, bool on)
+{
+	c->urgent = on;
+}
+
+static void window_add(struct pacing_window *w, unsigned size, uint64_t v)
+{
+	w->v[w->next] = v;
+	w->next = (w->next + 1) % size;
+	w->n = MIN(w->n + 1, size);
+}
+
+static uint64_t window_median(const struct pacing_window *w)
+{
+	uint64_t v[PACING_COSTS];
+
+	if (w->n == 0)
+		return 0;
+	memcpy(v, w->v, sizeof(v));
+	for (unsigned i = 1; i < w->n; i++)
+		for (unsigned j = i; j > 0 && v[j - 1] > v[j]; j--) {
+			uint64_t t = v[j];
+
+			v[j] = v[j - 1];
+			v[j - 1] = t;
+		}
+	return v[w->n / 2];
+}
+
+/* What a sync costs without us; 0: not known. */
+static uint64_t quiet_sync(const struct controller *c)
+{
+	return c->canaries.n > 0 ? window_median(&c->canaries) : c->cheapest_usec;
+}
+
+static double target(const struct controller *c)
+{
+	double quiet = (double)quiet_sync(c);
+
+	if (c->o.latency_usec)
+		return MAX((double)c->o.latency_usec, quiet);
+	if (quiet <= 0)
+		return SYNC_UNKNOWN;
+	return quiet + MAX(quiet * EXCESS_SHARE, EXCESS_LEAST);
+}
+
+/* Requests between two samples that were read for somebody else. May be negative: ours are counted
+ * when they are asked for, all when they have been answered; so only sums over some time say much.
+ */
+static double foreign_reads(const struct controller *c, const struct pacing_sample *s,
+			    const struct pacing_sample *then)
+{
+	double sectors = (double)(s->read_sectors - then->read_sectors);
+
+	return (sectors - (double)(s->own_sectors - then->own_sectors)) / c->read_size;
+}
+
+/* Keeps how large reads are: a page at least. */
+static void read_size(struct controller *c, const struct pacing_sample *s)
+{
+	double reads = (double)(s->reads - c->last.reads);
+	double sectors = (double)(s->read_sectors - c->last.read_sectors);
+
+	if (reads >= 1)
+		c->read_size = MAX(c->read_size * 0.8 + sectors / reads * 0.2, 8);
+}
+
+/* A sample from before a suspend, or of other devices, continues nothing. */
+static bool continues(const struct controller *c, const struct pacing_sample *s)
+{
+	return c->has_last && s->now_usec > c->last.now_usec &&
+	       s->now_usec - c->last.now_usec < 2 * USEC_PER_SEC && s->reads >= c->last.reads &&
+	       s->requests >= c->last.requests && s->read_sectors >= c->last.read_sectors &&
+	       s->flushes >= c->last.flushes && s->own_sectors >= c->last.own_sectors;
+}
+
+static void listen(struct controller *c, const struct pacing_sample *s)
+{
+	double keep = exp(-(double)(s->now_usec - c->last.now_usec) / SIGN_MEMORY);
+
+	read_size(c, s);
+	c->heard[SIGN_READS] = c->heard[SIGN_READS] * keep + foreign_reads(c, s, &c->last);
+	c->heard[SIGN_FLUSHES] =
+		c->heard[SIGN_FLUSHES] * keep + (double)(s->flushes - c->last.flushes);
+	c->heard[SIGN_CLOCK] = SIGN_ENOUGH;
+}
+
+static void fast(struct controller *c, const struct pacing_sample *s)
+{
+	for (int i = 0; i < PACING_SIGNS; i++) {
+		if (c->heard[i] < SIGN_ENOUGH || s->now_usec < c->deaf_until_usec[i])
+			continue;
+		c->sign = (enum pacing_sign)i;
+		mode_enter(c, PACING_CHECK, s->now_usec);
+		return;
+	}
+}
+
+/* True once what was ours can no longer be heard, so that a gap tells about others. */
+static bool settle(struct controller *c, const struct pacing_sample *s, uint64_t most)
+{
+	uint64_t waited = s->now_usec - c->phase_since_usec;
+
+	if (c->settled)
+		return true;
+	if (c->outstanding > 0) {
+		c->phase_since_usec = s->now_usec;
+		return false;
+	}
+	if (waited < SETTLE_LEAST || (s->in_flight > 0 && waited < most))
+		return false;
+	c->settled = true;
+	c->settled_usec = s->now_usec;
+	c->phase_start = *s;
+	return false;
+}
+
+static bool somebody(const struct controller *c, const struct pacing_sample *s)
+{
+	/* What is in flight may be a discard, and then it is ours. */
+	return s->requests > c->phase_start.requests || (s->in_flight > 0 && !c->o.discards);
+}
+
+static void check(struct controller *c, const struct pacing_sample *s)
+{
+	uint64_t length;
+
+	if (!settle(c, s, SETTLE_CHECK))
+		return;
+	if (somebody(c, s)) {
+		mode_enter(c, PACING_PACED, s->now_usec);
+		/* The next sync pays for what was done at full speed. */
+		c->canary_spoilt = c->fast_work;
+		c->fast_work = false;
+		return;
+	}
+	if (s->now_usec - c->settled_usec < CHECK_LISTEN)
+		return;
+	length = s->now_usec - c->mode_since_usec;
+	c->deaf_until_usec[c->sign] = s->now_usec + length * CHECK_SPARSE;
+	if (c->sign == SIGN_CLOCK)
+		c->deaf_until_usec[c->sign] = s->now_usec + SIGN_CLOCK_EVERY;
+	mode_enter(c, PACING_FAST, s->now_usec);
+}
+
+static void reads_add(const struct controller *c, struct pacing_reads *r,
+		      const struct pacing_sample *s, const struct pacing_sample *then)
+{
+	double foreign = foreign_reads(c, s, then);
+	double reads = (double)(s->reads - then->reads);
+
+	r->count *= READS_FADE;
+	r->usec *= READS_FADE;
+	if (reads <= 0 || foreign <= 0)
+		return;
+	/* Ours and theirs wait in the same queue: the mean of all is that of theirs. */
+	r->count += foreign;
+	r->usec += (double)(s->read_usec - then->read_usec) / reads * foreign;
+}
+
+static double reads_mean(const struct pacing_reads *r)
+{
+	return r->count >= 1 ? r->usec / r->count : 0;
+}
+
+/* Are others' reads slower while we work? Then it is us; otherwise, whatever ails them is not. */
+static void share_adjust(struct controller *c, uint64_t now)
+{
+	double quiet = reads_mean(&c->in_gap), slower = reads_mean(&c->in_burst) - quiet;
+
+	if (now - c->share_changed_usec < SHARE_EVERY)
+		return;
+	if (c->in_gap.count < READS_ENOUGH || c->in_burst.count < READS_ENOUGH || quiet <= 0) {
+		/* Nobody reads: others wait for syncs alone, and those the size of pieces bounds.
+		 */
+		c->share = MIN(c->share + 0.02, 0.8);
+		c->share_changed_usec = now;
+		return;
+	}
+	if (c->o.latency_usec && quiet + slower <= (double)c->o.latency_usec)
+		slower = 0;
+	if (slower > MAX(quiet * SLOWER_MOST, SLOWER_MOST_USEC))
+		c->share = MAX(c->share * 0.75, SHARE_LEAST);
+	else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC))
+		c->share = MIN(c->share + 0.05, SHARE_MOST);
+	else
+		return;
+	c->share_changed_usec = now;
+}
+
+static void phase_enter(struct controller *c, bool gap, const struct pacing_sample *s)
+{
+	c->gap = gap;
+	c->settled = false;
+	c->phase_since_usec = s->now_usec;
+	c->phase_start = *s;
+	c->canary_in_gap = false;
+	c->gap_heard = false;
+}
+
+static void gap_end(struct controller *c, const struct pacing_sample *s)
+{
+	reads_add(c, &c->in_gap, s, &c->phase_start);
+	share_adjust(c, s->now_usec);
+	c->silent_gaps = c->gap_heard ? 0 : c->silent_gaps + 1;
+	if (c->silent_gaps > SILENT_GAPS && c->o.observed)
+		mode_enter(c, PACING_FAST, s->now_usec);
+	else
+		phase_enter(c, /* gap= */ false, s);
+}
+
+static uint64_t gap_length(const struct controller *c)
+{
+	return c->silent_gaps >= SILENT_GAPS ? GAP_LISTEN : GAP;
+}
+
+static void paced(struct controller *c, const struct pacing_sample *s)
+{
+	if (!c->gap) {
+		if (c->heard[SIGN_READS] >= SIGN_ENOUGH)
+			c->silent_gaps = 0;
+		if (s->now_usec - c->phase_since_usec < BURST || !c->o.observed)
+			return;
+		reads_add(c, &c->in_burst, s, &c->phase_start);
+		phase_enter(c, /* gap= */ true, s);
+		return;
+	}
+	if (!settle(c, s, SETTLE_GAP))
+		return;
+	/* A canary's requests are not somebody's. */
+	c->gap_heard |= !c->canary_in_gap && somebody(c, s);
+	/* The long gap ends with the first request: somebody is there after all. */
+	if (c->silent_gaps >= SILENT_GAPS && c->gap_heard) {
+		gap_end(c, s);
+		return;
+	}
+	/* A canary is waited for, so that it meets nothing of ours. */
+	if (s->now_usec - c->settled_usec >= gap_length(c) && !s->canary_busy)
+		gap_end(c, s);
+}
+
+static void canary_take(struct controller *c, const struct pacing_sample *s)
+{
+	if (!c->has_last || s->canary_count == c->last.canary_count)
+		return;
+	if (!c->canary_spoilt)
+		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);
+	c->canary_spoilt = false;
+	c->canary_next_usec = s->now_usec + (c->canaries.n < 3 ? CANARY_FIRST : CANARY_EVERY);
+}
+
+uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
+{
+	if (!continues(c, s)) {
+		c->last = *s;
+		c->has_last = true;
+		c->phase_start = *s;
+		c->phase_since_usec = s->now_usec;
+		c->settled = false;
+		return s->now_usec + LOOK_CLOSELY;
+	}
+	canary_take(c, s);
+	listen(c, s);
+	switch (c->mode) {
+	case PACING_FAST:
+		if (c->o.observed)
+			fast(c, s);
+		break;
+	case PACING_CHECK:
+		check(c, s);
+		break;
+	case PACING_PACED:
+		paced(c, s);
+		break;
+	}
+	c->last = *s;
+	return s->now_usec + (c->mode == PACING_FAST || !c->gap ? LOOK_EVERY : LOOK_CLOSELY);
+}
+
+bool controller_wants_canary(struct controller *c)
+{
+	if (c->mode != PACING_PACED || c->last.canary_busy || c->canary_in_gap ||
+	    c->last.now_usec < c->canary_next_usec)
+		return false;
+	/* Without counters there are no gaps. */
+	if (!c->o.observed)
+		return true;
+	/* First listen, then make a noise. */
+	c->canary_in_gap = c->gap && c->settled && c->last.now_usec - c->settled_usec >= GAP / 2;
+	return c->canary_in_gap;
+}
+
+struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
+{
+	struct pacing_grant g = { now_usec, PACING_UNLIMITED, PACING_UNLIMITED };
+
+	if (c->urgent || c->mode == PACING_FAST)
+		return g;
+	if (c->gap) {
+		g.not_before_usec = PACING_UNLIMITED;
+		return g;
+	}
+	g.not_before_usec = MAX(now_usec, c->not_before_usec);
+	g.entries = c->entries.limit - MIN(c->entries.used, c->entries.limit - 1);
+	g.bytes = c->bytes.limit - MIN(c->bytes.used, c->bytes.limit - 1);
+	return g;
+}
+
+void controller_begin(struct controller *c)
+{
+	c->outstanding++;
+}
+
+/* What is left of it is not worth a slice of its own. */
+static bool is_full(const struct pacing_size *s)
+{
+	return s->used >= s->limit - s->limit / 16;
+}
+
+bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
+		      uint64_t cost_usec)
+{
+	bool due;
+
+	(void)now_usec;
+	/* A check rests; what it would have to wait for if it synced is not wanted yet. */
+	if (c->urgent || c->mode != PACING_PACED) {
+		c->fast_bytes += bytes;
+		c->fast_work = true;
+		due = !c->urgent && c->mode == PACING_FAST && c->o.discards &&
+		      c->fast_bytes >= FAST_DISCARD;
+		if (!due)
+			c->outstanding -= c->outstanding > 0;
+		return due;
+	}
+	c->entries.used += entries;
+	c->bytes.used += bytes;
+	c->work_usec += cost_usec;
+	/* Entries go one by one, and whoever waits waits for one; a step of a file is one. What did
+	 * neither read a directory, request by request. */
+	if (entries > 0)
+		c->unit_usec = MAX(c->unit_usec, cost_usec / entries);
+	else if (bytes > 0)
+		c->unit_usec = MAX(c->unit_usec, cost_usec);
+	due = is_full(&c->entries) || is_full(&c->bytes) || c->gap;
+	if (!due)
+		c->outstanding -= c->outstanding > 0;
+	return due;
+}
+
+static void size_scale(struct pacing_size *s, double by)
+{
+	double limit = (double)s->limit * by;
+
+	s->limit = (uint64_t)CLAMP(limit, (double)s->least, (double)s->most);
+}
+
+/* The dimension of which the piece had more is what made it dear, or shows that more may be done.
+ */
+static struct pacing_size *decisive(struct controller *c)
+{
+	double e = (double)c->entries.used / (double)c->entries.limit;
+	double b = (double)c->bytes.used / (double)c->bytes.limit;
+
+	return e >= b ? &c->entries : &c->bytes;
+}
+
+/* Doubles until two pieces in a row were too dear: one may have met somebody. Where each byte is
+ * discarded, one is enough to be warned, as the next would cost twice as much. */
+static void size_grow(struct controller *c, struct pacing_size *s, double cost, double most)
+{
+	if (cost <= most) {
+		c->dear = 0;
+		if (is_full(s))
+			size_scale(s, 2);
+		return;
+	}
+	if (++c->dear < 2 && !c->o.discards)
+		return;
+	c->growing = false;
+	size_scale(s, MAX(most / cost, 0.25));
+	c->costs = (struct pacing_window){ 0 };
+}
+
+/* Finds how large a piece may be: doubling at first, then in small steps around the target. */
+static void size_adjust(struct controller *c, uint64_t cost)
+{
+	struct pacing_size *s = decisive(c);
+	double most = target(c), usual;
+
+	window_add(&c->costs, PACING_COSTS, cost);
+	if (c->growing) {
+		size_grow(c, s, (double)cost, most);
+		return;
+	}
+	if (c->costs.n < CUT_EVERY)
+		return;
+	usual = (double)window_median(&c->costs);
+	if (usual > most) {
+		size_scale(s, MAX(most / usual, 0.5));
+		c->costs = (struct pacing_window){ 0 };
+	} else if (usual < most * 0.9 && is_full(s)) {
+		size_scale(s, usual < most * 0.7 ? 1.25 : 1.08);
+	}
+}
+
+/* How long to rest after a piece, so that pieces are at work for their share of the burst, but
+ * never so long that the rate falls under its floor. */
+static uint64_t rest(const struct controller *c, uint64_t cost)
+{
+	double pause = (double)cost * (1 - c->share) / c->share;
+	double worth = (double)MAX(c->bytes.used, c->entries.used * ENTRY_WORTH);
+
+	if (c->o.rate_min) {
+		double most = worth / (double)c->o.rate_min * USEC_PER_SEC - (double)cost;
+
+		pause = MIN(pause, MAX(most, 0));
+	}
+	return (uint64_t)pause;
+}
+
+void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
+{
+	uint64_t all = c->work_usec + cost_usec;
+
+	c->outstanding -= c->outstanding > 0;
+	c->fast_bytes = 0;
+	/* A commit flushes before and after its last block. */
+	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
+	if (c->entries.used == 0 && c->bytes.used == 0)
+		return;
+	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
+		c->cheapest_usec = cost_usec;
+	size_adjust(c, cost_usec + c->unit_usec);
+	c->not_before_usec = now_usec + rest(c, all);
+	c->entries.used = c->bytes.used = 0;
+	c->work_usec = c->unit_usec = 0;
+}
+
+void controller_view(const struct controller *c, struct pacing_view *ret)
+{
+	*ret = (struct pacing_view){
+		.mode = c->mode,
+		.quiet_sync_usec = quiet_sync(c),
+		.target_usec = (uint64_t)target(c),
+		.piece_usec = window_median(&c->costs),
+		.read_quiet_usec = (uint64_t)reads_mean(&c->in_gap),
+		.read_burst_usec = (uint64_t)reads_mean(&c->in_burst),
+		.entries = c->entries.limit,
+		.bytes = c->bytes.limit,
+		.share = c->share,
+	};
+}

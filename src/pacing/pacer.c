@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "pacer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "canary.h"
+#include "devices.h"
+#include "disk-sensor.h"
+#include "pace.h"
+#include "trace.h"
+#include "util/fd.h"
+#include "util/macros.h"
+
+/* A lane that waits looks for a cancellation so often. */
+#define WAIT_MOST (50 * USEC_PER_MSEC)
+
+/* Discards follow a commit within a few ms, if there are any. */
+#define DISCARD_LOOK 100
+#define DISCARD_LULL 700
+#define DISCARD_PAUSE (4 * USEC_PER_MSEC)
+#define DISCARD_MOST (500 * USEC_PER_MSEC)
+
+struct pacer {
+	struct pace pace;
+	struct pacer_options o;
+	struct devices devices;
+	struct disk_sensor *disks;
+	size_t n_disks;
+	struct canary *canary;
+	bool observed;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* on CLOCK_MONOTONIC */
+	struct controller controller;
+	pthread_t thread;
+	bool started, stop;
+
+	/* In paced mode one lane works at a time. */
+	pthread_t owner;
+	bool owned;
+	_Atomic uint64_t step; /* see include/pace.h */
+
+	_Atomic uint64_t discarded; /* bytes, when the last piece was synced */
+	uint64_t entries, bytes;    /* since the last look */
+	uint64_t looked_usec;
+};
+
+static void until(struct timespec *ts, uint64_t usec)
+{
+	ts->tv_sec = (time_t)(usec / USEC_PER_SEC);
+	ts->tv_nsec = (long)(usec % USEC_PER_SEC * 1000);
+}
+
+/* Waits for a change, at most until `usec`. Lock held. */
+static void wait_until(struct pacer *p, uint64_t usec)
+{
+	struct timespec ts;
+
+	until(&ts, usec);
+	(void)pthread_cond_timedwait(&p->changed, &p->lock, &ts);
+}
+
+/* 512-byte sectors this process has had read. */
+static uint64_t own_sectors(void)
+{
+	struct rusage ru;
+
+	return getrusage(RUSAGE_SELF, &ru) < 0 ? 0 : (uint64_t)ru.ru_inblock;
+}
+
+/* Reads all sensors. Lock not needed: only the sampling thread does. False if there is nothing to
+ * be told. */
+static bool sample(struct pacer *p, struct pacing_sample *s)
+{
+	struct disk_sample sum = { 0 }, one;
+	struct canary_sample cs = { 0 };
+	bool any = false;
+
+	*s = (struct pacing_sample){ .own_sectors = own_sectors() };
+	for (size_t i = 0; i < p->n_disks; i++)
+		if (disk_sensor_sample(&p->disks[i], &one) == 0) {
+			disk_sample_add(&sum, &one);
+			any = true;
+		}
+	s->reads = sum.reads;
+	s->read_sectors = sum.read_sectors;
+	s->read_usec = sum.read_msec * USEC_PER_MSEC;
+	s->flushes = sum.flushes;
+	s->requests = sum.reads + sum.writes + sum.flushes;
+	s->in_flight = sum.in_flight;
+	if (p->canary) {
+		canary_sample(p->canary, &cs);
+		s->canary_count = cs.count;
+		s->canary_usec = cs.last_usec;
+		s->canary_busy = cs.started_usec != 0;
+	}
+	s->now_usec = now_usec();
+	return any || p->n_disks == 0;
+}
+
+static void trace_piece(struct pacer *p, char kind, uint64_t entries, uint64_t bytes, uint64_t cost)
+{
+	struct trace_line l = { .kind = kind,
+				.usec = now_usec(),
+				.entries = entries,
+				.bytes = bytes,
+				.cost_usec = cost,
+				.mode = p->controller.mode };
+
+	if (p->o.trace)
+		trace_work(p->o.trace, &l);
+}
+
+/* Lock held: after anything that the controller was told. */
+static void step_publish(struct pacer *p)
+{
+	bool limits = p->controller.mode != PACING_FAST && !p->controller.urgent;
+
+	atomic_store_explicit(&p->step, limits ? p->controller.bytes.limit : UINT64_MAX,
+			      memory_order_relaxed);
+}
+
+static void canary_steer(struct pacer *p, const struct pacing_sample *s)
+{
+	if (!p->canary)
+		return;
+	/* One at a time, at moments that the controller chooses. */
+	if (!controller_wants_canary(&p->controller) || s->canary_busy) {
+		canary_enable(p->canary, false);
+		return;
+	}
+	canary_enable(p->canary, true);
+	canary_poke(p->canary);
+}
+
+static void *sampler(void *userdata)
+{
+	struct pacer *p = userdata;
+	struct pacing_sample s;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->stop) {
+		enum pacing_mode before = p->controller.mode;
+		bool gap = p->controller.gap, told;
+		uint64_t next = now_usec() + WAIT_MOST;
+
+		pthread_mutex_unlock(&p->lock);
+		told = sample(p, &s);
+		pthread_mutex_lock(&p->lock);
+		if (told) {
+			if (p->o.trace)
+				trace_sample(p->o.trace, &s);
+			next = controller_sample(&p->controller, &s);
+			canary_steer(p, &s);
+			step_publish(p);
+		}
+		if (before != p->controller.mode || gap != p->controller.gap)
+			pthread_cond_broadcast(&p->changed);
+		while (!p->stop && now_usec() < next)
+			wait_until(p, next);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
+{
+	struct pacer *p = userdata;
+	struct pacing_grant g;
+	bool limited, granted = false;
+
+	pthread_mutex_lock(&p->lock);
+	while (!granted && !atomic_load(cancelled)) {
+		uint64_t now = now_usec();
+
+		g = controller_next(&p->controller, now);
+		limited = g.entries != PACING_UNLIMITED || g.not_before_usec > now;
+		granted = !limited || (!p->owned && g.not_before_usec <= now);
+		if (!granted)
+			/* The end of another lane's slice is announced, too. */
+			wait_until(p, p->owned ? now + WAIT_MOST
+					       : MIN(g.not_before_usec, now + WAIT_MOST));
+	}
+	if (granted) {
+		if (limited) {
+			p->owner = pthread_self();
+			p->owned = true;
+		}
+		controller_begin(&p->controller);
+		*ret = (struct pace_budget){ g.entries, g.bytes };
+	}
+	pthread_mutex_unlock(&p->lock);
+	return granted;
+}
+
+/* Lock held. */
+static void leave(struct pacer *p)
+{
+	if (!p->owned || !pthread_equal(p->owner, pthread_self()))
+		return;
+	p->owned = false;
+	pthread_cond_broadcast(&p->changed);
+}
+
+static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cost_usec)
+{
+	struct pacer *p = userdata;
+	bool due;
+
+	pthread_mutex_lock(&p->lock);
+	p->entries += entries;
+	p->bytes += bytes;
+	due = controller_spent(&p->controller, now_usec(), entries, bytes, cost_usec);
+	trace_piece(p, 'w', entries, bytes, cost_usec);
+	if (!due)
+		leave(p);
+	pthread_mutex_unlock(&p->lock);
+	return due;
+}
+
+static uint64_t discarded_bytes(struct pacer *p)
+{
+	struct disk_sample one;
+	uint64_t sectors = 0;
+
+	for (size_t i = 0; i < p->n_disks; i++)
+		if (disk_sensor_sample(&p->disks[i], &one) == 0)
+			sectors += one.discard_sectors;
+	return sectors * 512;
+}
+
+/* Waits for the discards of what was freed: they are part of what it costs others, and come after
+ * the sync. How many there will be is not known (unwritten extents have none), so the wait ends
+ * when they have come or none is coming. Returns what it took. */
+static uint64_t discards_wait(struct pacer *p, uint64_t freed)
+{
+	uint64_t began = now_usec(), moved = began, now = began, bytes;
+	uint64_t base = atomic_load(&p->discarded), last = base;
+
+	while (now - moved < DISCARD_PAUSE && now - began < DISCARD_MOST) {
+		bytes = discarded_bytes(p);
+		if (bytes != last)
+			moved = now;
+		/* All that was freed; but ext discards what was free around it, too. */
+		if (bytes - base >= freed / 10 * 9 && now - moved >= DISCARD_LULL)
+			break;
+		last = bytes;
+		(void)usleep(DISCARD_LOOK);
+		now = now_usec();
+	}
+	atomic_store(&p->discarded, discarded_bytes(p));
+	/* The time in which nothing came is not theirs. */
+	return moved - began;
+}
+
+static void synced(void *userdata, uint64_t cost_usec)
+{
+	struct pacer *p = userdata;
+	uint64_t freed;
+
+	pthread_mutex_lock(&p->lock);
+	freed = p->controller.mode == PACING_PACED ? p->controller.bytes.used : 0;
+	pthread_mutex_unlock(&p->lock);
+	if (p->o.discards && freed > 0)
+		cost_usec += discards_wait(p, freed);
+	pthread_mutex_lock(&p->lock);
+	controller_synced(&p->controller, now_usec(), cost_usec);
+	step_publish(p);
+	trace_piece(p, 'y', p->controller.entries.limit, p->controller.bytes.limit, cost_usec);
+	leave(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static uint64_t step(void *userdata)
+{
+	struct pacer *p = userdata;
+
+	return atomic_load_explicit(&p->step, memory_order_relaxed);
+}
+
+/* Others wait for the disks at the bottom, whatever is stacked upon them. But a loop device is the
+ * bottom to its filesystem: the file beneath it is read by a kernel thread, from the page cache,
+ * and nothing there tells whose requests they are. */
+static bool is_watched(const struct devices *d, const struct blockdev *b)
+{
+	for (size_t i = 0; i < d->b.n; i++)
+		if (d->b.v[i].top && d->b.v[i].backing_file)
+			return b->top;
+	return b->leaf;
+}
+
+static int disks_open(struct pacer *p, const char *sys)
+{
+	char path[128];
+
+	p->disks = calloc(MAX(p->devices.b.n, (size_t)1), sizeof(*p->disks));
+	if (!p->disks)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->devices.b.n; i++) {
+		const struct blockdev *d = &p->devices.b.v[i];
+
+		if (!is_watched(&p->devices, d))
+			continue;
+		blockdev_stat_path(sys, d->disk, path, sizeof(path));
+		if (disk_sensor_open(&p->disks[p->n_disks], path) < 0)
+			continue;
+		p->observed |= disk_sensor_counts(&p->disks[p->n_disks]);
+		p->n_disks++;
+	}
+	return 0;
+}
+
+/* Has anybody waited for I/O in the last seconds? The kernel's own mean over 10 s answers before
+ * the first look at the device can. Where it is silent about it, somebody might have. */
+static bool presume_busy(const char *proc)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[128];
+	const char *avg;
+
+	(void)snprintf(path, sizeof(path), "%s/pressure/io", proc);
+	if (fd_read_file(path, KiB(4), &text) < 0)
+		return true;
+	avg = strstr(text, "avg10=");
+	return !avg || strtod(avg + strlen("avg10="), NULL) >= 0.01;
+}
+
+static void locks_init(struct pacer *p)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static int start(struct pacer *p, const char *proc)
+{
+	uint64_t now = now_usec();
+	struct controller_options co = {
+		.latency_usec = p->o.latency_usec,
+		.rate_min = p->o.rate_min,
+		.observed = p->observed,
+		.presumed_busy = presume_busy(proc),
+		.discards = p->o.discards,
+	};
+	int r;
+
+	atomic_store(&p->discarded, discarded_bytes(p));
+	if (p->o.trace)
+		trace_options(p->o.trace, &co, now);
+	controller_init(&p->controller, &co, now);
+	step_publish(p);
+	r = pthread_create(&p->thread, NULL, sampler, p);
+	p->started = r == 0;
+	return -r;
+}
+
+int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd)
+{
+	const char *sys = o->sys ? o->sys : "/sys", *proc = o->proc ? o->proc : "/proc";
+	struct pacer *p = calloc(1, sizeof(*p));
+	int r;
+
+	*ret = NULL;
+	if (!p)
+		return -ENOMEM;
+	p->o = *o;
+	p->pace = (struct pace){ begin, spent, synced, step, p };
+	p->looked_usec = now_usec();
+	locks_init(p);
+	r = devices_find(&p->devices, sys, proc, fd);
+	if (r >= 0)
+		r = disks_open(p, sys);
+	/* Without a disk nothing is synced and nobody is seen: full speed, as ever. */
+	if (r < 0 || p->n_disks == 0) {
+		pacer_free(p);
+		return r;
+	}
+	if (canary_dirfd >= 0)
+		(void)canary_new(&p->canary, canary_dirfd);
+	r = start(p, proc);
+	if (r < 0) {
+		pacer_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+struct pacer *pacer_free(struct pacer *p)
+{
+	if (!p)
+		return NULL;
+	if (p->started) {
+		pthread_mutex_lock(&p->lock);
+		p->stop = true;
+		pthread_cond_broadcast(&p->changed);
+		pthread_mutex_unlock(&p->lock);
+		pthread_join(p->thread, NULL);
+	}
+	canary_free(p->canary);
+	for (size_t i = 0; i < p->n_disks; i++)
+		disk_sensor_close(&p->disks[i]);
+	free(p->disks);
+	devices_done(&p->devices);
+	pthread_cond_destroy(&p->changed);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+	return NULL;
+}
+
+const struct pace *pacer_pace(struct pacer *p)
+{
+	return &p->pace;
+}
+
+void pacer_look(struct pacer *p, struct pacer_view *ret)
+{
+	uint64_t now = now_usec();
+
+	pthread_mutex_lock(&p->lock);
+	*ret = (struct pacer_view){
+		.devices = p->devices.key,
+		.observed = p->observed,
+		.entries = p->entries,
+		.bytes = p->bytes,
+		.elapsed_usec = now - p->looked_usec,
+	};
+	controller_view(&p->controller, &ret->controller);
+	p->entries = p->bytes = 0;
+	p->looked_usec = now;
+	pthread_mutex_unlock(&p->lock);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Paces the lanes that delete on one set of devices: opens the sensors, samples them on a thread of
+ * its own, and lets lanes go on as the controller says.
+ *
+ *   sensors --sample--> controller --grant--> lanes of the engine (include/pace.h)
+ *                            ^------ cost of each piece ------|
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "controller.h"
+
+struct pace;
+struct pacer;
+
+struct pacer_options {
+	uint64_t latency_usec;  /* 0: find out */
+	uint64_t rate_min;      /* bytes per second */
+	bool discards;          /* the filesystem discards what is freed as it goes */
+	FILE *trace;            /* a line for each sample and each piece, or NULL */
+	const char *sys, *proc; /* NULL: "/sys", "/proc" */
+};
+
+struct pacer_view {
+	struct pacing_view controller;
+	const char *devices; /* "8:0+8:16", or why there are none; the pacer's */
+	bool observed;
+	uint64_t entries, bytes, elapsed_usec; /* since the last look: for rates */
+};
+
+/* fd is any descriptor on the filesystem; canary_dirfd a directory on it in which nameless files
+ * may be made, or -1. Both are only needed during the call. Sensors that cannot be had are done
+ * without; *ret is NULL, and 0 returned, where nothing is to be paced: a filesystem in memory.
+ * Returns 0 or a negative errno. */
+int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd);
+
+/* No lane may be in one of its functions. NULL is accepted; returns NULL. */
+struct pacer *pacer_free(struct pacer *p);
+
+/* What engine_options.pace takes. The pacer's, as long as it lives. */
+const struct pace *pacer_pace(struct pacer *p);
+
+/* Any thread. */
+void pacer_look(struct pacer *p, struct pacer_view *ret);

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Pacing: who else is on the device is seen, and nothing that the sensors lack holds a run up.
+
+How well others are spared is measured by tests/bench/interference; here it is shown that the parts
+work together."""
+import mmap
+import os
+import re
+import threading
+import time
+
+import fixture
+from fixture import Case, DISKS, MIB, big_file, fill, matrix
+
+ONE = (None,)  # pacing knows no backends
+
+
+class Bystander(threading.Thread):
+    """Reads a block, and syncs one, fifty times a second: somebody with a small database."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path = path
+        with open(path, "wb") as f:
+            f.write(os.urandom(4 * MIB))
+            os.fsync(f.fileno())
+        self.over = threading.Event()
+        self.start()
+
+    def run(self):
+        fd = os.open(self.path, os.O_RDWR | os.O_DIRECT)
+        block = mmap.mmap(-1, 4096)
+        n = 0
+        while not self.over.wait(0.02):
+            n += 1
+            os.preadv(fd, [block], n * 7 % 1000 * 4096)
+            os.pwritev(fd, [block], n * 13 % 1000 * 4096)
+            os.fdatasync(fd)
+        os.close(fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+def lines(path, kinds):
+    with open(path, encoding="ascii") as f:
+        return [l.split() for l in f if l[0] in kinds]
+
+
+def iostats(directory):
+    """The switch of the device's counters."""
+    dev = os.stat(directory).st_dev
+    return "/sys/dev/block/%d:%d/queue/iostats" % (os.major(dev), os.minor(dev))
+
+
+class Pacing(Case):
+    @matrix(fs=DISKS, backends=ONE)
+    def test_alone_it_ends_up_fast(self, w):
+        os.mkdir(w.path("d"))
+        fill(w.path("d"), 40000)
+        w.settle()
+        time.sleep(0.5)
+        r = w.run("--trace=" + w.path("trace"), "d")
+        self.check_gone(w, r, "trace")
+        modes = [l[-1] for l in lines(w.path("trace"), "w")]
+        self.assertIn("fast", modes)
+        self.assertEqual(modes[-1], "fast", "it went slowly with nobody there")
+
+    @matrix(fs=DISKS, backends=("threads", "uring"))
+    def test_somebody_is_seen_and_spared(self, w):
+        os.mkdir(w.path("d"))
+        fill(w.path("d"), 20000)
+        w.settle()
+        with Bystander(w.path("file")):
+            time.sleep(0.3)
+            r = w.run("--trace=" + w.path("trace"), "d")
+        self.check_gone(w, r, "file", "trace")
+        work = lines(w.path("trace"), "w")
+        late = [l for l in work if l[-1] == "paced"]
+        self.assertGreater(len(late), len(work) // 2, "somebody was there, and it did not care")
+        self.assertTrue(lines(w.path("trace"), "y"), "nothing was made due")
+        self.assertEqual(r.json if "--json" in r.out else sum(int(l[2]) for l in work), 20001)
+
+    @matrix(fs=("ext4", "xfs", "btrfs", "ext4-discard"), backends=ONE)
+    def test_a_large_file_goes_in_small_pieces(self, w):
+        big_file(w.path("big"), 300)
+        w.settle()
+        with Bystander(w.path("file")):
+            time.sleep(0.3)
+            r = w.run("--trace=" + w.path("trace"), "--json", "big")
+        self.check_gone(w, r, "file", "trace")
+        steps = [int(l[3]) for l in lines(w.path("trace"), "w") if l[-1] == "paced"]
+        self.assertGreater(len(steps), 2)
+        self.assertLessEqual(min(steps), 16 * MIB)
+        self.assertEqual(r.json["errors"], 0)
+        self.assertGreaterEqual(r.json["bytes"], 300 * MIB)
+
+    @matrix(fs=("ext4",), backends=ONE)
+    def test_verbose_names_the_device(self, w):
+        os.mkdir(w.path("d"))
+        fill(w.path("d"), 60000)
+        w.settle()
+        with Bystander(w.path("file")):
+            r = w.run("-v", "--latency=3ms", "d")
+        dev = os.stat(w.dir).st_dev
+        self.assertRegex(r.err, r"(?m)^%d:%d: .*target 3\.0 ms" % (os.major(dev), os.minor(dev)))
+        self.assertRegex(r.err, re.compile(r"entries/s$", re.M))
+
+    @matrix(fs=("ext4", "xfs"), backends=ONE)
+    def test_without_counters_it_goes_on(self, w):
+        os.mkdir(w.path("d"))
+        fill(w.path("d"), 3000)
+        big_file(w.path("d/big"), 300)
+        w.settle()
+        switch = iostats(w.dir)
+        with open(switch, "w", encoding="ascii") as f:
+            f.write("0")
+        try:
+            self.check_gone(w, w.run("d"))
+        finally:
+            with open(switch, "w", encoding="ascii") as f:
+                f.write("1")
+
+    @matrix(fs=("tmpfs", "overlay"), backends=ONE)
+    def test_where_there_is_no_disk(self, w):
+        os.mkdir(w.path("d"))
+        fill(w.path("d"), 3000)
+        w.settle()
+        r = w.run("-v", "--trace=" + w.path("trace"), "d")
+        self.check_gone(w, r, "trace")
+        self.assertEqual(os.path.getsize(w.path("trace")), 0)
+        self.assertEqual(r.err, "")
+
+    @matrix(fs=("ext4",), backends=ONE)
+    def test_stopped_while_it_rests(self, w):
+        os.mkdir(w.path("d"))
+        fill(w.path("d"), 60000)
+        w.settle()
+        with Bystander(w.path("file")):
+            p = w.start("--latency=1ms", "d")
+            time.sleep(0.5)
+            began = time.monotonic()
+            os.kill(p.pid, 15)
+            r = p.finish()
+        self.assertLess(time.monotonic() - began, 2)
+        self.assertEqual(r.status, 3, r)
+        self.assertIn("Stopped by a signal", r.out)
+
+    @matrix(fs=("ext4",), backends=ONE)
+    def test_nonsense_is_refused(self, w):
+        w.build("d/f")
+        for word in ("soon", "", "-5ms", "1us", "2h", "5 parsecs"):
+            r = self.check_refused(w, ["--latency=" + word, "d"], "auto, off, or a time",
+                                   name=word or "''", status=2)
+            self.assertEqual(r.out, "")
+        self.check_refused(w, ["--trace=/nonexistent/trace", "d"], "nothing was deleted",
+                           name="/nonexistent/trace")
+
+
+if __name__ == "__main__":
+    fixture.main()

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The controller on what the sensors of real runs said (tests/unit/traces, written with run
+ * --trace): it decides again what it decided then, and that was right. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pacing/trace.h"
+#include "support.h"
+#include "util/macros.h"
+
+struct replay {
+	struct controller c;
+	uint64_t began_usec, last_usec;
+	unsigned work, same;       /* slices; in the mode in which they were then */
+	unsigned fast, paced;      /* of them */
+	uint64_t paced_after_usec; /* first paced slice, since the beginning */
+	uint64_t fast_after_usec;  /* first slice at full speed */
+	unsigned syncs, same_size; /* after which pieces became as large as they did then */
+};
+
+static void replay_line(struct replay *r, const struct trace_line *l)
+{
+	switch (l->kind) {
+	case 'o':
+		controller_init(&r->c, &l->options, l->usec);
+		r->began_usec = l->usec;
+		return;
+	case 's':
+		(void)controller_sample(&r->c, &l->sample);
+		(void)controller_wants_canary(&r->c);
+		r->last_usec = l->sample.now_usec;
+		return;
+	case 'y':
+		controller_synced(&r->c, l->usec, l->cost_usec);
+		r->syncs++;
+		r->same_size += r->c.bytes.limit == l->bytes && r->c.entries.limit == l->entries;
+		return;
+	default:
+		controller_begin(&r->c);
+		(void)controller_spent(&r->c, l->usec, l->entries, l->bytes, l->cost_usec);
+		r->work++;
+		r->same += r->c.mode == l->mode;
+		if (r->c.mode == PACING_PACED && r->paced++ == 0)
+			r->paced_after_usec = l->usec - r->began_usec;
+		if (r->c.mode == PACING_FAST && r->fast++ == 0)
+			r->fast_after_usec = l->usec - r->began_usec;
+	}
+}
+
+static struct replay replay(const char *name)
+{
+	struct replay r = { 0 };
+	struct trace_line l;
+	char path[512], line[512];
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", TRACES, name);
+	f = fopen(path, "re");
+	ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+	while (fgets(line, sizeof(line), f)) {
+		ck_assert_msg(trace_parse(line, &l) == 0, "%s: %s", name, line);
+		replay_line(&r, &l);
+	}
+	(void)fclose(f);
+	return r;
+}
+
+/* Traces are of a simulated solid disk (tests/bench/interference), ext4 mounted with discard, a
+ * file of 2 GiB; the bystander reads 30 times and syncs 10 times a second. */
+
+static void decides_again(const struct replay *r)
+{
+	ck_assert_uint_gt(r->work, 5);
+	/* The mode may have changed between two lines. */
+	ck_assert_uint_ge(r->same + 2, r->work);
+	ck_assert_uint_ge(r->same_size * 10, r->syncs * 9);
+}
+
+START_TEST(somebody_is_there)
+{
+	struct replay r = replay("ssd-ext4-discard-busy.trace");
+
+	decides_again(&r);
+	ck_assert_uint_eq(r.fast, 0);
+	ck_assert_uint_ge(r.syncs, 80);
+	ck_assert_uint_le(r.c.bytes.limit, MiB(6));
+	ck_assert_uint_ge(r.c.bytes.limit, MiB(1));
+}
+END_TEST
+
+START_TEST(nobody_is_there)
+{
+	struct replay r = replay("ssd-ext4-discard-alone.trace");
+
+	decides_again(&r);
+	ck_assert_uint_eq(r.paced, 0);
+	ck_assert_uint_le(r.fast_after_usec, 100 * USEC_PER_MSEC);
+}
+END_TEST
+
+START_TEST(somebody_comes)
+{
+	struct replay r = replay("ssd-ext4-discard-comes.trace");
+
+	decides_again(&r);
+	ck_assert_uint_gt(r.fast, 0);
+	ck_assert_int_eq(r.c.mode, PACING_PACED);
+}
+END_TEST
+
+START_TEST(somebody_leaves)
+{
+	struct replay r = replay("ssd-ext4-discard-leaves.trace");
+
+	decides_again(&r);
+	ck_assert_uint_gt(r.paced, 0);
+	ck_assert_uint_gt(r.fast_after_usec, r.paced_after_usec);
+	ck_assert_int_eq(r.c.mode, PACING_FAST);
+}
+END_TEST
+
+START_TEST(nonsense_is_no_line)
+{
+	static const char *const lines[] = {
+		"", "x", "s", "s 1 2 3", "w 1 2 3 4", "w 1 2 3 4 slow", "w a b c d fast", "o 1 2 3",
+	};
+	struct trace_line l;
+
+	for (size_t i = 0; i < ELEMENTSOF(lines); i++)
+		ck_assert_int_eq(trace_parse(lines[i], &l), -EBADMSG);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { somebody_is_there, nobody_is_there, somebody_comes,
+				 somebody_leaves, nonsense_is_no_line };
+
+	return run_case("trace", tests, ELEMENTSOF(tests));
+}
