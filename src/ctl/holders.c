@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libmount/libmount.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +15,14 @@
 
 #include "util/fd.h"
 #include "util/macros.h"
+#include "util/mounts.h"
 
 /* One reading of /proc. */
 struct reading {
 	struct holders *h;
 	const char *proc;
-	struct libmnt_table *mounts;
-	dev_t odd_dev; /* the last device asked about, and the answer */
+	struct mounts mounts; /* empty if it cannot be had */
+	dev_t odd_dev;        /* the last device asked about, and the answer */
 	bool odd;
 };
 
@@ -80,15 +80,13 @@ static int read_fds(struct holders *h, int piddir, pid_t pid)
  * subvolume) and overlayfs (one per layer). */
 static bool is_odd(struct reading *g, dev_t dev)
 {
-	struct libmnt_fs *fs;
-	const char *type;
+	const struct mount *m;
 
 	if (dev == g->odd_dev)
 		return g->odd;
-	fs = g->mounts ? mnt_table_find_devno(g->mounts, dev, MNT_ITER_BACKWARD) : NULL;
-	type = fs ? mnt_fs_get_fstype(fs) : NULL;
+	m = mounts_by_dev(&g->mounts, dev);
 	g->odd_dev = dev;
-	g->odd = type && (strcmp(type, "btrfs") == 0 || strcmp(type, "overlay") == 0);
+	g->odd = m && (strcmp(m->type, "btrfs") == 0 || strcmp(m->type, "overlay") == 0);
 	return g->odd;
 }
 
@@ -247,9 +245,9 @@ int holders_read(struct holders *ret, const char *proc, const char *sys)
 	struct reading g = { .h = &h, .proc = proc };
 	int r;
 
-	g.mounts = mnt_new_table_from_file("/proc/self/mountinfo");
+	(void)mounts_read(&g.mounts, "/proc/self/mountinfo");
 	r = read_processes(&g);
-	mnt_unref_table(g.mounts);
+	mounts_done(&g.mounts);
 	if (r >= 0)
 		r = read_loops(&h, sys);
 	if (r < 0) {

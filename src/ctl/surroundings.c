@@ -2,7 +2,6 @@
 #include "surroundings.h"
 
 #include <errno.h>
-#include <libmount/libmount.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statfs.h>
@@ -11,30 +10,24 @@
 #include "engine/ways.h"
 #include "util/btrfs.h"
 #include "util/fd.h"
-
-static char *copy(const char *s)
-{
-	return s ? strdup(s) : NULL;
-}
+#include "util/mounts.h"
 
 /* Fills in what the mount table says about the mount with this id. */
 static void mount_find(uint64_t mnt_id, struct surroundings *s)
 {
-	struct libmnt_table *table = mnt_new_table_from_file("/proc/self/mountinfo");
-	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
-	struct libmnt_fs *fs = NULL;
+	struct mounts mounts;
+	const struct mount *m;
 
-	while (table && iter && mnt_table_next_fs(table, iter, &fs) == 0) {
-		if ((uint64_t)mnt_fs_get_id(fs) != mnt_id)
-			continue;
-		s->type = copy(mnt_fs_get_fstype(fs));
-		s->mount_point = copy(mnt_fs_get_target(fs));
-		s->source = copy(mnt_fs_get_source(fs));
-		s->options = mnt_fs_strdup_options(fs);
-		break;
+	if (mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+		return;
+	m = mounts_by_id(&mounts, mnt_id);
+	if (m) {
+		s->type = strdup(m->type);
+		s->mount_point = strdup(m->target);
+		s->source = strdup(m->source);
+		s->options = mount_all_options(m);
 	}
-	mnt_free_iter(iter);
-	mnt_unref_table(table);
+	mounts_done(&mounts);
 }
 
 /* btrfs spans several devices and gives its files device numbers of its own, so its devices are

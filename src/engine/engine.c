@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libmount/libmount.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "job.h"
 #include "node.h"
 #include "queue.h"
+#include "util/mounts.h"
 
 /* Directory chunks beyond the lanes' own 64 KiB: together with the lanes and the program itself
  * this stays under 32 MiB however large a directory is. */
@@ -35,18 +35,17 @@ struct engine {
 /* The mount options of the filesystem that fd is on, as one string; NULL if they cannot be had. */
 static char *mount_options_of(int fd)
 {
+	struct mounts mounts;
+	const struct mount *m;
 	struct identity id;
-	struct libmnt_table *table = mnt_new_table_from_file("/proc/self/mountinfo");
-	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
-	struct libmnt_fs *fs = NULL;
 	char *options = NULL;
 
-	if (table && iter && fd_identity(fd, "", &id) == 0)
-		while (!options && mnt_table_next_fs(table, iter, &fs) == 0)
-			if ((uint64_t)mnt_fs_get_id(fs) == id.mnt_id)
-				options = mnt_fs_strdup_options(fs);
-	mnt_free_iter(iter);
-	mnt_unref_table(table);
+	if (fd_identity(fd, "", &id) < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+		return NULL;
+	m = mounts_by_id(&mounts, id.mnt_id);
+	if (m)
+		options = mount_all_options(m);
+	mounts_done(&mounts);
 	return options;
 }
 

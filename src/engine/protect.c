@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libmount/libmount.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "util/mounts.h"
+
+/* The kernel knows 32 swap files at most. */
+#define SWAPS_MAX MiB(1)
 
 struct entry {
 	uint64_t dev, ino;
@@ -21,7 +25,7 @@ struct protect {
 	size_t n, cap;
 	struct entry *parents; /* directories in which an entry of v lies; n_parents */
 	size_t n_parents, cap_parents;
-	struct libmnt_table *mounts;
+	struct mounts mounts;
 	bool root_done;       /* "/" is in both lists */
 	struct place *places; /* of what has protected content; n_places */
 	size_t n_places;
@@ -213,24 +217,46 @@ static int add_homes(struct protect *p, char **ret_culprit)
 	return r;
 }
 
+/* One line of /proc/swaps: the file's path with the kernel's escapes, blanks, and what it is. */
+static int add_swap(struct protect *p, char *line, char **ret_culprit)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len;
+	int r;
+
+	line[strcspn(line, " \t")] = '\0';
+	if (line[0] != '/')
+		return 0;
+	(void)mounts_unescape(line);
+	r = add_path(p, line, false, "is in use for swapping");
+	/* A network filesystem may have forgotten the name of a file that still has it. */
+	len = strlen(line);
+	if (r >= 0 && len >= sizeof(deleted) &&
+	    strcmp(line + len - (sizeof(deleted) - 1), deleted) == 0) {
+		line[len - (sizeof(deleted) - 1)] = '\0';
+		r = add_path(p, line, false, "is in use for swapping");
+	}
+	if (r < 0)
+		*ret_culprit = strdup(line);
+	return r;
+}
+
 static int add_swaps(struct protect *p, char **ret_culprit)
 {
-	struct libmnt_table *t = mnt_new_table();
-	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
-	struct libmnt_fs *fs = NULL;
-	int r = t && iter ? 0 : -ENOMEM;
+	_cleanup_free_ char *text = NULL;
+	ssize_t len = fd_read_file("/proc/swaps", SWAPS_MAX, &text);
+	char *rest = text, *line;
+	int r = 0;
 
 	/* No /proc/swaps: no swap. */
-	if (r == 0 && mnt_table_parse_swaps(t, NULL) == 0)
-		while (r >= 0 && mnt_table_next_fs(t, iter, &fs) == 0) {
-			const char *path = mnt_fs_get_source(fs);
-
-			r = path ? add_path(p, path, false, "is in use for swapping") : 0;
-			if (r < 0)
-				*ret_culprit = strdup(path);
-		}
-	mnt_free_iter(iter);
-	mnt_unref_table(t);
+	if (len == -ENOENT)
+		return 0;
+	if (len < 0) {
+		*ret_culprit = strdup("/proc/swaps");
+		return (int)len;
+	}
+	while (r >= 0 && (line = strsep(&rest, "\n")))
+		r = add_swap(p, line, ret_culprit);
 	return r;
 }
 
@@ -264,15 +290,14 @@ static int add_all(struct protect *p, const char *const *extra, char **ret_culpr
 
 /* Where in its filesystem a path of a mount is: the same file has the same place through every bind
  * mount of it. */
-static int place_in_filesystem(struct libmnt_fs *fs, const char *path, char *buf, size_t size)
+static int place_in_filesystem(const struct mount *m, const char *path, char *buf, size_t size)
 {
-	const char *root = mnt_fs_get_root(fs), *target = mnt_fs_get_target(fs);
-	size_t len = target && strcmp(target, "/") != 0 ? strlen(target) : 0;
+	size_t len = strcmp(m->target, "/") != 0 ? strlen(m->target) : 0;
 	int n;
 
-	if (!root || !target || strncmp(path, target, len) != 0)
+	if (strncmp(path, m->target, len) != 0)
 		return -ESTALE;
-	n = snprintf(buf, size, "%s%s", strcmp(root, "/") == 0 ? "" : root, path + len);
+	n = snprintf(buf, size, "%s%s", strcmp(m->root, "/") == 0 ? "" : m->root, path + len);
 	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 
@@ -286,14 +311,14 @@ static int add_places(struct protect *p)
 	if (!p->places || !p->cleared)
 		return -ENOMEM;
 	for (size_t i = 0; i < ELEMENTSOF(system_paths); i++) {
-		struct libmnt_fs *fs;
+		const struct mount *m;
 
 		if (!system_paths[i].content || !realpath(system_paths[i].path, real))
 			continue;
-		fs = mnt_table_find_mountpoint(p->mounts, real, MNT_ITER_BACKWARD);
-		if (!fs || place_in_filesystem(fs, real, place, sizeof(place)) < 0)
+		m = mounts_by_path(&p->mounts, real);
+		if (!m || place_in_filesystem(m, real, place, sizeof(place)) < 0)
 			continue;
-		p->places[p->n_places] = (struct place){ mnt_fs_get_devno(fs), strdup(place) };
+		p->places[p->n_places] = (struct place){ m->dev, strdup(place) };
 		if (!p->places[p->n_places++].path)
 			return -ENOMEM;
 	}
@@ -309,11 +334,11 @@ int protect_new(struct protect **ret, const char *const *extra, char **ret_culpr
 	if (!p)
 		return -ENOMEM;
 	/* Without the mount table nothing can be said about any path. */
-	p->mounts = mnt_new_table_from_file("/proc/self/mountinfo");
-	if (!p->mounts || mnt_table_get_nents(p->mounts) <= 0) {
+	r = mounts_read(&p->mounts, "/proc/self/mountinfo");
+	if (r < 0) {
 		*ret_culprit = strdup("/proc/self/mountinfo");
 		protect_free(p);
-		return -ENOENT;
+		return r;
 	}
 	r = add_all(p, extra, ret_culprit);
 	if (r >= 0)
@@ -330,7 +355,7 @@ struct protect *protect_free(struct protect *p)
 {
 	if (!p)
 		return NULL;
-	mnt_unref_table(p->mounts);
+	mounts_done(&p->mounts);
 	for (size_t i = 0; i < p->n_places; i++)
 		free(p->places[i].path);
 	free(p->places);
@@ -344,56 +369,44 @@ struct protect *protect_free(struct protect *p)
 static bool is_pseudo(const char *fstype)
 {
 	for (size_t i = 0; i < ELEMENTSOF(pseudo_filesystems); i++)
-		if (fstype && strcmp(fstype, pseudo_filesystems[i]) == 0)
+		if (strcmp(fstype, pseudo_filesystems[i]) == 0)
 			return true;
 	return false;
 }
 
 /* The mount that a descriptor is on; NULL if it is not in our table (detached, other namespace). */
-static struct libmnt_fs *mount_of(const struct protect *p, int fd)
+static const struct mount *mount_of(const struct protect *p, int fd)
 {
-	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
-	struct libmnt_fs *fs = NULL, *found = NULL;
 	struct identity id;
 
-	if (iter && fd_identity(fd, "", &id) == 0)
-		while (!found && mnt_table_next_fs(p->mounts, iter, &fs) == 0)
-			if ((uint64_t)mnt_fs_get_id(fs) == id.mnt_id)
-				found = fs;
-	mnt_free_iter(iter);
-	return found;
+	return fd_identity(fd, "", &id) < 0 ? NULL : mounts_by_id(&p->mounts, id.mnt_id);
 }
 
 /* Is a filesystem mounted at this path, or anywhere beneath it? */
 static bool mounts_beneath(const struct protect *p, const char *path, bool strictly)
 {
-	struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
-	struct libmnt_fs *fs = NULL;
 	size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
-	bool found = !iter;
 
-	while (!found && mnt_table_next_fs(p->mounts, iter, &fs) == 0) {
-		const char *t = mnt_fs_get_target(fs);
+	for (size_t i = 0; i < p->mounts.n; i++) {
+		const char *t = p->mounts.v[i].target;
 
-		found = t && strncmp(t, path, len) == 0 &&
-			(t[len] == '/' || (t[len] == '\0' && !strictly));
+		if (strncmp(t, path, len) == 0 && (t[len] == '/' || (t[len] == '\0' && !strictly)))
+			return true;
 	}
-	mnt_free_iter(iter);
-	return found;
+	return false;
 }
 
 /* Does a directory lie in one whose content is protected, seen through whatever mount? */
-static const char *content_reason(const struct protect *p, struct libmnt_fs *fs, const char *path)
+static const char *content_reason(const struct protect *p, const struct mount *m, const char *path)
 {
 	char place[PATH_MAX];
 
-	if (place_in_filesystem(fs, path, place, sizeof(place)) < 0)
+	if (place_in_filesystem(m, path, place, sizeof(place)) < 0)
 		return "lies where its filesystem cannot be told";
 	for (size_t i = 0; i < p->n_places; i++) {
 		size_t len = strlen(p->places[i].path);
 
-		if (p->places[i].dev == mnt_fs_get_devno(fs) &&
-		    strncmp(place, p->places[i].path, len) == 0 &&
+		if (p->places[i].dev == m->dev && strncmp(place, p->places[i].path, len) == 0 &&
 		    (place[len] == '/' || place[len] == '\0'))
 			return "belongs to the system";
 	}
@@ -441,21 +454,21 @@ static const char *ancestor_reason(const struct protect *p, const char *path)
 
 const char *protect_check_content(const struct protect *p, int dirfd)
 {
-	struct libmnt_fs *fs = mount_of(p, dirfd);
+	const struct mount *m = mount_of(p, dirfd);
 	char path[PATH_MAX];
 	ssize_t len = fd_path(dirfd, path, sizeof(path));
 	const char *reason;
 
-	if (!fs)
+	if (!m)
 		return "is on a mount that this process cannot see";
-	if (is_pseudo(mnt_fs_get_fstype(fs)))
+	if (is_pseudo(m->type))
 		return "is on a pseudo-filesystem of the kernel";
 	if (len == -ENAMETOOLONG)
 		return "lies too deep to be told apart from what is protected";
 	if (len < 0 || path[0] != '/')
 		return "cannot be told apart from what is protected";
 	reason = ancestor_reason(p, path);
-	return reason ? reason : content_reason(p, fs, path);
+	return reason ? reason : content_reason(p, m, path);
 }
 
 static const char *mount_root_reason(int dirfd, const char *name)

@@ -2,7 +2,6 @@
 #include "subvolume.h"
 
 #include <errno.h>
-#include <libmount/libmount.h>
 #include <limits.h>
 #include <linux/btrfs.h>
 #include <linux/btrfs_tree.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "util/fd.h"
+#include "util/mounts.h"
 
 bool subvolume_is(int fd)
 {
@@ -33,18 +33,13 @@ static int subvolume_id(int fd, uint64_t *ret)
 enum mounted { MOUNTED_NOT, MOUNTED_INSIDE, MOUNTED_ITSELF };
 
 /* What a mount has to do with the subvolume of this id, which is open at this path. */
-static enum mounted mount_concerns(struct libmnt_fs *fs, const char *path, size_t len, uint64_t id)
+static enum mounted mount_concerns(const struct mount *m, const char *path, size_t len, uint64_t id)
 {
-	const char *target = mnt_fs_get_target(fs);
-	const char *options = mnt_fs_get_fs_options(fs);
-	char *value = NULL;
-	size_t value_len = 0;
+	_cleanup_free_ char *subvolume = mount_value(m, "subvolid");
 
-	if (options && mnt_optstr_get_option(options, "subvolid", &value, &value_len) == 0 &&
-	    value && strtoull(value, NULL, 10) == id)
+	if (subvolume && strtoull(subvolume, NULL, 10) == id)
 		return MOUNTED_ITSELF;
-	if (target && strncmp(target, path, len) == 0 &&
-	    (target[len] == '/' || target[len] == '\0'))
+	if (strncmp(m->target, path, len) == 0 && (m->target[len] == '/' || m->target[len] == '\0'))
 		return MOUNTED_INSIDE;
 	return MOUNTED_NOT;
 }
@@ -54,24 +49,18 @@ static enum mounted mount_concerns(struct libmnt_fs *fs, const char *path, size_
  */
 static enum mounted mounted(int fd)
 {
-	struct libmnt_table *table;
-	struct libmnt_iter *iter;
-	struct libmnt_fs *fs = NULL;
+	struct mounts mounts;
 	char path[PATH_MAX + 1];
 	ssize_t len = fd_path(fd, path, sizeof(path));
 	enum mounted found = MOUNTED_NOT;
 	uint64_t id = 0;
 
-	if (len < 0 || subvolume_id(fd, &id) < 0)
+	if (len < 0 || subvolume_id(fd, &id) < 0 ||
+	    mounts_read(&mounts, "/proc/self/mountinfo") < 0)
 		return MOUNTED_INSIDE;
-	table = mnt_new_table_from_file("/proc/self/mountinfo");
-	iter = mnt_new_iter(MNT_ITER_FORWARD);
-	if (!table || !iter)
-		found = MOUNTED_INSIDE;
-	while (found != MOUNTED_ITSELF && table && iter && mnt_table_next_fs(table, iter, &fs) == 0)
-		found = MAX(found, mount_concerns(fs, path, (size_t)len, id));
-	mnt_free_iter(iter);
-	mnt_unref_table(table);
+	for (size_t i = 0; i < mounts.n; i++)
+		found = MAX(found, mount_concerns(&mounts.v[i], path, (size_t)len, id));
+	mounts_done(&mounts);
 	return found;
 }
 

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libmount/libmount.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "util/btrfs.h"
 #include "util/fd.h"
+#include "util/mounts.h"
 
 /* Overlays on overlays, loop devices on btrfs: nobody stacks them higher. */
 #define LEVELS_MOST 8
@@ -30,32 +30,21 @@ static int find(struct devices *d, const struct roots *roots, int fd, unsigned l
 static int mount_find(const char *proc, uint64_t mnt_id, char *type, size_t len, char **ret_upper)
 {
 	_cleanup_free_ char *path = NULL;
-	struct libmnt_table *table;
-	struct libmnt_iter *iter;
-	struct libmnt_fs *fs = NULL;
-	char *upper = NULL;
-	size_t n = 0;
-	int r = 0;
+	struct mounts mounts;
+	const struct mount *m;
 
 	if (asprintf(&path, "%s/self/mountinfo", proc) < 0)
 		return -ENOMEM;
-	table = mnt_new_table_from_file(path);
-	iter = mnt_new_iter(MNT_ITER_FORWARD);
-	while (table && iter && mnt_table_next_fs(table, iter, &fs) == 0) {
-		if ((uint64_t)mnt_fs_get_id(fs) != mnt_id)
-			continue;
-		(void)snprintf(type, len, "%s", mnt_fs_get_fstype(fs));
-		if (strcmp(type, "overlay") == 0 &&
-		    mnt_fs_get_option(fs, "upperdir", &upper, &n) == 0 &&
-		    asprintf(ret_upper, "%.*s", (int)n, upper) < 0) {
-			*ret_upper = NULL;
-			r = -ENOMEM;
-		}
-		break;
+	if (mounts_read(&mounts, path) < 0)
+		return 0;
+	m = mounts_by_id(&mounts, mnt_id);
+	if (m) {
+		(void)snprintf(type, len, "%s", m->type);
+		if (strcmp(type, "overlay") == 0)
+			*ret_upper = mount_value(m, "upperdir");
 	}
-	mnt_free_iter(iter);
-	mnt_unref_table(table);
-	return r;
+	mounts_done(&mounts);
+	return 0;
 }
 
 /* Why a filesystem of this type has no device. */

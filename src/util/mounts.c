@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "mounts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "fd.h"
+#include "macros.h"
+
+/* 100,000 mounts, the kernel's limit (fs.mount-max), with paths of 600 bytes. */
+#define TABLE_MAX MiB(64)
+
+static bool is_octal(char c)
+{
+	return c >= '0' && c <= '7';
+}
+
+bool mounts_unescape(char *s)
+{
+	char *to = strchr(s, '\\');
+	bool good = true;
+
+	if (!to)
+		return true;
+	for (const char *p = to; *p; to++) {
+		if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && is_octal(p[2]) &&
+		    is_octal(p[3])) {
+			*to = (char)((p[1] - '0') << 6 | (p[2] - '0') << 3 | (p[3] - '0'));
+			p += 4;
+			/* No string has a NUL in it. */
+			good = good && *to != '\0';
+			continue;
+		}
+		good = good && *p != '\\';
+		*to = *p++;
+	}
+	*to = '\0';
+	return good;
+}
+
+/* A decimal number up to `end`, which is moved over. */
+static int number_take(char **at, char end, uint64_t most, uint64_t *ret)
+{
+	uint64_t v = 0;
+	char *p = *at;
+
+	if (*p < '0' || *p > '9')
+		return -EBADMSG;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		v = v * 10 + (uint64_t)(*p - '0');
+		if (v > most)
+			return -EBADMSG;
+	}
+	if (*p != end)
+		return -EBADMSG;
+	*at = p + 1;
+	*ret = v;
+	return 0;
+}
+
+/* The field up to the next space, which becomes its end. NULL if there is no space. */
+static char *field_take(char **at)
+{
+	char *field = *at, *space = strchr(field, ' ');
+
+	if (!space)
+		return NULL;
+	*space = '\0';
+	*at = space + 1;
+	return field;
+}
+
+/* Skips the optional fields, of which there may be none, and the hyphen that ends them. */
+static bool optional_skip(char **at)
+{
+	for (;;) {
+		const char *field = field_take(at);
+
+		if (!field || field[0] == '\0')
+			return false;
+		if (strcmp(field, "-") == 0)
+			return true;
+	}
+}
+
+/* One line: "36 35 98:0 /root /target rw,noatime master:1 - ext3 /dev/root rw,errors=continue". */
+static int line_parse(char *line, struct mount *ret)
+{
+	uint64_t id, parent, major_no, minor_no;
+	char *root, *target, *options, *type, *source;
+
+	if (number_take(&line, ' ', UINT32_MAX, &id) < 0 ||
+	    number_take(&line, ' ', UINT32_MAX, &parent) < 0 ||
+	    number_take(&line, ':', UINT32_MAX, &major_no) < 0 ||
+	    number_take(&line, ' ', UINT32_MAX, &minor_no) < 0)
+		return -EBADMSG;
+	root = field_take(&line);
+	target = field_take(&line);
+	options = field_take(&line);
+	if (!root || !target || !options || !optional_skip(&line))
+		return -EBADMSG;
+	type = field_take(&line);
+	source = field_take(&line);
+	/* What the last field is, is the filesystem's own affair. */
+	if (!type || !source || type[0] == '\0' || options[0] == '\0' || line[0] == '\0')
+		return -EBADMSG;
+	if (root[0] == '\0' || target[0] != '/' || !mounts_unescape(root) ||
+	    !mounts_unescape(target))
+		return -EBADMSG;
+	(void)mounts_unescape(type);
+	(void)mounts_unescape(source);
+	*ret = (struct mount){ id,   parent, makedev((unsigned)major_no, (unsigned)minor_no),
+			       root, target, options,
+			       type, source, line };
+	return 0;
+}
+
+static int table_parse(struct mounts *m, size_t len)
+{
+	size_t lines = 0;
+	char *at = m->text, *end;
+
+	/* A NUL would hide what is behind it. */
+	if (strlen(m->text) != len)
+		return -EBADMSG;
+	for (const char *p = m->text; (p = strchr(p, '\n')); p++)
+		lines++;
+	if (lines == 0)
+		return len == 0 ? -ENODATA : -EBADMSG;
+	m->v = calloc(lines, sizeof(*m->v));
+	if (!m->v)
+		return -ENOMEM;
+	for (; (end = strchr(at, '\n')); at = end + 1) {
+		*end = '\0';
+		if (line_parse(at, &m->v[m->n++]) < 0)
+			return -EBADMSG;
+	}
+	return *at ? -EBADMSG : 0;
+}
+
+int mounts_read(struct mounts *ret, const char *path)
+{
+	struct mounts m = { 0 };
+	ssize_t len = fd_read_file(path, TABLE_MAX, &m.text);
+	int r = len < 0 ? (int)len : table_parse(&m, (size_t)len);
+
+	if (r < 0) {
+		mounts_done(&m);
+		return r;
+	}
+	*ret = m;
+	return 0;
+}
+
+void mounts_done(struct mounts *m)
+{
+	free(m->v);
+	free(m->text);
+	*m = (struct mounts){ 0 };
+}
+
+const struct mount *mounts_by_id(const struct mounts *m, uint64_t id)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->v[i].id == id)
+			return &m->v[i];
+	return NULL;
+}
+
+const struct mount *mounts_by_dev(const struct mounts *m, dev_t dev)
+{
+	for (size_t i = m->n; i > 0; i--)
+		if (m->v[i - 1].dev == dev)
+			return &m->v[i - 1];
+	return NULL;
+}
+
+const struct mount *mounts_by_path(const struct mounts *m, const char *path)
+{
+	const struct mount *found = NULL;
+	size_t longest = 0;
+
+	for (size_t i = 0; i < m->n; i++) {
+		const char *target = m->v[i].target;
+		size_t len = strcmp(target, "/") == 0 ? 0 : strlen(target);
+
+		if (len >= longest && strncmp(path, target, len) == 0 &&
+		    (path[len] == '/' || path[len] == '\0')) {
+			found = &m->v[i];
+			longest = len;
+		}
+	}
+	return found;
+}
+
+/* Takes the word "rw" or "ro" off the beginning of options. True if it was "ro". */
+static bool access_take(const char **options)
+{
+	const char *s = *options;
+	bool ro = strncmp(s, "ro", 2) == 0;
+
+	if ((!ro && strncmp(s, "rw", 2) != 0) || (s[2] != ',' && s[2] != '\0'))
+		return false;
+	*options = s + 2 + (s[2] == ',');
+	return ro;
+}
+
+char *mount_all_options(const struct mount *m)
+{
+	const char *own = m->options, *super = m->super_options;
+	bool own_ro = access_take(&own), super_ro = access_take(&super);
+	char *s = NULL;
+
+	if (strcmp(own, super) == 0)
+		super = "";
+	if (asprintf(&s, "%s%s%s%s%s", own_ro || super_ro ? "ro" : "rw", *own ? "," : "", own,
+		     *super ? "," : "", super) < 0)
+		return NULL;
+	return s;
+}
+
+char *mount_value(const struct mount *m, const char *name)
+{
+	size_t len = strlen(name), n;
+
+	for (const char *p = m->super_options; *p; p += n + (p[n] == ',')) {
+		char *value;
+
+		n = strcspn(p, ",");
+		if (n <= len || p[len] != '=' || strncmp(p, name, len) != 0)
+			continue;
+		value = strndup(p + len + 1, n - len - 1);
+		if (value)
+			(void)mounts_unescape(value);
+		return value;
+	}
+	return NULL;
+}
