@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "looks.h"
 #include "util/mounts.h"
 
 /* The kernel knows 32 swap files at most. */
@@ -26,7 +27,7 @@ struct protect {
 	struct entry *parents; /* directories in which an entry of v lies; n_parents */
 	size_t n_parents, cap_parents;
 	struct mounts mounts;
-	bool root_done;       /* "/" is in both lists */
+	struct looks looks;   /* while it is made */
 	struct place *places; /* of what has protected content; n_places */
 	size_t n_places;
 	/* The directory whose ancestors were looked at last: thousands of groups of one list lie in
@@ -104,100 +105,133 @@ static const struct entry *find(const struct entry *v, size_t n, uint64_t dev, u
 	return NULL;
 }
 
-/* Adds what `path` is (following symlinks or not). 1 if it was added or known, 0 if there is
- * nothing to protect, -errno if it cannot be told. */
-static int add_one(struct protect *p, const char *path, int flags, bool content, const char *reason)
+/* Where this process may not look it cannot delete either; the directory in the way is an ancestor
+ * and added as such. */
+static bool nothing_there(int error)
 {
-	struct statx sx;
-	uint64_t dev;
+	return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
+}
+
+static int add_identity(struct protect *p, uint64_t dev, uint64_t ino, bool content,
+			const char *reason)
+{
 	int r;
 
-	if (statx(AT_FDCWD, path, flags | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) <
-	    0) {
-		/* Where this process may not look it cannot delete either; the directory in the
-		 * way is an ancestor and added as such. */
-		if (errno == ENOENT || errno == ENOTDIR || errno == EACCES)
-			return 0;
-		return -errno;
-	}
-	dev = (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor;
 	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].ino == sx.stx_ino && p->v[i].dev == dev && p->v[i].content >= content)
-			return 1;
+		if (p->v[i].ino == ino && p->v[i].dev == dev && p->v[i].content >= content)
+			return 0;
 	r = grow(&p->v, p->n, &p->cap);
 	if (r < 0)
 		return r;
-	p->v[p->n++] = (struct entry){ dev, sx.stx_ino, content, reason };
-	return 1;
-}
-
-static int add_parent(struct protect *p, const char *path)
-{
-	struct statx sx;
-	uint64_t dev;
-	int r;
-
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
-		return 0;
-	dev = (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor;
-	if (find(p->parents, p->n_parents, dev, sx.stx_ino))
-		return 0;
-	r = grow(&p->parents, p->n_parents, &p->cap_parents);
-	if (r < 0)
-		return r;
-	p->parents[p->n_parents++] = (struct entry){ .dev = dev, .ino = sx.stx_ino };
+	p->v[p->n++] = (struct entry){ dev, ino, content, reason };
 	return 0;
 }
 
-/* True for a path directly beneath "/". */
-static bool path_is_top(const char *path)
+/* Adds what `path` leads to. 1 if it was added or known, 0 if there is nothing to protect, -errno
+ * if it cannot be told. */
+static int add_followed(struct protect *p, const char *path, bool content, const char *reason)
 {
-	return path[0] == '/' && !strchr(path + 1, '/');
+	struct statx sx;
+	int r;
+
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
+		return nothing_there(-errno) ? 0 : -errno;
+	r = add_identity(p, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor, sx.stx_ino,
+			 content, reason);
+	return r < 0 ? r : 1;
+}
+
+/* Adds a directory in which something protected lies: it can neither be deleted itself, nor can
+ * things in it without a closer look. */
+static int add_parent(struct protect *p, uint64_t dev, uint64_t ino)
+{
+	int r;
+
+	if (!find(p->parents, p->n_parents, dev, ino)) {
+		r = grow(&p->parents, p->n_parents, &p->cap_parents);
+		if (r < 0)
+			return r;
+		p->parents[p->n_parents++] = (struct entry){ .dev = dev, .ino = ino };
+	}
+	return add_identity(p, dev, ino, false, "holds what is protected");
+}
+
+/* Adds the directory that these first bytes of a path lead to, if it can be looked at. */
+static int add_parent_followed(struct protect *p, const char *path, size_t len)
+{
+	char prefix[PATH_MAX];
+	struct statx sx;
+
+	memcpy(prefix, path, len);
+	prefix[len] = '\0';
+	if (statx(AT_FDCWD, prefix, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
+		return nothing_there(-errno) ? 0 : -errno;
+	return add_parent(p, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor, sx.stx_ino);
 }
 
 /* Adds every directory on the way to an absolute path, the path itself excluded. */
 static int add_ancestors(struct protect *p, const char *path)
 {
-	char prefix[PATH_MAX];
 	size_t len = strlen(path);
+	bool plain = looks_plain(&p->looks, path, path_parent(path, len));
 	int r = 0;
 
-	if (len >= sizeof(prefix))
+	if (len >= PATH_MAX)
 		return -ENAMETOOLONG;
-	/* Most paths of the list lie where one before them lay. */
-	if (path_is_top(path) && p->root_done)
-		return 0;
-	p->root_done |= path_is_top(path);
-	memcpy(prefix, path, len + 1);
 	while (r >= 0 && len > 1) {
-		while (len > 1 && prefix[len - 1] != '/')
-			len--;
-		len = MAX(len - 1, (size_t)1);
-		prefix[len] = '\0';
-		r = add_parent(p, prefix);
-		if (r >= 0)
-			r = add_one(p, prefix, 0, false, "holds what is protected");
+		struct look *k;
+
+		len = path_parent(path, len);
+		if (!plain) {
+			r = add_parent_followed(p, path, len);
+			continue;
+		}
+		k = looks_at(&p->looks, path, len);
+		if (!k)
+			return -ENOMEM;
+		if (k->climbed)
+			break;
+		k->climbed = true;
+		r = k->error ? k->error : add_parent(p, k->dev, k->ino);
 	}
 	return r;
+}
+
+/* Adds what a path with symbolic links in it leads to, and the way there. */
+static int add_resolved(struct protect *p, const char *path, bool content, const char *reason)
+{
+	const char *real = NULL;
+	int r = add_followed(p, path, content, reason);
+
+	if (r <= 0)
+		return r;
+	r = looks_resolve(&p->looks, path, &real);
+	if (r < 0)
+		return nothing_there(r) ? 0 : r;
+	return add_ancestors(p, real);
 }
 
 /* Adds a path in both spellings, as it stands and with its symbolic links resolved. */
 static int add_path(struct protect *p, const char *path, bool content, const char *reason)
 {
-	char real[PATH_MAX];
-	int r = add_one(p, path, AT_SYMLINK_NOFOLLOW, content, reason);
+	size_t len = strlen(path);
+	struct look *k = looks_at(&p->looks, path, len);
+	int r;
 
-	if (r <= 0)
+	if (!k)
+		return -ENOMEM;
+	if (k->error)
+		return nothing_there(k->error) ? 0 : k->error;
+	if (k->taken && k->content >= content)
+		return 0;
+	k->taken = true;
+	k->content |= content;
+	r = add_identity(p, k->dev, k->ino, content, reason);
+	if (r >= 0)
+		r = add_ancestors(p, path);
+	if (r < 0 || looks_plain(&p->looks, path, len))
 		return r;
-	r = add_ancestors(p, path);
-	if (r < 0)
-		return r;
-	r = add_one(p, path, 0, content, reason);
-	if (r <= 0)
-		return r;
-	if (!realpath(path, real))
-		return errno == ENOENT || errno == EACCES || errno == ENOTDIR ? 0 : -errno;
-	return strcmp(real, path) == 0 ? 0 : add_ancestors(p, real);
+	return add_resolved(p, path, content, reason);
 }
 
 static int add_homes(struct protect *p, char **ret_culprit)
@@ -304,7 +338,7 @@ static int place_in_filesystem(const struct mount *m, const char *path, char *bu
 /* Notes where the directories are whose content belongs to the system. */
 static int add_places(struct protect *p)
 {
-	char real[PATH_MAX], place[PATH_MAX];
+	char place[PATH_MAX];
 
 	p->places = calloc(ELEMENTSOF(system_paths), sizeof(*p->places));
 	p->cleared = calloc(1, PATH_MAX);
@@ -312,8 +346,15 @@ static int add_places(struct protect *p)
 		return -ENOMEM;
 	for (size_t i = 0; i < ELEMENTSOF(system_paths); i++) {
 		const struct mount *m;
+		const char *real = NULL;
+		int r;
 
-		if (!system_paths[i].content || !realpath(system_paths[i].path, real))
+		if (!system_paths[i].content)
+			continue;
+		r = looks_resolve(&p->looks, system_paths[i].path, &real);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
 			continue;
 		m = mounts_by_path(&p->mounts, real);
 		if (!m || place_in_filesystem(m, real, place, sizeof(place)) < 0)
@@ -335,18 +376,17 @@ int protect_new(struct protect **ret, const char *const *extra, char **ret_culpr
 		return -ENOMEM;
 	/* Without the mount table nothing can be said about any path. */
 	r = mounts_read(&p->mounts, "/proc/self/mountinfo");
-	if (r < 0) {
+	if (r < 0)
 		*ret_culprit = strdup("/proc/self/mountinfo");
-		protect_free(p);
-		return r;
-	}
-	r = add_all(p, extra, ret_culprit);
+	if (r >= 0)
+		r = add_all(p, extra, ret_culprit);
 	if (r >= 0)
 		r = add_places(p);
 	if (r < 0) {
 		protect_free(p);
 		return r;
 	}
+	looks_done(&p->looks);
 	*ret = p;
 	return 0;
 }
@@ -356,6 +396,7 @@ struct protect *protect_free(struct protect *p)
 	if (!p)
 		return NULL;
 	mounts_done(&p->mounts);
+	looks_done(&p->looks);
 	for (size_t i = 0; i < p->n_places; i++)
 		free(p->places[i].path);
 	free(p->places);
@@ -413,16 +454,6 @@ static const char *content_reason(const struct protect *p, const struct mount *m
 	return NULL;
 }
 
-/* Cuts the last component off an absolute path of this length. Returns the new length. */
-static size_t path_parent(char *path, size_t len)
-{
-	while (len > 1 && path[len - 1] != '/')
-		len--;
-	len = MAX(len - 1, (size_t)1);
-	path[len] = '\0';
-	return len;
-}
-
 /* Looks at each directory on the way to `path` by identity: a bind mount or another spelling of a
  * protected directory is still that directory. */
 static const char *ancestor_reason(const struct protect *p, const char *path)
@@ -432,7 +463,7 @@ static const char *ancestor_reason(const struct protect *p, const char *path)
 
 	memcpy(prefix, path, len + 1);
 	memcpy(parent, path, len + 1);
-	(void)path_parent(parent, len);
+	parent[path_parent(path, len)] = '\0';
 	while (strcmp(prefix, p->cleared) != 0) {
 		struct statx sx;
 		const struct entry *e;
@@ -447,6 +478,7 @@ static const char *ancestor_reason(const struct protect *p, const char *path)
 		if (len <= 1)
 			break;
 		len = path_parent(prefix, len);
+		prefix[len] = '\0';
 	}
 	memcpy(p->cleared, parent, strlen(parent) + 1);
 	return NULL;
