@@ -97,7 +97,7 @@ static int grow(struct entry **v, size_t n, size_t *cap)
 	return 0;
 }
 
-static const struct entry *find(const struct entry *v, size_t n, uint64_t dev, uint64_t ino)
+static struct entry *find(struct entry *v, size_t n, uint64_t dev, uint64_t ino)
 {
 	for (size_t i = 0; i < n; i++)
 		if (v[i].ino == ino && v[i].dev == dev)
@@ -115,11 +115,14 @@ static bool nothing_there(int error)
 static int add_identity(struct protect *p, uint64_t dev, uint64_t ino, bool content,
 			const char *reason)
 {
+	struct entry *known = find(p->v, p->n, dev, ino);
 	int r;
 
-	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].ino == ino && p->v[i].dev == dev && p->v[i].content >= content)
-			return 0;
+	/* One entry for each: a search ends at the first. */
+	if (known && content && !known->content)
+		*known = (struct entry){ dev, ino, content, reason };
+	if (known)
+		return 0;
 	r = grow(&p->v, p->n, &p->cap);
 	if (r < 0)
 		return r;

@@ -155,6 +155,33 @@ START_TEST(the_system_is_protected)
 }
 END_TEST
 
+/* A directory that holds what is protected and is protected itself, in whatever order. */
+START_TEST(content_is_protected_around_what_is_protected)
+{
+	char dir[PATH_MAX], outer[PATH_MAX], inner[PATH_MAX], beside[PATH_MAX];
+	const char *const extras[][3] = { { inner, outer, NULL }, { outer, inner, NULL } };
+	const char *why;
+	struct target t;
+
+	scratch_make(dir, sizeof(dir));
+	tree_make(dir, "up/ up/keep/ up/other/");
+	(void)snprintf(outer, sizeof(outer), "%.4000s/up", dir);
+	(void)snprintf(inner, sizeof(inner), "%.4000s/up/keep", dir);
+	(void)snprintf(beside, sizeof(beside), "%.4000s/up/other", dir);
+	for (size_t i = 0; i < ELEMENTSOF(extras); i++) {
+		struct protect *p = NULL;
+		char *culprit = NULL;
+
+		ck_assert_int_eq(protect_new(&p, extras[i], &culprit), 0);
+		ck_assert_int_eq(intake(p, beside, &t, &why), -EPERM);
+		ck_assert_str_eq(why, "is protected by the configuration");
+		ck_assert_int_eq(intake(p, outer, &t, &why), -EPERM);
+		protect_free(p);
+	}
+	scratch_remove(dir);
+}
+END_TEST
+
 START_TEST(extra_paths_are_protected_with_content_and_ancestors)
 {
 	char dir[PATH_MAX], kept[PATH_MAX], inside[PATH_MAX], beside[PATH_MAX];
@@ -189,6 +216,7 @@ int main(void)
 				 a_bad_line_refuses_the_list,
 				 groups_whose_directory_is_gone_are_missing,
 				 the_system_is_protected,
+				 content_is_protected_around_what_is_protected,
 				 extra_paths_are_protected_with_content_and_ancestors };
 
 	return run_case("intake", tests, ELEMENTSOF(tests));
