@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -51,11 +52,12 @@ struct crew {
 	unsigned n_walkers;       /* at work or parked */
 	_Atomic unsigned setting; /* packed: backend and lanes */
 	bool done;
-	int ring_error;
-	struct walker *spare; /* walkers without a task, to be used again */
+	bool ring_tried;
+	_Atomic int ring_error; /* why there is no ring */
+	struct walker *spare;   /* walkers without a task, to be used again */
 	struct driver *drivers;
 	gauge_t *gauges; /* one per driver */
-	unsigned n_drivers, max_drivers;
+	unsigned n_drivers, max_drivers, cpus;
 };
 
 static unsigned setting_pack(struct setting s)
@@ -87,16 +89,22 @@ static unsigned lanes_of(struct setting s, unsigned index)
 	return index < s.lanes ? 1 : 0;
 }
 
-static unsigned cpus_online(void)
+/* The CPUs that this process may use. */
+static unsigned cpus_usable(void)
 {
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return (unsigned)MAX(CPU_COUNT(&set), 1);
+	/* There are more than fit in. */
 	return (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
 }
 
 /* What a job begins with, as far as is known before it has been seen. */
-static struct setting setting_start(const struct job *j)
+static struct setting setting_start(const struct job *j, unsigned cpus)
 {
 	const struct ways *w = &j->ways;
-	unsigned lanes = w->lanes ? w->lanes : cpus_online();
+	unsigned lanes = w->lanes ? w->lanes : cpus;
 
 	return (struct setting){ .backend = j->o.fixed_backend ? j->o.backend : w->start,
 				 .lanes = j->o.lanes ? j->o.lanes : MIN(lanes, w->lanes_max) };
@@ -110,7 +118,8 @@ int crew_new(struct crew **ret, struct job *j)
 	if (!c)
 		return -ENOMEM;
 	c->job = j;
-	atomic_store(&c->setting, setting_pack(setting_start(j)));
+	c->cpus = cpus_usable();
+	atomic_store(&c->setting, setting_pack(setting_start(j, c->cpus)));
 	c->tasks_tail = &c->tasks;
 	c->max_drivers = j->ways.lanes_max;
 	c->drivers = calloc(c->max_drivers, sizeof(*c->drivers));
@@ -548,8 +557,23 @@ static void spare_others(struct crew *c)
 	setting_apply(c, s);
 }
 
+/* Can this process have a ring? Setting one up takes longer than deleting a small tree, so it is
+ * tried when the first one is wanted. */
+static bool ring_usable(struct crew *c)
+{
+	struct queue *probe = NULL;
+
+	if (c->ring_error == 0 && !c->ring_tried) {
+		c->ring_tried = true;
+		c->ring_error = queue_uring_new(&probe, c->job, 1);
+		queue_free(probe);
+	}
+	return c->ring_error == 0;
+}
+
 static void tune(struct crew *c, struct tuner *t)
 {
+	struct setting next;
 	struct stats st;
 	struct tuner_sample s = { .now_usec = now_usec(),
 				  .cpu_usec = gauge_read(c->gauges, c->n_drivers),
@@ -558,15 +582,16 @@ static void tune(struct crew *c, struct tuner *t)
 	job_stats(c->job, &st);
 	s.entries = st.entries + st.errors;
 	s.starved = atomic_load(&c->idle) > 0;
-	if (c->ring_error < 0)
-		t->uring_possible = false;
 	if (job_paced(c->job)) {
 		spare_others(c);
 		s.starved = true; /* nothing is to be learnt from this */
 		(void)tuner_next(t, &s);
 		return;
 	}
-	setting_apply(c, tuner_next(t, &s));
+	next = tuner_next(t, &s);
+	if (next.backend == BACKEND_URING && !ring_usable(c))
+		next = tuner_without_ring(t);
+	setting_apply(c, next);
 }
 
 /* Sleeps for a tick or until the work is done. Returns whether it is. */
@@ -593,19 +618,16 @@ static void tuner_start(struct crew *c, struct tuner *t)
 {
 	const struct engine_options *o = &c->job->o;
 	const struct ways *w = &c->job->ways;
-	struct queue *probe = NULL;
 	struct tuner_options to = {
 		.start = setting_now(c),
 		.lanes_max = w->lanes_max,
-		.cpus = cpus_online(),
+		.cpus = c->cpus,
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->lanes != 0,
 		.remote = w->remote,
+		.uring_possible = true, /* until one is wanted, see ring_usable */
 	};
 
-	to.uring_possible = (o->fixed_backend && o->backend == BACKEND_URING) ||
-			    queue_uring_new(&probe, c->job, 1) == 0;
-	queue_free(probe);
 	tuner_init(t, &to);
 }
 

@@ -143,6 +143,15 @@ static bool waited(const struct tuner *t, const struct tuner_sample *s, double s
 	return (double)(s->cpu_usec - t->window_cpu) < had * share;
 }
 
+struct setting tuner_without_ring(struct tuner *t)
+{
+	t->uring_possible = false;
+	t->trying = false;
+	t->best.backend = BACKEND_THREADS;
+	t->now = t->best;
+	return t->now;
+}
+
 struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 {
 	uint64_t spent = s->now_usec - t->window_usec;

@@ -53,5 +53,8 @@ struct tuner_options {
 
 void tuner_init(struct tuner *t, const struct tuner_options *o);
 
+/* The ring that was asked for cannot be had: what is to be used instead, now and from now on. */
+struct setting tuner_without_ring(struct tuner *t);
+
 /* Takes a sample and says what is to be used from now on. */
 struct setting tuner_next(struct tuner *t, const struct tuner_sample *s);

@@ -149,6 +149,31 @@ START_TEST(what_is_fixed_stays)
 }
 END_TEST
 
+START_TEST(a_ring_that_cannot_be_had_is_asked_for_once)
+{
+	struct tuner_sample s = { .now_usec = 1000000 };
+	struct tuner_options o = far;
+	struct setting next;
+	unsigned asked = 0;
+	struct tuner t;
+
+	o.fixed_lanes = true;
+	tuner_init(&t, &o);
+	for (unsigned i = 0; i < 60 * USEC_PER_SEC / TICK; i++) {
+		s.now_usec += TICK;
+		s.entries += 10;
+		next = tuner_next(&t, &s);
+		if (next.backend == BACKEND_URING) {
+			asked++;
+			next = tuner_without_ring(&t);
+		}
+		ck_assert_int_eq(next.backend, BACKEND_THREADS);
+		ck_assert_uint_eq(next.lanes, o.start.lanes);
+	}
+	ck_assert_uint_eq(asked, 1);
+}
+END_TEST
+
 START_TEST(odd_samples_do_no_harm)
 {
 	struct tuner t;
@@ -181,6 +206,7 @@ int main(void)
 				 trials_in_vain_cost_little,
 				 lanes_that_wait_for_each_other_stay_few,
 				 what_is_fixed_stays,
+				 a_ring_that_cannot_be_had_is_asked_for_once,
 				 odd_samples_do_no_harm };
 
 	return run_case("tuner", tests, ELEMENTSOF(tests));
