@@ -27,6 +27,12 @@
  * on any local filesystem, 64 MiB of cached pages some milliseconds. */
 #define DEAR_ENTRY 300
 
+/* Threads take some 150 µs to start and to end. A tree that is gone sooner is deleted by the
+ * caller's thread; so many entries at a time at most, in case each of them takes a disk's time:
+ * nobody tunes or reports meanwhile. */
+#define TRY_USEC 500
+#define TRY_ENTRIES 32
+
 struct driver {
 	struct crew *crew;
 	pthread_t thread;
@@ -631,6 +637,44 @@ static void tuner_start(struct crew *c, struct tuner *t)
 	tuner_init(t, &to);
 }
 
+/* Goes on with one walker until its end or the end of the time. Returns whether it came to its end.
+ */
+static bool try_walker(struct crew *c, struct queue *q, struct walker *w, uint64_t until)
+{
+	struct batch *b = walker_step(w);
+
+	for (; b && b->n <= TRY_ENTRIES && now_usec() < until; b = walker_step(w)) {
+		queue_submit(q, b);
+		(void)queue_wait(q);
+	}
+	if (b)
+		park(c, q, w, b);
+	else
+		release(c, w);
+	return !b;
+}
+
+/* Begins the work on the caller's thread, alone, and leaves what takes longer to the drivers. */
+static void try_alone(struct crew *c, uint64_t until)
+{
+	struct queue *q = NULL;
+	bool more = true;
+
+	if (setting_now(c).backend == BACKEND_URING || c->job->pace ||
+	    queue_threads_new(&q, c->job) < 0)
+		return;
+	while (more && now_usec() < until) {
+		struct walker *w;
+		struct batch *b;
+
+		pthread_mutex_lock(&c->lock);
+		w = take(c, &b);
+		pthread_mutex_unlock(&c->lock);
+		more = w && try_walker(c, q, w, until);
+	}
+	queue_free(q);
+}
+
 int crew_run(struct crew *c)
 {
 	uint64_t began = now_usec(), reported = began;
@@ -639,10 +683,11 @@ int crew_run(struct crew *c)
 
 	if (!c->tasks)
 		return 0;
+	try_alone(c, began + TRY_USEC);
 	tuner_start(c, &t);
 	if (job_paced(c->job))
 		spare_others(c);
-	r = drivers_start(c, setting_now(c));
+	r = c->done ? 0 : drivers_start(c, setting_now(c));
 	if (r < 0)
 		return r;
 	while (!tick(c)) {
