@@ -176,6 +176,7 @@ static void engine_options_fill(const struct run *run, struct engine_options *o)
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
 		.problem = on_problem,
 		.progress = on_progress,
+		.mounts = protect_mounts(run->protect),
 		.userdata = (void *)run,
 	};
 }

@@ -33,19 +33,20 @@ struct engine {
 };
 
 /* The mount options of the filesystem that fd is on, as one string; NULL if they cannot be had. */
-static char *mount_options_of(int fd)
+static char *mount_options_of(const struct mounts *mounts, int fd)
 {
-	struct mounts mounts;
+	struct mounts own = { 0 };
 	const struct mount *m;
 	struct identity id;
 	char *options = NULL;
 
-	if (fd_identity(fd, "", &id) < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+	if (fd_identity(fd, "", &id) < 0 ||
+	    (!mounts && mounts_read(&own, "/proc/self/mountinfo") < 0))
 		return NULL;
-	m = mounts_by_id(&mounts, id.mnt_id);
+	m = mounts_by_id(mounts ? mounts : &own, id.mnt_id);
 	if (m)
 		options = mount_all_options(m);
-	mounts_done(&mounts);
+	mounts_done(&own);
 	return options;
 }
 
@@ -101,7 +102,7 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	e->job.o = *options;
 	pthread_mutex_init(&e->job.report_lock, NULL);
 	pthread_mutex_init(&e->job.links_lock, NULL);
-	mount_options = mount_options_of(fd);
+	mount_options = mount_options_of(options->mounts, fd);
 	ways_find((uint32_t)sfs.f_type, mount_options, &e->job.ways);
 	atomic_init(&e->job.allowance,
 		    options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT);

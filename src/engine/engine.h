@@ -22,6 +22,7 @@
 #include "ways.h"
 
 struct engine;
+struct mounts;
 
 /* From this size on a file is worth freeing in steps: some hundred ms of journal on a slow disk. */
 #define ENGINE_LARGE_FILE MiB(256)
@@ -64,8 +65,9 @@ struct engine_options {
 	bool weigh;
 	/* Change nothing: walk, count and (with weigh) weigh what a run would delete. */
 	bool dry;
-	uint64_t shrink_min_bytes; /* files from this size on are shrunk in steps; 0: never */
-	size_t memory_bytes;       /* for directory chunks beyond the lanes' own; 0: 12 MiB */
+	uint64_t shrink_min_bytes;   /* files from this size on are shrunk in steps; 0: never */
+	const struct mounts *mounts; /* of this process, if they are known; else NULL */
+	size_t memory_bytes;         /* for directory chunks beyond the lanes' own; 0: 12 MiB */
 	/* Called on any lane, one call at a time. May be NULL. */
 	void (*problem)(const struct engine_problem *p, void *userdata);
 	/* Called on any lane, one call at a time, for each chunk of a directory that is read,

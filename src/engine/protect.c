@@ -410,6 +410,11 @@ struct protect *protect_free(struct protect *p)
 	return NULL;
 }
 
+const struct mounts *protect_mounts(const struct protect *p)
+{
+	return &p->mounts;
+}
+
 static bool is_pseudo(const char *fstype)
 {
 	for (size_t i = 0; i < ELEMENTSOF(pseudo_filesystems); i++)

@@ -10,6 +10,7 @@
 
 #include "util/fd.h"
 
+struct mounts;
 struct protect;
 
 /* Builds the list. `extra` are further paths (NULL-terminated, may be NULL). Returns 0, or a
@@ -18,6 +19,9 @@ struct protect;
  * process cannot look either, needs no protection from it and is no error. */
 int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit);
 struct protect *protect_free(struct protect *p);
+
+/* The mount table that was read for it; lives as long. */
+const struct mounts *protect_mounts(const struct protect *p);
 
 /* May `name` in the directory dirfd, whose identity is id, be deleted? Returns NULL if it may, else
  * the reason in words, to follow the path: "is a mount point". */
