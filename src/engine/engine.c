@@ -22,9 +22,13 @@
 /* Descriptors that are not for walking: standard streams, roots, rings, the spill's file. */
 #define FDS_RESERVED 12
 
-/* A lane with fewer works, but climbs out of deep trees slowly; with more, nothing is gained. */
+/* A lane with fewer works, but climbs out of deep trees slowly. */
 #define FDS_LEAST 10
-#define FDS_MOST 40
+/* What a lane should have: where there are not so many, there are fewer lanes. */
+#define FDS_LANE 40
+/* And what it gets if there are more: hardly any tree is deeper, so hardly a directory has to be
+ * opened twice, and looked at each time. */
+#define FDS_MOST 64
 
 struct engine {
 	struct job job;
@@ -65,12 +69,14 @@ static int fds_divide(struct job *j)
 		return -EMFILE;
 	left -= FDS_RESERVED;
 	/* Twice, because what a lane shares with others stays open in nodes. */
-	lanes = (unsigned)MIN((rlim_t)lanes, MAX(left / (2 * FDS_MOST), (rlim_t)1));
+	lanes = (unsigned)MIN((rlim_t)lanes, MAX(left / (2 * FDS_LANE), (rlim_t)1));
 	j->ways.lanes_max = MIN(j->ways.lanes_max, lanes);
 	if (j->o.lanes)
 		j->o.lanes = lanes;
 	j->nodes_max = (unsigned)MIN((left - (rlim_t)lanes * FDS_LEAST) / 2, (rlim_t)65536);
-	j->fds_per_lane = (unsigned)CLAMP(left / lanes, (rlim_t)FDS_LEAST, (rlim_t)FDS_MOST);
+	j->fds_per_lane = (unsigned)CLAMP(left / lanes, (rlim_t)FDS_LEAST, (rlim_t)FDS_LANE);
+	j->fds_per_lane = MAX(j->fds_per_lane,
+			      (unsigned)MIN((left - j->nodes_max) / lanes, (rlim_t)FDS_MOST));
 	return 0;
 }
 
