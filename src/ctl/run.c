@@ -230,8 +230,10 @@ static int filesystem_run(struct run *run, size_t first)
 	engine_result(e, &result);
 	total_add(run, &result);
 	(void)engine_strategy(e, run->strategy, sizeof(run->strategy));
-	engine_free(e);
+	/* First, because a signal handler may still run on the pacer's thread, and knows the
+	 * engine. */
 	pacing_stop(&run->pacing);
+	engine_free(e);
 	return r < 0 ? start_failed(g, r) : 0;
 }
 
