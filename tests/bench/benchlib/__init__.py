@@ -10,4 +10,16 @@ measure      one deletion: time, processor, memory, system calls
 rounds       all arms, interleaved, on one filesystem
 report       medians, tables, bars, JSON
 picture      the same for a README
+
+and, of the interference benchmark:
+
+scenarios    disks, filesystems, victims and loads
+stage        all of that set up once, and brought back for every arm
+bystander    whose I/O must not suffer
+postgres     one that is a real database
+deleters     the arms
+impact       one deletion, and what it does to the bystander
+dynamics     nobody there, somebody comes, somebody goes
+verdict      medians, tables, bars
+curves       the picture
 """

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Deleters: the arms of the interference benchmark, from nobody to loops to reclaimctl."""
+
+import dataclasses
+import re
+
+from benchlib.trees import MIB
+
+BASELINE = "baseline"
+OWN = "auto"
+GRID = [f"loop-{size}M-{pause}ms" for size in (2, 10, 64) for pause in (5, 20, 100)]
+# What is recommended where people have asked how to delete large files gently.
+RECOMMENDED = ["loop-64M-50ms", "loop-128M-100ms"]
+LOOPS = GRID + RECOMMENDED
+NAMES = [BASELINE, "rm", "ionice", *LOOPS, "off", OWN]
+_LOOP = re.compile(r"loop-([1-9][0-9]*)M-([0-9]+)ms")
+
+
+@dataclasses.dataclass(frozen=True)
+class Deleter:
+    """A way of deleting; step and pause are those of a fixed loop, else 0."""
+
+    name: str
+    program: str = None
+    options: tuple = ()
+    step_bytes: int = 0
+    pause_msec: int = 0
+
+    @property
+    def is_loop(self):
+        """Whether its speed is fixed, so that its time can be told from a part of it."""
+        return self.step_bytes > 0
+
+    def command(self, program, victim):
+        """The command line; None for nobody."""
+        if self.name == BASELINE:
+            return None
+        if self.is_loop:
+            return [program, str(self.step_bytes), str(victim.files_in(self.step_bytes)),
+                    str(self.pause_msec), victim.path]
+        return [program, *self.options, victim.path]
+
+    def least_seconds(self, victim_bytes):
+        """What the pauses alone take."""
+        if not self.is_loop:
+            return 0
+        return victim_bytes / self.step_bytes * self.pause_msec / 1000
+
+
+_FIXED = {deleter.name: deleter for deleter in (
+    Deleter(BASELINE),
+    Deleter("rm", "rm", ("-rf",)),
+    Deleter("ionice", "ionice", ("-c3", "rm", "-rf")),
+    Deleter("off", "reclaimctl", ("run", "--quiet", "--latency=off")),
+    Deleter(OWN, "reclaimctl", ("run", "--quiet", "--latency=auto")),
+)}
+
+
+def find(name):
+    """The deleter of that name, or None. Loops need not be of the grid."""
+    match = _LOOP.fullmatch(name)
+    if match:
+        return Deleter(name, "stepdelete", step_bytes=int(match[1]) * MIB,
+                       pause_msec=int(match[2]))
+    return _FIXED.get(name)
+
+
+def expand(text):
+    """Names from a list in which `grid` and `loops` stand for many."""
+    groups = {"grid": GRID, "loops": LOOPS, "all": NAMES}
+    names = []
+    for word in text.split(","):
+        names += groups.get(word, [word])
+    return list(dict.fromkeys(names))
+
+
+class Deleters:
+    """Finds the programs of the arms."""
+
+    def __init__(self, work, programs):
+        self._programs = programs
+        self._stepdelete = work.compile("stepdelete", ["stepdelete.c"])
+
+    def program(self, deleter):
+        """Its path, or None if it is not there; nobody needs none, and has an empty one."""
+        if deleter.is_loop:
+            return self._stepdelete
+        return self._programs.find(deleter.program) if deleter.program else ""

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Dynamics: what is on by default, with nobody there, and with a bystander who comes or goes."""
+
+import os
+import time
+
+from benchlib.deleters import BASELINE, OWN, find
+from benchlib.impact import Deletion, Progress, nearest_rank
+from benchlib.measure import Meter
+from benchlib.report import Bar
+from benchlib.verdict import P99_BAR, median
+
+ROUNDS = 3
+POLL_SECONDS = 0.01
+# When the bystander comes or goes: with much of the deletion still ahead.
+MID_SHARE = 0.25
+MID_SECONDS = 5.0
+NOTICE_SECONDS = 0.3
+SAMPLES_MIN = 20
+SPEED_BAR = 0.95
+RESUME_BAR_SECONDS = 1.0
+
+
+class Lone:
+    """How long a deletion takes with nobody there, off and on by default."""
+
+    def __init__(self, stage, arms, timeout):
+        self._stage = stage
+        self._arms = arms
+        self._meter = Meter(stage.work, stage.filesystem, timeout)
+
+    def run(self, name):
+        """Seconds until it returned, and until all that it left to the filesystem was done."""
+        deleter = find(name)
+        self._stage.reset()
+        with self._stage.disk.slow():
+            measured = self._meter.run(
+                deleter.command(self._arms.program(deleter), self._stage.victim))
+            ended = time.monotonic()
+            if self._stage.scenario.discards:
+                # The meter waits where it knows of them; then this adds nothing.
+                measured.settled += max(0, self._stage.filesystem.wait_for_discards() - ended)
+        return measured
+
+    def compare(self):
+        """Both in turn; seconds, medians."""
+        rounds = [(self.run("off"), self.run(OWN)) for _ in range(ROUNDS)]
+        failure = next((each.failure for pair in rounds for each in pair if each.failure), None)
+        off, own = zip(*rounds)
+        return {"off": median([each.settled for each in off]),
+                "auto": median([each.settled for each in own]),
+                "auto_returned": median([each.elapsed for each in own]), "failure": failure}
+
+
+class Midway:
+    """A deletion in whose course something happens."""
+
+    def __init__(self, stage, bystander, arms, timeout):
+        self._stage = stage
+        self._bystander = bystander
+        self._timeout = timeout
+        self._deletion = None
+        deleter = find(OWN)
+        self._command = deleter.command(arms.program(deleter), stage.victim)
+
+    def run(self, from_start):
+        """The bystander is there first and goes (from_start), or comes. Returns when that was,
+        the share that was deleted by then, when the command returned, and the requests."""
+        try:
+            return self._run(from_start)
+        except BaseException:
+            if self._deletion:
+                self._deletion.kill()
+            self._bystander.kill()
+            raise
+
+    def _run(self, from_start):
+        self._stage.reset()
+        self._bystander.start(self._stage.mountpoint)
+        with self._stage.disk.slow():
+            if from_start:
+                self._bystander.go()
+                time.sleep(1)
+            progress = Progress(self._stage, self._bystander.appended_per_second)
+            self._deletion = deletion = Deletion(
+                self._command, os.path.join(self._stage.work.path, "output"))
+            share = self._wait(deletion, progress, MID_SHARE, MID_SECONDS)
+            change = time.monotonic()
+            if from_start:
+                self._bystander.stop()
+            else:
+                self._bystander.go()
+            self._wait(deletion, progress, None, self._timeout)
+            returned = time.monotonic() if deletion.has_returned() else None
+            deletion.kill()
+            if not from_start:
+                time.sleep(0.5)
+                self._bystander.stop()
+        requests = self._bystander.reap()
+        deletion.failure(self._stage.victim.path)
+        return change, share, returned, requests
+
+    def _wait(self, deletion, progress, share_wanted, seconds):
+        """Until it has returned, or has come as far as wanted; the share, None if not known."""
+        end = time.monotonic() + seconds
+        share = None
+        while not deletion.has_returned() and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            progress.poll(None)
+            share = self._stage.victim.share_gone(progress.share_free)
+            if share_wanted is not None and share is not None and share >= share_wanted:
+                break
+        return share
+
+
+def settles_after(requests, kind, change, bound):
+    """Seconds after which the p99 of all that came due later is within the bound, or None."""
+    for step in range(200):
+        after = step * 0.05
+        later = sorted(each.latency for each in requests
+                       if each.kind == kind and each.due >= change + after)
+        if len(later) < SAMPLES_MIN:
+            return None
+        if nearest_rank(later, 0.99) <= bound:
+            return after
+    return None
+
+
+def _arrival(cell, midway):
+    """By kind: how long it took until the bystander was as well off as it has to be."""
+    change, share, returned, requests = midway.run(from_start=False)
+    during = [each for each in requests if returned is None or each.due < returned]
+    result = {"share": share, "seconds_left": returned and returned - change, "kinds": {}}
+    for kind in cell.kinds:
+        usual = median([each.percentile(kind, 0.99) for each in cell.impacts.get(BASELINE, ())])
+        later = sorted(each.latency for each in during
+                       if each.kind == kind and each.due >= change + NOTICE_SECONDS)
+        result["kinds"][kind] = {
+            "samples": len(later),
+            "p99": nearest_rank(later, 0.99),
+            "bound": usual and usual * P99_BAR,
+            "settles_after": usual and settles_after(during, kind, change, usual * P99_BAR)}
+    return result
+
+
+def _departure(midway, full_seconds):
+    """How much longer the rest took than it does at full speed."""
+    change, share, returned, _ = midway.run(from_start=True)
+    result = {"share": share, "seconds_left": returned and returned - change, "lost": None}
+    if returned is not None and share is not None and share < 1 and full_seconds:
+        result["lost"] = returned - change - (1 - share) * full_seconds
+    return result
+
+
+def measure(cell, stage, bystander, arms, timeout):
+    """All three, of one cell."""
+    if arms.program(find(OWN)) is None:
+        return
+    alone = Lone(stage, arms, timeout).compare()
+    midway = Midway(stage, bystander, arms, timeout)
+    cell.dynamics = {"alone": alone, "arrival": _arrival(cell, midway),
+                     "departure": _departure(midway, alone["auto_returned"])}
+
+
+def bars(cell):
+    """What is to be reached."""
+    if not cell.dynamics:
+        return
+    yield _alone_bar(cell)
+    for kind, numbers in cell.dynamics["arrival"]["kinds"].items():
+        yield _arrival_bar(cell, kind, numbers)
+    yield _departure_bar(cell)
+
+
+def _alone_bar(cell):
+    what = f"{cell.name}: with nobody there, at least {SPEED_BAR} of the speed"
+    alone = cell.dynamics["alone"]
+    if alone["failure"]:
+        return Bar(what, False, alone["failure"])
+    speed = alone["off"] / alone["auto"]
+    return Bar(what, speed >= SPEED_BAR,
+               f"{speed:.2f} ({alone['auto']:.2f} s, off {alone['off']:.2f} s)")
+
+
+def _arrival_bar(cell, kind, numbers):
+    what = f"{cell.name}: {kind} p99 in bounds {NOTICE_SECONDS:.1f} s after a bystander came"
+    if numbers["samples"] < SAMPLES_MIN or not numbers["bound"]:
+        return Bar(what, None, f"only {numbers['samples']} requests before it was done")
+    after = numbers["settles_after"]
+    return Bar(what, numbers["p99"] <= numbers["bound"],
+               f"{numbers['p99'] * 1000:.1f} ms, bound {numbers['bound'] * 1000:.1f} ms, reached "
+               + ("never" if after is None else f"after {after:.2f} s"))
+
+
+def _departure_bar(cell):
+    what = f"{cell.name}: at most {RESUME_BAR_SECONDS:.0f} s lost when a bystander leaves"
+    departure = cell.dynamics["departure"]
+    if departure["lost"] is None:
+        return Bar(what, None, "done, or not to be told")
+    return Bar(what, departure["lost"] <= RESUME_BAR_SECONDS,
+               f"{departure['lost']:.2f} s of {departure['seconds_left']:.2f} s")

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Scenarios: the disk and its filesystem, what is deleted on it, and who else is there."""
+
+import dataclasses
+import os
+import subprocess
+
+from benchlib import filesystems
+from benchlib.trees import KIB, MIB, Cell, Trees
+
+GIB = 1 << 30
+HDD = ("--model=hdd", "--seek-ms=4", "--mbps=180")
+SSD = ("--model=ssd",)
+# A journal is sized by its disk, so the disk is not made smaller with the victim.
+DISK_BYTES = 64 * GIB
+
+_EXTENDED = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+# Filesystems that only matter where deleting is slow; peers does not know them.
+filesystems.KINDS |= {
+    "ext3": (["mkfs.ext3", "-q", "-F", "-E", _EXTENDED], ""),
+    "xfs-discard": (["mkfs.xfs", "-q", "-f", "-K"], "discard"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A filesystem on a disk; `loads` are those that the disk can serve at all."""
+
+    name: str
+    kind: str
+    disk: tuple
+    loads: tuple
+
+    @property
+    def discards(self):
+        """Whether space that is free again is trimmed soon. What btrfs does by itself is spread
+        over minutes on purpose, and not waited for."""
+        return self.kind.endswith("-discard")
+
+
+SCENARIOS = {scenario.name: scenario for scenario in (
+    Scenario("hdd-ext3", "ext3", HDD, ("light",)),
+    Scenario("hdd-ext4", "ext4", HDD, ("light",)),
+    Scenario("hdd-xfs", "xfs", HDD, ("light",)),
+    Scenario("ssd-ext4", "ext4", SSD, ("light", "heavy")),
+    Scenario("ssd-ext4-discard", "ext4-discard", SSD, ("light", "heavy")),
+    Scenario("ssd-xfs-discard", "xfs-discard", SSD, ("light", "heavy")),
+    Scenario("ssd-btrfs", "btrfs", SSD, ("light", "heavy")),
+)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """Requests per second of the bystander."""
+
+    name: str
+    syncs: float
+    reads: float
+
+
+LOADS = {load.name: load for load in (Load("light", 10, 30), Load("heavy", 100, 300))}
+
+
+class FileVictim:
+    """One large file, written: unwritten extents are freed without being trimmed on some."""
+
+    name = "file"
+    file_bytes = None
+
+    def __init__(self, _work, kind, mountpoint, scale):
+        self.path = os.path.join(mountpoint, "victim")
+        self._mib = max(64, round((40 if kind == "ext3" else 20) * 1024 * scale))
+        self.what = f"a file of {self._mib / 1024:.1f} GiB"
+        self.files = 1
+
+    def build(self):
+        """Around the page cache, in large pieces: as fast as zeros can be written."""
+        subprocess.run(["dd", "if=/dev/zero", f"of={self.path}", "bs=32M", "oflag=direct",
+                        "iflag=count_bytes", f"count={self._mib * MIB}", "status=none"],
+                       check=True)
+        self.file_bytes = self._mib * MIB
+
+    def share_gone(self, _free_share):
+        """How much of it is deleted, 0 to 1; from its size, as some free later."""
+        try:
+            return 1 - os.stat(self.path).st_size / self.file_bytes
+        except FileNotFoundError:
+            return 1.0
+
+    def files_in(self, _step_bytes):
+        """For deleters that count files."""
+        return 1
+
+
+class SmallVictim:
+    """Many small files in many directories."""
+
+    name = "small"
+    file_bytes = 8 * KIB
+    _cell = Cell("small", "400 directories of 500 files of 8 KiB", "wide", (400, 500, 8 * KIB))
+
+    def __init__(self, work, kind, mountpoint, scale):
+        self._trees = Trees(work, self._cell, mountpoint, scale)
+        self._frees_late = kind == "btrfs"
+        self.path = self._trees.root
+        self.files = None
+        self.what = None
+
+    def build(self):
+        """The tree that peers uses, too."""
+        self._trees.build()
+        self.files = self._trees.files
+        self.what = f"{self.files:,} files of 8 KiB"
+
+    def share_gone(self, free_share):
+        """How much of it is deleted, as far as the filesystem's free space tells; None if not."""
+        return None if self._frees_late else free_share
+
+    def files_in(self, step_bytes):
+        """How many files come to so many bytes."""
+        return max(1, step_bytes // self.file_bytes)
+
+
+VICTIMS = {"file": FileVictim, "small": SmallVictim}

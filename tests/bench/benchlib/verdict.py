@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Verdict: what several rounds of impact come to, as tables, bars and JSON."""
+
+import dataclasses
+import statistics
+
+from benchlib.deleters import BASELINE, OWN, find
+from benchlib.report import Bar, align, number
+from benchlib.scenarios import GIB, Scenario
+
+PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
+P99_BAR = 1.5
+P99_TARGET = 1.25
+P999_BAR = 3
+TRIM_BAR = 1.5
+# Two runs of the same arm differ by as much.
+NOISE = 1.05
+# Requests issued that late on a machine with two idle processors mean that they were not idle.
+LATE_SECONDS = 0.001
+
+
+def median(values):
+    """Of what is known; None of nothing."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+@dataclasses.dataclass
+class Cell:
+    """One scenario, victim and load: the impacts of all rounds by arm."""
+
+    scenario: Scenario
+    victim: str
+    load: str
+    kinds: tuple
+    what: str = ""
+    victim_bytes: int = 0
+    impacts: dict = dataclasses.field(default_factory=dict)
+    dynamics: dict = None
+    unavailable: str = None
+
+    @property
+    def name(self):
+        """As tables call it."""
+        return f"{self.scenario.name} / {self.victim} / {self.load}"
+
+
+@dataclasses.dataclass
+class Usual:
+    """What a kind of request is like when nobody deletes: seconds, and seconds per second."""
+
+    median: float
+    harm_per_second: float
+
+    @classmethod
+    def of(cls, impacts, kind):
+        """None if it was not measured."""
+        if not impacts:
+            return None
+        usual = median([each.percentile(kind, 0.5) for each in impacts])
+        return cls(usual, median([each.harm(kind, usual) / each.window for each in impacts]))
+
+
+class Summary:
+    """One arm of a cell: medians over the rounds."""
+
+    def __init__(self, impacts, kinds, usual):
+        self.impacts = impacts
+        self.failure = next((each.failure for each in impacts if each.failure), None)
+        self.stopped = next((each.stopped for each in impacts if each.stopped), None)
+        self.returned = median([each.returned for each in impacts])
+        self.space_back = median([each.space_back for each in impacts])
+        self.done = median([each.done for each in impacts])
+        self.estimate = median([each.estimate for each in impacts])
+        self.window = median([each.window for each in impacts])
+        self.freed_bytes = median([each.freed_bytes for each in impacts])
+        self.trimmed_bytes = median([each.trimmed_bytes for each in impacts])
+        self.late = median([each.late for each in impacts])
+        self.kinds = {kind: self._kind(kind, usual.get(kind)) for kind in kinds}
+
+    def _kind(self, kind, usual):
+        numbers = {name: median([each.percentile(kind, share) for each in self.impacts])
+                   for name, share in PERCENTILES.items()}
+        numbers["samples"] = sum(len(each.latencies.get(kind, ())) for each in self.impacts)
+        numbers.update(self._harm(kind, usual))
+        return numbers
+
+    def _harm(self, kind, usual):
+        """Per GiB freed; and the same without what there is of it when nobody deletes."""
+        known = [each for each in self.impacts if usual and each.freed_bytes > 0]
+        per_gib = [(each.harm(kind, usual.median), usual.harm_per_second * each.window,
+                    GIB / each.freed_bytes) for each in known]
+        return {"harm_per_gib": median([harm * gib for harm, _, gib in per_gib]),
+                "net_harm_per_gib": median([(harm - own) * gib for harm, own, gib in per_gib])}
+
+    def seconds(self):
+        """Until done, or as estimated, or what it has taken at least; None if it failed."""
+        if self.failure:
+            return None
+        return (self.estimate or self.window) if self.stopped else self.done
+
+    def as_json(self):
+        """With every round."""
+        names = ("returned", "space_back", "done", "estimate", "stopped", "window", "freed_bytes",
+                 "trimmed_bytes", "failure", "late", "kinds")
+        fields = [field.name for field in dataclasses.fields(self.impacts[0])
+                  if field.name not in ("arm", "latencies")]
+        return {name: getattr(self, name) for name in names} | {
+            "rounds": [{name: getattr(each, name) for name in fields} for each in self.impacts]}
+
+
+class CellVerdict:
+    """A cell, summed up and judged."""
+
+    def __init__(self, cell):
+        self.cell = cell
+        usual = {kind: Usual.of(cell.impacts.get(BASELINE), kind) for kind in cell.kinds}
+        self.arms = {name: Summary(impacts, cell.kinds, usual)
+                     for name, impacts in cell.impacts.items()}
+
+    def ratio(self, name, kind, percentile):
+        """To the baseline; None if one of them is missing."""
+        values = [self.arms[each].kinds[kind][percentile] if each in self.arms else None
+                  for each in (name, BASELINE)]
+        return None if None in values or values[1] <= 0 else values[0] / values[1]
+
+    def failures(self):
+        """Arms that did not do what they had to."""
+        return [f"{self.cell.name}: {name}: {arm.failure}"
+                for name, arm in self.arms.items() if arm.failure]
+
+    def as_json(self):
+        """Numbers in seconds and bytes."""
+        cell = self.cell
+        head = {"scenario": cell.scenario.name, "victim": cell.victim, "load": cell.load}
+        if cell.unavailable:
+            return head | {"unavailable": cell.unavailable}
+        ratios = {name: {kind: {each: self.ratio(name, kind, each) for each in PERCENTILES}
+                         for kind in cell.kinds} for name in self.arms}
+        return head | {"what": cell.what, "victim_bytes": cell.victim_bytes, "arms": {
+            name: arm.as_json() | {"ratios": ratios[name]} for name, arm in self.arms.items()},
+            "dynamics": cell.dynamics}
+
+    def table(self):
+        """Lines of text."""
+        cell = self.cell
+        if cell.unavailable:
+            return [f"{cell.name}", f"  not measured: {cell.unavailable}", ""]
+        head = ["arm", "returned", "done"]
+        for kind in cell.kinds:
+            head += [kind + " n", "p50", "p99", "p99.9", "max", "x p99", "x p99.9"]
+        head += ["harm/GiB", "net"] + (["trimmed"] if self._trims() else [])
+        rows = [head] + [self._row(name, arm) for name, arm in self.arms.items()]
+        title = f"{cell.name}: {cell.what}, {cell.victim_bytes / GIB:.2f} GiB on the disk"
+        return [title, *align(rows), *self._doubts(), ""]
+
+    def _doubts(self):
+        """Arms that something else on the machine may have disturbed. Where the deletion itself
+        keeps the processors busy, it is named, too."""
+        late = [f"{name} {arm.late * 1000:.1f} ms" for name, arm in self.arms.items()
+                if arm.late > LATE_SECONDS]
+        return ["  doubtful, as the processors were busy (p99 of issuing a request late): "
+                + ", ".join(late)] if late else []
+
+    def _trims(self):
+        return any(arm.trimmed_bytes for arm in self.arms.values())
+
+    def _row(self, name, arm):
+        if arm.failure:
+            return [name, "FAILED: " + arm.failure]
+        row = [name, seconds(arm.returned), done(arm)]
+        for kind, numbers in arm.kinds.items():
+            row += [str(numbers["samples"])]
+            row += [milliseconds(numbers[each]) for each in PERCENTILES]
+            row += [number(self.ratio(name, kind, each)) for each in ("p99", "p99.9")]
+        for which in ("harm_per_gib", "net_harm_per_gib"):
+            harms = [numbers[which] for numbers in arm.kinds.values()]
+            row += ["-" if None in harms else f"{sum(harms):.2f}"]
+        return row + ([f"{arm.trimmed_bytes / GIB:.2f}"] if self._trims() else [])
+
+    def bars(self):
+        """What is to be reached by what is on by default."""
+        own = self.arms.get(OWN)
+        if not own:
+            return
+        if own.failure or own.stopped:
+            yield Bar(f"{self.cell.name}: {OWN} deletes in time", False,
+                      own.failure or own.stopped)
+            return
+        for kind in self.cell.kinds:
+            yield self._ratio_bar(kind, "p99", P99_BAR)
+            yield self._ratio_bar(kind, "p99.9", P999_BAR)
+        yield self._dominated_bar(own)
+        if self.cell.scenario.discards:
+            ratio = own.trimmed_bytes / own.freed_bytes
+            yield Bar(f"{self.cell.name}: trims at most {TRIM_BAR} x what it frees",
+                      ratio <= TRIM_BAR, number(ratio))
+
+    def _ratio_bar(self, kind, percentile, most):
+        what = f"{self.cell.name}: {kind} {percentile} at most {most} x baseline"
+        ratio = self.ratio(OWN, kind, percentile)
+        if ratio is None:
+            return Bar(what, None, "no baseline")
+        aim = ""
+        if percentile == "p99":
+            aim = f", the aim of {P99_TARGET} {'' if ratio <= P99_TARGET else 'not '}reached"
+        return Bar(what, ratio <= most, f"{ratio:.2f}{aim}")
+
+    def _dominated_bar(self, own):
+        """No loop that harms no more is faster."""
+        what = f"{self.cell.name}: no fixed loop that harms no more is faster"
+        loops = {name: arm for name, arm in self.arms.items()
+                 if find(name).is_loop and arm.seconds() is not None}
+        if not loops:
+            return Bar(what, None, "no loop was measured")
+        kind = {name: arm for name, arm in loops.items() if all(
+            arm.kinds[each]["p99"] <= own.kinds[each]["p99"] for each in self.cell.kinds)}
+        if not kind:
+            return Bar(what, True, f"{own.done:.1f} s, and all loops harm more")
+        best = min(kind, key=lambda name: kind[name].seconds())
+        fastest = kind[best].seconds()
+        return Bar(what, own.done <= fastest * NOISE,
+                   f"{own.done:.1f} s, {best} {fastest:.1f} s")
+
+
+def seconds(value):
+    """A dash for what was not reached."""
+    return "-" if value is None else f"{value:.1f}"
+
+
+def milliseconds(value):
+    """As seconds, with the digits that a disk deserves."""
+    return "-" if value is None else f"{value * 1000:.1f}" if value < 1 else f"{value * 1000:.0f}"
+
+
+def done(arm):
+    """With ~ when it was told from a part, with > when it is not known."""
+    if arm.stopped:
+        return f"~{arm.estimate:.0f}" if arm.estimate else f">{arm.window:.0f}"
+    return seconds(arm.done)
