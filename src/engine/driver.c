@@ -147,7 +147,7 @@ static void *driver_main(void *userdata)
 	struct driver *d = userdata;
 	struct shift s;
 
-	__atomic_store_n(&d->crew->gauges[d->index], gauge_open(), __ATOMIC_RELAXED);
+	__atomic_store_n(&d->crew->gauges[d->index], gauge_open(), __ATOMIC_RELEASE);
 	while (driver_wait(d, &s)) {
 		if (queue_for(d, &s) < 0) {
 			(void)usleep(RETRY_USEC); /* out of memory: others may give some back */

@@ -42,7 +42,7 @@ uint64_t gauge_read(const gauge_t *threads, unsigned n)
 	if (getrusage(RUSAGE_SELF, &ru) == 0)
 		usec = timeval_usec(&ru.ru_utime) + timeval_usec(&ru.ru_stime);
 	for (unsigned i = 0; i < n; i++)
-		usec += delayed_usec(__atomic_load_n(&threads[i], __ATOMIC_RELAXED));
+		usec += delayed_usec(__atomic_load_n(&threads[i], __ATOMIC_ACQUIRE));
 	return usec;
 }
 

@@ -94,7 +94,8 @@ class Scratch:
         os.chmod(self.dir, 0o755)
         with open(program, "rb") as f:
             data = f.read()
-        self.sanitized = b"__asan_init" in data or bool(os.environ.get("RECLAIM_SANITIZED"))
+        self.sanitized = (b"__asan_init" in data or b"__tsan_init" in data
+                          or bool(os.environ.get("RECLAIM_SANITIZED")))
         self.gates = b"RECLAIM_GATE" in data
         # A copy, so that other users may execute it wherever the build is.
         self.binary = os.path.join(self.dir, "reclaimctl")
