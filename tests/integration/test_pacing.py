@@ -78,13 +78,18 @@ class Pacing(Case):
         w.settle()
         with Bystander(w.path("file")):
             time.sleep(0.3)
-            r = w.run("--trace=" + w.path("trace"), "d")
+            r = w.run("--trace=" + w.path("trace"), "--json", "d")
         self.check_gone(w, r, "file", "trace")
+        self.assertEqual(r.json["entries"], 20001)
         work = lines(w.path("trace"), "w")
         late = [l for l in work if l[-1] == "paced"]
         self.assertGreater(len(late), len(work) // 2, "somebody was there, and it did not care")
         self.assertTrue(lines(w.path("trace"), "y"), "nothing was made due")
-        self.assertEqual(r.json if "--json" in r.out else sum(int(l[2]) for l in work), 20001)
+        # A ring at full speed asks nobody.
+        seen = sum(int(l[2]) for l in work)
+        self.assertLessEqual(seen, 20001)
+        if w.backend == "threads":
+            self.assertEqual(seen, 20001)
 
     @matrix(fs=("ext4", "xfs", "btrfs", "ext4-discard"), backends=ONE)
     def test_a_large_file_goes_in_small_pieces(self, w):
