@@ -86,23 +86,6 @@ static bool is_large(const struct job *j, uint64_t bytes)
 	return bytes >= j->o.shrink_min_bytes || (p && bytes >= p->step(p->userdata));
 }
 
-/* Shrinks a file whose name goes first. Returns 1 if it is gone, 0 if it has to be unlinked. */
-static int shrink(struct batch *b, const char *name, struct slice *slice)
-{
-	struct job *j = b->job;
-	int r;
-
-	if (slice)
-		slice_close(slice);
-	r = shrink_file(b->dirfd, name, &j->ways, j->pace, &j->cancelled);
-	if (r == 1)
-		stat_add(&j->stats.shrunk, 1);
-	/* What took its time has to be looked at again. */
-	if (slice && slice_open(slice) < 0 && r == 0)
-		return -BATCH_CANCELLED;
-	return r == 1;
-}
-
 int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
 {
 	const char *name = dirlist_name(b->list, &b->list->v[i]);
@@ -132,7 +115,10 @@ int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_
 		return link_remove(j, b->dirfd, name, ret_bytes);
 	if (!S_ISREG(id.mode) || !is_large(j, id.blocks_bytes))
 		return 0;
-	return shrink(b, name, slice);
+	r = shrink_file(b->dirfd, name, &j->ways, j->pace, slice, &j->cancelled);
+	if (r == 1)
+		stat_add(&j->stats.shrunk, 1);
+	return r == 1;
 }
 
 void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)

@@ -58,8 +58,8 @@ uint8_t batch_check(struct batch *b, size_t first);
 
 /* All that comes before the unlink itself: checks the pin, weighs, shrinks what is large. Returns 1
  * if nothing is left to do (gone already, or a dry run), 0 if the caller has to unlink it, or a
- * negative result. *ret_bytes is what is freed by it. The slice, in which that happens (or NULL),
- * is closed while a large file is shrunk, which asks the pace for each of its steps. */
+ * negative result. *ret_bytes is what is freed by it. The slice in which that happens (or NULL)
+ * is closed when a large file was shrunk, which asks the pace for each of its steps. */
 int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes);
 
 /* Counts the outcome of one tried entry. */

@@ -120,7 +120,7 @@ static void free_in_steps(int fd, const struct ways *ways, const struct pace *pa
 }
 
 int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		_Atomic bool *cancelled)
+		struct slice *slice, _Atomic bool *cancelled)
 {
 	_cleanup_close_ int fd = -1;
 
@@ -134,6 +134,8 @@ int shrink_file(int dirfd, const char *name, const struct ways *ways, const stru
 		return -errno;
 	/* Had the name been given to another file meanwhile, ours would still have a link, and is
 	 * not touched: still_ours sees to that. */
+	if (slice)
+		slice_close(slice);
 	free_in_steps(fd, ways, pace, cancelled);
 	return 1;
 }

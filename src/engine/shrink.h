@@ -14,15 +14,19 @@
 #include "util/macros.h"
 #include "ways.h"
 
+struct slice;
+
 /* Below this no file is worth the calls that steps take: the smallest step. */
 #define SHRINK_LEAST MiB(2)
 
 /* Unlinks `name` in dirfd and frees its blocks in steps. Returns 1 if the name is gone, 0 if the
  * file does not qualify and nothing was done (the caller unlinks it plainly), or the negative errno
- * of the unlink. Each step asks the pace, if there is one. Freeing stops, and leaves the rest to
- * the kernel, when the lease is broken or *cancelled. */
+ * of the unlink. Each step asks the pace, if there is one; the caller's slice (or NULL) is closed
+ * before the first, and only then, so that no time passes between the caller's look at the file and
+ * a plain unlink. Freeing stops, and leaves the rest to the kernel, when the lease is broken or
+ * *cancelled. */
 int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		_Atomic bool *cancelled);
+		struct slice *slice, _Atomic bool *cancelled);
 
 /* The next step in bytes, from the last one and what it cost: pure, for tests. */
 uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec);

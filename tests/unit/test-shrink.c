@@ -47,8 +47,8 @@ START_TEST(a_lonely_file_is_freed)
 	struct fixture f;
 
 	begin(&f, "a b");
-	ck_assert_int_eq(shrink_file(f.fd, "a", &tail, NULL, &never), 1);
-	ck_assert_int_eq(shrink_file(f.fd, "b", &head, NULL, &never), 1);
+	ck_assert_int_eq(shrink_file(f.fd, "a", &tail, NULL, NULL, &never), 1);
+	ck_assert_int_eq(shrink_file(f.fd, "b", &head, NULL, NULL, &never), 1);
 	ck_assert_uint_eq(tree_count(f.dir), 0);
 	end(&f);
 }
@@ -63,10 +63,10 @@ START_TEST(what_others_hold_is_left_to_unlink)
 	begin(&f, "open twin1 l>open d/");
 	holder = openat(f.fd, "open", O_RDONLY);
 	ck_assert_int_eq(linkat(f.fd, "twin1", f.fd, "twin2", 0), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "open", &tail, NULL, &never), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "twin1", &tail, NULL, &never), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "l", &tail, NULL, &never), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "d", &tail, NULL, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "open", &tail, NULL, NULL, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "twin1", &tail, NULL, NULL, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "l", &tail, NULL, NULL, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "d", &tail, NULL, NULL, &never), 0);
 	ck_assert_int_eq(fstat(holder, &st), 0);
 	ck_assert_int_eq(st.st_size, 4);
 	ck_assert_uint_eq(tree_count(f.dir), 5);
@@ -81,10 +81,10 @@ START_TEST(nothing_where_leases_lie)
 
 	overlay.lease_truthful = false;
 	begin(&f, "a");
-	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never), 0);
 	overlay = tail;
 	overlay.shrink = SHRINK_NEVER;
-	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never), 0);
 	ck_assert_uint_eq(tree_count(f.dir), 1);
 	end(&f);
 }
@@ -96,7 +96,7 @@ START_TEST(a_fifo_is_never_opened)
 
 	begin(&f, "a");
 	ck_assert_int_eq(mkfifoat(f.fd, "fifo", 0600), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "fifo", &tail, NULL, &never), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "fifo", &tail, NULL, NULL, &never), 0);
 	end(&f);
 }
 END_TEST
