@@ -100,8 +100,12 @@ static void slot_fill(struct queue_uring *u, unsigned slot)
 		uint8_t stop;
 
 		if (job_paced(b->job)) {
-			if (b->in_flight == 0)
-				work_here(b);
+			if (b->in_flight > 0)
+				return;
+			/* What others' windows hold was checked a moment ago, and must not wait
+			 * until this batch has had its pauses. */
+			(void)io_uring_submit(&u->ring);
+			work_here(b);
 			return;
 		}
 
