@@ -142,13 +142,20 @@ static struct task *dequeue(struct crew *c, struct task **p)
 	return t;
 }
 
+/* A directory that is listed once more keeps its count of that, by which it comes to an end. */
+static bool is_like(const struct task *t, const struct task *mine)
+{
+	return t->node == mine->node && t->pins == mine->pins && !t->roots && t->n_names == 1 &&
+	       t->relists == 0;
+}
+
 struct task *crew_exchange(struct crew *c, struct task *mine)
 {
 	struct task *t = NULL;
 
 	pthread_mutex_lock(&c->lock);
 	for (struct task **p = &c->tasks; *p && !t; p = &(*p)->next)
-		if ((*p)->node == mine->node && !(*p)->roots && (*p)->n_names == 1) {
+		if (is_like(*p, mine)) {
 			t = dequeue(c, p);
 			enqueue(c, mine);
 			break;

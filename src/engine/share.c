@@ -148,7 +148,7 @@ void share_in_order(struct walker *w)
 	int r;
 
 	if (!w->job->ways.dirs_as_listed || w->level != w->base_level || w->cur.pending == 0 ||
-	    crew_queued(w->job->crew) == 0)
+	    w->relists > 0 || crew_queued(w->job->crew) == 0)
 		return;
 	mine = task_of_next(w, name);
 	if (!mine)
