@@ -26,7 +26,7 @@ _reclaimctl() {
 	--progress) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") && return ;;
 	--interval) mapfile -t COMPREPLY < <(compgen -W '0 1s 10s' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
-	--files-from) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
+	--files-from | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "run plan devices --help --version" -- "$cur")

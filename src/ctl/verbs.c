@@ -24,7 +24,7 @@ static int help(void)
 		"                                     which devices it is on, and their latency\n"
 		"\n"
 		"Options of run:\n"
-		"  --latency=auto|off|TIME   auto (default): others' I/O stays as fast as it was;\n"
+		"  --latency=auto|off|TIME   auto (default): spare others' I/O on the device;\n"
 		"                            off: nothing but speed; TIME: what it may take\n"
 		"  --backend=auto|uring|threads\n"
 		"                            how names are unlinked; auto finds the better way\n"
