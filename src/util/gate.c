@@ -6,8 +6,23 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static atomic_flag passed = ATOMIC_FLAG_INIT;
+
+/* What was sent to the process while it was stopped is taken by whichever thread does not block it,
+ * as soon as that one runs: not before work goes on here, unless it is waited for. */
+static void wait_taken(void)
+{
+	sigset_t pending;
+
+	while (sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+		sigismember(&pending, SIGHUP) == 1))
+		(void)usleep(100);
+	/* From taken to handled. */
+	(void)usleep(1000);
+}
 
 void gate(const char *point, const char *name)
 {
@@ -20,5 +35,6 @@ void gate(const char *point, const char *name)
 		return;
 	/* raise, not kill: this very thread has to be the one that stops before it goes on. */
 	(void)raise(SIGSTOP);
+	wait_taken();
 }
 #endif
