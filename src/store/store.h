@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The job store: what has been accepted and how far it has come, in SQLite (WAL, synchronous=FULL)
+ * in the state directory. What a call here has returned 0 for is durable once its transaction is.
+ *
+ *   jobs      one row each; finished ones stay as history
+ *   entries   the names a job consists of: where each was and who it is (SAFETY I3)
+ *   problems  what could not be deleted, and why; the first thousand of a job
+ *
+ * Not thread-safe: one thread uses a store (see store-queue.h). All times are microseconds of
+ * CLOCK_REALTIME, 0 for "not". Strings that are handed out live until the callback returns. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct store;
+
+enum job_state {
+	JOB_ACCEPTED, /* recorded; names may be on their way into staging */
+	JOB_HELD,     /* out of the way, and still to be had back */
+	JOB_QUEUED,
+	JOB_RUNNING,
+	JOB_PAUSED,
+	JOB_DONE, /* from here on: finished */
+	JOB_PARTIAL,
+	JOB_FAILED,
+	JOB_CANCELLED,
+	JOB_RESTORED,
+	JOB_STATES
+};
+
+enum job_priority { PRIORITY_LOW, PRIORITY_NORMAL, PRIORITY_HIGH };
+
+enum entry_state {
+	ENTRY_WAITING, /* where it was; or on its way into staging: look at both places */
+	ENTRY_STAGED,
+	ENTRY_GONE,
+	ENTRY_KEPT, /* not deleted: the job's problems say why */
+	ENTRY_RESTORED,
+	ENTRY_STATES
+};
+
+/* Who a file is across reboots: mount ids and device numbers change, these do not. */
+struct lasting_identity {
+	uint64_t fsid; /* statfs(2) */
+	uint64_t ino;
+	int64_t btime_nsec; /* 0: the filesystem has none */
+	uint32_t type;      /* S_IFMT bits */
+};
+
+/* Everything about a job. */
+struct job_record {
+	uint64_t id; /* 0 for a new one: the store chooses */
+	uint8_t uuid[16];
+	enum job_state state, resume_state; /* resume_state: what a paused job goes back to */
+	enum job_priority priority;
+	uid_t uid;
+	gid_t gid;
+	const gid_t *groups; /* as the kernel gave them at submit */
+	size_t n_groups;
+	const char *origin;  /* "submit", "spool:/backups/.trash", "policy:NAME" */
+	const char *path;    /* of the first entry, as people know it */
+	const char *mount;   /* mount point; of the staging directory or the entries */
+	const char *staging; /* name of the job's own directory below <mount>/.reclaim/<uid>; "" if
+			      * in place */
+	const char *inplace; /* why in place, or "" */
+	const char *message; /* how it ended or why it waits, or "" */
+	const char *strategy;
+	struct lasting_identity staging_id; /* of the job's own directory */
+	uint64_t names;                     /* entries in the table */
+	uint64_t entries, bytes;            /* found so far below them; 0: not known */
+	uint64_t entries_done, bytes_freed, errors, skipped;
+	uint64_t created_usec, held_until_usec, by_usec, started_usec, finished_usec;
+	uint32_t attempts; /* how often a worker died of it */
+};
+
+struct entry_record {
+	uint64_t seq; /* 1, 2, ... within the job; also its name in the job's staging directory, in
+			 decimal */
+	uint64_t dir; /* number of its directory, see store_dir_add */
+	const char *name;
+	struct lasting_identity id;
+	enum entry_state state;
+};
+
+struct problem_record {
+	const char *path; /* raw bytes */
+	const char *what;
+	int error; /* negative errno, or 0 */
+	bool is_error;
+};
+
+/* Opens or makes the store in a directory (the state directory: 0700, ours, else -EPERM). What is
+ * there is checked; what is damaged, empty where it should not be, or of a newer version is set
+ * aside under another name, and *ret_set_aside (malloc'ed, else NULL) says what was found, in
+ * words, and where it is now. Returns 0 or a negative errno with *ret_why (static) in words. */
+int store_open(struct store **ret, const char *dir, char **ret_set_aside, const char **ret_why);
+struct store *store_close(struct store *s);
+
+/* Transactions. Everything below may be called inside or outside one; outside, each call is its
+ * own. store_commit returns 0 only when it is durable; on failure all of it is undone. -ENOSPC,
+ * -EIO, -EROFS tell what the disk says. */
+int store_begin(struct store *s);
+int store_commit(struct store *s);
+void store_rollback(struct store *s);
+
+/* A new job; r->id is ignored. */
+int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id);
+/* Sets everything that may change after submit: all but who, what and when it was submitted. */
+int store_job_update(struct store *s, const struct job_record *r);
+/* -ENOENT if there is none. */
+int store_job_get(struct store *s, uint64_t id,
+		  int (*job)(const struct job_record *r, void *userdata), void *userdata);
+
+struct job_filter {
+	uint32_t states; /* 1 << enum job_state; 0: all */
+	bool one_uid;
+	uid_t uid;
+	uint64_t since_id; /* ids from here on */
+	uint64_t limit;    /* 0: none */
+};
+
+/* In the order of ids. A callback that returns other than 0 ends it, and that is returned. */
+int store_jobs_each(struct store *s, const struct job_filter *f,
+		    int (*job)(const struct job_record *r, void *userdata), void *userdata);
+
+/* The directory that entries of a job were in: a path to find it by, and who it is. */
+int store_dir_add(struct store *s, uint64_t job, uint64_t dir, const char *path,
+		  const struct lasting_identity *id);
+int store_dirs_each(struct store *s, uint64_t job,
+		    int (*dir)(uint64_t dir, const char *path, const struct lasting_identity *id,
+			       void *userdata),
+		    void *userdata);
+
+/* Entries, at least 200,000 a second: prepared statements, one row each. */
+int store_entry_add(struct store *s, uint64_t job, const struct entry_record *e);
+/* All entries of the job with a seq from..to (inclusive). */
+int store_entries_set(struct store *s, uint64_t job, uint64_t from, uint64_t to,
+		      enum entry_state state);
+/* From seq `from` on, at most `limit` (0: all). */
+int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t limit,
+		       int (*entry)(const struct entry_record *e, void *userdata), void *userdata);
+
+/* Only the first thousand of a job are kept. */
+int store_problem_add(struct store *s, uint64_t job, const struct problem_record *p);
+int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t limit,
+			int (*problem)(const struct problem_record *p, void *userdata),
+			void *userdata);
+
+/* Forgets jobs that finished before a time, at most `limit` of them with all they had. Returns how
+ * many, or a negative errno. */
+int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit);
+
+const char *job_state_name(enum job_state s);
+const char *job_priority_name(enum job_priority p);
+const char *entry_state_name(enum entry_state s);
