@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The configuration: YAML in, one struct out. Files are read, checked as a whole, and only then
+ * handed over; a struct is never changed afterwards but replaced. Knows no daemon. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a key was, for messages about its value. */
+struct config_place {
+	const char *file;      /* the configuration's */
+	unsigned line, column; /* from 1 */
+};
+
+struct config_spool {
+	char *path; /* absolute, without . and .. */
+	uint64_t settle_usec, undo_usec;
+	struct config_place place;
+};
+
+enum latency_mode { LATENCY_AUTO, LATENCY_OFF, LATENCY_BOUND };
+
+struct config_pacing {
+	enum latency_mode latency;
+	uint64_t latency_usec;       /* LATENCY_BOUND */
+	uint64_t rate_min, rate_max; /* bytes per second; UINT64_MAX: unlimited */
+};
+
+struct config_device {
+	char *name; /* mount point, block device, or device number "8:0" */
+	struct config_pacing pacing;
+	struct config_place place;
+};
+
+/* A share of the filesystem or a number of bytes. */
+struct config_space {
+	bool is_share;
+	double share; /* 0 to 1 */
+	uint64_t bytes;
+};
+
+struct config {
+	struct config_spool *spools;
+	size_t n_spools;
+	struct config_pacing pacing;
+	struct config_device *devices;
+	size_t n_devices;
+	struct config_space urgent_below, urgent_until;
+	bool staging;           /* auto: rename out of the way first; off: in place */
+	uint64_t undo_usec;     /* of submits that do not say; 0 */
+	uint64_t history_usec;  /* how long finished jobs are kept */
+	uint64_t jobs_per_user; /* unfinished, at most */
+	char **protect;         /* NULL-terminated, absolute */
+	/* policies: see policy.h once there is one */
+
+	char **files; /* that were read, NULL-terminated; config_place points here */
+};
+
+/* One thing that is wrong; `text` names the key and says what was expected. */
+struct config_error {
+	const char *file;      /* valid during the call */
+	unsigned line, column; /* 0: of the whole file */
+	const char *text;
+};
+
+typedef void (*config_complain_t)(const struct config_error *e, void *userdata);
+
+/* Reads, in this order, each over the one before:
+ *   <vendor>/reclaimd.yaml, <vendor>/reclaimd.d/*.yaml, <dir>/reclaimd.yaml,
+ * <dir>/reclaimd.d/*.yaml Files and directories that do not exist are no error. Directories are
+ * NULL to leave them out. Every error is told, not only the first. Returns 0 and *ret, or a
+ * negative errno: -EBADMSG if anything was complained about, and then there is no configuration. */
+int config_load(struct config **ret, const char *vendor_dir, const char *dir,
+		config_complain_t complain, void *userdata);
+
+/* The same for a single file, for check-config. */
+int config_load_file(struct config **ret, const char *file, config_complain_t complain,
+		     void *userdata);
+
+struct config *config_free(struct config *c);
