@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaim-worker processes as reclaimd sees them: whatever touches a user's tree is asked of one.
+ *
+ *   role     lives as                   may
+ *   intake   the submitter              resolve, look, rename into staging and back; never unlinks
+ *   delete   the submitter, fenced by   unlink and truncate beneath one directory
+ *            Landlock to one directory
+ *
+ * A worker drops its credentials for good before it reads its first request. Requests are answered
+ * by callbacks on the event loop; a worker does one at a time, more are queued. When it dies, hangs
+ * or says what makes no sense, it is killed, and each request that is not answered yet is, with
+ * -EPIPE; nothing of it may be taken for done. Workers are not to be trusted more than their
+ * submitter: what they say is checked (sizes, numbers, descriptors), and only concerns their own
+ * jobs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "store/store.h"
+
+struct worker;
+struct pacers;
+
+enum worker_role { WORKER_INTAKE, WORKER_DELETE };
+
+/* Whose authority something is done with. */
+struct submitter {
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups; /* supplementary; the submitter's, malloc'ed */
+	size_t n_groups;
+};
+
+struct worker_options {
+	const char *program; /* reclaim-worker */
+	enum worker_role role;
+	const struct submitter *submitter; /* copied */
+	int fence_fd;                      /* WORKER_DELETE: the directory; duplicated */
+	struct pacers *pacers;             /* WORKER_DELETE: who paces it, or NULL */
+	const char *const *protect; /* further protected paths (I8), NULL-terminated, or NULL */
+	/* It is gone (after all requests were answered with -EPIPE). worker_free may be called in
+	 * it. */
+	void (*gone)(struct worker *w, const char *how, void *userdata);
+	void *userdata;
+};
+
+int worker_new(struct worker **ret, sd_event *event, const struct worker_options *o);
+/* Ends the process: at once if it does nothing, else when it has stopped, by force after a second.
+ * Callbacks of open requests are called with -ECANCELED before it returns. NULL is accepted. */
+struct worker *worker_free(struct worker *w);
+/* Requests not answered yet. */
+unsigned worker_busy(const struct worker *w);
+
+/* ---- intake ------------------------------------------------------------------------------- */
+
+/* One directory and the names in it that are submitted. Either dirfd (O_PATH will do), or dir_path
+ * (absolute, resolved without following symbolic links), or path: the whole path of one thing, and
+ * no names. Names as memory or as a descriptor of a file. */
+struct intake_group {
+	int dirfd;
+	const char *dir_path;
+	const char *path;
+	const char *display; /* how the submitter wrote the directory, or NULL */
+	const char *names;   /* each ended by NUL */
+	size_t names_len;
+	int names_fd; /* -1: not this way */
+	bool list;    /* names that do not exist are counted, not an error */
+};
+
+/* What was found, in chunks: directories before their entries. All strings valid in the call. */
+struct intake_dir {
+	uint64_t dir; /* number, from 1 */
+	const char
+		*path; /* as the kernel names it; for people, and to find it by after a restart */
+	struct lasting_identity id;
+};
+
+struct intake_looked {
+	uint64_t names, missing;
+	uint64_t mnt_id; /* all are on it */
+	dev_t dev;
+	bool discards;
+};
+
+struct intake_failure {
+	const char *name; /* of the D-Bus error without its prefix: "Protected" */
+	const char *text; /* "PATH: WHY", escaped */
+};
+
+struct intake_callbacks {
+	void (*dir)(const struct intake_dir *d, void *userdata);
+	/* seq counts from 1 over the session; state is ENTRY_WAITING. */
+	void (*entry)(const struct entry_record *e, void *userdata);
+	/* r: 0, or a negative errno and why; then nothing has been done. */
+	void (*looked)(int r, const struct intake_looked *l, const struct intake_failure *f,
+		       void *userdata);
+};
+
+/* Looks at everything once, as the submitter, and keeps the list for worker_stage. `session` is the
+ * caller's number for it. All groups must be on one mount (-EXDEV). */
+int worker_look(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
+		const struct intake_callbacks *cb, void *userdata);
+
+/* Forgets a session. */
+int worker_forget(struct worker *w, uint64_t session);
+
+struct staged_callbacks {
+	/* Names from..to are in staging now, or (error < 0) stay where they are. */
+	void (*range)(uint64_t from, uint64_t to, int error, void *userdata);
+	/* r < 0: stopped at a name that the submitter may not remove or that is not any more what
+	 * it was; what had been moved is back in its place, or is named by range. */
+	void (*staged)(int r, const struct lasting_identity *staging_id,
+		       const struct intake_failure *f, void *userdata);
+};
+
+/* Renames each name of a looked session to its number, in the new directory `name` beneath
+ * staging_fd (the submitter's own, see worker_make_staging). Where it cannot be renamed though it
+ * may be deleted (EXDEV, a directory without write permission, a mount above), it stays and range
+ * says why. */
+int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char *name,
+		 const struct staged_callbacks *cb, void *userdata);
+
+/* root's intake worker only: makes sure of <mount>/.reclaim (root's, 0711) and <mount>/.reclaim/UID
+ * (0700, the submitter's own) and opens the latter. mount_path must be the root of the mount mnt_id
+ * (0: whatever is mounted there). fd is -1 if r < 0: -EROFS, -EXDEV (something else is there),
+ * -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). */
+int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
+			gid_t gid, bool make, void (*made)(int r, int fd, void *userdata),
+			void *userdata);
+
+struct restore_item {
+	uint64_t seq;
+	const char *name;     /* original */
+	const char *dir_path; /* original directory */
+	const struct lasting_identity *dir_id;
+	const struct lasting_identity *id;
+};
+
+/* Puts one thing back, never over another (renameat2 NOREPLACE): where it was, or, if to_fd >= 0,
+ * into that directory under to_name (NULL: its own). -EEXIST, -ESTALE if the directory is not the
+ * one it was, -ENOENT if it is not in staging. */
+int worker_restore(struct worker *w, int staging_fd, const char *job_dir,
+		   const struct restore_item *item, int to_fd, const char *to_name,
+		   void (*restored)(int r, void *userdata), void *userdata);
+
+/* Removes the job's own directory in staging, if it is empty. */
+int worker_remove_staging(struct worker *w, int staging_fd, const char *job_dir,
+			  void (*removed)(int r, void *userdata), void *userdata);
+
+/* What is in the submitter's staging directory: job directories, and what is in each, for recovery.
+ * name is "JOBDIR" or "JOBDIR/SEQ". */
+int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir /* NULL: itself */,
+			void (*entry)(const char *name, const struct lasting_identity *id,
+				      void *userdata),
+			void (*listed)(int r, void *userdata), void *userdata);
+
+/* ---- delete ------------------------------------------------------------------------------- */
+
+struct run_progress {
+	uint64_t entries, bytes; /* of this run, so far */
+};
+
+struct run_result {
+	uint64_t entries, bytes, errors, skipped;
+	bool cancelled;
+	const char *strategy; /* "ext: threads, 2 lanes, inode order" */
+};
+
+struct run_callbacks {
+	void (*problem)(const struct problem_record *p, void *userdata);
+	/* This name is gone (error 0), missing (-ENOENT) or still there. Told only for names that
+	 * are not gone; what is not told, is. */
+	void (*kept)(uint64_t seq, int error, void *userdata);
+	void (*ran)(int r, const struct run_result *result, void *userdata);
+};
+
+struct run_item {
+	uint64_t seq;
+	const char *name; /* in dirfd: the number as a decimal in staging, or the original name */
+	struct lasting_identity id;
+};
+
+/* Deletes names in dirfd (beneath the fence), each only if it still is who it was; at most 65,536
+ * at a time. dir_id: the directory itself must still be that one (-ESTALE), or NULL. */
+int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
+	       const char *display, const struct run_item *items, size_t n,
+	       const struct run_callbacks *cb, void *userdata);
+
+/* Stops the run at the next entry; its ran callback comes with cancelled set. */
+void worker_stop(struct worker *w);
+
+/* Of the run that is going on. Cheap. */
+void worker_progress(const struct worker *w, struct run_progress *ret);
