@@ -2,9 +2,9 @@
 /* The operations of the API, once, for D-Bus, the private socket and Varlink, which only translate.
  *
  * An operation checks what it is given and who asks, begins, and answers through its callback:
- * exactly once, in this call or later, on the event loop. A caller that is gone by then gives
- * reply_free to the reply, and the callback is not called, but the operation goes on: what was
- * accepted stays accepted. */
+ * exactly once, in this call or later, on the event loop, also when the client is gone by then (the
+ * translators drop the answer): what was accepted stays accepted.
+ */
 #pragma once
 
 #include <stdbool.h>
