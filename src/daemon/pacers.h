@@ -11,16 +11,34 @@
 
 struct config;
 struct pacers;
+struct paced; /* one worker's part of it */
 
 int pacers_new(struct pacers **ret);
+/* Everything must have been detached. NULL is accepted. */
 struct pacers *pacers_free(struct pacers *p);
 
-/* What applies to pacers made from now on, and, as far as it can be changed, to those that are. The
- * configuration must live until the next call. */
+/* What applies from now on, also to devices that are in use, except whether they are paced at all.
+ * The configuration must live until the next call; NULL: the defaults. */
 void pacers_configure(struct pacers *p, const struct config *c);
+
+/* Another process will delete on the filesystem that fd is on; canary_dirfd is a directory there in
+ * which nameless files may be made, or -1. *ret_sock and *ret_page_fd are for that process, and the
+ * caller's. *ret is NULL, and 0 returned, where nothing is to be paced: in memory, or so
+ * configured.
+ */
+int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, struct paced **ret,
+		  int *ret_sock, int *ret_page_fd);
+/* The process has ended, or is to be given nothing more. NULL is accepted; returns NULL. */
+struct paced *pacers_detach(struct paced *d);
+
+/* No more slices are granted to it, or again. */
+void paced_stop(struct paced *d, bool stop);
+/* What it says it has removed and freed so far. */
+void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes);
 
 /* Speed wins over latency on the devices of fd (free space is low), or not any more. */
 void pacers_urgent(struct pacers *p, int fd, bool on);
 
-/* All that are in use, for the device objects of the API. Returns how many views were filled. */
+/* All that are in use, for the device objects of the API: the texts live until the next call of
+ * anything here. Returns how many there are; at most n views are filled. */
 size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n);

@@ -76,6 +76,9 @@
 
 #define ENTRY_WORTH KiB(4)
 
+/* With a ceiling, so much of a second is done at once: neither a burst nor a crawl. */
+#define CEILING_SLICES 20
+
 const char *pacing_mode_name(enum pacing_mode mode)
 {
 	static const char *const names[] = { "fast", "check", "paced" };
@@ -124,6 +127,40 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 void controller_urgent(struct controller *c, bool on)
 {
 	c->urgent = on;
+}
+
+void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rate_min,
+		       uint64_t rate_max)
+{
+	c->o.latency_usec = latency_usec;
+	c->o.rate_min = rate_min;
+	c->o.rate_max = rate_max;
+}
+
+/* A slice under a ceiling. */
+static uint64_t ceiling_bytes(const struct controller *c)
+{
+	return MAX(c->o.rate_max / CEILING_SLICES, ENTRY_WORTH);
+}
+
+/* What it takes at the ceiling. */
+static uint64_t ceiling_usec(const struct controller *c, uint64_t entries, uint64_t bytes)
+{
+	double worth = (double)MAX(bytes, entries * ENTRY_WORTH);
+
+	return c->o.rate_max ? (uint64_t)(worth / (double)c->o.rate_max * USEC_PER_SEC) : 0;
+}
+
+static bool is_unlimited(const struct controller *c)
+{
+	return c->urgent || (c->mode == PACING_FAST && !c->o.rate_max);
+}
+
+uint64_t controller_step(const struct controller *c)
+{
+	if (is_unlimited(c))
+		return UINT64_MAX;
+	return c->mode == PACING_FAST ? ceiling_bytes(c) : c->bytes.limit;
 }
 
 static void window_add(struct pacing_window *w, unsigned size, uint64_t v)
@@ -226,7 +263,7 @@ static bool settle(struct controller *c, const struct pacing_sample *s, uint64_t
 
 	if (c->settled)
 		return true;
-	if (c->outstanding > 0) {
+	if (c->outstanding + s->others_outstanding > 0) {
 		c->phase_since_usec = s->now_usec;
 		return false;
 	}
@@ -417,8 +454,14 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 {
 	struct pacing_grant g = { now_usec, PACING_UNLIMITED, PACING_UNLIMITED };
 
-	if (c->urgent || c->mode == PACING_FAST)
+	if (is_unlimited(c))
 		return g;
+	if (c->mode == PACING_FAST) {
+		g.not_before_usec = MAX(now_usec, c->not_before_usec);
+		g.bytes = ceiling_bytes(c);
+		g.entries = MAX(g.bytes / ENTRY_WORTH, 1);
+		return g;
+	}
 	if (c->gap) {
 		g.not_before_usec = PACING_UNLIMITED;
 		return g;
@@ -445,11 +488,12 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 {
 	bool due;
 
-	(void)now_usec;
 	/* A check rests; what it would have to wait for if it synced is not wanted yet. */
 	if (c->urgent || c->mode != PACING_PACED) {
 		c->fast_bytes += bytes;
 		c->fast_work = true;
+		c->not_before_usec = MAX(c->not_before_usec, now_usec - MIN(cost_usec, now_usec)) +
+				     ceiling_usec(c, entries, bytes);
 		due = !c->urgent && c->mode == PACING_FAST && c->o.discards &&
 		      c->fast_bytes >= FAST_DISCARD;
 		if (!due)
@@ -469,6 +513,19 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 	if (!due)
 		c->outstanding -= c->outstanding > 0;
 	return due;
+}
+
+bool controller_fast_spent(struct controller *c, uint64_t bytes)
+{
+	c->fast_bytes += bytes;
+	c->fast_work = true;
+	return c->mode == PACING_FAST && c->o.discards && c->fast_bytes >= FAST_DISCARD;
+}
+
+void controller_fast_synced(struct controller *c, uint64_t syncs)
+{
+	c->fast_bytes = 0;
+	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES * (double)syncs;
 }
 
 static void size_scale(struct pacing_size *s, double by)
@@ -533,13 +590,15 @@ static uint64_t rest(const struct controller *c, uint64_t cost)
 {
 	double pause = (double)cost * (1 - c->share) / c->share;
 	double worth = (double)MAX(c->bytes.used, c->entries.used * ENTRY_WORTH);
+	uint64_t least;
 
 	if (c->o.rate_min) {
 		double most = worth / (double)c->o.rate_min * USEC_PER_SEC - (double)cost;
 
 		pause = MIN(pause, MAX(most, 0));
 	}
-	return (uint64_t)pause;
+	least = ceiling_usec(c, c->entries.used, c->bytes.used);
+	return MAX((uint64_t)pause, least - MIN(cost, least));
 }
 
 void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec)

@@ -35,6 +35,8 @@ struct controller_options {
 	uint64_t latency_usec;
 	/* Never slower than this: bytes per second, an entry counting as 4 KiB at least. */
 	uint64_t rate_min;
+	/* Never faster than this, whoever is there; 0: as fast as it goes. */
+	uint64_t rate_max;
 	/* Somebody is presumed to be there until silence shows otherwise. */
 	bool presumed_busy;
 	/* There are device counters. Without, nobody can be seen coming or going, and our own cost
@@ -55,6 +57,8 @@ struct pacing_sample {
 	uint64_t own_sectors;               /* of read_sectors, those read for ourselves */
 	uint64_t canary_count, canary_usec; /* how many canaries ended; what the last one took */
 	bool canary_busy;                   /* one is under way, so that requests may be its */
+	/* Slices under way that controller_begin was not told of: they go on without limits. */
+	unsigned others_outstanding;
 };
 
 /* What may be done next. */
@@ -154,6 +158,18 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 
 /* Bytes first: no limits until it is switched off again. */
 void controller_urgent(struct controller *c, bool on);
+
+/* Other bounds than those it began with. */
+void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rate_min,
+		       uint64_t rate_max);
+
+/* From which size on a file is to be freed in steps now; UINT64_MAX: there are no limits. */
+uint64_t controller_step(const struct controller *c);
+
+/* Work that was begun without asking, as there were no limits: bytes freed by it. True if it is
+ * due. And so many syncs were made because it was. */
+bool controller_fast_spent(struct controller *c, uint64_t bytes);
+void controller_fast_synced(struct controller *c, uint64_t syncs);
 
 /* Takes a sample. Returns when the next one is wanted. */
 uint64_t controller_sample(struct controller *c, const struct pacing_sample *s);

@@ -14,6 +14,7 @@
 #include "devices.h"
 #include "disk-sensor.h"
 #include "pace.h"
+#include "peers.h"
 #include "trace.h"
 #include "util/fd.h"
 #include "util/macros.h"
@@ -39,6 +40,7 @@ struct pacer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* on CLOCK_MONOTONIC */
 	struct controller controller;
+	struct peers peers;
 	pthread_t thread;
 	bool started, stop;
 
@@ -121,10 +123,26 @@ static void trace_piece(struct pacer *p, char kind, uint64_t entries, uint64_t b
 /* Lock held: after anything that the controller was told. */
 static void step_publish(struct pacer *p)
 {
-	bool limits = p->controller.mode != PACING_FAST && !p->controller.urgent;
+	uint64_t step = controller_step(&p->controller);
 
-	atomic_store_explicit(&p->step, limits ? p->controller.bytes.limit : UINT64_MAX,
-			      memory_order_relaxed);
+	atomic_store_explicit(&p->step, step, memory_order_relaxed);
+	peers_publish(&p->peers, step);
+}
+
+/* Lock held: what the lanes of other processes did is part of what ours did. */
+static void peers_account(struct pacer *p, struct pacing_sample *s)
+{
+	struct peers_sample all;
+
+	peers_sample(&p->peers, s->now_usec, controller_step(&p->controller) != UINT64_MAX, &all);
+	s->own_sectors += all.own_sectors;
+	s->others_outstanding = all.busy;
+	p->entries += all.free_entries;
+	p->bytes += all.free_bytes;
+	if (all.syncs > 0)
+		controller_fast_synced(&p->controller, all.syncs);
+	if (all.free_bytes > 0 && controller_fast_spent(&p->controller, all.free_bytes))
+		peers_due(&p->peers);
 }
 
 static void canary_steer(struct pacer *p, const struct pacing_sample *s)
@@ -155,6 +173,7 @@ static void *sampler(void *userdata)
 		told = sample(p, &s);
 		pthread_mutex_lock(&p->lock);
 		if (told) {
+			peers_account(p, &s);
 			if (p->o.trace)
 				trace_sample(p->o.trace, &s);
 			next = controller_sample(&p->controller, &s);
@@ -349,6 +368,7 @@ static int start(struct pacer *p, const char *proc)
 	struct controller_options co = {
 		.latency_usec = p->o.latency_usec,
 		.rate_min = p->o.rate_min,
+		.rate_max = p->o.rate_max,
 		.observed = p->observed,
 		.presumed_busy = presume_busy(proc),
 		.discards = p->o.discards,
@@ -439,5 +459,53 @@ void pacer_look(struct pacer *p, struct pacer_view *ret)
 	controller_view(&p->controller, &ret->controller);
 	p->entries = p->bytes = 0;
 	p->looked_usec = now;
+	pthread_mutex_unlock(&p->lock);
+}
+
+int pacer_peer_new(struct pacer *p, struct pacer_peer **ret, int *ret_sock, int *ret_page_fd)
+{
+	struct pacer_peer *peer;
+	int r = peer_new(&peer, &p->pace);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&p->lock);
+	peers_add(&p->peers, peer, controller_step(&p->controller));
+	pthread_mutex_unlock(&p->lock);
+	r = peer_start(peer, ret_sock, ret_page_fd);
+	if (r < 0) {
+		pacer_peer_free(p, peer);
+		return r;
+	}
+	*ret = peer;
+	return 0;
+}
+
+struct pacer_peer *pacer_peer_free(struct pacer *p, struct pacer_peer *peer)
+{
+	if (!peer)
+		return NULL;
+	pthread_mutex_lock(&p->lock);
+	peers_remove(&p->peers, peer);
+	pthread_mutex_unlock(&p->lock);
+	peer_free(peer);
+	return NULL;
+}
+
+void pacer_urgent(struct pacer *p, bool on)
+{
+	pthread_mutex_lock(&p->lock);
+	controller_urgent(&p->controller, on);
+	step_publish(p);
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uint64_t rate_max)
+{
+	pthread_mutex_lock(&p->lock);
+	controller_limits(&p->controller, latency_usec, rate_min, rate_max);
+	step_publish(p);
+	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -15,10 +15,12 @@
 
 struct pace;
 struct pacer;
+struct pacer_peer;
 
 struct pacer_options {
 	uint64_t latency_usec;  /* 0: find out */
 	uint64_t rate_min;      /* bytes per second */
+	uint64_t rate_max;      /* the same; 0: unlimited */
 	bool discards;          /* the filesystem discards what is freed as it goes */
 	FILE *trace;            /* a line for each sample and each piece, or NULL */
 	const char *sys, *proc; /* NULL: "/sys", "/proc" */
@@ -42,6 +44,18 @@ struct pacer *pacer_free(struct pacer *p);
 
 /* What engine_options.pace takes. The pacer's, as long as it lives. */
 const struct pace *pacer_pace(struct pacer *p);
+
+/* Lanes of another process are paced, too (peers.h): the other ends of its socket and page are the
+ * caller's, to be handed to that process. Returns 0 or a negative errno. */
+int pacer_peer_new(struct pacer *p, struct pacer_peer **ret, int *ret_sock, int *ret_page_fd);
+/* Waits until nothing is asked for it any more, which takes no longer than a slice. */
+struct pacer_peer *pacer_peer_free(struct pacer *p, struct pacer_peer *peer);
+
+/* Bytes first: no limits until it is switched off again. Any thread. */
+void pacer_urgent(struct pacer *p, bool on);
+
+/* Other bounds from now on, as in the options. Any thread. */
+void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uint64_t rate_max);
 
 /* Any thread. */
 void pacer_look(struct pacer *p, struct pacer_view *ret);
