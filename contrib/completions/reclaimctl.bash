@@ -8,7 +8,7 @@ _reclaimctl() {
 	local run='--latency= --backend= --files-from= --null --progress= --dry-run --verbose --trace='
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-		case $word in run | plan | devices)
+		case $word in run | plan | devices | check-config)
 			verb=$word
 			break
 			;;
@@ -29,7 +29,7 @@ _reclaimctl() {
 	--files-from | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
 	esac
 	if [ -z "$verb" ]; then
-		mapfile -t COMPREPLY < <(compgen -W "run plan devices --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run plan devices check-config --help --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		[ "$verb" = run ] || run=''
 		[ "$verb" = devices ] || devices=''

@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where it is when nobody says otherwise. */
+#define CONFIG_DIR "/etc/reclaimd"
+#define CONFIG_VENDOR_DIR "/usr/lib/reclaimd"
+
 /* Where a key was, for messages about its value. */
 struct config_place {
 	const char *file;      /* the configuration's */
@@ -67,14 +71,21 @@ struct config_error {
 typedef void (*config_complain_t)(const struct config_error *e, void *userdata);
 
 /* Reads, in this order, each over the one before:
- *   <vendor>/reclaimd.yaml, <vendor>/reclaimd.d/*.yaml, <dir>/reclaimd.yaml,
- * <dir>/reclaimd.d/*.yaml Files and directories that do not exist are no error. Directories are
- * NULL to leave them out. Every error is told, not only the first. Returns 0 and *ret, or a
- * negative errno: -EBADMSG if anything was complained about, and then there is no configuration. */
+ *
+ *   <vendor>/reclaimd.yaml
+ *   the *.yaml in <vendor>/reclaimd.d, by name
+ *   <dir>/reclaimd.yaml
+ *   the *.yaml in <dir>/reclaimd.d, by name
+ *
+ * Files and directories that do not exist are no error. Directories are NULL to leave them out.
+ * A later file replaces scalars, adds to maps by name, and adds to lists. Every error is told, not
+ * only the first, file by file and within one in the order of its lines. Returns 0 and *ret, or a
+ * negative errno: -EBADMSG if anything was complained about, and then there is no configuration.
+ * It reads files, and so may block: not for the thread of an event loop that must not. */
 int config_load(struct config **ret, const char *vendor_dir, const char *dir,
 		config_complain_t complain, void *userdata);
 
-/* The same for a single file, for check-config. */
+/* The same for a single file, which must exist, for check-config. */
 int config_load_file(struct config **ret, const char *file, config_complain_t complain,
 		     void *userdata);
 

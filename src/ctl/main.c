@@ -3,7 +3,8 @@
  *
  *   main.c      this file
  *   verbs.c     the table of verbs; --help, --version
- *   options.c   the options of run, plan and devices
+ *   options.c   the options of the verbs
+ *   check-config.c  check-config: what is wrong with the daemon's configuration
  *   run.c       run: delete in this process
  *   prescan.c   counts ahead of run, for its bar
  *   progress.c  the bar

@@ -45,7 +45,7 @@ static const struct option run_options[] = {
 	{ 0 },
 };
 
-static const struct option plan_options[] = {
+static const struct option common_options[] = {
 	{ "json", optional_argument, NULL, OPT_JSON },   { "quiet", no_argument, NULL, 'q' },
 	{ "no-pager", no_argument, NULL, OPT_NO_PAGER }, { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },   { 0 },
@@ -192,7 +192,8 @@ static const struct option *options_of(enum verb_flags verb)
 	case VERB_RUN:
 		return run_options;
 	case VERB_PLAN:
-		return plan_options;
+	case VERB_CHECK_CONFIG:
+		return common_options;
 	case VERB_DEVICES:
 		break;
 	}
@@ -215,7 +216,8 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	}
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
-	if (o->help || o->version || o->n_paths > 0 || o->files_from || verb == VERB_DEVICES)
+	if (o->help || o->version || o->n_paths > 0 || o->files_from ||
+	    (verb & (VERB_DEVICES | VERB_CHECK_CONFIG)))
 		return 0;
 	complain(verb == VERB_RUN ? "run" : "plan", "no PATH given: see reclaimctl --help");
 	return EXIT_USAGE;

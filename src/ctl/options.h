@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line of `run`, `plan` and `devices`, parsed. */
+/* The command line of `run`, `plan`, `devices` and `check-config`, parsed. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,6 +42,7 @@ enum verb_flags {
 	VERB_RUN = 1 << 0,
 	VERB_PLAN = 1 << 1,
 	VERB_DEVICES = 1 << 2,
+	VERB_CHECK_CONFIG = 1 << 3,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */

@@ -13,6 +13,7 @@ static const struct {
 	{ "run", verb_run },
 	{ "plan", verb_plan },
 	{ "devices", verb_devices },
+	{ "check-config", verb_check_config },
 };
 
 static int help(void)
@@ -22,6 +23,9 @@ static int help(void)
 		"reclaimctl plan [OPTIONS] PATH...    what would be done to it, how, and why\n"
 		"reclaimctl devices [OPTIONS] [PATH...]\n"
 		"                                     which devices it is on, and their latency\n"
+		"reclaimctl check-config [OPTIONS] [FILE|DIR]\n"
+		"                                     what is wrong with the daemon's "
+		"configuration\n"
 		"\n"
 		"Options of run:\n"
 		"  --latency=auto|off|TIME   auto (default): spare others' I/O on the device;\n"

@@ -9,3 +9,4 @@ int verbs_dispatch(int argc, char **argv);
 int verb_run(int argc, char **argv);
 int verb_plan(int argc, char **argv);
 int verb_devices(int argc, char **argv);
+int verb_check_config(int argc, char **argv);

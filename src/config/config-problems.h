@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is wrong with a configuration, collected so that it can be told in the order of the file,
+ * however it was found. Owns the texts. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config.h"
+#include "util/macros.h"
+
+struct problem {
+	struct config_place at; /* line 0: of the whole file */
+	char *text;
+};
+
+/* All zero is empty. */
+struct problems {
+	struct problem *v;
+	size_t n, n_left_out; /* there is an end to what anybody reads of one file */
+	bool found;           /* any, since the beginning */
+	bool out_of_memory;
+};
+
+/* Where a value is, from the outermost key to the innermost: for messages. On the stack. */
+struct crumb {
+	const struct crumb *up;
+	const char *key;
+};
+
+/* Adds one; `in` is what the text begins with ("spools: /a: settle: "), NULL for nothing. */
+void problems_add(struct problems *p, struct config_place at, const struct crumb *in,
+		  const char *format, ...) _printf_(4, 5);
+
+/* Tells them all in the order of their places and forgets them. */
+void problems_tell(struct problems *p, config_complain_t complain, void *userdata);
+
+void problems_done(struct problems *p);
+
+/* Something from a file as it can be shown: escaped, and cut where it is long. Malloc'ed; NULL if
+ * memory is out. */
+char *problems_quote(const char *found);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a single value of the configuration may be: words to numbers and paths. Pure. */
+#pragma once
+
+#include <stdint.h>
+
+#include "config.h"
+
+enum value_type {
+	VALUE_TIME,    /* uint64_t, microseconds */
+	VALUE_RATE,    /* uint64_t, bytes per second */
+	VALUE_COUNT,   /* uint64_t */
+	VALUE_LATENCY, /* struct config_pacing: latency and latency_usec */
+	VALUE_SPACE,   /* struct config_space */
+	VALUE_STAGING, /* bool */
+};
+
+struct value_range {
+	uint64_t least, most; /* of the number; both 0: any */
+};
+
+/* Reads `text` into *target, whose type is as above. UINT64_MAX is "unlimited" and only a rate
+ * whose range reaches that far. Returns 0, -EINVAL (not such a value) or -ERANGE; *target is
+ * then untouched. */
+int value_read(enum value_type type, struct value_range range, const char *text, void *target);
+
+/* Takes double and trailing slashes out of a path, in place. Returns NULL, or what was expected in
+ * its stead, in words. */
+const char *path_tidy(char *path);
+
+/* The same for what may name a device: a path, or a number such as 8:0. */
+const char *device_tidy(char *name);

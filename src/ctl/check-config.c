@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl check-config: reads the daemon's configuration as the daemon would, and says what is
+ * wrong with it. Changes nothing.
+ *
+ * With --json, one object. Keys are only ever added.
+ *
+ *   files   what was read, in this order; empty if there was nothing or something is wrong
+ *   errors  [{file, line, column, text}]: line and column from 1, 0 for the whole file
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config/config.h"
+#include "output.h"
+#include "util/escape.h"
+#include "verbs.h"
+
+struct check {
+	struct options o;
+	struct config *config;
+	json_t *errors; /* with --json */
+};
+
+static void error_tell(const struct config_error *e, void *userdata)
+{
+	struct check *c = userdata;
+	_cleanup_free_ char *file = NULL;
+
+	if (c->o.json != JSON_OFF) {
+		json_t *o = json_object();
+
+		(void)json_object_set_new(o, "file", json_path(e->file));
+		(void)json_object_set_new(o, "line", json_integer(e->line));
+		(void)json_object_set_new(o, "column", json_integer(e->column));
+		(void)json_object_set_new(o, "text", json_path(e->text));
+		(void)json_array_append_new(c->errors, o);
+		return;
+	}
+	file = escape_name(e->file);
+	if (e->line == 0)
+		(void)fprintf(stderr, "%s: %s\n", file ? file : "?", e->text);
+	else
+		(void)fprintf(stderr, "%s:%u:%u: %s\n", file ? file : "?", e->line, e->column,
+			      e->text);
+}
+
+static int check_read(struct check *c)
+{
+	const char *path = c->o.n_paths > 0 ? c->o.paths[0] : NULL;
+	struct stat st;
+
+	if (!path)
+		return config_load(&c->config, CONFIG_VENDOR_DIR, CONFIG_DIR, error_tell, c);
+	if (stat(path, &st) >= 0 && S_ISDIR(st.st_mode))
+		return config_load(&c->config, NULL, path, error_tell, c);
+	return config_load_file(&c->config, path, error_tell, c);
+}
+
+static void show_text(const struct check *c)
+{
+	if (c->o.quiet || !c->config)
+		return;
+	for (char **f = c->config->files; *f; f++) {
+		_cleanup_free_ char *shown = escape_name(*f);
+
+		(void)printf("%s: correct\n", shown ? shown : "?");
+	}
+	if (!c->config->files[0])
+		(void)puts("no configuration files: everything is at its default");
+}
+
+static void show_json(struct check *c)
+{
+	json_t *o = json_object(), *files = json_array();
+
+	for (char **f = c->config ? c->config->files : NULL; f && *f; f++)
+		(void)json_array_append_new(files, json_path(*f));
+	(void)json_object_set_new(o, "files", files);
+	(void)json_object_set_new(o, "errors", c->errors);
+	c->errors = NULL;
+	json_print(o, c->o.json);
+}
+
+static int check_all(struct check *c)
+{
+	int r = check_read(c);
+
+	if (r < 0 && r != -EBADMSG) {
+		complain("check-config", "%s", strerror(-r));
+		return EXIT_FAILED;
+	}
+	if (c->o.json != JSON_OFF)
+		show_json(c);
+	else
+		show_text(c);
+	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+}
+
+int verb_check_config(int argc, char **argv)
+{
+	struct check c = { 0 };
+	int r = options_parse(&c.o, VERB_CHECK_CONFIG, argc, argv);
+
+	if (r != 0)
+		return r;
+	if (c.o.n_paths > 1) {
+		complain(c.o.paths[1], "check-config takes one FILE or DIR");
+		return EXIT_USAGE;
+	}
+	if (c.o.json != JSON_OFF) {
+		json_init();
+		c.errors = json_array();
+	}
+	r = check_all(&c);
+	json_decref(c.errors);
+	config_free(c.config);
+	return r;
+}

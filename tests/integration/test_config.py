@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""reclaimctl check-config: what is wrong with a configuration is said, with its place."""
+import os
+
+import fixture
+from fixture import Case, Proc, command, fingerprint, matrix, scratch, write
+
+plain = (None,)
+tmpfs = ("tmpfs",)
+
+
+def check(w, *args):
+    p = Proc([scratch.binary, "check-config", *args], w.dir)
+    w.procs.append(p)
+    return p.finish()
+
+
+def bind(w, at):
+    """Puts a directory of the test's where the system's configuration is, in our namespace."""
+    source = w.path(os.path.basename(os.path.dirname(at)) + "-reclaimd")
+    os.mkdir(source)
+    os.makedirs(at, exist_ok=True)
+    command("mount", "--bind", source, at)
+    return source
+
+
+class Correct(Case):
+    @matrix(backends=plain, fs=tmpfs)
+    def test_a_file(self, w):
+        write(w.path("a.yaml"), "undo: 1h\n")
+        r = check(w, "a.yaml")
+        self.assertEqual((r.status, r.out, r.err), (0, "a.yaml: correct\n", ""))
+        self.assertEqual(check(w, "-q", "a.yaml").out, "")
+        r = check(w, "--json", "a.yaml")
+        self.assertEqual(r.json, {"files": ["a.yaml"], "errors": []})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_a_directory(self, w):
+        os.makedirs(w.path("etc/reclaimd.d"))
+        r = check(w, "etc")
+        self.assertEqual((r.status, r.err), (0, ""))
+        self.assertIn("no configuration files", r.out)
+        write(w.path("etc/reclaimd.yaml"), "undo: 1h\n")
+        write(w.path("etc/reclaimd.d/20-b.yaml"), "undo: 3h\n")
+        write(w.path("etc/reclaimd.d/10-a.yaml"), "undo: 2h\n")
+        write(w.path("etc/reclaimd.d/10-a.yaml.bak"), "nonsense: 2h\n")
+        before = fingerprint(w.dir)
+        r = check(w, "etc")
+        self.assertEqual((r.status, r.err), (0, ""))
+        self.assertEqual(r.out, "etc/reclaimd.yaml: correct\n"
+                                "etc/reclaimd.d/10-a.yaml: correct\n"
+                                "etc/reclaimd.d/20-b.yaml: correct\n")
+        self.assertEqual(fingerprint(w.dir), before)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_what_is_shipped(self, w):
+        conf = os.path.join(os.path.dirname(fixture.HERE), "..", "conf", "reclaimd.yaml")
+        r = check(w, conf)
+        self.assertEqual((r.status, r.err), (0, ""))
+
+
+class System(Case):
+    @matrix(backends=plain, fs=tmpfs)
+    def test_vendor_and_system(self, w):
+        made = [d for d in ("/etc/reclaimd", "/usr/lib/reclaimd") if not os.path.exists(d)]
+        try:
+            vendor = bind(w, "/usr/lib/reclaimd")
+            etc = bind(w, "/etc/reclaimd")
+            write(os.path.join(vendor, "reclaimd.yaml"), "urgent: {below: 20%, until: 30%}\n")
+            write(os.path.join(etc, "reclaimd.yaml"), "undo: 1h\n")
+            r = check(w)
+            self.assertEqual((r.status, r.err), (0, ""))
+            self.assertEqual(r.out, "/usr/lib/reclaimd/reclaimd.yaml: correct\n"
+                                    "/etc/reclaimd/reclaimd.yaml: correct\n")
+            # What is wrong only with both.
+            write(os.path.join(etc, "reclaimd.yaml"), "urgent: {until: 10%}\n")
+            r = check(w)
+            self.assertEqual((r.status, r.out), (1, ""))
+            self.assertRegex(r.err, r"^/etc/reclaimd/reclaimd.yaml:1:17: urgent: ")
+        finally:
+            for d in ("/etc/reclaimd", "/usr/lib/reclaimd"):
+                command("sh", "-c", 'mountpoint -q "$0" && umount "$0" || true', d)
+            for d in made:
+                os.rmdir(d)
+
+
+class Wrong(Case):
+    @matrix(backends=plain, fs=tmpfs)
+    def test_every_error_is_told(self, w):
+        write(w.path("a.yaml"), "paicng: {}\nundo: soon\nspools:\n  backups: {}\n")
+        r = check(w, "a.yaml")
+        self.assertEqual((r.status, r.out), (1, ""))
+        lines = r.err.splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(lines[0], "a.yaml:1:1: paicng: unknown key: did you mean pacing?")
+        self.assertRegex(lines[1], r'^a\.yaml:2:7: undo: found "soon", expected a time ')
+        self.assertRegex(lines[2], r'^a\.yaml:4:3: spools: found "backups", expected an absolute')
+        r = check(w, "--json", "a.yaml")
+        self.assertEqual(r.status, 1)
+        self.assertEqual(r.json["files"], [])
+        self.assertEqual([(e["file"], e["line"], e["column"]) for e in r.json["errors"]],
+                         [("a.yaml", 1, 1), ("a.yaml", 2, 7), ("a.yaml", 4, 3)])
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_files_that_cannot_be_read(self, w):
+        r = check(w, "missing.yaml")
+        self.assertEqual((r.status, r.out, r.err),
+                         (1, "", "missing.yaml: No such file or directory\n"))
+        os.mkfifo(w.path("fifo.yaml"))
+        r = check(w, "fifo.yaml")
+        self.assertEqual((r.status, r.err), (1, "fifo.yaml: is not a regular file, expected one\n"))
+        write(w.path("evil\x1b.yaml"), "a\x00")
+        r = check(w, "evil\x1b.yaml")
+        self.assertEqual(r.status, 1)
+        self.assertRegex(r.err, r"^evil\\x1b\.yaml:1:2: ")
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_usage(self, w):
+        for wrong in (["a", "b"], ["--dry-run"], ["--json=loud"]):
+            r = check(w, *wrong)
+            self.assertEqual((r.status, r.out), (2, ""), wrong)
+            self.assertIn("reclaimctl: ", r.err)
+
+
+if __name__ == "__main__":
+    fixture.main()
