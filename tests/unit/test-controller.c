@@ -318,6 +318,23 @@ START_TEST(never_slower_than_the_floor)
 }
 END_TEST
 
+START_TEST(never_faster_than_the_ceiling)
+{
+	struct controller_options o = cautious;
+	struct world w;
+
+	o.rate_max = MiB(64);
+	world_init(&w, &o, solid);
+	pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_le(w.bytes, (uint64_t)MiB(64) * 10 * 21 / 20);
+	ck_assert_uint_ge(w.bytes, (uint64_t)MiB(64) * 10 * 8 / 10);
+	/* The same with somebody there, who bears more than that. */
+	world_init(&w, &o, with_reads(solid, 300));
+	pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_le(w.bytes, (uint64_t)MiB(64) * 10 * 21 / 20);
+}
+END_TEST
+
 START_TEST(a_named_bound_is_kept)
 {
 	struct controller_options o = cautious;
@@ -414,6 +431,7 @@ int main(void)
 				 slower_in_gaps_too_is_not_ours,
 				 device_that_slows_down,
 				 never_slower_than_the_floor,
+				 never_faster_than_the_ceiling,
 				 a_named_bound_is_kept,
 				 without_counters_it_goes_on,
 				 time_that_jumps,

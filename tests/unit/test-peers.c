@@ -60,7 +60,7 @@ static void begin(struct fixture *f, const char *pressure)
 	file_make(f->proc, "pressure/io", pressure);
 	(void)snprintf(text, sizeof(text), "%u:%u", major(id.dev), minor(id.dev));
 	file_make(f->sys, "devices/sda/dev", text);
-	(void)snprintf(link, sizeof(link), "dev/block/%s", text);
+	(void)snprintf(link, sizeof(link), "dev/block/%u:%u", major(id.dev), minor(id.dev));
 	link_make(f->sys, link, "../../devices/sda");
 	tree_make(f->sys, "block/");
 	link_make(f->sys, "block/sda", "../devices/sda");
@@ -260,9 +260,9 @@ END_TEST
 
 int main(void)
 {
-	static const TTest *const tests[] = {
+	const TTest *const tests[] = {
 		without_limits_nobody_is_asked, with_company_each_slice_is_granted,
-		a_peer_can_be_stopped,		a_dead_process_holds_nobody_up,
+		a_peer_can_be_stopped,          a_dead_process_holds_nobody_up,
 		nonsense_ends_the_conversation, what_pages_say_is_not_believed,
 	};
 
