@@ -112,6 +112,29 @@ int files_publish_new(int dir_fd)
 	return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
+static int read_through(int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_free_ char *buf = malloc(KiB(256));
+	ssize_t n;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!buf)
+		return -ENOMEM;
+	do
+		n = read(fd, buf, KiB(256));
+	while (n > 0);
+	return n < 0 ? -errno : 0;
+}
+
+int files_read(int dir_fd)
+{
+	int r = read_through(dir_fd, STORE_FILE);
+
+	return r < 0 ? r : read_through(dir_fd, STORE_FILE "-wal");
+}
+
 /* Finds a name that nothing has. */
 static int name_aside(int dir_fd, char *ret_name, size_t size)
 {

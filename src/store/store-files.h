@@ -30,6 +30,9 @@ int files_make_new(int dir_fd);
 /* Gives the new database its name; durable when it returns 0. */
 int files_publish_new(int dir_fd);
 
+/* Reads the database and its log from end to end. Returns 0 or the error that the disk gives. */
+int files_read(int dir_fd);
+
 /* Renames the database and what belongs to it to a name with the time in it, which is put in
  * ret_name. Returns 0 or a negative errno. */
 int files_set_aside(int dir_fd, char *ret_name, size_t size);

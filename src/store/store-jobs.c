@@ -233,8 +233,6 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 	bind_u64(&b, f->states);
 	bind_u64(&b, f->one_uid ? f->uid : UINT64_MAX);
 	bind_bound(&b, f->limit ? f->limit : UINT64_MAX);
-	if (b.rc != SQLITE_OK)
-		return store_error(s->db, b.rc);
 	while ((e = statement_next(s, st)) > 0) {
 		e = job_report(st, job, userdata);
 		if (e != 0)
@@ -256,8 +254,6 @@ int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)
 		return e;
 	bind_bound(&b, before_usec);
 	bind_bound(&b, MIN(limit, (uint64_t)INT_MAX));
-	if (b.rc != SQLITE_OK)
-		return store_error(s->db, b.rc);
 	e = statement_run(s, b.st);
 	return e < 0 ? e : sqlite3_changes(s->db);
 }

@@ -13,14 +13,15 @@
 #include "util/fd.h"
 #include "util/macros.h"
 
-/* EXCLUSIVE keeps the log's index in our memory and everybody else out. The cache, the log and what
- * is left of the log after a large transaction are bounded. No mapping: an I/O error would be a
- * SIGBUS. */
-static const char settings[] = "PRAGMA locking_mode = EXCLUSIVE;"
-			       "PRAGMA trusted_schema = OFF;"
-			       "PRAGMA cell_size_check = ON;"
-			       "PRAGMA mmap_size = 0;"
-			       "PRAGMA cache_size = -2048;"
+/* EXCLUSIVE keeps the log's index in our memory and everybody else out. No mapping: an I/O error
+ * would be a SIGBUS. */
+static const char settings_to_look[] = "PRAGMA locking_mode = EXCLUSIVE;"
+				       "PRAGMA trusted_schema = OFF;"
+				       "PRAGMA cell_size_check = ON;"
+				       "PRAGMA mmap_size = 0;";
+
+/* The cache, the log, and what is left of the log after a large transaction are bounded. */
+static const char settings[] = "PRAGMA cache_size = -2048;"
 			       "PRAGMA temp_store = MEMORY;"
 			       "PRAGMA foreign_keys = ON;"
 			       "PRAGMA journal_mode = WAL;"
@@ -109,7 +110,7 @@ static int db_load(struct store *s, char *ret_words, size_t size)
 	/* Closing what turns out damaged must not copy the log into it. */
 	rc = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(s->db, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL);
+		rc = sqlite3_exec(s->db, settings_to_look, NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
 		return store_error(s->db, rc);
 	r = schema_check(s->db, &version, ret_words, size);
@@ -175,6 +176,17 @@ static const char *words_for(int found)
 				    : "its database is gone and only the log is left";
 }
 
+/* What cannot be read may look damaged, and must not be put aside for it: it is read from end to
+ * end, and looked at once more. */
+static int load_again(struct store *s, char *ret_words, size_t size)
+{
+	int r;
+
+	db_close(s);
+	r = files_read(s->dir_fd);
+	return r < 0 ? r : db_load(s, ret_words, size);
+}
+
 /* Opens what is there; puts aside what cannot be used, and opens a new one. */
 static int open_or_replace(struct store *s, const char *dir, int found, char **ret_set_aside)
 {
@@ -183,6 +195,8 @@ static int open_or_replace(struct store *s, const char *dir, int found, char **r
 
 	if (found == FOUND_FILE) {
 		r = db_load(s, words, sizeof(words));
+		if (r == -EUCLEAN)
+			r = load_again(s, words, sizeof(words));
 		if (r != -EUCLEAN)
 			return r;
 		r = set_aside(s, dir, words, ret_set_aside);
