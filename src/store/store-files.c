@@ -115,15 +115,13 @@ int files_publish_new(int dir_fd)
 static int read_through(int dir_fd, const char *name)
 {
 	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	_cleanup_free_ char *buf = malloc(KiB(256));
+	char buf[KiB(64)];
 	ssize_t n;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (!buf)
-		return -ENOMEM;
 	do
-		n = read(fd, buf, KiB(256));
+		n = read(fd, buf, sizeof(buf));
 	while (n > 0);
 	return n < 0 ? -errno : 0;
 }

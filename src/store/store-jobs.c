@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store-internal.h"
@@ -176,15 +177,17 @@ static void read_progress(struct reader *in, struct job_record *r)
 static int job_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
 		      void *userdata)
 {
-	_cleanup_free_ gid_t *groups = NULL;
 	struct reader in = { .st = st };
 	struct job_record r = { 0 };
+	gid_t *groups = NULL;
 	int e = read_submitted(&in, &r, &groups);
 
 	if (e < 0)
 		return e;
 	read_progress(&in, &r);
-	return in.bad ? -EUCLEAN : job(&r, userdata);
+	e = in.bad ? -EUCLEAN : job(&r, userdata);
+	free(groups);
+	return e;
 }
 
 int store_job_get(struct store *s, uint64_t id,

@@ -144,7 +144,6 @@ static int set_aside(struct store *s, const char *dir, const char *words, char *
 		    "to it, stop reclaimd and rename it.",
 		    shown, words, name) < 0)
 		return -ENOMEM;
-	free(*ret_set_aside);
 	*ret_set_aside = text;
 	return 0;
 }
@@ -210,38 +209,44 @@ static int open_or_replace(struct store *s, const char *dir, int found, char **r
 	return r < 0 ? r : db_load(s, words, sizeof(words));
 }
 
-static void store_closep(struct store **s)
+static int open_in(struct store *s, const char *dir, char **ret_set_aside, const char **ret_why)
 {
-	store_close(*s);
-}
-
-int store_open(struct store **ret, const char *dir, char **ret_set_aside, const char **ret_why)
-{
-	_cleanup_(store_closep) struct store *s = calloc(1, sizeof(*s));
-	_cleanup_free_ char *aside = NULL;
 	int r;
 
-	*ret_why = why(-ENOMEM);
-	if (!s)
-		return -ENOMEM;
 	s->dir_fd = files_open_dir(dir, ret_why);
 	if (s->dir_fd < 0)
 		return s->dir_fd;
 	r = files_look(s->dir_fd, ret_why);
 	if (r < 0)
 		return r;
-	*ret_why = why(-ENOMEM);
 	if (vfs_register(s) < 0)
-		return -ENOMEM;
-	r = open_or_replace(s, dir, r, &aside);
-	if (r < 0) {
+		r = -ENOMEM;
+	else
+		r = open_or_replace(s, dir, r, ret_set_aside);
+	if (r < 0)
 		*ret_why = why(r);
+	return r;
+}
+
+int store_open(struct store **ret, const char *dir, char **ret_set_aside, const char **ret_why)
+{
+	struct store *s = calloc(1, sizeof(*s));
+	char *aside = NULL;
+	int r;
+
+	if (!s) {
+		*ret_why = why(-ENOMEM);
+		return -ENOMEM;
+	}
+	s->dir_fd = -1;
+	r = open_in(s, dir, &aside, ret_why);
+	if (r < 0) {
+		free(aside);
+		store_close(s);
 		return r;
 	}
 	*ret = s;
-	s = NULL;
 	*ret_set_aside = aside;
-	aside = NULL;
 	return 0;
 }
 
