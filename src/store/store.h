@@ -92,16 +92,23 @@ struct problem_record {
 	bool is_error;
 };
 
-/* Opens or makes the store in a directory (the state directory: 0700, ours, else -EPERM). What is
- * there is checked; what is damaged, empty where it should not be, or of a newer version is set
- * aside under another name, and *ret_set_aside (malloc'ed, else NULL) says what was found, in
- * words, and where it is now. Returns 0 or a negative errno with *ret_why (static) in words. */
+/* Opens or makes the store in a directory (the state directory: ours, and writable by nobody else,
+ * else -EPERM; -EBUSY where another process has it). What is there is checked; what is damaged,
+ * empty, or of a newer version is set aside under another name, and *ret_set_aside (malloc'ed, else
+ * NULL) says what was found, in words, and where it is now. An error of the disk sets nothing
+ * aside. Returns 0 or a negative errno with *ret_why (static) in words.
+ *
+ * An older copy of the file, put in its place while nothing runs, is what it is: jobs submitted
+ * since are not known, their numbers are given again, and entries deleted since are still listed.
+ * Hence a directory in staging needs a name that is not the job's number alone, and every entry is
+ * compared with its identity before anything is done to it. */
 int store_open(struct store **ret, const char *dir, char **ret_set_aside, const char **ret_why);
 struct store *store_close(struct store *s);
 
 /* Transactions. Everything below may be called inside or outside one; outside, each call is its
  * own. store_commit returns 0 only when it is durable; on failure all of it is undone. -ENOSPC,
- * -EIO, -EROFS tell what the disk says. */
+ * -EIO, -EROFS tell what the disk says. A commit that failed because the disk did not confirm it
+ * may be found done after a crash that follows at once, but never in part. */
 int store_begin(struct store *s);
 int store_commit(struct store *s);
 void store_rollback(struct store *s);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store-files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/fd.h"
+#include "util/macros.h"
+
+static int fail(int e, const char **ret_why, const char *why)
+{
+	*ret_why = why;
+	return e;
+}
+
+static int open_error(int e, const char **ret_why)
+{
+	switch (e) {
+	case ENOENT:
+		return fail(-e, ret_why, "the state directory does not exist");
+	case ELOOP:
+	case ENOTDIR:
+		return fail(
+			-EPERM, ret_why,
+			"the state directory is not a directory (nor may it be a symbolic link)");
+	default:
+		return fail(-e, ret_why, "the state directory cannot be opened");
+	}
+}
+
+int files_open_dir(const char *dir, const char **ret_why)
+{
+	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return open_error(errno, ret_why);
+	if (fstat(fd, &st) < 0)
+		return fail(-errno, ret_why, "the state directory cannot be read");
+	if (st.st_uid != geteuid())
+		return fail(-EPERM, ret_why,
+			    "the state directory belongs to somebody else than who runs reclaimd");
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return fail(-EPERM, ret_why,
+			    "others may write the state directory: make it mode 0700");
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return fail(errno == EWOULDBLOCK ? -EBUSY : -errno, ret_why,
+			    errno == EWOULDBLOCK ? "another reclaimd uses the state directory"
+						 : "the state directory cannot be locked");
+	return fd_take(&fd);
+}
+
+static bool leftover(int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
+}
+
+int files_look(int dir_fd, const char **ret_why)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, STORE_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno != ENOENT)
+			return fail(-errno, ret_why, "the job store cannot be looked at");
+		return leftover(dir_fd, STORE_FILE "-wal") ||
+				       leftover(dir_fd, STORE_FILE "-journal")
+			       ? FOUND_LEFTOVER
+			       : FOUND_NOTHING;
+	}
+	if (!S_ISREG(st.st_mode))
+		return fail(-EPERM, ret_why,
+			    "the job store (" STORE_FILE ") is not a regular file");
+	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return fail(-EPERM, ret_why,
+			    "the job store (" STORE_FILE
+			    ") belongs to others, or they may write it");
+	return st.st_size > 0 ? FOUND_FILE : FOUND_EMPTY;
+}
+
+static int remove_if_there(int dir_fd, const char *name)
+{
+	return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int files_make_new(int dir_fd)
+{
+	_cleanup_close_ int fd = -1;
+	int r = remove_if_there(dir_fd, STORE_FILE_NEW);
+
+	if (r < 0)
+		return r;
+	r = remove_if_there(dir_fd, STORE_FILE_NEW "-journal");
+	if (r < 0)
+		return r;
+	/* SQLite gives the files beside it the same mode. */
+	fd = openat(dir_fd, STORE_FILE_NEW, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	return fd < 0 ? -errno : 0;
+}
+
+int files_publish_new(int dir_fd)
+{
+	if (renameat2(dir_fd, STORE_FILE_NEW, dir_fd, STORE_FILE, RENAME_NOREPLACE) < 0)
+		return -errno;
+	return fsync(dir_fd) < 0 ? -errno : 0;
+}
+
+static int read_through(int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char buf[KiB(64)];
+	ssize_t n;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	do
+		n = read(fd, buf, sizeof(buf));
+	while (n > 0);
+	return n < 0 ? -errno : 0;
+}
+
+int files_read(int dir_fd)
+{
+	int r = read_through(dir_fd, STORE_FILE);
+
+	return r < 0 ? r : read_through(dir_fd, STORE_FILE "-wal");
+}
+
+/* Finds a name that nothing has. */
+static int name_aside(int dir_fd, char *ret_name, size_t size)
+{
+	time_t now = time(NULL);
+	struct tm tm = { 0 };
+	char when[32];
+
+	if (!localtime_r(&now, &tm) || strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm) == 0)
+		return -EOVERFLOW;
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct stat st;
+
+		if (i == 0)
+			(void)snprintf(ret_name, size, STORE_FILE ".damaged-%s", when);
+		else
+			(void)snprintf(ret_name, size, STORE_FILE ".damaged-%s-%u", when, i);
+		if (fstatat(dir_fd, ret_name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+			return 0;
+	}
+	return -EEXIST;
+}
+
+int files_set_aside(int dir_fd, char *ret_name, size_t size)
+{
+	/* The log goes last: one without a database is found and put aside at the next start, but
+	 * a database without its log would be taken for an older state of affairs. */
+	static const char *const ends[] = { "", "-journal", "-shm", "-wal" };
+	int r = name_aside(dir_fd, ret_name, size);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+		char from[64], to[96];
+
+		(void)snprintf(from, sizeof(from), STORE_FILE "%s", ends[i]);
+		(void)snprintf(to, sizeof(to), "%s%s", ret_name, ends[i]);
+		if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) < 0 && errno != ENOENT)
+			return -errno;
+	}
+	return fsync(dir_fd) < 0 ? -errno : 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The files of the store in the state directory: whether they may be trusted, and how they are put
+ * out of the way. Knows no SQL. Internal to src/store. */
+#pragma once
+
+#include <stddef.h>
+
+#define STORE_FILE "reclaimd.db"
+/* A new database gets its tables under this name, so that one called STORE_FILE is never empty. */
+#define STORE_FILE_NEW "reclaimd.db.new"
+
+/* Opens the state directory and takes its lock, which is held until the descriptor is closed. It
+ * must be a directory, ours, and writable by nobody else. Returns the descriptor or a negative
+ * errno: -EPERM, -EBUSY (another one has it), or the system's; with *ret_why in words. */
+int files_open_dir(const char *dir, const char **ret_why);
+
+enum store_found {
+	FOUND_NOTHING,
+	FOUND_FILE,     /* something to be opened */
+	FOUND_EMPTY,    /* a file without content */
+	FOUND_LEFTOVER, /* a log without its database */
+};
+
+/* What is there. Returns enum store_found, or a negative errno with *ret_why in words: -EPERM where
+ * it is not a file of ours that only we can write. */
+int files_look(int dir_fd, const char **ret_why);
+
+/* Makes the empty file that a new database begins with; what an earlier attempt left goes first. */
+int files_make_new(int dir_fd);
+/* Gives the new database its name; durable when it returns 0. */
+int files_publish_new(int dir_fd);
+
+/* Reads the database and its log from end to end. Returns 0 or the error that the disk gives. */
+int files_read(int dir_fd);
+
+/* Renames the database and what belongs to it to a name with the time in it, which is put in
+ * ret_name. Returns 0 or a negative errno. */
+int files_set_aside(int dir_fd, char *ret_name, size_t size);

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "store-internal.h"
+#include "util/macros.h"
+
+/* What the system said where SQLite only knows that it said something. */
+static int system_error(sqlite3 *db)
+{
+	int e = db ? sqlite3_system_errno(db) : 0;
+
+	return e == EDQUOT ? -ENOSPC : -e;
+}
+
+static int io_error(sqlite3 *db, int rc)
+{
+	int e = system_error(db);
+
+	if (rc == SQLITE_IOERR_NOMEM)
+		return -ENOMEM;
+	return e == -ENOSPC || e == -EROFS ? e : -EIO;
+}
+
+static int constraint_error(int rc)
+{
+	switch (rc) {
+	case SQLITE_CONSTRAINT_PRIMARYKEY:
+	case SQLITE_CONSTRAINT_UNIQUE:
+	case SQLITE_CONSTRAINT_ROWID:
+		return -EEXIST;
+	case SQLITE_CONSTRAINT_FOREIGNKEY:
+		return -ENOENT;
+	default:
+		return -EINVAL;
+	}
+}
+
+int store_error(sqlite3 *db, int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_READONLY:
+		return -EROFS;
+	case SQLITE_IOERR:
+		return io_error(db, rc);
+	case SQLITE_CANTOPEN:
+		return system_error(db) < 0 ? system_error(db) : -EIO;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return -EBUSY;
+	case SQLITE_CONSTRAINT:
+		return constraint_error(rc);
+	case SQLITE_TOOBIG:
+		return -E2BIG;
+	case SQLITE_ABORT:
+		return -ECANCELED;
+	case SQLITE_MISUSE:
+	case SQLITE_RANGE:
+		return -EINVAL;
+	default: /* SQLITE_CORRUPT, _NOTADB, and _ERROR: a table is not as it was made */
+		return -EUCLEAN;
+	}
+}
+
+/* Why there is no transaction any more, or 0. */
+static int transaction_lost(const struct store *s)
+{
+	if (!s->in_transaction || !sqlite3_get_autocommit(s->db))
+		return 0;
+	return s->lost < 0 ? s->lost : -ECANCELED;
+}
+
+static int result(struct store *s, int rc)
+{
+	int r = store_error(s->db, rc);
+
+	/* After some errors SQLite has undone the whole transaction, not only the statement. */
+	if (r < 0 && s->in_transaction && s->lost == 0 && sqlite3_get_autocommit(s->db))
+		s->lost = r;
+	return r;
+}
+
+int statement_get(struct store *s, enum statement which, const char *sql, sqlite3_stmt **ret)
+{
+	int r = transaction_lost(s);
+
+	if (r < 0)
+		return r;
+	if (!s->statements[which]) {
+		r = result(s, sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+						 &s->statements[which], NULL));
+		if (r < 0)
+			return r;
+	}
+	*ret = s->statements[which];
+	return 0;
+}
+
+int statement_run(struct store *s, sqlite3_stmt *st)
+{
+	int rc = sqlite3_step(st), r = result(s, rc);
+
+	/* The step has said it already. */
+	(void)sqlite3_reset(st);
+	return r;
+}
+
+int statement_prepare(struct store *s, const char *sql, sqlite3_stmt **ret)
+{
+	return result(s, sqlite3_prepare_v2(s->db, sql, -1, ret, NULL));
+}
+
+int statement_next(struct store *s, sqlite3_stmt *st)
+{
+	int rc = sqlite3_step(st);
+
+	return rc == SQLITE_ROW ? 1 : result(s, rc);
+}
+
+void statement_finalizep(sqlite3_stmt **st)
+{
+	(void)sqlite3_finalize(*st);
+}
+
+static int run_simple(struct store *s, enum statement which, const char *sql)
+{
+	sqlite3_stmt *st;
+	int r = statement_get(s, which, sql, &st);
+
+	return r < 0 ? r : statement_run(s, st);
+}
+
+int store_begin(struct store *s)
+{
+	int r;
+
+	if (s->in_transaction)
+		return -EBUSY;
+	r = run_simple(s, STATEMENT_BEGIN, "BEGIN IMMEDIATE");
+	if (r < 0)
+		return r;
+	s->in_transaction = true;
+	s->lost = 0;
+	return 0;
+}
+
+int store_commit(struct store *s)
+{
+	int r;
+
+	if (!s->in_transaction)
+		return -EINVAL;
+	r = run_simple(s, STATEMENT_COMMIT, "COMMIT");
+	if (r < 0) {
+		store_rollback(s);
+		return r;
+	}
+	s->in_transaction = false;
+	return 0;
+}
+
+void store_rollback(struct store *s)
+{
+	/* It cannot fail but where there is nothing left to undo. */
+	if (s->in_transaction && !sqlite3_get_autocommit(s->db))
+		(void)run_simple(s, STATEMENT_ROLLBACK, "ROLLBACK");
+	s->in_transaction = false;
+	s->lost = 0;
+}
+
+int store_savepoint(struct store *s)
+{
+	return run_simple(s, STATEMENT_SAVEPOINT, "SAVEPOINT work");
+}
+
+int store_savepoint_keep(struct store *s)
+{
+	return run_simple(s, STATEMENT_RELEASE, "RELEASE work");
+}
+
+int store_savepoint_undo(struct store *s)
+{
+	int r = run_simple(s, STATEMENT_UNDO, "ROLLBACK TO work");
+
+	return r < 0 ? r : store_savepoint_keep(s);
+}
+
+static void bound(struct binder *b, int rc)
+{
+	if (b->rc == SQLITE_OK)
+		b->rc = rc;
+}
+
+void bind_u64(struct binder *b, uint64_t v)
+{
+	bound(b, sqlite3_bind_int64(b->st, ++b->at, (sqlite3_int64)v));
+}
+
+void bind_bound(struct binder *b, uint64_t v)
+{
+	bind_u64(b, MIN(v, (uint64_t)INT64_MAX));
+}
+
+void bind_bytes(struct binder *b, const void *p, size_t len)
+{
+	/* A null pointer would bind NULL. */
+	bound(b, sqlite3_bind_blob64(b->st, ++b->at, p ? p : "", len, SQLITE_STATIC));
+}
+
+void bind_string(struct binder *b, const char *v)
+{
+	bind_bytes(b, v, v ? strlen(v) : 0);
+}
+
+void bind_identity(struct binder *b, const struct lasting_identity *id)
+{
+	bind_u64(b, id->fsid);
+	bind_u64(b, id->ino);
+	bind_u64(b, (uint64_t)id->btime_nsec);
+	bind_u64(b, id->type);
+}
+
+uint64_t read_u64(struct reader *r)
+{
+	if (sqlite3_column_type(r->st, r->at) != SQLITE_INTEGER)
+		r->bad = true;
+	return (uint64_t)sqlite3_column_int64(r->st, r->at++);
+}
+
+uint32_t read_u32(struct reader *r)
+{
+	uint64_t v = read_u64(r);
+
+	if (v > UINT32_MAX)
+		r->bad = true;
+	return (uint32_t)v;
+}
+
+unsigned int read_enum(struct reader *r, unsigned int n)
+{
+	uint32_t v = read_u32(r);
+
+	if (v >= n)
+		r->bad = true;
+	return v;
+}
+
+const char *read_string(struct reader *r)
+{
+	/* Bytes of a database in UTF-8 become text as they are, with a NUL behind them. */
+	const char *v = (const char *)sqlite3_column_text(r->st, r->at);
+	size_t len = (size_t)sqlite3_column_bytes(r->st, r->at++);
+
+	/* A name cut short at a NUL would be another one's. */
+	if (!v || strlen(v) != len)
+		r->bad = true;
+	return v ? v : "";
+}
+
+struct lasting_identity read_identity(struct reader *r)
+{
+	return (struct lasting_identity){
+		.fsid = read_u64(r),
+		.ino = read_u64(r),
+		.btime_nsec = (int64_t)read_u64(r),
+		.type = read_u32(r),
+	};
+}
