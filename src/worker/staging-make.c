@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "staging-make.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "engine/intake.h"
+#include "lasting.h"
+
+/* A directory that has to be exactly so. */
+struct wanted_dir {
+	char name[16];
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+};
+
+static const char *const acls[] = { "system.posix_acl_access", "system.posix_acl_default" };
+
+static bool has_acl(int fd)
+{
+	for (size_t i = 0; i < ELEMENTSOF(acls); i++)
+		if (fgetxattr(fd, acls[i], NULL, 0) >= 0)
+			return true;
+	return false;
+}
+
+/* A directory that only root can have made, and has not finished: by us a moment ago, or before
+ * the machine went down. Its parent's default ACL and group are not for it. */
+static int dir_finish(int fd, const struct wanted_dir *w)
+{
+	for (size_t i = 0; i < ELEMENTSOF(acls); i++)
+		if (fremovexattr(fd, acls[i]) < 0 && errno != ENODATA && errno != EOPNOTSUPP)
+			return -errno;
+	/* The mode last: it is what shows that all is done. */
+	if (fchown(fd, w->uid, w->gid) < 0 || fchmod(fd, w->mode) < 0)
+		return -errno;
+	return 0;
+}
+
+static int dir_verify(int fd, const struct wanted_dir *w, uint64_t mnt_id)
+{
+	struct found f;
+	int r = found_at(fd, "", &f);
+
+	if (r < 0)
+		return r;
+	if ((f.attributes & STATX_ATTR_MOUNT_ROOT) || f.id.mnt_id != mnt_id)
+		return -EPERM;
+	if (f.uid != w->uid || (f.id.mode & 07777) != w->mode || has_acl(fd))
+		return -EPERM;
+	return 0;
+}
+
+/* Is it one that was begun, and not finished? */
+static bool is_unfinished(int fd)
+{
+	struct found f;
+
+	return found_at(fd, "", &f) == 0 && f.uid == 0 && (f.id.mode & 07777 & ~S_ISGID) == 0;
+}
+
+/* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps everybody
+ * but root out, and tells it from one that somebody else made. */
+static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool make)
+{
+	_cleanup_close_ int fd = -1;
+	int r = 0;
+
+	if (make && mkdirat(parent, w->name, 0) < 0 && errno != EEXIST)
+		return -errno;
+	fd = fd_open_dir(parent, w->name);
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV ? -EPERM : fd;
+	if (make && is_unfinished(fd))
+		r = dir_finish(fd, w);
+	if (r >= 0)
+		r = dir_verify(fd, w, mnt_id);
+	return r < 0 ? r : fd_take(&fd);
+}
+
+int staging_get(const struct staging_wanted *w)
+{
+	struct wanted_dir top = { .name = ".reclaim", .mode = 0711 };
+	struct wanted_dir own = { .uid = w->uid, .gid = w->gid, .mode = 0700 };
+	_cleanup_close_ int root = -1, top_fd = -1;
+	const char *why;
+	struct found f;
+	int r;
+
+	if (w->mount_path[0] != '/')
+		return -EINVAL;
+	root = intake_open_dir(w->mount_path, &why);
+	if (root < 0)
+		return root;
+	r = found_at(root, "", &f);
+	if (r < 0)
+		return r;
+	if (!(f.attributes & STATX_ATTR_MOUNT_ROOT) || (w->mnt_id && w->mnt_id != f.id.mnt_id))
+		return -EXDEV;
+	top_fd = dir_get(root, &top, f.id.mnt_id, w->make);
+	if (top_fd < 0)
+		return top_fd;
+	(void)snprintf(own.name, sizeof(own.name), "%u", (unsigned)w->uid);
+	return dir_get(top_fd, &own, f.id.mnt_id, w->make);
+}
