@@ -54,6 +54,12 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 struct worker *worker_free(struct worker *w);
 /* Requests not answered yet. */
 unsigned worker_busy(const struct worker *w);
+/* Stops reading its answers, and goes on: for a caller that cannot take more at the moment. The
+ * worker waits as soon as the socket is full, and does not count as hung. */
+void worker_hold(struct worker *w, bool hold);
+/* The Landlock ABI of the fence around a delete worker; 0: this kernel has none; -1: not known yet.
+ */
+int worker_fence(const struct worker *w);
 
 /* ---- intake ------------------------------------------------------------------------------- */
 
@@ -126,11 +132,18 @@ int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char 
 
 /* root's intake worker only: makes sure of <mount>/.reclaim (root's, 0711) and <mount>/.reclaim/UID
  * (0700, the submitter's own) and opens the latter. mount_path must be the root of the mount mnt_id
- * (0: whatever is mounted there). fd is -1 if r < 0: -EROFS, -EXDEV (something else is there),
- * -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). */
+ * (0: whatever is mounted there). fd is the callback's, -1 if r < 0: -EROFS, -EXDEV (something else
+ * is there), -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). */
 int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
 			gid_t gid, bool make, void (*made)(int r, int fd, void *userdata),
 			void *userdata);
+
+/* Opens a directory (O_PATH) as the submitter: an absolute path without symbolic links, or, if
+ * at_fd >= 0, one component beneath it. id: it must still be that one (-ESTALE), or NULL. The
+ * descriptor is the callback's; -1 if r < 0. */
+int worker_open_dir(struct worker *w, int at_fd, const char *path,
+		    const struct lasting_identity *id,
+		    void (*opened)(int r, int fd, void *userdata), void *userdata);
 
 struct restore_item {
 	uint64_t seq;
