@@ -62,7 +62,7 @@ struct worker {
 	bool held;
 	enum worker_role role;
 	int fence_abi;
-	struct pacers *pacers;
+	struct paced *paced; /* or NULL */
 	sd_event *event;
 	sd_event_source *io, *process, *limit;
 	int sock, pidfd;
@@ -99,7 +99,13 @@ bool process_ended(int pidfd, char *buf, size_t len);
 void process_bury(sd_event *event, int pidfd, bool now);
 
 /* worker-send.c */
-int worker_greet(struct worker *w, const struct worker_options *o, int page_fd, int pace_fd);
+/* Descriptors that the worker is given with its greeting; -1: none. */
+struct worker_fds {
+	int page;
+	int pace, pace_page;
+};
+
+int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds);
 void worker_send(struct worker *w);
 void messages_free(struct messages *m);
 /* Begins with the first request if it has not been begun. */

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "pacers.h"
 #include "util/fd.h"
 #include "worker-internal.h"
 
@@ -82,6 +83,8 @@ void worker_next(struct worker *w)
 		messages_move(&w->out, &rq->messages);
 		w->heard_usec = now_usec();
 		w->stopped_usec = 0;
+		if (w->paced)
+			paced_stop(w->paced, false);
 		if (rq->kind == KIND_FORGET)
 			request_free(request_take(w));
 	}
@@ -89,7 +92,7 @@ void worker_next(struct worker *w)
 	worker_send(w);
 }
 
-int worker_greet(struct worker *w, const struct worker_options *o, int page_fd, int pace_fd)
+int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds)
 {
 	const struct submitter *who = o->submitter;
 	struct wire_out *out = message_add(&w->out, REQUEST_HELLO, 0);
@@ -101,13 +104,15 @@ int worker_greet(struct worker *w, const struct worker_options *o, int page_fd, 
 	wire_put(out, o->role == WORKER_DELETE);
 	wire_put(out, who->uid);
 	wire_put(out, who->gid);
-	wire_put(out, pace_fd >= 0 ? HELLO_PACED : 0);
+	wire_put(out, fds->pace >= 0 ? HELLO_PACED : 0);
 	wire_put_bytes(out, who->groups, who->n_groups * sizeof(gid_t));
-	wire_put_fd(out, page_fd);
+	wire_put_fd(out, fds->page);
 	if (o->role == WORKER_DELETE)
 		wire_put_fd(out, o->fence_fd);
-	if (pace_fd >= 0)
-		wire_put_fd(out, pace_fd);
+	if (fds->pace >= 0) {
+		wire_put_fd(out, fds->pace);
+		wire_put_fd(out, fds->pace_page);
+	}
 	for (const char *const *p = o->protect; p && *p; p++)
 		wire_put_string(out, *p);
 	r = wire_pack(out);
@@ -400,6 +405,9 @@ void worker_stop(struct worker *w)
 		return;
 	}
 	w->stopped_usec = now_usec();
+	/* Its lanes may wait for their turn. */
+	if (w->paced)
+		paced_stop(w->paced, true);
 	worker_limit(w);
 	worker_send(w);
 }

@@ -8,7 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/ways.h"
+#include "pacers.h"
 #include "util/fd.h"
+#include "util/mounts.h"
 #include "worker-internal.h"
 
 /* A worker that says nothing for so long, though it should, is hung. Those that are at work say so
@@ -58,6 +61,7 @@ static void end(struct worker *w, int error, bool kill_now)
 	w->limit = sd_event_source_disable_unref(w->limit);
 	fd_closep(&w->sock);
 	process_bury(w->event, fd_take(&w->pidfd), kill_now);
+	w->paced = pacers_detach(w->paced);
 	while ((rq = request_take(w)))
 		request_fail(rq, error);
 }
@@ -222,20 +226,64 @@ static int sources_add(struct worker *w)
 	return 0;
 }
 
-static int start(struct worker *w, const struct worker_options *o)
+/* What the mount options say about it; no, if they cannot be had. */
+static bool discards(int fd)
 {
-	_cleanup_close_ int page_fd = -1;
-	int pair[2], r = page_make(w, &page_fd);
+	struct mounts mounts = { 0 };
+	const struct mount *m;
+	struct identity id;
+	char *options = NULL;
+	bool yes;
 
-	if (r < 0)
-		return r;
+	if (fd_identity(fd, "", &id) < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+		return false;
+	m = mounts_by_id(&mounts, id.mnt_id);
+	if (m)
+		options = mount_all_options(m);
+	yes = options && mount_option(options, "discard");
+	free(options);
+	mounts_done(&mounts);
+	return yes;
+}
+
+static int pace_make(struct worker *w, const struct worker_options *o, struct worker_fds *fds)
+{
+	/* Only where it is ours are nameless files made to see what a sync costs: in staging, which
+	 * is open for reading, and not in somebody's own directory. */
+	bool ours = !(fcntl(o->fence_fd, F_GETFL) & O_PATH);
+
+	if (o->role != WORKER_DELETE || !o->pacers)
+		return 0;
+	return pacers_attach(o->pacers, o->fence_fd, ours ? o->fence_fd : -1, discards(o->fence_fd),
+			     &w->paced, &fds->pace, &fds->pace_page);
+}
+
+static int process_make(struct worker *w, const struct worker_options *o)
+{
+	int pair[2], r;
+
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	w->sock = pair[0];
 	r = process_start(o->program, pair[1], &w->pidfd);
+	return r < 0 ? r : sources_add(w);
+}
+
+static int start(struct worker *w, const struct worker_options *o)
+{
+	struct worker_fds fds = { -1, -1, -1 };
+	int r = page_make(w, &fds.page);
+
 	if (r >= 0)
-		r = sources_add(w);
-	return r < 0 ? r : worker_greet(w, o, page_fd, -1);
+		r = pace_make(w, o, &fds);
+	if (r >= 0)
+		r = process_make(w, o);
+	if (r >= 0)
+		r = worker_greet(w, o, &fds);
+	fd_closep(&fds.page);
+	fd_closep(&fds.pace);
+	fd_closep(&fds.pace_page);
+	return r;
 }
 
 int worker_new(struct worker **ret, sd_event *event, const struct worker_options *o)

@@ -10,7 +10,8 @@
  *     stage.c                                      out of the way
  *     staging.c, staging-make.c                    staging directories; putting back
  *   delete.c       the delete role's requests
- *     run.c        one run of the engine */
+ *     run.c          one run of the engine
+ *     remote-pace.c  asks reclaimd how fast */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 #include "credentials.h"
 #include "engine/protect.h"
 #include "fence.h"
+#include "remote-pace.h"
 #include "serving.h"
 #include "util/fd.h"
 
@@ -97,7 +99,7 @@ struct hello {
 /* Reads the first message. */
 static int hello_take(struct serving *s, struct hello *h)
 {
-	_cleanup_close_ int page = -1;
+	_cleanup_close_ int page = -1, pace = -1, pace_page = -1;
 	uint64_t flags;
 	int r = wire_receive(s->sock, &s->in, 0, /* allow_long= */ true);
 
@@ -114,14 +116,20 @@ static int hello_take(struct serving *s, struct hello *h)
 	page = wire_get_fd(&s->in);
 	if (s->deletes)
 		s->fence_fd = wire_get_fd(&s->in);
-	if (flags & HELLO_PACED)
-		s->pace_fd = wire_get_fd(&s->in);
+	if (flags & HELLO_PACED) {
+		pace = wire_get_fd(&s->in);
+		pace_page = wire_get_fd(&s->in);
+	}
 	r = protect_take(s);
 	if (r >= 0)
 		r = wire_end(&s->in);
 	if (r >= 0 && h->groups_len % sizeof(gid_t) != 0)
 		r = -EBADMSG;
-	return r < 0 ? r : page_map(s, page);
+	if (r >= 0)
+		r = page_map(s, page);
+	if (r >= 0 && pace >= 0)
+		r = remote_pace_new(&s->pace, fd_take(&pace), pace_page);
+	return r;
 }
 
 /* Becomes who it is to be, and says so. Nothing of any request is read before. */
@@ -155,7 +163,7 @@ static void serving_done(struct serving *s)
 	wire_out_done(&s->out);
 	protect_free(s->protect);
 	fd_closep(&s->mounts_fd);
-	fd_closep(&s->pace_fd);
+	remote_pace_free(s->pace);
 	for (char **p = s->protect_extra; p && *p; p++)
 		free(*p);
 	free(s->protect_extra);
@@ -163,7 +171,7 @@ static void serving_done(struct serving *s)
 
 int main(void)
 {
-	struct serving s = { .sock = PROTOCOL_FD, .fence_fd = -1, .pace_fd = -1, .mounts_fd = -1 };
+	struct serving s = { .sock = PROTOCOL_FD, .fence_fd = -1, .mounts_fd = -1 };
 	int r;
 
 	if (!is_socket(PROTOCOL_FD)) {

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/protect.h"
 #include "lasting.h"
+#include "remote-pace.h"
 #include "serving.h"
 
 /* A deeper path is told without its end. */
@@ -227,6 +228,8 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 
 	if (k < 0)
 		return k;
+	if (r->s->pace)
+		engine_pace(e, remote_pace(r->s->pace));
 	k = engine_add(e, g);
 	engine_publish(r, e);
 	if (k >= 0)

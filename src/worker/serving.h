@@ -9,6 +9,7 @@
 #include "wire/protocol.h"
 
 struct protect;
+struct remote_pace;
 struct session;
 
 struct serving {
@@ -21,7 +22,8 @@ struct serving {
 	uid_t uid;
 	gid_t gid;
 	bool deletes; /* role */
-	int fence_fd, pace_fd;
+	int fence_fd;
+	struct remote_pace *pace; /* or NULL */
 	struct worker_page *page;
 	char **protect_extra; /* NULL-terminated */
 
