@@ -98,7 +98,8 @@ void operation_entries(struct manager *m, const struct caller *c, uint64_t id, u
 /* May the caller see this job at all? For object paths and signals. */
 bool operation_may_see(const struct caller *c, const struct job_record *r);
 
-/* What the buses tell their peers about: set once, by the bus. */
+/* What the buses tell their peers about: set by the bus, and taken away (all NULL) when it is
+ * freed. A callback that is NULL is not called. */
 struct manager_events {
 	void (*job_new)(const struct job_record *r, void *userdata);
 	/* State changes at once; progress at most every half second for a job. */
