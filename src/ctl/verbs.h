@@ -9,3 +9,7 @@ int verbs_dispatch(int argc, char **argv);
 int verb_run(int argc, char **argv);
 int verb_plan(int argc, char **argv);
 int verb_devices(int argc, char **argv);
+int verb_submit(int argc, char **argv);
+int verb_list(int argc, char **argv);
+int verb_show(int argc, char **argv);
+int verb_wait(int argc, char **argv);
