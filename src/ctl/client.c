@@ -278,7 +278,7 @@ int client_call(struct client *c, const char *path, const char *interface, const
 	if (!m)
 		return EXIT_FAILED;
 	va_start(ap, types);
-	r = sd_bus_message_appendv(m, types, ap);
+	r = types ? sd_bus_message_appendv(m, types, ap) : 0;
 	va_end(ap);
 	if (r < 0) {
 		sd_bus_message_unref(m);

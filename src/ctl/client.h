@@ -50,7 +50,7 @@ sd_bus_message *client_message(struct client *c, const char *path, const char *i
 int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 		sd_bus_message **ret_reply);
 
-/* client_message, sd_bus_message_append and client_send in one. */
+/* client_message, sd_bus_message_append and client_send in one; types is NULL for no arguments. */
 int client_call(struct client *c, const char *path, const char *interface, const char *member,
 		sd_bus_message **ret_reply, const char *types, ...);
 

@@ -120,6 +120,13 @@ static int ids_append(sd_bus_message *m, const struct job_wish *wish)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+static int state_append(sd_bus_message *m, const struct job_wish *wish)
+{
+	if (!wish->state)
+		return 0;
+	return sd_bus_message_append(m, "{sv}", "states", "as", 1, wish->state);
+}
+
 static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_t since)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
@@ -128,6 +135,8 @@ static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "finished", "b",
 					  (int)(wish->finished || wish->n_ids > 0), "since-id", "t",
 					  since, "limit", "u", PAGE);
+	if (r >= 0)
+		r = state_append(m, wish);
 	if (r >= 0)
 		r = ids_append(m, wish);
 	return r < 0 ? r : sd_bus_message_close_container(m);

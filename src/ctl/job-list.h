@@ -30,6 +30,7 @@ void job_list_done(struct job_list *l);
 
 struct job_wish {
 	bool finished;       /* those too */
+	const char *state;   /* only these, or NULL */
 	const uint64_t *ids; /* only these, if n_ids > 0; then finished ones too */
 	size_t n_ids;
 };

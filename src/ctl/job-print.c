@@ -82,3 +82,41 @@ char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total)
 	(void)snprintf(buf, len, "%s of %s", n, of);
 	return buf;
 }
+
+char *entries_brief(char *buf, size_t len, uint64_t done, uint64_t total)
+{
+	char n[28], of[28];
+
+	if (total > done)
+		(void)snprintf(buf, len, "%s/%s", count_format(n, sizeof(n), done),
+			       count_format(of, sizeof(of), total));
+	else
+		(void)count_format(buf, len, done);
+	return buf;
+}
+
+/* "1.2G", "312B": the letter tells enough. */
+static char *size_brief(char *buf, size_t len, uint64_t bytes)
+{
+	char *unit;
+
+	(void)size_format(buf, len, bytes);
+	unit = strchr(buf, ' ');
+	if (unit) {
+		unit[0] = unit[1];
+		unit[1] = '\0';
+	}
+	return buf;
+}
+
+char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total)
+{
+	char n[16], of[16];
+
+	if (total > done)
+		(void)snprintf(buf, len, "%s/%s", size_brief(n, sizeof(n), done),
+			       size_brief(of, sizeof(of), total));
+	else
+		(void)size_brief(buf, len, done);
+	return buf;
+}

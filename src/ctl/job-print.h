@@ -25,3 +25,7 @@ char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total);
 
 /* "1.2 of 2.0 GiB", likewise. 40 bytes are enough. */
 char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total);
+
+/* The same for a column of a table: "12,345/20,000" and "1.2G/2.0G". */
+char *entries_brief(char *buf, size_t len, uint64_t done, uint64_t total);
+char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total);

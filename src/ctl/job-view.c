@@ -240,9 +240,9 @@ int job_view_get(struct client *c, uint64_t id, uint32_t limit, struct job_view 
 	(void)snprintf(path, sizeof(path), MANAGER_PATH "/job/%" PRIu64, id);
 	if (r == 0)
 		r = properties_get(c, path, &j);
-	if (r == 0)
+	if (r == 0 && limit > 0)
 		r = list_get(c, path, "GetProblems", &j, limit, problems_read);
-	if (r == 0)
+	if (r == 0 && limit > 0)
 		r = list_get(c, path, "GetEntries", &j, limit, names_read);
 	if (r) {
 		job_view_done(&j);

@@ -35,7 +35,8 @@ struct job_view {
 	size_t n_entry_names;
 };
 
-/* Reads a job with up to so many of its problems and names. Returns 0 or an exit status. */
+/* Reads a job with up to so many of its problems and names (0: without them). Returns 0 or an exit
+ * status. */
 int job_view_get(struct client *c, uint64_t id, uint32_t limit, struct job_view *ret);
 void job_view_done(struct job_view *j);
 #define _cleanup_job_view_ _cleanup_(job_view_done)

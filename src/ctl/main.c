@@ -11,9 +11,11 @@
  * With the daemon:
  *   client.c        the way to it, and its errors
  *   submit.c        submit; batches.c (what goes into which call), names-file.c (names by the file)
- *   list.c          list; job-list.c asks, job-print.c has the words
+ *   list.c          list; job-list.c asks, job-table.c and job-print.c show
  *   show.c          show; job-view.c asks
  *   wait.c          wait for jobs; wait-free.c for space
+ *   control.c       cancel, pause, resume, restore
+ *   status.c        status; spools.c: spools
  *
  * Without it:
  *   run.c           run: delete in this process

@@ -105,22 +105,31 @@ int moment_parse(const char *s, uint64_t now_usec, uint64_t *ret_usec)
 	return 0;
 }
 
-char *moment_distance(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+/* How far away, exactly or in its largest unit. */
+static char *distance_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec, bool brief)
 {
 	bool ahead = usec > now_usec;
 	uint64_t away = ahead ? usec - now_usec : now_usec - usec;
-	char span[32];
+	char span[32], *blank;
 
-	/* Tenths of a second are of no use at such a distance. */
+	/* Tenths of a second are of no use here. */
 	if (away < 10 * USEC_PER_SEC)
 		(void)snprintf(span, sizeof(span), "%us", (unsigned)(away / USEC_PER_SEC));
 	else
 		(void)timespan_format(span, sizeof(span), away);
+	blank = strchr(span, ' ');
+	if (brief && blank)
+		*blank = '\0';
 	if (away < USEC_PER_SEC)
 		(void)snprintf(buf, len, "now");
 	else
 		(void)snprintf(buf, len, ahead ? "in %s" : "%s ago", span);
 	return buf;
+}
+
+char *moment_distance(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+{
+	return distance_format(buf, len, usec, now_usec, /* brief= */ true);
 }
 
 char *moment_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
@@ -132,6 +141,7 @@ char *moment_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
 	if (!localtime_r(&t, &tm) || strftime(when, sizeof(when), "%F %T", &tm) == 0)
 		when[0] = '\0';
 	(void)snprintf(buf, len, "%s (%s)", when,
-		       moment_distance(distance, sizeof(distance), usec, now_usec));
+		       distance_format(distance, sizeof(distance), usec, now_usec,
+				       /* brief= */ false));
 	return buf;
 }

@@ -10,9 +10,11 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "run", verb_run },       { "plan", verb_plan }, { "devices", verb_devices },
-	{ "submit", verb_submit }, { "list", verb_list }, { "show", verb_show },
-	{ "wait", verb_wait },
+	{ "run", verb_run },       { "plan", verb_plan },       { "devices", verb_devices },
+	{ "submit", verb_submit }, { "list", verb_list },       { "show", verb_show },
+	{ "wait", verb_wait },     { "cancel", verb_cancel },   { "pause", verb_pause },
+	{ "resume", verb_resume }, { "restore", verb_restore }, { "spools", verb_spools },
+	{ "status", verb_status },
 };
 
 static int help(void)
@@ -23,6 +25,13 @@ static int help(void)
 		"reclaimctl show JOB...               all there is to know of a job\n"
 		"reclaimctl wait JOB...               until they have finished\n"
 		"reclaimctl wait --free=SIZE PATH     until so much is free on its filesystem\n"
+		"reclaimctl cancel JOB...             put back what has not begun; stop what has\n"
+		"reclaimctl pause JOB...|--all        leave it for now\n"
+		"reclaimctl resume JOB...|--all       go on\n"
+		"reclaimctl restore JOB... [--to=PATH]\n"
+		"                                     have it back, while it is held or queued\n"
+		"reclaimctl spools                    directories whose content is deleted\n"
+		"reclaimctl status                    the daemon, and what it does now\n"
 		"\n"
 		"reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n"
 		"reclaimctl plan [OPTIONS] PATH...    what would be done to it, how, and why\n"
