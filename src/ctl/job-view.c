@@ -9,8 +9,8 @@
 
 void job_view_done(struct job_view *j)
 {
-	char *const strings[] = { j->uuid,   j->state,   j->origin,   j->priority, j->inplace,
-				  j->device, j->message, j->strategy, j->path,     j->staging };
+	char *const strings[] = { j->uuid,  j->state,   j->origin,   j->priority, j->inplace,
+				  j->mount, j->message, j->strategy, j->path,     j->staging };
 
 	for (size_t i = 0; i < ELEMENTSOF(strings); i++)
 		free(strings[i]);
@@ -42,7 +42,7 @@ static const struct field {
 	{ "Path", "ay", offsetof(struct job_view, path) },
 	{ "Staging", "ay", offsetof(struct job_view, staging) },
 	{ "Inplace", "s", offsetof(struct job_view, inplace) },
-	{ "Device", "s", offsetof(struct job_view, device) },
+	{ "Mount", "ay", offsetof(struct job_view, mount) },
 	{ "Names", "t", offsetof(struct job_view, names) },
 	{ "Entries", "t", offsetof(struct job_view, entries) },
 	{ "EntriesDone", "t", offsetof(struct job_view, entries_done) },

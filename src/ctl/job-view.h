@@ -24,8 +24,8 @@ struct job_name {
 
 struct job_view {
 	uint64_t id;
-	char *uuid, *state, *origin, *priority, *inplace, *device, *message, *strategy;
-	char *path, *staging; /* raw bytes */
+	char *uuid, *state, *origin, *priority, *inplace, *message, *strategy;
+	char *path, *staging, *mount; /* raw bytes */
 	uid_t uid;
 	uint64_t names, entries, entries_done, bytes, bytes_freed, errors, skipped;
 	uint64_t created_usec, held_until_usec, by_usec, started_usec, finished_usec;

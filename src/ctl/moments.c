@@ -94,7 +94,7 @@ int moment_parse(const char *s, uint64_t now_usec, uint64_t *ret_usec)
 	if (r != -EINVAL)
 		return r;
 	r = date_parse(tm, s, now_usec, ret_usec);
-	if (r != -EINVAL)
+	if (r != -EINVAL || strchr(s, ':'))
 		return r;
 	r = timespan_parse(s, &span);
 	if (r < 0)

@@ -2,7 +2,7 @@
 /* reclaimctl show: all there is to know of a job, in words.
  *
  * With --json, an array with one object for each job. Keys are only ever added: those of list, and
- * uuid, staging, inplace, device, names, skipped, by_usec, message, strategy, problems [{path,
+ * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, problems [{path,
  * what, error, is_error}] and contents [{path, state}]; of both the first thousand.
  */
 #include <inttypes.h>
@@ -70,9 +70,9 @@ static json_t *view_json(const struct job_view *j)
 	};
 	json_t *v = job_line_json(&line);
 
-	(void)json_object_update_new(v, json_pack("{sssossss}", "uuid", j->uuid, "staging",
+	(void)json_object_update_new(v, json_pack("{sssossso}", "uuid", j->uuid, "staging",
 						  json_path(j->staging), "inplace", j->inplace,
-						  "device", j->device));
+						  "mount", json_path(j->mount)));
 	(void)json_object_update_new(v, json_pack("{sIsIsIssss}", "names", (json_int_t)j->names,
 						  "skipped", (json_int_t)j->skipped, "by_usec",
 						  (json_int_t)j->by_usec, "message", j->message,
@@ -134,7 +134,7 @@ static void place_lines(const struct job_view *j)
 	path_line("Staged in", j->staging);
 	if (j->inplace[0] && !job_is_finished(j->state))
 		line("In place", j->inplace);
-	line("Device", j->device);
+	path_line("Mount", j->mount);
 }
 
 /* What is done, how fast on average, and how long the rest may take at that rate. */
