@@ -79,48 +79,55 @@ static int open_socket(struct client *c, const char *dir)
 	return r;
 }
 
-/* Is somebody there who answers to our name, or can the bus start one? */
-static int name_reach(sd_bus *bus)
+/* Is somebody there who answers to our name, or, if start is set, can the bus start one? */
+static int name_reach(sd_bus *bus, bool start)
 {
 	int r = sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
 				   "org.freedesktop.DBus", "GetNameOwner", NULL, NULL, "s",
 				   BUS_NAME);
 
-	if (r >= 0)
+	if (r >= 0 || !start)
 		return r;
 	return sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
 				  "org.freedesktop.DBus", "StartServiceByName", NULL, NULL, "su",
 				  BUS_NAME, 0);
 }
 
-static int open_bus(struct client *c)
+static int open_bus(struct client *c, bool start)
 {
 	int r = sd_bus_open_system(&c->bus);
 
 	if (r >= 0)
-		r = name_reach(c->bus);
+		r = name_reach(c->bus, start);
 	c->direct = false;
 	return r;
 }
 
+/* How to connect. */
+struct route {
+	const char *dir; /* only to the socket in it, or NULL */
+	bool socket_first;
+	bool start; /* the bus may start the daemon */
+};
+
 /* One of the two ways. Leaves nothing behind where it fails. */
-static int try_one(struct client *c, bool direct, const char *dir)
+static int try_one(struct client *c, bool direct, const struct route *w)
 {
-	int r = direct ? open_socket(c, dir) : open_bus(c);
+	int r = direct ? open_socket(c, w->dir ? w->dir : RUNTIME_DIR) : open_bus(c, w->start);
 
 	if (r < 0)
 		c->bus = sd_bus_flush_close_unref(c->bus);
 	return r;
 }
 
-static int connect_any(struct client *c, const char *dir, bool many_fds)
+static int connect_any(struct client *c, const struct route *w)
 {
 	int r;
 
-	if (dir)
-		return try_one(c, /* direct= */ true, dir);
-	r = try_one(c, many_fds, RUNTIME_DIR);
-	return r < 0 ? try_one(c, !many_fds, RUNTIME_DIR) : r;
+	if (w->dir)
+		return try_one(c, /* direct= */ true, w);
+	r = try_one(c, w->socket_first, w);
+	return r < 0 ? try_one(c, !w->socket_first, w) : r;
 }
 
 static const char *runtime_dir(const struct options *o)
@@ -132,14 +139,14 @@ static const char *runtime_dir(const struct options *o)
 	return env && env[0] ? env : NULL;
 }
 
-static int client_new(struct client **ret, const struct options *o, bool many_fds)
+static int client_new(struct client **ret, const struct route *w)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (!c)
 		return -ENOMEM;
-	r = connect_any(c, runtime_dir(o), many_fds);
+	r = connect_any(c, w);
 	if (r < 0) {
 		client_free(c);
 		return r;
@@ -151,7 +158,8 @@ static int client_new(struct client **ret, const struct options *o, bool many_fd
 int client_open(struct client **ret, const struct options *o, bool many_fds)
 {
 	const char *dir = runtime_dir(o);
-	int r = client_new(ret, o, many_fds);
+	const struct route w = { .dir = dir, .socket_first = many_fds, .start = true };
+	int r = client_new(ret, &w);
 
 	if (r >= 0)
 		return 0;
@@ -172,9 +180,10 @@ int client_open(struct client **ret, const struct options *o, bool many_fds)
 
 struct client *client_try(const struct options *o)
 {
+	const struct route w = { .dir = runtime_dir(o) };
 	struct client *c = NULL;
 
-	return client_new(&c, o, /* many_fds= */ false) < 0 ? NULL : c;
+	return client_new(&c, &w) < 0 ? NULL : c;
 }
 
 int client_broken(int r)

@@ -27,7 +27,7 @@ struct client;
  * socket takes more descriptors in a message. Returns 0, or EXIT_NO_DAEMON. */
 int client_open(struct client **ret, const struct options *o, bool many_fds);
 
-/* The same for who can do without: NULL, and nothing is said, if there is no daemon. */
+/* The same for who can do without: NULL, and nothing is said or started, if no daemon runs. */
 struct client *client_try(const struct options *o);
 struct client *client_free(struct client *c);
 

@@ -17,6 +17,11 @@ static int table_show(const struct options *o, const struct job_list *l)
 	char n[28];
 	int r;
 
+	if (l->n == 0) {
+		(void)puts(o->all ? "No jobs"
+				  : "No jobs that have not finished; --all shows the others");
+		return EXIT_DONE;
+	}
 	screen_open(&screen, o);
 	r = job_table_print(l, &screen);
 	if (r >= 0)

@@ -24,7 +24,7 @@
  *   plan.c          plan: what would be done, and why; prints with plan-text.c, plan-json.c and
  *                   plan-costs.c (what makes it dear)
  *   devices.c       devices: what the sensors say of a path's devices; looks with look.c, prints
- *                   with look-text.c and look-json.c
+ *                   with look-text.c and look-json.c; daemon-devices.c (what reclaimd does there)
  *   survey.c        reads a tree for plan: survey-look.c (one entry), survey-sample.c (which
  *                   entries), survey-top.c (the largest), survey-links.c (hard links), obstacles.c
  *                   (what must stay)
