@@ -163,6 +163,12 @@ int client_open(struct client **ret, const struct options *o, bool many_fds)
 
 	if (r >= 0)
 		return 0;
+	if (r == -EPIPE || r == -ECONNRESET) {
+		complain("reclaimd",
+			 "has closed the connection: it is stopping, or has too many of "
+			 "yours: try again");
+		return EXIT_FAILED;
+	}
 	if (r == -EACCES || r == -EPERM)
 		complain(dir ? dir : RUNTIME_DIR, "the daemon's socket may not be opened: %s",
 			 strerror(-r));

@@ -114,26 +114,11 @@ static int all_jobs(struct control *c, const char *member, const char *words)
 	return r;
 }
 
-/* Every word must be a job before anything is done. */
-static int words_check(const struct options *o)
-{
-	for (size_t i = 0; i < o->n_paths; i++) {
-		uint64_t id;
-		int r = job_id_parse(o->paths[i], &id);
-
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
 static int control_begin(struct control *c, enum verb_flags verb, int argc, char **argv)
 {
 	int r = options_parse(&c->o, verb, argc, argv);
 
 	c->to_fd = -1;
-	if (r == 0)
-		r = words_check(&c->o);
 	if (r == 0)
 		r = client_open(&c->client, &c->o, /* many_fds= */ false);
 	if (r == 0 && c->o.json != JSON_OFF) {

@@ -26,6 +26,9 @@
 	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
 	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES)
 
+/* What takes jobs. */
+#define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
+
 struct choice {
 	const char *word;
 	int value;
@@ -270,6 +273,31 @@ static int option_take(struct options *o, int c, const char *word)
 	return EXIT_USAGE; /* getopt has said why */
 }
 
+int job_id_parse(const char *word, uint64_t *ret_id)
+{
+	char *end;
+
+	errno = 0;
+	*ret_id = strtoull(word, &end, 10);
+	if (isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *ret_id > 0)
+		return 0;
+	complain(word[0] ? word : "''", "is no job: give a number that reclaimctl list shows");
+	return EXIT_USAGE;
+}
+
+/* Every word must be a job before anything is done with one of them. */
+static int jobs_check(const struct options *o)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < o->n_paths; i++) {
+		uint64_t id;
+
+		r = job_id_parse(o->paths[i], &id);
+	}
+	return r;
+}
+
 /* Looks whether the verb got what it works on. `what` is its name. */
 static int operands_check(const struct options *o, enum verb_flags verb, const char *what)
 {
@@ -289,10 +317,13 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = o->to ? "--to= takes exactly one JOB" : "no JOB given";
 	if (verb & (VERB_LIST | VERB_SPOOLS | VERB_STATUS) && o->n_paths > 0)
 		missing = "takes no arguments";
-	if (!missing)
-		return 0;
-	complain(what, "%s: see reclaimctl --help", missing);
-	return EXIT_USAGE;
+	if (missing) {
+		complain(what, "%s: see reclaimctl --help", missing);
+		return EXIT_USAGE;
+	}
+	if (verb & VERBS_JOBS && o->wait != WAIT_FREE)
+		return jobs_check(o);
+	return 0;
 }
 
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv)
@@ -314,16 +345,4 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
 	return operands_check(o, verb, what);
-}
-
-int job_id_parse(const char *word, uint64_t *ret_id)
-{
-	char *end;
-
-	errno = 0;
-	*ret_id = strtoull(word, &end, 10);
-	if (isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *ret_id > 0)
-		return 0;
-	complain(word[0] ? word : "''", "is no job: give a number that reclaimctl list shows");
-	return EXIT_USAGE;
 }

@@ -77,5 +77,6 @@ enum verb_flags {
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);
 
-/* Parses a job's number. Returns 0, or EXIT_USAGE after having said what is wrong. */
+/* Parses a job's number. Returns 0, or EXIT_USAGE after having said what is wrong. What is given to
+ * verbs that take jobs is one already once options_parse has returned 0. */
 int job_id_parse(const char *word, uint64_t *ret_id);
