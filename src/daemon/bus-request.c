@@ -112,7 +112,7 @@ int request_refuse(struct request *q, const char *name, const char *format, ...)
 
 int request_no_job(struct request *q)
 {
-	return request_refuse(q, "NoSuchJob", "There is no job %llu.", (unsigned long long)q->job);
+	return request_refuse(q, "NoSuchJob", "there is no job %llu", (unsigned long long)q->job);
 }
 
 static const char *quota_words(int r)

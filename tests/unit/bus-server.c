@@ -65,7 +65,7 @@ static void no_job(operation_done_t done, uint64_t id, void *userdata)
 {
 	struct failure f = { .name = "NoSuchJob" };
 
-	(void)snprintf(f.text, sizeof(f.text), "There is no job %llu.", (unsigned long long)id);
+	(void)snprintf(f.text, sizeof(f.text), "there is no job %llu", (unsigned long long)id);
 	done(&f, userdata);
 }
 

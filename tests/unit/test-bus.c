@@ -337,7 +337,7 @@ START_TEST(others_jobs_are_not_there)
 	become_root();
 	for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
 		(void)snprintf(path, sizeof(path), "/org/reclaimd1/job/%u", (unsigned)ids[i]);
-		(void)snprintf(words, sizeof(words), "There is no job %u.", (unsigned)ids[i]);
+		(void)snprintf(words, sizeof(words), "there is no job %u", (unsigned)ids[i]);
 #define HIDDEN(called)                                                                             \
 	do {                                                                                       \
 		ck_assert_str_eq(called, "NoSuchJob");                                             \
@@ -363,7 +363,6 @@ START_TEST(others_jobs_are_not_there)
 }
 END_TEST
 
-/* Counts the signals up to the answer of Reload. */
 static int count_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	(void)error;
@@ -386,7 +385,7 @@ static void process_until(sd_bus *c, const unsigned *n, unsigned wanted)
 START_TEST(signals_reach_those_who_may_see)
 {
 	struct server *s = server_start(NULL);
-	unsigned root_jobs = 0, user_jobs = 0, paused = 0, foreign = 0, answers = 0;
+	unsigned root_jobs = 0, user_jobs = 0, paused = 0, foreign = 0;
 	sd_bus *root = client_open(s), *user;
 
 	become_user();
@@ -395,10 +394,6 @@ START_TEST(signals_reach_those_who_may_see)
 	/* Signals in between reach nobody who has not been let in yet: so both have called. */
 	ck_assert_str_eq(call(root, NULL, "ListJobs", NULL, "a{sv}", 0), "");
 	ck_assert_str_eq(call(user, NULL, "ListJobs", NULL, "a{sv}", 0), "");
-	ck_assert_int_ge(sd_bus_add_match(root, NULL,
-					  "type='signal',arg0path='/org/reclaimd1/job/'",
-					  count_signal, &answers),
-			 0);
 	ck_assert_int_ge(sd_bus_match_signal(root, NULL, NULL, "/org/reclaimd1",
 					     "org.reclaimd1.Manager", NULL, count_signal,
 					     &root_jobs),
