@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line of `run`, `plan`, `devices` and `check-config`, parsed. */
+/* The command lines of all verbs, parsed: one table of options says which verbs have them. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "space.h"
 
 enum json_mode { JSON_OFF, JSON_SHORT, JSON_PRETTY };
 enum switch_mode { SWITCH_AUTO, SWITCH_ON, SWITCH_OFF };
+enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
 
 /* Exit statuses: DESIGN section 3. */
 enum {
@@ -22,19 +24,37 @@ enum {
 };
 
 struct options {
+	const char *runtime_dir; /* NULL: not given */
+
+	/* of run */
 	bool latency_off;
 	uint64_t latency_usec; /* a bound, or 0: found out */
 	bool verbose;
 	const char *trace; /* file for what the sensors said, or NULL */
 	bool fixed_backend;
 	enum backend backend;
+	enum switch_mode progress;
+
+	/* of run and submit */
 	const char *files_from; /* NULL: none; "-": standard input */
 	char separator;
-	enum switch_mode progress;
-	bool dry_run, quiet, help, version;
-	enum json_mode json;
+	bool dry_run;
+
+	/* of submit and wait */
+	bool has_undo;
+	uint64_t undo_usec;
+	uint64_t by_usec;     /* CLOCK_REALTIME, or 0 */
+	const char *priority; /* NULL: not given */
+	enum wait_mode wait;
+	struct space free; /* WAIT_FREE */
+
+	bool all;               /* of list, pause and resume */
+	const char *to;         /* of restore, or NULL */
 	uint64_t interval_usec; /* of devices */
-	char *const *paths;
+
+	bool quiet, no_pager, help, version;
+	enum json_mode json;
+	char *const *paths; /* or job ids: what is no option */
 	size_t n_paths;
 };
 
@@ -43,7 +63,21 @@ enum verb_flags {
 	VERB_PLAN = 1 << 1,
 	VERB_DEVICES = 1 << 2,
 	VERB_CHECK_CONFIG = 1 << 3,
+	VERB_SUBMIT = 1 << 4,
+	VERB_LIST = 1 << 5,
+	VERB_SHOW = 1 << 6,
+	VERB_WAIT = 1 << 7,
+	VERB_CANCEL = 1 << 8,
+	VERB_PAUSE = 1 << 9,
+	VERB_RESUME = 1 << 10,
+	VERB_RESTORE = 1 << 11,
+	VERB_SPOOLS = 1 << 12,
+	VERB_STATUS = 1 << 13,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);
+
+/* Parses a job's number. Returns 0, or EXIT_USAGE after having said what is wrong. What is given to
+ * verbs that take jobs is one already once options_parse has returned 0. */
+int job_id_parse(const char *word, uint64_t *ret_id);
