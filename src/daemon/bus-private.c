@@ -23,7 +23,8 @@
 struct private_socket {
 	struct bus *bus;
 	int fd;
-	char *path; /* to be removed; NULL where systemd listens */
+	char *path;
+	bool made; /* to be removed; not where systemd listens */
 	sd_event_source *source, *timer;
 	sd_id128_t id;
 };
@@ -104,7 +105,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 /* Without a pause a connection that cannot be accepted would be tried again at once, for ever. */
 static int pause_accepting(struct private_socket *s)
 {
-	bus_say(s->bus, LOG_WARNING, "Connections to %s have to wait: %s.", s->bus->o.socket,
+	bus_say(s->bus, LOG_WARNING, "Connections to %s have to wait: %s.", s->path,
 		strerror(errno));
 	s->timer = sd_event_source_disable_unref(s->timer);
 	if (sd_event_add_time_relative(s->bus->event, &s->timer, CLOCK_MONOTONIC, PAUSE_USEC, 0,
@@ -153,25 +154,23 @@ static int remove_leftover(const struct sockaddr_un *address, socklen_t len)
 	return unlink(address->sun_path) < 0 ? -errno : 0;
 }
 
-static int listen_at(struct private_socket *s, const char *path)
+static int listen_at(struct private_socket *s)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	socklen_t len = sizeof(address);
 	int r;
 
-	if (strlen(path) >= sizeof(address.sun_path))
+	if (strlen(s->path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path) + 1);
+	memcpy(address.sun_path, s->path, strlen(s->path) + 1);
 	r = remove_leftover(&address, len);
 	if (r < 0)
 		return r;
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0 || bind(s->fd, (const struct sockaddr *)&address, len) < 0)
 		return -errno;
-	s->path = strdup(path);
-	if (!s->path)
-		return -ENOMEM;
-	if (chmod(path, 0666) < 0 || listen(s->fd, SOMAXCONN) < 0)
+	s->made = true;
+	if (chmod(s->path, 0666) < 0 || listen(s->fd, SOMAXCONN) < 0)
 		return -errno;
 	return 0;
 }
@@ -202,8 +201,13 @@ int private_socket_new(struct private_socket **ret, struct bus *b, const char *p
 	if (!s)
 		return -ENOMEM;
 	s->bus = b;
-	s->fd = listening_already(path);
-	r = s->fd >= 0 ? fd_nonblocking(s->fd) : listen_at(s, path);
+	s->fd = -1;
+	s->path = strdup(path);
+	r = s->path ? 0 : -ENOMEM;
+	if (r >= 0)
+		s->fd = listening_already(path);
+	if (r >= 0)
+		r = s->fd >= 0 ? fd_nonblocking(s->fd) : listen_at(s);
 	if (r >= 0)
 		r = sd_id128_randomize(&s->id);
 	if (r >= 0)
@@ -223,7 +227,7 @@ struct private_socket *private_socket_free(struct private_socket *s)
 	(void)sd_event_source_disable_unref(s->timer);
 	(void)sd_event_source_disable_unref(s->source);
 	fd_closep(&s->fd);
-	if (s->path)
+	if (s->made)
 		(void)unlink(s->path);
 	free(s->path);
 	free(s);

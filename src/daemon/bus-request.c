@@ -52,8 +52,10 @@ static int send_error(struct request *q, const struct failure *f)
 	const char *text = f->text;
 	char name[64];
 
-	if (!utf8_is_valid(text))
-		text = escaped = escape_name(text);
+	if (!utf8_is_valid(text)) {
+		escaped = escape_name(text);
+		text = escaped;
+	}
 	(void)snprintf(name, sizeof(name), ERROR_PREFIX "%s", f->name);
 	(void)sd_bus_error_set(&error, name, text ? text : "");
 	return sd_bus_reply_method_error(q->m, &error);
@@ -112,7 +114,7 @@ int request_refuse(struct request *q, const char *name, const char *format, ...)
 
 int request_no_job(struct request *q)
 {
-	return request_refuse(q, "NoSuchJob", "There is no job %llu.", (unsigned long long)q->job);
+	return request_refuse(q, "NoSuchJob", "there is no job %llu", (unsigned long long)q->job);
 }
 
 static const char *quota_words(int r)

@@ -42,28 +42,14 @@ static void strings_done(struct strings *s)
 	free(s->v);
 }
 
-static void submit_freep(struct submit **p)
+static void submit_free(struct submit *s)
 {
-	struct submit *s = *p;
-
-	if (!s)
-		return;
 	for (size_t i = 0; i < GROUPS_MOST; i++)
 		free(s->names[i].v);
 	strings_done(&s->paths);
 	strings_done(&s->display);
 	free(s->groups);
 	free(s);
-}
-#define _cleanup_submit_ _cleanup_(submit_freep)
-
-static struct submit *submit_new(void)
-{
-	struct submit *s = calloc(1, sizeof(*s));
-
-	if (s)
-		s->o.priority = PRIORITY_NORMAL;
-	return s;
 }
 
 /* Makes room for one more of `size` bytes. */
@@ -236,7 +222,7 @@ static int count_name(struct request *q, struct submit *s, size_t len)
 
 static int names_add(struct names *n, const void *name, size_t len)
 {
-	if (n->len + len + 1 > n->size) {
+	if (!n->v || n->len + len + 1 > n->size) {
 		size_t size = MAX(n->size * 2, n->len + len + 1);
 		char *v = realloc(n->v, MAX(size, 64U));
 
@@ -313,10 +299,9 @@ static int read_entries(struct request *q, struct submit *s)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int call_submit_files(struct request *q)
+static int read_files(struct request *q, struct submit *s)
 {
-	_cleanup_submit_ struct submit *s = submit_new();
-	int r = s ? read_parents(q, s) : -ENOMEM;
+	int r = read_parents(q, s);
 
 	if (r >= 0)
 		r = read_entries(q, s);
@@ -331,7 +316,7 @@ static int call_submit_files(struct request *q)
 		s->groups[i].names = s->names[i].v;
 		s->groups[i].names_len = s->names[i].len;
 	}
-	return begin(q, s);
+	return 0;
 }
 
 static int read_list(struct request *q, struct submit *s)
@@ -349,23 +334,18 @@ static int read_list(struct request *q, struct submit *s)
 	return r < 0 ? r : group_add(s, &g);
 }
 
-static int call_submit_lists(struct request *q)
+static int read_lists(struct request *q, struct submit *s)
 {
-	_cleanup_submit_ struct submit *s = submit_new();
-	int r = s ? sd_bus_message_enter_container(q->m, 'a', "(hh)") : -ENOMEM;
+	int r = sd_bus_message_enter_container(q->m, 'a', "(hh)");
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(q->m, 'r', "hh")) > 0) {
 		r = read_list(q, s);
 		if (r >= 0)
 			r = sd_bus_message_exit_container(q->m);
 	}
-	if (r >= 0)
-		r = sd_bus_message_exit_container(q->m);
-	if (r < 0)
-		return r;
-	if (s->n_groups == 0)
+	if (r >= 0 && s->n_groups == 0)
 		return request_refuse(q, "InvalidArgument", "No lists are given.");
-	return begin(q, s);
+	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
 static int read_path(struct request *q, struct submit *s)
@@ -386,10 +366,9 @@ static int read_path(struct request *q, struct submit *s)
 	return count_name(q, s, strlen(path));
 }
 
-static int call_submit(struct request *q)
+static int read_paths(struct request *q, struct submit *s)
 {
-	_cleanup_submit_ struct submit *s = submit_new();
-	int r = s ? sd_bus_message_enter_container(q->m, 'a', "ay") : -ENOMEM;
+	int r = sd_bus_message_enter_container(q->m, 'a', "ay");
 
 	while (r >= 0 && (r = sd_bus_message_at_end(q->m, false)) == 0)
 		r = read_path(q, s);
@@ -398,11 +377,39 @@ static int call_submit(struct request *q)
 	for (size_t i = 0; r >= 0 && i < s->paths.n; i++)
 		r = group_add(s, &(struct intake_group){
 					 .dirfd = -1, .names_fd = -1, .path = s->paths.v[i] });
-	if (r < 0)
-		return r;
-	if (s->n_groups == 0)
+	if (r >= 0 && s->n_groups == 0)
 		return request_refuse(q, "InvalidArgument", "No paths are given.");
-	return begin(q, s);
+	return r;
+}
+
+static int submit(struct request *q, int (*read)(struct request *q, struct submit *s))
+{
+	struct submit *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->o.priority = PRIORITY_NORMAL;
+	r = read(q, s);
+	if (r >= 0)
+		r = begin(q, s);
+	submit_free(s);
+	return r;
+}
+
+static int call_submit_files(struct request *q)
+{
+	return submit(q, read_files);
+}
+
+static int call_submit_lists(struct request *q)
+{
+	return submit(q, read_lists);
+}
+
+static int call_submit(struct request *q)
+{
+	return submit(q, read_paths);
 }
 
 const struct call submit_calls[] = {

@@ -46,7 +46,8 @@ struct bus_options {
 	void *userdata;
 };
 
-/* Strings and what the callbacks need must live as long as the bus. Returns 0 or a negative errno:
+/* The socket's path is copied; other strings and what the callbacks need must live as long as the
+ * bus. Returns 0 or a negative errno:
  * that of making the private socket (-EADDRINUSE: another daemon answers there), -ENOMEM. A message
  * bus that is not there is no error: it is waited for. */
 int bus_new(struct bus **ret, struct manager *m, sd_event *e, const struct bus_options *o);
