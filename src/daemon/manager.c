@@ -46,9 +46,10 @@ void manager_status(struct manager *m)
 		return;
 	(void)sd_notifyf(/* unset_environment= */ 0,
 			 "STATUS=%s%u running, %" PRIu64 " queued, %" PRIu64 " held, %" PRIu64
-			 " paused",
+			 " paused%s",
 			 m->paused ? "Paused; " : "", m->running, m->counts[JOB_QUEUED],
-			 m->counts[JOB_HELD], m->counts[JOB_PAUSED]);
+			 m->counts[JOB_HELD], m->counts[JOB_PAUSED],
+			 m->orphans > 0 ? "; staging has what is of no job (see the journal)" : "");
 }
 
 /* ---- ending -----------------------------------------------------------------------------------
