@@ -66,6 +66,7 @@ struct worker {
 	sd_event *event;
 	sd_event_source *io, *process, *limit;
 	int sock, pidfd;
+	int leash; /* the end of a pipe: closing it kills, whoever the process is by now */
 	struct worker_page *page;
 	struct messages out;
 	struct request *first, **last;
@@ -94,14 +95,14 @@ int process_start(const char *program, int sock, int *ret_pidfd);
 /* How a process ended, in words, which takes it off the process table. False if it lives. */
 bool process_ended(int pidfd, char *buf, size_t len);
 
-/* Sees to it that it ends, by force now or after a while, and that it is reaped. Takes over pidfd.
- */
-void process_bury(sd_event *event, int pidfd, bool now);
+/* Sees to it that it ends, by force now or after a while, and that it is reaped. Takes over both
+ * descriptors. */
+void process_bury(sd_event *event, int pidfd, int leash, bool now);
 
 /* worker-send.c */
 /* Descriptors that the worker is given with its greeting; -1: none. */
 struct worker_fds {
-	int page;
+	int page, leash;
 	int pace, pace_page;
 };
 

@@ -64,7 +64,12 @@ static int pidfd_open_or_kill(pid_t pid)
 int process_start(const char *program, int sock, int *ret_pidfd)
 {
 	_cleanup_close_ int own = sock;
-	char *const argv[] = { (char *)program, NULL }, *const env[] = { NULL };
+	char *const argv[] = { (char *)program, NULL };
+#ifdef RECLAIM_TEST_GATES
+	char *const *env = environ;
+#else
+	char *const env[] = { NULL };
+#endif
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	pid_t pid;
@@ -107,19 +112,23 @@ bool process_ended(int pidfd, char *buf, size_t len)
 
 /* A process that nobody talks to any more. */
 struct funeral {
-	int pidfd;
+	int pidfd, leash;
 	sd_event_source *end, *patience;
 };
 
-static void process_kill(int pidfd)
+/* By the leash, which takes no right to send signals to another user's process; by a signal, in
+ * case it has not put the leash on yet. */
+static void process_kill(int pidfd, int *leash)
 {
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	fd_closep(leash);
 }
 
 static void funeral_free(void *userdata)
 {
 	struct funeral *f = userdata;
 
+	fd_closep(&f->leash);
 	fd_closep(&f->pidfd);
 	free(f);
 }
@@ -149,7 +158,7 @@ static int on_patience(sd_event_source *s, uint64_t usec, void *userdata)
 	struct funeral *f = userdata;
 
 	(void)usec;
-	process_kill(f->pidfd);
+	process_kill(f->pidfd, &f->leash);
 	f->patience = NULL;
 	source_end(s);
 	return 0;
@@ -162,19 +171,16 @@ static sd_event_source *float_away(sd_event_source *s)
 	return sd_event_source_unref(s), s;
 }
 
-void process_bury(sd_event *event, int pidfd, bool now)
+void process_bury(sd_event *event, int pidfd, int leash, bool now)
 {
-	struct funeral *f;
+	struct funeral *f = pidfd >= 0 ? calloc(1, sizeof(*f)) : NULL;
 	sd_event_source *s = NULL;
 
-	if (pidfd < 0)
-		return;
-	f = calloc(1, sizeof(*f));
 	if (f)
-		*f = (struct funeral){ .pidfd = pidfd };
+		*f = (struct funeral){ .pidfd = pidfd, .leash = leash };
 	/* Without memory nobody can wait for it: it becomes init's when we end. */
 	if (!f || sd_event_add_io(event, &s, pidfd, EPOLLIN, on_end, f) < 0) {
-		process_kill(pidfd);
+		process_kill(pidfd, &leash);
 		fd_closep(&pidfd);
 		free(f);
 		return;
@@ -183,7 +189,7 @@ void process_bury(sd_event *event, int pidfd, bool now)
 	f->end = float_away(s);
 	if (now || sd_event_add_time_relative(event, &f->patience, CLOCK_MONOTONIC, PATIENCE, 0,
 					      on_patience, f) < 0)
-		process_kill(pidfd);
+		process_kill(pidfd, &f->leash);
 	else
 		(void)float_away(f->patience);
 }

@@ -60,7 +60,7 @@ static void end(struct worker *w, int error, bool kill_now)
 	w->process = sd_event_source_disable_unref(w->process);
 	w->limit = sd_event_source_disable_unref(w->limit);
 	fd_closep(&w->sock);
-	process_bury(w->event, fd_take(&w->pidfd), kill_now);
+	process_bury(w->event, fd_take(&w->pidfd), fd_take(&w->leash), kill_now);
 	w->paced = pacers_detach(w->paced);
 	while ((rq = request_take(w)))
 		request_fail(rq, error);
@@ -269,11 +269,24 @@ static int process_make(struct worker *w, const struct worker_options *o)
 	return r < 0 ? r : sources_add(w);
 }
 
+static int leash_make(struct worker *w, struct worker_fds *fds)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	fds->leash = ends[0];
+	w->leash = ends[1];
+	return 0;
+}
+
 static int start(struct worker *w, const struct worker_options *o)
 {
-	struct worker_fds fds = { -1, -1, -1 };
+	struct worker_fds fds = { -1, -1, -1, -1 };
 	int r = page_make(w, &fds.page);
 
+	if (r >= 0)
+		r = leash_make(w, &fds);
 	if (r >= 0)
 		r = pace_make(w, o, &fds);
 	if (r >= 0)
@@ -281,6 +294,7 @@ static int start(struct worker *w, const struct worker_options *o)
 	if (r >= 0)
 		r = worker_greet(w, o, &fds);
 	fd_closep(&fds.page);
+	fd_closep(&fds.leash);
 	fd_closep(&fds.pace);
 	fd_closep(&fds.pace_page);
 	return r;
@@ -300,6 +314,7 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 		.event = sd_event_ref(event),
 		.sock = -1,
 		.pidfd = -1,
+		.leash = -1,
 		.last = &w->first,
 		.out = { .last = &w->out.first },
 		.heard_usec = now_usec(),

@@ -9,7 +9,7 @@
  *
  *   request          content                                      answers
  *   HELLO            version, role, uid, gid, flags, groups,      WELCOME: version, Landlock's ABI
- *                    n * (protected path); fds: page,             or 0
+ *                    n * (protected path); fds: page, leash,      or 0
  *                    fence? (delete), pace, its page?
  *   LOOK_GROUPS      session, n * (flags, dir_path?, path?,       -
  *                    display?, names); fds: dir?, names?

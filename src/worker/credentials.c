@@ -2,8 +2,11 @@
 #include "credentials.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -18,9 +21,10 @@
 #define KEPT                                                                                       \
 	(BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_FOWNER) | BIT(CAP_LEASE) |     \
 	 BIT(CAP_SYS_ADMIN))
-#define KEPT_BY_INTAKE (KEPT | BIT(CAP_CHOWN))
+/* Staging directories are made as their owners. */
+#define KEPT_BY_INTAKE (KEPT | BIT(CAP_SETUID) | BIT(CAP_SETGID))
 
-static int caps_get(uint64_t *ret_permitted)
+static int caps_get(uint64_t *ret_permitted, uint64_t *ret_effective)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = { 0 };
@@ -28,18 +32,38 @@ static int caps_get(uint64_t *ret_permitted)
 	if (syscall(SYS_capget, &h, d) < 0)
 		return -errno;
 	*ret_permitted = (uint64_t)d[1].permitted << 32 | d[0].permitted;
+	*ret_effective = (uint64_t)d[1].effective << 32 | d[0].effective;
 	return 0;
 }
 
-static int caps_set(uint64_t caps)
+static int caps_set(uint64_t permitted, uint64_t effective)
 {
 	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct d[_LINUX_CAPABILITY_U32S_3] = {
-		{ (uint32_t)caps, (uint32_t)caps, 0 },
-		{ (uint32_t)(caps >> 32), (uint32_t)(caps >> 32), 0 },
+		{ (uint32_t)effective, (uint32_t)permitted, 0 },
+		{ (uint32_t)(effective >> 32), (uint32_t)(permitted >> 32), 0 },
 	};
 
 	return syscall(SYS_capset, &h, d) < 0 ? -errno : 0;
+}
+
+int credentials_override(void)
+{
+	uint64_t permitted, effective;
+	int r = caps_get(&permitted, &effective);
+
+	return r < 0 ? r : caps_set(permitted, effective | BIT(CAP_DAC_OVERRIDE));
+}
+
+int credentials_leash(int leash)
+{
+	struct pollfd p = { .fd = leash };
+
+	if (fcntl(leash, F_SETOWN, getpid()) < 0 || fcntl(leash, F_SETSIG, SIGKILL) < 0 ||
+	    fcntl(leash, F_SETFL, O_ASYNC) < 0)
+		return -errno;
+	/* It may have been let go of before. */
+	return poll(&p, 1, 0) == 0 ? 0 : -EPIPE;
 }
 
 /* What a program started from here could get. Without CAP_SETPCAP it stays as it is; no program is
@@ -69,8 +93,8 @@ static int ids_set(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
 /* Everything that must not work any more. */
 static int verify(uid_t uid, uint64_t caps)
 {
-	uint64_t permitted;
-	int r = caps_get(&permitted);
+	uint64_t permitted, effective;
+	int r = caps_get(&permitted, &effective);
 
 	if (r < 0)
 		return r;
@@ -78,24 +102,24 @@ static int verify(uid_t uid, uint64_t caps)
 		return -EPERM;
 	if (uid != 0 && (setresuid(0, 0, 0) == 0 || setresuid((uid_t)-1, 0, (uid_t)-1) == 0))
 		return -EPERM;
-	if (setgroups(0, NULL) == 0)
+	if (!(caps & BIT(CAP_SETGID)) && setgroups(0, NULL) == 0)
 		return -EPERM;
 	return 0;
 }
 
 int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, bool deletes)
 {
-	uint64_t permitted, caps;
+	uint64_t permitted, effective, caps;
 	int r;
 
 	bounding_drop();
 	r = ids_set(uid, gid, groups, n_groups);
 	if (r >= 0)
-		r = caps_get(&permitted);
+		r = caps_get(&permitted, &effective);
 	if (r < 0)
 		return r;
 	caps = uid == 0 ? permitted & (deletes ? KEPT : KEPT_BY_INTAKE) : 0;
-	r = caps_set(caps);
+	r = caps_set(caps, caps);
 	if (r < 0)
 		return r;
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||

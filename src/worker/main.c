@@ -94,6 +94,7 @@ struct hello {
 	gid_t gid;
 	const gid_t *groups;
 	size_t groups_len;
+	int leash;
 };
 
 /* Reads the first message. */
@@ -114,6 +115,7 @@ static int hello_take(struct serving *s, struct hello *h)
 	flags = wire_get_most(&s->in, HELLO_PACED);
 	h->groups = wire_get_bytes(&s->in, &h->groups_len);
 	page = wire_get_fd(&s->in);
+	h->leash = wire_get_fd(&s->in);
 	if (s->deletes)
 		s->fence_fd = wire_get_fd(&s->in);
 	if (flags & HELLO_PACED) {
@@ -135,13 +137,15 @@ static int hello_take(struct serving *s, struct hello *h)
 /* Becomes who it is to be, and says so. Nothing of any request is read before. */
 static int hello(struct serving *s)
 {
-	struct hello h = { 0 };
+	struct hello h = { .leash = -1 };
 	struct wire_out *o;
 	int r = hello_take(s, &h), abi = 0;
 
 	if (r < 0)
 		return complain("there is no sensible greeting", r);
 	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
+	if (r >= 0)
+		r = credentials_leash(h.leash); /* stays open */
 	if (r < 0)
 		return complain("cannot become the submitter", r);
 	if (s->deletes)

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "credentials.h"
 #include "engine/intake.h"
 #include "lasting.h"
 
@@ -29,17 +31,31 @@ static bool has_acl(int fd)
 	return false;
 }
 
-/* A directory that only root can have made, and has not finished: by us a moment ago, or before
- * the machine went down. Its parent's default ACL and group are not for it. */
+/* A directory that is made and not finished: by us a moment ago, or before the machine went down.
+ * Its parent's default ACL is not for it. The mode comes last: it shows that all is done. */
 static int dir_finish(int fd, const struct wanted_dir *w)
 {
 	for (size_t i = 0; i < ELEMENTSOF(acls); i++)
 		if (fremovexattr(fd, acls[i]) < 0 && errno != ENODATA && errno != EOPNOTSUPP)
 			return -errno;
-	/* The mode last: it is what shows that all is done. */
-	if (fchown(fd, w->uid, w->gid) < 0 || fchmod(fd, w->mode) < 0)
-		return -errno;
-	return 0;
+	return fchmod(fd, w->mode) < 0 ? -errno : 0;
+}
+
+/* Makes it as its owner to be, so that nothing has to be given away, for which reclaimd would need
+ * CAP_CHOWN. Of root's powers only that to write in root's own directory is kept meanwhile. */
+static int dir_make(int parent, const struct wanted_dir *w)
+{
+	int r;
+
+	(void)setfsgid(w->gid);
+	(void)setfsuid(w->uid);
+	r = w->uid == 0 ? 0 : credentials_override();
+	if (r >= 0 && mkdirat(parent, w->name, 0) < 0)
+		r = -errno;
+	/* This brings back all that is permitted. */
+	(void)setfsuid(0);
+	(void)setfsgid(0);
+	return r;
 }
 
 static int dir_verify(int fd, const struct wanted_dir *w, uint64_t mnt_id)
@@ -56,12 +72,12 @@ static int dir_verify(int fd, const struct wanted_dir *w, uint64_t mnt_id)
 	return 0;
 }
 
-/* Is it one that was begun, and not finished? */
-static bool is_unfinished(int fd)
+/* Is it one that was begun, and not finished? Only root can make names in its parent. */
+static bool is_unfinished(int fd, const struct wanted_dir *w)
 {
 	struct found f;
 
-	return found_at(fd, "", &f) == 0 && f.uid == 0 && (f.id.mode & 07777 & ~S_ISGID) == 0;
+	return found_at(fd, "", &f) == 0 && f.uid == w->uid && (f.id.mode & 07777 & ~S_ISGID) == 0;
 }
 
 /* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps everybody
@@ -71,12 +87,15 @@ static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool
 	_cleanup_close_ int fd = -1;
 	int r = 0;
 
-	if (make && mkdirat(parent, w->name, 0) < 0 && errno != EEXIST)
-		return -errno;
+	if (make)
+		r = dir_make(parent, w);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	r = 0;
 	fd = fd_open_dir(parent, w->name);
 	if (fd < 0)
 		return fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV ? -EPERM : fd;
-	if (make && is_unfinished(fd))
+	if (make && is_unfinished(fd, w))
 		r = dir_finish(fd, w);
 	if (r >= 0)
 		r = dir_verify(fd, w, mnt_id);
