@@ -97,6 +97,7 @@ static void on_dir(const struct intake_dir *d, void *userdata)
 
 	s->dirs++;
 	ck_assert_uint_eq(d->dir, s->dirs);
+	s->dir_id = d->id;
 	(void)snprintf(s->dir, sizeof(s->dir), "%s", d->path);
 }
 
@@ -187,12 +188,17 @@ static void on_staged(int r, const struct lasting_identity *id, const struct int
 		s->id = *id;
 }
 
-int fixture_stage(struct fixture *f, int staging_fd, const char *name)
+void fixture_stage_begin(struct fixture *f, int staging_fd, const char *name)
 {
 	static const struct staged_callbacks cb = { on_range, on_staged };
 
 	begin(f);
 	ck_assert_int_ge(worker_stage(f->worker, SESSION, staging_fd, name, &cb, f), 0);
+}
+
+int fixture_stage(struct fixture *f, int staging_fd, const char *name)
+{
+	fixture_stage_begin(f, staging_fd, name);
 	fixture_wait(f);
 	return f->seen.r;
 }
