@@ -44,10 +44,10 @@ static void on_gone(struct worker *w, const char *how, void *userdata)
 	(void)snprintf(f->seen.how, sizeof(f->seen.how), "%s", how);
 }
 
-void fixture_start(struct fixture *f, int fence_fd)
+void fixture_start_program(struct fixture *f, const char *program, int fence_fd)
 {
 	struct worker_options o = {
-		.program = RECLAIM_WORKER,
+		.program = program,
 		.role = fence_fd >= 0 ? WORKER_DELETE : WORKER_INTAKE,
 		.submitter = &f->who,
 		.fence_fd = fence_fd,
@@ -57,6 +57,11 @@ void fixture_start(struct fixture *f, int fence_fd)
 
 	fixture_stop(f);
 	ck_assert_int_ge(worker_new(&f->worker, f->event, &o), 0);
+}
+
+void fixture_start(struct fixture *f, int fence_fd)
+{
+	fixture_start_program(f, RECLAIM_WORKER, fence_fd);
 }
 
 static void begin(struct fixture *f)
