@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "slice.h"
-#include "spread.h"
 #include "util/fd.h"
 #include "util/gate.h"
 
@@ -74,68 +73,48 @@ static bool still_ours(int fd, uint64_t *ret_size)
  * here has larger blocks. */
 #define STEP_UNIT KiB(64)
 
-/* Where each part is discarded by itself, none may keep the device for longer than others notice:
- * half a MiB is a quarter of a millisecond on a disk that takes half a millisecond for each. */
-#define STEP_SPREAD KiB(512)
-
-static uint64_t step_bytes(const struct ways *ways, const struct slice *slice, uint64_t step)
+static uint64_t step_bytes(const struct pace *pace, const struct slice *slice, uint64_t step)
 {
-	uint64_t bytes = slice->pace ? MIN(step, slice->budget.bytes) : step;
+	uint64_t bytes = pace ? MIN(step, slice->budget.bytes) : step;
 
-	if (ways->shrink == SHRINK_HEAD && slice->pace && slice->budget.bytes != UINT64_MAX)
-		bytes = MIN(bytes, STEP_SPREAD);
 	return MAX(bytes / STEP_UNIT * STEP_UNIT, (uint64_t)STEP_UNIT);
 }
 
-/* Frees one step from the head of one of the file's parts. Returns what it freed, 0 at the end, or
- * a negative errno. */
-static int64_t step_spread(int fd, struct spread *spread, uint64_t size, uint64_t step)
-{
-	uint64_t offset, length;
-	int r = spread_next(spread, size, step, &offset, &length);
-
-	if (r <= 0)
-		return r;
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-		      (off_t)length) < 0)
-		return -errno;
-	return (int64_t)length;
-}
-
-/* The same from the tail. */
-static int64_t step_tail(int fd, uint64_t size, uint64_t step)
+/* Frees one step. `done` is how far a head-first job has come. Returns 0 or a negative errno. */
+static int step_free(int fd, enum shrink_way way, uint64_t size, uint64_t done, uint64_t step)
 {
 	uint64_t left = size > step ? (size - step + STEP_UNIT - 1) / STEP_UNIT * STEP_UNIT : 0;
 
-	if (size == 0)
-		return 0;
-	return ftruncate(fd, (off_t)left) < 0 ? -errno : (int64_t)(size - left);
+	if (way == SHRINK_HEAD)
+		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)done,
+				 (off_t)MIN(step, size - done)) < 0
+			       ? -errno
+			       : 0;
+	return ftruncate(fd, (off_t)left) < 0 ? -errno : 0;
 }
 
 static void free_in_steps(int fd, const struct ways *ways, const struct pace *pace,
 			  _Atomic bool *cancelled)
 {
-	uint64_t step = STEP_FIRST, size = 0;
-	struct spread spread;
+	uint64_t step = STEP_FIRST, size = 0, done = 0;
 	struct slice slice;
 
 	slice_init(&slice, pace, cancelled, fd);
-	spread_init(&spread, fd);
-	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size)) {
-		uint64_t began = now_usec(), cost;
-		uint64_t bytes = step_bytes(ways, &slice, step);
-		int64_t freed = ways->shrink == SHRINK_HEAD ? step_spread(fd, &spread, size, bytes)
-							    : step_tail(fd, size, bytes);
+	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size) &&
+	       size > done) {
+		uint64_t began = now_usec();
+		uint64_t bytes = step_bytes(pace, &slice, step);
 
-		if (freed <= 0)
+		if (step_free(fd, ways->shrink, size, done, bytes) < 0)
 			break;
-		cost = now_usec() - began;
 		gate("shrink", "step");
-		slice_add(&slice, 0, (uint64_t)freed);
+		slice_add(&slice, 0, MIN(bytes, size - done));
 		slice_close(&slice);
+		if (ways->shrink == SHRINK_HEAD)
+			done += bytes;
 		/* A step that the pace made small says nothing about a large one. */
-		if (bytes == step || cost > COST_HIGH)
-			step = shrink_next_step(step, cost);
+		if (bytes == step || now_usec() - began > COST_HIGH)
+			step = shrink_next_step(step, now_usec() - began);
 	}
 	slice_close(&slice);
 }

@@ -36,7 +36,7 @@ void slice_close(struct slice *s)
 	now = now_usec();
 	if (!s->pace->spent(s->pace->userdata, s->entries, s->bytes, now - s->began_usec))
 		return;
-	began = now_usec();
+	began = now;
 	sync_now(s->fd);
 	s->pace->synced(s->pace->userdata, now_usec() - began);
 }

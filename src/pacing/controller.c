@@ -41,19 +41,14 @@
  * noise. */
 #define EXCESS_SHARE 0.5
 #define EXCESS_LEAST 500.0
-/* Where what is freed is discarded, a bystander meets the sync, the discard and, behind them, his
- * own sync: both may hardly cost more than his does without us. */
-#define EXCESS_DISCARD 0.2
 /* Not known yet what a sync costs: what it takes on a disk, a seek and a turn. */
 #define SYNC_UNKNOWN (10 * USEC_PER_MSEC)
 
 /* Pieces: from what FACTS measured as unnoticeable on a disk that discards slowly, up to what one
  * call frees at most. */
 #define BYTES_FIRST MiB(8)
-#define BYTES_FIRST_DISCARD MiB(1)
+#define BYTES_FIRST_DISCARD MiB(2)
 #define BYTES_LEAST MiB(1)
-#define BYTES_LEAST_DISCARD KiB(256)
-#define BYTES_MOST_DISCARD MiB(16)
 #define BYTES_MOST (MiB(1024) * 16)
 #define ENTRIES_FIRST 64
 #define ENTRIES_LEAST 16
@@ -119,11 +114,8 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		.not_before_usec = now_usec,
 		.canary_next_usec = now_usec,
 	};
-	if (o->discards) {
+	if (o->discards)
 		c->bytes.limit = BYTES_FIRST_DISCARD;
-		c->bytes.least = BYTES_LEAST_DISCARD;
-		c->bytes.most = BYTES_MOST_DISCARD;
-	}
 	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
 	c->read_size = 8;
 	if (!o->observed)
@@ -209,8 +201,6 @@ static double target(const struct controller *c)
 		return MAX((double)c->o.latency_usec, quiet);
 	if (quiet <= 0)
 		return SYNC_UNKNOWN;
-	if (c->o.discards)
-		return quiet + quiet * EXCESS_DISCARD;
 	return quiet + MAX(quiet * EXCESS_SHARE, EXCESS_LEAST);
 }
 
@@ -482,11 +472,6 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 	return g;
 }
 
-bool controller_is_new_piece(const struct controller *c)
-{
-	return c->entries.used == 0 && c->bytes.used == 0;
-}
-
 void controller_begin(struct controller *c)
 {
 	c->outstanding++;
@@ -624,7 +609,7 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	c->fast_bytes = 0;
 	/* A commit flushes before and after its last block. */
 	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
-	if (controller_is_new_piece(c))
+	if (c->entries.used == 0 && c->bytes.used == 0)
 		return;
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;

@@ -180,9 +180,6 @@ bool controller_wants_canary(struct controller *c);
 /* What may be done at this moment, or from which on. */
 struct pacing_grant controller_next(struct controller *c, uint64_t now_usec);
 
-/* True if nothing has been done of the piece yet. */
-bool controller_is_new_piece(const struct controller *c);
-
 /* A slice of work begins, within what was granted. */
 void controller_begin(struct controller *c);
 

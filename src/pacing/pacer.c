@@ -28,20 +28,6 @@
 #define DISCARD_LULL 700
 #define DISCARD_PAUSE (4 * USEC_PER_MSEC)
 #define DISCARD_MOST (500 * USEC_PER_MSEC)
-/* Their times are counted in milliseconds: only the mean over some, the past fading, says
- * something.
- */
-#define DISCARDS_FADE 0.75
-#define DISCARDS_ENOUGH 2.0
-/* Each request of somebody else's sync may meet one, and half of them do. */
-#define DISCARDS_MET 1.5
-
-#define RIDE_SLOW MiB(64)
-#define RIDE_FAST MiB(192)
-#define RIDE_MOST (200 * USEC_PER_MSEC)
-#define RIDE_LOOK 1000
-/* Discards that others would wait for keep pieces smaller: then speed comes from their number. */
-#define RIDE_LEAST MiB(3)
 
 struct pacer {
 	struct pace pace;
@@ -59,16 +45,14 @@ struct pacer {
 	pthread_t thread;
 	bool started, stop;
 
-	/* In paced mode one lane works at a time, and whoever waited longest is next. */
-	struct turns turns;
+	/* In paced mode one lane works at a time. */
 	pthread_t owner;
 	bool owned;
+	struct turns turns;
 	_Atomic uint64_t step; /* see include/pace.h */
 
-	struct disk_sample discards;      /* when the piece began; its lane's */
-	uint64_t sync_usec;               /* what one costs that meets nobody */
-	double discards_n, discards_usec; /* and lately: how many, and what they took in all */
-	uint64_t entries, bytes;          /* since the last look */
+	_Atomic uint64_t discarded; /* bytes, when the last piece was synced */
+	uint64_t entries, bytes;    /* since the last look */
 	uint64_t looked_usec;
 };
 
@@ -207,17 +191,7 @@ static void *sampler(void *userdata)
 	return NULL;
 }
 
-static void discards_read(struct pacer *p, struct disk_sample *ret)
-{
-	struct disk_sample one;
-
-	*ret = (struct disk_sample){ 0 };
-	for (size_t i = 0; i < p->n_disks; i++)
-		if (disk_sensor_sample(&p->disks[i], &one) == 0)
-			disk_sample_add(ret, &one);
-}
-
-/* Lock held. True if this lane may go on as *ret says; otherwise has waited for a while. */
+/* Lock held: looks once, and waits if it was in vain. */
 static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_grant *ret)
 {
 	uint64_t now = now_usec();
@@ -234,8 +208,6 @@ static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_gran
 	}
 	p->owner = pthread_self();
 	p->owned = true;
-	if (p->o.discards && controller_is_new_piece(&p->controller))
-		discards_read(p, &p->discards);
 	return true;
 }
 
@@ -269,76 +241,9 @@ static void leave(struct pacer *p)
 	pthread_cond_broadcast(&p->changed);
 }
 
-/* Waits for the discards of what was freed: they are part of what it costs others, and come after
- * the sync. How many there will be is not known (unwritten extents have none), so the wait ends
- * when they have come or none is coming. Returns what somebody may have had to wait for: whoever
- * comes when all of them are in the queue waits for all; between those that are asked for one by
- * one there is room. */
-static uint64_t discards_wait(struct pacer *p, uint64_t freed)
-{
-	uint64_t began = now_usec(), moved = began, now, bytes, last = 0;
-	struct disk_sample base = p->discards, d;
-
-	do {
-		discards_read(p, &d);
-		now = now_usec();
-		bytes = (d.discard_sectors - base.discard_sectors) * 512;
-		if (bytes != last)
-			moved = now;
-		/* All that was freed; but ext discards what was free around it, too. */
-		if (bytes >= freed / 10 * 9 && now - moved >= DISCARD_LULL)
-			break;
-		last = bytes;
-		(void)usleep(DISCARD_LOOK);
-	} while (now - moved < DISCARD_PAUSE && now - began < DISCARD_MOST);
-	p->discards_n = p->discards_n * DISCARDS_FADE + (double)(d.discards - base.discards);
-	p->discards_usec = p->discards_usec * DISCARDS_FADE +
-			   (double)(d.discard_msec - base.discard_msec) * USEC_PER_MSEC;
-	/* The time in which nothing came is not theirs. */
-	if (p->discards_n < DISCARDS_ENOUGH)
-		return moved - began;
-	return (uint64_t)(p->discards_usec / p->discards_n * DISCARDS_MET);
-}
-
-/* `cost` is what the sync took, or would have. */
-static void piece_end(struct pacer *p, uint64_t freed, uint64_t cost_usec)
-{
-	if (p->o.discards && freed > 0)
-		cost_usec += discards_wait(p, freed);
-	pthread_mutex_lock(&p->lock);
-	controller_synced(&p->controller, now_usec(), cost_usec);
-	step_publish(p);
-	trace_piece(p, 'y', p->controller.entries.limit, p->controller.bytes.limit, cost_usec);
-	leave(p);
-	pthread_mutex_unlock(&p->lock);
-}
-
-/* Waits for somebody else to commit what was freed, for as long as freeing no more than RIDE_SLOW
- * in a second leaves, and no shorter than RIDE_FAST does, as many who commit would have us hurry.
- * Whoever meets a commit of ours waits for it and then for his own; a commit of his that takes our
- * piece along costs him nothing more. Returns whether it came. */
-static bool ride(struct pacer *p, uint64_t freed)
-{
-	uint64_t began = now_usec(), gone = 0;
-	uint64_t least = MIN(freed * USEC_PER_SEC / RIDE_FAST, RIDE_MOST);
-	uint64_t most = MIN(freed * USEC_PER_SEC / RIDE_SLOW, RIDE_MOST);
-	struct disk_sample d;
-	bool came = false;
-
-	if (!p->o.discards || p->sync_usec == 0 || freed < RIDE_LEAST)
-		return false;
-	for (; gone < (came ? least : most); gone = now_usec() - began) {
-		(void)usleep(RIDE_LOOK);
-		discards_read(p, &d);
-		came |= (d.discard_sectors - p->discards.discard_sectors) * 512 >= freed / 4;
-	}
-	return came;
-}
-
 static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cost_usec)
 {
 	struct pacer *p = userdata;
-	uint64_t freed;
 	bool due;
 
 	pthread_mutex_lock(&p->lock);
@@ -348,12 +253,43 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 	trace_piece(p, 'w', entries, bytes, cost_usec);
 	if (!due)
 		leave(p);
-	freed = p->owned && due ? p->controller.bytes.used : 0;
 	pthread_mutex_unlock(&p->lock);
-	if (!due || !ride(p, freed))
-		return due;
-	piece_end(p, freed, p->sync_usec);
-	return false;
+	return due;
+}
+
+static uint64_t discarded_bytes(struct pacer *p)
+{
+	struct disk_sample one;
+	uint64_t sectors = 0;
+
+	for (size_t i = 0; i < p->n_disks; i++)
+		if (disk_sensor_sample(&p->disks[i], &one) == 0)
+			sectors += one.discard_sectors;
+	return sectors * 512;
+}
+
+/* Waits for the discards of what was freed: they are part of what it costs others, and come after
+ * the sync. How many there will be is not known (unwritten extents have none), so the wait ends
+ * when they have come or none is coming. Returns what it took. */
+static uint64_t discards_wait(struct pacer *p, uint64_t freed)
+{
+	uint64_t began = now_usec(), moved = began, now = began, bytes;
+	uint64_t base = atomic_load(&p->discarded), last = base;
+
+	while (now - moved < DISCARD_PAUSE && now - began < DISCARD_MOST) {
+		bytes = discarded_bytes(p);
+		if (bytes != last)
+			moved = now;
+		/* All that was freed; but ext discards what was free around it, too. */
+		if (bytes - base >= freed / 10 * 9 && now - moved >= DISCARD_LULL)
+			break;
+		last = bytes;
+		(void)usleep(DISCARD_LOOK);
+		now = now_usec();
+	}
+	atomic_store(&p->discarded, discarded_bytes(p));
+	/* The time in which nothing came is not theirs. */
+	return moved - began;
 }
 
 static void synced(void *userdata, uint64_t cost_usec)
@@ -364,8 +300,14 @@ static void synced(void *userdata, uint64_t cost_usec)
 	pthread_mutex_lock(&p->lock);
 	freed = p->controller.mode == PACING_PACED ? p->controller.bytes.used : 0;
 	pthread_mutex_unlock(&p->lock);
-	p->sync_usec = p->sync_usec == 0 ? cost_usec : MIN(cost_usec, p->sync_usec / 50 * 51);
-	piece_end(p, freed, cost_usec);
+	if (p->o.discards && freed > 0)
+		cost_usec += discards_wait(p, freed);
+	pthread_mutex_lock(&p->lock);
+	controller_synced(&p->controller, now_usec(), cost_usec);
+	step_publish(p);
+	trace_piece(p, 'y', p->controller.entries.limit, p->controller.bytes.limit, cost_usec);
+	leave(p);
+	pthread_mutex_unlock(&p->lock);
 }
 
 static uint64_t step(void *userdata)
@@ -446,6 +388,7 @@ static int start(struct pacer *p, const char *proc)
 	};
 	int r;
 
+	atomic_store(&p->discarded, discarded_bytes(p));
 	if (p->o.trace)
 		trace_options(p->o.trace, &co, now);
 	controller_init(&p->controller, &co, now);
