@@ -221,6 +221,35 @@ class InPlace(Case):
         self.assertEqual(fixture.listing(self.data), ["d", "d/a", "e", "e/a"])
 
 
+class Spools(Case):
+    def setUp(self):
+        super().setUp()
+        self.spool = self.path("trash")
+        self.daemon.configure("spools: {%s: {settle: 100ms, undo: 0s}}\n" % self.spool)
+        self.client = self.daemon.client()
+        self.client.call("Reload")
+
+    def test_what_is_moved_in_is_deleted(self):
+        canary = Canary(self.path("canary"))
+        os.mkdir(self.spool, 0o700)
+        fill(self.path("many"), 1000)
+        os.rename(self.path("many"), os.path.join(self.spool, "many"))
+        m = self.client.signal("JobFinished")
+        self.assertEqual(m.body[2], "done")
+        self.assertEqual(self.client.job(m.body[0])["origin"], "spool:" + self.spool)
+        self.assertEqual(self.client.job(m.body[0])["done"], 1001)
+        self.assertEqual(os.listdir(self.spool), [])
+        canary.check()
+
+    def test_many_at_once_are_one_job(self):
+        fill(self.path("tmp"), 20000)
+        os.rename(self.path("tmp"), self.spool)
+        os.chmod(self.spool, 0o700)
+        m = self.client.signal("JobFinished")
+        self.assertEqual(m.body[2], "done")
+        self.assertEqual(self.client.get(m.body[0], "Names"), 20000)
+
+
 class Limits(Case):
     config = "limits: {jobs-per-user: 3}\n"
 
