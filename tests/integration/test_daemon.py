@@ -224,6 +224,10 @@ class InPlace(Case):
 class Spools(Case):
     def setUp(self):
         super().setUp()
+        # Not below /tmp, where anybody may write: nobody would know who submits.
+        fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/mnt")
+        self.addCleanup(fixture.command, "umount", "-l", "/mnt")
+        self.data = "/mnt"
         self.spool = self.path("trash")
         self.daemon.configure("spools: {%s: {settle: 100ms, undo: 0s}}\n" % self.spool)
         self.client = self.daemon.client()
@@ -240,14 +244,6 @@ class Spools(Case):
         self.assertEqual(self.client.job(m.body[0])["done"], 1001)
         self.assertEqual(os.listdir(self.spool), [])
         canary.check()
-
-    def test_many_at_once_are_one_job(self):
-        fill(self.path("tmp"), 20000)
-        os.rename(self.path("tmp"), self.spool)
-        os.chmod(self.spool, 0o700)
-        m = self.client.signal("JobFinished")
-        self.assertEqual(m.body[2], "done")
-        self.assertEqual(self.client.get(m.body[0], "Names"), 20000)
 
 
 class Limits(Case):
