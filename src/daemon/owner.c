@@ -172,7 +172,7 @@ int owner_intake(struct owner *o, struct worker **ret)
 
 	if (o->manager->ended)
 		return -ECANCELED;
-	if (o->stale && worker_busy(o->intake) == 0) {
+	if (o->stale && o->intake && worker_busy(o->intake) == 0) {
 		o->intake = worker_free(o->intake);
 		o->stale = false;
 	}
