@@ -235,7 +235,7 @@ static int deleter_new(struct worker **ret, struct place *p, struct owner *o, in
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
 	struct worker_options options = {
-		.program = p->manager->o.worker_program,
+		.program = p->manager->worker_program,
 		.role = WORKER_DELETE,
 		.submitter = &o->id,
 		.fence_fd = fence_fd,

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import unittest
@@ -242,6 +243,12 @@ class Crashes(Case):
         self.daemon.start()
         return self.daemon.client()
 
+    def kill_workers(self):
+        pid = self.daemon.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            for worker in f.read().split():
+                os.kill(int(worker), signal.SIGKILL)
+
     def test_held_job_lives(self):
         canary = Canary(self.path("t"))
         c = self.daemon.client()
@@ -279,12 +286,33 @@ class Crashes(Case):
         c = self.daemon.client()
         n = c.submit(self.path("t"))
         c.wait_state(n, "running")
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            for worker in f.read().split():
-                os.kill(int(worker), signal.SIGKILL)
+        self.kill_workers()
         self.assertEqual(c.wait(n), "done")
         self.assertEqual(self.staged(), [])
+
+    def test_worker_gone_after_reload(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
+        c.call("Reload")
+        self.kill_workers()
+        self.daemon.wait_said("has ended: was killed")
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+
+    def test_another_worker_is_installed(self):
+        """An upgrade is for the next start: nobody knows what the new program understands."""
+        self.daemon.stop()
+        other = self.daemon.worker
+        self.daemon.worker = os.path.join(self.daemon.dir, "reclaim-worker")
+        shutil.copy(other, self.daemon.worker)
+        self.daemon.start()
+        write(self.daemon.worker + ".new", "#!/bin/false\n")
+        os.chmod(self.daemon.worker + ".new", 0o755)
+        os.rename(self.daemon.worker + ".new", self.daemon.worker)
+        self.kill_workers()
+        write(self.path("a"))
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
     def test_at_any_moment(self):
         rng = random.Random(7)
