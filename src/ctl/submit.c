@@ -43,6 +43,11 @@ struct answer {
 	uint64_t id, accepted, missing;
 };
 
+static const char *dir_shown(const struct root_group *g)
+{
+	return g->dir[0] ? g->dir : ".";
+}
+
 static int options_append(sd_bus_message *m, const struct options *o, const struct batch *b,
 			  bool dry)
 {
@@ -64,9 +69,11 @@ static int options_append(sd_bus_message *m, const struct options *o, const stru
 		r = sd_bus_message_open_container(m, 'v', "aay");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "ay");
-	for (size_t i = 0; r >= 0 && i < b->n; i++)
-		r = sd_bus_message_append_array(m, 'y', b->groups[i]->dir,
-						strlen(b->groups[i]->dir));
+	for (size_t i = 0; r >= 0 && i < b->n; i++) {
+		const char *dir = dir_shown(b->groups[i]);
+
+		r = sd_bus_message_append_array(m, 'y', dir, strlen(dir));
+	}
 	for (int i = 0; r >= 0 && i < 4; i++)
 		r = sd_bus_message_close_container(m);
 	return r;
@@ -78,7 +85,7 @@ static int directory_append(sd_bus_message *m, const struct root_group *g)
 	int fd = root_group_open(g), r;
 
 	if (fd < 0) {
-		complain(g->dir[0] ? g->dir : ".", "cannot be opened again: %s", strerror(-fd));
+		complain(dir_shown(g), "cannot be opened again: %s", strerror(-fd));
 		return fd;
 	}
 	r = sd_bus_message_append(m, "h", fd);
@@ -195,7 +202,7 @@ static char *batch_words(const struct batch *b, uint64_t names)
 			       ? NULL
 			       : words;
 	}
-	path = escape_name(g->dir[0] ? g->dir : ".");
+	path = escape_name(dir_shown(g));
 	return asprintf(&words, "%s names in %s", count_format(n, sizeof(n), names),
 			path ? path : "?") < 0
 		       ? NULL

@@ -76,7 +76,7 @@ static const struct device_views *devices_look(struct bus *b)
 	return v;
 }
 
-static size_t spools_look(struct bus *b, struct spool_view *views)
+static size_t spools_look(struct bus *b, struct bus_spool *views)
 {
 	size_t n = b->o.spools ? b->o.spools(views, SPOOLS_MOST, b->o.userdata) : 0;
 
@@ -112,7 +112,7 @@ static int find_spool(sd_bus *conn, const char *path, const char *interface, voi
 		      void **ret_found, sd_bus_error *error)
 {
 	_cleanup_free_ char *name = NULL;
-	struct spool_view views[SPOOLS_MOST];
+	struct bus_spool views[SPOOLS_MOST];
 	struct link *l = userdata;
 	size_t n;
 
@@ -162,7 +162,7 @@ static int list_devices(sd_bus *conn, const char *prefix, void *userdata, char *
 static int list_spools(sd_bus *conn, const char *prefix, void *userdata, char ***ret_nodes,
 		       sd_bus_error *error)
 {
-	struct spool_view views[SPOOLS_MOST];
+	struct bus_spool views[SPOOLS_MOST];
 	struct link *l = userdata;
 	size_t n = 0, found = l->bus ? spools_look(l->bus, views) : 0;
 	int r = 0;
@@ -203,7 +203,7 @@ static int append_managed(sd_bus_message *m, const char *prefix, const char *nam
 int views_append_managed(struct bus *b, sd_bus_message *m)
 {
 	const struct device_views *v = devices_look(b);
-	struct spool_view views[SPOOLS_MOST];
+	struct bus_spool views[SPOOLS_MOST];
 	size_t n = spools_look(b, views);
 	int r = 0;
 
@@ -218,14 +218,14 @@ int views_append_managed(struct bus *b, sd_bus_message *m)
 
 static int call_list_spools(struct request *q)
 {
-	struct spool_view views[SPOOLS_MOST];
+	struct bus_spool views[SPOOLS_MOST];
 	size_t n = spools_look(q->bus, views);
 	int r = request_reply(q);
 
 	if (r >= 0)
 		r = sd_bus_message_open_container(q->reply, 'a', "(ayssttt)");
 	for (size_t i = 0; r >= 0 && i < n; i++) {
-		const struct spool_view *s = &views[i];
+		const struct bus_spool *s = &views[i];
 
 		r = sd_bus_message_open_container(q->reply, 'r', "ayssttt");
 		if (r >= 0)
@@ -318,7 +318,7 @@ GET_BASIC(get_rate, 'd')
 #define DEVICE(name, type, get, field)                                                             \
 	SD_BUS_PROPERTY(name, type, get, offsetof(struct device_view, field), 0)
 #define SPOOL(name, type, get, field)                                                              \
-	SD_BUS_PROPERTY(name, type, get, offsetof(struct spool_view, field), 0)
+	SD_BUS_PROPERTY(name, type, get, offsetof(struct bus_spool, field), 0)
 
 const sd_bus_vtable device_vtable[] = {
 	SD_BUS_VTABLE_START(0),

@@ -26,7 +26,7 @@ struct bus;
 struct manager;
 
 /* A spool as its object shows it. Strings are valid until the next turn of the event loop. */
-struct spool_view {
+struct bus_spool {
 	const char *path;
 	const char *state; /* "watching", "absent", "refused" */
 	const char *message;
@@ -40,7 +40,7 @@ struct bus_options {
 	const char *bus_address;     /* NULL: the system bus */
 	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */
 	/* Fills at most n views; returns how many spools there are. NULL: none. */
-	size_t (*spools)(struct spool_view *views, size_t n, void *userdata);
+	size_t (*spools)(struct bus_spool *views, size_t n, void *userdata);
 	/* Something for the log: a level of syslog(3) and words. NULL: not said. */
 	void (*say)(int level, const char *text, void *userdata);
 	void *userdata;

@@ -19,6 +19,8 @@
 #include "recover.h"
 #include "run.h"
 #include "schedule.h"
+#include "spool.h"
+#include "spooling.h"
 #include "util/fd.h"
 
 #define STOP_USEC (3 * USEC_PER_SEC)
@@ -311,6 +313,10 @@ int manager_reload(struct manager *m)
 	if (r >= 0) {
 		m->config = c;
 		pacers_configure(m->pacers, c);
+		r = spooling_configure(m);
+		if (r < 0)
+			log_line(LOG_ERR, "Not all spools can be watched: %s", strerror(-r));
+		r = 0;
 		config_free(before);
 		/* They have the old list of what is protected. */
 		LIST_FOREACH(o, &m->owners, link)
@@ -458,10 +464,42 @@ int manager_new(struct manager **ret, const struct manager_options *o)
 	return 0;
 }
 
+static size_t view_spools(struct bus_spool *views, size_t n, void *userdata)
+{
+	static const char *const states[] = { [SPOOL_LOOKING] = "absent",
+					      [SPOOL_ABSENT] = "absent",
+					      [SPOOL_SERVED] = "watching",
+					      [SPOOL_UNSERVED] = "refused" };
+	struct manager *m = userdata;
+
+	for (size_t i = 0; m->spools && i < MIN(n, spools_count(m->spools)); i++) {
+		struct spool_view v;
+
+		spools_look(m->spools, i, &v);
+		views[i] = (struct bus_spool){ .path = v.path,
+					       .state = states[v.state],
+					       .message = v.why,
+					       .settle_usec = v.settle_usec,
+					       .undo_usec = v.undo_usec,
+					       .waiting = v.waiting };
+	}
+	return m->spools ? spools_count(m->spools) : 0;
+}
+
+static void bus_says(int level, const char *text, void *userdata)
+{
+	(void)userdata;
+	log_line(level, "%s", text);
+}
+
 static int listen_on_bus(struct manager *m)
 {
 	_cleanup_free_ char *socket = NULL;
-	struct bus_options o = { .no_bus = m->o.no_bus, .features = m->o.features };
+	struct bus_options o = { .no_bus = m->o.no_bus,
+				 .features = m->o.features,
+				 .spools = view_spools,
+				 .say = bus_says,
+				 .userdata = m };
 	int r;
 
 	if (asprintf(&socket, "%s/private", m->o.runtime_dir) < 0)
@@ -478,6 +516,9 @@ int manager_run(struct manager *m)
 	int r;
 
 	recover_begin(m);
+	r = spooling_begin(m);
+	if (r < 0)
+		log_line(LOG_ERR, "Not all spools can be watched: %s", strerror(-r));
 	r = listen_on_bus(m);
 	if (r < 0)
 		return r;
@@ -517,6 +558,7 @@ struct manager *manager_free(struct manager *m)
 	if (!m)
 		return NULL;
 	m->bus = bus_free(m->bus);
+	m->spools = spools_free(m->spools);
 	end_workers(m);
 	m->store_source = sd_event_source_disable_unref(m->store_source);
 	m->store = store_queue_free(m->store);

@@ -8,6 +8,7 @@
  *   schedule.c              which job runs next            (scheduler.h is the pure part)
  *   run.c, putback.c        deleting a job's names; putting them back
  *   chunk.c                 a job's names, read from the store
+ *   spooling.c              what spools offer becomes jobs   (spool.h)
  *   owner.c                 a submitter and its intake worker
  *   place.c                 a submitter on a mount: staging directory, delete worker, queue
  *   job.c, due.c            jobs in memory; when held ones are due
@@ -25,6 +26,7 @@
 #include "util/mounts.h"
 
 struct bus;
+struct spools;
 struct config;
 
 struct manager_options {
@@ -40,6 +42,7 @@ struct manager {
 	struct store_queue *store;
 	struct pacers *pacers;
 	struct bus *bus;
+	struct spools *spools;
 
 	struct job_table jobs;
 	struct due due;

@@ -38,6 +38,10 @@ struct submit_options {
 	enum job_priority priority;
 	bool dry_run;
 	const char *origin; /* NULL: "submit" */
+	/* NULL, or whether a name that was found is the one that is meant: if not, the submit is
+	 * refused as IdentityChanged. Called in the order of names, before it is answered. */
+	bool (*is_expected)(const struct entry_record *e, void *userdata);
+	void *expected_userdata;
 };
 
 struct submitted {

@@ -14,6 +14,8 @@ struct submit {
 	uint64_t session;
 	bool dry_run, looked;
 	bool held_back; /* the worker waits for the store */
+	bool (*is_expected)(const struct entry_record *e, void *userdata);
+	void *expected_userdata;
 	submit_done_t done;
 	void *userdata;
 	uint64_t undo_usec;

@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "submit-internal.h"
 #include "submit.h"
+#include "util/escape.h"
 
 /* Pieces (rows_full) that may wait for the store before the worker has to. */
 #define POSTED_MOST 8
@@ -193,6 +194,15 @@ static void on_dir(const struct intake_dir *d, void *userdata)
 		fail(s, r);
 }
 
+static void refuse_stranger(struct submit *s, const struct entry_record *e)
+{
+	_cleanup_free_ char *name = escape_name(e->name);
+
+	fail(s, -ESTALE);
+	failure_set(&s->failure, "IdentityChanged",
+		    "%s is not any more what it was: nothing was accepted", name ? name : "a name");
+}
+
 static void on_entry(const struct entry_record *e, void *userdata)
 {
 	struct submit *s = userdata;
@@ -201,6 +211,10 @@ static void on_entry(const struct entry_record *e, void *userdata)
 
 	if (!rows_wanted(s))
 		return;
+	if (s->is_expected && !s->is_expected(e, s->expected_userdata)) {
+		refuse_stranger(s, e);
+		return;
+	}
 	if (!s->path) {
 		if (asprintf(&s->path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, e->name) < 0) {
 			s->path = NULL;
@@ -338,6 +352,8 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	s->done = done;
 	s->userdata = userdata;
 	s->dry_run = o->dry_run;
+	s->is_expected = o->is_expected;
+	s->expected_userdata = o->expected_userdata;
 	s->session = ++s->owner->sessions;
 	r = describe(s, o);
 	if (r >= 0)

@@ -402,7 +402,9 @@ void worker_stop(struct worker *w)
 		return;
 	out = message_add(&w->out, REQUEST_STOP, rq->serial);
 	if (!out || wire_pack(out) < 0) {
+		worker_ref(w);
 		worker_fail(w, "cannot be stopped: out of memory");
+		worker_unref(w);
 		return;
 	}
 	w->stopped_usec = now_usec();

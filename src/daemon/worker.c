@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -26,6 +27,7 @@
 
 struct worker *worker_ref(struct worker *w)
 {
+	assert(w->n_refs > 0);
 	w->n_refs++;
 	return w;
 }
@@ -70,11 +72,9 @@ void worker_fail(struct worker *w, const char *how)
 {
 	if (w->ended)
 		return;
-	worker_ref(w);
 	end(w, -EPIPE, /* kill_now= */ true);
 	if (w->gone)
 		w->gone(w, how, w->userdata);
-	worker_unref(w);
 }
 
 struct worker *worker_free(struct worker *w)
@@ -110,7 +110,9 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata)
 	if (limit == 0)
 		return 0;
 	if (limit <= now_usec()) {
+		worker_ref(w);
 		worker_fail(w, w->closed ? "closed its socket" : "does not answer");
+		worker_unref(w);
 		return 0;
 	}
 	(void)sd_event_source_set_time(s, limit);

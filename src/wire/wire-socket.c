@@ -54,7 +54,7 @@ int wire_pack(struct wire_out *o)
 	bool is_long = o->len > WIRE_MESSAGE;
 	int r;
 
-	if (o->error)
+	if (o->error || o->packed)
 		return o->error;
 	r = is_long ? move_to_file(o) : 0;
 	if (r < 0)
@@ -63,6 +63,7 @@ int wire_pack(struct wire_out *o)
 	h.n_fds = o->n_fds;
 	h.is_long = is_long;
 	memcpy(o->data, &h, sizeof(h));
+	o->packed = true;
 	return 0;
 }
 

@@ -52,6 +52,7 @@ void wire_begin(struct wire_out *o, uint32_t type, uint32_t serial)
 
 	out_fds_close(o);
 	o->len = 0;
+	o->packed = false;
 	o->error = 0;
 	out_add(o, &h, sizeof(h));
 }

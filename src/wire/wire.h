@@ -32,6 +32,7 @@ struct wire_out {
 	size_t len, cap;
 	int fds[WIRE_FDS];
 	unsigned n_fds;
+	bool packed;
 	int error;
 };
 
@@ -46,8 +47,8 @@ void wire_out_done(struct wire_out *o);
 /* How many bytes still fit a message that is not long. */
 size_t wire_room(const struct wire_out *o);
 
-/* Makes the message ready to be sent: what is too long is moved to a file. 0 or a negative errno.
- */
+/* Makes the message ready to be sent: what is too long is moved to a file. Once is enough. 0 or a
+ * negative errno. */
 int wire_pack(struct wire_out *o);
 
 /* Sends a packed message. flags as of send(2). 0 or a negative errno: -EAGAIN, -EPIPE. */

@@ -49,7 +49,7 @@ static int caps_set(uint64_t permitted, uint64_t effective)
 
 int credentials_override(void)
 {
-	uint64_t permitted, effective;
+	uint64_t permitted = 0, effective = 0;
 	int r = caps_get(&permitted, &effective);
 
 	return r < 0 ? r : caps_set(permitted, effective | BIT(CAP_DAC_OVERRIDE));
@@ -93,7 +93,7 @@ static int ids_set(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups)
 /* Everything that must not work any more. */
 static int verify(uid_t uid, uint64_t caps)
 {
-	uint64_t permitted, effective;
+	uint64_t permitted = 0, effective = 0;
 	int r = caps_get(&permitted, &effective);
 
 	if (r < 0)
@@ -109,7 +109,7 @@ static int verify(uid_t uid, uint64_t caps)
 
 int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, bool deletes)
 {
-	uint64_t permitted, effective, caps;
+	uint64_t permitted = 0, effective = 0, caps;
 	int r;
 
 	bounding_drop();

@@ -46,8 +46,8 @@ bool lasting_equal(const struct lasting_identity *a, const struct lasting_identi
 
 int lasting_at(int dirfd, const char *name, struct lasting_identity *ret)
 {
-	struct identity id;
-	uint64_t fsid;
+	struct identity id = { 0 };
+	uint64_t fsid = 0;
 	int r = fd_identity(dirfd, name, &id);
 
 	if (r >= 0)

@@ -42,13 +42,13 @@ static int refuse(struct staging *st, int error, const struct session_entry *e, 
 
 static int range_add(struct staging *st, uint64_t seq, int error)
 {
-	struct range *last = st->n > 0 ? &st->ranges[st->n - 1] : NULL;
+	struct range *last = st->ranges && st->n > 0 ? &st->ranges[st->n - 1] : NULL;
 
 	if (last && last->to + 1 == seq && last->error == error) {
 		last->to = seq;
 		return 0;
 	}
-	if (st->n == st->cap) {
+	if (!st->ranges || st->n == st->cap) {
 		size_t cap = MAX(st->cap * 2, (size_t)16);
 		struct range *v = realloc(st->ranges, cap * sizeof(*v));
 

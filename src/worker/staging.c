@@ -133,9 +133,11 @@ int staging_restore(struct serving *s)
 	w.dir_id = wire_get_identity(&s->in);
 	w.id = wire_get_identity(&s->in);
 	w.to_name = wire_get_string_or_null(&s->in);
-	staging_fd = w.staging_fd = wire_get_fd(&s->in);
+	staging_fd = wire_get_fd(&s->in);
 	if (flags & RESTORE_TO)
-		to_fd = w.to_fd = wire_get_fd(&s->in);
+		to_fd = wire_get_fd(&s->in);
+	w.staging_fd = staging_fd;
+	w.to_fd = to_fd;
 	r = wire_end(&s->in);
 	if (r < 0)
 		return r;

@@ -222,6 +222,31 @@ class InPlace(Case):
         self.assertEqual(fixture.listing(self.data), ["d", "d/a", "e", "e/a"])
 
 
+class Spools(Case):
+    def setUp(self):
+        super().setUp()
+        # Not below /tmp, where anybody may write: nobody would know who submits.
+        fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/mnt")
+        self.addCleanup(fixture.command, "umount", "-l", "/mnt")
+        self.data = "/mnt"
+        self.spool = self.path("trash")
+        self.daemon.configure("spools: {%s: {settle: 100ms, undo: 0s}}\n" % self.spool)
+        self.client = self.daemon.client()
+        self.client.call("Reload")
+
+    def test_what_is_moved_in_is_deleted(self):
+        canary = Canary(self.path("canary"))
+        os.mkdir(self.spool, 0o700)
+        fill(self.path("many"), 1000)
+        os.rename(self.path("many"), os.path.join(self.spool, "many"))
+        m = self.client.signal("JobFinished")
+        self.assertEqual(m.body[2], "done")
+        self.assertEqual(self.client.job(m.body[0])["origin"], "spool:" + self.spool)
+        self.assertEqual(self.client.job(m.body[0])["done"], 1001)
+        self.assertEqual(os.listdir(self.spool), [])
+        canary.check()
+
+
 class Limits(Case):
     config = "limits: {jobs-per-user: 3}\n"
 

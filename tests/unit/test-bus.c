@@ -71,6 +71,33 @@ START_TEST(jobs_are_told)
 }
 END_TEST
 
+START_TEST(spools_are_told)
+{
+	static const char path[] = "/org/reclaimd1/spool/_2fs_2f_ff_2etrash";
+	struct server *s = server_start(NULL);
+	sd_bus *c = client_open(s);
+	_cleanup_message_ sd_bus_message *list = NULL, *one = NULL;
+	const void *p;
+	uint64_t n;
+	size_t size;
+
+	ck_assert_str_eq(call(c, NULL, "ListSpools", &list, NULL), "");
+	ck_assert_int_ge(sd_bus_message_enter_container(list, 'a', "(ayssttt)"), 0);
+	ck_assert_int_gt(sd_bus_message_enter_container(list, 'r', "ayssttt"), 0);
+	ck_assert_int_ge(sd_bus_message_read_array(list, 'y', &p, &size), 0);
+	ck_assert_uint_eq(size, strlen("/s/?.trash"));
+	ck_assert_str_eq(properties(c, path, "Get", "org.reclaimd1.Spool", "Undo", &one), "");
+	ck_assert_int_ge(sd_bus_message_read(one, "v", "t", &n), 0);
+	ck_assert_uint_eq(n, 20);
+	ck_assert_str_ne(properties(c, "/org/reclaimd1/spool/other", "Get", "org.reclaimd1.Spool",
+				    "Undo", NULL),
+			 "");
+	ck_assert_str_eq(call(c, NULL, "ListDevices", NULL, NULL), "");
+	(void)sd_bus_flush_close_unref(c);
+	server_stop(s);
+}
+END_TEST
+
 START_TEST(long_lists_come_in_parts)
 {
 	struct server *s = server_start(NULL);
@@ -538,6 +565,7 @@ int main(void)
 {
 	const TTest *tests[] = {
 		jobs_are_told,
+		spools_are_told,
 		long_lists_come_in_parts,
 		names_arrive,
 		a_dry_run_has_no_object,

@@ -289,6 +289,8 @@ START_TEST(long_messages_come_as_files)
 
 	long_make(MiB(1));
 	ck_assert_uint_eq(out.len, sizeof(struct wire_header));
+	/* Once more changes nothing. */
+	ck_assert_int_eq(wire_pack(&out), 0);
 	ck_assert_int_eq(receive(true), 1);
 	for (size_t i = 0; i < MiB(1) / 8; i++)
 		ck_assert_uint_eq(wire_get(&in), i);

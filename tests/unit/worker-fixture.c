@@ -44,10 +44,10 @@ static void on_gone(struct worker *w, const char *how, void *userdata)
 	(void)snprintf(f->seen.how, sizeof(f->seen.how), "%s", how);
 }
 
-void fixture_start(struct fixture *f, int fence_fd)
+void fixture_start_program(struct fixture *f, const char *program, int fence_fd)
 {
 	struct worker_options o = {
-		.program = RECLAIM_WORKER,
+		.program = program,
 		.role = fence_fd >= 0 ? WORKER_DELETE : WORKER_INTAKE,
 		.submitter = &f->who,
 		.fence_fd = fence_fd,
@@ -57,6 +57,11 @@ void fixture_start(struct fixture *f, int fence_fd)
 
 	fixture_stop(f);
 	ck_assert_int_ge(worker_new(&f->worker, f->event, &o), 0);
+}
+
+void fixture_start(struct fixture *f, int fence_fd)
+{
+	fixture_start_program(f, RECLAIM_WORKER, fence_fd);
 }
 
 static void begin(struct fixture *f)
@@ -97,6 +102,7 @@ static void on_dir(const struct intake_dir *d, void *userdata)
 
 	s->dirs++;
 	ck_assert_uint_eq(d->dir, s->dirs);
+	s->dir_id = d->id;
 	(void)snprintf(s->dir, sizeof(s->dir), "%s", d->path);
 }
 
@@ -187,12 +193,17 @@ static void on_staged(int r, const struct lasting_identity *id, const struct int
 		s->id = *id;
 }
 
-int fixture_stage(struct fixture *f, int staging_fd, const char *name)
+void fixture_stage_begin(struct fixture *f, int staging_fd, const char *name)
 {
 	static const struct staged_callbacks cb = { on_range, on_staged };
 
 	begin(f);
 	ck_assert_int_ge(worker_stage(f->worker, SESSION, staging_fd, name, &cb, f), 0);
+}
+
+int fixture_stage(struct fixture *f, int staging_fd, const char *name)
+{
+	fixture_stage_begin(f, staging_fd, name);
 	fixture_wait(f);
 	return f->seen.r;
 }

@@ -15,7 +15,7 @@ struct seen {
 	int r;
 	char name[64], text[1024]; /* of a failure */
 	struct intake_looked looked;
-	struct lasting_identity id, ids[SEEN_MOST];
+	struct lasting_identity id, dir_id, ids[SEEN_MOST];
 	char dir[4096];
 	char names[SEEN_MOST][32];
 	uint64_t dirs, entries, ranges, staged, unstaged;
@@ -44,6 +44,7 @@ void fixture_teardown(struct fixture *f);
 
 /* A worker that is the fixture's; fence_fd >= 0: one that deletes. */
 void fixture_start(struct fixture *f, int fence_fd);
+void fixture_start_program(struct fixture *f, const char *program, int fence_fd);
 void fixture_stop(struct fixture *f);
 
 /* Turns the loop until the request is answered, or the worker is gone. */
@@ -54,8 +55,9 @@ void fixture_wait_gone(struct fixture *f);
 int fixture_look(struct fixture *f, const struct intake_group *groups, size_t n);
 int fixture_look_names(struct fixture *f, const char *dir, const char *names, bool list);
 int fixture_look_path(struct fixture *f, const char *path);
-int fixture_stage(struct fixture *f, int staging_fd, const char *name);
 /* As begun: the answer comes later. */
+void fixture_stage_begin(struct fixture *f, int staging_fd, const char *name);
+int fixture_stage(struct fixture *f, int staging_fd, const char *name);
 void fixture_run_begin(struct fixture *f, int dirfd, const struct run_item *items, size_t n);
 int fixture_run(struct fixture *f, int dirfd, const struct run_item *items, size_t n);
 
