@@ -163,7 +163,7 @@ static int ask(struct place *p, const struct place_waiter *w)
 
 	/* Not a mount point just now: what is at that path belongs to another filesystem. */
 	if (id == 0)
-		return -ENOENT;
+		return -ENODEV;
 	r = owner_intake(p->manager->root, &worker);
 	if (r < 0)
 		return r;
