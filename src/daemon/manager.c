@@ -372,6 +372,16 @@ static int open_store(struct manager *m)
 	return r;
 }
 
+static int pin_worker(struct manager *m)
+{
+	int r = worker_program_pin(m->o.worker_program, &m->worker_fd, &m->worker_program);
+
+	if (r < 0)
+		log_line(LOG_ERR, "%s, the program that deletes, cannot be opened: %s",
+			 m->o.worker_program, strerror(-r));
+	return r;
+}
+
 static int add_sources(struct manager *m)
 {
 	static const int signals[] = { SIGTERM, SIGINT };
@@ -420,7 +430,9 @@ static int build(struct manager *m)
 		r = load(m, &m->config);
 	if (r < 0)
 		return r;
-	r = owner_get(&m->root, m, &root);
+	r = pin_worker(m);
+	if (r >= 0)
+		r = owner_get(&m->root, m, &root);
 	if (r >= 0)
 		r = open_store(m);
 	if (r >= 0)
@@ -439,7 +451,7 @@ int manager_new(struct manager **ret, const struct manager_options *o)
 	if (!m)
 		return -ENOMEM;
 	m->o = *o;
-	m->mounts_fd = -1;
+	m->mounts_fd = m->worker_fd = -1;
 	TAILQ_INIT(&m->jobs.in_order);
 	LIST_INIT(&m->owners);
 	LIST_INIT(&m->users);
@@ -565,6 +577,8 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->stop_timer);
 	sd_event_source_disable_unref(m->purge_timer);
 	fd_closep(&m->mounts_fd);
+	fd_closep(&m->worker_fd);
+	free(m->worker_program);
 	sd_event_unref(m->event);
 	free(m->configuration_error);
 	free(m->store_error);

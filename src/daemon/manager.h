@@ -51,6 +51,8 @@ struct manager {
 	struct owner_list owners;
 	struct user_list users;
 	struct place_list places;
+	int worker_fd; /* reclaim-worker, as it was when we began */
+	char *worker_program;
 	struct owner *root; /* whose intake worker makes staging directories */
 
 	struct mounts mounts; /* of our namespace; empty until asked for */

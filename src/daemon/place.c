@@ -163,7 +163,7 @@ static int ask(struct place *p, const struct place_waiter *w)
 
 	/* Not a mount point just now: what is at that path belongs to another filesystem. */
 	if (id == 0)
-		return -ENOENT;
+		return -ENODEV;
 	r = owner_intake(p->manager->root, &worker);
 	if (r < 0)
 		return r;
@@ -235,7 +235,7 @@ static int deleter_new(struct worker **ret, struct place *p, struct owner *o, in
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
 	struct worker_options options = {
-		.program = p->manager->o.worker_program,
+		.program = p->manager->worker_program,
 		.role = WORKER_DELETE,
 		.submitter = &o->id,
 		.fence_fd = fence_fd,

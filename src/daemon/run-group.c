@@ -222,7 +222,8 @@ static void on_staging(int r, int fd, void *userdata)
 	struct job *j = run->job;
 	struct worker *intake;
 
-	if (r == -ENOENT || r == -EXDEV || r == -EPERM || r == -ESTALE || r == -ENOTDIR) {
+	if (r == -ENOENT || r == -ENODEV || r == -EXDEV || r == -EPERM || r == -ESTALE ||
+	    r == -ENOTDIR) {
 		run_wait(run, r);
 		return;
 	}

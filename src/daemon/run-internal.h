@@ -25,6 +25,7 @@ struct run {
 	struct worker *worker, *own_worker;
 	struct run_progress counted; /* of the worker's, what is in the record already */
 	bool worker_runs, uses_place;
+	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
 
 	unsigned unread; /* attempts to read the next chunk */
 	uint64_t gone, missing, left;

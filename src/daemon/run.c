@@ -15,6 +15,7 @@
 #define CHUNK 16384
 #define ATTEMPTS_MAX 3
 #define UNREAD_MAX 8
+#define TELL_USEC (1 * USEC_PER_SEC)
 
 void run_progress(const struct run *run, struct run_progress *ret)
 {
@@ -30,6 +31,7 @@ static void release(struct run *run)
 	struct manager *m = run->m;
 
 	run_group_clear(run);
+	run->tell = sd_event_source_disable_unref(run->tell);
 	if (run->outcome)
 		outcome_record(run->outcome, m->store, NULL, NULL);
 	chunk_free(run->chunk);
@@ -280,6 +282,18 @@ static void on_recorded(int r, void *userdata)
 	load_next(userdata);
 }
 
+/* A large file is one name, and may take hours. */
+static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)usec;
+	if (run->worker_runs)
+		job_progressed(run->job);
+	(void)sd_event_source_set_time_relative(source, TELL_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
 void run_begin(struct job *j)
 {
 	struct manager *m = j->manager;
@@ -296,6 +310,10 @@ void run_begin(struct job *j)
 	j->place->running = j;
 	m->running++;
 	manager_flow_begins(m);
+	/* Without it, only the end of each directory's names is told. */
+	if (sd_event_add_time_relative(m->event, &run->tell, CLOCK_MONOTONIC, TELL_USEC, 0, on_tell,
+				       run) >= 0)
+		(void)sd_event_source_set_description(run->tell, "run-progress");
 	if (j->r.started_usec == 0)
 		j->r.started_usec = manager_clock();
 	job_set_text(&j->r.message, NULL);

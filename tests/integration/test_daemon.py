@@ -4,6 +4,7 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import unittest
@@ -267,6 +268,12 @@ class Crashes(Case):
         self.daemon.start()
         return self.daemon.client()
 
+    def signal_workers(self, number):
+        pid = self.daemon.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            for worker in f.read().split():
+                os.kill(int(worker), number)
+
     def test_held_job_lives(self):
         canary = Canary(self.path("t"))
         c = self.daemon.client()
@@ -304,12 +311,55 @@ class Crashes(Case):
         c = self.daemon.client()
         n = c.submit(self.path("t"))
         c.wait_state(n, "running")
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            for worker in f.read().split():
-                os.kill(int(worker), signal.SIGKILL)
+        self.signal_workers(signal.SIGKILL)
         self.assertEqual(c.wait(n), "done")
         self.assertEqual(self.staged(), [])
+
+    def test_worker_gone_after_reload(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
+        c.call("Reload")
+        self.signal_workers(signal.SIGKILL)
+        self.daemon.wait_said("has ended: was killed")
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+
+    def test_ends_before_there_is_staging(self):
+        """Only root's worker makes staging directories; it stands still until the daemon is killed."""
+        write(self.path("of root"))
+        watcher = self.daemon.client()
+        self.assertEqual(watcher.wait(watcher.submit(self.path("of root"))), "done")
+        os.chown(self.data, USER, USER)
+        with user():
+            write(self.path("a"))
+        c = self.daemon.client(USER)
+        self.signal_workers(signal.SIGSTOP)
+        self.send_submit(c, self.path("a"))
+        while not self.is_written(self.path("a")):
+            self.assertIsNone(self.daemon.process.poll())
+        watcher.jobs(finished=True)  # read after the record was committed
+        c = self.again()
+        self.assertEqual([c.wait(j["id"]) for j in c.jobs()], ["done"], self.daemon.said())
+        self.assertEqual(os.listdir(self.data), [])
+
+    def is_written(self, text):
+        with open(os.path.join(self.daemon.state, "reclaimd.db-wal"), "rb") as f:
+            return text.encode() in f.read()
+
+    def test_another_worker_is_installed(self):
+        """An upgrade is for the next start: nobody knows what the new program understands."""
+        self.daemon.stop()
+        other = self.daemon.worker
+        self.daemon.worker = os.path.join(self.daemon.dir, "reclaim-worker")
+        shutil.copy(other, self.daemon.worker)
+        self.daemon.start()
+        write(self.daemon.worker + ".new", "#!/bin/false\n")
+        os.chmod(self.daemon.worker + ".new", 0o755)
+        os.rename(self.daemon.worker + ".new", self.daemon.worker)
+        self.signal_workers(signal.SIGKILL)
+        write(self.path("a"))
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
     def test_at_any_moment(self):
         rng = random.Random(7)
