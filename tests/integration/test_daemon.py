@@ -245,6 +245,22 @@ class Spools(Case):
         self.assertEqual(os.listdir(self.spool), [])
         canary.check()
 
+    def test_many_at_once_are_one_job(self):
+        count = 100000
+        os.mkdir(self.spool, 0o700)
+        fill(self.path("many"), count)
+        source = os.open(self.path("many"), os.O_RDONLY)
+        target = os.open(self.spool, os.O_RDONLY)
+        for name in os.listdir(source):
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+        os.close(source)
+        os.close(target)
+        m = self.client.signal("JobFinished")
+        self.assertEqual(m.body[2], "done", self.daemon.said())
+        self.assertEqual(self.client.job(m.body[0])["done"], count, self.daemon.said())
+        self.assertEqual(os.listdir(self.spool), [])
+        self.assertEqual(len(self.client.jobs(finished=True)), 1)
+
 
 class Limits(Case):
     config = "limits: {jobs-per-user: 3}\n"
