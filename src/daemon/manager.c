@@ -305,6 +305,7 @@ int manager_reload(struct manager *m)
 {
 	struct config *c;
 	struct config *before = m->config;
+	struct place *p;
 	struct owner *o;
 	int r;
 
@@ -321,6 +322,8 @@ int manager_reload(struct manager *m)
 		/* They have the old list of what is protected. */
 		LIST_FOREACH(o, &m->owners, link)
 		owner_renew(o);
+		LIST_FOREACH(p, &m->places, link)
+		place_renew(p);
 		log_event(LOG_INFO, MESSAGE_CONFIGURATION, "The configuration was read again");
 	} else {
 		log_event(LOG_ERR, MESSAGE_CONFIGURATION, "The configuration stays as it was");
@@ -573,6 +576,7 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->mounts_source);
 	sd_event_source_disable_unref(m->due_timer);
 	sd_event_source_disable_unref(m->schedule_source);
+	sd_event_source_disable_unref(m->hurry_timer);
 	sd_event_source_disable_unref(m->retry_timer);
 	sd_event_source_disable_unref(m->stop_timer);
 	sd_event_source_disable_unref(m->purge_timer);

@@ -7,6 +7,7 @@
  *   recover.c               jobs of the last time, and what lies in staging without a record
  *   schedule.c              which job runs next            (scheduler.h is the pure part)
  *   run.c, putback.c        deleting a job's names; putting them back
+ *   hurry.c                 speed before latency, where time or space is short (urgency.h)
  *   chunk.c                 a job's names, read from the store
  *   spooling.c              what spools offer becomes jobs   (spool.h)
  *   owner.c                 a submitter and its intake worker
@@ -63,6 +64,7 @@ struct manager {
 	unsigned running;
 	uint64_t served; /* counts the jobs that have begun, for fairness */
 
+	sd_event_source *hurry_timer; /* while something runs */
 	sd_event_source *retry_timer; /* while the store refuses */
 	sd_event_source *stop_timer;
 	sd_event_source *purge_timer;

@@ -303,6 +303,7 @@ void manager_look(struct manager *m, struct manager_view *ret)
 		.store_error = m->store_error ? m->store_error : "",
 		.entries_freed = m->entries_freed,
 		.bytes_freed = m->bytes_freed,
+		.orphans = m->orphans,
 	};
 	memcpy(ret->jobs, m->counts, sizeof(m->counts));
 	for (int s = JOB_DONE; s < JOB_STATES; s++)

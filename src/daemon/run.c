@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hurry.h"
 #include "log.h"
 #include "putback.h"
 #include "schedule.h"
@@ -251,6 +252,8 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 	run->unread = 0;
 	run->chunk = c;
 	run->at = 0;
+	if (run->first_seq == 0 && c->n > 0)
+		run->first_seq = c->entries[0].seq;
 	if (run->stopped) {
 		back_to_queue(run);
 		return;
@@ -314,8 +317,9 @@ void run_begin(struct job *j)
 	if (sd_event_add_time_relative(m->event, &run->tell, CLOCK_MONOTONIC, TELL_USEC, 0, on_tell,
 				       run) >= 0)
 		(void)sd_event_source_set_description(run->tell, "run-progress");
+	run->begun_usec = manager_clock();
 	if (j->r.started_usec == 0)
-		j->r.started_usec = manager_clock();
+		j->r.started_usec = run->begun_usec;
 	job_set_text(&j->r.message, NULL);
 	job_set_state(j, JOB_RUNNING);
 	/* What could still be had back is not touched before it is on record that the time is over,
@@ -326,6 +330,7 @@ void run_begin(struct job *j)
 		job_save(j, NULL, NULL);
 		load_next(run);
 	}
+	hurry_begin(m);
 }
 
 int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata)

@@ -211,5 +211,8 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 /* Stops the run at the next entry; its ran callback comes with cancelled set. */
 void worker_stop(struct worker *w);
 
+/* Speed wins over latency for it, and for all on its devices, or not any more. */
+void worker_urgent(struct worker *w, bool on);
+
 /* Of the run that is going on. Cheap. */
 void worker_progress(const struct worker *w, struct run_progress *ret);
