@@ -542,7 +542,6 @@ static void end_workers(struct manager *m)
 
 	m->stopping = m->ended = true;
 	for (p = LIST_FIRST(&m->places); p; p = next_place) {
-		next_place = LIST_NEXT(p, link);
 		place_ref(p);
 		p->deleter = worker_free(p->deleter);
 		next_place = LIST_NEXT(p, link);
