@@ -44,25 +44,26 @@ static const char *name_check(const char *name)
 
 const char *glob_check(const char *pattern)
 {
-	_cleanup_free_ char *copy = strdup(pattern);
-	char *rest = NULL;
 	unsigned n = 0;
 
-	if (!copy)
-		return "more memory than there is";
-	for (char *name = copy; name; name = rest) {
+	for (;; pattern++) {
+		char name[NAME_MAX + 1];
+		size_t len = strcspn(pattern, "/");
 		const char *expected;
 
-		rest = strchr(name, '/');
-		if (rest)
-			*rest++ = '\0';
+		if (len > NAME_MAX)
+			return "a pattern with names of at most 255 bytes";
+		memcpy(name, pattern, len);
+		name[len] = '\0';
 		expected = name_check(name);
 		if (expected)
 			return expected;
 		if (++n >= NAMES_MOST)
 			return "a pattern of fewer than 62 names";
+		pattern += len;
+		if (*pattern == '\0')
+			return NULL;
 	}
-	return NULL;
 }
 
 unsigned glob_depth(const char *pattern)
