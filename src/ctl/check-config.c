@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/config.h"
+#include "check-config.h"
 #include "output.h"
 #include "util/escape.h"
 #include "verbs.h"
@@ -24,10 +24,19 @@ struct check {
 	json_t *errors, *warnings; /* with --json */
 };
 
+void config_error_print(const struct config_error *e)
+{
+	_cleanup_free_ char *file = escape_name(e->file);
+
+	(void)fprintf(stderr, "%s:", file ? file : "?");
+	if (e->line > 0)
+		(void)fprintf(stderr, "%u:%u:", e->line, e->column);
+	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", e->text);
+}
+
 static void error_tell(const struct config_error *e, void *userdata)
 {
 	struct check *c = userdata;
-	_cleanup_free_ char *file = NULL;
 
 	if (c->o.json != JSON_OFF) {
 		json_t *o = json_object();
@@ -37,15 +46,9 @@ static void error_tell(const struct config_error *e, void *userdata)
 		(void)json_object_set_new(o, "column", json_integer(e->column));
 		(void)json_object_set_new(o, "text", json_path(e->text));
 		(void)json_array_append_new(e->is_warning ? c->warnings : c->errors, o);
-		return;
+	} else if (!e->is_warning || !c->o.quiet) {
+		config_error_print(e);
 	}
-	file = escape_name(e->file);
-	if (e->is_warning && c->o.quiet)
-		return;
-	(void)fprintf(stderr, "%s:", file ? file : "?");
-	if (e->line > 0)
-		(void)fprintf(stderr, "%u:%u:", e->line, e->column);
-	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", e->text);
 }
 
 static int check_read(struct check *c)

@@ -25,6 +25,7 @@ enum {
 	OPT_NO_PAGER,
 	OPT_INTERVAL,
 	OPT_TRACE,
+	OPT_CONFIGURATION_DIRECTORY,
 	OPT_VERSION
 };
 
@@ -53,6 +54,16 @@ static const struct option common_options[] = {
 
 static const struct option devices_options[] = {
 	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "json", optional_argument, NULL, OPT_JSON },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "no-pager", no_argument, NULL, OPT_NO_PAGER },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ 0 },
+};
+
+static const struct option policy_options[] = {
+	{ "configuration-directory", required_argument, NULL, OPT_CONFIGURATION_DIRECTORY },
 	{ "json", optional_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "no-pager", no_argument, NULL, OPT_NO_PAGER },
@@ -173,6 +184,9 @@ static int option_take(struct options *o, int c, const char *arg)
 	case OPT_TRACE:
 		o->trace = arg;
 		return 0;
+	case OPT_CONFIGURATION_DIRECTORY:
+		o->configuration_directory = arg;
+		return 0;
 	case OPT_NO_PAGER:
 		return 0; /* nothing here is long enough for one */
 	case 'h':
@@ -194,6 +208,8 @@ static const struct option *options_of(enum verb_flags verb)
 	case VERB_PLAN:
 	case VERB_CHECK_CONFIG:
 		return common_options;
+	case VERB_POLICY:
+		return policy_options;
 	case VERB_DEVICES:
 		break;
 	}
@@ -217,7 +233,7 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
 	if (o->help || o->version || o->n_paths > 0 || o->files_from ||
-	    (verb & (VERB_DEVICES | VERB_CHECK_CONFIG)))
+	    (verb & (VERB_DEVICES | VERB_CHECK_CONFIG | VERB_POLICY)))
 		return 0;
 	complain(verb == VERB_RUN ? "run" : "plan", "no PATH given: see reclaimctl --help");
 	return EXIT_USAGE;

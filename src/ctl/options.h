@@ -33,7 +33,8 @@ struct options {
 	enum switch_mode progress;
 	bool dry_run, quiet, help, version;
 	enum json_mode json;
-	uint64_t interval_usec; /* of devices */
+	uint64_t interval_usec;              /* of devices */
+	const char *configuration_directory; /* NULL: the system's */
 	char *const *paths;
 	size_t n_paths;
 };
@@ -43,6 +44,7 @@ enum verb_flags {
 	VERB_PLAN = 1 << 1,
 	VERB_DEVICES = 1 << 2,
 	VERB_CHECK_CONFIG = 1 << 3,
+	VERB_POLICY = 1 << 4,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */

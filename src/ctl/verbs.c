@@ -10,10 +10,9 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "run", verb_run },
-	{ "plan", verb_plan },
-	{ "devices", verb_devices },
-	{ "check-config", verb_check_config },
+	{ "run", verb_run },         { "plan", verb_plan },
+	{ "devices", verb_devices }, { "check-config", verb_check_config },
+	{ "policy", verb_policy },
 };
 
 static int help(void)
@@ -26,6 +25,10 @@ static int help(void)
 		"reclaimctl check-config [OPTIONS] [FILE|DIR]\n"
 		"                                     what is wrong with the daemon's "
 		"configuration\n"
+		"reclaimctl policy list|plan [OPTIONS] [NAME...]\n"
+		"                                     which policies there are, and what they "
+		"would "
+		"delete\n"
 		"\n"
 		"Options of run:\n"
 		"  --latency=auto|off|TIME   auto (default): spare others' I/O on the device;\n"
@@ -42,6 +45,9 @@ static int help(void)
 		"\n"
 		"Options of devices:\n"
 		"  --interval=TIME           how long to look for what happens now; 1s\n"
+		"\n"
+		"Options of policy:\n"
+		"  --configuration-directory=DIR  in place of /etc/reclaimd and /usr/lib/reclaimd\n"
 		"\n"
 		"Options of all verbs:\n"
 		"  --json[=short|pretty]     the result as JSON on standard output\n"

@@ -10,3 +10,4 @@ int verb_run(int argc, char **argv);
 int verb_plan(int argc, char **argv);
 int verb_devices(int argc, char **argv);
 int verb_check_config(int argc, char **argv);
+int verb_policy(int argc, char **argv);
