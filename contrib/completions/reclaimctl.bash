@@ -5,10 +5,11 @@ _reclaimctl() {
 	local verb='' word
 	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
 	local devices='--interval='
+	local policy='--configuration-directory='
 	local run='--latency= --backend= --files-from= --null --progress= --dry-run --verbose --trace='
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-		case $word in run | plan | devices | check-config)
+		case $word in run | plan | devices | check-config | policy)
 			verb=$word
 			break
 			;;
@@ -26,14 +27,17 @@ _reclaimctl() {
 	--progress) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") && return ;;
 	--interval) mapfile -t COMPREPLY < <(compgen -W '0 1s 10s' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
+	--configuration-directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
+	policy) mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur") && return ;;
 	--files-from | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
 	esac
 	if [ -z "$verb" ]; then
-		mapfile -t COMPREPLY < <(compgen -W "run plan devices check-config --help --version" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "run plan devices check-config policy --help --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		[ "$verb" = run ] || run=''
 		[ "$verb" = devices ] || devices=''
-		mapfile -t COMPREPLY < <(compgen -W "$run $devices $common" -- "$cur")
+		[ "$verb" = policy ] || policy=''
+		mapfile -t COMPREPLY < <(compgen -W "$run $devices $policy $common" -- "$cur")
 		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
 	else
 		compopt -o filenames
