@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # bash completion for reclaimctl
+
+# The jobs that a verb could be used on: finished ones only where they are of use.
+_reclaimctl_jobs() {
+	local all=''
+
+	case $1 in show | wait) all=--all ;; esac
+	reclaimctl list ${all:+"$all"} --json=short "${@:2}" 2>/dev/null | grep -o '"id":[0-9]*' | cut -d: -f2
+}
+
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb='' word
+	local verb='' word i
+	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
 	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
-	local devices='--interval='
-	local policy='--configuration-directory='
-	local run='--latency= --backend= --files-from= --null --progress= --dry-run --verbose --trace='
+	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
+	local options='' runtime=()
 
-	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-		case $word in run | plan | devices | check-config | policy)
-			verb=$word
-			break
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		word=${COMP_WORDS[i]}
+		if [ "$word" = --runtime-directory ] && [ "${COMP_WORDS[i + 1]}" = = ]; then
+			runtime=("--runtime-directory=${COMP_WORDS[i + 2]}")
+		fi
+		case " $verbs " in *" $word "*)
+			verb=${verb:-$word}
 			;;
 		esac
 	done
@@ -26,22 +38,53 @@ _reclaimctl() {
 	--backend) mapfile -t COMPREPLY < <(compgen -W 'auto uring threads' -- "$cur") && return ;;
 	--progress) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") && return ;;
 	--interval) mapfile -t COMPREPLY < <(compgen -W '0 1s 10s' -- "$cur") && return ;;
+	--priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") && return ;;
+	--undo) mapfile -t COMPREPLY < <(compgen -W '0 1h 1d' -- "$cur") && return ;;
+	--by) mapfile -t COMPREPLY < <(compgen -W '1h 8h' -- "$cur") && return ;;
+	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
+	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
-	--configuration-directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && return ;;
 	policy) mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur") && return ;;
-	--files-from | --trace) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
-	esac
-	if [ -z "$verb" ]; then
-		mapfile -t COMPREPLY < <(compgen -W "run plan devices check-config policy --help --version" -- "$cur")
-	elif [[ $cur == -* ]]; then
-		[ "$verb" = run ] || run=''
-		[ "$verb" = devices ] || devices=''
-		[ "$verb" = policy ] || policy=''
-		mapfile -t COMPREPLY < <(compgen -W "$run $devices $policy $common" -- "$cur")
-		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
-	else
+	--files-from | --trace | --to)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	--runtime-directory | --configuration-directory)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+		return
+		;;
+	esac
+	case $verb in
+	run) options="--latency= --backend= --progress= --verbose --trace= $files" ;;
+	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
+	wait) options="--free= $daemon" ;;
+	list | pause | resume) options="--all $daemon" ;;
+	restore) options="--to= $daemon" ;;
+	devices) options="--interval= $daemon" ;;
+	show | cancel | spools | status) options=$daemon ;;
+	policy) options='--configuration-directory=' ;;
+	esac
+	if [ -z "$verb" ]; then
+		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")
+	elif [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$options $common" -- "$cur")
+		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
+	else
+		# wait --free= takes a path.
+		if [ "$verb" = wait ] && [[ " ${COMP_WORDS[*]} " == *' --free '* ]]; then
+			verb=submit
+		fi
+		case $verb in
+		show | cancel | pause | resume | restore | wait)
+			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")
+			;;
+		submit | run | plan | devices | check-config)
+			compopt -o filenames
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+			;;
+		esac
 	fi
 }
 complete -F _reclaimctl reclaimctl

@@ -17,7 +17,9 @@
  *   commits               {kind, count, recent_usec, total_usec, max_usec, log_writes, log_bytes,
  *                         now: {count}}, or null
  *   pressure              {some_usec, full_usec, now: {some_usec, full_usec}}, or null: of the
- * whole system
+ *                         whole system
+ *   daemon                what a running reclaimd says of them while it deletes there: see
+ *                         daemon-devices.h; or null
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,6 +27,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon-devices.h"
 #include "look.h"
 #include "output.h"
 #include "verbs.h"
@@ -32,6 +35,7 @@
 struct session {
 	struct options o;
 	struct look *looks; /* of the paths that could be looked at */
+	struct daemon_devices daemon;
 	size_t n;
 	bool failed;
 };
@@ -79,12 +83,21 @@ static void pause_for(uint64_t usec)
 		;
 }
 
+static const struct daemon_device *of_daemon(const struct session *s, size_t i)
+{
+	return daemon_devices_find(&s->daemon, s->looks[i].d.key);
+}
+
 static void show_json(const struct session *s)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < s->n; i++)
-		(void)json_array_append_new(array, look_json(&s->looks[i]));
+	for (size_t i = 0; i < s->n; i++) {
+		json_t *v = look_json(&s->looks[i]);
+
+		(void)json_object_set_new(v, "daemon", daemon_device_json(of_daemon(s, i)));
+		(void)json_array_append_new(array, v);
+	}
 	json_print(array, s->o.json);
 }
 
@@ -98,6 +111,8 @@ static void show(const struct session *s)
 		if (i > 0)
 			(void)putchar('\n');
 		look_print(&s->looks[i]);
+		if (of_daemon(s, i))
+			daemon_device_print(of_daemon(s, i));
 	}
 }
 
@@ -110,7 +125,9 @@ static int devices_all(struct session *s)
 		for (size_t i = 0; i < s->n; i++)
 			look_again(&s->looks[i]);
 	}
+	daemon_devices_get(&s->daemon, &s->o);
 	show(s);
+	daemon_devices_done(&s->daemon);
 	for (size_t i = 0; i < s->n; i++)
 		look_done(&s->looks[i]);
 	if (!s->failed)

@@ -1,23 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimctl, the command line.
  *
- *   main.c      this file
- *   verbs.c     the table of verbs; --help, --version
- *   options.c   the options of the verbs
+ *   main.c          this file
+ *   verbs.c         the table of verbs; --help, --version
+ *   options.c       the options of all verbs, in one table; moments.c (times of day), space.c (how
+ *                   much is to be free)
+ *   arguments.c     the paths that run and submit are given, checked as a whole
+ *   output.c        errors and JSON; screen.c (terminal, pager), table.c
+ *
+ * With the daemon:
+ *   client.c        the way to it, and its errors
+ *   submit.c        submit; batches.c (what goes into which call), names-file.c (names by the file)
+ *   list.c          list; job-list.c asks, job-table.c and job-print.c show
+ *   show.c          show; job-view.c asks
+ *   wait.c          wait for jobs; wait-free.c for space
+ *   control.c       cancel, pause, resume, restore
+ *   status.c        status; spools.c: spools
+ *
+ * Without it:
  *   check-config.c  check-config: what is wrong with the daemon's configuration
- *   policy.c    policy: what the configuration's policies are and would delete; prints with
- *               policy-text.c and policy-json.c
- *   run.c       run: delete in this process
- *   prescan.c   counts ahead of run, for its bar
- *   progress.c  the bar
- *   plan.c      plan: what would be done, and why; prints with plan-text.c, plan-json.c and
- *               plan-costs.c (what makes it dear)
- *   devices.c   devices: what the sensors say of a path's devices; looks with devices-look.c,
- * prints with devices-text.c and devices-json.c survey.c    reads a tree for plan: survey-look.c
- * (one entry), survey-sample.c (which entries), survey-top.c (the largest), survey-links.c (hard
- * links), obstacles.c (what must stay) holders.c   who has files open surroundings.c  a path's
- * filesystem and devices; snapshots.c (btrfs) estimate.c  how long it may take: pure output.c
- * errors and JSON
+ *   policy.c        policy: what the configuration's policies are and would delete; prints with
+ *                   policy-text.c and policy-json.c
+ *   run.c           run: delete in this process
+ *   prescan.c       counts ahead of run, for its bar
+ *   progress.c      the bar
+ *   plan.c          plan: what would be done, and why; prints with plan-text.c, plan-json.c and
+ *                   plan-costs.c (what makes it dear)
+ *   devices.c       devices: what the sensors say of a path's devices; looks with look.c, prints
+ *                   with look-text.c and look-json.c; daemon-devices.c (what reclaimd does there)
+ *   survey.c        reads a tree for plan: survey-look.c (one entry), survey-sample.c (which
+ *                   entries), survey-top.c (the largest), survey-links.c (hard links), obstacles.c
+ *                   (what must stay)
+ *   holders.c       who has files open
+ *   surroundings.c  a path's filesystem and devices; snapshots.c (btrfs)
+ *   estimate.c      how long it may take: pure
  */
 #include <stdio.h>
 #include <stdlib.h>

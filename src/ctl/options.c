@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "options.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "moments.h"
 #include "output.h"
 #include "util/macros.h"
 #include "util/units.h"
@@ -15,67 +20,25 @@
 #define LATENCY_LEAST 50ULL
 #define LATENCY_MOST (60 * USEC_PER_SEC)
 
-enum {
-	OPT_LATENCY = 256,
-	OPT_BACKEND,
-	OPT_FILES_FROM,
-	OPT_PROGRESS,
-	OPT_DRY_RUN,
-	OPT_JSON,
-	OPT_NO_PAGER,
-	OPT_INTERVAL,
-	OPT_TRACE,
-	OPT_CONFIGURATION_DIRECTORY,
-	OPT_VERSION
-};
+#define VERBS_ALL (~0U)
+/* What speaks to the daemon. */
+#define VERBS_DAEMON                                                                               \
+	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
+	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES)
 
-static const struct option run_options[] = {
-	{ "latency", required_argument, NULL, OPT_LATENCY },
-	{ "backend", required_argument, NULL, OPT_BACKEND },
-	{ "files-from", required_argument, NULL, OPT_FILES_FROM },
-	{ "null", no_argument, NULL, '0' },
-	{ "progress", required_argument, NULL, OPT_PROGRESS },
-	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
-	{ "trace", required_argument, NULL, OPT_TRACE },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "json", optional_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "no-pager", no_argument, NULL, OPT_NO_PAGER },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ 0 },
-};
-
-static const struct option common_options[] = {
-	{ "json", optional_argument, NULL, OPT_JSON },   { "quiet", no_argument, NULL, 'q' },
-	{ "no-pager", no_argument, NULL, OPT_NO_PAGER }, { "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },   { 0 },
-};
-
-static const struct option devices_options[] = {
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "json", optional_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "no-pager", no_argument, NULL, OPT_NO_PAGER },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ 0 },
-};
-
-static const struct option policy_options[] = {
-	{ "configuration-directory", required_argument, NULL, OPT_CONFIGURATION_DIRECTORY },
-	{ "json", optional_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "no-pager", no_argument, NULL, OPT_NO_PAGER },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ 0 },
-};
+/* What takes jobs. */
+#define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
 
 struct choice {
 	const char *word;
 	int value;
 };
+
+static int refuse(const char *option, const char *word, const char *accepted)
+{
+	complain(word[0] ? word : "''", "is not accepted by %s: give %s", option, accepted);
+	return EXIT_USAGE;
+}
 
 /* Finds a word among choices, or says which are accepted. */
 static int choose(const char *option, const char *word, const struct choice *c, size_t n,
@@ -86,11 +49,10 @@ static int choose(const char *option, const char *word, const struct choice *c, 
 			*ret = c[i].value;
 			return 0;
 		}
-	complain(word, "is not accepted by %s: give %s", option, accepted);
-	return EXIT_USAGE;
+	return refuse(option, word, accepted);
 }
 
-static int backend_parse(struct options *o, const char *word)
+static int take_backend(struct options *o, const char *word)
 {
 	static const struct choice choices[] = { { "auto", -1 },
 						 { "threads", BACKEND_THREADS },
@@ -104,7 +66,7 @@ static int backend_parse(struct options *o, const char *word)
 	return r;
 }
 
-static int json_parse(struct options *o, const char *word)
+static int take_json(struct options *o, const char *word)
 {
 	static const struct choice choices[] = { { "short", JSON_SHORT },
 						 { "pretty", JSON_PRETTY },
@@ -118,7 +80,7 @@ static int json_parse(struct options *o, const char *word)
 	return r;
 }
 
-static int progress_parse(struct options *o, const char *word)
+static int take_progress(struct options *o, const char *word)
 {
 	static const struct choice choices[] = { { "auto", SWITCH_AUTO },
 						 { "on", SWITCH_ON },
@@ -130,7 +92,7 @@ static int progress_parse(struct options *o, const char *word)
 	return r;
 }
 
-static int latency_parse(struct options *o, const char *word)
+static int take_latency(struct options *o, const char *word)
 {
 	o->latency_off = strcmp(word, "off") == 0;
 	o->latency_usec = 0;
@@ -139,102 +101,255 @@ static int latency_parse(struct options *o, const char *word)
 	if (timespan_parse(word, &o->latency_usec) >= 0 && o->latency_usec >= LATENCY_LEAST &&
 	    o->latency_usec <= LATENCY_MOST)
 		return 0;
-	complain(word[0] ? word : "''",
-		 "is not accepted by --latency: give auto, off, or a time from 50us to 1min "
-		 "such as 5ms");
-	return EXIT_USAGE;
+	return refuse("--latency", word, "auto, off, or a time from 50us to 1min such as 5ms");
 }
 
-static int interval_parse(struct options *o, const char *word)
+static int take_interval(struct options *o, const char *word)
 {
 	if (timespan_parse(word, &o->interval_usec) >= 0 && o->interval_usec <= INTERVAL_MOST)
 		return 0;
-	complain(word, "is not accepted by --interval: give a time up to 1h, such as 500ms");
+	return refuse("--interval", word, "a time up to 1h, such as 500ms");
+}
+
+static int take_undo(struct options *o, const char *word)
+{
+	o->has_undo = timespan_parse(word, &o->undo_usec) >= 0;
+	if (o->has_undo)
+		return 0;
+	return refuse("--undo", word, "a time such as 1h, or 0");
+}
+
+static int take_by(struct options *o, const char *word)
+{
+	int r = moment_parse(word, realtime_usec(), &o->by_usec);
+
+	if (r >= 0)
+		return 0;
+	if (r == -ERANGE)
+		return refuse("--by", word, "a time that is still to come");
+	return refuse("--by", word, "a time of day such as 06:00, or a time from now such as 2h");
+}
+
+static int take_priority(struct options *o, const char *word)
+{
+	static const struct choice choices[] = { { "low", 0 }, { "normal", 0 }, { "high", 0 } };
+	int value;
+
+	o->priority = word;
+	return choose("--priority", word, choices, ELEMENTSOF(choices), "low, normal or high",
+		      &value);
+}
+
+static int take_wait(struct options *o, const char *word)
+{
+	o->wait = WAIT_DONE;
+	if (!word || strcmp(word, "done") == 0)
+		return 0;
+	o->wait = WAIT_FREE;
+	if (strncmp(word, "free:", 5) == 0 && space_parse(word + 5, &o->free) >= 0)
+		return 0;
+	return refuse("--wait", word, "done, or free:SIZE such as free:120G or free:10%");
+}
+
+static int take_free(struct options *o, const char *word)
+{
+	o->wait = WAIT_FREE;
+	if (space_parse(word, &o->free) >= 0)
+		return 0;
+	return refuse("--free", word, "a size such as 120G, or a share such as 10%");
+}
+
+static int take_files_from(struct options *o, const char *word)
+{
+	o->files_from = word;
+	return 0;
+}
+
+static int take_null(struct options *o, const char *word)
+{
+	(void)word;
+	o->separator = '\0';
+	return 0;
+}
+
+static int take_trace(struct options *o, const char *word)
+{
+	o->trace = word;
+	return 0;
+}
+
+static int take_to(struct options *o, const char *word)
+{
+	o->to = word;
+	return 0;
+}
+
+static int take_configuration_dir(struct options *o, const char *word)
+{
+	o->configuration_dir = word;
+	return word[0] ? 0 : refuse("--configuration-directory", word, "a directory");
+}
+
+static int take_runtime_dir(struct options *o, const char *word)
+{
+	o->runtime_dir = word;
+	return word[0] ? 0 : refuse("--runtime-directory", word, "a directory");
+}
+
+#define SWITCH(field)                                                                              \
+	static int take_##field(struct options *o, const char *word)                               \
+	{                                                                                          \
+		(void)word;                                                                        \
+		o->field = true;                                                                   \
+		return 0;                                                                          \
+	}
+SWITCH(all)
+SWITCH(dry_run)
+SWITCH(verbose)
+SWITCH(quiet)
+SWITCH(no_pager)
+SWITCH(help)
+SWITCH(version)
+
+static const struct rule {
+	const char *name;
+	char letter; /* 0: none */
+	int argument;
+	unsigned verbs;
+	int (*take)(struct options *o, const char *word);
+} rules[] = {
+	{ "latency", 0, required_argument, VERB_RUN, take_latency },
+	{ "backend", 0, required_argument, VERB_RUN, take_backend },
+	{ "progress", 0, required_argument, VERB_RUN, take_progress },
+	{ "trace", 0, required_argument, VERB_RUN, take_trace },
+	{ "verbose", 'v', no_argument, VERB_RUN, take_verbose },
+	{ "files-from", 0, required_argument, VERB_RUN | VERB_SUBMIT, take_files_from },
+	{ "null", '0', no_argument, VERB_RUN | VERB_SUBMIT, take_null },
+	{ "dry-run", 0, no_argument, VERB_RUN | VERB_SUBMIT, take_dry_run },
+	{ "undo", 0, required_argument, VERB_SUBMIT, take_undo },
+	{ "by", 0, required_argument, VERB_SUBMIT, take_by },
+	{ "priority", 0, required_argument, VERB_SUBMIT, take_priority },
+	{ "wait", 0, optional_argument, VERB_SUBMIT, take_wait },
+	{ "free", 0, required_argument, VERB_WAIT, take_free },
+	{ "all", 0, no_argument, VERB_LIST | VERB_PAUSE | VERB_RESUME, take_all },
+	{ "to", 0, required_argument, VERB_RESTORE, take_to },
+	{ "interval", 0, required_argument, VERB_DEVICES, take_interval },
+	{ "configuration-directory", 0, required_argument, VERB_POLICY, take_configuration_dir },
+	{ "runtime-directory", 0, required_argument, VERBS_DAEMON, take_runtime_dir },
+	{ "json", 0, optional_argument, VERBS_ALL, take_json },
+	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },
+	{ "no-pager", 0, no_argument, VERBS_ALL, take_no_pager },
+	{ "help", 'h', no_argument, VERBS_ALL, take_help },
+	{ "version", 0, no_argument, VERBS_ALL, take_version },
+};
+
+/* What getopt returns for a rule; 0 is left out because it stands for flags there. */
+#define RULE_VALUE(i) ((int)(i) + 256)
+
+/* The options of one verb, as getopt wants them. */
+struct known {
+	struct option names[ELEMENTSOF(rules) + 1];
+	char letters[ELEMENTSOF(rules) + 1];
+};
+
+static void known_fill(struct known *k, enum verb_flags verb)
+{
+	size_t n = 0, letters = 0;
+
+	for (size_t i = 0; i < ELEMENTSOF(rules); i++) {
+		if (!(rules[i].verbs & verb))
+			continue;
+		k->names[n++] = (struct option){
+			.name = rules[i].name,
+			.has_arg = rules[i].argument,
+			.val = RULE_VALUE(i),
+		};
+		if (rules[i].letter)
+			k->letters[letters++] = rules[i].letter;
+	}
+	k->names[n] = (struct option){ 0 };
+	k->letters[letters] = '\0';
+}
+
+/* Takes what getopt has found. */
+static int option_take(struct options *o, int c, const char *word)
+{
+	for (size_t i = 0; i < ELEMENTSOF(rules); i++)
+		if (c == RULE_VALUE(i) || (c < 256 && c == rules[i].letter))
+			return rules[i].take(o, word);
+	return EXIT_USAGE; /* getopt has said why */
+}
+
+int job_id_parse(const char *word, uint64_t *ret_id)
+{
+	char *end;
+
+	errno = 0;
+	*ret_id = strtoull(word, &end, 10);
+	if (isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *ret_id > 0)
+		return 0;
+	complain(word[0] ? word : "''", "is no job: give a number that reclaimctl list shows");
 	return EXIT_USAGE;
 }
 
-static int option_take(struct options *o, int c, const char *arg)
+/* Every word must be a job before anything is done with one of them. */
+static int jobs_check(const struct options *o)
 {
-	switch (c) {
-	case OPT_LATENCY:
-		return latency_parse(o, arg);
-	case OPT_BACKEND:
-		return backend_parse(o, arg);
-	case OPT_PROGRESS:
-		return progress_parse(o, arg);
-	case OPT_JSON:
-		return json_parse(o, arg);
-	case OPT_INTERVAL:
-		return interval_parse(o, arg);
-	case OPT_FILES_FROM:
-		o->files_from = arg;
-		return 0;
-	case '0':
-		o->separator = '\0';
-		return 0;
-	case OPT_DRY_RUN:
-		o->dry_run = true;
-		return 0;
-	case 'q':
-		o->quiet = true;
-		return 0;
-	case 'v':
-		o->verbose = true;
-		return 0;
-	case OPT_TRACE:
-		o->trace = arg;
-		return 0;
-	case OPT_CONFIGURATION_DIRECTORY:
-		o->configuration_directory = arg;
-		return 0;
-	case OPT_NO_PAGER:
-		return 0; /* nothing here is long enough for one */
-	case 'h':
-		o->help = true;
-		return 0;
-	case OPT_VERSION:
-		o->version = true;
-		return 0;
-	default:
-		return EXIT_USAGE; /* getopt has said why */
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < o->n_paths; i++) {
+		uint64_t id;
+
+		r = job_id_parse(o->paths[i], &id);
 	}
+	return r;
 }
 
-static const struct option *options_of(enum verb_flags verb)
+/* Looks whether the verb got what it works on. `what` is its name. */
+static int operands_check(const struct options *o, enum verb_flags verb, const char *what)
 {
-	switch (verb) {
-	case VERB_RUN:
-		return run_options;
-	case VERB_PLAN:
-	case VERB_CHECK_CONFIG:
-		return common_options;
-	case VERB_POLICY:
-		return policy_options;
-	case VERB_DEVICES:
-		break;
+	const char *missing = NULL;
+
+	if (o->help || o->version)
+		return 0;
+	if (verb & (VERB_RUN | VERB_PLAN | VERB_SUBMIT) && o->n_paths == 0 && !o->files_from)
+		missing = "no PATH given";
+	if (verb & VERB_WAIT && o->wait == WAIT_FREE && o->n_paths != 1)
+		missing = "--free= takes exactly one PATH";
+	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL) && o->n_paths == 0)
+		missing = "no JOB given";
+	if (verb & (VERB_PAUSE | VERB_RESUME) && o->all == (o->n_paths > 0))
+		missing = o->all ? "give either JOBs or --all" : "no JOB given, nor --all";
+	if (verb & VERB_RESTORE && (o->n_paths == 0 || (o->to && o->n_paths > 1)))
+		missing = o->to ? "--to= takes exactly one JOB" : "no JOB given";
+	if (verb & (VERB_LIST | VERB_SPOOLS | VERB_STATUS) && o->n_paths > 0)
+		missing = "takes no arguments";
+	if (missing) {
+		complain(what, "%s: see reclaimctl --help", missing);
+		return EXIT_USAGE;
 	}
-	return devices_options;
+	if (verb & VERBS_JOBS && o->wait != WAIT_FREE)
+		return jobs_check(o);
+	return 0;
 }
 
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv)
 {
-	const struct option *known = options_of(verb);
+	const char *what = argv[0];
+	struct known known;
 	int c;
 
 	*o = (struct options){ .separator = '\n', .interval_usec = USEC_PER_SEC };
+	known_fill(&known, verb);
 	/* getopt speaks in the name of argv[0], which here is the verb. */
 	argv[0] = (char *)"reclaimctl";
 	optind = 1;
-	while ((c = getopt_long(argc, argv, verb == VERB_RUN ? "0qvh" : "qh", known, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1) {
 		int r = option_take(o, c, optarg);
 		if (r)
 			return r;
 	}
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
-	if (o->help || o->version || o->n_paths > 0 || o->files_from ||
-	    (verb & (VERB_DEVICES | VERB_CHECK_CONFIG | VERB_POLICY)))
-		return 0;
-	complain(verb == VERB_RUN ? "run" : "plan", "no PATH given: see reclaimctl --help");
-	return EXIT_USAGE;
+	return operands_check(o, verb, what);
 }

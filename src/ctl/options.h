@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The command line of `run`, `plan`, `devices` and `check-config`, parsed. */
+/* The command lines of all verbs, parsed: one table of options says which verbs have them. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "space.h"
 
 enum json_mode { JSON_OFF, JSON_SHORT, JSON_PRETTY };
 enum switch_mode { SWITCH_AUTO, SWITCH_ON, SWITCH_OFF };
+enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
 
 /* Exit statuses: DESIGN section 3. */
 enum {
@@ -22,21 +24,36 @@ enum {
 };
 
 struct options {
-	bool latency_off;
-	uint64_t latency_usec; /* a bound, or 0: found out */
-	bool verbose;
-	const char *trace; /* file for what the sensors said, or NULL */
-	bool fixed_backend;
-	enum backend backend;
-	const char *files_from; /* NULL: none; "-": standard input */
-	char separator;
-	enum switch_mode progress;
-	bool dry_run, quiet, help, version;
-	enum json_mode json;
-	uint64_t interval_usec;              /* of devices */
-	const char *configuration_directory; /* NULL: the system's */
-	char *const *paths;
+	char *const *paths; /* or job ids: what is no option */
 	size_t n_paths;
+	const char *runtime_dir; /* NULL: not given */
+
+	/* of run */
+	uint64_t latency_usec; /* a bound, or 0: found out */
+	const char *trace;     /* file for what the sensors said, or NULL */
+	enum backend backend;
+	enum switch_mode progress;
+
+	/* of run and submit */
+	const char *files_from; /* NULL: none; "-": standard input */
+
+	/* of submit and wait */
+	uint64_t undo_usec;
+	uint64_t by_usec;     /* CLOCK_REALTIME, or 0 */
+	const char *priority; /* NULL: not given */
+	struct space free;    /* WAIT_FREE */
+	enum wait_mode wait;
+
+	enum json_mode json;
+	const char *to;                /* of restore, or NULL */
+	uint64_t interval_usec;        /* of devices */
+	const char *configuration_dir; /* of policy; NULL: the system's */
+
+	char separator; /* of names in files_from */
+	bool dry_run, has_undo;
+	bool latency_off, fixed_backend, verbose; /* of run */
+	bool all;                                 /* of list, pause and resume */
+	bool quiet, no_pager, help, version;
 };
 
 enum verb_flags {
@@ -44,8 +61,22 @@ enum verb_flags {
 	VERB_PLAN = 1 << 1,
 	VERB_DEVICES = 1 << 2,
 	VERB_CHECK_CONFIG = 1 << 3,
-	VERB_POLICY = 1 << 4,
+	VERB_SUBMIT = 1 << 4,
+	VERB_LIST = 1 << 5,
+	VERB_SHOW = 1 << 6,
+	VERB_WAIT = 1 << 7,
+	VERB_CANCEL = 1 << 8,
+	VERB_PAUSE = 1 << 9,
+	VERB_RESUME = 1 << 10,
+	VERB_RESTORE = 1 << 11,
+	VERB_SPOOLS = 1 << 12,
+	VERB_STATUS = 1 << 13,
+	VERB_POLICY = 1 << 14,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);
+
+/* Parses a job's number. Returns 0, or EXIT_USAGE after having said what is wrong. What is given to
+ * verbs that take jobs is one already once options_parse has returned 0. */
+int job_id_parse(const char *word, uint64_t *ret_id);

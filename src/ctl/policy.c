@@ -199,7 +199,7 @@ static int list_all(struct session *s)
 
 static int policy_all(struct session *s, const char *what, char *const *names, size_t n)
 {
-	const char *dir = s->o.configuration_directory;
+	const char *dir = s->o.configuration_dir;
 	int r = config_load(&s->config, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
 			    error_tell, s);
 

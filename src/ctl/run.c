@@ -7,12 +7,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "engine/engine.h"
-#include "engine/protect.h"
-#include "engine/roots.h"
 #include "output.h"
 #include "pacing.h"
 #include "prescan.h"
@@ -20,18 +18,13 @@
 #include "util/units.h"
 #include "verbs.h"
 
-/* A list of names larger than this is a mistake, not a list. */
-#define LIST_MAX ((size_t)8 << 30)
-
 struct run {
 	struct options o;
-	struct roots roots;
-	struct protect *protect;
+	struct arguments in;
 	struct progress *progress;
 	struct pacing pacing;
 	struct stats total; /* over all filesystems */
 	uint64_t elapsed_usec, space_bytes;
-	size_t refused, absent; /* paths refused; paths of the command line that do not exist */
 	char strategy[128];
 	enum backend backend;
 };
@@ -59,17 +52,6 @@ static void signals_install(void)
 	(void)sigaction(SIGHUP, &sa, NULL);
 }
 
-static void on_refused(const char *path, const char *why, int error, void *userdata)
-{
-	struct run *run = userdata;
-
-	complain(path[0] ? path : "''", "%s", why);
-	if (error == -ENOENT)
-		run->absent++;
-	else
-		run->refused++;
-}
-
 static void on_problem(const struct engine_problem *p, void *userdata)
 {
 	struct run *run = userdata;
@@ -92,63 +74,14 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 	progress_update(run->progress, p);
 }
 
-static int list_read(struct run *run, const char *file)
-{
-	_cleanup_free_ char *data = NULL, *bad = NULL;
-	const char *why = NULL;
-	ssize_t len = fd_read_file(strcmp(file, "-") == 0 ? "/dev/stdin" : file, LIST_MAX, &data);
-	int r;
-
-	if (len < 0) {
-		complain(file, "the list cannot be read: %s", strerror((int)-len));
-		return EXIT_FAILED;
-	}
-	r = roots_add_list(&run->roots, data, (size_t)len, run->o.separator, &bad, &why);
-	if (r < 0) {
-		complain(bad ? bad : file, "%s; nothing was deleted", why);
-		return EXIT_FAILED;
-	}
-	return 0;
-}
-
-static int paths_take(struct run *run)
-{
-	for (size_t i = 0; i < run->o.n_paths; i++) {
-		const char *why = NULL;
-
-		if (roots_add(&run->roots, run->o.paths[i], true, &why) < 0)
-			on_refused(run->o.paths[i], why, -EINVAL, run);
-	}
-	return run->o.files_from ? list_read(run, run->o.files_from) : 0;
-}
-
 /* Takes everything in and checks it. Nothing is deleted unless every single path may be. */
 static int take_in(struct run *run)
 {
-	_cleanup_free_ char *culprit = NULL;
-	int r = protect_new(&run->protect, NULL, &culprit);
+	int r = arguments_take(&run->in, &run->o, "nothing was deleted");
 
-	if (r < 0) {
-		complain(culprit ? culprit : "protected paths",
-			 "cannot be resolved (%s), so what is protected is not known; nothing was "
-			 "deleted",
-			 strerror(-r));
-		return EXIT_FAILED;
-	}
-	r = paths_take(run);
-	if (r)
-		return r;
-	r = roots_resolve(&run->roots, run->protect, on_refused, run);
-	if (r < 0) {
-		complain("run", "the paths cannot be looked at: %s; nothing was deleted",
-			 strerror(-r));
-		return EXIT_FAILED;
-	}
-	if (run->refused == 0)
-		return 0;
-	if (run->o.n_paths > 1 || run->o.files_from)
+	if (run->in.refused > 0 && (run->o.n_paths > 1 || run->o.files_from))
 		complain("run", "nothing was deleted, because of what was refused above");
-	return EXIT_FAILED;
+	return r;
 }
 
 static void total_add(struct run *run, const struct engine_progress *p)
@@ -176,7 +109,7 @@ static void engine_options_fill(const struct run *run, struct engine_options *o)
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
 		.problem = on_problem,
 		.progress = on_progress,
-		.mounts = protect_mounts(run->protect),
+		.mounts = protect_mounts(run->in.protect),
 		.userdata = (void *)run,
 	};
 }
@@ -199,7 +132,7 @@ static int start_failed(const struct root_group *g, int error)
 /* Runs one engine over all groups on the filesystem of group `first`. */
 static int filesystem_run(struct run *run, size_t first)
 {
-	struct root_group *g = run->roots.v[first];
+	struct root_group *g = run->in.roots.v[first];
 	struct engine_options o;
 	struct engine_progress result;
 	struct engine *e = NULL;
@@ -214,8 +147,8 @@ static int filesystem_run(struct run *run, size_t first)
 		fd_closep(&fd);
 	if (r < 0)
 		return start_failed(g, r);
-	for (size_t i = first; r >= 0 && i < run->roots.n; i++) {
-		g = run->roots.v[i];
+	for (size_t i = first; r >= 0 && i < run->in.roots.n; i++) {
+		g = run->in.roots.v[i];
 		if (!g->accepted || g->id.dev != dev)
 			continue;
 		r = engine_add(e, g);
@@ -241,8 +174,8 @@ static int all_run(struct run *run)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && !stopped && i < run->roots.n; i++)
-		if (run->roots.v[i]->accepted)
+	for (size_t i = 0; r == 0 && !stopped && i < run->in.roots.n; i++)
+		if (run->in.roots.v[i]->accepted)
 			r = filesystem_run(run, i);
 	return r;
 }
@@ -255,9 +188,9 @@ static uint64_t bytes_freed(const struct run *run)
 static void print_json(const struct run *run)
 {
 	const struct stats *s = &run->total;
-	uint64_t missing = s->skipped[SKIP_MISSING] + run->roots.missing;
-	uint64_t errors = s->errors + run->refused + run->absent;
-	uint64_t skipped = stats_skipped(s) + run->roots.missing;
+	uint64_t missing = s->skipped[SKIP_MISSING] + run->in.roots.missing;
+	uint64_t errors = s->errors + run->in.refused + run->in.absent;
+	uint64_t skipped = stats_skipped(s) + run->in.roots.missing;
 	json_t *why = json_object(), *v;
 
 	for (int i = 0; i < SKIP_REASONS; i++)
@@ -281,7 +214,7 @@ static void print_text(const struct run *run)
 	const struct stats *s = &run->total;
 	char n[28], size[16], span[32];
 	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
-	uint64_t missing = s->skipped[SKIP_MISSING] + run->roots.missing;
+	uint64_t missing = s->skipped[SKIP_MISSING] + run->in.roots.missing;
 
 	(void)printf("%s %s entries, %s%s, in %s (%s)\n",
 		     run->o.dry_run ? "Would remove" : "Removed",
@@ -305,7 +238,7 @@ static int exit_status(const struct run *run)
 	const struct stats *s = &run->total;
 	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
 
-	if (s->errors + left + run->refused + run->absent == 0 && !stopped)
+	if (s->errors + left + run->in.refused + run->in.absent == 0 && !stopped)
 		return EXIT_DONE;
 	if (s->entries > 0)
 		return EXIT_PARTLY;
@@ -314,34 +247,20 @@ static int exit_status(const struct run *run)
 	return EXIT_FAILED;
 }
 
-/* Lists may name thousands of directories, and each lane keeps some open. What may be had costs
- * nothing; what may not is done without (see roots.h). */
-static void descriptors_raise(void)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) < 0 || rl.rlim_cur >= rl.rlim_max)
-		return;
-	rl.rlim_cur = MIN(rl.rlim_max, (rlim_t)65536);
-	(void)setrlimit(RLIMIT_NOFILE, &rl);
-}
-
 static int run_all(struct run *run)
 {
 	struct prescan *scan = NULL;
 	int r;
 
-	descriptors_raise();
 	r = pacing_trace(&run->pacing, &run->o);
 	if (r)
 		return r;
 	r = take_in(run);
-
 	if (r)
 		return r;
 	run->progress = progress_new(run->o.progress, run->o.quiet);
 	signals_install();
-	scan = prescan_start(&run->roots, run->progress, !run->o.latency_off);
+	scan = prescan_start(&run->in.roots, run->progress, !run->o.latency_off);
 	r = all_run(run);
 	prescan_stop(scan);
 	run->progress = progress_free(run->progress);
@@ -362,7 +281,6 @@ int verb_run(int argc, char **argv)
 	if (r == 0)
 		r = run_all(&run);
 	pacing_done(&run.pacing);
-	roots_done(&run.roots);
-	protect_free(run.protect);
+	arguments_done(&run.in);
 	return r;
 }

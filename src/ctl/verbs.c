@@ -11,35 +11,60 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } verbs[] = {
 	{ "run", verb_run },         { "plan", verb_plan },
-	{ "devices", verb_devices }, { "check-config", verb_check_config },
+	{ "devices", verb_devices }, { "submit", verb_submit },
+	{ "list", verb_list },       { "show", verb_show },
+	{ "wait", verb_wait },       { "cancel", verb_cancel },
+	{ "pause", verb_pause },     { "resume", verb_resume },
+	{ "restore", verb_restore }, { "spools", verb_spools },
+	{ "status", verb_status },   { "check-config", verb_check_config },
 	{ "policy", verb_policy },
 };
 
 static int help(void)
 {
 	(void)fputs(
+		"reclaimctl submit [OPTIONS] PATH...  hand over to the daemon; gone at once\n"
+		"reclaimctl list [--all]              the daemon's jobs; --all: finished ones too\n"
+		"reclaimctl show JOB...               all there is to know of a job\n"
+		"reclaimctl wait JOB...               until they have finished\n"
+		"reclaimctl wait --free=SIZE PATH     until so much is free on its filesystem\n"
+		"reclaimctl cancel JOB...             put back what has not begun; stop what has\n"
+		"reclaimctl pause JOB...|--all        leave it for now\n"
+		"reclaimctl resume JOB...|--all       go on\n"
+		"reclaimctl restore JOB... [--to=PATH]\n"
+		"                                     have it back, while it is held or queued\n"
+		"reclaimctl spools                    directories whose content is deleted\n"
+		"reclaimctl status                    the daemon, and what it does now\n"
+		"\n"
 		"reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n"
 		"reclaimctl plan [OPTIONS] PATH...    what would be done to it, how, and why\n"
 		"reclaimctl devices [OPTIONS] [PATH...]\n"
 		"                                     which devices it is on, and their latency\n"
-		"reclaimctl check-config [OPTIONS] [FILE|DIR]\n"
-		"                                     what is wrong with the daemon's "
+		"reclaimctl check-config [FILE|DIR]   what is wrong with the daemon's "
 		"configuration\n"
 		"reclaimctl policy list|plan [OPTIONS] [NAME...]\n"
 		"                                     which policies there are, and what they "
 		"would "
 		"delete\n"
 		"\n"
+		"Options of submit:\n"
+		"  --undo=TIME               hold it for so long, so that it can be taken back\n"
+		"  --by=TIME|CLOCK           be done in 2h, or at 06:00, whatever it costs\n"
+		"  --priority=low|normal|high\n"
+		"  --wait[=done|free:SIZE]   wait until it is done, or so much is free\n"
+		"\n"
+		"Options of submit and run:\n"
+		"  --files-from=FILE|-       the names listed in FILE, one a line\n"
+		"  -0, --null                names in FILE end with NUL, not with a newline\n"
+		"  --dry-run                 check (run: walk and count, too), change nothing\n"
+		"\n"
 		"Options of run:\n"
 		"  --latency=auto|off|TIME   auto (default): spare others' I/O on the device;\n"
 		"                            off: nothing but speed; TIME: what it may take\n"
 		"  --backend=auto|uring|threads\n"
 		"                            how names are unlinked; auto finds the better way\n"
-		"  --files-from=FILE|-       delete the names listed in FILE, one a line\n"
-		"  -0, --null                names in FILE end with NUL, not with a newline\n"
 		"  --progress=auto|on|off    a bar on a terminal, a line every few seconds "
 		"elsewhere\n"
-		"  --dry-run                 check, walk and count, change nothing\n"
 		"  -v, --verbose             the device, its latency and the rate, once a second\n"
 		"  --trace=FILE              write down what the sensors said\n"
 		"\n"
@@ -50,13 +75,15 @@ static int help(void)
 		"  --configuration-directory=DIR  in place of /etc/reclaimd and /usr/lib/reclaimd\n"
 		"\n"
 		"Options of all verbs:\n"
+		"  --runtime-directory=DIR   where the daemon's socket is\n"
 		"  --json[=short|pretty]     the result as JSON on standard output\n"
 		"  -q, --quiet               nothing but errors\n"
+		"  --no-pager                long results straight to the terminal\n"
 		"  -h, --help                this text\n"
 		"  --version                 version, and what this build and kernel have\n"
 		"\n"
 		"Exit status: 0 done, 1 failed (nothing done), 2 wrong usage, 3 partly done,\n"
-		"4 not authorised.\n",
+		"4 not authorised, 5 no daemon to talk to.\n",
 		stdout);
 	return EXIT_DONE;
 }

@@ -8,6 +8,16 @@ int verbs_dispatch(int argc, char **argv);
 /* argv[0] is the verb. */
 int verb_run(int argc, char **argv);
 int verb_plan(int argc, char **argv);
-int verb_devices(int argc, char **argv);
 int verb_check_config(int argc, char **argv);
 int verb_policy(int argc, char **argv);
+int verb_devices(int argc, char **argv);
+int verb_submit(int argc, char **argv);
+int verb_list(int argc, char **argv);
+int verb_show(int argc, char **argv);
+int verb_wait(int argc, char **argv);
+int verb_cancel(int argc, char **argv);
+int verb_pause(int argc, char **argv);
+int verb_resume(int argc, char **argv);
+int verb_restore(int argc, char **argv);
+int verb_spools(int argc, char **argv);
+int verb_status(int argc, char **argv);

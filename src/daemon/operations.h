@@ -38,6 +38,10 @@ struct submit_options {
 	enum job_priority priority;
 	bool dry_run;
 	const char *origin; /* NULL: "submit" */
+	/* NULL, or whether a name that was found is the one that is meant: if not, the submit is
+	 * refused as IdentityChanged. Called in the order of names, before it is answered. */
+	bool (*is_expected)(const struct entry_record *e, void *userdata);
+	void *expected_userdata;
 };
 
 struct submitted {
@@ -98,7 +102,8 @@ void operation_entries(struct manager *m, const struct caller *c, uint64_t id, u
 /* May the caller see this job at all? For object paths and signals. */
 bool operation_may_see(const struct caller *c, const struct job_record *r);
 
-/* What the buses tell their peers about: set once, by the bus. */
+/* What the buses tell their peers about: set by the bus, and taken away (all NULL) when it is
+ * freed. A callback that is NULL is not called. */
 struct manager_events {
 	void (*job_new)(const struct job_record *r, void *userdata);
 	/* State changes at once; progress at most every half second for a job. */
@@ -114,6 +119,7 @@ struct manager_view {
 	const char *configuration_error, *store_error; /* "" if none */
 	uint64_t jobs[JOB_STATES];
 	uint64_t entries_freed, bytes_freed;
+	uint64_t orphans; /* job directories in staging that are of no job on record */
 };
 
 void manager_listen(struct manager *m, const struct manager_events *e);

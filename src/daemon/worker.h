@@ -36,7 +36,7 @@ struct submitter {
 };
 
 struct worker_options {
-	const char *program; /* reclaim-worker */
+	const char *program; /* path of reclaim-worker, or what worker_program_pin gave */
 	enum worker_role role;
 	const struct submitter *submitter; /* copied */
 	int fence_fd;                      /* WORKER_DELETE: the directory; duplicated */
@@ -48,12 +48,23 @@ struct worker_options {
 	void *userdata;
 };
 
+/* Opens the program at `path`, and makes a path in its stead that leads to this very file as long
+ * as *ret_fd is open: a package that is upgraded brings another one, which need not understand what
+ * this reclaimd says to it. The caller frees and closes both. */
+int worker_program_pin(const char *path, int *ret_fd, char **ret_program);
+
 int worker_new(struct worker **ret, sd_event *event, const struct worker_options *o);
 /* Ends the process: at once if it does nothing, else when it has stopped, by force after a second.
  * Callbacks of open requests are called with -ECANCELED before it returns. NULL is accepted. */
 struct worker *worker_free(struct worker *w);
 /* Requests not answered yet. */
 unsigned worker_busy(const struct worker *w);
+/* Stops reading its answers, and goes on: for a caller that cannot take more at the moment. The
+ * worker waits as soon as the socket is full, and does not count as hung. */
+void worker_hold(struct worker *w, bool hold);
+/* The Landlock ABI of the fence around a delete worker; 0: this kernel has none; -1: not known yet.
+ */
+int worker_fence(const struct worker *w);
 
 /* ---- intake ------------------------------------------------------------------------------- */
 
@@ -126,11 +137,18 @@ int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char 
 
 /* root's intake worker only: makes sure of <mount>/.reclaim (root's, 0711) and <mount>/.reclaim/UID
  * (0700, the submitter's own) and opens the latter. mount_path must be the root of the mount mnt_id
- * (0: whatever is mounted there). fd is -1 if r < 0: -EROFS, -EXDEV (something else is there),
- * -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). */
+ * (0: whatever is mounted there). fd is the callback's, -1 if r < 0: -EROFS, -EXDEV (something else
+ * is there), -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). */
 int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
 			gid_t gid, bool make, void (*made)(int r, int fd, void *userdata),
 			void *userdata);
+
+/* Opens a directory (O_PATH) as the submitter: an absolute path without symbolic links, or, if
+ * at_fd >= 0, one component beneath it. id: it must still be that one (-ESTALE), or NULL. The
+ * descriptor is the callback's; -1 if r < 0. */
+int worker_open_dir(struct worker *w, int at_fd, const char *path,
+		    const struct lasting_identity *id,
+		    void (*opened)(int r, int fd, void *userdata), void *userdata);
 
 struct restore_item {
 	uint64_t seq;
@@ -192,6 +210,9 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 
 /* Stops the run at the next entry; its ran callback comes with cancelled set. */
 void worker_stop(struct worker *w);
+
+/* Speed wins over latency for it, and for all on its devices, or not any more. */
+void worker_urgent(struct worker *w, bool on);
 
 /* Of the run that is going on. Cheap. */
 void worker_progress(const struct worker *w, struct run_progress *ret);

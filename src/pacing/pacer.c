@@ -16,6 +16,7 @@
 #include "pace.h"
 #include "peers.h"
 #include "trace.h"
+#include "turns.h"
 #include "util/fd.h"
 #include "util/macros.h"
 
@@ -47,6 +48,7 @@ struct pacer {
 	/* In paced mode one lane works at a time. */
 	pthread_t owner;
 	bool owned;
+	struct turns turns;
 	_Atomic uint64_t step; /* see include/pace.h */
 
 	_Atomic uint64_t discarded; /* bytes, when the last piece was synced */
@@ -189,29 +191,40 @@ static void *sampler(void *userdata)
 	return NULL;
 }
 
+/* Lock held: looks once, and waits if it was in vain. */
+static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_grant *ret)
+{
+	uint64_t now = now_usec();
+	bool limited, mine = !p->owned && turns_is_first(&p->turns, me);
+
+	*ret = controller_next(&p->controller, now);
+	limited = ret->entries != PACING_UNLIMITED || ret->not_before_usec > now;
+	if (!limited)
+		return true;
+	if (!mine || ret->not_before_usec > now) {
+		/* Whoever is first hears of it, and of the end of another lane's slice. */
+		wait_until(p, mine ? MIN(ret->not_before_usec, now + WAIT_MOST) : now + WAIT_MOST);
+		return false;
+	}
+	p->owner = pthread_self();
+	p->owned = true;
+	return true;
+}
+
 static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
 {
 	struct pacer *p = userdata;
-	struct pacing_grant g;
-	bool limited, granted = false;
+	struct pacing_grant g = { 0 };
+	bool granted = false;
+	struct turn me;
 
 	pthread_mutex_lock(&p->lock);
-	while (!granted && !atomic_load(cancelled)) {
-		uint64_t now = now_usec();
-
-		g = controller_next(&p->controller, now);
-		limited = g.entries != PACING_UNLIMITED || g.not_before_usec > now;
-		granted = !limited || (!p->owned && g.not_before_usec <= now);
-		if (!granted)
-			/* The end of another lane's slice is announced, too. */
-			wait_until(p, p->owned ? now + WAIT_MOST
-					       : MIN(g.not_before_usec, now + WAIT_MOST));
-	}
+	turns_enter(&p->turns, &me);
+	while (!granted && !atomic_load(cancelled))
+		granted = begin_try(p, &me, &g);
+	if (turns_leave(&p->turns, &me))
+		pthread_cond_broadcast(&p->changed);
 	if (granted) {
-		if (limited) {
-			p->owner = pthread_self();
-			p->owned = true;
-		}
 		controller_begin(&p->controller);
 		*ret = (struct pace_budget){ g.entries, g.bytes };
 	}

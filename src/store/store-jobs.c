@@ -107,6 +107,22 @@ int store_job_update(struct store *s, const struct job_record *r)
 	return sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
 }
 
+int store_job_remove(struct store *s, uint64_t id)
+{
+	struct binder b = { 0 };
+	int e = statement_get(s, STATEMENT_JOB_REMOVE, "DELETE FROM jobs WHERE id = ?", &b.st);
+
+	if (e < 0)
+		return e;
+	bind_u64(&b, id);
+	if (b.rc != SQLITE_OK)
+		return store_error(s->db, b.rc);
+	e = statement_run(s, b.st);
+	if (e < 0)
+		return e;
+	return sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
+}
+
 /* Copies the groups: within a row nothing is aligned. The caller frees *ret. */
 static int read_groups(struct reader *in, gid_t **ret, size_t *ret_n)
 {

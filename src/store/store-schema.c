@@ -42,7 +42,8 @@ static const char *const steps[] = {
 	"CREATE TABLE problems ("
 	"  job INTEGER NOT NULL REFERENCES jobs (id) ON DELETE CASCADE, seq INTEGER NOT NULL,"
 	"  path BLOB NOT NULL, what BLOB NOT NULL, error INTEGER NOT NULL,"
-	"  is_error INTEGER NOT NULL, PRIMARY KEY (job, seq)) WITHOUT ROWID;",
+	"  is_error INTEGER NOT NULL, PRIMARY KEY (job, seq)) WITHOUT ROWID;"
+	"CREATE TABLE meta (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;",
 };
 
 int schema_version(void)

@@ -115,6 +115,8 @@ void store_rollback(struct store *s);
 
 /* A new job; r->id is ignored. */
 int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id);
+/* Forgets a job that was never answered for, with all it had. -ENOENT if there is none. */
+int store_job_remove(struct store *s, uint64_t id);
 /* Sets everything that may change after submit: all but who, what and when it was submitted. */
 int store_job_update(struct store *s, const struct job_record *r);
 /* -ENOENT if there is none. */
@@ -159,6 +161,11 @@ int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t
 /* Forgets jobs that finished before a time, at most `limit` of them with all they had. Returns how
  * many, or a negative errno. */
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit);
+
+/* A few words that are to last: whether all pauses. *ret is malloc'ed; -ENOENT if it was never set.
+ */
+int store_meta_set(struct store *s, const char *key, const char *value);
+int store_meta_get(struct store *s, const char *key, char **ret);
 
 const char *job_state_name(enum job_state s);
 const char *job_priority_name(enum job_priority p);

@@ -97,3 +97,19 @@ char *escape_name(const char *s)
 {
 	return escape_bytes(s, strlen(s));
 }
+
+bool utf8_is_valid(const char *s)
+{
+	const unsigned char *p = (const unsigned char *)s;
+
+	for (size_t left = strlen(s); left > 0;) {
+		uint32_t c = 0;
+		size_t n = utf8_decode(p, left, &c);
+
+		if (n == 0)
+			return false;
+		p += n;
+		left -= n;
+	}
+	return true;
+}

@@ -2,6 +2,7 @@
 /* Names from a filesystem are bytes chosen by anybody; this makes them safe to show. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Returns a malloc'ed copy of the len bytes at s, with everything that could move a cursor, fake a
@@ -11,3 +12,6 @@ char *escape_bytes(const char *s, size_t len);
 
 /* The same for a NUL-terminated string. */
 char *escape_name(const char *s);
+
+/* Whether the string is UTF-8, which is all that a D-Bus string may be. */
+bool utf8_is_valid(const char *s);

@@ -51,6 +51,22 @@ int fd_open_dir(int dirfd, const char *name)
 	return fd_open_beneath(dirfd, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
+struct identity identity_of(const struct statx *sx)
+{
+	return (struct identity){
+		.dev = makedev(sx->stx_dev_major, sx->stx_dev_minor),
+		.ino = sx->stx_ino,
+		.mnt_id = sx->stx_mask & STATX_MNT_ID ? sx->stx_mnt_id : 0,
+		.btime_nsec = sx->stx_mask & STATX_BTIME
+				      ? sx->stx_btime.tv_sec * 1000000000LL + sx->stx_btime.tv_nsec
+				      : 0,
+		.mode = sx->stx_mode,
+		.nlink = sx->stx_nlink,
+		.size_bytes = sx->stx_size,
+		.blocks_bytes = sx->stx_blocks * 512,
+	};
+}
+
 int fd_identity(int dirfd, const char *name, struct identity *ret)
 {
 	struct statx sx;
@@ -58,19 +74,7 @@ int fd_identity(int dirfd, const char *name, struct identity *ret)
 	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT,
 		  STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &sx) < 0)
 		return -errno;
-
-	*ret = (struct identity){
-		.dev = makedev(sx.stx_dev_major, sx.stx_dev_minor),
-		.ino = sx.stx_ino,
-		.mnt_id = sx.stx_mask & STATX_MNT_ID ? sx.stx_mnt_id : 0,
-		.btime_nsec = sx.stx_mask & STATX_BTIME
-				      ? sx.stx_btime.tv_sec * 1000000000LL + sx.stx_btime.tv_nsec
-				      : 0,
-		.mode = sx.stx_mode,
-		.nlink = sx.stx_nlink,
-		.size_bytes = sx.stx_size,
-		.blocks_bytes = sx.stx_blocks * 512,
-	};
+	*ret = identity_of(&sx);
 	return 0;
 }
 

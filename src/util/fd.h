@@ -41,6 +41,11 @@ int fd_open_beneath(int dirfd, const char *name, int flags);
 /* Opens the directory `name` beneath dirfd for listing, as fd_open_beneath. */
 int fd_open_dir(int dirfd, const char *name);
 
+struct statx;
+
+/* What statx(2) said, asked for STATX_BASIC_STATS, STATX_BTIME and STATX_MNT_ID. */
+struct identity identity_of(const struct statx *sx);
+
 /* Fills *ret for `name` beneath dirfd (the final component is not followed; an empty name is dirfd
  * itself). Returns 0 or a negative errno. */
 int fd_identity(int dirfd, const char *name, struct identity *ret);

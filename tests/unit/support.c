@@ -10,10 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int run_case(const char *name, const TTest *const *tests, size_t n)
+int run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n)
 {
-	Suite *s = suite_create(name);
-	TCase *tc = tcase_create(name);
 	SRunner *sr;
 	int failed;
 
@@ -26,6 +24,11 @@ int run_case(const char *name, const TTest *const *tests, size_t n)
 	failed = srunner_ntests_failed(sr);
 	srunner_free(sr);
 	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int run_case(const char *name, const TTest *const *tests, size_t n)
+{
+	return run_tests(suite_create(name), tcase_create(name), tests, n);
 }
 
 void scratch_make(char *buf, size_t len)

@@ -8,6 +8,9 @@
 /* Runs one case of tests. Returns the exit status for main. */
 int run_case(const char *name, const TTest *const *tests, size_t n);
 
+/* The same for a case that has a fixture. Takes over the suite and the case. */
+int run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n);
+
 /* Makes a scratch directory; its path is in buf. scratch_remove deletes it with all content. */
 void scratch_make(char *buf, size_t len);
 void scratch_remove(const char *path);

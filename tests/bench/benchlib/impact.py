@@ -38,6 +38,7 @@ class Limits:
     timeout: float
     min_window: float
     baseline: float
+    enough: float = None  # a loop that takes longer can no longer be the better one
 
 
 @dataclasses.dataclass
@@ -233,6 +234,8 @@ class Observer:
         """A loop that will not be done in time is not waited for: its speed is known by then."""
         if now >= self._limits.timeout:
             impact.stopped = "timeout"
+        elif deleter.is_loop and self._limits.enough and now >= self._limits.enough:
+            impact.stopped = "slower"
         elif not deleter.is_loop or now < SAMPLE_SECONDS:
             return
         elif progress.trimmed_bytes > STORM_RATIO * self._stage.victim_bytes:

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "output.h"
+#include "util/fd.h"
+
+#define BUS_NAME "org.reclaimd1"
+#define RUNTIME_DIR "/run/reclaimd"
+#define ERROR_PREFIX "org.reclaimd1.Error."
+
+struct client {
+	sd_bus *bus;
+	bool direct; /* on the private socket: there is no name to call */
+};
+
+sd_bus *client_bus(const struct client *c)
+{
+	return c->bus;
+}
+
+unsigned client_fds_most(const struct client *c)
+{
+	return c->direct ? SOCKET_FDS_MOST : BUS_FDS_MOST;
+}
+
+struct client *client_free(struct client *c)
+{
+	if (!c)
+		return NULL;
+	sd_bus_flush_close_unref(c->bus);
+	free(c);
+	return NULL;
+}
+
+/* Connects to the socket in a directory, however long the directory's path is. */
+static int socket_connect(const char *dir)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_close_ int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
+
+	if (dirfd < 0)
+		return -errno;
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/private",
+		       dirfd);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return fd_take(&fd);
+}
+
+static int open_socket(struct client *c, const char *dir)
+{
+	int fd = socket_connect(dir), r;
+
+	if (fd < 0)
+		return fd;
+	r = sd_bus_new(&c->bus);
+	if (r >= 0)
+		r = sd_bus_set_fd(c->bus, fd, fd);
+	if (r < 0) {
+		fd_closep(&fd);
+		return r;
+	}
+	/* The descriptor is the connection's from here on. */
+	r = sd_bus_negotiate_fds(c->bus, true);
+	if (r >= 0)
+		r = sd_bus_start(c->bus);
+	c->direct = true;
+	return r;
+}
+
+/* Is somebody there who answers to our name, or, if start is set, can the bus start one? */
+static int name_reach(sd_bus *bus, bool start)
+{
+	int r = sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+				   "org.freedesktop.DBus", "GetNameOwner", NULL, NULL, "s",
+				   BUS_NAME);
+
+	if (r >= 0 || !start)
+		return r;
+	return sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+				  "org.freedesktop.DBus", "StartServiceByName", NULL, NULL, "su",
+				  BUS_NAME, 0);
+}
+
+static int open_bus(struct client *c, bool start)
+{
+	int r = sd_bus_open_system(&c->bus);
+
+	if (r >= 0)
+		r = name_reach(c->bus, start);
+	c->direct = false;
+	return r;
+}
+
+/* How to connect. */
+struct route {
+	const char *dir; /* only to the socket in it, or NULL */
+	bool socket_first;
+	bool start; /* the bus may start the daemon */
+};
+
+/* One of the two ways. Leaves nothing behind where it fails. */
+static int try_one(struct client *c, bool direct, const struct route *w)
+{
+	int r = direct ? open_socket(c, w->dir ? w->dir : RUNTIME_DIR) : open_bus(c, w->start);
+
+	if (r < 0)
+		c->bus = sd_bus_flush_close_unref(c->bus);
+	return r;
+}
+
+static int connect_any(struct client *c, const struct route *w)
+{
+	int r;
+
+	if (w->dir)
+		return try_one(c, /* direct= */ true, w);
+	r = try_one(c, w->socket_first, w);
+	return r < 0 ? try_one(c, !w->socket_first, w) : r;
+}
+
+static const char *runtime_dir(const struct options *o)
+{
+	const char *env = getenv("RECLAIMD_RUNTIME_DIRECTORY");
+
+	if (o->runtime_dir)
+		return o->runtime_dir;
+	return env && env[0] ? env : NULL;
+}
+
+static int client_new(struct client **ret, const struct route *w)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	r = connect_any(c, w);
+	if (r < 0) {
+		client_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int client_open(struct client **ret, const struct options *o, bool many_fds)
+{
+	const char *dir = runtime_dir(o);
+	const struct route w = { .dir = dir, .socket_first = many_fds, .start = true };
+	int r = client_new(ret, &w);
+
+	if (r >= 0)
+		return 0;
+	if (r == -EPIPE || r == -ECONNRESET) {
+		complain("reclaimd",
+			 "has closed the connection: it is stopping, or has too many of "
+			 "yours: try again");
+		return EXIT_FAILED;
+	}
+	if (r == -EACCES || r == -EPERM)
+		complain(dir ? dir : RUNTIME_DIR, "the daemon's socket may not be opened: %s",
+			 strerror(-r));
+	else if (dir)
+		complain(dir,
+			 "no daemon to talk to (%s): start it with "
+			 "reclaimd --runtime-directory=..., or delete without one: "
+			 "reclaimctl run",
+			 strerror(-r));
+	else
+		complain("reclaimd", "no daemon to talk to: start it (systemctl start reclaimd), "
+				     "or delete without one (reclaimctl run)");
+	return r == -EACCES || r == -EPERM ? EXIT_NOT_AUTHORIZED : EXIT_NO_DAEMON;
+}
+
+struct client *client_try(const struct options *o)
+{
+	const struct route w = { .dir = runtime_dir(o) };
+	struct client *c = NULL;
+
+	return client_new(&c, &w) < 0 ? NULL : c;
+}
+
+int client_broken(int r)
+{
+	if (r == -ENOMEM)
+		complain("reclaimctl", "out of memory");
+	else
+		complain("reclaimd",
+			 "speaks in a way that this reclaimctl does not understand "
+			 "(%s): are both of the same version?",
+			 strerror(-r));
+	return EXIT_FAILED;
+}
+
+int client_lost(int r)
+{
+	complain("reclaimd",
+		 "is not to be reached any more (%s); what it has accepted goes on when "
+		 "it is started again: see reclaimctl list",
+		 strerror(-r));
+	return EXIT_FAILED;
+}
+
+/* Says what the daemon, or the way to it, has against a call. */
+static int call_failed(const sd_bus_error *e, int r)
+{
+	static const struct {
+		const char *name;
+		const char *text; /* NULL: the daemon's own */
+		int status;
+	} known[] = {
+		{ ERROR_PREFIX "NotAuthorized", NULL, EXIT_NOT_AUTHORIZED },
+		{ SD_BUS_ERROR_ACCESS_DENIED, NULL, EXIT_NOT_AUTHORIZED },
+		{ SD_BUS_ERROR_SERVICE_UNKNOWN, "has ended: start it (systemctl start reclaimd)",
+		  EXIT_NO_DAEMON },
+		{ SD_BUS_ERROR_NO_REPLY,
+		  "did not answer: see systemctl status reclaimd and reclaimctl list",
+		  EXIT_FAILED },
+		{ SD_BUS_ERROR_TIMEOUT,
+		  "did not answer in time: see systemctl status reclaimd and reclaimctl list",
+		  EXIT_FAILED },
+	};
+	int status = EXIT_FAILED;
+	const char *text = NULL;
+
+	for (size_t i = 0; i < ELEMENTSOF(known); i++)
+		if (sd_bus_error_has_name(e, known[i].name)) {
+			status = known[i].status;
+			text = known[i].text;
+		}
+	/* What the daemon says names what it is about. */
+	if (text)
+		complain("reclaimd", "%s", text);
+	else if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
+		return client_lost(r);
+	else if (e->message && strncmp(e->name, ERROR_PREFIX, strlen(ERROR_PREFIX)) == 0)
+		(void)fprintf(stderr, "reclaimctl: %s\n", e->message);
+	else
+		complain("reclaimd", "%s", e->message ? e->message : strerror(-r));
+	return status;
+}
+
+sd_bus_message *client_message(struct client *c, const char *path, const char *interface,
+			       const char *member)
+{
+	sd_bus_message *m = NULL;
+	int r = sd_bus_message_new_method_call(c->bus, &m, c->direct ? NULL : BUS_NAME, path,
+					       interface, member);
+
+	if (r < 0) {
+		(void)client_broken(r);
+		return NULL;
+	}
+	return m;
+}
+
+int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
+		sd_bus_message **ret_reply)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	int r = sd_bus_call(c->bus, m, timeout_usec, &error, &reply);
+
+	sd_bus_message_unref(m);
+	if (r < 0)
+		return call_failed(&error, r);
+	if (ret_reply) {
+		*ret_reply = reply;
+		reply = NULL;
+	}
+	return 0;
+}
+
+int client_call(struct client *c, const char *path, const char *interface, const char *member,
+		sd_bus_message **ret_reply, const char *types, ...)
+{
+	sd_bus_message *m = client_message(c, path, interface, member);
+	va_list ap;
+	int r;
+
+	if (!m)
+		return EXIT_FAILED;
+	va_start(ap, types);
+	r = types ? sd_bus_message_appendv(m, types, ap) : 0;
+	va_end(ap);
+	if (r < 0) {
+		sd_bus_message_unref(m);
+		return client_broken(r);
+	}
+	return client_send(c, m, 0, ret_reply);
+}

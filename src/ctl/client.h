@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The way to the daemon: the system bus, or its private socket. Says itself, once, what goes wrong;
+ * the callers only pass the exit status on. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "options.h"
+#include "util/macros.h"
+
+#define MANAGER_PATH "/org/reclaimd1"
+#define MANAGER_INTERFACE "org.reclaimd1.Manager"
+#define JOB_INTERFACE "org.reclaimd1.Job"
+#define SPOOL_INTERFACE "org.reclaimd1.Spool"
+#define DEVICE_INTERFACE "org.reclaimd1.Device"
+
+/* So many descriptors may be in one message: the reference bus allows 16, the kernel 253. */
+#define BUS_FDS_MOST 16
+#define SOCKET_FDS_MOST 240
+
+struct client;
+
+/* Connects. Where a runtime directory is given, only to the socket in it; otherwise to the bus, or
+ * the socket where there is no bus or no daemon on it. many_fds: the other way round, because the
+ * socket takes more descriptors in a message. Returns 0, or EXIT_NO_DAEMON. */
+int client_open(struct client **ret, const struct options *o, bool many_fds);
+
+/* The same for who can do without: NULL, and nothing is said or started, if no daemon runs. */
+struct client *client_try(const struct options *o);
+struct client *client_free(struct client *c);
+
+static inline void client_freep(struct client **c)
+{
+	*c = client_free(*c);
+}
+#define _cleanup_client_ _cleanup_(client_freep)
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
+
+sd_bus *client_bus(const struct client *c);
+unsigned client_fds_most(const struct client *c);
+
+/* A message to be filled in. NULL if memory is out, which has been said. */
+sd_bus_message *client_message(struct client *c, const char *path, const char *interface,
+			       const char *member);
+
+/* Sends a message, which it unrefs, and waits for the answer; at most timeout_usec (0: as long as
+ * is usual). ret_reply may be NULL. Returns 0 or an exit status. */
+int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
+		sd_bus_message **ret_reply);
+
+/* client_message, sd_bus_message_append and client_send in one; types is NULL for no arguments. */
+int client_call(struct client *c, const char *path, const char *interface, const char *member,
+		sd_bus_message **ret_reply, const char *types, ...);
+
+/* Says that an answer of the daemon was not what conf/org.reclaimd1.xml says (r < 0), or that a
+ * message could not be made. Returns EXIT_FAILED. */
+int client_broken(int r);
+
+/* Says that the connection to the daemon is lost. Returns EXIT_FAILED. */
+int client_lost(int r);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Jobs as the daemon's ListJobs tells of them. Owns what it has read. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client.h"
+
+struct job_line {
+	uint64_t id;
+	uid_t uid;
+	char *state, *origin, *priority;
+	char *path; /* of its first name; raw bytes */
+	uint64_t entries, entries_done, bytes, bytes_freed, errors;
+	uint64_t created_usec, held_until_usec, started_usec,
+		finished_usec; /* CLOCK_REALTIME, or 0 */
+};
+
+/* All zero is an empty list. */
+struct job_list {
+	struct job_line *v;
+	size_t n, cap;
+};
+
+void job_list_done(struct job_list *l);
+#define _cleanup_job_list_ _cleanup_(job_list_done)
+
+struct job_wish {
+	bool finished;       /* those too */
+	const char *state;   /* only these, or NULL */
+	const uint64_t *ids; /* only these, if n_ids > 0; then finished ones too */
+	size_t n_ids;
+};
+
+/* Asks for jobs, in the order of their ids. Returns 0 or an exit status; the list is emptied first.
+ */
+int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret);
+
+bool job_is_finished(const char *state);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is told of a job, in words and as JSON. */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "job-list.h"
+
+/* The keys of a job in a list: id, state, uid, origin, priority, path, entries, entries_done,
+ * bytes, bytes_freed, errors, created_usec, held_until_usec, started_usec, finished_usec. */
+json_t *job_line_json(const struct job_line *j);
+
+/* "Job 12 done: 20,000 entries, 2.0 GiB, in 3min 2s" on stdout. */
+void job_end_print(const struct job_line *j);
+
+/* A user's name, or the number where there is none. Returns buf. */
+char *user_format(char *buf, size_t len, uid_t uid);
+
+/* "12,345 of 20,000", or only what is done where the rest is not known. Returns buf; 60 bytes are
+ * enough. */
+char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total);
+
+/* "1.2 of 2.0 GiB", likewise. 40 bytes are enough. */
+char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total);
+
+/* The same for a column of a table: "12,345/20,000" and "1.2G/2.0G". */
+char *entries_brief(char *buf, size_t len, uint64_t done, uint64_t total);
+char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "screen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "util/fd.h"
+#include "util/macros.h"
+
+#define ELLIPSIS "…"
+
+static bool wants_colours(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static unsigned terminal_columns(void)
+{
+	struct winsize ws;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) < 0)
+		return 0;
+	return ws.ws_col;
+}
+
+/* The pager's command line for sh(1), or NULL for none. */
+static const char *pager_command(const struct options *o)
+{
+	static const char *const names[] = { "SYSTEMD_PAGER", "PAGER" };
+
+	if (o->no_pager || o->quiet || o->json != JSON_OFF || !isatty(STDOUT_FILENO))
+		return NULL;
+	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+		const char *v = getenv(names[i]);
+
+		if (v)
+			return v[0] && strcmp(v, "cat") != 0 ? v : NULL;
+	}
+	return "command -v less >/dev/null && exec less; exec cat";
+}
+
+static int pager_spawn(const char *command, int in, pid_t *ret)
+{
+	char *const words[] = { (char *)"sh", (char *)"-c", (char *)command, NULL };
+	posix_spawn_file_actions_t actions;
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r != 0)
+		return -r;
+	r = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+	if (r == 0)
+		r = posix_spawn(ret, "/bin/sh", &actions, NULL, words, environ);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+static void pager_start(struct screen *s, const char *command)
+{
+	_cleanup_close_ int in = -1, out = -1;
+	int ends[2];
+	pid_t pid = 0;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return;
+	in = ends[0];
+	out = ends[1];
+	/* Leaves at once if all fits on the screen; keeps colours and what was on the screen. */
+	(void)setenv("LESS", "FRSXMK", /* overwrite= */ 0);
+	/* No commands and no files from inside a pager that may run with more rights than its user.
+	 */
+	(void)setenv("LESSSECURE", "1", /* overwrite= */ 0);
+	if (pager_spawn(command, in, &pid) < 0)
+		return;
+	(void)fflush(stdout);
+	if (dup2(out, STDOUT_FILENO) < 0)
+		return;
+	/* Leaving the pager early is no error of ours, and ^C is the pager's. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGINT, SIG_IGN);
+	s->pager = pid;
+}
+
+void screen_open(struct screen *s, const struct options *o)
+{
+	const char *command = pager_command(o);
+
+	(void)setlocale(LC_CTYPE, "");
+	*s = (struct screen){ .colours = wants_colours(), .width = terminal_columns() };
+	if (command)
+		pager_start(s, command);
+}
+
+void screen_close(struct screen *s)
+{
+	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int status;
+
+	if (s->pager <= 0)
+		return;
+	(void)fflush(stdout);
+	/* The end of the pipe goes, and what could not be written into it is no error. */
+	if (null < 0 || dup2(null, STDOUT_FILENO) < 0)
+		(void)close(STDOUT_FILENO);
+	while (waitpid(s->pager, &status, 0) < 0 && errno == EINTR)
+		;
+	s->pager = 0;
+}
+
+/* Reads one character. Returns its length; what is none counts as one byte of one column. */
+static size_t character(const char *s, size_t *ret_columns)
+{
+	mbstate_t state = { 0 };
+	wchar_t c;
+	size_t n = mbrtowc(&c, s, strlen(s), &state);
+	int columns;
+
+	*ret_columns = 1;
+	if (n == 0 || n == (size_t)-1 || n == (size_t)-2)
+		return 1;
+	columns = wcwidth(c);
+	*ret_columns = columns < 0 ? 1 : (size_t)columns;
+	return n;
+}
+
+size_t screen_width(const char *text)
+{
+	size_t width = 0, columns;
+
+	while (*text) {
+		text += character(text, &columns);
+		width += columns;
+	}
+	return width;
+}
+
+void screen_print(FILE *out, const char *text, size_t width)
+{
+	const char *p = text;
+	size_t used = 0, columns = 0;
+
+	if (screen_width(text) <= width || width == 0) {
+		(void)fputs(text, out);
+		return;
+	}
+	while (*p) {
+		size_t n = character(p, &columns);
+
+		if (used + columns + 1 > width)
+			break;
+		used += columns;
+		p += n;
+	}
+	(void)fwrite(text, 1, (size_t)(p - text), out);
+	(void)fputs(ELLIPSIS, out);
+}

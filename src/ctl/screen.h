@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Where results go: a terminal with colours and a width, through a pager if they are long, or a
+ * file or pipe with neither. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "options.h"
+
+#define COLOUR_OFF "\033[0m"
+#define COLOUR_BOLD "\033[1m"
+#define COLOUR_UNDERLINE "\033[4m"
+#define COLOUR_RED "\033[31m"
+#define COLOUR_GREEN "\033[32m"
+#define COLOUR_YELLOW "\033[33m"
+#define COLOUR_BLUE "\033[34m"
+#define COLOUR_GREY "\033[90m"
+
+struct screen {
+	unsigned width; /* columns, or 0: no limit */
+	bool colours;
+	int pager; /* its process, or 0 */
+};
+
+/* Looks at standard output and starts a pager where systemctl would: on a terminal, unless
+ * --no-pager or --json is given, or the pager is "cat" or "". Standard output goes to it from here
+ * on. */
+void screen_open(struct screen *s, const struct options *o);
+
+/* Waits until the pager is left. Nothing may be printed any more. */
+void screen_close(struct screen *s);
+
+/* How many columns a text takes. */
+size_t screen_width(const char *text);
+
+/* Prints a text, and cuts it to so many columns with an ellipsis at the end. */
+void screen_print(FILE *out, const char *text, size_t width);

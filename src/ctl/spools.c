@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl spools: the directories whose content the daemon deletes.
+ *
+ * With --json, an array with one object for each: {path, state, message, settle_usec, undo_usec,
+ * waiting}. Keys are only ever added.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client.h"
+#include "output.h"
+#include "screen.h"
+#include "table.h"
+#include "util/escape.h"
+#include "util/units.h"
+#include "verbs.h"
+
+enum column { STATE, SETTLE, UNDO, WAITING, PATH, MESSAGE, COLUMNS };
+
+static const char *const titles[COLUMNS] = {
+	"STATE", "SETTLE", "UNDO", "WAITING", "PATH", "MESSAGE"
+};
+static const unsigned flags[COLUMNS] = {
+	[STATE] = COLUMN_STATE,
+	[SETTLE] = COLUMN_RIGHT,
+	[UNDO] = COLUMN_RIGHT,
+	[WAITING] = COLUMN_RIGHT,
+};
+
+struct spool {
+	char *path; /* raw bytes */
+	const char *state, *message;
+	uint64_t settle_usec, undo_usec, waiting;
+};
+
+/* Reads one spool; the path is malloc'ed. Returns 1, 0 at the end, or a negative errno. */
+static int spool_read(sd_bus_message *m, struct spool *ret)
+{
+	struct spool s = { 0 };
+	const void *path;
+	size_t len;
+	int r = sd_bus_message_enter_container(m, 'r', "ayssttt");
+
+	if (r <= 0)
+		return r;
+	r = sd_bus_message_read_array(m, 'y', &path, &len);
+	if (r >= 0)
+		r = sd_bus_message_read(m, "ssttt", &s.state, &s.message, &s.settle_usec,
+					&s.undo_usec, &s.waiting);
+	if (r >= 0)
+		r = sd_bus_message_exit_container(m);
+	if (r < 0)
+		return r;
+	s.path = strndup(len > 0 ? path : "", len);
+	if (!s.path)
+		return -ENOMEM;
+	*ret = s;
+	return 1;
+}
+
+static json_t *spool_json(const struct spool *s)
+{
+	return json_pack("{sosssssIsIsI}", "path", json_path(s->path), "state", s->state, "message",
+			 s->message, "settle_usec", (json_int_t)s->settle_usec, "undo_usec",
+			 (json_int_t)s->undo_usec, "waiting", (json_int_t)s->waiting);
+}
+
+static const char *span_or_dash(char *buf, size_t len, uint64_t usec)
+{
+	return usec > 0 ? timespan_format(buf, len, usec) : "-";
+}
+
+static int row_add(struct table *t, const struct spool *s)
+{
+	_cleanup_free_ char *path = escape_name(s->path), *message = escape_name(s->message);
+	char settle[32], undo[32], waiting[28];
+	const char *cells[COLUMNS] = {
+		[STATE] = s->state,
+		[SETTLE] = span_or_dash(settle, sizeof(settle), s->settle_usec),
+		[UNDO] = span_or_dash(undo, sizeof(undo), s->undo_usec),
+		[WAITING] = count_format(waiting, sizeof(waiting), s->waiting),
+		[PATH] = path,
+		[MESSAGE] = message,
+	};
+	int r = path && message ? 0 : -ENOMEM;
+
+	for (size_t c = 0; r >= 0 && c < COLUMNS; c++)
+		r = table_add(t, cells[c]);
+	return r;
+}
+
+/* Reads all and puts each where it is to be shown. Returns how many, or a negative errno. */
+static int spools_read(sd_bus_message *m, struct table *t, json_t *array)
+{
+	int r = sd_bus_message_enter_container(m, 'a', "(ayssttt)"), n = 0;
+
+	while (r >= 0) {
+		struct spool s;
+
+		r = spool_read(m, &s);
+		if (r <= 0)
+			break;
+		if (array)
+			r = json_array_append_new(array, spool_json(&s)) == 0 ? 0 : -ENOMEM;
+		else
+			r = row_add(t, &s);
+		free(s.path);
+		n++;
+	}
+	return r < 0 ? r : n;
+}
+
+static void spools_print(const struct options *o, const struct table *t, int n)
+{
+	struct screen screen;
+
+	screen_open(&screen, o);
+	if (n > 0)
+		table_print(t, stdout, screen.width, screen.colours);
+	else
+		(void)puts("No spools are configured: see spools in reclaimd.yaml(5)");
+	screen_close(&screen);
+}
+
+static int spools_show(const struct options *o, sd_bus_message *reply)
+{
+	json_t *array = o->json != JSON_OFF ? json_array() : NULL;
+	struct table *t = table_new(titles, flags, COLUMNS);
+	int n = t ? spools_read(reply, t, array) : -ENOMEM;
+
+	if (n >= 0 && !array && !o->quiet)
+		spools_print(o, t, n);
+	table_free(t);
+	if (n < 0) {
+		json_decref(array);
+		return client_broken(n);
+	}
+	json_print(array, o->json);
+	return EXIT_DONE;
+}
+
+int verb_spools(int argc, char **argv)
+{
+	_cleanup_client_ struct client *c = NULL;
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	struct options o;
+	int r = options_parse(&o, VERB_SPOOLS, argc, argv);
+
+	if (r == 0)
+		r = client_open(&c, &o, /* many_fds= */ false);
+	if (r == 0)
+		r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &reply, NULL);
+	return r ? r : spools_show(&o, reply);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "table.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "screen.h"
+#include "util/macros.h"
+
+#define COLUMNS_MOST 16
+
+struct table {
+	const char *titles[COLUMNS_MOST];
+	unsigned flags[COLUMNS_MOST];
+	size_t columns;
+	char **cells;
+	size_t n, cap;
+};
+
+struct table *table_new(const char *const *titles, const unsigned *flags, size_t columns)
+{
+	struct table *t = columns <= COLUMNS_MOST ? calloc(1, sizeof(*t)) : NULL;
+
+	if (!t)
+		return NULL;
+	t->columns = columns;
+	memcpy(t->titles, titles, columns * sizeof(titles[0]));
+	memcpy(t->flags, flags, columns * sizeof(flags[0]));
+	return t;
+}
+
+struct table *table_free(struct table *t)
+{
+	if (!t)
+		return NULL;
+	for (size_t i = 0; i < t->n; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	free(t);
+	return NULL;
+}
+
+int table_add(struct table *t, const char *text)
+{
+	char *copy;
+
+	if (t->n == t->cap) {
+		size_t cap = MAX(t->cap * 2, t->columns * 8);
+		char **cells = reallocarray(t->cells, cap, sizeof(*cells));
+
+		if (!cells)
+			return -ENOMEM;
+		t->cells = cells;
+		t->cap = cap;
+	}
+	copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	t->cells[t->n++] = copy;
+	return 0;
+}
+
+void table_hide(struct table *t, size_t column)
+{
+	t->flags[column] |= COLUMN_HIDDEN;
+}
+
+/* The last column that is shown. */
+static size_t last_shown(const struct table *t)
+{
+	size_t last = 0;
+
+	for (size_t c = 0; c < t->columns; c++)
+		if (!(t->flags[c] & COLUMN_HIDDEN))
+			last = c;
+	return last;
+}
+
+static void widths_find(const struct table *t, size_t *widths)
+{
+	for (size_t c = 0; c < t->columns; c++) {
+		widths[c] = screen_width(t->titles[c]);
+		for (size_t i = c; i < t->n; i += t->columns)
+			widths[c] = MAX(widths[c], screen_width(t->cells[i]));
+	}
+}
+
+/* The last column gets what the others leave of the line. */
+static void last_limit(const struct table *t, size_t *widths, unsigned width)
+{
+	size_t last = last_shown(t), used = 0;
+
+	for (size_t c = 0; c < last; c++)
+		if (!(t->flags[c] & COLUMN_HIDDEN))
+			used += widths[c] + 1;
+	if (width > used + 8)
+		widths[last] = MIN(widths[last], width - used);
+}
+
+static void blanks(FILE *out, size_t n)
+{
+	(void)fprintf(out, "%*s", (int)n, "");
+}
+
+static void cell_print(FILE *out, const char *text, size_t width, bool right, bool last)
+{
+	size_t has = screen_width(text);
+
+	if (right && has < width)
+		blanks(out, width - has);
+	screen_print(out, text, width);
+	if (!right && !last && has < width)
+		blanks(out, width - has);
+}
+
+/* One row; `cells` may be the titles. */
+static void row_print(const struct table *t, FILE *out, const char *const *cells,
+		      const size_t *widths, const char *style, bool colours)
+{
+	size_t last = last_shown(t);
+
+	for (size_t c = 0; c <= last; c++) {
+		const char *colour = style;
+
+		if (t->flags[c] & COLUMN_HIDDEN)
+			continue;
+		if (!style)
+			colour = t->flags[c] & COLUMN_STATE ? state_colour(cells[c]) : "";
+		if (colours)
+			(void)fputs(colour, out);
+		cell_print(out, cells[c], widths[c], t->flags[c] & COLUMN_RIGHT, c == last);
+		if (colours && colour[0])
+			(void)fputs(COLOUR_OFF, out);
+		if (c != last)
+			(void)fprintf(out, "%s %s", colours && style ? style : "",
+				      colours && style ? COLOUR_OFF : "");
+	}
+	(void)fputc('\n', out);
+}
+
+void table_print(const struct table *t, FILE *out, unsigned width, bool colours)
+{
+	size_t widths[COLUMNS_MOST] = { 0 };
+
+	widths_find(t, widths);
+	if (width > 0)
+		last_limit(t, widths, width);
+	row_print(t, out, t->titles, widths, COLOUR_UNDERLINE, colours);
+	for (size_t i = 0; i + t->columns <= t->n; i += t->columns)
+		row_print(t, out, (const char *const *)(t->cells + i), widths, NULL, colours);
+}
+
+const char *state_colour(const char *state)
+{
+	static const struct {
+		const char *state, *colour;
+	} colours[] = {
+		{ "running", COLOUR_GREEN },  { "failed", COLOUR_RED },
+		{ "partial", COLOUR_YELLOW }, { "held", COLOUR_BLUE },
+		{ "paused", COLOUR_YELLOW },  { "done", COLOUR_GREY },
+		{ "cancelled", COLOUR_GREY }, { "restored", COLOUR_GREY },
+		{ "watching", COLOUR_GREEN }, { "refused", COLOUR_RED },
+		{ "absent", COLOUR_YELLOW },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(colours); i++)
+		if (strcmp(colours[i].state, state) == 0)
+			return colours[i].colour;
+	return "";
+}

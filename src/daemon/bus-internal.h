@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the parts of the bus (bus.h) know of each other. A bus owns its links and lists its
+ * requests; a request holds its link and its message, so that an answer may come at any time. */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include "bus-quota.h"
+#include "bus.h"
+#include "caller.h"
+#include "operations.h"
+#include "util/macros.h"
+
+#define ROOT_PATH "/org/reclaimd1"
+#define JOB_PREFIX ROOT_PATH "/job"
+#define DEVICE_PREFIX ROOT_PATH "/device"
+#define SPOOL_PREFIX ROOT_PATH "/spool"
+#define MANAGER_INTERFACE "org.reclaimd1.Manager"
+#define JOB_INTERFACE "org.reclaimd1.Job"
+#define DEVICE_INTERFACE "org.reclaimd1.Device"
+#define SPOOL_INTERFACE "org.reclaimd1.Spool"
+#define ERROR_PREFIX "org.reclaimd1.Error."
+
+/* Room for an object path of a job. */
+#define JOB_PATH_MAX 48
+/* What a message that is no list may take. */
+#define MESSAGE_BYTES_USUAL KiB(4)
+
+struct system_link;
+struct private_socket;
+struct device_views;
+
+struct bus {
+	struct manager *manager;
+	sd_event *event;
+	struct bus_options o;
+	struct system_link *system;
+	struct private_socket *socket;
+	struct link *links;
+	struct request *requests;
+	struct quota *quota;
+	struct device_views *devices; /* as they were a moment ago, or NULL */
+	struct bus_spool spool;       /* the one that was found last */
+};
+
+/* A connection: to the system bus, or of a client of the private socket. */
+struct link {
+	struct bus *bus; /* NULL once it is cut */
+	unsigned refs;
+	sd_bus *conn;
+	struct asker *asker;   /* who is at the other end, or NULL: a bus with many senders */
+	struct askers *askers; /* the senders, on a bus */
+	size_t unsent_bytes;
+	sd_event_source *doom;
+	struct link *next;
+	/* It is cut off, and b->links has it no more. */
+	void (*gone)(struct link *l, void *userdata);
+	void *userdata;
+};
+
+/* Serves all objects on a connection, which it owns from here on, also on failure. a is NULL for a
+ * message bus; it is referred to. */
+int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct asker *a);
+struct link *link_unref(struct link *l);
+/* Ends it now: not from one of its own callbacks. */
+void link_cut(struct link *l);
+/* Ends it at the next turn of the loop. */
+void link_doom(struct link *l);
+/* Something of about so many bytes has been sent. Whoever does not read is cut off. */
+void link_sent(struct link *l, size_t bytes);
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+struct request {
+	struct bus *bus; /* NULL once it is freed */
+	struct link *link;
+	struct request *prev, *next;
+	const struct call *call;
+	sd_bus_message *m;     /* what was asked */
+	sd_bus_message *reply; /* what has been written of the answer */
+	struct asker *asker;
+	size_t names_bytes; /* taken from the quota */
+	size_t bytes;       /* of the answer */
+	uint64_t job;       /* that is asked for, where it is one */
+	bool seen;          /* something has been found */
+	bool full;          /* no more fits into the answer */
+	int error;          /* of writing the answer */
+	struct failure failure;
+};
+
+/* Begins an operation, which answers through one of the functions below, in this call or later.
+ * Returns 0; or a negative errno, and what is in q->failure is answered. */
+struct call {
+	const char *interface, *member;
+	int (*run)(struct request *q);
+};
+
+extern const struct call manager_calls[], submit_calls[], list_calls[], job_calls[];
+
+/* The handler of every method in our vtables; userdata is the link. */
+int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+/* What the operations call back: answers, with q->reply where there is one, and frees q. */
+void request_answer(const struct failure *f, void *userdata);
+
+/* Makes q->reply, to be filled in. */
+int request_reply(struct request *q);
+
+/* Whether another piece of about so many bytes fits into an answer of at most `most`. */
+bool request_fits(struct request *q, size_t bytes, size_t most);
+
+/* Sets q->failure and returns -EINVAL. */
+int request_refuse(struct request *q, const char *name, const char *format, ...) _printf_(3, 4);
+/* The same for what is no job, or none that the caller may know of. */
+int request_no_job(struct request *q);
+
+/* ---- what is in a message ----------------------------------------------------------------- */
+
+struct option {
+	const char *name, *type;
+	/* Reads the value. Returns 0 or a negative errno, with q->failure where it is refused. */
+	int (*set)(struct request *q, sd_bus_message *m, void *target);
+};
+
+/* Reads an a{sv} in which every key is one of options, at most once. */
+int arguments_options(struct request *q, const struct option *options, size_t n, void *target);
+
+/* A NUL-free byte string, malloc'ed; `what` it is, for the message. */
+int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char **ret);
+
+/* Refuse a descriptor that is none of a directory, or no file to read names from. Do not touch the
+ * filesystem, which may be somebody's own and hang. */
+int arguments_directory(struct request *q, int fd, const char *what, size_t i);
+int arguments_list_file(struct request *q, int fd, size_t i);
+
+/* An array of job ids, which is the message's. */
+int arguments_ids(struct request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);
+
+/* NULL if a string is a name for one component, else what is wrong with it. */
+const char *arguments_name_wrong(const char *name, size_t len);
+
+/* Strings of a message must be UTF-8: others are escaped. */
+int message_append_text(sd_bus_message *m, const char *s);
+int message_append_bytes(sd_bus_message *m, const char *s);
+void job_path(char *buf, uint64_t id);
+/* The number in the path of a job's object, or 0. */
+uint64_t job_path_parse(const char *path);
+
+/* ---- objects ------------------------------------------------------------------------------ */
+
+extern const sd_bus_vtable manager_vtable[], job_vtable[], device_vtable[], spool_vtable[];
+
+/* All properties of an object as a{sv}. */
+int vtable_append_all(sd_bus_message *m, const sd_bus_vtable *v, const char *interface,
+		      void *userdata);
+/* An object with its only interface, as GetManagedObjects has it: {oa{sa{sv}}}. */
+int vtable_append_managed(sd_bus_message *m, const char *path, const sd_bus_vtable *v,
+			  const char *interface, void *userdata);
+/* The names of the properties that are only invalidated when they change, as "as". */
+int vtable_append_changing(sd_bus_message *m, const sd_bus_vtable *v);
+/* One property as a variant. Returns -ENOENT if there is none of that name. */
+int vtable_append_property(sd_bus_message *m, const sd_bus_vtable *v, const char *interface,
+			   const char *name, void *userdata);
+/* The signature that a method takes, or NULL. */
+const char *vtable_signature(const char *interface, const char *member);
+
+int views_export(struct link *l);
+/* Appends {oa{sa{sv}}} for every device and spool. */
+int views_append_managed(struct bus *b, sd_bus_message *m);
+struct device_views *device_views_free(struct device_views *v);
+extern const struct call view_calls[];
+
+/* ---- signals, the two ways in ------------------------------------------------------------- */
+
+void signals_listen(struct bus *b);
+void signals_ignore(struct bus *b);
+
+int system_link_new(struct system_link **ret, struct bus *b);
+struct system_link *system_link_free(struct system_link *s);
+int private_socket_new(struct private_socket **ret, struct bus *b, const char *path);
+struct private_socket *private_socket_free(struct private_socket *s);
+
+void bus_say(const struct bus *b, int level, const char *format, ...) _printf_(3, 4);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus-quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "util/macros.h"
+
+/* For one user, and for all but root together, so that root always gets in. Names are what memory
+ * is needed for: an API call has at most 8 MiB of them. */
+static const struct {
+	size_t user, all;
+} most[QUOTA_KINDS] = {
+	[QUOTA_LINKS] = { .user = 64, .all = 448 },
+	[QUOTA_CALLS] = { .user = 1024, .all = 8192 },
+	[QUOTA_NAMES] = { .user = MiB(32), .all = MiB(128) },
+};
+
+/* Connections of root, so that not even that one uses up all descriptors. */
+#define ROOT_LINKS_MOST 512
+
+struct usage {
+	uid_t uid;
+	size_t used[QUOTA_KINDS];
+	struct usage *next;
+};
+
+struct quota {
+	struct usage *users; /* those who use anything */
+	size_t used[QUOTA_KINDS];
+};
+
+int quota_new(struct quota **ret)
+{
+	struct quota *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return -ENOMEM;
+	*ret = q;
+	return 0;
+}
+
+struct quota *quota_free(struct quota *q)
+{
+	while (q && q->users) {
+		struct usage *u = q->users;
+
+		q->users = u->next;
+		free(u);
+	}
+	free(q);
+	return NULL;
+}
+
+static struct usage **usage_find(struct quota *q, uid_t uid)
+{
+	struct usage **u = &q->users;
+
+	while (*u && (*u)->uid != uid)
+		u = &(*u)->next;
+	return u;
+}
+
+int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n)
+{
+	struct usage **at = usage_find(q, uid), *u = *at;
+	size_t had = u ? u->used[kind] : 0;
+
+	if (uid == 0 && kind == QUOTA_LINKS && had >= ROOT_LINKS_MOST)
+		return -ENFILE;
+	if (uid != 0 && had + n > most[kind].user)
+		return -EDQUOT;
+	if (uid != 0 && q->used[kind] + n > most[kind].all)
+		return -ENFILE;
+	if (!u) {
+		u = calloc(1, sizeof(*u));
+		if (!u)
+			return -ENOMEM;
+		u->uid = uid;
+		*at = u;
+	}
+	u->used[kind] += n;
+	if (uid != 0)
+		q->used[kind] += n;
+	return 0;
+}
+
+void quota_give(struct quota *q, uid_t uid, enum quota_kind kind, size_t n)
+{
+	struct usage **at = usage_find(q, uid), *u = *at;
+	size_t left = 0;
+
+	if (!u)
+		return;
+	u->used[kind] -= n;
+	if (uid != 0)
+		q->used[kind] -= n;
+	for (unsigned k = 0; k < QUOTA_KINDS; k++)
+		left += u->used[k];
+	if (left > 0)
+		return;
+	*at = u->next;
+	free(u);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What one user may have open at the API, so that nobody uses up what all need. root may have what
+ * there is. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum quota_kind {
+	QUOTA_LINKS, /* connections to the private socket */
+	QUOTA_CALLS, /* not answered yet */
+	QUOTA_NAMES, /* bytes of names in them */
+	QUOTA_KINDS
+};
+
+struct quota;
+
+int quota_new(struct quota **ret);
+struct quota *quota_free(struct quota *q);
+
+/* Returns 0, -EDQUOT if that is too much for the user, -ENFILE if it is for all together, or
+ * -ENOMEM. */
+int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n);
+/* Gives back what was taken. */
+void quota_give(struct quota *q, uid_t uid, enum quota_kind kind, size_t n);

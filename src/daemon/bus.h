@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The API on D-Bus: conf/org.reclaimd1.xml, on the system bus as org.reclaimd1 and, with the same
+ * objects, on a private socket that needs no bus.
+ *
+ *   bus.c           opens and closes all of it
+ *   bus-system.c    the connection to the system bus, made again whenever it is lost
+ *   bus-private.c   the socket and who has connected to it
+ *   bus-link.c      one connection of either kind
+ *   bus-request.c   one method call, from the message to its answer
+ *   bus-arguments.c what is in a message: names, descriptors, options
+ *   bus-manager.c, bus-submit.c, bus-list.c, bus-job.c, bus-views.c   the objects
+ *   bus-signals.c   what is told to those who listen
+ *   bus-quota.c     what one user may have open
+ *   caller.c        who asks
+ *
+ * Everything happens on the event loop, and nothing in it blocks; the daemon lives whatever becomes
+ * of the bus, and starts without one. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+struct bus;
+struct manager;
+
+/* A spool as its object shows it. Strings are valid until the next turn of the event loop. */
+struct bus_spool {
+	const char *path;
+	const char *state; /* "watching", "absent", "refused" */
+	const char *message;
+	uint64_t settle_usec, undo_usec, waiting;
+};
+
+struct bus_options {
+	/* Path of the private socket; NULL: none. Taken over from systemd if that listens there. */
+	const char *socket;
+	bool no_bus;
+	const char *bus_address;     /* NULL: the system bus */
+	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */
+	/* Fills at most n views; returns how many spools there are. NULL: none. */
+	size_t (*spools)(struct bus_spool *views, size_t n, void *userdata);
+	/* Something for the log: a level of syslog(3) and words. NULL: not said. */
+	void (*say)(int level, const char *text, void *userdata);
+	void *userdata;
+};
+
+/* The socket's path is copied; other strings and what the callbacks need must live as long as the
+ * bus. Returns 0 or a negative errno:
+ * that of making the private socket (-EADDRINUSE: another daemon answers there), -ENOMEM. A message
+ * bus that is not there is no error: it is waited for. */
+int bus_new(struct bus **ret, struct manager *m, sd_event *e, const struct bus_options *o);
+
+/* Ends all connections. Operations that are not answered yet may still answer later. NULL is
+ * accepted; returns NULL. */
+struct bus *bus_free(struct bus *b);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Who asks: what the kernel says of the other end of a socket, or the message bus of a sender.
+ * Nothing here is read from /proc or the user database: both may name somebody else by now, or give
+ * groups that the process does not have. */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include "operations.h"
+
+/* A caller that is kept as long as something that it asked for is open. */
+struct asker {
+	unsigned refs;
+	struct caller c; /* c.bus_name and c.id.groups are the asker's */
+	char *bus_name;
+};
+
+/* The credentials that the peer of a connected Unix socket had when it connected. Returns 0 or a
+ * negative errno. */
+int asker_from_socket(struct asker **ret, int fd);
+struct asker *asker_ref(struct asker *a);
+/* NULL is accepted; returns NULL. */
+struct asker *asker_unref(struct asker *a);
+
+/* The senders on one message bus. Their credentials are asked of the bus driver once and kept: a
+ * unique name is never given twice, so what is kept cannot become somebody else's. */
+struct askers;
+
+/* a is NULL where the bus does not tell who that is; `why` (static) says more. */
+typedef void (*asker_known_t)(struct asker *a, const char *why, void *userdata);
+
+int askers_new(struct askers **ret, sd_bus *bus);
+/* Those who wait are answered with NULL. */
+struct askers *askers_free(struct askers *s);
+
+/* Calls known, in this call or later, in the order in which one sender's were asked for. Returns 0,
+ * or a negative errno; then known is not called. */
+int askers_find(struct askers *s, const char *sender, asker_known_t known, void *userdata);

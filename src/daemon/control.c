@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "failure.h"
+#include "log.h"
+#include "putback.h"
+#include "recover.h"
+#include "run.h"
+#include "schedule.h"
+#include "util/fd.h"
+
+struct control {
+	struct job *j;
+	enum job_state to;
+	int to_fd;
+	char *to_name;
+	control_done_t done;
+	void *userdata;
+};
+
+static void answer(struct control *c, const struct failure *f)
+{
+	struct manager *m = c->j->manager;
+
+	if (c->done)
+		c->done(c->j, f, c->userdata);
+	fd_closep(&c->to_fd);
+	free(c->to_name);
+	free(c);
+	manager_flow_ends(m);
+}
+
+static struct control *control_new(struct job *j, enum job_state to, control_done_t done,
+				   void *userdata)
+{
+	struct failure f = { 0 };
+	struct control *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		failure_errno(&f, -ENOMEM, "job %" PRIu64, j->r.id);
+		done(j, &f, userdata);
+		return NULL;
+	}
+	*c = (struct control){ .j = j, .to = to, .to_fd = -1, .done = done, .userdata = userdata };
+	manager_flow_begins(j->manager);
+	return c;
+}
+
+/* What a change in the record is answered with. */
+static void on_saved(int r, void *userdata)
+{
+	struct control *c = userdata;
+	struct failure f = { 0 };
+
+	if (r < 0)
+		failure_errno(&f, r, "job %" PRIu64 ": it is done, but could not be recorded",
+			      c->j->r.id);
+	answer(c, &f);
+}
+
+/* ---- taking back ------------------------------------------------------------------------------
+ */
+
+static void on_back(struct job *j, const struct put_back_result *back, void *userdata)
+{
+	struct control *c = userdata;
+	struct failure f = { 0 };
+
+	if (back->stuck > 0) {
+		job_say(j,
+			"%" PRIu64
+			" names could not be put back (%s): `reclaimctl restore --to=` puts "
+			"them elsewhere, `reclaimctl resume` deletes them",
+			back->stuck, back->text);
+		failure_errno(&f, back->error,
+			      "job %" PRIu64 ": %" PRIu64 " names could not be put back; "
+			      "it pauses; %s",
+			      j->r.id, back->stuck, back->text);
+		if (back->error == -EEXIST)
+			f.name = "WrongState";
+		j->r.resume_state = JOB_QUEUED;
+		job_set_state(j, JOB_PAUSED);
+		job_save(j, NULL, NULL);
+		answer(c, &f);
+		return;
+	}
+	if (j->r.started_usec > 0)
+		job_say(j,
+			"%" PRIu64 " names were put back, as far as they were there still; %" PRIu64
+			" entries had been deleted",
+			back->back, j->r.entries_done);
+	else
+		job_set_text(&j->r.message, NULL);
+	job_finish(j, c->to);
+	answer(c, &f);
+}
+
+static void on_intent(int r, void *userdata)
+{
+	struct control *c = userdata;
+
+	(void)r; /* without the record it is still better to put back what is asked for */
+	put_back(c->j, ENTRY_RESTORED, c->to_fd, c->to_name, on_back, c);
+}
+
+static void take_back(struct control *c)
+{
+	struct job *j = c->j;
+
+	schedule_remove(j);
+	j->doing = DOING_PUT_BACK;
+	/* Where else it was to go is not on record: after a crash, that is asked for again. */
+	j->r.resume_state = c->to_fd >= 0 ? JOB_QUEUED : c->to;
+	job_say(j, "is being put back");
+	job_set_state(j, JOB_PAUSED);
+	job_save(j, on_intent, c);
+}
+
+static void on_stopped(struct job *j, void *userdata)
+{
+	struct control *c = userdata;
+	struct failure f = { 0 };
+
+	if (!job_state_finished(j->r.state)) {
+		take_back(c);
+		return;
+	}
+	failure_set(&f, "WrongState", "job %" PRIu64 " has just finished: it is %s", j->r.id,
+		    job_state_name(j->r.state));
+	answer(c, &f);
+}
+
+static bool wrong_state(const struct job *j, struct failure *f, const char *what)
+{
+	failure_set(f, "WrongState", "job %" PRIu64 " cannot be %s: it is %s%s", j->r.id, what,
+		    job_state_name(j->r.state),
+		    j->doing == DOING_PUT_BACK ? " and is being put back"
+		    : j->doing == DOING_SUBMIT ? " and its names are being moved out of the way"
+					       : "");
+	return false;
+}
+
+static bool at_rest(const struct job *j)
+{
+	return j->doing == DOING_NOTHING && !job_state_finished(j->r.state) &&
+	       j->r.state != JOB_ACCEPTED;
+}
+
+bool control_may_cancel(const struct job *j, struct failure *f)
+{
+	return at_rest(j) || j->doing == DOING_RUN || wrong_state(j, f, "cancelled");
+}
+
+void control_cancel(struct job *j, control_done_t done, void *userdata)
+{
+	struct control *c = control_new(j, JOB_CANCELLED, done, userdata);
+	struct failure f = { 0 };
+
+	if (!c)
+		return;
+	if (j->doing == DOING_RUN) {
+		if (run_stop(j, on_stopped, c) >= 0)
+			return;
+		failure_set(&f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
+		answer(c, &f);
+	} else if (control_may_cancel(j, &f)) {
+		take_back(c);
+	} else {
+		answer(c, &f);
+	}
+}
+
+bool control_may_restore(const struct job *j, struct failure *f)
+{
+	if (j->r.started_usec > 0 && !job_state_finished(j->r.state)) {
+		failure_set(f, "WrongState",
+			    "job %" PRIu64 " has begun to delete: `reclaimctl cancel "
+			    "%" PRIu64 "` puts back what is left",
+			    j->r.id, j->r.id);
+		return false;
+	}
+	return at_rest(j) || wrong_state(j, f, "restored");
+}
+
+void control_restore(struct job *j, int to_fd, const char *to_name, control_done_t done,
+		     void *userdata)
+{
+	struct control *c = control_new(j, JOB_RESTORED, done, userdata);
+	struct failure f = { 0 };
+
+	if (!c)
+		return;
+	if (!control_may_restore(j, &f)) {
+		answer(c, &f);
+		return;
+	}
+	if (to_fd >= 0)
+		c->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
+	if (to_name)
+		c->to_name = strdup(to_name);
+	if ((to_fd >= 0 && c->to_fd < 0) || (to_name && !c->to_name)) {
+		failure_errno(&f, -ENOMEM, "job %" PRIu64, j->r.id);
+		answer(c, &f);
+		return;
+	}
+	take_back(c);
+}
+
+void control_go_on(struct job *j)
+{
+	struct control *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " pauses", j->r.id);
+		return;
+	}
+	*c = (struct control){ .j = j, .to = j->r.resume_state, .to_fd = -1 };
+	manager_flow_begins(j->manager);
+	j->doing = DOING_PUT_BACK;
+	put_back(j, ENTRY_RESTORED, -1, NULL, on_back, c);
+}
+
+/* ---- pausing ----------------------------------------------------------------------------------
+ */
+
+static void pause_at_rest(struct control *c)
+{
+	struct job *j = c->j;
+
+	schedule_remove(j);
+	j->r.resume_state = JOB_QUEUED; /* schedule_job holds it if its time is not over */
+	job_set_state(j, JOB_PAUSED);
+	job_save(j, on_saved, c);
+}
+
+static void on_stopped_pause(struct job *j, void *userdata)
+{
+	struct control *c = userdata;
+	struct failure f = { 0 };
+
+	if (!job_state_finished(j->r.state))
+		pause_at_rest(c);
+	else
+		answer(c, &f);
+}
+
+bool control_may_pause(const struct job *j, struct failure *f)
+{
+	return at_rest(j) || j->doing == DOING_RUN || wrong_state(j, f, "paused");
+}
+
+void control_pause(struct job *j, control_done_t done, void *userdata)
+{
+	struct control *c = control_new(j, JOB_PAUSED, done, userdata);
+	struct failure f = { 0 };
+
+	if (!c)
+		return;
+	if (j->doing == DOING_RUN) {
+		if (run_stop(j, on_stopped_pause, c) >= 0)
+			return;
+		failure_set(&f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
+		answer(c, &f);
+	} else if (j->r.state == JOB_PAUSED || !control_may_pause(j, &f)) {
+		answer(c, &f);
+	} else {
+		pause_at_rest(c);
+	}
+}
+
+bool control_may_resume(const struct job *j, struct failure *f)
+{
+	return at_rest(j) || j->doing == DOING_RUN || wrong_state(j, f, "resumed");
+}
+
+void control_resume(struct job *j, control_done_t done, void *userdata)
+{
+	struct control *c = control_new(j, JOB_QUEUED, done, userdata);
+	struct failure f = { 0 };
+
+	if (!c)
+		return;
+	if (j->r.state != JOB_PAUSED || !control_may_resume(j, &f)) {
+		(void)control_may_resume(j, &f);
+		answer(c, &f);
+		return;
+	}
+	job_set_text(&j->r.message, NULL);
+	schedule_job(j);
+	job_save(j, on_saved, c);
+}

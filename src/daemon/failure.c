@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "failure.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void failure_set(struct failure *f, const char *name, const char *format, ...)
+{
+	va_list ap;
+
+	f->name = name;
+	va_start(ap, format);
+	(void)vsnprintf(f->text, sizeof(f->text), format, ap);
+	va_end(ap);
+}
+
+static const char *name_of_errno(int error)
+{
+	switch (-error) {
+	case EPERM:
+	case EACCES:
+		return "NotAuthorized";
+	case EXDEV:
+		return "CrossesMount";
+	case ENOENT:
+		return "NoSuchPath";
+	case ESTALE:
+		return "IdentityChanged";
+	case EINVAL:
+		return "InvalidArgument";
+	case EOPNOTSUPP:
+		return "Unsupported";
+	default:
+		return "Failed";
+	}
+}
+
+void failure_errno(struct failure *f, int error, const char *format, ...)
+{
+	va_list ap;
+	size_t len;
+
+	f->name = name_of_errno(error);
+	va_start(ap, format);
+	(void)vsnprintf(f->text, sizeof(f->text), format, ap);
+	va_end(ap);
+	len = strlen(f->text);
+	(void)snprintf(f->text + len, sizeof(f->text) - len, ": %s", strerror(-error));
+}
+
+void failure_from_intake(struct failure *f, int error, const struct intake_failure *said)
+{
+	static const char *const names[] = {
+		"Protected",   "NotAuthorized",   "CrossesMount",
+		"InvalidPath", "IdentityChanged", "LimitExceeded",
+		"Unsupported", "NoSuchPath",      "InvalidArgument",
+	};
+
+	if (error == -EPIPE) {
+		failure_set(
+			f, "Failed",
+			"the process that looks at the paths has died; nothing "
+			"was accepted: try again, and look into the journal if it happens again");
+		return;
+	}
+	if (!said || !said->name) {
+		failure_errno(f, error, "the paths could not be looked at");
+		return;
+	}
+	f->name = "Failed";
+	for (size_t i = 0; i < ELEMENTSOF(names); i++)
+		if (strcmp(names[i], said->name) == 0)
+			f->name = names[i];
+	(void)snprintf(f->text, sizeof(f->text), "%s", said->text ? said->text : "");
+}

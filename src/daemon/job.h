@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* An unfinished job as the daemon holds it, and the table of all of them.
+ *
+ * Memory is ahead of the store: a change is made here and posted (job_save); what has been posted
+ * first is durable first. What is answered to anybody waits for the durable part. Names are not
+ * held here but read from the store in chunks.
+ *
+ * At most one of these goes on for a job at a time, and `doing` says which:
+ *   submit.c   between its record and its names' way into staging
+ *   run.c      its names are being deleted
+ *   putback.c  its names are being put back
+ */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "store/store.h"
+#include "util/macros.h"
+
+struct manager;
+struct owner;
+struct place;
+struct run;
+
+#define JOB_NOT_DUE SIZE_MAX
+
+enum job_doing { DOING_NOTHING, DOING_SUBMIT, DOING_RUN, DOING_PUT_BACK, DOING_RECOVERY };
+
+struct job {
+	/* Strings are the job's own but for origin and mount, which live as long as the daemon and
+	 * the place do; staging is "" or uuid_text; groups are the owner's. */
+	struct job_record r;
+	char uuid_text[33];
+	uint8_t doing;
+	bool queued;           /* in its place's queue */
+	bool unsaved;          /* the store could not take the last change */
+	bool told;             /* somebody has been told that there is such a job */
+	unsigned saving;       /* changes posted and not answered yet */
+	uint64_t changed_usec; /* when progress was told last */
+	struct manager *manager;
+	struct owner *owner;
+	struct place *place;
+	struct run *run;
+	size_t due_at; /* where in the heap of those that are held, or JOB_NOT_DUE */
+	TAILQ_ENTRY(job) in_order, in_queue;
+	struct job *next_same_hash;
+};
+
+TAILQ_HEAD(job_list, job);
+
+struct job_table {
+	struct job_list in_order; /* of ids */
+	struct job **buckets;
+	size_t n_buckets, n;
+};
+
+/* Room for one more is made before a job is accepted, so that adding cannot fail. */
+int job_table_reserve(struct job_table *t, size_t n);
+void job_table_add(struct job_table *t, struct job *j);
+void job_table_remove(struct job_table *t, struct job *j);
+struct job *job_table_find(const struct job_table *t, uint64_t id);
+void job_table_done(struct job_table *t);
+
+/* Copies what the record says, its strings too; takes references on owner and place. place may be
+ * NULL, and set later. */
+int job_new(struct job **ret, struct manager *m, const struct job_record *r, struct owner *owner,
+	    struct place *place);
+struct job *job_free(struct job *j);
+static inline void job_freep(struct job **j)
+{
+	(void)job_free(*j);
+}
+
+/* Sets r.message; words are lost rather than the job when memory is out. */
+void job_say(struct job *j, const char *format, ...) _printf_(2, 3);
+void job_set_text(const char **text, const char *to);
+
+/* Changes the state and tells whoever listens. Posts nothing. */
+void job_set_state(struct job *j, enum job_state s);
+/* Tells of progress, at most every half second. */
+void job_progressed(struct job *j);
+
+/* Posts the record as it is now. saved may be NULL; it is called once, in this call if nothing
+ * could be posted. A change that the store refused is posted again later. */
+void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdata);
+/* Posts again what the store has refused. */
+void job_save_again(struct job *j);
+
+/* The job is over: recorded, told and logged, then gone from memory. */
+void job_finish(struct job *j, enum job_state s);
+
+/* The record with the progress of what is going on just now. */
+void job_look(const struct job *j, struct job_record *ret);
+
+bool job_state_finished(enum job_state s);

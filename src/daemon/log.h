@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the daemon tells whoever runs it: to the journal with fields, or, run by hand, to standard
+ * error as a line. Levels are those of syslog(3). */
+#pragma once
+
+#include <syslog.h>
+#include <systemd/sd-id128.h>
+
+#include "store/store.h"
+#include "util/macros.h"
+
+#define MESSAGE_JOB_ACCEPTED                                                                       \
+	SD_ID128_MAKE(50, 03, 68, 82, d2, 0d, 44, 04, 9d, eb, c1, 44, 0e, 8b, f2, be)
+#define MESSAGE_JOB_DONE                                                                           \
+	SD_ID128_MAKE(95, 3e, 40, d1, 3f, 4e, 4c, e7, 95, 04, 66, 7a, 23, d6, 62, 8a)
+#define MESSAGE_JOB_INCOMPLETE                                                                     \
+	SD_ID128_MAKE(e6, 68, c7, 12, 0e, 63, 4d, 18, af, c7, 1f, 1b, 2e, 7c, 84, e1)
+#define MESSAGE_JOB_TAKEN_BACK                                                                     \
+	SD_ID128_MAKE(4b, b3, b5, fe, 0c, 0c, 48, 37, 98, 28, 65, 90, 1a, d8, 81, 67)
+#define MESSAGE_JOB_RETRIED                                                                        \
+	SD_ID128_MAKE(77, 2f, 45, 02, dc, c4, 4e, 90, bb, c3, 16, fc, 60, a1, 06, 51)
+#define MESSAGE_STORE_TROUBLE                                                                      \
+	SD_ID128_MAKE(ab, 89, ee, e5, 98, 40, 4c, 2a, 97, cc, d7, 1f, 0c, 7a, f8, 59)
+#define MESSAGE_STAGING_ORPHAN                                                                     \
+	SD_ID128_MAKE(91, c5, e5, 29, 28, 1b, 46, 86, a7, 8f, 37, 0c, c5, 7b, 58, 46)
+#define MESSAGE_CONFIGURATION                                                                      \
+	SD_ID128_MAKE(92, c8, 04, 0e, 1b, b8, 49, ba, 89, 2f, c6, af, 6c, 35, c1, d4)
+
+void log_line(int level, const char *format, ...) _printf_(2, 3);
+
+/* The same with a message id, for what somebody may look for or count. */
+void log_event(int level, sd_id128_t message, const char *format, ...) _printf_(3, 4);
+
+/* About a job: JOB=, JOB_UUID=, PATH=, DEVICE=, FREED_BYTES= and SUBMITTER_UID= come from its
+ * record. */
+void log_job(int level, sd_id128_t message, const struct job_record *r, const char *format, ...)
+	_printf_(4, 5);

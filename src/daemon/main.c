@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimd: coordinates deletions; deletes nothing itself.
+ *
+ *   main.c          options
+ *   manager.c       start, end, configuration, the store's troubles (manager.h lists its parts)
+ *   worker*.c       reclaim-worker processes             pacers.c   how fast they may go
+ *   bus*.c caller.c the API on D-Bus                      log.c      what is told to the journal
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "features.h"
+#include "manager.h"
+
+#ifndef RECLAIM_WORKER
+#define RECLAIM_WORKER "/usr/libexec/reclaim-worker"
+#endif
+
+static void help(void)
+{
+	puts("reclaimd [OPTIONS]\n"
+	     "\n"
+	     "Deletes what it is handed, unnoticed. Runs in the foreground.\n"
+	     "\n"
+	     "      --state-directory=DIR          jobs are kept here (default: $STATE_DIRECTORY,\n"
+	     "                                     /var/lib/reclaimd)\n"
+	     "      --runtime-directory=DIR        the socket is here (default: "
+	     "$RUNTIME_DIRECTORY,\n"
+	     "                                     /run/reclaimd)\n"
+	     "      --configuration-directory=DIR  reclaimd.yaml is here (default:\n"
+	     "                                     $CONFIGURATION_DIRECTORY, /etc/reclaimd)\n"
+	     "      --worker=PATH                  the program that deletes "
+	     "(default: " RECLAIM_WORKER ")\n"
+	     "      --no-bus                       only the private socket\n"
+	     "      --version                      version and features\n"
+	     "  -h, --help                         this text");
+}
+
+static void version(const char *const *features)
+{
+	printf("reclaimd %s\n", RECLAIM_VERSION);
+	for (size_t i = 0; features[i]; i++)
+		printf("%s%s", i > 0 ? " " : "", features[i]);
+	putchar('\n');
+}
+
+static const char *directory(const char *variable, const char *otherwise)
+{
+	const char *dir = getenv(variable);
+
+	/* systemd gives a list where a unit has several; the first is ours. */
+	return dir && *dir == '/' && !strchr(dir, ':') ? dir : otherwise;
+}
+
+/* Returns 1 to go on, 0 if all is done, or a negative errno. */
+static int options_parse(struct manager_options *o, int argc, char **argv)
+{
+	enum { STATE = 256, RUNTIME, CONFIGURATION, WORKER, NO_BUS, VERSION };
+	static const struct option options[] = {
+		{ "state-directory", required_argument, NULL, STATE },
+		{ "runtime-directory", required_argument, NULL, RUNTIME },
+		{ "configuration-directory", required_argument, NULL, CONFIGURATION },
+		{ "worker", required_argument, NULL, WORKER },
+		{ "no-bus", no_argument, NULL, NO_BUS },
+		{ "version", no_argument, NULL, VERSION },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+
+	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) >= 0;) {
+		switch (c) {
+		case STATE:
+			o->state_dir = optarg;
+			break;
+		case RUNTIME:
+			o->runtime_dir = optarg;
+			break;
+		case CONFIGURATION:
+			o->config_dir = optarg;
+			break;
+		case WORKER:
+			o->worker_program = optarg;
+			break;
+		case NO_BUS:
+			o->no_bus = true;
+			break;
+		case VERSION:
+			version(o->features);
+			return 0;
+		case 'h':
+			help();
+			return 0;
+		default:
+			return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "reclaimd: takes no arguments, but was given \"%s\"\n",
+			argv[optind]);
+		return -EINVAL;
+	}
+	return 1;
+}
+
+static int run(const struct manager_options *o)
+{
+	_cleanup_(manager_freep) struct manager *m = NULL;
+	int r = manager_new(&m, o);
+
+	if (r == -EBADMSG)
+		return EX_CONFIG;
+	if (r >= 0)
+		r = manager_run(m);
+	if (r < 0)
+		fprintf(stderr, "reclaimd: cannot run: %s\n", strerror(-r));
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct features features;
+	struct manager_options o = {
+		.state_dir = directory("STATE_DIRECTORY", "/var/lib/reclaimd"),
+		.runtime_dir = directory("RUNTIME_DIRECTORY", "/run/reclaimd"),
+		.config_dir = directory("CONFIGURATION_DIRECTORY", "/etc/reclaimd"),
+		.worker_program = RECLAIM_WORKER,
+	};
+	int r;
+
+	features_look(&features);
+	o.features = features.names;
+	r = options_parse(&o, argc, argv);
+	if (r <= 0)
+		return r < 0 ? EX_USAGE : EXIT_SUCCESS;
+	(void)umask(077);
+	return run(&o);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The daemon's state, as its parts see it. Everything here belongs to the thread of the event loop;
+ * only the store's queue, the pacers and their threads live beside it.
+ *
+ *   operations.c, query.c   what callers ask for           (operations.h, for the buses)
+ *   submit.c                names in, a job out
+ *   recover.c               jobs of the last time, and what lies in staging without a record
+ *   schedule.c              which job runs next            (scheduler.h is the pure part)
+ *   run.c, putback.c        deleting a job's names; putting them back
+ *   hurry.c                 speed before latency, where time or space is short (urgency.h)
+ *   chunk.c                 a job's names, read from the store
+ *   spooling.c              what spools offer becomes jobs   (spool.h)
+ *   owner.c                 a submitter and its intake worker
+ *   place.c                 a submitter on a mount: staging directory, delete worker, queue
+ *   job.c, due.c            jobs in memory; when held ones are due
+ */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "due.h"
+#include "job.h"
+#include "operations.h"
+#include "owner.h"
+#include "place.h"
+#include "store/store-queue.h"
+#include "util/mounts.h"
+
+struct bus;
+struct spools;
+struct config;
+
+struct manager_options {
+	const char *state_dir, *runtime_dir, *config_dir, *worker_program;
+	bool no_bus;
+	const char *const *features; /* NULL-terminated */
+};
+
+struct manager {
+	struct manager_options o;
+	sd_event *event;
+	struct config *config;
+	struct store_queue *store;
+	struct pacers *pacers;
+	struct bus *bus;
+	struct spools *spools;
+
+	struct job_table jobs;
+	struct due due;
+	sd_event_source *due_timer;
+	uint64_t counts[JOB_STATES];
+	struct owner_list owners;
+	struct user_list users;
+	struct place_list places;
+	int worker_fd; /* reclaim-worker, as it was when we began */
+	char *worker_program;
+	struct owner *root; /* whose intake worker makes staging directories */
+
+	struct mounts mounts; /* of our namespace; empty until asked for */
+	sd_event_source *mounts_source;
+	int mounts_fd;
+
+	sd_event_source *schedule_source; /* deferred: one choice for many changes */
+	unsigned running;
+	uint64_t served; /* counts the jobs that have begun, for fairness */
+
+	sd_event_source *hurry_timer; /* while something runs */
+	sd_event_source *retry_timer; /* while the store refuses */
+	sd_event_source *stop_timer;
+	sd_event_source *purge_timer;
+	bool paused, stopping;
+	bool ended;     /* no more workers are started */
+	unsigned flows; /* what must come to an end before the daemon does */
+
+	char *configuration_error, *store_error;
+	uint64_t entries_freed, bytes_freed, orphans;
+	sd_event_source *store_source;
+	struct manager_events events;
+};
+
+int manager_new(struct manager **ret, const struct manager_options *o);
+struct manager *manager_free(struct manager *m);
+static inline void manager_freep(struct manager **m)
+{
+	(void)manager_free(*m);
+}
+/* Recovery begins, the sockets listen, and the loop runs until the daemon is to end. */
+int manager_run(struct manager *m);
+
+/* Reads the configuration again and swaps it in, or keeps the old one and says why. */
+int manager_reload(struct manager *m);
+
+/* Something that must not be cut short begins or ends. */
+void manager_flow_begins(struct manager *m);
+void manager_flow_ends(struct manager *m);
+
+/* What the store answered last; 0: it works. */
+void manager_store_says(struct manager *m, int r);
+
+/* The mount table, read again if it has changed. NULL if it cannot be had. */
+const struct mounts *manager_mounts(struct manager *m);
+
+/* STATUS= of the service: what is going on. */
+void manager_status(struct manager *m);
+
+/* Tells the buses. */
+void manager_tell(struct manager *m, const char *property);
+
+/* Microseconds of CLOCK_REALTIME, as records have them. */
+uint64_t manager_clock(void);

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "operations.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "control.h"
+#include "failure.h"
+#include "log.h"
+#include "manager.h"
+#include "run.h"
+#include "schedule.h"
+#include "submit.h"
+
+/* Whether the caller may see and control others' jobs. */
+static bool authorize_others(const struct caller *c)
+{
+	return c->id.uid == 0;
+}
+
+bool operation_may_see(const struct caller *c, const struct job_record *r)
+{
+	return r->uid == c->id.uid || authorize_others(c);
+}
+
+static bool stopping(const struct manager *m, struct failure *f)
+{
+	if (m->stopping)
+		failure_set(f, "Busy", "reclaimd is stopping: try again when it runs");
+	return m->stopping;
+}
+
+/* ---- submit -----------------------------------------------------------------------------------
+ */
+
+static uint64_t jobs_of(const struct manager *m, uid_t uid)
+{
+	const struct user *u;
+
+	LIST_FOREACH(u, &m->users, link)
+	if (u->uid == uid)
+		return u->jobs;
+	return 0;
+}
+
+void operation_submit(struct manager *m, const struct caller *c, const struct intake_group *groups,
+		      size_t n, const struct submit_options *o, submit_done_t done, void *userdata)
+{
+	struct submitted none = { 0 };
+	struct failure f = { 0 };
+
+	if (stopping(m, &f))
+		;
+	else if (n == 0)
+		failure_set(&f, "InvalidArgument", "nothing is named that is to be deleted");
+	else if (jobs_of(m, c->id.uid) >= m->config->jobs_per_user)
+		failure_set(
+			&f, "LimitExceeded",
+			"uid %u has %" PRIu64 " unfinished jobs, which is the "
+			"limit (`limits: {jobs-per-user: }`): wait for some to end, or submit many "
+			"paths as one job",
+			(unsigned)c->id.uid, jobs_of(m, c->id.uid));
+	if (f.name)
+		done(&f, &none, userdata);
+	else
+		submit_begin(m, c, groups, n, o, done, userdata);
+}
+
+/* ---- several jobs at once ---------------------------------------------------------------------
+ */
+
+typedef void (*control_t)(struct job *j, control_done_t done, void *userdata);
+typedef bool (*control_may_t)(const struct job *j, struct failure *f);
+
+struct several {
+	size_t open;
+	struct failure failure; /* the first */
+	operation_done_t done;
+	void *userdata;
+	uint64_t ids[]; /* in order */
+};
+
+static void one_done(struct job *j, const struct failure *f, void *userdata)
+{
+	struct several *s = userdata;
+
+	(void)j;
+	if (f && f->name && !s->failure.name)
+		s->failure = *f;
+	if (--s->open > 0)
+		return;
+	s->done(&s->failure, s->userdata);
+	free(s);
+}
+
+static struct job *find(struct manager *m, const struct caller *c, uint64_t id, struct failure *f)
+{
+	struct job *j = job_table_find(&m->jobs, id);
+
+	if (j && j->told && operation_may_see(c, &j->r))
+		return j;
+	failure_set(f, "NoSuchJob", "there is no unfinished job %" PRIu64, id);
+	return NULL;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* All or none: a job that is not there, or cannot, refuses the rest too. */
+static void for_all(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+		    control_may_t may, control_t control, operation_done_t done, void *userdata)
+{
+	struct several *s = calloc(1, sizeof(*s) + n * sizeof(*ids));
+	struct failure f = { 0 };
+
+	if (!s) {
+		failure_errno(&f, -ENOMEM, "nothing was done");
+		done(&f, userdata);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		s->ids[i] = ids[i];
+	(void)stopping(m, &f);
+	for (size_t i = 0; i < n && !f.name; i++) {
+		const struct job *j = find(m, c, ids[i], &f);
+
+		if (j)
+			(void)may(j, &f);
+	}
+	if (f.name || n == 0) {
+		free(s);
+		done(&f, userdata);
+		return;
+	}
+	qsort(s->ids, n, sizeof(*ids), compare_ids);
+	s->open = 1;
+	s->done = done;
+	s->userdata = userdata;
+	for (size_t i = 0; i < n; i++) {
+		if (i > 0 && s->ids[i] == s->ids[i - 1])
+			continue;
+		s->open++;
+		control(job_table_find(&m->jobs, s->ids[i]), one_done, s);
+	}
+	one_done(NULL, NULL, s);
+}
+
+void operation_cancel(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+		      operation_done_t done, void *userdata)
+{
+	for_all(m, c, ids, n, control_may_cancel, control_cancel, done, userdata);
+}
+
+void operation_pause(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+		     operation_done_t done, void *userdata)
+{
+	for_all(m, c, ids, n, control_may_pause, control_pause, done, userdata);
+}
+
+void operation_resume(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+		      operation_done_t done, void *userdata)
+{
+	for_all(m, c, ids, n, control_may_resume, control_resume, done, userdata);
+}
+
+void operation_restore(struct manager *m, const struct caller *c, uint64_t id, int to_fd,
+		       const char *to_name, operation_done_t done, void *userdata)
+{
+	struct several *s = calloc(1, sizeof(*s));
+	struct failure f = { 0 };
+	struct job *j = NULL;
+
+	if (!s)
+		failure_errno(&f, -ENOMEM, "nothing was done");
+	else if (!stopping(m, &f))
+		j = find(m, c, id, &f);
+	if (j && to_name && j->r.names > 1)
+		failure_set(&f, "InvalidArgument",
+			    "job %" PRIu64 " has %" PRIu64 " names: they can go "
+			    "into another directory, but not all become %s",
+			    id, j->r.names, "one name");
+	if (f.name || !s || !j) {
+		free(s);
+		done(&f, userdata);
+		return;
+	}
+	*s = (struct several){ .open = 1, .done = done, .userdata = userdata };
+	control_restore(j, to_fd, to_name, one_done, s);
+}
+
+/* ---- all at once ------------------------------------------------------------------------------
+ */
+
+struct pausing {
+	struct manager *m;
+	bool pause;
+	size_t open;
+	int error;
+	operation_done_t done;
+	void *userdata;
+};
+
+static int pausing_work(struct store *store, void *userdata)
+{
+	const struct pausing *p = userdata;
+
+	return store_meta_set(store, "paused", p->pause ? "yes" : "no");
+}
+
+static void pausing_step(struct pausing *p)
+{
+	struct failure f = { 0 };
+
+	if (--p->open > 0)
+		return;
+	if (p->error < 0)
+		failure_errno(&f, p->error, "it is done, but will not last over a restart");
+	p->done(&f, p->userdata);
+	free(p);
+}
+
+static void pausing_saved(int r, void *userdata)
+{
+	struct pausing *p = userdata;
+
+	manager_store_says(p->m, r);
+	p->error = r;
+	pausing_step(p);
+}
+
+static void back_in_queue(struct job *j, void *userdata)
+{
+	if (!job_state_finished(j->r.state)) {
+		schedule_job(j);
+		job_save(j, NULL, NULL);
+	}
+	pausing_step(userdata);
+}
+
+void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
+			 operation_done_t done, void *userdata)
+{
+	struct pausing *p = calloc(1, sizeof(*p));
+	struct failure f = { 0 };
+	struct job *j, *next;
+
+	if (!authorize_others(c))
+		failure_set(&f, "NotAuthorized", "only root may let everybody's jobs pause");
+	else if (!p)
+		failure_errno(&f, -ENOMEM, "nothing was done");
+	if (f.name || !p) {
+		free(p);
+		done(&f, userdata);
+		return;
+	}
+	*p = (struct pausing){
+		.m = m, .pause = pause, .open = 1, .done = done, .userdata = userdata
+	};
+	m->paused = pause;
+	manager_tell(m, "Paused");
+	p->error = store_queue_post(m->store, pausing_work, pausing_saved, p);
+	if (p->error >= 0)
+		p->open++;
+	else
+		manager_store_says(m, p->error);
+	for (j = TAILQ_FIRST(&m->jobs.in_order); j && pause; j = next) {
+		next = TAILQ_NEXT(j, in_order);
+		if (j->doing != DOING_RUN)
+			continue;
+		p->open++;
+		if (run_stop(j, back_in_queue, p) < 0)
+			p->open--;
+	}
+	if (!pause)
+		schedule_kick(m);
+	pausing_step(p);
+}
+
+void operation_reload(struct manager *m, const struct caller *c, operation_done_t done,
+		      void *userdata)
+{
+	struct failure f = { 0 };
+
+	if (!authorize_others(c))
+		failure_set(&f, "NotAuthorized", "only root may reload the configuration");
+	else if (manager_reload(m) < 0)
+		failure_set(&f, "InvalidArgument", "the configuration stays as it was: %s",
+			    m->configuration_error ? m->configuration_error : "out of memory");
+	done(&f, userdata);
+}
+
+/* ---- the daemon itself ------------------------------------------------------------------------
+ */
+
+void manager_listen(struct manager *m, const struct manager_events *e)
+{
+	m->events = *e;
+}
+
+void manager_look(struct manager *m, struct manager_view *ret)
+{
+	*ret = (struct manager_view){
+		.paused = m->paused,
+		.configuration_error = m->configuration_error ? m->configuration_error : "",
+		.store_error = m->store_error ? m->store_error : "",
+		.entries_freed = m->entries_freed,
+		.bytes_freed = m->bytes_freed,
+		.orphans = m->orphans,
+	};
+	memcpy(ret->jobs, m->counts, sizeof(m->counts));
+	for (int s = JOB_DONE; s < JOB_STATES; s++)
+		ret->jobs[s] = 0;
+}
+
+struct pacers *manager_pacers(struct manager *m)
+{
+	return m->pacers;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Job directories in staging that are of no unfinished job: kept and told of, or removed if they
+ * are empty. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log.h"
+#include "manager.h"
+#include "recover.h"
+#include "util/fd.h"
+
+/* One mount after the other: <mount>/.reclaim, each user's directory in it, each job's in that. */
+struct orphans {
+	struct manager *m;
+	char **mounts;
+	size_t n, at;
+	char **users; /* of the mount: uids in words */
+	size_t n_users, at_user;
+	int reclaim_fd;
+	char **jobs; /* of the user: job directories that are no unfinished job's */
+	size_t n_jobs, at_job;
+	int user_fd;
+	char (*known)[33]; /* of unfinished jobs, sorted */
+	size_t n_known;
+};
+
+static void names_clear(char ***v, size_t *n)
+{
+	for (size_t i = 0; i < *n; i++)
+		free((*v)[i]);
+	free(*v);
+	*v = NULL;
+	*n = 0;
+}
+
+static void names_add(char ***v, size_t *n, const char *name)
+{
+	char **bigger = reallocarray(*v, *n + 1, sizeof(*bigger));
+
+	if (!bigger)
+		return; /* it is told of at another start */
+	*v = bigger;
+	bigger[*n] = strdup(name);
+	if (bigger[*n])
+		++*n;
+}
+
+static void orphans_end(struct orphans *o)
+{
+	struct manager *m = o->m;
+
+	names_clear(&o->mounts, &o->n);
+	names_clear(&o->users, &o->n_users);
+	names_clear(&o->jobs, &o->n_jobs);
+	fd_closep(&o->reclaim_fd);
+	fd_closep(&o->user_fd);
+	free(o->known);
+	free(o);
+	manager_flow_ends(m);
+}
+
+static void next_mount(struct orphans *o);
+static void next_user(struct orphans *o);
+static void next_job(struct orphans *o);
+
+static int compare_known(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void on_orphan_removed(int r, void *userdata)
+{
+	struct orphans *o = userdata;
+	const char *name = o->jobs[o->at_job++];
+
+	/* An empty one is what was left of a job that ended just before the daemon did. */
+	if (r == -ENOTEMPTY || r == -EEXIST) {
+		o->m->orphans++;
+		manager_tell(o->m, "Orphans");
+		log_event(LOG_WARNING, MESSAGE_STAGING_ORPHAN,
+			  "%s/.reclaim/%s/%s is of no job that is on record: kept; look at it, and "
+			  "move "
+			  "what is in it to its place, or delete it",
+			  o->mounts[o->at - 1], o->users[o->at_user - 1], name);
+	}
+	next_job(o);
+}
+
+static void next_job(struct orphans *o)
+{
+	struct worker *intake;
+
+	while (o->at_job < o->n_jobs && !o->m->stopping) {
+		if (owner_intake(o->m->root, &intake) >= 0 &&
+		    worker_remove_staging(intake, o->user_fd, o->jobs[o->at_job], on_orphan_removed,
+					  o) >= 0)
+			return;
+		o->at_job++;
+	}
+	names_clear(&o->jobs, &o->n_jobs);
+	fd_closep(&o->user_fd);
+	next_user(o);
+}
+
+static void on_job_dir(const char *name, const struct lasting_identity *id, void *userdata)
+{
+	struct orphans *o = userdata;
+
+	(void)id;
+	if (o->n_known == 0 ||
+	    !bsearch(name, o->known, o->n_known, sizeof(*o->known), compare_known))
+		names_add(&o->jobs, &o->n_jobs, name);
+}
+
+static void on_jobs_listed(int r, void *userdata)
+{
+	struct orphans *o = userdata;
+
+	(void)r; /* what was listed is dealt with */
+	o->at_job = 0;
+	next_job(o);
+}
+
+static void on_user_dir(int r, int fd, void *userdata)
+{
+	struct orphans *o = userdata;
+	struct worker *intake;
+
+	if (r >= 0) {
+		o->user_fd = fd;
+		r = owner_intake(o->m->root, &intake);
+	}
+	if (r >= 0)
+		r = worker_list_staging(intake, fd, NULL, on_job_dir, on_jobs_listed, o);
+	if (r < 0)
+		next_job(o);
+}
+
+static void next_user(struct orphans *o)
+{
+	struct worker *intake;
+
+	while (o->at_user < o->n_users && !o->m->stopping) {
+		const char *name = o->users[o->at_user++];
+
+		if (owner_intake(o->m->root, &intake) >= 0 &&
+		    worker_open_dir(intake, o->reclaim_fd, name, NULL, on_user_dir, o) >= 0)
+			return;
+	}
+	names_clear(&o->users, &o->n_users);
+	fd_closep(&o->reclaim_fd);
+	next_mount(o);
+}
+
+static void on_user(const char *name, const struct lasting_identity *id, void *userdata)
+{
+	struct orphans *o = userdata;
+
+	(void)id;
+	if (strspn(name, "0123456789") == strlen(name))
+		names_add(&o->users, &o->n_users, name);
+}
+
+static void on_users_listed(int r, void *userdata)
+{
+	struct orphans *o = userdata;
+
+	(void)r;
+	o->at_user = 0;
+	next_user(o);
+}
+
+static void on_reclaim_dir(int r, int fd, void *userdata)
+{
+	struct orphans *o = userdata;
+	struct worker *intake;
+
+	if (r >= 0) {
+		o->reclaim_fd = fd;
+		r = owner_intake(o->m->root, &intake);
+	}
+	if (r >= 0)
+		r = worker_list_staging(intake, fd, NULL, on_user, on_users_listed, o);
+	if (r < 0)
+		next_user(o);
+}
+
+static void next_mount(struct orphans *o)
+{
+	struct worker *intake;
+	char path[PATH_MAX];
+
+	while (o->at < o->n && !o->m->stopping) {
+		const char *mount = o->mounts[o->at++];
+
+		(void)snprintf(path, sizeof(path), "%s/.reclaim",
+			       strcmp(mount, "/") == 0 ? "" : mount);
+		if (owner_intake(o->m->root, &intake) >= 0 &&
+		    worker_open_dir(intake, -1, path, NULL, on_reclaim_dir, o) >= 0)
+			return;
+	}
+	orphans_end(o);
+}
+
+static int known_collect(struct orphans *o)
+{
+	const struct job *j;
+
+	if (o->m->jobs.n == 0)
+		return 0;
+	o->known = calloc(o->m->jobs.n, sizeof(*o->known));
+	if (!o->known)
+		return -ENOMEM;
+	TAILQ_FOREACH(j, &o->m->jobs.in_order, in_order)
+	memcpy(o->known[o->n_known++], j->uuid_text, sizeof(*o->known));
+	qsort(o->known, o->n_known, sizeof(*o->known), compare_known);
+	return 0;
+}
+
+/* Kernel filesystems have no staging directories. */
+static bool may_have_staging(const struct mount *mount)
+{
+	static const char *const without[] = { "proc",        "sysfs",      "cgroup", "cgroup2",
+					       "devpts",      "devtmpfs",   "mqueue", "debugfs",
+					       "tracefs",     "securityfs", "bpf",    "configfs",
+					       "autofs",      "nsfs",       "pstore", "efivarfs",
+					       "binfmt_misc", "rpc_pipefs", "fusectl" };
+
+	for (size_t i = 0; i < ELEMENTSOF(without); i++)
+		if (strcmp(mount->type, without[i]) == 0)
+			return false;
+	return true;
+}
+
+void recover_orphans(struct manager *m)
+{
+	const struct mounts *mounts = manager_mounts(m);
+	struct orphans *o = calloc(1, sizeof(*o));
+
+	if (!o || !mounts) {
+		free(o);
+		return;
+	}
+	*o = (struct orphans){ .m = m, .reclaim_fd = -1, .user_fd = -1 };
+	manager_flow_begins(m);
+	for (size_t i = 0; i < mounts->n; i++)
+		if (may_have_staging(&mounts->v[i]))
+			names_add(&o->mounts, &o->n, mounts->v[i].target);
+	if (known_collect(o) < 0)
+		orphans_end(o);
+	else
+		next_mount(o);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "place.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "log.h"
+#include "manager.h"
+#include "util/fd.h"
+
+#define IDLE_USEC (10 * USEC_PER_SEC)
+
+struct place_waiter {
+	struct place_waiter *next;
+	bool make;
+	place_staging_t done;
+	void *userdata;
+};
+
+static struct place *place_free(struct place *p)
+{
+	if (!p)
+		return NULL;
+	worker_free(p->deleter);
+	owner_unref(p->deleter_owner);
+	sd_event_source_disable_unref(p->idle);
+	fd_closep(&p->staging_fd);
+	owner_unref(p->owner);
+	free(p->mount);
+	free(p);
+	return NULL;
+}
+
+int place_get(struct place **ret, struct manager *m, struct owner *o, const char *mount, dev_t dev)
+{
+	struct place *p;
+
+	LIST_FOREACH(p, &m->places, link)
+	if (p->owner->id.uid == o->id.uid && strcmp(p->mount, mount) == 0) {
+		p->dev = dev ? dev : p->dev;
+		*ret = place_ref(p);
+		return 0;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->staging_fd = -1;
+	p->refs = 1;
+	p->manager = m;
+	p->dev = dev;
+	p->mount = strdup(mount);
+	if (!p->mount) {
+		place_free(p);
+		return -ENOMEM;
+	}
+	p->owner = owner_ref(o);
+	for (size_t i = 0; i < PRIORITIES; i++)
+		TAILQ_INIT(&p->queues[i]);
+	LIST_INSERT_HEAD(&m->places, p, link);
+	*ret = p;
+	return 0;
+}
+
+struct place *place_ref(struct place *p)
+{
+	p->refs++;
+	return p;
+}
+
+static void place_drop_if_unused(struct place *p)
+{
+	if (p->refs > 0 || p->staging_fd >= 0 || p->making)
+		return;
+	LIST_REMOVE(p, link);
+	place_free(p);
+}
+
+struct place *place_unref(struct place *p)
+{
+	if (p) {
+		p->refs--;
+		place_drop_if_unused(p);
+	}
+	return NULL;
+}
+
+static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct place *p = userdata;
+
+	(void)source;
+	(void)usec;
+	if (p->users > 0)
+		return 0; /* place_rest will set it again */
+	p->deleter = worker_free(p->deleter);
+	p->deleter_owner = owner_unref(p->deleter_owner);
+	fd_closep(&p->staging_fd);
+	place_drop_if_unused(p);
+	return 0;
+}
+
+void place_use(struct place *p)
+{
+	p->users++;
+	place_ref(p);
+}
+
+void place_rest(struct place *p)
+{
+	if (--p->users == 0 && p->staging_fd >= 0) {
+		if (p->idle) {
+			(void)sd_event_source_set_time_relative(p->idle, IDLE_USEC);
+			(void)sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
+		} else if (sd_event_add_time_relative(p->manager->event, &p->idle, CLOCK_MONOTONIC,
+						      IDLE_USEC, USEC_PER_SEC, on_idle, p) >= 0) {
+			(void)sd_event_source_set_description(p->idle, "place-idle");
+		}
+	}
+	place_unref(p);
+}
+
+/* ---- the staging directory -------------------------------------------------------------------
+ */
+
+static void ask_next(struct place *p);
+
+static void on_made(int r, int fd, void *userdata)
+{
+	struct place *p = userdata;
+	struct place_waiter *w = p->waiters;
+
+	p->making = false;
+	if (r >= 0) {
+		fd_closep(&p->staging_fd);
+		p->staging_fd = fd;
+		p->absent = false;
+	}
+	/* Whoever waited is answered in order; one who would have it made is not answered by the
+	 * failure of one who would not. */
+	p->waiters = w->next;
+	place_use(p);
+	w->done(r < 0 ? r : 0, p->staging_fd, w->userdata);
+	free(w);
+	ask_next(p);
+	place_rest(p);
+}
+
+static uint64_t mount_id(struct place *p)
+{
+	const struct mounts *mounts = manager_mounts(p->manager);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
+
+	return mount && strcmp(mount->target, p->mount) == 0 ? mount->id : 0;
+}
+
+static int ask(struct place *p, const struct place_waiter *w)
+{
+	uint64_t id = mount_id(p);
+	struct worker *worker;
+	int r;
+
+	/* Not a mount point just now: what is at that path belongs to another filesystem. */
+	if (id == 0)
+		return -ENODEV;
+	r = owner_intake(p->manager->root, &worker);
+	if (r < 0)
+		return r;
+	return worker_make_staging(worker, p->mount, id, p->owner->id.uid, p->owner->id.gid,
+				   w->make, on_made, p);
+}
+
+static void ask_next(struct place *p)
+{
+	struct place_waiter *w;
+	int r;
+
+	while ((w = p->waiters) && !p->making) {
+		r = p->staging_fd >= 0 ? 0 : ask(p, w);
+		if (r >= 0 && p->staging_fd < 0) {
+			p->making = true;
+			return;
+		}
+		p->waiters = w->next;
+		w->done(r, p->staging_fd, w->userdata);
+		free(w);
+	}
+}
+
+void place_staging(struct place *p, bool make, place_staging_t done, void *userdata)
+{
+	struct place_waiter *w, **last;
+
+	if (p->staging_fd >= 0) {
+		done(0, p->staging_fd, userdata);
+		return;
+	}
+	w = calloc(1, sizeof(*w));
+	if (!w) {
+		done(-ENOMEM, -1, userdata);
+		return;
+	}
+	*w = (struct place_waiter){ .make = make, .done = done, .userdata = userdata };
+	for (last = &p->waiters; *last; last = &(*last)->next)
+		;
+	*last = w;
+	place_use(p);
+	ask_next(p);
+	place_rest(p);
+}
+
+/* ---- workers ----------------------------------------------------------------------------------
+ */
+
+static void deleter_gone(struct worker *w, const char *how, void *userdata)
+{
+	struct place *p = userdata;
+
+	log_line(LOG_WARNING, "The process that deletes for uid %u on %s has ended: %s",
+		 (unsigned)p->owner->id.uid, p->mount, how);
+	p->deleter = worker_free(w);
+}
+
+static void other_gone(struct worker *w, const char *how, void *userdata)
+{
+	struct place *p = userdata;
+
+	(void)w; /* freed by whose it is, who has been answered -EPIPE */
+	log_line(LOG_WARNING, "A process that deletes for uid %u has ended: %s",
+		 (unsigned)p->owner->id.uid, how);
+}
+
+static int deleter_new(struct worker **ret, struct place *p, struct owner *o, int fence_fd,
+		       void (*gone)(struct worker *w, const char *how, void *userdata))
+{
+	struct worker_options options = {
+		.program = p->manager->worker_program,
+		.role = WORKER_DELETE,
+		.submitter = &o->id,
+		.fence_fd = fence_fd,
+		.pacers = p->manager->pacers,
+		.protect = (const char *const *)p->manager->config->protect,
+		.gone = gone,
+		.userdata = p,
+	};
+
+	return p->manager->ended ? -ECANCELED : worker_new(ret, p->manager->event, &options);
+}
+
+int place_deleter(struct place *p, struct owner *o, struct worker **ret)
+{
+	int r;
+
+	if (p->deleter && (p->stale || p->deleter_owner != o)) {
+		p->deleter = worker_free(p->deleter);
+		p->deleter_owner = owner_unref(p->deleter_owner);
+	}
+	p->stale = false;
+	if (!p->deleter) {
+		r = deleter_new(&p->deleter, p, o, p->staging_fd, deleter_gone);
+		if (r < 0)
+			return r;
+		owner_unref(p->deleter_owner);
+		p->deleter_owner = owner_ref(o);
+	}
+	*ret = p->deleter;
+	return 0;
+}
+
+void place_renew(struct place *p)
+{
+	p->stale = p->deleter;
+}
+
+int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct worker **ret)
+{
+	return deleter_new(ret, p, o, fence_fd, other_gone);
+}
+
+void places_done(struct manager *m)
+{
+	struct place *p;
+
+	while ((p = LIST_FIRST(&m->places))) {
+		LIST_REMOVE(p, link);
+		place_free(p);
+	}
+}

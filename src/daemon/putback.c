@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "putback.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chunk.h"
+#include "log.h"
+#include "manager.h"
+#include "outcome.h"
+#include "util/escape.h"
+#include "util/fd.h"
+
+/* Names that a worker is asked to move before it has answered the first. */
+#define CHUNK 1024
+#define ATTEMPTS_MAX 3
+
+struct back {
+	struct job *j;
+	struct manager *m;
+	enum entry_state state;
+	int to_fd;
+	char *to_name;
+	struct chunk *chunk;
+	struct outcome *outcome;
+	size_t asked, open; /* of the chunk: sent, and not answered */
+	uint64_t next;
+	unsigned attempts;
+	bool died, uses_place;
+	struct put_back_result result;
+	void (*done)(struct job *j, const struct put_back_result *result, void *userdata);
+	void *userdata;
+};
+
+/* One name on its way; its place in the chunk says which. */
+struct back_item {
+	struct back *b;
+	size_t at;
+};
+
+static void finish(struct back *b)
+{
+	struct put_back_result result = b->result;
+	void (*done)(struct job * j, const struct put_back_result *r, void *userdata) = b->done;
+	void *userdata = b->userdata;
+	struct job *j = b->j;
+
+	if (b->outcome)
+		outcome_record(b->outcome, b->m->store, NULL, NULL);
+	if (b->uses_place)
+		place_rest(j->place);
+	chunk_free(b->chunk);
+	fd_closep(&b->to_fd);
+	free(b->to_name);
+	free(b);
+	j->doing = DOING_NOTHING;
+	done(j, &result, userdata);
+}
+
+/* All that is left cannot be put back. */
+static void give_up(struct back *b, int error)
+{
+	b->result.stuck += b->chunk && b->chunk->n > 0 ? b->chunk->n : 1;
+	if (b->result.error == 0) {
+		b->result.error = error;
+		(void)snprintf(b->result.text, sizeof(b->result.text), "%s", strerror(-error));
+	}
+	finish(b);
+}
+
+static void load_next(struct back *b);
+
+static void stuck(struct back *b, const struct chunk_entry *e, int error)
+{
+	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
+	_cleanup_free_ char *dir_text = escape_name(dir ? dir->path : "");
+	_cleanup_free_ char *name = escape_name(e->name);
+	struct problem_record p = {
+		.path = e->name, .what = "could not be put back", .error = error, .is_error = true
+	};
+
+	(void)outcome_problem(b->outcome, &p);
+	if (b->result.stuck++ > 0)
+		return;
+	b->result.error = error;
+	(void)snprintf(b->result.text, sizeof(b->result.text), "%s/%s: %s",
+		       dir_text ? dir_text : "", name ? name : "", strerror(-error));
+}
+
+static void chunk_answered(struct back *b)
+{
+	size_t n = b->chunk->n;
+	uint64_t last = b->chunk->entries[n - 1].seq;
+
+	outcome_record(b->outcome, b->m->store, NULL, NULL);
+	b->outcome = NULL;
+	b->chunk = chunk_free(b->chunk);
+	if (b->died) {
+		b->died = false;
+		if (++b->attempts >= ATTEMPTS_MAX) {
+			give_up(b, -EPIPE);
+			return;
+		}
+	} else {
+		b->next = last + 1;
+	}
+	if (n < CHUNK && b->next > last)
+		finish(b);
+	else
+		load_next(b);
+}
+
+static void on_restored(int r, void *userdata)
+{
+	struct back_item *item = userdata;
+	struct back *b = item->b;
+	const struct chunk_entry *e = &b->chunk->entries[item->at];
+
+	free(item);
+	if (r == -EPIPE || r == -ECANCELED) {
+		b->died = true;
+	} else if (r == 0) {
+		b->result.back++;
+		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
+	} else if (r == -ENOENT) {
+		/* A worker or the daemon died after it had gone back, or it has been fetched. */
+		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
+	} else {
+		stuck(b, e, r);
+	}
+	if (--b->open == 0 && b->asked == b->chunk->n)
+		chunk_answered(b);
+}
+
+static int ask(struct back *b, struct worker *intake, size_t at)
+{
+	const struct chunk_entry *e = &b->chunk->entries[at];
+	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
+	struct restore_item item = { .seq = e->seq, .name = e->name, .id = &e->id };
+	struct back_item *open = malloc(sizeof(*open));
+	int r;
+
+	if (!open)
+		return -ENOMEM;
+	*open = (struct back_item){ .b = b, .at = at };
+	if (dir) {
+		item.dir_path = dir->path;
+		item.dir_id = &dir->id;
+	}
+	r = dir || b->to_fd >= 0 ? worker_restore(intake, b->j->place->staging_fd, b->j->uuid_text,
+						  &item, b->to_fd, b->to_name, on_restored, open)
+				 : -ENOENT;
+	if (r < 0)
+		free(open);
+	return r;
+}
+
+static void ask_all(struct back *b)
+{
+	struct worker *intake;
+	int r;
+
+	/* One more is open while they are sent, so that answers in the call do not end the chunk.
+	 */
+	b->open = 1;
+	for (b->asked = 0; b->asked < b->chunk->n; b->asked++) {
+		r = owner_intake(b->j->owner, &intake);
+		if (r >= 0) {
+			b->open++;
+			r = ask(b, intake, b->asked);
+		}
+		if (r < 0) {
+			b->open--;
+			stuck(b, &b->chunk->entries[b->asked], r);
+		}
+	}
+	if (--b->open == 0)
+		chunk_answered(b);
+}
+
+static void on_staging(int r, int fd, void *userdata)
+{
+	struct back *b = userdata;
+
+	(void)fd;
+	if (r < 0)
+		give_up(b, r);
+	else
+		ask_all(b);
+}
+
+static void on_loaded(int r, struct chunk *c, void *userdata)
+{
+	struct back *b = userdata;
+
+	b->chunk = c;
+	if (r >= 0 && c->n > 0) {
+		b->outcome = outcome_new(b->j->r.id);
+		r = b->outcome ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		give_up(b, r);
+	else if (c->n == 0)
+		finish(b);
+	else
+		place_staging(b->j->place, /* make= */ false, on_staging, b);
+}
+
+static void load_next(struct back *b)
+{
+	int r = chunk_load(b->m->store, b->j->r.id, b->next, CHUNK, 1U << ENTRY_STAGED, on_loaded,
+			   b);
+
+	if (r < 0)
+		give_up(b, r);
+}
+
+void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name,
+	      void (*done)(struct job *j, const struct put_back_result *result, void *userdata),
+	      void *userdata)
+{
+	struct put_back_result failed = { .stuck = 1, .error = -ENOMEM, .text = "out of memory" };
+	struct back *b = calloc(1, sizeof(*b));
+
+	if (!b) {
+		done(j, &failed, userdata);
+		return;
+	}
+	*b = (struct back){ .j = j,
+			    .m = j->manager,
+			    .state = state,
+			    .to_fd = -1,
+			    .next = 1,
+			    .done = done,
+			    .userdata = userdata };
+	j->doing = DOING_PUT_BACK;
+	if (to_fd >= 0)
+		b->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
+	if (to_name)
+		b->to_name = strdup(to_name);
+	if ((to_fd >= 0 && b->to_fd < 0) || (to_name && !b->to_name)) {
+		give_up(b, to_fd >= 0 && b->to_fd < 0 ? -errno : -ENOMEM);
+		return;
+	}
+	place_use(j->place);
+	b->uses_place = true;
+	load_next(b);
+}
+
+/* ---- what is empty goes -----------------------------------------------------------------------
+ */
+
+struct tidy {
+	struct place *p;
+	struct owner *o;
+	char job_dir[33];
+};
+
+static void tidy_end(struct tidy *t)
+{
+	struct manager *m = t->p->manager;
+
+	place_rest(t->p);
+	owner_unref(t->o);
+	free(t);
+	manager_flow_ends(m);
+}
+
+static void on_removed(int r, void *userdata)
+{
+	struct tidy *t = userdata;
+
+	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && r != -EPIPE && r != -ECANCELED)
+		log_line(LOG_WARNING, "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
+			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
+	tidy_end(t);
+}
+
+static void on_tidy_staging(int r, int fd, void *userdata)
+{
+	struct tidy *t = userdata;
+	struct worker *intake;
+
+	if (r >= 0)
+		r = owner_intake(t->o, &intake);
+	if (r >= 0)
+		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
+	if (r < 0)
+		tidy_end(t); /* it is looked for again at the next start */
+}
+
+void staging_tidy(struct place *p, struct owner *o, const char *job_dir)
+{
+	struct tidy *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return;
+	t->p = p;
+	t->o = owner_ref(o);
+	(void)snprintf(t->job_dir, sizeof(t->job_dir), "%s", job_dir);
+	place_use(p);
+	manager_flow_begins(p->manager);
+	place_staging(p, /* make= */ false, on_tidy_staging, t);
+}

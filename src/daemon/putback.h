@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Puts a job's staged names back: when it is cancelled or restored, and what a run has left. Never
+ * over anything: what is in the way stays, and the name stays in staging (I7). */
+#pragma once
+
+#include "store/store.h"
+
+struct job;
+struct owner;
+struct place;
+
+struct put_back_result {
+	uint64_t back, stuck;
+	int error;      /* of the first that is stuck */
+	char text[512]; /* which, and why; escaped */
+};
+
+/* Names go where they were, or all into to_fd (duplicated) if that is not -1; to_name is for a job
+ * of one name, or NULL. They are recorded as `state`; those that cannot go back stay staged. done
+ * is called once, later or in this call. The job is in nobody's hands before and after. */
+void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name,
+	      void (*done)(struct job *j, const struct put_back_result *result, void *userdata),
+	      void *userdata);
+
+/* Removes a job's own directory in staging, if it is empty; nobody waits for it. */
+void staging_tidy(struct place *p, struct owner *o, const char *job_dir);

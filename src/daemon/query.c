@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What callers may read: unfinished jobs from memory, history from the store in pages, so that
+ * neither a long history nor a slow client makes the daemon grow. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chunk.h"
+#include "failure.h"
+#include "manager.h"
+
+#define PAGE 256
+
+/* A record of the store's, for the thread of the loop. */
+struct page_job {
+	struct job_record r;
+	char *text; /* its strings, each ended by NUL */
+};
+
+struct listing {
+	struct manager *m;
+	struct caller c;
+	struct job_query q; /* ids are a copy */
+	uint64_t told, next;
+	struct page_job page[PAGE];
+	size_t n, at_id;
+	job_seen_t seen;
+	operation_done_t done;
+	void *userdata;
+};
+
+static bool is_asked(const struct listing *l, const struct job_record *r)
+{
+	const struct job_query *q = &l->q;
+
+	if (!operation_may_see(&l->c, r) || (q->one_uid && r->uid != q->uid) || r->id < q->since_id)
+		return false;
+	if (q->states != 0)
+		return q->states & (1U << r->state);
+	return q->finished || q->n_ids > 0 || !job_state_finished(r->state);
+}
+
+static bool is_full(const struct listing *l)
+{
+	return l->q.limit > 0 && l->told >= l->q.limit;
+}
+
+static void show(struct listing *l, const struct job_record *r)
+{
+	if (is_full(l) || !is_asked(l, r))
+		return;
+	l->told++;
+	l->seen(r, l->userdata);
+}
+
+static bool show_from_memory(struct listing *l, uint64_t id)
+{
+	const struct job *j = job_table_find(&l->m->jobs, id);
+	struct job_record r;
+
+	if (!j || !j->told)
+		return false;
+	job_look(j, &r);
+	show(l, &r);
+	return true;
+}
+
+static void listing_end(struct listing *l, int error)
+{
+	struct failure f = { 0 };
+
+	if (error < 0)
+		failure_errno(&f, error, "the job store cannot be read");
+	else if (l->q.n_ids == 1 && l->told == 0)
+		failure_set(&f, "NoSuchJob", "there is no job %" PRIu64, l->q.ids[0]);
+	l->done(&f, l->userdata);
+	free((void *)l->q.ids);
+	free(l);
+}
+
+/* ---- pages of the store -----------------------------------------------------------------------
+ */
+
+static char *pack(char *at, const char **s)
+{
+	size_t len = strlen(*s) + 1;
+
+	memcpy(at, *s, len);
+	*s = at;
+	return at + len;
+}
+
+static int keep(const struct job_record *r, void *userdata)
+{
+	struct listing *l = userdata;
+	struct page_job *p = &l->page[l->n];
+	char *at;
+
+	*p = (struct page_job){ .r = *r };
+	at = p->text =
+		malloc(strlen(r->origin) + strlen(r->path) + strlen(r->mount) + strlen(r->staging) +
+		       strlen(r->inplace) + strlen(r->message) + strlen(r->strategy) + 7);
+	if (!p->text)
+		return -ENOMEM;
+	at = pack(at, &p->r.origin);
+	at = pack(at, &p->r.path);
+	at = pack(at, &p->r.mount);
+	at = pack(at, &p->r.staging);
+	at = pack(at, &p->r.inplace);
+	at = pack(at, &p->r.message);
+	(void)pack(at, &p->r.strategy);
+	p->r.groups = NULL;
+	p->r.n_groups = 0;
+	l->n++;
+	return 0;
+}
+
+static void page_clear(struct listing *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->page[i].text);
+	l->n = 0;
+}
+
+/* By number, as many as a page takes. */
+static int read_ids(struct store *s, struct listing *l)
+{
+	int r = 0;
+
+	for (; l->at_id < l->q.n_ids && l->n < PAGE && r >= 0; l->at_id++) {
+		r = store_job_get(s, l->q.ids[l->at_id], keep, l);
+		r = r == -ENOENT ? 0 : r;
+	}
+	return r;
+}
+
+static int read_page(struct store *s, void *userdata)
+{
+	struct listing *l = userdata;
+	struct job_filter f = {
+		.one_uid = l->q.one_uid, .uid = l->q.uid, .since_id = l->next, .limit = PAGE
+	};
+
+	if (l->q.n_ids > 0)
+		return read_ids(s, l);
+	/* Memory is ahead of the store, so states are looked at afterwards; but whose job it is
+	 * does not change. */
+	if (!f.one_uid && l->c.id.uid != 0) {
+		f.one_uid = true;
+		f.uid = l->c.id.uid;
+	}
+	return store_jobs_each(s, &f, keep, l);
+}
+
+static void ask_page(struct listing *l);
+
+static void on_page(int r, void *userdata)
+{
+	struct listing *l = userdata;
+	size_t n = l->n;
+	bool last;
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		const struct job_record *record = &l->page[i].r;
+
+		/* Unfinished and not in memory: a submit that is not complete yet. */
+		if (!show_from_memory(l, record->id) && job_state_finished(record->state))
+			show(l, record);
+		l->next = record->id + 1;
+	}
+	page_clear(l);
+	last = l->q.n_ids > 0 ? l->at_id == l->q.n_ids : n < PAGE;
+	if (r < 0 || last || is_full(l))
+		listing_end(l, r);
+	else
+		ask_page(l);
+}
+
+static void ask_page(struct listing *l)
+{
+	int r = store_queue_read(l->m->store, read_page, on_page, l);
+
+	if (r < 0)
+		listing_end(l, r);
+}
+
+/* ---- beginning --------------------------------------------------------------------------------
+ */
+
+static bool memory_will_do(const struct listing *l)
+{
+	uint32_t finished = ~0U << JOB_DONE;
+
+	if (l->q.n_ids == 0)
+		return !l->q.finished && !(l->q.states & finished);
+	for (size_t i = 0; i < l->q.n_ids; i++) {
+		const struct job *j = job_table_find(&l->m->jobs, l->q.ids[i]);
+
+		if (!j || !j->told)
+			return false;
+	}
+	return true;
+}
+
+static void list_from_memory(struct listing *l)
+{
+	const struct job *j;
+
+	if (l->q.n_ids > 0) {
+		for (size_t i = 0; i < l->q.n_ids; i++)
+			(void)show_from_memory(l, l->q.ids[i]);
+		return;
+	}
+	TAILQ_FOREACH(j, &l->m->jobs.in_order, in_order)
+	{
+		if (is_full(l))
+			break;
+		(void)show_from_memory(l, j->r.id);
+	}
+}
+
+void operation_list(struct manager *m, const struct caller *c, const struct job_query *q,
+		    job_seen_t seen, operation_done_t done, void *userdata)
+{
+	struct listing *l = calloc(1, sizeof(*l));
+	uint64_t *ids = calloc(MAX(q->n_ids, (size_t)1), sizeof(*ids));
+	struct failure f = { 0 };
+
+	if (!l || !ids) {
+		free(l);
+		free(ids);
+		failure_errno(&f, -ENOMEM, "jobs cannot be listed");
+		done(&f, userdata);
+		return;
+	}
+	l->m = m;
+	l->c.id.uid = c->id.uid;
+	l->q = *q;
+	l->q.ids = ids;
+	if (q->n_ids > 0)
+		memcpy(ids, q->ids, q->n_ids * sizeof(*ids));
+	l->next = q->since_id;
+	l->seen = seen;
+	l->done = done;
+	l->userdata = userdata;
+	if (!memory_will_do(l)) {
+		ask_page(l);
+		return;
+	}
+	list_from_memory(l);
+	listing_end(l, 0);
+}
+
+/* ---- one job's problems and names -------------------------------------------------------------
+ */
+
+struct detail {
+	struct manager *m;
+	struct caller c;
+	uint64_t id, offset;
+	uint32_t limit;
+	bool problems;
+	struct problem_record *v;
+	size_t n, size;
+	void (*problem)(const struct problem_record *p, void *userdata);
+	void (*entry)(const char *path, enum entry_state state, void *userdata);
+	operation_done_t done;
+	void *userdata;
+};
+
+/* A page of anything, whatever is asked for. */
+#define DETAIL_MAX 10000U
+
+static void detail_end(struct detail *d, int error)
+{
+	struct failure f = { 0 };
+
+	if (error == -ENOENT)
+		failure_set(&f, "NoSuchJob", "there is no job %" PRIu64, d->id);
+	else if (error < 0)
+		failure_errno(&f, error, "the job store cannot be read");
+	d->done(&f, d->userdata);
+	for (size_t i = 0; i < d->n; i++) {
+		free((char *)d->v[i].path);
+		free((char *)d->v[i].what);
+	}
+	free(d->v);
+	free(d);
+}
+
+static int check_owner(const struct job_record *r, void *userdata)
+{
+	const struct detail *d = userdata;
+
+	return operation_may_see(&d->c, r) ? 0 : -ENOENT;
+}
+
+static int keep_problem(const struct problem_record *p, void *userdata)
+{
+	struct detail *d = userdata;
+	struct problem_record copy = *p;
+	void *v;
+
+	if (d->n == d->size) {
+		d->size = d->size ? 2 * d->size : 16;
+		v = reallocarray(d->v, d->size, sizeof(*d->v));
+		if (!v)
+			return -ENOMEM;
+		d->v = v;
+	}
+	copy.path = strdup(p->path);
+	copy.what = strdup(p->what);
+	if (!copy.path || !copy.what) {
+		free((char *)copy.path);
+		free((char *)copy.what);
+		return -ENOMEM;
+	}
+	d->v[d->n++] = copy;
+	return 0;
+}
+
+static int read_detail(struct store *s, void *userdata)
+{
+	struct detail *d = userdata;
+	int r = store_job_get(s, d->id, check_owner, d);
+
+	if (r >= 0 && d->problems)
+		r = store_problems_each(s, d->id, d->offset, d->limit, keep_problem, d);
+	return r;
+}
+
+static void on_chunk(int r, struct chunk *c, void *userdata)
+{
+	struct detail *d = userdata;
+
+	for (size_t i = 0; r >= 0 && i < c->n; i++) {
+		const struct chunk_dir *dir = chunk_dir(c, c->entries[i].dir);
+		char *path;
+
+		if (asprintf(&path, "%s/%s", dir && strcmp(dir->path, "/") != 0 ? dir->path : "",
+			     c->entries[i].name) < 0) {
+			r = -ENOMEM;
+			break;
+		}
+		d->entry(path, c->entries[i].state, d->userdata);
+		free(path);
+	}
+	chunk_free(c);
+	detail_end(d, r);
+}
+
+static void on_detail(int r, void *userdata)
+{
+	struct detail *d = userdata;
+
+	for (size_t i = 0; r >= 0 && i < d->n; i++)
+		d->problem(&d->v[i], d->userdata);
+	/* Numbers count from 1, without gaps. */
+	if (r >= 0 && !d->problems)
+		r = chunk_load(d->m->store, d->id, d->offset + 1, d->limit, ~0U, on_chunk, d);
+	if (r < 0 || d->problems)
+		detail_end(d, r);
+}
+
+static void detail_begin(const struct detail *what, const struct caller *c)
+{
+	struct detail *d = malloc(sizeof(*d));
+	struct failure f = { 0 };
+
+	if (d) {
+		*d = *what;
+		d->c = (struct caller){ .id = { .uid = c->id.uid } };
+		d->limit = d->limit == 0 ? DETAIL_MAX : MIN(d->limit, DETAIL_MAX);
+		if (store_queue_read(d->m->store, read_detail, on_detail, d) >= 0)
+			return;
+	}
+	free(d);
+	failure_errno(&f, -ENOMEM, "job %" PRIu64, what->id);
+	what->done(&f, what->userdata);
+}
+
+void operation_problems(struct manager *m, const struct caller *c, uint64_t id, uint64_t offset,
+			uint32_t limit,
+			void (*seen)(const struct problem_record *p, void *userdata),
+			operation_done_t done, void *userdata)
+{
+	struct detail d = { .m = m,
+			    .id = id,
+			    .offset = offset,
+			    .limit = limit,
+			    .problems = true,
+			    .problem = seen,
+			    .done = done,
+			    .userdata = userdata };
+
+	detail_begin(&d, c);
+}
+
+void operation_entries(struct manager *m, const struct caller *c, uint64_t id, uint64_t offset,
+		       uint32_t limit,
+		       void (*seen)(const char *path, enum entry_state state, void *userdata),
+		       operation_done_t done, void *userdata)
+{
+	struct detail d = { .m = m,
+			    .id = id,
+			    .offset = offset,
+			    .limit = limit,
+			    .entry = seen,
+			    .done = done,
+			    .userdata = userdata };
+
+	detail_begin(&d, c);
+}

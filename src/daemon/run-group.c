@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "run-internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/fd.h"
+
+static bool is_staged(const struct run *run)
+{
+	return run->chunk->entries[run->at].state == ENTRY_STAGED;
+}
+
+static bool same_group(const struct chunk_entry *a, const struct chunk_entry *b)
+{
+	return a->state == b->state && (a->state == ENTRY_STAGED || a->dir == b->dir);
+}
+
+void run_group_clear(struct run *run)
+{
+	free(run->items);
+	free(run->numbers);
+	free(run->kept);
+	run->items = NULL;
+	run->numbers = NULL;
+	run->kept = NULL;
+	fd_closep(&run->place_fd);
+	run->own_worker = worker_free(run->own_worker);
+	run->worker = NULL;
+}
+
+static int items_new(struct run *run)
+{
+	size_t n = run->end - run->at;
+
+	run->items = calloc(n, sizeof(*run->items));
+	run->kept = calloc(n, sizeof(*run->kept));
+	run->numbers = is_staged(run) ? calloc(n, sizeof(*run->numbers)) : NULL;
+	if (!run->items || !run->kept || (is_staged(run) && !run->numbers))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct chunk_entry *e = &run->chunk->entries[run->at + i];
+
+		run->items[i] = (struct run_item){ .seq = e->seq, .name = e->name, .id = e->id };
+		if (!run->numbers)
+			continue;
+		(void)snprintf(run->numbers[i], sizeof(run->numbers[i]), "%" PRIu64, e->seq);
+		run->items[i].name = run->numbers[i];
+	}
+	return 0;
+}
+
+/* ---- what became of them ---------------------------------------------------------------------
+ */
+
+/* Index of a name by its number, or -1 if the worker speaks of what it was not asked for. */
+static ssize_t index_of(const struct run *run, uint64_t seq)
+{
+	size_t low = 0, high = run->end - run->at;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (run->items[mid].seq == seq)
+			return (ssize_t)mid;
+		if (run->items[mid].seq < seq)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return -1;
+}
+
+static void tell_problem(struct run *run, const char *path, const char *what, int error)
+{
+	struct problem_record p = { .path = path, .what = what, .error = error, .is_error = true };
+
+	(void)outcome_problem(run->outcome, &p);
+}
+
+static void on_problem(const struct problem_record *p, void *userdata)
+{
+	struct run *run = userdata;
+
+	run->problems++;
+	(void)outcome_problem(run->outcome, p);
+}
+
+static void on_kept(uint64_t seq, int error, void *userdata)
+{
+	struct run *run = userdata;
+	ssize_t i = index_of(run, seq);
+
+	if (i < 0)
+		return;
+	if (error == -ENOENT) {
+		run->missing++;
+		return;
+	}
+	if (error == -ECANCELED) {
+		run->kept[i] = true;
+		return;
+	}
+	if (run->kept[i])
+		return;
+	/* Why, the worker has told. */
+	run->kept[i] = true;
+	run->left++;
+}
+
+/* Staged names that are left stay marked as staged: at the end of the run they are put back. */
+static int mark_all(struct run *run)
+{
+	int r = 0;
+
+	for (size_t i = run->at; i < run->end && r >= 0; i++) {
+		const struct chunk_entry *e = &run->chunk->entries[i];
+
+		if (!run->kept[i - run->at]) {
+			run->gone++;
+			r = outcome_mark(run->outcome, e->seq, e->seq, ENTRY_GONE);
+		}
+	}
+	return r;
+}
+
+static void on_ran(int r, const struct run_result *result, void *userdata)
+{
+	struct run *run = userdata;
+	struct job *j = run->job;
+
+	run->worker_runs = false;
+	worker_urgent(run->worker, false);
+	run->counted = (struct run_progress){ 0 };
+	if (r < 0 || !result) {
+		run_again(run, r < 0 ? r : -EPROTO);
+		return;
+	}
+	j->r.entries_done += result->entries;
+	j->r.bytes_freed += result->bytes;
+	j->r.errors += result->errors;
+	j->r.skipped += result->skipped;
+	run->m->entries_freed += result->entries;
+	run->m->bytes_freed += result->bytes;
+	if (result->strategy && *result->strategy && !*j->r.strategy)
+		job_set_text(&j->r.strategy, result->strategy);
+	r = mark_all(run);
+	if (r < 0)
+		run_again(run, r);
+	else
+		run_group_done(run);
+}
+
+/* ---- asking the worker ------------------------------------------------------------------------
+ */
+
+static void begin_in(struct run *run, struct worker *worker, int dirfd, const char *display,
+		     const struct lasting_identity *id)
+{
+	static const struct run_callbacks callbacks = {
+		.problem = on_problem,
+		.kept = on_kept,
+		.ran = on_ran,
+	};
+	int r;
+
+	if (run->stopped) {
+		run_again(run, -ECANCELED);
+		return;
+	}
+	r = items_new(run);
+	run->problems = 0;
+	run->worker = worker;
+	run->worker_runs = true;
+	if (r >= 0)
+		r = worker_run(worker, dirfd, id, display, run->items, run->end - run->at,
+			       &callbacks, run);
+	if (r < 0) {
+		run->worker_runs = false;
+		run_again(run, r);
+	} else {
+		worker_urgent(worker, run->short_of_space || run->short_of_time);
+	}
+}
+
+static const struct lasting_identity *known(const struct lasting_identity *id)
+{
+	return id->ino != 0 ? id : NULL;
+}
+
+static void run_staged(struct run *run)
+{
+	struct job *j = run->job;
+	struct worker *worker;
+	int r = place_deleter(j->place, j->owner, &worker);
+
+	if (r < 0)
+		run_again(run, r);
+	else
+		begin_in(run, worker, run->staged_fd, j->r.path, known(&j->r.staging_id));
+}
+
+static void on_staged_dir(int r, int fd, void *userdata)
+{
+	struct run *run = userdata;
+
+	if (r >= 0) {
+		run->staged_fd = fd;
+		run_staged(run);
+	} else if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR || r == -EXDEV) {
+		run_pause(run, r,
+			  "its directory in staging is not there any more, or another "
+			  "filesystem is mounted");
+	} else {
+		run_again(run, r);
+	}
+}
+
+static void on_staging(int r, int fd, void *userdata)
+{
+	struct run *run = userdata;
+	struct job *j = run->job;
+	struct worker *intake;
+
+	if (r == -ENOENT || r == -ENODEV || r == -EXDEV || r == -EPERM || r == -ESTALE ||
+	    r == -ENOTDIR) {
+		run_wait(run, r);
+		return;
+	}
+	if (r >= 0)
+		r = owner_intake(j->owner, &intake);
+	if (r >= 0)
+		r = worker_open_dir(intake, fd, j->uuid_text, known(&j->r.staging_id),
+				    on_staged_dir, run);
+	if (r < 0)
+		run_again(run, r);
+}
+
+static void begin_staged(struct run *run)
+{
+	if (run->staged_fd >= 0) {
+		run_staged(run);
+		return;
+	}
+	if (!run->uses_place)
+		place_use(run->job->place);
+	run->uses_place = true;
+	place_staging(run->job->place, /* make= */ false, on_staging, run);
+}
+
+static void keep_group(struct run *run, const char *path, int error)
+{
+	tell_problem(run, path,
+		     error == -ESTALE ? "is another directory than the one names were submitted "
+					"from: they are kept"
+				      : "the directory that names were submitted from cannot be "
+					"opened: they are kept",
+		     error);
+	run->job->r.errors++;
+	for (size_t i = run->at; i < run->end; i++) {
+		run->left++;
+		(void)outcome_mark(run->outcome, run->chunk->entries[i].seq,
+				   run->chunk->entries[i].seq, ENTRY_KEPT);
+	}
+	run_group_done(run);
+}
+
+static void on_place_dir(int r, int fd, void *userdata)
+{
+	struct run *run = userdata;
+	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
+
+	if (r == -EPIPE || r == -ENOMEM || r == -ECANCELED) {
+		run_again(run, r);
+		return;
+	}
+	if (r < 0) {
+		keep_group(run, dir->path, r);
+		return;
+	}
+	run->place_fd = fd;
+	r = place_deleter_for(run->job->place, run->job->owner, fd, &run->own_worker);
+	if (r < 0)
+		run_again(run, r);
+	else
+		begin_in(run, run->own_worker, fd, dir->path, known(&dir->id));
+}
+
+static void begin_in_place(struct run *run)
+{
+	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
+	struct worker *intake;
+	int r;
+
+	if (!dir) {
+		keep_group(run, run->job->r.path, -ENOENT);
+		return;
+	}
+	r = owner_intake(run->job->owner, &intake);
+	if (r >= 0)
+		r = worker_open_dir(intake, -1, dir->path, known(&dir->id), on_place_dir, run);
+	if (r < 0)
+		run_again(run, r);
+}
+
+void run_group_begin(struct run *run)
+{
+	const struct chunk_entry *e = run->chunk->entries;
+
+	run->end = run->at + 1;
+	while (run->end < run->chunk->n && same_group(&e[run->at], &e[run->end]))
+		run->end++;
+	if (is_staged(run))
+		begin_staged(run);
+	else
+		begin_in_place(run);
+}

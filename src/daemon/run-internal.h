@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A run as its two files see it: run.c goes from chunk to chunk, run-group.c deals with the names
+ * of one directory. */
+#pragma once
+
+#include "chunk.h"
+#include "manager.h"
+#include "outcome.h"
+#include "run.h"
+
+struct run {
+	struct job *job;
+	struct manager *m;
+	struct chunk *chunk;
+	size_t at, end; /* the names of the chunk that are being dealt with: one directory's */
+	uint64_t next;  /* seq of the next chunk */
+	struct outcome *outcome; /* of the chunk */
+	struct run_item *items;
+	char (*numbers)[24]; /* the names of items in staging */
+	bool *kept;          /* by index in the chunk from `at` on */
+	unsigned problems;   /* told by this run of the worker */
+
+	int staged_fd; /* the job's own directory */
+	int place_fd;  /* of the names where they were */
+	struct worker *worker, *own_worker;
+	struct run_progress counted; /* of the worker's, what is in the record already */
+	bool worker_runs, uses_place;
+	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
+	bool short_of_space, short_of_time;
+	uint64_t begun_usec, first_seq; /* by manager_clock; the first name of this run */
+
+	unsigned unread; /* attempts to read the next chunk */
+	uint64_t gone, missing, left;
+	void (*stopped)(struct job *j, void *userdata);
+	void *stopped_userdata;
+};
+
+/* Deals with the names from `at` on that are in the same directory, then calls run_group_done; or
+ * run_give_up. */
+void run_group_begin(struct run *run);
+void run_group_clear(struct run *run);
+
+void run_group_done(struct run *run);
+/* A worker has died, or memory is out: the job is tried again. */
+void run_again(struct run *run, int error);
+/* What it needs is not there; it waits for a change of mounts. */
+void run_wait(struct run *run, int error);
+/* In doubt: nothing more is done before a person has looked. */
+void run_pause(struct run *run, int error, const char *what);

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "run-internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hurry.h"
+#include "log.h"
+#include "putback.h"
+#include "schedule.h"
+#include "util/fd.h"
+
+/* Names at a time: enough for the engine to work on without a pause, and about a MiB. */
+#define CHUNK 16384
+#define ATTEMPTS_MAX 3
+#define UNREAD_MAX 8
+#define TELL_USEC (1 * USEC_PER_SEC)
+
+void run_progress(const struct run *run, struct run_progress *ret)
+{
+	*ret = (struct run_progress){ 0 };
+	if (run->worker_runs && run->worker && run->items)
+		worker_progress(run->worker, ret);
+}
+
+/* Takes the run away from the job, which is still running by its state. */
+static void release(struct run *run)
+{
+	struct job *j = run->job;
+	struct manager *m = run->m;
+
+	run_group_clear(run);
+	run->tell = sd_event_source_disable_unref(run->tell);
+	if (run->outcome)
+		outcome_record(run->outcome, m->store, NULL, NULL);
+	chunk_free(run->chunk);
+	fd_closep(&run->staged_fd);
+	j->run = NULL;
+	j->doing = DOING_NOTHING;
+	j->place->running = NULL;
+	m->running--;
+	if (run->uses_place)
+		place_rest(j->place);
+	free(run);
+	schedule_kick(m);
+}
+
+/* Hands the job to who asked for the stop, if anybody did. */
+static bool hand_over(struct run *run)
+{
+	void (*stopped)(struct job * j, void *userdata) = run->stopped;
+	void *userdata = run->stopped_userdata;
+	struct manager *m = run->m;
+	struct job *j = run->job;
+
+	if (!stopped)
+		return false;
+	release(run);
+	stopped(j, userdata);
+	manager_flow_ends(m);
+	return true;
+}
+
+static void back_to_queue(struct run *run)
+{
+	struct manager *m = run->m;
+	struct job *j = run->job;
+
+	if (hand_over(run))
+		return;
+	release(run);
+	schedule_job(j);
+	job_save(j, NULL, NULL);
+	manager_flow_ends(m);
+}
+
+void run_wait(struct run *run, int error)
+{
+	struct job *j = run->job;
+
+	job_say(j,
+		"waits: the staging directory on %s cannot be had (%s); goes on when it is mounted",
+		j->place->mount, strerror(-error));
+	j->place->absent = true;
+	back_to_queue(run);
+}
+
+void run_pause(struct run *run, int error, const char *what)
+{
+	struct manager *m = run->m;
+	struct job *j = run->job;
+
+	job_say(j,
+		"%s (%s): nothing more is done; `reclaimctl resume %" PRIu64 "` looks again, "
+		"`reclaimctl cancel %" PRIu64 "` gives it up",
+		what, strerror(-error), j->r.id, j->r.id);
+	if (hand_over(run))
+		return;
+	release(run);
+	j->r.resume_state = JOB_QUEUED;
+	job_set_state(j, JOB_PAUSED);
+	log_job(LOG_WARNING, MESSAGE_JOB_INCOMPLETE, &j->r, "Job %" PRIu64 " pauses: %s", j->r.id,
+		j->r.message);
+	job_save(j, NULL, NULL);
+	manager_flow_ends(m);
+}
+
+/* ---- the end ----------------------------------------------------------------------------------
+ */
+
+struct ending {
+	bool any_gone, gave_up;
+	uint64_t left, missing;
+};
+
+static void conclude(struct job *j, const struct put_back_result *back, void *userdata)
+{
+	struct ending *e = userdata;
+	struct manager *m = j->manager;
+	enum job_state s = JOB_DONE;
+
+	if (e->left > 0 || e->gave_up || j->r.errors > 0 || back->stuck > 0)
+		s = e->any_gone || j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED;
+	if (back->stuck > 0)
+		job_say(j,
+			"%" PRIu64 " of %" PRIu64 " names could not be deleted, and are kept in "
+			"%s/.reclaim/%u/%s because they cannot go back: %s",
+			back->stuck, j->r.names, j->place->mount, (unsigned)j->r.uid, j->r.staging,
+			back->text);
+	else if (e->gave_up)
+		job_say(j,
+			"the process that deletes has died %u times; what is left is in its place",
+			(unsigned)j->r.attempts);
+	else if (s != JOB_DONE)
+		job_say(j,
+			"%" PRIu64 " of %" PRIu64 " names could not be deleted and are in their "
+			"place",
+			MAX(e->left, back->back), j->r.names);
+	else
+		job_set_text(&j->r.message, NULL);
+	free(e);
+	job_finish(j, s);
+	manager_flow_ends(m);
+}
+
+static void finish_stopped(struct run *run, struct ending *e)
+{
+	static const struct put_back_result nothing;
+	void (*stopped)(struct job * j, void *userdata) = run->stopped;
+	void *userdata = run->stopped_userdata;
+	struct job *j = run->job;
+
+	release(run);
+	conclude(j, &nothing, e);
+	stopped(j, userdata);
+}
+
+static void end(struct run *run, bool gave_up)
+{
+	struct job *j = run->job;
+	struct ending *e = calloc(1, sizeof(*e));
+	struct put_back_result nothing = { 0 };
+	bool leaves = run->left > 0 || gave_up || j->r.errors > 0 || j->r.skipped > 0;
+
+	/* What is left goes the way of who asked for the stop; without any, it came too late. */
+	if (!e || (run->stopped && leaves)) {
+		free(e);
+		back_to_queue(run);
+		return;
+	}
+	*e = (struct ending){ .any_gone = run->gone > run->missing,
+			      .gave_up = gave_up,
+			      .left = run->left,
+			      .missing = run->missing };
+	if (run->stopped) {
+		finish_stopped(run, e);
+		return;
+	}
+	release(run);
+	if (*j->r.staging && leaves)
+		put_back(j, ENTRY_KEPT, -1, NULL, conclude, e);
+	else
+		conclude(j, &nothing, e);
+}
+
+void run_again(struct run *run, int error)
+{
+	struct job *j = run->job;
+
+	/* A stop that takes too long ends the worker; that is nobody's fault. */
+	if (run->stopped || run->m->stopping) {
+		back_to_queue(run);
+		return;
+	}
+	j->r.attempts++;
+	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r,
+		"Job %" PRIu64 " was interrupted (%s), attempt %u of %u", j->r.id, strerror(-error),
+		(unsigned)j->r.attempts, ATTEMPTS_MAX);
+	if (j->r.attempts < ATTEMPTS_MAX) {
+		job_say(j, "was interrupted (%s) and is tried again", strerror(-error));
+		back_to_queue(run);
+	} else {
+		end(run, /* gave_up= */ true);
+	}
+}
+
+/* ---- from chunk to chunk ----------------------------------------------------------------------
+ */
+
+static void load_next(struct run *run);
+
+void run_group_done(struct run *run)
+{
+	run_group_clear(run);
+	job_progressed(run->job);
+	run->at = run->end;
+	if (run->stopped) {
+		back_to_queue(run);
+		return;
+	}
+	if (run->at < run->chunk->n) {
+		run_group_begin(run);
+		return;
+	}
+	outcome_record(run->outcome, run->m->store, NULL, NULL);
+	run->outcome = NULL;
+	if (run->chunk->n < CHUNK) {
+		end(run, /* gave_up= */ false);
+		return;
+	}
+	run->next = run->chunk->entries[run->chunk->n - 1].seq + 1;
+	run->chunk = chunk_free(run->chunk);
+	job_save(run->job, NULL, NULL);
+	load_next(run);
+}
+
+static void on_loaded(int r, struct chunk *c, void *userdata)
+{
+	struct run *run = userdata;
+
+	/* Reading shares the fate of what is written with it, which is nobody's fault here. */
+	if (r < 0 && run->unread++ < UNREAD_MAX) {
+		load_next(run);
+		return;
+	}
+	if (r < 0) {
+		run_again(run, r);
+		return;
+	}
+	run->unread = 0;
+	run->chunk = c;
+	run->at = 0;
+	if (run->first_seq == 0 && c->n > 0)
+		run->first_seq = c->entries[0].seq;
+	if (run->stopped) {
+		back_to_queue(run);
+		return;
+	}
+	if (c->n == 0) {
+		end(run, /* gave_up= */ false);
+		return;
+	}
+	run->outcome = outcome_new(run->job->r.id);
+	if (!run->outcome)
+		run_again(run, -ENOMEM);
+	else
+		run_group_begin(run);
+}
+
+static void load_next(struct run *run)
+{
+	uint32_t states = 1U << ENTRY_WAITING | 1U << ENTRY_STAGED;
+	int r = chunk_load(run->m->store, run->job->r.id, run->next, CHUNK, states, on_loaded, run);
+
+	if (r < 0)
+		run_again(run, r);
+}
+
+static void on_recorded(int r, void *userdata)
+{
+	/* Even if nothing can be recorded just now: deleting may be what makes room for it. */
+	(void)r;
+	load_next(userdata);
+}
+
+/* A large file is one name, and may take hours. */
+static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)usec;
+	if (run->worker_runs)
+		job_progressed(run->job);
+	(void)sd_event_source_set_time_relative(source, TELL_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+void run_begin(struct job *j)
+{
+	struct manager *m = j->manager;
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (!run) {
+		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " waits", j->r.id);
+		schedule_job(j);
+		return;
+	}
+	*run = (struct run){ .job = j, .m = m, .staged_fd = -1, .place_fd = -1, .next = 1 };
+	j->run = run;
+	j->doing = DOING_RUN;
+	j->place->running = j;
+	m->running++;
+	manager_flow_begins(m);
+	/* Without it, only the end of each directory's names is told. */
+	if (sd_event_add_time_relative(m->event, &run->tell, CLOCK_MONOTONIC, TELL_USEC, 0, on_tell,
+				       run) >= 0)
+		(void)sd_event_source_set_description(run->tell, "run-progress");
+	run->begun_usec = manager_clock();
+	if (j->r.started_usec == 0)
+		j->r.started_usec = run->begun_usec;
+	job_set_text(&j->r.message, NULL);
+	job_set_state(j, JOB_RUNNING);
+	/* What could still be had back is not touched before it is on record that the time is over,
+	 * or a clock that jumps could promise it again after a crash. */
+	if (j->r.held_until_usec > 0) {
+		job_save(j, on_recorded, run);
+	} else {
+		job_save(j, NULL, NULL);
+		load_next(run);
+	}
+	hurry_begin(m);
+}
+
+int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata)
+{
+	struct run *run = j->run;
+
+	if (run->stopped)
+		return -EBUSY;
+	run->stopped = stopped;
+	run->stopped_userdata = userdata;
+	if (run->worker_runs && run->worker)
+		worker_stop(run->worker);
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "schedule.h"
+
+#include "log.h"
+#include "manager.h"
+#include "run.h"
+#include "scheduler.h"
+
+/* Times of people: none notices a tenth of a second. */
+#define DUE_ACCURACY_USEC (100 * USEC_PER_MSEC)
+
+static const struct job *next_of(const struct place *p)
+{
+	for (size_t i = PRIORITIES; i-- > 0;)
+		if (!TAILQ_EMPTY(&p->queues[i]))
+			return TAILQ_FIRST(&p->queues[i]);
+	return NULL;
+}
+
+static struct job *choose(struct manager *m)
+{
+	dev_t running[SCHEDULER_RUNNING_MAX];
+	struct candidate best = { 0 };
+	const struct job *chosen = NULL;
+	struct place *p;
+	size_t n = 0;
+
+	if (m->paused || m->stopping || m->running >= SCHEDULER_RUNNING_MAX)
+		return NULL;
+	LIST_FOREACH(p, &m->places, link)
+	if (p->running)
+		running[n++] = p->dev;
+	LIST_FOREACH(p, &m->places, link)
+	{
+		const struct job *j = p->running || p->absent ? NULL : next_of(p);
+		struct candidate c;
+
+		if (!j || !scheduler_has_room(p->dev, running, n))
+			continue;
+		c = (struct candidate){ .priority = j->r.priority,
+					.served = j->owner->user->served };
+		if (!chosen || scheduler_before(&c, &best)) {
+			chosen = j;
+			best = c;
+		}
+	}
+	return (struct job *)chosen;
+}
+
+static int on_schedule(sd_event_source *source, void *userdata)
+{
+	struct manager *m = userdata;
+	struct job *j;
+
+	(void)source;
+	while ((j = choose(m))) {
+		schedule_remove(j);
+		j->owner->user->served = ++m->served;
+		run_begin(j);
+	}
+	manager_status(m);
+	return 0;
+}
+
+void schedule_kick(struct manager *m)
+{
+	if (m->schedule_source)
+		(void)sd_event_source_set_enabled(m->schedule_source, SD_EVENT_ONESHOT);
+	else if (sd_event_add_defer(m->event, &m->schedule_source, on_schedule, m) >= 0)
+		(void)sd_event_source_set_description(m->schedule_source, "schedule");
+	else
+		log_line(LOG_ERR, "Out of memory: jobs wait until the next change");
+}
+
+static void arm(struct manager *m);
+
+static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	uint64_t now = manager_clock();
+	struct job *j;
+
+	(void)source;
+	(void)usec;
+	while ((j = due_first(&m->due)) && j->r.held_until_usec <= now) {
+		due_remove(&m->due, j);
+		schedule_job(j);
+		job_save(j, NULL, NULL);
+	}
+	arm(m);
+	return 0;
+}
+
+static void arm(struct manager *m)
+{
+	struct job *j = due_first(&m->due);
+
+	if (!j) {
+		(void)sd_event_source_set_enabled(m->due_timer, SD_EVENT_OFF);
+		return;
+	}
+	if (!m->due_timer) {
+		/* The wall's clock, so that it also counts while the machine sleeps. */
+		if (sd_event_add_time(m->event, &m->due_timer, CLOCK_REALTIME, j->r.held_until_usec,
+				      DUE_ACCURACY_USEC, on_due, m) < 0)
+			log_line(LOG_ERR, "Out of memory: held jobs wait for the next change");
+		else
+			(void)sd_event_source_set_description(m->due_timer, "undo");
+		return;
+	}
+	(void)sd_event_source_set_time(m->due_timer, j->r.held_until_usec);
+	(void)sd_event_source_set_enabled(m->due_timer, SD_EVENT_ONESHOT);
+}
+
+void schedule_job(struct job *j)
+{
+	struct manager *m = j->manager;
+
+	schedule_remove(j);
+	j->doing = DOING_NOTHING;
+	if (j->r.held_until_usec > manager_clock() && j->r.started_usec == 0) {
+		due_add(&m->due, j);
+		arm(m);
+		if (j->r.state != JOB_HELD)
+			job_set_state(j, JOB_HELD);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&j->place->queues[j->r.priority], j, in_queue);
+	j->queued = true;
+	if (j->r.state != JOB_QUEUED)
+		job_set_state(j, JOB_QUEUED);
+	schedule_kick(m);
+}
+
+void schedule_remove(struct job *j)
+{
+	due_remove(&j->manager->due, j);
+	if (j->queued)
+		TAILQ_REMOVE(&j->place->queues[j->r.priority], j, in_queue);
+	j->queued = false;
+}
+
+void schedule_look_again(struct manager *m)
+{
+	struct place *p;
+
+	LIST_FOREACH(p, &m->places, link)
+	p->absent = false;
+	schedule_kick(m);
+}

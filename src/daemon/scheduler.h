@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which of those that wait goes next. Pure: knows no jobs, no clocks.
+ *
+ * Higher priority first; among equals the user whose last job began longest ago. At most eight jobs
+ * at a time and two on a device: more of them only take turns at the same budget, and each is a
+ * process. That a user has one job at a time on a filesystem is the queues' shape (place.h). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SCHEDULER_RUNNING_MAX 8
+#define SCHEDULER_DEVICE_MAX 2
+
+struct candidate {
+	unsigned priority; /* more is sooner */
+	uint64_t served;   /* when its user was last served, on a count */
+};
+
+/* Whether a goes before b. */
+bool scheduler_before(const struct candidate *a, const struct candidate *b);
+
+/* Whether one more may run on dev while these n are running. */
+bool scheduler_has_room(dev_t dev, const dev_t *running, size_t n);

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "failure.h"
+#include "log.h"
+#include "putback.h"
+#include "recover.h"
+#include "schedule.h"
+#include "submit-internal.h"
+#include "util/escape.h"
+
+/* The job is the table's from here on; the record of what is staged goes to the store in the order
+ * it is posted in. */
+static void record(struct submit *s)
+{
+	if (s->outcome)
+		outcome_record(s->outcome, s->m->store, NULL, NULL);
+	s->outcome = NULL;
+}
+
+static void tell_new(struct job *j)
+{
+	const struct manager_events *e = &j->manager->events;
+	struct job_record r;
+
+	j->told = true;
+	if (!e->job_new)
+		return;
+	job_look(j, &r);
+	e->job_new(&r, e->userdata);
+}
+
+static void go_on(struct submit *s, bool known)
+{
+	struct job *j = s->job;
+
+	record(s);
+	if (s->staged == 0) {
+		if (j->r.staging_id.ino != 0)
+			staging_tidy(j->place, j->owner, j->uuid_text);
+		j->r.staging = "";
+	}
+	if (known)
+		schedule_job(j);
+	job_save(j, NULL, NULL);
+	tell_new(j);
+	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r,
+		"Job %" PRIu64 " accepted: %" PRIu64 " names%s%s", j->r.id, j->r.names,
+		*j->r.inplace ? "; in place: " : "", j->r.inplace);
+	s->result.id = j->r.id;
+	submit_end(s);
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
+static int remove_work(struct store *store, void *userdata)
+{
+	struct submit *s = userdata;
+
+	return store_job_remove(store, s->id);
+}
+
+static void remove_done(int r, void *userdata)
+{
+	struct submit *s = userdata;
+
+	if (r < 0)
+		log_line(LOG_ERR, "The record of a refused job could not be removed (%s)",
+			 strerror(-r));
+	submit_end(s);
+}
+
+static void take_out(struct job *j)
+{
+	j->manager->counts[j->r.state]--;
+	j->owner->user->jobs--;
+	job_table_remove(&j->manager->jobs, j);
+	job_free(j);
+}
+
+/* The worker has put back what it had moved, but for what it told of. */
+static void refuse(struct submit *s, int error, const struct intake_failure *f)
+{
+	struct job *j = s->job;
+
+	s->error = error;
+	failure_from_intake(&s->failure, error, f);
+	if (s->staged > 0) {
+		record(s);
+		job_say(j,
+			"refused while names were being moved out of the way; %" PRIu64
+			" of them could not be moved back and are kept in %s/.reclaim/%u/%s",
+			s->staged, s->mount, (unsigned)j->r.uid, j->r.staging);
+		tell_new(j);
+		job_finish(j, JOB_FAILED);
+		submit_end(s);
+		return;
+	}
+	take_out(j);
+	s->job = NULL;
+	if (store_queue_post(s->m->store, remove_work, remove_done, s) < 0)
+		remove_done(-ENOMEM, s);
+}
+
+/* ---- moving ---------------------------------------------------------------------------------- */
+
+static void stays(struct submit *s, const char *why)
+{
+	if (!*s->job->r.inplace)
+		job_set_text(&s->job->r.inplace, why);
+}
+
+static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
+{
+	struct submit *s = userdata;
+
+	if (error == -ENOENT)
+		return; /* gone already, as the run will find */
+	if (error < 0) {
+		stays(s, error == -EXDEV ? "a rename into staging would cross a filesystem's border"
+					 : strerror(-error));
+		return;
+	}
+	s->staged += to - from + 1;
+	if (!s->outcome)
+		s->outcome = outcome_new(s->id);
+	/* Without the mark, the name is looked for where it was, is not there, and stays in staging
+	 * to be reported: nothing is lost. */
+	if (s->outcome && outcome_mark(s->outcome, from, to, ENTRY_STAGED) < 0)
+		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " may leave names in staging",
+			 s->id);
+}
+
+static void on_recovered(struct job *j, bool known, void *userdata)
+{
+	struct submit *s = userdata;
+
+	(void)j;
+	place_rest(s->place);
+	go_on(s, known);
+}
+
+static void on_staged(int r, const struct lasting_identity *staging_id,
+		      const struct intake_failure *f, void *userdata)
+{
+	struct submit *s = userdata;
+
+	if (r == -EPIPE || r == -ECANCELED) {
+		/* Where it had got to is seen where names are. */
+		s->outcome = outcome_free(s->outcome);
+		s->staged = 1;
+		recover_staged(s->job, on_recovered, s);
+		return;
+	}
+	place_rest(s->place);
+	if (r < 0) {
+		refuse(s, r, f);
+		return;
+	}
+	if (staging_id)
+		s->job->r.staging_id = *staging_id;
+	go_on(s, /* known= */ true);
+}
+
+static void on_staging(int r, int fd, void *userdata)
+{
+	static const struct staged_callbacks callbacks = { .range = on_range, .staged = on_staged };
+	struct submit *s = userdata;
+	char why[128];
+
+	if (r >= 0 && s->owner->intake)
+		r = worker_stage(s->owner->intake, s->session, fd, s->staging, &callbacks, s);
+	else if (r >= 0)
+		r = -EPIPE;
+	if (r >= 0)
+		return;
+	place_rest(s->place);
+	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s", strerror(-r));
+	stays(s, why);
+	go_on(s, /* known= */ true);
+}
+
+void stage_begin(struct submit *s)
+{
+	int r;
+
+	s->record.id = s->id;
+	r = job_new(&s->job, s->m, &s->record, s->owner, s->place);
+	if (r < 0) { /* it is on record: the next start takes it up */
+		s->error = r;
+		failure_set(&s->failure, "Failed",
+			    "out of memory; the job is on record, nothing was "
+			    "moved");
+		submit_end(s);
+		return;
+	}
+	job_table_add(&s->m->jobs, s->job);
+	s->m->counts[JOB_ACCEPTED]++;
+	s->counts = false;
+	s->job->doing = DOING_SUBMIT;
+	if (!s->m->config->staging) {
+		stays(s, "`staging: off` in the configuration");
+		go_on(s, /* known= */ true);
+		return;
+	}
+	if (!*s->mount) {
+		stays(s, "its mount is not in reclaimd's mount namespace");
+		go_on(s, /* known= */ true);
+		return;
+	}
+	place_use(s->place);
+	place_staging(s->place, /* make= */ true, on_staging, s);
+}

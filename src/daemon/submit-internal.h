@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A submit as its two files see it: submit.c until it is on record, stage.c from there on. */
+#pragma once
+
+#include <limits.h>
+
+#include "manager.h"
+#include "outcome.h"
+#include "rows.h"
+
+struct submit {
+	struct manager *m;
+	struct owner *owner;
+	uint64_t session;
+	bool dry_run, looked;
+	bool held_back; /* the worker waits for the store */
+	bool counts;    /* among its user's jobs: the job itself does as soon as there is one */
+	bool (*is_expected)(const struct entry_record *e, void *userdata);
+	void *expected_userdata;
+	submit_done_t done;
+	void *userdata;
+	uint64_t undo_usec;
+
+	struct job_record record; /* strings: path is the submit's, the others static or below */
+	char *path, *origin, *dir_path;
+	char staging[33];
+	char mount[PATH_MAX];
+	struct rows *rows;
+	unsigned posted; /* pieces the store has not answered */
+	int error;       /* the first that went wrong */
+	struct failure failure;
+	struct submitted result;
+
+	uint64_t id; /* the store's thread's until the last piece is answered */
+
+	struct job *job; /* once it is one */
+	struct place *place;
+	struct outcome *outcome;
+	uint64_t staged;
+};
+
+/* It is on record: moves names out of the way, answers, and lets the job go on. */
+void stage_begin(struct submit *s);
+
+/* Answers and frees it. */
+void submit_end(struct submit *s);

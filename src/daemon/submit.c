@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-id128.h>
+
+#include "config/config.h"
+#include "failure.h"
+#include "submit-internal.h"
+#include "submit.h"
+#include "util/escape.h"
+
+/* Pieces (rows_full) that may wait for the store before the worker has to. */
+#define POSTED_MOST 8
+#define POSTED_AGAIN 2
+
+void submit_end(struct submit *s)
+{
+	struct worker *intake = s->owner->intake;
+	struct manager *m = s->m;
+
+	if (s->held_back && intake)
+		worker_hold(intake, false);
+	if (intake)
+		(void)worker_forget(intake, s->session);
+	if (!s->failure.name && s->error < 0)
+		failure_errno(&s->failure, s->error, "nothing was accepted");
+	s->done(&s->failure, &s->result, s->userdata);
+	outcome_free(s->outcome);
+	rows_free(s->rows);
+	free(s->path);
+	free(s->origin);
+	free(s->dir_path);
+	place_unref(s->place);
+	if (s->counts)
+		s->owner->user->jobs--;
+	owner_unref(s->owner);
+	free(s);
+	manager_flow_ends(m);
+}
+
+static void fail(struct submit *s, int error)
+{
+	if (s->error == 0)
+		s->error = error;
+}
+
+/* ---- the record -------------------------------------------------------------------------------
+ */
+
+/* One piece of the names. */
+struct piece {
+	struct submit *s;
+	struct rows *rows;
+	bool last;
+	struct job_record record; /* if it is the last */
+};
+
+static int check_uuid(const struct job_record *r, void *userdata)
+{
+	const uint8_t *uuid = userdata;
+
+	return memcmp(r->uuid, uuid, sizeof(r->uuid)) == 0 ? 0 : -ESTALE;
+}
+
+static int piece_work(struct store *store, void *userdata)
+{
+	struct piece *p = userdata;
+	struct submit *s = p->s;
+	int r;
+
+	if (s->id == 0)
+		r = store_job_add(store, &s->record, &s->id);
+	else /* if the first piece could not be committed, the number may be another's by now */
+		r = store_job_get(store, s->id, check_uuid, s->record.uuid);
+	if (r >= 0)
+		r = rows_store(p->rows, store, s->id);
+	if (r >= 0 && p->last) {
+		p->record.id = s->id;
+		r = store_job_update(store, &p->record);
+	}
+	return r;
+}
+
+static int remove_work(struct store *store, void *userdata)
+{
+	struct submit *s = userdata;
+	int r = s->id == 0 ? -ENOENT : store_job_get(store, s->id, check_uuid, s->record.uuid);
+
+	return r < 0 ? r : store_job_remove(store, s->id);
+}
+
+static void remove_done(int r, void *userdata)
+{
+	(void)r; /* if it is still there, it is incomplete: the next start removes it */
+	submit_end(userdata);
+}
+
+static void refuse(struct submit *s)
+{
+	if (!s->looked || s->posted > 0)
+		return; /* the last answer comes here again */
+	if (s->id == 0 || store_queue_post(s->m->store, remove_work, remove_done, s) < 0)
+		submit_end(s);
+}
+
+static void store_refused(struct submit *s, int r)
+{
+	if (s->failure.name)
+		return;
+	failure_set(&s->failure, "Failed",
+		    "nothing was accepted: the job store in %s cannot take it: %s%s",
+		    s->m->o.state_dir, strerror(-r), r == -ENOSPC ? "; make room there first" : "");
+}
+
+static void piece_done(int r, void *userdata)
+{
+	struct piece *p = userdata;
+	struct submit *s = p->s;
+	bool last = p->last;
+
+	rows_free(p->rows);
+	free(p);
+	s->posted--;
+	manager_store_says(s->m, r);
+	if (r < 0) {
+		fail(s, r);
+		store_refused(s, r);
+	}
+	if (s->held_back && s->posted <= POSTED_AGAIN && s->owner->intake) {
+		s->held_back = false;
+		worker_hold(s->owner->intake, false);
+	}
+	if (last && s->error == 0)
+		stage_begin(s);
+	else if (s->error < 0)
+		refuse(s);
+}
+
+static void post(struct submit *s, bool last)
+{
+	struct piece *p = calloc(1, sizeof(*p));
+	int r = -ENOMEM;
+
+	if (p) {
+		*p = (struct piece){ .s = s, .rows = s->rows, .last = last };
+		if (last)
+			p->record = s->record;
+		r = store_queue_post(s->m->store, piece_work, piece_done, p);
+	}
+	if (r < 0) {
+		free(p);
+		s->rows = rows_free(s->rows);
+		fail(s, r);
+		if (last)
+			refuse(s);
+		return;
+	}
+	s->rows = NULL;
+	s->posted++;
+	if (!last && s->posted >= POSTED_MOST && s->owner->intake) {
+		s->held_back = true;
+		worker_hold(s->owner->intake, true);
+	}
+}
+
+/* ---- what the worker sees ---------------------------------------------------------------------
+ */
+
+static bool rows_wanted(struct submit *s)
+{
+	if (s->error < 0 || s->dry_run)
+		return false;
+	if (!s->rows)
+		s->rows = rows_new();
+	if (!s->rows)
+		fail(s, -ENOMEM);
+	return s->rows;
+}
+
+static void on_dir(const struct intake_dir *d, void *userdata)
+{
+	struct submit *s = userdata;
+	int r;
+
+	if (!rows_wanted(s))
+		return;
+	if (!s->dir_path) {
+		s->dir_path = strdup(d->path);
+		if (!s->dir_path)
+			fail(s, -ENOMEM);
+	}
+	r = rows_add_dir(s->rows, d);
+	if (r < 0)
+		fail(s, r);
+}
+
+static void refuse_stranger(struct submit *s, const struct entry_record *e)
+{
+	_cleanup_free_ char *name = escape_name(e->name);
+
+	fail(s, -ESTALE);
+	failure_set(&s->failure, "IdentityChanged",
+		    "%s is not any more what it was: nothing was accepted", name ? name : "a name");
+}
+
+static void on_entry(const struct entry_record *e, void *userdata)
+{
+	struct submit *s = userdata;
+	const char *dir = s->dir_path ? s->dir_path : "";
+	int r;
+
+	if (!rows_wanted(s))
+		return;
+	if (s->is_expected && !s->is_expected(e, s->expected_userdata)) {
+		refuse_stranger(s, e);
+		return;
+	}
+	if (!s->path) {
+		if (asprintf(&s->path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, e->name) < 0) {
+			s->path = NULL;
+			fail(s, -ENOMEM);
+			return;
+		}
+		s->record.path = s->path;
+	}
+	r = rows_add_entry(s->rows, e);
+	if (r < 0)
+		fail(s, r);
+	else if (rows_full(s->rows))
+		post(s, /* last= */ false);
+}
+
+/* Where it is, in our namespace: a mount that is not there has no name and no staging. */
+static void find_mount(struct submit *s, const struct intake_looked *l)
+{
+	const struct mounts *mounts = manager_mounts(s->m);
+	const struct mount *mount = mounts ? mounts_by_id(mounts, l->mnt_id) : NULL;
+
+	(void)snprintf(s->mount, sizeof(s->mount), "%s", mount ? mount->target : "");
+	s->record.mount = s->mount;
+}
+
+static void complete(struct submit *s, const struct intake_looked *l)
+{
+	int r;
+
+	find_mount(s, l);
+	r = place_get(&s->place, s->m, s->owner, s->mount, l->dev);
+	if (r >= 0)
+		r = job_table_reserve(&s->m->jobs, s->m->jobs.n + 256);
+	if (r >= 0)
+		r = due_reserve(&s->m->due, s->m->jobs.n + 256);
+	if (r < 0 || !rows_wanted(s)) {
+		fail(s, r);
+		refuse(s);
+		return;
+	}
+	s->record.names = l->names;
+	post(s, /* last= */ true);
+}
+
+static void on_looked(int r, const struct intake_looked *l, const struct intake_failure *f,
+		      void *userdata)
+{
+	struct submit *s = userdata;
+
+	s->looked = true;
+	if (r < 0) {
+		fail(s, r);
+		failure_from_intake(&s->failure, r, f);
+	} else if (l->names == 0 && s->error == 0) {
+		fail(s, -ENOENT);
+		failure_set(&s->failure, "NoSuchPath",
+			    "nothing of it exists any more (%" PRIu64 " names)", l->missing);
+	}
+	if (s->error < 0) {
+		s->rows = rows_free(s->rows);
+		refuse(s);
+		return;
+	}
+	s->result.accepted = l->names;
+	s->result.missing = l->missing;
+	if (s->dry_run)
+		submit_end(s);
+	else
+		complete(s, l);
+}
+
+/* ---- beginning --------------------------------------------------------------------------------
+ */
+
+static int describe(struct submit *s, const struct submit_options *o)
+{
+	struct job_record *r = &s->record;
+	sd_id128_t uuid;
+	int e = sd_id128_randomize(&uuid);
+
+	if (e < 0)
+		return e;
+	s->origin = strdup(o->origin ? o->origin : "submit");
+	if (!s->origin)
+		return -ENOMEM;
+	(void)sd_id128_to_string(uuid, s->staging);
+	s->undo_usec = o->has_undo ? o->undo_usec : s->m->config->undo_usec;
+	*r = (struct job_record){
+		.state = JOB_ACCEPTED,
+		.resume_state = JOB_QUEUED,
+		.priority = o->priority,
+		.uid = s->owner->id.uid,
+		.gid = s->owner->id.gid,
+		.groups = s->owner->id.groups,
+		.n_groups = s->owner->id.n_groups,
+		.origin = s->origin,
+		.path = "",
+		.mount = "",
+		.staging = s->m->config->staging ? s->staging : "",
+		.inplace = "",
+		.message = "",
+		.strategy = "",
+		.created_usec = manager_clock(),
+		.by_usec = o->by_usec,
+	};
+	memcpy(r->uuid, uuid.bytes, sizeof(r->uuid));
+	if (s->undo_usec > 0)
+		r->held_until_usec = s->undo_usec > UINT64_MAX / 4 ? UINT64_MAX / 4
+								   : r->created_usec + s->undo_usec;
+	return 0;
+}
+
+void submit_begin(struct manager *m, const struct caller *c, const struct intake_group *groups,
+		  size_t n, const struct submit_options *o, submit_done_t done, void *userdata)
+{
+	static const struct intake_callbacks callbacks = {
+		.dir = on_dir,
+		.entry = on_entry,
+		.looked = on_looked,
+	};
+	struct failure f = { 0 };
+	struct submitted none = { 0 };
+	struct submit *s = calloc(1, sizeof(*s));
+	struct worker *intake;
+	int r = s ? owner_get(&s->owner, m, &c->id) : -ENOMEM;
+
+	if (r < 0) {
+		free(s);
+		failure_errno(&f, r, "nothing was accepted");
+		done(&f, &none, userdata);
+		return;
+	}
+	manager_flow_begins(m);
+	s->m = m;
+	s->done = done;
+	s->userdata = userdata;
+	s->dry_run = o->dry_run;
+	s->counts = !s->dry_run;
+	s->owner->user->jobs += s->counts;
+	s->is_expected = o->is_expected;
+	s->expected_userdata = o->expected_userdata;
+	s->session = ++s->owner->sessions;
+	r = describe(s, o);
+	if (r >= 0)
+		r = owner_intake(s->owner, &intake);
+	if (r >= 0)
+		r = worker_look(intake, s->session, groups, n, &callbacks, s);
+	if (r < 0) {
+		fail(s, r);
+		submit_end(s);
+	}
+}

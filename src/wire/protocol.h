@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What reclaimd and reclaim-worker say to each other.
+ *
+ * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
+ * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
+ * next one comes when the last was answered, but for STOP, which has no answer of its own. "n *
+ * (...)" is repeated up to the end of the message. Errors are negative errnos; ? may be NULL or
+ * absent.
+ *
+ *   request          content                                      answers
+ *   HELLO            version, role, uid, gid, flags, groups,      WELCOME: version, Landlock's ABI
+ *                    n * (protected path); fds: page, leash,      or 0
+ *                    fence? (delete), pace, its page?
+ *   LOOK_GROUPS      session, n * (flags, dir_path?, path?,       -
+ *                    display?, names); fds: dir?, names?
+ *   LOOK             session                                      DIRS, ENTRIES, LOOKED
+ *   FORGET           session                                      -
+ *   STAGE            session, name; fd: staging                   RANGES, STAGED
+ *   MAKE_STAGING     path, mount id, uid, gid, make               OPENED
+ *   OPEN_DIR         path, flags, identity; fd: at?               OPENED
+ *   RESTORE          flags, job_dir, seq, name, dir_path,         DONE
+ *                    dir's identity, identity, to_name?;
+ *                    fds: staging, to?
+ *   REMOVE_STAGING   job_dir; fd: staging                         DONE
+ *   LIST_STAGING     job_dir?; fd: staging                        LISTING, DONE
+ *   RUN              display, flags, dir's identity,              PROBLEM, KEPT, RAN
+ *                    n * (seq, name, identity); fd: dir
+ *   STOP             -                                            -
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "store/store.h"
+#include "wire.h"
+
+#define PROTOCOL_VERSION 1
+
+/* Where a worker finds its end of the socket. */
+#define PROTOCOL_FD 3
+
+enum protocol_request {
+	REQUEST_HELLO = 1,
+	REQUEST_LOOK_GROUPS,
+	REQUEST_LOOK,
+	REQUEST_FORGET,
+	REQUEST_STAGE,
+	REQUEST_MAKE_STAGING,
+	REQUEST_OPEN_DIR,
+	REQUEST_RESTORE,
+	REQUEST_REMOVE_STAGING,
+	REQUEST_LIST_STAGING,
+	REQUEST_RUN,
+	REQUEST_STOP,
+};
+
+enum protocol_answer {
+	ANSWER_WELCOME = 64,
+	ANSWER_ALIVE,   /* still at work */
+	ANSWER_DIRS,    /* n * (number, path, identity) */
+	ANSWER_ENTRIES, /* n * (dir, name, identity), seq counting from 1 */
+	ANSWER_LOOKED,  /* error, names, missing, mount id, dev, discards, failure */
+	ANSWER_RANGES,  /* n * (from, to, error) */
+	ANSWER_STAGED,  /* error, identity, failure */
+	ANSWER_OPENED,  /* error; fd if 0 */
+	ANSWER_DONE,    /* error */
+	ANSWER_LISTING, /* n * (name, identity) */
+	ANSWER_PROBLEM, /* path, what, error, is_error */
+	ANSWER_KEPT,    /* n * (seq, error) */
+	ANSWER_RAN,     /* error, entries, bytes, errors, skipped, cancelled, strategy */
+};
+
+enum protocol_hello_flags { HELLO_PACED = 1 << 0 };
+enum protocol_group_flags { GROUP_FD = 1 << 0, GROUP_NAMES_FD = 1 << 1, GROUP_LIST = 1 << 2 };
+enum protocol_open_flags { OPEN_AT = 1 << 0, OPEN_IDENTITY = 1 << 1 };
+enum protocol_restore_flags { RESTORE_TO = 1 << 0 };
+enum protocol_run_flags { RUN_DIR_IDENTITY = 1 << 0 };
+
+/* Of one run. */
+#define PROTOCOL_ITEMS 65536
+#define PROTOCOL_PROBLEMS 1000
+
+/* Shared by a worker and reclaimd. What the worker writes may be anything. */
+struct worker_page {
+	/* by the worker: of the run that is going on */
+	_Atomic uint64_t entries, bytes;
+};
+
+void wire_put_error(struct wire_out *o, int error);
+/* -4095 to 0. */
+int wire_get_error(struct wire_in *in);
+
+void wire_put_identity(struct wire_out *o, const struct lasting_identity *id);
+struct lasting_identity wire_get_identity(struct wire_in *in);
+
+/* A name that can only mean one thing in one directory: 1 to 255 bytes, no slash, not . or .. */
+bool is_component(const char *name);
+const char *wire_get_component(struct wire_in *in);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Messages between reclaimd and reclaim-worker over a pair of SOCK_SEQPACKET sockets: a header,
+ * numbers, strings, and descriptors (SCM_RIGHTS), put in and taken out in the same order.
+ *
+ * Both ends run the same build on the same machine, so numbers are as they are in memory; but
+ * neither trusts the other: whatever does not fit exactly is -EBADMSG. Errors stick: any number of
+ * puts or gets is followed by one look, in wire_pack or wire_end. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/macros.h"
+
+#define WIRE_MESSAGE KiB(64) /* header included */
+#define WIRE_FDS 32          /* of one message */
+
+/* What does not fit a message goes as a sealed file beside it, up to this; only where the receiver
+ * allows it. */
+#define WIRE_LONG MiB(64)
+
+struct wire_header {
+	uint32_t type, serial;
+	uint32_t n_fds;
+	uint32_t is_long; /* 1: the rest is in the last descriptor */
+};
+
+/* A message to be sent. Descriptors are duplicated when they are put. Zero is an empty one. */
+struct wire_out {
+	uint8_t *data; /* header first */
+	size_t len, cap;
+	int fds[WIRE_FDS];
+	unsigned n_fds;
+	bool packed;
+	int error;
+};
+
+/* Begins anew; memory is kept from message to message. */
+void wire_begin(struct wire_out *o, uint32_t type, uint32_t serial);
+void wire_put(struct wire_out *o, uint64_t value);
+void wire_put_bytes(struct wire_out *o, const void *data, size_t len);
+void wire_put_string(struct wire_out *o, const char *s); /* NULL is another than "" */
+void wire_put_fd(struct wire_out *o, int fd);
+void wire_out_done(struct wire_out *o);
+
+/* How many bytes still fit a message that is not long. */
+size_t wire_room(const struct wire_out *o);
+
+/* Makes the message ready to be sent: what is too long is moved to a file. Once is enough. 0 or a
+ * negative errno. */
+int wire_pack(struct wire_out *o);
+
+/* Sends a packed message. flags as of send(2). 0 or a negative errno: -EAGAIN, -EPIPE. */
+int wire_send(int sock, const struct wire_out *o, int flags);
+
+/* Packs, sends (waiting as long as it takes), and keeps the memory for the next. */
+int wire_post(int sock, struct wire_out *o);
+
+/* A message that has come. Descriptors that nobody takes are closed. Zero is an empty one. */
+struct wire_in {
+	uint32_t type, serial;
+	uint8_t *data, *file; /* of WIRE_MESSAGE bytes; of a long one */
+	const uint8_t *at;
+	size_t left;
+	int fds[WIRE_FDS];
+	unsigned n_fds, fd_at;
+	int error;
+};
+
+/* Receives one message. Returns 1; 0 if the other end is closed; -EAGAIN; -EBADMSG for what makes
+ * no sense; another negative errno. */
+int wire_receive(int sock, struct wire_in *in, int flags, bool allow_long);
+uint64_t wire_get(struct wire_in *in);
+/* A number up to `most`. */
+uint64_t wire_get_most(struct wire_in *in, uint64_t most);
+const void *wire_get_bytes(struct wire_in *in, size_t *ret_len);
+/* Valid until the next receive; "" after an error. */
+const char *wire_get_string(struct wire_in *in);
+/* The same; NULL if NULL was sent. */
+const char *wire_get_string_or_null(struct wire_in *in);
+/* The caller's to close; -1 after an error. */
+int wire_get_fd(struct wire_in *in);
+/* 0 if everything was there, and nothing is left; else -EBADMSG. */
+int wire_end(struct wire_in *in);
+void wire_in_done(struct wire_in *in);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Becoming the submitter, for good. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Takes on uid, gid and groups and gives up everything else: for root, all capabilities but those
+ * that deleting (or, for intake, making staging directories) takes; for others, all of them. Makes
+ * sure that there is no way back. Returns 0 or a negative errno, after which the process must end.
+ */
+int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, bool deletes);
+
+/* Makes CAP_DAC_OVERRIDE effective, which setfsuid(2) has made ineffective. Only for who has it. */
+int credentials_override(void);
+
+/* From now on the kernel kills this process when the other end of the pipe `leash` is closed:
+ * reclaimd need not have the right to send signals to it, nor live. Takes the descriptor over. */
+int credentials_leash(int leash);

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "directory.h"
+#include "engine/intake.h"
+#include "engine/protect.h"
+#include "engine/ways.h"
+#include "session.h"
+#include "util/escape.h"
+#include "util/mounts.h"
+
+/* A list of names larger than this is a mistake, not a list. */
+#define LIST_MAX ((off_t)1 << 30)
+
+/* The longest record of an answer: a path, or a name, and numbers. */
+#define RECORD (PATH_MAX + 128)
+
+struct looking {
+	struct serving *s;
+	struct session *session;
+	const struct protect *protect;
+	enum protocol_answer telling; /* the kind of answer that is being filled */
+	struct failure_text f;
+};
+
+static int refuse(struct looking *l, int error, const char *dir, const char *name, const char *why)
+{
+	failure_fill(&l->f, error, dir, name, why);
+	return error;
+}
+
+/* Goes over to another kind of answer; what is there of the one before is sent. */
+static int telling(struct looking *l, enum protocol_answer type)
+{
+	int r = 0;
+
+	if (l->telling && l->telling != type && l->s->out.len > sizeof(struct wire_header))
+		r = answer_send(l->s);
+	if (l->telling != type)
+		answer_begin(l->s, type);
+	l->telling = type;
+	return r < 0 ? r : answer_flush(l->s, type, RECORD);
+}
+
+static int tell_dir(struct looking *l, uint32_t number)
+{
+	const struct session_dir *d = &l->session->dirs[number];
+	struct lasting_identity id = lasting_of(d->fsid, &d->found.id);
+	int r = telling(l, ANSWER_DIRS);
+
+	wire_put(&l->s->out, number + 1ULL);
+	wire_put_string(&l->s->out, d->path);
+	wire_put_identity(&l->s->out, &id);
+	return r;
+}
+
+static int tell_entry(struct looking *l, uint32_t dir, const char *name, const struct identity *id)
+{
+	struct lasting_identity lasting = lasting_of(l->session->dirs[dir].fsid, id);
+	int r = telling(l, ANSWER_ENTRIES);
+
+	wire_put(&l->s->out, dir + 1ULL);
+	wire_put_string(&l->s->out, name);
+	wire_put_identity(&l->s->out, &lasting);
+	return r;
+}
+
+/* All of a session is on one mount. */
+static int mount_check(struct looking *l, const struct session_dir *d, const char *shown)
+{
+	struct session *s = l->session;
+
+	if (s->n_dirs == 1) {
+		s->mnt_id = d->found.id.mnt_id;
+		s->dev = d->found.id.dev;
+		return 0;
+	}
+	if (s->mnt_id == d->found.id.mnt_id && s->dev == d->found.id.dev)
+		return 0;
+	return refuse(l, -EXDEV, shown, NULL,
+		      "is on another filesystem or mount than what is submitted with it: submit "
+		      "them one after the other");
+}
+
+/* Who passes a descriptor passes the mount it was opened through, which may be one of another
+ * namespace: nothing could be renamed from there, nor could be told what is protected. If the path
+ * leads to the same directory here, that is the one to work in. */
+static void mount_translate(struct looking *l, int *fd, struct found *f)
+{
+	char path[PATH_MAX];
+	const char *why;
+	_cleanup_close_ int here = -1;
+	struct found g;
+
+	if (mounts_by_id(protect_mounts(l->protect), f->id.mnt_id) ||
+	    fd_path(*fd, path, sizeof(path)) < 0)
+		return;
+	here = intake_open_dir(path, &why);
+	if (here < 0 || found_at(here, "", &g) < 0 || g.id.dev != f->id.dev ||
+	    g.id.ino != f->id.ino || g.id.btime_nsec != f->id.btime_nsec)
+		return;
+	fd_closep(fd);
+	*fd = fd_take(&here);
+	*f = g;
+}
+
+/* Takes over a descriptor of a directory that names are in. */
+static int dir_take(struct looking *l, int fd, const char *shown, uint32_t *ret)
+{
+	_cleanup_close_ int own = fd;
+	struct found f;
+	bool is_new;
+	int r = found_at(own, "", &f);
+
+	if (r < 0)
+		return refuse(l, r, shown, NULL, NULL);
+	if (!S_ISDIR(f.id.mode))
+		return refuse(l, -EINVAL, shown, NULL, "is no directory");
+	mount_translate(l, &own, &f);
+	fd = own;
+	r = session_dir_add(l->session, &own, &f, ret, &is_new);
+	if (r < 0)
+		return refuse(l, r, shown, NULL, NULL);
+	if (!is_new)
+		return 0;
+	r = mount_check(l, &l->session->dirs[*ret], shown);
+	if (r < 0)
+		return r;
+	directory_check(&l->session->dirs[*ret], fd, l->protect);
+	return tell_dir(l, *ret);
+}
+
+/* Opens the directory that these words mean. */
+static int dir_find(struct looking *l, const char *dir, const char *shown, uint32_t *ret)
+{
+	const char *why = NULL;
+	int fd, r;
+
+	if (session_dir_known(l->session, dir, ret))
+		return 0;
+	if (dir[0] != '/')
+		return refuse(l, -EINVAL, shown, NULL, "is not an absolute path");
+	fd = intake_open_dir(dir, &why);
+	if (fd < 0)
+		return refuse(l, fd, shown, NULL, why);
+	r = dir_take(l, fd, shown, ret);
+	if (r < 0)
+		return r;
+	r = session_dir_call(l->session, dir, *ret);
+	return r < 0 ? refuse(l, r, shown, NULL, NULL) : 0;
+}
+
+/* Looks at one name. Returns 0; 1 if it is counted as missing; or refuses. */
+static int name_look(struct looking *l, uint32_t dir, const char *name, bool slash, bool list,
+		     const char *shown)
+{
+	struct session_dir *d = &l->session->dirs[dir];
+	int fd = session_dir_open(d), r;
+	const char *why = NULL;
+	struct found f;
+
+	if (fd < 0)
+		return refuse(l, fd, shown, name, NULL);
+	r = directory_look(d, fd, name, l->protect, &f, &why);
+	if (fd != d->fd)
+		fd_closep(&fd);
+	if (r == -ENOENT && list)
+		return 1;
+	if (r < 0)
+		return refuse(l, r, shown, name, why);
+	if (slash && !S_ISDIR(f.id.mode))
+		return refuse(
+			l, -ENOTDIR, shown, name,
+			S_ISLNK(f.id.mode)
+				? "is a symbolic link, and the slash behind it would mean what "
+				  "it points to: leave the slash out"
+				: "is no directory, but has a slash behind it");
+	r = session_entry_add(l->session, dir, name, &f.id);
+	if (r < 0)
+		return refuse(l, r, shown, name, NULL);
+	return tell_entry(l, dir, name, &f.id);
+}
+
+static int path_look(struct looking *l, const struct session_group *g)
+{
+	_cleanup_free_ char *dir = NULL;
+	const char *why = NULL;
+	char name[256];
+	bool slash;
+	uint32_t number;
+	int r = intake_split(g->path, &dir, name, &slash, &why);
+
+	if (r < 0)
+		return refuse(l, r, g->path, NULL, why);
+	r = dir_find(l, dir, g->path, &number);
+	if (r >= 0)
+		r = name_look(l, number, name, slash, g->list, dir);
+	if (r == -ENOENT && g->list)
+		r = 1;
+	l->session->missing += r == 1;
+	return r < 0 ? r : 0;
+}
+
+static int name_check(struct looking *l, const char *shown, const char *name)
+{
+	if (is_component(name))
+		return 0;
+	if (strlen(name) > NAME_MAX)
+		return refuse(l, -ENAMETOOLONG, shown, name, "is a name of more than 255 bytes");
+	return refuse(l, -EINVAL, shown, name,
+		      "is not a name in one directory: it must not be empty, '.' or '..', and have "
+		      "no slash in it");
+}
+
+static int names_look(struct looking *l, const struct session_group *g, uint32_t dir,
+		      const char *shown)
+{
+	for (size_t at = 0; at < g->names_len;) {
+		const char *name = g->names + at;
+		const char *end = memchr(name, '\0', g->names_len - at);
+		int r;
+
+		if (!end)
+			return refuse(l, -EINVAL, shown, NULL,
+				      "comes with a list of names whose last has no NUL behind it");
+		r = name_check(l, shown, name);
+		if (r >= 0)
+			r = name_look(l, dir, name, /* slash= */ false, g->list, shown);
+		if (r < 0)
+			return r;
+		l->session->missing += r == 1;
+		at += (size_t)(end - name) + 1;
+	}
+	return 0;
+}
+
+/* Reads the list of names that a group came with as a file. */
+static int names_read(struct looking *l, struct session_group *g, const char *shown)
+{
+	struct stat st;
+	size_t done = 0;
+
+	if (g->names_fd < 0)
+		return 0;
+	if (fstat(g->names_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > LIST_MAX)
+		return refuse(
+			l, -EINVAL, shown, NULL,
+			"comes with a list of names that is no regular file of at most 1 GiB");
+	free(g->names);
+	g->names = malloc(MAX((size_t)st.st_size, (size_t)1));
+	if (!g->names)
+		return refuse(l, -ENOMEM, shown, NULL, NULL);
+	while (done < (size_t)st.st_size) {
+		ssize_t n =
+			pread(g->names_fd, g->names + done, (size_t)st.st_size - done, (off_t)done);
+
+		if (n < 0)
+			return refuse(l, -errno, shown, NULL,
+				      "comes with a list of names that cannot be read");
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	g->names_len = done;
+	return 0;
+}
+
+static size_t names_count(const struct session_group *g)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->names_len; i++)
+		n += g->names[i] == '\0';
+	return n;
+}
+
+static int group_look(struct looking *l, struct session_group *g)
+{
+	const char *shown = g->display ? g->display : g->dir_path;
+	uint32_t dir;
+	int r;
+
+	if (g->path)
+		return path_look(l, g);
+	if (g->dirfd < 0 && !g->dir_path)
+		return refuse(l, -EINVAL, "", NULL, "no directory is given");
+	r = names_read(l, g, shown ? shown : "");
+	if (r < 0)
+		return r;
+	if (g->dirfd >= 0)
+		r = dir_take(l, fd_take(&g->dirfd), shown ? shown : "", &dir);
+	else
+		r = dir_find(l, g->dir_path, shown, &dir);
+	if (r == -ENOENT && g->list && g->dir_path) {
+		l->session->missing += names_count(g);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	return names_look(l, g, dir, shown ? shown : l->session->dirs[dir].path);
+}
+
+static void discards_find(struct looking *l)
+{
+	const struct mount *m = mounts_by_id(protect_mounts(l->protect), l->session->mnt_id);
+	_cleanup_free_ char *options = m ? mount_all_options(m) : NULL;
+
+	l->session->discards = options && mount_option(options, "discard");
+}
+
+static int all_look(struct looking *l)
+{
+	_cleanup_free_ char *culprit = NULL;
+	int r = 0;
+
+	l->protect = serving_protect(l->s, &culprit, &r);
+	if (!l->protect)
+		return refuse(l, r, culprit ? culprit : "protected paths", NULL,
+			      "cannot be resolved, so what is protected is not known");
+	for (size_t i = 0; r >= 0 && i < l->session->n_groups; i++)
+		r = group_look(l, &l->session->groups[i]);
+	if (r >= 0 && l->session->n_dirs > 0)
+		discards_find(l);
+	return r < 0 ? r : 0;
+}
+
+static int looked_tell(struct looking *l, int error)
+{
+	const struct session *s = l->session;
+	struct wire_out *o;
+	int r = 0;
+
+	if (l->telling && l->s->out.len > sizeof(struct wire_header))
+		r = answer_send(l->s);
+	o = answer_begin(l->s, ANSWER_LOOKED);
+	wire_put_error(o, error);
+	wire_put(o, s ? s->n_entries : 0);
+	wire_put(o, s ? s->missing : 0);
+	wire_put(o, s ? s->mnt_id : 0);
+	wire_put(o, s ? s->dev : 0);
+	wire_put(o, s && s->discards);
+	wire_put_string(o, error < 0 ? l->f.name : NULL);
+	wire_put_string(o, error < 0 ? l->f.text : NULL);
+	return r < 0 ? r : answer_send(l->s);
+}
+
+int look(struct serving *s)
+{
+	uint64_t id = wire_get(&s->in);
+	struct looking l = { .s = s };
+	int r = wire_end(&s->in);
+
+	if (r < 0)
+		return r;
+	l.session = session_get(&s->sessions, id, true);
+	r = l.session ? all_look(&l) : refuse(&l, -ENOMEM, "", NULL, NULL);
+	if (l.session)
+		session_looked(l.session);
+	/* What could not be told is no answer about the names. */
+	if (r < 0 && !l.f.name)
+		return r;
+	r = looked_tell(&l, r);
+	if (l.f.name)
+		session_forget(&s->sessions, id);
+	return r;
+}
+
+static int string_take(struct serving *s, char **ret)
+{
+	const char *text = wire_get_string_or_null(&s->in);
+
+	if (text)
+		*ret = strdup(text);
+	return text && !*ret ? -ENOMEM : 0;
+}
+
+static int group_take(struct serving *s, struct session *session)
+{
+	struct session_group *g = session_group_add(session);
+	uint64_t flags;
+	const void *names;
+	int r;
+
+	if (!g)
+		return -ENOMEM;
+	flags = wire_get_most(&s->in, GROUP_FD | GROUP_NAMES_FD | GROUP_LIST);
+	r = string_take(s, &g->dir_path);
+	if (r >= 0)
+		r = string_take(s, &g->path);
+	if (r >= 0)
+		r = string_take(s, &g->display);
+	names = wire_get_bytes(&s->in, &g->names_len);
+	if (names && g->names_len > 0) {
+		g->names = malloc(g->names_len);
+		if (!g->names)
+			return -ENOMEM;
+		memcpy(g->names, names, g->names_len);
+	}
+	g->list = flags & GROUP_LIST;
+	if (flags & GROUP_FD)
+		g->dirfd = wire_get_fd(&s->in);
+	if (flags & GROUP_NAMES_FD)
+		g->names_fd = wire_get_fd(&s->in);
+	return r;
+}
+
+int look_groups(struct serving *s)
+{
+	struct session *session = session_get(&s->sessions, wire_get(&s->in), true);
+	int r = session ? 0 : -ENOMEM;
+
+	while (r >= 0 && !s->in.error && s->in.left > 0)
+		r = group_take(s, session);
+	return r < 0 ? r : wire_end(&s->in);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaim-worker: does for reclaimd what touches a user's tree, as that user.
+ *
+ *   main.c         hello: who to be, and becoming so
+ *   credentials.c  uid, gid, groups, capabilities: given up for good
+ *   fence.c        Landlock, around what deletes
+ *   serving.c      answers, and what is protected
+ *   intake.c       the intake role's requests
+ *     look.c, session.c, directory.c, lasting.c    what is submitted, and may it be?
+ *     stage.c                                      out of the way
+ *     staging.c, staging-make.c                    staging directories; putting back
+ *   delete.c       the delete role's requests
+ *     run.c          one run of the engine
+ *     remote-pace.c  asks reclaimd how fast */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "credentials.h"
+#include "engine/protect.h"
+#include "fence.h"
+#include "remote-pace.h"
+#include "serving.h"
+#include "util/fd.h"
+
+static int complain(const char *what, int error)
+{
+	(void)fprintf(stderr, "reclaim-worker: %s: %s\n", what, strerror(-error));
+	return error;
+}
+
+/* Only what reclaimd gave us: the standard streams and the socket. */
+static int surroundings_clear(void)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct rlimit rl;
+
+	/* It was run by its descriptor, which has no name to show. */
+	(void)prctl(PR_SET_NAME, "reclaim-worker");
+	(void)umask(077);
+	(void)sigaction(SIGPIPE, &ignore, NULL);
+	if (close_range(PROTOCOL_FD + 1, ~0U, 0) < 0)
+		return -errno;
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0 && rl.rlim_cur < rl.rlim_max) {
+		rl.rlim_cur = MIN(rl.rlim_max, (rlim_t)65536);
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+	}
+	return 0;
+}
+
+static bool is_socket(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+}
+
+static int page_map(struct serving *s, int fd)
+{
+	void *p = mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	s->page = p;
+	return 0;
+}
+
+static int protect_take(struct serving *s)
+{
+	size_t n = 0;
+
+	while (!s->in.error && s->in.left > 0) {
+		const char *path = wire_get_string(&s->in);
+		char **v = realloc(s->protect_extra, (n + 2) * sizeof(char *));
+
+		if (!v)
+			return -ENOMEM;
+		s->protect_extra = v;
+		v[n] = strdup(path);
+		if (!v[n++])
+			return -ENOMEM;
+		v[n] = NULL;
+	}
+	return 0;
+}
+
+struct hello {
+	uid_t uid;
+	gid_t gid;
+	const gid_t *groups;
+	size_t groups_len;
+	int leash;
+};
+
+/* Reads the first message. */
+static int hello_take(struct serving *s, struct hello *h)
+{
+	_cleanup_close_ int page = -1, pace = -1, pace_page = -1;
+	uint64_t flags;
+	int r = wire_receive(s->sock, &s->in, 0, /* allow_long= */ true);
+
+	if (r <= 0)
+		return r < 0 ? r : -EPIPE;
+	if (s->in.type != REQUEST_HELLO || wire_get(&s->in) != PROTOCOL_VERSION)
+		return -EPROTO;
+	s->serial = s->in.serial;
+	s->deletes = wire_get_most(&s->in, 1);
+	h->uid = (uid_t)wire_get_most(&s->in, UINT32_MAX - 1);
+	h->gid = (gid_t)wire_get_most(&s->in, UINT32_MAX - 1);
+	flags = wire_get_most(&s->in, HELLO_PACED);
+	h->groups = wire_get_bytes(&s->in, &h->groups_len);
+	page = wire_get_fd(&s->in);
+	h->leash = wire_get_fd(&s->in);
+	if (s->deletes)
+		s->fence_fd = wire_get_fd(&s->in);
+	if (flags & HELLO_PACED) {
+		pace = wire_get_fd(&s->in);
+		pace_page = wire_get_fd(&s->in);
+	}
+	r = protect_take(s);
+	if (r >= 0)
+		r = wire_end(&s->in);
+	if (r >= 0 && h->groups_len % sizeof(gid_t) != 0)
+		r = -EBADMSG;
+	if (r >= 0)
+		r = page_map(s, page);
+	if (r >= 0 && pace >= 0)
+		r = remote_pace_new(&s->pace, fd_take(&pace), pace_page);
+	return r;
+}
+
+/* Becomes who it is to be, and says so. Nothing of any request is read before. */
+static int hello(struct serving *s)
+{
+	struct hello h = { .leash = -1 };
+	struct wire_out *o;
+	int r = hello_take(s, &h), abi = 0;
+
+	if (r < 0)
+		return complain("there is no sensible greeting", r);
+	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
+	if (r >= 0)
+		r = credentials_leash(h.leash); /* stays open */
+	if (r < 0)
+		return complain("cannot become the submitter", r);
+	if (s->deletes)
+		abi = fence_raise(s->fence_fd);
+	if (abi < 0)
+		return complain("cannot raise the fence (Landlock)", abi);
+	fd_closep(&s->fence_fd);
+	s->uid = h.uid;
+	s->gid = h.gid;
+	o = answer_begin(s, ANSWER_WELCOME);
+	wire_put(o, PROTOCOL_VERSION);
+	wire_put(o, (uint64_t)abi);
+	return answer_send(s);
+}
+
+static void serving_done(struct serving *s)
+{
+	wire_in_done(&s->in);
+	wire_out_done(&s->out);
+	protect_free(s->protect);
+	fd_closep(&s->mounts_fd);
+	remote_pace_free(s->pace);
+	for (char **p = s->protect_extra; p && *p; p++)
+		free(*p);
+	free(s->protect_extra);
+}
+
+int main(void)
+{
+	struct serving s = { .sock = PROTOCOL_FD, .fence_fd = -1, .mounts_fd = -1 };
+	int r;
+
+	if (!is_socket(PROTOCOL_FD)) {
+		(void)fprintf(stderr, "reclaim-worker: is started by reclaimd, not by hand\n");
+		return EXIT_FAILURE;
+	}
+	r = surroundings_clear();
+	if (r >= 0)
+		r = hello(&s);
+	if (r >= 0)
+		r = s.deletes ? delete_serve(&s) : intake_serve(&s);
+	if (r < 0 && r != -EPIPE)
+		(void)complain("ends", r);
+	serving_done(&s);
+	/* Not exit: a process that may not be traced cannot be looked through for leaks. */
+	_exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}

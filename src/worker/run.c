@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/engine.h"
+#include "engine/protect.h"
+#include "lasting.h"
+#include "remote-pace.h"
+#include "serving.h"
+
+/* A deeper path is told without its end. */
+#define PATH_SHOWN KiB(32)
+
+/* Lock held, or nobody else is there. */
+static int post(struct run *r)
+{
+	return wire_post(r->s->sock, &r->out);
+}
+
+static void tell_problem(struct run *r, const char *path, const char *what, int error,
+			 bool is_error)
+{
+	char shown[PATH_SHOWN];
+
+	if (r->problems >= PROTOCOL_PROBLEMS)
+		return;
+	r->problems++;
+	(void)snprintf(shown, sizeof(shown), "%s", path);
+	wire_begin(&r->out, ANSWER_PROBLEM, r->serial);
+	wire_put_string(&r->out, shown);
+	wire_put_string(&r->out, what);
+	wire_put_error(&r->out, error);
+	wire_put(&r->out, is_error);
+	/* If the other end is gone, the main thread knows, and stops us. */
+	(void)post(r);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(struct run_name *const *)a)->name, (*(struct run_name *const *)b)->name);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct run_name *x = a, *y = b;
+
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+/* The name that a path of the engine's begins with, or NULL. */
+static struct run_name *name_of(struct run *r, const char *path)
+{
+	struct run_name key = { 0 }, *k = &key, **found;
+	char name[256];
+	size_t len;
+
+	if (!r->by_name) {
+		r->by_name = calloc(MAX(r->n, (size_t)1), sizeof(struct run_name *));
+		if (!r->by_name)
+			return NULL;
+		for (size_t i = 0; i < r->n; i++)
+			r->by_name[i] = &r->v[i];
+		qsort(r->by_name, r->n, sizeof(struct run_name *), by_name);
+	}
+	path += MIN(strlen(path), strlen(r->display));
+	path += strspn(path, "/");
+	len = strcspn(path, "/");
+	if (len >= sizeof(name))
+		return NULL;
+	memcpy(name, path, len);
+	name[len] = '\0';
+	key.name = name;
+	found = bsearch(&k, r->by_name, r->n, sizeof(struct run_name *), by_name);
+	return found ? *found : NULL;
+}
+
+static void on_problem(const struct engine_problem *p, void *userdata)
+{
+	struct run *r = userdata;
+	struct run_name *n;
+
+	pthread_mutex_lock(&r->lock);
+	n = name_of(r, p->path);
+	if (n && n->error == 0)
+		n->error = p->error ? p->error : -EBUSY;
+	tell_problem(r, p->path, p->what, p->error, p->is_error);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void page_set(struct run *r, const struct stats *s)
+{
+	atomic_store_explicit(&r->s->page->entries, s->entries, memory_order_relaxed);
+	atomic_store_explicit(&r->s->page->bytes, s->bytes, memory_order_relaxed);
+}
+
+static void on_progress(const struct engine_progress *p, void *userdata)
+{
+	page_set(userdata, &p->stats);
+}
+
+/* A name that does not take part. */
+static void leave_out(struct run *r, struct run_name *n, int error, const char *what)
+{
+	char path[PATH_SHOWN];
+	size_t len = strlen(r->display);
+
+	n->error = error;
+	n->left_out = true;
+	if (error == -ENOENT)
+		return;
+	r->skipped++;
+	(void)snprintf(path, sizeof(path), "%s%s%s", r->display,
+		       len > 0 && r->display[len - 1] == '/' ? "" : "/", n->name);
+	tell_problem(r, path, what, error, /* is_error= */ true);
+}
+
+/* Is it still who it was when it was accepted, and may it go? */
+static void name_look(struct run *r, struct run_name *n, const struct protect *p, bool near,
+		      uint64_t fsid, struct identity *ret)
+{
+	struct lasting_identity now;
+	const char *why;
+	int k = fd_identity(r->dirfd, n->name, ret);
+
+	if (k < 0) {
+		leave_out(r, n, k, "cannot be looked at");
+		return;
+	}
+	n->ino = ret->ino;
+	n->dev = ret->dev;
+	now = lasting_of(fsid, ret);
+	if (!lasting_equal(&now, &n->id)) {
+		leave_out(r, n, -ESTALE, "is no longer what it was when it was accepted: kept");
+		return;
+	}
+	why = near ? protect_check(p, r->dirfd, n->name, ret) : NULL;
+	if (why)
+		leave_out(r, n, -EPERM, why);
+}
+
+/* Looks at every name, and fills the group with those that are to go, in the order of their inode
+ * numbers: what lies side by side goes side by side. */
+static int names_look(struct run *r, struct root_group *g, const struct protect *p)
+{
+	bool near = protect_near(p, r->dirfd);
+	struct identity id;
+	uint64_t fsid;
+	int k = lasting_fsid(r->dirfd, &fsid);
+
+	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++)
+		name_look(r, &r->v[i], p, near, fsid, &id);
+	qsort(r->v, r->n, sizeof(*r->v), by_inode);
+	g->pins = calloc(MAX(r->n, (size_t)1), sizeof(*g->pins));
+	if (!g->pins)
+		return -ENOMEM;
+	for (size_t i = 0; k >= 0 && i < r->n; i++) {
+		struct run_name *n = &r->v[i];
+
+		if (n->left_out)
+			continue;
+		g->pins[g->names.n] = (struct identity){ .dev = n->dev,
+							 .ino = n->id.ino,
+							 .mnt_id = g->id.mnt_id,
+							 .btime_nsec = n->id.btime_nsec,
+							 .mode = n->id.type };
+		k = dirlist_add(&g->names, n->name, n->id.ino, (uint8_t)IFTODT(n->id.type));
+	}
+	return k;
+}
+
+/* The directory itself is looked at as anything else. */
+static int group_fill(struct run *r, struct root_group *g, const struct protect **ret_protect)
+{
+	_cleanup_free_ char *culprit = NULL;
+	struct lasting_identity now;
+	const char *why;
+	int k = fd_identity(r->dirfd, "", &g->id);
+
+	if (k >= 0)
+		k = lasting_at(r->dirfd, "", &now);
+	if (k < 0)
+		return k;
+	if (r->check_dir && !lasting_equal(&now, &r->dir_id))
+		return -ESTALE;
+	*ret_protect = serving_protect(r->s, &culprit, &k);
+	if (!*ret_protect) {
+		tell_problem(r, culprit ? culprit : "protected paths",
+			     "cannot be resolved, so what is protected is not known", k, true);
+		return k;
+	}
+	why = protect_check_content(*ret_protect, r->dirfd);
+	if (why) {
+		tell_problem(r, r->display, why, -EPERM, true);
+		return -EPERM;
+	}
+	g->dir = strdup(r->display);
+	return g->dir ? names_look(r, g, *ret_protect) : -ENOMEM;
+}
+
+/* Makes the engine known to run_cancel. */
+static void engine_publish(struct run *r, struct engine *e)
+{
+	pthread_mutex_lock(&r->lock);
+	r->engine = e;
+	if (e && atomic_load(&r->cancelled))
+		engine_cancel(e);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static int engine_work(struct run *r, struct root_group *g, const struct protect *p,
+		       struct engine_progress *ret, char *strategy, size_t len)
+{
+	struct engine_options o = {
+		.weigh = true,
+		.shrink_min_bytes = ENGINE_LARGE_FILE,
+		.mounts = protect_mounts(p),
+		.problem = on_problem,
+		.progress = on_progress,
+		.userdata = r,
+	};
+	struct engine *e = NULL;
+	int k = engine_new(&e, &o, r->dirfd);
+
+	if (k < 0)
+		return k;
+	if (r->s->pace)
+		engine_pace(e, remote_pace(r->s->pace));
+	k = engine_add(e, g);
+	engine_publish(r, e);
+	if (k >= 0)
+		k = engine_run(e);
+	engine_publish(r, NULL);
+	engine_result(e, ret);
+	(void)engine_strategy(e, strategy, len);
+	engine_free(e);
+	return k;
+}
+
+/* What has become of a name that was not left out. */
+static int name_end(struct run *r, const struct run_name *n, int otherwise)
+{
+	struct identity id;
+	int k = fd_identity(r->dirfd, n->name, &id);
+
+	if (k == -ENOENT)
+		return 0;
+	if (k < 0)
+		return k;
+	if (id.ino != n->id.ino || id.btime_nsec != n->id.btime_nsec)
+		return -ESTALE;
+	return n->error ? n->error : otherwise;
+}
+
+static void kept_tell(struct run *r, const struct stats *s, int failed)
+{
+	int otherwise = failed                       ? failed
+			: atomic_load(&r->cancelled) ? -ECANCELED
+			: s->first_error             ? s->first_error
+						     : -EBUSY;
+	bool look = failed || atomic_load(&r->cancelled) || s->errors > 0 || stats_skipped(s) > 0;
+
+	wire_begin(&r->out, ANSWER_KEPT, r->serial);
+	for (size_t i = 0; i < r->n; i++) {
+		struct run_name *n = &r->v[i];
+		int error = n->left_out ? n->error : look ? name_end(r, n, otherwise) : 0;
+
+		if (error == 0)
+			continue;
+		wire_put(&r->out, n->seq);
+		wire_put_error(&r->out, error);
+		if (wire_room(&r->out) >= 64)
+			continue;
+		(void)post(r);
+		wire_begin(&r->out, ANSWER_KEPT, r->serial);
+	}
+	if (r->out.len > sizeof(struct wire_header))
+		(void)post(r);
+}
+
+static void ran_tell(struct run *r, int error, const struct stats *s, const char *strategy)
+{
+	wire_begin(&r->out, ANSWER_RAN, r->serial);
+	wire_put_error(&r->out, error);
+	wire_put(&r->out, s->entries);
+	wire_put(&r->out, s->bytes);
+	wire_put(&r->out, s->errors);
+	wire_put(&r->out, stats_skipped(s) - s->skipped[SKIP_MISSING] - s->skipped[SKIP_CANCELLED] +
+				  r->skipped);
+	wire_put(&r->out, atomic_load(&r->cancelled));
+	wire_put_string(&r->out, strategy);
+	/* Before the answer: the next request may come at once. */
+	atomic_store(&r->ended, true);
+	(void)post(r);
+}
+
+void run_all(struct run *r)
+{
+	struct root_group g = { .dirfd = r->dirfd, .accepted = true };
+	struct engine_progress result = { 0 };
+	const struct protect *p = NULL;
+	char strategy[128] = "";
+	int k = group_fill(r, &g, &p);
+
+	if (k >= 0 && g.names.n > 0)
+		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
+	page_set(r, &result.stats);
+	kept_tell(r, &result.stats, MIN(k, 0));
+	ran_tell(r, MIN(k, 0), &result.stats, strategy);
+	dirlist_done(&g.names);
+	free(g.pins);
+	free(g.dir);
+}
+
+bool run_ended(const struct run *r)
+{
+	return atomic_load(&r->ended);
+}
+
+void run_cancel(struct run *r)
+{
+	pthread_mutex_lock(&r->lock);
+	atomic_store(&r->cancelled, true);
+	if (r->engine)
+		engine_cancel(r->engine);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static int names_take(struct run *r)
+{
+	size_t cap = 0;
+
+	while (!r->in.error && r->in.left > 0) {
+		struct run_name *n;
+
+		if (r->n == cap) {
+			size_t more = MAX(cap * 2, (size_t)64);
+
+			n = r->n < PROTOCOL_ITEMS ? realloc(r->v, more * sizeof(*n)) : NULL;
+			if (!n)
+				return -ENOMEM;
+			r->v = n;
+			cap = more;
+		}
+		n = &r->v[r->n++];
+		*n = (struct run_name){ .seq = wire_get(&r->in) };
+		n->name = wire_get_component(&r->in);
+		n->id = wire_get_identity(&r->in);
+	}
+	return wire_end(&r->in);
+}
+
+int run_take(struct run *r, struct serving *s)
+{
+	uint64_t flags;
+	int k;
+
+	*r = (struct run){ .s = s, .in = s->in, .serial = s->in.serial, .dirfd = -1 };
+	/* The next request needs memory of its own. */
+	s->in = (struct wire_in){ 0 };
+	pthread_mutex_init(&r->lock, NULL);
+	r->display = wire_get_string(&r->in);
+	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY);
+	r->check_dir = flags & RUN_DIR_IDENTITY;
+	r->dir_id = wire_get_identity(&r->in);
+	r->dirfd = wire_get_fd(&r->in);
+	k = names_take(r);
+	if (k < 0)
+		run_done(r);
+	return k;
+}
+
+void run_done(struct run *r)
+{
+	wire_in_done(&r->in);
+	wire_out_done(&r->out);
+	fd_closep(&r->dirfd);
+	free(r->v);
+	free(r->by_name);
+	pthread_mutex_destroy(&r->lock);
+	*r = (struct run){ .dirfd = -1 };
+}

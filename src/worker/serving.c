@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serving.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#include "engine/protect.h"
+#include "util/fd.h"
+
+/* reclaimd takes a worker for hung that says nothing for much longer. */
+#define SILENCE USEC_PER_SEC
+
+/* Accounts and swap files may have come. */
+#define PROTECT_AGE (10 * USEC_PER_SEC)
+
+static bool mounts_changed(struct serving *s)
+{
+	struct pollfd p = { .fd = s->mounts_fd, .events = POLLPRI };
+
+	return poll(&p, 1, 0) != 0;
+}
+
+const struct protect *serving_protect(struct serving *s, char **ret_culprit, int *ret_error)
+{
+	uint64_t now = now_usec();
+	int r;
+
+	*ret_culprit = NULL;
+	if (s->mounts_fd < 0)
+		s->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (s->mounts_fd < 0) {
+		*ret_error = -errno;
+		return NULL;
+	}
+	/* Also asked when the list is too old, so that a change is not told twice. */
+	if (!mounts_changed(s) && s->protect && now - s->protect_usec < PROTECT_AGE)
+		return s->protect;
+	s->protect = protect_free(s->protect);
+	r = protect_new(&s->protect, (const char *const *)s->protect_extra, ret_culprit);
+	if (r < 0) {
+		*ret_error = r;
+		return NULL;
+	}
+	s->protect_usec = now;
+	return s->protect;
+}
+
+struct wire_out *answer_begin(struct serving *s, enum protocol_answer type)
+{
+	wire_begin(&s->out, type, s->serial);
+	return &s->out;
+}
+
+int answer_send(struct serving *s)
+{
+	s->said_usec = now_usec();
+	return wire_post(s->sock, &s->out);
+}
+
+int answer_flush(struct serving *s, enum protocol_answer type, size_t room)
+{
+	bool empty = s->out.len <= sizeof(struct wire_header);
+	int r;
+
+	if (wire_room(&s->out) >= room && (empty || now_usec() - s->said_usec < SILENCE))
+		return s->out.error;
+	r = answer_send(s);
+	answer_begin(s, type);
+	return r;
+}
+
+int answer_alive(struct serving *s)
+{
+	if (now_usec() - s->said_usec < SILENCE)
+		return 0;
+	answer_begin(s, ANSWER_ALIVE);
+	return answer_send(s);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a worker process knows while it serves: its end of the socket, who it is, what is protected.
+ * Everything else in this directory is given one. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/protocol.h"
+
+struct protect;
+struct remote_pace;
+struct session;
+
+struct serving {
+	int sock;
+	struct wire_in in;   /* the request */
+	struct wire_out out; /* the answer; of the main thread */
+	uint32_t serial;
+	uint64_t said_usec; /* when an answer was last sent */
+
+	uid_t uid;
+	gid_t gid;
+	bool deletes; /* role */
+	int fence_fd;
+	struct remote_pace *pace; /* or NULL */
+	struct worker_page *page;
+	char **protect_extra; /* NULL-terminated */
+
+	struct protect *protect;
+	int mounts_fd; /* changes when the mount table does */
+	uint64_t protect_usec;
+
+	struct session *sessions;
+};
+
+/* Serves until the socket is closed. Returns 0 or the negative errno of what went wrong. */
+int intake_serve(struct serving *s);
+int delete_serve(struct serving *s);
+
+/* What is protected, as things are now. Returns NULL, with *ret_culprit (malloc'ed, may be NULL)
+ * and *ret_error, if that cannot be told. */
+const struct protect *serving_protect(struct serving *s, char **ret_culprit, int *ret_error);
+
+/* Begins an answer to the request; answer_send sends it. */
+struct wire_out *answer_begin(struct serving *s, enum protocol_answer type);
+int answer_send(struct serving *s);
+
+/* For answers that consist of many records: sends what there is if less than `room` bytes are left,
+ * or if it has been silent for long, and begins the next. */
+int answer_flush(struct serving *s, enum protocol_answer type, size_t room);
+
+/* Says that it is still at work, now and then. */
+int answer_alive(struct serving *s);

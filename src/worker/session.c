@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "session.h"
+
+#include <errno.h>
+#include <search.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "engine/intake.h"
+#include "util/macros.h"
+
+/* In one of two trees: how a directory was called, or who it is. */
+struct dir_key {
+	struct identity id;
+	uint32_t number;
+	char text[];
+};
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(((const struct dir_key *)a)->text, ((const struct dir_key *)b)->text);
+}
+
+static int by_identity(const void *a, const void *b)
+{
+	const struct identity *x = &((const struct dir_key *)a)->id;
+	const struct identity *y = &((const struct dir_key *)b)->id;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return x->mnt_id < y->mnt_id ? -1 : x->mnt_id > y->mnt_id;
+}
+
+static struct dir_key *key_new(const char *text, const struct identity *id, uint32_t number)
+{
+	size_t len = strlen(text) + 1;
+	struct dir_key *k = calloc(1, sizeof(*k) + len);
+
+	if (!k)
+		return NULL;
+	if (id)
+		k->id = *id;
+	k->number = number;
+	memcpy(k->text, text, len);
+	return k;
+}
+
+/* Adds a key, unless its like is there. Returns the one that is in the tree; NULL: no memory. */
+static struct dir_key *key_add(void **tree, struct dir_key *k,
+			       int (*compare)(const void *a, const void *b))
+{
+	struct dir_key **at = k ? tsearch(k, tree, compare) : NULL;
+
+	if (at && *at == k)
+		return k;
+	free(k);
+	return at ? *at : NULL;
+}
+
+static void group_done(struct session_group *g)
+{
+	fd_closep(&g->dirfd);
+	fd_closep(&g->names_fd);
+	free(g->dir_path);
+	free(g->path);
+	free(g->display);
+	free(g->names);
+}
+
+static void groups_free(struct session *s)
+{
+	for (size_t i = 0; i < s->n_groups; i++)
+		group_done(&s->groups[i]);
+	free(s->groups);
+	s->groups = NULL;
+	s->n_groups = s->cap_groups = 0;
+}
+
+void session_looked(struct session *s)
+{
+	groups_free(s);
+	tdestroy(s->by_identity, free);
+	tdestroy(s->by_path, free);
+	s->by_identity = s->by_path = NULL;
+}
+
+static void session_free(struct session *s)
+{
+	session_looked(s);
+	for (size_t i = 0; i < s->n_dirs; i++) {
+		fd_closep(&s->dirs[i].fd);
+		free(s->dirs[i].path);
+	}
+	free(s->dirs);
+	free(s->entries);
+	free(s->arena);
+	free(s);
+}
+
+struct session *session_get(struct session **list, uint64_t id, bool make)
+{
+	struct session *s = *list;
+
+	while (s && s->id != id)
+		s = s->next;
+	if (s || !make)
+		return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->id = id;
+	s->next = *list;
+	*list = s;
+	return s;
+}
+
+void session_forget(struct session **list, uint64_t id)
+{
+	struct session **at = list, *s;
+
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	s = *at;
+	if (!s)
+		return;
+	*at = s->next;
+	session_free(s);
+}
+
+void sessions_free(struct session **list)
+{
+	while (*list)
+		session_forget(list, (*list)->id);
+}
+
+/* Makes room for one more element. */
+static int grow(void *array, size_t n, size_t *cap, size_t size)
+{
+	void **v = array, *bigger;
+	size_t more = MAX(*cap * 2, (size_t)16);
+
+	if (n < *cap)
+		return 0;
+	bigger = realloc(*v, more * size);
+	if (!bigger)
+		return -ENOMEM;
+	*v = bigger;
+	*cap = more;
+	return 0;
+}
+
+struct session_group *session_group_add(struct session *s)
+{
+	struct session_group *g;
+
+	if (grow(&s->groups, s->n_groups, &s->cap_groups, sizeof(*s->groups)) < 0)
+		return NULL;
+	g = &s->groups[s->n_groups++];
+	*g = (struct session_group){ .dirfd = -1, .names_fd = -1 };
+	return g;
+}
+
+/* How many directories may be kept open: a third of what this process may have. */
+static size_t dirs_kept_open(void)
+{
+	struct rlimit rl;
+
+	return getrlimit(RLIMIT_NOFILE, &rl) < 0 ? 0 : rl.rlim_cur / 3;
+}
+
+static int dir_append(struct session *s, int fd, const struct found *f)
+{
+	struct session_dir d = { .fd = -1, .found = *f };
+	char path[4096];
+	ssize_t len = fd_path(fd, path, sizeof(path));
+	int r = grow(&s->dirs, s->n_dirs, &s->cap_dirs, sizeof(*s->dirs));
+
+	if (len < 0)
+		return (int)len;
+	if (r >= 0)
+		r = lasting_fsid(fd, &d.fsid);
+	if (r < 0)
+		return r;
+	d.path = strdup(path);
+	if (!d.path)
+		return -ENOMEM;
+	s->dirs[s->n_dirs++] = d;
+	return 0;
+}
+
+int session_dir_add(struct session *s, int *fd, const struct found *f, uint32_t *ret_dir,
+		    bool *ret_new)
+{
+	struct dir_key *k = key_new("", &f->id, (uint32_t)s->n_dirs);
+	int r;
+
+	k = key_add(&s->by_identity, k, by_identity);
+	if (!k)
+		return -ENOMEM;
+	*ret_new = k->number == s->n_dirs;
+	r = *ret_new ? dir_append(s, *fd, f) : 0;
+	if (r < 0)
+		return r;
+	if (*ret_new && s->n_dirs <= dirs_kept_open())
+		s->dirs[k->number].fd = fd_take(fd);
+	*ret_dir = k->number;
+	return 0;
+}
+
+bool session_dir_known(struct session *s, const char *dir, uint32_t *ret_dir)
+{
+	struct dir_key *k = key_new(dir, NULL, 0);
+	struct dir_key **at = k ? tfind(k, &s->by_path, by_text) : NULL;
+
+	free(k);
+	if (at)
+		*ret_dir = (*at)->number;
+	return at != NULL;
+}
+
+int session_dir_call(struct session *s, const char *dir, uint32_t number)
+{
+	return key_add(&s->by_path, key_new(dir, NULL, number), by_text) ? 0 : -ENOMEM;
+}
+
+/* Appends a name to the arena. */
+static int name_add(struct session *s, const char *name, uint32_t *ret)
+{
+	size_t len = strlen(name) + 1;
+
+	if (s->arena_len + len > UINT32_MAX)
+		return -E2BIG;
+	if (s->arena_len + len > s->arena_cap) {
+		size_t cap = MAX(s->arena_cap * 2, KiB(4));
+		char *bigger = realloc(s->arena, cap);
+
+		if (!bigger)
+			return -ENOMEM;
+		s->arena = bigger;
+		s->arena_cap = cap;
+	}
+	memcpy(s->arena + s->arena_len, name, len);
+	*ret = (uint32_t)s->arena_len;
+	s->arena_len += len;
+	return 0;
+}
+
+int session_entry_add(struct session *s, uint32_t dir, const char *name, const struct identity *id)
+{
+	struct session_entry e = {
+		.ino = id->ino, .btime_nsec = id->btime_nsec, .dir = dir, .type = id->mode & S_IFMT
+	};
+	int r = grow(&s->entries, s->n_entries, &s->cap_entries, sizeof(*s->entries));
+
+	if (r >= 0)
+		r = name_add(s, name, &e.name);
+	if (r >= 0)
+		s->entries[s->n_entries++] = e;
+	return r;
+}
+
+int session_dir_open(const struct session_dir *d)
+{
+	const char *why;
+	struct identity id;
+	int fd = d->fd, r;
+
+	if (fd >= 0)
+		return fd;
+	fd = intake_open_dir(d->path, &why);
+	if (fd < 0)
+		return fd;
+	r = fd_identity(fd, "", &id);
+	if (r >= 0 && identity_equal(&id, &d->found.id))
+		return fd;
+	fd_closep(&fd);
+	return r < 0 ? r : -ESTALE;
+}
+
+bool session_entry_is(const struct session *s, const struct session_entry *e,
+		      const struct identity *id)
+{
+	/* Not the device: a btrfs subvolume has one of its own. */
+	return id->ino == e->ino && id->btime_nsec == e->btime_nsec &&
+	       (id->mode & S_IFMT) == e->type && id->mnt_id == s->mnt_id;
+}

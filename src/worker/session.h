@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What was submitted and looked at: directories, each opened once, and the names in them, so that
+ * they can be staged. A million names cost some 50 MB, here and not in reclaimd. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lasting.h"
+
+struct session_dir {
+	int fd;     /* O_PATH; -1 where there are too many to keep them open: opened again, and
+		     * compared, when it is needed */
+	char *path; /* as the kernel names it */
+	struct found found;
+	uint64_t fsid;
+	bool near;           /* something in it is protected: look at each name */
+	const char *refusal; /* why nothing in it may be deleted, or NULL; static */
+	int error;           /* and as an errno */
+};
+
+struct session_entry {
+	uint64_t ino;
+	int64_t btime_nsec;
+	uint32_t dir, name; /* numbers from 0; offset in the arena */
+	uint32_t type;
+};
+
+/* Something that was submitted and is not looked at yet. */
+struct session_group {
+	int dirfd, names_fd;
+	char *dir_path, *path, *display;
+	char *names;
+	size_t names_len;
+	bool list;
+};
+
+struct session {
+	struct session *next;
+	uint64_t id;
+	struct session_group *groups;
+	size_t n_groups, cap_groups;
+	struct session_dir *dirs;
+	size_t n_dirs, cap_dirs;
+	struct session_entry *entries;
+	size_t n_entries, cap_entries;
+	char *arena; /* names */
+	size_t arena_len, arena_cap;
+	uint64_t missing;
+	void *by_identity, *by_path; /* tsearch(3), of struct dir_key */
+	dev_t dev;
+	uint64_t mnt_id;
+	bool discards;
+};
+
+/* Finds one, or makes it. NULL: none, or memory is out. */
+struct session *session_get(struct session **list, uint64_t id, bool make);
+void session_forget(struct session **list, uint64_t id);
+void sessions_free(struct session **list);
+
+/* Room for one more, all zero. NULL if memory is out. */
+struct session_group *session_group_add(struct session *s);
+
+/* The number of the directory that *fd is; *fd is -1 if the session keeps it open. Negative errno.
+ */
+int session_dir_add(struct session *s, int *fd, const struct found *f, uint32_t *ret_dir,
+		    bool *ret_new);
+/* Is it known which one is called so? */
+bool session_dir_known(struct session *s, const char *dir, uint32_t *ret_dir);
+/* From now on. 0 or -ENOMEM. */
+int session_dir_call(struct session *s, const char *dir, uint32_t number);
+
+int session_entry_add(struct session *s, uint32_t dir, const char *name, const struct identity *id);
+
+/* Its descriptor, or one opened again, for the caller to close if it is not dir->fd; or a negative
+ * errno, -ESTALE if it is another directory now. */
+int session_dir_open(const struct session_dir *d);
+
+/* Is what is there now what was looked at? */
+bool session_entry_is(const struct session *s, const struct session_entry *e,
+		      const struct identity *id);
+
+/* Memory that is only needed for looking is given back. */
+void session_looked(struct session *s);

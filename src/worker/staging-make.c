@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "staging-make.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "credentials.h"
+#include "engine/intake.h"
+#include "lasting.h"
+
+/* A directory that has to be exactly so. */
+struct wanted_dir {
+	char name[16];
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+};
+
+static const char *const acls[] = { "system.posix_acl_access", "system.posix_acl_default" };
+
+static bool has_acl(int fd)
+{
+	for (size_t i = 0; i < ELEMENTSOF(acls); i++)
+		if (fgetxattr(fd, acls[i], NULL, 0) >= 0)
+			return true;
+	return false;
+}
+
+/* A directory that is made and not finished: by us a moment ago, or before the machine went down.
+ * Its parent's default ACL is not for it. The mode comes last: it shows that all is done. */
+static int dir_finish(int fd, const struct wanted_dir *w)
+{
+	for (size_t i = 0; i < ELEMENTSOF(acls); i++)
+		if (fremovexattr(fd, acls[i]) < 0 && errno != ENODATA && errno != EOPNOTSUPP)
+			return -errno;
+	return fchmod(fd, w->mode) < 0 ? -errno : 0;
+}
+
+/* Makes it as its owner to be, so that nothing has to be given away, for which reclaimd would need
+ * CAP_CHOWN. Of root's powers only that to write in root's own directory is kept meanwhile. */
+static int dir_make(int parent, const struct wanted_dir *w)
+{
+	int r;
+
+	(void)setfsgid(w->gid);
+	(void)setfsuid(w->uid);
+	r = w->uid == 0 ? 0 : credentials_override();
+	if (r >= 0 && mkdirat(parent, w->name, 0) < 0)
+		r = -errno;
+	/* This brings back all that is permitted. */
+	(void)setfsuid(0);
+	(void)setfsgid(0);
+	return r;
+}
+
+static int dir_verify(int fd, const struct wanted_dir *w, uint64_t mnt_id)
+{
+	struct found f;
+	int r = found_at(fd, "", &f);
+
+	if (r < 0)
+		return r;
+	if ((f.attributes & STATX_ATTR_MOUNT_ROOT) || f.id.mnt_id != mnt_id)
+		return -EPERM;
+	if (f.uid != w->uid || (f.id.mode & 07777) != w->mode || has_acl(fd))
+		return -EPERM;
+	return 0;
+}
+
+/* Is it one that was begun, and not finished? Only root can make names in its parent. */
+static bool is_unfinished(int fd, const struct wanted_dir *w)
+{
+	struct found f;
+
+	return found_at(fd, "", &f) == 0 && f.uid == w->uid && (f.id.mode & 07777 & ~S_ISGID) == 0;
+}
+
+/* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps everybody
+ * but root out, and tells it from one that somebody else made. */
+static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool make)
+{
+	_cleanup_close_ int fd = -1;
+	int r = 0;
+
+	if (make)
+		r = dir_make(parent, w);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	r = 0;
+	fd = fd_open_dir(parent, w->name);
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV ? -EPERM : fd;
+	if (make && is_unfinished(fd, w))
+		r = dir_finish(fd, w);
+	if (r >= 0)
+		r = dir_verify(fd, w, mnt_id);
+	return r < 0 ? r : fd_take(&fd);
+}
+
+int staging_get(const struct staging_wanted *w)
+{
+	struct wanted_dir top = { .name = ".reclaim", .mode = 0711 };
+	struct wanted_dir own = { .uid = w->uid, .gid = w->gid, .mode = 0700 };
+	_cleanup_close_ int root = -1, top_fd = -1;
+	const char *why;
+	struct found f;
+	int r;
+
+	if (w->mount_path[0] != '/')
+		return -EINVAL;
+	root = intake_open_dir(w->mount_path, &why);
+	if (root < 0)
+		return root;
+	r = found_at(root, "", &f);
+	if (r < 0)
+		return r;
+	if (!(f.attributes & STATX_ATTR_MOUNT_ROOT) || (w->mnt_id && w->mnt_id != f.id.mnt_id))
+		return -EXDEV;
+	top_fd = dir_get(root, &top, f.id.mnt_id, w->make);
+	if (top_fd < 0)
+		return top_fd;
+	(void)snprintf(own.name, sizeof(own.name), "%u", (unsigned)w->uid);
+	return dir_get(top_fd, &own, f.id.mnt_id, w->make);
+}

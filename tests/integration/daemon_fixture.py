@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A real reclaimd in the scratch directory, and a client of its private socket.
+
+  RECLAIMD, RECLAIM_WORKER   the programs under test (required, besides RECLAIMCTL)
+"""
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import dbuswire
+from fixture import TIMEOUT, USER, command, scratch
+
+FINISHED = ("done", "partial", "failed", "cancelled", "restored")
+FIELDS = ("id", "state", "uid", "origin", "priority", "path", "entries", "done", "bytes", "freed",
+          "errors", "created", "held_until", "finished")
+
+
+@contextlib.contextmanager
+def user(uid=USER):
+    """This thread's files are that user's; root again afterwards."""
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+class Client:
+    """Who is connected is who this is while it is made."""
+
+    def __init__(self, daemon):
+        self.wire = dbuswire.Connection(daemon.socket, timeout=TIMEOUT)
+        self.finished = {}
+
+    def __getattr__(self, name):
+        return getattr(self.wire, name)
+
+    def submit(self, *paths, **options):
+        """Names in their directories; returns the job's number."""
+        fds, entries, parents = [], [], {}
+        for path in paths:
+            directory, name = os.path.split(os.fsencode(path))
+            if directory not in parents:
+                parents[directory] = len(fds)
+                fds.append(os.open(directory, os.O_PATH | os.O_DIRECTORY))
+            entries.append((parents[directory], name))
+        try:
+            return self.call("SubmitFiles", "aha(uay)a{sv}", list(range(len(fds))), entries,
+                             described(options), fds=fds).body[0]
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def send_submit(self, path, **options):
+        """Does not wait for the answer; returns the serial for it."""
+        fd = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
+        try:
+            return self.send("SubmitFiles", "aha(uay)a{sv}", [0],
+                             [(0, os.path.basename(path).encode())], described(options), fds=[fd])
+        finally:
+            os.close(fd)
+
+    def submit_list(self, directory, names, **options):
+        """Many names as a file; returns job, accepted, missing."""
+        fds = [os.open(directory, os.O_PATH | os.O_DIRECTORY), os.memfd_create("names")]
+        try:
+            with os.fdopen(os.dup(fds[1]), "wb") as f:
+                f.write(b"".join(os.fsencode(n) + b"\0" for n in names))
+            m = self.call("SubmitLists", "a(hh)a{sv}", [(0, 1)], described(options), fds=fds)
+            return m.body[0], m.body[2], m.body[3]
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def jobs(self, **query):
+        kinds = {"states": "as", "uid": "u", "finished": "b", "limit": "u", "ids": "at"}
+        found = self.call("ListJobs", "a{sv}", {k: (kinds[k], v) for k, v in query.items()}).body[0]
+        return [dict(zip(FIELDS, j)) for j in found]
+
+    def job(self, number):
+        return self.jobs(ids=[number], finished=True)[0]
+
+    def get(self, number, name):
+        return self.call("Get", "ss", "org.reclaimd1.Job", name,
+                         path="/org/reclaimd1/job/%d" % number,
+                         interface="org.freedesktop.DBus.Properties").body[0]
+
+    def problems(self, number):
+        return self.call("GetProblems", "tu", 0, 1000, path="/org/reclaimd1/job/%d" % number,
+                         interface="org.reclaimd1.Job").body[0]
+
+    def wait(self, number):
+        """Until it has finished; its state."""
+        if self.job(number)["state"] in FINISHED:
+            return self.job(number)["state"]
+        while number not in self.finished:
+            m = self.signal("JobFinished")
+            self.finished[m.body[0]] = m.body[2]
+        return self.finished[number]
+
+    def wait_state(self, number, *states):
+        """Until it is in one of these; asks again and again, as not every change is told."""
+        while True:
+            now = self.job(number)["state"]
+            if now in states or now in FINISHED:
+                return now
+
+
+def described(options):
+    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b"}
+    return {k.replace("_", "-"): (kinds[k], v) for k, v in options.items()}
+
+
+class Daemon:
+    """Started at once; its directories outlive it, so that it can be started again."""
+
+    count = 0
+
+    def __init__(self, state=None, config=""):
+        scratch.open()
+        for name in ("RECLAIMD", "RECLAIM_WORKER"):
+            if not os.environ.get(name):
+                sys.exit(name + " is not set: it names the program to be tested")
+        Daemon.count += 1
+        self.dir = os.path.join(scratch.dir, "daemon-%d" % Daemon.count)
+        self.state = state or os.path.join(self.dir, "state")
+        os.mkdir(self.dir, 0o755)
+        for name in ("run", "conf"):
+            os.mkdir(os.path.join(self.dir, name), 0o755)
+        if not state:
+            os.mkdir(self.state, 0o700)
+        self.worker = os.path.join(scratch.dir, "reclaim-worker")
+        if not os.path.exists(self.worker):
+            subprocess.check_call(["cp", os.environ["RECLAIM_WORKER"], self.worker])
+            os.chmod(self.worker, 0o755)
+        self.socket = os.path.join(self.dir, "run", "private")
+        self.log = os.path.join(self.dir, "log")
+        self.process = None
+        self.clients = []
+        self.starts = 0
+        self.configure(config)
+
+    def configure(self, text):
+        with open(os.path.join(self.dir, "conf", "reclaimd.yaml"), "w") as f:
+            f.write(text)
+
+    def words(self):
+        return [os.environ["RECLAIMD"], "--no-bus", "--state-directory=" + self.state,
+                "--runtime-directory=" + os.path.join(self.dir, "run"),
+                "--configuration-directory=" + os.path.join(self.dir, "conf"),
+                "--worker=" + self.worker]
+
+    def start(self, env=None):
+        """Returns when it says that it is ready."""
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.starts += 1
+        path = os.path.join(self.dir, "notify-%d" % self.starts)
+        notify.bind(path)
+        notify.settimeout(TIMEOUT)
+        e = dict(os.environ, NOTIFY_SOCKET=path, **(env or {}))
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.words(), stderr=log, env=e)
+        ender = threading.Thread(target=self.tell_of_end, args=(self.process, path))
+        ender.start()
+        while True:
+            text = notify.recv(65536)
+            if b"READY=1" in text:
+                break
+            if text == b"ENDED":
+                raise AssertionError("reclaimd has ended: " + self.said())
+        notify.close()
+        ender.join(0)
+        return self
+
+    @staticmethod
+    def tell_of_end(process, path):
+        process.wait()
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.sendto(b"ENDED", path)
+
+    def client(self, uid=0):
+        with user(uid):
+            self.clients.append(Client(self))
+        return self.clients[-1]
+
+    def kill(self):
+        self.process.kill()
+        return self.process.wait()
+
+    def stop(self, timeout=TIMEOUT):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(timeout)
+        for c in self.clients:
+            c.close()
+        self.clients = []
+        return self.process.returncode
+
+    def wait_said(self, text):
+        """Until it has logged that."""
+        end = time.monotonic() + TIMEOUT
+        while text not in self.said():
+            if time.monotonic() > end:
+                raise AssertionError("never said %r, but: %s" % (text, self.said()))
+
+    def said(self):
+        with open(self.log, errors="replace") as f:
+            return f.read()
+
+
+class Case(unittest.TestCase):
+    config = ""
+
+    def setUp(self):
+        self.daemon = Daemon(config=self.config)
+        self.addCleanup(self.finish)
+        # Each test has its own, so that what is left in staging is its own doing.
+        self.root = os.path.join(self.daemon.dir, "fs")
+        os.mkdir(self.root)
+        command("mount", "-t", "tmpfs", "-o", "mode=0755,nr_inodes=0", "tmpfs", self.root)
+        self.data = os.path.join(self.root, "data")
+        os.mkdir(self.data)
+        self.daemon.start()
+
+    def finish(self):
+        status = self.daemon.stop()
+        self.assertEqual(status, 0, self.daemon.said())
+        self.assertNotIn("ERROR: ", self.daemon.said())
+
+    def path(self, *names):
+        return os.path.join(self.data, *names)
+
+    def staged(self):
+        """What lies in staging, but for the users' own directories, once all has come to an end."""
+        self.daemon.stop()
+        top = os.path.join(self.root, ".reclaim")
+        if not os.path.isdir(top):
+            return []
+        return [os.path.join(u, n) for u in os.listdir(top) for n in os.listdir(os.path.join(top, u))]

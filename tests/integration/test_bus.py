@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""reclaimd's D-Bus interface as other programs meet it: on the private socket and on a bus.
+
+  RECLAIMD, RECLAIM_WORKER   the programs under test (required)
+"""
+import array
+import contextlib
+import ctypes
+import os
+import random
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+import dbuswire
+from dbuswire import Connection, Error
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+INTERFACE = os.path.join(TOP, "conf/org.reclaimd1.xml")
+POLICY = os.path.join(TOP, "conf/org.reclaimd1.conf")
+USER = 64998  # an id that no account has
+NOBODY = 65534  # dbus-daemon lets nobody in who has no account
+GROUP = 64997
+HOUR = 3600 * 1000 * 1000
+SUBMIT = "aha(uay)a{sv}"
+JOB = "org.reclaimd1.Job"
+
+BUS_CONFIGURATION = """
+<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=%s</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <deny own="*"/>
+    <deny send_type="method_call"/>
+    <allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+    <allow receive_type="signal"/>
+    <allow send_destination="org.freedesktop.DBus"/>
+  </policy>
+  <include>%s</include>
+</busconfig>
+"""
+
+
+@contextlib.contextmanager
+def user(uid=USER, groups=()):
+    """Everything in it is done as that user."""
+    os.setgroups(list(groups))
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups([])
+
+
+def content(path):
+    with open(path, encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def ended(process):
+    """Waits for the end of a process that was told to."""
+    try:
+        return process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise
+
+
+class Scratch:
+    """A directory with everything of one daemon, its bus, and what it deletes."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="reclaim-bus-")
+        # Staging is at the root of a mount: this one's, not the machine's.
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", self.dir], check=True)
+        for name, mode in (("state", 0o700), ("run", 0o755), ("conf", 0o755), ("data", 0o755)):
+            os.mkdir(self.path(name))
+            os.chmod(self.path(name), mode)
+        self.bus_path = self.path("bus")
+        self.private = self.path("run/private")
+        self.daemon = self.broker = None
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
+
+    def start(self, bus=False):
+        """Starts the daemon and waits until it says that it is ready."""
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify.settimeout(60)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path("notify"))
+        notify.bind(self.path("notify"))
+        env = dict(os.environ, NOTIFY_SOCKET=self.path("notify"),
+                   DBUS_SYSTEM_BUS_ADDRESS="unix:path=" + self.bus_path)
+        with open(self.path("log"), "ab") as log:
+            self.daemon = subprocess.Popen(
+                [os.environ["RECLAIMD"], "--state-directory=" + self.path("state"),
+                 "--runtime-directory=" + self.path("run"),
+                 "--configuration-directory=" + self.path("conf"),
+                 "--worker=" + os.environ["RECLAIM_WORKER"]] + ([] if bus else ["--no-bus"]),
+                env=env, stderr=log)
+        with notify:
+            while b"READY=1" not in notify.recv(4096):
+                pass
+
+    def start_bus(self):
+        with open(self.path("bus.conf"), "w", encoding="utf-8") as f:
+            f.write(BUS_CONFIGURATION % (self.bus_path, POLICY))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.bus_path)
+        self.broker = subprocess.Popen(
+            ["dbus-daemon", "--nofork", "--print-address", "--config-file=" + self.path("bus.conf")],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.broker.stdout.readline()
+
+    def stop_bus(self):
+        if self.broker:
+            self.broker.terminate()
+            ended(self.broker)
+            self.broker.stdout.close()
+        self.broker = None
+
+    def stop(self):
+        """Ends the daemon as systemd does; a sanitizer's complaint is a failure."""
+        status = None
+        if self.daemon:
+            self.daemon.terminate()
+            status = ended(self.daemon)
+        self.stop_bus()
+        log = content(self.path("log"))
+        subprocess.run(["umount", "--lazy", self.dir], check=True)
+        os.rmdir(self.dir)
+        return status, log
+
+    def client(self):
+        return Connection(self.private)
+
+    def file(self, name, owner=0, directory=""):
+        at = self.path("data", directory, name)
+        with open(at, "w", encoding="utf-8") as f:
+            f.write("canary")
+        os.chown(at, owner, owner)
+        return at
+
+    def submit(self, client, directory, name, **options):
+        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+        try:
+            return client.call("SubmitFiles", SUBMIT, [0], [(0, name.encode())],
+                               {k.replace("_", "-"): v for k, v in options.items()},
+                               fds=[fd]).body[0]
+        finally:
+            os.close(fd)
+
+    def wait_for_name(self):
+        """A connection to the bus, once the daemon is there."""
+        c = Connection(self.bus_path, bus=True)
+        driver = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
+                  "destination": "org.freedesktop.DBus"}
+        c.call("AddMatch", "s", "type='signal',member='NameOwnerChanged',arg0='org.reclaimd1'",
+               **driver)
+        if not c.call("NameHasOwner", "s", "org.reclaimd1", **driver).body[0]:
+            c.signal("NameOwnerChanged")
+        return c
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.s = Scratch()
+        self.addCleanup(self.finish)
+
+    def finish(self):
+        status, log = self.s.stop()
+        self.assertEqual(status, 0, log)
+        self.assertNotIn("Sanitizer", log)
+
+    def refused(self, name, words, client, *args, **kw):
+        with self.assertRaises(Error) as caught:
+            client.call(*args, **kw)
+        self.assertEqual(caught.exception.name, name, caught.exception.text)
+        self.assertIn(words, caught.exception.text)
+
+    def lives(self, client=None):
+        with contextlib.nullcontext(client) if client else self.s.client() as c:
+            c.call("ListJobs", "a{sv}", {})
+
+
+def described(interface):
+    """An interface element as comparable data."""
+    found = set()
+    for e in interface:
+        args = tuple((a.get("name"), a.get("type"), a.get("direction") or "out")
+                     for a in e.findall("arg"))
+        notes = tuple((a.get("name"), a.get("value")) for a in e.findall("annotation"))
+        found.add((e.tag, e.get("name"), e.get("type"), e.get("access"), args, notes))
+    return found
+
+
+class Interface(Case):
+    def test_introspection_is_what_is_documented(self):
+        self.s.start()
+        documented = {i.get("name"): described(i) for i in ElementTree.parse(INTERFACE).getroot()}
+        with self.s.client() as c:
+            for path, name in (("/org/reclaimd1", "org.reclaimd1.Manager"),
+                               ("/org/reclaimd1/job/1", JOB)):
+                text = c.call("Introspect", path=path,
+                              interface="org.freedesktop.DBus.Introspectable").body[0]
+                told = {i.get("name"): described(i)
+                        for i in ElementTree.fromstring(text).findall("interface")}
+                self.assertEqual(told[name], documented[name])
+
+    def test_properties(self):
+        self.s.start()
+        with self.s.client() as c:
+            told = c.call("GetAll", "s", "org.reclaimd1.Manager",
+                          interface="org.freedesktop.DBus.Properties").body[0]
+            self.assertEqual(told["ConfigurationError"], "")
+            self.assertEqual(told["StoreError"], "")
+            self.assertFalse(told["Paused"])
+
+
+class BadInput(Case):
+    def test_bytes_that_are_no_message(self):
+        self.s.start()
+        good = dbuswire.message(1, {dbuswire.PATH: "/org/reclaimd1", dbuswire.MEMBER: "ListJobs",
+                                    dbuswire.INTERFACE: "org.reclaimd1.Manager"}, "a{sv}", {})
+        huge = bytearray(good)
+        huge[4:8] = struct.pack("<I", 200 << 20)
+        fields = bytearray(good)
+        fields[12:16] = struct.pack("<I", 100 << 20)
+        bad = [b"\0" * 64, b"GET / HTTP/1.1\r\n\r\n", os.urandom(4096), bytes(huge), bytes(fields),
+               b"B" + good[1:], good[:3] + b"\x63" + good[4:], good[:17],
+               dbuswire.message(1, {dbuswire.PATH: "not/a/path", dbuswire.MEMBER: "x"}),
+               dbuswire.message(1, {dbuswire.MEMBER: "ListJobs"}),
+               dbuswire.message(1, {dbuswire.PATH: "/", dbuswire.MEMBER: "x" * 300}),
+               dbuswire.message(1, {dbuswire.PATH: "/", dbuswire.MEMBER: "a"}, "s", b"\xff\xfe"),
+               dbuswire.message(1, {dbuswire.PATH: "/", dbuswire.MEMBER: "a",
+                                    dbuswire.FDS: 1000})]
+        chance = random.Random(4)
+        for _ in range(300):
+            flipped = bytearray(good)
+            flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
+            bad.append(bytes(flipped))
+        for data in bad:
+            with self.s.client() as c, contextlib.suppress(OSError):
+                c.socket.sendall(data)
+                c.socket.shutdown(socket.SHUT_WR)
+                while c.socket.recv(65536):
+                    pass
+        self.lives()
+
+    def test_nonsense_instead_of_authentication(self):
+        self.s.start()
+        for data in (b"x", b"\0AUTH\r\nAUTH\r\n", b"\0" + b"A" * 70000, b"\0BEGIN\r\n",
+                     b"\0AUTH ANONYMOUS\r\nBEGIN\r\n", b"\0AUTH EXTERNAL 30\r\nERROR\r\n"):
+            with socket.socket(socket.AF_UNIX) as raw, contextlib.suppress(OSError):
+                raw.settimeout(30)
+                raw.connect(self.s.private)
+                raw.sendall(data)
+                raw.shutdown(socket.SHUT_WR)
+                while raw.recv(65536):
+                    pass
+        self.lives()
+
+    def test_nobody_else_by_saying_so(self):
+        self.s.start()
+        with user(), socket.socket(socket.AF_UNIX) as raw:
+            raw.settimeout(30)
+            raw.connect(self.s.private)
+            raw.sendall(b"\0AUTH EXTERNAL 30\r\n")  # "0": root
+            self.assertTrue(raw.recv(100).startswith(b"REJECTED"))
+        self.lives()
+
+    def test_wrong_types(self):
+        self.s.start()
+        with self.s.client() as c:
+            self.refused("InvalidArgument", "takes", c, "Submit", "s", "/x")
+            self.refused("InvalidArgument", "takes", c, "ListJobs")
+            self.refused("InvalidArgument", "takes", c, "GetProblems", "s", "x",
+                         path="/org/reclaimd1/job/1", interface=JOB)
+            self.refused("InvalidArgument", "no option", c, "Submit", "aaya{sv}", [b"/x"],
+                         {"shoes": ("b", 1)})
+            self.refused("InvalidArgument", "type", c, "Submit", "aaya{sv}", [b"/x"],
+                         {"dry-run": ("s", "yes")})
+            self.refused("InvalidArgument", "relative", c, "Submit", "aaya{sv}", [b"x"], {})
+            self.refused("InvalidArgument", "NUL", c, "Submit", "aaya{sv}", [b"/x\0"], {})
+            self.refused("InvalidArgument", "cannot be read", c, "SubmitFiles", SUBMIT, [7],
+                         [(0, b"x")], {})
+            self.lives(c)
+
+    def test_many_names(self):
+        self.s.start()
+        with self.s.client() as c:
+            fd = os.open(self.s.path("data"), os.O_PATH)
+            self.refused("LimitExceeded", "100000", c, "SubmitFiles", SUBMIT, [0],
+                         [(0, b"x%d" % i) for i in range(100001)], {}, fds=[fd])
+            self.refused("LimitExceeded", "8 MiB", c, "SubmitFiles", SUBMIT, [0],
+                         [(0, b"x" * 255)] * 40000, {}, fds=[fd])
+            os.close(fd)
+            self.lives(c)
+
+    def test_descriptors_of_all_kinds(self):
+        self.s.start()
+        canary = self.s.file("canary")
+        left, right = socket.socketpair()
+        pipe = os.pipe()
+        epoll = select.epoll()
+        kinds = [os.open(canary, os.O_RDONLY), os.open(canary, os.O_WRONLY),
+                 os.open(canary, os.O_PATH), left.fileno(), pipe[0], pipe[1],
+                 os.open("/dev/null", os.O_RDWR), os.memfd_create("x"),
+                 epoll.fileno()]
+        directory = os.open(self.s.path("data"), os.O_PATH)
+        with self.s.client() as c:
+            for fd in kinds:
+                self.refused("InvalidArgument", "not a directory", c, "SubmitFiles", SUBMIT, [0],
+                             [(0, b"canary")], {}, fds=[fd])
+            for fd in (kinds[1], kinds[2], left.fileno(), pipe[0], directory):
+                self.refused("InvalidArgument", "file of names", c, "SubmitLists", "a(hh)a{sv}",
+                             [(0, 1)], {}, fds=[directory, fd])
+            for pseudo in ("/proc/self", "/proc/self/fd", "/sys/kernel", "/dev/pts"):
+                if not os.path.isdir(pseudo):
+                    continue
+                fd = os.open(pseudo, os.O_PATH)
+                with self.assertRaises(Error):
+                    c.call("SubmitFiles", SUBMIT, [0], [(0, b"canary")], {}, fds=[fd])
+                os.close(fd)
+            self.lives(c)
+        for fd in kinds[:3] + [kinds[6], kinds[7], directory] + list(pipe):
+            os.close(fd)
+        for thing in (left, right, epoll):
+            thing.close()
+        self.assertEqual(content(canary), "canary")
+
+    def test_detached_tree(self):
+        self.s.start()
+        canary = self.s.file("canary")
+        libc = ctypes.CDLL(None, use_errno=True)
+        flags = 1 | os.O_CLOEXEC  # OPEN_TREE_CLONE; the number is the same everywhere
+        fd = libc.syscall(428, -100, self.s.path("data").encode(), flags)
+        if fd < 0:
+            self.skipTest("open_tree: " + os.strerror(ctypes.get_errno()))
+        with self.s.client() as c:
+            with self.assertRaises(Error):
+                c.call("SubmitFiles", SUBMIT, [0], [(0, b"canary")], {}, fds=[fd])
+            self.lives(c)
+        os.close(fd)
+        self.assertEqual(content(canary), "canary")
+
+
+class Others(Case):
+    def hidden(self, client, job, **kw):
+        """What a client is told when it asks for a job in every way there is."""
+        path = "/org/reclaimd1/job/%d" % job
+        properties = "org.freedesktop.DBus.Properties"
+        for args, place in (
+                (("GetJob", "t", job), {}), (("Cancel", "at", [job]), {}),
+                (("Pause", "at", [job]), {}), (("Resume", "at", [job]), {}),
+                (("Restore", "ta{sv}", job, {}), {}),
+                (("ListJobs", "a{sv}", {"ids": ("at", [job]), "finished": ("b", 1)}), {}),
+                (("Cancel",), {"path": path, "interface": JOB}),
+                (("Pause",), {"path": path, "interface": JOB}),
+                (("Resume",), {"path": path, "interface": JOB}),
+                (("Restore", "a{sv}", {}), {"path": path, "interface": JOB}),
+                (("GetProblems", "tu", 0, 9), {"path": path, "interface": JOB}),
+                (("GetEntries", "tu", 0, 9), {"path": path, "interface": JOB}),
+                (("GetAll", "s", JOB), {"path": path, "interface": properties}),
+                (("Get", "ss", JOB, "State"), {"path": path, "interface": properties})):
+            with self.assertRaises(Error) as caught:
+                client.call(*args, **place, **kw)
+            self.assertEqual(caught.exception.name, "NoSuchJob", args)
+            yield args[0], caught.exception.text.replace(str(job), "N")
+
+    def test_job_ids(self):
+        self.s.start()
+        self.s.file("mine")
+        with self.s.client() as root:
+            job = self.s.submit(root, self.s.path("data"), "mine", undo_usec=("t", HOUR))
+            with user():
+                other = self.s.client()
+            with other:
+                self.assertEqual(list(self.hidden(other, job)), list(self.hidden(other, job + 9)))
+                self.assertEqual(other.call("ListJobs", "a{sv}", {"finished": ("b", 1)}).body, [[]])
+                self.assertEqual(other.call("ListJobs", "a{sv}", {"uid": ("u", 0)}).body, [[]])
+                managed = other.call("GetManagedObjects",
+                                     interface="org.freedesktop.DBus.ObjectManager").body[0]
+                self.assertFalse([p for p in managed if "/job/" in p])
+            root.call("Cancel", "at", [job])
+        self.assertTrue(os.path.exists(self.s.path("data/mine")))
+
+    def test_signals_on_the_socket(self):
+        self.s.start()
+        self.s.file("roots")
+        self.s.file("users", owner=USER)
+        os.chmod(self.s.path("data"), 0o777)
+        with user():
+            other = self.s.client()
+        with other, self.s.client() as root:
+            self.lives(other)
+            hidden = self.s.submit(root, self.s.path("data"), "roots")
+            root.signal("JobFinished")
+            own = self.s.submit(other, self.s.path("data"), "users")
+            other.signal("JobFinished")
+            told = [m for m in other.signals if m.kind == dbuswire.SIGNAL]
+            self.assertTrue(told)
+            for m in told:
+                self.assertNotIn("/org/reclaimd1/job/%d" % hidden, [m.path] + m.body)
+            self.assertIn("/org/reclaimd1/job/%d" % own, [m.path for m in told])
+
+    def test_clients_that_never_read(self):
+        self.s.start()
+        with self.s.client() as silent:
+            silent.socket.settimeout(60)
+            with self.assertRaises(OSError):
+                for _ in range(1000000):
+                    silent.send("ListJobs", "a{sv}", {})
+        self.lives()
+
+    def test_two_hundred_at_once(self):
+        self.s.start()
+        clients = [self.s.client() for _ in range(200)]
+        serials = [c.send("ListJobs", "a{sv}", {}) for c in clients]
+        for c, serial in zip(clients, serials):
+            self.assertEqual(c.answer(serial).body, [[]])
+        for c in clients:
+            c.close()
+
+    def test_one_users_connections(self):
+        self.s.start()
+        with user():
+            clients = [self.s.client() for _ in range(64)]
+            with self.assertRaises(OSError):
+                self.s.client()
+        self.lives()
+        clients.pop().close()
+        for c in clients:
+            c.close()
+
+
+@unittest.skipUnless(shutil.which("dbus-daemon"), "there is no dbus-daemon")
+@unittest.skipUnless(os.path.exists(POLICY), "there is no policy for a bus yet")
+class OnABus(Case):
+    def test_comes_goes_and_comes_again(self):
+        self.s.start(bus=True)
+        self.lives()
+        for _ in range(3):
+            self.s.start_bus()
+            with self.s.wait_for_name() as c:
+                c.call("ListJobs", "a{sv}", {})
+            self.s.stop_bus()
+            self.lives()
+
+    def test_only_root_is_reclaimd(self):
+        self.s.start_bus()
+        self.s.start(bus=True)
+        driver = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
+                  "destination": "org.freedesktop.DBus"}
+        self.s.wait_for_name().close()
+        with user(NOBODY):
+            c = Connection(self.s.bus_path, bus=True)
+        with c:
+            for flags in (0, 2, 4):
+                self.refused("org.freedesktop.DBus.Error.AccessDenied", "", c, "RequestName", "su",
+                             "org.reclaimd1", flags, **driver)
+
+    def test_who_asks(self):
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        os.mkdir(self.s.path("data/groups"))
+        os.chown(self.s.path("data/groups"), 0, GROUP)
+        os.chmod(self.s.path("data/groups"), 0o770)
+        canary = self.s.file("roots")
+        first, second = self.s.file("first", directory="groups"), self.s.file(
+            "second", directory="groups")
+        group = os.open(self.s.path("data/groups"), os.O_PATH)
+        data = os.open(self.s.path("data"), os.O_PATH)
+        with user(NOBODY, groups=[GROUP]):
+            member = Connection(self.s.bus_path, bus=True)
+        with user(NOBODY):
+            stranger = Connection(self.s.bus_path, bus=True)
+        with member, stranger:
+            self.refused("NotAuthorized", "", stranger, "SubmitFiles", SUBMIT, [0],
+                         [(0, b"first")], {}, fds=[group])
+            self.refused("NotAuthorized", "", member, "SubmitFiles", SUBMIT, [0],
+                         [(0, b"roots")], {}, fds=[data])
+            member.call("SubmitFiles", SUBMIT, [0], [(0, b"first")], {}, fds=[group])
+            self.assertFalse(os.path.exists(first))
+            self.assertTrue(os.path.exists(second))
+        os.close(group)
+        os.close(data)
+        self.assertEqual(content(canary), "canary")
+
+    def test_signals_tell_nothing(self):
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        self.s.file("secret-name")
+        with user(NOBODY):
+            c = Connection(self.s.bus_path, bus=True)
+        with c, self.s.client() as root:
+            c.call("AddMatch", "s", "type='signal',sender='org.reclaimd1'",
+                   path="/org/freedesktop/DBus", interface="org.freedesktop.DBus",
+                   destination="org.freedesktop.DBus")
+            job = self.s.submit(root, self.s.path("data"), "secret-name")
+            self.assertEqual(c.signal("JobFinished").body,
+                             [job, "/org/reclaimd1/job/%d" % job, "done"])
+            c.signal("InterfacesRemoved")
+            for m in c.signals:
+                if m.kind == dbuswire.SIGNAL:
+                    self.assertNotIn("secret", str(m.body))
+                if m.member == "InterfacesAdded":
+                    self.assertEqual(set(m.body[1][JOB]), {"Id", "State"})
+
+    def test_many_calls_of_many(self):
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        clients = [Connection(self.s.bus_path, bus=True) for _ in range(100)]
+        for _ in range(3):
+            serials = [c.send("ListJobs", "a{sv}", {}) for c in clients]
+            for c, serial in zip(clients, serials):
+                self.assertEqual(c.answer(serial).body, [[]])
+        for c in clients:
+            c.close()
+
+    def test_errors_are_the_sockets(self):
+        self.s.start_bus()
+        self.s.start(bus=True)
+        with self.s.wait_for_name() as bus, self.s.client() as private:
+            for args in (("Submit", "s", "/x"), ("Submit", "aaya{sv}", [b"x"], {}),
+                         ("GetJob", "t", 5), ("Cancel", "at", []),
+                         ("Submit", "aaya{sv}", [b"/"], {})):
+                said = []
+                for c in (bus, private):
+                    with self.assertRaises(Error) as caught:
+                        c.call(*args)
+                    said.append((caught.exception.name, caught.exception.text))
+                self.assertEqual(said[0], said[1])
+
+
+if __name__ == "__main__":
+    for variable in ("RECLAIMD", "RECLAIM_WORKER"):
+        if not os.environ.get(variable):
+            sys.exit(variable + " is not set: it names a program to be tested")
+    if os.geteuid() != 0:
+        print("skipped: only root can be another user", file=sys.stderr)
+        sys.exit(77)
+    if ctypes.CDLL(None).unshare(0x00020000) != 0:  # CLONE_NEWNS
+        sys.exit("no mount namespace can be had")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    unittest.main(verbosity=2)

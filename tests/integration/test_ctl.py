@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""reclaimctl's verbs of the daemon where there is none: what is wrong is said before it is looked for,
+and then that it is not there and what to do."""
+import json
+import os
+import socket
+import unittest
+
+import fixture
+from fixture import Case, Proc, USER, fingerprint, matrix, scratch, write
+
+# No backend: the daemon's workers choose.
+plain = (None,)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def ctl(w, *args, **kw):
+    """Runs reclaimctl in the world's directory, where no daemon is to be found."""
+    env = dict({"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"}, **kw.pop("env", {}))
+    p = Proc([scratch.binary, *args], w.dir, env=env, **kw)
+    w.procs.append(p)
+    return p.finish()
+
+
+class Absent(Case):
+    VERBS = (("list",), ("show", "1"), ("wait", "1"), ("wait", "--free=1G", "."), ("cancel", "1"),
+             ("pause", "1"), ("pause", "--all"), ("resume", "1"), ("restore", "1"), ("spools",),
+             ("status",), ("submit", "file"))
+
+    def check_absent(self, w, *words, **kw):
+        for verb in self.VERBS:
+            for more in ((), ("--json",), ("-q",)):
+                r = ctl(w, *verb, *more, **kw)
+                self.assertEqual((r.status, r.out), (5, ""), (verb, r))
+                self.assertEqual(r.err.count("\n"), 1, r)
+                for word in words:
+                    self.assertIn(word, r.err)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_neither_bus_nor_socket(self, w):
+        write(w.path("file"))
+        self.check_absent(w, "reclaimctl: reclaimd: no daemon to talk to", "systemctl start reclaimd",
+                          "reclaimctl run")
+        self.assertTrue(w.exists("file"))
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_only_the_socket_that_was_named(self, w):
+        write(w.path("file"))
+        runtime = w.path("runtime")
+        env = {"RECLAIMD_RUNTIME_DIRECTORY": runtime}
+        self.check_absent(w, "reclaimctl: %s: no daemon to talk to" % runtime, env=env)
+        os.mkdir(runtime)
+        self.check_absent(w, "reclaimctl: %s: no daemon to talk to" % runtime, env=env)
+        # Somebody was there, and is not any more.
+        s = socket.socket(socket.AF_UNIX)
+        s.bind(os.path.join(runtime, "private"))
+        s.close()
+        self.check_absent(w, "Connection refused", env=env)
+        # The option wins over the variable.
+        r = ctl(w, "list", "--runtime-directory=/nowhere", env=env)
+        self.assertEqual(r.status, 5)
+        self.assertIn("reclaimctl: /nowhere: no daemon", r.err)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_a_directory_with_a_long_name(self, w):
+        # Longer than the address of a socket may be.
+        runtime = w.path(*["n" * 60] * 4)
+        os.makedirs(runtime)
+        r = ctl(w, "list", "--runtime-directory=" + runtime)
+        self.assertEqual(r.status, 5, r)
+        self.assertIn("No such file or directory", r.err)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_somebody_who_does_not_answer_as_a_daemon_does(self, w):
+        os.mkdir(w.path("runtime"))
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(w.path("runtime", "private"))
+            s.listen()
+            p = Proc([scratch.binary, "list", "--runtime-directory=runtime"], w.dir)
+            w.procs.append(p)
+            s.accept()[0].close()
+            r = p.finish()
+        self.assertEqual((r.status, r.out), (1, ""), r)
+        self.assertIn("reclaimctl: reclaimd: ", r.err)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_devices_does_without(self, w):
+        r = ctl(w, "devices", "--json", "--interval=0")
+        self.assertEqual((r.status, r.err), (0, ""), r)
+        self.assertIsNone(json.loads(r.out)[0]["daemon"])
+
+
+class Usage(Case):
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_wrong_usage_is_said_first(self, w):
+        for words, why in (
+                (("submit",), "no PATH given"), (("show",), "no JOB given"), (("wait",), "no JOB given"),
+                (("wait", "--free=1G"), "exactly one PATH"),
+                (("wait", "--free=1G", "a", "b"), "exactly one PATH"),
+                (("wait", "--free=lots", "."), "lots: is not accepted by --free"),
+                (("cancel",), "no JOB given"), (("cancel", "x"), "x: is no job"),
+                (("cancel", "1", "0"), "0: is no job"), (("pause", "-q", "+1"), "+1: is no job"),
+                (("show", "1x"), "1x: is no job"), (("resume", ""), "'': is no job"),
+                (("show", "99999999999999999999"), "is no job"),
+                (("pause",), "no JOB given, nor --all"), (("resume", "--all", "1"), "either"),
+                (("restore",), "no JOB given"), (("restore", "--to=a", "1", "2"), "exactly one JOB"),
+                (("list", "x"), "takes no arguments"), (("status", "x"), "takes no arguments"),
+                (("submit", "--undo=soon", "a"), "soon: is not accepted by --undo"),
+                (("submit", "--by=yesterday", "a"), "yesterday: is not accepted by --by"),
+                (("submit", "--by=2001-01-01 12:00", "a"), "still to come"),
+                (("submit", "--priority=urgent", "a"), "low, normal or high"),
+                (("submit", "--wait=long", "a"), "free:SIZE"),
+                (("submit", "--wait=free:", "a"), "free:SIZE"),
+                (("submit", "--latency=off", "a"), "unrecognized option"),
+                (("run", "--undo=1h", "a"), "unrecognized option"),
+                (("list", "--runtime-directory=", ), "--runtime-directory"),
+                (("list", "--json=loud"), "short, pretty or off")):
+            r = ctl(w, *words)
+            self.assertEqual((r.status, r.out), (2, ""), (words, r))
+            self.assertIn(why, r.err, words)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_every_verb_has_help(self, w):
+        for verb in ("submit", "list", "show", "wait", "cancel", "pause", "resume", "restore", "spools",
+                     "status"):
+            r = ctl(w, verb, "--help")
+            self.assertEqual((r.status, r.err), (0, ""), r)
+            self.assertIn("reclaimctl %s " % verb, r.out)
+
+
+class Refused(Case):
+    """What may not be deleted is known without the daemon, which is not even looked for."""
+
+    def check_submit(self, w, args, *words):
+        before = fingerprint(w.dir)
+        r = ctl(w, "submit", *args)
+        self.assertEqual((r.status, r.out), (1, ""), r)
+        for word in words:
+            self.assertIn(word, r.err, r)
+        self.assertEqual(before, fingerprint(w.dir))
+        return r
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_one_bad_path_refuses_all(self, w):
+        w.build("""
+            file
+            tree/a
+            link -> tree
+        """)
+        nothing = "nothing was submitted"
+        self.check_submit(w, ("file", "missing"), "reclaimctl: missing: does not exist", nothing)
+        self.check_submit(w, ("missing",), "reclaimctl: missing: does not exist")
+        self.check_submit(w, ("file", "/usr"), "/usr: belongs to the system", nothing)
+        self.check_submit(w, ("file", "tree/.."), "tree/..: contains '..'", nothing)
+        self.check_submit(w, ("file", "link/a"), "link/a: has a symbolic link on the way", nothing)
+        self.check_submit(w, ("file", "link/"), "is a symbolic link, and the slash", nothing)
+        self.check_submit(w, ("file", "file/"), "is no directory", nothing)
+        self.check_submit(w, ("file", ""), "'': is empty", nothing)
+        self.check_submit(w, ("file", "n" * 256), "component of more than 255 bytes", nothing)
+        r = self.check_submit(w, ("file", b"no\x1b[31m\n"), "no\\x1b[31m\\n: does not exist")
+        self.assertNotIn("\x1b", r.err)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_lists(self, w):
+        write(w.path("file"))
+        write(w.path("list"), "file\nmissing\n../x\n")
+        self.check_submit(w, ("--files-from=list",), "../x: contains '..'", "nothing was submitted")
+        self.check_submit(w, ("--files-from=nowhere",), "nowhere: the list cannot be read")
+        write(w.path("list"), "file\n/usr/bin\n")
+        self.check_submit(w, ("--files-from=list",), "/usr", "belongs to the system")
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_an_ordinary_user(self, w):
+        os.mkdir(w.path("closed"), 0o700)
+        write(w.path("closed", "file"))
+        before = fingerprint(w.dir)
+        r = ctl(w, "submit", "closed/file", user=USER)
+        self.assertEqual((r.status, r.out), (1, ""), r)
+        self.assertIn("closed/file: ", r.err)
+        self.assertEqual(before, fingerprint(w.dir))
+
+
+if __name__ == "__main__":
+    fixture.main()

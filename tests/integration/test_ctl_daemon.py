@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""reclaimctl and a real reclaimd, over the private socket and over a bus of their own."""
+import json
+import os
+import re
+import subprocess
+import unittest
+
+import daemon_fixture
+import fixture
+from daemon_fixture import Daemon
+from fixture import USER, Canary, Proc, build, fill, listing, scratch, write
+
+NOBODY = 65534
+
+BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>system</type>
+  <listen>unix:path=%s</listen>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="*"/>
+    <allow send_type="method_call"/>
+    <allow send_type="method_return"/>
+    <allow send_type="error"/>
+    <allow send_type="signal"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="signal"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+  </policy>
+</busconfig>
+"""
+
+
+class Case(daemon_fixture.Case):
+    def ctl(self, *args, status=0, user=None, tty=False):
+        """Runs reclaimctl where the test's files are; returns what it said."""
+        p = Proc([scratch.binary, *args], self.data, env=self.env(), user=user)
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual(r.status, status, r)
+        return r
+
+    def env(self):
+        return {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket), "TZ": "UTC"}
+
+    def submit(self, *args, **kw):
+        """The number of the only job that it became."""
+        r = self.ctl("submit", "--json", *args, **kw)
+        (number,) = json.loads(r.out)["jobs"]
+        return str(number)
+
+    def jobs(self, *args):
+        return {j["id"]: j for j in json.loads(self.ctl("list", "--json", *args).out)}
+
+    def state(self, number):
+        return self.jobs("--all")[int(number)]["state"]
+
+    def left(self):
+        return listing(self.data)
+
+
+class Submit(Case):
+    def test_a_file_and_a_tree(self):
+        canary = Canary(self.path("canary"))
+        build(self.data, """
+            file
+            tree/a/b
+            tree/c
+        """)
+        r = self.ctl("submit", "--wait", "file", "tree")
+        self.assertRegex(r.out, r"^Job 1: 2 names in \.\nJob 1 done: 5 entries, .*\n$")
+        self.assertEqual((r.err, os.listdir(self.data)), ("", ["canary"]))
+        canary.check()
+
+    def test_what_is_said(self):
+        for name in ("a", "b", "c", "d"):
+            write(self.path(name))
+        os.mkdir(self.path("sub"))
+        for name in ("e", "f"):
+            write(self.path("sub", name))
+        said = self.ctl("submit", "--undo=1h", "a").out
+        self.assertRegex(said, r"^Job 1: a; reclaimctl restore 1 has it back until \d{4}-\d\d-\d\d "
+                               r"\d\d:\d\d:\d\d \(in 1h 0min\)\n$")
+        self.assertEqual(self.ctl("submit", self.path("b")).out, "Job 2: %s\n" % self.path("b"))
+        self.assertEqual(self.ctl("submit", "c", "sub/e").out, "Job 3: 2 names in 2 directories\n")
+        self.assertEqual(self.ctl("submit", "-q", "sub/f").out, "")
+        self.assertEqual(self.ctl("submit", "--dry-run", "d").out, "Would submit d\n")
+        self.assertEqual(self.left(), ["d", "sub"])
+
+    def test_strange_names(self):
+        write(os.fsencode(self.data) + b"/esc\x1b[31m\xff")
+        write(self.path("-rf"))
+        r = self.ctl("submit", "--wait", "--", b"esc\x1b[31m\xff")
+        self.assertTrue(r.out.startswith("Job 1: esc\\x1b[31m\\xff\n"), r)
+        self.ctl("submit", "--wait", "--", "-rf")
+        self.assertEqual(self.left(), [])
+        self.assertIn("/esc\\x1b[31m\\xff\n", self.ctl("show", "1").out)
+
+    def test_a_list(self):
+        fill(self.path("many"), 1500)
+        names = "".join("many/f%05d\n" % i for i in range(0, 1500, 2)) + "many/gone\nnowhere/x\n"
+        write(self.path("names"), names)
+        r = self.ctl("submit", "--files-from=names", "--wait")
+        self.assertIn("Job 1: 750 names in many; 1 do not exist\n", r.out)
+        self.assertEqual(len(os.listdir(self.path("many"))), 750)
+        nul = "\0".join("many/f%05d" % i for i in range(1, 1500, 2))
+        write(self.path("names"), nul)
+        r = self.ctl("submit", "--files-from=names", "-0", "--json", "--wait=done", "-q")
+        self.assertEqual(json.loads(r.out.split("\n")[0]), {"jobs": [2], "accepted": 750, "missing": 0})
+        self.assertEqual(os.listdir(self.path("many")), [])
+
+    def test_more_names_than_a_message_holds(self):
+        fill(self.path("many"), 1500)
+        r = self.ctl("submit", "--wait", *("many/f%05d" % i for i in range(1500)))
+        self.assertIn("Job 1: 1,500 names in many\n", r.out)
+        self.assertEqual(os.listdir(self.path("many")), [])
+
+    def test_more_directories_than_a_call_takes(self):
+        for i in range(150):
+            build(self.data, "d%03d/file" % i)
+        r = self.ctl("submit", "--wait", *("d%03d/file" % i for i in range(150)))
+        self.assertIn("Job 1: 120 names in 120 directories\nJob 2: 30 names in 30 directories\n", r.out)
+        self.assertFalse([n for n in self.left() if n.endswith("file")])
+
+    def test_two_mounts_are_two_jobs_or_none(self):
+        os.mkdir(self.path("other"))
+        fixture.command("mount", "-t", "tmpfs", "tmpfs", self.path("other"))
+        try:
+            for path in ("a", "other/b"):
+                write(self.path(path))
+            self.daemon.configure("protect: [%s]\n" % self.path("other", "b"))
+            self.daemon.stop()
+            self.daemon.start()
+            r = self.ctl("submit", "a", "other/b", status=1)
+            self.assertIn("other/b", r.err)
+            self.assertIn("reclaimctl: submit: nothing was submitted\n", r.err)
+            self.assertEqual(self.left(), ["a", "other", "other/b"])
+            self.daemon.configure("")
+            self.daemon.stop()
+            self.daemon.start()
+            r = self.ctl("submit", "--wait", "a", "other/b")
+            self.assertEqual(r.out.count("Job "), 4, r)
+            self.assertEqual([n for n in self.left() if ".reclaim" not in n], ["other"])
+        finally:
+            fixture.unmount(self.path("other"))
+
+    def test_options_arrive(self):
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "--priority=high", "--by=2h", "a")
+        (j,) = json.loads(self.ctl("show", "--json", n).out)
+        self.assertEqual((j["state"], j["priority"]), ("held", "high"))
+        self.assertAlmostEqual((j["held_until_usec"] - j["created_usec"]) / 1e6, 3600, delta=5)
+        self.assertAlmostEqual((j["by_usec"] - j["created_usec"]) / 1e6, 7200, delta=5)
+
+    def test_an_ordinary_user(self):
+        os.chmod(self.data, 0o777)
+        write(self.path("roots"))
+        os.mkdir(self.path("mine"))
+        write(self.path("mine", "file"))
+        os.mkdir(self.path("closed"), 0o755)
+        write(self.path("closed", "file"))
+        os.chown(self.path("mine"), USER, USER)
+        n = self.submit("mine", user=USER)
+        self.ctl("wait", n, user=USER)
+        r = self.ctl("submit", "closed/file", status=4, user=USER)
+        self.assertIn("closed/file", r.err)
+        self.assertEqual(self.left(), ["closed", "closed/file", "roots"])
+        # Of others' jobs there is nothing to be known.
+        other = self.submit("--undo=1h", "closed")
+        for verb in ("show", "wait", "cancel", "pause", "resume", "restore"):
+            r = self.ctl(verb, other, status=1, user=USER)
+            self.assertEqual(r.out, "")
+            self.assertIn(other, r.err)
+        self.assertNotIn(int(other), [j["id"] for j in json.loads(
+            self.ctl("list", "--all", "--json", user=USER).out)])
+        self.assertEqual(self.state(other), "held")
+
+
+class Show(Case):
+    def test_a_list_of_jobs(self):
+        self.assertEqual(self.ctl("list").out,
+                         "No jobs that have not finished; --all shows the others\n")
+        for name in ("a", "b"):
+            write(self.path(name))
+        self.ctl("submit", "--undo=1h", "a")
+        self.ctl("submit", "--wait", "b")
+        lines = self.ctl("list").out.split("\n")
+        self.assertRegex(lines[0], r"^JOB STATE USER ENTRIES FREED WHEN +PATH$")
+        self.assertRegex(lines[1], r"^  1 held  root +0 +0B in \d+min +%s/a$" % self.data)
+        self.assertEqual(lines[2:], ["", "1 job not finished; --all shows the others too", ""])
+        self.assertRegex(self.ctl("list", "--all").out, r"\n  2 done  root +1 .* %s/b\n" % self.data)
+        self.assertEqual(sorted(self.jobs()), [1])
+        self.assertEqual(sorted(self.jobs("--all")), [1, 2])
+        self.assertEqual(self.ctl("list", "-q").out, "")
+        self.assertIn("\n    \"id\": 1,\n", self.ctl("list", "--json=pretty").out)
+
+    def test_all_there_is_to_know(self):
+        build(self.data, "tree/a\ntree/b\nfile")
+        n = self.submit("--undo=1h", "tree", "file")
+        said = self.ctl("show", n).out
+        for line in (r"^Job 1: %s/tree$" % self.data, r"^ +State: held$",
+                     r"^ +User: root \(0\), by submit, priority normal$", r"^Held until: .*\(in 59min ",
+                     r"^ Staged in: %s/.reclaim/0/[0-9a-f]{32}$" % self.root, r"^     Names: 2$",
+                     r"^ +%s/file \(staged\)$" % self.data, r"^      UUID: [0-9a-f-]{32,36}$"):
+            self.assertRegex(said, re.compile(line, re.M))
+        self.assertNotIn("\033", said)
+        (j,) = json.loads(self.ctl("show", "--json", n).out)
+        self.assertEqual(sorted(e["path"] for e in j["contents"]), [self.path("file"), self.path("tree")])
+        self.assertEqual((j["names"], j["problems"], j["uid"]), (2, [], 0))
+
+    def test_what_stays_is_named(self):
+        canary = Canary(self.path("tree", "canary"))
+        os.chmod(self.data, 0o777)
+        os.chown(self.path("tree"), USER, USER)
+        write(self.path("tree", "mine"))
+        n = self.submit("tree", user=USER)
+        r = self.ctl("wait", n, status=3)
+        self.assertIn("Job %s partial" % n, r.out)
+        self.assertIn("reclaimctl show %s says why" % n, r.out)
+        said = self.ctl("show", n).out
+        self.assertIn(" Problems: ", said)
+        self.assertIn("canary", said)
+        self.assertTrue(json.loads(self.ctl("show", "--json", n).out)[0]["problems"])
+        canary.check()
+
+    def test_no_such_job(self):
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "a")
+        for verb in ("show", "cancel", "pause", "resume", "restore", "wait"):
+            r = self.ctl(verb, "999", status=1)
+            self.assertEqual(r.out, "")
+            self.assertRegex(r.err, r"^reclaimctl: .*999.*\n$")
+        r = self.ctl("show", "999", n, status=3)
+        self.assertIn("Job %s: " % n, r.out)
+        self.assertIn("999", r.err)
+
+    def test_status(self):
+        write(self.path("a"))
+        self.submit("--undo=1h", "a")
+        said = self.ctl("status").out
+        self.assertRegex(said, r"^reclaimd \d+\.\d+\.\d+ \(")
+        self.assertIn("  Jobs: 1 held\n", said)
+        s = json.loads(self.ctl("status", "--json").out)
+        self.assertEqual((s["jobs"]["held"], s["paused"], s["running"]), (1, False, []))
+        self.assertEqual((s["configuration_error"], s["store_error"]), ("", ""))
+        self.assertEqual(self.ctl("pause", "--all").out,
+                         "Nothing is deleted any more until: reclaimctl resume --all\n")
+        self.assertIn("Paused: nothing is deleted until", self.ctl("status").out)
+        self.ctl("resume", "--all")
+        self.assertFalse(json.loads(self.ctl("status", "--json").out)["paused"])
+
+    def test_spools(self):
+        self.assertIn("No spools are configured", self.ctl("spools").out)
+        self.assertEqual(self.ctl("spools", "--json").out, "[]\n")
+
+
+class Control(Case):
+    def test_restore(self):
+        canary = Canary(self.path("tree"))
+        n = self.submit("--undo=1h", "tree")
+        self.assertEqual(self.left(), [])
+        self.assertEqual(self.ctl("restore", n).out, "Job %s restored\n" % n)
+        canary.check()
+        self.assertIn("Job %s restored" % n, self.ctl("wait", n, status=1).out)
+
+    def test_restore_to_another_place(self):
+        write(self.path("a"), "a")
+        write(self.path("b"), "b")
+        os.mkdir(self.path("to"))
+        self.ctl("restore", "--to=to", self.submit("--undo=1h", "a"))
+        self.ctl("restore", "--to=to/c", self.submit("--undo=1h", "b"))
+        self.assertEqual(self.left(), ["to", "to/a", "to/c"])
+        with open(self.path("to", "c")) as f:
+            self.assertEqual(f.read(), "b")
+        r = self.ctl("restore", "--to=nowhere/c", "1", status=1)
+        self.assertEqual(r.err, "reclaimctl: nowhere/c: does not exist\n")
+
+    def test_restore_never_replaces(self):
+        write(self.path("a"), "old")
+        n = self.submit("--undo=1h", "a")
+        write(self.path("a"), "new")
+        self.assertIn("reclaimctl: ", self.ctl("restore", n, status=1).err)
+        with open(self.path("a")) as f:
+            self.assertEqual(f.read(), "new")
+        self.assertIn(self.state(n), ("held", "paused"))
+
+    def test_cancel_pause_and_resume(self):
+        for name in ("a", "b"):
+            write(self.path(name))
+        a, b = self.submit("--undo=1h", "a"), self.submit("--undo=1h", "b")
+        self.assertEqual(self.ctl("pause", a).out, "Job %s paused\n" % a)
+        self.assertEqual(self.ctl("resume", a).out, "Job %s held\n" % a)
+        r = self.ctl("cancel", "--json", a, "999", b, status=3)
+        self.assertEqual([(j["id"], j["state"]) for j in json.loads(r.out)],
+                         [(int(a), "cancelled"), (int(b), "cancelled")])
+        self.assertIn("999", r.err)
+        self.assertEqual(self.left(), ["a", "b"])
+        self.assertIn("reclaimctl: ", self.ctl("cancel", a, status=1).err)
+
+
+class Wait(Case):
+    def test_many_jobs_in_any_order(self):
+        numbers = []
+        for i in range(20):
+            fill(self.path("t%d" % i), 50)
+            numbers.append(self.submit("t%d" % i))
+        r = self.ctl("wait", *reversed(numbers), numbers[0])
+        self.assertEqual(r.out.count(" done: 51 entries"), 20)
+        self.assertEqual(r.err, "")
+        ended = json.loads(self.ctl("wait", "--json", *numbers).out)
+        self.assertEqual([str(j["id"]) for j in ended], sorted(numbers, key=int))
+
+    def test_a_job_that_ends_while_it_is_waited_for(self):
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "a")
+        p = Proc([scratch.binary, "wait", n], self.data, env=self.env())
+        self.addCleanup(p.close)
+        self.ctl("cancel", n)
+        r = p.finish(20)
+        self.assertEqual((r.status, r.out), (1, "Job %s cancelled; reclaimctl show %s says why\n" % (n, n)))
+
+    def test_until_it_is_free(self):
+        fs = os.statvfs(self.data)
+        with open(self.path("large"), "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, 64 << 20)
+        free = os.statvfs(self.data)
+        wanted = free.f_bavail * free.f_frsize + (48 << 20)
+        self.assertLessEqual(wanted, fs.f_bavail * fs.f_frsize)
+        r = self.ctl("submit", "--wait=free:%d" % wanted, "large")
+        self.assertEqual((r.out, r.err), ("Job 1: large\n", ""))
+        after = os.statvfs(self.data)
+        self.assertGreaterEqual(after.f_bavail * after.f_frsize, wanted)
+        self.ctl("wait", "--free=1%", ".")
+
+    def test_when_nothing_is_left_that_could_free_more(self):
+        write(self.path("a"))
+        r = self.ctl("wait", "--free=100%", self.data, status=1)
+        self.assertRegex(r.err, r"^reclaimctl: %s: has only .* free, not .*, and no job is left there that "
+                                r"will free more\n$" % self.data)
+        n = self.submit("--undo=1h", "a")
+        self.ctl("pause", n)
+        r = self.ctl("wait", "--free=100%", ".", status=1)
+        self.assertIn("; job %s is paused\n" % n, r.err)
+
+    def test_the_daemon_ends_meanwhile(self):
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "a")
+        p = Proc([scratch.binary, "wait", n], self.data, env=self.env())
+        self.addCleanup(p.close)
+        self.until_connected(p)
+        self.daemon.stop()
+        r = p.finish(20)
+        self.assertEqual((r.status, r.out), (1, ""), r)
+        self.assertIn("is not to be reached any more", r.err)
+
+    @staticmethod
+    def until_connected(p):
+        """Until it waits for what the daemon has to say."""
+        while True:
+            with open("/proc/%d/wchan" % p.pid) as f:
+                if "poll" in f.read():
+                    return
+
+
+class OnTheBus(Case):
+    """The same, through a bus with the reference implementation's limits."""
+
+    def setUp(self):
+        scratch.open()
+        directory = os.path.join(scratch.dir, "bus-%d" % Daemon.count)
+        os.mkdir(directory, 0o755)
+        self.address = "unix:path=" + os.path.join(directory, "socket")
+        write(os.path.join(directory, "conf"), BUS_CONFIG % os.path.join(directory, "socket"))
+        bus = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address",
+                                "--config-file=" + os.path.join(directory, "conf")],
+                               stdout=subprocess.PIPE)
+        self.addCleanup(bus.wait)
+        self.addCleanup(bus.terminate)
+        self.addCleanup(bus.stdout.close)
+        self.assertIn(b"unix:", bus.stdout.readline())
+        os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
+        self.addCleanup(os.environ.pop, "DBUS_SYSTEM_BUS_ADDRESS")
+        words = Daemon.words
+        Daemon.words = lambda daemon: [w for w in words(daemon) if w != "--no-bus"]
+        try:
+            super().setUp()
+        finally:
+            Daemon.words = words
+        self.until_named()
+
+    def env(self):
+        return {"DBUS_SYSTEM_BUS_ADDRESS": self.address, "TZ": "UTC"}
+
+    def until_named(self):
+        while subprocess.run(["busctl", "--address=" + self.address, "status", "org.reclaimd1"],
+                             capture_output=True).returncode:
+            pass
+
+    def test_everything_once(self):
+        os.chmod(self.data, 0o777)
+        build(self.data, "tree/a\nb\nc")
+        self.assertIn("Job 1 done: 2 entries", self.ctl("submit", "--wait", "tree").out)
+        n = self.submit("--undo=1h", "b")
+        self.assertIn("State: held", self.ctl("show", n).out)
+        self.assertIn("Jobs: 1 held", self.ctl("status").out)
+        self.ctl("restore", n)
+        self.assertEqual(self.left(), ["b", "c"])
+        self.assertIn("999", self.ctl("cancel", "999", status=1).err)
+        # The bus turns away users that have no account.
+        os.chown(self.path("c"), NOBODY, NOBODY)
+        self.ctl("submit", "--wait", "c", user=NOBODY)
+        self.assertEqual([j["id"] for j in json.loads(
+            self.ctl("list", "--all", "--json", user=NOBODY).out)], [3])
+        self.assertEqual(self.left(), ["b"])
+
+    def test_no_more_descriptors_than_the_bus_passes(self):
+        for i in range(40):
+            build(self.data, "d%03d/file" % i)
+        r = self.ctl("submit", "--wait", *("d%03d/file" % i for i in range(40)))
+        self.assertIn("Job 1: 16 names in 16 directories\nJob 2: 16 names in 16 directories\n"
+                      "Job 3: 8 names in 8 directories\n", r.out)
+        self.assertFalse([n for n in self.left() if n.endswith("file")])
+
+    def test_a_bus_without_a_daemon(self):
+        self.daemon.stop()
+        r = self.ctl("list", status=5)
+        self.assertIn("no daemon to talk to", r.err)
+
+
+if __name__ == "__main__":
+    fixture.main()

@@ -1,0 +1,558 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The life of jobs in a real reclaimd."""
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import unittest
+from xml.etree import ElementTree
+
+import fixture
+from daemon_fixture import Case, Daemon, user
+from dbuswire import Error
+from fixture import FULL, USER, Canary, build, fill, scratch, write
+
+HOUR = 3600 * 1000000
+
+
+class Life(Case):
+    def test_file_is_gone_at_once_and_then_done(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        n = c.submit(self.path("a"))
+        self.assertFalse(os.path.exists(self.path("a")))
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(c.job(n)["done"], 1)
+
+    def test_tree_and_canary(self):
+        canary = Canary(self.path("canary"))
+        fill(self.path("t", "deep", "er"), 300)
+        c = self.daemon.client()
+        n = c.submit(self.path("t"))
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(c.job(n)["done"], 303)
+        canary.check()
+        self.assertEqual(os.listdir(self.data), ["canary"])
+
+    def test_held_and_restored(self):
+        canary = Canary(self.path("t"))
+        c = self.daemon.client()
+        n = c.submit(self.path("t"), undo_usec=HOUR)
+        self.assertEqual(c.job(n)["state"], "held")
+        self.assertEqual(os.listdir(self.data), [])
+        c.call("Restore", "ta{sv}", n, {})
+        self.assertEqual(c.wait(n), "restored")
+        canary.check()
+
+    def test_undo_window_ends(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        n = c.submit(self.path("a"), undo_usec=200000)
+        self.assertEqual(c.wait(n), "done")
+
+    def test_restore_never_replaces(self):
+        write(self.path("a"), "old")
+        c = self.daemon.client()
+        n = c.submit(self.path("a"), undo_usec=HOUR)
+        write(self.path("a"), "new")
+        with self.assertRaises(Error) as e:
+            c.call("Restore", "ta{sv}", n, {})
+        self.assertEqual(e.exception.name, "WrongState")
+        self.assertEqual(c.job(n)["state"], "paused")
+        fd = os.open(self.data, os.O_PATH)
+        c.call("Restore", "ta{sv}", n, {"directory": ("h", 0), "name": ("ay", b"b")}, fds=[fd])
+        os.close(fd)
+        self.assertEqual(c.wait(n), "restored")
+        for name, content in (("a", "new"), ("b", "old")):
+            with open(self.path(name)) as f:
+                self.assertEqual(f.read(), content)
+
+    def test_cancel_of_a_held_job(self):
+        build(self.data, "x/y/z\nw")
+        c = self.daemon.client()
+        n = c.submit(self.path("x"), self.path("w"), undo_usec=HOUR)
+        c.call("Cancel", "at", [n])
+        self.assertEqual(c.wait(n), "cancelled")
+        self.assertEqual(fixture.listing(self.data), ["w", "x", "x/y", "x/y/z"])
+
+    def test_pause_and_resume(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        c.call("PauseAll")
+        n = c.submit(self.path("a"))
+        self.assertEqual(c.job(n)["state"], "queued")
+        c.call("Pause", "at", [n])
+        c.call("ResumeAll")
+        self.assertEqual(c.job(n)["state"], "paused")
+        c.call("Resume", "at", [n])
+        self.assertEqual(c.wait(n), "done")
+
+    def test_cancel_of_a_running_job(self):
+        fill(self.path("t"), 50000)
+        c = self.daemon.client()
+        n = c.submit(self.path("t"))
+        if c.wait_state(n, "running") == "running":
+            try:
+                c.call("Cancel", "at", [n])
+            except Error as e:
+                self.assertIn(e.name, ("WrongState", "NoSuchJob"))
+        state = c.wait(n)
+        left = len(os.listdir(self.path("t"))) if os.path.exists(self.path("t")) else 0
+        self.assertEqual(state == "cancelled", left > 0)
+
+    def test_missing(self):
+        c = self.daemon.client()
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("none"))
+        self.assertEqual(e.exception.name, "NoSuchPath")
+        write(self.path("a"))
+        n, accepted, missing = c.submit_list(self.data, ["a", "none"])
+        self.assertEqual((accepted, missing), (1, 1))
+        self.assertEqual(c.wait(n), "done")
+
+    def test_dry_run(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        self.assertEqual(c.submit(self.path("a"), dry_run=True), 0)
+        self.assertTrue(os.path.exists(self.path("a")))
+        self.assertEqual(c.jobs(finished=True), [])
+
+    def test_many_names(self):
+        count = 1000000 if FULL else 100000
+        names = ["n%d" % i for i in range(count)]
+        fd = os.open(self.data, os.O_RDONLY)
+        for name in names:
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+        os.close(fd)
+        c = self.daemon.client()
+        n, accepted, _ = c.submit_list(self.data, names)
+        self.assertEqual(accepted, count)
+        self.assertEqual(os.listdir(self.data), [])
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(c.job(n)["done"], count)
+
+
+class Users(Case):
+    def setUp(self):
+        super().setUp()
+        os.chown(self.data, USER, USER)
+
+    def test_own_file(self):
+        with user():
+            write(self.path("a"))
+        c = self.daemon.client(USER)
+        n = c.submit(self.path("a"))
+        self.assertEqual(c.wait(n), "done")
+
+    def test_others_file(self):
+        os.chmod(self.data, 0o755)
+        os.chown(self.data, 0, 0)
+        canary = Canary(self.path("t"))
+        c = self.daemon.client(USER)
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("t"))
+        self.assertEqual(e.exception.name, "NotAuthorized")
+        canary.check()
+        self.assertEqual(c.jobs(finished=True), [])
+
+    def test_others_content_is_left_in_its_place(self):
+        with user():
+            build(self.data, "own/mine")
+        os.mkdir(self.path("own", "theirs"), 0o755)
+        canary = Canary(self.path("own", "theirs", "c"))
+        c = self.daemon.client(USER)
+        n = c.submit(self.path("own"))
+        self.assertEqual(c.wait(n), "partial")
+        canary.check()
+        self.assertFalse(os.path.exists(self.path("own", "mine")))
+        self.assertTrue(c.problems(n))
+
+    def test_others_job(self):
+        write(self.path("a"))
+        n = self.daemon.client().submit(self.path("a"), undo_usec=HOUR)
+        c = self.daemon.client(USER)
+        self.assertEqual(c.jobs(), [])
+        for member, signature, *args in (("Cancel", "at", [n]), ("Pause", "at", [n]),
+                                         ("Resume", "at", [n]), ("Restore", "ta{sv}", n, {})):
+            with self.assertRaises(Error) as e:
+                c.call(member, signature, *args)
+            self.assertEqual(e.exception.name, "NoSuchJob")
+
+
+class InPlace(Case):
+    config = "staging: off\n"
+
+    def test_in_place(self):
+        canary = Canary(self.path("canary"))
+        build(self.data, "one/a/b\ntwo/c\ntwo/d")
+        c = self.daemon.client()
+        n = c.submit(self.path("one"), self.path("two", "c"))
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(os.listdir(self.path("two")), ["d"])
+        self.assertFalse(os.path.exists(self.path("one")))
+        canary.check()
+
+    def test_replaced_while_held(self):
+        write(self.path("a"), "old")
+        c = self.daemon.client()
+        c.call("PauseAll")
+        n = c.submit(self.path("a"))
+        os.rename(self.path("a"), self.path("b"))
+        write(self.path("a"), "new")
+        c.call("ResumeAll")
+        self.assertEqual(c.wait(n), "failed")
+        for name, content in (("a", "new"), ("b", "old")):
+            with open(self.path(name)) as f:
+                self.assertEqual(f.read(), content)
+
+    def test_directory_replaced_after_a_restart(self):
+        build(self.data, "d/a")
+        c = self.daemon.client()
+        c.call("PauseAll")
+        n = c.submit(self.path("d", "a"))
+        self.daemon.kill()
+        os.rename(self.path("d"), self.path("e"))
+        build(self.data, "d/a")
+        self.daemon.start()
+        c = self.daemon.client()
+        c.call("ResumeAll")
+        self.assertEqual(c.wait(n), "failed")
+        self.assertEqual(fixture.listing(self.data), ["d", "d/a", "e", "e/a"])
+
+
+class Spools(Case):
+    def setUp(self):
+        super().setUp()
+        # Not below /tmp, where anybody may write: nobody would know who submits.
+        fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/mnt")
+        self.addCleanup(fixture.command, "umount", "-l", "/mnt")
+        self.data = "/mnt"
+        self.spool = self.path("trash")
+        self.daemon.configure("spools: {%s: {settle: 100ms, undo: 0s}}\n" % self.spool)
+        self.client = self.daemon.client()
+        self.client.call("Reload")
+
+    def test_what_is_moved_in_is_deleted(self):
+        canary = Canary(self.path("canary"))
+        os.mkdir(self.spool, 0o700)
+        fill(self.path("many"), 1000)
+        os.rename(self.path("many"), os.path.join(self.spool, "many"))
+        m = self.client.signal("JobFinished")
+        self.assertEqual(m.body[2], "done")
+        self.assertEqual(self.client.job(m.body[0])["origin"], "spool:" + self.spool)
+        self.assertEqual(self.client.job(m.body[0])["done"], 1001)
+        self.assertEqual(os.listdir(self.spool), [])
+        canary.check()
+
+    def test_tree_of_objects_has_an_end(self):
+        paths = ["/"]
+        for path in paths:
+            text = self.client.call("Introspect", path=path,
+                                    interface="org.freedesktop.DBus.Introspectable").body[0]
+            self.assertLess(len(paths), 20, paths)
+            paths += [os.path.join(path, n.get("name"))
+                      for n in ElementTree.fromstring(text).findall("node")]
+        self.assertIn("/org/reclaimd1/spool/_2fmnt_2ftrash", paths)
+
+    def test_many_at_once_are_one_job(self):
+        count = 100000
+        os.mkdir(self.spool, 0o700)
+        fill(self.path("many"), count)
+        source = os.open(self.path("many"), os.O_RDONLY)
+        target = os.open(self.spool, os.O_RDONLY)
+        for name in os.listdir(source):
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+        os.close(source)
+        os.close(target)
+        m = self.client.signal("JobFinished")
+        self.assertEqual(m.body[2], "done", self.daemon.said())
+        self.assertEqual(self.client.job(m.body[0])["done"], count, self.daemon.said())
+        self.assertEqual(os.listdir(self.spool), [])
+        self.assertEqual(len(self.client.jobs(finished=True)), 1)
+
+
+class Limits(Case):
+    config = "limits: {jobs-per-user: 3}\n"
+
+    def test_limit(self):
+        c = self.daemon.client()
+        for i in range(4):
+            write(self.path(str(i)))
+        for i in range(3):
+            c.submit(self.path(str(i)), undo_usec=HOUR)
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("3"))
+        self.assertEqual(e.exception.name, "LimitExceeded")
+        self.assertTrue(os.path.exists(self.path("3")))
+
+    def test_submits_under_way_count(self):
+        c = self.daemon.client()
+        for i in range(8):
+            write(self.path(str(i)))
+        sent = [c.send_submit(self.path(str(i)), undo_usec=HOUR) for i in range(8)]
+        refused = 0
+        for serial in sent:
+            try:
+                c.answer(serial)
+            except Error as e:
+                self.assertEqual(e.name, "LimitExceeded")
+                refused += 1
+        self.assertEqual(refused, 5)
+        # Neither what is refused nor what comes to nothing counts afterwards.
+        for job in c.jobs():
+            c.call("Cancel", "at", [job["id"]])
+        for _ in range(4):
+            with self.assertRaises(Error) as e:
+                c.submit(self.path("none"))
+            self.assertEqual(e.exception.name, "NoSuchPath")
+        for i in range(3):
+            c.submit(self.path(str(i)), undo_usec=HOUR)
+
+
+class Reload(Case):
+    def workers(self):
+        pid = self.daemon.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            return set(f.read().split())
+
+    def test_workers_are_replaced(self):
+        """They have been told what is protected when they were started."""
+        c = self.daemon.client()
+        for name in "ab":
+            write(self.path(name))
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+        before = self.workers()
+        self.assertEqual(len(before), 2)
+        self.daemon.configure("protect: [%s]\n" % self.path("keep"))
+        c.call("Reload")
+        self.assertEqual(c.wait(c.submit(self.path("b"))), "done")
+        self.assertEqual(before & self.workers(), set())
+        write(self.path("keep"))
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("keep"))
+        self.assertEqual(e.exception.name, "Protected")
+
+
+class Crashes(Case):
+    def again(self):
+        self.daemon.kill()
+        self.daemon.start()
+        return self.daemon.client()
+
+    def signal_workers(self, number):
+        pid = self.daemon.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            for worker in f.read().split():
+                os.kill(int(worker), number)
+
+    def test_held_job_lives(self):
+        canary = Canary(self.path("t"))
+        c = self.daemon.client()
+        n = c.submit(self.path("t"), undo_usec=HOUR)
+        c = self.again()
+        self.assertEqual(c.wait_state(n, "held"), "held")
+        c.call("Restore", "ta{sv}", n, {})
+        canary.check()
+
+    def test_paused_and_queued_jobs_live(self):
+        for name in "ab":
+            write(self.path(name))
+        c = self.daemon.client()
+        c.call("PauseAll")
+        a, b = c.submit(self.path("a")), c.submit(self.path("b"))
+        c.call("Pause", "at", [a])
+        c = self.again()
+        self.assertEqual(c.wait_state(a, "paused"), "paused")
+        self.assertEqual(c.wait_state(b, "queued"), "queued")
+        c.call("ResumeAll")
+        self.assertEqual(c.wait(b), "done")
+        self.assertEqual(c.job(a)["state"], "paused")
+
+    def test_running_job_goes_on(self):
+        fill(self.path("t"), 60000)
+        c = self.daemon.client()
+        n = c.submit(self.path("t"))
+        c.wait_state(n, "running")
+        c = self.again()
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(self.staged(), [])
+
+    def test_worker_killed(self):
+        fill(self.path("t"), 60000)
+        c = self.daemon.client()
+        n = c.submit(self.path("t"))
+        c.wait_state(n, "running")
+        self.signal_workers(signal.SIGKILL)
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(self.staged(), [])
+
+    def test_worker_gone_after_reload(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
+        c.call("Reload")
+        self.signal_workers(signal.SIGKILL)
+        self.daemon.wait_said("has ended: was killed")
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+
+    def test_ends_before_there_is_staging(self):
+        """Only root's worker makes staging directories; it stands still until the daemon is killed."""
+        write(self.path("of root"))
+        watcher = self.daemon.client()
+        self.assertEqual(watcher.wait(watcher.submit(self.path("of root"))), "done")
+        os.chown(self.data, USER, USER)
+        with user():
+            write(self.path("a"))
+        c = self.daemon.client(USER)
+        self.signal_workers(signal.SIGSTOP)
+        self.send_submit(c, self.path("a"))
+        while not self.is_written(self.path("a")):
+            self.assertIsNone(self.daemon.process.poll())
+        watcher.jobs(finished=True)  # read after the record was committed
+        c = self.again()
+        self.assertEqual([c.wait(j["id"]) for j in c.jobs()], ["done"], self.daemon.said())
+        self.assertEqual(os.listdir(self.data), [])
+
+    def is_written(self, text):
+        with open(os.path.join(self.daemon.state, "reclaimd.db-wal"), "rb") as f:
+            return text.encode() in f.read()
+
+    def test_another_worker_is_installed(self):
+        """An upgrade is for the next start: nobody knows what the new program understands."""
+        self.daemon.stop()
+        other = self.daemon.worker
+        self.daemon.worker = os.path.join(self.daemon.dir, "reclaim-worker")
+        shutil.copy(other, self.daemon.worker)
+        self.daemon.start()
+        write(self.daemon.worker + ".new", "#!/bin/false\n")
+        os.chmod(self.daemon.worker + ".new", 0o755)
+        os.rename(self.daemon.worker + ".new", self.daemon.worker)
+        self.signal_workers(signal.SIGKILL)
+        write(self.path("a"))
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+
+    def test_at_any_moment(self):
+        rng = random.Random(7)
+        canary = Canary(self.path("canary"))
+        acknowledged = []
+        for turn in range(100 if FULL else 12):
+            names = [self.path("t%d-%d" % (turn, i)) for i in range(20)]
+            for name in names:
+                fill(name, 30)
+            c = self.daemon.client()
+            serials = [c.send_submit(name) for name in names]
+            for serial in serials[:rng.randrange(len(serials))]:
+                acknowledged.append(c.answer(serial).body[0])
+            c = self.again()
+        for n in acknowledged:
+            self.assertEqual(c.wait(n), "done", self.daemon.said())
+        for job in c.jobs():
+            c.wait(job["id"])
+        canary.check()
+        self.assertEqual(self.staged(), [])
+
+    def test_staging_without_a_record_is_kept(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        c.submit(self.path("a"), undo_usec=HOUR)
+        self.daemon.kill()
+        for name in os.listdir(self.daemon.state):
+            os.unlink(os.path.join(self.daemon.state, name))
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertEqual(c.jobs(), [])
+        self.daemon.wait_said("is of no job that is on record: kept")
+        self.assertEqual(c.call("Get", "ss", "org.reclaimd1.Manager", "Orphans",
+                                interface="org.freedesktop.DBus.Properties").body[0], 1)
+        self.assertEqual(len(self.staged()), 1)
+
+    def test_stops_in_seconds_and_keeps_its_queue(self):
+        fill(self.path("t"), 60000)
+        for i in range(50):
+            write(self.path("f%d" % i))
+        c = self.daemon.client()
+        jobs = [c.submit(self.path("t"))] + [c.submit(self.path("f%d" % i)) for i in range(50)]
+        self.assertEqual(self.daemon.stop(timeout=10), 0)
+        self.daemon.start()
+        c = self.daemon.client()
+        for n in jobs:
+            self.assertEqual(c.wait(n), "done")
+
+
+class NoRoom(unittest.TestCase):
+    def test_full_state_directory(self):
+        scratch.open()
+        state = os.path.join(scratch.dir, "small")
+        os.mkdir(state, 0o700)
+        fixture.command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "small", state)
+        daemon = Daemon(state=state).start()
+        self.addCleanup(daemon.stop)
+        data = os.path.join(scratch.filesystem("tmpfs"), "noroom")
+        os.mkdir(data)
+        for name in "abc":
+            write(os.path.join(data, name))
+        c = daemon.client()
+        held = c.submit(os.path.join(data, "a"), undo_usec=HOUR)
+        fd = os.open(os.path.join(state, "filler"), os.O_CREAT | os.O_WRONLY)
+        with contextlib.suppress(OSError):
+            while True:
+                os.write(fd, b"x" * 4096)
+        os.close(fd)
+        refused = 0
+        try:
+            for i in range(2000):
+                write(os.path.join(data, "b"))
+                c.submit(os.path.join(data, "b"))
+        except Error as e:
+            refused = 1
+            self.assertEqual(e.name, "Failed")
+            self.assertIn("No space left", e.text)
+        self.assertTrue(refused)
+        self.assertTrue(os.path.exists(os.path.join(data, "b")))
+        os.unlink(os.path.join(state, "filler"))
+        self.assertEqual(c.wait(c.submit(os.path.join(data, "c"))), "done")
+        c.call("Restore", "ta{sv}", held, {})
+        self.assertTrue(os.path.exists(os.path.join(data, "a")))
+
+
+class Starting(unittest.TestCase):
+    def status(self, daemon):
+        p = subprocess.run(daemon.words(), stderr=subprocess.PIPE, timeout=60)
+        return p.returncode, p.stderr.decode()
+
+    def test_state_directory_of_others(self):
+        daemon = Daemon()
+        os.chmod(daemon.state, 0o777)
+        code, text = self.status(daemon)
+        self.assertEqual(code, 1)
+        self.assertIn(daemon.state, text)
+        os.rmdir(daemon.state)
+        code, text = self.status(daemon)
+        self.assertEqual(code, 1)
+
+    def test_configuration_errors(self):
+        daemon = Daemon(config="spools: 3\nnonsense: true\n")
+        code, text = self.status(daemon)
+        self.assertEqual(code, 78)
+        self.assertIn("reclaimd.yaml:2:", text)
+
+    def test_bad_reload_changes_nothing(self):
+        daemon = Daemon(config="").start()
+        self.addCleanup(daemon.stop)
+        daemon.configure("nonsense: true\n")
+        c = daemon.client()
+        with self.assertRaises(Error):
+            c.call("Reload")
+        wrong = c.call("Get", "ss", "org.reclaimd1.Manager", "ConfigurationError",
+                       interface="org.freedesktop.DBus.Properties").body[0]
+        self.assertIn("nonsense", wrong)
+        daemon.configure("")
+        c.call("Reload")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The daemon as a service: what a person does with it on a machine."""
+
+import json
+import os
+import subprocess
+import time
+import unittest
+
+from system import (BUS, Canary, attempt, command, configure, full_speed, install, job_property, journal,
+                    manager_property, running_job, submit, unit_property)
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+STOP_SECONDS = 5
+
+
+def setUpModule():
+    install("deb", 1)
+
+
+class Service(unittest.TestCase):
+    def setUp(self):
+        configure("")
+        # It is started more often in a few seconds than the service manager likes.
+        attempt("systemctl", "reset-failed", "reclaimd")
+        command("systemctl", "reload-or-restart", "reclaimd")
+        self.canary = Canary(f"/backups/{self.id()}")
+        self.addCleanup(self.canary.check)
+
+    def test_the_two_lines(self):
+        command("systemctl", "disable", "--now", "reclaimd")
+        command("fallocate", "-l", "1G", "/backups/old.tar.gz")
+        free = os.statvfs("/backups").f_bavail
+        for line in ("systemctl enable --now reclaimd", "reclaimctl submit --wait /backups/old.tar.gz"):
+            command("sh", "-c", line)
+        self.assertFalse(os.path.exists("/backups/old.tar.gz"))
+        self.assertGreaterEqual((os.statvfs("/backups").f_bavail - free) * 4096, 1000 << 20)
+        self.assertEqual(unit_property("ActiveState"), "active")
+        self.assertNotEqual(unit_property("StatusText"), "")
+
+    def test_line_of_a_backup_script(self):
+        command("fallocate", "-l", "5G", "/backups/old.tar.gz")
+        command("sh", "-c", "reclaimctl submit --wait=free:5G /backups/old.tar.gz && "
+                            "fallocate -l 4G /backups/new.tar.gz")
+        submit("--wait", "/backups/new.tar.gz")
+
+    def test_a_user(self):
+        os.mkdir("/backups/user")
+        os.chown("/backups/user", 65534, 65534)
+        command(*NOBODY, "fallocate", "-l", "64M", "/backups/user/own")
+        command(*NOBODY, "reclaimctl", "submit", "--wait", "/backups/user/own")
+        self.assertEqual(os.listdir("/backups/user"), [])
+        r = attempt(*NOBODY, "reclaimctl", "submit", f"{self.canary.top}/canary/a")
+        self.assertIn(r.returncode, (1, 4), r.stdout)
+
+    def test_reload(self):
+        configure(f"protect: [{self.canary.top}]\n")
+        command("systemctl", "reload", "reclaimd")
+        refused = attempt("reclaimctl", "submit", f"{self.canary.top}/canary/a")
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        # What is wrong changes nothing, and says where.
+        configure("protekt: [/srv]\n")
+        attempt("systemctl", "reload", "reclaimd")
+        self.assertIn("50-test.yaml:1:1", manager_property("ConfigurationError"))
+        self.assertTrue(journal("-u", "reclaimd", "MESSAGE_ID=92c8040e1bb849ba892fc6af6c35c1d4"))
+        refused = attempt("reclaimctl", "submit", f"{self.canary.top}/canary/a")
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        configure("")
+        command("systemctl", "reload", "reclaimd")
+        self.assertEqual(manager_property("ConfigurationError"), "")
+
+    def test_wrong_configuration_at_start(self):
+        configure("protekt: [/srv]\n")
+        self.assertNotEqual(attempt("systemctl", "restart", "reclaimd").returncode, 0)
+        self.assertEqual(unit_property("ExecMainStatus"), "78")
+        self.assertEqual(unit_property("ActiveState"), "failed")
+        self.assertIn("50-test.yaml:1:1", command("journalctl", "-o", "cat", "-u", "reclaimd"))
+
+    def test_restart_in_mid_job(self):
+        with running_job("/backups/large") as job:
+            pid = unit_property("MainPID")
+            command("systemctl", "restart", "reclaimd")
+            self.assertNotEqual(unit_property("MainPID"), pid)
+            full_speed()
+            command("reclaimctl", "wait", str(job))
+        self.assertEqual(job_property(job, "State"), "done")
+
+    def test_killed_in_mid_job(self):
+        with running_job("/backups/large") as job:
+            configure("")
+            command("systemctl", "kill", "--signal=KILL", "reclaimd")
+            # Asking starts it, if it is not there again by itself by then.
+            command("systemctl", "start", "reclaimd")
+            command("reclaimctl", "wait", str(job))
+        self.assertEqual(job_property(job, "State"), "done")
+        self.assertEqual(unit_property("ActiveState"), "active")
+
+    def test_stop_with_a_full_queue(self):
+        with running_job("/backups/large") as job:
+            jobs = [job]
+            for n in range(200):
+                path = f"/backups/queued-{n}"
+                with open(path, "wb") as f:
+                    f.write(b"x" * 10_000)
+                jobs.append(submit(path))
+            began = time.monotonic()
+            command("systemctl", "stop", "reclaimd")
+            self.assertLess(time.monotonic() - began, STOP_SECONDS)
+            self.assertEqual(unit_property("Result"), "success")
+            configure("")
+            command("systemctl", "start", "reclaimd")
+            command("reclaimctl", "wait", *map(str, jobs))
+        self.assertEqual({job_property(job, "State") for job in jobs}, {"done"})
+
+    def test_journal(self):
+        path = "/backups/said"
+        command("fallocate", "-l", "10M", path)
+        job = submit("--wait", path)
+        # Not only the last one, but whatever became of the job is found by its number.
+        records = journal("-u", "reclaimd", f"JOB={job}")
+        self.assertGreaterEqual(len(records), 1)
+        for record in records:
+            self.assertRegex(record["MESSAGE_ID"], "^[0-9a-f]{32}$")
+            self.assertEqual(record["PATH"], path)
+        self.assertTrue(any(int(record.get("FREED_BYTES", 0)) >= 10 << 20 for record in records), records)
+
+    def test_activation(self):
+        command("systemctl", "stop", "reclaimd")
+        self.assertTrue(manager_property("Version"))
+        self.assertEqual(unit_property("ActiveState"), "active")
+
+    def test_private_socket(self):
+        command("systemctl", "is-active", "reclaimd")
+        said = command(*NOBODY, "reclaimctl", "status", "--runtime-directory=/run/reclaimd")
+        self.assertTrue(said)
+
+    def test_bus_refuses_others(self):
+        shown = command(*NOBODY, "busctl", "introspect", *BUS[:2])
+        self.assertIn("org.reclaimd1.Manager", shown)
+        path = f"{self.canary.top}/mine"
+        with open(path, "wb") as f:
+            f.write(b"x")
+        job = submit("--undo=1h", path)
+        r = attempt(*NOBODY, "busctl", "call", *BUS, "Cancel", "at", "1", str(job))
+        self.assertIn("there is no unfinished job", r.stdout)
+        command("reclaimctl", "restore", str(job))
+        self.assertTrue(os.path.exists(path))
+        os.unlink(path)
+
+    def test_no_restart_of_what_stands(self):
+        """The watchdog is served, and an idle daemon is small."""
+        command("systemctl", "stop", "reclaimd")
+        command("systemctl", "start", "reclaimd")
+        status = json.loads(command("reclaimctl", "status", "--json=short"))
+        self.assertIsInstance(status, dict)
+        with open(f"/proc/{unit_property('MainPID')}/status", encoding="ascii") as f:
+            resident = [int(line.split()[1]) for line in f if line.startswith("VmRSS:")][0]
+        with open(f"/proc/{unit_property('MainPID')}/smaps_rollup", encoding="ascii") as f:
+            print(f"VmRSS: {resident} KiB", *(line for line in f if line[:3] in ("Pss", "Ano")))
+        self.assertLessEqual(resident, 16 << 10)
+        self.assertEqual(unit_property("NRestarts"), "0")
+
+
+class Shell(unittest.TestCase):
+    def test_exit_status_without_daemon(self):
+        command("systemctl", "mask", "--runtime", "--now", "reclaimd")
+        self.addCleanup(command, "systemctl", "unmask", "--runtime", "reclaimd")
+        r = subprocess.run(["reclaimctl", "list"], check=False, capture_output=True, text=True)
+        self.assertEqual(r.returncode, 5, r.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A system without a bus: the daemon is there all the same."""
+
+import unittest
+
+from system import attempt, command, install
+
+
+class NoBus(unittest.TestCase):
+    def test_starts(self):
+        command("systemctl", "mask", "--runtime", "--now", "dbus.socket", "dbus.service")
+        install("deb", 1)
+        r = attempt("systemctl", "restart", "reclaimd")
+        self.assertEqual(r.returncode, 0, r.stdout + attempt("systemctl", "status", "reclaimd").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the service manager, the bus and polkit say to the files of the package."""
+
+import json
+import os
+import re
+import unittest
+
+from system import attempt, command, install
+
+# In tenths, as systemd-analyze counts.
+EXPOSURE_LIMIT = 20
+
+
+def setUpModule():
+    install("deb", 1)
+
+
+class Units(unittest.TestCase):
+    def test_verify(self):
+        if not os.path.exists("/usr/sbin/reclaimd"):
+            self.skipTest("this build has no daemon")
+        self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service",
+                                 "reclaimd.slice"), "")
+
+    def test_security(self):
+        r = attempt("systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE_LIMIT}",
+                    "reclaimd.service")
+        print(r.stdout.strip().splitlines()[-1])
+        self.assertEqual(r.returncode, 0, r.stdout)
+
+    def test_what_must_not_be_set(self):
+        # Each of these breaks deleting; SAFETY asks for their absence.
+        shown = dict(line.split("=", 1) for line in command(
+            "systemctl", "show", "reclaimd.service", "-p",
+            "ReadWritePaths,ProtectHome,PrivateTmp,ProtectSystem,RestrictSUIDSGID,NoNewPrivileges,"
+            "OOMPolicy,Slice,RestartPreventExitStatus,KillMode").splitlines())
+        self.assertEqual(shown, {
+            "ReadWritePaths": "", "ProtectHome": "no", "PrivateTmp": "no", "ProtectSystem": "full",
+            "RestrictSUIDSGID": "no", "NoNewPrivileges": "yes", "OOMPolicy": "continue",
+            "Slice": "reclaimd.slice", "RestartPreventExitStatus": "78", "KillMode": "mixed"})
+
+    def test_system_calls(self):
+        allowed = set(command("systemctl", "show", "--value", "-p", "SystemCallFilter",
+                              "reclaimd.service").split())
+        needed = {
+            "io_uring_setup", "io_uring_enter", "io_uring_register", "openat2", "renameat2", "unlinkat",
+            "fallocate", "ftruncate", "fcntl", "statx", "getdents64", "name_to_handle_at",
+            "open_by_handle_at", "landlock_create_ruleset", "landlock_add_rule",
+            "landlock_restrict_self", "setresuid", "setgroups", "capset", "prctl", "pidfd_open",
+            "inotify_add_watch", "recvmsg", "execve"}
+        self.assertEqual(needed - allowed, set())
+        self.assertEqual(allowed & {"mount", "ptrace", "init_module", "reboot", "bpf"}, set())
+
+    def test_enabled_by_preset(self):
+        self.assertEqual(command("systemctl", "is-enabled", "reclaimd").strip(), "enabled")
+
+
+class Probe(unittest.TestCase):
+    """The sandbox itself, with a probe in the place of the daemon."""
+
+    def probe(self, script):
+        directory = "/run/systemd/system/reclaimd.service.d"
+        command("mkdir", "-p", directory)
+        with open(f"{directory}/probe.conf", "w", encoding="ascii") as f:
+            f.write("[Service]\nType=oneshot\nRestart=no\nWatchdogSec=0\nExecStart=\n"
+                    f"ExecStart=/usr/bin/python3 /inside/{script}\n")
+        self.addCleanup(command, "systemctl", "daemon-reload")
+        self.addCleanup(command, "rm", "-r", directory)
+        command("systemctl", "daemon-reload")
+        r = attempt("systemctl", "restart", "reclaimd.service")
+        self.assertEqual(r.returncode, 0, command("journalctl", "-o", "cat", "-u", "reclaimd.service"))
+
+    def test_deleting_works_in_it(self):
+        self.probe("probe.py")
+
+
+class Bus(unittest.TestCase):
+    def test_only_root_owns_the_name(self):
+        ask = ["busctl", "call", "org.freedesktop.DBus", "/org/freedesktop/DBus",
+               "org.freedesktop.DBus", "RequestName", "su", "org.reclaimd1", "4"]
+        command("systemctl", "stop", "reclaimd.service")
+        self.assertEqual(command(*ask), "u 1\n")
+        self.assertIn("Access denied", attempt("setpriv", "--reuid=65534", "--clear-groups", *ask).stdout)
+
+    def test_name_can_be_activated(self):
+        names = json.loads(command("busctl", "call", "--json=short", "org.freedesktop.DBus",
+                                   "/org/freedesktop/DBus", "org.freedesktop.DBus",
+                                   "ListActivatableNames"))["data"][0]
+        self.assertIn("org.reclaimd1", names)
+
+
+class Polkit(unittest.TestCase):
+    def test_actions(self):
+        for action in ("org.reclaimd1.manage-others", "org.reclaimd1.submit-privileged"):
+            said = command("pkaction", "--verbose", "--action-id", action)
+            self.assertEqual(re.findall(r"implicit \w+: +(\S+)", said), ["auth_admin"] * 3, said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Another version of the package comes, or it goes, while jobs are running."""
+
+import os
+import unittest
+
+from system import (Canary, attempt, command, configure, full_speed, install, job_property, package, remove,
+                    running_job, unit_property)
+
+
+class Upgrade(unittest.TestCase):
+    def setUp(self):
+        install("deb", 1)
+        self.canary = Canary(f"/backups/{self.id()}")
+        self.addCleanup(self.canary.check)
+
+    def test_upgrade_and_downgrade(self):
+        with running_job("/backups/large") as job:
+            for release in (2, 1):
+                pid = unit_property("MainPID")
+                install("deb", release)
+                self.assertNotEqual(unit_property("MainPID"), pid)
+                self.assertEqual(unit_property("ActiveState"), "active")
+                self.assertIn(job_property(job, "State"), ("queued", "running"))
+            full_speed()
+            command("reclaimctl", "wait", str(job))
+        remove()
+        self.assertFalse(os.path.exists("/var/lib/reclaimd"))
+        self.assertFalse(os.path.exists("/backups/.reclaim"))
+
+    def test_removal_keeps_jobs(self):
+        with running_job("/backups/large") as job:
+            command("dpkg", "--remove", "reclaimd")
+            self.assertTrue(os.path.exists("/var/lib/reclaimd"))
+            configure("")
+            said = command("dpkg", "--purge", "reclaimd")
+            self.assertIn("/var/lib/reclaimd is kept", said)
+            self.assertTrue(os.path.exists("/var/lib/reclaimd"))
+            install("deb", 1)
+            command("reclaimctl", "wait", str(job))
+        remove()
+        self.assertFalse(os.path.exists("/var/lib/reclaimd"))
+
+    def test_what_was_stopped_stays_disabled(self):
+        command("systemctl", "disable", "--now", "reclaimd")
+        install("deb", 2)
+        self.assertEqual(attempt("systemctl", "is-enabled", "reclaimd").stdout.strip(), "disabled")
+        self.assertEqual(unit_property("ActiveState"), "inactive")
+        remove()
+
+    def test_rpm(self):
+        remove()
+        command("rpm", "--initdb")
+        command("rpm", "--install", "--nodeps", package("rpm", 1))
+        self.addCleanup(attempt, "rpm", "--erase", "reclaimd")
+        with running_job("/backups/large") as job:
+            pid = unit_property("MainPID")
+            command("rpm", "--upgrade", "--nodeps", package("rpm", 2))
+            self.assertNotEqual(unit_property("MainPID"), pid)
+            full_speed()
+            command("reclaimctl", "wait", str(job))
+        command("rpm", "--erase", "reclaimd")
+        self.assertFalse(os.path.exists("/var/lib/reclaimd"))
+
+
+if __name__ == "__main__":
+    unittest.main()

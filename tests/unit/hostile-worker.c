@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A worker that says what it must not. What, is the name it was started by; it never does any work. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/protocol.h"
+
+static struct wire_in in;
+static struct wire_out out;
+
+static void say(enum protocol_answer type, uint32_t serial)
+{
+	wire_begin(&out, type, serial);
+}
+
+static void entry(const char *name, uint64_t dir)
+{
+	static const struct lasting_identity id;
+
+	say(ANSWER_ENTRIES, in.serial);
+	wire_put(&out, dir);
+	wire_put_string(&out, name);
+	wire_put_identity(&out, &id);
+}
+
+/* The answer to a look. */
+static void lie(const char *how)
+{
+	if (strcmp(how, "noise") == 0) {
+		(void)send(PROTOCOL_FD, "noise", 5, 0);
+		return;
+	}
+	say(ANSWER_LOOKED, in.serial);
+	if (strcmp(how, "unknown") == 0)
+		say((enum protocol_answer)999, in.serial);
+	else if (strcmp(how, "other-serial") == 0)
+		say(ANSWER_ALIVE, in.serial + 1);
+	else if (strcmp(how, "other-request") == 0)
+		say(ANSWER_RAN, in.serial);
+	else if (strcmp(how, "welcome-again") == 0)
+		say(ANSWER_WELCOME, 0);
+	else if (strcmp(how, "slash") == 0)
+		entry("a/b", 1);
+	else if (strcmp(how, "no-dir") == 0)
+		entry("a", 1);
+	else if (strcmp(how, "descriptor") == 0)
+		wire_put_fd(&out, PROTOCOL_FD);
+	else if (strcmp(how, "long") == 0)
+		for (int i = 0; i < 10000; i++)
+			wire_put(&out, 0);
+	(void)wire_post(PROTOCOL_FD, &out);
+}
+
+int main(void)
+{
+	const char *program = (const char *)getauxval(AT_EXECFN);
+	const char *how = program ? strrchr(program, '/') : NULL;
+
+	if (!how)
+		return EXIT_FAILURE;
+	how++;
+	if (wire_receive(PROTOCOL_FD, &in, 0, true) <= 0)
+		return EXIT_FAILURE;
+	if (strcmp(how, "early") == 0)
+		in.serial = 1;
+	say(strcmp(how, "early") == 0 ? ANSWER_ALIVE : ANSWER_WELCOME, in.serial);
+	if (strcmp(how, "early") != 0) {
+		wire_put(&out, PROTOCOL_VERSION + (strcmp(how, "version") == 0));
+		wire_put(&out, 0);
+	}
+	(void)wire_post(PROTOCOL_FD, &out);
+	while (wire_receive(PROTOCOL_FD, &in, 0, true) > 0)
+		if (in.type == REQUEST_LOOK)
+			lie(how);
+	return EXIT_SUCCESS;
+}

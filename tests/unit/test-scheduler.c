@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which job goes next, and when those that are held are due. */
+#include <check.h>
+
+#include "daemon/due.h"
+#include "daemon/job.h"
+#include "daemon/scheduler.h"
+
+START_TEST(priority_goes_before_turn)
+{
+	struct candidate high = { .priority = 2, .served = 9 },
+			 low = { .priority = 0, .served = 1 };
+
+	ck_assert(scheduler_before(&high, &low));
+	ck_assert(!scheduler_before(&low, &high));
+}
+END_TEST
+
+START_TEST(who_waited_longest_goes_first)
+{
+	struct candidate a = { .priority = 1, .served = 4 }, b = { .priority = 1, .served = 5 };
+
+	ck_assert(scheduler_before(&a, &b));
+	ck_assert(!scheduler_before(&b, &a));
+}
+END_TEST
+
+START_TEST(room_is_by_device_and_in_all)
+{
+	const dev_t same[] = { 1, 2, 1 }, many[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+
+	ck_assert(!scheduler_has_room(1, same, 3));
+	ck_assert(scheduler_has_room(2, same, 3));
+	ck_assert(scheduler_has_room(1, same, 2));
+	ck_assert(scheduler_has_room(9, many, 7));
+	ck_assert(!scheduler_has_room(9, many, 8));
+}
+END_TEST
+
+#define JOBS 500
+
+/* Takes jobs out of the middle and the rest from the front, which must come in order. */
+START_TEST(due_ones_come_in_order)
+{
+	static struct job jobs[JOBS];
+	struct due d = { 0 };
+	uint64_t last = 0;
+	unsigned left = 0, seed = 1;
+
+	ck_assert_int_eq(due_reserve(&d, JOBS), 0);
+	for (size_t i = 0; i < JOBS; i++) {
+		seed = seed * 1103515245 + 12345;
+		jobs[i].due_at = JOB_NOT_DUE;
+		jobs[i].r.held_until_usec = (seed >> 8) % 1000;
+		due_add(&d, &jobs[i]);
+	}
+	for (size_t i = 0; i < JOBS; i += 3)
+		due_remove(&d, &jobs[i]);
+	due_remove(&d, &jobs[0]); /* again: nothing happens */
+	for (struct job *j; (j = due_first(&d)); left++) {
+		ck_assert(j->r.held_until_usec >= last);
+		last = j->r.held_until_usec;
+		due_remove(&d, j);
+		ck_assert(j->due_at == JOB_NOT_DUE);
+	}
+	ck_assert_uint_eq(left, JOBS - (JOBS + 2) / 3);
+	due_done(&d);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("scheduler");
+	TCase *c = tcase_create("all");
+	SRunner *r;
+	int failed;
+
+	tcase_add_test(c, priority_goes_before_turn);
+	tcase_add_test(c, who_waited_longest_goes_first);
+	tcase_add_test(c, room_is_by_device_and_in_all);
+	tcase_add_test(c, due_ones_come_in_order);
+	suite_add_tcase(s, c);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tables: column widths, what is cut, and the jobs in them. */
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/job-print.h"
+#include "ctl/screen.h"
+#include "ctl/table.h"
+#include "support.h"
+#include "util/macros.h"
+
+static const char *const titles[] = { "N", "STATE", "PATH" };
+static const unsigned flags[] = { COLUMN_RIGHT, COLUMN_STATE, 0 };
+
+static struct table *filled(const char *const *cells, size_t n)
+{
+	struct table *t = table_new(titles, flags, ELEMENTSOF(titles));
+
+	ck_assert_ptr_nonnull(t);
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(table_add(t, cells[i]), 0);
+	return t;
+}
+
+static void expect(struct table *t, unsigned width, bool colours, const char *wanted)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	table_print(t, f, width, colours);
+	(void)fclose(f);
+	ck_assert_str_eq(text, wanted);
+	free(text);
+}
+
+START_TEST(columns_are_as_wide_as_what_is_in_them)
+{
+	static const char *const cells[] = { "7", "running", "/a", "12", "held", "/b c" };
+	struct table *t = filled(cells, ELEMENTSOF(cells));
+
+	expect(t, 0, false,
+	       " N STATE   PATH\n"
+	       " 7 running /a\n"
+	       "12 held    /b c\n");
+	table_hide(t, 2);
+	expect(t, 0, false,
+	       " N STATE\n"
+	       " 7 running\n"
+	       "12 held\n");
+	table_free(t);
+}
+END_TEST
+
+START_TEST(an_empty_table_is_its_titles)
+{
+	struct table *t = filled(NULL, 0);
+
+	expect(t, 80, false, "N STATE PATH\n");
+	table_free(t);
+}
+END_TEST
+
+START_TEST(a_terminal_cuts_the_last_column)
+{
+	static const char *const cells[] = { "7", "held", "/a/very/long/path" };
+	struct table *t = filled(cells, ELEMENTSOF(cells));
+
+	expect(t, 18, false,
+	       "N STATE PATH\n"
+	       "7 held  /a/very/l…\n");
+	/* Where too little is left for it to be of use, the line runs over. */
+	expect(t, 10, false,
+	       "N STATE PATH\n"
+	       "7 held  /a/very/long/path\n");
+	table_free(t);
+}
+END_TEST
+
+START_TEST(wide_characters_take_two_columns)
+{
+	static const char *const cells[] = { "7", "held", "/語語語語語語", "8", "語", "/ä" };
+	struct table *t = filled(cells, ELEMENTSOF(cells));
+
+	expect(t, 17, false,
+	       "N STATE PATH\n"
+	       "7 held  /語語語…\n"
+	       "8 語    /ä\n");
+	table_free(t);
+}
+END_TEST
+
+START_TEST(colours_are_for_terminals)
+{
+	static const char *const cells[] = { "7", "failed", "/a", "8", "queued", "/b" };
+	struct table *t = filled(cells, ELEMENTSOF(cells));
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+
+	table_print(t, f, 0, true);
+	(void)fclose(f);
+	ck_assert_ptr_nonnull(strstr(text, "\n7 " COLOUR_RED "failed" COLOUR_OFF " /a\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\n8 queued /b\n"));
+	free(text);
+	table_free(t);
+}
+END_TEST
+
+START_TEST(progress_in_words)
+{
+	char b[64];
+
+	ck_assert_str_eq(entries_format(b, sizeof(b), 1234, 20000), "1,234 of 20,000");
+	ck_assert_str_eq(entries_format(b, sizeof(b), 1234, 0), "1,234");
+	ck_assert_str_eq(entries_format(b, sizeof(b), 7, 7), "7");
+	ck_assert_str_eq(bytes_format(b, sizeof(b), 3ULL << 29, 2ULL << 30), "1.5 of 2.0 GiB");
+	ck_assert_str_eq(bytes_format(b, sizeof(b), 512, 2ULL << 30), "512 B of 2.0 GiB");
+	ck_assert_str_eq(bytes_format(b, sizeof(b), 512, 0), "512 B");
+	ck_assert_str_eq(entries_brief(b, sizeof(b), 1234, 20000), "1,234/20,000");
+	ck_assert_str_eq(bytes_brief(b, sizeof(b), 512, 2ULL << 30), "512B/2.0G");
+	ck_assert_str_eq(bytes_brief(b, sizeof(b), 2ULL << 30, 0), "2.0G");
+	/* More than was thought is no fraction. */
+	ck_assert_str_eq(entries_format(b, sizeof(b), 9, 7), "9");
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { columns_are_as_wide_as_what_is_in_them,
+				 an_empty_table_is_its_titles,
+				 a_terminal_cuts_the_last_column,
+				 wide_characters_take_two_columns,
+				 colours_are_for_terminals,
+				 progress_in_words };
+
+	if (!setlocale(LC_CTYPE, "C.UTF-8")) {
+		(void)fputs("skipped: there is no C.UTF-8 locale\n", stderr);
+		return 77;
+	}
+	return run_case("table", tests, ELEMENTSOF(tests));
+}

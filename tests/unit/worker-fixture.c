@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "worker-fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support.h"
+#include "util/macros.h"
+
+#define SESSION 7
+
+void fixture_setup(struct fixture *f, uid_t uid)
+{
+	*f = (struct fixture){ .who = { .uid = uid, .gid = uid } };
+	scratch_make(f->dir, sizeof(f->dir));
+	ck_assert_int_eq(chown(f->dir, uid, uid), 0);
+	ck_assert_int_ge(sd_event_new(&f->event), 0);
+}
+
+void fixture_stop(struct fixture *f)
+{
+	f->worker = worker_free(f->worker);
+}
+
+void fixture_teardown(struct fixture *f)
+{
+	fixture_stop(f);
+	sd_event_unref(f->event);
+	scratch_remove(f->dir);
+}
+
+static void on_gone(struct worker *w, const char *how, void *userdata)
+{
+	struct fixture *f = userdata;
+
+	(void)w;
+	f->seen.gone = true;
+	(void)snprintf(f->seen.how, sizeof(f->seen.how), "%s", how);
+}
+
+void fixture_start_program(struct fixture *f, const char *program, int fence_fd)
+{
+	struct worker_options o = {
+		.program = program,
+		.role = fence_fd >= 0 ? WORKER_DELETE : WORKER_INTAKE,
+		.submitter = &f->who,
+		.fence_fd = fence_fd,
+		.gone = on_gone,
+		.userdata = f,
+	};
+
+	fixture_stop(f);
+	ck_assert_int_ge(worker_new(&f->worker, f->event, &o), 0);
+}
+
+void fixture_start(struct fixture *f, int fence_fd)
+{
+	fixture_start_program(f, RECLAIM_WORKER, fence_fd);
+}
+
+static void begin(struct fixture *f)
+{
+	f->seen = (struct seen){ .fd = -1 };
+}
+
+void fixture_wait(struct fixture *f)
+{
+	while (!f->seen.answered)
+		ck_assert_int_ge(sd_event_run(f->event, UINT64_MAX), 0);
+}
+
+void fixture_wait_gone(struct fixture *f)
+{
+	while (!f->seen.gone)
+		ck_assert_int_ge(sd_event_run(f->event, UINT64_MAX), 0);
+}
+
+static void answered(struct seen *s, int r)
+{
+	ck_assert(!s->answered);
+	s->answered = true;
+	s->r = r;
+}
+
+static void failure(struct seen *s, const struct intake_failure *f)
+{
+	if (!f)
+		return;
+	(void)snprintf(s->name, sizeof(s->name), "%s", f->name);
+	(void)snprintf(s->text, sizeof(s->text), "%s", f->text);
+}
+
+static void on_dir(const struct intake_dir *d, void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	s->dirs++;
+	ck_assert_uint_eq(d->dir, s->dirs);
+	s->dir_id = d->id;
+	(void)snprintf(s->dir, sizeof(s->dir), "%s", d->path);
+}
+
+static void on_entry(const struct entry_record *e, void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	ck_assert_uint_eq(e->seq, s->entries + 1);
+	if (s->entries < SEEN_MOST) {
+		s->ids[s->entries] = e->id;
+		(void)snprintf(s->names[s->entries], sizeof(s->names[0]), "%s", e->name);
+	}
+	s->entries++;
+}
+
+static void on_looked(int r, const struct intake_looked *l, const struct intake_failure *fail,
+		      void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	answered(s, r);
+	failure(s, fail);
+	if (l)
+		s->looked = *l;
+}
+
+int fixture_look(struct fixture *f, const struct intake_group *groups, size_t n)
+{
+	static const struct intake_callbacks cb = { on_dir, on_entry, on_looked };
+
+	begin(f);
+	ck_assert_int_ge(worker_forget(f->worker, SESSION), 0);
+	ck_assert_int_ge(worker_look(f->worker, SESSION, groups, n, &cb, f), 0);
+	fixture_wait(f);
+	return f->seen.r;
+}
+
+/* "a b c" as names each ended by NUL. */
+int fixture_look_names(struct fixture *f, const char *dir, const char *names, bool list)
+{
+	char words[4096];
+	size_t len = strlen(names);
+	struct intake_group g = {
+		.dirfd = fixture_open(f, dir), .names_fd = -1, .names = words, .list = list
+	};
+	int r;
+
+	ck_assert_uint_lt(len, sizeof(words));
+	for (size_t i = 0; i <= len; i++)
+		words[i] = names[i] == ' ' ? '\0' : names[i];
+	g.names_len = len + 1;
+	r = fixture_look(f, &g, 1);
+	(void)close(g.dirfd);
+	return r;
+}
+
+int fixture_look_path(struct fixture *f, const char *path)
+{
+	char whole[4096];
+	struct intake_group g = { .dirfd = -1, .names_fd = -1, .path = whole };
+
+	(void)snprintf(whole, sizeof(whole), "%s%s%s", path[0] == '/' ? "" : f->dir,
+		       path[0] == '/' ? "" : "/", path);
+	return fixture_look(f, &g, 1);
+}
+
+static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	s->ranges++;
+	if (error == 0)
+		s->staged += to - from + 1;
+	else
+		s->unstaged += to - from + 1;
+	if (error)
+		s->range_error = error;
+}
+
+static void on_staged(int r, const struct lasting_identity *id, const struct intake_failure *fail,
+		      void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	answered(s, r);
+	failure(s, fail);
+	if (id)
+		s->id = *id;
+}
+
+void fixture_stage_begin(struct fixture *f, int staging_fd, const char *name)
+{
+	static const struct staged_callbacks cb = { on_range, on_staged };
+
+	begin(f);
+	ck_assert_int_ge(worker_stage(f->worker, SESSION, staging_fd, name, &cb, f), 0);
+}
+
+int fixture_stage(struct fixture *f, int staging_fd, const char *name)
+{
+	fixture_stage_begin(f, staging_fd, name);
+	fixture_wait(f);
+	return f->seen.r;
+}
+
+static void on_problem(const struct problem_record *p, void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	s->problems++;
+	(void)snprintf(s->problem, sizeof(s->problem), "%s: %s", p->path, p->what);
+}
+
+static void on_kept(uint64_t seq, int error, void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	s->kept++;
+	s->kept_seq = seq;
+	s->kept_error = error;
+}
+
+static void on_ran(int r, const struct run_result *result, void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	answered(s, r);
+	if (!result)
+		return;
+	s->result = *result;
+	(void)snprintf(s->strategy, sizeof(s->strategy), "%s", result->strategy);
+}
+
+void fixture_run_begin(struct fixture *f, int dirfd, const struct run_item *items, size_t n)
+{
+	static const struct run_callbacks cb = { on_problem, on_kept, on_ran };
+
+	begin(f);
+	ck_assert_int_ge(worker_run(f->worker, dirfd, NULL, "/shown", items, n, &cb, f), 0);
+}
+
+int fixture_run(struct fixture *f, int dirfd, const struct run_item *items, size_t n)
+{
+	fixture_run_begin(f, dirfd, items, n);
+	fixture_wait(f);
+	return f->seen.r;
+}
+
+void fixture_opened(int r, int fd, void *userdata)
+{
+	struct seen *s = &((struct fixture *)userdata)->seen;
+
+	answered(s, r);
+	s->fd = fd;
+}
+
+void fixture_done(int r, void *userdata)
+{
+	answered(&((struct fixture *)userdata)->seen, r);
+}
+
+int fixture_open(const struct fixture *f, const char *name)
+{
+	char path[4096];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+int fixture_mkdir(const struct fixture *f, const char *name, mode_t mode)
+{
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	ck_assert_int_eq(chown(path, f->who.uid, f->who.gid), 0);
+	ck_assert_int_eq(chmod(path, mode), 0);
+	return fixture_open(f, name);
+}
+
+bool fixture_has(const struct fixture *f, const char *name)
+{
+	char path[4096];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	return lstat(path, &st) == 0;
+}
