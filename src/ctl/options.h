@@ -24,38 +24,35 @@ enum {
 };
 
 struct options {
+	char *const *paths; /* or job ids: what is no option */
+	size_t n_paths;
 	const char *runtime_dir; /* NULL: not given */
 
 	/* of run */
-	bool latency_off;
 	uint64_t latency_usec; /* a bound, or 0: found out */
-	bool verbose;
-	const char *trace; /* file for what the sensors said, or NULL */
-	bool fixed_backend;
+	const char *trace;     /* file for what the sensors said, or NULL */
 	enum backend backend;
 	enum switch_mode progress;
 
 	/* of run and submit */
 	const char *files_from; /* NULL: none; "-": standard input */
-	char separator;
-	bool dry_run;
 
 	/* of submit and wait */
-	bool has_undo;
 	uint64_t undo_usec;
 	uint64_t by_usec;     /* CLOCK_REALTIME, or 0 */
 	const char *priority; /* NULL: not given */
+	struct space free;    /* WAIT_FREE */
 	enum wait_mode wait;
-	struct space free; /* WAIT_FREE */
 
-	bool all;               /* of list, pause and resume */
+	enum json_mode json;
 	const char *to;         /* of restore, or NULL */
 	uint64_t interval_usec; /* of devices */
 
+	char separator; /* of names in files_from */
+	bool dry_run, has_undo;
+	bool latency_off, fixed_backend, verbose; /* of run */
+	bool all;                                 /* of list, pause and resume */
 	bool quiet, no_pager, help, version;
-	enum json_mode json;
-	char *const *paths; /* or job ids: what is no option */
-	size_t n_paths;
 };
 
 enum verb_flags {

@@ -69,7 +69,7 @@ static void pager_start(struct screen *s, const char *command)
 {
 	_cleanup_close_ int in = -1, out = -1;
 	int ends[2];
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return;

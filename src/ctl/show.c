@@ -131,9 +131,10 @@ static void user_line(const struct job_view *j)
 /* Where it is now: out of the way, or where it was and why. */
 static void place_lines(const struct job_view *j)
 {
-	path_line("Staged in", j->staging);
-	if (j->inplace[0] && !job_is_finished(j->state))
+	if (!job_is_finished(j->state)) {
+		path_line("Staged in", j->staging);
 		line("In place", j->inplace);
+	}
 	path_line("Mount", j->mount);
 }
 

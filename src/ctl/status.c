@@ -7,6 +7,7 @@
  *   paused                   by pause --all
  *   configuration_error      what is wrong with the configuration on disk, or ""
  *   store_error              what is wrong with the job store, or ""
+ *   orphans                  directories in staging that are of no job: kept
  *   jobs                     {STATE: how many}, of those that have not finished
  *   entries_freed, bytes_freed   since the daemon was started
  *   running                  the jobs that are running, as list has them
@@ -37,7 +38,7 @@ struct status {
 		uint64_t n;
 	} jobs[STATES_MOST];
 	size_t n_jobs;
-	uint64_t entries_freed, bytes_freed;
+	uint64_t entries_freed, bytes_freed, orphans;
 	struct job_list running;
 };
 
@@ -88,6 +89,7 @@ static int property_read(sd_bus_message *m, struct status *s)
 		{ "StoreError", "s", &s->store_error },
 		{ "EntriesFreed", "t", &s->entries_freed },
 		{ "BytesFreed", "t", &s->bytes_freed },
+		{ "Orphans", "t", &s->orphans },
 	};
 	const char *name;
 	int r = sd_bus_message_read(m, "s", &name);
@@ -146,11 +148,11 @@ static void status_json(const struct options *o, const struct status *s)
 					  json_integer((json_int_t)s->jobs[i].n));
 	for (size_t i = 0; i < s->running.n; i++)
 		(void)json_array_append_new(running, job_line_json(&s->running.v[i]));
-	json_print(json_pack("{sssosbsssssosIsIso}", "version", s->version, "features", features,
+	json_print(json_pack("{sssosbsssssIsosIsIso}", "version", s->version, "features", features,
 			     "paused", s->paused, "configuration_error", s->configuration_error,
-			     "store_error", s->store_error, "jobs", jobs, "entries_freed",
-			     (json_int_t)s->entries_freed, "bytes_freed",
-			     (json_int_t)s->bytes_freed, "running", running),
+			     "store_error", s->store_error, "orphans", (json_int_t)s->orphans,
+			     "jobs", jobs, "entries_freed", (json_int_t)s->entries_freed,
+			     "bytes_freed", (json_int_t)s->bytes_freed, "running", running),
 		   o->json);
 }
 
@@ -193,6 +195,11 @@ static int status_print(const struct status *s, const struct screen *screen)
 		(void)printf("%14s: nothing is deleted until reclaimctl resume --all\n", "Paused");
 	error_line(screen, "Configuration", s->configuration_error);
 	error_line(screen, "Job store", s->store_error);
+	if (s->orphans > 0)
+		(void)printf(
+			"%14s: %s of no job on record, kept; the log names them: move what is in "
+			"them to its place, or delete it\n",
+			"Staging", count_format(n, sizeof(n), s->orphans));
 	jobs_line(s);
 	(void)printf("%14s: %s entries, %s since it was started\n", "Deleted",
 		     count_format(n, sizeof(n), s->entries_freed),

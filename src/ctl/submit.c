@@ -238,7 +238,7 @@ static void answer_print(const struct submit *s, const struct batch *b, const st
 static int all_check(struct submit *s)
 {
 	for (size_t i = 0; s->batches.n > 1 && !s->o.dry_run && i < s->batches.n; i++) {
-		struct answer a;
+		struct answer a = { 0 };
 		int r = batch_send(s, &s->batches.v[i], /* dry= */ true, &a);
 
 		if (r) {
@@ -253,7 +253,7 @@ static int all_send(struct submit *s)
 {
 	for (size_t i = 0; i < s->batches.n; i++) {
 		const struct batch *b = &s->batches.v[i];
-		struct answer a;
+		struct answer a = { 0 };
 		int r = batch_send(s, b, s->o.dry_run, &a);
 
 		if (r && s->n_ids > 0) {
@@ -273,12 +273,13 @@ static int all_send(struct submit *s)
 
 static void print_json(const struct submit *s)
 {
+	uint64_t missing = s->missing + s->in.roots.missing;
 	json_t *ids = json_array();
 
 	for (size_t i = 0; i < s->n_ids; i++)
 		(void)json_array_append_new(ids, json_integer((json_int_t)s->ids[i]));
 	json_print(json_pack("{sosIsI}", "jobs", ids, "accepted", (json_int_t)s->accepted,
-			     "missing", (json_int_t)(s->missing + s->in.roots.missing)),
+			     "missing", (json_int_t)missing),
 		   s->o.json);
 }
 

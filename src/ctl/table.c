@@ -141,7 +141,7 @@ static void row_print(const struct table *t, FILE *out, const char *const *cells
 
 void table_print(const struct table *t, FILE *out, unsigned width, bool colours)
 {
-	size_t widths[COLUMNS_MOST];
+	size_t widths[COLUMNS_MOST] = { 0 };
 
 	widths_find(t, widths);
 	if (width > 0)

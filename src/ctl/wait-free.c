@@ -214,29 +214,29 @@ int wait_free(struct client *c, const struct options *o, const char *path)
 	return wait_fd(c, o, path, fd);
 }
 
+/* On the filesystem of a directory that was submitted from. */
+static int wait_group(struct client *c, const struct options *o, const struct root_group *g)
+{
+	const char *dir = g->dir[0] ? g->dir : ".";
+	int fd = root_group_open(g), r;
+
+	if (fd < 0) {
+		complain(dir, "cannot be opened again: %s", strerror(-fd));
+		return EXIT_FAILED;
+	}
+	r = wait_fd(c, o, dir, fd);
+	if (fd != g->dirfd)
+		fd_closep(&fd);
+	return r;
+}
+
 int wait_free_all(struct client *c, const struct options *o, const struct batches *b)
 {
-	uint64_t last_mount = 0;
+	int r = EXIT_DONE;
 
-	for (size_t i = 0; i < b->n; i++) {
-		const struct root_group *g = b->v[i].groups[0];
-		_cleanup_close_ int again = -1;
-		int fd, r;
-
-		if (i > 0 && g->id.mnt_id == last_mount)
-			continue;
-		last_mount = g->id.mnt_id;
-		fd = root_group_open(g);
-		if (fd != g->dirfd)
-			again = fd;
-		if (fd < 0) {
-			complain(g->dir[0] ? g->dir : ".", "cannot be opened again: %s",
-				 strerror(-fd));
-			return EXIT_FAILED;
-		}
-		r = wait_fd(c, o, g->dir[0] ? g->dir : ".", fd);
-		if (r)
-			return r;
-	}
-	return EXIT_DONE;
+	/* Batches of a mount stand together. */
+	for (size_t i = 0; r == EXIT_DONE && i < b->n; i++)
+		if (i == 0 || b->v[i].groups[0]->id.mnt_id != b->v[i - 1].groups[0]->id.mnt_id)
+			r = wait_group(c, o, b->v[i].groups[0]);
+	return r;
 }

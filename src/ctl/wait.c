@@ -214,7 +214,7 @@ int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, si
 	struct ear ear = { 0 };
 	int r;
 
-	w.told = calloc(n, sizeof(w.told[0]));
+	w.told = calloc(MAX(n, (size_t)1), sizeof(w.told[0]));
 	r = w.told ? ear_open(&ear, c, ids, n) : -ENOMEM;
 	if (r < 0) {
 		r = client_broken(r);
@@ -272,16 +272,19 @@ static int wait_for(const struct options *o, const uint64_t *ids, size_t n)
 
 int verb_wait(int argc, char **argv)
 {
-	_cleanup_free_ uint64_t *ids = NULL;
 	struct options o;
+	uint64_t *ids;
 	size_t n = 0;
 	int r = options_parse(&o, VERB_WAIT, argc, argv);
 
 	if (r)
 		return r;
-	ids = calloc(o.n_paths, sizeof(ids[0]));
+	ids = calloc(MAX(o.n_paths, (size_t)1), sizeof(ids[0]));
 	if (!ids)
 		return client_broken(-ENOMEM);
 	r = o.wait == WAIT_FREE ? 0 : ids_parse(&o, ids, &n);
-	return r ? r : wait_for(&o, ids, n);
+	if (r == 0)
+		r = wait_for(&o, ids, n);
+	free(ids);
+	return r;
 }

@@ -40,7 +40,7 @@ struct bus {
 	struct request *requests;
 	struct quota *quota;
 	struct device_views *devices; /* as they were a moment ago, or NULL */
-	struct bus_spool spool;      /* the one that was found last */
+	struct bus_spool spool;       /* the one that was found last */
 };
 
 /* A connection: to the system bus, or of a client of the private socket. */

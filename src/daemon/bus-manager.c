@@ -64,6 +64,8 @@ static int get_view(sd_bus *conn, const char *path, const char *interface, const
 		return append_jobs(reply, &v);
 	if (strcmp(property, "EntriesFreed") == 0)
 		return sd_bus_message_append(reply, "t", v.entries_freed);
+	if (strcmp(property, "Orphans") == 0)
+		return sd_bus_message_append(reply, "t", v.orphans);
 	return sd_bus_message_append(reply, "t", v.bytes_freed);
 }
 
@@ -162,6 +164,7 @@ const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_PROPERTY("ConfigurationError", "s", get_view, 0,
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("StoreError", "s", get_view, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Orphans", "t", get_view, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("Jobs", "a{st}", get_view, 0, 0),
 	SD_BUS_PROPERTY("EntriesFreed", "t", get_view, 0, 0),
 	SD_BUS_PROPERTY("BytesFreed", "t", get_view, 0, 0),

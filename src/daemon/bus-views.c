@@ -143,6 +143,14 @@ static int add_child(char ***paths, size_t *n, const char *prefix, const char *n
 	return sd_bus_path_encode(prefix, name, &v[(*n)++]);
 }
 
+/* The library also asks with the path of each object that is listed, as if it had such children. */
+static bool is_object(const char *prefix, const char *parent)
+{
+	size_t len = strlen(parent);
+
+	return strncmp(prefix, parent, len) == 0 && prefix[len] == '/';
+}
+
 static int list_devices(sd_bus *conn, const char *prefix, void *userdata, char ***ret_nodes,
 			sd_bus_error *error)
 {
@@ -153,9 +161,9 @@ static int list_devices(sd_bus *conn, const char *prefix, void *userdata, char *
 
 	(void)conn;
 	(void)error;
-	v = l->bus ? devices_look(l->bus) : NULL;
+	v = l->bus && !is_object(prefix, DEVICE_PREFIX) ? devices_look(l->bus) : NULL;
 	for (size_t i = 0; v && r >= 0 && i < v->n; i++)
-		r = add_child(ret_nodes, &n, prefix, v->v[i].name);
+		r = add_child(ret_nodes, &n, DEVICE_PREFIX, v->v[i].name);
 	return r;
 }
 
@@ -164,13 +172,15 @@ static int list_spools(sd_bus *conn, const char *prefix, void *userdata, char **
 {
 	struct bus_spool views[SPOOLS_MOST];
 	struct link *l = userdata;
-	size_t n = 0, found = l->bus ? spools_look(l->bus, views) : 0;
+	size_t n = 0, found = 0;
 	int r = 0;
 
 	(void)conn;
 	(void)error;
+	if (l->bus && !is_object(prefix, SPOOL_PREFIX))
+		found = spools_look(l->bus, views);
 	for (size_t i = 0; r >= 0 && i < found; i++)
-		r = add_child(ret_nodes, &n, prefix, views[i].path);
+		r = add_child(ret_nodes, &n, SPOOL_PREFIX, views[i].path);
 	return r;
 }
 

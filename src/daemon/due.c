@@ -15,7 +15,7 @@ int due_reserve(struct due *d, size_t n)
 		return 0;
 	while (size < n)
 		size *= 2;
-	v = reallocarray(d->v, size, sizeof(*v));
+	v = reallocarray(d->v, size, sizeof(void *));
 	if (!v)
 		return -ENOMEM;
 	d->v = v;

@@ -11,8 +11,6 @@
 
 #define MESSAGE_JOB_ACCEPTED                                                                       \
 	SD_ID128_MAKE(50, 03, 68, 82, d2, 0d, 44, 04, 9d, eb, c1, 44, 0e, 8b, f2, be)
-#define MESSAGE_JOB_STARTED                                                                        \
-	SD_ID128_MAKE(c3, 4f, d4, 27, 7e, d6, 42, 13, ac, db, b7, 84, a8, 06, fd, b3)
 #define MESSAGE_JOB_DONE                                                                           \
 	SD_ID128_MAKE(95, 3e, 40, d1, 3f, 4e, 4c, e7, 95, 04, 66, 7a, 23, d6, 62, 8a)
 #define MESSAGE_JOB_INCOMPLETE                                                                     \

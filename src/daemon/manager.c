@@ -305,6 +305,7 @@ int manager_reload(struct manager *m)
 {
 	struct config *c;
 	struct config *before = m->config;
+	struct place *p;
 	struct owner *o;
 	int r;
 
@@ -321,6 +322,8 @@ int manager_reload(struct manager *m)
 		/* They have the old list of what is protected. */
 		LIST_FOREACH(o, &m->owners, link)
 		owner_renew(o);
+		LIST_FOREACH(p, &m->places, link)
+		place_renew(p);
 		log_event(LOG_INFO, MESSAGE_CONFIGURATION, "The configuration was read again");
 	} else {
 		log_event(LOG_ERR, MESSAGE_CONFIGURATION, "The configuration stays as it was");
@@ -372,6 +375,16 @@ static int open_store(struct manager *m)
 	return r;
 }
 
+static int pin_worker(struct manager *m)
+{
+	int r = worker_program_pin(m->o.worker_program, &m->worker_fd, &m->worker_program);
+
+	if (r < 0)
+		log_line(LOG_ERR, "%s, the program that deletes, cannot be opened: %s",
+			 m->o.worker_program, strerror(-r));
+	return r;
+}
+
 static int add_sources(struct manager *m)
 {
 	static const int signals[] = { SIGTERM, SIGINT };
@@ -420,7 +433,9 @@ static int build(struct manager *m)
 		r = load(m, &m->config);
 	if (r < 0)
 		return r;
-	r = owner_get(&m->root, m, &root);
+	r = pin_worker(m);
+	if (r >= 0)
+		r = owner_get(&m->root, m, &root);
 	if (r >= 0)
 		r = open_store(m);
 	if (r >= 0)
@@ -439,7 +454,7 @@ int manager_new(struct manager **ret, const struct manager_options *o)
 	if (!m)
 		return -ENOMEM;
 	m->o = *o;
-	m->mounts_fd = -1;
+	m->mounts_fd = m->worker_fd = -1;
 	TAILQ_INIT(&m->jobs.in_order);
 	LIST_INIT(&m->owners);
 	LIST_INIT(&m->users);
@@ -527,7 +542,6 @@ static void end_workers(struct manager *m)
 
 	m->stopping = m->ended = true;
 	for (p = LIST_FIRST(&m->places); p; p = next_place) {
-		next_place = LIST_NEXT(p, link);
 		place_ref(p);
 		p->deleter = worker_free(p->deleter);
 		next_place = LIST_NEXT(p, link);
@@ -561,10 +575,13 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->mounts_source);
 	sd_event_source_disable_unref(m->due_timer);
 	sd_event_source_disable_unref(m->schedule_source);
+	sd_event_source_disable_unref(m->hurry_timer);
 	sd_event_source_disable_unref(m->retry_timer);
 	sd_event_source_disable_unref(m->stop_timer);
 	sd_event_source_disable_unref(m->purge_timer);
 	fd_closep(&m->mounts_fd);
+	fd_closep(&m->worker_fd);
+	free(m->worker_program);
 	sd_event_unref(m->event);
 	free(m->configuration_error);
 	free(m->store_error);

@@ -7,6 +7,7 @@
  *   recover.c               jobs of the last time, and what lies in staging without a record
  *   schedule.c              which job runs next            (scheduler.h is the pure part)
  *   run.c, putback.c        deleting a job's names; putting them back
+ *   hurry.c                 speed before latency, where time or space is short (urgency.h)
  *   chunk.c                 a job's names, read from the store
  *   spooling.c              what spools offer becomes jobs   (spool.h)
  *   owner.c                 a submitter and its intake worker
@@ -51,6 +52,8 @@ struct manager {
 	struct owner_list owners;
 	struct user_list users;
 	struct place_list places;
+	int worker_fd; /* reclaim-worker, as it was when we began */
+	char *worker_program;
 	struct owner *root; /* whose intake worker makes staging directories */
 
 	struct mounts mounts; /* of our namespace; empty until asked for */
@@ -61,6 +64,7 @@ struct manager {
 	unsigned running;
 	uint64_t served; /* counts the jobs that have begun, for fairness */
 
+	sd_event_source *hurry_timer; /* while something runs */
 	sd_event_source *retry_timer; /* while the store refuses */
 	sd_event_source *stop_timer;
 	sd_event_source *purge_timer;

@@ -79,6 +79,7 @@ struct several {
 	struct failure failure; /* the first */
 	operation_done_t done;
 	void *userdata;
+	uint64_t ids[]; /* in order */
 };
 
 static void one_done(struct job *j, const struct failure *f, void *userdata)
@@ -115,14 +116,16 @@ static int compare_ids(const void *a, const void *b)
 static void for_all(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
 		    control_may_t may, control_t control, operation_done_t done, void *userdata)
 {
-	_cleanup_free_ uint64_t *sorted = malloc(MAX(n, (size_t)1) * sizeof(*ids));
-	struct several *s = calloc(1, sizeof(*s));
+	struct several *s = calloc(1, sizeof(*s) + n * sizeof(*ids));
 	struct failure f = { 0 };
 
-	if (!sorted || !s)
+	if (!s) {
 		failure_errno(&f, -ENOMEM, "nothing was done");
-	else if (n > 0)
-		memcpy(sorted, ids, n * sizeof(*ids));
+		done(&f, userdata);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		s->ids[i] = ids[i];
 	(void)stopping(m, &f);
 	for (size_t i = 0; i < n && !f.name; i++) {
 		const struct job *j = find(m, c, ids[i], &f);
@@ -135,13 +138,15 @@ static void for_all(struct manager *m, const struct caller *c, const uint64_t *i
 		done(&f, userdata);
 		return;
 	}
-	qsort(sorted, n, sizeof(*sorted), compare_ids);
-	*s = (struct several){ .open = 1, .done = done, .userdata = userdata };
+	qsort(s->ids, n, sizeof(*ids), compare_ids);
+	s->open = 1;
+	s->done = done;
+	s->userdata = userdata;
 	for (size_t i = 0; i < n; i++) {
-		if (i > 0 && sorted[i] == sorted[i - 1])
+		if (i > 0 && s->ids[i] == s->ids[i - 1])
 			continue;
 		s->open++;
-		control(job_table_find(&m->jobs, sorted[i]), one_done, s);
+		control(job_table_find(&m->jobs, s->ids[i]), one_done, s);
 	}
 	one_done(NULL, NULL, s);
 }
@@ -180,7 +185,7 @@ void operation_restore(struct manager *m, const struct caller *c, uint64_t id, i
 			    "job %" PRIu64 " has %" PRIu64 " names: they can go "
 			    "into another directory, but not all become %s",
 			    id, j->r.names, "one name");
-	if (f.name) {
+	if (f.name || !s || !j) {
 		free(s);
 		done(&f, userdata);
 		return;
@@ -249,18 +254,21 @@ void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 		failure_set(&f, "NotAuthorized", "only root may let everybody's jobs pause");
 	else if (!p)
 		failure_errno(&f, -ENOMEM, "nothing was done");
-	if (f.name) {
+	if (f.name || !p) {
 		free(p);
 		done(&f, userdata);
 		return;
 	}
 	*p = (struct pausing){
-		.m = m, .pause = pause, .open = 2, .done = done, .userdata = userdata
+		.m = m, .pause = pause, .open = 1, .done = done, .userdata = userdata
 	};
 	m->paused = pause;
 	manager_tell(m, "Paused");
-	if (store_queue_post(m->store, pausing_work, pausing_saved, p) < 0)
-		pausing_saved(-ENOMEM, p);
+	p->error = store_queue_post(m->store, pausing_work, pausing_saved, p);
+	if (p->error >= 0)
+		p->open++;
+	else
+		manager_store_says(m, p->error);
 	for (j = TAILQ_FIRST(&m->jobs.in_order); j && pause; j = next) {
 		next = TAILQ_NEXT(j, in_order);
 		if (j->doing != DOING_RUN)
@@ -303,6 +311,7 @@ void manager_look(struct manager *m, struct manager_view *ret)
 		.store_error = m->store_error ? m->store_error : "",
 		.entries_freed = m->entries_freed,
 		.bytes_freed = m->bytes_freed,
+		.orphans = m->orphans,
 	};
 	memcpy(ret->jobs, m->counts, sizeof(m->counts));
 	for (int s = JOB_DONE; s < JOB_STATES; s++)

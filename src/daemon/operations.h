@@ -119,6 +119,7 @@ struct manager_view {
 	const char *configuration_error, *store_error; /* "" if none */
 	uint64_t jobs[JOB_STATES];
 	uint64_t entries_freed, bytes_freed;
+	uint64_t orphans; /* job directories in staging that are of no job on record */
 };
 
 void manager_listen(struct manager *m, const struct manager_events *e);

@@ -78,6 +78,7 @@ static void on_orphan_removed(int r, void *userdata)
 	/* An empty one is what was left of a job that ended just before the daemon did. */
 	if (r == -ENOTEMPTY || r == -EEXIST) {
 		o->m->orphans++;
+		manager_tell(o->m, "Orphans");
 		log_event(LOG_WARNING, MESSAGE_STAGING_ORPHAN,
 			  "%s/.reclaim/%s/%s is of no job that is on record: kept; look at it, and "
 			  "move "

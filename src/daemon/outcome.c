@@ -54,7 +54,7 @@ int outcome_mark(struct outcome *o, uint64_t from, uint64_t to, enum entry_state
 		last->to = to;
 		return 0;
 	}
-	if (o->n_ranges == o->ranges_size) {
+	if (!o->ranges || o->n_ranges == o->ranges_size) {
 		size = o->ranges_size ? 2 * o->ranges_size : 4;
 		last = reallocarray(o->ranges, size, sizeof(*last));
 		if (!last)

@@ -160,7 +160,7 @@ static int rest_later(struct owner *o)
 int owner_intake(struct owner *o, struct worker **ret)
 {
 	struct worker_options options = {
-		.program = o->manager->o.worker_program,
+		.program = o->manager->worker_program,
 		.role = WORKER_INTAKE,
 		.submitter = &o->id,
 		.fence_fd = -1,
@@ -172,7 +172,7 @@ int owner_intake(struct owner *o, struct worker **ret)
 
 	if (o->manager->ended)
 		return -ECANCELED;
-	if (o->stale && worker_busy(o->intake) == 0) {
+	if (o->stale && o->intake && worker_busy(o->intake) == 0) {
 		o->intake = worker_free(o->intake);
 		o->stale = false;
 	}

@@ -15,7 +15,7 @@ struct user {
 	LIST_ENTRY(user) link;
 	uid_t uid;
 	unsigned refs;
-	uint64_t jobs;   /* unfinished */
+	uint64_t jobs;   /* unfinished, and being submitted */
 	uint64_t served; /* when a job of it began last, on the manager's count */
 };
 LIST_HEAD(user_list, user);

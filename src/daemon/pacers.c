@@ -26,7 +26,7 @@ struct entry {
 	struct pacer *pacer;
 	struct config_pacing settings;
 	unsigned users;
-	int urgent; /* how many filesystems on it ask for speed */
+	unsigned urgent; /* how many of them ask for speed */
 };
 
 struct pacers {
@@ -38,6 +38,7 @@ struct paced {
 	struct pacers *pacers;
 	struct entry *entry;
 	struct pacer_peer *peer;
+	bool urgent;
 };
 
 int pacers_new(struct pacers **ret)
@@ -225,10 +226,22 @@ int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, str
 	return r;
 }
 
+void paced_urgent(struct paced *d, bool on)
+{
+	struct entry *e = d->entry;
+
+	if (d->urgent == on)
+		return;
+	d->urgent = on;
+	e->urgent += on ? 1U : -1U;
+	pacer_urgent(e->pacer, e->urgent > 0);
+}
+
 struct paced *pacers_detach(struct paced *d)
 {
 	if (!d)
 		return NULL;
+	paced_urgent(d, false);
 	pacer_peer_free(d->entry->pacer, d->peer);
 	entry_put(d->pacers, d->entry);
 	free(d);
@@ -243,21 +256,6 @@ void paced_stop(struct paced *d, bool stop)
 void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes)
 {
 	pacer_peer_progress(d->peer, ret_entries, ret_bytes);
-}
-
-void pacers_urgent(struct pacers *p, int fd, bool on)
-{
-	struct devices d = { 0 };
-	struct entry *e;
-
-	if (devices_find(&d, "/sys", "/proc", fd) < 0)
-		return;
-	e = entry_find(p, d.key);
-	devices_done(&d);
-	if (!e || !e->pacer)
-		return;
-	e->urgent = MAX(e->urgent + (on ? 1 : -1), 0);
-	pacer_urgent(e->pacer, e->urgent > 0);
 }
 
 size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)

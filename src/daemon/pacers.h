@@ -33,11 +33,11 @@ struct paced *pacers_detach(struct paced *d);
 
 /* No more slices are granted to it, or again. */
 void paced_stop(struct paced *d, bool stop);
+/* Speed wins over latency on its devices, or not any more as far as this one is concerned; so it
+ * does while any of those there ask for it. Over with pacers_detach. */
+void paced_urgent(struct paced *d, bool on);
 /* What it says it has removed and freed so far. */
 void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes);
-
-/* Speed wins over latency on the devices of fd (free space is low), or not any more. */
-void pacers_urgent(struct pacers *p, int fd, bool on);
 
 /* All that are in use, for the device objects of the API: the texts live until the next call of
  * anything here. Returns how many there are; at most n views are filled. */

@@ -163,7 +163,7 @@ static int ask(struct place *p, const struct place_waiter *w)
 
 	/* Not a mount point just now: what is at that path belongs to another filesystem. */
 	if (id == 0)
-		return -ENOENT;
+		return -ENODEV;
 	r = owner_intake(p->manager->root, &worker);
 	if (r < 0)
 		return r;
@@ -235,7 +235,7 @@ static int deleter_new(struct worker **ret, struct place *p, struct owner *o, in
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
 	struct worker_options options = {
-		.program = p->manager->o.worker_program,
+		.program = p->manager->worker_program,
 		.role = WORKER_DELETE,
 		.submitter = &o->id,
 		.fence_fd = fence_fd,
@@ -252,10 +252,11 @@ int place_deleter(struct place *p, struct owner *o, struct worker **ret)
 {
 	int r;
 
-	if (p->deleter && p->deleter_owner != o) {
+	if (p->deleter && (p->stale || p->deleter_owner != o)) {
 		p->deleter = worker_free(p->deleter);
 		p->deleter_owner = owner_unref(p->deleter_owner);
 	}
+	p->stale = false;
 	if (!p->deleter) {
 		r = deleter_new(&p->deleter, p, o, p->staging_fd, deleter_gone);
 		if (r < 0)
@@ -265,6 +266,11 @@ int place_deleter(struct place *p, struct owner *o, struct worker **ret)
 	}
 	*ret = p->deleter;
 	return 0;
+}
+
+void place_renew(struct place *p)
+{
+	p->stale = p->deleter;
 }
 
 int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct worker **ret)

@@ -32,6 +32,7 @@ struct place {
 	struct place_waiter *waiters;
 	struct worker *deleter;
 	struct owner *deleter_owner;
+	bool stale; /* the worker is to be replaced */
 	sd_event_source *idle;
 	struct job *running;
 	struct job_list queues[PRIORITIES];
@@ -55,6 +56,9 @@ void place_rest(struct place *p);
 
 /* The worker that deletes in the staging directory (which must be open) as that owner. */
 int place_deleter(struct place *p, struct owner *o, struct worker **ret);
+/* The worker was told what does not hold any more: another is started at its next use, which is at
+ * the latest when the names of the next directory are begun with. */
+void place_renew(struct place *p);
 /* A worker that deletes in another directory; the caller's. */
 int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct worker **ret);
 

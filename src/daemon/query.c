@@ -224,10 +224,10 @@ void operation_list(struct manager *m, const struct caller *c, const struct job_
 		    job_seen_t seen, operation_done_t done, void *userdata)
 {
 	struct listing *l = calloc(1, sizeof(*l));
-	uint64_t *ids = q->n_ids > 0 ? malloc(q->n_ids * sizeof(*ids)) : NULL;
+	uint64_t *ids = calloc(MAX(q->n_ids, (size_t)1), sizeof(*ids));
 	struct failure f = { 0 };
 
-	if (!l || (q->n_ids > 0 && !ids)) {
+	if (!l || !ids) {
 		free(l);
 		free(ids);
 		failure_errno(&f, -ENOMEM, "jobs cannot be listed");

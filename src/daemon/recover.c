@@ -95,6 +95,11 @@ static void on_staging(int r, int fd, void *userdata)
 	struct staged_look *l = userdata;
 	struct worker *intake;
 
+	/* The end came before there was one. */
+	if (r == -ENOENT) {
+		look_end(l);
+		return;
+	}
 	if (r >= 0)
 		r = owner_intake(l->j->owner, &intake);
 	if (r >= 0)

@@ -133,6 +133,7 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	struct job *j = run->job;
 
 	run->worker_runs = false;
+	worker_urgent(run->worker, false);
 	run->counted = (struct run_progress){ 0 };
 	if (r < 0 || !result) {
 		run_again(run, r < 0 ? r : -EPROTO);
@@ -180,6 +181,8 @@ static void begin_in(struct run *run, struct worker *worker, int dirfd, const ch
 	if (r < 0) {
 		run->worker_runs = false;
 		run_again(run, r);
+	} else {
+		worker_urgent(worker, run->short_of_space || run->short_of_time);
 	}
 }
 
@@ -222,7 +225,8 @@ static void on_staging(int r, int fd, void *userdata)
 	struct job *j = run->job;
 	struct worker *intake;
 
-	if (r == -ENOENT || r == -EXDEV || r == -EPERM || r == -ESTALE || r == -ENOTDIR) {
+	if (r == -ENOENT || r == -ENODEV || r == -EXDEV || r == -EPERM || r == -ESTALE ||
+	    r == -ENOTDIR) {
 		run_wait(run, r);
 		return;
 	}

@@ -25,6 +25,9 @@ struct run {
 	struct worker *worker, *own_worker;
 	struct run_progress counted; /* of the worker's, what is in the record already */
 	bool worker_runs, uses_place;
+	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
+	bool short_of_space, short_of_time;
+	uint64_t begun_usec, first_seq; /* by manager_clock; the first name of this run */
 
 	unsigned unread; /* attempts to read the next chunk */
 	uint64_t gone, missing, left;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hurry.h"
 #include "log.h"
 #include "putback.h"
 #include "schedule.h"
@@ -15,6 +16,7 @@
 #define CHUNK 16384
 #define ATTEMPTS_MAX 3
 #define UNREAD_MAX 8
+#define TELL_USEC (1 * USEC_PER_SEC)
 
 void run_progress(const struct run *run, struct run_progress *ret)
 {
@@ -30,6 +32,7 @@ static void release(struct run *run)
 	struct manager *m = run->m;
 
 	run_group_clear(run);
+	run->tell = sd_event_source_disable_unref(run->tell);
 	if (run->outcome)
 		outcome_record(run->outcome, m->store, NULL, NULL);
 	chunk_free(run->chunk);
@@ -249,6 +252,8 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 	run->unread = 0;
 	run->chunk = c;
 	run->at = 0;
+	if (run->first_seq == 0 && c->n > 0)
+		run->first_seq = c->entries[0].seq;
 	if (run->stopped) {
 		back_to_queue(run);
 		return;
@@ -280,6 +285,18 @@ static void on_recorded(int r, void *userdata)
 	load_next(userdata);
 }
 
+/* A large file is one name, and may take hours. */
+static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)usec;
+	if (run->worker_runs)
+		job_progressed(run->job);
+	(void)sd_event_source_set_time_relative(source, TELL_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
 void run_begin(struct job *j)
 {
 	struct manager *m = j->manager;
@@ -296,8 +313,13 @@ void run_begin(struct job *j)
 	j->place->running = j;
 	m->running++;
 	manager_flow_begins(m);
+	/* Without it, only the end of each directory's names is told. */
+	if (sd_event_add_time_relative(m->event, &run->tell, CLOCK_MONOTONIC, TELL_USEC, 0, on_tell,
+				       run) >= 0)
+		(void)sd_event_source_set_description(run->tell, "run-progress");
+	run->begun_usec = manager_clock();
 	if (j->r.started_usec == 0)
-		j->r.started_usec = manager_clock();
+		j->r.started_usec = run->begun_usec;
 	job_set_text(&j->r.message, NULL);
 	job_set_state(j, JOB_RUNNING);
 	/* What could still be had back is not touched before it is on record that the time is over,
@@ -308,6 +330,7 @@ void run_begin(struct job *j)
 		job_save(j, NULL, NULL);
 		load_next(run);
 	}
+	hurry_begin(m);
 }
 
 int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata)

@@ -200,7 +200,7 @@ void stage_begin(struct submit *s)
 	}
 	job_table_add(&s->m->jobs, s->job);
 	s->m->counts[JOB_ACCEPTED]++;
-	s->owner->user->jobs++;
+	s->counts = false;
 	s->job->doing = DOING_SUBMIT;
 	if (!s->m->config->staging) {
 		stays(s, "`staging: off` in the configuration");

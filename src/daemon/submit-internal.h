@@ -14,6 +14,7 @@ struct submit {
 	uint64_t session;
 	bool dry_run, looked;
 	bool held_back; /* the worker waits for the store */
+	bool counts;    /* among its user's jobs: the job itself does as soon as there is one */
 	bool (*is_expected)(const struct entry_record *e, void *userdata);
 	void *expected_userdata;
 	submit_done_t done;

@@ -33,6 +33,8 @@ void submit_end(struct submit *s)
 	free(s->origin);
 	free(s->dir_path);
 	place_unref(s->place);
+	if (s->counts)
+		s->owner->user->jobs--;
 	owner_unref(s->owner);
 	free(s);
 	manager_flow_ends(m);
@@ -352,6 +354,8 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	s->done = done;
 	s->userdata = userdata;
 	s->dry_run = o->dry_run;
+	s->counts = !s->dry_run;
+	s->owner->user->jobs += s->counts;
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
 	s->session = ++s->owner->sessions;

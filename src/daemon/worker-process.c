@@ -26,10 +26,10 @@ static int actions_fill(posix_spawn_file_actions_t *a, int sock)
 
 	if (r == 0)
 		r = posix_spawn_file_actions_addopen(a, 1, "/dev/null", O_WRONLY, 0);
+	/* All else that is ours is closed by exec; what we were started with, the worker closes.
+	 * Here it would take away the descriptor of the program itself. */
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(a, sock, PROTOCOL_FD);
-	if (r == 0)
-		r = posix_spawn_file_actions_addclosefrom_np(a, PROTOCOL_FD + 1);
 	return -r;
 }
 
@@ -61,10 +61,26 @@ static int pidfd_open_or_kill(pid_t pid)
 	return r;
 }
 
+int worker_program_pin(const char *path, int *ret_fd, char **ret_program)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC), high = -1;
+
+	if (fd < 0)
+		return -errno;
+	/* Not where the worker's socket will be. */
+	high = fcntl(fd, F_DUPFD_CLOEXEC, PROTOCOL_FD + 1);
+	if (high < 0)
+		return -errno;
+	if (asprintf(ret_program, "/proc/self/fd/%d", high) < 0)
+		return -ENOMEM;
+	*ret_fd = fd_take(&high);
+	return 0;
+}
+
 int process_start(const char *program, int sock, int *ret_pidfd)
 {
 	_cleanup_close_ int own = sock;
-	char *const argv[] = { (char *)program, NULL };
+	char *const argv[] = { (char *)"reclaim-worker", NULL };
 #ifdef RECLAIM_TEST_GATES
 	char *const *env = environ;
 #else

@@ -414,3 +414,9 @@ void worker_stop(struct worker *w)
 	worker_limit(w);
 	worker_send(w);
 }
+
+void worker_urgent(struct worker *w, bool on)
+{
+	if (w->paced)
+		paced_urgent(w->paced, on);
+}

@@ -36,7 +36,7 @@ struct submitter {
 };
 
 struct worker_options {
-	const char *program; /* reclaim-worker */
+	const char *program; /* path of reclaim-worker, or what worker_program_pin gave */
 	enum worker_role role;
 	const struct submitter *submitter; /* copied */
 	int fence_fd;                      /* WORKER_DELETE: the directory; duplicated */
@@ -47,6 +47,11 @@ struct worker_options {
 	void (*gone)(struct worker *w, const char *how, void *userdata);
 	void *userdata;
 };
+
+/* Opens the program at `path`, and makes a path in its stead that leads to this very file as long
+ * as *ret_fd is open: a package that is upgraded brings another one, which need not understand what
+ * this reclaimd says to it. The caller frees and closes both. */
+int worker_program_pin(const char *path, int *ret_fd, char **ret_program);
 
 int worker_new(struct worker **ret, sd_event *event, const struct worker_options *o);
 /* Ends the process: at once if it does nothing, else when it has stopped, by force after a second.
@@ -205,6 +210,9 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 
 /* Stops the run at the next entry; its ran callback comes with cancelled set. */
 void worker_stop(struct worker *w);
+
+/* Speed wins over latency for it, and for all on its devices, or not any more. */
+void worker_urgent(struct worker *w, bool on);
 
 /* Of the run that is going on. Cheap. */
 void worker_progress(const struct worker *w, struct run_progress *ret);

@@ -214,7 +214,7 @@ static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_gran
 static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
 {
 	struct pacer *p = userdata;
-	struct pacing_grant g;
+	struct pacing_grant g = { 0 };
 	bool granted = false;
 	struct turn me;
 

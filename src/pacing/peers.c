@@ -204,7 +204,7 @@ static int slice_follow(struct pacer_peer *peer)
 static int slice_serve(struct pacer_peer *peer)
 {
 	struct pace_budget budget = { 0 };
-	struct pace_message m;
+	struct pace_message m = { 0 };
 	int r = receive(peer, -1, &m);
 
 	if (r < 0)

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,6 +42,8 @@ static int surroundings_clear(void)
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct rlimit rl;
 
+	/* It was run by its descriptor, which has no name to show. */
+	(void)prctl(PR_SET_NAME, "reclaim-worker");
 	(void)umask(077);
 	(void)sigaction(SIGPIPE, &ignore, NULL);
 	if (close_range(PROTOCOL_FD + 1, ~0U, 0) < 0)

@@ -59,6 +59,15 @@ class Client:
             for fd in fds:
                 os.close(fd)
 
+    def send_submit(self, path, **options):
+        """Does not wait for the answer; returns the serial for it."""
+        fd = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
+        try:
+            return self.send("SubmitFiles", "aha(uay)a{sv}", [0],
+                             [(0, os.path.basename(path).encode())], described(options), fds=[fd])
+        finally:
+            os.close(fd)
+
     def submit_list(self, directory, names, **options):
         """Many names as a file; returns job, accepted, missing."""
         fds = [os.open(directory, os.O_PATH | os.O_DIRECTORY), os.memfd_create("names")]

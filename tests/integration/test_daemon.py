@@ -4,9 +4,11 @@
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import unittest
+from xml.etree import ElementTree
 
 import fixture
 from daemon_fixture import Case, Daemon, user
@@ -245,6 +247,32 @@ class Spools(Case):
         self.assertEqual(os.listdir(self.spool), [])
         canary.check()
 
+    def test_tree_of_objects_has_an_end(self):
+        paths = ["/"]
+        for path in paths:
+            text = self.client.call("Introspect", path=path,
+                                    interface="org.freedesktop.DBus.Introspectable").body[0]
+            self.assertLess(len(paths), 20, paths)
+            paths += [os.path.join(path, n.get("name"))
+                      for n in ElementTree.fromstring(text).findall("node")]
+        self.assertIn("/org/reclaimd1/spool/_2fmnt_2ftrash", paths)
+
+    def test_many_at_once_are_one_job(self):
+        count = 100000
+        os.mkdir(self.spool, 0o700)
+        fill(self.path("many"), count)
+        source = os.open(self.path("many"), os.O_RDONLY)
+        target = os.open(self.spool, os.O_RDONLY)
+        for name in os.listdir(source):
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+        os.close(source)
+        os.close(target)
+        m = self.client.signal("JobFinished")
+        self.assertEqual(m.body[2], "done", self.daemon.said())
+        self.assertEqual(self.client.job(m.body[0])["done"], count, self.daemon.said())
+        self.assertEqual(os.listdir(self.spool), [])
+        self.assertEqual(len(self.client.jobs(finished=True)), 1)
+
 
 class Limits(Case):
     config = "limits: {jobs-per-user: 3}\n"
@@ -260,12 +288,65 @@ class Limits(Case):
         self.assertEqual(e.exception.name, "LimitExceeded")
         self.assertTrue(os.path.exists(self.path("3")))
 
+    def test_submits_under_way_count(self):
+        c = self.daemon.client()
+        for i in range(8):
+            write(self.path(str(i)))
+        sent = [c.send_submit(self.path(str(i)), undo_usec=HOUR) for i in range(8)]
+        refused = 0
+        for serial in sent:
+            try:
+                c.answer(serial)
+            except Error as e:
+                self.assertEqual(e.name, "LimitExceeded")
+                refused += 1
+        self.assertEqual(refused, 5)
+        # Neither what is refused nor what comes to nothing counts afterwards.
+        for job in c.jobs():
+            c.call("Cancel", "at", [job["id"]])
+        for _ in range(4):
+            with self.assertRaises(Error) as e:
+                c.submit(self.path("none"))
+            self.assertEqual(e.exception.name, "NoSuchPath")
+        for i in range(3):
+            c.submit(self.path(str(i)), undo_usec=HOUR)
+
+
+class Reload(Case):
+    def workers(self):
+        pid = self.daemon.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            return set(f.read().split())
+
+    def test_workers_are_replaced(self):
+        """They have been told what is protected when they were started."""
+        c = self.daemon.client()
+        for name in "ab":
+            write(self.path(name))
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+        before = self.workers()
+        self.assertEqual(len(before), 2)
+        self.daemon.configure("protect: [%s]\n" % self.path("keep"))
+        c.call("Reload")
+        self.assertEqual(c.wait(c.submit(self.path("b"))), "done")
+        self.assertEqual(before & self.workers(), set())
+        write(self.path("keep"))
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("keep"))
+        self.assertEqual(e.exception.name, "Protected")
+
 
 class Crashes(Case):
     def again(self):
         self.daemon.kill()
         self.daemon.start()
         return self.daemon.client()
+
+    def signal_workers(self, number):
+        pid = self.daemon.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            for worker in f.read().split():
+                os.kill(int(worker), number)
 
     def test_held_job_lives(self):
         canary = Canary(self.path("t"))
@@ -304,12 +385,55 @@ class Crashes(Case):
         c = self.daemon.client()
         n = c.submit(self.path("t"))
         c.wait_state(n, "running")
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            for worker in f.read().split():
-                os.kill(int(worker), signal.SIGKILL)
+        self.signal_workers(signal.SIGKILL)
         self.assertEqual(c.wait(n), "done")
         self.assertEqual(self.staged(), [])
+
+    def test_worker_gone_after_reload(self):
+        write(self.path("a"))
+        c = self.daemon.client()
+        c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
+        c.call("Reload")
+        self.signal_workers(signal.SIGKILL)
+        self.daemon.wait_said("has ended: was killed")
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+
+    def test_ends_before_there_is_staging(self):
+        """Only root's worker makes staging directories; it stands still until the daemon is killed."""
+        write(self.path("of root"))
+        watcher = self.daemon.client()
+        self.assertEqual(watcher.wait(watcher.submit(self.path("of root"))), "done")
+        os.chown(self.data, USER, USER)
+        with user():
+            write(self.path("a"))
+        c = self.daemon.client(USER)
+        self.signal_workers(signal.SIGSTOP)
+        self.send_submit(c, self.path("a"))
+        while not self.is_written(self.path("a")):
+            self.assertIsNone(self.daemon.process.poll())
+        watcher.jobs(finished=True)  # read after the record was committed
+        c = self.again()
+        self.assertEqual([c.wait(j["id"]) for j in c.jobs()], ["done"], self.daemon.said())
+        self.assertEqual(os.listdir(self.data), [])
+
+    def is_written(self, text):
+        with open(os.path.join(self.daemon.state, "reclaimd.db-wal"), "rb") as f:
+            return text.encode() in f.read()
+
+    def test_another_worker_is_installed(self):
+        """An upgrade is for the next start: nobody knows what the new program understands."""
+        self.daemon.stop()
+        other = self.daemon.worker
+        self.daemon.worker = os.path.join(self.daemon.dir, "reclaim-worker")
+        shutil.copy(other, self.daemon.worker)
+        self.daemon.start()
+        write(self.daemon.worker + ".new", "#!/bin/false\n")
+        os.chmod(self.daemon.worker + ".new", 0o755)
+        os.rename(self.daemon.worker + ".new", self.daemon.worker)
+        self.signal_workers(signal.SIGKILL)
+        write(self.path("a"))
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
     def test_at_any_moment(self):
         rng = random.Random(7)
@@ -320,7 +444,7 @@ class Crashes(Case):
             for name in names:
                 fill(name, 30)
             c = self.daemon.client()
-            serials = [self.send_submit(c, name) for name in names]
+            serials = [c.send_submit(name) for name in names]
             for serial in serials[:rng.randrange(len(serials))]:
                 acknowledged.append(c.answer(serial).body[0])
             c = self.again()
@@ -331,14 +455,6 @@ class Crashes(Case):
         canary.check()
         self.assertEqual(self.staged(), [])
 
-    @staticmethod
-    def send_submit(c, path):
-        fd = os.open(os.path.dirname(path), os.O_PATH)
-        serial = c.send("SubmitFiles", "aha(uay)a{sv}", [0],
-                        [(0, os.path.basename(path).encode())], {}, fds=[fd])
-        os.close(fd)
-        return serial
-
     def test_staging_without_a_record_is_kept(self):
         write(self.path("a"))
         c = self.daemon.client()
@@ -347,8 +463,11 @@ class Crashes(Case):
         for name in os.listdir(self.daemon.state):
             os.unlink(os.path.join(self.daemon.state, name))
         self.daemon.start()
-        self.assertEqual(self.daemon.client().jobs(), [])
+        c = self.daemon.client()
+        self.assertEqual(c.jobs(), [])
         self.daemon.wait_said("is of no job that is on record: kept")
+        self.assertEqual(c.call("Get", "ss", "org.reclaimd1.Manager", "Orphans",
+                                interface="org.freedesktop.DBus.Properties").body[0], 1)
         self.assertEqual(len(self.staged()), 1)
 
     def test_stops_in_seconds_and_keeps_its_queue(self):

@@ -300,11 +300,11 @@ static size_t spools(struct bus_spool *views, size_t n, void *userdata)
 	(void)n;
 	(void)userdata;
 	views[0] = (struct bus_spool){ .path = "/s/\xff.trash",
-					.state = "watching",
-					.message = "",
-					.settle_usec = 10,
-					.undo_usec = 20,
-					.waiting = 3 };
+				       .state = "watching",
+				       .message = "",
+				       .settle_usec = 10,
+				       .undo_usec = 20,
+				       .waiting = 3 };
 	return 1;
 }
 

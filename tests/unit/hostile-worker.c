@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A worker that says what it must not. What, is its own name; it never does any work. */
+/* A worker that says what it must not. What, is the name it was started by; it never does any work. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,9 +56,10 @@ static void lie(const char *how)
 	(void)wire_post(PROTOCOL_FD, &out);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	const char *how = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	const char *program = (const char *)getauxval(AT_EXECFN);
+	const char *how = program ? strrchr(program, '/') : NULL;
 
 	if (!how)
 		return EXIT_FAILURE;

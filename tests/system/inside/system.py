@@ -62,8 +62,9 @@ def unit_property(name, unit="reclaimd.service"):
 
 
 def submit(*arguments, **kwargs):
-    """Submits, and returns the job's number."""
-    jobs = json.loads(command("reclaimctl", "submit", "--json=short", *arguments, **kwargs))["jobs"]
+    """Submits, and returns the job's number. (What is waited for is told in further lines.)"""
+    said = command("reclaimctl", "submit", "--json=short", *arguments, **kwargs)
+    jobs = json.loads(said.splitlines()[0])["jobs"]
     assert len(jobs) == 1, jobs
     return jobs[0]
 
@@ -83,11 +84,13 @@ def journal(*match):
 def signals(member):
     """Yields a function that waits for the next signal of that name, from when this began."""
     def next_signal():
-        line = monitor.stdout.readline()
-        assert line, f"no {member} came"
-        return json.loads(line)
+        line = "nothing yet"
+        while "Type=signal" not in line:
+            line = monitor.stdout.readline()
+            assert line, f"no {member} came"
 
-    with subprocess.Popen(["timeout", str(TIMEOUT_SECONDS), "busctl", "monitor", "--json=short",
+    # It says that it listens (with --json it would not).
+    with subprocess.Popen(["timeout", str(TIMEOUT_SECONDS), "busctl", "monitor",
                            f"--match=type='signal',sender='org.reclaimd1',member='{member}'"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as monitor:
         monitor.stderr.readline()
@@ -98,11 +101,14 @@ def signals(member):
 
 
 @contextlib.contextmanager
-def running_job(path, size="512M"):
-    """A job on a large file that goes on slowly and has freed something already."""
+def running_job(path, files=128):
+    """A job on a tree that goes on slowly, for a minute, and has freed something already. (One large
+    file would do no longer: it has lost its name when its job begins, and is gone when that stops.)"""
     configure(SLOW)
     command("systemctl", "reload-or-restart", "reclaimd")
-    command("fallocate", "-l", size, path)
+    os.mkdir(path)
+    for n in range(files):
+        command("fallocate", "-l", "4M", f"{path}/{n}")
     with signals("PropertiesChanged") as changed:
         job = submit(path)
         while job_property(job, "BytesFreed") == 0:

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hurry.h"
+
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "config/config.h"
+#include "log.h"
+#include "run-internal.h"
+#include "urgency.h"
+#include "util/fd.h"
+#include "util/units.h"
+
+#define LOOK_USEC (1 * USEC_PER_SEC)
+#define LOOK_NEAR_USEC (250 * USEC_PER_MSEC)
+
+/* ---- space ------------------------------------------------------------------------------------
+ */
+
+/* Could asking it keep us waiting for a server, or for a process of a user's? */
+static bool may_hang(const struct run *run)
+{
+	const struct mounts *mounts = manager_mounts(run->m);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, run->job->place->mount) : NULL;
+
+	if (!mount || strncmp(mount->type, "fuse", 4) == 0)
+		return true;
+	return major(mount->dev) == 0 && strcmp(mount->type, "btrfs") != 0;
+}
+
+/* Returns whether space may be short soon. */
+static bool look_at_space(struct run *run)
+{
+	const struct config *c = run->m->config;
+	int fd = run->staged_fd >= 0 ? run->staged_fd : run->place_fd;
+	struct statfs st;
+	struct space s;
+
+	if (fd < 0 || may_hang(run) || fstatfs(fd, &st) < 0)
+		return false;
+	s = (struct space){ .free_bytes = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize,
+			    .all_bytes = (uint64_t)st.f_blocks * (uint64_t)st.f_bsize };
+	run->short_of_space =
+		urgency_space(&c->urgent_below, &c->urgent_until, &s, run->short_of_space);
+	return urgency_is_near(&c->urgent_below, &s);
+}
+
+/* ---- time -------------------------------------------------------------------------------------
+ */
+
+static void say_course(struct run *run, const struct course *c)
+{
+	uint64_t ends = MAX(urgency_ends_usec(c), c->now_usec);
+	char late[64];
+
+	if (c->by_usec > c->now_usec && (ends == UINT64_MAX || ends <= c->by_usec)) {
+		job_say(run->job, "speed goes before latency, to be done in time");
+	} else if (ends == UINT64_MAX) {
+		job_say(run->job, "is late, and goes as fast as it can");
+	} else {
+		(void)timespan_format(late, sizeof(late),
+				      (ends - c->by_usec) / USEC_PER_SEC * USEC_PER_SEC);
+		job_say(run->job,
+			"cannot be done in time: as fast as it can go, it will be %s late", late);
+	}
+}
+
+static void look_at_time(struct run *run)
+{
+	const struct job_record *r = &run->job->r;
+	uint64_t at = run->chunk && run->at < run->chunk->n ? run->chunk->entries[run->at].seq : 0;
+	struct course c = { .begun_usec = run->begun_usec,
+			    .now_usec = manager_clock(),
+			    .by_usec = r->by_usec };
+
+	if (r->by_usec == 0)
+		return;
+	/* A clock that was set back. */
+	c.begun_usec = MIN(c.begun_usec, c.now_usec);
+	if (at > run->first_seq) {
+		c.done = at - run->first_seq;
+		c.all = r->names + 1 - run->first_seq;
+	}
+	run->short_of_time = run->short_of_time || urgency_presses(&c);
+	if (run->short_of_time)
+		say_course(run, &c);
+}
+
+/* ---- both -------------------------------------------------------------------------------------
+ */
+
+static bool look(struct run *run)
+{
+	bool near = look_at_space(run);
+
+	look_at_time(run);
+	if (run->worker_runs)
+		worker_urgent(run->worker, run->short_of_space || run->short_of_time);
+	return near;
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	struct place *p;
+	bool near = false;
+
+	(void)usec;
+	if (m->running == 0)
+		return 0;
+	LIST_FOREACH(p, &m->places, link)
+	if (p->running && p->running->run)
+		near = look(p->running->run) || near;
+	(void)sd_event_source_set_time_relative(source, near ? LOOK_NEAR_USEC : LOOK_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+void hurry_begin(struct manager *m)
+{
+	int enabled = SD_EVENT_OFF;
+
+	if (!m->hurry_timer) {
+		if (sd_event_add_time_relative(m->event, &m->hurry_timer, CLOCK_MONOTONIC,
+					       LOOK_NEAR_USEC, 0, on_look, m) < 0)
+			log_line(LOG_ERR, "Out of memory: this run is not hurried for space or "
+					  "time, ignoring");
+		else
+			(void)sd_event_source_set_description(m->hurry_timer, "hurry");
+		return;
+	}
+	(void)sd_event_source_get_enabled(m->hurry_timer, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	(void)sd_event_source_set_time_relative(m->hurry_timer, LOOK_NEAR_USEC);
+	(void)sd_event_source_set_enabled(m->hurry_timer, SD_EVENT_ONESHOT);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Lifts the pace of runs for which time or space is short, and lowers it again. Looks every second,
+ * or more often where space is nearly short, and only while something runs. */
+#pragma once
+
+struct manager;
+
+/* A run has begun: looks from now on, until none is left. */
+void hurry_begin(struct manager *m);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* When speed wins over latency: little free space, or a time by which a job is to be done. Pure:
+ * numbers in, a decision out. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct config_space;
+
+struct space {
+	uint64_t free_bytes, all_bytes;
+};
+
+/* From where free space is less than `below` until it is `until`; `on` is what was decided last. */
+bool urgency_space(const struct config_space *below, const struct config_space *until,
+		   const struct space *s, bool on);
+
+/* May that change within a second? Space is less than twice what `below` says. */
+bool urgency_is_near(const struct config_space *below, const struct space *s);
+
+/* How far a run is. Microseconds are of one clock. */
+struct course {
+	uint64_t begun_usec, now_usec, by_usec;
+	uint64_t done, all; /* names; done in this run, and what it began with. done 0: not known */
+};
+
+/* When it will have ended at the rate so far. UINT64_MAX: not known. */
+uint64_t urgency_ends_usec(const struct course *c);
+
+/* Is it time to hurry? A tenth of the work that is left is added, as rates change. Where it is not
+ * known how much is left, the first half of the time is given to others. */
+bool urgency_presses(const struct course *c);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* When speed wins over latency. */
+#include <check.h>
+
+#include "config/config.h"
+#include "daemon/urgency.h"
+#include "support.h"
+#include "util/macros.h"
+
+START_TEST(space_has_two_marks)
+{
+	const struct config_space below = { .is_share = true, .share = 0.05 },
+				  until = { .bytes = 100 };
+	struct space s = { .free_bytes = 50, .all_bytes = 1000 };
+
+	ck_assert(!urgency_space(&below, &until, &s, false));
+	s.free_bytes = 49;
+	ck_assert(urgency_space(&below, &until, &s, false));
+	s.free_bytes = 99;
+	ck_assert(urgency_space(&below, &until, &s, true));
+	ck_assert(!urgency_space(&below, &until, &s, false));
+	s.free_bytes = 100;
+	ck_assert(!urgency_space(&below, &until, &s, true));
+}
+END_TEST
+
+START_TEST(space_is_near_at_twice_the_mark)
+{
+	const struct config_space below = { .bytes = 100 };
+	struct space s = { .free_bytes = 199, .all_bytes = 1000 };
+
+	ck_assert(urgency_is_near(&below, &s));
+	s.free_bytes = 200;
+	ck_assert(!urgency_is_near(&below, &s));
+	s.free_bytes = UINT64_MAX;
+	ck_assert(!urgency_is_near(&below, &s));
+}
+END_TEST
+
+START_TEST(time_presses_when_the_rate_does_not_do)
+{
+	struct course c = { .begun_usec = 1000, .now_usec = 2000, .done = 10, .all = 20 };
+
+	/* Another 1000 are needed; a tenth is added. */
+	c.by_usec = 3101;
+	ck_assert(!urgency_presses(&c));
+	c.by_usec = 3099;
+	ck_assert(urgency_presses(&c));
+	ck_assert_uint_eq(urgency_ends_usec(&c), 3000);
+}
+END_TEST
+
+START_TEST(half_of_the_time_is_for_others_when_nothing_is_known)
+{
+	struct course c = { .begun_usec = 1000, .now_usec = 1499, .by_usec = 2000 };
+
+	ck_assert(!urgency_presses(&c));
+	c.now_usec = 1500;
+	ck_assert(urgency_presses(&c));
+	ck_assert_uint_eq(urgency_ends_usec(&c), UINT64_MAX);
+	c.now_usec = 2001; /* too late */
+	ck_assert(urgency_presses(&c));
+}
+END_TEST
+
+START_TEST(figures_that_make_no_sense_do_no_harm)
+{
+	struct course c = {
+		.now_usec = UINT64_MAX / 2, .by_usec = UINT64_MAX, .done = 1, .all = UINT64_MAX
+	};
+
+	ck_assert(urgency_presses(&c));
+	ck_assert_uint_eq(urgency_ends_usec(&c), UINT64_MAX);
+	c.done = 30; /* more than there was */
+	c.all = 20;
+	ck_assert(!urgency_presses(&c));
+	ck_assert_uint_eq(urgency_ends_usec(&c), c.now_usec);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		space_has_two_marks,
+		space_is_near_at_twice_the_mark,
+		time_presses_when_the_rate_does_not_do,
+		half_of_the_time_is_for_others_when_nothing_is_known,
+		figures_that_make_no_sense_do_no_harm,
+	};
+
+	return run_case("urgency", tests, ELEMENTSOF(tests));
+}
