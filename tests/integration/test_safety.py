@@ -145,7 +145,13 @@ class Whose(Safety):
                                              "UnknownMethod"), member)
         with self.assertRaises(Error):
             c.get(n, "Path")
-        self.assertEqual(c.jobs(ids=[n], finished=True), [])
+        said = []
+        for number in (n, n + 1000):
+            with self.assertRaises(Error) as e:
+                c.jobs(ids=[number], finished=True)
+            said.append(e.exception.text.replace(str(number), "N"))
+        self.assertEqual(said[0], said[1])
+        self.assertEqual(c.jobs(finished=True), [])
         self.assertEqual(self.daemon.client().job(n)["state"], "held")
 
     def test_47_by_acl_and_setgid_directory_only(self):
@@ -369,12 +375,13 @@ class Races(Safety):
         os.close(fd)
         return serial
 
-    def test_08_swapped_between_look_and_staging(self):
-        """Whoever may write a directory swaps what was looked at for what the submitter could not
-        have deleted."""
+    def swapped(self, mode):
+        """Submits own/x, which becomes root's directory of that mode between look and staging;
+        returns the client and the serial of the submit, and the canary in it."""
         self.own("own/x")
         os.chmod(self.path("own"), 0o777)
         os.mkdir(self.path("theirs"))
+        os.chmod(self.path("theirs"), mode)
         precious = Canary(self.path("theirs", "c"))
         c = self.gated("stage:x")
         serial = self.sent(c, self.path("own", "x"))
@@ -382,16 +389,32 @@ class Races(Safety):
         os.rename(self.path("own", "x"), self.path("own", "y"))
         os.rename(self.path("theirs"), self.path("own", "x"))
         os.kill(pid, signal.SIGCONT)
+        return c, serial, precious
+
+    def swapped_back(self, precious):
+        os.rename(self.path("own", "x"), self.path("theirs"))
+        precious.check()
+        self.assertTrue(os.path.exists(self.path("own", "y")))
+        self.assertEqual(self.staged(), [])
+
+    def test_08_swapped_between_look_and_staging(self):
+        """What can be moved goes back at once."""
+        c, serial, precious = self.swapped(0o777)
         with self.assertRaises(Error) as e:
             c.answer(serial)
         self.assertEqual(e.exception.name, "IdentityChanged", e.exception.text)
-        os.rename(self.path("own", "x"), self.path("theirs"))
-        precious.check()
-        self.assertEqual(self.staged(), [])
+        self.swapped_back(precious)
+
+    def test_08_swapped_for_what_cannot_be_moved(self):
+        c, serial, precious = self.swapped(0o755)
+        n = c.answer(serial).body[0]
+        self.assertEqual(c.wait(n), "failed")
+        self.assertIn("no longer what it was", str(c.problems(n)))
+        self.swapped_back(precious)
 
     def test_08_swapped_for_a_link_at_depth(self):
         self.own("t/d/x\nt/d/y")
-        c = self.gated("open:d")
+        c = self.gated("descend:d")
         n = c.answer(self.sent(c, self.path("t"))).body[0]
         pid = self.stopped()
         (job,) = os.listdir(os.path.join(self.root, ".reclaim", str(USER)))
@@ -399,7 +422,8 @@ class Races(Safety):
         os.rename(tree + "/d", self.path("d-moved"))
         os.symlink(self.path("canary"), tree + "/d")
         os.kill(pid, signal.SIGCONT)
-        self.assertIn(c.wait(n), ("done", "partial"))
+        self.assertEqual(c.wait(n), "failed")
+        self.assertEqual(sorted(os.listdir(self.path("d-moved"))), ["x", "y"])
 
     def test_11_replaced_between_submit_and_start(self):
         """In staging, by the submitter himself: nothing that he could not delete."""
@@ -455,7 +479,7 @@ class Staging(Safety):
             c = self.daemon.client(uid)
             n = c.submit(self.path(name))
             self.assertEqual(c.wait(n), "done")
-            self.assertTrue(c.get(n, "InPlaceReason"))
+            self.assertTrue(c.get(n, "Inplace"))
         self.assertEqual(os.listdir(os.path.join(self.root, ".reclaim")), [str(USER)])
 
     def test_a_link_to_it(self):
