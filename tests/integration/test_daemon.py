@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 from xml.etree import ElementTree
 
@@ -508,6 +509,68 @@ class Crashes(Case):
         c = self.daemon.client()
         for n in jobs:
             self.assertEqual(c.wait(n), "done")
+
+
+class Hurry(Case):
+    """At the pace that is configured each of these jobs takes minutes."""
+
+    config = "pacing: {max-rate: 1MiB/s, min-rate: 64KiB/s}\nurgent: {below: 20%, until: 30%}\n"
+    ENTRIES = 30000
+
+    def setUp(self):
+        super().setUp()
+        image = os.path.join(self.daemon.dir, "image")
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        with open(image, "wb") as f:
+            f.truncate(512 << 20)
+        fixture.command("mkfs.ext4", "-q", "-F", "-N", "100000", image)
+        fixture.command("mount", "-o", "loop", image, self.data)
+        self.addCleanup(fixture.command, "umount", "-l", self.data)
+        fill(self.path("t"), self.ENTRIES)
+        self.client = self.daemon.client()
+
+    def mode(self):
+        devices = self.client.call("ListDevices").body[0]
+        return devices[0][1] if devices else None
+
+    def check_at_pace(self, number):
+        """It goes on for longer than it takes to see that something is short."""
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            self.assertEqual(self.client.wait_state(number, "running"), "running")
+            self.assertNotEqual(self.mode(), "urgent")
+        self.client.call("Cancel", "at", [number])
+        self.assertEqual(self.client.wait(number), "cancelled")
+
+    def check_urgent(self, number):
+        seen = set()
+        began = time.monotonic()
+        while "urgent" not in seen and self.client.job(number)["state"] in ("queued", "running"):
+            seen.add(self.mode())
+        self.assertIn("urgent", seen)
+        self.assertEqual(self.client.wait(number), "done")
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_time_is_short(self):
+        self.check_at_pace(self.client.submit(self.path("t")))
+        number = self.client.submit(self.path("t"), by_usec=int((time.time() + 1) * 1000000))
+        self.client.wait_state(number, "running")
+        said = ""
+        while not said and self.client.job(number)["state"] == "running":
+            said = self.client.get(number, "Message")
+        self.assertRegex(said, "cannot be done in time|speed goes before latency|is late")
+        self.check_urgent(number)
+
+    def test_space_is_short(self):
+        filler = self.path("filler")
+        free = os.statvfs(self.data)
+        with open(filler, "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, free.f_bavail * free.f_frsize * 7 // 8)
+        self.check_urgent(self.client.submit(self.path("t")))
+        os.unlink(filler)
+        fill(self.path("t"), self.ENTRIES)
+        self.check_at_pace(self.client.submit(self.path("t")))
 
 
 class Renumbered(Case):
