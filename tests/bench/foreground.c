@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -284,6 +285,15 @@ static int run(char **argv)
 	return r;
 }
 
+/* It is I/O that is measured, not who gets a processor: where processors are few, a deleter that is
+ * busy on one would be seen as a slow disk. Refused in some containers; then that is part of it. */
+static void be_punctual(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	sched_setscheduler(0, SCHED_FIFO, &param);
+}
+
 int main(int argc, char **argv)
 {
 	int r;
@@ -293,6 +303,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	be_punctual();
 	r = run(argv);
 	if (r < 0)
 		printf("failed: %s\n", strerror(-r));

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 
 #include "slowdisk-queue.h"
@@ -139,23 +137,10 @@ static void wait_until(struct queue *queue, uint64_t nsec)
 		pthread_cond_clockwait(&queue->changed, &queue->lock, CLOCK_MONOTONIC, &ts);
 }
 
-/*
- * What is simulated must not depend on how busy the machine is. Both settings are refused to some
- * users and in some containers; the disk is then a little slower than asked for.
- */
-static void be_punctual(void)
-{
-	struct sched_param param = { .sched_priority = 1 };
-
-	prctl(PR_SET_TIMERSLACK, 1);
-	pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
-}
-
 static void *run(void *userdata)
 {
 	struct queue *queue = userdata;
 
-	be_punctual();
 	pthread_mutex_lock(&queue->lock);
 	for (;;) {
 		uint64_t next = advance(queue);

@@ -22,6 +22,7 @@
 #include <fuse_lowlevel.h>
 #include <linux/falloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +408,19 @@ static int run(const struct options *options)
 	return r;
 }
 
+/*
+ * What is simulated must not depend on how busy the machine is. Threads inherit it. Both settings
+ * are refused to some users and in some containers; the disk is then a little slower than asked
+ * for.
+ */
+static void be_punctual(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	sched_setscheduler(0, SCHED_FIFO, &param);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -419,6 +433,7 @@ int main(int argc, char **argv)
 		return 2;
 	if (options.die_with_parent)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
+	be_punctual();
 	r = run(&options);
 	if (r < 0) {
 		fprintf(stderr, "slowdisk: %s\n", strerror(-r));
