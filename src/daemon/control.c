@@ -73,14 +73,13 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 
 	if (back->stuck > 0) {
 		job_say(j,
-			"%" PRIu64
-			" names could not be put back (%s): `reclaimctl restore --to=` puts "
-			"them elsewhere, `reclaimctl resume` deletes them",
+			"%" PRIu64 " of its names could not be put back (%s): `reclaimctl restore "
+			"--to=` puts them elsewhere, `reclaimctl resume` deletes them",
 			back->stuck, back->text);
-		failure_errno(&f, back->error,
-			      "job %" PRIu64 ": %" PRIu64 " names could not be put back; "
-			      "it pauses; %s",
-			      j->r.id, back->stuck, back->text);
+		failure_said(&f, back->error,
+			     "job %" PRIu64 " pauses: %" PRIu64 " of its names could not be put "
+			     "back: %s",
+			     j->r.id, back->stuck, back->text);
 		if (back->error == -EEXIST)
 			f.name = "WrongState";
 		j->r.resume_state = JOB_QUEUED;
