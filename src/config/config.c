@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config-policy.h"
 #include "config-problems.h"
 #include "config-rules.h"
 #include "config-schema.h"
@@ -42,6 +43,9 @@ struct config *config_free(struct config *c)
 	for (size_t i = 0; i < c->n_devices; i++)
 		free(c->devices[i].name);
 	free(c->devices);
+	for (size_t i = 0; i < c->n_policies; i++)
+		config_policy_done(&c->policies[i]);
+	free(c->policies);
 	for (char **s = c->protect; s && *s; s++)
 		free(*s);
 	free(c->protect);

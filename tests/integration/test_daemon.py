@@ -326,11 +326,11 @@ class Reload(Case):
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
         before = self.workers()
         self.assertEqual(len(before), 2)
+        write(self.path("keep"))
         self.daemon.configure("protect: [%s]\n" % self.path("keep"))
         c.call("Reload")
         self.assertEqual(c.wait(c.submit(self.path("b"))), "done")
         self.assertEqual(before & self.workers(), set())
-        write(self.path("keep"))
         with self.assertRaises(Error) as e:
             c.submit(self.path("keep"))
         self.assertEqual(e.exception.name, "Protected")
@@ -408,7 +408,7 @@ class Crashes(Case):
             write(self.path("a"))
         c = self.daemon.client(USER)
         self.signal_workers(signal.SIGSTOP)
-        self.send_submit(c, self.path("a"))
+        c.send_submit(self.path("a"))
         while not self.is_written(self.path("a")):
             self.assertIsNone(self.daemon.process.poll())
         watcher.jobs(finished=True)  # read after the record was committed
@@ -431,6 +431,7 @@ class Crashes(Case):
         os.chmod(self.daemon.worker + ".new", 0o755)
         os.rename(self.daemon.worker + ".new", self.daemon.worker)
         self.signal_workers(signal.SIGKILL)
+        self.daemon.wait_said("has ended: was killed")
         write(self.path("a"))
         c = self.daemon.client()
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
