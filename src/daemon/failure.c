@@ -50,16 +50,6 @@ void failure_errno(struct failure *f, int error, const char *format, ...)
 	(void)snprintf(f->text + len, sizeof(f->text) - len, ": %s", strerror(-error));
 }
 
-void failure_said(struct failure *f, int error, const char *format, ...)
-{
-	va_list ap;
-
-	f->name = name_of_errno(error);
-	va_start(ap, format);
-	(void)vsnprintf(f->text, sizeof(f->text), format, ap);
-	va_end(ap);
-}
-
 void failure_from_intake(struct failure *f, int error, const struct intake_failure *said)
 {
 	static const char *const names[] = {

@@ -11,8 +11,5 @@ void failure_set(struct failure *f, const char *name, const char *format, ...) _
  * best. */
 void failure_errno(struct failure *f, int error, const char *format, ...) _printf_(3, 4);
 
-/* The same, where the text says already what the errno is. */
-void failure_said(struct failure *f, int error, const char *format, ...) _printf_(3, 4);
-
 /* From what a worker said; a name that is none of ours becomes Failed. */
 void failure_from_intake(struct failure *f, int error, const struct intake_failure *said);
