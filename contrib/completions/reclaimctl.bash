@@ -11,7 +11,7 @@ _reclaimctl_jobs() {
 
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb='' word i
+	local verb='' verb_at=0 word i
 	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
 	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
@@ -23,6 +23,7 @@ _reclaimctl() {
 			runtime=("--runtime-directory=${COMP_WORDS[i + 2]}")
 		fi
 		case " $verbs " in *" $word "*)
+			[ -n "$verb" ] || verb_at=$i
 			verb=${verb:-$word}
 			;;
 		esac
@@ -44,7 +45,6 @@ _reclaimctl() {
 	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
-	policy) mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur") && return ;;
 	--files-from | --trace | --to)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -77,6 +77,9 @@ _reclaimctl() {
 			verb=submit
 		fi
 		case $verb in
+		policy)
+			((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur")
+			;;
 		show | cancel | pause | resume | restore | wait)
 			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")
 			;;

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/intake.h"
 #include "engine/protect.h"
 #include "util/escape.h"
 #include "util/mounts.h"
@@ -45,6 +47,24 @@ const char *directory_closed(int fd, const struct found *dir)
 	if (errno == EROFS)
 		return "is on a filesystem that is mounted read-only";
 	return "lies in a directory that the submitter may not change";
+}
+
+void directory_here(int *fd, struct found *f)
+{
+	char path[PATH_MAX];
+	const char *why;
+	_cleanup_close_ int here = -1;
+	struct found g;
+
+	if (fd_path(*fd, path, sizeof(path)) < 0)
+		return;
+	here = intake_open_dir(path, &why);
+	if (here < 0 || found_at(here, "", &g) < 0 || g.id.dev != f->id.dev ||
+	    g.id.ino != f->id.ino || g.id.btime_nsec != f->id.btime_nsec)
+		return;
+	fd_closep(fd);
+	*fd = fd_take(&here);
+	*f = g;
 }
 
 void directory_check(struct session_dir *d, int fd, const struct protect *p)

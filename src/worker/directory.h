@@ -6,6 +6,12 @@
 
 struct protect;
 
+/* Who passes a descriptor passes the mount it was opened through, which may be one of another
+ * namespace: nothing can be renamed between there and here, nor can be told what is protected. If
+ * the path leads to the same directory here, that takes the place of *fd, and *f is what was found.
+ */
+void directory_here(int *fd, struct found *f);
+
 /* Finds out what holds for all names in a directory, which is open as fd: d->near, and d->refusal
  * if none may go. */
 void directory_check(struct session_dir *d, int fd, const struct protect *p);

@@ -91,28 +91,6 @@ static int mount_check(struct looking *l, const struct session_dir *d, const cha
 		      "them one after the other");
 }
 
-/* Who passes a descriptor passes the mount it was opened through, which may be one of another
- * namespace: nothing could be renamed from there, nor could be told what is protected. If the path
- * leads to the same directory here, that is the one to work in. */
-static void mount_translate(struct looking *l, int *fd, struct found *f)
-{
-	char path[PATH_MAX];
-	const char *why;
-	_cleanup_close_ int here = -1;
-	struct found g;
-
-	if (mounts_by_id(protect_mounts(l->protect), f->id.mnt_id) ||
-	    fd_path(*fd, path, sizeof(path)) < 0)
-		return;
-	here = intake_open_dir(path, &why);
-	if (here < 0 || found_at(here, "", &g) < 0 || g.id.dev != f->id.dev ||
-	    g.id.ino != f->id.ino || g.id.btime_nsec != f->id.btime_nsec)
-		return;
-	fd_closep(fd);
-	*fd = fd_take(&here);
-	*f = g;
-}
-
 /* Takes over a descriptor of a directory that names are in. */
 static int dir_take(struct looking *l, int fd, const char *shown, uint32_t *ret)
 {
@@ -125,7 +103,8 @@ static int dir_take(struct looking *l, int fd, const char *shown, uint32_t *ret)
 		return refuse(l, r, shown, NULL, NULL);
 	if (!S_ISDIR(f.id.mode))
 		return refuse(l, -EINVAL, shown, NULL, "is no directory");
-	mount_translate(l, &own, &f);
+	if (!mounts_by_id(protect_mounts(l->protect), f.id.mnt_id))
+		directory_here(&own, &f);
 	fd = own;
 	r = session_dir_add(l->session, &own, &f, ret, &is_new);
 	if (r < 0)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "directory.h"
 #include "engine/intake.h"
 #include "lasting.h"
 #include "serving.h"
@@ -119,6 +120,16 @@ static int restore(const struct restoring *w)
 	return 0;
 }
 
+/* Where it is to go was opened by somebody else, maybe in another mount namespace. */
+static void mount_translate(int *to_fd, int staging_fd)
+{
+	struct found to, staging;
+
+	if (found_at(*to_fd, "", &to) >= 0 && found_at(staging_fd, "", &staging) >= 0 &&
+	    to.id.mnt_id != staging.id.mnt_id)
+		directory_here(to_fd, &to);
+}
+
 int staging_restore(struct serving *s)
 {
 	uint64_t flags = wire_get_most(&s->in, RESTORE_TO);
@@ -136,11 +147,13 @@ int staging_restore(struct serving *s)
 	staging_fd = wire_get_fd(&s->in);
 	if (flags & RESTORE_TO)
 		to_fd = wire_get_fd(&s->in);
-	w.staging_fd = staging_fd;
-	w.to_fd = to_fd;
 	r = wire_end(&s->in);
 	if (r < 0)
 		return r;
+	if (to_fd >= 0)
+		mount_translate(&to_fd, staging_fd);
+	w.staging_fd = staging_fd;
+	w.to_fd = to_fd;
 	return done_tell(s, w.to_name && !is_component(w.to_name) ? -EINVAL : restore(&w));
 }
 

@@ -284,10 +284,28 @@ START_TEST(another_mount_is_crossed_by_nothing)
 }
 END_TEST
 
+static int restore(const struct lasting_identity *dir, const struct lasting_identity *id,
+		   int staging, int to_fd, const char *to_name)
+{
+	char path[128];
+	struct restore_item item = {
+		.seq = 1, .name = "x", .dir_path = path, .dir_id = dir, .id = id
+	};
+
+	(void)snprintf(path, sizeof(path), "%s/d", f.dir);
+	f.seen.answered = false;
+	ck_assert_int_ge(
+		worker_restore(f.worker, staging, "job", &item, to_fd, to_name, fixture_done, &f),
+		0);
+	fixture_wait(&f);
+	return f.seen.r;
+}
+
 START_TEST(a_descriptor_from_another_namespace)
 {
-	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
+	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700), to = fixture_mkdir(&f, "to", 0700);
 	_cleanup_close_ int staging = fixture_mkdir(&f, "staging", 0700), ns = -1;
+	struct lasting_identity dir, id;
 
 	tree_make(f.dir, "d/x");
 	/* The worker lives in a namespace that the descriptors are not of, and which lives on. */
@@ -301,11 +319,15 @@ START_TEST(a_descriptor_from_another_namespace)
 				     .dirfd = d, .names_fd = -1, .names = "x", .names_len = 2 },
 			     1),
 		0);
+	dir = f.seen.dir_id;
+	id = f.seen.ids[0];
 	(void)close(staging);
 	staging = fixture_open(&f, "staging");
 	ck_assert_int_eq(fixture_stage(&f, staging, "job"), 0);
 	ck_assert_uint_eq(f.seen.staged, 1);
 	ck_assert(fixture_has(&f, "staging/job/1"));
+	ck_assert_int_eq(restore(&dir, &id, staging, to, NULL), 0);
+	ck_assert(fixture_has(&f, "to/x"));
 }
 END_TEST
 
@@ -366,23 +388,6 @@ START_TEST(staging_is_roots_and_the_submitters)
 	ck_assert_int_eq(umount2(path, 0), 0);
 }
 END_TEST
-
-static int restore(const struct lasting_identity *dir, const struct lasting_identity *id,
-		   int staging, int to_fd, const char *to_name)
-{
-	char path[128];
-	struct restore_item item = {
-		.seq = 1, .name = "x", .dir_path = path, .dir_id = dir, .id = id
-	};
-
-	(void)snprintf(path, sizeof(path), "%s/d", f.dir);
-	f.seen.answered = false;
-	ck_assert_int_ge(
-		worker_restore(f.worker, staging, "job", &item, to_fd, to_name, fixture_done, &f),
-		0);
-	fixture_wait(&f);
-	return f.seen.r;
-}
 
 static void listed(const char *name, const struct lasting_identity *id, void *userdata)
 {
