@@ -101,6 +101,8 @@ void job_table_done(struct job_table *t)
  */
 
 static const char empty[] = "";
+/* Where most come from: many wait, and this is a tenth of what each of them needs. */
+static const char submitted[] = "submit";
 
 void job_set_text(const char **text, const char *to)
 {
@@ -127,7 +129,8 @@ struct job *job_free(struct job *j)
 	if (!j)
 		return NULL;
 	job_set_text(&j->r.path, NULL);
-	job_set_text(&j->r.origin, NULL);
+	if (j->r.origin != submitted)
+		job_set_text(&j->r.origin, NULL);
 	job_set_text(&j->r.inplace, NULL);
 	job_set_text(&j->r.message, NULL);
 	job_set_text(&j->r.strategy, NULL);
@@ -157,7 +160,10 @@ int job_new(struct job **ret, struct manager *m, const struct job_record *r, str
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
 	j->r.path = j->r.origin = j->r.inplace = j->r.message = j->r.strategy = empty;
 	job_set_text(&j->r.path, r->path);
-	job_set_text(&j->r.origin, r->origin);
+	if (r->origin && strcmp(r->origin, submitted) == 0)
+		j->r.origin = submitted;
+	else
+		job_set_text(&j->r.origin, r->origin);
 	job_set_text(&j->r.inplace, r->inplace);
 	job_set_text(&j->r.message, r->message);
 	job_set_text(&j->r.strategy, r->strategy);

@@ -27,8 +27,8 @@ struct run;
 enum job_doing { DOING_NOTHING, DOING_SUBMIT, DOING_RUN, DOING_PUT_BACK, DOING_RECOVERY };
 
 struct job {
-	/* Strings are the job's own but for origin and mount, which live as long as the daemon and
-	 * the place do; staging is "" or uuid_text; groups are the owner's. */
+	/* Strings are the job's own but for mount, which is the place's; staging is "" or
+	 * uuid_text; groups are the owner's. */
 	struct job_record r;
 	char uuid_text[33];
 	uint8_t doing;

@@ -182,6 +182,9 @@ static int on_process(sd_event_source *s, int fd, uint32_t events, void *userdat
 	if (!process_ended(fd, how, sizeof(how)))
 		return 0;
 	worker_ref(w);
+	/* First the source: a process that is just being started may have a copy of the descriptor,
+	 * and as long as it has, closing ours takes nothing out of the loop. */
+	w->process = sd_event_source_disable_unref(w->process);
 	fd_closep(&w->pidfd);
 	/* What it said before is still true. */
 	if (receive_some(w, UINT32_MAX))

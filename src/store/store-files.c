@@ -12,6 +12,10 @@
 #include "util/fd.h"
 #include "util/macros.h"
 
+/* A second in all. */
+#define LOCK_TRIES 50
+#define LOCK_AGAIN_NSEC 20000000
+
 static int fail(int e, const char **ret_why, const char *why)
 {
 	*ret_why = why;
@@ -33,6 +37,21 @@ static int open_error(int e, const char **ret_why)
 	}
 }
 
+/* A process that was just being started when the last reclaimd was killed has a copy of the
+ * descriptor, and the lock with it, until it has become another program. */
+static int lock(int fd)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_AGAIN_NSEC };
+	int r;
+
+	for (int tries = 0; (r = flock(fd, LOCK_EX | LOCK_NB)) < 0; tries++) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) || tries == LOCK_TRIES)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	return r;
+}
+
 int files_open_dir(const char *dir, const char **ret_why)
 {
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -48,7 +67,7 @@ int files_open_dir(const char *dir, const char **ret_why)
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return fail(-EPERM, ret_why,
 			    "others may write the state directory: make it mode 0700");
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (lock(fd) < 0)
 		return fail(errno == EWOULDBLOCK ? -EBUSY : -errno, ret_why,
 			    errno == EWOULDBLOCK ? "another reclaimd uses the state directory"
 						 : "the state directory cannot be locked");

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 import unittest
@@ -497,6 +498,43 @@ class Crashes(Case):
         self.assertEqual(c.call("Get", "ss", "org.reclaimd1.Manager", "Orphans",
                                 interface="org.freedesktop.DBus.Properties").body[0], 1)
         self.assertEqual(len(self.staged()), 1)
+
+    def test_store_of_a_newer_version(self):
+        """It is put aside, with what to do; nothing that it knows of is deleted, then or later."""
+        canary = Canary(self.path("t"))
+        c = self.daemon.client()
+        n = c.submit(self.path("t"), undo_usec=HOUR)
+        store = os.path.join(self.daemon.state, "reclaimd.db")
+        self.daemon.stop()
+        self.set_version(store, 99)
+        self.daemon.start()
+        c = self.daemon.client()
+        self.daemon.wait_said("a newer reclaimd made it (version 99; this one knows ")
+        self.daemon.wait_said("is of no job that is on record: kept")
+        self.assertEqual(c.jobs(finished=True), [])
+        (aside,) = [n for n in os.listdir(self.daemon.state)
+                    if n.startswith("reclaimd.db.") and not n.endswith(("-wal", "-shm"))]
+        self.assertIn("It is kept as " + aside, self.daemon.said())
+        write(self.path("a"))
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+        self.assertEqual(len(self.staged()), 1)
+        # As the message says, it can be gone back to: by the newer one, or after a mistake.
+        for name in os.listdir(self.daemon.state):
+            if name.startswith("reclaimd.db") and name != aside:
+                os.unlink(os.path.join(self.daemon.state, name))
+        os.rename(os.path.join(self.daemon.state, aside), store)
+        self.set_version(store, 1)
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertEqual(c.job(n)["state"], "held")
+        c.call("Restore", "ta{sv}", n, {})
+        canary.check()
+
+    @staticmethod
+    def set_version(store, version):
+        with contextlib.closing(sqlite3.connect(store)) as db:
+            db.execute("PRAGMA user_version = %d" % version)
+            db.commit()
 
     def test_stops_in_seconds_and_keeps_its_queue(self):
         fill(self.path("t"), 60000)

@@ -7,8 +7,10 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,6 +189,34 @@ START_TEST(somebody_elses_lock_is_busy_and_not_damage)
 	(void)close(fds[0]);
 	(void)close(fds[1]);
 	store_close(state_open(&d));
+	state_remove(&d);
+}
+END_TEST
+
+/* As of a worker that was being started when its reclaimd was killed. */
+START_TEST(a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for)
+{
+	const struct itimerval moment = { .it_value.tv_usec = 100000 };
+	struct state_dir d;
+	int fd, status;
+	pid_t pid;
+
+	state_make(&d);
+	store_close(state_open(&d));
+	fd = open(d.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		(void)signal(SIGALRM, SIG_DFL); /* check's ends all of its tests */
+		(void)setitimer(ITIMER_REAL, &moment, NULL);
+		(void)pause();
+	}
+	(void)close(fd);
+	store_close(state_open(&d));
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
 	state_remove(&d);
 }
 END_TEST
@@ -507,6 +537,7 @@ int main(void)
 		a_directory_that_is_moved_is_still_the_one,
 		somebody_elses_lock_is_busy_and_not_damage,
 		what_is_no_store_is_put_aside,
+		a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for,
 		a_newer_store_is_put_aside_and_can_be_put_back,
 		tables_that_are_not_as_they_were_made_are_damage,
 		a_truncated_store_is_put_aside,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -560,6 +561,34 @@ START_TEST(a_killed_worker_answers_epipe)
 }
 END_TEST
 
+/* As one that is being started has for a moment. */
+static pid_t process_with_copies(void)
+{
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid > 0)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		(void)pause();
+}
+
+START_TEST(a_dead_worker_is_out_of_the_loop)
+{
+	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
+	pid_t pid = run_to_gate(d), copies = process_with_copies();
+
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	fixture_wait_gone(&f);
+	fixture_stop(&f);
+	for (unsigned i = 0; i < 10; i++)
+		ck_assert_int_ge(sd_event_run(f.event, 0), 0);
+	ck_assert_int_eq(kill(copies, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(copies, NULL, 0), copies);
+}
+END_TEST
+
 START_TEST(a_stopped_run_keeps_the_rest)
 {
 	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
@@ -640,6 +669,7 @@ int main(void)
 		only_who_was_accepted_is_deleted,
 		the_fence_holds,
 		a_killed_worker_answers_epipe,
+		a_dead_worker_is_out_of_the_loop,
 		a_stopped_run_keeps_the_rest,
 		a_hung_worker_is_not_waited_for,
 		swapped_right_before_the_rename,
