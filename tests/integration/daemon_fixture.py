@@ -115,7 +115,7 @@ class Client:
 
 
 def described(options):
-    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b"}
+    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b", "records": "b"}
     return {k.replace("_", "-"): (kinds[k], v) for k, v in options.items()}
 
 
