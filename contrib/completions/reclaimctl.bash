@@ -44,13 +44,13 @@ _reclaimctl() {
 	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
-	policy) mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur") && return ;;
+	policy) mapfile -t COMPREPLY < <(compgen -W 'list plan run' -- "$cur") && return ;;
 	--files-from | --trace | --to)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	--runtime-directory | --configuration-directory)
+	--runtime-directory | --configuration-directory | --state-directory)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 		return
@@ -64,7 +64,7 @@ _reclaimctl() {
 	restore) options="--to= $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	show | cancel | spools | status) options=$daemon ;;
-	policy) options='--configuration-directory=' ;;
+	policy) options="--configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")
