@@ -22,6 +22,7 @@
 #include "spool.h"
 #include "spooling.h"
 #include "util/fd.h"
+#include "watermarks.h"
 
 #define STOP_USEC (3 * USEC_PER_SEC)
 #define RETRY_USEC (1 * USEC_PER_SEC)
@@ -280,9 +281,9 @@ static void on_complaint(const struct config_error *e, void *userdata)
 	struct manager *m = userdata;
 	char *text;
 
-	log_event(LOG_ERR, MESSAGE_CONFIGURATION, "%s:%u:%u: %s", e->file, e->line, e->column,
-		  e->text);
-	if (!m->configuration_error &&
+	log_event(e->is_warning ? LOG_WARNING : LOG_ERR, MESSAGE_CONFIGURATION, "%s:%u:%u: %s",
+		  e->file, e->line, e->column, e->text);
+	if (!e->is_warning && !m->configuration_error &&
 	    asprintf(&text, "%s:%u:%u: %s", e->file, e->line, e->column, e->text) >= 0)
 		m->configuration_error = text;
 }
@@ -317,6 +318,7 @@ int manager_reload(struct manager *m)
 		r = spooling_configure(m);
 		if (r < 0)
 			log_line(LOG_ERR, "Not all spools can be watched: %s", strerror(-r));
+		watermarks_configure(m);
 		r = 0;
 		config_free(before);
 		/* They have the old list of what is protected. */
@@ -526,6 +528,7 @@ int manager_run(struct manager *m)
 	if (r < 0)
 		return r;
 	recover_orphans(m);
+	watermarks_configure(m);
 	r = sd_event_set_watchdog(m->event, true);
 	if (r < 0)
 		return r;
@@ -561,6 +564,7 @@ struct manager *manager_free(struct manager *m)
 		return NULL;
 	m->bus = bus_free(m->bus);
 	m->spools = spools_free(m->spools);
+	m->watermarks = watermarks_free(m->watermarks);
 	end_workers(m);
 	m->store_source = sd_event_source_disable_unref(m->store_source);
 	m->store = store_queue_free(m->store);

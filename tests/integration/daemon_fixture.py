@@ -156,7 +156,7 @@ class Daemon:
         return [os.environ["RECLAIMD"], "--no-bus", "--state-directory=" + self.state,
                 "--runtime-directory=" + os.path.join(self.dir, "run"),
                 "--configuration-directory=" + os.path.join(self.dir, "conf"),
-                "--worker=" + self.worker]
+                "--worker=" + self.worker, "--reclaimctl=" + scratch.binary]
 
     def start(self, env=None):
         """Returns when it says that it is ready."""

@@ -3,12 +3,13 @@
 """reclaimctl policy run: what policy plan shows becomes a job of a real reclaimd."""
 import json
 import os
+import signal
 import time
 
 import daemon_fixture
 import fixture
 from dbuswire import Error
-from fixture import USER, Canary, Proc, fingerprint, scratch, write
+from fixture import USER, Canary, Proc, command, fingerprint, scratch, write
 
 DAY = 86400
 BACKUPS = "match: '*.gz', keep: {last: 3, daily: 7, weekly: 4}, max-delete: 100%"
@@ -197,6 +198,75 @@ class Doubt(Case):
         self.daemon.client().call("ResumeAll", "")
         self.assertEqual(self.daemon.client().wait(1), "done")
         self.assertEqual(self.run_policy()["job"], 2)
+
+
+class Watermarks(Case):
+    """Nobody asks for it: the daemon watches."""
+
+    SIZE = 64 * fixture.MIB
+
+    def setUp(self):
+        super().setUp()
+        command("mount", "-t", "tmpfs", "-o", "mode=0755,size=%d" % self.SIZE, "tmpfs", self.data)
+        self.count = 0
+
+    def free(self):
+        st = os.statvfs(self.data)
+        return st.f_bavail * st.f_frsize
+
+    def fill(self, below):
+        """Writes files, each older than the next, until less than so much is free."""
+        while self.free() >= below * self.SIZE:
+            self.make("f%04d" % self.count, 1 - self.count / 10000, "x" * fixture.MIB)
+            self.count += 1
+
+    def watch(self, keys):
+        self.policy(keys)
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.wait_said("was read again")
+
+    def test_between_the_marks(self):
+        keep = self.make("keep", 100, "x" * fixture.MIB)
+        self.watch("match: 'f*', min-free: {below: 30%, until: 50%}, max-delete: 100%")
+        c = self.daemon.client()
+        for round in range(3):
+            self.fill(0.3)
+            job = c.signal("JobFinished").body
+            self.assertEqual((job[0], job[2]), (round + 1, "done"))
+            self.assertEqual(c.job(job[0])["origin"], "policy:p")
+            # No more than it takes, the oldest first.
+            self.assertGreaterEqual(self.free(), 0.5 * self.SIZE)
+            self.assertLess(self.free(), 0.5 * self.SIZE + 2 * fixture.MIB)
+            left = sorted(self.left() - {"keep"})
+            self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
+        self.assertTrue(os.path.exists(keep))
+
+    def test_max_delete_holds(self):
+        self.watch("match: '*', min-free: {below: 30%, until: 50%}, max-delete: 1%")
+        self.fill(0.3)
+        self.daemon.wait_said("could not run")
+        self.assertIn("more than the 1% of max-delete", self.daemon.said())
+        self.assertEqual(len(self.left()), self.count)
+
+    def test_max_size(self):
+        for i in range(5):
+            self.make("f%d" % i, 5 - i, "x" * fixture.MIB)
+        self.watch("match: '*', max-size: 3M, max-delete: 100%")
+        self.daemon.wait_said("Job 1 is done")
+        self.assertEqual(self.left(), {"f2", "f3", "f4"})
+
+    def test_a_schedule_is_another_matter(self):
+        self.fill(0.3)
+        self.daemon.configure("policies:\n"
+                              "  a: {path: %s, match: 'f*', min-free: 40%%, schedule: yearly,"
+                              " max-delete: 100%%}\n"
+                              "  b: {path: %s/none, match: g, max-size: 1K}\n"
+                              % (self.data, self.data))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        # The second one cannot run, which is said when the first one would have been looked at.
+        self.daemon.wait_said("Policy b could not run")
+        self.assertNotIn("Policy a", self.daemon.said())
+        self.assertEqual(len(self.left()), self.count)
 
 
 class Api(Case):
