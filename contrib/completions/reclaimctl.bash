@@ -50,7 +50,7 @@ _reclaimctl() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	--runtime-directory | --configuration-directory)
+	--runtime-directory | --configuration-directory | --state-directory)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 		return
@@ -64,7 +64,7 @@ _reclaimctl() {
 	restore) options="--to= $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	show | cancel | spools | status) options=$daemon ;;
-	policy) options='--configuration-directory=' ;;
+	policy) options="--configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")

@@ -47,7 +47,8 @@ endforeach()
 foreach(dir man1 man5 man8)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_MANDIR}/${dir})
 endforeach()
-foreach(dir lib lib/systemd lib/systemd/system lib/systemd/system-preset)
+foreach(dir lib lib/systemd lib/systemd/system lib/systemd/system-generators
+        lib/systemd/system-preset)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_PREFIX}/${dir})
 endforeach()
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION

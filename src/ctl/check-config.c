@@ -9,9 +9,13 @@
  *   warnings  the same, of what is no error, but surely not meant
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check-config.h"
 #include "output.h"
@@ -63,6 +67,55 @@ static int check_read(struct check *c)
 	return config_load_file(&c->config, path, error_tell, c);
 }
 
+/* Asks systemd whether it understands a schedule. Where it is not installed, nobody can be asked.
+ */
+static bool schedule_is_wrong(const char *schedule)
+{
+	const char *const words[] = { "systemd-analyze", "calendar", "--", schedule, NULL };
+	posix_spawn_file_actions_t files;
+	int r = posix_spawn_file_actions_init(&files), status = 0;
+	pid_t pid;
+
+	if (r != 0)
+		return false;
+	for (int fd = STDIN_FILENO; r == 0 && fd <= STDERR_FILENO; fd++)
+		r = posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = posix_spawnp(&pid, words[0], &files, NULL, (char *const *)words, environ);
+	(void)posix_spawn_file_actions_destroy(&files);
+	if (r != 0)
+		return false;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE;
+}
+
+/* Returns 0, or -EBADMSG if one is wrong. */
+static int schedules_check(struct check *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->config->n_policies; i++) {
+		const struct config_policy *p = &c->config->policies[i];
+		char text[512];
+		const struct config_error e = { .file = p->place.file,
+						.line = p->place.line,
+						.column = p->place.column,
+						.text = text };
+
+		if (!p->schedule || !schedule_is_wrong(p->schedule))
+			continue;
+		(void)snprintf(text, sizeof(text),
+			       "policies: %s: schedule: found \"%.200s\", expected when, as "
+			       "OnCalendar= of systemd.timer(5) has it: see systemd-analyze "
+			       "calendar",
+			       p->name, p->schedule);
+		error_tell(&e, c);
+		r = -EBADMSG;
+	}
+	return r;
+}
+
 static void show_text(const struct check *c)
 {
 	if (c->o.quiet || !c->config)
@@ -93,6 +146,10 @@ static int check_all(struct check *c)
 {
 	int r = check_read(c);
 
+	if (r >= 0)
+		r = schedules_check(c);
+	if (r == -EBADMSG)
+		c->config = config_free(c->config);
 	if (r < 0 && r != -EBADMSG) {
 		complain("check-config", "%s", strerror(-r));
 		return EXIT_FAILED;

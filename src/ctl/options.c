@@ -24,7 +24,7 @@
 /* What speaks to the daemon. */
 #define VERBS_DAEMON                                                                               \
 	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
-	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES)
+	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY)
 
 /* What takes jobs. */
 #define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
@@ -190,6 +190,12 @@ static int take_configuration_dir(struct options *o, const char *word)
 	return word[0] ? 0 : refuse("--configuration-directory", word, "a directory");
 }
 
+static int take_state_dir(struct options *o, const char *word)
+{
+	o->state_dir = word;
+	return word[0] ? 0 : refuse("--state-directory", word, "a directory");
+}
+
 static int take_runtime_dir(struct options *o, const char *word)
 {
 	o->runtime_dir = word;
@@ -204,7 +210,9 @@ static int take_runtime_dir(struct options *o, const char *word)
 		return 0;                                                                          \
 	}
 SWITCH(all)
+SWITCH(clock_is_right)
 SWITCH(dry_run)
+SWITCH(force)
 SWITCH(verbose)
 SWITCH(quiet)
 SWITCH(no_pager)
@@ -235,6 +243,9 @@ static const struct rule {
 	{ "to", 0, required_argument, VERB_RESTORE, take_to },
 	{ "interval", 0, required_argument, VERB_DEVICES, take_interval },
 	{ "configuration-directory", 0, required_argument, VERB_POLICY, take_configuration_dir },
+	{ "state-directory", 0, required_argument, VERB_POLICY, take_state_dir },
+	{ "force", 0, no_argument, VERB_POLICY, take_force },
+	{ "clock-is-right", 0, no_argument, VERB_POLICY, take_clock_is_right },
 	{ "runtime-directory", 0, required_argument, VERBS_DAEMON, take_runtime_dir },
 	{ "json", 0, optional_argument, VERBS_ALL, take_json },
 	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },

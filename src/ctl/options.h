@@ -48,11 +48,13 @@ struct options {
 	const char *to;                /* of restore, or NULL */
 	uint64_t interval_usec;        /* of devices */
 	const char *configuration_dir; /* of policy; NULL: the system's */
+	const char *state_dir;         /* likewise */
 
 	char separator; /* of names in files_from */
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose; /* of run */
 	bool all;                                 /* of list, pause and resume */
+	bool force, clock_is_right;               /* of policy run */
 	bool quiet, no_pager, help, version;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimctl policy list and policy plan: which policies the configuration has, and what each would
  * keep and delete now, entry by entry, and why. Reads the configuration itself, asks no daemon, and
- * changes nothing.
+ * changes nothing. policy run (policy-run.c) makes the same plan, and hands over what it deletes.
  *
  * With --json, an array with one object for each policy. Keys are only ever added. `list`:
  *
@@ -33,18 +33,9 @@
 #include "policy/periods.h"
 #include "verbs.h"
 
-struct session {
-	struct options o;
-	struct config *config;
-	struct protect *protect;
-	struct holders holders;
-	bool open_known, failed;
-	size_t n_shown;
-};
-
 static void error_tell(const struct config_error *e, void *userdata)
 {
-	const struct session *s = userdata;
+	const struct policy_session *s = userdata;
 
 	if (!e->is_warning || !s->o.quiet)
 		config_error_print(e);
@@ -52,7 +43,7 @@ static void error_tell(const struct config_error *e, void *userdata)
 
 static bool is_open(void *userdata, uint64_t dev, uint64_t ino)
 {
-	const struct session *s = userdata;
+	const struct policy_session *s = userdata;
 	size_t n;
 
 	return holders_find(&s->holders, dev, ino, &n) != NULL;
@@ -60,21 +51,21 @@ static bool is_open(void *userdata, uint64_t dev, uint64_t ino)
 
 static bool is_near(void *userdata, int dirfd)
 {
-	const struct session *s = userdata;
+	const struct policy_session *s = userdata;
 
 	return protect_near(s->protect, dirfd);
 }
 
 static const char *why_name(void *userdata, int dirfd, const char *name, const struct identity *id)
 {
-	const struct session *s = userdata;
+	const struct policy_session *s = userdata;
 
 	return protect_check(s->protect, dirfd, name, id);
 }
 
 static const char *why_content(void *userdata, int dirfd)
 {
-	const struct session *s = userdata;
+	const struct policy_session *s = userdata;
 
 	return protect_check_content(s->protect, dirfd);
 }
@@ -87,7 +78,7 @@ static int64_t now_nsec(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-static int look(struct session *s, struct policy_look *l)
+int policy_look(struct policy_session *s, struct policy_look *l)
 {
 	const struct scan_watch watch = { .is_open = is_open,
 					  .is_near = is_near,
@@ -111,11 +102,17 @@ static int look(struct session *s, struct policy_look *l)
 	return r;
 }
 
-static void plan_one(struct session *s, const struct config_policy *p)
+void policy_look_done(struct policy_look *l)
 {
-	struct policy_look l = { .policy = p };
+	policy_plan_done(&l->plan);
+	scan_done(&l->scan);
+}
 
-	if (look(s, &l) < 0) {
+static void plan_one(struct policy_session *s, const struct config_policy *p)
+{
+	struct policy_look l = { .policy = p, .scan = SCAN_NONE };
+
+	if (policy_look(s, &l) < 0) {
 		complain(p->name, "%s %s", p->rules.path, l.problem);
 		s->failed = true;
 	}
@@ -127,8 +124,7 @@ static void plan_one(struct session *s, const struct config_policy *p)
 		policy_look_print(&l);
 	}
 	s->n_shown++;
-	policy_plan_done(&l.plan);
-	scan_done(&l.scan);
+	policy_look_done(&l);
 }
 
 static const struct config_policy *find(const struct config *c, const char *name)
@@ -139,7 +135,7 @@ static const struct config_policy *find(const struct config *c, const char *name
 	return NULL;
 }
 
-static int names_check(const struct session *s, char *const *names, size_t n)
+static int names_check(const struct policy_session *s, char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!find(s->config, names[i])) {
@@ -150,7 +146,7 @@ static int names_check(const struct session *s, char *const *names, size_t n)
 	return 0;
 }
 
-static int watch_begin(struct session *s)
+int policy_watch(struct policy_session *s)
 {
 	_cleanup_free_ char *culprit = NULL;
 	int r = protect_new(&s->protect, (const char *const *)s->config->protect, &culprit);
@@ -169,12 +165,12 @@ static int watch_begin(struct session *s)
 	return 0;
 }
 
-static int plan_all(struct session *s, char *const *names, size_t n)
+static int plan_all(struct policy_session *s, char *const *names, size_t n)
 {
 	int r = names_check(s, names, n);
 
 	if (r == 0)
-		r = watch_begin(s);
+		r = policy_watch(s);
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
@@ -188,7 +184,14 @@ static int plan_all(struct session *s, char *const *names, size_t n)
 	return s->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int list_all(struct session *s)
+static int run_one(struct policy_session *s, char *name)
+{
+	int r = names_check(s, &name, 1);
+
+	return r == 0 ? policy_run(s, find(s->config, name)) : r;
+}
+
+static int list_all(struct policy_session *s)
 {
 	if (s->o.json != JSON_OFF)
 		json_print(policies_json(s->config), s->o.json);
@@ -197,7 +200,7 @@ static int list_all(struct session *s)
 	return EXIT_DONE;
 }
 
-static int policy_all(struct session *s, const char *what, char *const *names, size_t n)
+static int policy_all(struct policy_session *s, const char *what, char *const *names, size_t n)
 {
 	const char *dir = s->o.configuration_dir;
 	int r = config_load(&s->config, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
@@ -210,26 +213,42 @@ static int policy_all(struct session *s, const char *what, char *const *names, s
 	}
 	if (s->o.json != JSON_OFF)
 		json_init();
-	return strcmp(what, "list") == 0 ? list_all(s) : plan_all(s, names, n);
+	if (strcmp(what, "list") == 0)
+		return list_all(s);
+	return strcmp(what, "run") == 0 ? run_one(s, names[0]) : plan_all(s, names, n);
+}
+
+/* Returns 0, or EXIT_USAGE after having said what is wrong. */
+static int words_check(const struct options *o, const char *what)
+{
+	bool list = strcmp(what, "list") == 0, run = strcmp(what, "run") == 0;
+	const char *wrong = NULL;
+
+	if (!list && !run && strcmp(what, "plan") != 0)
+		wrong = "give list, plan or run";
+	else if (list && o->n_paths > 1)
+		wrong = "list takes no NAME";
+	else if (run && o->n_paths != 2)
+		wrong = "run takes exactly one NAME";
+	else if (!run && (o->force || o->clock_is_right || o->state_dir || o->runtime_dir))
+		wrong = "--force, --clock-is-right, --state-directory and --runtime-directory go "
+			"only with run";
+	if (!wrong)
+		return 0;
+	complain("policy", "%s: see reclaimctl --help", wrong);
+	return EXIT_USAGE;
 }
 
 int verb_policy(int argc, char **argv)
 {
-	struct session s = { 0 };
+	struct policy_session s = { 0 };
 	int r = options_parse(&s.o, VERB_POLICY, argc, argv);
 	const char *what = r == 0 && s.o.n_paths > 0 ? s.o.paths[0] : "";
-	bool list = strcmp(what, "list") == 0;
 
+	if (r == 0)
+		r = words_check(&s.o, what);
 	if (r != 0)
 		return r;
-	if (!list && strcmp(what, "plan") != 0) {
-		complain("policy", "give list or plan: see reclaimctl --help");
-		return EXIT_USAGE;
-	}
-	if (list && s.o.n_paths > 1) {
-		complain(s.o.paths[1], "policy list takes no NAME");
-		return EXIT_USAGE;
-	}
 	r = policy_all(&s, what, s.o.paths + 1, s.o.n_paths - 1);
 	holders_done(&s.holders);
 	protect_free(s.protect);

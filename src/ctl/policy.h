@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a policy would do now, ready to be shown. */
+/* Policies: what they would do now, ready to be shown or done. */
 #pragma once
 
 #include "config/config.h"
+#include "engine/protect.h"
+#include "holders.h"
 #include "output.h"
 #include "policy/rules.h"
 #include "policy/scan.h"
@@ -15,6 +17,27 @@ struct policy_look {
 	int64_t now_nsec;
 	bool open_known; /* all processes' open files were seen */
 };
+
+/* What the verb knows while it runs. */
+struct policy_session {
+	struct options o;
+	struct config *config;
+	struct protect *protect;
+	struct holders holders;
+	bool open_known, failed;
+	size_t n_shown;
+};
+
+/* Finds out what is protected and what is open now. Returns 0 or an exit status. */
+int policy_watch(struct policy_session *s);
+
+/* Scans and decides for l->policy; the scan was SCAN_NONE. Returns 0 or a negative errno, with
+ * l->problem. After policy_watch. */
+int policy_look(struct policy_session *s, struct policy_look *l);
+void policy_look_done(struct policy_look *l);
+
+/* Makes the plan and hands what it deletes to the daemon, as one job. Returns the exit status. */
+int policy_run(struct policy_session *s, const struct config_policy *p);
 
 /* Prints. The entries come one by one: there may be millions. JSON is on one line, or with one for
  * each entry where it is to be pretty. */

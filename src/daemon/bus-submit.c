@@ -12,6 +12,9 @@
 #define NAMES_BYTES_MOST MiB(8)
 /* The kernel passes 253 at most. */
 #define GROUPS_MOST 256
+/* A job that a policy began has this before the policy's name as its origin. */
+#define ORIGIN_POLICY "policy:"
+#define POLICY_NAME_MOST 64
 /* Longer than anything is held, and far from where times overflow. */
 #define UNDO_USEC_MOST (10ULL * 365 * 24 * 3600 * USEC_PER_SEC)
 
@@ -153,10 +156,42 @@ static int set_display(struct request *q, sd_bus_message *m, void *target)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* Whose idea it is: only root may say, and only that it is a policy's. */
+static int set_origin(struct request *q, sd_bus_message *m, void *target)
+{
+	struct submit *s = target;
+	int r = sd_bus_message_read(m, "s", &s->o.origin);
+
+	if (r < 0)
+		return r;
+	if (q->asker->c.id.uid != 0)
+		return request_refuse(q, "NotAuthorized", "Only root may name an origin.");
+	if (strncmp(s->o.origin, ORIGIN_POLICY, strlen(ORIGIN_POLICY)) != 0 ||
+	    strlen(s->o.origin) > strlen(ORIGIN_POLICY) + POLICY_NAME_MOST)
+		return request_refuse(q, "InvalidArgument",
+				      "origin is " ORIGIN_POLICY "NAME, with no more than %d bytes "
+				      "of name.",
+				      POLICY_NAME_MOST);
+	return 0;
+}
+
+static int set_records(struct request *q, sd_bus_message *m, void *target)
+{
+	struct submit *s = target;
+	int on, r = sd_bus_message_read(m, "b", &on);
+
+	if (strcmp(q->call->member, "SubmitLists") != 0)
+		return request_refuse(q, "InvalidArgument", "records goes only with SubmitLists.");
+	for (size_t i = 0; r >= 0 && i < s->n_groups; i++)
+		s->groups[i].records = on != 0;
+	return r;
+}
+
 static const struct option submit_options[] = {
 	{ "undo-usec", "t", set_undo },    { "by-usec", "t", set_by },
 	{ "priority", "s", set_priority }, { "dry-run", "b", set_dry_run },
-	{ "display", "aay", set_display },
+	{ "display", "aay", set_display }, { "origin", "s", set_origin },
+	{ "records", "b", set_records },
 };
 
 /* ---- the answer --------------------------------------------------------------------------- */

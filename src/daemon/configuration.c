@@ -15,9 +15,9 @@ static void on_complaint(const struct config_error *e, void *userdata)
 	struct manager *m = userdata;
 	char *text;
 
-	log_event(LOG_ERR, MESSAGE_CONFIGURATION, "%s:%u:%u: %s", e->file, e->line, e->column,
-		  e->text);
-	if (!m->configuration_error &&
+	log_event(e->is_warning ? LOG_WARNING : LOG_ERR, MESSAGE_CONFIGURATION, "%s:%u:%u: %s",
+		  e->file, e->line, e->column, e->text);
+	if (!e->is_warning && !m->configuration_error &&
 	    asprintf(&text, "%s:%u:%u: %s", e->file, e->line, e->column, e->text) >= 0)
 		m->configuration_error = text;
 }

@@ -18,15 +18,20 @@
 /* ---- space ------------------------------------------------------------------------------------
  */
 
-/* Could asking it keep us waiting for a server, or for a process of a user's? */
+bool mount_may_hang(const struct mount *mount)
+{
+	if (strncmp(mount->type, "fuse", 4) == 0)
+		return true;
+	return major(mount->dev) == 0 && strcmp(mount->type, "btrfs") != 0 &&
+	       strcmp(mount->type, "tmpfs") != 0;
+}
+
 static bool may_hang(const struct run *run)
 {
 	const struct mounts *mounts = manager_mounts(run->m);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, run->job->place->mount) : NULL;
 
-	if (!mount || strncmp(mount->type, "fuse", 4) == 0)
-		return true;
-	return major(mount->dev) == 0 && strcmp(mount->type, "btrfs") != 0;
+	return !mount || mount_may_hang(mount);
 }
 
 /* Returns whether space may be short soon. */

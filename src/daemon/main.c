@@ -21,6 +21,9 @@
 #ifndef RECLAIM_WORKER
 #define RECLAIM_WORKER "/usr/libexec/reclaim-worker"
 #endif
+#ifndef RECLAIMCTL
+#define RECLAIMCTL "/usr/bin/reclaimctl"
+#endif
 
 static void help(void)
 {
@@ -37,6 +40,8 @@ static void help(void)
 	     "                                     $CONFIGURATION_DIRECTORY, /etc/reclaimd)\n"
 	     "      --worker=PATH                  the program that deletes "
 	     "(default: " RECLAIM_WORKER ")\n"
+	     "      --reclaimctl=PATH              runs policies where systemd does not "
+	     "(default: " RECLAIMCTL ")\n"
 	     "      --no-bus                       only the private socket\n"
 	     "      --version                      version and features\n"
 	     "  -h, --help                         this text");
@@ -61,12 +66,13 @@ static const char *directory(const char *variable, const char *otherwise)
 /* Returns 1 to go on, 0 if all is done, or a negative errno. */
 static int options_parse(struct manager_options *o, int argc, char **argv)
 {
-	enum { STATE = 256, RUNTIME, CONFIGURATION, WORKER, NO_BUS, VERSION };
+	enum { STATE = 256, RUNTIME, CONFIGURATION, WORKER, RECLAIMCTL_PATH, NO_BUS, VERSION };
 	static const struct option options[] = {
 		{ "state-directory", required_argument, NULL, STATE },
 		{ "runtime-directory", required_argument, NULL, RUNTIME },
 		{ "configuration-directory", required_argument, NULL, CONFIGURATION },
 		{ "worker", required_argument, NULL, WORKER },
+		{ "reclaimctl", required_argument, NULL, RECLAIMCTL_PATH },
 		{ "no-bus", no_argument, NULL, NO_BUS },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, 'h' },
@@ -86,6 +92,9 @@ static int options_parse(struct manager_options *o, int argc, char **argv)
 			break;
 		case WORKER:
 			o->worker_program = optarg;
+			break;
+		case RECLAIMCTL_PATH:
+			o->reclaimctl = optarg;
 			break;
 		case NO_BUS:
 			o->no_bus = true;
@@ -130,6 +139,7 @@ int main(int argc, char **argv)
 		.runtime_dir = directory("RUNTIME_DIRECTORY", "/run/reclaimd"),
 		.config_dir = directory("CONFIGURATION_DIRECTORY", "/etc/reclaimd"),
 		.worker_program = RECLAIM_WORKER,
+		.reclaimctl = RECLAIMCTL,
 	};
 	int r;
 

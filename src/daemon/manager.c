@@ -23,6 +23,7 @@
 #include "spool.h"
 #include "spooling.h"
 #include "util/fd.h"
+#include "watermarks.h"
 
 #define STOP_USEC (3 * USEC_PER_SEC)
 #define RETRY_USEC (1 * USEC_PER_SEC)
@@ -292,6 +293,7 @@ int manager_reload(struct manager *m)
 		r = spooling_configure(m);
 		if (r < 0)
 			log_line(LOG_ERR, "Not all spools can be watched: %s", strerror(-r));
+		watermarks_configure(m);
 		r = 0;
 		config_free(before);
 		/* They have the old list of what is protected. */
@@ -501,6 +503,7 @@ int manager_run(struct manager *m)
 	if (r < 0)
 		return r;
 	recover_orphans(m);
+	watermarks_configure(m);
 	r = sd_event_set_watchdog(m->event, true);
 	if (r < 0)
 		return r;
@@ -536,6 +539,7 @@ struct manager *manager_free(struct manager *m)
 		return NULL;
 	m->bus = bus_free(m->bus);
 	m->spools = spools_free(m->spools);
+	m->watermarks = watermarks_free(m->watermarks);
 	end_workers(m);
 	m->store_source = sd_event_source_disable_unref(m->store_source);
 	m->store = store_queue_free(m->store);

@@ -10,6 +10,7 @@
  *   hurry.c                 speed before latency, where time or space is short (urgency.h)
  *   chunk.c                 a job's names, read from the store
  *   spooling.c              what spools offer becomes jobs   (spool.h)
+ *   watermarks.c            policies that run when space gets short
  *   owner.c                 a submitter and its intake worker
  *   place.c                 a submitter on a mount: staging directory, delete worker, queue
  *   job.c, due.c            jobs in memory; when held ones are due
@@ -29,10 +30,12 @@
 
 struct bus;
 struct spools;
+struct watermarks;
 struct config;
 
 struct manager_options {
 	const char *state_dir, *runtime_dir, *config_dir, *worker_program;
+	const char *reclaimctl; /* runs policies where there are no units */
 	bool no_bus;
 	const char *const *features; /* NULL-terminated */
 };
@@ -45,6 +48,7 @@ struct manager {
 	struct pacers *pacers;
 	struct bus *bus;
 	struct spools *spools;
+	struct watermarks *watermarks;
 
 	struct job_table jobs;
 	struct due due;

@@ -4,6 +4,9 @@
 #include "config/config.h"
 #include "util/macros.h"
 
+/* Bytes a second that a fast device takes. */
+#define WRITTEN_MOST (2ULL << 30)
+
 static uint64_t bytes_of(const struct policy_space *space, uint64_t all_bytes)
 {
 	return space->is_share ? (uint64_t)(space->share * (double)all_bytes) : space->bytes;
@@ -18,6 +21,14 @@ bool urgency_space(const struct policy_space *below, const struct policy_space *
 bool urgency_is_near(const struct policy_space *below, const struct space *s)
 {
 	return s->free_bytes / 2 < bytes_of(below, s->all_bytes);
+}
+
+uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s)
+{
+	uint64_t mark = bytes_of(below, s->all_bytes);
+	uint64_t left = s->free_bytes > mark ? s->free_bytes - mark : 0;
+
+	return CLAMP(left / WRITTEN_MOST * USEC_PER_SEC, USEC_PER_SEC, URGENCY_LOOK_MOST);
 }
 
 static double left_usec(const struct course *c)

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/macros.h"
+
 struct policy_space;
 
 struct space {
@@ -18,6 +20,12 @@ bool urgency_space(const struct policy_space *below, const struct policy_space *
 
 /* May that change within a second? Space is less than twice what `below` says. */
 bool urgency_is_near(const struct policy_space *below, const struct space *s);
+
+/* The longest that nobody looks. */
+#define URGENCY_LOOK_MOST (60 * USEC_PER_SEC)
+
+/* How long until the mark could be reached at the fastest that anybody writes; 1 s at least. */
+uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s);
 
 /* How far a run is. Microseconds are of one clock. */
 struct course {

@@ -188,7 +188,7 @@ static void group_put(struct wire_out *out, const struct intake_group *g)
 	bool fd = g->dirfd >= 0 && !g->dir_path && !g->path;
 
 	wire_put(out, (fd ? GROUP_FD : 0U) | (g->names_fd >= 0 ? GROUP_NAMES_FD : 0U) |
-			      (g->list ? GROUP_LIST : 0U));
+			      (g->list ? GROUP_LIST : 0U) | (g->records ? GROUP_RECORDS : 0U));
 	wire_put_string(out, g->dir_path);
 	wire_put_string(out, g->path);
 	wire_put_string(out, g->display);

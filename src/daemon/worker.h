@@ -80,6 +80,7 @@ struct intake_group {
 	size_t names_len;
 	int names_fd; /* -1: not this way */
 	bool list;    /* names that do not exist are counted, not an error */
+	bool records; /* the names are records: see wire/records.h; only with list */
 };
 
 /* What was found, in chunks: directories before their entries. All strings valid in the call. */

@@ -12,8 +12,11 @@ struct policy_entry {
 	const char *name;   /* path beneath the policy's directory */
 	const char *series; /* it belongs to; "" without group-by */
 	int64_t time_nsec;  /* since the epoch */
-	uint64_t bytes;     /* that deleting it frees */
+	uint64_t ino;       /* who it is, with these two; 0 where nobody is to be told */
+	int64_t btime_nsec;
+	uint64_t bytes; /* that deleting it frees */
 	uint32_t uid;
+	uint32_t mode;
 	uint16_t kept_by; /* rules of keep, as bits; filled by rules_decide */
 	/* FATE_OPEN, or why it is kept whatever the rules say; then what rules_decide says. */
 	uint8_t fate; /* enum policy_fate */

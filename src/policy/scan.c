@@ -171,7 +171,12 @@ static bool time_of(const struct walk *k, const struct statx *sx, int64_t newest
 /* Adds what matches, whose path is in k->path. */
 static int take(struct walk *k, const struct frame *f, const char *name, const struct statx *sx)
 {
-	struct policy_entry e = { .name = k->path, .uid = sx->stx_uid };
+	struct identity id = identity_of(sx);
+	struct policy_entry e = { .name = k->path,
+				  .ino = id.ino,
+				  .btime_nsec = id.btime_nsec,
+				  .mode = id.mode,
+				  .uid = sx->stx_uid };
 	struct tree t = { .bytes = scan_bytes(sx),
 			  .newest_nsec = scan_time(&sx->stx_mtime),
 			  .fate = fate_of(k, f, name, sx) };
@@ -271,11 +276,12 @@ static int walk_all(struct walk *k)
 	return r;
 }
 
-static int space_look(struct scan *s, int fd)
+static int base_look(struct scan *s, int fd)
 {
 	struct statvfs st;
 
-	if (fstatvfs(fd, &st) < 0)
+	s->basefd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (s->basefd < 0 || fstatvfs(fd, &st) < 0)
 		return -errno;
 	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	s->size_bytes = (uint64_t)st.f_blocks * st.f_frsize;
@@ -285,7 +291,7 @@ static int space_look(struct scan *s, int fd)
 int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
 		const char **ret_why)
 {
-	struct scan s = { 0 };
+	struct scan s = SCAN_NONE;
 	struct walk *k = calloc(1, sizeof(*k));
 	DIR *base = NULL;
 	int r;
@@ -302,7 +308,7 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 	if (base) {
 		push(k, base, 0);
 		*ret_why = w->why_content ? w->why_content(w->userdata, dirfd(base)) : NULL;
-		r = *ret_why ? -EPERM : space_look(&s, dirfd(base));
+		r = *ret_why ? -EPERM : base_look(&s, dirfd(base));
 	}
 	if (r >= 0)
 		r = walk_all(k);
@@ -320,5 +326,5 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 void scan_done(struct scan *s)
 {
 	entries_done(&s->entries);
-	*s = (struct scan){ 0 };
+	fd_closep(&s->basefd);
 }

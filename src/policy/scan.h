@@ -35,16 +35,22 @@ struct scan_watch {
 	void *userdata;
 };
 
-/* All zero before. */
 struct scan {
+	int basefd; /* the policy's directory; -1: not looked at */
 	struct policy_entries entries;
 	uint64_t free_bytes, size_bytes; /* of the filesystem */
 	/* Directories that were to be looked into and were not. */
 	uint64_t unread, locked, mounts, too_deep;
 };
 
-/* Fills *ret. Returns 0; -EWOULDBLOCK if somebody has locked the directory itself, -EPERM if it is
- * protected, or another negative errno; *ret_why then says it in words, to follow the path. */
+#define SCAN_NONE                                                                                  \
+	{                                                                                          \
+		.basefd = -1                                                                       \
+	}
+
+/* Fills *ret, which was SCAN_NONE. Returns 0; -EWOULDBLOCK if somebody has locked the directory
+ * itself, -EPERM if it is protected, or another negative errno; *ret_why then says it in words, to
+ * follow the path. */
 int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
 		const char **ret_why);
 void scan_done(struct scan *s);

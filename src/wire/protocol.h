@@ -71,7 +71,12 @@ enum protocol_answer {
 };
 
 enum protocol_hello_flags { HELLO_PACED = 1 << 0 };
-enum protocol_group_flags { GROUP_FD = 1 << 0, GROUP_NAMES_FD = 1 << 1, GROUP_LIST = 1 << 2 };
+enum protocol_group_flags {
+	GROUP_FD = 1 << 0,
+	GROUP_NAMES_FD = 1 << 1,
+	GROUP_LIST = 1 << 2,
+	GROUP_RECORDS = 1 << 3
+};
 enum protocol_open_flags { OPEN_AT = 1 << 0, OPEN_IDENTITY = 1 << 1 };
 enum protocol_restore_flags { RESTORE_TO = 1 << 0 };
 enum protocol_run_flags { RUN_DIR_IDENTITY = 1 << 0 };

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "directory.h"
@@ -17,6 +19,7 @@
 #include "session.h"
 #include "util/escape.h"
 #include "util/mounts.h"
+#include "wire/records.h"
 
 /* A list of names larger than this is a mistake, not a list. */
 #define LIST_MAX ((off_t)1 << 30)
@@ -28,7 +31,8 @@ struct looking {
 	struct serving *s;
 	struct session *session;
 	const struct protect *protect;
-	enum protocol_answer telling; /* the kind of answer that is being filled */
+	enum protocol_answer telling;         /* the kind of answer that is being filled */
+	const struct record_header *expected; /* who the next name is to be, or NULL */
 	struct failure_text f;
 };
 
@@ -138,6 +142,14 @@ static int dir_find(struct looking *l, const char *dir, const char *shown, uint3
 	return r < 0 ? refuse(l, r, shown, NULL, NULL) : 0;
 }
 
+static bool is_expected(const struct looking *l, const struct identity *id)
+{
+	const struct record_header *e = l->expected;
+
+	return !e || (id->ino == e->ino && id->btime_nsec == e->btime_nsec &&
+		      (id->mode & S_IFMT) == e->type);
+}
+
 /* Looks at one name. Returns 0; 1 if it is counted as missing; or refuses. */
 static int name_look(struct looking *l, uint32_t dir, const char *name, bool slash, bool list,
 		     const char *shown)
@@ -156,6 +168,8 @@ static int name_look(struct looking *l, uint32_t dir, const char *name, bool sla
 		return 1;
 	if (r < 0)
 		return refuse(l, r, shown, name, why);
+	if (!is_expected(l, &f.id))
+		return 1;
 	if (slash && !S_ISDIR(f.id.mode))
 		return refuse(
 			l, -ENOTDIR, shown, name,
@@ -239,6 +253,112 @@ static int names_look(struct looking *l, const struct session_group *g, uint32_t
 	return 0;
 }
 
+/* Opens a directory beneath one of the session's, not by way of links or mounts. */
+static int dir_open_beneath(const struct session_dir *base, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+					   RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
+	int at = session_dir_open(base), fd;
+
+	if (at < 0)
+		return at;
+	fd = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
+	fd = fd < 0 ? -errno : fd;
+	if (at != base->fd)
+		fd_closep(&at);
+	return fd;
+}
+
+/* Finds the directory that is called so beneath `base`. Returns 0; 1 if it is not there any more,
+ * or is another; or refuses. */
+static int dir_find_beneath(struct looking *l, uint32_t base, const char *path, const char *shown,
+			    uint32_t *ret)
+{
+	_cleanup_free_ char *key = NULL;
+	int fd, r;
+
+	/* No path by which other directories are known begins with a digit. */
+	if (asprintf(&key, "%" PRIu32 "/%s", base, path) < 0) {
+		key = NULL;
+		return refuse(l, -ENOMEM, shown, NULL, NULL);
+	}
+	if (session_dir_known(l->session, key, ret))
+		return 0;
+	fd = dir_open_beneath(&l->session->dirs[base], path);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
+		return 1;
+	if (fd < 0)
+		return refuse(l, fd, shown, path, NULL);
+	r = dir_take(l, fd, shown, ret);
+	if (r >= 0 && session_dir_call(l->session, key, *ret) < 0)
+		r = refuse(l, -ENOMEM, shown, NULL, NULL);
+	return r < 0 ? r : 0;
+}
+
+/* Is it a path beneath a directory that has only one spelling? */
+static bool is_beneath(const char *path)
+{
+	char name[NAME_MAX + 1];
+
+	for (size_t len; (len = strcspn(path, "/")) <= NAME_MAX; path += len + 1) {
+		memcpy(name, path, len);
+		name[len] = '\0';
+		if (!is_component(name))
+			return false;
+		if (path[len] == '\0')
+			return true;
+	}
+	return false;
+}
+
+/* Looks at a path beneath the directory `base`, which it takes apart. */
+static int record_look(struct looking *l, uint32_t base, char *path, const char *shown)
+{
+	char *slash = strrchr(path, '/');
+	uint32_t dir = base;
+	int r = 0;
+
+	if (!is_beneath(path))
+		return refuse(l, -EINVAL, shown, path,
+			      "is no path beneath a directory: it must have no '.', '..' or empty "
+			      "name in it");
+	if (slash) {
+		*slash = '\0';
+		r = dir_find_beneath(l, base, path, shown, &dir);
+	}
+	if (r != 0)
+		return r;
+	return name_look(l, dir, slash ? slash + 1 : path, /* slash= */ false, /* list= */ true,
+			 l->session->dirs[dir].path);
+}
+
+static int records_look(struct looking *l, const struct session_group *g, uint32_t dir,
+			const char *shown)
+{
+	struct record_header h;
+
+	for (size_t at = 0; at < g->names_len;) {
+		char *path = g->names + at + sizeof(h), *end = NULL;
+		int r;
+
+		if (g->names_len - at > sizeof(h))
+			end = memchr(path, '\0', g->names_len - at - sizeof(h));
+		if (!end)
+			return refuse(l, -EINVAL, shown, NULL,
+				      "comes with a list of records whose last is not whole");
+		memcpy(&h, g->names + at, sizeof(h));
+		at += (size_t)(end - path) + 1 + sizeof(h);
+		l->expected = &h;
+		r = record_look(l, dir, path, shown);
+		l->expected = NULL;
+		if (r < 0)
+			return r;
+		l->session->missing += r == 1;
+	}
+	return 0;
+}
+
 /* Reads the list of names that a group came with as a file. */
 static int names_read(struct looking *l, struct session_group *g, const char *shown)
 {
@@ -302,7 +422,8 @@ static int group_look(struct looking *l, struct session_group *g)
 	}
 	if (r < 0)
 		return r;
-	return names_look(l, g, dir, shown ? shown : l->session->dirs[dir].path);
+	shown = shown ? shown : l->session->dirs[dir].path;
+	return g->records ? records_look(l, g, dir, shown) : names_look(l, g, dir, shown);
 }
 
 static void discards_find(struct looking *l)
@@ -405,7 +526,7 @@ static int group_take(struct serving *s, struct session *session)
 
 	if (!g)
 		return -ENOMEM;
-	flags = wire_get_most(&s->in, GROUP_FD | GROUP_NAMES_FD | GROUP_LIST);
+	flags = wire_get_most(&s->in, GROUP_FD | GROUP_NAMES_FD | GROUP_LIST | GROUP_RECORDS);
 	r = string_take(s, &g->dir_path);
 	if (r >= 0)
 		r = string_take(s, &g->path);
@@ -419,6 +540,7 @@ static int group_take(struct serving *s, struct session *session)
 		memcpy(g->names, names, g->names_len);
 	}
 	g->list = flags & GROUP_LIST;
+	g->records = flags & GROUP_RECORDS;
 	if (flags & GROUP_FD)
 		g->dirfd = wire_get_fd(&s->in);
 	if (flags & GROUP_NAMES_FD)

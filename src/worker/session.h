@@ -33,7 +33,7 @@ struct session_group {
 	char *dir_path, *path, *display;
 	char *names;
 	size_t names_len;
-	bool list;
+	bool list, records;
 };
 
 struct session {

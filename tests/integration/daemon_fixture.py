@@ -115,7 +115,7 @@ class Client:
 
 
 def described(options):
-    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b"}
+    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b", "records": "b"}
     return {k.replace("_", "-"): (kinds[k], v) for k, v in options.items()}
 
 
@@ -156,7 +156,7 @@ class Daemon:
         return [os.environ["RECLAIMD"], "--no-bus", "--state-directory=" + self.state,
                 "--runtime-directory=" + os.path.join(self.dir, "run"),
                 "--configuration-directory=" + os.path.join(self.dir, "conf"),
-                "--worker=" + self.worker]
+                "--worker=" + self.worker, "--reclaimctl=" + scratch.binary]
 
     def start(self, env=None):
         """Returns when it says that it is ready."""

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl check-config: what is wrong with a configuration is said, with its place."""
 import os
+import shutil
 
 import fixture
 from fixture import Case, Proc, command, fingerprint, matrix, scratch, write
@@ -45,6 +46,21 @@ class Correct(Case):
         r = check(w, "--json", "a.yaml")
         self.assertEqual((r.status, r.err, r.json["errors"]), (0, "", []))
         self.assertEqual((r.json["warnings"][0]["line"], r.json["warnings"][0]["column"]), (1, 12))
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_schedules(self, w):
+        if not shutil.which("systemd-analyze"):
+            self.skipTest("there is no systemd-analyze")
+        for schedule, right in (("daily", True), ("Mon..Fri *-*-* 04:00", True), ("dayly", False),
+                                ("--help", False)):
+            write(w.path("a.yaml"), "policies:\n"
+                  "  p: {path: /b, match: x, max-age: 1d, schedule: %s}\n" % schedule)
+            r = check(w, "a.yaml")
+            self.assertEqual(r.status, 0 if right else 1, schedule)
+            said = "" if right else 'a.yaml:2:3: policies: p: schedule: found "%s"' % schedule
+            self.assertTrue(r.err.startswith(said) and (r.err == "") == right, r)
+            self.assertEqual("correct" in r.out, right)
+        self.assertEqual(check(w, "--json", "a.yaml").json["files"], [])
 
     @matrix(backends=plain, fs=tmpfs)
     def test_a_directory(self, w):

@@ -37,6 +37,21 @@ START_TEST(space_is_near_at_twice_the_mark)
 }
 END_TEST
 
+START_TEST(looks_come_closer_as_the_mark_does)
+{
+	const struct policy_space below = { .bytes = 1ULL << 30 };
+	struct space s = { .all_bytes = 1ULL << 50 };
+	/* Free space in GiB, and seconds. */
+	static const uint64_t rows[][2] = { { 0, 1 },   { 1, 1 },    { 2, 1 },        { 5, 2 },
+					    { 41, 20 }, { 121, 60 }, { 1U << 20, 60 } };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		s.free_bytes = rows[i][0] << 30;
+		ck_assert_uint_eq(urgency_look_usec(&below, &s), rows[i][1] * USEC_PER_SEC);
+	}
+}
+END_TEST
+
 START_TEST(time_presses_when_the_rate_does_not_do)
 {
 	struct course c = { .begun_usec = 1000, .now_usec = 2000, .done = 10, .all = 20 };
@@ -83,6 +98,7 @@ int main(void)
 	const TTest *const tests[] = {
 		space_has_two_marks,
 		space_is_near_at_twice_the_mark,
+		looks_come_closer_as_the_mark_does,
 		time_presses_when_the_rate_does_not_do,
 		half_of_the_time_is_for_others_when_nothing_is_known,
 		figures_that_make_no_sense_do_no_harm,

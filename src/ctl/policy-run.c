@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl policy run: makes the plan that `policy plan` shows, here, and hands what it deletes
+ * to the daemon as one job of origin policy:NAME. Each name goes with who it was when it was
+ * planned for: what has been replaced since is left alone. From there on the job is like any other:
+ * staged, held if the configuration says so, paced, in the history.
+ *
+ * With --json, one object. Keys are only ever added.
+ *
+ *   name     of the policy
+ *   job      its number, or null if there was nothing to delete
+ *   entries  how many are in the job
+ *   missing  how many are gone, or are not what they were, since they were planned for
+ *   bytes    what the plan deletes
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "job-list.h"
+#include "names-file.h"
+#include "policy-turn.h"
+#include "policy.h"
+#include "util/fd.h"
+#include "util/gate.h"
+#include "util/units.h"
+#include "wire/records.h"
+
+struct running {
+	struct policy_look look;
+	const struct options *o;
+	struct client *client;
+	char origin[80];
+	uint64_t job, accepted, missing;
+};
+
+/* Entries of one directory one after the other: so the daemon opens it once. */
+static int by_name(const void *a, const void *b, void *userdata)
+{
+	const struct policy_entry *v = userdata;
+
+	return strcmp(v[*(const uint32_t *)a].name, v[*(const uint32_t *)b].name);
+}
+
+static void records_write(FILE *f, const void *what)
+{
+	const struct policy_look *l = what;
+
+	for (size_t i = 0; i < l->scan.entries.n; i++) {
+		const struct policy_entry *e = &l->scan.entries.v[l->plan.order[i]];
+		const struct record_header h = { .ino = e->ino,
+						 .btime_nsec = e->btime_nsec,
+						 .type = e->mode & S_IFMT };
+
+		if (!fate_deletes((enum policy_fate)e->fate))
+			continue;
+		(void)fwrite(&h, sizeof(h), 1, f);
+		(void)fwrite(e->name, 1, strlen(e->name) + 1, f);
+	}
+}
+
+static int list_append(sd_bus_message *m, const struct policy_look *l)
+{
+	_cleanup_close_ int records = sealed_file(records_write, l);
+	const char *path = l->policy->rules.path;
+	int r = records < 0 ? records
+			    : sd_bus_message_append(m, "a(hh)", 1, l->scan.basefd, records);
+
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}", "records", "b", 1);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", "display");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "aay");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "ay");
+	if (r >= 0)
+		r = sd_bus_message_append_array(m, 'y', path, strlen(path));
+	for (int i = 0; r >= 0 && i < 3; i++)
+		r = sd_bus_message_close_container(m);
+	return r;
+}
+
+static int submit(struct running *u)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	sd_bus_message *m =
+		client_message(u->client, MANAGER_PATH, MANAGER_INTERFACE, "SubmitLists");
+	int r = m ? list_append(m, &u->look) : 0;
+
+	if (!m)
+		return EXIT_FAILED;
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}", "origin", "s", u->origin);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	if (r < 0) {
+		sd_bus_message_unref(m);
+		return client_broken(r);
+	}
+	/* As with submit, no time is too long. */
+	r = client_send(u->client, m, UINT64_MAX, &reply);
+	if (r)
+		return r;
+	r = sd_bus_message_read(reply, "tott", &u->job, NULL, &u->accepted, &u->missing);
+	return r < 0 ? client_broken(r) : 0;
+}
+
+/* What a job has taken out of the way frees nothing before it is done, and would be made up for by
+ * what is still there. */
+static int space_on_its_way(const struct running *u, uint64_t *ret_job)
+{
+	_cleanup_job_list_ struct job_list jobs = { 0 };
+	const struct job_wish wish = { 0 };
+	int r = job_list_get(u->client, &wish, &jobs);
+
+	*ret_job = 0;
+	for (size_t i = 0; r == 0 && i < jobs.n; i++)
+		if (strcmp(jobs.v[i].origin, u->origin) == 0)
+			*ret_job = jobs.v[i].id;
+	return r;
+}
+
+static int refuse_much(const struct running *u)
+{
+	const struct policy_look *l = &u->look;
+	char some[16], all[16];
+
+	complain(l->policy->name,
+		 "would delete %s of the %s that match, more than the %.0f%% of max-delete: "
+		 "nothing was deleted. See reclaimctl policy plan %s; if it is right, "
+		 "reclaimctl policy run --force %s",
+		 size_format(some, sizeof(some), l->plan.deleted.bytes),
+		 size_format(all, sizeof(all), l->plan.matched.bytes),
+		 l->policy->rules.max_delete * 100, l->policy->name, l->policy->name);
+	return EXIT_FAILED;
+}
+
+/* Hands over what is to go. Returns 0 or an exit status. */
+static int hand_over(struct running *u)
+{
+	struct policy_look *l = &u->look;
+	uint64_t before;
+	int r;
+
+	if (l->plan.deleted.n == 0)
+		return 0;
+	if (l->plan.over_max_delete && !u->o->force)
+		return refuse_much(u);
+	r = client_open(&u->client, u->o, /* many_fds= */ false);
+	if (r == 0 && l->plan.fates[FATE_MIN_FREE].n > 0) {
+		r = space_on_its_way(u, &before);
+		if (r == 0 && before > 0) {
+			complain(l->policy->name,
+				 "job %" PRIu64 " of it has not ended, so how much space there "
+				 "will be is not known: nothing more was deleted",
+				 before);
+			return EXIT_FAILED;
+		}
+	}
+	if (r)
+		return r;
+	qsort_r(l->plan.order, l->scan.entries.n, sizeof(*l->plan.order), by_name,
+		l->scan.entries.v);
+	gate("policy", l->policy->name);
+	return submit(u);
+}
+
+static void print_text(const struct running *u)
+{
+	char n[28], size[16];
+
+	if (u->job == 0) {
+		(void)printf("%s: nothing to delete\n", u->look.policy->name);
+		return;
+	}
+	(void)printf("Job %" PRIu64 ": %s %s of %s, %s", u->job,
+		     count_format(n, sizeof(n), u->accepted),
+		     u->accepted == 1 ? "entry" : "entries", u->look.policy->name,
+		     size_format(size, sizeof(size), u->look.plan.deleted.bytes));
+	if (u->missing > 0)
+		(void)printf("; %s gone or replaced meanwhile",
+			     count_format(n, sizeof(n), u->missing));
+	(void)putchar('\n');
+}
+
+static void print(const struct running *u)
+{
+	json_t *job = u->job > 0 ? json_integer((json_int_t)u->job) : json_null();
+
+	if (u->o->json != JSON_OFF)
+		json_print(json_pack("{sssosIsIsI}", "name", u->look.policy->name, "job", job,
+				     "entries", (json_int_t)u->accepted, "missing",
+				     (json_int_t)u->missing, "bytes",
+				     (json_int_t)u->look.plan.deleted.bytes),
+			   u->o->json);
+	else
+		json_decref(job);
+	if (u->o->json == JSON_OFF && !u->o->quiet)
+		print_text(u);
+}
+
+static int look(struct policy_session *s, struct running *u)
+{
+	struct policy_look *l = &u->look;
+
+	if (policy_look(s, l) < 0) {
+		complain(l->policy->name, "%s %s: nothing was deleted", l->policy->rules.path,
+			 l->problem);
+		return EXIT_FAILED;
+	}
+	if (!s->open_known && l->policy->rules.skip_open && l->plan.deleted.n > 0)
+		complain(l->policy->name, "what other processes have open could not be seen in "
+					  "full; ignoring");
+	return 0;
+}
+
+int policy_run(struct policy_session *s, const struct config_policy *p)
+{
+	struct running u = { .look = { .policy = p, .scan = SCAN_NONE }, .o = &s->o };
+	_cleanup_close_ int turn = -1;
+	int r;
+
+	if (geteuid() != 0) {
+		complain("policy run", "only root may: see what it would do with reclaimctl "
+				       "policy plan");
+		return EXIT_NOT_AUTHORIZED;
+	}
+	(void)snprintf(u.origin, sizeof(u.origin), "policy:%s", p->name);
+	turn = policy_turn(&s->o, &r);
+	if (turn < 0)
+		return r;
+	r = policy_watch(s);
+	if (r == 0)
+		r = look(s, &u);
+	if (r == 0)
+		r = hand_over(&u);
+	if (r == 0)
+		print(&u);
+	client_free(u.client);
+	policy_look_done(&u.look);
+	return r;
+}

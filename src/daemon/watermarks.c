@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "watermarks.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "hurry.h"
+#include "log.h"
+#include "manager.h"
+#include "urgency.h"
+#include "util/escape.h"
+#include "util/fd.h"
+
+/* The manager of services does not start a unit more than five times in ten seconds. */
+#define AGAIN_USEC (3 * USEC_PER_SEC)
+#define AGAIN_MOST_USEC (600 * USEC_PER_SEC)
+#define SIZE_USEC (900 * USEC_PER_SEC)
+
+struct watermark {
+	LIST_ENTRY(watermark) link;
+	struct manager *m;
+	char *name, *path;
+	struct policy_space below;
+	bool has_size;
+	bool is_old; /* not configured any more: goes when its process has */
+	bool is_short, cannot_look;
+	sd_event_source *child;         /* while it runs */
+	uint64_t again_usec, wait_usec; /* not before; and how long after the next */
+	uint64_t size_usec;             /* when it is due for max-size */
+};
+
+struct watermarks {
+	LIST_HEAD(watermark_list, watermark) list;
+	sd_event_source *timer;
+};
+
+static struct watermark *watermark_free(struct watermark *w)
+{
+	if (!w)
+		return NULL;
+	sd_event_source_disable_unref(w->child);
+	free(w->name);
+	free(w->path);
+	free(w);
+	return NULL;
+}
+
+static struct watermark *watermark_new(struct manager *m, const struct config_policy *p)
+{
+	struct watermark *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	*w = (struct watermark){ .m = m,
+				 .below = p->rules.min_free_below,
+				 .has_size = p->rules.max_size_bytes > 0,
+				 .wait_usec = AGAIN_USEC };
+	w->name = strdup(p->name);
+	w->path = strdup(p->rules.path);
+	return w->name && w->path ? w : watermark_free(w);
+}
+
+/* ---- running ----------------------------------------------------------------------------------
+ */
+
+static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata)
+{
+	struct watermark *w = userdata;
+
+	(void)source;
+	w->child = sd_event_source_disable_unref(w->child);
+	if (w->is_old) {
+		LIST_REMOVE(w, link);
+		(void)watermark_free(w);
+		return 0;
+	}
+	if (si->si_code != CLD_EXITED || si->si_status != 0)
+		log_line(LOG_ERR, "Policy %s could not run, see reclaimctl policy plan %s", w->name,
+			 w->name);
+	return 0;
+}
+
+/* As the loop has signals blocked, they are let through again. */
+static int spawn(pid_t *ret, char *const *words)
+{
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int r = posix_spawnattr_init(&attr);
+
+	if (r != 0)
+		return -r;
+	(void)sigemptyset(&none);
+	r = posix_spawnattr_setsigmask(&attr, &none);
+	if (r == 0)
+		r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	if (r == 0)
+		r = posix_spawnp(ret, words[0], NULL, &attr, words, environ);
+	(void)posix_spawnattr_destroy(&attr);
+	return -r;
+}
+
+/* By its unit, which may see what others have open; or as our own child where nobody has units. */
+static int start(const struct watermark *w, pid_t *ret)
+{
+	const struct manager_options *o = &w->m->o;
+	_cleanup_free_ char *unit = NULL, *state = NULL, *runtime = NULL, *config = NULL;
+
+	if (!o->no_bus && sd_booted() > 0) {
+		if (asprintf(&unit, "reclaimd-policy@%s.service", w->name) < 0)
+			return -ENOMEM;
+		return spawn(ret, (char *const[]){ (char *)"systemctl", (char *)"--no-ask-password",
+						   (char *)"start", unit, NULL });
+	}
+	if (asprintf(&state, "--state-directory=%s", o->state_dir) < 0 ||
+	    asprintf(&runtime, "--runtime-directory=%s", o->runtime_dir) < 0 ||
+	    asprintf(&config, "--configuration-directory=%s", o->config_dir) < 0)
+		return -ENOMEM;
+	return spawn(ret, (char *const[]){ (char *)o->reclaimctl, (char *)"policy", (char *)"run",
+					   (char *)"--quiet", w->name, state, runtime,
+					   strcmp(o->config_dir, CONFIG_DIR) == 0 ? NULL : config,
+					   NULL });
+}
+
+static void run(struct watermark *w)
+{
+	pid_t pid = 0;
+	int r = start(w, &pid);
+
+	if (r >= 0)
+		r = sd_event_add_child(w->m->event, &w->child, pid, WEXITED, on_child, w);
+	if (r < 0)
+		log_line(LOG_ERR, "Policy %s cannot be run: %s", w->name, strerror(-r));
+	else
+		(void)sd_event_source_set_description(w->child, "policy");
+}
+
+/* Is what was deleted last still on its way? */
+static bool has_job(const struct watermark *w)
+{
+	const char prefix[] = "policy:";
+	struct job *j;
+
+	TAILQ_FOREACH(j, &w->m->jobs.in_order, in_order)
+	if (!job_state_finished(j->r.state) && strncmp(j->r.origin, prefix, strlen(prefix)) == 0 &&
+	    strcmp(j->r.origin + strlen(prefix), w->name) == 0)
+		return true;
+	return false;
+}
+
+/* ---- looking ----------------------------------------------------------------------------------
+ */
+
+/* Where asking may hang, the loop does not ask. */
+static bool space_look(struct watermark *w, struct space *ret)
+{
+	const struct mounts *mounts = manager_mounts(w->m);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, w->path) : NULL;
+	bool hangs = !mount || mount_may_hang(mount);
+	struct statvfs st;
+
+	if (hangs && !w->cannot_look)
+		log_line(LOG_WARNING,
+			 "Policy %s: free space is not watched on this kind of filesystem, as "
+			 "asking for it may take forever: give it a schedule",
+			 w->name);
+	w->cannot_look = hangs;
+	if (hangs || statvfs(w->path, &st) < 0)
+		return false;
+	*ret = (struct space){ .free_bytes = (uint64_t)st.f_bavail * st.f_frsize,
+			       .all_bytes = (uint64_t)st.f_blocks * st.f_frsize };
+	return true;
+}
+
+/* Tells once that space has become short. */
+static void short_tell(struct watermark *w)
+{
+	_cleanup_free_ char *path = escape_name(w->path);
+
+	if (!w->is_short)
+		log_line(LOG_NOTICE, "Policy %s: %s has less free space than min-free: it runs",
+			 w->name, path ? path : "?");
+	w->is_short = true;
+}
+
+/* Returns when to look again, in microseconds from now. */
+static uint64_t look(struct watermark *w, uint64_t now)
+{
+	struct space s = { 0 };
+	bool knows = (w->below.share > 0 || w->below.bytes > 0) && space_look(w, &s);
+	bool is_short = knows && urgency_space(&w->below, &w->below, &s, false);
+	uint64_t next = knows ? urgency_look_usec(&w->below, &s) : URGENCY_LOOK_MOST;
+
+	if (!is_short) {
+		w->is_short = false;
+		w->wait_usec = AGAIN_USEC;
+	}
+	if (w->child || now < w->again_usec || has_job(w))
+		return next;
+	if (is_short)
+		short_tell(w);
+	else if (!w->has_size || now < w->size_usec)
+		return next;
+	run(w);
+	w->again_usec = now + w->wait_usec;
+	w->wait_usec = MIN(w->wait_usec * 2, AGAIN_MOST_USEC);
+	w->size_usec = now + SIZE_USEC;
+	return next;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	uint64_t now = now_usec(), next = URGENCY_LOOK_MOST;
+	struct watermark *w;
+
+	(void)usec;
+	if (m->stopping)
+		return 0;
+	LIST_FOREACH(w, &m->watermarks->list, link)
+	if (!w->is_old)
+		next = MIN(next, look(w, now));
+	(void)sd_event_source_set_time_relative(source, next);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* ---- configuration ----------------------------------------------------------------------------
+ */
+
+static bool is_watched(const struct config_policy *p)
+{
+	return !p->schedule && (p->rules.min_free_below.share > 0 ||
+				p->rules.min_free_below.bytes > 0 || p->rules.max_size_bytes > 0);
+}
+
+static void list_free(struct watermark_list *l)
+{
+	struct watermark *w;
+
+	while ((w = LIST_FIRST(l))) {
+		LIST_REMOVE(w, link);
+		(void)watermark_free(w);
+	}
+}
+
+/* What is watched from now on. */
+static int list_make(struct watermark_list *l, struct manager *m)
+{
+	LIST_INIT(l);
+	for (size_t i = 0; i < m->config->n_policies; i++) {
+		struct watermark *w;
+
+		if (!is_watched(&m->config->policies[i]))
+			continue;
+		w = watermark_new(m, &m->config->policies[i]);
+		if (!w) {
+			list_free(l);
+			return -ENOMEM;
+		}
+		LIST_INSERT_HEAD(l, w, link);
+	}
+	return 0;
+}
+
+/* Those that run now stay until that ends. */
+static void list_replace(struct watermark_list *l, struct watermark_list *fresh)
+{
+	struct watermark *w, *next;
+
+	for (w = LIST_FIRST(l); w; w = next) {
+		next = LIST_NEXT(w, link);
+		w->is_old = true;
+		if (w->child)
+			continue;
+		LIST_REMOVE(w, link);
+		(void)watermark_free(w);
+	}
+	while ((w = LIST_FIRST(fresh))) {
+		LIST_REMOVE(w, link);
+		LIST_INSERT_HEAD(l, w, link);
+	}
+}
+
+static int configure(struct manager *m)
+{
+	struct watermark_list fresh;
+	int r;
+
+	if (!m->watermarks) {
+		m->watermarks = calloc(1, sizeof(*m->watermarks));
+		if (!m->watermarks)
+			return -ENOMEM;
+		LIST_INIT(&m->watermarks->list);
+	}
+	r = list_make(&fresh, m);
+	if (r < 0)
+		return r;
+	list_replace(&m->watermarks->list, &fresh);
+	if (!LIST_FIRST(&m->watermarks->list))
+		return m->watermarks->timer
+			       ? sd_event_source_set_enabled(m->watermarks->timer, SD_EVENT_OFF)
+			       : 0;
+	if (!m->watermarks->timer) {
+		r = sd_event_add_time_relative(m->event, &m->watermarks->timer, CLOCK_MONOTONIC, 0,
+					       0, on_timer, m);
+		if (r >= 0)
+			(void)sd_event_source_set_description(m->watermarks->timer, "watermarks");
+		return r;
+	}
+	r = sd_event_source_set_time_relative(m->watermarks->timer, 0);
+	return r < 0 ? r : sd_event_source_set_enabled(m->watermarks->timer, SD_EVENT_ONESHOT);
+}
+
+void watermarks_configure(struct manager *m)
+{
+	int r = configure(m);
+
+	if (r < 0)
+		log_line(LOG_ERR, "Not all policies are watched: %s", strerror(-r));
+}
+
+struct watermarks *watermarks_free(struct watermarks *w)
+{
+	if (!w)
+		return NULL;
+	list_free(&w->list);
+	sd_event_source_disable_unref(w->timer);
+	free(w);
+	return NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Policies without a schedule run when the filesystem of their directory has less free than
+ * min-free says, and, with max-size, every quarter of an hour. Looks the more often the less is
+ * free; running is a process's, the policy's unit or reclaimctl, because the daemon itself neither
+ * scans nor may see what others have open.
+ *
+ *   less than `below` is free  ->  policy run  ->  a job  ->  `until` is free
+ *
+ * It is not begun again while a job of it is unfinished, whose space is still to come. If it does
+ * not help, it is tried again after a while, and then after a longer one. */
+#pragma once
+
+struct manager;
+struct watermarks;
+
+/* Watches what the manager's configuration says now. */
+void watermarks_configure(struct manager *m);
+struct watermarks *watermarks_free(struct watermarks *w);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimd-generator, a systemd.generator(7): each policy with a schedule becomes a timer unit,
+ * reclaimd-policy@NAME.timer, that starts reclaimd-policy@NAME.service, a template that is
+ * installed. Run by the service manager early at boot and whenever it reloads; what it writes is
+ * gone before it runs again. A configuration that is wrong makes no timers: the manager logs what
+ * is said about it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "util/fd.h"
+
+#define WANTS "timers.target.wants"
+/* "reclaimd-policy@", a name of a policy, ".timer" */
+#define UNIT_NAME_MOST 96
+
+static void on_complaint(const struct config_error *e, void *userdata)
+{
+	(void)userdata;
+	(void)fprintf(stderr, "reclaimd-generator: %s:%u:%u: %s%s\n", e->file, e->line, e->column,
+		      e->is_warning ? "warning: " : "", e->text);
+}
+
+/* A percent sign would begin a specifier. */
+static void value_write(FILE *f, const char *key, const char *value)
+{
+	(void)fprintf(f, "%s=", key);
+	for (; *value; value++)
+		(void)fprintf(f, *value == '%' ? "%%%%" : "%c", *value);
+	(void)fputc('\n', f);
+}
+
+static void timer_write(FILE *f, const struct config_policy *p)
+{
+	(void)fputs(
+		"# Made by reclaimd-generator: change the configuration of reclaimd, not this.\n"
+		"[Unit]\n",
+		f);
+	(void)fprintf(f, "Description=Schedule of Retention Policy %s\n", p->name);
+	(void)fputs("Documentation=man:reclaimd.yaml(5)\n", f);
+	value_write(f, "SourcePath", p->place.file);
+	(void)fputs("\n[Timer]\n", f);
+	value_write(f, "OnCalendar", p->schedule);
+	(void)fputs("Persistent=yes\n", f);
+}
+
+static int file_make(int dirfd, const char *unit, const struct config_policy *p)
+{
+	_cleanup_close_ int fd =
+		openat(dirfd, unit, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	bool failed;
+
+	if (!f)
+		return -errno;
+	(void)fd_take(&fd);
+	timer_write(f, p);
+	failed = ferror(f) != 0;
+	return fclose(f) != 0 || failed ? -EIO : 0;
+}
+
+/* The timer, and the link that starts it with all others. */
+static int timer_make(int dirfd, const struct config_policy *p)
+{
+	char unit[UNIT_NAME_MOST], link[sizeof(WANTS) + UNIT_NAME_MOST], target[UNIT_NAME_MOST + 3];
+	int r;
+
+	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", p->name);
+	(void)snprintf(link, sizeof(link), WANTS "/%s", unit);
+	(void)snprintf(target, sizeof(target), "../%s", unit);
+	/* It would go on in the next line. */
+	if (strchr(p->schedule, '\\')) {
+		(void)fprintf(stderr,
+			      "reclaimd-generator: %s:%u:%u: policy %s has a backslash in its "
+			      "schedule: it gets no timer\n",
+			      p->place.file, p->place.line, p->place.column, p->name);
+		return -EINVAL;
+	}
+	r = file_make(dirfd, unit, p);
+	if (r >= 0 && mkdirat(dirfd, WANTS, 0755) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r >= 0 && symlinkat(target, dirfd, link) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)fprintf(stderr, "reclaimd-generator: %s: cannot be made: %s\n", unit,
+			      strerror(-r));
+	return r;
+}
+
+static int timers_make(const struct config *c, const char *dir)
+{
+	_cleanup_close_ int dirfd = open(dir, O_DIRECTORY | O_CLOEXEC);
+	int failed = 0;
+
+	if (dirfd < 0) {
+		(void)fprintf(stderr, "reclaimd-generator: %s: %s\n", dir, strerror(errno));
+		return -1;
+	}
+	for (size_t i = 0; i < c->n_policies; i++)
+		if (c->policies[i].schedule && timer_make(dirfd, &c->policies[i]) < 0)
+			failed = -1;
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "configuration-directory", required_argument, NULL, 'c' },
+		{ 0 },
+	};
+	const char *dir = NULL;
+	struct config *c;
+	int r;
+
+	while ((r = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		if (r != 'c')
+			return EXIT_FAILURE;
+		dir = optarg;
+	}
+	if (argc - optind != 1 && argc - optind != 3) {
+		(void)fputs("reclaimd-generator [--configuration-directory=DIR] NORMAL [EARLY "
+			    "LATE]: is run by the service manager\n",
+			    stderr);
+		return EXIT_FAILURE;
+	}
+	r = config_load(&c, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, on_complaint,
+			NULL);
+	if (r < 0) {
+		(void)fprintf(stderr, "reclaimd-generator: no policy gets a timer: %s\n",
+			      r == -EBADMSG ? "the configuration has errors" : strerror(-r));
+		return EXIT_FAILURE;
+	}
+	r = timers_make(c, argv[optind]);
+	config_free(c);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

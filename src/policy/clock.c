@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/macros.h"
+
+#define DAY_USEC (24LL * 3600 * (int64_t)USEC_PER_SEC)
+/* No reading is outside of this, so that differences fit. */
+#define CLOCK_MOST (INT64_MAX / 4)
+
+int64_t clock_jump_usec(const struct clock_reading *before, const struct clock_reading *now)
+{
+	int64_t step = now->realtime_usec - before->realtime_usec;
+
+	if (strcmp(before->boot, now->boot) == 0)
+		step -= (int64_t)now->boottime_usec - (int64_t)before->boottime_usec;
+	else if (step > 0 && now->synchronized)
+		return 0;
+	return step > DAY_USEC || step < -DAY_USEC ? step : 0;
+}
+
+void clock_format(char buf[static CLOCK_LINE], const struct clock_reading *c)
+{
+	(void)snprintf(buf, CLOCK_LINE, "%-36s %20" PRIu64 " %20" PRId64 "\n", c->boot,
+		       c->boottime_usec, c->realtime_usec);
+}
+
+/* A number, and how far it went; not more than CLOCK_MOST. */
+static int number_parse(const char **at, int64_t *ret)
+{
+	char *end;
+	long long n;
+
+	errno = 0;
+	n = strtoll(*at, &end, 10);
+	if (errno != 0 || end == *at || n > CLOCK_MOST || n < -CLOCK_MOST)
+		return -EBADMSG;
+	*at = end;
+	*ret = n;
+	return 0;
+}
+
+int clock_parse(const char *line, struct clock_reading *ret)
+{
+	struct clock_reading c = { 0 };
+	size_t len = strcspn(line, " ");
+	const char *at = line + len;
+	int64_t boottime;
+
+	if (len == 0 || len >= sizeof(c.boot))
+		return -EBADMSG;
+	memcpy(c.boot, line, len);
+	if (number_parse(&at, &boottime) < 0 || number_parse(&at, &c.realtime_usec) < 0 ||
+	    boottime < 0 || strcmp(at, "\n") != 0)
+		return -EBADMSG;
+	c.boottime_usec = (uint64_t)boottime;
+	*ret = c;
+	return 0;
+}

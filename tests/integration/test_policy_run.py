@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""reclaimctl policy run: what policy plan shows becomes a job of a real reclaimd."""
+import json
+import os
+import signal
+import time
+
+import daemon_fixture
+import fixture
+from dbuswire import Error
+from fixture import USER, Canary, Proc, command, fingerprint, scratch, write
+
+DAY = 86400
+BACKUPS = "match: '*.gz', keep: {last: 3, daily: 7, weekly: 4}, max-delete: 100%"
+
+
+class Case(daemon_fixture.Case):
+    def policy(self, keys, name="p"):
+        self.daemon.configure("policies: {%s: {path: %s, %s}}\n" % (name, self.data, keys))
+
+    def words(self, *args):
+        words = [scratch.binary, "policy", *args,
+                 "--configuration-directory=" + os.path.join(self.daemon.dir, "conf")]
+        if args[0] == "run":
+            words += ["--state-directory=" + self.daemon.state,
+                      "--runtime-directory=" + os.path.dirname(self.daemon.socket)]
+        return words
+
+    def begin(self, *args, **kw):
+        p = Proc(self.words(*args), self.daemon.dir, **kw)
+        self.addCleanup(p.close)
+        return p
+
+    def ctl(self, *args, status=0, **kw):
+        r = self.begin(*args, **kw).finish()
+        self.assertEqual(r.status, status, r)
+        return r
+
+    def run_policy(self, *args):
+        return json.loads(self.ctl("run", "p", "--json", *args).out)
+
+    def planned(self):
+        """What would go."""
+        (o,) = json.loads(self.ctl("plan", "p", "--json").out)
+        return {e["name"] for e in o["entries"] if e["fate"] == "delete"}
+
+    def make(self, name, days=0.0, content="x"):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write(path, content)
+        then = time.time() - days * DAY
+        os.utime(path, (then, then))
+        return path
+
+    def left(self):
+        return {os.path.relpath(os.path.join(d, f), self.data)
+                for d, _, files in os.walk(self.data) for f in files}
+
+
+class Run(Case):
+    def test_sixty_days_of_backups(self):
+        self.policy(BACKUPS)
+        canary = Canary(self.path("canary"))
+        for i in range(60):
+            self.make("db-%02d.tar.gz" % i, i)
+        there, planned = self.left(), self.planned()
+        self.assertEqual(self.left(), there)
+        self.assertGreater(len(planned), 45)
+        o = self.run_policy()
+        self.assertEqual((o["name"], o["job"], o["entries"], o["missing"]),
+                         ("p", 1, len(planned), 0))
+        self.assertEqual(self.left(), there - planned)
+        c = self.daemon.client()
+        self.assertEqual(c.wait(1), "done")
+        self.assertEqual((c.job(1)["origin"], c.job(1)["done"]), ("policy:p", len(planned)))
+        self.assertEqual(self.ctl("run", "p").out, "p: nothing to delete\n")
+        self.assertIsNone(self.run_policy()["job"])
+        self.assertEqual(len(c.jobs(finished=True)), 1)
+        canary.check()
+
+    def test_many_directories_are_one_job(self):
+        """More than descriptors fit into a message, and the same names in all of them."""
+        self.policy("match: '**/*.log', max-age: 1d, max-delete: 100%")
+        for d in range(300):
+            for name in ("a.log", "b.log"):
+                self.make("d%d/sub/%s" % (d, name), 5 if d % 2 or name == "a.log" else 0)
+        planned, there = self.planned(), self.left()
+        self.assertEqual(len(planned), 450)
+        r = self.ctl("run", "p")
+        self.assertRegex(r.out, r"^Job 1: 450 entries of p, .*iB\n$")
+        self.assertEqual(self.left(), there - planned)
+        self.assertEqual(self.daemon.client().wait(1), "done")
+
+    def test_trees(self):
+        self.policy("match: 'old*', kind: tree, max-age: 1us, max-delete: 100%")
+        for tree in ("old-1", "old-2", "new"):
+            self.make(tree + "/a/b", 5)
+        self.assertEqual(self.run_policy()["entries"], 2)
+        self.assertEqual(self.left(), {"new/a/b"})
+        self.assertEqual(self.daemon.client().wait(1), "done")
+
+    def test_only_root(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("f", 5)
+        os.chmod(self.daemon.dir, 0o755)
+        self.assertIn("only root may", self.ctl("run", "p", status=4, user=USER).err)
+        self.assertEqual(self.left(), {"f"})
+
+    def test_usage(self):
+        self.policy("match: '*', max-age: 1d")
+        for wrong in (("run",), ("run", "p", "q"), ("plan", "--force"), ("list", "--clock-is-right")):
+            self.assertIn("reclaimctl: ", self.ctl(*wrong, status=2).err)
+        self.assertIn("no such policy", self.ctl("run", "q", status=1).err)
+
+    def test_without_a_daemon(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("f", 5)
+        self.daemon.stop()
+        self.assertIn("no daemon", self.ctl("run", "p", status=5).err)
+        self.assertEqual(self.left(), {"f"})
+
+
+class Doubt(Case):
+    def test_what_is_replaced_stays(self):
+        """Between the plan and the job: a name that means another file, or is gone, or a directory
+        on the way that is another or a symbolic link."""
+        self.policy("match: '**', max-age: 1d, max-delete: 100%")
+        outside = Canary(os.path.join(self.root, "outside"))
+        for name in ("same", "swapped", "gone", "d/f", "e/f", "g/f", "h/f"):
+            self.make(name, 5)
+        p = self.begin("run", "p", "--json", gate="policy:p").meet()
+        os.rename(self.path("swapped"), os.path.join(self.root, "kept"))
+        write(self.path("swapped"), "precious")
+        os.unlink(self.path("gone"))
+        for d in "de":
+            os.rename(self.path(d), os.path.join(self.root, d + "-old"))
+        os.symlink(os.path.join(self.root, "d-old"), self.path("d"))
+        self.make("e/f", 5, "precious")
+        # Even if it leads to what was planned for.
+        os.rename(self.path("h"), self.path("i"))
+        os.symlink("i", self.path("h"))
+        o = p.go_on().finish().json
+        self.assertEqual((o["entries"], o["missing"]), (2, 5))
+        self.assertEqual(self.left(), {"swapped", "e/f", "i/f"})
+        self.assertTrue(os.path.exists(os.path.join(self.root, "d-old/f")))
+        self.assertEqual(self.daemon.client().wait(1), "done")
+        outside.check()
+
+    def test_too_much(self):
+        self.policy("match: '*', max-age: 1d")
+        for i in range(10):
+            self.make("f%d" % i, 5 if i < 3 else 0, "x" * 8192)
+        before = fingerprint(self.data)
+        r = self.ctl("run", "p", status=1)
+        self.assertRegex(r.err, r"p: would delete .* more than the 20% of max-delete: nothing was "
+                                r"deleted\..*--force p\n$")
+        self.assertEqual(fingerprint(self.data), before)
+        self.assertEqual(self.run_policy("--force")["entries"], 3)
+        self.assertEqual(len(self.left()), 7)
+
+    def test_the_clock_was_set(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("f", 5)
+        self.run_policy()
+        record = os.path.join(self.daemon.state, "policy-clock")
+        with open(record) as f:
+            boot, boottime, realtime = f.read().split()
+        for days, word in ((-3, "ahead of"), (3, "behind")):
+            moved = int(realtime) + days * DAY * 1000000
+            write(record, "%-36s %20s %20d\n" % (boot, boottime, moved))
+            self.make("g", 5)
+            for args in ((), ("--force",)):
+                self.assertIn(word + " where it should be", self.ctl("run", "p", *args, status=1).err)
+            self.assertEqual(self.left(), {"g"})
+            self.run_policy("--clock-is-right")
+            self.assertEqual(self.left(), set())
+            self.assertIsNone(self.run_policy()["job"])
+        write(record, "nonsense")
+        self.make("g", 5)
+        self.assertIn("cannot be read", self.ctl("run", "p", status=1).err)
+        self.assertEqual(self.left(), {"g"})
+        os.chmod(self.daemon.state, 0o777)
+        self.assertIn("writable", self.ctl("run", "p", "--clock-is-right", status=1).err)
+        os.chmod(self.daemon.state, 0o700)
+        self.assertEqual(self.left(), {"g"})
+
+    def test_space_that_is_on_its_way(self):
+        """What a job holds is not free yet: nothing more is deleted in its place."""
+        self.policy("match: '*', min-free: 100%, max-files: 3, max-delete: 100%")
+        for i in range(3):
+            self.make("f%d" % i, 5, "x" * 8192)
+        self.daemon.client().call("PauseAll", "")
+        self.assertEqual(self.run_policy()["entries"], 3)
+        self.make("g", 5, "x" * 8192)
+        self.assertIn("job 1 of it has not ended", self.ctl("run", "p", status=1).err)
+        self.assertEqual(self.left(), {"g"})
+        self.daemon.client().call("ResumeAll", "")
+        self.assertEqual(self.daemon.client().wait(1), "done")
+        self.assertEqual(self.run_policy()["job"], 2)
+
+
+class Watermarks(Case):
+    """Nobody asks for it: the daemon watches."""
+
+    SIZE = 64 * fixture.MIB
+
+    def setUp(self):
+        super().setUp()
+        command("mount", "-t", "tmpfs", "-o", "mode=0755,size=%d" % self.SIZE, "tmpfs", self.data)
+        self.count = 0
+
+    def free(self):
+        st = os.statvfs(self.data)
+        return st.f_bavail * st.f_frsize
+
+    def fill(self, below):
+        """Writes files, each older than the next, until less than so much is free."""
+        while self.free() >= below * self.SIZE:
+            self.make("f%04d" % self.count, 1 - self.count / 10000, "x" * fixture.MIB)
+            self.count += 1
+
+    def watch(self, keys):
+        self.policy(keys)
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.wait_said("was read again")
+
+    def test_between_the_marks(self):
+        keep = self.make("keep", 100, "x" * fixture.MIB)
+        self.watch("match: 'f*', min-free: {below: 30%, until: 50%}, max-delete: 100%")
+        c = self.daemon.client()
+        for round in range(3):
+            self.fill(0.3)
+            job = c.signal("JobFinished").body
+            self.assertEqual((job[0], job[2]), (round + 1, "done"))
+            self.assertEqual(c.job(job[0])["origin"], "policy:p")
+            # No more than it takes, the oldest first.
+            self.assertGreaterEqual(self.free(), 0.5 * self.SIZE)
+            self.assertLess(self.free(), 0.5 * self.SIZE + 2 * fixture.MIB)
+            left = sorted(self.left() - {"keep"})
+            self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
+        self.assertTrue(os.path.exists(keep))
+
+    def test_max_delete_holds(self):
+        self.watch("match: '*', min-free: {below: 30%, until: 50%}, max-delete: 1%")
+        self.fill(0.3)
+        self.daemon.wait_said("could not run")
+        self.assertIn("more than the 1% of max-delete", self.daemon.said())
+        self.assertEqual(len(self.left()), self.count)
+
+    def test_max_size(self):
+        for i in range(5):
+            self.make("f%d" % i, 5 - i, "x" * fixture.MIB)
+        self.watch("match: '*', max-size: 3M, max-delete: 100%")
+        self.daemon.wait_said("Job 1 is done")
+        self.assertEqual(self.left(), {"f2", "f3", "f4"})
+
+    def test_a_schedule_is_another_matter(self):
+        self.fill(0.3)
+        self.daemon.configure("policies:\n"
+                              "  a: {path: %s, match: 'f*', min-free: 40%%, schedule: yearly,"
+                              " max-delete: 100%%}\n"
+                              "  b: {path: %s/none, match: g, max-size: 1K}\n"
+                              % (self.data, self.data))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        # The second one cannot run, which is said when the first one would have been looked at.
+        self.daemon.wait_said("Policy b could not run")
+        self.assertNotIn("Policy a", self.daemon.said())
+        self.assertEqual(len(self.left()), self.count)
+
+
+class Api(Case):
+    def submit(self, data, uid=0, **options):
+        """Answers how many were accepted, and missing."""
+        c = self.daemon.client(uid)
+        fds = [os.open(self.data, os.O_PATH | os.O_DIRECTORY), os.memfd_create("records")]
+        try:
+            os.write(fds[1], data)
+            return c.call("SubmitLists", "a(hh)a{sv}", [(0, 1)],
+                          {"records": ("b", True), **options}, fds=fds).body[2:]
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def test_origin_is_roots(self):
+        os.chmod(self.data, 0o777)
+        self.make("f")
+        nobody = bytes(24) + b"f\0"
+        for uid, origin, error in ((USER, "policy:p", "NotAuthorized"), (0, "submit", "InvalidArgument"),
+                                   (0, "policy:" + "x" * 65, "InvalidArgument")):
+            with self.assertRaises(Error) as e:
+                self.submit(nobody, uid, origin=("s", origin))
+            self.assertEqual(e.exception.name, error)
+        self.assertEqual(self.left(), {"f"})
+
+    def test_records_that_are_none(self):
+        canary = Canary(os.path.join(self.root, "outside"))
+        os.symlink("../outside", self.path("link"))
+        self.make("d/f")
+        who = bytes(24)
+        for data in (b"f\0", who, who + b"d/f", who + b"\0", who + b"/d/f\0", who + b"d//f\0",
+                     who + b"./d/f\0", who + b"d/../d/f\0", who + b"../outside/x\0",
+                     who + b"d/..\0", who + b"d/\0", who + b"d/.\0", who + b"n" * 256 + b"\0",
+                     who + b"n" * 256 + b"/f\0"):
+            with self.assertRaises(Error) as e:
+                self.submit(data)
+            self.assertEqual(e.exception.name, "InvalidPath", data)
+        # Nobody is all zeros, and no link is followed.
+        for name in (b"d/f", b"link/keep", b"link", b"d/f/g", b"none/f"):
+            with self.assertRaises(Error) as e:
+                self.submit(who + name + b"\0")
+            self.assertEqual(e.exception.name, "NoSuchPath", name)
+        with self.assertRaises(Error) as e:
+            self.daemon.client().submit(self.path("d/f"), records=True)
+        self.assertEqual(self.left(), {"d/f"})
+        canary.check()
+
+
+if __name__ == "__main__":
+    fixture.main()
