@@ -239,3 +239,13 @@ char *mount_value(const struct mount *m, const char *name)
 	}
 	return NULL;
 }
+
+bool mount_is_users(const struct mount *m)
+{
+	_cleanup_free_ char *user = NULL;
+
+	if (strncmp(m->type, "fuse", 4) != 0)
+		return false;
+	user = mount_value(m, "user_id");
+	return !user || strcmp(user, "0") != 0;
+}
