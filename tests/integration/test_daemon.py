@@ -408,7 +408,7 @@ class Crashes(Case):
             write(self.path("a"))
         c = self.daemon.client(USER)
         self.signal_workers(signal.SIGSTOP)
-        self.send_submit(c, self.path("a"))
+        c.send_submit(self.path("a"))
         while not self.is_written(self.path("a")):
             self.assertIsNone(self.daemon.process.poll())
         watcher.jobs(finished=True)  # read after the record was committed
