@@ -242,10 +242,13 @@ char *mount_value(const struct mount *m, const char *name)
 
 bool mount_is_users(const struct mount *m)
 {
-	_cleanup_free_ char *user = NULL;
+	char *user;
+	bool yes;
 
 	if (strncmp(m->type, "fuse", 4) != 0)
 		return false;
 	user = mount_value(m, "user_id");
-	return !user || strcmp(user, "0") != 0;
+	yes = !user || strcmp(user, "0") != 0;
+	free(user);
+	return yes;
 }
