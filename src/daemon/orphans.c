@@ -232,7 +232,7 @@ static int known_collect(struct orphans *o)
 	return 0;
 }
 
-/* Kernel filesystems have no staging directories. */
+/* Kernel filesystems have no staging directories, nor have those that a user's process serves. */
 static bool may_have_staging(const struct mount *mount)
 {
 	static const char *const without[] = { "proc",        "sysfs",      "cgroup", "cgroup2",
@@ -244,7 +244,7 @@ static bool may_have_staging(const struct mount *mount)
 	for (size_t i = 0; i < ELEMENTSOF(without); i++)
 		if (strcmp(mount->type, without[i]) == 0)
 			return false;
-	return true;
+	return !mount_is_users(mount);
 }
 
 void recover_orphans(struct manager *m)

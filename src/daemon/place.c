@@ -147,23 +147,30 @@ static void on_made(int r, int fd, void *userdata)
 	place_rest(p);
 }
 
-static uint64_t mount_id(struct place *p)
+static int mount_id(struct place *p, uint64_t *ret)
 {
 	const struct mounts *mounts = manager_mounts(p->manager);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
 
-	return mount && strcmp(mount->target, p->mount) == 0 ? mount->id : 0;
+	/* Not a mount point just now: what is at that path belongs to another filesystem. */
+	if (!mount || strcmp(mount->target, p->mount) != 0)
+		return -ENODEV;
+	/* Everybody's staging directories are made by one process, which nobody may keep waiting.
+	 */
+	if (mount_is_users(mount))
+		return -EOPNOTSUPP;
+	*ret = mount->id;
+	return 0;
 }
 
 static int ask(struct place *p, const struct place_waiter *w)
 {
-	uint64_t id = mount_id(p);
 	struct worker *worker;
-	int r;
+	uint64_t id;
+	int r = mount_id(p, &id);
 
-	/* Not a mount point just now: what is at that path belongs to another filesystem. */
-	if (id == 0)
-		return -ENODEV;
+	if (r < 0)
+		return r;
 	r = owner_intake(p->manager->root, &worker);
 	if (r < 0)
 		return r;

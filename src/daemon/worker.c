@@ -240,7 +240,7 @@ static bool discards(int fd)
 	char *options = NULL;
 	bool yes;
 
-	if (fd_identity(fd, "", &id) < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+	if (fd_whereabouts(fd, &id) < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
 		return false;
 	m = mounts_by_id(&mounts, id.mnt_id);
 	if (m)

@@ -25,12 +25,14 @@ struct canary {
 	bool enabled, poked, stopping;
 	uint64_t began_usec; /* the last one, under way or not */
 	struct canary_sample sample;
+	int dirfd; /* the thread's, until it has made the file */
 	int fd;
 	size_t end; /* of the file: each piece is appended, as one that syncs a log does */
 };
 
 static void destroy(struct canary *c)
 {
+	fd_closep(&c->dirfd);
 	fd_closep(&c->fd);
 	(void)pthread_cond_destroy(&c->changed);
 	(void)pthread_mutex_destroy(&c->lock);
@@ -115,12 +117,40 @@ static void sing_once(struct canary *c)
 	c->sample.ended_usec = ended;
 }
 
+static int nameless_open(int dirfd)
+{
+	int fd = openat(dirfd, ".", O_TMPFILE | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Making the file may take as long as anything else where a disk or a server hangs. Called with the
+ * lock held, which is let go meanwhile. Returns whether there is a file. */
+static bool prepare(struct canary *c)
+{
+	int fd;
+
+	(void)pthread_mutex_unlock(&c->lock);
+	fd = nameless_open(c->dirfd);
+	fd_closep(&c->dirfd);
+	(void)pthread_mutex_lock(&c->lock);
+	if (fd < 0) {
+		c->sample.error = fd;
+		c->sample.failures++;
+		return false;
+	}
+	c->fd = fd;
+	return true;
+}
+
 static void *canary_thread(void *arg)
 {
 	struct canary *c = arg;
+	bool prepared;
 
 	(void)pthread_mutex_lock(&c->lock);
-	for (;;) {
+	prepared = prepare(c);
+	while (prepared) {
 		wait_until_due(c);
 		if (c->stopping)
 			break;
@@ -149,13 +179,6 @@ static int thread_start(struct canary *c)
 	return -r;
 }
 
-static int nameless_open(int dirfd)
-{
-	int fd = openat(dirfd, ".", O_TMPFILE | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* Allocates one with everything but its thread. */
 static struct canary *canary_alloc(void)
 {
@@ -169,22 +192,22 @@ static struct canary *canary_alloc(void)
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&c->changed, &attr);
 	(void)pthread_condattr_destroy(&attr);
-	c->fd = -1;
+	c->dirfd = c->fd = -1;
 	return c;
 }
 
 int canary_new(struct canary **ret, int dirfd)
 {
-	_cleanup_close_ int fd = nameless_open(dirfd);
+	_cleanup_close_ int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
 	struct canary *c;
 	int r;
 
-	if (fd < 0)
-		return fd;
+	if (copy < 0)
+		return -errno;
 	c = canary_alloc();
 	if (!c)
 		return -ENOMEM;
-	c->fd = fd_take(&fd);
+	c->dirfd = fd_take(&copy);
 	c->refs = 2;
 	r = thread_start(c);
 	if (r < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a bystander's fdatasync costs: a thread that now and then appends 4 KiB to a nameless file
  * and syncs it. The file is never larger than 1 MiB. All functions may be called from any thread
- * and none of them waits for the disk, canary_new excepted. */
+ * and none of them waits for the disk. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,8 @@ struct canary_sample {
 };
 
 /* Makes a canary, not yet enabled, with its file in the directory open as dirfd, which the caller
- * keeps. Returns 0 or a negative errno: -EOPNOTSUPP where nameless files are not to be had. */
+ * keeps. Returns 0 or a negative errno. Where nameless files are not to be had, that is its first
+ * and last failure (-EOPNOTSUPP). */
 int canary_new(struct canary **ret, int dirfd);
 
 /* While enabled it syncs once a second, the first time at once. Does not interrupt one under way.
@@ -33,6 +34,6 @@ void canary_poke(struct canary *c);
 
 void canary_sample(struct canary *c, struct canary_sample *ret);
 
-/* Ends it; NULL is accepted. Returns NULL. If an fdatasync hangs, its thread and file are left
- * behind and go when it returns. */
+/* Ends it; NULL is accepted. Returns NULL. If the disk hangs, its thread and file are left
+ * behind and go when it does not any more. */
 struct canary *canary_free(struct canary *c);

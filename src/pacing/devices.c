@@ -128,14 +128,38 @@ static int find_upper(struct devices *d, const struct roots *roots, const char *
 	return 0;
 }
 
+/* Does a process serve the filesystem that this path, as the kernel has it, is on? There, the way
+ * to a file may have no end. */
+static bool is_served(const char *proc, const char *path)
+{
+	_cleanup_free_ char *table = NULL;
+	struct mounts mounts;
+	const struct mount *m;
+	bool yes;
+
+	if (asprintf(&table, "%s/self/mountinfo", proc) < 0) {
+		table = NULL;
+		return true;
+	}
+	if (mounts_read(&mounts, table) < 0)
+		return false;
+	m = mounts_by_path(&mounts, path);
+	yes = m && strncmp(m->type, "fuse", 4) == 0;
+	mounts_done(&mounts);
+	return yes;
+}
+
 /* Adds what is beneath a loop file that lies on btrfs or on an overlay, which the file's device
  * number does not tell. */
 static int find_backing(struct devices *d, const struct roots *roots, size_t i, unsigned level)
 {
-	_cleanup_close_ int fd = open(d->b.v[i].backing_file, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	const char *file = d->b.v[i].backing_file;
+	_cleanup_close_ int fd = -1;
 	struct devices below = { 0 };
 	int r;
 
+	if (!is_served(roots->proc, file))
+		fd = open(file, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return 0;
 	r = find(&below, roots, fd, level + 1);
@@ -263,7 +287,7 @@ static int find(struct devices *d, const struct roots *roots, int fd, unsigned l
 {
 	struct devices v = { 0 };
 	struct identity id;
-	int r = level >= LEVELS_MOST ? -ELOOP : fd_identity(fd, "", &id);
+	int r = level >= LEVELS_MOST ? -ELOOP : fd_whereabouts(fd, &id);
 
 	if (r < 0)
 		return r;

@@ -78,6 +78,19 @@ int fd_identity(int dirfd, const char *name, struct identity *ret)
 	return 0;
 }
 
+int fd_whereabouts(int fd, struct identity *ret)
+{
+	struct identity id;
+	struct statx sx;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_INO | STATX_MNT_ID, &sx) < 0)
+		return -errno;
+	id = identity_of(&sx);
+	*ret = (struct identity){ .dev = id.dev, .ino = id.ino, .mnt_id = id.mnt_id };
+	return 0;
+}
+
 bool identity_equal(const struct identity *a, const struct identity *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->mnt_id == b->mnt_id &&

@@ -50,6 +50,10 @@ struct identity identity_of(const struct statx *sx);
  * itself). Returns 0 or a negative errno. */
 int fd_identity(int dirfd, const char *name, struct identity *ret);
 
+/* Fills only dev, ino and mnt_id of what fd is, from what the kernel has at hand: no server, and no
+ * process that serves a filesystem, is asked. Returns 0 or a negative errno. */
+int fd_whereabouts(int fd, struct identity *ret);
+
 /* True if both are the same file: device, inode, mount and birth time all agree. */
 bool identity_equal(const struct identity *a, const struct identity *b);
 

@@ -239,3 +239,16 @@ char *mount_value(const struct mount *m, const char *name)
 	}
 	return NULL;
 }
+
+bool mount_is_users(const struct mount *m)
+{
+	char *user;
+	bool yes;
+
+	if (strncmp(m->type, "fuse", 4) != 0)
+		return false;
+	user = mount_value(m, "user_id");
+	yes = !user || strcmp(user, "0") != 0;
+	free(user);
+	return yes;
+}

@@ -51,6 +51,10 @@ char *mount_all_options(const struct mount *m);
  * of "rw,upperdir=/a". NULL if it has none (or memory is out). */
 char *mount_value(const struct mount *m, const char *name);
 
+/* Is what is in the mount up to a process of a user other than root (FUSE)? Such a process may
+ * leave whoever asks waiting for ever. */
+bool mount_is_users(const struct mount *m);
+
 /* Replaces the kernel's octal escapes ("\040" for a space) in place. Returns false if a backslash
  * begins none; it then stands for itself. */
 bool mounts_unescape(char *s);

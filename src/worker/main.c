@@ -4,6 +4,7 @@
  *   main.c         hello: who to be, and becoming so
  *   credentials.c  uid, gid, groups, capabilities: given up for good
  *   fence.c        Landlock, around what deletes
+ *   calls.c        seccomp: what neither role ever does
  *   serving.c      answers, and what is protected
  *   intake.c       the intake role's requests
  *     look.c, session.c, directory.c, lasting.c    what is submitted, and may it be?
@@ -23,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "calls.h"
 #include "credentials.h"
 #include "engine/protect.h"
 #include "fence.h"
@@ -156,6 +158,9 @@ static int hello(struct serving *s)
 	if (abi < 0)
 		return complain("cannot raise the fence (Landlock)", abi);
 	fd_closep(&s->fence_fd);
+	r = calls_restrict(s->deletes);
+	if (r < 0)
+		return complain("cannot filter system calls (seccomp)", r);
 	s->uid = h.uid;
 	s->gid = h.gid;
 	o = answer_begin(s, ANSWER_WELCOME);

@@ -2,12 +2,14 @@
 /* A user's filesystem that hangs: once a file of that name exists, no call of the kind is answered
  * any more.
  *
- *   hangfs flush|look FILE MOUNTPOINT
+ *   hangfs flush|look|root FILE MOUNTPOINT
  *
- * /tree/f0..f9, /names: a list of the names of /tree */
+ * flush: closing a file; look: everything but reading; root: the same, but only if root asks.
+ * Runs in the foreground. There are /tree/f0 to f9, and /names: a list of names in /tree. */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fuse.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +20,11 @@ static const char *kind, *trigger;
 
 static void hang(const char *call)
 {
-	while (strcmp(call, kind) == 0 && access(trigger, F_OK) == 0)
+	bool hangs = strcmp(kind, "root") == 0
+			     ? strcmp(call, "look") == 0 && fuse_get_context()->uid == 0
+			     : strcmp(call, kind) == 0;
+
+	while (hangs && access(trigger, F_OK) == 0)
 		pause();
 }
 

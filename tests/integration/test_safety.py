@@ -466,6 +466,59 @@ class Races(Safety):
         self.assertTrue(os.path.exists(os.path.join(top, "aside", "1")))
 
 
+class Hanging(Safety):
+    """A user's filesystem that answers nothing any more."""
+
+    def mount(self, kind):
+        """Mounts it, and leaves the switch on."""
+        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
+        at, self.trigger = self.path("hangs"), self.path("trigger")
+        write(self.trigger)
+        os.mkdir(at)
+        fd = os.open("/dev/fuse", os.O_RDWR)
+        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
+        if libc.mount(b"hangs", at.encode(), b"fuse.hangs", 0, options.encode()) != 0:
+            raise unittest.SkipTest("no FUSE: " + os.strerror(ctypes.get_errno()))
+        self.addCleanup(unmounted, at)
+        process = subprocess.Popen([program, kind, self.trigger, "/dev/fd/%d" % fd], pass_fds=[fd],
+                                   user=USER, group=USER, extra_groups=[])
+        os.close(fd)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)  # which frees all who wait for it
+        return at
+
+    def others_go_on(self):
+        for uid in (0, OTHER):
+            with user(uid):
+                write(self.path("of-%d" % uid))
+            c = self.daemon.client(uid)
+            self.assertEqual(c.wait(c.submit(self.path("of-%d" % uid))), "done")
+
+    def finish(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.trigger)
+        super().finish()
+
+    def test_13_asked_by_the_daemon(self):
+        at = self.mount("root")
+        c = self.daemon.client(USER)
+        with user():
+            n = c.submit(os.path.join(at, "tree"))
+        self.assertEqual(c.wait(n), "failed")
+        self.assertIn("staging", c.get(n, "Inplace"))
+        self.others_go_on()
+
+    def test_13_asked_by_the_worker(self):
+        at = self.mount("look")
+        os.unlink(self.trigger)
+        c = self.daemon.client(USER)
+        fd = os.open(at, os.O_PATH)
+        write(self.trigger)
+        c.send("SubmitFiles", "aha(uay)a{sv}", [0], [(0, b"tree")], {}, fds=[fd])
+        os.close(fd)
+        self.others_go_on()
+
+
 class Staging(Safety):
     def test_made_by_somebody_else(self):
         """A .reclaim that is not root's is not used, nor looked into, nor changed."""

@@ -155,12 +155,19 @@ END_TEST
 
 START_TEST(where_it_cannot_be)
 {
-	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct canary *c = NULL;
+	struct fixture f = { .fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+	struct canary *none = NULL;
 
-	ck_assert_int_eq(canary_new(&c, proc), -EOPNOTSUPP);
-	ck_assert_int_eq(canary_new(&c, -1), -EBADF);
-	ck_assert_ptr_null(c);
+	ck_assert_int_eq(canary_new(&f.c, f.fd), 0);
+	canary_enable(f.c, true);
+	wait_for(&f, 1);
+	ck_assert_int_eq(f.s.error, -EOPNOTSUPP);
+	ck_assert_uint_eq(f.s.count, 0);
+	canary_poke(f.c);
+	f.c = canary_free(f.c);
+	(void)close(f.fd);
+	ck_assert_int_eq(canary_new(&none, -1), -EBADF);
+	ck_assert_ptr_null(none);
 }
 END_TEST
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+#include "worker/calls.h"
+
+/* In the child, behind the filter. Returns the line of the first surprise, 0 if there is none. */
+typedef int (*test_t)(const char *dir);
+
+#define REFUSED(call)                                                                              \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		if ((call) >= 0 || errno != EPERM)                                                 \
+			return __LINE__;                                                           \
+	} while (0)
+#define ALLOWED(call)                                                                              \
+	do {                                                                                       \
+		if ((call) < 0)                                                                    \
+			return __LINE__;                                                           \
+	} while (0)
+
+static void behind(bool deletes, test_t test)
+{
+	char dir[PATH_MAX];
+	int status = -1, filter[2];
+	pid_t pid;
+	char has;
+
+	scratch_make(dir, sizeof(dir));
+	file_make(dir, "file", "x");
+	ck_assert_int_eq(pipe(filter), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? calls_restrict(deletes) : -1;
+
+		has = r > 0;
+		if (write(filter[1], &has, 1) != 1 || r < 0)
+			_exit(1);
+		r = r > 0 ? test(dir) : 0;
+		if (r > 0)
+			(void)fprintf(stderr, "line %d\n", r);
+		_exit(r > 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(read(filter[0], &has, 1), 1);
+	(void)close(filter[0]);
+	(void)close(filter[1]);
+	scratch_remove(dir);
+	ck_assert_int_eq(status, 0);
+	if (!has)
+		(void)fprintf(stderr, "the kernel has no filters: nothing was tested\n");
+}
+
+static int never(const char *dir)
+{
+	char *const argv[] = { (char *)"true", NULL };
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	ALLOWED(fd);
+	REFUSED(execv("/bin/true", argv));
+	REFUSED(fork());
+	REFUSED(syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL));
+	REFUSED(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+	REFUSED(mount("none", dir, "tmpfs", 0, NULL));
+	REFUSED(chroot(dir));
+	REFUSED(linkat(fd, "file", fd, "twin", 0));
+	REFUSED(symlinkat("file", fd, "link"));
+	REFUSED(mknodat(fd, "fifo", S_IFIFO | 0600, 0));
+	REFUSED(fchownat(fd, "file", 0, 0, 0));
+	REFUSED(socket(AF_INET, SOCK_STREAM, 0));
+	REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
+	ALLOWED(socket(AF_UNIX, SOCK_STREAM, 0));
+	return 0;
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* Returns -1 with errno set if none can be had. */
+static int thread(void)
+{
+	pthread_t t;
+	int r = pthread_create(&t, NULL, nothing, NULL);
+
+	if (r == 0)
+		r = pthread_join(t, NULL);
+	errno = r;
+	return r == 0 ? 0 : -1;
+}
+
+static int what_deleting_needs(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY), file;
+
+	ALLOWED(fd);
+	ALLOWED(thread());
+	file = openat(fd, "file", O_WRONLY);
+	ALLOWED(file);
+	ALLOWED(ftruncate(file, 0));
+	ALLOWED(unlinkat(fd, "file", 0));
+	return 0;
+}
+
+static int what_intake_needs_and_no_more(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	ALLOWED(fd);
+	ALLOWED(thread());
+	REFUSED(unlinkat(fd, "file", 0));
+	REFUSED(syscall(SYS_io_uring_setup, 1, NULL));
+	REFUSED(truncate(dir, 0));
+	ALLOWED(mkdirat(fd, "staged", 0700));
+	ALLOWED(renameat(fd, "file", fd, "staged/1"));
+	ALLOWED(renameat(fd, "staged/1", fd, "file"));
+	ALLOWED(unlinkat(fd, "staged", AT_REMOVEDIR));
+	return 0;
+}
+
+START_TEST(of_who_deletes)
+{
+	behind(/* deletes= */ true, never);
+	behind(/* deletes= */ true, what_deleting_needs);
+}
+END_TEST
+
+START_TEST(of_intake)
+{
+	behind(/* deletes= */ false, never);
+	behind(/* deletes= */ false, what_intake_needs_and_no_more);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { of_who_deletes, of_intake };
+
+	return run_case("calls", tests, sizeof(tests) / sizeof(tests[0]));
+}
