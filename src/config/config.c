@@ -56,6 +56,26 @@ struct config *config_free(struct config *c)
 	return NULL;
 }
 
+int config_protect(struct config *c, const char *path)
+{
+	_cleanup_free_ char *real = realpath(path, NULL);
+	size_t n = 0;
+	char **v;
+
+	if (!real)
+		return -errno;
+	while (c->protect && c->protect[n])
+		n++;
+	v = realloc(c->protect, (n + 2) * sizeof(char *));
+	if (!v)
+		return -ENOMEM;
+	c->protect = v;
+	v[n + 1] = NULL;
+	v[n] = real;
+	real = NULL;
+	return 0;
+}
+
 static int config_new(struct config **ret)
 {
 	struct config *c = calloc(1, sizeof(*c));

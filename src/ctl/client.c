@@ -17,9 +17,14 @@
 #define RUNTIME_DIR "/run/reclaimd"
 #define ERROR_PREFIX "org.reclaimd1.Error."
 
+/* How long somebody who waits waits for a daemon that has ended: longer than a restart takes. */
+#define AGAIN_USEC (30 * USEC_PER_SEC)
+#define AGAIN_EVERY_USEC (200 * USEC_PER_MSEC)
+
 struct client {
 	sd_bus *bus;
 	bool direct; /* on the private socket: there is no name to call */
+	bool outlives;
 };
 
 sd_bus *client_bus(const struct client *c)
@@ -204,7 +209,7 @@ int client_broken(int r)
 	return EXIT_FAILED;
 }
 
-int client_lost(int r)
+static int lost(int r)
 {
 	complain("reclaimd",
 		 "is not to be reached any more (%s); what it has accepted goes on when "
@@ -213,8 +218,44 @@ int client_lost(int r)
 	return EXIT_FAILED;
 }
 
+void client_outlive(struct client *c)
+{
+	c->outlives = true;
+}
+
+int client_again(struct client *c, const struct options *o)
+{
+	const struct route w = { .dir = runtime_dir(o), .socket_first = c->direct };
+	uint64_t end = now_usec() + AGAIN_USEC;
+	int r = -ENOTCONN;
+
+	if (!o->quiet)
+		complain("reclaimd", "has ended; waiting for it to come back");
+	c->bus = sd_bus_flush_close_unref(c->bus);
+	while (r < 0 && now_usec() < end) {
+		(void)usleep(AGAIN_EVERY_USEC);
+		r = connect_any(c, &w);
+	}
+	return r < 0 ? lost(r) : 0;
+}
+
+static bool has_ended(const sd_bus_error *e, int r)
+{
+	static const char *const names[] = { SD_BUS_ERROR_SERVICE_UNKNOWN,
+					     SD_BUS_ERROR_NAME_HAS_NO_OWNER,
+					     SD_BUS_ERROR_DISCONNECTED, ERROR_PREFIX "Busy" };
+
+	for (size_t i = 0; i < ELEMENTSOF(names); i++)
+		if (sd_bus_error_has_name(e, names[i]))
+			return true;
+	/* The bus says the same of one that has ended and of one that is slow. */
+	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
+		return r != -ETIMEDOUT;
+	return r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
+}
+
 /* Says what the daemon, or the way to it, has against a call. */
-static int call_failed(const sd_bus_error *e, int r)
+static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 {
 	static const struct {
 		const char *name;
@@ -235,6 +276,8 @@ static int call_failed(const sd_bus_error *e, int r)
 	int status = EXIT_FAILED;
 	const char *text = NULL;
 
+	if (c->outlives && has_ended(e, r))
+		return CLIENT_LOST;
 	for (size_t i = 0; i < ELEMENTSOF(known); i++)
 		if (sd_bus_error_has_name(e, known[i].name)) {
 			status = known[i].status;
@@ -244,7 +287,7 @@ static int call_failed(const sd_bus_error *e, int r)
 	if (text)
 		complain("reclaimd", "%s", text);
 	else if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
-		return client_lost(r);
+		return lost(r);
 	else if (e->message && strncmp(e->name, ERROR_PREFIX, strlen(ERROR_PREFIX)) == 0)
 		(void)fprintf(stderr, "reclaimctl: %s\n", e->message);
 	else
@@ -263,6 +306,8 @@ sd_bus_message *client_message(struct client *c, const char *path, const char *i
 		(void)client_broken(r);
 		return NULL;
 	}
+	if (c->outlives)
+		(void)sd_bus_message_set_auto_start(m, false);
 	return m;
 }
 
@@ -275,7 +320,7 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 
 	sd_bus_message_unref(m);
 	if (r < 0)
-		return call_failed(&error, r);
+		return call_failed(c, &error, r);
 	if (ret_reply) {
 		*ret_reply = reply;
 		reply = NULL;

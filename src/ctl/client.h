@@ -58,5 +58,14 @@ int client_call(struct client *c, const char *path, const char *interface, const
  * message could not be made. Returns EXIT_FAILED. */
 int client_broken(int r);
 
-/* Says that the connection to the daemon is lost. Returns EXIT_FAILED. */
-int client_lost(int r);
+/* No exit status of ours: the daemon has ended in the middle of something. */
+#define CLIENT_LOST 255
+
+/* From now on, calls that fail because the daemon has ended or is about to return CLIENT_LOST and
+ * say nothing, and start none. For who only asks, and can ask again. */
+void client_outlive(struct client *c);
+
+/* After CLIENT_LOST: says so, waits until the daemon is there again, as after a restart, and
+ * connects anew; what belonged to the connection must be gone. Returns 0, or EXIT_FAILED when it
+ * does not come back. */
+int client_again(struct client *c, const struct options *o);

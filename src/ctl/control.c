@@ -80,7 +80,8 @@ static int restore_one(struct control *c, uint64_t id)
 		sd_bus_message_unref(m);
 		return client_broken(r);
 	}
-	return client_send(c->client, m, 0, NULL);
+	/* Names are put back one by one, maybe a million of them. */
+	return client_send(c->client, m, UINT64_MAX, NULL);
 }
 
 /* Each job by itself, so that one that cannot be found leaves the others as they are. */

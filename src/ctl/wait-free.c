@@ -157,18 +157,32 @@ static int goal_wait(struct goal *g, struct ear *ear)
 		}
 		r = ear_listen(ear, LOOK_EVERY);
 		if (r < 0)
-			return client_lost(r);
+			return CLIENT_LOST;
 	}
 }
 
-static int wait_goal(struct goal *g)
+/* As long as the connection lasts. */
+static int wait_connected(struct goal *g)
 {
 	struct ear ear = { 0 };
 	int r = ear_open(&ear, g->client, NULL, 0);
 
-	r = r < 0 ? client_broken(r) : goal_wait(g, &ear);
+	r = r < 0 ? ear_failed(r) : goal_wait(g, &ear);
 	line_clear(g);
 	ear_close(&ear);
+	return r;
+}
+
+static int wait_goal(struct goal *g)
+{
+	int r;
+
+	client_outlive(g->client);
+	while ((r = wait_connected(g)) == CLIENT_LOST) {
+		r = client_again(g->client, g->o);
+		if (r)
+			break;
+	}
 	return r;
 }
 

@@ -52,6 +52,11 @@ int ear_open(struct ear *e, struct client *c, const uint64_t *ids, size_t n_ids)
 				   "JobFinished", on_finished, e);
 }
 
+int ear_failed(int r)
+{
+	return r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE ? CLIENT_LOST : client_broken(r);
+}
+
 void ear_close(struct ear *e)
 {
 	e->slot = sd_bus_slot_unref(e->slot);
@@ -177,8 +182,19 @@ static int wait_loop(struct waiting *w, struct ear *ear)
 		bar_update(w);
 		r = ear_listen(ear, w->progress ? ASK_EVERY_BAR : ASK_EVERY);
 		if (r < 0)
-			return client_lost(r);
+			return CLIENT_LOST;
 	}
+}
+
+/* The same, as long as the connection lasts. */
+static int wait_connected(struct waiting *w)
+{
+	struct ear ear = { 0 };
+	int r = ear_open(&ear, w->client, w->ids, w->n);
+
+	r = r < 0 ? ear_failed(r) : wait_loop(w, &ear);
+	ear_close(&ear);
+	return r;
 }
 
 static int outcome(const struct job_list *l)
@@ -211,24 +227,25 @@ static void ends_print(const struct waiting *w)
 int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, size_t n)
 {
 	struct waiting w = { .client = c, .o = o, .ids = ids, .n = n };
-	struct ear ear = { 0 };
 	int r;
 
 	w.told = calloc(MAX(n, (size_t)1), sizeof(w.told[0]));
-	r = w.told ? ear_open(&ear, c, ids, n) : -ENOMEM;
-	if (r < 0) {
-		r = client_broken(r);
-	} else {
-		if (isatty(STDERR_FILENO))
-			w.progress = progress_new(SWITCH_AUTO, o->quiet);
-		r = wait_loop(&w, &ear);
-		progress_free(w.progress);
+	if (!w.told)
+		return client_broken(-ENOMEM);
+	if (isatty(STDERR_FILENO))
+		w.progress = progress_new(SWITCH_AUTO, o->quiet);
+	client_outlive(c);
+	while ((r = wait_connected(&w)) == CLIENT_LOST) {
+		progress_pause(w.progress);
+		r = client_again(c, o);
+		if (r)
+			break;
 	}
+	progress_free(w.progress);
 	if (r == 0) {
 		ends_print(&w);
 		r = outcome(&w.jobs);
 	}
-	ear_close(&ear);
 	job_list_done(&w.jobs);
 	free(w.told);
 	return r;

@@ -20,6 +20,9 @@ struct ear {
 int ear_open(struct ear *e, struct client *c, const uint64_t *ids, size_t n_ids);
 void ear_close(struct ear *e);
 
+/* What to return when it cannot be opened: CLIENT_LOST, or EXIT_FAILED after saying so. */
+int ear_failed(int r);
+
 /* Waits for so long, or until a job has finished. Returns 0, or a negative errno if the connection
  * is lost. */
 int ear_listen(struct ear *e, uint64_t usec);

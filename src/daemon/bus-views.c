@@ -42,7 +42,7 @@ static int device_view_set(struct device_view *d, const struct pacer_view *p)
 
 	*d = (struct device_view){
 		.name = strdup(p->devices ? p->devices : ""),
-		.mode = pacing_mode_name(c->mode),
+		.mode = c->urgent ? "urgent" : pacing_mode_name(c->mode),
 		.observed = p->observed,
 		.target_usec = c->target_usec,
 		.sync_usec = c->quiet_sync_usec,

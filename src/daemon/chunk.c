@@ -2,6 +2,7 @@
 #include "chunk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/macros.h"
@@ -149,4 +150,15 @@ const struct chunk_dir *chunk_dir(const struct chunk *c, uint64_t dir)
 {
 	return c->n_dirs > 0 ? bsearch(&dir, c->dirs, c->n_dirs, sizeof(*c->dirs), compare_dir)
 			     : NULL;
+}
+
+char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char *rest)
+{
+	const struct chunk_dir *dir = chunk_dir(c, e->dir);
+	const char *path = dir ? dir->path : "";
+	char *ret;
+
+	if (asprintf(&ret, "%s/%s%s", strcmp(path, "/") == 0 ? "" : path, e->name, rest) < 0)
+		return NULL;
+	return ret;
 }

@@ -16,7 +16,7 @@
 
 struct control {
 	struct job *j;
-	enum job_state to;
+	enum job_state to, from;
 	int to_fd;
 	char *to_name;
 	control_done_t done;
@@ -66,26 +66,38 @@ static void on_saved(int r, void *userdata)
 /* ---- taking back ------------------------------------------------------------------------------
  */
 
+/* Not all could be put back. What was held stays so, for as long as it would have been; anything
+ * else pauses: nobody wants deleted what was just asked for back. */
+static void stays(struct control *c, const struct put_back_result *back, struct failure *f)
+{
+	struct job *j = c->j;
+	bool held = c->from != JOB_PAUSED && j->r.started_usec == 0 &&
+		    j->r.held_until_usec > manager_clock();
+
+	failure_errno(f, back->error, "job %" PRIu64, j->r.id);
+	failure_set(f, back->error == -EEXIST ? "WrongState" : f->name,
+		    "job %" PRIu64 ": %" PRIu64 " of its names could not be put back: %s; it %s: "
+		    "`reclaimctl restore --to=` puts it elsewhere",
+		    j->r.id, back->stuck, back->text, held ? "is held as before" : "pauses");
+	job_say(j,
+		"%" PRIu64 " names could not be put back (%s): `reclaimctl restore --to=` puts "
+		"them elsewhere%s",
+		back->stuck, back->text, held ? "" : ", `reclaimctl resume` deletes them");
+	j->r.resume_state = JOB_QUEUED;
+	if (held)
+		schedule_job(j);
+	else
+		job_set_state(j, JOB_PAUSED);
+	job_save(j, NULL, NULL);
+}
+
 static void on_back(struct job *j, const struct put_back_result *back, void *userdata)
 {
 	struct control *c = userdata;
 	struct failure f = { 0 };
 
 	if (back->stuck > 0) {
-		job_say(j,
-			"%" PRIu64
-			" names could not be put back (%s): `reclaimctl restore --to=` puts "
-			"them elsewhere, `reclaimctl resume` deletes them",
-			back->stuck, back->text);
-		failure_errno(&f, back->error,
-			      "job %" PRIu64 ": %" PRIu64 " names could not be put back; "
-			      "it pauses; %s",
-			      j->r.id, back->stuck, back->text);
-		if (back->error == -EEXIST)
-			f.name = "WrongState";
-		j->r.resume_state = JOB_QUEUED;
-		job_set_state(j, JOB_PAUSED);
-		job_save(j, NULL, NULL);
+		stays(c, back, &f);
 		answer(c, &f);
 		return;
 	}
@@ -114,6 +126,7 @@ static void take_back(struct control *c)
 
 	schedule_remove(j);
 	j->doing = DOING_PUT_BACK;
+	c->from = j->r.state;
 	/* Where else it was to go is not on record: after a crash, that is asked for again. */
 	j->r.resume_state = c->to_fd >= 0 ? JOB_QUEUED : c->to;
 	job_say(j, "is being put back");

@@ -75,19 +75,19 @@ static void load_next(struct back *b);
 
 static void stuck(struct back *b, const struct chunk_entry *e, int error)
 {
-	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
-	_cleanup_free_ char *dir_text = escape_name(dir ? dir->path : "");
-	_cleanup_free_ char *name = escape_name(e->name);
-	struct problem_record p = {
-		.path = e->name, .what = "could not be put back", .error = error, .is_error = true
-	};
+	_cleanup_free_ char *path = chunk_path(b->chunk, e, "");
+	_cleanup_free_ char *shown = escape_name(path ? path : e->name);
+	struct problem_record p = { .path = path ? path : e->name,
+				    .what = "could not be put back",
+				    .error = error,
+				    .is_error = true };
 
 	(void)outcome_problem(b->outcome, &p);
 	if (b->result.stuck++ > 0)
 		return;
 	b->result.error = error;
-	(void)snprintf(b->result.text, sizeof(b->result.text), "%s/%s: %s",
-		       dir_text ? dir_text : "", name ? name : "", strerror(-error));
+	(void)snprintf(b->result.text, sizeof(b->result.text), "%s: %s", shown ? shown : e->name,
+		       strerror(-error));
 }
 
 static void chunk_answered(struct back *b)

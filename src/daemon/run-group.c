@@ -81,12 +81,36 @@ static void tell_problem(struct run *run, const char *path, const char *what, in
 	(void)outcome_problem(run->outcome, &p);
 }
 
+/* In staging, names are numbers in the job's directory. What a path there is to the submitter:
+ * malloc'ed, or NULL if it is one already. */
+static char *path_known(const struct run *run, const char *path)
+{
+	size_t len = strlen(run->job->uuid_text);
+	uint64_t seq = 0;
+	ssize_t i;
+
+	if (!is_staged(run) || strncmp(path, run->job->uuid_text, len) != 0)
+		return NULL;
+	if (path[len] == '\0')
+		return strdup(run->job->r.path);
+	for (len++; path[len] >= '0' && path[len] <= '9'; len++)
+		seq = seq * 10 + (uint64_t)(path[len] - '0');
+	i = index_of(run, seq);
+	return i < 0 ? NULL
+		     : chunk_path(run->chunk, &run->chunk->entries[run->at + (size_t)i],
+				  path + len);
+}
+
 static void on_problem(const struct problem_record *p, void *userdata)
 {
 	struct run *run = userdata;
+	_cleanup_free_ char *path = path_known(run, p->path);
+	struct problem_record known = *p;
 
+	if (path)
+		known.path = path;
 	run->problems++;
-	(void)outcome_problem(run->outcome, p);
+	(void)outcome_problem(run->outcome, &known);
 }
 
 static void on_kept(uint64_t seq, int error, void *userdata)
@@ -200,7 +224,7 @@ static void run_staged(struct run *run)
 	if (r < 0)
 		run_again(run, r);
 	else
-		begin_in(run, worker, run->staged_fd, j->r.path, known(&j->r.staging_id));
+		begin_in(run, worker, run->staged_fd, j->uuid_text, known(&j->r.staging_id));
 }
 
 static void on_staged_dir(int r, int fd, void *userdata)

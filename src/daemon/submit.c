@@ -258,6 +258,8 @@ static void complete(struct submit *s, const struct intake_looked *l)
 		return;
 	}
 	s->record.names = l->names;
+	s->record.entries = l->entries;
+	s->record.bytes = l->bytes;
 	post(s, /* last= */ true);
 }
 
@@ -272,8 +274,7 @@ static void on_looked(int r, const struct intake_looked *l, const struct intake_
 		failure_from_intake(&s->failure, r, f);
 	} else if (l->names == 0 && s->error == 0) {
 		fail(s, -ENOENT);
-		failure_set(&s->failure, "NoSuchPath",
-			    "nothing of it exists any more (%" PRIu64 " names)", l->missing);
+		failure_set(&s->failure, "NoSuchPath", "no names are given");
 	}
 	if (s->error < 0) {
 		s->rows = rows_free(s->rows);

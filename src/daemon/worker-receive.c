@@ -124,6 +124,8 @@ static int take_looked(struct worker *w, struct request *rq)
 
 	l.names = wire_get(&w->in);
 	l.missing = wire_get(&w->in);
+	l.entries = wire_get(&w->in);
+	l.bytes = wire_get(&w->in);
 	l.mnt_id = wire_get(&w->in);
 	l.dev = wire_get(&w->in);
 	l.discards = wire_get_most(&w->in, 1);

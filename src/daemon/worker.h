@@ -93,7 +93,8 @@ struct intake_dir {
 
 struct intake_looked {
 	uint64_t names, missing;
-	uint64_t mnt_id; /* all are on it */
+	uint64_t entries, bytes; /* in all, if no directory is among them; else 0: not known */
+	uint64_t mnt_id;         /* all are on it */
 	dev_t dev;
 	bool discards;
 };

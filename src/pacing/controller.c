@@ -622,6 +622,7 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 void controller_view(const struct controller *c, struct pacing_view *ret)
 {
 	*ret = (struct pacing_view){
+		.urgent = c->urgent,
 		.mode = c->mode,
 		.quiet_sync_usec = quiet_sync(c),
 		.target_usec = (uint64_t)target(c),

@@ -77,6 +77,7 @@ struct pacing_view {
 	uint64_t read_burst_usec; /* and in bursts */
 	uint64_t entries, bytes;  /* of a piece */
 	double share;             /* of a burst for which pieces are at work */
+	bool urgent;              /* whatever the mode is, nothing is waited for */
 };
 
 /* Mean latency of others' reads in one phase, the past fading. */

@@ -34,7 +34,7 @@
 #include "store/store.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 1
+#define PROTOCOL_VERSION 2
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -59,11 +59,11 @@ enum protocol_answer {
 	ANSWER_ALIVE,   /* still at work */
 	ANSWER_DIRS,    /* n * (number, path, identity) */
 	ANSWER_ENTRIES, /* n * (dir, name, identity), seq counting from 1 */
-	ANSWER_LOOKED,  /* error, names, missing, mount id, dev, discards, failure */
-	ANSWER_RANGES,  /* n * (from, to, error) */
-	ANSWER_STAGED,  /* error, identity, failure */
-	ANSWER_OPENED,  /* error; fd if 0 */
-	ANSWER_DONE,    /* error */
+	ANSWER_LOOKED, /* error, names, missing, entries, bytes, mount id, dev, discards, failure */
+	ANSWER_RANGES, /* n * (from, to, error) */
+	ANSWER_STAGED, /* error, identity, failure */
+	ANSWER_OPENED, /* error; fd if 0 */
+	ANSWER_DONE,   /* error */
 	ANSWER_LISTING, /* n * (name, identity) */
 	ANSWER_PROBLEM, /* path, what, error, is_error */
 	ANSWER_KEPT,    /* n * (seq, error) */

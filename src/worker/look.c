@@ -201,7 +201,22 @@ static int name_look(struct looking *l, uint32_t dir, const char *name, bool sla
 	r = session_entry_add(l->session, dir, name, &f.id);
 	if (r < 0)
 		return refuse(l, r, shown, name, NULL);
+	l->session->has_dirs |= S_ISDIR(f.id.mode);
+	/* What has other names frees nothing. */
+	l->session->bytes += f.id.nlink == 1 ? f.id.blocks_bytes : 0;
 	return tell_entry(l, dir, name, &f.id);
+}
+
+/* Names that do not exist; the first of them is remembered, to be told if there are no others. */
+static void missing(struct looking *l, size_t n, const char *dir, const char *name)
+{
+	struct session *s = l->session;
+
+	s->missing += n;
+	if (dir && !s->first_missing &&
+	    asprintf(&s->first_missing, "%s%s%s", dir, name && strcmp(dir, "/") != 0 ? "/" : "",
+		     name ? name : "") < 0)
+		s->first_missing = NULL;
 }
 
 static int path_look(struct looking *l, const struct session_group *g)
@@ -220,7 +235,8 @@ static int path_look(struct looking *l, const struct session_group *g)
 		r = name_look(l, number, name, slash, g->list, dir);
 	if (r == -ENOENT && g->list)
 		r = 1;
-	l->session->missing += r == 1;
+	if (r == 1)
+		missing(l, 1, g->path, NULL);
 	return r < 0 ? r : 0;
 }
 
@@ -251,7 +267,8 @@ static int names_look(struct looking *l, const struct session_group *g, uint32_t
 			r = name_look(l, dir, name, /* slash= */ false, g->list, shown);
 		if (r < 0)
 			return r;
-		l->session->missing += r == 1;
+		if (r == 1)
+			missing(l, 1, shown, name);
 		at += (size_t)(end - name) + 1;
 	}
 	return 0;
@@ -421,7 +438,7 @@ static int group_look(struct looking *l, struct session_group *g)
 	else
 		r = dir_find(l, g->dir_path, shown, &dir);
 	if (r == -ENOENT && g->list && g->dir_path) {
-		l->session->missing += names_count(g);
+		missing(l, names_count(g), shown, g->names_len > 0 ? g->names : NULL);
 		return 0;
 	}
 	if (r < 0)
@@ -438,6 +455,18 @@ static void discards_find(struct looking *l)
 	l->session->discards = options && mount_option(options, "discard");
 }
 
+/* Of all that is named there is nothing. */
+static int refuse_missing(struct looking *l)
+{
+	const struct session *s = l->session;
+	char why[96] = "does not exist";
+
+	if (s->missing > 1)
+		(void)snprintf(why, sizeof(why),
+			       "does not exist, nor does any of the %" PRIu64 " names", s->missing);
+	return refuse(l, -ENOENT, s->first_missing ? s->first_missing : "", NULL, why);
+}
+
 static int all_look(struct looking *l)
 {
 	_cleanup_free_ char *culprit = NULL;
@@ -449,6 +478,8 @@ static int all_look(struct looking *l)
 			      "cannot be resolved, so what is protected is not known");
 	for (size_t i = 0; r >= 0 && i < l->session->n_groups; i++)
 		r = group_look(l, &l->session->groups[i]);
+	if (r >= 0 && l->session->n_entries == 0 && l->session->missing > 0)
+		return refuse_missing(l);
 	if (r >= 0 && l->session->n_dirs > 0)
 		discards_find(l);
 	return r < 0 ? r : 0;
@@ -457,6 +488,7 @@ static int all_look(struct looking *l)
 static int looked_tell(struct looking *l, int error)
 {
 	const struct session *s = l->session;
+	bool known = s && !s->has_dirs; /* how much there is in all */
 	struct wire_out *o;
 	int r = 0;
 
@@ -466,6 +498,8 @@ static int looked_tell(struct looking *l, int error)
 	wire_put_error(o, error);
 	wire_put(o, s ? s->n_entries : 0);
 	wire_put(o, s ? s->missing : 0);
+	wire_put(o, known ? s->n_entries : 0);
+	wire_put(o, known ? s->bytes : 0);
 	wire_put(o, s ? s->mnt_id : 0);
 	wire_put(o, s ? s->dev : 0);
 	wire_put(o, s && s->discards);

@@ -97,6 +97,7 @@ static void session_free(struct session *s)
 	free(s->dirs);
 	free(s->entries);
 	free(s->arena);
+	free(s->first_missing);
 	free(s);
 }
 

@@ -48,6 +48,9 @@ struct session {
 	char *arena; /* names */
 	size_t arena_len, arena_cap;
 	uint64_t missing;
+	char *first_missing;         /* as its submitter wrote it, or NULL */
+	uint64_t bytes;              /* allocated to the entries themselves */
+	bool has_dirs;               /* so that there is more than that */
 	void *by_identity, *by_path; /* tsearch(3), of struct dir_key */
 	dev_t dev;
 	uint64_t mnt_id;

@@ -232,6 +232,8 @@ class Case(unittest.TestCase):
 
     def finish(self):
         status = self.daemon.stop()
+        # What a test leaves in staging on purpose is not for the next one to find.
+        command("umount", "-l", self.root)
         self.assertEqual(status, 0, self.daemon.said())
         self.assertNotIn("ERROR: ", self.daemon.said())
 

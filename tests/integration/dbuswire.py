@@ -233,12 +233,17 @@ class Connection:
         return self.serial
 
     def answer(self, serial):
-        """The answer to a call; what comes before it is kept among the signals."""
-        while True:
+        """The answer to a call; what comes before it, answers to others too, is kept."""
+        def is_it(m):
+            return m.kind in (RETURN, ERROR) and m.fields.get(REPLY_SERIAL) == serial
+        m = next((m for m in self.signals if is_it(m)), None)
+        if m:
+            self.signals.remove(m)
+        while not m:
             m = self.receive()
-            if m.kind in (RETURN, ERROR) and m.fields.get(REPLY_SERIAL) == serial:
-                break
-            self.signals.append(m)
+            if not is_it(m):
+                self.signals.append(m)
+                m = None
         if m.kind == ERROR:
             raise Error(m.fields[ERROR_NAME], m.body[0] if m.body else "")
         return m

@@ -189,8 +189,8 @@ class Show(Case):
         self.ctl("submit", "--undo=1h", "a")
         self.ctl("submit", "--wait", "b")
         lines = self.ctl("list").out.split("\n")
-        self.assertRegex(lines[0], r"^JOB STATE USER ENTRIES FREED WHEN +PATH$")
-        self.assertRegex(lines[1], r"^  1 held  root +0 +0B in \d+min +%s/a$" % self.data)
+        self.assertRegex(lines[0], r"^JOB STATE USER ENTRIES +FREED WHEN +PATH$")
+        self.assertRegex(lines[1], r"^  1 held  root +0/1 +0B/4.0K in \d+min +%s/a$" % self.data)
         self.assertEqual(lines[2:], ["", "1 job not finished; --all shows the others too", ""])
         self.assertRegex(self.ctl("list", "--all").out, r"\n  2 done  root +1 .* %s/b\n" % self.data)
         self.assertEqual(sorted(self.jobs()), [1])
@@ -286,7 +286,7 @@ class Control(Case):
         self.assertIn("reclaimctl: ", self.ctl("restore", n, status=1).err)
         with open(self.path("a")) as f:
             self.assertEqual(f.read(), "new")
-        self.assertIn(self.state(n), ("held", "paused"))
+        self.assertEqual(self.state(n), "held")
 
     def test_cancel_pause_and_resume(self):
         for name in ("a", "b"):
@@ -353,9 +353,34 @@ class Wait(Case):
         self.addCleanup(p.close)
         self.until_connected(p)
         self.daemon.stop()
-        r = p.finish(20)
+        r = p.finish(60)  # it waits for half a minute
         self.assertEqual((r.status, r.out), (1, ""), r)
         self.assertIn("is not to be reached any more", r.err)
+
+    def test_the_daemon_is_started_again_meanwhile(self):
+        write(self.path("a"))
+        write(self.path("b"))
+        n = self.submit("--undo=1h", "a")
+        waits = [Proc([scratch.binary, *words], self.data, env=self.env())
+                 for words in (["wait", n], ["wait", "--free=100%", "."],
+                               ["submit", "--wait", "--undo=1h", "b"])]
+        for p in waits:
+            self.addCleanup(p.close)
+        while len(self.jobs()) < 2:
+            pass
+        for p in waits:
+            self.until_connected(p)
+        self.daemon.kill()
+        self.daemon.start()
+        self.ctl("cancel", n)
+        self.ctl("cancel", "2")
+        results = [p.finish(60) for p in waits]
+        for r in results:
+            self.assertIn("reclaimctl: reclaimd: has ended; waiting for it to come back\n", r.err)
+            self.assertEqual(r.status, 1)
+        self.assertIn("Job %s cancelled" % n, results[0].out)
+        self.assertIn("no job is left there", results[1].err)
+        self.assertIn("Job 2 cancelled", results[2].out)
 
     @staticmethod
     def until_connected(p):

@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 from xml.etree import ElementTree
 
@@ -61,6 +62,13 @@ class Life(Case):
         with self.assertRaises(Error) as e:
             c.call("Restore", "ta{sv}", n, {})
         self.assertEqual(e.exception.name, "WrongState")
+        self.assertIn(self.path("a") + ": File exists; it is held as before", e.exception.text)
+        self.assertEqual(c.job(n)["state"], "held")
+        self.assertIn("could not be put back", c.get(n, "Message"))
+        # What is held no longer is not deleted right after somebody wanted it back.
+        c.call("Pause", "at", [n])
+        with self.assertRaises(Error):
+            c.call("Restore", "ta{sv}", n, {})
         self.assertEqual(c.job(n)["state"], "paused")
         fd = os.open(self.data, os.O_PATH)
         c.call("Restore", "ta{sv}", n, {"directory": ("h", 0), "name": ("ay", b"b")}, fds=[fd])
@@ -112,6 +120,22 @@ class Life(Case):
         n, accepted, missing = c.submit_list(self.data, ["a", "none"])
         self.assertEqual((accepted, missing), (1, 1))
         self.assertEqual(c.wait(n), "done")
+        with self.assertRaises(Error) as e:
+            c.submit_list(self.data, ["none", "neither"])
+        self.assertEqual((e.exception.name, e.exception.text), (
+            "NoSuchPath", self.path("none") + ": does not exist, nor does any of the 2 names"))
+
+    def test_how_much_there_is(self):
+        write(self.path("a"), "x" * 100000)
+        write(self.path("b"), "x" * 100000)
+        os.link(self.path("b"), self.path("c"))
+        build(self.data, "t/d")
+        c = self.daemon.client()
+        size = os.stat(self.path("a")).st_blocks * 512
+        job = c.job(c.submit(self.path("a"), self.path("b"), undo_usec=HOUR))
+        self.assertEqual((job["entries"], job["bytes"]), (2, size))
+        job = c.job(c.submit(self.path("c"), self.path("t"), undo_usec=HOUR))
+        self.assertEqual((job["entries"], job["bytes"]), (0, 0))
 
     def test_dry_run(self):
         write(self.path("a"))
@@ -168,7 +192,10 @@ class Users(Case):
         self.assertEqual(c.wait(n), "partial")
         canary.check()
         self.assertFalse(os.path.exists(self.path("own", "mine")))
-        self.assertTrue(c.problems(n))
+        paths = [os.fsdecode(bytes(p[0])) for p in c.problems(n)]
+        self.assertTrue(paths)
+        for path in paths:
+            self.assertTrue(path.startswith(self.path("own", "theirs")), paths)
 
     def test_others_job(self):
         write(self.path("a"))
@@ -326,11 +353,11 @@ class Reload(Case):
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
         before = self.workers()
         self.assertEqual(len(before), 2)
+        write(self.path("keep"))
         self.daemon.configure("protect: [%s]\n" % self.path("keep"))
         c.call("Reload")
         self.assertEqual(c.wait(c.submit(self.path("b"))), "done")
         self.assertEqual(before & self.workers(), set())
-        write(self.path("keep"))
         with self.assertRaises(Error) as e:
             c.submit(self.path("keep"))
         self.assertEqual(e.exception.name, "Protected")
@@ -408,7 +435,7 @@ class Crashes(Case):
             write(self.path("a"))
         c = self.daemon.client(USER)
         self.signal_workers(signal.SIGSTOP)
-        self.send_submit(c, self.path("a"))
+        c.send_submit(self.path("a"))
         while not self.is_written(self.path("a")):
             self.assertIsNone(self.daemon.process.poll())
         watcher.jobs(finished=True)  # read after the record was committed
@@ -431,6 +458,7 @@ class Crashes(Case):
         os.chmod(self.daemon.worker + ".new", 0o755)
         os.rename(self.daemon.worker + ".new", self.daemon.worker)
         self.signal_workers(signal.SIGKILL)
+        self.daemon.wait_said("has ended: was killed")
         write(self.path("a"))
         c = self.daemon.client()
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
@@ -481,6 +509,105 @@ class Crashes(Case):
         c = self.daemon.client()
         for n in jobs:
             self.assertEqual(c.wait(n), "done")
+
+
+class Hurry(Case):
+    """At the pace that is configured each of these jobs takes minutes."""
+
+    config = "pacing: {max-rate: 1MiB/s, min-rate: 64KiB/s}\nurgent: {below: 20%, until: 30%}\n"
+    ENTRIES = 30000
+
+    def setUp(self):
+        super().setUp()
+        image = os.path.join(self.daemon.dir, "image")
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        with open(image, "wb") as f:
+            f.truncate(512 << 20)
+        fixture.command("mkfs.ext4", "-q", "-F", "-N", "100000", image)
+        fixture.command("mount", "-o", "loop", image, self.data)
+        self.addCleanup(fixture.command, "umount", "-l", self.data)
+        fill(self.path("t"), self.ENTRIES)
+        self.client = self.daemon.client()
+
+    def mode(self):
+        devices = self.client.call("ListDevices").body[0]
+        return devices[0][1] if devices else None
+
+    def check_at_pace(self, number):
+        """It goes on for longer than it takes to see that something is short."""
+        end = time.monotonic() + 2.5
+        while time.monotonic() < end:
+            self.assertEqual(self.client.wait_state(number, "running"), "running")
+            self.assertNotEqual(self.mode(), "urgent")
+        self.client.call("Cancel", "at", [number])
+        self.assertEqual(self.client.wait(number), "cancelled")
+
+    def check_urgent(self, number):
+        seen = set()
+        began = time.monotonic()
+        while "urgent" not in seen and self.client.job(number)["state"] in ("queued", "running"):
+            seen.add(self.mode())
+        self.assertIn("urgent", seen)
+        self.assertEqual(self.client.wait(number), "done")
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_time_is_short(self):
+        self.check_at_pace(self.client.submit(self.path("t")))
+        number = self.client.submit(self.path("t"), by_usec=int((time.time() + 1) * 1000000))
+        self.client.wait_state(number, "running")
+        said = ""
+        while not said and self.client.job(number)["state"] == "running":
+            said = self.client.get(number, "Message")
+        self.assertRegex(said, "cannot be done in time|speed goes before latency|is late")
+        self.check_urgent(number)
+
+    def test_space_is_short(self):
+        filler = self.path("filler")
+        free = os.statvfs(self.data)
+        with open(filler, "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, free.f_bavail * free.f_frsize * 7 // 8)
+        self.check_urgent(self.client.submit(self.path("t")))
+        os.unlink(filler)
+        fill(self.path("t"), self.ENTRIES)
+        self.check_at_pace(self.client.submit(self.path("t")))
+
+
+class Renumbered(Case):
+    def test_disks_in_another_order(self):
+        """XFS has no id but its device's number: a job is still known when that has changed."""
+        image = os.path.join(self.daemon.dir, "image")
+        with open(image, "wb") as f:
+            f.truncate(512 << 20)
+        fixture.command("mkfs.xfs", "-q", image)
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        first = self.attach(image)
+        fixture.command("mount", first, self.data)
+        self.addCleanup(fixture.command, "umount", "-l", self.data)
+        canary = Canary(self.path("t"))
+        write(self.path("a"))
+        c = self.daemon.client()
+        back, gone = (c.submit(self.path(n), undo_usec=HOUR) for n in ("t", "a"))
+        self.daemon.stop()
+        fixture.command("umount", self.data)
+        # It gets another number, as the first is free only when the second is taken.
+        second = self.attach(image)
+        fixture.command("losetup", "-d", first)
+        self.assertNotEqual(first, second)
+        fixture.command("mount", second, self.data)
+        self.daemon.start()
+        c = self.daemon.client()
+        c.call("Restore", "ta{sv}", back, {})
+        canary.check()
+        c.call("Cancel", "at", [gone])
+        n = c.submit(self.path("a"), undo_usec=1000)
+        self.assertEqual(c.wait(n), "done")
+
+    def attach(self, path):
+        device = subprocess.check_output(["losetup", "-f", "--show", path], text=True).strip()
+        self.addCleanup(subprocess.run, ["losetup", "-d", device], stderr=subprocess.DEVNULL)
+        return device
 
 
 class NoRoom(unittest.TestCase):
