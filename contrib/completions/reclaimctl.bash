@@ -12,7 +12,7 @@ _reclaimctl_jobs() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' word i
-	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config'
+	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
 	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
 	local options='' runtime=()
@@ -44,12 +44,13 @@ _reclaimctl() {
 	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
+	policy) mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur") && return ;;
 	--files-from | --trace | --to)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	--runtime-directory)
+	--runtime-directory | --configuration-directory)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 		return
@@ -63,6 +64,7 @@ _reclaimctl() {
 	restore) options="--to= $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	show | cancel | spools | status) options=$daemon ;;
+	policy) options='--configuration-directory=' ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")

@@ -41,47 +41,66 @@ static void crumbs_print(FILE *f, const struct crumb *in)
 	(void)fprintf(f, "%s: ", key ? key : "?");
 }
 
-static void problems_put(struct problems *p, struct config_place at, char *text)
+static void problems_put(struct problems *p, struct problem found)
 {
 	struct problem *v = realloc(p->v, (p->n + 1) * sizeof(*v));
 
 	if (!v) {
 		p->out_of_memory = true;
-		free(text);
+		free(found.text);
 		return;
 	}
 	p->v = v;
-	p->v[p->n++] = (struct problem){ .at = at, .text = text };
+	p->v[p->n++] = found;
 }
 
-void problems_add(struct problems *p, struct config_place at, const struct crumb *in,
-		  const char *format, ...)
+static void add(struct problems *p, struct problem found, const struct crumb *in,
+		const char *format, va_list ap) __attribute__((format(printf, 4, 0)));
+
+static void add(struct problems *p, struct problem found, const struct crumb *in,
+		const char *format, va_list ap)
 {
-	char *text = NULL;
 	size_t len;
-	va_list ap;
 	FILE *f;
 
-	p->found = true;
 	if (p->n >= PROBLEMS_MOST) {
 		p->n_left_out++;
 		return;
 	}
-	f = open_memstream(&text, &len);
+	f = open_memstream(&found.text, &len);
 	if (!f) {
 		p->out_of_memory = true;
 		return;
 	}
 	crumbs_print(f, in);
-	va_start(ap, format);
 	(void)vfprintf(f, format, ap);
-	va_end(ap);
 	if (fclose(f) == 0) {
-		problems_put(p, at, text);
+		problems_put(p, found);
 		return;
 	}
-	free(text);
+	free(found.text);
 	p->out_of_memory = true;
+}
+
+void problems_add(struct problems *p, struct config_place at, const struct crumb *in,
+		  const char *format, ...)
+{
+	va_list ap;
+
+	p->found = true;
+	va_start(ap, format);
+	add(p, (struct problem){ .at = at }, in, format, ap);
+	va_end(ap);
+}
+
+void problems_warn(struct problems *p, struct config_place at, const struct crumb *in,
+		   const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	add(p, (struct problem){ .at = at, .is_warning = true }, in, format, ap);
+	va_end(ap);
 }
 
 static int by_place(const void *a, const void *b)
@@ -98,12 +117,13 @@ static int by_place(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
-static void tell(config_complain_t complain, void *userdata, struct config_place at,
-		 const char *text)
+static void tell(config_complain_t complain, void *userdata, const struct problem *p)
 {
-	struct config_error e = {
-		.file = at.file, .line = at.line, .column = at.column, .text = text
-	};
+	struct config_error e = { .file = p->at.file,
+				  .line = p->at.line,
+				  .column = p->at.column,
+				  .is_warning = p->is_warning,
+				  .text = p->text };
 
 	if (complain)
 		complain(&e, userdata);
@@ -116,11 +136,14 @@ void problems_tell(struct problems *p, config_complain_t complain, void *userdat
 	if (p->n > 0)
 		qsort(p->v, p->n, sizeof(p->v[0]), by_place);
 	for (size_t i = 0; i < p->n; i++)
-		tell(complain, userdata, p->v[i].at, p->v[i].text);
+		tell(complain, userdata, &p->v[i]);
 	if (p->n > 0 && p->n_left_out > 0) {
-		(void)snprintf(more, sizeof(more), "%zu further errors are not shown",
-			       p->n_left_out);
-		tell(complain, userdata, (struct config_place){ .file = p->v[0].at.file }, more);
+		struct problem left = { .at = { .file = p->v[0].at.file }, .text = more };
+
+		(void)snprintf(more, sizeof(more), "%zu further %s are not shown", p->n_left_out,
+			       p->found ? "errors" : "warnings");
+		left.is_warning = !p->found;
+		tell(complain, userdata, &left);
 	}
 	problems_done(p);
 }

@@ -12,13 +12,14 @@
 struct problem {
 	struct config_place at; /* line 0: of the whole file */
 	char *text;
+	bool is_warning;
 };
 
 /* All zero is empty. */
 struct problems {
 	struct problem *v;
 	size_t n, n_left_out; /* there is an end to what anybody reads of one file */
-	bool found;           /* any, since the beginning */
+	bool found;           /* any error, since the beginning; warnings do not count */
 	bool out_of_memory;
 };
 
@@ -31,6 +32,10 @@ struct crumb {
 /* Adds one; `in` is what the text begins with ("spools: /a: settle: "), NULL for nothing. */
 void problems_add(struct problems *p, struct config_place at, const struct crumb *in,
 		  const char *format, ...) _printf_(4, 5);
+
+/* Adds what is no error, but surely not meant. */
+void problems_warn(struct problems *p, struct config_place at, const struct crumb *in,
+		   const char *format, ...) _printf_(4, 5);
 
 /* Tells them all in the order of their places and forgets them. */
 void problems_tell(struct problems *p, config_complain_t complain, void *userdata);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "config-policy.h"
 #include "util/units.h"
 
 /* The value of a key beneath a map; NULL if either is missing. */
@@ -42,25 +43,30 @@ static void check_pacing(const struct config *c, const struct node *root, struct
 
 static void check_urgent(const struct config *c, const struct node *root, struct problems *p)
 {
-	const struct node *urgent = beneath(root, "urgent"), *below = beneath(urgent, "below"),
-			  *until = beneath(urgent, "until"), *n = until ? until : below;
 	struct crumb in = { .key = "urgent" };
-	const struct config_space *b = &c->urgent_below, *u = &c->urgent_until;
+
+	rules_check_band(&c->urgent_below, &c->urgent_until, beneath(root, "urgent"), &in, p);
+}
+
+void rules_check_band(const struct policy_space *below, const struct policy_space *until,
+		      const struct node *map, const struct crumb *in, struct problems *p)
+{
+	const struct node *b = beneath(map, "below"), *u = beneath(map, "until"), *n = u ? u : b;
 
 	if (!n)
 		return;
-	if (b->is_share != u->is_share)
-		problems_add(p, n->place, &in,
+	if (below->is_share != until->is_share)
+		problems_add(p, n->place, in,
 			     "found a share and a size, expected below and until to be both shares "
-			     "or both sizes (the defaults are 5%% and 10%%)");
-	else if (b->is_share ? b->share > u->share : b->bytes > u->bytes)
-		problems_add(p, n->place, &in,
+			     "or both sizes%s",
+			     b && u ? "" : " (the defaults are 5% and 10%)");
+	else if (below->is_share ? below->share > until->share : below->bytes > until->bytes)
+		problems_add(p, n->place, in,
 			     "found an until that is less than below, expected "
 			     "it to be the same or more");
 }
 
-/* True if path is dir or lies in it. */
-static bool lies_in(const char *path, const char *dir)
+bool rules_lies_in(const char *path, const char *dir)
 {
 	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
 
@@ -81,7 +87,7 @@ static void check_spools(const struct config *c, struct problems *p)
 				     "is the root directory, expected one that is only for what "
 				     "is to be deleted");
 		for (size_t j = 0; j < c->n_spools; j++)
-			if (i != j && lies_in(a->path, c->spools[j].path))
+			if (i != j && rules_lies_in(a->path, c->spools[j].path))
 				problems_add(p, a->place, &at,
 					     "lies in the spool %s, expected spools outside of "
 					     "each other",
@@ -98,4 +104,5 @@ void rules_check(const struct config *c, const struct node *root, struct problem
 	check_pacing(c, root, p);
 	check_urgent(c, root, p);
 	check_spools(c, p);
+	policies_check(c, root, p);
 }

@@ -6,40 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config-values.h"
+#include "config-keys.h"
+#include "config-policy.h"
+#include "policy/globs.h"
 #include "similar.h"
 #include "util/units.h"
-
-#define DAY (86400 * USEC_PER_SEC)
-
-enum key_kind {
-	KEY_VALUE,
-	KEY_SECTION, /* a map of known keys */
-	KEY_NAMED,   /* a map of elements by name, each a map of known keys */
-	KEY_PATHS,   /* a list of paths */
-	KEY_LATER,   /* not in this version */
-};
-
-/* An array in struct config whose elements are named by the user. */
-struct named {
-	size_t array, count; /* offsets in struct config */
-	size_t size, place;  /* of an element, and the offset in it; its name is its first member */
-	const char *(*tidy)(char *name);
-	void (*begin)(void *element, const struct config *c); /* what it has if nothing is said */
-	const struct key *keys;                               /* relative to the element */
-};
-
-struct key {
-	const char *name;
-	enum key_kind kind;
-	enum value_type type;
-	size_t offset; /* of the target, in what the table is for */
-	struct value_range range;
-	const char *preset;   /* as it would be written; NULL: set otherwise */
-	const char *expected; /* to follow "expected" */
-	const struct key *keys;
-	const struct named *named;
-};
 
 struct reading {
 	struct config *c;
@@ -191,7 +162,10 @@ static const struct key root_keys[] = {
 	  .kind = KEY_PATHS,
 	  .offset = offsetof(struct config, protect),
 	  .expected = "a list of absolute paths, such as [/srv/keep]" },
-	{ .name = "policies", .kind = KEY_LATER },
+	{ .name = "policies",
+	  .kind = KEY_NAMED,
+	  .named = &config_policies,
+	  .expected = "a map of policies, such as backups: {path: /backups, ...}" },
 	{ 0 },
 };
 
@@ -282,8 +256,7 @@ static void complain_unknown(struct reading *r, const struct node *key, const st
 	}
 	f = open_memstream(&known, &len);
 	for (const struct key *k = keys; f && k->name; k++)
-		if (k->kind != KEY_LATER)
-			(void)fprintf(f, "%s%s", k == keys ? "" : ", ", k->name);
+		(void)fprintf(f, "%s%s", k == keys ? "" : ", ", k->name);
 	if (f && fclose(f) == 0)
 		problems_add(r->p, key->place, &at, "unknown key: expected one of %s", known);
 	else
@@ -306,7 +279,8 @@ static void read_element(struct reading *r, const struct named *named, struct no
 	*(char **)element = name;
 	*(struct config_place *)(element + named->place) = key->place;
 	set_presets(named->keys, element);
-	named->begin(element, r->c);
+	if (named->begin)
+		named->begin(element, r->c);
 	if (is_map(r, value, &at, "a map, such as {}"))
 		read_section(r, named->keys, value, &at, element);
 }
@@ -383,7 +357,44 @@ static void read_value(struct reading *r, const struct key *key, struct node *n,
 		complain_found(r, n, in, key->expected);
 }
 
-static void read_key(struct reading *r, const struct key *key, struct node *name, struct node *n,
+/* One pattern is a list of one. */
+static void read_globs(struct reading *r, const struct node *n, const struct crumb *in, char ***ret)
+{
+	struct node *const *items = n->kind == NODE_LIST ? n->v : (struct node *const *)&n;
+	size_t n_items = n->kind == NODE_LIST ? n->n : 1;
+	char **v = calloc(n_items + 1, sizeof(*v));
+
+	*ret = v;
+	for (size_t i = 0; v && i < n_items; i++) {
+		const char *expected = "a pattern for names, such as \"*.tar.gz\"";
+
+		if (items[i]->kind == NODE_SCALAR)
+			expected = glob_check(items[i]->text);
+		if (expected)
+			complain_found(r, items[i], in, expected);
+		v[i] = strdup(expected ? "?" : items[i]->text);
+		if (!v[i])
+			r->r = -ENOMEM;
+	}
+	if (!v)
+		r->r = -ENOMEM;
+}
+
+static void read_band(struct reading *r, const struct key *key, struct node *n,
+		      const struct crumb *in, void *target)
+{
+	const struct key *from = &key->keys[0], *to = &key->keys[1];
+
+	if (n->kind == NODE_MAP)
+		read_section(r, key->keys, n, in, target);
+	else
+		read_value(r, key, n, in, target);
+	if (n->kind != NODE_MAP || !node_get(n, to->name, NULL))
+		memcpy((char *)target + to->offset, (char *)target + from->offset,
+		       to->offset - from->offset);
+}
+
+static void read_key(struct reading *r, const struct key *key, struct node *n,
 		     const struct crumb *in, void *target)
 {
 	switch (key->kind) {
@@ -404,9 +415,11 @@ static void read_key(struct reading *r, const struct key *key, struct node *name
 		else
 			complain_found(r, n, in, key->expected);
 		break;
-	case KEY_LATER:
-		problems_add(r->p, name->place, in,
-			     "this version has none yet: expected no such section");
+	case KEY_GLOBS:
+		read_globs(r, n, in, (char ***)((char *)target + key->offset));
+		break;
+	case KEY_BAND:
+		read_band(r, key, n, in, target);
 		break;
 	}
 }
@@ -421,10 +434,10 @@ static void read_section(struct reading *r, const struct key *keys, struct node 
 			(void)is_repeated(r, map, i, in);
 	for (const struct key *k = keys; k->name; k++) {
 		struct crumb at = { .up = in, .key = k->name };
-		struct node *name, *value = node_get(map, k->name, &name);
+		struct node *value = node_get(map, k->name, NULL);
 
 		if (value)
-			read_key(r, k, name, value, &at, target);
+			read_key(r, k, value, &at, target);
 	}
 }
 

@@ -11,8 +11,21 @@ enum value_type {
 	VALUE_RATE,    /* uint64_t, bytes per second */
 	VALUE_COUNT,   /* uint64_t */
 	VALUE_LATENCY, /* struct config_pacing: latency and latency_usec */
-	VALUE_SPACE,   /* struct config_space */
+	VALUE_SPACE,   /* struct policy_space */
 	VALUE_STAGING, /* bool */
+	/* Of policies: what is unlikely to be meant without a unit must have one. */
+	VALUE_AGE,    /* uint64_t, microseconds */
+	VALUE_SIZE,   /* uint64_t, bytes */
+	VALUE_FLOOR,  /* struct policy_space, not nothing */
+	VALUE_SHARE,  /* double, 0 to 1 */
+	VALUE_SWITCH, /* bool */
+	VALUE_KIND,   /* enum policy_kind */
+	VALUE_ORDER,  /* enum policy_order */
+	VALUE_CLOCK,  /* struct policy_time */
+	/* char *, malloc'ed; what was there before is freed. */
+	VALUE_BASE,  /* a path, not the root directory */
+	VALUE_REGEX, /* as series.h has it */
+	VALUE_LINE,  /* of printable text */
 };
 
 struct value_range {
@@ -20,8 +33,8 @@ struct value_range {
 };
 
 /* Reads `text` into *target, whose type is as above. UINT64_MAX is "unlimited" and only a rate
- * whose range reaches that far. Returns 0, -EINVAL (not such a value) or -ERANGE; *target is
- * then untouched. */
+ * whose range reaches that far. Returns 0, -EINVAL (not such a value), -ERANGE or -ENOMEM; *target
+ * is then untouched. */
 int value_read(enum value_type type, struct value_range range, const char *text, void *target);
 
 /* Takes double and trailing slashes out of a path, in place. Returns NULL, or what was expected in

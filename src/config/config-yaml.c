@@ -408,13 +408,14 @@ static int merge_pair(struct node *map, struct node **key, struct node **value)
 		return r;
 	}
 	swap(&map->v[i], key);
-	if ((*value)->kind == NODE_MAP) {
+	/* What is of another kind, a list where there was one value, has nothing to add to. */
+	if ((*value)->kind == NODE_SCALAR || (*value)->kind != map->v[i + 1]->kind) {
+		swap(&map->v[i + 1], value);
+	} else if ((*value)->kind == NODE_MAP) {
 		r = node_merge(map->v[i + 1], *value);
 		*value = NULL;
-	} else if ((*value)->kind == NODE_LIST) {
-		r = merge_list(map->v[i + 1], *value);
 	} else {
-		swap(&map->v[i + 1], value);
+		r = merge_list(map->v[i + 1], *value);
 	}
 	return r;
 }

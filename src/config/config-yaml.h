@@ -40,5 +40,6 @@ struct node *node_free(struct node *n);
 struct node *node_get(const struct node *map, const char *key, struct node **ret_key);
 
 /* Puts a map over another: scalars replace, maps take on what is new by name, lists what is new by
- * text. `over` is freed, also on failure. Returns 0 or -ENOMEM. */
+ * text; what is of another kind replaces. `over` is freed, also on failure. Returns 0 or -ENOMEM.
+ */
 int node_merge(struct node *map, struct node *over);

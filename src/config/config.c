@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config-policy.h"
 #include "config-problems.h"
 #include "config-rules.h"
 #include "config-schema.h"
@@ -42,6 +43,9 @@ struct config *config_free(struct config *c)
 	for (size_t i = 0; i < c->n_devices; i++)
 		free(c->devices[i].name);
 	free(c->devices);
+	for (size_t i = 0; i < c->n_policies; i++)
+		config_policy_done(&c->policies[i]);
+	free(c->policies);
 	for (char **s = c->protect; s && *s; s++)
 		free(*s);
 	free(c->protect);
@@ -50,6 +54,26 @@ struct config *config_free(struct config *c)
 	free(c->files);
 	free(c);
 	return NULL;
+}
+
+int config_protect(struct config *c, const char *path)
+{
+	_cleanup_free_ char *real = realpath(path, NULL);
+	size_t n = 0;
+	char **v;
+
+	if (!real)
+		return -errno;
+	while (c->protect && c->protect[n])
+		n++;
+	v = realloc(c->protect, (n + 2) * sizeof(char *));
+	if (!v)
+		return -ENOMEM;
+	c->protect = v;
+	v[n + 1] = NULL;
+	v[n] = real;
+	real = NULL;
+	return 0;
 }
 
 static int config_new(struct config **ret)

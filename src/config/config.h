@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policy/policy.h"
+
 /* Where it is when nobody says otherwise. */
 #define CONFIG_DIR "/etc/reclaimd"
 #define CONFIG_VENDOR_DIR "/usr/lib/reclaimd"
@@ -37,11 +39,11 @@ struct config_device {
 	struct config_place place;
 };
 
-/* A share of the filesystem or a number of bytes. */
-struct config_space {
-	bool is_share;
-	double share; /* 0 to 1 */
-	uint64_t bytes;
+struct config_policy {
+	char *name; /* letters, digits, - and _: it becomes part of the names of units */
+	struct policy rules;
+	char *schedule; /* OnCalendar= of systemd.timer(5); NULL: none */
+	struct config_place place;
 };
 
 struct config {
@@ -50,21 +52,24 @@ struct config {
 	struct config_pacing pacing;
 	struct config_device *devices;
 	size_t n_devices;
-	struct config_space urgent_below, urgent_until;
+	struct policy_space urgent_below, urgent_until;
 	bool staging;           /* auto: rename out of the way first; off: in place */
 	uint64_t undo_usec;     /* of submits that do not say; 0 */
 	uint64_t history_usec;  /* how long finished jobs are kept */
 	uint64_t jobs_per_user; /* unfinished, at most */
 	char **protect;         /* NULL-terminated, absolute */
-	/* policies: see policy.h once there is one */
+	struct config_policy *policies;
+	size_t n_policies;
 
 	char **files; /* that were read, NULL-terminated; config_place points here */
 };
 
-/* One thing that is wrong; `text` names the key and says what was expected. */
+/* One thing that is wrong; `text` names the key and says what was expected. A warning is of what is
+ * surely not meant, but can be done; alone, it keeps nobody from using the configuration. */
 struct config_error {
 	const char *file;      /* valid during the call */
 	unsigned line, column; /* 0: of the whole file */
+	bool is_warning;
 	const char *text;
 };
 
@@ -80,7 +85,7 @@ typedef void (*config_complain_t)(const struct config_error *e, void *userdata);
  * Files and directories that do not exist are no error. Directories are NULL to leave them out.
  * A later file replaces scalars, adds to maps by name, and adds to lists. Every error is told, not
  * only the first, file by file and within one in the order of its lines. Returns 0 and *ret, or a
- * negative errno: -EBADMSG if anything was complained about, and then there is no configuration.
+ * negative errno: -EBADMSG if an error was complained about, and then there is no configuration.
  * It reads files, and so may block: not for the thread of an event loop that must not. */
 int config_load(struct config **ret, const char *vendor_dir, const char *dir,
 		config_complain_t complain, void *userdata);
@@ -88,5 +93,9 @@ int config_load(struct config **ret, const char *vendor_dir, const char *dir,
 /* The same for a single file, which must exist, for check-config. */
 int config_load_file(struct config **ret, const char *file, config_complain_t complain,
 		     void *userdata);
+
+/* Protects one more path, as if the configuration named it: made absolute, with symbolic links
+ * followed. Returns 0 or a negative errno, and then c is as it was. */
+int config_protect(struct config *c, const char *path);
 
 struct config *config_free(struct config *c);

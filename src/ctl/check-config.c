@@ -6,13 +6,14 @@
  *
  *   files   what was read, in this order; empty if there was nothing or something is wrong
  *   errors  [{file, line, column, text}]: line and column from 1, 0 for the whole file
+ *   warnings  the same, of what is no error, but surely not meant
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/config.h"
+#include "check-config.h"
 #include "output.h"
 #include "util/escape.h"
 #include "verbs.h"
@@ -20,13 +21,22 @@
 struct check {
 	struct options o;
 	struct config *config;
-	json_t *errors; /* with --json */
+	json_t *errors, *warnings; /* with --json */
 };
+
+void config_error_print(const struct config_error *e)
+{
+	_cleanup_free_ char *file = escape_name(e->file);
+
+	(void)fprintf(stderr, "%s:", file ? file : "?");
+	if (e->line > 0)
+		(void)fprintf(stderr, "%u:%u:", e->line, e->column);
+	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", e->text);
+}
 
 static void error_tell(const struct config_error *e, void *userdata)
 {
 	struct check *c = userdata;
-	_cleanup_free_ char *file = NULL;
 
 	if (c->o.json != JSON_OFF) {
 		json_t *o = json_object();
@@ -35,15 +45,10 @@ static void error_tell(const struct config_error *e, void *userdata)
 		(void)json_object_set_new(o, "line", json_integer(e->line));
 		(void)json_object_set_new(o, "column", json_integer(e->column));
 		(void)json_object_set_new(o, "text", json_path(e->text));
-		(void)json_array_append_new(c->errors, o);
-		return;
+		(void)json_array_append_new(e->is_warning ? c->warnings : c->errors, o);
+	} else if (!e->is_warning || !c->o.quiet) {
+		config_error_print(e);
 	}
-	file = escape_name(e->file);
-	if (e->line == 0)
-		(void)fprintf(stderr, "%s: %s\n", file ? file : "?", e->text);
-	else
-		(void)fprintf(stderr, "%s:%u:%u: %s\n", file ? file : "?", e->line, e->column,
-			      e->text);
 }
 
 static int check_read(struct check *c)
@@ -79,7 +84,8 @@ static void show_json(struct check *c)
 		(void)json_array_append_new(files, json_path(*f));
 	(void)json_object_set_new(o, "files", files);
 	(void)json_object_set_new(o, "errors", c->errors);
-	c->errors = NULL;
+	(void)json_object_set_new(o, "warnings", c->warnings);
+	c->errors = c->warnings = NULL;
 	json_print(o, c->o.json);
 }
 
@@ -112,9 +118,11 @@ int verb_check_config(int argc, char **argv)
 	if (c.o.json != JSON_OFF) {
 		json_init();
 		c.errors = json_array();
+		c.warnings = json_array();
 	}
 	r = check_all(&c);
 	json_decref(c.errors);
+	json_decref(c.warnings);
 	config_free(c.config);
 	return r;
 }

@@ -19,6 +19,8 @@
  *
  * Without it:
  *   check-config.c  check-config: what is wrong with the daemon's configuration
+ *   policy.c        policy: what the configuration's policies are and would delete; prints with
+ *                   policy-text.c and policy-json.c
  *   run.c           run: delete in this process
  *   prescan.c       counts ahead of run, for its bar
  *   progress.c      the bar

@@ -184,6 +184,12 @@ static int take_to(struct options *o, const char *word)
 	return 0;
 }
 
+static int take_configuration_dir(struct options *o, const char *word)
+{
+	o->configuration_dir = word;
+	return word[0] ? 0 : refuse("--configuration-directory", word, "a directory");
+}
+
 static int take_runtime_dir(struct options *o, const char *word)
 {
 	o->runtime_dir = word;
@@ -228,6 +234,7 @@ static const struct rule {
 	{ "all", 0, no_argument, VERB_LIST | VERB_PAUSE | VERB_RESUME, take_all },
 	{ "to", 0, required_argument, VERB_RESTORE, take_to },
 	{ "interval", 0, required_argument, VERB_DEVICES, take_interval },
+	{ "configuration-directory", 0, required_argument, VERB_POLICY, take_configuration_dir },
 	{ "runtime-directory", 0, required_argument, VERBS_DAEMON, take_runtime_dir },
 	{ "json", 0, optional_argument, VERBS_ALL, take_json },
 	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },

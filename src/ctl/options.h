@@ -45,8 +45,9 @@ struct options {
 	enum wait_mode wait;
 
 	enum json_mode json;
-	const char *to;         /* of restore, or NULL */
-	uint64_t interval_usec; /* of devices */
+	const char *to;                /* of restore, or NULL */
+	uint64_t interval_usec;        /* of devices */
+	const char *configuration_dir; /* of policy; NULL: the system's */
 
 	char separator; /* of names in files_from */
 	bool dry_run, has_undo;
@@ -70,6 +71,7 @@ enum verb_flags {
 	VERB_RESTORE = 1 << 11,
 	VERB_SPOOLS = 1 << 12,
 	VERB_STATUS = 1 << 13,
+	VERB_POLICY = 1 << 14,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */

@@ -30,16 +30,18 @@ struct run {
 };
 
 static struct engine *_Atomic current;
-static volatile sig_atomic_t stopped;
+static _Atomic bool stopped;
 
 static void on_signal(int sig)
 {
 	struct engine *e = atomic_load(&current);
+	int saved = errno;
 
 	(void)sig;
-	stopped = 1;
+	atomic_store(&stopped, true);
 	if (e)
 		engine_cancel(e);
+	errno = saved;
 }
 
 /* The first signal stops at the next entry and reports; the second ends the process. */

@@ -17,6 +17,7 @@ static const struct {
 	{ "pause", verb_pause },     { "resume", verb_resume },
 	{ "restore", verb_restore }, { "spools", verb_spools },
 	{ "status", verb_status },   { "check-config", verb_check_config },
+	{ "policy", verb_policy },
 };
 
 static int help(void)
@@ -41,6 +42,10 @@ static int help(void)
 		"                                     which devices it is on, and their latency\n"
 		"reclaimctl check-config [FILE|DIR]   what is wrong with the daemon's "
 		"configuration\n"
+		"reclaimctl policy list|plan [OPTIONS] [NAME...]\n"
+		"                                     which policies there are, and what they "
+		"would "
+		"delete\n"
 		"\n"
 		"Options of submit:\n"
 		"  --undo=TIME               hold it for so long, so that it can be taken back\n"
@@ -65,6 +70,9 @@ static int help(void)
 		"\n"
 		"Options of devices:\n"
 		"  --interval=TIME           how long to look for what happens now; 1s\n"
+		"\n"
+		"Options of policy:\n"
+		"  --configuration-directory=DIR  in place of /etc/reclaimd and /usr/lib/reclaimd\n"
 		"\n"
 		"Options of all verbs:\n"
 		"  --runtime-directory=DIR   where the daemon's socket is\n"

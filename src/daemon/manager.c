@@ -14,6 +14,7 @@
 
 #include "bus.h"
 #include "config/config.h"
+#include "configuration.h"
 #include "log.h"
 #include "pacers.h"
 #include "recover.h"
@@ -275,32 +276,6 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *use
 /* ---- configuration ----------------------------------------------------------------------------
  */
 
-static void on_complaint(const struct config_error *e, void *userdata)
-{
-	struct manager *m = userdata;
-	char *text;
-
-	log_event(LOG_ERR, MESSAGE_CONFIGURATION, "%s:%u:%u: %s", e->file, e->line, e->column,
-		  e->text);
-	if (!m->configuration_error &&
-	    asprintf(&text, "%s:%u:%u: %s", e->file, e->line, e->column, e->text) >= 0)
-		m->configuration_error = text;
-}
-
-static int load(struct manager *m, struct config **ret)
-{
-	int r;
-
-	free(m->configuration_error);
-	m->configuration_error = NULL;
-	r = config_load(ret, "/usr/lib/reclaimd", m->o.config_dir, on_complaint, m);
-	if (r < 0 && !m->configuration_error &&
-	    asprintf(&m->configuration_error, "the configuration in %s cannot be read: %s",
-		     m->o.config_dir, strerror(-r)) < 0)
-		m->configuration_error = NULL;
-	return r;
-}
-
 int manager_reload(struct manager *m)
 {
 	struct config *c;
@@ -310,7 +285,7 @@ int manager_reload(struct manager *m)
 	int r;
 
 	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_usec());
-	r = load(m, &c);
+	r = configuration_load(m, &c);
 	if (r >= 0) {
 		m->config = c;
 		pacers_configure(m->pacers, c);
@@ -430,7 +405,7 @@ static int build(struct manager *m)
 		return -errno;
 	r = sd_event_default(&m->event);
 	if (r >= 0)
-		r = load(m, &m->config);
+		r = configuration_load(m, &m->config);
 	if (r < 0)
 		return r;
 	r = pin_worker(m);

@@ -13,6 +13,7 @@
  *   owner.c                 a submitter and its intake worker
  *   place.c                 a submitter on a mount: staging directory, delete worker, queue
  *   job.c, due.c            jobs in memory; when held ones are due
+ *   configuration.c         the files, and what is protected besides
  */
 #pragma once
 

@@ -104,13 +104,26 @@ static void next_job(struct orphans *o)
 	next_user(o);
 }
 
+/* Does it belong to a job that was submitted since the known ones were collected? Jobs are in the
+ * table before their directories are made. */
+static bool is_of_new_job(const struct orphans *o, const char *name)
+{
+	const struct job *j;
+
+	TAILQ_FOREACH_REVERSE(j, &o->m->jobs.in_order, job_list, in_order)
+	if (strcmp(j->uuid_text, name) == 0)
+		return true;
+	return false;
+}
+
 static void on_job_dir(const char *name, const struct lasting_identity *id, void *userdata)
 {
 	struct orphans *o = userdata;
 
 	(void)id;
-	if (o->n_known == 0 ||
-	    !bsearch(name, o->known, o->n_known, sizeof(*o->known), compare_known))
+	if (o->n_known > 0 && bsearch(name, o->known, o->n_known, sizeof(*o->known), compare_known))
+		return;
+	if (!is_of_new_job(o, name))
 		names_add(&o->jobs, &o->n_jobs, name);
 }
 

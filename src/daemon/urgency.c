@@ -4,18 +4,18 @@
 #include "config/config.h"
 #include "util/macros.h"
 
-static uint64_t bytes_of(const struct config_space *space, uint64_t all_bytes)
+static uint64_t bytes_of(const struct policy_space *space, uint64_t all_bytes)
 {
 	return space->is_share ? (uint64_t)(space->share * (double)all_bytes) : space->bytes;
 }
 
-bool urgency_space(const struct config_space *below, const struct config_space *until,
+bool urgency_space(const struct policy_space *below, const struct policy_space *until,
 		   const struct space *s, bool on)
 {
 	return s->free_bytes < bytes_of(on ? until : below, s->all_bytes);
 }
 
-bool urgency_is_near(const struct config_space *below, const struct space *s)
+bool urgency_is_near(const struct policy_space *below, const struct space *s)
 {
 	return s->free_bytes / 2 < bytes_of(below, s->all_bytes);
 }

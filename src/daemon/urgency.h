@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct config_space;
+struct policy_space;
 
 struct space {
 	uint64_t free_bytes, all_bytes;
 };
 
 /* From where free space is less than `below` until it is `until`; `on` is what was decided last. */
-bool urgency_space(const struct config_space *below, const struct config_space *until,
+bool urgency_space(const struct policy_space *below, const struct policy_space *until,
 		   const struct space *s, bool on);
 
 /* May that change within a second? Space is less than twice what `below` says. */
-bool urgency_is_near(const struct config_space *below, const struct space *s);
+bool urgency_is_near(const struct policy_space *below, const struct space *s);
 
 /* How far a run is. Microseconds are of one clock. */
 struct course {

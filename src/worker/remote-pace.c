@@ -22,8 +22,10 @@ struct remote_pace {
 	struct pace pace;
 	struct pace_page *page;
 	int sock;
-	/* The conversation: held by the lane whose slice was granted, until it is over. */
-	pthread_mutex_t turn;
+	/* The conversation: taken by the lane whose slice was granted, until it is over. */
+	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool taken;
 	_Atomic pthread_t holder; /* within a slice, else 0 */
 	_Atomic bool broken;
 };
@@ -67,6 +69,7 @@ static bool begin_free(struct remote_pace *p, struct pace_budget *ret)
 static bool turn_take(struct remote_pace *p)
 {
 	struct timespec ts;
+	bool mine;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ts.tv_nsec += LOOK_NSEC;
@@ -74,13 +77,22 @@ static bool turn_take(struct remote_pace *p)
 		ts.tv_nsec -= 1000000000L;
 		ts.tv_sec++;
 	}
-	return pthread_mutex_clocklock(&p->turn, CLOCK_MONOTONIC, &ts) == 0;
+	pthread_mutex_lock(&p->lock);
+	if (p->taken)
+		(void)pthread_cond_timedwait(&p->over, &p->lock, &ts);
+	mine = !p->taken;
+	p->taken = true;
+	pthread_mutex_unlock(&p->lock);
+	return mine;
 }
 
 static void turn_end(struct remote_pace *p)
 {
 	atomic_store(&p->holder, 0);
-	pthread_mutex_unlock(&p->turn);
+	pthread_mutex_lock(&p->lock);
+	p->taken = false;
+	pthread_cond_signal(&p->over);
+	pthread_mutex_unlock(&p->lock);
 }
 
 static bool my_turn(struct remote_pace *p)
@@ -104,7 +116,7 @@ static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_bud
 			*ret = (struct pace_budget){ MAX(m.entries, 1ULL), MAX(m.bytes, 1ULL) };
 			return true;
 		}
-		pthread_mutex_unlock(&p->turn);
+		turn_end(p);
 		/* It was stopped there, and will be told so here. */
 		if (!atomic_load(cancelled) && !atomic_load(&p->broken))
 			(void)nanosleep(&(struct timespec){ .tv_nsec = LOOK_NSEC / 10 }, NULL);
@@ -156,6 +168,17 @@ static uint64_t step(void *userdata)
 	return atomic_load_explicit(&p->page->step, memory_order_relaxed);
 }
 
+static void locks_init(struct remote_pace *p)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->over, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 int remote_pace_new(struct remote_pace **ret, int sock, int page_fd)
 {
 	struct remote_pace *p = calloc(1, sizeof(*p));
@@ -167,7 +190,7 @@ int remote_pace_new(struct remote_pace **ret, int sock, int page_fd)
 	}
 	p->sock = sock;
 	p->pace = (struct pace){ begin, spent, synced, step, p };
-	pthread_mutex_init(&p->turn, NULL);
+	locks_init(p);
 	page = mmap(NULL, sizeof(struct pace_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
 	if (page == MAP_FAILED) {
 		int r = -errno;
@@ -187,7 +210,8 @@ struct remote_pace *remote_pace_free(struct remote_pace *p)
 	if (p->page)
 		(void)munmap(p->page, sizeof(*p->page));
 	fd_closep(&p->sock);
-	pthread_mutex_destroy(&p->turn);
+	pthread_cond_destroy(&p->over);
+	pthread_mutex_destroy(&p->lock);
 	free(p);
 	return NULL;
 }

@@ -33,7 +33,18 @@ class Correct(Case):
         self.assertEqual((r.status, r.out, r.err), (0, "a.yaml: correct\n", ""))
         self.assertEqual(check(w, "-q", "a.yaml").out, "")
         r = check(w, "--json", "a.yaml")
-        self.assertEqual(r.json, {"files": ["a.yaml"], "errors": []})
+        self.assertEqual(r.json, {"files": ["a.yaml"], "errors": [], "warnings": []})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_warnings(self, w):
+        write(w.path("a.yaml"), "policies: {p: {path: /b, match: x}}\n")
+        r = check(w, "a.yaml")
+        self.assertEqual((r.status, r.out), (0, "a.yaml: correct\n"))
+        self.assertRegex(r.err, r"^a\.yaml:1:12: warning: policies: p: has no rule, so it deletes")
+        self.assertEqual(check(w, "-q", "a.yaml").err, "")
+        r = check(w, "--json", "a.yaml")
+        self.assertEqual((r.status, r.err, r.json["errors"]), (0, "", []))
+        self.assertEqual((r.json["warnings"][0]["line"], r.json["warnings"][0]["column"]), (1, 12))
 
     @matrix(backends=plain, fs=tmpfs)
     def test_a_directory(self, w):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A worker that says what it must not. What, is the name it was started by; it never does any work. */
+/* A worker that says what it must not. What, is the name it was started by; it never does any work.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 
 /* What was complained about: the text of all, and the place of the first. */
 struct heard {
-	unsigned n, line, column;
+	unsigned n, n_warnings, line, column;
 	char text[4096];
 };
 
@@ -25,7 +25,8 @@ static void hear(const struct config_error *e, void *userdata)
 	struct heard *h = userdata;
 	size_t len = strlen(h->text);
 
-	if (h->n++ == 0) {
+	h->n_warnings += e->is_warning;
+	if (!e->is_warning && h->n++ == 0) {
 		h->line = e->line;
 		h->column = e->column;
 	}
@@ -173,6 +174,10 @@ START_TEST(every_key_is_read)
 }
 END_TEST
 
+/* One policy with these keys; with these besides what it needs. */
+#define POLICY1(keys) "policies: {a: {" keys "}}\n"
+#define RULE(keys) "policies: {a: {path: /b, " keys "}}\n"
+
 /* Where the first complaint is, how many there are, and what they say among other things. */
 static const struct bad {
 	const char *text;
@@ -195,7 +200,60 @@ static const struct bad {
 	{ "protect:\n- /a\n- /b\n- //a\n", 4, 3, 1, "found \"/a\", expected each path once" },
 	{ "? [a, b]\n: c\n", 1, 3, 1, "found a list as a key, expected a word" },
 	{ "? {a: b}\n: c\n", 1, 3, 1, "found a map as a key, expected a word" },
-	{ "policies:\n  a: {path: /b}\n", 1, 1, 1, "policies: this version has none yet" },
+	/* Policies. */
+	{ "policies: []\n", 1, 11, 1, "policies: found a list, expected a map of policies" },
+	{ "policies: {a/b: {}}\n", 1, 12, 1, "found \"a/b\", expected a name of at most 64" },
+	{ "policies: {-a: {}}\n", 1, 12, 1, "found \"-a\", expected a name" },
+	{ "policies: {a: {}}\n", 1, 12, 1, "policies: a: has no path" },
+	{ POLICY1("path: b"), 1, 22, 1, "policies: a: path: found \"b\", expected an absolute" },
+	{ POLICY1("path: ''"), 1, 22, 1, "path: found \"\", expected an absolute path" },
+	{ POLICY1("path: /"), 1, 22, 1, "and not the root directory" },
+	{ POLICY1("path: //"), 1, 22, 1, "and not the root directory" },
+	{ POLICY1("path: /a/../b"), 1, 22, 1, "without . and .." },
+	{ POLICY1("path: /b, max-aeg: 1d"), 1, 26, 1,
+	  "max-aeg: unknown key: did you mean max-age" },
+	{ RULE("match: '..'"), 1, 33, 1,
+	  "match: found \"..\", expected a pattern that cannot mean" },
+	{ RULE("match: .*"), 1, 33, 1, "expected a pattern that cannot mean . or .." },
+	{ RULE("match: [a, ../b]"), 1, 37, 1, "expected a pattern that cannot mean . or .." },
+	{ RULE("match: /a"), 1, 33, 1, "expected a pattern without an empty name" },
+	{ RULE("match: a**"), 1, 33, 1, "expected two stars only as a whole name" },
+	{ RULE("match: {}"), 1, 33, 1, "match: found a map, expected a pattern for names" },
+	{ RULE("exclude: .*"), 1, 35, 1, "exclude: found \".*\", expected a pattern that cannot" },
+	{ RULE("kind: dir"), 1, 32, 1, "kind: found \"dir\", expected file or tree" },
+	{ RULE("order: newest"), 1, 33, 1, "order: found \"newest\", expected oldest or largest" },
+	{ RULE("group-by: '(a'"), 1, 36, 1, "found \"(a\", expected an extended regular" },
+	{ RULE("group-by: a"), 1, 36, 1, "with one to nine groups" },
+	{ RULE("time: ctime"), 1, 32, 1, "time: found \"ctime\", expected mtime, birth, or name:" },
+	{ RULE("time: 'name:%Q'"), 1, 32, 1, "found \"name:%Q\", expected mtime" },
+	{ RULE("time: 'name:%H'"), 1, 32, 1, "found \"name:%H\", expected mtime" },
+	{ RULE("keep: 7"), 1, 32, 1, "keep: found \"7\", expected a map with last" },
+	{ RULE("keep: {daily: -1}"), 1, 40, 1, "keep: daily: found \"-1\", expected a number" },
+	{ RULE("keep: {daly: 1}"), 1, 33, 1, "keep: daly: unknown key: did you mean daily" },
+	{ RULE("keep: {within: 14}"), 1, 41, 1,
+	  "within: found \"14\", expected a time with a unit" },
+	{ RULE("max-age: 30"), 1, 35, 1, "max-age: found \"30\", expected a time with a unit" },
+	{ RULE("max-age: 1d 30"), 1, 35, 1, "expected a time with a unit" },
+	{ RULE("max-age: -30d"), 1, 35, 1, "expected a time with a unit" },
+	{ RULE("max-age: 0d"), 1, 35, 1, "expected a time with a unit" },
+	{ RULE("max-age: 99999999999999999999d"), 1, 35, 1, "expected a time with a unit" },
+	{ RULE("max-age: 101y"), 1, 35, 1, "expected a time with a unit, up to 36500d" },
+	{ RULE("min-age: -1h"), 1, 35, 1, "min-age: found \"-1h\"" },
+	{ RULE("min-count: -1"), 1, 37, 1, "min-count: found \"-1\", expected a number" },
+	{ RULE("max-size: 500"), 1, 36, 1, "max-size: found \"500\", expected a size with a unit" },
+	{ RULE("max-size: 99999999E"), 1, 36, 1, "expected a size with a unit" },
+	{ RULE("max-files: 0"), 1, 37, 1, "max-files: found \"0\", expected a number from 1" },
+	{ RULE("max-delete: 101%"), 1, 38, 1, "max-delete: found \"101%\"" },
+	{ RULE("skip-open: 2"), 1, 37, 1, "skip-open: found \"2\", expected true or false" },
+	{ RULE("schedule: ''"), 1, 36, 1, "schedule: found \"\", expected when" },
+	{ RULE("min-free: 10"), 1, 36, 1, "min-free: found \"10\", expected a share" },
+	{ RULE("min-free: 0%"), 1, 36, 1, "min-free: found \"0%\", expected a share" },
+	{ RULE("min-free: {below: 20}"), 1, 44, 1, "below: found \"20\", expected a share" },
+	{ RULE("min-free: {until: 20%}"), 1, 36, 1, "min-free: has no below, expected one" },
+	{ RULE("min-free: {below: 9%, until: 8%}"), 1, 55, 1, "an until that is less than below" },
+	{ RULE("min-free: {below: 9%, until: 8G}"), 1, 55, 1, "found a share and a size" },
+	{ "protect: [/b]\npolicies:\n  a: {path: /b/c, match: x, max-age: 1d}\n", 3, 3, 1,
+	  "policies: a: its path /b/c is or lies in /b, which is protected" },
 	{ "\"a\\e[31mb\": 1\n", 1, 1, 1, "a\\x1b[31mb: unknown key" },
 	/* Types. */
 	{ "- a\n", 1, 1, 1, "found a list, expected a map with keys" },
@@ -382,12 +440,135 @@ START_TEST(many_errors_come_to_an_end)
 }
 END_TEST
 
+START_TEST(every_key_of_a_policy_is_read)
+{
+	const struct policy *p;
+	struct config *c;
+
+	dir_make();
+	c = load_good(
+		"policies:\n"
+		"  pg_backups-1:\n"
+		"    path: //backups/pg/\n"
+		"    match: ['*.tar.gz', \"**/*.dump\"]\n"
+		"    exclude: keep/**\n"
+		"    kind: tree\n"
+		"    group-by: ^([a-z]+)-\n"
+		"    time: name:%Y-%m-%d\n"
+		"    order: largest\n"
+		"    keep: {last: 3, hourly: 24, daily: 7, weekly: 4, monthly: 6, yearly: 2,\n"
+		"           within: 14d}\n"
+		"    max-age: 90d\n"
+		"    max-size: 500G\n"
+		"    max-files: 1000\n"
+		"    min-free: {below: 10%, until: 15%}\n"
+		"    min-age: 1h 30min\n"
+		"    min-count: 2\n"
+		"    max-delete: 50%\n"
+		"    skip-open: false\n"
+		"    schedule: Mon *-*-* 03:00\n"
+		"  b: {path: /b, match: '*', min-free: 20G}\n");
+	ck_assert_uint_eq(c->n_policies, 2);
+	ck_assert_str_eq(c->policies[0].name, "pg_backups-1");
+	ck_assert_uint_eq(c->policies[0].place.line, 2);
+	ck_assert_str_eq(c->policies[0].schedule, "Mon *-*-* 03:00");
+	p = &c->policies[0].rules;
+	ck_assert_str_eq(p->path, "/backups/pg");
+	ck_assert_str_eq(p->match[0], "*.tar.gz");
+	ck_assert_str_eq(p->match[1], "**/*.dump");
+	ck_assert_ptr_null(p->match[2]);
+	ck_assert_str_eq(p->exclude[0], "keep/**");
+	ck_assert_ptr_null(p->exclude[1]);
+	ck_assert_int_eq(p->kind, POLICY_TREES);
+	ck_assert_str_eq(p->group_by, "^([a-z]+)-");
+	ck_assert_int_eq(p->time.clock, CLOCK_NAME);
+	ck_assert_str_eq(p->time.format, "%Y-%m-%d");
+	ck_assert_int_eq(p->order, ORDER_LARGEST);
+	for (int i = 0; i < KEEP_WITHIN; i++)
+		ck_assert_uint_eq(p->keep.periods[i], ((uint64_t[]){ 3, 24, 7, 4, 6, 2 })[i]);
+	ck_assert_uint_eq(p->keep.within_usec, 14 * 24 * HOUR);
+	ck_assert_uint_eq(p->max_age_usec, 90 * 24 * HOUR);
+	ck_assert_uint_eq(p->max_size_bytes, 500ULL << 30);
+	ck_assert_uint_eq(p->max_files, 1000);
+	ck_assert(p->min_free_below.is_share && p->min_free_until.is_share);
+	ck_assert_double_eq_tol(p->min_free_below.share, 0.1, 1e-9);
+	ck_assert_double_eq_tol(p->min_free_until.share, 0.15, 1e-9);
+	ck_assert_uint_eq(p->min_age_usec, HOUR * 3 / 2);
+	ck_assert_uint_eq(p->min_count, 2);
+	ck_assert_double_eq_tol(p->max_delete, 0.5, 1e-9);
+	ck_assert(!p->skip_open);
+	/* What one does not say. */
+	p = &c->policies[1].rules;
+	ck_assert_ptr_null(c->policies[1].schedule);
+	ck_assert_int_eq(p->kind, POLICY_FILES);
+	ck_assert_int_eq(p->order, ORDER_OLDEST);
+	ck_assert_int_eq(p->time.clock, CLOCK_MTIME);
+	ck_assert(p->skip_open && !policy_has_keep(p) && policy_has_rules(p));
+	ck_assert_double_eq_tol(p->max_delete, 0.2, 1e-9);
+	ck_assert_uint_eq(p->max_size_bytes + p->max_files + p->max_age_usec + p->min_count, 0);
+	ck_assert_uint_eq(p->min_free_below.bytes, 20ULL << 30);
+	ck_assert_uint_eq(p->min_free_until.bytes, 20ULL << 30);
+	config_free(c);
+	dir_remove();
+}
+END_TEST
+
+/* What is no error, but told: the text, or NULL for nothing. */
+static const struct {
+	const char *text, *says;
+} odd[] = {
+	{ POLICY1("path: /b"), "a.yaml:1:12: policies: a: has no match, so it deletes nothing" },
+	{ POLICY1("path: /b, match: []"), "has no match, so it deletes nothing" },
+	{ POLICY1("path: /b, match: x"), "policies: a: has no rule, so it deletes nothing" },
+	{ POLICY1("path: /b, match: x, keep: {}"), "has no rule" },
+	{ POLICY1("path: /b, match: x, keep: {last: 0}, min-count: 1"), "has no rule" },
+	{ POLICY1("path: /b, match: x, max-age: 1d"), NULL },
+	{ POLICY1("path: /b, match: x, max-files: 1}, b: {path: /c, match: x, max-files: 1"),
+	  NULL },
+	{ POLICY1("path: /b, match: x, max-files: 1}, b: {path: /b, match: x, max-files: 1"),
+	  "policies: b: may be about the same entries as a in line 1" },
+	{ POLICY1("path: /b, match: x*, max-files: 1}, b: {path: /b, match: '*y', max-files: 1"),
+	  "may be about the same entries" },
+	{ POLICY1("path: /b, match: '*.a', max-files: 1}, b: {path: /b, match: '*.b', max-files: "
+		  "1"),
+	  NULL },
+	{ POLICY1("path: /b, match: a*, max-files: 1}, b: {path: /b, match: b*, max-files: 1"),
+	  NULL },
+	{ POLICY1("path: /b, match: '*', max-files: 1}, b: {path: /b/c, match: '*', max-files: 1"),
+	  NULL },
+	{ POLICY1("path: /b, match: '*/*', max-files: 1}, b: {path: /b/c, match: x, max-files: 1"),
+	  "may be about the same entries" },
+	{ POLICY1("path: /b/c/d, match: x, max-files: 1}, b: {path: /b, match: '**', max-files: 1"),
+	  "may be about the same entries" },
+	{ POLICY1("path: /b/c, match: x, max-files: 1}, b: {path: /b, kind: tree, match: c, "
+		  "max-files: 1"),
+	  "may be about the same entries" },
+};
+
+START_TEST(what_is_odd_is_told)
+{
+	dir_make();
+	for (size_t i = 0; i < ELEMENTSOF(odd); i++) {
+		struct config *c = NULL;
+		struct heard h;
+
+		ck_assert_msg(load_bytes(&c, odd[i].text, strlen(odd[i].text), &h) == 0, "%s",
+			      h.text);
+		ck_assert_msg(h.n_warnings == (odd[i].says != NULL), "%s: %s", odd[i].text, h.text);
+		ck_assert_msg(!odd[i].says || strstr(h.text, odd[i].says), "%s", h.text);
+		config_free(c);
+	}
+	dir_remove();
+}
+END_TEST
+
 /* Cut anywhere, and with any byte exchanged, it is read or refused, and nothing else. */
 START_TEST(damaged_files_are_read_or_refused)
 {
 	static const char text[] = "spools: {/a: {settle: 1s}}\n"
 				   "pacing:\n  latency: \"5ms\" # so\n"
-				   "protect:\n- /b\n- '/c'\n";
+				   "protect:\n- /b\n- '/c'\n"
+				   "policies: {x: {path: /d, match: [\"*\"], keep: {last: 1}}}\n";
 	static const char bytes[] = "\0\t\n \"'#:-[]{},&*!|>%@\\\xff\xc3";
 	char copy[sizeof(text)];
 
@@ -523,10 +704,11 @@ static char *uncommented(void)
 
 START_TEST(the_shipped_file_has_the_defaults)
 {
-	static const char *const keys[] = { "spools:",   "pacing:",        "latency:", "min-rate:",
-					    "max-rate:", "devices:",       "urgent:",  "below:",
-					    "until:",    "staging:",       "undo:",    "history:",
-					    "limits:",   "jobs-per-user:", "protect:" };
+	static const char *const keys[] = {
+		"spools:", "pacing:",        "latency:", "min-rate:", "max-rate:", "devices:",
+		"urgent:", "below:",         "until:",   "staging:",  "undo:",     "history:",
+		"limits:", "jobs-per-user:", "protect:", "policies:"
+	};
 	_cleanup_free_ char *text = uncommented(), *shipped = NULL;
 	struct config *c;
 
@@ -567,6 +749,8 @@ int main(void)
 	const TTest *tests[] = { nothing_is_a_configuration,
 				 every_key_is_read,
 				 each_error_has_its_place,
+				 every_key_of_a_policy_is_read,
+				 what_is_odd_is_told,
 				 limits_hold,
 				 many_errors_come_to_an_end,
 				 damaged_files_are_read_or_refused,

@@ -9,7 +9,7 @@
 
 START_TEST(space_has_two_marks)
 {
-	const struct config_space below = { .is_share = true, .share = 0.05 },
+	const struct policy_space below = { .is_share = true, .share = 0.05 },
 				  until = { .bytes = 100 };
 	struct space s = { .free_bytes = 50, .all_bytes = 1000 };
 
@@ -26,7 +26,7 @@ END_TEST
 
 START_TEST(space_is_near_at_twice_the_mark)
 {
-	const struct config_space below = { .bytes = 100 };
+	const struct policy_space below = { .bytes = 100 };
 	struct space s = { .free_bytes = 199, .all_bytes = 1000 };
 
 	ck_assert(urgency_is_near(&below, &s));

@@ -18,7 +18,22 @@ MID_SECONDS = 5.0
 NOTICE_SECONDS = 0.3
 SAMPLES_MIN = 20
 SPEED_BAR = 0.95
+CALM_SECONDS_MOST = 120
 RESUME_BAR_SECONDS = 1.0
+
+
+def wait_for_calm():
+    """Until nobody has waited for I/O for a while: setting the stage was I/O too, and who starts right
+    after it has reason to listen first whether it goes on."""
+    end = time.monotonic() + CALM_SECONDS_MOST
+    while time.monotonic() < end:
+        try:
+            with open("/proc/pressure/io", encoding="ascii") as pressure:
+                if " avg10=0.00 " in pressure.readline():
+                    return
+        except OSError:
+            return
+        time.sleep(1)
 
 
 class Lone:
@@ -33,6 +48,7 @@ class Lone:
         """Seconds until it returned, and until all that it left to the filesystem was done."""
         deleter = find(name)
         self._stage.reset()
+        wait_for_calm()
         with self._stage.disk.slow():
             measured = self._meter.run(
                 deleter.command(self._arms.program(deleter), self._stage.victim))

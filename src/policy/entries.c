@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "entries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/macros.h"
+
+#define BLOCK_BYTES KiB(256)
+
+struct arena_block {
+	struct arena_block *before;
+	size_t used;
+	char text[BLOCK_BYTES];
+};
+
+/* A copy that lives as long as the list; NULL if memory is out. Names are shorter than a block. */
+static const char *keep_text(struct policy_entries *l, const char *s)
+{
+	size_t len = strlen(s) + 1;
+	char *copy;
+
+	if (len == 1)
+		return "";
+	if (!l->blocks || BLOCK_BYTES - l->blocks->used < len) {
+		struct arena_block *b = len <= BLOCK_BYTES ? malloc(sizeof(*b)) : NULL;
+
+		if (!b)
+			return NULL;
+		b->before = l->blocks;
+		b->used = 0;
+		l->blocks = b;
+	}
+	copy = l->blocks->text + l->blocks->used;
+	memcpy(copy, s, len);
+	l->blocks->used += len;
+	return copy;
+}
+
+/* The directory lists those of one series one after the other more often than not. */
+static const char *keep_series(struct policy_entries *l, const char *s)
+{
+	const char *last = l->n > 0 ? l->v[l->n - 1].series : "";
+
+	return strcmp(s, last) == 0 ? last : keep_text(l, s);
+}
+
+static int make_room(struct policy_entries *l)
+{
+	size_t cap = MAX(l->cap + l->cap / 2, (size_t)256);
+	struct policy_entry *v;
+
+	if (l->n < l->cap)
+		return 0;
+	if (l->n >= UINT32_MAX)
+		return -E2BIG;
+	v = realloc(l->v, cap * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	l->v = v;
+	l->cap = cap;
+	return 0;
+}
+
+int entries_add(struct policy_entries *l, const struct policy_entry *e)
+{
+	struct policy_entry copy = *e;
+	int r = make_room(l);
+
+	if (r < 0)
+		return r;
+	copy.name = keep_text(l, e->name);
+	copy.series = keep_series(l, e->series);
+	if (!copy.name || !copy.series)
+		return -ENOMEM;
+	l->v[l->n++] = copy;
+	return 0;
+}
+
+void entries_done(struct policy_entries *l)
+{
+	while (l->blocks) {
+		struct arena_block *b = l->blocks;
+
+		l->blocks = b->before;
+		free(b);
+	}
+	free(l->v);
+	*l = (struct policy_entries){ 0 };
+}

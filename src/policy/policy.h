@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A retention policy: which entries of a directory it is about, and which of them may go.
+ *
+ * Plain data, filled by the configuration, which owns the strings. All zero is a policy that
+ * matches nothing and deletes nothing. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the order in which they are written. */
+enum keep_rule {
+	KEEP_LAST,
+	KEEP_HOURLY,
+	KEEP_DAILY,
+	KEEP_WEEKLY,
+	KEEP_MONTHLY,
+	KEEP_YEARLY,
+	KEEP_WITHIN,
+	KEEP_RULES
+};
+
+/* How many periods each rule keeps the newest entry of, and for how long all are kept; 0: the rule
+ * is not there. */
+struct policy_keep {
+	uint64_t periods[KEEP_WITHIN];
+	uint64_t within_usec;
+};
+
+enum policy_kind {
+	POLICY_FILES, /* everything but directories; a symbolic link is an entry itself */
+	POLICY_TREES, /* directories: each ages and goes as a whole */
+};
+
+enum policy_clock { CLOCK_MTIME, CLOCK_BIRTH, CLOCK_NAME };
+enum policy_order { ORDER_OLDEST, ORDER_LARGEST };
+
+/* A share of the filesystem or a number of bytes. */
+struct policy_space {
+	bool is_share;
+	double share; /* 0 to 1 */
+	uint64_t bytes;
+};
+
+struct policy_time {
+	enum policy_clock clock;
+	char *format; /* of CLOCK_NAME, for strptime */
+};
+
+struct policy {
+	char *path;              /* absolute, without . and .. */
+	char **match, **exclude; /* NULL-terminated or NULL; see globs.h */
+	char *group_by;          /* see series.h; NULL: one series */
+	struct policy_time time;
+	enum policy_kind kind;
+	enum policy_order order; /* in which limits delete */
+	struct policy_keep keep;
+	uint64_t max_age_usec;   /* 0: none */
+	uint64_t max_size_bytes; /* 0: none */
+	uint64_t max_files;      /* 0: none */
+	/* While less than `below` is free, until `until` is free; `below` all zero: none. */
+	struct policy_space min_free_below, min_free_until;
+	uint64_t min_age_usec, min_count; /* nothing younger; never fewer of a series */
+	double max_delete;                /* share of the matching bytes that one run may delete */
+	bool skip_open;
+};
+
+/* Does anything of it delete? Without a rule nothing is ever deleted. */
+bool policy_has_rules(const struct policy *p);
+bool policy_has_keep(const struct policy *p);

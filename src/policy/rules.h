@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The rules of a policy, applied: a list of entries, the time and the free space in, a fate for
+ * each entry out. Pure; the same input gives the same plan, in whatever order the entries come.
+ *
+ *   1. What was found to be kept whatever the rules say, stays; so does what is in the future,
+ *      which counts for nothing else either.
+ *   2. Series by series, newest first: what a rule of keep keeps, stays; then what min-count and
+ *      min-age hold. If there is a keep, the rest goes; what is older than max-age goes.
+ *   3. Of what is left, max-files, max-size and min-free take as many as they need, in the policy's
+ *      order; nothing that frees no space for the sake of space. What they do not need stays. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "entries.h"
+#include "policy.h"
+
+struct policy_moment {
+	int64_t now_nsec;
+	uint64_t free_bytes, size_bytes; /* of the filesystem */
+};
+
+struct policy_sum {
+	uint64_t n, bytes;
+};
+
+/* All zero before. */
+struct policy_plan {
+	uint32_t *order; /* of the entries: by series and name of it, newest first */
+	struct policy_sum matched, deleted;
+	struct policy_sum fates[FATES];
+	/* More would go than max-delete lets one run delete. */
+	bool over_max_delete;
+};
+
+/* Fills *ret and the fates of all entries. Returns 0 or -ENOMEM. */
+int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_entries *l,
+		 struct policy_moment now);
+void policy_plan_done(struct policy_plan *p);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The entries of a policy's directory, as they are now. Reads only.
+ *
+ *   scan.c       goes through the directory as deep as the patterns reach
+ *   scan-tree.c  what a tree that goes as a whole has in it
+ *
+ * The directory is opened without following any symbolic link, and from there on one name at a
+ * time; no mount is crossed. As systemd-tmpfiles does, a directory that somebody holds a BSD lock
+ * on is left alone with all that is in it. A tree that cannot be looked at in full, for whatever
+ * reason, is kept. Memory is that of the list of entries; at most SCAN_DEPTH directories are open.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "entries.h"
+#include "policy.h"
+#include "util/fd.h"
+
+/* Directories below this are not looked into: what is there is not matched, and a tree that has
+ * them is kept. */
+#define SCAN_DEPTH 128
+
+/* What the scan asks others; each NULL where there is nobody to ask. */
+struct scan_watch {
+	/* Has anybody this file open? */
+	bool (*is_open)(void *userdata, uint64_t dev, uint64_t ino);
+	/* Is anything in this very directory protected, so that each name must be asked for? */
+	bool (*is_near)(void *userdata, int dirfd);
+	/* Why a name may not be deleted, or anything in a directory; NULL if it may. */
+	const char *(*why_name)(void *userdata, int dirfd, const char *name,
+				const struct identity *id);
+	const char *(*why_content)(void *userdata, int dirfd);
+	void *userdata;
+};
+
+/* All zero before. */
+struct scan {
+	struct policy_entries entries;
+	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	/* Directories that were to be looked into and were not. */
+	uint64_t unread, locked, mounts, too_deep;
+};
+
+/* Fills *ret. Returns 0; -EWOULDBLOCK if somebody has locked the directory itself, -EPERM if it is
+ * protected, or another negative errno; *ret_why then says it in words, to follow the path. */
+int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
+		const char **ret_why);
+void scan_done(struct scan *s);

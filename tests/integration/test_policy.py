@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""reclaimctl policy: which entries a policy keeps and deletes, on real files. It changes nothing."""
+import fcntl
+import glob
+import json
+import os
+import time
+import unittest
+
+import fixture
+from fixture import (Canary, Case, FULL, MIB, Proc, USER, command, fingerprint, matrix, scratch,
+                     write)
+
+plain = (None,)
+tmpfs = ("tmpfs",)
+DAY = 86400
+
+
+def policy(w, *args, status=0, **kw):
+    p = Proc([scratch.binary, "policy", *args, "--configuration-directory=" + w.path("etc")],
+             w.dir, **kw)
+    w.procs.append(p)
+    r = p.finish()
+    if r.status != status:
+        raise AssertionError("status %d expected: %r" % (status, r))
+    return r
+
+
+def configure(w, text):
+    """Writes policies: the text is YAML with BASE for the directory, which is made."""
+    os.makedirs(w.path("etc"), exist_ok=True)
+    os.makedirs(w.path("base"), exist_ok=True)
+    write(w.path("etc/reclaimd.yaml"), text.replace("BASE", w.path("base")))
+
+
+def one(w, keys):
+    configure(w, "policies: {p: {path: BASE, %s}}\n" % keys)
+
+
+def make(w, name, days=0.0, content="x"):
+    """An entry of the policy's directory that is so many days old."""
+    path = w.path("base", name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write(path, content)
+    age(path, days)
+    return path
+
+
+def age(path, days):
+    then = time.time() - days * DAY
+    os.utime(path, (then, then), follow_symlinks=False)
+
+
+def plan(w, *names, **kw):
+    """What each entry's fate is and by which rule, and the whole object."""
+    (o,) = policy(w, "plan", "--json", *names, **kw).json
+    return {e["name"]: (e["fate"], e["rule"]) for e in o["entries"]}, o
+
+
+class Rules(Case):
+    @matrix(backends=plain, fs=tmpfs)
+    def test_sixty_days_of_backups(self, w):
+        configure(w, 'policies:\n'
+                     '  pg-backups:\n'
+                     '    path: BASE\n'
+                     '    match: "*.tar.gz"\n'
+                     '    keep: {last: 3, daily: 7, weekly: 4, monthly: 6}\n'
+                     '    max-age: 90d\n'
+                     '    max-size: 500G\n'
+                     '    min-free: 10%\n')
+        for i in range(60):
+            make(w, "db-%02d.tar.gz" % i, i, "x" * 8192)
+        make(w, "other.txt", 500)
+        before = fingerprint(w.dir)
+        fates, o = plan(w)
+        self.assertEqual(len(fates), 60)
+        kept = sorted(n for n, f in fates.items() if f[0] == "keep")
+        self.assertEqual(kept[:7], ["db-%02d.tar.gz" % i for i in range(7)])
+        # Seven days; at most three more weeks and two months that have no entry among those yet.
+        self.assertTrue(10 <= len(kept) <= 12, kept)
+        self.assertEqual(o["kept"]["entries"] + o["deleted"]["entries"], o["matched"]["entries"])
+        self.assertEqual(o["deleted"]["bytes"], (60 - len(kept)) * 8192)
+        self.assertTrue(o["over_max_delete"])
+        r = policy(w, "plan", "pg-backups")
+        self.assertIn("keep: last, daily, weekly, monthly", r.out)
+        self.assertRegex(r.out, r"Keeps %d entries, .*; deletes %d entries, .* \(8\d%%\)"
+                         % (len(kept), 60 - len(kept)))
+        self.assertIn("more than the 20% of max-delete", r.out)
+        self.assertEqual(fingerprint(w.dir), before)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_ages_and_limits(self, w):
+        one(w, "match: '*', max-age: 7d, max-files: 5, min-age: 1d")
+        for i in range(10):
+            make(w, "f%d" % i, i)
+        make(w, "future", -3)
+        fates, o = plan(w)
+        self.assertEqual([n for n, f in fates.items() if f[0] == "delete"],
+                         ["f4", "f5", "f6", "f7", "f8", "f9"])
+        self.assertEqual(fates["f9"], ("delete", "max-age"))
+        self.assertEqual(fates["f5"], ("delete", "max-files"))
+        self.assertEqual(fates["f0"], ("keep", "min-age"))
+        self.assertEqual(fates["future"], ("keep", "future"))
+
+    @matrix(backends=plain, fs=("ext4", "tmpfs"))
+    def test_free_space(self, w):
+        for i in range(4):
+            make(w, "f%d" % i, i, "x" * MIB)
+        os.sync()
+        size = os.statvfs(w.dir)
+        one(w, "match: '*', min-free: 100%")
+        fates, o = plan(w)
+        self.assertEqual(set(fates.values()), {("delete", "min-free")})
+        self.assertEqual(o["filesystem"]["size_bytes"], size.f_blocks * size.f_frsize)
+        one(w, "match: '*', min-free: 1K")
+        self.assertEqual(set(plan(w)[0].values()), {("keep", "within-limits")})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_series_and_times_in_names(self, w):
+        one(w, "match: '*.dump', group-by: '^([a-z]+)-', time: 'name:%Y-%m-%d', keep: {last: 1}")
+        for name in ("a-2024-01-01", "a-2024-01-02", "b-2023-05-05", "b-2023-05-06", "c-2024-02-30",
+                     "9-2024-01-01"):
+            make(w, name + ".dump")
+        fates, o = plan(w)
+        self.assertEqual(fates, {"a-2024-01-02.dump": ("keep", "keep"),
+                                 "a-2024-01-01.dump": ("delete", "not-kept"),
+                                 "b-2023-05-06.dump": ("keep", "keep"),
+                                 "b-2023-05-05.dump": ("delete", "not-kept"),
+                                 "c-2024-02-30.dump": ("keep", "no-time"),
+                                 "9-2024-01-01.dump": ("keep", "no-series")})
+        self.assertEqual({e["series"] for e in o["entries"]}, {"", "a", "b", "c"})
+
+    @matrix(backends=plain, fs=("ext4", "xfs", "btrfs"))
+    def test_birth(self, w):
+        one(w, "match: '*', time: birth, max-age: 1d")
+        make(w, "f", 100)
+        self.assertEqual(plan(w)[0], {"f": ("keep", "within-limits")})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_nothing_without_rule_or_match(self, w):
+        one(w, "match: '*'")
+        make(w, "f", 10000)
+        r = policy(w, "plan")
+        self.assertIn("warning: policies: p: has no rule, so it deletes nothing", r.err)
+        self.assertEqual(plan(w)[0], {"f": ("keep", "no-rule")})
+        one(w, "max-age: 1d")
+        r = policy(w, "plan")
+        self.assertIn("Nothing matches", r.out)
+
+
+class Matching(Case):
+    def names(self, w, keys):
+        one(w, keys + ", max-age: 1d")
+        return sorted(plan(w)[0])
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_patterns(self, w):
+        for name in ("a.log", ".h.log", "d/b.log", "d/e/c.log", ".g/x.log", "d/keep/y.log", "d/z"):
+            make(w, name, 5)
+        os.symlink("/etc/passwd", w.path("base/l.log"))
+        os.mkfifo(w.path("base/p.log"))
+        os.mkdir(w.path("base/t.log"))
+        self.assertEqual(self.names(w, "match: '*.log'"), ["a.log", "l.log", "p.log"])
+        self.assertEqual(self.names(w, "match: ['*/*.log', .h*]"), [".h.log", "d/b.log"])
+        self.assertEqual(self.names(w, "match: '**/*.log', exclude: [d/keep, '?.log']"),
+                         ["d/b.log", "d/e/c.log"])
+        self.assertEqual(self.names(w, "match: '**'"),
+                         ["a.log", "d/b.log", "d/e/c.log", "d/keep/y.log", "d/z", "l.log", "p.log"])
+        self.assertEqual(self.names(w, "match: '**', kind: tree"), ["d", "t.log"])
+        self.assertEqual(self.names(w, "match: d/**, kind: tree"), ["d/e", "d/keep"])
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_names_are_shown_safely(self, w):
+        make(w, "a\x1b[31m\n\xff.log", 5)
+        self.assertEqual(self.names(w, "match: '*.log'"), ["a\x1b[31m\n\xff.log"])
+        r = policy(w, "plan")
+        self.assertIn("a\\x1b[31m\\n\xff.log", r.out)
+        self.assertNotIn("\x1b", r.out)
+
+
+class Held(Case):
+    @matrix(backends=plain, fs=("ext4", "xfs", "btrfs", "tmpfs"))
+    def test_open_files(self, w):
+        one(w, "match: '**', max-age: 1d")
+        path = make(w, "f", 5)
+        make(w, "g", 5)
+        holder = Proc(["sleep", "1000"], w.dir, stdin=os.open(path, os.O_RDONLY))
+        w.procs.append(holder)
+        fates, o = plan(w)
+        self.assertEqual(fates, {"f": ("keep", "open"), "g": ("delete", "max-age")})
+        self.assertTrue(o["open_complete"])
+        one(w, "match: '*', max-age: 1d, skip-open: false")
+        self.assertEqual(plan(w)[0]["f"], ("delete", "max-age"))
+        holder.kill()
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_locked_directories(self, w):
+        one(w, "match: '**', max-age: 1d")
+        make(w, "d/f", 5)
+        make(w, "e/f", 5)
+        fd = os.open(w.path("base/d"), os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        fates, o = plan(w)
+        self.assertEqual((fates, o["not_looked_into"]["locked"]), ({"e/f": ("delete", "max-age")}, 1))
+        self.assertIn("1 directory that somebody has locked", policy(w, "plan").out)
+        one(w, "match: '*', kind: tree, max-age: 1us")
+        self.assertEqual(plan(w)[0]["d"], ("keep", "open"))
+        one(w, "match: '*', kind: tree, max-age: 1us, skip-open: false")
+        self.assertEqual(plan(w)[0], {"d": ("keep", "locked"), "e": ("delete", "max-age")})
+        os.close(fd)
+        self.assertEqual(plan(w)[0]["d"], ("delete", "max-age"))
+        fd = os.open(w.path("base"), os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        r = policy(w, "plan", status=1)
+        self.assertIn("is locked by somebody", r.err)
+        os.close(fd)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_mounts_are_not_crossed(self, w):
+        one(w, "match: '**', max-age: 1d")
+        os.mkdir(w.path("elsewhere"))
+        canary = Canary(w.path("elsewhere"))
+        make(w, "d/f", 5)
+        make(w, "file", 5)
+        os.mkdir(w.path("base/d/m"))
+        w.bind(w.path("elsewhere"), w.path("base/d/m"))
+        w.bind(w.path("base/file"), w.path("base/file"))
+        fates, o = plan(w)
+        self.assertEqual(fates, {"d/f": ("delete", "max-age"), "file": ("keep", "mount")})
+        self.assertEqual(o["not_looked_into"]["mounts"], 1)
+        one(w, "match: '*', kind: tree, max-age: 1us")
+        self.assertIn(plan(w)[0]["d"], (("keep", "mount"), ("keep", "protected")))
+        canary.check()
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_protected(self, w):
+        make(w, "a/f", 5)
+        make(w, "b/f", 5)
+        configure(w, "protect: [BASE/a]\npolicies: {p: {path: BASE, match: '*', kind: tree, "
+                     "max-age: 1us}}\n")
+        self.assertEqual(plan(w)[0], {"a": ("keep", "protected"), "b": ("delete", "max-age")})
+        # A base that belongs to the system.
+        configure(w, "policies: {p: {path: /usr/share, match: '*', max-age: 1us}}\n")
+        r = policy(w, "plan", status=1)
+        self.assertIn("p: /usr/share belongs to the system", r.err)
+        (o,) = policy(w, "plan", "--json", status=1).json
+        self.assertNotIn("entries", o)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_bases(self, w):
+        one(w, "match: '*', max-age: 1d")
+        os.rmdir(w.path("base"))
+        self.assertIn("No such file", policy(w, "plan", status=1).err)
+        write(w.path("base"))
+        self.assertIn("is not a directory", policy(w, "plan", status=1).err)
+        os.unlink(w.path("base"))
+        os.mkdir(w.path("real"))
+        write(w.path("real/f"))
+        os.symlink("real", w.path("base"))
+        self.assertIn("has a symbolic link in it", policy(w, "plan", status=1).err)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_trees(self, w):
+        one(w, "match: '*', kind: tree, max-age: 3d")
+        for tree, days in (("old", 5), ("young", 5)):
+            make(w, tree + "/a/b/f", days, "x" * 4096)
+            os.link(w.path("base", tree, "a/b/f"), w.path("linked-" + tree))
+            make(w, tree + "/g", days, "x" * 4096)
+            for d in ("a/b", "a", ""):
+                age(w.path("base", tree, d), days)
+        # One file that is young makes the tree young.
+        make(w, "young/g", 1, "x" * 4096)
+        age(w.path("base/young"), 5)
+        fates, o = plan(w)
+        self.assertEqual(fates, {"young": ("keep", "within-limits"), "old": ("delete", "max-age")})
+        # A file that has another name elsewhere frees nothing.
+        self.assertEqual(o["deleted"]["bytes"], 4096)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_what_cannot_be_read(self, w):
+        one(w, "match: '*', kind: tree, max-age: 1us")
+        os.chmod(w.dir, 0o755)
+        os.makedirs(w.path("base/t/closed"), mode=0o755)
+        os.chmod(w.path("base/t/closed"), 0)
+        fates, o = plan(w, user=USER)
+        self.assertEqual(fates, {"t": ("keep", "unread")})
+        self.assertFalse(o["open_complete"])
+        one(w, "match: '**', max-age: 1us")
+        fates, o = plan(w, user=USER)
+        self.assertEqual((fates, o["not_looked_into"]["unread"]), ({}, 1))
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_deep_trees(self, w):
+        one(w, "match: ['*', '**/x'], kind: tree, max-age: 1us")
+        os.makedirs(w.path("base", *["d"] * 200))
+        self.assertEqual(plan(w)[0], {"d": ("keep", "unread")})
+        one(w, "match: '**/x', max-age: 1us")
+        fates, o = plan(w)
+        self.assertEqual((fates, o["not_looked_into"]["too_deep"]), ({}, 1))
+
+
+class Command(Case):
+    @matrix(backends=plain, fs=tmpfs)
+    def test_list(self, w):
+        configure(w, "policies:\n"
+                     "  a: {path: BASE, match: '*.a', max-age: 1d, schedule: daily}\n"
+                     "  long-name: {path: BASE/c, match: [x, y]}\n")
+        r = policy(w, "list", "-q")
+        self.assertEqual((r.out, r.err), ("", ""))
+        lines = policy(w, "list").out.splitlines()
+        self.assertEqual([l.split()[0] for l in lines], ["NAME", "a", "long-name"])
+        self.assertIn("x y  (no rule: deletes nothing)", lines[2])
+        self.assertEqual(policy(w, "list", "--json").json[0],
+                         {"name": "a", "path": w.path("base"), "match": ["*.a"], "rules": True,
+                          "schedule": "daily"})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_several(self, w):
+        configure(w, "policies:\n"
+                     "  a: {path: BASE, match: '*.a', max-age: 1d}\n"
+                     "  b: {path: BASE, match: '*.b', max-age: 1d}\n")
+        make(w, "x.a", 5)
+        make(w, "x.b", 5)
+        r = policy(w, "plan", "--json").json
+        self.assertEqual([(o["name"], o["entries"][0]["name"]) for o in r],
+                         [("a", "x.a"), ("b", "x.b")])
+        self.assertEqual([o["name"] for o in policy(w, "plan", "--json", "b").json], ["b"])
+        pretty = policy(w, "plan", "--json=pretty", "a").out
+        self.assertEqual(json.loads(pretty)[0]["deleted"]["entries"], 1)
+        self.assertEqual(len(pretty.splitlines()), 2)
+        self.assertIn("no such policy", policy(w, "plan", "zzz", status=1).err)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_usage(self, w):
+        configure(w, "{}\n")
+        self.assertEqual(policy(w, "plan").out, "no policies\n")
+        self.assertEqual(policy(w, "plan", "--json").json, [])
+        self.assertEqual(policy(w, "list").out, "no policies\n")
+        for wrong in ((), ("run",), ("list", "x"), ("plan", "--dry-run")):
+            self.assertIn("reclaimctl: ", policy(w, *wrong, status=2).err)
+        write(w.path("etc/reclaimd.yaml"), "policies: {a: {path: b}}\n")
+        r = policy(w, "list", status=1)
+        self.assertRegex(r.err, r"reclaimd\.yaml:1:22: policies: a: path: found \"b\"")
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_examples(self, w):
+        top = os.path.join(fixture.HERE, "..", "..")
+        examples = glob.glob(os.path.join(top, "contrib", "policies", "*.yaml"))
+        self.assertEqual(len(examples), 5)
+        for example in examples:
+            p = Proc([scratch.binary, "check-config", example], w.dir)
+            w.procs.append(p)
+            r = p.finish()
+            self.assertEqual((r.status, r.err), (0, ""), example)
+
+
+@unittest.skipUnless(FULL, "a million files take a while")
+class Sizes(Case):
+    @matrix(backends=plain, fs=("xfs",))
+    def test_a_million_entries(self, w):
+        one(w, "match: '*/*.log', group-by: '^(d[0-9]+)/', keep: {daily: 7, weekly: 4}")
+        for d in range(100):
+            os.makedirs(w.path("base/d%d" % d))
+            for f in range(10000):
+                os.close(os.open(w.path("base/d%d/entry-%06d.log" % (d, f)), os.O_CREAT))
+        for args in (("plan", "--json"), ("plan",)):
+            begin = time.monotonic()
+            r = policy(w, *args)
+            took = time.monotonic() - begin
+            print("%s: %.1f s, %d KiB" % (" ".join(args), took, r.maxrss_kib))
+            self.assertEqual(r.out.count("entry-"), 1000000)
+            if not scratch.sanitized:
+                self.assertLess(took, 10)
+                self.assertLess(r.maxrss_kib, 200 * 1024)
+
+
+if __name__ == "__main__":
+    fixture.main()

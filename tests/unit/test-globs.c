@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/globs.h"
+#include "support.h"
+#include "util/macros.h"
+
+/* Walks a path through one pattern. 'm' matches, 'd' something beneath still may; else a space. */
+static void walk(const char *pattern, const char *path, bool exclude, char ret[3])
+{
+	char *patterns[] = { (char *)pattern, NULL };
+	_cleanup_free_ char *copy = strdup(path);
+	char *rest = copy, *name;
+	struct globs *g = NULL;
+	uint64_t at, next;
+	bool matches = false, deeper = true;
+
+	ck_assert_msg(glob_check(pattern) == NULL, "%s", pattern);
+	ck_assert_int_eq(globs_new(&g, patterns, exclude), 0);
+	ck_assert_uint_eq(globs_words(g), 1);
+	globs_begin(g, &at);
+	while ((name = strsep(&rest, "/"))) {
+		matches = globs_step(g, &at, name, &next, &deeper);
+		at = next;
+	}
+	ret[0] = matches ? 'm' : ' ';
+	ret[1] = deeper ? 'd' : ' ';
+	ret[2] = '\0';
+	globs_free(g);
+}
+
+static const struct row {
+	const char *pattern, *path, *match, *exclude;
+} rows[] = {
+	{ "*.gz", "a.gz", "m ", "m " },
+	{ "*.gz", "a.bz", "  ", "  " },
+	{ "*.gz", "d/a.gz", "  ", "  " },
+	{ "*.gz", ".a.gz", "  ", "m " },
+	{ ".[!.]*", ".a", "m ", "m " },
+	{ "*", "a", "m ", "m " },
+	{ "*", ".a", "  ", "m " },
+	{ "d/*.gz", "d", " d", " d" },
+	{ "d/*.gz", "e", "  ", "  " },
+	{ "d/*.gz", "d/a.gz", "m ", "m " },
+	{ "d/*.gz", "d/e/a.gz", "  ", "  " },
+	{ "**/*.log", "a.log", "md", "md" },
+	{ "**/*.log", "x/y/z/a.log", "md", "md" },
+	{ "**/*.log", "x/y", " d", " d" },
+	{ "**/*.log", ".x", "  ", " d" },
+	{ "**/*.log", ".x/a.log", "  ", "md" },
+	{ "a/**/z", "a", " d", " d" },
+	{ "a/**/z", "a/z", "md", "md" },
+	{ "a/**/z", "a/b/c/z", "md", "md" },
+	{ "a/**/z", "b", "  ", "  " },
+	{ "a/**", "a", " d", " d" },
+	{ "a/**", "a/b", "md", "md" },
+	{ "a/**", "a/b/c", "md", "md" },
+	{ "**", "a", "md", "md" },
+	{ "**", "a/b/c", "md", "md" },
+	{ "**/**/b", "b", "md", "md" },
+	{ "**/a/**/b", "x/a/a/y/b", "md", "md" },
+	{ "a\\*", "a*", "m ", "m " },
+	{ "a\\*", "ab", "  ", "  " },
+	{ "[a-c]?", "bz", "m ", "m " },
+};
+
+START_TEST(paths_match)
+{
+	char got[3];
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		const struct row *t = &rows[i];
+
+		walk(t->pattern, t->path, false, got);
+		ck_assert_msg(strcmp(got, t->match) == 0, "%s, %s: '%s'", t->pattern, t->path, got);
+		walk(t->pattern, t->path, true, got);
+		ck_assert_msg(strcmp(got, t->exclude) == 0, "excluding %s, %s: '%s'", t->pattern,
+			      t->path, got);
+	}
+}
+END_TEST
+
+START_TEST(any_of_several_patterns)
+{
+	char *patterns[] = { (char *)"*.gz", (char *)"d/*", NULL };
+	struct globs *g = NULL;
+	uint64_t at[2], next[2];
+	bool deeper;
+
+	ck_assert_int_eq(globs_new(&g, patterns, false), 0);
+	ck_assert_uint_eq(globs_words(g), 2);
+	globs_begin(g, at);
+	ck_assert(globs_step(g, at, "a.gz", next, &deeper) && !deeper);
+	ck_assert(!globs_step(g, at, "d", next, &deeper) && deeper);
+	ck_assert(globs_step(g, next, "x", at, &deeper) && !deeper);
+	g = globs_free(g);
+	ck_assert_int_eq(globs_new(&g, NULL, true), 0);
+	ck_assert(!globs_step(g, at, "a", next, &deeper) && !deeper);
+	globs_free(g);
+}
+END_TEST
+
+START_TEST(bad_patterns)
+{
+	static const char *const bad[] = { "",     "/",     "/a",    "a/",  "a//b",  ".",    "..",
+					   "a/..", "./a",   ".*",    ".?",  "a/.*",  ".[.]", "a**",
+					   "**a",  "a/***", "**/..", "\\.", "\\.\\." };
+	char deep[200];
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+		ck_assert_msg(glob_check(bad[i]) != NULL, "%s", bad[i]);
+	for (size_t i = 0; i < 62; i++)
+		memcpy(deep + 2 * i, "a/", 2);
+	deep[123] = '\0';
+	ck_assert_ptr_nonnull(glob_check(deep));
+	deep[121] = '\0';
+	ck_assert_ptr_null(glob_check(deep));
+	memcpy(deep + 119, "/**", 4);
+	ck_assert_ptr_null(glob_check(deep));
+}
+END_TEST
+
+START_TEST(depth_is_that_of_names)
+{
+	ck_assert_uint_eq(glob_depth("*"), 1);
+	ck_assert_uint_eq(glob_depth("a/b/*"), 3);
+	ck_assert_uint_eq(glob_depth("a/**/*"), UINT_MAX);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { paths_match, any_of_several_patterns, bad_patterns,
+				 depth_is_that_of_names };
+
+	return run_case("globs", tests, ELEMENTSOF(tests));
+}

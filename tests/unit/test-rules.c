@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "policy/periods.h"
+#include "policy/rules.h"
+#include "support.h"
+#include "util/macros.h"
+
+#define DAY_USEC (86400 * USEC_PER_SEC)
+#define NOW (20000 * 86400 * NSEC_PER_SEC + 43200 * NSEC_PER_SEC)
+
+static const struct policy_space none;
+
+/* Adds an entry that is so many days old. */
+static void add(struct policy_entries *l, const char *name, const char *series, int64_t days,
+		uint64_t bytes, enum policy_fate fate)
+{
+	struct policy_entry e = { .name = name,
+				  .series = series,
+				  .time_nsec = NOW - days * 86400 * NSEC_PER_SEC,
+				  .bytes = bytes,
+				  .fate = (uint8_t)fate };
+
+	ck_assert_int_eq(entries_add(l, &e), 0);
+}
+
+/* Entries a, b, c, ... that are 0, 1, 2, ... days old, with so many bytes each. */
+static void add_days(struct policy_entries *l, size_t n, uint64_t bytes)
+{
+	for (size_t i = 0; i < n; i++)
+		add(l, (char[]){ (char)('a' + i), '\0' }, "", (int64_t)i, bytes, FATE_OPEN);
+}
+
+static const struct policy_entry *get(const struct policy_entries *l, const char *name)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->v[i].name, name) == 0)
+			return &l->v[i];
+	ck_abort_msg("%s is not there", name);
+	return NULL;
+}
+
+static struct policy_plan decide(const struct policy *p, struct policy_entries *l, uint64_t free,
+				 uint64_t size)
+{
+	struct policy_moment now = { .now_nsec = NOW, .free_bytes = free, .size_bytes = size };
+	struct policy_plan plan = { 0 };
+
+	ck_assert_int_eq(rules_decide(&plan, p, l, now), 0);
+	return plan;
+}
+
+/* The names that are deleted, in the order of the list. */
+static const char *deleted(const struct policy_entries *l)
+{
+	static char names[64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (fate_deletes(l->v[i].fate))
+			names[n++] = l->v[i].name[0];
+	names[n] = '\0';
+	return names;
+}
+
+/* Ten entries a to j of 10 bytes each, a day apart; a filesystem of 1000 bytes with 100 free. */
+static const struct row {
+	struct policy p;
+	const char *deleted;
+	enum policy_fate last; /* of the last one */
+} rows[] = {
+	{ { 0 }, "", FATE_NO_RULE },
+	{ { .min_age_usec = DAY_USEC, .min_count = 3 }, "", FATE_NO_RULE },
+	{ { .keep.periods[KEEP_LAST] = 3 }, "defghij", FATE_NOT_KEPT },
+	{ { .keep.within_usec = 2 * DAY_USEC }, "cdefghij", FATE_NOT_KEPT },
+	{ { .keep.periods[KEEP_LAST] = 3, .min_count = 5 }, "fghij", FATE_NOT_KEPT },
+	{ { .keep.periods[KEEP_LAST] = 3, .min_age_usec = 5 * DAY_USEC }, "fghij", FATE_NOT_KEPT },
+	{ { .keep.periods[KEEP_LAST] = 20 }, "", FATE_KEPT },
+	/* Limits never get what keep keeps. */
+	{ { .keep.periods[KEEP_LAST] = 20, .max_age_usec = 1, .max_files = 1, .max_size_bytes = 1 },
+	  "",
+	  FATE_KEPT },
+	{ { .max_age_usec = 7 * DAY_USEC }, "ij", FATE_MAX_AGE },
+	{ { .max_age_usec = 7 * DAY_USEC - 1 }, "hij", FATE_MAX_AGE },
+	{ { .max_age_usec = 1, .min_count = 9 }, "j", FATE_MAX_AGE },
+	{ { .max_age_usec = 1, .min_count = 10 }, "", FATE_MIN_COUNT },
+	{ { .max_age_usec = 1, .min_age_usec = 9 * DAY_USEC }, "j", FATE_MAX_AGE },
+	{ { .max_age_usec = 1, .min_age_usec = 9 * DAY_USEC + 1 }, "", FATE_MIN_AGE },
+	{ { .max_size_bytes = 100 }, "", FATE_WITHIN_LIMITS },
+	{ { .max_size_bytes = 99 }, "j", FATE_MAX_SIZE },
+	{ { .max_size_bytes = 25 }, "cdefghij", FATE_MAX_SIZE },
+	{ { .max_size_bytes = 1 }, "abcdefghij", FATE_MAX_SIZE },
+	{ { .max_size_bytes = 1, .min_count = 1 }, "bcdefghij", FATE_MAX_SIZE },
+	{ { .max_files = 10 }, "", FATE_WITHIN_LIMITS },
+	{ { .max_files = 4 }, "efghij", FATE_MAX_FILES },
+	{ { .max_files = 4, .min_age_usec = 6 * DAY_USEC }, "ghij", FATE_MAX_FILES },
+	/* What max-age has taken counts for the others. */
+	{ { .max_files = 6, .max_size_bytes = 60, .max_age_usec = 7 * DAY_USEC },
+	  "ghij",
+	  FATE_MAX_AGE },
+	{ { .min_free_below = { .bytes = 100 }, .min_free_until = { .bytes = 100 } },
+	  "",
+	  FATE_WITHIN_LIMITS },
+	{ { .min_free_below = { .bytes = 101 }, .min_free_until = { .bytes = 101 } },
+	  "j",
+	  FATE_MIN_FREE },
+	{ { .min_free_below = { .bytes = 100 }, .min_free_until = { .bytes = 150 } },
+	  "",
+	  FATE_WITHIN_LIMITS },
+	{ { .min_free_below = { .is_share = true, .share = 0.11 },
+	    .min_free_until = { .is_share = true, .share = 0.15 } },
+	  "fghij",
+	  FATE_MIN_FREE },
+	{ { .min_free_below = { .bytes = 101 },
+	    .min_free_until = { .bytes = 900 },
+	    .min_count = 2 },
+	  "cdefghij",
+	  FATE_MIN_FREE },
+	/* Space that others of its rules have made is enough. */
+	{ { .min_free_below = { .bytes = 110 },
+	    .min_free_until = { .bytes = 200 },
+	    .max_age_usec = 8 * DAY_USEC },
+	  "j",
+	  FATE_MAX_AGE },
+};
+
+START_TEST(rules_take_what_they_may)
+{
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct policy_entries l = { 0 };
+		struct policy_plan plan;
+
+		add_days(&l, 10, 10);
+		plan = decide(&rows[i].p, &l, 100, 1000);
+		ck_assert_msg(strcmp(deleted(&l), rows[i].deleted) == 0, "row %zu: %s", i,
+			      deleted(&l));
+		ck_assert_msg(l.v[9].fate == rows[i].last, "row %zu: %s", i,
+			      fate_name(l.v[9].fate));
+		ck_assert_uint_eq(plan.matched.bytes, 100);
+		ck_assert_uint_eq(plan.deleted.n, strlen(rows[i].deleted));
+		ck_assert_uint_eq(plan.deleted.bytes, 10 * strlen(rows[i].deleted));
+		policy_plan_done(&plan);
+		entries_done(&l);
+	}
+}
+END_TEST
+
+/* Whatever the rules: what was found to be in use stays, and counts as what it is. */
+START_TEST(what_is_held_stays)
+{
+	static const enum policy_fate held[] = { FATE_PROTECTED, FATE_MOUNT,  FATE_IN_USE,
+						 FATE_LOCKED,    FATE_UNREAD, FATE_NO_TIME,
+						 FATE_NO_SERIES };
+	struct policy p = { .max_age_usec = 1, .max_files = 1, .max_size_bytes = 1 };
+
+	for (size_t i = 0; i < ELEMENTSOF(held); i++) {
+		struct policy_entries l = { 0 };
+		struct policy_plan plan;
+
+		add(&l, "x", "", 100, 50, held[i]);
+		add_days(&l, 3, 10);
+		plan = decide(&p, &l, 0, 1000);
+		ck_assert_str_eq(deleted(&l), "abc");
+		ck_assert_int_eq(get(&l, "x")->fate, held[i]);
+		ck_assert_uint_eq(plan.fates[held[i]].bytes, 50);
+		policy_plan_done(&plan);
+		entries_done(&l);
+	}
+}
+END_TEST
+
+START_TEST(the_future_is_kept_and_counts_for_nothing)
+{
+	struct policy p = { .keep.periods[KEEP_LAST] = 1, .max_age_usec = 1 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add(&l, "f", "", -1, 10, FATE_OPEN);
+	add(&l, "g", "", -10000, 10, FATE_IN_USE);
+	add_days(&l, 3, 10);
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_str_eq(deleted(&l), "bc");
+	ck_assert_int_eq(get(&l, "f")->fate, FATE_FUTURE);
+	ck_assert_int_eq(get(&l, "g")->fate, FATE_IN_USE);
+	ck_assert_int_eq(get(&l, "a")->fate, FATE_KEPT);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+START_TEST(each_series_keeps_its_own)
+{
+	struct policy p = { .keep.periods[KEEP_LAST] = 1, .min_count = 2 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add(&l, "a", "x", 9, 10, FATE_OPEN);
+	add(&l, "b", "y", 1, 10, FATE_OPEN);
+	add(&l, "c", "x", 8, 10, FATE_OPEN);
+	add(&l, "d", "y", 3, 10, FATE_OPEN);
+	add(&l, "e", "x", 7, 10, FATE_OPEN);
+	add(&l, "g", "y", 2, 10, FATE_OPEN);
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_str_eq(deleted(&l), "ad");
+	ck_assert_int_eq(get(&l, "c")->fate, FATE_MIN_COUNT);
+	ck_assert_uint_eq(get(&l, "e")->kept_by, 1U << KEEP_LAST);
+	/* By series, newest first. */
+	for (size_t i = 0; i < 6; i++)
+		ck_assert_int_eq(l.v[plan.order[i]].name[0], "ecabgd"[i]);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+START_TEST(limits_go_by_their_order)
+{
+	struct policy p = { .max_size_bytes = 60, .order = ORDER_LARGEST };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add(&l, "a", "", 1, 30, FATE_OPEN);
+	add(&l, "b", "", 2, 50, FATE_OPEN);
+	add(&l, "c", "", 3, 30, FATE_OPEN);
+	add(&l, "d", "", 9, 0, FATE_OPEN);
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_str_eq(deleted(&l), "b");
+	policy_plan_done(&plan);
+	p.order = ORDER_OLDEST;
+	for (size_t i = 0; i < l.n; i++)
+		l.v[i].fate = FATE_OPEN;
+	plan = decide(&p, &l, 0, 0);
+	/* d frees nothing. */
+	ck_assert_str_eq(deleted(&l), "bc");
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+START_TEST(one_run_is_capped)
+{
+	struct policy p = { .max_age_usec = 7 * DAY_USEC, .max_delete = 0.2 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add_days(&l, 10, 10);
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_uint_eq(plan.deleted.n, 2);
+	ck_assert(!plan.over_max_delete);
+	policy_plan_done(&plan);
+	p.max_age_usec = 6 * DAY_USEC;
+	for (size_t i = 0; i < l.n; i++)
+		l.v[i].fate = FATE_OPEN;
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_uint_eq(plan.deleted.n, 3);
+	ck_assert(plan.over_max_delete);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+START_TEST(times_out_of_the_ordinary)
+{
+	struct policy p = { .max_age_usec = 36500 * DAY_USEC };
+	struct policy_entry e = { .name = "x", .series = "" };
+	static const int64_t times[] = { INT64_MIN, INT64_MIN / 2, -1, 0, NOW, INT64_MAX };
+	static const enum policy_fate fates[] = { FATE_MAX_AGE,       FATE_MAX_AGE,
+						  FATE_WITHIN_LIMITS, FATE_WITHIN_LIMITS,
+						  FATE_WITHIN_LIMITS, FATE_FUTURE };
+
+	for (size_t i = 0; i < ELEMENTSOF(times); i++) {
+		struct policy_entries l = { 0 };
+		struct policy_plan plan;
+
+		e.time_nsec = times[i];
+		ck_assert_int_eq(entries_add(&l, &e), 0);
+		plan = decide(&p, &l, 0, 0);
+		ck_assert_msg(l.v[0].fate == fates[i], "%zu: %s", i, fate_name(l.v[0].fate));
+		policy_plan_done(&plan);
+		entries_done(&l);
+	}
+}
+END_TEST
+
+/* xorshift: the same numbers on each machine. */
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state % below;
+}
+
+static void random_policy(struct policy *p, uint64_t *s)
+{
+	*p = (struct policy){ .max_delete = 1 };
+	for (int i = 0; i < KEEP_WITHIN; i++)
+		if (draw(s, 3) == 0)
+			p->keep.periods[i] = draw(s, 8);
+	if (draw(s, 2) == 0)
+		memset(&p->keep, 0, sizeof(p->keep));
+	if (draw(s, 4) == 0)
+		p->keep.within_usec = draw(s, 40) * DAY_USEC;
+	if (draw(s, 2) == 0)
+		p->max_age_usec = draw(s, 200) * DAY_USEC;
+	if (draw(s, 2) == 0)
+		p->max_size_bytes = draw(s, 3000);
+	if (draw(s, 2) == 0)
+		p->max_files = draw(s, 60);
+	if (draw(s, 2) == 0)
+		p->min_free_below.bytes = p->min_free_until.bytes = draw(s, 3000);
+	if (draw(s, 3) == 0)
+		p->min_count = draw(s, 10);
+	if (draw(s, 3) == 0)
+		p->min_age_usec = draw(s, 50) * DAY_USEC;
+	p->order = draw(s, 2) ? ORDER_OLDEST : ORDER_LARGEST;
+}
+
+static struct policy_entry random_entry(char name[8], uint64_t i, uint64_t *s)
+{
+	static const char *const series[] = { "", "x", "y" };
+
+	(void)snprintf(name, 8, "%04lu", (unsigned long)i);
+	return (struct policy_entry){ .name = name,
+				      .series = series[draw(s, 3)],
+				      .time_nsec = NOW + (10 - (int64_t)draw(s, 250)) * 43200 *
+								 NSEC_PER_SEC,
+				      .bytes = draw(s, 100) };
+}
+
+/* Of what a series has, that many are left, if it has them. */
+static void check_min_count(const struct policy *p, const struct policy_entries *l,
+			    const char *series)
+{
+	uint64_t all = 0, left = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		bool counts = strcmp(l->v[i].series, series) == 0 && l->v[i].time_nsec <= NOW;
+
+		all += counts;
+		left += counts && !fate_deletes(l->v[i].fate);
+	}
+	ck_assert_uint_ge(left, MIN(all, p->min_count));
+}
+
+static void check_invariants(const struct policy *p, const struct policy_entries *l,
+			     const struct policy_plan *plan)
+{
+	struct policy_sum kept = { 0 }, gone = { 0 };
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct policy_entry *e = &l->v[i];
+		struct policy_sum *s = fate_deletes(e->fate) ? &gone : &kept;
+
+		s->n++;
+		s->bytes += e->bytes;
+		ck_assert_int_ne(e->fate, FATE_OPEN);
+		if (!fate_deletes(e->fate))
+			continue;
+		/* Nothing that a rule keeps, nor what is too young, nor what is to come. */
+		ck_assert_uint_eq(e->kept_by, 0);
+		ck_assert_int_le(e->time_nsec, NOW);
+		ck_assert_uint_ge((uint64_t)(NOW - e->time_nsec) / 1000, p->min_age_usec);
+		ck_assert(policy_has_rules(p));
+	}
+	ck_assert_uint_eq(gone.n, plan->deleted.n);
+	ck_assert_uint_eq(gone.bytes, plan->deleted.bytes);
+	ck_assert_uint_eq(kept.n + gone.n, plan->matched.n);
+	ck_assert_uint_eq(kept.bytes + gone.bytes, plan->matched.bytes);
+	for (size_t i = 0; i < l->n; i++)
+		check_min_count(p, l, l->v[i].series);
+}
+
+/* For any input: what is kept and what goes is what matched; nothing goes that may not; and the
+ * order in which the entries came does not matter. */
+START_TEST(any_input)
+{
+	uint64_t s = 88172645463325252ULL;
+
+	for (unsigned round = 0; round < 3000; round++) {
+		struct policy_entries l = { 0 }, turned = { 0 };
+		struct policy_plan plan, again;
+		struct policy p;
+		uint64_t n = draw(&s, 80);
+
+		random_policy(&p, &s);
+		for (uint64_t i = 0; i < n; i++) {
+			char name[8];
+			struct policy_entry e = random_entry(name, i, &s);
+
+			ck_assert_int_eq(entries_add(&l, &e), 0);
+		}
+		for (size_t i = l.n; i-- > 0;)
+			ck_assert_int_eq(entries_add(&turned, &l.v[i]), 0);
+		plan = decide(&p, &l, 1000, 5000);
+		again = decide(&p, &turned, 1000, 5000);
+		check_invariants(&p, &l, &plan);
+		for (size_t i = 0; i < l.n; i++) {
+			ck_assert_int_eq(l.v[i].fate, turned.v[l.n - 1 - i].fate);
+			ck_assert_str_eq(l.v[plan.order[i]].name, turned.v[again.order[i]].name);
+		}
+		policy_plan_done(&plan);
+		policy_plan_done(&again);
+		entries_done(&l);
+		entries_done(&turned);
+	}
+}
+END_TEST
+
+/* An older entry changes nothing for the newer ones of its series. */
+START_TEST(an_older_entry_changes_nothing_for_newer_ones)
+{
+	uint64_t s = 362436069362436069ULL;
+
+	for (unsigned round = 0; round < 2000; round++) {
+		struct policy_entries l = { 0 }, more = { 0 };
+		struct policy_plan plan;
+		struct policy p;
+		uint64_t n = draw(&s, 50);
+
+		random_policy(&p, &s);
+		p.order = ORDER_OLDEST;
+		p.min_free_below = p.min_free_until = none;
+		p.min_age_usec = p.min_count = 0;
+		for (uint64_t i = 0; i < n; i++) {
+			char name[8];
+			struct policy_entry e = random_entry(name, i, &s);
+
+			e.series = "";
+			ck_assert_int_eq(entries_add(&l, &e), 0);
+			ck_assert_int_eq(entries_add(&more, &e), 0);
+		}
+		add(&more, "older", "", 400, 10, FATE_OPEN);
+		plan = decide(&p, &l, 0, 0);
+		policy_plan_done(&plan);
+		plan = decide(&p, &more, 0, 0);
+		policy_plan_done(&plan);
+		for (size_t i = 0; i < l.n; i++)
+			ck_assert_int_eq(fate_deletes(l.v[i].fate), fate_deletes(more.v[i].fate));
+		entries_done(&l);
+		entries_done(&more);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { rules_take_what_they_may,
+				 what_is_held_stays,
+				 the_future_is_kept_and_counts_for_nothing,
+				 each_series_keeps_its_own,
+				 limits_go_by_their_order,
+				 one_run_is_capped,
+				 times_out_of_the_ordinary,
+				 any_input,
+				 an_older_entry_changes_nothing_for_newer_ones };
+
+	(void)setenv("TZ", "UTC", 1);
+	tzset();
+	return run_case("rules", tests, ELEMENTSOF(tests));
+}
