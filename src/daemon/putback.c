@@ -186,7 +186,9 @@ static void on_staging(int r, int fd, void *userdata)
 	struct back *b = userdata;
 
 	(void)fd;
-	if (r < 0)
+	if (r == -EPIPE && ++b->attempts < ATTEMPTS_MAX)
+		place_staging(b->j->place, /* make= */ false, on_staging, b);
+	else if (r < 0)
 		give_up(b, r);
 	else
 		ask_all(b);

@@ -12,6 +12,9 @@
 #include "outcome.h"
 #include "schedule.h"
 
+/* Until it is looked again, where a worker has died or something is short. */
+#define AGAIN_USEC (1 * USEC_PER_SEC)
+
 /* ---- what is in staging -----------------------------------------------------------------------
  */
 
@@ -61,10 +64,29 @@ static void on_name(const char *name, const struct lasting_identity *id, void *u
 
 static void look(struct staged_look *l);
 
+static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	recover_look_again(userdata);
+	return 0;
+}
+
+/* Nothing but time will tell: no mount has to come for it. The timer is the loop's. */
+static bool is_passing(int error)
+{
+	return error == -EPIPE || error == -ENOMEM || error == -EAGAIN || error == -EMFILE;
+}
+
 /* It cannot be looked at now: names may be there, so nothing else is done with the job. */
 static void look_later(struct staged_look *l, int error)
 {
 	struct job *j = l->j;
+
+	if (is_passing(error) && sd_event_add_time_relative(l->m->event, NULL, CLOCK_MONOTONIC,
+							    AGAIN_USEC, 0, on_look_again, l->m) < 0)
+		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " waits for the next start",
+			 j->r.id);
 
 	job_say(j, "waits: the staging directory on %s cannot be looked at (%s)", j->place->mount,
 		strerror(-error));
@@ -81,13 +103,10 @@ static void on_listed(int r, void *userdata)
 {
 	struct staged_look *l = userdata;
 
-	if (r == 0 || r == -ENOENT) {
+	if (r == 0 || r == -ENOENT)
 		look_end(l);
-	} else if (r == -EPIPE && ++l->j->r.attempts < 3) {
-		look(l);
-	} else {
+	else
 		look_later(l, r);
-	}
 }
 
 static void on_staging(int r, int fd, void *userdata)

@@ -15,6 +15,7 @@
 #include "lasting.h"
 #include "serving.h"
 #include "staging-make.h"
+#include "util/gate.h"
 
 static int done_tell(struct serving *s, int error)
 {
@@ -46,7 +47,10 @@ int staging_make(struct serving *s)
 	w.gid = (gid_t)wire_get_most(&s->in, UINT32_MAX - 1);
 	w.make = wire_get_most(&s->in, 1);
 	r = wire_end(&s->in);
-	return r < 0 ? r : opened_tell(s, staging_get(&w));
+	if (r < 0)
+		return r;
+	gate("staging", "get");
+	return opened_tell(s, staging_get(&w));
 }
 
 /* The directory that an absolute path, or one component beneath at_fd, names. */

@@ -427,6 +427,42 @@ class Crashes(Case):
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
     def test_ends_before_there_is_staging(self):
+        self.submit_without_staging()
+        c = self.again()
+        self.assertEqual([c.wait(j["id"]) for j in c.jobs()], ["done"], self.daemon.said())
+        self.assertEqual(os.listdir(self.data), [])
+
+    def test_workers_die_while_staging_is_looked_for(self):
+        self.submit_without_staging()
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        self.daemon.kill()
+        self.daemon.start(env={"RECLAIM_GATE": "staging:get"})
+        killed = []
+        for _ in range(4):
+            killed.append(self.stopped_worker(killed))
+            os.kill(killed[-1], signal.SIGKILL)
+        c = self.daemon.client()
+        (job,) = c.jobs()
+        self.assertEqual(job["state"], "accepted")
+        os.kill(self.stopped_worker(killed), signal.SIGCONT)
+        self.assertEqual(c.wait(job["id"]), "done", self.daemon.said())
+        self.assertEqual(os.listdir(self.data), [])
+
+    def stopped_worker(self, killed):
+        """At its gate, and another than these."""
+        end = time.monotonic() + fixture.TIMEOUT
+        while time.monotonic() < end:
+            pid = self.daemon.process.pid
+            with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+                children = f.read().split()
+            for child in children:
+                with contextlib.suppress(OSError), open("/proc/%s/stat" % child) as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and int(child) not in killed:
+                        return int(child)
+        raise AssertionError("no worker has come to its gate: " + self.daemon.said())
+
+    def submit_without_staging(self):
         """Only root's worker makes staging directories; it stands still until the daemon is killed."""
         write(self.path("of root"))
         watcher = self.daemon.client()
@@ -440,9 +476,6 @@ class Crashes(Case):
         while not self.is_written(self.path("a")):
             self.assertIsNone(self.daemon.process.poll())
         watcher.jobs(finished=True)  # read after the record was committed
-        c = self.again()
-        self.assertEqual([c.wait(j["id"]) for j in c.jobs()], ["done"], self.daemon.said())
-        self.assertEqual(os.listdir(self.data), [])
 
     def is_written(self, text):
         with open(os.path.join(self.daemon.state, "reclaimd.db-wal"), "rb") as f:
