@@ -32,6 +32,7 @@ struct key {
 	enum key_kind kind;
 	enum value_type type;
 	size_t offset; /* of the target, in what the table is for */
+	size_t place;  /* of a struct config_place for where a value is; 0: nobody asks */
 	struct value_range range;
 	const char *preset;   /* as it would be written; NULL: set otherwise */
 	const char *expected; /* to follow "expected" */

@@ -123,6 +123,7 @@ static const struct key policy_keys[] = {
 	{ .name = "schedule",
 	  .type = VALUE_LINE,
 	  .offset = offsetof(struct config_policy, schedule),
+	  .place = offsetof(struct config_policy, schedule_place),
 	  .expected = "when, as OnCalendar= of systemd.timer(5) has it, such as daily" },
 	{ 0 },
 };
@@ -166,7 +167,7 @@ void config_policy_done(struct config_policy *p)
 	strings_free(p->rules.exclude);
 }
 
-/* Policies that are sure to do nothing, and say so. */
+/* Policies that are sure to do nothing, or nothing by themselves. */
 static void check_effect(const struct config_policy *p, const struct crumb *at,
 			 struct problems *out)
 {
@@ -181,6 +182,11 @@ static void check_effect(const struct config_policy *p, const struct crumb *at,
 		problems_warn(out, p->place, at,
 			      "has no rule, so it deletes nothing: expected keep, max-age, "
 			      "max-size, max-files or min-free");
+	else if (!p->schedule && !policy_has_marks(&p->rules))
+		problems_warn(out, p->place, at,
+			      "has no schedule, nor min-free or max-size, which are watched, so it "
+			      "never runs by itself, but only by reclaimctl policy run %s",
+			      p->name);
 }
 
 static void check_protected(const struct config *c, const struct config_policy *p,

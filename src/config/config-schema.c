@@ -355,6 +355,8 @@ static void read_value(struct reading *r, const struct key *key, struct node *n,
 	if (n->kind != NODE_SCALAR ||
 	    value_read(key->type, key->range, n->text, (char *)target + key->offset) < 0)
 		complain_found(r, n, in, key->expected);
+	else if (key->place > 0)
+		*(struct config_place *)((char *)target + key->place) = n->place;
 }
 
 /* One pattern is a list of one. */

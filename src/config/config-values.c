@@ -224,11 +224,12 @@ static int regex_read(struct value_range range, const char *text, void *target)
 	return series_check(text) ? replace(target, text) : -EINVAL;
 }
 
+/* With a backslash it might go on in the next line. */
 static int line_read(struct value_range range, const char *text, void *target)
 {
 	(void)range;
 	for (const char *s = text; *s; s++)
-		if (!isprint((unsigned char)*s))
+		if (!isprint((unsigned char)*s) || *s == '\\')
 			return -EINVAL;
 	return text[0] ? replace(target, text) : -EINVAL;
 }

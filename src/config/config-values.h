@@ -25,7 +25,7 @@ enum value_type {
 	/* char *, malloc'ed; what was there before is freed. */
 	VALUE_BASE,  /* a path, not the root directory */
 	VALUE_REGEX, /* as series.h has it */
-	VALUE_LINE,  /* of printable text */
+	VALUE_LINE,  /* of printable text, as a unit of systemd can have it */
 };
 
 struct value_range {

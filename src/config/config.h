@@ -43,7 +43,7 @@ struct config_policy {
 	char *name; /* letters, digits, - and _: it becomes part of the names of units */
 	struct policy rules;
 	char *schedule; /* OnCalendar= of systemd.timer(5); NULL: none */
-	struct config_place place;
+	struct config_place place, schedule_place;
 };
 
 struct config {

@@ -98,9 +98,9 @@ static int schedules_check(struct check *c)
 	for (size_t i = 0; i < c->config->n_policies; i++) {
 		const struct config_policy *p = &c->config->policies[i];
 		char text[512];
-		const struct config_error e = { .file = p->place.file,
-						.line = p->place.line,
-						.column = p->place.column,
+		const struct config_error e = { .file = p->schedule_place.file,
+						.line = p->schedule_place.line,
+						.column = p->schedule_place.column,
 						.text = text };
 
 		if (!p->schedule || !schedule_is_wrong(p->schedule))

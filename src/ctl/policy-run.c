@@ -229,8 +229,10 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	int r;
 
 	if (geteuid() != 0) {
-		complain("policy run", "only root may: see what it would do with reclaimctl "
-				       "policy plan");
+		complain("policy run",
+			 "only root may: sudo reclaimctl policy run %s. What it would delete says "
+			 "reclaimctl policy plan %s",
+			 p->name, p->name);
 		return EXIT_NOT_AUTHORIZED;
 	}
 	(void)snprintf(u.origin, sizeof(u.origin), "policy:%s", p->name);

@@ -106,6 +106,8 @@ static void field_add_job(struct fields *f, const struct job_record *r)
 	field_add(f, "JOB_UUID=%s", sd_id128_to_string(id, uuid));
 	if (path)
 		field_add(f, "PATH=%s", path);
+	if (r->origin)
+		field_add(f, "ORIGIN=%s", r->origin);
 	field_add(f, "DEVICE=%s", r->mount);
 	field_add(f, "FREED_BYTES=%" PRIu64, r->bytes_freed);
 	field_add(f, "SUBMITTER_UID=%u", (unsigned)r->uid);

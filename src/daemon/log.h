@@ -31,7 +31,7 @@ void log_line(int level, const char *format, ...) _printf_(2, 3);
 /* The same with a message id, for what somebody may look for or count. */
 void log_event(int level, sd_id128_t message, const char *format, ...) _printf_(3, 4);
 
-/* About a job: JOB=, JOB_UUID=, PATH=, DEVICE=, FREED_BYTES= and SUBMITTER_UID= come from its
- * record. */
+/* About a job: JOB=, JOB_UUID=, PATH=, ORIGIN=, DEVICE=, FREED_BYTES= and SUBMITTER_UID= come from
+ * its record. */
 void log_job(int level, sd_id128_t message, const struct job_record *r, const char *format, ...)
 	_printf_(4, 5);

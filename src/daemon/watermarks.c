@@ -234,12 +234,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 /* ---- configuration ----------------------------------------------------------------------------
  */
 
-static bool is_watched(const struct config_policy *p)
-{
-	return !p->schedule && (p->rules.min_free_below.share > 0 ||
-				p->rules.min_free_below.bytes > 0 || p->rules.max_size_bytes > 0);
-}
-
 static void list_free(struct watermark_list *l)
 {
 	struct watermark *w;
@@ -255,11 +249,12 @@ static int list_make(struct watermark_list *l, struct manager *m)
 {
 	LIST_INIT(l);
 	for (size_t i = 0; i < m->config->n_policies; i++) {
+		const struct config_policy *p = &m->config->policies[i];
 		struct watermark *w;
 
-		if (!is_watched(&m->config->policies[i]))
+		if (p->schedule || !policy_has_marks(&p->rules))
 			continue;
-		w = watermark_new(m, &m->config->policies[i]);
+		w = watermark_new(m, p);
 		if (!w) {
 			list_free(l);
 			return -ENOMEM;

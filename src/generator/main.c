@@ -74,14 +74,6 @@ static int timer_make(int dirfd, const struct config_policy *p)
 	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", p->name);
 	(void)snprintf(link, sizeof(link), WANTS "/%s", unit);
 	(void)snprintf(target, sizeof(target), "../%s", unit);
-	/* It would go on in the next line. */
-	if (strchr(p->schedule, '\\')) {
-		(void)fprintf(stderr,
-			      "reclaimd-generator: %s:%u:%u: policy %s has a backslash in its "
-			      "schedule: it gets no timer\n",
-			      p->place.file, p->place.line, p->place.column, p->name);
-		return -EINVAL;
-	}
 	r = file_make(dirfd, unit, p);
 	if (r >= 0 && mkdirat(dirfd, WANTS, 0755) < 0 && errno != EEXIST)
 		r = -errno;

@@ -28,10 +28,14 @@ static bool has_min_free(const struct policy *p)
 	return p->min_free_below.share > 0 || p->min_free_below.bytes > 0;
 }
 
+bool policy_has_marks(const struct policy *p)
+{
+	return has_min_free(p) || p->max_size_bytes > 0;
+}
+
 bool policy_has_rules(const struct policy *p)
 {
-	return policy_has_keep(p) || p->max_age_usec > 0 || p->max_size_bytes > 0 ||
-	       p->max_files > 0 || has_min_free(p);
+	return policy_has_keep(p) || p->max_age_usec > 0 || p->max_files > 0 || policy_has_marks(p);
 }
 
 static int by_time(const struct policy_entry *x, const struct policy_entry *y)

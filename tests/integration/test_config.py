@@ -57,7 +57,7 @@ class Correct(Case):
                   "  p: {path: /b, match: x, max-age: 1d, schedule: %s}\n" % schedule)
             r = check(w, "a.yaml")
             self.assertEqual(r.status, 0 if right else 1, schedule)
-            said = "" if right else 'a.yaml:2:3: policies: p: schedule: found "%s"' % schedule
+            said = "" if right else 'a.yaml:2:50: policies: p: schedule: found "%s"' % schedule
             self.assertTrue(r.err.startswith(said) and (r.err == "") == right, r)
             self.assertEqual("correct" in r.out, right)
         self.assertEqual(check(w, "--json", "a.yaml").json["files"], [])

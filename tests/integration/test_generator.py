@@ -77,7 +77,7 @@ class Case(unittest.TestCase):
         self.assertIn("\nOnCalendar=a%%ib\n", self.text("normal/reclaimd-policy@p.timer"))
         r = self.generate("policies: {q: {path: /srv/b, match: x, max-age: 1d, schedule: 'a\\'}}\n",
                           self.path("early"), status=1)
-        self.assertIn("reclaimd.yaml:1:12: policy q has a backslash", r.err)
+        self.assertIn('reclaimd.yaml:1:63: policies: q: schedule: found "a\\\\", expected', r.err)
         self.assertEqual(listing(self.path("early")), [])
 
     def test_what_is_wrong(self):

@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import threading
 import time
 
 import daemon_fixture
@@ -267,6 +268,69 @@ class Watermarks(Case):
         self.daemon.wait_said("Policy b could not run")
         self.assertNotIn("Policy a", self.daemon.said())
         self.assertEqual(len(self.left()), self.count)
+
+
+class Writer(threading.Thread):
+    """Writes one file after the other, `rate` bytes a second of them, until it has written `total`
+    or something goes wrong. `seen` is what was free each time, by the second."""
+
+    def __init__(self, path, rate, total):
+        super().__init__()
+        self.path, self.rate, self.total = path, rate, total
+        self.seen, self.error, self.count = {}, None, 0
+
+    def run(self):
+        try:
+            self.write()
+        except OSError as e:
+            self.error = e
+
+    def write(self):
+        chunk, began, written = os.urandom(fixture.MIB), time.monotonic(), 0
+        while written < self.total:
+            with open(os.path.join(self.path, "f%06d" % self.count), "wb", buffering=0) as f:
+                for _ in range(4):
+                    f.write(chunk)
+                    written += len(chunk)
+            self.count += 1
+            st = os.statvfs(self.path)
+            free, second = st.f_bavail * st.f_frsize, int(time.monotonic() - began)
+            self.seen[second] = min(free, self.seen.get(second, free))
+            # This is its speed; nothing is waited for.
+            time.sleep(max(0, began + written / self.rate - time.monotonic()))
+
+
+class Filling(Case):
+    """A disk that would be full long before the end, if nobody made room."""
+
+    SIZE = (2048 if fixture.FULL else 512) * fixture.MIB
+    RATE = 40 * fixture.MIB
+    SECONDS = 60 if fixture.FULL else 20
+
+    def setUp(self):
+        super().setUp()
+        image = os.path.join(self.root, "image")
+        with open(image, "wb") as f:
+            f.truncate(self.SIZE)
+        command("mkfs.ext4", "-q", "-F", image)
+        command("mount", "-o", "loop", image, self.data)
+
+    def test_a_writer_that_never_stops(self):
+        self.policy("match: 'f*', min-free: {below: 40%, until: 50%}, max-delete: 100%")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.wait_said("was read again")
+        w = Writer(self.data, self.RATE, self.RATE * self.SECONDS)
+        w.start()
+        w.join()
+        print("\nfree, MiB, by the second:", *(free // fixture.MIB for free in w.seen.values()))
+        self.assertIsNone(w.error)
+        c = self.daemon.client()
+        jobs = c.jobs(finished=True)
+        self.assertGreaterEqual(len(jobs), 2)
+        self.assertEqual({job["origin"] for job in jobs}, {"policy:p"})
+        # Always the oldest.
+        left = sorted(self.left())
+        self.assertEqual(left, ["f%06d" % i for i in range(w.count - len(left), w.count)])
 
 
 class Api(Case):

@@ -246,6 +246,7 @@ static const struct bad {
 	{ RULE("max-delete: 101%"), 1, 38, 1, "max-delete: found \"101%\"" },
 	{ RULE("skip-open: 2"), 1, 37, 1, "skip-open: found \"2\", expected true or false" },
 	{ RULE("schedule: ''"), 1, 36, 1, "schedule: found \"\", expected when" },
+	{ RULE("schedule: a\\"), 1, 36, 1, "schedule: found \"a\\\\\", expected when" },
 	{ RULE("min-free: 10"), 1, 36, 1, "min-free: found \"10\", expected a share" },
 	{ RULE("min-free: 0%"), 1, 36, 1, "min-free: found \"0%\", expected a share" },
 	{ RULE("min-free: {below: 20}"), 1, 44, 1, "below: found \"20\", expected a share" },
@@ -472,6 +473,7 @@ START_TEST(every_key_of_a_policy_is_read)
 	ck_assert_str_eq(c->policies[0].name, "pg_backups-1");
 	ck_assert_uint_eq(c->policies[0].place.line, 2);
 	ck_assert_str_eq(c->policies[0].schedule, "Mon *-*-* 03:00");
+	ck_assert_uint_eq(c->policies[0].schedule_place.column, 15);
 	p = &c->policies[0].rules;
 	ck_assert_str_eq(p->path, "/backups/pg");
 	ck_assert_str_eq(p->match[0], "*.tar.gz");
@@ -522,26 +524,31 @@ static const struct {
 	{ POLICY1("path: /b, match: x"), "policies: a: has no rule, so it deletes nothing" },
 	{ POLICY1("path: /b, match: x, keep: {}"), "has no rule" },
 	{ POLICY1("path: /b, match: x, keep: {last: 0}, min-count: 1"), "has no rule" },
-	{ POLICY1("path: /b, match: x, max-age: 1d"), NULL },
-	{ POLICY1("path: /b, match: x, max-files: 1}, b: {path: /c, match: x, max-files: 1"),
+	{ POLICY1("path: /b, match: x, keep: {last: 1}, max-age: 1d, max-files: 9"),
+	  "a.yaml:1:12: policies: a: has no schedule, nor min-free or max-size, which are "
+	  "watched, so it never runs by itself, but only by reclaimctl policy run a" },
+	{ POLICY1("path: /b, match: x, max-age: 1d, schedule: daily"), NULL },
+	{ POLICY1("path: /b, match: x, max-age: 1d, min-free: 1G"), NULL },
+	{ POLICY1("path: /b, match: x, max-age: 1d, max-size: 1G"), NULL },
+	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /c, match: x, max-size: 1K"),
 	  NULL },
-	{ POLICY1("path: /b, match: x, max-files: 1}, b: {path: /b, match: x, max-files: 1"),
+	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /b, match: x, max-size: 1K"),
 	  "policies: b: may be about the same entries as a in line 1" },
-	{ POLICY1("path: /b, match: x*, max-files: 1}, b: {path: /b, match: '*y', max-files: 1"),
+	{ POLICY1("path: /b, match: x*, max-size: 1K}, b: {path: /b, match: '*y', max-size: 1K"),
 	  "may be about the same entries" },
-	{ POLICY1("path: /b, match: '*.a', max-files: 1}, b: {path: /b, match: '*.b', max-files: "
-		  "1"),
+	{ POLICY1("path: /b, match: '*.a', max-size: 1K}, b: {path: /b, match: '*.b', max-size: "
+		  "1K"),
 	  NULL },
-	{ POLICY1("path: /b, match: a*, max-files: 1}, b: {path: /b, match: b*, max-files: 1"),
+	{ POLICY1("path: /b, match: a*, max-size: 1K}, b: {path: /b, match: b*, max-size: 1K"),
 	  NULL },
-	{ POLICY1("path: /b, match: '*', max-files: 1}, b: {path: /b/c, match: '*', max-files: 1"),
+	{ POLICY1("path: /b, match: '*', max-size: 1K}, b: {path: /b/c, match: '*', max-size: 1K"),
 	  NULL },
-	{ POLICY1("path: /b, match: '*/*', max-files: 1}, b: {path: /b/c, match: x, max-files: 1"),
+	{ POLICY1("path: /b, match: '*/*', max-size: 1K}, b: {path: /b/c, match: x, max-size: 1K"),
 	  "may be about the same entries" },
-	{ POLICY1("path: /b/c/d, match: x, max-files: 1}, b: {path: /b, match: '**', max-files: 1"),
+	{ POLICY1("path: /b/c/d, match: x, max-size: 1K}, b: {path: /b, match: '**', max-size: 1K"),
 	  "may be about the same entries" },
-	{ POLICY1("path: /b/c, match: x, max-files: 1}, b: {path: /b, kind: tree, match: c, "
-		  "max-files: 1"),
+	{ POLICY1("path: /b/c, match: x, max-size: 1K}, b: {path: /b, kind: tree, match: c, "
+		  "max-size: 1K"),
 	  "may be about the same entries" },
 };
 

@@ -9,6 +9,9 @@ from system import command, install
 # What may be there after a removal: the package manager's and the service manager's own records.
 RECORDS = ("/var/lib/dpkg", "/var/lib/rpm", "/root/.rpmdb", "/var/log", "/var/lib/systemd", "/var/cache",
            "/var/lib/polkit-1", "/var/tmp/systemd-private", "/etc/.pwd.lock")
+# What runs policies by their schedules.
+POLICY_FILES = ("/usr/lib/systemd/system-generators/reclaimd-generator",
+                "/usr/lib/systemd/system/reclaimd-policy@.service")
 # What a removal that is no purge keeps: settings and jobs.
 KEPT = ("/etc/reclaimd", "/var/lib/reclaimd",
         "/etc/systemd/system/multi-user.target.wants/reclaimd.service")
@@ -30,6 +33,7 @@ class Package(unittest.TestCase):
         self.assertIn("reclaimctl", command("reclaimctl", "--version"))
         self.assertEqual(command("systemctl", "show", "--value", "-p", "LoadState", "reclaimd").strip(),
                          "loaded")
+        self.assertEqual([os.stat(path).st_mode & 0o777 for path in POLICY_FILES], [0o755, 0o644])
 
     def check_gone(self, before):
         self.assertEqual(sorted(listing() - before), [])
@@ -45,6 +49,7 @@ class Package(unittest.TestCase):
         self.assertEqual(command("dpkg", "--verify", "reclaimd"), "")
         self.assertEqual(command("dpkg-query", "-f", "${Conffiles}", "-W", "reclaimd").split()[0::2],
                          [SETTINGS])
+        self.assertLessEqual(set(POLICY_FILES), set(command("dpkg", "--listfiles", "reclaimd").split()))
         command("apt-get", "check")
         command("dpkg", "--purge", "reclaimd")
         self.check_gone(before)
@@ -65,6 +70,7 @@ class Package(unittest.TestCase):
         self.check_installed()
         self.assertEqual(command("rpm", "--verify", "--nodeps", "reclaimd"), "")
         self.assertEqual(command("rpm", "--query", "--configfiles", "reclaimd"), SETTINGS + "\n")
+        self.assertLessEqual(set(POLICY_FILES), set(command("rpm", "--query", "--list", "reclaimd").split()))
         self.assertEqual(command("systemctl", "is-enabled", "reclaimd").strip(), "enabled")
         command("rpm", "--erase", "reclaimd")
         self.check_gone(before)

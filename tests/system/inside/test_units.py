@@ -21,7 +21,7 @@ class Units(unittest.TestCase):
         if not os.path.exists("/usr/sbin/reclaimd"):
             self.skipTest("this build has no daemon")
         self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service",
-                                 "reclaimd.slice"), "")
+                                 "reclaimd.slice", "reclaimd-policy@x.service"), "")
 
     def test_security(self):
         r = attempt("systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE_LIMIT}",

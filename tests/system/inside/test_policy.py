@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Retention policies as a machine runs them: by timers, and by free space."""
+
+import contextlib
+import glob
+import json
+import os
+import subprocess
+import time
+import unittest
+
+from system import Canary, command, configure, install, journal, remove, signals, unit_property
+
+DAY_SECONDS = 86400
+GIB = 1 << 30
+ACCURACY = "/etc/systemd/system/reclaimd-policy@.timer.d"
+
+
+def setUpModule():
+    install("deb", 1)
+
+
+def make(path, days, size="1M"):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    command("fallocate", "-l", size, path)
+    then = time.time() - days * DAY_SECONDS
+    os.utime(path, (then, then))
+
+
+def free():
+    st = os.statvfs("/backups")
+    return st.f_bavail * st.f_frsize
+
+
+def jobs_of(policy):
+    listed = json.loads(command("reclaimctl", "list", "--all", "--json=short"))
+    return [job for job in listed if job["origin"] == f"policy:{policy}"]
+
+
+@contextlib.contextmanager
+def holder(*words):
+    """Somebody else, who holds something until this ends. It has it when it says so."""
+    with subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        yield
+        process.stdin.close()
+
+
+class Policy(unittest.TestCase):
+    def setUp(self):
+        self.canary = Canary(f"/backups/{self.id()}")
+        self.addCleanup(self.canary.check)
+
+    def test_schedule(self):
+        """The timer that the generator makes fires. What others have open or locked stays, although
+        the service may see little else of them."""
+        base = "/backups/nightly"
+        for name in ("old-1", "old-2", "open", "deep/old", "locked/old"):
+            make(f"{base}/{name}.gz", 5)
+        make(f"{base}/new.gz", 0)
+        for directory in ("", "/deep", "/locked"):
+            os.chown(base + directory, 65534, 65534)
+            os.chmod(base + directory, 0o700)
+        os.chown(f"{base}/open.gz", 65534, 65534)
+        os.makedirs(ACCURACY, exist_ok=True)
+        # The manager collects what is due within a minute, if it is not told otherwise.
+        with open(f"{ACCURACY}/test.conf", "w", encoding="ascii") as f:
+            f.write("[Timer]\nAccuracySec=10ms\n")
+        configure("policies:\n"
+                  f"  nightly: {{path: {base}, match: '**/*.gz', max-age: 1d, max-delete: 100%,"
+                  " schedule: '*:*:0/3'}\n")
+        hold = "echo held; read line"
+        with (holder("sh", "-c", f"exec 3<{base}/open.gz; {hold}"),
+              holder("flock", f"{base}/locked", "sh", "-c", hold),
+              signals("JobFinished") as finished):
+            command("systemctl", "daemon-reload")
+            # As it is at boot.
+            command("systemctl", "start", "timers.target")
+            timers = command("systemctl", "list-timers", "--no-pager")
+            finished()
+        print("\n" + timers)
+        self.assertRegex(timers, r"reclaimd-policy@nightly\.timer +reclaimd-policy@nightly\.service")
+        left = glob.glob(f"{base}/**/*.gz", recursive=True)
+        self.assertEqual(sorted(os.path.relpath(path, base) for path in left),
+                         ["locked/old.gz", "new.gz", "open.gz"])
+        (job,) = jobs_of("nightly")
+        self.assertEqual((job["state"], job["entries"]), ("done", 3))
+        self.assertIn("policy:nightly", command("reclaimctl", "list", "--all"))
+        records = journal("-u", "reclaimd", "ORIGIN=policy:nightly")
+        self.assertEqual({record["JOB"] for record in records}, {str(job["id"])})
+        said = command("journalctl", "-o", "cat", "-u", "reclaimd-policy@nightly")
+        self.assertIn(f"Job {job['id']}: 3 entries of nightly", said)
+        self.assertNotIn("could not be seen", said)
+        # Without its schedule it is not run any more.
+        configure("")
+        command("systemctl", "daemon-reload")
+        self.assertNotEqual(unit_property("ActiveState", "reclaimd-policy@nightly.timer"), "active")
+        command("systemctl", "reset-failed", "reclaimd-policy@nightly.timer")
+
+    def test_free_space(self):
+        """The daemon, in its sandbox, has the service started when space is short."""
+        base = "/backups/cache"
+        configure("policies:\n"
+                  f"  cache: {{path: {base}, match: '*', min-free: {{below: 5G, until: 6G}},"
+                  " max-delete: 100%}\n")
+        command("systemctl", "reload", "reclaimd")
+        with signals("JobFinished") as finished:
+            n = 0
+            while free() >= 5 * GIB:
+                make(f"{base}/{n:02}", 1 - n / 100, "256M")
+                n += 1
+            finished()
+        left = sorted(os.listdir(base))
+        self.assertEqual(left, [f"{i:02}" for i in range(n - len(left), n)])
+        self.assertGreaterEqual(free(), 6 * GIB)
+        self.assertLess(free(), 6 * GIB + (512 << 20))
+        (job,) = jobs_of("cache")
+        self.assertEqual(job["state"], "done")
+        self.assertIn(f"Job {job['id']}: ", command("journalctl", "-o", "cat", "-u",
+                                                    "reclaimd-policy@cache"))
+        self.assertEqual(unit_property("Result", "reclaimd-policy@cache.service"), "success")
+
+
+class Removal(unittest.TestCase):
+    def test_timers_go_with_the_package_and_come_with_it(self):
+        configure("policies: {p: {path: /backups, match: none, max-age: 1d, schedule: daily}}\n")
+        command("systemctl", "daemon-reload")
+        command("systemctl", "start", "timers.target")
+        self.assertIn("reclaimd-policy@p.timer", command("systemctl", "list-timers", "--no-pager"))
+        remove()
+        self.assertNotIn("reclaimd", command("systemctl", "list-timers", "--all", "--no-pager"))
+        install("deb", 1)
+        self.assertEqual(unit_property("ActiveState", "reclaimd-policy@p.timer"), "active")
+
+
+if __name__ == "__main__":
+    unittest.main()
