@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "output.h"
 #include "pacing/pacer.h"
+#include "util/courtesy.h"
 #include "util/fd.h"
 #include "util/units.h"
 
@@ -41,6 +42,8 @@ void pacing_start(struct pacing *p, const struct options *o, struct engine *e, i
 		complain("run", "the device cannot be watched (%s): not paced", strerror(-r));
 	if (p->pacer)
 		engine_pace(e, pacer_pace(p->pacer));
+	/* After the pacer, which looks in time. */
+	courtesy_show();
 }
 
 void pacing_stop(struct pacing *p)

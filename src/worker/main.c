@@ -30,6 +30,7 @@
 #include "fence.h"
 #include "remote-pace.h"
 #include "serving.h"
+#include "util/courtesy.h"
 #include "util/fd.h"
 
 static int complain(const char *what, int error)
@@ -190,6 +191,7 @@ int main(void)
 		(void)fprintf(stderr, "reclaim-worker: is started by reclaimd, not by hand\n");
 		return EXIT_FAILURE;
 	}
+	courtesy_show();
 	r = surroundings_clear();
 	if (r >= 0)
 		r = hello(&s);
