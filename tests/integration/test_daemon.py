@@ -417,6 +417,60 @@ class Crashes(Case):
         self.assertEqual(c.wait(n), "done")
         self.assertEqual(self.staged(), [])
 
+    def kill_at_gates(self, n, killed):
+        """So many workers, each where it stands."""
+        for _ in range(n):
+            killed.append(self.stopped_worker(killed))
+            os.kill(killed[-1], signal.SIGKILL)
+
+    def start_with_gate(self, where):
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        self.daemon.stop()
+        self.daemon.start(env={"RECLAIM_GATE": where})
+        return self.daemon.client()
+
+    def test_worker_dies_again_and_again(self):
+        """However often: what was accepted is done, only later and later."""
+        self.start_with_gate("unlink:1")
+        write(self.path("a"))
+        c = self.daemon.client()
+        n = c.submit(self.path("a"))
+        killed = []
+        self.kill_at_gates(3, killed)
+        self.assertEqual(c.wait_state(n, "queued"), "queued")
+        self.assertIn("3 times without getting any further", c.get(n, "Message"))
+        self.kill_at_gates(1, killed)
+        self.daemon.wait_said("4 times without getting any further")
+        c.call("Resume", "at", [n])  # not in two seconds, but now
+        os.kill(self.stopped_worker(killed), signal.SIGCONT)
+        self.assertEqual(c.wait(n), "done", self.daemon.said())
+        self.assertEqual(self.staged(), [])
+
+    def test_waits_and_is_cancelled(self):
+        c = self.start_with_gate("unlink:1")
+        write(self.path("a"))
+        n = c.submit(self.path("a"))
+        self.kill_at_gates(3, [])
+        self.assertEqual(c.wait_state(n, "queued"), "queued")
+        c.call("Cancel", "at", [n])
+        self.assertEqual(os.listdir(self.data), ["a"])
+        self.assertEqual(self.staged(), [])
+
+    def test_staging_cannot_be_opened_while_names_go_back(self):
+        c = self.start_with_gate("staging:get")
+        canary = Canary(self.path("t"))
+        serial = c.send_submit(self.path("t"), undo_usec=HOUR)
+        os.kill(self.stopped_worker([]), signal.SIGCONT)
+        n = c.answer(serial).body[0]
+        c = self.start_with_gate("staging:get")
+        killed = []
+        serial = c.send("Restore", "ta{sv}", n, {})
+        self.kill_at_gates(3, killed)
+        os.kill(self.stopped_worker(killed), signal.SIGCONT)
+        c.answer(serial)
+        canary.check()
+
     def test_worker_gone_after_reload(self):
         write(self.path("a"))
         c = self.daemon.client()
