@@ -447,6 +447,33 @@ class Crashes(Case):
         self.assertEqual(c.wait(n), "done", self.daemon.said())
         self.assertEqual(self.staged(), [])
 
+    def test_worker_dies_on_the_way(self):
+        """As long as jobs get further in between, nothing waits."""
+        self.daemon.configure("staging: off\n")
+        c = self.start_with_gate("unlink:a")
+        paths = [self.path(d, "a") for d in "abcd"]
+        build(self.data, "\n".join(d + "/a" for d in "abcd"))
+        n = c.submit(*paths)
+        killed = []
+        for _ in paths:
+            self.kill_at_gates(2, killed)
+            killed.append(self.stopped_worker(killed))
+            os.kill(killed[-1], signal.SIGCONT)
+        self.assertEqual(c.wait(n), "done", self.daemon.said())
+        self.assertNotIn("without getting any further", self.daemon.said())
+
+    def test_worker_killed_while_it_looks(self):
+        write(self.path("a"))
+        write(self.path("b"))
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+        self.signal_workers(signal.SIGSTOP)
+        serial = c.send_submit(self.path("b"))
+        c.jobs()  # answered after the other has begun
+        self.signal_workers(signal.SIGKILL)
+        self.assertEqual(c.wait(c.answer(serial).body[0]), "done")
+        self.assertEqual(self.staged(), [])
+
     def test_waits_and_is_cancelled(self):
         c = self.start_with_gate("unlink:1")
         write(self.path("a"))
@@ -454,6 +481,7 @@ class Crashes(Case):
         self.kill_at_gates(3, [])
         self.assertEqual(c.wait_state(n, "queued"), "queued")
         c.call("Cancel", "at", [n])
+        self.assertEqual(c.wait(n), "cancelled")
         self.assertEqual(os.listdir(self.data), ["a"])
         self.assertEqual(self.staged(), [])
 
