@@ -370,11 +370,14 @@ class Crashes(Case):
         self.daemon.start()
         return self.daemon.client()
 
-    def signal_workers(self, number):
+    def workers(self):
         pid = self.daemon.process.pid
         with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            for worker in f.read().split():
-                os.kill(int(worker), number)
+            return [int(worker) for worker in f.read().split()]
+
+    def signal_workers(self, number):
+        for worker in self.workers():
+            os.kill(worker, number)
 
     def test_held_job_lives(self):
         canary = Canary(self.path("t"))
@@ -474,6 +477,31 @@ class Crashes(Case):
         self.assertEqual(c.wait(c.answer(serial).body[0]), "done")
         self.assertEqual(self.staged(), [])
 
+    def test_workers_die_before_names_are_moved(self):
+        """Root's, which makes staging, or the submitter's own, which has looked: once more."""
+        self.start_with_gate("staging:get")
+        os.chown(self.data, USER, USER)
+        for name in ("roots", "own"):
+            with user():
+                write(self.path(name))
+            c = self.daemon.client(USER)
+            serial = c.send_submit(self.path(name), undo_usec=HOUR)
+            killed = [self.stopped_worker([])]
+            if name == "roots":
+                os.kill(killed[0], signal.SIGKILL)
+                killed.append(self.stopped_worker(killed))
+            else:
+                for worker in self.workers():
+                    if worker != killed[0]:
+                        os.kill(worker, signal.SIGKILL)
+                self.daemon.wait_said("for uid %d has ended" % USER)
+            os.kill(killed[-1], signal.SIGCONT)
+            n = c.answer(serial).body[0]
+            self.assertFalse(os.path.exists(self.path(name)))
+            c.call("Cancel", "at", [n])
+            self.assertTrue(os.path.exists(self.path(name)))
+            c = self.start_with_gate("staging:get")
+
     def test_waits_and_is_cancelled(self):
         c = self.start_with_gate("unlink:1")
         write(self.path("a"))
@@ -535,13 +563,10 @@ class Crashes(Case):
         """At its gate, and another than these."""
         end = time.monotonic() + fixture.TIMEOUT
         while time.monotonic() < end:
-            pid = self.daemon.process.pid
-            with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-                children = f.read().split()
-            for child in children:
-                with contextlib.suppress(OSError), open("/proc/%s/stat" % child) as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and int(child) not in killed:
-                        return int(child)
+            for child in self.workers():
+                with contextlib.suppress(OSError), open("/proc/%d/stat" % child) as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and child not in killed:
+                        return child
         raise AssertionError("no worker has come to its gate: " + self.daemon.said())
 
     def submit_without_staging(self):
