@@ -83,6 +83,7 @@ struct request {
 	size_t bytes;       /* of the answer */
 	uint64_t job;       /* that is asked for, where it is one */
 	bool seen;          /* something has been found */
+	bool tried;         /* and a worker died of it, or with it */
 	bool full;          /* no more fits into the answer */
 	int error;          /* of writing the answer */
 	struct failure failure;
@@ -99,6 +100,9 @@ extern const struct call manager_calls[], submit_calls[], list_calls[], job_call
 
 /* The handler of every method in our vtables; userdata is the link. */
 int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+/* Begins once more, from the beginning of the message. */
+void request_again(struct request *q);
 
 /* What the operations call back: answers, with q->reply where there is one, and frees q. */
 void request_answer(const struct failure *f, void *userdata);

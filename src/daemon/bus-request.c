@@ -145,6 +145,14 @@ static void request_run(struct request *q)
 	request_answer(&q->failure, q);
 }
 
+void request_again(struct request *q)
+{
+	quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, q->names_bytes);
+	q->names_bytes = 0;
+	(void)sd_bus_message_rewind(q->m, /* complete= */ true);
+	request_run(q);
+}
+
 static void on_asker(struct asker *a, const char *why, void *userdata)
 {
 	struct request *q = userdata;

@@ -201,6 +201,12 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 	struct request *q = userdata;
 	char path[JOB_PATH_MAX] = "/";
 
+	/* Whoever killed the worker, it was not the caller: once more, and then he shall know. */
+	if (done->interrupted && !q->tried && q->bus) {
+		q->tried = true;
+		request_again(q);
+		return;
+	}
 	if (f && f->name) {
 		request_answer(f, q);
 		return;

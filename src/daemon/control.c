@@ -96,6 +96,14 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 	struct control *c = userdata;
 	struct failure f = { 0 };
 
+	if (back->interrupted) { /* by the record it goes on at the next start */
+		failure_set(&f, "Busy",
+			    "job %" PRIu64 ": reclaimd stops before all was put back: look again "
+			    "when it runs",
+			    j->r.id);
+		answer(c, &f);
+		return;
+	}
 	if (back->stuck > 0) {
 		stays(c, back, &f);
 		answer(c, &f);
@@ -298,12 +306,13 @@ void control_resume(struct job *j, control_done_t done, void *userdata)
 
 	if (!c)
 		return;
-	if (j->r.state != JOB_PAUSED || !control_may_resume(j, &f)) {
+	if ((j->r.state != JOB_PAUSED && j->again_usec == 0) || !control_may_resume(j, &f)) {
 		(void)control_may_resume(j, &f);
 		answer(c, &f);
 		return;
 	}
 	job_set_text(&j->r.message, NULL);
+	j->again_usec = 0;
 	schedule_job(j);
 	job_save(j, on_saved, c);
 }

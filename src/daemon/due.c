@@ -29,16 +29,21 @@ static void put(struct due *d, size_t at, struct job *j)
 	j->due_at = at;
 }
 
+uint64_t due_usec(const struct job *j)
+{
+	return j->again_usec > 0 ? j->again_usec : j->r.held_until_usec;
+}
+
 static uint64_t when(const struct due *d, size_t at)
 {
-	return d->v[at]->r.held_until_usec;
+	return due_usec(d->v[at]);
 }
 
 static void up(struct due *d, size_t at)
 {
 	struct job *j = d->v[at];
 
-	for (; at > 0 && when(d, (at - 1) / 2) > j->r.held_until_usec; at = (at - 1) / 2)
+	for (; at > 0 && when(d, (at - 1) / 2) > due_usec(j); at = (at - 1) / 2)
 		put(d, at, d->v[(at - 1) / 2]);
 	put(d, at, j);
 }
@@ -50,7 +55,7 @@ static void down(struct due *d, size_t at)
 	for (size_t child; (child = 2 * at + 1) < d->n; at = child) {
 		if (child + 1 < d->n && when(d, child + 1) < when(d, child))
 			child++;
-		if (when(d, child) >= j->r.held_until_usec)
+		if (when(d, child) >= due_usec(j))
 			break;
 		put(d, at, d->v[child]);
 	}

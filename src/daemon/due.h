@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The jobs that are held, by when they are due: a binary heap, so that one timer does for a hundred
- * thousand of them. */
+/* The jobs that are held or wait to be tried again, by when they are due: a binary heap, so that
+ * one timer does for a hundred thousand of them. */
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct job;
 
@@ -11,6 +12,9 @@ struct due {
 	struct job **v;
 	size_t n, size;
 };
+
+/* When that is, by manager_clock. */
+uint64_t due_usec(const struct job *j);
 
 /* Room for n jobs in all; adding then cannot fail. */
 int due_reserve(struct due *d, size_t n);

@@ -36,12 +36,13 @@ struct job {
 	bool unsaved;          /* the store could not take the last change */
 	bool told;             /* somebody has been told that there is such a job */
 	unsigned saving;       /* changes posted and not answered yet */
+	uint64_t again_usec;   /* by manager_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
 	struct manager *manager;
 	struct owner *owner;
 	struct place *place;
 	struct run *run;
-	size_t due_at; /* where in the heap of those that are held, or JOB_NOT_DUE */
+	size_t due_at; /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
 	TAILQ_ENTRY(job) in_order, in_queue;
 	struct job *next_same_hash;
 };

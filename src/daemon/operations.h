@@ -47,6 +47,7 @@ struct submit_options {
 struct submitted {
 	uint64_t id; /* 0: dry run */
 	uint64_t accepted, missing;
+	bool interrupted; /* a worker died, and nothing was accepted: the same may go well */
 };
 
 /* f->name is NULL on success. */

@@ -123,8 +123,11 @@ static void intake_gone(struct worker *w, const char *how, void *userdata)
 
 	log_line(LOG_WARNING, "The process that looks at paths for uid %u has ended: %s",
 		 (unsigned)o->id.uid, how);
-	o->intake = worker_free(w);
-	(void)sd_event_source_set_enabled(o->idle, SD_EVENT_OFF);
+	if (o->intake == w) {
+		o->intake = NULL;
+		(void)sd_event_source_set_enabled(o->idle, SD_EVENT_OFF);
+	}
+	worker_free(w);
 	owner_drop_if_unused(o);
 }
 
@@ -176,17 +179,27 @@ int owner_intake(struct owner *o, struct worker **ret)
 		o->intake = worker_free(o->intake);
 		o->stale = false;
 	}
+	/* Whoever is told that his request failed with it may ask again in that very call; it is
+	 * freed a moment later, in intake_gone. */
+	if (o->intake && worker_ended(o->intake))
+		o->intake = NULL;
 	if (!o->intake) {
 		r = worker_new(&o->intake, o->manager->event, &options);
 		if (r < 0)
 			return r;
 		o->stale = false;
+		o->sessions_old = o->sessions;
 	}
 	r = rest_later(o);
 	if (r < 0)
 		return r;
 	*ret = o->intake;
 	return 0;
+}
+
+struct worker *owner_intake_of(const struct owner *o, uint64_t session)
+{
+	return session > o->sessions_old ? o->intake : NULL;
 }
 
 void owner_renew(struct owner *o)

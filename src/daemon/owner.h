@@ -28,8 +28,9 @@ struct owner {
 	struct submitter id;
 	struct worker *intake;
 	sd_event_source *idle;
-	bool stale;        /* the worker is to be replaced */
-	uint64_t sessions; /* the number of the last one */
+	bool stale;            /* the worker is to be replaced */
+	uint64_t sessions;     /* the number of the last one */
+	uint64_t sessions_old; /* the last one that this worker has never heard of */
 };
 LIST_HEAD(owner_list, owner);
 
@@ -44,6 +45,9 @@ static inline void owner_unrefp(struct owner **o)
 
 /* The intake worker, started if there is none; it lives half a minute after its last use. */
 int owner_intake(struct owner *o, struct worker **ret);
+
+/* The one that was asked about that session, or NULL if it is no more: another does not know it. */
+struct worker *owner_intake_of(const struct owner *o, uint64_t session);
 
 /* The intake worker was told what does not hold any more: another is started at the next use, as
  * soon as this one has nothing to do. */

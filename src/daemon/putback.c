@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "chunk.h"
 #include "log.h"
 #include "manager.h"
@@ -16,7 +17,9 @@
 
 /* Names that a worker is asked to move before it has answered the first. */
 #define CHUNK 1024
-#define ATTEMPTS_MAX 3
+#define UNREAD_MAX 8
+/* Somebody may wait for it. */
+#define AGAIN_MOST_USEC (8 * USEC_PER_SEC)
 
 struct back {
 	struct job *j;
@@ -28,8 +31,11 @@ struct back {
 	struct outcome *outcome;
 	size_t asked, open; /* of the chunk: sent, and not answered */
 	uint64_t next;
-	unsigned attempts;
-	bool died, uses_place;
+	sd_event_source *timer;
+	unsigned interruptions; /* since something went back last */
+	int interrupted;        /* why, if the chunk was */
+	uint64_t stuck_before;  /* this chunk */
+	bool uses_place;
 	struct put_back_result result;
 	void (*done)(struct job *j, const struct put_back_result *result, void *userdata);
 	void *userdata;
@@ -53,6 +59,7 @@ static void finish(struct back *b)
 	if (b->uses_place)
 		place_rest(j->place);
 	chunk_free(b->chunk);
+	sd_event_source_disable_unref(b->timer);
 	fd_closep(&b->to_fd);
 	free(b->to_name);
 	free(b);
@@ -72,6 +79,43 @@ static void give_up(struct back *b, int error)
 }
 
 static void load_next(struct back *b);
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct back *b = userdata;
+
+	(void)source;
+	(void)usec;
+	b->timer = sd_event_source_disable_unref(b->timer);
+	load_next(b);
+	return 0;
+}
+
+/* A worker has died, or something is short, which is not the names' fault. */
+static void again(struct back *b, int error)
+{
+	uint64_t after;
+
+	b->interruptions++;
+	after = MIN(again_after_usec(b->interruptions), AGAIN_MOST_USEC);
+	if (b->outcome)
+		outcome_record(b->outcome, b->m->store, NULL, NULL);
+	b->outcome = NULL;
+	b->chunk = chunk_free(b->chunk);
+	b->result.stuck = b->stuck_before;
+	b->interrupted = 0;
+	/* Even at once is later: who has died is still being buried. */
+	if (b->m->stopping || sd_event_add_time_relative(b->m->event, &b->timer, CLOCK_MONOTONIC,
+							 after, 0, on_again, b) < 0) {
+		b->result.interrupted = true;
+		finish(b);
+		return;
+	}
+	(void)sd_event_source_set_description(b->timer, "put-back-again");
+	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &b->j->r,
+		"Job %" PRIu64 " is being put back, was interrupted (%s) and goes on", b->j->r.id,
+		strerror(-error));
+}
 
 static void stuck(struct back *b, const struct chunk_entry *e, int error)
 {
@@ -95,41 +139,46 @@ static void chunk_answered(struct back *b)
 	size_t n = b->chunk->n;
 	uint64_t last = b->chunk->entries[n - 1].seq;
 
+	if (b->interrupted < 0) {
+		again(b, b->interrupted);
+		return;
+	}
 	outcome_record(b->outcome, b->m->store, NULL, NULL);
 	b->outcome = NULL;
 	b->chunk = chunk_free(b->chunk);
-	if (b->died) {
-		b->died = false;
-		if (++b->attempts >= ATTEMPTS_MAX) {
-			give_up(b, -EPIPE);
-			return;
-		}
-	} else {
-		b->next = last + 1;
-	}
-	if (n < CHUNK && b->next > last)
+	b->stuck_before = b->result.stuck;
+	b->next = last + 1;
+	if (n < CHUNK)
 		finish(b);
 	else
 		load_next(b);
+}
+
+static void failed(struct back *b, size_t at, int error)
+{
+	if (again_helps(error))
+		b->interrupted = error;
+	else
+		stuck(b, &b->chunk->entries[at], error);
 }
 
 static void on_restored(int r, void *userdata)
 {
 	struct back_item *item = userdata;
 	struct back *b = item->b;
-	const struct chunk_entry *e = &b->chunk->entries[item->at];
+	size_t at = item->at;
+	const struct chunk_entry *e = &b->chunk->entries[at];
 
 	free(item);
-	if (r == -EPIPE || r == -ECANCELED) {
-		b->died = true;
-	} else if (r == 0) {
+	if (r == 0) {
 		b->result.back++;
+		b->interruptions = 0;
 		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
 	} else if (r == -ENOENT) {
 		/* A worker or the daemon died after it had gone back, or it has been fetched. */
 		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
 	} else {
-		stuck(b, e, r);
+		failed(b, at, r);
 	}
 	if (--b->open == 0 && b->asked == b->chunk->n)
 		chunk_answered(b);
@@ -167,14 +216,13 @@ static void ask_all(struct back *b)
 	 */
 	b->open = 1;
 	for (b->asked = 0; b->asked < b->chunk->n; b->asked++) {
+		b->open++;
 		r = owner_intake(b->j->owner, &intake);
-		if (r >= 0) {
-			b->open++;
+		if (r >= 0)
 			r = ask(b, intake, b->asked);
-		}
 		if (r < 0) {
 			b->open--;
-			stuck(b, &b->chunk->entries[b->asked], r);
+			failed(b, b->asked, r);
 		}
 	}
 	if (--b->open == 0)
@@ -186,8 +234,8 @@ static void on_staging(int r, int fd, void *userdata)
 	struct back *b = userdata;
 
 	(void)fd;
-	if (r == -EPIPE && ++b->attempts < ATTEMPTS_MAX)
-		place_staging(b->j->place, /* make= */ false, on_staging, b);
+	if (again_helps(r))
+		again(b, r);
 	else if (r < 0)
 		give_up(b, r);
 	else
@@ -203,7 +251,10 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		b->outcome = outcome_new(b->j->r.id);
 		r = b->outcome ? 0 : -ENOMEM;
 	}
-	if (r < 0)
+	/* Reading shares the fate of what is written with it. */
+	if (r < 0 && (again_helps(r) || b->interruptions < UNREAD_MAX))
+		again(b, r);
+	else if (r < 0)
 		give_up(b, r);
 	else if (c->n == 0)
 		finish(b);
@@ -217,7 +268,7 @@ static void load_next(struct back *b)
 			   b);
 
 	if (r < 0)
-		give_up(b, r);
+		again(b, r);
 }
 
 void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name,

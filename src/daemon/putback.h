@@ -11,8 +11,9 @@ struct place;
 
 struct put_back_result {
 	uint64_t back, stuck;
-	int error;      /* of the first that is stuck */
-	char text[512]; /* which, and why; escaped */
+	bool interrupted; /* reclaimd stops: what is not back may well go back later */
+	int error;        /* of the first that is stuck */
+	char text[512];   /* which, and why; escaped */
 };
 
 /* Names go where they were, or all into to_fd (duplicated) if that is not -1; to_name is for a job

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "again.h"
 #include "control.h"
 #include "log.h"
 #include "manager.h"
@@ -72,19 +73,15 @@ static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* Nothing but time will tell: no mount has to come for it. The timer is the loop's. */
-static bool is_passing(int error)
-{
-	return error == -EPIPE || error == -ENOMEM || error == -EAGAIN || error == -EMFILE;
-}
-
 /* It cannot be looked at now: names may be there, so nothing else is done with the job. */
 static void look_later(struct staged_look *l, int error)
 {
 	struct job *j = l->j;
 
-	if (is_passing(error) && sd_event_add_time_relative(l->m->event, NULL, CLOCK_MONOTONIC,
-							    AGAIN_USEC, 0, on_look_again, l->m) < 0)
+	/* The timer is the loop's. */
+	if (again_helps(error) &&
+	    sd_event_add_time_relative(l->m->event, NULL, CLOCK_MONOTONIC, AGAIN_USEC, 0,
+				       on_look_again, l->m) < 0)
 		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " waits for the next start",
 			 j->r.id);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "util/fd.h"
 
 static bool is_staged(const struct run *run)
@@ -151,6 +152,18 @@ static int mark_all(struct run *run)
 	return r;
 }
 
+/* What it had done is done, whether it could say so or not. */
+static void count_killed(struct run *run)
+{
+	struct run_progress done;
+
+	worker_progress(run->worker, &done);
+	run->job->r.entries_done += done.entries;
+	run->job->r.bytes_freed += done.bytes;
+	run->m->entries_freed += done.entries;
+	run->m->bytes_freed += done.bytes;
+}
+
 static void on_ran(int r, const struct run_result *result, void *userdata)
 {
 	struct run *run = userdata;
@@ -158,8 +171,8 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 
 	run->worker_runs = false;
 	worker_urgent(run->worker, false);
-	run->counted = (struct run_progress){ 0 };
 	if (r < 0 || !result) {
+		count_killed(run);
 		run_again(run, r < 0 ? r : -EPROTO);
 		return;
 	}
@@ -297,7 +310,7 @@ static void on_place_dir(int r, int fd, void *userdata)
 	struct run *run = userdata;
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 
-	if (r == -EPIPE || r == -ENOMEM || r == -ECANCELED) {
+	if (again_helps(r)) {
 		run_again(run, r);
 		return;
 	}

@@ -23,7 +23,7 @@ struct run {
 	int staged_fd; /* the job's own directory */
 	int place_fd;  /* of the names where they were */
 	struct worker *worker, *own_worker;
-	struct run_progress counted; /* of the worker's, what is in the record already */
+	struct run_progress before; /* of the record, as this run began */
 	bool worker_runs, uses_place;
 	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
 	bool short_of_space, short_of_time;
@@ -41,7 +41,8 @@ void run_group_begin(struct run *run);
 void run_group_clear(struct run *run);
 
 void run_group_done(struct run *run);
-/* A worker has died, or memory is out: the job is tried again. */
+/* A worker has died, or something is short: the job is tried again, after a while if this run got
+ * no further than those before. */
 void run_again(struct run *run, int error);
 /* What it needs is not there; it waits for a change of mounts. */
 void run_wait(struct run *run, int error);

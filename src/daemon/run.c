@@ -4,17 +4,19 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "again.h"
 #include "hurry.h"
 #include "log.h"
 #include "putback.h"
 #include "schedule.h"
 #include "util/fd.h"
+#include "util/units.h"
 
 /* Names at a time: enough for the engine to work on without a pause, and about a MiB. */
 #define CHUNK 16384
-#define ATTEMPTS_MAX 3
 #define UNREAD_MAX 8
 #define TELL_USEC (1 * USEC_PER_SEC)
 
@@ -111,7 +113,7 @@ void run_pause(struct run *run, int error, const char *what)
  */
 
 struct ending {
-	bool any_gone, gave_up;
+	bool any_gone;
 	uint64_t left, missing;
 };
 
@@ -121,7 +123,14 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 	struct manager *m = j->manager;
 	enum job_state s = JOB_DONE;
 
-	if (e->left > 0 || e->gave_up || j->r.errors > 0 || back->stuck > 0)
+	if (back->interrupted) {
+		free(e);
+		schedule_job(j);
+		job_save(j, NULL, NULL);
+		manager_flow_ends(m);
+		return;
+	}
+	if (e->left > 0 || j->r.errors > 0 || back->stuck > 0)
 		s = e->any_gone || j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED;
 	if (back->stuck > 0)
 		job_say(j,
@@ -129,10 +138,6 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 			"%s/.reclaim/%u/%s because they cannot go back: %s",
 			back->stuck, j->r.names, j->place->mount, (unsigned)j->r.uid, j->r.staging,
 			back->text);
-	else if (e->gave_up)
-		job_say(j,
-			"the process that deletes has died %u times; what is left is in its place",
-			(unsigned)j->r.attempts);
 	else if (s != JOB_DONE)
 		job_say(j,
 			"%" PRIu64 " of %" PRIu64 " names could not be deleted and are in their "
@@ -157,12 +162,12 @@ static void finish_stopped(struct run *run, struct ending *e)
 	stopped(j, userdata);
 }
 
-static void end(struct run *run, bool gave_up)
+static void end(struct run *run)
 {
 	struct job *j = run->job;
 	struct ending *e = calloc(1, sizeof(*e));
 	struct put_back_result nothing = { 0 };
-	bool leaves = run->left > 0 || gave_up || j->r.errors > 0 || j->r.skipped > 0;
+	bool leaves = run->left > 0 || j->r.errors > 0 || j->r.skipped > 0;
 
 	/* What is left goes the way of who asked for the stop; without any, it came too late. */
 	if (!e || (run->stopped && leaves)) {
@@ -171,7 +176,6 @@ static void end(struct run *run, bool gave_up)
 		return;
 	}
 	*e = (struct ending){ .any_gone = run->gone > run->missing,
-			      .gave_up = gave_up,
 			      .left = run->left,
 			      .missing = run->missing };
 	if (run->stopped) {
@@ -185,25 +189,54 @@ static void end(struct run *run, bool gave_up)
 		conclude(j, &nothing, e);
 }
 
+static bool got_further(const struct run *run)
+{
+	const struct job_record *r = &run->job->r;
+
+	return r->entries_done > run->before.entries || r->bytes_freed > run->before.bytes;
+}
+
+static void say_again(struct job *j, int error, uint64_t after)
+{
+	const char *why = error == -EPIPE ? "a process that works for it died" : strerror(-error);
+	char in[32], at[32] = "";
+	time_t t = (time_t)(j->again_usec / USEC_PER_SEC);
+	struct tm tm;
+
+	if (after == 0) {
+		job_say(j, "was interrupted (%s) and is tried again", why);
+		return;
+	}
+	if (localtime_r(&t, &tm))
+		(void)strftime(at, sizeof(at), "%F %T", &tm);
+	job_say(j,
+		"was interrupted %u times without getting any further (%s): is tried again at %s, "
+		"in %s; `reclaimctl resume %" PRIu64 "` tries now, `reclaimctl cancel %" PRIu64
+		"` gives it up",
+		(unsigned)j->r.attempts, why, at, timespan_format(in, sizeof(in), after), j->r.id,
+		j->r.id);
+}
+
 void run_again(struct run *run, int error)
 {
 	struct job *j = run->job;
+	uint64_t after;
 
 	/* A stop that takes too long ends the worker; that is nobody's fault. */
 	if (run->stopped || run->m->stopping) {
 		back_to_queue(run);
 		return;
 	}
+	if (got_further(run))
+		j->r.attempts = 0;
 	j->r.attempts++;
-	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r,
-		"Job %" PRIu64 " was interrupted (%s), attempt %u of %u", j->r.id, strerror(-error),
-		(unsigned)j->r.attempts, ATTEMPTS_MAX);
-	if (j->r.attempts < ATTEMPTS_MAX) {
-		job_say(j, "was interrupted (%s) and is tried again", strerror(-error));
-		back_to_queue(run);
-	} else {
-		end(run, /* gave_up= */ true);
-	}
+	after = again_after_usec(j->r.attempts);
+	if (after > 0)
+		j->again_usec = manager_clock() + after;
+	say_again(j, error, after);
+	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
+		j->r.message);
+	back_to_queue(run);
 }
 
 /* ---- from chunk to chunk ----------------------------------------------------------------------
@@ -227,7 +260,7 @@ void run_group_done(struct run *run)
 	outcome_record(run->outcome, run->m->store, NULL, NULL);
 	run->outcome = NULL;
 	if (run->chunk->n < CHUNK) {
-		end(run, /* gave_up= */ false);
+		end(run);
 		return;
 	}
 	run->next = run->chunk->entries[run->chunk->n - 1].seq + 1;
@@ -259,7 +292,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		return;
 	}
 	if (c->n == 0) {
-		end(run, /* gave_up= */ false);
+		end(run);
 		return;
 	}
 	run->outcome = outcome_new(run->job->r.id);
@@ -318,6 +351,7 @@ void run_begin(struct job *j)
 				       run) >= 0)
 		(void)sd_event_source_set_description(run->tell, "run-progress");
 	run->begun_usec = manager_clock();
+	run->before = (struct run_progress){ j->r.entries_done, j->r.bytes_freed };
 	if (j->r.started_usec == 0)
 		j->r.started_usec = run->begun_usec;
 	job_set_text(&j->r.message, NULL);

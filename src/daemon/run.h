@@ -8,8 +8,9 @@
  * be deleted again, are not there, and that is all right. What was found to be somebody else, or
  * could not be deleted, is never tried again by itself.
  *
- * A worker that dies costs the job a retry, three in all. A mount or a staging directory that is
- * not there lets the job wait until mounts change; a directory that is another one than it was lets
+ * A worker that dies costs the job a retry and nothing else, however often: only that a job that
+ * gets no further waits longer and longer between them (again.h). A mount or a staging directory
+ * that is not there lets the job wait until mounts change; a directory that is another one than it was lets
  * it pause, for a person to look (I7). */
 #pragma once
 

@@ -82,7 +82,7 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 
 	(void)source;
 	(void)usec;
-	while ((j = due_first(&m->due)) && j->r.held_until_usec <= now) {
+	while ((j = due_first(&m->due)) && due_usec(j) <= now) {
 		due_remove(&m->due, j);
 		schedule_job(j);
 		job_save(j, NULL, NULL);
@@ -101,30 +101,43 @@ static void arm(struct manager *m)
 	}
 	if (!m->due_timer) {
 		/* The wall's clock, so that it also counts while the machine sleeps. */
-		if (sd_event_add_time(m->event, &m->due_timer, CLOCK_REALTIME, j->r.held_until_usec,
+		if (sd_event_add_time(m->event, &m->due_timer, CLOCK_REALTIME, due_usec(j),
 				      DUE_ACCURACY_USEC, on_due, m) < 0)
-			log_line(LOG_ERR, "Out of memory: held jobs wait for the next change");
+			log_line(LOG_ERR, "Out of memory: jobs that wait for a time wait for the "
+					  "next change");
 		else
 			(void)sd_event_source_set_description(m->due_timer, "undo");
 		return;
 	}
-	(void)sd_event_source_set_time(m->due_timer, j->r.held_until_usec);
+	(void)sd_event_source_set_time(m->due_timer, due_usec(j));
 	(void)sd_event_source_set_enabled(m->due_timer, SD_EVENT_ONESHOT);
+}
+
+static void wait_until_due(struct job *j, enum job_state s)
+{
+	due_add(&j->manager->due, j);
+	arm(j->manager);
+	if (j->r.state != s)
+		job_set_state(j, s);
 }
 
 void schedule_job(struct job *j)
 {
 	struct manager *m = j->manager;
+	uint64_t now = manager_clock();
 
 	schedule_remove(j);
 	j->doing = DOING_NOTHING;
-	if (j->r.held_until_usec > manager_clock() && j->r.started_usec == 0) {
-		due_add(&m->due, j);
-		arm(m);
-		if (j->r.state != JOB_HELD)
-			job_set_state(j, JOB_HELD);
+	if (j->r.held_until_usec > now && j->r.started_usec == 0) {
+		j->again_usec = 0;
+		wait_until_due(j, JOB_HELD);
 		return;
 	}
+	if (j->again_usec > now) {
+		wait_until_due(j, JOB_QUEUED);
+		return;
+	}
+	j->again_usec = 0;
 	TAILQ_INSERT_TAIL(&j->place->queues[j->r.priority], j, in_queue);
 	j->queued = true;
 	if (j->r.state != JOB_QUEUED)

@@ -170,15 +170,20 @@ static void on_staging(int r, int fd, void *userdata)
 {
 	static const struct staged_callbacks callbacks = { .range = on_range, .staged = on_staged };
 	struct submit *s = userdata;
+	struct worker *intake = owner_intake_of(s->owner, s->session);
 	char why[128];
 
-	if (r >= 0 && s->owner->intake)
-		r = worker_stage(s->owner->intake, s->session, fd, s->staging, &callbacks, s);
+	if (r >= 0 && intake)
+		r = worker_stage(intake, s->session, fd, s->staging, &callbacks, s);
 	else if (r >= 0)
 		r = -EPIPE;
 	if (r >= 0)
 		return;
 	place_rest(s->place);
+	if (r == -EPIPE) {
+		refuse(s, r, NULL);
+		return;
+	}
 	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s", strerror(-r));
 	stays(s, why);
 	go_on(s, /* known= */ true);

@@ -17,7 +17,7 @@
 
 void submit_end(struct submit *s)
 {
-	struct worker *intake = s->owner->intake;
+	struct worker *intake = owner_intake_of(s->owner, s->session);
 	struct manager *m = s->m;
 
 	if (s->held_back && intake)
@@ -26,6 +26,7 @@ void submit_end(struct submit *s)
 		(void)worker_forget(intake, s->session);
 	if (!s->failure.name && s->error < 0)
 		failure_errno(&s->failure, s->error, "nothing was accepted");
+	s->result.interrupted = s->error == -EPIPE;
 	s->done(&s->failure, &s->result, s->userdata);
 	outcome_free(s->outcome);
 	rows_free(s->rows);
@@ -118,6 +119,7 @@ static void piece_done(int r, void *userdata)
 {
 	struct piece *p = userdata;
 	struct submit *s = p->s;
+	struct worker *intake = owner_intake_of(s->owner, s->session);
 	bool last = p->last;
 
 	rows_free(p->rows);
@@ -128,9 +130,9 @@ static void piece_done(int r, void *userdata)
 		fail(s, r);
 		store_refused(s, r);
 	}
-	if (s->held_back && s->posted <= POSTED_AGAIN && s->owner->intake) {
+	if (s->held_back && s->posted <= POSTED_AGAIN && intake) {
 		s->held_back = false;
-		worker_hold(s->owner->intake, false);
+		worker_hold(intake, false);
 	}
 	if (last && s->error == 0)
 		stage_begin(s);
@@ -140,6 +142,7 @@ static void piece_done(int r, void *userdata)
 
 static void post(struct submit *s, bool last)
 {
+	struct worker *intake = owner_intake_of(s->owner, s->session);
 	struct piece *p = calloc(1, sizeof(*p));
 	int r = -ENOMEM;
 
@@ -159,9 +162,9 @@ static void post(struct submit *s, bool last)
 	}
 	s->rows = NULL;
 	s->posted++;
-	if (!last && s->posted >= POSTED_MOST && s->owner->intake) {
+	if (!last && s->posted >= POSTED_MOST && intake) {
 		s->held_back = true;
-		worker_hold(s->owner->intake, true);
+		worker_hold(intake, true);
 	}
 }
 
@@ -359,10 +362,10 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	s->owner->user->jobs += s->counts;
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
-	s->session = ++s->owner->sessions;
 	r = describe(s, o);
 	if (r >= 0)
 		r = owner_intake(s->owner, &intake);
+	s->session = ++s->owner->sessions;
 	if (r >= 0)
 		r = worker_look(intake, s->session, groups, n, &callbacks, s);
 	if (r < 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -85,6 +86,9 @@ void worker_next(struct worker *w)
 		w->stopped_usec = 0;
 		if (w->paced)
 			paced_stop(w->paced, false);
+		/* What it says there is of this run, from the beginning. */
+		atomic_store_explicit(&w->page->entries, 0, memory_order_relaxed);
+		atomic_store_explicit(&w->page->bytes, 0, memory_order_relaxed);
 		if (rq->kind == KIND_FORGET)
 			request_free(request_take(w));
 	}

@@ -335,6 +335,11 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 	return 0;
 }
 
+bool worker_ended(const struct worker *w)
+{
+	return w->ended;
+}
+
 unsigned worker_busy(const struct worker *w)
 {
 	return w->n_requests;

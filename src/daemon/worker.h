@@ -57,6 +57,8 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 /* Ends the process: at once if it does nothing, else when it has stopped, by force after a second.
  * Callbacks of open requests are called with -ECANCELED before it returns. NULL is accepted. */
 struct worker *worker_free(struct worker *w);
+/* It has ended already; whoever is told by `gone` will be in a moment. */
+bool worker_ended(const struct worker *w);
 /* Requests not answered yet. */
 unsigned worker_busy(const struct worker *w);
 /* Stops reading its answers, and goes on: for a caller that cannot take more at the moment. The

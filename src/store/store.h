@@ -73,7 +73,7 @@ struct job_record {
 	uint64_t entries, bytes;            /* found so far below them; 0: not known */
 	uint64_t entries_done, bytes_freed, errors, skipped;
 	uint64_t created_usec, held_until_usec, by_usec, started_usec, finished_usec;
-	uint32_t attempts; /* how often a worker died of it */
+	uint32_t attempts; /* interruptions in a row in which it got no further */
 };
 
 struct entry_record {

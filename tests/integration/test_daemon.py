@@ -370,11 +370,14 @@ class Crashes(Case):
         self.daemon.start()
         return self.daemon.client()
 
-    def signal_workers(self, number):
+    def workers(self):
         pid = self.daemon.process.pid
         with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            for worker in f.read().split():
-                os.kill(int(worker), number)
+            return [int(worker) for worker in f.read().split()]
+
+    def signal_workers(self, number):
+        for worker in self.workers():
+            os.kill(worker, number)
 
     def test_held_job_lives(self):
         canary = Canary(self.path("t"))
@@ -417,6 +420,113 @@ class Crashes(Case):
         self.assertEqual(c.wait(n), "done")
         self.assertEqual(self.staged(), [])
 
+    def kill_at_gates(self, n, killed):
+        """So many workers, each where it stands."""
+        for _ in range(n):
+            killed.append(self.stopped_worker(killed))
+            os.kill(killed[-1], signal.SIGKILL)
+
+    def start_with_gate(self, where):
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        self.daemon.stop()
+        self.daemon.start(env={"RECLAIM_GATE": where})
+        return self.daemon.client()
+
+    def test_worker_dies_again_and_again(self):
+        """However often: what was accepted is done, only later and later."""
+        self.start_with_gate("unlink:1")
+        write(self.path("a"))
+        c = self.daemon.client()
+        n = c.submit(self.path("a"))
+        killed = []
+        self.kill_at_gates(3, killed)
+        self.assertEqual(c.wait_state(n, "queued"), "queued")
+        self.assertIn("3 times without getting any further", c.get(n, "Message"))
+        self.kill_at_gates(1, killed)
+        self.daemon.wait_said("4 times without getting any further")
+        c.call("Resume", "at", [n])  # not in two seconds, but now
+        os.kill(self.stopped_worker(killed), signal.SIGCONT)
+        self.assertEqual(c.wait(n), "done", self.daemon.said())
+        self.assertEqual(self.staged(), [])
+
+    def test_worker_dies_on_the_way(self):
+        """As long as jobs get further in between, nothing waits."""
+        self.daemon.configure("staging: off\n")
+        c = self.start_with_gate("unlink:a")
+        paths = [self.path(d, "a") for d in "abcd"]
+        build(self.data, "\n".join(d + "/a" for d in "abcd"))
+        n = c.submit(*paths)
+        killed = []
+        for _ in paths:
+            self.kill_at_gates(2, killed)
+            killed.append(self.stopped_worker(killed))
+            os.kill(killed[-1], signal.SIGCONT)
+        self.assertEqual(c.wait(n), "done", self.daemon.said())
+        self.assertNotIn("without getting any further", self.daemon.said())
+
+    def test_worker_killed_while_it_looks(self):
+        write(self.path("a"))
+        write(self.path("b"))
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+        self.signal_workers(signal.SIGSTOP)
+        serial = c.send_submit(self.path("b"))
+        c.jobs()  # answered after the other has begun
+        self.signal_workers(signal.SIGKILL)
+        self.assertEqual(c.wait(c.answer(serial).body[0]), "done")
+        self.assertEqual(self.staged(), [])
+
+    def test_workers_die_before_names_are_moved(self):
+        """Root's, which makes staging, or the submitter's own, which has looked: once more."""
+        self.start_with_gate("staging:get")
+        os.chown(self.data, USER, USER)
+        for name in ("roots", "own"):
+            with user():
+                write(self.path(name))
+            c = self.daemon.client(USER)
+            serial = c.send_submit(self.path(name), undo_usec=HOUR)
+            killed = [self.stopped_worker([])]
+            if name == "roots":
+                os.kill(killed[0], signal.SIGKILL)
+                killed.append(self.stopped_worker(killed))
+            else:
+                for worker in self.workers():
+                    if worker != killed[0]:
+                        os.kill(worker, signal.SIGKILL)
+                self.daemon.wait_said("for uid %d has ended" % USER)
+            os.kill(killed[-1], signal.SIGCONT)
+            n = c.answer(serial).body[0]
+            self.assertFalse(os.path.exists(self.path(name)))
+            c.call("Cancel", "at", [n])
+            self.assertTrue(os.path.exists(self.path(name)))
+            c = self.start_with_gate("staging:get")
+
+    def test_waits_and_is_cancelled(self):
+        c = self.start_with_gate("unlink:1")
+        write(self.path("a"))
+        n = c.submit(self.path("a"))
+        self.kill_at_gates(3, [])
+        self.assertEqual(c.wait_state(n, "queued"), "queued")
+        c.call("Cancel", "at", [n])
+        self.assertEqual(c.wait(n), "cancelled")
+        self.assertEqual(os.listdir(self.data), ["a"])
+        self.assertEqual(self.staged(), [])
+
+    def test_staging_cannot_be_opened_while_names_go_back(self):
+        c = self.start_with_gate("staging:get")
+        canary = Canary(self.path("t"))
+        serial = c.send_submit(self.path("t"), undo_usec=HOUR)
+        os.kill(self.stopped_worker([]), signal.SIGCONT)
+        n = c.answer(serial).body[0]
+        c = self.start_with_gate("staging:get")
+        killed = []
+        serial = c.send("Restore", "ta{sv}", n, {})
+        self.kill_at_gates(3, killed)
+        os.kill(self.stopped_worker(killed), signal.SIGCONT)
+        c.answer(serial)
+        canary.check()
+
     def test_worker_gone_after_reload(self):
         write(self.path("a"))
         c = self.daemon.client()
@@ -453,13 +563,10 @@ class Crashes(Case):
         """At its gate, and another than these."""
         end = time.monotonic() + fixture.TIMEOUT
         while time.monotonic() < end:
-            pid = self.daemon.process.pid
-            with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-                children = f.read().split()
-            for child in children:
-                with contextlib.suppress(OSError), open("/proc/%s/stat" % child) as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and int(child) not in killed:
-                        return int(child)
+            for child in self.workers():
+                with contextlib.suppress(OSError), open("/proc/%d/stat" % child) as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and child not in killed:
+                        return child
         raise AssertionError("no worker has come to its gate: " + self.daemon.said())
 
     def submit_without_staging(self):

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What goes wrong for the moment is done again: at once, later, never never. */
+#include <check.h>
+#include <errno.h>
+
+#include "daemon/again.h"
+#include "support.h"
+#include "util/macros.h"
+
+START_TEST(at_once_at_first)
+{
+	ck_assert_uint_eq(again_after_usec(0), 0);
+	ck_assert_uint_eq(again_after_usec(2), 0);
+	ck_assert_uint_eq(again_after_usec(3), USEC_PER_SEC);
+}
+END_TEST
+
+START_TEST(less_and_less_often)
+{
+	uint64_t before = 0;
+
+	ck_assert_uint_eq(again_after_usec(4), 2 * USEC_PER_SEC);
+	ck_assert_uint_eq(again_after_usec(11), 256 * USEC_PER_SEC);
+	ck_assert_uint_eq(again_after_usec(12), 300 * USEC_PER_SEC);
+	ck_assert_uint_eq(again_after_usec(UINT32_MAX), 300 * USEC_PER_SEC);
+	for (unsigned i = 0; i < 100; i++) {
+		ck_assert_uint_ge(again_after_usec(i), before);
+		before = again_after_usec(i);
+	}
+}
+END_TEST
+
+START_TEST(not_what_only_a_person_can_help)
+{
+	ck_assert(again_helps(-EPIPE) && again_helps(-ENOMEM) && again_helps(-EMFILE));
+	ck_assert(!again_helps(-ENODEV) && !again_helps(-EEXIST) && !again_helps(-ESTALE));
+	ck_assert(!again_helps(-EIO) && !again_helps(0));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("again");
+	TCase *tc = tcase_create("again");
+	const TTest *const tests[] = {
+		at_once_at_first,
+		less_and_less_often,
+		not_what_only_a_person_can_help,
+	};
+
+	return run_tests(s, tc, tests, ELEMENTSOF(tests));
+}
