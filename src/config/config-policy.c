@@ -120,6 +120,11 @@ static const struct key policy_keys[] = {
 	  .offset = AT(skip_open),
 	  .preset = "true",
 	  .expected = "true or false" },
+	{ .name = "undo",
+	  .type = VALUE_TIME,
+	  .offset = offsetof(struct config_policy, undo_usec),
+	  .range = { 0, 365 * DAY },
+	  .expected = "a time from 0 to 365d such as 1h" },
 	{ .name = "schedule",
 	  .type = VALUE_LINE,
 	  .offset = offsetof(struct config_policy, schedule),
@@ -140,12 +145,18 @@ static const char *name_tidy(char *name)
 	return "a name of at most 64 letters, digits, - and _";
 }
 
+static void policy_begin(void *element, const struct config *c)
+{
+	((struct config_policy *)element)->undo_usec = c->undo_usec;
+}
+
 const struct named config_policies = {
 	.array = offsetof(struct config, policies),
 	.count = offsetof(struct config, n_policies),
 	.size = sizeof(struct config_policy),
 	.place = offsetof(struct config_policy, place),
 	.tidy = name_tidy,
+	.begin = policy_begin,
 	.keys = policy_keys,
 };
 
@@ -187,6 +198,10 @@ static void check_effect(const struct config_policy *p, const struct crumb *at,
 			      "has no schedule, nor min-free or max-size, which are watched, so it "
 			      "never runs by itself, but only by reclaimctl policy run %s",
 			      p->name);
+	else if (p->undo_usec > 0 && policy_has_min_free(&p->rules))
+		problems_warn(out, p->place, at,
+			      "has min-free, but what it deletes is held for undo first, and "
+			      "frees no space before: expected undo: 0 here");
 }
 
 static void check_protected(const struct config *c, const struct config_policy *p,

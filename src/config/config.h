@@ -42,7 +42,8 @@ struct config_device {
 struct config_policy {
 	char *name; /* letters, digits, - and _: it becomes part of the names of units */
 	struct policy rules;
-	char *schedule; /* OnCalendar= of systemd.timer(5); NULL: none */
+	char *schedule;     /* OnCalendar= of systemd.timer(5); NULL: none */
+	uint64_t undo_usec; /* how long what goes can be taken back */
 	struct config_place place, schedule_place;
 };
 

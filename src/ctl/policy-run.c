@@ -98,7 +98,8 @@ static int submit(struct running *u)
 	if (!m)
 		return EXIT_FAILED;
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}", "origin", "s", u->origin);
+		r = sd_bus_message_append(m, "{sv}{sv}", "origin", "s", u->origin, "undo-usec", "t",
+					  u->look.policy->undo_usec);
 	if (r >= 0)
 		r = sd_bus_message_close_container(m);
 	if (r < 0) {

@@ -107,13 +107,14 @@ static int spawn(pid_t *ret, char *const *words)
 	return -r;
 }
 
-/* By its unit, which may see what others have open; or as our own child where nobody has units. */
+/* By its unit, which may see what others have open; or as our own child where nobody has units, or
+ * they are about another configuration than ours. */
 static int start(const struct watermark *w, pid_t *ret)
 {
 	const struct manager_options *o = &w->m->o;
 	_cleanup_free_ char *unit = NULL, *state = NULL, *runtime = NULL, *config = NULL;
 
-	if (!o->no_bus && sd_booted() > 0) {
+	if (!o->no_bus && strcmp(o->config_dir, CONFIG_DIR) == 0 && sd_booted() > 0) {
 		if (asprintf(&unit, "reclaimd-policy@%s.service", w->name) < 0)
 			return -ENOMEM;
 		return spawn(ret, (char *const[]){ (char *)"systemctl", (char *)"--no-ask-password",

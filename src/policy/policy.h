@@ -69,5 +69,6 @@ struct policy {
 /* Does anything of it delete? Without a rule nothing is ever deleted. */
 bool policy_has_rules(const struct policy *p);
 bool policy_has_keep(const struct policy *p);
+bool policy_has_min_free(const struct policy *p);
 /* Has it marks that can be watched, min-free or max-size? */
 bool policy_has_marks(const struct policy *p);

@@ -23,14 +23,14 @@ bool policy_has_keep(const struct policy *p)
 	return p->keep.within_usec > 0;
 }
 
-static bool has_min_free(const struct policy *p)
+bool policy_has_min_free(const struct policy *p)
 {
 	return p->min_free_below.share > 0 || p->min_free_below.bytes > 0;
 }
 
 bool policy_has_marks(const struct policy *p)
 {
-	return has_min_free(p) || p->max_size_bytes > 0;
+	return policy_has_min_free(p) || p->max_size_bytes > 0;
 }
 
 bool policy_has_rules(const struct policy *p)
@@ -161,7 +161,7 @@ static struct limits limits_begin(const struct deciding *d)
 			l.bytes += e->bytes;
 		}
 	}
-	if (has_min_free(d->p) &&
+	if (policy_has_min_free(d->p) &&
 	    l.free_bytes < space_bytes(&d->p->min_free_below, d->now.size_bytes))
 		l.free_wanted_bytes = space_bytes(&d->p->min_free_until, d->now.size_bytes);
 	return l;

@@ -101,11 +101,21 @@ class Run(Case):
         self.assertEqual(self.left(), {"new/a/b"})
         self.assertEqual(self.daemon.client().wait(1), "done")
 
+    def test_undo(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%, undo: 1h")
+        self.make("f", 5)
+        self.assertEqual(self.run_policy()["job"], 1)
+        c = self.daemon.client()
+        self.assertEqual((c.job(1)["state"], self.left()), ("held", set()))
+        c.call("Restore", "ta{sv}", 1, {})
+        self.assertEqual(self.left(), {"f"})
+
     def test_only_root(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
         self.make("f", 5)
         os.chmod(self.daemon.dir, 0o755)
-        self.assertIn("only root may", self.ctl("run", "p", status=4, user=USER).err)
+        self.assertIn("only root may: sudo reclaimctl policy run p.",
+                      self.ctl("run", "p", status=4, user=USER).err)
         self.assertEqual(self.left(), {"f"})
 
     def test_usage(self):
@@ -272,12 +282,12 @@ class Watermarks(Case):
 
 class Writer(threading.Thread):
     """Writes one file after the other, `rate` bytes a second of them, until it has written `total`
-    or something goes wrong. `seen` is what was free each time, by the second."""
+    or something goes wrong. `seen` has the second and what was free, file by file."""
 
     def __init__(self, path, rate, total):
         super().__init__()
         self.path, self.rate, self.total = path, rate, total
-        self.seen, self.error, self.count = {}, None, 0
+        self.seen, self.error, self.count = [], None, 0
 
     def run(self):
         try:
@@ -294,8 +304,7 @@ class Writer(threading.Thread):
                     written += len(chunk)
             self.count += 1
             st = os.statvfs(self.path)
-            free, second = st.f_bavail * st.f_frsize, int(time.monotonic() - began)
-            self.seen[second] = min(free, self.seen.get(second, free))
+            self.seen.append((int(time.monotonic() - began), st.f_bavail * st.f_frsize))
             # This is its speed; nothing is waited for.
             time.sleep(max(0, began + written / self.rate - time.monotonic()))
 
@@ -322,8 +331,16 @@ class Filling(Case):
         w = Writer(self.data, self.RATE, self.RATE * self.SECONDS)
         w.start()
         w.join()
-        print("\nfree, MiB, by the second:", *(free // fixture.MIB for free in w.seen.values()))
         self.assertIsNone(w.error)
+        st = os.statvfs(self.data)
+        size = st.f_blocks * st.f_frsize
+        first = next(i for i, (_, free) in enumerate(w.seen) if free < 0.4 * size)
+        least, most = (f(free for _, free in w.seen[first:]) for f in (min, max))
+        print("\nfree of %d MiB since it was less than 40%%: %d to %d; by the second:"
+              % (size // fixture.MIB, least // fixture.MIB, most // fixture.MIB),
+              *(free // fixture.MIB for free in dict(w.seen).values()))
+        # No more went than it took.
+        self.assertLess(most, 0.52 * size)
         c = self.daemon.client()
         jobs = c.jobs(finished=True)
         self.assertGreaterEqual(len(jobs), 2)

@@ -467,8 +467,10 @@ START_TEST(every_key_of_a_policy_is_read)
 		"    min-count: 2\n"
 		"    max-delete: 50%\n"
 		"    skip-open: false\n"
+		"    undo: 2h\n"
 		"    schedule: Mon *-*-* 03:00\n"
-		"  b: {path: /b, match: '*', min-free: 20G}\n");
+		"  b: {path: /b, match: '*', min-free: 20G}\n"
+		"undo: 1h\n");
 	ck_assert_uint_eq(c->n_policies, 2);
 	ck_assert_str_eq(c->policies[0].name, "pg_backups-1");
 	ck_assert_uint_eq(c->policies[0].place.line, 2);
@@ -502,6 +504,8 @@ START_TEST(every_key_of_a_policy_is_read)
 	/* What one does not say. */
 	p = &c->policies[1].rules;
 	ck_assert_ptr_null(c->policies[1].schedule);
+	ck_assert_uint_eq(c->policies[0].undo_usec, 2 * HOUR);
+	ck_assert_uint_eq(c->policies[1].undo_usec, HOUR);
 	ck_assert_int_eq(p->kind, POLICY_FILES);
 	ck_assert_int_eq(p->order, ORDER_OLDEST);
 	ck_assert_int_eq(p->time.clock, CLOCK_MTIME);
@@ -530,6 +534,10 @@ static const struct {
 	{ POLICY1("path: /b, match: x, max-age: 1d, schedule: daily"), NULL },
 	{ POLICY1("path: /b, match: x, max-age: 1d, min-free: 1G"), NULL },
 	{ POLICY1("path: /b, match: x, max-age: 1d, max-size: 1G"), NULL },
+	{ "undo: 1h\n" POLICY1("path: /b, match: x, min-free: 1G"),
+	  "policies: a: has min-free, but what it deletes is held for undo first" },
+	{ "undo: 1h\n" POLICY1("path: /b, match: x, min-free: 1G, undo: 0"), NULL },
+	{ POLICY1("path: /b, match: x, min-free: 1G, undo: 1h"), "has min-free, but" },
 	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /c, match: x, max-size: 1K"),
 	  NULL },
 	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /b, match: x, max-size: 1K"),

@@ -13,8 +13,6 @@
 #define DAY_USEC (86400 * USEC_PER_SEC)
 #define NOW (20000 * 86400 * NSEC_PER_SEC + 43200 * NSEC_PER_SEC)
 
-static const struct policy_space none;
-
 /* Adds an entry that is so many days old. */
 static void add(struct policy_entries *l, const char *name, const char *series, int64_t days,
 		uint64_t bytes, enum policy_fate fate)
@@ -149,12 +147,12 @@ START_TEST(rules_take_what_they_may)
 }
 END_TEST
 
+static const enum policy_fate held[] = { FATE_PROTECTED, FATE_MOUNT,   FATE_IN_USE,   FATE_LOCKED,
+					 FATE_UNREAD,    FATE_NO_TIME, FATE_NO_SERIES };
+
 /* Whatever the rules: what was found to be in use stays, and counts as what it is. */
 START_TEST(what_is_held_stays)
 {
-	static const enum policy_fate held[] = { FATE_PROTECTED, FATE_MOUNT,  FATE_IN_USE,
-						 FATE_LOCKED,    FATE_UNREAD, FATE_NO_TIME,
-						 FATE_NO_SERIES };
 	struct policy p = { .max_age_usec = 1, .max_files = 1, .max_size_bytes = 1 };
 
 	for (size_t i = 0; i < ELEMENTSOF(held); i++) {
@@ -331,6 +329,30 @@ static struct policy_entry random_entry(char name[8], uint64_t i, uint64_t *s)
 				      .bytes = draw(s, 100) };
 }
 
+/* Sometimes something has been found that keeps it. */
+static enum policy_fate random_fate(uint64_t *s)
+{
+	return draw(s, 6) == 0 ? held[draw(s, ELEMENTSOF(held))] : FATE_OPEN;
+}
+
+static void random_entries(struct policy_entries *l, uint64_t n, uint64_t *s)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		char name[8];
+		struct policy_entry e = random_entry(name, i, s);
+
+		e.fate = (uint8_t)random_fate(s);
+		ck_assert_int_eq(entries_add(l, &e), 0);
+	}
+}
+
+/* What has the fate that it had before anything was decided. */
+static void copy_turned(struct policy_entries *to, const struct policy_entries *from)
+{
+	for (size_t i = from->n; i-- > 0;)
+		ck_assert_int_eq(entries_add(to, &from->v[i]), 0);
+}
+
 /* Of what a series has, that many are left, if it has them. */
 static void check_min_count(const struct policy *p, const struct policy_entries *l,
 			    const char *series)
@@ -338,12 +360,23 @@ static void check_min_count(const struct policy *p, const struct policy_entries 
 	uint64_t all = 0, left = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
-		bool counts = strcmp(l->v[i].series, series) == 0 && l->v[i].time_nsec <= NOW;
+		const struct policy_entry *e = &l->v[i];
+		bool counts = strcmp(e->series, series) == 0 && e->time_nsec <= NOW &&
+			      e->fate != FATE_NO_TIME && e->fate != FATE_NO_SERIES;
 
 		all += counts;
-		left += counts && !fate_deletes(l->v[i].fate);
+		left += counts && !fate_deletes(e->fate);
 	}
 	ck_assert_uint_ge(left, MIN(all, p->min_count));
+}
+
+/* Nothing that a rule keeps goes, nor what is too young, nor what is to come. */
+static void check_deleted(const struct policy *p, const struct policy_entry *e)
+{
+	ck_assert_uint_eq(e->kept_by, 0);
+	ck_assert_int_le(e->time_nsec, NOW);
+	ck_assert_uint_ge((uint64_t)(NOW - e->time_nsec) / 1000, p->min_age_usec);
+	ck_assert(policy_has_rules(p));
 }
 
 static void check_invariants(const struct policy *p, const struct policy_entries *l,
@@ -358,13 +391,8 @@ static void check_invariants(const struct policy *p, const struct policy_entries
 		s->n++;
 		s->bytes += e->bytes;
 		ck_assert_int_ne(e->fate, FATE_OPEN);
-		if (!fate_deletes(e->fate))
-			continue;
-		/* Nothing that a rule keeps, nor what is too young, nor what is to come. */
-		ck_assert_uint_eq(e->kept_by, 0);
-		ck_assert_int_le(e->time_nsec, NOW);
-		ck_assert_uint_ge((uint64_t)(NOW - e->time_nsec) / 1000, p->min_age_usec);
-		ck_assert(policy_has_rules(p));
+		if (fate_deletes(e->fate))
+			check_deleted(p, e);
 	}
 	ck_assert_uint_eq(gone.n, plan->deleted.n);
 	ck_assert_uint_eq(gone.bytes, plan->deleted.bytes);
@@ -374,75 +402,120 @@ static void check_invariants(const struct policy *p, const struct policy_entries
 		check_min_count(p, l, l->v[i].series);
 }
 
-/* For any input: what is kept and what goes is what matched; nothing goes that may not; and the
- * order in which the entries came does not matter. */
+/* For any input: what is kept and what goes is what matched; nothing goes that may not; what was
+ * held stays so; and the order in which the entries came does not matter. */
 START_TEST(any_input)
 {
 	uint64_t s = 88172645463325252ULL;
 
-	for (unsigned round = 0; round < 3000; round++) {
-		struct policy_entries l = { 0 }, turned = { 0 };
+	for (unsigned round = 0; round < 2000; round++) {
+		struct policy_entries l = { 0 }, turned = { 0 }, before = { 0 };
 		struct policy_plan plan, again;
 		struct policy p;
-		uint64_t n = draw(&s, 80);
 
 		random_policy(&p, &s);
-		for (uint64_t i = 0; i < n; i++) {
-			char name[8];
-			struct policy_entry e = random_entry(name, i, &s);
-
-			ck_assert_int_eq(entries_add(&l, &e), 0);
-		}
-		for (size_t i = l.n; i-- > 0;)
-			ck_assert_int_eq(entries_add(&turned, &l.v[i]), 0);
+		random_entries(&l, draw(&s, 80), &s);
+		copy_turned(&turned, &l);
+		copy_turned(&before, &l);
 		plan = decide(&p, &l, 1000, 5000);
 		again = decide(&p, &turned, 1000, 5000);
 		check_invariants(&p, &l, &plan);
 		for (size_t i = 0; i < l.n; i++) {
-			ck_assert_int_eq(l.v[i].fate, turned.v[l.n - 1 - i].fate);
+			size_t back = l.n - 1 - i;
+
+			ck_assert_int_eq(l.v[i].fate, turned.v[back].fate);
 			ck_assert_str_eq(l.v[plan.order[i]].name, turned.v[again.order[i]].name);
+			if (before.v[back].fate != FATE_OPEN)
+				ck_assert_int_eq(l.v[i].fate, before.v[back].fate);
 		}
 		policy_plan_done(&plan);
 		policy_plan_done(&again);
 		entries_done(&l);
 		entries_done(&turned);
+		entries_done(&before);
 	}
 }
 END_TEST
 
-/* An older entry changes nothing for the newer ones of its series. */
+/* What the rules of keep would keep if they were alone stays, whatever presses. */
+START_TEST(keep_never_loses_to_pressure)
+{
+	uint64_t s = 521288629546311ULL, n_kept = 0;
+
+	for (unsigned round = 0; round < 1000; round++) {
+		struct policy_entries alone = { 0 }, pressed = { 0 };
+		struct policy_plan plan;
+		struct policy p;
+
+		random_policy(&p, &s);
+		random_entries(&alone, draw(&s, 80), &s);
+		copy_turned(&pressed, &alone);
+		plan = decide(&(struct policy){ .keep = p.keep, .max_delete = 1 }, &alone, 0, 5000);
+		policy_plan_done(&plan);
+		p.max_size_bytes = p.max_files = p.max_age_usec = 1;
+		p.min_free_below.bytes = p.min_free_until.bytes = 5000;
+		plan = decide(&p, &pressed, 0, 5000);
+		policy_plan_done(&plan);
+		for (size_t i = 0; i < alone.n; i++)
+			if (alone.v[i].fate == FATE_KEPT) {
+				n_kept++;
+				ck_assert_int_eq(pressed.v[alone.n - 1 - i].fate, FATE_KEPT);
+			}
+		entries_done(&alone);
+		entries_done(&pressed);
+	}
+	ck_assert_uint_gt(n_kept, 1000);
+}
+END_TEST
+
+/* Comes `e` before `than`, oldest first? */
+static bool is_older(const struct policy_entry *e, const struct policy_entry *than)
+{
+	return e->time_nsec != than->time_nsec ? e->time_nsec < than->time_nsec
+					       : strcmp(e->name, than->name) < 0;
+}
+
+/* One more entry, anywhere, changes nothing for those that are newer. With order: largest it does,
+ * as sizes say whose turn it is then; and where min-count holds an old one of one series, limits
+ * get newer ones of others instead. */
 START_TEST(an_older_entry_changes_nothing_for_newer_ones)
 {
-	uint64_t s = 362436069362436069ULL;
+	uint64_t s = 362436069362436069ULL, n_newer = 0;
 
 	for (unsigned round = 0; round < 2000; round++) {
 		struct policy_entries l = { 0 }, more = { 0 };
 		struct policy_plan plan;
+		struct policy_entry one;
 		struct policy p;
-		uint64_t n = draw(&s, 50);
+		uint64_t n = draw(&s, 80);
 
 		random_policy(&p, &s);
 		p.order = ORDER_OLDEST;
-		p.min_free_below = p.min_free_until = none;
-		p.min_age_usec = p.min_count = 0;
-		for (uint64_t i = 0; i < n; i++) {
+		for (uint64_t i = 0; i <= n; i++) {
 			char name[8];
 			struct policy_entry e = random_entry(name, i, &s);
 
-			e.series = "";
-			ck_assert_int_eq(entries_add(&l, &e), 0);
+			if (p.min_count > 0)
+				e.series = "";
+			if (i < n)
+				ck_assert_int_eq(entries_add(&l, &e), 0);
 			ck_assert_int_eq(entries_add(&more, &e), 0);
 		}
-		add(&more, "older", "", 400, 10, FATE_OPEN);
-		plan = decide(&p, &l, 0, 0);
+		one = more.v[n];
+		plan = decide(&p, &l, 2000, 5000);
 		policy_plan_done(&plan);
-		plan = decide(&p, &more, 0, 0);
+		/* It takes its space. */
+		plan = decide(&p, &more, 2000 - one.bytes, 5000);
 		policy_plan_done(&plan);
-		for (size_t i = 0; i < l.n; i++)
-			ck_assert_int_eq(fate_deletes(l.v[i].fate), fate_deletes(more.v[i].fate));
+		for (size_t i = 0; i < n; i++)
+			if (is_older(&one, &l.v[i])) {
+				n_newer++;
+				ck_assert_int_eq(l.v[i].fate, more.v[i].fate);
+			}
 		entries_done(&l);
 		entries_done(&more);
 	}
+	ck_assert_uint_gt(n_newer, 2000);
 }
 END_TEST
 
@@ -456,6 +529,7 @@ int main(void)
 				 one_run_is_capped,
 				 times_out_of_the_ordinary,
 				 any_input,
+				 keep_never_loses_to_pressure,
 				 an_older_entry_changes_nothing_for_newer_ones };
 
 	(void)setenv("TZ", "UTC", 1);
