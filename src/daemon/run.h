@@ -10,8 +10,8 @@
  *
  * A worker that dies costs the job a retry and nothing else, however often: only that a job that
  * gets no further waits longer and longer between them (again.h). A mount or a staging directory
- * that is not there lets the job wait until mounts change; a directory that is another one than it was lets
- * it pause, for a person to look (I7). */
+ * that is not there lets the job wait until mounts change; a directory that is another one than it
+ * was lets it pause, for a person to look (I7). */
 #pragma once
 
 #include "worker.h"
