@@ -156,10 +156,13 @@ static void next_user(struct orphans *o)
 	struct worker *intake;
 
 	while (o->at_user < o->n_users && !o->m->stopping) {
-		const char *name = o->users[o->at_user++];
+		uid_t uid = (uid_t)strtoul(o->users[o->at_user++], NULL, 10);
 
+		/* Looked at as closely as where something is to be put into it: who owns the root
+		 * of the mount can call anything .reclaim, and root is about to remove there. */
 		if (owner_intake(o->m->root, &intake) >= 0 &&
-		    worker_open_dir(intake, o->reclaim_fd, name, NULL, on_user_dir, o) >= 0)
+		    worker_make_staging(intake, o->mounts[o->at - 1], 0, uid, 0, /* make= */ false,
+					on_user_dir, o) >= 0)
 			return;
 	}
 	names_clear(&o->users, &o->n_users);
