@@ -56,7 +56,7 @@ struct config *config_free(struct config *c)
 	return NULL;
 }
 
-int config_protect(struct config *c, const char *path)
+int config_protect_own(struct config *c, const char *path)
 {
 	_cleanup_free_ char *real = realpath(path, NULL);
 	size_t n = 0;
@@ -71,9 +71,10 @@ int config_protect(struct config *c, const char *path)
 		return -ENOMEM;
 	c->protect = v;
 	v[n + 1] = NULL;
-	v[n] = real;
-	real = NULL;
-	return 0;
+	if (asprintf(&v[n], "/%s", real) >= 0)
+		return 0;
+	v[n] = NULL;
+	return -ENOMEM;
 }
 
 static int config_new(struct config **ret)

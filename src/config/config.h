@@ -94,8 +94,8 @@ int config_load(struct config **ret, const char *vendor_dir, const char *dir,
 int config_load_file(struct config **ret, const char *file, config_complain_t complain,
 		     void *userdata);
 
-/* Protects one more path, as if the configuration named it: made absolute, with symbolic links
- * followed. Returns 0 or a negative errno, and then c is as it was. */
-int config_protect(struct config *c, const char *path);
+/* Protects one more directory, which is reclaimd's own (see protect_new): made absolute, with
+ * symbolic links followed. Returns 0 or a negative errno, and then c protects what it did. */
+int config_protect_own(struct config *c, const char *path);
 
 struct config *config_free(struct config *c);

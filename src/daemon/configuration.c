@@ -28,7 +28,7 @@ static int protect_own(const struct manager *m, struct config *c)
 	const char *const own[] = { m->o.state_dir, m->o.runtime_dir, m->o.config_dir };
 
 	for (size_t i = 0; i < ELEMENTSOF(own); i++) {
-		int r = config_protect(c, own[i]);
+		int r = config_protect_own(c, own[i]);
 
 		if (r < 0 && r != -ENOENT)
 			return r;

@@ -68,6 +68,8 @@ static const char *const own_paths[] = {
 	"/var/lib/reclaimd",
 };
 
+static const char own_reason[] = "belongs to reclaimd itself";
+
 /* Names that mean the same at the root of every mount. */
 static const char *const mount_root_names[] = {
 	"lost+found", ".reclaim",    "aquota.user",    "aquota.group",
@@ -309,12 +311,15 @@ static int add_all(struct protect *p, const char *const *extra, char **ret_culpr
 			*ret_culprit = strdup(system_paths[i].path);
 	}
 	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(own_paths); i++) {
-		r = add_path(p, own_paths[i], true, "belongs to reclaimd itself");
+		r = add_path(p, own_paths[i], true, own_reason);
 		if (r < 0)
 			*ret_culprit = strdup(own_paths[i]);
 	}
 	for (size_t i = 0; r >= 0 && extra && extra[i]; i++) {
-		r = add_path(p, extra[i], true, "is protected by the configuration");
+		bool own = strncmp(extra[i], "//", 2) == 0;
+
+		r = add_path(p, extra[i] + own, true,
+			     own ? own_reason : "is protected by the configuration");
 		if (r < 0)
 			*ret_culprit = strdup(extra[i]);
 	}

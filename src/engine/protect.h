@@ -13,10 +13,11 @@
 struct mounts;
 struct protect;
 
-/* Builds the list. `extra` are further paths (NULL-terminated, may be NULL). Returns 0, or a
- * negative errno if an entry cannot be resolved, which means that nothing may be deleted;
- * *ret_culprit then says which (malloc'ed, may be NULL). What does not exist, or lies where this
- * process cannot look either, needs no protection from it and is no error. */
+/* Builds the list. `extra` are further paths (NULL-terminated, may be NULL): the configuration's,
+ * and with one more slash before it what is reclaimd's own. Returns 0, or a negative errno if an
+ * entry cannot be resolved, which means that nothing may be deleted; *ret_culprit then says which
+ * (malloc'ed, may be NULL). What does not exist, or lies where this process cannot look either,
+ * needs no protection from it and is no error. */
 int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit);
 struct protect *protect_free(struct protect *p);
 

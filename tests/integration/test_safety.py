@@ -219,6 +219,8 @@ class Paths(Safety):
         for path in (staging, staging + "/0", self.root, self.daemon.dir, self.daemon.state,
                      os.path.join(self.daemon.state, os.listdir(self.daemon.state)[0]), self.daemon.socket):
             self.assertIn(self.refused_path_any(c, path), ("Protected", "CrossesMount"), path)
+        for path in (self.daemon.state, self.daemon.socket):
+            self.assertIn("reclaimd itself", self.refused_path("Protected", c, path))
         (job,) = os.listdir(staging + "/0")
         for path in (staging + "/0/" + job, staging + "/0/" + job + "/1"):
             self.refused_path("Protected", c, path)
