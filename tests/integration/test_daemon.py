@@ -342,9 +342,7 @@ class Limits(Case):
 
 class Reload(Case):
     def workers(self):
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            return set(f.read().split())
+        return set(fixture.workers_of(self.daemon.process.pid))
 
     def test_workers_are_replaced(self):
         """They have been told what is protected when they were started."""
@@ -371,10 +369,8 @@ class Crashes(Case):
         return self.daemon.client()
 
     def signal_workers(self, number):
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            for worker in f.read().split():
-                os.kill(int(worker), number)
+        for worker in fixture.workers_of(self.daemon.process.pid):
+            os.kill(worker, number)
 
     def test_held_job_lives(self):
         canary = Canary(self.path("t"))
@@ -422,8 +418,9 @@ class Crashes(Case):
         c = self.daemon.client()
         c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
         c.call("Reload")
-        self.signal_workers(signal.SIGKILL)
-        self.daemon.wait_said("has ended: was killed")
+        # The look for orphans may just have replaced it.
+        while "has ended: was killed" not in self.daemon.said():
+            self.signal_workers(signal.SIGKILL)
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
     def test_ends_before_there_is_staging(self):
@@ -453,13 +450,10 @@ class Crashes(Case):
         """At its gate, and another than these."""
         end = time.monotonic() + fixture.TIMEOUT
         while time.monotonic() < end:
-            pid = self.daemon.process.pid
-            with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-                children = f.read().split()
-            for child in children:
+            for child in fixture.workers_of(self.daemon.process.pid):
                 with contextlib.suppress(OSError), open("/proc/%s/stat" % child) as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and int(child) not in killed:
-                        return int(child)
+                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and child not in killed:
+                        return child
         raise AssertionError("no worker has come to its gate: " + self.daemon.said())
 
     def submit_without_staging(self):
