@@ -3,8 +3,8 @@
  * worker that is refused one of those would fail where rm does not. The kernel remembers which
  * calls are allowed whatever their arguments, so that those cost nothing (since 5.11).
  *
- * libseccomp would do the same; the loading of one more library costs every worker more than this
- * page of instructions. */
+ * The list is flat and the programs are few: one page of instructions, and no library to depend on.
+ */
 #include "calls.h"
 
 #include <errno.h>
