@@ -200,6 +200,18 @@ def fsbytes(base, name):
     return os.path.join(os.fsencode(base), os.fsencode(name))
 
 
+def workers_of(pid):
+    """The daemon's children that delete or look: not those that stand between it and its clients."""
+    found = []
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+        children = [int(p) for p in f.read().split()]
+    for child in children:
+        with contextlib.suppress(OSError), open("/proc/%d/comm" % child, encoding="ascii") as f:
+            if f.read() != "reclaim-pump\n":
+                found.append(child)
+    return found
+
+
 def build(base, text):
     """Makes a tree from its description, one entry a line:
 

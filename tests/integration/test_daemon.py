@@ -342,9 +342,7 @@ class Limits(Case):
 
 class Reload(Case):
     def workers(self):
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            return set(f.read().split())
+        return set(fixture.workers_of(self.daemon.process.pid))
 
     def test_workers_are_replaced(self):
         """They have been told what is protected when they were started."""
@@ -371,9 +369,7 @@ class Crashes(Case):
         return self.daemon.client()
 
     def workers(self):
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            return [int(worker) for worker in f.read().split()]
+        return list(fixture.workers_of(self.daemon.process.pid))
 
     def signal_workers(self, number):
         for worker in self.workers():
@@ -532,8 +528,9 @@ class Crashes(Case):
         c = self.daemon.client()
         c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
         c.call("Reload")
-        self.signal_workers(signal.SIGKILL)
-        self.daemon.wait_said("has ended: was killed")
+        # The look for orphans may just have replaced it.
+        while "has ended: was killed" not in self.daemon.said():
+            self.signal_workers(signal.SIGKILL)
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
     def test_ends_before_there_is_staging(self):
