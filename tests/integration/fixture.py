@@ -201,14 +201,15 @@ def fsbytes(base, name):
 
 
 def workers_of(pid):
-    """The daemon's children that delete or look: not those that stand between it and its clients."""
+    """The daemon's children that delete or look: not those that stand between it and its clients.
+    (The kernel's own list of children may leave some out while others end.)"""
     found = []
-    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
-        children = [int(p) for p in f.read().split()]
-    for child in children:
-        with contextlib.suppress(OSError), open("/proc/%d/comm" % child, encoding="ascii") as f:
-            if f.read() != "reclaim-pump\n":
-                found.append(child)
+    for child in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open("/proc/%s/stat" % child, encoding="ascii",
+                                                errors="replace") as f:
+            name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+            if int(rest.split()[1]) == pid and name != "reclaim-pump":
+                found.append(int(child))
     return found
 
 

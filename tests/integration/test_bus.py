@@ -453,19 +453,25 @@ class Others(Case):
         for c in clients[:2]:
             c.socket.sendall(data[:-1])
         sent = {c.socket: 0 for c in clients[2:]}
-        while ready := select.select([], sent, [], 0.5)[1]:
-            for s in ready:
-                sent[s] += s.send(data[sent[s]:-1][:65536], socket.MSG_DONTWAIT)
+        self.send_on(sent, data[:-1], 0.5)
         self.assertLess(max(sent.values()), 1 << 20)
         self.lives()
-        # One ends, one gives up; and so there is room for all.
+        # One ends, one gives up; and so there is room for all, in whatever order.
         clients[0].socket.sendall(data[-1:])
         clients[1].close()
-        for c in clients[2:]:
-            c.socket.sendall(data[sent[c.socket]:])
+        self.send_on(sent, data, 90)
         for c in clients[:1] + clients[2:]:
             self.refused_answer(c)
             c.close()
+
+    @staticmethod
+    def send_on(sent, data, timeout):
+        """As far as they are taken from, until for so long none is."""
+        left = list(sent)
+        while ready := left and select.select([], left, [], timeout)[1]:
+            for s in ready:
+                sent[s] += s.send(data[sent[s]:][:65536], socket.MSG_DONTWAIT)
+            left = [s for s in left if sent[s] < len(data)]
 
     def refused_answer(self, c):
         with self.assertRaises(Error) as e:

@@ -373,7 +373,8 @@ class Crashes(Case):
 
     def signal_workers(self, number):
         for worker in self.workers():
-            os.kill(worker, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, number)
 
     def test_held_job_lives(self):
         canary = Canary(self.path("t"))
