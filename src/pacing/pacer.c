@@ -20,6 +20,7 @@
 #include "turns.h"
 #include "util/fd.h"
 #include "util/macros.h"
+#include "util/thread.h"
 
 /* A lane that waits looks for a cancellation so often. */
 #define WAIT_MOST (50 * USEC_PER_MSEC)
@@ -411,9 +412,9 @@ static int start(struct pacer *p, const char *proc)
 		trace_options(p->o.trace, &co, now);
 	controller_init(&p->controller, &co, now);
 	step_publish(p);
-	r = pthread_create(&p->thread, NULL, sampler, p);
+	r = thread_start(&p->thread, sampler, p);
 	p->started = r == 0;
-	return -r;
+	return r;
 }
 
 int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd)
