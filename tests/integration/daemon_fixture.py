@@ -210,6 +210,7 @@ class Daemon:
         while self.said().count(text) < times:
             if time.monotonic() > end:
                 raise AssertionError("never said %r, but: %s" % (text, self.said()))
+            time.sleep(0.01)
 
     def wait_gone(self, path):
         """Until there is no such name."""

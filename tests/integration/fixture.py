@@ -14,6 +14,7 @@ images away with it.
 import atexit
 import contextlib
 import ctypes
+import errno
 import fcntl
 import functools
 import json
@@ -276,16 +277,47 @@ def big_file(path, mib=256):
         return digest(f)
 
 
+DIGEST_BLOCK = 64 << 10
+ZEROS = bytes(DIGEST_BLOCK)
+
+
+def checksum(blocks):
+    """Of all blocks of DIGEST_BLOCK that hold anything but zeros, and where they are; the length."""
+    crc, at = 0, 0
+    for block in blocks:
+        if block is None:
+            at += DIGEST_BLOCK
+            continue
+        if block != ZEROS[:len(block)]:
+            crc = zlib.crc32(block, zlib.crc32(at.to_bytes(8, "little"), crc))
+        at += len(block)
+    return crc, at
+
+
 def digest(f, offset=0):
-    """A checksum of all that can be read from an open file, from an offset on, and its length."""
-    crc, start = 0, offset
+    """A checksum of all that can be read from an open file, from an offset on, and its length. Where
+    there is a hole, or what was never written, the kernel is believed that these are zeros."""
     fd = f if isinstance(f, int) else f.fileno()
-    while True:
-        block = os.pread(fd, 4 * MIB, offset)
-        if not block:
-            return crc, offset - start
-        crc = zlib.crc32(block, crc)
-        offset += len(block)
+
+    def blocks():
+        at, size = offset, os.fstat(fd).st_size
+        while at < size:
+            try:
+                data = os.lseek(fd, at, os.SEEK_DATA)
+            except OSError as e:
+                if e.errno != errno.ENXIO:
+                    raise
+                data = size
+            while at + DIGEST_BLOCK <= data:
+                at += DIGEST_BLOCK
+                yield None
+            block = os.pread(fd, DIGEST_BLOCK, at)
+            at += len(block)
+            if not block:
+                return
+            yield block
+
+    return checksum(blocks())
 
 
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602

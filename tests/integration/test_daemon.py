@@ -604,6 +604,7 @@ class Crashes(Case):
                 with contextlib.suppress(OSError), open("/proc/%d/stat" % child) as f:
                     if f.read().rsplit(")", 1)[1].split()[0] == "T" and child not in killed:
                         return child
+            time.sleep(0.005)
         raise AssertionError("no worker has come to its gate: " + self.daemon.said())
 
     def submit_without_staging(self):

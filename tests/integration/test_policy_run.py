@@ -284,10 +284,10 @@ class Writer(threading.Thread):
     """Writes one file after the other, `rate` bytes a second of them, until it has written `total`
     or something goes wrong. `seen` has the second and what was free, file by file."""
 
-    def __init__(self, path, rate, total):
+    def __init__(self, path, rate, total, first=0):
         super().__init__()
         self.path, self.rate, self.total = path, rate, total
-        self.seen, self.error, self.count = [], None, 0
+        self.seen, self.error, self.count = [], None, first
 
     def run(self):
         try:
@@ -313,8 +313,8 @@ class Filling(Case):
     """A disk that would be full long before the end, if nobody made room."""
 
     SIZE = (2048 if fixture.FULL else 512) * fixture.MIB
-    RATE = 40 * fixture.MIB
-    SECONDS = 60 if fixture.FULL else 20
+    RATE = (40 if fixture.FULL else 20) * fixture.MIB
+    SECONDS = 60 if fixture.FULL else 12
 
     def setUp(self):
         super().setUp()
@@ -325,10 +325,12 @@ class Filling(Case):
         command("mount", "-o", "loop", image, self.data)
 
     def test_a_writer_that_never_stops(self):
+        before = Writer(self.data, float("inf"), self.SIZE // 2)
+        before.write()
         self.policy("match: 'f*', min-free: {below: 40%, until: 50%}, max-delete: 100%")
         self.daemon.process.send_signal(signal.SIGHUP)
         self.daemon.wait_said("was read again")
-        w = Writer(self.data, self.RATE, self.RATE * self.SECONDS)
+        w = Writer(self.data, self.RATE, self.RATE * self.SECONDS, before.count)
         w.start()
         w.join()
         self.assertIsNone(w.error)

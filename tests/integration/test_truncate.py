@@ -11,7 +11,6 @@ import signal
 import subprocess
 import threading
 import time
-import zlib
 
 import fixture
 from fixture import Case, DISKS, MIB, big_file, digest, matrix, write
@@ -180,15 +179,17 @@ class Mapping:
             raise OSError("mmap")
 
     def digest(self):
+        return fixture.checksum(self.blocks())
+
+    def blocks(self):
         # Through /proc, where a page that is gone is an error and not a SIGBUS.
-        crc = 0
         with open("/proc/self/mem", "rb", buffering=0) as mem:
-            for off in range(0, self.size, 4 * MIB):
-                part = os.pread(mem.fileno(), min(4 * MIB, self.size - off), self.at + off)
-                if len(part) < min(4 * MIB, self.size - off):
-                    return crc, off + len(part)
-                crc = zlib.crc32(part, crc)
-        return crc, self.size
+            for off in range(0, self.size, fixture.DIGEST_BLOCK):
+                wanted = min(fixture.DIGEST_BLOCK, self.size - off)
+                part = os.pread(mem.fileno(), wanted, self.at + off)
+                yield part
+                if len(part) < wanted:
+                    return
 
     def close(self):
         fixture.libc.munmap(ctypes.c_void_p(self.at), ctypes.c_size_t(self.size))

@@ -122,6 +122,18 @@ static void serve(struct world *w, const char *path)
 	ck_assert_int_eq(spools_configure(w->spools, &v, 1, NULL), 0);
 }
 
+/* Whatever is under way holds what is mounted for a moment, and nobody is told when it lets go. */
+static void unmount(const struct world *w, const char *path)
+{
+	unsigned tries = 0;
+
+	while (umount(path) < 0) {
+		ck_assert_int_eq(errno, EBUSY);
+		ck_assert_uint_lt(tries++, 6000);
+		ck_assert_int_ge(sd_event_run(w->event, 10 * USEC_PER_MSEC), 0);
+	}
+}
+
 static void world_close(struct world *w)
 {
 	w->spools = spools_free(w->spools);
@@ -137,10 +149,10 @@ static enum spool_state state_of(const struct world *w)
 	return view.state;
 }
 
-/* Runs the loop until a condition holds; fails if nothing happens for ten seconds. */
+/* Runs the loop until a condition holds; fails if nothing happens for a minute. */
 #define run_until(w, condition)                                                                    \
 	while (!(condition)) {                                                                     \
-		int run_ = sd_event_run((w)->event, 10 * USEC_PER_SEC);                            \
+		int run_ = sd_event_run((w)->event, 60 * USEC_PER_SEC);                            \
 		ck_assert_msg(run_ > 0, "%s: nothing happens; log %s, told %s", #condition,        \
 			      (w)->log, (w)->told);                                                \
 	}
@@ -298,12 +310,12 @@ static void make_many(unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		(void)snprintf(path, sizeof(path), "/mnt/spool/%06u", i);
-		make(path);
+		ck_assert_int_eq(mknod(path, S_IFREG | 0644, 0), 0);
 	}
 }
 
 /* More than a queue of inotify holds, so that it overflows. */
-START_TEST(a_hundred_thousand_are_one_batch)
+START_TEST(forty_thousand_are_one_batch)
 {
 	struct world w;
 
@@ -311,11 +323,11 @@ START_TEST(a_hundred_thousand_are_one_batch)
 	make_dir("/mnt/spool");
 	serve(&w, "/mnt/spool");
 	run_until(&w, state_of(&w) == SPOOL_SERVED);
-	make_many(100000);
-	run_until(&w, w.names == 100000);
+	make_many(40000);
+	run_until(&w, w.names == 40000);
 	ck_assert_uint_eq(w.batches, 1);
 	make("/mnt/spool/last");
-	run_until(&w, w.names == 100001);
+	run_until(&w, w.names == 40001);
 	ck_assert_uint_eq(w.batches, 2);
 	world_close(&w);
 }
@@ -397,7 +409,7 @@ START_TEST(a_spool_is_mounted_and_unmounted)
 		/* Nothing here keeps it from being unmounted, but a round that is under way. */
 		run_until(&w, state_of(&w) == SPOOL_SERVED);
 		ck_assert_int_ge(sd_event_run(w.event, 0), 0);
-		run_until(&w, umount("/mnt/disk") == 0);
+		unmount(&w, "/mnt/disk");
 		run_until(&w, state_of(&w) == SPOOL_ABSENT);
 	}
 	/* Mounted over one that is served. */
@@ -408,7 +420,7 @@ START_TEST(a_spool_is_mounted_and_unmounted)
 	make("/mnt/disk/spool/y");
 	run_until(&w, w.names == 4);
 	ck_assert_int_ge(sd_event_run(w.event, 0), 0);
-	run_until(&w, umount("/mnt/disk") == 0);
+	unmount(&w, "/mnt/disk");
 	world_close(&w);
 }
 END_TEST
@@ -638,7 +650,7 @@ int main(void)
 	const TTest *tests[] = { authority_is_never_more_than_what_put_it_there,
 				 what_is_there_and_what_comes_is_taken,
 				 what_changes_is_waited_for,
-				 a_hundred_thousand_are_one_batch,
+				 forty_thousand_are_one_batch,
 				 more_than_are_remembered_are_found,
 				 a_spool_is_found_when_it_appears,
 				 a_spool_is_mounted_and_unmounted,
