@@ -89,7 +89,7 @@ class BySysctl(Off, Case):
             yield ()
 
     @matrix(fs=("ext4",), backends=(None,))
-    def test_off_for_the_system(self, w):
+    def test_fault_19_off_for_the_system(self, w):
         self.essential(w)
 
 
@@ -99,11 +99,11 @@ class BySeccomp(Off, Case):
         yield (scratch.helper("noring"),)
 
     @matrix(fs=EVERYWHERE, backends=(None,))
-    def test_off_for_the_process(self, w):
+    def test_fault_19_off_for_the_process(self, w):
         self.essential(w)
 
     @matrix(fs=EVERYWHERE, backends=(None,))
-    def test_races_without_a_ring(self, w):
+    def test_fault_19_races_without_a_ring(self, w):
         self.races(w)
 
 
