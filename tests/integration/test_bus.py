@@ -51,6 +51,10 @@ BUS_CONFIGURATION = """
     <allow receive_type="signal"/>
     <allow send_destination="org.freedesktop.DBus"/>
   </policy>
+  <policy user="root">
+    <allow own="org.freedesktop.PolicyKit1"/>
+    <allow send_destination="org.freedesktop.PolicyKit1"/>
+  </policy>
   <include>%s</include>
 </busconfig>
 """
@@ -600,7 +604,7 @@ class OnABus(Case):
                 self.assertEqual(said[0], said[1])
 
 
-if __name__ == "__main__":
+def main():
     for variable in ("RECLAIMD", "RECLAIM_WORKER"):
         if not os.environ.get(variable):
             sys.exit(variable + " is not set: it names a program to be tested")
@@ -611,3 +615,7 @@ if __name__ == "__main__":
         sys.exit("no mount namespace can be had")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     unittest.main(verbosity=2)
+
+
+if __name__ == "__main__":
+    main()

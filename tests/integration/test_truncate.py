@@ -14,7 +14,8 @@ import time
 import zlib
 
 import fixture
-from fixture import Case, DISKS, MIB, big_file, digest, matrix, write
+from fixture import Case, DISKS, MIB, TIMEOUT, big_file, digest, matrix, write
+from settings import setting
 
 SHRINKING = DISKS + ("ext4-discard",)
 EVERY = SHRINKING + ("tmpfs", "overlay")
@@ -281,6 +282,19 @@ class Steps(Case):
         opener.join(20)
         self.check_gone(w, r)
         self.assertIsNone(opener.error)
+        with open(opener.fd, "rb") as f:
+            self.assertEqual(digest(f), content)
+
+    @matrix(fs=("ext4", "xfs"))
+    def test_fault_22_frozen_while_the_lease_is_held(self, w):
+        """For so long that the kernel takes the lease away: whoever opened the file has it to himself."""
+        content = big_file(w.path("big"))
+        with setting("/proc/sys/fs/lease-break-time", "1"):
+            p = w.at_gate("shrink:big", "big")
+            opener = Opener(w.path("big"))
+            opener.join(TIMEOUT)
+        self.assertIsNotNone(opener.fd, "the lease was not taken away")
+        self.check_gone(w, p.go_on().finish())
         with open(opener.fd, "rb") as f:
             self.assertEqual(digest(f), content)
 
