@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What breaks beneath a real reclaimd: the faults of SAFETY.md by their numbers. After each of them
 what must live lives, and every job that was acknowledged is done, goes on, or says why not."""
+import array
 import contextlib
 import fcntl
 import os
@@ -15,6 +16,7 @@ import threading
 import time
 import unittest
 
+import dbuswire
 import fixture
 from daemon_fixture import Case, user
 from dbuswire import Error
@@ -261,11 +263,45 @@ class Descriptors(Faults):
             write(self.path("a"))
             with contextlib.suppress(Error, OSError):
                 c.submit(self.path("a"))
-        c = self.daemon.client()
+        c = self.patient_client()
         for job in c.jobs():
             self.assertEqual(c.wait(job["id"]), "done")
         self.others_go_on(c)
         self.assertEqual(self.staged(), [])
+
+    def test_44_a_bad_header_leaves_no_descriptors(self):
+        """Messages that are dropped without an answer take with them what came with them."""
+        good = dbuswire.message(1, {dbuswire.PATH: "/org/reclaimd1", dbuswire.MEMBER: "ListJobs",
+                                    dbuswire.INTERFACE: "org.reclaimd1.Manager"}, "a{sv}", {})
+        self.daemon.client().jobs()
+        before = self.descriptors()
+        fds = array.array("i", [os.open("/", os.O_PATH) for _ in range(50)])
+        for bad in (good, good.replace(b"a{sv}\0", b"a{s\0\0\0"), good.replace(b"List", b"L.st")):
+            for _ in range(20):
+                c = self.patient_client()
+                with contextlib.suppress(OSError):
+                    c.wire.socket.sendmsg([bad], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+                    c.jobs()
+                c.close()
+        for fd in fds:
+            os.close(fd)
+        end = time.monotonic() + TIMEOUT
+        while self.descriptors() > before:
+            self.assertLess(time.monotonic(), end, "%d, not %d" % (self.descriptors(), before))
+
+    def patient_client(self):
+        """Until there is room again."""
+        end = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                c = self.daemon.client()
+                c.jobs()
+                return c
+            except OSError:
+                self.assertLess(time.monotonic(), end)
+
+    def descriptors(self):
+        return len(os.listdir("/proc/%d/fd" % self.daemon.process.pid))
 
 
 class Identity(Faults):
