@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -116,6 +117,22 @@ static bool is_dot_or_dotdot(const char *n)
 	return n[0] == '.' && (n[1] == '\0' || (n[1] == '.' && n[2] == '\0'));
 }
 
+/* The length of a record's name; 0 if the record does not lie in the `left` bytes that there are,
+ * or has a name that cannot come from a sane filesystem: without an end, empty, or with a slash,
+ * which would be a path. */
+static size_t record_check(const struct linux_dirent64 *d, size_t left)
+{
+	const char *end;
+
+	if (left < sizeof(*d) || d->d_reclen > left || d->d_reclen % sizeof(uint64_t) != 0 ||
+	    d->d_reclen <= offsetof(struct linux_dirent64, d_name))
+		return 0;
+	end = memchr(d->d_name, '\0', d->d_reclen - offsetof(struct linux_dirent64, d_name));
+	if (!end || memchr(d->d_name, '/', (size_t)(end - d->d_name)))
+		return 0;
+	return (size_t)(end - d->d_name);
+}
+
 /* Takes in the records between arena_len and arena_len + len. */
 static int records_take(struct dirlist *l, size_t len, int64_t *cookie)
 {
@@ -125,10 +142,9 @@ static int records_take(struct dirlist *l, size_t len, int64_t *cookie)
 		struct linux_dirent64 *d = (struct linux_dirent64 *)(l->arena + l->arena_len);
 		size_t name = (size_t)(d->d_name - l->arena);
 
-		*cookie = d->d_off;
-		/* A name with a slash cannot come from a sane filesystem, and would be a path. */
-		if (strchr(d->d_name, '/') || d->d_name[0] == '\0')
+		if (record_check(d, end - l->arena_len) == 0)
 			return -EIO;
+		*cookie = d->d_off;
 		if (!is_dot_or_dotdot(d->d_name)) {
 			int r = entry_room(l);
 			if (r < 0)

@@ -17,6 +17,7 @@
 
 #include "calls.h"
 #include "credentials.h"
+#include "pump-header.h"
 #include "util/fd.h"
 
 #ifndef XFS_SUPER_MAGIC
@@ -45,10 +46,10 @@ struct pump {
 	int permits;
 	bool permitted, waits; /* for a permit */
 	int nothing;
-	size_t begun; /* how much of BEGIN has been seen */
-	size_t head;  /* how much of HEAD_BYTES has been read */
-	uint64_t left;
-	int fds[FDS_MOST]; /* that came with what is in up.buf */
+	size_t begun;           /* how much of BEGIN has been seen */
+	size_t head, head_most; /* how much of the header has been read, and is known of */
+	uint64_t left;          /* of the body */
+	int fds[FDS_MOST];      /* that came with what is in up.buf */
 	size_t n_fds;
 };
 
@@ -96,6 +97,12 @@ static int fds_take(struct pump *p, struct msghdr *m)
 	return 0;
 }
 
+static void fds_close(struct pump *p)
+{
+	while (p->n_fds > 0)
+		(void)close(p->fds[--p->n_fds]);
+}
+
 static void fds_put(const struct pump *p, union control *c, struct msghdr *m)
 {
 	int pass[FDS_MOST];
@@ -128,8 +135,9 @@ static ssize_t read_lines(struct pump *p)
 }
 
 /* Sees how long the message is. */
-static int head_read(struct pump *p)
+static int length_read(struct pump *p)
 {
+	uint64_t most;
 	bool little = p->up.buf[0] == 'l';
 	uint32_t body, fields;
 
@@ -139,18 +147,41 @@ static int head_read(struct pump *p)
 	memcpy(&fields, p->up.buf + 12, sizeof(fields));
 	body = little ? le32toh(body) : be32toh(body);
 	fields = little ? le32toh(fields) : be32toh(fields);
-	p->left = (((uint64_t)fields + 7) & ~UINT64_C(7)) + body;
-	if (p->left > MESSAGE_BYTES_MOST)
+	most = HEAD_BYTES + (((uint64_t)fields + 7) & ~UINT64_C(7));
+	if (most > sizeof(p->up.buf) || body > MESSAGE_BYTES_MOST)
 		return -EMSGSIZE;
-	p->waits = p->left > SHORT_BYTES && !p->permitted;
+	p->head_most = (size_t)most;
+	p->left = body;
 	return 0;
+}
+
+/* The header is whole: it goes on, and what may not come with it does not. */
+static int head_end(struct pump *p)
+{
+	p->up.end = p->head_most;
+	p->waits = p->head_most + p->left > SHORT_BYTES && !p->permitted;
+	if (p->n_fds > 0 && !header_may_carry((const uint8_t *)p->up.buf, p->head_most, p->n_fds))
+		fds_close(p);
+	return 1;
+}
+
+static int head_read(struct pump *p, size_t n)
+{
+	int r = 0;
+
+	p->head += n;
+	if (p->head == HEAD_BYTES && p->head_most == HEAD_BYTES)
+		r = length_read(p);
+	if (r < 0)
+		return r;
+	return p->head < p->head_most ? 1 : head_end(p);
 }
 
 /* Reads no further than the end of a message, so that its descriptors come with it. */
 static ssize_t read_message(struct pump *p)
 {
-	bool in_head = p->head < HEAD_BYTES;
-	size_t most = in_head ? HEAD_BYTES - p->head : MIN(p->left, sizeof(p->up.buf));
+	bool in_head = p->head < p->head_most;
+	size_t most = in_head ? p->head_most - p->head : MIN(p->left, sizeof(p->up.buf));
 	union control control;
 	struct iovec v = { .iov_base = p->up.buf + (in_head ? p->head : 0), .iov_len = most };
 	struct msghdr m = { .msg_iov = &v,
@@ -178,16 +209,11 @@ static int up_read(struct pump *p)
 	if (n == 0)
 		return 0;
 	p->up.at = p->up.end = 0;
-	if (!lines && p->head < HEAD_BYTES) {
-		int r;
-
-		p->head += (size_t)n;
-		if (p->head < HEAD_BYTES)
-			return 1;
-		p->up.end = HEAD_BYTES;
-		r = head_read(p);
-		return r < 0 ? r : 1;
-	}
+	if (!lines && p->head < p->head_most)
+		return head_read(p, (size_t)n);
+	/* Whoever sends descriptors sends them with the beginning. */
+	if (p->n_fds > 0)
+		return -EBADMSG;
 	p->up.end = (size_t)n;
 	if (!lines)
 		p->left -= (size_t)n;
@@ -218,12 +244,12 @@ static int up_write(struct pump *p)
 		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
 	p->up.at += (size_t)n;
 	/* This may be the end of this process; reclaimd has what it gets. */
-	while (p->n_fds > 0)
-		(void)close(p->fds[--p->n_fds]);
-	if (p->up.at < p->up.end || p->head < HEAD_BYTES || p->left > 0)
+	fds_close(p);
+	if (p->up.at < p->up.end || p->head < p->head_most || p->left > 0)
 		return 1;
 	/* That was the last of a message. */
 	p->head = 0;
+	p->head_most = HEAD_BYTES;
 	return permit_give(p);
 }
 
@@ -353,7 +379,7 @@ static int become_client(int client)
 
 int pump_serve(int sock)
 {
-	struct pump p = { .begun = 0 };
+	struct pump p = { .head_most = HEAD_BYTES };
 	int r;
 
 	(void)prctl(PR_SET_NAME, "reclaim-pump");

@@ -204,6 +204,29 @@ class Daemon:
         self.clients = []
         return self.process.returncode
 
+    def workers(self):
+        pid = self.process.pid
+        with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+            return [int(worker) for worker in f.read().split()]
+
+    def stopped_worker(self, besides=()):
+        """The worker that stands at its gate, and is none of these."""
+        end = time.monotonic() + TIMEOUT
+        while time.monotonic() < end:
+            for worker in self.workers():
+                with contextlib.suppress(OSError), open("/proc/%d/stat" % worker) as f:
+                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and worker not in besides:
+                        return worker
+        raise AssertionError("no worker has come to its gate: " + self.said())
+
+    def again_with_gate(self, gate):
+        """Stopped and started; each worker stops where the gate is."""
+        if not scratch.gates:
+            raise unittest.SkipTest("built without RECLAIM_TEST_GATES")
+        self.stop()
+        self.start(env={"RECLAIM_GATE": gate})
+        return self.client()
+
     def wait_said(self, text, times=1):
         """Until it has logged that."""
         end = time.monotonic() + TIMEOUT

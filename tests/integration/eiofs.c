@@ -2,7 +2,9 @@
 /* A filesystem whose directory /bad gives N names and then EIO, as a dying disk does, and which
  * would take an rmdir of it without a murmur. Every removal is written to a log.
  *
- *   eiofs N LOG MOUNTPOINT
+ *   eiofs N LOG MOUNTPOINT [NAME]
+ *
+ * With NAME, removing what has that path is an EIO too.
  *
  * /tree/ok0..ok9, /tree/bad/b00..b19 */
 #define FUSE_USE_VERSION 31
@@ -19,6 +21,7 @@
 #define BAD_FILES 20
 
 static int fails_after, log_fd;
+static const char *sticks;
 static char ok_gone[OK_FILES], bad_gone[BAD_FILES], bad_dir_gone, tree_gone;
 
 /* The flag of the file with this path, NULL if there is none. */
@@ -97,6 +100,8 @@ static int fs_unlink(const char *path)
 	char *gone = file_find(path);
 
 	dprintf(log_fd, "unlink %s\n", path);
+	if (sticks && strcmp(path, sticks) == 0)
+		return -EIO;
 	if (!gone || *gone)
 		return -ENOENT;
 	*gone = 1;
@@ -123,6 +128,7 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	fails_after = atoi(argv[1]);
+	sticks = argv[4]; /* NULL if there is none */
 	log_fd = open(argv[2], O_WRONLY | O_CREAT | O_APPEND, 0644);
 	return fuse_main(4, args, &ops, NULL);
 }

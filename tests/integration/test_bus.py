@@ -51,6 +51,10 @@ BUS_CONFIGURATION = """
     <allow receive_type="signal"/>
     <allow send_destination="org.freedesktop.DBus"/>
   </policy>
+  <policy user="root">
+    <allow own="org.freedesktop.PolicyKit1"/>
+    <allow send_destination="org.freedesktop.PolicyKit1"/>
+  </policy>
   <include>%s</include>
 </busconfig>
 """
@@ -238,7 +242,7 @@ class Interface(Case):
 
 
 class BadInput(Case):
-    def test_bytes_that_are_no_message(self):
+    def test_44_bytes_that_are_no_message(self):
         self.s.start()
         good = dbuswire.message(1, {dbuswire.PATH: "/org/reclaimd1", dbuswire.MEMBER: "ListJobs",
                                     dbuswire.INTERFACE: "org.reclaimd1.Manager"}, "a{sv}", {})
@@ -267,7 +271,7 @@ class BadInput(Case):
                     pass
         self.lives()
 
-    def test_nonsense_instead_of_authentication(self):
+    def test_44_nonsense_instead_of_authentication(self):
         self.s.start()
         for data in (b"x", b"\0AUTH\r\nAUTH\r\n", b"\0" + b"A" * 70000, b"\0BEGIN\r\n",
                      b"\0AUTH ANONYMOUS\r\nBEGIN\r\n", b"\0AUTH EXTERNAL 30\r\nERROR\r\n"):
@@ -290,7 +294,7 @@ class BadInput(Case):
         self.assertTrue(os.path.exists(canary))
         self.lives()
 
-    def test_wrong_types(self):
+    def test_44_wrong_types(self):
         self.s.start()
         with self.s.client() as c:
             self.refused("InvalidArgument", "takes", c, "Submit", "s", "/x")
@@ -307,7 +311,7 @@ class BadInput(Case):
                          [(0, b"x")], {})
             self.lives(c)
 
-    def test_many_names(self):
+    def test_44_many_names(self):
         self.s.start()
         with self.s.client() as c:
             fd = os.open(self.s.path("data"), os.O_PATH)
@@ -318,7 +322,7 @@ class BadInput(Case):
             os.close(fd)
             self.lives(c)
 
-    def test_descriptors_of_all_kinds(self):
+    def test_15_descriptors_of_all_kinds(self):
         self.s.start()
         canary = self.s.file("canary")
         left, right = socket.socketpair()
@@ -350,7 +354,7 @@ class BadInput(Case):
             thing.close()
         self.assertEqual(content(canary), "canary")
 
-    def test_detached_tree(self):
+    def test_16_detached_tree(self):
         self.s.start()
         canary = self.s.file("canary")
         libc = ctypes.CDLL(None, use_errno=True)
@@ -389,7 +393,7 @@ class Others(Case):
             self.assertEqual(caught.exception.name, "NoSuchJob", args)
             yield args[0], caught.exception.text.replace(str(job), "N")
 
-    def test_job_ids(self):
+    def test_32_job_ids(self):
         self.s.start()
         self.s.file("mine")
         with self.s.client() as root:
@@ -425,7 +429,7 @@ class Others(Case):
                 self.assertNotIn("/org/reclaimd1/job/%d" % hidden, [m.path] + m.body)
             self.assertIn("/org/reclaimd1/job/%d" % own, [m.path for m in told])
 
-    def test_clients_that_never_read(self):
+    def test_37_clients_that_never_read(self):
         self.s.start()
         with self.s.client() as silent:
             silent.socket.settimeout(60)
@@ -501,7 +505,7 @@ class Others(Case):
 @unittest.skipUnless(shutil.which("dbus-daemon"), "there is no dbus-daemon")
 @unittest.skipUnless(os.path.exists(POLICY), "there is no policy for a bus yet")
 class OnABus(Case):
-    def test_comes_goes_and_comes_again(self):
+    def test_fault_18_comes_goes_and_comes_again(self):
         self.s.start(bus=True)
         self.lives()
         for _ in range(3):
@@ -511,7 +515,7 @@ class OnABus(Case):
             self.s.stop_bus()
             self.lives()
 
-    def test_only_root_is_reclaimd(self):
+    def test_45_only_root_is_reclaimd(self):
         self.s.start_bus()
         self.s.start(bus=True)
         driver = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
@@ -600,7 +604,7 @@ class OnABus(Case):
                 self.assertEqual(said[0], said[1])
 
 
-if __name__ == "__main__":
+def main():
     for variable in ("RECLAIMD", "RECLAIM_WORKER"):
         if not os.environ.get(variable):
             sys.exit(variable + " is not set: it names a program to be tested")
@@ -611,3 +615,7 @@ if __name__ == "__main__":
         sys.exit("no mount namespace can be had")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
     unittest.main(verbosity=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -399,7 +399,7 @@ class Crashes(Case):
         self.assertEqual(c.wait(b), "done")
         self.assertEqual(c.job(a)["state"], "paused")
 
-    def test_running_job_goes_on(self):
+    def test_fault_01_running_job_goes_on(self):
         fill(self.path("t"), 60000)
         c = self.daemon.client()
         n = c.submit(self.path("t"))
@@ -408,7 +408,7 @@ class Crashes(Case):
         self.assertEqual(c.wait(n), "done")
         self.assertEqual(self.staged(), [])
 
-    def test_worker_killed(self):
+    def test_fault_01_14_worker_killed(self):
         fill(self.path("t"), 60000)
         c = self.daemon.client()
         n = c.submit(self.path("t"))
@@ -447,7 +447,7 @@ class Crashes(Case):
         self.assertEqual(c.wait(n), "done", self.daemon.said())
         self.assertEqual(self.staged(), [])
 
-    def test_worker_dies_on_the_way(self):
+    def test_fault_01_worker_dies_on_the_way(self):
         """As long as jobs get further in between, nothing waits."""
         self.daemon.configure("staging: off\n")
         c = self.start_with_gate("unlink:a")
@@ -573,7 +573,7 @@ class Crashes(Case):
             self.signal_workers(signal.SIGKILL)
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
-    def test_ends_before_there_is_staging(self):
+    def test_fault_01_ends_before_there_is_staging(self):
         self.submit_without_staging()
         c = self.again()
         self.assertEqual([c.wait(j["id"]) for j in c.jobs()], ["done"], self.daemon.said())
@@ -642,7 +642,7 @@ class Crashes(Case):
         c = self.daemon.client()
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
-    def test_at_any_moment(self):
+    def test_fault_01_at_any_moment(self):
         rng = random.Random(7)
         canary = Canary(self.path("canary"))
         acknowledged = []
@@ -662,7 +662,7 @@ class Crashes(Case):
         canary.check()
         self.assertEqual(self.staged(), [])
 
-    def test_staging_without_a_record_is_kept(self):
+    def test_fault_03_staging_without_a_record_is_kept(self):
         write(self.path("a"))
         c = self.daemon.client()
         c.submit(self.path("a"), undo_usec=HOUR)
@@ -677,7 +677,7 @@ class Crashes(Case):
                                 interface="org.freedesktop.DBus.Properties").body[0], 1)
         self.assertEqual(len(self.staged()), 1)
 
-    def test_store_of_a_newer_version(self):
+    def test_fault_05_store_of_a_newer_version(self):
         """It is put aside, with what to do; nothing that it knows of is deleted, then or later."""
         canary = Canary(self.path("t"))
         c = self.daemon.client()
@@ -714,7 +714,7 @@ class Crashes(Case):
             db.execute("PRAGMA user_version = %d" % version)
             db.commit()
 
-    def test_stops_in_seconds_and_keeps_its_queue(self):
+    def test_fault_20_stops_in_seconds_and_keeps_its_queue(self):
         fill(self.path("t"), 60000)
         for i in range(50):
             write(self.path("f%d" % i))
@@ -827,7 +827,7 @@ class Renumbered(Case):
 
 
 class NoRoom(unittest.TestCase):
-    def test_full_state_directory(self):
+    def test_fault_04_full_state_directory(self):
         scratch.open()
         state = os.path.join(scratch.dir, "small")
         os.mkdir(state, 0o700)
@@ -867,7 +867,7 @@ class Starting(unittest.TestCase):
         p = subprocess.run(daemon.words(), stderr=subprocess.PIPE, timeout=60)
         return p.returncode, p.stderr.decode()
 
-    def test_state_directory_of_others(self):
+    def test_fault_07_state_directory_of_others(self):
         daemon = Daemon()
         os.chmod(daemon.state, 0o777)
         code, text = self.status(daemon)

@@ -4,36 +4,12 @@
 works, and asking for it says what is wrong."""
 import contextlib
 import os
-import subprocess
-import unittest
 
 import fixture
 from fixture import Case, DISKS, big_file, digest, fill, matrix, scratch, write
+from settings import setting
 
-SYSCTL = "/proc/sys/kernel/io_uring_disabled"
 EVERYWHERE = DISKS + ("tmpfs", "overlay")
-
-
-@contextlib.contextmanager
-def switched_off():
-    """io_uring off for the whole system, for as short a time as possible. A process of its own puts
-    it back, so that even a SIGKILL of the test leaves nothing behind."""
-    if not os.path.exists(SYSCTL):
-        raise unittest.SkipTest("this kernel has no kernel.io_uring_disabled")
-    with open(SYSCTL) as f:
-        before = f.read().strip()
-    guard = subprocess.Popen(["sh", "-c", "trap '' INT TERM HUP; cat >/dev/null; echo %s >%s" % (before, SYSCTL)],
-                             stdin=subprocess.PIPE, preexec_fn=os.setpgrp)
-    scratch.spared.add(guard.pid)
-    try:
-        with open(SYSCTL, "w") as f:
-            f.write("2")
-        yield
-    finally:
-        guard.stdin.close()
-        guard.wait()
-    with open(SYSCTL) as f:
-        assert f.read().strip() == before
 
 
 class Off:
@@ -85,11 +61,11 @@ class Off:
 class BySysctl(Off, Case):
     @contextlib.contextmanager
     def off(self):
-        with switched_off():
+        with setting("/proc/sys/kernel/io_uring_disabled", "2"):
             yield ()
 
     @matrix(fs=("ext4",), backends=(None,))
-    def test_off_for_the_system(self, w):
+    def test_fault_19_off_for_the_system(self, w):
         self.essential(w)
 
 
@@ -99,11 +75,11 @@ class BySeccomp(Off, Case):
         yield (scratch.helper("noring"),)
 
     @matrix(fs=EVERYWHERE, backends=(None,))
-    def test_off_for_the_process(self, w):
+    def test_fault_19_off_for_the_process(self, w):
         self.essential(w)
 
     @matrix(fs=EVERYWHERE, backends=(None,))
-    def test_races_without_a_ring(self, w):
+    def test_fault_19_races_without_a_ring(self, w):
         self.races(w)
 
 

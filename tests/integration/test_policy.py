@@ -9,6 +9,7 @@ import time
 import unittest
 
 import fixture
+import test_run
 from fixture import (Canary, Case, FULL, MIB, Proc, USER, command, fingerprint, matrix, scratch,
                      write)
 
@@ -90,7 +91,7 @@ class Rules(Case):
         self.assertEqual(fingerprint(w.dir), before)
 
     @matrix(backends=plain, fs=tmpfs)
-    def test_ages_and_limits(self, w):
+    def test_27_ages_and_limits(self, w):
         one(w, "match: '*', max-age: 7d, max-files: 5, min-age: 1d")
         for i in range(10):
             make(w, "f%d" % i, i)
@@ -169,6 +170,46 @@ class Matching(Case):
                          ["a.log", "d/b.log", "d/e/c.log", "d/keep/y.log", "d/z", "l.log", "p.log"])
         self.assertEqual(self.names(w, "match: '**', kind: tree"), ["d", "t.log"])
         self.assertEqual(self.names(w, "match: d/**, kind: tree"), ["d/e", "d/keep"])
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_26_links_lead_nowhere(self, w):
+        """Neither a link on the way nor one that matches; and the base is no link."""
+        canary = Canary(w.path("elsewhere"))
+        for name in ("file", "sub/inner"):
+            age(os.path.join(w.path("elsewhere"), name), 100)
+        canary.before = fingerprint(canary.path)
+        make(w, "d/f", 5)
+        for name, target in (("out", "../elsewhere"), ("d/up", "../../elsewhere/sub"),
+                             ("l", "../elsewhere/file")):
+            os.symlink(target, w.path("base", name))
+            age(w.path("base", name), 5)
+        self.assertEqual(self.names(w, "match: ['**', 'out/*', 'out/sub/*']"), ["d/f", "d/up", "l", "out"])
+        self.assertEqual(self.names(w, "match: ['*', 'out/*'], kind: tree"), ["d"])
+        os.rename(w.path("base"), w.path("real"))
+        os.symlink("real", w.path("base"))
+        self.assertIn("symbolic link", policy(w, "plan", status=1).err)
+        canary.check()
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_28_plan_changes_nothing(self, w):
+        one(w, "match: '**', max-age: 1d")
+        for i in range(20):
+            make(w, "d%d/f" % i, 5)
+        before = fingerprint(w.dir)
+        trace = os.path.join(scratch.dir, "trace")
+        p = Proc(["strace", "-f", "-qq", "-o", trace, scratch.binary, "policy", "plan",
+                  "--configuration-directory=" + w.path("etc")], w.dir,
+                 env={"ASAN_OPTIONS": "detect_leaks=0"})
+        w.procs.append(p)
+        self.assertEqual(p.finish().status, 0)
+        self.assertEqual(fingerprint(w.dir), before)
+        with open(trace, errors="replace", encoding="utf-8") as f:
+            lines = [l for l in f if "/tsan.rodata." not in l]
+        self.assertTrue(any("getdents64" in l for l in lines))
+        for l in lines:
+            self.assertIsNone(test_run.DryRun.MUTATES.search(l), l)
+            if "openat" in l:
+                self.assertNotRegex(l, "O_CREAT|O_TRUNC|O_WRONLY|O_RDWR")
 
     @matrix(backends=plain, fs=tmpfs)
     def test_names_are_shown_safely(self, w):

@@ -13,7 +13,8 @@ import threading
 import time
 
 import fixture
-from fixture import Case, DISKS, MIB, big_file, digest, matrix, write
+from fixture import Case, DISKS, MIB, TIMEOUT, big_file, digest, matrix, write
+from settings import setting
 
 SHRINKING = DISKS + ("ext4-discard",)
 EVERY = SHRINKING + ("tmpfs", "overlay")
@@ -306,6 +307,24 @@ class Steps(Case):
         os.mkfifo(w.path("tree/big"))
         r = p.go_on().finish(20)
         self.check_gone(w, r)
+
+
+class Frozen(Case):
+    """Alone: how long a lease is respected is the whole system's setting."""
+    check_gone = Steps.check_gone
+
+    @matrix(fs=("ext4", "xfs"))
+    def test_fault_22_frozen_while_the_lease_is_held(self, w):
+        """For so long that the kernel takes the lease away: whoever opened the file has it to himself."""
+        content = big_file(w.path("big"))
+        with setting("/proc/sys/fs/lease-break-time", "1"):
+            p = w.at_gate("shrink:big", "big")
+            opener = Opener(w.path("big"))
+            opener.join(TIMEOUT)
+        self.assertIsNotNone(opener.fd, "the lease was not taken away")
+        self.check_gone(w, p.go_on().finish())
+        with open(opener.fd, "rb") as f:
+            self.assertEqual(digest(f), content)
 
 
 if __name__ == "__main__":

@@ -416,11 +416,11 @@ class Unusual(Case):
 class ListingFails(Case):
     """Fault 8: a directory that cannot be listed is not an empty one."""
 
-    def mounted(self, w, n):
+    def mounted(self, w, n, *sticks):
         program = scratch.helper("eiofs", subprocess.check_output(
             ["pkg-config", "--cflags", "--libs", "fuse3"], text=True).split())
         os.mkdir(w.path("fuse"))
-        p = subprocess.Popen([program, str(n), w.path("log"), w.path("fuse")])
+        p = subprocess.Popen([program, str(n), w.path("log"), w.path("fuse"), *sticks])
         w.procs.append(Daemon(p))
         for _ in range(500):
             if w.path("fuse") in fixture.mounts():
@@ -452,6 +452,20 @@ class ListingFails(Case):
             w.procs.pop().kill()
             os.rmdir(w.path("fuse"))
             os.unlink(w.path("log"))
+
+    @matrix(fs=("tmpfs",), backends=("threads", "uring"))
+    def test_fault_09_eio_from_unlink(self, w):
+        """What cannot be removed is told and stays, with all that is above it; the rest goes."""
+        tree = self.mounted(w, 20, "/tree/ok3")
+        r = w.run(tree)
+        self.assertEqual(r.status, 3, r)
+        self.assertIn("reclaimctl: %s/ok3: " % tree, r.err)
+        self.assertIn("Input/output error", r.err)
+        with open(w.path("log"), encoding="ascii") as f:
+            log = f.read()
+        for i in range(10):
+            self.assertIn("unlink /tree/ok%d\n" % i, log)
+        self.assertNotIn("rmdir /tree\n", log)
 
 
 class Daemon:

@@ -313,6 +313,23 @@ static size_t spools(struct bus_spool *views, size_t n, void *userdata)
 	return 1;
 }
 
+static void jobs_make(struct manager *m)
+{
+	for (size_t i = 0; i < ELEMENTSOF(m->jobs); i++)
+		m->jobs[i] = (struct job_record){ .id = i + 1,
+						  .uid = i == 1 ? USER : 0,
+						  .state = i == 2 ? JOB_DONE : JOB_HELD,
+						  .priority = PRIORITY_NORMAL,
+						  .origin = "spool:/\xff",
+						  .path = "/a/\xff",
+						  .mount = "/a",
+						  .staging = "12",
+						  .inplace = "",
+						  .message = "",
+						  .strategy = "",
+						  .names = 4 };
+}
+
 static void *serve(void *arg)
 {
 	struct server *s = arg;
@@ -345,19 +362,7 @@ struct server *server_start(const char *bus_address)
 				     .bus_address = bus_address,
 				     .features = features,
 				     .spools = spools };
-	for (size_t i = 0; i < ELEMENTSOF(s->m.jobs); i++)
-		s->m.jobs[i] = (struct job_record){ .id = i + 1,
-						    .uid = i == 1 ? USER : 0,
-						    .state = i == 2 ? JOB_DONE : JOB_HELD,
-						    .priority = PRIORITY_NORMAL,
-						    .origin = "spool:/\xff",
-						    .path = "/a/\xff",
-						    .mount = "/a",
-						    .staging = "12",
-						    .inplace = "",
-						    .message = "",
-						    .strategy = "",
-						    .names = 4 };
+	jobs_make(&s->m);
 	pthread_mutex_init(&s->m.lock, NULL);
 	s->stop = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(sem_init(&s->ready, 0, 0), 0);
@@ -365,6 +370,23 @@ struct server *server_start(const char *bus_address)
 	while (sem_wait(&s->ready) < 0)
 		;
 	return s;
+}
+
+struct manager *server_manager_new(void)
+{
+	struct manager *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		abort(); /* outside of tests nothing is asserted */
+	pthread_mutex_init(&m->lock, NULL);
+	jobs_make(m);
+	return m;
+}
+
+void server_manager_free(struct manager *m)
+{
+	answer_held(m);
+	free(m);
 }
 
 const char *server_submitted(struct server *s)

@@ -360,7 +360,7 @@ static const struct bad {
 	  ":4:10: staging: found" },
 };
 
-START_TEST(each_error_has_its_place)
+START_TEST(test_25_each_error_has_its_place)
 {
 	dir_make();
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
@@ -763,7 +763,7 @@ int main(void)
 {
 	const TTest *tests[] = { nothing_is_a_configuration,
 				 every_key_is_read,
-				 each_error_has_its_place,
+				 test_25_each_error_has_its_place,
 				 every_key_of_a_policy_is_read,
 				 what_is_odd_is_told,
 				 limits_hold,

@@ -102,7 +102,7 @@ START_TEST(any_of_several_patterns)
 }
 END_TEST
 
-START_TEST(bad_patterns)
+START_TEST(test_25_bad_patterns)
 {
 	static const char *const bad[] = { "",     "/",     "/a",    "a/",  "a//b",  ".",    "..",
 					   "a/..", "./a",   ".*",    ".?",  "a/.*",  ".[.]", "a**",
@@ -132,7 +132,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { paths_match, any_of_several_patterns, bad_patterns,
+	const TTest *tests[] = { paths_match, any_of_several_patterns, test_25_bad_patterns,
 				 depth_is_that_of_names };
 
 	return run_case("globs", tests, ELEMENTSOF(tests));

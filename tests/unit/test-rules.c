@@ -171,7 +171,7 @@ START_TEST(what_is_held_stays)
 }
 END_TEST
 
-START_TEST(the_future_is_kept_and_counts_for_nothing)
+START_TEST(test_27_future_is_kept_and_counts_for_nothing)
 {
 	struct policy p = { .keep.periods[KEEP_LAST] = 1, .max_age_usec = 1 };
 	struct policy_entries l = { 0 };
@@ -260,7 +260,7 @@ START_TEST(one_run_is_capped)
 }
 END_TEST
 
-START_TEST(times_out_of_the_ordinary)
+START_TEST(test_27_times_out_of_the_ordinary)
 {
 	struct policy p = { .max_age_usec = 36500 * DAY_USEC };
 	struct policy_entry e = { .name = "x", .series = "" };
@@ -523,11 +523,11 @@ int main(void)
 {
 	const TTest *tests[] = { rules_take_what_they_may,
 				 what_is_held_stays,
-				 the_future_is_kept_and_counts_for_nothing,
+				 test_27_future_is_kept_and_counts_for_nothing,
 				 each_series_keeps_its_own,
 				 limits_go_by_their_order,
 				 one_run_is_capped,
-				 times_out_of_the_ordinary,
+				 test_27_times_out_of_the_ordinary,
 				 any_input,
 				 keep_never_loses_to_pressure,
 				 an_older_entry_changes_nothing_for_newer_ones };

@@ -264,21 +264,21 @@ static void fail_each(enum operation op, int rc, bool for_good, int expected)
 	ck_assert_uint_gt(failed, 0);
 }
 
-START_TEST(each_write_fails)
+START_TEST(test_fault_04_09_each_write_fails)
 {
 	fail_each(OP_WRITE, SQLITE_IOERR_WRITE, false, -EIO);
 	fail_each(OP_WRITE, SQLITE_FULL, false, -ENOSPC);
 }
 END_TEST
 
-START_TEST(each_write_is_the_last)
+START_TEST(test_fault_01_03_each_write_is_the_last)
 {
 	fail_each(OP_WRITE, SQLITE_IOERR_WRITE, true, -EIO);
 	fail_each(OP_WRITE, SQLITE_FULL, true, -ENOSPC);
 }
 END_TEST
 
-START_TEST(each_flush_fails)
+START_TEST(test_fault_09_each_flush_fails)
 {
 	fail_each(OP_SYNC, SQLITE_IOERR_FSYNC, false, -EIO);
 	fail_each(OP_SYNC, SQLITE_IOERR_FSYNC, true, -EIO);
@@ -357,9 +357,9 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = {
-		each_write_fails,
-		each_write_is_the_last,
-		each_flush_fails,
+		test_fault_04_09_each_write_fails,
+		test_fault_01_03_each_write_is_the_last,
+		test_fault_09_each_flush_fails,
 		an_open_that_fails_puts_nothing_aside,
 		a_first_start_that_fails_is_done_by_the_next,
 	};

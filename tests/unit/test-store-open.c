@@ -66,7 +66,7 @@ static off_t file_size(const struct state_dir *d, const char *name)
 	return stat(state_file(d, name, path), &st) < 0 ? -1 : st.st_size;
 }
 
-START_TEST(only_a_directory_of_our_own_is_used)
+START_TEST(test_fault_07_only_a_directory_of_our_own_is_used)
 {
 	struct state_dir d;
 	char path[256];
@@ -233,7 +233,7 @@ static void assert_aside(const struct state_dir *d, const char *words)
 	ck_assert_int_gt(file_size(d, "reclaimd.db"), 0);
 }
 
-START_TEST(what_is_no_store_is_put_aside)
+START_TEST(test_fault_05_what_is_no_store_is_put_aside)
 {
 	struct state_dir d;
 	char path[256];
@@ -268,7 +268,7 @@ static void change(const struct state_dir *d, const char *sql)
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
-START_TEST(a_newer_store_is_put_aside_and_can_be_put_back)
+START_TEST(test_fault_05_newer_store_can_be_put_back)
 {
 	struct state_dir d;
 	struct store *s;
@@ -311,7 +311,7 @@ START_TEST(tables_that_are_not_as_they_were_made_are_damage)
 }
 END_TEST
 
-START_TEST(a_truncated_store_is_put_aside)
+START_TEST(test_fault_05_truncated_store_is_put_aside)
 {
 	struct state_dir d;
 	char path[256];
@@ -333,7 +333,7 @@ START_TEST(a_truncated_store_is_put_aside)
 END_TEST
 
 /* Overwritten pages: set aside, or opened where the page held nothing; never a crash. */
-START_TEST(overwritten_pages_are_noticed)
+START_TEST(test_fault_05_overwritten_pages_are_noticed)
 {
 	static const char garbage[4096] = { [0 ... 4095] = 0x5a };
 	struct state_dir d;
@@ -379,7 +379,7 @@ START_TEST(the_log_goes_with_its_database)
 }
 END_TEST
 
-START_TEST(an_older_copy_is_taken_for_what_it_is)
+START_TEST(test_fault_06_older_copy_is_taken_for_what_it_is)
 {
 	struct state_dir d;
 	struct store *s;
@@ -462,7 +462,7 @@ static bool small_filesystem(const char *path)
 	return true;
 }
 
-START_TEST(a_full_disk_is_said_and_survived)
+START_TEST(test_fault_04_full_disk_is_said_and_survived)
 {
 	struct state_dir d;
 	struct store *s;
@@ -508,7 +508,7 @@ START_TEST(a_full_disk_is_said_and_survived)
 }
 END_TEST
 
-START_TEST(a_disk_that_has_become_read_only_puts_nothing_aside)
+START_TEST(test_fault_10_read_only_disk_puts_nothing_aside)
 {
 	struct state_dir d;
 	struct store *s;
@@ -531,22 +531,22 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = {
-		only_a_directory_of_our_own_is_used,
+		test_fault_07_only_a_directory_of_our_own_is_used,
 		only_a_file_of_our_own_is_used,
 		files_are_ours_alone_and_nothing_is_shared,
 		a_directory_that_is_moved_is_still_the_one,
 		somebody_elses_lock_is_busy_and_not_damage,
-		what_is_no_store_is_put_aside,
+		test_fault_05_what_is_no_store_is_put_aside,
 		a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for,
-		a_newer_store_is_put_aside_and_can_be_put_back,
+		test_fault_05_newer_store_can_be_put_back,
 		tables_that_are_not_as_they_were_made_are_damage,
-		a_truncated_store_is_put_aside,
-		overwritten_pages_are_noticed,
+		test_fault_05_truncated_store_is_put_aside,
+		test_fault_05_overwritten_pages_are_noticed,
 		the_log_goes_with_its_database,
-		an_older_copy_is_taken_for_what_it_is,
+		test_fault_06_older_copy_is_taken_for_what_it_is,
 		a_kill_in_mid_transaction_leaves_what_was_committed,
-		a_full_disk_is_said_and_survived,
-		a_disk_that_has_become_read_only_puts_nothing_aside,
+		test_fault_04_full_disk_is_said_and_survived,
+		test_fault_10_read_only_disk_puts_nothing_aside,
 	};
 
 	return run_case("store-open", tests, ELEMENTSOF(tests));

@@ -76,7 +76,7 @@ class Probe(unittest.TestCase):
 
 
 class Bus(unittest.TestCase):
-    def test_only_root_owns_the_name(self):
+    def test_45_only_root_owns_the_name(self):
         ask = ["busctl", "call", "org.freedesktop.DBus", "/org/freedesktop/DBus",
                "org.freedesktop.DBus", "RequestName", "su", "org.reclaimd1", "4"]
         command("systemctl", "stop", "reclaimd.service")

@@ -14,7 +14,7 @@ class Upgrade(unittest.TestCase):
         self.canary = Canary(f"/backups/{self.id()}")
         self.addCleanup(self.canary.check)
 
-    def test_upgrade_and_downgrade(self):
+    def test_fault_21_upgrade_and_downgrade(self):
         with running_job("/backups/large") as job:
             for release in (2, 1):
                 pid = unit_property("MainPID")

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Sizes, time spans, and times in names: what is taken for one is shown as one again, and what is
+ * shown is about what was read. Two texts, with a NUL between them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "policy/name-time.h"
+#include "util/units.h"
+
+static void size_check(const char *text)
+{
+	uint64_t bytes = 7, again;
+	char shown[16];
+	int r = size_parse(text, &bytes);
+
+	must(r == 0 || r == -EINVAL || r == -ERANGE);
+	must(r == 0 || bytes == 7);
+	if (r == 0)
+		must(size_parse(size_format(shown, sizeof(shown), bytes), &again) == 0 ||
+		     bytes > UINT64_MAX / 16 * 15);
+}
+
+static void timespan_check(const char *text)
+{
+	uint64_t usec = 7, again;
+	char shown[32];
+	int r = timespan_parse(text, &usec);
+
+	must(r == 0 || r == -EINVAL || r == -ERANGE);
+	must(r == 0 || usec == 7);
+	/* Next to the most that there is, rounding may lead over it. */
+	if (r == 0 && usec < UINT64_MAX / 16 * 15) {
+		must(timespan_parse(timespan_format(shown, sizeof(shown), usec), &again) == 0);
+		must(again <= usec + usec / 20);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 2);
+	int64_t nsec;
+
+	must(text);
+	memcpy(text, data, size);
+	text[size] = text[size + 1] = '\0';
+	size_check(text);
+	timespan_check(text);
+	if (name_time_check(text) && name_time_parse(text, text + strlen(text) + 1, &nsec))
+		must(nsec >= 0);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What breaks beneath a real reclaimd: the faults of SAFETY.md by their numbers. After each of them
+what must live lives, and every job that was acknowledged is done, goes on, or says why not."""
+import array
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+import unittest
+
+import dbuswire
+import fixture
+from daemon_fixture import Case, user
+from dbuswire import Error
+from fixture import FULL, TIMEOUT, USER, Canary, build, command, fill, write
+
+HOUR = 3600 * 1000000
+TEN_YEARS = 10 * 365 * 24 * HOUR
+SHUTDOWN = 0x8004587d  # EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN: as if the device were gone
+
+
+class Faults(Case):
+    def setUp(self):
+        super().setUp()
+        self.canary = Canary(self.path("canary"))
+
+    def finish(self):
+        self.canary.check()
+        super().finish()
+
+    def again(self):
+        self.daemon.kill()
+        self.daemon.start()
+        return self.daemon.client()
+
+    def disk(self):
+        """A small ext4 of its own, with a directory for data; its root."""
+        image, at = os.path.join(self.daemon.dir, "image"), os.path.join(self.daemon.dir, "disk")
+        with open(image, "wb") as f:
+            f.truncate(400 << 20)
+        command("mkfs.ext4", "-q", "-F", image)
+        os.mkdir(at)
+        command("mount", "-o", "loop,nodiscard", image, at)
+        self.addCleanup(subprocess.run, ["umount", "-l", at], stderr=subprocess.DEVNULL, check=False)
+        self.image, self.data = image, os.path.join(at, "data")
+        os.mkdir(self.data)
+        return at
+
+    def others_go_on(self, client):
+        write(os.path.join(self.root, "other"))
+        self.assertEqual(client.wait(client.submit(os.path.join(self.root, "other"))), "done")
+
+
+class Killed(Faults):
+    GATES = ("staging:get", "stage:t", "opened:d", "descend:d", "unlink:x", "shrink:step")
+
+    def at_gate(self, gate):
+        """Submits a tree with a large file, and stops on the way. The serial, and who stands there."""
+        c = self.daemon.again_with_gate(gate)
+        build(self.data, "t/d/a\nt/e/x")
+        with open(self.path("t", "d", "large"), "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, 256 << 20)
+        return c, c.send_submit(self.path("t")), self.daemon.stopped_worker()
+
+    @contextlib.contextmanager
+    def let_go_on(self):
+        """Those that come after stand at the same gate, if they come there at all."""
+        over = threading.Event()
+
+        def every_now_and_then():
+            while not over.wait(0.02):
+                for worker in self.daemon.workers():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(worker, signal.SIGCONT)
+
+        thread = threading.Thread(target=every_now_and_then)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def check_done(self, c):
+        """Nothing is lost between here and there."""
+        for job in c.jobs():
+            self.assertEqual(c.wait(job["id"]), "done", self.daemon.said())
+        if os.path.exists(self.path("t")):
+            self.assertEqual(fixture.listing(self.path("t")), ["d", "d/a", "d/large", "e", "e/x"])
+            fixture.remove(self.path("t"))
+
+    def test_fault_01_worker_at_every_step(self):
+        self.disk()
+        for gate in self.GATES:
+            c, serial, worker = self.at_gate(gate)
+            os.kill(worker, signal.SIGKILL)
+            with self.let_go_on():
+                self.assertEqual(c.wait(c.answer(serial).body[0]), "done", (gate, self.daemon.said()))
+            self.assertFalse(os.path.exists(self.path("t")), gate)
+        self.assertEqual(self.staged(), [])
+
+    def test_fault_01_daemon_at_every_step(self):
+        self.disk()
+        for gate in self.GATES:
+            self.at_gate(gate)
+            self.check_done(self.again())
+        self.assertEqual(self.staged(), [])
+
+    def test_fault_02_between_rename_and_record(self):
+        for name in "ab":
+            write(self.path(name), name)
+        c = self.daemon.again_with_gate("stage:b")
+        fd = os.open(self.data, os.O_PATH)
+        c.send("SubmitFiles", "aha(uay)a{sv}", [0], [(0, b"a"), (0, b"b")], {}, fds=[fd])
+        os.close(fd)
+        self.daemon.stopped_worker()
+        self.assertEqual([os.path.exists(self.path(n)) for n in "ab"], [False, True])
+        c = self.again()
+        for job in c.jobs():
+            self.assertEqual(c.wait(job["id"]), "done")
+        # Both, or neither.
+        self.assertEqual(len({os.path.exists(self.path(n)) for n in "ab"}), 1)
+        self.assertEqual(self.staged(), [])
+
+
+class Store(Faults):
+    def test_fault_06_rolled_back(self):
+        """What the older record says of names that are back, or were never heard of."""
+        for name in ("a", "b"):
+            write(self.path(name))
+        build(self.data, "later/kept")
+        c = self.daemon.client()
+        back, gone = (c.submit(self.path(n), undo_usec=HOUR) for n in "ab")
+        self.daemon.stop()
+        shutil.copytree(self.daemon.state, self.daemon.dir + "/older")
+        self.daemon.start()
+        c = self.daemon.client()
+        c.call("Restore", "ta{sv}", back, {})
+        later = c.submit(self.path("later"), undo_usec=HOUR)
+        self.daemon.stop()
+        shutil.rmtree(self.daemon.state)
+        os.rename(self.daemon.dir + "/older", self.daemon.state)
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertEqual([c.job(n)["state"] for n in (back, gone)], ["held", "held"])
+        self.daemon.wait_said("is of no job that is on record: kept")
+        # The number is given a second time; what lies there under it stays.
+        write(self.path("new"))
+        again = c.submit(self.path("new"))
+        self.assertEqual(again, later)
+        self.assertEqual(c.wait(again), "done")
+        with contextlib.suppress(Error):
+            c.call("Restore", "ta{sv}", back, {})
+        c.call("Restore", "ta{sv}", gone, {})
+        self.assertEqual(fixture.listing(self.data)[:2], ["a", "b"])
+        (left,) = self.staged()
+        self.assertEqual(fixture.listing(os.path.join(self.root, ".reclaim", left)), ["1", "1/kept"])
+
+
+class Disks(Faults):
+    config = "pacing: {latency: off}\n"  # whose measuring keeps a file open there
+
+    def running(self):
+        """A job on a disk of its own that stands still before its first unlink."""
+        at = self.disk()
+        c = self.daemon.again_with_gate("unlink:f00000")
+        fill(self.path("t"), 1)
+        build(self.data, "t/d/x\nt/d/y")
+        n = c.submit(self.path("t"))
+        return at, c, n, self.daemon.stopped_worker()
+
+    def test_fault_10_read_only_remount(self):
+        at, c, n, worker = self.running()
+        command("mount", "-o", "remount,ro", at)
+        os.kill(worker, signal.SIGCONT)
+        self.assertIn(c.wait_state(n, "queued", "paused"), ("partial", "failed", "queued", "paused"))
+        self.assertIn("ead-only", str(c.problems(n)) + c.get(n, "Message"))
+        self.others_go_on(c)
+        command("mount", "-o", "remount,rw", at)
+
+    def test_fault_11_device_gone(self):
+        at, c, n, worker = self.running()
+        fd = os.open(at, os.O_RDONLY)
+        fcntl.ioctl(fd, SHUTDOWN, (2).to_bytes(4, "little"))
+        os.close(fd)
+        os.kill(worker, signal.SIGCONT)
+        self.assertIn(c.wait_state(n, "queued", "paused"), ("partial", "failed", "queued", "paused"))
+        self.assertTrue(c.problems(n) or c.get(n, "Message"))
+        self.others_go_on(c)
+
+    def test_fault_12_unmount_in_mid_job(self):
+        at, c, n, worker = self.running()
+        write(self.path("held"))
+        held = c.submit(self.path("held"), undo_usec=HOUR)
+        serial = c.send("Pause", "at", [n])
+        os.kill(worker, signal.SIGCONT)
+        c.answer(serial)
+        self.assertEqual(c.wait_state(n, "paused"), "paused")
+        # What was in use is let go of after a few seconds.
+        end = time.monotonic() + TIMEOUT
+        while subprocess.run(["umount", at], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.assertLess(time.monotonic(), end, "never let go of")
+            time.sleep(0.2)
+        self.others_go_on(c)
+        command("mount", "-o", "loop,nodiscard", self.image, at)
+        c.call("Resume", "at", [n])
+        os.kill(self.daemon.stopped_worker(), signal.SIGCONT)  # another one
+        self.assertEqual(c.wait(n), "done", self.daemon.said())
+        c.call("Restore", "ta{sv}", held, {})
+        self.assertTrue(os.path.exists(self.path("held")))
+
+    def test_fault_13_another_filesystem_on_resume(self):
+        at = self.disk()
+        build(self.data, "t/a")
+        c = self.daemon.client()
+        c.call("PauseAll")
+        n = c.submit(self.path("t"))
+        (job,) = os.listdir(os.path.join(at, ".reclaim/0"))
+        self.daemon.stop()
+        command("umount", at)
+        command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", at)
+        self.addCleanup(command, "umount", "-l", at)
+        build(at, ".reclaim/0/%s/1/precious" % job)
+        for directory in (".reclaim/0", ".reclaim/0/" + job):
+            os.chmod(os.path.join(at, directory), 0o700)
+        before = fixture.fingerprint(at)
+        self.daemon.start()
+        c = self.daemon.client()
+        c.call("ResumeAll")
+        c.wait_state(n, "paused", "failed", "queued")
+        self.others_go_on(c)
+        self.assertNotIn(c.job(n)["state"], ("done", "running"))
+        self.assertTrue(c.get(n, "Message") or c.problems(n))
+        self.assertEqual(fixture.fingerprint(at), before)
+
+
+class Descriptors(Faults):
+    def test_fault_15_none_left(self):
+        """More connections than there are descriptors for: who is in goes on, or is told; the others
+        wait until there is room."""
+        self.daemon.stop()
+        words = self.daemon.words()
+        self.daemon.words = lambda: ["prlimit", "--nofile=64:64", *words]
+        self.daemon.start()
+        c = self.daemon.client()
+        c.jobs()
+        with contextlib.ExitStack() as stack:
+            many = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(100)]
+            for s in many:
+                s.connect(self.daemon.socket)
+            # One is sent away, or they are left waiting.
+            end = time.monotonic() + TIMEOUT
+            while not select.select(many, [], [], 0.1)[0] and "have to wait" not in self.daemon.said():
+                self.assertLess(time.monotonic(), end)
+            write(self.path("a"))
+            with contextlib.suppress(Error, OSError):
+                c.submit(self.path("a"))
+        c = self.patient_client()
+        for job in c.jobs():
+            self.assertEqual(c.wait(job["id"]), "done")
+        self.others_go_on(c)
+        self.assertEqual(self.staged(), [])
+
+    def test_44_a_bad_header_leaves_no_descriptors(self):
+        """Messages that are dropped without an answer take with them what came with them."""
+        good = dbuswire.message(1, {dbuswire.PATH: "/org/reclaimd1", dbuswire.MEMBER: "ListJobs",
+                                    dbuswire.INTERFACE: "org.reclaimd1.Manager"}, "a{sv}", {})
+        self.daemon.client().jobs()
+        before = self.descriptors()
+        fds = array.array("i", [os.open("/", os.O_PATH) for _ in range(50)])
+        for bad in (good, good.replace(b"a{sv}\0", b"a{s\0\0\0"), good.replace(b"List", b"L.st")):
+            for _ in range(20):
+                c = self.patient_client()
+                with contextlib.suppress(OSError):
+                    c.wire.socket.sendmsg([bad], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+                    c.jobs()
+                c.close()
+        for fd in fds:
+            os.close(fd)
+        end = time.monotonic() + TIMEOUT
+        while self.descriptors() > before:
+            self.assertLess(time.monotonic(), end, "%d, not %d" % (self.descriptors(), before))
+
+    def patient_client(self):
+        """Until there is room again."""
+        end = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                c = self.daemon.client()
+                c.jobs()
+                return c
+            except OSError:
+                self.assertLess(time.monotonic(), end)
+
+    def descriptors(self):
+        return len(os.listdir("/proc/%d/fd" % self.daemon.process.pid))
+
+
+class Identity(Faults):
+    config = "staging: off\n"
+
+    def test_fault_16_inode_number_reused(self):
+        self.disk()
+        write(self.path("a"))
+        number = os.lstat(self.path("a")).st_ino
+        c = self.daemon.client()
+        c.call("PauseAll")
+        n = c.submit(self.path("a"))
+        os.unlink(self.path("a"))
+        write(self.path("a"), "precious")
+        self.assertEqual(os.lstat(self.path("a")).st_ino, number, "ext4 gives the lowest free one")
+        c.call("ResumeAll")
+        self.assertEqual(c.wait(n), "failed")
+        with open(self.path("a"), encoding="ascii") as f:
+            self.assertEqual(f.read(), "precious")
+
+
+class Clock(Faults):
+    def shifted(self, usec):
+        """As if the clock had been set while the daemon was down: what is on record lies elsewhere."""
+        self.daemon.stop()
+        with contextlib.closing(sqlite3.connect(self.daemon.state + "/reclaimd.db")) as db:
+            for column in ("created", "held_until", "by_time", "started", "finished"):
+                db.execute("UPDATE jobs SET {0} = {0} + ? WHERE {0} > 0".format(column), (usec,))
+            db.commit()
+        self.daemon.start()
+        return self.daemon.client()
+
+    def held(self):
+        write(self.path("a"))
+        return self.daemon.client().submit(self.path("a"), undo_usec=HOUR)
+
+    def test_fault_17_ten_years_back(self):
+        n = self.held()
+        c = self.shifted(TEN_YEARS)
+        self.assertEqual(c.job(n)["state"], "held")
+        self.others_go_on(c)
+        c.call("Restore", "ta{sv}", n, {})
+        self.assertTrue(os.path.exists(self.path("a")))
+
+    def test_fault_17_ten_years_on(self):
+        n = self.held()
+        self.assertEqual(self.shifted(-TEN_YEARS).wait(n), "done")
+        self.others_go_on(self.daemon.client())
+
+
+class Full(Faults):
+    COUNT = 100000 if FULL else 300
+    config = "limits: {jobs-per-user: %d}\n" % COUNT
+
+    def test_33_a_queue_that_is_full(self):
+        os.chmod(self.data, 0o777)
+        c = self.daemon.client(USER)
+        with user():
+            fill(self.path("t"), self.COUNT + 1)
+        names = sorted(os.listdir(self.path("t")))
+        for name in names[:-1]:
+            c.submit(self.path("t", name), undo_usec=HOUR)
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("t", names[-1]), undo_usec=HOUR)
+        self.assertEqual(e.exception.name, "LimitExceeded")
+        self.assertEqual(os.listdir(self.path("t")), names[-1:])
+        self.others_go_on(self.daemon.client())
+        c.call("Cancel", "at", [j["id"] for j in c.jobs(limit=1)])
+        self.assertEqual(c.wait(c.submit(self.path("t", names[-1]))), "done")
+
+
+if __name__ == "__main__":
+    fixture.main()
