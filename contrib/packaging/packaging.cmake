@@ -47,7 +47,7 @@ endforeach()
 foreach(dir man1 man5 man8)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_MANDIR}/${dir})
 endforeach()
-foreach(dir lib lib/systemd lib/systemd/system lib/systemd/system-generators
+foreach(dir lib lib/systemd lib/systemd/catalog lib/systemd/system lib/systemd/system-generators
         lib/systemd/system-preset)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_PREFIX}/${dir})
 endforeach()

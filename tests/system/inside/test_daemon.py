@@ -157,6 +157,8 @@ class Service(unittest.TestCase):
         for record in records:
             self.assertRegex(record["MESSAGE_ID"], "^[0-9a-f]{32}$")
             self.assertEqual(record["PATH"], path)
+        self.assertIn(f"Subject: Job {job} is done",
+                      command("journalctl", "--catalog", "-u", "reclaimd", f"JOB={job}"))
         self.assertTrue(any(int(record.get("FREED_BYTES", 0)) >= 10 << 20 for record in records), records)
 
     def test_activation(self):
