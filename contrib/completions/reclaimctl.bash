@@ -12,8 +12,8 @@ _reclaimctl_jobs() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
-	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
+	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy metrics'
+	local json='--json --json=short --json=pretty' common='--quiet --no-pager --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
 	local options='' runtime=()
 
@@ -45,7 +45,8 @@ _reclaimctl() {
 	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
-	--files-from | --trace | --to)
+	--format) mapfile -t COMPREPLY < <(compgen -W 'openmetrics prometheus' -- "$cur") && return ;;
+	--files-from | --trace | --to | --output)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
@@ -64,12 +65,13 @@ _reclaimctl() {
 	restore) options="--to= $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	show | cancel | spools | status) options=$daemon ;;
+	metrics) options="--output= --format= $daemon" json='' ;;
 	policy) options="--configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$options $common" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$options $json $common" -- "$cur")
 		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
 	else
 		# wait --free= takes a path.

@@ -16,6 +16,7 @@
  *   wait.c          wait for jobs; wait-free.c for space
  *   control.c       cancel, pause, resume, restore
  *   status.c        status; spools.c: spools
+ *   metrics.c       metrics; metrics-get.c asks, metrics-text.c writes
  *
  * Without it:
  *   check-config.c  check-config: what is wrong with the daemon's configuration

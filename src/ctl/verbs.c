@@ -17,7 +17,7 @@ static const struct {
 	{ "pause", verb_pause },     { "resume", verb_resume },
 	{ "restore", verb_restore }, { "spools", verb_spools },
 	{ "status", verb_status },   { "check-config", verb_check_config },
-	{ "policy", verb_policy },
+	{ "policy", verb_policy },   { "metrics", verb_metrics },
 };
 
 static int help(void)
@@ -35,6 +35,8 @@ static int help(void)
 		"                                     have it back, while it is held or queued\n"
 		"reclaimctl spools                    directories whose content is deleted\n"
 		"reclaimctl status                    the daemon, and what it does now\n"
+		"reclaimctl metrics [--output=FILE]   what it counts, for those who collect "
+		"metrics\n"
 		"\n"
 		"reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n"
 		"reclaimctl plan [OPTIONS] PATH...    what would be done to it, how, and why\n"
@@ -71,6 +73,12 @@ static int help(void)
 		"Options of devices:\n"
 		"  --interval=TIME           how long to look for what happens now; 1s\n"
 		"\n"
+		"Options of metrics:\n"
+		"  --output=FILE             write to FILE, replacing it as a whole\n"
+		"  --format=openmetrics|prometheus\n"
+		"                            OpenMetrics 1.0 (default), or what node_exporter "
+		"reads\n"
+		"\n"
 		"Options of policy:\n"
 		"  --configuration-directory=DIR  in place of /etc/reclaimd and /usr/lib/reclaimd\n"
 		"  --state-directory=DIR     run: the daemon's, where the clock's course is kept\n"
@@ -81,7 +89,7 @@ static int help(void)
 		"  --runtime-directory=DIR   where the daemon's socket is\n"
 		"\n"
 		"Options of all verbs:\n"
-		"  --json[=short|pretty]     the result as JSON on standard output\n"
+		"  --json[=short|pretty]     the result as JSON on standard output (not metrics)\n"
 		"  -q, --quiet               nothing but errors\n"
 		"  --no-pager                long results straight to the terminal\n"
 		"  -h, --help                this text\n"

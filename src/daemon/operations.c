@@ -311,8 +311,11 @@ void manager_look(struct manager *m, struct manager_view *ret)
 		.store_error = m->store_error ? m->store_error : "",
 		.entries_freed = m->entries_freed,
 		.bytes_freed = m->bytes_freed,
+		.interruptions = m->interruptions,
 		.orphans = m->orphans,
 	};
+	memcpy(ret->finished, m->finished, sizeof(m->finished));
+	memcpy(ret->errors, m->errors, sizeof(m->errors));
 	memcpy(ret->jobs, m->counts, sizeof(m->counts));
 	for (int s = JOB_DONE; s < JOB_STATES; s++)
 		ret->jobs[s] = 0;

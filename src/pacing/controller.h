@@ -22,6 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tally.h"
+
 enum pacing_mode {
 	PACING_FAST,
 	PACING_CHECK,
@@ -140,6 +142,8 @@ struct controller {
 	double share;
 	struct pacing_reads in_burst, in_gap;
 	uint64_t share_changed_usec;
+
+	struct pacing_tally tally;
 
 	enum pacing_mode mode;
 	enum pacing_sign sign; /* that led to the check */

@@ -53,6 +53,8 @@ class Package(unittest.TestCase):
                          [SETTINGS])
         self.assertLessEqual(set(POLICY_FILES), set(command("dpkg", "--listfiles", "reclaimd").split()))
         command("apt-get", "check")
+        # What a user has enabled goes with it.
+        command("systemctl", "enable", "--now", "reclaimd-metrics.timer")
         # The journal knows what its messages mean, from then on and no longer.
         self.assertIn("Subject: Job @JOB@ is done", command("journalctl", "--dump-catalog", JOB_DONE))
         command("dpkg", "--purge", "reclaimd")
