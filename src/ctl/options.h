@@ -46,7 +46,7 @@ struct options {
 
 	enum json_mode json;
 	const char *to;                /* of restore, or NULL */
-	uint64_t interval_usec;        /* of devices */
+	uint64_t interval_usec;        /* of devices and top */
 	const char *configuration_dir; /* of policy; NULL: the system's */
 	const char *state_dir;         /* likewise */
 	const char *output;            /* of metrics; NULL: standard output */
@@ -77,6 +77,7 @@ enum verb_flags {
 	VERB_STATUS = 1 << 13,
 	VERB_POLICY = 1 << 14,
 	VERB_METRICS = 1 << 15,
+	VERB_TOP = 1 << 16,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */

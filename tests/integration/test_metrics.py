@@ -43,6 +43,17 @@ class Case(daemon_fixture.Case):
         self.assertEqual(r.status, status, r)
         return r
 
+    def mount(self):
+        """The data are on a disk."""
+        image = os.path.join(self.daemon.dir, "image")
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        with open(image, "wb") as f:
+            f.truncate(64 << 20)
+        fixture.command("mkfs.ext4", "-q", "-F", "-N", "8000", image)
+        fixture.command("mount", "-o", "loop", image, self.data)
+        self.addCleanup(fixture.command, "umount", "-l", self.data)
+
     def metrics(self):
         text = self.ctl("metrics").out
         if reference:
@@ -125,17 +136,29 @@ class Daemon(Case):
             self.assertEqual(self.ctl("metrics", *words, status=2).out, "")
 
 
+class Running(Case):
+    """A job that takes some seconds."""
+
+    config = "pacing: {max-rate: 8MiB/s, min-rate: 64KiB/s}\n"
+
+    def setUp(self):
+        super().setUp()
+        self.mount()
+
+    def test_what_runs_is_counted_as_it_goes(self):
+        fill(self.path("t"), 4000)
+        self.daemon.client().submit(self.path("t"))
+        seen = [0]
+        while seen[-1] < 4001:
+            seen.append(self.value("reclaimd_freed_entries_total"))
+        self.assertEqual(seen, sorted(seen))
+        self.assertGreater(len({n for n in seen if 0 < n < 4001}), 1, seen)
+
+
 class Device(Case):
     def setUp(self):
         super().setUp()
-        image = os.path.join(self.daemon.dir, "image")
-        self.data = os.path.join(self.daemon.dir, "disk")
-        os.mkdir(self.data)
-        with open(image, "wb") as f:
-            f.truncate(64 << 20)
-        fixture.command("mkfs.ext4", "-q", "-F", "-N", "4000", image)
-        fixture.command("mount", "-o", "loop", image, self.data)
-        self.addCleanup(fixture.command, "umount", "-l", self.data)
+        self.mount()
 
     def freed(self):
         """Of the only device: its name, entries and bytes."""
