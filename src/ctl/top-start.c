@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* reclaimctl top is a program of its own: loading what it draws with would make every other verb start a
- * tenth of a millisecond later. It lies beside this one, as in a build tree, or where it is installed. */
+/* reclaimctl top is a program of its own: loading what it draws with would make every other verb
+ * start a tenth of a millisecond later. It lies beside this one, as in a build tree, or where it is
+ * installed. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
