@@ -9,18 +9,25 @@ _reclaimctl_jobs() {
 	reclaimctl list ${all:+"$all"} --json=short "${@:2}" 2>/dev/null | grep -o '"id":[0-9]*' | cut -d: -f2
 }
 
+_reclaimctl_policies() {
+	reclaimctl policy list --json=short "$@" 2>/dev/null | grep -o '"name":"[^"]*"' | cut -d'"' -f4
+}
+
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
-	local common='--json --json=short --json=pretty --quiet --no-pager --help --version'
+	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy metrics top'
+	local json='--json --json=short --json=pretty' common='--quiet --no-pager --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
-	local options='' runtime=()
+	local options='' runtime=() configuration=()
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		if [ "$word" = --runtime-directory ] && [ "${COMP_WORDS[i + 1]}" = = ]; then
 			runtime=("--runtime-directory=${COMP_WORDS[i + 2]}")
+		fi
+		if [ "$word" = --configuration-directory ] && [ "${COMP_WORDS[i + 1]}" = = ]; then
+			configuration=("--configuration-directory=${COMP_WORDS[i + 2]}")
 		fi
 		case " $verbs " in *" $word "*)
 			[ -n "$verb" ] || verb_at=$i
@@ -45,7 +52,8 @@ _reclaimctl() {
 	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
-	--files-from | --trace | --to)
+	--format) mapfile -t COMPREPLY < <(compgen -W 'openmetrics prometheus' -- "$cur") && return ;;
+	--files-from | --trace | --to | --output)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
@@ -63,13 +71,15 @@ _reclaimctl() {
 	list | pause | resume) options="--all $daemon" ;;
 	restore) options="--to= $daemon" ;;
 	devices) options="--interval= $daemon" ;;
+	top) options="--interval= $daemon" json='' ;;
 	show | cancel | spools | status) options=$daemon ;;
+	metrics) options="--output= --format= $daemon" json='' ;;
 	policy) options="--configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$options $common" -- "$cur")
+		mapfile -t COMPREPLY < <(compgen -W "$options $json $common" -- "$cur")
 		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
 	else
 		# wait --free= takes a path.
@@ -78,7 +88,11 @@ _reclaimctl() {
 		fi
 		case $verb in
 		policy)
-			((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur")
+			if ((COMP_CWORD == verb_at + 1)); then
+				mapfile -t COMPREPLY < <(compgen -W 'list plan run' -- "$cur")
+			else
+				mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_policies "${configuration[@]}")" -- "$cur")
+			fi
 			;;
 		show | cancel | pause | resume | restore | wait)
 			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")

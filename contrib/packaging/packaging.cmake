@@ -41,13 +41,14 @@ set(CPACK_RPM_PRE_UNINSTALL_SCRIPT_FILE ${packaging}/rpm/preun)
 set(CPACK_RPM_POST_UNINSTALL_SCRIPT_FILE ${packaging}/rpm/postun)
 # Directories that belong to the packages of the distribution.
 foreach(dir bash-completion bash-completion/completions dbus-1 dbus-1/interfaces dbus-1/system-services
-        dbus-1/system.d doc polkit-1 polkit-1/actions)
+        dbus-1/system.d doc fish fish/vendor_completions.d polkit-1 polkit-1/actions
+        zsh zsh/site-functions zsh/vendor-completions)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_DATADIR}/${dir})
 endforeach()
 foreach(dir man1 man5 man8)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_MANDIR}/${dir})
 endforeach()
-foreach(dir lib lib/systemd lib/systemd/system lib/systemd/system-generators
+foreach(dir lib lib/systemd lib/systemd/catalog lib/systemd/system lib/systemd/system-generators
         lib/systemd/system-preset)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_PREFIX}/${dir})
 endforeach()

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
 #include "util/units.h"
 
 void daemon_devices_done(struct daemon_devices *d)
@@ -42,24 +41,32 @@ static int device_read(sd_bus_message *m, struct daemon_devices *d)
 	return v.key && v.mode ? 1 : -ENOMEM;
 }
 
-void daemon_devices_get(struct daemon_devices *ret, const struct options *o)
+int daemon_devices_ask(struct client *c, struct daemon_devices *ret)
 {
-	_cleanup_client_ struct client *c = client_try(o);
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	struct daemon_devices d = { 0 };
-	int r;
+	int r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListDevices", &reply, NULL);
 
-	*ret = d;
-	if (!c || client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListDevices", &reply, NULL) != 0)
-		return;
+	if (r)
+		return r;
 	r = sd_bus_message_enter_container(reply, 'a', "(ssbtttdd)");
 	while (r > 0)
 		r = device_read(reply, &d);
 	if (r < 0) {
 		daemon_devices_done(&d);
-		(void)client_broken(r);
+		return client_broken(r);
 	}
 	*ret = d;
+	return 0;
+}
+
+void daemon_devices_get(struct daemon_devices *ret, const struct options *o)
+{
+	_cleanup_client_ struct client *c = client_try(o);
+
+	*ret = (struct daemon_devices){ 0 };
+	if (c)
+		(void)daemon_devices_ask(c, ret);
 }
 
 const struct daemon_device *daemon_devices_find(const struct daemon_devices *d, const char *key)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "options.h"
+#include "client.h"
 
 struct daemon_device {
 	char *key;  /* of the device set, as devices.h has it */
@@ -22,6 +22,9 @@ struct daemon_devices {
 	struct daemon_device *v;
 	size_t n;
 };
+
+/* Asks the daemon. Returns 0 or an exit status. */
+int daemon_devices_ask(struct client *c, struct daemon_devices *ret);
 
 /* Asks a daemon that runs; none is started. Without one, or without an answer, there are none. */
 void daemon_devices_get(struct daemon_devices *ret, const struct options *o);

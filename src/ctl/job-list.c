@@ -134,7 +134,8 @@ static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "finished", "b",
 					  (int)(wish->finished || wish->n_ids > 0), "since-id", "t",
-					  since, "limit", "u", PAGE);
+					  since, "limit", "u",
+					  wish->limit ? MIN(wish->limit, PAGE) : PAGE);
 	if (r >= 0)
 		r = state_append(m, wish);
 	if (r >= 0)
@@ -177,6 +178,7 @@ int job_list_get(struct client *c, const struct job_wish *wish, struct job_list 
 		if (r == 0 && ret->n > before)
 			since = ret->v[ret->n - 1].id + 1;
 		/* A page may be short of what was asked for; only an empty one is the last. */
-	} while (r == 0 && ret->n > before && (wish->n_ids == 0 || ret->n < wish->n_ids));
+	} while (r == 0 && ret->n > before && (wish->n_ids == 0 || ret->n < wish->n_ids) &&
+		 (wish->limit == 0 || ret->n < wish->limit));
 	return r;
 }

@@ -31,6 +31,7 @@ void job_list_done(struct job_list *l);
 struct job_wish {
 	bool finished;       /* those too */
 	const char *state;   /* only these, or NULL */
+	uint32_t limit;      /* no more than these; 0: all */
 	const uint64_t *ids; /* only these, if n_ids > 0; then finished ones too */
 	size_t n_ids;
 };

@@ -16,6 +16,9 @@
  *   wait.c          wait for jobs; wait-free.c for space
  *   control.c       cancel, pause, resume, restore
  *   status.c        status; spools.c: spools
+ *   top-start.c     top: becomes reclaim-top, of top-main.c, top.c (keys, the loop), top-draw.c
+ * (the terminal) and top-model.c (what is shown) metrics.c       metrics; metrics-get.c asks,
+ * metrics-text.c writes
  *
  * Without it:
  *   check-config.c  check-config: what is wrong with the daemon's configuration

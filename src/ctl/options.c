@@ -24,7 +24,8 @@
 /* What speaks to the daemon. */
 #define VERBS_DAEMON                                                                               \
 	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
-	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY)
+	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
+	 VERB_METRICS | VERB_TOP)
 
 /* What takes jobs. */
 #define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
@@ -196,6 +197,23 @@ static int take_state_dir(struct options *o, const char *word)
 	return word[0] ? 0 : refuse("--state-directory", word, "a directory");
 }
 
+static int take_output(struct options *o, const char *word)
+{
+	o->output = word;
+	return word[0] ? 0 : refuse("--output", word, "a file");
+}
+
+static int take_format(struct options *o, const char *word)
+{
+	static const struct choice choices[] = { { "openmetrics", false }, { "prometheus", true } };
+	int value = false, r;
+
+	r = choose("--format", word, choices, ELEMENTSOF(choices), "openmetrics or prometheus",
+		   &value);
+	o->prometheus = value;
+	return r;
+}
+
 static int take_runtime_dir(struct options *o, const char *word)
 {
 	o->runtime_dir = word;
@@ -241,13 +259,15 @@ static const struct rule {
 	{ "free", 0, required_argument, VERB_WAIT, take_free },
 	{ "all", 0, no_argument, VERB_LIST | VERB_PAUSE | VERB_RESUME, take_all },
 	{ "to", 0, required_argument, VERB_RESTORE, take_to },
-	{ "interval", 0, required_argument, VERB_DEVICES, take_interval },
+	{ "interval", 0, required_argument, VERB_DEVICES | VERB_TOP, take_interval },
 	{ "configuration-directory", 0, required_argument, VERB_POLICY, take_configuration_dir },
 	{ "state-directory", 0, required_argument, VERB_POLICY, take_state_dir },
 	{ "force", 0, no_argument, VERB_POLICY, take_force },
 	{ "clock-is-right", 0, no_argument, VERB_POLICY, take_clock_is_right },
 	{ "runtime-directory", 0, required_argument, VERBS_DAEMON, take_runtime_dir },
-	{ "json", 0, optional_argument, VERBS_ALL, take_json },
+	{ "output", 0, required_argument, VERB_METRICS, take_output },
+	{ "format", 0, required_argument, VERB_METRICS, take_format },
+	{ "json", 0, optional_argument, VERBS_ALL & ~(VERB_METRICS | VERB_TOP), take_json },
 	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },
 	{ "no-pager", 0, no_argument, VERBS_ALL, take_no_pager },
 	{ "help", 'h', no_argument, VERBS_ALL, take_help },
@@ -333,7 +353,8 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = o->all ? "give either JOBs or --all" : "no JOB given, nor --all";
 	if (verb & VERB_RESTORE && (o->n_paths == 0 || (o->to && o->n_paths > 1)))
 		missing = o->to ? "--to= takes exactly one JOB" : "no JOB given";
-	if (verb & (VERB_LIST | VERB_SPOOLS | VERB_STATUS) && o->n_paths > 0)
+	if (verb & (VERB_LIST | VERB_SPOOLS | VERB_STATUS | VERB_METRICS | VERB_TOP) &&
+	    o->n_paths > 0)
 		missing = "takes no arguments";
 	if (missing) {
 		complain(what, "%s: see reclaimctl --help", missing);

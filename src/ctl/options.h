@@ -46,15 +46,17 @@ struct options {
 
 	enum json_mode json;
 	const char *to;                /* of restore, or NULL */
-	uint64_t interval_usec;        /* of devices */
+	uint64_t interval_usec;        /* of devices and top */
 	const char *configuration_dir; /* of policy; NULL: the system's */
 	const char *state_dir;         /* likewise */
+	const char *output;            /* of metrics; NULL: standard output */
 
 	char separator; /* of names in files_from */
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose; /* of run */
 	bool all;                                 /* of list, pause and resume */
 	bool force, clock_is_right;               /* of policy run */
+	bool prometheus;                          /* of metrics: not OpenMetrics */
 	bool quiet, no_pager, help, version;
 };
 
@@ -74,6 +76,8 @@ enum verb_flags {
 	VERB_SPOOLS = 1 << 12,
 	VERB_STATUS = 1 << 13,
 	VERB_POLICY = 1 << 14,
+	VERB_METRICS = 1 << 15,
+	VERB_TOP = 1 << 16,
 };
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */

@@ -21,3 +21,5 @@ int verb_resume(int argc, char **argv);
 int verb_restore(int argc, char **argv);
 int verb_spools(int argc, char **argv);
 int verb_status(int argc, char **argv);
+int verb_metrics(int argc, char **argv);
+int verb_top(int argc, char **argv);

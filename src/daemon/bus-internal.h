@@ -168,6 +168,10 @@ int vtable_append_property(sd_bus_message *m, const sd_bus_vtable *v, const char
 /* The signature that a method takes, or NULL. */
 const char *vtable_signature(const char *interface, const char *member);
 
+/* The getter of properties that tell of all that has happened; userdata is the link. */
+int totals_get(sd_bus *conn, const char *path, const char *interface, const char *property,
+	       sd_bus_message *reply, void *userdata, sd_bus_error *error);
+
 int views_export(struct link *l);
 /* Appends {oa{sa{sv}}} for every device and spool. */
 int views_append_managed(struct bus *b, sd_bus_message *m);

@@ -168,5 +168,10 @@ const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_PROPERTY("Jobs", "a{st}", get_view, 0, 0),
 	SD_BUS_PROPERTY("EntriesFreed", "t", get_view, 0, 0),
 	SD_BUS_PROPERTY("BytesFreed", "t", get_view, 0, 0),
+	SD_BUS_PROPERTY("JobsFinished", "a{st}", totals_get, 0, 0),
+	SD_BUS_PROPERTY("Interruptions", "t", totals_get, 0, 0),
+	SD_BUS_PROPERTY("Errors", "a{st}", totals_get, 0, 0),
+	SD_BUS_PROPERTY("LatencyBounds", "at", totals_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("DeviceTotals", "a(stta{st}(tat)(tat)(tat))", totals_get, 0, 0),
 	SD_BUS_VTABLE_END,
 };

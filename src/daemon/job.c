@@ -280,6 +280,7 @@ static void finished_saved(struct job *j)
 	if (*j->r.staging)
 		staging_tidy(j->place, j->owner, j->uuid_text);
 	m->counts[j->r.state]--;
+	m->finished[j->r.state]++;
 	j->owner->user->jobs--;
 	job_table_remove(&m->jobs, j);
 	job_free(j);

@@ -79,6 +79,10 @@ struct manager {
 
 	char *configuration_error, *store_error;
 	uint64_t entries_freed, bytes_freed, orphans;
+	uint64_t entries_told, bytes_told; /* what running jobs have done, too */
+	uint64_t finished[JOB_STATES];     /* since we began, by how they ended */
+	uint64_t interruptions;            /* of jobs, by workers that died or could not begin */
+	uint64_t errors[ERROR_KINDS];      /* by errno; 0: all others */
 	sd_event_source *store_source;
 	struct manager_events events;
 };

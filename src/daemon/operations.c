@@ -303,16 +303,40 @@ void manager_listen(struct manager *m, const struct manager_events *e)
 	m->events = *e;
 }
 
+/* What running jobs have done is counted as they say it, and as they have proved it in the end,
+ * which may be a little less: who watches a counter must not see it go back. */
+static void freed_look(struct manager *m, struct manager_view *ret)
+{
+	uint64_t entries = m->entries_freed, bytes = m->bytes_freed;
+	struct run_progress now;
+	const struct place *p;
+
+	LIST_FOREACH(p, &m->places, link)
+	{
+		if (!p->running || !p->running->run)
+			continue;
+		run_progress(p->running->run, &now);
+		entries += now.entries;
+		bytes += now.bytes;
+	}
+	m->entries_told = MAX(m->entries_told, entries);
+	m->bytes_told = MAX(m->bytes_told, bytes);
+	ret->entries_freed = m->entries_told;
+	ret->bytes_freed = m->bytes_told;
+}
+
 void manager_look(struct manager *m, struct manager_view *ret)
 {
 	*ret = (struct manager_view){
 		.paused = m->paused,
 		.configuration_error = m->configuration_error ? m->configuration_error : "",
 		.store_error = m->store_error ? m->store_error : "",
-		.entries_freed = m->entries_freed,
-		.bytes_freed = m->bytes_freed,
+		.interruptions = m->interruptions,
 		.orphans = m->orphans,
 	};
+	freed_look(m, ret);
+	memcpy(ret->finished, m->finished, sizeof(m->finished));
+	memcpy(ret->errors, m->errors, sizeof(m->errors));
 	memcpy(ret->jobs, m->counts, sizeof(m->counts));
 	for (int s = JOB_DONE; s < JOB_STATES; s++)
 		ret->jobs[s] = 0;

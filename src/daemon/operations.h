@@ -17,6 +17,9 @@
 struct manager;
 struct job;
 
+/* Of Linux there are fewer. */
+#define ERROR_KINDS 160
+
 /* Who asks: from the socket or the bus, never from /proc or the user database. */
 struct caller {
 	struct submitter id;
@@ -119,8 +122,11 @@ struct manager_view {
 	bool paused;
 	const char *configuration_error, *store_error; /* "" if none */
 	uint64_t jobs[JOB_STATES];
-	uint64_t entries_freed, bytes_freed;
-	uint64_t orphans; /* job directories in staging that are of no job on record */
+	/* Since the daemon was started. */
+	uint64_t entries_freed, bytes_freed, interruptions;
+	uint64_t finished[JOB_STATES];
+	uint64_t errors[ERROR_KINDS]; /* entries that could not be deleted, by errno; 0: others */
+	uint64_t orphans;             /* job directories in staging that are of no job on record */
 };
 
 void manager_listen(struct manager *m, const struct manager_events *e);

@@ -31,6 +31,8 @@ struct entry {
 
 struct pacers {
 	struct entry *first;
+	struct device_totals past[PACERS_PAST_MOST]; /* of what is no longer in use */
+	size_t n_past;
 	const struct config *config;
 };
 
@@ -51,10 +53,34 @@ int pacers_new(struct pacers **ret)
 	return 0;
 }
 
+/* Adds what has happened on a set of devices to its place among others, of which there are at most
+ * `most`. Returns how many there are then. */
+static size_t totals_add(struct device_totals *v, size_t n, size_t most, const char *key,
+			 const struct pacing_tally *tally)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(v[i].key, key) != 0)
+		i++;
+	if (i == most || strlen(key) >= sizeof(v[i].key))
+		return n;
+	if (i == n) {
+		v[i] = (struct device_totals){ 0 };
+		(void)memcpy(v[i].key, key, strlen(key) + 1);
+	}
+	pacing_tally_merge(&v[i].tally, tally);
+	return MAX(n, i + 1);
+}
+
 static void entry_free(struct pacers *p, struct entry *e)
 {
 	struct entry **at = &p->first;
+	struct pacing_tally tally;
 
+	if (e->pacer) {
+		pacer_tally(e->pacer, &tally);
+		p->n_past = totals_add(p->past, p->n_past, PACERS_PAST_MOST, e->key, &tally);
+	}
 	while (*at && *at != e)
 		at = &(*at)->next;
 	if (*at)
@@ -268,6 +294,21 @@ size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)
 		if (found < n)
 			pacer_look(e->pacer, &views[found]);
 		found++;
+	}
+	return found;
+}
+
+size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n)
+{
+	size_t found = MIN(p->n_past, n);
+	struct pacing_tally tally;
+
+	memcpy(ret, p->past, found * sizeof(*ret));
+	for (const struct entry *e = p->first; e; e = e->next) {
+		if (!e->pacer)
+			continue;
+		pacer_tally(e->pacer, &tally);
+		found = totals_add(ret, found, n, e->key, &tally);
 	}
 	return found;
 }

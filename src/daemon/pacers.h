@@ -9,6 +9,10 @@
 
 #include "pacing/pacer.h"
 
+/* So many sets of devices are remembered, and so much of their names. */
+#define PACERS_PAST_MOST 64
+#define PACERS_KEY_MAX 256
+
 struct config;
 struct pacers;
 struct paced; /* one worker's part of it */
@@ -38,6 +42,16 @@ void paced_stop(struct paced *d, bool stop);
 void paced_urgent(struct paced *d, bool on);
 /* What it says it has removed and freed so far. */
 void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes);
+
+/* What has happened on a set of devices since the daemon was started, whether it is in use or not.
+ */
+struct device_totals {
+	char key[PACERS_KEY_MAX]; /* "8:0+8:16" */
+	struct pacing_tally tally;
+};
+
+/* Of those that were paced at all. Returns how many are filled, at most n. */
+size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n);
 
 /* All that are in use, for the device objects of the API: the texts live until the next call of
  * anything here. Returns how many there are; at most n views are filled. */

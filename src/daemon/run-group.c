@@ -75,10 +75,16 @@ static ssize_t index_of(const struct run *run, uint64_t seq)
 	return -1;
 }
 
+static void count_errors(struct manager *m, int error, uint64_t n)
+{
+	m->errors[error < 0 && error > -ERROR_KINDS ? -error : 0] += n;
+}
+
 static void tell_problem(struct run *run, const char *path, const char *what, int error)
 {
 	struct problem_record p = { .path = path, .what = what, .error = error, .is_error = true };
 
+	count_errors(run->m, error, 1);
 	(void)outcome_problem(run->outcome, &p);
 }
 
@@ -110,7 +116,10 @@ static void on_problem(const struct problem_record *p, void *userdata)
 
 	if (path)
 		known.path = path;
-	run->problems++;
+	if (p->is_error) {
+		run->errors_told++;
+		count_errors(run->m, p->error, 1);
+	}
 	(void)outcome_problem(run->outcome, &known);
 }
 
@@ -179,6 +188,9 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	j->r.entries_done += result->entries;
 	j->r.bytes_freed += result->bytes;
 	j->r.errors += result->errors;
+	/* Of many it tells only the first. */
+	if (result->errors > run->errors_told)
+		count_errors(run->m, 0, result->errors - run->errors_told);
 	j->r.skipped += result->skipped;
 	run->m->entries_freed += result->entries;
 	run->m->bytes_freed += result->bytes;
@@ -209,7 +221,7 @@ static void begin_in(struct run *run, struct worker *worker, int dirfd, const ch
 		return;
 	}
 	r = items_new(run);
-	run->problems = 0;
+	run->errors_told = 0;
 	run->worker = worker;
 	run->worker_runs = true;
 	if (r >= 0)

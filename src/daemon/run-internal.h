@@ -16,9 +16,9 @@ struct run {
 	uint64_t next;  /* seq of the next chunk */
 	struct outcome *outcome; /* of the chunk */
 	struct run_item *items;
-	char (*numbers)[24]; /* the names of items in staging */
-	bool *kept;          /* by index in the chunk from `at` on */
-	unsigned problems;   /* told by this run of the worker */
+	char (*numbers)[24];  /* the names of items in staging */
+	bool *kept;           /* by index in the chunk from `at` on */
+	uint64_t errors_told; /* by this run of the worker */
 
 	int staged_fd; /* the job's own directory */
 	int place_fd;  /* of the names where they were */

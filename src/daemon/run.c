@@ -230,6 +230,7 @@ void run_again(struct run *run, int error)
 	if (got_further(run))
 		j->r.attempts = 0;
 	j->r.attempts++;
+	run->m->interruptions++;
 	after = again_after_usec(j->r.attempts);
 	if (after > 0)
 		j->again_usec = manager_clock() + after;

@@ -90,6 +90,7 @@ const char *pacing_mode_name(enum pacing_mode mode)
 
 static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now)
 {
+	c->tally.backoffs[BACKOFF_SOMEBODY] += mode == PACING_PACED && c->o.observed;
 	c->mode = mode;
 	c->mode_since_usec = now;
 	c->phase_since_usec = now;
@@ -319,12 +320,14 @@ static void share_adjust(struct controller *c, uint64_t now)
 	}
 	if (c->o.latency_usec && quiet + slower <= (double)c->o.latency_usec)
 		slower = 0;
-	if (slower > MAX(quiet * SLOWER_MOST, SLOWER_MOST_USEC))
+	if (slower > MAX(quiet * SLOWER_MOST, SLOWER_MOST_USEC)) {
 		c->share = MAX(c->share * 0.75, SHARE_LEAST);
-	else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC))
+		c->tally.backoffs[BACKOFF_READS]++;
+	} else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC)) {
 		c->share = MIN(c->share + 0.05, SHARE_MOST);
-	else
+	} else {
 		return;
+	}
 	c->share_changed_usec = now;
 }
 
@@ -385,8 +388,17 @@ static void canary_take(struct controller *c, const struct pacing_sample *s)
 		return;
 	if (!c->canary_spoilt)
 		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);
+	histogram_add(&c->tally.syncs, s->canary_usec, 1);
 	c->canary_spoilt = false;
 	c->canary_next_usec = s->now_usec + (c->canaries.n < 3 ? CANARY_FIRST : CANARY_EVERY);
+}
+
+static void reads_tally(struct controller *c, const struct pacing_sample *s)
+{
+	uint64_t reads = s->reads - c->last.reads;
+
+	if (reads > 0 && s->read_usec >= c->last.read_usec)
+		histogram_add(&c->tally.reads, (s->read_usec - c->last.read_usec) / reads, reads);
 }
 
 uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
@@ -400,6 +412,7 @@ uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
 		return s->now_usec + LOOK_CLOSELY;
 	}
 	canary_take(c, s);
+	reads_tally(c, s);
 	listen(c, s);
 	switch (c->mode) {
 	case PACING_FAST:
@@ -565,6 +578,7 @@ static void size_grow(struct controller *c, struct pacing_size *s, double cost, 
 	if (++c->dear < 2 && !c->o.discards)
 		return;
 	c->growing = false;
+	c->tally.backoffs[BACKOFF_PIECE]++;
 	size_scale(s, MAX(most / cost, 0.25));
 	c->costs = (struct pacing_window){ 0 };
 }
@@ -584,6 +598,7 @@ static void size_adjust(struct controller *c, uint64_t cost)
 		return;
 	usual = (double)window_median(&c->costs);
 	if (usual > most) {
+		c->tally.backoffs[BACKOFF_PIECE]++;
 		size_scale(s, MAX(most / usual, 0.5));
 		c->costs = (struct pacing_window){ 0 };
 	} else if (usual < most * 0.9 && size_is_full(s, 1)) {
@@ -604,6 +619,7 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 		return;
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;
+	histogram_add(&c->tally.pieces, all, 1);
 	size_adjust(c, cost_usec + c->unit_usec);
 	c->not_before_usec = now_usec + rest(c, all, 0);
 	c->entries.used = c->bytes.used = 0;

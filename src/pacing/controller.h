@@ -27,6 +27,7 @@
 
 #include "piece.h"
 #include "ride.h"
+#include "tally.h"
 
 enum pacing_mode {
 	PACING_FAST,
@@ -132,6 +133,8 @@ struct controller {
 	double share;
 	struct pacing_reads in_burst, in_gap;
 	uint64_t share_changed_usec;
+
+	struct pacing_tally tally;
 
 	enum pacing_mode mode;
 	enum pacing_sign sign; /* that led to the check */

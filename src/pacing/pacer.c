@@ -139,6 +139,15 @@ static void step_publish(struct pacer *p)
 	peers_publish(&p->peers, step);
 }
 
+/* Lock held. */
+static void freed_add(struct pacer *p, uint64_t entries, uint64_t bytes)
+{
+	p->entries += entries;
+	p->bytes += bytes;
+	p->controller.tally.entries += entries;
+	p->controller.tally.bytes += bytes;
+}
+
 /* Lock held: what the lanes of other processes did is part of what ours did. */
 static void peers_account(struct pacer *p, struct pacing_sample *s)
 {
@@ -147,8 +156,7 @@ static void peers_account(struct pacer *p, struct pacing_sample *s)
 	peers_sample(&p->peers, s->now_usec, controller_step(&p->controller) != UINT64_MAX, &all);
 	s->own_sectors += all.own_sectors;
 	s->others_outstanding = all.busy;
-	p->entries += all.free_entries;
-	p->bytes += all.free_bytes;
+	freed_add(p, all.free_entries, all.free_bytes);
 	if (all.syncs > 0)
 		controller_fast_synced(&p->controller, all.syncs);
 	if (all.free_bytes > 0 && controller_fast_spent(&p->controller, all.free_bytes))
@@ -255,8 +263,7 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 	bool due;
 
 	pthread_mutex_lock(&p->lock);
-	p->entries += entries;
-	p->bytes += bytes;
+	freed_add(p, entries, bytes);
 	due = controller_spent(&p->controller, now_usec(), entries, bytes, cost_usec);
 	trace_piece(p, 'w', entries, bytes, cost_usec);
 	if (!due)
@@ -479,6 +486,13 @@ const struct pace *pacer_pace(struct pacer *p)
 	return &p->pace;
 }
 
+void pacer_tally(struct pacer *p, struct pacing_tally *ret)
+{
+	pthread_mutex_lock(&p->lock);
+	*ret = p->controller.tally;
+	pthread_mutex_unlock(&p->lock);
+}
+
 void pacer_look(struct pacer *p, struct pacer_view *ret)
 {
 	uint64_t now = now_usec();
@@ -521,6 +535,8 @@ struct pacer_peer *pacer_peer_free(struct pacer *p, struct pacer_peer *peer)
 	if (!peer)
 		return NULL;
 	pthread_mutex_lock(&p->lock);
+	/* What it has done since the last look counts, too. */
+	peers_account(p, &(struct pacing_sample){ .now_usec = now_usec() });
 	peers_remove(&p->peers, peer);
 	pthread_mutex_unlock(&p->lock);
 	peer_free(peer);

@@ -57,5 +57,8 @@ void pacer_urgent(struct pacer *p, bool on);
 /* Other bounds from now on, as in the options. Any thread. */
 void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uint64_t rate_max);
 
+/* What has happened since it was made. Any thread. */
+void pacer_tally(struct pacer *p, struct pacing_tally *ret);
+
 /* Any thread. */
 void pacer_look(struct pacer *p, struct pacer_view *ret);

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -13,6 +14,7 @@ from daemon_fixture import Daemon
 from fixture import USER, Canary, Proc, build, fill, listing, scratch, write
 
 NOBODY = 65534
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -61,6 +63,37 @@ class Case(daemon_fixture.Case):
 
     def left(self):
         return listing(self.data)
+
+
+class Completion(Case):
+    """The numbers of jobs: of all where finished ones are of use, else of those that are left."""
+
+    def ask(self, shell, words, line):
+        if not shutil.which(shell):
+            self.skipTest("there is no " + shell)
+        env = dict(os.environ, PATH=os.path.dirname(scratch.binary) + ":" + os.environ["PATH"], **self.env())
+        return set(subprocess.run(words, input=line + "\n", env=env, cwd=TOP, text=True, check=True,
+                                  stdout=subprocess.PIPE).stdout.split())
+
+    def check(self, ask):
+        write(self.path("a"))
+        write(self.path("b"))
+        self.ctl("submit", "--wait", "a")
+        self.ctl("submit", "--undo=1h", "b")
+        self.assertEqual(ask("reclaimctl cancel ") - {"reclaimctl", "cancel"}, {"2"})
+        self.assertEqual(ask("reclaimctl show ") - {"reclaimctl", "show"}, {"1", "2"})
+
+    def test_bash(self):
+        script = ("source contrib/completions/reclaimctl.bash; read -ra COMP_WORDS; COMP_WORDS+=('');"
+                  "COMP_CWORD=2; _reclaimctl; echo ${COMPREPLY[@]}")
+        self.check(lambda line: self.ask("bash", ["bash", "-c", script], line))
+
+    def test_zsh(self):
+        self.check(lambda line: self.ask("zsh", ["tests/completion-zsh"], line))
+
+    def test_fish(self):
+        script = "source contrib/completions/reclaimctl.fish; read line; complete -C $line"
+        self.check(lambda line: self.ask("fish", ["fish", "--no-config", "-c", script], line))
 
 
 class Submit(Case):

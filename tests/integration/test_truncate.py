@@ -311,8 +311,6 @@ class Steps(Case):
 
 class Frozen(Case):
     """Alone: how long a lease is respected is the whole system's setting."""
-    check_gone = Steps.check_gone
-
     @matrix(fs=("ext4", "xfs"))
     def test_fault_22_frozen_while_the_lease_is_held(self, w):
         """For so long that the kernel takes the lease away: whoever opened the file has it to himself."""

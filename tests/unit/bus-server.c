@@ -259,13 +259,24 @@ void manager_look(struct manager *m, struct manager_view *ret)
 				      .configuration_error = "line \xff",
 				      .store_error = "",
 				      .jobs = { [JOB_QUEUED] = 2 },
-				      .bytes_freed = 5 };
+				      .bytes_freed = 5,
+				      .interruptions = 3,
+				      .finished = { [JOB_PARTIAL] = 4 },
+				      .errors = { [0] = 6, [EACCES] = 7 } };
 }
 
 struct pacers *manager_pacers(struct manager *m)
 {
 	(void)m;
 	return NULL;
+}
+
+size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n)
+{
+	(void)p;
+	(void)ret;
+	(void)n;
+	return 0;
 }
 
 size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)

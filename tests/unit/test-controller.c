@@ -507,6 +507,76 @@ START_TEST(discards_are_not_left_to_others)
 }
 END_TEST
 
+static uint64_t count(const struct histogram *h, uint64_t from_usec, uint64_t to_usec)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++) {
+		uint64_t bound = i < HISTOGRAM_BOUNDS ? histogram_bounds_usec[i] : UINT64_MAX;
+
+		n += bound > from_usec && bound <= to_usec ? h->counts[i] : 0;
+	}
+	return n;
+}
+
+START_TEST(what_has_happened_is_counted)
+{
+	struct device d = with_reads(solid, 300);
+	const struct pacing_tally *t;
+	struct world w;
+
+	/* Reads take 0.6 ms, 1.8 ms while a piece is at work; a sync takes 1 ms. */
+	d.read_usec = 600;
+	d.suffer = 2;
+	d.byte_usec *= 4;
+	world_init(&w, &automatic, d);
+	t = &w.c.tally;
+	pass(&w, 20 * USEC_PER_SEC);
+	ck_assert_uint_eq(t->backoffs[BACKOFF_SOMEBODY], 1);
+	ck_assert_uint_gt(t->backoffs[BACKOFF_READS], 2);
+	ck_assert_uint_gt(t->backoffs[BACKOFF_PIECE], 0);
+	/* All but those that nobody has looked at yet. */
+	ck_assert_uint_ge(count(&t->reads, 0, UINT64_MAX), w.s.reads - 10);
+	ck_assert_uint_eq(count(&t->reads, 0, 500), 0);
+	ck_assert_uint_gt(count(&t->reads, 500, 1000), 100);
+	ck_assert_uint_gt(count(&t->reads, 1000, 2500), 100);
+	ck_assert_uint_eq(count(&t->reads, 2500, UINT64_MAX), 0);
+	ck_assert_uint_eq(count(&t->syncs, 0, UINT64_MAX), w.s.canary_count);
+	ck_assert_uint_ge(t->syncs.sum_usec, w.s.canary_count * 1000);
+	ck_assert_uint_gt(count(&t->pieces, 0, UINT64_MAX), 100);
+}
+END_TEST
+
+START_TEST(alone_nobody_is_given_way_to)
+{
+	struct world w;
+
+	world_init(&w, &automatic, solid);
+	pass(&w, 20 * USEC_PER_SEC);
+	for (int i = 0; i < PACING_BACKOFFS; i++)
+		ck_assert_uint_eq(w.c.tally.backoffs[i], 0);
+	ck_assert_uint_eq(count(&w.c.tally.pieces, 0, UINT64_MAX), 0);
+}
+END_TEST
+
+START_TEST(histograms_add_up)
+{
+	struct histogram a = { 0 }, b = { 0 };
+
+	histogram_add(&a, 0, 1);
+	histogram_add(&a, 100, 2); /* up to, and including */
+	histogram_add(&a, 101, 4);
+	histogram_add(&b, 10 * USEC_PER_SEC, 8);
+	histogram_add(&b, 10 * USEC_PER_SEC + 1, 16);
+	histogram_merge(&a, &b);
+	ck_assert_uint_eq(a.counts[0], 3);
+	ck_assert_uint_eq(a.counts[1], 4);
+	ck_assert_uint_eq(a.counts[HISTOGRAM_BOUNDS - 1], 8);
+	ck_assert_uint_eq(a.counts[HISTOGRAM_BOUNDS], 16);
+	ck_assert_uint_eq(a.sum_usec, 200 + 404 + 24 * 10 * USEC_PER_SEC + 16);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { alone_it_is_fast,
@@ -529,7 +599,10 @@ int main(void)
 				 discards_are_not_piled_up,
 				 others_commits_take_along,
 				 others_commits_stop,
-				 discards_are_not_left_to_others };
+				 discards_are_not_left_to_others,
+				 what_has_happened_is_counted,
+				 alone_nobody_is_given_way_to,
+				 histograms_add_up };
 
 	return run_case("controller", tests, ELEMENTSOF(tests));
 }

@@ -157,7 +157,25 @@ class Service(unittest.TestCase):
         for record in records:
             self.assertRegex(record["MESSAGE_ID"], "^[0-9a-f]{32}$")
             self.assertEqual(record["PATH"], path)
+        self.assertIn(f"Subject: Job {job} is done",
+                      command("journalctl", "--catalog", "-u", "reclaimd", f"JOB={job}"))
         self.assertTrue(any(int(record.get("FREED_BYTES", 0)) >= 10 << 20 for record in records), records)
+
+    def test_metrics(self):
+        """What node_exporter reads: also that there is no daemon, which nobody starts for that."""
+        collected = "/var/lib/prometheus/node-exporter"
+        command("systemctl", "start", "reclaimd-metrics.service")
+        self.assertEqual(unit_property("ConditionResult", "reclaimd-metrics.service"), "no")
+        os.makedirs(collected)
+        self.addCleanup(command, "rm", "-r", "/var/lib/prometheus")
+        for wanted, before in ((1, "is-active"), (0, "stop")):
+            command("systemctl", before, "reclaimd")
+            command("systemctl", "start", "reclaimd-metrics.service")
+            self.assertEqual(unit_property("Result", "reclaimd-metrics.service"), "success")
+            with open(f"{collected}/reclaimd.prom", encoding="utf-8") as f:
+                self.assertIn(f"\nreclaimd_up {wanted}\n", f.read())
+            self.assertEqual(os.listdir(collected), ["reclaimd.prom"])
+        self.assertEqual(unit_property("ActiveState"), "inactive")
 
     def test_activation(self):
         command("systemctl", "stop", "reclaimd")

@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from system import command, install
+from system import attempt, command, install
 
 # What may be there after a removal: the package manager's and the service manager's own records.
 RECORDS = ("/var/lib/dpkg", "/var/lib/rpm", "/root/.rpmdb", "/var/log", "/var/lib/systemd", "/var/cache",
@@ -12,6 +12,8 @@ RECORDS = ("/var/lib/dpkg", "/var/lib/rpm", "/root/.rpmdb", "/var/log", "/var/li
 # What runs policies by their schedules.
 POLICY_FILES = ("/usr/lib/systemd/system-generators/reclaimd-generator",
                 "/usr/lib/systemd/system/reclaimd-policy@.service")
+CATALOG = "/usr/lib/systemd/catalog/reclaimd.catalog"
+JOB_DONE = "953e40d13f4e4ce79504667a23d6628a"
 # What a removal that is no purge keeps: settings and jobs.
 KEPT = ("/etc/reclaimd", "/var/lib/reclaimd",
         "/etc/systemd/system/multi-user.target.wants/reclaimd.service")
@@ -51,8 +53,13 @@ class Package(unittest.TestCase):
                          [SETTINGS])
         self.assertLessEqual(set(POLICY_FILES), set(command("dpkg", "--listfiles", "reclaimd").split()))
         command("apt-get", "check")
+        # What a user has enabled goes with it.
+        command("systemctl", "enable", "--now", "reclaimd-metrics.timer")
+        # The journal knows what its messages mean, from then on and no longer.
+        self.assertIn("Subject: Job @JOB@ is done", command("journalctl", "--dump-catalog", JOB_DONE))
         command("dpkg", "--purge", "reclaimd")
         self.check_gone(before)
+        self.assertNotIn("Subject:", attempt("journalctl", "--dump-catalog", JOB_DONE).stdout)
 
     def test_deb_removed_keeps_configuration(self):
         before = listing()
@@ -70,7 +77,8 @@ class Package(unittest.TestCase):
         self.check_installed()
         self.assertEqual(command("rpm", "--verify", "--nodeps", "reclaimd"), "")
         self.assertEqual(command("rpm", "--query", "--configfiles", "reclaimd"), SETTINGS + "\n")
-        self.assertLessEqual(set(POLICY_FILES), set(command("rpm", "--query", "--list", "reclaimd").split()))
+        self.assertLessEqual({CATALOG, *POLICY_FILES}, set(command("rpm", "--query", "--list",
+                                                                    "reclaimd").split()))
         self.assertEqual(command("systemctl", "is-enabled", "reclaimd").strip(), "enabled")
         command("rpm", "--erase", "reclaimd")
         self.check_gone(before)

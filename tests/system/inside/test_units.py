@@ -21,7 +21,8 @@ class Units(unittest.TestCase):
         if not os.path.exists("/usr/sbin/reclaimd"):
             self.skipTest("this build has no daemon")
         self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service",
-                                 "reclaimd.slice", "reclaimd-policy@x.service"), "")
+                                 "reclaimd.slice", "reclaimd-policy@x.service",
+                                 "reclaimd-metrics.service", "reclaimd-metrics.timer"), "")
 
     def test_security(self):
         r = attempt("systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE_LIMIT}",
@@ -54,6 +55,7 @@ class Units(unittest.TestCase):
 
     def test_enabled_by_preset(self):
         self.assertEqual(command("systemctl", "is-enabled", "reclaimd").strip(), "enabled")
+        self.assertEqual(attempt("systemctl", "is-enabled", "reclaimd-metrics.timer").stdout.strip(), "disabled")
 
 
 class Probe(unittest.TestCase):

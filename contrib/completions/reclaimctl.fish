@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# fish completion for reclaimctl
+
+function __reclaimctl_verb_is
+    set -l words (commandline -opc)
+    for word in $words[2..]
+        string match -q -- '-*' $word; and continue
+        contains -- $word $argv
+        return
+    end
+    return 1
+end
+
+function __reclaimctl_no_verb
+    set -l words (commandline -opc)
+    for word in $words[2..]
+        string match -q -- '-*' $word; or return 1
+    end
+end
+
+# The option of the command line that names a directory, to be handed on.
+function __reclaimctl_directory
+    string match -r -- "^--$argv[1]=.*" (commandline -opc)
+end
+
+# The jobs that a verb could be used on: finished ones only where they are of use.
+function __reclaimctl_jobs
+    set -l all
+    __reclaimctl_verb_is show wait; and set all --all
+    reclaimctl list $all --json=short (__reclaimctl_directory runtime-directory) 2>/dev/null |
+        string match -ar '"id":\d+' | string replace '"id":' ''
+end
+
+function __reclaimctl_policies
+    reclaimctl policy list --json=short (__reclaimctl_directory configuration-directory) 2>/dev/null |
+        string match -ar '"name":"[^"]*"' | string replace -r '"name":"(.*)"' '$1'
+end
+
+function __reclaimctl_policy_needs_what
+    __reclaimctl_verb_is policy; and not string match -qr '^(list|plan|run)$' -- (commandline -opc)[2..]
+end
+
+complete -c reclaimctl -f
+
+for pair in \
+        'submit|hand over to the daemon; gone at once' \
+        'list|the jobs of the daemon' \
+        'show|all there is to know of a job' \
+        'wait|until jobs have finished, or enough is free' \
+        'cancel|put back what has not begun; stop what has' \
+        'pause|leave it for now' \
+        'resume|go on' \
+        'restore|have it back, while it is held or queued' \
+        'spools|directories whose content is deleted' \
+        'status|the daemon, and what it does now' \
+        'top|the same on the whole screen, with keys to act' \
+        'metrics|what it counts, for those who collect metrics' \
+        'run|delete, in this process, without a daemon' \
+        'plan|what would be done to it, how, and why' \
+        'devices|which devices it is on, and their latency' \
+        'check-config|what is wrong with the configuration' \
+        'policy|retention policies, and what they would delete'
+    set -l parts (string split '|' $pair)
+    complete -c reclaimctl -n __reclaimctl_no_verb -a $parts[1] -d $parts[2]
+end
+
+# Options: of which verbs (empty: all), then as complete takes them.
+function __reclaimctl_option
+    if test -n "$argv[1]"
+        complete -c reclaimctl -n "__reclaimctl_verb_is $argv[1]" $argv[2..]
+    else
+        complete -c reclaimctl $argv[2..]
+    end
+end
+
+set -l daemon 'submit list show wait cancel pause resume restore spools status top metrics devices policy'
+set -l json 'submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
+__reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
+__reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
+__reclaimctl_option '' -s q -l quiet -d 'nothing but errors'
+__reclaimctl_option '' -l no-pager -d 'long results straight to the terminal'
+__reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'
+__reclaimctl_option '' -l version -d 'show the version'
+
+__reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
+__reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
+__reclaimctl_option 'run submit' -l dry-run -d 'check, change nothing'
+
+__reclaimctl_option run -l latency -xa 'auto off 5ms 20ms' -d 'what a request of others may take'
+__reclaimctl_option run -l backend -xa 'auto uring threads' -d 'how names are unlinked'
+__reclaimctl_option run -l progress -xa 'auto on off' -d 'a bar on a terminal'
+__reclaimctl_option run -s v -l verbose -d 'the device and the rate, once a second'
+__reclaimctl_option run -l trace -rF -d 'write down what the sensors said'
+
+__reclaimctl_option submit -l undo -xa '0 1h 1d' -d 'hold it for so long'
+__reclaimctl_option submit -l by -xa '1h 8h 06:00' -d 'be done by then'
+__reclaimctl_option submit -l priority -xa 'low normal high' -d 'which jobs come first'
+__reclaimctl_option submit -l wait -fa 'done free:' -d 'until it is done, or so much is free'
+
+__reclaimctl_option wait -l free -xa '10G 10%' -d 'until so much is free'
+__reclaimctl_option 'list pause resume' -l all -d 'everything'
+__reclaimctl_option restore -l to -rF -d 'to this place'
+__reclaimctl_option 'devices top' -l interval -xa '0 1s 10s' -d 'how long to look'
+__reclaimctl_option metrics -l output -rF -d 'write to a file'
+__reclaimctl_option metrics -l format -xa 'openmetrics prometheus' -d 'which text format'
+__reclaimctl_option policy -l configuration-directory -xa '(__fish_complete_directories)' -d 'in place of /etc/reclaimd'
+__reclaimctl_option policy -l state-directory -xa '(__fish_complete_directories)' -d 'where the course of the clock is kept'
+__reclaimctl_option policy -l force -d 'run: even if it is more than max-delete'
+__reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
+
+complete -c reclaimctl -n '__reclaimctl_verb_is submit run plan devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
+complete -c reclaimctl -n '__reclaimctl_verb_is wait; and __fish_seen_argument -l free' -F
+complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore' -a '(__reclaimctl_jobs)'
+complete -c reclaimctl -n __reclaimctl_policy_needs_what -a 'list plan run'
+complete -c reclaimctl -n '__reclaimctl_verb_is policy; and not __reclaimctl_policy_needs_what' -a '(__reclaimctl_policies)'

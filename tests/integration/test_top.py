@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""reclaimctl top, in a terminal: keys are pressed, and the screen is read."""
+import os
+import re
+import shutil
+import signal
+import unittest
+
+import daemon_fixture
+import fixture
+import terminal
+from fixture import Proc, fill, scratch, write
+from terminal import Terminal
+
+
+@unittest.skipUnless(terminal.pyte, "there is no pyte, which is a terminal")
+class Case(daemon_fixture.Case):
+    @classmethod
+    def setUpClass(cls):
+        scratch.open()
+        # As in a build tree, beside reclaimctl.
+        shutil.copy(os.path.join(os.path.dirname(os.environ["RECLAIMCTL"]), "reclaim-top"), scratch.dir)
+
+    def env(self):
+        return {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket), "TZ": "UTC"}
+
+    def top(self, **how):
+        t = Terminal([scratch.binary, "top", "--interval=100ms"], self.env(), **how)
+        self.addCleanup(t.close)
+        return t
+
+    def hold(self, *names):
+        """Each becomes a job that can be acted on for as long as the test takes."""
+        c = self.daemon.client()
+        for name in names:
+            write(os.path.join(os.fsencode(self.data), os.fsencode(name)))
+            c.submit(self.path(name), undo_usec=3600 * 1000000)
+
+    def line(self, text, number):
+        """Of a job, without the selection's bar."""
+        return next((row for row in text.splitlines() if row.split()[:1] == [str(number)]), "")
+
+    def wait_state(self, t, number, state):
+        return t.wait(lambda text: self.line(text, number).split()[1:2] == [state])
+
+
+class Screens(Case):
+    def test_what_is_on_it(self):
+        self.hold("a", "esc\x1b[31m", "c")
+        t = self.top()
+        text = t.wait("esc")
+        self.assertRegex(text, r"\Areclaimd \S+  3 held; deleted 0 entries, 0 B\n")
+        # Of a long path the end is shown, and what could move the cursor is told in words.
+        self.assertIn("/data/esc\\x1b[31m\n", text)
+        self.assertEqual([self.line(text, n).split()[:2] for n in (1, 2, 3)],
+                         [[str(n), "held"] for n in (1, 2, 3)])
+        self.assertEqual(text.splitlines()[-1].split()[:2], ["p", "pause"])
+        t.press("q")
+        self.assertEqual(t.finish(), 0)
+
+    def test_nothing_to_do(self):
+        t = self.top()
+        self.assertIn("no jobs;", t.wait("No jobs that have not finished"))
+        for key in "jkprcy":
+            t.press(key)
+        self.hold("a")
+        self.wait_state(t, 1, "held")
+
+    def test_another_size(self):
+        self.hold(*("f%02d" % n for n in range(30)))
+        t = self.top(columns=100, lines=14)
+        t.wait("/f00")
+        # The selected one stays in sight, however far it is.
+        t.press("j" * 29)
+        self.assertNotIn("/f00", t.wait("/f29"))
+        t.resize(120, 40)
+        text = t.wait("/f00")
+        self.assertIn("/f29", text)
+        self.assertEqual(text.splitlines()[-1].split()[:2], ["p", "pause"])
+        t.resize(40, 8)
+        t.wait(lambda s: s.splitlines()[-1].startswith(" p pause") and "     1" not in s)
+        t.resize(5, 2)
+        t.resize(100, 40)
+        t.wait("/f29")
+        t.press("q")
+        self.assertEqual(t.finish(), 0)
+
+    def test_a_plain_terminal(self):
+        self.hold("a")
+        t = self.top(term="vt100")
+        self.wait_state(t, 1, "held")
+
+    def test_it_ends_as_it_began(self):
+        for end in ("q", "\x03", signal.SIGTERM):
+            t = self.top()
+            t.wait("no jobs")
+            if isinstance(end, str):
+                t.press(end)
+            else:
+                t.process.send_signal(end)
+            self.assertEqual(t.finish(), 0)
+            # The screen from before comes back, and the cursor.
+            self.assertTrue(t.last.find(b"\x1b[?1049l") >= 0 and t.last.find(b"\x1b[?25h") >= 0, t.last)
+
+
+class Keys(Case):
+    def test_pause_and_resume(self):
+        self.hold("a", "b")
+        t = self.top()
+        self.wait_state(t, 2, "held")
+        t.press("jp")
+        self.assertIn("Job 2 paused", self.wait_state(t, 2, "paused"))
+        # It is shown elsewhere now, but is still the selected one.
+        t.press("r")
+        self.assertIn("Job 2 resumed", self.wait_state(t, 2, "held"))
+        self.assertEqual(self.line(t.text(), 1).split()[1], "held")
+
+    def test_cancel_asks(self):
+        self.hold("a", "b")
+        t = self.top()
+        self.wait_state(t, 2, "held")
+        t.press("c")
+        self.assertIn("y yes", t.wait("Cancel job 1?"))
+        t.press("n")
+        t.wait("p pause")
+        self.assertFalse(os.path.exists(self.path("a")))
+        t.press("c")
+        t.wait("Cancel job 1?")
+        t.press("y")
+        t.wait(lambda text: "Job 1 cancelled" in text and not self.line(text, 1))
+        self.assertEqual(os.listdir(self.data), ["a"])
+
+    def test_all(self):
+        t = self.top()
+        t.wait("no jobs")
+        t.press("P")
+        t.wait("nothing is deleted until R is pressed")
+        write(self.path("a"))
+        number = self.daemon.client().submit(self.path("a"))
+        self.wait_state(t, number, "queued")
+        t.press("R")
+        t.wait("deleted 1 entries")
+
+    def test_what_cannot_be_done_is_told(self):
+        self.hold("a")
+        t = self.top()
+        self.wait_state(t, 1, "held")
+        t.press("c")
+        t.wait("Cancel job 1?")
+        self.hold("b")
+        self.daemon.client().call("Cancel", "at", [1])
+        # By now another one is selected, which nobody was asked about.
+        t.wait(lambda text: not self.line(text, 1) and self.line(text, 2))
+        t.press("y")
+        t.wait("there is no unfinished job 1")
+        self.wait_state(t, 2, "held")
+
+
+class Work(Case):
+    config = "pacing: {latency: 5ms, max-rate: 8MiB/s, min-rate: 64KiB/s}\n"
+
+    def test_a_job_runs(self):
+        self.mount()
+        fill(self.path("t"), 6000)
+        self.daemon.client().submit(self.path("t"))
+        t = self.top(columns=110)
+        self.wait_state(t, 1, "running")
+        text = t.wait(lambda s: re.search(r"^ +1 running +[1-9][0-9,]* +\S+ +[1-9][0-9,]*/s ", s, re.M))
+        self.assertRegex(text, r"\n\S+ +(fast|check|paced) +\S+ +5.0ms .* +[\d,]+/s +\S+ \S+/s\n")
+        t.wait("deleted 6,001 entries")
+        t.wait("No jobs")
+
+    def mount(self):
+        image = os.path.join(self.daemon.dir, "image")
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        with open(image, "wb") as f:
+            f.truncate(64 << 20)
+        fixture.command("mkfs.ext4", "-q", "-F", "-N", "8000", image)
+        fixture.command("mount", "-o", "loop", image, self.data)
+        self.addCleanup(fixture.command, "umount", "-l", self.data)
+
+
+class Without(Case):
+    def test_no_daemon(self):
+        self.daemon.stop()
+        t = self.top()
+        self.assertEqual(t.finish(), 5)
+        self.assertIn("no daemon to talk to", t.text().replace("\n", ""))
+
+    def test_the_daemon_ends_and_comes_back(self):
+        self.hold("a")
+        t = self.top()
+        self.wait_state(t, 1, "held")
+        self.daemon.stop()
+        t.wait("reclaimd has ended; waiting for it to come back")
+        # What is pressed meanwhile is not done later.
+        t.press("p")
+        self.daemon.start()
+        t.wait("reclaimd is there again")
+        self.wait_state(t, 1, "held")
+
+    def test_no_terminal(self):
+        p = Proc([scratch.binary, "top"], self.data, env=self.env())
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual((r.status, r.out), (1, ""))
+        self.assertEqual(r.err, "reclaimctl: top: needs a terminal: without one, see reclaimctl status\n")
+
+    def test_a_terminal_that_nobody_knows(self):
+        t = self.top(term="no-such-terminal")
+        self.assertEqual(t.finish(), 1)
+        self.assertIn("needs a terminal", t.text())
+
+    def test_usage(self):
+        for words in (["x"], ["--json"]):
+            p = Proc([scratch.binary, "top", *words], self.data, env=self.env())
+            self.addCleanup(p.close)
+            self.assertEqual(p.finish().status, 2)
+
+
+if __name__ == "__main__":
+    fixture.main()

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What top makes of what the daemon says again and again. */
+#include <string.h>
+
+#include "ctl/top-model.h"
+#include "support.h"
+#include "util/macros.h"
+
+#define MOMENT (1000 * USEC_PER_SEC)
+
+struct said {
+	struct metrics metrics;
+	struct job_list lists[TOP_STATES];
+};
+
+static void say_job(struct said *s, enum top_state state, struct job_line j)
+{
+	struct job_list *l = &s->lists[state];
+
+	j.state = strdup(top_state_names[state]);
+	j.origin = strdup("submit");
+	j.priority = strdup("normal");
+	j.path = strdup("/x");
+	l->v = reallocarray(l->v, l->n + 1, sizeof(j));
+	ck_assert_ptr_nonnull(l->v);
+	l->v[l->n++] = j;
+}
+
+static void say_device(struct said *s, const char *key, const char *mode, uint64_t piece_usec)
+{
+	struct daemon_devices *d = &s->metrics.live;
+
+	d->v = reallocarray(d->v, d->n + 1, sizeof(*d->v));
+	ck_assert_ptr_nonnull(d->v);
+	d->v[d->n++] = (struct daemon_device){ .key = strdup(key),
+					       .mode = strdup(mode),
+					       .target_usec = 2000,
+					       .piece_usec = piece_usec };
+}
+
+static void update(struct top_model *m, struct said *s, uint64_t now)
+{
+	ck_assert_int_eq(top_model_update(m, &s->metrics, s->lists, now), 0);
+	for (size_t i = 0; i < TOP_STATES; i++)
+		ck_assert_uint_eq(s->lists[i].n, 0);
+	*s = (struct said){ 0 };
+}
+
+START_TEST(what_runs_comes_first)
+{
+	struct top_model m = { 0 };
+	struct said s = { 0 };
+
+	say_job(&s, TOP_HELD, (struct job_line){ .id = 1 });
+	say_job(&s, TOP_QUEUED, (struct job_line){ .id = 2 });
+	say_job(&s, TOP_RUNNING, (struct job_line){ .id = 3 });
+	say_job(&s, TOP_QUEUED, (struct job_line){ .id = 4 });
+	update(&m, &s, MOMENT);
+	ck_assert_uint_eq(m.n_jobs, 4);
+	ck_assert_uint_eq(m.jobs[0].line->id, 3);
+	ck_assert_uint_eq(m.jobs[1].line->id, 2);
+	ck_assert_uint_eq(m.jobs[3].line->id, 1);
+	ck_assert_uint_eq(top_model_place(&m, 4, 0), 2);
+	/* What is gone leaves its place to another, or to the last. */
+	ck_assert_uint_eq(top_model_place(&m, 9, 1), 1);
+	ck_assert_uint_eq(top_model_place(&m, 9, 7), 3);
+	top_model_done(&m);
+	ck_assert_uint_eq(top_model_place(&m, 9, 7), 0);
+}
+END_TEST
+
+START_TEST(how_fast_and_how_long)
+{
+	struct top_model m = { 0 };
+	struct said s = { 0 };
+
+	say_job(&s, TOP_RUNNING,
+		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 100 });
+	update(&m, &s, MOMENT);
+	/* Nobody knows how fast after one look. */
+	ck_assert_uint_eq(m.jobs[0].entries_per_sec, 0);
+	ck_assert_uint_eq(m.jobs[0].left_usec, 0);
+	ck_assert_double_eq_tol(m.jobs[0].share, 0.1, 0.001);
+	say_job(&s, TOP_RUNNING,
+		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 200 });
+	update(&m, &s, MOMENT + 2 * USEC_PER_SEC);
+	ck_assert_uint_eq(m.jobs[0].entries_per_sec, 50);
+	ck_assert_uint_eq(m.jobs[0].left_usec, 16 * USEC_PER_SEC);
+	/* One that stands still is soon known to. */
+	say_job(&s, TOP_RUNNING,
+		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 200 });
+	update(&m, &s, MOMENT + 4 * USEC_PER_SEC);
+	ck_assert_uint_eq(m.jobs[0].entries_per_sec, 35);
+	top_model_done(&m);
+}
+END_TEST
+
+START_TEST(a_file_is_its_bytes)
+{
+	struct job_line j = { .id = 1, .entries = 1, .bytes = MiB(4) * 1000 };
+	struct top_model m = { 0 };
+	struct said s = { 0 };
+
+	say_job(&s, TOP_RUNNING, j);
+	update(&m, &s, MOMENT);
+	j.bytes_freed = MiB(4) * 500;
+	say_job(&s, TOP_RUNNING, j);
+	update(&m, &s, MOMENT + 1 * USEC_PER_SEC);
+	ck_assert_double_eq_tol(m.jobs[0].share, 0.5, 0.001);
+	ck_assert_uint_eq(m.jobs[0].bytes_per_sec, MiB(4) * 500);
+	ck_assert_double_eq_tol((double)m.jobs[0].left_usec, 1e6, 1e4);
+	top_model_done(&m);
+}
+END_TEST
+
+START_TEST(no_share_without_a_whole)
+{
+	struct top_model m = { 0 };
+	struct said s = { 0 };
+
+	say_job(&s, TOP_RUNNING, (struct job_line){ .id = 1, .entries_done = 70 });
+	/* More than was thought is all of it. */
+	say_job(&s, TOP_RUNNING, (struct job_line){ .id = 2, .entries = 5, .entries_done = 7 });
+	update(&m, &s, MOMENT);
+	ck_assert_double_lt(m.jobs[0].share, 0);
+	ck_assert_double_eq_tol(m.jobs[1].share, 1, 0.001);
+	top_model_done(&m);
+}
+END_TEST
+
+START_TEST(a_device_has_a_past)
+{
+	struct top_model m = { 0 };
+	struct said s = { 0 };
+	const double *past;
+
+	say_device(&s, "no:number", "paced", 1000);
+	update(&m, &s, MOMENT);
+	say_device(&s, "other", "paced", 500);
+	say_device(&s, "no:number", "paced", 3000);
+	update(&m, &s, MOMENT + 1);
+	say_device(&s, "no:number", "fast", 3000);
+	update(&m, &s, MOMENT + 2);
+	ck_assert_uint_eq(m.n_devices, 1);
+	ck_assert_str_eq(m.devices[0].name, "no:number");
+	past = m.devices[0].history + TOP_HISTORY;
+	ck_assert_double_eq_tol(past[-3], 0.5, 0.001);
+	ck_assert_double_eq_tol(past[-2], 1.5, 0.001);
+	ck_assert_double_eq_tol(past[-1], 0, 0.001);
+	top_model_done(&m);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { what_runs_comes_first, how_fast_and_how_long, a_file_is_its_bytes,
+				 no_share_without_a_whole, a_device_has_a_past };
+
+	return run_case("top", tests, ELEMENTSOF(tests));
+}
