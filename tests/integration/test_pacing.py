@@ -4,6 +4,7 @@
 
 How well others are spared is measured by tests/bench/interference; here it is shown that the parts
 work together."""
+import contextlib
 import mmap
 import os
 import re
@@ -17,7 +18,8 @@ ONE = (None,)  # pacing knows no backends
 
 
 class Bystander(threading.Thread):
-    """Reads a block, and syncs one, fifty times a second: somebody with a small database."""
+    """Reads a block, and syncs one, fifty times a second: somebody with a small database. It is there
+    even where the processors are busy, as it goes before everybody else."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -29,6 +31,8 @@ class Bystander(threading.Thread):
         self.start()
 
     def run(self):
+        with contextlib.suppress(PermissionError):  # of this thread only
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         fd = os.open(self.path, os.O_RDWR | os.O_DIRECT)
         block = mmap.mmap(-1, 4096)
         n = 0
@@ -148,11 +152,12 @@ class Pacing(Case):
         w.settle()
         with Bystander(w.path("file")):
             p = w.start("--latency=1ms", "d")
-            time.sleep(0.5)
+            while len(os.listdir(w.path("d"))) == 60000:
+                self.assertIsNone(p.popen.poll())
             began = time.monotonic()
             os.kill(p.pid, 15)
             r = p.finish()
-        self.assertLess(time.monotonic() - began, 2)
+        self.assertLess(time.monotonic() - began, 5)
         self.assertEqual(r.status, 3, r)
         self.assertIn("Stopped by a signal", r.out)
 

@@ -54,6 +54,10 @@ class Case(daemon_fixture.Case):
         os.utime(path, (then, then))
         return path
 
+    def free(self):
+        st = os.statvfs(self.data)
+        return st.f_bavail * st.f_frsize
+
     def left(self):
         return {os.path.relpath(os.path.join(d, f), self.data)
                 for d, _, files in os.walk(self.data) for f in files}
@@ -221,10 +225,6 @@ class Watermarks(Case):
         command("mount", "-t", "tmpfs", "-o", "mode=0755,size=%d" % self.SIZE, "tmpfs", self.data)
         self.count = 0
 
-    def free(self):
-        st = os.statvfs(self.data)
-        return st.f_bavail * st.f_frsize
-
     def fill(self, below):
         """Writes files, each older than the next, until less than so much is free."""
         while self.free() >= below * self.SIZE:
@@ -343,10 +343,16 @@ class Filling(Case):
               *(free // fixture.MIB for free in dict(w.seen).values()))
         # No more went than it took.
         self.assertLess(most, 0.52 * size)
+        # As nobody writes any more, nothing begins once there is room; what has begun is waited for.
+        end = time.monotonic() + fixture.TIMEOUT
+        while self.free() < 0.4 * size:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
         c = self.daemon.client()
         jobs = c.jobs(finished=True)
         self.assertGreaterEqual(len(jobs), 2)
         self.assertEqual({job["origin"] for job in jobs}, {"policy:p"})
+        self.assertEqual({c.wait(job["id"]) for job in jobs}, {"done"})
         # Always the oldest.
         left = sorted(self.left())
         self.assertEqual(left, ["f%06d" % i for i in range(w.count - len(left), w.count)])
