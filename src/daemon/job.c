@@ -322,6 +322,14 @@ void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdat
 		saved(r, userdata);
 }
 
+void job_marked(int r, void *userdata)
+{
+	struct job *j = userdata;
+
+	j->unmarked = r;
+	manager_store_says(j->manager, r);
+}
+
 void job_save_again(struct job *j)
 {
 	if (j->unsaved && j->saving == 0)

@@ -34,6 +34,7 @@ struct job {
 	uint8_t doing;
 	bool queued;           /* in its place's queue */
 	bool unsaved;          /* the store could not take the last change */
+	int unmarked;          /* why it could not take which names were moved; 0: it has */
 	bool told;             /* somebody has been told that there is such a job */
 	unsigned saving;       /* changes posted and not answered yet */
 	uint64_t again_usec;   /* by manager_clock: not before is it tried again; 0: any time */
@@ -84,6 +85,9 @@ void job_progressed(struct job *j);
 /* Posts the record as it is now. saved may be NULL; it is called once, in this call if nothing
  * could be posted. A change that the store refused is posted again later. */
 void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdata);
+/* For outcome_record, where the record is of which names were moved into staging: if the store
+ * refuses it, they are looked for there before anything else is done with the job. */
+void job_marked(int r, void *userdata);
 /* Posts again what the store has refused. */
 void job_save_again(struct job *j);
 

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "manager.h"
 #include "outcome.h"
+#include "recover.h"
 #include "util/escape.h"
 #include "util/fd.h"
 
@@ -247,6 +248,8 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 	struct back *b = userdata;
 
 	b->chunk = c;
+	if (r >= 0)
+		r = b->j->unmarked;
 	if (r >= 0 && c->n > 0) {
 		b->outcome = outcome_new(b->j->r.id);
 		r = b->outcome ? 0 : -ENOMEM;
@@ -262,13 +265,33 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		place_staging(b->j->place, /* make= */ false, on_staging, b);
 }
 
-static void load_next(struct back *b)
+static void load(struct back *b)
 {
 	int r = chunk_load(b->m->store, b->j->r.id, b->next, CHUNK, 1U << ENTRY_STAGED, on_loaded,
 			   b);
 
 	if (r < 0)
 		again(b, r);
+}
+
+static void on_staged_known(struct job *j, bool known, void *userdata)
+{
+	struct back *b = userdata;
+
+	j->doing = DOING_PUT_BACK;
+	if (known)
+		load(b);
+	else
+		again(b, -EAGAIN);
+}
+
+static void load_next(struct back *b)
+{
+	/* The store does not know which names were moved: staging does. */
+	if (b->j->unmarked)
+		recover_staged(b->j, on_staged_known, b);
+	else
+		load(b);
 }
 
 void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name,

@@ -33,7 +33,7 @@ static void look_end(struct staged_look *l)
 	struct job *j = l->j;
 
 	if (l->outcome)
-		outcome_record(l->outcome, l->m->store, NULL, NULL);
+		outcome_record(l->outcome, l->m->store, job_marked, j);
 	if (l->strange > 0)
 		log_job(LOG_WARNING, MESSAGE_STAGING_ORPHAN, &j->r,
 			"%" PRIu64 " names in %s/.reclaim/%u/%s are not of job %" PRIu64 ": kept",

@@ -11,6 +11,7 @@
 #include "hurry.h"
 #include "log.h"
 #include "putback.h"
+#include "recover.h"
 #include "schedule.h"
 #include "util/fd.h"
 #include "util/units.h"
@@ -274,6 +275,11 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 {
 	struct run *run = userdata;
 
+	if (r >= 0 && run->job->unmarked) {
+		chunk_free(c);
+		run_again(run, run->job->unmarked);
+		return;
+	}
 	/* Reading shares the fate of what is written with it, which is nobody's fault here. */
 	if (r < 0 && run->unread++ < UNREAD_MAX) {
 		load_next(run);
@@ -303,13 +309,33 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		run_group_begin(run);
 }
 
-static void load_next(struct run *run)
+static void load(struct run *run)
 {
 	uint32_t states = 1U << ENTRY_WAITING | 1U << ENTRY_STAGED;
 	int r = chunk_load(run->m->store, run->job->r.id, run->next, CHUNK, states, on_loaded, run);
 
 	if (r < 0)
 		run_again(run, r);
+}
+
+static void on_staged_known(struct job *j, bool known, void *userdata)
+{
+	struct run *run = userdata;
+
+	j->doing = DOING_RUN;
+	if (known)
+		load(run);
+	else
+		run_again(run, -EAGAIN);
+}
+
+static void load_next(struct run *run)
+{
+	/* The store does not know which names were moved: staging does. */
+	if (run->job->unmarked)
+		recover_staged(run->job, on_staged_known, run);
+	else
+		load(run);
 }
 
 static void on_recorded(int r, void *userdata)

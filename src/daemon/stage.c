@@ -18,7 +18,7 @@
 static void record(struct submit *s)
 {
 	if (s->outcome)
-		outcome_record(s->outcome, s->m->store, NULL, NULL);
+		outcome_record(s->outcome, s->m->store, job_marked, s->job);
 	s->outcome = NULL;
 }
 

@@ -272,10 +272,20 @@ class Case(unittest.TestCase):
     def path(self, *names):
         return os.path.join(self.data, *names)
 
-    def staged(self):
-        """What lies in staging, but for the users' own directories, once all has come to an end."""
-        self.daemon.stop()
+    def in_staging(self):
         top = os.path.join(self.root, ".reclaim")
         if not os.path.isdir(top):
             return []
-        return [os.path.join(u, n) for u in os.listdir(top) for n in os.listdir(os.path.join(top, u))]
+        return [os.path.join(top, u, n) for u in os.listdir(top) for n in os.listdir(os.path.join(top, u))]
+
+    def staged(self):
+        """What lies in staging, but for the users' own directories, once all has come to an end: what
+        is empty goes a moment after its job has ended."""
+        end = time.monotonic() + TIMEOUT
+        while self.daemon.process.poll() is None and time.monotonic() < end:
+            with contextlib.suppress(FileNotFoundError):
+                if all(os.listdir(path) for path in self.in_staging()):
+                    break
+            time.sleep(0.02)
+        self.daemon.stop()
+        return self.in_staging()

@@ -867,6 +867,44 @@ class NoRoom(unittest.TestCase):
         c.call("Restore", "ta{sv}", held, {})
         self.assertTrue(os.path.exists(os.path.join(data, "a")))
 
+    def test_fault_04_no_room_for_what_was_moved(self):
+        """It has been accepted: which names were moved is seen in staging."""
+        scratch.open()
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        state = os.path.join(scratch.dir, "smaller")
+        os.mkdir(state, 0o700)
+        fixture.command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "small", state)
+        daemon = Daemon(state=state).start(env={"RECLAIM_GATE": "stage:a"})
+        self.addCleanup(daemon.stop)
+        data = os.path.join(scratch.filesystem("tmpfs"), "moved")
+        os.mkdir(data)
+        for how, undo in (("back", HOUR), ("gone", 0)):
+            write(os.path.join(data, "a"))
+            c = daemon.client()
+            serial = c.send_submit(os.path.join(data, "a"), undo_usec=undo)
+            worker = daemon.stopped_worker()
+            filler = os.path.join(state, "filler")
+            with open(filler, "wb", buffering=0) as f, contextlib.suppress(OSError):
+                while True:
+                    f.write(b"x" * 4096)
+            os.kill(worker, signal.SIGCONT)
+            n = c.answer(serial).body[0]
+            self.assertFalse(os.path.exists(os.path.join(data, "a")))
+            daemon.wait_said("cannot be written (No space left on device)")
+            os.unlink(filler)
+            if how == "back":
+                c.call("Restore", "ta{sv}", n, {})
+                self.assertTrue(os.path.exists(os.path.join(data, "a")), daemon.said())
+            else:
+                self.assertEqual(c.wait(n), "done", daemon.said())
+                self.assertEqual(c.job(n)["done"], 1)
+            daemon.stop()
+            os.unlink(daemon.log)
+            daemon.start(env={"RECLAIM_GATE": "stage:a"})
+        top = os.path.join(os.path.dirname(data), ".reclaim", "0")
+        self.assertEqual(os.listdir(top), [])
+
 
 class Starting(unittest.TestCase):
     def status(self, daemon):

@@ -369,7 +369,9 @@ class Full(Faults):
         self.assertEqual(e.exception.name, "LimitExceeded")
         self.assertEqual(os.listdir(self.path("t")), names[-1:])
         self.others_go_on(self.daemon.client())
-        c.call("Cancel", "at", [j["id"] for j in c.jobs(limit=1)])
+        (job,) = c.jobs(limit=1)
+        c.call("Cancel", "at", [job["id"]])
+        self.assertEqual(c.wait(job["id"]), "cancelled")
         self.assertEqual(c.wait(c.submit(self.path("t", names[-1]))), "done")
 
 
