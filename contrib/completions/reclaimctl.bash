@@ -9,6 +9,10 @@ _reclaimctl_jobs() {
 	reclaimctl list ${all:+"$all"} --json=short "${@:2}" 2>/dev/null | grep -o '"id":[0-9]*' | cut -d: -f2
 }
 
+_reclaimctl_policies() {
+	reclaimctl policy list --json=short 2>/dev/null | grep -o '"name":"[^"]*"' | cut -d '"' -f 4
+}
+
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
@@ -64,7 +68,7 @@ _reclaimctl() {
 	restore) options="--to= $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	show | cancel | spools | status) options=$daemon ;;
-	policy) options="--configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
+	policy) options="--latency= --configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")
@@ -78,7 +82,11 @@ _reclaimctl() {
 		fi
 		case $verb in
 		policy)
-			((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'list plan' -- "$cur")
+			if ((COMP_CWORD == verb_at + 1)); then
+				mapfile -t COMPREPLY < <(compgen -W 'list plan run' -- "$cur")
+			elif [[ ${COMP_WORDS[verb_at + 1]} == @(plan|run) ]]; then
+				mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_policies)" -- "$cur")
+			fi
 			;;
 		show | cancel | pause | resume | restore | wait)
 			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")

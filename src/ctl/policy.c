@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "check-config.h"
@@ -70,6 +71,25 @@ static const char *why_content(void *userdata, int dirfd)
 	return protect_check_content(s->protect, dirfd);
 }
 
+/* As with deletions, speed wins over others' latency where space is short. */
+static bool is_urgent(const struct config *c, int dirfd)
+{
+	struct statvfs st;
+
+	return fstatvfs(dirfd, &st) >= 0 &&
+	       (uint64_t)st.f_bavail * st.f_frsize <
+		       policy_space_bytes(&c->urgent_below, (uint64_t)st.f_blocks * st.f_frsize);
+}
+
+static const struct pace *pace(void *userdata, int dirfd)
+{
+	struct policy_session *s = userdata;
+
+	if (is_urgent(s->config, dirfd))
+		return NULL;
+	return pacing_start_scan(&s->pacing, &s->o, dirfd);
+}
+
 static int64_t now_nsec(void)
 {
 	struct timespec t;
@@ -84,10 +104,12 @@ int policy_look(struct policy_session *s, struct policy_look *l)
 					  .is_near = is_near,
 					  .why_name = why_name,
 					  .why_content = why_content,
+					  .pace = pace,
 					  .userdata = s };
 	struct policy_moment moment;
 	int r = scan_policy(&l->scan, &l->policy->rules, &watch, &l->problem);
 
+	pacing_stop(&s->pacing);
 	if (r < 0)
 		return r;
 	l->problem = NULL;
@@ -228,6 +250,8 @@ static int words_check(const struct options *o, const char *what)
 		wrong = "give list, plan or run";
 	else if (list && o->n_paths > 1)
 		wrong = "list takes no NAME";
+	else if (list && (o->latency_off || o->latency_usec))
+		wrong = "--latency goes only with plan and run";
 	else if (run && o->n_paths != 2)
 		wrong = "run takes exactly one NAME";
 	else if (!run && (o->force || o->clock_is_right || o->state_dir || o->runtime_dir))

@@ -6,6 +6,7 @@
 #include "engine/protect.h"
 #include "holders.h"
 #include "output.h"
+#include "pacing.h"
 #include "policy/rules.h"
 #include "policy/scan.h"
 
@@ -24,6 +25,7 @@ struct policy_session {
 	struct config *config;
 	struct protect *protect;
 	struct holders holders;
+	struct pacing pacing; /* of the scan that is under way */
 	bool open_known, failed;
 	size_t n_shown;
 };

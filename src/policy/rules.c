@@ -15,6 +15,11 @@ struct deciding {
 	struct policy_moment now;
 };
 
+uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes)
+{
+	return s->is_share ? (uint64_t)(s->share * (double)size_bytes) : s->bytes;
+}
+
 bool policy_has_keep(const struct policy *p)
 {
 	for (int i = 0; i < KEEP_WITHIN; i++)
@@ -136,11 +141,6 @@ static void decide_all(const struct deciding *d)
 		}
 }
 
-static uint64_t space_bytes(const struct policy_space *s, uint64_t size_bytes)
-{
-	return s->is_share ? (uint64_t)(s->share * (double)size_bytes) : s->bytes;
-}
-
 /* What the limits see: it changes with each entry that goes. */
 struct limits {
 	uint64_t files, bytes, free_bytes; /* there would be */
@@ -162,8 +162,8 @@ static struct limits limits_begin(const struct deciding *d)
 		}
 	}
 	if (policy_has_min_free(d->p) &&
-	    l.free_bytes < space_bytes(&d->p->min_free_below, d->now.size_bytes))
-		l.free_wanted_bytes = space_bytes(&d->p->min_free_until, d->now.size_bytes);
+	    l.free_bytes < policy_space_bytes(&d->p->min_free_below, d->now.size_bytes))
+		l.free_wanted_bytes = policy_space_bytes(&d->p->min_free_until, d->now.size_bytes);
 	return l;
 }
 

@@ -14,6 +14,7 @@
 
 #include "globs.h"
 #include "name-time.h"
+#include "reading.h"
 #include "scan-tree.h"
 #include "series.h"
 
@@ -30,6 +31,7 @@ struct walk {
 	const struct scan_watch *w;
 	struct globs *match, *exclude;
 	struct series *series;
+	struct reading reading;
 	uint64_t *states;                    /* of all frames */
 	struct frame frames[SCAN_DEPTH + 1]; /* one more for the states of what is looked at */
 	unsigned n;
@@ -183,7 +185,7 @@ static int take(struct walk *k, const struct frame *f, const char *name, const s
 	char series[PATH_MAX];
 
 	if (S_ISDIR(sx->stx_mode))
-		scan_tree(&t, dirfd(f->dir), name, k->p->skip_open, k->w);
+		scan_tree(&t, dirfd(f->dir), name, k->p->skip_open, k->w, &k->reading);
 	if (!time_of(k, sx, t.newest_nsec, &e.time_nsec) && t.fate == FATE_OPEN)
 		t.fate = FATE_NO_TIME;
 	if (!series_of(k->series, k->path, series, sizeof(series))) {
@@ -264,6 +266,7 @@ static int walk_all(struct walk *k)
 		struct frame *f = &k->frames[k->n - 1];
 		struct dirent *d;
 
+		reading_go_on(&k->reading);
 		errno = 0;
 		d = readdir(f->dir);
 		if (d && !scan_is_dots(d->d_name)) {
@@ -273,6 +276,7 @@ static int walk_all(struct walk *k)
 			pop(k);
 		}
 	}
+	reading_end(&k->reading);
 	return r;
 }
 
@@ -309,6 +313,7 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 		push(k, base, 0);
 		*ret_why = w->why_content ? w->why_content(w->userdata, dirfd(base)) : NULL;
 		r = *ret_why ? -EPERM : base_look(&s, dirfd(base));
+		k->reading.pace = w->pace ? w->pace(w->userdata, dirfd(base)) : NULL;
 	}
 	if (r >= 0)
 		r = walk_all(k);

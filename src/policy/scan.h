@@ -3,6 +3,7 @@
  *
  *   scan.c       goes through the directory as deep as the patterns reach
  *   scan-tree.c  what a tree that goes as a whole has in it
+ *   reading.c    pieces of reading, so that others on the device are spared
  *
  * The directory is opened without following any symbolic link, and from there on one name at a
  * time; no mount is crossed. As systemd-tmpfiles does, a directory that somebody holds a BSD lock
@@ -22,6 +23,8 @@
  * them is kept. */
 #define SCAN_DEPTH 128
 
+struct pace;
+
 /* What the scan asks others; each NULL where there is nobody to ask. */
 struct scan_watch {
 	/* Has anybody this file open? */
@@ -32,6 +35,9 @@ struct scan_watch {
 	const char *(*why_name)(void *userdata, int dirfd, const char *name,
 				const struct identity *id);
 	const char *(*why_content)(void *userdata, int dirfd);
+	/* Whom to ask before each piece of reading on the filesystem of the policy's directory;
+	 * NULL if nobody. It must live until the scan has ended. */
+	const struct pace *(*pace)(void *userdata, int dirfd);
 	void *userdata;
 };
 
