@@ -123,9 +123,10 @@ int arguments_list_file(struct request *q, int fd, size_t i)
 	if (r < 0)
 		return r;
 	if (!S_ISREG(sx.stx_mode))
-		return request_refuse(
-			q, "InvalidArgument",
-			"The file of names %zu is neither a regular file nor a memfd.", i);
+		return request_refuse(q, "InvalidArgument",
+				      "The file of names %zu is neither a memfd nor a regular file "
+				      "on a local filesystem: copy it into a memfd.",
+				      i);
 	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY)
 		return request_refuse(q, "InvalidArgument",
 				      "The file of names %zu is not open for reading.", i);

@@ -184,4 +184,11 @@ struct system_link *system_link_free(struct system_link *s);
 int private_socket_new(struct private_socket **ret, struct bus *b, const char *path);
 struct private_socket *private_socket_free(struct private_socket *s);
 
+/* Who has connected to the private socket. */
+struct guests;
+int guests_new(struct guests **ret, struct bus *b);
+struct guests *guests_free(struct guests *p);
+/* Takes the descriptor of a connection. Whoever cannot be served finds it closed. */
+int guest_new(struct guests *p, int fd);
+
 void bus_say(const struct bus *b, int level, const char *format, ...) _printf_(3, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The private socket: D-Bus without a bus. Anybody may connect; who that is, the kernel says. */
+/* The private socket: D-Bus without a bus. Anybody may connect. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "util/fd.h"
 
 /* At one turn of the loop; others want it too. */
-#define ACCEPT_MOST 16
+#define ACCEPT_MOST 4
 /* How long nobody is let in where descriptors have run out. */
 #define PAUSE_USEC USEC_PER_SEC
 
@@ -26,72 +26,8 @@ struct private_socket {
 	char *path;
 	bool made; /* to be removed; not where systemd listens */
 	sd_event_source *source, *timer;
-	sd_id128_t id;
+	struct guests *guests;
 };
-
-static void on_peer_gone(struct link *l, void *userdata)
-{
-	(void)userdata;
-	quota_give(l->bus->quota, l->asker->c.id.uid, QUOTA_LINKS, 1);
-}
-
-/* Takes the descriptor. */
-static int peer_open(struct private_socket *s, int fd, sd_bus **ret)
-{
-	sd_bus *conn = NULL;
-	int r = sd_bus_new(&conn);
-
-	if (r >= 0)
-		r = sd_bus_set_fd(conn, fd, fd);
-	if (r < 0) {
-		(void)close(fd);
-		(void)sd_bus_unref(conn);
-		return r;
-	}
-	r = sd_bus_set_server(conn, true, s->id);
-	if (r >= 0)
-		r = sd_bus_set_sender(conn, "org.reclaimd1");
-	if (r >= 0)
-		r = sd_bus_set_close_on_exit(conn, false);
-	if (r < 0) {
-		(void)sd_bus_close_unref(conn);
-		return r;
-	}
-	*ret = conn;
-	return 0;
-}
-
-/* Whoever cannot be served finds the connection closed. */
-static int peer_new(struct private_socket *s, int fd)
-{
-	_cleanup_close_ int own = fd;
-	struct asker *a = NULL;
-	sd_bus *conn = NULL;
-	struct link *l;
-	int r = asker_from_socket(&a, fd);
-
-	if (r < 0)
-		return r;
-	r = quota_take(s->bus->quota, a->c.id.uid, QUOTA_LINKS, 1);
-	if (r < 0) {
-		(void)asker_unref(a);
-		return r;
-	}
-	r = peer_open(s, fd_take(&own), &conn);
-	if (r >= 0)
-		r = link_new(&l, s->bus, conn, a);
-	if (r < 0) {
-		quota_give(s->bus->quota, a->c.id.uid, QUOTA_LINKS, 1);
-		(void)asker_unref(a);
-		return r;
-	}
-	(void)asker_unref(a);
-	l->gone = on_peer_gone;
-	r = sd_bus_start(conn);
-	if (r < 0)
-		link_cut(l);
-	return r;
-}
 
 static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -124,7 +60,7 @@ static int on_connection(sd_event_source *source, int listening, uint32_t events
 		int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			(void)peer_new(s, fd);
+			(void)guest_new(s->guests, fd);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -209,7 +145,7 @@ int private_socket_new(struct private_socket **ret, struct bus *b, const char *p
 	if (r >= 0)
 		r = s->fd >= 0 ? fd_nonblocking(s->fd) : listen_at(s);
 	if (r >= 0)
-		r = sd_id128_randomize(&s->id);
+		r = guests_new(&s->guests, b);
 	if (r >= 0)
 		r = sd_event_add_io(b->event, &s->source, s->fd, EPOLLIN, on_connection, s);
 	if (r < 0) {
@@ -226,6 +162,7 @@ struct private_socket *private_socket_free(struct private_socket *s)
 		return NULL;
 	(void)sd_event_source_disable_unref(s->timer);
 	(void)sd_event_source_disable_unref(s->source);
+	s->guests = guests_free(s->guests);
 	fd_closep(&s->fd);
 	if (s->made)
 		(void)unlink(s->path);

@@ -3,8 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 
-#include "util/macros.h"
+#include "util/fd.h"
 
 /* For one user, and for all but root together, so that root always gets in. Names are what memory
  * is needed for: an API call has at most 8 MiB of them. */
@@ -19,8 +20,12 @@ static const struct {
 /* Connections of root, so that not even that one uses up all descriptors. */
 #define ROOT_LINKS_MOST 512
 
+/* Long messages on their way at the same time. */
+#define PERMITS 2
+
 struct usage {
 	uid_t uid;
+	int permits;
 	size_t used[QUOTA_KINDS];
 	struct usage *next;
 };
@@ -29,6 +34,12 @@ struct quota {
 	struct usage *users; /* those who use anything */
 	size_t used[QUOTA_KINDS];
 };
+
+static void usage_free(struct usage *u)
+{
+	fd_closep(&u->permits);
+	free(u);
+}
 
 int quota_new(struct quota **ret)
 {
@@ -46,7 +57,7 @@ struct quota *quota_free(struct quota *q)
 		struct usage *u = q->users;
 
 		q->users = u->next;
-		free(u);
+		usage_free(u);
 	}
 	free(q);
 	return NULL;
@@ -77,6 +88,7 @@ int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n)
 		if (!u)
 			return -ENOMEM;
 		u->uid = uid;
+		u->permits = -1;
 		*at = u;
 	}
 	u->used[kind] += n;
@@ -100,5 +112,16 @@ void quota_give(struct quota *q, uid_t uid, enum quota_kind kind, size_t n)
 	if (left > 0)
 		return;
 	*at = u->next;
-	free(u);
+	usage_free(u);
+}
+
+int quota_permits(struct quota *q, uid_t uid)
+{
+	struct usage *u = *usage_find(q, uid);
+
+	if (!u)
+		return -ENOENT;
+	if (u->permits < 0)
+		u->permits = eventfd(PERMITS, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
+	return u->permits < 0 ? -errno : u->permits;
 }

@@ -23,3 +23,8 @@ struct quota *quota_free(struct quota *q);
 int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n);
 /* Gives back what was taken. */
 void quota_give(struct quota *q, uid_t uid, enum quota_kind kind, size_t n);
+
+/* Permits to send a long message, of which a user who has something open has few: an eventfd for
+ * poll(2), from which each read takes one and to which each is written back. Remains the quota's.
+ * Or a negative errno. */
+int quota_permits(struct quota *q, uid_t uid);

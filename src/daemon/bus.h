@@ -4,7 +4,8 @@
  *
  *   bus.c           opens and closes all of it
  *   bus-system.c    the connection to the system bus, made again whenever it is lost
- *   bus-private.c   the socket and who has connected to it
+ *   bus-private.c   the private socket
+ *   bus-guest.c     who has connected to it, and the process in between
  *   bus-link.c      one connection of either kind
  *   bus-request.c   one method call, from the message to its answer
  *   bus-arguments.c what is in a message: names, descriptors, options
@@ -36,6 +37,7 @@ struct bus_spool {
 struct bus_options {
 	/* Path of the private socket; NULL: none. Taken over from systemd if that listens there. */
 	const char *socket;
+	const char *pump; /* path of reclaim-worker, or what worker_program_pin gave */
 	bool no_bus;
 	const char *bus_address;     /* NULL: the system bus */
 	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */

@@ -475,7 +475,8 @@ static void bus_says(int level, const char *text, void *userdata)
 static int listen_on_bus(struct manager *m)
 {
 	_cleanup_free_ char *socket = NULL;
-	struct bus_options o = { .no_bus = m->o.no_bus,
+	struct bus_options o = { .pump = m->worker_program,
+				 .no_bus = m->o.no_bus,
 				 .features = m->o.features,
 				 .spools = view_spools,
 				 .say = bus_says,

@@ -11,9 +11,13 @@
 #include "recover.h"
 #include "util/fd.h"
 
+/* Root's worker may die on the way and is replaced: so often in one round. */
+#define DEATHS_MOST 8
+
 /* One mount after the other: <mount>/.reclaim, each user's directory in it, each job's in that. */
 struct orphans {
 	struct manager *m;
+	unsigned deaths;
 	char **mounts;
 	size_t n, at;
 	char **users; /* of the mount: uids in words */
@@ -70,11 +74,22 @@ static int compare_known(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
+/* Is what failed with r to be done once more? */
+static bool once_more(struct orphans *o, int r)
+{
+	return (r == -EPIPE || r == -ECANCELED) && !o->m->stopping && o->deaths++ < DEATHS_MOST;
+}
+
 static void on_orphan_removed(int r, void *userdata)
 {
 	struct orphans *o = userdata;
-	const char *name = o->jobs[o->at_job++];
+	const char *name;
 
+	if (once_more(o, r)) {
+		next_job(o);
+		return;
+	}
+	name = o->jobs[o->at_job++];
 	/* An empty one is what was left of a job that ended just before the daemon did. */
 	if (r == -ENOTEMPTY || r == -EEXIST) {
 		o->m->orphans++;
@@ -131,7 +146,11 @@ static void on_jobs_listed(int r, void *userdata)
 {
 	struct orphans *o = userdata;
 
-	(void)r; /* what was listed is dealt with */
+	if (once_more(o, r)) {
+		names_clear(&o->jobs, &o->n_jobs);
+		o->at_user--;
+	}
+	/* What was listed is dealt with. */
 	o->at_job = 0;
 	next_job(o);
 }
@@ -148,7 +167,7 @@ static void on_user_dir(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_job_dir, on_jobs_listed, o);
 	if (r < 0)
-		next_job(o);
+		on_jobs_listed(r, o);
 }
 
 static void next_user(struct orphans *o)
@@ -183,7 +202,10 @@ static void on_users_listed(int r, void *userdata)
 {
 	struct orphans *o = userdata;
 
-	(void)r;
+	if (once_more(o, r)) {
+		names_clear(&o->users, &o->n_users);
+		o->at--;
+	}
 	o->at_user = 0;
 	next_user(o);
 }
@@ -200,7 +222,7 @@ static void on_reclaim_dir(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_user, on_users_listed, o);
 	if (r < 0)
-		next_user(o);
+		on_users_listed(r, o);
 }
 
 static void next_mount(struct orphans *o)

@@ -306,11 +306,17 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 /* ---- what is empty goes -----------------------------------------------------------------------
  */
 
+/* Workers may be killed, and are replaced; what then still is not gone, the next start removes. */
+#define TIDY_TRIES 4
+
 struct tidy {
 	struct place *p;
 	struct owner *o;
+	unsigned tries;
 	char job_dir[33];
 };
+
+static void tidy_try(struct tidy *t);
 
 static void tidy_end(struct tidy *t)
 {
@@ -322,14 +328,27 @@ static void tidy_end(struct tidy *t)
 	manager_flow_ends(m);
 }
 
+static bool died(int r)
+{
+	return r == -EPIPE || r == -ECANCELED;
+}
+
+static void tidy_again(struct tidy *t, int r)
+{
+	if (died(r) && t->tries < TIDY_TRIES && !t->p->manager->stopping)
+		tidy_try(t);
+	else
+		tidy_end(t);
+}
+
 static void on_removed(int r, void *userdata)
 {
 	struct tidy *t = userdata;
 
-	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && r != -EPIPE && r != -ECANCELED)
+	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
 		log_line(LOG_WARNING, "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
 			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
-	tidy_end(t);
+	tidy_again(t, r);
 }
 
 static void on_tidy_staging(int r, int fd, void *userdata)
@@ -342,7 +361,13 @@ static void on_tidy_staging(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
 	if (r < 0)
-		tidy_end(t); /* it is looked for again at the next start */
+		tidy_again(t, r);
+}
+
+static void tidy_try(struct tidy *t)
+{
+	t->tries++;
+	place_staging(t->p, /* make= */ false, on_tidy_staging, t);
 }
 
 void staging_tidy(struct place *p, struct owner *o, const char *job_dir)
@@ -356,5 +381,5 @@ void staging_tidy(struct place *p, struct owner *o, const char *job_dir)
 	(void)snprintf(t->job_dir, sizeof(t->job_dir), "%s", job_dir);
 	place_use(p);
 	manager_flow_begins(p->manager);
-	place_staging(p, /* make= */ false, on_tidy_staging, t);
+	tidy_try(t);
 }

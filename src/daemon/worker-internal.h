@@ -8,6 +8,7 @@
 #pragma once
 
 #include "wire/protocol.h"
+#include "worker-process.h"
 #include "worker.h"
 
 enum request_kind {
@@ -87,18 +88,6 @@ void worker_fail(struct worker *w, const char *how);
 
 /* Something has happened after which it may have to be given up at some time. */
 void worker_limit(struct worker *w);
-
-/* worker-process.c */
-
-/* Starts the process; its end of the pair becomes descriptor 3, and is closed here. */
-int process_start(const char *program, int sock, int *ret_pidfd);
-
-/* How a process ended, in words, which takes it off the process table. False if it lives. */
-bool process_ended(int pidfd, char *buf, size_t len);
-
-/* Sees to it that it ends, by force now or after a while, and that it is reaped. Takes over both
- * descriptors. */
-void process_bury(sd_event *event, int pidfd, int leash, bool now);
 
 /* worker-send.c */
 /* Descriptors that the worker is given with its greeting; -1: none. */

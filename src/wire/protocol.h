@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What reclaimd and reclaim-worker say to each other.
+/* What reclaimd and reclaim-worker say to each other. (Where the socket is a stream, the worker is
+ * a pump, and D-Bus is spoken: worker/pump.h.)
  *
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the

@@ -10,6 +10,7 @@
  *     look.c, session.c, directory.c, lasting.c    what is submitted, and may it be?
  *     stage.c                                      out of the way
  *     staging.c, staging-make.c                    staging directories; putting back
+ *   pump.c         the pump role: between reclaimd and one client
  *   delete.c       the delete role's requests
  *     run.c          one run of the engine
  *     remote-pace.c  asks reclaimd how fast */
@@ -28,6 +29,7 @@
 #include "credentials.h"
 #include "engine/protect.h"
 #include "fence.h"
+#include "pump.h"
 #include "remote-pace.h"
 #include "serving.h"
 #include "util/courtesy.h"
@@ -58,12 +60,13 @@ static int surroundings_clear(void)
 	return 0;
 }
 
-static bool is_socket(int fd)
+/* Of which type the socket is; 0: it is none. */
+static int socket_type(int fd)
 {
 	int type = 0;
 	socklen_t len = sizeof(type);
 
-	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 ? type : 0;
 }
 
 static int page_map(struct serving *s, int fd)
@@ -182,24 +185,31 @@ static void serving_done(struct serving *s)
 	free(s->protect_extra);
 }
 
-int main(void)
+static int serve(void)
 {
 	struct serving s = { .sock = PROTOCOL_FD, .fence_fd = -1, .mounts_fd = -1 };
-	int r;
+	int r = hello(&s);
 
-	if (!is_socket(PROTOCOL_FD)) {
+	if (r >= 0)
+		r = s.deletes ? delete_serve(&s) : intake_serve(&s);
+	serving_done(&s);
+	return r;
+}
+
+int main(void)
+{
+	int type = socket_type(PROTOCOL_FD), r;
+
+	if (type != SOCK_SEQPACKET && type != SOCK_STREAM) {
 		(void)fprintf(stderr, "reclaim-worker: is started by reclaimd, not by hand\n");
 		return EXIT_FAILURE;
 	}
 	courtesy_show();
 	r = surroundings_clear();
 	if (r >= 0)
-		r = hello(&s);
-	if (r >= 0)
-		r = s.deletes ? delete_serve(&s) : intake_serve(&s);
-	if (r < 0 && r != -EPIPE)
+		r = type == SOCK_STREAM ? pump_serve(PROTOCOL_FD) : serve();
+	if (r < 0 && r != -EPIPE && type == SOCK_SEQPACKET)
 		(void)complain("ends", r);
-	serving_done(&s);
 	/* Not exit: a process that may not be traced cannot be looked through for leaks. */
 	_exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }

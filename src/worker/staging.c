@@ -169,6 +169,7 @@ int staging_remove(struct serving *s)
 
 	if (r < 0)
 		return r;
+	gate("staging", "remove");
 	return done_tell(s, unlinkat(staging_fd, job_dir, AT_REMOVEDIR) < 0 ? -errno : 0);
 }
 
@@ -202,6 +203,7 @@ int staging_list(struct serving *s)
 		return r;
 	if (job_dir && !is_component(job_dir))
 		return done_tell(s, -EINVAL);
+	gate("staging", "list");
 	fd = fd_open_dir(staging_fd, job_dir ? job_dir : ".");
 	if (fd < 0)
 		return done_tell(s, fd);

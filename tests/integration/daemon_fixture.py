@@ -204,12 +204,20 @@ class Daemon:
         self.clients = []
         return self.process.returncode
 
-    def wait_said(self, text):
+    def wait_said(self, text, times=1):
         """Until it has logged that."""
         end = time.monotonic() + TIMEOUT
-        while text not in self.said():
+        while self.said().count(text) < times:
             if time.monotonic() > end:
                 raise AssertionError("never said %r, but: %s" % (text, self.said()))
+
+    def wait_gone(self, path):
+        """Until there is no such name."""
+        end = time.monotonic() + TIMEOUT
+        while os.path.lexists(path):
+            if time.monotonic() > end:
+                raise AssertionError("%s is still there: %s" % (path, self.said()))
+            time.sleep(0.01)
 
     def said(self):
         with open(self.log, errors="replace") as f:

@@ -159,9 +159,10 @@ def message(serial, fields, signature="", *args, kind=CALL, flags=0):
 
 
 class Connection:
-    """To a socket that speaks D-Bus, as whoever this thread is; with bus=True after a Hello."""
+    """To a socket that speaks D-Bus, as whoever this thread is (or claims to be); with bus=True after
+    a Hello."""
 
-    def __init__(self, path, bus=False, timeout=30):
+    def __init__(self, path, bus=False, timeout=30, claim=None):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.connect(path)
@@ -169,7 +170,7 @@ class Connection:
         self.buffer = b""
         self.fds = []
         self.signals = []
-        uid = str(os.geteuid()).encode().hex().encode()
+        uid = str(os.geteuid() if claim is None else claim).encode().hex().encode()
         self.socket.sendall(b"\0AUTH EXTERNAL " + uid + b"\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
         self.auth = [self.line(), self.line()]
         self.name = None

@@ -200,6 +200,19 @@ def fsbytes(base, name):
     return os.path.join(os.fsencode(base), os.fsencode(name))
 
 
+def workers_of(pid):
+    """The daemon's children that delete or look: not those that stand between it and its clients.
+    (The kernel's own list of children may leave some out while others end.)"""
+    found = []
+    for child in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open("/proc/%s/stat" % child, encoding="ascii",
+                                                errors="replace") as f:
+            name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+            if int(rest.split()[1]) == pid and name != "reclaim-pump":
+                found.append(int(child))
+    return found
+
+
 def build(base, text):
     """Makes a tree from its description, one entry a line:
 

@@ -282,11 +282,12 @@ class BadInput(Case):
 
     def test_nobody_else_by_saying_so(self):
         self.s.start()
-        with user(), socket.socket(socket.AF_UNIX) as raw:
-            raw.settimeout(30)
-            raw.connect(self.s.private)
-            raw.sendall(b"\0AUTH EXTERNAL 30\r\n")  # "0": root
-            self.assertTrue(raw.recv(100).startswith(b"REJECTED"))
+        canary = self.s.file("roots")
+        with user():
+            c = Connection(self.s.private, claim=0)
+        with c:
+            self.refused("NotAuthorized", "", c, "Submit", "aaya{sv}", [canary.encode()], {})
+        self.assertTrue(os.path.exists(canary))
         self.lives()
 
     def test_wrong_types(self):
@@ -441,6 +442,49 @@ class Others(Case):
             self.assertEqual(c.answer(serial).body, [[]])
         for c in clients:
             c.close()
+
+    def test_one_users_long_messages(self):
+        """Only two at a time: the others' bytes stay with who sends them."""
+        self.s.start()
+        fields = {dbuswire.PATH: "/", dbuswire.MEMBER: "NoSuchMethod"}
+        data = dbuswire.message(1, fields, "ay", b"x" * (12 << 20))
+        with user():
+            clients = [self.s.client() for _ in range(8)]
+        for c in clients[:2]:
+            c.socket.sendall(data[:-1])
+        sent = {c.socket: 0 for c in clients[2:]}
+        self.send_on(sent, data[:-1], 0.5)
+        self.assertLess(max(sent.values()), 1 << 20)
+        self.lives()
+        # One ends, one gives up; and so there is room for all, in whatever order.
+        clients[0].socket.sendall(data[-1:])
+        clients[1].close()
+        self.send_on(sent, data, 90)
+        for c in clients[:1] + clients[2:]:
+            self.refused_answer(c)
+            c.close()
+
+    @staticmethod
+    def send_on(sent, data, timeout):
+        """As far as they are taken from, until for so long none is."""
+        left = list(sent)
+        while ready := left and select.select([], left, [], timeout)[1]:
+            for s in ready:
+                sent[s] += s.send(data[sent[s]:][:65536], socket.MSG_DONTWAIT)
+            left = [s for s in left if sent[s] < len(data)]
+
+    def refused_answer(self, c):
+        with self.assertRaises(Error) as e:
+            c.answer(1)
+        self.assertEqual(e.exception.name, "org.freedesktop.DBus.Error.UnknownObject")
+
+    def test_too_long_a_message(self):
+        self.s.start()
+        data = dbuswire.message(1, {dbuswire.PATH: "/", dbuswire.MEMBER: "X"}, "ay", b"x" * (17 << 20))
+        with self.s.client() as c, self.assertRaises(OSError):
+            c.socket.sendall(data)
+            c.receive()
+        self.lives()
 
     def test_one_users_connections(self):
         self.s.start()

@@ -355,16 +355,11 @@ class Races(Safety):
         self.daemon.start(env={"RECLAIM_GATE": gate})
         return self.daemon.client(USER)
 
-    def children(self):
-        pid = self.daemon.process.pid
-        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
-            return [int(p) for p in f.read().split()]
-
     def stopped(self):
         """The worker that stands at its gate."""
         end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
-            for pid in self.children():
+            for pid in fixture.workers_of(self.daemon.process.pid):
                 with contextlib.suppress(OSError), open("/proc/%d/stat" % pid, encoding="ascii") as f:
                     if f.read().rsplit(")", 1)[1].split()[0] == "T":
                         return pid
@@ -468,6 +463,32 @@ class Races(Safety):
         self.assertTrue(os.path.exists(os.path.join(top, "aside", "1")))
 
 
+class Processes(Safety):
+    def test_have_given_up_what_is_not_theirs(self):
+        """What looks, what deletes, and what stands before a client, while they live."""
+        self.own("mine")
+        c = self.daemon.client(USER)
+        self.assertEqual(c.wait(c.submit(self.path("mine"))), "done")
+        pid, theirs = self.daemon.process.pid, []
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+            children = f.read().split()
+        for child in children:
+            with open("/proc/%s/status" % child, encoding="ascii") as f:
+                status = dict(line.split(":\t", 1) for line in f.read().splitlines())
+            if status["State"].startswith("Z"):
+                continue
+            self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"), status)
+            if status["Uid"].split()[0] != "0":
+                theirs.append(status)
+        self.assertIn("reclaim-pump", [status["Name"] for status in theirs])
+        self.assertIn("reclaim-worker", [status["Name"] for status in theirs])
+        for status in theirs:
+            for ids in ("Uid", "Gid"):
+                self.assertEqual(set(status[ids].split()), {str(USER)}, status)
+            for caps in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+                self.assertEqual(int(status[caps], 16), 0, status)
+
+
 class Hanging(Safety):
     """A user's filesystem that answers nothing any more."""
 
@@ -519,6 +540,37 @@ class Hanging(Safety):
         c.send("SubmitFiles", "aha(uay)a{sv}", [0], [(0, b"tree")], {}, fds=[fd])
         os.close(fd)
         self.others_go_on()
+
+    def test_13_closing_a_file(self):
+        """Whoever has such a file and closes it, or ends, waits: this sender, but not the daemon."""
+        mounted, mount = os.pipe()
+        told, tell = os.pipe()
+        sender = os.fork()
+        if sender == 0:
+            try:
+                os.close(told)
+                os.read(mounted, 1)
+                self.send_files(self.path("hangs"), tell)
+            finally:
+                os._exit(0)
+        os.close(tell)
+        self.addCleanup(os.waitpid, sender, 0)
+        self.mount("flush")
+        os.write(mount, b"x")
+        self.assertEqual(os.read(told, 1), b"x")
+        for fd in (mounted, mount, told):
+            os.close(fd)
+        self.others_go_on()
+
+    def send_files(self, at, tell):
+        """In calls that are refused, served, and never complete."""
+        clients = [self.daemon.client(USER) for _ in range(3)]
+        fds = [os.open(at, os.O_PATH), os.open(os.path.join(at, "names"), os.O_RDONLY)]
+        clients[0].send("NoSuchMethod", "h", 1, fds=fds)
+        clients[1].send("SubmitLists", "a(hh)a{sv}", [(0, 1)], {}, fds=fds)
+        clients[2].socket.sendmsg([b"l"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                                            array.array("i", fds))])
+        os.write(tell, b"x")
 
 
 class Staging(Safety):

@@ -335,6 +335,7 @@ struct server *server_start(const char *bus_address)
 	ck_assert_int_eq(chmod(s->dir, 0755), 0);
 	(void)snprintf(s->socket, sizeof(s->socket), "%s/private", s->dir);
 	s->o = (struct bus_options){ .socket = s->socket,
+				     .pump = RECLAIM_WORKER,
 				     .no_bus = !bus_address,
 				     .bus_address = bus_address,
 				     .features = features,
@@ -447,11 +448,14 @@ const char *call(sd_bus *c, const char *path, const char *member, sd_bus_message
 {
 	sd_bus_message *m = NULL;
 	va_list ap;
+	int r = sd_bus_message_new_method_call(
+		c, &m, "org.reclaimd1", path ? path : "/org/reclaimd1",
+		path ? "org.reclaimd1.Job" : "org.reclaimd1.Manager", member);
 
-	ck_assert_int_ge(sd_bus_message_new_method_call(
-				 c, &m, "org.reclaimd1", path ? path : "/org/reclaimd1",
-				 path ? "org.reclaimd1.Job" : "org.reclaimd1.Manager", member),
-			 0);
+	/* Whoever is not let in may see that already. */
+	if (r == -ENOTCONN)
+		return "NotConnected";
+	ck_assert_int_ge(r, 0);
 	va_start(ap, types);
 	if (types)
 		ck_assert_int_ge(sd_bus_message_appendv(m, types, ap), 0);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The process of a worker or of a pump: started, ended, reaped. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <systemd/sd-event.h>
+
+/* Starts the process; its end of the pair becomes descriptor 3, and is closed here. */
+int process_start(const char *program, int sock, int *ret_pidfd);
+
+/* How a process ended, in words, which takes it off the process table. False if it lives. */
+bool process_ended(int pidfd, char *buf, size_t len);
+
+/* Sees to it that it ends, by force now or after a while, and that it is reaped. Takes over both
+ * descriptors. */
+void process_bury(sd_event *event, int pidfd, int leash, bool now);
