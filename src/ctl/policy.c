@@ -31,6 +31,7 @@
 #include "engine/protect.h"
 #include "holders.h"
 #include "policy.h"
+#include "policy/overlap.h"
 #include "policy/periods.h"
 #include "verbs.h"
 
@@ -98,7 +99,9 @@ static int64_t now_nsec(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-int policy_look(struct policy_session *s, struct policy_look *l)
+/* *ret was SCAN_NONE. */
+static int scan(struct policy_session *s, const struct config_policy *p, struct scan *ret,
+		const char **ret_why)
 {
 	const struct scan_watch watch = { .is_open = is_open,
 					  .is_near = is_near,
@@ -106,10 +109,54 @@ int policy_look(struct policy_session *s, struct policy_look *l)
 					  .why_content = why_content,
 					  .pace = pace,
 					  .userdata = s };
-	struct policy_moment moment;
-	int r = scan_policy(&l->scan, &l->policy->rules, &watch, &l->problem);
+	int r = scan_policy(ret, &p->rules, &watch, ret_why);
 
 	pacing_stop(&s->pacing);
+	return r;
+}
+
+/* Holds what `other` keeps. Where that cannot be looked at, nobody knows what it is. */
+static int hold_one(struct policy_session *s, struct policy_look *l,
+		    const struct config_policy *other, struct policy_moment moment)
+{
+	struct policy_look o = { .policy = other, .scan = SCAN_NONE };
+	int r = scan(s, other, &o.scan, &o.problem);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		complain(other->name, "%s %s", other->rules.path, o.problem);
+		l->problem = "cannot be planned for: what another policy keeps of it is not known";
+		return r;
+	}
+	r = rules_decide(&o.plan, &other->rules, &o.scan.entries, moment);
+	if (r >= 0)
+		r = overlap_hold(&l->scan.entries, l->policy->rules.path, &o.scan.entries,
+				 other->rules.path);
+	policy_look_done(&o);
+	return r;
+}
+
+/* Between two policies, keep wins. */
+static int hold_others(struct policy_session *s, struct policy_look *l, struct policy_moment moment)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->config->n_policies && r >= 0; i++) {
+		const struct config_policy *other = &s->config->policies[i];
+
+		if (other != l->policy && policy_has_keep(&other->rules) &&
+		    policies_meet(&other->rules, &l->policy->rules))
+			r = hold_one(s, l, other, moment);
+	}
+	return r;
+}
+
+int policy_look(struct policy_session *s, struct policy_look *l)
+{
+	struct policy_moment moment;
+	int r = scan(s, l->policy, &l->scan, &l->problem);
+
 	if (r < 0)
 		return r;
 	l->problem = NULL;
@@ -118,8 +165,10 @@ int policy_look(struct policy_session *s, struct policy_look *l)
 	moment = (struct policy_moment){ .now_nsec = l->now_nsec,
 					 .free_bytes = l->scan.free_bytes,
 					 .size_bytes = l->scan.size_bytes };
-	r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
-	if (r < 0)
+	r = hold_others(s, l, moment);
+	if (r >= 0)
+		r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
+	if (r < 0 && !l->problem)
 		l->problem = "cannot be planned for: out of memory";
 	return r;
 }

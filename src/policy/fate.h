@@ -15,6 +15,7 @@ enum policy_fate {
 	FATE_UNREAD,
 	FATE_NO_TIME,
 	FATE_NO_SERIES,
+	FATE_OTHER_KEEPS,
 
 	/* Kept by rules. */
 	FATE_FUTURE,

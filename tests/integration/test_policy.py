@@ -300,6 +300,72 @@ class Held(Case):
         self.assertEqual((fates, o["not_looked_into"]["too_deep"]), ({}, 1))
 
 
+class Several(Case):
+    """Policies that are about the same entries: keep wins."""
+
+    def fates(self, w, name):
+        return plan(w, name)[0]
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_keep_wins(self, w):
+        configure(w, "policies:\n"
+                     "  a: {path: BASE, match: 'db-*', keep: {last: 2}, max-delete: 100%}\n"
+                     "  b: {path: BASE, match: '**', max-age: 3d, max-delete: 100%}\n"
+                     "  c: {path: BASE, match: '*', max-files: 2}\n"
+                     "  d: {path: BASE/sub, match: '*', max-age: 1d}\n")
+        for i in range(4):
+            make(w, "db-%d" % i, 5 + i)
+        make(w, "other", 9)
+        make(w, "sub/db-0", 9)
+        warned = policy(w, "plan", "b").err
+        self.assertIn("policies: b: may be about the same entries as a in line 2: what keep of "
+                      "either keeps is kept", warned)
+        self.assertEqual(self.fates(w, "b"),
+                         {"db-0": ("keep", "other-keep"), "db-1": ("keep", "other-keep"),
+                          "db-2": ("delete", "max-age"), "db-3": ("delete", "max-age"),
+                          "other": ("delete", "max-age"), "sub/db-0": ("delete", "max-age")})
+        # Pressure has to look elsewhere, and there is no more than this.
+        self.assertEqual(self.fates(w, "c"),
+                         {"db-0": ("keep", "other-keep"), "db-1": ("keep", "other-keep"),
+                          "db-2": ("delete", "max-files"), "db-3": ("delete", "max-files"),
+                          "other": ("delete", "max-files")})
+        self.assertEqual(self.fates(w, "d"), {"db-0": ("delete", "max-age")})
+        self.assertIn("(keep of another policy)", policy(w, "plan", "b").out)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_trees_and_what_is_in_them(self, w):
+        configure(w, "policies:\n"
+                     "  trees: {path: BASE, kind: tree, match: '*', max-age: 1us}\n"
+                     "  files: {path: BASE/a, match: '**', keep: {last: 1}}\n"
+                     "  kept: {path: BASE, kind: tree, match: 'k*', keep: {last: 1}}\n"
+                     "  all: {path: BASE, match: '**', max-age: 1us}\n")
+        for name in ("a/x", "a/s/y", "b/x", "k1/x", "k2/x"):
+            make(w, name, 5)
+        age(make(w, "a/new"), 1)
+        age(w.path("base/k1"), 9)
+        self.assertEqual(self.fates(w, "trees"),
+                         {"a": ("keep", "other-keep"), "b": ("delete", "max-age"),
+                          "k1": ("delete", "max-age"), "k2": ("keep", "other-keep")})
+        kept = {n for n, f in self.fates(w, "all").items() if f == ("keep", "other-keep")}
+        self.assertEqual(kept, {"a/new", "k2/x"})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_what_another_keeps_is_not_known(self, w):
+        configure(w, "policies:\n"
+                     "  a: {path: BASE/a, match: '*', keep: {last: 2}}\n"
+                     "  b: {path: BASE, match: '**', max-age: 3d}\n")
+        make(w, "f", 9)
+        # What is not there keeps nothing.
+        self.assertEqual(self.fates(w, "b"), {"f": ("delete", "max-age")})
+        os.mkdir(w.path("base/a"))
+        fd = os.open(w.path("base/a"), os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        err = policy(w, "plan", "b", status=1).err
+        self.assertIn("a: %s is locked by somebody" % w.path("base/a"), err)
+        self.assertIn("b: %s cannot be planned for: what another policy keeps" % w.path("base"), err)
+        os.close(fd)
+
+
 class Command(Case):
     @matrix(backends=plain, fs=tmpfs)
     def test_list(self, w):
