@@ -223,8 +223,11 @@ static void sum_up(const struct deciding *d, struct policy_plan *plan)
 		if (fate_deletes(e->fate))
 			count(&plan->deleted, e);
 	}
-	plan->over_max_delete =
-		(double)plan->deleted.bytes > d->p->max_delete * (double)plan->matched.bytes;
+	if (plan->matched.bytes > 0)
+		plan->share = (double)plan->deleted.bytes / (double)plan->matched.bytes;
+	else if (plan->matched.n > 0)
+		plan->share = (double)plan->deleted.n / (double)plan->matched.n;
+	plan->over_max_delete = plan->share > d->p->max_delete;
 }
 
 int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_entries *l,
