@@ -53,16 +53,22 @@ static const char *open_reason(int error)
 	}
 }
 
-/* Opens the policy's own directory, which may well be on another mount. */
-static int open_base(DIR **ret, const char *path)
+int scan_base(const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
-	_cleanup_close_ int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
-	return fd < 0 ? -errno : scan_open(ret, fd, ".");
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_base(DIR **ret, const char *path)
+{
+	_cleanup_close_ int fd = scan_base(path);
+
+	return fd < 0 ? fd : scan_open(ret, fd, ".");
 }
 
 static bool is_near(const struct walk *k, int dirfd)

@@ -54,6 +54,10 @@ struct scan {
 		.basefd = -1                                                                       \
 	}
 
+/* Pins a policy's own directory, which may well be on another mount. Returns a descriptor, -ELOOP
+ * if there is a symbolic link in the path, or another negative errno. */
+int scan_base(const char *path);
+
 /* Fills *ret, which was SCAN_NONE. Returns 0; -EWOULDBLOCK if somebody has locked the directory
  * itself, -EPERM if it is protected, or another negative errno; *ret_why then says it in words, to
  * follow the path. */
