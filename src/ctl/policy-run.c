@@ -9,7 +9,7 @@
  *   name     of the policy
  *   job      its number, or null if there was nothing to delete
  *   entries  how many are in the job
- *   missing  how many are gone, or are not what they were, since they were planned for
+ *   missing  how many are gone, have changed or are held, since they were planned for
  *   bytes    what the plan deletes
  */
 #include <errno.h>
@@ -37,7 +37,7 @@ struct running {
 	const struct config *config;
 	struct client *client;
 	char origin[80];
-	uint64_t job, accepted, missing;
+	uint64_t job, accepted, missing, changed;
 };
 
 /* Entries of one directory one after the other: so the daemon opens it once. */
@@ -180,7 +180,7 @@ static int refuse_much(const struct running *u)
 }
 
 /* Hands over what is to go. Returns 0 or an exit status. */
-static int hand_over(struct running *u)
+static int hand_over(struct policy_session *s, struct running *u)
 {
 	struct policy_look *l = &u->look;
 	int r;
@@ -194,6 +194,10 @@ static int hand_over(struct running *u)
 		r = wait_for_space(u);
 	if (r)
 		return r;
+	gate("policy-again", l->policy->name);
+	u->changed = policy_look_again(s, l);
+	if (l->plan.deleted.n == 0)
+		return 0;
 	qsort_r(l->plan.order, l->scan.entries.n, sizeof(*l->plan.order), by_name,
 		l->scan.entries.v);
 	gate("policy", l->policy->name);
@@ -213,7 +217,7 @@ static void print_text(const struct running *u)
 		     u->look.policy->name,
 		     size_format(size, sizeof(size), u->look.plan.deleted.bytes));
 	if (u->missing > 0)
-		(void)printf("; %s gone or replaced meanwhile",
+		(void)printf("; %s gone, replaced or changed meanwhile",
 			     count_format(n, sizeof(n), u->missing));
 	(void)putchar('\n');
 }
@@ -272,7 +276,8 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	if (r == 0)
 		r = look(s, &u);
 	if (r == 0)
-		r = hand_over(&u);
+		r = hand_over(s, &u);
+	u.missing += u.changed;
 	if (r == 0)
 		print(&u);
 	client_free(u.client);

@@ -99,16 +99,21 @@ static int64_t now_nsec(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
+static struct scan_watch watch_of(struct policy_session *s)
+{
+	return (struct scan_watch){ .is_open = is_open,
+				    .is_near = is_near,
+				    .why_name = why_name,
+				    .why_content = why_content,
+				    .pace = pace,
+				    .userdata = s };
+}
+
 /* *ret was SCAN_NONE. */
 static int scan(struct policy_session *s, const struct config_policy *p, struct scan *ret,
 		const char **ret_why)
 {
-	const struct scan_watch watch = { .is_open = is_open,
-					  .is_near = is_near,
-					  .why_name = why_name,
-					  .why_content = why_content,
-					  .pace = pace,
-					  .userdata = s };
+	const struct scan_watch watch = watch_of(s);
 	int r = scan_policy(ret, &p->rules, &watch, ret_why);
 
 	pacing_stop(&s->pacing);
@@ -173,6 +178,31 @@ int policy_look(struct policy_session *s, struct policy_look *l)
 	return r;
 }
 
+static void holders_look(struct policy_session *s)
+{
+	int r;
+
+	holders_done(&s->holders);
+	r = holders_read(&s->holders, "/proc", "/sys");
+	if (r < 0)
+		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
+			 strerror(-r));
+	s->open_known = r >= 0 && s->holders.hidden == 0 && !s->holders.processes_hidden;
+}
+
+size_t policy_look_again(struct policy_session *s, struct policy_look *l)
+{
+	const struct scan_watch watch = watch_of(s);
+	uint64_t bytes;
+	size_t n;
+
+	holders_look(s);
+	n = scan_again(&l->scan, &l->policy->rules, &watch, &bytes);
+	l->plan.deleted.n -= n;
+	l->plan.deleted.bytes -= bytes;
+	return n;
+}
+
 void policy_look_done(struct policy_look *l)
 {
 	policy_plan_done(&l->plan);
@@ -228,11 +258,7 @@ int policy_watch(struct policy_session *s)
 			 strerror(-r));
 		return EXIT_FAILED;
 	}
-	r = holders_read(&s->holders, "/proc", "/sys");
-	if (r < 0)
-		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
-			 strerror(-r));
-	s->open_known = r >= 0 && s->holders.hidden == 0 && !s->holders.processes_hidden;
+	holders_look(s);
 	return 0;
 }
 

@@ -38,6 +38,10 @@ int policy_watch(struct policy_session *s);
 int policy_look(struct policy_session *s, struct policy_look *l);
 void policy_look_done(struct policy_look *l);
 
+/* Just before what is to be deleted goes: keeps what has changed since, or is held by now. Returns
+ * how many of it these are. */
+size_t policy_look_again(struct policy_session *s, struct policy_look *l);
+
 /* Makes the plan and hands what it deletes to the daemon, as one job. Returns the exit status. */
 int policy_run(struct policy_session *s, const struct config_policy *p);
 

@@ -16,6 +16,7 @@ enum policy_fate {
 	FATE_NO_TIME,
 	FATE_NO_SERIES,
 	FATE_OTHER_KEEPS,
+	FATE_CHANGED, /* since it was looked at first */
 
 	/* Kept by rules. */
 	FATE_FUTURE,

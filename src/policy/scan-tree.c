@@ -92,6 +92,7 @@ static void look(struct walk *k, int dirfd, const char *name)
 	}
 	k->t->bytes += scan_bytes(&sx);
 	k->t->newest_nsec = MAX(k->t->newest_nsec, scan_time(&sx.stx_mtime));
+	k->t->changed_nsec = MAX(k->t->changed_nsec, scan_time(&sx.stx_ctime));
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		hold(k->t, FATE_MOUNT);
 	if (k->skip_open && k->w->is_open &&

@@ -12,6 +12,7 @@ struct reading;
 struct tree {
 	uint64_t bytes;        /* that deleting it frees: a file with other names frees nothing */
 	int64_t newest_nsec;   /* mtime of whatever changed last */
+	int64_t changed_nsec;  /* ctime of the same, or of what is not its content */
 	enum policy_fate fate; /* FATE_OPEN, or why it is kept */
 };
 

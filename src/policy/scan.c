@@ -10,10 +10,12 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "globs.h"
 #include "name-time.h"
+#include "periods.h"
 #include "reading.h"
 #include "scan-tree.h"
 #include "series.h"
@@ -288,6 +290,7 @@ static int walk_all(struct walk *k)
 
 static int base_look(struct scan *s, int fd)
 {
+	struct timespec now;
 	struct statvfs st;
 
 	s->basefd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -295,6 +298,8 @@ static int base_look(struct scan *s, int fd)
 		return -errno;
 	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	s->size_bytes = (uint64_t)st.f_blocks * st.f_frsize;
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	s->began_nsec = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 	return 0;
 }
 
@@ -332,6 +337,46 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 	else
 		*ret = s;
 	return r;
+}
+
+/* Is an entry not what it was, or not in the state in which it was? */
+static bool has_changed(const struct walk *k, const struct policy_entry *e)
+{
+	struct tree t = { .fate = FATE_OPEN };
+	struct reading unpaced = { 0 };
+	struct statx sx;
+
+	if (statx(k->s->basefd, e->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS,
+		  &sx) < 0 ||
+	    sx.stx_ino != e->ino)
+		return true;
+	t.changed_nsec = scan_time(&sx.stx_ctime);
+	if (S_ISDIR(sx.stx_mode))
+		scan_tree(&t, k->s->basefd, e->name, k->p->skip_open, k->w, &unpaced);
+	return t.fate != FATE_OPEN || t.changed_nsec > k->s->began_nsec || is_open(k, &sx);
+}
+
+size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		  uint64_t *ret_bytes)
+{
+	struct walk *k = calloc(1, sizeof(*k));
+	size_t n = 0;
+
+	*ret_bytes = 0;
+	if (k)
+		*k = (struct walk){ .s = s, .p = p, .w = w };
+	for (size_t i = 0; i < s->entries.n; i++) {
+		struct policy_entry *e = &s->entries.v[i];
+
+		/* Without memory to look with, all of it. */
+		if (!fate_deletes(e->fate) || (k && !has_changed(k, e)))
+			continue;
+		e->fate = FATE_CHANGED;
+		*ret_bytes += e->bytes;
+		n++;
+	}
+	free(k);
+	return n;
 }
 
 void scan_done(struct scan *s)

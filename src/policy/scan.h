@@ -45,6 +45,7 @@ struct scan {
 	int basefd; /* the policy's directory; -1: not looked at */
 	struct policy_entries entries;
 	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	int64_t began_nsec;              /* by the clock that the filesystem's times are of */
 	/* Directories that were to be looked into and were not. */
 	uint64_t unread, locked, mounts, too_deep;
 };
@@ -63,4 +64,11 @@ int scan_base(const char *path);
  * follow the path. */
 int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
 		const char **ret_why);
+
+/* Looks once more at what the rules want to go, just before it does: a scan takes its time. Keeps,
+ * as FATE_CHANGED, what is gone or another, what has changed in any way since the scan began, and
+ * what somebody holds now. Returns how many these are, and *ret_bytes, what they come to. */
+size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		  uint64_t *ret_bytes);
+
 void scan_done(struct scan *s);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl policy run: what policy plan shows becomes a job of a real reclaimd."""
+import fcntl
 import json
 import os
 import signal
@@ -164,6 +165,49 @@ class Doubt(Case):
         self.assertTrue(os.path.exists(os.path.join(self.root, "d-old/f")))
         self.assertEqual(self.daemon.client().wait(1), "done")
         outside.check()
+
+    def test_what_changes_stays(self):
+        """Between the scan and the moment in which it goes: content, attributes, an open file."""
+        self.policy("match: '**', max-age: 1d, max-delete: 100%")
+        names = ("same", "written", "touched", "open", "d/same", "d/gone")
+        for name in names:
+            self.make(name, 5)
+        p = self.begin("run", "p", "--json", gate="policy-again:p").meet()
+        write(self.path("written"), "anew")
+        # As somebody does who puts back what a copy has changed.
+        then = time.time() - 9 * DAY
+        os.utime(self.path("touched"), (then, then))
+        holder = Proc(["sleep", "1000"], self.daemon.dir,
+                      stdin=os.open(self.path("open"), os.O_RDONLY))
+        self.addCleanup(holder.close)
+        os.unlink(self.path("d/gone"))
+        o = p.go_on().finish().json
+        self.assertEqual((o["job"], o["entries"], o["missing"]), (1, 2, 4))
+        self.assertEqual(self.left(), {"written", "touched", "open"})
+        holder.kill()
+
+    def test_trees_that_change_stay(self):
+        self.policy("match: 't*', kind: tree, max-age: 1us, max-delete: 100%")
+        for tree in ("t-same", "t-new", "t-old", "t-locked"):
+            self.make(tree + "/a/b/c", 5)
+        p = self.begin("run", "p", "--json", gate="policy-again:p").meet()
+        self.make("t-new/a/b/d", 0)
+        # Nothing about its times says so but when they were set.
+        self.make("t-old/a/b/c", 5, "other")
+        fd = os.open(self.path("t-locked/a/b"), os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        o = p.go_on().finish().json
+        self.assertEqual((o["entries"], o["missing"]), (1, 3))
+        self.assertEqual(self.left(), {"t-new/a/b/c", "t-new/a/b/d", "t-old/a/b/c", "t-locked/a/b/c"})
+
+    def test_all_of_it_has_changed(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("f", 5)
+        p = self.begin("run", "p", gate="policy-again:p").meet()
+        write(self.path("f"), "anew")
+        self.assertEqual(p.go_on().finish().out, "p: nothing to delete\n")
+        self.assertEqual(self.left(), {"f"})
 
     def test_too_much(self):
         self.policy("match: '*', max-age: 1d")
