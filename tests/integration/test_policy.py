@@ -5,6 +5,8 @@ import fcntl
 import glob
 import json
 import os
+import re
+import shutil
 import time
 import unittest
 
@@ -419,6 +421,60 @@ class Command(Case):
             w.procs.append(p)
             r = p.finish()
             self.assertEqual((r.status, r.err), (0, ""), example)
+
+
+class Migration(Case):
+    """The examples do what the lines did that they are there in place of."""
+
+    def example(self, w, name):
+        """The example for directories of ours."""
+        top = os.path.join(fixture.HERE, "..", "..", "contrib", "policies")
+        with open(os.path.join(top, name)) as f:
+            text = re.sub(r"path: (/\S+)", lambda m: "path: " + w.path("root") + m[1], f.read())
+        os.makedirs(w.path("etc"), exist_ok=True)
+        write(w.path("etc/reclaimd.yaml"), text)
+
+    def fill(self, w, base, days, dirs, names):
+        for d in dirs:
+            for i, name in enumerate(names):
+                path = w.path("root", base, d, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                write(path)
+                age(path, days[i % len(days)])
+
+    def goes(self, w, name):
+        return {n for n, f in plan(w, name)[0].items() if f[0] == "delete"}
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_find(self, w):
+        self.example(w, "cron-find.yaml")
+        base = w.path("root/var/spool/reports")
+        self.fill(w, base, (29.5, 30.5, 31.5, 40), (".", "a", "a/b"),
+                  ["%d.%s" % (i, e) for e in ("csv", "txt") for i in range(8)])
+        found = command("find", base, "-type", "f", "-name", "*.csv", "-mtime", "+30")
+        found = {os.path.relpath(path, base) for path in found.split()}
+        self.assertEqual(len(found), 12)
+        self.assertEqual(self.goes(w, "reports"), found)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_tmpfiles(self, w):
+        if not shutil.which("systemd-tmpfiles"):
+            self.skipTest("there is no systemd-tmpfiles")
+        self.example(w, "tmpfiles.yaml")
+        base = w.path("root/srv/upload")
+        self.fill(w, base, (5, 9, 11, 15), (".", "x", "x/y", ".h", "x/.h", ".h/z", "keep-dir"),
+                  [n + str(i) for n in ("f", ".f", "keep-") for i in range(4)])
+        os.chmod(base, 0o1777)
+        goes = self.goes(w, "upload")
+        before = {os.path.relpath(os.path.join(d, f), base)
+                  for d, _, files in os.walk(base) for f in files}
+        # By the same time as ours, which has no access in it.
+        write(w.path("t.conf"), "d %s 1777 root root m:10d\nx %s/keep-*\n" % (base, base))
+        command("systemd-tmpfiles", "--clean", w.path("t.conf"))
+        after = {os.path.relpath(os.path.join(d, f), base)
+                 for d, _, files in os.walk(base) for f in files}
+        self.assertEqual(len(before - after), 34)
+        self.assertEqual(goes, before - after)
 
 
 @unittest.skipUnless(FULL, "a million files take a while")
