@@ -9,6 +9,7 @@
 #include "pacing.h"
 #include "policy/rules.h"
 #include "policy/scan.h"
+#include "sockets.h"
 
 struct policy_look {
 	const struct config_policy *policy;
@@ -25,6 +26,7 @@ struct policy_session {
 	struct config *config;
 	struct protect *protect;
 	struct holders holders;
+	struct sockets sockets;
 	struct pacing pacing; /* of the scan that is under way */
 	bool open_known, failed;
 	size_t n_shown;

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl policy: which entries a policy keeps and deletes, on real files. It changes nothing."""
+import contextlib
 import fcntl
 import glob
 import json
 import os
 import re
 import shutil
+import socket
 import time
 import unittest
 
@@ -195,6 +197,22 @@ class Held(Case):
         one(w, "match: '*', max-age: 1d, skip-open: false")
         self.assertEqual(plan(w)[0]["f"], ("delete", "max-age"))
         holder.kill()
+
+    @matrix(backends=plain, fs=("ext4", "btrfs", "tmpfs"))
+    def test_sockets(self, w):
+        """Whoever listens has the name no less than an open file."""
+        one(w, "match: '**', max-age: 1d")
+        with contextlib.ExitStack() as stack:
+            for name in ("heard", "left", "one with blanks"):
+                s = stack.enter_context(socket.socket(socket.AF_UNIX))
+                path = w.path("base", name)
+                s.bind(path)
+                age(path, 5)
+                if name == "left":
+                    s.close()
+            self.assertEqual(plan(w)[0], {"heard": ("keep", "open"), "left": ("delete", "max-age"),
+                                          "one with blanks": ("keep", "open")})
+        self.assertEqual({f[0] for f in plan(w)[0].values()}, {"delete"})
 
     @matrix(backends=plain, fs=tmpfs)
     def test_locked_directories(self, w):
