@@ -74,7 +74,7 @@ _reclaimctl() {
 	top) options="--interval= $daemon" json='' ;;
 	show | cancel | spools | status) options=$daemon ;;
 	metrics) options="--output= --format= $daemon" json='' ;;
-	policy) options="--configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
+	policy) options="--latency= --configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config-policy.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config-rules.h"
-#include "policy/globs.h"
+#include "policy/overlap.h"
 
 #define NAME_MOST 64
 /* Nobody has more of a kind, and what is more is a slip. */
@@ -51,6 +50,7 @@ static const struct key policy_keys[] = {
 	{ .name = "path",
 	  .type = VALUE_BASE,
 	  .offset = AT(path),
+	  .place = offsetof(struct config_policy, path_place),
 	  .expected = "an absolute path without . and .., and not the root directory" },
 	{ .name = "match", .kind = KEY_GLOBS, .offset = AT(match) },
 	{ .name = "exclude", .kind = KEY_GLOBS, .offset = AT(exclude) },
@@ -208,69 +208,11 @@ static void check_protected(const struct config *c, const struct config_policy *
 			    const struct crumb *at, struct problems *out)
 {
 	for (char **k = c->protect; p->rules.path && *k; k++)
-		if (rules_lies_in(p->rules.path, *k))
+		if (path_lies_in(p->rules.path, *k))
 			problems_add(out, p->place, at,
 				     "its path %s is or lies in %s, which is protected: expected "
 				     "one that is not",
 				     p->rules.path, *k);
-}
-
-static unsigned deepest(const struct policy *p)
-{
-	unsigned depth = 0, d;
-
-	for (char **g = p->match; g && *g; g++) {
-		d = glob_depth(*g);
-		depth = d > depth ? d : depth;
-	}
-	return depth;
-}
-
-/* The length of what stands behind the last place in a pattern where anything may be. */
-static size_t tail_length(const char *pattern)
-{
-	size_t len = strlen(pattern), n = 0;
-
-	while (n < len && !strchr("*?]\\/", pattern[len - 1 - n]))
-		n++;
-	return n;
-}
-
-static size_t head_length(const char *pattern)
-{
-	return strcspn(pattern, "*?[\\/");
-}
-
-/* Could both patterns match one name, by how they begin and end? */
-static bool may_meet(const char *a, const char *b)
-{
-	size_t head = MIN(head_length(a), head_length(b));
-	size_t tail = MIN(tail_length(a), tail_length(b));
-
-	return strncmp(a, b, head) == 0 && strcmp(a + strlen(a) - tail, b + strlen(b) - tail) == 0;
-}
-
-static bool any_meet(const struct policy *a, const struct policy *b)
-{
-	for (char **x = a->match; *x; x++)
-		for (char **y = b->match; *y; y++)
-			if (may_meet(*x, *y))
-				return true;
-	return false;
-}
-
-/* Does `outer` reach what `inner` is about? Both have paths and patterns. */
-static bool reaches(const struct policy *outer, const struct policy *inner)
-{
-	unsigned down = 1;
-
-	if (strcmp(outer->path, inner->path) == 0)
-		return any_meet(outer, inner);
-	if (!rules_lies_in(inner->path, outer->path))
-		return false;
-	for (const char *s = inner->path + strlen(outer->path) + 1; *s; s++)
-		down += *s == '/';
-	return outer->kind == POLICY_TREES || deepest(outer) > down;
 }
 
 static bool does_something(const struct policy *p)
@@ -287,11 +229,11 @@ static void check_overlap(const struct config *c, size_t i, const struct crumb *
 		const struct config_policy *q = &c->policies[j];
 
 		if (does_something(&p->rules) && does_something(&q->rules) &&
-		    (reaches(&p->rules, &q->rules) || reaches(&q->rules, &p->rules)))
+		    policies_meet(&p->rules, &q->rules))
 			problems_warn(
 				out, p->place, at,
-				"may be about the same entries as %s in line %u: each deletes "
-				"by its own rules",
+				"may be about the same entries as %s in line %u: what keep of "
+				"either keeps is kept, else each deletes by its own rules",
 				q->name, q->place.line);
 	}
 }

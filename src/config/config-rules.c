@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config-policy.h"
+#include "policy/overlap.h"
 #include "util/units.h"
 
 /* The value of a key beneath a map; NULL if either is missing. */
@@ -66,13 +67,6 @@ void rules_check_band(const struct policy_space *below, const struct policy_spac
 			     "it to be the same or more");
 }
 
-bool rules_lies_in(const char *path, const char *dir)
-{
-	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-
-	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 /* The outer one would take the inner one for an entry, and delete it. */
 static void check_spools(const struct config *c, struct problems *p)
 {
@@ -87,7 +81,7 @@ static void check_spools(const struct config *c, struct problems *p)
 				     "is the root directory, expected one that is only for what "
 				     "is to be deleted");
 		for (size_t j = 0; j < c->n_spools; j++)
-			if (i != j && rules_lies_in(a->path, c->spools[j].path))
+			if (i != j && path_lies_in(a->path, c->spools[j].path))
 				problems_add(p, a->place, &at,
 					     "lies in the spool %s, expected spools outside of "
 					     "each other",

@@ -10,6 +10,3 @@ void rules_check(const struct config *c, const struct node *root, struct problem
 /* `until` must not be less than `below`, nor of another sort; `map` is where they are said. */
 void rules_check_band(const struct policy_space *below, const struct policy_space *until,
 		      const struct node *map, const struct crumb *in, struct problems *p);
-
-/* True if path is dir or lies in it; both tidy. */
-bool rules_lies_in(const char *path, const char *dir);

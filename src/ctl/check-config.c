@@ -10,7 +10,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +21,7 @@
 
 #include "check-config.h"
 #include "output.h"
+#include "policy/scan.h"
 #include "util/escape.h"
 #include "verbs.h"
 
@@ -90,28 +93,58 @@ static bool schedule_is_wrong(const char *schedule)
 	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE;
 }
 
-/* Returns 0, or -EBADMSG if one is wrong. */
-static int schedules_check(struct check *c)
+static _printf_(3, 4) void policy_tell(struct check *c, const struct config_place *place,
+				       const char *format, ...)
+{
+	char text[PATH_MAX + 512];
+	const struct config_error e = {
+		.file = place->file, .line = place->line, .column = place->column, .text = text
+	};
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	error_tell(&e, c);
+}
+
+/* Returns 0, or -EBADMSG if it is wrong. */
+static int schedule_check(struct check *c, const struct config_policy *p)
+{
+	if (!p->schedule || !schedule_is_wrong(p->schedule))
+		return 0;
+	policy_tell(c, &p->schedule_place,
+		    "policies: %s: schedule: found \"%.200s\", expected when, as OnCalendar= of "
+		    "systemd.timer(5) has it: see systemd-analyze calendar",
+		    p->name, p->schedule);
+	return -EBADMSG;
+}
+
+/* The same. What is not there may be mounted later. */
+static int base_check(struct check *c, const struct config_policy *p)
+{
+	_cleanup_close_ int fd = scan_base(p->rules.path);
+
+	if (fd != -ELOOP && fd != -ENOTDIR)
+		return 0;
+	policy_tell(c, &p->path_place, "policies: %s: path: %s %s", p->name, p->rules.path,
+		    fd == -ELOOP ? "has a symbolic link in it, expected the path that realpath(1) "
+				   "prints"
+				 : "is not a directory, expected one");
+	return -EBADMSG;
+}
+
+static int policies_look(struct check *c)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < c->config->n_policies; i++) {
 		const struct config_policy *p = &c->config->policies[i];
-		char text[512];
-		const struct config_error e = { .file = p->schedule_place.file,
-						.line = p->schedule_place.line,
-						.column = p->schedule_place.column,
-						.text = text };
 
-		if (!p->schedule || !schedule_is_wrong(p->schedule))
-			continue;
-		(void)snprintf(text, sizeof(text),
-			       "policies: %s: schedule: found \"%.200s\", expected when, as "
-			       "OnCalendar= of systemd.timer(5) has it: see systemd-analyze "
-			       "calendar",
-			       p->name, p->schedule);
-		error_tell(&e, c);
-		r = -EBADMSG;
+		if (base_check(c, p) < 0)
+			r = -EBADMSG;
+		if (schedule_check(c, p) < 0)
+			r = -EBADMSG;
 	}
 	return r;
 }
@@ -147,7 +180,7 @@ static int check_all(struct check *c)
 	int r = check_read(c);
 
 	if (r >= 0)
-		r = schedules_check(c);
+		r = policies_look(c);
 	if (r == -EBADMSG)
 		c->config = config_free(c->config);
 	if (r < 0 && r != -EBADMSG) {

@@ -244,7 +244,7 @@ static const struct rule {
 	unsigned verbs;
 	int (*take)(struct options *o, const char *word);
 } rules[] = {
-	{ "latency", 0, required_argument, VERB_RUN, take_latency },
+	{ "latency", 0, required_argument, VERB_RUN | VERB_POLICY, take_latency },
 	{ "backend", 0, required_argument, VERB_RUN, take_backend },
 	{ "progress", 0, required_argument, VERB_RUN, take_progress },
 	{ "trace", 0, required_argument, VERB_RUN, take_trace },

@@ -46,6 +46,17 @@ void pacing_start(struct pacing *p, const struct options *o, struct engine *e, i
 	courtesy_show();
 }
 
+const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, int dirfd)
+{
+	const struct pacer_options po = { .latency_usec = o->latency_usec, .reads_only = true };
+
+	/* What cannot be watched is read as ever: nothing is lost by it. */
+	if (!o->latency_off)
+		(void)pacer_new(&p->pacer, &po, dirfd, /* canary_dirfd= */ -1);
+	courtesy_show();
+	return p->pacer ? pacer_pace(p->pacer) : NULL;
+}
+
 void pacing_stop(struct pacing *p)
 {
 	p->pacer = pacer_free(p->pacer);

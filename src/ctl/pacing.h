@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How `run` is paced, and what it says of that with -v. */
+/* How `run` and scans are paced, and what `run` says of that with -v. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 #include "options.h"
 
 struct engine;
+struct pace;
 struct pacer;
 
 /* Embedded by its users; all zero is one that does nothing. */
@@ -25,7 +26,10 @@ int pacing_trace(struct pacing *p, const struct options *o);
  * engine's filesystem. What cannot be had is said and done without. */
 void pacing_start(struct pacing *p, const struct options *o, struct engine *e, int dirfd);
 
-/* The engine has run. */
+/* The same for a scan of dirfd's filesystem. Returns whom it is to ask, or NULL. */
+const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, int dirfd);
+
+/* The engine or the scan has run. */
 void pacing_stop(struct pacing *p);
 void pacing_done(struct pacing *p);
 

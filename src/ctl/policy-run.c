@@ -9,7 +9,7 @@
  *   name     of the policy
  *   job      its number, or null if there was nothing to delete
  *   entries  how many are in the job
- *   missing  how many are gone, or are not what they were, since they were planned for
+ *   missing  how many are gone, have changed or are held, since they were planned for
  *   bytes    what the plan deletes
  */
 #include <errno.h>
@@ -29,12 +29,15 @@
 #include "util/units.h"
 #include "wire/records.h"
 
+#define ORIGIN "policy:"
+
 struct running {
 	struct policy_look look;
 	const struct options *o;
+	const struct config *config;
 	struct client *client;
 	char origin[80];
-	uint64_t job, accepted, missing;
+	uint64_t job, accepted, missing, changed;
 };
 
 /* Entries of one directory one after the other: so the daemon opens it once. */
@@ -114,41 +117,72 @@ static int submit(struct running *u)
 	return r < 0 ? client_broken(r) : 0;
 }
 
+/* Is this the directory of a policy on the same filesystem? */
+static bool is_near(const struct running *u, const char *origin)
+{
+	struct stat here, there;
+
+	for (size_t i = 0; i < u->config->n_policies; i++) {
+		const struct config_policy *p = &u->config->policies[i];
+
+		if (strncmp(origin, ORIGIN, strlen(ORIGIN)) == 0 &&
+		    strcmp(origin + strlen(ORIGIN), p->name) == 0)
+			return fstat(u->look.scan.basefd, &here) >= 0 &&
+			       stat(p->rules.path, &there) >= 0 && here.st_dev == there.st_dev;
+	}
+	return false;
+}
+
 /* What a job has taken out of the way frees nothing before it is done, and would be made up for by
- * what is still there. */
-static int space_on_its_way(const struct running *u, uint64_t *ret_job)
+ * what is still there. That of another policy counts if it is about to free it. */
+static bool is_coming(const struct running *u, const struct job_line *j)
+{
+	if (strcmp(j->origin, u->origin) == 0)
+		return true;
+	return strcmp(j->state, "held") != 0 && strcmp(j->state, "paused") != 0 &&
+	       is_near(u, j->origin);
+}
+
+/* Returns 0 or an exit status, after having said why. */
+static int wait_for_space(const struct running *u)
 {
 	_cleanup_job_list_ struct job_list jobs = { 0 };
 	const struct job_wish wish = { 0 };
 	int r = job_list_get(u->client, &wish, &jobs);
 
-	*ret_job = 0;
-	for (size_t i = 0; r == 0 && i < jobs.n; i++)
-		if (strcmp(jobs.v[i].origin, u->origin) == 0)
-			*ret_job = jobs.v[i].id;
+	for (size_t i = 0; r == 0 && i < jobs.n; i++) {
+		if (!is_coming(u, &jobs.v[i]))
+			continue;
+		complain(u->look.policy->name,
+			 "job %" PRIu64 " of %s has not ended, so how much space there will be is "
+			 "not known: nothing more was deleted",
+			 jobs.v[i].id, jobs.v[i].origin);
+		r = EXIT_FAILED;
+	}
 	return r;
 }
 
 static int refuse_much(const struct running *u)
 {
 	const struct policy_look *l = &u->look;
-	char some[16], all[16];
+	const struct policy_sum *deleted = &l->plan.deleted, *matched = &l->plan.matched;
+	char entries[COUNTED_SIZE], some[16], all[16];
 
 	complain(l->policy->name,
-		 "would delete %s of the %s that match, more than the %.0f%% of max-delete: "
+		 "would delete %s, %s of the %s that match, more than the %.0f%% of max-delete: "
 		 "nothing was deleted. See reclaimctl policy plan %s; if it is right, "
 		 "reclaimctl policy run --force %s",
-		 size_format(some, sizeof(some), l->plan.deleted.bytes),
-		 size_format(all, sizeof(all), l->plan.matched.bytes),
-		 l->policy->rules.max_delete * 100, l->policy->name, l->policy->name);
+		 counted_format(entries, sizeof(entries), deleted->n, "entry", "entries"),
+		 size_format(some, sizeof(some), deleted->bytes),
+		 size_format(all, sizeof(all), matched->bytes), l->policy->rules.max_delete * 100,
+		 l->policy->name, l->policy->name);
 	return EXIT_FAILED;
 }
 
 /* Hands over what is to go. Returns 0 or an exit status. */
-static int hand_over(struct running *u)
+static int hand_over(struct policy_session *s, struct running *u)
 {
 	struct policy_look *l = &u->look;
-	uint64_t before;
 	int r;
 
 	if (l->plan.deleted.n == 0)
@@ -156,18 +190,14 @@ static int hand_over(struct running *u)
 	if (l->plan.over_max_delete && !u->o->force)
 		return refuse_much(u);
 	r = client_open(&u->client, u->o, /* many_fds= */ false);
-	if (r == 0 && l->plan.fates[FATE_MIN_FREE].n > 0) {
-		r = space_on_its_way(u, &before);
-		if (r == 0 && before > 0) {
-			complain(l->policy->name,
-				 "job %" PRIu64 " of it has not ended, so how much space there "
-				 "will be is not known: nothing more was deleted",
-				 before);
-			return EXIT_FAILED;
-		}
-	}
+	if (r == 0 && l->plan.fates[FATE_MIN_FREE].n > 0)
+		r = wait_for_space(u);
 	if (r)
 		return r;
+	gate("policy-again", l->policy->name);
+	u->changed = policy_look_again(s, l);
+	if (l->plan.deleted.n == 0)
+		return 0;
 	qsort_r(l->plan.order, l->scan.entries.n, sizeof(*l->plan.order), by_name,
 		l->scan.entries.v);
 	gate("policy", l->policy->name);
@@ -176,18 +206,18 @@ static int hand_over(struct running *u)
 
 static void print_text(const struct running *u)
 {
-	char n[28], size[16];
+	char n[COUNTED_SIZE], size[16];
 
 	if (u->job == 0) {
 		(void)printf("%s: nothing to delete\n", u->look.policy->name);
 		return;
 	}
-	(void)printf("Job %" PRIu64 ": %s %s of %s, %s", u->job,
-		     count_format(n, sizeof(n), u->accepted),
-		     u->accepted == 1 ? "entry" : "entries", u->look.policy->name,
+	(void)printf("Job %" PRIu64 ": %s of %s, %s", u->job,
+		     counted_format(n, sizeof(n), u->accepted, "entry", "entries"),
+		     u->look.policy->name,
 		     size_format(size, sizeof(size), u->look.plan.deleted.bytes));
 	if (u->missing > 0)
-		(void)printf("; %s gone or replaced meanwhile",
+		(void)printf("; %s gone, replaced or changed meanwhile",
 			     count_format(n, sizeof(n), u->missing));
 	(void)putchar('\n');
 }
@@ -225,7 +255,9 @@ static int look(struct policy_session *s, struct running *u)
 
 int policy_run(struct policy_session *s, const struct config_policy *p)
 {
-	struct running u = { .look = { .policy = p, .scan = SCAN_NONE }, .o = &s->o };
+	struct running u = { .look = { .policy = p, .scan = SCAN_NONE },
+			     .o = &s->o,
+			     .config = s->config };
 	_cleanup_close_ int turn = -1;
 	int r;
 
@@ -236,7 +268,7 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 			 p->name, p->name);
 		return EXIT_NOT_AUTHORIZED;
 	}
-	(void)snprintf(u.origin, sizeof(u.origin), "policy:%s", p->name);
+	(void)snprintf(u.origin, sizeof(u.origin), ORIGIN "%s", p->name);
 	turn = policy_turn(&s->o, &r);
 	if (turn < 0)
 		return r;
@@ -244,7 +276,8 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	if (r == 0)
 		r = look(s, &u);
 	if (r == 0)
-		r = hand_over(&u);
+		r = hand_over(s, &u);
+	u.missing += u.changed;
 	if (r == 0)
 		print(&u);
 	client_free(u.client);

@@ -52,32 +52,30 @@ static void entry_print(const struct policy_look *l, const struct policy_entry *
 
 static void sum_print(const char *what, uint64_t n, uint64_t bytes)
 {
-	char count[28], size[16];
+	char count[COUNTED_SIZE], size[16];
 
-	(void)printf("%s %s %s, %s", what, count_format(count, sizeof(count), n),
-		     n == 1 ? "entry" : "entries", size_format(size, sizeof(size), bytes));
+	(void)printf("%s %s, %s", what, counted_format(count, sizeof(count), n, "entry", "entries"),
+		     size_format(size, sizeof(size), bytes));
 }
 
 static void left_print(uint64_t n, const char *why)
 {
-	char count[28];
+	char count[COUNTED_SIZE];
 
 	if (n > 0)
-		(void)printf("Not looked into: %s %s %s\n", count_format(count, sizeof(count), n),
-			     n == 1 ? "directory" : "directories", why);
+		(void)printf("Not looked into: %s %s\n",
+			     counted_format(count, sizeof(count), n, "directory", "directories"),
+			     why);
 }
 
 static void totals_print(const struct policy_look *l)
 {
 	const struct policy_plan *p = &l->plan;
 	const struct scan *s = &l->scan;
-	double share = p->matched.bytes > 0
-			       ? 100 * (double)p->deleted.bytes / (double)p->matched.bytes
-			       : 0;
 
 	sum_print("Keeps", p->matched.n - p->deleted.n, p->matched.bytes - p->deleted.bytes);
 	sum_print("; deletes", p->deleted.n, p->deleted.bytes);
-	(void)printf(" (%.0f%%)\n", share);
+	(void)printf(" (%.0f%%)\n", 100 * p->share);
 	if (p->over_max_delete)
 		(void)printf("That is more than the %.0f%% of max-delete: a run would delete "
 			     "nothing and say so\n",

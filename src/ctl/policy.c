@@ -24,12 +24,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "check-config.h"
 #include "engine/protect.h"
 #include "holders.h"
 #include "policy.h"
+#include "policy/overlap.h"
 #include "policy/periods.h"
 #include "verbs.h"
 
@@ -46,7 +48,7 @@ static bool is_open(void *userdata, uint64_t dev, uint64_t ino)
 	const struct policy_session *s = userdata;
 	size_t n;
 
-	return holders_find(&s->holders, dev, ino, &n) != NULL;
+	return holders_find(&s->holders, dev, ino, &n) || sockets_has(&s->sockets, dev, ino);
 }
 
 static bool is_near(void *userdata, int dirfd)
@@ -70,6 +72,25 @@ static const char *why_content(void *userdata, int dirfd)
 	return protect_check_content(s->protect, dirfd);
 }
 
+/* As with deletions, speed wins over others' latency where space is short. */
+static bool is_urgent(const struct config *c, int dirfd)
+{
+	struct statvfs st;
+
+	return fstatvfs(dirfd, &st) >= 0 &&
+	       (uint64_t)st.f_bavail * st.f_frsize <
+		       policy_space_bytes(&c->urgent_below, (uint64_t)st.f_blocks * st.f_frsize);
+}
+
+static const struct pace *pace(void *userdata, int dirfd)
+{
+	struct policy_session *s = userdata;
+
+	if (is_urgent(s->config, dirfd))
+		return NULL;
+	return pacing_start_scan(&s->pacing, &s->o, dirfd);
+}
+
 static int64_t now_nsec(void)
 {
 	struct timespec t;
@@ -78,15 +99,68 @@ static int64_t now_nsec(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
+static struct scan_watch watch_of(struct policy_session *s)
+{
+	return (struct scan_watch){ .is_open = is_open,
+				    .is_near = is_near,
+				    .why_name = why_name,
+				    .why_content = why_content,
+				    .pace = pace,
+				    .userdata = s };
+}
+
+/* *ret was SCAN_NONE. */
+static int scan(struct policy_session *s, const struct config_policy *p, struct scan *ret,
+		const char **ret_why)
+{
+	const struct scan_watch watch = watch_of(s);
+	int r = scan_policy(ret, &p->rules, &watch, ret_why);
+
+	pacing_stop(&s->pacing);
+	return r;
+}
+
+/* Holds what `other` keeps. Where that cannot be looked at, nobody knows what it is. */
+static int hold_one(struct policy_session *s, struct policy_look *l,
+		    const struct config_policy *other, struct policy_moment moment)
+{
+	struct policy_look o = { .policy = other, .scan = SCAN_NONE };
+	int r = scan(s, other, &o.scan, &o.problem);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		complain(other->name, "%s %s", other->rules.path, o.problem);
+		l->problem = "cannot be planned for: what another policy keeps of it is not known";
+		return r;
+	}
+	r = rules_decide(&o.plan, &other->rules, &o.scan.entries, moment);
+	if (r >= 0)
+		r = overlap_hold(&l->scan.entries, l->policy->rules.path, &o.scan.entries,
+				 other->rules.path);
+	policy_look_done(&o);
+	return r;
+}
+
+/* Between two policies, keep wins. */
+static int hold_others(struct policy_session *s, struct policy_look *l, struct policy_moment moment)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->config->n_policies && r >= 0; i++) {
+		const struct config_policy *other = &s->config->policies[i];
+
+		if (other != l->policy && policy_has_keep(&other->rules) &&
+		    policies_meet(&other->rules, &l->policy->rules))
+			r = hold_one(s, l, other, moment);
+	}
+	return r;
+}
+
 int policy_look(struct policy_session *s, struct policy_look *l)
 {
-	const struct scan_watch watch = { .is_open = is_open,
-					  .is_near = is_near,
-					  .why_name = why_name,
-					  .why_content = why_content,
-					  .userdata = s };
 	struct policy_moment moment;
-	int r = scan_policy(&l->scan, &l->policy->rules, &watch, &l->problem);
+	int r = scan(s, l->policy, &l->scan, &l->problem);
 
 	if (r < 0)
 		return r;
@@ -96,10 +170,42 @@ int policy_look(struct policy_session *s, struct policy_look *l)
 	moment = (struct policy_moment){ .now_nsec = l->now_nsec,
 					 .free_bytes = l->scan.free_bytes,
 					 .size_bytes = l->scan.size_bytes };
-	r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
-	if (r < 0)
+	r = hold_others(s, l, moment);
+	if (r >= 0)
+		r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
+	if (r < 0 && !l->problem)
 		l->problem = "cannot be planned for: out of memory";
 	return r;
+}
+
+static void holders_look(struct policy_session *s)
+{
+	int r;
+
+	holders_done(&s->holders);
+	sockets_done(&s->sockets);
+	r = holders_read(&s->holders, "/proc", "/sys");
+	/* Where there is no such file there are no such sockets. */
+	if (r >= 0)
+		r = sockets_read(&s->sockets, "/proc");
+	r = r == -ENOENT ? 0 : r;
+	if (r < 0)
+		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
+			 strerror(-r));
+	s->open_known = r >= 0 && s->holders.hidden == 0 && !s->holders.processes_hidden;
+}
+
+size_t policy_look_again(struct policy_session *s, struct policy_look *l)
+{
+	const struct scan_watch watch = watch_of(s);
+	uint64_t bytes;
+	size_t n;
+
+	holders_look(s);
+	n = scan_again(&l->scan, &l->policy->rules, &watch, &bytes);
+	l->plan.deleted.n -= n;
+	l->plan.deleted.bytes -= bytes;
+	return n;
 }
 
 void policy_look_done(struct policy_look *l)
@@ -157,11 +263,7 @@ int policy_watch(struct policy_session *s)
 			 strerror(-r));
 		return EXIT_FAILED;
 	}
-	r = holders_read(&s->holders, "/proc", "/sys");
-	if (r < 0)
-		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
-			 strerror(-r));
-	s->open_known = r >= 0 && s->holders.hidden == 0 && !s->holders.processes_hidden;
+	holders_look(s);
 	return 0;
 }
 
@@ -228,6 +330,8 @@ static int words_check(const struct options *o, const char *what)
 		wrong = "give list, plan or run";
 	else if (list && o->n_paths > 1)
 		wrong = "list takes no NAME";
+	else if (list && (o->latency_off || o->latency_usec))
+		wrong = "--latency goes only with plan and run";
 	else if (run && o->n_paths != 2)
 		wrong = "run takes exactly one NAME";
 	else if (!run && (o->force || o->clock_is_right || o->state_dir || o->runtime_dir))
@@ -251,6 +355,7 @@ int verb_policy(int argc, char **argv)
 		return r;
 	r = policy_all(&s, what, s.o.paths + 1, s.o.n_paths - 1);
 	holders_done(&s.holders);
+	sockets_done(&s.sockets);
 	protect_free(s.protect);
 	config_free(s.config);
 	return r;

@@ -6,8 +6,10 @@
 #include "engine/protect.h"
 #include "holders.h"
 #include "output.h"
+#include "pacing.h"
 #include "policy/rules.h"
 #include "policy/scan.h"
+#include "sockets.h"
 
 struct policy_look {
 	const struct config_policy *policy;
@@ -24,6 +26,8 @@ struct policy_session {
 	struct config *config;
 	struct protect *protect;
 	struct holders holders;
+	struct sockets sockets;
+	struct pacing pacing; /* of the scan that is under way */
 	bool open_known, failed;
 	size_t n_shown;
 };
@@ -35,6 +39,10 @@ int policy_watch(struct policy_session *s);
  * l->problem. After policy_watch. */
 int policy_look(struct policy_session *s, struct policy_look *l);
 void policy_look_done(struct policy_look *l);
+
+/* Just before what is to be deleted goes: keeps what has changed since, or is held by now. Returns
+ * how many of it these are. */
+size_t policy_look_again(struct policy_session *s, struct policy_look *l);
 
 /* Makes the plan and hands what it deletes to the daemon, as one job. Returns the exit status. */
 int policy_run(struct policy_session *s, const struct config_policy *p);

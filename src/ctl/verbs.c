@@ -81,6 +81,7 @@ static const char help_text[] =
 	"reads\n"
 	"\n"
 	"Options of policy:\n"
+	"  --latency=auto|off|TIME   plan, run: spare others' I/O while it looks\n"
 	"  --configuration-directory=DIR  in place of /etc/reclaimd and /usr/lib/reclaimd\n"
 	"  --state-directory=DIR     run: the daemon's, where the clock's course is kept\n"
 	"  --force                   run: even if it is more than max-delete\n"

@@ -13,6 +13,7 @@
 #include "run.h"
 #include "schedule.h"
 #include "util/fd.h"
+#include "util/units.h"
 
 struct control {
 	struct job *j;
@@ -73,6 +74,7 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 	struct job *j = c->j;
 	bool held = c->from != JOB_PAUSED && j->r.started_usec == 0 &&
 		    j->r.held_until_usec > manager_clock();
+	char names[COUNTED_SIZE];
 
 	failure_errno(f, back->error, "job %" PRIu64, j->r.id);
 	failure_set(f, back->error == -EEXIST ? "WrongState" : f->name,
@@ -80,9 +82,10 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 		    "`reclaimctl restore --to=` puts it elsewhere",
 		    j->r.id, back->stuck, back->text, held ? "is held as before" : "pauses");
 	job_say(j,
-		"%" PRIu64 " names could not be put back (%s): `reclaimctl restore --to=` puts "
+		"%s could not be put back (%s): `reclaimctl restore --to=` puts "
 		"them elsewhere%s",
-		back->stuck, back->text, held ? "" : ", `reclaimctl resume` deletes them");
+		counted_format(names, sizeof(names), back->stuck, "name", "names"), back->text,
+		held ? "" : ", `reclaimctl resume` deletes them");
 	j->r.resume_state = JOB_QUEUED;
 	if (held)
 		schedule_job(j);
@@ -94,6 +97,7 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 static void on_back(struct job *j, const struct put_back_result *back, void *userdata)
 {
 	struct control *c = userdata;
+	char names[COUNTED_SIZE], gone[COUNTED_SIZE];
 	struct failure f = { 0 };
 
 	if (back->interrupted) { /* by the record it goes on at the next start */
@@ -110,10 +114,9 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 		return;
 	}
 	if (j->r.started_usec > 0)
-		job_say(j,
-			"%" PRIu64 " names were put back, as far as they were there still; %" PRIu64
-			" entries had been deleted",
-			back->back, j->r.entries_done);
+		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
+			counted_format(names, sizeof(names), back->back, "name was", "names were"),
+			counted_format(gone, sizeof(gone), j->r.entries_done, "entry", "entries"));
 	else
 		job_set_text(&j->r.message, NULL);
 	job_finish(j, c->to);

@@ -13,6 +13,7 @@
 #include "run.h"
 #include "schedule.h"
 #include "util/fd.h"
+#include "util/units.h"
 
 #define TELL_USEC (500 * USEC_PER_MSEC)
 
@@ -344,11 +345,14 @@ static void log_finished(const struct job *j)
 		[JOB_RESTORED] = MESSAGE_JOB_TAKEN_BACK,
 	};
 	bool bad = j->r.state == JOB_PARTIAL || j->r.state == JOB_FAILED;
+	char entries[COUNTED_SIZE], freed[16];
 
 	log_job(bad ? LOG_WARNING : LOG_INFO, ids[j->r.state], &j->r,
-		"Job %" PRIu64 " is %s: %" PRIu64 " entries deleted, %" PRIu64 " bytes freed%s%s",
-		j->r.id, job_state_name(j->r.state), j->r.entries_done, j->r.bytes_freed,
-		*j->r.message ? "; " : "", j->r.message);
+		"Job %" PRIu64 " is %s: %s deleted, %s freed%s%s", j->r.id,
+		job_state_name(j->r.state),
+		counted_format(entries, sizeof(entries), j->r.entries_done, "entry", "entries"),
+		size_format(freed, sizeof(freed), j->r.bytes_freed), *j->r.message ? "; " : "",
+		j->r.message);
 }
 
 void job_finish(struct job *j, enum job_state s)

@@ -12,6 +12,7 @@
 #include "manager.h"
 #include "outcome.h"
 #include "schedule.h"
+#include "util/units.h"
 
 /* Until it is looked again, where a worker has died or something is short. */
 #define AGAIN_USEC (1 * USEC_PER_SEC)
@@ -31,13 +32,15 @@ struct staged_look {
 static void look_end(struct staged_look *l)
 {
 	struct job *j = l->j;
+	char names[COUNTED_SIZE];
 
 	if (l->outcome)
 		outcome_record(l->outcome, l->m->store, job_marked, j);
 	if (l->strange > 0)
 		log_job(LOG_WARNING, MESSAGE_STAGING_ORPHAN, &j->r,
-			"%" PRIu64 " names in %s/.reclaim/%u/%s are not of job %" PRIu64 ": kept",
-			l->strange, j->place->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
+			"%s in %s/.reclaim/%u/%s, not of job %" PRIu64 ": kept",
+			counted_format(names, sizeof(names), l->strange, "name", "names"),
+			j->place->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
 	if (l->found < j->r.names && !*j->r.inplace)
 		job_set_text(&j->r.inplace,
 			     "reclaimd was interrupted while moving names into staging");

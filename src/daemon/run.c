@@ -123,6 +123,7 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 	struct ending *e = userdata;
 	struct manager *m = j->manager;
 	enum job_state s = JOB_DONE;
+	char names[COUNTED_SIZE];
 
 	if (back->interrupted) {
 		free(e);
@@ -133,17 +134,16 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 	}
 	if (e->left > 0 || j->r.errors > 0 || back->stuck > 0)
 		s = e->any_gone || j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED;
+	(void)counted_format(names, sizeof(names), j->r.names, "name", "names");
 	if (back->stuck > 0)
 		job_say(j,
-			"%" PRIu64 " of %" PRIu64 " names could not be deleted, and are kept in "
+			"%" PRIu64 " of %s could not be deleted, and are kept in "
 			"%s/.reclaim/%u/%s because they cannot go back: %s",
-			back->stuck, j->r.names, j->place->mount, (unsigned)j->r.uid, j->r.staging,
+			back->stuck, names, j->place->mount, (unsigned)j->r.uid, j->r.staging,
 			back->text);
 	else if (s != JOB_DONE)
-		job_say(j,
-			"%" PRIu64 " of %" PRIu64 " names could not be deleted and are in their "
-			"place",
-			MAX(e->left, back->back), j->r.names);
+		job_say(j, "%" PRIu64 " of %s could not be deleted and are in their place",
+			MAX(e->left, back->back), names);
 	else
 		job_set_text(&j->r.message, NULL);
 	free(e);

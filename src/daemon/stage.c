@@ -12,6 +12,7 @@
 #include "schedule.h"
 #include "submit-internal.h"
 #include "util/escape.h"
+#include "util/units.h"
 
 /* The job is the table's from here on; the record of what is staged goes to the store in the order
  * it is posted in. */
@@ -37,6 +38,7 @@ static void tell_new(struct job *j)
 static void go_on(struct submit *s, bool known)
 {
 	struct job *j = s->job;
+	char names[COUNTED_SIZE];
 
 	record(s);
 	if (s->staged == 0) {
@@ -48,8 +50,8 @@ static void go_on(struct submit *s, bool known)
 		schedule_job(j);
 	job_save(j, NULL, NULL);
 	tell_new(j);
-	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r,
-		"Job %" PRIu64 " accepted: %" PRIu64 " names%s%s", j->r.id, j->r.names,
+	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r, "Job %" PRIu64 " accepted: %s%s%s", j->r.id,
+		counted_format(names, sizeof(names), j->r.names, "name", "names"),
 		*j->r.inplace ? "; in place: " : "", j->r.inplace);
 	s->result.id = j->r.id;
 	submit_end(s);

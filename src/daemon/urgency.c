@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "urgency.h"
 
-#include "config/config.h"
+#include "policy/policy.h"
 #include "util/macros.h"
 
 /* Bytes a second that a fast device takes. */
 #define WRITTEN_MOST (2ULL << 30)
-
-static uint64_t bytes_of(const struct policy_space *space, uint64_t all_bytes)
-{
-	return space->is_share ? (uint64_t)(space->share * (double)all_bytes) : space->bytes;
-}
+#define LOOK_LEAST (100 * USEC_PER_MSEC)
 
 bool urgency_space(const struct policy_space *below, const struct policy_space *until,
 		   const struct space *s, bool on)
 {
-	return s->free_bytes < bytes_of(on ? until : below, s->all_bytes);
+	return s->free_bytes < policy_space_bytes(on ? until : below, s->all_bytes);
 }
 
 bool urgency_is_near(const struct policy_space *below, const struct space *s)
 {
-	return s->free_bytes / 2 < bytes_of(below, s->all_bytes);
+	return s->free_bytes / 2 < policy_space_bytes(below, s->all_bytes);
 }
 
-uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s)
+uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s, uint64_t rate)
 {
-	uint64_t mark = bytes_of(below, s->all_bytes);
+	uint64_t mark = policy_space_bytes(below, s->all_bytes);
 	uint64_t left = s->free_bytes > mark ? s->free_bytes - mark : 0;
+	uint64_t look = CLAMP(left / WRITTEN_MOST * USEC_PER_SEC, USEC_PER_SEC, URGENCY_LOOK_MOST);
+	double half = rate > 0 ? (double)left / (double)rate / 2 * USEC_PER_SEC : (double)look;
 
-	return CLAMP(left / WRITTEN_MOST * USEC_PER_SEC, USEC_PER_SEC, URGENCY_LOOK_MOST);
+	return half < (double)look ? MAX((uint64_t)half, LOOK_LEAST) : look;
 }
 
 static double left_usec(const struct course *c)

@@ -24,8 +24,10 @@ bool urgency_is_near(const struct policy_space *below, const struct space *s);
 /* The longest that nobody looks. */
 #define URGENCY_LOOK_MOST (60 * USEC_PER_SEC)
 
-/* How long until the mark could be reached at the fastest that anybody writes; 1 s at least. */
-uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s);
+/* How long until the mark could be reached at the fastest that anybody writes, but 1 s at least:
+ * nobody might. Where somebody does, and has been seen to take so many bytes a second, half as long
+ * as that takes to the mark, if that is less; 100 ms at least. */
+uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s, uint64_t rate);
 
 /* How far a run is. Microseconds are of one clock. */
 struct course {

@@ -19,8 +19,7 @@
 #include "util/escape.h"
 #include "util/fd.h"
 
-/* The manager of services does not start a unit more than five times in ten seconds. */
-#define AGAIN_USEC (3 * USEC_PER_SEC)
+#define AGAIN_USEC (1 * USEC_PER_SEC)
 #define AGAIN_MOST_USEC (600 * USEC_PER_SEC)
 #define SIZE_USEC (900 * USEC_PER_SEC)
 
@@ -32,6 +31,9 @@ struct watermark {
 	bool has_size;
 	bool is_old; /* not configured any more: goes when its process has */
 	bool is_short, cannot_look;
+	dev_t dev;                      /* its filesystem's, where space is watched; or 0 */
+	uint64_t free_bytes, rate;      /* at the last look; and bytes a second since */
+	uint64_t looked_usec;           /* when that was */
 	sd_event_source *child;         /* while it runs */
 	uint64_t again_usec, wait_usec; /* not before; and how long after the next */
 	uint64_t size_usec;             /* when it is due for max-size */
@@ -143,15 +145,30 @@ static void run(struct watermark *w)
 		(void)sd_event_source_set_description(w->child, "policy");
 }
 
-/* Is what was deleted last still on its way? */
-static bool has_job(const struct watermark *w)
+/* Is space on its way that a policy has made? Its own jobs, whatever holds them up; and, if it is
+ * about free space, those of others on the same filesystem that are about to free it. */
+static bool frees_space(const struct watermark *w, const struct job *j)
 {
 	const char prefix[] = "policy:";
+
+	if (job_state_finished(j->r.state) || strncmp(j->r.origin, prefix, strlen(prefix)) != 0)
+		return false;
+	if (strcmp(j->r.origin + strlen(prefix), w->name) == 0)
+		return true;
+	return w->dev && j->place && j->place->dev == w->dev && j->r.state != JOB_HELD &&
+	       j->r.state != JOB_PAUSED;
+}
+
+static bool space_is_coming(const struct watermark *w)
+{
+	const struct watermark *other;
 	struct job *j;
 
 	TAILQ_FOREACH(j, &w->m->jobs.in_order, in_order)
-	if (!job_state_finished(j->r.state) && strncmp(j->r.origin, prefix, strlen(prefix)) == 0 &&
-	    strcmp(j->r.origin + strlen(prefix), w->name) == 0)
+	if (frees_space(w, j))
+		return true;
+	LIST_FOREACH(other, &w->m->watermarks->list, link)
+	if (other->child && w->dev && other->dev == w->dev)
 		return true;
 	return false;
 }
@@ -175,9 +192,22 @@ static bool space_look(struct watermark *w, struct space *ret)
 	w->cannot_look = hangs;
 	if (hangs || statvfs(w->path, &st) < 0)
 		return false;
+	w->dev = mount->dev;
 	*ret = (struct space){ .free_bytes = (uint64_t)st.f_bavail * st.f_frsize,
 			       .all_bytes = (uint64_t)st.f_blocks * st.f_frsize };
 	return true;
+}
+
+/* How fast space goes, which is not forgotten at once. */
+static void rate_note(struct watermark *w, uint64_t free_bytes, uint64_t now)
+{
+	uint64_t taken = w->free_bytes > free_bytes ? w->free_bytes - free_bytes : 0;
+	uint64_t passed = now - w->looked_usec;
+	double rate = w->looked_usec > 0 && passed > 0 ? (double)taken / (double)passed : 0;
+
+	w->rate = MAX((uint64_t)(rate * USEC_PER_SEC), w->rate / 2);
+	w->free_bytes = free_bytes;
+	w->looked_usec = now;
 }
 
 /* Tells once that space has become short. */
@@ -197,13 +227,17 @@ static uint64_t look(struct watermark *w, uint64_t now)
 	struct space s = { 0 };
 	bool knows = (w->below.share > 0 || w->below.bytes > 0) && space_look(w, &s);
 	bool is_short = knows && urgency_space(&w->below, &w->below, &s, false);
-	uint64_t next = knows ? urgency_look_usec(&w->below, &s) : URGENCY_LOOK_MOST;
+	uint64_t next = URGENCY_LOOK_MOST;
 
+	if (knows) {
+		rate_note(w, s.free_bytes, now);
+		next = urgency_look_usec(&w->below, &s, w->rate);
+	}
 	if (!is_short) {
 		w->is_short = false;
 		w->wait_usec = AGAIN_USEC;
 	}
-	if (w->child || now < w->again_usec || has_job(w))
+	if (w->child || now < w->again_usec || space_is_coming(w))
 		return next;
 	if (is_short)
 		short_tell(w);

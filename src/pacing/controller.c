@@ -59,7 +59,11 @@
 
 #define SHARE_FIRST 0.5
 #define SHARE_LEAST 0.1
+#define SHARE_UNREAD 0.8 /* while nobody reads */
 #define SHARE_MOST 0.95
+/* Of readings: a request of ours moves the head away from a bystander's, and one sync of theirs is
+ * several requests, of which ours is to meet one at most. */
+#define SHARE_READING 0.25
 #define SHARE_EVERY (400 * USEC_PER_MSEC)
 /* How much slower others' mean read may be in bursts than in gaps, as a share of it or in
  * microseconds, whichever is more: up to the first nobody can tell; above the second it is too
@@ -106,6 +110,11 @@ static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now
 	c->fast_bytes = 0;
 }
 
+static double share_most(const struct controller *c)
+{
+	return c->o.reads_only && !c->o.latency_usec ? SHARE_READING : SHARE_MOST;
+}
+
 void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec)
 {
 	*c = (struct controller){
@@ -121,6 +130,7 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		c->bytes.limit = BYTES_FIRST_DISCARD;
 	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
 	c->read_size = 8;
+	c->share = MIN(c->share, share_most(c));
 	if (!o->observed)
 		mode_enter(c, PACING_PACED, now_usec);
 	else
@@ -314,7 +324,7 @@ static void share_adjust(struct controller *c, uint64_t now)
 	if (c->in_gap.count < READS_ENOUGH || c->in_burst.count < READS_ENOUGH || quiet <= 0) {
 		/* Nobody reads: others wait for syncs alone, and those the size of pieces bounds.
 		 */
-		c->share = MIN(c->share + 0.02, 0.8);
+		c->share = MIN(c->share + 0.02, MIN(SHARE_UNREAD, share_most(c)));
 		c->share_changed_usec = now;
 		return;
 	}
@@ -324,7 +334,7 @@ static void share_adjust(struct controller *c, uint64_t now)
 		c->share = MAX(c->share * 0.75, SHARE_LEAST);
 		c->tally.backoffs[BACKOFF_READS]++;
 	} else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC)) {
-		c->share = MIN(c->share + 0.05, SHARE_MOST);
+		c->share = MIN(c->share + 0.05, share_most(c));
 	} else {
 		return;
 	}
@@ -505,12 +515,25 @@ static void ride(struct controller *c, uint64_t now)
 	c->work_usec = c->unit_usec = 0;
 }
 
+/* Others wait for a request, not for a piece: only how often ours are there can be chosen. */
+static void reading_spent(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
+{
+	c->outstanding -= c->outstanding > 0;
+	if (!is_unlimited(c))
+		c->not_before_usec =
+			now_usec + (uint64_t)((double)cost_usec * (1 - c->share) / c->share);
+}
+
 bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
 		      uint64_t cost_usec)
 {
 	bool due, riding = rides(c, now_usec);
 	unsigned parts = riding ? RIDE_PART : 1;
 
+	if (c->o.reads_only) {
+		reading_spent(c, now_usec, cost_usec);
+		return false;
+	}
 	/* A check rests; what it would have to wait for if it synced is not wanted yet. */
 	if (c->urgent || c->mode != PACING_PACED) {
 		c->fast_bytes += bytes;

@@ -52,6 +52,8 @@ struct controller_options {
 	/* What is freed is discarded by the way, and others wait for that: so that it does not pile
 	 * up, is synced now and then even in fast mode. */
 	bool discards;
+	/* Nothing is removed: what is spent are readings, none of which is ever due. */
+	bool reads_only;
 };
 
 /* What the sensors say. Counts are since any fixed moment, of everybody's requests. */

@@ -411,6 +411,7 @@ static int start(struct pacer *p, const char *proc)
 		.observed = p->observed,
 		.presumed_busy = presume_busy(proc),
 		.discards = p->o.discards,
+		.reads_only = p->o.reads_only,
 	};
 	int r;
 

@@ -22,6 +22,7 @@ struct pacer_options {
 	uint64_t rate_min;      /* bytes per second */
 	uint64_t rate_max;      /* the same; 0: unlimited */
 	bool discards;          /* the filesystem discards what is freed as it goes */
+	bool reads_only;        /* nothing is removed: a scan */
 	FILE *trace;            /* a line for each sample and each piece, or NULL */
 	const char *sys, *proc; /* NULL: "/sys", "/proc" */
 };

@@ -12,6 +12,8 @@ static const struct {
 	[FATE_UNREAD] = { "unread", "could not be looked at in full" },
 	[FATE_NO_TIME] = { "no-time", "has no time to go by" },
 	[FATE_NO_SERIES] = { "no-series", "group-by does not match it" },
+	[FATE_OTHER_KEEPS] = { "other-keep", "keep of another policy" },
+	[FATE_CHANGED] = { "changed", "has changed meanwhile" },
 	[FATE_FUTURE] = { "future", "its time is in the future" },
 	[FATE_KEPT] = { "keep", "keep" },
 	[FATE_MIN_COUNT] = { "min-count", "min-count" },

@@ -15,6 +15,8 @@ enum policy_fate {
 	FATE_UNREAD,
 	FATE_NO_TIME,
 	FATE_NO_SERIES,
+	FATE_OTHER_KEEPS,
+	FATE_CHANGED, /* since it was looked at first */
 
 	/* Kept by rules. */
 	FATE_FUTURE,

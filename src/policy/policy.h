@@ -66,6 +66,9 @@ struct policy {
 	bool skip_open;
 };
 
+/* What that comes to on a filesystem of this size. */
+uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes);
+
 /* Does anything of it delete? Without a rule nothing is ever deleted. */
 bool policy_has_rules(const struct policy *p);
 bool policy_has_keep(const struct policy *p);

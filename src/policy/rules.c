@@ -15,6 +15,11 @@ struct deciding {
 	struct policy_moment now;
 };
 
+uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes)
+{
+	return s->is_share ? (uint64_t)(s->share * (double)size_bytes) : s->bytes;
+}
+
 bool policy_has_keep(const struct policy *p)
 {
 	for (int i = 0; i < KEEP_WITHIN; i++)
@@ -136,11 +141,6 @@ static void decide_all(const struct deciding *d)
 		}
 }
 
-static uint64_t space_bytes(const struct policy_space *s, uint64_t size_bytes)
-{
-	return s->is_share ? (uint64_t)(s->share * (double)size_bytes) : s->bytes;
-}
-
 /* What the limits see: it changes with each entry that goes. */
 struct limits {
 	uint64_t files, bytes, free_bytes; /* there would be */
@@ -162,8 +162,8 @@ static struct limits limits_begin(const struct deciding *d)
 		}
 	}
 	if (policy_has_min_free(d->p) &&
-	    l.free_bytes < space_bytes(&d->p->min_free_below, d->now.size_bytes))
-		l.free_wanted_bytes = space_bytes(&d->p->min_free_until, d->now.size_bytes);
+	    l.free_bytes < policy_space_bytes(&d->p->min_free_below, d->now.size_bytes))
+		l.free_wanted_bytes = policy_space_bytes(&d->p->min_free_until, d->now.size_bytes);
 	return l;
 }
 
@@ -223,8 +223,11 @@ static void sum_up(const struct deciding *d, struct policy_plan *plan)
 		if (fate_deletes(e->fate))
 			count(&plan->deleted, e);
 	}
-	plan->over_max_delete =
-		(double)plan->deleted.bytes > d->p->max_delete * (double)plan->matched.bytes;
+	if (plan->matched.bytes > 0)
+		plan->share = (double)plan->deleted.bytes / (double)plan->matched.bytes;
+	else if (plan->matched.n > 0)
+		plan->share = (double)plan->deleted.n / (double)plan->matched.n;
+	plan->over_max_delete = plan->share > d->p->max_delete;
 }
 
 int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_entries *l,

@@ -30,7 +30,9 @@ struct policy_plan {
 	uint32_t *order; /* of the entries: by series and name of it, newest first */
 	struct policy_sum matched, deleted;
 	struct policy_sum fates[FATES];
-	/* More would go than max-delete lets one run delete. */
+	/* How much of the bytes that match would go; where they are none at all, of the entries. */
+	double share;
+	/* That is more than max-delete lets one run delete. */
 	bool over_max_delete;
 };
 

@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "reading.h"
 #include "util/macros.h"
 
 /* From 1906 to what 63 bits hold, so that the difference of any two fits as well. */
@@ -19,6 +20,7 @@ struct walk {
 	struct tree *t;
 	bool skip_open;
 	const struct scan_watch *w;
+	struct reading *reading;
 };
 
 int scan_open(DIR **ret, int dirfd, const char *name)
@@ -90,6 +92,7 @@ static void look(struct walk *k, int dirfd, const char *name)
 	}
 	k->t->bytes += scan_bytes(&sx);
 	k->t->newest_nsec = MAX(k->t->newest_nsec, scan_time(&sx.stx_mtime));
+	k->t->changed_nsec = MAX(k->t->changed_nsec, scan_time(&sx.stx_ctime));
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		hold(k->t, FATE_MOUNT);
 	if (k->skip_open && k->w->is_open &&
@@ -99,15 +102,17 @@ static void look(struct walk *k, int dirfd, const char *name)
 		enter(k, dirfd, name);
 }
 
-void scan_tree(struct tree *t, int at, const char *name, bool skip_open, const struct scan_watch *w)
+void scan_tree(struct tree *t, int at, const char *name, bool skip_open, const struct scan_watch *w,
+	       struct reading *reading)
 {
-	struct walk k = { .t = t, .skip_open = skip_open, .w = w };
+	struct walk k = { .t = t, .skip_open = skip_open, .w = w, .reading = reading };
 
 	enter(&k, at, name);
 	while (k.n > 0) {
 		DIR *top = k.dirs[k.n - 1];
 		struct dirent *d;
 
+		reading_go_on(reading);
 		errno = 0;
 		d = readdir(top);
 		if (d && !scan_is_dots(d->d_name)) {

@@ -7,9 +7,12 @@
 
 #include "scan.h"
 
+struct reading;
+
 struct tree {
 	uint64_t bytes;        /* that deleting it frees: a file with other names frees nothing */
 	int64_t newest_nsec;   /* mtime of whatever changed last */
+	int64_t changed_nsec;  /* ctime of the same, or of what is not its content */
 	enum policy_fate fate; /* FATE_OPEN, or why it is kept */
 };
 
@@ -27,5 +30,5 @@ bool scan_is_dots(const char *name);
 
 /* Looks at everything beneath `name` in the directory `at`, adding to *t, which has what is known
  * of itself. */
-void scan_tree(struct tree *t, int at, const char *name, bool skip_open,
-	       const struct scan_watch *w);
+void scan_tree(struct tree *t, int at, const char *name, bool skip_open, const struct scan_watch *w,
+	       struct reading *reading);

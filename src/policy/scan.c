@@ -10,10 +10,13 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "globs.h"
 #include "name-time.h"
+#include "periods.h"
+#include "reading.h"
 #include "scan-tree.h"
 #include "series.h"
 
@@ -30,6 +33,7 @@ struct walk {
 	const struct scan_watch *w;
 	struct globs *match, *exclude;
 	struct series *series;
+	struct reading reading;
 	uint64_t *states;                    /* of all frames */
 	struct frame frames[SCAN_DEPTH + 1]; /* one more for the states of what is looked at */
 	unsigned n;
@@ -51,16 +55,22 @@ static const char *open_reason(int error)
 	}
 }
 
-/* Opens the policy's own directory, which may well be on another mount. */
-static int open_base(DIR **ret, const char *path)
+int scan_base(const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
-	_cleanup_close_ int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
-	return fd < 0 ? -errno : scan_open(ret, fd, ".");
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_base(DIR **ret, const char *path)
+{
+	_cleanup_close_ int fd = scan_base(path);
+
+	return fd < 0 ? fd : scan_open(ret, fd, ".");
 }
 
 static bool is_near(const struct walk *k, int dirfd)
@@ -183,7 +193,7 @@ static int take(struct walk *k, const struct frame *f, const char *name, const s
 	char series[PATH_MAX];
 
 	if (S_ISDIR(sx->stx_mode))
-		scan_tree(&t, dirfd(f->dir), name, k->p->skip_open, k->w);
+		scan_tree(&t, dirfd(f->dir), name, k->p->skip_open, k->w, &k->reading);
 	if (!time_of(k, sx, t.newest_nsec, &e.time_nsec) && t.fate == FATE_OPEN)
 		t.fate = FATE_NO_TIME;
 	if (!series_of(k->series, k->path, series, sizeof(series))) {
@@ -264,6 +274,7 @@ static int walk_all(struct walk *k)
 		struct frame *f = &k->frames[k->n - 1];
 		struct dirent *d;
 
+		reading_go_on(&k->reading);
 		errno = 0;
 		d = readdir(f->dir);
 		if (d && !scan_is_dots(d->d_name)) {
@@ -273,11 +284,13 @@ static int walk_all(struct walk *k)
 			pop(k);
 		}
 	}
+	reading_end(&k->reading);
 	return r;
 }
 
 static int base_look(struct scan *s, int fd)
 {
+	struct timespec now;
 	struct statvfs st;
 
 	s->basefd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -285,6 +298,8 @@ static int base_look(struct scan *s, int fd)
 		return -errno;
 	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	s->size_bytes = (uint64_t)st.f_blocks * st.f_frsize;
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	s->began_nsec = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 	return 0;
 }
 
@@ -309,6 +324,7 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 		push(k, base, 0);
 		*ret_why = w->why_content ? w->why_content(w->userdata, dirfd(base)) : NULL;
 		r = *ret_why ? -EPERM : base_look(&s, dirfd(base));
+		k->reading.pace = w->pace ? w->pace(w->userdata, dirfd(base)) : NULL;
 	}
 	if (r >= 0)
 		r = walk_all(k);
@@ -321,6 +337,46 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 	else
 		*ret = s;
 	return r;
+}
+
+/* Is an entry not what it was, or not in the state in which it was? */
+static bool has_changed(const struct walk *k, const struct policy_entry *e)
+{
+	struct tree t = { .fate = FATE_OPEN };
+	struct reading unpaced = { 0 };
+	struct statx sx;
+
+	if (statx(k->s->basefd, e->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS,
+		  &sx) < 0 ||
+	    sx.stx_ino != e->ino)
+		return true;
+	t.changed_nsec = scan_time(&sx.stx_ctime);
+	if (S_ISDIR(sx.stx_mode))
+		scan_tree(&t, k->s->basefd, e->name, k->p->skip_open, k->w, &unpaced);
+	return t.fate != FATE_OPEN || t.changed_nsec > k->s->began_nsec || is_open(k, &sx);
+}
+
+size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		  uint64_t *ret_bytes)
+{
+	struct walk *k = calloc(1, sizeof(*k));
+	size_t n = 0;
+
+	*ret_bytes = 0;
+	if (k)
+		*k = (struct walk){ .s = s, .p = p, .w = w };
+	for (size_t i = 0; i < s->entries.n; i++) {
+		struct policy_entry *e = &s->entries.v[i];
+
+		/* Without memory to look with, all of it. */
+		if (!fate_deletes(e->fate) || (k && !has_changed(k, e)))
+			continue;
+		e->fate = FATE_CHANGED;
+		*ret_bytes += e->bytes;
+		n++;
+	}
+	free(k);
+	return n;
 }
 
 void scan_done(struct scan *s)

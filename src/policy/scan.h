@@ -3,6 +3,7 @@
  *
  *   scan.c       goes through the directory as deep as the patterns reach
  *   scan-tree.c  what a tree that goes as a whole has in it
+ *   reading.c    pieces of reading, so that others on the device are spared
  *
  * The directory is opened without following any symbolic link, and from there on one name at a
  * time; no mount is crossed. As systemd-tmpfiles does, a directory that somebody holds a BSD lock
@@ -22,6 +23,8 @@
  * them is kept. */
 #define SCAN_DEPTH 128
 
+struct pace;
+
 /* What the scan asks others; each NULL where there is nobody to ask. */
 struct scan_watch {
 	/* Has anybody this file open? */
@@ -32,6 +35,9 @@ struct scan_watch {
 	const char *(*why_name)(void *userdata, int dirfd, const char *name,
 				const struct identity *id);
 	const char *(*why_content)(void *userdata, int dirfd);
+	/* Whom to ask before each piece of reading on the filesystem of the policy's directory;
+	 * NULL if nobody. It must live until the scan has ended. */
+	const struct pace *(*pace)(void *userdata, int dirfd);
 	void *userdata;
 };
 
@@ -39,6 +45,7 @@ struct scan {
 	int basefd; /* the policy's directory; -1: not looked at */
 	struct policy_entries entries;
 	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	int64_t began_nsec;              /* by the clock that the filesystem's times are of */
 	/* Directories that were to be looked into and were not. */
 	uint64_t unread, locked, mounts, too_deep;
 };
@@ -48,9 +55,20 @@ struct scan {
 		.basefd = -1                                                                       \
 	}
 
+/* Pins a policy's own directory, which may well be on another mount. Returns a descriptor, -ELOOP
+ * if there is a symbolic link in the path, or another negative errno. */
+int scan_base(const char *path);
+
 /* Fills *ret, which was SCAN_NONE. Returns 0; -EWOULDBLOCK if somebody has locked the directory
  * itself, -EPERM if it is protected, or another negative errno; *ret_why then says it in words, to
  * follow the path. */
 int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
 		const char **ret_why);
+
+/* Looks once more at what the rules want to go, just before it does: a scan takes its time. Keeps,
+ * as FATE_CHANGED, what is gone or another, what has changed in any way since the scan began, and
+ * what somebody holds now. Returns how many these are, and *ret_bytes, what they come to. */
+size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		  uint64_t *ret_bytes);
+
 void scan_done(struct scan *s);

@@ -185,3 +185,12 @@ char *count_format(char *buf, size_t len, uint64_t n)
 	buf[o] = '\0';
 	return buf;
 }
+
+char *counted_format(char *buf, size_t len, uint64_t n, const char *one, const char *many)
+{
+	char count[28];
+
+	(void)snprintf(buf, len, "%s %s", count_format(count, sizeof(count), n),
+		       n == 1 ? one : many);
+	return buf;
+}

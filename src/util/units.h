@@ -21,3 +21,8 @@ char *timespan_format(char *buf, size_t len, uint64_t usec);
 
 /* Writes 1234567 as "1,234,567" into buf and returns buf. 28 bytes are always enough. */
 char *count_format(char *buf, size_t len, uint64_t n);
+
+/* Writes "1 name" or "1,500 names" into buf and returns buf. COUNTED_SIZE bytes are enough for any
+ * word of ours. */
+#define COUNTED_SIZE 48
+char *counted_format(char *buf, size_t len, uint64_t n, const char *one, const char *many);

@@ -48,6 +48,27 @@ class Correct(Case):
         self.assertEqual((r.json["warnings"][0]["line"], r.json["warnings"][0]["column"]), (1, 12))
 
     @matrix(backends=plain, fs=tmpfs)
+    def test_bases(self, w):
+        write(w.path("file"))
+        os.mkdir(w.path("dir"))
+        os.symlink("dir", w.path("link"))
+        for name, said in (("dir", None), ("none", None), ("dir/none", None),
+                           ("file", "is not a directory, expected one"),
+                           ("file/x", "is not a directory, expected one"),
+                           ("link", "has a symbolic link in it, expected the path that"),
+                           ("link/..", None)):
+            path = w.path(name)
+            write(w.path("a.yaml"),
+                  "policies:\n  p: {path: %s, match: x, max-size: 1K}\n" % path)
+            r = check(w, "a.yaml")
+            if name == "link/..":
+                self.assertIn("a.yaml:2:13: policies: p: path: found ", r.err)
+                continue
+            self.assertEqual(r.status, 1 if said else 0, r)
+            place = "a.yaml:2:13: policies: p: path: %s %s" % (path, said)
+            self.assertTrue(r.err.startswith(place) if said else r.err == "", r)
+
+    @matrix(backends=plain, fs=tmpfs)
     def test_schedules(self, w):
         if not shutil.which("systemd-analyze"):
             self.skipTest("there is no systemd-analyze")

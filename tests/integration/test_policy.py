@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl policy: which entries a policy keeps and deletes, on real files. It changes nothing."""
+import contextlib
 import fcntl
 import glob
 import json
 import os
+import re
+import shutil
+import socket
 import time
 import unittest
 
@@ -235,6 +239,22 @@ class Held(Case):
         self.assertEqual(plan(w)[0]["f"], ("delete", "max-age"))
         holder.kill()
 
+    @matrix(backends=plain, fs=("ext4", "btrfs", "tmpfs"))
+    def test_sockets(self, w):
+        """Whoever listens has the name no less than an open file."""
+        one(w, "match: '**', max-age: 1d")
+        with contextlib.ExitStack() as stack:
+            for name in ("heard", "left", "one with blanks"):
+                s = stack.enter_context(socket.socket(socket.AF_UNIX))
+                path = w.path("base", name)
+                s.bind(path)
+                age(path, 5)
+                if name == "left":
+                    s.close()
+            self.assertEqual(plan(w)[0], {"heard": ("keep", "open"), "left": ("delete", "max-age"),
+                                          "one with blanks": ("keep", "open")})
+        self.assertEqual({f[0] for f in plan(w)[0].values()}, {"delete"})
+
     @matrix(backends=plain, fs=tmpfs)
     def test_locked_directories(self, w):
         one(w, "match: '**', max-age: 1d")
@@ -341,6 +361,72 @@ class Held(Case):
         self.assertEqual((fates, o["not_looked_into"]["too_deep"]), ({}, 1))
 
 
+class Several(Case):
+    """Policies that are about the same entries: keep wins."""
+
+    def fates(self, w, name):
+        return plan(w, name)[0]
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_keep_wins(self, w):
+        configure(w, "policies:\n"
+                     "  a: {path: BASE, match: 'db-*', keep: {last: 2}, max-delete: 100%}\n"
+                     "  b: {path: BASE, match: '**', max-age: 3d, max-delete: 100%}\n"
+                     "  c: {path: BASE, match: '*', max-files: 2}\n"
+                     "  d: {path: BASE/sub, match: '*', max-age: 1d}\n")
+        for i in range(4):
+            make(w, "db-%d" % i, 5 + i)
+        make(w, "other", 9)
+        make(w, "sub/db-0", 9)
+        warned = policy(w, "plan", "b").err
+        self.assertIn("policies: b: may be about the same entries as a in line 2: what keep of "
+                      "either keeps is kept", warned)
+        self.assertEqual(self.fates(w, "b"),
+                         {"db-0": ("keep", "other-keep"), "db-1": ("keep", "other-keep"),
+                          "db-2": ("delete", "max-age"), "db-3": ("delete", "max-age"),
+                          "other": ("delete", "max-age"), "sub/db-0": ("delete", "max-age")})
+        # Pressure has to look elsewhere, and there is no more than this.
+        self.assertEqual(self.fates(w, "c"),
+                         {"db-0": ("keep", "other-keep"), "db-1": ("keep", "other-keep"),
+                          "db-2": ("delete", "max-files"), "db-3": ("delete", "max-files"),
+                          "other": ("delete", "max-files")})
+        self.assertEqual(self.fates(w, "d"), {"db-0": ("delete", "max-age")})
+        self.assertIn("(keep of another policy)", policy(w, "plan", "b").out)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_trees_and_what_is_in_them(self, w):
+        configure(w, "policies:\n"
+                     "  trees: {path: BASE, kind: tree, match: '*', max-age: 1us}\n"
+                     "  files: {path: BASE/a, match: '**', keep: {last: 1}}\n"
+                     "  kept: {path: BASE, kind: tree, match: 'k*', keep: {last: 1}}\n"
+                     "  all: {path: BASE, match: '**', max-age: 1us}\n")
+        for name in ("a/x", "a/s/y", "b/x", "k1/x", "k2/x"):
+            make(w, name, 5)
+        age(make(w, "a/new"), 1)
+        age(w.path("base/k1"), 9)
+        self.assertEqual(self.fates(w, "trees"),
+                         {"a": ("keep", "other-keep"), "b": ("delete", "max-age"),
+                          "k1": ("delete", "max-age"), "k2": ("keep", "other-keep")})
+        kept = {n for n, f in self.fates(w, "all").items() if f == ("keep", "other-keep")}
+        self.assertEqual(kept, {"a/new", "k2/x"})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_what_another_keeps_is_not_known(self, w):
+        configure(w, "policies:\n"
+                     "  a: {path: BASE/a, match: '*', keep: {last: 2}}\n"
+                     "  b: {path: BASE, match: '**', max-age: 3d}\n")
+        make(w, "f", 9)
+        # What is not there keeps nothing.
+        self.assertEqual(self.fates(w, "b"), {"f": ("delete", "max-age")})
+        os.mkdir(w.path("base/a"))
+        fd = os.open(w.path("base/a"), os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        err = policy(w, "plan", "b", status=1).err
+        self.assertIn("a: %s is locked by somebody" % w.path("base/a"), err)
+        self.assertIn("b: %s cannot be planned for: what another policy keeps" % w.path("base"), err)
+        os.close(fd)
+
+
 class Command(Case):
     @matrix(backends=plain, fs=tmpfs)
     def test_list(self, w):
@@ -394,6 +480,60 @@ class Command(Case):
             w.procs.append(p)
             r = p.finish()
             self.assertEqual((r.status, r.err), (0, ""), example)
+
+
+class Migration(Case):
+    """The examples do what the lines did that they are there in place of."""
+
+    def example(self, w, name):
+        """The example for directories of ours."""
+        top = os.path.join(fixture.HERE, "..", "..", "contrib", "policies")
+        with open(os.path.join(top, name)) as f:
+            text = re.sub(r"path: (/\S+)", lambda m: "path: " + w.path("root") + m[1], f.read())
+        os.makedirs(w.path("etc"), exist_ok=True)
+        write(w.path("etc/reclaimd.yaml"), text)
+
+    def fill(self, w, base, days, dirs, names):
+        for d in dirs:
+            for i, name in enumerate(names):
+                path = w.path("root", base, d, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                write(path)
+                age(path, days[i % len(days)])
+
+    def goes(self, w, name):
+        return {n for n, f in plan(w, name)[0].items() if f[0] == "delete"}
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_find(self, w):
+        self.example(w, "cron-find.yaml")
+        base = w.path("root/var/spool/reports")
+        self.fill(w, base, (29.5, 30.5, 31.5, 40), (".", "a", "a/b"),
+                  ["%d.%s" % (i, e) for e in ("csv", "txt") for i in range(8)])
+        found = command("find", base, "-type", "f", "-name", "*.csv", "-mtime", "+30")
+        found = {os.path.relpath(path, base) for path in found.split()}
+        self.assertEqual(len(found), 12)
+        self.assertEqual(self.goes(w, "reports"), found)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_tmpfiles(self, w):
+        if not shutil.which("systemd-tmpfiles"):
+            self.skipTest("there is no systemd-tmpfiles")
+        self.example(w, "tmpfiles.yaml")
+        base = w.path("root/srv/upload")
+        self.fill(w, base, (5, 9, 11, 15), (".", "x", "x/y", ".h", "x/.h", ".h/z", "keep-dir"),
+                  [n + str(i) for n in ("f", ".f", "keep-") for i in range(4)])
+        os.chmod(base, 0o1777)
+        goes = self.goes(w, "upload")
+        before = {os.path.relpath(os.path.join(d, f), base)
+                  for d, _, files in os.walk(base) for f in files}
+        # By the same time as ours, which has no access in it.
+        write(w.path("t.conf"), "d %s 1777 root root m:10d\nx %s/keep-*\n" % (base, base))
+        command("systemd-tmpfiles", "--clean", w.path("t.conf"))
+        after = {os.path.relpath(os.path.join(d, f), base)
+                 for d, _, files in os.walk(base) for f in files}
+        self.assertEqual(len(before - after), 34)
+        self.assertEqual(goes, before - after)
 
 
 @unittest.skipUnless(FULL, "a million files take a while")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl policy run: what policy plan shows becomes a job of a real reclaimd."""
+import fcntl
 import json
 import os
 import signal
@@ -105,6 +106,13 @@ class Run(Case):
         self.assertEqual(self.left(), {"new/a/b"})
         self.assertEqual(self.daemon.client().wait(1), "done")
 
+    def test_what_the_journal_says(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("f", 5, "x" * 8192)
+        self.run_policy()
+        self.daemon.wait_said("Job 1 accepted: 1 name\n")
+        self.daemon.wait_said("Job 1 is done: 1 entry deleted, 8.0 KiB freed\n")
+
     def test_undo(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%, undo: 1h")
         self.make("f", 5)
@@ -162,17 +170,74 @@ class Doubt(Case):
         self.assertEqual(self.daemon.client().wait(1), "done")
         outside.check()
 
+    def test_what_changes_stays(self):
+        """Between the scan and the moment in which it goes: content, attributes, an open file."""
+        self.policy("match: '**', max-age: 1d, max-delete: 100%")
+        names = ("same", "written", "touched", "open", "d/same", "d/gone")
+        for name in names:
+            self.make(name, 5)
+        p = self.begin("run", "p", "--json", gate="policy-again:p").meet()
+        write(self.path("written"), "anew")
+        # As somebody does who puts back what a copy has changed.
+        then = time.time() - 9 * DAY
+        os.utime(self.path("touched"), (then, then))
+        holder = Proc(["sleep", "1000"], self.daemon.dir,
+                      stdin=os.open(self.path("open"), os.O_RDONLY))
+        self.addCleanup(holder.close)
+        os.unlink(self.path("d/gone"))
+        o = p.go_on().finish().json
+        self.assertEqual((o["job"], o["entries"], o["missing"]), (1, 2, 4))
+        self.assertEqual(self.left(), {"written", "touched", "open"})
+        holder.kill()
+
+    def test_trees_that_change_stay(self):
+        self.policy("match: 't*', kind: tree, max-age: 1us, max-delete: 100%")
+        for tree in ("t-same", "t-new", "t-old", "t-locked"):
+            self.make(tree + "/a/b/c", 5)
+        p = self.begin("run", "p", "--json", gate="policy-again:p").meet()
+        self.make("t-new/a/b/d", 0)
+        # Nothing about its times says so but when they were set.
+        self.make("t-old/a/b/c", 5, "other")
+        fd = os.open(self.path("t-locked/a/b"), os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        o = p.go_on().finish().json
+        self.assertEqual((o["entries"], o["missing"]), (1, 3))
+        self.assertEqual(self.left(), {"t-new/a/b/c", "t-new/a/b/d", "t-old/a/b/c", "t-locked/a/b/c"})
+
+    def test_all_of_it_has_changed(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("f", 5)
+        p = self.begin("run", "p", gate="policy-again:p").meet()
+        write(self.path("f"), "anew")
+        self.assertEqual(p.go_on().finish().out, "p: nothing to delete\n")
+        self.assertEqual(self.left(), {"f"})
+
     def test_too_much(self):
         self.policy("match: '*', max-age: 1d")
         for i in range(10):
             self.make("f%d" % i, 5 if i < 3 else 0, "x" * 8192)
         before = fingerprint(self.data)
         r = self.ctl("run", "p", status=1)
-        self.assertRegex(r.err, r"p: would delete .* more than the 20% of max-delete: nothing was "
-                                r"deleted\..*--force p\n$")
+        self.assertRegex(r.err, r"p: would delete 3 entries, .* of the .* that match, more than the "
+                                r"20% of max-delete: nothing was deleted\..*--force p\n$")
         self.assertEqual(fingerprint(self.data), before)
         self.assertEqual(self.run_policy("--force")["entries"], 3)
         self.assertEqual(len(self.left()), 7)
+
+    def test_too_many_that_are_empty(self):
+        """A wrong clock is no better where nothing takes any space."""
+        self.policy("match: '*', max-age: 1d")
+        for i in range(10):
+            self.make("f%d" % i, 5 if i < 3 else 0, "")
+        self.assertIn("would delete 3 entries, 0 B", self.ctl("run", "p", status=1).err)
+        self.assertEqual(len(self.left()), 10)
+        os.unlink(self.path("f0"))
+        self.make("g")
+        os.unlink(self.path("f1"))
+        self.make("h", 0, "")
+        # Now it is one of ten, but of one that has bytes none.
+        self.assertEqual(self.run_policy()["entries"], 1)
 
     def test_the_clock_was_set(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
@@ -208,11 +273,33 @@ class Doubt(Case):
         self.daemon.client().call("PauseAll", "")
         self.assertEqual(self.run_policy()["entries"], 3)
         self.make("g", 5, "x" * 8192)
-        self.assertIn("job 1 of it has not ended", self.ctl("run", "p", status=1).err)
+        self.assertIn("job 1 of policy:p has not ended", self.ctl("run", "p", status=1).err)
         self.assertEqual(self.left(), {"g"})
         self.daemon.client().call("ResumeAll", "")
         self.assertEqual(self.daemon.client().wait(1), "done")
         self.assertEqual(self.run_policy()["job"], 2)
+
+    def test_space_that_another_policy_makes(self):
+        os.mkdir(self.path("b"))
+        self.daemon.configure("policies:\n"
+                              "  a: {path: %s, match: 'f*', max-age: 1d, max-delete: 100%%}\n"
+                              "  b: {path: %s/b, match: '*', min-free: 100%%, max-delete: 100%%}\n"
+                              "  c: {path: %s/b, match: '*', max-age: 1d, max-delete: 100%%}\n"
+                              % (self.data, self.data, self.data))
+        for name in ("f", "b/f"):
+            self.make(name, 5, "x" * 8192)
+        c = self.daemon.client()
+        c.call("PauseAll", "")
+        self.ctl("run", "a")
+        self.assertIn("job 1 of policy:a has not ended", self.ctl("run", "b", status=1).err)
+        self.assertEqual(self.left(), {"b/f"})
+        # What is held up frees nothing soon, and what is old goes all the same.
+        c.call("Pause", "at", [1])
+        self.ctl("run", "b")
+        self.assertEqual(self.left(), set())
+        self.make("b/f", 5, "x" * 8192)
+        self.ctl("run", "c")
+        self.assertEqual(self.left(), set())
 
 
 class Watermarks(Case):
@@ -251,6 +338,53 @@ class Watermarks(Case):
             left = sorted(self.left() - {"keep"})
             self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
         self.assertTrue(os.path.exists(keep))
+
+    def test_two_on_one_filesystem(self):
+        """Both are short of the same space: once is enough."""
+        keys = "min-free: {below: 30%, until: 50%}, max-delete: 100%"
+        self.daemon.configure("policies:\n"
+                              "  a: {path: %s, match: '*0', %s}\n  b: {path: %s, match: '*1', %s}\n"
+                              % (self.data, keys, self.data, keys))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.wait_said("was read again")
+        c = self.daemon.client()
+        for round in range(2):
+            while self.free() >= 0.3 * self.SIZE:
+                for last in "01":
+                    self.make("f%04d%s" % (self.count, last), 1, "x" * fixture.MIB)
+                self.count += 1
+            job = c.signal("JobFinished").body
+            self.assertEqual((job[0], job[2]), (round + 1, "done"))
+            self.assertLess(self.free(), 0.5 * self.SIZE + 2 * fixture.MIB)
+        self.assertNotIn("could not run", self.daemon.said())
+
+    def test_what_does_not_help(self):
+        """While space is still to come, nothing more is begun: of the policy's own job however long
+        that takes, of another one's while it is about to. What fails is tried again after a second,
+        and then after two and four; at each of these moments all of them are looked at."""
+        os.mkdir(os.path.join(self.root, "real"))
+        write(os.path.join(self.root, "real/file"), "x" * 8192)
+        os.symlink("real", os.path.join(self.root, "link"))
+        c = self.daemon.client()
+        c.call("PauseAll", "")
+        self.make("g", 5, "x" * fixture.MIB)
+        began = time.monotonic()
+        keys = "path: %s, min-free: 60%%, max-delete: 100%%" % self.data
+        self.daemon.configure("policies:\n  p: {match: 'f*', %s}\n  r: {match: 'g*', %s}\n"
+                              "  q: {path: %s/link, match: x, min-free: 100%%}\n"
+                              % (keys, keys, self.root))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.fill(0.3)
+        self.daemon.wait_said("Job 1 accepted")
+        self.daemon.wait_said("Policy q could not run", 3)
+        self.assertEqual(len(c.jobs()), 1)
+        c.call("Pause", "at", [1])
+        self.daemon.wait_said("Job 2 accepted")
+        self.daemon.wait_said("Policy q could not run", 4)
+        self.assertGreaterEqual(time.monotonic() - began, 7)
+        self.assertEqual(len(c.jobs()), 2)
+        for name in "pr":
+            self.assertNotIn("Policy %s could not run" % name, self.daemon.said())
 
     def test_max_delete_holds(self):
         self.watch("match: '*', min-free: {below: 30%, until: 50%}, max-delete: 1%")

@@ -29,7 +29,7 @@ struct world {
 	bool working, syncing, by_entries;
 	uint64_t bytes, entries; /* done */
 	uint64_t waited_usec;    /* in fast mode's checks and all other pauses */
-	uint64_t fast_usec, syncs;
+	uint64_t fast_usec, worked_usec, syncs;
 };
 
 static void world_init(struct world *w, const struct controller_options *o, struct device d)
@@ -79,7 +79,16 @@ static void look(struct world *w)
 	}
 }
 
-/* One lane: slices of up to 100 entries, or of 64 MiB of a file. */
+/* Slices of up to 100 entries, or of 64 MiB of a file; of a scan, of neither. */
+static void slice_choose(struct world *w, const struct pacing_grant *g)
+{
+	w->slice_entries = w->by_entries ? MIN(g->entries, 100ULL) : 0;
+	w->slice_bytes = w->by_entries ? w->slice_entries * KiB(8) : MIN(g->bytes, MiB(64));
+	if (w->c.o.reads_only)
+		w->slice_entries = w->slice_bytes = 0;
+}
+
+/* One lane. */
 static void lane(struct world *w)
 {
 	struct pacing_grant g;
@@ -96,6 +105,7 @@ static void lane(struct world *w)
 	}
 	if (w->working) {
 		w->working = false;
+		w->worked_usec += WORK;
 		w->entries += w->slice_entries;
 		w->bytes += w->slice_bytes;
 		if (controller_spent(&w->c, w->now, w->slice_entries, w->slice_bytes, WORK)) {
@@ -112,8 +122,7 @@ static void lane(struct world *w)
 		w->waited_usec += STEP;
 		return;
 	}
-	w->slice_entries = w->by_entries ? MIN(g.entries, 100ULL) : 0;
-	w->slice_bytes = w->by_entries ? w->slice_entries * KiB(8) : MIN(g.bytes, MiB(64));
+	slice_choose(w, &g);
 	w->working = true;
 	w->busy_until = w->now + WORK;
 	w->s.own_sectors += w->d.own_sectors;
@@ -426,6 +435,43 @@ START_TEST(discards_are_not_piled_up)
 }
 END_TEST
 
+/* A scan: others wait for each request of ours, so there are few, and nothing to be synced. */
+START_TEST(readings_leave_time_to_others)
+{
+	struct controller_options o = cautious;
+	struct device d = with_reads(solid, 90);
+	struct world w;
+
+	o.reads_only = true;
+	d.own_sectors = 16;
+	world_init(&w, &o, d);
+	pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_int_eq(w.c.mode, PACING_PACED);
+	ck_assert_uint_le(w.worked_usec, 10 * USEC_PER_SEC / 4);
+	ck_assert_uint_ge(w.worked_usec, 10 * USEC_PER_SEC / 20);
+	ck_assert_uint_eq(w.s.flushes, 0);
+	/* Where a bound is given, it bounds. */
+	o.latency_usec = 10 * MSEC;
+	world_init(&w, &o, d);
+	pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.worked_usec, 10 * USEC_PER_SEC / 2);
+}
+END_TEST
+
+START_TEST(readings_alone_are_fast)
+{
+	struct controller_options o = automatic;
+	struct world w;
+
+	o.reads_only = true;
+	world_init(&w, &o, solid);
+	pass(&w, 20 * USEC_PER_SEC);
+	ck_assert_int_eq(w.c.mode, PACING_FAST);
+	ck_assert_uint_le(w.waited_usec, 20 * USEC_PER_SEC / 60);
+	ck_assert_uint_eq(w.c.outstanding, w.working);
+}
+END_TEST
+
 /* Half of what a sync costs is others', and they commit often. */
 static struct device with_commits(uint64_t per_sec)
 {
@@ -597,6 +643,8 @@ int main(void)
 				 time_that_jumps,
 				 urgent_knows_no_limits,
 				 discards_are_not_piled_up,
+				 readings_leave_time_to_others,
+				 readings_alone_are_fast,
 				 others_commits_take_along,
 				 others_commits_stop,
 				 discards_are_not_left_to_others,

@@ -85,6 +85,9 @@ START_TEST(formats)
 	ck_assert_str_eq(count_format(b, sizeof(b), 0), "0");
 	ck_assert_str_eq(count_format(b, sizeof(b), 1234567), "1,234,567");
 	ck_assert_str_eq(count_format(b, sizeof(b), 999), "999");
+	ck_assert_str_eq(counted_format(b, sizeof(b), 0, "entry", "entries"), "0 entries");
+	ck_assert_str_eq(counted_format(b, sizeof(b), 1, "entry", "entries"), "1 entry");
+	ck_assert_str_eq(counted_format(b, sizeof(b), 1500, "entry", "entries"), "1,500 entries");
 }
 END_TEST
 

@@ -47,8 +47,16 @@ START_TEST(looks_come_closer_as_the_mark_does)
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
 		s.free_bytes = rows[i][0] << 30;
-		ck_assert_uint_eq(urgency_look_usec(&below, &s), rows[i][1] * USEC_PER_SEC);
+		ck_assert_uint_eq(urgency_look_usec(&below, &s, 0), rows[i][1] * USEC_PER_SEC);
 	}
+	/* 1 GiB is left: somebody who takes a GiB in a second has half of it in a half. */
+	s.free_bytes = 2ULL << 30;
+	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 30), USEC_PER_SEC / 2);
+	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 28), USEC_PER_SEC);
+	ck_assert_uint_eq(urgency_look_usec(&below, &s, UINT64_MAX), USEC_PER_SEC / 10);
+	s.free_bytes = 41ULL << 30;
+	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 30), 20 * USEC_PER_SEC);
+	ck_assert_uint_eq(urgency_look_usec(&below, &s, 4ULL << 30), 5 * USEC_PER_SEC);
 }
 END_TEST
 

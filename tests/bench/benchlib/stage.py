@@ -9,7 +9,7 @@ import contextlib
 import os
 import subprocess
 
-from benchlib.scenarios import DISK_BYTES, VICTIMS
+from benchlib.scenarios import DISK_BYTES
 from benchlib.slowdisk import SlowDisk
 
 
@@ -22,7 +22,7 @@ def free_bytes(mountpoint):
 class Stage:
     """What all arms of one scenario and victim have in common."""
 
-    def __init__(self, work, scenario, victim_name, bystander, scale):
+    def __init__(self, work, scenario, victim, bystander, scale):
         self.work = work
         self.scenario = scenario
         self._image = os.path.join(work.path, "disk.img")
@@ -32,7 +32,7 @@ class Stage:
         # However it is mounted, unlinked inodes are freed behind its back.
         self.filesystem.freezes = scenario.kind.startswith("xfs")
         self.filesystem.mount()
-        self.victim = VICTIMS[victim_name](work, scenario.kind, self.mountpoint, scale)
+        self.victim = victim(work, scenario.kind, self.mountpoint, scale)
         bystander.prepare(self.mountpoint)
         self.victim_bytes = self._build_victim()
         self.filesystem.unmount()

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "overlap.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "globs.h"
+#include "util/macros.h"
+
+bool path_lies_in(const char *path, const char *dir)
+{
+	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* ---- patterns ---------------------------------------------------------------------------------
+ */
+
+static unsigned deepest(const struct policy *p)
+{
+	unsigned depth = 0;
+
+	for (char **g = p->match; g && *g; g++)
+		depth = MAX(depth, glob_depth(*g));
+	return depth;
+}
+
+/* The length of what stands behind the last place in a pattern where anything may be. */
+static size_t tail_length(const char *pattern)
+{
+	size_t len = strlen(pattern), n = 0;
+
+	while (n < len && !strchr("*?]\\/", pattern[len - 1 - n]))
+		n++;
+	return n;
+}
+
+static size_t head_length(const char *pattern)
+{
+	return strcspn(pattern, "*?[\\/");
+}
+
+/* Could both patterns match one name, by how they begin and end? Trees may be in each other, and
+ * then only the beginnings are the same. */
+static bool may_meet(const char *a, const char *b, bool trees)
+{
+	size_t head = MIN(head_length(a), head_length(b));
+	size_t tail = trees ? 0 : MIN(tail_length(a), tail_length(b));
+
+	return strncmp(a, b, head) == 0 && strcmp(a + strlen(a) - tail, b + strlen(b) - tail) == 0;
+}
+
+static bool any_meet(const struct policy *a, const struct policy *b)
+{
+	bool trees = a->kind == POLICY_TREES || b->kind == POLICY_TREES;
+
+	for (char **x = a->match; x && *x; x++)
+		for (char **y = b->match; y && *y; y++)
+			if (may_meet(*x, *y, trees))
+				return true;
+	return false;
+}
+
+/* Does `outer` reach what `inner` is about? */
+static bool reaches(const struct policy *outer, const struct policy *inner)
+{
+	unsigned down = 1;
+
+	if (strcmp(outer->path, inner->path) == 0)
+		return any_meet(outer, inner);
+	if (!path_lies_in(inner->path, outer->path))
+		return false;
+	for (const char *s = inner->path + strlen(outer->path) + 1; *s; s++)
+		down += *s == '/';
+	return outer->kind == POLICY_TREES || deepest(outer) > down;
+}
+
+bool policies_meet(const struct policy *a, const struct policy *b)
+{
+	return reaches(a, b) || reaches(b, a);
+}
+
+/* ---- entries ----------------------------------------------------------------------------------
+ */
+
+/* Names that are kept, sorted so that what is beneath a name follows it at once. */
+struct held {
+	const char **names;
+	size_t n;
+};
+
+static int rank(unsigned char c)
+{
+	return c == '\0' ? 0 : c == '/' ? 1 : c + 1;
+}
+
+static int path_compare(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return rank((unsigned char)*a) - rank((unsigned char)*b);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return path_compare(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int held_make(struct held *h, const struct policy_entries *l)
+{
+	h->n = 0;
+	h->names = malloc((l->n + 1) * sizeof(*h->names));
+	if (!h->names)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].kept_by)
+			h->names[h->n++] = l->v[i].name;
+	qsort(h->names, h->n, sizeof(*h->names), by_path);
+	return 0;
+}
+
+/* The first of the names that is not before this one; h->n if all are. */
+static size_t held_find(const struct held *h, const char *name)
+{
+	size_t low = 0, high = h->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (path_compare(h->names[mid], name) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static bool is_beneath(const char *name, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return strncmp(name, dir, len) == 0 && (name[len] == '/' || name[len] == '\0');
+}
+
+/* Is a name kept, or anything beneath it, or what it is in? It is changed on the way. */
+static bool is_held(const struct held *h, char *name)
+{
+	size_t i = held_find(h, name);
+
+	if (i < h->n && is_beneath(h->names[i], name))
+		return true;
+	for (char *end = strrchr(name, '/'); end; end = strrchr(name, '/')) {
+		*end = '\0';
+		i = held_find(h, name);
+		if (i < h->n && strcmp(h->names[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What an entry with this name is called where the other policy is. Returns false if it is not in
+ * there, and then *ret_around says whether the other policy's directory is in it. */
+static bool name_there(char *buf, size_t len, const char *inner, const char *outer,
+		       const char *name, bool *ret_around)
+{
+	size_t n = strlen(outer);
+
+	*ret_around = false;
+	if (inner[0]) {
+		(void)snprintf(buf, len, "%s/%s", inner, name);
+		return true;
+	}
+	if (n > 0) {
+		*ret_around = is_beneath(outer, name);
+		if (!is_beneath(name, outer) || name[n] == '\0')
+			return false;
+		name += n + 1;
+	}
+	(void)snprintf(buf, len, "%s", name);
+	return true;
+}
+
+/* The way from dir to path, which is or lies in it; "" where it does not. */
+static const char *way(const char *path, const char *dir)
+{
+	const char *s = path_lies_in(path, dir) ? path + strlen(dir) : "";
+
+	return s + strspn(s, "/");
+}
+
+int overlap_hold(struct policy_entries *l, const char *base, const struct policy_entries *other,
+		 const char *other_base)
+{
+	const char *inner = way(base, other_base), *outer = way(other_base, base);
+	char name[2 * PATH_MAX];
+	struct held h;
+	int r = held_make(&h, other);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < l->n && h.n > 0; i++) {
+		struct policy_entry *e = &l->v[i];
+		bool around;
+
+		if (e->fate != FATE_OPEN)
+			continue;
+		if (name_there(name, sizeof(name), inner, outer, e->name, &around)
+			    ? is_held(&h, name)
+			    : around)
+			e->fate = FATE_OTHER_KEEPS;
+	}
+	free(h.names);
+	return 0;
+}
