@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "controller.h"
+#include "controller-internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,25 +57,6 @@
 /* What goes along with one of others' commits: an eighth of it or less is then ours. */
 #define RIDE_PART 4
 
-#define SHARE_FIRST 0.5
-#define SHARE_LEAST 0.1
-#define SHARE_UNREAD 0.8 /* while nobody reads */
-#define SHARE_MOST 0.95
-/* Of readings: a request of ours moves the head away from a bystander's, and one sync of theirs is
- * several requests, of which ours is to meet one at most. */
-#define SHARE_READING 0.25
-#define SHARE_EVERY (400 * USEC_PER_MSEC)
-/* How much slower others' mean read may be in bursts than in gaps, as a share of it or in
- * microseconds, whichever is more: up to the first nobody can tell; above the second it is too
- * much.
- */
-#define SLOWER_FINE 0.15
-#define SLOWER_FINE_USEC 100
-#define SLOWER_MOST 0.4
-#define SLOWER_MOST_USEC 300
-#define READS_FADE 0.85
-#define READS_ENOUGH 4.0
-
 /* So many bytes of discards at full speed are 16 ms on a disk that takes 0.5 ms for each MiB and
  * does eight at a time, and a sync for them costs less than 1 % of the time. */
 #define FAST_DISCARD MiB(256)
@@ -110,11 +91,6 @@ static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now
 	c->fast_bytes = 0;
 }
 
-static double share_most(const struct controller *c)
-{
-	return c->o.reads_only && !c->o.latency_usec ? SHARE_READING : SHARE_MOST;
-}
-
 void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec)
 {
 	*c = (struct controller){
@@ -122,7 +98,6 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		.entries = { ENTRIES_FIRST, ENTRIES_LEAST, ENTRIES_MOST, 0 },
 		.bytes = { BYTES_FIRST, BYTES_LEAST, BYTES_MOST, 0 },
 		.growing = true,
-		.share = SHARE_FIRST,
 		.not_before_usec = now_usec,
 		.canary_next_usec = now_usec,
 	};
@@ -130,7 +105,7 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		c->bytes.limit = BYTES_FIRST_DISCARD;
 	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
 	c->read_size = 8;
-	c->share = MIN(c->share, share_most(c));
+	c->share = share_first(c);
 	if (!o->observed)
 		mode_enter(c, PACING_PACED, now_usec);
 	else
@@ -191,17 +166,6 @@ static double target(const struct controller *c)
 	if (quiet <= 0)
 		return SYNC_UNKNOWN;
 	return quiet + MAX(quiet * EXCESS_SHARE, EXCESS_LEAST);
-}
-
-/* Requests between two samples that were read for somebody else. May be negative: ours are counted
- * when they are asked for, all when they have been answered; so only sums over some time say much.
- */
-static double foreign_reads(const struct controller *c, const struct pacing_sample *s,
-			    const struct pacing_sample *then)
-{
-	double sectors = (double)(s->read_sectors - then->read_sectors);
-
-	return (sectors - (double)(s->own_sectors - then->own_sectors)) / c->read_size;
 }
 
 /* Keeps how large reads are: a page at least. */
@@ -292,53 +256,6 @@ static void check(struct controller *c, const struct pacing_sample *s)
 	if (c->sign == SIGN_CLOCK)
 		c->deaf_until_usec[c->sign] = s->now_usec + SIGN_CLOCK_EVERY;
 	mode_enter(c, PACING_FAST, s->now_usec);
-}
-
-static void reads_add(const struct controller *c, struct pacing_reads *r,
-		      const struct pacing_sample *s, const struct pacing_sample *then)
-{
-	double foreign = foreign_reads(c, s, then);
-	double reads = (double)(s->reads - then->reads);
-
-	r->count *= READS_FADE;
-	r->usec *= READS_FADE;
-	if (reads <= 0 || foreign <= 0)
-		return;
-	/* Ours and theirs wait in the same queue: the mean of all is that of theirs. */
-	r->count += foreign;
-	r->usec += (double)(s->read_usec - then->read_usec) / reads * foreign;
-}
-
-static double reads_mean(const struct pacing_reads *r)
-{
-	return r->count >= 1 ? r->usec / r->count : 0;
-}
-
-/* Are others' reads slower while we work? Then it is us; otherwise, whatever ails them is not. */
-static void share_adjust(struct controller *c, uint64_t now)
-{
-	double quiet = reads_mean(&c->in_gap), slower = reads_mean(&c->in_burst) - quiet;
-
-	if (now - c->share_changed_usec < SHARE_EVERY)
-		return;
-	if (c->in_gap.count < READS_ENOUGH || c->in_burst.count < READS_ENOUGH || quiet <= 0) {
-		/* Nobody reads: others wait for syncs alone, and those the size of pieces bounds.
-		 */
-		c->share = MIN(c->share + 0.02, MIN(SHARE_UNREAD, share_most(c)));
-		c->share_changed_usec = now;
-		return;
-	}
-	if (c->o.latency_usec && quiet + slower <= (double)c->o.latency_usec)
-		slower = 0;
-	if (slower > MAX(quiet * SLOWER_MOST, SLOWER_MOST_USEC)) {
-		c->share = MAX(c->share * 0.75, SHARE_LEAST);
-		c->tally.backoffs[BACKOFF_READS]++;
-	} else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC)) {
-		c->share = MIN(c->share + 0.05, share_most(c));
-	} else {
-		return;
-	}
-	c->share_changed_usec = now;
 }
 
 static void phase_enter(struct controller *c, bool gap, const struct pacing_sample *s)
