@@ -12,6 +12,7 @@
 #include "log.h"
 #include "manager.h"
 #include "outcome.h"
+#include "recover.h"
 #include "util/escape.h"
 #include "util/fd.h"
 
@@ -36,6 +37,7 @@ struct back {
 	int interrupted;        /* why, if the chunk was */
 	uint64_t stuck_before;  /* this chunk */
 	bool uses_place;
+	bool looked; /* into staging, for what the store does not know of */
 	struct put_back_result result;
 	void (*done)(struct job *j, const struct put_back_result *result, void *userdata);
 	void *userdata;
@@ -242,6 +244,31 @@ static void on_staging(int r, int fd, void *userdata)
 		ask_all(b);
 }
 
+static void on_looked(struct job *j, bool known, void *userdata)
+{
+	struct back *b = userdata;
+
+	j->doing = DOING_PUT_BACK;
+	b->looked = known;
+	if (known)
+		load_next(b);
+	else
+		again(b, -EAGAIN);
+}
+
+/* Nothing that is staged, says the store. That names were moved may have found no room in it: then
+ * they are in staging all the same. */
+static void none_loaded(struct back *b)
+{
+	if (b->next > 1 || b->looked || !*b->j->r.staging || !*b->j->place->mount) {
+		finish(b);
+		return;
+	}
+	b->chunk = chunk_free(b->chunk);
+	b->outcome = outcome_free(b->outcome);
+	recover_staged(b->j, on_looked, b);
+}
+
 static void on_loaded(int r, struct chunk *c, void *userdata)
 {
 	struct back *b = userdata;
@@ -257,7 +284,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 	else if (r < 0)
 		give_up(b, r);
 	else if (c->n == 0)
-		finish(b);
+		none_loaded(b);
 	else
 		place_staging(b->j->place, /* make= */ false, on_staging, b);
 }

@@ -84,6 +84,7 @@ class Scratch:
                   file=sys.stderr)
             sys.exit(77)
         command("mount", "--make-rprivate", "/")
+        self.hide_staging()
         self.owner = os.getpid()
         self.dir = tempfile.mkdtemp(prefix="reclaim-it.")
         atexit.register(self.close)
@@ -102,6 +103,15 @@ class Scratch:
         self.binary = os.path.join(self.dir, "reclaimctl")
         shutil.copy(program, self.binary)
         os.chmod(self.binary, 0o755)
+
+    @staticmethod
+    def hide_staging():
+        """A reclaimd looks at what is staged on every mount: those of this machine are not ours."""
+        for mount in mounts():
+            staging = os.path.join(mount, ".reclaim")
+            with contextlib.suppress(OSError):  # what hangs, or is not for root
+                if os.path.isdir(staging):
+                    command("mount", "-t", "tmpfs", "-o", "mode=0755,size=4k", "hidden", staging)
 
     def killed(self, sig, frame):
         """unittest would take an exception here for a failure and go on."""
@@ -212,6 +222,18 @@ def workers_of(pid):
             if int(rest.split()[1]) == pid and name != "reclaim-pump":
                 found.append(int(child))
     return found
+
+
+def stopped_worker(pid, others=()):
+    """Waits for one of the daemon's that stands at its gate, and is none of these."""
+    end = time.monotonic() + TIMEOUT
+    while time.monotonic() < end:
+        for child in workers_of(pid):
+            with contextlib.suppress(OSError), open("/proc/%d/stat" % child) as f:
+                if f.read().rsplit(")", 1)[1].split()[0] == "T" and child not in others:
+                    return child
+        time.sleep(0.005)
+    raise AssertionError("no worker has come to its gate")
 
 
 def build(base, text):

@@ -604,14 +604,7 @@ class Crashes(Case):
 
     def stopped_worker(self, killed):
         """At its gate, and another than these."""
-        end = time.monotonic() + fixture.TIMEOUT
-        while time.monotonic() < end:
-            for child in self.workers():
-                with contextlib.suppress(OSError), open("/proc/%d/stat" % child) as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and child not in killed:
-                        return child
-            time.sleep(0.005)
-        raise AssertionError("no worker has come to its gate: " + self.daemon.said())
+        return fixture.stopped_worker(self.daemon.process.pid, killed)
 
     def submit_without_staging(self):
         """Only root's worker makes staging directories; it stands still until the daemon is killed."""
@@ -833,6 +826,39 @@ class Renumbered(Case):
 
 
 class NoRoom(unittest.TestCase):
+    def fill(self, directory):
+        """Returns what is to be removed, so that there is room again."""
+        filler = os.path.join(directory, "filler")
+        fd = os.open(filler, os.O_CREAT | os.O_WRONLY)
+        with contextlib.suppress(OSError):
+            while True:
+                os.write(fd, b"x" * 4096)
+        os.close(fd)
+        return filler
+
+    def test_full_while_names_are_moved(self):
+        """What the store could not be told is found in staging when it is wanted back."""
+        scratch.open()
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        state = os.path.join(scratch.dir, "smaller")
+        os.mkdir(state, 0o700)
+        fixture.command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "smaller", state)
+        daemon = Daemon(state=state).start(env={"RECLAIM_GATE": "stage:moved"})
+        self.addCleanup(daemon.stop)
+        canary = Canary(os.path.join(scratch.filesystem("tmpfs"), "moved"))
+        c = daemon.client()
+        serial = c.send_submit(os.fsdecode(canary.path), undo_usec=HOUR)
+        worker = fixture.stopped_worker(daemon.process.pid)
+        filler = self.fill(state)
+        os.kill(worker, signal.SIGCONT)
+        n = c.answer(serial).body[0]
+        daemon.wait_said("cannot be written (No space left on device)")
+        self.assertFalse(os.path.exists(canary.path))
+        os.unlink(filler)
+        c.call("Restore", "ta{sv}", n, {})
+        canary.check()
+
     def test_full_state_directory(self):
         scratch.open()
         state = os.path.join(scratch.dir, "small")
@@ -846,11 +872,7 @@ class NoRoom(unittest.TestCase):
             write(os.path.join(data, name))
         c = daemon.client()
         held = c.submit(os.path.join(data, "a"), undo_usec=HOUR)
-        fd = os.open(os.path.join(state, "filler"), os.O_CREAT | os.O_WRONLY)
-        with contextlib.suppress(OSError):
-            while True:
-                os.write(fd, b"x" * 4096)
-        os.close(fd)
+        filler = self.fill(state)
         refused = 0
         try:
             for i in range(2000):
@@ -862,7 +884,7 @@ class NoRoom(unittest.TestCase):
             self.assertIn("No space left", e.text)
         self.assertTrue(refused)
         self.assertTrue(os.path.exists(os.path.join(data, "b")))
-        os.unlink(os.path.join(state, "filler"))
+        os.unlink(filler)
         self.assertEqual(c.wait(c.submit(os.path.join(data, "c"))), "done")
         c.call("Restore", "ta{sv}", held, {})
         self.assertTrue(os.path.exists(os.path.join(data, "a")))
