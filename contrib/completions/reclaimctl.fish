@@ -77,6 +77,7 @@ set -l daemon 'submit list show wait cancel pause resume restore spools status t
 set -l json 'submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
+__reclaimctl_option '' -s H -l host -xa '(__fish_print_hostnames)' -d 'on that machine, over ssh'
 __reclaimctl_option '' -s q -l quiet -d 'nothing but errors'
 __reclaimctl_option '' -l no-pager -d 'long results straight to the terminal'
 __reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'

@@ -41,7 +41,7 @@ set(CPACK_RPM_PRE_UNINSTALL_SCRIPT_FILE ${packaging}/rpm/preun)
 set(CPACK_RPM_POST_UNINSTALL_SCRIPT_FILE ${packaging}/rpm/postun)
 # Directories that belong to the packages of the distribution.
 foreach(dir bash-completion bash-completion/completions dbus-1 dbus-1/interfaces dbus-1/system-services
-        dbus-1/system.d doc fish fish/vendor_completions.d polkit-1 polkit-1/actions
+        dbus-1/system.d doc fish polkit-1 polkit-1/actions
         zsh zsh/site-functions zsh/vendor-completions)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_DATADIR}/${dir})
 endforeach()

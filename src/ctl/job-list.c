@@ -18,18 +18,17 @@ bool job_is_finished(const char *state)
 	return false;
 }
 
-static void line_done(struct job_line *j)
-{
-	free(j->state);
-	free(j->origin);
-	free(j->priority);
-	free(j->path);
-}
-
 void job_list_done(struct job_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		line_done(&l->v[i]);
+		free(l->v[i].path);
+	while (l->answers) {
+		struct job_answer *a = l->answers;
+
+		l->answers = a->next;
+		sd_bus_message_unref(a->m);
+		free(a);
+	}
 	free(l->v);
 	*l = (struct job_list){ 0 };
 }
@@ -49,10 +48,10 @@ static int list_append(struct job_list *l, struct job_line *j)
 	return 0;
 }
 
-/* Reads one job. Returns 1, 0 at the end, or a negative errno. */
+/* Reads one job, whose texts but the path stay in the message. Returns 1, 0 at the end, or a
+ * negative errno. */
 static int line_read(sd_bus_message *m, struct job_line *ret)
 {
-	const char *state, *origin, *priority;
 	struct job_line j = { 0 };
 	const void *path;
 	size_t len;
@@ -61,7 +60,7 @@ static int line_read(sd_bus_message *m, struct job_line *ret)
 	r = sd_bus_message_enter_container(m, 'r', "tsussayttttttttt");
 	if (r <= 0)
 		return r;
-	r = sd_bus_message_read(m, "tsuss", &j.id, &state, &j.uid, &origin, &priority);
+	r = sd_bus_message_read(m, "tsuss", &j.id, &j.state, &j.uid, &j.origin, &j.priority);
 	if (r >= 0)
 		r = sd_bus_message_read_array(m, 'y', &path, &len);
 	if (r >= 0)
@@ -72,21 +71,30 @@ static int line_read(sd_bus_message *m, struct job_line *ret)
 		r = sd_bus_message_exit_container(m);
 	if (r < 0)
 		return r;
-	j.state = strdup(state);
-	j.origin = strdup(origin);
-	j.priority = strdup(priority);
 	j.path = strndup(len > 0 ? path : "", len);
-	if (!j.state || !j.origin || !j.priority || !j.path) {
-		line_done(&j);
+	if (!j.path)
 		return -ENOMEM;
-	}
 	*ret = j;
 	return 1;
 }
 
+static int answer_keep(struct job_list *l, sd_bus_message *m)
+{
+	struct job_answer *a = malloc(sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	*a = (struct job_answer){ .next = l->answers, .m = sd_bus_message_ref(m) };
+	l->answers = a;
+	return 0;
+}
+
 static int lines_read(sd_bus_message *m, struct job_list *l)
 {
-	int r = sd_bus_message_enter_container(m, 'a', "(tsussayttttttttt)");
+	int r = answer_keep(l, m);
+
+	if (r >= 0)
+		r = sd_bus_message_enter_container(m, 'a', "(tsussayttttttttt)");
 
 	while (r >= 0) {
 		struct job_line j;
@@ -96,7 +104,7 @@ static int lines_read(sd_bus_message *m, struct job_list *l)
 			break;
 		r = list_append(l, &j);
 		if (r < 0)
-			line_done(&j);
+			free(j.path);
 	}
 	return r;
 }

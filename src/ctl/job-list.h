@@ -12,17 +12,23 @@
 struct job_line {
 	uint64_t id;
 	uid_t uid;
-	char *state, *origin, *priority;
-	char *path; /* of its first name; raw bytes */
+	const char *state, *origin, *priority; /* the list's, as long as it lives */
+	char *path;                            /* of its first name; raw bytes */
 	uint64_t entries, entries_done, bytes, bytes_freed, errors;
 	uint64_t created_usec, held_until_usec, started_usec,
 		finished_usec; /* CLOCK_REALTIME, or 0 */
+};
+
+struct job_answer {
+	struct job_answer *next;
+	sd_bus_message *m;
 };
 
 /* All zero is an empty list. */
 struct job_list {
 	struct job_line *v;
 	size_t n, cap;
+	struct job_answer *answers; /* in which the texts are */
 };
 
 void job_list_done(struct job_list *l);

@@ -35,17 +35,33 @@ static char *when_format(char *buf, size_t len, const struct job_line *j, uint64
 	return moment_distance(buf, len, j->created_usec, now);
 }
 
-static int row_add(struct table *t, const struct job_line *j, uint64_t now)
+/* The user of the job before, as most have the same: looking for a name reads files. */
+struct known_user {
+	bool known;
+	uid_t uid;
+	char name[40];
+};
+
+static const char *user_name(struct known_user *u, uid_t uid)
+{
+	if (!u->known || u->uid != uid)
+		(void)user_format(u->name, sizeof(u->name), uid);
+	u->known = true;
+	u->uid = uid;
+	return u->name;
+}
+
+static int row_add(struct table *t, const struct job_line *j, uint64_t now, struct known_user *user)
 {
 	_cleanup_free_ char *path = escape_name(j->path), *origin = escape_name(j->origin);
-	char id[24], user[40], entries[60], freed[40], when[48];
+	char id[24], entries[60], freed[40], when[48];
 	const char *cells[COLUMNS];
 	int r = path && origin ? 0 : -ENOMEM;
 
 	(void)snprintf(id, sizeof(id), "%" PRIu64, j->id);
 	cells[JOB] = id;
 	cells[STATE] = j->state;
-	cells[USER] = user_format(user, sizeof(user), j->uid);
+	cells[USER] = user_name(user, j->uid);
 	cells[PRIORITY] = j->priority;
 	cells[ORIGIN] = origin;
 	cells[ENTRIES] = entries_brief(entries, sizeof(entries), j->entries_done, j->entries);
@@ -75,11 +91,12 @@ static void dull_hide(struct table *t, const struct job_list *l)
 int job_table_print(const struct job_list *l, const struct screen *screen)
 {
 	struct table *t = table_new(titles, flags, COLUMNS);
+	struct known_user user = { 0 };
 	uint64_t now = realtime_usec();
 	int r = t ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r >= 0 && i < l->n; i++)
-		r = row_add(t, &l->v[i], now);
+		r = row_add(t, &l->v[i], now, &user);
 	if (r >= 0) {
 		dull_hide(t, l);
 		table_print(t, stdout, screen->width, screen->colours);

@@ -34,8 +34,17 @@ static int table_show(const struct options *o, const struct job_list *l)
 
 static void json_show(const struct options *o, const struct job_list *l)
 {
-	json_t *array = json_array();
+	json_t *array;
 
+	if (o->json == JSON_SHORT) {
+		for (size_t i = 0; i < l->n; i++) {
+			(void)fputc(i == 0 ? '[' : ',', stdout);
+			job_line_json_print(&l->v[i]);
+		}
+		(void)fputs(l->n > 0 ? "]\n" : "[]\n", stdout);
+		return;
+	}
+	array = json_array();
 	for (size_t i = 0; i < l->n; i++)
 		(void)json_array_append_new(array, job_line_json(&l->v[i]));
 	json_print(array, o->json);

@@ -5,6 +5,7 @@
  *   verbs.c         the table of verbs; --help, --version
  *   options.c       the options of all verbs, in one table; moments.c (times of day), space.c (how
  *                   much is to be free)
+ *   remote.c        -H: the same on another machine
  *   arguments.c     the paths that run and submit are given, checked as a whole
  *   output.c        errors and JSON; screen.c (terminal, pager), table.c
  *

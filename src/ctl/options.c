@@ -11,6 +11,7 @@
 
 #include "moments.h"
 #include "output.h"
+#include "remote.h"
 #include "util/macros.h"
 #include "util/units.h"
 
@@ -214,6 +215,16 @@ static int take_format(struct options *o, const char *word)
 	return r;
 }
 
+static int take_host(struct options *o, const char *word)
+{
+	if (o->host) {
+		complain(word, "a second host: give only one");
+		return EXIT_USAGE;
+	}
+	o->host = word;
+	return 0;
+}
+
 static int take_runtime_dir(struct options *o, const char *word)
 {
 	o->runtime_dir = word;
@@ -268,6 +279,7 @@ static const struct rule {
 	{ "output", 0, required_argument, VERB_METRICS, take_output },
 	{ "format", 0, required_argument, VERB_METRICS, take_format },
 	{ "json", 0, optional_argument, VERBS_ALL & ~(VERB_METRICS | VERB_TOP), take_json },
+	{ "host", 'H', required_argument, VERBS_ALL, take_host },
 	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },
 	{ "no-pager", 0, no_argument, VERBS_ALL, take_no_pager },
 	{ "help", 'h', no_argument, VERBS_ALL, take_help },
@@ -280,7 +292,7 @@ static const struct rule {
 /* The options of one verb, as getopt wants them. */
 struct known {
 	struct option names[ELEMENTSOF(rules) + 1];
-	char letters[ELEMENTSOF(rules) + 1];
+	char letters[2 * ELEMENTSOF(rules) + 1]; /* a colon where there is an argument */
 };
 
 static void known_fill(struct known *k, enum verb_flags verb)
@@ -297,6 +309,8 @@ static void known_fill(struct known *k, enum verb_flags verb)
 		};
 		if (rules[i].letter)
 			k->letters[letters++] = rules[i].letter;
+		if (rules[i].letter && rules[i].argument == required_argument)
+			k->letters[letters++] = ':';
 	}
 	k->names[n] = (struct option){ 0 };
 	k->letters[letters] = '\0';
@@ -365,23 +379,45 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 	return 0;
 }
 
+/* The same words, the verb first, are for the program on another machine. */
+static int go_to(const char *host, char **given, int argc)
+{
+	int n = remote_words(given, argc, host);
+
+	if (n < 0) {
+		complain("-H", "must stand by itself: -H HOST");
+		return EXIT_USAGE;
+	}
+	return remote_become(host, n, given);
+}
+
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv)
 {
 	const char *what = argv[0];
 	struct known known;
-	int c;
+	char **given;
+	int c, r = 0;
 
 	*o = (struct options){ .separator = '\n', .interval_usec = USEC_PER_SEC };
 	known_fill(&known, verb);
+	/* getopt sorts the words; what goes to another machine goes as it was. */
+	given = calloc((size_t)argc + 1, sizeof(*given));
+	if (!given) {
+		complain("reclaimctl", "out of memory");
+		return EXIT_FAILED;
+	}
+	memcpy(given, argv, (size_t)argc * sizeof(*given));
 	/* getopt speaks in the name of argv[0], which here is the verb. */
 	argv[0] = (char *)"reclaimctl";
 	optind = 1;
-	while ((c = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1) {
-		int r = option_take(o, c, optarg);
-		if (r)
-			return r;
-	}
+	while (r == 0 && (c = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1)
+		r = option_take(o, c, optarg);
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
-	return operands_check(o, verb, what);
+	if (r == 0)
+		r = operands_check(o, verb, what);
+	if (r == 0 && o->host)
+		r = go_to(o->host, given, argc);
+	free(given);
+	return r;
 }

@@ -27,6 +27,7 @@ struct options {
 	char *const *paths; /* or job ids: what is no option */
 	size_t n_paths;
 	const char *runtime_dir; /* NULL: not given */
+	const char *host;        /* where it is done; NULL: here */
 
 	/* of run */
 	uint64_t latency_usec; /* a bound, or 0: found out */

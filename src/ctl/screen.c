@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <spawn.h>
@@ -122,10 +123,14 @@ static size_t character(const char *s, size_t *ret_columns)
 {
 	mbstate_t state = { 0 };
 	wchar_t c;
-	size_t n = mbrtowc(&c, s, strlen(s), &state);
+	size_t n;
 	int columns;
 
 	*ret_columns = 1;
+	/* Nearly all are of this kind, and tables have hundreds of thousands. */
+	if (*s >= ' ' && *s <= '~')
+		return 1;
+	n = mbrtowc(&c, s, strnlen(s, MB_LEN_MAX), &state);
 	if (n == 0 || n == (size_t)-1 || n == (size_t)-2)
 		return 1;
 	columns = wcwidth(c);

@@ -10,7 +10,17 @@
 
 #define COLUMNS_MOST 16
 
+/* Cells are many and small: they are kept in blocks. */
+#define BLOCK_SIZE KiB(64)
+
+struct block {
+	struct block *next;
+	size_t used, size;
+	char text[];
+};
+
 struct table {
+	struct block *blocks; /* the one that is being filled comes first */
 	const char *titles[COLUMNS_MOST];
 	unsigned flags[COLUMNS_MOST];
 	size_t columns;
@@ -34,11 +44,33 @@ struct table *table_free(struct table *t)
 {
 	if (!t)
 		return NULL;
-	for (size_t i = 0; i < t->n; i++)
-		free(t->cells[i]);
+	while (t->blocks) {
+		struct block *b = t->blocks;
+
+		t->blocks = b->next;
+		free(b);
+	}
 	free(t->cells);
 	free(t);
 	return NULL;
+}
+
+static char *keep(struct table *t, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	struct block *b = t->blocks;
+
+	if (!b || b->size - b->used < size) {
+		size_t room = MAX(size, (size_t)BLOCK_SIZE);
+
+		b = malloc(sizeof(*b) + room);
+		if (!b)
+			return NULL;
+		*b = (struct block){ .next = t->blocks, .size = room };
+		t->blocks = b;
+	}
+	b->used += size;
+	return memcpy(b->text + b->used - size, text, size);
 }
 
 int table_add(struct table *t, const char *text)
@@ -54,7 +86,7 @@ int table_add(struct table *t, const char *text)
 		t->cells = cells;
 		t->cap = cap;
 	}
-	copy = strdup(text);
+	copy = keep(t, text);
 	if (!copy)
 		return -ENOMEM;
 	t->cells[t->n++] = copy;
@@ -100,7 +132,11 @@ static void last_limit(const struct table *t, size_t *widths, unsigned width)
 
 static void blanks(FILE *out, size_t n)
 {
-	(void)fprintf(out, "%*s", (int)n, "");
+	static const char spaces[] = "                                ";
+
+	for (; n >= sizeof(spaces); n -= sizeof(spaces) - 1)
+		(void)fputs(spaces, out);
+	(void)fwrite(spaces, 1, n, out);
 }
 
 static void cell_print(FILE *out, const char *text, size_t width, bool right, bool last)
@@ -132,9 +168,12 @@ static void row_print(const struct table *t, FILE *out, const char *const *cells
 		cell_print(out, cells[c], widths[c], t->flags[c] & COLUMN_RIGHT, c == last);
 		if (colours && colour[0])
 			(void)fputs(COLOUR_OFF, out);
-		if (c != last)
-			(void)fprintf(out, "%s %s", colours && style ? style : "",
-				      colours && style ? COLOUR_OFF : "");
+		if (c == last)
+			continue;
+		if (colours && style)
+			(void)fprintf(out, "%s %s", style, COLOUR_OFF);
+		else
+			(void)fputc(' ', out);
 	}
 	(void)fputc('\n', out);
 }

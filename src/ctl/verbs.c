@@ -93,6 +93,8 @@ static const char help_text[] =
 	"Options of all verbs:\n"
 	"  --json[=short|pretty]     the result as JSON on standard output (not metrics, "
 	"top)\n"
+	"  -H, --host=[USER@]HOST[:PORT]\n"
+	"                            on that machine, over ssh; all paths are its own\n"
 	"  -q, --quiet               nothing but errors\n"
 	"  --no-pager                long results straight to the terminal\n"
 	"  -h, --help                this text\n"
@@ -122,6 +124,20 @@ static bool has_word(int argc, char **argv, const char *a, const char *b)
 	return false;
 }
 
+/* As with systemctl, the machine may come before the verb: then it is moved behind it. */
+static void host_move(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+	int n = strcmp(word, "-H") == 0 || strcmp(word, "--host") == 0 ? 2 : 1;
+	char *verb;
+
+	if (argc < n + 2 || (strncmp(word, "-H", 2) != 0 && strncmp(word, "--host", 6) != 0))
+		return;
+	verb = argv[1 + n];
+	memmove(&argv[2], &argv[1], (size_t)n * sizeof(*argv));
+	argv[1] = verb;
+}
+
 int verbs_dispatch(int argc, char **argv)
 {
 	if (has_word(argc, argv, "-h", "--help"))
@@ -132,6 +148,7 @@ int verbs_dispatch(int argc, char **argv)
 		(void)fputs("reclaimctl: no command given: see reclaimctl --help\n", stderr);
 		return EXIT_USAGE;
 	}
+	host_move(argc, argv);
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].run(argc - 1, argv + 1);

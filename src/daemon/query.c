@@ -54,15 +54,24 @@ static void show(struct listing *l, const struct job_record *r)
 	l->seen(r, l->userdata);
 }
 
+/* Most are not asked for where few are: they are passed over before anything is copied. */
+static void show_job(struct listing *l, const struct job *j)
+{
+	struct job_record r;
+
+	if (is_full(l) || !is_asked(l, &j->r))
+		return;
+	job_look(j, &r);
+	show(l, &r);
+}
+
 static bool show_from_memory(struct listing *l, uint64_t id)
 {
 	const struct job *j = job_table_find(&l->m->jobs, id);
-	struct job_record r;
 
 	if (!j || !j->told)
 		return false;
-	job_look(j, &r);
-	show(l, &r);
+	show_job(l, j);
 	return true;
 }
 
@@ -216,7 +225,8 @@ static void list_from_memory(struct listing *l)
 	{
 		if (is_full(l))
 			break;
-		(void)show_from_memory(l, j->r.id);
+		if (j->told)
+			show_job(l, j);
 	}
 }
 

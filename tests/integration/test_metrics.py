@@ -139,7 +139,7 @@ class Daemon(Case):
 class Running(Case):
     """A job that takes some seconds."""
 
-    config = "pacing: {max-rate: 8MiB/s, min-rate: 64KiB/s}\n"
+    config = "pacing: {max-rate: 4MiB/s, min-rate: 64KiB/s}\n"
 
     def setUp(self):
         super().setUp()

@@ -17,9 +17,9 @@ static void say_job(struct said *s, enum top_state state, struct job_line j)
 {
 	struct job_list *l = &s->lists[state];
 
-	j.state = strdup(top_state_names[state]);
-	j.origin = strdup("submit");
-	j.priority = strdup("normal");
+	j.state = top_state_names[state];
+	j.origin = "submit";
+	j.priority = "normal";
 	j.path = strdup("/x");
 	l->v = reallocarray(l->v, l->n + 1, sizeof(j));
 	ck_assert_ptr_nonnull(l->v);
