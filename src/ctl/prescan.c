@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "util/thread.h"
+
 /* Reading is some twenty times as fast as deleting, so after this head start it stays ahead. */
 #define HEAD_START (300 * USEC_PER_MSEC)
 
@@ -142,7 +144,7 @@ struct prescan *prescan_start(const struct roots *roots, struct progress *p, boo
 		if (roots->v[i]->accepted && !s->copies[i].dir)
 			r = engine_fill(s, roots, i, weigh);
 	if (r < 0 || !s->engines || !s->copies || s->n == 0 ||
-	    pthread_create(&s->thread, NULL, count, s) != 0) {
+	    thread_start(&s->thread, count, s) < 0) {
 		prescan_free(s);
 		return NULL;
 	}

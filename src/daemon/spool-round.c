@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "engine/protect.h"
+#include "util/thread.h"
 
 #define GROUPS_MOST 65536 /* NGROUPS_MAX */
 
@@ -419,7 +419,6 @@ static int round_over(sd_event_source *source, int fd, uint32_t revents, void *u
 int spool_round_start(struct spool_round *r, sd_event *event,
 		      void (*ended)(struct spool_round *r, void *userdata), void *userdata)
 {
-	sigset_t all, before;
 	int k;
 
 	r->ended = ended;
@@ -430,15 +429,11 @@ int spool_round_start(struct spool_round *r, sd_event *event,
 	k = sd_event_add_io(event, &r->source, r->eventfd, EPOLLIN, round_over, r);
 	if (k < 0)
 		return k;
-	/* Signals are the event loop's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	atomic_store(&r->state, ROUND_RUNNING);
-	k = pthread_create(&r->thread, NULL, round_main, r);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (k != 0)
+	k = thread_start(&r->thread, round_main, r);
+	if (k < 0)
 		atomic_store(&r->state, ROUND_IDLE);
-	return -k;
+	return k;
 }
 
 struct spool_round *spool_round_free(struct spool_round *r)

@@ -9,6 +9,7 @@
 #include "job.h"
 #include "queue.h"
 #include "util/macros.h"
+#include "util/thread.h"
 #include "walker.h"
 
 /* Without memory for a queue, others may give some back. */
@@ -168,9 +169,9 @@ int drivers_start(struct crew *c, struct setting s)
 		struct driver *d = &c->drivers[c->n_drivers];
 
 		*d = (struct driver){ .crew = c, .index = c->n_drivers };
-		r = pthread_create(&d->thread, NULL, driver_main, d);
+		r = thread_start(&d->thread, driver_main, d);
 		if (r == 0)
 			c->n_drivers++;
 	}
-	return c->n_drivers > 0 ? 0 : -r;
+	return c->n_drivers > 0 ? 0 : r;
 }

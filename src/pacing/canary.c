@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "util/fd.h"
+#include "util/thread.h"
 
 #define PIECE KiB(4)
 #define FILE_MOST MiB(1)
@@ -160,25 +160,6 @@ static void *canary_thread(void *arg)
 	return NULL;
 }
 
-/* Signals are the others' business. */
-static int thread_start(struct canary *c)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	pthread_t thread;
-	int r = pthread_attr_init(&attr);
-
-	if (r != 0)
-		return -r;
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, &attr, canary_thread, c);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&attr);
-	return -r;
-}
-
 /* Allocates one with everything but its thread. */
 static struct canary *canary_alloc(void)
 {
@@ -200,6 +181,7 @@ int canary_new(struct canary **ret, int dirfd)
 {
 	_cleanup_close_ int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
 	struct canary *c;
+	pthread_t thread;
 	int r;
 
 	if (copy < 0)
@@ -209,11 +191,12 @@ int canary_new(struct canary **ret, int dirfd)
 		return -ENOMEM;
 	c->dirfd = fd_take(&copy);
 	c->refs = 2;
-	r = thread_start(c);
+	r = thread_start(&thread, canary_thread, c);
 	if (r < 0) {
 		destroy(c);
 		return r;
 	}
+	(void)pthread_detach(thread);
 	*ret = c;
 	return 0;
 }

@@ -54,6 +54,8 @@
 #define ENTRIES_LEAST 16
 #define ENTRIES_MOST 16384
 #define CUT_EVERY 4
+/* What goes along with one of others' commits: an eighth of it or less is then ours. */
+#define RIDE_PART 4
 
 #define SHARE_FIRST 0.5
 #define SHARE_LEAST 0.1
@@ -163,30 +165,6 @@ uint64_t controller_step(const struct controller *c)
 	return c->mode == PACING_FAST ? ceiling_bytes(c) : c->bytes.limit;
 }
 
-static void window_add(struct pacing_window *w, unsigned size, uint64_t v)
-{
-	w->v[w->next] = v;
-	w->next = (w->next + 1) % size;
-	w->n = MIN(w->n + 1, size);
-}
-
-static uint64_t window_median(const struct pacing_window *w)
-{
-	uint64_t v[PACING_COSTS];
-
-	if (w->n == 0)
-		return 0;
-	memcpy(v, w->v, sizeof(v));
-	for (unsigned i = 1; i < w->n; i++)
-		for (unsigned j = i; j > 0 && v[j - 1] > v[j]; j--) {
-			uint64_t t = v[j];
-
-			v[j] = v[j - 1];
-			v[j - 1] = t;
-		}
-	return v[w->n / 2];
-}
-
 /* What a sync costs without us; 0: not known. */
 static uint64_t quiet_sync(const struct controller *c)
 {
@@ -231,7 +209,8 @@ static bool continues(const struct controller *c, const struct pacing_sample *s)
 	return c->has_last && s->now_usec > c->last.now_usec &&
 	       s->now_usec - c->last.now_usec < 2 * USEC_PER_SEC && s->reads >= c->last.reads &&
 	       s->requests >= c->last.requests && s->read_sectors >= c->last.read_sectors &&
-	       s->flushes >= c->last.flushes && s->own_sectors >= c->last.own_sectors;
+	       s->flushes >= c->last.flushes && s->commits >= c->last.commits &&
+	       s->own_sectors >= c->last.own_sectors;
 }
 
 static void listen(struct controller *c, const struct pacing_sample *s)
@@ -243,6 +222,7 @@ static void listen(struct controller *c, const struct pacing_sample *s)
 	c->heard[SIGN_FLUSHES] =
 		c->heard[SIGN_FLUSHES] * keep + (double)(s->flushes - c->last.flushes);
 	c->heard[SIGN_CLOCK] = SIGN_ENOUGH;
+	ride_listen(&c->ride, s->commits - c->last.commits, s->now_usec - c->last.now_usec);
 }
 
 static void fast(struct controller *c, const struct pacing_sample *s)
@@ -450,8 +430,15 @@ bool controller_wants_canary(struct controller *c)
 	return c->canary_in_gap;
 }
 
+/* What is discarded after a commit is waited for, and so the commit has to be ours. */
+static bool rides(const struct controller *c, uint64_t now)
+{
+	return !c->growing && !c->o.discards && ride_is_offered(&c->ride, now);
+}
+
 struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 {
+	unsigned parts = rides(c, now_usec) ? RIDE_PART : 1;
 	struct pacing_grant g = { now_usec, PACING_UNLIMITED, PACING_UNLIMITED };
 
 	if (is_unlimited(c))
@@ -467,8 +454,8 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 		return g;
 	}
 	g.not_before_usec = MAX(now_usec, c->not_before_usec);
-	g.entries = c->entries.limit - MIN(c->entries.used, c->entries.limit - 1);
-	g.bytes = c->bytes.limit - MIN(c->bytes.used, c->bytes.limit - 1);
+	g.entries = size_left(&c->entries, parts);
+	g.bytes = size_left(&c->bytes, parts);
 	return g;
 }
 
@@ -477,16 +464,39 @@ void controller_begin(struct controller *c)
 	c->outstanding++;
 }
 
-/* What is left of it is not worth a slice of its own. */
-static bool is_full(const struct pacing_size *s)
+/* How long to rest after a piece: `least`, and so long that pieces are at work for their share of
+ * the burst; but never so long that the rate falls under its floor. */
+static uint64_t rest(const struct controller *c, uint64_t cost, uint64_t least)
 {
-	return s->used >= s->limit - s->limit / 16;
+	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)least);
+	double worth = (double)MAX(c->bytes.used, c->entries.used * ENTRY_WORTH);
+	uint64_t ceiling;
+
+	if (c->o.rate_min) {
+		double most = worth / (double)c->o.rate_min * USEC_PER_SEC - (double)cost;
+
+		pause = MIN(pause, MAX(most, 0));
+	}
+	ceiling = ceiling_usec(c, c->entries.used, c->bytes.used);
+	return MAX((uint64_t)pause, ceiling - MIN(cost, ceiling));
+}
+
+/* Someone else's commit will take it along. */
+static void ride(struct controller *c, uint64_t now)
+{
+	uint64_t period = ride_period_usec(&c->ride);
+
+	c->outstanding -= c->outstanding > 0;
+	c->not_before_usec = now + rest(c, c->work_usec, period - MIN(c->work_usec, period));
+	c->entries.used = c->bytes.used = 0;
+	c->work_usec = c->unit_usec = 0;
 }
 
 bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
 		      uint64_t cost_usec)
 {
-	bool due;
+	bool due, riding = rides(c, now_usec);
+	unsigned parts = riding ? RIDE_PART : 1;
 
 	/* A check rests; what it would have to wait for if it synced is not wanted yet. */
 	if (c->urgent || c->mode != PACING_PACED) {
@@ -509,7 +519,11 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		c->unit_usec = MAX(c->unit_usec, cost_usec / entries);
 	else if (bytes > 0)
 		c->unit_usec = MAX(c->unit_usec, cost_usec);
-	due = is_full(&c->entries) || is_full(&c->bytes) || c->gap;
+	due = size_is_full(&c->entries, parts) || size_is_full(&c->bytes, parts) || c->gap;
+	if (due && riding) {
+		ride(c, now_usec);
+		return false;
+	}
 	if (!due)
 		c->outstanding -= c->outstanding > 0;
 	return due;
@@ -528,13 +542,6 @@ void controller_fast_synced(struct controller *c, uint64_t syncs)
 	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES * (double)syncs;
 }
 
-static void size_scale(struct pacing_size *s, double by)
-{
-	double limit = (double)s->limit * by;
-
-	s->limit = (uint64_t)CLAMP(limit, (double)s->least, (double)s->most);
-}
-
 /* The dimension of which the piece had more is what made it dear, or shows that more may be done.
  */
 static struct pacing_size *decisive(struct controller *c)
@@ -551,7 +558,7 @@ static void size_grow(struct controller *c, struct pacing_size *s, double cost, 
 {
 	if (cost <= most) {
 		c->dear = 0;
-		if (is_full(s))
+		if (size_is_full(s, 1))
 			size_scale(s, 2);
 		return;
 	}
@@ -579,26 +586,9 @@ static void size_adjust(struct controller *c, uint64_t cost)
 	if (usual > most) {
 		size_scale(s, MAX(most / usual, 0.5));
 		c->costs = (struct pacing_window){ 0 };
-	} else if (usual < most * 0.9 && is_full(s)) {
+	} else if (usual < most * 0.9 && size_is_full(s, 1)) {
 		size_scale(s, usual < most * 0.7 ? 1.25 : 1.08);
 	}
-}
-
-/* How long to rest after a piece, so that pieces are at work for their share of the burst, but
- * never so long that the rate falls under its floor. */
-static uint64_t rest(const struct controller *c, uint64_t cost)
-{
-	double pause = (double)cost * (1 - c->share) / c->share;
-	double worth = (double)MAX(c->bytes.used, c->entries.used * ENTRY_WORTH);
-	uint64_t least;
-
-	if (c->o.rate_min) {
-		double most = worth / (double)c->o.rate_min * USEC_PER_SEC - (double)cost;
-
-		pause = MIN(pause, MAX(most, 0));
-	}
-	least = ceiling_usec(c, c->entries.used, c->bytes.used);
-	return MAX((uint64_t)pause, least - MIN(cost, least));
 }
 
 void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
@@ -609,12 +599,13 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	c->fast_bytes = 0;
 	/* A commit flushes before and after its last block. */
 	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
+	ride_synced(&c->ride, now_usec);
 	if (c->entries.used == 0 && c->bytes.used == 0)
 		return;
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;
 	size_adjust(c, cost_usec + c->unit_usec);
-	c->not_before_usec = now_usec + rest(c, all);
+	c->not_before_usec = now_usec + rest(c, all, 0);
 	c->entries.used = c->bytes.used = 0;
 	c->work_usec = c->unit_usec = 0;
 }

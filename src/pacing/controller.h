@@ -16,11 +16,17 @@
  *     waits as it would have for any neighbour's fsync;
  *   - for which share of a burst pieces may be at work: others' reads may be slower in bursts than
  *     in gaps by so little that they cannot tell. If they are not slower, slowness is not ours,
- *     and the share rises whatever else the device goes through. */
+ *     and the share rises whatever else the device goes through.
+ *
+ * Once the size is found, and while others commit often, a fraction of it goes along with each of
+ * their commits instead (ride.h), and only one piece in a second is synced, to measure. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "piece.h"
+#include "ride.h"
 
 enum pacing_mode {
 	PACING_FAST,
@@ -52,6 +58,7 @@ struct pacing_sample {
 	uint64_t now_usec;
 	uint64_t reads, read_sectors, read_usec; /* read_usec: summed over requests */
 	uint64_t flushes;
+	uint64_t commits;  /* of the filesystem's journal; stands still where none is known */
 	uint64_t requests; /* reads, writes and flushes; not discards, which are ours */
 	uint64_t in_flight;
 	uint64_t own_sectors;               /* of read_sectors, those read for ourselves */
@@ -85,22 +92,6 @@ struct pacing_reads {
 	double count, usec;
 };
 
-/* One dimension of a piece: entries or bytes. */
-struct pacing_size {
-	uint64_t limit, least, most;
-	uint64_t used; /* of the piece that is being done */
-};
-
-#define PACING_CANARIES 5
-#define PACING_COSTS 7
-
-/* The newest few values, of which the middle one is believed: one that met somebody else's commit
- * says nothing. */
-struct pacing_window {
-	uint64_t v[PACING_COSTS];
-	unsigned n, next;
-};
-
 /* What may betray somebody while we work at full speed. */
 enum pacing_sign {
 	SIGN_READS,   /* more has been read than we had read */
@@ -131,6 +122,7 @@ struct controller {
 	uint64_t work_usec;         /* spent on the piece that is being done */
 	uint64_t unit_usec;         /* its longest indivisible part */
 	uint64_t not_before_usec;
+	struct ride ride;
 
 	/* baseline */
 	struct pacing_window canaries;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "canary.h"
+#include "commit-sensor.h"
 #include "devices.h"
 #include "disk-sensor.h"
 #include "pace.h"
@@ -19,6 +20,7 @@
 #include "turns.h"
 #include "util/fd.h"
 #include "util/macros.h"
+#include "util/thread.h"
 
 /* A lane that waits looks for a cancellation so often. */
 #define WAIT_MOST (50 * USEC_PER_MSEC)
@@ -35,6 +37,7 @@ struct pacer {
 	struct devices devices;
 	struct disk_sensor *disks;
 	size_t n_disks;
+	struct commit_sensor commits; /* fd -1: there are no figures */
 	struct canary *canary;
 	bool observed;
 
@@ -85,6 +88,7 @@ static bool sample(struct pacer *p, struct pacing_sample *s)
 {
 	struct disk_sample sum = { 0 }, one;
 	struct canary_sample cs = { 0 };
+	struct commit_sample commits = { 0 };
 	bool any = false;
 
 	*s = (struct pacing_sample){ .own_sectors = own_sectors() };
@@ -98,6 +102,10 @@ static bool sample(struct pacer *p, struct pacing_sample *s)
 	s->read_usec = sum.read_msec * USEC_PER_MSEC;
 	s->flushes = sum.flushes;
 	s->requests = sum.reads + sum.writes + sum.flushes;
+	/* Where there are none, or none any more, they stand still. */
+	if (p->commits.fd >= 0 && commit_sensor_sample(&p->commits, &commits) < 0)
+		commits.commits = p->controller.last.commits;
+	s->commits = commits.commits;
 	s->in_flight = sum.in_flight;
 	if (p->canary) {
 		canary_sample(p->canary, &cs);
@@ -375,6 +383,17 @@ static void locks_init(struct pacer *p)
 	pthread_condattr_destroy(&attr);
 }
 
+/* On btrfs an fsync goes to a log of its own and commits nothing else: others' take nothing along.
+ */
+static void commits_open(struct pacer *p)
+{
+	const struct devices *d = &p->devices;
+
+	p->commits.fd = -1;
+	if (d->commit_kind == COMMIT_JBD2 || d->commit_kind == COMMIT_XFS)
+		(void)commit_sensor_open(&p->commits, d->commit_kind, d->commit_path);
+}
+
 static int start(struct pacer *p, const char *proc)
 {
 	uint64_t now = now_usec();
@@ -393,9 +412,9 @@ static int start(struct pacer *p, const char *proc)
 		trace_options(p->o.trace, &co, now);
 	controller_init(&p->controller, &co, now);
 	step_publish(p);
-	r = pthread_create(&p->thread, NULL, sampler, p);
+	r = thread_start(&p->thread, sampler, p);
 	p->started = r == 0;
-	return -r;
+	return r;
 }
 
 int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd)
@@ -408,6 +427,7 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	if (!p)
 		return -ENOMEM;
 	p->o = *o;
+	p->commits.fd = -1;
 	p->pace = (struct pace){ begin, spent, synced, step, p };
 	p->looked_usec = now_usec();
 	locks_init(p);
@@ -419,6 +439,7 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 		pacer_free(p);
 		return r;
 	}
+	commits_open(p);
 	if (canary_dirfd >= 0)
 		(void)canary_new(&p->canary, canary_dirfd);
 	r = start(p, proc);
@@ -442,6 +463,7 @@ struct pacer *pacer_free(struct pacer *p)
 		pthread_join(p->thread, NULL);
 	}
 	canary_free(p->canary);
+	commit_sensor_close(&p->commits);
 	for (size_t i = 0; i < p->n_disks; i++)
 		disk_sensor_close(&p->disks[i]);
 	free(p->disks);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 #include "pace.h"
 #include "util/fd.h"
 #include "util/macros.h"
+#include "util/thread.h"
 
 /* A lane that works is heard of at the end of each slice. A process that was stopped in mid-slice
  * must not make all others rest; a slice of a second is longer than any directory or step takes. */
@@ -239,7 +239,6 @@ static void *serve(void *userdata)
 int peer_start(struct pacer_peer *peer, int *ret_sock, int *ret_page_fd)
 {
 	_cleanup_close_ int page = fcntl(peer->page_fd, F_DUPFD_CLOEXEC, 3);
-	sigset_t all, old;
 	int pair[2], r;
 
 	if (page < 0)
@@ -247,13 +246,10 @@ int peer_start(struct pacer_peer *peer, int *ret_sock, int *ret_page_fd)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	peer->sock = pair[0];
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&peer->thread, NULL, serve, peer);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (r != 0) {
+	r = thread_start(&peer->thread, serve, peer);
+	if (r < 0) {
 		fd_closep(&pair[1]);
-		return -r;
+		return r;
 	}
 	peer->started = true;
 	*ret_sock = pair[1];

@@ -4,8 +4,8 @@
  *
  *   o USEC LATENCY_USEC RATE_MIN PRESUMED_BUSY OBSERVED DISCARDS     what it began with
  *   s USEC READS SECTORS READ_USEC FLUSHES REQUESTS IN_FLIGHT OWN_SECTORS CANARIES CANARY_USEC BUSY
- *   w USEC ENTRIES BYTES COST_USEC MODE     a slice of work has ended
- *   y USEC ENTRIES BYTES COST_USEC MODE     it was synced; pieces may now have so many of each */
+ * COMMITS w USEC ENTRIES BYTES COST_USEC MODE     a slice of work has ended y USEC ENTRIES BYTES
+ * COST_USEC MODE     it was synced; pieces may now have so many of each */
 #pragma once
 
 #include <stdio.h>

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "store-internal.h"
 #include "util/fd.h"
 #include "util/macros.h"
+#include "util/thread.h"
 
 /* A transaction takes in what is posted for this long: with more, the first to be posted would wait
  * for the last; with less, a disk with slow flushes would do little else. */
@@ -169,21 +169,6 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/* Signals are for the thread of the loop. */
-static int thread_start(struct store_queue *q)
-{
-	sigset_t all, before;
-	int e;
-
-	(void)sigfillset(&all);
-	e = pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (e != 0)
-		return -e;
-	e = pthread_create(&q->thread, NULL, thread_main, q);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -e;
-}
-
 int store_queue_new(struct store_queue **ret, struct store *s)
 {
 	struct store_queue *q = calloc(1, sizeof(*q));
@@ -198,7 +183,7 @@ int store_queue_new(struct store_queue **ret, struct store *s)
 	(void)pthread_cond_init(&q->posted_some, NULL);
 	(void)pthread_cond_init(&q->idle, NULL);
 	q->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = q->fd < 0 ? -errno : thread_start(q);
+	r = q->fd < 0 ? -errno : thread_start(&q->thread, thread_main, q);
 	if (r < 0) {
 		fd_closep(&q->fd);
 		free(q);

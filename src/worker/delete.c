@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "run.h"
 #include "serving.h"
+#include "util/thread.h"
 
 struct deleting {
 	struct serving *s;
@@ -42,11 +43,11 @@ static int begin(struct deleting *d)
 	r = run_take(&d->run, d->s);
 	if (r < 0)
 		return r;
-	r = pthread_create(&d->thread, NULL, runner, &d->run);
+	r = thread_start(&d->thread, runner, &d->run);
 	d->running = r == 0;
-	if (r != 0)
+	if (r < 0)
 		run_done(&d->run);
-	return -r;
+	return r;
 }
 
 static int serve_one(struct deleting *d)

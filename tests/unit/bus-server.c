@@ -34,6 +34,9 @@ struct manager {
 	struct job_record jobs[3];
 	struct held held[HELD_MOST];
 	size_t n_held;
+	/* What a client has been answered may have been written by the other thread: only the
+	 * kernel knows, and the thread sanitizer does not. */
+	pthread_mutex_t lock;
 	char submitted[1024];
 };
 
@@ -165,6 +168,7 @@ void operation_submit(struct manager *m, const struct caller *c, const struct in
 	struct failure none = { 0 };
 	size_t len;
 
+	pthread_mutex_lock(&m->lock);
 	len = (size_t)snprintf(m->submitted, sizeof(m->submitted),
 			       "uid %u gid %u groups %zu undo %llu priority %u:", c->id.uid,
 			       c->id.gid, c->id.n_groups, (unsigned long long)o->undo_usec,
@@ -182,6 +186,7 @@ void operation_submit(struct manager *m, const struct caller *c, const struct in
 			len += (size_t)snprintf(m->submitted + len, sizeof(m->submitted) - len,
 						"]");
 	}
+	pthread_mutex_unlock(&m->lock);
 	if (o->has_undo && o->undo_usec == 7 && m->n_held < HELD_MOST)
 		m->held[m->n_held++] = (struct held){ .submitted = done, .userdata = userdata };
 	else
@@ -308,8 +313,9 @@ static size_t spools(struct bus_spool *views, size_t n, void *userdata)
 	return 1;
 }
 
-static void jobs_make(struct manager *m)
+static void manager_make(struct manager *m)
 {
+	pthread_mutex_init(&m->lock, NULL);
 	for (size_t i = 0; i < ELEMENTSOF(m->jobs); i++)
 		m->jobs[i] = (struct job_record){ .id = i + 1,
 						  .uid = i == 1 ? USER : 0,
@@ -357,7 +363,7 @@ struct server *server_start(const char *bus_address)
 				     .bus_address = bus_address,
 				     .features = features,
 				     .spools = spools };
-	jobs_make(&s->m);
+	manager_make(&s->m);
 	s->stop = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(sem_init(&s->ready, 0, 0), 0);
 	ck_assert_int_eq(pthread_create(&s->thread, NULL, serve, s), 0);
@@ -372,7 +378,7 @@ struct manager *server_manager_new(void)
 
 	if (!m)
 		abort(); /* outside of tests nothing is asserted */
-	jobs_make(m);
+	manager_make(m);
 	return m;
 }
 
@@ -382,8 +388,10 @@ void server_manager_free(struct manager *m)
 	free(m);
 }
 
-const char *server_submitted(const struct server *s)
+const char *server_submitted(struct server *s)
 {
+	pthread_mutex_lock(&s->m.lock);
+	pthread_mutex_unlock(&s->m.lock);
 	return s->m.submitted;
 }
 

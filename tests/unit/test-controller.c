@@ -10,37 +10,44 @@
 #define WORK 200ULL /* what the calls of a slice take */
 
 struct device {
-	uint64_t sync_usec;     /* with nothing freed */
-	double byte_usec;       /* added by each byte of a piece */
-	double entry_usec;      /* and by each entry */
-	uint64_t read_usec;     /* others' reads, at rest */
-	double suffer;          /* how much longer they take while a piece is at work */
-	uint64_t reads_per_sec; /* of others; 0: nobody is there */
-	uint64_t own_sectors;   /* read by each slice of work */
+	uint64_t sync_usec;       /* with nothing freed */
+	double byte_usec;         /* added by each byte of a piece */
+	double entry_usec;        /* and by each entry */
+	uint64_t read_usec;       /* others' reads, at rest */
+	double suffer;            /* how much longer they take while a piece is at work */
+	uint64_t reads_per_sec;   /* of others; 0: nobody is there */
+	uint64_t own_sectors;     /* read by each slice of work */
+	uint64_t commits_per_sec; /* of others */
 };
 
 struct world {
 	struct device d;
 	struct controller c;
 	struct pacing_sample s;
-	uint64_t now, sample_at, busy_until, sync_from, read_at, canary_until;
+	uint64_t now, sample_at, busy_until, sync_from, read_at, commit_at, canary_until;
 	uint64_t slice_entries, slice_bytes;
 	bool working, syncing, by_entries;
 	uint64_t bytes, entries; /* done */
 	uint64_t waited_usec;    /* in fast mode's checks and all other pauses */
-	uint64_t fast_usec;
+	uint64_t fast_usec, syncs;
 };
 
 static void world_init(struct world *w, const struct controller_options *o, struct device d)
 {
 	*w = (struct world){ .d = d, .now = 1000 * MSEC };
-	w->sample_at = w->read_at = w->now;
+	w->sample_at = w->read_at = w->commit_at = w->now;
 	w->s.now_usec = w->now;
 	controller_init(&w->c, o, w->now);
 }
 
 static void others(struct world *w)
 {
+	for (; w->d.commits_per_sec > 0 && w->commit_at <= w->now;
+	     w->commit_at += USEC_PER_SEC / w->d.commits_per_sec) {
+		w->s.commits++;
+		w->s.flushes++;
+		w->s.requests += 2;
+	}
 	if (w->d.reads_per_sec == 0)
 		return;
 	while (w->read_at <= w->now) {
@@ -83,6 +90,8 @@ static void lane(struct world *w)
 		w->syncing = false;
 		w->s.requests += 2;
 		w->s.flushes++;
+		w->s.commits++;
+		w->syncs++;
 		controller_synced(&w->c, w->now, w->now - w->sync_from);
 	}
 	if (w->working) {
@@ -417,6 +426,87 @@ START_TEST(discards_are_not_piled_up)
 }
 END_TEST
 
+/* Half of what a sync costs is others', and they commit often. */
+static struct device with_commits(uint64_t per_sec)
+{
+	struct device d = with_reads(solid, 90);
+
+	d.byte_usec *= 4;
+	d.commits_per_sec = per_sec;
+	return d;
+}
+
+static void begin_anew(struct world *w)
+{
+	w->bytes = w->syncs = 0;
+}
+
+START_TEST(others_commits_take_along)
+{
+	struct pacing_grant g;
+	struct world w, own;
+
+	world_init(&own, &cautious, with_commits(0));
+	world_init(&w, &cautious, with_commits(100));
+	pass(&own, 5 * USEC_PER_SEC);
+	pass(&w, 5 * USEC_PER_SEC);
+	begin_anew(&own);
+	begin_anew(&w);
+	pass(&own, 10 * USEC_PER_SEC);
+	pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_ge(own.syncs, 500);
+	/* To measure only, and measured well: pieces are as large as they would be. */
+	ck_assert_uint_le(w.syncs, 11);
+	ck_assert_uint_ge(w.syncs, 8);
+	ck_assert_uint_ge(w.c.bytes.limit * 10, own.c.bytes.limit * 8);
+	ck_assert_uint_le(w.c.bytes.limit * 8, own.c.bytes.limit * 10);
+	/* A part with each, and not more often than they come. */
+	for (uint64_t i = 0; i < 1000; i++) {
+		pass(&w, STEP);
+		g = controller_next(&w.c, w.now);
+		if (g.not_before_usec <= w.now)
+			ck_assert_uint_le(g.bytes, w.c.bytes.limit / 4);
+	}
+	ck_assert_uint_le(w.bytes, w.c.bytes.limit / 4 * 100 * 11);
+	ck_assert_uint_ge(w.bytes, w.c.bytes.limit / 4 * 50 * 10);
+}
+END_TEST
+
+/* What nobody takes along does not pile up. */
+START_TEST(others_commits_stop)
+{
+	struct world w;
+
+	world_init(&w, &cautious, with_commits(100));
+	pass(&w, 5 * USEC_PER_SEC);
+	w.d.commits_per_sec = 0;
+	pass(&w, 500 * MSEC);
+	begin_anew(&w);
+	pass(&w, 1 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.syncs, 50);
+	/* And are too few to wait for. */
+	w.d.commits_per_sec = 10;
+	w.commit_at = w.now;
+	begin_anew(&w);
+	pass(&w, 1 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.syncs, 50);
+}
+END_TEST
+
+START_TEST(discards_are_not_left_to_others)
+{
+	struct controller_options o = cautious;
+	struct world w;
+
+	o.discards = true;
+	world_init(&w, &o, with_commits(100));
+	pass(&w, 5 * USEC_PER_SEC);
+	begin_anew(&w);
+	pass(&w, 1 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.syncs, 50);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { alone_it_is_fast,
@@ -436,7 +526,10 @@ int main(void)
 				 without_counters_it_goes_on,
 				 time_that_jumps,
 				 urgent_knows_no_limits,
-				 discards_are_not_piled_up };
+				 discards_are_not_piled_up,
+				 others_commits_take_along,
+				 others_commits_stop,
+				 discards_are_not_left_to_others };
 
 	return run_case("controller", tests, ELEMENTSOF(tests));
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How large a piece of work may be, in one dimension, and what pieces have cost. Pure; parts of the
+ * controller. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One dimension of a piece: entries or bytes. */
+struct pacing_size {
+	uint64_t limit, least, most;
+	uint64_t used; /* of the piece that is being done */
+};
+
+#define PACING_CANARIES 5
+#define PACING_COSTS 7
+
+/* The newest few values, of which the middle one is believed: one that met somebody else's commit
+ * says nothing. */
+struct pacing_window {
+	uint64_t v[PACING_COSTS];
+	unsigned n, next;
+};
+
+/* How much of it is left, at least 1, where a piece is cut into so many parts. */
+uint64_t size_left(const struct pacing_size *s, unsigned parts);
+
+/* Is what is left of a part not worth a slice of its own? */
+bool size_is_full(const struct pacing_size *s, unsigned parts);
+
+/* Larger or smaller from now on, within its bounds. */
+void size_scale(struct pacing_size *s, double by);
+
+/* Keeps the newest `size` values, at most PACING_COSTS. */
+void window_add(struct pacing_window *w, unsigned size, uint64_t v);
+
+/* The middle one, the upper of two; 0 if there are none. */
+uint64_t window_median(const struct pacing_window *w);

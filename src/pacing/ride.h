@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Riding: where others commit often, their commits take along what we did, and we need not commit
+ * ourselves. Whoever meets a commit of ours waits for that and then for his own; one who takes
+ * along a small part of what we might have committed does not notice. Pure; part of the
+ * controller. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ride {
+	double heard;         /* others' commits lately, fading */
+	uint64_t synced_usec; /* when we last committed ourselves */
+};
+
+/* So many commits have come since the last look, ours included, in so long. */
+void ride_listen(struct ride *r, uint64_t commits, uint64_t elapsed_usec);
+
+/* One of them was ours. */
+void ride_synced(struct ride *r, uint64_t now_usec);
+
+/* Do others commit so often that what is done now need not be? Not forever: a sync of our own now
+ * and then tells what a piece costs. */
+bool ride_is_offered(const struct ride *r, uint64_t now_usec);
+
+/* The time from one of others' commits to the next. */
+uint64_t ride_period_usec(const struct ride *r);
