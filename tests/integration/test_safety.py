@@ -606,6 +606,19 @@ class Staging(Safety):
             self.assertTrue(c.get(n, "Inplace"))
         self.assertEqual(os.listdir(os.path.join(self.root, ".reclaim")), [str(USER)])
 
+    def test_something_mounted_on_it(self):
+        """What is there then is on another filesystem, whoever owns it."""
+        at = os.path.join(self.root, ".reclaim")
+        os.mkdir(at, 0o711)
+        command("mount", "-t", "tmpfs", "-o", "mode=0711", "tmpfs", at)
+        write(self.path("roots"))
+        c = self.daemon.client()
+        n = c.submit(self.path("roots"))
+        self.assertEqual(c.wait(n), "done")
+        self.assertTrue(c.get(n, "Inplace"))
+        self.assertEqual(os.listdir(at), [])
+        unmounted(at)
+
     def test_a_link_to_it(self):
         os.chmod(self.root, 0o777)
         with user():
