@@ -367,6 +367,8 @@ static void read_globs(struct reading *r, const struct node *n, const struct cru
 	char **v = calloc(n_items + 1, sizeof(*v));
 
 	*ret = v;
+	if (!v)
+		r->r = -ENOMEM;
 	for (size_t i = 0; v && i < n_items; i++) {
 		const char *expected = "a pattern for names, such as \"*.tar.gz\"";
 
@@ -375,11 +377,11 @@ static void read_globs(struct reading *r, const struct node *n, const struct cru
 		if (expected)
 			complain_found(r, items[i], in, expected);
 		v[i] = strdup(expected ? "?" : items[i]->text);
-		if (!v[i])
+		if (!v[i]) {
 			r->r = -ENOMEM;
+			return;
+		}
 	}
-	if (!v)
-		r->r = -ENOMEM;
 }
 
 static void read_band(struct reading *r, const struct key *key, struct node *n,

@@ -174,6 +174,10 @@ int crew_run(struct crew *c)
 
 	if (!c->tasks)
 		return 0;
+	/* With one walker all tasks can be done, one after the other, whatever memory is left. */
+	r = walker_new(&c->spare, c->job);
+	if (r < 0)
+		return r;
 	try_alone(c, began + TRY_USEC);
 	tuner_start(c, &t);
 	if (job_paced(c->job))

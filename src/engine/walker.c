@@ -103,7 +103,7 @@ struct walker *walker_unlink(struct walker *w)
 void walker_begin(struct walker *w, struct task *t)
 {
 	const char *name = t->names;
-	int r;
+	int r, begun;
 
 	w->state = WALK_DESCEND;
 	w->entered_usec = 0;
@@ -112,13 +112,14 @@ void walker_begin(struct walker *w, struct task *t)
 	w->pins = t->pins;
 	w->roots = t->roots;
 	r = node_open(t->node);
-	if (trail_begin(w, t->node) < 0)
+	begun = trail_begin(w, t->node);
+	if (begun < 0)
 		w->cur = (struct frame){ .base = 1, .eof = 1, .failed = 1 };
-	else if (r < 0)
-		refuse_task(w, r);
+	if (begun < 0 || r < 0)
+		refuse_task(w, begun < 0 ? begun : r);
 	else if (t->roots)
 		w->state = WALK_LIST;
-	for (size_t i = 0; i < t->n_names; i++, name += strlen(name) + 1) {
+	for (size_t i = 0; begun >= 0 && i < t->n_names; i++, name += strlen(name) + 1) {
 		uint64_t pin;
 
 		memcpy(&pin, name, sizeof(pin));

@@ -2,6 +2,7 @@
 #include "fence.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -31,9 +32,19 @@ struct ruleset {
 	(LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                          \
 	 LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
 
-static struct ruleset ruleset_for(long abi)
+/* What reading a directory and renaming what is in it does not take. MAKE_* and REMOVE_* are asked
+ * for by renames, and so cannot be missed. */
+#define NOT_FOR_INTAKE (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE)
+
+static long abi_get(void)
 {
-	struct ruleset r = { .fs = FS_ABI_1 & ~READING };
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
+/* What this kernel knows of `fs`, and all the rest that it knows. */
+static struct ruleset ruleset_for(long abi, uint64_t fs)
+{
+	struct ruleset r = { .fs = fs };
 
 	if (abi >= 2)
 		r.fs |= FS_REFER;
@@ -48,22 +59,68 @@ static struct ruleset ruleset_for(long abi)
 	return r;
 }
 
-int fence_raise(int fd)
+/* Nothing of the set is allowed any more but what `allowed` has, beneath fd (-1: nowhere). */
+static int restrict_to(const struct ruleset *r, int fd, uint64_t allowed)
 {
-	_cleanup_close_ int set = -1;
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	struct ruleset r = ruleset_for(abi);
-	struct landlock_path_beneath_attr beneath = { .allowed_access = ALLOWED & r.fs,
+	struct landlock_path_beneath_attr beneath = { .allowed_access = allowed & r->fs,
 						      .parent_fd = fd };
+	_cleanup_close_ int set =
+		(int)syscall(SYS_landlock_create_ruleset, r, sizeof(*r), /* flags= */ 0);
 
-	if (abi < 0)
-		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
-	set = (int)syscall(SYS_landlock_create_ruleset, &r, sizeof(r), 0);
 	if (set < 0)
 		return -errno;
-	if (syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	if (fd >= 0 &&
+	    syscall(SYS_landlock_add_rule, set, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0)
+		return -errno;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    syscall(SYS_landlock_restrict_self, set, 0) < 0)
 		return -errno;
-	return (int)abi;
+	return 0;
+}
+
+static int none(int error)
+{
+	return error == ENOSYS || error == EOPNOTSUPP ? 0 : -error;
+}
+
+int fence_raise(int fd)
+{
+	long abi = abi_get();
+	struct ruleset set = ruleset_for(abi, FS_ABI_1 & ~READING);
+	int r;
+
+	if (abi < 0)
+		return none(errno);
+	r = restrict_to(&set, fd, ALLOWED);
+	return r < 0 ? r : (int)abi;
+}
+
+int fence_raise_intake(void)
+{
+	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	long abi = abi_get();
+	struct ruleset set = ruleset_for(abi, NOT_FOR_INTAKE);
+	int r;
+
+	if (abi < 0)
+		return none(errno);
+	/* The first kind of fence keeps everything in the directory that it is in. */
+	if (abi < 2)
+		return 0;
+	if (root < 0)
+		return -errno;
+	r = restrict_to(&set, root, FS_REFER);
+	return r < 0 ? r : (int)abi;
+}
+
+int fence_raise_pump(void)
+{
+	long abi = abi_get();
+	struct ruleset set = ruleset_for(abi, FS_ABI_1);
+	int r;
+
+	if (abi < 0)
+		return none(errno);
+	r = restrict_to(&set, -1, 0);
+	return r < 0 ? r : (int)abi;
 }

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The kernel's fence around a process that deletes (I9): Landlock. */
+/* Landlock: the kernel refuses this process whatever its role does not take. Each returns the ABI
+ * that the kernel has, 0 if it has none, or a negative errno. Descriptors that are open stay as
+ * useful as they were; signals, abstract sockets and ports are closed to all roles (ABI 4, 6). */
 #pragma once
 
-/* From here on this process, and every thread and ring it makes, can unlink, truncate and write
- * only beneath the directory fd, and can make, rename, link and execute nothing at all, nor use the
- * network. Reading stays as it is. Only once, before there are threads. Returns the ABI that the
- * kernel speaks (1 or more), 0 if it has no Landlock, or a negative errno. */
+/* Who deletes: removes and truncates beneath the directory fd, and makes nothing anywhere. */
 int fence_raise(int fd);
+
+/* Who looks and stages: opens nothing for writing, truncates and runs nothing. It renames, in the
+ * submitter's directories: of a directory that is in no tree of ours, as one of a container's,
+ * only within that (to the caller, -EXDEV). Nothing before ABI 2, which has no way to allow it. */
+int fence_raise_intake(void);
+
+/* Who passes messages on: opens nothing. */
+int fence_raise_pump(void);

@@ -3,7 +3,7 @@
  *
  *   main.c         hello: who to be, and becoming so
  *   credentials.c  uid, gid, groups, capabilities: given up for good
- *   fence.c        Landlock, around what deletes
+ *   fence.c        Landlock: where each role may do what
  *   calls.c        seccomp: what neither role ever does
  *   serving.c      answers, and what is protected
  *   intake.c       the intake role's requests
@@ -157,8 +157,7 @@ static int hello(struct serving *s)
 		r = credentials_leash(h.leash); /* stays open */
 	if (r < 0)
 		return complain("cannot become the submitter", r);
-	if (s->deletes)
-		abi = fence_raise(s->fence_fd);
+	abi = s->deletes ? fence_raise(s->fence_fd) : fence_raise_intake();
 	if (abi < 0)
 		return complain("cannot raise the fence (Landlock)", abi);
 	fd_closep(&s->fence_fd);

@@ -17,6 +17,7 @@
 
 #include "calls.h"
 #include "credentials.h"
+#include "fence.h"
 #include "pump-header.h"
 #include "util/fd.h"
 
@@ -374,6 +375,8 @@ static int become_client(int client)
 	if (getsockopt(client, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
 		return -errno;
 	r = credentials_become(cred.uid, cred.gid, NULL, 0, /* deletes= */ false);
+	if (r >= 0)
+		r = fence_raise_pump();
 	return r < 0 ? r : calls_restrict(/* deletes= */ false);
 }
 

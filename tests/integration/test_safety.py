@@ -409,6 +409,23 @@ class Races(Safety):
         self.assertIn("no longer what it was", str(c.problems(n)))
         self.swapped_back(precious)
 
+    def test_08_swapped_for_another_file(self):
+        """Of the same kind, and one that the submitter might have moved."""
+        self.own("own/x")
+        write(self.path("roots"), "precious")
+        c = self.gated("stage:x")
+        serial = self.sent(c, self.path("own", "x"))
+        pid = self.stopped()
+        os.rename(self.path("own", "x"), self.path("own", "y"))
+        os.rename(self.path("roots"), self.path("own", "x"))
+        os.kill(pid, signal.SIGCONT)
+        with self.assertRaises(Error) as e:
+            c.answer(serial)
+        self.assertEqual(e.exception.name, "IdentityChanged", e.exception.text)
+        with open(self.path("own", "x"), encoding="ascii") as f:
+            self.assertEqual(f.read(), "precious")
+        self.assertEqual(self.staged(), [])
+
     def test_08_swapped_for_a_link_at_depth(self):
         self.own("t/d/x\nt/d/y")
         c = self.gated("descend:d")
@@ -588,6 +605,19 @@ class Staging(Safety):
             self.assertEqual(c.wait(n), "done")
             self.assertTrue(c.get(n, "Inplace"))
         self.assertEqual(os.listdir(os.path.join(self.root, ".reclaim")), [str(USER)])
+
+    def test_something_mounted_on_it(self):
+        """What is there then is on another filesystem, whoever owns it."""
+        at = os.path.join(self.root, ".reclaim")
+        os.mkdir(at, 0o711)
+        command("mount", "-t", "tmpfs", "-o", "mode=0711", "tmpfs", at)
+        write(self.path("roots"))
+        c = self.daemon.client()
+        n = c.submit(self.path("roots"))
+        self.assertEqual(c.wait(n), "done")
+        self.assertTrue(c.get(n, "Inplace"))
+        self.assertEqual(os.listdir(at), [])
+        unmounted(at)
 
     def test_a_link_to_it(self):
         os.chmod(self.root, 0o777)

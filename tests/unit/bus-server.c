@@ -324,8 +324,9 @@ static size_t spools(struct bus_spool *views, size_t n, void *userdata)
 	return 1;
 }
 
-static void jobs_make(struct manager *m)
+static void manager_make(struct manager *m)
 {
+	pthread_mutex_init(&m->lock, NULL);
 	for (size_t i = 0; i < ELEMENTSOF(m->jobs); i++)
 		m->jobs[i] = (struct job_record){ .id = i + 1,
 						  .uid = i == 1 ? USER : 0,
@@ -373,8 +374,7 @@ struct server *server_start(const char *bus_address)
 				     .bus_address = bus_address,
 				     .features = features,
 				     .spools = spools };
-	jobs_make(&s->m);
-	pthread_mutex_init(&s->m.lock, NULL);
+	manager_make(&s->m);
 	s->stop = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(sem_init(&s->ready, 0, 0), 0);
 	ck_assert_int_eq(pthread_create(&s->thread, NULL, serve, s), 0);
@@ -389,8 +389,7 @@ struct manager *server_manager_new(void)
 
 	if (!m)
 		abort(); /* outside of tests nothing is asserted */
-	pthread_mutex_init(&m->lock, NULL);
-	jobs_make(m);
+	manager_make(m);
 	return m;
 }
 

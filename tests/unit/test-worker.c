@@ -2,6 +2,7 @@
 /* Workers as reclaimd uses them: real processes, as root and as somebody without rights. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -513,8 +515,12 @@ START_TEST(the_fence_holds)
 	item.id = f.seen.ids[0];
 	fixture_start(&f, d);
 	ck_assert_int_eq(fixture_run(&f, out, &item, 1), 0);
+	/* None only where the kernel has none. */
+	ck_assert_int_eq(worker_fence(f.worker), MAX(syscall(SYS_landlock_create_ruleset, NULL, 0,
+							     LANDLOCK_CREATE_RULESET_VERSION),
+						     0L));
 	if (worker_fence(f.worker) == 0)
-		return; /* a kernel without Landlock */
+		return;
 	ck_assert_uint_eq(f.seen.kept, 1);
 	ck_assert_int_eq(f.seen.kept_error, -EACCES);
 	ck_assert(fixture_has(&f, "out/canary"));

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/landlock.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+#include "util/macros.h"
+#include "worker/fence.h"
+
+#define REFUSED(call)                                                                              \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		if ((call) >= 0 || errno != EACCES)                                                \
+			return __LINE__;                                                           \
+	} while (0)
+#define ALLOWED(call)                                                                              \
+	do {                                                                                       \
+		if ((call) < 0)                                                                    \
+			return __LINE__;                                                           \
+	} while (0)
+
+static long abi(void)
+{
+	return MAX(syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION),
+		   0L);
+}
+
+/* In a child: the line of the first surprise, 0 if there is none. */
+static void behind(int (*test)(int fd))
+{
+	char dir[PATH_MAX];
+	int status = -1;
+	pid_t pid;
+
+	scratch_make(dir, sizeof(dir));
+	tree_make(dir, "in/ in/a in/b out/ out/c out/d out/e");
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = fd < 0 ? 1 : test(fd);
+
+		if (r > 0)
+			(void)fprintf(stderr, "line %d: %d\n", r, errno);
+		_exit(r > 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	scratch_remove(dir);
+	ck_assert_int_eq(status, 0);
+}
+
+static int deleter(int fd)
+{
+	int in = openat(fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long has = fence_raise(in);
+
+	if (has != abi())
+		return __LINE__;
+	if (has == 0)
+		return 0;
+	REFUSED(unlinkat(fd, "out/c", 0));
+	REFUSED(openat(fd, "out/d", O_WRONLY | O_CLOEXEC));
+	REFUSED(mkdirat(fd, "out/new", 0700));
+	REFUSED(mkdirat(in, "new", 0700));
+	ALLOWED(openat(in, "a", O_WRONLY | O_CLOEXEC));
+	ALLOWED(unlinkat(in, "a", 0));
+	ALLOWED(openat(fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return 0;
+}
+
+static int intake(int fd)
+{
+	char *const argv[] = { (char *)"true", NULL };
+	long has = fence_raise_intake();
+	char path[64];
+
+	if (has != (abi() < 2 ? 0 : abi()))
+		return __LINE__;
+	if (has == 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/out/c", fd);
+	REFUSED(openat(fd, "out/c", O_WRONLY | O_CLOEXEC));
+	REFUSED(openat(fd, "out/c", O_RDWR | O_CLOEXEC));
+	REFUSED(openat(fd, "out/new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	REFUSED(execv("/bin/true", argv));
+	if (has >= 3)
+		REFUSED(truncate(path, 0));
+	ALLOWED(openat(fd, "out/c", O_RDONLY | O_CLOEXEC));
+	ALLOWED(mkdirat(fd, "in/job", 0700));
+	ALLOWED(renameat2(fd, "out/c", fd, "in/job/1", 1));
+	ALLOWED(renameat2(fd, "out", fd, "in/job/2", 1));
+	ALLOWED(renameat2(fd, "in/job/1", fd, "c", 1));
+	ALLOWED(renameat2(fd, "in/job/2", fd, "out", 1));
+	ALLOWED(unlinkat(fd, "in/job", AT_REMOVEDIR));
+	return 0;
+}
+
+static int pump(int fd)
+{
+	int ends[2], has = fence_raise_pump();
+	char byte = 0;
+
+	if (has != abi())
+		return __LINE__;
+	if (has == 0)
+		return 0;
+	REFUSED(openat(fd, "out/c", O_RDONLY | O_CLOEXEC));
+	REFUSED(openat(fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	REFUSED(unlinkat(fd, "out/c", 0));
+	REFUSED(mkdirat(fd, "new", 0700));
+	ALLOWED(pipe2(ends, O_CLOEXEC));
+	ALLOWED(write(ends[1], &byte, 1));
+	ALLOWED(read(ends[0], &byte, 1));
+	return 0;
+}
+
+START_TEST(who_deletes)
+{
+	behind(deleter);
+}
+END_TEST
+
+START_TEST(who_looks_and_stages)
+{
+	behind(intake);
+}
+END_TEST
+
+START_TEST(who_passes_messages_on)
+{
+	behind(pump);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = { who_deletes, who_looks_and_stages, who_passes_messages_on };
+
+	return run_case("fence", tests, ELEMENTSOF(tests));
+}
