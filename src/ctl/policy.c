@@ -178,6 +178,16 @@ int policy_look(struct policy_session *s, struct policy_look *l)
 	return r;
 }
 
+static bool is_ours(void *userdata, const char *path)
+{
+	const struct config *c = userdata;
+
+	for (size_t i = 0; i < c->n_policies; i++)
+		if (path_lies_in(path, c->policies[i].rules.path))
+			return true;
+	return false;
+}
+
 static void holders_look(struct policy_session *s)
 {
 	int r;
@@ -187,7 +197,7 @@ static void holders_look(struct policy_session *s)
 	r = holders_read(&s->holders, "/proc", "/sys");
 	/* Where there is no such file there are no such sockets. */
 	if (r >= 0)
-		r = sockets_read(&s->sockets, "/proc");
+		r = sockets_read(&s->sockets, "/proc", is_ours, s->config);
 	r = r == -ENOENT ? 0 : r;
 	if (r < 0)
 		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",

@@ -20,14 +20,21 @@ static int by_identity(const void *a, const void *b)
 	return x->ino == y->ino ? 0 : x->ino < y->ino ? -1 : 1;
 }
 
-/* Adds the name that a line ends with, if there is one and it is a socket still. */
-static int add(struct sockets *s, const char *line)
+/* The name that a line ends with, or NULL. One in no directory begins with an at sign, or is
+ * relative to nobody knows what. */
+static const char *path_of(const char *line)
 {
 	const char *path = strchr(line, '/');
+
+	return path && path > line && path[-1] == ' ' ? path : NULL;
+}
+
+/* Adds a name, if it is a socket still. */
+static int add(struct sockets *s, const char *path)
+{
 	struct stat st;
 
-	/* A name in no directory begins with an at sign, or is relative to nobody knows what. */
-	if (!path || path[-1] != ' ' || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return 0;
 	if (s->n == s->cap) {
 		size_t cap = MAX(s->cap * 2, (size_t)64);
@@ -42,7 +49,8 @@ static int add(struct sockets *s, const char *line)
 	return 0;
 }
 
-static int read_all(struct sockets *s, FILE *f)
+static int read_all(struct sockets *s, FILE *f, bool (*wanted)(void *userdata, const char *path),
+		    void *userdata)
 {
 	_cleanup_free_ char *line = NULL;
 	size_t size = 0;
@@ -50,13 +58,18 @@ static int read_all(struct sockets *s, FILE *f)
 	int r = 0;
 
 	while (r >= 0 && (len = getline(&line, &size, f)) > 0) {
+		const char *path;
+
 		line[len - (line[len - 1] == '\n')] = '\0';
-		r = add(s, line);
+		path = path_of(line);
+		if (path && wanted(userdata, path))
+			r = add(s, path);
 	}
 	return ferror(f) ? -EIO : r;
 }
 
-int sockets_read(struct sockets *ret, const char *proc)
+int sockets_read(struct sockets *ret, const char *proc,
+		 bool (*wanted)(void *userdata, const char *path), void *userdata)
 {
 	_cleanup_free_ char *path = NULL;
 	struct sockets s = { 0 };
@@ -70,7 +83,7 @@ int sockets_read(struct sockets *ret, const char *proc)
 	f = fopen(path, "re");
 	if (!f)
 		return -errno;
-	r = read_all(&s, f);
+	r = read_all(&s, f, wanted, userdata);
 	(void)fclose(f);
 	if (r < 0) {
 		sockets_done(&s);

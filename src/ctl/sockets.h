@@ -17,9 +17,11 @@ struct sockets {
 	size_t n, cap;
 };
 
-/* Reads those of our network namespace that are bound to an absolute path, from net/unix in `proc`,
- * which is "/proc" but for tests. Returns 0 or a negative errno. */
-int sockets_read(struct sockets *ret, const char *proc);
+/* Reads those of our network namespace that are bound to an absolute path which is wanted, from
+ * net/unix in `proc`, which is "/proc" but for tests. Only these are looked up: others may be where
+ * asking takes forever. Returns 0 or a negative errno. */
+int sockets_read(struct sockets *ret, const char *proc,
+		 bool (*wanted)(void *userdata, const char *path), void *userdata);
 void sockets_done(struct sockets *s);
 
 bool sockets_has(const struct sockets *s, uint64_t dev, uint64_t ino);
