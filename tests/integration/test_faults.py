@@ -161,8 +161,9 @@ class Store(Faults):
             c.call("Restore", "ta{sv}", back, {})
         c.call("Restore", "ta{sv}", gone, {})
         self.assertEqual(fixture.listing(self.data)[:2], ["a", "b"])
-        (left,) = self.staged()
-        self.assertEqual(fixture.listing(os.path.join(self.root, ".reclaim", left)), ["1", "1/kept"])
+        # An empty one may be left of a job that ends just now.
+        left = [fixture.listing(os.path.join(self.root, ".reclaim", d)) for d in self.staged()]
+        self.assertEqual([found for found in left if found], [["1", "1/kept"]])
 
 
 class Disks(Faults):
@@ -369,10 +370,17 @@ class Full(Faults):
         self.assertEqual(e.exception.name, "LimitExceeded")
         self.assertEqual(os.listdir(self.path("t")), names[-1:])
         self.others_go_on(self.daemon.client())
-        (job,) = c.jobs(limit=1)
-        c.call("Cancel", "at", [job["id"]])
-        self.assertEqual(c.wait(job["id"]), "cancelled")
-        self.assertEqual(c.wait(c.submit(self.path("t", names[-1]))), "done")
+        (first,) = c.jobs(limit=1)
+        c.call("Cancel", "at", [first["id"]])
+        self.assertEqual(c.wait(first["id"]), "cancelled")
+        # It counts until that is on record.
+        end = time.monotonic() + TIMEOUT
+        n = None
+        while n is None:
+            self.assertLess(time.monotonic(), end)
+            with contextlib.suppress(Error):
+                n = c.submit(self.path("t", names[-1]))
+        self.assertEqual(c.wait(n), "done")
 
 
 if __name__ == "__main__":
