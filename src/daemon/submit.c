@@ -55,7 +55,7 @@ struct piece {
 	struct submit *s;
 	struct rows *rows;
 	bool last;
-	struct job_record record; /* if it is the last */
+	struct job_record record; /* as it was when it was posted: the loop goes on with its own */
 };
 
 static int check_uuid(const struct job_record *r, void *userdata)
@@ -72,7 +72,7 @@ static int piece_work(struct store *store, void *userdata)
 	int r;
 
 	if (s->id == 0)
-		r = store_job_add(store, &s->record, &s->id);
+		r = store_job_add(store, &p->record, &s->id);
 	else /* if the first piece could not be committed, the number may be another's by now */
 		r = store_job_get(store, s->id, check_uuid, s->record.uuid);
 	if (r >= 0)
@@ -147,9 +147,7 @@ static void post(struct submit *s, bool last)
 	int r = -ENOMEM;
 
 	if (p) {
-		*p = (struct piece){ .s = s, .rows = s->rows, .last = last };
-		if (last)
-			p->record = s->record;
+		*p = (struct piece){ .s = s, .rows = s->rows, .last = last, .record = s->record };
 		r = store_queue_post(s->m->store, piece_work, piece_done, p);
 	}
 	if (r < 0) {
