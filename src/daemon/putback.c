@@ -281,8 +281,10 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 	j->doing = DOING_PUT_BACK;
 	if (known)
 		load(b);
-	else
+	else if (b->interruptions < UNREAD_MAX)
 		again(b, -EAGAIN);
+	else
+		give_up(b, -EAGAIN);
 }
 
 static void load_next(struct back *b)
