@@ -182,6 +182,16 @@ int message_append_text(sd_bus_message *m, const char *s)
 	return sd_bus_message_append_basic(m, 's', s);
 }
 
+int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_state from,
+			  enum job_state to)
+{
+	int r = sd_bus_message_open_container(m, 'a', "{st}");
+
+	for (enum job_state s = from; r >= 0 && s < to; s++)
+		r = sd_bus_message_append(m, "{st}", job_state_name(s), counts[s]);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 int message_append_bytes(sd_bus_message *m, const char *s)
 {
 	return sd_bus_message_append_array(m, 'y', s ? s : "", s ? strlen(s) : 0);

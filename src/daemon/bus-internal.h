@@ -145,6 +145,9 @@ const char *arguments_name_wrong(const char *name, size_t len);
 
 /* Strings of a message must be UTF-8: others are escaped. */
 int message_append_text(sd_bus_message *m, const char *s);
+/* Appends a{st}: for each state from `from` to before `to`, how many. */
+int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_state from,
+			  enum job_state to);
 int message_append_bytes(sd_bus_message *m, const char *s);
 void job_path(char *buf, uint64_t id);
 /* The number in the path of a job's object, or 0. */

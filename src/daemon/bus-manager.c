@@ -32,15 +32,6 @@ static int get_features(sd_bus *conn, const char *path, const char *interface, c
 		reply, (char **)(l->bus && l->bus->o.features ? l->bus->o.features : none));
 }
 
-static int append_jobs(sd_bus_message *reply, const struct manager_view *v)
-{
-	int r = sd_bus_message_open_container(reply, 'a', "{st}");
-
-	for (enum job_state s = 0; r >= 0 && s < JOB_DONE; s++)
-		r = sd_bus_message_append(reply, "{st}", job_state_name(s), v->jobs[s]);
-	return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
 static int get_view(sd_bus *conn, const char *path, const char *interface, const char *property,
 		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
@@ -61,7 +52,7 @@ static int get_view(sd_bus *conn, const char *path, const char *interface, const
 	if (strcmp(property, "StoreError") == 0)
 		return message_append_text(reply, v.store_error);
 	if (strcmp(property, "Jobs") == 0)
-		return append_jobs(reply, &v);
+		return message_append_states(reply, v.jobs, 0, JOB_DONE);
 	if (strcmp(property, "EntriesFreed") == 0)
 		return sd_bus_message_append(reply, "t", v.entries_freed);
 	if (strcmp(property, "Orphans") == 0)

@@ -7,15 +7,6 @@
 #include "bus-internal.h"
 #include "pacers.h"
 
-static int append_finished(sd_bus_message *m, const struct manager_view *v)
-{
-	int r = sd_bus_message_open_container(m, 'a', "{st}");
-
-	for (enum job_state s = JOB_DONE; r >= 0 && s < JOB_STATES; s++)
-		r = sd_bus_message_append(m, "{st}", job_state_name(s), v->finished[s]);
-	return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
 static int append_errors(sd_bus_message *m, const struct manager_view *v)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{st}");
@@ -97,7 +88,7 @@ int totals_get(sd_bus *conn, const char *path, const char *interface, const char
 		return append_devices(reply, l->bus->manager);
 	manager_look(l->bus->manager, &v);
 	if (strcmp(property, "JobsFinished") == 0)
-		return append_finished(reply, &v);
+		return message_append_states(reply, v.finished, JOB_DONE, JOB_STATES);
 	if (strcmp(property, "Errors") == 0)
 		return append_errors(reply, &v);
 	return sd_bus_message_append(reply, "t", v.interruptions);
