@@ -1,146 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The controller against an invented device: others who read and sync, a sync that costs, pieces
- * that cost more the larger they are, reads that suffer while pieces are at work or do not. */
-#include "pacing/controller.h"
+/* The controller against an invented device (world.h). */
 #include "support.h"
-#include "util/macros.h"
-
-#define MSEC USEC_PER_MSEC
-#define STEP 100ULL /* resolution of the simulation */
-#define WORK 200ULL /* what the calls of a slice take */
-
-struct device {
-	uint64_t sync_usec;       /* with nothing freed */
-	double byte_usec;         /* added by each byte of a piece */
-	double entry_usec;        /* and by each entry */
-	uint64_t read_usec;       /* others' reads, at rest */
-	double suffer;            /* how much longer they take while a piece is at work */
-	uint64_t reads_per_sec;   /* of others; 0: nobody is there */
-	uint64_t own_sectors;     /* read by each slice of work */
-	uint64_t commits_per_sec; /* of others */
-};
-
-struct world {
-	struct device d;
-	struct controller c;
-	struct pacing_sample s;
-	uint64_t now, sample_at, busy_until, sync_from, read_at, commit_at, canary_until;
-	uint64_t slice_entries, slice_bytes;
-	bool working, syncing, by_entries;
-	uint64_t bytes, entries; /* done */
-	uint64_t waited_usec;    /* in fast mode's checks and all other pauses */
-	uint64_t fast_usec, worked_usec, syncs;
-};
-
-static void world_init(struct world *w, const struct controller_options *o, struct device d)
-{
-	*w = (struct world){ .d = d, .now = 1000 * MSEC };
-	w->sample_at = w->read_at = w->commit_at = w->now;
-	w->s.now_usec = w->now;
-	controller_init(&w->c, o, w->now);
-}
-
-static void others(struct world *w)
-{
-	for (; w->d.commits_per_sec > 0 && w->commit_at <= w->now;
-	     w->commit_at += USEC_PER_SEC / w->d.commits_per_sec) {
-		w->s.commits++;
-		w->s.flushes++;
-		w->s.requests += 2;
-	}
-	if (w->d.reads_per_sec == 0)
-		return;
-	while (w->read_at <= w->now) {
-		bool hurt = w->working || w->syncing;
-
-		w->s.reads++;
-		w->s.requests++;
-		w->s.read_sectors += 8;
-		w->s.read_usec += (uint64_t)((double)w->d.read_usec * (hurt ? 1 + w->d.suffer : 1));
-		w->read_at += USEC_PER_SEC / w->d.reads_per_sec;
-	}
-}
-
-static void look(struct world *w)
-{
-	if (w->s.canary_busy && w->now >= w->canary_until) {
-		w->s.canary_busy = false;
-		w->s.canary_count++;
-		w->s.canary_usec = w->d.sync_usec;
-		w->s.requests += 3;
-	}
-	if (w->now < w->sample_at)
-		return;
-	w->s.now_usec = w->now;
-	w->sample_at = controller_sample(&w->c, &w->s);
-	if (controller_wants_canary(&w->c)) {
-		w->s.canary_busy = true;
-		w->canary_until = w->now + w->d.sync_usec;
-	}
-}
-
-/* Slices of up to 100 entries, or of 64 MiB of a file; of a scan, of neither. */
-static void slice_choose(struct world *w, const struct pacing_grant *g)
-{
-	w->slice_entries = w->by_entries ? MIN(g->entries, 100ULL) : 0;
-	w->slice_bytes = w->by_entries ? w->slice_entries * KiB(8) : MIN(g->bytes, MiB(64));
-	if (w->c.o.reads_only)
-		w->slice_entries = w->slice_bytes = 0;
-}
-
-/* One lane. */
-static void lane(struct world *w)
-{
-	struct pacing_grant g;
-
-	if (w->now < w->busy_until)
-		return;
-	if (w->syncing) {
-		w->syncing = false;
-		w->s.requests += 2;
-		w->s.flushes++;
-		w->s.commits++;
-		w->syncs++;
-		controller_synced(&w->c, w->now, w->now - w->sync_from);
-	}
-	if (w->working) {
-		w->working = false;
-		w->worked_usec += WORK;
-		w->entries += w->slice_entries;
-		w->bytes += w->slice_bytes;
-		if (controller_spent(&w->c, w->now, w->slice_entries, w->slice_bytes, WORK)) {
-			w->syncing = true;
-			w->sync_from = w->now;
-			w->busy_until = w->now + w->d.sync_usec +
-					(uint64_t)(w->d.byte_usec * (double)w->c.bytes.used +
-						   w->d.entry_usec * (double)w->c.entries.used);
-			return;
-		}
-	}
-	g = controller_next(&w->c, w->now);
-	if (g.not_before_usec > w->now) {
-		w->waited_usec += STEP;
-		return;
-	}
-	slice_choose(w, &g);
-	w->working = true;
-	w->busy_until = w->now + WORK;
-	w->s.own_sectors += w->d.own_sectors;
-	w->s.read_sectors += w->d.own_sectors;
-	w->s.reads += w->d.own_sectors / 8;
-	w->s.requests += w->d.own_sectors / 8;
-	controller_begin(&w->c);
-}
-
-static void pass(struct world *w, uint64_t usec)
-{
-	for (uint64_t end = w->now + usec; w->now < end; w->now += STEP) {
-		others(w);
-		look(w);
-		lane(w);
-		w->fast_usec += w->c.mode == PACING_FAST ? STEP : 0;
-	}
-}
+#include "world.h"
 
 static const struct controller_options automatic = { .rate_min = MiB(8), .observed = true };
 static const struct controller_options cautious = { .rate_min = MiB(8),
@@ -163,7 +24,7 @@ START_TEST(alone_it_is_fast)
 	struct world w;
 
 	world_init(&w, &automatic, solid);
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_FAST);
 	ck_assert_uint_le(w.waited_usec, 20 * USEC_PER_SEC / 25);
 }
@@ -176,7 +37,7 @@ START_TEST(own_reads_are_nobody)
 
 	d.own_sectors = 16;
 	world_init(&w, &automatic, d);
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_FAST);
 	/* No more than the look that is taken now and then whatever is heard. */
 	ck_assert_uint_le(w.waited_usec, 20 * USEC_PER_SEC / 60);
@@ -189,7 +50,7 @@ START_TEST(presumed_company_that_is_not_there)
 
 	world_init(&w, &cautious, solid);
 	ck_assert_int_eq(w.c.mode, PACING_CHECK);
-	pass(&w, 100 * MSEC);
+	world_pass(&w, 100 * MSEC);
 	ck_assert_int_eq(w.c.mode, PACING_FAST);
 }
 END_TEST
@@ -199,9 +60,9 @@ START_TEST(presumed_company_that_is_there)
 	struct world w;
 
 	world_init(&w, &cautious, with_reads(solid, 30));
-	pass(&w, 100 * MSEC);
+	world_pass(&w, 100 * MSEC);
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	ck_assert_uint_eq(w.fast_usec, 0);
 }
 END_TEST
@@ -211,16 +72,16 @@ START_TEST(somebody_comes_and_goes)
 	struct world w;
 
 	world_init(&w, &automatic, solid);
-	pass(&w, 3 * USEC_PER_SEC);
+	world_pass(&w, 3 * USEC_PER_SEC);
 	w.d.reads_per_sec = 30;
 	w.read_at = w.now;
-	pass(&w, 200 * MSEC);
+	world_pass(&w, 200 * MSEC);
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
 	w.fast_usec = 0;
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_uint_eq(w.fast_usec, 0);
 	w.d.reads_per_sec = 0;
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_FAST);
 }
 END_TEST
@@ -235,9 +96,9 @@ START_TEST(pieces_cost_what_they_may)
 
 	d.byte_usec *= 4;
 	world_init(&w, &cautious, d);
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	freed = w.bytes;
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	/* 1.3 ms for a piece: the sync's 1 ms and 0.3 ms of its own. */
 	controller_view(&w.c, &v);
 	ck_assert_uint_le(v.piece_usec, 1700);
@@ -255,7 +116,7 @@ START_TEST(what_costs_nothing_grows)
 
 	d.byte_usec = 0;
 	world_init(&w, &cautious, d);
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_uint_ge(w.c.bytes.limit, MiB(512));
 }
 END_TEST
@@ -268,7 +129,7 @@ START_TEST(entries_are_bounded_on_their_own)
 	d.entry_usec = 20;
 	world_init(&w, &cautious, d);
 	w.by_entries = true;
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	ck_assert_uint_le(w.c.entries.limit, 64);
 	ck_assert_uint_ge(w.c.bytes.limit, MiB(8));
 }
@@ -282,7 +143,7 @@ START_TEST(slower_in_bursts_is_ours)
 
 	d.suffer = 2;
 	world_init(&w, &cautious, d);
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_double_lt(w.c.share, 0.35);
 }
 END_TEST
@@ -294,10 +155,10 @@ START_TEST(slower_in_gaps_too_is_not_ours)
 	double before;
 
 	world_init(&w, &cautious, with_reads(solid, 300));
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	before = w.c.share;
 	w.d.read_usec *= 5;
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_double_ge(w.c.share, before);
 	ck_assert_double_ge(w.c.share, 0.8);
 }
@@ -310,10 +171,10 @@ START_TEST(device_that_slows_down)
 	uint64_t before;
 
 	world_init(&w, &cautious, with_reads(solid, 90));
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	before = w.c.bytes.limit;
 	w.d.sync_usec *= 10;
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_uint_ge(w.c.bytes.limit, before);
 }
 END_TEST
@@ -328,9 +189,9 @@ START_TEST(never_slower_than_the_floor)
 	d.suffer = 50;
 	d.byte_usec = 20.0 * MSEC / MiB(1);
 	world_init(&w, &o, d);
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	w.bytes = 0;
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	/* Gaps are kept: a fifth of the time. */
 	ck_assert_uint_ge(w.bytes, (uint64_t)MiB(16) * 10 * 7 / 10);
 }
@@ -343,12 +204,12 @@ START_TEST(never_faster_than_the_ceiling)
 
 	o.rate_max = MiB(64);
 	world_init(&w, &o, solid);
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_uint_le(w.bytes, (uint64_t)MiB(64) * 10 * 21 / 20);
 	ck_assert_uint_ge(w.bytes, (uint64_t)MiB(64) * 10 * 8 / 10);
 	/* The same with somebody there, who bears more than that. */
 	world_init(&w, &o, with_reads(solid, 300));
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_uint_le(w.bytes, (uint64_t)MiB(64) * 10 * 21 / 20);
 }
 END_TEST
@@ -361,7 +222,7 @@ START_TEST(a_named_bound_is_kept)
 
 	o.latency_usec = 5 * MSEC;
 	world_init(&w, &o, with_reads(solid, 90));
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	controller_view(&w.c, &v);
 	ck_assert_uint_ge(v.piece_usec, 3 * MSEC);
 	ck_assert_uint_le(v.piece_usec, 5500);
@@ -375,7 +236,7 @@ START_TEST(without_counters_it_goes_on)
 	struct world w;
 
 	world_init(&w, &o, solid);
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
 	ck_assert_uint_ge(w.bytes, (uint64_t)MiB(8) * 100);
 }
@@ -388,15 +249,15 @@ START_TEST(time_that_jumps)
 	uint64_t bytes;
 
 	world_init(&w, &cautious, with_reads(solid, 90));
-	pass(&w, 3 * USEC_PER_SEC);
+	world_pass(&w, 3 * USEC_PER_SEC);
 	w.now += 600 * USEC_PER_SEC; /* suspended, or stopped */
 	w.read_at = w.now;
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
 	bytes = w.bytes;
 	/* The device was replaced: counters begin anew. */
 	w.s.reads = w.s.requests = w.s.read_sectors = w.s.flushes = w.s.read_usec = 0;
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
 	ck_assert_uint_gt(w.bytes, bytes);
 	controller_view(&w.c, &v);
@@ -413,10 +274,10 @@ START_TEST(urgent_knows_no_limits)
 	world_init(&w, &cautious, with_reads(solid, 90));
 	controller_urgent(&w.c, true);
 	ck_assert_uint_eq(controller_next(&w.c, w.now).bytes, PACING_UNLIMITED);
-	pass(&w, 2 * USEC_PER_SEC);
+	world_pass(&w, 2 * USEC_PER_SEC);
 	ck_assert_uint_eq(w.waited_usec, 0);
 	controller_urgent(&w.c, false);
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
 	ck_assert_uint_gt(w.waited_usec, 0);
 }
@@ -429,7 +290,7 @@ START_TEST(discards_are_not_piled_up)
 
 	o.discards = true;
 	world_init(&w, &o, solid);
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_uint_ge(w.s.flushes, w.bytes / MiB(256) - 2);
 	ck_assert_uint_ge(w.bytes, (uint64_t)MiB(256) * 10);
 }
@@ -445,7 +306,7 @@ START_TEST(readings_leave_time_to_others)
 	o.reads_only = true;
 	d.own_sectors = 16;
 	world_init(&w, &o, d);
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
 	ck_assert_uint_le(w.worked_usec, 10 * USEC_PER_SEC / 4);
 	ck_assert_uint_ge(w.worked_usec, 10 * USEC_PER_SEC / 20);
@@ -453,7 +314,7 @@ START_TEST(readings_leave_time_to_others)
 	/* Where a bound is given, it bounds. */
 	o.latency_usec = 10 * MSEC;
 	world_init(&w, &o, d);
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_uint_ge(w.worked_usec, 10 * USEC_PER_SEC / 2);
 }
 END_TEST
@@ -465,7 +326,7 @@ START_TEST(readings_alone_are_fast)
 
 	o.reads_only = true;
 	world_init(&w, &o, solid);
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_int_eq(w.c.mode, PACING_FAST);
 	ck_assert_uint_le(w.waited_usec, 20 * USEC_PER_SEC / 60);
 	ck_assert_uint_eq(w.c.outstanding, w.working);
@@ -494,12 +355,12 @@ START_TEST(others_commits_take_along)
 
 	world_init(&own, &cautious, with_commits(0));
 	world_init(&w, &cautious, with_commits(100));
-	pass(&own, 5 * USEC_PER_SEC);
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&own, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	begin_anew(&own);
 	begin_anew(&w);
-	pass(&own, 10 * USEC_PER_SEC);
-	pass(&w, 10 * USEC_PER_SEC);
+	world_pass(&own, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_uint_ge(own.syncs, 500);
 	/* To measure only, and measured well: pieces are as large as they would be. */
 	ck_assert_uint_le(w.syncs, 11);
@@ -508,7 +369,7 @@ START_TEST(others_commits_take_along)
 	ck_assert_uint_le(w.c.bytes.limit * 8, own.c.bytes.limit * 10);
 	/* A part with each, and not more often than they come. */
 	for (uint64_t i = 0; i < 1000; i++) {
-		pass(&w, STEP);
+		world_pass(&w, STEP);
 		g = controller_next(&w.c, w.now);
 		if (g.not_before_usec <= w.now)
 			ck_assert_uint_le(g.bytes, w.c.bytes.limit / 4);
@@ -524,17 +385,17 @@ START_TEST(others_commits_stop)
 	struct world w;
 
 	world_init(&w, &cautious, with_commits(100));
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	w.d.commits_per_sec = 0;
-	pass(&w, 500 * MSEC);
+	world_pass(&w, 500 * MSEC);
 	begin_anew(&w);
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_uint_ge(w.syncs, 50);
 	/* And are too few to wait for. */
 	w.d.commits_per_sec = 10;
 	w.commit_at = w.now;
 	begin_anew(&w);
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_uint_ge(w.syncs, 50);
 }
 END_TEST
@@ -546,9 +407,9 @@ START_TEST(discards_are_not_left_to_others)
 
 	o.discards = true;
 	world_init(&w, &o, with_commits(100));
-	pass(&w, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
 	begin_anew(&w);
-	pass(&w, 1 * USEC_PER_SEC);
+	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_uint_ge(w.syncs, 50);
 }
 END_TEST
@@ -577,7 +438,7 @@ START_TEST(what_has_happened_is_counted)
 	d.byte_usec *= 4;
 	world_init(&w, &automatic, d);
 	t = &w.c.tally;
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_uint_eq(t->backoffs[BACKOFF_SOMEBODY], 1);
 	ck_assert_uint_gt(t->backoffs[BACKOFF_READS], 2);
 	ck_assert_uint_gt(t->backoffs[BACKOFF_PIECE], 0);
@@ -598,7 +459,7 @@ START_TEST(alone_nobody_is_given_way_to)
 	struct world w;
 
 	world_init(&w, &automatic, solid);
-	pass(&w, 20 * USEC_PER_SEC);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	for (int i = 0; i < PACING_BACKOFFS; i++)
 		ck_assert_uint_eq(w.c.tally.backoffs[i], 0);
 	ck_assert_uint_eq(count(&w.c.tally.pieces, 0, UINT64_MAX), 0);
