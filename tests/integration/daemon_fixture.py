@@ -269,6 +269,17 @@ class Case(unittest.TestCase):
         self.assertEqual(status, 0, self.daemon.said())
         self.assertNotIn("ERROR: ", self.daemon.said())
 
+    def mount_disk(self):
+        """The data are on a disk."""
+        image = os.path.join(self.daemon.dir, "image")
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        with open(image, "wb") as f:
+            f.truncate(64 << 20)
+        command("mkfs.ext4", "-q", "-F", "-N", "8000", image)
+        command("mount", "-o", "loop", image, self.data)
+        self.addCleanup(command, "umount", "-l", self.data)
+
     def path(self, *names):
         return os.path.join(self.data, *names)
 

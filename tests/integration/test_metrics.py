@@ -43,17 +43,6 @@ class Case(daemon_fixture.Case):
         self.assertEqual(r.status, status, r)
         return r
 
-    def mount(self):
-        """The data are on a disk."""
-        image = os.path.join(self.daemon.dir, "image")
-        self.data = os.path.join(self.daemon.dir, "disk")
-        os.mkdir(self.data)
-        with open(image, "wb") as f:
-            f.truncate(64 << 20)
-        fixture.command("mkfs.ext4", "-q", "-F", "-N", "8000", image)
-        fixture.command("mount", "-o", "loop", image, self.data)
-        self.addCleanup(fixture.command, "umount", "-l", self.data)
-
     def metrics(self):
         text = self.ctl("metrics").out
         if reference:
@@ -143,7 +132,7 @@ class Running(Case):
 
     def setUp(self):
         super().setUp()
-        self.mount()
+        self.mount_disk()
 
     def test_what_runs_is_counted_as_it_goes(self):
         fill(self.path("t"), 4000)
@@ -158,7 +147,7 @@ class Running(Case):
 class Device(Case):
     def setUp(self):
         super().setUp()
-        self.mount()
+        self.mount_disk()
 
     def freed(self):
         """Of the only device: its name, entries and bytes."""

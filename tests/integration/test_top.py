@@ -159,7 +159,7 @@ class Work(Case):
     config = "pacing: {latency: 5ms, max-rate: 4MiB/s, min-rate: 64KiB/s}\n"
 
     def test_a_job_runs(self):
-        self.mount()
+        self.mount_disk()
         fill(self.path("t"), 6000)
         self.daemon.client().submit(self.path("t"))
         t = self.top(columns=110)
@@ -168,16 +168,6 @@ class Work(Case):
                       r"^\S+ +(fast|check|paced) +\S+ +5.0ms .* +[\d,]+/s +\S+ \S+/s$")
         t.wait("deleted 6,001 entries")
         t.wait("No jobs")
-
-    def mount(self):
-        image = os.path.join(self.daemon.dir, "image")
-        self.data = os.path.join(self.daemon.dir, "disk")
-        os.mkdir(self.data)
-        with open(image, "wb") as f:
-            f.truncate(64 << 20)
-        fixture.command("mkfs.ext4", "-q", "-F", "-N", "8000", image)
-        fixture.command("mount", "-o", "loop", image, self.data)
-        self.addCleanup(fixture.command, "umount", "-l", self.data)
 
 
 class Without(Case):

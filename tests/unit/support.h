@@ -3,6 +3,7 @@
 #pragma once
 
 #include <check.h>
+#include <errno.h>
 #include <stddef.h>
 
 /* Runs one case of tests. Returns the exit status for main. */
@@ -24,3 +25,17 @@ void link_make(const char *dir, const char *name, const char *target);
 
 /* How many entries a directory has, all levels, itself not counted. */
 size_t tree_count(const char *dir);
+
+/* For what runs in a child and returns the line of the first surprise: a call that has to fail, and
+ * with this error; and one that must not. */
+#define FAILS_WITH(error, call)                                                                    \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		if ((call) >= 0 || errno != (error))                                               \
+			return __LINE__;                                                           \
+	} while (0)
+#define SUCCEEDS(call)                                                                             \
+	do {                                                                                       \
+		if ((call) < 0)                                                                    \
+			return __LINE__;                                                           \
+	} while (0)

@@ -19,17 +19,7 @@
 /* In the child, behind the filter. Returns the line of the first surprise, 0 if there is none. */
 typedef int (*test_t)(const char *dir);
 
-#define REFUSED(call)                                                                              \
-	do {                                                                                       \
-		errno = 0;                                                                         \
-		if ((call) >= 0 || errno != EPERM)                                                 \
-			return __LINE__;                                                           \
-	} while (0)
-#define ALLOWED(call)                                                                              \
-	do {                                                                                       \
-		if ((call) < 0)                                                                    \
-			return __LINE__;                                                           \
-	} while (0)
+#define REFUSED(call) FAILS_WITH(EPERM, call)
 
 static void behind(bool deletes, test_t test)
 {
@@ -73,7 +63,7 @@ static int never(const char *dir)
 	char *const argv[] = { (char *)"true", NULL };
 	int fd = open(dir, O_RDONLY | O_DIRECTORY);
 
-	ALLOWED(fd);
+	SUCCEEDS(fd);
 	REFUSED(execv("/bin/true", argv));
 	REFUSED(fork());
 	REFUSED(syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL));
@@ -86,7 +76,7 @@ static int never(const char *dir)
 	REFUSED(fchownat(fd, "file", 0, 0, 0));
 	REFUSED(socket(AF_INET, SOCK_STREAM, 0));
 	REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
-	ALLOWED(socket(AF_UNIX, SOCK_STREAM, 0));
+	SUCCEEDS(socket(AF_UNIX, SOCK_STREAM, 0));
 	return 0;
 }
 
@@ -111,12 +101,12 @@ static int what_deleting_needs(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY), file;
 
-	ALLOWED(fd);
-	ALLOWED(thread());
+	SUCCEEDS(fd);
+	SUCCEEDS(thread());
 	file = openat(fd, "file", O_WRONLY);
-	ALLOWED(file);
-	ALLOWED(ftruncate(file, 0));
-	ALLOWED(unlinkat(fd, "file", 0));
+	SUCCEEDS(file);
+	SUCCEEDS(ftruncate(file, 0));
+	SUCCEEDS(unlinkat(fd, "file", 0));
 	return 0;
 }
 
@@ -124,15 +114,15 @@ static int what_intake_needs_and_no_more(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY);
 
-	ALLOWED(fd);
-	ALLOWED(thread());
+	SUCCEEDS(fd);
+	SUCCEEDS(thread());
 	REFUSED(unlinkat(fd, "file", 0));
 	REFUSED(syscall(SYS_io_uring_setup, 1, NULL));
 	REFUSED(truncate(dir, 0));
-	ALLOWED(mkdirat(fd, "staged", 0700));
-	ALLOWED(renameat(fd, "file", fd, "staged/1"));
-	ALLOWED(renameat(fd, "staged/1", fd, "file"));
-	ALLOWED(unlinkat(fd, "staged", AT_REMOVEDIR));
+	SUCCEEDS(mkdirat(fd, "staged", 0700));
+	SUCCEEDS(renameat(fd, "file", fd, "staged/1"));
+	SUCCEEDS(renameat(fd, "staged/1", fd, "file"));
+	SUCCEEDS(unlinkat(fd, "staged", AT_REMOVEDIR));
 	return 0;
 }
 

@@ -14,17 +14,7 @@
 #include "util/macros.h"
 #include "worker/fence.h"
 
-#define REFUSED(call)                                                                              \
-	do {                                                                                       \
-		errno = 0;                                                                         \
-		if ((call) >= 0 || errno != EACCES)                                                \
-			return __LINE__;                                                           \
-	} while (0)
-#define ALLOWED(call)                                                                              \
-	do {                                                                                       \
-		if ((call) < 0)                                                                    \
-			return __LINE__;                                                           \
-	} while (0)
+#define REFUSED(call) FAILS_WITH(EACCES, call)
 
 static long abi(void)
 {
@@ -68,9 +58,9 @@ static int deleter(int fd)
 	REFUSED(openat(fd, "out/d", O_WRONLY | O_CLOEXEC));
 	REFUSED(mkdirat(fd, "out/new", 0700));
 	REFUSED(mkdirat(in, "new", 0700));
-	ALLOWED(openat(in, "a", O_WRONLY | O_CLOEXEC));
-	ALLOWED(unlinkat(in, "a", 0));
-	ALLOWED(openat(fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	SUCCEEDS(openat(in, "a", O_WRONLY | O_CLOEXEC));
+	SUCCEEDS(unlinkat(in, "a", 0));
+	SUCCEEDS(openat(fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	return 0;
 }
 
@@ -91,13 +81,13 @@ static int intake(int fd)
 	REFUSED(execv("/bin/true", argv));
 	if (has >= 3)
 		REFUSED(truncate(path, 0));
-	ALLOWED(openat(fd, "out/c", O_RDONLY | O_CLOEXEC));
-	ALLOWED(mkdirat(fd, "in/job", 0700));
-	ALLOWED(renameat2(fd, "out/c", fd, "in/job/1", 1));
-	ALLOWED(renameat2(fd, "out", fd, "in/job/2", 1));
-	ALLOWED(renameat2(fd, "in/job/1", fd, "c", 1));
-	ALLOWED(renameat2(fd, "in/job/2", fd, "out", 1));
-	ALLOWED(unlinkat(fd, "in/job", AT_REMOVEDIR));
+	SUCCEEDS(openat(fd, "out/c", O_RDONLY | O_CLOEXEC));
+	SUCCEEDS(mkdirat(fd, "in/job", 0700));
+	SUCCEEDS(renameat2(fd, "out/c", fd, "in/job/1", 1));
+	SUCCEEDS(renameat2(fd, "out", fd, "in/job/2", 1));
+	SUCCEEDS(renameat2(fd, "in/job/1", fd, "c", 1));
+	SUCCEEDS(renameat2(fd, "in/job/2", fd, "out", 1));
+	SUCCEEDS(unlinkat(fd, "in/job", AT_REMOVEDIR));
 	return 0;
 }
 
@@ -114,9 +104,9 @@ static int pump(int fd)
 	REFUSED(openat(fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	REFUSED(unlinkat(fd, "out/c", 0));
 	REFUSED(mkdirat(fd, "new", 0700));
-	ALLOWED(pipe2(ends, O_CLOEXEC));
-	ALLOWED(write(ends[1], &byte, 1));
-	ALLOWED(read(ends[0], &byte, 1));
+	SUCCEEDS(pipe2(ends, O_CLOEXEC));
+	SUCCEEDS(write(ends[1], &byte, 1));
+	SUCCEEDS(read(ends[0], &byte, 1));
 	return 0;
 }
 
