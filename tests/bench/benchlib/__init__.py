@@ -22,4 +22,5 @@ impact       one deletion, and what it does to the bystander
 dynamics     nobody there, somebody comes, somebody goes
 verdict      medians, tables, bars
 curves       the picture
+recorded     reports of earlier runs
 """
