@@ -6,8 +6,10 @@ asked about and once, and everything else is no, at once, of which nobody else n
 polkit here is a connection that has its name on the test's bus, and answers what the test says. (On a
 real one only polkitd may have that name: the bus's policy says so.)
 
-  RECLAIMD, RECLAIM_WORKER   the programs under test (required)"""
+  RECLAIMCTL, RECLAIMD, RECLAIM_WORKER   the programs under test (required)"""
 import os
+import pty
+import subprocess
 
 import test_bus
 from dbuswire import Connection, Error
@@ -405,6 +407,38 @@ class Asking(Case):
             again = c.send("Pause", "at", [self.job])
             polkit.says(YES)
             self.answer(c, again)
+
+
+class CommandLine(Case):
+    def reclaimctl(self, *words, **kw):
+        return subprocess.Popen([os.environ["RECLAIMCTL"], *words], user=test_bus.NOBODY, group=test_bus.NOBODY,
+                                extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env=dict(os.environ, DBUS_SYSTEM_BUS_ADDRESS="unix:path=" + self.s.bus_path,
+                                         PATH="/nonexistent"),  # where there is no agent
+                                **kw)
+
+    def test_asks_only_at_a_terminal(self):
+        polkit = self.polkit()
+        ours, theirs = pty.openpty()
+        job = str(self.job)
+        for words, stdin, asked in ((("pause", job), theirs, True), (("resume", job), theirs, True),
+                                    (("pause", job, "--no-ask-password"), theirs, False),
+                                    (("pause", job), subprocess.DEVNULL, False)):
+            with self.reclaimctl(*words, stdin=stdin) as r:
+                self.assertEqual(polkit.says(CHALLENGE).flags, 0)
+                if asked:
+                    self.assertEqual(polkit.says(CHALLENGE).flags, 0)
+                    self.assertEqual(polkit.says(YES).flags, 1)
+                said = r.stdout.read()
+            self.assertEqual(r.returncode, 0 if asked else 1, said)
+            self.assertEqual(said, f"Job {job}: done as asked; no more of it may be seen\n" if asked else
+                             f"reclaimctl: there is no unfinished job {job}\n")
+        os.close(ours)
+        os.close(theirs)
+        self.assertTrue(polkit.unasked())
+        with self.reclaimctl("pause", job, "--json", stdin=subprocess.DEVNULL) as r:
+            polkit.says(YES)
+            self.assertEqual(r.stdout.read(), '[{"id":%s,"state":null,"message":""}]\n' % job)
 
 
 if __name__ == "__main__":
