@@ -10,6 +10,7 @@ measure      one deletion: time, processor, memory, system calls
 rounds       all arms, interleaved, on one filesystem
 report       medians, tables, bars, JSON
 picture      the same for a README
+reclaimd     a daemon
 
 and, of the interference benchmark:
 
