@@ -30,6 +30,7 @@
 struct system_link;
 struct bus_socket;
 struct device_views;
+struct varlink;
 
 struct bus {
 	struct manager *manager;
@@ -38,6 +39,7 @@ struct bus {
 	struct system_link *system;
 	struct bus_socket *socket;
 	sd_id128_t id; /* of the private socket, as a D-Bus server has one */
+	struct varlink *varlink;
 	struct link *links;
 	struct request *requests;
 	struct quota *quota;
