@@ -27,7 +27,8 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS util-linux)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "dbus, polkitd | policykit-1")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${packaging}/deb/postinst ${packaging}/deb/prerm ${packaging}/deb/postrm)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${packaging}/deb/postinst ${packaging}/deb/prerm ${packaging}/deb/postrm
+        ${packaging}/deb/triggers)
 
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_RELEASE ${RECLAIM_PACKAGE_RELEASE})
@@ -45,13 +46,15 @@ foreach(dir bash-completion bash-completion/completions dbus-1 dbus-1/interfaces
         zsh zsh/site-functions zsh/vendor-completions)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_DATADIR}/${dir})
 endforeach()
-foreach(dir man1 man5 man8)
+foreach(dir man1 man3 man5 man8)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_MANDIR}/${dir})
 endforeach()
 foreach(dir lib lib/systemd lib/systemd/catalog lib/systemd/system lib/systemd/system-generators
         lib/systemd/system-preset)
         list(APPEND distribution_dirs ${CMAKE_INSTALL_PREFIX}/${dir})
 endforeach()
+list(APPEND distribution_dirs ${CMAKE_INSTALL_FULL_INCLUDEDIR} ${CMAKE_INSTALL_FULL_LIBDIR}
+        ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
         ${distribution_dirs} ${CMAKE_INSTALL_FULL_SYSCONFDIR} ${CMAKE_INSTALL_FULL_MANDIR}
         ${CMAKE_INSTALL_FULL_LIBEXECDIR} ${CMAKE_INSTALL_FULL_SBINDIR})

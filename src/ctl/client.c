@@ -2,20 +2,16 @@
 #include "client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "agent.h"
 #include "output.h"
+#include "reach/reach.h"
 #include "util/fd.h"
 
-#define BUS_NAME "org.reclaimd1"
-#define RUNTIME_DIR "/run/reclaimd"
 #define ERROR_PREFIX "org.reclaimd1.Error."
 
 /* How long somebody who waits waits for a daemon that has ended: longer than a restart takes. */
@@ -23,9 +19,8 @@
 #define AGAIN_EVERY_USEC (200 * USEC_PER_MSEC)
 
 struct client {
-	sd_bus *bus;
+	struct reach way;
 	pid_t agent; /* that asks for a password at this terminal, or 0 */
-	bool direct; /* on the private socket: there is no name to call */
 	bool outlives;
 	bool asks;   /* a person may be asked for a password */
 	bool hushed; /* what fails is not said */
@@ -33,120 +28,27 @@ struct client {
 
 sd_bus *client_bus(const struct client *c)
 {
-	return c->bus;
+	return c->way.bus;
 }
 
 unsigned client_fds_most(const struct client *c)
 {
-	return c->direct ? SOCKET_FDS_MOST : BUS_FDS_MOST;
+	return c->way.direct ? SOCKET_FDS_MOST : BUS_FDS_MOST;
 }
 
 struct client *client_free(struct client *c)
 {
 	if (!c)
 		return NULL;
-	sd_bus_flush_close_unref(c->bus);
+	reach_close(&c->way);
 	agent_end(c->agent);
 	free(c);
 	return NULL;
 }
 
-/* Connects to the socket in a directory, however long the directory's path is. */
-static int socket_connect(const char *dir)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	_cleanup_close_ int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -1;
-
-	if (dirfd < 0)
-		return -errno;
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/private",
-		       dirfd);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	return fd_take(&fd);
-}
-
-static int open_socket(struct client *c, const char *dir)
-{
-	int fd = socket_connect(dir), r;
-
-	if (fd < 0)
-		return fd;
-	r = sd_bus_new(&c->bus);
-	if (r >= 0)
-		r = sd_bus_set_fd(c->bus, fd, fd);
-	if (r < 0) {
-		fd_closep(&fd);
-		return r;
-	}
-	/* The descriptor is the connection's from here on. */
-	r = sd_bus_negotiate_fds(c->bus, true);
-	if (r >= 0)
-		r = sd_bus_start(c->bus);
-	c->direct = true;
-	return r;
-}
-
-/* Is somebody there who answers to our name, or, if start is set, can the bus start one? */
-static int name_reach(sd_bus *bus, bool start)
-{
-	int r = sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-				   "org.freedesktop.DBus", "GetNameOwner", NULL, NULL, "s",
-				   BUS_NAME);
-
-	if (r >= 0 || !start)
-		return r;
-	return sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-				  "org.freedesktop.DBus", "StartServiceByName", NULL, NULL, "su",
-				  BUS_NAME, 0);
-}
-
-static int open_bus(struct client *c, bool start)
-{
-	int r = sd_bus_open_system(&c->bus);
-
-	if (r >= 0)
-		r = name_reach(c->bus, start);
-	c->direct = false;
-	return r;
-}
-
-/* How to connect. */
-struct route {
-	const char *dir; /* only to the socket in it, or NULL */
-	bool socket_first;
-	bool start; /* the bus may start the daemon */
-};
-
-/* One of the two ways. Leaves nothing behind where it fails. */
-static int try_one(struct client *c, bool direct, const struct route *w)
-{
-	int r = direct ? open_socket(c, w->dir ? w->dir : RUNTIME_DIR) : open_bus(c, w->start);
-
-	if (r < 0)
-		c->bus = sd_bus_flush_close_unref(c->bus);
-	return r;
-}
-
-static int connect_any(struct client *c, const struct route *w)
-{
-	int r;
-
-	if (w->dir)
-		return try_one(c, /* direct= */ true, w);
-	r = try_one(c, w->socket_first, w);
-	return r < 0 ? try_one(c, !w->socket_first, w) : r;
-}
-
 static const char *runtime_dir(const struct options *o)
 {
-	const char *env = getenv("RECLAIMD_RUNTIME_DIRECTORY");
-
-	if (o->runtime_dir)
-		return o->runtime_dir;
-	return env && env[0] ? env : NULL;
+	return o->runtime_dir ? o->runtime_dir : reach_environment_dir();
 }
 
 static int client_new(struct client **ret, const struct route *w)
@@ -156,7 +58,7 @@ static int client_new(struct client **ret, const struct route *w)
 
 	if (!c)
 		return -ENOMEM;
-	r = connect_any(c, w);
+	r = reach_daemon(&c->way, w);
 	if (r < 0) {
 		client_free(c);
 		return r;
@@ -180,7 +82,7 @@ int client_open(struct client **ret, const struct options *o, bool many_fds)
 		return EXIT_FAILED;
 	}
 	if (r == -EACCES || r == -EPERM)
-		complain(dir ? dir : RUNTIME_DIR, "the daemon's socket may not be opened: %s",
+		complain(dir ? dir : REACH_RUNTIME_DIR, "the daemon's socket may not be opened: %s",
 			 strerror(-r));
 	else if (dir)
 		complain(dir,
@@ -225,7 +127,7 @@ static int lost(int r)
 
 void client_ask_password(struct client *c)
 {
-	if (c->direct || geteuid() == 0)
+	if (c->way.direct || geteuid() == 0)
 		return;
 	c->asks = true;
 }
@@ -242,16 +144,16 @@ void client_outlive(struct client *c)
 
 int client_again(struct client *c, const struct options *o)
 {
-	const struct route w = { .dir = runtime_dir(o), .socket_first = c->direct };
+	const struct route w = { .dir = runtime_dir(o), .socket_first = c->way.direct };
 	uint64_t end = now_usec() + AGAIN_USEC;
 	int r = -ENOTCONN;
 
 	if (!o->quiet)
 		complain("reclaimd", "has ended; waiting for it to come back");
-	c->bus = sd_bus_flush_close_unref(c->bus);
+	reach_close(&c->way);
 	while (r < 0 && now_usec() < end) {
 		(void)usleep(AGAIN_EVERY_USEC);
-		r = connect_any(c, &w);
+		r = reach_daemon(&c->way, &w);
 	}
 	return r < 0 ? lost(r) : 0;
 }
@@ -318,8 +220,8 @@ sd_bus_message *client_message(struct client *c, const char *path, const char *i
 			       const char *member)
 {
 	sd_bus_message *m = NULL;
-	int r = sd_bus_message_new_method_call(c->bus, &m, c->direct ? NULL : BUS_NAME, path,
-					       interface, member);
+	int r = sd_bus_message_new_method_call(
+		c->way.bus, &m, c->way.direct ? NULL : REACH_BUS_NAME, path, interface, member);
 
 	if (r < 0) {
 		(void)client_broken(r);
@@ -354,7 +256,7 @@ static int call_asking(struct client *c, sd_bus_message *m, sd_bus_error *error,
 		return r;
 	if (c->agent == 0)
 		c->agent = agent_start();
-	return sd_bus_call(c->bus, again, UINT64_MAX, error, ret_reply);
+	return sd_bus_call(c->way.bus, again, UINT64_MAX, error, ret_reply);
 }
 
 int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
@@ -362,7 +264,7 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	int r = sd_bus_call(c->bus, m, timeout_usec, &error, &reply);
+	int r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
 
 	if (r < 0 && might_be_allowed(c, &error)) {
 		sd_bus_error_free(&error);

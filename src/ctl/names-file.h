@@ -2,12 +2,7 @@
 /* Names in a file that the daemon can read: in memory, and sealed, so that it cannot change. */
 #pragma once
 
-#include <stdio.h>
-
 #include "engine/dirlist.h"
 
 /* Each name ended by a NUL. Returns a descriptor or a negative errno. */
 int names_file(const struct dirlist *l);
-
-/* The same of what `write` writes. */
-int sealed_file(void (*write)(FILE *f, const void *what), const void *what);

@@ -21,11 +21,11 @@
 
 #include "client.h"
 #include "job-list.h"
-#include "names-file.h"
 #include "policy-turn.h"
 #include "policy.h"
 #include "util/fd.h"
 #include "util/gate.h"
+#include "util/sealed-file.h"
 #include "util/units.h"
 #include "wire/records.h"
 

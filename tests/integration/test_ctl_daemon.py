@@ -10,31 +10,10 @@ import unittest
 
 import daemon_fixture
 import fixture
-from daemon_fixture import Daemon
 from fixture import USER, Canary, Proc, build, fill, listing, scratch, write
 
 NOBODY = 65534
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
- "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig>
-  <type>system</type>
-  <listen>unix:path=%s</listen>
-  <policy context="default">
-    <allow user="*"/>
-    <allow own="*"/>
-    <allow send_type="method_call"/>
-    <allow send_type="method_return"/>
-    <allow send_type="error"/>
-    <allow send_type="signal"/>
-    <allow receive_type="method_call"/>
-    <allow receive_type="signal"/>
-    <allow receive_type="method_return"/>
-    <allow receive_type="error"/>
-  </policy>
-</busconfig>
-"""
 
 
 class Case(daemon_fixture.Case):
@@ -437,39 +416,11 @@ class Wait(Case):
                     return
 
 
-class OnTheBus(Case):
+class OnTheBus(daemon_fixture.OnTheBus, Case):
     """The same, through a bus with the reference implementation's limits."""
-
-    def setUp(self):
-        scratch.open()
-        directory = os.path.join(scratch.dir, "bus-%d" % Daemon.count)
-        os.mkdir(directory, 0o755)
-        self.address = "unix:path=" + os.path.join(directory, "socket")
-        write(os.path.join(directory, "conf"), BUS_CONFIG % os.path.join(directory, "socket"))
-        bus = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address",
-                                "--config-file=" + os.path.join(directory, "conf")],
-                               stdout=subprocess.PIPE)
-        self.addCleanup(bus.wait)
-        self.addCleanup(bus.terminate)
-        self.addCleanup(bus.stdout.close)
-        self.assertIn(b"unix:", bus.stdout.readline())
-        os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
-        self.addCleanup(os.environ.pop, "DBUS_SYSTEM_BUS_ADDRESS")
-        words = Daemon.words
-        Daemon.words = lambda daemon: [w for w in words(daemon) if w != "--no-bus"]
-        try:
-            super().setUp()
-        finally:
-            Daemon.words = words
-        self.until_named()
 
     def env(self):
         return {"DBUS_SYSTEM_BUS_ADDRESS": self.address, "TZ": "UTC"}
-
-    def until_named(self):
-        while subprocess.run(["busctl", "--address=" + self.address, "status", "org.reclaimd1"],
-                             capture_output=True).returncode:
-            pass
 
     def test_everything_once(self):
         os.chmod(self.data, 0o777)

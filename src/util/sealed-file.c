@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sealed-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fd.h"
+
+#define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static int file_write(int fd, void (*write)(FILE *f, const void *what), const void *what)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *f = copy < 0 ? NULL : fdopen(copy, "w");
+	bool failed;
+
+	if (!f) {
+		int r = -errno;
+
+		fd_closep(&copy);
+		return r;
+	}
+	write(f, what);
+	failed = ferror(f) != 0;
+	return fclose(f) != 0 || failed ? -ENOSPC : 0;
+}
+
+int sealed_file(void (*write)(FILE *f, const void *what), const void *what)
+{
+	_cleanup_close_ int fd = memfd_create("names", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = file_write(fd, write, what);
+	if (r < 0)
+		return r;
+	if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		return -errno;
+	return fd_take(&fd);
+}
