@@ -75,16 +75,23 @@ static int append_uid(sd_bus_message *m, const uid_t *uid)
 }
 GETTER(uid)
 
-static int append_staging(sd_bus_message *m, const struct job_record *r)
+char *job_staging(const struct job_record *r)
 {
-	_cleanup_free_ char *path = NULL;
+	char *path;
 
 	if (!r->staging || r->staging[0] == '\0')
-		return message_append_bytes(m, "");
+		return strdup("");
 	if (asprintf(&path, "%s/.reclaim/%u/%s", strcmp(r->mount, "/") == 0 ? "" : r->mount,
 		     (unsigned)r->uid, r->staging) < 0)
-		return -ENOMEM;
-	return message_append_bytes(m, path);
+		return NULL;
+	return path;
+}
+
+static int append_staging(sd_bus_message *m, const struct job_record *r)
+{
+	_cleanup_free_ char *path = job_staging(r);
+
+	return path ? message_append_bytes(m, path) : -ENOMEM;
 }
 GETTER(staging)
 

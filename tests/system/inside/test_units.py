@@ -21,7 +21,7 @@ class Units(unittest.TestCase):
         if not os.path.exists("/usr/sbin/reclaimd"):
             self.skipTest("this build has no daemon")
         self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service",
-                                 "reclaimd.slice", "reclaimd-policy@x.service",
+                                 "reclaimd.slice", "reclaimd-policy@x.service", "reclaimd-varlink.socket",
                                  "reclaimd-metrics.service", "reclaimd-metrics.timer"), "")
 
     def test_security(self):
