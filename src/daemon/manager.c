@@ -329,18 +329,18 @@ static int open_store(struct manager *m)
 	struct store *s;
 	int r = store_open(&s, m->o.state_dir, &set_aside, &why);
 
-	if (r < 0) {
-		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
-			  "The state directory %s cannot be used: %s", m->o.state_dir,
-			  why ? why : strerror(-r));
-		return r;
-	}
 	if (set_aside)
 		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
 			  "The job store was set aside: %s. Nothing was deleted; what lies in "
 			  "staging "
 			  "without a job is told of below",
 			  set_aside);
+	if (r < 0) {
+		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
+			  "The state directory %s cannot be used: %s", m->o.state_dir,
+			  why ? why : strerror(-r));
+		return r;
+	}
 	r = recover_load(m, s);
 	if (r >= 0)
 		r = store_queue_new(&m->store, s);

@@ -152,8 +152,7 @@ int files_read(int dir_fd)
 	return r < 0 ? r : read_through(dir_fd, STORE_FILE "-wal");
 }
 
-/* Finds a name that nothing has. */
-static int name_aside(int dir_fd, char *ret_name, size_t size)
+int files_name_aside(int dir_fd, char *ret_name, size_t size)
 {
 	time_t now = time(NULL);
 	struct tm tm = { 0 };
@@ -174,21 +173,21 @@ static int name_aside(int dir_fd, char *ret_name, size_t size)
 	return -EEXIST;
 }
 
-int files_set_aside(int dir_fd, char *ret_name, size_t size)
+int files_set_aside(int dir_fd, const char *name, bool *ret_moved)
 {
 	/* The log goes last: one without a database is found and put aside at the next start, but
 	 * a database without its log would be taken for an older state of affairs. */
 	static const char *const ends[] = { "", "-journal", "-shm", "-wal" };
-	int r = name_aside(dir_fd, ret_name, size);
 
-	if (r < 0)
-		return r;
+	*ret_moved = false;
 	for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
 		char from[64], to[96];
 
 		(void)snprintf(from, sizeof(from), STORE_FILE "%s", ends[i]);
-		(void)snprintf(to, sizeof(to), "%s%s", ret_name, ends[i]);
-		if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) < 0 && errno != ENOENT)
+		(void)snprintf(to, sizeof(to), "%s%s", name, ends[i]);
+		if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
+			*ret_moved = true;
+		else if (errno != ENOENT)
 			return -errno;
 	}
 	return fsync(dir_fd) < 0 ? -errno : 0;

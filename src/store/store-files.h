@@ -3,6 +3,7 @@
  * out of the way. Knows no SQL. Internal to src/store. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define STORE_FILE "reclaimd.db"
@@ -33,6 +34,8 @@ int files_publish_new(int dir_fd);
 /* Reads the database and its log from end to end. Returns 0 or the error that the disk gives. */
 int files_read(int dir_fd);
 
-/* Renames the database and what belongs to it to a name with the time in it, which is put in
- * ret_name. Returns 0 or a negative errno. */
-int files_set_aside(int dir_fd, char *ret_name, size_t size);
+/* Finds a name for what is set aside, which has the time in it. Returns 0 or a negative errno. */
+int files_name_aside(int dir_fd, char *ret_name, size_t size);
+/* Renames the database and what belongs to it to that name. Returns 0 or a negative errno;
+ * *ret_moved is whether something has been renamed, also then. */
+int files_set_aside(int dir_fd, const char *name, bool *ret_moved);

@@ -127,25 +127,34 @@ static int db_load(struct store *s, char *ret_words, size_t size)
 static int set_aside(struct store *s, const char *dir, const char *words, char **ret_set_aside)
 {
 	_cleanup_free_ char *shown = escape_name(dir);
-	char name[96], *text;
+	_cleanup_free_ char *text = NULL;
+	bool moved = false;
+	char name[96];
 	int r;
 
 	db_close(s);
 	if (!shown)
 		return -ENOMEM;
-	r = files_set_aside(s->dir_fd, name, sizeof(name));
+	r = files_name_aside(s->dir_fd, name, sizeof(name));
 	if (r < 0)
 		return r;
+	/* The words come first: once it is moved, nobody finds out any more. */
 	if (asprintf(
 		    &text,
 		    "The job store %s/" STORE_FILE " cannot be used: %s. It is kept as %s, and a "
 		    "new, empty one takes its place. Nothing has been deleted: the jobs it had are "
 		    "not gone on with, and what they had moved to .reclaim stays there. To go back "
 		    "to it, stop reclaimd and rename it.",
-		    shown, words, name) < 0)
+		    shown, words, name) < 0) {
+		text = NULL;
 		return -ENOMEM;
-	*ret_set_aside = text;
-	return 0;
+	}
+	r = files_set_aside(s->dir_fd, name, &moved);
+	if (moved) {
+		*ret_set_aside = text;
+		text = NULL;
+	}
+	return r;
 }
 
 static const char *why(int r)
@@ -240,13 +249,12 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 	}
 	s->dir_fd = -1;
 	r = open_in(s, dir, &aside, ret_why);
+	*ret_set_aside = aside;
 	if (r < 0) {
-		free(aside);
 		store_close(s);
 		return r;
 	}
 	*ret = s;
-	*ret_set_aside = aside;
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "store-support.h"
 
 #include <dirent.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,20 @@ struct store *state_open_aside(const struct state_dir *d, const char *words)
 		      "%s", aside);
 	free(aside);
 	return s;
+}
+
+int state_change(const struct state_dir *d, const char *sql)
+{
+	char path[256];
+	sqlite3 *db = NULL;
+	int n;
+
+	ck_assert_int_eq(sqlite3_open(state_file(d, "reclaimd.db", path), &db), SQLITE_OK);
+	ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
+		      sqlite3_errmsg(db));
+	n = sqlite3_changes(db);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	return n;
 }
 
 int job_make(struct store *s, const char *path, unsigned int n_entries, uint64_t *ret_id)

@@ -328,6 +328,41 @@ START_TEST(an_open_that_fails_puts_nothing_aside)
 }
 END_TEST
 
+/* The next start finds nothing that it could tell of. */
+START_TEST(test_fault_04_05_what_is_put_aside_is_said_though_nothing_new_can_be_made)
+{
+	struct disk disk;
+	bool fired = true;
+	unsigned int failed = 0;
+
+	disk_install(&disk);
+	for (unsigned int nth = 1; fired; nth++) {
+		struct state_dir d;
+		struct store *s = NULL;
+		char *aside = NULL;
+		const char *why = "";
+		int r;
+
+		state_make(&d);
+		file_make(d.path, "reclaimd.db", "This is not a database.\n");
+		disk_arm(&disk, OP_WRITE, nth, SQLITE_FULL, true);
+		r = store_open(&s, d.path, &aside, &why);
+		fired = disk.fired;
+		disk_heal(&disk);
+		ck_assert_msg(r == 0 || r == -ENOSPC, "%d %s", r, why);
+		ck_assert_msg(aside && strstr(aside, "reclaimd.db.damaged-"), "%u: %d", nth, r);
+		ck_assert_uint_eq(state_count(&d, "reclaimd.db.damaged-"), 1);
+		failed += r < 0;
+		free(aside);
+		store_close(s);
+		store_close(state_open(&d));
+		state_remove(&d);
+	}
+	disk_remove(&disk);
+	ck_assert_uint_gt(failed, 0);
+}
+END_TEST
+
 START_TEST(a_first_start_that_fails_is_done_by_the_next)
 {
 	struct disk disk;
@@ -361,6 +396,7 @@ int main(void)
 		test_fault_01_03_each_write_is_the_last,
 		test_fault_09_each_flush_fails,
 		an_open_that_fails_puts_nothing_aside,
+		test_fault_04_05_what_is_put_aside_is_said_though_nothing_new_can_be_made,
 		a_first_start_that_fails_is_done_by_the_next,
 	};
 

@@ -258,16 +258,6 @@ START_TEST(test_fault_05_what_is_no_store_is_put_aside)
 }
 END_TEST
 
-static void change(const struct state_dir *d, const char *sql)
-{
-	char path[256];
-	sqlite3 *db = NULL;
-
-	ck_assert_int_eq(sqlite3_open(state_file(d, "reclaimd.db", path), &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
-}
-
 START_TEST(test_fault_05_newer_store_can_be_put_back)
 {
 	struct state_dir d;
@@ -276,12 +266,12 @@ START_TEST(test_fault_05_newer_store_can_be_put_back)
 
 	state_make(&d);
 	state_fill(&d, 3);
-	change(&d, "PRAGMA user_version = 99");
+	(void)state_change(&d, "PRAGMA user_version = 99");
 	copy_file(&d, "reclaimd.db", "kept");
 	assert_aside(&d, "a newer reclaimd made it (version 99");
 	ck_assert_int_eq(rename(state_file(&d, "kept", path), state_file(&d, "reclaimd.db", to)),
 			 0);
-	change(&d, "PRAGMA user_version = 1");
+	(void)state_change(&d, "PRAGMA user_version = 1");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 3);
 	store_close(s);
@@ -302,9 +292,9 @@ START_TEST(tables_that_are_not_as_they_were_made_are_damage)
 	for (size_t i = 0; i < ELEMENTSOF(damage); i++) {
 		state_make(&d);
 		state_fill(&d, 1);
-		change(&d, "CREATE TABLE mine (a)"); /* what is added does no harm */
+		(void)state_change(&d, "CREATE TABLE mine (a)"); /* what is added does no harm */
 		store_close(state_open(&d));
-		change(&d, damage[i]);
+		(void)state_change(&d, damage[i]);
 		assert_aside(&d, i < 3 ? "its table" : "another program's");
 		state_remove(&d);
 	}
