@@ -89,9 +89,11 @@ char *job_staging(const struct job_record *r)
 
 static int append_staging(sd_bus_message *m, const struct job_record *r)
 {
-	_cleanup_free_ char *path = job_staging(r);
+	char *path = job_staging(r);
+	int error = path ? message_append_bytes(m, path) : -ENOMEM;
 
-	return path ? message_append_bytes(m, path) : -ENOMEM;
+	free(path);
+	return error;
 }
 GETTER(staging)
 
