@@ -5,9 +5,11 @@
 
 #include <systemd/sd-bus.h>
 
+#include "authority.h"
 #include "bus-quota.h"
 #include "bus.h"
 #include "caller.h"
+#include "grant.h"
 #include "operations.h"
 #include "util/macros.h"
 #include "wire/protocol.h"
@@ -43,6 +45,7 @@ struct bus {
 	struct link *links;
 	struct request *requests;
 	struct quota *quota;
+	bool polkit_silent;           /* it did not answer last, and that has been said */
 	struct device_views *devices; /* as they were a moment ago, or NULL */
 	struct bus_spool spool;       /* the one that was found last */
 };
@@ -52,8 +55,9 @@ struct link {
 	struct bus *bus; /* NULL once it is cut */
 	unsigned refs;
 	sd_bus *conn;
-	struct asker *asker;   /* who is at the other end, or NULL: a bus with many senders */
-	struct askers *askers; /* the senders, on a bus */
+	struct asker *asker;         /* who is at the other end, or NULL: a bus with many senders */
+	struct askers *askers;       /* the senders, on a bus */
+	struct authority *authority; /* polkit, on a bus */
 	size_t unsent_bytes;
 	sd_event_source *doom;
 	struct link *next;
@@ -83,13 +87,19 @@ struct request {
 	sd_bus_message *m;     /* what was asked */
 	sd_bus_message *reply; /* what has been written of the answer */
 	struct asker *asker;
-	size_t names_bytes; /* taken from the quota */
-	size_t bytes;       /* of the answer */
-	uint64_t job;       /* that is asked for, where it is one */
-	bool seen;          /* something has been found */
-	bool tried;         /* and a worker died of it, or with it */
-	bool full;          /* no more fits into the answer */
-	int error;          /* of writing the answer */
+	struct caller caller; /* the asker's, with what it has been granted for this call */
+	struct grant *grant;  /* what polkit is asked for */
+	const uint64_t *ids;  /* of what is to be acted on, the message's or this request's */
+	size_t n_ids, n_own;  /* n_own: that are the caller's, and finished */
+	size_t names_bytes;   /* taken from the quota */
+	size_t asks;          /* likewise */
+	size_t bytes;         /* of the answer */
+	uint64_t job;         /* that is asked for, where it is one */
+	bool asked;           /* polkit has been asked, or need not be */
+	bool seen;            /* something has been found */
+	bool tried;           /* and a worker died of it, or with it */
+	bool full;            /* no more fits into the answer */
+	int error;            /* of writing the answer */
 	struct failure failure;
 };
 
@@ -110,6 +120,16 @@ void request_again(struct request *q);
 
 /* What the operations call back: answers, with q->reply where there is one, and frees q. */
 void request_answer(const struct failure *f, void *userdata);
+
+/* The same where polkit is asked if it takes more than the caller's own authority (bus-ask.c).
+ * q->ids are the jobs that it is about; none: everybody's. */
+void request_decide(const struct failure *f, void *userdata);
+
+typedef void (*job_operation_t)(struct manager *m, const struct caller *c, const uint64_t *ids,
+				size_t n, operation_done_t done, void *userdata);
+/* Begins one of the operations on jobs, with request_decide to answer. The ids are q's or its
+ * message's. Returns 0. */
+int request_act(struct request *q, job_operation_t operation, const uint64_t *ids, size_t n);
 
 /* Makes q->reply, to be filled in. */
 int request_reply(struct request *q);

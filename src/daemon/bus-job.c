@@ -164,25 +164,25 @@ static int call_properties(struct request *q)
 
 /* ---- methods ------------------------------------------------------------------------------ */
 
-static int call_cancel(struct request *q)
+static int act(struct request *q, job_operation_t operation)
 {
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_cancel(q->bus->manager, &q->asker->c, &q->job, 1, request_answer, q);
-	return 0;
+	return request_act(q, operation, &q->job, 1);
+}
+
+static int call_cancel(struct request *q)
+{
+	return act(q, operation_cancel);
 }
 
 static int call_pause(struct request *q)
 {
-	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_pause(q->bus->manager, &q->asker->c, &q->job, 1, request_answer, q);
-	return 0;
+	return act(q, operation_pause);
 }
 
 static int call_resume(struct request *q)
 {
-	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_resume(q->bus->manager, &q->asker->c, &q->job, 1, request_answer, q);
-	return 0;
+	return act(q, operation_resume);
 }
 
 struct restore {
@@ -229,9 +229,11 @@ static int call_restore(struct request *q)
 	if (r >= 0 && to.name && to.fd < 0)
 		r = request_refuse(q, "InvalidArgument",
 				   "A name is given, but no directory that it is to be in.");
+	q->ids = &q->job;
+	q->n_ids = 1;
 	if (r >= 0)
-		operation_restore(q->bus->manager, &q->asker->c, q->job, to.fd, to.name,
-				  request_answer, q);
+		operation_restore(q->bus->manager, &q->caller, q->job, to.fd, to.name,
+				  request_decide, q);
 	free(to.name);
 	return r < 0 ? r : 0;
 }
