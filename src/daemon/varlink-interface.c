@@ -79,7 +79,7 @@ static SD_VARLINK_DEFINE_STRUCT_TYPE(
 
 static SD_VARLINK_DEFINE_STRUCT_TYPE(
 	DeviceTotals, FIELD(name, STRING, 0), FIELD(entries, INT, 0), FIELD(bytes, INT, 0),
-	NOTE("How often deleting went slower, by why: somebody, reads, piece"),
+	NOTE("How often deleting went slower, by why: somebody, reads, piece, discard"),
 	FIELD(backoffs, INT, MAP), NOTE("Of everybody, while something was deleted"),
 	FIELD_OF(reads, Histogram, 0), NOTE("Of a little, as a bystander's"),
 	FIELD_OF(syncs, Histogram, 0), NOTE("Of ours"), FIELD_OF(pieces, Histogram, 0));
@@ -180,9 +180,9 @@ SD_VARLINK_DEFINE_INTERFACE(
 		"Times are microseconds (of CLOCK_REALTIME where they say when; 0: not), sizes "
 		"are\n"
 		"bytes. A job answers those who may see it, its submitter and root; to all others\n"
-		"it does not exist. A message has 1 MiB at most. A field that is not here, or has "
-		"a\n"
-		"value of another type, is refused (org.varlink.service.InvalidParameter)."),
+		"it does not exist, and polkit is not asked. A message has 1 MiB at most. A field\n"
+		"that is not here, or has a value of another type, is refused\n"
+		"(org.varlink.service.InvalidParameter)."),
 	SAY("From done on: finished"), &vl_type_State, &vl_type_Priority, &vl_type_Job,
 	SAY("What was not deleted, and why"), &vl_type_Problem,
 	SAY("What has become of a name that was submitted"), &vl_type_EntryState, &vl_type_Entry,

@@ -200,15 +200,12 @@ static int get_entries(struct varlink_call *q)
 
 /* ---- acting ------------------------------------------------------------------------------- */
 
-typedef void (*on_ids_t)(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
-			 operation_done_t done, void *userdata);
-
 static const sd_json_dispatch_field ids_fields[] = {
 	{ "ids", SD_JSON_VARIANT_ARRAY, read_numbers, 0, SD_JSON_MANDATORY },
 	{ 0 },
 };
 
-static int on_ids(struct varlink_call *q, on_ids_t operation)
+static int on_ids(struct varlink_call *q, job_operation_t operation)
 {
 	struct numbers ids = { 0 };
 	int r = call_read(q, ids_fields, &ids);

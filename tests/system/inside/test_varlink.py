@@ -3,11 +3,13 @@
 
 import base64
 import contextlib
+import ctypes
 import json
 import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import time
 import unittest
@@ -427,7 +429,7 @@ class BadInput(Case):
         self.lives()
 
     def test_44_wrong_values(self):
-        for number in (-1, 1.5, 1 << 64, 1e30, -(1 << 70), "1", [1], {}, True, None):
+        for number in (-1, 1.0, 1.5, 1 << 64, 1e30, -(1 << 70), "1", [1], {}, True, None):
             self.refused(INVALID, "GetJob", id=number)
             self.refused(INVALID, "Cancel", ids=[number])
         self.refused("NoSuchJob", "GetJob", id=(1 << 64) - 1)
@@ -455,6 +457,7 @@ class BadInput(Case):
 
     def test_calls_without_answers(self):
         """They are done, and what is asked next gets its own answer."""
+        known, waits = self.held("waits")
         path = self.file()
         with Wire() as w:
             w.send({"method": f"{INTERFACE}.Submit", "oneway": True,
@@ -463,11 +466,30 @@ class BadInput(Case):
             w.send({"method": f"{INTERFACE}.Monitor", "oneway": True})
             for _ in range(20):
                 w.send({"method": f"{INTERFACE}.ListJobs", "oneway": True, "parameters": {"finished": True}})
-            self.assertIn("version", w.call("GetStatus")["parameters"])
+            # The store answers in order, so this comes when all that was asked before is known.
+            self.assertEqual(w.call("GetEntries", id=known),
+                             {"parameters": {"entries": [{"path": waits, "state": "staged"}]}})
             w.monitor()
             while not (jobs := [j["id"] for j in call("ListJobs")["jobs"] if j["path"] == path]):
                 w.receive()
-        call("Cancel", ids=jobs)
+        call("Cancel", ids=[known, *jobs])
+
+
+class Closings:
+    """Which processes let go of a file last, one after the other (fanotify(7))."""
+
+    def __init__(self, path):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.fanotify_init(0, os.O_RDONLY)
+        assert self.fd >= 0, os.strerror(ctypes.get_errno())
+        close, at_cwd = 0x08 | 0x10, -100
+        r = libc.fanotify_mark(self.fd, 1, ctypes.c_uint64(close), at_cwd, os.fsencode(path))
+        assert r == 0, os.strerror(ctypes.get_errno())
+
+    def next(self):
+        _, _, _, _, _, fd, pid = struct.unpack("=IBBHQii", os.read(self.fd, 24))
+        os.close(fd)
+        return pid
 
 
 class Limits(Case):
@@ -487,6 +509,20 @@ class Limits(Case):
                 self.assertLessEqual(self.descriptors(), before)
         for fd in fds:
             os.close(fd)
+
+    def test_13_closing_is_not_left_to_the_daemon(self):
+        """Somebody else lets go last of what a client sends."""
+        message = json.dumps({"method": f"{INTERFACE}.GetStatus"}).encode() + b"\0"
+        path = self.file()
+        closings = Closings(path)
+        with Wire(USER) as w:
+            for _ in range(50):
+                fd = os.open(path, os.O_RDONLY)
+                socket.send_fds(w.socket, [message], [fd])
+                os.close(fd)
+                self.assertIn("version", w.receive()["parameters"])
+                self.assertNotEqual(closings.next(), int(unit_property("MainPID")))
+        os.close(closings.fd)
 
     def test_connections(self):
         """A user has 64, together with those of the private socket; others are let in."""
