@@ -69,11 +69,13 @@ _reclaimctl() {
 	run) options="--latency= --backend= --progress= --verbose --trace= $files" ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= $daemon" ;;
-	list | pause | resume) options="--all $daemon" ;;
-	restore) options="--to= $daemon" ;;
+	list) options="--all $daemon" ;;
+	pause | resume) options="--all --no-ask-password $daemon" ;;
+	cancel) options="--no-ask-password $daemon" ;;
+	restore) options="--to= --no-ask-password $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	top) options="--interval= $daemon" json='' ;;
-	show | cancel | spools | status) options=$daemon ;;
+	show | spools | status) options=$daemon ;;
 	metrics) options="--output= --format= $daemon" json='' ;;
 	policy) options="--latency= --configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac

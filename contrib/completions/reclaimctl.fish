@@ -83,6 +83,8 @@ __reclaimctl_option '' -l no-pager -d 'long results straight to the terminal'
 __reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'
 __reclaimctl_option '' -l version -d 'show the version'
 
+__reclaimctl_option 'cancel pause resume restore' -l no-ask-password -d 'nobody is asked for a password'
+
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
 __reclaimctl_option 'run submit' -l dry-run -d 'check, change nothing'

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent.h"
 #include "output.h"
 #include "reach/reach.h"
 #include "util/fd.h"
@@ -19,7 +20,10 @@
 
 struct client {
 	struct reach way;
+	pid_t agent; /* that asks for a password at this terminal, or 0 */
 	bool outlives;
+	bool asks;   /* a person may be asked for a password */
+	bool hushed; /* what fails is not said */
 };
 
 sd_bus *client_bus(const struct client *c)
@@ -37,6 +41,7 @@ struct client *client_free(struct client *c)
 	if (!c)
 		return NULL;
 	reach_close(&c->way);
+	agent_end(c->agent);
 	free(c);
 	return NULL;
 }
@@ -120,6 +125,18 @@ static int lost(int r)
 	return EXIT_FAILED;
 }
 
+void client_ask_password(struct client *c)
+{
+	if (c->way.direct || geteuid() == 0)
+		return;
+	c->asks = true;
+}
+
+void client_hush(struct client *c, bool hush)
+{
+	c->hushed = hush;
+}
+
 void client_outlive(struct client *c)
 {
 	c->outlives = true;
@@ -185,6 +202,8 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 			status = known[i].status;
 			text = known[i].text;
 		}
+	if (c->hushed)
+		return status;
 	/* What the daemon says names what it is about. */
 	if (text)
 		complain("reclaimd", "%s", text);
@@ -213,6 +232,33 @@ sd_bus_message *client_message(struct client *c, const char *path, const char *i
 	return m;
 }
 
+static bool might_be_allowed(const struct client *c, const sd_bus_error *e)
+{
+	return c->asks && !c->hushed &&
+	       (sd_bus_error_has_name(e, ERROR_PREFIX "NoSuchJob") ||
+		sd_bus_error_has_name(e, ERROR_PREFIX "NotAuthorized"));
+}
+
+/* The same call once more; now a person may be asked, for as long as the daemon thinks fit. */
+static int call_asking(struct client *c, sd_bus_message *m, sd_bus_error *error,
+		       sd_bus_message **ret_reply)
+{
+	_cleanup_message_ sd_bus_message *again =
+		client_message(c, sd_bus_message_get_path(m), sd_bus_message_get_interface(m),
+			       sd_bus_message_get_member(m));
+	int r = again ? sd_bus_message_rewind(m, /* complete= */ true) : -ENOMEM;
+
+	if (r >= 0)
+		r = sd_bus_message_copy(again, m, /* all= */ true);
+	if (r >= 0)
+		r = sd_bus_message_set_allow_interactive_authorization(again, true);
+	if (r < 0)
+		return r;
+	if (c->agent == 0)
+		c->agent = agent_start();
+	return sd_bus_call(c->way.bus, again, UINT64_MAX, error, ret_reply);
+}
+
 int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 		sd_bus_message **ret_reply)
 {
@@ -220,6 +266,10 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	int r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
 
+	if (r < 0 && might_be_allowed(c, &error)) {
+		sd_bus_error_free(&error);
+		r = call_asking(c, m, &error, &reply);
+	}
 	sd_bus_message_unref(m);
 	if (r < 0)
 		return call_failed(c, &error, r);

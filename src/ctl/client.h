@@ -58,6 +58,13 @@ int client_call(struct client *c, const char *path, const char *interface, const
  * message could not be made. Returns EXIT_FAILED. */
 int client_broken(int r);
 
+/* From now on what is refused is called for once more, and a person may be asked whether it may be
+ * done: at this terminal, if the session has no other way. */
+void client_ask_password(struct client *c);
+
+/* From now on, or from now on not, calls that fail say nothing: for what can be done without. */
+void client_hush(struct client *c, bool hush);
+
 /* No exit status of ours: the daemon has ended in the middle of something. */
 #define CLIENT_LOST 255
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimctl cancel, pause, resume and restore: what is done with jobs that have been submitted.
  *
- * With --json, an array with one object for each job of which it was done: {id, state, message}.
+ * With --json, an array with one object for each job of which it was done: {id, state, message};
+ * state is null where the job is another user's.
  * Keys are only ever added.
  */
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "engine/intake.h"
@@ -29,15 +31,25 @@ struct control {
 	char to_name[256]; /* "": its own */
 };
 
-/* What has become of it. A job that cannot be looked at any more was still done as asked. */
+/* What has become of it. A job that may not be looked at, because it is another user's, was still
+ * done as asked. */
 static void job_tell(struct control *c, uint64_t id)
 {
 	_cleanup_job_view_ struct job_view j = { 0 };
+	int r;
 
 	c->done++;
-	if ((c->o.quiet && !c->array) || job_view_get(c->client, id, 0, &j) != 0)
+	if (c->o.quiet && !c->array)
 		return;
-	if (c->array)
+	client_hush(c->client, true);
+	r = job_view_get(c->client, id, 0, &j);
+	client_hush(c->client, false);
+	if (r && c->array)
+		(void)json_array_append_new(c->array, json_pack("{sIsnss}", "id", (json_int_t)id,
+								"state", "message", ""));
+	else if (r)
+		(void)printf("Job %" PRIu64 ": done as asked; no more of it may be seen\n", id);
+	else if (c->array)
 		(void)json_array_append_new(c->array,
 					    json_pack("{sIssss}", "id", (json_int_t)id, "state",
 						      j.state, "message", j.message));
@@ -122,6 +134,8 @@ static int control_begin(struct control *c, enum verb_flags verb, int argc, char
 	c->to_fd = -1;
 	if (r == 0)
 		r = client_open(&c->client, &c->o, /* many_fds= */ false);
+	if (r == 0 && !c->o.no_ask_password && isatty(STDIN_FILENO))
+		client_ask_password(c->client);
 	if (r == 0 && c->o.json != JSON_OFF) {
 		json_init();
 		c->array = json_array();

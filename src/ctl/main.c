@@ -10,7 +10,7 @@
  *   output.c        errors and JSON; screen.c (terminal, pager), table.c
  *
  * With the daemon:
- *   client.c        the way to it, and its errors
+ *   client.c        the way to it, and its errors; agent.c (who asks for a password)
  *   submit.c        submit; batches.c (what goes into which call), names-file.c (names by the file)
  *   list.c          list; job-list.c asks, job-table.c and job-print.c show
  *   show.c          show; job-view.c asks

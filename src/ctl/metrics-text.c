@@ -170,7 +170,7 @@ static void write_totals(struct writer *w, const struct metrics *m)
 	for (size_t i = 0; i < m->n_devices; i++)
 		sample(w, COUNTER, "device", m->devices[i].name, m->devices[i].bytes);
 	family(w, "reclaimd_device_backoffs", COUNTER, NULL,
-	       "How often deleting went slower: somebody came, reads suffered, a piece was dear.");
+	       "How often deleting went slower: somebody came, reads suffered, a piece or a discard was dear.");
 	for (size_t i = 0; i < m->n_devices; i++)
 		for (size_t k = 0; k < m->devices[i].backoffs.n; k++)
 			(void)fprintf(w->f, "%s_total{device=\"%s\",reason=\"%s\"} %" PRIu64 "\n",

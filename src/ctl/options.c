@@ -242,6 +242,7 @@ SWITCH(all)
 SWITCH(clock_is_right)
 SWITCH(dry_run)
 SWITCH(force)
+SWITCH(no_ask_password)
 SWITCH(verbose)
 SWITCH(quiet)
 SWITCH(no_pager)
@@ -270,6 +271,8 @@ static const struct rule {
 	{ "free", 0, required_argument, VERB_WAIT, take_free },
 	{ "all", 0, no_argument, VERB_LIST | VERB_PAUSE | VERB_RESUME, take_all },
 	{ "to", 0, required_argument, VERB_RESTORE, take_to },
+	{ "no-ask-password", 0, no_argument, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
+	  take_no_ask_password },
 	{ "interval", 0, required_argument, VERB_DEVICES | VERB_TOP, take_interval },
 	{ "configuration-directory", 0, required_argument, VERB_POLICY, take_configuration_dir },
 	{ "state-directory", 0, required_argument, VERB_POLICY, take_state_dir },

@@ -56,6 +56,7 @@ struct options {
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose; /* of run */
 	bool all;                                 /* of list, pause and resume */
+	bool no_ask_password;                     /* of what is done with jobs */
 	bool force, clock_is_right;               /* of policy run */
 	bool prometheus;                          /* of metrics: not OpenMetrics */
 	bool quiet, no_pager, help, version;

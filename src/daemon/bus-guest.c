@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who has connected to the private socket: who that is, the kernel says. In between is a process of
+/* Who has connected to one of our sockets: who that is, the kernel says. In between is a process of
  * the client's user (worker/pump.h), which takes descriptors and long messages off our hands until
- * they can do no harm; it counts as the connection, for as long as it lives. */
+ * they can do no harm; it counts as the connection, for as long as it lives. At its other end is
+ * thus a process of ours, so that what the client claims to be is not even looked at. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +24,18 @@ struct guest {
 
 struct guests {
 	struct bus *bus;
-	sd_id128_t id;
+	const struct speech *speech;
 	struct guest *first;
 };
 
-int guests_new(struct guests **ret, struct bus *b)
+int guests_new(struct guests **ret, struct bus *b, const struct speech *speech)
 {
 	struct guests *p = calloc(1, sizeof(*p));
-	int r = p ? sd_id128_randomize(&p->id) : -ENOMEM;
 
-	if (r < 0) {
-		free(p);
-		return r;
-	}
+	if (!p)
+		return -ENOMEM;
 	p->bus = b;
+	p->speech = speech;
 	*ret = p;
 	return 0;
 }
@@ -77,15 +76,15 @@ static int on_end(sd_event_source *source, int fd, uint32_t events, void *userda
 	return 0;
 }
 
-/* What a pump begins with: the client's connection, and the permits. */
-static int greet(int sock, int client, int permits)
+/* What a pump begins with: what is spoken, the client's connection, and the permits. */
+static int greet(int sock, enum protocol_speech speech, int client, int permits)
 {
 	const int fds[] = { client, permits };
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(sizeof(fds))];
 	} control = { .room = { 0 } };
-	char byte = 0;
+	char byte = (char)speech;
 	struct iovec v = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr m = { .msg_iov = &v,
 			    .msg_iovlen = 1,
@@ -112,7 +111,7 @@ static int pump_start(struct guest *p, int client)
 		return -errno;
 	ours = pair[0];
 	its = pair[1];
-	r = greet(ours, client, permits);
+	r = greet(ours, p->guests->speech->id, client, permits);
 	if (r >= 0)
 		r = process_start(b->o.pump, fd_take(&its), &p->pidfd);
 	return r < 0 ? r : fd_take(&ours);
@@ -143,55 +142,17 @@ static int guest_start(struct guests *guests, uid_t uid, int client)
 	return fd_take(&sock);
 }
 
-/* Takes the descriptor. At its other end is a pump, so that what the client claims to be is not
- * even looked at. */
-static int guest_open(struct guests *p, int fd, sd_bus **ret)
-{
-	sd_bus *conn = NULL;
-	int r = sd_bus_new(&conn);
-
-	if (r >= 0)
-		r = sd_bus_set_fd(conn, fd, fd);
-	if (r < 0) {
-		(void)close(fd);
-		(void)sd_bus_unref(conn);
-		return r;
-	}
-	r = sd_bus_set_server(conn, true, p->id);
-	if (r >= 0)
-		r = sd_bus_set_anonymous(conn, true);
-	if (r >= 0)
-		r = sd_bus_set_sender(conn, "org.reclaimd1");
-	if (r >= 0)
-		r = sd_bus_set_close_on_exit(conn, false);
-	if (r < 0) {
-		(void)sd_bus_close_unref(conn);
-		return r;
-	}
-	*ret = conn;
-	return 0;
-}
-
 int guest_new(struct guests *p, int fd)
 {
 	_cleanup_close_ int client = fd;
 	struct asker *a = NULL;
-	sd_bus *conn = NULL;
-	struct link *l;
 	int r = asker_from_socket(&a, fd);
 
 	if (r < 0)
 		return r;
 	r = guest_start(p, a->c.id.uid, client);
 	if (r >= 0)
-		r = guest_open(p, r, &conn);
-	if (r >= 0)
-		r = link_new(&l, p->bus, conn, a);
+		r = p->speech->open(p->bus, r, a);
 	(void)asker_unref(a);
-	if (r < 0)
-		return r;
-	r = sd_bus_start(conn);
-	if (r < 0)
-		link_cut(l);
 	return r;
 }

@@ -5,11 +5,14 @@
 
 #include <systemd/sd-bus.h>
 
+#include "authority.h"
 #include "bus-quota.h"
 #include "bus.h"
 #include "caller.h"
+#include "grant.h"
 #include "operations.h"
 #include "util/macros.h"
+#include "wire/protocol.h"
 
 #define ROOT_PATH "/org/reclaimd1"
 #define JOB_PREFIX ROOT_PATH "/job"
@@ -27,18 +30,22 @@
 #define MESSAGE_BYTES_USUAL KiB(4)
 
 struct system_link;
-struct private_socket;
+struct bus_socket;
 struct device_views;
+struct varlink;
 
 struct bus {
 	struct manager *manager;
 	sd_event *event;
 	struct bus_options o;
 	struct system_link *system;
-	struct private_socket *socket;
+	struct bus_socket *socket;
+	sd_id128_t id; /* of the private socket, as a D-Bus server has one */
+	struct varlink *varlink;
 	struct link *links;
 	struct request *requests;
 	struct quota *quota;
+	bool polkit_silent;           /* it did not answer last, and that has been said */
 	struct device_views *devices; /* as they were a moment ago, or NULL */
 	struct bus_spool spool;       /* the one that was found last */
 };
@@ -48,8 +55,9 @@ struct link {
 	struct bus *bus; /* NULL once it is cut */
 	unsigned refs;
 	sd_bus *conn;
-	struct asker *asker;   /* who is at the other end, or NULL: a bus with many senders */
-	struct askers *askers; /* the senders, on a bus */
+	struct asker *asker;         /* who is at the other end, or NULL: a bus with many senders */
+	struct askers *askers;       /* the senders, on a bus */
+	struct authority *authority; /* polkit, on a bus */
 	size_t unsent_bytes;
 	sd_event_source *doom;
 	struct link *next;
@@ -79,13 +87,19 @@ struct request {
 	sd_bus_message *m;     /* what was asked */
 	sd_bus_message *reply; /* what has been written of the answer */
 	struct asker *asker;
-	size_t names_bytes; /* taken from the quota */
-	size_t bytes;       /* of the answer */
-	uint64_t job;       /* that is asked for, where it is one */
-	bool seen;          /* something has been found */
-	bool tried;         /* and a worker died of it, or with it */
-	bool full;          /* no more fits into the answer */
-	int error;          /* of writing the answer */
+	struct caller caller; /* the asker's, with what it has been granted for this call */
+	struct grant *grant;  /* what polkit is asked for */
+	const uint64_t *ids;  /* of what is to be acted on, the message's or this request's */
+	size_t n_ids, n_own;  /* n_own: that are the caller's, and finished */
+	size_t names_bytes;   /* taken from the quota */
+	size_t asks;          /* likewise */
+	size_t bytes;         /* of the answer */
+	uint64_t job;         /* that is asked for, where it is one */
+	bool asked;           /* polkit has been asked, or need not be */
+	bool seen;            /* something has been found */
+	bool tried;           /* and a worker died of it, or with it */
+	bool full;            /* no more fits into the answer */
+	int error;            /* of writing the answer */
 	struct failure failure;
 };
 
@@ -106,6 +120,16 @@ void request_again(struct request *q);
 
 /* What the operations call back: answers, with q->reply where there is one, and frees q. */
 void request_answer(const struct failure *f, void *userdata);
+
+/* The same where polkit is asked if it takes more than the caller's own authority (bus-ask.c).
+ * q->ids are the jobs that it is about; none: everybody's. */
+void request_decide(const struct failure *f, void *userdata);
+
+typedef void (*job_operation_t)(struct manager *m, const struct caller *c, const uint64_t *ids,
+				size_t n, operation_done_t done, void *userdata);
+/* Begins one of the operations on jobs, with request_decide to answer. The ids are q's or its
+ * message's. Returns 0. */
+int request_act(struct request *q, job_operation_t operation, const uint64_t *ids, size_t n);
 
 /* Makes q->reply, to be filled in. */
 int request_reply(struct request *q);
@@ -150,6 +174,8 @@ int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_st
 			  enum job_state to);
 int message_append_bytes(sd_bus_message *m, const char *s);
 void job_path(char *buf, uint64_t id);
+/* Where the job's directory in staging is, malloc'ed; "" if it has none. NULL if memory is out. */
+char *job_staging(const struct job_record *r);
 /* The number in the path of a job's object, or 0. */
 uint64_t job_path_parse(const char *path);
 
@@ -178,7 +204,29 @@ int totals_get(sd_bus *conn, const char *path, const char *interface, const char
 int views_export(struct link *l);
 /* Appends {oa{sa{sv}}} for every device and spool. */
 int views_append_managed(struct bus *b, sd_bus_message *m);
+
+#define DEVICES_MOST 64
+#define SPOOLS_MOST 256
+
+struct device_view {
+	char *name;
+	const char *mode;
+	int observed;
+	uint64_t target_usec, sync_usec, piece_usec;
+	double entries_rate, bytes_rate;
+};
+
+struct device_views {
+	struct device_view v[DEVICES_MOST];
+	size_t n;
+	uint64_t looked_usec;
+};
+
+/* The bus's, until the next look; NULL if memory is out. */
+const struct device_views *bus_devices_look(struct bus *b);
 struct device_views *device_views_free(struct device_views *v);
+/* Fills SPOOLS_MOST views at most; returns how many. */
+size_t bus_spools_look(struct bus *b, struct bus_spool *views);
 extern const struct call view_calls[];
 
 /* ---- signals, the two ways in ------------------------------------------------------------- */
@@ -188,12 +236,24 @@ void signals_ignore(struct bus *b);
 
 int system_link_new(struct system_link **ret, struct bus *b);
 struct system_link *system_link_free(struct system_link *s);
-int private_socket_new(struct private_socket **ret, struct bus *b, const char *path);
-struct private_socket *private_socket_free(struct private_socket *s);
+/* What is spoken on a socket of ours. */
+struct speech {
+	enum protocol_speech id;
+	/* Serves a guest: takes our end of the connection to its pump; a is referred to. Returns 0
+	 * or a negative errno, with which the connection is closed. */
+	int (*open)(struct bus *b, int fd, struct asker *a);
+};
 
-/* Who has connected to the private socket. */
+extern const struct speech speech_private;
+
+/* Listens at the path, or goes on listening where systemd does for us. */
+int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
+		   const struct speech *speech);
+struct bus_socket *bus_socket_free(struct bus_socket *s);
+
+/* Who has connected to such a socket. */
 struct guests;
-int guests_new(struct guests **ret, struct bus *b);
+int guests_new(struct guests **ret, struct bus *b, const struct speech *speech);
 struct guests *guests_free(struct guests *p);
 /* Takes the descriptor of a connection. Whoever cannot be served finds it closed. */
 int guest_new(struct guests *p, int fd);

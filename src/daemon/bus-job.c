@@ -75,16 +75,23 @@ static int append_uid(sd_bus_message *m, const uid_t *uid)
 }
 GETTER(uid)
 
-static int append_staging(sd_bus_message *m, const struct job_record *r)
+char *job_staging(const struct job_record *r)
 {
-	_cleanup_free_ char *path = NULL;
+	char *path;
 
 	if (!r->staging || r->staging[0] == '\0')
-		return message_append_bytes(m, "");
+		return strdup("");
 	if (asprintf(&path, "%s/.reclaim/%u/%s", strcmp(r->mount, "/") == 0 ? "" : r->mount,
 		     (unsigned)r->uid, r->staging) < 0)
-		return -ENOMEM;
-	return message_append_bytes(m, path);
+		return NULL;
+	return path;
+}
+
+static int append_staging(sd_bus_message *m, const struct job_record *r)
+{
+	_cleanup_free_ char *path = job_staging(r);
+
+	return path ? message_append_bytes(m, path) : -ENOMEM;
 }
 GETTER(staging)
 
@@ -157,25 +164,25 @@ static int call_properties(struct request *q)
 
 /* ---- methods ------------------------------------------------------------------------------ */
 
-static int call_cancel(struct request *q)
+static int act(struct request *q, job_operation_t operation)
 {
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_cancel(q->bus->manager, &q->asker->c, &q->job, 1, request_answer, q);
-	return 0;
+	return request_act(q, operation, &q->job, 1);
+}
+
+static int call_cancel(struct request *q)
+{
+	return act(q, operation_cancel);
 }
 
 static int call_pause(struct request *q)
 {
-	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_pause(q->bus->manager, &q->asker->c, &q->job, 1, request_answer, q);
-	return 0;
+	return act(q, operation_pause);
 }
 
 static int call_resume(struct request *q)
 {
-	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_resume(q->bus->manager, &q->asker->c, &q->job, 1, request_answer, q);
-	return 0;
+	return act(q, operation_resume);
 }
 
 struct restore {
@@ -222,9 +229,11 @@ static int call_restore(struct request *q)
 	if (r >= 0 && to.name && to.fd < 0)
 		r = request_refuse(q, "InvalidArgument",
 				   "A name is given, but no directory that it is to be in.");
+	q->ids = &q->job;
+	q->n_ids = 1;
 	if (r >= 0)
-		operation_restore(q->bus->manager, &q->asker->c, q->job, to.fd, to.name,
-				  request_answer, q);
+		operation_restore(q->bus->manager, &q->caller, q->job, to.fd, to.name,
+				  request_decide, q);
 	free(to.name);
 	return r < 0 ? r : 0;
 }

@@ -32,6 +32,7 @@ void link_cut(struct link *l)
 		*p = l->next;
 	l->doom = sd_event_source_disable_unref(l->doom);
 	l->askers = askers_free(l->askers);
+	l->authority = authority_free(l->authority);
 	(void)sd_bus_detach_event(l->conn);
 	sd_bus_close(l->conn);
 	if (l->gone)
@@ -191,6 +192,8 @@ int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct asker *a)
 	l->next = b->links;
 	b->links = l;
 	r = a ? 0 : askers_new(&l->askers, conn);
+	if (r >= 0 && !a)
+		r = authority_new(&l->authority, conn);
 	if (r >= 0)
 		r = link_export(l);
 	if (r >= 0)

@@ -62,19 +62,13 @@ static int get_view(sd_bus *conn, const char *path, const char *interface, const
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-typedef void (*on_ids_t)(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
-			 operation_done_t done, void *userdata);
-
-static int call_on_ids(struct request *q, on_ids_t operation)
+static int call_on_ids(struct request *q, job_operation_t operation)
 {
 	const uint64_t *ids;
 	size_t n;
 	int r = arguments_ids(q, q->m, &ids, &n);
 
-	if (r < 0)
-		return r;
-	operation(q->bus->manager, &q->asker->c, ids, n, request_answer, q);
-	return 0;
+	return r < 0 ? r : request_act(q, operation, ids, n);
 }
 
 static int call_cancel(struct request *q)
@@ -94,19 +88,19 @@ static int call_resume(struct request *q)
 
 static int call_pause_all(struct request *q)
 {
-	operation_pause_all(q->bus->manager, &q->asker->c, true, request_answer, q);
+	operation_pause_all(q->bus->manager, &q->caller, true, request_decide, q);
 	return 0;
 }
 
 static int call_resume_all(struct request *q)
 {
-	operation_pause_all(q->bus->manager, &q->asker->c, false, request_answer, q);
+	operation_pause_all(q->bus->manager, &q->caller, false, request_decide, q);
 	return 0;
 }
 
 static int call_reload(struct request *q)
 {
-	operation_reload(q->bus->manager, &q->asker->c, request_answer, q);
+	operation_reload(q->bus->manager, &q->caller, request_decide, q);
 	return 0;
 }
 

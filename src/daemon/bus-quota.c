@@ -15,6 +15,7 @@ static const struct {
 	[QUOTA_LINKS] = { .user = 64, .all = 448 },
 	[QUOTA_CALLS] = { .user = 1024, .all = 8192 },
 	[QUOTA_NAMES] = { .user = MiB(32), .all = MiB(128) },
+	[QUOTA_ASKS] = { .user = 8, .all = 64 },
 };
 
 /* Connections of root, so that not even that one uses up all descriptors. */

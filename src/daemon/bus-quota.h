@@ -10,6 +10,7 @@ enum quota_kind {
 	QUOTA_LINKS, /* connections to the private socket */
 	QUOTA_CALLS, /* not answered yet */
 	QUOTA_NAMES, /* bytes of names in them */
+	QUOTA_ASKS,  /* that polkit thinks about */
 	QUOTA_KINDS
 };
 

@@ -29,6 +29,7 @@ static const struct call *find_call(const char *interface, const char *member)
 static void request_free(struct request *q)
 {
 	if (q->bus && q->asker) {
+		quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_ASKS, q->asks);
 		quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_CALLS, 1);
 		quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, q->names_bytes);
 	}
@@ -40,6 +41,7 @@ static void request_free(struct request *q)
 		q->next->prev = q->prev;
 	(void)sd_bus_message_unref(q->reply);
 	(void)sd_bus_message_unref(q->m);
+	(void)grant_free(q->grant);
 	(void)asker_unref(q->asker);
 	(void)link_unref(q->link);
 	free(q);
@@ -166,6 +168,7 @@ static void on_asker(struct asker *a, const char *why, void *userdata)
 		r = quota_take(q->bus->quota, a->c.id.uid, QUOTA_CALLS, 1);
 	if (r >= 0) {
 		q->asker = asker_ref(a);
+		q->caller = a->c;
 		request_run(q);
 		return;
 	}

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What happens, told to whoever listens. On a message bus that is everybody: what is told of a job
- * is its number and its state, nothing else. On the private socket those are told who may see it.
+/* What happens, told to whoever listens, on D-Bus and on Varlink. On a message bus that is
+ * everybody: what is told of a job is its number and its state, nothing else. On the private socket
+ * those are told who may see it.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "bus-internal.h"
+#include "varlink.h"
 
 typedef int (*write_t)(sd_bus_message *m, const struct job_record *r, const char *path);
 
@@ -84,20 +86,29 @@ static void send_all(struct bus *b, const struct job_signal *s, const struct job
 
 static void on_job_new(const struct job_record *r, void *userdata)
 {
-	send_all(userdata, &signal_added, r);
-	send_all(userdata, &signal_new, r);
+	struct bus *b = userdata;
+
+	send_all(b, &signal_added, r);
+	send_all(b, &signal_new, r);
+	varlink_tell_job(b->varlink, "new", r);
 }
 
 static void on_job_changed(const struct job_record *r, void *userdata)
 {
-	send_all(userdata, &signal_changed, r);
+	struct bus *b = userdata;
+
+	send_all(b, &signal_changed, r);
+	varlink_tell_job(b->varlink, "changed", r);
 }
 
 static void on_job_finished(const struct job_record *r, void *userdata)
 {
-	send_all(userdata, &signal_changed, r);
-	send_all(userdata, &signal_finished, r);
-	send_all(userdata, &signal_removed, r);
+	struct bus *b = userdata;
+
+	send_all(b, &signal_changed, r);
+	send_all(b, &signal_finished, r);
+	send_all(b, &signal_removed, r);
+	varlink_tell_job(b->varlink, "finished", r);
 }
 
 static void on_manager_changed(const char *property, void *userdata)
@@ -111,6 +122,7 @@ static void on_manager_changed(const char *property, void *userdata)
 						     property, NULL);
 		link_sent(l, MESSAGE_BYTES_USUAL);
 	}
+	varlink_tell_daemon(b->varlink, property);
 }
 
 void signals_listen(struct bus *b)

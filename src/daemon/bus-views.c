@@ -8,24 +8,8 @@
 #include "pacers.h"
 #include "util/fd.h"
 
-#define DEVICES_MOST 64
-#define SPOOLS_MOST 256
 /* Rates are taken between two looks: a look so soon after another shows the same figures. */
 #define LOOK_AGAIN_USEC (500 * USEC_PER_MSEC)
-
-struct device_view {
-	char *name;
-	const char *mode;
-	int observed;
-	uint64_t target_usec, sync_usec, piece_usec;
-	double entries_rate, bytes_rate;
-};
-
-struct device_views {
-	struct device_view v[DEVICES_MOST];
-	size_t n;
-	uint64_t looked_usec;
-};
 
 struct device_views *device_views_free(struct device_views *v)
 {
@@ -53,7 +37,7 @@ static int device_view_set(struct device_view *d, const struct pacer_view *p)
 	return d->name ? 0 : -ENOMEM;
 }
 
-static const struct device_views *devices_look(struct bus *b)
+const struct device_views *bus_devices_look(struct bus *b)
 {
 	struct pacer_view views[DEVICES_MOST];
 	struct pacers *pacers = manager_pacers(b->manager);
@@ -76,7 +60,7 @@ static const struct device_views *devices_look(struct bus *b)
 	return v;
 }
 
-static size_t spools_look(struct bus *b, struct bus_spool *views)
+size_t bus_spools_look(struct bus *b, struct bus_spool *views)
 {
 	size_t n = b->o.spools ? b->o.spools(views, SPOOLS_MOST, b->o.userdata) : 0;
 
@@ -97,7 +81,7 @@ static int find_device(sd_bus *conn, const char *path, const char *interface, vo
 	(void)error;
 	if (!l->bus || sd_bus_path_decode(path, DEVICE_PREFIX, &name) <= 0)
 		return 0;
-	v = devices_look(l->bus);
+	v = bus_devices_look(l->bus);
 	for (size_t i = 0; v && i < v->n; i++) {
 		if (strcmp(v->v[i].name, name) != 0)
 			continue;
@@ -121,7 +105,7 @@ static int find_spool(sd_bus *conn, const char *path, const char *interface, voi
 	(void)error;
 	if (!l->bus || sd_bus_path_decode(path, SPOOL_PREFIX, &name) <= 0)
 		return 0;
-	n = spools_look(l->bus, views);
+	n = bus_spools_look(l->bus, views);
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(views[i].path, name) != 0)
 			continue;
@@ -161,7 +145,7 @@ static int list_devices(sd_bus *conn, const char *prefix, void *userdata, char *
 
 	(void)conn;
 	(void)error;
-	v = l->bus && !is_object(prefix, DEVICE_PREFIX) ? devices_look(l->bus) : NULL;
+	v = l->bus && !is_object(prefix, DEVICE_PREFIX) ? bus_devices_look(l->bus) : NULL;
 	for (size_t i = 0; v && r >= 0 && i < v->n; i++)
 		r = add_child(ret_nodes, &n, DEVICE_PREFIX, v->v[i].name);
 	return r;
@@ -178,7 +162,7 @@ static int list_spools(sd_bus *conn, const char *prefix, void *userdata, char **
 	(void)conn;
 	(void)error;
 	if (l->bus && !is_object(prefix, SPOOL_PREFIX))
-		found = spools_look(l->bus, views);
+		found = bus_spools_look(l->bus, views);
 	for (size_t i = 0; r >= 0 && i < found; i++)
 		r = add_child(ret_nodes, &n, SPOOL_PREFIX, views[i].path);
 	return r;
@@ -212,9 +196,9 @@ static int append_managed(sd_bus_message *m, const char *prefix, const char *nam
 
 int views_append_managed(struct bus *b, sd_bus_message *m)
 {
-	const struct device_views *v = devices_look(b);
+	const struct device_views *v = bus_devices_look(b);
 	struct bus_spool views[SPOOLS_MOST];
-	size_t n = spools_look(b, views);
+	size_t n = bus_spools_look(b, views);
 	int r = 0;
 
 	for (size_t i = 0; v && r >= 0 && i < v->n; i++)
@@ -229,7 +213,7 @@ int views_append_managed(struct bus *b, sd_bus_message *m)
 static int call_list_spools(struct request *q)
 {
 	struct bus_spool views[SPOOLS_MOST];
-	size_t n = spools_look(q->bus, views);
+	size_t n = bus_spools_look(q->bus, views);
 	int r = request_reply(q);
 
 	if (r >= 0)
@@ -259,7 +243,7 @@ static int call_list_spools(struct request *q)
 
 static int call_list_devices(struct request *q)
 {
-	const struct device_views *v = devices_look(q->bus);
+	const struct device_views *v = bus_devices_look(q->bus);
 	int r = request_reply(q);
 
 	if (r >= 0)

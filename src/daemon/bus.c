@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "bus-internal.h"
+#include "varlink.h"
 
 void bus_say(const struct bus *b, int level, const char *format, ...)
 {
@@ -37,8 +38,12 @@ int bus_new(struct bus **ret, struct manager *m, sd_event *e, const struct bus_o
 	b->event = sd_event_ref(e);
 	b->o = *o;
 	r = quota_new(&b->quota);
+	if (r >= 0)
+		r = sd_id128_randomize(&b->id);
 	if (r >= 0 && o->socket)
-		r = private_socket_new(&b->socket, b, o->socket);
+		r = bus_socket_new(&b->socket, b, o->socket, &speech_private);
+	if (r >= 0 && o->varlink)
+		r = varlink_new(&b->varlink, b, o->varlink);
 	if (r >= 0 && !o->no_bus)
 		r = system_link_new(&b->system, b);
 	if (r < 0)
@@ -54,7 +59,8 @@ struct bus *bus_free(struct bus *b)
 	if (!b)
 		return NULL;
 	signals_ignore(b);
-	b->socket = private_socket_free(b->socket);
+	b->varlink = varlink_free(b->varlink);
+	b->socket = bus_socket_free(b->socket);
 	b->system = system_link_free(b->system);
 	while (b->links)
 		link_cut(b->links);

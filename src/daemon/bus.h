@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The API on D-Bus: conf/org.reclaimd1.xml, on the system bus as org.reclaimd1 and, with the same
- * objects, on a private socket that needs no bus.
+ * objects, on a private socket that needs no bus. And on Varlink (varlink.h), which shares its
+ * sockets' ways, its quotas and its views.
  *
  *   bus.c           opens and closes all of it
  *   bus-system.c    the connection to the system bus, made again whenever it is lost
- *   bus-private.c   the private socket
+ *   bus-private.c   what is spoken on the private socket
+ *   bus-socket.c    a socket of ours
  *   bus-guest.c     who has connected to it, and the process in between
  *   bus-link.c      one connection of either kind
  *   bus-request.c   one method call, from the message to its answer
@@ -37,6 +39,8 @@ struct bus_spool {
 struct bus_options {
 	/* Path of the private socket; NULL: none. Taken over from systemd if that listens there. */
 	const char *socket;
+	/* The same of the Varlink socket, where this build has Varlink. */
+	const char *varlink;
 	const char *pump; /* path of reclaim-worker, or what worker_program_pin gave */
 	bool no_bus;
 	const char *bus_address;     /* NULL: the system bus */
@@ -48,9 +52,9 @@ struct bus_options {
 	void *userdata;
 };
 
-/* The socket's path is copied; other strings and what the callbacks need must live as long as the
+/* The sockets' paths are copied; other strings and what the callbacks need must live as long as the
  * bus. Returns 0 or a negative errno:
- * that of making the private socket (-EADDRINUSE: another daemon answers there), -ENOMEM. A message
+ * that of making a socket (-EADDRINUSE: another daemon answers there), -ENOMEM. A message
  * bus that is not there is no error: it is waited for. */
 int bus_new(struct bus **ret, struct manager *m, sd_event *e, const struct bus_options *o);
 

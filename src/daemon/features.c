@@ -40,5 +40,9 @@ void features_look(struct features *f)
 		add(f, &n, "+landlock:%ld", landlock);
 	else
 		add(f, &n, "-landlock");
+#ifdef RECLAIM_VARLINK
+	add(f, &n, "+varlink");
+#else
 	add(f, &n, "-varlink");
+#endif
 }

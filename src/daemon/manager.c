@@ -474,7 +474,7 @@ static void bus_says(int level, const char *text, void *userdata)
 
 static int listen_on_bus(struct manager *m)
 {
-	_cleanup_free_ char *socket = NULL;
+	_cleanup_free_ char *socket = NULL, *varlink = NULL;
 	struct bus_options o = { .pump = m->worker_program,
 				 .no_bus = m->o.no_bus,
 				 .features = m->o.features,
@@ -483,12 +483,15 @@ static int listen_on_bus(struct manager *m)
 				 .userdata = m };
 	int r;
 
-	if (asprintf(&socket, "%s/private", m->o.runtime_dir) < 0)
+	if (asprintf(&socket, "%s/private", m->o.runtime_dir) < 0 ||
+	    asprintf(&varlink, "%s/org.reclaimd.Reclaim", m->o.runtime_dir) < 0)
 		return -ENOMEM;
 	o.socket = socket;
+	o.varlink = varlink;
 	r = bus_new(&m->bus, m, m->event, &o);
 	if (r < 0)
-		log_line(LOG_ERR, "%s cannot be listened on: %s", socket, strerror(-r));
+		log_line(LOG_ERR, "The sockets in %s cannot be listened on: %s", m->o.runtime_dir,
+			 strerror(-r));
 	return r;
 }
 

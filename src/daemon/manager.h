@@ -3,6 +3,7 @@
  * only the store's queue, the pacers and their threads live beside it.
  *
  *   operations.c, query.c   what callers ask for           (operations.h, for the buses)
+ *   grant.c                 what a caller may do because polkit says so
  *   submit.c                names in, a job out
  *   recover.c               jobs of the last time, and what lies in staging without a record
  *   schedule.c              which job runs next            (scheduler.h is the pure part)

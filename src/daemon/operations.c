@@ -8,21 +8,26 @@
 #include "config/config.h"
 #include "control.h"
 #include "failure.h"
+#include "grant.h"
 #include "log.h"
 #include "manager.h"
 #include "run.h"
 #include "schedule.h"
 #include "submit.h"
 
-/* Whether the caller may see and control others' jobs. */
-static bool authorize_others(const struct caller *c)
-{
-	return c->id.uid == 0;
-}
-
 bool operation_may_see(const struct caller *c, const struct job_record *r)
 {
-	return r->uid == c->id.uid || authorize_others(c);
+	return r->uid == c->id.uid || c->id.uid == 0;
+}
+
+/* Whether the caller may do what concerns everybody. */
+static bool authorize_everybody(const struct caller *c, struct failure *f, const char *what)
+{
+	if (c->id.uid == 0 || (c->grant && c->grant->everybody))
+		return true;
+	failure_set(f, "NotAuthorized", "only root may %s", what);
+	f->others = true;
+	return false;
 }
 
 static bool stopping(const struct manager *m, struct failure *f)
@@ -99,9 +104,10 @@ static struct job *find(struct manager *m, const struct caller *c, uint64_t id, 
 {
 	struct job *j = job_table_find(&m->jobs, id);
 
-	if (j && j->told && operation_may_see(c, &j->r))
+	if (j && j->told && (operation_may_see(c, &j->r) || grant_covers(c->grant, &j->r)))
 		return j;
 	failure_set(f, "NoSuchJob", "there is no unfinished job %" PRIu64, id);
+	f->others = true;
 	return NULL;
 }
 
@@ -173,13 +179,18 @@ void operation_restore(struct manager *m, const struct caller *c, uint64_t id, i
 		       const char *to_name, operation_done_t done, void *userdata)
 {
 	struct several *s = calloc(1, sizeof(*s));
+	struct caller by = *c;
 	struct failure f = { 0 };
 	struct job *j = NULL;
 
+	if (to_fd >= 0)
+		by.grant = NULL;
 	if (!s)
 		failure_errno(&f, -ENOMEM, "nothing was done");
 	else if (!stopping(m, &f))
-		j = find(m, c, id, &f);
+		j = find(m, &by, id, &f);
+	if (to_fd >= 0)
+		f.others = false;
 	if (j && to_name && j->r.names > 1)
 		failure_set(&f, "InvalidArgument",
 			    "job %" PRIu64 " has %" PRIu64 " names: they can go "
@@ -250,9 +261,7 @@ void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 	struct failure f = { 0 };
 	struct job *j, *next;
 
-	if (!authorize_others(c))
-		failure_set(&f, "NotAuthorized", "only root may let everybody's jobs pause");
-	else if (!p)
+	if (authorize_everybody(c, &f, "let everybody's jobs pause") && !p)
 		failure_errno(&f, -ENOMEM, "nothing was done");
 	if (f.name || !p) {
 		free(p);
@@ -287,9 +296,7 @@ void operation_reload(struct manager *m, const struct caller *c, operation_done_
 {
 	struct failure f = { 0 };
 
-	if (!authorize_others(c))
-		failure_set(&f, "NotAuthorized", "only root may reload the configuration");
-	else if (manager_reload(m) < 0)
+	if (authorize_everybody(c, &f, "reload the configuration") && manager_reload(m) < 0)
 		failure_set(&f, "InvalidArgument", "the configuration stays as it was: %s",
 			    m->configuration_error ? m->configuration_error : "out of memory");
 	done(&f, userdata);

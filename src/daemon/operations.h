@@ -16,6 +16,7 @@
 
 struct manager;
 struct job;
+struct grant;
 
 /* Of Linux there are fewer. */
 #define ERROR_KINDS 160
@@ -23,15 +24,19 @@ struct job;
 /* Who asks: from the socket or the bus, never from /proc or the user database. */
 struct caller {
 	struct submitter id;
-	/* Asks polkit whether the caller may act on others' jobs; NULL where that cannot be asked,
-	 * which means no. root always may. */
+	/* By which polkit can be asked whether the caller may act on others' jobs; NULL where that
+	 * cannot be asked, which means no. root always may. */
 	const char *bus_name;
+	const struct grant *grant; /* what polkit has said, for this one operation; or NULL */
 };
 
 /* Errors by the names of conf/org.reclaimd1.xml, without the prefix. */
 struct failure {
 	const char *name; /* static: "NoSuchJob"; NULL: no failure */
 	char text[1024];  /* escaped: what, which, why, what to do */
+	/* It takes authority over jobs that are not the caller's, or there is no such job: which of
+	 * the two, only who has that authority learns. Nothing was done. */
+	bool others;
 };
 
 struct submit_options {
@@ -70,7 +75,8 @@ void operation_resume(struct manager *m, const struct caller *c, const uint64_t 
 		      operation_done_t done, void *userdata);
 void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 			 operation_done_t done, void *userdata);
-/* to_fd -1: where it was. */
+/* to_fd -1: where it was. Another place is for the job's owner and root only, because it is the
+ * owner's authority that is used there. */
 void operation_restore(struct manager *m, const struct caller *c, uint64_t id, int to_fd,
 		       const char *to_name, operation_done_t done, void *userdata);
 void operation_reload(struct manager *m, const struct caller *c, operation_done_t done,

@@ -200,6 +200,19 @@ static void listen(struct controller *c, const struct pacing_sample *s)
 	ride_listen(&c->ride, s->commits - c->last.commits, s->now_usec - c->last.now_usec);
 }
 
+/* At full speed nobody is there who waits. */
+static void heed_discards(struct controller *c, const struct pacing_sample *s)
+{
+	uint64_t n = s->discards - c->last.discards;
+
+	if (!c->o.discards || c->mode == PACING_FAST || s->discards <= c->last.discards ||
+	    s->discard_usec < c->last.discard_usec)
+		return;
+	c->tally.backoffs[BACKOFF_DISCARD] +=
+		calm_heed(&c->calm, s->now_usec, n, s->discard_usec - c->last.discard_usec,
+			  (uint64_t)target(c));
+}
+
 static void fast(struct controller *c, const struct pacing_sample *s)
 {
 	for (int i = 0; i < PACING_SIGNS; i++) {
@@ -341,6 +354,7 @@ uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
 	canary_take(c, s);
 	reads_tally(c, s);
 	listen(c, s);
+	heed_discards(c, s);
 	switch (c->mode) {
 	case PACING_FAST:
 		if (c->o.observed)
@@ -405,10 +419,12 @@ void controller_begin(struct controller *c)
 }
 
 /* How long to rest after a piece: `least`, and so long that pieces are at work for their share of
- * the burst; but never so long that the rate falls under its floor. */
-static uint64_t rest(const struct controller *c, uint64_t cost, uint64_t least)
+ * the burst, and while there has to be calm; but never so long that the rate falls under its floor.
+ */
+static uint64_t rest(const struct controller *c, uint64_t now, uint64_t cost, uint64_t least)
 {
-	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)least);
+	uint64_t calm = calm_left_usec(&c->calm, now);
+	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)MAX(least, calm));
 	double worth = (double)MAX(c->bytes.used, c->entries.used * ENTRY_WORTH);
 	uint64_t ceiling;
 
@@ -427,7 +443,7 @@ static void ride(struct controller *c, uint64_t now)
 	uint64_t period = ride_period_usec(&c->ride);
 
 	c->outstanding -= c->outstanding > 0;
-	c->not_before_usec = now + rest(c, c->work_usec, period - MIN(c->work_usec, period));
+	c->not_before_usec = now + rest(c, now, c->work_usec, period - MIN(c->work_usec, period));
 	c->entries.used = c->bytes.used = 0;
 	c->work_usec = c->unit_usec = 0;
 }
@@ -561,7 +577,7 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 		c->cheapest_usec = cost_usec;
 	histogram_add(&c->tally.pieces, all, 1);
 	size_adjust(c, cost_usec + c->unit_usec);
-	c->not_before_usec = now_usec + rest(c, all, 0);
+	c->not_before_usec = now_usec + rest(c, now_usec, all, 0);
 	c->entries.used = c->bytes.used = 0;
 	c->work_usec = c->unit_usec = 0;
 }

@@ -18,6 +18,8 @@
  *     in gaps by so little that they cannot tell. If they are not slower, slowness is not ours,
  *     and the share rises whatever else the device goes through.
  *
+ * Where what is freed is discarded, a single discard may take longer than any piece may: calm.h.
+ *
  * Once the size is found, and while others commit often, a fraction of it goes along with each of
  * their commits instead (ride.h), and only one piece in a second is synced, to measure. */
 #pragma once
@@ -25,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "calm.h"
 #include "piece.h"
 #include "ride.h"
 #include "tally.h"
@@ -61,6 +64,7 @@ struct pacing_sample {
 	uint64_t now_usec;
 	uint64_t reads, read_sectors, read_usec; /* read_usec: summed over requests */
 	uint64_t flushes;
+	uint64_t discards, discard_usec; /* discard_usec: summed over requests */
 	uint64_t commits;  /* of the filesystem's journal; stands still where none is known */
 	uint64_t requests; /* reads, writes and flushes; not discards, which are ours */
 	uint64_t in_flight;
@@ -126,6 +130,7 @@ struct controller {
 	uint64_t unit_usec;         /* its longest indivisible part */
 	uint64_t not_before_usec;
 	struct ride ride;
+	struct calm calm;
 
 	/* baseline */
 	struct pacing_window canaries;

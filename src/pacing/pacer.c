@@ -100,6 +100,8 @@ static bool sample(struct pacer *p, struct pacing_sample *s)
 	s->reads = sum.reads;
 	s->read_sectors = sum.read_sectors;
 	s->read_usec = sum.read_msec * USEC_PER_MSEC;
+	s->discards = sum.discards;
+	s->discard_usec = sum.discard_msec * USEC_PER_MSEC;
 	s->flushes = sum.flushes;
 	s->requests = sum.reads + sum.writes + sum.flushes;
 	/* Where there are none, or none any more, they stand still. */

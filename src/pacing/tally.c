@@ -14,7 +14,7 @@ void pacing_tally_merge(struct pacing_tally *to, const struct pacing_tally *from
 
 const char *pacing_backoff_name(enum pacing_backoff b)
 {
-	static const char *const names[] = { "somebody", "reads", "piece" };
+	static const char *const names[] = { "somebody", "reads", "piece", "discard" };
 
 	return names[b];
 }

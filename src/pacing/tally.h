@@ -12,6 +12,7 @@ enum pacing_backoff {
 	BACKOFF_SOMEBODY, /* somebody was there: full speed ended */
 	BACKOFF_READS,    /* others' reads were slower while we worked */
 	BACKOFF_PIECE,    /* a piece cost more than it may */
+	BACKOFF_DISCARD,  /* a single discard did */
 	PACING_BACKOFFS,
 };
 
@@ -25,5 +26,5 @@ struct pacing_tally {
 
 void pacing_tally_merge(struct pacing_tally *to, const struct pacing_tally *from);
 
-/* "somebody", "reads", "piece". */
+/* "somebody", "reads", "piece", "discard". */
 const char *pacing_backoff_name(enum pacing_backoff b);

@@ -17,10 +17,11 @@ void trace_sample(FILE *f, const struct pacing_sample *s)
 {
 	(void)fprintf(f,
 		      "s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-		      " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %" PRIu64 "\n",
+		      " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64
+		      " %" PRIu64 "\n",
 		      s->now_usec, s->reads, s->read_sectors, s->read_usec, s->flushes, s->requests,
 		      s->in_flight, s->own_sectors, s->canary_count, s->canary_usec, s->canary_busy,
-		      s->commits);
+		      s->commits, s->discards, s->discard_usec);
 }
 
 void trace_work(FILE *f, const struct trace_line *l)
@@ -31,14 +32,14 @@ void trace_work(FILE *f, const struct trace_line *l)
 
 static int sample_parse(const char *text, struct pacing_sample *s)
 {
-	/* Older traces know nothing of commits. */
-	int busy,
-		n = sscanf(text,
-			   "s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-			   " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %d %" SCNu64,
-			   &s->now_usec, &s->reads, &s->read_sectors, &s->read_usec, &s->flushes,
-			   &s->requests, &s->in_flight, &s->own_sectors, &s->canary_count,
-			   &s->canary_usec, &busy, &s->commits);
+	/* Older traces know nothing of commits, or of discards. */
+	int busy, n = sscanf(text,
+			     "s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+			     " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+			     " %d %" SCNu64 " %" SCNu64 " %" SCNu64,
+			     &s->now_usec, &s->reads, &s->read_sectors, &s->read_usec, &s->flushes,
+			     &s->requests, &s->in_flight, &s->own_sectors, &s->canary_count,
+			     &s->canary_usec, &busy, &s->commits, &s->discards, &s->discard_usec);
 
 	s->canary_busy = n >= 11 && busy;
 	return n >= 11 ? 0 : -EBADMSG;

@@ -19,7 +19,9 @@
 #include "credentials.h"
 #include "fence.h"
 #include "pump-header.h"
+#include "pump-lines.h"
 #include "util/fd.h"
+#include "wire/protocol.h"
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -43,6 +45,7 @@ struct way {
 };
 
 struct pump {
+	enum protocol_speech speech;
 	struct way up, down; /* to reclaimd, to the client */
 	int permits;
 	bool permitted, waits; /* for a permit */
@@ -50,6 +53,7 @@ struct pump {
 	size_t begun;           /* how much of BEGIN has been seen */
 	size_t head, head_most; /* how much of the header has been read, and is known of */
 	uint64_t left;          /* of the body */
+	struct lines lines;     /* of Varlink, in up.buf */
 	int fds[FDS_MOST];      /* that came with what is in up.buf */
 	size_t n_fds;
 };
@@ -199,8 +203,42 @@ static ssize_t read_message(struct pump *p)
 	return n;
 }
 
+/* Of Varlink: lets go what may. */
+static int lines_release(struct pump *p)
+{
+	bool is_long;
+	int r = lines_ready(&p->lines, p->up.buf, sizeof(p->up.buf), &p->up.end, &is_long);
+
+	p->up.at = 0;
+	p->waits = is_long && !p->permitted;
+	return r < 0 ? r : 1;
+}
+
+/* Descriptors mean nothing there: they are received only to be closed here. */
+static int varlink_read(struct pump *p)
+{
+	union control control;
+	struct iovec v = { .iov_base = p->up.buf + p->lines.held,
+			   .iov_len = sizeof(p->up.buf) - p->lines.held };
+	struct msghdr m = { .msg_iov = &v,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(p->up.from, &m, MSG_CMSG_CLOEXEC);
+	int r;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	r = fds_take(p, &m);
+	fds_close(p);
+	if (r < 0 || n == 0)
+		return r;
+	p->lines.held += (size_t)n;
+	return lines_release(p);
+}
+
 /* Returns 1, 0 at the end, or a negative errno. */
-static int up_read(struct pump *p)
+static int dbus_read(struct pump *p)
 {
 	bool lines = p->begun < strlen(BEGIN);
 	ssize_t n = lines ? read_lines(p) : read_message(p);
@@ -221,6 +259,11 @@ static int up_read(struct pump *p)
 	return 1;
 }
 
+static int up_read(struct pump *p)
+{
+	return p->speech == SPEECH_VARLINK ? varlink_read(p) : dbus_read(p);
+}
+
 static int permit_give(struct pump *p)
 {
 	const uint64_t one = 1;
@@ -229,6 +272,24 @@ static int permit_give(struct pump *p)
 		return 1;
 	p->permitted = false;
 	return write(p->permits, &one, sizeof(one)) < 0 ? -errno : 1;
+}
+
+/* What was to be written has been. */
+static int varlink_written(struct pump *p)
+{
+	int r = lines_gone(&p->lines, p->up.buf, p->up.end) ? permit_give(p) : 1;
+
+	return r < 0 ? r : lines_release(p);
+}
+
+static int dbus_written(struct pump *p)
+{
+	if (p->head < p->head_most || p->left > 0)
+		return 1;
+	/* That was the last of a message. */
+	p->head = 0;
+	p->head_most = HEAD_BYTES;
+	return permit_give(p);
 }
 
 static int up_write(struct pump *p)
@@ -246,12 +307,9 @@ static int up_write(struct pump *p)
 	p->up.at += (size_t)n;
 	/* This may be the end of this process; reclaimd has what it gets. */
 	fds_close(p);
-	if (p->up.at < p->up.end || p->head < p->head_most || p->left > 0)
+	if (p->up.at < p->up.end)
 		return 1;
-	/* That was the last of a message. */
-	p->head = 0;
-	p->head_most = HEAD_BYTES;
-	return permit_give(p);
+	return p->speech == SPEECH_VARLINK ? varlink_written(p) : dbus_written(p);
 }
 
 static int permit_take(struct pump *p)
@@ -362,6 +420,7 @@ static int greeting_take(struct pump *p, int sock)
 	p->up.from = p->down.to = p->fds[0];
 	p->up.to = p->down.from = sock;
 	p->permits = p->fds[1];
+	p->speech = byte == SPEECH_VARLINK ? SPEECH_VARLINK : SPEECH_DBUS;
 	p->n_fds = 0;
 	return 0;
 }

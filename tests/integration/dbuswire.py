@@ -133,8 +133,9 @@ class Reader:
 
 
 class Message:
-    def __init__(self, kind, fields, body, fds):
-        self.kind = kind
+    def __init__(self, head, fields, body, fds):
+        self.kind, self.flags = head[1:3]
+        self.serial, = struct.unpack("<I", head[8:12])
         self.fields = fields
         reader = Reader(body)
         self.body = [reader.get(t) for t in types(fields.get(SIGNATURE, ""))]
@@ -216,7 +217,7 @@ class Connection:
         reader = Reader(self.buffer[:head])
         reader.at = 12
         values = dict(reader.get("a(yv)"))
-        found = Message(self.buffer[1], values, self.buffer[head:head + body],
+        found = Message(self.buffer[:12], values, self.buffer[head:head + body],
                         [self.fds.pop(0) for _ in range(values.get(FDS, 0))])
         self.buffer = self.buffer[head + body:]
         return found
@@ -252,10 +253,23 @@ class Connection:
     def call(self, *args, **kw):
         return self.answer(self.send(*args, **kw))
 
-    def signal(self, member):
+    def signal(self, member, kind=SIGNAL):
         """The next signal of that name."""
         while True:
             for i, m in enumerate(self.signals):
-                if m.kind == SIGNAL and m.member == member:
+                if m.kind == kind and m.member == member:
                     return self.signals.pop(i)
             self.signals.append(self.receive())
+
+    def called(self, member):
+        """The next call of that method of ours."""
+        return self.signal(member, CALL)
+
+    def reply(self, m, signature="", *args, error=None):
+        """Answers a call."""
+        self.serial += 1
+        fields = {DESTINATION: m.sender, REPLY_SERIAL: m.serial}
+        if error:
+            fields[ERROR_NAME] = error
+        self.socket.sendall(message(self.serial, fields, signature, *args,
+                                    kind=ERROR if error else RETURN))

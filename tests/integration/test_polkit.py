@@ -1,20 +1,57 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is another's takes more than asking: where polkit is absent, or thinks for ever, the answer
-is no, at once, and nobody else notices.
+"""What is another's takes polkit's leave: it is asked in the right words, its yes is for what it was
+asked about and once, and everything else is no, at once, of which nobody else notices.
 
-  RECLAIMD, RECLAIM_WORKER   the programs under test (required)"""
+polkit here is a connection that has its name on the test's bus, and answers what the test says. (On a
+real one only polkitd may have that name: the bus's policy says so.)
+
+  RECLAIMCTL, RECLAIMD, RECLAIM_WORKER   the programs under test (required)"""
 import os
+import pty
+import subprocess
 
 import test_bus
-from dbuswire import Connection
+from dbuswire import Connection, Error
 
 POLKIT = "org.freedesktop.PolicyKit1"
+ACTION = "org.reclaimd1.manage-others"
 DRIVER = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
           "destination": "org.freedesktop.DBus"}
+DAEMON = 1  # another user whom dbus-daemon lets in
+INTERACTIVE = 4  # the flag of a message
+YES, CHALLENGE, NO = (True, False, {}), (False, True, {}), (False, False, {})
 
 
-class OthersJobs(test_bus.Case):
+class Question:
+    def __init__(self, message):
+        self.message = message
+        (kind, subject), self.action, self.details, self.flags, self.id = message.body
+        assert kind == "system-bus-name" and list(subject) == ["name"], (kind, subject)
+        self.subject = subject["name"]
+
+
+class Polkit(Connection):
+    def __init__(self, path):
+        super().__init__(path, bus=True)
+        self.call("RequestName", "su", POLKIT, 4, **DRIVER)
+
+    def question(self):
+        return Question(self.called("CheckAuthorization"))
+
+    def says(self, verdict):
+        """Answers the next question, which it returns."""
+        q = self.question()
+        self.reply(q.message, "(bba{ss})", verdict)
+        return q
+
+    def unasked(self):
+        """Whether the daemon, which has answered whoever it was, has not asked."""
+        self.call("GetId", **DRIVER)
+        return not any(m.member == "CheckAuthorization" for m in self.signals)
+
+
+class Case(test_bus.Case):
     def setUp(self):
         super().setUp()
         self.s.start_bus()
@@ -24,40 +61,384 @@ class OthersJobs(test_bus.Case):
         with self.s.client() as root:
             self.job = self.s.submit(root, self.s.path("data"), "roots", undo_usec=("t", test_bus.HOUR))
 
-    def stranger(self):
-        with test_bus.user(test_bus.NOBODY):
+    def stranger(self, uid=test_bus.NOBODY):
+        with test_bus.user(uid):
             return Connection(self.s.bus_path, bus=True)
 
-    def calls(self):
-        return (("Cancel", "at", [self.job]), ("Pause", "at", [self.job]), ("Resume", "at", [self.job]),
-                ("Restore", "ta{sv}", self.job, {}), ("GetJob", "t", self.job))
+    def polkit(self):
+        polkit = Polkit(self.s.bus_path)
+        self.addCleanup(polkit.close)
+        return polkit
+
+    def calls(self, job=None):
+        job = job or self.job
+        path = {"path": "/org/reclaimd1/job/%d" % job, "interface": test_bus.JOB}
+        return ((("Cancel", "at", [job]), {}), (("Pause", "at", [job]), {}), (("Resume", "at", [job]), {}),
+                (("Restore", "ta{sv}", job, {}), {}), (("Cancel",), path), (("Pause",), path),
+                (("Resume",), path), (("Restore", "a{sv}", {}), path))
+
+    def state(self, job=None):
+        with self.s.client() as root:
+            (found,) = root.call("ListJobs", "a{sv}", {"ids": ("at", [job or self.job])}).body[0]
+            return found[1]
 
     def check_held(self):
+        self.assertEqual(self.state(), "held")
         with self.s.client() as root:
-            (job,) = root.call("ListJobs", "a{sv}", {}).body[0]
-            self.assertEqual(job[1], "held")
             root.call("Restore", "ta{sv}", self.job, {})
         self.assertTrue(os.path.exists(self.canary))
 
+    def answer(self, client, serial, error=None):
+        """Waits for the answer of a call that was sent, which is that error or none."""
+        if not error:
+            return client.answer(serial)
+        with self.assertRaises(Error) as caught:
+            client.answer(serial)
+        self.assertEqual(caught.exception.name, error, caught.exception.text)
+        return caught.exception.text
+
+
+class OthersJobs(Case):
     def test_30_no_polkit(self):
         with self.stranger() as c:
-            for call in self.calls():
-                self.refused("NoSuchJob", "", c, *call)
-            for call in (("PauseAll", ""), ("Reload", "")):
-                self.refused("NotAuthorized", "", c, *call)
+            for flags in (0, INTERACTIVE):
+                for call, where in self.calls() + self.calls(self.job + 1000):
+                    self.refused("NoSuchJob", "", c, *call, flags=flags, **where)
+                self.refused("NoSuchJob", "", c, "GetJob", "t", self.job, flags=flags)
+                for call in ("PauseAll", "ResumeAll", "Reload"):
+                    self.refused("NotAuthorized", "", c, call, flags=flags)
         self.check_held()
 
     def test_29_client_gone_while_polkit_thinks(self):
-        """It never answers; who asked is gone; others are served, and nothing was done."""
-        with Connection(self.s.bus_path, bus=True) as polkit:
-            polkit.call("RequestName", "su", POLKIT, 4, **DRIVER)
-            for call in self.calls():
+        """polkit is told; what it says then is too late; others are served, and nothing was done."""
+        polkit = self.polkit()
+        for thinks_about_a_password in (False, True):
+            for call, where in self.calls() + ((("PauseAll",), {}),):
                 c = self.stranger()
-                c.send(*call)
+                c.send(*call, flags=INTERACTIVE, **where)
+                if thinks_about_a_password:
+                    polkit.says(CHALLENGE)
+                question = polkit.question()
                 c.close()
+                self.assertEqual(polkit.called("CancelCheckAuthorization").body, [question.id])
+                polkit.reply(question.message, "(bba{ss})", YES)
+        with self.stranger() as c:
+            self.assertEqual(c.call("ListJobs", "a{sv}", {}).body[0], [])
+        with self.s.client() as root:
+            told = root.call("Get", "ss", "org.reclaimd1.Manager", "Paused",
+                             interface="org.freedesktop.DBus.Properties")
+            self.assertFalse(told.body[0])
+        self.check_held()
+
+    def test_29_client_gone_at_once(self):
+        polkit = self.polkit()
+        for call, where in self.calls()[:4]:
+            c = self.stranger()
+            c.send(*call, **where)
+            c.close()
+        with self.stranger() as c:
+            sent = c.send("Pause", "at", [self.job])
+            while (question := polkit.question()).subject != c.name:
+                pass  # it had been there, but is not any more
+            polkit.reply(question.message, "(bba{ss})", NO)
+            self.answer(c, sent, "NoSuchJob")
+        self.check_held()
+
+    def test_yes_is_for_once(self):
+        polkit = self.polkit()
+        with self.stranger() as c:
+            for call, where, state in (("Pause", {}, "paused"), ("Resume", {}, "held")):
+                sent = c.send(call, "at", [self.job])
+                question = polkit.says(YES)
+                self.answer(c, sent)
+                self.assertEqual(self.state(), state)
+                self.assertEqual((question.action, question.flags), (ACTION, 0))
+                self.assertEqual(question.subject, c.name)
+                self.assertEqual(question.details,
+                                 {"verb": call.lower(), "jobs": str(self.job), "owner": "0",
+                                  "path": self.canary})
+                sent = c.send(call, "at", [self.job])
+                polkit.says(NO)
+                self.answer(c, sent, "NoSuchJob")
+            sent = c.send("Restore", "a{sv}", {}, path="/org/reclaimd1/job/%d" % self.job,
+                          interface=test_bus.JOB)
+            polkit.says(YES)
+            self.answer(c, sent)
+            self.assertTrue(os.path.exists(self.canary))
+            self.assertEqual(self.state(), "restored")
+
+    def test_yes_to_cancel(self):
+        polkit = self.polkit()
+        with self.stranger() as c:
+            sent = c.send("Cancel", "at", [self.job])
+            polkit.says(YES)
+            self.answer(c, sent)
+            self.assertTrue(os.path.exists(self.canary))
+            self.assertEqual(self.state(), "cancelled")
+            self.refused("NoSuchJob", "", c, "GetJob", "t", self.job)
+
+    def test_what_concerns_everybody(self):
+        polkit = self.polkit()
+        with self.stranger() as c:
+            for call, verb in (("PauseAll", "pause-all"), ("ResumeAll", "resume-all"), ("Reload", "reload")):
+                for verdict, error in ((NO, "NotAuthorized"), (YES, None)):
+                    sent = c.send(call)
+                    self.assertEqual(polkit.says(verdict).details, {"verb": verb})
+                    self.answer(c, sent, error)
+                    told = c.call("Get", "ss", "org.reclaimd1.Manager", "Paused",
+                                  interface="org.freedesktop.DBus.Properties")
+                    self.assertEqual(told.body[0], verdict == YES if call == "PauseAll" else
+                                     call == "ResumeAll" and verdict == NO)
+
+    def test_what_is_no_yes(self):
+        polkit = self.polkit()
+        for call, where in self.calls():
+            for signature, value in (("(bba{ss})", NO), ("(bba{ss})", CHALLENGE), ("b", True), ("(bb)", (True, False)),
+                                     ("(uua{ss})", (1, 1, {})), ("s", "yes"), ("", None)):
+                with self.stranger() as c:
+                    sent = c.send(*call, **where)
+                    polkit.reply(polkit.question().message, signature, *[value][:len(signature)])
+                    self.answer(c, sent, "NoSuchJob")
             with self.stranger() as c:
-                self.assertEqual(c.call("ListJobs", "a{sv}", {}).body[0], [])
-            self.check_held()
+                sent = c.send(*call, **where)
+                polkit.reply(polkit.question().message, "s", "yes", error=POLKIT + ".Error.Failed")
+                self.answer(c, sent, "NoSuchJob")
+        self.check_held()
+
+    def test_polkit_never_answers(self):
+        polkit = self.polkit()
+        with self.stranger() as c:
+            sent = c.send("Cancel", "at", [self.job])
+            question = polkit.question()
+            self.answer(c, sent, "NoSuchJob")
+            self.assertEqual(polkit.called("CancelCheckAuthorization").body, [question.id])
+            polkit.reply(question.message, "(bba{ss})", YES)
+        self.check_held()
+
+    def test_fault_18_polkit_restarts(self):
+        first = Polkit(self.s.bus_path)
+        with self.stranger() as c:
+            sent = c.send("Pause", "at", [self.job])
+            first.question()
+            first.close()
+            self.answer(c, sent, "NoSuchJob")
+            self.refused("NoSuchJob", "", c, "Pause", "at", [self.job])
+            self.assertEqual(self.state(), "held")
+            polkit = self.polkit()
+            sent = c.send("Pause", "at", [self.job])
+            polkit.says(YES)
+            self.answer(c, sent)
+            self.assertEqual(self.state(), "paused")
+
+    def test_fault_18_bus_restarts_while_polkit_thinks(self):
+        polkit = self.polkit()
+        with self.stranger() as c:
+            c.send("Pause", "at", [self.job])
+            polkit.question()
+            self.s.stop_bus()
+        self.assertEqual(self.state(), "held")
+        self.s.start_bus()
+        self.s.wait_for_name().close()
+        polkit = self.polkit()
+        with self.stranger() as c:
+            sent = c.send("Pause", "at", [self.job])
+            polkit.says(YES)
+            self.answer(c, sent)
+
+
+class Asking(Case):
+    def test_32_who_is_refused_learns_nothing(self):
+        """The same answer, and where somebody is asked for a password the same question, but for the
+        number, which the caller has said."""
+        polkit = self.polkit()
+        seen = []
+        with self.stranger() as c:
+            for job in (self.job, self.job + 1000):
+                sent = c.send("Cancel", "at", [job], flags=INTERACTIVE)
+                self.assertEqual(polkit.says(CHALLENGE).flags, 0)
+                question = polkit.says(NO)
+                self.assertEqual(question.flags, 1)
+                text = self.answer(c, sent, "NoSuchJob")
+                self.assertIn("cancel deletion job %d" % job, question.details["polkit.message"])
+                seen.append((repr(question.details) + text).replace(str(job), "N"))
+            self.assertEqual(seen[0], seen[1])
+            self.assertNotIn("roots", seen[0])
+            # Without somebody who may be asked, the answer is there as soon as polkit's.
+            for job in (self.job, self.job + 1000):
+                sent = c.send("Cancel", "at", [job])
+                polkit.says(CHALLENGE)
+                self.answer(c, sent, "NoSuchJob")
+            self.assertTrue(polkit.unasked())
+        self.check_held()
+
+    def test_password(self):
+        polkit = self.polkit()
+        with self.stranger() as c:
+            sent = c.send("Pause", "at", [self.job], flags=INTERACTIVE)
+            polkit.says(CHALLENGE)
+            polkit.says(YES)
+            self.answer(c, sent)
+            self.assertEqual(self.state(), "paused")
+
+    def test_yes_is_for_what_was_there(self):
+        """Not for a job that comes, nor one that ends, while polkit thinks."""
+        polkit = self.polkit()
+        with self.stranger() as c, self.s.client() as root:
+            sent = c.send("Cancel", "at", [self.job + 1])
+            question = polkit.question()
+            self.assertEqual(question.details, {"verb": "cancel", "jobs": str(self.job + 1)})
+            self.s.file("later")
+            later = self.s.submit(root, self.s.path("data"), "later", undo_usec=("t", test_bus.HOUR))
+            self.assertEqual(later, self.job + 1)
+            polkit.reply(question.message, "(bba{ss})", YES)
+            self.answer(c, sent, "NoSuchJob")
+            self.assertEqual(self.state(later), "held")
+
+            sent = c.send("Pause", "at", [self.job])
+            question = polkit.question()
+            root.call("Restore", "ta{sv}", self.job, {})
+            self.assertEqual(root.signal("JobFinished").body[0], self.job)
+            polkit.reply(question.message, "(bba{ss})", YES)
+            self.answer(c, sent, "NoSuchJob")
+            self.assertEqual(self.state(), "restored")
+
+    def test_31_path_is_escaped(self):
+        name = "a\033[31m\n\u202eb $(verb)"
+        self.s.file(name)
+        polkit = self.polkit()
+        with self.s.client() as root, self.stranger() as c:
+            job = self.s.submit(root, self.s.path("data"), name, undo_usec=("t", test_bus.HOUR))
+            sent = c.send("Pause", "at", [job])
+            path = polkit.says(NO).details["path"]
+            self.answer(c, sent, "NoSuchJob")
+        self.assertTrue(path.startswith(self.s.path("data") + "/a"), path)
+        self.assertIn("b $(verb)", path)
+        for bad in "\033\n\u202e":
+            self.assertNotIn(bad, path)
+
+    def test_several_jobs(self):
+        """All or none; of several, no path; of several users, no owner."""
+        polkit = self.polkit()
+        os.mkdir(self.s.path("data/users"))
+        os.chown(self.s.path("data/users"), test_bus.USER, test_bus.USER)
+        self.s.file("theirs", test_bus.USER, "users")
+        self.s.file("other")
+        with test_bus.user(), self.s.client() as user:
+            theirs = self.s.submit(user, self.s.path("data/users"), "theirs", undo_usec=("t", test_bus.HOUR))
+        with self.s.client() as root:
+            other = self.s.submit(root, self.s.path("data"), "other", undo_usec=("t", test_bus.HOUR))
+        with self.stranger() as c:
+            for jobs, owner in (([self.job, other], "0"), ([self.job, theirs], None),
+                                ([self.job, self.job + 1000], None)):
+                sent = c.send("Pause", "at", jobs)
+                details = polkit.says(NO).details
+                self.answer(c, sent, "NoSuchJob")
+                self.assertEqual(details["jobs"], " ".join(map(str, jobs)))
+                self.assertEqual(details.get("owner"), owner)
+                self.assertNotIn("path", details)
+            sent = c.send("Pause", "at", [self.job, self.job + 1000])
+            polkit.says(YES)
+            self.answer(c, sent, "NoSuchJob")
+            self.assertEqual(self.state(), "held")
+            sent = c.send("Pause", "at", [self.job, theirs])
+            polkit.says(YES)
+            self.answer(c, sent)
+            self.assertEqual((self.state(), self.state(theirs)), ("paused", "paused"))
+            self.refused("NoSuchJob", "", c, "Pause", "at", [self.job] * 65)
+            self.assertTrue(polkit.unasked())
+
+    def test_whose_authority_restores(self):
+        """The owner's: what the owner may not do any more is not done by root's hand either."""
+        polkit = self.polkit()
+        directory = self.s.path("data/users")
+        os.mkdir(directory)
+        os.chown(directory, test_bus.USER, test_bus.USER)
+        self.s.file("theirs", test_bus.USER, "users")
+        with test_bus.user(), self.s.client() as user:
+            job = self.s.submit(user, directory, "theirs", undo_usec=("t", test_bus.HOUR))
+        os.chown(directory, 0, 0)
+        with self.stranger() as c:
+            sent = c.send("Restore", "ta{sv}", job, {})
+            self.assertEqual(polkit.says(YES).details["owner"], str(test_bus.USER))
+            self.answer(c, sent, "NotAuthorized")
+            self.assertEqual((self.state(job), os.listdir(directory)), ("held", []))
+            os.chown(directory, test_bus.USER, test_bus.USER)
+            sent = c.send("Restore", "ta{sv}", job, {})
+            polkit.says(YES)
+            self.answer(c, sent)
+            self.assertEqual(os.stat(directory + "/theirs").st_uid, test_bus.USER)
+
+    def test_who_is_not_asked_about(self):
+        """Another place, which would be chosen by the owner's authority; one's own that has finished;
+        and whoever comes by the private socket, where nobody can be named."""
+        polkit = self.polkit()
+        os.mkdir(self.s.path("data/nobodys"))
+        os.chown(self.s.path("data/nobodys"), test_bus.NOBODY, test_bus.NOBODY)
+        self.s.file("own", test_bus.NOBODY, "nobodys")
+        with self.stranger() as c, self.s.client() as root:
+            fd = os.open(self.s.path("data/nobodys"), os.O_PATH)
+            self.refused("NoSuchJob", "", c, "Restore", "ta{sv}", self.job, {"directory": ("h", 0)}, fds=[fd])
+            os.close(fd)
+            own = self.s.submit(c, self.s.path("data/nobodys"), "own", undo_usec=("t", test_bus.HOUR))
+            c.call("Cancel", "at", [own])
+            self.assertEqual(root.signal("JobFinished").body[0], own)
+            self.refused("NoSuchJob", "", c, "Cancel", "at", [own])
+            self.refused("NoSuchJob", "", c, "Cancel", "at", [own, own])
+        with test_bus.user(), self.s.client() as c:
+            self.refused("NoSuchJob", "", c, "Cancel", "at", [self.job], flags=INTERACTIVE)
+            self.refused("NotAuthorized", "", c, "Reload", flags=INTERACTIVE)
+        self.assertTrue(polkit.unasked())
+        self.check_held()
+
+    def test_33_many_questions(self):
+        polkit = self.polkit()
+        with self.stranger() as c, self.stranger(DAEMON) as other:
+            sent = [c.send("Pause", "at", [self.job]) for _ in range(8)]
+            questions = [polkit.question() for _ in sent]
+            for job in (self.job, self.job + 1000):
+                self.refused("LimitExceeded", "polkit", c, "Pause", "at", [job])
+            others = other.send("Pause", "at", [self.job])
+            polkit.says(NO)
+            self.answer(other, others, "NoSuchJob")
+            for question in questions:
+                polkit.reply(question.message, "(bba{ss})", NO)
+            for serial in sent:
+                self.answer(c, serial, "NoSuchJob")
+            again = c.send("Pause", "at", [self.job])
+            polkit.says(YES)
+            self.answer(c, again)
+
+
+class CommandLine(Case):
+    def reclaimctl(self, *words, **kw):
+        return subprocess.Popen([os.environ["RECLAIMCTL"], *words], user=test_bus.NOBODY, group=test_bus.NOBODY,
+                                extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env=dict(os.environ, DBUS_SYSTEM_BUS_ADDRESS="unix:path=" + self.s.bus_path,
+                                         PATH="/nonexistent"),  # where there is no agent
+                                **kw)
+
+    def test_asks_only_at_a_terminal(self):
+        polkit = self.polkit()
+        ours, theirs = pty.openpty()
+        job = str(self.job)
+        for words, stdin, asked in ((("pause", job), theirs, True), (("resume", job), theirs, True),
+                                    (("pause", job, "--no-ask-password"), theirs, False),
+                                    (("pause", job), subprocess.DEVNULL, False)):
+            with self.reclaimctl(*words, stdin=stdin) as r:
+                self.assertEqual(polkit.says(CHALLENGE).flags, 0)
+                if asked:
+                    self.assertEqual(polkit.says(CHALLENGE).flags, 0)
+                    self.assertEqual(polkit.says(YES).flags, 1)
+                said = r.stdout.read()
+            self.assertEqual(r.returncode, 0 if asked else 1, said)
+            self.assertEqual(said, f"Job {job}: done as asked; no more of it may be seen\n" if asked else
+                             f"reclaimctl: there is no unfinished job {job}\n")
+        os.close(ours)
+        os.close(theirs)
+        self.assertTrue(polkit.unasked())
+        with self.reclaimctl("pause", job, "--json", stdin=subprocess.DEVNULL) as r:
+            polkit.says(YES)
+            self.assertEqual(r.stdout.read(), '[{"id":%s,"state":null,"message":""}]\n' % job)
 
 
 if __name__ == "__main__":

@@ -414,6 +414,62 @@ START_TEST(discards_are_not_left_to_others)
 }
 END_TEST
 
+static uint64_t bytes_in(struct world *w, uint64_t usec)
+{
+	uint64_t before = w->bytes;
+
+	world_pass(w, usec);
+	return w->bytes - before;
+}
+
+/* What ext4 trims besides what was freed takes as long as it takes; what may be chosen is how
+ * often. */
+START_TEST(after_a_long_discard_there_is_calm)
+{
+	struct controller_options o = cautious;
+	uint64_t usual, calm;
+	struct world w;
+
+	o.discards = true;
+	world_init(&w, &o, with_commits(100));
+	world_pass(&w, 5 * USEC_PER_SEC);
+	usual = bytes_in(&w, USEC_PER_SEC);
+	ck_assert_uint_gt(usual, MiB(8) * 5);
+
+	/* As many short ones, whatever they come to, change nothing. */
+	w.s.discards += 100;
+	w.s.discard_usec += 100 * MSEC;
+	ck_assert_uint_gt(bytes_in(&w, USEC_PER_SEC), usual / 2);
+	ck_assert_uint_eq(w.c.tally.backoffs[BACKOFF_DISCARD], 0);
+
+	w.s.discards += 1;
+	w.s.discard_usec += 60 * MSEC;
+	calm = bytes_in(&w, 2 * USEC_PER_SEC);
+	ck_assert_uint_eq(w.c.tally.backoffs[BACKOFF_DISCARD], 1);
+	ck_assert_uint_lt(calm, MiB(8) * 3);
+	ck_assert_uint_ge(calm, MiB(8));
+
+	world_pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_gt(bytes_in(&w, USEC_PER_SEC), usual / 2);
+}
+END_TEST
+
+START_TEST(calm_is_for_others)
+{
+	struct controller_options o = automatic;
+	uint64_t usual;
+	struct world w;
+
+	o.discards = true;
+	world_init(&w, &o, solid);
+	usual = bytes_in(&w, USEC_PER_SEC);
+	w.s.discards += 1;
+	w.s.discard_usec += 60 * MSEC;
+	ck_assert_uint_gt(bytes_in(&w, USEC_PER_SEC), usual / 2);
+	ck_assert_uint_eq(w.c.tally.backoffs[BACKOFF_DISCARD], 0);
+}
+END_TEST
+
 static uint64_t count(const struct histogram *h, uint64_t from_usec, uint64_t to_usec)
 {
 	uint64_t n = 0;
@@ -509,6 +565,8 @@ int main(void)
 				 others_commits_take_along,
 				 others_commits_stop,
 				 discards_are_not_left_to_others,
+				 after_a_long_discard_there_is_calm,
+				 calm_is_for_others,
 				 what_has_happened_is_counted,
 				 alone_nobody_is_given_way_to,
 				 histograms_add_up };

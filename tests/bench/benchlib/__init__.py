@@ -10,6 +10,7 @@ measure      one deletion: time, processor, memory, system calls
 rounds       all arms, interleaved, on one filesystem
 report       medians, tables, bars, JSON
 picture      the same for a README
+reclaimd     a daemon
 
 and, of the interference benchmark:
 
@@ -22,4 +23,5 @@ impact       one deletion, and what it does to the bystander
 dynamics     nobody there, somebody comes, somebody goes
 verdict      medians, tables, bars
 curves       the picture
+recorded     reports of earlier runs
 """

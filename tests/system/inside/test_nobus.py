@@ -16,6 +16,8 @@ class NoBus(unittest.TestCase):
         command("fallocate", "-l", "10M", "/backups/old.tar.gz")
         submit("--wait", "/backups/old.tar.gz")
         self.assertFalse(os.path.exists("/backups/old.tar.gz"))
+        self.assertIn('"done":1', command("varlinkctl", "call", "-j", "/run/reclaimd/org.reclaimd.Reclaim",
+                                          "org.reclaimd.Reclaim.GetMetrics", "{}"))
         command("systemctl", "stop", "reclaimd")
         r = attempt("reclaimctl", "list")
         self.assertEqual(r.returncode, 5, r.stdout)

@@ -16,7 +16,8 @@ CATALOG = "/usr/lib/systemd/catalog/reclaimd.catalog"
 JOB_DONE = "953e40d13f4e4ce79504667a23d6628a"
 # What a removal that is no purge keeps: settings and jobs.
 KEPT = ("/etc/reclaimd", "/var/lib/reclaimd",
-        "/etc/systemd/system/multi-user.target.wants/reclaimd.service")
+        "/etc/systemd/system/multi-user.target.wants/reclaimd.service",
+        "/etc/systemd/system/sockets.target.wants")
 SETTINGS = "/etc/reclaimd/reclaimd.yaml"
 LOOKED_AT = ("/etc", "/usr", "/var", "/root", "/backups", "/home", "/srv")
 
