@@ -178,12 +178,17 @@ class Doubt(Case):
         self.assertEqual(self.daemon.client().jobs(finished=True), [])
 
     def test_other_rights(self):
-        """Who has changed its user would hand over as another."""
-        for change in ("os.seteuid(%d)" % USER, "os.setegid(%d)" % USER):
+        """Who has changed its user would hand over as another: not even the helper is run."""
+        called, helper = self.path("called"), os.path.join(self.daemon.dir, "helper")
+        with open(helper, "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\necho >'%s'\n" % called)
+        os.chmod(helper, 0o755)
+        for change in ("os.seteuid(%d)" % USER, "os.setegid(%d)" % USER, "pass"):
             self.large("a")
             os.chown(self.path("a"), USER, USER)
-            self.check_not_handed_over(sys.executable, "-c", "import os; %s; os.unlink('a')" % change)
-            self.assertEqual(os.listdir(self.data), [])
+            self.run_it(sys.executable, "-c", "import os; %s; os.unlink('a')" % change,
+                        env={"RECLAIM_SHIM_HELPER": helper})
+            self.assertEqual(os.listdir(self.data), ["called"] if change == "pass" else [])
 
     def test_no_daemon(self):
         self.daemon.stop()
