@@ -531,7 +531,7 @@ static void end_workers(struct manager *m)
 	}
 	for (o = LIST_FIRST(&m->owners); o; o = next_owner) {
 		owner_ref(o);
-		o->intake = worker_free(o->intake);
+		owner_end_workers(o);
 		next_owner = LIST_NEXT(o, link);
 		owner_unref(o);
 	}

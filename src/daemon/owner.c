@@ -44,11 +44,32 @@ static bool same_submitter(const struct submitter *a, const struct submitter *b)
 		memcmp(a->groups, b->groups, a->n_groups * sizeof(*a->groups)) == 0);
 }
 
+/* Whose requests fail with them may ask for another in that very call: they are out of the way. */
+static void retired_free(struct retired *old)
+{
+	while (old) {
+		struct retired *next = old->next;
+
+		worker_free(old->worker);
+		free(old);
+		old = next;
+	}
+}
+
+void owner_end_workers(struct owner *o)
+{
+	struct retired *old = o->retired;
+
+	o->retired = NULL;
+	retired_free(old);
+	o->intake = worker_free(o->intake);
+}
+
 static struct owner *owner_free(struct owner *o)
 {
 	if (!o)
 		return NULL;
-	worker_free(o->intake);
+	owner_end_workers(o);
 	sd_event_source_disable_unref(o->idle);
 	user_unref(o->user);
 	free(o->id.groups);
@@ -102,7 +123,7 @@ struct owner *owner_ref(struct owner *o)
  * that submits one file after the other comes at once. */
 static void owner_drop_if_unused(struct owner *o)
 {
-	if (o->refs > 0 || o->intake)
+	if (o->refs > 0 || o->intake || o->retired)
 		return;
 	LIST_REMOVE(o, link);
 	owner_free(o);
@@ -117,18 +138,64 @@ struct owner *owner_unref(struct owner *o)
 	return NULL;
 }
 
+/* Takes out that worker, or with NULL all that have nothing to do any more. */
+static struct retired *retired_take(struct owner *o, const struct worker *w)
+{
+	struct retired **at = &o->retired, *taken = NULL;
+
+	while (*at) {
+		struct retired *old = *at;
+
+		if (w ? old->worker == w : worker_busy(old->worker) == 0) {
+			*at = old->next;
+			old->next = taken;
+			taken = old;
+		} else {
+			at = &old->next;
+		}
+	}
+	return taken;
+}
+
 static void intake_gone(struct worker *w, const char *how, void *userdata)
 {
 	struct owner *o = userdata;
+	struct retired *old = retired_take(o, w);
 
 	log_line(LOG_WARNING, "The process that looks at paths for uid %u has ended: %s",
 		 (unsigned)o->id.uid, how);
-	if (o->intake == w) {
+	if (o->intake == w)
 		o->intake = NULL;
+	if (old)
+		retired_free(old);
+	else
+		worker_free(w);
+	if (!o->intake && !o->retired)
 		(void)sd_event_source_set_enabled(o->idle, SD_EVENT_OFF);
-	}
-	worker_free(w);
 	owner_drop_if_unused(o);
+}
+
+/* Nothing new is given to a worker that goes by what does not hold any more, be it ever so busy:
+ * who was told that the configuration is in force must not meet the one before. */
+static int retire(struct owner *o)
+{
+	struct retired *old;
+
+	if (worker_busy(o->intake) == 0) {
+		o->intake = worker_free(o->intake);
+		return 0;
+	}
+	old = calloc(1, sizeof(*old));
+	if (!old)
+		return -ENOMEM;
+	*old = (struct retired){ .worker = o->intake,
+				 .sessions_old = o->sessions_old,
+				 .sessions_last = o->sessions,
+				 .next = o->retired };
+	o->retired = old;
+	o->intake = NULL;
+	o->sessions_old = o->sessions;
+	return 0;
 }
 
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
@@ -136,11 +203,13 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 	struct owner *o = userdata;
 
 	(void)usec;
-	if (worker_busy(o->intake) > 0) {
+	retired_free(retired_take(o, NULL));
+	if (o->intake && worker_busy(o->intake) == 0)
+		o->intake = worker_free(o->intake);
+	if (o->intake || o->retired) {
 		(void)sd_event_source_set_time_relative(source, IDLE_USEC);
 		return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 	}
-	o->intake = worker_free(o->intake);
 	owner_drop_if_unused(o);
 	return 0;
 }
@@ -175,14 +244,15 @@ int owner_intake(struct owner *o, struct worker **ret)
 
 	if (o->manager->ended)
 		return -ECANCELED;
-	if (o->stale && o->intake && worker_busy(o->intake) == 0) {
-		o->intake = worker_free(o->intake);
-		o->stale = false;
-	}
 	/* Whoever is told that his request failed with it may ask again in that very call; it is
 	 * freed a moment later, in intake_gone. */
 	if (o->intake && worker_ended(o->intake))
 		o->intake = NULL;
+	if (o->stale && o->intake) {
+		r = retire(o);
+		if (r < 0)
+			return r;
+	}
 	if (!o->intake) {
 		r = worker_new(&o->intake, o->manager->event, &options);
 		if (r < 0)
@@ -199,7 +269,14 @@ int owner_intake(struct owner *o, struct worker **ret)
 
 struct worker *owner_intake_of(const struct owner *o, uint64_t session)
 {
-	return session > o->sessions_old ? o->intake : NULL;
+	const struct retired *old;
+
+	if (session > o->sessions_old)
+		return o->intake;
+	for (old = o->retired; old; old = old->next)
+		if (session > old->sessions_old && session <= old->sessions_last)
+			return old->worker;
+	return NULL;
 }
 
 void owner_renew(struct owner *o)

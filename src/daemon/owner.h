@@ -20,6 +20,13 @@ struct user {
 };
 LIST_HEAD(user_list, user);
 
+/* An intake worker that finishes what it was asked, and gets nothing new. */
+struct retired {
+	struct worker *worker;
+	uint64_t sessions_old, sessions_last; /* those in between it knows */
+	struct retired *next;
+};
+
 struct owner {
 	LIST_ENTRY(owner) link;
 	struct manager *manager;
@@ -27,6 +34,7 @@ struct owner {
 	unsigned refs;
 	struct submitter id;
 	struct worker *intake;
+	struct retired *retired;
 	sd_event_source *idle;
 	bool stale;            /* the worker is to be replaced */
 	uint64_t sessions;     /* the number of the last one */
@@ -49,9 +57,12 @@ int owner_intake(struct owner *o, struct worker **ret);
 /* The one that was asked about that session, or NULL if it is no more: another does not know it. */
 struct worker *owner_intake_of(const struct owner *o, uint64_t session);
 
-/* The intake worker was told what does not hold any more: another is started at the next use, as
- * soon as this one has nothing to do. */
+/* The intake worker was told what does not hold any more: another is started at the next use, and
+ * this one ends when it has done what it has begun. */
 void owner_renew(struct owner *o);
+
+/* At once, whatever they have begun: who waits for it is told. */
+void owner_end_workers(struct owner *o);
 
 /* Frees what is left of them at the end. */
 void owners_done(struct manager *m);

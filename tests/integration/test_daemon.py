@@ -347,6 +347,24 @@ class Reload(Case):
     def workers(self):
         return set(fixture.workers_of(self.daemon.process.pid))
 
+    def test_a_busy_worker_is_replaced(self):
+        """Whoever was told that the new configuration is in force must not meet the old one, however
+        much the worker that has it still has to do."""
+        c = self.daemon.again_with_gate("stage:a")
+        for name in ("a", "keep"):
+            write(self.path(name))
+        c.send_submit(self.path("a"))
+        busy = self.daemon.stopped_worker()
+        self.daemon.configure("protect: [%s]\n" % self.path("keep"))
+        other = self.daemon.client()
+        other.call("Reload")
+        with self.assertRaises(Error) as e:
+            other.submit(self.path("keep"))
+        self.assertEqual(e.exception.name, "Protected")
+        os.kill(busy, signal.SIGCONT)
+        self.daemon.wait_said("Job 1 is done")
+        self.assertEqual(os.listdir(self.data), ["keep"])
+
     def test_workers_are_replaced(self):
         """They have been told what is protected when they were started."""
         c = self.daemon.client()
