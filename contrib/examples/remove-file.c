@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ struct file {
 	const char *path;
 	int dirfd;
 	char *name;
-	uint64_t job; /* that is waited for, or 0 */
+	struct stat st; /* as it was found: what may be deleted, whatever has its name by now */
+	uint64_t job;   /* that is waited for, or 0 */
 };
 
 struct program {
@@ -43,11 +45,17 @@ static void done(struct file *f, const char *what, int error)
 	f->job = 0;
 }
 
-/* Without the daemon. After an answer that never came the file may be gone already: what was handed
- * over is that file, and never another that has got its name. */
-static void unlink_it(struct file *f, int maybe_gone)
+/* Without the daemon. Where it has been asked first, the file may be gone already, and another may
+ * have its name, which is nobody's to delete. */
+static void unlink_it(struct file *f)
 {
-	if (unlinkat(f->dirfd, f->name, 0) == 0 || (maybe_gone && errno == ENOENT))
+	struct stat now;
+
+	if (fstatat(f->dirfd, f->name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+		done(f, errno == ENOENT ? "gone" : "cannot be found", errno == ENOENT ? 0 : -errno);
+	else if (now.st_dev != f->st.st_dev || now.st_ino != f->st.st_ino)
+		done(f, "not there any more, another file has its name", 0);
+	else if (unlinkat(f->dirfd, f->name, 0) == 0)
 		done(f, "unlinked", 0);
 	else
 		done(f, "cannot be unlinked", -errno);
@@ -88,10 +96,11 @@ static void on_submitted(struct reclaim *r, int error, uint64_t job, void *userd
 	if (error == -EPERM || error == -EXDEV)
 		done(f, "refused", error);
 	else
-		unlink_it(f, error == -ETIMEDOUT || error == -ECONNRESET);
+		unlink_it(f);
 }
 
-/* Opens the directory once, so that the path means one thing from here on. */
+/* Opens the directory once, so that the path means one thing from here on, and looks at the file.
+ */
 static int file_open(struct file *f)
 {
 	char *copy = strdup(f->path), *again = strdup(f->path);
@@ -102,7 +111,9 @@ static int file_open(struct file *f)
 	}
 	free(copy);
 	free(again);
-	return f->dirfd >= 0 && f->name ? 0 : -1;
+	if (f->dirfd < 0 || !f->name)
+		return -1;
+	return fstatat(f->dirfd, f->name, &f->st, AT_SYMLINK_NOFOLLOW);
 }
 
 static void submit(struct program *p, struct file *f)
@@ -115,7 +126,7 @@ static void submit(struct program *p, struct file *f)
 	if (file_open(f) < 0) {
 		done(f, "cannot be found", -errno);
 	} else if (!p->reclaim) {
-		unlink_it(f, 0);
+		unlink_it(f);
 	} else {
 		error = reclaim_submit_at_async(p->reclaim, f->dirfd, f->name, &o, on_submitted, f);
 		if (error < 0)

@@ -347,10 +347,25 @@ class Example(Case):
         self.daemon.client().call("Reload", "")
         status, out, err = self.said("a", "kept", "b", "absent")
         self.assertEqual(status, 1)
-        self.assertEqual(sorted(out), ["a: deleted", "absent: cannot be unlinked: No such file or directory",
+        self.assertEqual(sorted(out), ["a: deleted", "absent: cannot be found: No such file or directory",
                                        "b: deleted", "kept: refused: Operation not permitted"])
         self.assertIn("not handed over", err)
         self.assertEqual(os.listdir(self.data), ["kept"])
+
+    def test_another_has_the_name(self):
+        """It is not known whether the file was taken; the one that is called so now is another's."""
+        write(self.path("a"))
+        self.daemon.again_with_gate("stage:a")
+        p = self.begin(self.path("a"), name="remove-file")
+        self.daemon.stopped_worker()
+        os.rename(self.path("a"), self.path("moved"))
+        write(self.path("a"))
+        self.daemon.kill()
+        said = p.finish().out.replace(self.data + "/", "")
+        self.assertEqual(said, "a: not there any more, another file has its name\n")
+        self.daemon.start()
+        self.daemon.client().jobs(finished=True)
+        self.assertEqual(sorted(os.listdir(self.data)), ["a", "moved"])
 
     def test_without(self):
         build(self.data, "a\nb")
