@@ -133,7 +133,7 @@ static int read_groups(struct reader *in, gid_t **ret, size_t *ret_n)
 	if (!groups)
 		return -ENOMEM;
 	if (len % sizeof(gid_t) != 0)
-		in->bad = true;
+		reader_fail(in, -EUCLEAN);
 	else if (len > 0)
 		memcpy(groups, p, len);
 	*ret = groups;
@@ -150,7 +150,7 @@ static int read_submitted(struct reader *in, struct job_record *r, gid_t **ret_g
 	r->id = read_u64(in);
 	uuid = sqlite3_column_blob(in->st, in->at);
 	if (sqlite3_column_bytes(in->st, in->at++) != sizeof(r->uuid))
-		in->bad = true;
+		reader_fail(in, -EUCLEAN);
 	else
 		memcpy(r->uuid, uuid, sizeof(r->uuid));
 	r->uid = read_u32(in);
@@ -201,7 +201,7 @@ static int job_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, v
 	if (e < 0)
 		return e;
 	read_progress(&in, &r);
-	e = in.bad ? -EUCLEAN : job(&r, userdata);
+	e = in.error < 0 ? in.error : job(&r, userdata);
 	free(groups);
 	return e;
 }

@@ -114,6 +114,21 @@ class Killed(Faults):
             self.check_done(self.again())
         self.assertEqual(self.staged(), [])
 
+    def test_fault_01_no_worker_outlives_the_daemon(self):
+        """Not even one that hears nothing: it stands at its gate when the daemon is killed."""
+        self.disk()
+        for gate in ("stage:t", "unlink:x"):
+            _, _, worker = self.at_gate(gate)
+            pidfd = os.pidfd_open(worker)
+            try:
+                self.daemon.kill()
+                self.assertTrue(select.select([pidfd], [], [], TIMEOUT)[0], gate)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.close(pidfd)
+            self.check_done(self.again())
+
     def test_fault_02_between_rename_and_record(self):
         for name in "ab":
             write(self.path(name), name)
