@@ -32,6 +32,9 @@ void screen_open(struct screen *s, const struct options *o);
 /* Waits until the pager is left. Nothing may be printed any more. */
 void screen_close(struct screen *s);
 
+/* What stands for what was cut away, as the locale can show it. */
+const char *screen_ellipsis(void);
+
 /* How many columns a text takes. */
 size_t screen_width(const char *text);
 
