@@ -7,6 +7,9 @@
 /* So many jobs a call: some two megabytes. */
 #define PAGE 10000U
 
+/* Of each job. */
+#define NUMBERS 11
+
 bool job_is_finished(const char *state)
 {
 	static const char *const finished[] = { "done", "partial", "failed", "cancelled",
@@ -20,8 +23,6 @@ bool job_is_finished(const char *state)
 
 void job_list_done(struct job_list *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free(l->v[i].path);
 	while (l->answers) {
 		struct job_answer *a = l->answers;
 
@@ -33,7 +34,7 @@ void job_list_done(struct job_list *l)
 	*l = (struct job_list){ 0 };
 }
 
-static int list_append(struct job_list *l, struct job_line *j)
+static int list_append(struct job_list *l, const struct job_line *j)
 {
 	if (l->n == l->cap) {
 		size_t cap = MAX(l->cap * 2, (size_t)16);
@@ -48,34 +49,40 @@ static int list_append(struct job_list *l, struct job_line *j)
 	return 0;
 }
 
-/* Reads one job, whose texts but the path stay in the message. Returns 1, 0 at the end, or a
- * negative errno. */
-static int line_read(sd_bus_message *m, struct job_line *ret)
+/* Takes the next of the texts, each of which is ended by a NUL. */
+static int text_take(const char **at, const char *end, const char **ret)
 {
-	struct job_line j = { 0 };
-	const void *path;
-	size_t len;
-	int r;
+	const char *nul = *at ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
 
-	r = sd_bus_message_enter_container(m, 'r', "tsussayttttttttt");
-	if (r <= 0)
-		return r;
-	r = sd_bus_message_read(m, "tsuss", &j.id, &j.state, &j.uid, &j.origin, &j.priority);
+	if (!nul)
+		return -EBADMSG;
+	*ret = *at;
+	*at = nul + 1;
+	return 0;
+}
+
+/* One job: its numbers, and its texts, which stay where they are. */
+static int line_take(const uint64_t *n, const char **at, const char *end, struct job_line *ret)
+{
+	struct job_line j = { .id = n[0],
+			      .uid = (uid_t)n[1],
+			      .entries = n[2],
+			      .entries_done = n[3],
+			      .bytes = n[4],
+			      .bytes_freed = n[5],
+			      .errors = n[6],
+			      .created_usec = n[7],
+			      .held_until_usec = n[8],
+			      .finished_usec = n[9],
+			      .started_usec = n[10] };
+	const char **const texts[] = { &j.state, &j.origin, &j.priority, &j.path };
+	int r = 0;
+
+	for (size_t i = 0; i < ELEMENTSOF(texts) && r >= 0; i++)
+		r = text_take(at, end, texts[i]);
 	if (r >= 0)
-		r = sd_bus_message_read_array(m, 'y', &path, &len);
-	if (r >= 0)
-		r = sd_bus_message_read(m, "ttttttttt", &j.entries, &j.entries_done, &j.bytes,
-					&j.bytes_freed, &j.errors, &j.created_usec,
-					&j.held_until_usec, &j.finished_usec, &j.started_usec);
-	if (r >= 0)
-		r = sd_bus_message_exit_container(m);
-	if (r < 0)
-		return r;
-	j.path = strndup(len > 0 ? path : "", len);
-	if (!j.path)
-		return -ENOMEM;
-	*ret = j;
-	return 1;
+		*ret = j;
+	return r;
 }
 
 static int answer_keep(struct job_list *l, sd_bus_message *m)
@@ -91,20 +98,27 @@ static int answer_keep(struct job_list *l, sd_bus_message *m)
 
 static int lines_read(sd_bus_message *m, struct job_list *l)
 {
+	const void *numbers, *texts;
+	const uint64_t *n;
+	size_t size, len;
+	const char *at;
 	int r = answer_keep(l, m);
 
 	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "(tsussayttttttttt)");
-
-	while (r >= 0) {
+		r = sd_bus_message_read_array(m, 't', &numbers, &size);
+	if (r >= 0)
+		r = sd_bus_message_read_array(m, 'y', &texts, &len);
+	if (r < 0)
+		return r;
+	n = numbers;
+	at = texts;
+	for (size_t left = size / sizeof(*n); left >= NUMBERS && r >= 0;
+	     left -= NUMBERS, n += NUMBERS) {
 		struct job_line j;
 
-		r = line_read(m, &j);
-		if (r <= 0)
-			break;
-		r = list_append(l, &j);
-		if (r < 0)
-			free(j.path);
+		r = line_take(n, &at, (const char *)texts + len, &j);
+		if (r >= 0)
+			r = list_append(l, &j);
 	}
 	return r;
 }
@@ -156,7 +170,7 @@ static int page_get(struct client *c, const struct job_wish *wish, uint64_t sinc
 		    struct job_list *l)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	sd_bus_message *m = client_message(c, MANAGER_PATH, MANAGER_INTERFACE, "ListJobs");
+	sd_bus_message *m = client_message(c, MANAGER_PATH, MANAGER_INTERFACE, "ListJobsPacked");
 	int r;
 
 	if (!m)

@@ -12,8 +12,8 @@
 struct job_line {
 	uint64_t id;
 	uid_t uid;
-	const char *state, *origin, *priority; /* the list's, as long as it lives */
-	char *path;                            /* of its first name; raw bytes */
+	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
+	const char *state, *origin, *priority, *path;
 	uint64_t entries, entries_done, bytes, bytes_freed, errors;
 	uint64_t created_usec, held_until_usec, started_usec,
 		finished_usec; /* CLOCK_REALTIME, or 0 */

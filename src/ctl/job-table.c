@@ -2,7 +2,6 @@
 #include "job-table.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "moments.h"
 #include "table.h"
 #include "util/escape.h"
+#include "util/units.h"
 
 enum column { JOB, STATE, USER, PRIORITY, ORIGIN, ENTRIES, FREED, WHEN, PATH, COLUMNS };
 
@@ -58,7 +58,7 @@ static int row_add(struct table *t, const struct job_line *j, uint64_t now, stru
 	const char *cells[COLUMNS];
 	int r = path && origin ? 0 : -ENOMEM;
 
-	(void)snprintf(id, sizeof(id), "%" PRIu64, j->id);
+	*number_put(id, j->id) = '\0';
 	cells[JOB] = id;
 	cells[STATE] = j->state;
 	cells[USER] = user_name(user, j->uid);

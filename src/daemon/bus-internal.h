@@ -11,6 +11,7 @@
 #include "caller.h"
 #include "grant.h"
 #include "operations.h"
+#include "packed.h"
 #include "util/macros.h"
 #include "wire/protocol.h"
 
@@ -104,11 +105,12 @@ struct request {
 	size_t names_bytes;   /* taken from the quota */
 	size_t asks;          /* likewise */
 	struct answer_size answer;
-	uint64_t job; /* that is asked for, where it is one */
-	bool asked;   /* polkit has been asked, or need not be */
-	bool seen;    /* something has been found */
-	bool tried;   /* and a worker died of it, or with it */
-	int error;    /* of writing the answer */
+	struct packed packed; /* what goes into the answer as it is */
+	uint64_t job;         /* that is asked for, where it is one */
+	bool asked;           /* polkit has been asked, or need not be */
+	bool seen;            /* something has been found */
+	bool tried;           /* and a worker died of it, or with it */
+	int error;            /* of writing the answer */
 	struct failure failure;
 };
 

@@ -40,6 +40,7 @@ static void request_free(struct request *q)
 		q->bus->requests = q->next;
 	if (q->bus && q->next)
 		q->next->prev = q->prev;
+	packed_done(&q->packed);
 	(void)sd_bus_message_unref(q->reply);
 	(void)sd_bus_message_unref(q->m);
 	(void)grant_free(q->grant);

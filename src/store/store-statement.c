@@ -230,9 +230,13 @@ void bind_identity(struct binder *b, const struct lasting_identity *id)
 
 uint64_t read_u64(struct reader *r)
 {
-	if (sqlite3_column_type(r->st, r->at) != SQLITE_INTEGER)
+	/* Of a connection that one thread uses at a time, the value may be asked directly: a list
+	 * has a hundred thousand. */
+	sqlite3_value *v = sqlite3_column_value(r->st, r->at++);
+
+	if (sqlite3_value_type(v) != SQLITE_INTEGER)
 		r->bad = true;
-	return (uint64_t)sqlite3_column_int64(r->st, r->at++);
+	return (uint64_t)sqlite3_value_int64(v);
 }
 
 uint32_t read_u32(struct reader *r)
@@ -256,8 +260,9 @@ unsigned int read_enum(struct reader *r, unsigned int n)
 const char *read_string(struct reader *r)
 {
 	/* Bytes of a database in UTF-8 become text as they are, with a NUL behind them. */
-	const char *v = (const char *)sqlite3_column_text(r->st, r->at);
-	size_t len = (size_t)sqlite3_column_bytes(r->st, r->at++);
+	sqlite3_value *value = sqlite3_column_value(r->st, r->at++);
+	const char *v = (const char *)sqlite3_value_text(value);
+	size_t len = (size_t)sqlite3_value_bytes(value);
 
 	/* A name cut short at a NUL would be another one's. */
 	if (!v || strlen(v) != len)

@@ -30,6 +30,19 @@ def described(interface):
     return found
 
 
+def unpacked(answer):
+    """The jobs of ListJobsPacked as ListJobs has them."""
+    numbers, texts = answer.body
+    texts = bytes(texts).split(b"\0")
+    assert texts.pop() == b"" and len(numbers) // 11 == len(texts) // 4, (len(numbers), len(texts))
+    jobs = []
+    for at in range(len(numbers) // 11):
+        number, uid, *rest = numbers[11 * at:11 * at + 11]
+        state, origin, priority, path = texts[4 * at:4 * at + 4]
+        jobs.append((number, state.decode(), uid, origin.decode(), priority.decode(), path, *rest))
+    return jobs
+
+
 class Interface(Case):
     def test_introspection_is_what_is_documented(self):
         self.s.start()
@@ -221,6 +234,28 @@ class Others(Case):
                 self.assertFalse([p for p in managed if "/job/" in p])
             root.call("Cancel", "at", [job])
         self.assertTrue(os.path.exists(self.s.path("data/mine")))
+
+    def test_packed_is_the_same(self):
+        """What ListJobsPacked tells is what ListJobs tells, of what is in memory and of the history, all at
+        once and from page to page."""
+        self.s.start()
+        with self.s.client() as c:
+            for i in range(6):
+                self.s.file("j%d" % i)
+                self.s.submit(c, self.s.path("data"), "j%d" % i, undo_usec=("t", HOUR if i % 2 else 0))
+                if i % 2 == 0:
+                    self.assertEqual(c.signal("JobFinished").body[0], i + 1)
+            for kw in ({}, {"finished": ("b", 1)}, {"states": ("as", ["done"])}, {"states": ("as", ["held", "failed"])},
+                       {"finished": ("b", 1), "since-id": ("t", 3)}, {"finished": ("b", 1), "limit": ("u", 4)},
+                       {"ids": ("at", [2, 5])}, {"uid": ("u", USER)}):
+                with self.subTest(kw):
+                    (jobs,) = c.call("ListJobs", "a{sv}", kw).body
+                    self.assertEqual(unpacked(c.call("ListJobsPacked", "a{sv}", kw)), [tuple(j) for j in jobs])
+            seen = []
+            while page := unpacked(c.call("ListJobsPacked", "a{sv}", {
+                    "finished": ("b", 1), "limit": ("u", 1), "since-id": ("t", seen[-1] + 1 if seen else 0)})):
+                seen += [j[0] for j in page]
+            self.assertEqual(seen, [1, 2, 3, 4, 5, 6])
 
     def test_signals_on_the_socket(self):
         self.s.start()
