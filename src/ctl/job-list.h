@@ -46,4 +46,9 @@ struct job_wish {
  */
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret);
 
+/* The same, and calls `page` with the jobs of each page as it comes, while the next one is on its
+ * way. What it returns other than 0 ends it and is returned. */
+int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
+		  int (*page)(const struct job_line *v, size_t n, void *userdata), void *userdata);
+
 bool job_is_finished(const char *state);

@@ -90,11 +90,16 @@ static void pager_start(struct screen *s, const char *command)
 	s->pager = pid;
 }
 
+void screen_locale(void)
+{
+	(void)setlocale(LC_CTYPE, "");
+}
+
 void screen_open(struct screen *s, const struct options *o)
 {
 	const char *command = pager_command(o);
 
-	(void)setlocale(LC_CTYPE, "");
+	screen_locale();
 	*s = (struct screen){ .colours = wants_colours(), .width = terminal_columns() };
 	if (command)
 		pager_start(s, command);

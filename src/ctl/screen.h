@@ -24,7 +24,11 @@ struct screen {
 	int pager; /* its process, or 0 */
 };
 
-/* Looks at standard output and starts a pager where systemctl would: on a terminal, unless
+/* Which characters there are, as the environment says. */
+void screen_locale(void);
+
+/* screen_locale; looks at standard output and starts a pager where systemctl would: on a terminal,
+ * unless
  * --no-pager or --json is given, or the pager is "cat" or "". Standard output goes to it from here
  * on. */
 void screen_open(struct screen *s, const struct options *o);

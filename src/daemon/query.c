@@ -207,26 +207,36 @@ static void show_page(struct listing *l, const struct page *p, bool last)
 
 static int ask_page(struct listing *l);
 
+/* Asks for the page behind this one. */
+static int ask_next(struct listing *l, const struct page *p)
+{
+	if (p->n > 0)
+		l->read_from = p->v[p->n - 1].r.id + 1;
+	return ask_page(l);
+}
+
 /* What finishes while it is read is forgotten in memory only after this. */
 static void on_page(int r, void *userdata)
 {
 	struct listing *l = userdata;
 	struct page *p = l->reading;
 	bool by_id = l->q.n_ids > 0;
-	bool last = r < 0 || is_full(l) || (by_id ? l->at_id == l->q.n_ids : p->n < PAGE);
+	bool last = r < 0 || (by_id ? l->at_id == l->q.n_ids : p->n < PAGE);
+	/* The next one is read while this one is shown, if there surely is room for some of it. */
+	bool ahead = !last && (l->q.limit == 0 || l->told + p->n < l->q.limit);
 
-	/* The next one is read while this one is shown. */
-	if (!last) {
-		l->read_from = p->v[p->n - 1].r.id + 1;
-		r = ask_page(l);
-		last = r < 0;
-	}
+	if (ahead)
+		r = ask_next(l, p);
 	if (r >= 0 && by_id)
 		show_ids(l, p);
 	else if (r >= 0)
 		show_page(l, p, last);
+	if (!last && !ahead && !is_full(l))
+		r = ask_next(l, p);
+	else if (!ahead)
+		last = true;
 	page_clear(p);
-	if (last)
+	if (last || r < 0)
 		listing_end(l, r);
 }
 
