@@ -236,9 +236,13 @@ void reader_fail(struct reader *r, int error)
 
 uint64_t read_u64(struct reader *r)
 {
-	if (sqlite3_column_type(r->st, r->at) != SQLITE_INTEGER)
+	/* Of a connection that one thread uses at a time, the value may be asked directly: a list
+	 * has a hundred thousand. */
+	sqlite3_value *v = sqlite3_column_value(r->st, r->at++);
+
+	if (sqlite3_value_type(v) != SQLITE_INTEGER)
 		reader_fail(r, -EUCLEAN);
-	return (uint64_t)sqlite3_column_int64(r->st, r->at++);
+	return (uint64_t)sqlite3_value_int64(v);
 }
 
 uint32_t read_u32(struct reader *r)

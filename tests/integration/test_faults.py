@@ -14,10 +14,10 @@ import sqlite3
 import subprocess
 import threading
 import time
-import unittest
 
 import dbuswire
 import fixture
+from contents import fingerprint
 from daemon_fixture import Case, user
 from dbuswire import Error
 from fixture import FULL, TIMEOUT, USER, Canary, build, command, fill, write
@@ -247,7 +247,7 @@ class Disks(Faults):
         build(at, ".reclaim/0/%s/1/precious" % job)
         for directory in (".reclaim/0", ".reclaim/0/" + job):
             os.chmod(os.path.join(at, directory), 0o700)
-        before = fixture.fingerprint(at)
+        before = fingerprint(at)
         self.daemon.start()
         c = self.daemon.client()
         c.call("ResumeAll")
@@ -255,7 +255,7 @@ class Disks(Faults):
         self.others_go_on(c)
         self.assertNotIn(c.job(n)["state"], ("done", "running"))
         self.assertTrue(c.get(n, "Message") or c.problems(n))
-        self.assertEqual(fixture.fingerprint(at), before)
+        self.assertEqual(fingerprint(at), before)
 
 
 class Descriptors(Faults):
