@@ -83,6 +83,77 @@ START_TEST(without_a_floor)
 }
 END_TEST
 
+/* A solid disk, and one with a head; somebody reads 40 times a second. */
+static const struct controller_options cautious = { .rate_min = MiB(8),
+						    .observed = true,
+						    .presumed_busy = true };
+static const struct device solid = {
+	.sync_usec = 1 * MSEC, .entry_usec = 2, .read_usec = 400, .reads_per_sec = 40
+};
+static const struct device head = {
+	.sync_usec = 8 * MSEC, .entry_usec = 2, .read_usec = 4 * MSEC, .reads_per_sec = 40
+};
+
+static void world_of_entries(struct world *w, struct device d)
+{
+	world_init(w, &cautious, d);
+	w->by_entries = true;
+	world_pass(w, 3 * USEC_PER_SEC);
+}
+
+/* With one head, what others wait for is our next request: it is seen before each few entries
+ * whether anybody waits. */
+START_TEST(a_disk_with_a_head_is_asked_often)
+{
+	uint64_t most = 0;
+	struct world w;
+
+	world_of_entries(&w, solid);
+	ck_assert(!controller_yields(&w.c));
+	world_of_entries(&w, head);
+	for (int i = 0; i < 10000; i++) {
+		struct pacing_grant g = controller_next(&w.c, w.now);
+
+		ck_assert(controller_yields(&w.c));
+		most = MAX(most, g.not_before_usec <= w.now ? g.entries : 0);
+		world_pass(&w, STEP);
+	}
+	ck_assert_uint_gt(most, 1);
+	ck_assert_uint_le(most, 16);
+
+	controller_urgent(&w.c, true);
+	ck_assert(!controller_yields(&w.c));
+}
+END_TEST
+
+/* The lane may be waiting for somebody's request when the gap comes; then the canary must not pay
+ * for what it has done. */
+START_TEST(no_part_of_a_piece_is_left_for_the_canary)
+{
+	bool early = false, late = false;
+	struct world w;
+
+	world_of_entries(&w, head);
+	for (int i = 0; i < 10000; i++) {
+		uint64_t age = w.now - w.c.phase_since_usec;
+		struct controller c = w.c;
+
+		world_pass(&w, STEP);
+		c.entries.used = 0;
+		if (c.gap || !controller_yields(&c))
+			continue;
+		if (age < 100 * MSEC) {
+			early = true;
+			ck_assert(!controller_spent(&c, c.phase_since_usec + age, 1, 0, STEP));
+		} else if (age >= 145 * MSEC) {
+			late = true;
+			ck_assert(controller_spent(&c, c.phase_since_usec + age, 1, 0, STEP));
+		}
+	}
+	ck_assert(early && late);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { nobody_is_waited_for,
@@ -90,7 +161,9 @@ int main(void)
 				 and_what_follows_them,
 				 the_floor_is_kept,
 				 what_was_done_long_ago_is_forgotten,
-				 without_a_floor };
+				 without_a_floor,
+				 a_disk_with_a_head_is_asked_often,
+				 no_part_of_a_piece_is_left_for_the_canary };
 
 	return run_case("yield", tests, ELEMENTSOF(tests));
 }
