@@ -150,7 +150,7 @@ static int medium(struct plan *p)
 	if (r >= 0 && family(p, "overlay"))
 		r = say(p, "on an overlay, what comes from a lower layer is only covered by a "
 			   "whiteout: that frees nothing, and takes an inode");
-	if (r >= 0 && family(p, "remote"))
+	if (r >= 0 && p->ways.server)
 		r = say(p, "each entry costs a round trip to the server, and those of one "
 			   "directory cannot overlap");
 	return r;

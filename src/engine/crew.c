@@ -56,6 +56,9 @@ static struct setting setting_start(const struct job *j, unsigned cpus)
 	const struct ways *w = &j->ways;
 	unsigned lanes = w->lanes ? w->lanes : cpus;
 
+	/* What an operation takes alone has to be seen first. */
+	if (w->server && j->o.op_latency_usec)
+		lanes = 1;
 	return (struct setting){ .backend = j->o.fixed_backend ? j->o.backend : w->start,
 				 .lanes = j->o.lanes ? j->o.lanes : MIN(lanes, w->lanes_max) };
 }
@@ -209,6 +212,9 @@ int crew_relist(struct crew *c, const struct node *n)
 bool crew_offer(struct crew *c, struct batch *b, uint64_t usec_per_entry)
 {
 	if (b->job->ways.dir_lanes < 2 && usec_per_entry < DEAR_ENTRY)
+		return false;
+	/* The parent's lock is held while the server thinks. */
+	if (b->job->ways.server)
 		return false;
 	/* An order that must be kept is kept by one lane: a second one in the same directory saved
 	 * no time and trimmed ten times as much (60,000 files of 32 KiB on ext4 with discard). */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The threads that work: each runs one walker on the threads queue, or many on a ring. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "batch.h"
@@ -14,6 +16,9 @@
 
 /* Without memory for a queue, others may give some back. */
 #define RETRY_USEC (10 * USEC_PER_MSEC)
+
+/* How often a lane that rests looks whether it is wanted, or the job was cancelled. */
+#define REST_USEC (20 * USEC_PER_MSEC)
 
 /* The lanes that driver `index` runs under a setting. */
 static unsigned lanes_of(struct setting s, unsigned index)
@@ -31,10 +36,12 @@ struct shift {
 	unsigned index, lanes, walkers;
 };
 
+/* A new setting in which this driver has as many lanes is none to it. */
 static bool shift_over(const struct shift *s)
 {
-	return atomic_load_explicit(&s->c->setting, memory_order_relaxed) !=
-	       setting_pack(s->setting);
+	struct setting now = crew_setting_now(s->c);
+
+	return now.backend != s->setting.backend || lanes_of(now, s->index) != s->lanes;
 }
 
 static void advance(struct shift *s, struct walker *w, struct batch *b)
@@ -78,6 +85,29 @@ static bool hire(struct shift *s)
 	return s->walkers > 0;
 }
 
+/* May the walker, whose next batch this is, go on in another thread? */
+static bool may_leave(const struct shift *s, const struct batch *next)
+{
+	return !next || !s->c->job->ways.same_thread || (next->flags & AT_REMOVEDIR);
+}
+
+/* A lane too many that has to finish its directory itself waits until there is one too few. */
+static void rest(struct shift *s)
+{
+	struct crew *c = s->c;
+	struct timespec until;
+
+	pthread_mutex_lock(&c->lock);
+	while (shift_over(s) && atomic_load(&c->idle) == 0 && !job_cancelled(c->job)) {
+		(void)clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += REST_USEC * 1000;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		(void)pthread_cond_timedwait(&c->wake, &c->lock, &until);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void shift_work(struct shift *s)
 {
 	atomic_fetch_add(&s->c->idle, s->lanes);
@@ -93,6 +123,11 @@ static void shift_work(struct shift *s)
 			struct walker *w = b->walker;
 			struct batch *next = walker_step(w);
 
+			if (!may_leave(s, next)) {
+				rest(s);
+				queue_submit(s->q, next);
+				continue;
+			}
 			s->walkers--;
 			atomic_fetch_add(&s->c->idle, 1);
 			if (next)
