@@ -186,7 +186,11 @@ void batch_work(struct batch *b)
 	bool offered = false;
 
 	while ((n = batch_take(b, max, &first)) > 0) {
+		bool turn = b->job->ways.server && crew_turn_begin(b->job->crew);
+
 		slice_work(b, first, n);
+		if (turn)
+			crew_turn_end(b->job->crew);
 		done += n;
 		if (!offered)
 			offered = crew_offer(b->job->crew, b, (now_usec() - began) / done);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "batch.h"
@@ -16,9 +15,6 @@
 
 /* Without memory for a queue, others may give some back. */
 #define RETRY_USEC (10 * USEC_PER_MSEC)
-
-/* How often a lane that rests looks whether it is wanted, or the job was cancelled. */
-#define REST_USEC (20 * USEC_PER_MSEC)
 
 /* The lanes that driver `index` runs under a setting. */
 static unsigned lanes_of(struct setting s, unsigned index)
@@ -85,27 +81,11 @@ static bool hire(struct shift *s)
 	return s->walkers > 0;
 }
 
-/* May the walker, whose next batch this is, go on in another thread? */
+/* May the walker, whose next batch this is, go on in another thread? A lane too many that finishes
+ * its directory itself takes turns with the others (crew_turn_begin). */
 static bool may_leave(const struct shift *s, const struct batch *next)
 {
 	return !next || !s->c->job->ways.same_thread || (next->flags & AT_REMOVEDIR);
-}
-
-/* A lane too many that has to finish its directory itself waits until there is one too few. */
-static void rest(struct shift *s)
-{
-	struct crew *c = s->c;
-	struct timespec until;
-
-	pthread_mutex_lock(&c->lock);
-	while (shift_over(s) && atomic_load(&c->idle) == 0 && !job_cancelled(c->job)) {
-		(void)clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += REST_USEC * 1000;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		(void)pthread_cond_timedwait(&c->wake, &c->lock, &until);
-	}
-	pthread_mutex_unlock(&c->lock);
 }
 
 static void shift_work(struct shift *s)
@@ -124,7 +104,6 @@ static void shift_work(struct shift *s)
 			struct batch *next = walker_step(w);
 
 			if (!may_leave(s, next)) {
-				rest(s);
 				queue_submit(s->q, next);
 				continue;
 			}
