@@ -94,6 +94,15 @@ class Master(Moose):
         self.assertLess(j["elapsed_usec"], 1200 * LATENCY, j)
 
 
+class Plan(Moose):
+    def test_says_when_space_comes_back(self):
+        p = fixture.Proc([scratch.binary, "plan", self.tree(2, 10)], self.top)
+        r = p.finish()
+        self.assertEqual(r.status, 0, r)
+        self.assertIn("moosefs: threads", r.out)
+        self.assertIn("trash time", " ".join(r.out.split()))
+
+
 class Killed(Moose):
     def master_killed_during(self, left):
         """Kills the master when there is less than `left()` began with, and starts it again: it then
