@@ -20,7 +20,9 @@
 
 struct client {
 	struct reach way;
-	pid_t agent; /* that asks for a password at this terminal, or 0 */
+	sd_bus_slot *begun;     /* the call whose answer is taken later */
+	sd_bus_message *answer; /* once it is there */
+	pid_t agent;            /* that asks for a password at this terminal, or 0 */
 	bool outlives;
 	bool asks;   /* a person may be asked for a password */
 	bool hushed; /* what fails is not said */
@@ -40,6 +42,8 @@ struct client *client_free(struct client *c)
 {
 	if (!c)
 		return NULL;
+	sd_bus_slot_unref(c->begun);
+	sd_bus_message_unref(c->answer);
 	reach_close(&c->way);
 	agent_end(c->agent);
 	free(c);
@@ -277,6 +281,50 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 		*ret_reply = reply;
 		reply = NULL;
 	}
+	return 0;
+}
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct client *c = userdata;
+
+	(void)error;
+	c->answer = sd_bus_message_ref(m);
+	return 1;
+}
+
+int client_begin(struct client *c, sd_bus_message *m)
+{
+	const sd_bus_error none = SD_BUS_ERROR_NULL;
+	int r = sd_bus_call_async(c->way.bus, &c->begun, m, on_answer, c, /* usec= */ 0);
+
+	sd_bus_message_unref(m);
+	if (r >= 0)
+		r = sd_bus_flush(c->way.bus);
+	return r < 0 ? call_failed(c, &none, r) : 0;
+}
+
+int client_finish(struct client *c, sd_bus_message **ret_reply)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	const sd_bus_error none = SD_BUS_ERROR_NULL;
+	int r = 0;
+
+	while (r >= 0 && !c->answer) {
+		r = sd_bus_process(c->way.bus, NULL);
+		if (r == 0 && !c->answer)
+			r = sd_bus_wait(c->way.bus, UINT64_MAX);
+	}
+	reply = c->answer;
+	c->answer = NULL;
+	c->begun = sd_bus_slot_unref(c->begun);
+	if (!reply)
+		return call_failed(c, &none, r);
+	if (sd_bus_message_is_method_error(reply, NULL))
+		return call_failed(c, sd_bus_message_get_error(reply),
+				   -sd_bus_message_get_errno(reply));
+	*ret_reply = reply;
+	reply = NULL;
 	return 0;
 }
 

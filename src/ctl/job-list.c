@@ -4,8 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* So many jobs a call: some two megabytes. */
+/* So many jobs a call: some two megabytes; or, where a page is worked on while the daemon makes the
+ * next, that part of them. */
 #define PAGE 10000U
+#define PAGE_AHEAD 2000U
+
+/* Of each job. */
+#define NUMBERS 11
 
 bool job_is_finished(const char *state)
 {
@@ -20,8 +25,6 @@ bool job_is_finished(const char *state)
 
 void job_list_done(struct job_list *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free(l->v[i].path);
 	while (l->answers) {
 		struct job_answer *a = l->answers;
 
@@ -33,7 +36,7 @@ void job_list_done(struct job_list *l)
 	*l = (struct job_list){ 0 };
 }
 
-static int list_append(struct job_list *l, struct job_line *j)
+static int list_append(struct job_list *l, const struct job_line *j)
 {
 	if (l->n == l->cap) {
 		size_t cap = MAX(l->cap * 2, (size_t)16);
@@ -48,34 +51,40 @@ static int list_append(struct job_list *l, struct job_line *j)
 	return 0;
 }
 
-/* Reads one job, whose texts but the path stay in the message. Returns 1, 0 at the end, or a
- * negative errno. */
-static int line_read(sd_bus_message *m, struct job_line *ret)
+/* Takes the next of the texts, each of which is ended by a NUL. */
+static int text_take(const char **at, const char *end, const char **ret)
 {
-	struct job_line j = { 0 };
-	const void *path;
-	size_t len;
-	int r;
+	const char *nul = *at ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
 
-	r = sd_bus_message_enter_container(m, 'r', "tsussayttttttttt");
-	if (r <= 0)
-		return r;
-	r = sd_bus_message_read(m, "tsuss", &j.id, &j.state, &j.uid, &j.origin, &j.priority);
+	if (!nul)
+		return -EBADMSG;
+	*ret = *at;
+	*at = nul + 1;
+	return 0;
+}
+
+/* One job: its numbers, and its texts, which stay where they are. */
+static int line_take(const uint64_t *n, const char **at, const char *end, struct job_line *ret)
+{
+	struct job_line j = { .id = n[0],
+			      .uid = (uid_t)n[1],
+			      .entries = n[2],
+			      .entries_done = n[3],
+			      .bytes = n[4],
+			      .bytes_freed = n[5],
+			      .errors = n[6],
+			      .created_usec = n[7],
+			      .held_until_usec = n[8],
+			      .finished_usec = n[9],
+			      .started_usec = n[10] };
+	const char **const texts[] = { &j.state, &j.origin, &j.priority, &j.path };
+	int r = 0;
+
+	for (size_t i = 0; i < ELEMENTSOF(texts) && r >= 0; i++)
+		r = text_take(at, end, texts[i]);
 	if (r >= 0)
-		r = sd_bus_message_read_array(m, 'y', &path, &len);
-	if (r >= 0)
-		r = sd_bus_message_read(m, "ttttttttt", &j.entries, &j.entries_done, &j.bytes,
-					&j.bytes_freed, &j.errors, &j.created_usec,
-					&j.held_until_usec, &j.finished_usec, &j.started_usec);
-	if (r >= 0)
-		r = sd_bus_message_exit_container(m);
-	if (r < 0)
-		return r;
-	j.path = strndup(len > 0 ? path : "", len);
-	if (!j.path)
-		return -ENOMEM;
-	*ret = j;
-	return 1;
+		*ret = j;
+	return r;
 }
 
 static int answer_keep(struct job_list *l, sd_bus_message *m)
@@ -91,20 +100,27 @@ static int answer_keep(struct job_list *l, sd_bus_message *m)
 
 static int lines_read(sd_bus_message *m, struct job_list *l)
 {
+	const void *numbers, *texts;
+	const uint64_t *n;
+	size_t size, len;
+	const char *at;
 	int r = answer_keep(l, m);
 
 	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "(tsussayttttttttt)");
-
-	while (r >= 0) {
+		r = sd_bus_message_read_array(m, 't', &numbers, &size);
+	if (r >= 0)
+		r = sd_bus_message_read_array(m, 'y', &texts, &len);
+	if (r < 0)
+		return r;
+	n = numbers;
+	at = texts;
+	for (size_t left = size / sizeof(*n); left >= NUMBERS && r >= 0;
+	     left -= NUMBERS, n += NUMBERS) {
 		struct job_line j;
 
-		r = line_read(m, &j);
-		if (r <= 0)
-			break;
-		r = list_append(l, &j);
-		if (r < 0)
-			free(j.path);
+		r = line_take(n, &at, (const char *)texts + len, &j);
+		if (r >= 0)
+			r = list_append(l, &j);
 	}
 	return r;
 }
@@ -135,7 +151,8 @@ static int state_append(sd_bus_message *m, const struct job_wish *wish)
 	return sd_bus_message_append(m, "{sv}", "states", "as", 1, wish->state);
 }
 
-static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_t since)
+static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_t since,
+			 uint32_t most)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
@@ -143,7 +160,7 @@ static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "finished", "b",
 					  (int)(wish->finished || wish->n_ids > 0), "since-id", "t",
 					  since, "limit", "u",
-					  wish->limit ? MIN(wish->limit, PAGE) : PAGE);
+					  wish->limit ? MIN(wish->limit, most) : most);
 	if (r >= 0)
 		r = state_append(m, wish);
 	if (r >= 0)
@@ -151,42 +168,90 @@ static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* Asks for one page of jobs with ids from `since` on, and appends it. */
-static int page_get(struct client *c, const struct job_wish *wish, uint64_t since,
-		    struct job_list *l)
+/* Asks for one page of at most so many jobs with ids from `since` on. NULL: it has been said why
+ * not. */
+static sd_bus_message *page_message(struct client *c, const struct job_wish *wish, uint64_t since,
+				    uint32_t most)
 {
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	sd_bus_message *m = client_message(c, MANAGER_PATH, MANAGER_INTERFACE, "ListJobs");
-	int r;
+	sd_bus_message *m = client_message(c, MANAGER_PATH, MANAGER_INTERFACE, "ListJobsPacked");
+	int r = m ? filter_append(m, wish, since, most) : 0;
 
-	if (!m)
-		return EXIT_FAILED;
-	r = filter_append(m, wish, since);
-	if (r < 0) {
-		sd_bus_message_unref(m);
-		return client_broken(r);
-	}
-	r = client_send(c, m, 0, &reply);
-	if (r)
-		return r;
-	r = lines_read(reply, l);
+	if (r >= 0)
+		return m;
+	(void)client_broken(r);
+	return sd_bus_message_unref(m);
+}
+
+/* A page may be short of what was asked for; only an empty one is the last. */
+static bool wants_more(const struct job_list *l, size_t page, const struct job_wish *wish)
+{
+	return page > 0 && (wish->n_ids == 0 || l->n < wish->n_ids) &&
+	       (wish->limit == 0 || l->n < wish->limit);
+}
+
+static int page_read(sd_bus_message *reply, struct job_list *l)
+{
+	int r = lines_read(reply, l);
+
 	return r < 0 ? client_broken(r) : 0;
+}
+
+static uint64_t next_id(const struct job_list *l)
+{
+	return l->n > 0 ? l->v[l->n - 1].id + 1 : 0;
 }
 
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret)
 {
-	uint64_t since = 0;
 	size_t before;
 	int r;
 
 	job_list_done(ret);
 	do {
+		_cleanup_message_ sd_bus_message *reply = NULL;
+		sd_bus_message *m = page_message(c, wish, next_id(ret), PAGE);
+
 		before = ret->n;
-		r = page_get(c, wish, since, ret);
-		if (r == 0 && ret->n > before)
-			since = ret->v[ret->n - 1].id + 1;
-		/* A page may be short of what was asked for; only an empty one is the last. */
-	} while (r == 0 && ret->n > before && (wish->n_ids == 0 || ret->n < wish->n_ids) &&
-		 (wish->limit == 0 || ret->n < wish->limit));
+		r = m ? client_send(c, m, 0, &reply) : EXIT_FAILED;
+		if (r == 0)
+			r = page_read(reply, ret);
+	} while (r == 0 && wants_more(ret, ret->n - before, wish));
+	return r;
+}
+
+static int page_begin(struct client *c, const struct job_wish *wish, uint64_t since)
+{
+	sd_bus_message *m = page_message(c, wish, since, PAGE_AHEAD);
+
+	return m ? client_begin(c, m) : EXIT_FAILED;
+}
+
+static int page_finish(struct client *c, struct job_list *l)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	int r = client_finish(c, &reply);
+
+	return r ? r : page_read(reply, l);
+}
+
+int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
+		  int (*page)(const struct job_line *v, size_t n, void *userdata), void *userdata)
+{
+	bool more = true;
+	int r;
+
+	job_list_done(ret);
+	r = page_begin(c, wish, 0);
+	while (r == 0 && more) {
+		size_t before = ret->n;
+
+		r = page_finish(c, ret);
+		more = r == 0 && wants_more(ret, ret->n - before, wish);
+		/* The daemon has the next one ready when this one is through. */
+		if (more)
+			r = page_begin(c, wish, next_id(ret));
+		if (r == 0)
+			r = page(ret->v + before, ret->n - before, userdata);
+	}
 	return r;
 }

@@ -12,8 +12,8 @@
 struct job_line {
 	uint64_t id;
 	uid_t uid;
-	const char *state, *origin, *priority; /* the list's, as long as it lives */
-	char *path;                            /* of its first name; raw bytes */
+	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
+	const char *state, *origin, *priority, *path;
 	uint64_t entries, entries_done, bytes, bytes_freed, errors;
 	uint64_t created_usec, held_until_usec, started_usec,
 		finished_usec; /* CLOCK_REALTIME, or 0 */
@@ -45,5 +45,10 @@ struct job_wish {
 /* Asks for jobs, in the order of their ids. Returns 0 or an exit status; the list is emptied first.
  */
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret);
+
+/* The same, and calls `page` with the jobs of each page as it comes, while the next one is on its
+ * way. What it returns other than 0 ends it and is returned. */
+int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
+		  int (*page)(const struct job_line *v, size_t n, void *userdata), void *userdata);
 
 bool job_is_finished(const char *state);

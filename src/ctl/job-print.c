@@ -44,13 +44,10 @@ static void text_print(const char *name, const char *text)
 
 static void number_print(const char *name, uint64_t n)
 {
-	char buf[24], *p = buf + sizeof(buf);
+	char buf[24];
 
-	do
-		*--p = (char)('0' + n % 10);
-	while ((n /= 10) > 0);
 	(void)fputs(name, stdout);
-	(void)fwrite(p, 1, (size_t)(buf + sizeof(buf) - p), stdout);
+	(void)fwrite(buf, 1, (size_t)(number_put(buf, n) - buf), stdout);
 }
 
 void job_line_json_print(const struct job_line *j)
@@ -136,13 +133,12 @@ char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total)
 
 char *entries_brief(char *buf, size_t len, uint64_t done, uint64_t total)
 {
-	char n[28], of[28];
+	size_t used = strlen(count_format(buf, len, done));
 
-	if (total > done)
-		(void)snprintf(buf, len, "%s/%s", count_format(n, sizeof(n), done),
-			       count_format(of, sizeof(of), total));
-	else
-		(void)count_format(buf, len, done);
+	if (total > done && used + 2 < len) {
+		buf[used++] = '/';
+		(void)count_format(buf + used, len - used, total);
+	}
 	return buf;
 }
 
@@ -162,12 +158,11 @@ static char *size_brief(char *buf, size_t len, uint64_t bytes)
 
 char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total)
 {
-	char n[16], of[16];
+	size_t used = strlen(size_brief(buf, len, done));
 
-	if (total > done)
-		(void)snprintf(buf, len, "%s/%s", size_brief(n, sizeof(n), done),
-			       size_brief(of, sizeof(of), total));
-	else
-		(void)size_brief(buf, len, done);
+	if (total > done && used + 2 < len) {
+		buf[used++] = '/';
+		(void)size_brief(buf + used, len - used, total);
+	}
 	return buf;
 }

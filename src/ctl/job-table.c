@@ -2,14 +2,15 @@
 #include "job-table.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job-print.h"
 #include "moments.h"
 #include "table.h"
 #include "util/escape.h"
+#include "util/units.h"
 
 enum column { JOB, STATE, USER, PRIORITY, ORIGIN, ENTRIES, FREED, WHEN, PATH, COLUMNS };
 
@@ -42,6 +43,13 @@ struct known_user {
 	char name[40];
 };
 
+struct job_table {
+	struct table *rows;
+	uint64_t now;
+	struct known_user user;
+	bool priorities, origins; /* some are not as usual: such columns are shown */
+};
+
 static const char *user_name(struct known_user *u, uid_t uid)
 {
 	if (!u->known || u->uid != uid)
@@ -58,7 +66,7 @@ static int row_add(struct table *t, const struct job_line *j, uint64_t now, stru
 	const char *cells[COLUMNS];
 	int r = path && origin ? 0 : -ENOMEM;
 
-	(void)snprintf(id, sizeof(id), "%" PRIu64, j->id);
+	*number_put(id, j->id) = '\0';
 	cells[JOB] = id;
 	cells[STATE] = j->state;
 	cells[USER] = user_name(user, j->uid);
@@ -73,34 +81,46 @@ static int row_add(struct table *t, const struct job_line *j, uint64_t now, stru
 	return r;
 }
 
-/* Columns in which all is as usual are left out. */
-static void dull_hide(struct table *t, const struct job_list *l)
+int job_table_new(struct job_table **ret)
 {
-	bool priorities = false, origins = false;
+	struct job_table *t = calloc(1, sizeof(*t));
 
-	for (size_t i = 0; i < l->n; i++) {
-		priorities = priorities || strcmp(l->v[i].priority, "normal") != 0;
-		origins = origins || strcmp(l->v[i].origin, "submit") != 0;
+	if (t)
+		t->rows = table_new(titles, flags, COLUMNS);
+	if (!t || !t->rows) {
+		job_table_free(t);
+		return -ENOMEM;
 	}
-	if (!priorities)
-		table_hide(t, PRIORITY);
-	if (!origins)
-		table_hide(t, ORIGIN);
+	t->now = realtime_usec();
+	*ret = t;
+	return 0;
 }
 
-int job_table_print(const struct job_list *l, const struct screen *screen)
+struct job_table *job_table_free(struct job_table *t)
 {
-	struct table *t = table_new(titles, flags, COLUMNS);
-	struct known_user user = { 0 };
-	uint64_t now = realtime_usec();
-	int r = t ? 0 : -ENOMEM;
+	if (t)
+		table_free(t->rows);
+	free(t);
+	return NULL;
+}
 
-	for (size_t i = 0; r >= 0 && i < l->n; i++)
-		r = row_add(t, &l->v[i], now, &user);
-	if (r >= 0) {
-		dull_hide(t, l);
-		table_print(t, stdout, screen->width, screen->colours);
+int job_table_add(struct job_table *t, const struct job_line *v, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		t->priorities = t->priorities || strcmp(v[i].priority, "normal") != 0;
+		t->origins = t->origins || strcmp(v[i].origin, "submit") != 0;
+		r = row_add(t->rows, &v[i], t->now, &t->user);
 	}
-	table_free(t);
 	return r;
+}
+
+void job_table_print(struct job_table *t, const struct screen *screen)
+{
+	if (!t->priorities)
+		table_hide(t->rows, PRIORITY);
+	if (!t->origins)
+		table_hide(t->rows, ORIGIN);
+	table_print(t->rows, stdout, screen->width, screen->colours);
 }

@@ -5,5 +5,19 @@
 #include "job-list.h"
 #include "screen.h"
 
-/* Prints a row for each job. Returns 0 or -ENOMEM. */
-int job_table_print(const struct job_list *l, const struct screen *screen);
+struct job_table;
+
+/* Returns 0 or -ENOMEM. */
+int job_table_new(struct job_table **ret);
+struct job_table *job_table_free(struct job_table *t);
+static inline void job_table_freep(struct job_table **t)
+{
+	*t = job_table_free(*t);
+}
+#define _cleanup_job_table_ _cleanup_(job_table_freep)
+
+/* Adds a row for each job, when the locale is known (screen.h). Returns 0 or -ENOMEM. */
+int job_table_add(struct job_table *t, const struct job_line *v, size_t n);
+
+/* Columns in which all is as usual are left out. */
+void job_table_print(struct job_table *t, const struct screen *screen);

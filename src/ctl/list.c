@@ -11,25 +11,45 @@
 #include "util/units.h"
 #include "verbs.h"
 
-static int table_show(const struct options *o, const struct job_list *l)
+static void table_show(const struct options *o, size_t n, struct job_table *t)
 {
 	struct screen screen;
-	char n[28];
-	int r;
+	char count[28];
 
-	if (l->n == 0) {
+	if (n == 0) {
 		(void)puts(o->all ? "No jobs"
 				  : "No jobs that have not finished; --all shows the others");
-		return EXIT_DONE;
+		return;
 	}
 	screen_open(&screen, o);
-	r = job_table_print(l, &screen);
-	if (r >= 0)
-		(void)printf("\n%s %s%s\n", count_format(n, sizeof(n), l->n),
-			     l->n == 1 ? "job" : "jobs",
-			     o->all ? "" : " not finished; --all shows the others too");
+	job_table_print(t, &screen);
+	(void)printf("\n%s %s%s\n", count_format(count, sizeof(count), n), n == 1 ? "job" : "jobs",
+		     o->all ? "" : " not finished; --all shows the others too");
 	screen_close(&screen);
-	return r < 0 ? client_broken(r) : EXIT_DONE;
+}
+
+static int rows_add(const struct job_line *v, size_t n, void *userdata)
+{
+	int r = job_table_add(userdata, v, n);
+
+	return r < 0 ? client_broken(r) : 0;
+}
+
+/* Rows are made while the next jobs are on their way, which takes as long. */
+static int table_list(struct client *c, const struct options *o, const struct job_wish *wish,
+		      struct job_list *l)
+{
+	_cleanup_job_table_ struct job_table *t = NULL;
+	int r;
+
+	screen_locale();
+	r = job_table_new(&t);
+	if (r < 0)
+		return client_broken(r);
+	r = job_list_each(c, wish, l, rows_add, t);
+	if (r == 0 && !o->quiet)
+		table_show(o, l->n, t);
+	return r;
 }
 
 static void json_show(const struct options *o, const struct job_list *l)
@@ -60,13 +80,14 @@ int verb_list(int argc, char **argv)
 
 	if (r == 0)
 		r = client_open(&c, &o, /* many_fds= */ false);
-	wish.finished = o.all;
-	if (r == 0)
-		r = job_list_get(c, &wish, &l);
 	if (r)
 		return r;
+	wish.finished = o.all;
 	if (o.json == JSON_OFF)
-		return o.quiet ? EXIT_DONE : table_show(&o, &l);
+		return table_list(c, &o, &wish, &l);
+	r = job_list_get(c, &wish, &l);
+	if (r)
+		return r;
 	json_init();
 	json_show(&o, &l);
 	return EXIT_DONE;

@@ -2,6 +2,7 @@
 #include "moments.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,43 +106,57 @@ int moment_parse(const char *s, uint64_t now_usec, uint64_t *ret_usec)
 	return 0;
 }
 
-/* How far away, exactly or in its largest unit. */
-static char *distance_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec, bool brief)
+static uint64_t distance(uint64_t usec, uint64_t now_usec)
 {
-	bool ahead = usec > now_usec;
-	uint64_t away = ahead ? usec - now_usec : now_usec - usec;
-	char span[32], *blank;
+	return usec > now_usec ? usec - now_usec : now_usec - usec;
+}
 
+char *moment_distance(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+{
+	static const struct {
+		unsigned seconds;
+		const char *name;
+	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
+	uint64_t s = distance(usec, now_usec) / USEC_PER_SEC;
+	size_t i = 0;
+
+	while (i + 1 < ELEMENTSOF(units) && units[i].seconds > s)
+		i++;
+	if (s == 0)
+		(void)snprintf(buf, len, "now");
+	else
+		(void)snprintf(buf, len, usec > now_usec ? "in %" PRIu64 "%s" : "%" PRIu64 "%s ago",
+			       s / units[i].seconds, units[i].name);
+	return buf;
+}
+
+static char *distance_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+{
+	uint64_t away = distance(usec, now_usec);
+	char span[32];
+
+	if (away < USEC_PER_SEC) {
+		(void)snprintf(buf, len, "now");
+		return buf;
+	}
 	/* Tenths of a second are of no use here. */
 	if (away < 10 * USEC_PER_SEC)
 		(void)snprintf(span, sizeof(span), "%us", (unsigned)(away / USEC_PER_SEC));
 	else
 		(void)timespan_format(span, sizeof(span), away);
-	blank = strchr(span, ' ');
-	if (brief && blank)
-		*blank = '\0';
-	if (away < USEC_PER_SEC)
-		(void)snprintf(buf, len, "now");
-	else
-		(void)snprintf(buf, len, ahead ? "in %s" : "%s ago", span);
+	(void)snprintf(buf, len, usec > now_usec ? "in %s" : "%s ago", span);
 	return buf;
-}
-
-char *moment_distance(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
-{
-	return distance_format(buf, len, usec, now_usec, /* brief= */ true);
 }
 
 char *moment_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
 {
 	time_t t = (time_t)(usec / USEC_PER_SEC);
-	char when[32], distance[48];
+	char when[32], away[48];
 	struct tm tm;
 
 	if (!localtime_r(&t, &tm) || strftime(when, sizeof(when), "%F %T", &tm) == 0)
 		when[0] = '\0';
 	(void)snprintf(buf, len, "%s (%s)", when,
-		       distance_format(distance, sizeof(distance), usec, now_usec,
-				       /* brief= */ false));
+		       distance_format(away, sizeof(away), usec, now_usec));
 	return buf;
 }

@@ -17,8 +17,6 @@
 #include "util/fd.h"
 #include "util/macros.h"
 
-#define ELLIPSIS "…"
-
 static bool wants_colours(void)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -92,11 +90,16 @@ static void pager_start(struct screen *s, const char *command)
 	s->pager = pid;
 }
 
+void screen_locale(void)
+{
+	(void)setlocale(LC_CTYPE, "");
+}
+
 void screen_open(struct screen *s, const struct options *o)
 {
 	const char *command = pager_command(o);
 
-	(void)setlocale(LC_CTYPE, "");
+	screen_locale();
 	*s = (struct screen){ .colours = wants_colours(), .width = terminal_columns() };
 	if (command)
 		pager_start(s, command);
@@ -118,6 +121,16 @@ void screen_close(struct screen *s)
 	s->pager = 0;
 }
 
+/* Of a character with what belongs to it. */
+static size_t utf8_length(const char *s)
+{
+	size_t n = 1;
+
+	while ((s[n] & 0xC0) == 0x80)
+		n++;
+	return n;
+}
+
 /* Reads one character. Returns its length; what is none counts as one byte of one column. */
 static size_t character(const char *s, size_t *ret_columns)
 {
@@ -130,12 +143,20 @@ static size_t character(const char *s, size_t *ret_columns)
 	/* Nearly all are of this kind, and tables have hundreds of thousands. */
 	if (*s >= ' ' && *s <= '~')
 		return 1;
+	/* Names are in UTF-8 in whatever locale: their characters stay whole. */
+	if (MB_CUR_MAX == 1)
+		return utf8_length(s);
 	n = mbrtowc(&c, s, strnlen(s, MB_LEN_MAX), &state);
 	if (n == 0 || n == (size_t)-1 || n == (size_t)-2)
 		return 1;
 	columns = wcwidth(c);
 	*ret_columns = columns < 0 ? 1 : (size_t)columns;
 	return n;
+}
+
+const char *screen_ellipsis(void)
+{
+	return MB_CUR_MAX > 1 ? "…" : "...";
 }
 
 size_t screen_width(const char *text)
@@ -152,7 +173,7 @@ size_t screen_width(const char *text)
 void screen_print(FILE *out, const char *text, size_t width)
 {
 	const char *p = text;
-	size_t used = 0, columns = 0;
+	size_t used = 0, columns = 0, dots = screen_width(screen_ellipsis());
 
 	if (screen_width(text) <= width || width == 0) {
 		(void)fputs(text, out);
@@ -161,11 +182,11 @@ void screen_print(FILE *out, const char *text, size_t width)
 	while (*p) {
 		size_t n = character(p, &columns);
 
-		if (used + columns + 1 > width)
+		if (used + columns + dots > width)
 			break;
 		used += columns;
 		p += n;
 	}
 	(void)fwrite(text, 1, (size_t)(p - text), out);
-	(void)fputs(ELLIPSIS, out);
+	(void)fputs(screen_ellipsis(), out);
 }

@@ -24,13 +24,20 @@ struct screen {
 	int pager; /* its process, or 0 */
 };
 
-/* Looks at standard output and starts a pager where systemctl would: on a terminal, unless
+/* Which characters there are, as the environment says. */
+void screen_locale(void);
+
+/* screen_locale; looks at standard output and starts a pager where systemctl would: on a terminal,
+ * unless
  * --no-pager or --json is given, or the pager is "cat" or "". Standard output goes to it from here
  * on. */
 void screen_open(struct screen *s, const struct options *o);
 
 /* Waits until the pager is left. Nothing may be printed any more. */
 void screen_close(struct screen *s);
+
+/* What stands for what was cut away, as the locale can show it. */
+const char *screen_ellipsis(void);
 
 /* How many columns a text takes. */
 size_t screen_width(const char *text);

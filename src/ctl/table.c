@@ -19,12 +19,17 @@ struct block {
 	char text[];
 };
 
+struct cell {
+	const char *text;
+	size_t width; /* in columns */
+};
+
 struct table {
 	struct block *blocks; /* the one that is being filled comes first */
-	const char *titles[COLUMNS_MOST];
+	struct cell titles[COLUMNS_MOST];
 	unsigned flags[COLUMNS_MOST];
 	size_t columns;
-	char **cells;
+	struct cell *cells;
 	size_t n, cap;
 };
 
@@ -35,7 +40,8 @@ struct table *table_new(const char *const *titles, const unsigned *flags, size_t
 	if (!t)
 		return NULL;
 	t->columns = columns;
-	memcpy(t->titles, titles, columns * sizeof(titles[0]));
+	for (size_t c = 0; c < columns; c++)
+		t->titles[c] = (struct cell){ titles[c], screen_width(titles[c]) };
 	memcpy(t->flags, flags, columns * sizeof(flags[0]));
 	return t;
 }
@@ -79,7 +85,7 @@ int table_add(struct table *t, const char *text)
 
 	if (t->n == t->cap) {
 		size_t cap = MAX(t->cap * 2, t->columns * 8);
-		char **cells = reallocarray(t->cells, cap, sizeof(*cells));
+		struct cell *cells = reallocarray(t->cells, cap, sizeof(*cells));
 
 		if (!cells)
 			return -ENOMEM;
@@ -89,7 +95,7 @@ int table_add(struct table *t, const char *text)
 	copy = keep(t, text);
 	if (!copy)
 		return -ENOMEM;
-	t->cells[t->n++] = copy;
+	t->cells[t->n++] = (struct cell){ copy, screen_width(copy) };
 	return 0;
 }
 
@@ -112,9 +118,9 @@ static size_t last_shown(const struct table *t)
 static void widths_find(const struct table *t, size_t *widths)
 {
 	for (size_t c = 0; c < t->columns; c++) {
-		widths[c] = screen_width(t->titles[c]);
+		widths[c] = t->titles[c].width;
 		for (size_t i = c; i < t->n; i += t->columns)
-			widths[c] = MAX(widths[c], screen_width(t->cells[i]));
+			widths[c] = MAX(widths[c], t->cells[i].width);
 	}
 }
 
@@ -139,19 +145,22 @@ static void blanks(FILE *out, size_t n)
 	(void)fwrite(spaces, 1, n, out);
 }
 
-static void cell_print(FILE *out, const char *text, size_t width, bool right, bool last)
+static void cell_print(FILE *out, const struct cell *cell, size_t width, bool right, bool last)
 {
-	size_t has = screen_width(text);
+	size_t lacks = cell->width < width ? width - cell->width : 0;
 
-	if (right && has < width)
-		blanks(out, width - has);
-	screen_print(out, text, width);
-	if (!right && !last && has < width)
-		blanks(out, width - has);
+	if (right)
+		blanks(out, lacks);
+	if (cell->width <= width)
+		(void)fputs(cell->text, out);
+	else
+		screen_print(out, cell->text, width);
+	if (!right && !last)
+		blanks(out, lacks);
 }
 
 /* One row; `cells` may be the titles. */
-static void row_print(const struct table *t, FILE *out, const char *const *cells,
+static void row_print(const struct table *t, FILE *out, const struct cell *cells,
 		      const size_t *widths, const char *style, bool colours)
 {
 	size_t last = last_shown(t);
@@ -162,10 +171,10 @@ static void row_print(const struct table *t, FILE *out, const char *const *cells
 		if (t->flags[c] & COLUMN_HIDDEN)
 			continue;
 		if (!style)
-			colour = t->flags[c] & COLUMN_STATE ? state_colour(cells[c]) : "";
+			colour = t->flags[c] & COLUMN_STATE ? state_colour(cells[c].text) : "";
 		if (colours)
 			(void)fputs(colour, out);
-		cell_print(out, cells[c], widths[c], t->flags[c] & COLUMN_RIGHT, c == last);
+		cell_print(out, &cells[c], widths[c], t->flags[c] & COLUMN_RIGHT, c == last);
 		if (colours && colour[0])
 			(void)fputs(COLOUR_OFF, out);
 		if (c == last)
@@ -187,7 +196,7 @@ void table_print(const struct table *t, FILE *out, unsigned width, bool colours)
 		last_limit(t, widths, width);
 	row_print(t, out, t->titles, widths, COLOUR_UNDERLINE, colours);
 	for (size_t i = 0; i + t->columns <= t->n; i += t->columns)
-		row_print(t, out, (const char *const *)(t->cells + i), widths, NULL, colours);
+		row_print(t, out, t->cells + i, widths, NULL, colours);
 }
 
 const char *state_colour(const char *state)

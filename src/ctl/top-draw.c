@@ -248,17 +248,33 @@ static char *rate_format(char *buf, size_t len, const struct top_job *j)
 	return buf;
 }
 
+/* Without UTF-8, curses writes bytes that are no ASCII as two or three others. */
+static void ascii_print(FILE *f, const char *text)
+{
+	for (; *text; text++)
+		if (!(*text & 0x80))
+			(void)fputc(*text, f);
+		else if ((*text & 0xC0) != 0x80)
+			(void)fputc('?', f);
+}
+
 /* The end of a path says more than its beginning. */
 static void path_print(FILE *f, const char *path, int room)
 {
-	const char *at = path;
+	const char *at = path, *dots = screen_ellipsis();
+	int spare = (int)screen_width(dots);
 
-	while (*at && (int)screen_width(at) > room - (at > path)) {
+	while (*at && (int)screen_width(at) > room - (at > path ? spare : 0)) {
 		at++;
 		while ((*at & 0xC0) == 0x80)
 			at++;
 	}
-	(void)fprintf(f, "%s%s", at > path && room > 1 ? "…" : "", at);
+	if (at > path && room > spare)
+		(void)fputs(dots, f);
+	if (MB_CUR_MAX > 1)
+		(void)fputs(at, f);
+	else
+		ascii_print(f, at);
 }
 
 static void draw_job(const struct top_job *j, int y, bool selected)

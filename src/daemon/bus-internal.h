@@ -11,6 +11,7 @@
 #include "caller.h"
 #include "grant.h"
 #include "operations.h"
+#include "packed.h"
 #include "util/macros.h"
 #include "wire/protocol.h"
 
@@ -79,6 +80,16 @@ void link_sent(struct link *l, size_t bytes);
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
+/* How long an answer has become that may not get longer than it is let. */
+struct answer_size {
+	size_t bytes;
+	bool full;
+};
+
+/* Whether another piece of about so many bytes fits into an answer of at most `most`; the first
+ * always does, and after one that did not fit none does. */
+bool answer_takes(struct answer_size *a, size_t bytes, size_t most);
+
 struct request {
 	struct bus *bus; /* NULL once it is freed */
 	struct link *link;
@@ -93,12 +104,12 @@ struct request {
 	size_t n_ids, n_own;  /* n_own: that are the caller's, and finished */
 	size_t names_bytes;   /* taken from the quota */
 	size_t asks;          /* likewise */
-	size_t bytes;         /* of the answer */
+	struct answer_size answer;
+	struct packed packed; /* what goes into the answer as it is */
 	uint64_t job;         /* that is asked for, where it is one */
 	bool asked;           /* polkit has been asked, or need not be */
 	bool seen;            /* something has been found */
 	bool tried;           /* and a worker died of it, or with it */
-	bool full;            /* no more fits into the answer */
 	int error;            /* of writing the answer */
 	struct failure failure;
 };
@@ -134,7 +145,7 @@ int request_act(struct request *q, job_operation_t operation, const uint64_t *id
 /* Makes q->reply, to be filled in. */
 int request_reply(struct request *q);
 
-/* Whether another piece of about so many bytes fits into an answer of at most `most`. */
+/* answer_takes for what has not failed yet. */
 bool request_fits(struct request *q, size_t bytes, size_t most);
 
 /* Sets q->failure and returns -EINVAL. */

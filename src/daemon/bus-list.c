@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lists of jobs: ListJobs, GetJob, and what the ObjectManager manages. Answers are bounded: who
- * wants more goes on where the last one ended. */
+/* Lists of jobs: ListJobs, ListJobsPacked, GetJob, and what the ObjectManager manages. Answers are
+ * bounded: who wants more goes on where the last one ended. */
 #include <errno.h>
 #include <string.h>
 
@@ -113,10 +113,19 @@ static void on_listed(const struct failure *f, void *userdata)
 	request_answer(f, q);
 }
 
+static int query_read(struct request *q, struct job_query *query)
+{
+	int r = arguments_options(q, filters, ELEMENTSOF(filters), query);
+
+	if (r >= 0 && (query->limit == 0 || query->limit > LIST_JOBS_MOST))
+		query->limit = LIST_JOBS_MOST;
+	return r;
+}
+
 static int call_list_jobs(struct request *q)
 {
 	struct job_query query = { 0 };
-	int r = arguments_options(q, filters, ELEMENTSOF(filters), &query);
+	int r = query_read(q, &query);
 
 	if (r >= 0)
 		r = request_reply(q);
@@ -124,9 +133,42 @@ static int call_list_jobs(struct request *q)
 		r = sd_bus_message_open_container(q->reply, 'a', "(tsussayttttttttt)");
 	if (r < 0)
 		return r;
-	if (query.limit == 0 || query.limit > LIST_JOBS_MOST)
-		query.limit = LIST_JOBS_MOST;
 	operation_list(q->bus->manager, &q->asker->c, &query, list_job, on_listed, q);
+	return 0;
+}
+
+/* ---- ListJobsPacked ----------------------------------------------------------------------- */
+
+static void pack_job(const struct job_record *r, void *userdata)
+{
+	struct request *q = userdata;
+
+	if (request_fits(q, packed_bytes(r), LIST_BYTES_MOST))
+		q->error = packed_add(&q->packed, r);
+}
+
+static void on_packed(const struct failure *f, void *userdata)
+{
+	struct request *q = userdata;
+	const struct packed *p = &q->packed;
+
+	if (q->error >= 0)
+		q->error = request_reply(q);
+	if (q->error >= 0)
+		q->error = sd_bus_message_append_array(q->reply, 't', p->numbers.v, p->numbers.n);
+	if (q->error >= 0)
+		q->error = sd_bus_message_append_array(q->reply, 'y', p->texts.v, p->texts.n);
+	request_answer(f, q);
+}
+
+static int call_list_jobs_packed(struct request *q)
+{
+	struct job_query query = { .brief = true };
+	int r = query_read(q, &query);
+
+	if (r < 0)
+		return r;
+	operation_list(q->bus->manager, &q->asker->c, &query, pack_job, on_packed, q);
 	return 0;
 }
 
@@ -196,6 +238,7 @@ static int call_managed(struct request *q)
 
 const struct call list_calls[] = {
 	{ MANAGER_INTERFACE, "ListJobs", call_list_jobs },
+	{ MANAGER_INTERFACE, "ListJobsPacked", call_list_jobs_packed },
 	{ MANAGER_INTERFACE, "GetJob", call_get_job },
 	{ "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", call_managed },
 	{ 0 },

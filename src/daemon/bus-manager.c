@@ -131,6 +131,8 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("GetJob", "t", SD_BUS_PARAM(id), "o", SD_BUS_PARAM(job)),
 	METHOD("ListJobs", "a{sv}", SD_BUS_PARAM(filter), "a(tsussayttttttttt)",
 	       SD_BUS_PARAM(jobs)),
+	METHOD("ListJobsPacked", "a{sv}", SD_BUS_PARAM(filter), "atay",
+	       SD_BUS_PARAM(numbers) SD_BUS_PARAM(texts)),
 	METHOD("Cancel", "at", SD_BUS_PARAM(ids), NULL, ""),
 	METHOD("Pause", "at", SD_BUS_PARAM(ids), NULL, ""),
 	METHOD("Resume", "at", SD_BUS_PARAM(ids), NULL, ""),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bus-internal.h"
+#include "failure.h"
 #include "util/escape.h"
 
 static const struct call *const calls[] = { manager_calls, submit_calls, list_calls, job_calls,
@@ -39,6 +40,7 @@ static void request_free(struct request *q)
 		q->bus->requests = q->next;
 	if (q->bus && q->next)
 		q->next->prev = q->prev;
+	packed_done(&q->packed);
 	(void)sd_bus_message_unref(q->reply);
 	(void)sd_bus_message_unref(q->m);
 	(void)grant_free(q->grant);
@@ -82,7 +84,7 @@ void request_answer(const struct failure *f, void *userdata)
 			(void)send_error(q, &broken);
 		}
 	}
-	link_sent(q->link, q->bytes + MESSAGE_BYTES_USUAL);
+	link_sent(q->link, q->answer.bytes + MESSAGE_BYTES_USUAL);
 	request_free(q);
 }
 
@@ -91,25 +93,25 @@ int request_reply(struct request *q)
 	return sd_bus_message_new_method_return(q->m, &q->reply);
 }
 
+bool answer_takes(struct answer_size *a, size_t bytes, size_t most)
+{
+	a->full = a->full || (a->bytes > 0 && a->bytes + bytes > most);
+	if (!a->full)
+		a->bytes += bytes;
+	return !a->full;
+}
+
 bool request_fits(struct request *q, size_t bytes, size_t most)
 {
-	if (q->full || q->error < 0)
-		return false;
-	if (q->bytes > 0 && q->bytes + bytes > most) {
-		q->full = true;
-		return false;
-	}
-	q->bytes += bytes;
-	return true;
+	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
 }
 
 int request_refuse(struct request *q, const char *name, const char *format, ...)
 {
 	va_list ap;
 
-	q->failure.name = name;
 	va_start(ap, format);
-	(void)vsnprintf(q->failure.text, sizeof(q->failure.text), format, ap);
+	failure_setv(&q->failure, name, format, ap);
 	va_end(ap);
 	return -EINVAL;
 }

@@ -6,13 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+void failure_setv(struct failure *f, const char *name, const char *format, va_list ap)
+{
+	f->name = name;
+	(void)vsnprintf(f->text, sizeof(f->text), format, ap);
+}
+
 void failure_set(struct failure *f, const char *name, const char *format, ...)
 {
 	va_list ap;
 
-	f->name = name;
 	va_start(ap, format);
-	(void)vsnprintf(f->text, sizeof(f->text), format, ap);
+	failure_setv(f, name, format, ap);
 	va_end(ap);
 }
 
@@ -42,9 +47,8 @@ void failure_errno(struct failure *f, int error, const char *format, ...)
 	va_list ap;
 	size_t len;
 
-	f->name = name_of_errno(error);
 	va_start(ap, format);
-	(void)vsnprintf(f->text, sizeof(f->text), format, ap);
+	failure_setv(f, name_of_errno(error), format, ap);
 	va_end(ap);
 	len = strlen(f->text);
 	(void)snprintf(f->text + len, sizeof(f->text) - len, ": %s", strerror(-error));

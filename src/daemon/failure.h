@@ -2,10 +2,14 @@
 /* Words for what an operation answers when it fails. */
 #pragma once
 
+#include <stdarg.h>
+
 #include "operations.h"
 #include "util/macros.h"
 
 void failure_set(struct failure *f, const char *name, const char *format, ...) _printf_(3, 4);
+void failure_setv(struct failure *f, const char *name, const char *format, va_list ap)
+	_printf_(3, 0);
 
 /* The same from a negative errno, whose words are put behind, with the error's name that fits it
  * best. */

@@ -86,6 +86,21 @@ struct job *job_table_find(const struct job_table *t, uint64_t id)
 	return NULL;
 }
 
+struct job *job_table_from(const struct job_table *t, uint64_t id)
+{
+	struct job *j = job_table_find(t, id);
+
+	if (j)
+		return j;
+	j = id > 0 ? job_table_find(t, id - 1) : NULL;
+	if (j)
+		return TAILQ_NEXT(j, in_order);
+	TAILQ_FOREACH(j, &t->in_order, in_order)
+	if (j->r.id > id)
+		return j;
+	return NULL;
+}
+
 void job_table_done(struct job_table *t)
 {
 	struct job *j;

@@ -61,6 +61,8 @@ int job_table_reserve(struct job_table *t, size_t n);
 void job_table_add(struct job_table *t, struct job *j);
 void job_table_remove(struct job_table *t, struct job *j);
 struct job *job_table_find(const struct job_table *t, uint64_t id);
+/* The first with this number or a larger one, or NULL. */
+struct job *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
 
 /* Copies what the record says, its strings too; takes references on owner and place. place may be

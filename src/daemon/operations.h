@@ -90,6 +90,7 @@ typedef void (*job_seen_t)(const struct job_record *r, void *userdata);
 struct job_query {
 	uint32_t states; /* 1 << enum job_state; 0: all unfinished, with `finished` all */
 	bool finished;
+	bool brief; /* no more of each than a line of a list has: no mount, staging, message ... */
 	bool one_uid;
 	uid_t uid;
 	uint64_t since_id;

@@ -10,7 +10,7 @@
 #include "failure.h"
 #include "manager.h"
 
-#define PAGE 256
+#define PAGE 512
 
 /* A record of the store's, for the thread of the loop. */
 struct page_job {
@@ -18,13 +18,20 @@ struct page_job {
 	char *text; /* its strings, each ended by NUL */
 };
 
+struct page {
+	struct page_job v[PAGE];
+	size_t n;
+};
+
 struct listing {
 	struct manager *m;
 	struct caller c;
 	struct job_query q; /* ids are a copy */
-	uint64_t told, next;
-	struct page_job page[PAGE];
-	size_t n, at_id;
+	uint64_t told;
+	uint64_t shown_to;  /* all with smaller numbers have been shown */
+	uint64_t read_from; /* the next page begins there */
+	struct page *pages[2], *reading;
+	size_t at_id;
 	job_seen_t seen;
 	operation_done_t done;
 	void *userdata;
@@ -59,10 +66,11 @@ static void show_job(struct listing *l, const struct job *j)
 {
 	struct job_record r;
 
-	if (is_full(l) || !is_asked(l, &j->r))
+	if (!j->told || is_full(l) || !is_asked(l, &j->r))
 		return;
+	l->told++;
 	job_look(j, &r);
-	show(l, &r);
+	l->seen(&r, l->userdata);
 }
 
 static bool show_from_memory(struct listing *l, uint64_t id)
@@ -84,6 +92,8 @@ static void listing_end(struct listing *l, int error)
 	else if (l->q.n_ids == 1 && l->told == 0)
 		failure_set(&f, "NoSuchJob", "there is no job %" PRIu64, l->q.ids[0]);
 	l->done(&f, l->userdata);
+	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++)
+		free(l->pages[i]);
 	free((void *)l->q.ids);
 	free(l);
 }
@@ -102,8 +112,8 @@ static char *pack(char *at, const char **s)
 
 static int keep(const struct job_record *r, void *userdata)
 {
-	struct listing *l = userdata;
-	struct page_job *p = &l->page[l->n];
+	struct page *page = userdata;
+	struct page_job *p = &page->v[page->n];
 	char *at;
 
 	*p = (struct page_job){ .r = *r };
@@ -121,15 +131,14 @@ static int keep(const struct job_record *r, void *userdata)
 	(void)pack(at, &p->r.strategy);
 	p->r.groups = NULL;
 	p->r.n_groups = 0;
-	l->n++;
+	page->n++;
 	return 0;
 }
 
-static void page_clear(struct listing *l)
+static void page_clear(struct page *p)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free(l->page[i].text);
-	l->n = 0;
+	while (p->n > 0)
+		free(p->v[--p->n].text);
 }
 
 /* By number, as many as a page takes. */
@@ -137,61 +146,112 @@ static int read_ids(struct store *s, struct listing *l)
 {
 	int r = 0;
 
-	for (; l->at_id < l->q.n_ids && l->n < PAGE && r >= 0; l->at_id++) {
-		r = store_job_get(s, l->q.ids[l->at_id], keep, l);
+	for (; l->at_id < l->q.n_ids && l->reading->n < PAGE && r >= 0; l->at_id++) {
+		r = store_job_get(s, l->q.ids[l->at_id], keep, l->reading);
 		r = r == -ENOENT ? 0 : r;
 	}
 	return r;
 }
 
+#define FINISHED (~0U << JOB_DONE & ((1U << JOB_STATES) - 1))
+
+/* Only what has finished, which never changes any more; what has not is in memory. */
 static int read_page(struct store *s, void *userdata)
 {
 	struct listing *l = userdata;
-	struct job_filter f = {
-		.one_uid = l->q.one_uid, .uid = l->q.uid, .since_id = l->next, .limit = PAGE
-	};
+	struct job_filter f = { .states = l->q.states ? l->q.states & FINISHED : FINISHED,
+				.one_uid = l->q.one_uid,
+				.uid = l->q.uid,
+				.since_id = l->read_from,
+				.limit = PAGE,
+				.brief = l->q.brief };
 
 	if (l->q.n_ids > 0)
 		return read_ids(s, l);
-	/* Memory is ahead of the store, so states are looked at afterwards; but whose job it is
-	 * does not change. */
 	if (!f.one_uid && l->c.id.uid != 0) {
 		f.one_uid = true;
 		f.uid = l->c.id.uid;
 	}
-	return store_jobs_each(s, &f, keep, l);
+	return store_jobs_each(s, &f, keep, l->reading);
 }
 
-static void ask_page(struct listing *l);
-
-static void on_page(int r, void *userdata)
+static void show_ids(struct listing *l, const struct page *p)
 {
-	struct listing *l = userdata;
-	size_t n = l->n;
-	bool last;
-
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		const struct job_record *record = &l->page[i].r;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct job_record *record = &p->v[i].r;
 
 		/* Unfinished and not in memory: a submit that is not complete yet. */
 		if (!show_from_memory(l, record->id) && job_state_finished(record->state))
 			show(l, record);
-		l->next = record->id + 1;
 	}
-	page_clear(l);
-	last = l->q.n_ids > 0 ? l->at_id == l->q.n_ids : n < PAGE;
-	if (r < 0 || last || is_full(l))
-		listing_end(l, r);
-	else
-		ask_page(l);
 }
 
-static void ask_page(struct listing *l)
+/* Shows what is in memory, too, up to the last of the page; after the last page, all of it. */
+static void show_page(struct listing *l, const struct page *p, bool last)
 {
-	int r = store_queue_read(l->m->store, read_page, on_page, l);
+	const struct job *j = job_table_from(&l->m->jobs, l->shown_to);
 
-	if (r < 0)
+	for (size_t i = 0; i < p->n; i++) {
+		const struct job_record *record = &p->v[i].r;
+
+		for (; j && j->r.id < record->id; j = TAILQ_NEXT(j, in_order))
+			show_job(l, j);
+		/* Not forgotten yet: as much is known here. */
+		if (!j || j->r.id != record->id || !j->told)
+			show(l, record);
+		l->shown_to = record->id + 1;
+	}
+	for (; j && last; j = TAILQ_NEXT(j, in_order))
+		show_job(l, j);
+}
+
+static int ask_page(struct listing *l);
+
+/* Asks for the page behind this one. */
+static int ask_next(struct listing *l, const struct page *p)
+{
+	if (p->n > 0)
+		l->read_from = p->v[p->n - 1].r.id + 1;
+	return ask_page(l);
+}
+
+/* What finishes while it is read is forgotten in memory only after this. */
+static void on_page(int r, void *userdata)
+{
+	struct listing *l = userdata;
+	struct page *p = l->reading;
+	bool by_id = l->q.n_ids > 0;
+	bool last = r < 0 || (by_id ? l->at_id == l->q.n_ids : p->n < PAGE);
+	/* The next one is read while this one is shown, if there surely is room for some of it. */
+	bool ahead = !last && (l->q.limit == 0 || l->told + p->n < l->q.limit);
+
+	if (ahead)
+		r = ask_next(l, p);
+	if (r >= 0 && by_id)
+		show_ids(l, p);
+	else if (r >= 0)
+		show_page(l, p, last);
+	if (!last && !ahead && !is_full(l))
+		r = ask_next(l, p);
+	else if (!ahead)
+		last = true;
+	page_clear(p);
+	if (last || r < 0)
 		listing_end(l, r);
+}
+
+/* Has a page read into the one that is not in use. */
+static int ask_page(struct listing *l)
+{
+	struct page **p = &l->pages[l->reading && l->reading == l->pages[0]];
+
+	if (!*p)
+		*p = malloc(sizeof(**p));
+	if (!*p)
+		return -ENOMEM;
+	(*p)->n = 0;
+	l->reading = *p;
+	return store_queue_read(l->m->store, read_page, on_page, l);
 }
 
 /* ---- beginning --------------------------------------------------------------------------------
@@ -199,10 +259,8 @@ static void ask_page(struct listing *l)
 
 static bool memory_will_do(const struct listing *l)
 {
-	uint32_t finished = ~0U << JOB_DONE;
-
 	if (l->q.n_ids == 0)
-		return !l->q.finished && !(l->q.states & finished);
+		return !l->q.finished && !(l->q.states & FINISHED);
 	for (size_t i = 0; i < l->q.n_ids; i++) {
 		const struct job *j = job_table_find(&l->m->jobs, l->q.ids[i]);
 
@@ -221,13 +279,9 @@ static void list_from_memory(struct listing *l)
 			(void)show_from_memory(l, l->q.ids[i]);
 		return;
 	}
-	TAILQ_FOREACH(j, &l->m->jobs.in_order, in_order)
-	{
-		if (is_full(l))
-			break;
-		if (j->told)
-			show_job(l, j);
-	}
+	j = job_table_from(&l->m->jobs, l->q.since_id);
+	for (; j && !is_full(l); j = TAILQ_NEXT(j, in_order))
+		show_job(l, j);
 }
 
 void operation_list(struct manager *m, const struct caller *c, const struct job_query *q,
@@ -236,6 +290,7 @@ void operation_list(struct manager *m, const struct caller *c, const struct job_
 	struct listing *l = calloc(1, sizeof(*l));
 	uint64_t *ids = calloc(MAX(q->n_ids, (size_t)1), sizeof(*ids));
 	struct failure f = { 0 };
+	int r;
 
 	if (!l || !ids) {
 		free(l);
@@ -250,16 +305,18 @@ void operation_list(struct manager *m, const struct caller *c, const struct job_
 	l->q.ids = ids;
 	if (q->n_ids > 0)
 		memcpy(ids, q->ids, q->n_ids * sizeof(*ids));
-	l->next = q->since_id;
+	l->shown_to = l->read_from = q->since_id;
 	l->seen = seen;
 	l->done = done;
 	l->userdata = userdata;
-	if (!memory_will_do(l)) {
-		ask_page(l);
+	if (memory_will_do(l)) {
+		list_from_memory(l);
+		listing_end(l, 0);
 		return;
 	}
-	list_from_memory(l);
-	listing_end(l, 0);
+	r = ask_page(l);
+	if (r < 0)
+		listing_end(l, r);
 }
 
 /* ---- one job's problems and names -------------------------------------------------------------

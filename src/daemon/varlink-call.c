@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failure.h"
 #include "varlink-internal.h"
 
 /* What an answer takes that is no list. */
@@ -93,7 +94,7 @@ void call_answer(const struct failure *f, void *userdata)
 	struct visitor *v = sd_varlink_get_userdata(q->link);
 
 	if (v && !q->oneway) {
-		visitor_sends(v, q->bytes + ANSWER_BYTES_USUAL);
+		visitor_sends(v, q->answer.bytes + ANSWER_BYTES_USUAL);
 		/* Whoever gets no answer must not wait for it. */
 		if (answer_send(q, f) < 0)
 			visitor_doom(v);
@@ -105,23 +106,15 @@ int call_refuse(struct varlink_call *q, const char *name, const char *format, ..
 {
 	va_list ap;
 
-	q->failure.name = name;
 	va_start(ap, format);
-	(void)vsnprintf(q->failure.text, sizeof(q->failure.text), format, ap);
+	failure_setv(&q->failure, name, format, ap);
 	va_end(ap);
 	return -EINVAL;
 }
 
 bool call_fits(struct varlink_call *q, size_t bytes, size_t most)
 {
-	if (q->full || q->error < 0)
-		return false;
-	if (q->bytes > 0 && q->bytes + bytes > most) {
-		q->full = true;
-		return false;
-	}
-	q->bytes += bytes;
-	return true;
+	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
 }
 
 void call_piece(struct varlink_call *q, int r, sd_json_variant *piece)

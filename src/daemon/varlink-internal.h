@@ -58,12 +58,11 @@ struct varlink_call {
 	const char *list;
 	size_t n_pieces, pieces_size;
 	size_t names_bytes; /* taken from the quota */
-	size_t bytes;       /* of the answer */
-	uint64_t job;       /* that is asked for, where it is one */
-	bool tried;         /* and a worker died of it, or with it */
-	bool full;          /* no more fits into the answer */
-	int error;          /* of making the answer */
-	const char *bad;    /* the parameter that cannot be what it is */
+	struct answer_size answer;
+	uint64_t job;    /* that is asked for, where it is one */
+	bool tried;      /* and a worker died of it, or with it */
+	int error;       /* of making the answer */
+	const char *bad; /* the parameter that cannot be what it is */
 	struct failure failure;
 };
 
@@ -91,7 +90,7 @@ void call_answer(const struct failure *f, void *userdata);
 /* Sets q->failure and returns -EINVAL. */
 int call_refuse(struct varlink_call *q, const char *name, const char *format, ...) _printf_(3, 4);
 
-/* Whether another piece of about so many bytes fits into an answer of at most `most`. */
+/* answer_takes for what has not failed yet. */
 bool call_fits(struct varlink_call *q, size_t bytes, size_t most);
 /* Takes over a piece of the list; r is what making it returned. */
 void call_piece(struct varlink_call *q, int r, sd_json_variant *piece);

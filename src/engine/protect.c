@@ -533,10 +533,10 @@ static const char *mount_root_reason(int dirfd, const char *name)
 const char *protect_check(const struct protect *p, int dirfd, const char *name,
 			  const struct identity *id)
 {
-	char path[PATH_MAX];
-	ssize_t len = fd_path(dirfd, path, sizeof(path));
 	const char *reason = protect_check_content(p, dirfd);
+	char path[PATH_MAX];
 	struct statx sx;
+	ssize_t len;
 
 	if (reason)
 		return reason;
@@ -551,6 +551,10 @@ const char *protect_check(const struct protect *p, int dirfd, const char *name,
 	reason = mount_root_reason(dirfd, name);
 	if (reason || !S_ISDIR(id->mode))
 		return reason;
+	/* The directory may have been moved since its content was asked for. */
+	len = fd_path(dirfd, path, sizeof(path));
+	if (len < 0)
+		return "cannot be told apart from what is protected";
 	if ((size_t)len + 1 + strlen(name) >= sizeof(path))
 		return "lies too deep to be told apart from what is protected";
 	if (path[len - 1] != '/')

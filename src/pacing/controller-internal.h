@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the controller's own files know of each other: controller.c (modes, phases, pieces) and
- * controller-share.c (for which share of a burst pieces are at work). */
+/* What the controller's own files know of each other: controller.c (modes, phases, pieces),
+ * controller-size.c (how large pieces may be) and controller-share.c (for which share of a burst
+ * they are at work). */
 #pragma once
 
 #include "controller.h"
@@ -23,3 +24,13 @@ double share_first(const struct controller *c);
 
 /* Are others' reads slower while we work? Then it is us; otherwise, whatever ails them is not. */
 void share_adjust(struct controller *c, uint64_t now_usec);
+
+/* What a sync costs without us; 0: not known. */
+uint64_t quiet_sync(const struct controller *c);
+
+/* What one may cost with a piece of ours in it, in microseconds. */
+double sync_target(const struct controller *c);
+
+/* A piece was synced, and whoever came in the meantime waited so long for it. Finds how large
+ * pieces may be: doubling at first, then in small steps around the target. */
+void size_adjust(struct controller *c, uint64_t cost_usec);

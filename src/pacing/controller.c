@@ -36,14 +36,6 @@
 #define CANARY_EVERY USEC_PER_SEC
 #define CANARY_FIRST (200 * USEC_PER_MSEC)
 
-/* A piece may exceed a sync with nothing freed by a half: a bystander whose own syncs sometimes
- * meet each other has such delays anyway. And by this much where syncs are so short that a half is
- * noise. */
-#define EXCESS_SHARE 0.5
-#define EXCESS_LEAST 500.0
-/* Not known yet what a sync costs: what it takes on a disk, a seek and a turn. */
-#define SYNC_UNKNOWN (10 * USEC_PER_MSEC)
-
 /* Pieces: from what FACTS measured as unnoticeable on a disk that discards slowly, up to what one
  * call frees at most. */
 #define BYTES_FIRST MiB(8)
@@ -53,7 +45,6 @@
 #define ENTRIES_FIRST 64
 #define ENTRIES_LEAST 16
 #define ENTRIES_MOST 16384
-#define CUT_EVERY 4
 /* What goes along with one of others' commits: an eighth of it or less is then ours. */
 #define RIDE_PART 4
 
@@ -62,6 +53,12 @@
 #define FAST_DISCARD MiB(256)
 
 #define ENTRY_WORTH KiB(4)
+
+/* Others' reads take so long on a disk with a head, which serves one at a time. So many entries are
+ * done between two looks at who waits: they share a block of inodes. */
+#define YIELD_READ 1500.0
+#define YIELD_KNOWN 0.2
+#define YIELD_ENTRIES 16
 
 /* With a ceiling, so much of a second is done at once: neither a burst nor a crawl. */
 #define CEILING_SLICES 20
@@ -131,12 +128,12 @@ static uint64_t ceiling_bytes(const struct controller *c)
 	return MAX(c->o.rate_max / CEILING_SLICES, ENTRY_WORTH);
 }
 
-/* What it takes at the ceiling. */
-static uint64_t ceiling_usec(const struct controller *c, uint64_t entries, uint64_t bytes)
+/* What so much takes at a rate; 0: at none. */
+static double usec_at(uint64_t rate, uint64_t entries, uint64_t bytes)
 {
 	double worth = (double)MAX(bytes, entries * ENTRY_WORTH);
 
-	return c->o.rate_max ? (uint64_t)(worth / (double)c->o.rate_max * USEC_PER_SEC) : 0;
+	return rate ? worth / (double)rate * USEC_PER_SEC : 0;
 }
 
 static bool is_unlimited(const struct controller *c)
@@ -149,23 +146,6 @@ uint64_t controller_step(const struct controller *c)
 	if (is_unlimited(c))
 		return UINT64_MAX;
 	return c->mode == PACING_FAST ? ceiling_bytes(c) : c->bytes.limit;
-}
-
-/* What a sync costs without us; 0: not known. */
-static uint64_t quiet_sync(const struct controller *c)
-{
-	return c->canaries.n > 0 ? window_median(&c->canaries) : c->cheapest_usec;
-}
-
-static double target(const struct controller *c)
-{
-	double quiet = (double)quiet_sync(c);
-
-	if (c->o.latency_usec)
-		return MAX((double)c->o.latency_usec, quiet);
-	if (quiet <= 0)
-		return SYNC_UNKNOWN;
-	return quiet + MAX(quiet * EXCESS_SHARE, EXCESS_LEAST);
 }
 
 /* Keeps how large reads are: a page at least. */
@@ -210,7 +190,7 @@ static void heed_discards(struct controller *c, const struct pacing_sample *s)
 		return;
 	c->tally.backoffs[BACKOFF_DISCARD] +=
 		calm_heed(&c->calm, s->now_usec, n, s->discard_usec - c->last.discard_usec,
-			  (uint64_t)target(c));
+			  (uint64_t)sync_target(c));
 }
 
 static void fast(struct controller *c, const struct pacing_sample *s)
@@ -390,6 +370,18 @@ static bool rides(const struct controller *c, uint64_t now)
 	return !c->growing && !c->o.discards && ride_is_offered(&c->ride, now);
 }
 
+bool controller_yields(const struct controller *c)
+{
+	/* What was seen some gaps ago still tells what kind of a disk it is. */
+	return c->mode == PACING_PACED && !c->urgent && c->o.observed &&
+	       c->in_gap.count >= YIELD_KNOWN && c->in_gap.usec >= YIELD_READ * c->in_gap.count;
+}
+
+uint64_t controller_glance(struct controller *c, uint64_t now_usec, uint64_t in_flight)
+{
+	return yield_look(&c->yield, now_usec, in_flight);
+}
+
 struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 {
 	unsigned parts = rides(c, now_usec) ? RIDE_PART : 1;
@@ -409,6 +401,8 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 	}
 	g.not_before_usec = MAX(now_usec, c->not_before_usec);
 	g.entries = size_left(&c->entries, parts);
+	if (controller_yields(c))
+		g.entries = MIN(g.entries, YIELD_ENTRIES);
 	g.bytes = size_left(&c->bytes, parts);
 	return g;
 }
@@ -425,15 +419,13 @@ static uint64_t rest(const struct controller *c, uint64_t now, uint64_t cost, ui
 {
 	uint64_t calm = calm_left_usec(&c->calm, now);
 	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)MAX(least, calm));
-	double worth = (double)MAX(c->bytes.used, c->entries.used * ENTRY_WORTH);
-	uint64_t ceiling;
+	uint64_t ceiling = (uint64_t)usec_at(c->o.rate_max, c->entries.used, c->bytes.used);
 
 	if (c->o.rate_min) {
-		double most = worth / (double)c->o.rate_min * USEC_PER_SEC - (double)cost;
+		double most = usec_at(c->o.rate_min, c->entries.used, c->bytes.used) - (double)cost;
 
 		pause = MIN(pause, MAX(most, 0));
 	}
-	ceiling = ceiling_usec(c, c->entries.used, c->bytes.used);
 	return MAX((uint64_t)pause, ceiling - MIN(cost, ceiling));
 }
 
@@ -457,6 +449,12 @@ static void reading_spent(struct controller *c, uint64_t now_usec, uint64_t cost
 			now_usec + (uint64_t)((double)cost_usec * (1 - c->share) / c->share);
 }
 
+/* What a gap shows must not have part of a piece in it that was never synced. */
+static bool burst_ends(const struct controller *c, uint64_t now)
+{
+	return controller_yields(c) && !c->gap && now - c->phase_since_usec >= BURST - LOOK_EVERY;
+}
+
 bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
 		      uint64_t cost_usec)
 {
@@ -472,13 +470,14 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		c->fast_bytes += bytes;
 		c->fast_work = true;
 		c->not_before_usec = MAX(c->not_before_usec, now_usec - MIN(cost_usec, now_usec)) +
-				     ceiling_usec(c, entries, bytes);
+				     (uint64_t)usec_at(c->o.rate_max, entries, bytes);
 		due = !c->urgent && c->mode == PACING_FAST && c->o.discards &&
 		      c->fast_bytes >= FAST_DISCARD;
 		if (!due)
 			c->outstanding -= c->outstanding > 0;
 		return due;
 	}
+	yield_spent(&c->yield, now_usec, (uint64_t)usec_at(c->o.rate_min, entries, bytes));
 	c->entries.used += entries;
 	c->bytes.used += bytes;
 	c->work_usec += cost_usec;
@@ -488,7 +487,8 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		c->unit_usec = MAX(c->unit_usec, cost_usec / entries);
 	else if (bytes > 0)
 		c->unit_usec = MAX(c->unit_usec, cost_usec);
-	due = size_is_full(&c->entries, parts) || size_is_full(&c->bytes, parts) || c->gap;
+	due = size_is_full(&c->entries, parts) || size_is_full(&c->bytes, parts) || c->gap ||
+	      burst_ends(c, now_usec);
 	if (due && riding) {
 		ride(c, now_usec);
 		return false;
@@ -511,57 +511,6 @@ void controller_fast_synced(struct controller *c, uint64_t syncs)
 	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES * (double)syncs;
 }
 
-/* The dimension of which the piece had more is what made it dear, or shows that more may be done.
- */
-static struct pacing_size *decisive(struct controller *c)
-{
-	double e = (double)c->entries.used / (double)c->entries.limit;
-	double b = (double)c->bytes.used / (double)c->bytes.limit;
-
-	return e >= b ? &c->entries : &c->bytes;
-}
-
-/* Doubles until two pieces in a row were too dear: one may have met somebody. Where each byte is
- * discarded, one is enough to be warned, as the next would cost twice as much. */
-static void size_grow(struct controller *c, struct pacing_size *s, double cost, double most)
-{
-	if (cost <= most) {
-		c->dear = 0;
-		if (size_is_full(s, 1))
-			size_scale(s, 2);
-		return;
-	}
-	if (++c->dear < 2 && !c->o.discards)
-		return;
-	c->growing = false;
-	c->tally.backoffs[BACKOFF_PIECE]++;
-	size_scale(s, MAX(most / cost, 0.25));
-	c->costs = (struct pacing_window){ 0 };
-}
-
-/* Finds how large a piece may be: doubling at first, then in small steps around the target. */
-static void size_adjust(struct controller *c, uint64_t cost)
-{
-	struct pacing_size *s = decisive(c);
-	double most = target(c), usual;
-
-	window_add(&c->costs, PACING_COSTS, cost);
-	if (c->growing) {
-		size_grow(c, s, (double)cost, most);
-		return;
-	}
-	if (c->costs.n < CUT_EVERY)
-		return;
-	usual = (double)window_median(&c->costs);
-	if (usual > most) {
-		c->tally.backoffs[BACKOFF_PIECE]++;
-		size_scale(s, MAX(most / usual, 0.5));
-		c->costs = (struct pacing_window){ 0 };
-	} else if (usual < most * 0.9 && size_is_full(s, 1)) {
-		size_scale(s, usual < most * 0.7 ? 1.25 : 1.08);
-	}
-}
-
 void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
 {
 	uint64_t all = c->work_usec + cost_usec;
@@ -578,6 +527,9 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	histogram_add(&c->tally.pieces, all, 1);
 	size_adjust(c, cost_usec + c->unit_usec);
 	c->not_before_usec = now_usec + rest(c, now_usec, all, 0);
+	if (burst_ends(c, now_usec))
+		c->not_before_usec =
+			MAX(c->not_before_usec, c->phase_since_usec + BURST + LOOK_EVERY);
 	c->entries.used = c->bytes.used = 0;
 	c->work_usec = c->unit_usec = 0;
 }
@@ -588,7 +540,7 @@ void controller_view(const struct controller *c, struct pacing_view *ret)
 		.urgent = c->urgent,
 		.mode = c->mode,
 		.quiet_sync_usec = quiet_sync(c),
-		.target_usec = (uint64_t)target(c),
+		.target_usec = (uint64_t)sync_target(c),
 		.piece_usec = window_median(&c->costs),
 		.read_quiet_usec = (uint64_t)reads_mean(&c->in_gap),
 		.read_burst_usec = (uint64_t)reads_mean(&c->in_burst),

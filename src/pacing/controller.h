@@ -18,6 +18,8 @@
  *     in gaps by so little that they cannot tell. If they are not slower, slowness is not ours,
  *     and the share rises whatever else the device goes through.
  *
+ * On a disk with a head neither is enough, and others' requests go first, one by one: yield.h.
+ *
  * Where what is freed is discarded, a single discard may take longer than any piece may: calm.h.
  *
  * Once the size is found, and while others commit often, a fraction of it goes along with each of
@@ -31,6 +33,7 @@
 #include "piece.h"
 #include "ride.h"
 #include "tally.h"
+#include "yield.h"
 
 enum pacing_mode {
 	PACING_FAST,
@@ -131,6 +134,7 @@ struct controller {
 	uint64_t not_before_usec;
 	struct ride ride;
 	struct calm calm;
+	struct yield yield;
 
 	/* baseline */
 	struct pacing_window canaries;
@@ -182,6 +186,11 @@ bool controller_wants_canary(struct controller *c);
 
 /* What may be done at this moment, or from which on. */
 struct pacing_grant controller_next(struct controller *c, uint64_t now_usec);
+
+/* Are others' requests let go first? Then, before a slice begins and while no other is under way,
+ * say how many are in flight; returns when to begin: now, or when to look again. */
+bool controller_yields(const struct controller *c);
+uint64_t controller_glance(struct controller *c, uint64_t now_usec, uint64_t in_flight);
 
 /* A slice of work begins, within what was granted. */
 void controller_begin(struct controller *c);

@@ -209,6 +209,18 @@ static void *sampler(void *userdata)
 	return NULL;
 }
 
+/* When a slice may begin as far as others' requests are concerned. Lock held. */
+static uint64_t yield_until(struct pacer *p, uint64_t now)
+{
+	struct disk_sample one;
+	uint64_t in_flight = 0;
+
+	for (size_t i = 0; i < p->n_disks; i++)
+		if (disk_sensor_sample(&p->disks[i], &one) == 0)
+			in_flight += one.in_flight;
+	return controller_glance(&p->controller, now, in_flight);
+}
+
 /* Lock held: looks once, and waits if it was in vain. */
 static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_grant *ret)
 {
@@ -223,6 +235,13 @@ static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_gran
 		/* Whoever is first hears of it, and of the end of another lane's slice. */
 		wait_until(p, mine ? MIN(ret->not_before_usec, now + WAIT_MOST) : now + WAIT_MOST);
 		return false;
+	}
+	if (controller_yields(&p->controller)) {
+		ret->not_before_usec = yield_until(p, now);
+		if (ret->not_before_usec > now) {
+			wait_until(p, ret->not_before_usec);
+			return false;
+		}
 	}
 	p->owner = pthread_self();
 	p->owned = true;

@@ -33,9 +33,10 @@ void window_add(struct pacing_window *w, unsigned size, uint64_t v)
 	w->n = MIN(w->n + 1, size);
 }
 
-uint64_t window_median(const struct pacing_window *w)
+/* The one that so many are below. */
+static uint64_t ranked(const struct pacing_window *w, unsigned rank)
 {
-	uint64_t v[PACING_COSTS];
+	uint64_t v[PACING_CANARIES];
 
 	if (w->n == 0)
 		return 0;
@@ -47,5 +48,15 @@ uint64_t window_median(const struct pacing_window *w)
 			v[j] = v[j - 1];
 			v[j - 1] = t;
 		}
-	return v[w->n / 2];
+	return v[rank];
+}
+
+uint64_t window_median(const struct pacing_window *w)
+{
+	return ranked(w, w->n / 2);
+}
+
+uint64_t window_quartile(const struct pacing_window *w)
+{
+	return ranked(w, w->n / 4);
 }

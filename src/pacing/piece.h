@@ -12,13 +12,13 @@ struct pacing_size {
 	uint64_t used; /* of the piece that is being done */
 };
 
-#define PACING_CANARIES 5
+#define PACING_CANARIES 16
 #define PACING_COSTS 7
 
-/* The newest few values, of which the middle one is believed: one that met somebody else's commit
- * says nothing. */
+/* The newest few values. Of what pieces cost, the middle one is believed: one that met somebody
+ * else's commit says nothing. */
 struct pacing_window {
-	uint64_t v[PACING_COSTS];
+	uint64_t v[PACING_CANARIES];
 	unsigned n, next;
 };
 
@@ -31,8 +31,11 @@ bool size_is_full(const struct pacing_size *s, unsigned parts);
 /* Larger or smaller from now on, within its bounds. */
 void size_scale(struct pacing_size *s, double by);
 
-/* Keeps the newest `size` values, at most PACING_COSTS. */
+/* Keeps the newest `size` values, at most PACING_CANARIES. */
 void window_add(struct pacing_window *w, unsigned size, uint64_t v);
 
 /* The middle one, the upper of two; 0 if there are none. */
 uint64_t window_median(const struct pacing_window *w);
+
+/* A quarter is below it; 0 if there are none. */
+uint64_t window_quartile(const struct pacing_window *w);

@@ -47,7 +47,7 @@ int store_dirs_each(struct store *s, uint64_t job,
 		const char *path = read_string(&in);
 		struct lasting_identity id = read_identity(&in);
 
-		r = in.bad ? -EUCLEAN : dir(number, path, &id, userdata);
+		r = in.error < 0 ? in.error : dir(number, path, &id, userdata);
 		if (r != 0)
 			return r;
 	}
@@ -122,7 +122,7 @@ int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t li
 		e.name = read_string(&in);
 		e.id = read_identity(&in);
 		e.state = (enum entry_state)read_enum(&in, ENTRY_STATES);
-		r = in.bad ? -EUCLEAN : entry(&e, userdata);
+		r = in.error < 0 ? in.error : entry(&e, userdata);
 		if (r != 0)
 			return r;
 	}
@@ -173,7 +173,7 @@ int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t
 		p.what = read_string(&in);
 		p.error = (int)(int64_t)read_u64(&in);
 		p.is_error = read_enum(&in, 2) == 1;
-		r = in.bad ? -EUCLEAN : problem(&p, userdata);
+		r = in.error < 0 ? in.error : problem(&p, userdata);
 		if (r != 0)
 			return r;
 	}

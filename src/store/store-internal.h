@@ -77,12 +77,14 @@ void bind_bytes(struct binder *b, const void *p, size_t len);
 void bind_string(struct binder *b, const char *v); /* NULL is "" */
 void bind_identity(struct binder *b, const struct lasting_identity *id);
 
-/* Reads columns from the first on. bad: one of them holds what was never written there. */
+/* Reads columns from the first on. */
 struct reader {
 	sqlite3_stmt *st;
 	int at;
-	bool bad;
+	int error; /* -EUCLEAN: one of them holds what was never written there; or -ENOMEM */
 };
+
+void reader_fail(struct reader *r, int error);
 
 uint64_t read_u64(struct reader *r);
 uint32_t read_u32(struct reader *r);

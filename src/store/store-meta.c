@@ -38,9 +38,9 @@ int store_meta_get(struct store *s, const char *key, char **ret)
 		return e < 0 ? e : -ENOENT;
 	in = (struct reader){ .st = st };
 	value = strdup(read_string(&in));
-	if (!value || in.bad) {
+	if (!value || in.error < 0) {
 		free(value);
-		return in.bad ? -EUCLEAN : -ENOMEM;
+		return in.error < 0 ? in.error : -ENOMEM;
 	}
 	*ret = value;
 	return 0;

@@ -228,11 +228,21 @@ void bind_identity(struct binder *b, const struct lasting_identity *id)
 	bind_u64(b, id->type);
 }
 
+void reader_fail(struct reader *r, int error)
+{
+	if (r->error == 0)
+		r->error = error;
+}
+
 uint64_t read_u64(struct reader *r)
 {
-	if (sqlite3_column_type(r->st, r->at) != SQLITE_INTEGER)
-		r->bad = true;
-	return (uint64_t)sqlite3_column_int64(r->st, r->at++);
+	/* Of a connection that one thread uses at a time, the value may be asked directly: a list
+	 * has a hundred thousand. */
+	sqlite3_value *v = sqlite3_column_value(r->st, r->at++);
+
+	if (sqlite3_value_type(v) != SQLITE_INTEGER)
+		reader_fail(r, -EUCLEAN);
+	return (uint64_t)sqlite3_value_int64(v);
 }
 
 uint32_t read_u32(struct reader *r)
@@ -240,7 +250,7 @@ uint32_t read_u32(struct reader *r)
 	uint64_t v = read_u64(r);
 
 	if (v > UINT32_MAX)
-		r->bad = true;
+		reader_fail(r, -EUCLEAN);
 	return (uint32_t)v;
 }
 
@@ -249,19 +259,22 @@ unsigned int read_enum(struct reader *r, unsigned int n)
 	uint32_t v = read_u32(r);
 
 	if (v >= n)
-		r->bad = true;
+		reader_fail(r, -EUCLEAN);
 	return v;
 }
 
 const char *read_string(struct reader *r)
 {
-	/* Bytes of a database in UTF-8 become text as they are, with a NUL behind them. */
+	/* Bytes of a database in UTF-8 become text as they are, with a NUL behind them, which may
+	 * take memory. */
 	const char *v = (const char *)sqlite3_column_text(r->st, r->at);
 	size_t len = (size_t)sqlite3_column_bytes(r->st, r->at++);
 
 	/* A name cut short at a NUL would be another one's. */
-	if (!v || strlen(v) != len)
-		r->bad = true;
+	if (!v && sqlite3_errcode(sqlite3_db_handle(r->st)) == SQLITE_NOMEM)
+		reader_fail(r, -ENOMEM);
+	else if (!v || strlen(v) != len)
+		reader_fail(r, -EUCLEAN);
 	return v ? v : "";
 }
 

@@ -130,6 +130,8 @@ struct job_filter {
 	uid_t uid;
 	uint64_t since_id; /* ids from here on */
 	uint64_t limit;    /* 0: none */
+	bool brief;        /* of each only who submitted what, when, and how far it is: of texts
+			    * there are origin and path, and the others are empty */
 };
 
 /* In the order of ids. A callback that returns other than 0 ends it, and that is returned. */

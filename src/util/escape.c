@@ -77,8 +77,9 @@ char *escape_bytes(const char *s, size_t len)
 	if (!out)
 		return NULL;
 	for (size_t i = 0; i < len;) {
-		uint32_t c = 0;
-		size_t n = utf8_decode(p + i, len - i, &c);
+		uint32_t c = p[i];
+		/* Most are this kind. */
+		size_t n = c >= ' ' && c < 0x7f ? 1 : utf8_decode(p + i, len - i, &c);
 
 		if (n == 0 || is_deceptive(c) || c == '\\') {
 			for (size_t end = i + MAX(n, (size_t)1); i < end; i++)

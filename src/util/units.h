@@ -13,6 +13,9 @@ int size_parse(const char *s, uint64_t *ret_bytes);
  * 0, -EINVAL or -ERANGE. "infinity" is not accepted here. */
 int timespan_parse(const char *s, uint64_t *ret_usec);
 
+/* Writes the digits without a NUL behind them, at most 20. Returns their end. */
+char *number_put(char *at, uint64_t n);
+
 /* Writes "1.5 GiB", "312 B" into buf and returns buf. 16 bytes are always enough. */
 char *size_format(char *buf, size_t len, uint64_t bytes);
 

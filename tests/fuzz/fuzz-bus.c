@@ -31,6 +31,7 @@ static const struct method of_manager[] = {
 	{ "SubmitLists", "a(hh)a{sv}" },
 	{ "Submit", "aaya{sv}" },
 	{ "ListJobs", "a{sv}" },
+	{ "ListJobsPacked", "a{sv}" },
 	{ "GetJob", "t" },
 	{ "Cancel", "at" },
 	{ "Pause", "at" },

@@ -14,20 +14,20 @@ images away with it.
 import atexit
 import contextlib
 import ctypes
-import errno
 import fcntl
 import functools
 import json
 import os
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
-import zlib
+
+import contents
+from contents import fingerprint
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FULL = os.environ.get("RECLAIM_FULL") == "1"
@@ -174,6 +174,7 @@ class Scratch:
         except servers.Missing as e:
             raise unittest.SkipTest(str(e)) from e
         self.clusters.append(made)
+        contents.stale_directories = True
         return made
 
     def mount_image(self, name, kind, at):
@@ -292,63 +293,6 @@ def listing(base):
     return sorted(os.fsdecode(n) for n in found)
 
 
-def big_file(path, mib=256):
-    """A large file that can be told from any other and costs little: mostly preallocated, with
-    written blocks at both ends and every 16 MiB. Returns the digest of every byte of it."""
-    with open(path, "wb") as f:
-        os.posix_fallocate(f.fileno(), 0, mib * MIB)
-        for at in range(0, mib, 16):
-            os.pwrite(f.fileno(), os.urandom(64) * 64, at * MIB)
-        os.pwrite(f.fileno(), b"the end", mib * MIB - 7)
-        os.fsync(f.fileno())
-        f.seek(0)
-    with open(path, "rb") as f:
-        return digest(f)
-
-
-DIGEST_BLOCK = 64 << 10
-ZEROS = bytes(DIGEST_BLOCK)
-
-
-def checksum(blocks):
-    """Of all blocks of DIGEST_BLOCK that hold anything but zeros, and where they are; the length."""
-    crc, at = 0, 0
-    for block in blocks:
-        if block is None:
-            at += DIGEST_BLOCK
-            continue
-        if block != ZEROS[:len(block)]:
-            crc = zlib.crc32(block, zlib.crc32(at.to_bytes(8, "little"), crc))
-        at += len(block)
-    return crc, at
-
-
-def digest(f, offset=0):
-    """A checksum of all that can be read from an open file, from an offset on, and its length. Where
-    there is a hole, or what was never written, the kernel is believed that these are zeros."""
-    fd = f if isinstance(f, int) else f.fileno()
-
-    def blocks():
-        at, size = offset, os.fstat(fd).st_size
-        while at < size:
-            try:
-                data = os.lseek(fd, at, os.SEEK_DATA)
-            except OSError as e:
-                if e.errno != errno.ENXIO:
-                    raise
-                data = size
-            while at + DIGEST_BLOCK <= data:
-                at += DIGEST_BLOCK
-                yield None
-            block = os.pread(fd, DIGEST_BLOCK, at)
-            at += len(block)
-            if not block:
-                return
-            yield block
-
-    return checksum(blocks())
-
-
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
 FS_IMMUTABLE_FL, FS_APPEND_FL = 0x10, 0x20
 
@@ -395,28 +339,6 @@ class Canary:
         if changed:
             raise AssertionError("the canary is harmed: %r" %
                                  [(k, self.before.get(k), after.get(k)) for k in changed])
-
-
-def fingerprint(path):
-    """Names, types, modes, owners, link counts, times, contents."""
-    path = os.fsencode(path)
-    prints = {}
-    entries = [path]
-    for d, dirs, files in os.walk(path):
-        entries += [os.path.join(d, n) for n in dirs + files]
-    for e in entries:
-        st = os.lstat(e)
-        content = b""
-        if stat.S_ISREG(st.st_mode):
-            with open(e, "rb") as f:
-                content = digest(f)
-        elif stat.S_ISLNK(st.st_mode):
-            content = os.readlink(e)
-        # What a cluster says of a directory may have been so a while ago; its names are looked at.
-        counts = (0, 0) if stat.S_ISDIR(st.st_mode) and scratch.clusters else (st.st_nlink, st.st_size)
-        prints[os.path.relpath(e, path)] = (st.st_mode, st.st_uid, st.st_gid, *counts, st.st_mtime_ns,
-                                            content)
-    return prints
 
 
 # ---- the program ------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ import os
 import shutil
 
 import fixture
-from fixture import Case, Proc, command, fingerprint, matrix, scratch, write
+from contents import fingerprint
+from fixture import Case, Proc, command, matrix, scratch, write
 
 plain = (None,)
 tmpfs = ("tmpfs",)

@@ -5,10 +5,10 @@ and then that it is not there and what to do."""
 import json
 import os
 import socket
-import unittest
 
 import fixture
-from fixture import Case, Proc, USER, fingerprint, matrix, scratch, write
+from contents import fingerprint
+from fixture import Case, Proc, USER, matrix, scratch, write
 
 # No backend: the daemon's workers choose.
 plain = (None,)

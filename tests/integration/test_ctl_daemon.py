@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import unittest
 
 import daemon_fixture
 import fixture

@@ -11,8 +11,8 @@ import threading
 import unittest
 
 import fixture
-from fixture import (Case, DISKS, MIB, Proc, USER, command, fingerprint, matrix, scratch, unmount,
-                     write)
+from contents import fingerprint
+from fixture import Case, DISKS, MIB, Proc, USER, command, matrix, scratch, unmount, write
 from test_plan import MUTATING, OPENING
 
 # It has no backend; the matrix runs once for each filesystem.

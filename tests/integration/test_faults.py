@@ -14,10 +14,10 @@ import sqlite3
 import subprocess
 import threading
 import time
-import unittest
 
 import dbuswire
 import fixture
+from contents import fingerprint
 from daemon_fixture import Case, user
 from dbuswire import Error
 from fixture import FULL, TIMEOUT, USER, Canary, build, command, fill, write
@@ -113,6 +113,21 @@ class Killed(Faults):
             self.at_gate(gate)
             self.check_done(self.again())
         self.assertEqual(self.staged(), [])
+
+    def test_fault_01_no_worker_outlives_the_daemon(self):
+        """Not even one that hears nothing: it stands at its gate when the daemon is killed."""
+        self.disk()
+        for gate in ("stage:t", "unlink:x"):
+            _, _, worker = self.at_gate(gate)
+            pidfd = os.pidfd_open(worker)
+            try:
+                self.daemon.kill()
+                self.assertTrue(select.select([pidfd], [], [], TIMEOUT)[0], gate)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                os.close(pidfd)
+            self.check_done(self.again())
 
     def test_fault_02_between_rename_and_record(self):
         for name in "ab":
@@ -232,7 +247,7 @@ class Disks(Faults):
         build(at, ".reclaim/0/%s/1/precious" % job)
         for directory in (".reclaim/0", ".reclaim/0/" + job):
             os.chmod(os.path.join(at, directory), 0o700)
-        before = fixture.fingerprint(at)
+        before = fingerprint(at)
         self.daemon.start()
         c = self.daemon.client()
         c.call("ResumeAll")
@@ -240,7 +255,7 @@ class Disks(Faults):
         self.others_go_on(c)
         self.assertNotIn(c.job(n)["state"], ("done", "running"))
         self.assertTrue(c.get(n, "Message") or c.problems(n))
-        self.assertEqual(fixture.fingerprint(at), before)
+        self.assertEqual(fingerprint(at), before)
 
 
 class Descriptors(Faults):

@@ -7,13 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-import unittest
 
 import daemon_fixture
 import dbuswire
 import fixture
+from contents import big_file
 import openmetrics
-from fixture import FS_IMMUTABLE_FL, Proc, big_file, fill, scratch, set_flag, write
+from fixture import FS_IMMUTABLE_FL, Proc, fill, scratch, set_flag, write
 
 # Where the distribution has the reference implementation of the format.
 sys.path.append("/usr/lib/python3/dist-packages")

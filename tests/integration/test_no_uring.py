@@ -6,7 +6,8 @@ import contextlib
 import os
 
 import fixture
-from fixture import Case, DISKS, big_file, digest, fill, matrix, scratch, write
+from contents import big_file, digest
+from fixture import Case, DISKS, fill, matrix, scratch, write
 from settings import setting
 
 EVERYWHERE = DISKS + ("tmpfs", "overlay")

@@ -12,7 +12,8 @@ import threading
 import time
 
 import fixture
-from fixture import Case, DISKS, MIB, big_file, fill, matrix
+from contents import big_file
+from fixture import Case, DISKS, MIB, fill, matrix
 
 ONE = (None,)  # pacing knows no backends
 

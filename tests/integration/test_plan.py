@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl plan: what it says is compared with what was made, and nothing may be changed."""
-import json
 import mmap
 import os
 import random
@@ -10,11 +9,11 @@ import shutil
 import signal
 import stat
 import subprocess
-import unittest
 
 import fixture
-from fixture import (Case, DISKS, FS_APPEND_FL, FS_IMMUTABLE_FL, MIB, Proc, USER, World, command,
-                     fill, fingerprint, matrix, scratch, set_flag, write)
+from contents import fingerprint
+from fixture import (Case, DISKS, FS_APPEND_FL, FS_IMMUTABLE_FL, MIB, Proc, USER, command, fill,
+                     matrix, scratch, set_flag, write)
 
 # Plan has no backend; the matrix runs once for each filesystem.
 plain = (None,)

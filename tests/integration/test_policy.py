@@ -13,9 +13,9 @@ import time
 import unittest
 
 import fixture
+from contents import fingerprint
 import test_run
-from fixture import (Canary, Case, FULL, MIB, Proc, USER, command, fingerprint, matrix, scratch,
-                     write)
+from fixture import Canary, Case, FULL, MIB, Proc, USER, command, matrix, scratch, write
 
 plain = (None,)
 tmpfs = ("tmpfs",)

@@ -10,8 +10,9 @@ import time
 
 import daemon_fixture
 import fixture
+from contents import fingerprint
 from dbuswire import Error
-from fixture import USER, Canary, Proc, command, fingerprint, scratch, write
+from fixture import USER, Canary, Proc, command, scratch, write
 
 DAY = 86400
 BACKUPS = "match: '*.gz', keep: {last: 3, daily: 7, weekly: 4}, max-delete: 100%"

@@ -11,7 +11,7 @@ import os
 import pty
 import subprocess
 
-import test_bus
+import bus_fixture
 from dbuswire import Connection, Error
 
 POLKIT = "org.freedesktop.PolicyKit1"
@@ -51,7 +51,7 @@ class Polkit(Connection):
         return not any(m.member == "CheckAuthorization" for m in self.signals)
 
 
-class Case(test_bus.Case):
+class Case(bus_fixture.Case):
     def setUp(self):
         super().setUp()
         self.s.start_bus()
@@ -59,10 +59,10 @@ class Case(test_bus.Case):
         self.s.wait_for_name().close()
         self.canary = self.s.file("roots")
         with self.s.client() as root:
-            self.job = self.s.submit(root, self.s.path("data"), "roots", undo_usec=("t", test_bus.HOUR))
+            self.job = self.s.submit(root, self.s.path("data"), "roots", undo_usec=("t", bus_fixture.HOUR))
 
-    def stranger(self, uid=test_bus.NOBODY):
-        with test_bus.user(uid):
+    def stranger(self, uid=bus_fixture.NOBODY):
+        with bus_fixture.user(uid):
             return Connection(self.s.bus_path, bus=True)
 
     def polkit(self):
@@ -72,7 +72,7 @@ class Case(test_bus.Case):
 
     def calls(self, job=None):
         job = job or self.job
-        path = {"path": "/org/reclaimd1/job/%d" % job, "interface": test_bus.JOB}
+        path = {"path": "/org/reclaimd1/job/%d" % job, "interface": bus_fixture.JOB}
         return ((("Cancel", "at", [job]), {}), (("Pause", "at", [job]), {}), (("Resume", "at", [job]), {}),
                 (("Restore", "ta{sv}", job, {}), {}), (("Cancel",), path), (("Pause",), path),
                 (("Resume",), path), (("Restore", "a{sv}", {}), path))
@@ -161,7 +161,7 @@ class OthersJobs(Case):
                 polkit.says(NO)
                 self.answer(c, sent, "NoSuchJob")
             sent = c.send("Restore", "a{sv}", {}, path="/org/reclaimd1/job/%d" % self.job,
-                          interface=test_bus.JOB)
+                          interface=bus_fixture.JOB)
             polkit.says(YES)
             self.answer(c, sent)
             self.assertTrue(os.path.exists(self.canary))
@@ -288,7 +288,7 @@ class Asking(Case):
             question = polkit.question()
             self.assertEqual(question.details, {"verb": "cancel", "jobs": str(self.job + 1)})
             self.s.file("later")
-            later = self.s.submit(root, self.s.path("data"), "later", undo_usec=("t", test_bus.HOUR))
+            later = self.s.submit(root, self.s.path("data"), "later", undo_usec=("t", bus_fixture.HOUR))
             self.assertEqual(later, self.job + 1)
             polkit.reply(question.message, "(bba{ss})", YES)
             self.answer(c, sent, "NoSuchJob")
@@ -307,7 +307,7 @@ class Asking(Case):
         self.s.file(name)
         polkit = self.polkit()
         with self.s.client() as root, self.stranger() as c:
-            job = self.s.submit(root, self.s.path("data"), name, undo_usec=("t", test_bus.HOUR))
+            job = self.s.submit(root, self.s.path("data"), name, undo_usec=("t", bus_fixture.HOUR))
             sent = c.send("Pause", "at", [job])
             path = polkit.says(NO).details["path"]
             self.answer(c, sent, "NoSuchJob")
@@ -320,13 +320,13 @@ class Asking(Case):
         """All or none; of several, no path; of several users, no owner."""
         polkit = self.polkit()
         os.mkdir(self.s.path("data/users"))
-        os.chown(self.s.path("data/users"), test_bus.USER, test_bus.USER)
-        self.s.file("theirs", test_bus.USER, "users")
+        os.chown(self.s.path("data/users"), bus_fixture.USER, bus_fixture.USER)
+        self.s.file("theirs", bus_fixture.USER, "users")
         self.s.file("other")
-        with test_bus.user(), self.s.client() as user:
-            theirs = self.s.submit(user, self.s.path("data/users"), "theirs", undo_usec=("t", test_bus.HOUR))
+        with bus_fixture.user(), self.s.client() as user:
+            theirs = self.s.submit(user, self.s.path("data/users"), "theirs", undo_usec=("t", bus_fixture.HOUR))
         with self.s.client() as root:
-            other = self.s.submit(root, self.s.path("data"), "other", undo_usec=("t", test_bus.HOUR))
+            other = self.s.submit(root, self.s.path("data"), "other", undo_usec=("t", bus_fixture.HOUR))
         with self.stranger() as c:
             for jobs, owner in (([self.job, other], "0"), ([self.job, theirs], None),
                                 ([self.job, self.job + 1000], None)):
@@ -352,39 +352,39 @@ class Asking(Case):
         polkit = self.polkit()
         directory = self.s.path("data/users")
         os.mkdir(directory)
-        os.chown(directory, test_bus.USER, test_bus.USER)
-        self.s.file("theirs", test_bus.USER, "users")
-        with test_bus.user(), self.s.client() as user:
-            job = self.s.submit(user, directory, "theirs", undo_usec=("t", test_bus.HOUR))
+        os.chown(directory, bus_fixture.USER, bus_fixture.USER)
+        self.s.file("theirs", bus_fixture.USER, "users")
+        with bus_fixture.user(), self.s.client() as user:
+            job = self.s.submit(user, directory, "theirs", undo_usec=("t", bus_fixture.HOUR))
         os.chown(directory, 0, 0)
         with self.stranger() as c:
             sent = c.send("Restore", "ta{sv}", job, {})
-            self.assertEqual(polkit.says(YES).details["owner"], str(test_bus.USER))
+            self.assertEqual(polkit.says(YES).details["owner"], str(bus_fixture.USER))
             self.answer(c, sent, "NotAuthorized")
             self.assertEqual((self.state(job), os.listdir(directory)), ("held", []))
-            os.chown(directory, test_bus.USER, test_bus.USER)
+            os.chown(directory, bus_fixture.USER, bus_fixture.USER)
             sent = c.send("Restore", "ta{sv}", job, {})
             polkit.says(YES)
             self.answer(c, sent)
-            self.assertEqual(os.stat(directory + "/theirs").st_uid, test_bus.USER)
+            self.assertEqual(os.stat(directory + "/theirs").st_uid, bus_fixture.USER)
 
     def test_who_is_not_asked_about(self):
         """Another place, which would be chosen by the owner's authority; one's own that has finished;
         and whoever comes by the private socket, where nobody can be named."""
         polkit = self.polkit()
         os.mkdir(self.s.path("data/nobodys"))
-        os.chown(self.s.path("data/nobodys"), test_bus.NOBODY, test_bus.NOBODY)
-        self.s.file("own", test_bus.NOBODY, "nobodys")
+        os.chown(self.s.path("data/nobodys"), bus_fixture.NOBODY, bus_fixture.NOBODY)
+        self.s.file("own", bus_fixture.NOBODY, "nobodys")
         with self.stranger() as c, self.s.client() as root:
             fd = os.open(self.s.path("data/nobodys"), os.O_PATH)
             self.refused("NoSuchJob", "", c, "Restore", "ta{sv}", self.job, {"directory": ("h", 0)}, fds=[fd])
             os.close(fd)
-            own = self.s.submit(c, self.s.path("data/nobodys"), "own", undo_usec=("t", test_bus.HOUR))
+            own = self.s.submit(c, self.s.path("data/nobodys"), "own", undo_usec=("t", bus_fixture.HOUR))
             c.call("Cancel", "at", [own])
             self.assertEqual(root.signal("JobFinished").body[0], own)
             self.refused("NoSuchJob", "", c, "Cancel", "at", [own])
             self.refused("NoSuchJob", "", c, "Cancel", "at", [own, own])
-        with test_bus.user(), self.s.client() as c:
+        with bus_fixture.user(), self.s.client() as c:
             self.refused("NoSuchJob", "", c, "Cancel", "at", [self.job], flags=INTERACTIVE)
             self.refused("NotAuthorized", "", c, "Reload", flags=INTERACTIVE)
         self.assertTrue(polkit.unasked())
@@ -411,7 +411,7 @@ class Asking(Case):
 
 class CommandLine(Case):
     def reclaimctl(self, *words, **kw):
-        return subprocess.Popen([os.environ["RECLAIMCTL"], *words], user=test_bus.NOBODY, group=test_bus.NOBODY,
+        return subprocess.Popen([os.environ["RECLAIMCTL"], *words], user=bus_fixture.NOBODY, group=bus_fixture.NOBODY,
                                 extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 env=dict(os.environ, DBUS_SYSTEM_BUS_ADDRESS="unix:path=" + self.s.bus_path,
                                          PATH="/nonexistent"),  # where there is no agent
@@ -442,4 +442,4 @@ class CommandLine(Case):
 
 
 if __name__ == "__main__":
-    test_bus.main()
+    bus_fixture.main()

@@ -10,7 +10,8 @@ import stat
 import subprocess
 
 import fixture
-from fixture import Case, DISKS, USER, big_file, build, command, fill, matrix, scratch, write
+from contents import big_file, fingerprint
+from fixture import Case, DISKS, USER, build, command, fill, matrix, scratch, write
 
 FEW = ("ext4", "btrfs", "tmpfs", "overlay")
 
@@ -277,12 +278,12 @@ class DryRun(Case):
         write(w.path("list"), "\n".join("tree/many/f%05d" % i for i in range(100)))
         trace = os.path.join(scratch.dir, "trace")
         for args in (["tree", "single"], ["--files-from=list"]):
-            before = fixture.fingerprint(w.dir)
+            before = fingerprint(w.dir)
             r = w.run("--dry-run", *args, env={"ASAN_OPTIONS": "detect_leaks=0"},
                       wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=all"])
             self.assertEqual(r.status, 0, r)
             self.assertIn("Would remove", r.out)
-            self.assertEqual(before, fixture.fingerprint(w.dir))
+            self.assertEqual(before, fingerprint(w.dir))
             with open(trace, errors="replace") as f:
                 # The thread sanitizer makes, and removes, a file of its own.
                 lines = [l for l in f.read().split("\n") if "/tsan.rodata." not in l]
@@ -354,12 +355,12 @@ class Ends(Case):
     @matrix(latency=("auto", "off"))
     def test_not_authorised(self, w):
         w.build("theirs/f\ntheirs/sub/g")
-        before = fixture.fingerprint(w.dir)
+        before = fingerprint(w.dir)
         for args in (["theirs"], ["theirs/f"], ["theirs/f", "theirs/sub"]):
             r = w.run(*args, user=USER)
             self.assertEqual(r.status, 4, r)
             self.assertIn("Permission denied", r.err)
-            self.assertEqual(before, fixture.fingerprint(w.dir))
+            self.assertEqual(before, fingerprint(w.dir))
         os.chmod(w.path("theirs"), 0o700)
         r = w.run("theirs/f", user=USER)
         self.assertIn(r.status, (1, 4), r)
@@ -394,12 +395,12 @@ class Ends(Case):
         w.build("ro/tree/f\nro/g")
         w.bind("ro", "ro")
         command("mount", "-o", "remount,bind,ro", w.path("ro"))
-        before = fixture.fingerprint(w.dir)
+        before = fingerprint(w.dir)
         for path in ("ro/tree", "ro/g"):
             r = w.run(path)
             self.assertEqual(r.status, 1, r)
             self.assertIn("Read-only file system", r.err)
-            self.assertEqual(before, fixture.fingerprint(w.dir))
+            self.assertEqual(before, fingerprint(w.dir))
 
     @matrix(latency=("auto", "off"))
     def test_racing_deleters(self, w):

@@ -13,7 +13,8 @@ import threading
 import time
 
 import fixture
-from fixture import Case, DISKS, MIB, TIMEOUT, big_file, digest, matrix, write
+from contents import big_file, checksum, digest
+from fixture import Case, DISKS, MIB, TIMEOUT, matrix, write
 from settings import setting
 
 SHRINKING = DISKS + ("ext4-discard",)
@@ -180,7 +181,7 @@ class Mapping:
             raise OSError("mmap")
 
     def digest(self):
-        return fixture.checksum(self.blocks())
+        return checksum(self.blocks())
 
     def blocks(self):
         # Through /proc, where a page that is gone is an error and not a SIGBUS.

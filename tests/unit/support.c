@@ -4,17 +4,98 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* Longer than any suite takes, and shorter than ctest waits before it kills all. */
+#define RUN_SECONDS_MOST 540
+
+/* Where a run's scratch directories are; made and removed by the process that waits for the run. */
+static char run_dir[64];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+void scratch_remove(const char *path)
+{
+	(void)nftw(path, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Waits for the run's end and returns its exit status. Whoever ends the waiting ends the run. */
+static int run_wait(pid_t pid, const sigset_t *signals)
+{
+	const struct timespec most = { .tv_sec = RUN_SECONDS_MOST };
+	int status = 0, sig;
+
+	do
+		sig = sigtimedwait(signals, NULL, &most);
+	while (sig < 0 && errno == EINTR);
+	if (sig != SIGCHLD) {
+		(void)fprintf(stderr, "The run is ended: %s.\n",
+			      sig < 0 ? "it takes too long" : strsignal(sig));
+		(void)kill(pid, SIGKILL);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFSIGNALED(status) && sig == SIGCHLD)
+		(void)fprintf(stderr, "The run has died: %s.\n", strsignal(WTERMSIG(status)));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+/* Returns in a child, which runs the tests. However that ends, its parent, this process, removes
+ * what it leaves and ends as it did: a test that fails, aborts or hangs never gets to its own
+ * cleaning up. */
+static void run_begin(void)
+{
+	sigset_t signals, before;
+	pid_t pid, parent = getpid();
+	int status;
+
+	(void)snprintf(run_dir, sizeof(run_dir), "%s/reclaim-unit.XXXXXX",
+		       access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	(void)sigemptyset(&signals);
+	(void)sigaddset(&signals, SIGCHLD);
+	(void)sigaddset(&signals, SIGINT);
+	(void)sigaddset(&signals, SIGTERM);
+	/* Some tests go on as somebody else. */
+	if (!mkdtemp(run_dir) || chmod(run_dir, 0711) < 0 ||
+	    sigprocmask(SIG_BLOCK, &signals, &before) < 0) {
+		perror(run_dir);
+		exit(EXIT_FAILURE);
+	}
+	pid = fork();
+	if (pid == 0) {
+		(void)sigprocmask(SIG_SETMASK, &before, NULL);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* What tests mount goes with them. */
+		(void)unshare(CLONE_NEWNS);
+		if (getppid() != parent)
+			_exit(EXIT_FAILURE);
+		return;
+	}
+	status = pid < 0 ? EXIT_FAILURE : run_wait(pid, &signals);
+	scratch_remove(run_dir);
+	_exit(status);
+}
 
 int run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n)
 {
 	SRunner *sr;
 	int failed;
 
+	run_begin();
 	tcase_set_timeout(tc, 60);
 	for (size_t i = 0; i < n; i++)
 		tcase_add_test(tc, tests[i]);
@@ -33,22 +114,8 @@ int run_case(const char *name, const TTest *const *tests, size_t n)
 
 void scratch_make(char *buf, size_t len)
 {
-	(void)snprintf(buf, len, "%s/reclaim-unit.XXXXXX",
-		       access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	(void)snprintf(buf, len, "%s/XXXXXX", run_dir);
 	ck_assert_ptr_nonnull(mkdtemp(buf));
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-void scratch_remove(const char *path)
-{
-	(void)nftw(path, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 static void entry_make(const char *dir, const char *word)

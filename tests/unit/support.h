@@ -6,13 +6,14 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* Runs one case of tests. Returns the exit status for main. */
+/* Runs one case of tests, in a child. Returns the exit status for main. */
 int run_case(const char *name, const TTest *const *tests, size_t n);
 
 /* The same for a case that has a fixture. Takes over the suite and the case. */
 int run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n);
 
-/* Makes a scratch directory; its path is in buf. scratch_remove deletes it with all content. */
+/* Makes a scratch directory; its path is in buf. scratch_remove deletes it with all content; what
+ * is left of all of them when the run ends, however it does, is deleted then. */
 void scratch_make(char *buf, size_t len);
 void scratch_remove(const char *path);
 

@@ -135,6 +135,88 @@ START_TEST(entries_are_bounded_on_their_own)
 }
 END_TEST
 
+/* A larger piece would save syncs, which are few by then, and leave more to others' syncs. */
+START_TEST(pieces_need_not_be_larger_than_is_worth_a_sync)
+{
+	struct device d = with_reads(solid, 90);
+	struct world w;
+
+	/* 100 entries take 0.2 ms, and a sync 1 ms whatever it commits. */
+	d.entry_usec = d.byte_usec = 0;
+	world_init(&w, &cautious, d);
+	w.by_entries = true;
+	world_pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.c.entries.limit, 1500);
+	ck_assert_uint_le(w.c.entries.limit, 5000);
+}
+END_TEST
+
+/* With one head, what others wait for is our next request: it is seen before each few entries
+ * whether anybody waits. */
+START_TEST(a_disk_with_a_head_is_asked_often)
+{
+	struct device d = with_reads(solid, 40);
+	uint64_t most = 0;
+	struct world w;
+
+	world_init(&w, &cautious, d);
+	w.by_entries = true;
+	world_pass(&w, 3 * USEC_PER_SEC);
+	ck_assert(!controller_yields(&w.c));
+
+	d.read_usec = 4 * MSEC;
+	d.sync_usec = 8 * MSEC;
+	world_init(&w, &cautious, d);
+	w.by_entries = true;
+	world_pass(&w, 3 * USEC_PER_SEC);
+	for (int i = 0; i < 10000; i++) {
+		struct pacing_grant g = controller_next(&w.c, w.now);
+
+		ck_assert(controller_yields(&w.c));
+		most = MAX(most, g.not_before_usec <= w.now ? g.entries : 0);
+		world_pass(&w, STEP);
+	}
+	ck_assert_uint_gt(most, 1);
+	ck_assert_uint_le(most, 16);
+
+	controller_urgent(&w.c, true);
+	ck_assert(!controller_yields(&w.c));
+}
+END_TEST
+
+/* The lane may be waiting for somebody's request when the gap comes; then the canary must not pay
+ * for what it has done. */
+START_TEST(no_part_of_a_piece_is_left_for_the_canary)
+{
+	struct device d = with_reads(solid, 40);
+	bool early = false, late = false;
+	struct world w;
+
+	d.read_usec = 4 * MSEC;
+	d.sync_usec = 8 * MSEC;
+	world_init(&w, &cautious, d);
+	w.by_entries = true;
+	world_pass(&w, 3 * USEC_PER_SEC);
+	for (int i = 0; i < 10000; i++) {
+		uint64_t age = w.now - w.c.phase_since_usec;
+		struct controller c = w.c;
+
+		world_pass(&w, STEP);
+		c.entries.used = 0;
+		if (c.gap || !controller_yields(&c))
+			continue;
+		if (age < 100 * MSEC) {
+			early = true;
+			ck_assert(!controller_spent(&c, c.phase_since_usec + age, 1, 0, STEP));
+		} else if (age >= 145 * MSEC) {
+			late = true;
+			ck_assert(controller_spent(&c, c.phase_since_usec + age, 1, 0, STEP));
+		}
+	}
+	ck_assert(early && late);
+}
+END_TEST
+
 /* Others' reads are slower while we work: it is us, and we do less. */
 START_TEST(slower_in_bursts_is_ours)
 {
@@ -556,6 +638,9 @@ int main(void)
 				 never_slower_than_the_floor,
 				 never_faster_than_the_ceiling,
 				 a_named_bound_is_kept,
+				 pieces_need_not_be_larger_than_is_worth_a_sync,
+				 a_disk_with_a_head_is_asked_often,
+				 no_part_of_a_piece_is_left_for_the_canary,
 				 without_counters_it_goes_on,
 				 time_that_jumps,
 				 urgent_knows_no_limits,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "acceptance.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "store-support.h"
@@ -168,6 +169,39 @@ START_TEST(test_fault_14_while_deleting_with_a_ring)
 }
 END_TEST
 
+/* ---- accepting ------------------------------------------------------------------------------- */
+
+static bool accept_with(unsigned nth, unsigned n_more, void *userdata)
+{
+	struct acceptance *a = userdata;
+	const char *const paths[] = { a->kept, a->inside, a->beside };
+	bool met = false;
+	int r;
+
+	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+		arm(nth, n_more);
+		r = acceptance_path(a, paths[i]);
+		met |= fired;
+		ck_assert_msg(disarm() || r == (paths[i] == a->beside ? 0 : -EPERM), "%u: %d", nth,
+			      r);
+	}
+	arm(nth, n_more);
+	r = acceptance_list(a);
+	met |= fired;
+	ck_assert_msg(disarm() || r == 0, "%u: %d", nth, r);
+	return met;
+}
+
+START_TEST(test_fault_14_while_accepting)
+{
+	struct acceptance a;
+
+	acceptance_make(&a);
+	each(accept_with, &a);
+	acceptance_remove(&a);
+}
+END_TEST
+
 /* ---- the configuration ----------------------------------------------------------------------- */
 
 static const char configuration[] =
@@ -260,6 +294,7 @@ int main(void)
 {
 	const TTest *const tests[] = { test_fault_14_while_deleting,
 				       test_fault_14_while_deleting_with_a_ring,
+				       test_fault_14_while_accepting,
 				       test_fault_14_while_reading_the_configuration,
 				       test_fault_14_while_storing };
 

@@ -20,7 +20,7 @@ static void say_job(struct said *s, enum top_state state, struct job_line j)
 	j.state = top_state_names[state];
 	j.origin = "submit";
 	j.priority = "normal";
-	j.path = strdup("/x");
+	j.path = "/x";
 	l->v = reallocarray(l->v, l->n + 1, sizeof(j));
 	ck_assert_ptr_nonnull(l->v);
 	l->v[l->n++] = j;

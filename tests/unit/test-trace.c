@@ -120,6 +120,20 @@ START_TEST(somebody_leaves)
 }
 END_TEST
 
+/* One head, XFS, small files, the same bystander. */
+START_TEST(others_go_first)
+{
+	struct replay r = replay("hdd-xfs-busy.trace");
+	struct pacing_view view;
+
+	decides_again(&r);
+	controller_view(&r.c, &view);
+	ck_assert(controller_yields(&r.c));
+	ck_assert_uint_ge(view.quiet_sync_usec, 6 * USEC_PER_MSEC);
+	ck_assert_uint_le(view.quiet_sync_usec, 9 * USEC_PER_MSEC);
+}
+END_TEST
+
 START_TEST(nonsense_is_no_line)
 {
 	static const char *const lines[] = {
@@ -135,7 +149,7 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = { somebody_is_there, nobody_is_there, somebody_comes,
-				 somebody_leaves, nonsense_is_no_line };
+				 somebody_leaves,   others_go_first, nonsense_is_no_line };
 
 	return run_case("trace", tests, ELEMENTSOF(tests));
 }

@@ -9,18 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support.h"
 #include "util/fd.h"
 #include "util/macros.h"
 #include "worker-fixture.h"
-
-#define NOBODY 65534
 
 static struct fixture f;
 
@@ -527,116 +523,6 @@ START_TEST(the_fence_holds)
 }
 END_TEST
 
-/* The worker that has stopped at its gate. */
-static pid_t gate_wait(void)
-{
-	siginfo_t si = { 0 };
-
-	ck_assert_int_eq(waitid(P_ALL, 0, &si, WSTOPPED | WNOWAIT), 0);
-	return si.si_pid;
-}
-
-/* A run that stops before its only name goes. */
-static pid_t run_to_gate(int d)
-{
-	struct run_item item = { .seq = 1, .name = "a" };
-
-	tree_make(f.dir, "d/a");
-	ck_assert_int_eq(fixture_look_names(&f, "d", "a", false), 0);
-	item.id = f.seen.ids[0];
-	ck_assert_int_eq(setenv("RECLAIM_GATE", "unlink:a", 1), 0);
-	fixture_start(&f, d);
-	ck_assert_int_eq(unsetenv("RECLAIM_GATE"), 0);
-	fixture_run_begin(&f, d, &item, 1);
-	while (worker_fence(f.worker) < 0)
-		ck_assert_int_ge(sd_event_run(f.event, UINT64_MAX), 0);
-	return gate_wait();
-}
-
-START_TEST(a_killed_worker_answers_epipe)
-{
-	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
-	pid_t pid = run_to_gate(d);
-
-	ck_assert_int_eq(kill(pid, SIGKILL), 0);
-	fixture_wait_gone(&f);
-	ck_assert_int_eq(f.seen.r, -EPIPE);
-	ck_assert_ptr_nonnull(strstr(f.seen.how, "signal 9"));
-	ck_assert_uint_eq(worker_busy(f.worker), 0);
-	ck_assert_int_eq(worker_forget(f.worker, 1), -EINVAL);
-}
-END_TEST
-
-/* As one that is being started has for a moment. */
-static pid_t process_with_copies(void)
-{
-	pid_t pid = fork();
-
-	ck_assert_int_ge(pid, 0);
-	if (pid > 0)
-		return pid;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (;;)
-		(void)pause();
-}
-
-START_TEST(a_dead_worker_is_out_of_the_loop)
-{
-	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
-	pid_t pid = run_to_gate(d), copies = process_with_copies();
-
-	ck_assert_int_eq(kill(pid, SIGKILL), 0);
-	fixture_wait_gone(&f);
-	fixture_stop(&f);
-	for (unsigned i = 0; i < 10; i++)
-		ck_assert_int_ge(sd_event_run(f.event, 0), 0);
-	ck_assert_int_eq(kill(copies, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(copies, NULL, 0), copies);
-}
-END_TEST
-
-START_TEST(a_stopped_run_keeps_the_rest)
-{
-	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
-	bool cancelled = false;
-
-	/* It has one thread that deletes and one that hears the stop, and both wake up at once: the
-	 * first may be through with all before the other has its turn. */
-	for (unsigned i = 0; i < 100 && !cancelled; i++) {
-		pid_t pid;
-
-		fixture_start(&f, -1);
-		pid = run_to_gate(d);
-		worker_stop(f.worker);
-		ck_assert_int_eq(kill(pid, SIGCONT), 0);
-		fixture_wait(&f);
-		ck_assert_int_eq(f.seen.r, 0);
-		cancelled = f.seen.result.cancelled;
-		/* The one it was at may have gone. */
-		ck_assert_uint_eq(f.seen.kept, fixture_has(&f, "d/a"));
-		if (f.seen.kept)
-			ck_assert_int_eq(f.seen.kept_error, -ECANCELED);
-		ck_assert(cancelled || !f.seen.kept);
-	}
-	ck_assert(cancelled);
-}
-END_TEST
-
-/* One that does not answer is freed at once, and killed by its leash. */
-START_TEST(a_hung_worker_is_not_waited_for)
-{
-	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
-	pid_t pid = run_to_gate(d);
-
-	fixture_stop(&f);
-	ck_assert_int_eq(f.seen.r, -ECANCELED);
-	ck_assert(!f.seen.gone);
-	while (kill(pid, 0) == 0)
-		ck_assert_int_ge(sd_event_run(f.event, UINT64_MAX), 0);
-	ck_assert(fixture_has(&f, "d/a"));
-}
-END_TEST
-
 START_TEST(swapped_right_before_the_rename)
 {
 	_cleanup_close_ int staging = fixture_mkdir(&f, "staging", 0700);
@@ -649,7 +535,7 @@ START_TEST(swapped_right_before_the_rename)
 	ck_assert_int_eq(unsetenv("RECLAIM_GATE"), 0);
 	ck_assert_int_eq(fixture_look_names(&f, "", "a b", false), 0);
 	fixture_stage_begin(&f, staging, "job");
-	pid = gate_wait();
+	pid = fixture_gate_wait();
 	root_unlink("b");
 	tree_make(f.dir, "b/ b/canary");
 	b = fixture_open(&f, "b");
@@ -684,22 +570,9 @@ int main(void)
 		a_hundred_thousand_names,
 		only_who_was_accepted_is_deleted,
 		the_fence_holds,
-		a_killed_worker_answers_epipe,
-		a_dead_worker_is_out_of_the_loop,
-		a_stopped_run_keeps_the_rest,
-		a_hung_worker_is_not_waited_for,
 		swapped_right_before_the_rename,
 	};
 
-	if (geteuid() != 0) {
-		(void)puts("skipped: only root can start workers of somebody else");
-		return 77;
-	}
-	/* Mounts of ours are nobody else's business. */
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
-		(void)puts("skipped: no mounts can be made here");
-		return 77;
-	}
 	tcase_add_checked_fixture(tc, setup, teardown);
-	return run_tests(s, tc, tests, ELEMENTSOF(tests));
+	return fixture_run_tests(s, tc, tests, ELEMENTSOF(tests));
 }

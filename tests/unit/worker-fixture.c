@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "worker-fixture.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support.h"
@@ -293,4 +295,26 @@ bool fixture_has(const struct fixture *f, const char *name)
 
 	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
 	return lstat(path, &st) == 0;
+}
+
+pid_t fixture_gate_wait(void)
+{
+	siginfo_t si = { 0 };
+
+	ck_assert_int_eq(waitid(P_ALL, 0, &si, WSTOPPED | WNOWAIT), 0);
+	return si.si_pid;
+}
+
+int fixture_run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n)
+{
+	if (geteuid() != 0) {
+		(void)puts("skipped: only root can start workers of somebody else");
+		return 77;
+	}
+	/* Mounts of ours are nobody else's business. */
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		(void)puts("skipped: no mounts can be made here");
+		return 77;
+	}
+	return run_tests(s, tc, tests, n);
 }

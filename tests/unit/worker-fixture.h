@@ -6,7 +6,9 @@
 #include <stddef.h>
 
 #include "daemon/worker.h"
+#include "support.h"
 
+#define NOBODY 65534
 #define SEEN_MOST 4096
 
 /* What the last request was answered. */
@@ -67,6 +69,12 @@ int fixture_open(const struct fixture *f, const char *name);
 int fixture_mkdir(const struct fixture *f, const char *name, mode_t mode);
 /* Is it there? */
 bool fixture_has(const struct fixture *f, const char *name);
+
+/* The worker that has stopped at its gate. */
+pid_t fixture_gate_wait(void);
+
+/* run_tests in a mount namespace of their own, as root or not at all. */
+int fixture_run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n);
 
 void fixture_opened(int r, int fd, void *userdata);
 void fixture_done(int r, void *userdata);

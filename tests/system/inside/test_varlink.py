@@ -20,6 +20,7 @@ from system import (SLOW, TIMEOUT_SECONDS, attempt, command, configure, full_spe
 INTERFACE = "org.reclaimd.Reclaim"
 SOCKET = f"/run/reclaimd/{INTERFACE}"
 DESCRIPTION = f"/usr/share/doc/reclaimd/{INTERFACE}.varlink"
+CORPUS = "/corpus/varlink"
 INVALID = "org.varlink.service.InvalidParameter"
 USER = 64998
 HOUR_USEC = 3600 * 1000 * 1000
@@ -376,6 +377,22 @@ class BadInput(Case):
                 # An error, or the end.
                 answer = w.receive()
                 self.assertTrue(answer is None or "error" in answer, (bad[:60], answer))
+        self.lives()
+
+    def test_44_what_the_fuzzer_says(self):
+        """The inputs that are kept of fuzz-varlink, as a user says them: a byte of flags, and the stream."""
+        inputs = [os.path.join(CORPUS, name) for name in sorted(os.listdir(CORPUS))]
+        self.assertGreater(len(inputs), 30)
+        for path in inputs:
+            with open(path, "rb") as f:
+                said = f.read()[1:]
+            with Wire(USER) as w:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    w.socket.sendall(said)
+                    w.socket.shutdown(socket.SHUT_WR)
+                # Until the end: what comes is JSON.
+                while w.receive() is not None:
+                    pass
         self.lives()
 
     def test_44_half_messages(self):
