@@ -20,9 +20,11 @@ static const struct cost {
 	double far_serial_usec, far_spread_usec; /* 0: local */
 	double data_usec;                        /* more, for a file with data */
 } costs[] = {
-	{ "ext", 8.3, 4.2, 0, 0, 20 },     { "xfs", 12.7, 6.7, 0, 0, 17 },
-	{ "btrfs", 15.3, 15.3, 0, 0, 12 }, { "memory", 3, 1.5, 0, 0, 4 },
-	{ "overlay", 46, 28, 0, 0, 0 },    { "remote", 155, 18, 2600, 300, 0 },
+	{ "ext", 8.3, 4.2, 0, 0, 20 },       { "xfs", 12.7, 6.7, 0, 0, 17 },
+	{ "btrfs", 15.3, 15.3, 0, 0, 12 },   { "memory", 3, 1.5, 0, 0, 4 },
+	{ "overlay", 46, 28, 0, 0, 0 },      { "moosefs", 155, 18, 2600, 300, 0 },
+	{ "cephfs", 155, 18, 2600, 300, 0 }, { "nfs", 155, 18, 2600, 300, 0 },
+	{ "fuse", 155, 18, 2600, 300, 0 },   { "remote", 155, 18, 2600, 300, 0 },
 	{ "other", 15.3, 15.3, 0, 0, 20 },
 };
 

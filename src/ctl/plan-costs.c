@@ -150,9 +150,15 @@ static int medium(struct plan *p)
 	if (r >= 0 && family(p, "overlay"))
 		r = say(p, "on an overlay, what comes from a lower layer is only covered by a "
 			   "whiteout: that frees nothing, and takes an inode");
-	if (r >= 0 && family(p, "remote"))
+	if (r >= 0 && p->ways.server)
 		r = say(p, "each entry costs a round trip to the server, and those of one "
 			   "directory cannot overlap");
+	if (r >= 0 && family(p, "moosefs"))
+		r = say(p, "MooseFS keeps deleted files in its trash: their space comes back once "
+			   "their trash time is over (mfsgettrashtime -r shows it)");
+	if (r >= 0 && family(p, "cephfs"))
+		r = say(p, "CephFS frees space some time after the names are gone, and nothing "
+			   "that a snapshot (.snap) still holds");
 	return r;
 }
 

@@ -284,7 +284,7 @@ static void print_strategy(const struct plan *p)
 static void print_estimate(const struct plan *p)
 {
 	const struct blockdevs *b = &p->around.devices;
-	bool remote = strcmp(p->ways.family, "remote") == 0;
+	bool remote = p->ways.server;
 	char from[32], to[32];
 
 	timespan_format(from, sizeof(from), p->estimate.warm_usec);

@@ -24,7 +24,8 @@ struct run {
 	struct progress *progress;
 	struct pacing pacing;
 	struct stats total; /* over all filesystems */
-	uint64_t elapsed_usec, space_bytes;
+	uint64_t elapsed_usec;
+	bool by_space; /* total.bytes is what the filesystem says has become free */
 	char strategy[128];
 	enum backend backend;
 };
@@ -96,7 +97,11 @@ static void total_add(struct run *run, const struct engine_progress *p)
 	if (run->total.first_error == 0)
 		run->total.first_error = p->stats.first_error;
 	run->elapsed_usec += p->elapsed_usec;
-	run->space_bytes += p->space_bytes;
+	/* What was not weighed, the filesystem tells. */
+	if (!p->weighed && !run->o.dry_run) {
+		run->total.bytes += p->space_bytes;
+		run->by_space = true;
+	}
 	run->backend = p->backend;
 	progress_base(run->progress, p->stats.entries, p->stats.bytes);
 }
@@ -107,6 +112,9 @@ static void engine_options_fill(const struct run *run, struct engine_options *o)
 		.fixed_backend = run->o.fixed_backend,
 		.backend = run->o.backend,
 		.weigh = !run->o.latency_off,
+		.op_latency_usec = run->o.latency_off    ? 0
+				   : run->o.latency_usec ? run->o.latency_usec
+							 : ENGINE_LATENCY_AUTO,
 		.dry = run->o.dry_run,
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
 		.problem = on_problem,
@@ -182,11 +190,6 @@ static int all_run(struct run *run)
 	return r;
 }
 
-static uint64_t bytes_freed(const struct run *run)
-{
-	return run->o.latency_off && !run->o.dry_run ? run->space_bytes : run->total.bytes;
-}
-
 static void print_json(const struct run *run)
 {
 	const struct stats *s = &run->total;
@@ -202,12 +205,11 @@ static void print_json(const struct run *run)
 	if (missing)
 		(void)json_object_set_new(why, "missing", json_integer((json_int_t)missing));
 	v = json_pack("{sIsIsIsIsIsssssosssb}", "entries", (json_int_t)s->entries, "bytes",
-		      (json_int_t)bytes_freed(run), "errors", (json_int_t)errors, "skipped",
+		      (json_int_t)run->total.bytes, "errors", (json_int_t)errors, "skipped",
 		      (json_int_t)skipped, "elapsed_usec", (json_int_t)run->elapsed_usec, "backend",
 		      run->backend == BACKEND_URING ? "uring" : "threads", "strategy",
 		      run->strategy, "skipped_why", why, "bytes_from",
-		      run->o.latency_off && !run->o.dry_run ? "statfs" : "st_blocks", "dry_run",
-		      run->o.dry_run);
+		      run->by_space ? "statfs" : "st_blocks", "dry_run", run->o.dry_run);
 	json_print(v, run->o.json);
 }
 
@@ -220,9 +222,8 @@ static void print_text(const struct run *run)
 
 	(void)printf("%s %s entries, %s%s, in %s (%s)\n",
 		     run->o.dry_run ? "Would remove" : "Removed",
-		     count_format(n, sizeof(n), s->entries),
-		     run->o.latency_off && !run->o.dry_run ? "about " : "",
-		     size_format(size, sizeof(size), bytes_freed(run)),
+		     count_format(n, sizeof(n), s->entries), run->by_space ? "about " : "",
+		     size_format(size, sizeof(size), s->bytes),
 		     timespan_format(span, sizeof(span), run->elapsed_usec), run->strategy);
 	if (missing)
 		(void)printf("%s were not there any more\n", count_format(n, sizeof(n), missing));

@@ -210,7 +210,7 @@ int survey_new(struct survey **ret, const struct target *t, const struct holders
 		survey_free(s);
 		return r;
 	}
-	remote = strcmp(engine_ways(s->engine)->family, "remote") == 0;
+	remote = engine_ways(s->engine)->server;
 	sampler_init(&s->sampler, remote ? WHOLE_REMOTE : WHOLE, RUN,
 		     remote ? WINDOW_REMOTE : WINDOW);
 	*ret = s;

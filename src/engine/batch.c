@@ -179,13 +179,18 @@ static void slice_work(struct batch *b, size_t first, size_t n)
 
 void batch_work(struct batch *b)
 {
-	size_t max = CLAMP(b->n / 16, (size_t)1, (size_t)TAKE_MOST);
+	/* What a server takes for each is told as it happens. */
+	size_t max = b->job->ways.server ? 1 : CLAMP(b->n / 16, (size_t)1, (size_t)TAKE_MOST);
 	uint64_t began = now_usec();
 	size_t first, n, done = 0;
 	bool offered = false;
 
 	while ((n = batch_take(b, max, &first)) > 0) {
+		bool turn = b->job->ways.server && crew_turn_begin(b->job->crew);
+
 		slice_work(b, first, n);
+		if (turn)
+			crew_turn_end(b->job->crew);
 		done += n;
 		if (!offered)
 			offered = crew_offer(b->job->crew, b, (now_usec() - began) / done);

@@ -29,6 +29,9 @@ struct crew {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;  /* work, a new setting, the end, or a batch without helpers */
 	pthread_cond_t ended; /* for the caller of crew_run alone */
+	pthread_cond_t turn;  /* an operation has ended, or there may be more; with turns_lock */
+	pthread_mutex_t turns_lock;
+	unsigned turns; /* operations under way */
 	struct task *tasks, **tasks_tail;
 	struct parked *parked;
 	struct batch *wanted;     /* batches that want help */

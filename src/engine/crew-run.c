@@ -122,6 +122,7 @@ static void tuner_start(struct crew *c, struct tuner *t)
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->lanes != 0,
 		.remote = w->remote,
+		.op_usec = w->server ? o->op_latency_usec : 0,
 		.uring_possible = true, /* until one is wanted, see ring_usable */
 	};
 
@@ -152,7 +153,7 @@ static void try_alone(struct crew *c, uint64_t until)
 	bool more = true;
 
 	if (crew_setting_now(c).backend == BACKEND_URING || c->job->pace ||
-	    queue_threads_new(&q, c->job) < 0)
+	    c->job->ways.same_thread || queue_threads_new(&q, c->job) < 0)
 		return;
 	while (more && now_usec() < until) {
 		struct walker *w;

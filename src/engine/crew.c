@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "batch.h"
@@ -18,6 +19,9 @@
  * (under the lock), and lanes of one directory gain from each other: an empty file costs 2 to 30 µs
  * on any local filesystem, 64 MiB of cached pages some milliseconds. */
 #define DEAR_ENTRY 300
+
+/* How often a lane that waits for its turn looks for a cancellation, and for more turns. */
+#define TURN_USEC (5 * USEC_PER_MSEC)
 
 unsigned setting_pack(struct setting s)
 {
@@ -56,6 +60,9 @@ static struct setting setting_start(const struct job *j, unsigned cpus)
 	const struct ways *w = &j->ways;
 	unsigned lanes = w->lanes ? w->lanes : cpus;
 
+	/* What an operation takes alone has to be seen first. */
+	if (w->server && j->o.op_latency_usec)
+		lanes = 1;
 	return (struct setting){ .backend = j->o.fixed_backend ? j->o.backend : w->start,
 				 .lanes = j->o.lanes ? j->o.lanes : MIN(lanes, w->lanes_max) };
 }
@@ -83,9 +90,11 @@ int crew_new(struct crew **ret, struct job *j)
 	memset(c->gauges, -1, c->max_drivers * sizeof(*c->gauges));
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->wake, NULL);
+	pthread_mutex_init(&c->turns_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->ended, &attr);
+	pthread_cond_init(&c->turn, &attr);
 	pthread_condattr_destroy(&attr);
 	*ret = c;
 	return 0;
@@ -115,6 +124,8 @@ struct crew *crew_free(struct crew *c)
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->wake);
 	pthread_cond_destroy(&c->ended);
+	pthread_cond_destroy(&c->turn);
+	pthread_mutex_destroy(&c->turns_lock);
 	free(c->drivers);
 	free(c->gauges);
 	free(c);
@@ -178,9 +189,13 @@ unsigned crew_wants(struct crew *c)
 	unsigned idle = atomic_load_explicit(&c->idle, memory_order_relaxed);
 	unsigned queued = atomic_load_explicit(&c->n_tasks, memory_order_relaxed);
 
-	if (lanes < 2)
+	/* A walker shares between batches, and behind a server one takes long: lanes that come
+	 * meanwhile find what is queued already. */
+	unsigned ahead = c->job->ways.server ? c->max_drivers : lanes / 2;
+
+	if (lanes < 2 && !c->job->ways.server)
 		return 0;
-	return idle + lanes / 2 > queued ? idle + lanes / 2 - queued : 0;
+	return idle + ahead > queued ? idle + ahead - queued : 0;
 }
 
 unsigned crew_queued(struct crew *c)
@@ -209,6 +224,9 @@ int crew_relist(struct crew *c, const struct node *n)
 bool crew_offer(struct crew *c, struct batch *b, uint64_t usec_per_entry)
 {
 	if (b->job->ways.dir_lanes < 2 && usec_per_entry < DEAR_ENTRY)
+		return false;
+	/* The parent's lock is held while the server thinks. */
+	if (b->job->ways.server)
 		return false;
 	/* An order that must be kept is kept by one lane: a second one in the same directory saved
 	 * no time and trimmed ten times as much (60,000 files of 32 KiB on ext4 with discard). */
@@ -241,6 +259,33 @@ void crew_settle(struct crew *c, struct batch *b)
 	while (atomic_load(&b->workers) > 0)
 		pthread_cond_wait(&c->wake, &c->lock);
 	pthread_mutex_unlock(&c->lock);
+}
+
+bool crew_turn_begin(struct crew *c)
+{
+	struct timespec until;
+	bool mine;
+
+	pthread_mutex_lock(&c->turns_lock);
+	while (c->turns >= crew_setting_now(c).lanes && !job_cancelled(c->job)) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += TURN_USEC * 1000;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		(void)pthread_cond_timedwait(&c->turn, &c->turns_lock, &until);
+	}
+	mine = !job_cancelled(c->job);
+	c->turns += mine;
+	pthread_mutex_unlock(&c->turns_lock);
+	return mine;
+}
+
+void crew_turn_end(struct crew *c)
+{
+	pthread_mutex_lock(&c->turns_lock);
+	c->turns--;
+	pthread_cond_signal(&c->turn);
+	pthread_mutex_unlock(&c->turns_lock);
 }
 
 bool crew_help(struct crew *c)

@@ -47,7 +47,8 @@ void crew_add(struct crew *c, struct task *t);
 struct task *crew_exchange(struct crew *c, struct task *mine);
 
 /* How many more tasks would be welcome: one for each idle lane, and one for each lane to go on
- * with, so that it need not wait for somebody to share. Cheap; may be out of date. */
+ * with, so that it need not wait for somebody to share; behind a server, for each lane that there
+ * may ever be. Cheap; may be out of date. */
 unsigned crew_wants(struct crew *c);
 
 /* How many tasks nobody has taken yet. Cheap; may be out of date. */
@@ -64,6 +65,12 @@ bool crew_offer(struct crew *c, struct batch *b, uint64_t usec_per_entry);
 
 /* Takes the batch back and waits until no other lane works on it. */
 void crew_settle(struct crew *c, struct batch *b);
+
+/* Where a server answers, a lane takes turns with the others for each operation, so that never more
+ * are under way than there are to be lanes, at once when that changes and even in the middle of a
+ * directory. False: cancelled. */
+bool crew_turn_begin(struct crew *c);
+void crew_turn_end(struct crew *c);
 
 /* Runs all tasks to their end, tuning meanwhile and calling the job's progress callback; on the
  * caller's thread. Returns 0 or the errno of starting the first driver. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The threads that work: each runs one walker on the threads queue, or many on a ring. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,10 +32,12 @@ struct shift {
 	unsigned index, lanes, walkers;
 };
 
+/* A new setting in which this driver has as many lanes is none to it. */
 static bool shift_over(const struct shift *s)
 {
-	return atomic_load_explicit(&s->c->setting, memory_order_relaxed) !=
-	       setting_pack(s->setting);
+	struct setting now = crew_setting_now(s->c);
+
+	return now.backend != s->setting.backend || lanes_of(now, s->index) != s->lanes;
 }
 
 static void advance(struct shift *s, struct walker *w, struct batch *b)
@@ -78,6 +81,13 @@ static bool hire(struct shift *s)
 	return s->walkers > 0;
 }
 
+/* May the walker, whose next batch this is, go on in another thread? A lane too many that finishes
+ * its directory itself takes turns with the others (crew_turn_begin). */
+static bool may_leave(const struct shift *s, const struct batch *next)
+{
+	return !next || !s->c->job->ways.same_thread || (next->flags & AT_REMOVEDIR);
+}
+
 static void shift_work(struct shift *s)
 {
 	atomic_fetch_add(&s->c->idle, s->lanes);
@@ -93,6 +103,10 @@ static void shift_work(struct shift *s)
 			struct walker *w = b->walker;
 			struct batch *next = walker_step(w);
 
+			if (!may_leave(s, next)) {
+				queue_submit(s->q, next);
+				continue;
+			}
 			s->walkers--;
 			atomic_fetch_add(&s->c->idle, 1);
 			if (next)

@@ -36,22 +36,39 @@ struct engine {
 	int fd; /* on the filesystem */
 };
 
-/* The mount options of the filesystem that fd is on, as one string; NULL if they cannot be had. */
-static char *mount_options_of(const struct mounts *mounts, int fd)
+/* Finds the ways for the filesystem that fd is on. What its mount says may be beyond reach. */
+static void ways_of_fd(struct ways *ret, const struct mounts *mounts, int fd, uint32_t f_type)
 {
+	_cleanup_free_ char *options = NULL;
+	struct ways_of of = { .f_type = f_type };
+	const struct mount *m = NULL;
 	struct mounts own = { 0 };
-	const struct mount *m;
 	struct identity id;
-	char *options = NULL;
 
-	if (fd_identity(fd, "", &id) < 0 ||
-	    (!mounts && mounts_read(&own, "/proc/self/mountinfo") < 0))
-		return NULL;
-	m = mounts_by_id(mounts ? mounts : &own, id.mnt_id);
-	if (m)
+	if (fd_identity(fd, "", &id) >= 0 &&
+	    (mounts || mounts_read(&own, "/proc/self/mountinfo") >= 0))
+		m = mounts_by_id(mounts ? mounts : &own, id.mnt_id);
+	if (m) {
 		options = mount_all_options(m);
+		of.options = options;
+		of.type = m->type;
+		of.source = m->source;
+	}
+	ways_find(&of, ret);
 	mounts_done(&own);
-	return options;
+}
+
+/* On servers a look at each entry is a round trip more, and nothing is shrunk there: nothing is
+ * weighed, except to say in advance what there is. A ring's workers are other threads than those
+ * that list. */
+static void options_fit(struct job *j)
+{
+	if (j->ways.server && !j->o.dry)
+		j->o.weigh = false;
+	if (j->ways.same_thread && !j->o.fixed_backend) {
+		j->o.fixed_backend = true;
+		j->o.backend = BACKEND_THREADS;
+	}
 }
 
 /* Divides the descriptors this process may have among lanes: fewer lanes where there are few. */
@@ -94,7 +111,6 @@ static int ring_required(struct job *j)
 
 int engine_new(struct engine **ret, const struct engine_options *options, int fd)
 {
-	_cleanup_free_ char *mount_options = NULL;
 	struct engine *e;
 	struct statfs sfs;
 	int r;
@@ -108,8 +124,8 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	e->job.o = *options;
 	pthread_mutex_init(&e->job.report_lock, NULL);
 	pthread_mutex_init(&e->job.links_lock, NULL);
-	mount_options = mount_options_of(options->mounts, fd);
-	ways_find((uint32_t)sfs.f_type, mount_options, &e->job.ways);
+	ways_of_fd(&e->job.ways, options->mounts, fd, (uint32_t)sfs.f_type);
+	options_fit(&e->job);
 	atomic_init(&e->job.allowance,
 		    options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT);
 	r = fds_divide(&e->job);
@@ -201,7 +217,8 @@ void engine_cancel(struct engine *e)
 
 void engine_result(const struct engine *e, struct engine_progress *ret)
 {
-	*ret = (struct engine_progress){ .elapsed_usec = e->elapsed_usec,
+	*ret = (struct engine_progress){ .weighed = e->job.o.weigh,
+					 .elapsed_usec = e->elapsed_usec,
 					 .space_bytes = e->space_bytes };
 	job_stats(&e->job, &ret->stats);
 	crew_setting(e->job.crew, &ret->backend, &ret->lanes);

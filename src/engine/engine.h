@@ -43,6 +43,7 @@ struct engine_progress {
 	/* How much more is free on the filesystem than when the run began: what others do there is
 	 * in it. 0 until the end of the run, and if it became less. */
 	uint64_t space_bytes;
+	bool weighed; /* at the end: the bytes of the statistics were counted, see `weigh` below */
 };
 
 /* A chunk of a directory as it was read. */
@@ -56,15 +57,22 @@ struct engine_listing {
 	const void *walker;
 };
 
+/* A quarter more than what it takes alone. */
+#define ENGINE_LATENCY_AUTO UINT64_MAX
+
 struct engine_options {
 	bool fixed_backend; /* use `backend` and nothing else; otherwise find the better one */
 	enum backend backend;
 	unsigned lanes; /* fixed number of lanes; 0: by measurement */
 	/* Look at each entry before it goes: exact bytes, and large files are shrunk in steps.
-	 * Costs a system call per entry; without it, entries are unlinked by d_type alone. */
+	 * Costs a system call per entry; without it, entries are unlinked by d_type alone. Where
+	 * that would be a round trip to a server, only a dry run does so. */
 	bool weigh;
 	/* Change nothing: walk, count and (with weigh) weigh what a run would delete. */
 	bool dry;
+	/* Where a server answers: what an operation may take while we work, so that others' do not
+	 * take longer either. 0: whatever it takes. */
+	uint64_t op_latency_usec;
 	uint64_t shrink_min_bytes;   /* files from this size on are shrunk in steps; 0: never */
 	const struct mounts *mounts; /* of this process, if they are known; else NULL */
 	size_t memory_bytes;         /* for directory chunks beyond the lanes' own; 0: 12 MiB */

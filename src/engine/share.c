@@ -8,11 +8,12 @@
 
 /* Frames looked through at one attempt, names and their bytes in one task: enough for any tree that
  * people make, bounded for those that somebody makes to hurt. After a vain attempt the next few are
- * not made. */
+ * not made, unless they are far apart: with a server, PAUSE steps are a second. */
 #define LEVELS_MOST 16
 #define NAMES_MOST 4096
 #define BYTES_MOST KiB(64)
 #define PAUSE 16
+#define PAUSE_USEC 1000
 
 /* What a task should take at least; taking one costs some 10 µs. */
 #define TASK_USEC 4000
@@ -180,16 +181,26 @@ static uint64_t task_size(const struct walker *w, uint64_t names, unsigned tasks
 	return CLAMP(TASK_USEC / w->dir_usec, 1, most);
 }
 
+/* Was an attempt vain just now? */
+static bool pausing(struct walker *w)
+{
+	if (w->share_pause == 0)
+		return false;
+	w->share_pause--;
+	return now_usec() < w->share_paused_usec + PAUSE_USEC;
+}
+
 void share(struct walker *w)
 {
 	uint64_t level, off = 0, names, each;
 	unsigned wanted = crew_wants(w->job->crew);
 	struct frame f;
 
-	if (wanted == 0 || (w->share_pause > 0 && w->share_pause-- > 0))
+	if (wanted == 0 || pausing(w))
 		return;
 	if (!find(w, &level, &off)) {
 		w->share_pause = PAUSE;
+		w->share_paused_usec = now_usec();
 		return;
 	}
 	while (w->base_level < level)

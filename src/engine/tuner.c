@@ -16,6 +16,23 @@
 #define LEAP 16
 #define LEAP_BUSY 0.25
 
+/* What an operation takes is told by so many of them, or by so much time. */
+#define OP_ENTRIES 100
+#define OP_WINDOW (500 * USEC_PER_MSEC)
+
+/* How far more lanes go at first where it is bounded. */
+#define OP_LEAP 4
+
+/* More lanes that made operations too long are tried again after a while, which doubles each time:
+ * the first may have been somebody else's doing, and later ones others would notice. */
+#define OP_RETRY (500 * USEC_PER_MSEC)
+#define OP_RETRY_MOST (60 * USEC_PER_SEC)
+
+/* So many times what it takes alone may an operation take; and so much of what it took with more
+ * lanes, for that to be their doing. */
+#define OP_MOST 1.25
+#define OP_RELIEF 0.85
+
 /* A trial pays if it is so much faster: less is noise. */
 #define GAIN 1.10
 
@@ -47,6 +64,7 @@ void tuner_init(struct tuner *t, const struct tuner_options *o)
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->fixed_lanes,
 		.remote = o->remote,
+		.op_usec = o->op_usec,
 		.settling = true,
 		.fresh = true,
 	};
@@ -59,7 +77,7 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 
 	switch (which) {
 	case MORE:
-		s.lanes = MIN(s.lanes * (t->leap ? LEAP : 2), t->lanes_max);
+		s.lanes = MIN(s.lanes * (!t->leap ? 2 : t->op_usec ? OP_LEAP : LEAP), t->lanes_max);
 		if (t->fixed_lanes || (!waiting && s.lanes > t->cpus))
 			return false;
 		break;
@@ -81,6 +99,42 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 	}
 	*ret = s;
 	return s.backend != t->best.backend || s.lanes != t->best.lanes;
+}
+
+static bool op_too_long(const struct tuner *t, double op)
+{
+	if (t->op_usec == 0)
+		return false;
+	return op > (t->op_usec == TUNER_OP_AUTO ? t->alone_op * OP_MOST : (double)t->op_usec);
+}
+
+/* Starts a trial of fewer lanes, which need not pay. */
+static void relief_begin(struct tuner *t)
+{
+	t->now = t->best;
+	t->now.lanes = MAX(t->best.lanes / 2, 1U);
+	t->tried = MORE; /* which is not to be tried again at once */
+	t->trying = t->relief = true;
+}
+
+static void op_more_later(struct tuner *t, uint64_t now)
+{
+	t->op_retry_usec = CLAMP(t->op_retry_usec * 2, OP_RETRY, OP_RETRY_MOST);
+	t->retry_usec[MORE] = now + t->op_retry_usec;
+}
+
+static void relief_end(struct tuner *t, uint64_t now, double rate, double op)
+{
+	t->trying = t->relief = false;
+	if (t->op_usec == TUNER_OP_AUTO && op > t->best_op * OP_RELIEF) {
+		t->alone_op = MAX(t->alone_op, op);
+		t->now = t->best;
+		return;
+	}
+	t->best = t->now;
+	t->best_rate = rate;
+	t->best_op = op;
+	op_more_later(t, now);
 }
 
 /* Starts the next trial that is allowed, if any. */
@@ -106,12 +160,13 @@ static void trial_begin(struct tuner *t, uint64_t now, bool waiting)
 }
 
 /* Judges the setting that was tried. */
-static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate)
+static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate, double op)
 {
 	t->trying = false;
-	if (rate > t->best_rate * GAIN) {
+	if (rate > t->best_rate * GAIN && !op_too_long(t, op)) {
 		t->best = t->now;
 		t->best_rate = rate;
+		t->best_op = op;
 		/* The neighbourhood is a new one. */
 		memset(t->retry_usec, 0, sizeof(t->retry_usec));
 		return;
@@ -119,7 +174,11 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 	/* A trial that was half as fast lost half of its time. */
 	if (rate < t->best_rate)
 		t->lost_usec += (uint64_t)((double)spent * (1 - rate / t->best_rate));
-	t->retry_usec[t->tried] = now + RETRY;
+	if (t->op_usec == 0 || t->tried != MORE)
+		t->retry_usec[t->tried] = now + RETRY;
+	else if (!t->leap) /* after a leap, a step is tried */
+		op_more_later(t, now);
+	t->leap = false;
 	t->now = t->best;
 }
 
@@ -152,6 +211,38 @@ struct setting tuner_without_ring(struct tuner *t)
 	return t->now;
 }
 
+/* Is the window long enough to tell something? */
+static bool window_full(const struct tuner *t, const struct tuner_sample *s)
+{
+	uint64_t spent = s->now_usec - t->window_usec;
+
+	if (spent < LEAP_WINDOW)
+		return false;
+	if (t->op_usec)
+		return s->entries - t->window_entries >= OP_ENTRIES || spent >= OP_WINDOW;
+	return spent >= WINDOW || (t->fresh && waited(t, s, LEAP_BUSY));
+}
+
+/* Takes a window of what is used now, or of what is tried. */
+static void judge(struct tuner *t, uint64_t now, uint64_t spent, double rate)
+{
+	double op = rate > 0 ? t->now.lanes * (double)USEC_PER_SEC / rate : (double)spent;
+
+	/* Fewer than it began with: what then is least. */
+	if (t->alone_op <= 0 || op < t->alone_op / OP_MOST)
+		t->alone_op = op;
+	else if (t->now.lanes == 1)
+		t->alone_op += (op - t->alone_op) / 4;
+	if (t->relief) {
+		relief_end(t, now, rate, op);
+	} else if (t->trying) {
+		trial_end(t, now, 2 * spent, rate, op);
+	} else {
+		t->best_rate = t->best_rate > 0 ? (t->best_rate + rate) / 2 : rate;
+		t->best_op = t->best_op > 0 ? (t->best_op + op) / 2 : op;
+	}
+}
+
 struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 {
 	uint64_t spent = s->now_usec - t->window_usec;
@@ -169,7 +260,7 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 		window_open(t, s);
 		return t->now;
 	}
-	if (spent < LEAP_WINDOW || (spent < WINDOW && !(t->fresh && waited(t, s, LEAP_BUSY))))
+	if (!window_full(t, s))
 		return t->now;
 	rate = (double)(s->entries - t->window_entries) * USEC_PER_SEC / (double)spent;
 	waiting = waited(t, s, WAITING);
@@ -179,14 +270,16 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 		t->settling = t->fresh = false;
 		return t->now;
 	}
-	t->leap = t->fresh && idle;
+	/* Bounded, it goes on in leaps until one was too far. */
+	t->leap = (t->leap && t->op_usec) || (t->fresh && idle);
 	t->fresh = false;
-	if (t->trying)
-		trial_end(t, s->now_usec, 2 * spent, rate);
-	else
-		t->best_rate = t->best_rate > 0 ? (t->best_rate + rate) / 2 : rate;
-	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend)
-		trial_begin(t, s->now_usec, waiting);
+	judge(t, s->now_usec, spent, rate);
+	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend) {
+		if (op_too_long(t, t->best_op) && t->best.lanes > 1 && !t->fixed_lanes)
+			relief_begin(t);
+		else
+			trial_begin(t, s->now_usec, waiting);
+	}
 	t->settling = t->now.lanes != before.lanes || t->now.backend != before.backend;
 	return t->now;
 }

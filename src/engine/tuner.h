@@ -8,7 +8,13 @@
  *
  * What promises something: lanes that wait for a disk's or a server's answer call for more lanes,
  * or for a ring. Lanes that compute call for neither, as more of them than CPUs only get in each
- * other's way; and so do lanes that wait for each other's locks or for the journal. */
+ * other's way; and so do lanes that wait for each other's locks or for the journal.
+ *
+ * Where a server answers, what an operation takes may be bounded: lanes x time / entries is what
+ * each of them took (Little's law), and what others' take there grows with it. More lanes are then
+ * taken only while that stays within the bound, and fewer as soon as it does not. If fewer make no
+ * difference, the server is slow by itself, and that is the measure from then on: what an operation
+ * takes alone is seen at the beginning only. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,22 +39,30 @@ struct tuner {
 	struct setting best, now;
 	unsigned lanes_max, cpus;
 	bool uring_possible, fixed_backend, fixed_lanes, remote;
+	uint64_t op_usec; /* as in the options */
 
-	double best_rate; /* entries per second, smoothed */
+	double best_rate;         /* entries per second, smoothed */
+	double best_op, alone_op; /* usec that an operation takes: smoothed; with one lane */
+	uint64_t op_retry_usec;   /* how long until more lanes are tried again */
 	uint64_t began_usec, window_usec, window_entries, window_cpu, window_reads;
 	uint64_t lost_usec; /* in trials that did not pay */
 	bool trying, settling;
 	bool fresh;              /* nothing was judged yet */
 	bool leap;               /* the next trial of more lanes goes far at once */
+	bool relief;             /* it is tried because operations take too long */
 	uint64_t retry_usec[16]; /* per neighbour: not before */
 	unsigned tried;          /* index into it */
 };
+
+#define TUNER_OP_AUTO UINT64_MAX
 
 struct tuner_options {
 	struct setting start;
 	unsigned lanes_max, cpus;
 	bool uring_possible, fixed_backend, fixed_lanes;
 	bool remote; /* waits that no disk of this machine sees */
+	/* What an operation may take; 0: anything; TUNER_OP_AUTO: a quarter more than alone. */
+	uint64_t op_usec;
 };
 
 void tuner_init(struct tuner *t, const struct tuner_options *o);

@@ -65,7 +65,8 @@ struct walker {
 	_Atomic uint64_t checked_usec; /* UINT64_MAX: found to have been moved */
 	uint64_t check_pause_usec;     /* how long not to look again, after a look that took long */
 	unsigned relists;              /* what the task's directories have had */
-	unsigned share_pause;
+	unsigned share_pause;          /* attempts to share that are not made */
+	uint64_t share_paused_usec;
 	uint64_t entered_usec; /* when a directory was last entered */
 	uint64_t dir_usec;     /* what a directory takes, smoothed */
 	struct walker *next;   /* of the crew's spare ones */

@@ -249,6 +249,15 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
 	}
 }
 
+/* A directory that goes is looked into by the server; one that stays has to be asked whether what
+ * was unlinked in it is gone. */
+static void sync_roots(struct walker *w)
+{
+	if (!w->job->ways.sync_dirs || w->job->o.dry || fsync(w->batch.dirfd) == 0)
+		return;
+	walker_failed(w, NULL, "what was removed in it may come back: the server says", -errno);
+}
+
 /* WALK_UNLINKED: names every entry of the batch that is not gone. */
 static void step_unlinked(struct walker *w)
 {
@@ -261,8 +270,10 @@ static void step_unlinked(struct walker *w)
 		else if (w->batch.results[i] != 0)
 			digest_one(w, &w->batch.list->v[i], w->batch.results[i]);
 	}
-	if (w->roots && w->cur.base)
+	if (w->roots && w->cur.base) {
+		sync_roots(w);
 		roots_free(w);
+	}
 	if (!moved)
 		return;
 	skipped(w, NULL, SKIP_MOVED);

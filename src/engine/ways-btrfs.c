@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ways.h"
 
+#include <stddef.h>
+
 static const uint32_t magics[] = { 0x9123683e, 0 };
 
 static void fill(struct ways *w, const char *options)
@@ -20,4 +22,4 @@ static void fill(struct ways *w, const char *options)
 		    "descending inode order";
 }
 
-const struct ways_family ways_btrfs = { "btrfs", magics, fill };
+const struct ways_family ways_btrfs = { "btrfs", magics, NULL, fill };

@@ -2,6 +2,8 @@
 /* ext2, ext3 and ext4 share one f_type and one set of habits. */
 #include "ways.h"
 
+#include <stddef.h>
+
 static const uint32_t magics[] = { 0xef53, 0 };
 
 static void fill(struct ways *w, const char *options)
@@ -27,4 +29,4 @@ static void fill(struct ways *w, const char *options)
 		    "ascending order: one lane, inode order, large files from the head";
 }
 
-const struct ways_family ways_ext = { "ext", magics, fill };
+const struct ways_family ways_ext = { "ext", magics, NULL, fill };

@@ -2,6 +2,8 @@
 /* tmpfs and ramfs: nothing ever waits for a device. */
 #include "ways.h"
 
+#include <stddef.h>
+
 static const uint32_t magics[] = { 0x01021994, 0x858458f6, 0 };
 
 static void fill(struct ways *w, const char *options)
@@ -14,4 +16,4 @@ static void fill(struct ways *w, const char *options)
 	w->reason = "memory is freed as names go: a lane for each CPU";
 }
 
-const struct ways_family ways_memory = { "memory", magics, fill };
+const struct ways_family ways_memory = { "memory", magics, NULL, fill };

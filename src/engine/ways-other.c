@@ -2,6 +2,8 @@
 /* A filesystem nobody measured yet: one name at a time, nothing assumed. */
 #include "ways.h"
 
+#include <stddef.h>
+
 static const uint32_t magics[] = { 0 };
 
 static void fill(struct ways *w, const char *options)
@@ -11,4 +13,4 @@ static void fill(struct ways *w, const char *options)
 	w->reason = "an unfamiliar filesystem: plain unlinks, parallelism by measurement";
 }
 
-const struct ways_family ways_other = { "other", magics, fill };
+const struct ways_family ways_other = { "other", magics, NULL, fill };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ways.h"
 
+#include <stddef.h>
+
 static const uint32_t magics[] = { 0x794c7630, 0 };
 
 static void fill(struct ways *w, const char *options)
@@ -12,4 +14,4 @@ static void fill(struct ways *w, const char *options)
 	w->reason = "overlay: an entry of a lower layer becomes a whiteout, which frees nothing";
 }
 
-const struct ways_family ways_overlay = { "overlay", magics, fill };
+const struct ways_family ways_overlay = { "overlay", magics, NULL, fill };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ways.h"
 
+#include <stddef.h>
+
 static const uint32_t magics[] = { 0x58465342, 0 };
 
 static void fill(struct ways *w, const char *options)
@@ -20,4 +22,4 @@ static void fill(struct ways *w, const char *options)
 		    "directory, never two in one";
 }
 
-const struct ways_family ways_xfs = { "xfs", magics, fill };
+const struct ways_family ways_xfs = { "xfs", magics, NULL, fill };

@@ -6,31 +6,39 @@
 #include "util/macros.h"
 
 static const struct ways_family *const families[] = {
-	&ways_ext, &ways_xfs, &ways_btrfs, &ways_memory, &ways_overlay, &ways_remote,
+	&ways_ext,     &ways_xfs,    &ways_btrfs, &ways_memory, &ways_overlay,
+	&ways_moosefs, &ways_cephfs, &ways_nfs,   &ways_fuse,   &ways_remote,
 };
 
-static const struct ways_family *family_find(uint32_t f_type)
+static bool is_of(const struct ways_family *f, const struct ways_of *of)
+{
+	for (const uint32_t *m = f->magics; *m; m++)
+		if (*m == of->f_type)
+			return !f->claims || f->claims(of);
+	return false;
+}
+
+static const struct ways_family *family_find(const struct ways_of *of)
 {
 	for (size_t i = 0; i < ELEMENTSOF(families); i++)
-		for (const uint32_t *m = families[i]->magics; *m; m++)
-			if (*m == f_type)
-				return families[i];
+		if (is_of(families[i], of))
+			return families[i];
 	return &ways_other;
 }
 
-void ways_find(uint32_t f_type, const char *mount_options, struct ways *ret)
+void ways_find(const struct ways_of *of, struct ways *ret)
 {
-	const struct ways_family *f = family_find(f_type);
+	const struct ways_family *f = family_find(of);
 	struct ways w = {
 		.family = f->name,
 		.start = BACKEND_THREADS,
 		.lanes = 0,
 		.lanes_max = 64,
 		.dir_lanes = 1,
-		.discards = mount_option(mount_options, "discard"),
+		.discards = mount_option(of->options, "discard"),
 	};
 
-	f->fill(&w, mount_options);
+	f->fill(&w, of->options);
 	*ret = w;
 }
 

@@ -39,6 +39,9 @@ struct ways {
 	bool ascending;      /* keep to that order over the whole tree: one lane only */
 	bool short_is_eof;   /* getdents64 answers short only at the end */
 	bool remote;         /* waits for answers that are no disk's of this machine */
+	bool server;         /* which a server gives, once for each entry */
+	bool same_thread;    /* whoever lists a directory unlinks in it */
+	bool sync_dirs;      /* errors of unlinks surface when the directory is synced */
 	bool discards;       /* what is freed is discarded by the way */
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
 	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
@@ -46,20 +49,31 @@ struct ways {
 	const char *reason; /* one sentence for people */
 };
 
-/* One family: which f_type values are its own, and its ways for given mount options. */
+/* What is known of the filesystem. All but f_type may be NULL. */
+struct ways_of {
+	uint32_t f_type;     /* statfs */
+	const char *options; /* of the mount and its filesystem, as in mountinfo */
+	const char *type;    /* as in mountinfo: "ext4", "fuse.sshfs" */
+	const char *source;
+};
+
+/* One family: which filesystems are its own, and its ways for given mount options. */
 struct ways_family {
 	const char *name;
-	const uint32_t *magics; /* ends with 0 */
+	const uint32_t *magics;                   /* f_type values; ends with 0 */
+	bool (*claims)(const struct ways_of *of); /* of those, which; NULL: all */
 	void (*fill)(struct ways *w, const char *mount_options);
 };
 
 extern const struct ways_family ways_ext, ways_xfs, ways_btrfs, ways_memory, ways_overlay,
-	ways_remote, ways_other;
+	ways_moosefs, ways_cephfs, ways_nfs, ways_fuse, ways_remote, ways_other;
 
-/* Finds the ways for the filesystem with this f_type (statfs) and these mount options (as in
- * mountinfo, may be NULL). Always succeeds: an unknown filesystem gets the careful ways of
+/* Finds the ways for a filesystem. Always succeeds: an unknown one gets the careful ways of
  * ways-other.c. */
-void ways_find(uint32_t f_type, const char *mount_options, struct ways *ret);
+void ways_find(const struct ways_of *of, struct ways *ret);
+
+/* What the families behind a server have in common. */
+void ways_fill_server(struct ways *w);
 
 /* True if the comma-separated mount options contain the word. */
 bool mount_option(const char *options, const char *word);

@@ -217,6 +217,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 {
 	struct engine_options o = {
 		.weigh = true,
+		.op_latency_usec = ENGINE_LATENCY_AUTO,
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
 		.mounts = protect_mounts(p),
 		.problem = on_problem,

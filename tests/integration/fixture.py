@@ -26,6 +26,7 @@ import tempfile
 import time
 import unittest
 
+import contents
 from contents import fingerprint
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,7 +36,9 @@ USER = 64998  # an id that no account has
 MIB = 1 << 20
 
 DISKS = ("ext4", "xfs", "btrfs")
-FILESYSTEMS = DISKS + ("tmpfs", "overlay")
+CLUSTERS = ("moosefs",)  # whose servers take a while to start: only where RECLAIM_FS names them
+FILESYSTEMS = DISKS + ("tmpfs", "overlay") + tuple(
+    c for c in CLUSTERS if c in os.environ.get("RECLAIM_FS", "").split(","))
 BACKENDS = ("threads", "uring")
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -67,6 +70,7 @@ class Scratch:
         self.owner = None
         self.binary = None
         self.sanitized = self.gates = False
+        self.clusters = []
         self.spared = set()  # helpers that put things right after our own end
 
     def open(self):
@@ -125,6 +129,8 @@ class Scratch:
     def close(self):
         if not self.dir or os.getpid() != self.owner:
             return
+        for cluster in self.clusters:
+            cluster.stop()
         unmount_beneath(self.dir + "/")
         unmount(self.dir)
         subprocess.run(["rm", "-rf", "--one-file-system", self.dir])
@@ -146,6 +152,9 @@ class Scratch:
             return self.mounted[name]
         at = os.path.join(self.dir, "m-" + name)
         os.mkdir(at)
+        if name in CLUSTERS:
+            self.mounted[name] = self.cluster(name, at).mountpoint
+            return self.mounted[name]
         kind = name.split("-")[0]
         if kind == "tmpfs":
             command("mount", "-t", "tmpfs", "-o", "size=6g,nr_inodes=0", "tmpfs", at)
@@ -155,6 +164,18 @@ class Scratch:
             self.mount_image(name, kind, at)
         self.mounted[name] = at
         return at
+
+    def cluster(self, name, directory, **options):
+        """Real servers, with something mounted from them; they end with this process."""
+        sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cluster"))
+        import servers  # pylint: disable=import-outside-toplevel
+        try:
+            made = servers.CLUSTERS[name](directory, contents=True, **options)
+        except servers.Missing as e:
+            raise unittest.SkipTest(str(e)) from e
+        self.clusters.append(made)
+        contents.stale_directories = True
+        return made
 
     def mount_image(self, name, kind, at):
         mkfs = {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
 #include "engine/ways.h"
 #include "support.h"
 #include "util/macros.h"
@@ -10,16 +12,44 @@ START_TEST(each_family_is_known)
 		const char *family;
 	} known[] = {
 		{ 0xef53, "ext" },        { 0x58465342, "xfs" },     { 0x9123683e, "btrfs" },
-		{ 0x01021994, "memory" }, { 0x794c7630, "overlay" }, { 0x65735546, "remote" },
-		{ 0x6969, "remote" },     { 0x12345678, "other" },
+		{ 0x01021994, "memory" }, { 0x794c7630, "overlay" }, { 0x65735546, "fuse" },
+		{ 0x6969, "nfs" },        { 0xfe534d42, "remote" },  { 0x00c36400, "cephfs" },
+		{ 0x12345678, "other" },
 	};
 	struct ways w;
 
 	for (size_t i = 0; i < ELEMENTSOF(known); i++) {
-		ways_find(known[i].magic, "rw", &w);
+		ways_find(&(struct ways_of){ .f_type = known[i].magic }, &w);
 		ck_assert_str_eq(w.family, known[i].family);
 		ck_assert_ptr_nonnull(w.reason);
 		ck_assert_uint_ge(w.dir_lanes, 1);
+	}
+}
+END_TEST
+
+/* FUSE has one f_type for all; what is mounted says which of them it is. */
+START_TEST(clusters_are_told_by_their_mounts)
+{
+	static const struct {
+		const char *type, *source, *family;
+	} mounts[] = {
+		{ "fuse", "mfs#10.0.0.1:9421", "moosefs" },
+		{ "fuse.mfs", "mfs#master:9421", "moosefs" },
+		{ "moosefs", "master:9421", "moosefs" },
+		{ "fuse.ceph-fuse", "ceph-fuse", "cephfs" },
+		{ "fuse.sshfs", "mfsuser@host:", "fuse" },
+		{ "fuse", "/dev/fuse", "fuse" },
+	};
+	struct ways w;
+
+	for (size_t i = 0; i < ELEMENTSOF(mounts); i++) {
+		struct ways_of of = { 0x65735546, NULL, mounts[i].type, mounts[i].source };
+
+		ways_find(&of, &w);
+		ck_assert_str_eq(w.family, mounts[i].family);
+		ck_assert(w.server && !w.lease_truthful && w.shrink == SHRINK_NEVER);
+		ck_assert_int_eq(w.same_thread, strcmp(w.family, "moosefs") == 0);
+		ck_assert_int_eq(w.sync_dirs, strcmp(w.family, "cephfs") == 0);
 	}
 }
 END_TEST
@@ -28,11 +58,11 @@ START_TEST(truncation_only_where_leases_tell_the_truth)
 {
 	struct ways w;
 
-	ways_find(0x794c7630, NULL, &w);
+	ways_find(&(struct ways_of){ .f_type = 0x794c7630, .options = NULL }, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
-	ways_find(0x65735546, NULL, &w);
+	ways_find(&(struct ways_of){ .f_type = 0x65735546, .options = NULL }, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
-	ways_find(0xabcdef, NULL, &w);
+	ways_find(&(struct ways_of){ .f_type = 0xabcdef, .options = NULL }, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
 }
 END_TEST
@@ -41,12 +71,14 @@ START_TEST(discard_changes_the_order_on_ext)
 {
 	struct ways w;
 
-	ways_find(0xef53, "rw,relatime", &w);
+	ways_find(&(struct ways_of){ .f_type = 0xef53, .options = "rw,relatime" }, &w);
 	ck_assert(!w.ascending && w.shrink == SHRINK_TAIL);
-	ways_find(0xef53, "rw,relatime,discard,errors=remount-ro", &w);
+	ways_find(&(struct ways_of){ .f_type = 0xef53,
+				     .options = "rw,relatime,discard,errors=remount-ro" },
+		  &w);
 	ck_assert(w.ascending && w.shrink == SHRINK_HEAD);
 	ck_assert_uint_eq(w.lanes_max, 1);
-	ways_find(0xef53, "rw,nodiscard", &w);
+	ways_find(&(struct ways_of){ .f_type = 0xef53, .options = "rw,nodiscard" }, &w);
 	ck_assert(!w.ascending);
 }
 END_TEST
@@ -64,7 +96,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { each_family_is_known, truncation_only_where_leases_tell_the_truth,
+	const TTest *tests[] = { each_family_is_known, clusters_are_told_by_their_mounts,
+				 truncation_only_where_leases_tell_the_truth,
 				 discard_changes_the_order_on_ext, mount_options_are_words };
 
 	return run_case("ways", tests, ELEMENTSOF(tests));
