@@ -11,6 +11,7 @@
 #include "beneath.h"
 #include "crew.h"
 #include "job.h"
+#include "util/gate.h"
 
 struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists)
 {
@@ -90,12 +91,30 @@ static void rmdir_failed(struct job *j, struct node *n, int error)
 	job_error(j, path, "cannot remove directory", error);
 }
 
+/* Who moves a directory out of the tree wants to keep it, and what is left in it. */
+static bool was_moved(const struct node *n)
+{
+	const char *tree;
+	const struct node *top = node_tree(n->parent, &tree);
+
+	return tree && beneath(top->fd, tree, n->parent->fd) == 0;
+}
+
 /* Removes the emptied directory. Returns 1 if it has to be listed again. */
 static int node_rmdir(struct job *j, struct node *n)
 {
+	char path[PATH_MAX];
+
+	gate("unlink", n->name);
 	if (atomic_load(&n->failed) || job_cancelled(j)) {
 		atomic_store(&n->parent->failed, true);
 		job_skip(j, job_cancelled(j) ? SKIP_CANCELLED : SKIP_KEPT, n->name);
+		return 0;
+	}
+	if (was_moved(n)) {
+		atomic_store(&n->parent->failed, true);
+		(void)node_path(n, path, sizeof(path));
+		job_skip(j, SKIP_MOVED, path);
 		return 0;
 	}
 	stat_add(&j->stats.unlink_calls, !j->o.dry);

@@ -13,7 +13,7 @@ import threading
 import time
 
 import fixture
-from contents import big_file, checksum, digest
+from contents import DIGEST_BLOCK, big_file, checksum, digest
 from fixture import Case, DISKS, MIB, TIMEOUT, matrix, write
 from settings import setting
 
@@ -186,8 +186,8 @@ class Mapping:
     def blocks(self):
         # Through /proc, where a page that is gone is an error and not a SIGBUS.
         with open("/proc/self/mem", "rb", buffering=0) as mem:
-            for off in range(0, self.size, fixture.DIGEST_BLOCK):
-                wanted = min(fixture.DIGEST_BLOCK, self.size - off)
+            for off in range(0, self.size, DIGEST_BLOCK):
+                wanted = min(DIGEST_BLOCK, self.size - off)
                 part = os.pread(mem.fileno(), wanted, self.at + off)
                 yield part
                 if len(part) < wanted:

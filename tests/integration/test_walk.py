@@ -161,8 +161,23 @@ class Moved(Case):
         os.rename(w.path("tree/a"), w.path("saved"))
         before = w.left("saved")
         r = p.go_on().finish()
-        self.assertEqual(w.left("saved"), before, r)
+        after = w.left("saved")
+        self.assertIn("b/c/f", after, r)
+        self.assertIn("b/c/g", after, r)
+        # Of another lane one entry may have been on its way: of a ring's it is until all are handed over.
+        self.assertGreaterEqual(len(after), len(before) - 1, r)
         self.assertNotEqual(r.status, 0, r)
+
+    @matrix()
+    def test_10_an_ancestor_of_an_emptied_directory_moved_out(self, w):
+        # By several lanes, where there are some: they share what lies in it.
+        w.build("".join("tree/a/b/d/s%d/f%d\n" % (i % 60, i) for i in range(1200)))
+        p = w.at_gate("unlink:d", "tree")
+        os.rename(w.path("tree/a"), w.path("saved"))
+        r = p.go_on().finish()
+        self.assertIn("b/d", w.left("saved"), r)
+        self.assertNotEqual(r.status, 0, r)
+        self.assertIn("was moved out of the tree", r.err)
 
     @matrix()
     def test_10_the_root_itself_moved(self, w):
