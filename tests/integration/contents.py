@@ -83,9 +83,8 @@ def fingerprint(path):
                 content = digest(f)
         elif stat.S_ISLNK(st.st_mode):
             content = os.readlink(e)
-        counts = (st.st_nlink, st.st_size)
+        figures = (st.st_nlink, st.st_size, st.st_mtime_ns)
         if stale_directories and stat.S_ISDIR(st.st_mode):
-            counts = (0, 0)
-        prints[os.path.relpath(e, path)] = (st.st_mode, st.st_uid, st.st_gid, *counts, st.st_mtime_ns,
-                                            content)
+            figures = (0, 0, 0)
+        prints[os.path.relpath(e, path)] = (st.st_mode, st.st_uid, st.st_gid, *figures, content)
     return prints
