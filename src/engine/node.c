@@ -91,13 +91,21 @@ static void rmdir_failed(struct job *j, struct node *n, int error)
 	job_error(j, path, "cannot remove directory", error);
 }
 
-/* Who moves a directory out of the tree wants to keep it, and what is left in it. */
-static bool was_moved(const struct node *n)
+bool node_in_place(const struct node *n)
 {
-	const char *tree;
-	const struct node *top = node_tree(n->parent, &tree);
+	for (; n->parent; n = n->parent) {
+		struct identity is, was;
+		const char *tree;
+		const struct node *top = node_tree(n, &tree);
+		int r = beneath(top->fd, tree, n->fd);
 
-	return tree && beneath(top->fd, tree, n->parent->fd) == 0;
+		if (r >= 0)
+			return r == 1;
+		if (fd_identity(n->parent->fd, n->name, &is) < 0 ||
+		    fd_identity(n->fd, "", &was) < 0 || !identity_equal(&is, &was))
+			return false;
+	}
+	return true;
 }
 
 /* Removes the emptied directory. Returns 1 if it has to be listed again. */
@@ -111,7 +119,8 @@ static int node_rmdir(struct job *j, struct node *n)
 		job_skip(j, job_cancelled(j) ? SKIP_CANCELLED : SKIP_KEPT, n->name);
 		return 0;
 	}
-	if (was_moved(n)) {
+	/* Who moves a directory out of the tree wants to keep it, and what is left in it. */
+	if (!node_in_place(n->parent)) {
 		atomic_store(&n->parent->failed, true);
 		(void)node_path(n, path, sizeof(path));
 		job_skip(j, SKIP_MOVED, path);

@@ -46,6 +46,10 @@ void node_put(struct job *j, struct node *n);
  * is NULL for the parentless node itself. */
 const struct node *node_tree(const struct node *n, const char **ret_name);
 
+/* Is it still where it was entered, up to the parentless node? Followed up, level by level, to the
+ * first whose path the kernel can spell, which settles the rest. */
+bool node_in_place(const struct node *n);
+
 /* Writes the node's path for messages into buf (truncated in the middle if need be). Returns its
  * length. */
 size_t node_path(const struct node *n, char *buf, size_t len);

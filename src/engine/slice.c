@@ -2,28 +2,12 @@
 #include "slice.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "util/fd.h"
 
 void slice_init(struct slice *s, const struct pace *pace, const _Atomic bool *cancelled, int fd)
 {
 	*s = (struct slice){ .pace = pace, .cancelled = cancelled, .fd = fd };
-}
-
-/* Commits what was done. An error here is no loss: the names are gone as far as anybody can see,
- * and a filesystem that cannot write says so to the next unlink. */
-static void sync_now(int fd)
-{
-	_cleanup_close_ int own = -1;
-
-	if (fsync(fd) == 0 || errno != EBADF)
-		return;
-	/* Directories of roots are held without being open for reading. */
-	own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (own >= 0)
-		(void)fsync(own);
 }
 
 void slice_close(struct slice *s)
@@ -37,7 +21,9 @@ void slice_close(struct slice *s)
 	if (!s->pace->spent(s->pace->userdata, s->entries, s->bytes, now - s->began_usec))
 		return;
 	began = now;
-	sync_now(s->fd);
+	/* An error is no loss: the names are gone as far as anybody can see, and a filesystem that
+	 * cannot write says so to the next unlink. */
+	(void)fd_sync_dir(s->fd);
 	s->pace->synced(s->pace->userdata, now_usec() - began);
 }
 

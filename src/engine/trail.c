@@ -349,25 +349,6 @@ static bool leads_to(struct walker *w, const struct anchor *from, const struct a
 	return same_directory(fd, to->fd);
 }
 
-/* The same for the nodes above the walker: each must be where its parent has it. Up to the first
- * one whose path the kernel can spell, which settles the rest. */
-static bool nodes_in_place(const struct node *n)
-{
-	for (; n->parent; n = n->parent) {
-		_cleanup_close_ int fd = -1;
-		const char *tree;
-		const struct node *top = node_tree(n, &tree);
-		int r = beneath(top->fd, tree, n->fd);
-
-		if (r >= 0)
-			return r == 1;
-		fd = fd_open_dir(n->parent->fd, n->name);
-		if (fd < 0 || !same_directory(fd, n->fd))
-			return false;
-	}
-	return true;
-}
-
 /* For a directory deeper than PATH_MAX: finds the deepest open level whose path can be spelled, and
  * follows the names from there. */
 static bool in_place(struct walker *w, const char *tree, int top)
@@ -375,7 +356,7 @@ static bool in_place(struct walker *w, const char *tree, int top)
 	const struct anchor *v = w->anchors.v;
 	size_t from = 0;
 
-	if (!nodes_in_place(w->node))
+	if (!node_in_place(w->node))
 		return false;
 	for (size_t i = 0; i < w->anchors.n; i++) {
 		int r = v[i].level == 0 && !w->node->parent ? 1 : beneath(top, tree, v[i].fd);

@@ -253,9 +253,10 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
  * was unlinked in it is gone. */
 static void sync_roots(struct walker *w)
 {
-	if (!w->job->ways.sync_dirs || w->job->o.dry || fsync(w->batch.dirfd) == 0)
-		return;
-	walker_failed(w, NULL, "what was removed in it may come back: the server says", -errno);
+	int r = w->job->ways.sync_dirs && !w->job->o.dry ? fd_sync_dir(w->batch.dirfd) : 0;
+
+	if (r < 0)
+		walker_failed(w, NULL, "what was removed in it may come back: the server says", r);
 }
 
 /* WALK_UNLINKED: names every entry of the batch that is not gone. */

@@ -97,6 +97,18 @@ bool identity_equal(const struct identity *a, const struct identity *b)
 	       a->btime_nsec == b->btime_nsec && (a->mode & S_IFMT) == (b->mode & S_IFMT);
 }
 
+int fd_sync_dir(int fd)
+{
+	_cleanup_close_ int own = -1;
+
+	if (fsync(fd) == 0)
+		return 0;
+	if (errno != EBADF)
+		return -errno;
+	own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return own < 0 || fsync(own) < 0 ? -errno : 0;
+}
+
 ssize_t fd_path(int fd, char *buf, size_t size)
 {
 	char link[sizeof("/proc/self/fd/") + 12];

@@ -43,6 +43,10 @@ int fd_open_dir(int dirfd, const char *name);
 
 struct statx;
 
+/* Makes what was done in a directory durable, which may only be pinned (O_PATH). Returns 0 or a
+ * negative errno. */
+int fd_sync_dir(int fd);
+
 /* What statx(2) said, asked for STATX_BASIC_STATS, STATX_BTIME and STATX_MNT_ID. */
 struct identity identity_of(const struct statx *sx);
 

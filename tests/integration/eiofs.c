@@ -2,9 +2,10 @@
 /* A filesystem whose directory /bad gives N names and then EIO, as a dying disk does, and which
  * would take an rmdir of it without a murmur. Every removal is written to a log.
  *
- *   eiofs N LOG MOUNTPOINT [NAME]
+ *   eiofs N LOG MOUNTPOINT [NAME [SOURCE]]
  *
- * With NAME, removing what has that path is an EIO too.
+ * With NAME, removing what has that path is an EIO too, and so is syncing it. SOURCE is what is
+ * said to be mounted.
  *
  * /tree/ok0..ok9, /tree/bad/b00..b19 */
 #define FUSE_USE_VERSION 31
@@ -115,6 +116,14 @@ static int fs_rmdir(const char *path)
 	return 0;
 }
 
+static int fs_fsyncdir(const char *path, int datasync, struct fuse_file_info *fi)
+{
+	(void)datasync;
+	(void)fi;
+	dprintf(log_fd, "sync %s\n", path);
+	return sticks && strcmp(path, sticks) == 0 ? -EIO : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct fuse_operations ops = {
@@ -122,13 +131,16 @@ int main(int argc, char **argv)
 		.readdir = fs_readdir,
 		.unlink = fs_unlink,
 		.rmdir = fs_rmdir,
+		.fsyncdir = fs_fsyncdir,
 	};
-	char *args[] = { argv[0], (char *)"-f", (char *)"-s", argc > 3 ? argv[3] : NULL, NULL };
+	char source[64];
+	char *args[] = { argv[0], (char *)"-f", (char *)"-s", (char *)"-o", source, argv[3], NULL };
 
 	if (argc < 4)
 		return 2;
+	snprintf(source, sizeof(source), "fsname=%s", argc > 5 ? argv[5] : "eiofs");
 	fails_after = atoi(argv[1]);
 	sticks = argv[4]; /* NULL if there is none */
 	log_fd = open(argv[2], O_WRONLY | O_CREAT | O_APPEND, 0644);
-	return fuse_main(4, args, &ops, NULL);
+	return fuse_main(6, args, &ops, NULL);
 }

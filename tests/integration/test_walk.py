@@ -443,6 +443,13 @@ class ListingFails(Case):
             time.sleep(0.01)
         self.fail("eiofs is not mounted")
 
+    @staticmethod
+    def unmounted(w):
+        fixture.unmount(w.path("fuse"))
+        w.procs.pop().kill()
+        os.rmdir(w.path("fuse"))
+        os.unlink(w.path("log"))
+
     @matrix(fs=("tmpfs",), backends=("threads", "uring"), latency=("auto", "off"))
     def test_fault_08_eio_while_listing(self, w):
         for n in (0, 1, 7, 20):
@@ -463,10 +470,7 @@ class ListingFails(Case):
             self.assertIn(r.status, (1, 3), (n, r))
             with open(w.path("log")) as f:
                 self.assertNotIn("rmdir", f.read(), n)
-            fixture.unmount(w.path("fuse"))
-            w.procs.pop().kill()
-            os.rmdir(w.path("fuse"))
-            os.unlink(w.path("log"))
+            self.unmounted(w)
 
     @matrix(fs=("tmpfs",), backends=("threads", "uring"))
     def test_fault_09_eio_from_unlink(self, w):
@@ -481,6 +485,22 @@ class ListingFails(Case):
         for i in range(10):
             self.assertIn("unlink /tree/ok%d\n" % i, log)
         self.assertNotIn("rmdir /tree\n", log)
+
+    @matrix(fs=("tmpfs",), backends=("threads", "uring"), latency=("auto", "off"))
+    def test_fault_09_told_when_the_directory_is_synced(self, w):
+        # As CephFS may; another directory that stays has nothing more to say.
+        for source, stuck, synced, status in (("ceph-fuse", "", True, 0), ("ceph-fuse", "/tree", True, 3),
+                                              ("other", "/tree", False, 0)):
+            tree = self.mounted(w, 20, stuck, source)
+            r = w.run(tree + "/ok3", tree + "/ok4")
+            with open(w.path("log"), encoding="ascii") as f:
+                log = f.read()
+            self.assertEqual(r.status, status, r)
+            self.assertEqual("sync /tree\n" in log, synced, log)
+            self.assertEqual("may come back" in r.err, status == 3, r)
+            for name in ("ok3", "ok4"):
+                self.assertFalse(os.path.exists(os.path.join(tree, name)))
+            self.unmounted(w)
 
 
 class Daemon:
