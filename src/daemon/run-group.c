@@ -12,12 +12,14 @@
 
 static bool is_staged(const struct run *run)
 {
-	return run->chunk->entries[run->at].state == ENTRY_STAGED;
+	return run->chunk->entries[run->at].state == ENTRY_STAGED && !run->unmoved;
 }
 
-static bool same_group(const struct chunk_entry *a, const struct chunk_entry *b)
+static bool same_group(const struct run *run, const struct chunk_entry *e)
 {
-	return a->state == b->state && (a->state == ENTRY_STAGED || a->dir == b->dir);
+	const struct chunk_entry *first = &run->chunk->entries[run->at];
+
+	return first->state == e->state && (is_staged(run) || first->dir == e->dir);
 }
 
 void run_group_clear(struct run *run)
@@ -123,6 +125,12 @@ static void on_problem(const struct problem_record *p, void *userdata)
 	(void)outcome_problem(run->outcome, &known);
 }
 
+/* What is not where it was either may be in staging nevertheless. */
+static bool must_stay_on_record(const struct run *run)
+{
+	return run->unmoved && (run->absent < 0 || run->left > 0);
+}
+
 static void on_kept(uint64_t seq, int error, void *userdata)
 {
 	struct run *run = userdata;
@@ -130,6 +138,11 @@ static void on_kept(uint64_t seq, int error, void *userdata)
 
 	if (i < 0)
 		return;
+	if (error == -ENOENT && (is_staged(run) || must_stay_on_record(run))) {
+		run->kept[i] = true;
+		run->lost++;
+		return;
+	}
 	if (error == -ENOENT) {
 		run->missing++;
 		return;
@@ -225,8 +238,8 @@ static void begin_in(struct run *run, struct worker *worker, int dirfd, const ch
 	run->worker = worker;
 	run->worker_runs = true;
 	if (r >= 0)
-		r = worker_run(worker, dirfd, id, display, run->items, run->end - run->at,
-			       &callbacks, run);
+		r = worker_run(worker, dirfd, id, run->unmoved ? run->job->r.created_usec : 0,
+			       display, run->items, run->end - run->at, &callbacks, run);
 	if (r < 0) {
 		run->worker_runs = false;
 		run_again(run, r);
@@ -252,6 +265,15 @@ static void run_staged(struct run *run)
 		begin_in(run, worker, run->staged_fd, j->uuid_text, known(&j->r.staging_id));
 }
 
+/* It may never have been made durable, or be on another disk that is not mounted. */
+static void absent(struct run *run, int error, bool waits)
+{
+	run->absent = error;
+	run->waits = waits;
+	run->lost += run->end - run->at;
+	run_group_done(run);
+}
+
 static void on_staged_dir(int r, int fd, void *userdata)
 {
 	struct run *run = userdata;
@@ -260,9 +282,7 @@ static void on_staged_dir(int r, int fd, void *userdata)
 		run->staged_fd = fd;
 		run_staged(run);
 	} else if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR || r == -EXDEV) {
-		run_pause(run, r,
-			  "its directory in staging is not there any more, or another "
-			  "filesystem is mounted");
+		absent(run, r, /* waits= */ false);
 	} else {
 		run_again(run, r);
 	}
@@ -276,7 +296,7 @@ static void on_staging(int r, int fd, void *userdata)
 
 	if (r == -ENOENT || r == -ENODEV || r == -EXDEV || r == -EPERM || r == -ESTALE ||
 	    r == -ENOTDIR) {
-		run_wait(run, r);
+		absent(run, r, /* waits= */ true);
 		return;
 	}
 	if (r >= 0)
@@ -302,6 +322,11 @@ static void begin_staged(struct run *run)
 
 static void keep_group(struct run *run, const char *path, int error)
 {
+	if (run->unmoved) {
+		run->lost += run->end - run->at;
+		run_group_done(run);
+		return;
+	}
 	tell_problem(run, path,
 		     error == -ESTALE ? "is another directory than the one names were submitted "
 					"from: they are kept"
@@ -357,10 +382,8 @@ static void begin_in_place(struct run *run)
 
 void run_group_begin(struct run *run)
 {
-	const struct chunk_entry *e = run->chunk->entries;
-
 	run->end = run->at + 1;
-	while (run->end < run->chunk->n && same_group(&e[run->at], &e[run->end]))
+	while (run->end < run->chunk->n && same_group(run, &run->chunk->entries[run->end]))
 		run->end++;
 	if (is_staged(run))
 		begin_staged(run);

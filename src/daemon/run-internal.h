@@ -31,6 +31,13 @@ struct run {
 
 	unsigned unread; /* attempts to read the next chunk */
 	uint64_t gone, missing, left;
+
+	/* A rename may be lost with the power though what is on record is not. So names that ought
+	 * to be in staging, and are not, are looked for once more, where they were: `unmoved`. */
+	bool unmoved;
+	uint64_t lost; /* names that are not where they were looked for */
+	int absent;    /* why there was nothing in staging to be looked into, or 0 */
+	bool waits;    /* for a mount, if that is so; or for a person */
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
 };

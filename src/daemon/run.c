@@ -163,6 +163,31 @@ static void finish_stopped(struct run *run, struct ending *e)
 	stopped(j, userdata);
 }
 
+static void load_next(struct run *run);
+
+/* Names that are not in staging: looked for where they were, or waited for. */
+static bool end_of_lost(struct run *run)
+{
+	if (run->lost == 0 || run->stopped)
+		return false;
+	if (!run->unmoved) {
+		run->unmoved = true;
+		run->lost = 0;
+		run->next = 1;
+		run->chunk = chunk_free(run->chunk);
+		load_next(run);
+	} else if (run->absent == 0) {
+		return false;
+	} else if (run->waits) {
+		run_wait(run, run->absent);
+	} else {
+		run_pause(run, run->absent,
+			  "its directory in staging is not there any more, or another filesystem "
+			  "is mounted");
+	}
+	return true;
+}
+
 static void end(struct run *run)
 {
 	struct job *j = run->job;
@@ -170,8 +195,12 @@ static void end(struct run *run)
 	struct put_back_result nothing = { 0 };
 	bool leaves = run->left > 0 || j->r.errors > 0 || j->r.skipped > 0;
 
+	if (end_of_lost(run)) {
+		free(e);
+		return;
+	}
 	/* What is left goes the way of who asked for the stop; without any, it came too late. */
-	if (!e || (run->stopped && leaves)) {
+	if (!e || (run->stopped && (leaves || run->lost > 0))) {
 		free(e);
 		back_to_queue(run);
 		return;
@@ -244,8 +273,6 @@ void run_again(struct run *run, int error)
 /* ---- from chunk to chunk ----------------------------------------------------------------------
  */
 
-static void load_next(struct run *run);
-
 void run_group_done(struct run *run)
 {
 	run_group_clear(run);
@@ -311,7 +338,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 
 static void load(struct run *run)
 {
-	uint32_t states = 1U << ENTRY_WAITING | 1U << ENTRY_STAGED;
+	uint32_t states = 1U << ENTRY_STAGED | (run->unmoved ? 0 : 1U << ENTRY_WAITING);
 	int r = chunk_load(run->m->store, run->job->r.id, run->next, CHUNK, states, on_loaded, run);
 
 	if (r < 0)

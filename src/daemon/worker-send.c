@@ -371,7 +371,7 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir,
 }
 
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
-	       const char *display, const struct run_item *items, size_t n,
+	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
 	       const struct run_callbacks *cb, void *userdata)
 {
 	static const struct lasting_identity nobody;
@@ -386,6 +386,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 	wire_put_string(out, display);
 	wire_put(out, dir_id ? RUN_DIR_IDENTITY : 0U);
 	wire_put_identity(out, dir_id ? dir_id : &nobody);
+	wire_put(out, unmoved_usec);
 	wire_put_fd(out, dirfd);
 	for (size_t i = 0; i < n; i++) {
 		rq->least = MIN(rq->least, items[i].seq);

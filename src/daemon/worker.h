@@ -207,9 +207,11 @@ struct run_item {
 };
 
 /* Deletes names in dirfd (beneath the fence), each only if it still is who it was; at most 65,536
- * at a time. dir_id: the directory itself must still be that one (-ESTALE), or NULL. */
+ * at a time. dir_id: the directory itself must still be that one (-ESTALE), or NULL. unmoved_usec:
+ * unless 0, all that was changed or moved since, and others of the same names, is as if it were not
+ * there (-ENOENT). */
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
-	       const char *display, const struct run_item *items, size_t n,
+	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
 	       const struct run_callbacks *cb, void *userdata);
 
 /* Stops the run at the next entry; its ran callback comes with cancelled set. */

@@ -35,7 +35,7 @@
 #include "store/store.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 2
+#define PROTOCOL_VERSION 3
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3

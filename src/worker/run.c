@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,6 +120,16 @@ static void leave_out(struct run *r, struct run_name *n, int error, const char *
 	tell_problem(r, path, what, error, /* is_error= */ true);
 }
 
+/* A rename changes what is moved, so this has been where it is all the time. */
+static bool is_unmoved(const struct run *r, const char *name)
+{
+	struct stat st;
+
+	return fstatat(r->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (uint64_t)st.st_ctim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec / 1000 <
+		       r->unmoved_usec;
+}
+
 /* Is it still who it was when it was accepted, and may it go? */
 static void name_look(struct run *r, struct run_name *n, const struct protect *p, bool near,
 		      uint64_t fsid, struct identity *ret)
@@ -134,6 +145,10 @@ static void name_look(struct run *r, struct run_name *n, const struct protect *p
 	n->ino = ret->ino;
 	n->dev = ret->dev;
 	now = lasting_of(fsid, ret);
+	if (r->unmoved_usec > 0 && !(lasting_equal(&now, &n->id) && is_unmoved(r, n->name))) {
+		leave_out(r, n, -ENOENT, "");
+		return;
+	}
 	if (!lasting_equal(&now, &n->id)) {
 		leave_out(r, n, -ESTALE, "is no longer what it was when it was accepted: kept");
 		return;
@@ -368,6 +383,7 @@ int run_take(struct run *r, struct serving *s)
 	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY);
 	r->check_dir = flags & RUN_DIR_IDENTITY;
 	r->dir_id = wire_get_identity(&r->in);
+	r->unmoved_usec = wire_get(&r->in);
 	r->dirfd = wire_get_fd(&r->in);
 	k = names_take(r);
 	if (k < 0)

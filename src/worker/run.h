@@ -34,6 +34,7 @@ struct run {
 	const char *display;
 	bool check_dir;
 	struct lasting_identity dir_id;
+	uint64_t unmoved_usec; /* only what was neither changed nor moved since, or 0 */
 	struct run_name *v;
 	size_t n;
 	struct run_name **by_name; /* made when there is something to be looked up */

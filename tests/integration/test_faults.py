@@ -5,6 +5,7 @@ what must live lives, and every job that was acknowledged is done, goes on, or s
 import array
 import contextlib
 import fcntl
+import glob
 import os
 import select
 import shutil
@@ -256,6 +257,64 @@ class Disks(Faults):
         self.assertNotIn(c.job(n)["state"], ("done", "running"))
         self.assertTrue(c.get(n, "Message") or c.problems(n))
         self.assertEqual(fingerprint(at), before)
+
+
+class Power(Faults):
+    """The store is on another disk than what is deleted, and had its record flushed."""
+    config = "pacing: {latency: off}\n"
+
+    def staged_on_a_disk(self, *before):
+        """A job that waits, on a disk where all that was done since is not durable yet."""
+        self.at = self.disk()
+        build(self.data, "t/d/x\nt/y")
+        c = self.daemon.client()
+        for name in before:
+            write(self.path(name))
+            self.assertEqual(c.wait(c.submit(self.path(name))), "done")
+        os.sync()
+        c.call("PauseAll")
+        n = c.submit(self.path("t"))
+        self.assertFalse(os.path.exists(self.path("t")))
+        self.daemon.stop()
+        return n
+
+    def lose_power(self):
+        fd = os.open(self.at, os.O_RDONLY)
+        fcntl.ioctl(fd, SHUTDOWN, (2).to_bytes(4, "little"))
+        os.close(fd)
+        command("umount", self.at)
+        command("mount", "-o", "loop,nodiscard", self.image, self.at)
+
+    def resumed(self):
+        self.daemon.start()
+        c = self.daemon.client()
+        c.call("ResumeAll")
+        return c
+
+    def test_fault_03_a_rename_is_lost(self):
+        """The name is where it was, and neither the job's directory nor staging is there."""
+        n = self.staged_on_a_disk()
+        self.lose_power()
+        self.assertTrue(os.path.exists(self.path("t")), "was durable after all")
+        self.assertEqual(self.resumed().wait(n), "done")
+        self.assertEqual(os.listdir(self.data), [])
+
+    def test_fault_03_a_rename_is_lost_and_staging_is_not(self):
+        n = self.staged_on_a_disk("before")
+        self.lose_power()
+        self.assertTrue(os.path.exists(self.path("t")), "was durable after all")
+        self.assertEqual(self.resumed().wait(n), "done")
+        self.assertEqual(os.listdir(self.data), [])
+
+    def test_fault_03_what_was_fetched_from_staging_is_kept(self):
+        """Who was moved is not taken for who never was."""
+        n = self.staged_on_a_disk()
+        (job,) = glob.glob(self.at + "/.reclaim/0/*")
+        os.rename(job + "/1", self.path("t"))
+        before = fingerprint(self.path("t"))
+        self.assertIn(self.resumed().wait_state(n, "paused"), ("paused", "done"))
+        self.others_go_on(self.daemon.client())
+        self.assertEqual(fingerprint(self.path("t")), before)
 
 
 class Descriptors(Faults):

@@ -243,7 +243,7 @@ void fixture_run_begin(struct fixture *f, int dirfd, const struct run_item *item
 	static const struct run_callbacks cb = { on_problem, on_kept, on_ran };
 
 	begin(f);
-	ck_assert_int_ge(worker_run(f->worker, dirfd, NULL, "/shown", items, n, &cb, f), 0);
+	ck_assert_int_ge(worker_run(f->worker, dirfd, NULL, 0, "/shown", items, n, &cb, f), 0);
 }
 
 int fixture_run(struct fixture *f, int dirfd, const struct run_item *items, size_t n)
