@@ -98,8 +98,10 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		.not_before_usec = now_usec,
 		.canary_next_usec = now_usec,
 	};
-	if (o->discards)
+	if (o->discards) {
 		c->bytes.limit = BYTES_FIRST_DISCARD;
+		c->bytes.most = FAST_DISCARD;
+	}
 	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
 	c->read_size = 8;
 	c->share = share_first(c);
@@ -407,6 +409,11 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 	return g;
 }
 
+bool controller_is_between(const struct controller *c)
+{
+	return c->entries.used == 0 && c->bytes.used == 0;
+}
+
 void controller_begin(struct controller *c)
 {
 	c->outstanding++;
@@ -520,7 +527,7 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	/* A commit flushes before and after its last block. */
 	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
 	ride_synced(&c->ride, now_usec);
-	if (c->entries.used == 0 && c->bytes.used == 0)
+	if (controller_is_between(c))
 		return;
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;
