@@ -54,11 +54,10 @@
 
 #define ENTRY_WORTH KiB(4)
 
-/* Others' reads take so long on a disk with a head, which serves one at a time. So many entries are
- * done between two looks at who waits: they share a block of inodes. */
+/* Others' reads take so long on a disk with a head, which serves one at a time. A few entries
+ * are done between two looks at who waits: they share a block of inodes. */
 #define YIELD_READ 1500.0
 #define YIELD_KNOWN 0.2
-#define YIELD_ENTRIES 16
 
 /* With a ceiling, so much of a second is done at once: neither a burst nor a crawl. */
 #define CEILING_SLICES 20
@@ -404,7 +403,7 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 	g.not_before_usec = MAX(now_usec, c->not_before_usec);
 	g.entries = size_left(&c->entries, parts);
 	if (controller_yields(c))
-		g.entries = MIN(g.entries, YIELD_ENTRIES);
+		g.entries = MIN(g.entries, PACE_FEW);
 	g.bytes = size_left(&c->bytes, parts);
 	return g;
 }

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "calm.h"
+#include "pace.h"
 #include "piece.h"
 #include "ride.h"
 #include "tally.h"
