@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-
 #include <unistd.h>
 
 #include "beneath.h"
 #include "crew.h"
 #include "job.h"
+#include "snapdir.h"
 #include "util/gate.h"
 
 struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists)
@@ -84,11 +84,12 @@ static void node_free(struct job *j, struct node *n)
 
 static void rmdir_failed(struct job *j, struct node *n, int error)
 {
+	bool held = error == -ENOTEMPTY && snapdir_holds(n->fd, j->ways.snapdir);
 	char path[PATH_MAX];
 
 	(void)node_path(n, path, sizeof(path));
 	atomic_store(&n->parent->failed, true);
-	job_error(j, path, "cannot remove directory", error);
+	job_error(j, path, held ? SNAPDIR_HOLDS : "cannot remove directory", error);
 }
 
 bool node_in_place(const struct node *n)

@@ -8,7 +8,7 @@
 
 /* Frames looked through at one attempt, names and their bytes in one task: enough for any tree that
  * people make, bounded for those that somebody makes to hurt. After a vain attempt the next few are
- * not made, unless they are far apart: with a server, PAUSE steps are a second. */
+ * not made, unless they are far apart. */
 #define LEVELS_MOST 16
 #define NAMES_MOST 4096
 #define BYTES_MOST KiB(64)
@@ -184,7 +184,10 @@ static uint64_t task_size(const struct walker *w, uint64_t names, unsigned tasks
 /* Was an attempt vain just now? */
 static bool pausing(struct walker *w)
 {
-	if (w->share_pause == 0)
+	/* An attempt is nothing beside a step there. Whoever found one directory in the root and
+	 * then two in that would empty the first with a thousand round trips before the other was
+	 * seen by anybody. */
+	if (w->share_pause == 0 || w->job->ways.server)
 		return false;
 	w->share_pause--;
 	return now_usec() < w->share_paused_usec + PAUSE_USEC;

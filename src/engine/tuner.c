@@ -16,21 +16,28 @@
 #define LEAP 16
 #define LEAP_BUSY 0.25
 
-/* What an operation takes is told by so many of them, or by so much time. */
+/* What an operation takes is told by so many of them, or by so much time. With one lane they take
+ * long, and differ little from each other. */
 #define OP_ENTRIES 100
+#define OP_ENTRIES_ALONE 40
 #define OP_WINDOW (500 * USEC_PER_MSEC)
 
 /* How far more lanes go at first where it is bounded. */
-#define OP_LEAP 4
+#define OP_LEAP 8
+
+/* So many windows in a row have to say that operations take too long: one is a moment's. */
+#define OP_LONG 3
 
 /* More lanes that made operations too long are tried again after a while, which doubles each time:
  * the first may have been somebody else's doing, and later ones others would notice. */
-#define OP_RETRY (500 * USEC_PER_MSEC)
+#define OP_RETRY (125 * USEC_PER_MSEC)
 #define OP_RETRY_MOST (60 * USEC_PER_SEC)
 
-/* So many times what it takes alone may an operation take; and so much of what it took with more
- * lanes, for that to be their doing. */
+/* So many times what it takes alone may an operation take; so much of that, for more lanes to be
+ * kept, as the next moment may be a worse one; and so much of what it took with more lanes, for
+ * that to be their doing. */
 #define OP_MOST 1.25
+#define OP_KEEP 0.92
 #define OP_RELIEF 0.85
 
 /* A trial pays if it is so much faster: less is noise. */
@@ -70,6 +77,19 @@ void tuner_init(struct tuner *t, const struct tuner_options *o)
 	};
 }
 
+/* How many lanes to try beyond the best so far. Where what an operation takes is bounded, that is
+ * halfway to those that were too many, until it makes no difference worth a trial. */
+static unsigned more_lanes(const struct tuner *t)
+{
+	unsigned best = t->best.lanes, leap = t->op_usec ? OP_LEAP : LEAP;
+	unsigned more = MIN(best * (t->leap ? leap : 2), t->lanes_max);
+
+	if (t->too_many == 0)
+		return more;
+	more = (best + t->too_many) / 2;
+	return (more - best) * 4 >= best ? more : best;
+}
+
 static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 		      struct setting *ret)
 {
@@ -77,7 +97,7 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 
 	switch (which) {
 	case MORE:
-		s.lanes = MIN(s.lanes * (!t->leap ? 2 : t->op_usec ? OP_LEAP : LEAP), t->lanes_max);
+		s.lanes = more_lanes(t);
 		if (t->fixed_lanes || (!waiting && s.lanes > t->cpus))
 			return false;
 		break;
@@ -115,6 +135,7 @@ static void relief_begin(struct tuner *t)
 	t->now.lanes = MAX(t->best.lanes / 2, 1U);
 	t->tried = MORE; /* which is not to be tried again at once */
 	t->trying = t->relief = true;
+	t->long_windows = 0;
 }
 
 static void op_more_later(struct tuner *t, uint64_t now)
@@ -123,9 +144,20 @@ static void op_more_later(struct tuner *t, uint64_t now)
 	t->retry_usec[MORE] = now + t->op_retry_usec;
 }
 
+/* If all between the best and what was too much has been tried, more are tried later, and then far
+ * more. */
+static void op_settle(struct tuner *t, uint64_t now)
+{
+	if (t->too_many == 0 || more_lanes(t) > t->best.lanes)
+		return;
+	t->too_many = 0;
+	op_more_later(t, now);
+}
+
 static void relief_end(struct tuner *t, uint64_t now, double rate, double op)
 {
 	t->trying = t->relief = false;
+	t->too_many = 0;
 	if (t->op_usec == TUNER_OP_AUTO && op > t->best_op * OP_RELIEF) {
 		t->alone_op = MAX(t->alone_op, op);
 		t->now = t->best;
@@ -163,22 +195,24 @@ static void trial_begin(struct tuner *t, uint64_t now, bool waiting)
 static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate, double op)
 {
 	t->trying = false;
-	if (rate > t->best_rate * GAIN && !op_too_long(t, op)) {
+	if (rate > t->best_rate * GAIN && !op_too_long(t, op / OP_KEEP)) {
 		t->best = t->now;
 		t->best_rate = rate;
 		t->best_op = op;
 		/* The neighbourhood is a new one. */
 		memset(t->retry_usec, 0, sizeof(t->retry_usec));
+		op_settle(t, now);
 		return;
 	}
 	/* A trial that was half as fast lost half of its time. */
 	if (rate < t->best_rate)
 		t->lost_usec += (uint64_t)((double)spent * (1 - rate / t->best_rate));
-	if (t->op_usec == 0 || t->tried != MORE)
+	if (t->op_usec == 0 || t->tried != MORE) {
 		t->retry_usec[t->tried] = now + RETRY;
-	else if (!t->leap) /* after a leap, a step is tried */
-		op_more_later(t, now);
-	t->leap = false;
+	} else {
+		t->too_many = t->now.lanes;
+		op_settle(t, now);
+	}
 	t->now = t->best;
 }
 
@@ -219,7 +253,9 @@ static bool window_full(const struct tuner *t, const struct tuner_sample *s)
 	if (spent < LEAP_WINDOW)
 		return false;
 	if (t->op_usec)
-		return s->entries - t->window_entries >= OP_ENTRIES || spent >= OP_WINDOW;
+		return s->entries - t->window_entries >=
+			       (t->now.lanes == 1 ? OP_ENTRIES_ALONE : OP_ENTRIES) ||
+		       spent >= OP_WINDOW;
 	return spent >= WINDOW || (t->fresh && waited(t, s, LEAP_BUSY));
 }
 
@@ -240,6 +276,7 @@ static void judge(struct tuner *t, uint64_t now, uint64_t spent, double rate)
 	} else {
 		t->best_rate = t->best_rate > 0 ? (t->best_rate + rate) / 2 : rate;
 		t->best_op = t->best_op > 0 ? (t->best_op + op) / 2 : op;
+		t->long_windows = op_too_long(t, op) ? t->long_windows + 1 : 0;
 	}
 }
 
@@ -270,12 +307,11 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 		t->settling = t->fresh = false;
 		return t->now;
 	}
-	/* Bounded, it goes on in leaps until one was too far. */
-	t->leap = (t->leap && t->op_usec) || (t->fresh && idle);
+	t->leap = t->fresh && idle;
 	t->fresh = false;
 	judge(t, s->now_usec, spent, rate);
 	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend) {
-		if (op_too_long(t, t->best_op) && t->best.lanes > 1 && !t->fixed_lanes)
+		if (t->long_windows >= OP_LONG && t->best.lanes > 1 && !t->fixed_lanes)
 			relief_begin(t);
 		else
 			trial_begin(t, s->now_usec, waiting);

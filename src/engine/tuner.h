@@ -52,6 +52,8 @@ struct tuner {
 	bool relief;             /* it is tried because operations take too long */
 	uint64_t retry_usec[16]; /* per neighbour: not before */
 	unsigned tried;          /* index into it */
+	unsigned too_many;       /* lanes with which an operation took too long; 0: not known */
+	unsigned long_windows;   /* in a row, in which operations took too long */
 };
 
 #define TUNER_OP_AUTO UINT64_MAX

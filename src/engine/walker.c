@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "slice.h"
+#include "snapdir.h"
 #include "subvolume.h"
 #include "util/gate.h"
 #include "walker-internal.h"
@@ -479,7 +480,9 @@ static void step_removed(struct walker *w)
 	case EEXIST:
 		if (relist(w))
 			return;
-		what = "is being filled by somebody else, and cannot be removed";
+		what = snapdir_holds(trail_fd(w), w->job->ways.snapdir)
+			       ? SNAPDIR_HOLDS
+			       : "is being filled by somebody else, and cannot be removed";
 		break;
 	case ENOENT:
 		skipped(w, NULL, SKIP_MISSING);

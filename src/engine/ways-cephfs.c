@@ -22,6 +22,7 @@ static void fill(struct ways *w, const char *options)
 	/* The kernel's client may answer an unlink before the server has (nowsync): what went wrong
 	 * is told to whoever syncs the directory. */
 	w->sync_dirs = true;
+	w->snapdir = ".snap";
 	w->reason = "each entry costs a round trip to the metadata server: many directories in "
 		    "flight; one that stays is synced, as errors may be told that late";
 }

@@ -9,8 +9,9 @@ void ways_fill_server(struct ways *w)
 {
 	/* Across directories round trips overlap (a FUSE passthrough with 1 ms: 14.5 s with one
 	 * lane, 0.97 s with 16, 0.37 s with 64); within one directory the parent's lock is held
-	 * across each, and a second lane only waits. */
-	w->lanes = 8;
+	 * across each, and a second lane only waits. Mounted as it comes, MooseFS's client serves
+	 * ten at a time: 8 lanes were 7.4 times as fast as one, 16 were 8.9, 32 were 8.3. */
+	w->lanes = 16;
 	w->remote = true;
 	w->server = true;
 	w->reason = "each entry costs a round trip: many directories in flight at once";

@@ -46,7 +46,8 @@ struct ways {
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
 	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
 	enum shrink_way shrink;
-	const char *reason; /* one sentence for people */
+	const char *snapdir; /* where a directory's snapshots are, which keep it; NULL: nowhere */
+	const char *reason;  /* one sentence for people */
 };
 
 /* What is known of the filesystem. All but f_type may be NULL. */

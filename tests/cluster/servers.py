@@ -8,6 +8,7 @@ caller gives and removes. Mounts need a mount namespace of the caller's own for 
 """
 import contextlib
 import ctypes
+import importlib
 import os
 import shutil
 import signal
@@ -92,6 +93,7 @@ class Cluster:
     """What MooseFS and CephFS have in common: processes, a network, a directory, one mount."""
 
     programs = ()
+    metadata = ""  # the name of its metadata server
 
     def __init__(self, directory, latency_usec=0):
         for program in self.programs:
@@ -118,6 +120,11 @@ class Cluster:
         with open(self.path(name + ".log"), encoding="utf-8", errors="replace") as f:
             return f.read()
 
+    def write(self, name, text):
+        """A file of settings, in which {dir} and {address} stand for what they are here."""
+        with open(self.path(name), "w", encoding="ascii") as f:
+            f.write(text.format(dir=self.dir, address=ADDRESS))
+
     def spawn(self, name, *words, **kw):
         """Starts a server that stays in the foreground."""
         with open(self.path(name + ".log"), "w", encoding="utf-8") as log:
@@ -137,11 +144,28 @@ class Cluster:
             return ready()
         wait_until("%s: %s" % (name, what), told)
 
-    def kill(self, name, sig=signal.SIGKILL):
-        """Ends one server; how is for the caller to say."""
+    def mount(self, *words):
+        """Starts the client, again and again until everything it needs is up."""
+        def mounted():
+            if self.processes["mount"].poll() is not None:
+                self.spawn("mount", *words)
+            return is_mounted(self.mountpoint)
+        self.spawn("mount", *words)
+        wait_until(words[0], mounted)
+
+    def kill(self, name):
+        """Ends one server, which has no time to do anything about it."""
         process = self.processes.pop(name)
-        process.send_signal(sig)
+        process.kill()
         process.wait()
+
+    def lose_metadata_server(self):
+        """Kills it."""
+        self.kill(self.metadata)
+
+    def metadata_server(self):
+        """The process whose time each entry costs."""
+        return self.pid(self.metadata)
 
     def pid(self, name):
         """Of a server that runs."""
@@ -149,6 +173,14 @@ class Cluster:
 
     def start(self):
         """Starts everything, in order."""
+        raise NotImplementedError
+
+    def start_metadata_server(self):
+        """Also after it was killed."""
+        raise NotImplementedError
+
+    def operations(self):
+        """What was asked for since the beginning: names and numbers."""
         raise NotImplementedError
 
     def stop(self):
@@ -198,6 +230,7 @@ class MooseFS(Cluster):
     """A master, a mount, and, where files are to have contents, a chunkserver."""
 
     programs = ("mfsmaster", "mfsmount")
+    metadata = "master"
 
     def __init__(self, directory, latency_usec=0, contents=False, options=()):
         self.contents = contents
@@ -210,20 +243,19 @@ class MooseFS(Cluster):
             os.makedirs(self.path(name), exist_ok=True)
         shutil.copy(MFS_EMPTY, self.path("master", "metadata.mfs"))
         files = {"exports.cfg": "* / rw,alldirs,maproot=0,admin\n", "topology.cfg": "",
-                 "hdd.cfg": self.path("chunks") + "\n", "master.cfg": MFS_MASTER,
+                 "hdd.cfg": "{dir}/chunks\n", "master.cfg": MFS_MASTER,
                  "chunkserver.cfg": MFS_CHUNKS}
         for name, text in files.items():
-            with open(self.path(name), "w", encoding="ascii") as f:
-                f.write(text.format(dir=self.dir, address=ADDRESS))
+            self.write(name, text)
 
-    def start_master(self):
-        """Also after it was killed: it then reads what it had logged."""
+    def start_metadata_server(self):
+        """It knows nothing of its clients when it was killed, and first reads what it had logged."""
         self.spawn("master", "mfsmaster", "-f", "-a", "-c", self.path("master.cfg"), "start")
         self.await_("master", "start", lambda: "initialized properly" in self.log("master"))
 
     def start(self):
         self.configure()
-        self.start_master()
+        self.start_metadata_server()
         port = "9421"
         if self.latency_usec:
             run("cc", "-O2", "-D_GNU_SOURCE", "-o", self.path("delay"),
@@ -234,20 +266,10 @@ class MooseFS(Cluster):
         if self.contents:
             self.spawn("chunkserver", "mfschunkserver", "-f", "-c", self.path("chunkserver.cfg"),
                        "start")
-        self.start_mount(port)
+        self.mount("mfsmount", "-f", "-H", ADDRESS, "-P", port, self.mountpoint,
+                   "-o", ",".join(("mfsproxy=" + ADDRESS, "allow_other", *self.options)))
         if self.contents:
             self.await_("chunkserver", "space", lambda: os.statvfs(self.mountpoint).f_bavail > 0)
-
-    def start_mount(self, port):
-        """The client, which is tried again until everything between it and the master is up."""
-        def mounted():
-            if self.processes["mount"].poll() is not None:
-                self.spawn("mount", *words)
-            return is_mounted(self.mountpoint)
-        words = ["mfsmount", "-f", "-H", ADDRESS, "-P", port, self.mountpoint,
-                 "-o", ",".join(("mfsproxy=" + ADDRESS, "allow_other", *self.options))]
-        self.spawn("mount", *words)
-        wait_until("mfsmount", mounted)
 
     def operations(self):
         """What the client has asked its master for, and what the kernel has asked it for."""
@@ -255,9 +277,7 @@ class MooseFS(Cluster):
             return {k: int(v) for k, v in (line.split(": ") for line in f if ": " in line)
                     if v.strip().isdigit()}
 
-    def metadata_server(self):
-        """The process whose time each entry costs."""
-        return self.pid("master")
 
-
-CLUSTERS = {"moosefs": MooseFS}
+def kind(name):
+    """The class of a cluster's filesystem."""
+    return {"moosefs": MooseFS}.get(name) or importlib.import_module(name).CephFS

@@ -36,7 +36,7 @@ USER = 64998  # an id that no account has
 MIB = 1 << 20
 
 DISKS = ("ext4", "xfs", "btrfs")
-CLUSTERS = ("moosefs",)  # whose servers take a while to start: only where RECLAIM_FS names them
+CLUSTERS = ("moosefs", "cephfs")  # whose servers take a while to start: only where RECLAIM_FS names them
 FILESYSTEMS = DISKS + ("tmpfs", "overlay") + tuple(
     c for c in CLUSTERS if c in os.environ.get("RECLAIM_FS", "").split(","))
 BACKENDS = ("threads", "uring")
@@ -170,7 +170,7 @@ class Scratch:
         sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cluster"))
         import servers  # pylint: disable=import-outside-toplevel
         try:
-            made = servers.CLUSTERS[name](directory, contents=True, **options)
+            made = servers.kind(name)(directory, contents=True, **options)
         except servers.Missing as e:
             raise unittest.SkipTest(str(e)) from e
         self.clusters.append(made)
