@@ -134,6 +134,7 @@ static void estimate_find(struct plan *p)
 		.block_pointers =
 			s->type && (strcmp(s->type, "ext2") == 0 || strcmp(s->type, "ext3") == 0),
 		.device = s->devices.n > 0,
+		.server = p->ways.server,
 		.rotating = blockdevs_rotating(&s->devices),
 		.discard = s->mounted_with_discard && blockdevs_discard(&s->devices),
 		.lanes = p->lanes,
