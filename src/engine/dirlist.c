@@ -10,12 +10,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "slice.h"
 #include "util/fd.h"
 #include "util/macros.h"
 
 /* The longest record: 19 bytes of header, 255 of name, its NUL, rounded up to 8. A kernel that
  * leaves more room than this unused had no further entry to give. */
 #define LONGEST_RECORD 280
+
+/* For a part of a block, so that a call reads at most one more. */
+#define PART KiB(1)
 
 struct linux_dirent64 {
 	uint64_t d_ino;
@@ -159,10 +163,13 @@ static int records_take(struct dirlist *l, size_t len, int64_t *cookie)
 	return 0;
 }
 
-int dirlist_read(struct dirlist *l, int fd, bool short_is_eof, int64_t *ret_cookie)
+int dirlist_read(struct dirlist *l, int fd, bool short_is_eof, struct slice *slice,
+		 int64_t *ret_cookie)
 {
+	bool again = false;
+
 	dirlist_clear(l);
-	for (;;) {
+	for (;; again = true) {
 		size_t room;
 		long len;
 		int r = arena_room(l);
@@ -170,6 +177,11 @@ int dirlist_read(struct dirlist *l, int fd, bool short_is_eof, int64_t *ret_cook
 		if (r <= 0)
 			return r;
 		room = l->arena_cap - l->arena_len;
+		if (slice && slice_is_small(slice)) {
+			room = MIN(room, (size_t)PART);
+			if (again && slice_renew(slice) < 0)
+				return 0;
+		}
 		l->getdents_calls++;
 		len = syscall(SYS_getdents64, fd, l->arena + l->arena_len, room);
 		if (len < 0)
@@ -302,7 +314,7 @@ void dirlist_find_inodes(struct dirlist *l, int fd, enum order order)
 	_Atomic size_t nothing = 0;
 	all.allowance = &nothing;
 	while (table && r == 0) {
-		r = dirlist_read(&all, dir, false, &cookie);
+		r = dirlist_read(&all, dir, false, NULL, &cookie);
 		for (size_t i = 0; i < all.n; i++)
 			table_match(l, table, size, dirlist_name(&all, &all.v[i]), all.v[i].ino);
 	}

@@ -10,6 +10,8 @@
 
 #include "ways.h"
 
+struct slice;
+
 /* One entry; its name lies in the list's arena. type is a DT_* value. */
 struct dentry {
 	uint64_t ino;
@@ -39,10 +41,12 @@ void dirlist_clear(struct dirlist *l);
 
 /* Clears the list and reads on from where the descriptor stands. short_is_eof: the filesystem
  * answers less than fits only at the end (the caller must find out if that was not so: rmdir says
- * ENOTEMPTY). Returns 1 at the end of the directory, 0 if there is more, a negative errno if
- * listing failed; what was read before a failure is in the list. "." and ".." are left out.
- * *ret_cookie gets the position behind the last entry, for lseek. */
-int dirlist_read(struct dirlist *l, int fd, bool short_is_eof, int64_t *ret_cookie);
+ * ENOTEMPTY). slice (or NULL) is the caller's: where it is of few entries, a call reads a block,
+ * and the next is made in a slice of its own. Returns 1 at the end of the directory, 0 if there is
+ * more, a negative errno if listing failed; what was read before a failure is in the list. "." and
+ * ".." are left out. *ret_cookie gets the position behind the last entry, for lseek. */
+int dirlist_read(struct dirlist *l, int fd, bool short_is_eof, struct slice *slice,
+		 int64_t *ret_cookie);
 
 /* Appends an entry by hand. Returns 0 or -ENOMEM. */
 int dirlist_add(struct dirlist *l, const char *name, uint64_t ino, uint8_t type);

@@ -93,7 +93,7 @@ static bool is_refilled(struct walker *w, int fd)
 	return id.btime_nsec > w->cur.began_nsec;
 }
 
-struct dirlist *listing_read(struct walker *w, int fd)
+struct dirlist *listing_read(struct walker *w, int fd, struct slice *slice)
 {
 	bool first = w->cur.cookie == 0;
 	int r;
@@ -110,7 +110,7 @@ struct dirlist *listing_read(struct walker *w, int fd)
 		return NULL;
 	}
 	w->cur.reopened = 0;
-	r = dirlist_read(&w->own, fd, short_is_eof(w), &w->cur.cookie);
+	r = dirlist_read(&w->own, fd, short_is_eof(w), slice, &w->cur.cookie);
 	w->cur.eof = r != 0;
 	/* ENOENT: somebody else removed the directory, which the rmdir will find out and count. */
 	if (r < 0 && r != -ENOENT)

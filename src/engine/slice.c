@@ -33,11 +33,16 @@ int slice_open(struct slice *s)
 		return 0;
 	if (s->open && s->entries < s->budget.entries && s->bytes < s->budget.bytes)
 		return 0;
+	return slice_renew(s) < 0 ? -ECANCELED : 1;
+}
+
+int slice_renew(struct slice *s)
+{
 	slice_close(s);
 	if (!s->pace->begin(s->pace->userdata, s->cancelled, &s->budget))
 		return -ECANCELED;
 	s->open = true;
 	s->entries = s->bytes = 0;
 	s->began_usec = now_usec();
-	return 1;
+	return 0;
 }

@@ -25,6 +25,15 @@ void slice_init(struct slice *s, const struct pace *pace, const _Atomic bool *ca
  * -ECANCELED. */
 int slice_open(struct slice *s);
 
+/* Ends it all the same, and waits for a new one: 0 or -ECANCELED. */
+int slice_renew(struct slice *s);
+
+/* Others wait for each single request: see PACE_FEW. */
+static inline bool slice_is_small(const struct slice *s)
+{
+	return s->open && s->budget.entries <= PACE_FEW;
+}
+
 /* Something was done in it. */
 static inline void slice_add(struct slice *s, uint64_t entries, uint64_t bytes)
 {

@@ -114,7 +114,7 @@ void walker_give_up(struct walker *w);
 
 /* listing.c: reads the next chunk of the current directory, open as fd. NULL if nothing of it can
  * be read, which has been reported. */
-struct dirlist *listing_read(struct walker *w, int fd);
+struct dirlist *listing_read(struct walker *w, int fd, struct slice *slice);
 /* Makes a chunk's directories pending and moves the rest to its front. Returns how many those are.
  */
 size_t listing_split(struct walker *w, struct dirlist *l);

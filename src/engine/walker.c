@@ -186,7 +186,7 @@ static struct dirlist *list_paced(struct walker *w, int fd)
 
 	slice_init(&slice, w->job->pace, &w->job->cancelled, fd);
 	(void)slice_open(&slice); /* if it was cancelled, nothing of the list is touched */
-	l = listing_read(w, fd);
+	l = listing_read(w, fd, &slice);
 	slice_close(&slice);
 	return l;
 }

@@ -54,11 +54,10 @@
 
 #define ENTRY_WORTH KiB(4)
 
-/* Others' reads take so long on a disk with a head, which serves one at a time. So many entries are
- * done between two looks at who waits: they share a block of inodes. */
+/* Others' reads take so long on a disk with a head, which serves one at a time. A few entries
+ * are done between two looks at who waits: they share a block of inodes. */
 #define YIELD_READ 1500.0
 #define YIELD_KNOWN 0.2
-#define YIELD_ENTRIES 16
 
 /* With a ceiling, so much of a second is done at once: neither a burst nor a crawl. */
 #define CEILING_SLICES 20
@@ -98,8 +97,10 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		.not_before_usec = now_usec,
 		.canary_next_usec = now_usec,
 	};
-	if (o->discards)
+	if (o->discards) {
 		c->bytes.limit = BYTES_FIRST_DISCARD;
+		c->bytes.most = FAST_DISCARD;
+	}
 	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
 	c->read_size = 8;
 	c->share = share_first(c);
@@ -402,9 +403,14 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 	g.not_before_usec = MAX(now_usec, c->not_before_usec);
 	g.entries = size_left(&c->entries, parts);
 	if (controller_yields(c))
-		g.entries = MIN(g.entries, YIELD_ENTRIES);
+		g.entries = MIN(g.entries, PACE_FEW);
 	g.bytes = size_left(&c->bytes, parts);
 	return g;
+}
+
+bool controller_is_between(const struct controller *c)
+{
+	return c->entries.used == 0 && c->bytes.used == 0;
 }
 
 void controller_begin(struct controller *c)
@@ -520,7 +526,7 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	/* A commit flushes before and after its last block. */
 	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
 	ride_synced(&c->ride, now_usec);
-	if (c->entries.used == 0 && c->bytes.used == 0)
+	if (controller_is_between(c))
 		return;
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "calm.h"
+#include "pace.h"
 #include "piece.h"
 #include "ride.h"
 #include "tally.h"
@@ -191,6 +192,9 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec);
  * say how many are in flight; returns when to begin: now, or when to look again. */
 bool controller_yields(const struct controller *c);
 uint64_t controller_glance(struct controller *c, uint64_t now_usec, uint64_t in_flight);
+
+/* True if the next slice begins a piece: all before it is synced. */
+bool controller_is_between(const struct controller *c);
 
 /* A slice of work begins, within what was granted. */
 void controller_begin(struct controller *c);

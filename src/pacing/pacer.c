@@ -13,6 +13,7 @@
 #include "canary.h"
 #include "commit-sensor.h"
 #include "devices.h"
+#include "discard-wait.h"
 #include "disk-sensor.h"
 #include "pace.h"
 #include "peers.h"
@@ -25,11 +26,7 @@
 /* A lane that waits looks for a cancellation so often. */
 #define WAIT_MOST (50 * USEC_PER_MSEC)
 
-/* Discards follow a commit within a few ms, if there are any. */
 #define DISCARD_LOOK 100
-#define DISCARD_LULL 700
-#define DISCARD_PAUSE (4 * USEC_PER_MSEC)
-#define DISCARD_MOST (500 * USEC_PER_MSEC)
 
 struct pacer {
 	struct pace pace;
@@ -54,8 +51,8 @@ struct pacer {
 	struct turns turns;
 	_Atomic uint64_t step; /* see include/pace.h */
 
-	_Atomic uint64_t discarded; /* bytes, when the last piece was synced */
-	uint64_t entries, bytes;    /* since the last look */
+	struct discard_wait discards; /* its base_bytes: when the piece was begun */
+	uint64_t entries, bytes;      /* since the last look */
 	uint64_t looked_usec;
 };
 
@@ -209,16 +206,24 @@ static void *sampler(void *userdata)
 	return NULL;
 }
 
-/* When a slice may begin as far as others' requests are concerned. Lock held. */
-static uint64_t yield_until(struct pacer *p, uint64_t now)
+/* Returns how many requests are in flight. */
+static uint64_t discards_look(struct pacer *p, uint64_t *ret_bytes)
 {
-	struct disk_sample one;
-	uint64_t in_flight = 0;
+	struct disk_sample sum = { 0 }, one;
 
 	for (size_t i = 0; i < p->n_disks; i++)
 		if (disk_sensor_sample(&p->disks[i], &one) == 0)
-			in_flight += one.in_flight;
-	return controller_glance(&p->controller, now, in_flight);
+			disk_sample_add(&sum, &one);
+	*ret_bytes = sum.discard_sectors * 512;
+	return sum.in_flight;
+}
+
+/* When a slice may begin as far as others' requests are concerned. Lock held. */
+static uint64_t yield_until(struct pacer *p, uint64_t now)
+{
+	uint64_t bytes;
+
+	return controller_glance(&p->controller, now, discards_look(p, &bytes));
 }
 
 /* Lock held: looks once, and waits if it was in vain. */
@@ -262,6 +267,8 @@ static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_bud
 	if (turns_leave(&p->turns, &me))
 		pthread_cond_broadcast(&p->changed);
 	if (granted) {
+		if (p->o.discards && controller_is_between(&p->controller))
+			(void)discards_look(p, &p->discards.base_bytes);
 		controller_begin(&p->controller);
 		*ret = (struct pace_budget){ g.entries, g.bytes };
 	}
@@ -293,51 +300,31 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 	return due;
 }
 
-static uint64_t discarded_bytes(struct pacer *p)
+/* Returns what it took. */
+static uint64_t discards_wait(struct pacer *p, struct discard_wait *w, uint64_t freed)
 {
-	struct disk_sample one;
-	uint64_t sectors = 0;
+	uint64_t bytes, in_flight = discards_look(p, &bytes);
 
-	for (size_t i = 0; i < p->n_disks; i++)
-		if (disk_sensor_sample(&p->disks[i], &one) == 0)
-			sectors += one.discard_sectors;
-	return sectors * 512;
-}
-
-/* Waits for the discards of what was freed: they are part of what it costs others, and come after
- * the sync. How many there will be is not known (unwritten extents have none), so the wait ends
- * when they have come or none is coming. Returns what it took. */
-static uint64_t discards_wait(struct pacer *p, uint64_t freed)
-{
-	uint64_t began = now_usec(), moved = began, now = began, bytes;
-	uint64_t base = atomic_load(&p->discarded), last = base;
-
-	while (now - moved < DISCARD_PAUSE && now - began < DISCARD_MOST) {
-		bytes = discarded_bytes(p);
-		if (bytes != last)
-			moved = now;
-		/* All that was freed; but ext discards what was free around it, too. */
-		if (bytes - base >= freed / 10 * 9 && now - moved >= DISCARD_LULL)
-			break;
-		last = bytes;
+	discard_wait_begin(w, now_usec(), freed);
+	while (discard_wait_look(w, now_usec(), bytes, in_flight)) {
 		(void)usleep(DISCARD_LOOK);
-		now = now_usec();
+		in_flight = discards_look(p, &bytes);
 	}
-	atomic_store(&p->discarded, discarded_bytes(p));
-	/* The time in which nothing came is not theirs. */
-	return moved - began;
+	return discard_wait_cost_usec(w);
 }
 
 static void synced(void *userdata, uint64_t cost_usec)
 {
 	struct pacer *p = userdata;
+	struct discard_wait w;
 	uint64_t freed;
 
 	pthread_mutex_lock(&p->lock);
 	freed = p->controller.mode == PACING_PACED ? p->controller.bytes.used : 0;
+	w = p->discards;
 	pthread_mutex_unlock(&p->lock);
 	if (p->o.discards && freed > 0)
-		cost_usec += discards_wait(p, freed);
+		cost_usec += discards_wait(p, &w, freed);
 	pthread_mutex_lock(&p->lock);
 	controller_synced(&p->controller, now_usec(), cost_usec);
 	step_publish(p);
@@ -436,7 +423,6 @@ static int start(struct pacer *p, const char *proc)
 	};
 	int r;
 
-	atomic_store(&p->discarded, discarded_bytes(p));
 	if (p->o.trace)
 		trace_options(p->o.trace, &co, now);
 	controller_init(&p->controller, &co, now);

@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	left = data + 2;
 	left_len = size - 2;
 	do {
-		r = dirlist_read(&l, -1, /* short_is_eof= */ size % 2, &cookie);
+		r = dirlist_read(&l, -1, /* short_is_eof= */ size % 2, NULL, &cookie);
 		must(r == 0 || r == 1 || r == -EIO || r == -ENOMEM);
 		check(&l);
 		dirlist_sort(&l, ORDER_ASCENDING);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/dirlist.h"
+#include "engine/slice.h"
 #include "support.h"
 #include "util/fd.h"
 
@@ -33,7 +34,7 @@ START_TEST(lists_everything_but_the_dots)
 	scratch_make(dir, sizeof(dir));
 	tree_make(dir, "d/ f ..x .hidden l>f");
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
-	ck_assert_int_eq(dirlist_read(&l, fd, true, &cookie), 1);
+	ck_assert_int_eq(dirlist_read(&l, fd, true, NULL, &cookie), 1);
 	ck_assert_uint_eq(l.n, 5);
 	for (size_t i = 0; i < l.n; i++)
 		if (strcmp(dirlist_name(&l, &l.v[i]), "d") == 0)
@@ -57,7 +58,7 @@ START_TEST(an_empty_allowance_means_small_chunks)
 	fill(dir, 20000);
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
 	do {
-		r = dirlist_read(&l, fd, false, &cookie);
+		r = dirlist_read(&l, fd, false, NULL, &cookie);
 		ck_assert_int_ge(r, 0);
 		ck_assert_uint_le(l.arena_cap, DIRLIST_OWN);
 		total += l.n;
@@ -81,7 +82,7 @@ START_TEST(what_is_borrowed_comes_back)
 	scratch_make(dir, sizeof(dir));
 	fill(dir, 20000);
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
-	ck_assert_int_eq(dirlist_read(&l, fd, true, &cookie), 1);
+	ck_assert_int_eq(dirlist_read(&l, fd, true, NULL, &cookie), 1);
 	ck_assert_uint_eq(l.n, 20000);
 	ck_assert_uint_lt(atomic_load(&allowance), MiB(4));
 	dirlist_sort(&l, ORDER_ASCENDING);
@@ -123,13 +124,93 @@ START_TEST(names_of_a_list_get_their_inodes)
 }
 END_TEST
 
+/* A pace that counts, and stops it after so many slices. */
+struct counted {
+	uint64_t entries; /* of each slice */
+	unsigned begun, most;
+};
+
+static bool count_begin(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
+{
+	struct counted *c = userdata;
+
+	(void)cancelled;
+	if (c->begun >= c->most)
+		return false;
+	c->begun++;
+	*ret = (struct pace_budget){ c->entries, UINT64_MAX };
+	return true;
+}
+
+static bool count_spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cost_usec)
+{
+	(void)userdata;
+	(void)bytes;
+	(void)cost_usec;
+	ck_assert_uint_eq(entries, 0);
+	return false;
+}
+
+/* Lists a directory of a thousand; returns how many of them it saw. */
+static size_t list_counted(struct counted *c, int *ret)
+{
+	const struct pace pace = { .begin = count_begin, .spent = count_spent, .userdata = c };
+	_Atomic bool cancelled = false;
+	_cleanup_close_ int fd = -1;
+	struct dirlist l = { 0 };
+	struct slice slice;
+	char dir[PATH_MAX];
+	int64_t cookie = 0;
+	size_t n;
+
+	scratch_make(dir, sizeof(dir));
+	fill(dir, 1000);
+	fd = open(dir, O_RDONLY | O_DIRECTORY);
+	slice_init(&slice, &pace, &cancelled, fd);
+	ck_assert_int_eq(slice_open(&slice), 1);
+	*ret = dirlist_read(&l, fd, true, &slice, &cookie);
+	slice_close(&slice);
+	n = l.n;
+	dirlist_done(&l);
+	scratch_remove(dir);
+	return n;
+}
+
+START_TEST(who_waits_for_a_request_is_let_in_between_two)
+{
+	struct counted few = { .entries = PACE_FEW, .most = UINT_MAX };
+	struct counted many = { .entries = PACE_FEW + 1, .most = UINT_MAX };
+	int r;
+
+	ck_assert_uint_eq(list_counted(&few, &r), 1000);
+	ck_assert_int_eq(r, 1);
+	ck_assert_uint_gt(few.begun, 10);
+	ck_assert_uint_eq(list_counted(&many, &r), 1000);
+	ck_assert_int_eq(r, 1);
+	ck_assert_uint_eq(many.begun, 1);
+}
+END_TEST
+
+START_TEST(cancelled_between_two_there_is_more)
+{
+	struct counted c = { .entries = 1, .most = 3 };
+	size_t n;
+	int r;
+
+	n = list_counted(&c, &r);
+	ck_assert_int_eq(r, 0);
+	ck_assert_uint_gt(n, 0);
+	ck_assert_uint_lt(n, 1000);
+}
+END_TEST
+
 START_TEST(what_is_no_directory_is_an_error)
 {
 	_cleanup_close_ int fd = open("/dev/null", O_RDONLY);
 	struct dirlist l = { 0 };
 	int64_t cookie;
 
-	ck_assert_int_eq(dirlist_read(&l, fd, true, &cookie), -ENOTDIR);
+	ck_assert_int_eq(dirlist_read(&l, fd, true, NULL, &cookie), -ENOTDIR);
 	dirlist_done(&l);
 }
 END_TEST
@@ -137,8 +218,11 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = { lists_everything_but_the_dots,
-				 an_empty_allowance_means_small_chunks, what_is_borrowed_comes_back,
+				 an_empty_allowance_means_small_chunks,
+				 what_is_borrowed_comes_back,
 				 names_of_a_list_get_their_inodes,
+				 who_waits_for_a_request_is_let_in_between_two,
+				 cancelled_between_two_there_is_more,
 				 what_is_no_directory_is_an_error };
 
 	return run_case("dirlist", tests, ELEMENTSOF(tests));
