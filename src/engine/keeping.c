@@ -25,7 +25,7 @@ void keeping_of_cephfs(int fd, struct keeping *ret)
 
 	*ret = (struct keeping){ 0 };
 	while (r >= 0) {
-		r = dirlist_read(&l, snapshots, /* short_is_eof= */ false, &cookie);
+		r = dirlist_read(&l, snapshots, /* short_is_eof= */ false, NULL, &cookie);
 		if (r >= 0)
 			ret->snapshots += l.n;
 		ret->has_snapshots = r == 1;
