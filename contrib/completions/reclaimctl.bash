@@ -43,6 +43,7 @@ _reclaimctl() {
 	fi
 	case $prev in
 	--latency) mapfile -t COMPREPLY < <(compgen -W 'auto off 5ms 20ms' -- "$cur") && return ;;
+	--strategy) mapfile -t COMPREPLY < <(compgen -W 'auto moosefs-snapshot moosefs-snapshot:50ms' -- "$cur") && return ;;
 	--backend) mapfile -t COMPREPLY < <(compgen -W 'auto uring threads' -- "$cur") && return ;;
 	--progress) mapfile -t COMPREPLY < <(compgen -W 'auto on off' -- "$cur") && return ;;
 	--interval) mapfile -t COMPREPLY < <(compgen -W '0 1s 10s' -- "$cur") && return ;;
@@ -66,7 +67,7 @@ _reclaimctl() {
 		;;
 	esac
 	case $verb in
-	run) options="--latency= --backend= --progress= --verbose --trace= $files" ;;
+	run) options="--latency= --backend= --progress= --verbose --trace= --strategy= $files" ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= $daemon" ;;
 	list) options="--all $daemon" ;;

@@ -93,6 +93,7 @@ __reclaimctl_option 'run policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a r
 __reclaimctl_option run -l backend -xa 'auto uring threads' -d 'how names are unlinked'
 __reclaimctl_option run -l progress -xa 'auto on off' -d 'a bar on a terminal'
 __reclaimctl_option run -s v -l verbose -d 'the device and the rate, once a second'
+__reclaimctl_option run -l strategy -xa 'auto moosefs-snapshot moosefs-snapshot:50ms' -d 'another way to remove'
 __reclaimctl_option run -l trace -rF -d 'write down what the sensors said'
 
 __reclaimctl_option submit -l undo -xa '0 1h 1d' -d 'hold it for so long'

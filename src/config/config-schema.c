@@ -123,6 +123,21 @@ static const struct key limits_keys[] = {
 	{ 0 },
 };
 
+static const struct key strategy_keys[] = {
+	{ .name = "moosefs",
+	  .type = VALUE_MOOSEFS,
+	  .offset = offsetof(struct config, moosefs_snapshot),
+	  .preset = "unlink",
+	  .expected = "unlink or snapshot" },
+	{ .name = "moosefs-stall",
+	  .type = VALUE_TIME,
+	  .offset = offsetof(struct config, moosefs_stall_usec),
+	  .range = { USEC_PER_MSEC, 10 * USEC_PER_SEC },
+	  .preset = "20ms",
+	  .expected = "a time from 1ms to 10s such as 20ms" },
+	{ 0 },
+};
+
 /* Read in this order, whatever the order of the file: what others begin with comes first. */
 static const struct key root_keys[] = {
 	{ .name = "undo",
@@ -143,6 +158,10 @@ static const struct key root_keys[] = {
 	  .kind = KEY_SECTION,
 	  .keys = urgent_keys,
 	  .expected = "a map with below and until" },
+	{ .name = "strategy",
+	  .kind = KEY_SECTION,
+	  .keys = strategy_keys,
+	  .expected = "a map with moosefs and moosefs-stall" },
 	{ .name = "staging",
 	  .type = VALUE_STAGING,
 	  .offset = offsetof(struct config, staging),

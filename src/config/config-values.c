@@ -152,6 +152,12 @@ static int staging_read(struct value_range range, const char *text, void *target
 	return either_read("off", "auto", text, target);
 }
 
+static int moosefs_read(struct value_range range, const char *text, void *target)
+{
+	(void)range;
+	return either_read("unlink", "snapshot", text, target);
+}
+
 static int switch_read(struct value_range range, const char *text, void *target)
 {
 	(void)range;
@@ -244,6 +250,7 @@ static const struct {
 	[VALUE_LATENCY] = { latency_read, sizeof(struct config_pacing) },
 	[VALUE_SPACE] = { space_read, sizeof(struct policy_space) },
 	[VALUE_STAGING] = { staging_read, sizeof(bool) },
+	[VALUE_MOOSEFS] = { moosefs_read, sizeof(bool) },
 	[VALUE_AGE] = { age_read, sizeof(uint64_t) },
 	[VALUE_SIZE] = { volume_read, sizeof(uint64_t) },
 	[VALUE_FLOOR] = { floor_read, sizeof(struct policy_space) },

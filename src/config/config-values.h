@@ -13,6 +13,7 @@ enum value_type {
 	VALUE_LATENCY, /* struct config_pacing: latency and latency_usec */
 	VALUE_SPACE,   /* struct policy_space */
 	VALUE_STAGING, /* bool */
+	VALUE_MOOSEFS, /* bool */
 	/* Of policies: what is unlikely to be meant without a unit must have one. */
 	VALUE_AGE,    /* uint64_t, microseconds */
 	VALUE_SIZE,   /* uint64_t, bytes */

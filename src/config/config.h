@@ -54,11 +54,13 @@ struct config {
 	struct config_device *devices;
 	size_t n_devices;
 	struct policy_space urgent_below, urgent_until;
-	bool staging;           /* auto: rename out of the way first; off: in place */
-	uint64_t undo_usec;     /* of submits that do not say; 0 */
-	uint64_t history_usec;  /* how long finished jobs are kept */
-	uint64_t jobs_per_user; /* unfinished, at most */
-	char **protect;         /* NULL-terminated, absolute */
+	bool moosefs_snapshot;       /* its master removes subtrees at once */
+	uint64_t moosefs_stall_usec; /* and does nothing else so long */
+	bool staging;                /* auto: rename out of the way first; off: in place */
+	uint64_t undo_usec;          /* of submits that do not say; 0 */
+	uint64_t history_usec;       /* how long finished jobs are kept */
+	uint64_t jobs_per_user;      /* unfinished, at most */
+	char **protect;              /* NULL-terminated, absolute */
 	struct config_policy *policies;
 	size_t n_policies;
 

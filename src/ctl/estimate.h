@@ -7,6 +7,7 @@
 
 struct estimate_input {
 	const char *family;  /* of struct ways */
+	bool server;         /* likewise */
 	bool block_pointers; /* ext2, ext3: a pointer per block instead of extents */
 	bool device;         /* there is a block device to read from */
 	bool rotating;       /* and it turns */
@@ -27,4 +28,4 @@ struct estimate {
 void estimate(const struct estimate_input *in, struct estimate *ret);
 
 /* How many times as fast entries go when they are spread over directories, on two lanes. */
-double estimate_spread_gain(const char *family);
+double estimate_spread_gain(const char *family, bool server);

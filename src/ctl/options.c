@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/moosefs.h"
 #include "moments.h"
 #include "output.h"
 #include "remote.h"
@@ -104,6 +105,27 @@ static int take_latency(struct options *o, const char *word)
 	    o->latency_usec <= LATENCY_MOST)
 		return 0;
 	return refuse("--latency", word, "auto, off, or a time from 50us to 1min such as 5ms");
+}
+
+static int take_strategy(struct options *o, const char *word)
+{
+	static const char moosefs[] = "moosefs-snapshot";
+	size_t len = strlen(moosefs);
+
+	o->stall_usec = MOOSEFS_STALL_USEC;
+	if (strcmp(word, "auto") == 0) {
+		o->stall_usec = 0;
+		return 0;
+	}
+	if (strcmp(word, moosefs) == 0)
+		return 0;
+	if (strncmp(word, moosefs, len) == 0 && word[len] == ':' &&
+	    timespan_parse(word + len + 1, &o->stall_usec) >= 0 &&
+	    o->stall_usec >= MOOSEFS_STALL_LEAST && o->stall_usec <= MOOSEFS_STALL_MOST)
+		return 0;
+	return refuse("--strategy", word,
+		      "auto, moosefs-snapshot, or with what its master may be held up, from 1ms "
+		      "to 10s: moosefs-snapshot:20ms");
 }
 
 static int take_interval(struct options *o, const char *word)
@@ -260,6 +282,7 @@ static const struct rule {
 	{ "backend", 0, required_argument, VERB_RUN, take_backend },
 	{ "progress", 0, required_argument, VERB_RUN, take_progress },
 	{ "trace", 0, required_argument, VERB_RUN, take_trace },
+	{ "strategy", 0, required_argument, VERB_RUN, take_strategy },
 	{ "verbose", 'v', no_argument, VERB_RUN, take_verbose },
 	{ "files-from", 0, required_argument, VERB_RUN | VERB_SUBMIT, take_files_from },
 	{ "null", '0', no_argument, VERB_RUN | VERB_SUBMIT, take_null },

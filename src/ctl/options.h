@@ -32,6 +32,7 @@ struct options {
 	/* of run */
 	uint64_t latency_usec; /* a bound, or 0: found out */
 	const char *trace;     /* file for what the sensors said, or NULL */
+	uint64_t stall_usec; /* MooseFS: by its snapshots, holding up its master so long; 0: not */
 	enum backend backend;
 	enum switch_mode progress;
 

@@ -54,7 +54,7 @@ static bool family(const struct plan *p, const char *name)
 static int shape(struct plan *p)
 {
 	const struct findings *f = &p->f;
-	double gain = p->lanes > 1 ? estimate_spread_gain(p->ways.family) : 1;
+	double gain = p->lanes > 1 ? estimate_spread_gain(p->ways.family, p->ways.server) : 1;
 	char n[28], all[28];
 	int r = 0;
 
@@ -126,6 +126,46 @@ static int shared(struct plan *p)
 	return r;
 }
 
+/* When a cluster gives the space back. */
+static int kept(struct plan *p)
+{
+	const struct keeping *k = &p->keeping;
+	char span[32], trash[16], open[16], n[28];
+
+	if (family(p, "moosefs") && !k->has_trash)
+		return say(p,
+			   "MooseFS keeps deleted files in its trash: their space comes back once "
+			   "their trash time is over (mfsgettrashtime -r shows it; how much is in "
+			   "the trash cannot be read here)");
+	if (family(p, "moosefs") && k->trash_seconds == 0)
+		return say(p, "MooseFS gives the space back at once: the trash time here is 0 "
+			      "(mfsgettrashtime -r shows whether some files in it have another)");
+	if (family(p, "moosefs"))
+		return say(
+			p,
+			"MooseFS keeps deleted files in its trash: their space comes back after a "
+			"trash time of %s (mfsgettrashtime -r shows whether some have another); "
+			"now %s are in the trash, and %s in files that are deleted but open",
+			timespan_format(span, sizeof(span), k->trash_seconds * USEC_PER_SEC),
+			size_format(trash, sizeof(trash), k->trash_bytes),
+			size_format(open, sizeof(open), k->open_bytes));
+	if (!family(p, "cephfs"))
+		return 0;
+	if (k->has_snapshots && k->snapshots > 0)
+		return say(
+			p,
+			"CephFS frees space some time after the names are gone, and nothing that "
+			"%s snapshot%s (ls .snap) still hold%s",
+			count_format(n, sizeof(n), k->snapshots), k->snapshots == 1 ? "" : "s",
+			k->snapshots == 1 ? "s" : "");
+	return say(
+		p,
+		"CephFS frees space some time after the names are gone%s; how much is still to be "
+		"purged only its servers know (ceph tell mds.NAME perf dump)",
+		k->has_snapshots ? "; no snapshot (.snap) holds it"
+				 : ", and nothing that a snapshot (.snap) still holds");
+}
+
 /* What its filesystem and its devices do to it. */
 static int medium(struct plan *p)
 {
@@ -153,12 +193,8 @@ static int medium(struct plan *p)
 	if (r >= 0 && p->ways.server)
 		r = say(p, "each entry costs a round trip to the server, and those of one "
 			   "directory cannot overlap");
-	if (r >= 0 && family(p, "moosefs"))
-		r = say(p, "MooseFS keeps deleted files in its trash: their space comes back once "
-			   "their trash time is over (mfsgettrashtime -r shows it)");
-	if (r >= 0 && family(p, "cephfs"))
-		r = say(p, "CephFS frees space some time after the names are gone, and nothing "
-			   "that a snapshot (.snap) still holds");
+	if (r >= 0 && p->ways.server)
+		r = kept(p);
 	return r;
 }
 

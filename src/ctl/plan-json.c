@@ -133,6 +133,18 @@ static json_t *strategy_json(const struct plan *p)
 	return o;
 }
 
+static json_t *keeping_json(const struct plan *p)
+{
+	const struct keeping *k = &p->keeping;
+	json_t *o = json_object();
+
+	put(o, "trash_seconds", k->has_trash ? number(k->trash_seconds) : json_null());
+	put(o, "trash_bytes", k->has_trash ? number(k->trash_bytes) : json_null());
+	put(o, "open_bytes", k->has_trash ? number(k->open_bytes) : json_null());
+	put(o, "snapshots", k->has_snapshots ? number(k->snapshots) : json_null());
+	return o;
+}
+
 static json_t *costs_json(const struct plan *p)
 {
 	json_t *list = json_array();
@@ -189,6 +201,7 @@ json_t *plan_json(const struct plan *p)
 		put(time, "cold_usec", number(p->estimate.cold_usec));
 		put(o, "estimate", time);
 		put(o, "costs", costs_json(p));
+		put(o, "keeping", keeping_json(p));
 	}
 	return o;
 }

@@ -29,6 +29,8 @@
  * [{name, number, top, leaf, rotating, discard_max_bytes, backing_file}]} strategy {name, reason,
  * backend, lanes, large_files} estimate              {warm_usec, cold_usec} costs [sentence]: what
  * makes it dear
+ *   keeping               {trash_seconds, trash_bytes, open_bytes, snapshots}: what keeps the space
+ *                         on MooseFS and CephFS, and how much is kept of whatever was deleted
  */
 #include "plan.h"
 
@@ -39,6 +41,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/moosefs.h"
 #include "engine/protect.h"
 #include "output.h"
 #include "progress.h"
@@ -131,6 +134,7 @@ static void estimate_find(struct plan *p)
 	const struct surroundings *s = &p->around;
 	struct estimate_input in = {
 		.family = p->ways.family,
+		.server = p->ways.server,
 		.block_pointers =
 			s->type && (strcmp(s->type, "ext2") == 0 || strcmp(s->type, "ext3") == 0),
 		.device = s->devices.n > 0,
@@ -177,6 +181,21 @@ static enum verdict verdict_find(const struct findings *f)
 	return f->undeletable >= f->entries ? VERDICT_BLOCKED : VERDICT_PARTLY;
 }
 
+/* Asks those that keep what is deleted. */
+static void keeping_find(const struct session *s, struct plan *p, const struct target *t)
+{
+	_cleanup_close_ int dir = -1;
+	struct moosefs *m = NULL;
+
+	if (moosefs_open(&m, t->dirfd, protect_mounts(s->protect)) >= 0) {
+		keeping_of_moosefs(m, t->id.ino, &p->keeping);
+		moosefs_close(m);
+	} else if (strcmp(p->ways.family, "cephfs") == 0) {
+		dir = fd_open_dir(t->dirfd, t->name); /* else, those of the directory it is in */
+		keeping_of_cephfs(dir >= 0 ? dir : t->dirfd, &p->keeping);
+	}
+}
+
 /* Finds out everything about a target that was taken in. */
 static int plan_fill(struct session *s, struct plan *p, const struct target *t)
 {
@@ -190,6 +209,7 @@ static int plan_fill(struct session *s, struct plan *p, const struct target *t)
 		return r;
 	p->holders = &s->holders;
 	p->verdict = verdict_find(&p->f);
+	keeping_find(s, p, t);
 	estimate_find(p);
 	return plan_costs(p);
 }

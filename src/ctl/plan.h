@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "engine/engine.h"
+#include "engine/keeping.h"
 #include "estimate.h"
 #include "options.h"
 #include "surroundings.h"
@@ -28,6 +29,7 @@ struct plan {
 	struct findings f;
 	const struct holders *holders;
 	struct surroundings around;
+	struct keeping keeping;
 
 	struct ways ways;
 	char strategy[128];

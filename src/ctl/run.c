@@ -11,6 +11,7 @@
 
 #include "arguments.h"
 #include "engine/engine.h"
+#include "engine/moosefs.h"
 #include "output.h"
 #include "pacing.h"
 #include "prescan.h"
@@ -26,7 +27,7 @@ struct run {
 	struct stats total; /* over all filesystems */
 	uint64_t elapsed_usec;
 	bool by_space; /* total.bytes is what the filesystem says has become free */
-	char strategy[128];
+	char strategy[160];
 	enum backend backend;
 };
 
@@ -139,6 +140,26 @@ static int start_failed(const struct root_group *g, int error)
 	return EXIT_FAILED;
 }
 
+/* The snapshot way of MooseFS, if it is asked for and there is one. */
+static struct moosefs *moosefs_begin(struct run *run, const struct root_group *g, int fd)
+{
+	struct moosefs *m = NULL;
+	int r;
+
+	if (run->o.stall_usec == 0 || run->o.dry_run)
+		return NULL;
+	r = geteuid() != 0 ? -EPERM : moosefs_open(&m, fd, protect_mounts(run->in.protect));
+	if (r >= 0 || run->o.quiet)
+		return m;
+	progress_pause(run->progress);
+	complain(g->dir[0] ? g->dir : ".", "not by snapshots but name by name: %s",
+		 geteuid() != 0     ? "that is for root only, whom MooseFS lets remove anything"
+		 : r == -EOPNOTSUPP ? "this is no MooseFS, or not its version 3"
+		 : r == -EPERM      ? "root has not mounted it"
+				    : strerror(-r));
+	return NULL;
+}
+
 /* Runs one engine over all groups on the filesystem of group `first`. */
 static int filesystem_run(struct run *run, size_t first)
 {
@@ -150,13 +171,17 @@ static int filesystem_run(struct run *run, size_t first)
 	int r, fd = root_group_open(g);
 
 	engine_options_fill(run, &o);
+	o.moosefs = fd < 0 ? NULL : moosefs_begin(run, g, fd);
+	o.stall_usec = o.moosefs ? run->o.stall_usec : 0;
 	r = fd < 0 ? fd : engine_new(&e, &o, fd);
 	if (r >= 0)
 		pacing_start(&run->pacing, &run->o, e, fd);
 	if (fd != g->dirfd)
 		fd_closep(&fd);
-	if (r < 0)
+	if (r < 0) {
+		moosefs_close(o.moosefs);
 		return start_failed(g, r);
+	}
 	for (size_t i = first; r >= 0 && i < run->in.roots.n; i++) {
 		g = run->in.roots.v[i];
 		if (!g->accepted || g->id.dev != dev)
@@ -177,6 +202,7 @@ static int filesystem_run(struct run *run, size_t first)
 	 * engine. */
 	pacing_stop(&run->pacing);
 	engine_free(e);
+	moosefs_close(o.moosefs);
 	return r < 0 ? start_failed(g, r) : 0;
 }
 

@@ -70,6 +70,8 @@ static const char help_text[] =
 	"elsewhere\n"
 	"  -v, --verbose             the device, its latency and the rate, once a second\n"
 	"  --trace=FILE              write down what the sensors said\n"
+	"  --strategy=moosefs-snapshot[:TIME]   have MooseFS remove whole subtrees, past its\n"
+	"                            trash, holding it up TIME (20ms) at a time\n"
 	"\n"
 	"Options of cancel, pause, resume and restore:\n"
 	"  --no-ask-password         nobody is asked for a password for others' jobs\n"

@@ -241,13 +241,15 @@ static void other_gone(struct worker *w, const char *how, void *userdata)
 static int deleter_new(struct worker **ret, struct place *p, struct owner *o, int fence_fd,
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
+	const struct config *c = p->manager->config;
 	struct worker_options options = {
 		.program = p->manager->worker_program,
 		.role = WORKER_DELETE,
 		.submitter = &o->id,
 		.fence_fd = fence_fd,
 		.pacers = p->manager->pacers,
-		.protect = (const char *const *)p->manager->config->protect,
+		.stall_usec = c->moosefs_snapshot ? c->moosefs_stall_usec : 0,
+		.protect = (const char *const *)c->protect,
 		.gone = gone,
 		.userdata = p,
 	};

@@ -116,6 +116,21 @@ static void stays(struct submit *s, const char *why)
 		job_set_text(&s->job->r.inplace, why);
 }
 
+/* Why names are deleted where they are. */
+static const char *unmovable(int error)
+{
+	switch (error) {
+	case -EXDEV:
+		return "a rename into staging would cross a filesystem's border";
+	case -EINVAL:
+		/* FUSE without RENAME_NOREPLACE, as MooseFS. What is put back must never replace
+		 * what somebody has made in its place, so nothing is moved there. */
+		return "its filesystem cannot rename without replacing (RENAME_NOREPLACE)";
+	default:
+		return strerror(-error);
+	}
+}
+
 static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 {
 	struct submit *s = userdata;
@@ -123,8 +138,7 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 	if (error == -ENOENT)
 		return; /* gone already, as the run will find */
 	if (error < 0) {
-		stays(s, error == -EXDEV ? "a rename into staging would cross a filesystem's border"
-					 : strerror(-error));
+		stays(s, unmovable(error));
 		return;
 	}
 	s->staged += to - from + 1;

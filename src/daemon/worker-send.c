@@ -109,6 +109,7 @@ int worker_greet(struct worker *w, const struct worker_options *o, const struct 
 	wire_put(out, who->uid);
 	wire_put(out, who->gid);
 	wire_put(out, fds->pace >= 0 ? HELLO_PACED : 0);
+	wire_put(out, o->stall_usec);
 	wire_put_bytes(out, who->groups, who->n_groups * sizeof(gid_t));
 	wire_put_fd(out, fds->page);
 	wire_put_fd(out, fds->leash);

@@ -175,6 +175,11 @@ struct task *crew_exchange(struct crew *c, struct task *mine)
 	return t;
 }
 
+struct task *crew_tasks(struct crew *c)
+{
+	return c->tasks;
+}
+
 void crew_add(struct crew *c, struct task *t)
 {
 	pthread_mutex_lock(&c->lock);

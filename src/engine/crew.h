@@ -38,6 +38,9 @@ struct task {
 int crew_new(struct crew **ret, struct job *j);
 struct crew *crew_free(struct crew *c);
 
+/* The first of all tasks, before the crew runs. */
+struct task *crew_tasks(struct crew *c);
+
 /* Adds a task; takes it over. */
 void crew_add(struct crew *c, struct task *t);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "crew.h"
 #include "job.h"
+#include "moosefs-slices.h"
 #include "node.h"
 #include "queue.h"
 #include "util/mounts.h"
@@ -197,12 +199,26 @@ static uint64_t space_free(const struct engine *e)
 	return fstatfs(e->fd, &sfs) < 0 ? 0 : (uint64_t)sfs.f_bfree * (uint64_t)sfs.f_bsize;
 }
 
+/* What a server can remove by itself goes first. */
+static void slices(struct engine *e)
+{
+	struct job *j = &e->job;
+
+	if (!j->o.moosefs || j->o.stall_usec == 0 || j->o.dry || j->o.listed) {
+		j->unsliced = "the mount cannot be spoken to";
+		return;
+	}
+	for (struct task *t = crew_tasks(j->crew); t && !job_cancelled(j); t = t->next)
+		moosefs_slices(j, t->node->group, t->roots, t->pins);
+}
+
 int engine_run(struct engine *e)
 {
 	uint64_t before = space_free(e), after;
 	int r;
 
 	e->began_usec = now_usec();
+	slices(e);
 	r = crew_run(e->job.crew);
 	e->elapsed_usec = now_usec() - e->began_usec;
 	after = space_free(e);
@@ -243,10 +259,15 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 {
 	const struct ways *w = &e->job.ways;
 	enum backend backend;
+	char sliced[80] = "";
 	unsigned lanes;
 
+	if (e->job.o.stall_usec > 0 && strcmp(w->family, "moosefs") == 0)
+		(void)snprintf(sliced, sizeof(sliced), "%" PRIu64 " by snapshot%s%s%s, ",
+			       e->job.stats.sliced, e->job.unsliced ? " (others: " : "",
+			       e->job.unsliced ? e->job.unsliced : "", e->job.unsliced ? ")" : "");
 	crew_setting(e->job.crew, &backend, &lanes);
-	(void)snprintf(buf, len, "%s: %s, %u lane%s%s", w->family,
+	(void)snprintf(buf, len, "%s: %s%s, %u lane%s%s", w->family, sliced,
 		       backend == BACKEND_URING ? "uring" : "threads", lanes, lanes == 1 ? "" : "s",
 		       order_name(w));
 	return buf;

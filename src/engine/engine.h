@@ -22,6 +22,7 @@
 #include "ways.h"
 
 struct engine;
+struct moosefs;
 struct mounts;
 
 /* From this size on a file is worth freeing in steps: some hundred ms of journal on a slow disk. */
@@ -73,6 +74,10 @@ struct engine_options {
 	/* Where a server answers: what an operation may take while we work, so that others' do not
 	 * take longer either. 0: whatever it takes. */
 	uint64_t op_latency_usec;
+	/* MooseFS, as root: whole subtrees are removed by its master, which may do nothing else for
+	 * stall_usec each time. The conversation is the caller's; NULL or 0: all is unlinked. */
+	struct moosefs *moosefs;
+	uint64_t stall_usec;
 	uint64_t shrink_min_bytes;   /* files from this size on are shrunk in steps; 0: never */
 	const struct mounts *mounts; /* of this process, if they are known; else NULL */
 	size_t memory_bytes;         /* for directory chunks beyond the lanes' own; 0: 12 MiB */

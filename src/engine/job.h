@@ -17,6 +17,7 @@ struct job {
 	struct crew *crew;
 	_Atomic size_t allowance; /* see dirlist.h */
 	_Atomic bool cancelled;
+	const char *unsliced; /* why something had to be unlinked; NULL: nothing */
 	unsigned fds_per_lane;
 	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
 	_Atomic unsigned nodes;

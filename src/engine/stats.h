@@ -26,6 +26,7 @@ struct stats {
 	uint64_t errors;  /* entries that could not be removed */
 	uint64_t skipped[SKIP_REASONS];
 	uint64_t subvolumes; /* of dirs, destroyed as a whole */
+	uint64_t sliced;     /* of entries, removed by a server, many at once */
 	uint64_t shrunk;     /* files made smaller in steps */
 	uint64_t unlink_calls;
 	uint64_t getdents_calls;

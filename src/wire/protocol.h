@@ -9,8 +9,9 @@
  * absent.
  *
  *   request          content                                      answers
- *   HELLO            version, role, uid, gid, flags, groups,      WELCOME: version, Landlock's ABI
- *                    n * (protected path); fds: page, leash,      or 0
+ *   HELLO            version, role, uid, gid, flags, µs that a    WELCOME: version, Landlock's ABI
+ *                    MooseFS master may be held up by snapshots
+ *                    (0: none), groups, n * (protected path); fds: page, leash,      or 0
  *                    fence? (delete), pace, its page?
  *   LOOK_GROUPS      session, n * (flags, dir_path?, path?,       -
  *                    display?, names); fds: dir?, names?

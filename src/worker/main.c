@@ -27,6 +27,7 @@
 
 #include "calls.h"
 #include "credentials.h"
+#include "engine/moosefs.h"
 #include "engine/protect.h"
 #include "fence.h"
 #include "pump.h"
@@ -122,6 +123,7 @@ static int hello_take(struct serving *s, struct hello *h)
 	h->uid = (uid_t)wire_get_most(&s->in, UINT32_MAX - 1);
 	h->gid = (gid_t)wire_get_most(&s->in, UINT32_MAX - 1);
 	flags = wire_get_most(&s->in, HELLO_PACED);
+	s->stall_usec = wire_get(&s->in);
 	h->groups = wire_get_bytes(&s->in, &h->groups_len);
 	page = wire_get_fd(&s->in);
 	h->leash = wire_get_fd(&s->in);
@@ -157,6 +159,11 @@ static int hello(struct serving *s)
 		r = credentials_leash(h.leash); /* stays open */
 	if (r < 0)
 		return complain("cannot become the submitter", r);
+	/* Behind the fence nobody can be spoken to for the first time. */
+	if (h.uid != 0)
+		s->stall_usec = 0;
+	if (s->deletes)
+		(void)moosefs_open(&s->moosefs, s->fence_fd, NULL);
 	abi = s->deletes ? fence_raise(s->fence_fd) : fence_raise_intake();
 	if (abi < 0)
 		return complain("cannot raise the fence (Landlock)", abi);
@@ -179,6 +186,7 @@ static void serving_done(struct serving *s)
 	protect_free(s->protect);
 	fd_closep(&s->mounts_fd);
 	remote_pace_free(s->pace);
+	moosefs_close(s->moosefs);
 	for (char **p = s->protect_extra; p && *p; p++)
 		free(*p);
 	free(s->protect_extra);

@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 
 #include "engine/engine.h"
+#include "engine/keeping.h"
 #include "engine/protect.h"
 #include "lasting.h"
 #include "remote-pace.h"
 #include "serving.h"
+#include "util/units.h"
 
 /* A deeper path is told without its end. */
 #define PATH_SHOWN KiB(32)
@@ -217,6 +219,25 @@ static int group_fill(struct run *r, struct root_group *g, const struct protect 
 	return g->dir ? names_look(r, g, *ret_protect) : -ENOMEM;
 }
 
+/* How long MooseFS keeps what is to go now: asked before it is gone. */
+static void keeping_find(struct run *r, const struct root_group *g, struct keeping *ret)
+{
+	if (r->s->moosefs && g->names.n > 0)
+		keeping_of_moosefs(r->s->moosefs, g->pins[0].ino, ret);
+}
+
+static void keeping_add(const struct keeping *k, const struct stats *s, char *strategy, size_t len)
+{
+	char span[32], size[16];
+	size_t at = strlen(strategy);
+
+	if (k->has_trash && k->trash_seconds > 0 && s->entries > s->sliced)
+		(void)snprintf(strategy + at, len - at,
+			       "; space is back after %s in MooseFS's trash (with %s then)",
+			       timespan_format(span, sizeof(span), k->trash_seconds * USEC_PER_SEC),
+			       size_format(size, sizeof(size), k->trash_bytes));
+}
+
 /* Makes the engine known to run_cancel. */
 static void engine_publish(struct run *r, struct engine *e)
 {
@@ -234,11 +255,14 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		.weigh = true,
 		.op_latency_usec = ENGINE_LATENCY_AUTO,
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
+		.moosefs = r->s->moosefs,
+		.stall_usec = r->s->stall_usec,
 		.mounts = protect_mounts(p),
 		.problem = on_problem,
 		.progress = on_progress,
 		.userdata = r,
 	};
+	struct keeping keeping = { 0 };
 	struct engine *e = NULL;
 	int k = engine_new(&e, &o, r->dirfd);
 
@@ -246,6 +270,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		return k;
 	if (r->s->pace)
 		engine_pace(e, remote_pace(r->s->pace));
+	keeping_find(r, g, &keeping);
 	k = engine_add(e, g);
 	engine_publish(r, e);
 	if (k >= 0)
@@ -253,6 +278,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 	engine_publish(r, NULL);
 	engine_result(e, ret);
 	(void)engine_strategy(e, strategy, len);
+	keeping_add(&keeping, &ret->stats, strategy, len);
 	engine_free(e);
 	return k;
 }
@@ -319,7 +345,7 @@ void run_all(struct run *r)
 	struct root_group g = { .dirfd = r->dirfd, .accepted = true };
 	struct engine_progress result = { 0 };
 	const struct protect *p = NULL;
-	char strategy[128] = "";
+	char strategy[256] = "";
 	int k = group_fill(r, &g, &p);
 
 	if (k >= 0 && g.names.n > 0)

@@ -8,6 +8,7 @@
 
 #include "wire/protocol.h"
 
+struct moosefs;
 struct protect;
 struct remote_pace;
 struct session;
@@ -24,6 +25,8 @@ struct serving {
 	bool deletes; /* role */
 	int fence_fd;
 	struct remote_pace *pace; /* or NULL */
+	struct moosefs *moosefs;  /* or NULL */
+	uint64_t stall_usec;      /* how long its master may be held up; 0: not at all */
 	struct worker_page *page;
 	char **protect_extra; /* NULL-terminated */
 
