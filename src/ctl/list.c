@@ -4,6 +4,7 @@
  * With --json, an array with one object for each job; see job-print.h for its keys. */
 #include <stdio.h>
 
+#include "job-json.h"
 #include "job-list.h"
 #include "job-print.h"
 #include "job-table.h"
@@ -52,24 +53,6 @@ static int table_list(struct client *c, const struct options *o, const struct jo
 	return r;
 }
 
-static void json_show(const struct options *o, const struct job_list *l)
-{
-	json_t *array;
-
-	if (o->json == JSON_SHORT) {
-		for (size_t i = 0; i < l->n; i++) {
-			(void)fputc(i == 0 ? '[' : ',', stdout);
-			job_line_json_print(&l->v[i]);
-		}
-		(void)fputs(l->n > 0 ? "]\n" : "[]\n", stdout);
-		return;
-	}
-	array = json_array();
-	for (size_t i = 0; i < l->n; i++)
-		(void)json_array_append_new(array, job_line_json(&l->v[i]));
-	json_print(array, o->json);
-}
-
 int verb_list(int argc, char **argv)
 {
 	_cleanup_job_list_ struct job_list l = { 0 };
@@ -89,6 +72,6 @@ int verb_list(int argc, char **argv)
 	if (r)
 		return r;
 	json_init();
-	json_show(&o, &l);
+	job_lines_json_print(stdout, l.v, l.n, o.json);
 	return EXIT_DONE;
 }
