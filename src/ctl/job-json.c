@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "output.h"
-#include "printer.h"
 
 enum key {
 	ID,
@@ -24,6 +23,7 @@ enum key {
 	FINISHED,
 	KEYS
 };
+_Static_assert(KEYS == JOB_KEYS, "each key has a lead");
 
 static const char *const names[KEYS] = {
 	[ID] = "id",
@@ -43,13 +43,7 @@ static const char *const names[KEYS] = {
 	[FINISHED] = "finished_usec",
 };
 
-/* What comes before a value, its key and all. */
-struct lead {
-	char text[40];
-	size_t len;
-};
-
-static void leads_make(struct lead *leads, bool pretty)
+static void leads_make(struct job_json_lead *leads, bool pretty)
 {
 	for (size_t k = 0; k < KEYS; k++)
 		leads[k].len = (size_t)snprintf(
@@ -77,7 +71,8 @@ static void text_print(struct printer *p, const char *text)
 	}
 }
 
-static void line_print(struct printer *p, const struct lead *leads, const struct job_line *j)
+static void line_print(struct printer *p, const struct job_json_lead *leads,
+		       const struct job_line *j)
 {
 	const struct {
 		const char *text; /* or NULL: a number */
@@ -109,22 +104,26 @@ static void line_print(struct printer *p, const struct lead *leads, const struct
 	}
 }
 
-void job_lines_json_print(FILE *out, const struct job_line *v, size_t n, enum json_mode mode)
+void job_json_begin(struct job_json *j, FILE *out, enum json_mode mode)
 {
-	struct printer p = { .out = out };
-	struct lead leads[KEYS];
-	bool pretty = mode == JSON_PRETTY;
+	*j = (struct job_json){ .printer.out = out, .pretty = mode == JSON_PRETTY };
+	leads_make(j->leads, j->pretty);
+}
 
-	leads_make(leads, pretty);
-	printer_text(&p, "[");
+void job_json_add(struct job_json *j, const struct job_line *v, size_t n)
+{
 	for (size_t i = 0; i < n; i++) {
-		if (i > 0)
-			printer_text(&p, ",");
-		if (pretty)
-			printer_text(&p, "\n  ");
-		line_print(&p, leads, &v[i]);
-		printer_text(&p, pretty ? "\n  }" : "}");
+		printer_text(&j->printer, j->some ? "," : "[");
+		if (j->pretty)
+			printer_text(&j->printer, "\n  ");
+		line_print(&j->printer, j->leads, &v[i]);
+		printer_text(&j->printer, j->pretty ? "\n  }" : "}");
+		j->some = true;
 	}
-	printer_text(&p, pretty && n > 0 ? "\n]\n" : "]\n");
-	printer_flush(&p);
+}
+
+void job_json_end(struct job_json *j)
+{
+	printer_text(&j->printer, !j->some ? "[]\n" : j->pretty ? "\n]\n" : "]\n");
+	printer_flush(&j->printer);
 }

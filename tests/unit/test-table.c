@@ -169,12 +169,16 @@ START_TEST(lists_are_the_same_json_as_their_jobs)
 	jobs_fill(v, ELEMENTSOF(v));
 	for (size_t i = 0; i < 4; i++) {
 		bool pretty = i % 2;
+		struct job_json j;
 		size_t n = i < 2 ? ELEMENTSOF(v) : 0, len = 0;
 		char *text = NULL,
 		     *wanted = jobs_dumped(v, n, pretty ? JSON_INDENT(2) : JSON_COMPACT);
 		FILE *f = open_memstream(&text, &len);
 
-		job_lines_json_print(f, v, n, pretty ? JSON_PRETTY : JSON_SHORT);
+		job_json_begin(&j, f, pretty ? JSON_PRETTY : JSON_SHORT);
+		job_json_add(&j, v, n / 2);
+		job_json_add(&j, v + n / 2, n - n / 2);
+		job_json_end(&j);
 		(void)fclose(f);
 		ck_assert_uint_eq(len, strlen(wanted) + 1);
 		ck_assert_int_eq(text[len - 1], '\n');
