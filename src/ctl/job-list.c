@@ -7,7 +7,10 @@
 /* So many jobs a call: some two megabytes; or, where a page is worked on while the daemon makes the
  * next, that part of them. */
 #define PAGE 10000U
-#define PAGE_AHEAD 2000U
+#define PAGE_AHEAD 4096U
+
+/* An answer that is shorter than this has had room for more. */
+#define ANSWER_SHORT MiB(2)
 
 /* Of each job. */
 #define NUMBERS 11
@@ -100,6 +103,7 @@ static int answer_keep(struct job_list *l, sd_bus_message *m)
 
 static int lines_read(sd_bus_message *m, struct job_list *l)
 {
+	size_t before = l->n;
 	const void *numbers, *texts;
 	const uint64_t *n;
 	size_t size, len;
@@ -122,6 +126,8 @@ static int lines_read(sd_bus_message *m, struct job_list *l)
 		if (r >= 0)
 			r = list_append(l, &j);
 	}
+	if (r >= 0)
+		l->page = (struct job_page){ .n = l->n - before, .bytes = size + len };
 	return r;
 }
 
@@ -182,11 +188,11 @@ static sd_bus_message *page_message(struct client *c, const struct job_wish *wis
 	return sd_bus_message_unref(m);
 }
 
-/* A page may be short of what was asked for; only an empty one is the last. */
-static bool wants_more(const struct job_list *l, size_t page, const struct job_wish *wish)
+/* A page may be short of what was asked for because it had become long. */
+static bool wants_more(const struct job_list *l, const struct job_wish *wish, uint32_t most)
 {
-	return page > 0 && (wish->n_ids == 0 || l->n < wish->n_ids) &&
-	       (wish->limit == 0 || l->n < wish->limit);
+	return (l->page.n >= most || l->page.bytes >= ANSWER_SHORT) &&
+	       (wish->n_ids == 0 || l->n < wish->n_ids) && (wish->limit == 0 || l->n < wish->limit);
 }
 
 static int page_read(sd_bus_message *reply, struct job_list *l)
@@ -203,7 +209,6 @@ static uint64_t next_id(const struct job_list *l)
 
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret)
 {
-	size_t before;
 	int r;
 
 	job_list_done(ret);
@@ -211,11 +216,10 @@ int job_list_get(struct client *c, const struct job_wish *wish, struct job_list 
 		_cleanup_message_ sd_bus_message *reply = NULL;
 		sd_bus_message *m = page_message(c, wish, next_id(ret), PAGE);
 
-		before = ret->n;
 		r = m ? client_send(c, m, 0, &reply) : EXIT_FAILED;
 		if (r == 0)
 			r = page_read(reply, ret);
-	} while (r == 0 && wants_more(ret, ret->n - before, wish));
+	} while (r == 0 && wants_more(ret, wish, PAGE));
 	return r;
 }
 
@@ -246,7 +250,7 @@ int job_list_each(struct client *c, const struct job_wish *wish, struct job_list
 		size_t before = ret->n;
 
 		r = page_finish(c, ret);
-		more = r == 0 && wants_more(ret, ret->n - before, wish);
+		more = r == 0 && wants_more(ret, wish, PAGE_AHEAD);
 		/* The daemon has the next one ready when this one is through. */
 		if (more)
 			r = page_begin(c, wish, next_id(ret));

@@ -24,11 +24,17 @@ struct job_answer {
 	sd_bus_message *m;
 };
 
+/* How much came last. */
+struct job_page {
+	size_t n, bytes;
+};
+
 /* All zero is an empty list. */
 struct job_list {
 	struct job_line *v;
 	size_t n, cap;
 	struct job_answer *answers; /* in which the texts are */
+	struct job_page page;
 };
 
 void job_list_done(struct job_list *l);

@@ -22,54 +22,6 @@ json_t *job_line_json(const struct job_line *j)
 			 (json_int_t)j->finished_usec);
 }
 
-/* Most texts are the same in JSON. */
-static void text_print(const char *name, const char *text)
-{
-	const char *p = text;
-
-	(void)fputs(name, stdout);
-	while (*p >= ' ' && *p <= '~' && *p != '"' && *p != '\\')
-		p++;
-	if (*p == '\0') {
-		(void)fputc('"', stdout);
-		(void)fputs(text, stdout);
-		(void)fputc('"', stdout);
-	} else {
-		json_t *s = json_path(text);
-
-		(void)json_dumpf(s, stdout, JSON_ENCODE_ANY | JSON_COMPACT);
-		json_decref(s);
-	}
-}
-
-static void number_print(const char *name, uint64_t n)
-{
-	char buf[24];
-
-	(void)fputs(name, stdout);
-	(void)fwrite(buf, 1, (size_t)(number_put(buf, n) - buf), stdout);
-}
-
-void job_line_json_print(const struct job_line *j)
-{
-	number_print("{\"id\":", j->id);
-	text_print(",\"state\":", j->state);
-	number_print(",\"uid\":", j->uid);
-	text_print(",\"origin\":", j->origin);
-	text_print(",\"priority\":", j->priority);
-	text_print(",\"path\":", j->path);
-	number_print(",\"entries\":", j->entries);
-	number_print(",\"entries_done\":", j->entries_done);
-	number_print(",\"bytes\":", j->bytes);
-	number_print(",\"bytes_freed\":", j->bytes_freed);
-	number_print(",\"errors\":", j->errors);
-	number_print(",\"created_usec\":", j->created_usec);
-	number_print(",\"held_until_usec\":", j->held_until_usec);
-	number_print(",\"started_usec\":", j->started_usec);
-	number_print(",\"finished_usec\":", j->finished_usec);
-	(void)fputc('}', stdout);
-}
-
 void job_end_print(const struct job_line *j)
 {
 	char n[28], size[16], span[32], errors[28];

@@ -13,9 +13,6 @@
  * bytes, bytes_freed, errors, created_usec, held_until_usec, started_usec, finished_usec. */
 json_t *job_line_json(const struct job_line *j);
 
-/* Prints that on stdout, as --json=short has it, several times as fast: lists may be long. */
-void job_line_json_print(const struct job_line *j);
-
 /* "Job 12 done: 20,000 entries, 2.0 GiB, in 3min 2s" on stdout. */
 void job_end_print(const struct job_line *j);
 

@@ -25,15 +25,15 @@ static const unsigned flags[COLUMNS] = {
 
 /* What is most worth knowing: when it goes, since when it goes, how long it waits, when it ended.
  */
-static char *when_format(char *buf, size_t len, const struct job_line *j, uint64_t now)
+static char *when_format(char *buf, const struct job_line *j, uint64_t now)
 {
 	if (strcmp(j->state, "held") == 0)
-		return moment_distance(buf, len, j->held_until_usec, now);
+		return moment_distance(buf, j->held_until_usec, now);
 	if (j->finished_usec > 0)
-		return moment_distance(buf, len, j->finished_usec, now);
+		return moment_distance(buf, j->finished_usec, now);
 	if (strcmp(j->state, "running") == 0 && j->started_usec > 0)
-		return moment_distance(buf, len, j->started_usec, now);
-	return moment_distance(buf, len, j->created_usec, now);
+		return moment_distance(buf, j->started_usec, now);
+	return moment_distance(buf, j->created_usec, now);
 }
 
 /* The user of the job before, as most have the same: looking for a name reads files. */
@@ -59,25 +59,39 @@ static const char *user_name(struct known_user *u, uid_t uid)
 	return u->name;
 }
 
+/* The name itself where it can be shown, or a copy that the caller frees. NULL: no memory. */
+static const char *name_shown(const char *name, char **ret_copy)
+{
+	if (escape_is_plain(name))
+		return name;
+	return *ret_copy = escape_name(name);
+}
+
 static int row_add(struct table *t, const struct job_line *j, uint64_t now, struct known_user *user)
 {
-	_cleanup_free_ char *path = escape_name(j->path), *origin = escape_name(j->origin);
-	char id[24], entries[60], freed[40], when[48];
-	const char *cells[COLUMNS];
-	int r = path && origin ? 0 : -ENOMEM;
+	_cleanup_free_ char *path = NULL, *origin = NULL;
+	char id[24], entries[60], freed[40], when[DISTANCE_SIZE];
+	const char *const cells[COLUMNS] = {
+		[JOB] = id,
+		[STATE] = j->state,
+		[USER] = user_name(user, j->uid),
+		[PRIORITY] = j->priority,
+		[ORIGIN] = name_shown(j->origin, &origin),
+		[ENTRIES] = entries_brief(entries, sizeof(entries), j->entries_done, j->entries),
+		[FREED] = bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
+		[WHEN] = when_format(when, j, now),
+		[PATH] = name_shown(j->path, &path),
+	};
+	/* All others are as they have come. */
+	const bool ours[COLUMNS] = {
+		[JOB] = true,   [USER] = true, [ORIGIN] = origin, [ENTRIES] = true,
+		[FREED] = true, [WHEN] = true, [PATH] = path
+	};
+	int r = cells[ORIGIN] && cells[PATH] ? 0 : -ENOMEM;
 
 	*number_put(id, j->id) = '\0';
-	cells[JOB] = id;
-	cells[STATE] = j->state;
-	cells[USER] = user_name(user, j->uid);
-	cells[PRIORITY] = j->priority;
-	cells[ORIGIN] = origin;
-	cells[ENTRIES] = entries_brief(entries, sizeof(entries), j->entries_done, j->entries);
-	cells[FREED] = bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes);
-	cells[WHEN] = when_format(when, sizeof(when), j, now);
-	cells[PATH] = path;
 	for (size_t c = 0; r >= 0 && c < COLUMNS; c++)
-		r = table_add(t, cells[c]);
+		r = ours[c] ? table_add(t, cells[c]) : table_add_lasting(t, cells[c]);
 	return r;
 }
 

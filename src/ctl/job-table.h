@@ -16,7 +16,8 @@ static inline void job_table_freep(struct job_table **t)
 }
 #define _cleanup_job_table_ _cleanup_(job_table_freep)
 
-/* Adds a row for each job, when the locale is known (screen.h). Returns 0 or -ENOMEM. */
+/* Adds a row for each job, when the locale is known (screen.h). The jobs' texts outlive the table.
+ * Returns 0 or -ENOMEM. */
 int job_table_add(struct job_table *t, const struct job_line *v, size_t n);
 
 /* Columns in which all is as usual are left out. */

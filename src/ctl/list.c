@@ -2,8 +2,11 @@
 /* reclaimctl list: the jobs as a table.
  *
  * With --json, an array with one object for each job; see job-print.h for its keys. */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "job-json.h"
 #include "job-list.h"
 #include "job-print.h"
 #include "job-table.h"
@@ -35,7 +38,7 @@ static int rows_add(const struct job_line *v, size_t n, void *userdata)
 	return r < 0 ? client_broken(r) : 0;
 }
 
-/* Rows are made while the next jobs are on their way, which takes as long. */
+/* Rows, and JSON, are made while the next jobs are on their way, which takes as long. */
 static int table_list(struct client *c, const struct options *o, const struct job_wish *wish,
 		      struct job_list *l)
 {
@@ -52,22 +55,33 @@ static int table_list(struct client *c, const struct options *o, const struct jo
 	return r;
 }
 
-static void json_show(const struct options *o, const struct job_list *l)
+static int jobs_add(const struct job_line *v, size_t n, void *userdata)
 {
-	json_t *array;
+	job_json_add(userdata, v, n);
+	return 0;
+}
 
-	if (o->json == JSON_SHORT) {
-		for (size_t i = 0; i < l->n; i++) {
-			(void)fputc(i == 0 ? '[' : ',', stdout);
-			job_line_json_print(&l->v[i]);
-		}
-		(void)fputs(l->n > 0 ? "]\n" : "[]\n", stdout);
-		return;
-	}
-	array = json_array();
-	for (size_t i = 0; i < l->n; i++)
-		(void)json_array_append_new(array, job_line_json(&l->v[i]));
-	json_print(array, o->json);
+/* Gathered, as half an array is none. */
+static int json_list(struct client *c, const struct options *o, const struct job_wish *wish,
+		     struct job_list *l)
+{
+	_cleanup_free_ char *text = NULL;
+	struct job_json j;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	int r;
+
+	if (!f)
+		return client_broken(-ENOMEM);
+	json_init();
+	job_json_begin(&j, f, o->json);
+	r = job_list_each(c, wish, l, jobs_add, &j);
+	job_json_end(&j);
+	if (fclose(f) != 0)
+		return client_broken(-errno);
+	if (r == 0)
+		(void)fwrite(text, 1, len, stdout);
+	return r;
 }
 
 int verb_list(int argc, char **argv)
@@ -83,12 +97,5 @@ int verb_list(int argc, char **argv)
 	if (r)
 		return r;
 	wish.finished = o.all;
-	if (o.json == JSON_OFF)
-		return table_list(c, &o, &wish, &l);
-	r = job_list_get(c, &wish, &l);
-	if (r)
-		return r;
-	json_init();
-	json_show(&o, &l);
-	return EXIT_DONE;
+	return o.json == JSON_OFF ? table_list(c, &o, &wish, &l) : json_list(c, &o, &wish, &l);
 }

@@ -7,12 +7,12 @@
  *                   much is to be free)
  *   remote.c        -H: the same on another machine
  *   arguments.c     the paths that run and submit are given, checked as a whole
- *   output.c        errors and JSON; screen.c (terminal, pager), table.c
+ *   output.c        errors and JSON; screen.c (terminal, pager), table.c, printer.c
  *
  * With the daemon:
  *   client.c        the way to it, and its errors; agent.c (who asks for a password)
  *   submit.c        submit; batches.c (what goes into which call), names-file.c (names by the file)
- *   list.c          list; job-list.c asks, job-table.c and job-print.c show
+ *   list.c          list; job-list.c asks, job-table.c, job-json.c and job-print.c show
  *   show.c          show; job-view.c asks
  *   wait.c          wait for jobs; wait-free.c for space
  *   control.c       cancel, pause, resume, restore

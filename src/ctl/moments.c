@@ -111,22 +111,36 @@ static uint64_t distance(uint64_t usec, uint64_t now_usec)
 	return usec > now_usec ? usec - now_usec : now_usec - usec;
 }
 
-char *moment_distance(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+static char *put(char *at, const char *text)
+{
+	size_t n = strlen(text);
+
+	return (char *)memcpy(at, text, n + 1) + n;
+}
+
+/* Without printf: a list has thousands of these. */
+char *moment_distance(char *buf, uint64_t usec, uint64_t now_usec)
 {
 	static const struct {
 		unsigned seconds;
 		const char *name;
 	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
 	uint64_t s = distance(usec, now_usec) / USEC_PER_SEC;
+	bool later = usec > now_usec;
+	char *end = buf;
 	size_t i = 0;
 
-	while (i + 1 < ELEMENTSOF(units) && units[i].seconds > s)
+	if (s == 0) {
+		(void)put(buf, "now");
+		return buf;
+	}
+	while (units[i].seconds > s)
 		i++;
-	if (s == 0)
-		(void)snprintf(buf, len, "now");
-	else
-		(void)snprintf(buf, len, usec > now_usec ? "in %" PRIu64 "%s" : "%" PRIu64 "%s ago",
-			       s / units[i].seconds, units[i].name);
+	if (later)
+		end = put(end, "in ");
+	end = put(number_put(end, s / units[i].seconds), units[i].name);
+	if (!later)
+		(void)put(end, " ago");
 	return buf;
 }
 

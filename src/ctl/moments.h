@@ -19,5 +19,7 @@ int moment_parse(const char *s, uint64_t now_usec, uint64_t *ret_usec);
 /* Writes "2026-11-22 06:00:00 (in 2h 5min)" or "... (2min 3s ago)" into buf and returns buf. */
 char *moment_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec);
 
-/* Writes "in 2h", "2min ago" or "now": one unit, for a column of a table. */
-char *moment_distance(char *buf, size_t len, uint64_t usec, uint64_t now_usec);
+/* Writes "in 2h", "2min ago" or "now": one unit, for a column of a table, into buf, for which
+ * DISTANCE_SIZE is always enough, and returns buf. */
+#define DISTANCE_SIZE 32
+char *moment_distance(char *buf, uint64_t usec, uint64_t now_usec);

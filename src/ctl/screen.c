@@ -140,7 +140,6 @@ static size_t character(const char *s, size_t *ret_columns)
 	int columns;
 
 	*ret_columns = 1;
-	/* Nearly all are of this kind, and tables have hundreds of thousands. */
 	if (*s >= ' ' && *s <= '~')
 		return 1;
 	/* Names are in UTF-8 in whatever locale: their characters stay whole. */
@@ -163,6 +162,9 @@ size_t screen_width(const char *text)
 {
 	size_t width = 0, columns;
 
+	/* Nearly all are of this kind, and tables have hundreds of thousands. */
+	for (; *text >= ' ' && *text <= '~'; text++)
+		width++;
 	while (*text) {
 		text += character(text, &columns);
 		width += columns;
@@ -170,23 +172,27 @@ size_t screen_width(const char *text)
 	return width;
 }
 
-void screen_print(FILE *out, const char *text, size_t width)
+size_t screen_cut(const char *text, size_t width)
 {
-	const char *p = text;
-	size_t used = 0, columns = 0, dots = screen_width(screen_ellipsis());
+	size_t used = 0, len = 0, columns, dots = screen_width(screen_ellipsis());
 
-	if (screen_width(text) <= width || width == 0) {
-		(void)fputs(text, out);
-		return;
-	}
-	while (*p) {
-		size_t n = character(p, &columns);
+	while (text[len]) {
+		size_t n = character(text + len, &columns);
 
 		if (used + columns + dots > width)
 			break;
 		used += columns;
-		p += n;
+		len += n;
 	}
-	(void)fwrite(text, 1, (size_t)(p - text), out);
+	return len;
+}
+
+void screen_print(FILE *out, const char *text, size_t width)
+{
+	if (screen_width(text) <= width || width == 0) {
+		(void)fputs(text, out);
+		return;
+	}
+	(void)fwrite(text, 1, screen_cut(text, width), out);
 	(void)fputs(screen_ellipsis(), out);
 }

@@ -42,5 +42,8 @@ const char *screen_ellipsis(void);
 /* How many columns a text takes. */
 size_t screen_width(const char *text);
 
+/* How many bytes of a text that is too wide are shown: as many as leave room for the ellipsis. */
+size_t screen_cut(const char *text, size_t width);
+
 /* Prints a text, and cuts it to so many columns with an ellipsis at the end. */
 void screen_print(FILE *out, const char *text, size_t width);

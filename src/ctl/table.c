@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "printer.h"
 #include "screen.h"
-#include "util/macros.h"
 
 #define COLUMNS_MOST 16
 
@@ -21,17 +21,22 @@ struct block {
 
 struct cell {
 	const char *text;
-	size_t width; /* in columns */
+	unsigned len, width; /* in bytes, in columns */
 };
 
 struct table {
 	struct block *blocks; /* the one that is being filled comes first */
 	struct cell titles[COLUMNS_MOST];
-	unsigned flags[COLUMNS_MOST];
-	size_t columns;
+	unsigned flags[COLUMNS_MOST], widths[COLUMNS_MOST];
+	size_t columns, at; /* at: the column of the next cell */
 	struct cell *cells;
 	size_t n, cap;
 };
+
+static struct cell cell_of(const char *text, size_t len)
+{
+	return (struct cell){ text, (unsigned)len, (unsigned)screen_width(text) };
+}
 
 struct table *table_new(const char *const *titles, const unsigned *flags, size_t columns)
 {
@@ -40,8 +45,10 @@ struct table *table_new(const char *const *titles, const unsigned *flags, size_t
 	if (!t)
 		return NULL;
 	t->columns = columns;
-	for (size_t c = 0; c < columns; c++)
-		t->titles[c] = (struct cell){ titles[c], screen_width(titles[c]) };
+	for (size_t c = 0; c < columns; c++) {
+		t->titles[c] = cell_of(titles[c], strlen(titles[c]));
+		t->widths[c] = t->titles[c].width;
+	}
 	memcpy(t->flags, flags, columns * sizeof(flags[0]));
 	return t;
 }
@@ -61,13 +68,12 @@ struct table *table_free(struct table *t)
 	return NULL;
 }
 
-static char *keep(struct table *t, const char *text)
+static const char *keep(struct table *t, const char *text, size_t len)
 {
-	size_t size = strlen(text) + 1;
 	struct block *b = t->blocks;
 
-	if (!b || b->size - b->used < size) {
-		size_t room = MAX(size, (size_t)BLOCK_SIZE);
+	if (!b || b->size - b->used <= len) {
+		size_t room = MAX(len + 1, (size_t)BLOCK_SIZE);
 
 		b = malloc(sizeof(*b) + room);
 		if (!b)
@@ -75,13 +81,13 @@ static char *keep(struct table *t, const char *text)
 		*b = (struct block){ .next = t->blocks, .size = room };
 		t->blocks = b;
 	}
-	b->used += size;
-	return memcpy(b->text + b->used - size, text, size);
+	b->used += len + 1;
+	return memcpy(b->text + b->used - len - 1, text, len + 1);
 }
 
-int table_add(struct table *t, const char *text)
+static int append(struct table *t, const char *text, size_t len)
 {
-	char *copy;
+	struct cell cell = cell_of(text, len);
 
 	if (t->n == t->cap) {
 		size_t cap = MAX(t->cap * 2, t->columns * 8);
@@ -92,11 +98,23 @@ int table_add(struct table *t, const char *text)
 		t->cells = cells;
 		t->cap = cap;
 	}
-	copy = keep(t, text);
-	if (!copy)
-		return -ENOMEM;
-	t->cells[t->n++] = (struct cell){ copy, screen_width(copy) };
+	t->cells[t->n++] = cell;
+	t->widths[t->at] = MAX(t->widths[t->at], cell.width);
+	t->at = (t->at + 1) % t->columns;
 	return 0;
+}
+
+int table_add(struct table *t, const char *text)
+{
+	size_t len = strlen(text);
+	const char *copy = keep(t, text, len);
+
+	return copy ? append(t, copy, len) : -ENOMEM;
+}
+
+int table_add_lasting(struct table *t, const char *text)
+{
+	return append(t, text, strlen(text));
 }
 
 void table_hide(struct table *t, size_t column)
@@ -115,19 +133,11 @@ static size_t last_shown(const struct table *t)
 	return last;
 }
 
-static void widths_find(const struct table *t, size_t *widths)
-{
-	for (size_t c = 0; c < t->columns; c++) {
-		widths[c] = t->titles[c].width;
-		for (size_t i = c; i < t->n; i += t->columns)
-			widths[c] = MAX(widths[c], t->cells[i].width);
-	}
-}
-
 /* The last column gets what the others leave of the line. */
-static void last_limit(const struct table *t, size_t *widths, unsigned width)
+static void last_limit(const struct table *t, unsigned *widths, unsigned width)
 {
-	size_t last = last_shown(t), used = 0;
+	size_t last = last_shown(t);
+	unsigned used = 0;
 
 	for (size_t c = 0; c < last; c++)
 		if (!(t->flags[c] & COLUMN_HIDDEN))
@@ -136,32 +146,26 @@ static void last_limit(const struct table *t, size_t *widths, unsigned width)
 		widths[last] = MIN(widths[last], width - used);
 }
 
-static void blanks(FILE *out, size_t n)
-{
-	static const char spaces[] = "                                ";
-
-	for (; n >= sizeof(spaces); n -= sizeof(spaces) - 1)
-		(void)fputs(spaces, out);
-	(void)fwrite(spaces, 1, n, out);
-}
-
-static void cell_print(FILE *out, const struct cell *cell, size_t width, bool right, bool last)
+static void cell_print(struct printer *p, const struct cell *cell, unsigned width, bool right,
+		       bool last)
 {
 	size_t lacks = cell->width < width ? width - cell->width : 0;
 
 	if (right)
-		blanks(out, lacks);
-	if (cell->width <= width)
-		(void)fputs(cell->text, out);
-	else
-		screen_print(out, cell->text, width);
+		printer_blanks(p, lacks);
+	if (cell->width <= width) {
+		printer_put(p, cell->text, cell->len);
+	} else {
+		printer_put(p, cell->text, screen_cut(cell->text, width));
+		printer_text(p, screen_ellipsis());
+	}
 	if (!right && !last)
-		blanks(out, lacks);
+		printer_blanks(p, lacks);
 }
 
 /* One row; `cells` may be the titles. */
-static void row_print(const struct table *t, FILE *out, const struct cell *cells,
-		      const size_t *widths, const char *style, bool colours)
+static void row_print(const struct table *t, struct printer *p, const struct cell *cells,
+		      const unsigned *widths, const char *style, bool colours)
 {
 	size_t last = last_shown(t);
 
@@ -173,30 +177,33 @@ static void row_print(const struct table *t, FILE *out, const struct cell *cells
 		if (!style)
 			colour = t->flags[c] & COLUMN_STATE ? state_colour(cells[c].text) : "";
 		if (colours)
-			(void)fputs(colour, out);
-		cell_print(out, &cells[c], widths[c], t->flags[c] & COLUMN_RIGHT, c == last);
+			printer_text(p, colour);
+		cell_print(p, &cells[c], widths[c], t->flags[c] & COLUMN_RIGHT, c == last);
 		if (colours && colour[0])
-			(void)fputs(COLOUR_OFF, out);
+			printer_text(p, COLOUR_OFF);
 		if (c == last)
 			continue;
 		if (colours && style)
-			(void)fprintf(out, "%s %s", style, COLOUR_OFF);
-		else
-			(void)fputc(' ', out);
+			printer_text(p, style);
+		printer_put(p, " ", 1);
+		if (colours && style)
+			printer_text(p, COLOUR_OFF);
 	}
-	(void)fputc('\n', out);
+	printer_put(p, "\n", 1);
 }
 
 void table_print(const struct table *t, FILE *out, unsigned width, bool colours)
 {
-	size_t widths[COLUMNS_MOST] = { 0 };
+	struct printer p = { .out = out };
+	unsigned widths[COLUMNS_MOST];
 
-	widths_find(t, widths);
+	memcpy(widths, t->widths, sizeof(widths));
 	if (width > 0)
 		last_limit(t, widths, width);
-	row_print(t, out, t->titles, widths, COLOUR_UNDERLINE, colours);
+	row_print(t, &p, t->titles, widths, COLOUR_UNDERLINE, colours);
 	for (size_t i = 0; i + t->columns <= t->n; i += t->columns)
-		row_print(t, out, t->cells + i, widths, NULL, colours);
+		row_print(t, &p, t->cells + i, widths, NULL, colours);
+	printer_flush(&p);
 }
 
 const char *state_colour(const char *state)

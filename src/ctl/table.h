@@ -22,6 +22,8 @@ struct table *table_free(struct table *t);
 /* Appends one cell, row by row; text is copied. What is not printable must have been escaped.
  * Returns 0 or -ENOMEM. */
 int table_add(struct table *t, const char *text);
+/* The same with a text that outlives the table, and is not copied. */
+int table_add_lasting(struct table *t, const char *text);
 
 void table_hide(struct table *t, size_t column);
 

@@ -10,17 +10,21 @@
 #include "failure.h"
 #include "manager.h"
 
-#define PAGE 512
+#define PAGE 1024
+#define TEXTS_BYTES KiB(32)
 
-/* A record of the store's, for the thread of the loop. */
-struct page_job {
-	struct job_record r;
-	char *text; /* its strings, each ended by NUL */
+/* Texts of records, each ended by NUL. */
+struct texts {
+	struct texts *next;
+	size_t used, size;
+	char v[];
 };
 
+/* Records of the store's, for the thread of the loop. */
 struct page {
-	struct page_job v[PAGE];
+	struct job_record v[PAGE];
 	size_t n;
+	struct texts *texts; /* the one that is being filled comes first */
 };
 
 struct listing {
@@ -83,6 +87,16 @@ static bool show_from_memory(struct listing *l, uint64_t id)
 	return true;
 }
 
+static void page_clear(struct page *p)
+{
+	while (p && p->texts) {
+		struct texts *t = p->texts;
+
+		p->texts = t->next;
+		free(t);
+	}
+}
+
 static void listing_end(struct listing *l, int error)
 {
 	struct failure f = { 0 };
@@ -92,8 +106,10 @@ static void listing_end(struct listing *l, int error)
 	else if (l->q.n_ids == 1 && l->told == 0)
 		failure_set(&f, "NoSuchJob", "there is no job %" PRIu64, l->q.ids[0]);
 	l->done(&f, l->userdata);
-	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++)
+	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++) {
+		page_clear(l->pages[i]);
 		free(l->pages[i]);
+	}
 	free((void *)l->q.ids);
 	free(l);
 }
@@ -101,44 +117,45 @@ static void listing_end(struct listing *l, int error)
 /* ---- pages of the store -----------------------------------------------------------------------
  */
 
-static char *pack(char *at, const char **s)
+/* Makes room for so many bytes of texts. NULL: there is no memory. */
+static char *texts_room(struct page *page, size_t len)
 {
-	size_t len = strlen(*s) + 1;
+	struct texts *t = page->texts;
 
-	memcpy(at, *s, len);
-	*s = at;
-	return at + len;
+	if (!t || t->size - t->used < len) {
+		size_t size = MAX(len, (size_t)TEXTS_BYTES);
+
+		t = malloc(sizeof(*t) + size);
+		if (!t)
+			return NULL;
+		*t = (struct texts){ .next = page->texts, .size = size };
+		page->texts = t;
+	}
+	t->used += len;
+	return t->v + t->used - len;
 }
 
 static int keep(const struct job_record *r, void *userdata)
 {
 	struct page *page = userdata;
-	struct page_job *p = &page->v[page->n];
+	struct job_record *p = &page->v[page->n];
+	const char **const texts[] = { &p->origin,  &p->path,    &p->mount,   &p->staging,
+				       &p->inplace, &p->message, &p->strategy };
+	size_t lens[ELEMENTSOF(texts)], len = 0;
 	char *at;
 
-	*p = (struct page_job){ .r = *r };
-	at = p->text =
-		malloc(strlen(r->origin) + strlen(r->path) + strlen(r->mount) + strlen(r->staging) +
-		       strlen(r->inplace) + strlen(r->message) + strlen(r->strategy) + 7);
-	if (!p->text)
+	*p = *r;
+	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+		len += lens[i] = strlen(*texts[i]) + 1;
+	at = texts_room(page, len);
+	if (!at)
 		return -ENOMEM;
-	at = pack(at, &p->r.origin);
-	at = pack(at, &p->r.path);
-	at = pack(at, &p->r.mount);
-	at = pack(at, &p->r.staging);
-	at = pack(at, &p->r.inplace);
-	at = pack(at, &p->r.message);
-	(void)pack(at, &p->r.strategy);
-	p->r.groups = NULL;
-	p->r.n_groups = 0;
+	for (size_t i = 0; i < ELEMENTSOF(texts); at += lens[i++])
+		*texts[i] = memcpy(at, *texts[i], lens[i]);
+	p->groups = NULL;
+	p->n_groups = 0;
 	page->n++;
 	return 0;
-}
-
-static void page_clear(struct page *p)
-{
-	while (p->n > 0)
-		free(p->v[--p->n].text);
 }
 
 /* By number, as many as a page takes. */
@@ -178,7 +195,7 @@ static int read_page(struct store *s, void *userdata)
 static void show_ids(struct listing *l, const struct page *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const struct job_record *record = &p->v[i].r;
+		const struct job_record *record = &p->v[i];
 
 		/* Unfinished and not in memory: a submit that is not complete yet. */
 		if (!show_from_memory(l, record->id) && job_state_finished(record->state))
@@ -192,7 +209,7 @@ static void show_page(struct listing *l, const struct page *p, bool last)
 	const struct job *j = job_table_from(&l->m->jobs, l->shown_to);
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct job_record *record = &p->v[i].r;
+		const struct job_record *record = &p->v[i];
 
 		for (; j && j->r.id < record->id; j = TAILQ_NEXT(j, in_order))
 			show_job(l, j);
@@ -211,7 +228,7 @@ static int ask_page(struct listing *l);
 static int ask_next(struct listing *l, const struct page *p)
 {
 	if (p->n > 0)
-		l->read_from = p->v[p->n - 1].r.id + 1;
+		l->read_from = p->v[p->n - 1].id + 1;
 	return ask_page(l);
 }
 
@@ -246,7 +263,7 @@ static int ask_page(struct listing *l)
 	struct page **p = &l->pages[l->reading && l->reading == l->pages[0]];
 
 	if (!*p)
-		*p = malloc(sizeof(**p));
+		*p = calloc(1, sizeof(**p));
 	if (!*p)
 		return -ENOMEM;
 	(*p)->n = 0;

@@ -94,6 +94,13 @@ char *escape_bytes(const char *s, size_t len)
 	return out;
 }
 
+bool escape_is_plain(const char *s)
+{
+	while (*s >= ' ' && *s <= '~' && *s != '\\')
+		s++;
+	return *s == '\0';
+}
+
 char *escape_name(const char *s)
 {
 	return escape_bytes(s, strlen(s));

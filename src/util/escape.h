@@ -13,5 +13,8 @@ char *escape_bytes(const char *s, size_t len);
 /* The same for a NUL-terminated string. */
 char *escape_name(const char *s);
 
+/* True of a text that is shown as it is, as most are: printable ASCII without a backslash. */
+bool escape_is_plain(const char *s);
+
 /* Whether the string is UTF-8, which is all that a D-Bus string may be. */
 bool utf8_is_valid(const char *s);

@@ -120,12 +120,12 @@ START_TEST(distances_are_one_unit)
 {
 	char b[MOMENT_SIZE];
 
-	ck_assert_str_eq(moment_distance(b, sizeof(b), NOW, NOW), "now");
-	ck_assert_str_eq(moment_distance(b, sizeof(b), NOW - USEC_PER_SEC / 2, NOW), "now");
-	ck_assert_str_eq(moment_distance(b, sizeof(b), NOW - 9 * USEC_PER_SEC, NOW), "9s ago");
-	ck_assert_str_eq(moment_distance(b, sizeof(b), NOW + 45 * USEC_PER_SEC, NOW), "in 45s");
-	ck_assert_str_eq(moment_distance(b, sizeof(b), NOW + HOUR + 1, NOW), "in 1h");
-	ck_assert_str_eq(moment_distance(b, sizeof(b), NOW - 3 * DAY, NOW), "3d ago");
+	ck_assert_str_eq(moment_distance(b, NOW, NOW), "now");
+	ck_assert_str_eq(moment_distance(b, NOW - USEC_PER_SEC / 2, NOW), "now");
+	ck_assert_str_eq(moment_distance(b, NOW - 9 * USEC_PER_SEC, NOW), "9s ago");
+	ck_assert_str_eq(moment_distance(b, NOW + 45 * USEC_PER_SEC, NOW), "in 45s");
+	ck_assert_str_eq(moment_distance(b, NOW + HOUR + 1, NOW), "in 1h");
+	ck_assert_str_eq(moment_distance(b, NOW - 3 * DAY, NOW), "3d ago");
 }
 END_TEST
 

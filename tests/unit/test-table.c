@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl/job-json.h"
 #include "ctl/job-print.h"
 #include "ctl/screen.h"
 #include "ctl/table.h"
@@ -126,6 +127,68 @@ START_TEST(progress_in_words)
 }
 END_TEST
 
+/* Names of all kinds, and more of them than are written in one piece. */
+static void jobs_fill(struct job_line *v, size_t n)
+{
+	static const char *const paths[] = { "/a", "/b \"c\"", "/d\\e\nf", "/\xff", "/ä" };
+
+	for (size_t i = 0; i < n; i++)
+		v[i] = (struct job_line){ .id = i + 1,
+					  .uid = 7,
+					  .state = "done",
+					  .origin = "spool:/s",
+					  .priority = "low",
+					  .path = paths[i % ELEMENTSOF(paths)],
+					  .entries = 5,
+					  .entries_done = 4,
+					  .bytes = 3,
+					  .bytes_freed = 2,
+					  .errors = 1,
+					  .created_usec = 1ULL << 52,
+					  .held_until_usec = 11,
+					  .started_usec = 12,
+					  .finished_usec = 13 };
+}
+
+static char *jobs_dumped(const struct job_line *v, size_t n, size_t flags_of_jansson)
+{
+	json_t *array = json_array();
+	char *text;
+
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_eq(json_array_append_new(array, job_line_json(&v[i])), 0);
+	text = json_dumps(array, flags_of_jansson);
+	json_decref(array);
+	return text;
+}
+
+START_TEST(lists_are_the_same_json_as_their_jobs)
+{
+	static struct job_line v[300];
+
+	jobs_fill(v, ELEMENTSOF(v));
+	for (size_t i = 0; i < 4; i++) {
+		bool pretty = i % 2;
+		struct job_json j;
+		size_t n = i < 2 ? ELEMENTSOF(v) : 0, len = 0;
+		char *text = NULL,
+		     *wanted = jobs_dumped(v, n, pretty ? JSON_INDENT(2) : JSON_COMPACT);
+		FILE *f = open_memstream(&text, &len);
+
+		job_json_begin(&j, f, pretty ? JSON_PRETTY : JSON_SHORT);
+		job_json_add(&j, v, n / 2);
+		job_json_add(&j, v + n / 2, n - n / 2);
+		job_json_end(&j);
+		(void)fclose(f);
+		ck_assert_uint_eq(len, strlen(wanted) + 1);
+		ck_assert_int_eq(text[len - 1], '\n');
+		ck_assert_int_eq(strncmp(text, wanted, len - 1), 0);
+		free(text);
+		free(wanted);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { columns_are_as_wide_as_what_is_in_them,
@@ -133,7 +196,8 @@ int main(void)
 				 a_terminal_cuts_the_last_column,
 				 wide_characters_take_two_columns,
 				 colours_are_for_terminals,
-				 progress_in_words };
+				 progress_in_words,
+				 lists_are_the_same_json_as_their_jobs };
 
 	if (!setlocale(LC_CTYPE, "C.UTF-8")) {
 		(void)fputs("skipped: there is no C.UTF-8 locale\n", stderr);
