@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A slice of so few entries says that others wait for each single request of ours, as on a disk with
- * a head: what takes several, like reading a directory, is better done in as many slices. */
+/* A slice of so few entries says that others wait for each single request of ours, as on a disk
+ * with a head: what takes several, like reading a directory, is better done in as many slices. */
 #define PACE_FEW 16
 
 struct pace_budget {

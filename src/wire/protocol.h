@@ -10,9 +10,10 @@
  *
  *   request          content                                      answers
  *   HELLO            version, role, uid, gid, flags, µs that a    WELCOME: version, Landlock's ABI
- *                    MooseFS master may be held up by snapshots
- *                    (0: none), groups, n * (protected path); fds: page, leash,      or 0
- *                    fence? (delete), pace, its page?
+ *                    MooseFS master may be held up by snapshots   or 0
+ *                    (0: none), groups, n * (protected path);
+ *                    fds: page, leash, fence? (delete), pace,
+ *                    its page?
  *   LOOK_GROUPS      session, n * (flags, dir_path?, path?,       -
  *                    display?, names); fds: dir?, names?
  *   LOOK             session                                      DIRS, ENTRIES, LOOKED

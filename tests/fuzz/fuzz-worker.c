@@ -140,7 +140,7 @@ static void ask_delete(struct worker *w)
 	const struct run_item items[] = { { .seq = 3, .name = "3" }, { .seq = 5, .name = "5" } };
 
 	for (int i = 0; i < 2; i++)
-		asked += worker_run(w, its, NULL, "/a", items, 2, &run, NULL) >= 0;
+		asked += worker_run(w, its, NULL, 0, "/a", items, 2, &run, NULL) >= 0;
 }
 
 static void turn(sd_event *e)
