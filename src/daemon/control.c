@@ -68,11 +68,12 @@ static void on_saved(int r, void *userdata)
  */
 
 /* Not all could be put back. What was held stays so, for as long as it would have been; anything
- * else pauses: nobody wants deleted what was just asked for back. */
+ * else pauses: nobody wants deleted what was just asked for back. So does what is not in staging at
+ * all, as it may be in its place. */
 static void stays(struct control *c, const struct put_back_result *back, struct failure *f)
 {
 	struct job *j = c->j;
-	bool held = c->from != JOB_PAUSED && j->r.started_usec == 0 &&
+	bool held = c->from != JOB_PAUSED && back->error != -ENOENT && j->r.started_usec == 0 &&
 		    j->r.held_until_usec > manager_clock();
 	char names[COUNTED_SIZE];
 
@@ -243,7 +244,8 @@ void control_go_on(struct job *j)
 		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " pauses", j->r.id);
 		return;
 	}
-	*c = (struct control){ .j = j, .to = j->r.resume_state, .to_fd = -1 };
+	/* As it was asked for before, and is on record as pausing for it. */
+	*c = (struct control){ .j = j, .to = j->r.resume_state, .from = JOB_PAUSED, .to_fd = -1 };
 	manager_flow_begins(j->manager);
 	j->doing = DOING_PUT_BACK;
 	put_back(j, ENTRY_RESTORED, -1, NULL, on_back, c);

@@ -285,9 +285,12 @@ class Power(Faults):
         command("umount", self.at)
         command("mount", "-o", "loop,nodiscard", self.image, self.at)
 
-    def resumed(self):
+    def start_again(self):
         self.daemon.start()
-        c = self.daemon.client()
+        return self.daemon.client()
+
+    def resumed(self):
+        c = self.start_again()
         c.call("ResumeAll")
         return c
 
@@ -305,6 +308,17 @@ class Power(Faults):
         self.assertTrue(os.path.exists(self.path("t")), "was durable after all")
         self.assertEqual(self.resumed().wait(n), "done")
         self.assertEqual(os.listdir(self.data), [])
+
+    def test_fault_03_a_rename_is_lost_and_the_name_asked_for(self):
+        """What was asked for back is not deleted where it is when its time is over."""
+        n = self.staged_on_a_disk()
+        self.lose_power()
+        c = self.start_again()
+        with contextlib.suppress(Error):
+            c.call("Restore", "ta{sv}", n, {})
+        c.call("ResumeAll")
+        self.assertIn(c.wait_state(n, "paused"), ("paused", "restored"))
+        self.assertEqual(fixture.listing(self.path("t")), ["d", "d/x", "y"])
 
     def test_fault_03_what_was_fetched_from_staging_is_kept(self):
         """Who was moved is not taken for who never was."""
