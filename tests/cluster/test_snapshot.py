@@ -150,14 +150,17 @@ class Apart(Moose):
 
     def test_another_in_its_place(self):
         self.grow()
-        out = os.path.join(self.top, "out")
+        out, other = os.path.join(self.top, "out"), os.path.join(self.top, "other")
+        fill(other, 5)
+        # The master would remove it, too.
+        self.cluster.run("mfsseteattr", "-r", "-f", "snapshot", other)
         p = self.proc(gate="marked:tree").meet()
         os.rename(self.tree, out)
-        os.rename(self.canary.path, self.tree)
-        p.go_on().finish()
-        os.rename(self.tree, self.canary.path)
-        self.canary.check()
-        command("rm", "-r", out)
+        os.rename(other, self.tree)
+        r = p.go_on().finish()
+        self.assertEqual(len(os.listdir(self.tree)), 5, r)
+        self.assertEqual(len(os.listdir(out)), 4, r)
+        command("rm", "-r", out, self.tree)
 
     def test_undeletable(self):
         self.grow()
