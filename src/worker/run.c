@@ -340,6 +340,15 @@ static void ran_tell(struct run *r, int error, const struct stats *s, const char
 	(void)post(r);
 }
 
+/* What is said to be gone must not be there again after a power cut; the record of it is flushed,
+ * too. Filesystems that cannot flush a directory have no say in it. */
+static int made_durable(const struct run *r, const struct stats *s)
+{
+	int k = s->entries > 0 ? fd_sync_dir(r->dirfd) : 0;
+
+	return k == -EIO || k == -ENOSPC || k == -EDQUOT ? k : 0;
+}
+
 void run_all(struct run *r)
 {
 	struct root_group g = { .dirfd = r->dirfd, .accepted = true };
@@ -350,6 +359,8 @@ void run_all(struct run *r)
 
 	if (k >= 0 && g.names.n > 0)
 		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
+	if (k >= 0)
+		k = made_durable(r, &result.stats);
 	page_set(r, &result.stats);
 	kept_tell(r, &result.stats, MIN(k, 0));
 	ran_tell(r, MIN(k, 0), &result.stats, strategy);

@@ -320,6 +320,17 @@ class Power(Faults):
         self.assertIn(c.wait_state(n, "paused"), ("paused", "restored"))
         self.assertEqual(fixture.listing(self.path("t")), ["d", "d/x", "y"])
 
+    def test_fault_03_what_is_done_is_done(self):
+        self.at = self.disk()
+        build(self.data, "t/d/x\nt/y")
+        os.sync()
+        c = self.daemon.client()
+        self.assertEqual(c.wait(c.submit(self.path("t"))), "done")
+        self.daemon.stop()
+        self.lose_power()
+        self.assertEqual(os.listdir(self.data), [])
+        self.assertEqual([f for _, _, files in os.walk(self.at + "/.reclaim") for f in files], [])
+
     def test_fault_03_what_was_fetched_from_staging_is_kept(self):
         """Who was moved is not taken for who never was."""
         n = self.staged_on_a_disk()

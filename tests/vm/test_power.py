@@ -70,8 +70,8 @@ class Disk:
 class Power(unittest.TestCase):
     """One after the other: the disks, what is on them, the machine, and all the moments.
 
-    Deleting is not flushed, as for rm: where the store's flushes do not make it durable too, what is on
-    record as done may be back after a power cut; and what was put back may be in staging, and is kept."""
+    What is on record as done is gone, wherever the store is. Putting back is not flushed: where the store's
+    flushes do not make it durable too, what was put back may be in staging, and is kept."""
 
     together = False  # the store's flushes do
 
@@ -207,7 +207,7 @@ class Power(unittest.TestCase):
                 c.call("Restore", "ta{sv}", job["id"], {})
         if job and victim["kind"] == "plain":
             self.assertEqual(job["state"], "done", what)
-            for path in victim["paths"] if self.together else ():
+            for path in victim["paths"]:
                 self.assertFalse(os.path.lexists(path), what)
         elif not self.whole(victim):
             # Never on record, never asked for, or put back; else kept in staging, and told of.
