@@ -27,7 +27,7 @@ struct run {
 	struct stats total; /* over all filesystems */
 	uint64_t elapsed_usec;
 	bool by_space; /* total.bytes is what the filesystem says has become free */
-	char strategy[160];
+	char strategy[224];
 	enum backend backend;
 };
 

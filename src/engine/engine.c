@@ -259,7 +259,7 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 {
 	const struct ways *w = &e->job.ways;
 	enum backend backend;
-	char sliced[80] = "";
+	char sliced[128] = "";
 	unsigned lanes;
 
 	if (e->job.o.stall_usec > 0 && strcmp(w->family, "moosefs") == 0)

@@ -19,8 +19,14 @@
 /* A tree is followed so far down; what is deeper is unlinked. */
 #define LEVELS_MOST 256
 
-/* So many entries are asked for before it is known what one costs the master. */
+/* Names of directories that are still to be entered, on all levels together; those of more are
+ * unlinked. */
+#define MEMORY_MOST MiB(16)
+
+/* So many entries are asked for before it is known what one costs the master, and fewer where that
+ * could already be too much. */
 #define FIRST_MOST 5000
+#define FIRST_USEC 4
 /* Fewer say nothing about that: their answer's way takes longer. */
 #define TELLING 500
 /* And never more than this in one directory: the mount passes on no answer of more than 4 MB. */
@@ -45,8 +51,8 @@ struct child {
 /* A directory that is being looked at. */
 struct level {
 	uint32_t inode;
-	uint64_t files; /* in it that are no directories */
-	bool stays;     /* something directly in it keeps it from going as a whole */
+	uint64_t files, chunks; /* in it that are no directories, and of those */
+	bool stays;             /* something directly in it keeps it from going as a whole */
 	struct child *v;
 	size_t n, cap, at;
 	char *names;
@@ -63,6 +69,7 @@ struct slices {
 	uint32_t parent; /* inode number of dirfd */
 	struct level *levels;
 	size_t depth;
+	size_t held_bytes; /* in levels */
 
 	double list_usec, remove_usec; /* an entry costs the master; 0: not known */
 	uint64_t way_usec;             /* an answer takes at least */
@@ -108,7 +115,8 @@ static void removed_cost(struct slices *s, uint64_t n)
 static uint32_t slice_most(const struct slices *s)
 {
 	double c = s->remove_usec > 0 ? s->remove_usec : s->list_usec * REMOVE_OF_LIST;
-	double n = c > 0 ? (double)s->j->o.stall_usec / c : FIRST_MOST;
+	double stall = (double)s->j->o.stall_usec;
+	double n = c > 0 ? stall / c : CLAMP(stall / FIRST_USEC, TELLING, FIRST_MOST);
 
 	return (uint32_t)CLAMP(n, 1, SLICE_MOST);
 }
@@ -142,8 +150,23 @@ static struct level *top(struct slices *s)
 
 static void level_clear(struct level *l)
 {
-	l->files = l->n = l->at = l->names_len = 0;
+	l->files = l->chunks = l->n = l->at = l->names_len = 0;
 	l->stays = false;
+}
+
+static void level_done(struct level *l)
+{
+	free(l->v);
+	free(l->names);
+	l->v = NULL;
+	l->names = NULL;
+	l->cap = l->names_cap = 0;
+	level_clear(l);
+}
+
+static size_t level_bytes(const struct level *l)
+{
+	return l->cap * sizeof(*l->v) + l->names_cap;
 }
 
 static int child_add(struct level *l, const struct moosefs_entry *e)
@@ -181,6 +204,7 @@ static int on_entry(const struct moosefs_entry *e, void *userdata)
 	if (e->is_directory)
 		return child_add(l, e);
 	l->files++;
+	l->chunks += e->chunks;
 	l->stays = l->stays || e->nlink > 1;
 	return 0;
 }
@@ -200,13 +224,13 @@ static void level_list(struct slices *s, struct level *l)
 		listed_cost(s, (uint64_t)n);
 		next = list_most(s);
 	} while ((uint32_t)n > most && next > most + most / 2 && !over(s));
-	if (n >= 0 && (uint32_t)n <= most) {
+	if (n >= 0 && (uint32_t)n <= most && s->held_bytes + level_bytes(l) <= MEMORY_MOST) {
 		if (l->stays)
 			left(s, "hard links");
 		return;
 	}
 	left(s, n < 0 ? "not to be listed" : "large directories");
-	level_clear(l);
+	level_done(l);
 	l->stays = true;
 }
 
@@ -272,7 +296,7 @@ static bool in_place(struct slices *s)
 struct look {
 	uint32_t *v;
 	size_t n, cap;
-	uint64_t entries;
+	uint64_t entries, chunks;
 	bool linked;
 };
 
@@ -298,11 +322,13 @@ static int on_look(const struct moosefs_entry *e, void *userdata)
 	k->entries++;
 	if (e->is_directory)
 		return look_push(k, e->inode);
+	k->chunks += e->chunks;
 	k->linked = k->linked || e->nlink > 1;
 	return 0;
 }
 
-/* Is all of a marked slice there that was marked, with no other link to any of it? */
+/* Is all of a marked slice there that was marked, with no other link to any of it, and does it
+ * still fit into the stall? */
 static bool marked_right(struct slices *s, uint32_t inode, uint64_t entries)
 {
 	struct look k = { .entries = 1 };
@@ -318,7 +344,10 @@ static bool marked_right(struct slices *s, uint32_t inode, uint64_t entries)
 	free(k.v);
 	if (k.linked)
 		left(s, "hard links");
-	return r >= 0 && k.n == 0 && k.entries == entries && !k.linked;
+	if (k.entries + k.chunks > slice_most(s))
+		left(s, "large files");
+	return r >= 0 && k.n == 0 && k.entries == entries && !k.linked &&
+	       k.entries + k.chunks <= slice_most(s);
 }
 
 /* After a stall the master is everybody's for as long. What is short others do not notice: there is
@@ -331,26 +360,35 @@ static void rest(const struct slices *s)
 		(void)usleep((useconds_t)MIN(took, s->j->o.stall_usec));
 }
 
+/* What stays is to be as it was. */
+static void unmark(struct slices *s, uint32_t inode)
+{
+	uint64_t n;
+
+	if (s->error == 0)
+		(void)said(s, moosefs_mark(s->m, inode, false, &n));
+	if (s->error < 0)
+		s->j->unsliced = "no more answers from the master: marks of a snapshot may stay";
+}
+
 /* Marks, looks again, and removes. Returns 0, or why not. */
 static int slice_take(struct slices *s, uint32_t parent, const char *name, uint32_t inode,
 		      const struct moosefs_census *c)
 {
-	uint64_t marked = 0;
+	bool was = c->marked == c->entries; /* it is a snapshot */
+	uint64_t marked = c->marked;
 	uint32_t now = 0;
-	int r = said(s, moosefs_mark(s->m, inode, true, &marked));
+	int r = was ? 0 : said(s, moosefs_mark(s->m, inode, true, &marked));
 
-	if (r < 0)
-		return r;
-	gate("marked", name);
-	r = -ESTALE;
-	if (marked == c->entries && marked_right(s, inode, c->entries) && in_place(s) &&
-	    said(s, moosefs_lookup(s->m, parent, name, &now)) >= 0 && now == inode)
-		r = over(s) ? -ECANCELED : said(s, moosefs_remove(s->m, parent, name));
-	if (r >= 0)
-		return 0;
-	/* What stays is to be as it was. */
-	if (s->error == 0)
-		(void)said(s, moosefs_mark(s->m, inode, false, &marked));
+	if (r >= 0) {
+		gate("marked", name);
+		r = -ESTALE;
+		if (marked == c->entries && marked_right(s, inode, c->entries) && in_place(s) &&
+		    said(s, moosefs_lookup(s->m, parent, name, &now)) >= 0 && now == inode)
+			r = over(s) ? -ECANCELED : said(s, moosefs_remove(s->m, parent, name));
+	}
+	if (r < 0 && !was)
+		unmark(s, inode);
 	return r;
 }
 
@@ -378,7 +416,8 @@ static bool slice_remove(struct slices *s, uint32_t parent, const char *name, ui
 		return false;
 	}
 	if (slice_take(s, parent, name, inode, &c) < 0) {
-		left(s, "new entries");
+		if (!over(s))
+			left(s, "new entries");
 		return false;
 	}
 	removed_cost(s, c.entries);
@@ -407,6 +446,7 @@ static bool enter(struct slices *s, uint32_t inode, const char *name)
 	memcpy(l->name, name, strlen(name) + 1);
 	s->looked_usec = 0; /* another way down */
 	level_list(s, l);
+	s->held_bytes += level_bytes(l);
 	return true;
 }
 
@@ -429,7 +469,7 @@ static bool children_remove(struct slices *s, struct level *l)
 static uint64_t leave(struct slices *s)
 {
 	struct level *l = top(s);
-	uint64_t all = 1 + l->files;
+	uint64_t own = 1 + l->files + l->chunks, all = own;
 	bool whole = !l->stays;
 
 	for (size_t i = 0; i < l->n; i++) {
@@ -438,10 +478,12 @@ static uint64_t leave(struct slices *s)
 	}
 	if (!whole || all > slice_most(s)) {
 		whole = children_remove(s, l) && !l->stays;
-		all = 1 + l->files;
+		all = own;
 	}
 	if (all > slice_most(s))
-		left(s, "large directories");
+		left(s, l->chunks > l->files ? "large files" : "large directories");
+	s->held_bytes -= level_bytes(l);
+	level_done(l);
 	s->depth--;
 	s->looked_usec = 0;
 	return whole && all <= slice_most(s) ? all : 0;
@@ -450,6 +492,7 @@ static uint64_t leave(struct slices *s)
 /* Returns true if the tree is gone. */
 static bool tree_remove(struct slices *s)
 {
+	struct identity now;
 	uint64_t entries = 0;
 
 	if (!enter(s, (uint32_t)s->id.ino, s->root))
@@ -470,9 +513,10 @@ static bool tree_remove(struct slices *s)
 	}
 	if (over(s) || entries == 0 || !slice_remove(s, s->parent, s->root, (uint32_t)s->id.ino))
 		return false;
-	/* So that the kernel learns it, too: it would remember the name for a second. */
-	(void)unlinkat(s->dirfd, s->root, AT_REMOVEDIR);
-	return true;
+	/* So that the kernel learns it, too: it would remember the name for a second. And nobody
+	 * but the mount is believed that the tree is gone. */
+	return unlinkat(s->dirfd, s->root, AT_REMOVEDIR) == 0 || errno == ENOENT ||
+	       fd_identity(s->dirfd, s->root, &now) < 0 || !identity_equal(&now, &s->id);
 }
 
 static bool root_remove(struct slices *s, const struct dirlist *names, const struct dentry *d,
@@ -481,8 +525,9 @@ static bool root_remove(struct slices *s, const struct dirlist *names, const str
 	bool gone;
 
 	s->root = dirlist_name(names, d);
-	if (fd_identity(s->dirfd, s->root, &s->id) < 0 || !S_ISDIR(s->id.mode) ||
-	    (pins && !identity_equal(&s->id, &pins[d->ino - 1])) || s->id.ino > UINT32_MAX)
+	if (strlen(s->root) > NAME_MAX || fd_identity(s->dirfd, s->root, &s->id) < 0 ||
+	    !S_ISDIR(s->id.mode) || (pins && !identity_equal(&s->id, &pins[d->ino - 1])) ||
+	    s->id.ino > UINT32_MAX)
 		return false;
 	s->depth = 0;
 	gone = tree_remove(s);
@@ -506,10 +551,8 @@ void moosefs_slices(struct job *j, const struct root_group *g, struct dirlist *n
 				names->v[n++] = names->v[i];
 		names->n = n;
 	}
-	for (size_t i = 0; s.levels && i < LEVELS_MOST; i++) {
-		free(s.levels[i].v);
-		free(s.levels[i].names);
-	}
+	for (size_t i = 0; s.levels && i < LEVELS_MOST; i++)
+		level_done(&s.levels[i]);
 	free(s.levels);
 	if (s.dirfd != g->dirfd)
 		fd_closep(&s.dirfd);

@@ -51,20 +51,29 @@ enum {
 #define ATTRIBUTES 36
 #define ATTRIBUTE_TYPE 1
 #define ATTRIBUTE_NLINK 23
+#define ATTRIBUTE_LENGTH 27
+#define TYPE_FILE 1
 #define TYPE_DIRECTORY 2
+
+#define CHUNK_BYTES MiB(64)
 
 /* The file that says where the mount listens: any directory has it. */
 #define MASTERINFO ".masterinfo"
 #define MASTERINFO_INODE 0x7fffffff
 
-/* Longer than the mount itself waits for a master that does not answer. */
-#define TIMEOUT_SECONDS 30
-#define ANSWER_MOST MiB(64)
+/* An answer may take so long, whatever of it has come: longer than any stall that may be asked for,
+ * and less than the daemon waits for a worker that is to stop. */
+#define PATIENCE (20 * USEC_PER_SEC)
+/* And the first: that worker has not told the daemon yet that it is there. */
+#define PATIENCE_FIRST (5 * USEC_PER_SEC)
+#define PATIENCE_CONNECT (2 * USEC_PER_SEC)
+#define ANSWER_MOST MiB(16)
 
 struct moosefs {
 	int sock;
 	uint32_t number;
-	uint64_t took_usec;
+	uint64_t took_usec, patience_usec, until_usec;
+	int error;   /* that ended it: where in the stream an answer begins is not known since */
 	uint8_t *in; /* the answer's bytes, without its number */
 	size_t len, at, cap;
 	uint8_t out[512];
@@ -115,10 +124,8 @@ static void put_root(struct moosefs *m)
 static const uint8_t *get(struct moosefs *m, size_t n)
 {
 	static const uint8_t zeros[256];
-	const uint8_t *p = m->in + m->at;
-
 	m->at += n;
-	return m->at <= m->len ? p : zeros;
+	return m->at <= m->len ? m->in + m->at - n : zeros;
 }
 
 static uint32_t get32(struct moosefs *m)
@@ -145,36 +152,43 @@ static int complete(const struct moosefs *m)
 /* ---- the conversation -------------------------------------------------------------------------
  */
 
-static int send_all(int sock, const void *data, size_t len)
+/* After a send or a receive that failed. 0: once more. */
+static int again(const struct moosefs *m)
 {
-	const char *p = data;
+	if (errno != EINTR && errno != EAGAIN)
+		return -EPIPE;
+	return now_usec() < m->until_usec ? 0 : -ETIMEDOUT;
+}
 
-	while (len > 0) {
-		ssize_t n = send(sock, p, len, MSG_NOSIGNAL);
+static int send_all(struct moosefs *m)
+{
+	for (size_t at = 0; at < m->out_len;) {
+		ssize_t n = send(m->sock, m->out + at, m->out_len - at, MSG_NOSIGNAL);
+		int r = n < 0 ? again(m) : 0;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
-		p += n;
-		len -= (size_t)n;
+		if (r < 0)
+			return r;
+		at += n < 0 ? 0 : (size_t)n;
 	}
 	return 0;
 }
 
-static int receive_all(int sock, void *data, size_t len)
+static int receive_all(struct moosefs *m, void *data, size_t len)
 {
 	char *p = data;
 
 	while (len > 0) {
-		ssize_t n = recv(sock, p, len, MSG_WAITALL);
+		ssize_t n = recv(m->sock, p, len, MSG_WAITALL);
+		int r = n < 0 ? again(m) : n == 0 ? -EPIPE : 0;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 && errno == EAGAIN ? -ETIMEDOUT : -EPIPE;
+		if (r < 0)
+			return r;
+		n = MAX(n, (ssize_t)0);
 		p += n;
 		len -= (size_t)n;
+		/* Nor may it come in drops. */
+		if (len > 0 && now_usec() >= m->until_usec)
+			return -ETIMEDOUT;
 	}
 	return 0;
 }
@@ -198,16 +212,16 @@ static int answer_room(struct moosefs *m, size_t len)
 /* Receives the answer of this type, past any nothing. */
 static int answer(struct moosefs *m, uint32_t type)
 {
-	uint32_t head[2];
+	uint32_t head[2] = { 0 };
 	int r;
 
 	do {
-		r = receive_all(m->sock, head, sizeof(head));
+		r = now_usec() < m->until_usec ? receive_all(m, head, sizeof(head)) : -ETIMEDOUT;
 		m->len = be32toh(head[1]);
 		if (r >= 0)
 			r = answer_room(m, m->len);
 		if (r >= 0)
-			r = receive_all(m->sock, m->in, m->len);
+			r = receive_all(m, m->in, m->len);
 	} while (r >= 0 && be32toh(head[0]) == SAY_NOTHING);
 	m->at = 0;
 	return r < 0 ? r : be32toh(head[0]) == type ? 0 : -EPROTO;
@@ -225,11 +239,15 @@ static int exchange(struct moosefs *m, uint32_t type)
 	uint64_t began = now_usec();
 	int r;
 
+	if (m->error < 0)
+		return m->error;
+	m->until_usec = began + m->patience_usec;
 	memcpy(m->out, head, sizeof(head));
-	r = send_all(m->sock, m->out, m->out_len);
+	r = send_all(m);
 	if (r >= 0)
 		r = answer(m, type + 1);
 	m->took_usec = now_usec() - began;
+	m->error = MIN(r, 0);
 	return r;
 }
 
@@ -258,7 +276,7 @@ static int ask(struct moosefs *m, uint32_t type)
 	if (r < 0)
 		return r;
 	if (get32(m) != m->number || m->at > m->len)
-		return -EPROTO;
+		return m->error = -EPROTO;
 	if (m->len != m->at + 1)
 		return 0;
 	/* Where success has nothing more to say, it is the status 0. */
@@ -302,15 +320,16 @@ static int mount_check(int fd, const struct mounts *mounts)
 /* Where the mount listens. The file is the mount's own: no other has that inode number. */
 static int masterinfo_read(int fd, uint8_t buf[14])
 {
-	_cleanup_close_ int info = openat(fd, MASTERINFO, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
+	_cleanup_close_ int info =
+		openat(fd, MASTERINFO, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+	struct stat st, dir;
 
 	if (info < 0)
 		return errno == ENOENT ? -EOPNOTSUPP : -errno;
-	if (fstat(info, &st) < 0)
+	if (fstat(info, &st) < 0 || fstat(fd, &dir) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_ino != MASTERINFO_INODE || st.st_uid != 0 ||
-	    st.st_size != 14 || pread(info, buf, 14, 0) != 14)
+	if (!S_ISREG(st.st_mode) || st.st_dev != dir.st_dev || st.st_ino != MASTERINFO_INODE ||
+	    st.st_uid != 0 || st.st_size != 14 || pread(info, buf, 14, 0) != 14)
 		return -EOPNOTSUPP;
 	/* Behind address, port and session there is the version; later ones were never spoken to.
 	 */
@@ -321,7 +340,7 @@ static int sock_connect(const uint8_t info[14], int *ret)
 {
 	_cleanup_close_ int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in to = { .sin_family = AF_INET };
-	struct timeval timeout = { .tv_sec = TIMEOUT_SECONDS };
+	struct timeval timeout = { .tv_sec = PATIENCE_CONNECT / USEC_PER_SEC };
 	int one = 1;
 
 	if (sock < 0)
@@ -367,6 +386,7 @@ int moosefs_open(struct moosefs **ret, int fd, const struct mounts *mounts)
 	if (!m)
 		return -ENOMEM;
 	m->sock = -1;
+	m->patience_usec = PATIENCE_FIRST;
 	r = sock_connect(info, &m->sock);
 	if (r >= 0)
 		r = introduce(m, info);
@@ -374,6 +394,7 @@ int moosefs_open(struct moosefs **ret, int fd, const struct mounts *mounts)
 		moosefs_close(m);
 		return r;
 	}
+	m->patience_usec = PATIENCE;
 	*ret = m;
 	return 0;
 }
@@ -414,6 +435,7 @@ static int entry_get(struct moosefs *m, char *name, struct moosefs_entry *ret)
 {
 	size_t len = *get(m, 1);
 	const uint8_t *attributes;
+	uint64_t length;
 	uint32_t be;
 
 	memcpy(name, get(m, len), len);
@@ -423,6 +445,9 @@ static int entry_get(struct moosefs *m, char *name, struct moosefs_entry *ret)
 	memcpy(&be, attributes + ATTRIBUTE_NLINK, sizeof(be));
 	ret->nlink = be32toh(be);
 	ret->is_directory = attributes[ATTRIBUTE_TYPE] >> 4 == TYPE_DIRECTORY;
+	memcpy(&length, attributes + ATTRIBUTE_LENGTH, sizeof(length));
+	if (attributes[ATTRIBUTE_TYPE] >> 4 == TYPE_FILE)
+		ret->chunks = be64toh(length) / CHUNK_BYTES + (be64toh(length) > 0);
 	if (m->at > m->len || len == 0 || memchr(name, '\0', len) || memchr(name, '/', len))
 		return -EPROTO;
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -450,7 +475,8 @@ int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most,
 		r = entry_get(m, name, &e);
 		if (r <= 0)
 			continue;
-		n++;
+		if ((uint32_t)++n > most)
+			return -EPROTO;
 		if (each)
 			r = each(&e, userdata);
 	}
@@ -478,6 +504,7 @@ int moosefs_census(struct moosefs *m, uint32_t inode, struct moosefs_census *ret
 		found.entries += n;
 		found.directories += i < directories ? n : 0;
 		found.kept += attributes & EATTR_KEPT ? n : 0;
+		found.marked += attributes & EATTR_SNAPSHOT ? n : 0;
 	}
 	r = complete(m);
 	if (r >= 0)

@@ -3,7 +3,8 @@
  * with the mount, which passes it on. Everything is addressed by inode number, nothing by a path.
  *
  * All but moosefs_close return 0 or a negative errno. After -EPROTO, -ETIMEDOUT or -EPIPE there is
- * no more to be said over this one; others are the master's answers. */
+ * no more to be said over this one; others are the master's answers. None takes longer than 20 s.
+ * Names are components of at most 255 bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,6 +35,7 @@ struct moosefs_entry {
 	const char *name; /* with its end; only during the call */
 	uint32_t inode;
 	uint32_t nlink;
+	uint64_t chunks; /* of a file, at most: the master frees each by itself */
 	bool is_directory;
 };
 
@@ -45,7 +47,8 @@ int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most,
 /* What is in a tree, its own directory included. */
 struct moosefs_census {
 	uint64_t entries, directories;
-	uint64_t kept; /* of those, undeletable, immutable or append-only */
+	uint64_t kept;   /* of those, undeletable, immutable or append-only */
+	uint64_t marked; /* of those, as a snapshot */
 };
 
 int moosefs_census(struct moosefs *m, uint32_t inode, struct moosefs_census *ret);

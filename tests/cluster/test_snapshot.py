@@ -4,6 +4,7 @@
 a part in anything else."""
 import ctypes
 import os
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -161,6 +162,37 @@ class Apart(Moose):
         self.assertEqual(len(os.listdir(self.tree)), 5, r)
         self.assertEqual(len(os.listdir(out)), 4, r)
         command("rm", "-r", out, self.tree)
+
+    def test_stopped_after_the_mark(self):
+        """What stays has the mark no more, unless it had it before."""
+        self.grow()
+        p = self.proc(gate="marked:tree").meet()
+        self.check(p.go_on(signal.SIGTERM).finish(), status=1, gone=False)
+        self.assertEqual((self.marks(self.tree), self.marks(self.path("d1", "f00000"))), ("-", "-"))
+        copy = os.path.join(self.top, "copy")
+        self.cluster.run("mfsmakesnapshot", self.tree, copy)
+        command("rm", "-r", self.tree)
+        self.tree = copy
+        p = self.proc(gate="marked:copy").meet()
+        self.check(p.go_on(signal.SIGTERM).finish(), status=1, gone=False)
+        self.assertEqual(self.marks(self.path("d1", "f00000")), "snapshot")
+        self.assertIn("moosefs: 205 by snapshot, ", self.remove())
+
+    def test_killed_after_the_mark(self):
+        self.grow()
+        p = self.proc(gate="marked:tree").meet()
+        p.kill()
+        p.close()
+        self.assertEqual(self.marks(self.path("d1", "f00000")), "snapshot")
+        os.mkdir(self.path("d1", "late"))
+        self.assertIn("moosefs: 206 by snapshot, ", self.remove())
+
+    def test_large_file(self):
+        """Its chunks are freed one by one."""
+        self.grow()
+        os.truncate(self.path("d1", "f00000"), 1 << 40)
+        said = self.remove()
+        self.assertIn("153 by snapshot (others: large files)", said)
 
     def test_undeletable(self):
         self.grow()
