@@ -162,6 +162,8 @@ static const char configuration[] =
 	"  p: {path: /b, match: [\"*.gz\", \"**/x\"], exclude: [y], keep: {last: 3, daily: 7},\n"
 	"      max-age: 90d, time: \"name:%Y-%m-%d\", group-by: \"^(a)-\", schedule: daily}\n";
 
+static const char *const protected[] = { "/srv/keep", "/srv/other", "/srv/third", NULL };
+
 static void complain(const struct config_error *e, void *userdata)
 {
 	(void)userdata;
@@ -180,6 +182,9 @@ static bool load_with(unsigned nth, unsigned n_more, void *userdata)
 	met = failing_disarm();
 	ck_assert_msg(r == 0 || (met && (r == -ENOMEM || r == -EBADMSG)), "%u: %d", nth, r);
 	ck_assert((r == 0) == (c != NULL));
+	/* What is read is whole: nothing loses its protection. */
+	for (size_t i = 0; c && i < ELEMENTSOF(protected); i++)
+		ck_assert_pstr_eq(c->protect[i], protected[i]);
 	config_free(c);
 	return met;
 }
