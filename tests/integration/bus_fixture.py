@@ -14,7 +14,6 @@ from dbuswire import Connection, Error
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INTERFACE = os.path.join(TOP, "conf/org.reclaimd1.xml")
 POLICY = os.path.join(TOP, "conf/org.reclaimd1.conf")
-USER = 64998  # an id that no account has
 NOBODY = 65534  # dbus-daemon lets nobody in who has no account
 GROUP = 64997
 HOUR = 3600 * 1000 * 1000
@@ -48,20 +47,6 @@ BUS_CONFIGURATION = """
   <include>%s</include>
 </busconfig>
 """
-
-
-@contextlib.contextmanager
-def user(uid=USER, groups=()):
-    """Everything in it is done as that user."""
-    os.setgroups(list(groups))
-    os.setegid(uid)
-    os.seteuid(uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups([])
 
 
 def content(path):

@@ -22,8 +22,9 @@ FIELDS = ("id", "state", "uid", "origin", "priority", "path", "entries", "done",
 
 
 @contextlib.contextmanager
-def user(uid=USER):
-    """This thread's files are that user's; root again afterwards."""
+def user(uid=USER, groups=()):
+    """Everything in it is done as that user, who is in these groups; by root again afterwards."""
+    os.setgroups(groups)
     os.setegid(uid)
     os.seteuid(uid)
     try:
@@ -31,6 +32,7 @@ def user(uid=USER):
     finally:
         os.seteuid(0)
         os.setegid(0)
+        os.setgroups([])
 
 
 BUS_CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
@@ -207,8 +209,8 @@ class Daemon:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
             s.sendto(b"ENDED", path)
 
-    def client(self, uid=0):
-        with user(uid):
+    def client(self, uid=0, groups=()):
+        with user(uid, groups):
             self.clients.append(Client(self))
         return self.clients[-1]
 

@@ -16,7 +16,9 @@ import xml.etree.ElementTree as ElementTree
 
 import dbuswire
 from dbuswire import Connection, Error
-from bus_fixture import GROUP, HOUR, INTERFACE, JOB, NOBODY, POLICY, SUBMIT, USER, Case, content, main, user
+from bus_fixture import GROUP, HOUR, INTERFACE, JOB, NOBODY, POLICY, SUBMIT, Case, content, main
+from daemon_fixture import user
+from fixture import USER
 
 
 def described(interface):

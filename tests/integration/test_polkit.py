@@ -12,7 +12,9 @@ import pty
 import subprocess
 
 import bus_fixture
+from daemon_fixture import user
 from dbuswire import Connection, Error
+from fixture import USER
 
 POLKIT = "org.freedesktop.PolicyKit1"
 ACTION = "org.reclaimd1.manage-others"
@@ -62,7 +64,7 @@ class Case(bus_fixture.Case):
             self.job = self.s.submit(root, self.s.path("data"), "roots", undo_usec=("t", bus_fixture.HOUR))
 
     def stranger(self, uid=bus_fixture.NOBODY):
-        with bus_fixture.user(uid):
+        with user(uid):
             return Connection(self.s.bus_path, bus=True)
 
     def polkit(self):
@@ -320,11 +322,11 @@ class Asking(Case):
         """All or none; of several, no path; of several users, no owner."""
         polkit = self.polkit()
         os.mkdir(self.s.path("data/users"))
-        os.chown(self.s.path("data/users"), bus_fixture.USER, bus_fixture.USER)
-        self.s.file("theirs", bus_fixture.USER, "users")
+        os.chown(self.s.path("data/users"), USER, USER)
+        self.s.file("theirs", USER, "users")
         self.s.file("other")
-        with bus_fixture.user(), self.s.client() as user:
-            theirs = self.s.submit(user, self.s.path("data/users"), "theirs", undo_usec=("t", bus_fixture.HOUR))
+        with user(), self.s.client() as c:
+            theirs = self.s.submit(c, self.s.path("data/users"), "theirs", undo_usec=("t", bus_fixture.HOUR))
         with self.s.client() as root:
             other = self.s.submit(root, self.s.path("data"), "other", undo_usec=("t", bus_fixture.HOUR))
         with self.stranger() as c:
@@ -352,21 +354,21 @@ class Asking(Case):
         polkit = self.polkit()
         directory = self.s.path("data/users")
         os.mkdir(directory)
-        os.chown(directory, bus_fixture.USER, bus_fixture.USER)
-        self.s.file("theirs", bus_fixture.USER, "users")
-        with bus_fixture.user(), self.s.client() as user:
-            job = self.s.submit(user, directory, "theirs", undo_usec=("t", bus_fixture.HOUR))
+        os.chown(directory, USER, USER)
+        self.s.file("theirs", USER, "users")
+        with user(), self.s.client() as c:
+            job = self.s.submit(c, directory, "theirs", undo_usec=("t", bus_fixture.HOUR))
         os.chown(directory, 0, 0)
         with self.stranger() as c:
             sent = c.send("Restore", "ta{sv}", job, {})
-            self.assertEqual(polkit.says(YES).details["owner"], str(bus_fixture.USER))
+            self.assertEqual(polkit.says(YES).details["owner"], str(USER))
             self.answer(c, sent, "NotAuthorized")
             self.assertEqual((self.state(job), os.listdir(directory)), ("held", []))
-            os.chown(directory, bus_fixture.USER, bus_fixture.USER)
+            os.chown(directory, USER, USER)
             sent = c.send("Restore", "ta{sv}", job, {})
             polkit.says(YES)
             self.answer(c, sent)
-            self.assertEqual(os.stat(directory + "/theirs").st_uid, bus_fixture.USER)
+            self.assertEqual(os.stat(directory + "/theirs").st_uid, USER)
 
     def test_who_is_not_asked_about(self):
         """Another place, which would be chosen by the owner's authority; one's own that has finished;
@@ -384,7 +386,7 @@ class Asking(Case):
             self.assertEqual(root.signal("JobFinished").body[0], own)
             self.refused("NoSuchJob", "", c, "Cancel", "at", [own])
             self.refused("NoSuchJob", "", c, "Cancel", "at", [own, own])
-        with bus_fixture.user(), self.s.client() as c:
+        with user(), self.s.client() as c:
             self.refused("NoSuchJob", "", c, "Cancel", "at", [self.job], flags=INTERACTIVE)
             self.refused("NotAuthorized", "", c, "Reload", flags=INTERACTIVE)
         self.assertTrue(polkit.unasked())

@@ -92,10 +92,7 @@ class Whose(Safety):
         for name in "abc":
             write(self.path("shared", name))
         without = self.daemon.client(USER)
-        os.setgroups([GROUP])
-        self.addCleanup(os.setgroups, [])
-        with_group = self.daemon.client(USER)
-        os.setgroups([])
+        with_group = self.daemon.client(USER, groups=[GROUP])
         self.refused_path("NotAuthorized", without, self.path("shared", "a"))
         held = with_group.call("Submit", "aaya{sv}", [os.fsencode(self.path("shared", "a"))],
                                {"undo-usec": ("t", HOUR)}).body[0]

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,44 +15,12 @@
 
 #include "acceptance.h"
 #include "engine/engine.h"
+#include "failing.h"
 #include "support.h"
 #include "util/fd.h"
 #include "util/macros.h"
 
-/* Which call fails, 0: none; and how many after it. */
-static atomic_uint countdown, more;
-static atomic_bool fired;
-
-/* Counts down, as long as there is something to count. Returns what there was. */
-static unsigned take(atomic_uint *n)
-{
-	unsigned was = atomic_load(n);
-
-	while (was > 0 && !atomic_compare_exchange_weak(n, &was, was - 1))
-		;
-	return was;
-}
-
-static bool fails(void)
-{
-	unsigned n = take(&countdown);
-
-	if (n == 1)
-		atomic_store(&fired, true);
-	if (n != 1 && (n > 0 || !atomic_load(&fired) || take(&more) == 0))
-		return false;
-	errno = EIO;
-	return true;
-}
-
-/* The linker puts these in the place of the C library's where our own code calls them. */
-#define INSTEAD(type, name, parameters, ...)                                                       \
-	type __real_##name parameters;                                                             \
-	type __wrap_##name parameters;                                                             \
-	type __wrap_##name parameters                                                              \
-	{                                                                                          \
-		return fails() ? -1 : __real_##name(__VA_ARGS__);                                  \
-	}
+#define INSTEAD(...) FAILING(-1, EIO, __VA_ARGS__)
 
 INSTEAD(int, fstat64, (int fd, struct stat *st), fd, st)
 INSTEAD(int, statx, (int fd, const char *name, int flags, unsigned mask, struct statx *sx), fd,
@@ -72,7 +39,7 @@ int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...)
 {
-	return fails() ? -1 : __real_open64(path, flags, 0600);
+	return fails(EIO) ? -1 : __real_open64(path, flags, 0600);
 }
 
 int __real_fcntl64(int fd, int command, ...);
@@ -85,7 +52,7 @@ int __wrap_fcntl64(int fd, int command, ...)
 	va_start(ap, command);
 	value = va_arg(ap, long);
 	va_end(ap);
-	return fails() ? -1 : __real_fcntl64(fd, command, value);
+	return fails(EIO) ? -1 : __real_fcntl64(fd, command, value);
 }
 
 /* getdents64 and openat2. */
@@ -100,24 +67,7 @@ long __wrap_syscall(long number, ...)
 	for (size_t i = 0; i < ELEMENTSOF(v); i++)
 		v[i] = va_arg(ap, long);
 	va_end(ap);
-	return fails() ? -1 : __real_syscall(number, v[0], v[1], v[2], v[3]);
-}
-
-static void arm(unsigned nth, unsigned n_more)
-{
-	atomic_store(&fired, false);
-	atomic_store(&more, n_more);
-	atomic_store(&countdown, nth);
-}
-
-/* True if it has failed. */
-static bool disarm(void)
-{
-	bool yes = atomic_exchange(&fired, false);
-
-	atomic_store(&countdown, 0);
-	atomic_store(&more, 0);
-	return yes;
+	return fails(EIO) ? -1 : __real_syscall(number, v[0], v[1], v[2], v[3]);
 }
 
 static unsigned descriptors(void)
@@ -225,9 +175,9 @@ static bool delete_with(const struct deletion *d, unsigned nth, unsigned n_more)
 	fewer = (struct rlimit){ d->files ? d->files : before.rlim_cur, before.rlim_max };
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &fewer), 0);
 	open_before = descriptors();
-	arm(nth, n_more);
+	failing_arm(nth, n_more);
 	r = delete (d, dir, dirfd, &told);
-	met = disarm();
+	met = failing_disarm();
 	ck_assert_msg(r == 0 || (met && r == -EIO), "%u+%u: %d", nth, n_more, r);
 	ck_assert_msg(r < 0 || told || access(path, F_OK) < 0, "%u+%u", nth, n_more);
 	ck_assert_msg(met || access(path, F_OK) < 0, "%u+%u", nth, n_more);
@@ -295,9 +245,9 @@ START_TEST(test_fault_08_what_is_protected_stays_so)
 		for (unsigned nth = 1; met; nth++) {
 			int r, usual = !paths[i] || paths[i] == a.beside ? 0 : -EPERM;
 
-			arm(nth, 0);
+			failing_arm(nth, 0);
 			r = paths[i] ? acceptance_path(&a, paths[i]) : acceptance_list(&a);
-			met = disarm();
+			met = failing_disarm();
 			ck_assert_msg(r == usual || met, "%u: %d", nth, r);
 		}
 	}

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,44 +12,12 @@
 #include "acceptance.h"
 #include "config/config.h"
 #include "engine/engine.h"
+#include "failing.h"
 #include "store-support.h"
 #include "support.h"
 #include "util/macros.h"
 
-/* Which allocation fails, 0: none; and how many after it. */
-static atomic_uint countdown, more;
-static atomic_bool fired;
-
-/* Counts down, as long as there is something to count. Returns what there was. */
-static unsigned take(atomic_uint *n)
-{
-	unsigned was = atomic_load(n);
-
-	while (was > 0 && !atomic_compare_exchange_weak(n, &was, was - 1))
-		;
-	return was;
-}
-
-static bool fails(void)
-{
-	unsigned n = take(&countdown);
-
-	if (n == 1)
-		atomic_store(&fired, true);
-	return n == 1 || (n == 0 && atomic_load(&fired) && take(&more) > 0);
-}
-
-/* The linker puts these in the place of the C library's where our own code calls them. */
-#define INSTEAD(type, name, parameters, ...)                                                       \
-	type __real_##name parameters;                                                             \
-	type __wrap_##name parameters;                                                             \
-	type __wrap_##name parameters                                                              \
-	{                                                                                          \
-		if (!fails())                                                                      \
-			return __real_##name(__VA_ARGS__);                                         \
-		errno = ENOMEM;                                                                    \
-		return NULL;                                                                       \
-	}
+#define INSTEAD(...) FAILING(NULL, ENOMEM, __VA_ARGS__)
 
 INSTEAD(void *, malloc, (size_t n), n)
 INSTEAD(void *, calloc, (size_t n, size_t size), n, size)
@@ -58,23 +25,6 @@ INSTEAD(void *, realloc, (void *p, size_t n), p, n)
 INSTEAD(void *, reallocarray, (void *p, size_t n, size_t size), p, n, size)
 INSTEAD(char *, strdup, (const char *s), s)
 INSTEAD(char *, strndup, (const char *s, size_t n), s, n)
-
-static void arm(unsigned nth, unsigned n_more)
-{
-	atomic_store(&fired, false);
-	atomic_store(&more, n_more);
-	atomic_store(&countdown, nth);
-}
-
-/* True if it has failed. */
-static bool disarm(void)
-{
-	bool yes = atomic_exchange(&fired, false);
-
-	atomic_store(&countdown, 0);
-	atomic_store(&more, 0);
-	return yes;
-}
 
 /* Until one goes through without having met the failure: one alone, and a row of them. Not for
  * ever: a lane that has no memory for its queue waits until there is some. */
@@ -129,9 +79,9 @@ static bool delete_with(unsigned nth, unsigned n_more, void *userdata)
 	ck_assert_int_eq(dirlist_add(&g.names, "file", 0, 0), 0);
 	o.problem = on_problem;
 	o.userdata = &problems;
-	arm(nth, n_more);
+	failing_arm(nth, n_more);
 	r = deleted(&o, &g, &told);
-	met = disarm();
+	met = failing_disarm();
 	/* Without memory there is no ring. */
 	ck_assert_msg(r == 0 || (met && (r == -ENOMEM || r == -EOPNOTSUPP)), "%u: %d", nth, r);
 	/* What is left is counted, and told of where there is memory for its name. */
@@ -179,16 +129,16 @@ static bool accept_with(unsigned nth, unsigned n_more, void *userdata)
 	int r;
 
 	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
-		arm(nth, n_more);
+		failing_arm(nth, n_more);
 		r = acceptance_path(a, paths[i]);
-		met |= fired;
-		ck_assert_msg(disarm() || r == (paths[i] == a->beside ? 0 : -EPERM), "%u: %d", nth,
-			      r);
+		met |= failing_met();
+		ck_assert_msg(failing_disarm() || r == (paths[i] == a->beside ? 0 : -EPERM),
+			      "%u: %d", nth, r);
 	}
-	arm(nth, n_more);
+	failing_arm(nth, n_more);
 	r = acceptance_list(a);
-	met |= fired;
-	ck_assert_msg(disarm() || r == 0, "%u: %d", nth, r);
+	met |= failing_met();
+	ck_assert_msg(failing_disarm() || r == 0, "%u: %d", nth, r);
 	return met;
 }
 
@@ -212,6 +162,8 @@ static const char configuration[] =
 	"  p: {path: /b, match: [\"*.gz\", \"**/x\"], exclude: [y], keep: {last: 3, daily: 7},\n"
 	"      max-age: 90d, time: \"name:%Y-%m-%d\", group-by: \"^(a)-\", schedule: daily}\n";
 
+static const char *const protected[] = { "/srv/keep", "/srv/other", "/srv/third", NULL };
+
 static void complain(const struct config_error *e, void *userdata)
 {
 	(void)userdata;
@@ -225,11 +177,14 @@ static bool load_with(unsigned nth, unsigned n_more, void *userdata)
 	bool met;
 	int r;
 
-	arm(nth, n_more);
+	failing_arm(nth, n_more);
 	r = config_load(&c, NULL, userdata, complain, NULL);
-	met = disarm();
+	met = failing_disarm();
 	ck_assert_msg(r == 0 || (met && (r == -ENOMEM || r == -EBADMSG)), "%u: %d", nth, r);
 	ck_assert((r == 0) == (c != NULL));
+	/* What is read is whole: nothing loses its protection. */
+	for (size_t i = 0; c && i < ELEMENTSOF(protected); i++)
+		ck_assert_pstr_eq(c->protect[i], protected[i]);
 	config_free(c);
 	return met;
 }
@@ -264,13 +219,13 @@ static bool store_with(unsigned nth, unsigned n_more, void *userdata)
 	bool met;
 	int r;
 
-	arm(nth, n_more);
+	failing_arm(nth, n_more);
 	r = store_open(&s, d->path, &aside, &why);
 	if (r >= 0)
 		r = job_make(s, "/a", 3, &id);
 	if (s)
 		store_close(s);
-	met = disarm();
+	met = failing_disarm();
 	ck_assert_msg(r == 0 || (met && r == -ENOMEM), "%u: %d %s", nth, r, why);
 	ck_assert_ptr_null(aside);
 	s = state_open(d);

@@ -10,31 +10,12 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "failing.h"
 #include "store-support.h"
 #include "support.h"
 #include "util/macros.h"
 
-/* Which call fails, 0: none. */
-static unsigned int countdown;
-static bool fired;
-
-static bool fails(void)
-{
-	if (countdown == 0 || --countdown > 0)
-		return false;
-	fired = true;
-	errno = EIO;
-	return true;
-}
-
-/* The linker puts these in the place of the C library's where our own code calls them. */
-#define INSTEAD(type, name, parameters, ...)                                                       \
-	type __real_##name parameters;                                                             \
-	type __wrap_##name parameters;                                                             \
-	type __wrap_##name parameters                                                              \
-	{                                                                                          \
-		return fails() ? -1 : __real_##name(__VA_ARGS__);                                  \
-	}
+#define INSTEAD(...) FAILING(-1, EIO, __VA_ARGS__)
 
 INSTEAD(int, fstat64, (int fd, struct stat *st), fd, st)
 INSTEAD(int, fstatat64, (int fd, const char *name, struct stat *st, int flags), fd, name, st, flags)
@@ -49,7 +30,7 @@ int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...)
 {
-	return fails() ? -1 : __real_open64(path, flags);
+	return fails(EIO) ? -1 : __real_open64(path, flags);
 }
 
 int __real_openat64(int fd, const char *name, int flags, ...);
@@ -62,8 +43,11 @@ int __wrap_openat64(int fd, const char *name, int flags, ...)
 	va_start(ap, flags);
 	mode = va_arg(ap, mode_t);
 	va_end(ap);
-	return fails() ? -1 : __real_openat64(fd, name, flags, mode);
+	return fails(EIO) ? -1 : __real_openat64(fd, name, flags, mode);
 }
+
+/* Whether the last open met its failure. */
+static bool fired;
 
 /* Opens it while the nth call fails, and closes it. Returns what store_open did. */
 static int open_with(const struct state_dir *d, unsigned int nth, char **ret_aside)
@@ -73,10 +57,9 @@ static int open_with(const struct state_dir *d, unsigned int nth, char **ret_asi
 	int r;
 
 	*ret_aside = NULL;
-	fired = false;
-	countdown = nth;
+	failing_arm(nth, 0);
 	r = store_open(&s, d->path, ret_aside, &why);
-	countdown = 0;
+	fired = failing_disarm();
 	ck_assert_msg(r == 0 || (r == -EIO && fired && why[0]), "%u: %d %s", nth, r, why);
 	ck_assert_int_eq(r == 0, s != NULL);
 	store_close(s);
@@ -96,16 +79,13 @@ START_TEST(test_fault_09_a_good_store_is_kept)
 	store_close(s);
 	fired = true;
 	for (unsigned int nth = 1; fired; nth++) {
-		bool met;
 		char *aside;
 
 		failed += open_with(&d, nth, &aside) < 0;
-		met = fired;
 		ck_assert_ptr_null(aside);
 		s = state_open(&d);
 		ck_assert_uint_eq(jobs_count(s), 1);
 		store_close(s);
-		fired = met;
 	}
 	ck_assert_uint_ge(failed, 3);
 	ck_assert_uint_eq(tree_count(d.path), 1);

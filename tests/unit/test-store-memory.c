@@ -8,50 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failing.h"
 #include "store-support.h"
 #include "support.h"
 #include "util/macros.h"
 
 static sqlite3_mem_methods system_memory;
-/* Which allocation fails, 0: none; and how many after it. */
-static unsigned countdown, more;
-static bool fired;
-
-static bool fails(void)
-{
-	if (countdown == 0 || --countdown > 0)
-		return false;
-	fired = true;
-	/* The next one, too, if there are more to fail. */
-	countdown = more > 0;
-	more -= more > 0;
-	return true;
-}
 
 static void *memory_get(int n)
 {
-	return fails() ? NULL : system_memory.xMalloc(n);
+	return fails(ENOMEM) ? NULL : system_memory.xMalloc(n);
 }
 
 static void *memory_resize(void *p, int n)
 {
-	return fails() ? NULL : system_memory.xRealloc(p, n);
-}
-
-static void arm(unsigned nth, unsigned n_more)
-{
-	fired = false;
-	countdown = nth;
-	more = n_more;
-}
-
-/* True if it has failed. */
-static bool disarm(void)
-{
-	bool yes = fired;
-
-	arm(0, 0);
-	return yes;
+	return fails(ENOMEM) ? NULL : system_memory.xRealloc(p, n);
 }
 
 /* Without its own store of small pieces, so that each is asked for here. */
@@ -221,7 +192,7 @@ static unsigned ask_all(struct store *s, unsigned nth, uint64_t *ret_added)
 	for (size_t i = 0; i < ELEMENTSOF(asked); i++) {
 		int r = asked[i](s);
 
-		ck_assert_msg(r == 0 || (fired && r == -ENOMEM), "%u: %zu %d", nth, i, r);
+		ck_assert_msg(r == 0 || (failing_met() && r == -ENOMEM), "%u: %zu %d", nth, i, r);
 		*ret_added += asked[i] == add_job && r == 0;
 		vain += r < 0;
 	}
@@ -249,14 +220,14 @@ static bool meets(enum when when, unsigned nth, unsigned n_more)
 	ck_assert_int_eq(set_meta(s), 0);
 	store_close(s);
 	s = when == OPENING ? NULL : state_open(&d);
-	arm(nth, n_more);
+	failing_arm(nth, n_more);
 	r = s ? 0 : store_open(&s, d.path, &aside, &why);
 	if (when == ASKING)
 		(void)ask_all(s, nth, &added);
 	else if (when == READING)
 		r = read_all(s);
 	store_close(s);
-	met = disarm();
+	met = failing_disarm();
 	ck_assert_msg(r == 0 || (met && r == -ENOMEM), "%u: %d %s", nth, r, why);
 	ck_assert_ptr_null(aside);
 	s = state_open(&d);
@@ -307,10 +278,10 @@ START_TEST(test_fault_14_nor_at_the_first_start)
 		int r;
 
 		state_make(&d);
-		arm(nth, 0);
+		failing_arm(nth, 0);
 		r = store_open(&s, d.path, &aside, &why);
 		store_close(s);
-		met = disarm();
+		met = failing_disarm();
 		ck_assert_msg(r == 0 || (met && r == -ENOMEM), "%u: %d %s", nth, r, why);
 		ck_assert_ptr_null(aside);
 		store_close(state_open(&d));

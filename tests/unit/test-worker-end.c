@@ -15,17 +15,6 @@
 
 static struct fixture f;
 
-static void setup(void)
-{
-	fixture_setup(&f, NOBODY);
-	fixture_start(&f, -1);
-}
-
-static void teardown(void)
-{
-	fixture_teardown(&f);
-}
-
 /* A run that stops before its only name goes. */
 static pid_t run_to_gate(int d)
 {
@@ -129,8 +118,6 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("worker-end");
-	TCase *tc = tcase_create("worker-end");
 	const TTest *const tests[] = {
 		a_killed_worker_answers_epipe,
 		a_dead_worker_is_out_of_the_loop,
@@ -138,6 +125,5 @@ int main(void)
 		a_hung_worker_is_not_waited_for,
 	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	return fixture_run_tests(s, tc, tests, ELEMENTSOF(tests));
+	return fixture_run_case("worker-end", &f, tests, ELEMENTSOF(tests));
 }

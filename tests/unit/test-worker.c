@@ -20,17 +20,6 @@
 
 static struct fixture f;
 
-static void setup(void)
-{
-	fixture_setup(&f, NOBODY);
-	fixture_start(&f, -1);
-}
-
-static void teardown(void)
-{
-	fixture_teardown(&f);
-}
-
 /* What was looked at last, as items of a run in staging. */
 static size_t staged_items(struct run_item *items, char names[][24])
 {
@@ -550,8 +539,6 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("worker");
-	TCase *tc = tcase_create("worker");
 	const TTest *const tests[] = {
 		look_stage_run,
 		nobody_learns_of_names_he_may_not_see,
@@ -573,6 +560,5 @@ int main(void)
 		swapped_right_before_the_rename,
 	};
 
-	tcase_add_checked_fixture(tc, setup, teardown);
-	return fixture_run_tests(s, tc, tests, ELEMENTSOF(tests));
+	return fixture_run_case("worker", &f, tests, ELEMENTSOF(tests));
 }

@@ -305,8 +305,24 @@ pid_t fixture_gate_wait(void)
 	return si.si_pid;
 }
 
-int fixture_run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n)
+static struct fixture *of_case;
+
+static void setup(void)
 {
+	fixture_setup(of_case, NOBODY);
+	fixture_start(of_case, -1);
+}
+
+static void teardown(void)
+{
+	fixture_teardown(of_case);
+}
+
+int fixture_run_case(const char *name, struct fixture *f, const TTest *const *tests, size_t n)
+{
+	Suite *s = suite_create(name);
+	TCase *tc = tcase_create(name);
+
 	if (geteuid() != 0) {
 		(void)puts("skipped: only root can start workers of somebody else");
 		return 77;
@@ -316,5 +332,7 @@ int fixture_run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n)
 		(void)puts("skipped: no mounts can be made here");
 		return 77;
 	}
+	of_case = f;
+	tcase_add_checked_fixture(tc, setup, teardown);
 	return run_tests(s, tc, tests, n);
 }

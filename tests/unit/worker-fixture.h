@@ -73,8 +73,9 @@ bool fixture_has(const struct fixture *f, const char *name);
 /* The worker that has stopped at its gate. */
 pid_t fixture_gate_wait(void);
 
-/* run_tests in a mount namespace of their own, as root or not at all. */
-int fixture_run_tests(Suite *s, TCase *tc, const TTest *const *tests, size_t n);
+/* run_case in a mount namespace of its own, as root or not at all. Each test has a fixture of
+ * nobody's in f, with an intake worker. */
+int fixture_run_case(const char *name, struct fixture *f, const TTest *const *tests, size_t n);
 
 void fixture_opened(int r, int fd, void *userdata);
 void fixture_done(int r, void *userdata);
