@@ -214,7 +214,7 @@ void screen_wrap(const char *text, size_t width, size_t indent)
 		if (text[n] == '\0')
 			break;
 		(void)printf("%.*s\n%*s", (int)n, text, (int)indent, "");
-		text += n + 1;
+		text += n + strspn(text + n, " ");
 	}
 	(void)puts(text);
 }
