@@ -9,49 +9,50 @@
 #include <sys/sysmacros.h>
 
 #include "plan.h"
+#include "screen.h"
 #include "util/escape.h"
 #include "util/macros.h"
 #include "util/units.h"
 
 #define LABEL_WIDTH 15
 
-/* Sentences are broken at this column, so that they can be read on any terminal. */
-#define WRAP_AT 100
+/* Sentences are not wider than this, so that they can be read. */
+#define SENTENCE_WIDTH 100U
 
 /* Shorter times are all the same to people. */
 #define TIME_LEAST (50 * USEC_PER_MSEC)
+
+static void label_print(const char *label)
+{
+	(void)printf("%*s%s ", LABEL_WIDTH, label, label[0] ? ":" : " ");
+}
 
 /* One line; "" as label goes on with what is above. */
 static void line(const char *label, const char *format, ...) _printf_(2, 3);
 
 static void line(const char *label, const char *format, ...)
 {
+	_cleanup_free_ char *text = NULL;
 	va_list ap;
+	int n;
 
-	(void)printf("%*s%s ", LABEL_WIDTH, label, label[0] ? ":" : " ");
 	va_start(ap, format);
-	(void)vprintf(format, ap);
+	n = vasprintf(&text, format, ap);
 	va_end(ap);
-	(void)putchar('\n');
+	if (n < 0)
+		text = NULL;
+	label_print(label);
+	screen_wrap(text ? text : "?", screen_columns(), LABEL_WIDTH + 2);
 }
 
 /* A sentence, over as many lines as it takes. */
 static void sentence(const char *label, const char *s)
 {
-	size_t room = WRAP_AT - LABEL_WIDTH - 2;
+	unsigned columns = screen_columns();
 
-	while (strlen(s) > room) {
-		size_t n = room;
-
-		while (n > 0 && s[n] != ' ')
-			n--;
-		if (n == 0)
-			break;
-		line(label, "%.*s", (int)n, s);
-		s += n + 1;
-		label = "";
-	}
-	line(label, "%s", s);
+	label_print(label);
+	screen_wrap(s, columns > 0 ? MIN(columns, SENTENCE_WIDTH) : SENTENCE_WIDTH,
+		    LABEL_WIDTH + 2);
 }
 
 /* Escaped for a terminal; the caller frees it. */

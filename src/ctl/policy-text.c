@@ -5,6 +5,7 @@
 
 #include "policy.h"
 #include "policy/periods.h"
+#include "screen.h"
 #include "util/escape.h"
 #include "util/units.h"
 
@@ -35,9 +36,12 @@ static char *age_format(char *buf, size_t len, const struct policy_look *l,
 	return buf;
 }
 
+/* Where the names begin. */
+#define NAME_COLUMN 32
+
 static void entry_print(const struct policy_look *l, const struct policy_entry *e)
 {
-	_cleanup_free_ char *name = escape_name(e->name);
+	_cleanup_free_ char *name = escape_name(e->name), *text = NULL;
 	char age[32], size[16], rules[80], reason[128];
 
 	if (e->fate == FATE_KEPT)
@@ -45,9 +49,11 @@ static void entry_print(const struct policy_look *l, const struct policy_entry *
 			       kept_by_format(rules, sizeof(rules), e->kept_by));
 	else
 		(void)snprintf(reason, sizeof(reason), "%s", fate_words(e->fate));
-	(void)printf("%-6s  %10s  %10s  %s  (%s)\n", fate_deletes(e->fate) ? "delete" : "keep",
-		     age_format(age, sizeof(age), l, e), size_format(size, sizeof(size), e->bytes),
-		     name ? name : "?", reason);
+	if (asprintf(&text, "%s  (%s)", name ? name : "?", reason) < 0)
+		text = NULL;
+	(void)printf("%-6s  %10s  %10s  ", fate_deletes(e->fate) ? "delete" : "keep",
+		     age_format(age, sizeof(age), l, e), size_format(size, sizeof(size), e->bytes));
+	screen_wrap(text ? text : "?", screen_columns(), NAME_COLUMN);
 }
 
 static void sum_print(const char *what, uint64_t n, uint64_t bytes)
@@ -76,16 +82,22 @@ static void totals_print(const struct policy_look *l)
 	sum_print("Keeps", p->matched.n - p->deleted.n, p->matched.bytes - p->deleted.bytes);
 	sum_print("; deletes", p->deleted.n, p->deleted.bytes);
 	(void)printf(" (%.0f%%)\n", 100 * p->share);
-	if (p->over_max_delete)
-		(void)printf("That is more than the %.0f%% of max-delete: a run would delete "
-			     "nothing and say so\n",
-			     100 * l->policy->rules.max_delete);
+	if (p->over_max_delete) {
+		char text[120];
+
+		(void)snprintf(text, sizeof(text),
+			       "That is more than the %.0f%% of max-delete: a run would delete "
+			       "nothing and say so",
+			       100 * l->policy->rules.max_delete);
+		screen_wrap(text, screen_columns(), 0);
+	}
 	left_print(s->unread, "that could not be read");
 	left_print(s->locked, "that somebody has locked");
 	left_print(s->mounts, "with another filesystem on them");
 	left_print(s->too_deep, "too deep");
 	if (l->policy->rules.skip_open && !l->open_known)
-		(void)puts("Not all processes may be looked into by this user: more may be open");
+		screen_wrap("Not all processes may be looked into by this user: more may be open",
+			    screen_columns(), 0);
 }
 
 void policy_look_print(const struct policy_look *l)

@@ -24,7 +24,7 @@ static bool wants_colours(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0);
 }
 
-static unsigned terminal_columns(void)
+unsigned screen_columns(void)
 {
 	struct winsize ws;
 
@@ -100,7 +100,7 @@ void screen_open(struct screen *s, const struct options *o)
 	const char *command = pager_command(o);
 
 	screen_locale();
-	*s = (struct screen){ .colours = wants_colours(), .width = terminal_columns() };
+	*s = (struct screen){ .colours = wants_colours(), .width = screen_columns() };
 	if (command)
 		pager_start(s, command);
 }
@@ -195,4 +195,26 @@ void screen_print(FILE *out, const char *text, size_t width)
 	}
 	(void)fwrite(text, 1, screen_cut(text, width), out);
 	(void)fputs(screen_ellipsis(), out);
+}
+
+void screen_wrap(const char *text, size_t width, size_t indent)
+{
+	/* In less room than this more is lost than won. */
+	const size_t least = 24;
+	size_t room = width < indent + least ? SIZE_MAX : width - indent;
+
+	/* No character is wider than it is long. */
+	while (strlen(text) > room) {
+		size_t n = room;
+
+		while (n > 0 && text[n] != ' ')
+			n--;
+		if (n == 0)
+			n = strcspn(text, " ");
+		if (text[n] == '\0')
+			break;
+		(void)printf("%.*s\n%*s", (int)n, text, (int)indent, "");
+		text += n + strspn(text + n, " ");
+	}
+	(void)puts(text);
 }

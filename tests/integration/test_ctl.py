@@ -128,6 +128,7 @@ class Usage(Case):
             r = ctl(w, verb, "--help")
             self.assertEqual((r.status, r.err), (0, ""), r)
             self.assertIn("reclaimctl %s " % verb, r.out)
+        self.assertEqual([line for line in r.out.splitlines() if len(line) >= 80], [])
 
 
 class Refused(Case):

@@ -9,8 +9,10 @@ import shutil
 import signal
 import stat
 import subprocess
+import unittest
 
 import fixture
+import terminal
 from contents import fingerprint
 from fixture import (Case, DISKS, FS_APPEND_FL, FS_IMMUTABLE_FL, MIB, Proc, USER, command, fill,
                      matrix, scratch, set_flag, write)
@@ -150,6 +152,19 @@ class Contents(Case):
         self.assertNotIn("\x1b", r.out)
         (p,), _ = plan(w, name)
         self.assertEqual(p["path"], shown)
+
+    @unittest.skipIf(terminal.pyte is None, "python3-pyte is missing")
+    @matrix(backends=plain, fs=("ext4",))
+    def test_no_word_is_cut_at_the_edge_of_a_terminal(self, w):
+        w.build("tree/f = 1\ntree/twin => tree/f")
+        r = text(w, w.path("tree"))
+        self.assertGreater(max(map(len, r.out.splitlines())), 80)
+        t = terminal.Terminal([scratch.binary, "plan", w.path("tree")], {}, columns=80, lines=60)
+        try:
+            t.finish()
+        finally:
+            t.close()
+        self.assertEqual(t.text().split(), r.out.split())
 
     @matrix(backends=plain, fs=("tmpfs",))
     def test_deep_with_few_descriptors(self, w):
