@@ -66,7 +66,8 @@ static void text_print(struct printer *p, const char *text)
 		json_t *s = json_path(text);
 		_cleanup_free_ char *dumped = json_dumps(s, JSON_ENCODE_ANY);
 
-		printer_text(p, dumped);
+		/* Without memory. */
+		printer_text(p, dumped ? dumped : "null");
 		json_decref(s);
 	}
 }

@@ -86,29 +86,17 @@ static void left(struct slices *s, const char *why)
 /* ---- what the master bears --------------------------------------------------------------------
  */
 
-/* What an entry has cost in the last answer; 0 if it does not say. */
-static double cost(struct slices *s, uint64_t n)
+/* Learns from the last answer what an entry costs, unless it does not say. */
+static void cost_learn(struct slices *s, uint64_t n, double *usec)
 {
 	uint64_t took = moosefs_took_usec(s->m);
+	double cost;
 
 	s->way_usec = s->way_usec ? MIN(s->way_usec, took) : took;
-	return n < TELLING ? 0 : (double)(took - s->way_usec + 1) / (double)n;
-}
-
-static void listed_cost(struct slices *s, uint64_t n)
-{
-	double c = cost(s, n);
-
-	if (c > 0)
-		s->list_usec = MAX(c, s->list_usec * 3 / 4 + c / 4);
-}
-
-static void removed_cost(struct slices *s, uint64_t n)
-{
-	double c = cost(s, n);
-
-	if (c > 0)
-		s->remove_usec = MAX(c, s->remove_usec * 3 / 4 + c / 4);
+	if (n < TELLING)
+		return;
+	cost = (double)(took - s->way_usec + 1) / (double)n;
+	*usec = MAX(cost, *usec * 3 / 4 + cost / 4);
 }
 
 /* So many entries fit into what is borne. */
@@ -221,7 +209,7 @@ static void level_list(struct slices *s, struct level *l)
 		n = said(s, moosefs_list(s->m, l->inode, most + 1, on_entry, l));
 		if (n < 0)
 			break;
-		listed_cost(s, (uint64_t)n);
+		cost_learn(s, (uint64_t)n, &s->list_usec);
 		next = list_most(s);
 	} while ((uint32_t)n > most && next > most + most / 2 && !over(s));
 	if (n >= 0 && (uint32_t)n <= most && s->held_bytes + level_bytes(l) <= MEMORY_MOST) {
@@ -339,7 +327,7 @@ static bool marked_right(struct slices *s, uint32_t inode, uint64_t entries)
 					 (uint32_t)MIN(entries, (uint64_t)LIST_MOST) + 1, on_look,
 					 &k));
 		if (r >= 0)
-			listed_cost(s, (uint64_t)r);
+			cost_learn(s, (uint64_t)r, &s->list_usec);
 	}
 	free(k.v);
 	if (k.linked)
@@ -420,7 +408,7 @@ static bool slice_remove(struct slices *s, uint32_t parent, const char *name, ui
 			left(s, "new entries");
 		return false;
 	}
-	removed_cost(s, c.entries);
+	cost_learn(s, c.entries, &s->remove_usec);
 	stat_add(&s->j->stats.entries, c.entries);
 	stat_add(&s->j->stats.dirs, c.directories);
 	stat_add(&s->j->stats.sliced, c.entries);
