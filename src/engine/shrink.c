@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,9 +76,9 @@ static bool still_ours(int fd, uint64_t *ret_size)
  * here has larger blocks. */
 #define STEP_UNIT KiB(64)
 
-static uint64_t step_bytes(const struct pace *pace, const struct slice *slice, uint64_t step)
+static uint64_t step_bytes(const struct slice *slice, uint64_t step)
 {
-	uint64_t bytes = pace ? MIN(step, slice->budget.bytes) : step;
+	uint64_t bytes = slice->pace ? MIN(step, slice->budget.bytes) : step;
 
 	return MAX(bytes / STEP_UNIT * STEP_UNIT, (uint64_t)STEP_UNIT);
 }
@@ -93,6 +96,49 @@ static int step_free(int fd, enum shrink_way way, uint64_t size, uint64_t done, 
 	return ftruncate(fd, (off_t)left) < 0 ? -errno : 0;
 }
 
+/* What one block of a file's map describes: 1024 blocks of 4 KiB on ext3. */
+#define MAP_UNIT MiB(4)
+
+/* Has the block of the map read that says where `at` is. False where it cannot be asked for. */
+static bool map_look(int fd, uint64_t at, uint64_t bytes)
+{
+	struct fiemap map = { .fm_start = at, .fm_length = bytes };
+
+	return ioctl(fd, FS_IOC_FIEMAP, &map) == 0;
+}
+
+/* Has the part of the file's map read that a step is about to free, which costs a disk with a head
+ * a seek for each block of it on ext3. The step would read it within its transaction, and whoever
+ * syncs meanwhile would wait for all of it; this holds up nobody but those who wait for one read.
+ * Returns 0, or -ECANCELED. */
+static int map_read(int fd, struct slice *slice, uint64_t from, uint64_t bytes)
+{
+	uint64_t last = from + bytes - 1;
+
+	if (!slice_is_small(slice))
+		return map_look(fd, from, bytes) ? slice_renew(slice) : 0;
+	for (uint64_t at = from; at < last + MAP_UNIT && map_look(fd, MIN(at, last), 1);
+	     at += MAP_UNIT)
+		if (slice_renew(slice) < 0)
+			return -ECANCELED;
+	return 0;
+}
+
+/* How much the next step frees, as far as others are to be spared after its map was read, for which
+ * time may have passed; 0: the file is not to be touched any more. */
+static uint64_t step_prepare(int fd, const struct ways *ways, struct slice *slice, uint64_t size,
+			     uint64_t done, uint64_t step)
+{
+	uint64_t bytes = step_bytes(slice, step), left = size - done;
+	uint64_t from = ways->shrink == SHRINK_HEAD ? done : size - MIN(bytes, left);
+
+	if (!ways->map_first || !slice->pace || slice->budget.bytes == UINT64_MAX)
+		return bytes;
+	if (map_read(fd, slice, from, MIN(bytes, left)) < 0 || !still_ours(fd, &left))
+		return 0;
+	return MIN(bytes, step_bytes(slice, step));
+}
+
 static void free_in_steps(int fd, const struct ways *ways, const struct pace *pace,
 			  _Atomic bool *cancelled)
 {
@@ -102,10 +148,10 @@ static void free_in_steps(int fd, const struct ways *ways, const struct pace *pa
 	slice_init(&slice, pace, cancelled, fd);
 	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size) &&
 	       size > done) {
+		uint64_t bytes = step_prepare(fd, ways, &slice, size, done, step);
 		uint64_t began = now_usec();
-		uint64_t bytes = step_bytes(pace, &slice, step);
 
-		if (step_free(fd, ways->shrink, size, done, bytes) < 0)
+		if (bytes == 0 || step_free(fd, ways->shrink, size, done, bytes) < 0)
 			break;
 		gate("shrink", "step");
 		slice_add(&slice, 0, MIN(bytes, size - done));

@@ -16,6 +16,7 @@ static void fill(struct ways *w, const char *options)
 	w->short_is_eof = true;
 	w->lease_truthful = true;
 	w->shrink = SHRINK_TAIL;
+	w->map_first = true;
 	w->reason = "ext lists in hash order: unlinked in inode order instead";
 	if (!mount_option(options, "discard"))
 		return;

@@ -46,6 +46,7 @@ struct ways {
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
 	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
 	enum shrink_way shrink;
+	bool map_first;      /* a step reads where its blocks are before it begins, see shrink.c */
 	const char *snapdir; /* where a directory's snapshots are, which keep it; NULL: nowhere */
 	const char *reason;  /* one sentence for people */
 };

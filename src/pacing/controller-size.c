@@ -32,6 +32,15 @@ double sync_target(const struct controller *c)
 	return quiet + MAX(quiet * EXCESS_SHARE, EXCESS_LEAST);
 }
 
+/* A piece of a large file leaves the head of a disk elsewhere, and its sync pays for the way back
+ * whatever it commits: as much as others' reads do. Smaller pieces would only be more of them. */
+double piece_target(const struct controller *c)
+{
+	bool pays = c->of_files && controller_yields(c) && !c->o.latency_usec;
+
+	return sync_target(c) + (pays ? reads_mean(&c->in_gap) : 0);
+}
+
 /* The dimension of which the piece had more is what made it dear, or shows that more may be done.
  */
 static struct pacing_size *decisive(struct controller *c)
@@ -63,7 +72,7 @@ static void size_grow(struct controller *c, struct pacing_size *s, double cost, 
 void size_adjust(struct controller *c, uint64_t cost_usec)
 {
 	struct pacing_size *s = decisive(c);
-	double most = sync_target(c), usual, worth;
+	double most = piece_target(c), usual, worth;
 
 	window_add(&c->costs, PACING_COSTS, cost_usec);
 	if (c->growing && c->costs.n < CUT_EVERY) {
@@ -73,7 +82,8 @@ void size_adjust(struct controller *c, uint64_t cost_usec)
 	if (c->costs.n < CUT_EVERY)
 		return;
 	usual = (double)window_median(&c->costs);
-	worth = (double)c->work_usec / usual / WORTH_A_SYNC;
+	/* With others' commits there are no syncs to be saved. */
+	worth = rides_along(c) ? 0 : (double)c->work_usec / usual / WORTH_A_SYNC;
 	if (usual > most && !c->growing) {
 		c->tally.backoffs[BACKOFF_PIECE]++;
 		size_scale(s, MAX(most / usual, 0.5));
@@ -84,6 +94,7 @@ void size_adjust(struct controller *c, uint64_t cost_usec)
 	} else if (c->growing) {
 		size_grow(c, s, (double)cost_usec, most);
 	} else if (usual < most * 0.9 && worth < 0.7 && size_is_full(s, 1)) {
-		size_scale(s, usual < most * 0.7 ? 1.25 : 1.08);
+		/* Measured seldom, it has to find its way in fewer steps. */
+		size_scale(s, c->ridden ? 1.5 : usual < most * 0.7 ? 1.25 : 1.08);
 	}
 }

@@ -25,15 +25,12 @@
 #define SETTLE_GAP (12 * USEC_PER_MSEC)
 #define SETTLE_LEAST (2 * USEC_PER_MSEC)
 
-/* A fifth of the time is spent looking at the device without us; a cycle is short enough that the
- * background is the same in both parts of it. */
-#define BURST (160 * USEC_PER_MSEC)
-#define GAP (32 * USEC_PER_MSEC)
 /* After so many gaps without a request one long gap decides: full speed well within a second. */
 #define SILENT_GAPS 2
 #define GAP_LISTEN (150 * USEC_PER_MSEC)
 
-#define CANARY_EVERY USEC_PER_SEC
+/* A piece that is still far from what it may be is measured so soon again. */
+#define MEASURE_SOON (400 * USEC_PER_MSEC)
 #define CANARY_FIRST (200 * USEC_PER_MSEC)
 
 /* Pieces: from what FACTS measured as unnoticeable on a disk that discards slowly, up to what one
@@ -45,9 +42,6 @@
 #define ENTRIES_FIRST 64
 #define ENTRIES_LEAST 16
 #define ENTRIES_MOST 16384
-/* What goes along with one of others' commits: an eighth of it or less is then ours. */
-#define RIDE_PART 4
-
 /* So many bytes of discards at full speed are 16 ms on a disk that takes 0.5 ms for each MiB and
  * does eight at a time, and a sync for them costs less than 1 % of the time. */
 #define FAST_DISCARD MiB(256)
@@ -178,6 +172,8 @@ static void listen(struct controller *c, const struct pacing_sample *s)
 	c->heard[SIGN_FLUSHES] =
 		c->heard[SIGN_FLUSHES] * keep + (double)(s->flushes - c->last.flushes);
 	c->heard[SIGN_CLOCK] = SIGN_ENOUGH;
+	if (s->commits > c->last.commits)
+		ride_go_on(c, s->now_usec);
 	ride_listen(&c->ride, s->commits - c->last.commits, s->now_usec - c->last.now_usec);
 }
 
@@ -310,8 +306,9 @@ static void canary_take(struct controller *c, const struct pacing_sample *s)
 	if (!c->canary_spoilt)
 		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);
 	histogram_add(&c->tally.syncs, s->canary_usec, 1);
+	ride_own(&c->ride);
 	c->canary_spoilt = false;
-	c->canary_next_usec = s->now_usec + (c->canaries.n < 3 ? CANARY_FIRST : CANARY_EVERY);
+	c->canary_next_usec = s->now_usec + (c->canaries.n < 3 ? CANARY_FIRST : measure_every(c));
 }
 
 static void reads_tally(struct controller *c, const struct pacing_sample *s)
@@ -360,15 +357,10 @@ bool controller_wants_canary(struct controller *c)
 	/* Without counters there are no gaps. */
 	if (!c->o.observed)
 		return true;
-	/* First listen, then make a noise. */
-	c->canary_in_gap = c->gap && c->settled && c->last.now_usec - c->settled_usec >= GAP / 2;
+	/* First listen, then make a noise. It must not pay for what waits for others' commits. */
+	c->canary_in_gap =
+		c->gap && c->settled && !c->ridden && c->last.now_usec - c->settled_usec >= GAP / 2;
 	return c->canary_in_gap;
-}
-
-/* What is discarded after a commit is waited for, and so the commit has to be ours. */
-static bool rides(const struct controller *c, uint64_t now)
-{
-	return !c->growing && !c->o.discards && ride_is_offered(&c->ride, now);
 }
 
 bool controller_yields(const struct controller *c)
@@ -385,7 +377,7 @@ uint64_t controller_glance(struct controller *c, uint64_t now_usec, uint64_t in_
 
 struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 {
-	unsigned parts = rides(c, now_usec) ? RIDE_PART : 1;
+	unsigned n = ride_parts(c, now_usec);
 	struct pacing_grant g = { now_usec, PACING_UNLIMITED, PACING_UNLIMITED };
 
 	if (is_unlimited(c))
@@ -401,10 +393,10 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 		return g;
 	}
 	g.not_before_usec = MAX(now_usec, c->not_before_usec);
-	g.entries = size_left(&c->entries, parts);
+	g.entries = size_left(&c->entries, n);
 	if (controller_yields(c))
 		g.entries = MIN(g.entries, PACE_FEW);
-	g.bytes = size_left(&c->bytes, parts);
+	g.bytes = size_left(&c->bytes, n);
 	return g;
 }
 
@@ -418,10 +410,7 @@ void controller_begin(struct controller *c)
 	c->outstanding++;
 }
 
-/* How long to rest after a piece: `least`, and so long that pieces are at work for their share of
- * the burst, and while there has to be calm; but never so long that the rate falls under its floor.
- */
-static uint64_t rest(const struct controller *c, uint64_t now, uint64_t cost, uint64_t least)
+uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost, uint64_t least)
 {
 	uint64_t calm = calm_left_usec(&c->calm, now);
 	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)MAX(least, calm));
@@ -435,13 +424,8 @@ static uint64_t rest(const struct controller *c, uint64_t now, uint64_t cost, ui
 	return MAX((uint64_t)pause, ceiling - MIN(cost, ceiling));
 }
 
-/* Someone else's commit will take it along. */
-static void ride(struct controller *c, uint64_t now)
+void piece_end(struct controller *c)
 {
-	uint64_t period = ride_period_usec(&c->ride);
-
-	c->outstanding -= c->outstanding > 0;
-	c->not_before_usec = now + rest(c, now, c->work_usec, period - MIN(c->work_usec, period));
 	c->entries.used = c->bytes.used = 0;
 	c->work_usec = c->unit_usec = 0;
 }
@@ -465,7 +449,7 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		      uint64_t cost_usec)
 {
 	bool due, riding = rides(c, now_usec);
-	unsigned parts = riding ? RIDE_PART : 1;
+	unsigned n = ride_parts(c, now_usec);
 
 	if (c->o.reads_only) {
 		reading_spent(c, now_usec, cost_usec);
@@ -493,12 +477,13 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		c->unit_usec = MAX(c->unit_usec, cost_usec / entries);
 	else if (bytes > 0)
 		c->unit_usec = MAX(c->unit_usec, cost_usec);
-	due = size_is_full(&c->entries, parts) || size_is_full(&c->bytes, parts) || c->gap ||
-	      burst_ends(c, now_usec);
-	if (due && riding) {
-		ride(c, now_usec);
-		return false;
-	}
+	due = size_is_full(&c->entries, n) || size_is_full(&c->bytes, n) || c->gap ||
+	      (!riding && burst_ends(c, now_usec));
+	/* Something was only read, for what comes next. */
+	due = due && !controller_is_between(c);
+	if (due && riding)
+		ride_take(c, now_usec);
+	due = due && !riding;
 	if (!due)
 		c->outstanding -= c->outstanding > 0;
 	return due;
@@ -519,25 +504,37 @@ void controller_fast_synced(struct controller *c, uint64_t syncs)
 
 void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
 {
-	uint64_t all = c->work_usec + cost_usec;
+	uint64_t all = c->work_usec + cost_usec, before;
+	bool last = burst_ends(c, now_usec) || (c->ridden && canary_ahead(c, now_usec));
 
 	c->outstanding -= c->outstanding > 0;
 	c->fast_bytes = 0;
 	/* A commit flushes before and after its last block. */
 	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
-	ride_synced(&c->ride, now_usec);
-	if (controller_is_between(c))
+	/* One that found all committed made no commit. */
+	if (cost_usec * 2 >= quiet_sync(c))
+		ride_own(&c->ride);
+	c->synced_usec = now_usec;
+	if (last)
+		c->not_before_usec =
+			MAX(c->not_before_usec, c->phase_since_usec + BURST + LOOK_EVERY);
+	if (controller_is_between(c)) {
+		c->ridden = false;
 		return;
+	}
+	c->of_files = is_of_files(c->entries.used, c->bytes.used);
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;
 	histogram_add(&c->tally.pieces, all, 1);
+	before = c->bytes.limit;
 	size_adjust(c, cost_usec + c->unit_usec);
-	c->not_before_usec = now_usec + rest(c, now_usec, all, 0);
-	if (burst_ends(c, now_usec))
-		c->not_before_usec =
-			MAX(c->not_before_usec, c->phase_since_usec + BURST + LOOK_EVERY);
-	c->entries.used = c->bytes.used = 0;
-	c->work_usec = c->unit_usec = 0;
+	/* While it is far from what it may be it is measured more often. */
+	if (c->ridden && c->bytes.limit >= before * 3 / 2)
+		c->canary_next_usec = MIN(c->canary_next_usec, now_usec + MEASURE_SOON);
+	c->not_before_usec =
+		MAX(last ? c->not_before_usec : 0, now_usec + piece_rest(c, now_usec, all, 0));
+	c->ridden = false;
+	piece_end(c);
 }
 
 void controller_view(const struct controller *c, struct pacing_view *ret)
@@ -546,7 +543,7 @@ void controller_view(const struct controller *c, struct pacing_view *ret)
 		.urgent = c->urgent,
 		.mode = c->mode,
 		.quiet_sync_usec = quiet_sync(c),
-		.target_usec = (uint64_t)sync_target(c),
+		.target_usec = (uint64_t)piece_target(c),
 		.piece_usec = window_median(&c->costs),
 		.read_quiet_usec = (uint64_t)reads_mean(&c->in_gap),
 		.read_burst_usec = (uint64_t)reads_mean(&c->in_burst),

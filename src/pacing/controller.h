@@ -22,8 +22,9 @@
  *
  * Where what is freed is discarded, a single discard may take longer than any piece may: calm.h.
  *
- * Once the size is found, and while others commit often, a fraction of it goes along with each of
- * their commits instead (ride.h), and only one piece in a second is synced, to measure. */
+ * Once the size is found, and while others commit, pieces go along with their commits instead
+ * (ride.h), and only one in a second is synced: to measure it, and so that the canary that follows
+ * finds nothing of ours. */
 #pragma once
 
 #include <stdbool.h>
@@ -133,6 +134,8 @@ struct controller {
 	uint64_t work_usec;         /* spent on the piece that is being done */
 	uint64_t unit_usec;         /* its longest indivisible part */
 	uint64_t not_before_usec;
+	uint64_t rest_until_usec; /* before it no commit of others is a reason to go on */
+	uint64_t synced_usec;     /* when the last piece was */
 	struct ride ride;
 	struct calm calm;
 	struct yield yield;
@@ -160,6 +163,8 @@ struct controller {
 	bool canary_in_gap; /* its requests are */
 	bool canary_spoilt; /* it paid for what was done at full speed */
 	bool growing;       /* no piece has been too dear yet: double */
+	bool of_files;      /* what is deleted are large ones */
+	bool ridden;        /* since the last sync something was left for others' */
 };
 
 void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec);

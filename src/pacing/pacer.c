@@ -183,6 +183,7 @@ static void *sampler(void *userdata)
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
 		enum pacing_mode before = p->controller.mode;
+		uint64_t rest = p->controller.not_before_usec;
 		bool gap = p->controller.gap, told;
 		uint64_t next = now_usec() + WAIT_MOST;
 
@@ -197,7 +198,8 @@ static void *sampler(void *userdata)
 			canary_steer(p, &s);
 			step_publish(p);
 		}
-		if (before != p->controller.mode || gap != p->controller.gap)
+		if (before != p->controller.mode || gap != p->controller.gap ||
+		    p->controller.not_before_usec < rest)
 			pthread_cond_broadcast(&p->changed);
 		while (!p->stop && now_usec() < next)
 			wait_until(p, next);

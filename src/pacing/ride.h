@@ -9,19 +9,21 @@
 #include <stdint.h>
 
 struct ride {
-	double heard;         /* others' commits lately, fading */
-	uint64_t synced_usec; /* when we last committed ourselves */
+	double heard; /* others' commits lately, fading; below nothing where ours are heard late */
+	unsigned own; /* ours since the last look */
 };
 
 /* So many commits have come since the last look, ours included, in so long. */
 void ride_listen(struct ride *r, uint64_t commits, uint64_t elapsed_usec);
 
 /* One of them was ours. */
-void ride_synced(struct ride *r, uint64_t now_usec);
+void ride_own(struct ride *r);
 
-/* Do others commit so often that what is done now need not be? Not forever: a sync of our own now
- * and then tells what a piece costs. */
-bool ride_is_offered(const struct ride *r, uint64_t now_usec);
+/* Do others commit so often that what is done now is soon on the device? */
+bool ride_is_offered(const struct ride *r);
+
+/* And so often that a piece in parts can go along, one with each? */
+bool ride_is_frequent(const struct ride *r);
 
 /* The time from one of others' commits to the next. */
 uint64_t ride_period_usec(const struct ride *r);

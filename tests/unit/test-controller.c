@@ -349,87 +349,6 @@ START_TEST(readings_alone_are_fast)
 }
 END_TEST
 
-/* Half of what a sync costs is others', and they commit often. */
-static struct device with_commits(uint64_t per_sec)
-{
-	struct device d = with_reads(solid, 90);
-
-	d.byte_usec *= 4;
-	d.commits_per_sec = per_sec;
-	return d;
-}
-
-static void begin_anew(struct world *w)
-{
-	w->bytes = w->syncs = 0;
-}
-
-START_TEST(others_commits_take_along)
-{
-	struct pacing_grant g;
-	struct world w, own;
-
-	world_init(&own, &cautious, with_commits(0));
-	world_init(&w, &cautious, with_commits(100));
-	world_pass(&own, 5 * USEC_PER_SEC);
-	world_pass(&w, 5 * USEC_PER_SEC);
-	begin_anew(&own);
-	begin_anew(&w);
-	world_pass(&own, 10 * USEC_PER_SEC);
-	world_pass(&w, 10 * USEC_PER_SEC);
-	ck_assert_uint_ge(own.syncs, 500);
-	/* To measure only, and measured well: pieces are as large as they would be. */
-	ck_assert_uint_le(w.syncs, 11);
-	ck_assert_uint_ge(w.syncs, 8);
-	ck_assert_uint_ge(w.c.bytes.limit * 10, own.c.bytes.limit * 8);
-	ck_assert_uint_le(w.c.bytes.limit * 8, own.c.bytes.limit * 10);
-	/* A part with each, and not more often than they come. */
-	for (uint64_t i = 0; i < 1000; i++) {
-		world_pass(&w, STEP);
-		g = controller_next(&w.c, w.now);
-		if (g.not_before_usec <= w.now)
-			ck_assert_uint_le(g.bytes, w.c.bytes.limit / 4);
-	}
-	ck_assert_uint_le(w.bytes, w.c.bytes.limit / 4 * 100 * 11);
-	ck_assert_uint_ge(w.bytes, w.c.bytes.limit / 4 * 50 * 10);
-}
-END_TEST
-
-/* What nobody takes along does not pile up. */
-START_TEST(others_commits_stop)
-{
-	struct world w;
-
-	world_init(&w, &cautious, with_commits(100));
-	world_pass(&w, 5 * USEC_PER_SEC);
-	w.d.commits_per_sec = 0;
-	world_pass(&w, 500 * MSEC);
-	begin_anew(&w);
-	world_pass(&w, 1 * USEC_PER_SEC);
-	ck_assert_uint_ge(w.syncs, 50);
-	/* And are too few to wait for. */
-	w.d.commits_per_sec = 10;
-	w.commit_at = w.now;
-	begin_anew(&w);
-	world_pass(&w, 1 * USEC_PER_SEC);
-	ck_assert_uint_ge(w.syncs, 50);
-}
-END_TEST
-
-START_TEST(discards_are_not_left_to_others)
-{
-	struct controller_options o = cautious;
-	struct world w;
-
-	o.discards = true;
-	world_init(&w, &o, with_commits(100));
-	world_pass(&w, 5 * USEC_PER_SEC);
-	begin_anew(&w);
-	world_pass(&w, 1 * USEC_PER_SEC);
-	ck_assert_uint_ge(w.syncs, 50);
-}
-END_TEST
-
 static uint64_t bytes_in(struct world *w, uint64_t usec)
 {
 	uint64_t before = w->bytes;
@@ -443,11 +362,13 @@ static uint64_t bytes_in(struct world *w, uint64_t usec)
 START_TEST(after_a_long_discard_there_is_calm)
 {
 	struct controller_options o = cautious;
+	struct device d = with_reads(solid, 90);
 	uint64_t usual, calm;
 	struct world w;
 
 	o.discards = true;
-	world_init(&w, &o, with_commits(100));
+	d.byte_usec *= 4;
+	world_init(&w, &o, d);
 	world_pass(&w, 5 * USEC_PER_SEC);
 	usual = bytes_in(&w, USEC_PER_SEC);
 	ck_assert_uint_gt(usual, MiB(8) * 5);
@@ -579,9 +500,6 @@ int main(void)
 				 discards_are_not_piled_up,
 				 readings_leave_time_to_others,
 				 readings_alone_are_fast,
-				 others_commits_take_along,
-				 others_commits_stop,
-				 discards_are_not_left_to_others,
 				 after_a_long_discard_there_is_calm,
 				 calm_is_for_others,
 				 what_has_happened_is_counted,

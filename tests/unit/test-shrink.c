@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,13 @@ static void begin(struct fixture *f, const char *tree)
 	scratch_make(f->dir, sizeof(f->dir));
 	tree_make(f->dir, tree);
 	f->fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+}
+
+static int truncate_at(int dirfd, const char *name, uint64_t size)
+{
+	_cleanup_close_ int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC);
+
+	return ftruncate(fd, (off_t)size);
 }
 
 static void end(struct fixture *f)
@@ -101,11 +109,85 @@ START_TEST(a_fifo_is_never_opened)
 }
 END_TEST
 
+/* Somebody opens the file while its map is being read. */
+struct intruder {
+	struct pace pace;
+	unsigned begun;
+	uint64_t freed; /* before */
+	bool came;
+	int pin;
+};
+
+static bool begin_opening(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
+{
+	struct intruder *in = userdata;
+	char link[64];
+
+	(void)cancelled;
+	*ret = (struct pace_budget){ PACE_FEW, MiB(1) };
+	if (++in->begun != 2)
+		return true;
+	in->came = true;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", in->pin);
+	ck_assert_int_lt(open(link, O_RDONLY | O_NONBLOCK), 0); /* the lease is being broken */
+	return true;
+}
+
+static bool spent_never_due(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cost_usec)
+{
+	struct intruder *in = userdata;
+
+	(void)entries;
+	(void)cost_usec;
+	in->freed += in->came ? 0 : bytes;
+	return false;
+}
+
+static void synced_unheard(void *userdata, uint64_t cost_usec)
+{
+	(void)userdata;
+	(void)cost_usec;
+}
+
+START_TEST(a_lease_broken_while_the_map_is_read)
+{
+	const struct ways map_first = { .lease_truthful = true,
+					.shrink = SHRINK_TAIL,
+					.map_first = true };
+	struct intruder in = { .pace = { .begin = begin_opening,
+					 .spent = spent_never_due,
+					 .synced = synced_unheard } };
+	char dir[] = "/var/tmp/reclaim-unit.XXXXXX";
+	struct stat st;
+	int dirfd;
+
+	/* On a disk, as memory has no maps. */
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	tree_make(dir, "a");
+	dirfd = open(dir, O_RDONLY | O_DIRECTORY);
+	in.pace.userdata = &in;
+	in.pin = openat(dirfd, "a", O_PATH | O_CLOEXEC);
+	ck_assert_int_ge(in.pin, 0);
+	ck_assert_int_eq(truncate_at(dirfd, "a", MiB(16)), 0);
+	ck_assert_int_eq(shrink_file(dirfd, "a", &map_first, &in.pace, NULL, &never), 1);
+	ck_assert_int_eq(fstat(in.pin, &st), 0);
+	ck_assert_uint_eq(st.st_nlink, 0);
+	ck_assert(in.came);
+	ck_assert_uint_eq((uint64_t)st.st_size, MiB(16) - in.freed);
+	(void)close(in.pin);
+	(void)close(dirfd);
+	scratch_remove(dir);
+}
+END_TEST
+
 int main(void)
 {
-	const TTest *tests[] = { steps_follow_their_cost, a_lonely_file_is_freed,
-				 what_others_hold_is_left_to_unlink, nothing_where_leases_lie,
-				 a_fifo_is_never_opened };
+	const TTest *tests[] = { steps_follow_their_cost,
+				 a_lonely_file_is_freed,
+				 what_others_hold_is_left_to_unlink,
+				 nothing_where_leases_lie,
+				 a_fifo_is_never_opened,
+				 a_lease_broken_while_the_map_is_read };
 
 	return run_case("shrink", tests, sizeof(tests) / sizeof(tests[0]));
 }

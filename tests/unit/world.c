@@ -39,6 +39,7 @@ static void look(struct world *w)
 		w->s.canary_count++;
 		w->s.canary_usec = w->d.sync_usec;
 		w->s.requests += 3;
+		w->s.commits++;
 	}
 	if (w->now < w->sample_at)
 		return;

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Pieces that go along with others' commits, against an invented device (world.h). */
+#include "support.h"
+#include "world.h"
+
+static const struct controller_options cautious = { .rate_min = MiB(8),
+						    .observed = true,
+						    .presumed_busy = true };
+
+/* Half of what a sync costs is others', and they commit often. */
+static struct device with_commits(uint64_t per_sec)
+{
+	return (struct device){ .sync_usec = 1 * MSEC,
+				.byte_usec = 2.0 * MSEC / MiB(8),
+				.entry_usec = 2,
+				.read_usec = 400,
+				.reads_per_sec = 90,
+				.commits_per_sec = per_sec };
+}
+
+static void begin_anew(struct world *w)
+{
+	w->bytes = w->syncs = 0;
+}
+
+START_TEST(others_commits_take_along)
+{
+	struct pacing_grant g;
+	struct world w, own;
+
+	world_init(&own, &cautious, with_commits(0));
+	world_init(&w, &cautious, with_commits(100));
+	world_pass(&own, 5 * USEC_PER_SEC);
+	world_pass(&w, 5 * USEC_PER_SEC);
+	begin_anew(&own);
+	begin_anew(&w);
+	world_pass(&own, 10 * USEC_PER_SEC);
+	world_pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_ge(own.syncs, 500);
+	/* To measure only, and measured well: pieces are as large as they would be. */
+	ck_assert_uint_le(w.syncs, 11);
+	ck_assert_uint_ge(w.syncs, 8);
+	ck_assert_uint_ge(w.c.bytes.limit * 10, own.c.bytes.limit * 8);
+	ck_assert_uint_le(w.c.bytes.limit * 8, own.c.bytes.limit * 10);
+	/* A part with each, and not more often than they come. */
+	for (uint64_t i = 0; i < 1000; i++) {
+		world_pass(&w, STEP);
+		g = controller_next(&w.c, w.now);
+		if (g.not_before_usec <= w.now)
+			ck_assert_uint_le(g.bytes, w.c.bytes.limit / 4);
+	}
+	ck_assert_uint_le(w.bytes, w.c.bytes.limit / 4 * 100 * 11);
+	ck_assert_uint_ge(w.bytes, w.c.bytes.limit / 4 * 50 * 10);
+}
+END_TEST
+
+/* What nobody takes along does not pile up. */
+START_TEST(others_commits_stop)
+{
+	struct world w;
+
+	world_init(&w, &cautious, with_commits(100));
+	world_pass(&w, 5 * USEC_PER_SEC);
+	w.d.commits_per_sec = 0;
+	world_pass(&w, 500 * MSEC);
+	begin_anew(&w);
+	world_pass(&w, 1 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.syncs, 50);
+	/* And are too few to wait for, where a disk has no head. */
+	w.d.commits_per_sec = 10;
+	w.commit_at = w.now;
+	begin_anew(&w);
+	world_pass(&w, 1 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.syncs, 50);
+}
+END_TEST
+
+/* A disk with a head: a sync takes a seek or two, and hardly longer with what a large file frees.
+ */
+static struct device with_head(uint64_t commits_per_sec)
+{
+	return (struct device){ .sync_usec = 5 * MSEC,
+				.byte_usec = 0.01 * MSEC / MiB(1),
+				.read_usec = 3 * MSEC,
+				.reads_per_sec = 30,
+				.commits_per_sec = commits_per_sec };
+}
+
+START_TEST(large_files_ride_on_few_commits)
+{
+	struct world w;
+	uint64_t seen, freed, late = 0;
+
+	world_init(&w, &cautious, with_head(10));
+	world_pass(&w, 10 * USEC_PER_SEC);
+	begin_anew(&w);
+	world_pass(&w, 10 * USEC_PER_SEC);
+	/* One before each canary, of which there are fewer the longer a sync takes. */
+	ck_assert_uint_le(w.syncs, 6);
+	ck_assert_uint_ge(w.syncs, 2);
+	ck_assert_uint_ge(w.c.bytes.limit, MiB(128));
+	/* Whoever has committed is the farthest from the next time. */
+	for (uint64_t i = 0; i < 20000; i++) {
+		seen = w.s.commits;
+		world_pass(&w, STEP);
+		if (w.s.commits == seen || !w.c.ridden || w.c.gap)
+			continue;
+		freed = w.bytes;
+		world_pass(&w, 25 * MSEC);
+		late += w.bytes == freed;
+	}
+	ck_assert_uint_le(late, 5);
+}
+END_TEST
+
+START_TEST(entries_do_not_ride_on_few_commits)
+{
+	struct device d = with_head(10);
+	struct world w;
+
+	d.entry_usec = 5;
+	world_init(&w, &cautious, d);
+	w.by_entries = true;
+	world_pass(&w, 5 * USEC_PER_SEC);
+	begin_anew(&w);
+	world_pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.syncs, 50);
+}
+END_TEST
+
+START_TEST(discards_are_not_left_to_others)
+{
+	struct controller_options o = cautious;
+	struct world w;
+
+	o.discards = true;
+	world_init(&w, &o, with_commits(100));
+	world_pass(&w, 5 * USEC_PER_SEC);
+	begin_anew(&w);
+	world_pass(&w, 1 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.syncs, 50);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = { others_commits_take_along, others_commits_stop,
+				 large_files_ride_on_few_commits,
+				 entries_do_not_ride_on_few_commits,
+				 discards_are_not_left_to_others };
+
+	return run_case("ride", tests, sizeof(tests) / sizeof(tests[0]));
+}
