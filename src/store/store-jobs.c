@@ -262,7 +262,8 @@ static const char *each_text(const struct job_filter *f)
 	bool unfinished = f->states != 0 && f->states < 1U << JOB_DONE;
 
 #define EACH_WHERE                                                                                 \
-	"id >= ?1 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) ORDER BY id LIMIT ?4"
+	"id >= ?1 AND id <= ?5 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) "        \
+	"ORDER BY id LIMIT ?4"
 	if (f->brief)
 		return "SELECT id, " BRIEF " FROM jobs WHERE " EACH_WHERE;
 	return unfinished ? "SELECT id, " SUBMITTED ", " PROGRESS
@@ -285,6 +286,7 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 	bind_u64(&b, f->states);
 	bind_u64(&b, f->one_uid ? f->uid : UINT64_MAX);
 	bind_bound(&b, f->limit ? f->limit : UINT64_MAX);
+	bind_bound(&b, f->until_id ? f->until_id : UINT64_MAX);
 	while ((e = statement_next(s, st)) > 0) {
 		e = f->brief ? brief_report(st, job, userdata) : job_report(st, job, userdata);
 		if (e != 0)

@@ -129,6 +129,7 @@ struct job_filter {
 	bool one_uid;
 	uid_t uid;
 	uint64_t since_id; /* ids from here on */
+	uint64_t until_id; /* up to here; 0: to the end */
 	uint64_t limit;    /* 0: none */
 	bool brief;        /* of each only who submitted what, when, and how far it is: of texts
 			    * there are origin and path, and the others are empty */
