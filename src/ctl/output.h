@@ -7,7 +7,8 @@
 #include "options.h"
 #include "util/macros.h"
 
-/* "reclaimctl: WHAT: WHY" on stderr. WHAT is escaped; the format is not. */
+/* "reclaimctl: WHAT: WHY" on stderr, in lines of a terminal's width. WHAT is escaped, the format is
+ * not; NULL: there is none. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
 
 /* Makes lack of memory while a JSON value is made end the process; called before any other use of

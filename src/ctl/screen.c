@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "util/escape.h"
 #include "util/fd.h"
 #include "util/macros.h"
 
@@ -24,11 +25,11 @@ static bool wants_colours(void)
 	return isatty(STDOUT_FILENO) && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0);
 }
 
-unsigned screen_columns(void)
+unsigned screen_columns(int fd)
 {
 	struct winsize ws;
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) < 0)
+	if (ioctl(fd, TIOCGWINSZ, &ws) < 0)
 		return 0;
 	return ws.ws_col;
 }
@@ -100,7 +101,7 @@ void screen_open(struct screen *s, const struct options *o)
 	const char *command = pager_command(o);
 
 	screen_locale();
-	*s = (struct screen){ .colours = wants_colours(), .width = screen_columns() };
+	*s = (struct screen){ .colours = wants_colours(), .width = screen_columns(STDOUT_FILENO) };
 	if (command)
 		pager_start(s, command);
 }
@@ -160,11 +161,9 @@ const char *screen_ellipsis(void)
 
 size_t screen_width(const char *text)
 {
-	size_t width = 0, columns;
+	size_t width = escape_span(text), columns;
 
-	/* Nearly all are of this kind, and tables have hundreds of thousands. */
-	for (; *text >= ' ' && *text <= '~'; text++)
-		width++;
+	text += width;
 	while (*text) {
 		text += character(text, &columns);
 		width += columns;
@@ -197,7 +196,7 @@ void screen_print(FILE *out, const char *text, size_t width)
 	(void)fputs(screen_ellipsis(), out);
 }
 
-void screen_wrap(const char *text, size_t width, size_t indent)
+void screen_wrap(FILE *out, const char *text, size_t width, size_t indent)
 {
 	/* In less room than this more is lost than won. */
 	const size_t least = 24;
@@ -213,8 +212,8 @@ void screen_wrap(const char *text, size_t width, size_t indent)
 			n = strcspn(text, " ");
 		if (text[n] == '\0')
 			break;
-		(void)printf("%.*s\n%*s", (int)n, text, (int)indent, "");
+		(void)fprintf(out, "%.*s\n%*s", (int)n, text, (int)indent, "");
 		text += n + strspn(text + n, " ");
 	}
-	(void)puts(text);
+	(void)fprintf(out, "%s\n", text);
 }

@@ -36,13 +36,13 @@ void screen_open(struct screen *s, const struct options *o);
 /* Waits until the pager is left. Nothing may be printed any more. */
 void screen_close(struct screen *s);
 
-/* How many columns the terminal has that standard output is, or 0. */
-unsigned screen_columns(void);
+/* How many columns the terminal has that the descriptor is, or 0. */
+unsigned screen_columns(int fd);
 
 /* Prints a text that begins at column `indent`, and a newline. What is wider than `width` goes on
  * in further lines, below its beginning; it is broken at blanks only, so that paths stay whole.
  * 0: no limit. */
-void screen_wrap(const char *text, size_t width, size_t indent);
+void screen_wrap(FILE *out, const char *text, size_t width, size_t indent);
 
 /* What stands for what was cut away, as the locale can show it. */
 const char *screen_ellipsis(void);

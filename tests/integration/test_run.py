@@ -147,7 +147,8 @@ class Results(Case):
                            (["run", "--latency=banana", "tree"], "--latency"),
                            (["run", "--json=xml", "tree"], "short, pretty"),
                            (["run", "--progress=maybe", "tree"], "auto, on or off"),
-                           (["run", "--files-from"], "files-from"), (["delete", "tree"], "no such command"),
+                           (["run", "--files-from"], "files-from"), (["delete", "tree"], "no such command: see"),
+                           (["lst"], "did you mean list?"), (["resore", "-h"], "did you mean restore?"),
                            (["tree"], "no such command"), ([], "no command")):
             r = fixture.Proc([scratch.binary] + words, w.dir).finish()
             self.assertEqual(r.status, 2, (words, r))
