@@ -187,6 +187,13 @@ static int read_page(struct store *s, void *userdata)
 
 	if (l->q.n_ids > 0)
 		return read_ids(s, l);
+	/* Otherwise every row would be looked at, and there may be as many as are waiting. */
+	if (l->read_from == l->q.since_id) {
+		int r = store_finished_any(s, f.since_id, f.until_id);
+
+		if (r <= 0)
+			return r;
+	}
 	if (!f.one_uid && l->c.id.uid != 0) {
 		f.one_uid = true;
 		f.uid = l->c.id.uid;

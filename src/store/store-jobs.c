@@ -295,6 +295,23 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 	return e;
 }
 
+int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id)
+{
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct binder b = { 0 };
+	int e = statement_prepare(s,
+				  "SELECT 1 FROM jobs INDEXED BY jobs_finished "
+				  "WHERE finished > 0 AND id >= ? AND id <= ? LIMIT 1",
+				  &st);
+
+	if (e < 0)
+		return e;
+	b.st = st;
+	bind_bound(&b, since_id);
+	bind_bound(&b, until_id ? until_id : UINT64_MAX);
+	return statement_next(s, st);
+}
+
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)
 {
 	struct binder b = { 0 };
