@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "screen.h"
 #include "util/units.h"
 
 #define LINE_EVERY (5 * USEC_PER_SEC)
@@ -28,7 +29,7 @@ struct progress {
 
 struct progress *progress_new(enum switch_mode mode, bool quiet)
 {
-	bool terminal = isatty(STDERR_FILENO);
+	bool terminal = screen_redraws();
 	struct progress *p;
 
 	if (quiet || mode == SWITCH_OFF)

@@ -18,11 +18,23 @@
 #include "util/fd.h"
 #include "util/macros.h"
 
+static bool is_dumb(void)
+{
+	const char *term = getenv("TERM");
+
+	return term && strcmp(term, "dumb") == 0;
+}
+
 static bool wants_colours(void)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = getenv("NO_COLOR");
 
-	return isatty(STDOUT_FILENO) && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0);
+	return isatty(STDOUT_FILENO) && !(no && no[0]) && !is_dumb();
+}
+
+bool screen_redraws(void)
+{
+	return isatty(STDERR_FILENO) && !is_dumb();
 }
 
 unsigned screen_columns(int fd)
@@ -186,6 +198,17 @@ size_t screen_cut(const char *text, size_t width)
 	return len;
 }
 
+size_t screen_skip(const char *text, size_t width)
+{
+	size_t left = screen_width(text) + screen_width(screen_ellipsis()), n = 0, columns;
+
+	while (text[n] && left > width) {
+		n += character(text + n, &columns);
+		left -= columns;
+	}
+	return n;
+}
+
 void screen_print(FILE *out, const char *text, size_t width)
 {
 	if (screen_width(text) <= width || width == 0) {
@@ -208,8 +231,11 @@ void screen_wrap(FILE *out, const char *text, size_t width, size_t indent)
 
 		while (n > 0 && text[n] != ' ')
 			n--;
+		/* Nothing is won by a break before what is longer than a line itself. */
 		if (n == 0)
 			n = strcspn(text, " ");
+		else if (strcspn(text + n + 1, " ") > room)
+			n += 1 + strcspn(text + n + 1, " ");
 		if (text[n] == '\0')
 			break;
 		(void)fprintf(out, "%.*s\n%*s", (int)n, text, (int)indent, "");

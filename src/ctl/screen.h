@@ -24,6 +24,9 @@ struct screen {
 	int pager; /* its process, or 0 */
 };
 
+/* Standard error is a terminal that can draw a line again, which one of type "dumb" cannot. */
+bool screen_redraws(void);
+
 /* Which characters there are, as the environment says. */
 void screen_locale(void);
 
@@ -52,6 +55,9 @@ size_t screen_width(const char *text);
 
 /* How many bytes of a text that is too wide are shown: as many as leave room for the ellipsis. */
 size_t screen_cut(const char *text, size_t width);
+
+/* The same where its end says more: how many bytes are left away at its beginning. */
+size_t screen_skip(const char *text, size_t width);
 
 /* Prints a text, and cuts it to so many columns with an ellipsis at the end. */
 void screen_print(FILE *out, const char *text, size_t width);
