@@ -18,7 +18,6 @@
 #include "moments.h"
 #include "output.h"
 #include "progress.h"
-#include "screen.h"
 #include "util/fd.h"
 #include "util/units.h"
 #include "verbs.h"
@@ -233,7 +232,7 @@ int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, si
 	w.told = calloc(MAX(n, (size_t)1), sizeof(w.told[0]));
 	if (!w.told)
 		return client_broken(-ENOMEM);
-	if (screen_redraws())
+	if (isatty(STDERR_FILENO))
 		w.progress = progress_new(SWITCH_AUTO, o->quiet);
 	client_outlive(c);
 	while ((r = wait_connected(&w)) == CLIENT_LOST) {
