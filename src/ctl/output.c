@@ -31,6 +31,11 @@ void complain(const char *what, const char *format, ...)
 	funlockfile(stderr);
 }
 
+const char *entries_word(uint64_t n)
+{
+	return n == 1 ? "entry" : "entries";
+}
+
 /* A result that lacks some of its keys would be a lie: without memory there is none. Nothing is
  * lost by ending here, as such a verb changes nothing. */
 static void *allocate(size_t n)

@@ -11,6 +11,9 @@
  * not; NULL: there is none. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
 
+/* "entry" or "entries", behind a number of them. */
+const char *entries_word(uint64_t n);
+
 /* Makes lack of memory while a JSON value is made end the process; called before any other use of
  * JSON, by verbs that change nothing. */
 void json_init(void);

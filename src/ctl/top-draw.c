@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "job-print.h"
+#include "output.h"
 #include "screen.h"
 #include "util/escape.h"
 #include "util/macros.h"
@@ -151,8 +152,8 @@ static int draw_head(const struct metrics *m)
 			      m->jobs.v[i].name);
 		between = ", ";
 	}
-	(void)fprintf(l.f, "%s; deleted %s entries, %s", between[0] ? "" : "no jobs",
-		      count_format(n, sizeof(n), m->entries_freed),
+	(void)fprintf(l.f, "%s; deleted %s %s, %s", between[0] ? "" : "no jobs",
+		      count_format(n, sizeof(n), m->entries_freed), entries_word(m->entries_freed),
 		      size_format(size, sizeof(size), m->bytes_freed));
 	line_put(&l, 0, 0, A_BOLD);
 	if (m->paused)
