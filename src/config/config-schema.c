@@ -262,13 +262,18 @@ static void complain_unknown(struct reading *r, const struct node *key, const st
 {
 	_cleanup_free_ char *known = NULL;
 	struct crumb at = { .up = in, .key = key->text };
+	size_t least = SIZE_MAX, len;
 	const char *near = NULL;
-	size_t len;
 	FILE *f;
 
-	for (const struct key *k = keys; k->name && !near; k++)
-		if (is_similar(key->text, k->name))
+	for (const struct key *k = keys; k->name; k++) {
+		size_t n = slips_between(key->text, k->name);
+
+		if (n < least) {
+			least = n;
 			near = k->name;
+		}
+	}
 	if (near) {
 		problems_add(r->p, key->place, &at, "unknown key: did you mean %s?", near);
 		return;

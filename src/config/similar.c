@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "similar.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "util/macros.h"
@@ -28,13 +29,13 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m)
 	return d[n][m];
 }
 
-bool is_similar(const char *word, const char *known)
+size_t slips_between(const char *word, const char *known)
 {
 	size_t n = strnlen(word, WORD_MOST + 1), m = strnlen(known, WORD_MOST + 1);
 	size_t d;
 
 	if (n > WORD_MOST || m > WORD_MOST)
-		return false;
+		return SIZE_MAX;
 	d = distance(word, n, known, m);
-	return d <= 2 && 2 * d < m;
+	return d <= 2 && 2 * d < m ? d : SIZE_MAX;
 }

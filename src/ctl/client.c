@@ -90,9 +90,8 @@ int client_open(struct client **ret, const struct options *o, bool many_fds)
 			 strerror(-r));
 	else if (dir)
 		complain(dir,
-			 "no daemon to talk to (%s): start it with "
-			 "reclaimd --runtime-directory=..., or delete without one: "
-			 "reclaimctl run",
+			 "no daemon to talk to (%s): start it (reclaimd --runtime-directory=...), "
+			 "or delete without one (reclaimctl run)",
 			 strerror(-r));
 	else
 		complain("reclaimd", "no daemon to talk to: start it (systemctl start reclaimd), "
@@ -214,7 +213,7 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 	else if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
 		return lost(r);
 	else if (e->message && strncmp(e->name, ERROR_PREFIX, strlen(ERROR_PREFIX)) == 0)
-		(void)fprintf(stderr, "reclaimctl: %s\n", e->message);
+		complain(NULL, "%s", e->message);
 	else
 		complain("reclaimd", "%s", e->message ? e->message : strerror(-r));
 	return status;

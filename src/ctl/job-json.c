@@ -2,8 +2,10 @@
 #include "job-json.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "output.h"
+#include "util/escape.h"
 
 enum key {
 	ID,
@@ -54,13 +56,11 @@ static void leads_make(struct job_json_lead *leads, bool pretty)
 /* Most texts are the same in JSON. */
 static void text_print(struct printer *p, const char *text)
 {
-	const char *at = text;
+	size_t len = escape_span(text);
 
-	while (*at >= ' ' && *at <= '~' && *at != '"' && *at != '\\')
-		at++;
-	if (*at == '\0') {
+	if (text[len] == '\0' && !memchr(text, '"', len) && !memchr(text, '\\', len)) {
 		printer_put(p, "\"", 1);
-		printer_put(p, text, (size_t)(at - text));
+		printer_put(p, text, len);
 		printer_put(p, "\"", 1);
 	} else {
 		json_t *s = json_path(text);

@@ -28,7 +28,8 @@ void job_end_print(const struct job_line *j)
 
 	(void)printf("Job %" PRIu64 " %s", j->id, j->state);
 	if (j->entries_done > 0 || strcmp(j->state, "done") == 0)
-		(void)printf(": %s entries, %s", count_format(n, sizeof(n), j->entries_done),
+		(void)printf(": %s %s, %s", count_format(n, sizeof(n), j->entries_done),
+			     entries_word(j->entries_done),
 			     size_format(size, sizeof(size), j->bytes_freed));
 	if (j->started_usec > 0 && j->finished_usec > j->started_usec)
 		(void)printf(", in %s", timespan_format(span, sizeof(span),

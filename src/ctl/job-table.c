@@ -19,8 +19,13 @@ static const char *const titles[COLUMNS] = { "JOB",     "STATE", "USER", "PRIORI
 static const unsigned flags[COLUMNS] = {
 	[JOB] = COLUMN_RIGHT,
 	[STATE] = COLUMN_STATE,
-	[ENTRIES] = COLUMN_RIGHT,
-	[FREED] = COLUMN_RIGHT,
+	[USER] = COLUMN_SPARE,
+	[PRIORITY] = COLUMN_SPARE,
+	[ORIGIN] = COLUMN_SPARE,
+	[ENTRIES] = COLUMN_RIGHT | COLUMN_SPARE,
+	[FREED] = COLUMN_RIGHT | COLUMN_SPARE,
+	[WHEN] = COLUMN_SPARE,
+	[PATH] = COLUMN_PATH,
 };
 
 /* What is most worth knowing: when it goes, since when it goes, how long it waits, when it ended.

@@ -59,8 +59,6 @@ static int jobs_add(const struct job_line *v, size_t n, void *userdata)
 	return 0;
 }
 
-/* What has not finished the daemon has at hand, and asking once is quicker than working on it
- * meanwhile; the history it has to read. */
 static int json_list(struct client *c, const struct options *o, const struct job_wish *wish,
 		     struct job_list *l)
 {
@@ -69,12 +67,7 @@ static int json_list(struct client *c, const struct options *o, const struct job
 
 	json_init();
 	job_json_begin(&j, stdout, o->json);
-	if (wish->finished) {
-		r = job_list_each(c, wish, l, jobs_add, &j);
-	} else {
-		r = job_list_get(c, wish, l);
-		job_json_add(&j, l->v, l->n);
-	}
+	r = job_list_each(c, wish, l, jobs_add, &j);
 	if (r == 0)
 		job_json_end(&j);
 	return r;

@@ -2,7 +2,7 @@
 /* reclaimctl, the command line.
  *
  *   main.c          this file
- *   verbs.c         the table of verbs; --help, --version
+ *   verbs.c         the table of verbs; --version; help.c: --help
  *   options.c       the options of all verbs, in one table; moments.c (times of day), space.c (how
  *                   much is to be free)
  *   remote.c        -H: the same on another machine

@@ -22,13 +22,6 @@
 #define LATENCY_LEAST 50ULL
 #define LATENCY_MOST (60 * USEC_PER_SEC)
 
-#define VERBS_ALL (~0U)
-/* What speaks to the daemon. */
-#define VERBS_DAEMON                                                                               \
-	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
-	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
-	 VERB_METRICS | VERB_TOP)
-
 /* What takes jobs. */
 #define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
 
@@ -304,7 +297,7 @@ static const struct rule {
 	{ "runtime-directory", 0, required_argument, VERBS_DAEMON, take_runtime_dir },
 	{ "output", 0, required_argument, VERB_METRICS, take_output },
 	{ "format", 0, required_argument, VERB_METRICS, take_format },
-	{ "json", 0, optional_argument, VERBS_ALL & ~(VERB_METRICS | VERB_TOP), take_json },
+	{ "json", 0, optional_argument, VERBS_JSON, take_json },
 	{ "host", 'H', required_argument, VERBS_ALL, take_host },
 	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },
 	{ "no-pager", 0, no_argument, VERBS_ALL, take_no_pager },
@@ -342,13 +335,15 @@ static void known_fill(struct known *k, enum verb_flags verb)
 	k->letters[letters] = '\0';
 }
 
-/* Takes what getopt has found. */
-static int option_take(struct options *o, int c, const char *word)
+/* Takes what getopt has found for a verb. */
+static int option_take(struct options *o, int c, const char *word, const char *verb)
 {
 	for (size_t i = 0; i < ELEMENTSOF(rules); i++)
 		if (c == RULE_VALUE(i) || (c < 256 && c == rules[i].letter))
 			return rules[i].take(o, word);
-	return EXIT_USAGE; /* getopt has said why */
+	/* getopt has said why. */
+	complain(NULL, "see reclaimctl %s --help", verb);
+	return EXIT_USAGE;
 }
 
 int job_id_parse(const char *word, uint64_t *ret_id)
@@ -397,7 +392,7 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 	    o->n_paths > 0)
 		missing = "takes no arguments";
 	if (missing) {
-		complain(what, "%s: see reclaimctl --help", missing);
+		complain(what, "%s: see reclaimctl %s --help", missing, what);
 		return EXIT_USAGE;
 	}
 	if (verb & VERBS_JOBS && o->wait != WAIT_FREE)
@@ -437,7 +432,7 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	argv[0] = (char *)"reclaimctl";
 	optind = 1;
 	while (r == 0 && (c = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1)
-		r = option_take(o, c, optarg);
+		r = option_take(o, c, optarg, what);
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
 	if (r == 0)

@@ -83,6 +83,14 @@ enum verb_flags {
 	VERB_TOP = 1 << 16,
 };
 
+#define VERBS_ALL (~0U)
+#define VERBS_JSON (VERBS_ALL & ~(VERB_METRICS | VERB_TOP))
+/* What speaks to the daemon. */
+#define VERBS_DAEMON                                                                               \
+	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
+	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
+	 VERB_METRICS | VERB_TOP)
+
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);
 

@@ -6,20 +6,34 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "screen.h"
 #include "util/escape.h"
 
 void complain(const char *what, const char *format, ...)
 {
-	_cleanup_free_ char *shown = escape_name(what);
+	_cleanup_free_ char *shown = what ? escape_name(what) : NULL, *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	FILE *out = f ? f : stderr; /* without memory it is said as it comes */
 	va_list ap;
 
 	flockfile(stderr);
-	(void)fprintf(stderr, "reclaimctl: %s: ", shown ? shown : "?");
+	(void)fputs("reclaimctl: ", out);
+	if (what)
+		(void)fprintf(out, "%s: ", shown ? shown : "?");
 	va_start(ap, format);
-	(void)vfprintf(stderr, format, ap);
+	(void)vfprintf(out, format, ap);
 	va_end(ap);
-	(void)fputc('\n', stderr);
+	if (f && fclose(f) == 0)
+		screen_wrap(stderr, text, screen_columns(STDERR_FILENO), /* indent= */ 0);
+	else
+		(void)fputc('\n', stderr);
 	funlockfile(stderr);
+}
+
+const char *entries_word(uint64_t n)
+{
+	return n == 1 ? "entry" : "entries";
 }
 
 /* A result that lacks some of its keys would be a lie: without memory there is none. Nothing is

@@ -7,8 +7,12 @@
 #include "options.h"
 #include "util/macros.h"
 
-/* "reclaimctl: WHAT: WHY" on stderr. WHAT is escaped; the format is not. */
+/* "reclaimctl: WHAT: WHY" on stderr, in lines of a terminal's width. WHAT is escaped, the format is
+ * not; NULL: there is none. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
+
+/* "entry" or "entries", behind a number of them. */
+const char *entries_word(uint64_t n);
 
 /* Makes lack of memory while a JSON value is made end the process; called before any other use of
  * JSON, by verbs that change nothing. */

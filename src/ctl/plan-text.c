@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "plan.h"
 #include "screen.h"
@@ -42,16 +43,16 @@ static void line(const char *label, const char *format, ...)
 	if (n < 0)
 		text = NULL;
 	label_print(label);
-	screen_wrap(text ? text : "?", screen_columns(), LABEL_WIDTH + 2);
+	screen_wrap(stdout, text ? text : "?", screen_columns(STDOUT_FILENO), LABEL_WIDTH + 2);
 }
 
 /* A sentence, over as many lines as it takes. */
 static void sentence(const char *label, const char *s)
 {
-	unsigned columns = screen_columns();
+	unsigned columns = screen_columns(STDOUT_FILENO);
 
 	label_print(label);
-	screen_wrap(s, columns > 0 ? MIN(columns, SENTENCE_WIDTH) : SENTENCE_WIDTH,
+	screen_wrap(stdout, s, columns > 0 ? MIN(columns, SENTENCE_WIDTH) : SENTENCE_WIDTH,
 		    LABEL_WIDTH + 2);
 }
 

@@ -2,6 +2,7 @@
 /* Policies and their plans for people. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "policy.h"
 #include "policy/periods.h"
@@ -53,7 +54,7 @@ static void entry_print(const struct policy_look *l, const struct policy_entry *
 		text = NULL;
 	(void)printf("%-6s  %10s  %10s  ", fate_deletes(e->fate) ? "delete" : "keep",
 		     age_format(age, sizeof(age), l, e), size_format(size, sizeof(size), e->bytes));
-	screen_wrap(text ? text : "?", screen_columns(), NAME_COLUMN);
+	screen_wrap(stdout, text ? text : "?", screen_columns(STDOUT_FILENO), NAME_COLUMN);
 }
 
 static void sum_print(const char *what, uint64_t n, uint64_t bytes)
@@ -89,15 +90,16 @@ static void totals_print(const struct policy_look *l)
 			       "That is more than the %.0f%% of max-delete: a run would delete "
 			       "nothing and say so",
 			       100 * l->policy->rules.max_delete);
-		screen_wrap(text, screen_columns(), 0);
+		screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
 	}
 	left_print(s->unread, "that could not be read");
 	left_print(s->locked, "that somebody has locked");
 	left_print(s->mounts, "with another filesystem on them");
 	left_print(s->too_deep, "too deep");
 	if (l->policy->rules.skip_open && !l->open_known)
-		screen_wrap("Not all processes may be looked into by this user: more may be open",
-			    screen_columns(), 0);
+		screen_wrap(stdout,
+			    "Not all processes may be looked into by this user: more may be open",
+			    screen_columns(STDOUT_FILENO), 0);
 }
 
 void policy_look_print(const struct policy_look *l)

@@ -349,7 +349,7 @@ static int words_check(const struct options *o, const char *what)
 			"only with run";
 	if (!wrong)
 		return 0;
-	complain("policy", "%s: see reclaimctl --help", wrong);
+	complain("policy", "%s: see reclaimctl policy --help", wrong);
 	return EXIT_USAGE;
 }
 

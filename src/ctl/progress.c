@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "screen.h"
 #include "util/units.h"
 
 #define LINE_EVERY (5 * USEC_PER_SEC)
@@ -28,7 +28,7 @@ struct progress {
 
 struct progress *progress_new(enum switch_mode mode, bool quiet)
 {
-	bool terminal = isatty(STDERR_FILENO);
+	bool terminal = screen_redraws();
 	struct progress *p;
 
 	if (quiet || mode == SWITCH_OFF)
@@ -85,11 +85,9 @@ static double units(uint64_t entries, uint64_t bytes)
 
 static unsigned columns(void)
 {
-	struct winsize ws;
+	unsigned n = screen_columns(STDERR_FILENO);
 
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &ws) < 0 || ws.ws_col == 0)
-		return 80;
-	return ws.ws_col;
+	return n > 0 ? n : 80;
 }
 
 static void rate_update(struct progress *p, double done, uint64_t now)

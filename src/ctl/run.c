@@ -246,10 +246,9 @@ static void print_text(const struct run *run)
 	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
 	uint64_t missing = s->skipped[SKIP_MISSING] + run->in.roots.missing;
 
-	(void)printf("%s %s entries, %s%s, in %s (%s)\n",
-		     run->o.dry_run ? "Would remove" : "Removed",
-		     count_format(n, sizeof(n), s->entries), run->by_space ? "about " : "",
-		     size_format(size, sizeof(size), s->bytes),
+	(void)printf("%s %s %s, %s%s, in %s (%s)\n", run->o.dry_run ? "Would remove" : "Removed",
+		     count_format(n, sizeof(n), s->entries), entries_word(s->entries),
+		     run->by_space ? "about " : "", size_format(size, sizeof(size), s->bytes),
 		     timespan_format(span, sizeof(span), run->elapsed_usec), run->strategy);
 	if (missing)
 		(void)printf("%s were not there any more\n", count_format(n, sizeof(n), missing));

@@ -14,21 +14,34 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "util/escape.h"
 #include "util/fd.h"
 #include "util/macros.h"
 
-static bool wants_colours(void)
+static bool is_dumb(void)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *term = getenv("TERM");
 
-	return isatty(STDOUT_FILENO) && !(no && no[0]) && !(term && strcmp(term, "dumb") == 0);
+	return term && strcmp(term, "dumb") == 0;
 }
 
-unsigned screen_columns(void)
+static bool wants_colours(void)
+{
+	const char *no = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) && !(no && no[0]) && !is_dumb();
+}
+
+bool screen_redraws(void)
+{
+	return isatty(STDERR_FILENO) && !is_dumb();
+}
+
+unsigned screen_columns(int fd)
 {
 	struct winsize ws;
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) < 0)
+	if (ioctl(fd, TIOCGWINSZ, &ws) < 0)
 		return 0;
 	return ws.ws_col;
 }
@@ -100,7 +113,7 @@ void screen_open(struct screen *s, const struct options *o)
 	const char *command = pager_command(o);
 
 	screen_locale();
-	*s = (struct screen){ .colours = wants_colours(), .width = screen_columns() };
+	*s = (struct screen){ .colours = wants_colours(), .width = screen_columns(STDOUT_FILENO) };
 	if (command)
 		pager_start(s, command);
 }
@@ -160,11 +173,9 @@ const char *screen_ellipsis(void)
 
 size_t screen_width(const char *text)
 {
-	size_t width = 0, columns;
+	size_t width = escape_span(text), columns;
 
-	/* Nearly all are of this kind, and tables have hundreds of thousands. */
-	for (; *text >= ' ' && *text <= '~'; text++)
-		width++;
+	text += width;
 	while (*text) {
 		text += character(text, &columns);
 		width += columns;
@@ -187,6 +198,17 @@ size_t screen_cut(const char *text, size_t width)
 	return len;
 }
 
+size_t screen_skip(const char *text, size_t width)
+{
+	size_t left = screen_width(text) + screen_width(screen_ellipsis()), n = 0, columns;
+
+	while (text[n] && left > width) {
+		n += character(text + n, &columns);
+		left -= columns;
+	}
+	return n;
+}
+
 void screen_print(FILE *out, const char *text, size_t width)
 {
 	if (screen_width(text) <= width || width == 0) {
@@ -197,7 +219,7 @@ void screen_print(FILE *out, const char *text, size_t width)
 	(void)fputs(screen_ellipsis(), out);
 }
 
-void screen_wrap(const char *text, size_t width, size_t indent)
+void screen_wrap(FILE *out, const char *text, size_t width, size_t indent)
 {
 	/* In less room than this more is lost than won. */
 	const size_t least = 24;
@@ -209,12 +231,15 @@ void screen_wrap(const char *text, size_t width, size_t indent)
 
 		while (n > 0 && text[n] != ' ')
 			n--;
+		/* Nothing is won by a break before what is longer than a line itself. */
 		if (n == 0)
 			n = strcspn(text, " ");
+		else if (strcspn(text + n + 1, " ") > room)
+			n += 1 + strcspn(text + n + 1, " ");
 		if (text[n] == '\0')
 			break;
-		(void)printf("%.*s\n%*s", (int)n, text, (int)indent, "");
+		(void)fprintf(out, "%.*s\n%*s", (int)n, text, (int)indent, "");
 		text += n + strspn(text + n, " ");
 	}
-	(void)puts(text);
+	(void)fprintf(out, "%s\n", text);
 }

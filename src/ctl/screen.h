@@ -24,6 +24,9 @@ struct screen {
 	int pager; /* its process, or 0 */
 };
 
+/* Standard error is a terminal that can draw a line again, which one of type "dumb" cannot. */
+bool screen_redraws(void);
+
 /* Which characters there are, as the environment says. */
 void screen_locale(void);
 
@@ -36,13 +39,13 @@ void screen_open(struct screen *s, const struct options *o);
 /* Waits until the pager is left. Nothing may be printed any more. */
 void screen_close(struct screen *s);
 
-/* How many columns the terminal has that standard output is, or 0. */
-unsigned screen_columns(void);
+/* How many columns the terminal has that the descriptor is, or 0. */
+unsigned screen_columns(int fd);
 
 /* Prints a text that begins at column `indent`, and a newline. What is wider than `width` goes on
  * in further lines, below its beginning; it is broken at blanks only, so that paths stay whole.
  * 0: no limit. */
-void screen_wrap(const char *text, size_t width, size_t indent);
+void screen_wrap(FILE *out, const char *text, size_t width, size_t indent);
 
 /* What stands for what was cut away, as the locale can show it. */
 const char *screen_ellipsis(void);
@@ -52,6 +55,9 @@ size_t screen_width(const char *text);
 
 /* How many bytes of a text that is too wide are shown: as many as leave room for the ellipsis. */
 size_t screen_cut(const char *text, size_t width);
+
+/* The same where its end says more: how many bytes are left away at its beginning. */
+size_t screen_skip(const char *text, size_t width);
 
 /* Prints a text, and cuts it to so many columns with an ellipsis at the end. */
 void screen_print(FILE *out, const char *text, size_t width);

@@ -151,8 +151,9 @@ static void progress_lines(const struct job_view *j)
 	if (j->started_usec == 0 && j->entries_done == 0)
 		return;
 	label("Deleted");
-	(void)printf("%s entries, %s freed\n",
+	(void)printf("%s %s, %s freed\n",
 		     entries_format(entries, sizeof(entries), j->entries_done, j->entries),
+		     entries_word(MAX(j->entries_done, j->entries)),
 		     bytes_format(bytes, sizeof(bytes), j->bytes_freed, j->bytes));
 	if (seconds < 0.001 || (!running && j->finished_usec == 0))
 		return;

@@ -111,7 +111,7 @@ static int spools_read(sd_bus_message *m, struct table *t, json_t *array)
 	return r < 0 ? r : n;
 }
 
-static void spools_print(const struct options *o, const struct table *t, int n)
+static void spools_print(const struct options *o, struct table *t, int n)
 {
 	struct screen screen;
 

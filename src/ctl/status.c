@@ -215,8 +215,8 @@ static int status_print(const struct status *s, const struct screen *screen)
 			"them to its place, or delete it\n",
 			"Staging", count_format(n, sizeof(n), s->orphans));
 	jobs_line(s);
-	(void)printf("%14s: %s entries, %s since it was started\n", "Deleted",
-		     count_format(n, sizeof(n), s->entries_freed),
+	(void)printf("%14s: %s %s, %s since it was started\n", "Deleted",
+		     count_format(n, sizeof(n), s->entries_freed), entries_word(s->entries_freed),
 		     size_format(size, sizeof(size), s->bytes_freed));
 	if (s->running.n > 0)
 		r = running_show(s, screen);

@@ -13,6 +13,11 @@
 /* Cells are many and small: they are kept in blocks. */
 #define BLOCK_SIZE KiB(64)
 
+/* With less room than this for the last column, others are left out; with less than that, lines are
+ * longer than the terminal is wide. */
+#define LAST_LEAST 16U
+#define ROOM_LEAST 8U
+
 struct block {
 	struct block *next;
 	size_t used, size;
@@ -28,7 +33,8 @@ struct table {
 	struct block *blocks; /* the one that is being filled comes first */
 	struct cell titles[COLUMNS_MOST];
 	unsigned flags[COLUMNS_MOST], widths[COLUMNS_MOST];
-	size_t columns, at; /* at: the column of the next cell */
+	unsigned room[COLUMNS_MOST]; /* what is printed is no wider */
+	size_t columns, at;          /* at: the column of the next cell */
 	struct cell *cells;
 	size_t n, cap;
 };
@@ -133,39 +139,54 @@ static size_t last_shown(const struct table *t)
 	return last;
 }
 
-/* The last column gets what the others leave of the line. */
-static void last_limit(const struct table *t, unsigned *widths, unsigned width)
+/* Where the last column begins. */
+static unsigned last_begins(const struct table *t)
 {
 	size_t last = last_shown(t);
 	unsigned used = 0;
 
 	for (size_t c = 0; c < last; c++)
 		if (!(t->flags[c] & COLUMN_HIDDEN))
-			used += widths[c] + 1;
-	if (width > used + 8)
-		widths[last] = MIN(widths[last], width - used);
+			used += t->widths[c] + 1;
+	return used;
 }
 
-static void cell_print(struct printer *p, const struct cell *cell, unsigned width, bool right,
+/* The last column gets what the others leave of the line. */
+static void fit(struct table *t, unsigned width)
+{
+	size_t last = last_shown(t);
+
+	for (size_t c = 0; c < t->columns; c++)
+		if (t->flags[c] & COLUMN_SPARE &&
+		    width < last_begins(t) + MIN(t->widths[last], LAST_LEAST))
+			table_hide(t, c);
+	if (width > last_begins(t) + ROOM_LEAST)
+		t->room[last] = MIN(t->widths[last], width - last_begins(t));
+}
+
+static void cell_print(struct printer *p, const struct cell *cell, unsigned width, unsigned flags,
 		       bool last)
 {
 	size_t lacks = cell->width < width ? width - cell->width : 0;
 
-	if (right)
+	if (flags & COLUMN_RIGHT)
 		printer_blanks(p, lacks);
 	if (cell->width <= width) {
 		printer_put(p, cell->text, cell->len);
+	} else if (flags & COLUMN_PATH) {
+		printer_text(p, screen_ellipsis());
+		printer_text(p, cell->text + screen_skip(cell->text, width));
 	} else {
 		printer_put(p, cell->text, screen_cut(cell->text, width));
 		printer_text(p, screen_ellipsis());
 	}
-	if (!right && !last)
+	if (!(flags & COLUMN_RIGHT) && !last)
 		printer_blanks(p, lacks);
 }
 
 /* One row; `cells` may be the titles. */
 static void row_print(const struct table *t, struct printer *p, const struct cell *cells,
-		      const unsigned *widths, const char *style, bool colours)
+		      const char *style, bool colours)
 {
 	size_t last = last_shown(t);
 
@@ -178,7 +199,7 @@ static void row_print(const struct table *t, struct printer *p, const struct cel
 			colour = t->flags[c] & COLUMN_STATE ? state_colour(cells[c].text) : "";
 		if (colours)
 			printer_text(p, colour);
-		cell_print(p, &cells[c], widths[c], t->flags[c] & COLUMN_RIGHT, c == last);
+		cell_print(p, &cells[c], t->room[c], t->flags[c], c == last);
 		if (colours && colour[0])
 			printer_text(p, COLOUR_OFF);
 		if (c == last)
@@ -192,17 +213,16 @@ static void row_print(const struct table *t, struct printer *p, const struct cel
 	printer_put(p, "\n", 1);
 }
 
-void table_print(const struct table *t, FILE *out, unsigned width, bool colours)
+void table_print(struct table *t, FILE *out, unsigned width, bool colours)
 {
 	struct printer p = { .out = out };
-	unsigned widths[COLUMNS_MOST];
 
-	memcpy(widths, t->widths, sizeof(widths));
+	memcpy(t->room, t->widths, sizeof(t->room));
 	if (width > 0)
-		last_limit(t, widths, width);
-	row_print(t, &p, t->titles, widths, COLOUR_UNDERLINE, colours);
+		fit(t, width);
+	row_print(t, &p, t->titles, COLOUR_UNDERLINE, colours);
 	for (size_t i = 0; i + t->columns <= t->n; i += t->columns)
-		row_print(t, &p, t->cells + i, widths, NULL, colours);
+		row_print(t, &p, t->cells + i, NULL, colours);
 	printer_flush(&p);
 }
 

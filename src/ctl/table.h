@@ -13,6 +13,8 @@ enum column_flags {
 	COLUMN_RIGHT = 1 << 0,  /* numbers */
 	COLUMN_HIDDEN = 1 << 1, /* left out of the print */
 	COLUMN_STATE = 1 << 2,  /* coloured by what it says of a job */
+	COLUMN_SPARE = 1 << 3,  /* may be left out for the last one; from the left on */
+	COLUMN_PATH = 1 << 4,   /* what is too long is cut at its beginning */
 };
 
 /* Returns NULL if memory is out. Titles must outlive the table. */
@@ -28,7 +30,7 @@ int table_add_lasting(struct table *t, const char *text);
 void table_hide(struct table *t, size_t column);
 
 /* width 0: no limit. */
-void table_print(const struct table *t, FILE *out, unsigned width, bool colours);
+void table_print(struct table *t, FILE *out, unsigned width, bool colours);
 
 /* How a job's state is coloured: an escape sequence, or "". */
 const char *state_colour(const char *state);

@@ -13,18 +13,23 @@
 #include <unistd.h>
 
 #include "job-print.h"
+#include "output.h"
 #include "screen.h"
 #include "util/escape.h"
 #include "util/macros.h"
 #include "util/units.h"
 
 #define KEYS " p pause  r resume  c cancel  P pause all  R resume all  q quit"
-#define BAR 12
+#define KEYS_SHORT " p r c one  P R all  q quit"
 /* The graph gets what the other columns leave. */
 #define GRAPH_LEAST 8
 #define DEVICE_COLUMNS 64
-/* Where the path of a job begins. */
-#define PATH_COLUMN 68
+/* A bar, where the path has room enough beside it; without the rate and what is left where there is
+ * none. */
+#define BAR_WIDE 12
+#define BAR_NARROW 4
+#define COLUMNS_WIDE 100
+#define COLUMNS_NARROW 60
 
 enum colour { COLOUR_PLAIN, COLOUR_GOOD, COLOUR_WARN, COLOUR_BAD };
 
@@ -147,8 +152,8 @@ static int draw_head(const struct metrics *m)
 			      m->jobs.v[i].name);
 		between = ", ";
 	}
-	(void)fprintf(l.f, "%s; deleted %s entries, %s", between[0] ? "" : "no jobs",
-		      count_format(n, sizeof(n), m->entries_freed),
+	(void)fprintf(l.f, "%s; deleted %s %s, %s", between[0] ? "" : "no jobs",
+		      count_format(n, sizeof(n), m->entries_freed), entries_word(m->entries_freed),
 		      size_format(size, sizeof(size), m->bytes_freed));
 	line_put(&l, 0, 0, A_BOLD);
 	if (m->paused)
@@ -218,18 +223,23 @@ static int draw_devices(const struct top_screen *s, const struct top_model *m, i
 	return y + 1;
 }
 
+static int bar_width(void)
+{
+	return COLS < COLUMNS_WIDE ? BAR_NARROW : BAR_WIDE;
+}
+
 /* Where it is not known how much there is, what is done is told in numbers. */
 static void done_print(FILE *f, const struct top_job *j)
 {
-	int full = (int)(j->share * BAR);
+	int bar = bar_width(), full = (int)(j->share * bar);
 	char n[28];
 
 	if (j->share < 0) {
-		(void)fprintf(f, "%*s", BAR + 7, count_format(n, sizeof(n), j->line->entries_done));
+		(void)fprintf(f, "%*s", bar + 7, count_format(n, sizeof(n), j->line->entries_done));
 		return;
 	}
 	(void)fputc('[', f);
-	for (int i = 0; i < BAR; i++)
+	for (int i = 0; i < bar; i++)
 		(void)fputc(i < full ? '#' : '.', f);
 	(void)fprintf(f, "] %3d%%", (int)(j->share * 100));
 }
@@ -261,16 +271,12 @@ static void ascii_print(FILE *f, const char *text)
 /* The end of a path says more than its beginning. */
 static void path_print(FILE *f, const char *path, int room)
 {
-	const char *at = path, *dots = screen_ellipsis();
-	int spare = (int)screen_width(dots);
+	const char *at = path;
 
-	while (*at && (int)screen_width(at) > room - (at > path ? spare : 0)) {
-		at++;
-		while ((*at & 0xC0) == 0x80)
-			at++;
+	if (screen_width(path) > (size_t)MAX(room, 0)) {
+		at += screen_skip(path, (size_t)MAX(room, 0));
+		(void)fputs(screen_ellipsis(), f);
 	}
-	if (at > path && room > spare)
-		(void)fputs(dots, f);
 	if (MB_CUR_MAX > 1)
 		(void)fputs(at, f);
 	else
@@ -290,10 +296,12 @@ static void draw_job(const struct top_job *j, int y, bool selected)
 		(void)timespan_format(left, sizeof(left), j->left_usec);
 	(void)fprintf(l.f, "%6" PRIu64 " %-8s ", j->line->id, j->line->state);
 	done_print(l.f, j);
-	(void)fprintf(l.f, " %9s %11s %9s ",
-		      bytes_brief(freed, sizeof(freed), j->line->bytes_freed, 0),
-		      rate_format(speed, sizeof(speed), j), left);
-	path_print(l.f, path ? path : "?", COLS - PATH_COLUMN);
+	if (COLS >= COLUMNS_NARROW)
+		(void)fprintf(l.f, " %9s %11s %9s",
+			      bytes_brief(freed, sizeof(freed), j->line->bytes_freed, 0),
+			      rate_format(speed, sizeof(speed), j), left);
+	(void)fputc(' ', l.f);
+	path_print(l.f, path ? path : "?", COLS - (int)ftell(l.f));
 	line_put(&l, y, 0, A_NORMAL);
 	if (selected)
 		(void)mvchgat(y, 0, -1, A_REVERSE, 0, NULL);
@@ -305,8 +313,8 @@ static void draw_jobs(const struct top_model *m, struct top_view *v, int y)
 	size_t rows = room > 1 ? (size_t)room : 1;
 	char text[160];
 
-	(void)snprintf(text, sizeof(text), "%6s %-8s %-*s %9s %11s %9s %s", "JOB", "STATE", BAR + 7,
-		       "DONE", "FREED", "RATE", "LEFT", "PATH");
+	(void)snprintf(text, sizeof(text), "%6s %-8s %-*s%s PATH", "JOB", "STATE", bar_width() + 7,
+		       "DONE", COLS < COLUMNS_NARROW ? "" : "     FREED        RATE      LEFT");
 	put(y++, 0, A_UNDERLINE, text);
 	if (v->selected < v->first)
 		v->first = v->selected;
@@ -327,7 +335,10 @@ void top_screen_draw(struct top_screen *s, const struct top_model *m, struct top
 	if (v->message[0])
 		put(LINES - 2, 0, v->asks || v->bad ? colour(COLOUR_BAD) | A_BOLD : A_NORMAL,
 		    v->message);
-	put(LINES - 1, 0, A_NORMAL, v->asks ? " y yes  any other key: no" : KEYS);
+	put(LINES - 1, 0, A_NORMAL,
+	    v->asks                    ? " y yes  any other key: no"
+	    : COLS < (int)strlen(KEYS) ? KEYS_SHORT
+				       : KEYS);
 	(void)mvchgat(LINES - 1, 0, -1, A_REVERSE, 0, NULL);
 	(void)refresh();
 }

@@ -10,6 +10,7 @@
 
 #include "job-list.h"
 #include "output.h"
+#include "screen.h"
 #include "util/escape.h"
 #include "util/fd.h"
 #include "util/mounts.h"
@@ -52,7 +53,7 @@ static void line_draw(struct goal *g)
 	char has[16], wants[16];
 	_cleanup_free_ char *shown = NULL;
 
-	if (g->o->quiet || !isatty(STDERR_FILENO))
+	if (g->o->quiet || !screen_redraws())
 		return;
 	shown = escape_name(g->path);
 	(void)fprintf(stderr, "\r\033[K%s: %s of %s free", shown ? shown : "?",

@@ -262,7 +262,8 @@ static const char *each_text(const struct job_filter *f)
 	bool unfinished = f->states != 0 && f->states < 1U << JOB_DONE;
 
 #define EACH_WHERE                                                                                 \
-	"id >= ?1 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) ORDER BY id LIMIT ?4"
+	"id >= ?1 AND id <= ?5 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) "        \
+	"ORDER BY id LIMIT ?4"
 	if (f->brief)
 		return "SELECT id, " BRIEF " FROM jobs WHERE " EACH_WHERE;
 	return unfinished ? "SELECT id, " SUBMITTED ", " PROGRESS
@@ -285,12 +286,30 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 	bind_u64(&b, f->states);
 	bind_u64(&b, f->one_uid ? f->uid : UINT64_MAX);
 	bind_bound(&b, f->limit ? f->limit : UINT64_MAX);
+	bind_bound(&b, f->until_id ? f->until_id : UINT64_MAX);
 	while ((e = statement_next(s, st)) > 0) {
 		e = f->brief ? brief_report(st, job, userdata) : job_report(st, job, userdata);
 		if (e != 0)
 			return e;
 	}
 	return e;
+}
+
+int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id)
+{
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct binder b = { 0 };
+	int e = statement_prepare(s,
+				  "SELECT 1 FROM jobs INDEXED BY jobs_finished "
+				  "WHERE finished > 0 AND id >= ? AND id <= ? LIMIT 1",
+				  &st);
+
+	if (e < 0)
+		return e;
+	b.st = st;
+	bind_bound(&b, since_id);
+	bind_bound(&b, until_id ? until_id : UINT64_MAX);
+	return statement_next(s, st);
 }
 
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)

@@ -129,6 +129,7 @@ struct job_filter {
 	bool one_uid;
 	uid_t uid;
 	uint64_t since_id; /* ids from here on */
+	uint64_t until_id; /* up to here; 0: to the end */
 	uint64_t limit;    /* 0: none */
 	bool brief;        /* of each only who submitted what, when, and how far it is: of texts
 			    * there are origin and path, and the others are empty */
@@ -137,6 +138,10 @@ struct job_filter {
 /* In the order of ids. A callback that returns other than 0 ends it, and that is returned. */
 int store_jobs_each(struct store *s, const struct job_filter *f,
 		    int (*job)(const struct job_record *r, void *userdata), void *userdata);
+
+/* Whether a job with an id from here to there (0: to the end) has finished: 1 or 0. Takes a moment
+ * even where many have not. */
+int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id);
 
 /* The directory that entries of a job were in: a path to find it by, and who it is. */
 int store_dir_add(struct store *s, uint64_t job, uint64_t dir, const char *path,

@@ -13,6 +13,9 @@ char *escape_bytes(const char *s, size_t len);
 /* The same for a NUL-terminated string. */
 char *escape_name(const char *s);
 
+/* How many bytes at its beginning are printable ASCII: in nearly all texts, all. */
+size_t escape_span(const char *s);
+
 /* True of a text that is shown as it is, as most are: printable ASCII without a backslash. */
 bool escape_is_plain(const char *s);
 

@@ -253,11 +253,13 @@ class Others(Case):
                 with self.subTest(kw):
                     (jobs,) = c.call("ListJobs", "a{sv}", kw).body
                     self.assertEqual(unpacked(c.call("ListJobsPacked", "a{sv}", kw)), [tuple(j) for j in jobs])
-            seen = []
-            while page := unpacked(c.call("ListJobsPacked", "a{sv}", {
-                    "finished": ("b", 1), "limit": ("u", 1), "since-id": ("t", seen[-1] + 1 if seen else 0)})):
-                seen += [j[0] for j in page]
-            self.assertEqual(seen, [1, 2, 3, 4, 5, 6])
+            for limit in (1, 2, 3, 4):
+                seen = []
+                while page := unpacked(c.call("ListJobsPacked", "a{sv}", {
+                        "finished": ("b", 1), "limit": ("u", limit),
+                        "since-id": ("t", seen[-1] + 1 if seen else 0)})):
+                    seen += [j[0] for j in page]
+                self.assertEqual(seen, [1, 2, 3, 4, 5, 6])
 
     def test_signals_on_the_socket(self):
         self.s.start()

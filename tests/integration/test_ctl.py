@@ -4,9 +4,12 @@
 and then that it is not there and what to do."""
 import json
 import os
+import re
 import socket
+import unittest
 
 import fixture
+import terminal
 from contents import fingerprint
 from fixture import Case, Proc, USER, matrix, scratch, write
 
@@ -123,12 +126,29 @@ class Usage(Case):
 
     @matrix(backends=plain, fs=("tmpfs",))
     def test_every_verb_has_help(self, w):
-        for verb in ("submit", "list", "show", "wait", "cancel", "pause", "resume", "restore", "spools",
-                     "status"):
+        everything = ctl(w, "--help").out
+        self.assertEqual([line for line in everything.splitlines() if len(line) >= 80], [])
+        verbs = re.findall("^reclaimctl ([a-z-]+)", everything, re.MULTILINE)
+        self.assertGreater(len(verbs), 16)
+        for verb in verbs:
             r = ctl(w, verb, "--help")
             self.assertEqual((r.status, r.err), (0, ""), r)
-            self.assertIn("reclaimctl %s " % verb, r.out)
-        self.assertEqual([line for line in r.out.splitlines() if len(line) >= 80], [])
+            self.assertEqual(set(re.findall("^reclaimctl ([a-z-]+) ", r.out, re.MULTILINE)), {verb})
+            # In its own words, too, but for where to look for more.
+            said = [line for line in r.out.splitlines()[:-1] if line not in ("", "Options:")]
+            self.assertEqual([line for line in said if line not in everything.splitlines()], [])
+        r = ctl(w, "list", "--undo=1h")
+        self.assertEqual((r.status, r.err.splitlines()[1:]), (2, ["reclaimctl: see reclaimctl list --help"]))
+
+    @unittest.skipIf(terminal.pyte is None, "python3-pyte is missing")
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_errors_are_broken_at_blanks_on_a_terminal(self, w):
+        t = terminal.Terminal([scratch.binary, "list", "--runtime-directory=/nowhere"], {}, columns=80)
+        self.addCleanup(t.close)
+        self.assertEqual(t.finish(), 5)
+        lines = [line.rstrip() for line in t.screen.display if line.strip()]
+        self.assertEqual(" ".join(lines) + "\n", ctl(w, "list", "--runtime-directory=/nowhere").err)
+        self.assertGreater(len(lines), 1)
 
 
 class Refused(Case):

@@ -123,10 +123,12 @@ class Results(Case):
 
     @matrix(fs=("tmpfs",), backends=("threads",))
     def test_progress_bar_on_a_terminal(self, w):
-        for args, bar in (([], True), (["--progress=off"], False), (["-q"], False), (["--progress=on"], True)):
+        for term, args, bar in (("xterm", [], True), ("xterm", ["--progress=off"], False), ("xterm", ["-q"], False),
+                                ("xterm", ["--progress=on"], True), ("dumb", [], False)):
             fill(w.path("tree"), 3000)
             master, slave = pty.openpty()
-            p = subprocess.Popen(w.words(*args, "tree"), cwd=w.dir, stderr=slave, stdout=subprocess.DEVNULL)
+            p = subprocess.Popen(w.words(*args, "tree"), cwd=w.dir, stderr=slave, stdout=subprocess.DEVNULL,
+                                 env=dict(os.environ, TERM=term))
             os.close(slave)
             shown = b""
             try:
@@ -136,7 +138,7 @@ class Results(Case):
                 pass
             os.close(master)
             self.assertEqual(p.wait(), 0, shown)
-            self.assertEqual(b"entries" in shown, bar, (args, shown))
+            self.assertEqual((b"entries" in shown, b"\033" in shown), (bar, bar), (term, args, shown))
             self.assertFalse(w.exists("tree"))
 
     @matrix(fs=("tmpfs",), backends=(None,))
@@ -147,7 +149,8 @@ class Results(Case):
                            (["run", "--latency=banana", "tree"], "--latency"),
                            (["run", "--json=xml", "tree"], "short, pretty"),
                            (["run", "--progress=maybe", "tree"], "auto, on or off"),
-                           (["run", "--files-from"], "files-from"), (["delete", "tree"], "no such command"),
+                           (["run", "--files-from"], "files-from"), (["delete", "tree"], "no such command: see"),
+                           (["lst"], "did you mean list?"), (["resore", "-h"], "did you mean restore?"),
                            (["tree"], "no such command"), ([], "no command")):
             r = fixture.Proc([scratch.binary] + words, w.dir).finish()
             self.assertEqual(r.status, 2, (words, r))

@@ -138,7 +138,7 @@ class Keys(Case):
         number = self.daemon.client().submit(self.path("a"))
         self.wait_state(t, number, "queued")
         t.press("R")
-        t.wait("deleted 1 entries")
+        t.wait("deleted 1 entry,")
 
     def test_what_cannot_be_done_is_told(self):
         self.hold("a")

@@ -372,13 +372,16 @@ END_TEST
 
 START_TEST(slips_are_recognised)
 {
-	ck_assert(is_similar("latncy", "latency"));
-	ck_assert(is_similar("latnecy", "latency"));
-	ck_assert(is_similar("unod", "undo"));
-	ck_assert(is_similar("spool", "spools"));
-	ck_assert(!is_similar("x", "undo"));
-	ck_assert(!is_similar("below", "until"));
-	ck_assert(!is_similar("pppppppppppppppppppppppppppppppppppppppp", "pacing"));
+	ck_assert_uint_eq(slips_between("latncy", "latency"), 1);
+	ck_assert_uint_eq(slips_between("latnecy", "latency"), 1);
+	ck_assert_uint_eq(slips_between("unod", "undo"), 1);
+	ck_assert_uint_eq(slips_between("spool", "spools"), 1);
+	ck_assert_uint_eq(slips_between("resore", "resume"), 2);
+	ck_assert_uint_eq(slips_between("resore", "restore"), 1);
+	ck_assert_uint_eq(slips_between("x", "undo"), SIZE_MAX);
+	ck_assert_uint_eq(slips_between("below", "until"), SIZE_MAX);
+	ck_assert_uint_eq(slips_between("pppppppppppppppppppppppppppppppppppppppp", "pacing"),
+			  SIZE_MAX);
 }
 END_TEST
 

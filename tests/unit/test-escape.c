@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,11 +51,28 @@ START_TEST(what_is_not_utf8_is_shown_byte_by_byte)
 }
 END_TEST
 
+START_TEST(what_is_not_printable_ends_the_span)
+{
+	for (unsigned byte = 1; byte <= UCHAR_MAX; byte++)
+		for (size_t at = 0; at < 24; at++) {
+			char s[25] = "~ ABCDEFGHIJKLMNOPQRSTU~";
+			bool printable = byte >= ' ' && byte <= '~';
+
+			s[at] = (char)byte;
+			ck_assert_uint_eq(escape_span(s), printable ? 24 : at);
+			ck_assert_int_eq(escape_is_plain(s), printable && byte != '\\');
+			ck_assert_uint_eq(escape_span(s + at), printable ? 24 - at : 0);
+		}
+	ck_assert_uint_eq(escape_span(""), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { printable_names_stay, controls_are_shown,
 				 deceptive_characters_are_shown,
-				 what_is_not_utf8_is_shown_byte_by_byte };
+				 what_is_not_utf8_is_shown_byte_by_byte,
+				 what_is_not_printable_ends_the_span };
 
 	return run_case("escape", tests, ELEMENTSOF(tests));
 }

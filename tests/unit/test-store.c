@@ -218,6 +218,12 @@ START_TEST(filters_choose_jobs_in_the_order_of_their_numbers)
 	f.since_id = 2;
 	f.limit = 2;
 	assert_ids(s, &f, "4 7 ");
+	f.until_id = 4;
+	assert_ids(s, &f, "4 ");
+	ck_assert_int_eq(store_finished_any(s, 0, 5), 0);
+	ck_assert_int_eq(store_finished_any(s, 0, 6), 1);
+	ck_assert_int_eq(store_finished_any(s, 10, 0), 1);
+	ck_assert_int_eq(store_finished_any(s, 11, 0), 0);
 	f = (struct job_filter){ .since_id = UINT64_MAX };
 	assert_ids(s, &f, "");
 	f = (struct job_filter){ .states = (1U << JOB_DONE) - 1, .limit = UINT64_MAX };

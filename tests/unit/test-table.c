@@ -79,6 +79,32 @@ START_TEST(a_terminal_cuts_the_last_column)
 }
 END_TEST
 
+START_TEST(a_narrow_terminal_has_fewer_columns)
+{
+	static const char *const names[] = { "N", "USER", "WHEN", "PATH" };
+	static const unsigned kinds[] = { COLUMN_RIGHT, COLUMN_SPARE, COLUMN_SPARE, COLUMN_PATH };
+	static const char *const cells[] = { "7", "root", "5s ago", "/a/語語/very/long/path" };
+	struct table *t = table_new(names, kinds, ELEMENTSOF(names));
+
+	ck_assert_ptr_nonnull(t);
+	for (size_t i = 0; i < ELEMENTSOF(cells); i++)
+		ck_assert_int_eq(table_add(t, cells[i]), 0);
+	expect(t, 36, false,
+	       "N USER WHEN   PATH\n"
+	       "7 root 5s ago /a/語語/very/long/path\n");
+	expect(t, 33, false,
+	       "N USER WHEN   PATH\n"
+	       "7 root 5s ago …語/very/long/path\n");
+	expect(t, 29, false,
+	       "N WHEN   PATH\n"
+	       "7 5s ago …語語/very/long/path\n");
+	expect(t, 20, false,
+	       "N PATH\n"
+	       "7 …語/very/long/path\n");
+	table_free(t);
+}
+END_TEST
+
 START_TEST(wide_characters_take_two_columns)
 {
 	static const char *const cells[] = { "7", "held", "/語語語語語語", "8", "語", "/ä" };
@@ -194,6 +220,7 @@ int main(void)
 	const TTest *tests[] = { columns_are_as_wide_as_what_is_in_them,
 				 an_empty_table_is_its_titles,
 				 a_terminal_cuts_the_last_column,
+				 a_narrow_terminal_has_fewer_columns,
 				 wide_characters_take_two_columns,
 				 colours_are_for_terminals,
 				 progress_in_words,
