@@ -14,6 +14,11 @@ from fixture import Canary, fill, scratch
 
 LATENCY = 1000  # of the network, in microseconds
 
+# Of the tree under which the metadata server is killed. The last that a master of MooseFS answered may
+# not have been in its log yet: those names are back, and are removed, and counted, once more.
+KILLED_DIRECTORIES, KILLED_FILES = 4, 400
+ENTRIES = KILLED_DIRECTORIES * (KILLED_FILES + 1) + 1
+
 
 def cluster(name):
     """One for all tests of a file."""
@@ -72,7 +77,7 @@ class Case(fixture.Case):
 class KilledCase(Case):
     def test_run_waits_for_the_metadata_server(self):
         canary = Canary(os.path.join(self.top, "canary"))
-        tree = self.tree(4, 400)
+        tree = self.tree(KILLED_DIRECTORIES, KILLED_FILES)
         p = self.run_words(tree)
         names = [os.path.join(tree, d) for d in os.listdir(tree)]
         until("one is gone", lambda: not all(map(os.path.exists, names)))
@@ -81,7 +86,7 @@ class KilledCase(Case):
         self.assertTrue(runs(p))
         r = p.finish()
         self.assertEqual(r.status, 0, r)
-        self.assertEqual(r.json["entries"], 4 * 400 + 5, r)
+        self.assertGreaterEqual(r.json["entries"], ENTRIES, r)
         self.assertFalse(os.path.exists(tree))
         until("the client knows again", lambda: os.path.exists(os.path.join(canary.path, b"file")))
         canary.check()
@@ -95,13 +100,13 @@ class KilledUnderDaemonCase(daemon_fixture.Case):
         top = os.path.join(own.mountpoint, "daemon")
         os.mkdir(top)
         canary = Canary(os.path.join(top, "canary"))
-        tree = fill_tree(os.path.join(top, "tree"), 4, 400)
+        tree = fill_tree(os.path.join(top, "tree"), KILLED_DIRECTORIES, KILLED_FILES)
         client = self.daemon.client()
         job = client.submit(tree)
         until("some are gone", lambda: client.job(job)["done"] > 0)
         own.lose_metadata_server()
         own.start_metadata_server()
         self.assertEqual(client.wait(job), "done")
-        self.assertEqual(client.job(job)["done"], 4 * 400 + 5)
+        self.assertGreaterEqual(client.job(job)["done"], ENTRIES)
         self.assertFalse(os.path.exists(tree))
         canary.check()
