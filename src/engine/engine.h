@@ -58,7 +58,7 @@ struct engine_listing {
 	const void *walker;
 };
 
-/* A quarter more than what it takes alone. */
+/* Half more than what it takes alone. */
 #define ENGINE_LATENCY_AUTO UINT64_MAX
 
 struct engine_options {

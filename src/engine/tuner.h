@@ -63,7 +63,7 @@ struct tuner_options {
 	unsigned lanes_max, cpus;
 	bool uring_possible, fixed_backend, fixed_lanes;
 	bool remote; /* waits that no disk of this machine sees */
-	/* What an operation may take; 0: anything; TUNER_OP_AUTO: a quarter more than alone. */
+	/* What an operation may take; 0: anything; TUNER_OP_AUTO: half more than alone. */
 	uint64_t op_usec;
 };
 
