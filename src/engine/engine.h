@@ -59,7 +59,7 @@ struct engine_listing {
 };
 
 /* Half more than what it takes alone. */
-#define ENGINE_LATENCY_AUTO UINT64_MAX
+#define ENGINE_LATENCY_AUTO PACE_OP_AUTO
 
 struct engine_options {
 	bool fixed_backend; /* use `backend` and nothing else; otherwise find the better one */

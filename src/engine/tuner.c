@@ -248,6 +248,16 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 	t->now = t->best;
 }
 
+void tuner_bound(struct tuner *t, uint64_t op_usec)
+{
+	if (t->op_usec == op_usec)
+		return;
+	t->op_usec = op_usec;
+	/* What was too much may not be so any more. */
+	t->too_many = 0;
+	memset(t->retry_usec, 0, sizeof(t->retry_usec));
+}
+
 static void window_open(struct tuner *t, const struct tuner_sample *s)
 {
 	t->window_usec = s->now_usec;
@@ -325,12 +335,12 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 
 	if (t->began_usec == 0) {
 		t->began_usec = s->now_usec;
-		window_open(t, s);
-		return t->now;
+		t->unseen = true;
 	}
-	if (s->now_usec < t->window_usec || s->starved) {
-		/* The clock went back, or there is nothing to measure: begin again. */
+	if (t->unseen || s->starved || s->now_usec < t->window_usec) {
+		/* There is nothing to measure, or was not, or the clock went back: begin again. */
 		window_open(t, s);
+		t->unseen = s->starved;
 		return t->now;
 	}
 	if (!window_full(t, s))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What tests on every cluster filesystem need, and what must be so on each."""
 import os
+import re
 import sys
 import time
 
@@ -90,6 +91,26 @@ class KilledCase(Case):
         self.assertFalse(os.path.exists(tree))
         until("the client knows again", lambda: os.path.exists(os.path.join(canary.path, b"file")))
         canary.check()
+
+
+class LatencyUnderDaemonCase(daemon_fixture.Case):
+    """Without a bound a job begins with as many lanes as pay behind a server, and it says what was not
+    counted."""
+
+    FS = None
+    config = "pacing: {latency: off}\n"
+
+    def test_job_without_a_bound(self):
+        own = cluster(self.FS)
+        top = os.path.join(own.mountpoint, "unbound")
+        os.mkdir(top)
+        client = self.daemon.client()
+        # Gone before anybody could have found out how many lanes pay.
+        job = client.submit(fill_tree(os.path.join(top, "tree"), 16, 2))
+        self.assertEqual(client.wait(job), "done")
+        strategy = client.get(job, "Strategy")
+        self.assertGreaterEqual(int(re.match(self.FS + r": threads, (\d+) lane", strategy).group(1)), 16)
+        self.assertIn("bytes not counted", strategy)
 
 
 class KilledUnderDaemonCase(daemon_fixture.Case):

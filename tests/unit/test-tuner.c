@@ -278,6 +278,35 @@ START_TEST(a_slow_server_is_told_from_our_own_load)
 }
 END_TEST
 
+START_TEST(a_bound_may_come_and_go)
+{
+	struct tuner_sample s = { .now_usec = 1000000 };
+	struct tuner_options o = far;
+	struct setting x = { BACKEND_THREADS, 1 };
+	double entries = 0;
+	struct tuner t;
+
+	o.start.lanes = 1;
+	o.op_usec = 1000; /* which is less than one takes alone */
+	o.fixed_backend = true;
+	tuner_init(&t, &o);
+	for (unsigned i = 0; i < 15 * USEC_PER_SEC / TICK; i++) {
+		if (i == 5 * USEC_PER_SEC / TICK) {
+			ck_assert_uint_eq(x.lanes, 1);
+			tuner_bound(&t, 0);
+		} else if (i == 10 * USEC_PER_SEC / TICK) {
+			ck_assert_uint_ge(x.lanes, 16);
+			tuner_bound(&t, 1000);
+		}
+		entries += round_trip_rate(x) * TICK / 1e6;
+		s.now_usec += TICK;
+		s.entries = (uint64_t)entries;
+		x = tuner_next(&t, &s);
+	}
+	ck_assert_uint_eq(x.lanes, 1);
+}
+END_TEST
+
 START_TEST(what_is_fixed_stays)
 {
 	static const struct machine m = { ring_rate, idle_busy };
@@ -355,6 +384,7 @@ int main(void)
 				 one_window_is_no_reason_to_have_fewer_lanes,
 				 a_moment_is_no_reason_to_have_fewer_lanes,
 				 a_slow_server_is_told_from_our_own_load,
+				 a_bound_may_come_and_go,
 				 what_is_fixed_stays,
 				 a_ring_that_cannot_be_had_is_asked_for_once,
 				 odd_samples_do_no_harm };
