@@ -19,6 +19,7 @@
 struct pace_page {
 	/* Written by the one that paces. */
 	_Atomic uint64_t step; /* from which size on files go in steps; PACE_NO_LIMITS: no limits */
+	_Atomic uint64_t op_latency_usec; /* see pace.h */
 	_Atomic uint32_t
 		due; /* what was freed without limits is to be synced, by whoever sees it */
 

@@ -14,6 +14,8 @@
  * with a head: what takes several, like reading a directory, is better done in as many slices. */
 #define PACE_FEW 16
 
+#define PACE_OP_AUTO UINT64_MAX
+
 struct pace_budget {
 	uint64_t entries, bytes; /* of the next slice, each at least 1; UINT64_MAX: no limit */
 };
@@ -28,5 +30,9 @@ struct pace {
 	/* From which size on a file is to be freed in steps at the moment; UINT64_MAX: there are no
 	 * limits at the moment. Cheap. */
 	uint64_t (*step)(void *userdata);
+	/* What an operation may take at the moment where a server answers, in microseconds; 0:
+	 * anything; PACE_OP_AUTO: half more than alone. Cheap. NULL: as the engine's options say.
+	 */
+	uint64_t (*op_latency)(void *userdata);
 	void *userdata;
 };

@@ -100,7 +100,7 @@ static void total_add(struct run *run, const struct engine_progress *p)
 	run->elapsed_usec += p->elapsed_usec;
 	/* What was not weighed, the filesystem tells. */
 	if (!p->weighed && !run->o.dry_run) {
-		run->total.bytes += p->space_bytes;
+		run->total.bytes += p->space_bytes - p->stats.bytes;
 		run->by_space = true;
 	}
 	run->backend = p->backend;

@@ -72,19 +72,22 @@ static void tune(struct crew *c, struct tuner *t)
 {
 	struct setting next;
 	struct stats st;
-	struct tuner_sample s = { .now_usec = now_usec(),
-				  .cpu_usec = gauge_read(c->gauges, c->n_drivers),
-				  .reads = gauge_reads() };
+	struct tuner_sample s = { .now_usec = now_usec(), .starved = true };
 
-	job_stats(c->job, &st);
-	s.entries = st.entries + st.errors;
-	s.starved = atomic_load(&c->idle) > 0;
 	if (job_paced(c->job)) {
 		spare_others(c);
-		s.starved = true; /* nothing is to be learnt from this */
-		(void)tuner_next(t, &s);
+		(void)tuner_next(t, &s); /* nothing is to be learnt from this */
 		return;
 	}
+	/* A look at each thread takes longer than anything else here. */
+	if (atomic_load(&c->idle) == 0) {
+		job_stats(c->job, &st);
+		s = (struct tuner_sample){ .now_usec = s.now_usec,
+					   .cpu_usec = gauge_read(c->gauges, c->n_drivers),
+					   .reads = gauge_reads(),
+					   .entries = st.entries + st.errors };
+	}
+	tuner_bound(t, job_op_latency(c->job));
 	next = tuner_next(t, &s);
 	if (next.backend == BACKEND_URING && !ring_usable(c))
 		next = tuner_without_ring(t);
@@ -122,7 +125,7 @@ static void tuner_start(struct crew *c, struct tuner *t)
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->lanes != 0,
 		.remote = w->remote,
-		.op_usec = w->server ? o->op_latency_usec : 0,
+		.op_usec = job_op_latency(c->job),
 		.uring_possible = true, /* until one is wanted, see ring_usable */
 	};
 

@@ -58,8 +58,8 @@ struct engine_listing {
 	const void *walker;
 };
 
-/* A quarter more than what it takes alone. */
-#define ENGINE_LATENCY_AUTO UINT64_MAX
+/* Half more than what it takes alone. */
+#define ENGINE_LATENCY_AUTO PACE_OP_AUTO
 
 struct engine_options {
 	bool fixed_backend; /* use `backend` and nothing else; otherwise find the better one */

@@ -40,6 +40,15 @@ static inline bool job_paced(const struct job *j)
 	return j->pace && j->pace->step(j->pace->userdata) != UINT64_MAX;
 }
 
+/* What an operation may take, as in the engine's options; it may change at any time. */
+static inline uint64_t job_op_latency(const struct job *j)
+{
+	if (!j->ways.server)
+		return 0;
+	return j->pace && j->pace->op_latency ? j->pace->op_latency(j->pace->userdata)
+					      : j->o.op_latency_usec;
+}
+
 /* Copies the counters while lanes go on counting. */
 void job_stats(const struct job *j, struct stats *ret);
 

@@ -79,8 +79,9 @@ struct slices {
 
 static void left(struct slices *s, const char *why)
 {
-	if (!s->j->unsliced)
-		s->j->unsliced = why;
+	if (s->j->unsliced)
+		return;
+	s->j->unsliced = s->error < 0 ? "the master no longer answers" : why;
 }
 
 /* ---- what the master bears --------------------------------------------------------------------
@@ -520,7 +521,7 @@ static bool root_remove(struct slices *s, const struct dirlist *names, const str
 	s->depth = 0;
 	gone = tree_remove(s);
 	if (s->error < 0)
-		left(s, "the master no longer answers");
+		left(s, NULL);
 	return gone;
 }
 

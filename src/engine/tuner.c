@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tuner.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "util/macros.h"
@@ -22,6 +23,10 @@
 #define OP_ENTRIES_ALONE 40
 #define OP_WINDOW (500 * USEC_PER_MSEC)
 
+/* A trial whose operations take about as long as they may goes on for so many windows: what one
+ * says of that differs by a fifth from what the next says. */
+#define OP_WINDOWS 4
+
 /* How far more lanes go at first where it is bounded. */
 #define OP_LEAP 8
 
@@ -30,14 +35,21 @@
 
 /* More lanes that made operations too long are tried again after a while, which doubles each time:
  * the first may have been somebody else's doing, and later ones others would notice. */
-#define OP_RETRY (125 * USEC_PER_MSEC)
+#define OP_RETRY (500 * USEC_PER_MSEC)
 #define OP_RETRY_MOST (60 * USEC_PER_SEC)
 
-/* So many times what it takes alone may an operation take; so much of that, for more lanes to be
- * kept, as the next moment may be a worse one; and so much of what it took with more lanes, for
- * that to be their doing. */
-#define OP_MOST 1.25
+/* So many times what it takes alone may an operation take. An unlink is several requests, and makes
+ * several threads run on the same CPUs; a request of others is one. On MooseFS 1 ms away, with 8,
+ * 10 and 12 lanes an operation took 1.2, 1.5 and 1.7 times as long, and of a bystander's stats, the
+ * one in a hundred that takes longest 1.1, 1.25 and 1.6 times.
+ *
+ * So much of that, for more lanes to be kept, as the next moment may be a worse one. Up to so many
+ * times that, one window says nothing; from so many times on, the first says all. And so much of
+ * what it took with more lanes, for that to be their doing. */
+#define OP_MOST 1.5
 #define OP_KEEP 0.92
+#define OP_DOUBT 1.2
+#define OP_HOPELESS 1.5
 #define OP_RELIEF 0.85
 
 /* A trial pays if it is so much faster: less is noise. */
@@ -90,6 +102,19 @@ static unsigned more_lanes(const struct tuner *t)
 	return (more - best) * 4 >= best ? more : best;
 }
 
+/* What an operation may take. */
+static double op_most(const struct tuner *t)
+{
+	if (t->op_usec == 0)
+		return INFINITY;
+	return t->op_usec == TUNER_OP_AUTO ? t->alone_op * OP_MOST : (double)t->op_usec;
+}
+
+static bool op_too_long(const struct tuner *t, double op)
+{
+	return op > op_most(t);
+}
+
 static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 		      struct setting *ret)
 {
@@ -98,7 +123,7 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 	switch (which) {
 	case MORE:
 		s.lanes = more_lanes(t);
-		if (t->fixed_lanes || (!waiting && s.lanes > t->cpus))
+		if (t->fixed_lanes || (!waiting && s.lanes > t->cpus) || op_too_long(t, t->best_op))
 			return false;
 		break;
 	case FEWER:
@@ -121,11 +146,18 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 	return s.backend != t->best.backend || s.lanes != t->best.lanes;
 }
 
-static bool op_too_long(const struct tuner *t, double op)
+/* Is a trial in vain as soon as it begins? */
+static bool op_hopeless(const struct tuner *t, double op)
 {
-	if (t->op_usec == 0)
+	return t->trying && !t->relief && op > op_most(t) * OP_HOPELESS;
+}
+
+/* Should the window of a trial go on, as it says neither yes nor no? */
+static bool op_doubtful(const struct tuner *t, uint64_t entries, double op)
+{
+	if (!t->trying || t->relief || t->settling || entries >= OP_WINDOWS * OP_ENTRIES)
 		return false;
-	return op > (t->op_usec == TUNER_OP_AUTO ? t->alone_op * OP_MOST : (double)t->op_usec);
+	return op > op_most(t) * OP_KEEP && op < op_most(t) * OP_DOUBT;
 }
 
 /* Starts a trial of fewer lanes, which need not pay. */
@@ -216,6 +248,16 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 	t->now = t->best;
 }
 
+void tuner_bound(struct tuner *t, uint64_t op_usec)
+{
+	if (t->op_usec == op_usec)
+		return;
+	t->op_usec = op_usec;
+	/* What was too much may not be so any more. */
+	t->too_many = 0;
+	memset(t->retry_usec, 0, sizeof(t->retry_usec));
+}
+
 static void window_open(struct tuner *t, const struct tuner_sample *s)
 {
 	t->window_usec = s->now_usec;
@@ -259,11 +301,15 @@ static bool window_full(const struct tuner *t, const struct tuner_sample *s)
 	return spent >= WINDOW || (t->fresh && waited(t, s, LEAP_BUSY));
 }
 
-/* Takes a window of what is used now, or of what is tried. */
-static void judge(struct tuner *t, uint64_t now, uint64_t spent, double rate)
+/* What each operation of a window took. */
+static double op_took(const struct tuner *t, uint64_t spent, double rate)
 {
-	double op = rate > 0 ? t->now.lanes * (double)USEC_PER_SEC / rate : (double)spent;
+	return rate > 0 ? t->now.lanes * (double)USEC_PER_SEC / rate : (double)spent;
+}
 
+/* Takes a window of what is used now, or of what is tried. */
+static void judge(struct tuner *t, uint64_t now, uint64_t spent, double rate, double op)
+{
 	/* Fewer than it began with: what then is least. */
 	if (t->alone_op <= 0 || op < t->alone_op / OP_MOST)
 		t->alone_op = op;
@@ -285,31 +331,34 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 	uint64_t spent = s->now_usec - t->window_usec;
 	struct setting before = t->now;
 	bool waiting, idle;
-	double rate;
+	double rate, op;
 
 	if (t->began_usec == 0) {
 		t->began_usec = s->now_usec;
-		window_open(t, s);
-		return t->now;
+		t->unseen = true;
 	}
-	if (s->now_usec < t->window_usec || s->starved) {
-		/* The clock went back, or there is nothing to measure: begin again. */
+	if (t->unseen || s->starved || s->now_usec < t->window_usec) {
+		/* There is nothing to measure, or was not, or the clock went back: begin again. */
 		window_open(t, s);
+		t->unseen = s->starved;
 		return t->now;
 	}
 	if (!window_full(t, s))
 		return t->now;
 	rate = (double)(s->entries - t->window_entries) * USEC_PER_SEC / (double)spent;
+	op = op_took(t, spent, rate);
+	if (op_doubtful(t, s->entries - t->window_entries, op))
+		return t->now;
 	waiting = waited(t, s, WAITING);
 	idle = waited(t, s, LEAP_BUSY);
 	window_open(t, s);
-	if (t->settling && !(t->fresh && idle)) {
+	if (t->settling && !(t->fresh && idle) && !op_hopeless(t, op)) {
 		t->settling = t->fresh = false;
 		return t->now;
 	}
 	t->leap = t->fresh && idle;
 	t->fresh = false;
-	judge(t, s->now_usec, spent, rate);
+	judge(t, s->now_usec, spent, rate, op);
 	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend) {
 		if (t->long_windows >= OP_LONG && t->best.lanes > 1 && !t->fixed_lanes)
 			relief_begin(t);

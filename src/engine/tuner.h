@@ -32,7 +32,7 @@ struct tuner_sample {
 	uint64_t entries;  /* removed since the beginning */
 	uint64_t cpu_usec; /* used by the whole process since the beginning, or waited for */
 	uint64_t reads;    /* sectors of 512 bytes read from disks since the beginning */
-	bool starved;      /* lanes are without work: their number says nothing */
+	bool starved;      /* lanes are without work: none of this is looked at */
 };
 
 struct tuner {
@@ -48,6 +48,7 @@ struct tuner {
 	uint64_t lost_usec; /* in trials that did not pay */
 	bool trying, settling;
 	bool fresh;              /* nothing was judged yet */
+	bool unseen;             /* where the window began nothing was to be seen */
 	bool leap;               /* the next trial of more lanes goes far at once */
 	bool relief;             /* it is tried because operations take too long */
 	uint64_t retry_usec[16]; /* per neighbour: not before */
@@ -63,7 +64,7 @@ struct tuner_options {
 	unsigned lanes_max, cpus;
 	bool uring_possible, fixed_backend, fixed_lanes;
 	bool remote; /* waits that no disk of this machine sees */
-	/* What an operation may take; 0: anything; TUNER_OP_AUTO: a quarter more than alone. */
+	/* What an operation may take; 0: anything; TUNER_OP_AUTO: half more than alone. */
 	uint64_t op_usec;
 };
 
@@ -71,6 +72,9 @@ void tuner_init(struct tuner *t, const struct tuner_options *o);
 
 /* The ring that was asked for cannot be had: what is to be used instead, now and from now on. */
 struct setting tuner_without_ring(struct tuner *t);
+
+/* From now on an operation may take so long; as in the options. */
+void tuner_bound(struct tuner *t, uint64_t op_usec);
 
 /* Takes a sample and says what is to be used from now on. */
 struct setting tuner_next(struct tuner *t, const struct tuner_sample *s);

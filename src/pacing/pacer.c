@@ -132,10 +132,15 @@ static void trace_piece(struct pacer *p, char kind, uint64_t entries, uint64_t b
 /* Lock held: after anything that the controller was told. */
 static void step_publish(struct pacer *p)
 {
-	uint64_t step = controller_step(&p->controller);
+	const struct controller *c = &p->controller;
+	uint64_t step = controller_step(c);
 
 	atomic_store_explicit(&p->step, step, memory_order_relaxed);
-	peers_publish(&p->peers, step);
+	/* Speed first, or the bound of the configuration, or what it takes alone. */
+	peers_publish(&p->peers, step,
+		      c->urgent           ? 0
+		      : c->o.latency_usec ? c->o.latency_usec
+					  : PACE_OP_AUTO);
 }
 
 /* Lock held. */
@@ -445,7 +450,7 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 		return -ENOMEM;
 	p->o = *o;
 	p->commits.fd = -1;
-	p->pace = (struct pace){ begin, spent, synced, step, p };
+	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
 	p->looked_usec = now_usec();
 	locks_init(p);
 	r = devices_find(&p->devices, sys, proc, fd);
@@ -529,7 +534,8 @@ int pacer_peer_new(struct pacer *p, struct pacer_peer **ret, int *ret_sock, int 
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&p->lock);
-	peers_add(&p->peers, peer, controller_step(&p->controller));
+	peers_add(&p->peers, peer);
+	step_publish(p);
 	pthread_mutex_unlock(&p->lock);
 	r = peer_start(peer, ret_sock, ret_page_fd);
 	if (r < 0) {

@@ -75,10 +75,12 @@ void peers_sample(struct peers *p, uint64_t now_usec, bool limits, struct peers_
 		peer_sample(peer, now_usec, limits, ret);
 }
 
-void peers_publish(struct peers *p, uint64_t step)
+void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec)
 {
-	for (struct pacer_peer *peer = p->first; peer; peer = peer->next)
+	for (struct pacer_peer *peer = p->first; peer; peer = peer->next) {
 		atomic_store(&peer->page->step, step);
+		atomic_store(&peer->page->op_latency_usec, op_latency_usec);
+	}
 }
 
 void peers_due(struct peers *p)
@@ -91,9 +93,8 @@ void peers_due(struct peers *p)
 		}
 }
 
-void peers_add(struct peers *p, struct pacer_peer *peer, uint64_t step)
+void peers_add(struct peers *p, struct pacer_peer *peer)
 {
-	atomic_store(&peer->page->step, step);
 	peer->next = p->first;
 	p->first = peer;
 }

@@ -31,15 +31,15 @@ struct peers_sample {
  * rest (limits) are not waited for any longer. */
 void peers_sample(struct peers *p, uint64_t now_usec, bool limits, struct peers_sample *ret);
 
-/* Tells all of them from which size on files go in steps now. */
-void peers_publish(struct peers *p, uint64_t step);
+/* Tells all of them from which size on files go in steps now, and what an operation may take. */
+void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec);
 
 /* One that works is to sync what was freed. */
 void peers_due(struct peers *p);
 
 /* A new peer of a pacer, in its list: `pace` is the pacer's. Returns 0 or a negative errno. */
 int peer_new(struct pacer_peer **ret, const struct pace *pace);
-void peers_add(struct peers *p, struct pacer_peer *peer, uint64_t step);
+void peers_add(struct peers *p, struct pacer_peer *peer);
 void peers_remove(struct peers *p, struct pacer_peer *peer);
 
 /* Starts its thread; the other ends of its socket and page are for the process (the caller's to

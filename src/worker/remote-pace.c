@@ -179,6 +179,13 @@ static void locks_init(struct remote_pace *p)
 	pthread_condattr_destroy(&attr);
 }
 
+static uint64_t op_latency(void *userdata)
+{
+	struct remote_pace *p = userdata;
+
+	return atomic_load_explicit(&p->page->op_latency_usec, memory_order_relaxed);
+}
+
 int remote_pace_new(struct remote_pace **ret, int sock, int page_fd)
 {
 	struct remote_pace *p = calloc(1, sizeof(*p));
@@ -189,7 +196,7 @@ int remote_pace_new(struct remote_pace **ret, int sock, int page_fd)
 		return -ENOMEM;
 	}
 	p->sock = sock;
-	p->pace = (struct pace){ begin, spent, synced, step, p };
+	p->pace = (struct pace){ begin, spent, synced, step, op_latency, p };
 	locks_init(p);
 	page = mmap(NULL, sizeof(struct pace_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
 	if (page == MAP_FAILED) {

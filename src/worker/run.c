@@ -238,6 +238,16 @@ static void keeping_add(const struct keeping *k, const struct stats *s, char *st
 			       size_format(size, sizeof(size), k->trash_bytes));
 }
 
+/* Behind a server nothing in a tree is looked at for its size alone. */
+static void uncounted_add(const struct engine_progress *p, char *strategy, size_t len)
+{
+	size_t at = strlen(strategy);
+
+	if (!p->weighed && p->stats.dirs > 0)
+		(void)snprintf(strategy + at, len - at,
+			       "; bytes not counted, as each look would be a round trip");
+}
+
 /* Makes the engine known to run_cancel. */
 static void engine_publish(struct run *r, struct engine *e)
 {
@@ -253,7 +263,8 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 {
 	struct engine_options o = {
 		.weigh = true,
-		.op_latency_usec = ENGINE_LATENCY_AUTO,
+		/* Not paced at all: latency is off. */
+		.op_latency_usec = r->s->pace ? ENGINE_LATENCY_AUTO : 0,
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
 		.moosefs = r->s->moosefs,
 		.stall_usec = r->s->stall_usec,
@@ -278,6 +289,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 	engine_publish(r, NULL);
 	engine_result(e, ret);
 	(void)engine_strategy(e, strategy, len);
+	uncounted_add(ret, strategy, len);
 	keeping_add(&keeping, &ret->stats, strategy, len);
 	engine_free(e);
 	return k;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What tests on every cluster filesystem need, and what must be so on each."""
 import os
+import re
 import sys
 import time
 
@@ -13,6 +14,11 @@ import fixture
 from fixture import Canary, fill, scratch
 
 LATENCY = 1000  # of the network, in microseconds
+
+# Of the tree under which the metadata server is killed. The last that a master of MooseFS answered may
+# not have been in its log yet: those names are back, and are removed, and counted, once more.
+KILLED_DIRECTORIES, KILLED_FILES = 4, 400
+ENTRIES = KILLED_DIRECTORIES * (KILLED_FILES + 1) + 1
 
 
 def cluster(name):
@@ -72,7 +78,7 @@ class Case(fixture.Case):
 class KilledCase(Case):
     def test_run_waits_for_the_metadata_server(self):
         canary = Canary(os.path.join(self.top, "canary"))
-        tree = self.tree(4, 400)
+        tree = self.tree(KILLED_DIRECTORIES, KILLED_FILES)
         p = self.run_words(tree)
         names = [os.path.join(tree, d) for d in os.listdir(tree)]
         until("one is gone", lambda: not all(map(os.path.exists, names)))
@@ -81,10 +87,30 @@ class KilledCase(Case):
         self.assertTrue(runs(p))
         r = p.finish()
         self.assertEqual(r.status, 0, r)
-        self.assertEqual(r.json["entries"], 4 * 400 + 5, r)
+        self.assertGreaterEqual(r.json["entries"], ENTRIES, r)
         self.assertFalse(os.path.exists(tree))
         until("the client knows again", lambda: os.path.exists(os.path.join(canary.path, b"file")))
         canary.check()
+
+
+class LatencyUnderDaemonCase(daemon_fixture.Case):
+    """Without a bound a job begins with as many lanes as pay behind a server, and it says what was not
+    counted."""
+
+    FS = None
+    config = "pacing: {latency: off}\n"
+
+    def test_job_without_a_bound(self):
+        own = cluster(self.FS)
+        top = os.path.join(own.mountpoint, "unbound")
+        os.mkdir(top)
+        client = self.daemon.client()
+        # Gone before anybody could have found out how many lanes pay.
+        job = client.submit(fill_tree(os.path.join(top, "tree"), 16, 2))
+        self.assertEqual(client.wait(job), "done")
+        strategy = client.get(job, "Strategy")
+        self.assertGreaterEqual(int(re.match(self.FS + r": threads, (\d+) lane", strategy).group(1)), 16)
+        self.assertIn("bytes not counted", strategy)
 
 
 class KilledUnderDaemonCase(daemon_fixture.Case):
@@ -95,13 +121,13 @@ class KilledUnderDaemonCase(daemon_fixture.Case):
         top = os.path.join(own.mountpoint, "daemon")
         os.mkdir(top)
         canary = Canary(os.path.join(top, "canary"))
-        tree = fill_tree(os.path.join(top, "tree"), 4, 400)
+        tree = fill_tree(os.path.join(top, "tree"), KILLED_DIRECTORIES, KILLED_FILES)
         client = self.daemon.client()
         job = client.submit(tree)
         until("some are gone", lambda: client.job(job)["done"] > 0)
         own.lose_metadata_server()
         own.start_metadata_server()
         self.assertEqual(client.wait(job), "done")
-        self.assertEqual(client.job(job)["done"], 4 * 400 + 5)
+        self.assertGreaterEqual(client.job(job)["done"], ENTRIES)
         self.assertFalse(os.path.exists(tree))
         canary.check()

@@ -76,6 +76,10 @@ class Killed(cluster_case.KilledCase):
     FS = "cephfs"
 
 
+class LatencyUnderDaemon(cluster_case.LatencyUnderDaemonCase):
+    FS = "cephfs"
+
+
 class KilledUnderDaemon(cluster_case.KilledUnderDaemonCase):
     FS = "cephfs"
 

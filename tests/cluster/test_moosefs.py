@@ -62,6 +62,10 @@ class Killed(cluster_case.KilledCase):
     FS = "moosefs"
 
 
+class LatencyUnderDaemon(cluster_case.LatencyUnderDaemonCase):
+    FS = "moosefs"
+
+
 class KilledUnderDaemon(cluster_case.KilledUnderDaemonCase):
     FS = "moosefs"
 

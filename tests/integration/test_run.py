@@ -11,7 +11,7 @@ import subprocess
 
 import fixture
 from contents import big_file, fingerprint
-from fixture import Case, DISKS, USER, build, command, fill, matrix, scratch, write
+from fixture import DISKS, MIB, USER, Case, build, command, fill, matrix, scratch, write
 
 FEW = ("ext4", "btrfs", "tmpfs", "overlay")
 
@@ -106,6 +106,13 @@ class Results(Case):
         self.check_gone(w, r, "outside")
         self.assertEqual(r.json["entries"], entries)
         self.assertEqual(r.json["bytes_from"], "statfs")
+
+    @matrix(fs=("tmpfs",), latency=("off",))
+    def test_json_for_speed_counts_nothing_twice(self, w):
+        fixture.write(w.path("single"), b"x" * MIB)
+        r = w.run("--json", "single")
+        self.check_gone(w, r)
+        self.assertEqual(r.json["bytes"], MIB, r)
 
     @matrix(fs=("tmpfs",))
     def test_output_forms(self, w):

@@ -227,6 +227,26 @@ START_TEST(nonsense_ends_the_conversation)
 }
 END_TEST
 
+/* The bound of an operation behind a server is the configuration's, and none where speed goes
+ * first. */
+START_TEST(what_an_operation_may_take_is_told)
+{
+	const struct pace *pace;
+	struct fixture f;
+
+	begin(&f, QUIET);
+	pace = remote_pace(f.remote);
+	ck_assert_uint_eq(pace->op_latency(pace->userdata), PACE_OP_AUTO);
+	pacer_limits(f.pacer, 5000, MiB(8), 0);
+	ck_assert_uint_eq(pace->op_latency(pace->userdata), 5000);
+	pacer_urgent(f.pacer, true);
+	ck_assert_uint_eq(pace->op_latency(pace->userdata), 0);
+	pacer_urgent(f.pacer, false);
+	ck_assert_uint_eq(pace->op_latency(pace->userdata), 5000);
+	end(&f);
+}
+END_TEST
+
 /* Numbers that fall, and lanes by the billion, are a process's own and nobody else's affair. */
 START_TEST(what_pages_say_is_not_believed)
 {
@@ -238,7 +258,8 @@ START_TEST(what_pages_say_is_not_believed)
 
 	begin(&f, QUIET);
 	ck_assert_int_eq(peer_new(&peer, pacer_pace(f.pacer)), 0);
-	peers_add(&peers, peer, PACE_NO_LIMITS);
+	peers_add(&peers, peer);
+	peers_publish(&peers, PACE_NO_LIMITS, PACE_OP_AUTO);
 	page = peer_page(peer);
 	atomic_store(&page->own_sectors, 100);
 	atomic_store(&page->busy, UINT32_MAX);
@@ -263,7 +284,8 @@ int main(void)
 	const TTest *const tests[] = {
 		without_limits_nobody_is_asked, with_company_each_slice_is_granted,
 		a_peer_can_be_stopped,          a_dead_process_holds_nobody_up,
-		nonsense_ends_the_conversation, what_pages_say_is_not_believed,
+		nonsense_ends_the_conversation, what_an_operation_may_take_is_told,
+		what_pages_say_is_not_believed,
 	};
 
 	return run_case("peers", tests, ELEMENTSOF(tests));

@@ -53,7 +53,7 @@ static uint64_t step(void *userdata)
 
 static void counting_init(struct counting *c)
 {
-	*c = (struct counting){ .pace = { begin, spent, NULL, step, c } };
+	*c = (struct counting){ .pace = { begin, spent, NULL, step, NULL, c } };
 }
 
 START_TEST(nobody_asks_for_nothing)

@@ -4,12 +4,14 @@
 import json
 import os
 import re
+import socket
 import unittest
 
 from system import attempt, command, install
 
 # In tenths, as systemd-analyze counts.
 EXPOSURE_LIMIT = 20
+MOOSEFS_PORT = 9420
 
 
 def setUpModule():
@@ -75,6 +77,32 @@ class Probe(unittest.TestCase):
 
     def test_deleting_works_in_it(self):
         self.probe("probe.py")
+
+    def example(self, name):
+        """A drop-in that the package brings along, put where its own words say."""
+        at = "/etc/systemd/system/reclaimd.service.d"
+        command("install", "-D", "-m", "644", f"/usr/share/doc/reclaimd/examples/{name}", "-t", at)
+        self.addCleanup(command, "systemctl", "daemon-reload")
+        self.addCleanup(command, "rm", "-r", at)
+
+    def test_mounts_of_moosefs_can_be_spoken_to(self):
+        with socket.create_server(("127.0.0.1", MOOSEFS_PORT)) as listener:
+            listener.settimeout(10)
+            with self.assertRaises(AssertionError):
+                self.probe("probe_mount.py")
+            self.doCleanups()
+            self.example("moosefs-snapshots.conf")
+            self.probe("probe_mount.py")
+            peer, _ = listener.accept()
+            with peer:
+                self.assertEqual(peer.recv(10), b"here")
+        self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service"), "")
+        shown = command("systemctl", "show", "reclaimd.service", "-p",
+                        "PrivateNetwork,RestrictAddressFamilies,IPAddressDeny,IPAddressAllow")
+        self.assertEqual(dict((line.split("=", 1)[0], set(line.split("=", 1)[1].split()))
+                              for line in shown.splitlines()),
+                         {"PrivateNetwork": {"no"}, "RestrictAddressFamilies": {"AF_UNIX", "AF_INET"},
+                          "IPAddressDeny": {"0.0.0.0/0", "::/0"}, "IPAddressAllow": {"127.0.0.0/8", "::1/128"}})
 
 
 class Bus(unittest.TestCase):

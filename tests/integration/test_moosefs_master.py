@@ -1,0 +1,298 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A master of MooseFS that answers nonsense, or nothing: what it was to remove at once is unlinked name
+by name, nothing else is touched, and nobody waits for it for ever."""
+import contextlib
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import fixture
+from fixture import Canary, Case, command, fill, scratch
+
+SAY_REGISTER, SAY_LOOKUP, SAY_READDIR, SAY_GETEATTR, SAY_SETEATTR, SAY_SNAPSHOT = 400, 406, 428, 472, 474, 468
+ATTRIBUTES = 36
+ENDED = "the master no longer answers"
+PATIENCE_FIRST, PATIENCE = 5, 20  # seconds, of the program
+
+
+def message(kind, body, length=None):
+    return struct.pack(">II", kind, len(body) if length is None else length) + body
+
+
+def entry(name, inode, directory=False, nlink=1):
+    attributes = bytearray(ATTRIBUTES)
+    attributes[1] = (2 if directory else 1) << 4
+    struct.pack_into(">I", attributes, 23, nlink)
+    return bytes([len(name)]) + name + struct.pack(">I", inode) + bytes(attributes)
+
+
+class Master(threading.Thread):
+    """Listens, introduces itself as `first` says, and answers questions as `answers` says: a function of the
+    question's type, number and body whose bytes are sent; None ends the conversation."""
+
+    def __init__(self, answers, first=lambda: message(SAY_REGISTER + 1, b"\0")):
+        super().__init__(daemon=True)
+        self.answers, self.first = answers, first
+        self.asked = []
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self.socket.accept()
+                with peer, contextlib.suppress(OSError):
+                    self.talk(peer)
+
+    def receive(self, peer):
+        head = peer.recv(8, socket.MSG_WAITALL)
+        if len(head) < 8:
+            return None
+        kind, length = struct.unpack(">II", head)
+        self.asked.append(kind)
+        return kind, peer.recv(length, socket.MSG_WAITALL)
+
+    def talk(self, peer):
+        answer = self.first() if self.receive(peer) else None
+        while answer is not None:
+            for part in [answer] if isinstance(answer, bytes) else answer:
+                peer.sendall(part)
+            question = self.receive(peer)
+            if not question:
+                return
+            kind, body = question
+            answer = self.answers(kind, body[:4], body[4:])
+
+    def end(self):
+        with contextlib.suppress(OSError):  # it is over
+            # Which wakes it up, as closing would not.
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self.socket.close()
+
+
+def cut(part):
+    """A part of an answer, and the end."""
+    yield part
+    raise ConnectionError
+
+
+def drops():
+    """One byte after the other, which would take an hour."""
+    while True:
+        time.sleep(0.2)
+        yield b"\0"
+
+
+def nothings():
+    """What is said while an answer takes long, and no answer."""
+    while True:
+        time.sleep(0.1)
+        yield message(0, b"")
+
+
+class Obliging:
+    """Knows what there is, lists it as it is told to, and says that it has removed it."""
+
+    def __init__(self, top, entries):
+        self.inode = {name: os.lstat(os.path.join(top, name)).st_ino for name in ("", "tree")}
+        self.entries = entries
+
+    def __call__(self, kind, number, body):
+        if kind == SAY_LOOKUP:
+            name = body[5:5 + body[4]].decode()
+            return message(kind + 1, number + struct.pack(">I", self.inode.get(name, 99)) + bytes(ATTRIBUTES))
+        if kind in (SAY_READDIR, SAY_READDIR + 2):
+            return message(kind + 1, number + bytes(8) + b"".join(self.entries))
+        if kind == SAY_GETEATTR:
+            # One kind of directories, one of files, as many as are listed, with no attributes.
+            return message(kind + 1, number + struct.pack(">BBBIBI", 1, 1, 0, 1, 0, len(self.entries)))
+        if kind == SAY_SETEATTR:
+            return message(kind + 1, number + struct.pack(">III", 1 + len(self.entries), 0, 0))
+        return message(kind + 1, number + b"\0")
+
+
+class Hostile(Case):
+    def setUp(self):
+        self.below = os.path.join(scratch.dir, self.id())
+        os.mkdir(self.below)
+        self.canary = Canary(os.path.join(self.below, "canary"))
+        self.addCleanup(self.canary.check)
+        self.grow()
+
+    def grow(self):
+        for name in ("d", "e"):
+            fill(os.path.join(self.below, "tree", name), 20)
+
+    @contextlib.contextmanager
+    def mounted(self, master):
+        """A mount that says that the master is there."""
+        program = scratch.helper("moosefs-mount", command("pkg-config", "--cflags", "--libs", "fuse3").split())
+        at = self.below + ".mount"
+        os.mkdir(at)
+        process = subprocess.Popen([program, self.below, str(master.port), at], stderr=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + fixture.TIMEOUT
+            while not os.path.ismount(at):
+                self.assertIsNone(process.poll())
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.01)
+            yield at
+        finally:
+            command("umount", at)
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            os.rmdir(at)
+            master.end()
+
+    def check(self, master, said=None, complaint=None, most=PATIENCE):
+        """The tree goes, all of it by name."""
+        with self.mounted(master) as at:
+            began = time.monotonic()
+            p = fixture.Proc([scratch.binary, "run", "--json=short", "--strategy=moosefs-snapshot",
+                              os.path.join(at, "tree")], at)
+            r = p.finish()
+            self.assertLess(time.monotonic() - began, most, r)
+        self.assertEqual(r.status, 0, r)
+        # Of what a master says it has removed, the number is not doubted.
+        self.assertEqual(r.json["entries"] - self.claimed(r), 43, r)
+        self.assertFalse(os.path.exists(os.path.join(self.below, "tree")))
+        if complaint:
+            self.assertIn("name by name: " + complaint, r.err)
+        if said:
+            self.assertIn("moosefs: 0 by snapshot (others: %s)" % said, r.json["strategy"])
+        return r
+
+    @staticmethod
+    def claimed(r):
+        """How many entries the master is said to have removed."""
+        found = re.search(r"(\d+) by snapshot", r.json["strategy"])
+        return int(found.group(1)) if found else 0
+
+    def check_answer(self, answer, said=ENDED, **kw):
+        """The same to each question, made of its type and its number."""
+        self.check(Master(lambda kind, number, body: answer(kind, number)), said, **kw)
+        self.grow()
+
+    def check_first(self, answer, complaint, **kw):
+        master = Master(lambda *question: None, lambda: answer)
+        self.check(master, complaint=complaint, **kw)
+        self.assertEqual(master.asked, [SAY_REGISTER])
+
+
+class Introductions(Hostile):
+    def test_nobody_is_there(self):
+        master = Master(lambda *question: None)
+        master.end()
+        self.check(master, complaint="Connection refused")
+
+    def test_closes(self):
+        self.check_first(None, "Broken pipe")
+
+    def test_closes_in_the_middle(self):
+        self.check_first(cut(message(SAY_REGISTER + 1, b"")[:5]), "Broken pipe")
+
+    def test_does_not_want_us(self):
+        self.check_first(message(SAY_REGISTER + 1, b"\x04"), "Permission denied")
+
+    def test_another_type(self):
+        self.check_first(message(7, b"\0"), "Protocol error")
+
+    def test_too_much(self):
+        self.check_first(message(SAY_REGISTER + 1, b"\0\0"), "Protocol error")
+
+    def test_nothing_in_it(self):
+        self.check_first(message(SAY_REGISTER + 1, b""), "Protocol error")
+
+    def test_says_nothing(self):
+        self.check_first(b"", "Connection timed out", most=PATIENCE_FIRST + 10)
+
+    def test_in_drops(self):
+        self.check_first(drops(), "Connection timed out", most=PATIENCE_FIRST + 10)
+
+
+class Answers(Hostile):
+    def test_closes(self):
+        self.check(Master(lambda *question: None), ENDED)
+
+    def test_huge_length(self):
+        self.check_answer(lambda kind, number: message(kind + 1, number, 0xffffffff))
+
+    def test_closes_in_the_middle(self):
+        self.check_answer(lambda kind, number: cut(message(kind + 1, number, 100)))
+
+    def test_less_than_its_length(self):
+        # The program waits for the rest, and this for the next question.
+        self.check_answer(lambda kind, number: message(kind + 1, number, 100), most=PATIENCE + 10)
+
+    def test_short(self):
+        for n in range(4):
+            with self.subTest(n=n):
+                self.check_answer(lambda kind, number, n=n: message(kind + 1, number[:n]))
+
+    def test_another_number(self):
+        right = Obliging(self.below, [entry(b"a", 100)])
+        self.check(Master(lambda kind, number, body: right(kind, b"\xff" + number[1:], body)), ENDED)
+
+    def test_another_type(self):
+        right = Obliging(self.below, [entry(b"a", 100)])
+        self.check(Master(lambda kind, number, body: right(kind + 2, number, body)
+                          if kind == SAY_READDIR else right(kind, number, body)), ENDED)
+
+    def test_nothing_but_its_number(self):
+        self.check_answer(lambda kind, number: message(kind + 1, number))
+
+    def test_errors_only(self):
+        self.check_answer(lambda kind, number: message(kind + 1, number + b"\x09"), "not to be listed")
+
+    def test_noise(self):
+        for seed in range(8):
+            with self.subTest(seed=seed):
+                noise = bytes((seed * 37 + i * i * 11) % 256 for i in range(999))
+                self.check_answer(lambda kind, number, b=noise: message(kind + 1, number + b))
+
+    def test_nothings(self):
+        self.check_answer(lambda kind, number: nothings(), most=PATIENCE + 10)
+
+
+class Lists(Hostile):
+    def check_list(self, *entries):
+        r = self.check(Master(Obliging(self.below, entries)))
+        self.grow()
+        return r
+
+    def test_name_beyond_the_end(self):
+        self.check_list(entry(b"a" * 9, 5)[:7])
+
+    def test_attributes_beyond_the_end(self):
+        self.check_list(entry(b"a", 5)[:-1])
+
+    def test_names_that_are_none(self):
+        for name in (b"", b"a/b", b"a\0b", b"/"):
+            with self.subTest(name=name):
+                self.check_list(entry(name, 5, directory=True))
+
+    def test_more_than_was_asked_for(self):
+        self.check_list(*[entry(b"%d" % i, 100 + i) for i in range(40000)])
+
+    def test_the_way_up(self):
+        self.check_list(entry(b".", 1, directory=True), entry(b"..", 1, directory=True))
+
+    def test_itself_for_ever(self):
+        self.check_list(entry(b"tree", os.stat(os.path.join(self.below, "tree")).st_ino, directory=True))
+
+    def test_says_that_it_has_removed_all(self):
+        """The mount says otherwise."""
+        r = self.check_list(*[entry(b"%d" % i, 100 + i) for i in range(5)])
+        self.assertEqual(self.claimed(r), 6)
+
+
+if __name__ == "__main__":
+    fixture.main()
