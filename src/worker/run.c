@@ -14,6 +14,7 @@
 #include "lasting.h"
 #include "remote-pace.h"
 #include "serving.h"
+#include "util/btrfs.h"
 #include "util/units.h"
 
 /* A deeper path is told without its end. */
@@ -114,6 +115,7 @@ static void leave_out(struct run *r, struct run_name *n, int error, const char *
 
 	n->error = error;
 	n->left_out = true;
+	r->missing = r->missing || error == -ENOENT;
 	if (error == -ENOENT)
 		return;
 	r->skipped++;
@@ -340,12 +342,14 @@ static void ran_tell(struct run *r, int error, const struct stats *s, const char
 	(void)post(r);
 }
 
-/* What is said to be gone must not be there again after a power cut; the record of it is flushed,
- * too. Filesystems that cannot flush a directory have no say in it. */
+/* What is said to be gone must not be there again after a power cut, whoever removed it; the record
+ * of it is flushed, too. Filesystems that cannot flush a directory have no say in it. */
 static int made_durable(const struct run *r, const struct stats *s)
 {
-	int k = s->entries > 0 ? fd_sync_dir(r->dirfd) : 0;
+	int k = 0;
 
+	if (s->entries > 0 || r->missing)
+		k = btrfs_has(r->dirfd) ? btrfs_commit(r->dirfd) : fd_sync_dir(r->dirfd);
 	return k == -EIO || k == -ENOSPC || k == -EDQUOT ? k : 0;
 }
 
