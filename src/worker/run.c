@@ -149,8 +149,15 @@ static void name_look(struct run *r, struct run_name *n, const struct protect *p
 	n->ino = ret->ino;
 	n->dev = ret->dev;
 	now = lasting_of(fsid, ret);
-	if (r->unmoved_usec > 0 && !(lasting_equal(&now, &n->id) && is_unmoved(r, n->name))) {
+	if (r->unmoved_usec > 0 && !lasting_equal(&now, &n->id)) {
 		leave_out(r, n, -ENOENT, "");
+		return;
+	}
+	/* Somebody fetched it from staging; or the filesystem lost the way there and not its time
+	 * (as btrfs seems to, whose log has inodes apart from their names). */
+	if (r->unmoved_usec > 0 && !is_unmoved(r, n->name)) {
+		leave_out(r, n, -ESTALE,
+			  "is where it was, but was moved or changed since it was accepted: kept");
 		return;
 	}
 	if (!lasting_equal(&now, &n->id)) {
