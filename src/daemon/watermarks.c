@@ -30,7 +30,7 @@ struct watermark {
 	struct policy_space below;
 	bool has_size;
 	bool is_old; /* not configured any more: goes when its process has */
-	bool is_short, cannot_look;
+	bool is_short, cannot_look, is_absent;
 	dev_t dev;                      /* its filesystem's, where space is watched; or 0 */
 	uint64_t free_bytes, rate;      /* at the last look; and bytes a second since */
 	uint64_t looked_usec;           /* when that was */
@@ -176,7 +176,8 @@ static bool space_is_coming(const struct watermark *w)
 /* ---- looking ----------------------------------------------------------------------------------
  */
 
-/* Where asking may hang, the loop does not ask. */
+/* Where asking may hang, the loop does not ask. A directory that is not there yet may be made and
+ * filled at any moment: the filesystem that it will be on is looked at in its stead. */
 static bool space_look(struct watermark *w, struct space *ret)
 {
 	const struct mounts *mounts = manager_mounts(w->m);
@@ -190,8 +191,14 @@ static bool space_look(struct watermark *w, struct space *ret)
 			 "asking for it may take forever: give it a schedule",
 			 w->name);
 	w->cannot_look = hangs;
-	if (hangs || statvfs(w->path, &st) < 0)
+	w->is_absent = false;
+	if (hangs)
 		return false;
+	if (statvfs(w->path, &st) < 0) {
+		w->is_absent = errno == ENOENT;
+		if (!w->is_absent || statvfs(mount->target, &st) < 0)
+			return false;
+	}
 	w->dev = mount->dev;
 	*ret = (struct space){ .free_bytes = (uint64_t)st.f_bavail * st.f_frsize,
 			       .all_bytes = (uint64_t)st.f_blocks * st.f_frsize };
@@ -237,7 +244,7 @@ static uint64_t look(struct watermark *w, uint64_t now)
 		w->is_short = false;
 		w->wait_usec = AGAIN_USEC;
 	}
-	if (w->child || now < w->again_usec || space_is_coming(w))
+	if (w->child || (is_short && w->is_absent) || now < w->again_usec || space_is_coming(w))
 		return next;
 	if (is_short)
 		short_tell(w);

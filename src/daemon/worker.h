@@ -41,8 +41,8 @@ struct worker_options {
 	const struct submitter *submitter; /* copied */
 	int fence_fd;                      /* WORKER_DELETE: the directory; duplicated */
 	struct pacers *pacers;             /* WORKER_DELETE: who paces it, or NULL */
-	uint64_t stall_usec; /* WORKER_DELETE, root: how long MooseFS may be held up; 0: by unlinks
-			      */
+	/* WORKER_DELETE, root: how long MooseFS's master may be held up; 0: not at all. */
+	uint64_t stall_usec;
 	const char *const *protect; /* further protected paths (I8), NULL-terminated, or NULL */
 	/* It is gone (after all requests were answered with -EPIPE). worker_free may be called in
 	 * it. */

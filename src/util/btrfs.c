@@ -2,9 +2,14 @@
 #include "btrfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/btrfs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/vfs.h>
+
+#include "fd.h"
 
 int btrfs_uuid(int fd, char *buf, size_t len)
 {
@@ -21,5 +26,26 @@ int btrfs_uuid(int fd, char *buf, size_t len)
 			return -ENAMETOOLONG;
 		at += (size_t)n;
 	}
+	return 0;
+}
+
+bool btrfs_has(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+int btrfs_commit(int fd)
+{
+	_cleanup_close_ int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	__u64 transaction = 0;
+
+	if (own < 0)
+		return -errno;
+	/* Unlike syncfs(2), this leaves alone what others have written and not flushed. */
+	if (ioctl(own, BTRFS_IOC_START_SYNC, &transaction) < 0 ||
+	    ioctl(own, BTRFS_IOC_WAIT_SYNC, &transaction) < 0)
+		return -errno;
 	return 0;
 }

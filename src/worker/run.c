@@ -14,6 +14,7 @@
 #include "lasting.h"
 #include "remote-pace.h"
 #include "serving.h"
+#include "util/btrfs.h"
 #include "util/units.h"
 
 /* A deeper path is told without its end. */
@@ -114,6 +115,7 @@ static void leave_out(struct run *r, struct run_name *n, int error, const char *
 
 	n->error = error;
 	n->left_out = true;
+	r->missing = r->missing || error == -ENOENT;
 	if (error == -ENOENT)
 		return;
 	r->skipped++;
@@ -147,8 +149,15 @@ static void name_look(struct run *r, struct run_name *n, const struct protect *p
 	n->ino = ret->ino;
 	n->dev = ret->dev;
 	now = lasting_of(fsid, ret);
-	if (r->unmoved_usec > 0 && !(lasting_equal(&now, &n->id) && is_unmoved(r, n->name))) {
+	if (r->unmoved_usec > 0 && !lasting_equal(&now, &n->id)) {
 		leave_out(r, n, -ENOENT, "");
+		return;
+	}
+	/* Somebody fetched it from staging; or the filesystem lost the way there and not its time
+	 * (as btrfs seems to, whose log has inodes apart from their names). */
+	if (r->unmoved_usec > 0 && !is_unmoved(r, n->name)) {
+		leave_out(r, n, -ESTALE,
+			  "is where it was, but was moved or changed since it was accepted: kept");
 		return;
 	}
 	if (!lasting_equal(&now, &n->id)) {
@@ -352,12 +361,14 @@ static void ran_tell(struct run *r, int error, const struct stats *s, const char
 	(void)post(r);
 }
 
-/* What is said to be gone must not be there again after a power cut; the record of it is flushed,
- * too. Filesystems that cannot flush a directory have no say in it. */
+/* What is said to be gone must not be there again after a power cut, whoever removed it; the record
+ * of it is flushed, too. Filesystems that cannot flush a directory have no say in it. */
 static int made_durable(const struct run *r, const struct stats *s)
 {
-	int k = s->entries > 0 ? fd_sync_dir(r->dirfd) : 0;
+	int k = 0;
 
+	if (s->entries > 0 || r->missing)
+		k = btrfs_has(r->dirfd) ? btrfs_commit(r->dirfd) : fd_sync_dir(r->dirfd);
 	return k == -EIO || k == -ENOSPC || k == -EDQUOT ? k : 0;
 }
 

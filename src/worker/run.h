@@ -40,6 +40,7 @@ struct run {
 	struct run_name **by_name; /* made when there is something to be looked up */
 	unsigned problems;         /* told so far */
 	uint64_t skipped;          /* before the engine began */
+	bool missing;              /* a name was not there then */
 	struct engine *engine;
 	_Atomic bool cancelled, ended;
 };

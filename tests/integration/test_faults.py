@@ -331,14 +331,27 @@ class Power(Faults):
         self.assertEqual(os.listdir(self.data), [])
         self.assertEqual([f for _, _, files in os.walk(self.at + "/.reclaim") for f in files], [])
 
+    def test_fault_03_what_is_missing_stays_so(self):
+        """Somebody else removed it: it is on record as gone, and not only in memory."""
+        n = self.staged_on_a_disk()
+        os.sync()
+        (job,) = glob.glob(self.at + "/.reclaim/0/*")
+        shutil.rmtree(job + "/1")
+        self.assertEqual(self.resumed().wait(n), "done")
+        self.daemon.stop()
+        self.lose_power()
+        self.assertEqual([f for _, _, files in os.walk(self.at + "/.reclaim") for f in files], [])
+
     def test_fault_03_what_was_fetched_from_staging_is_kept(self):
-        """Who was moved is not taken for who never was."""
+        """Who was moved is not taken for who never was, nor for gone."""
         n = self.staged_on_a_disk()
         (job,) = glob.glob(self.at + "/.reclaim/0/*")
         os.rename(job + "/1", self.path("t"))
         before = fingerprint(self.path("t"))
-        self.assertIn(self.resumed().wait_state(n, "paused"), ("paused", "done"))
-        self.others_go_on(self.daemon.client())
+        c = self.resumed()
+        self.assertEqual(c.wait_state(n, "paused"), "failed")
+        self.assertIn("was moved or changed since", str(c.problems(n)))
+        self.others_go_on(c)
         self.assertEqual(fingerprint(self.path("t")), before)
 
 

@@ -313,10 +313,10 @@ class Watermarks(Case):
         command("mount", "-t", "tmpfs", "-o", "mode=0755,size=%d" % self.SIZE, "tmpfs", self.data)
         self.count = 0
 
-    def fill(self, below):
+    def fill(self, below, prefix="f"):
         """Writes files, each older than the next, until less than so much is free."""
         while self.free() >= below * self.SIZE:
-            self.make("f%04d" % self.count, 1 - self.count / 10000, "x" * fixture.MIB)
+            self.make("%s%04d" % (prefix, self.count), 1 - self.count / 10000, "x" * fixture.MIB)
             self.count += 1
 
     def watch(self, keys):
@@ -339,6 +339,33 @@ class Watermarks(Case):
             left = sorted(self.left() - {"keep"})
             self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
         self.assertTrue(os.path.exists(keep))
+
+    def later(self, keys):
+        self.daemon.configure("policies:\n"
+                              "  p: {path: %s/later, match: '*', min-free: {below: 30%%, until: 50%%},"
+                              " max-delete: 100%%}\n  q: {%s}\n" % (self.data, keys))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        # It cannot run; and both have been looked at.
+        self.daemon.wait_said("Policy q could not run")
+
+    def test_a_directory_that_comes_later(self):
+        """Who makes it and fills it is not waited for until the minute is over that a look may be away."""
+        self.later("path: %s/none, match: x, max-size: 1K" % self.data)
+        c = self.daemon.client()
+        began = time.monotonic()
+        self.fill(0.3, "later/")
+        self.assertEqual(c.signal("JobFinished").body[2], "done")
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_a_directory_that_is_not_there(self):
+        """There is nothing to delete in it, however short of space its filesystem is."""
+        os.mkdir(os.path.join(self.root, "real"))
+        write(os.path.join(self.root, "real/file"), "x" * 8192)
+        os.symlink("real", os.path.join(self.root, "link"))
+        self.later("path: %s/link, match: x, min-free: 100%%" % self.root)
+        self.fill(0.3)
+        self.daemon.wait_said("Policy q could not run", 3)
+        self.assertNotIn("Policy p", self.daemon.said())
 
     def test_two_on_one_filesystem(self):
         """Both are short of the same space: once is enough."""

@@ -56,6 +56,15 @@ static const struct tuner_options far = {
 	.uring_possible = true,
 	.remote = true,
 };
+/* Far, too, and others wait for the same server. */
+static const struct tuner_options gentle = {
+	.start = { BACKEND_THREADS, 1 },
+	.lanes_max = 64,
+	.cpus = 2,
+	.uring_possible = true,
+	.remote = true,
+	.op_usec = TUNER_OP_AUTO,
+};
 
 static double cpu_bound_rate(struct setting s)
 {
@@ -142,11 +151,9 @@ static double ten_at_a_time_rate(struct setting s)
 START_TEST(where_others_would_wait_lanes_stay_fewer)
 {
 	static const struct machine m = { ten_at_a_time_rate, idle_busy };
-	struct tuner_options gentle = far;
+	struct tuner_options bounded = gentle;
 	struct outcome o;
 
-	gentle.start.lanes = 1;
-	gentle.op_usec = TUNER_OP_AUTO;
 	o = simulate(&m, &gentle, (struct setting){ BACKEND_THREADS, 10 }, 5);
 	ck_assert_uint_ge(o.last.lanes, 8);
 	ck_assert_uint_le(o.last.lanes, 12);
@@ -155,11 +162,11 @@ START_TEST(where_others_would_wait_lanes_stay_fewer)
 	o = simulate(&m, &gentle, (struct setting){ BACKEND_THREADS, 10 }, 0.5);
 	ck_assert(o.entries >= o.best_entries * 0.75);
 	/* 0.9 ms allow for the ten; a bound of 5 ms for many more, which gain nothing. */
-	gentle.op_usec = 5000;
-	o = simulate(&m, &gentle, (struct setting){ BACKEND_THREADS, 10 }, 5);
+	bounded.op_usec = 5000;
+	o = simulate(&m, &bounded, (struct setting){ BACKEND_THREADS, 10 }, 5);
 	ck_assert_uint_ge(o.last.lanes, 8);
-	gentle.op_usec = 1000;
-	o = simulate(&m, &gentle, (struct setting){ BACKEND_THREADS, 1 }, 5);
+	bounded.op_usec = 1000;
+	o = simulate(&m, &bounded, (struct setting){ BACKEND_THREADS, 1 }, 5);
 	ck_assert_uint_eq(o.last.lanes, 1);
 }
 END_TEST
@@ -247,11 +254,8 @@ static double hiccup_rate(struct setting s)
 START_TEST(a_moment_is_no_reason_to_have_fewer_lanes)
 {
 	static const struct machine m = { hiccup_rate, idle_busy };
-	struct tuner_options gentle = far;
 	struct outcome o;
 
-	gentle.start.lanes = 1;
-	gentle.op_usec = TUNER_OP_AUTO;
 	slow_from = 0.4;
 	o = simulate(&m, &gentle, (struct setting){ BACKEND_THREADS, 10 }, 5);
 	ck_assert_uint_ge(o.last.lanes, 8);
@@ -263,11 +267,8 @@ START_TEST(a_slow_server_is_told_from_our_own_load)
 {
 	static const struct machine alone = { own_trouble_rate, idle_busy };
 	static const struct machine shared = { others_come_rate, idle_busy };
-	struct tuner_options gentle = far;
 	struct outcome o;
 
-	gentle.start.lanes = 1;
-	gentle.op_usec = TUNER_OP_AUTO;
 	slow_from = 6;
 	slow_factor = 4;
 	o = simulate(&alone, &gentle, (struct setting){ BACKEND_THREADS, 64 }, 10);

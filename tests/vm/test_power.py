@@ -205,7 +205,12 @@ class Power(unittest.TestCase):
             # Refused where staging itself is not there (any more, or yet): names are in their place then.
             with contextlib.suppress(Error):
                 c.call("Restore", "ta{sv}", job["id"], {})
-        if job and victim["kind"] == "plain":
+        if job and job["state"] in ("partial", "failed") and self.disks[-1].fs == "btrfs":
+            # Its log may have it that what is where it was has been moved: kept whole, and told of.
+            self.assertEqual(victim["kind"], "plain", what)
+            for path, before in zip(victim["paths"], victim["before"]):
+                self.assertTrue(not os.path.lexists(path) or fingerprint(path) == before, what)
+        elif job and victim["kind"] == "plain":
             self.assertEqual(job["state"], "done", what)
             for path in victim["paths"]:
                 self.assertFalse(os.path.lexists(path), what)
