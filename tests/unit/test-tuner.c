@@ -184,11 +184,8 @@ static double crowded_rate(struct setting s)
 START_TEST(where_all_would_wait_that_is_found_out_quickly)
 {
 	static const struct machine m = { crowded_rate, idle_busy };
-	struct tuner_options gentle = far;
 	struct outcome o;
 
-	gentle.start.lanes = 1;
-	gentle.op_usec = TUNER_OP_AUTO;
 	crowded = 0;
 	o = simulate(&m, &gentle, (struct setting){ BACKEND_THREADS, 1 }, 2);
 	ck_assert_uint_eq(o.last.lanes, 1);
@@ -211,11 +208,8 @@ static double noisy_rate(struct setting s)
 START_TEST(one_window_is_no_reason_to_have_fewer_lanes)
 {
 	static const struct machine m = { noisy_rate, idle_busy };
-	struct tuner_options gentle = far;
 	double part = 0;
 
-	gentle.start.lanes = 1;
-	gentle.op_usec = TUNER_OP_AUTO;
 	for (unsigned i = 0; i < 20; i++) {
 		struct outcome o = simulate(&m, &gentle, (struct setting){ BACKEND_THREADS, 8 },
 					    0.5 + i * 0.013);
