@@ -72,12 +72,18 @@ static size_t totals_add(struct device_totals *v, size_t n, size_t most, const c
 	return MAX(n, i + 1);
 }
 
+/* What has no disk has no figures. */
+static bool is_watched(const struct entry *e)
+{
+	return e->pacer && pacer_has_disks(e->pacer);
+}
+
 static void entry_free(struct pacers *p, struct entry *e)
 {
 	struct entry **at = &p->first;
 	struct pacing_tally tally;
 
-	if (e->pacer) {
+	if (is_watched(e)) {
 		pacer_tally(e->pacer, &tally);
 		p->n_past = totals_add(p->past, p->n_past, PACERS_PAST_MOST, e->key, &tally);
 	}
@@ -178,7 +184,7 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 		      struct entry **ret)
 {
 	struct entry *e = calloc(1, sizeof(*e));
-	struct pacer_options o = { .discards = discards };
+	struct pacer_options o = { .discards = discards, .diskless = true };
 	int r = 0;
 
 	if (e)
@@ -191,7 +197,8 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 	o.latency_usec = bound_of(&e->settings);
 	o.rate_min = e->settings.rate_min;
 	o.rate_max = ceiling_of(&e->settings);
-	if (e->settings.latency != LATENCY_OFF || o.rate_max)
+	o.off = e->settings.latency == LATENCY_OFF;
+	if (!o.off || o.rate_max)
 		r = pacer_new(&e->pacer, &o, fd, canary_dirfd);
 	if (r < 0) {
 		free(e->key);
@@ -289,7 +296,7 @@ size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)
 	size_t found = 0;
 
 	for (struct entry *e = p->first; e; e = e->next) {
-		if (!e->pacer)
+		if (!is_watched(e))
 			continue;
 		if (found < n)
 			pacer_look(e->pacer, &views[found]);
@@ -305,7 +312,7 @@ size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n
 
 	memcpy(ret, p->past, found * sizeof(*ret));
 	for (const struct entry *e = p->first; e; e = e->next) {
-		if (!e->pacer)
+		if (!is_watched(e))
 			continue;
 		pacer_tally(e->pacer, &tally);
 		found = totals_add(ret, found, n, e->key, &tally);

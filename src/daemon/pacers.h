@@ -27,8 +27,7 @@ void pacers_configure(struct pacers *p, const struct config *c);
 
 /* Another process will delete on the filesystem that fd is on; canary_dirfd is a directory there in
  * which nameless files may be made, or -1. *ret_sock and *ret_page_fd are for that process, and the
- * caller's. *ret is NULL, and 0 returned, where nothing is to be paced: in memory, or so
- * configured.
+ * caller's. *ret is NULL, and 0 returned, where nothing is to be paced, as is configured.
  */
 int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, struct paced **ret,
 		  int *ret_sock, int *ret_page_fd);

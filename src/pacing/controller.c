@@ -98,7 +98,9 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
 	c->read_size = 8;
 	c->share = share_first(c);
-	if (!o->observed)
+	if (o->alone)
+		mode_enter(c, PACING_FAST, now_usec);
+	else if (!o->observed)
 		mode_enter(c, PACING_PACED, now_usec);
 	else
 		mode_enter(c, o->presumed_busy ? PACING_CHECK : PACING_FAST, now_usec);
@@ -335,7 +337,7 @@ uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
 	heed_discards(c, s);
 	switch (c->mode) {
 	case PACING_FAST:
-		if (c->o.observed)
+		if (c->o.observed && !c->o.alone)
 			fast(c, s);
 		break;
 	case PACING_CHECK:

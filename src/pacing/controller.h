@@ -57,6 +57,9 @@ struct controller_options {
 	/* There are device counters. Without, nobody can be seen coming or going, and our own cost
 	 * against its own floor is all there is. */
 	bool observed;
+	/* Nobody is looked for, on purpose or because there is no disk: the ceiling is all that
+	 * holds. */
+	bool alone;
 	/* What is freed is discarded by the way, and others wait for that: so that it does not pile
 	 * up, is synced now and then even in fast mode. */
 	bool discards;

@@ -424,6 +424,7 @@ static int start(struct pacer *p, const char *proc)
 		.rate_min = p->o.rate_min,
 		.rate_max = p->o.rate_max,
 		.observed = p->observed,
+		.alone = p->o.off || p->n_disks == 0,
 		.presumed_busy = presume_busy(proc),
 		.discards = p->o.discards,
 		.reads_only = p->o.reads_only,
@@ -457,12 +458,12 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	if (r >= 0)
 		r = disks_open(p, sys);
 	/* Without a disk nothing is synced and nobody is seen: full speed, as ever. */
-	if (r < 0 || p->n_disks == 0) {
+	if (r < 0 || (p->n_disks == 0 && !o->diskless)) {
 		pacer_free(p);
 		return r;
 	}
 	commits_open(p);
-	if (canary_dirfd >= 0)
+	if (canary_dirfd >= 0 && p->n_disks > 0)
 		(void)canary_new(&p->canary, canary_dirfd);
 	r = start(p, proc);
 	if (r < 0) {
@@ -494,6 +495,11 @@ struct pacer *pacer_free(struct pacer *p)
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 	return NULL;
+}
+
+bool pacer_has_disks(const struct pacer *p)
+{
+	return p->n_disks > 0;
 }
 
 const struct pace *pacer_pace(struct pacer *p)

@@ -18,12 +18,14 @@ struct pacer;
 struct pacer_peer;
 
 struct pacer_options {
-	uint64_t latency_usec;  /* 0: find out */
-	uint64_t rate_min;      /* bytes per second */
-	uint64_t rate_max;      /* the same; 0: unlimited */
-	bool discards;          /* the filesystem discards what is freed as it goes */
-	bool reads_only;        /* nothing is removed: a scan */
-	FILE *trace;            /* a line for each sample and each piece, or NULL */
+	uint64_t latency_usec; /* 0: find out */
+	uint64_t rate_min;     /* bytes per second */
+	uint64_t rate_max;     /* the same; 0: unlimited */
+	bool discards;         /* the filesystem discards what is freed as it goes */
+	bool reads_only;       /* nothing is removed: a scan */
+	bool off;              /* nobody is spared: rate_max is all that holds */
+	bool diskless; /* wanted without a disk, too: for rate_max, and for a server's sake */
+	FILE *trace;   /* a line for each sample and each piece, or NULL */
 	const char *sys, *proc; /* NULL: "/sys", "/proc" */
 };
 
@@ -36,12 +38,15 @@ struct pacer_view {
 
 /* fd is any descriptor on the filesystem; canary_dirfd a directory on it in which nameless files
  * may be made, or -1. Both are only needed during the call. Sensors that cannot be had are done
- * without; *ret is NULL, and 0 returned, where nothing is to be paced: a filesystem in memory.
+ * without; *ret is NULL, and 0 returned, where there is no disk, unless it is wanted all the same.
  * Returns 0 or a negative errno. */
 int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd);
 
 /* No lane may be in one of its functions. NULL is accepted; returns NULL. */
 struct pacer *pacer_free(struct pacer *p);
+
+/* Is there a disk to be watched? */
+bool pacer_has_disks(const struct pacer *p);
 
 /* What engine_options.pace takes. The pacer's, as long as it lives. */
 const struct pace *pacer_pace(struct pacer *p);

@@ -113,6 +113,23 @@ class LatencyUnderDaemonCase(daemon_fixture.Case):
         self.assertIn("bytes not counted", strategy)
 
 
+class LatencyAutoUnderDaemonCase(daemon_fixture.Case):
+    """By default a job behind a server holds to what an operation takes alone: it has fewer lanes than
+    one without a bound begins with."""
+
+    FS = None
+
+    def test_job_with_the_bound_of_auto(self):
+        own = cluster(self.FS)
+        top = os.path.join(own.mountpoint, "auto")
+        os.mkdir(top)
+        client = self.daemon.client()
+        job = client.submit(fill_tree(os.path.join(top, "tree"), 16, 2))
+        self.assertEqual(client.wait(job), "done")
+        strategy = client.get(job, "Strategy")
+        self.assertLess(int(re.match(self.FS + r": threads, (\d+) lane", strategy).group(1)), 16, strategy)
+
+
 class KilledUnderDaemonCase(daemon_fixture.Case):
     FS = None
 

@@ -80,6 +80,10 @@ class LatencyUnderDaemon(cluster_case.LatencyUnderDaemonCase):
     FS = "cephfs"
 
 
+class LatencyAutoUnderDaemon(cluster_case.LatencyAutoUnderDaemonCase):
+    FS = "cephfs"
+
+
 class KilledUnderDaemon(cluster_case.KilledUnderDaemonCase):
     FS = "cephfs"
 

@@ -66,6 +66,10 @@ class LatencyUnderDaemon(cluster_case.LatencyUnderDaemonCase):
     FS = "moosefs"
 
 
+class LatencyAutoUnderDaemon(cluster_case.LatencyAutoUnderDaemonCase):
+    FS = "moosefs"
+
+
 class KilledUnderDaemon(cluster_case.KilledUnderDaemonCase):
     FS = "moosefs"
 

@@ -30,6 +30,27 @@ START_TEST(alone_it_is_fast)
 }
 END_TEST
 
+/* Nobody is spared, but the ceiling holds. */
+START_TEST(without_a_disk_there_is_a_ceiling)
+{
+	struct controller_options o = { .rate_min = MiB(1), .rate_max = MiB(16), .alone = true };
+	struct world w;
+
+	world_init(&w, &o, with_reads(solid, 300));
+	world_pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_int_eq(w.c.mode, PACING_FAST);
+	ck_assert_uint_eq(w.syncs, 0);
+	ck_assert_uint_ge(w.bytes, MiB(16) * 9);
+	ck_assert_uint_le(w.bytes, MiB(16) * 11);
+	/* So where somebody could be seen. */
+	o.observed = true;
+	o.rate_max = 0;
+	world_init(&w, &o, with_reads(solid, 300));
+	world_pass(&w, 1 * USEC_PER_SEC);
+	ck_assert_uint_eq(w.fast_usec, 1 * USEC_PER_SEC);
+}
+END_TEST
+
 START_TEST(own_reads_are_nobody)
 {
 	struct device d = solid;
@@ -481,6 +502,7 @@ int main(void)
 {
 	const TTest *tests[] = { alone_it_is_fast,
 				 own_reads_are_nobody,
+				 without_a_disk_there_is_a_ceiling,
 				 presumed_company_that_is_not_there,
 				 presumed_company_that_is_there,
 				 somebody_comes_and_goes,
