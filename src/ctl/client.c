@@ -22,6 +22,7 @@ struct client {
 	struct reach way;
 	sd_bus_slot *begun;     /* the call whose answer is taken later */
 	sd_bus_message *answer; /* once it is there */
+	uint64_t due_usec;      /* when the last call's answer is waited for no longer */
 	pid_t agent;            /* that asks for a password at this terminal, or 0 */
 	bool outlives;
 	bool asks;   /* a person may be asked for a password */
@@ -71,10 +72,10 @@ static int client_new(struct client **ret, const struct route *w)
 	return 0;
 }
 
-int client_open(struct client **ret, const struct options *o, bool many_fds)
+int client_open(struct client **ret, const struct options *o, bool socket_first)
 {
 	const char *dir = runtime_dir(o);
-	const struct route w = { .dir = dir, .socket_first = many_fds, .start = true };
+	const struct route w = { .dir = dir, .socket_first = socket_first, .start = true };
 	int r = client_new(ret, &w);
 
 	if (r >= 0)
@@ -161,7 +162,7 @@ int client_again(struct client *c, const struct options *o)
 	return r < 0 ? lost(r) : 0;
 }
 
-static bool has_ended(const sd_bus_error *e, int r)
+static bool has_ended(const struct client *c, const sd_bus_error *e, int r)
 {
 	static const char *const names[] = { SD_BUS_ERROR_SERVICE_UNKNOWN,
 					     SD_BUS_ERROR_NAME_HAS_NO_OWNER,
@@ -170,9 +171,9 @@ static bool has_ended(const sd_bus_error *e, int r)
 	for (size_t i = 0; i < ELEMENTSOF(names); i++)
 		if (sd_bus_error_has_name(e, names[i]))
 			return true;
-	/* The bus says the same of one that has ended and of one that is slow. */
+	/* The bus says of one that has ended, at once, what is said of one that is slow. */
 	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
-		return r != -ETIMEDOUT;
+		return now_usec() < c->due_usec;
 	return r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
 }
 
@@ -198,7 +199,7 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 	int status = EXIT_FAILED;
 	const char *text = NULL;
 
-	if (c->outlives && has_ended(e, r))
+	if (c->outlives && has_ended(c, e, r))
 		return CLIENT_LOST;
 	for (size_t i = 0; i < ELEMENTSOF(known); i++)
 		if (sd_bus_error_has_name(e, known[i].name)) {
@@ -242,6 +243,16 @@ static bool might_be_allowed(const struct client *c, const sd_bus_error *e)
 		sd_bus_error_has_name(e, ERROR_PREFIX "NotAuthorized"));
 }
 
+/* Notes how long the answer to a call that begins now is waited for (0: as long as is usual). */
+static void due_note(struct client *c, uint64_t timeout_usec)
+{
+	uint64_t now = now_usec();
+
+	if (timeout_usec == 0)
+		(void)sd_bus_get_method_call_timeout(c->way.bus, &timeout_usec);
+	c->due_usec = now + MIN(timeout_usec, UINT64_MAX - now);
+}
+
 /* The same call once more; now a person may be asked, for as long as the daemon thinks fit. */
 static int call_asking(struct client *c, sd_bus_message *m, sd_bus_error *error,
 		       sd_bus_message **ret_reply)
@@ -259,6 +270,7 @@ static int call_asking(struct client *c, sd_bus_message *m, sd_bus_error *error,
 		return r;
 	if (c->agent == 0)
 		c->agent = agent_start();
+	due_note(c, UINT64_MAX);
 	return sd_bus_call(c->way.bus, again, UINT64_MAX, error, ret_reply);
 }
 
@@ -267,8 +279,10 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	int r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
+	int r;
 
+	due_note(c, timeout_usec);
+	r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
 	if (r < 0 && might_be_allowed(c, &error)) {
 		sd_bus_error_free(&error);
 		r = call_asking(c, m, &error, &reply);
@@ -295,8 +309,10 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
 int client_begin(struct client *c, sd_bus_message *m)
 {
 	const sd_bus_error none = SD_BUS_ERROR_NULL;
-	int r = sd_bus_call_async(c->way.bus, &c->begun, m, on_answer, c, /* usec= */ 0);
+	int r;
 
+	due_note(c, /* timeout_usec= */ 0);
+	r = sd_bus_call_async(c->way.bus, &c->begun, m, on_answer, c, /* usec= */ 0);
 	sd_bus_message_unref(m);
 	if (r >= 0)
 		r = sd_bus_flush(c->way.bus);

@@ -23,9 +23,10 @@
 struct client;
 
 /* Connects. Where a runtime directory is given, only to the socket in it; otherwise to the bus, or
- * the socket where there is no bus or no daemon on it. many_fds: the other way round, because the
- * socket takes more descriptors in a message. Returns 0, or EXIT_NO_DAEMON. */
-int client_open(struct client **ret, const struct options *o, bool many_fds);
+ * the socket where there is no bus or no daemon on it. socket_first: the other way round, because
+ * the socket takes more descriptors in a message, and long answers go through one process less.
+ * Returns 0, or EXIT_NO_DAEMON. */
+int client_open(struct client **ret, const struct options *o, bool socket_first);
 
 /* The same for who can do without: NULL, and nothing is said or started, if no daemon runs. */
 struct client *client_try(const struct options *o);

@@ -133,7 +133,7 @@ static int control_begin(struct control *c, enum verb_flags verb, int argc, char
 
 	c->to_fd = -1;
 	if (r == 0)
-		r = client_open(&c->client, &c->o, /* many_fds= */ false);
+		r = client_open(&c->client, &c->o, /* socket_first= */ false);
 	if (r == 0 && !c->o.no_ask_password && isatty(STDIN_FILENO))
 		client_ask_password(c->client);
 	if (r == 0 && c->o.json != JSON_OFF) {

@@ -82,7 +82,7 @@ int verb_list(int argc, char **argv)
 	int r = options_parse(&o, VERB_LIST, argc, argv);
 
 	if (r == 0)
-		r = client_open(&c, &o, /* many_fds= */ false);
+		r = client_open(&c, &o, /* socket_first= */ true);
 	if (r)
 		return r;
 	wish.finished = o.all;

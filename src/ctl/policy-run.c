@@ -189,7 +189,7 @@ static int hand_over(struct policy_session *s, struct running *u)
 		return 0;
 	if (l->plan.over_max_delete && !u->o->force)
 		return refuse_much(u);
-	r = client_open(&u->client, u->o, /* many_fds= */ false);
+	r = client_open(&u->client, u->o, /* socket_first= */ false);
 	if (r == 0 && l->plan.fates[FATE_MIN_FREE].n > 0)
 		r = wait_for_space(u);
 	if (r)

@@ -283,7 +283,7 @@ int verb_show(int argc, char **argv)
 	int r = options_parse(&s.o, VERB_SHOW, argc, argv);
 
 	if (r == 0)
-		r = client_open(&s.client, &s.o, /* many_fds= */ false);
+		r = client_open(&s.client, &s.o, /* socket_first= */ false);
 	if (r)
 		return r;
 	if (s.o.json != JSON_OFF) {

@@ -148,7 +148,7 @@ int verb_spools(int argc, char **argv)
 	int r = options_parse(&o, VERB_SPOOLS, argc, argv);
 
 	if (r == 0)
-		r = client_open(&c, &o, /* many_fds= */ false);
+		r = client_open(&c, &o, /* socket_first= */ false);
 	if (r == 0)
 		r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &reply, NULL);
 	return r ? r : spools_show(&o, reply);

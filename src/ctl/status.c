@@ -249,7 +249,7 @@ int verb_status(int argc, char **argv)
 	int r = options_parse(&o, VERB_STATUS, argc, argv);
 
 	if (r == 0)
-		r = client_open(&c, &o, /* many_fds= */ false);
+		r = client_open(&c, &o, /* socket_first= */ false);
 	if (r == 0)
 		r = status_get(c, &s);
 	if (r == 0)

@@ -342,7 +342,7 @@ int top_main(int argc, char **argv)
 
 	t.o = &o;
 	if (r == 0)
-		r = client_open(&t.client, &o, /* many_fds= */ false);
+		r = client_open(&t.client, &o, /* socket_first= */ false);
 	if (r)
 		return r;
 	client_outlive(t.client);

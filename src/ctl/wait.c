@@ -280,7 +280,7 @@ static int ids_parse(const struct options *o, uint64_t *ids, size_t *ret_n)
 static int wait_for(const struct options *o, const uint64_t *ids, size_t n)
 {
 	_cleanup_client_ struct client *c = NULL;
-	int r = client_open(&c, o, /* many_fds= */ false);
+	int r = client_open(&c, o, /* socket_first= */ false);
 
 	if (r)
 		return r;

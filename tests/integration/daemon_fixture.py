@@ -345,11 +345,9 @@ class OnTheBus(Case):
         os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
         self.addCleanup(os.environ.pop, "DBUS_SYSTEM_BUS_ADDRESS")
         words = Daemon.words
+        self.addCleanup(setattr, Daemon, "words", words)
         Daemon.words = lambda daemon: [w for w in words(daemon) if w != "--no-bus"]
-        try:
-            super().setUp()
-        finally:
-            Daemon.words = words
+        super().setUp()
         self.until_named()
 
     def until_named(self):

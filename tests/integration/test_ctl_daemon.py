@@ -5,9 +5,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 
 import daemon_fixture
+import dbuswire
 import fixture
 from fixture import USER, Canary, Proc, build, fill, listing, scratch, write
 
@@ -445,6 +447,25 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
         self.assertIn("Job 1: 16 names in 16 directories\nJob 2: 16 names in 16 directories\n"
                       "Job 3: 8 names in 8 directories\n", r.out)
         self.assertFalse([n for n in self.left() if n.endswith("file")])
+
+    def test_the_daemon_is_killed_while_it_is_asked(self):
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "a")
+        monitor = dbuswire.Connection(self.address.partition("=")[2], bus=True)
+        self.addCleanup(monitor.close)
+        monitor.call("BecomeMonitor", "asu", [], 0, path="/org/freedesktop/DBus",
+                     interface="org.freedesktop.DBus.Monitoring", destination="org.freedesktop.DBus")
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        p = Proc([scratch.binary, "wait", n], self.data, env=self.env())
+        self.addCleanup(p.close)
+        monitor.called("ListJobsPacked")
+        self.daemon.kill()
+        self.daemon.start()
+        self.until_named()
+        self.ctl("cancel", n)
+        r = p.finish(60)
+        self.assertEqual((r.status, r.err),
+                         (1, "reclaimctl: reclaimd: has ended; waiting for it to come back\n"))
 
     def test_a_bus_without_a_daemon(self):
         self.daemon.stop()
