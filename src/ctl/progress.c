@@ -116,22 +116,49 @@ static void time_left(const struct progress *p, double done, double total, char 
 	(void)snprintf(buf, len, ", %s left", span);
 }
 
-/* The numbers: "123,456 of 200,000 entries, 1.2 GiB, 56,000/s, 3s left". */
+/* "1.2 GiB", "1.2 GiB of 4.0 GiB"; "" where no bytes are known of. */
+static void bytes_describe(const struct progress *p, uint64_t bytes, char *buf, size_t len)
+{
+	char done[16], total[16];
+	bool of = p->total_complete && p->total_bytes > bytes;
+
+	buf[0] = '\0';
+	if (bytes > 0 || of)
+		(void)snprintf(buf, len, ", %s%s%s", size_format(done, sizeof(done), bytes),
+			       of ? " of " : "",
+			       of ? size_format(total, sizeof(total), p->total_bytes) : "");
+}
+
+/* Entries a second; of few large ones, bytes. */
+static void speed_describe(uint64_t entries, uint64_t bytes, uint64_t elapsed_usec, char *buf,
+			   size_t len)
+{
+	double seconds = (double)elapsed_usec / USEC_PER_SEC;
+	char speed[28];
+
+	if (seconds <= 0)
+		(void)snprintf(speed, sizeof(speed), "0");
+	else if ((double)entries < seconds && bytes > 0)
+		(void)size_format(speed, sizeof(speed), (uint64_t)((double)bytes / seconds));
+	else
+		(void)count_format(speed, sizeof(speed), (uint64_t)((double)entries / seconds));
+	(void)snprintf(buf, len, "%s/s", speed);
+}
+
+/* The numbers: "123,456 of 200,000 entries, 1.2 GiB of 3.0 GiB, 56,000/s, 3s left". */
 static void describe(const struct progress *p, uint64_t entries, uint64_t bytes, double done,
 		     double total, uint64_t elapsed_usec, char *buf, size_t len)
 {
-	char n[28], of[28] = "", sum[28], size[16], speed[28], left[48];
-	double seconds = (double)elapsed_usec / USEC_PER_SEC;
+	char n[28], of[28] = "", sum[28], sizes[48], speed[32], left[48];
 
 	if (p->total_entries >= entries && p->total_entries > 0)
 		(void)snprintf(of, sizeof(of), " of %s%s", p->total_complete ? "" : "over ",
 			       count_format(sum, 16, p->total_entries));
 	time_left(p, done, total, left, sizeof(left));
-	(void)snprintf(buf, len, "%s%s entries, %s%s%s/s%s", count_format(n, sizeof(n), entries),
-		       of, bytes ? size_format(size, sizeof(size), bytes) : "", bytes ? ", " : "",
-		       count_format(speed, sizeof(speed),
-				    seconds > 0 ? (uint64_t)((double)entries / seconds) : 0),
-		       left);
+	bytes_describe(p, bytes, sizes, sizeof(sizes));
+	speed_describe(entries, bytes, elapsed_usec, speed, sizeof(speed));
+	(void)snprintf(buf, len, "%s%s entries%s, %s%s", count_format(n, sizeof(n), entries), of,
+		       sizes, speed, left);
 }
 
 static void draw_bar(struct progress *p, const char *text, double part)

@@ -86,6 +86,19 @@ static bool is_large(const struct job *j, uint64_t bytes)
 	return bytes >= j->o.shrink_min_bytes || (p && bytes >= p->step(p->userdata));
 }
 
+/* Returns as batch_prepare, with what is left to be counted of the file's bytes. */
+static int file_shrink(struct batch *b, const char *name, struct slice *slice, uint64_t *bytes)
+{
+	struct job *j = b->job;
+	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
+	int r = shrink_file(b->dirfd, name, &j->ways, j->pace, slice, &j->cancelled, &count);
+
+	*bytes -= count.counted;
+	if (r == 1)
+		stat_add(&j->stats.shrunk, 1);
+	return r == 1;
+}
+
 int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
 {
 	const char *name = dirlist_name(b->list, &b->list->v[i]);
@@ -115,10 +128,7 @@ int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_
 		return link_remove(j, b->dirfd, name, ret_bytes);
 	if (!S_ISREG(id.mode) || !is_large(j, id.blocks_bytes))
 		return 0;
-	r = shrink_file(b->dirfd, name, &j->ways, j->pace, slice, &j->cancelled);
-	if (r == 1)
-		stat_add(&j->stats.shrunk, 1);
-	return r == 1;
+	return file_shrink(b, name, slice, ret_bytes);
 }
 
 void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)

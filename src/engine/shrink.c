@@ -139,10 +139,21 @@ static uint64_t step_prepare(int fd, const struct ways *ways, struct slice *slic
 	return MIN(bytes, step_bytes(slice, step));
 }
 
-static void free_in_steps(int fd, const struct ways *ways, const struct pace *pace,
-			  _Atomic bool *cancelled)
+/* Counts a step's part of what the file weighs, which is less than its length where it has holes.
+ */
+static void count_step(struct shrink_count *count, uint64_t bytes, uint64_t length)
 {
-	uint64_t step = STEP_FIRST, size = 0, done = 0;
+	double part = (double)bytes / (double)length * (double)count->weight;
+	uint64_t n = MIN((uint64_t)part, count->weight - count->counted);
+
+	__atomic_fetch_add(count->bytes, n, __ATOMIC_RELAXED);
+	count->counted += n;
+}
+
+static void free_in_steps(int fd, const struct ways *ways, const struct pace *pace,
+			  _Atomic bool *cancelled, struct shrink_count *count)
+{
+	uint64_t step = STEP_FIRST, size = 0, done = 0, length = 0;
 	struct slice slice;
 
 	slice_init(&slice, pace, cancelled, fd);
@@ -151,10 +162,13 @@ static void free_in_steps(int fd, const struct ways *ways, const struct pace *pa
 		uint64_t bytes = step_prepare(fd, ways, &slice, size, done, step);
 		uint64_t began = now_usec();
 
+		length = MAX(length, size);
 		if (bytes == 0 || step_free(fd, ways->shrink, size, done, bytes) < 0)
 			break;
 		gate("shrink", "step");
 		slice_add(&slice, 0, MIN(bytes, size - done));
+		if (count)
+			count_step(count, MIN(bytes, size - done), length);
 		slice_close(&slice);
 		if (ways->shrink == SHRINK_HEAD)
 			done += bytes;
@@ -166,10 +180,12 @@ static void free_in_steps(int fd, const struct ways *ways, const struct pace *pa
 }
 
 int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		struct slice *slice, _Atomic bool *cancelled)
+		struct slice *slice, _Atomic bool *cancelled, struct shrink_count *count)
 {
 	_cleanup_close_ int fd = -1;
 
+	if (count)
+		count->counted = 0;
 	if (!ways->lease_truthful || ways->shrink == SHRINK_NEVER)
 		return 0;
 	fd = open_pinned(dirfd, name);
@@ -182,6 +198,6 @@ int shrink_file(int dirfd, const char *name, const struct ways *ways, const stru
 	 * not touched: still_ours sees to that. */
 	if (slice)
 		slice_close(slice);
-	free_in_steps(fd, ways, pace, cancelled);
+	free_in_steps(fd, ways, pace, cancelled, count);
 	return 1;
 }

@@ -16,6 +16,13 @@
 
 struct slice;
 
+/* Where a file's bytes are counted as they are freed, for whoever waits for a large one. */
+struct shrink_count {
+	uint64_t *bytes;  /* read by others at any time: only added to, atomically */
+	uint64_t weight;  /* what the file takes on the disk */
+	uint64_t counted; /* out: how much of that has been added */
+};
+
 /* Below this no file is worth the calls that steps take: the smallest step. */
 #define SHRINK_LEAST MiB(2)
 
@@ -24,9 +31,9 @@ struct slice;
  * of the unlink. Each step asks the pace, if there is one; the caller's slice (or NULL) is closed
  * before the first, and only then, so that no time passes between the caller's look at the file and
  * a plain unlink. Freeing stops, and leaves the rest to the kernel, when the lease is broken or
- * *cancelled. */
+ * *cancelled. count may be NULL. */
 int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		struct slice *slice, _Atomic bool *cancelled);
+		struct slice *slice, _Atomic bool *cancelled, struct shrink_count *count);
 
 /* The next step in bytes, from the last one and what it cost: pure, for tests. */
 uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec);

@@ -169,6 +169,19 @@ class Work(Case):
         t.wait("deleted 6,001 entries")
         t.wait("No jobs")
 
+    def test_a_large_file_gets_on(self):
+        self.mount_disk()
+        with open(self.path("large"), "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, 32 << 20)
+        w = Terminal([scratch.binary, "submit", "--wait", self.path("large")], self.env())
+        self.addCleanup(w.close)
+        t = self.top(columns=110)
+        self.wait_all(t, r"^ +1 running +\[#+\.+\] +[1-9]\d*% +\S+M ")
+        w.wait(lambda text: re.search(r"^\[#+\.+\] +[1-9]\d*% 0 of 1 entries, \S+ MiB of 32.0 MiB, "
+                                      r"\S+ MiB/s, \S+s left$", text, re.M))
+        t.wait("deleted 1 entry, 32.0 MiB")
+        w.wait("Job 1 done: 1 entry, 32.0 MiB")
+
 
 class Without(Case):
     def test_no_daemon(self):
