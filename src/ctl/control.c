@@ -31,6 +31,16 @@ struct control {
 	char to_name[256]; /* "": its own */
 };
 
+static void state_print(const struct job_view *j)
+{
+	struct sentence line;
+	FILE *out = sentence_begin(&line, stdout);
+
+	(void)fprintf(out, "Job %" PRIu64 " %s%s%s", j->id, j->state, j->message[0] ? ": " : "",
+		      j->message);
+	sentence_end(&line);
+}
+
 /* What has become of it. A job that may not be looked at, because it is another user's, was still
  * done as asked. */
 static void job_tell(struct control *c, uint64_t id)
@@ -54,8 +64,7 @@ static void job_tell(struct control *c, uint64_t id)
 					    json_pack("{sIssss}", "id", (json_int_t)id, "state",
 						      j.state, "message", j.message));
 	else
-		(void)printf("Job %" PRIu64 " %s%s%s\n", id, j.state, j.message[0] ? ": " : "",
-			     j.message);
+		state_print(&j);
 }
 
 static int place_append(sd_bus_message *m, const struct control *c)

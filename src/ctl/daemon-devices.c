@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output.h"
 #include "util/units.h"
 
 void daemon_devices_done(struct daemon_devices *d)
@@ -87,16 +88,18 @@ static char *brief_format(char *buf, size_t len, uint64_t usec)
 void daemon_device_print(const struct daemon_device *d)
 {
 	char n[28], rate[16], sync[24], piece[24], target[24];
+	struct sentence line;
+	FILE *out = sentence_begin(&line, stdout);
 
-	(void)printf("reclaimd: deletes here (%s), %s entries/s, %s/s", d->mode,
-		     count_format(n, sizeof(n), (uint64_t)d->entries_per_second),
-		     size_format(rate, sizeof(rate), (uint64_t)d->bytes_per_second));
+	(void)fprintf(out, "reclaimd: deletes here (%s), %s entries/s, %s/s", d->mode,
+		      count_format(n, sizeof(n), (uint64_t)d->entries_per_second),
+		      size_format(rate, sizeof(rate), (uint64_t)d->bytes_per_second));
 	if (d->observed)
-		(void)printf("; a sync takes %s, a piece %s, others may wait %s",
-			     brief_format(sync, sizeof(sync), d->sync_usec),
-			     brief_format(piece, sizeof(piece), d->piece_usec),
-			     brief_format(target, sizeof(target), d->target_usec));
-	(void)putchar('\n');
+		(void)fprintf(out, "; a sync takes %s, a piece %s, others may wait %s",
+			      brief_format(sync, sizeof(sync), d->sync_usec),
+			      brief_format(piece, sizeof(piece), d->piece_usec),
+			      brief_format(target, sizeof(target), d->target_usec));
+	sentence_end(&line);
 }
 
 json_t *daemon_device_json(const struct daemon_device *d)

@@ -25,21 +25,24 @@ json_t *job_line_json(const struct job_line *j)
 void job_end_print(const struct job_line *j)
 {
 	char n[28], size[16], span[32], errors[28];
+	struct sentence line;
+	FILE *out = sentence_begin(&line, stdout);
 
-	(void)printf("Job %" PRIu64 " %s", j->id, j->state);
+	(void)fprintf(out, "Job %" PRIu64 " %s", j->id, j->state);
 	if (j->entries_done > 0 || strcmp(j->state, "done") == 0)
-		(void)printf(": %s %s, %s", count_format(n, sizeof(n), j->entries_done),
-			     entries_word(j->entries_done),
-			     size_format(size, sizeof(size), j->bytes_freed));
+		(void)fprintf(out, ": %s %s, %s", count_format(n, sizeof(n), j->entries_done),
+			      entries_word(j->entries_done),
+			      size_format(size, sizeof(size), j->bytes_freed));
 	if (j->started_usec > 0 && j->finished_usec > j->started_usec)
-		(void)printf(", in %s", timespan_format(span, sizeof(span),
-							j->finished_usec - j->started_usec));
+		(void)fprintf(
+			out, ", in %s",
+			timespan_format(span, sizeof(span), j->finished_usec - j->started_usec));
 	if (j->errors > 0)
-		(void)printf("; %s could not be deleted",
-			     count_format(errors, sizeof(errors), j->errors));
+		(void)fprintf(out, "; %s could not be deleted",
+			      count_format(errors, sizeof(errors), j->errors));
 	if (strcmp(j->state, "done") != 0)
-		(void)printf("; reclaimctl show %" PRIu64 " says why", j->id);
-	(void)putchar('\n');
+		(void)fprintf(out, "; reclaimctl show %" PRIu64 " says why", j->id);
+	sentence_end(&line);
 }
 
 char *user_format(char *buf, size_t len, uid_t uid)

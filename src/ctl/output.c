@@ -9,12 +9,28 @@
 #include "screen.h"
 #include "util/escape.h"
 
+FILE *sentence_begin(struct sentence *l, FILE *to)
+{
+	*l = (struct sentence){ .to = to };
+	l->stream = open_memstream(&l->text, &l->len);
+	return l->stream ? l->stream : to;
+}
+
+void sentence_end(struct sentence *l)
+{
+	if (l->stream && fclose(l->stream) == 0)
+		screen_wrap(l->to, l->text, screen_columns(fileno(l->to)), /* indent= */ 0);
+	else
+		(void)fputc('\n', l->to);
+	free(l->text);
+	*l = (struct sentence){ 0 };
+}
+
 void complain(const char *what, const char *format, ...)
 {
-	_cleanup_free_ char *shown = what ? escape_name(what) : NULL, *text = NULL;
-	size_t len = 0;
-	FILE *f = open_memstream(&text, &len);
-	FILE *out = f ? f : stderr; /* without memory it is said as it comes */
+	_cleanup_free_ char *shown = what ? escape_name(what) : NULL;
+	struct sentence line;
+	FILE *out = sentence_begin(&line, stderr);
 	va_list ap;
 
 	flockfile(stderr);
@@ -24,10 +40,7 @@ void complain(const char *what, const char *format, ...)
 	va_start(ap, format);
 	(void)vfprintf(out, format, ap);
 	va_end(ap);
-	if (f && fclose(f) == 0)
-		screen_wrap(stderr, text, screen_columns(STDERR_FILENO), /* indent= */ 0);
-	else
-		(void)fputc('\n', stderr);
+	sentence_end(&line);
 	funlockfile(stderr);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "options.h"
 #include "util/macros.h"
@@ -10,6 +11,17 @@
 /* "reclaimctl: WHAT: WHY" on stderr, in lines of a terminal's width. WHAT is escaped, the format is
  * not; NULL: there is none. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
+
+/* A sentence, made piece by piece and then printed, on a terminal broken at blanks. */
+struct sentence {
+	FILE *to, *stream;
+	char *text;
+	size_t len;
+};
+
+/* Returns the stream to write its pieces to: without memory `to` itself. */
+FILE *sentence_begin(struct sentence *l, FILE *to);
+void sentence_end(struct sentence *l);
 
 /* "entry" or "entries", behind a number of them. */
 const char *entries_word(uint64_t n);

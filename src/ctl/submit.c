@@ -215,22 +215,25 @@ static void answer_print(const struct submit *s, const struct batch *b, const st
 	_cleanup_free_ char *words = batch_words(b, a->accepted);
 	uint64_t now = realtime_usec();
 	char missing[28], moment[MOMENT_SIZE];
+	struct sentence line;
+	FILE *out;
 
 	if (s->o.quiet || s->o.json != JSON_OFF)
 		return;
+	out = sentence_begin(&line, stdout);
 	if (s->o.dry_run)
-		(void)printf("Would submit %s", words ? words : "?");
+		(void)fprintf(out, "Would submit %s", words ? words : "?");
 	else if (a->id == 0)
-		(void)printf("Nothing to do");
+		(void)fprintf(out, "Nothing to do");
 	else
-		(void)printf("Job %" PRIu64 ": %s", a->id, words ? words : "?");
+		(void)fprintf(out, "Job %" PRIu64 ": %s", a->id, words ? words : "?");
 	if (a->missing > 0)
-		(void)printf("; %s do not exist",
-			     count_format(missing, sizeof(missing), a->missing));
+		(void)fprintf(out, "; %s do not exist",
+			      count_format(missing, sizeof(missing), a->missing));
 	if (s->o.undo_usec > 0 && a->id > 0)
-		(void)printf("; reclaimctl restore %" PRIu64 " has it back until %s", a->id,
-			     moment_format(moment, sizeof(moment), now + s->o.undo_usec, now));
-	(void)putchar('\n');
+		(void)fprintf(out, "; reclaimctl restore %" PRIu64 " has it back until %s", a->id,
+			      moment_format(moment, sizeof(moment), now + s->o.undo_usec, now));
+	sentence_end(&line);
 	(void)fflush(stdout);
 }
 

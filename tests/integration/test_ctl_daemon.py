@@ -7,10 +7,12 @@ import re
 import shutil
 import signal
 import subprocess
+import unittest
 
 import daemon_fixture
 import dbuswire
 import fixture
+import terminal
 from fixture import USER, Canary, Proc, build, fill, listing, scratch, write
 
 NOBODY = 65534
@@ -348,6 +350,19 @@ class Wait(Case):
         self.ctl("cancel", n)
         r = p.finish(20)
         self.assertEqual((r.status, r.out), (1, "Job %s cancelled; reclaimctl show %s says why\n" % (n, n)))
+
+    @unittest.skipUnless(terminal.pyte, "there is no pyte, which is a terminal")
+    def test_what_is_said_is_broken_at_blanks(self):
+        name = "with a name that is long, " * 8
+        write(self.path(name))
+        t = terminal.Terminal([scratch.binary, "submit", "--undo=1h", self.path(name)], self.env(), columns=60)
+        self.addCleanup(t.close)
+        self.assertEqual(t.finish(), 0)
+        self.assertEqual(" ".join(t.text().split()).rpartition(" until ")[0],
+                         " ".join(("Job 1: %s; reclaimctl restore 1 has it back" % self.path(name)).split()))
+        self.assertGreater(len(t.text().split("\n")), 2)
+        # Elsewhere it is one line.
+        self.assertEqual(self.ctl("cancel", "1").out.count("\n"), 1)
 
     def test_until_it_is_free(self):
         fs = os.statvfs(self.data)
