@@ -43,10 +43,16 @@ double piece_target(const struct controller *c);
  * pieces may be: doubling at first, then in small steps around the target. */
 void size_adjust(struct controller *c, uint64_t cost_usec);
 
-/* How long to rest after a piece: `least`, and so long that pieces are at work for their share of
- * the burst, and while there has to be calm; but never so long that the rate falls under its floor.
- */
-uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost, uint64_t least);
+/* How long to rest after a piece: so long that pieces are at work for their share of the burst, and
+ * while there has to be calm; but never so long that the rate falls under its floor, and always so
+ * long that it keeps below its ceiling. */
+uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost);
+
+/* So long at most, for the rate not to fall under its floor. */
+uint64_t piece_rest_most(const struct controller *c, uint64_t cost);
+
+/* When that rest begins: now, or at the end of one that was interrupted. */
+uint64_t rest_from(const struct controller *c, uint64_t now);
 
 /* What is in it was done, or will be by others: the next begins. */
 void piece_end(struct controller *c);

@@ -53,16 +53,17 @@ unsigned ride_parts(const struct controller *c, uint64_t now)
 }
 
 /* The next piece begins after that commit: where they are few, as soon as it is seen, when the one
- * that follows is farthest away. */
+ * that follows is farthest away; and while the rate has a floor, not later than that allows. */
 void ride_take(struct controller *c, uint64_t now)
 {
 	uint64_t period = ride_period_usec(&c->ride), wait = period - MIN(c->work_usec, period);
+	uint64_t latest = now + piece_rest_most(c, c->work_usec), next;
 
-	c->rest_until_usec = now + piece_rest(c, now, c->work_usec, 0);
-	c->not_before_usec = MAX(c->rest_until_usec, now + wait);
-	if (!ride_is_frequent(&c->ride))
-		c->not_before_usec += period;
-	/* The last piece before a canary is synced, and there has to be one. */
+	c->rest_until_usec = rest_from(c, now) + piece_rest(c, now, c->work_usec);
+	next = MAX(c->rest_until_usec, now + wait) + (ride_is_frequent(&c->ride) ? 0 : period);
+	c->not_before_usec = MAX(c->rest_until_usec, MIN(next, latest));
+	/* The last piece before a canary is synced, and there has to be one. What this one had to
+	 * rest follows behind that. */
 	if (now >= c->canary_next_usec)
 		c->not_before_usec = MIN(c->not_before_usec, c->phase_since_usec + BURST / 2);
 	c->ridden = true;

@@ -412,18 +412,25 @@ void controller_begin(struct controller *c)
 	c->outstanding++;
 }
 
-uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost, uint64_t least)
+uint64_t rest_from(const struct controller *c, uint64_t now)
+{
+	return c->ridden ? MAX(now, c->rest_until_usec) : now;
+}
+
+uint64_t piece_rest_most(const struct controller *c, uint64_t cost)
+{
+	double floor = usec_at(c->o.rate_min, c->entries.used, c->bytes.used) - (double)cost;
+
+	return c->o.rate_min ? (uint64_t)MAX(floor, 0) : UINT64_MAX / 2;
+}
+
+uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost)
 {
 	uint64_t calm = calm_left_usec(&c->calm, now);
-	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)MAX(least, calm));
+	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)calm);
 	uint64_t ceiling = (uint64_t)usec_at(c->o.rate_max, c->entries.used, c->bytes.used);
 
-	if (c->o.rate_min) {
-		double most = usec_at(c->o.rate_min, c->entries.used, c->bytes.used) - (double)cost;
-
-		pause = MIN(pause, MAX(most, 0));
-	}
-	return MAX((uint64_t)pause, ceiling - MIN(cost, ceiling));
+	return MAX(MIN((uint64_t)pause, piece_rest_most(c, cost)), ceiling - MIN(cost, ceiling));
 }
 
 void piece_end(struct controller *c)
@@ -533,8 +540,8 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	/* While it is far from what it may be it is measured more often. */
 	if (c->ridden && c->bytes.limit >= before * 3 / 2)
 		c->canary_next_usec = MIN(c->canary_next_usec, now_usec + MEASURE_SOON);
-	c->not_before_usec =
-		MAX(last ? c->not_before_usec : 0, now_usec + piece_rest(c, now_usec, all, 0));
+	c->not_before_usec = MAX(last ? c->not_before_usec : 0,
+				 rest_from(c, now_usec) + piece_rest(c, now_usec, all));
 	c->ridden = false;
 	piece_end(c);
 }

@@ -138,9 +138,9 @@ static void step_publish(struct pacer *p)
 	atomic_store_explicit(&p->step, step, memory_order_relaxed);
 	/* Speed first, or the bound of the configuration, or what it takes alone. */
 	peers_publish(&p->peers, step,
-		      c->urgent           ? 0
-		      : c->o.latency_usec ? c->o.latency_usec
-					  : PACE_OP_AUTO);
+		      c->urgent || p->o.off ? 0
+		      : c->o.latency_usec   ? c->o.latency_usec
+					    : PACE_OP_AUTO);
 }
 
 /* Lock held. */

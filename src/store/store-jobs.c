@@ -295,13 +295,18 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 	return e;
 }
 
+/* Looking through a history of a million takes a tenth of a second, for each page of a list. */
+#define FINISHED_LOOKED_AT "1000"
+
 int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
 	struct binder b = { 0 };
 	int e = statement_prepare(s,
-				  "SELECT 1 FROM jobs INDEXED BY jobs_finished "
-				  "WHERE finished > 0 AND id >= ? AND id <= ? LIMIT 1",
+				  "SELECT count(*) = " FINISHED_LOOKED_AT
+				  " OR total(id >= ? AND id <= ?) > 0 FROM (SELECT id FROM jobs "
+				  "INDEXED BY jobs_finished WHERE finished > 0 "
+				  "LIMIT " FINISHED_LOOKED_AT ")",
 				  &st);
 
 	if (e < 0)
@@ -309,7 +314,8 @@ int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id)
 	b.st = st;
 	bind_bound(&b, since_id);
 	bind_bound(&b, until_id ? until_id : UINT64_MAX);
-	return statement_next(s, st);
+	e = statement_next(s, st);
+	return e > 0 ? sqlite3_column_int(st, 0) : e;
 }
 
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)

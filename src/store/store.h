@@ -139,8 +139,8 @@ struct job_filter {
 int store_jobs_each(struct store *s, const struct job_filter *f,
 		    int (*job)(const struct job_record *r, void *userdata), void *userdata);
 
-/* Whether a job with an id from here to there (0: to the end) has finished: 1 or 0. Takes a moment
- * even where many have not. */
+/* Whether a job with an id from here to there (0: to the end) may have finished: 1, or 0 if surely
+ * none has. Takes a moment however many have, or have not. */
 int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id);
 
 /* The directory that entries of a job were in: a path to find it by, and who it is. */

@@ -361,6 +361,14 @@ static void ran_tell(struct run *r, int error, const struct stats *s, const char
 	(void)post(r);
 }
 
+/* A flush was in vain: EROFS says a filesystem whose commits have failed, EUCLEAN one that has
+ * found itself damaged. */
+static bool is_flush_lost(int error)
+{
+	return error == -EIO || error == -ENOSPC || error == -EDQUOT || error == -EROFS ||
+	       error == -EUCLEAN;
+}
+
 /* What is said to be gone must not be there again after a power cut, whoever removed it; the record
  * of it is flushed, too. Filesystems that cannot flush a directory have no say in it. */
 static int made_durable(const struct run *r, const struct stats *s)
@@ -369,7 +377,7 @@ static int made_durable(const struct run *r, const struct stats *s)
 
 	if (s->entries > 0 || r->missing)
 		k = btrfs_has(r->dirfd) ? btrfs_commit(r->dirfd) : fd_sync_dir(r->dirfd);
-	return k == -EIO || k == -ENOSPC || k == -EDQUOT ? k : 0;
+	return is_flush_lost(k) ? k : 0;
 }
 
 void run_all(struct run *r)

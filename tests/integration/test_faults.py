@@ -19,7 +19,7 @@ import time
 import dbuswire
 import fixture
 from contents import fingerprint
-from daemon_fixture import Case, user
+from daemon_fixture import FINISHED, Case, user
 from dbuswire import Error
 from fixture import FULL, TIMEOUT, USER, Canary, build, command, fill, write
 
@@ -42,14 +42,14 @@ class Faults(Case):
         self.daemon.start()
         return self.daemon.client()
 
-    def disk(self):
+    def disk(self, options="loop,nodiscard"):
         """A small ext4 of its own, with a directory for data; its root."""
         image, at = os.path.join(self.daemon.dir, "image"), os.path.join(self.daemon.dir, "disk")
         with open(image, "wb") as f:
             f.truncate(400 << 20)
         command("mkfs.ext4", "-q", "-F", image)
         os.mkdir(at)
-        command("mount", "-o", "loop,nodiscard", image, at)
+        command("mount", "-o", options, image, at)
         self.addCleanup(subprocess.run, ["umount", "-l", at], stderr=subprocess.DEVNULL, check=False)
         self.image, self.data = image, os.path.join(at, "data")
         os.mkdir(self.data)
@@ -193,6 +193,25 @@ class Disks(Faults):
         build(self.data, "t/d/x\nt/d/y")
         n = c.submit(self.path("t"))
         return at, c, n, self.daemon.stopped_worker()
+
+    def test_fault_09_no_more_commits_before_the_flush(self):
+        """What is unlinked will be there again; the filesystem just says that it is read-only."""
+        at = self.disk("loop,nodiscard,errors=remount-ro")
+        c = self.daemon.again_with_gate("shrink:step")
+        with open(self.path("t"), "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, 256 << 20)
+        os.sync()
+        n = c.submit(self.path("t"))
+        worker = self.daemon.stopped_worker()
+        source = command("findmnt", "-no", "SOURCE", at).strip()
+        write("/sys/fs/ext4/%s/trigger_fs_error" % os.path.basename(source), "1")
+        os.kill(worker, signal.SIGCONT)
+        end = time.monotonic() + TIMEOUT
+        while "ead-only" not in c.get(n, "Message"):
+            self.assertLess(time.monotonic(), end, self.daemon.said())
+            self.assertNotIn(c.job(n)["state"], FINISHED)
+        command("umount", "-l", at)
+        self.others_go_on(c)
 
     def test_fault_10_read_only_remount(self):
         at, c, n, worker = self.running()

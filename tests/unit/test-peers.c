@@ -247,6 +247,29 @@ START_TEST(what_an_operation_may_take_is_told)
 }
 END_TEST
 
+/* A ceiling of the rate brings no bound of latency with it that was turned off. */
+START_TEST(what_is_off_stays_off_under_a_ceiling)
+{
+	struct pacer_options o = { .rate_max = MiB(16), .off = true, .diskless = true };
+	struct pacer_peer *peer;
+	struct pacer *pacer;
+	struct fixture f;
+	int sock, page;
+
+	begin(&f, QUIET);
+	o.sys = f.sys;
+	o.proc = f.proc;
+	ck_assert_int_eq(pacer_new(&pacer, &o, f.fd, -1), 0);
+	ck_assert_int_eq(pacer_peer_new(pacer, &peer, &sock, &page), 0);
+	ck_assert_uint_eq(atomic_load(&peer_page(peer)->op_latency_usec), 0);
+	pacer_peer_free(pacer, peer);
+	pacer_free(pacer);
+	(void)close(sock);
+	(void)close(page);
+	end(&f);
+}
+END_TEST
+
 /* Numbers that fall, and lanes by the billion, are a process's own and nobody else's affair. */
 START_TEST(what_pages_say_is_not_believed)
 {
@@ -282,9 +305,13 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {
-		without_limits_nobody_is_asked, with_company_each_slice_is_granted,
-		a_peer_can_be_stopped,          a_dead_process_holds_nobody_up,
-		nonsense_ends_the_conversation, what_an_operation_may_take_is_told,
+		without_limits_nobody_is_asked,
+		with_company_each_slice_is_granted,
+		a_peer_can_be_stopped,
+		a_dead_process_holds_nobody_up,
+		nonsense_ends_the_conversation,
+		what_an_operation_may_take_is_told,
+		what_is_off_stays_off_under_a_ceiling,
 		what_pages_say_is_not_believed,
 	};
 

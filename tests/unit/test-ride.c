@@ -142,12 +142,63 @@ START_TEST(discards_are_not_left_to_others)
 }
 END_TEST
 
+/* Waiting for others is no reason to be slower than the configuration has it, in bytes or entries.
+ * What is at least is so in bursts; a fifth of the time are gaps. */
+START_TEST(the_floor_holds_while_it_rides)
+{
+	struct controller_options o = cautious;
+	struct device dear = with_head(6);
+	struct world w;
+
+	o.rate_min = MiB(400);
+	for (int by_entries = 0; by_entries < 2; by_entries++) {
+		world_init(&w, &o, with_commits(45));
+		w.by_entries = by_entries;
+		world_pass(&w, 10 * USEC_PER_SEC);
+		begin_anew(&w);
+		world_pass(&w, 10 * USEC_PER_SEC);
+		ck_assert_uint_le(w.syncs, 11);
+		ck_assert_uint_ge(w.bytes, MiB(400) * 10 / 2);
+	}
+	dear.byte_usec = 10.0 * MSEC / MiB(1);
+	world_init(&w, &cautious, dear);
+	world_pass(&w, 10 * USEC_PER_SEC);
+	begin_anew(&w);
+	world_pass(&w, 10 * USEC_PER_SEC);
+	ck_assert_uint_le(w.syncs, 6);
+	ck_assert_uint_ge(w.bytes, MiB(8) * 10);
+}
+END_TEST
+
+/* Nor, before a canary, for being faster. */
+START_TEST(the_ceiling_holds_while_it_rides)
+{
+	const uint64_t ceilings[] = { MiB(1), MiB(27) };
+	struct controller_options o = cautious;
+	struct world w;
+
+	o.rate_min = MiB(1);
+	for (size_t i = 0; i < 2; i++) {
+		o.rate_max = ceilings[i];
+		world_init(&w, &o, i == 0 ? with_commits(100) : with_head(10));
+		world_pass(&w, 10 * USEC_PER_SEC);
+		begin_anew(&w);
+		world_pass(&w, 600 * USEC_PER_SEC);
+		ck_assert_uint_le(w.bytes, ceilings[i] * 600 * 105 / 100);
+		ck_assert_uint_ge(w.bytes, ceilings[i] * 600 * 90 / 100);
+		ck_assert_uint_ge(w.syncs, 10);
+	}
+}
+END_TEST
+
 int main(void)
 {
-	const TTest *tests[] = { others_commits_take_along, others_commits_stop,
-				 large_files_ride_on_few_commits,
-				 entries_do_not_ride_on_few_commits,
-				 discards_are_not_left_to_others };
+	const TTest *tests[] = {
+		others_commits_take_along,       others_commits_stop,
+		large_files_ride_on_few_commits, entries_do_not_ride_on_few_commits,
+		discards_are_not_left_to_others, the_floor_holds_while_it_rides,
+		the_ceiling_holds_while_it_rides
+	};
 
 	return run_case("ride", tests, sizeof(tests) / sizeof(tests[0]));
 }

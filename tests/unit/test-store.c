@@ -253,6 +253,29 @@ static int update_each(const struct job_record *r, void *userdata)
 	return store_job_update(userdata, &changed);
 }
 
+/* A long history is not looked through for that: in it there may be one. */
+START_TEST(few_are_looked_at_for_whether_any_has_finished)
+{
+	struct job_record job = { .state = JOB_DONE, .finished_usec = 1000 };
+	struct state_dir d;
+	struct store *s;
+	uint64_t id = 0;
+
+	state_make(&d);
+	s = state_open(&d);
+	ck_assert_int_eq(store_begin(s), 0);
+	while (id < 999)
+		ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	ck_assert_int_eq(store_finished_any(s, 1000, 0), 0);
+	ck_assert_int_eq(store_finished_any(s, 999, 0), 1);
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	ck_assert_int_eq(store_finished_any(s, 1001, 0), 1);
+	ck_assert_int_eq(store_commit(s), 0);
+	store_close(s);
+	state_remove(&d);
+}
+END_TEST
+
 START_TEST(a_callback_may_use_the_store)
 {
 	struct state_dir d;
@@ -447,6 +470,7 @@ int main(void)
 		a_job_comes_back_as_it_was,
 		an_update_changes_all_but_who_what_and_when,
 		filters_choose_jobs_in_the_order_of_their_numbers,
+		few_are_looked_at_for_whether_any_has_finished,
 		a_callback_may_use_the_store,
 		directories_and_entries_come_back,
 		the_first_thousand_problems_are_kept,
