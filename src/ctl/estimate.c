@@ -64,7 +64,7 @@ static const struct cost *cost_of(const char *family, bool server)
  * lanes there are. */
 static double names_usec(const struct estimate_input *in, double serial, double spread)
 {
-	double all = (double)in->entries * (in->lanes > 1 ? spread : serial);
+	double all = (double)in->entries * (in->spread ? spread : serial);
 
 	return MAX(all, (double)in->most_entries * serial);
 }

@@ -12,7 +12,7 @@ struct estimate_input {
 	bool device;         /* there is a block device to read from */
 	bool rotating;       /* and it turns */
 	bool discard;        /* freed blocks are discarded at once */
-	unsigned lanes;      /* directories in flight */
+	bool spread;         /* more than one directory in flight */
 	uint64_t entries;    /* directories included */
 	uint64_t files;
 	uint64_t directories;

@@ -54,7 +54,7 @@ static bool family(const struct plan *p, const char *name)
 static int shape(struct plan *p)
 {
 	const struct findings *f = &p->f;
-	double gain = p->lanes > 1 ? estimate_spread_gain(p->ways.family, p->ways.server) : 1;
+	double gain = plan_spreads(p) ? estimate_spread_gain(p->ways.family, p->ways.server) : 1;
 	char n[28], all[28];
 	int r = 0;
 

@@ -274,7 +274,8 @@ static void print_strategy(const struct plan *p)
 	_cleanup_free_ char *large = NULL;
 	char n[28], least[16];
 
-	line("Strategy", "%s, to begin with", p->strategy);
+	line("Strategy", "%s, to begin with%s", p->strategy,
+	     p->ways.server ? "; more while each entry takes no longer for that" : "");
 	sentence("", p->ways.reason);
 	if (asprintf(&large, "%s of %s or more: %s", count_format(n, sizeof(n), p->f.large_files),
 		     size_format(least, sizeof(least), ENGINE_LARGE_FILE), plan_large_files(p)) < 0)

@@ -113,7 +113,9 @@ const char *mode_name(uint32_t mode)
 /* What a run would begin with: asked of an engine made as run makes it, which never runs. */
 static int strategy_find(struct plan *p, int fd)
 {
-	struct engine_options o = { .dry = true, .weigh = true };
+	struct engine_options o = { .dry = true,
+				    .weigh = true,
+				    .op_latency_usec = ENGINE_LATENCY_AUTO };
 	struct engine_progress begin;
 	struct engine *e = NULL;
 	int r = engine_new(&e, &o, fd);
@@ -129,6 +131,11 @@ static int strategy_find(struct plan *p, int fd)
 	return 0;
 }
 
+bool plan_spreads(const struct plan *p)
+{
+	return p->lanes > 1 || p->ways.server;
+}
+
 static void estimate_find(struct plan *p)
 {
 	const struct surroundings *s = &p->around;
@@ -140,7 +147,7 @@ static void estimate_find(struct plan *p)
 		.device = s->devices.n > 0,
 		.rotating = blockdevs_rotating(&s->devices),
 		.discard = s->mounted_with_discard && blockdevs_discard(&s->devices),
-		.lanes = p->lanes,
+		.spread = plan_spreads(p),
 		.entries = p->f.entries,
 		.files = p->f.files,
 		.directories = p->f.directories,

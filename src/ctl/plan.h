@@ -47,6 +47,9 @@ const char *verdict_name(enum verdict v);
 /* "file", "directory", ... */
 const char *mode_name(uint32_t mode);
 
+/* Does a run have more than one directory in flight, if not to begin with? */
+bool plan_spreads(const struct plan *p);
+
 /* plan-costs.c: finds what makes this deletion dear. Returns 0 or -ENOMEM. */
 int plan_costs(struct plan *p);
 

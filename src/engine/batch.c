@@ -187,6 +187,21 @@ static void slice_work(struct batch *b, size_t first, size_t n)
 	batch_tally(b, removed, bytes, tried);
 }
 
+/* The same where a server answers, to whom no more go at a time than are lanes. What one of them
+ * takes is all that tells how busy the server is. */
+static void turn_work(struct batch *b, size_t first, size_t n)
+{
+	bool turn = crew_turn_begin(b->job->crew);
+	uint64_t began = now_usec();
+
+	slice_work(b, first, n);
+	if (!turn)
+		return;
+	stat_add(&b->job->op_usec, now_usec() - began);
+	stat_add(&b->job->ops, n);
+	crew_turn_end(b->job->crew);
+}
+
 void batch_work(struct batch *b)
 {
 	/* What a server takes for each is told as it happens. */
@@ -196,11 +211,10 @@ void batch_work(struct batch *b)
 	bool offered = false;
 
 	while ((n = batch_take(b, max, &first)) > 0) {
-		bool turn = b->job->ways.server && crew_turn_begin(b->job->crew);
-
-		slice_work(b, first, n);
-		if (turn)
-			crew_turn_end(b->job->crew);
+		if (b->job->ways.server)
+			turn_work(b, first, n);
+		else
+			slice_work(b, first, n);
 		done += n;
 		if (!offered)
 			offered = crew_offer(b->job->crew, b, (now_usec() - began) / done);

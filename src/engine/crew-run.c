@@ -10,8 +10,10 @@
 #include "util/macros.h"
 #include "walker.h"
 
-/* How often the caller's thread looks, tunes and reports. */
+/* How often the caller's thread looks, tunes and reports. While all that is waited for is what a
+ * few operations take alone, it looks more often. */
 #define TICK (10 * USEC_PER_MSEC)
+#define TICK_FIRST (2 * USEC_PER_MSEC)
 #define PROGRESS_EVERY (100 * USEC_PER_MSEC)
 
 /* Threads take some 150 µs to start and to end. A tree that is gone sooner is deleted by the
@@ -85,7 +87,9 @@ static void tune(struct crew *c, struct tuner *t)
 		s = (struct tuner_sample){ .now_usec = s.now_usec,
 					   .cpu_usec = gauge_read(c->gauges, c->n_drivers),
 					   .reads = gauge_reads(),
-					   .entries = st.entries + st.errors };
+					   .entries = st.entries + st.errors,
+					   .ops = stat_get(&c->job->ops),
+					   .op_usec = stat_get(&c->job->op_usec) };
 	}
 	tuner_bound(t, job_op_latency(c->job));
 	next = tuner_next(t, &s);
@@ -94,14 +98,14 @@ static void tune(struct crew *c, struct tuner *t)
 	setting_apply(c, next);
 }
 
-/* Sleeps for a tick or until the work is done. Returns whether it is. */
-static bool tick(struct crew *c)
+/* Sleeps so long or until the work is done. Returns whether it is. */
+static bool tick(struct crew *c, uint64_t usec)
 {
 	struct timespec until;
 	bool done;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += TICK * 1000;
+	until.tv_nsec += (long)usec * 1000;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
@@ -189,7 +193,7 @@ int crew_run(struct crew *c)
 	r = c->done ? 0 : drivers_start(c, crew_setting_now(c));
 	if (r < 0)
 		return r;
-	while (!tick(c)) {
+	while (!tick(c, t.fresh && t.op_usec ? TICK_FIRST : TICK)) {
 		tune(c, &t);
 		if (now_usec() - reported >= PROGRESS_EVERY) {
 			reported = now_usec();

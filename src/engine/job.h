@@ -21,12 +21,18 @@ struct job {
 	unsigned fds_per_lane;
 	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
 	_Atomic unsigned nodes;
+	uint64_t ops, op_usec; /* behind a server: how many unlinks, what they took; as the stats */
 	pthread_mutex_t report_lock, links_lock;
 };
 
 static inline void stat_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t stat_get(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
 static inline bool job_cancelled(struct job *j)

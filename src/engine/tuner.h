@@ -10,11 +10,12 @@
  * or for a ring. Lanes that compute call for neither, as more of them than CPUs only get in each
  * other's way; and so do lanes that wait for each other's locks or for the journal.
  *
- * Where a server answers, what an operation takes may be bounded: lanes x time / entries is what
- * each of them took (Little's law), and what others' take there grows with it. More lanes are then
- * taken only while that stays within the bound, and fewer as soon as it does not. If fewer make no
- * difference, the server is slow by itself, and that is the measure from then on: what an operation
- * takes alone is seen at the beginning only. */
+ * Where a server answers, what an operation takes may be bounded, as what others' take there grows
+ * with it. Only the operations' own time counts: in small directories half of the time goes into
+ * opening and listing, for all lanes at once, and windows differ. More lanes are then taken only
+ * while that stays within the bound, and fewer as soon as it does not. If fewer make no difference,
+ * the server is slow by itself, and that is the measure from then on: what an operation takes alone
+ * is seen at the beginning only. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,6 +33,8 @@ struct tuner_sample {
 	uint64_t entries;  /* removed since the beginning */
 	uint64_t cpu_usec; /* used by the whole process since the beginning, or waited for */
 	uint64_t reads;    /* sectors of 512 bytes read from disks since the beginning */
+	uint64_t ops;      /* of them, those whose time was taken: where a server answers */
+	uint64_t op_usec;  /* what these took, all together */
 	bool starved;      /* lanes are without work: none of this is looked at */
 };
 
@@ -45,6 +48,7 @@ struct tuner {
 	double best_op, alone_op; /* usec that an operation takes: smoothed; with one lane */
 	uint64_t op_retry_usec;   /* how long until more lanes are tried again */
 	uint64_t began_usec, window_usec, window_entries, window_cpu, window_reads;
+	uint64_t window_ops, window_op_usec;
 	uint64_t lost_usec; /* in trials that did not pay */
 	bool trying, settling;
 	bool fresh;              /* nothing was judged yet */

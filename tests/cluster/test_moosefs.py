@@ -57,6 +57,19 @@ class Plan(Moose):
         self.assertIn("moosefs: threads", r.out)
         self.assertIn("trash time", " ".join(r.out.split()))
 
+    def test_begins_with_what_a_run_begins_with(self):
+        tree = self.tree(2, 3)  # it ends with what it began with, before anything can be told
+        r = fixture.Proc([scratch.binary, "plan", "--json=short", tree], self.top).finish()
+        plan = fixture.json.loads(r.out)[0]
+        ran = fixture.Proc([scratch.binary, "run", "--dry-run", "--json=short", tree], self.top).finish()
+        self.assertEqual(plan["strategy"]["name"], ran.json["strategy"])
+        self.assertEqual(plan["strategy"]["lanes"], 1)
+        r = fixture.Proc([scratch.binary, "plan", tree], self.top).finish()
+        self.assertIn("moosefs: threads, 1 lane, to begin with; more while", " ".join(r.out.split()))
+        # It is more soon, and that is what its time goes by.
+        names = 9
+        self.assertLess(plan["estimate"]["warm_usec"], names * 190)
+
 
 class Killed(cluster_case.KilledCase):
     FS = "moosefs"
