@@ -18,7 +18,10 @@ FILE *sentence_begin(struct sentence *l, FILE *to)
 
 void sentence_end(struct sentence *l)
 {
-	if (l->stream && fclose(l->stream) == 0)
+	/* What there was memory for is said, whether it is all or not. */
+	if (l->stream)
+		(void)fclose(l->stream);
+	if (l->text)
 		screen_wrap(l->to, l->text, screen_columns(fileno(l->to)), /* indent= */ 0);
 	else
 		(void)fputc('\n', l->to);
