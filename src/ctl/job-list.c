@@ -5,9 +5,10 @@
 #include <string.h>
 
 /* So many jobs a call: some two megabytes; or, where a page is worked on while the daemon makes the
- * next, that part of them. */
+ * next, that part of them. Nothing can be worked on before the first one is there. */
 #define PAGE 10000U
 #define PAGE_AHEAD 4096U
+#define PAGE_FIRST 1024U
 
 /* An answer that is shorter than this has had room for more. */
 #define ANSWER_SHORT MiB(2)
@@ -223,9 +224,9 @@ int job_list_get(struct client *c, const struct job_wish *wish, struct job_list 
 	return r;
 }
 
-static int page_begin(struct client *c, const struct job_wish *wish, uint64_t since)
+static int page_begin(struct client *c, const struct job_wish *wish, uint64_t since, uint32_t most)
 {
-	sd_bus_message *m = page_message(c, wish, since, PAGE_AHEAD);
+	sd_bus_message *m = page_message(c, wish, since, most);
 
 	return m ? client_begin(c, m) : EXIT_FAILED;
 }
@@ -241,19 +242,21 @@ static int page_finish(struct client *c, struct job_list *l)
 int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
 		  int (*page)(const struct job_line *v, size_t n, void *userdata), void *userdata)
 {
+	uint32_t most = PAGE_FIRST;
 	bool more = true;
 	int r;
 
 	job_list_done(ret);
-	r = page_begin(c, wish, 0);
+	r = page_begin(c, wish, 0, most);
 	while (r == 0 && more) {
 		size_t before = ret->n;
 
 		r = page_finish(c, ret);
-		more = r == 0 && wants_more(ret, wish, PAGE_AHEAD);
+		more = r == 0 && wants_more(ret, wish, most);
+		most = PAGE_AHEAD;
 		/* The daemon has the next one ready when this one is through. */
 		if (more)
-			r = page_begin(c, wish, next_id(ret));
+			r = page_begin(c, wish, next_id(ret), most);
 		if (r == 0)
 			r = page(ret->v + before, ret->n - before, userdata);
 	}

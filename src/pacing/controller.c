@@ -140,7 +140,9 @@ static bool is_unlimited(const struct controller *c)
 
 uint64_t controller_step(const struct controller *c)
 {
-	if (is_unlimited(c))
+	bool owes = !c->o.loose || c->not_before_usec > c->last.now_usec;
+
+	if (is_unlimited(c) || (c->mode == PACING_FAST && !owes))
 		return UINT64_MAX;
 	return c->mode == PACING_FAST ? ceiling_bytes(c) : c->bytes.limit;
 }
@@ -498,10 +500,13 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 	return due;
 }
 
-bool controller_fast_spent(struct controller *c, uint64_t bytes)
+bool controller_fast_spent(struct controller *c, uint64_t entries, uint64_t bytes)
 {
 	c->fast_bytes += bytes;
 	c->fast_work = true;
+	if (c->o.loose)
+		c->not_before_usec = MAX(c->not_before_usec, c->last.now_usec) +
+				     (uint64_t)usec_at(c->o.rate_max, entries, bytes);
 	return c->mode == PACING_FAST && c->o.discards && c->fast_bytes >= FAST_DISCARD;
 }
 

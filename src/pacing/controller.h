@@ -60,6 +60,9 @@ struct controller_options {
 	/* Nobody is looked for, on purpose or because there is no disk: the ceiling is all that
 	 * holds. */
 	bool alone;
+	/* A server answers, by one round trip after the other: the ceiling holds over some looks,
+	 * and within it lanes go on side by side, without asking. */
+	bool loose;
 	/* What is freed is discarded by the way, and others wait for that: so that it does not pile
 	 * up, is synced now and then even in fast mode. */
 	bool discards;
@@ -182,9 +185,9 @@ void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rat
 /* From which size on a file is to be freed in steps now; UINT64_MAX: there are no limits. */
 uint64_t controller_step(const struct controller *c);
 
-/* Work that was begun without asking, as there were no limits: bytes freed by it. True if it is
- * due. And so many syncs were made because it was. */
-bool controller_fast_spent(struct controller *c, uint64_t bytes);
+/* Work that was begun without asking, as there were no limits: what was removed by it. True if it
+ * is due. And so many syncs were made because it was. */
+bool controller_fast_spent(struct controller *c, uint64_t entries, uint64_t bytes);
 void controller_fast_synced(struct controller *c, uint64_t syncs);
 
 /* Takes a sample. Returns when the next one is wanted. */

@@ -47,31 +47,35 @@ static int mount_find(const char *proc, uint64_t mnt_id, char *type, size_t len,
 	return 0;
 }
 
-/* Why a filesystem of this type has no device. */
-static const char *none_why(const char *type)
+/* Says why a filesystem of this type has no device. */
+static void none_set(struct devices *d, const char *type)
 {
 	static const struct {
 		const char *prefix, *why;
+		bool served;
 	} known[] = {
-		{ "tmpfs", "in memory" },
-		{ "ramfs", "in memory" },
-		{ "devtmpfs", "in memory" },
-		{ "hugetlbfs", "in memory" },
-		{ "fuse", "served by a process (FUSE)" },
-		{ "nfs", "on a server" },
-		{ "ceph", "on a server" },
-		{ "cifs", "on a server" },
-		{ "smb3", "on a server" },
-		{ "9p", "on a server" },
-		{ "lustre", "on a server" },
-		{ "afs", "on a server" },
-		{ "overlay", "an overlay whose upper directory is out of sight" },
+		{ "tmpfs", "in memory", false },
+		{ "ramfs", "in memory", false },
+		{ "devtmpfs", "in memory", false },
+		{ "hugetlbfs", "in memory", false },
+		{ "fuse", "served by a process (FUSE)", true },
+		{ "nfs", "on a server", true },
+		{ "ceph", "on a server", true },
+		{ "cifs", "on a server", true },
+		{ "smb3", "on a server", true },
+		{ "9p", "on a server", true },
+		{ "lustre", "on a server", true },
+		{ "afs", "on a server", true },
+		{ "overlay", "an overlay whose upper directory is out of sight", false },
 	};
 
+	d->none = "no block device that this system shows";
 	for (size_t i = 0; i < ELEMENTSOF(known); i++)
-		if (strncmp(type, known[i].prefix, strlen(known[i].prefix)) == 0)
-			return known[i].why;
-	return "no block device that this system shows";
+		if (strncmp(type, known[i].prefix, strlen(known[i].prefix)) == 0) {
+			d->none = known[i].why;
+			d->served = known[i].served;
+			return;
+		}
 }
 
 /* Opens for reading what fd may only be a pin of, if it is a file that can be asked. */
@@ -293,7 +297,7 @@ static int find(struct devices *d, const struct roots *roots, int fd, unsigned l
 		return r;
 	r = find_by_type(&v, roots, fd, &id, level);
 	if (r >= 0 && v.b.n == 0 && !v.none)
-		v.none = none_why(v.type);
+		none_set(&v, v.type);
 	if (r >= 0 && !v.key)
 		r = key_make(&v, id.dev);
 	if (r < 0) {

@@ -12,6 +12,7 @@ struct devices {
 	 * (`leaf`). One device may be both. */
 	struct blockdevs b;
 	const char *none;    /* why there are no devices, a static text; NULL if there are */
+	bool served;         /* without devices, as a server or a process answers */
 	char *key;           /* the disks of the leaves, sorted: "8:0+8:16"; without: "none:0:45" */
 	char type[32];       /* filesystem type as mounted; "" where the mount is out of sight */
 	char upper_type[32]; /* of an overlay: that of the filesystem its upper directory is on */

@@ -163,7 +163,8 @@ static void peers_account(struct pacer *p, struct pacing_sample *s)
 	freed_add(p, all.free_entries, all.free_bytes);
 	if (all.syncs > 0)
 		controller_fast_synced(&p->controller, all.syncs);
-	if (all.free_bytes > 0 && controller_fast_spent(&p->controller, all.free_bytes))
+	if ((all.free_entries > 0 || all.free_bytes > 0) &&
+	    controller_fast_spent(&p->controller, all.free_entries, all.free_bytes))
 		peers_due(&p->peers);
 }
 
@@ -425,6 +426,7 @@ static int start(struct pacer *p, const char *proc)
 		.rate_max = p->o.rate_max,
 		.observed = p->observed,
 		.alone = p->o.off || p->n_disks == 0,
+		.loose = p->devices.served,
 		.presumed_busy = presume_busy(proc),
 		.discards = p->o.discards,
 		.reads_only = p->o.reads_only,

@@ -175,7 +175,7 @@ class Work(Case):
             os.posix_fallocate(f.fileno(), 0, 32 << 20)
         w = Terminal([scratch.binary, "submit", "--wait", self.path("large")], self.env())
         self.addCleanup(w.close)
-        t = self.top(columns=110)
+        t = self.top(columns=110, term="linux")  # what pyte is
         self.wait_all(t, r"^ +1 running +\[#+\.+\] +[1-9]\d*% +\S+M ")
         w.wait(lambda text: re.search(r"^\[#+\.+\] +[1-9]\d*% 0 of 1 entries, \S+ MiB of 32.0 MiB, "
                                       r"\S+ MiB/s, \S+s left$", text, re.M))

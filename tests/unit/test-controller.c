@@ -480,6 +480,36 @@ START_TEST(alone_nobody_is_given_way_to)
 }
 END_TEST
 
+/* Behind a server lanes go on side by side until there were more than the ceiling allows. */
+START_TEST(a_ceiling_behind_a_server)
+{
+	static const struct controller_options o = {
+		.rate_min = MiB(1), .rate_max = MiB(4), .alone = true, .loose = true
+	};
+	struct pacing_sample s = { .now_usec = USEC_PER_SEC };
+	uint64_t entries = 0, rested = 0;
+	struct controller c;
+
+	controller_init(&c, &o, s.now_usec);
+	for (; s.now_usec <= 11 * USEC_PER_SEC; s.now_usec += 20 * MSEC) {
+		(void)controller_sample(&c, &s);
+		/* A hundred entries are worth 400 KiB, and a tenth of a second. */
+		if (controller_step(&c) == UINT64_MAX) {
+			(void)controller_fast_spent(&c, 100, 0);
+			entries += 100;
+			rested = 0;
+		} else {
+			ck_assert_uint_gt(controller_next(&c, s.now_usec).not_before_usec,
+					  s.now_usec);
+			rested++;
+		}
+		ck_assert_uint_le(rested, 5);
+	}
+	ck_assert_uint_ge(entries * KiB(4), MiB(4) * 8);
+	ck_assert_uint_le(entries * KiB(4), MiB(4) * 11);
+}
+END_TEST
+
 START_TEST(histograms_add_up)
 {
 	struct histogram a = { 0 }, b = { 0 };
@@ -526,6 +556,7 @@ int main(void)
 				 calm_is_for_others,
 				 what_has_happened_is_counted,
 				 alone_nobody_is_given_way_to,
+				 a_ceiling_behind_a_server,
 				 histograms_add_up };
 
 	return run_case("controller", tests, ELEMENTSOF(tests));

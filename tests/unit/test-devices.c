@@ -156,11 +156,12 @@ START_TEST(without_device)
 {
 	static const struct {
 		const char *type, *why;
-	} types[] = { { "tmpfs", "in memory" },
-		      { "nfs4", "on a server" },
-		      { "fuse.sshfs", "served by a process (FUSE)" },
-		      { "btrfs", "no block device that this system shows" },
-		      { "newfs", "no block device that this system shows" } };
+		bool served;
+	} types[] = { { "tmpfs", "in memory", false },
+		      { "nfs4", "on a server", true },
+		      { "fuse.sshfs", "served by a process (FUSE)", true },
+		      { "btrfs", "no block device that this system shows", false },
+		      { "newfs", "no block device that this system shows", false } };
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		struct fixture f;
@@ -170,6 +171,7 @@ START_TEST(without_device)
 		ck_assert_int_eq(devices_find(&f.d, f.sys, f.proc, f.fd), 0);
 		ck_assert_uint_eq(f.d.b.n, 0);
 		ck_assert_str_eq(f.d.none, types[i].why);
+		ck_assert_int_eq(f.d.served, types[i].served);
 		check_key(&f, "none:", f.id.dev);
 		ck_assert_int_eq(f.d.commit_kind, COMMIT_NONE);
 		end(&f);

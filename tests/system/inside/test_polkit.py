@@ -7,6 +7,8 @@ import os
 import pty
 import select
 import subprocess
+import termios
+import time
 import unittest
 
 from system import TIMEOUT_SECONDS, attempt, command, install, job_property, journal, manager_property, submit
@@ -31,19 +33,31 @@ def run(user, *words, **kw):
     return attempt("reclaimctl", *words, user=user, group=user, extra_groups=[], **kw)
 
 
+def until_a_password_is_read():
+    """Until a terminal takes lines and shows nothing: what is typed before that is lost, or a part of it."""
+    end = time.monotonic() + TIMEOUT_SECONDS
+    while time.monotonic() < end:
+        for name in filter(str.isdigit, os.listdir("/dev/pts")):
+            with contextlib.suppress(OSError, termios.error), open("/dev/pts/" + name, "rb", buffering=0,
+                    opener=lambda path, flags: os.open(path, flags | os.O_NOCTTY | os.O_NONBLOCK)) as f:
+                modes = termios.tcgetattr(f)[3]
+                if modes & termios.ICANON and not modes & termios.ECHO:
+                    return
+        time.sleep(0.01)
+
+
 def at_terminal(user, *words, answer):
     """Runs reclaimctl in a session with a terminal, where somebody answers when a password is asked for.
     (Without a session polkit has no use for an agent that is there for want of a better one.)"""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvp("su", ["su", "--pty", "--login", user, "--command", " ".join(("reclaimctl", *words))])
-    said, echoed, line = b"", 0, answer.encode() + b"\r\n"
+    said = b""
     with open(terminal, "r+b", buffering=0) as f, contextlib.suppress(OSError):  # its end is an error
         while select.select([f], [], [], TIMEOUT_SECONDS)[0] and (more := f.read(4096)):
             said += more
-            # What is echoed was typed before the agent was ready to read, and is lost.
-            if said.endswith(b"Password: ") or said.count(line) > echoed:
-                echoed = said.count(line)
+            if said.endswith(b"Password: "):
+                until_a_password_is_read()
                 f.write(answer.encode() + b"\n")
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode(errors="replace")
 
