@@ -456,6 +456,15 @@ static bool burst_ends(const struct controller *c, uint64_t now)
 	return controller_yields(c) && !c->gap && now - c->phase_since_usec >= BURST - LOOK_EVERY;
 }
 
+/* Rests until so much, since then, is no more than the ceiling allows. What is urgent is not held
+ * against who comes after it. */
+static void ceiling_heed(struct controller *c, uint64_t since, uint64_t entries, uint64_t bytes)
+{
+	if (!c->urgent)
+		c->not_before_usec = MAX(c->not_before_usec, since) +
+				     (uint64_t)usec_at(c->o.rate_max, entries, bytes);
+}
+
 bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
 		      uint64_t cost_usec)
 {
@@ -470,8 +479,7 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 	if (c->urgent || c->mode != PACING_PACED) {
 		c->fast_bytes += bytes;
 		c->fast_work = true;
-		c->not_before_usec = MAX(c->not_before_usec, now_usec - MIN(cost_usec, now_usec)) +
-				     (uint64_t)usec_at(c->o.rate_max, entries, bytes);
+		ceiling_heed(c, now_usec - MIN(cost_usec, now_usec), entries, bytes);
 		due = !c->urgent && c->mode == PACING_FAST && c->o.discards &&
 		      c->fast_bytes >= FAST_DISCARD;
 		if (!due)
@@ -505,8 +513,7 @@ bool controller_fast_spent(struct controller *c, uint64_t entries, uint64_t byte
 	c->fast_bytes += bytes;
 	c->fast_work = true;
 	if (c->o.loose)
-		c->not_before_usec = MAX(c->not_before_usec, c->last.now_usec) +
-				     (uint64_t)usec_at(c->o.rate_max, entries, bytes);
+		ceiling_heed(c, c->last.now_usec, entries, bytes);
 	return c->mode == PACING_FAST && c->o.discards && c->fast_bytes >= FAST_DISCARD;
 }
 

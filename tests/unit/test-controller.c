@@ -507,6 +507,16 @@ START_TEST(a_ceiling_behind_a_server)
 	}
 	ck_assert_uint_ge(entries * KiB(4), MiB(4) * 8);
 	ck_assert_uint_le(entries * KiB(4), MiB(4) * 11);
+	/* What was urgent is not waited for afterwards: here it would be an hour. */
+	s.now_usec += USEC_PER_SEC;
+	(void)controller_sample(&c, &s);
+	controller_urgent(&c, true);
+	(void)controller_fast_spent(&c, 1, MiB(14336));
+	controller_begin(&c);
+	(void)controller_spent(&c, s.now_usec, 1, MiB(14336), 1000);
+	controller_urgent(&c, false);
+	ck_assert_uint_eq(controller_step(&c), UINT64_MAX);
+	ck_assert_uint_le(controller_next(&c, s.now_usec).not_before_usec, s.now_usec);
 }
 END_TEST
 
