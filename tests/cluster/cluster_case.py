@@ -93,6 +93,18 @@ class KilledCase(Case):
         canary.check()
 
 
+def lanes_of_job(case, name):
+    """With how many a job of the daemon's begins: gone before anybody could have found out how many pay.
+    And what it says of its way."""
+    top = os.path.join(cluster(case.FS).mountpoint, name)
+    os.mkdir(top)
+    client = case.daemon.client()
+    job = client.submit(fill_tree(os.path.join(top, "tree"), 16, 2))
+    case.assertEqual(client.wait(job), "done")
+    strategy = client.get(job, "Strategy")
+    return int(re.match(case.FS + r": threads, (\d+) lane", strategy).group(1)), strategy
+
+
 class LatencyUnderDaemonCase(daemon_fixture.Case):
     """Without a bound a job begins with as many lanes as pay behind a server, and it says what was not
     counted."""
@@ -101,15 +113,8 @@ class LatencyUnderDaemonCase(daemon_fixture.Case):
     config = "pacing: {latency: off}\n"
 
     def test_job_without_a_bound(self):
-        own = cluster(self.FS)
-        top = os.path.join(own.mountpoint, "unbound")
-        os.mkdir(top)
-        client = self.daemon.client()
-        # Gone before anybody could have found out how many lanes pay.
-        job = client.submit(fill_tree(os.path.join(top, "tree"), 16, 2))
-        self.assertEqual(client.wait(job), "done")
-        strategy = client.get(job, "Strategy")
-        self.assertGreaterEqual(int(re.match(self.FS + r": threads, (\d+) lane", strategy).group(1)), 16)
+        lanes, strategy = lanes_of_job(self, "unbound")
+        self.assertGreaterEqual(lanes, 16)
         self.assertIn("bytes not counted", strategy)
 
 
@@ -120,14 +125,8 @@ class LatencyAutoUnderDaemonCase(daemon_fixture.Case):
     FS = None
 
     def test_job_with_the_bound_of_auto(self):
-        own = cluster(self.FS)
-        top = os.path.join(own.mountpoint, "auto")
-        os.mkdir(top)
-        client = self.daemon.client()
-        job = client.submit(fill_tree(os.path.join(top, "tree"), 16, 2))
-        self.assertEqual(client.wait(job), "done")
-        strategy = client.get(job, "Strategy")
-        self.assertLess(int(re.match(self.FS + r": threads, (\d+) lane", strategy).group(1)), 16, strategy)
+        lanes, strategy = lanes_of_job(self, "auto")
+        self.assertLess(lanes, 16, strategy)
 
 
 class KilledUnderDaemonCase(daemon_fixture.Case):
