@@ -141,10 +141,11 @@ static int call_list_jobs(struct request *q)
 
 static void pack_job(const struct job_record *r, void *userdata)
 {
+	const struct packed_job j = packed_job(r);
 	struct request *q = userdata;
 
-	if (request_fits(q, packed_bytes(r), LIST_BYTES_MOST))
-		q->error = packed_add(&q->packed, r);
+	if (request_fits(q, j.bytes, LIST_BYTES_MOST))
+		q->error = packed_add(&q->packed, &j);
 }
 
 static void on_packed(const struct failure *f, void *userdata)

@@ -376,6 +376,7 @@ void job_finish(struct job *j, enum job_state s)
 	schedule_remove(j);
 	j->doing = DOING_NOTHING;
 	j->r.finished_usec = manager_clock();
+	j->manager->finished_last = MAX(j->manager->finished_last, j->r.id);
 	job_set_state(j, s);
 	log_finished(j);
 	job_save(j, NULL, NULL);

@@ -82,6 +82,7 @@ struct manager {
 	uint64_t entries_freed, bytes_freed, orphans;
 	uint64_t entries_told, bytes_told; /* what running jobs have done, too */
 	uint64_t finished[JOB_STATES];     /* since we began, by how they ended */
+	uint64_t finished_last;            /* no job with a larger number has finished; 0: none */
 	uint64_t interruptions;            /* of jobs, by workers that died or could not begin */
 	uint64_t errors[ERROR_KINDS];      /* by errno; 0: all others */
 	sd_event_source *store_source;

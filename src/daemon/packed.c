@@ -8,15 +8,6 @@
 #include "util/macros.h"
 
 #define NUMBERS 11
-#define TEXTS 4
-
-static void texts_of(const struct job_record *r, const char *texts[TEXTS])
-{
-	texts[0] = job_state_name(r->state);
-	texts[1] = r->origin ? r->origin : "";
-	texts[2] = job_priority_name(r->priority);
-	texts[3] = r->path ? r->path : "";
-}
 
 void packed_done(struct packed *p)
 {
@@ -25,45 +16,49 @@ void packed_done(struct packed *p)
 	*p = (struct packed){ 0 };
 }
 
-size_t packed_bytes(const struct job_record *r)
+struct packed_job packed_job(const struct job_record *r)
 {
-	size_t bytes = NUMBERS * sizeof(uint64_t);
-	const char *texts[TEXTS];
+	struct packed_job j = { .r = r,
+				.texts = { job_state_name(r->state), r->origin ? r->origin : "",
+					   job_priority_name(r->priority), r->path ? r->path : "" },
+				.bytes = NUMBERS * sizeof(uint64_t) };
 
-	texts_of(r, texts);
-	for (size_t i = 0; i < TEXTS; i++)
-		bytes += strlen(texts[i]) + 1;
-	return bytes;
+	for (size_t i = 0; i < PACKED_TEXTS; i++)
+		j.bytes += j.lens[i] = strlen(j.texts[i]) + 1;
+	return j;
 }
 
-static int append(struct packed_bytes *b, const void *v, size_t n)
+/* Makes room for so many more, and returns where they go. NULL: there is no memory. */
+static char *extend(struct packed_bytes *b, size_t n)
 {
 	if (b->size - b->n < n) {
 		size_t size = MAX(2 * b->size, b->n + n);
 		char *p = realloc(b->v, size);
 
 		if (!p)
-			return -ENOMEM;
+			return NULL;
 		b->v = p;
 		b->size = size;
 	}
-	memcpy(b->v + b->n, v, n);
 	b->n += n;
-	return 0;
+	return b->v + b->n - n;
 }
 
-int packed_add(struct packed *p, const struct job_record *r)
+int packed_add(struct packed *p, const struct packed_job *j)
 {
+	const struct job_record *r = j->r;
 	const uint64_t numbers[NUMBERS] = {
 		r->id,          r->uid,    r->entries,      r->entries_done,    r->bytes,
 		r->bytes_freed, r->errors, r->created_usec, r->held_until_usec, r->finished_usec,
 		r->started_usec
 	};
-	const char *texts[TEXTS];
-	int e = append(&p->numbers, numbers, sizeof(numbers));
+	char *to = extend(&p->numbers, sizeof(numbers));
+	char *text = to ? extend(&p->texts, j->bytes - sizeof(numbers)) : NULL;
 
-	texts_of(r, texts);
-	for (size_t i = 0; i < TEXTS && e >= 0; i++)
-		e = append(&p->texts, texts[i], strlen(texts[i]) + 1);
-	return e;
+	if (!text)
+		return -ENOMEM;
+	memcpy(to, numbers, sizeof(numbers));
+	for (size_t i = 0; i < PACKED_TEXTS; text += j->lens[i++])
+		memcpy(text, j->texts[i], j->lens[i]);
+	return 0;
 }

@@ -7,6 +7,8 @@
 
 #include "store/store.h"
 
+#define PACKED_TEXTS 4
+
 /* All zero is empty. */
 struct packed {
 	struct packed_bytes {
@@ -17,8 +19,15 @@ struct packed {
 
 void packed_done(struct packed *p);
 
-/* How many bytes a job takes. */
-size_t packed_bytes(const struct job_record *r);
+/* A job, and how many bytes it takes. */
+struct packed_job {
+	const struct job_record *r;
+	const char *texts[PACKED_TEXTS];
+	size_t lens[PACKED_TEXTS]; /* with their NULs */
+	size_t bytes;
+};
+
+struct packed_job packed_job(const struct job_record *r);
 
 /* Returns 0 or -ENOMEM. */
-int packed_add(struct packed *p, const struct job_record *r);
+int packed_add(struct packed *p, const struct packed_job *j);

@@ -34,7 +34,6 @@ struct listing {
 	uint64_t told;
 	uint64_t shown_to;  /* all with smaller numbers have been shown */
 	uint64_t read_from; /* the next page begins there */
-	uint64_t read_to;   /* and needs to go no further, or 0 */
 	struct page *pages[2], *reading;
 	size_t at_id;
 	job_seen_t seen;
@@ -66,7 +65,7 @@ static void show(struct listing *l, const struct job_record *r)
 	l->seen(r, l->userdata);
 }
 
-/* Most are not asked for where few are: they are passed over before anything is copied. */
+/* Most are not asked for where few are, and few run: nothing is copied for those. */
 static void show_job(struct listing *l, const struct job *j)
 {
 	struct job_record r;
@@ -74,6 +73,10 @@ static void show_job(struct listing *l, const struct job *j)
 	if (!j->told || is_full(l) || !is_asked(l, &j->r))
 		return;
 	l->told++;
+	if (!j->run) {
+		l->seen(&j->r, l->userdata);
+		return;
+	}
 	job_look(j, &r);
 	l->seen(&r, l->userdata);
 }
@@ -181,24 +184,16 @@ static int read_page(struct store *s, void *userdata)
 				.one_uid = l->q.one_uid,
 				.uid = l->q.uid,
 				.since_id = l->read_from,
-				.until_id = l->read_to,
-				.limit = PAGE,
-				.brief = l->q.brief };
+				.limit = PAGE };
 
 	if (l->q.n_ids > 0)
 		return read_ids(s, l);
-	/* Otherwise every row would be looked at, and there may be as many as are waiting. */
-	if (l->read_from == l->q.since_id) {
-		int r = store_finished_any(s, f.since_id, f.until_id);
-
-		if (r <= 0)
-			return r;
-	}
 	if (!f.one_uid && l->c.id.uid != 0) {
 		f.one_uid = true;
 		f.uid = l->c.id.uid;
 	}
-	return store_jobs_each(s, &f, keep, l->reading);
+	return l->q.brief ? store_history_each(s, &f, keep, l->reading)
+			  : store_jobs_each(s, &f, keep, l->reading);
 }
 
 static void show_ids(struct listing *l, const struct page *p)
@@ -233,24 +228,9 @@ static void show_page(struct listing *l, const struct page *p, bool last)
 
 static int ask_page(struct listing *l);
 
-/* The number with which the jobs in memory alone would be as many as are asked for, or 0: what is
- * behind it need not be looked for in the store. This is so until the first page is there, as all
- * these stay in memory for so long. */
-static uint64_t memory_enough(const struct listing *l)
-{
-	const struct job *j = job_table_from(&l->m->jobs, l->q.since_id);
-	uint64_t n = 0;
-
-	for (; j; j = TAILQ_NEXT(j, in_order))
-		if (j->told && is_asked(l, &j->r) && ++n == l->q.limit)
-			return j->r.id;
-	return 0;
-}
-
 /* Asks for the page behind this one. */
 static int ask_next(struct listing *l, const struct page *p)
 {
-	l->read_to = 0;
 	if (p->n > 0)
 		l->read_from = p->v[p->n - 1].id + 1;
 	return ask_page(l);
@@ -300,8 +280,11 @@ static int ask_page(struct listing *l)
 
 static bool memory_will_do(const struct listing *l)
 {
+	/* As it mostly is behind the first page: asking takes longer than showing a thousand. */
+	if (l->q.n_ids == 0 && MAX(l->q.since_id, UINT64_C(1)) > l->m->finished_last)
+		return true;
 	if (l->q.n_ids == 0)
-		return !l->q.finished && !(l->q.states & FINISHED);
+		return l->q.states ? !(l->q.states & FINISHED) : !l->q.finished;
 	for (size_t i = 0; i < l->q.n_ids; i++) {
 		const struct job *j = job_table_find(&l->m->jobs, l->q.ids[i]);
 
@@ -355,7 +338,6 @@ void operation_list(struct manager *m, const struct caller *c, const struct job_
 		listing_end(l, 0);
 		return;
 	}
-	l->read_to = memory_enough(l);
 	r = ask_page(l);
 	if (r < 0)
 		listing_end(l, r);

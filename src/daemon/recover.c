@@ -280,6 +280,8 @@ int recover_load(struct manager *m, struct store *s)
 	for (size_t i = 0; i < l.n_incomplete && r >= 0; i++)
 		r = store_job_remove(s, l.incomplete[i]);
 	free(l.incomplete);
+	if (r >= 0)
+		r = store_history_last(s, &m->finished_last);
 	if (r >= 0 && store_meta_get(s, "paused", &paused) >= 0)
 		m->paused = strcmp(paused, "yes") == 0;
 	free(paused);

@@ -21,6 +21,7 @@ enum statement {
 	STATEMENT_JOB_ADD,
 	STATEMENT_JOB_UPDATE,
 	STATEMENT_JOB_REMOVE,
+	STATEMENT_HISTORY_ADD,
 	STATEMENT_META_SET,
 	STATEMENT_DIR_ADD,
 	STATEMENT_ENTRY_ADD,
@@ -83,6 +84,17 @@ struct reader {
 	int at;
 	int error; /* -EUCLEAN: one of them holds what was never written there; or -ENOMEM */
 };
+
+/* Binds what a filter says: ?1 since_id, ?2 states, ?3 uid, ?4 limit. */
+int filter_bind(struct store *s, sqlite3_stmt *st, const struct job_filter *f);
+
+/* Of the history, those that a filter lets through. */
+#define HISTORY_WHERE                                                                              \
+	"job >= ?1 AND (?2 = 0 OR (?2 >> outcome) & 1) "                                           \
+	"AND (?3 < 0 OR owner = ?3) ORDER BY job LIMIT ?4"
+
+/* Takes a job that has finished into the history. */
+int history_add(struct store *s, uint64_t id);
 
 void reader_fail(struct reader *r, int error);
 

@@ -82,7 +82,7 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 	if (e < 0)
 		return e;
 	*ret_id = (uint64_t)sqlite3_last_insert_rowid(s->db);
-	return 0;
+	return r->state < JOB_DONE ? 0 : history_add(s, *ret_id);
 }
 
 int store_job_update(struct store *s, const struct job_record *r)
@@ -104,7 +104,9 @@ int store_job_update(struct store *s, const struct job_record *r)
 	e = statement_run(s, b.st);
 	if (e < 0)
 		return e;
-	return sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
+	if (sqlite3_changes(s->db) == 0)
+		return -ENOENT;
+	return r->state < JOB_DONE ? 0 : history_add(s, r->id);
 }
 
 int store_job_remove(struct store *s, uint64_t id)
@@ -190,37 +192,6 @@ static void read_progress(struct reader *in, struct job_record *r)
 	r->attempts = read_u32(in);
 }
 
-/* What a line of a list has: reading all takes more than twice as long. */
-#define BRIEF                                                                                      \
-	"uid, origin, path, created, state, priority, entries, bytes, entries_done, "              \
-	"bytes_freed, errors, held_until, started, finished"
-
-static int brief_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
-			void *userdata)
-{
-	struct reader in = { .st = st };
-	struct job_record r = {
-		.mount = "", .staging = "", .inplace = "", .message = "", .strategy = ""
-	};
-
-	r.id = read_u64(&in);
-	r.uid = read_u32(&in);
-	r.origin = read_string(&in);
-	r.path = read_string(&in);
-	r.created_usec = read_u64(&in);
-	r.state = (enum job_state)read_enum(&in, JOB_STATES);
-	r.priority = (enum job_priority)read_enum(&in, PRIORITY_HIGH + 1);
-	r.entries = read_u64(&in);
-	r.bytes = read_u64(&in);
-	r.entries_done = read_u64(&in);
-	r.bytes_freed = read_u64(&in);
-	r.errors = read_u64(&in);
-	r.held_until_usec = read_u64(&in);
-	r.started_usec = read_u64(&in);
-	r.finished_usec = read_u64(&in);
-	return in.error < 0 ? in.error : job(&r, userdata);
-}
-
 static int job_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
 		      void *userdata)
 {
@@ -255,67 +226,49 @@ int store_job_get(struct store *s, uint64_t id,
 	return job_report(st, job, userdata);
 }
 
-/* The history may be long and the queue short: who asks only for what has not finished gets it from
- * an index of just that. */
+#define ALL "SELECT id, " SUBMITTED ", " PROGRESS " FROM "
+
+/* Of a long history and a long queue each is looked for without going through the other. */
 static const char *each_text(const struct job_filter *f)
 {
-	bool unfinished = f->states != 0 && f->states < 1U << JOB_DONE;
+	const uint32_t unfinished = (1U << JOB_DONE) - 1;
 
 #define EACH_WHERE                                                                                 \
-	"id >= ?1 AND id <= ?5 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) "        \
+	"id >= ?1 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) "                     \
 	"ORDER BY id LIMIT ?4"
-	if (f->brief)
-		return "SELECT id, " BRIEF " FROM jobs WHERE " EACH_WHERE;
-	return unfinished ? "SELECT id, " SUBMITTED ", " PROGRESS
-			    " FROM jobs INDEXED BY jobs_unfinished WHERE state < 5 AND " EACH_WHERE
-			  : "SELECT id, " SUBMITTED ", " PROGRESS " FROM jobs WHERE " EACH_WHERE;
+	if (f->states == 0 || (f->states & unfinished && f->states & ~unfinished))
+		return ALL "jobs WHERE " EACH_WHERE;
+	return f->states & unfinished
+		       ? ALL "jobs INDEXED BY jobs_unfinished WHERE state < 5 AND " EACH_WHERE
+		       : ALL "history CROSS JOIN jobs ON id = job WHERE " HISTORY_WHERE;
 }
-_Static_assert(JOB_DONE == 5, "the schema and the query above know where finished states begin");
+_Static_assert(JOB_DONE == 5, "schema and queries know where finished states begin");
+
+int filter_bind(struct store *s, sqlite3_stmt *st, const struct job_filter *f)
+{
+	struct binder b = { .st = st };
+
+	bind_bound(&b, f->since_id);
+	bind_u64(&b, f->states);
+	bind_u64(&b, f->one_uid ? f->uid : UINT64_MAX);
+	bind_bound(&b, f->limit ? f->limit : UINT64_MAX);
+	return store_error(s->db, b.rc);
+}
 
 int store_jobs_each(struct store *s, const struct job_filter *f,
 		    int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	struct binder b = { 0 };
 	int e = statement_prepare(s, each_text(f), &st);
 
-	if (e < 0)
-		return e;
-	b.st = st;
-	bind_bound(&b, f->since_id);
-	bind_u64(&b, f->states);
-	bind_u64(&b, f->one_uid ? f->uid : UINT64_MAX);
-	bind_bound(&b, f->limit ? f->limit : UINT64_MAX);
-	bind_bound(&b, f->until_id ? f->until_id : UINT64_MAX);
-	while ((e = statement_next(s, st)) > 0) {
-		e = f->brief ? brief_report(st, job, userdata) : job_report(st, job, userdata);
+	if (e >= 0)
+		e = filter_bind(s, st, f);
+	while (e >= 0 && (e = statement_next(s, st)) > 0) {
+		e = job_report(st, job, userdata);
 		if (e != 0)
 			return e;
 	}
 	return e;
-}
-
-/* Looking through a history of a million takes a tenth of a second, for each page of a list. */
-#define FINISHED_LOOKED_AT "1000"
-
-int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id)
-{
-	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	struct binder b = { 0 };
-	int e = statement_prepare(s,
-				  "SELECT count(*) = " FINISHED_LOOKED_AT
-				  " OR total(id >= ? AND id <= ?) > 0 FROM (SELECT id FROM jobs "
-				  "INDEXED BY jobs_finished WHERE finished > 0 "
-				  "LIMIT " FINISHED_LOOKED_AT ")",
-				  &st);
-
-	if (e < 0)
-		return e;
-	b.st = st;
-	bind_bound(&b, since_id);
-	bind_bound(&b, until_id ? until_id : UINT64_MAX);
-	e = statement_next(s, st);
-	return e > 0 ? sqlite3_column_int(st, 0) : e;
 }
 
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)

@@ -44,6 +44,10 @@ static const char *const steps[] = {
 	"  path BLOB NOT NULL, what BLOB NOT NULL, error INTEGER NOT NULL,"
 	"  is_error INTEGER NOT NULL, PRIMARY KEY (job, seq)) WITHOUT ROWID;"
 	"CREATE TABLE meta (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;",
+	/* What lists show of jobs that have finished; see store-history.c. */
+	"CREATE TABLE history ("
+	"  job INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
+	"  owner INTEGER NOT NULL, outcome INTEGER NOT NULL, line BLOB NOT NULL);" HISTORY_TAKE,
 };
 
 int schema_version(void)
@@ -135,6 +139,8 @@ static int check_model(sqlite3 *db, int version, char *ret_words, size_t size)
 	sqlite3 *model = NULL;
 	int r, rc = sqlite3_open_v2(":memory:", &model, SQLITE_OPEN_READWRITE, NULL);
 
+	if (rc == SQLITE_OK)
+		rc = history_open(model);
 	r = rc == SQLITE_OK ? check_tables(db, model, version, ret_words, size)
 			    : store_error(model, rc);
 	(void)sqlite3_close(model); /* no statement is left */

@@ -6,6 +6,15 @@
 #include <sqlite3.h>
 #include <stddef.h>
 
+/* Takes what has finished into the history, or again if it is there; more conditions may follow. */
+#define HISTORY_TAKE                                                                               \
+	"INSERT OR REPLACE INTO history SELECT id, uid, state, pack(created, priority, entries, "  \
+	"bytes, entries_done, bytes_freed, errors, held_until, started, finished, origin, path) "  \
+	"FROM jobs WHERE state >= 5"
+
+/* Makes that statement known to a database. Returns a result code of SQLite. */
+int history_open(sqlite3 *db);
+
 /* How far a database has come is its user_version: the number of steps it has taken. */
 int schema_version(void);
 

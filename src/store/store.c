@@ -69,6 +69,8 @@ static int db_open(struct store *s, const char *name)
 			     s->vfs_name);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(s->db, BUSY_MSEC);
+	if (rc == SQLITE_OK)
+		rc = history_open(s->db);
 	/* Where it cannot be opened for writing SQLite opens it for reading. */
 	if (rc == SQLITE_OK && sqlite3_db_readonly(s->db, "main") == 1)
 		return faccessat(s->dir_fd, name, W_OK, AT_EACCESS) < 0 ? -errno : -EROFS;

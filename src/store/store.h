@@ -118,7 +118,8 @@ void store_rollback(struct store *s);
 int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id);
 /* Forgets a job that was never answered for, with all it had. -ENOENT if there is none. */
 int store_job_remove(struct store *s, uint64_t id);
-/* Sets everything that may change after submit: all but who, what and when it was submitted. */
+/* Sets everything that may change after submit: all but who, what and when it was submitted. What
+ * has finished stays so. */
 int store_job_update(struct store *s, const struct job_record *r);
 /* -ENOENT if there is none. */
 int store_job_get(struct store *s, uint64_t id,
@@ -129,19 +130,17 @@ struct job_filter {
 	bool one_uid;
 	uid_t uid;
 	uint64_t since_id; /* ids from here on */
-	uint64_t until_id; /* up to here; 0: to the end */
 	uint64_t limit;    /* 0: none */
-	bool brief;        /* of each only who submitted what, when, and how far it is: of texts
-			    * there are origin and path, and the others are empty */
 };
 
 /* In the order of ids. A callback that returns other than 0 ends it, and that is returned. */
 int store_jobs_each(struct store *s, const struct job_filter *f,
 		    int (*job)(const struct job_record *r, void *userdata), void *userdata);
 
-/* Whether a job with an id from here to there (0: to the end) may have finished: 1, or 0 if surely
- * none has. Takes a moment however many have, or have not. */
-int store_finished_any(struct store *s, uint64_t since_id, uint64_t until_id);
+/* The same of those that have finished, and sooner: of each only who submitted what, when, and how
+ * far it got. Of texts there are origin and path, and the others are empty. */
+int store_history_each(struct store *s, const struct job_filter *f,
+		       int (*job)(const struct job_record *r, void *userdata), void *userdata);
 
 /* The directory that entries of a job were in: a path to find it by, and who it is. */
 int store_dir_add(struct store *s, uint64_t job, uint64_t dir, const char *path,
@@ -165,6 +164,9 @@ int store_problem_add(struct store *s, uint64_t job, const struct problem_record
 int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t limit,
 			int (*problem)(const struct problem_record *p, void *userdata),
 			void *userdata);
+
+/* The largest number of those in it, or 0. */
+int store_history_last(struct store *s, uint64_t *ret_id);
 
 /* Forgets jobs that finished before a time, at most `limit` of them with all they had. Returns how
  * many, or a negative errno. */

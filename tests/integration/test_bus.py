@@ -15,7 +15,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import dbuswire
-from dbuswire import Connection, Error
+from dbuswire import Connection, Error, unpacked
 from bus_fixture import GROUP, HOUR, INTERFACE, JOB, NOBODY, POLICY, SUBMIT, Case, content, main
 from daemon_fixture import user
 from fixture import USER
@@ -30,19 +30,6 @@ def described(interface):
         notes = tuple((a.get("name"), a.get("value")) for a in e.findall("annotation"))
         found.add((e.tag, e.get("name"), e.get("type"), e.get("access"), args, notes))
     return found
-
-
-def unpacked(answer):
-    """The jobs of ListJobsPacked as ListJobs has them."""
-    numbers, texts = answer.body
-    texts = bytes(texts).split(b"\0")
-    assert texts.pop() == b"" and len(numbers) // 11 == len(texts) // 4, (len(numbers), len(texts))
-    jobs = []
-    for at in range(len(numbers) // 11):
-        number, uid, *rest = numbers[11 * at:11 * at + 11]
-        state, origin, priority, path = texts[4 * at:4 * at + 4]
-        jobs.append((number, state.decode(), uid, origin.decode(), priority.decode(), path, *rest))
-    return jobs
 
 
 class Interface(Case):

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import fixture
 from daemon_fixture import Case, user
-from dbuswire import Error
+from dbuswire import Error, unpacked
 from fixture import FULL, USER, Canary, build, fill, write
 
 HOUR = 3600 * 1000000
@@ -93,6 +93,28 @@ class Life(Case):
         self.assertEqual(c.job(n)["state"], "paused")
         c.call("Resume", "at", [n])
         self.assertEqual(c.wait(n), "done")
+
+    def test_history_and_queue_are_one_list(self):
+        """What waits is in memory, what has finished in the store: from whatever number on, also after a
+        restart."""
+        c = self.daemon.client()
+        for n in range(1, 8):
+            write(self.path("f%d" % n))
+            self.assertEqual(c.submit(self.path("f%d" % n), undo_usec=0 if n in (1, 2, 4) else HOUR), n)
+            if n in (1, 2, 4):
+                self.assertEqual(c.wait(n), "done")
+        for again in (False, True):
+            if again:
+                self.daemon.stop()
+                c = self.daemon.start().client()
+            for since in range(9):
+                with self.subTest(again=again, since=since):
+                    query = {"finished": ("b", True), "since-id": ("t", since)}
+                    found = c.call("ListJobs", "a{sv}", query).body[0]
+                    packed = unpacked(c.call("ListJobsPacked", "a{sv}", query))
+                    self.assertEqual([(j[0], j[1]) for j in found], [
+                        (n, "done" if n in (1, 2, 4) else "held") for n in range(max(since, 1), 8)])
+                    self.assertEqual(packed, [tuple(j) for j in found])
 
     def test_cancel_of_a_running_job(self):
         fill(self.path("t"), 50000)

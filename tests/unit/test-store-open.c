@@ -271,9 +271,40 @@ START_TEST(test_fault_05_newer_store_can_be_put_back)
 	assert_aside(&d, "a newer reclaimd made it (version 99");
 	ck_assert_int_eq(rename(state_file(&d, "kept", path), state_file(&d, "reclaimd.db", to)),
 			 0);
-	(void)state_change(&d, "PRAGMA user_version = 1");
+	(void)state_change(&d, "PRAGMA user_version = 2");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 3);
+	store_close(s);
+	state_remove(&d);
+}
+END_TEST
+
+static int count(const struct job_record *r, void *userdata)
+{
+	(void)r;
+	++*(unsigned *)userdata;
+	return 0;
+}
+
+START_TEST(a_store_of_the_first_version_gets_its_history)
+{
+	struct job_record job = { .state = JOB_DONE, .origin = "submit", .path = "/a" };
+	struct state_dir d;
+	struct store *s;
+	uint64_t id;
+	unsigned n = 0;
+
+	state_make(&d);
+	state_fill(&d, 3);
+	s = state_open(&d);
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	store_close(s);
+	(void)state_change(&d, "DROP TABLE history; PRAGMA user_version = 1");
+	s = state_open(&d);
+	ck_assert_uint_eq(jobs_count(s), 5);
+	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, count, &n), 0);
+	ck_assert_uint_eq(n, 2);
 	store_close(s);
 	state_remove(&d);
 }
@@ -529,6 +560,7 @@ int main(void)
 		test_fault_05_what_is_no_store_is_put_aside,
 		a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for,
 		test_fault_05_newer_store_can_be_put_back,
+		a_store_of_the_first_version_gets_its_history,
 		tables_that_are_not_as_they_were_made_are_damage,
 		test_fault_05_truncated_store_is_put_aside,
 		test_fault_05_overwritten_pages_are_noticed,

@@ -174,16 +174,30 @@ static int gather(const struct job_record *r, void *userdata)
 	return 0;
 }
 
+static void assert_gathered(const struct ids *ids, const char *expected)
+{
+	char text[64] = "";
+
+	for (size_t i = 0; i < ids->n; i++)
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d ",
+			       (int)ids->id[i]);
+	ck_assert_str_eq(text, expected);
+}
+
 static void assert_ids(struct store *s, const struct job_filter *f, const char *expected)
 {
 	struct ids ids = { .n = 0 };
-	char text[64] = "";
 
 	ck_assert_int_eq(store_jobs_each(s, f, gather, &ids), 0);
-	for (size_t i = 0; i < ids.n; i++)
-		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "%d ",
-			       (int)ids.id[i]);
-	ck_assert_str_eq(text, expected);
+	assert_gathered(&ids, expected);
+}
+
+static void assert_history(struct store *s, const struct job_filter *f, const char *expected)
+{
+	struct ids ids = { .n = 0 };
+
+	ck_assert_int_eq(store_history_each(s, f, gather, &ids), 0);
+	assert_gathered(&ids, expected);
 }
 
 /* Jobs 1..10, one in each state, of three users in turn; finished ones ended at 1000 * id. */
@@ -218,12 +232,18 @@ START_TEST(filters_choose_jobs_in_the_order_of_their_numbers)
 	f.since_id = 2;
 	f.limit = 2;
 	assert_ids(s, &f, "4 7 ");
-	f.until_id = 4;
-	assert_ids(s, &f, "4 ");
-	ck_assert_int_eq(store_finished_any(s, 0, 5), 0);
-	ck_assert_int_eq(store_finished_any(s, 0, 6), 1);
-	ck_assert_int_eq(store_finished_any(s, 10, 0), 1);
-	ck_assert_int_eq(store_finished_any(s, 11, 0), 0);
+	f = (struct job_filter){ 0 };
+	assert_history(s, &f, "6 7 8 9 10 ");
+	f = (struct job_filter){ .since_id = 3, .limit = 3 };
+	assert_history(s, &f, "6 7 8 ");
+	f = (struct job_filter){ .states = 1U << JOB_RUNNING | 1U << JOB_FAILED };
+	assert_history(s, &f, "8 ");
+	f = (struct job_filter){ .one_uid = true, .uid = 0, .since_id = 8 };
+	assert_history(s, &f, "10 ");
+	f.states = ~0U << JOB_DONE; /* by the history */
+	assert_ids(s, &f, "10 ");
+	f = (struct job_filter){ .states = 1U << JOB_PARTIAL | 1U << JOB_FAILED };
+	assert_ids(s, &f, "7 8 ");
 	f = (struct job_filter){ .since_id = UINT64_MAX };
 	assert_ids(s, &f, "");
 	f = (struct job_filter){ .states = (1U << JOB_DONE) - 1, .limit = UINT64_MAX };
@@ -253,26 +273,89 @@ static int update_each(const struct job_record *r, void *userdata)
 	return store_job_update(userdata, &changed);
 }
 
-/* A long history is not looked through for that: in it there may be one. */
-START_TEST(few_are_looked_at_for_whether_any_has_finished)
+static int assert_line(const struct job_record *r, void *userdata)
 {
-	struct job_record job = { .state = JOB_DONE, .finished_usec = 1000 };
+	const struct job_record *e = userdata;
+
+	ck_assert_uint_eq(r->id, e->id);
+	ck_assert_int_eq(r->state, e->state);
+	ck_assert_int_eq(r->priority, e->priority);
+	ck_assert_uint_eq(r->uid, e->uid);
+	ck_assert_str_eq(r->origin, e->origin);
+	ck_assert_str_eq(r->path, e->path);
+	ck_assert_uint_eq(r->entries, e->entries);
+	ck_assert_uint_eq(r->bytes, e->bytes);
+	ck_assert_uint_eq(r->entries_done, e->entries_done);
+	ck_assert_uint_eq(r->bytes_freed, e->bytes_freed);
+	ck_assert_uint_eq(r->errors, e->errors);
+	ck_assert_uint_eq(r->created_usec, e->created_usec);
+	ck_assert_uint_eq(r->held_until_usec, e->held_until_usec);
+	ck_assert_uint_eq(r->started_usec, e->started_usec);
+	ck_assert_uint_eq(r->finished_usec, e->finished_usec);
+	ck_assert_str_eq(r->mount, "");
+	ck_assert_str_eq(r->message, "");
+	return 42;
+}
+
+START_TEST(history_has_what_a_list_shows_of_what_has_finished)
+{
+	struct job_record job = full_job(), ended;
 	struct state_dir d;
 	struct store *s;
-	uint64_t id = 0;
+	struct job_filter all = { 0 };
 
 	state_make(&d);
 	s = state_open(&d);
-	ck_assert_int_eq(store_begin(s), 0);
-	while (id < 999)
-		ck_assert_int_eq(store_job_add(s, &job, &id), 0);
-	ck_assert_int_eq(store_finished_any(s, 1000, 0), 0);
-	ck_assert_int_eq(store_finished_any(s, 999, 0), 1);
-	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
-	ck_assert_int_eq(store_finished_any(s, 1001, 0), 1);
-	ck_assert_int_eq(store_commit(s), 0);
+	ck_assert_int_eq(store_job_add(s, &job, &job.id), 0);
+	assert_history(s, &all, "");
+	ended = job;
+	ended.state = JOB_PARTIAL;
+	ended.entries_done = 77;
+	ended.origin = "not looked at"; /* as who, what and when do not change */
+	ck_assert_int_eq(store_job_update(s, &ended), 0);
+	ended.origin = job.origin;
+	ck_assert_int_eq(store_history_each(s, &all, assert_line, &ended), 42);
+	ended.errors = 8;
+	ck_assert_int_eq(store_job_update(s, &ended), 0);
+	ck_assert_int_eq(store_history_each(s, &all, assert_line, &ended), 42);
+	store_close(s);
+	s = state_open(&d);
+	ck_assert_int_eq(store_history_each(s, &all, assert_line, &ended), 42);
+	ck_assert_int_eq(store_history_purge(s, UINT64_MAX, 10), 1);
+	assert_history(s, &all, "");
 	store_close(s);
 	state_remove(&d);
+}
+END_TEST
+
+START_TEST(a_line_that_is_none_is_damage)
+{
+	static const char *const damage[] = {
+		"UPDATE history SET line = x'00'",
+		"UPDATE history SET line = CAST(line AS BLOB) || x'6100'",
+		"UPDATE history SET line = substr(line, 1, length(line) - 1)",
+		"UPDATE history SET line = zeroblob(80)",
+		"UPDATE history SET line = substr(line, 1, 8) || x'ff' || substr(line, 10)",
+		"UPDATE history SET outcome = 10",
+	};
+	struct job_record job = { .state = JOB_DONE, .path = "/a", .origin = "submit" };
+
+	for (size_t i = 0; i < ELEMENTSOF(damage); i++) {
+		struct job_filter all = { 0 };
+		struct state_dir d;
+		struct store *s;
+
+		state_make(&d);
+		s = state_open(&d);
+		ck_assert_int_eq(store_job_add(s, &job, &job.id), 0);
+		assert_history(s, &all, "1 ");
+		store_close(s);
+		(void)state_change(&d, damage[i]);
+		s = state_open(&d);
+		ck_assert_int_eq(store_history_each(s, &all, assert_line, NULL), -EUCLEAN);
+		store_close(s);
+		state_remove(&d);
+	}
 }
 END_TEST
 
@@ -470,7 +553,8 @@ int main(void)
 		a_job_comes_back_as_it_was,
 		an_update_changes_all_but_who_what_and_when,
 		filters_choose_jobs_in_the_order_of_their_numbers,
-		few_are_looked_at_for_whether_any_has_finished,
+		history_has_what_a_list_shows_of_what_has_finished,
+		a_line_that_is_none_is_damage,
 		a_callback_may_use_the_store,
 		directories_and_entries_come_back,
 		the_first_thousand_problems_are_kept,

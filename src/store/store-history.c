@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What lists show of jobs that have finished, in a table of its own: a page of it takes a third of
+ * the time that it takes to pick that out of their records, and goes past none that wait. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store-internal.h"
+#include "store-schema.h"
+#include "util/macros.h"
+
+/* A line: these numbers, in the machine's own byte order, then origin and path, each with a NUL. */
+struct line {
+	uint64_t created, priority, entries, bytes, entries_done, bytes_freed, errors, held_until,
+		started, finished;
+};
+
+/* SQL's pack(): integers as eight bytes, bytes with a NUL behind them, one after the other. */
+static size_t pack_one(sqlite3_value *v, char *to)
+{
+	int64_t n;
+
+	if (sqlite3_value_type(v) == SQLITE_INTEGER) {
+		n = sqlite3_value_int64(v);
+		if (to)
+			memcpy(to, &n, sizeof(n));
+		return sizeof(n);
+	}
+	if (to) {
+		const void *p = sqlite3_value_blob(v);
+		size_t len = (size_t)sqlite3_value_bytes(v);
+
+		if (len > 0)
+			memcpy(to, p, len);
+		to[len] = '\0';
+	}
+	return (size_t)sqlite3_value_bytes(v) + 1;
+}
+
+static void pack(sqlite3_context *context, int n, sqlite3_value **v)
+{
+	size_t len = 0;
+	char *line, *at;
+
+	for (int i = 0; i < n; i++)
+		len += pack_one(v[i], NULL);
+	line = at = sqlite3_malloc64(len);
+	if (!line) {
+		sqlite3_result_error_nomem(context);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+		at += pack_one(v[i], at);
+	sqlite3_result_blob64(context, line, len, sqlite3_free);
+}
+
+int history_open(sqlite3 *db)
+{
+	return sqlite3_create_function_v2(db, "pack", -1,
+					  SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
+					  NULL, pack, NULL, NULL, NULL);
+}
+
+int history_add(struct store *s, uint64_t id)
+{
+	struct binder b = { 0 };
+	int e = statement_get(s, STATEMENT_HISTORY_ADD, HISTORY_TAKE " AND id = ?", &b.st);
+
+	if (e < 0)
+		return e;
+	bind_u64(&b, id);
+	return b.rc == SQLITE_OK ? statement_run(s, b.st) : store_error(s->db, b.rc);
+}
+
+/* Points into the line, which is as long as the row. */
+static int line_read(const char *v, size_t len, struct job_record *r)
+{
+	struct line n;
+	const char *end = v + len;
+
+	if (len < sizeof(n) + 2 || end[-1] != '\0')
+		return -EUCLEAN;
+	memcpy(&n, v, sizeof(n));
+	r->origin = v + sizeof(n);
+	r->path = r->origin + strlen(r->origin) + 1;
+	if (r->path >= end || r->path + strlen(r->path) + 1 != end || n.priority > PRIORITY_HIGH)
+		return -EUCLEAN;
+	r->created_usec = n.created;
+	r->priority = (enum job_priority)n.priority;
+	r->entries = n.entries;
+	r->bytes = n.bytes;
+	r->entries_done = n.entries_done;
+	r->bytes_freed = n.bytes_freed;
+	r->errors = n.errors;
+	r->held_until_usec = n.held_until;
+	r->started_usec = n.started;
+	r->finished_usec = n.finished;
+	return 0;
+}
+
+static int row_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
+		      void *userdata)
+{
+	struct reader in = { .st = st };
+	struct job_record r = {
+		.mount = "", .staging = "", .inplace = "", .message = "", .strategy = ""
+	};
+	const char *line;
+	int e;
+
+	r.id = read_u64(&in);
+	r.uid = read_u32(&in);
+	r.state = (enum job_state)read_enum(&in, JOB_STATES);
+	line = sqlite3_column_blob(st, in.at);
+	if (in.error < 0)
+		return in.error;
+	e = line ? line_read(line, (size_t)sqlite3_column_bytes(st, in.at), &r) : -EUCLEAN;
+	return e < 0 ? e : job(&r, userdata);
+}
+
+int store_history_each(struct store *s, const struct job_filter *f,
+		       int (*job)(const struct job_record *r, void *userdata), void *userdata)
+{
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	int e = statement_prepare(
+		s, "SELECT job, owner, outcome, line FROM history WHERE " HISTORY_WHERE, &st);
+
+	if (e >= 0)
+		e = filter_bind(s, st, f);
+	while (e >= 0 && (e = statement_next(s, st)) > 0) {
+		e = row_report(st, job, userdata);
+		if (e != 0)
+			return e;
+	}
+	return e;
+}
+
+int store_history_last(struct store *s, uint64_t *ret_id)
+{
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	int e = statement_prepare(s, "SELECT job FROM history ORDER BY job DESC LIMIT 1", &st);
+	struct reader in = { .st = st };
+
+	*ret_id = 0;
+	if (e >= 0)
+		e = statement_next(s, st);
+	if (e > 0)
+		*ret_id = read_u64(&in);
+	return e < 0 ? e : in.error;
+}
