@@ -40,55 +40,82 @@ void job_list_done(struct job_list *l)
 	*l = (struct job_list){ 0 };
 }
 
-static int list_append(struct job_list *l, const struct job_line *j)
+/* Makes room for so many more. */
+static int list_reserve(struct job_list *l, size_t n)
 {
-	if (l->n == l->cap) {
-		size_t cap = MAX(l->cap * 2, (size_t)16);
-		struct job_line *v = reallocarray(l->v, cap, sizeof(*v));
+	size_t cap = MAX(l->n + n, l->cap * 2);
+	struct job_line *v;
 
-		if (!v)
-			return -ENOMEM;
-		l->v = v;
-		l->cap = cap;
-	}
-	l->v[l->n++] = *j;
+	if (l->cap - l->n >= n)
+		return 0;
+	v = reallocarray(l->v, cap, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	l->v = v;
+	l->cap = cap;
 	return 0;
 }
 
-/* Takes the next of the texts, each of which is ended by a NUL. */
-static int text_take(const char **at, const char *end, const char **ret)
+/* The texts of a message that have not been taken yet, and those before the path as they were last:
+ * in a list most jobs are alike. */
+struct texts {
+	const char *at, *end;
+	const char *like, *state, *origin, *priority;
+	size_t like_len;
+};
+
+/* Takes the next text, which is ended by a NUL. */
+static int text_take(struct texts *t, const char **ret)
 {
-	const char *nul = *at ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
+	const char *nul = t->at ? memchr(t->at, 0, (size_t)(t->end - t->at)) : NULL;
 
 	if (!nul)
 		return -EBADMSG;
-	*ret = *at;
-	*at = nul + 1;
+	*ret = t->at;
+	t->at = nul + 1;
 	return 0;
 }
 
-/* One job: its numbers, and its texts, which stay where they are. */
-static int line_take(const uint64_t *n, const char **at, const char *end, struct job_line *ret)
+static int alike_take(struct texts *t)
 {
-	struct job_line j = { .id = n[0],
-			      .uid = (uid_t)n[1],
-			      .entries = n[2],
-			      .entries_done = n[3],
-			      .bytes = n[4],
-			      .bytes_freed = n[5],
-			      .errors = n[6],
-			      .created_usec = n[7],
-			      .held_until_usec = n[8],
-			      .finished_usec = n[9],
-			      .started_usec = n[10] };
-	const char **const texts[] = { &j.state, &j.origin, &j.priority, &j.path };
-	int r = 0;
+	const char *begin = t->at;
+	int r;
 
-	for (size_t i = 0; i < ELEMENTSOF(texts) && r >= 0; i++)
-		r = text_take(at, end, texts[i]);
+	if (t->like && (size_t)(t->end - begin) >= t->like_len &&
+	    memcmp(begin, t->like, t->like_len) == 0) {
+		t->at += t->like_len;
+		return 0;
+	}
+	r = text_take(t, &t->state);
 	if (r >= 0)
-		*ret = j;
+		r = text_take(t, &t->origin);
+	if (r >= 0)
+		r = text_take(t, &t->priority);
+	t->like = begin;
+	t->like_len = (size_t)(t->at - begin);
 	return r;
+}
+
+/* One job: its numbers, and its texts, which stay where they are. */
+static int line_take(const uint64_t *n, struct texts *t, struct job_line *ret)
+{
+	int r = alike_take(t);
+
+	*ret = (struct job_line){ .id = n[0],
+				  .uid = (uid_t)n[1],
+				  .state = t->state,
+				  .origin = t->origin,
+				  .priority = t->priority,
+				  .entries = n[2],
+				  .entries_done = n[3],
+				  .bytes = n[4],
+				  .bytes_freed = n[5],
+				  .errors = n[6],
+				  .created_usec = n[7],
+				  .held_until_usec = n[8],
+				  .finished_usec = n[9],
+				  .started_usec = n[10] };
+	return r < 0 ? r : text_take(t, &ret->path);
 }
 
 static int answer_keep(struct job_list *l, sd_bus_message *m)
@@ -102,13 +129,19 @@ static int answer_keep(struct job_list *l, sd_bus_message *m)
 	return 0;
 }
 
-static int lines_read(sd_bus_message *m, struct job_list *l)
+/* What a message has: the numbers of so many jobs, and their texts. */
+struct answer {
+	const uint64_t *numbers;
+	size_t jobs;
+	struct texts texts;
+	uint64_t next_id; /* the number after that of its last job */
+};
+
+/* Reads what is where. Of an empty one next_id stays. */
+static int answer_open(sd_bus_message *m, struct job_list *l, struct answer *a)
 {
-	size_t before = l->n;
 	const void *numbers, *texts;
-	const uint64_t *n;
 	size_t size, len;
-	const char *at;
 	int r = answer_keep(l, m);
 
 	if (r >= 0)
@@ -117,18 +150,24 @@ static int lines_read(sd_bus_message *m, struct job_list *l)
 		r = sd_bus_message_read_array(m, 'y', &texts, &len);
 	if (r < 0)
 		return r;
-	n = numbers;
-	at = texts;
-	for (size_t left = size / sizeof(*n); left >= NUMBERS && r >= 0;
-	     left -= NUMBERS, n += NUMBERS) {
-		struct job_line j;
+	a->numbers = numbers;
+	a->jobs = size / sizeof(*a->numbers) / NUMBERS;
+	a->texts = (struct texts){ .at = texts, .end = (const char *)texts + len };
+	if (a->jobs > 0)
+		a->next_id = a->numbers[(a->jobs - 1) * NUMBERS] + 1;
+	l->page = (struct job_page){ .n = a->jobs, .bytes = size + len };
+	return 0;
+}
 
-		r = line_take(n, &at, (const char *)texts + len, &j);
-		if (r >= 0)
-			r = list_append(l, &j);
-	}
+static int lines_read(struct answer *a, struct job_list *l)
+{
+	const uint64_t *n = a->numbers;
+	int r = list_reserve(l, a->jobs);
+
+	for (size_t i = 0; i < a->jobs && r >= 0; i++, n += NUMBERS)
+		r = line_take(n, &a->texts, &l->v[l->n + i]);
 	if (r >= 0)
-		l->page = (struct job_page){ .n = l->n - before, .bytes = size + len };
+		l->n += a->jobs;
 	return r;
 }
 
@@ -190,38 +229,34 @@ static sd_bus_message *page_message(struct client *c, const struct job_wish *wis
 }
 
 /* A page may be short of what was asked for because it had become long. */
-static bool wants_more(const struct job_list *l, const struct job_wish *wish, uint32_t most)
+static bool wants_more(const struct job_list *l, size_t n, const struct job_wish *wish,
+		       uint32_t most)
 {
 	return (l->page.n >= most || l->page.bytes >= ANSWER_SHORT) &&
-	       (wish->n_ids == 0 || l->n < wish->n_ids) && (wish->limit == 0 || l->n < wish->limit);
-}
-
-static int page_read(sd_bus_message *reply, struct job_list *l)
-{
-	int r = lines_read(reply, l);
-
-	return r < 0 ? client_broken(r) : 0;
-}
-
-static uint64_t next_id(const struct job_list *l)
-{
-	return l->n > 0 ? l->v[l->n - 1].id + 1 : 0;
+	       (wish->n_ids == 0 || n < wish->n_ids) && (wish->limit == 0 || n < wish->limit);
 }
 
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret)
 {
+	struct answer a = { 0 };
 	int r;
 
 	job_list_done(ret);
 	do {
 		_cleanup_message_ sd_bus_message *reply = NULL;
-		sd_bus_message *m = page_message(c, wish, next_id(ret), PAGE);
+		sd_bus_message *m = page_message(c, wish, a.next_id, PAGE);
+		int e;
 
 		r = m ? client_send(c, m, 0, &reply) : EXIT_FAILED;
-		if (r == 0)
-			r = page_read(reply, ret);
-	} while (r == 0 && wants_more(ret, wish, PAGE));
-	return r;
+		if (r)
+			return r;
+		e = answer_open(reply, ret, &a);
+		if (e >= 0)
+			e = lines_read(&a, ret);
+		if (e < 0)
+			return client_broken(e);
+	} while (wants_more(ret, ret->n, wish, PAGE));
+	return 0;
 }
 
 static int page_begin(struct client *c, const struct job_wish *wish, uint64_t since, uint32_t most)
@@ -231,34 +266,46 @@ static int page_begin(struct client *c, const struct job_wish *wish, uint64_t si
 	return m ? client_begin(c, m) : EXIT_FAILED;
 }
 
-static int page_finish(struct client *c, struct job_list *l)
+static int page_finish(struct client *c, struct job_list *l, struct answer *a)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	int r = client_finish(c, &reply);
+	int e, r = client_finish(c, &reply);
 
-	return r ? r : page_read(reply, l);
+	if (r)
+		return r;
+	e = answer_open(reply, l, a);
+	return e < 0 ? client_broken(e) : 0;
 }
 
 int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
-		  int (*page)(const struct job_line *v, size_t n, void *userdata), void *userdata)
+		  size_t *ret_n, int (*page)(const struct job_line *v, size_t n, void *userdata),
+		  void *userdata)
 {
 	uint32_t most = PAGE_FIRST;
+	struct answer a = { 0 };
 	bool more = true;
-	int r;
+	int e, r;
 
 	job_list_done(ret);
+	*ret_n = 0;
 	r = page_begin(c, wish, 0, most);
 	while (r == 0 && more) {
-		size_t before = ret->n;
-
-		r = page_finish(c, ret);
-		more = r == 0 && wants_more(ret, wish, most);
+		r = page_finish(c, ret, &a);
+		if (r)
+			break;
+		*ret_n += a.jobs;
+		more = wants_more(ret, *ret_n, wish, most);
 		most = PAGE_AHEAD;
 		/* The daemon has the next one ready when this one is through. */
 		if (more)
-			r = page_begin(c, wish, next_id(ret), most);
+			r = page_begin(c, wish, a.next_id, most);
+		ret->n = 0;
+		e = r == 0 ? lines_read(&a, ret) : 0;
+		if (e < 0)
+			r = client_broken(e);
 		if (r == 0)
-			r = page(ret->v + before, ret->n - before, userdata);
+			r = page(ret->v, ret->n, userdata);
 	}
+	ret->n = 0;
 	return r;
 }

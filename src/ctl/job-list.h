@@ -12,7 +12,8 @@
 struct job_line {
 	uint64_t id;
 	uid_t uid;
-	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
+	/* The list's, as long as it lives; path, of the first name, is raw bytes. Where all but the
+	 * path are as of the line before, they are the same texts. */
 	const char *state, *origin, *priority, *path;
 	uint64_t entries, entries_done, bytes, bytes_freed, errors;
 	uint64_t created_usec, held_until_usec, started_usec,
@@ -52,9 +53,11 @@ struct job_wish {
  */
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret);
 
-/* The same, and calls `page` with the jobs of each page as it comes, while the next one is on its
- * way. What it returns other than 0 ends it and is returned. */
+/* The same, but that each page is given to `page` as it comes, while the next one is on its way,
+ * and is not kept but for the texts: in the end *ret has no more than those, and *ret_n is how many
+ * jobs there were. What `page` returns other than 0 ends it and is returned. */
 int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
-		  int (*page)(const struct job_line *v, size_t n, void *userdata), void *userdata);
+		  size_t *ret_n, int (*page)(const struct job_line *v, size_t n, void *userdata),
+		  void *userdata);
 
 bool job_is_finished(const char *state);

@@ -64,40 +64,42 @@ static const char *user_name(struct known_user *u, uid_t uid)
 	return u->name;
 }
 
-/* The name itself where it can be shown, or a copy that the caller frees. NULL: no memory. */
-static const char *name_shown(const char *name, char **ret_copy)
+/* The name itself where it can be shown, as most can, or an escaped copy. */
+static int name_add(struct table *t, const char *name)
 {
-	if (escape_is_plain(name))
-		return name;
-	return *ret_copy = escape_name(name);
+	size_t len = escape_span(name);
+	_cleanup_free_ char *escaped = NULL;
+
+	if (name[len] == '\0' && !memchr(name, '\\', len))
+		return table_add_ascii(t, name, len);
+	escaped = escape_name(name);
+	return escaped ? table_add(t, escaped) : -ENOMEM;
 }
 
+/* In the order of the columns. */
 static int row_add(struct table *t, const struct job_line *j, uint64_t now, struct known_user *user)
 {
-	_cleanup_free_ char *path = NULL, *origin = NULL;
-	char id[24], entries[60], freed[40], when[DISTANCE_SIZE];
-	const char *const cells[COLUMNS] = {
-		[JOB] = id,
-		[STATE] = j->state,
-		[USER] = user_name(user, j->uid),
-		[PRIORITY] = j->priority,
-		[ORIGIN] = name_shown(j->origin, &origin),
-		[ENTRIES] = entries_brief(entries, sizeof(entries), j->entries_done, j->entries),
-		[FREED] = bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
-		[WHEN] = when_format(when, j, now),
-		[PATH] = name_shown(j->path, &path),
+	char entries[60], freed[40], when[DISTANCE_SIZE], id[24];
+	const char *const numbers[] = {
+		entries_brief(entries, sizeof(entries), j->entries_done, j->entries),
+		bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
+		when_format(when, j, now),
 	};
-	/* All others are as they have come. */
-	const bool ours[COLUMNS] = {
-		[JOB] = true,   [USER] = true, [ORIGIN] = origin, [ENTRIES] = true,
-		[FREED] = true, [WHEN] = true, [PATH] = path
-	};
-	int r = cells[ORIGIN] && cells[PATH] ? 0 : -ENOMEM;
+	int r;
 
 	*number_put(id, j->id) = '\0';
-	for (size_t c = 0; r >= 0 && c < COLUMNS; c++)
-		r = ours[c] ? table_add(t, cells[c]) : table_add_lasting(t, cells[c]);
-	return r;
+	r = table_add(t, id);
+	if (r >= 0)
+		r = table_add_lasting(t, j->state);
+	if (r >= 0)
+		r = table_add(t, user_name(user, j->uid));
+	if (r >= 0)
+		r = table_add_lasting(t, j->priority);
+	if (r >= 0)
+		r = name_add(t, j->origin);
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(numbers); i++)
+		r = table_add(t, numbers[i]);
+	return r < 0 ? r : name_add(t, j->path);
 }
 
 int job_table_new(struct job_table **ret)
@@ -125,11 +127,15 @@ struct job_table *job_table_free(struct job_table *t)
 
 int job_table_add(struct job_table *t, const struct job_line *v, size_t n)
 {
+	const struct job_line *before = NULL;
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		t->priorities = t->priorities || strcmp(v[i].priority, "normal") != 0;
-		t->origins = t->origins || strcmp(v[i].origin, "submit") != 0;
+	for (size_t i = 0; r >= 0 && i < n; before = &v[i++]) {
+		/* Where it is as with the one before, it is the same text. */
+		if (!before || v[i].priority != before->priority)
+			t->priorities = t->priorities || strcmp(v[i].priority, "normal") != 0;
+		if (!before || v[i].origin != before->origin)
+			t->origins = t->origins || strcmp(v[i].origin, "submit") != 0;
 		r = row_add(t->rows, &v[i], t->now, &t->user);
 	}
 	return r;

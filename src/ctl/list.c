@@ -41,15 +41,16 @@ static int table_list(struct client *c, const struct options *o, const struct jo
 		      struct job_list *l)
 {
 	_cleanup_job_table_ struct job_table *t = NULL;
+	size_t n;
 	int r;
 
 	screen_locale();
 	r = job_table_new(&t);
 	if (r < 0)
 		return client_broken(r);
-	r = job_list_each(c, wish, l, rows_add, t);
+	r = job_list_each(c, wish, l, &n, rows_add, t);
 	if (r == 0 && !o->quiet)
-		table_show(o, l->n, t);
+		table_show(o, n, t);
 	return r;
 }
 
@@ -63,11 +64,12 @@ static int json_list(struct client *c, const struct options *o, const struct job
 		     struct job_list *l)
 {
 	struct job_json j;
+	size_t n;
 	int r;
 
 	json_init();
 	job_json_begin(&j, stdout, o->json);
-	r = job_list_each(c, wish, l, jobs_add, &j);
+	r = job_list_each(c, wish, l, &n, jobs_add, &j);
 	if (r == 0)
 		job_json_end(&j);
 	return r;

@@ -9,22 +9,13 @@ void printer_flush(struct printer *p)
 	p->n = 0;
 }
 
-/* Makes room for n bytes. False: there is never so much. */
-static bool has_room(struct printer *p, size_t n)
+void printer_put_slowly(struct printer *p, const char *text, size_t n)
 {
-	if (sizeof(p->v) - p->n < n)
-		printer_flush(p);
-	return n <= sizeof(p->v);
-}
-
-void printer_put(struct printer *p, const char *text, size_t n)
-{
-	if (!has_room(p, n)) {
+	printer_flush(p);
+	if (n > sizeof(p->v))
 		(void)fwrite(text, 1, n, p->out);
-		return;
-	}
-	memcpy(p->v + p->n, text, n);
-	p->n += n;
+	else
+		printer_put(p, text, n);
 }
 
 void printer_blanks(struct printer *p, size_t n)

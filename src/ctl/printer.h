@@ -3,7 +3,6 @@
  * thousand small texts, and the calls of stdio would take longer than the bytes. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +17,19 @@ struct printer {
 	char v[KiB(16)];
 };
 
-void printer_put(struct printer *p, const char *text, size_t n);
+/* When there is no room. */
+void printer_put_slowly(struct printer *p, const char *text, size_t n);
+
+static inline void printer_put(struct printer *p, const char *text, size_t n)
+{
+	if (n > sizeof(p->v) - p->n) {
+		printer_put_slowly(p, text, n);
+		return;
+	}
+	memcpy(p->v + p->n, text, n);
+	p->n += n;
+}
+
 static inline void printer_text(struct printer *p, const char *text)
 {
 	printer_put(p, text, strlen(text));

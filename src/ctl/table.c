@@ -91,10 +91,8 @@ static const char *keep(struct table *t, const char *text, size_t len)
 	return memcpy(b->text + b->used - len - 1, text, len + 1);
 }
 
-static int append(struct table *t, const char *text, size_t len)
+static int append(struct table *t, struct cell cell)
 {
-	struct cell cell = cell_of(text, len);
-
 	if (t->n == t->cap) {
 		size_t cap = MAX(t->cap * 2, t->columns * 8);
 		struct cell *cells = reallocarray(t->cells, cap, sizeof(*cells));
@@ -110,17 +108,36 @@ static int append(struct table *t, const char *text, size_t len)
 	return 0;
 }
 
+/* The cell of the row above, or NULL. */
+static const struct cell *above(const struct table *t)
+{
+	return t->cells && t->n >= t->columns ? &t->cells[t->n - t->columns] : NULL;
+}
+
 int table_add(struct table *t, const char *text)
 {
-	size_t len = strlen(text);
-	const char *copy = keep(t, text, len);
+	const struct cell *same = above(t);
+	const char *copy;
+	size_t len;
 
-	return copy ? append(t, copy, len) : -ENOMEM;
+	/* Users, sizes, times: most say what the one above says. */
+	if (same && strcmp(same->text, text) == 0)
+		return append(t, *same);
+	len = strlen(text);
+	copy = keep(t, text, len);
+	return copy ? append(t, cell_of(copy, len)) : -ENOMEM;
 }
 
 int table_add_lasting(struct table *t, const char *text)
 {
-	return append(t, text, strlen(text));
+	const struct cell *same = above(t);
+
+	return append(t, same && same->text == text ? *same : cell_of(text, strlen(text)));
+}
+
+int table_add_ascii(struct table *t, const char *text, size_t len)
+{
+	return append(t, (struct cell){ text, (unsigned)len, (unsigned)len });
 }
 
 void table_hide(struct table *t, size_t column)
@@ -186,21 +203,21 @@ static void cell_print(struct printer *p, const struct cell *cell, unsigned widt
 
 /* One row; `cells` may be the titles. */
 static void row_print(const struct table *t, struct printer *p, const struct cell *cells,
-		      const char *style, bool colours)
+		      size_t last, const char *style, bool colours)
 {
-	size_t last = last_shown(t);
-
 	for (size_t c = 0; c <= last; c++) {
-		const char *colour = style;
+		const char *colour = "";
 
 		if (t->flags[c] & COLUMN_HIDDEN)
 			continue;
-		if (!style)
-			colour = t->flags[c] & COLUMN_STATE ? state_colour(cells[c].text) : "";
-		if (colours)
+		if (colours && style)
+			colour = style;
+		else if (colours && t->flags[c] & COLUMN_STATE)
+			colour = state_colour(cells[c].text);
+		if (colour[0])
 			printer_text(p, colour);
 		cell_print(p, &cells[c], t->room[c], t->flags[c], c == last);
-		if (colours && colour[0])
+		if (colour[0])
 			printer_text(p, COLOUR_OFF);
 		if (c == last)
 			continue;
@@ -216,13 +233,15 @@ static void row_print(const struct table *t, struct printer *p, const struct cel
 void table_print(struct table *t, FILE *out, unsigned width, bool colours)
 {
 	struct printer p = { .out = out };
+	size_t last;
 
 	memcpy(t->room, t->widths, sizeof(t->room));
 	if (width > 0)
 		fit(t, width);
-	row_print(t, &p, t->titles, COLOUR_UNDERLINE, colours);
+	last = last_shown(t);
+	row_print(t, &p, t->titles, last, COLOUR_UNDERLINE, colours);
 	for (size_t i = 0; i + t->columns <= t->n; i += t->columns)
-		row_print(t, &p, t->cells + i, NULL, colours);
+		row_print(t, &p, t->cells + i, last, NULL, colours);
 	printer_flush(&p);
 }
 

@@ -26,6 +26,8 @@ struct table *table_free(struct table *t);
 int table_add(struct table *t, const char *text);
 /* The same with a text that outlives the table, and is not copied. */
 int table_add_lasting(struct table *t, const char *text);
+/* The same with one that is known to be printable ASCII, `len` of it. */
+int table_add_ascii(struct table *t, const char *text, size_t len);
 
 void table_hide(struct table *t, size_t column);
 

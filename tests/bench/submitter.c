@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * submitter SOCKET DIRECTORY SECONDS CLIENTS - how soon a submit is answered.
+ * submitter SOCKET DIRECTORY SECONDS CLIENTS [MOST] - how soon a submit is answered.
  *
  * Each client is a thread with a connection of its own; it makes a file, submits it (SubmitFiles,
- * one name), and goes on as soon as it has been answered. Making the file is not measured. A file
- * whose name is still there when the answer has come is a failure.
+ * one name), and goes on as soon as it has been answered, MOST times at most. Making the file is
+ * not measured. A file whose name is still there when the answer has come is a failure.
  *
  * Prints a line for each answer: nanoseconds that it took.
  */
@@ -28,6 +28,7 @@ struct client {
 	const char *socket, *directory;
 	unsigned number;
 	uint64_t end_nsec;
+	size_t most;
 	uint64_t *answers_nsec;
 	size_t n;
 	int error;
@@ -126,7 +127,7 @@ static int client_work(struct client *c, sd_bus *bus, int dirfd)
 {
 	char name[64];
 
-	for (unsigned i = 0; now_nsec() < c->end_nsec && c->n < ANSWERS_MAX; i++) {
+	for (unsigned i = 0; now_nsec() < c->end_nsec && c->n < c->most; i++) {
 		int r;
 
 		(void)snprintf(name, sizeof(name), "submit-%u-%u", c->number, i);
@@ -146,7 +147,7 @@ static void *client_run(void *userdata)
 	sd_bus *bus = NULL;
 	int dirfd = open(c->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	c->answers_nsec = calloc(ANSWERS_MAX, sizeof(*c->answers_nsec));
+	c->answers_nsec = calloc(c->most, sizeof(*c->answers_nsec));
 	c->error = dirfd < 0 ? -errno : !c->answers_nsec ? -ENOMEM : bus_connect(&bus, c->socket);
 	if (c->error >= 0)
 		c->error = client_work(c, bus, dirfd);
@@ -162,8 +163,8 @@ int main(int argc, char **argv)
 	unsigned n;
 	int status = 0;
 
-	if (argc != 5) {
-		(void)fputs("usage: submitter SOCKET DIRECTORY SECONDS CLIENTS\n", stderr);
+	if (argc != 5 && argc != 6) {
+		(void)fputs("usage: submitter SOCKET DIRECTORY SECONDS CLIENTS [MOST]\n", stderr);
 		return 2;
 	}
 	n = (unsigned)strtoul(argv[4], NULL, 10);
@@ -176,6 +177,7 @@ int main(int argc, char **argv)
 			.directory = argv[2],
 			.number = i,
 			.end_nsec = now_nsec() + (uint64_t)(strtod(argv[3], NULL) * 1e9),
+			.most = argc > 5 ? strtoul(argv[5], NULL, 10) : ANSWERS_MAX,
 		};
 		if (pthread_create(&clients[i].thread, NULL, client_run, &clients[i]) != 0)
 			return 1;
