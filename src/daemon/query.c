@@ -266,10 +266,12 @@ static int ask_page(struct listing *l)
 {
 	struct page **p = &l->pages[l->reading && l->reading == l->pages[0]];
 
-	if (!*p)
-		*p = calloc(1, sizeof(**p));
-	if (!*p)
-		return -ENOMEM;
+	if (!*p) {
+		*p = malloc(sizeof(**p)); /* its records would take long to be cleared */
+		if (!*p)
+			return -ENOMEM;
+		(*p)->texts = NULL;
+	}
 	(*p)->n = 0;
 	l->reading = *p;
 	return store_queue_read(l->m->store, read_page, on_page, l);
