@@ -81,6 +81,16 @@ static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now
 	c->fast_bytes = 0;
 }
 
+/* Under a ceiling a piece is no more than a second of it: what a large one takes all at once, it
+ * then rests for. */
+static void sizes_bound(struct controller *c)
+{
+	uint64_t bytes = c->o.discards ? FAST_DISCARD : BYTES_MOST, second = c->o.rate_max;
+
+	size_bound(&c->bytes, second ? MIN(bytes, second) : bytes);
+	size_bound(&c->entries, second ? MIN(ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
+}
+
 void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec)
 {
 	*c = (struct controller){
@@ -91,10 +101,9 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		.not_before_usec = now_usec,
 		.canary_next_usec = now_usec,
 	};
-	if (o->discards) {
+	if (o->discards)
 		c->bytes.limit = BYTES_FIRST_DISCARD;
-		c->bytes.most = FAST_DISCARD;
-	}
+	sizes_bound(c);
 	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
 	c->read_size = 8;
 	c->share = share_first(c);
@@ -117,6 +126,7 @@ void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rat
 	c->o.latency_usec = latency_usec;
 	c->o.rate_min = rate_min;
 	c->o.rate_max = rate_max;
+	sizes_bound(c);
 }
 
 /* A slice under a ceiling. */

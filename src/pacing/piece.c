@@ -19,6 +19,12 @@ bool size_is_full(const struct pacing_size *s, unsigned parts)
 	return s->used >= limit - limit / 16;
 }
 
+void size_bound(struct pacing_size *s, uint64_t most)
+{
+	s->most = MAX(most, s->least);
+	s->limit = MIN(s->limit, s->most);
+}
+
 void size_scale(struct pacing_size *s, double by)
 {
 	double limit = (double)s->limit * by;

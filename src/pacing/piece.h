@@ -28,6 +28,9 @@ uint64_t size_left(const struct pacing_size *s, unsigned parts);
 /* Is what is left of a part not worth a slice of its own? */
 bool size_is_full(const struct pacing_size *s, unsigned parts);
 
+/* From now on it is no larger than that, or than the least it may be. */
+void size_bound(struct pacing_size *s, uint64_t most);
+
 /* Larger or smaller from now on, within its bounds. */
 void size_scale(struct pacing_size *s, double by);
 

@@ -251,6 +251,31 @@ START_TEST(never_faster_than_the_ceiling)
 }
 END_TEST
 
+START_TEST(no_piece_is_more_than_a_second_of_the_ceiling)
+{
+	struct controller_options o = cautious;
+	struct device d = solid;
+	struct world w;
+
+	o.rate_max = MiB(4);
+	d.byte_usec = 0.01 * MSEC / MiB(1);
+	world_init(&w, &o, with_reads(d, 90));
+	for (unsigned i = 0; i < 100; i++) {
+		uint64_t before = w.bytes;
+
+		world_pass(&w, USEC_PER_SEC);
+		ck_assert_uint_le(w.bytes - before, MiB(8));
+	}
+	ck_assert_uint_ge(w.bytes, MiB(4) * 90);
+	/* So when it is lowered, and no longer when it is lifted. */
+	controller_limits(&w.c, 0, MiB(1), 0);
+	world_pass(&w, 60 * USEC_PER_SEC);
+	ck_assert_uint_ge(w.c.bytes.limit, MiB(16));
+	controller_limits(&w.c, 0, MiB(1), MiB(2));
+	ck_assert_uint_eq(w.c.bytes.limit, MiB(2));
+}
+END_TEST
+
 START_TEST(a_named_bound_is_kept)
 {
 	struct controller_options o = cautious;
@@ -554,6 +579,7 @@ int main(void)
 				 device_that_slows_down,
 				 never_slower_than_the_floor,
 				 never_faster_than_the_ceiling,
+				 no_piece_is_more_than_a_second_of_the_ceiling,
 				 a_named_bound_is_kept,
 				 pieces_need_not_be_larger_than_is_worth_a_sync,
 				 without_counters_it_goes_on,
