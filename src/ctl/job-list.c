@@ -13,6 +13,9 @@
 /* An answer that is shorter than this has had room for more. */
 #define ANSWER_SHORT MiB(2)
 
+/* So many lines are worked on at once: they stay in the processor's cache. */
+#define LINES 256
+
 /* Of each job. */
 #define NUMBERS 11
 
@@ -131,8 +134,8 @@ static int answer_keep(struct job_list *l, sd_bus_message *m)
 
 /* What a message has: the numbers of so many jobs, and their texts. */
 struct answer {
-	const uint64_t *numbers;
-	size_t jobs;
+	const uint64_t *numbers; /* of the next job */
+	size_t jobs, read;       /* how many there are; how many have been read */
 	struct texts texts;
 	uint64_t next_id; /* the number after that of its last job */
 };
@@ -152,6 +155,7 @@ static int answer_open(sd_bus_message *m, struct job_list *l, struct answer *a)
 		return r;
 	a->numbers = numbers;
 	a->jobs = size / sizeof(*a->numbers) / NUMBERS;
+	a->read = 0;
 	a->texts = (struct texts){ .at = texts, .end = (const char *)texts + len };
 	if (a->jobs > 0)
 		a->next_id = a->numbers[(a->jobs - 1) * NUMBERS] + 1;
@@ -159,16 +163,19 @@ static int answer_open(sd_bus_message *m, struct job_list *l, struct answer *a)
 	return 0;
 }
 
-static int lines_read(struct answer *a, struct job_list *l)
+/* Appends the next jobs of it, so many at most. */
+static int lines_read(struct answer *a, struct job_list *l, size_t most)
 {
-	const uint64_t *n = a->numbers;
-	int r = list_reserve(l, a->jobs);
+	size_t n = MIN(most, a->jobs - a->read);
+	int r = list_reserve(l, n);
 
-	for (size_t i = 0; i < a->jobs && r >= 0; i++, n += NUMBERS)
-		r = line_take(n, &a->texts, &l->v[l->n + i]);
-	if (r >= 0)
-		l->n += a->jobs;
-	return r;
+	for (size_t i = 0; i < n && r >= 0; i++, a->numbers += NUMBERS)
+		r = line_take(a->numbers, &a->texts, &l->v[l->n + i]);
+	if (r < 0)
+		return r;
+	a->read += n;
+	l->n += n;
+	return 0;
 }
 
 static int ids_append(sd_bus_message *m, const struct job_wish *wish)
@@ -252,7 +259,7 @@ int job_list_get(struct client *c, const struct job_wish *wish, struct job_list 
 			return r;
 		e = answer_open(reply, ret, &a);
 		if (e >= 0)
-			e = lines_read(&a, ret);
+			e = lines_read(&a, ret, a.jobs);
 		if (e < 0)
 			return client_broken(e);
 	} while (wants_more(ret, ret->n, wish, PAGE));
@@ -277,14 +284,30 @@ static int page_finish(struct client *c, struct job_list *l, struct answer *a)
 	return e < 0 ? client_broken(e) : 0;
 }
 
+/* Gives it on in parts. */
+static int answer_each(struct answer *a, struct job_list *l,
+		       int (*some)(const struct job_line *v, size_t n, void *userdata),
+		       void *userdata)
+{
+	int e, r = 0;
+
+	while (a->read < a->jobs && r == 0) {
+		l->n = 0;
+		e = lines_read(a, l, LINES);
+		r = e < 0 ? client_broken(e) : some(l->v, l->n, userdata);
+	}
+	l->n = 0;
+	return r;
+}
+
 int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
-		  size_t *ret_n, int (*page)(const struct job_line *v, size_t n, void *userdata),
+		  size_t *ret_n, int (*some)(const struct job_line *v, size_t n, void *userdata),
 		  void *userdata)
 {
 	uint32_t most = PAGE_FIRST;
 	struct answer a = { 0 };
 	bool more = true;
-	int e, r;
+	int r;
 
 	job_list_done(ret);
 	*ret_n = 0;
@@ -299,13 +322,8 @@ int job_list_each(struct client *c, const struct job_wish *wish, struct job_list
 		/* The daemon has the next one ready when this one is through. */
 		if (more)
 			r = page_begin(c, wish, a.next_id, most);
-		ret->n = 0;
-		e = r == 0 ? lines_read(&a, ret) : 0;
-		if (e < 0)
-			r = client_broken(e);
 		if (r == 0)
-			r = page(ret->v, ret->n, userdata);
+			r = answer_each(&a, ret, some, userdata);
 	}
-	ret->n = 0;
 	return r;
 }

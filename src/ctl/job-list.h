@@ -53,11 +53,11 @@ struct job_wish {
  */
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret);
 
-/* The same, but that each page is given to `page` as it comes, while the next one is on its way,
- * and is not kept but for the texts: in the end *ret has no more than those, and *ret_n is how many
- * jobs there were. What `page` returns other than 0 ends it and is returned. */
+/* The same, but that the jobs are given to `some` in parts as they come, while more are on their
+ * way, and are not kept but for the texts: in the end *ret has no more than those, and *ret_n is
+ * how many jobs there were. What `some` returns other than 0 ends it and is returned. */
 int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
-		  size_t *ret_n, int (*page)(const struct job_line *v, size_t n, void *userdata),
+		  size_t *ret_n, int (*some)(const struct job_line *v, size_t n, void *userdata),
 		  void *userdata);
 
 bool job_is_finished(const char *state);

@@ -18,15 +18,6 @@ void printer_put_slowly(struct printer *p, const char *text, size_t n)
 		printer_put(p, text, n);
 }
 
-void printer_blanks(struct printer *p, size_t n)
-{
-	static const char spaces[] = "                                ";
-
-	for (; n >= sizeof(spaces); n -= sizeof(spaces) - 1)
-		printer_put(p, spaces, sizeof(spaces) - 1);
-	printer_put(p, spaces, n);
-}
-
 void printer_number(struct printer *p, uint64_t n)
 {
 	char digits[24];

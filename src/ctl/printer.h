@@ -34,7 +34,16 @@ static inline void printer_text(struct printer *p, const char *text)
 {
 	printer_put(p, text, strlen(text));
 }
-void printer_blanks(struct printer *p, size_t n);
+
+static inline void printer_blanks(struct printer *p, size_t n)
+{
+	static const char spaces[] = "                                ";
+
+	for (; n >= sizeof(spaces); n -= sizeof(spaces) - 1)
+		printer_put(p, spaces, sizeof(spaces) - 1);
+	printer_put(p, spaces, n);
+}
+
 void printer_number(struct printer *p, uint64_t n);
 
 /* What is left; nothing is written without it. */

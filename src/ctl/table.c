@@ -181,13 +181,16 @@ static void fit(struct table *t, unsigned width)
 		t->room[last] = MIN(t->widths[last], width - last_begins(t));
 }
 
+/* With what is between it and the next cell. */
 static void cell_print(struct printer *p, const struct cell *cell, unsigned width, unsigned flags,
 		       bool last)
 {
 	size_t lacks = cell->width < width ? width - cell->width : 0;
 
-	if (flags & COLUMN_RIGHT)
+	if (flags & COLUMN_RIGHT) {
 		printer_blanks(p, lacks);
+		lacks = 0;
+	}
 	if (cell->width <= width) {
 		printer_put(p, cell->text, cell->len);
 	} else if (flags & COLUMN_PATH) {
@@ -197,8 +200,8 @@ static void cell_print(struct printer *p, const struct cell *cell, unsigned widt
 		printer_put(p, cell->text, screen_cut(cell->text, width));
 		printer_text(p, screen_ellipsis());
 	}
-	if (!(flags & COLUMN_RIGHT) && !last)
-		printer_blanks(p, lacks);
+	if (!last)
+		printer_blanks(p, lacks + 1);
 }
 
 /* One row; `cells` may be the titles. */
@@ -218,13 +221,6 @@ static void row_print(const struct table *t, struct printer *p, const struct cel
 			printer_text(p, colour);
 		cell_print(p, &cells[c], t->room[c], t->flags[c], c == last);
 		if (colour[0])
-			printer_text(p, COLOUR_OFF);
-		if (c == last)
-			continue;
-		if (colours && style)
-			printer_text(p, style);
-		printer_put(p, " ", 1);
-		if (colours && style)
 			printer_text(p, COLOUR_OFF);
 	}
 	printer_put(p, "\n", 1);
