@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 
+from benchlib.processors import StealWatch
 from benchlib.stage import free_bytes
 
 POLL_SECONDS = 0.02
@@ -38,6 +39,7 @@ class Limits:
     timeout: float
     min_window: float
     baseline: float
+    undisturbed: bool = False  # leave out what came due while the host took processor time
     enough: float = None  # a loop that takes longer can no longer be the better one
 
 
@@ -58,6 +60,7 @@ class Impact:
     latencies: dict = dataclasses.field(default_factory=dict)
     unfinished: int = 0
     late: float = 0.0  # p99 of how late idle threads issued requests
+    left_out: float = 0.0  # the share of requests that came due while the host took processor time
     failure: str = None
 
     def percentile(self, kind, share):
@@ -65,8 +68,9 @@ class Impact:
         return nearest_rank(self.latencies.get(kind), share)
 
     def harm(self, kind, usual):
-        """Seconds beyond what was usual, over all requests."""
-        return sum(max(0, latency - usual) for latency in self.latencies.get(kind, ()))
+        """Seconds beyond what was usual, over all requests; of those left out, as of the others."""
+        of_some = sum(max(0, latency - usual) for latency in self.latencies.get(kind, ()))
+        return of_some / (1 - self.left_out) if self.left_out < 1 else 0
 
 
 def nearest_rank(ordered, share):
@@ -179,7 +183,7 @@ class Observer:
         self._stage.reset()
         self._bystander.start(self._stage.mountpoint)
         impact = Impact(deleter.name)
-        with self._stage.disk.slow():
+        with StealWatch() as watch, self._stage.disk.slow():
             self._bystander.go()
             time.sleep(LEAD_SECONDS)
             start = time.monotonic()
@@ -190,8 +194,13 @@ class Observer:
             self._kill()
             self._bystander.stop()
         requests = self._bystander.reap()
-        self._take(impact, [request for request in requests
-                            if start <= request.due < start + impact.window])
+        requests = [request for request in requests
+                    if start <= request.due < start + impact.window]
+        if self._limits.undisturbed:
+            counting = [request for request in requests if not watch.is_near(request.due)]
+            impact.left_out = 1 - len(counting) / max(1, len(requests))
+            requests = counting
+        self._take(impact, requests)
         impact.failure = self._end_deletion(impact.stopped)
         return impact
 

@@ -76,6 +76,7 @@ class Summary:
         self.freed_bytes = median([each.freed_bytes for each in impacts])
         self.trimmed_bytes = median([each.trimmed_bytes for each in impacts])
         self.late = median([each.late for each in impacts])
+        self.left_out = median([each.left_out for each in impacts])
         self.kinds = {kind: self._kind(kind, usual.get(kind)) for kind in kinds}
 
     def _kind(self, kind, usual):
@@ -102,7 +103,7 @@ class Summary:
     def as_json(self):
         """With every round."""
         names = ("returned", "space_back", "done", "estimate", "stopped", "window", "freed_bytes",
-                 "trimmed_bytes", "failure", "late", "kinds")
+                 "trimmed_bytes", "failure", "late", "left_out", "kinds")
         fields = [field.name for field in dataclasses.fields(self.impacts[0])
                   if field.name not in ("arm", "latencies")]
         return {name: getattr(self, name) for name in names} | {
@@ -159,8 +160,11 @@ class CellVerdict:
         keeps the processors busy, it is named, too."""
         late = [f"{name} {arm.late * 1000:.1f} ms" for name, arm in self.arms.items()
                 if arm.late > LATE_SECONDS]
-        return ["  doubtful, as the processors were busy (p99 of issuing a request late): "
-                + ", ".join(late)] if late else []
+        left_out = [f"{name} {arm.left_out:.0%}" for name, arm in self.arms.items() if arm.left_out > 0]
+        return (["  doubtful, as the processors were busy (p99 of issuing a request late): "
+                 + ", ".join(late)] if late else []) + (
+                     ["  left out, as the host took processor time when they came due: "
+                      + ", ".join(left_out)] if left_out else [])
 
     def _trims(self):
         return any(arm.trimmed_bytes for arm in self.arms.values())
