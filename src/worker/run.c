@@ -319,19 +319,22 @@ static int name_end(struct run *r, const struct run_name *n, int otherwise)
 	return n->error ? n->error : otherwise;
 }
 
-static void kept_tell(struct run *r, const struct stats *s, int failed)
+/* Returns how many of those that were to go are not there any more. */
+static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 {
 	int otherwise = failed                       ? failed
 			: atomic_load(&r->cancelled) ? -ECANCELED
 			: s->first_error             ? s->first_error
 						     : -EBUSY;
 	bool look = failed || atomic_load(&r->cancelled) || s->errors > 0 || stats_skipped(s) > 0;
+	size_t gone = 0;
 
 	wire_begin(&r->out, ANSWER_KEPT, r->serial);
 	for (size_t i = 0; i < r->n; i++) {
 		struct run_name *n = &r->v[i];
 		int error = n->left_out ? n->error : look ? name_end(r, n, otherwise) : 0;
 
+		gone += error == 0;
 		if (error == 0)
 			continue;
 		wire_put(&r->out, n->seq);
@@ -343,6 +346,7 @@ static void kept_tell(struct run *r, const struct stats *s, int failed)
 	}
 	if (r->out.len > sizeof(struct wire_header))
 		(void)post(r);
+	return gone;
 }
 
 static void ran_tell(struct run *r, int error, const struct stats *s, const char *strategy)
@@ -369,14 +373,13 @@ static bool is_flush_lost(int error)
 	       error == -EUCLEAN;
 }
 
-/* What is said to be gone must not be there again after a power cut, whoever removed it; the record
- * of it is flushed, too. Filesystems that cannot flush a directory have no say in it. */
-static int made_durable(const struct run *r, const struct stats *s)
+/* What is said to be gone must not be there again after a power cut, whoever removed it, and be it
+ * this job's last try, whose flush was in vain; the record of it is flushed, too. Filesystems that
+ * cannot flush a directory have no say in it. */
+static int made_durable(const struct run *r)
 {
-	int k = 0;
+	int k = btrfs_has(r->dirfd) ? btrfs_commit(r->dirfd) : fd_sync_dir(r->dirfd);
 
-	if (s->entries > 0 || r->missing)
-		k = btrfs_has(r->dirfd) ? btrfs_commit(r->dirfd) : fd_sync_dir(r->dirfd);
 	return is_flush_lost(k) ? k : 0;
 }
 
@@ -386,14 +389,15 @@ void run_all(struct run *r)
 	struct engine_progress result = { 0 };
 	const struct protect *p = NULL;
 	char strategy[256] = "";
+	size_t gone;
 	int k = group_fill(r, &g, &p);
 
 	if (k >= 0 && g.names.n > 0)
 		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
-	if (k >= 0)
-		k = made_durable(r, &result.stats);
 	page_set(r, &result.stats);
-	kept_tell(r, &result.stats, MIN(k, 0));
+	gone = kept_tell(r, &result.stats, MIN(k, 0));
+	if (k >= 0 && (gone > 0 || r->missing || result.stats.entries > 0))
+		k = made_durable(r);
 	ran_tell(r, MIN(k, 0), &result.stats, strategy);
 	dirlist_done(&g.names);
 	free(g.pins);
