@@ -3,7 +3,8 @@
  * the time without limits, in which nobody is asked; and a conversation over a socket pair for the
  * time with limits, in which each slice is granted.
  *
- *   step != none: BEGIN -> granted or not; SPENT -> due or not; if due, SYNCED -> nothing
+ *   step != none: BEGIN -> granted or not; SPENT -> due or not; if due, SYNCED -> nothing; or, of a
+ *                 slice that only flushes, SYNCED at once
  *   step == none: busy is counted up, step looked at once more, and work goes on
  *
  * Two processes, so two programs of one build: there is no version. The one that paces believes
@@ -28,7 +29,7 @@ struct pace_page {
 	_Atomic uint64_t own_sectors;              /* of 512 bytes, read for it */
 	_Atomic uint64_t entries, bytes;           /* removed and freed, with limits or without */
 	_Atomic uint64_t free_entries, free_bytes; /* of those, without limits */
-	_Atomic uint64_t syncs;                    /* made because `due` was set */
+	_Atomic uint64_t syncs; /* made because `due` was set, or at a job's end */
 };
 
 enum pace_kind { PACE_BEGIN, PACE_SPENT, PACE_SYNCED, PACE_KINDS };

@@ -3,7 +3,10 @@
  *
  * A lane calls `begin` before each slice of work and `spent` after it. If `spent` says that the
  * work is due, the lane syncs what it freed and calls `synced`. Slices of one lane do not nest, and
- * no lane waits for another within one. */
+ * no lane waits for another within one.
+ *
+ * What has to be durable whether it is due or not, as at a job's end, is a slice of its own:
+ * `begin`, the flush, `synced`, and no `spent`. */
 #pragma once
 
 #include <stdatomic.h>

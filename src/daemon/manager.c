@@ -526,6 +526,7 @@ static void end_workers(struct manager *m)
 	for (p = LIST_FIRST(&m->places); p; p = next_place) {
 		place_ref(p);
 		p->deleter = worker_free(p->deleter);
+		flush_give_up(p);
 		next_place = LIST_NEXT(p, link);
 		place_unref(p);
 	}

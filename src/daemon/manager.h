@@ -8,6 +8,7 @@
  *   recover.c               jobs of the last time, and what lies in staging without a record
  *   schedule.c              which job runs next            (scheduler.h is the pure part)
  *   run.c, putback.c        deleting a job's names; putting them back
+ *   flush.c                 the ends of small jobs are made durable together
  *   hurry.c                 speed before latency, where time or space is short (urgency.h)
  *   chunk.c                 a job's names, read from the store
  *   spooling.c              what spools offer becomes jobs   (spool.h)

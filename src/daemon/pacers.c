@@ -286,6 +286,11 @@ void paced_stop(struct paced *d, bool stop)
 	pacer_peer_stop(d->peer, stop);
 }
 
+uint64_t paced_flush_from(const struct paced *d)
+{
+	return pacer_flush_from(d->entry->pacer);
+}
+
 void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes)
 {
 	pacer_peer_progress(d->peer, ret_entries, ret_bytes);

@@ -39,6 +39,8 @@ void paced_stop(struct paced *d, bool stop);
 /* Speed wins over latency on its devices, or not any more as far as this one is concerned; so it
  * does while any of those there ask for it. Over with pacers_detach. */
 void paced_urgent(struct paced *d, bool on);
+/* When the next flush at a job's end may be made there (controller.h); 0: at any time. */
+uint64_t paced_flush_from(const struct paced *d);
 /* What it says it has removed and freed so far. */
 void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes);
 

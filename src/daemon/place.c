@@ -26,6 +26,7 @@ static struct place *place_free(struct place *p)
 	worker_free(p->deleter);
 	owner_unref(p->deleter_owner);
 	sd_event_source_disable_unref(p->idle);
+	flush_done(p);
 	fd_closep(&p->staging_fd);
 	owner_unref(p->owner);
 	free(p->mount);
@@ -58,6 +59,7 @@ int place_get(struct place **ret, struct manager *m, struct owner *o, const char
 	p->owner = owner_ref(o);
 	for (size_t i = 0; i < PRIORITIES; i++)
 		TAILQ_INIT(&p->queues[i]);
+	flush_init(p);
 	LIST_INSERT_HEAD(&m->places, p, link);
 	*ret = p;
 	return 0;

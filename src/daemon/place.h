@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "flush.h"
 #include "job.h"
 #include "worker.h"
 
@@ -36,6 +37,7 @@ struct place {
 	sd_event_source *idle;
 	struct job *running;
 	struct job_list queues[PRIORITIES];
+	struct flush_group flush; /* jobs that have run, and are not durable yet */
 };
 LIST_HEAD(place_list, place);
 

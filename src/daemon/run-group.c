@@ -10,6 +10,9 @@
 #include "again.h"
 #include "util/fd.h"
 
+/* Of a job that waits for a flush with others: so many such jobs take some MiB. */
+#define NAMES_WAITING 256
+
 static bool is_staged(const struct run *run)
 {
 	return run->chunk->entries[run->at].state == ENTRY_STAGED && !run->unmoved;
@@ -200,15 +203,31 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	}
 	j->r.entries_done += result->entries;
 	j->r.bytes_freed += result->bytes;
-	j->r.errors += result->errors;
-	/* Of many it tells only the first. */
-	if (result->errors > run->errors_told)
-		count_errors(run->m, 0, result->errors - run->errors_told);
-	j->r.skipped += result->skipped;
 	run->m->entries_freed += result->entries;
 	run->m->bytes_freed += result->bytes;
+	run->errors = result->errors;
+	run->skipped = result->skipped;
 	if (result->strategy && *result->strategy && !*j->r.strategy)
 		job_set_text(&j->r.strategy, result->strategy);
+	if (result->unflushed)
+		flush_wait_for(run);
+	else
+		run_flushed(run, 0);
+}
+
+void run_flushed(struct run *run, int r)
+{
+	struct job *j = run->job;
+
+	if (r < 0) {
+		run_again(run, r);
+		return;
+	}
+	j->r.errors += run->errors;
+	/* Of many it tells only the first. */
+	if (run->errors > run->errors_told)
+		count_errors(run->m, 0, run->errors - run->errors_told);
+	j->r.skipped += run->skipped;
 	r = mark_all(run);
 	if (r < 0)
 		run_again(run, r);
@@ -219,13 +238,22 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 /* ---- asking the worker ------------------------------------------------------------------------
  */
 
+/* With all its names dealt with, nothing is left of it but to wait: others can go on meanwhile. One
+ * of many names has a flush of its own, as all of them are in memory until then. */
+static bool flush_may_wait(const struct run *run)
+{
+	return is_staged(run) && run->lost == 0 && run->end == run->chunk->n &&
+	       run->end - run->at <= NAMES_WAITING;
+}
+
 static void begin_in(struct run *run, struct worker *worker, int dirfd, const char *display,
 		     const struct lasting_identity *id)
 {
-	static const struct run_callbacks callbacks = {
+	const struct run_callbacks callbacks = {
 		.problem = on_problem,
 		.kept = on_kept,
 		.ran = on_ran,
+		.may_wait = flush_may_wait(run),
 	};
 	int r;
 

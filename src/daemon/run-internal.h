@@ -38,6 +38,11 @@ struct run {
 	uint64_t lost; /* names that are not where they were looked for */
 	int absent;    /* why there was nothing in staging to be looked into, or 0 */
 	bool waits;    /* for a mount, if that is so; or for a person */
+
+	/* All its names have been dealt with, but not durably: flush.h has it. */
+	bool flushing;
+	STAILQ_ENTRY(run) in_flush;
+	uint64_t errors, skipped; /* of the names that wait for it */
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
 };
@@ -46,6 +51,10 @@ struct run {
  * run_give_up. */
 void run_group_begin(struct run *run);
 void run_group_clear(struct run *run);
+/* What has been told of them is durable, or (r < 0) may never be. */
+void run_flushed(struct run *run, int r);
+/* The place may begin with another job. */
+void run_leave(struct run *run);
 
 void run_group_done(struct run *run);
 /* A worker has died, or something is short: the job is tried again, after a while if this run got

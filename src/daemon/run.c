@@ -28,6 +28,16 @@ void run_progress(const struct run *run, struct run_progress *ret)
 		worker_progress(run->worker, ret);
 }
 
+void run_leave(struct run *run)
+{
+	struct place *p = run->job->place;
+
+	if (p->running != run->job)
+		return;
+	p->running = NULL;
+	run->m->running--;
+}
+
 /* Takes the run away from the job, which is still running by its state. */
 static void release(struct run *run)
 {
@@ -42,8 +52,7 @@ static void release(struct run *run)
 	fd_closep(&run->staged_fd);
 	j->run = NULL;
 	j->doing = DOING_NOTHING;
-	j->place->running = NULL;
-	m->running--;
+	run_leave(run);
 	if (run->uses_place)
 		place_rest(j->place);
 	free(run);
@@ -431,5 +440,7 @@ int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void
 	run->stopped_userdata = userdata;
 	if (run->worker_runs && run->worker)
 		worker_stop(run->worker);
+	else if (run->flushing)
+		flush_hurry(j->place);
 	return 0;
 }

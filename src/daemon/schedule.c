@@ -32,7 +32,8 @@ static struct job *choose(struct manager *m)
 		running[n++] = p->dev;
 	LIST_FOREACH(p, &m->places, link)
 	{
-		const struct job *j = p->running || p->absent ? NULL : next_of(p);
+		bool waits = p->running || p->absent || flush_is_full(p);
+		const struct job *j = waits ? NULL : next_of(p);
 		struct candidate c;
 
 		if (!j || !scheduler_has_room(p->dev, running, n))

@@ -71,6 +71,7 @@ struct worker {
 	struct worker_page *page;
 	struct messages out;
 	struct request *first, **last;
+	struct request *flush; /* beside them, or NULL */
 	unsigned n_requests;
 	uint32_t serial;
 	struct wire_in in;

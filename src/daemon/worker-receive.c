@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "pacers.h"
 #include "util/fd.h"
 #include "worker-internal.h"
 
@@ -252,13 +253,30 @@ static int take_ran(struct worker *w, struct request *rq)
 	res.errors = wire_get(&w->in);
 	res.skipped = wire_get(&w->in);
 	res.cancelled = wire_get_most(&w->in, 1);
+	res.unflushed = wire_get_most(&w->in, 1);
 	res.strategy = wire_get_string(&w->in);
 	r = wire_end(&w->in);
-	if (r < 0 || strlen(res.strategy) > KiB(1))
+	if (r < 0 || strlen(res.strategy) > KiB(1) || (res.unflushed && !rq->run.may_wait))
 		return -EBADMSG;
 	w->stopped_usec = 0;
+	/* A flush beside it may still wait for its turn. */
+	if (w->paced)
+		paced_stop(w->paced, false);
 	(void)request_take(w);
 	rq->run.ran(error, error == 0 ? &res : NULL, rq->userdata);
+	return ENDS;
+}
+
+static int take_flushed(struct worker *w)
+{
+	int error = wire_get_error(&w->in), r = wire_end(&w->in);
+	struct request *rq = w->flush;
+
+	if (r < 0)
+		return r;
+	w->flush = NULL;
+	rq->done(error, rq->userdata);
+	request_free(rq);
 	return ENDS;
 }
 
@@ -282,6 +300,8 @@ static int take_answer(struct worker *w)
 
 	if (w->in.type == ANSWER_WELCOME)
 		return take_welcome(w);
+	if (w->flush && w->flush->serial == w->in.serial && w->in.type == ANSWER_DONE)
+		return take_flushed(w);
 	if (!w->welcome || !rq || !rq->begun || rq->serial != w->in.serial)
 		return -EBADMSG;
 	if (w->in.type == ANSWER_ALIVE)

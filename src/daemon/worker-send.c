@@ -385,7 +385,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 	rq->run = *cb;
 	rq->least = UINT64_MAX;
 	wire_put_string(out, display);
-	wire_put(out, dir_id ? RUN_DIR_IDENTITY : 0U);
+	wire_put(out, (dir_id ? RUN_DIR_IDENTITY : 0U) | (cb->may_wait ? RUN_FLUSH_LATER : 0U));
 	wire_put_identity(out, dir_id ? dir_id : &nobody);
 	wire_put(out, unmoved_usec);
 	wire_put_fd(out, dirfd);
@@ -397,6 +397,42 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 		wire_put_identity(out, &items[i].id);
 	}
 	return request_queue(w, rq, n > PROTOCOL_ITEMS ? -E2BIG : 0);
+}
+
+_Static_assert(WORKER_FLUSH <= PROTOCOL_FLUSH, "the worker takes as many");
+
+int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n,
+		 void (*flushed)(int r, void *userdata), void *userdata)
+{
+	struct wire_out *out;
+	struct request *rq;
+	int r;
+
+	if (w->flush)
+		return -EBUSY;
+	rq = request_new(w, WORKER_DELETE, KIND_DONE, userdata, &r);
+	out = rq ? message_add(&rq->messages, REQUEST_FLUSH, rq->serial) : NULL;
+	if (out) {
+		wire_put_fd(out, dirfd);
+		for (size_t i = 0; i < n; i++)
+			wire_put_string(out, names[i]);
+		r = wire_pack(out);
+	}
+	if (r < 0) {
+		if (rq)
+			request_free(rq);
+		return r;
+	}
+	rq->done = flushed;
+	w->flush = rq;
+	messages_move(&w->out, &rq->messages);
+	worker_send(w);
+	return 0;
+}
+
+uint64_t worker_flush_from(const struct worker *w)
+{
+	return w->paced ? paced_flush_from(w->paced) : 0;
 }
 
 void worker_stop(struct worker *w)

@@ -66,6 +66,10 @@ static void end(struct worker *w, int error, bool kill_now)
 	w->paced = pacers_detach(w->paced);
 	while ((rq = request_take(w)))
 		request_fail(rq, error);
+	rq = w->flush;
+	w->flush = NULL;
+	if (rq)
+		request_fail(rq, error);
 }
 
 void worker_fail(struct worker *w, const char *how)

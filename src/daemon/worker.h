@@ -191,6 +191,7 @@ struct run_progress {
 struct run_result {
 	uint64_t entries, bytes, errors, skipped;
 	bool cancelled;
+	bool unflushed;       /* gone, but not durably: worker_flush has to follow */
 	const char *strategy; /* "ext: threads, 2 lanes, inode order" */
 };
 
@@ -200,6 +201,7 @@ struct run_callbacks {
 	 * are not gone; what is not told, is. */
 	void (*kept)(uint64_t seq, int error, void *userdata);
 	void (*ran)(int r, const struct run_result *result, void *userdata);
+	bool may_wait; /* what is gone need not be durable yet: see run_result.unflushed */
 };
 
 struct run_item {
@@ -215,6 +217,15 @@ struct run_item {
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
 	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
 	       const struct run_callbacks *cb, void *userdata);
+
+/* Makes durable what runs that have ended have removed in these directories of one, at most
+ * WORKER_FLUSH, in the order in which they ended. Goes on beside a run; but one at a time, else
+ * -EBUSY. */
+#define WORKER_FLUSH 256
+int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n,
+		 void (*flushed)(int r, void *userdata), void *userdata);
+/* When the next may be made, on now_usec's clock, for others' sake; 0: at any time. */
+uint64_t worker_flush_from(const struct worker *w);
 
 /* Stops the run at the next entry; its ran callback comes with cancelled set. */
 void worker_stop(struct worker *w);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the controller's own files know of each other: controller.c (modes, phases, pieces),
  * controller-size.c (how large pieces may be), controller-share.c (for which share of a burst they
- * are at work) and controller-ride.c (which of them go along with others' commits). */
+ * are at work), controller-ride.c (which of them go along with others' commits) and
+ * controller-flush.c (how often what has to be durable is flushed). */
 #pragma once
 
 #include "controller.h"
@@ -78,3 +79,6 @@ void ride_take(struct controller *c, uint64_t now);
 
 /* Somebody has committed. */
 void ride_go_on(struct controller *c, uint64_t now);
+
+/* A job's end had to be durable, and all that was done before is now, too. */
+void flush_end(struct controller *c, uint64_t now, uint64_t cost);

@@ -494,7 +494,7 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		      c->fast_bytes >= FAST_DISCARD;
 		if (!due)
 			c->outstanding -= c->outstanding > 0;
-		return due;
+		return c->due = due;
 	}
 	yield_spent(&c->yield, now_usec, (uint64_t)usec_at(c->o.rate_min, entries, bytes));
 	c->entries.used += entries;
@@ -515,7 +515,7 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 	due = due && !riding;
 	if (!due)
 		c->outstanding -= c->outstanding > 0;
-	return due;
+	return c->due = due;
 }
 
 bool controller_fast_spent(struct controller *c, uint64_t entries, uint64_t bytes)
@@ -549,6 +549,11 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	if (last)
 		c->not_before_usec =
 			MAX(c->not_before_usec, c->phase_since_usec + BURST + LOOK_EVERY);
+	if (!c->due) {
+		flush_end(c, now_usec, cost_usec);
+		return;
+	}
+	c->due = false;
 	if (controller_is_between(c)) {
 		c->ridden = false;
 		return;

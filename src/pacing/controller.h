@@ -142,6 +142,7 @@ struct controller {
 	uint64_t not_before_usec;
 	uint64_t rest_until_usec; /* before it no commit of others is a reason to go on */
 	uint64_t synced_usec;     /* when the last piece was */
+	uint64_t flush_from_usec; /* when the next job's end may be flushed */
 	struct ride ride;
 	struct calm calm;
 	struct yield yield;
@@ -171,6 +172,7 @@ struct controller {
 	bool growing;       /* no piece has been too dear yet: double */
 	bool of_files;      /* what is deleted are large ones */
 	bool ridden;        /* since the last sync something was left for others' */
+	bool due;           /* the slice that was spent last, and is not synced yet */
 };
 
 void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec);
@@ -214,8 +216,14 @@ void controller_begin(struct controller *c);
 bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
 		      uint64_t cost_usec);
 
-/* What was done is on the device, and the sync took so long. */
+/* What was done is on the device, and the sync took so long. Without controller_spent before it,
+ * the slice was a flush that had to be made, whatever is due: it ends the piece, and measures none.
+ */
 void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec);
+
+/* From which moment on the next of these may be made; 0: at any. Jobs that end before wait for it
+ * together. */
+uint64_t controller_flush_from(const struct controller *c);
 
 void controller_view(const struct controller *c, struct pacing_view *ret);
 

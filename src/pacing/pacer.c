@@ -509,6 +509,16 @@ const struct pace *pacer_pace(struct pacer *p)
 	return &p->pace;
 }
 
+uint64_t pacer_flush_from(struct pacer *p)
+{
+	uint64_t from;
+
+	pthread_mutex_lock(&p->lock);
+	from = controller_flush_from(&p->controller);
+	pthread_mutex_unlock(&p->lock);
+	return from;
+}
+
 void pacer_tally(struct pacer *p, struct pacing_tally *ret)
 {
 	pthread_mutex_lock(&p->lock);

@@ -63,6 +63,10 @@ void pacer_urgent(struct pacer *p, bool on);
 /* Other bounds from now on, as in the options. Any thread. */
 void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uint64_t rate_max);
 
+/* When the next flush at a job's end may be made, of CLOCK_MONOTONIC; 0: at any time. Any thread.
+ */
+uint64_t pacer_flush_from(struct pacer *p);
+
 /* What has happened since it was made. Any thread. */
 void pacer_tally(struct pacer *p, struct pacing_tally *ret);
 

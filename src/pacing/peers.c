@@ -182,6 +182,10 @@ static int slice_follow(struct pacer_peer *peer)
 	bool due;
 	int r = receive(peer, TURN_MOST_MSEC, &m);
 
+	if (r >= 0 && m.kind == PACE_SYNCED) {
+		pace->synced(pace->userdata, m.cost_usec);
+		return answer(peer, &m);
+	}
 	if (r >= 0 && m.kind != PACE_SPENT)
 		r = -EBADMSG;
 	if (r < 0)

@@ -4,9 +4,9 @@
  *
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
- * next one comes when the last was answered, but for STOP, which has no answer of its own. "n *
- * (...)" is repeated up to the end of the message. Errors are negative errnos; ? may be NULL or
- * absent.
+ * next one comes when the last was answered, but for STOP, which has no answer of its own, and
+ * FLUSH, of which one may be under way beside a RUN. "n * (...)" is repeated up to the end of the
+ * message. Errors are negative errnos; ? may be NULL or absent.
  *
  *   request          content                                      answers
  *   HELLO            version, role, uid, gid, flags, µs that a    WELCOME: version, Landlock's ABI
@@ -29,6 +29,7 @@
  *   RUN              display, flags, dir's identity,              PROBLEM, KEPT, RAN
  *                    n * (seq, name, identity); fd: dir
  *   STOP             -                                            -
+ *   FLUSH            n * (name); fd: where they are               DONE
  */
 #pragma once
 
@@ -37,7 +38,7 @@
 #include "store/store.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 3
+#define PROTOCOL_VERSION 4
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -58,6 +59,7 @@ enum protocol_request {
 	REQUEST_LIST_STAGING,
 	REQUEST_RUN,
 	REQUEST_STOP,
+	REQUEST_FLUSH,
 };
 
 enum protocol_answer {
@@ -73,7 +75,7 @@ enum protocol_answer {
 	ANSWER_LISTING, /* n * (name, identity) */
 	ANSWER_PROBLEM, /* path, what, error, is_error */
 	ANSWER_KEPT,    /* n * (seq, error) */
-	ANSWER_RAN,     /* error, entries, bytes, errors, skipped, cancelled, strategy */
+	ANSWER_RAN,     /* error, entries, bytes, errors, skipped, cancelled, unflushed, strategy */
 };
 
 enum protocol_hello_flags { HELLO_PACED = 1 << 0 };
@@ -85,11 +87,15 @@ enum protocol_group_flags {
 };
 enum protocol_open_flags { OPEN_AT = 1 << 0, OPEN_IDENTITY = 1 << 1 };
 enum protocol_restore_flags { RESTORE_TO = 1 << 0 };
-enum protocol_run_flags { RUN_DIR_IDENTITY = 1 << 0 };
+/* RUN_FLUSH_LATER: what is gone need not be durable yet, if RAN says so and FLUSH follows. */
+enum protocol_run_flags { RUN_DIR_IDENTITY = 1 << 0, RUN_FLUSH_LATER = 1 << 1 };
 
 /* Of one run. */
 #define PROTOCOL_ITEMS 65536
 #define PROTOCOL_PROBLEMS 1000
+
+/* Names of one FLUSH. */
+#define PROTOCOL_FLUSH 256
 
 /* Shared by a worker and reclaimd. What the worker writes may be anything. */
 struct worker_page {

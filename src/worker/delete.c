@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The delete role: the engine runs on a thread of its own, while this one listens for a stop, and
- * for the end of the socket, which is the same. */
+ * for the end of the socket, which is the same. A flush that several runs share is made on another
+ * one, while the next run goes on. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine.h"
+#include "flush.h"
 #include "run.h"
 #include "serving.h"
+#include "util/fd.h"
 #include "util/thread.h"
+
+struct flushing {
+	struct serving *s;
+	struct wire_in in; /* the request: the names are in its memory */
+	struct wire_out out;
+	struct flush flush;
+	pthread_t thread;
+	bool running; /* the thread is to be joined */
+	_Atomic bool cancelled, ended;
+};
 
 struct deleting {
 	struct serving *s;
 	struct run run;
 	pthread_t thread;
 	bool running; /* the thread is to be joined */
+	struct flushing flushing;
 };
 
 static void *runner(void *userdata)
@@ -50,6 +65,68 @@ static int begin(struct deleting *d)
 	return r;
 }
 
+/* ---- flushes ----------------------------------------------------------------------------------
+ */
+
+static void *flusher(void *userdata)
+{
+	struct flushing *f = userdata;
+	int r = flush_make(f->s, &f->flush, &f->cancelled);
+
+	wire_begin(&f->out, ANSWER_DONE, f->in.serial);
+	wire_put_error(&f->out, r);
+	/* Before the answer: the next request may come at once. */
+	atomic_store(&f->ended, true);
+	(void)wire_post(f->s->sock, &f->out);
+	return NULL;
+}
+
+static void flushing_done(struct flushing *f)
+{
+	wire_in_done(&f->in);
+	wire_out_done(&f->out);
+	fd_closep(&f->flush.dirfd);
+	free(f->flush.names);
+}
+
+static void flush_join(struct flushing *f)
+{
+	if (!f->running)
+		return;
+	pthread_join(f->thread, NULL);
+	f->running = false;
+	flushing_done(f);
+}
+
+static int flush_take(struct flushing *f, struct serving *s)
+{
+	struct flush *to = &f->flush;
+
+	*f = (struct flushing){ .s = s, .in = s->in };
+	s->in = (struct wire_in){ 0 };
+	to->dirfd = wire_get_fd(&f->in);
+	to->names = calloc(PROTOCOL_FLUSH, sizeof(*to->names));
+	while (to->names && !f->in.error && f->in.left > 0 && to->n < PROTOCOL_FLUSH)
+		to->names[to->n++] = wire_get_component(&f->in);
+	return to->names ? wire_end(&f->in) : -ENOMEM;
+}
+
+static int flush_begin(struct flushing *f, struct serving *s)
+{
+	int r;
+
+	if (f->running && !atomic_load(&f->ended))
+		return -EBADMSG;
+	flush_join(f);
+	r = flush_take(f, s);
+	if (r >= 0)
+		r = thread_start(&f->thread, flusher, f);
+	f->running = r >= 0;
+	if (r < 0)
+		flushing_done(f);
+	return r;
+}
+
 static int serve_one(struct deleting *d)
 {
 	switch (d->s->in.type) {
@@ -59,6 +136,8 @@ static int serve_one(struct deleting *d)
 		if (d->running)
 			run_cancel(&d->run);
 		return wire_end(&d->s->in);
+	case REQUEST_FLUSH:
+		return flush_begin(&d->flushing, d->s);
 	default:
 		return -EBADMSG;
 	}
@@ -74,8 +153,10 @@ int delete_serve(struct serving *s)
 		if (r < 0)
 			break;
 	}
+	atomic_store(&d.flushing.cancelled, true);
 	if (d.running)
 		run_cancel(&d.run);
 	join(&d);
+	flush_join(&d.flushing);
 	return r;
 }

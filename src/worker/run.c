@@ -11,10 +11,10 @@
 #include "engine/engine.h"
 #include "engine/keeping.h"
 #include "engine/protect.h"
+#include "flush.h"
 #include "lasting.h"
 #include "remote-pace.h"
 #include "serving.h"
-#include "util/btrfs.h"
 #include "util/units.h"
 
 /* A deeper path is told without its end. */
@@ -319,19 +319,22 @@ static int name_end(struct run *r, const struct run_name *n, int otherwise)
 	return n->error ? n->error : otherwise;
 }
 
-static void kept_tell(struct run *r, const struct stats *s, int failed)
+/* Returns how many of those that were to go are not there any more. */
+static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 {
 	int otherwise = failed                       ? failed
 			: atomic_load(&r->cancelled) ? -ECANCELED
 			: s->first_error             ? s->first_error
 						     : -EBUSY;
 	bool look = failed || atomic_load(&r->cancelled) || s->errors > 0 || stats_skipped(s) > 0;
+	size_t gone = 0;
 
 	wire_begin(&r->out, ANSWER_KEPT, r->serial);
 	for (size_t i = 0; i < r->n; i++) {
 		struct run_name *n = &r->v[i];
 		int error = n->left_out ? n->error : look ? name_end(r, n, otherwise) : 0;
 
+		gone += error == 0;
 		if (error == 0)
 			continue;
 		wire_put(&r->out, n->seq);
@@ -343,9 +346,11 @@ static void kept_tell(struct run *r, const struct stats *s, int failed)
 	}
 	if (r->out.len > sizeof(struct wire_header))
 		(void)post(r);
+	return gone;
 }
 
-static void ran_tell(struct run *r, int error, const struct stats *s, const char *strategy)
+static void ran_tell(struct run *r, int error, const struct stats *s, bool unflushed,
+		     const char *strategy)
 {
 	wire_begin(&r->out, ANSWER_RAN, r->serial);
 	wire_put_error(&r->out, error);
@@ -355,29 +360,21 @@ static void ran_tell(struct run *r, int error, const struct stats *s, const char
 	wire_put(&r->out, stats_skipped(s) - s->skipped[SKIP_MISSING] - s->skipped[SKIP_CANCELLED] +
 				  r->skipped);
 	wire_put(&r->out, atomic_load(&r->cancelled));
+	wire_put(&r->out, unflushed);
 	wire_put_string(&r->out, strategy);
 	/* Before the answer: the next request may come at once. */
 	atomic_store(&r->ended, true);
 	(void)post(r);
 }
 
-/* A flush was in vain: EROFS says a filesystem whose commits have failed, EUCLEAN one that has
- * found itself damaged. */
-static bool is_flush_lost(int error)
+/* What is said to be gone must not be there again after a power cut, whoever removed it, and be it
+ * this job's last try, whose flush was in vain; the record of it is flushed, too. */
+static int made_durable(struct run *r, bool *ret_unflushed)
 {
-	return error == -EIO || error == -ENOSPC || error == -EDQUOT || error == -EROFS ||
-	       error == -EUCLEAN;
-}
+	struct flush f = { .dirfd = r->dirfd };
 
-/* What is said to be gone must not be there again after a power cut, whoever removed it; the record
- * of it is flushed, too. Filesystems that cannot flush a directory have no say in it. */
-static int made_durable(const struct run *r, const struct stats *s)
-{
-	int k = 0;
-
-	if (s->entries > 0 || r->missing)
-		k = btrfs_has(r->dirfd) ? btrfs_commit(r->dirfd) : fd_sync_dir(r->dirfd);
-	return is_flush_lost(k) ? k : 0;
+	*ret_unflushed = r->may_wait && !r->missing && !atomic_load(&r->cancelled);
+	return *ret_unflushed ? 0 : flush_make(r->s, &f, &r->cancelled);
 }
 
 void run_all(struct run *r)
@@ -386,15 +383,17 @@ void run_all(struct run *r)
 	struct engine_progress result = { 0 };
 	const struct protect *p = NULL;
 	char strategy[256] = "";
+	bool unflushed = false;
+	size_t gone;
 	int k = group_fill(r, &g, &p);
 
 	if (k >= 0 && g.names.n > 0)
 		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
-	if (k >= 0)
-		k = made_durable(r, &result.stats);
 	page_set(r, &result.stats);
-	kept_tell(r, &result.stats, MIN(k, 0));
-	ran_tell(r, MIN(k, 0), &result.stats, strategy);
+	gone = kept_tell(r, &result.stats, MIN(k, 0));
+	if (k >= 0 && (gone > 0 || r->missing || result.stats.entries > 0))
+		k = made_durable(r, &unflushed);
+	ran_tell(r, MIN(k, 0), &result.stats, unflushed, strategy);
 	dirlist_done(&g.names);
 	free(g.pins);
 	free(g.dir);
@@ -448,7 +447,8 @@ int run_take(struct run *r, struct serving *s)
 	s->in = (struct wire_in){ 0 };
 	pthread_mutex_init(&r->lock, NULL);
 	r->display = wire_get_string(&r->in);
-	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY);
+	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY | RUN_FLUSH_LATER);
+	r->may_wait = flags & RUN_FLUSH_LATER;
 	r->check_dir = flags & RUN_DIR_IDENTITY;
 	r->dir_id = wire_get_identity(&r->in);
 	r->unmoved_usec = wire_get(&r->in);

@@ -41,6 +41,7 @@ struct run {
 	unsigned problems;         /* told so far */
 	uint64_t skipped;          /* before the engine began */
 	bool missing;              /* a name was not there then */
+	bool may_wait;             /* for a flush with others */
 	struct engine *engine;
 	_Atomic bool cancelled, ended;
 };

@@ -136,11 +136,12 @@ static void ask_intake(struct worker *w)
 
 static void ask_delete(struct worker *w)
 {
-	static const struct run_callbacks run = { on_problem, on_kept, on_ran };
+	static const struct run_callbacks run = { on_problem, on_kept, on_ran, true };
 	const struct run_item items[] = { { .seq = 3, .name = "3" }, { .seq = 5, .name = "5" } };
 
 	for (int i = 0; i < 2; i++)
 		asked += worker_run(w, its, NULL, 0, "/a", items, 2, &run, NULL) >= 0;
+	asked += worker_flush(w, its, &items[0].name, 1, on_done, NULL) >= 0;
 }
 
 static void turn(sd_event *e)

@@ -156,6 +156,43 @@ START_TEST(with_company_each_slice_is_granted)
 }
 END_TEST
 
+/* The end of a job is a slice with a sync and no work. */
+START_TEST(a_flush_is_a_slice)
+{
+	uint64_t began = now_usec();
+	const struct pace *pace, *own;
+	struct pace_budget budget;
+	struct fixture f;
+	unsigned reads = 0;
+
+	begin(&f, QUIET);
+	pace = remote_pace(f.remote);
+	wait_mode(&f, PACING_FAST);
+	ck_assert(pace->begin(pace->userdata, &never, &budget));
+	ck_assert_uint_eq(atomic_load(&peer_page(f.peer)->busy), 1);
+	pace->synced(pace->userdata, 1000);
+	ck_assert_uint_eq(atomic_load(&peer_page(f.peer)->busy), 0);
+	ck_assert_uint_eq(pacer_flush_from(f.pacer), 0);
+	while (look(&f).controller.mode != PACING_PACED) {
+		counters(&f, ++reads);
+		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
+		(void)poll(NULL, 0, 3);
+	}
+	counters(&f, ++reads);
+	began = now_usec();
+	ck_assert(pace->begin(pace->userdata, &never, &budget));
+	pace->synced(pace->userdata, 20000);
+	ck_assert_uint_ge(pacer_flush_from(f.pacer), began + 1 * USEC_PER_SEC);
+	/* The turn is given back, and the conversation goes on. */
+	own = pacer_pace(f.pacer);
+	ck_assert(own->begin(own->userdata, &never, &budget));
+	own->synced(own->userdata, 1000);
+	ck_assert(pace->begin(pace->userdata, &never, &budget));
+	pace->synced(pace->userdata, 1000);
+	end(&f);
+}
+END_TEST
+
 /* Stopped by the one that paces: a lane that waits is let go with nothing begun. */
 START_TEST(a_peer_can_be_stopped)
 {
@@ -307,6 +344,7 @@ int main(void)
 	const TTest *const tests[] = {
 		without_limits_nobody_is_asked,
 		with_company_each_slice_is_granted,
+		a_flush_is_a_slice,
 		a_peer_can_be_stopped,
 		a_dead_process_holds_nobody_up,
 		nonsense_ends_the_conversation,

@@ -490,6 +490,27 @@ START_TEST(only_who_was_accepted_is_deleted)
 }
 END_TEST
 
+START_TEST(what_is_gone_is_flushed)
+{
+	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
+	const char *names[] = { "job", "absent" };
+
+	tree_make(f.dir, "d/job/");
+	fixture_start(&f, d);
+	f.seen.answered = false;
+	ck_assert_int_eq(worker_flush(f.worker, d, names, 2, fixture_done, &f), 0);
+	ck_assert_int_eq(worker_flush(f.worker, d, names, 2, fixture_done, &f), -EBUSY);
+	fixture_wait(&f);
+	ck_assert_int_eq(f.seen.r, 0);
+	/* It is one component, or nothing that could be meant. */
+	names[1] = "../d";
+	f.seen.answered = false;
+	ck_assert_int_eq(worker_flush(f.worker, d, names, 2, fixture_done, &f), 0);
+	fixture_wait_gone(&f);
+	ck_assert_int_eq(f.seen.r, -EPIPE);
+}
+END_TEST
+
 START_TEST(the_fence_holds)
 {
 	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700), out = fixture_mkdir(&f, "out", 0700);
@@ -556,6 +577,7 @@ int main(void)
 		directories_are_opened_as_the_submitter,
 		a_hundred_thousand_names,
 		only_who_was_accepted_is_deleted,
+		what_is_gone_is_flushed,
 		the_fence_holds,
 		swapped_right_before_the_rename,
 	};

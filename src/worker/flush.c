@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "flush.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "pace.h"
+#include "remote-pace.h"
+#include "serving.h"
+#include "util/btrfs.h"
+#include "util/fd.h"
+#include "util/gate.h"
+
+/* EROFS says a filesystem whose commits have failed, EUCLEAN one that has found itself damaged; the
+ * others that nothing was flushed because nothing could be opened. */
+static bool is_lost(int error)
+{
+	return error == -EIO || error == -ENOSPC || error == -EDQUOT || error == -EROFS ||
+	       error == -EUCLEAN || error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
+static int flush_name(int dirfd, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	/* Somebody has moved or removed it: that is durable with the directory it was in. */
+	if (fd < 0 && errno == ENOENT)
+		return fd_sync_dir(dirfd);
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+static int flush_all(const struct flush *f)
+{
+	int k = 0;
+
+	if (btrfs_has(f->dirfd))
+		return btrfs_commit(f->dirfd);
+	if (f->n == 0)
+		return fd_sync_dir(f->dirfd);
+	/* The last first: with a journal its commit takes all the others along, which then have
+	 * none of their own to wait for. Without one each counts. */
+	for (size_t i = f->n; i-- > 0 && !is_lost(k);)
+		k = flush_name(f->dirfd, f->names[i]);
+	return k;
+}
+
+int flush_make(struct serving *s, const struct flush *f, const _Atomic bool *cancelled)
+{
+	const struct pace *pace = s->pace ? remote_pace(s->pace) : NULL;
+	struct pace_budget budget;
+	/* Who has been told to stop, or whom nobody paces any more, flushes all the same. */
+	bool paced = pace && pace->begin(pace->userdata, cancelled, &budget);
+	uint64_t began = now_usec();
+	int k;
+
+	gate("flush", f->n > 0 ? "jobs" : "job");
+	k = flush_all(f);
+	if (paced)
+		pace->synced(pace->userdata, now_usec() - began);
+	return is_lost(k) ? k : 0;
+}

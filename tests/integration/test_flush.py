@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Jobs that end together are made durable together: fewer commits, and none is told done before one
+that began after its end."""
+import contextlib
+import fcntl
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import fixture
+from daemon_fixture import FINISHED, Case
+from dbuswire import Error
+from fixture import TIMEOUT, command, write
+from test_pacing import Bystander
+
+SHUTDOWN = 0x8004587d  # EXT4_IOC_SHUTDOWN: what is not durable is lost
+JOBS = 60
+
+
+def commits(at):
+    """How many commits the filesystem has made since it was mounted."""
+    source = os.path.basename(command("findmnt", "-no", "SOURCE", at).strip())
+    for path in glob.glob("/proc/fs/jbd2/%s-8/info" % source):
+        with open(path, encoding="ascii") as f:
+            return int(f.read().split()[0])
+    for path in glob.glob("/sys/fs/btrfs/*/devices/" + source):
+        with open(path.rsplit("/", 2)[0] + "/commit_stats", encoding="ascii") as f:
+            return int(re.search(r"commits (\d+)", f.read()).group(1))
+    raise unittest.SkipTest("nobody counts its commits")
+
+
+class Flushes(Case):
+    def disk(self, kind):
+        image, at = (os.path.join(self.daemon.dir, name) for name in ("image", "disk"))
+        with open(image, "wb") as f:
+            f.truncate(400 << 20)
+        command("mkfs." + kind, *{"ext4": ["-qF"], "btrfs": ["-qf", "-m", "single"]}[kind], image)
+        os.mkdir(at)
+        command("mount", "-o", "loop,nodiscard", image, at)
+        self.addCleanup(subprocess.run, ["umount", "-l", at], stderr=subprocess.DEVNULL, check=False)
+        self.image, self.at, self.data = image, at, os.path.join(at, "data")
+        os.mkdir(self.data)
+        return at
+
+    def submitted(self, c, *names):
+        for name in names:
+            write(self.path(name))
+        return [c.submit(self.path(name)) for name in names]
+
+    def in_job(self):
+        """What of the jobs is in staging still."""
+        return [f for _, _, files in os.walk(os.path.join(self.at, ".reclaim")) for f in files]
+
+    def until(self, condition):
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            self.assertLess(time.monotonic(), end, self.daemon.said())
+            time.sleep(0.01)
+
+    def shut_down(self):
+        """Nothing gets to the disk any more."""
+        fd = os.open(self.at, os.O_RDONLY)
+        fcntl.ioctl(fd, SHUTDOWN, (2).to_bytes(4, "little"))
+        os.close(fd)
+
+    def power_returns(self):
+        self.daemon.stop()
+        command("umount", self.at)
+        command("mount", "-o", "loop,nodiscard", self.image, self.at)
+        self.daemon.start()
+        return self.daemon.client()
+
+
+class Together(Flushes):
+    def backlog_takes_few_commits(self, kind):
+        at = self.disk(kind)
+        c = self.daemon.client()
+        c.call("PauseAll")
+        jobs = self.submitted(c, *map(str, range(JOBS)))
+        os.sync()
+        before = commits(at)
+        c.call("ResumeAll")
+        self.assertEqual({c.wait(n) for n in jobs}, {"done"})
+        self.assertLess(commits(at) - before, JOBS // 3)
+
+    def test_ext4(self):
+        self.backlog_takes_few_commits("ext4")
+
+    def test_btrfs(self):
+        self.backlog_takes_few_commits("btrfs")
+
+    def test_alone_none_waits(self):
+        """Nobody else is there: each is flushed at once, and nothing lingers."""
+        self.disk("ext4")
+        c = self.daemon.client()
+        self.assertEqual(c.wait(*self.submitted(c, "first")), "done")
+        began = time.monotonic()
+        for name in map(str, range(10)):
+            self.assertEqual(c.wait(*self.submitted(c, name)), "done")
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_somebody_is_there(self):
+        """Jobs that come one after another, each when the last has ended: with nobody there each has
+        a commit of its own, but who syncs is not to meet them all. (On btrfs others' syncs are no
+        commits.)"""
+        at = self.disk("btrfs")
+        c = self.daemon.client()
+        with Bystander(os.path.join(at, "file")):
+            self.assertEqual(c.wait(*self.submitted(c, "first")), "done")
+            time.sleep(1)
+            before, jobs, end = commits(at), [], time.monotonic() + 4
+            while time.monotonic() < end:
+                jobs += self.submitted(c, str(len(jobs)))
+            made = commits(at) - before
+        self.assertEqual({c.wait(n) for n in jobs}, {"done"})
+        self.assertLess(made, len(jobs) // 4)
+
+
+class Order(Flushes):
+    config = "pacing: {latency: off}\n"
+
+    @contextlib.contextmanager
+    def slow_flushes(self, c):
+        """Each of the worker's takes two seconds longer, while it does all else as it would."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        self.assertEqual(c.wait(*self.submitted(c, "first")), "done")
+        workers = [w for p in fixture.workers_of(self.daemon.process.pid) for w in ("-p", str(p))]
+        tracer = subprocess.Popen(["strace", "-f", "-e", "trace=fsync", "-e",
+                                   "inject=fsync:delay_enter=2s", *workers],
+                                  stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        try:
+            for _ in range(len(workers) // 2):
+                self.assertIn("attached", tracer.stderr.readline())
+            yield tracer
+        finally:
+            tracer.terminate()
+            tracer.communicate()
+
+    def waiting_for_the_next(self, c):
+        """One job whose flush is under way, and more that have ended meanwhile."""
+        (a,) = self.submitted(c, "a")
+        self.until(lambda: not self.in_job())
+        rest = self.submitted(c, "b", "c", "d")
+        self.until(lambda: not self.in_job())
+        self.assertEqual({c.job(n)["state"] for n in (a, *rest)}, {"running"})
+        return a, rest
+
+    def test_no_flush_covers_who_ended_after_it_began(self):
+        self.disk("ext4")
+        c = self.daemon.client()
+        with self.slow_flushes(c):
+            a, rest = self.waiting_for_the_next(c)
+            self.assertEqual(c.wait(a), "done")
+            self.assertEqual({c.job(n)["state"] for n in rest}, {"running"})
+            self.assertEqual({c.wait(n) for n in rest}, {"done"})
+
+    def test_a_flush_in_vain_is_in_vain_for_all(self):
+        """The power fails before: none is told done, and after it all is done again."""
+        self.disk("ext4")
+        c = self.daemon.client()
+        with self.slow_flushes(c):
+            c.call("PauseAll")
+            jobs = self.submitted(c, *"abcd")
+            os.sync()
+            c.call("ResumeAll")
+            self.until(lambda: not self.in_job())
+            self.assertEqual({c.job(n)["state"] for n in jobs}, {"running"})
+            self.shut_down()
+            for n in jobs:
+                self.daemon.wait_said("Job %d was interrupted" % n)
+                self.assertNotIn(c.job(n)["state"], FINISHED)
+        c = self.power_returns()
+        self.assertEqual({c.wait(n) for n in jobs}, {"done"})
+        self.assertEqual(os.listdir(self.data), [])
+        self.assertEqual(self.in_job(), [], self.daemon.said())
+
+    def test_a_stop_is_no_flush(self):
+        """What a run stopped at once does not look at is gone, by the run whose flush was in vain."""
+        self.disk("ext4")
+        c = self.daemon.again_with_gate("flush:jobs")
+        write(self.path("a"))
+        os.sync()
+        c.call("PauseAll")
+        n = c.submit(self.path("a"))
+        os.sync()
+        c.call("ResumeAll")
+        worker = self.daemon.stopped_worker()
+        self.assertEqual(self.in_job(), [])
+        self.shut_down()
+        os.kill(worker, signal.SIGCONT)
+        self.daemon.wait_said("Job %d was interrupted" % n)
+        for _ in range(50):
+            serials = [c.send(verb, "at", [n]) for verb in ("Pause", "Resume")]
+            for serial in serials:
+                with contextlib.suppress(Error):
+                    c.answer(serial)
+        self.assertNotIn(c.job(n)["state"], FINISHED)
+        c = self.power_returns()
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(self.in_job(), [])
+
+    def test_who_waits_for_a_flush_can_be_stopped(self):
+        self.disk("ext4")
+        c = self.daemon.client()
+        with self.slow_flushes(c):
+            _, rest = self.waiting_for_the_next(c)
+            c.call("Cancel", "at", rest[:1])
+            self.assertIn(c.wait(rest[0]), ("cancelled", "done"))
+            self.assertEqual({c.wait(n) for n in rest[1:]}, {"done"})
+
+    def test_the_worker_is_replaced_meanwhile(self):
+        """After a reload the next job has another one, which flushes what the last one did not."""
+        self.disk("ext4")
+        c = self.daemon.client()
+        with self.slow_flushes(c):
+            (a,) = self.submitted(c, "a")
+            self.until(lambda: not self.in_job())
+            c.call("Reload")
+            (b,) = self.submitted(c, "b")
+            self.assertEqual({c.wait(n) for n in (a, b)}, {"done"})
+        self.assertNotIn("interrupted", self.daemon.said())
+
+    def test_the_worker_dies_in_the_flush(self):
+        self.disk("ext4")
+        c = self.daemon.client()
+        with self.slow_flushes(c):
+            a, rest = self.waiting_for_the_next(c)
+            for pid in fixture.workers_of(self.daemon.process.pid):
+                os.kill(pid, 9)
+            self.assertEqual({c.wait(n) for n in (a, *rest)}, {"done"})
+        self.assertEqual(self.in_job(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
