@@ -3,22 +3,6 @@
 #include "support.h"
 #include "world.h"
 
-static const struct controller_options automatic = { .rate_min = MiB(8), .observed = true };
-static const struct controller_options cautious = { .rate_min = MiB(8),
-						    .observed = true,
-						    .presumed_busy = true };
-
-/* A solid disk: 1 ms for a sync, and half a millisecond for each MiB that is discarded. */
-static const struct device solid = {
-	.sync_usec = 1 * MSEC, .byte_usec = 0.5 * MSEC / MiB(8), .entry_usec = 2, .read_usec = 400
-};
-
-static struct device with_reads(struct device d, uint64_t per_sec)
-{
-	d.reads_per_sec = per_sec;
-	return d;
-}
-
 START_TEST(alone_it_is_fast)
 {
 	struct world w;
@@ -345,55 +329,6 @@ START_TEST(urgent_knows_no_limits)
 }
 END_TEST
 
-/* What a job's end has flushed, in a slice of its own. Returns when the next may be. */
-static uint64_t flush(struct world *w, uint64_t cost_usec)
-{
-	controller_begin(&w->c);
-	controller_synced(&w->c, w->now, cost_usec);
-	return controller_flush_from(&w->c);
-}
-
-START_TEST(ends_of_jobs_leave_room_to_others)
-{
-	struct pacing_view before, after;
-	struct world w;
-
-	world_init(&w, &cautious, with_reads(solid, 90));
-	world_pass(&w, 2 * USEC_PER_SEC);
-	while (w.working || w.syncing)
-		world_pass(&w, STEP);
-	ck_assert_int_eq(w.c.mode, PACING_PACED);
-	ck_assert_uint_le(controller_flush_from(&w.c), w.now);
-	controller_view(&w.c, &before);
-	ck_assert_uint_eq(flush(&w, 3 * MSEC), w.now + 300 * MSEC);
-	/* All was made durable, but how large a piece may be is another matter. */
-	ck_assert(controller_is_between(&w.c));
-	controller_view(&w.c, &after);
-	ck_assert_uint_eq(after.bytes, before.bytes);
-	ck_assert_uint_eq(after.piece_usec, before.piece_usec);
-	/* People wait. */
-	ck_assert_uint_eq(flush(&w, 50 * MSEC), w.now + 1 * USEC_PER_SEC);
-	/* Who deletes meanwhile does not. */
-	ck_assert_uint_lt(w.c.not_before_usec, w.now + 100 * MSEC);
-	controller_urgent(&w.c, true);
-	ck_assert_uint_eq(controller_flush_from(&w.c), 0);
-}
-END_TEST
-
-START_TEST(ends_of_jobs_with_nobody_there)
-{
-	struct controller_options blind = { .rate_min = MiB(8) };
-	struct world w;
-
-	world_init(&w, &automatic, solid);
-	world_pass(&w, 1 * USEC_PER_SEC);
-	ck_assert_uint_eq(flush(&w, 50 * MSEC), 0);
-	/* Whether anybody is there cannot be seen. */
-	world_init(&w, &blind, solid);
-	ck_assert_uint_eq(flush(&w, 50 * MSEC), 0);
-}
-END_TEST
-
 START_TEST(discards_are_not_piled_up)
 {
 	struct controller_options o = automatic;
@@ -634,8 +569,6 @@ int main(void)
 				 without_counters_it_goes_on,
 				 time_that_jumps,
 				 urgent_knows_no_limits,
-				 ends_of_jobs_leave_room_to_others,
-				 ends_of_jobs_with_nobody_there,
 				 discards_are_not_piled_up,
 				 readings_leave_time_to_others,
 				 readings_alone_are_fast,

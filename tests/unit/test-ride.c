@@ -3,10 +3,6 @@
 #include "support.h"
 #include "world.h"
 
-static const struct controller_options cautious = { .rate_min = MiB(8),
-						    .observed = true,
-						    .presumed_busy = true };
-
 /* Half of what a sync costs is others', and they commit often. */
 static struct device with_commits(uint64_t per_sec)
 {

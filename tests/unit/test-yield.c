@@ -84,10 +84,7 @@ START_TEST(without_a_floor)
 END_TEST
 
 /* A solid disk, and one with a head; somebody reads 40 times a second. */
-static const struct controller_options cautious = { .rate_min = MiB(8),
-						    .observed = true,
-						    .presumed_busy = true };
-static const struct device solid = {
+static const struct device without_head = {
 	.sync_usec = 1 * MSEC, .entry_usec = 2, .read_usec = 400, .reads_per_sec = 40
 };
 static const struct device head = {
@@ -108,7 +105,7 @@ START_TEST(a_disk_with_a_head_is_asked_often)
 	uint64_t most = 0;
 	struct world w;
 
-	world_of_entries(&w, solid);
+	world_of_entries(&w, without_head);
 	ck_assert(!controller_yields(&w.c));
 	world_of_entries(&w, head);
 	for (int i = 0; i < 10000; i++) {

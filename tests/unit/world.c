@@ -3,6 +3,20 @@
 
 #define WORK 200ULL /* what the calls of a slice take */
 
+const struct controller_options automatic = { .rate_min = MiB(8), .observed = true };
+const struct controller_options cautious = { .rate_min = MiB(8),
+					     .observed = true,
+					     .presumed_busy = true };
+const struct device solid = {
+	.sync_usec = 1 * MSEC, .byte_usec = 0.5 * MSEC / MiB(8), .entry_usec = 2, .read_usec = 400
+};
+
+struct device with_reads(struct device d, uint64_t per_sec)
+{
+	d.reads_per_sec = per_sec;
+	return d;
+}
+
 void world_init(struct world *w, const struct controller_options *o, struct device d)
 {
 	*w = (struct world){ .d = d, .now = 1000 * MSEC };

@@ -33,6 +33,15 @@ struct world {
 	uint64_t fast_usec, worked_usec, syncs;
 };
 
+/* Who looks for others, and who expects them. */
+extern const struct controller_options automatic, cautious;
+
+/* A solid disk: 1 ms for a sync, and half a millisecond for each MiB that is discarded. */
+extern const struct device solid;
+
+/* The same with somebody there. */
+struct device with_reads(struct device d, uint64_t per_sec);
+
 /* The device as it is at the beginning, and a controller that has just begun to work on it. */
 void world_init(struct world *w, const struct controller_options *o, struct device d);
 /* So much time passes: others go on, samples are taken, one lane works. */
