@@ -61,6 +61,7 @@ struct worker {
 	bool closed;  /* its end of the socket */
 	bool welcome; /* it has said so */
 	bool held;
+	bool keeps; /* was stopped so that it keeps what is left of large files */
 	enum worker_role role;
 	int fence_abi;
 	struct paced *paced; /* or NULL */

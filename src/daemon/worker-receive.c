@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "pacers.h"
 #include "util/fd.h"
 #include "worker-internal.h"
 
@@ -252,11 +253,14 @@ static int take_ran(struct worker *w, struct request *rq)
 	res.errors = wire_get(&w->in);
 	res.skipped = wire_get(&w->in);
 	res.cancelled = wire_get_most(&w->in, 1);
+	res.rest_bytes = wire_get(&w->in);
 	res.strategy = wire_get_string(&w->in);
 	r = wire_end(&w->in);
-	if (r < 0 || strlen(res.strategy) > KiB(1))
+	if (r < 0 || strlen(res.strategy) > KiB(1) || (res.rest_bytes > 0 && !w->keeps))
 		return -EBADMSG;
 	w->stopped_usec = 0;
+	if (res.rest_bytes > 0 && w->paced)
+		paced_doze(w->paced, true);
 	(void)request_take(w);
 	rq->run.ran(error, error == 0 ? &res : NULL, rq->userdata);
 	return ENDS;

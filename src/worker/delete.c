@@ -52,12 +52,19 @@ static int begin(struct deleting *d)
 
 static int serve_one(struct deleting *d)
 {
+	bool keep;
+
 	switch (d->s->in.type) {
 	case REQUEST_RUN:
 		return begin(d);
 	case REQUEST_STOP:
+		keep = wire_get_most(&d->s->in, 1);
 		if (d->running)
-			run_cancel(&d->run);
+			run_cancel(&d->run, keep);
+		return wire_end(&d->s->in);
+	case REQUEST_FREE_RESTS:
+		if (d->running)
+			run_free_rests(&d->run);
 		return wire_end(&d->s->in);
 	default:
 		return -EBADMSG;
@@ -75,7 +82,7 @@ int delete_serve(struct serving *s)
 			break;
 	}
 	if (d.running)
-		run_cancel(&d.run);
+		run_cancel(&d.run, /* keep= */ false);
 	join(&d);
 	return r;
 }

@@ -13,6 +13,7 @@
  *   pump.c         the pump role: between reclaimd and one client
  *   delete.c       the delete role's requests
  *     run.c          one run of the engine
+ *     rests.c        what it leaves of large files when it is stopped in their midst
  *     remote-pace.c  asks reclaimd how fast */
 #include <errno.h>
 #include <signal.h>
