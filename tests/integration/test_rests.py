@@ -10,9 +10,9 @@ import threading
 import time
 
 import fixture
-from daemon_fixture import Case
+from daemon_fixture import Case, user
 from dbuswire import Error
-from fixture import MIB, TIMEOUT, command, fill, write
+from fixture import MIB, TIMEOUT, USER, command, fill, write
 
 RATE = 16 * MIB
 CONFIG = "pacing: {max-rate: 16MiB/s, min-rate: 1MiB/s}\n"
@@ -22,6 +22,7 @@ MOST = 16  # of one user
 
 class Rests(Case):
     config = CONFIG
+    options = "loop,nodiscard"
 
     def setUp(self):
         super().setUp()
@@ -31,7 +32,7 @@ class Rests(Case):
         with open(self.image, "wb") as f:
             f.truncate(1600 * MIB)
         command("mkfs.ext4", "-q", "-F", "-N", "60000", self.image)
-        command("mount", "-o", "loop,nodiscard", self.image, self.data)
+        command("mount", "-o", self.options, self.image, self.data)
         self.addCleanup(subprocess.run, ["umount", "-l", self.data], stderr=subprocess.DEVNULL, check=False)
         self.client = self.daemon.client()
 
@@ -106,8 +107,7 @@ class Rests(Case):
         return self.client.job(number)
 
 
-class Pause(Rests):
-    def test_it_waits_and_goes_on(self):
+    def check_waits_and_goes_on(self):
         n, left = self.paused()
         self.check_still(n, left, "paused")
         self.client.call("Resume", "at", [n])
@@ -117,6 +117,35 @@ class Pause(Rests):
         self.assertEqual(job["done"], 1)
         self.assertGreaterEqual(job["freed"], SIZE)
         self.assertLess(job["freed"], SIZE + MIB)
+
+
+class HeadFirst(Rests):
+    """Where it is freed from its beginning on."""
+    options = "loop,discard"
+
+    def test_it_waits_and_goes_on(self):
+        self.check_waits_and_goes_on()
+
+
+class Pause(Rests):
+    def test_it_waits_and_goes_on(self):
+        self.check_waits_and_goes_on()
+
+    def test_of_a_user(self):
+        os.chown(self.data, USER, USER)
+        with user():
+            self.large()
+        self.client = self.daemon.client(USER)
+        n = self.client.submit(self.path("big"))
+        self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB)
+        self.client.call("Pause", "at", [n])
+        (left,) = self.held()
+        self.check_still(n, left, "paused")
+        self.client.call("Resume", "at", [n])
+        self.check_goes_on(left)
+        self.client.call("Cancel", "at", [n])
+        self.client.call("Cancel", "at", [n])
+        self.assertEqual(self.client.job(n)["state"], "cancelled")
 
     def test_nothing_is_looked_at_meanwhile(self):
         n, left = self.paused()
