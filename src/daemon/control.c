@@ -100,15 +100,23 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 static const char rest_said[] = "; the rest of a large file without a name is still freed at its "
 				"pace: once more cancelled, it is freed at once";
 
-/* userdata: who waits for it, or NULL. */
-static void on_rest_gone(struct job *j, void *userdata)
+/* True if that was said: what stands before it is what has become of the job. */
+static bool rest_unsay(struct job *j)
 {
 	const char *said = strstr(j->r.message, rest_said);
-	struct control *c = userdata;
-	struct failure f = { 0 };
 
 	if (said)
 		job_say(j, "%.*s", (int)(said - j->r.message), j->r.message);
+	return said;
+}
+
+/* userdata: who waits for it, or NULL. */
+static void on_rest_gone(struct job *j, void *userdata)
+{
+	struct control *c = userdata;
+	struct failure f = { 0 };
+
+	(void)rest_unsay(j);
 	job_finish(j, JOB_CANCELLED);
 	if (c)
 		answer(c, &f);
@@ -170,12 +178,13 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 		answer(c, &f);
 		return;
 	}
-	if (j->r.started_usec > 0)
+	/* After a restart, what was said of names that were back by then still holds. */
+	if (j->r.started_usec == 0)
+		job_set_text(&j->r.message, NULL);
+	else if (!rest_unsay(j))
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
 			counted_format(names, sizeof(names), back->back, "name was", "names were"),
 			counted_format(gone, sizeof(gone), j->r.entries_done, "entry", "entries"));
-	else
-		job_set_text(&j->r.message, NULL);
 	if (j->rest)
 		rest_remains(j);
 	else

@@ -72,10 +72,20 @@ static bool have_room(const struct manager *m, const struct job *j)
 	return all < RESTS_MOST && user < RESTS_USER;
 }
 
+/* The mount that this is on, if it is one of our namespace; or 0. */
+static uint64_t mount_of(struct manager *m, int fd)
+{
+	const struct mounts *mounts = manager_mounts(m);
+	struct identity id;
+
+	if (!mounts || fd_whereabouts(fd, &id) < 0 || !mounts_by_id(mounts, id.mnt_id))
+		return 0;
+	return id.mnt_id;
+}
+
 void rest_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes)
 {
 	struct rest *r = have_room(j->manager, j) && !j->rest ? calloc(1, sizeof(*r)) : NULL;
-	struct identity id = { 0 };
 
 	if (!r) {
 		worker_free(w);
@@ -83,8 +93,7 @@ void rest_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes)
 	}
 	*r = (struct rest){ .m = j->manager, .job = j, .worker = w, .before = bytes, .held = true };
 	r->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
-	if (r->dirfd >= 0 && fd_whereabouts(r->dirfd, &id) >= 0)
-		r->mnt_id = id.mnt_id;
+	r->mnt_id = mount_of(j->manager, dirfd);
 	worker_give(w, on_gone, r);
 	LIST_INSERT_HEAD(&j->manager->rests, r, link);
 	j->rest = r;
@@ -130,7 +139,7 @@ void rest_forget(struct rest *r)
 
 void rests_look_again(struct manager *m)
 {
-	const struct mounts *mounts = manager_mounts(m);
+	const struct mounts *mounts = LIST_EMPTY(&m->rests) ? NULL : manager_mounts(m);
 	struct rest *r, *next;
 
 	for (r = LIST_FIRST(&m->rests); r && mounts; r = next) {

@@ -167,6 +167,7 @@ class Pause(Rests):
 
     def test_others_on_the_same_place_and_device_go_on(self):
         n, left = self.paused()
+        self.client.call("Reload")
         fill(self.path("t"), 20)
         self.assertEqual(self.client.wait(self.client.submit(self.path("t"))), "done")
         self.check_still(n, left, "paused")
@@ -282,7 +283,7 @@ class Pause(Rests):
             self.assertEqual(os.fstat(f.fileno()).st_blocks * 512, size)
         self.assertLess(self.client.job(n)["freed"], SIZE - size + MIB)
 
-    def test_12_unmounted_in_spite_of_it(self):
+    def test_fault_12_unmounted_in_spite_of_it(self):
         n, left = self.paused()
         self.assertNotEqual(subprocess.run(["umount", self.data], stderr=subprocess.DEVNULL).returncode, 0)
         command("umount", "-l", self.data)
@@ -446,6 +447,7 @@ class Cancel(Rests):
         self.client = self.daemon.client()
         self.assertEqual(self.client.wait(n), "cancelled")
         self.assertEqual(os.listdir(self.path("t")), names)
+        self.assertRegex(self.client.get(n, "Message"), "^1 name was put back.*deleted$")
 
 
 if __name__ == "__main__":
