@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "failure.h"
+#include "hurry.h"
 #include "log.h"
 #include "putback.h"
 #include "recover.h"
+#include "rest.h"
 #include "run.h"
 #include "schedule.h"
 #include "util/fd.h"
@@ -95,6 +97,68 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 	job_save(j, NULL, NULL);
 }
 
+static const char rest_said[] = "; the rest of a large file without a name is still freed at its "
+				"pace: once more cancelled, it is freed at once";
+
+/* True if that was said: what stands before it is what has become of the job. */
+static bool rest_unsay(struct job *j)
+{
+	const char *said = strstr(j->r.message, rest_said);
+
+	if (said)
+		job_say(j, "%.*s", (int)(said - j->r.message), j->r.message);
+	return said;
+}
+
+/* userdata: who waits for it, or NULL. */
+static void on_rest_gone(struct job *j, void *userdata)
+{
+	struct control *c = userdata;
+	struct failure f = { 0 };
+
+	(void)rest_unsay(j);
+	job_finish(j, JOB_CANCELLED);
+	if (c)
+		answer(c, &f);
+}
+
+/* Frees it, or, while everything pauses, does not. */
+static void rest_begin(struct job *j)
+{
+	bool paused = j->manager->paused;
+
+	job_set_state(j, paused ? JOB_QUEUED : JOB_RUNNING);
+	if (paused) {
+		rest_hold(j->rest);
+	} else {
+		hurry_begin(j->manager);
+		rest_free(j->rest);
+	}
+}
+
+/* What has no name cannot be put back: it is freed as it would have been, and the job is cancelled
+ * when that is done. By the record it is being taken back still. */
+static void rest_remains(struct job *j)
+{
+	job_say(j, "%s%s", j->r.message, rest_said);
+	j->doing = DOING_REST;
+	rest_watch(j->rest, on_rest_gone, NULL);
+	rest_begin(j);
+	job_save(j, NULL, NULL);
+}
+
+void control_rests_again(struct manager *m)
+{
+	struct rest *r, *next;
+
+	for (r = LIST_FIRST(&m->rests); r; r = next) {
+		next = LIST_NEXT(r, link);
+		if (r->job && r->job->doing == DOING_REST && r->job->r.state != JOB_PAUSED &&
+		    !r->dropped)
+			rest_begin(r->job);
+	}
+}
+
 static void on_back(struct job *j, const struct put_back_result *back, void *userdata)
 {
 	struct control *c = userdata;
@@ -114,13 +178,17 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 		answer(c, &f);
 		return;
 	}
-	if (j->r.started_usec > 0)
+	/* After a restart, what was said of names that were back by then still holds. */
+	if (j->r.started_usec == 0)
+		job_set_text(&j->r.message, NULL);
+	else if (!rest_unsay(j))
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
 			counted_format(names, sizeof(names), back->back, "name was", "names were"),
 			counted_format(gone, sizeof(gone), j->r.entries_done, "entry", "entries"));
+	if (j->rest)
+		rest_remains(j);
 	else
-		job_set_text(&j->r.message, NULL);
-	job_finish(j, c->to);
+		job_finish(j, c->to);
 	answer(c, &f);
 }
 
@@ -176,9 +244,14 @@ static bool at_rest(const struct job *j)
 	       j->r.state != JOB_ACCEPTED;
 }
 
+static bool may_stop(const struct job *j)
+{
+	return at_rest(j) || j->doing == DOING_RUN || j->doing == DOING_REST;
+}
+
 bool control_may_cancel(const struct job *j, struct failure *f)
 {
-	return at_rest(j) || j->doing == DOING_RUN || wrong_state(j, f, "cancelled");
+	return may_stop(j) || wrong_state(j, f, "cancelled");
 }
 
 void control_cancel(struct job *j, control_done_t done, void *userdata)
@@ -189,11 +262,14 @@ void control_cancel(struct job *j, control_done_t done, void *userdata)
 	if (!c)
 		return;
 	if (j->doing == DOING_RUN) {
-		if (run_stop(j, on_stopped, c) >= 0)
+		if (run_stop(j, /* keep= */ true, on_stopped, c) >= 0)
 			return;
 		failure_set(&f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
 		answer(c, &f);
-	} else if (control_may_cancel(j, &f)) {
+	} else if (j->doing == DOING_REST && !j->rest->dropped) {
+		rest_watch(j->rest, on_rest_gone, c);
+		rest_drop(j->rest);
+	} else if (j->doing != DOING_REST && control_may_cancel(j, &f)) {
 		take_back(c);
 	} else {
 		answer(c, &f);
@@ -277,7 +353,7 @@ static void on_stopped_pause(struct job *j, void *userdata)
 
 bool control_may_pause(const struct job *j, struct failure *f)
 {
-	return at_rest(j) || j->doing == DOING_RUN || wrong_state(j, f, "paused");
+	return may_stop(j) || wrong_state(j, f, "paused");
 }
 
 void control_pause(struct job *j, control_done_t done, void *userdata)
@@ -288,12 +364,16 @@ void control_pause(struct job *j, control_done_t done, void *userdata)
 	if (!c)
 		return;
 	if (j->doing == DOING_RUN) {
-		if (run_stop(j, on_stopped_pause, c) >= 0)
+		if (run_stop(j, /* keep= */ true, on_stopped_pause, c) >= 0)
 			return;
 		failure_set(&f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
 		answer(c, &f);
 	} else if (j->r.state == JOB_PAUSED || !control_may_pause(j, &f)) {
 		answer(c, &f);
+	} else if (j->doing == DOING_REST) {
+		rest_hold(j->rest);
+		job_set_state(j, JOB_PAUSED);
+		job_save(j, on_saved, c);
 	} else {
 		pause_at_rest(c);
 	}
@@ -301,7 +381,7 @@ void control_pause(struct job *j, control_done_t done, void *userdata)
 
 bool control_may_resume(const struct job *j, struct failure *f)
 {
-	return at_rest(j) || j->doing == DOING_RUN || wrong_state(j, f, "resumed");
+	return may_stop(j) || wrong_state(j, f, "resumed");
 }
 
 void control_resume(struct job *j, control_done_t done, void *userdata)
@@ -314,6 +394,11 @@ void control_resume(struct job *j, control_done_t done, void *userdata)
 	if ((j->r.state != JOB_PAUSED && j->again_usec == 0) || !control_may_resume(j, &f)) {
 		(void)control_may_resume(j, &f);
 		answer(c, &f);
+		return;
+	}
+	if (j->doing == DOING_REST) {
+		rest_begin(j);
+		job_save(j, on_saved, c);
 		return;
 	}
 	job_set_text(&j->r.message, NULL);

@@ -23,5 +23,8 @@ bool control_may_restore(const struct job *j, struct failure *f);
 bool control_may_pause(const struct job *j, struct failure *f);
 bool control_may_resume(const struct job *j, struct failure *f);
 
+/* Cancelled jobs of which large files are still being freed: not while everything pauses. */
+void control_rests_again(struct manager *m);
+
 /* After a restart: a job that was being taken back. Nobody waits for it. */
 void control_go_on(struct job *j);

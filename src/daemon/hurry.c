@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "log.h"
+#include "rest.h"
 #include "run-internal.h"
 #include "urgency.h"
 #include "util/fd.h"
@@ -26,28 +27,26 @@ bool mount_may_hang(const struct mount *mount)
 	       strcmp(mount->type, "tmpfs") != 0;
 }
 
-static bool may_hang(const struct run *run)
+static bool may_hang(const struct job *j)
 {
-	const struct mounts *mounts = manager_mounts(run->m);
-	const struct mount *mount = mounts ? mounts_by_path(mounts, run->job->place->mount) : NULL;
+	const struct mounts *mounts = manager_mounts(j->manager);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, j->place->mount) : NULL;
 
 	return !mount || mount_may_hang(mount);
 }
 
 /* Returns whether space may be short soon. */
-static bool look_at_space(struct run *run)
+static bool look_at_space(const struct job *j, int fd, bool *is_short)
 {
-	const struct config *c = run->m->config;
-	int fd = run->staged_fd >= 0 ? run->staged_fd : run->place_fd;
+	const struct config *c = j->manager->config;
 	struct statfs st;
 	struct space s;
 
-	if (fd < 0 || may_hang(run) || fstatfs(fd, &st) < 0)
+	if (fd < 0 || may_hang(j) || fstatfs(fd, &st) < 0)
 		return false;
 	s = (struct space){ .free_bytes = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize,
 			    .all_bytes = (uint64_t)st.f_blocks * (uint64_t)st.f_bsize };
-	run->short_of_space =
-		urgency_space(&c->urgent_below, &c->urgent_until, &s, run->short_of_space);
+	*is_short = urgency_space(&c->urgent_below, &c->urgent_until, &s, *is_short);
 	return urgency_is_near(&c->urgent_below, &s);
 }
 
@@ -97,12 +96,34 @@ static void look_at_time(struct run *run)
 
 static bool look(struct run *run)
 {
-	bool near = look_at_space(run);
+	int fd = run->staged_fd >= 0 ? run->staged_fd : run->place_fd;
+	struct rest *rest = run->resting ? run->job->rest : NULL;
+	bool near = look_at_space(run->job, rest ? rest->dirfd : fd, &run->short_of_space);
 
 	look_at_time(run);
 	if (run->worker_runs)
 		worker_urgent(run->worker, run->short_of_space || run->short_of_time);
+	else if (rest)
+		rest_urgent(rest, run->short_of_space || run->short_of_time);
 	return near;
+}
+
+/* Of jobs that have been cancelled. Returns whether there are any. */
+static bool look_at_rests(struct manager *m, bool *near)
+{
+	struct rest *r;
+	bool any = false;
+
+	LIST_FOREACH(r, &m->rests, link)
+	{
+		if (r->held || !r->job || r->job->doing != DOING_REST)
+			continue;
+		any = true;
+		*near = look_at_space(r->job, r->dirfd, &r->short_of_space) || *near;
+		rest_urgent(r, r->short_of_space);
+		job_progressed(r->job);
+	}
+	return any;
 }
 
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
@@ -112,7 +133,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 	bool near = false;
 
 	(void)usec;
-	if (m->running == 0)
+	if (!look_at_rests(m, &near) && m->running == 0)
 		return 0;
 	LIST_FOREACH(p, &m->places, link)
 	if (p->running && p->running->run)

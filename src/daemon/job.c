@@ -10,6 +10,7 @@
 #include "log.h"
 #include "manager.h"
 #include "putback.h"
+#include "rest.h"
 #include "run.h"
 #include "schedule.h"
 #include "util/fd.h"
@@ -144,6 +145,7 @@ struct job *job_free(struct job *j)
 {
 	if (!j)
 		return NULL;
+	rest_forget(j->rest);
 	job_set_text(&j->r.path, NULL);
 	if (j->r.origin != submitted)
 		job_set_text(&j->r.origin, NULL);
@@ -201,7 +203,7 @@ void job_look(const struct job *j, struct job_record *ret)
 	if (j->run)
 		run_progress(j->run, &now);
 	ret->entries_done += now.entries;
-	ret->bytes_freed += now.bytes;
+	ret->bytes_freed += now.bytes + (j->rest ? rest_bytes(j->rest) : 0);
 }
 
 static void tell_changed(struct job *j)

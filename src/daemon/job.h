@@ -9,6 +9,7 @@
  *   submit.c   between its record and its names' way into staging
  *   run.c      its names are being deleted
  *   putback.c  its names are being put back
+ *   control.c  it is cancelled, and what is left of large files is still freed
  */
 #pragma once
 
@@ -20,11 +21,19 @@
 struct manager;
 struct owner;
 struct place;
+struct rest;
 struct run;
 
 #define JOB_NOT_DUE SIZE_MAX
 
-enum job_doing { DOING_NOTHING, DOING_SUBMIT, DOING_RUN, DOING_PUT_BACK, DOING_RECOVERY };
+enum job_doing {
+	DOING_NOTHING,
+	DOING_SUBMIT,
+	DOING_RUN,
+	DOING_PUT_BACK,
+	DOING_RECOVERY,
+	DOING_REST
+};
 
 struct job {
 	/* Strings are the job's own but for mount, which is the place's; staging is "" or
@@ -43,7 +52,8 @@ struct job {
 	struct owner *owner;
 	struct place *place;
 	struct run *run;
-	size_t due_at; /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
+	struct rest *rest; /* of large files, or NULL */
+	size_t due_at;     /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
 	TAILQ_ENTRY(job) in_order, in_queue;
 	struct job *next_same_hash;
 };

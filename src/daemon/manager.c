@@ -18,6 +18,7 @@
 #include "log.h"
 #include "pacers.h"
 #include "recover.h"
+#include "rest.h"
 #include "run.h"
 #include "schedule.h"
 #include "spool.h"
@@ -107,7 +108,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
 	for (j = TAILQ_FIRST(&m->jobs.in_order); j; j = next) {
 		next = TAILQ_NEXT(j, in_order);
 		if (j->doing == DOING_RUN)
-			(void)run_stop(j, back_in_queue, NULL);
+			(void)run_stop(j, /* keep= */ false, back_in_queue, NULL);
 	}
 	return sd_event_add_time_relative(m->event, &m->stop_timer, CLOCK_MONOTONIC, STOP_USEC, 0,
 					  on_stop_timer, m);
@@ -270,6 +271,7 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *use
 	mounts_done(&m->mounts);
 	m->mounts = (struct mounts){ 0 };
 	recover_look_again(m);
+	rests_look_again(m);
 	schedule_look_again(m);
 	return 0;
 }
@@ -436,6 +438,7 @@ int manager_new(struct manager **ret, const struct manager_options *o)
 	LIST_INIT(&m->owners);
 	LIST_INIT(&m->users);
 	LIST_INIT(&m->places);
+	LIST_INIT(&m->rests);
 	r = build(m);
 	if (r < 0)
 		return r;
@@ -523,6 +526,7 @@ static void end_workers(struct manager *m)
 	struct place *p, *next_place;
 
 	m->stopping = m->ended = true;
+	rests_end(m);
 	for (p = LIST_FIRST(&m->places); p; p = next_place) {
 		place_ref(p);
 		p->deleter = worker_free(p->deleter);

@@ -9,6 +9,7 @@
  *   schedule.c              which job runs next            (scheduler.h is the pure part)
  *   run.c, putback.c        deleting a job's names; putting them back
  *   flush.c                 the ends of small jobs are made durable together
+ *   rest.c                  what is left of large files when a run is stopped in their midst
  *   hurry.c                 speed before latency, where time or space is short (urgency.h)
  *   chunk.c                 a job's names, read from the store
  *   spooling.c              what spools offer becomes jobs   (spool.h)
@@ -27,6 +28,7 @@
 #include "operations.h"
 #include "owner.h"
 #include "place.h"
+#include "rest.h"
 #include "store/store-queue.h"
 #include "util/mounts.h"
 
@@ -59,6 +61,7 @@ struct manager {
 	struct owner_list owners;
 	struct user_list users;
 	struct place_list places;
+	struct rest_list rests;
 	int worker_fd; /* reclaim-worker, as it was when we began */
 	char *worker_program;
 	struct owner *root; /* whose intake worker makes staging directories */

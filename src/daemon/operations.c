@@ -11,6 +11,7 @@
 #include "grant.h"
 #include "log.h"
 #include "manager.h"
+#include "rest.h"
 #include "run.h"
 #include "schedule.h"
 #include "submit.h"
@@ -283,9 +284,10 @@ void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 		if (j->doing != DOING_RUN)
 			continue;
 		p->open++;
-		if (run_stop(j, back_in_queue, p) < 0)
+		if (run_stop(j, /* keep= */ true, back_in_queue, p) < 0)
 			p->open--;
 	}
+	control_rests_again(m);
 	if (!pause)
 		schedule_kick(m);
 	pausing_step(p);
@@ -317,7 +319,10 @@ static void freed_look(struct manager *m, struct manager_view *ret)
 	uint64_t entries = m->entries_freed, bytes = m->bytes_freed;
 	struct run_progress now;
 	const struct place *p;
+	const struct rest *rest;
 
+	LIST_FOREACH(rest, &m->rests, link)
+	bytes += rest_bytes(rest);
 	LIST_FOREACH(p, &m->places, link)
 	{
 		if (!p->running || !p->running->run)

@@ -26,6 +26,7 @@ struct entry {
 	struct pacer *pacer;
 	struct config_pacing settings;
 	unsigned users;
+	unsigned dozing; /* of them */
 	unsigned urgent; /* how many of them ask for speed */
 };
 
@@ -40,7 +41,7 @@ struct paced {
 	struct pacers *pacers;
 	struct entry *entry;
 	struct pacer_peer *peer;
-	bool urgent;
+	bool urgent, dozes;
 };
 
 int pacers_new(struct pacers **ret)
@@ -211,6 +212,11 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 	return 0;
 }
 
+static bool dozes(const struct entry *e)
+{
+	return e->users > 0 && e->dozing == e->users;
+}
+
 static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, struct entry **ret)
 {
 	struct devices d = { 0 };
@@ -226,6 +232,8 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 	if (r < 0)
 		return r;
 	e->users++;
+	if (e->pacer)
+		pacer_doze(e->pacer, false);
 	*ret = e;
 	return 0;
 }
@@ -234,6 +242,8 @@ static void entry_put(struct pacers *p, struct entry *e)
 {
 	if (--e->users == 0)
 		entry_free(p, e);
+	else if (e->pacer)
+		pacer_doze(e->pacer, dozes(e));
 }
 
 int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, struct paced **ret,
@@ -270,11 +280,23 @@ void paced_urgent(struct paced *d, bool on)
 	pacer_urgent(e->pacer, e->urgent > 0);
 }
 
+void paced_doze(struct paced *d, bool on)
+{
+	struct entry *e = d->entry;
+
+	if (d->dozes == on)
+		return;
+	d->dozes = on;
+	e->dozing += on ? 1U : -1U;
+	pacer_doze(e->pacer, dozes(e));
+}
+
 struct paced *pacers_detach(struct paced *d)
 {
 	if (!d)
 		return NULL;
 	paced_urgent(d, false);
+	paced_doze(d, false);
 	pacer_peer_free(d->entry->pacer, d->peer);
 	entry_put(d->pacers, d->entry);
 	free(d);
@@ -301,7 +323,7 @@ size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)
 	size_t found = 0;
 
 	for (struct entry *e = p->first; e; e = e->next) {
-		if (!is_watched(e))
+		if (!is_watched(e) || dozes(e))
 			continue;
 		if (found < n)
 			pacer_look(e->pacer, &views[found]);

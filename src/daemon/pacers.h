@@ -36,6 +36,9 @@ struct paced *pacers_detach(struct paced *d);
 
 /* No more slices are granted to it, or again. */
 void paced_stop(struct paced *d, bool stop);
+/* It does nothing for the time being, or again: while none of those on its devices does anything,
+ * these are not looked at. */
+void paced_doze(struct paced *d, bool on);
 /* Speed wins over latency on its devices, or not any more as far as this one is concerned; so it
  * does while any of those there ask for it. Over with pacers_detach. */
 void paced_urgent(struct paced *d, bool on);
@@ -54,6 +57,6 @@ struct device_totals {
 /* Of those that were paced at all. Returns how many are filled, at most n. */
 size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n);
 
-/* All that are in use, for the device objects of the API: the texts live until the next call of
- * anything here. Returns how many there are; at most n views are filled. */
+/* All that something is done on, for the device objects of the API: the texts live until the next
+ * call of anything here. Returns how many there are; at most n views are filled. */
 size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n);

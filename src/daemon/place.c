@@ -284,6 +284,12 @@ void place_renew(struct place *p)
 	p->stale = p->deleter;
 }
 
+void place_part(struct place *p)
+{
+	p->deleter = NULL;
+	p->deleter_owner = owner_unref(p->deleter_owner);
+}
+
 int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct worker **ret)
 {
 	return deleter_new(ret, p, o, fence_fd, other_gone);

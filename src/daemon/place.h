@@ -61,6 +61,8 @@ int place_deleter(struct place *p, struct owner *o, struct worker **ret);
 /* The worker was told what does not hold any more: another is started at its next use, which is at
  * the latest when the names of the next directory are begun with. */
 void place_renew(struct place *p);
+/* The worker is somebody else's from now on. */
+void place_part(struct place *p);
 /* A worker that deletes in another directory; the caller's. */
 int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct worker **ret);
 

@@ -179,7 +179,11 @@ static void take_up(struct job *j)
 	case JOB_HELD:
 	case JOB_QUEUED:
 	case JOB_RUNNING:
-		schedule_job(j);
+		/* What was left of a large file has gone with whoever held it. */
+		if (job_state_finished(j->r.resume_state))
+			control_go_on(j);
+		else
+			schedule_job(j);
 		break;
 	case JOB_PAUSED:
 		if (job_state_finished(j->r.resume_state))

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "again.h"
+#include "rest.h"
 #include "util/fd.h"
 
 /* Of a job that waits for a flush with others: so many such jobs take some MiB. */
@@ -189,6 +190,18 @@ static void count_killed(struct run *run)
 	run->m->bytes_freed += done.bytes;
 }
 
+/* The worker holds what is left of large files, and does nothing else any more. */
+static void keep_rest(struct run *run, uint64_t bytes)
+{
+	int dirfd = run->own_worker ? run->place_fd : run->staged_fd;
+	struct worker *w = run->worker;
+
+	if (!run->own_worker)
+		place_part(run->job->place);
+	run->worker = run->own_worker = NULL;
+	rest_new(run->job, w, dirfd, bytes);
+}
+
 static void on_ran(int r, const struct run_result *result, void *userdata)
 {
 	struct run *run = userdata;
@@ -209,6 +222,8 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	run->skipped = result->skipped;
 	if (result->strategy && *result->strategy && !*j->r.strategy)
 		job_set_text(&j->r.strategy, result->strategy);
+	if (result->rest_bytes > 0)
+		keep_rest(run, result->bytes);
 	if (result->unflushed)
 		flush_wait_for(run);
 	else

@@ -25,6 +25,7 @@ struct run {
 	struct worker *worker, *own_worker;
 	struct run_progress before; /* of the record, as this run began */
 	bool worker_runs, uses_place;
+	bool resting;          /* what it had left of large files goes first */
 	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
 	bool short_of_space, short_of_time;
 	uint64_t begun_usec, first_seq; /* by manager_clock; the first name of this run */

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "putback.h"
 #include "recover.h"
+#include "rest.h"
 #include "schedule.h"
 #include "util/fd.h"
 #include "util/units.h"
@@ -374,11 +375,49 @@ static void load_next(struct run *run)
 		load(run);
 }
 
+static void on_rest_gone(struct job *j, void *userdata)
+{
+	struct run *run = userdata;
+
+	(void)j;
+	run->resting = false;
+	load_next(run);
+}
+
+static void begin(struct run *run)
+{
+	struct rest *rest = run->job->rest;
+
+	if (run->stopped) {
+		back_to_queue(run);
+	} else if (rest) {
+		run->resting = true;
+		rest_watch(rest, on_rest_gone, run);
+		rest_free(rest);
+	} else {
+		load_next(run);
+	}
+}
+
+/* As far as it is; the rest stays the job's, or goes. */
+static void stop_resting(struct run *run, bool keep)
+{
+	struct rest *rest = run->job->rest;
+
+	run->resting = false;
+	rest_watch(rest, NULL, NULL);
+	if (keep)
+		rest_hold(rest);
+	else
+		rest_drop(rest);
+	back_to_queue(run);
+}
+
 static void on_recorded(int r, void *userdata)
 {
 	/* Even if nothing can be recorded just now: deleting may be what makes room for it. */
 	(void)r;
-	load_next(userdata);
+	begin(userdata);
 }
 
 /* A large file is one name, and may take hours. */
@@ -387,7 +426,7 @@ static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 	struct run *run = userdata;
 
 	(void)usec;
-	if (run->worker_runs)
+	if (run->worker_runs || run->resting)
 		job_progressed(run->job);
 	(void)sd_event_source_set_time_relative(source, TELL_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -419,18 +458,19 @@ void run_begin(struct job *j)
 		j->r.started_usec = run->begun_usec;
 	job_set_text(&j->r.message, NULL);
 	job_set_state(j, JOB_RUNNING);
+	hurry_begin(m);
 	/* What could still be had back is not touched before it is on record that the time is over,
 	 * or a clock that jumps could promise it again after a crash. */
 	if (j->r.held_until_usec > 0) {
 		job_save(j, on_recorded, run);
 	} else {
 		job_save(j, NULL, NULL);
-		load_next(run);
+		begin(run);
 	}
-	hurry_begin(m);
 }
 
-int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata)
+int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
+	     void *userdata)
 {
 	struct run *run = j->run;
 
@@ -439,8 +479,10 @@ int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void
 	run->stopped = stopped;
 	run->stopped_userdata = userdata;
 	if (run->worker_runs && run->worker)
-		worker_stop(run->worker);
+		worker_stop(run->worker, keep);
 	else if (run->flushing)
 		flush_hurry(j->place);
+	else if (run->resting)
+		stop_resting(run, keep);
 	return 0;
 }

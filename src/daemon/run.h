@@ -22,10 +22,12 @@ struct run;
 /* The job is in no queue. It ends with job_finish, or waits again. */
 void run_begin(struct job *j);
 
-/* Stops it at the next entry. stopped is called once the job is in nobody's hands: it is running
- * still by its state and what next is the caller's to say, or it has finished meanwhile. Only one
- * may ask: -EBUSY for others. */
-int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata);
+/* Stops it at the next entry. keep: what is left of a large file that is being freed is held as the
+ * job's rest (rest.h); else the kernel frees it at once. stopped is called once the job is in
+ * nobody's hands: it is running still by its state and what next is the caller's to say, or it has
+ * finished meanwhile. Only one may ask: -EBUSY for others. */
+int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
+	     void *userdata);
 
 /* Of what is not in the record yet. */
 void run_progress(const struct run *run, struct run_progress *ret);

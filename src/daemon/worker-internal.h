@@ -61,6 +61,7 @@ struct worker {
 	bool closed;  /* its end of the socket */
 	bool welcome; /* it has said so */
 	bool held;
+	bool keeps; /* was stopped so that it keeps what is left of large files */
 	enum worker_role role;
 	int fence_abi;
 	struct paced *paced; /* or NULL */
@@ -100,6 +101,8 @@ struct worker_fds {
 int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds);
 void worker_send(struct worker *w);
 void messages_free(struct messages *m);
+/* Its devices need not be looked at for now, unless a flush still waits for its turn. */
+void worker_doze(struct worker *w);
 /* Begins with the first request if it has not been begun. */
 void worker_next(struct worker *w);
 void request_free(struct request *rq);

@@ -84,6 +84,7 @@ void worker_next(struct worker *w)
 		messages_move(&w->out, &rq->messages);
 		w->heard_usec = now_usec();
 		w->stopped_usec = 0;
+		w->keeps = false;
 		if (w->paced)
 			paced_stop(w->paced, false);
 		/* What it says there is of this run, from the beginning. */
@@ -435,26 +436,61 @@ uint64_t worker_flush_from(const struct worker *w)
 	return w->paced ? paced_flush_from(w->paced) : 0;
 }
 
-void worker_stop(struct worker *w)
+/* What has no answer of its own. False: it is out of use. */
+static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, bool keep)
+{
+	struct wire_out *out = message_add(&w->out, type, serial);
+
+	if (out && type == REQUEST_STOP)
+		wire_put(out, keep);
+	if (!out || wire_pack(out) < 0) {
+		worker_ref(w);
+		worker_fail(w, "cannot be told what to do: out of memory");
+		worker_unref(w);
+		return false;
+	}
+	/* Its lanes may wait for their turn. */
+	if (w->paced)
+		paced_stop(w->paced, type == REQUEST_STOP);
+	worker_send(w);
+	return true;
+}
+
+void worker_stop(struct worker *w, bool keep)
 {
 	struct request *rq = w->first;
-	struct wire_out *out;
 
 	if (w->ended || !rq || rq->kind != KIND_RUN || w->stopped_usec)
 		return;
-	out = message_add(&w->out, REQUEST_STOP, rq->serial);
-	if (!out || wire_pack(out) < 0) {
-		worker_ref(w);
-		worker_fail(w, "cannot be stopped: out of memory");
-		worker_unref(w);
-		return;
-	}
+	w->keeps = keep;
 	w->stopped_usec = now_usec();
-	/* Its lanes may wait for their turn. */
+	if (tell(w, REQUEST_STOP, rq->serial, keep))
+		worker_limit(w);
+}
+
+void worker_rests_free(struct worker *w)
+{
+	if (w->ended)
+		return;
 	if (w->paced)
-		paced_stop(w->paced, true);
-	worker_limit(w);
-	worker_send(w);
+		paced_doze(w->paced, false);
+	(void)tell(w, REQUEST_FREE_RESTS, 0, false);
+}
+
+void worker_doze(struct worker *w)
+{
+	if (w->paced && !w->flush)
+		paced_doze(w->paced, true);
+}
+
+void worker_rests_stop(struct worker *w, bool keep)
+{
+	if (w->ended)
+		return;
+	worker_doze(w);
+	w->stopped_usec = keep ? 0 : now_usec();
+	if (tell(w, REQUEST_STOP, 0, keep))
+		worker_limit(w);
 }
 
 void worker_urgent(struct worker *w, bool on)

@@ -96,10 +96,12 @@ static uint64_t limit_usec(const struct worker *w)
 {
 	if (w->closed)
 		return w->closed_usec + CLOSED_MOST;
-	if (w->n_requests == 0 || w->held)
+	if (w->held)
 		return 0;
 	if (w->stopped_usec)
 		return w->stopped_usec + SILENCE_MOST;
+	if (w->n_requests == 0)
+		return 0;
 	if (w->role == WORKER_INTAKE || !w->welcome)
 		return w->heard_usec + SILENCE_MOST;
 	return 0;
@@ -362,6 +364,13 @@ void worker_hold(struct worker *w, bool hold)
 	w->heard_usec = now_usec();
 	(void)sd_event_source_set_enabled(w->io, hold ? SD_EVENT_OFF : SD_EVENT_ON);
 	worker_limit(w);
+}
+
+void worker_give(struct worker *w, void (*gone)(struct worker *w, const char *how, void *userdata),
+		 void *userdata)
+{
+	w->gone = gone;
+	w->userdata = userdata;
 }
 
 void worker_progress(const struct worker *w, struct run_progress *ret)

@@ -192,6 +192,7 @@ struct run_result {
 	uint64_t entries, bytes, errors, skipped;
 	bool cancelled;
 	bool unflushed;       /* gone, but not durably: worker_flush has to follow */
+	uint64_t rest_bytes;  /* left of large files in whose midst it was stopped, and held */
 	const char *strategy; /* "ext: threads, 2 lanes, inode order" */
 };
 
@@ -227,8 +228,20 @@ int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n
 /* When the next may be made, on now_usec's clock, for others' sake; 0: at any time. */
 uint64_t worker_flush_from(const struct worker *w);
 
-/* Stops the run at the next entry; its ran callback comes with cancelled set. */
-void worker_stop(struct worker *w);
+/* Stops the run at the next entry; its ran callback comes with cancelled set. keep: what is left of
+ * large files that are being freed is held by the process; else the kernel frees it at once. If
+ * there is any (rest_bytes), the process is of no other use any more, and ends when nothing is
+ * left, which `gone` is told as any other end. */
+void worker_stop(struct worker *w, bool keep);
+
+/* Of a worker that holds what is left: it is freed at its pace; it is held again, or let go of.
+ * What is freed adds to the bytes of worker_progress. */
+void worker_rests_free(struct worker *w);
+void worker_rests_stop(struct worker *w, bool keep);
+
+/* Somebody else is told of its end from now on. */
+void worker_give(struct worker *w, void (*gone)(struct worker *w, const char *how, void *userdata),
+		 void *userdata);
 
 /* Speed wins over latency for it, and for all on its devices, or not any more. */
 void worker_urgent(struct worker *w, bool on);

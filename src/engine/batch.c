@@ -91,11 +91,17 @@ static int file_shrink(struct batch *b, const char *name, struct slice *slice, u
 {
 	struct job *j = b->job;
 	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
-	int r = shrink_file(b->dirfd, name, &j->ways, j->pace, slice, &j->cancelled, &count);
+	struct shrink_rest rest;
+	int r = shrink_file(b->dirfd, name, &j->ways, j->pace, slice, &j->cancelled, &count, &rest);
 
 	*bytes -= count.counted;
 	if (r == 1)
 		stat_add(&j->stats.shrunk, 1);
+	rest.weight = *bytes;
+	if (rest.fd >= 0 && j->o.rest && j->o.rest(&rest, j->o.userdata))
+		*bytes = 0;
+	else
+		fd_closep(&rest.fd);
 	return r == 1;
 }
 

@@ -24,6 +24,7 @@
 struct engine;
 struct moosefs;
 struct mounts;
+struct shrink_rest;
 
 /* From this size on a file is worth freeing in steps: some hundred ms of journal on a slow disk. */
 #define ENGINE_LARGE_FILE MiB(256)
@@ -86,6 +87,10 @@ struct engine_options {
 	/* Called on any lane, one call at a time, for each chunk of a directory that is read,
 	 * before anything in it is deleted. May be NULL. */
 	void (*listed)(const struct engine_listing *l, void *userdata);
+	/* Called on any lane, any number at a time, for a large file in whose midst it was
+	 * cancelled: true if the rest is taken over, its descriptor included, and what is left is
+	 * not counted here. NULL, or false: the kernel frees it at once. */
+	bool (*rest)(const struct shrink_rest *rest, void *userdata);
 	/* Called from engine_run's thread about ten times a second. May be NULL. */
 	void (*progress)(const struct engine_progress *p, void *userdata);
 	void *userdata;

@@ -150,42 +150,56 @@ static void count_step(struct shrink_count *count, uint64_t bytes, uint64_t leng
 	count->counted += n;
 }
 
-static void free_in_steps(int fd, const struct ways *ways, const struct pace *pace,
-			  _Atomic bool *cancelled, struct shrink_count *count)
+bool shrink_may(const struct shrink_rest *rest)
 {
-	uint64_t step = STEP_FIRST, size = 0, done = 0, length = 0;
+	uint64_t size;
+
+	return still_ours(rest->fd, &size);
+}
+
+bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struct pace *pace,
+		  const _Atomic bool *cancelled, struct shrink_count *count)
+{
+	uint64_t step = STEP_FIRST, size = 0, length = 0;
+	int fd = rest->fd;
 	struct slice slice;
 
 	slice_init(&slice, pace, cancelled, fd);
 	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size) &&
-	       size > done) {
-		uint64_t bytes = step_prepare(fd, ways, &slice, size, done, step);
+	       size > rest->done) {
+		uint64_t left = size - rest->done;
+		uint64_t bytes = step_prepare(fd, ways, &slice, size, rest->done, step);
 		uint64_t began = now_usec();
 
-		length = MAX(length, size);
-		if (bytes == 0 || step_free(fd, ways->shrink, size, done, bytes) < 0)
+		length = MAX(length, left);
+		if (bytes == 0 || step_free(fd, ways->shrink, size, rest->done, bytes) < 0)
 			break;
 		gate("shrink", "step");
-		slice_add(&slice, 0, MIN(bytes, size - done));
+		slice_add(&slice, 0, MIN(bytes, left));
 		if (count)
-			count_step(count, MIN(bytes, size - done), length);
+			count_step(count, MIN(bytes, left), length);
 		slice_close(&slice);
 		if (ways->shrink == SHRINK_HEAD)
-			done += bytes;
+			rest->done += bytes;
 		/* A step that the pace made small says nothing about a large one. */
 		if (bytes == step || now_usec() - began > COST_HIGH)
 			step = shrink_next_step(step, now_usec() - began);
 	}
 	slice_close(&slice);
+	return atomic_load(cancelled) && still_ours(fd, &size) && size > rest->done;
 }
 
 int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		struct slice *slice, _Atomic bool *cancelled, struct shrink_count *count)
+		struct slice *slice, _Atomic bool *cancelled, struct shrink_count *count,
+		struct shrink_rest *ret_rest)
 {
+	struct shrink_rest rest = { .fd = -1 };
 	_cleanup_close_ int fd = -1;
 
 	if (count)
 		count->counted = 0;
+	if (ret_rest)
+		*ret_rest = rest;
 	if (!ways->lease_truthful || ways->shrink == SHRINK_NEVER)
 		return 0;
 	fd = open_pinned(dirfd, name);
@@ -198,6 +212,10 @@ int shrink_file(int dirfd, const char *name, const struct ways *ways, const stru
 	 * not touched: still_ours sees to that. */
 	if (slice)
 		slice_close(slice);
-	free_in_steps(fd, ways, pace, cancelled, count);
+	rest.fd = fd;
+	if (shrink_go_on(&rest, ways, pace, cancelled, count) && ret_rest) {
+		*ret_rest = rest;
+		(void)fd_take(&fd);
+	}
 	return 1;
 }

@@ -43,7 +43,7 @@ struct pacer {
 	struct controller controller;
 	struct peers peers;
 	pthread_t thread;
-	bool started, stop;
+	bool started, stop, dozes;
 
 	/* In paced mode one lane works at a time. */
 	pthread_t owner;
@@ -173,7 +173,7 @@ static void canary_steer(struct pacer *p, const struct pacing_sample *s)
 	if (!p->canary)
 		return;
 	/* One at a time, at moments that the controller chooses. */
-	if (!controller_wants_canary(&p->controller) || s->canary_busy) {
+	if (p->dozes || !controller_wants_canary(&p->controller) || s->canary_busy) {
 		canary_enable(p->canary, false);
 		return;
 	}
@@ -207,8 +207,8 @@ static void *sampler(void *userdata)
 		if (before != p->controller.mode || gap != p->controller.gap ||
 		    p->controller.not_before_usec < rest)
 			pthread_cond_broadcast(&p->changed);
-		while (!p->stop && now_usec() < next)
-			wait_until(p, next);
+		while (!p->stop && (p->dozes || now_usec() < next))
+			wait_until(p, p->dozes ? UINT64_MAX : next);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
@@ -582,6 +582,16 @@ void pacer_urgent(struct pacer *p, bool on)
 	pthread_mutex_lock(&p->lock);
 	controller_urgent(&p->controller, on);
 	step_publish(p);
+	pthread_cond_broadcast(&p->changed);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pacer_doze(struct pacer *p, bool on)
+{
+	pthread_mutex_lock(&p->lock);
+	p->dozes = on;
+	if (p->canary && on)
+		canary_enable(p->canary, false);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -60,6 +60,10 @@ struct pacer_peer *pacer_peer_free(struct pacer *p, struct pacer_peer *peer);
 /* Bytes first: no limits until it is switched off again. Any thread. */
 void pacer_urgent(struct pacer *p, bool on);
 
+/* Nobody will ask for anything until it is woken: devices are not looked at meanwhile. Any thread.
+ */
+void pacer_doze(struct pacer *p, bool on);
+
 /* Other bounds from now on, as in the options. Any thread. */
 void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uint64_t rate_max);
 

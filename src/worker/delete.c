@@ -129,12 +129,19 @@ static int flush_begin(struct flushing *f, struct serving *s)
 
 static int serve_one(struct deleting *d)
 {
+	bool keep;
+
 	switch (d->s->in.type) {
 	case REQUEST_RUN:
 		return begin(d);
 	case REQUEST_STOP:
+		keep = wire_get_most(&d->s->in, 1);
 		if (d->running)
-			run_cancel(&d->run);
+			run_cancel(&d->run, keep);
+		return wire_end(&d->s->in);
+	case REQUEST_FREE_RESTS:
+		if (d->running)
+			run_free_rests(&d->run);
 		return wire_end(&d->s->in);
 	case REQUEST_FLUSH:
 		return flush_begin(&d->flushing, d->s);
@@ -155,7 +162,7 @@ int delete_serve(struct serving *s)
 	}
 	atomic_store(&d.flushing.cancelled, true);
 	if (d.running)
-		run_cancel(&d.run);
+		run_cancel(&d.run, /* keep= */ false);
 	join(&d);
 	flush_join(&d.flushing);
 	return r;

@@ -14,6 +14,7 @@
  *   delete.c       the delete role's requests
  *     run.c          one run of the engine
  *     flush.c        makes durable what it removed
+ *     rests.c        what it leaves of large files when it is stopped in their midst
  *     remote-pace.c  asks reclaimd how fast */
 #include <errno.h>
 #include <signal.h>

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "engine/engine.h"
@@ -105,6 +106,13 @@ static void page_set(struct run *r, const struct stats *s)
 static void on_progress(const struct engine_progress *p, void *userdata)
 {
 	page_set(userdata, &p->stats);
+}
+
+static bool on_rest(const struct shrink_rest *rest, void *userdata)
+{
+	struct run *r = userdata;
+
+	return rests_add(&r->rests, rest);
 }
 
 /* A name that does not take part. */
@@ -280,6 +288,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		.mounts = protect_mounts(p),
 		.problem = on_problem,
 		.progress = on_progress,
+		.rest = on_rest,
 		.userdata = r,
 	};
 	struct keeping keeping = { 0 };
@@ -298,6 +307,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 	engine_publish(r, NULL);
 	engine_result(e, ret);
 	(void)engine_strategy(e, strategy, len);
+	r->ways = *engine_ways(e);
 	uncounted_add(ret, strategy, len);
 	keeping_add(&keeping, &ret->stats, strategy, len);
 	engine_free(e);
@@ -361,9 +371,11 @@ static void ran_tell(struct run *r, int error, const struct stats *s, bool unflu
 				  r->skipped);
 	wire_put(&r->out, atomic_load(&r->cancelled));
 	wire_put(&r->out, unflushed);
+	/* That there is something, even where it takes nothing. */
+	wire_put(&r->out, r->rests.n > 0 ? MAX(rests_bytes(&r->rests), (uint64_t)1) : 0);
 	wire_put_string(&r->out, strategy);
-	/* Before the answer: the next request may come at once. */
-	atomic_store(&r->ended, true);
+	/* Before the answer: the next request may come at once, unless there are rests. */
+	atomic_store(&r->ended, r->rests.n == 0);
 	(void)post(r);
 }
 
@@ -375,6 +387,16 @@ static int made_durable(struct run *r, bool *ret_unflushed)
 
 	*ret_unflushed = r->may_wait && !r->missing && !atomic_load(&r->cancelled);
 	return *ret_unflushed ? 0 : flush_make(r->s, &f, &r->cancelled);
+}
+
+/* They are all that this process is still there for. */
+static void rests_follow(struct run *r)
+{
+	if (r->rests.n == 0)
+		return;
+	rests_work(&r->rests, &r->ways, r->s->pace ? remote_pace(r->s->pace) : NULL,
+		   &r->s->page->bytes);
+	(void)shutdown(r->s->sock, SHUT_RDWR);
 }
 
 void run_all(struct run *r)
@@ -393,7 +415,11 @@ void run_all(struct run *r)
 	gone = kept_tell(r, &result.stats, MIN(k, 0));
 	if (k >= 0 && (gone > 0 || r->missing || result.stats.entries > 0))
 		k = made_durable(r, &unflushed);
+	/* Who is told of an error hears of nothing else. */
+	if (k < 0)
+		rests_close(&r->rests);
 	ran_tell(r, MIN(k, 0), &result.stats, unflushed, strategy);
+	rests_follow(r);
 	dirlist_done(&g.names);
 	free(g.pins);
 	free(g.dir);
@@ -404,13 +430,19 @@ bool run_ended(const struct run *r)
 	return atomic_load(&r->ended);
 }
 
-void run_cancel(struct run *r)
+void run_cancel(struct run *r, bool keep)
 {
+	rests_fate(&r->rests, keep ? RESTS_HOLD : RESTS_DROP);
 	pthread_mutex_lock(&r->lock);
 	atomic_store(&r->cancelled, true);
 	if (r->engine)
 		engine_cancel(r->engine);
 	pthread_mutex_unlock(&r->lock);
+}
+
+void run_free_rests(struct run *r)
+{
+	rests_fate(&r->rests, RESTS_FREE);
 }
 
 static int names_take(struct run *r)
@@ -446,6 +478,7 @@ int run_take(struct run *r, struct serving *s)
 	/* The next request needs memory of its own. */
 	s->in = (struct wire_in){ 0 };
 	pthread_mutex_init(&r->lock, NULL);
+	rests_init(&r->rests);
 	r->display = wire_get_string(&r->in);
 	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY | RUN_FLUSH_LATER);
 	r->may_wait = flags & RUN_FLUSH_LATER;
@@ -464,6 +497,7 @@ void run_done(struct run *r)
 	wire_in_done(&r->in);
 	wire_out_done(&r->out);
 	fd_closep(&r->dirfd);
+	rests_done(&r->rests);
 	free(r->v);
 	free(r->by_name);
 	pthread_mutex_destroy(&r->lock);

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/ways.h"
+#include "rests.h"
 #include "store/store.h"
 #include "wire/wire.h"
 
@@ -44,11 +46,17 @@ struct run {
 	bool may_wait;             /* for a flush with others */
 	struct engine *engine;
 	_Atomic bool cancelled, ended;
+	struct rests rests;
+	struct ways ways; /* of the engine, for the rests */
 };
 
 /* Takes over the request that has just come. 0 or a negative errno. */
 int run_take(struct run *r, struct serving *s);
 void run_all(struct run *r);
 bool run_ended(const struct run *r);
-void run_cancel(struct run *r);
+/* Stops at the next entry. keep: what is left of large files is held then. Again, once the run has
+ * said that it was stopped: holds them again, or drops them. */
+void run_cancel(struct run *r, bool keep);
+/* What is held is freed at its pace. */
+void run_free_rests(struct run *r);
 void run_done(struct run *r);

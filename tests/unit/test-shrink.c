@@ -55,8 +55,8 @@ START_TEST(a_lonely_file_is_freed)
 	struct fixture f;
 
 	begin(&f, "a b");
-	ck_assert_int_eq(shrink_file(f.fd, "a", &tail, NULL, NULL, &never, NULL), 1);
-	ck_assert_int_eq(shrink_file(f.fd, "b", &head, NULL, NULL, &never, NULL), 1);
+	ck_assert_int_eq(shrink_file(f.fd, "a", &tail, NULL, NULL, &never, NULL, NULL), 1);
+	ck_assert_int_eq(shrink_file(f.fd, "b", &head, NULL, NULL, &never, NULL, NULL), 1);
 	ck_assert_uint_eq(tree_count(f.dir), 0);
 	end(&f);
 }
@@ -71,10 +71,10 @@ START_TEST(what_others_hold_is_left_to_unlink)
 	begin(&f, "open twin1 l>open d/");
 	holder = openat(f.fd, "open", O_RDONLY);
 	ck_assert_int_eq(linkat(f.fd, "twin1", f.fd, "twin2", 0), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "open", &tail, NULL, NULL, &never, NULL), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "twin1", &tail, NULL, NULL, &never, NULL), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "l", &tail, NULL, NULL, &never, NULL), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "d", &tail, NULL, NULL, &never, NULL), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "open", &tail, NULL, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "twin1", &tail, NULL, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "l", &tail, NULL, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "d", &tail, NULL, NULL, &never, NULL, NULL), 0);
 	ck_assert_int_eq(fstat(holder, &st), 0);
 	ck_assert_int_eq(st.st_size, 4);
 	ck_assert_uint_eq(tree_count(f.dir), 5);
@@ -89,10 +89,10 @@ START_TEST(nothing_where_leases_lie)
 
 	overlay.lease_truthful = false;
 	begin(&f, "a");
-	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never, NULL), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never, NULL, NULL), 0);
 	overlay = tail;
 	overlay.shrink = SHRINK_NEVER;
-	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never, NULL), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never, NULL, NULL), 0);
 	ck_assert_uint_eq(tree_count(f.dir), 1);
 	end(&f);
 }
@@ -104,7 +104,7 @@ START_TEST(a_fifo_is_never_opened)
 
 	begin(&f, "a");
 	ck_assert_int_eq(mkfifoat(f.fd, "fifo", 0600), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "fifo", &tail, NULL, NULL, &never, NULL), 0);
+	ck_assert_int_eq(shrink_file(f.fd, "fifo", &tail, NULL, NULL, &never, NULL, NULL), 0);
 	end(&f);
 }
 END_TEST
@@ -168,7 +168,7 @@ START_TEST(a_lease_broken_while_the_map_is_read)
 	in.pace.userdata = &in;
 	in.pin = openat(dirfd, "a", O_PATH | O_CLOEXEC);
 	cut = truncate_at(dirfd, "a", MiB(16));
-	shrunk = shrink_file(dirfd, "a", &map_first, &in.pace, NULL, &never, NULL);
+	shrunk = shrink_file(dirfd, "a", &map_first, &in.pace, NULL, &never, NULL, NULL);
 	/* Whatever comes of it, it stays behind nowhere. */
 	scratch_remove(dir);
 	ck_assert_int_ge(in.pin, 0);
@@ -226,13 +226,69 @@ START_TEST(each_step_is_counted)
 		w.pace.userdata = &w;
 		/* With holes: it weighs less than it is long. */
 		ck_assert_int_eq(truncate_at(f.fd, "a", MiB(16)), 0);
-		ck_assert_int_eq(shrink_file(f.fd, "a", both[i], &w.pace, NULL, &never, &count), 1);
+		ck_assert_int_eq(
+			shrink_file(f.fd, "a", both[i], &w.pace, NULL, &never, &count, NULL), 1);
 		ck_assert_uint_eq(w.begun, 4);
 		ck_assert_uint_eq(w.seen[0], 7);
 		ck_assert_uint_eq(w.seen[1], 257);
 		ck_assert_uint_eq(w.seen[2], 507);
 		ck_assert_uint_eq(count.counted, 1000);
 		ck_assert_uint_eq(w.bytes, 1007);
+		end(&f);
+	}
+}
+END_TEST
+
+/* Is told to stop before the third step. */
+struct stopper {
+	struct pace pace;
+	_Atomic bool cancelled;
+	unsigned begun;
+};
+
+static bool begin_stopping(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
+{
+	struct stopper *s = userdata;
+
+	*ret = (struct pace_budget){ PACE_FEW, MiB(4) };
+	if (++s->begun == 3)
+		atomic_store(&s->cancelled, true);
+	return !atomic_load(cancelled);
+}
+
+START_TEST(what_is_left_is_gone_on_with)
+{
+	const struct ways *const both[] = { &tail, &head };
+
+	for (size_t i = 0; i < ELEMENTSOF(both); i++) {
+		struct stopper s = { .pace = { .begin = begin_stopping,
+					       .spent = spent_due,
+					       .synced = synced_unheard } };
+		uint64_t bytes = 0;
+		struct shrink_count count = { .bytes = &bytes, .weight = 1000 };
+		struct shrink_rest rest;
+		struct fixture f;
+		struct stat st;
+
+		begin(&f, "a");
+		s.pace.userdata = &s;
+		ck_assert_int_eq(truncate_at(f.fd, "a", MiB(16)), 0);
+		ck_assert_int_eq(
+			shrink_file(f.fd, "a", both[i], &s.pace, NULL, &s.cancelled, &count, &rest),
+			1);
+		ck_assert_uint_eq(tree_count(f.dir), 0);
+		ck_assert_uint_eq(bytes, 500);
+		ck_assert_int_ge(rest.fd, 0);
+		ck_assert(shrink_may(&rest));
+		/* As long as it is to wait, nothing is freed. */
+		ck_assert(shrink_go_on(&rest, both[i], &s.pace, &s.cancelled, NULL));
+		ck_assert_int_eq(fstat(rest.fd, &st), 0);
+		ck_assert_uint_eq((uint64_t)st.st_size - rest.done, MiB(8));
+		atomic_store(&s.cancelled, false);
+		count = (struct shrink_count){ .bytes = &bytes, .weight = 500 };
+		ck_assert(!shrink_go_on(&rest, both[i], &s.pace, &s.cancelled, &count));
+		ck_assert_uint_eq(bytes, 1000);
+		(void)close(rest.fd);
 		end(&f);
 	}
 }
@@ -246,6 +302,7 @@ int main(void)
 				 nothing_where_leases_lie,
 				 a_fifo_is_never_opened,
 				 each_step_is_counted,
+				 what_is_left_is_gone_on_with,
 				 a_lease_broken_while_the_map_is_read };
 
 	return run_case("shrink", tests, sizeof(tests) / sizeof(tests[0]));

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is left of large files that were being freed in steps when their job was stopped. They have
+ * no names any more; the worker that holds them is all that keeps the kernel from freeing them at
+ * once. It belongs to the job, not to the place, where other jobs go on meanwhile.
+ *
+ *   stopped (paused, cancelled)    held
+ *   running again                  freed at its pace, before anything else of the job
+ *   cancelled                      freed at its pace, once the names are back
+ *
+ * Of what the daemon, or a worker, takes along when it ends nothing is on record: the kernel has
+ * freed it, and the job goes on with what has names. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct job;
+struct manager;
+struct worker;
+
+struct rest {
+	LIST_ENTRY(rest) link; /* in the manager's list */
+	struct manager *m;
+	struct job *job; /* or NULL, if it is no more */
+	struct worker *worker;
+	uint64_t before; /* what of the worker's bytes the job's record has */
+	uint64_t mnt_id;
+	int dirfd; /* on the filesystem */
+	bool held, dropped, short_of_space;
+	void (*gone)(struct job *j, void *userdata);
+	void *userdata;
+};
+LIST_HEAD(rest_list, rest);
+
+/* Takes the worker over, which has freed `bytes` and holds what is left, as the job's. dirfd: a
+ * directory on the filesystem; duplicated. Where there are too many already, or memory is out, the
+ * worker is let go of, and what it holds with it. */
+void rest_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes);
+
+/* gone is called once nothing is left, for whatever reason; the rest is freed by then. NULL: nobody
+ * waits for it. */
+void rest_watch(struct rest *r, void (*gone)(struct job *j, void *userdata), void *userdata);
+
+/* It is freed at its pace; it is held again; the kernel is to free it at once. Where memory is out,
+ * it may be gone when these return. */
+void rest_free(struct rest *r);
+void rest_hold(struct rest *r);
+void rest_drop(struct rest *r);
+
+/* How much of it is freed that the job's record does not count yet. */
+uint64_t rest_bytes(const struct rest *r);
+void rest_urgent(struct rest *r, bool on);
+
+/* The job is no more. */
+void rest_forget(struct rest *r);
+
+/* Mounts have changed: what is held on one that is not there any more would keep it busy. */
+void rests_look_again(struct manager *m);
+/* At the end: records what they have freed. */
+void rests_end(struct manager *m);

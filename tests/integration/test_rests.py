@@ -1,0 +1,454 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Jobs that are paused or cancelled in the midst of a large file: what is left of it, which has no name
+any more, is neither freed at once nor by a daemon that was told to do nothing."""
+import glob
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import fixture
+from daemon_fixture import Case, user
+from dbuswire import Error
+from fixture import MIB, TIMEOUT, USER, command, fill, write
+
+RATE = 16 * MIB
+CONFIG = "pacing: {max-rate: 16MiB/s, min-rate: 1MiB/s}\n"
+SIZE = 512 * MIB
+MOST = 16  # of one user
+
+
+class Rests(Case):
+    config = CONFIG
+    options = "loop,nodiscard"
+
+    def setUp(self):
+        super().setUp()
+        self.image = os.path.join(self.daemon.dir, "image")
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        with open(self.image, "wb") as f:
+            f.truncate(1600 * MIB)
+        command("mkfs.ext4", "-q", "-F", "-N", "60000", self.image)
+        command("mount", "-o", self.options, self.image, self.data)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.data], stderr=subprocess.DEVNULL, check=False)
+        self.client = self.daemon.client()
+
+    def large(self, name="big", size=SIZE):
+        with open(self.path(name), "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, size)
+        return self.path(name)
+
+    def held(self):
+        """Of the files without a name that workers have open: the worker, the link to it, and its size."""
+        found = []
+        for worker in self.daemon.workers():
+            for link in glob.glob("/proc/%d/fd/*" % worker):
+                try:
+                    st = os.stat(link)
+                    if st.st_nlink == 0 and os.readlink(link).startswith(self.data + "/"):
+                        found.append((worker, link, st.st_blocks * 512))
+                except OSError:
+                    pass
+        return [f for f in found if f[2] >= MIB]
+
+    def free(self):
+        s = os.statvfs(self.data)
+        return s.f_bfree * s.f_frsize
+
+    def in_the_midst(self, *paths, **options):
+        """A job of which part of a large file is freed."""
+        n = self.client.submit(*paths or (self.large(),), **options)
+        self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB and self.held())
+        return n
+
+    def until(self, condition):
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            self.assertLess(time.monotonic(), end, self.daemon.said())
+            time.sleep(0.02)
+
+    def paused(self, *paths, **options):
+        """A job that is paused in the midst of a large file, and what is left of that."""
+        n = self.in_the_midst(*paths, **options)
+        self.client.call("Pause", "at", [n])
+        self.assertEqual(self.client.job(n)["state"], "paused")
+        (left,) = self.held()
+        self.assertGreater(left[2], SIZE // 2)
+        return n, left
+
+    def check_still(self, number, left, state):
+        """Nothing of it is freed, and the job says nothing else."""
+        before, free = self.client.job(number), self.free()
+        self.assertEqual(before["state"], state)
+        time.sleep(1.5)
+        self.assertEqual(self.held(), [left])
+        self.assertLess(abs(self.free() - free), MIB)
+        self.assertEqual(self.client.job(number), before)
+
+    def faster(self):
+        self.daemon.configure("")
+        self.client.call("Reload")
+
+    def check_goes_on(self, left):
+        """At its pace, by the same worker."""
+        began = time.monotonic()
+        self.until(lambda: self.held() and self.held()[0][2] < left[2])
+        (now,) = self.held()
+        self.assertEqual(now[:2], left[:2])
+        self.assertLess(left[2] - now[2], RATE * (time.monotonic() - began + 2))
+
+    def check_ends(self, number, state="done"):
+        self.faster()
+        self.assertEqual(self.client.wait(number), state, self.daemon.said())
+        self.assertEqual(self.held(), [])
+        return self.client.job(number)
+
+
+    def check_waits_and_goes_on(self):
+        n, left = self.paused()
+        self.check_still(n, left, "paused")
+        self.client.call("Resume", "at", [n])
+        self.check_goes_on(left)
+        self.assertEqual(self.client.job(n)["state"], "running")
+        job = self.check_ends(n)
+        self.assertEqual(job["done"], 1)
+        self.assertGreaterEqual(job["freed"], SIZE)
+        self.assertLess(job["freed"], SIZE + MIB)
+
+
+class HeadFirst(Rests):
+    """Where it is freed from its beginning on."""
+    options = "loop,discard"
+
+    def test_it_waits_and_goes_on(self):
+        self.check_waits_and_goes_on()
+
+
+class Pause(Rests):
+    def test_it_waits_and_goes_on(self):
+        self.check_waits_and_goes_on()
+
+    def test_of_a_user(self):
+        os.chown(self.data, USER, USER)
+        with user():
+            self.large()
+        self.client = self.daemon.client(USER)
+        n = self.client.submit(self.path("big"))
+        self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB)
+        self.client.call("Pause", "at", [n])
+        (left,) = self.held()
+        self.check_still(n, left, "paused")
+        self.client.call("Resume", "at", [n])
+        self.check_goes_on(left)
+        self.client.call("Cancel", "at", [n])
+        self.client.call("Cancel", "at", [n])
+        self.assertEqual(self.client.job(n)["state"], "cancelled")
+
+    def test_nothing_is_looked_at_meanwhile(self):
+        n, left = self.paused()
+        self.assertEqual(self.client.call("ListDevices").body[0], [])
+        before = self.switches()
+        self.check_still(n, left, "paused")
+        self.assertLess(self.switches() - before, 30)
+        self.client.call("Resume", "at", [n])
+        self.check_goes_on(left)
+        self.assertEqual(len(self.client.call("ListDevices").body[0]), 1)
+
+    def switches(self):
+        """How often any thread of the daemon has waited for something."""
+        total = 0
+        for path in glob.glob("/proc/%d/task/*/status" % self.daemon.process.pid):
+            with open(path) as f:
+                total += sum(int(line.split()[1]) for line in f if line.startswith("voluntary"))
+        return total
+
+    def test_others_on_the_same_place_and_device_go_on(self):
+        n, left = self.paused()
+        self.client.call("Reload")
+        fill(self.path("t"), 20)
+        self.assertEqual(self.client.wait(self.client.submit(self.path("t"))), "done")
+        self.check_still(n, left, "paused")
+
+    def test_again_and_again(self):
+        n, left = self.paused()
+        for _ in range(3):
+            self.client.call("Resume", "at", [n])
+            self.check_goes_on(left)
+            self.client.call("Pause", "at", [n])
+            self.until(lambda: self.held() == self.held())
+            (left,) = self.held()
+            self.check_still(n, left, "paused")
+        self.client.call("Resume", "at", [n])
+        self.assertGreaterEqual(self.check_ends(n)["freed"], SIZE)
+
+    def test_in_a_tree(self):
+        """What else is in it is deleted afterwards."""
+        os.mkdir(self.path("t"))
+        fill(self.path("t/small"), 50)
+        self.large("t/big")
+        n, left = self.paused(self.path("t"))
+        self.check_still(n, left, "paused")
+        self.client.call("Resume", "at", [n])
+        job = self.check_ends(n)
+        self.assertEqual(job["done"], job["entries"] or job["done"])
+        self.assertGreaterEqual(job["freed"], SIZE)
+
+    def test_in_place(self):
+        """Of a job whose names stay where they are."""
+        self.daemon.configure(CONFIG + "staging: off\n")
+        self.client.call("Reload")
+        n, left = self.paused()
+        self.check_still(n, left, "paused")
+        self.client.call("Resume", "at", [n])
+        self.check_goes_on(left)
+        self.client.call("Cancel", "at", [n])
+        self.check_ends(n, "cancelled")
+
+    def test_without_a_large_file_nothing_is_held(self):
+        fill(self.path("t"), 20000)
+        self.client = self.daemon.client()
+        n = self.client.submit(self.path("t"))
+        self.until(lambda: self.client.job(n)["done"] > 0)
+        self.client.call("Pause", "at", [n])
+        self.assertEqual(self.held(), [])
+        self.faster()
+        self.client.call("Resume", "at", [n])
+        self.assertEqual(self.client.wait(n), "done")
+
+    def test_everything(self):
+        n = self.in_the_midst()
+        self.client.call("PauseAll")
+        (left,) = self.held()
+        self.check_still(n, left, "queued")
+        self.client.call("ResumeAll")
+        self.check_goes_on(left)
+        self.assertGreaterEqual(self.check_ends(n)["freed"], SIZE)
+
+    def test_the_daemon_ends_at_once_and_the_job_lives(self):
+        n, (worker, _, size) = self.paused()
+        freed = self.client.job(n)["freed"]
+        began = time.monotonic()
+        self.assertEqual(self.daemon.stop(), 0)
+        self.assertLess(time.monotonic() - began, 5)
+        self.until(lambda: not os.path.exists("/proc/%d" % worker))
+        self.daemon.start()
+        self.client = self.daemon.client()
+        self.assertEqual(self.client.job(n)["state"], "paused")
+        self.assertGreaterEqual(self.client.job(n)["freed"], freed)
+        self.assertLess(self.client.job(n)["freed"], SIZE - size + MIB)
+        self.client.call("Resume", "at", [n])
+        self.assertEqual(self.client.wait(n), "done")
+
+    def test_the_daemon_ends_while_it_is_freed_again(self):
+        n, left = self.paused()
+        self.client.call("Resume", "at", [n])
+        self.check_goes_on(left)
+        began = time.monotonic()
+        self.assertEqual(self.daemon.stop(), 0)
+        self.assertLess(time.monotonic() - began, 5)
+        self.daemon.start()
+        self.client = self.daemon.client()
+        self.assertEqual(self.client.wait(n), "done")
+
+    def test_the_worker_is_killed(self):
+        for resumed in (False, True):
+            n, left = self.paused()
+            if resumed:
+                self.client.call("Resume", "at", [n])
+                self.check_goes_on(left)
+            os.kill(left[0], signal.SIGKILL)
+            self.until(lambda: not self.held())
+            if not resumed:
+                self.daemon.wait_said("is not held any more")
+                self.assertEqual(self.client.job(n)["state"], "paused")
+                self.client.call("Resume", "at", [n])
+            self.assertEqual(self.client.wait(n), "done")
+            self.assertLess(self.client.job(n)["freed"], SIZE)
+
+    def test_40_lease_broken(self):
+        """I5: whoever opens it gets it soon, and as it is."""
+        n, (worker, link, size) = self.paused()
+        opened = []
+        opener = threading.Thread(target=lambda: opened.append(os.open(link, os.O_RDONLY)), daemon=True)
+        opener.start()
+        opener.join(TIMEOUT / 2)
+        self.assertTrue(opened, "it waits for the lease")
+        with open(opened[0], "rb") as f:
+            self.assertEqual(os.fstat(f.fileno()).st_blocks * 512, size)
+            self.client.call("Resume", "at", [n])
+            self.assertEqual(self.client.wait(n), "done")
+            self.assertEqual(os.fstat(f.fileno()).st_blocks * 512, size)
+        self.assertLess(self.client.job(n)["freed"], SIZE - size + MIB)
+
+    def test_fault_12_unmounted_in_spite_of_it(self):
+        n, left = self.paused()
+        self.assertNotEqual(subprocess.run(["umount", self.data], stderr=subprocess.DEVNULL).returncode, 0)
+        command("umount", "-l", self.data)
+        self.until(lambda: not subprocess.check_output(["losetup", "-j", self.image]))
+        self.assertEqual(self.client.job(n)["state"], "paused")
+        command("mount", "-o", "loop,nodiscard", self.image, self.data)
+        self.client.call("Resume", "at", [n])
+        self.assertEqual(self.client.wait(n), "done")
+
+    def test_no_more_than_so_many(self):
+        """Each is a process: what is beyond that the kernel frees."""
+        for i in range(MOST + 1):
+            n = self.client.submit(self.large("f%d" % i, 64 * MIB))
+            self.until(lambda: self.client.job(n)["freed"] >= MIB)
+            self.client.call("Pause", "at", [n])
+            self.assertEqual(self.client.job(n)["state"], "paused")
+            self.until(lambda: len(self.held()) == min(i + 1, MOST))
+
+
+class Hurry(Rests):
+    config = CONFIG + "urgent: {below: 20%, until: 30%}\n"
+
+    def short(self):
+        """Space becomes so."""
+        with open(self.path("filler"), "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, self.free() * 7 // 8 // MIB * MIB)
+
+    def test_space_is_short(self):
+        n, left = self.paused()
+        self.short()
+        self.check_still(n, left, "paused")
+        self.client.call("Resume", "at", [n])
+        self.check_soon(n, "done")
+
+    def check_soon(self, n, state):
+        """At its pace it would take three times as long."""
+        began = time.monotonic()
+        self.assertEqual(self.client.wait(n), state)
+        self.assertLess(time.monotonic() - began, SIZE / RATE / 3)
+
+    def test_space_is_short_when_it_was_cancelled(self):
+        n = self.in_the_midst()
+        self.client.call("Cancel", "at", [n])
+        self.assertTrue(self.held())
+        self.short()
+        self.check_soon(n, "cancelled")
+
+    def test_time_is_short(self):
+        n, _ = self.paused(self.large(), by_usec=int((time.time() + 10) * 1000000))
+        self.client.call("Resume", "at", [n])
+        self.check_soon(n, "done")
+
+
+class Cancel(Rests):
+    def cancelled(self):
+        """A job that was cancelled in the midst of a large file, and what is left of that."""
+        fill(self.path("t"), 20000)
+        self.client = self.daemon.client()
+        n = self.in_the_midst(self.large(), self.path("t"))
+        (before,) = self.held()
+        began = time.monotonic()
+        self.client.call("Cancel", "at", [n])
+        (left,) = self.held()
+        self.assertLess(before[2] - left[2], RATE * (time.monotonic() - began + 2))
+        # What has a name is back at once.
+        self.assertTrue(os.listdir(self.path("t")))
+        return n, left
+
+    def test_freed_at_its_pace(self):
+        n, left = self.cancelled()
+        self.check_goes_on(left)
+        self.assertEqual(self.client.job(n)["state"], "running")
+        self.assertIn("still freed", self.client.get(n, "Message"))
+        job = self.check_ends(n, "cancelled")
+        self.assertGreaterEqual(job["freed"], SIZE)
+        self.assertNotIn("still freed", self.client.get(n, "Message"))
+        self.assertIn("put back", self.client.get(n, "Message"))
+        self.assertTrue(os.listdir(self.path("t")))
+
+    def test_twice_ends_at_once(self):
+        n, left = self.cancelled()
+        self.client.call("Cancel", "at", [n])
+        self.assertEqual(self.client.job(n)["state"], "cancelled")
+        self.until(lambda: not self.held())
+        self.assertGreaterEqual(self.client.job(n)["freed"], SIZE)
+
+    def test_others_go_on(self):
+        n, left = self.cancelled()
+        write(self.path("small"))
+        self.assertEqual(self.client.wait(self.client.submit(self.path("small"))), "done")
+        self.check_goes_on(left)
+
+    def test_paused_and_resumed(self):
+        n, _ = self.cancelled()
+        self.client.call("Pause", "at", [n])
+        self.assertEqual(self.client.job(n)["state"], "paused")
+        time.sleep(0.2)
+        (left,) = self.held()
+        self.check_still(n, left, "paused")
+        with self.assertRaises(Error) as e:
+            self.client.call("Restore", "ta{sv}", n, {})
+        self.assertEqual(e.exception.name, "WrongState")
+        self.client.call("Resume", "at", [n])
+        self.check_goes_on(left)
+        self.assertEqual(self.client.job(n)["state"], "running")
+        self.check_ends(n, "cancelled")
+
+    def test_paused_and_its_worker_killed(self):
+        n, left = self.cancelled()
+        self.client.call("Pause", "at", [n])
+        os.kill(left[0], signal.SIGKILL)
+        self.assertEqual(self.client.wait(n), "cancelled")
+
+    def test_everything_pauses(self):
+        n, _ = self.cancelled()
+        self.client.call("PauseAll")
+        time.sleep(0.2)
+        (left,) = self.held()
+        self.check_still(n, left, "queued")
+        self.client.call("ResumeAll")
+        self.check_goes_on(left)
+        self.assertEqual(self.client.job(n)["state"], "running")
+        self.check_ends(n, "cancelled")
+
+    def test_when_paused(self):
+        n, left = self.paused()
+        self.client.call("Cancel", "at", [n])
+        self.check_goes_on(left)
+        self.check_ends(n, "cancelled")
+
+    def test_when_everything_pauses(self):
+        n = self.in_the_midst()
+        self.client.call("PauseAll")
+        (left,) = self.held()
+        self.client.call("Cancel", "at", [n])
+        self.check_still(n, left, "queued")
+        self.client.call("ResumeAll")
+        self.check_goes_on(left)
+        self.check_ends(n, "cancelled")
+
+    def test_the_daemon_ends(self):
+        for paused in (False, True):
+            n, left = self.cancelled()
+            if paused:
+                self.client.call("Pause", "at", [n])
+            names = os.listdir(self.path("t"))
+            began = time.monotonic()
+            self.assertEqual(self.daemon.stop(), 0)
+            self.assertLess(time.monotonic() - began, 5)
+            self.daemon.start()
+            self.client = self.daemon.client()
+            self.assertEqual(self.client.wait(n), "cancelled")
+            self.assertEqual(os.listdir(self.path("t")), names)
+            command("rm", "-r", self.path("t"))
+
+    def test_the_daemon_is_killed(self):
+        n, left = self.cancelled()
+        names = os.listdir(self.path("t"))
+        self.daemon.kill()
+        self.daemon.start()
+        self.client = self.daemon.client()
+        self.assertEqual(self.client.wait(n), "cancelled")
+        self.assertEqual(os.listdir(self.path("t")), names)
+        self.assertRegex(self.client.get(n, "Message"), "^1 name was put back.*deleted$")
+
+
+if __name__ == "__main__":
+    fixture.main()
