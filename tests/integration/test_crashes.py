@@ -340,7 +340,7 @@ class Crashes(Case):
         n = c.submit(self.path("t"), undo_usec=HOUR)
         store = os.path.join(self.daemon.state, "reclaimd.db")
         self.daemon.stop()
-        self.set_version(store, 99)
+        known = self.set_version(store, 99)
         self.daemon.start()
         c = self.daemon.client()
         self.daemon.wait_said("a newer reclaimd made it (version 99; this one knows ")
@@ -357,7 +357,7 @@ class Crashes(Case):
             if name.startswith("reclaimd.db") and name != aside:
                 os.unlink(os.path.join(self.daemon.state, name))
         os.rename(os.path.join(self.daemon.state, aside), store)
-        self.set_version(store, 1)
+        self.set_version(store, known)
         self.daemon.start()
         c = self.daemon.client()
         self.assertEqual(c.job(n)["state"], "held")
@@ -367,8 +367,10 @@ class Crashes(Case):
     @staticmethod
     def set_version(store, version):
         with contextlib.closing(sqlite3.connect(store)) as db:
+            (before,) = db.execute("PRAGMA user_version").fetchone()
             db.execute("PRAGMA user_version = %d" % version)
             db.commit()
+        return before
 
     def test_fault_20_stops_in_seconds_and_keeps_its_queue(self):
         fill(self.path("t"), 60000)

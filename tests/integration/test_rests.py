@@ -450,5 +450,38 @@ class Cancel(Rests):
         self.assertRegex(self.client.get(n, "Message"), "^1 name was put back.*deleted$")
 
 
+class BesideFlushes(Rests):
+    def sync_often(self, ends):
+        """Somebody who is there, so that flushes at jobs' ends wait."""
+        with open(self.path("somebody"), "wb") as f:
+            while not ends.wait(0.01):
+                f.write(b"x")
+                f.flush()
+                os.fsync(f.fileno())
+
+    def test_others_are_made_durable(self):
+        """Jobs that have ended, and whose flush waits or is under way by the very process that then holds a
+        rest."""
+        ends = threading.Event()
+        somebody = threading.Thread(target=self.sync_often, args=(ends,))
+        somebody.start()
+        self.addCleanup(somebody.join)
+        self.addCleanup(ends.set)
+        for turn in range(4):
+            others = []
+            for i in range(5):
+                write(self.path("t%d-%d" % (turn, i)))
+                others.append(self.client.submit(self.path("t%d-%d" % (turn, i))))
+            n = self.in_the_midst(self.large("big-%d" % turn, 128 * MIB))
+            self.client.call("Pause", "at", [n])
+            for other in others:
+                self.assertEqual(self.client.wait(other), "done", self.daemon.said())
+            self.assertEqual(self.client.job(n)["state"], "paused")
+            self.assertEqual(len(self.held()), 1)
+            for _ in range(2):
+                self.client.call("Cancel", "at", [n])
+            self.assertEqual(self.client.wait(n), "cancelled")
+
+
 if __name__ == "__main__":
     fixture.main()

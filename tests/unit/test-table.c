@@ -128,7 +128,7 @@ START_TEST(colours_are_for_terminals)
 
 	table_print(t, f, 0, true);
 	(void)fclose(f);
-	ck_assert_ptr_nonnull(strstr(text, "\n7 " COLOUR_RED "failed" COLOUR_OFF " /a\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\n7 " COLOUR_RED "failed " COLOUR_OFF "/a\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\n8 queued /b\n"));
 	free(text);
 	table_free(t);
