@@ -65,7 +65,8 @@ static void show(struct listing *l, const struct job_record *r)
 	l->seen(r, l->userdata);
 }
 
-/* Most are not asked for where few are, and few run: nothing is copied for those. */
+/* Most are not asked for where few are, and of few anything is being deleted: nothing is copied for
+ * the others. */
 static void show_job(struct listing *l, const struct job *j)
 {
 	struct job_record r;
@@ -73,7 +74,7 @@ static void show_job(struct listing *l, const struct job *j)
 	if (!j->told || is_full(l) || !is_asked(l, &j->r))
 		return;
 	l->told++;
-	if (!j->run) {
+	if (!j->run && !j->rest) {
 		l->seen(&j->r, l->userdata);
 		return;
 	}

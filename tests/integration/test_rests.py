@@ -354,8 +354,11 @@ class Cancel(Rests):
 
     def test_freed_at_its_pace(self):
         n, left = self.cancelled()
+        said = self.client.job(n)["freed"]
         self.check_goes_on(left)
         self.assertEqual(self.client.job(n)["state"], "running")
+        self.until(lambda: self.client.job(n)["freed"] >= said + 8 * MIB)
+        self.assertTrue(self.held())
         self.assertIn("still freed", self.client.get(n, "Message"))
         job = self.check_ends(n, "cancelled")
         self.assertGreaterEqual(job["freed"], SIZE)
