@@ -12,12 +12,12 @@
 #include "util/fd.h"
 #include "util/gate.h"
 
-/* EROFS says a filesystem whose commits have failed, EUCLEAN one that has found itself damaged; the
- * others that nothing was flushed because nothing could be opened. */
+/* Filesystems that cannot flush a directory, or a server that has none any more, have no say in it.
+ * All else was in vain: nothing could be opened, or a commit has failed (EROFS after that). */
 static bool is_lost(int error)
 {
-	return error == -EIO || error == -ENOSPC || error == -EDQUOT || error == -EROFS ||
-	       error == -EUCLEAN || error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+	return error < 0 && error != -EINVAL && error != -EOPNOTSUPP && error != -ENOSYS &&
+	       error != -ENOTTY && error != -ENOENT && error != -ESTALE;
 }
 
 static int flush_name(int dirfd, const char *name)
@@ -31,14 +31,22 @@ static int flush_name(int dirfd, const char *name)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
+static int flush_dir(int dirfd)
+{
+	int k = btrfs_has(dirfd) ? btrfs_commit(dirfd) : fd_sync_dir(dirfd);
+
+	/* Somebody's own, which may be written and not read: nobody but root can flush it. */
+	return k == -EACCES ? 0 : k;
+}
+
 static int flush_all(const struct flush *f)
 {
 	int k = 0;
 
+	if (f->n == 0)
+		return flush_dir(f->dirfd);
 	if (btrfs_has(f->dirfd))
 		return btrfs_commit(f->dirfd);
-	if (f->n == 0)
-		return fd_sync_dir(f->dirfd);
 	/* The last first: with a journal its commit takes all the others along, which then have
 	 * none of their own to wait for. Without one each counts. */
 	for (size_t i = f->n; i-- > 0 && !is_lost(k);)

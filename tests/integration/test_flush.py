@@ -14,9 +14,9 @@ import time
 import unittest
 
 import fixture
-from daemon_fixture import FINISHED, Case
+from daemon_fixture import FINISHED, Case, user
 from dbuswire import Error
-from fixture import TIMEOUT, command, write
+from fixture import TIMEOUT, USER, command, write
 from test_pacing import Bystander
 
 SHUTDOWN = 0x8004587d  # EXT4_IOC_SHUTDOWN: what is not durable is lost
@@ -180,6 +180,29 @@ class Order(Flushes):
         self.assertEqual({c.wait(n) for n in jobs}, {"done"})
         self.assertEqual(os.listdir(self.data), [])
         self.assertEqual(self.in_job(), [], self.daemon.said())
+
+    def test_what_is_told_done_is(self):
+        """Whoever asks, together or alone: when the power fails right after, nothing is there again."""
+        for uid in (0, USER):
+            for names in ("a", "bcd"):
+                with self.subTest(uid=uid, names=names):
+                    self.disk("ext4")
+                    os.chown(self.data, uid, uid)
+                    c = self.daemon.client(uid)
+                    self.daemon.client().call("PauseAll")
+                    with user(uid):
+                        jobs = self.submitted(c, *names)
+                    os.sync()
+                    self.assertEqual(len(self.in_job()), len(jobs))
+                    self.daemon.client().call("ResumeAll")
+                    self.assertEqual({c.wait(n) for n in jobs}, {"done"})
+                    self.shut_down()
+                    self.power_returns()
+                    self.assertEqual(self.in_job(), [], self.daemon.said())
+                    self.daemon.stop()
+                    command("umount", self.at)
+                    os.rmdir(self.at)
+                    self.daemon.start()
 
     def test_a_stop_is_no_flush(self):
         """What a run stopped at once does not look at is gone, by the run whose flush was in vain."""
