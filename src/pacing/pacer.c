@@ -6,17 +6,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "canary.h"
-#include "commit-sensor.h"
 #include "devices.h"
 #include "discard-wait.h"
-#include "disk-sensor.h"
 #include "pace.h"
 #include "peers.h"
+#include "sensors.h"
 #include "trace.h"
 #include "turns.h"
 #include "util/fd.h"
@@ -32,11 +29,7 @@ struct pacer {
 	struct pace pace;
 	struct pacer_options o;
 	struct devices devices;
-	struct disk_sensor *disks;
-	size_t n_disks;
-	struct commit_sensor commits; /* fd -1: there are no figures */
-	struct canary *canary;
-	bool observed;
+	struct sensors sensors;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* on CLOCK_MONOTONIC */
@@ -69,51 +62,6 @@ static void wait_until(struct pacer *p, uint64_t usec)
 
 	until(&ts, usec);
 	(void)pthread_cond_timedwait(&p->changed, &p->lock, &ts);
-}
-
-/* 512-byte sectors this process has had read. */
-static uint64_t own_sectors(void)
-{
-	struct rusage ru;
-
-	return getrusage(RUSAGE_SELF, &ru) < 0 ? 0 : (uint64_t)ru.ru_inblock;
-}
-
-/* Reads all sensors. Lock not needed: only the sampling thread does. False if there is nothing to
- * be told. */
-static bool sample(struct pacer *p, struct pacing_sample *s)
-{
-	struct disk_sample sum = { 0 }, one;
-	struct canary_sample cs = { 0 };
-	struct commit_sample commits = { 0 };
-	bool any = false;
-
-	*s = (struct pacing_sample){ .own_sectors = own_sectors() };
-	for (size_t i = 0; i < p->n_disks; i++)
-		if (disk_sensor_sample(&p->disks[i], &one) == 0) {
-			disk_sample_add(&sum, &one);
-			any = true;
-		}
-	s->reads = sum.reads;
-	s->read_sectors = sum.read_sectors;
-	s->read_usec = sum.read_msec * USEC_PER_MSEC;
-	s->discards = sum.discards;
-	s->discard_usec = sum.discard_msec * USEC_PER_MSEC;
-	s->flushes = sum.flushes;
-	s->requests = sum.reads + sum.writes + sum.flushes;
-	/* Where there are none, or none any more, they stand still. */
-	if (p->commits.fd >= 0 && commit_sensor_sample(&p->commits, &commits) < 0)
-		commits.commits = p->controller.last.commits;
-	s->commits = commits.commits;
-	s->in_flight = sum.in_flight;
-	if (p->canary) {
-		canary_sample(p->canary, &cs);
-		s->canary_count = cs.count;
-		s->canary_usec = cs.last_usec;
-		s->canary_busy = cs.started_usec != 0;
-	}
-	s->now_usec = now_usec();
-	return any || p->n_disks == 0;
 }
 
 static void trace_piece(struct pacer *p, char kind, uint64_t entries, uint64_t bytes, uint64_t cost)
@@ -170,15 +118,15 @@ static void peers_account(struct pacer *p, struct pacing_sample *s)
 
 static void canary_steer(struct pacer *p, const struct pacing_sample *s)
 {
-	if (!p->canary)
+	if (!p->sensors.canary)
 		return;
 	/* One at a time, at moments that the controller chooses. */
 	if (p->dozes || !controller_wants_canary(&p->controller) || s->canary_busy) {
-		canary_enable(p->canary, false);
+		canary_enable(p->sensors.canary, false);
 		return;
 	}
-	canary_enable(p->canary, true);
-	canary_poke(p->canary);
+	canary_enable(p->sensors.canary, true);
+	canary_poke(p->sensors.canary);
 }
 
 static void *sampler(void *userdata)
@@ -194,7 +142,7 @@ static void *sampler(void *userdata)
 		uint64_t next = now_usec() + WAIT_MOST;
 
 		pthread_mutex_unlock(&p->lock);
-		told = sample(p, &s);
+		told = sensors_sample(&p->sensors, &s);
 		pthread_mutex_lock(&p->lock);
 		if (told) {
 			peers_account(p, &s);
@@ -214,24 +162,12 @@ static void *sampler(void *userdata)
 	return NULL;
 }
 
-/* Returns how many requests are in flight. */
-static uint64_t discards_look(struct pacer *p, uint64_t *ret_bytes)
-{
-	struct disk_sample sum = { 0 }, one;
-
-	for (size_t i = 0; i < p->n_disks; i++)
-		if (disk_sensor_sample(&p->disks[i], &one) == 0)
-			disk_sample_add(&sum, &one);
-	*ret_bytes = sum.discard_sectors * 512;
-	return sum.in_flight;
-}
-
 /* When a slice may begin as far as others' requests are concerned. Lock held. */
 static uint64_t yield_until(struct pacer *p, uint64_t now)
 {
 	uint64_t bytes;
 
-	return controller_glance(&p->controller, now, discards_look(p, &bytes));
+	return controller_glance(&p->controller, now, sensors_discards(&p->sensors, &bytes));
 }
 
 /* Lock held: looks once, and waits if it was in vain. */
@@ -276,7 +212,7 @@ static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_bud
 		pthread_cond_broadcast(&p->changed);
 	if (granted) {
 		if (p->o.discards && controller_is_between(&p->controller))
-			(void)discards_look(p, &p->discards.base_bytes);
+			(void)sensors_discards(&p->sensors, &p->discards.base_bytes);
 		controller_begin(&p->controller);
 		*ret = (struct pace_budget){ g.entries, g.bytes };
 	}
@@ -311,12 +247,12 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 /* Returns what it took. */
 static uint64_t discards_wait(struct pacer *p, struct discard_wait *w, uint64_t freed)
 {
-	uint64_t bytes, in_flight = discards_look(p, &bytes);
+	uint64_t bytes, in_flight = sensors_discards(&p->sensors, &bytes);
 
 	discard_wait_begin(w, now_usec(), freed);
 	while (discard_wait_look(w, now_usec(), bytes, in_flight)) {
 		(void)usleep(DISCARD_LOOK);
-		in_flight = discards_look(p, &bytes);
+		in_flight = sensors_discards(&p->sensors, &bytes);
 	}
 	return discard_wait_cost_usec(w);
 }
@@ -348,38 +284,6 @@ static uint64_t step(void *userdata)
 	return atomic_load_explicit(&p->step, memory_order_relaxed);
 }
 
-/* Others wait for the disks at the bottom, whatever is stacked upon them. But a loop device is the
- * bottom to its filesystem: the file beneath it is read by a kernel thread, from the page cache,
- * and nothing there tells whose requests they are. */
-static bool is_watched(const struct devices *d, const struct blockdev *b)
-{
-	for (size_t i = 0; i < d->b.n; i++)
-		if (d->b.v[i].top && d->b.v[i].backing_file)
-			return b->top;
-	return b->leaf;
-}
-
-static int disks_open(struct pacer *p, const char *sys)
-{
-	char path[128];
-
-	p->disks = calloc(MAX(p->devices.b.n, (size_t)1), sizeof(*p->disks));
-	if (!p->disks)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->devices.b.n; i++) {
-		const struct blockdev *d = &p->devices.b.v[i];
-
-		if (!is_watched(&p->devices, d))
-			continue;
-		blockdev_stat_path(sys, d->disk, path, sizeof(path));
-		if (disk_sensor_open(&p->disks[p->n_disks], path) < 0)
-			continue;
-		p->observed |= disk_sensor_counts(&p->disks[p->n_disks]);
-		p->n_disks++;
-	}
-	return 0;
-}
-
 /* Has anybody waited for I/O in the last seconds? The kernel's own mean over 10 s answers before
  * the first look at the device can. Where it is silent about it, somebody might have. */
 static bool presume_busy(const char *proc)
@@ -406,17 +310,6 @@ static void locks_init(struct pacer *p)
 	pthread_condattr_destroy(&attr);
 }
 
-/* On btrfs an fsync goes to a log of its own and commits nothing else: others' take nothing along.
- */
-static void commits_open(struct pacer *p)
-{
-	const struct devices *d = &p->devices;
-
-	p->commits.fd = -1;
-	if (d->commit_kind == COMMIT_JBD2 || d->commit_kind == COMMIT_XFS)
-		(void)commit_sensor_open(&p->commits, d->commit_kind, d->commit_path);
-}
-
 static int start(struct pacer *p, const char *proc)
 {
 	uint64_t now = now_usec();
@@ -424,8 +317,8 @@ static int start(struct pacer *p, const char *proc)
 		.latency_usec = p->o.latency_usec,
 		.rate_min = p->o.rate_min,
 		.rate_max = p->o.rate_max,
-		.observed = p->observed,
-		.alone = p->o.off || p->n_disks == 0,
+		.observed = p->sensors.observed,
+		.alone = p->o.off || p->sensors.n_disks == 0,
 		.loose = p->devices.served,
 		.presumed_busy = presume_busy(proc),
 		.discards = p->o.discards,
@@ -452,21 +345,18 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	if (!p)
 		return -ENOMEM;
 	p->o = *o;
-	p->commits.fd = -1;
+	p->sensors = SENSORS_INIT;
 	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
 	p->looked_usec = now_usec();
 	locks_init(p);
 	r = devices_find(&p->devices, sys, proc, fd);
 	if (r >= 0)
-		r = disks_open(p, sys);
+		r = sensors_open(&p->sensors, &p->devices, sys, canary_dirfd);
 	/* Without a disk nothing is synced and nobody is seen: full speed, as ever. */
-	if (r < 0 || (p->n_disks == 0 && !o->diskless)) {
+	if (r < 0 || (p->sensors.n_disks == 0 && !o->diskless)) {
 		pacer_free(p);
 		return r;
 	}
-	commits_open(p);
-	if (canary_dirfd >= 0 && p->n_disks > 0)
-		(void)canary_new(&p->canary, canary_dirfd);
 	r = start(p, proc);
 	if (r < 0) {
 		pacer_free(p);
@@ -487,11 +377,7 @@ struct pacer *pacer_free(struct pacer *p)
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->thread, NULL);
 	}
-	canary_free(p->canary);
-	commit_sensor_close(&p->commits);
-	for (size_t i = 0; i < p->n_disks; i++)
-		disk_sensor_close(&p->disks[i]);
-	free(p->disks);
+	sensors_close(&p->sensors);
 	devices_done(&p->devices);
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);
@@ -501,7 +387,7 @@ struct pacer *pacer_free(struct pacer *p)
 
 bool pacer_has_disks(const struct pacer *p)
 {
-	return p->n_disks > 0;
+	return p->sensors.n_disks > 0;
 }
 
 const struct pace *pacer_pace(struct pacer *p)
@@ -533,7 +419,7 @@ void pacer_look(struct pacer *p, struct pacer_view *ret)
 	pthread_mutex_lock(&p->lock);
 	*ret = (struct pacer_view){
 		.devices = p->devices.key,
-		.observed = p->observed,
+		.observed = p->sensors.observed,
 		.entries = p->entries,
 		.bytes = p->bytes,
 		.elapsed_usec = now - p->looked_usec,
@@ -590,8 +476,8 @@ void pacer_doze(struct pacer *p, bool on)
 {
 	pthread_mutex_lock(&p->lock);
 	p->dozes = on;
-	if (p->canary && on)
-		canary_enable(p->canary, false);
+	if (p->sensors.canary && on)
+		canary_enable(p->sensors.canary, false);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -113,11 +113,6 @@ size_t escape_span(const char *s)
 	return i;
 }
 
-bool escape_is_plain(const char *s)
-{
-	return s[escape_span(s)] == '\0' && !strchr(s, '\\');
-}
-
 char *escape_name(const char *s)
 {
 	return escape_bytes(s, strlen(s));

@@ -16,8 +16,5 @@ char *escape_name(const char *s);
 /* How many bytes at its beginning are printable ASCII: in nearly all texts, all. */
 size_t escape_span(const char *s);
 
-/* True of a text that is shown as it is, as most are: printable ASCII without a backslash. */
-bool escape_is_plain(const char *s);
-
 /* Whether the string is UTF-8, which is all that a D-Bus string may be. */
 bool utf8_is_valid(const char *s);
