@@ -361,10 +361,11 @@ class Limits(Case):
 
 
 class Hurry(Case):
-    """At the pace that is configured each of these jobs takes minutes."""
+    """At the pace that is configured each of these jobs takes minutes, and in a hurry longer than the
+    half second within which it is told how its device is treated."""
 
     config = "pacing: {max-rate: 1MiB/s, min-rate: 64KiB/s}\nurgent: {below: 20%, until: 30%}\n"
-    ENTRIES = 30000
+    ENTRIES = 100000
 
     def setUp(self):
         super().setUp()
@@ -373,7 +374,7 @@ class Hurry(Case):
         os.mkdir(self.data)
         with open(image, "wb") as f:
             f.truncate(512 << 20)
-        fixture.command("mkfs.ext4", "-q", "-F", "-N", "100000", image)
+        fixture.command("mkfs.ext4", "-q", "-F", "-N", "150000", image)
         fixture.command("mount", "-o", "loop", image, self.data)
         self.addCleanup(fixture.command, "umount", "-l", self.data)
         fill(self.path("t"), self.ENTRIES)
