@@ -24,7 +24,8 @@ struct texts {
 struct page {
 	struct job_record v[PAGE];
 	size_t n;
-	struct texts *texts; /* the one that is being filled comes first */
+	/* Of texts the one that is being filled comes first; spare ones have no text any more. */
+	struct texts *texts, *spare;
 };
 
 struct listing {
@@ -92,14 +93,32 @@ static bool show_from_memory(struct listing *l, uint64_t id)
 	return true;
 }
 
+/* Its memory is kept for the page that is read into it next. */
 static void page_clear(struct page *p)
 {
-	while (p && p->texts) {
-		struct texts *t = p->texts;
+	struct texts *t;
 
+	while ((t = p->texts)) {
 		p->texts = t->next;
+		t->used = 0;
+		t->next = p->spare;
+		p->spare = t;
+	}
+	p->n = 0;
+}
+
+static void page_free(struct page *p)
+{
+	struct texts *t;
+
+	if (!p)
+		return;
+	page_clear(p);
+	while ((t = p->spare)) {
+		p->spare = t->next;
 		free(t);
 	}
+	free(p);
 }
 
 static void listing_end(struct listing *l, int error)
@@ -111,10 +130,8 @@ static void listing_end(struct listing *l, int error)
 	else if (l->q.n_ids == 1 && l->told == 0)
 		failure_set(&f, "NoSuchJob", "there is no job %" PRIu64, l->q.ids[0]);
 	l->done(&f, l->userdata);
-	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++) {
-		page_clear(l->pages[i]);
-		free(l->pages[i]);
-	}
+	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++)
+		page_free(l->pages[i]);
 	free((void *)l->q.ids);
 	free(l);
 }
@@ -122,18 +139,32 @@ static void listing_end(struct listing *l, int error)
 /* ---- pages of the store -----------------------------------------------------------------------
  */
 
+/* A spare one, or another. */
+static struct texts *texts_new(struct page *page, size_t len)
+{
+	size_t size = MAX(len, (size_t)TEXTS_BYTES);
+	struct texts *t = page->spare;
+
+	if (t && t->size >= len) {
+		page->spare = t->next;
+		return t;
+	}
+	t = malloc(sizeof(*t) + size);
+	if (t)
+		*t = (struct texts){ .size = size };
+	return t;
+}
+
 /* Makes room for so many bytes of texts. NULL: there is no memory. */
 static char *texts_room(struct page *page, size_t len)
 {
 	struct texts *t = page->texts;
 
 	if (!t || t->size - t->used < len) {
-		size_t size = MAX(len, (size_t)TEXTS_BYTES);
-
-		t = malloc(sizeof(*t) + size);
+		t = texts_new(page, len);
 		if (!t)
 			return NULL;
-		*t = (struct texts){ .next = page->texts, .size = size };
+		t->next = page->texts;
 		page->texts = t;
 	}
 	t->used += len;
@@ -150,13 +181,14 @@ static int keep(const struct job_record *r, void *userdata)
 	char *at;
 
 	*p = *r;
+	/* Most of them are empty. */
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
-		len += lens[i] = strlen(*texts[i]) + 1;
+		len += lens[i] = **texts[i] ? strlen(*texts[i]) + 1 : 0;
 	at = texts_room(page, len);
 	if (!at)
 		return -ENOMEM;
 	for (size_t i = 0; i < ELEMENTSOF(texts); at += lens[i++])
-		*texts[i] = memcpy(at, *texts[i], lens[i]);
+		*texts[i] = lens[i] > 0 ? memcpy(at, *texts[i], lens[i]) : "";
 	p->groups = NULL;
 	p->n_groups = 0;
 	page->n++;
@@ -271,9 +303,9 @@ static int ask_page(struct listing *l)
 		*p = malloc(sizeof(**p)); /* its records would take long to be cleared */
 		if (!*p)
 			return -ENOMEM;
-		(*p)->texts = NULL;
+		(*p)->texts = (*p)->spare = NULL;
+		(*p)->n = 0;
 	}
-	(*p)->n = 0;
 	l->reading = *p;
 	return store_queue_read(l->m->store, read_page, on_page, l);
 }

@@ -89,9 +89,8 @@ struct reader {
 int filter_bind(struct store *s, sqlite3_stmt *st, const struct job_filter *f);
 
 /* Of the history, those that a filter lets through. */
-#define HISTORY_WHERE                                                                              \
-	"job >= ?1 AND (?2 = 0 OR (?2 >> outcome) & 1) "                                           \
-	"AND (?3 < 0 OR owner = ?3) ORDER BY job LIMIT ?4"
+#define HISTORY_WHERE "(?2 = 0 OR (?2 >> outcome) & 1) AND (?3 < 0 OR owner = ?3) AND " HISTORY_PAGE
+#define HISTORY_PAGE "job >= ?1 ORDER BY job LIMIT ?4"
 
 /* Takes a job that has finished into the history. */
 int history_add(struct store *s, uint64_t id);
