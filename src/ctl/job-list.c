@@ -5,10 +5,10 @@
 #include <string.h>
 
 /* So many jobs a call: some two megabytes; or, where a page is worked on while the daemon makes the
- * next, that part of them. Nothing can be worked on before the first one is there. */
+ * next, a tenth of that: nothing can be worked on before the first one is there, nor while the last
+ * one is made. */
 #define PAGE 10000U
-#define PAGE_AHEAD 4096U
-#define PAGE_FIRST 1024U
+#define PAGE_AHEAD 1024U
 
 /* An answer that is shorter than this has had room for more. */
 #define ANSWER_SHORT MiB(2)
@@ -304,7 +304,7 @@ int job_list_each(struct client *c, const struct job_wish *wish, struct job_list
 		  size_t *ret_n, int (*some)(const struct job_line *v, size_t n, void *userdata),
 		  void *userdata)
 {
-	uint32_t most = PAGE_FIRST;
+	const uint32_t most = PAGE_AHEAD;
 	struct answer a = { 0 };
 	bool more = true;
 	int r;
@@ -318,7 +318,6 @@ int job_list_each(struct client *c, const struct job_wish *wish, struct job_list
 			break;
 		*ret_n += a.jobs;
 		more = wants_more(ret, *ret_n, wish, most);
-		most = PAGE_AHEAD;
 		/* The daemon has the next one ready when this one is through. */
 		if (more)
 			r = page_begin(c, wish, a.next_id, most);
