@@ -150,6 +150,21 @@ static void count_step(struct shrink_count *count, uint64_t bytes, uint64_t leng
 	count->counted += n;
 }
 
+/* All the job's large files count together: as much may be freed of many that are not very large.
+ */
+static bool commit_due(const struct ways *ways, const struct shrink_count *count, uint64_t before)
+{
+	return ways->commit_bytes > 0 &&
+	       before / ways->commit_bytes !=
+		       __atomic_load_n(count->bytes, __ATOMIC_RELAXED) / ways->commit_bytes;
+}
+
+/* With the last of a file so large its space is back. */
+static bool is_committed(const struct ways *ways, uint64_t length)
+{
+	return ways->commit_bytes > 0 && length >= ways->commit_bytes;
+}
+
 bool shrink_may(const struct shrink_rest *rest)
 {
 	uint64_t size;
@@ -176,8 +191,13 @@ bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struc
 			break;
 		gate("shrink", "step");
 		slice_add(&slice, 0, MIN(bytes, left));
-		if (count)
+		if (count) {
+			uint64_t before = __atomic_load_n(count->bytes, __ATOMIC_RELAXED);
+
 			count_step(count, MIN(bytes, left), length);
+			slice.commit |= commit_due(ways, count, before) ||
+					(bytes >= left && is_committed(ways, length));
+		}
 		slice_close(&slice);
 		if (ways->shrink == SHRINK_HEAD)
 			rest->done += bytes;

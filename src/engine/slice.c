@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "util/btrfs.h"
 #include "util/fd.h"
 
 void slice_init(struct slice *s, const struct pace *pace, const _Atomic bool *cancelled, int fd)
@@ -23,7 +24,8 @@ void slice_close(struct slice *s)
 	began = now;
 	/* An error is no loss: the names are gone as far as anybody can see, and a filesystem that
 	 * cannot write says so to the next unlink. */
-	(void)fd_sync_dir(s->fd);
+	(void)(s->commit ? btrfs_commit(s->fd) : fd_sync_dir(s->fd));
+	s->commit = false;
 	s->pace->synced(s->pace->userdata, now_usec() - began);
 }
 

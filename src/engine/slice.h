@@ -13,6 +13,7 @@ struct slice {
 	const _Atomic bool *cancelled;
 	int fd; /* in which the work is done, and which is synced */
 	bool open;
+	bool commit;             /* the filesystem, a btrfs, is committed with the next sync */
 	uint64_t entries, bytes; /* done in it */
 	uint64_t began_usec;
 	struct pace_budget budget;

@@ -46,9 +46,11 @@ struct ways {
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
 	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
 	enum shrink_way shrink;
-	bool map_first;      /* a step reads where its blocks are before it begins, see shrink.c */
-	const char *snapdir; /* where a directory's snapshots are, which keep it; NULL: nowhere */
-	const char *reason;  /* one sentence for people */
+	bool map_first; /* a step reads where its blocks are before it begins, see shrink.c */
+	uint64_t commit_bytes; /* freed of large files, until the filesystem itself is committed as
+				* a step's sync does not: btrfs; 0: never */
+	const char *snapdir;   /* where a directory's snapshots are, which keep it; NULL: nowhere */
+	const char *reason;    /* one sentence for people */
 };
 
 /* What is known of the filesystem. All but f_type may be NULL. */

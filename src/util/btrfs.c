@@ -38,14 +38,17 @@ bool btrfs_has(int fd)
 
 int btrfs_commit(int fd)
 {
-	_cleanup_close_ int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int own = -1;
 	__u64 transaction = 0;
+	int r = ioctl(fd, BTRFS_IOC_START_SYNC, &transaction);
 
-	if (own < 0)
-		return -errno;
+	if (r < 0 && errno == EBADF) {
+		own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (own < 0)
+			return -errno;
+		fd = own;
+		r = ioctl(fd, BTRFS_IOC_START_SYNC, &transaction);
+	}
 	/* Unlike syncfs(2), this leaves alone what others have written and not flushed. */
-	if (ioctl(own, BTRFS_IOC_START_SYNC, &transaction) < 0 ||
-	    ioctl(own, BTRFS_IOC_WAIT_SYNC, &transaction) < 0)
-		return -errno;
-	return 0;
+	return r < 0 || ioctl(fd, BTRFS_IOC_WAIT_SYNC, &transaction) < 0 ? -errno : 0;
 }

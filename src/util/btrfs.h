@@ -13,6 +13,6 @@ int btrfs_uuid(int fd, char *buf, size_t len);
 bool btrfs_has(int fd);
 
 /* Commits what was done to the filesystem so far: an fsync of a directory makes durable what is in
- * it, but not that a name came there from another one. fd is a directory, which may only be pinned
- * (O_PATH). Returns 0 or a negative errno. */
+ * it, but not that a name came there from another one. fd is any file's, or that of a directory
+ * that may only be pinned (O_PATH). Returns 0 or a negative errno. */
 int btrfs_commit(int fd);

@@ -8,6 +8,7 @@ import contextlib
 import mmap
 import os
 import re
+import shutil
 import tempfile
 import threading
 import time
@@ -129,6 +130,23 @@ class Pacing(Case):
             largest = max(largest, step)
         self.assertEqual(r.json["errors"], 0)
         self.assertGreaterEqual(r.json["bytes"], 300 * MIB)
+
+    @matrix(fs=("btrfs",), backends=ONE)
+    def test_what_a_large_file_frees_is_committed_by_and_by(self, w):
+        """Every 512 MiB, where pieces are not larger, and at its end; not all at once, when everybody
+        would wait for it."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        big_file(w.path("big"), 2000)
+        w.settle()
+        trace = os.path.join(fixture.scratch.dir, "commits")
+        with Bystander(w.path("file")):
+            r = w.run("--json", "big", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=ioctl"],
+                      env={"ASAN_OPTIONS": "detect_leaks=0"})
+        self.check_gone(w, r, "file")
+        with open(trace, encoding="ascii") as f:
+            made = f.read().count("BTRFS_IOC_START_SYNC")
+        self.assertGreaterEqual(made, 2)
 
     @matrix(fs=("ext4",), backends=ONE)
     def test_verbose_names_the_device(self, w):
