@@ -2,10 +2,19 @@
 /* What the sensors said and what was done, as lines of text: written by `run --trace`, and fed to
  * the controller again by its tests.
  *
- *   o USEC LATENCY_USEC RATE_MIN PRESUMED_BUSY OBSERVED DISCARDS     what it began with
+ *   o USEC LATENCY_USEC RATE_MIN PRESUMED_BUSY OBSERVED DISCARDS
+ *       what it began with
+ *
  *   s USEC READS SECTORS READ_USEC FLUSHES REQUESTS IN_FLIGHT OWN_SECTORS CANARIES CANARY_USEC BUSY
- * COMMITS w USEC ENTRIES BYTES COST_USEC MODE     a slice of work has ended y USEC ENTRIES BYTES
- * COST_USEC MODE     it was synced; pieces may now have so many of each */
+ *     COMMITS DISCARDS DISCARD_USEC
+ *       a look at all sensors
+ *
+ *   w USEC ENTRIES BYTES COST_USEC MODE
+ *       a slice of work has ended
+ *
+ *   y USEC ENTRIES BYTES COST_USEC MODE
+ *       it was synced; pieces may now have so many of each
+ */
 #pragma once
 
 #include <stdio.h>
