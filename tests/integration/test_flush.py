@@ -204,6 +204,23 @@ class Order(Flushes):
                     os.rmdir(self.at)
                     self.daemon.start()
 
+    def test_a_removed_directory_is_flushed_in_its_own(self):
+        """Somebody has removed the job's before it could be flushed."""
+        self.disk("ext4")
+        c = self.daemon.again_with_gate("flush:jobs")
+        c.call("PauseAll")
+        (n,) = self.submitted(c, "a")
+        os.sync()
+        (staged,) = [d for d, _, files in os.walk(os.path.join(self.at, ".reclaim")) if files]
+        c.call("ResumeAll")
+        worker = self.daemon.stopped_worker()
+        os.rmdir(staged)
+        os.kill(worker, signal.SIGCONT)
+        self.assertEqual(c.wait(n), "done")
+        self.shut_down()
+        self.power_returns()
+        self.assertFalse(os.path.exists(staged), self.daemon.said())
+
     def test_a_stop_is_no_flush(self):
         """What a run stopped at once does not look at is gone, by the run whose flush was in vain."""
         self.disk("ext4")
