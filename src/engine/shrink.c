@@ -205,7 +205,7 @@ bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struc
 		if (bytes == step || now_usec() - began > COST_HIGH)
 			step = shrink_next_step(step, now_usec() - began);
 	}
-	slice_close(&slice);
+	slice_finish(&slice);
 	return atomic_load(cancelled) && still_ours(fd, &size) && size > rest->done;
 }
 

@@ -11,22 +11,33 @@ void slice_init(struct slice *s, const struct pace *pace, const _Atomic bool *ca
 	*s = (struct slice){ .pace = pace, .cancelled = cancelled, .fd = fd };
 }
 
-void slice_close(struct slice *s)
+/* An error is no loss: the names are gone as far as anybody can see, and a filesystem that cannot
+ * write says so to the next unlink. */
+static void sync_made(struct slice *s)
 {
-	uint64_t now, began;
+	uint64_t began = now_usec();
 
-	if (!s->open)
-		return;
-	s->open = false;
-	now = now_usec();
-	if (!s->pace->spent(s->pace->userdata, s->entries, s->bytes, now - s->began_usec))
-		return;
-	began = now;
-	/* An error is no loss: the names are gone as far as anybody can see, and a filesystem that
-	 * cannot write says so to the next unlink. */
 	(void)(s->commit ? btrfs_commit(s->fd) : fd_sync_dir(s->fd));
 	s->commit = false;
 	s->pace->synced(s->pace->userdata, now_usec() - began);
+}
+
+void slice_close(struct slice *s)
+{
+	if (!s->open)
+		return;
+	s->open = false;
+	if (s->pace->spent(s->pace->userdata, s->entries, s->bytes, now_usec() - s->began_usec))
+		sync_made(s);
+}
+
+void slice_finish(struct slice *s)
+{
+	slice_close(s);
+	if (!s->commit || !s->pace || slice_renew(s) < 0)
+		return;
+	s->open = false;
+	sync_made(s);
 }
 
 int slice_open(struct slice *s)

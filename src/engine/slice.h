@@ -44,3 +44,6 @@ static inline void slice_add(struct slice *s, uint64_t entries, uint64_t bytes)
 
 /* Ends it, if it is open, and syncs what has become due. */
 void slice_close(struct slice *s);
+
+/* The same when nothing follows: a commit that is wanted is made even if no sync was due. */
+void slice_finish(struct slice *s);

@@ -148,6 +148,22 @@ class Pacing(Case):
             made = f.read().count("BTRFS_IOC_START_SYNC")
         self.assertGreaterEqual(made, 2)
 
+    @matrix(fs=("btrfs",), backends=ONE)
+    def test_the_space_of_a_large_file_is_back_with_its_end(self, w):
+        """Not with the filesystem's next commit, half a minute later."""
+        big_file(w.path("big"), 700)
+        w.settle()
+        with Bystander(w.path("file")):
+            before = os.statvfs(w.path("file")).f_bfree
+            r = w.run("--json", "big")
+            end, freed = time.monotonic() + 3, 0
+            while freed < 690 * MIB and time.monotonic() < end:
+                time.sleep(0.05)
+                st = os.statvfs(w.path("file"))
+                freed = (st.f_bfree - before) * st.f_frsize
+        self.check_gone(w, r, "file")
+        self.assertGreaterEqual(freed, 690 * MIB)
+
     @matrix(fs=("ext4",), backends=ONE)
     def test_verbose_names_the_device(self, w):
         os.mkdir(w.path("d"))
