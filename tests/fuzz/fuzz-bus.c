@@ -21,31 +21,52 @@
 #define ANY_SIGNATURE 2
 #define AS_USER 4
 #define OTHER_HEADER 8
+#define NO_DESCRIPTORS 16
+#define OF_THE_BUS 32
 
 struct method {
-	const char *member, *signature;
+	const char *interface, *member, *signature;
+};
+
+#define MANAGER "org.reclaimd1.Manager"
+#define JOB "org.reclaimd1.Job"
+
+/* What has come back. */
+struct heard {
+	uint8_t header[16];
+	size_t have;
+	uint64_t skip; /* of a message whose header has been seen */
+	bool returned; /* the call was accepted */
 };
 
 static const struct method of_manager[] = {
-	{ "SubmitFiles", "aha(uay)a{sv}" },
-	{ "SubmitLists", "a(hh)a{sv}" },
-	{ "Submit", "aaya{sv}" },
-	{ "ListJobs", "a{sv}" },
-	{ "ListJobsPacked", "a{sv}" },
-	{ "GetJob", "t" },
-	{ "Cancel", "at" },
-	{ "Pause", "at" },
-	{ "Resume", "at" },
-	{ "Restore", "ta{sv}" },
-	{ "Reload", "" },
-	{ "PauseAll", "" },
-	{ "ResumeAll", "" },
-	{ "ListDevices", "" },
+	{ MANAGER, "SubmitFiles", "aha(uay)a{sv}" },
+	{ MANAGER, "SubmitLists", "a(hh)a{sv}" },
+	{ MANAGER, "Submit", "aaya{sv}" },
+	{ MANAGER, "ListJobs", "a{sv}" },
+	{ MANAGER, "ListJobsPacked", "a{sv}" },
+	{ MANAGER, "GetJob", "t" },
+	{ MANAGER, "Cancel", "at" },
+	{ MANAGER, "Pause", "at" },
+	{ MANAGER, "Resume", "at" },
+	{ MANAGER, "Restore", "ta{sv}" },
+	{ MANAGER, "Reload", "" },
+	{ MANAGER, "PauseAll", "" },
+	{ MANAGER, "ResumeAll", "" },
+	{ MANAGER, "ListDevices", "" },
 };
 
 static const struct method of_job[] = {
-	{ "GetProblems", "tu" }, { "GetContents", "tu" }, { "Cancel", "" },
-	{ "Pause", "" },         { "Resume", "" },        { "Nothing", "s" },
+	{ JOB, "GetProblems", "tu" }, { JOB, "GetEntries", "tu" }, { JOB, "Cancel", "" },
+	{ JOB, "Pause", "" },         { JOB, "Resume", "" },       { JOB, "Nothing", "s" },
+};
+
+/* What every object on a bus has. */
+static const struct method of_bus[] = {
+	{ "org.freedesktop.DBus.Properties", "GetAll", "s" },
+	{ "org.freedesktop.DBus.Properties", "Get", "ss" },
+	{ "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", "" },
+	{ "org.freedesktop.DBus.Introspectable", "Introspect", "" },
 };
 
 /* A message is written here: little endian, as long as it has to be. */
@@ -99,7 +120,7 @@ static void header(struct text *t, const struct method *m, bool job, const char 
 	put_u32(t, /* serial */ 1);
 	put_u32(t, 0);
 	field(t, 1, 'o', job ? "/org/reclaimd1/job/1" : "/org/reclaimd1");
-	field(t, 2, 's', job ? "org.reclaimd1.Job" : "org.reclaimd1.Manager");
+	field(t, 2, 's', m->interface);
 	field(t, 3, 's', m->member);
 	field(t, 6, 's', "org.reclaimd1");
 	field(t, 8, 'g', signature);
@@ -135,11 +156,12 @@ static void call_with(int sock, const uint8_t *data, size_t size, const int fds[
 {
 	uint8_t flags = data[1];
 	bool job = flags & OF_A_JOB;
-	const struct method *m = job ? &of_job[data[0] % ELEMENTSOF(of_job)]
-				     : &of_manager[data[0] % ELEMENTSOF(of_manager)];
+	const struct method *m = flags & OF_THE_BUS ? &of_bus[data[0] % ELEMENTSOF(of_bus)]
+				 : job              ? &of_job[data[0] % ELEMENTSOF(of_job)]
+						    : &of_manager[data[0] % ELEMENTSOF(of_manager)];
 	char signature[32] = "";
 	struct text t = { .n = 0 };
-	size_t n_fds;
+	uint32_t n_fds = flags & NO_DESCRIPTORS ? 0 : 2;
 
 	data += 2;
 	size -= 2;
@@ -153,7 +175,7 @@ static void call_with(int sock, const uint8_t *data, size_t size, const int fds[
 		(void)stpcpy(signature, m->signature);
 	}
 	size = MIN(size, sizeof(t.v) - 1024);
-	header(&t, m, job, signature, size, 2);
+	header(&t, m, job, signature, size, n_fds);
 	if (flags & OTHER_HEADER)
 		for (size_t i = size > 0 ? 1U + *data % 15U : 0; i > 0 && size >= 2; i--) {
 			t.v[data[0] % t.n] = data[1];
@@ -161,7 +183,8 @@ static void call_with(int sock, const uint8_t *data, size_t size, const int fds[
 			size -= 2;
 		}
 	/* As the pump does it. */
-	n_fds = header_may_carry(t.v, t.n, 2) ? 2 : 0;
+	if (!header_may_carry(t.v, t.n, n_fds))
+		n_fds = 0;
 	put(&t, data, size);
 	post(sock, t.v, t.n, fds, n_fds);
 }
@@ -180,13 +203,46 @@ static sd_bus *server_side(int fd)
 	return conn;
 }
 
-static void turn(sd_event *e, int sock)
+static void hear_header(struct heard *h)
 {
-	char buf[4096];
+	uint32_t body, fields;
+
+	memcpy(&body, h->header + 4, sizeof(body));
+	memcpy(&fields, h->header + 12, sizeof(fields));
+	must(h->header[0] == 'l' && h->header[3] == 1);
+	h->returned = h->returned || h->header[1] == SD_BUS_MESSAGE_METHOD_RETURN;
+	h->skip = body + ((uint64_t)fields + 7) / 8 * 8;
+	h->have = 0;
+}
+
+static void hear(struct heard *h, const uint8_t *data, size_t size)
+{
+	while (size > 0) {
+		size_t n = MIN(h->skip > 0 ? h->skip : sizeof(h->header) - h->have, size);
+
+		if (h->skip > 0) {
+			h->skip -= n;
+		} else {
+			memcpy(h->header + h->have, data, n);
+			h->have += n;
+			if (h->have == sizeof(h->header))
+				hear_header(h);
+		}
+		data += n;
+		size -= n;
+	}
+}
+
+/* What comes is heard, if it is of interest. */
+static void turn(sd_event *e, int sock, struct heard *h)
+{
+	uint8_t buf[4096];
+	ssize_t n;
 
 	while (sd_event_run(e, 0) > 0)
-		while (recv(sock, buf, sizeof(buf), MSG_DONTWAIT) > 0)
-			;
+		while ((n = recv(sock, buf, sizeof(buf), MSG_DONTWAIT)) > 0)
+			if (h)
+				hear(h, buf, (size_t)n);
 }
 
 /* How many descriptors are open; there are few. */
@@ -210,6 +266,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bus *b = NULL;
 	struct asker *a = NULL;
 	struct link *l = NULL;
+	struct heard h = { 0 };
 	sd_event *e = NULL;
 	sd_bus *conn;
 
@@ -223,9 +280,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(link_new(&l, b, conn, a) >= 0 && sd_bus_start(conn) >= 0);
 		asker_unref(a);
 		post(pair[1], hello, sizeof(hello) - 1, NULL, 0);
-		turn(e, pair[1]);
+		turn(e, pair[1], NULL);
 		call_with(pair[1], data, size, fds);
-		turn(e, pair[1]);
+		turn(e, pair[1], &h);
+		told(h.returned);
 		bus_free(b);
 		(void)close(pair[1]);
 		(void)sd_event_unref(e);
@@ -235,4 +293,215 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)close(fds[1]);
 	must(descriptors() == before);
 	return 0;
+}
+
+/* ---- calls as clients make them -------------------------------------------------------------- */
+
+/* The body begins behind the two bytes of an input. */
+static void pad(struct words *w, size_t to)
+{
+	while ((w->n - 2) % to && w->n < w->most)
+		say(w, "", 1);
+}
+
+static void say_u32(struct words *w, uint32_t v)
+{
+	pad(w, 4);
+	say(w, &v, sizeof(v));
+}
+
+static void say_u64(struct words *w, uint64_t v)
+{
+	pad(w, 8);
+	say(w, &v, sizeof(v));
+}
+
+static void say_string(struct words *w, const char *s)
+{
+	say_u32(w, (uint32_t)strlen(s));
+	say(w, s, strlen(s) + 1);
+}
+
+static void say_bytes(struct words *w, const char *s)
+{
+	say_u32(w, (uint32_t)strlen(s));
+	say(w, s, strlen(s));
+}
+
+static void say_signature(struct words *w, const char *s)
+{
+	uint8_t len = (uint8_t)strlen(s);
+
+	say(w, &len, 1);
+	say(w, s, len + 1U);
+}
+
+struct array {
+	size_t length, from;
+};
+
+static struct array array_begin(struct words *w, size_t align)
+{
+	struct array a;
+
+	say_u32(w, 0);
+	a.length = w->n - 4;
+	pad(w, align);
+	a.from = w->n;
+	return a;
+}
+
+static void array_end(struct words *w, struct array a)
+{
+	uint32_t len = (uint32_t)(w->n - a.from);
+
+	put_back(w, a.length, &len, sizeof(len));
+}
+
+static const char *any_path(struct words *w)
+{
+	return CHOOSE(w, "/a", "/a/b c", "/", "/\xff\x1b", "/a/../b", "/x/y/");
+}
+
+static const char *any_name(struct words *w)
+{
+	return CHOOSE(w, "a", "b.tar.gz", "...", "\xff", " ", "x\ny");
+}
+
+static void say_ids(struct words *w)
+{
+	struct array a = array_begin(w, 8);
+
+	for (uint32_t i = 1 + choose(w, 2); i > 0; i--)
+		say_u64(w, 1 + choose(w, chance(w, 80) ? 2 : 5));
+	array_end(w, a);
+}
+
+static const struct {
+	const char *name, *type;
+} options[] = {
+	{ "undo-usec", "t" }, { "by-usec", "t" },   { "priority", "s" }, { "dry-run", "b" },
+	{ "display", "aay" }, { "origin", "s" },    { "records", "b" },  { "states", "as" },
+	{ "uid", "u" },       { "finished", "b" },  { "since-id", "t" }, { "limit", "u" },
+	{ "ids", "at" },      { "directory", "h" }, { "name", "ay" },
+};
+
+/* n: of directories that were given */
+static void say_value(struct words *w, const char *name, const char *type, uint32_t n)
+{
+	struct array a;
+
+	if (strcmp(type, "t") == 0) {
+		say_u64(w, chance(w, 90) ? choose(w, 3600) : any_number(w));
+	} else if (strcmp(type, "s") == 0) {
+		say_string(w, strcmp(name, "origin") == 0 ? "policy:backups"
+							  : CHOOSE(w, "low", "normal", "high"));
+	} else if (strcmp(type, "ay") == 0) {
+		say_bytes(w, any_name(w));
+	} else if (strcmp(type, "at") == 0) {
+		say_ids(w);
+	} else if (strcmp(type, "aay") == 0 || strcmp(type, "as") == 0) {
+		a = array_begin(w, 4);
+		for (uint32_t i = 0; i < n; i++) {
+			if (type[1] == 's')
+				say_string(w, CHOOSE(w, "held", "done", "running"));
+			else
+				say_bytes(w, any_path(w));
+		}
+		array_end(w, a);
+	} else {
+		say_u32(w, choose(w, 2));
+	}
+}
+
+static void say_options(struct words *w, const char *known, uint32_t n)
+{
+	struct array a = array_begin(w, 8);
+
+	for (size_t i = 0; i < ELEMENTSOF(options); i++) {
+		if (!strstr(known, options[i].name) || !chance(w, 30))
+			continue;
+		/* A directory is where a name is. */
+		if (strcmp(options[i].name, "name") == 0)
+			continue;
+		pad(w, 8);
+		say_string(w, options[i].name);
+		say_signature(w, options[i].type);
+		say_value(w, options[i].name, options[i].type, n);
+	}
+	array_end(w, a);
+}
+
+static void say_submit(struct words *w, const char *member)
+{
+	uint32_t n = 1 + choose(w, 3);
+	struct array a = array_begin(w, strcmp(member, "SubmitLists") == 0 ? 8 : 4);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (strcmp(member, "Submit") == 0) {
+			say_bytes(w, any_path(w));
+			continue;
+		}
+		if (strcmp(member, "SubmitLists") == 0)
+			pad(w, 8);
+		say_u32(w, 0);
+		if (strcmp(member, "SubmitLists") == 0)
+			say_u32(w, 1);
+	}
+	array_end(w, a);
+	if (strcmp(member, "SubmitFiles") == 0) {
+		a = array_begin(w, 8);
+		for (uint32_t i = 0; i < n + choose(w, 3); i++) {
+			pad(w, 8);
+			say_u32(w, i % n);
+			say_bytes(w, any_name(w));
+		}
+		array_end(w, a);
+	}
+	say_options(w,
+		    strcmp(member, "Submit") == 0 ? "undo-usec by-usec priority dry-run"
+		    : strcmp(member, "SubmitLists") == 0
+			    ? "undo-usec by-usec priority dry-run display records"
+			    : "undo-usec by-usec priority dry-run display origin",
+		    n);
+}
+
+static void say_arguments(struct words *w, const struct method *m, bool job)
+{
+	if (strncmp(m->member, "Submit", 6) == 0) {
+		say_submit(w, m->member);
+	} else if (strcmp(m->signature, "a{sv}") == 0) {
+		say_options(w, "states uid finished since-id limit ids", choose(w, 3));
+	} else if (strcmp(m->signature, "at") == 0) {
+		say_ids(w);
+	} else if (m->signature[0] == 't') {
+		say_u64(w, 1 + choose(w, 3));
+		if (strcmp(m->signature, "tu") == 0)
+			say_u32(w, choose(w, 10));
+		else if (m->signature[1])
+			say_options(w, "directory", 0);
+	} else if (m->signature[0] == 's') {
+		say_string(w, job ? JOB : MANAGER);
+		if (m->signature[1])
+			say_string(w, job ? CHOOSE(w, "State", "Path", "Staging")
+					  : CHOOSE(w, "Paused", "Jobs", "Features"));
+	}
+}
+
+void grammar(struct words *w)
+{
+	bool job = chance(w, 30), bus = chance(w, 20);
+	const struct method *of = bus ? of_bus : job ? of_job : of_manager;
+	uint8_t which = (uint8_t)choose(w, bus   ? ELEMENTSOF(of_bus)
+					   : job ? ELEMENTSOF(of_job)
+						 : ELEMENTSOF(of_manager));
+	uint8_t flags = (uint8_t)((bus ? OF_THE_BUS : 0) | (job ? OF_A_JOB : 0) |
+				  (chance(w, 20) ? AS_USER : 0));
+
+	if (!strpbrk(of[which].signature, "hv"))
+		flags |= NO_DESCRIPTORS;
+	w->n = 0;
+	say(w, &which, 1);
+	say(w, &flags, 1);
+	say_arguments(w, &of[which], job);
 }

@@ -31,6 +31,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < size; i++)
 		must((*at == '\\' ? unescape(&at) : (uint8_t)*at++) == data[i]);
 	must(*at == '\0');
+	told(strlen(shown) == size);
 	free(shown);
 	return 0;
+}
+
+/* Names as people give them, which are shown as they are. */
+void grammar(struct words *w)
+{
+	w->n = 0;
+	do
+		sayf(w, "%s",
+		     CHOOSE(w, "a", "backup", "-", ".tar.gz", " ", "\u00e9", "\u65e5\u672c",
+			    "\U0001f5d1"));
+	while (chance(w, 80));
 }

@@ -68,6 +68,55 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		dirlist_sort(&l, ORDER_ASCENDING);
 		check(&l);
 	} while (r == 0);
+	told(r == 1);
 	dirlist_done(&l);
 	return 0;
+}
+
+/* ---- directories as kernels list them ------------------------------------------------------ */
+
+static void say_record(struct words *w, const char *name)
+{
+	static const uint8_t none[8], types[] = { 0, 1, 2, 4, 6, 8, 10, 12 };
+	uint64_t ino = 1 + any_number(w), offset = any_number(w);
+	size_t len = 8 + 8 + 2 + 1 + strlen(name) + 1;
+	uint16_t padded = (uint16_t)((len + 7) / 8 * 8);
+
+	if (w->most - w->n < padded)
+		return;
+	say(w, &ino, sizeof(ino));
+	say(w, &offset, sizeof(offset));
+	say(w, &padded, sizeof(padded));
+	say(w, &types[choose(w, ELEMENTSOF(types))], 1);
+	say(w, name, strlen(name) + 1);
+	say(w, none, padded - len);
+}
+
+static void say_name(struct words *w, char *name)
+{
+	size_t len = chance(w, 80) ? 1 + choose(w, 20) : 1 + choose(w, 255);
+
+	for (size_t i = 0; i < len; i++) {
+		uint8_t c = (uint8_t)(chance(w, 70) ? 'a' + choose(w, 26) : 1 + choose(w, 255));
+
+		name[i] = (char)(c == '/' ? '.' : c);
+	}
+	name[len] = '\0';
+}
+
+void grammar(struct words *w)
+{
+	uint32_t n = choose(w, 12), first = choose(w, n + 1);
+	char name[256];
+	uint16_t len = 0;
+
+	w->n = 0;
+	say(w, &len, sizeof(len));
+	for (uint32_t i = 0; i < n; i++) {
+		if (i == first)
+			len = (uint16_t)(w->n - sizeof(len));
+		say_name(w, name);
+		say_record(w, i < 2 && chance(w, 80) ? (i == 0 ? "." : "..") : name);
+	}
+	put_back(w, 0, &len, sizeof(len));
 }

@@ -6,7 +6,6 @@
  * An input is a byte of flags and the stream, messages that end with a NUL; the same files are sent
  * to the real daemon by the booted test. Takes libsystemd 257. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,6 +55,7 @@ static void look_at(struct heard *h)
 
 		must(sd_json_parse(h->v, 0, &answer, NULL, NULL) >= 0);
 		must(sd_json_variant_is_object(answer));
+		told(!sd_json_variant_by_key(answer, "error"));
 		(void)sd_json_variant_unref(answer);
 		h->n -= n;
 		memmove(h->v, end + 1, h->n);
@@ -81,7 +81,7 @@ struct mouth {
 	char buf[512];
 };
 
-static void say(struct mouth *m, int sock, const uint8_t *data, size_t size)
+static void speak(struct mouth *m, int sock, const uint8_t *data, size_t size)
 {
 	size_t n;
 	bool is_long;
@@ -101,16 +101,15 @@ static void say(struct mouth *m, int sock, const uint8_t *data, size_t size)
 
 static void talk(sd_event *e, int sock, const uint8_t *data, size_t size)
 {
-	struct heard h = { .v = malloc(HEARD_MOST) };
+	static char room[HEARD_MOST];
+	struct heard h = { .v = room };
 	size_t half = data[0] & IN_HALVES ? (size - 1) / 2 : size - 1;
 	struct mouth m = { 0 };
 
-	must(h.v);
-	say(&m, sock, data + 1, half);
+	speak(&m, sock, data + 1, half);
 	turn(e, sock, &h);
-	say(&m, sock, data + 1 + half, size - 1 - half);
+	speak(&m, sock, data + 1 + half, size - 1 - half);
 	turn(e, sock, &h);
-	free(h.v);
 }
 
 /* How many descriptors are open; there are few. */
@@ -149,4 +148,120 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	server_manager_free(m);
 	must(descriptors() == before);
 	return 0;
+}
+
+/* ---- calls as clients make them -------------------------------------------------------------- */
+
+struct parameter {
+	const char *name;
+	/* i: number, I: of a job, b, s: path, a before it: an array; others as they say */
+	const char *type;
+	bool needed;
+};
+
+static const struct method {
+	const char *name;
+	struct parameter parameters[7];
+} methods[] = {
+	{ "Submit",
+	  { { "paths", "as", true },
+	    { "pathsBase64", "base64", false },
+	    { "undoUSec", "i", false },
+	    { "byUSec", "i", false },
+	    { "priority", "priority", false },
+	    { "dryRun", "b", false } } },
+	{ "GetJob", { { "id", "I", true } } },
+	{ "ListJobs",
+	  { { "states", "states", false },
+	    { "uid", "i", false },
+	    { "finished", "b", false },
+	    { "sinceId", "i", false },
+	    { "limit", "i", false },
+	    { "ids", "aI", false } } },
+	{ "GetProblems",
+	  { { "id", "I", true }, { "offset", "i", false }, { "limit", "i", false } } },
+	{ "GetEntries",
+	  { { "id", "I", true }, { "offset", "i", false }, { "limit", "i", false } } },
+	{ "Cancel", { { "ids", "aI", true } } },
+	{ "Pause", { { "ids", "aI", true } } },
+	{ "Resume", { { "ids", "aI", true } } },
+	{ "PauseAll", { { 0 } } },
+	{ "ResumeAll", { { 0 } } },
+	{ "Restore", { { "id", "I", true } } },
+	{ "ListSpools", { { 0 } } },
+	{ "ListDevices", { { 0 } } },
+	{ "GetStatus", { { 0 } } },
+	{ "GetMetrics", { { 0 } } },
+	{ "Reload", { { 0 } } },
+	{ "Monitor", { { 0 } } },
+};
+
+static void say_value(struct words *w, const char *type)
+{
+	if (type[0] == 'a') {
+		sayf(w, "[");
+		for (uint32_t i = 1 + choose(w, 3); i > 0; i--) {
+			say_value(w, type + 1);
+			sayf(w, "%s", i > 1 ? "," : "");
+		}
+		sayf(w, "]");
+	} else if (strcmp(type, "i") == 0) {
+		sayf(w, "%llu",
+		     (unsigned long long)(chance(w, 90) ? 1 + choose(w, 9) : any_number(w)));
+	} else if (strcmp(type, "I") == 0) {
+		sayf(w, "%u", 1 + choose(w, chance(w, 80) ? 2 : 5));
+	} else if (strcmp(type, "b") == 0) {
+		sayf(w, "%s", CHOOSE(w, "true", "false"));
+	} else if (strcmp(type, "s") == 0) {
+		sayf(w, "\"%s\"", CHOOSE(w, "/a", "/a/b c", "/\\u001b", "/a/\\\"", "/\xc3\xa9"));
+	} else if (strcmp(type, "base64") == 0) {
+		sayf(w, "%s", CHOOSE(w, "[\"L2E=\"]", "[\"L/8=\"]", "[]"));
+	} else if (strcmp(type, "states") == 0) {
+		sayf(w, "%s", CHOOSE(w, "[\"held\"]", "[\"done\",\"partial\"]", "[]"));
+	} else {
+		sayf(w, "%s", CHOOSE(w, "\"low\"", "\"normal\"", "\"high\""));
+	}
+}
+
+static void say_parameters(struct words *w, const struct method *m)
+{
+	bool first = true;
+
+	sayf(w, "{");
+	for (const struct parameter *p = m->parameters; p->name; p++) {
+		if (!p->needed && !chance(w, 25))
+			continue;
+		sayf(w, "%s\"%s\":", first ? "" : ",", p->name);
+		if (!p->needed && chance(w, 10))
+			sayf(w, "null");
+		else
+			say_value(w, p->type);
+		first = false;
+	}
+	sayf(w, "}");
+}
+
+/* One more message. */
+void grammar(struct words *w)
+{
+	const struct method *m = &methods[choose(w, ELEMENTSOF(methods))];
+	uint8_t flags = (uint8_t)((chance(w, 20) ? AS_USER : 0) | (chance(w, 20) ? IN_HALVES : 0));
+
+	if (w->n == 0)
+		say(w, &flags, 1);
+	if (chance(w, 10)) {
+		sayf(w, "%s", "{\"method\":\"org.varlink.service.GetInfo\"}");
+	} else {
+		sayf(w, "{\"method\":\"org.reclaimd.Reclaim.%s\"", m->name);
+		if (m->parameters[0].name || chance(w, 50)) {
+			sayf(w, ",\"parameters\":");
+			say_parameters(w, m);
+		}
+		if (strcmp(m->name, "Monitor") == 0)
+			sayf(w, ",\"more\":true");
+		else if (chance(w, 5))
+			sayf(w, ",\"oneway\":true");
+		sayf(w, "}");
+	}
+	say(w, "", 1);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/worker-internal.h"
@@ -19,6 +20,7 @@
 
 #define DELETES 1
 #define NO_WELCOME 2
+#define STOPS 4 /* and what is left of large files may be kept */
 
 static int its = -1;
 static unsigned asked, ended;
@@ -155,7 +157,7 @@ static void turn(sd_event *e)
 }
 
 /* What the real one would say, but for the content. */
-static void say(uint32_t type, uint32_t serial, unsigned n_fds, const void *data, size_t len)
+static void answer(uint32_t type, uint32_t serial, unsigned n_fds, const void *data, size_t len)
 {
 	struct wire_out o = { 0 };
 	int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -175,16 +177,17 @@ static void say(uint32_t type, uint32_t serial, unsigned n_fds, const void *data
 	(void)close(dir);
 }
 
-static void say_all(sd_event *e, const struct worker *w, const uint8_t *data, size_t size)
+static void answer_all(sd_event *e, const struct worker *w, const uint8_t *data, size_t size)
 {
 	while (size >= 5 && !worker_ended(w)) {
 		size_t len = data[3] | (size_t)data[4] << 8;
 
 		len = MIN(len, size - 5);
-		say(data[0], data[1], data[2] % 4, data + 5, len);
+		answer(data[0], data[1], data[2] % 4, data + 5, len);
 		data += 5 + len;
 		size -= 5 + len;
 		turn(e);
+		told(!worker_ended(w));
 	}
 }
 
@@ -204,10 +207,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(sd_event_new(&e) >= 0 && worker_new(&w, e, &o) >= 0);
 	turn(e);
 	if (!(data[0] & NO_WELCOME))
-		say(ANSWER_WELCOME, 0, 0, welcome, sizeof(welcome));
+		answer(ANSWER_WELCOME, 0, 0, welcome, sizeof(welcome));
 	(data[0] & DELETES ? ask_delete : ask_intake)(w);
+	if (data[0] & STOPS)
+		worker_stop(w, /* keep= */ true);
 	turn(e);
-	say_all(e, w, data + 1, size - 1);
+	answer_all(e, w, data + 1, size - 1);
 	worker_free(w);
 	turn(e);
 	must(ended == asked);
@@ -215,4 +220,210 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fd_closep(&o.fence_fd);
 	(void)sd_event_unref(e);
 	return 0;
+}
+
+/* ---- what a worker says that is none of the hostile ones ------------------------------------ */
+
+static size_t message_begin(struct words *w, uint8_t type, uint8_t serial, uint8_t n_fds)
+{
+	const uint8_t first[] = { type, serial, n_fds, 0, 0 };
+
+	say(w, first, sizeof(first));
+	return w->n;
+}
+
+static void message_end(struct words *w, size_t from)
+{
+	uint16_t len = (uint16_t)(w->n - from);
+
+	put_back(w, from - sizeof(len), &len, sizeof(len));
+}
+
+static void number(struct words *w, uint64_t n)
+{
+	say(w, &n, sizeof(n));
+}
+
+static void string(struct words *w, const char *s)
+{
+	uint32_t len = s ? (uint32_t)strlen(s) + 1 : UINT32_MAX;
+
+	say(w, &len, sizeof(len));
+	if (s)
+		say(w, s, len);
+}
+
+static void identity(struct words *w)
+{
+	static const uint32_t types[] = { S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO };
+
+	number(w, any_number(w));
+	number(w, any_number(w));
+	number(w, any_number(w));
+	number(w, types[choose(w, ELEMENTSOF(types))]);
+}
+
+/* 0 more often than not. */
+static uint64_t error(struct words *w)
+{
+	uint64_t e = chance(w, 70) ? 0 : 1 + choose(w, 100);
+
+	number(w, e);
+	return e;
+}
+
+static void failure(struct words *w, bool failed)
+{
+	string(w,
+	       failed ? CHOOSE(w, "NoSuchPath", "Protected", "Failed", "IdentityChanged") : NULL);
+	string(w, failed ? CHOOSE(w, "", "what it was", "\x1b[31m\n") : NULL);
+}
+
+static const char *component(struct words *w)
+{
+	return CHOOSE(w, "a", "b.tar.gz", " ", "...", "\xff", "x\ny");
+}
+
+static void alive(struct words *w, uint8_t serial)
+{
+	if (chance(w, 20))
+		message_end(w, message_begin(w, ANSWER_ALIVE, serial, 0));
+}
+
+static void looked(struct words *w, uint8_t serial)
+{
+	uint32_t dirs = 1 + choose(w, 3), names = choose(w, 5);
+	size_t at = message_begin(w, ANSWER_DIRS, serial, 0);
+
+	for (uint32_t i = 1; i <= dirs; i++) {
+		number(w, i);
+		string(w, CHOOSE(w, "/", "/a", "/\xff"));
+		identity(w);
+	}
+	message_end(w, at);
+	alive(w, serial);
+	at = message_begin(w, ANSWER_ENTRIES, serial, 0);
+	for (uint32_t i = 0; i < names; i++) {
+		number(w, 1 + choose(w, dirs));
+		string(w, component(w));
+		identity(w);
+	}
+	message_end(w, at);
+	at = message_begin(w, ANSWER_LOOKED, serial, 0);
+	bool failed = error(w) > 0;
+	number(w, names);
+	for (int i = 0; i < 5; i++)
+		number(w, any_number(w));
+	number(w, choose(w, 2));
+	failure(w, failed);
+	message_end(w, at);
+}
+
+static void staged(struct words *w, uint8_t serial)
+{
+	size_t at = message_begin(w, ANSWER_RANGES, serial, 0);
+	uint64_t seq = 0;
+	bool failed;
+
+	for (uint32_t i = choose(w, 4); i > 0; i--) {
+		number(w, seq + 1);
+		number(w, seq += 1 + choose(w, 3));
+		(void)error(w);
+	}
+	message_end(w, at);
+	at = message_begin(w, ANSWER_STAGED, serial, 0);
+	failed = error(w) > 0;
+	identity(w);
+	failure(w, failed);
+	message_end(w, at);
+}
+
+static void opened(struct words *w, uint8_t serial)
+{
+	bool failed = chance(w, 30);
+	size_t at = message_begin(w, ANSWER_OPENED, serial, !failed);
+
+	number(w, failed ? 1 + choose(w, 100) : 0);
+	message_end(w, at);
+}
+
+static void done(struct words *w, uint8_t serial)
+{
+	size_t at = message_begin(w, ANSWER_DONE, serial, 0);
+
+	(void)error(w);
+	message_end(w, at);
+}
+
+static void listed(struct words *w, uint8_t serial)
+{
+	size_t at = message_begin(w, ANSWER_LISTING, serial, 0);
+
+	for (uint32_t i = choose(w, 4); i > 0; i--) {
+		string(w, component(w));
+		identity(w);
+	}
+	message_end(w, at);
+	done(w, serial);
+}
+
+static void ran(struct words *w, uint8_t serial, bool keeps)
+{
+	size_t at;
+
+	for (uint32_t i = choose(w, 3); i > 0; i--) {
+		at = message_begin(w, ANSWER_PROBLEM, serial, 0);
+		string(w, CHOOSE(w, "/a", "/a/\x1b"));
+		string(w, CHOOSE(w, "is immutable", ""));
+		(void)error(w);
+		number(w, choose(w, 2));
+		message_end(w, at);
+	}
+	alive(w, serial);
+	at = message_begin(w, ANSWER_KEPT, serial, 0);
+	for (uint32_t i = choose(w, 3); i > 0; i--) {
+		number(w, 3 + choose(w, 3));
+		number(w, 1 + choose(w, 100));
+	}
+	message_end(w, at);
+	at = message_begin(w, ANSWER_RAN, serial, 0);
+	(void)error(w);
+	for (int i = 0; i < 4; i++)
+		number(w, any_number(w));
+	number(w, choose(w, 2));
+	number(w, keeps ? 0 : choose(w, 2));
+	number(w, keeps ? any_number(w) : 0);
+	string(w, CHOOSE(w, "", "snapshot"));
+	message_end(w, at);
+}
+
+void grammar(struct words *w)
+{
+	uint8_t flags = (uint8_t)choose(w, 8);
+	size_t at;
+
+	w->n = 0;
+	say(w, &flags, 1);
+	if (flags & NO_WELCOME) {
+		at = message_begin(w, ANSWER_WELCOME, 0, 0);
+		number(w, PROTOCOL_VERSION);
+		number(w, choose(w, 8));
+		message_end(w, at);
+	}
+	if (flags & DELETES) {
+		bool early = chance(w, 30);
+
+		if (early)
+			done(w, 3);
+		ran(w, 1, flags & STOPS);
+		ran(w, 2, false);
+		if (!early)
+			done(w, 3);
+		return;
+	}
+	looked(w, 1);
+	staged(w, 2);
+	opened(w, 3);
+	listed(w, 4);
+	done(w, 5);
 }
