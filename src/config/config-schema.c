@@ -120,6 +120,12 @@ static const struct key limits_keys[] = {
 	  .range = { 1, 10000000 },
 	  .preset = "100000",
 	  .expected = "a number from 1 to 10000000" },
+	{ .name = "names-per-user",
+	  .type = VALUE_COUNT,
+	  .offset = offsetof(struct config, names_per_user),
+	  .range = { 1000, 1000000000 },
+	  .preset = "10000000",
+	  .expected = "a number from 1000 to 1000000000" },
 	{ 0 },
 };
 
@@ -176,7 +182,7 @@ static const struct key root_keys[] = {
 	{ .name = "limits",
 	  .kind = KEY_SECTION,
 	  .keys = limits_keys,
-	  .expected = "a map with jobs-per-user" },
+	  .expected = "a map with jobs-per-user or names-per-user" },
 	{ .name = "protect",
 	  .kind = KEY_PATHS,
 	  .offset = offsetof(struct config, protect),

@@ -11,7 +11,8 @@
 #include "bus-internal.h"
 #include "util/escape.h"
 
-#define LIST_FILE_BYTES_MOST (8ULL << 30)
+/* Of all lists of a call; the worker sees to it, too, as a file may grow. */
+#define LISTS_BYTES_MOST (1ULL << 30)
 #define OPTIONS_MOST 16
 
 static const struct option *find_option(const struct option *options, size_t n, const char *name)
@@ -114,7 +115,7 @@ int arguments_directory(struct request *q, int fd, const char *what, size_t i)
 	return 0;
 }
 
-int arguments_list_file(struct request *q, int fd, size_t i)
+int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes)
 {
 	int flags = fcntl(fd, F_GETFL), r;
 	struct statx sx;
@@ -130,9 +131,13 @@ int arguments_list_file(struct request *q, int fd, size_t i)
 	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY)
 		return request_refuse(q, "InvalidArgument",
 				      "The file of names %zu is not open for reading.", i);
-	if (sx.stx_size > LIST_FILE_BYTES_MOST)
-		return request_refuse(q, "InvalidArgument",
-				      "The file of names %zu is larger than 8 GiB: split it.", i);
+	if (sx.stx_size > LISTS_BYTES_MOST - *bytes)
+		return request_refuse(
+			q, "LimitExceeded",
+			"The files of names up to %zu are larger than 1 GiB "
+			"together: submit them in several calls, one after the other.",
+			i);
+	*bytes += sx.stx_size;
 	return 0;
 }
 

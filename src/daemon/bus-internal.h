@@ -170,7 +170,8 @@ int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char
 /* Refuse a descriptor that is none of a directory, or no file to read names from. Do not touch the
  * filesystem, which may be somebody's own and hang. */
 int arguments_directory(struct request *q, int fd, const char *what, size_t i);
-int arguments_list_file(struct request *q, int fd, size_t i);
+/* *bytes is how much the lists before have, and this one then. */
+int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes);
 
 /* An array of job ids, which is the message's. */
 int arguments_ids(struct request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);

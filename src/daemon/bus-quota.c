@@ -8,13 +8,13 @@
 #include "util/fd.h"
 
 /* For one user, and for all but root together, so that root always gets in. Names are what memory
- * is needed for: an API call has at most 8 MiB of them. */
+ * is needed for: an API call has at most 8 MiB of them, and 13 MB for 100,000 paths. */
 static const struct {
 	size_t user, all;
 } most[QUOTA_KINDS] = {
 	[QUOTA_LINKS] = { .user = 64, .all = 448 },
 	[QUOTA_CALLS] = { .user = 1024, .all = 8192 },
-	[QUOTA_NAMES] = { .user = MiB(32), .all = MiB(128) },
+	[QUOTA_NAMES] = { .user = MiB(64), .all = MiB(256) },
 	[QUOTA_ASKS] = { .user = 8, .all = 64 },
 };
 

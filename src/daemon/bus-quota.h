@@ -14,6 +14,9 @@ enum quota_kind {
 	QUOTA_KINDS
 };
 
+/* What a directory, a list or a path takes in a call, besides its text, until the worker has it. */
+#define QUOTA_GROUP_BYTES 128
+
 struct quota;
 
 int quota_new(struct quota **ret);

@@ -34,6 +34,7 @@ struct submit {
 	size_t n_groups, groups_size;
 	struct names names[GROUPS_MOST]; /* of SubmitFiles, for each group */
 	size_t n_names, names_bytes;
+	uint64_t lists_bytes;   /* of SubmitLists */
 	struct strings paths;   /* of Submit */
 	struct strings display; /* an option of the others */
 };
@@ -233,6 +234,7 @@ static int begin(struct request *q, struct submit *s)
 				      s->n_groups);
 	for (size_t i = 0; i < s->display.n; i++)
 		s->groups[i].display = s->display.v[i];
+	s->names_bytes += s->n_groups * QUOTA_GROUP_BYTES;
 	r = quota_take(q->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, s->names_bytes);
 	if (r < 0)
 		return request_refuse(q, "LimitExceeded",
@@ -371,7 +373,7 @@ static int read_list(struct request *q, struct submit *s)
 		return request_refuse(q, "InvalidArgument", "More than %d lists.", GROUPS_MOST);
 	r = arguments_directory(q, g.dirfd, "directory", s->n_groups);
 	if (r >= 0)
-		r = arguments_list_file(q, g.names_fd, s->n_groups);
+		r = arguments_list_file(q, g.names_fd, s->n_groups, &s->lists_bytes);
 	return r < 0 ? r : group_add(s, &g);
 }
 

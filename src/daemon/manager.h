@@ -60,6 +60,7 @@ struct manager {
 	uint64_t counts[JOB_STATES];
 	struct owner_list owners;
 	struct user_list users;
+	struct held held; /* of all but root */
 	struct place_list places;
 	struct rest_list rests;
 	int worker_fd; /* reclaim-worker, as it was when we began */

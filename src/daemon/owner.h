@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 #include <systemd/sd-event.h>
 
+#include "held.h"
 #include "worker.h"
 
 struct manager;
@@ -15,7 +16,8 @@ struct user {
 	LIST_ENTRY(user) link;
 	uid_t uid;
 	unsigned refs;
-	uint64_t jobs;   /* unfinished, and being submitted */
+	uint64_t jobs; /* unfinished, and being submitted */
+	struct held held;
 	uint64_t served; /* when a job of it began last, on the manager's count */
 };
 LIST_HEAD(user_list, user);

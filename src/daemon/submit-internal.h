@@ -26,6 +26,7 @@ struct submit {
 	char staging[33];
 	char mount[PATH_MAX];
 	struct rows *rows;
+	struct held held;
 	unsigned posted; /* pieces the store has not answered */
 	int error;       /* the first that went wrong */
 	struct failure failure;

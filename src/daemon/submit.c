@@ -36,6 +36,7 @@ void submit_end(struct submit *s)
 	place_unref(s->place);
 	if (s->counts)
 		s->owner->user->jobs--;
+	held_give(&s->held, &s->owner->user->held, &m->held, s->owner->id.uid);
 	owner_unref(s->owner);
 	free(s);
 	manager_flow_ends(m);
@@ -180,11 +181,47 @@ static bool rows_wanted(struct submit *s)
 	return s->rows;
 }
 
+/* Counts what the worker holds now. If that is too much, it is told to stop. */
+static void count(struct submit *s, uint64_t names, const char *text)
+{
+	struct worker *intake = owner_intake_of(s->owner, s->session);
+	uint64_t most = s->m->config->names_per_user;
+	int r = held_add(&s->held, &s->owner->user->held, &s->m->held, s->owner->id.uid, names,
+			 strlen(text), most);
+
+	if (r == 0 || s->error < 0)
+		return;
+	fail(s, r);
+	if (r == -E2BIG)
+		failure_set(&s->failure, "LimitExceeded",
+			    "these are more than %" PRIu64 " names, or than %d bytes for each of "
+			    "these, which is the limit (`limits: {names-per-user: }`; a directory "
+			    "counts as %d): submit them in several calls, one after the other",
+			    most, HELD_NAME_BYTES, HELD_DIR_NAMES);
+	else
+		failure_set(&s->failure, "LimitExceeded",
+			    "%s more than %" PRIu64 " names on the way at the same time, which is "
+			    "the limit (`limits: {names-per-user: }`): go on when some calls have "
+			    "been answered",
+			    r == -EDQUOT ? "you have" : "all users together have",
+			    r == -EDQUOT ? most : 2 * most);
+	if (intake)
+		worker_look_stop(intake);
+}
+
+/* What is known goes to the store, however much is to come. */
+static void post_if_full(struct submit *s)
+{
+	if (rows_full(s->rows))
+		post(s, /* last= */ false);
+}
+
 static void on_dir(const struct intake_dir *d, void *userdata)
 {
 	struct submit *s = userdata;
 	int r;
 
+	count(s, HELD_DIR_NAMES, d->path);
 	if (!rows_wanted(s))
 		return;
 	if (!s->dir_path) {
@@ -195,6 +232,8 @@ static void on_dir(const struct intake_dir *d, void *userdata)
 	r = rows_add_dir(s->rows, d);
 	if (r < 0)
 		fail(s, r);
+	else
+		post_if_full(s);
 }
 
 static void refuse_stranger(struct submit *s, const struct entry_record *e)
@@ -212,6 +251,7 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	const char *dir = s->dir_path ? s->dir_path : "";
 	int r;
 
+	count(s, 1, e->name);
 	if (!rows_wanted(s))
 		return;
 	if (s->is_expected && !s->is_expected(e, s->expected_userdata)) {
@@ -229,8 +269,8 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	r = rows_add_entry(s->rows, e);
 	if (r < 0)
 		fail(s, r);
-	else if (rows_full(s->rows))
-		post(s, /* last= */ false);
+	else
+		post_if_full(s);
 }
 
 /* Where it is, in our namespace: a mount that is not there has no name and no staging. */
@@ -272,7 +312,8 @@ static void on_looked(int r, const struct intake_looked *l, const struct intake_
 	s->looked = true;
 	if (r < 0) {
 		fail(s, r);
-		failure_from_intake(&s->failure, r, f);
+		if (!s->failure.name) /* else it was told to stop */
+			failure_from_intake(&s->failure, r, f);
 	} else if (l->names == 0 && s->error == 0) {
 		fail(s, -ENOENT);
 		failure_set(&s->failure, "NoSuchPath", "no names are given");

@@ -147,6 +147,20 @@ static struct request *request_new(struct worker *w, enum worker_role role, enum
 	return rq;
 }
 
+/* Puts it at the end of the line, or before all that has not been begun. */
+static void request_put(struct worker *w, struct request *rq, bool first)
+{
+	struct request **at = w->last;
+
+	if (first)
+		at = w->first && w->first->begun ? &w->first->next : &w->first;
+	rq->next = *at;
+	*at = rq;
+	if (!rq->next)
+		w->last = &rq->next;
+	w->n_requests++;
+}
+
 /* Queues it, if nothing has gone wrong with it so far (r). Takes it over. */
 static int request_queue(struct worker *w, struct request *rq, int r)
 {
@@ -156,9 +170,8 @@ static int request_queue(struct worker *w, struct request *rq, int r)
 		request_free(rq);
 		return r;
 	}
-	*w->last = rq;
-	w->last = &rq->next;
-	w->n_requests++;
+	/* What is forgotten makes room for what comes. */
+	request_put(w, rq, /* first= */ rq->kind == KIND_FORGET);
 	worker_next(w);
 	return 0;
 }
@@ -466,6 +479,14 @@ void worker_stop(struct worker *w, bool keep)
 	w->stopped_usec = now_usec();
 	if (tell(w, REQUEST_STOP, rq->serial, keep))
 		worker_limit(w);
+}
+
+void worker_look_stop(struct worker *w)
+{
+	struct request *rq = w->first;
+
+	if (!w->ended && rq && rq->begun && rq->kind == KIND_LOOK)
+		(void)tell(w, REQUEST_STOP, rq->serial, false);
 }
 
 void worker_rests_free(struct worker *w)

@@ -122,7 +122,11 @@ struct intake_callbacks {
 int worker_look(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
 		const struct intake_callbacks *cb, void *userdata);
 
-/* Forgets a session. */
+/* From a callback of worker_look: what it looks at is not wanted any more, and the callback
+ * `looked` is to come soon. */
+void worker_look_stop(struct worker *w);
+
+/* Forgets a session, before anything else that is asked of the worker is begun. */
 int worker_forget(struct worker *w, uint64_t session);
 
 struct staged_callbacks {

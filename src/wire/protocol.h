@@ -32,6 +32,9 @@
  *   FREE_RESTS       -                                            -
  *   FLUSH            n * (name); fd: where they are               DONE
  *
+ * To an intake worker STOP says that the names of the LOOK under way are too many: it answers with
+ * LOOKED at once, which fails. One that comes too late means nothing.
+ *
  * A run that is stopped with `keep` in the midst of large files says in RAN how much is left of
  * them. Such a worker gets no further RUN: it holds what is left, frees it at its pace after
  * FREE_RESTS, holds it again after STOP with `keep`, lets go of it after STOP without, and ends

@@ -18,6 +18,13 @@ static int forget(struct serving *s)
 	return r;
 }
 
+/* What was to be stopped has come to its end already. */
+static int stop_late(struct serving *s)
+{
+	(void)wire_get_most(&s->in, 1);
+	return wire_end(&s->in);
+}
+
 static int serve_one(struct serving *s)
 {
 	switch (s->in.type) {
@@ -27,6 +34,8 @@ static int serve_one(struct serving *s)
 		return look(s);
 	case REQUEST_FORGET:
 		return forget(s);
+	case REQUEST_STOP:
+		return stop_late(s);
 	case REQUEST_STAGE:
 		return stage(s);
 	case REQUEST_MAKE_STAGING:

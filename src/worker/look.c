@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,13 +17,17 @@
 #include "engine/intake.h"
 #include "engine/protect.h"
 #include "engine/ways.h"
+#include "name-list.h"
 #include "session.h"
 #include "util/escape.h"
 #include "util/mounts.h"
 #include "wire/records.h"
 
-/* A list of names larger than this is a mistake, not a list. */
-#define LIST_MAX ((off_t)1 << 30)
+/* Lists of names that are larger than this together are a mistake, not lists. */
+#define LISTS_MAX (1ULL << 30)
+
+/* How many names are looked at before reclaimd is heard again. */
+#define NAMES_DEAF 256
 
 /* The longest record of an answer: a path, or a name, and numbers. */
 #define RECORD (PATH_MAX + 128)
@@ -32,6 +37,8 @@ struct looking {
 	struct session *session;
 	const struct protect *protect;
 	enum protocol_answer telling;         /* the kind of answer that is being filled */
+	uint64_t lists;                       /* bytes of names so far */
+	unsigned deaf;                        /* names since reclaimd was heard last */
 	const struct record_header *expected; /* who the next name is to be, or NULL */
 	struct failure_text f;
 };
@@ -230,27 +237,65 @@ static int name_check(struct looking *l, const char *shown, const char *name)
 		      "no slash in it");
 }
 
-static int names_look(struct looking *l, const struct session_group *g, uint32_t dir,
-		      const char *shown)
+/* Between names: says that it is alive, and hears whether reclaimd wants no more of them, as too
+ * many are on their way. Nothing but that can come now. */
+static int go_on(struct looking *l)
 {
-	for (size_t at = 0; at < g->names_len;) {
-		const char *name = g->names + at;
-		const char *end = memchr(name, '\0', g->names_len - at);
-		int r;
+	bool begun = l->telling && l->s->out.len > sizeof(struct wire_header);
+	int r;
 
-		if (!end)
-			return refuse(l, -EINVAL, shown, NULL,
-				      "comes with a list of names whose last has no NUL behind it");
+	if (++l->deaf < NAMES_DEAF)
+		return 0;
+	l->deaf = 0;
+	r = begun ? answer_flush(l->s, l->telling, RECORD) : answer_alive(l->s);
+	l->telling = begun ? l->telling : 0;
+	if (r >= 0)
+		r = wire_receive(l->s->sock, &l->s->in, MSG_DONTWAIT, /* allow_long= */ false);
+	if (r == -EAGAIN)
+		return 0;
+	if (r > 0 && l->s->in.type == REQUEST_STOP)
+		return refuse(l, -E2BIG, "", NULL, "too many names are on their way");
+	return r > 0 ? -EBADMSG : r < 0 ? r : -EPIPE;
+}
+
+static int refuse_list(struct looking *l, int error, const char *shown)
+{
+	switch (error) {
+	case -EBADMSG:
+		return refuse(l, -EINVAL, shown, NULL,
+			      "comes with a list of names whose last is not whole, or has no NUL "
+			      "behind it");
+	case -ENAMETOOLONG:
+		return refuse(l, error, shown, NULL,
+			      "comes with a list of names of which one is longer than any can be");
+	case -ESTALE:
+		return refuse(l, -EINVAL, shown, NULL,
+			      "comes with a list of names that has changed while it was read: hand "
+			      "over a list that is complete");
+	default:
+		return refuse(l, error, shown, NULL,
+			      "comes with a list of names that cannot be read");
+	}
+}
+
+static int names_look(struct looking *l, struct name_list *list, const struct session_group *g,
+		      uint32_t dir, const char *shown)
+{
+	char *name;
+	int r;
+
+	while ((r = name_list_next(list, 0, &name)) > 0) {
 		r = name_check(l, shown, name);
 		if (r >= 0)
 			r = name_look(l, dir, name, /* slash= */ false, g->list, shown);
-		if (r < 0)
-			return r;
 		if (r == 1)
 			missing(l, 1, shown, name);
-		at += (size_t)(end - name) + 1;
+		if (r >= 0)
+			r = go_on(l);
+		if (r < 0)
+			return r;
 	}
-	return 0;
+	return r < 0 ? refuse_list(l, r, shown) : 0;
 }
 
 /* Opens a directory beneath one of the session's, not by way of links or mounts. */
@@ -333,83 +378,71 @@ static int record_look(struct looking *l, uint32_t base, char *path, const char 
 			 l->session->dirs[dir].path);
 }
 
-static int records_look(struct looking *l, const struct session_group *g, uint32_t dir,
-			const char *shown)
+static int records_look(struct looking *l, struct name_list *list, uint32_t dir, const char *shown)
 {
 	struct record_header h;
+	char *record;
+	int r;
 
-	for (size_t at = 0; at < g->names_len;) {
-		char *path = g->names + at + sizeof(h), *end = NULL;
-		int r;
-
-		if (g->names_len - at > sizeof(h))
-			end = memchr(path, '\0', g->names_len - at - sizeof(h));
-		if (!end)
-			return refuse(l, -EINVAL, shown, NULL,
-				      "comes with a list of records whose last is not whole");
-		memcpy(&h, g->names + at, sizeof(h));
-		at += (size_t)(end - path) + 1 + sizeof(h);
+	while ((r = name_list_next(list, sizeof(h), &record)) > 0) {
+		memcpy(&h, record, sizeof(h));
 		l->expected = &h;
-		r = record_look(l, dir, path, shown);
+		r = record_look(l, dir, record + sizeof(h), shown);
 		l->expected = NULL;
+		l->session->missing += r == 1;
+		if (r >= 0)
+			r = go_on(l);
 		if (r < 0)
 			return r;
-		l->session->missing += r == 1;
 	}
-	return 0;
+	return r < 0 ? refuse_list(l, r, shown) : 0;
 }
 
-/* Reads the list of names that a group came with as a file. */
-static int names_read(struct looking *l, struct session_group *g, const char *shown)
+/* The directory is not there, and so is none of the names. */
+static int names_missing(struct looking *l, struct name_list *list, const char *shown)
 {
-	struct stat st;
-	size_t done = 0;
+	char *name;
+	int r;
 
-	if (g->names_fd < 0)
-		return 0;
-	if (fstat(g->names_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > LIST_MAX)
-		return refuse(
-			l, -EINVAL, shown, NULL,
-			"comes with a list of names that is no regular file of at most 1 GiB");
-	free(g->names);
-	g->names = malloc(MAX((size_t)st.st_size, (size_t)1));
-	if (!g->names)
-		return refuse(l, -ENOMEM, shown, NULL, NULL);
-	while (done < (size_t)st.st_size) {
-		ssize_t n =
-			pread(g->names_fd, g->names + done, (size_t)st.st_size - done, (off_t)done);
-
-		if (n < 0)
-			return refuse(l, -errno, shown, NULL,
-				      "comes with a list of names that cannot be read");
-		if (n == 0)
-			break;
-		done += (size_t)n;
+	while ((r = name_list_next(list, 0, &name)) > 0) {
+		missing(l, 1, shown, name);
+		r = go_on(l);
+		if (r < 0)
+			return r;
 	}
-	g->names_len = done;
-	return 0;
+	return r < 0 ? refuse_list(l, r, shown) : 0;
 }
 
-static size_t names_count(const struct session_group *g)
+static int list_open(struct looking *l, struct name_list *list, const struct session_group *g,
+		     const char *shown)
 {
-	size_t n = 0;
+	int r = name_list_open(list, g->names, g->names_len, g->names_fd, LISTS_MAX - l->lists);
 
-	for (size_t i = 0; i < g->names_len; i++)
-		n += g->names[i] == '\0';
-	return n;
+	l->lists += r < 0 ? 0 : list->left + list->size;
+	if (r == -EINVAL)
+		return refuse(l, r, shown, NULL,
+			      "comes with a list of names that is no regular file");
+	if (r == -E2BIG)
+		return refuse(l, r, shown, NULL,
+			      "comes with lists of names of more than 1 GiB together: submit them "
+			      "one after the other");
+	return r < 0 ? refuse(l, r, shown, NULL, NULL) : 0;
 }
 
 static int group_look(struct looking *l, struct session_group *g)
 {
 	const char *shown = g->display ? g->display : g->dir_path;
+	struct name_list list;
 	uint32_t dir;
 	int r;
 
-	if (g->path)
-		return path_look(l, g);
+	if (g->path) {
+		r = path_look(l, g);
+		return r < 0 ? r : go_on(l);
+	}
 	if (g->dirfd < 0 && !g->dir_path)
 		return refuse(l, -EINVAL, "", NULL, "no directory is given");
-	r = names_read(l, g, shown ? shown : "");
+	r = list_open(l, &list, g, shown ? shown : "");
 	if (r < 0)
 		return r;
 	if (g->dirfd >= 0)
@@ -417,13 +450,14 @@ static int group_look(struct looking *l, struct session_group *g)
 	else
 		r = dir_find(l, g->dir_path, shown, &dir);
 	if (r == -ENOENT && g->list && g->dir_path) {
-		missing(l, names_count(g), shown, g->names_len > 0 ? g->names : NULL);
-		return 0;
+		r = names_missing(l, &list, shown);
+	} else if (r >= 0) {
+		shown = shown ? shown : l->session->dirs[dir].path;
+		r = g->records ? records_look(l, &list, dir, shown)
+			       : names_look(l, &list, g, dir, shown);
 	}
-	if (r < 0)
-		return r;
-	shown = shown ? shown : l->session->dirs[dir].path;
-	return g->records ? records_look(l, g, dir, shown) : names_look(l, g, dir, shown);
+	name_list_done(&list);
+	return r;
 }
 
 static void discards_find(struct looking *l)

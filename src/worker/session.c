@@ -10,6 +10,16 @@
 #include "engine/intake.h"
 #include "util/macros.h"
 
+/* As many as a number of them has bits for in an entry. */
+#define DIRS_MOST ((size_t)1 << 28)
+
+/* How directories are called is remembered so that they are not opened again for each name. One
+ * that holds others has many ways to call these, so that this is begun anew beyond so many bytes.
+ */
+#define BY_PATH_MOST MiB(32)
+
+#define TYPE_SHIFT 12 /* of S_IFMT */
+
 /* In one of two trees: how a directory was called, or who it is. */
 struct dir_key {
 	struct identity id;
@@ -85,6 +95,7 @@ void session_looked(struct session *s)
 	tdestroy(s->by_identity, free);
 	tdestroy(s->by_path, free);
 	s->by_identity = s->by_path = NULL;
+	s->by_path_bytes = 0;
 }
 
 static void session_free(struct session *s)
@@ -181,6 +192,8 @@ static int dir_append(struct session *s, int fd, const struct found *f)
 
 	if (len < 0)
 		return (int)len;
+	if (s->n_dirs == DIRS_MOST)
+		return -E2BIG;
 	if (r >= 0)
 		r = lasting_fsid(fd, &d.fsid);
 	if (r < 0)
@@ -224,6 +237,14 @@ bool session_dir_known(struct session *s, const char *dir, uint32_t *ret_dir)
 
 int session_dir_call(struct session *s, const char *dir, uint32_t number)
 {
+	size_t bytes = sizeof(struct dir_key) + strlen(dir);
+
+	if (s->by_path_bytes + bytes > BY_PATH_MOST) {
+		tdestroy(s->by_path, free);
+		s->by_path = NULL;
+		s->by_path_bytes = 0;
+	}
+	s->by_path_bytes += bytes;
 	return key_add(&s->by_path, key_new(dir, NULL, number), by_text) ? 0 : -ENOMEM;
 }
 
@@ -252,7 +273,10 @@ static int name_add(struct session *s, const char *name, uint32_t *ret)
 int session_entry_add(struct session *s, uint32_t dir, const char *name, const struct identity *id)
 {
 	struct session_entry e = {
-		.ino = id->ino, .btime_nsec = id->btime_nsec, .dir = dir, .type = id->mode & S_IFMT
+		.ino = id->ino,
+		.btime_nsec = id->btime_nsec,
+		.dir = dir & (DIRS_MOST - 1),
+		.type = id->mode >> TYPE_SHIFT & 0xf,
 	};
 	int r = grow(&s->entries, s->n_entries, &s->cap_entries, sizeof(*s->entries));
 
@@ -286,5 +310,5 @@ bool session_entry_is(const struct session *s, const struct session_entry *e,
 {
 	/* Not the device: a btrfs subvolume has one of its own. */
 	return id->ino == e->ino && id->btime_nsec == e->btime_nsec &&
-	       (id->mode & S_IFMT) == e->type && id->mnt_id == s->mnt_id;
+	       (id->mode >> TYPE_SHIFT & 0xf) == e->type && id->mnt_id == s->mnt_id;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What was submitted and looked at: directories, each opened once, and the names in them, so that
- * they can be staged. A million names cost some 50 MB, here and not in reclaimd. */
+ * they can be staged. A name costs 24 bytes and its text, here and not in reclaimd, which bounds
+ * how many there are (daemon/held.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -23,8 +24,8 @@ struct session_dir {
 struct session_entry {
 	uint64_t ino;
 	int64_t btime_nsec;
-	uint32_t dir, name; /* numbers from 0; offset in the arena */
-	uint32_t type;
+	uint32_t name;               /* offset in the arena */
+	uint32_t dir : 28, type : 4; /* number from 0; S_IFMT bits, shifted */
 };
 
 /* Something that was submitted and is not looked at yet. */
@@ -52,6 +53,7 @@ struct session {
 	uint64_t bytes;              /* allocated to the entries themselves */
 	bool has_dirs;               /* so that there is more than that */
 	void *by_identity, *by_path; /* tsearch(3), of struct dir_key */
+	size_t by_path_bytes;
 	dev_t dev;
 	uint64_t mnt_id;
 	bool discards;

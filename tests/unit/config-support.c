@@ -75,6 +75,7 @@ void assert_defaults(const struct config *c)
 	ck_assert_uint_eq(c->undo_usec, 0);
 	ck_assert_uint_eq(c->history_usec, 30 * 24 * HOUR);
 	ck_assert_uint_eq(c->jobs_per_user, 100000);
+	ck_assert_uint_eq(c->names_per_user, 10000000);
 	ck_assert_ptr_nonnull(c->protect);
 	ck_assert_ptr_null(c->protect[0]);
 }

@@ -250,7 +250,7 @@ START_TEST(bad_descriptors)
 	_cleanup_close_ int list = memfd_create("list", MFD_CLOEXEC);
 	_cleanup_close_ int huge = memfd_create("huge", MFD_CLOEXEC);
 	int not_directories[] = { file, null, sock, path, list };
-	int not_lists[] = { dir, null, sock, path, huge };
+	int not_lists[] = { dir, null, sock, path, dir };
 	static const char *const name = "a";
 	struct server *s = server_start(NULL);
 	sd_bus *c = client_open(s);
@@ -271,6 +271,13 @@ START_TEST(bad_descriptors)
 				      "directory", "h", not_directories[i]),
 				 "InvalidArgument");
 	}
+	ck_assert_str_eq(call(c, NULL, "SubmitLists", NULL, "a(hh)a{sv}", 1, dir, huge, 0),
+			 "LimitExceeded");
+	/* Together they are too much. */
+	ck_assert_int_eq(ftruncate(huge, 600LL << 20), 0);
+	ck_assert_str_eq(
+		call(c, NULL, "SubmitLists", NULL, "a(hh)a{sv}", 2, dir, huge, dir, huge, 0),
+		"LimitExceeded");
 	ck_assert_str_eq(call(c, NULL, "SubmitLists", NULL, "a(hh)a{sv}", 1, dir, list, 0), "");
 	(void)sd_bus_flush_close_unref(c);
 	server_stop(s);

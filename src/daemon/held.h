@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How many names are on their way from a message into jobs: until their submit has been answered,
+ * a worker holds them. They are counted as the worker tells of them, for each submit, for each user
+ * and for all users but root together, and each of these sums has a bound, which is what bounds the
+ * memory of the workers: for a name 24 bytes, as many again where names take different ways, and
+ * its text. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct held {
+	uint64_t names, bytes;
+};
+
+/* Bytes of names and paths that go with each name that is allowed. */
+#define HELD_NAME_BYTES 64
+
+/* A directory with its path, its identity and its descriptor is as much as this many names. */
+#define HELD_DIR_NAMES 10
+
+/* Adds to all three, also if that is too much: what was added is given back in any case. `most` is
+ * what one user may have, and all users twice. Returns 0, -E2BIG if this submit alone has more,
+ * -EDQUOT if the user has with others, or -ENFILE if all users have. root has no more than `most`
+ * in each. */
+int held_add(struct held *submit, struct held *user, struct held *all, uid_t uid, uint64_t names,
+	     uint64_t bytes, uint64_t most);
+
+/* Gives back all of a submit. */
+void held_give(struct held *submit, struct held *user, struct held *all, uid_t uid);
