@@ -39,12 +39,13 @@ static void look(struct look *k)
 	struct statx sx;
 
 	if (statx(AT_FDCWD, k->path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-		  STATX_TYPE | STATX_INO, &sx) < 0) {
+		  STATX_TYPE | STATX_INO | STATX_MNT_ID, &sx) < 0) {
 		k->error = -errno;
 		return;
 	}
 	k->dev = (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor;
 	k->ino = sx.stx_ino;
+	k->mnt_id = sx.stx_mnt_id;
 	k->is_link = S_ISLNK(sx.stx_mode);
 }
 

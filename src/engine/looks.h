@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 struct look {
-	uint64_t dev, ino; /* of the path itself, a link not followed */
-	int error;         /* negative errno, or 0 */
+	uint64_t dev, ino, mnt_id; /* of the path itself, a link not followed */
+	int error;                 /* negative errno, or 0 */
 	bool is_link;
 	/* Notes of who looks: it was dealt with, with its content, its ancestors were. */
 	bool taken, content, climbed;

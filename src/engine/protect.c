@@ -4,21 +4,52 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "looks.h"
+#include "locations.h"
 #include "util/mounts.h"
 
 /* The kernel knows 32 swap files at most. */
 #define SWAPS_MAX MiB(1)
 
+/* Where mounts come and go all the time, the last try is taken: what is missing in its table is not
+ * deleted from. */
+#define BUILD_TRIES 3
+
 struct entry {
 	uint64_t dev, ino;
 	bool content;       /* everything below, too */
+	bool unlocated;     /* on a mount that is not in the table: only its identity is known */
 	const char *reason; /* static */
+};
+
+/* What changes while it is used. */
+struct live {
+	int fd; /* of mountinfo: says when the mounts have changed since the tables were read */
+	bool changed;
+	struct mounts mounts; /* as they are now, if they have changed; n is 0 before */
+	/* The directory whose ancestors were looked at last: thousands of groups of one list lie in
+	 * the same one. */
+	char cleared[PATH_MAX];
+	/* The overlay whose upper directory was looked for last, and what was found. */
+	uint64_t upper_of;
+	int upper_error;
+	struct location upper;
+};
+
+/* Where a directory is, in each filesystem that loses what is deleted in it: its own, and below an
+ * overlay that of the upper directory. (What lies in a lower one stays there, and an upper
+ * directory is on no overlay.) */
+struct spot {
+	const struct mount *mount;
+	size_t n;
+	struct location v[2];
 };
 
 struct protect {
@@ -27,18 +58,9 @@ struct protect {
 	struct entry *parents; /* directories in which an entry of v lies; n_parents */
 	size_t n_parents, cap_parents;
 	struct mounts mounts;
-	struct looks looks;   /* while it is made */
-	struct place *places; /* of what has protected content; n_places */
-	size_t n_places;
-	/* The directory whose ancestors were looked at last: thousands of groups of one list lie in
-	 * the same one. PATH_MAX bytes. */
-	char *cleared;
-};
-
-/* Where in its filesystem something is: the same through every bind mount of it. */
-struct place {
-	dev_t dev;
-	char *path;
+	struct looks looks;         /* while it is made */
+	struct locations locations; /* of all that is protected */
+	struct live *live;
 };
 
 /* The File Hierarchy Standard 3.0's directories, and those that every distribution has beside them.
@@ -122,13 +144,16 @@ static int add_identity(struct protect *p, uint64_t dev, uint64_t ino, bool cont
 
 	/* One entry for each: a search ends at the first. */
 	if (known && content && !known->content)
-		*known = (struct entry){ dev, ino, content, reason };
+		*known = (struct entry){
+			.dev = dev, .ino = ino, .content = content, .reason = reason
+		};
 	if (known)
 		return 0;
 	r = grow(&p->v, p->n, &p->cap);
 	if (r < 0)
 		return r;
-	p->v[p->n++] = (struct entry){ dev, ino, content, reason };
+	p->v[p->n++] =
+		(struct entry){ .dev = dev, .ino = ino, .content = content, .reason = reason };
 	return 0;
 }
 
@@ -202,6 +227,103 @@ static int add_ancestors(struct protect *p, const char *path)
 	return r;
 }
 
+/* Adds where in its filesystem a path without symbolic links is, and where in the layers of an
+ * overlay: there it can be deleted, too. */
+static int add_location(struct protect *p, const char *path, bool content, const char *reason,
+			unsigned depth);
+
+static int add_layers(struct protect *p, const struct mount *m, const char *below, bool content,
+		      const char *reason, unsigned depth)
+{
+	char layer[PATH_MAX], path[PATH_MAX];
+	int r = 0;
+
+	for (size_t at = 0; r >= 0 && mount_layer(m, &at, layer, sizeof(layer));) {
+		_cleanup_free_ char *real = layer[0] == '/' ? realpath(layer, NULL) : NULL;
+
+		/* What is not here by this name cannot be deleted by it either: the layers of a
+		 * container's root. */
+		if (!real || snprintf(path, sizeof(path), "%s%s", strcmp(real, "/") ? real : "",
+				      below) >= (int)sizeof(path))
+			continue;
+		r = add_location(p, path, content, reason, depth + 1);
+		if (r == -ESTALE)
+			r = 0;
+	}
+	return r;
+}
+
+/* The mount that a path is on, of which the last part may not exist. */
+static const struct mount *mount_of_path(struct protect *p, const char *path)
+{
+	for (size_t len = strlen(path);; len = path_parent(path, len)) {
+		const struct look *k = looks_at(&p->looks, path, len);
+
+		if (k && !k->error)
+			return mounts_by_id(&p->mounts, k->mnt_id);
+		if (!k || len <= 1)
+			return NULL;
+	}
+}
+
+static int add_location(struct protect *p, const char *path, bool content, const char *reason,
+			unsigned depth)
+{
+	const struct mount *m = mount_of_path(p, path);
+	struct location at;
+	int r;
+
+	if (!m || mount_location(m, path, &at) < 0)
+		return -ESTALE;
+	r = locations_add(&p->locations, &at, content, reason);
+	/* The kernel stacks no more than two. */
+	if (r < 0 || depth >= 2 || strcmp(m->type, "overlay") != 0)
+		return r;
+	return add_layers(p, m, path + (strcmp(m->target, "/") ? strlen(m->target) : 0), content,
+			  reason, depth);
+}
+
+/* What is mounted in a directory belongs to its content, also where it is mounted once more. */
+static int add_mounts(struct protect *p, const char *path, const char *reason)
+{
+	size_t len = strlen(path);
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < p->mounts.n; i++) {
+		const struct mount *m = &p->mounts.v[i];
+		struct location at;
+
+		if (strncmp(m->target, path, len) == 0 && m->target[len] == '/' &&
+		    mount_location(m, m->target, &at) >= 0)
+			r = locations_add(&p->locations, &at, true, reason);
+	}
+	return r;
+}
+
+/* Adds what a path without symbolic links leads to: who it is, and where. */
+static int add_real(struct protect *p, const char *path, bool content, const char *reason)
+{
+	struct look *k = looks_at(&p->looks, path, strlen(path));
+	struct entry *e;
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	if (k->error)
+		return nothing_there(k->error) ? 0 : k->error;
+	r = add_identity(p, k->dev, k->ino, content, reason);
+	if (r >= 0)
+		r = add_location(p, path, content, reason, 0);
+	if (r >= 0 && content)
+		r = add_mounts(p, path, reason);
+	if (r != -ESTALE)
+		return r;
+	/* In a chroot the table does not have all mounts. */
+	e = find(p->v, p->n, k->dev, k->ino);
+	e->unlocated = true;
+	return 0;
+}
+
 /* Adds what a path with symbolic links in it leads to, and the way there. */
 static int add_resolved(struct protect *p, const char *path, bool content, const char *reason)
 {
@@ -213,7 +335,8 @@ static int add_resolved(struct protect *p, const char *path, bool content, const
 	r = looks_resolve(&p->looks, path, &real);
 	if (r < 0)
 		return nothing_there(r) ? 0 : r;
-	return add_ancestors(p, real);
+	r = add_real(p, real, content, reason);
+	return r < 0 ? r : add_ancestors(p, real);
 }
 
 /* Adds a path in both spellings, as it stands and with its symbolic links resolved. */
@@ -234,9 +357,10 @@ static int add_path(struct protect *p, const char *path, bool content, const cha
 	r = add_identity(p, k->dev, k->ino, content, reason);
 	if (r >= 0)
 		r = add_ancestors(p, path);
-	if (r < 0 || looks_plain(&p->looks, path, len))
+	if (r < 0)
 		return r;
-	return add_resolved(p, path, content, reason);
+	return looks_plain(&p->looks, path, len) ? add_real(p, path, content, reason)
+						 : add_resolved(p, path, content, reason);
 }
 
 static int add_homes(struct protect *p, char **ret_culprit)
@@ -330,51 +454,23 @@ static int add_all(struct protect *p, const char *const *extra, char **ret_culpr
 	return r < 0 ? r : 0;
 }
 
-/* Where in its filesystem a path of a mount is: the same file has the same place through every bind
- * mount of it. */
-static int place_in_filesystem(const struct mount *m, const char *path, char *buf, size_t size)
+static int live_new(struct live **ret)
 {
-	size_t len = strcmp(m->target, "/") != 0 ? strlen(m->target) : 0;
-	int n;
+	struct live *l = calloc(1, sizeof(*l));
 
-	if (strncmp(path, m->target, len) != 0)
-		return -ESTALE;
-	n = snprintf(buf, size, "%s%s", strcmp(m->root, "/") == 0 ? "" : m->root, path + len);
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
-}
-
-/* Notes where the directories are whose content belongs to the system. */
-static int add_places(struct protect *p)
-{
-	char place[PATH_MAX];
-
-	p->places = calloc(ELEMENTSOF(system_paths), sizeof(*p->places));
-	p->cleared = calloc(1, PATH_MAX);
-	if (!p->places || !p->cleared)
+	if (!l)
 		return -ENOMEM;
-	for (size_t i = 0; i < ELEMENTSOF(system_paths); i++) {
-		const struct mount *m;
-		const char *real = NULL;
-		int r;
-
-		if (!system_paths[i].content)
-			continue;
-		r = looks_resolve(&p->looks, system_paths[i].path, &real);
-		if (r == -ENOMEM)
-			return r;
-		if (r < 0)
-			continue;
-		m = mounts_by_path(&p->mounts, real);
-		if (!m || place_in_filesystem(m, real, place, sizeof(place)) < 0)
-			continue;
-		p->places[p->n_places] = (struct place){ m->dev, strdup(place) };
-		if (!p->places[p->n_places++].path)
-			return -ENOMEM;
+	/* Before the table is read, so that each change after that is told. */
+	l->fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (l->fd < 0) {
+		free(l);
+		return -errno;
 	}
+	*ret = l;
 	return 0;
 }
 
-int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit)
+static int build(struct protect **ret, const char *const *extra, char **ret_culprit)
 {
 	struct protect *p = calloc(1, sizeof(*p));
 	int r;
@@ -383,17 +479,18 @@ int protect_new(struct protect **ret, const char *const *extra, char **ret_culpr
 	if (!p)
 		return -ENOMEM;
 	/* Without the mount table nothing can be said about any path. */
-	r = mounts_read(&p->mounts, "/proc/self/mountinfo");
+	r = live_new(&p->live);
+	if (r >= 0)
+		r = mounts_read(&p->mounts, "/proc/self/mountinfo");
 	if (r < 0)
 		*ret_culprit = strdup("/proc/self/mountinfo");
 	if (r >= 0)
 		r = add_all(p, extra, ret_culprit);
-	if (r >= 0)
-		r = add_places(p);
 	if (r < 0) {
 		protect_free(p);
 		return r;
 	}
+	locations_sort(&p->locations);
 	looks_done(&p->looks);
 	*ret = p;
 	return 0;
@@ -405,14 +502,63 @@ struct protect *protect_free(struct protect *p)
 		return NULL;
 	mounts_done(&p->mounts);
 	looks_done(&p->looks);
-	for (size_t i = 0; i < p->n_places; i++)
-		free(p->places[i].path);
-	free(p->places);
-	free(p->cleared);
+	locations_done(&p->locations);
+	if (p->live) {
+		fd_closep(&p->live->fd);
+		mounts_done(&p->live->mounts);
+	}
+	free(p->live);
 	free(p->v);
 	free(p->parents);
 	free(p);
 	return NULL;
+}
+
+static bool mounts_changed(const struct live *l)
+{
+	struct pollfd f = { .fd = l->fd, .events = POLLPRI };
+
+	return poll(&f, 1, 0) != 0;
+}
+
+bool protect_outdated(const struct protect *p)
+{
+	p->live->changed |= mounts_changed(p->live);
+	return p->live->changed;
+}
+
+int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit)
+{
+	struct protect *p = NULL;
+	int r = build(&p, extra, ret_culprit);
+
+	/* What was mounted meanwhile may be missing in the table. */
+	for (unsigned i = 0; r >= 0 && i < BUILD_TRIES && protect_outdated(p); i++) {
+		p = protect_free(p);
+		r = build(&p, extra, ret_culprit);
+	}
+	if (r >= 0)
+		*ret = p;
+	return r;
+}
+
+/* The mounts as they are now; NULL if they cannot be read. The first table stays as it is, as it
+ * has been given away; and what is mounted for a moment somewhere is no reason to refuse. */
+static const struct mounts *mounts_now(const struct protect *p)
+{
+	struct live *l = p->live;
+
+	if (mounts_changed(l)) {
+		l->changed = true;
+		l->cleared[0] = '\0';
+		l->upper_of = 0;
+		mounts_done(&l->mounts);
+		if (mounts_read(&l->mounts, "/proc/self/mountinfo") < 0)
+			return NULL;
+	}
+	if (!l->changed)
+		return &p->mounts;
+	return l->mounts.n > 0 ? &l->mounts : NULL;
 }
 
 const struct mounts *protect_mounts(const struct protect *p)
@@ -428,21 +574,13 @@ static bool is_pseudo(const char *fstype)
 	return false;
 }
 
-/* The mount that a descriptor is on; NULL if it is not in our table (detached, other namespace). */
-static const struct mount *mount_of(const struct protect *p, int fd)
-{
-	struct identity id;
-
-	return fd_identity(fd, "", &id) < 0 ? NULL : mounts_by_id(&p->mounts, id.mnt_id);
-}
-
 /* Is a filesystem mounted at this path, or anywhere beneath it? */
-static bool mounts_beneath(const struct protect *p, const char *path, bool strictly)
+static bool mounts_beneath(const struct mounts *mounts, const char *path, bool strictly)
 {
 	size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
 
-	for (size_t i = 0; i < p->mounts.n; i++) {
-		const char *t = p->mounts.v[i].target;
+	for (size_t i = 0; i < mounts->n; i++) {
+		const char *t = mounts->v[i].target;
 
 		if (strncmp(t, path, len) == 0 && (t[len] == '/' || (t[len] == '\0' && !strictly)))
 			return true;
@@ -450,40 +588,111 @@ static bool mounts_beneath(const struct protect *p, const char *path, bool stric
 	return false;
 }
 
-/* Does a directory lie in one whose content is protected, seen through whatever mount? */
-static const char *content_reason(const struct protect *p, const struct mount *m, const char *path)
+/* Where the upper directory of an overlay is. Returns 1; 0 if it has none; or -ENOENT if what was
+ * said when it was mounted leads nowhere here. */
+static int upper_find(const struct mounts *mounts, const struct mount *overlay,
+		      struct location *ret)
 {
-	char place[PATH_MAX];
+	_cleanup_free_ char *text = mount_value(overlay, "upperdir"), *real = NULL;
+	const struct mount *m;
+	struct statx sx;
 
-	if (place_in_filesystem(m, path, place, sizeof(place)) < 0)
-		return "lies where its filesystem cannot be told";
-	for (size_t i = 0; i < p->n_places; i++) {
-		size_t len = strlen(p->places[i].path);
+	if (!text)
+		return 0;
+	/* A backslash is the overlay's own escape, which nothing else here knows. */
+	real = text[0] == '/' && !strchr(text, '\\') ? realpath(text, NULL) : NULL;
+	if (!real ||
+	    statx(AT_FDCWD, real, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_MNT_ID, &sx) < 0)
+		return -ENOENT;
+	m = mounts_by_id(mounts, sx.stx_mnt_id);
+	return m && mount_location(m, real, ret) >= 0 ? 1 : -ENOENT;
+}
 
-		if (p->places[i].dev == m->dev && strncmp(place, p->places[i].path, len) == 0 &&
-		    (place[len] == '/' || place[len] == '\0'))
-			return "belongs to the system";
-	}
+static int upper_known(const struct protect *p, const struct mounts *mounts,
+		       const struct mount *overlay)
+{
+	struct live *l = p->live;
+
+	if (l->upper_of != overlay->id)
+		l->upper_error = upper_find(mounts, overlay, &l->upper);
+	l->upper_of = overlay->id;
+	return l->upper_error;
+}
+
+/* Adds where the upper directory has what lies at this place of an overlay. */
+static const char *spot_upper(const struct protect *p, const struct mounts *mounts,
+			      const struct mount *overlay, struct spot *s)
+{
+	int r = upper_known(p, mounts, overlay), n;
+	const struct location *over = &s->v[0], *upper = &p->live->upper;
+	const struct mount *root = mounts_by_path(mounts, "/");
+	struct location *here = &s->v[1];
+
+	if (r == 0)
+		return NULL;
+	/* A container's own root lies where the container sees nothing: but for it there is nothing
+	 * here that could be protected. */
+	if (r < 0)
+		return root && root->dev == overlay->dev
+			       ? NULL
+			       : "is on an overlay whose upper directory cannot be found from "
+				 "here, so whether that is protected is not known";
+	n = snprintf(here->path, sizeof(here->path), "%s%s", upper->path, over->path);
+	if (n < 0 || (size_t)n >= sizeof(here->path))
+		return "lies too deep to be told apart from what is protected";
+	here->dev = upper->dev;
+	s->n = 2;
 	return NULL;
 }
 
-/* Looks at each directory on the way to `path` by identity: a bind mount or another spelling of a
- * protected directory is still that directory. */
-static const char *ancestor_reason(const struct protect *p, const char *path)
+/* Where a directory is. Returns NULL, or why that cannot be told or nothing may go there. */
+static const char *spot_find(const struct protect *p, int dirfd, char *path, struct spot *s)
 {
-	char prefix[PATH_MAX], parent[PATH_MAX];
-	size_t len = strlen(path);
+	const struct mounts *mounts = mounts_now(p);
+	ssize_t len = fd_path(dirfd, path, PATH_MAX);
+	struct identity id;
 
+	s->n = 0;
+	if (!mounts)
+		return "cannot be told apart from what is protected: the mount table cannot be "
+		       "read";
+	s->mount = fd_whereabouts(dirfd, &id) < 0 ? NULL : mounts_by_id(mounts, id.mnt_id);
+	if (!s->mount)
+		return "is on a mount that this process cannot see";
+	if (is_pseudo(s->mount->type))
+		return "is on a pseudo-filesystem of the kernel";
+	if (len == -ENAMETOOLONG)
+		return "lies too deep to be told apart from what is protected";
+	if (len < 0 || path[0] != '/')
+		return "cannot be told apart from what is protected";
+	if (mount_location(s->mount, path, &s->v[0]) < 0)
+		return "lies where its filesystem cannot be told";
+	s->n = 1;
+	return strcmp(s->mount->type, "overlay") == 0 ? spot_upper(p, mounts, s->mount, s) : NULL;
+}
+
+/* Looks at each directory on the way to `path`, where dirfd is, by identity: another spelling of a
+ * protected directory is still that directory. */
+static const char *ancestor_reason(const struct protect *p, int dirfd, const char *path)
+{
+	char prefix[PATH_MAX], *cleared = p->live->cleared;
+	size_t full = strlen(path), len = full;
+	struct identity id;
+
+	if (fd_whereabouts(dirfd, &id) < 0)
+		return "cannot be looked at";
 	memcpy(prefix, path, len + 1);
-	memcpy(parent, path, len + 1);
-	parent[path_parent(path, len)] = '\0';
-	while (strcmp(prefix, p->cleared) != 0) {
+	while (len == full || strcmp(prefix, cleared) != 0) {
 		struct statx sx;
 		const struct entry *e;
 
 		if (statx(AT_FDCWD, prefix, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO,
 			  &sx) < 0)
 			return "lies in a directory that cannot be looked at";
+		if (len == full &&
+		    (sx.stx_ino != id.ino || makedev(sx.stx_dev_major, sx.stx_dev_minor) != id.dev))
+			return "is not where its path leads: it has just been moved, or something "
+			       "is mounted over it";
 		e = find(p->v, p->n, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
 			 sx.stx_ino);
 		if (e && e->content)
@@ -493,27 +702,46 @@ static const char *ancestor_reason(const struct protect *p, const char *path)
 		len = path_parent(prefix, len);
 		prefix[len] = '\0';
 	}
-	memcpy(p->cleared, parent, strlen(parent) + 1);
+	memcpy(cleared, path, full + 1);
+	cleared[path_parent(path, full)] = '\0';
 	return NULL;
+}
+
+/* On this filesystem there is something protected of which only the identity is known. */
+static bool has_unlocated(const struct protect *p, int dirfd)
+{
+	struct statx sx;
+
+	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) <
+	    0)
+		return true;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].unlocated && p->v[i].content &&
+		    p->v[i].dev == ((uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor))
+			return true;
+	return false;
+}
+
+static const char *content_reason(const struct protect *p, int dirfd, const char *path,
+				  const struct spot *s)
+{
+	const char *reason = ancestor_reason(p, dirfd, path);
+
+	for (size_t i = 0; !reason && i < s->n; i++)
+		reason = locations_around(&p->locations, &s->v[i]);
+	if (!reason && has_unlocated(p, dirfd))
+		return "is on a filesystem of which a part is protected, and this process cannot "
+		       "see which";
+	return reason;
 }
 
 const char *protect_check_content(const struct protect *p, int dirfd)
 {
-	const struct mount *m = mount_of(p, dirfd);
 	char path[PATH_MAX];
-	ssize_t len = fd_path(dirfd, path, sizeof(path));
-	const char *reason;
+	struct spot s;
+	const char *reason = spot_find(p, dirfd, path, &s);
 
-	if (!m)
-		return "is on a mount that this process cannot see";
-	if (is_pseudo(m->type))
-		return "is on a pseudo-filesystem of the kernel";
-	if (len == -ENAMETOOLONG)
-		return "lies too deep to be told apart from what is protected";
-	if (len < 0 || path[0] != '/')
-		return "cannot be told apart from what is protected";
-	reason = ancestor_reason(p, path);
-	return reason ? reason : content_reason(p, m, path);
+	return reason ? reason : content_reason(p, dirfd, path, &s);
 }
 
 static const char *mount_root_reason(int dirfd, const char *name)
@@ -530,13 +758,82 @@ static const char *mount_root_reason(int dirfd, const char *name)
 	return NULL;
 }
 
+/* Is a directory with this name, or something in one, mounted elsewhere? A file that is stays
+ * there. */
+static bool is_mounted(const struct mounts *mounts, const struct location *at)
+{
+	for (size_t i = 0; i < mounts->n; i++) {
+		const struct mount *m = &mounts->v[i];
+		struct statx sx;
+
+		if ((at->dev && m->dev != at->dev) || !mount_root_beneath(m, at))
+			continue;
+		/* What is covered by another mount is taken for a directory. */
+		if (statx(AT_FDCWD, m->target,
+			  AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+			  STATX_TYPE | STATX_MNT_ID, &sx) < 0 ||
+		    sx.stx_mnt_id != m->id || S_ISDIR(sx.stx_mode))
+			return true;
+	}
+	return false;
+}
+
+/* Is what is called so in a directory at a protected place, or does it hold one? */
+static const char *location_reason(const struct protect *p, struct spot *s, const char *name,
+				   bool is_dir)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct location *at = &s->v[i];
+		size_t len = strlen(at->path);
+		const char *reason;
+		int n = snprintf(at->path + len, sizeof(at->path) - len, "/%s", name);
+
+		if (n < 0 || (size_t)n >= sizeof(at->path) - len)
+			return "lies too deep to be told apart from what is protected";
+		reason = locations_at(&p->locations, at);
+		if (reason)
+			return reason;
+		if (is_dir && locations_beneath(&p->locations, at))
+			return "holds what is protected";
+	}
+	return NULL;
+}
+
+/* The directory may have been moved since its content was asked for: path and spot are anew. */
+static const char *hold_reason(const struct protect *p, int dirfd, const char *name, bool is_dir)
+{
+	char path[PATH_MAX];
+	struct spot s;
+	const char *reason = spot_find(p, dirfd, path, &s);
+	const struct mounts *mounts = mounts_now(p);
+	size_t len;
+
+	if (!reason)
+		reason = location_reason(p, &s, name, is_dir);
+	if (reason || !is_dir)
+		return reason;
+	len = strlen(path);
+	if (len + 1 + strlen(name) >= sizeof(path))
+		return "lies too deep to be told apart from what is protected";
+	if (path[len - 1] != '/')
+		path[len++] = '/';
+	memcpy(path + len, name, strlen(name) + 1);
+	if (!mounts)
+		return "cannot be told apart from what is protected: the mount table cannot be "
+		       "read";
+	if (mounts_beneath(mounts, path, /* strictly= */ false))
+		return "holds a mount point";
+	for (size_t i = 0; i < s.n; i++)
+		if (is_mounted(mounts, &s.v[i]))
+			return "is mounted elsewhere, or holds what is: unmount it there first";
+	return NULL;
+}
+
 const char *protect_check(const struct protect *p, int dirfd, const char *name,
 			  const struct identity *id)
 {
 	const char *reason = protect_check_content(p, dirfd);
-	char path[PATH_MAX];
 	struct statx sx;
-	ssize_t len;
 
 	if (reason)
 		return reason;
@@ -549,30 +846,27 @@ const char *protect_check(const struct protect *p, int dirfd, const char *name,
 		    p->v[i].dev == ((uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor))
 			return p->v[i].reason;
 	reason = mount_root_reason(dirfd, name);
-	if (reason || !S_ISDIR(id->mode))
-		return reason;
-	/* The directory may have been moved since its content was asked for. */
-	len = fd_path(dirfd, path, sizeof(path));
-	if (len < 0)
-		return "cannot be told apart from what is protected";
-	if ((size_t)len + 1 + strlen(name) >= sizeof(path))
-		return "lies too deep to be told apart from what is protected";
-	if (path[len - 1] != '/')
-		path[len++] = '/';
-	memcpy(path + len, name, strlen(name) + 1);
-	return mounts_beneath(p, path, /* strictly= */ false) ? "holds a mount point" : NULL;
+	return reason ? reason : hold_reason(p, dirfd, name, S_ISDIR(id->mode));
 }
 
 bool protect_near(const struct protect *p, int dirfd)
 {
 	char path[PATH_MAX];
 	struct statx sx;
+	struct spot s;
+	const struct mounts *mounts;
 
 	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0 ||
-	    fd_path(dirfd, path, sizeof(path)) < 0)
+	    spot_find(p, dirfd, path, &s))
 		return true;
-	return (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) ||
-	       find(p->parents, p->n_parents, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
-		    sx.stx_ino) ||
-	       mounts_beneath(p, path, /* strictly= */ true);
+	mounts = mounts_now(p);
+	if (!mounts || (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) ||
+	    find(p->parents, p->n_parents, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
+		 sx.stx_ino) ||
+	    mounts_beneath(mounts, path, /* strictly= */ true))
+		return true;
+	for (size_t i = 0; i < s.n; i++)
+		if (locations_beneath(&p->locations, &s.v[i]) || is_mounted(mounts, &s.v[i]))
+			return true;
+	return false;
 }

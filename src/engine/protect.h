@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What is never deleted, by anybody, with any option (I8): the list of SAFETY.md, by identity.
  *
- * Built once for a run. Holds the identity of each protected directory and file, of each of their
- * ancestors, of the directories whose whole content is protected, and the mount table as the kernel
- * spells it. */
+ * Built once for a run. Holds the identity of each protected directory and file and of each of
+ * their ancestors, the place of each in its filesystem, which is the same through all mounts (see
+ * mount_location), and the mount table as the kernel spells it. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,8 +21,12 @@ struct protect;
 int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit);
 struct protect *protect_free(struct protect *p);
 
-/* The mount table that was read for it; lives as long. */
+/* The mount table that was read for it; lives as long. The checks below go by the mounts as they
+ * are when they are asked. */
 const struct mounts *protect_mounts(const struct protect *p);
+
+/* Have the mounts changed since it was built? */
+bool protect_outdated(const struct protect *p);
 
 /* May `name` in the directory dirfd, whose identity is id, be deleted? Returns NULL if it may, else
  * the reason in words, to follow the path: "is a mount point". */

@@ -196,6 +196,99 @@ const struct mount *mounts_by_path(const struct mounts *m, const char *path)
 	return found;
 }
 
+/* What a removed directory has behind its name, which nothing else can have. */
+static bool is_removed(const char *root)
+{
+	static const char mark[] = "//deleted";
+	size_t len = strlen(root);
+
+	return len >= sizeof(mark) - 1 && strcmp(root + len - (sizeof(mark) - 1), mark) == 0;
+}
+
+/* The place of what a mount shows. NFS says "/" for each part of a server's filesystem, and which
+ * it is in the source; and may have a superblock for each mount of the same. */
+static int root_location(const struct mount *m, struct location *ret)
+{
+	bool nfs = strcmp(m->type, "nfs") == 0 || strcmp(m->type, "nfs4") == 0;
+	const char *root = nfs ? m->source : m->root;
+	size_t len = strlen(root);
+
+	if (!nfs && is_removed(root))
+		return -ESTALE;
+	while (len > 0 && root[len - 1] == '/')
+		len--;
+	if (len >= sizeof(ret->path))
+		return -ENAMETOOLONG;
+	ret->dev = nfs ? 0 : m->dev;
+	memcpy(ret->path, root, len);
+	ret->path[len] = '\0';
+	return 0;
+}
+
+int mount_location(const struct mount *m, const char *path, struct location *ret)
+{
+	size_t len = strcmp(m->target, "/") != 0 ? strlen(m->target) : 0, n;
+	int r = root_location(m, ret);
+
+	if (r < 0)
+		return r;
+	if (strncmp(path, m->target, len) != 0 || (path[len] != '/' && path[len] != '\0'))
+		return -ESTALE;
+	path += len;
+	if (strcmp(path, "/") == 0)
+		path++;
+	n = strlen(ret->path);
+	if (n + strlen(path) >= sizeof(ret->path))
+		return -ENAMETOOLONG;
+	memcpy(ret->path + n, path, strlen(path) + 1);
+	return 0;
+}
+
+bool mount_root_beneath(const struct mount *m, const struct location *at)
+{
+	size_t len = strlen(at->path);
+	struct location root;
+
+	return root_location(m, &root) >= 0 && root.dev == at->dev &&
+	       strncmp(root.path, at->path, len) == 0 &&
+	       (root.path[len] == '/' || root.path[len] == '\0');
+}
+
+/* The length of the option's name, if it is one that has layers; else 0. */
+static size_t layers_name(const char *option)
+{
+	/* "lowerdir+" and "datadir+" have one directory each, on newer kernels. */
+	static const char *const names[] = { "upperdir=", "lowerdir=", "lowerdir+=", "datadir+=" };
+
+	for (size_t i = 0; i < ELEMENTSOF(names); i++)
+		if (strncmp(option, names[i], strlen(names[i])) == 0)
+			return strlen(names[i]);
+	return 0;
+}
+
+bool mount_layer(const struct mount *m, size_t *at, char *buf, size_t size)
+{
+	const char *s = m->super_options;
+
+	while (s[*at]) {
+		const char *p = s + *at;
+		bool first = *at == 0 || p[-1] == ',';
+		size_t skip = first ? layers_name(p) : 0, n = strcspn(p, ",:");
+
+		/* Another option, as a whole. */
+		if (first && skip == 0)
+			n = strcspn(p, ",");
+		*at += n + (p[n] != '\0');
+		if ((first && skip == 0) || n - skip >= size)
+			continue;
+		memcpy(buf, p + skip, n - skip);
+		buf[n - skip] = '\0';
+		if (mounts_unescape(buf) && !strchr(buf, '\\'))
+			return true;
+	}
+	return false;
+}
+
 /* Takes the word "rw" or "ro" off the beginning of options. True if it was "ro". */
 static bool access_take(const char **options)
 {

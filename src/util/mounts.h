@@ -5,6 +5,7 @@
  * loading took a third of the time of a run on a small directory. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,25 @@ const struct mount *mounts_by_dev(const struct mounts *m, dev_t dev);
 /* The mount that an absolute path without symbolic links is on: the last one whose target is the
  * path or the longest part of its beginning. NULL if there is none. */
 const struct mount *mounts_by_path(const struct mounts *m, const char *path);
+
+/* Where in its filesystem something is: the same through every mount of any part of it, in every
+ * mount namespace. The path is empty for the filesystem's own root, and has no slash at its end. */
+struct location {
+	dev_t dev;
+	char path[PATH_MAX];
+};
+
+/* The place of an absolute path without symbolic links, which is on that mount. Returns 0; -ESTALE
+ * if the path does not lie below where the mount is, or the mount shows a directory that was
+ * removed; -ENAMETOOLONG. */
+int mount_location(const struct mount *m, const char *path, struct location *ret);
+
+/* Is what the mount shows at this place of its filesystem, or in a directory at it? */
+bool mount_root_beneath(const struct mount *m, const struct location *at);
+
+/* Takes the next layer of an overlay, upper ones and lower ones, from *at on, which is 0 at first.
+ * Returns false if there is no further one. What is as long as buf or has escapes is left out. */
+bool mount_layer(const struct mount *m, size_t *at, char *buf, size_t size);
 
 /* All options of a mount and its filesystem as one malloc'ed string, with "rw" or "ro" once and in
  * front: "ro" if either is. NULL if memory is out. */

@@ -186,7 +186,6 @@ static void serving_done(struct serving *s)
 	wire_in_done(&s->in);
 	wire_out_done(&s->out);
 	protect_free(s->protect);
-	fd_closep(&s->mounts_fd);
 	remote_pace_free(s->pace);
 	moosefs_close(s->moosefs);
 	for (char **p = s->protect_extra; p && *p; p++)
@@ -196,7 +195,7 @@ static void serving_done(struct serving *s)
 
 static int serve(void)
 {
-	struct serving s = { .sock = PROTOCOL_FD, .fence_fd = -1, .mounts_fd = -1 };
+	struct serving s = { .sock = PROTOCOL_FD, .fence_fd = -1 };
 	int r = hello(&s);
 
 	if (r >= 0)

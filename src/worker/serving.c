@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serving.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-
 #include "engine/protect.h"
 #include "util/fd.h"
 
@@ -14,27 +10,13 @@
 /* Accounts and swap files may have come. */
 #define PROTECT_AGE (10 * USEC_PER_SEC)
 
-static bool mounts_changed(struct serving *s)
-{
-	struct pollfd p = { .fd = s->mounts_fd, .events = POLLPRI };
-
-	return poll(&p, 1, 0) != 0;
-}
-
 const struct protect *serving_protect(struct serving *s, char **ret_culprit, int *ret_error)
 {
 	uint64_t now = now_usec();
 	int r;
 
 	*ret_culprit = NULL;
-	if (s->mounts_fd < 0)
-		s->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	if (s->mounts_fd < 0) {
-		*ret_error = -errno;
-		return NULL;
-	}
-	/* Also asked when the list is too old, so that a change is not told twice. */
-	if (!mounts_changed(s) && s->protect && now - s->protect_usec < PROTECT_AGE)
+	if (s->protect && !protect_outdated(s->protect) && now - s->protect_usec < PROTECT_AGE)
 		return s->protect;
 	s->protect = protect_free(s->protect);
 	r = protect_new(&s->protect, (const char *const *)s->protect_extra, ret_culprit);

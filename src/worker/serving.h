@@ -31,7 +31,6 @@ struct serving {
 	char **protect_extra; /* NULL-terminated */
 
 	struct protect *protect;
-	int mounts_fd; /* changes when the mount table does */
 	uint64_t protect_usec;
 
 	struct session *sessions;
