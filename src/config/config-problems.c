@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/escape.h"
+#include "util/macros.h"
 
 /* Somebody who has that many errors has given a wrong file. */
 #define PROBLEMS_MOST 100
@@ -60,6 +61,7 @@ static void add(struct problems *p, struct problem found, const struct crumb *in
 static void add(struct problems *p, struct problem found, const struct crumb *in,
 		const char *format, va_list ap)
 {
+	_cleanup_free_ char *raw = NULL;
 	size_t len;
 	FILE *f;
 
@@ -67,19 +69,18 @@ static void add(struct problems *p, struct problem found, const struct crumb *in
 		p->n_left_out++;
 		return;
 	}
-	f = open_memstream(&found.text, &len);
+	f = open_memstream(&raw, &len);
 	if (!f) {
 		p->out_of_memory = true;
 		return;
 	}
 	crumbs_print(f, in);
 	(void)vfprintf(f, format, ap);
-	if (fclose(f) == 0) {
+	found.text = fclose(f) == 0 ? escape_line(raw) : NULL;
+	if (found.text)
 		problems_put(p, found);
-		return;
-	}
-	free(found.text);
-	p->out_of_memory = true;
+	else
+		p->out_of_memory = true;
 }
 
 void problems_add(struct problems *p, struct config_place at, const struct crumb *in,

@@ -33,12 +33,12 @@ struct check {
 
 void config_error_print(const struct config_error *e)
 {
-	_cleanup_free_ char *file = escape_name(e->file);
+	_cleanup_free_ char *file = escape_name(e->file), *text = escape_line(e->text);
 
 	(void)fprintf(stderr, "%s:", file ? file : "?");
 	if (e->line > 0)
 		(void)fprintf(stderr, "%u:%u:", e->line, e->column);
-	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", e->text);
+	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", text ? text : "?");
 }
 
 static void error_tell(const struct config_error *e, void *userdata)

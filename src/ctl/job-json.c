@@ -64,7 +64,7 @@ static void text_print(struct printer *p, const char *text)
 		printer_put(p, "\"", 1);
 	} else {
 		json_t *s = json_path(text);
-		_cleanup_free_ char *dumped = json_dumps(s, JSON_ENCODE_ANY);
+		_cleanup_free_ char *dumped = json_dumps(s, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 
 		/* Without memory. */
 		printer_text(p, dumped ? dumped : "null");

@@ -13,6 +13,7 @@
 #include "moments.h"
 #include "output.h"
 #include "remote.h"
+#include "util/escape.h"
 #include "util/macros.h"
 #include "util/units.h"
 
@@ -311,13 +312,14 @@ static const struct rule {
 /* The options of one verb, as getopt wants them. */
 struct known {
 	struct option names[ELEMENTSOF(rules) + 1];
-	char letters[2 * ELEMENTSOF(rules) + 1]; /* a colon where there is an argument */
+	char letters[2 * ELEMENTSOF(rules) + 2]; /* a colon where there is an argument */
 };
 
 static void known_fill(struct known *k, enum verb_flags verb)
 {
 	size_t n = 0, letters = 0;
 
+	k->letters[letters++] = ':';
 	for (size_t i = 0; i < ELEMENTSOF(rules); i++) {
 		if (!(rules[i].verbs & verb))
 			continue;
@@ -336,13 +338,15 @@ static void known_fill(struct known *k, enum verb_flags verb)
 }
 
 /* Takes what getopt has found for a verb. */
-static int option_take(struct options *o, int c, const char *word, const char *verb)
+static int option_take(struct options *o, int c, char *const *argv, const char *verb)
 {
+	struct safe_text wrong;
+
 	for (size_t i = 0; i < ELEMENTSOF(rules); i++)
 		if (c == RULE_VALUE(i) || (c < 256 && c == rules[i].letter))
-			return rules[i].take(o, word);
-	/* getopt has said why. */
-	complain(NULL, "see reclaimctl %s --help", verb);
+			return rules[i].take(o, optarg);
+	safe_text_option(&wrong, c, argv);
+	complain(NULL, "%s: see reclaimctl %s --help", wrong.line, verb);
 	return EXIT_USAGE;
 }
 
@@ -428,11 +432,10 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 		return EXIT_FAILED;
 	}
 	memcpy(given, argv, (size_t)argc * sizeof(*given));
-	/* getopt speaks in the name of argv[0], which here is the verb. */
-	argv[0] = (char *)"reclaimctl";
 	optind = 1;
+	opterr = 0; /* it would write what it was given as it is */
 	while (r == 0 && (c = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1)
-		r = option_take(o, c, optarg, what);
+		r = option_take(o, c, argv, what);
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
 	if (r == 0)

@@ -18,11 +18,14 @@ FILE *sentence_begin(struct sentence *l, FILE *to)
 
 void sentence_end(struct sentence *l)
 {
+	_cleanup_free_ char *safe = NULL;
+
 	/* What there was memory for is said, whether it is all or not. */
 	if (l->stream)
 		(void)fclose(l->stream);
-	if (l->text)
-		screen_wrap(l->to, l->text, screen_columns(fileno(l->to)), /* indent= */ 0);
+	safe = l->text ? escape_line(l->text) : NULL;
+	if (safe)
+		screen_wrap(l->to, safe, screen_columns(fileno(l->to)), /* indent= */ 0);
 	else
 		(void)fputc('\n', l->to);
 	free(l->text);
@@ -73,7 +76,9 @@ void json_init(void)
 void json_print(json_t *v, enum json_mode mode)
 {
 	if (v && mode != JSON_OFF) {
-		(void)json_dumpf(v, stdout, mode == JSON_PRETTY ? JSON_INDENT(2) : JSON_COMPACT);
+		(void)json_dumpf(v, stdout,
+				 JSON_ENSURE_ASCII |
+					 (mode == JSON_PRETTY ? JSON_INDENT(2) : JSON_COMPACT));
 		(void)fputc('\n', stdout);
 	}
 	json_decref(v);

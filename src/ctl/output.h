@@ -8,11 +8,12 @@
 #include "options.h"
 #include "util/macros.h"
 
-/* "reclaimctl: WHAT: WHY" on stderr, in lines of a terminal's width. WHAT is escaped, the format is
- * not; NULL: there is none. */
+/* "reclaimctl: WHAT: WHY" on stderr, in lines of a terminal's width. WHAT is a name
+ * (util/escape.h); NULL: there is none. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
 
-/* A sentence, made piece by piece and then printed, on a terminal broken at blanks. */
+/* A sentence, made piece by piece and then printed as one line of what can be shown, on a terminal
+ * broken at blanks. */
 struct sentence {
 	FILE *to, *stream;
 	char *text;
@@ -30,7 +31,7 @@ const char *entries_word(uint64_t n);
  * JSON, by verbs that change nothing. */
 void json_init(void);
 
-/* Prints and frees a JSON value as one line or indented; nothing for JSON_OFF. */
+/* Prints and frees a JSON value as one line or indented, in ASCII; nothing for JSON_OFF. */
 void json_print(json_t *v, enum json_mode mode);
 
 /* A JSON string of raw bytes from a filesystem: escaped where it is not UTF-8. */

@@ -33,7 +33,7 @@ static void line(const char *label, const char *format, ...) _printf_(2, 3);
 
 static void line(const char *label, const char *format, ...)
 {
-	_cleanup_free_ char *text = NULL;
+	_cleanup_free_ char *text = NULL, *safe = NULL;
 	va_list ap;
 	int n;
 
@@ -42,8 +42,9 @@ static void line(const char *label, const char *format, ...)
 	va_end(ap);
 	if (n < 0)
 		text = NULL;
+	safe = text ? escape_line(text) : NULL;
 	label_print(label);
-	screen_wrap(stdout, text ? text : "?", screen_columns(STDOUT_FILENO), LABEL_WIDTH + 2);
+	screen_wrap(stdout, safe ? safe : "?", screen_columns(STDOUT_FILENO), LABEL_WIDTH + 2);
 }
 
 /* A sentence, over as many lines as it takes. */

@@ -76,7 +76,7 @@ static json_t *totals_json(const struct policy_look *l)
 /* Prints what is between the braces of an object, and frees it. */
 static void members_print(json_t *o)
 {
-	char *s = json_dumps(o, JSON_COMPACT);
+	char *s = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII);
 
 	if (s) {
 		s[strlen(s) - 1] = '\0';
@@ -102,7 +102,7 @@ void policy_look_json(const struct policy_look *l, enum json_mode mode)
 
 			(void)fputs(i > 0 ? "," : "", stdout);
 			(void)fputs(mode == JSON_PRETTY ? "\n" : "", stdout);
-			(void)json_dumpf(e, stdout, JSON_COMPACT);
+			(void)json_dumpf(e, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
 			json_decref(e);
 		}
 		(void)fputs("],", stdout);

@@ -148,10 +148,11 @@ void policies_print(const struct config *c)
 	for (size_t i = 0; i < c->n_policies; i++) {
 		const struct config_policy *p = &c->policies[i];
 		_cleanup_free_ char *path = escape_name(p->rules.path),
-				    *match = match_format(p->rules.match);
+				    *match = match_format(p->rules.match),
+				    *schedule = p->schedule ? escape_name(p->schedule) : NULL;
 
 		(void)printf("%-*s  %-*s  %-12s  %s%s\n", name_width, p->name, path_width,
-			     path ? path : "?", p->schedule ? p->schedule : "-", match ? match : "",
+			     path ? path : "?", schedule ? schedule : "-", match ? match : "",
 			     policy_has_rules(&p->rules) ? "" : "  (no rule: deletes nothing)");
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "options.h"
 #include "output.h"
+#include "util/escape.h"
 #include "util/macros.h"
 
 #define HOST_SIZE 512
@@ -122,8 +123,9 @@ int remote_become(const char *host, int argc, char *const *argv)
 	}
 	(void)snprintf(to, sizeof(to), "%s", host);
 	port = port_split(to);
-	if (strlen(host) >= sizeof(to) || to[0] == '\0' || to[0] == '-' ||
-	    (port && !is_port(port))) {
+	/* ssh shows it as it is, carriage returns and all. */
+	if (host[escape_span(host)] != '\0' || strlen(host) >= sizeof(to) || to[0] == '\0' ||
+	    to[0] == '-' || (port && !is_port(port))) {
 		complain(host[0] ? host : "''",
 			 "is not accepted by --host: give [USER@]HOST[:PORT]");
 		return EXIT_USAGE;

@@ -89,10 +89,12 @@ static void label(const char *name)
 
 static void line(const char *name, const char *value)
 {
+	_cleanup_free_ char *shown = escape_line(value);
+
 	if (value[0] == '\0')
 		return;
 	label(name);
-	(void)puts(value);
+	(void)puts(shown ? shown : "?");
 }
 
 static void path_line(const char *name, const char *path)
@@ -112,20 +114,22 @@ static void moment_line(const char *name, uint64_t usec)
 
 static void state_line(const struct job_view *j, bool colours)
 {
+	_cleanup_free_ char *message = escape_line(j->message);
 	const char *colour = colours ? state_colour(j->state) : "";
 
 	label("State");
 	(void)printf("%s%s%s", colour, j->state, colour[0] ? COLOUR_OFF : "");
-	(void)printf(j->message[0] ? ": %s\n" : "%s\n", j->message);
+	(void)printf("%s%s\n", j->message[0] ? ": " : "", message ? message : "?");
 }
 
 static void user_line(const struct job_view *j)
 {
+	_cleanup_free_ char *origin = escape_line(j->origin);
 	char user[40];
 
 	label("User");
 	(void)printf("%s (%u), by %s, priority %s\n", user_format(user, sizeof(user), j->uid),
-		     j->uid, j->origin, j->priority);
+		     j->uid, origin ? origin : "?", j->priority);
 }
 
 /* Where it is now: out of the way, or where it was and why. */
@@ -201,11 +205,12 @@ static void problems_lines(const struct job_view *j, bool colours)
 		     count_format(skipped, sizeof(skipped), j->skipped));
 	for (size_t i = 0; i < j->n_problems; i++) {
 		const struct job_problem *p = &j->problems[i];
-		_cleanup_free_ char *path = escape_name(p->path);
+		_cleanup_free_ char *path = escape_name(p->path), *what = escape_line(p->what);
 
 		(void)printf("%12s%s%s%s: %s%s%s\n", "", colours && p->is_error ? COLOUR_RED : "",
-			     path ? path : "?", colours && p->is_error ? COLOUR_OFF : "", p->what,
-			     p->error ? ": " : "", p->error ? strerror(p->error) : "");
+			     path ? path : "?", colours && p->is_error ? COLOUR_OFF : "",
+			     what ? what : "?", p->error ? ": " : "",
+			     p->error ? strerror(p->error) : "");
 	}
 	if (j->errors + j->skipped > j->n_problems && j->n_problems == SHOWN)
 		(void)printf("%12sand more: see reclaimctl show --json=pretty %" PRIu64 "\n", "",

@@ -73,7 +73,7 @@ static const char *span_or_dash(char *buf, size_t len, uint64_t usec)
 
 static int row_add(struct table *t, const struct spool *s)
 {
-	_cleanup_free_ char *path = escape_name(s->path), *message = escape_name(s->message);
+	_cleanup_free_ char *path = escape_name(s->path), *message = escape_line(s->message);
 	char settle[32], undo[32], waiting[28];
 	const char *cells[COLUMNS] = {
 		[STATE] = s->state,

@@ -158,7 +158,7 @@ static void status_json(const struct options *o, const struct status *s)
 
 static void error_line(const struct screen *screen, const char *label, const char *text)
 {
-	_cleanup_free_ char *shown = escape_name(text);
+	_cleanup_free_ char *shown = escape_line(text);
 
 	if (text[0])
 		(void)printf("%14s: %s%s%s\n", label, screen->colours ? COLOUR_RED : "",
@@ -211,7 +211,7 @@ static int status_print(const struct status *s, const struct screen *screen)
 	error_line(screen, "Job store", s->store_error);
 	if (s->orphans > 0)
 		(void)printf(
-			"%14s: %s of no job on record, kept; the log names them: move what is in "
+			"%14s: %s of no job on record, kept; the log says where: move what is in "
 			"them to its place, or delete it\n",
 			"Staging", count_format(n, sizeof(n), s->orphans));
 	jobs_line(s);

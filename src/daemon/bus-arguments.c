@@ -178,8 +178,8 @@ int message_append_text(sd_bus_message *m, const char *s)
 
 	if (!s)
 		s = "";
-	if (!utf8_is_valid(s)) {
-		escaped = escape_name(s);
+	if (!text_is_safe(s)) {
+		escaped = escape_line(s);
 		if (!escaped)
 			return -ENOMEM;
 		s = escaped;

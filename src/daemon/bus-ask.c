@@ -89,7 +89,7 @@ static void allowed(struct request *q)
 	char words[WORDS_SIZE];
 
 	words_format(q, words);
-	bus_say(q->bus, LOG_NOTICE, "polkit lets user %u %s.", (unsigned)uid, words);
+	bus_say(q->bus, LOG_NOTICE, uid, "polkit lets user %u %s.", (unsigned)uid, words);
 	quota_give(q->bus->quota, uid, QUOTA_ASKS, q->asks);
 	q->asks = 0;
 	q->caller.grant = q->grant;
@@ -157,7 +157,7 @@ static int ask_for_password(struct request *q)
 static void note(const struct request *q, enum verdict v, const char *trouble)
 {
 	if (q->bus && trouble && !q->bus->polkit_silent)
-		bus_say(q->bus, LOG_NOTICE,
+		bus_say(q->bus, LOG_NOTICE, UID_NONE,
 			"polkit does not say whether users may act on others' jobs (%s). Until it "
 			"does, the answer is no.",
 			trouble);

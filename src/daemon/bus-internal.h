@@ -270,4 +270,5 @@ struct guests *guests_free(struct guests *p);
 /* Takes the descriptor of a connection. Whoever cannot be served finds it closed. */
 int guest_new(struct guests *p, int fd);
 
-void bus_say(const struct bus *b, int level, const char *format, ...) _printf_(3, 4);
+/* To the log. uid: of the user that it is about, or UID_NONE. */
+void bus_say(const struct bus *b, int level, uid_t uid, const char *format, ...) _printf_(4, 5);

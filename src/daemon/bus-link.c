@@ -73,11 +73,11 @@ void link_sent(struct link *l, size_t bytes)
 	if (waiting <= UNSENT_MESSAGES_MOST && l->unsent_bytes <= UNSENT_BYTES_MOST)
 		return;
 	if (l->asker)
-		bus_say(l->bus, LOG_NOTICE,
+		bus_say(l->bus, LOG_NOTICE, l->asker->c.id.uid,
 			"A client of user %u does not read what it is sent; it is cut off.",
 			(unsigned)l->asker->c.id.uid);
 	else
-		bus_say(l->bus, LOG_WARNING,
+		bus_say(l->bus, LOG_WARNING, UID_NONE,
 			"The message bus does not read what it is sent; connecting to it anew.");
 	link_doom(l);
 }

@@ -13,7 +13,6 @@
 
 #include "bus-internal.h"
 #include "failure.h"
-#include "util/escape.h"
 
 static const struct call *const calls[] = { manager_calls, submit_calls, list_calls, job_calls,
 					    view_calls };
@@ -52,23 +51,17 @@ static void request_free(struct request *q)
 static int send_error(struct request *q, const struct failure *f)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	_cleanup_free_ char *escaped = NULL;
-	const char *text = f->text;
 	char name[64];
 
-	if (!utf8_is_valid(text)) {
-		escaped = escape_name(text);
-		text = escaped;
-	}
 	(void)snprintf(name, sizeof(name), ERROR_PREFIX "%s", f->name);
-	(void)sd_bus_error_set(&error, name, text ? text : "");
+	(void)sd_bus_error_set(&error, name, f->text.line);
 	return sd_bus_reply_method_error(q->m, &error);
 }
 
 void request_answer(const struct failure *f, void *userdata)
 {
 	struct request *q = userdata;
-	struct failure broken = { .name = "Failed" };
+	struct failure broken;
 	int r = q->error;
 
 	if (f && f->name) {
@@ -79,8 +72,8 @@ void request_answer(const struct failure *f, void *userdata)
 		if (r >= 0)
 			r = sd_bus_send(q->link->conn, q->reply, NULL);
 		if (r < 0) {
-			(void)snprintf(broken.text, sizeof(broken.text),
-				       "The answer could not be made: %s.", strerror(-r));
+			failure_set(&broken, "Failed", "The answer could not be made: %s.",
+				    strerror(-r));
 			(void)send_error(q, &broken);
 		}
 	}

@@ -41,7 +41,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 /* Without a pause a connection that cannot be accepted would be tried again at once, for ever. */
 static int pause_accepting(struct bus_socket *s)
 {
-	bus_say(s->bus, LOG_WARNING, "Connections to %s have to wait: %s.", s->path,
+	bus_say(s->bus, LOG_WARNING, UID_NONE, "Connections to %s have to wait: %s.", s->path,
 		strerror(errno));
 	s->timer = sd_event_source_disable_unref(s->timer);
 	if (sd_event_add_time_relative(s->bus->event, &s->timer, CLOCK_MONOTONIC, PAUSE_USEC, 0,

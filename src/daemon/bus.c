@@ -9,17 +9,17 @@
 #include "bus-internal.h"
 #include "varlink.h"
 
-void bus_say(const struct bus *b, int level, const char *format, ...)
+void bus_say(const struct bus *b, int level, uid_t uid, const char *format, ...)
 {
-	char text[512];
+	struct safe_text text;
 	va_list ap;
 
 	if (!b->o.say)
 		return;
 	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
+	safe_text_formatv(&text, format, ap);
 	va_end(ap);
-	b->o.say(level, text, b->o.userdata);
+	b->o.say(level, uid, text.line, b->o.userdata);
 }
 
 static void bus_freep(struct bus **b)

@@ -48,7 +48,7 @@ struct bus_options {
 	/* Fills at most n views; returns how many spools there are. NULL: none. */
 	size_t (*spools)(struct bus_spool *views, size_t n, void *userdata);
 	/* Something for the log: a level of syslog(3) and words. NULL: not said. */
-	void (*say)(int level, const char *text, void *userdata);
+	void (*say)(int level, uid_t uid, const char *text, void *userdata);
 	void *userdata;
 };
 

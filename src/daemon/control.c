@@ -317,7 +317,8 @@ void control_go_on(struct job *j)
 	struct control *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " pauses", j->r.id);
+		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " pauses",
+			j->r.id);
 		return;
 	}
 	/* As it was asked for before, and is on record as pausing for it. */

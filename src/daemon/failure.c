@@ -9,7 +9,7 @@
 void failure_setv(struct failure *f, const char *name, const char *format, va_list ap)
 {
 	f->name = name;
-	(void)vsnprintf(f->text, sizeof(f->text), format, ap);
+	safe_text_formatv(&f->text, format, ap);
 }
 
 void failure_set(struct failure *f, const char *name, const char *format, ...)
@@ -44,14 +44,13 @@ static const char *name_of_errno(int error)
 
 void failure_errno(struct failure *f, int error, const char *format, ...)
 {
+	struct safe_text what;
 	va_list ap;
-	size_t len;
 
 	va_start(ap, format);
-	failure_setv(f, name_of_errno(error), format, ap);
+	safe_text_formatv(&what, format, ap);
 	va_end(ap);
-	len = strlen(f->text);
-	(void)snprintf(f->text + len, sizeof(f->text) - len, ": %s", strerror(-error));
+	failure_set(f, name_of_errno(error), "%s: %s", what.line, strerror(-error));
 }
 
 void failure_from_intake(struct failure *f, int error, const struct intake_failure *said)
@@ -73,9 +72,8 @@ void failure_from_intake(struct failure *f, int error, const struct intake_failu
 		failure_errno(f, error, "the paths could not be looked at");
 		return;
 	}
-	f->name = "Failed";
+	failure_set(f, "Failed", "%s", said->text ? said->text : "");
 	for (size_t i = 0; i < ELEMENTSOF(names); i++)
 		if (strcmp(names[i], said->name) == 0)
 			f->name = names[i];
-	(void)snprintf(f->text, sizeof(f->text), "%s", said->text ? said->text : "");
 }

@@ -132,13 +132,13 @@ void job_set_text(const char **text, const char *to)
 
 void job_say(struct job *j, const char *format, ...)
 {
-	char text[1200];
+	struct safe_text text;
 	va_list ap;
 
 	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
+	safe_text_formatv(&text, format, ap);
 	va_end(ap);
-	job_set_text(&j->r.message, text);
+	job_set_text(&j->r.message, text.line);
 }
 
 struct job *job_free(struct job *j)

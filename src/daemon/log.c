@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -12,13 +13,36 @@
 #include <unistd.h>
 
 #include "util/escape.h"
+#include "util/fd.h"
 
 #define FIELDS_MAX 12
-#define FIELD_BYTES 1200
+
+/* So much is told in a minute about one user: of what goes well, and once more of what does not;
+ * and about all users. The journal itself takes 20,000 lines a minute from a service
+ * (RateLimitBurst= in journald.conf(5)), and then drops what the daemon says of itself, too. */
+#define USER_LINES_MOST 300
+#define ALL_LINES_MOST 5000
+/* So many users are told apart in a minute; further ones share what is told about one. */
+#define USERS_MOST 128
+#define MINUTE_USEC (60 * USEC_PER_SEC)
+
+struct user_lines {
+	uid_t uid; /* UID_NONE: further users */
+	unsigned good, bad, left_out;
+};
+
+/* A process has one log. */
+static struct {
+	sd_event_source *timer;
+	uint64_t since_usec;
+	unsigned lines;
+	struct user_lines users[USERS_MOST + 1];
+	size_t n;
+} minute;
 
 struct fields {
 	struct iovec v[FIELDS_MAX];
-	char text[FIELDS_MAX][FIELD_BYTES];
+	struct safe_text text[FIELDS_MAX];
 	int n;
 };
 
@@ -26,17 +50,14 @@ static void field_add(struct fields *f, const char *format, ...) _printf_(2, 3);
 
 static void field_add(struct fields *f, const char *format, ...)
 {
-	char *text = f->text[f->n];
+	struct safe_text *t = &f->text[f->n];
 	va_list ap;
-	int len;
 
 	va_start(ap, format);
-	len = vsnprintf(text, FIELD_BYTES, format, ap);
+	safe_text_formatv(t, format, ap);
 	va_end(ap);
-	if (len < 0)
-		return;
-	f->v[f->n].iov_base = text;
-	f->v[f->n].iov_len = MIN((size_t)len, (size_t)FIELD_BYTES - 1);
+	f->v[f->n].iov_base = t->line;
+	f->v[f->n].iov_len = strlen(t->line);
 	f->n++;
 }
 
@@ -51,14 +72,14 @@ static bool stderr_is_journal(void)
 	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
-static void fields_send(struct fields *f, int level, const char *text)
+static void fields_send(struct fields *f, int level, const struct safe_text *t)
 {
 	if (!stderr_is_journal()) {
-		fprintf(stderr, "reclaimd: %s\n", text);
+		safe_text_print("reclaimd", t);
 		return;
 	}
 	field_add(f, "PRIORITY=%i", level);
-	field_add(f, "MESSAGE=%s", text);
+	field_add(f, "MESSAGE=%s", t->line);
 	field_add(f, "SYSLOG_IDENTIFIER=reclaimd");
 	(void)sd_journal_sendv(f->v, f->n);
 }
@@ -67,32 +88,8 @@ static void field_add_message(struct fields *f, sd_id128_t message)
 {
 	char text[SD_ID128_STRING_MAX];
 
-	field_add(f, "MESSAGE_ID=%s", sd_id128_to_string(message, text));
-}
-
-void log_line(int level, const char *format, ...)
-{
-	struct fields f = { 0 };
-	char text[FIELD_BYTES - 16];
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	fields_send(&f, level, text);
-}
-
-void log_event(int level, sd_id128_t message, const char *format, ...)
-{
-	struct fields f = { 0 };
-	char text[FIELD_BYTES - 16];
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	field_add_message(&f, message);
-	fields_send(&f, level, text);
+	if (!sd_id128_is_null(message))
+		field_add(f, "MESSAGE_ID=%s", sd_id128_to_string(message, text));
 }
 
 static void field_add_job(struct fields *f, const struct job_record *r)
@@ -113,16 +110,144 @@ static void field_add_job(struct fields *f, const struct job_record *r)
 	field_add(f, "SUBMITTER_UID=%u", (unsigned)r->uid);
 }
 
-void log_job(int level, sd_id128_t message, const struct job_record *r, const char *format, ...)
+static void tell(int level, sd_id128_t message, const struct job_record *r, const char *format,
+		 va_list ap) _printf_(4, 0);
+
+static void tell(int level, sd_id128_t message, const struct job_record *r, const char *format,
+		 va_list ap)
 {
-	struct fields f = { 0 };
-	char text[FIELD_BYTES - 16];
+	struct fields f = { .n = 0 };
+	struct safe_text t;
+
+	safe_text_formatv(&t, format, ap);
+	field_add_message(&f, message);
+	if (r)
+		field_add_job(&f, r);
+	fields_send(&f, level, &t);
+}
+
+void log_line(int level, const char *format, ...)
+{
 	va_list ap;
 
 	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
+	tell(level, SD_ID128_NULL, NULL, format, ap);
 	va_end(ap);
-	field_add_message(&f, message);
-	field_add_job(&f, r);
-	fields_send(&f, level, text);
+}
+
+void log_event(int level, sd_id128_t message, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	tell(level, message, NULL, format, ap);
+	va_end(ap);
+}
+
+/* ---- what a user does --------------------------------------------------------------------- */
+
+static void minute_end(void)
+{
+	size_t n = minute.n;
+
+	minute.n = 0;
+	minute.lines = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct user_lines *u = &minute.users[i];
+
+		if (u->left_out > 0 && u->uid == UID_NONE)
+			log_line(LOG_WARNING,
+				 "%u more messages about other users suppressed in the last minute",
+				 u->left_out);
+		else if (u->left_out > 0)
+			log_line(LOG_WARNING,
+				 "%u more messages about user %u suppressed in the last minute; "
+				 "reclaimctl list --all has all jobs",
+				 u->left_out, (unsigned)u->uid);
+	}
+}
+
+static int on_minute(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	(void)s;
+	(void)usec;
+	(void)userdata;
+	minute_end();
+	return 0;
+}
+
+static struct user_lines *lines_of(uid_t uid)
+{
+	for (size_t i = 0; i < minute.n; i++)
+		if (minute.users[i].uid == uid || i == USERS_MOST)
+			return &minute.users[i];
+	minute.users[minute.n] =
+		(struct user_lines){ .uid = minute.n < USERS_MOST ? uid : UID_NONE };
+	return &minute.users[minute.n++];
+}
+
+/* Whether one more line about a user may be told; notes it either way. */
+static bool minute_takes(uid_t uid, int level)
+{
+	uint64_t now = now_usec();
+	struct user_lines *u;
+	unsigned *lines;
+
+	if (uid == UID_NONE)
+		return true;
+	if (now - minute.since_usec >= MINUTE_USEC) {
+		minute_end();
+		minute.since_usec = now;
+	}
+	u = lines_of(uid);
+	lines = level <= LOG_WARNING ? &u->bad : &u->good;
+	if (*lines < USER_LINES_MOST && minute.lines < ALL_LINES_MOST) {
+		++*lines;
+		minute.lines++;
+		return true;
+	}
+	if (u->left_out++ == 0 && minute.timer &&
+	    sd_event_source_set_time(minute.timer, minute.since_usec + MINUTE_USEC) >= 0)
+		(void)sd_event_source_set_enabled(minute.timer, SD_EVENT_ONESHOT);
+	return false;
+}
+
+int log_begin(sd_event *e)
+{
+	int r = sd_event_add_time(e, &minute.timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_minute,
+				  NULL);
+
+	if (r < 0)
+		return r;
+	(void)sd_event_source_set_description(minute.timer, "log");
+	return sd_event_source_set_enabled(minute.timer, SD_EVENT_OFF);
+}
+
+void log_end(void)
+{
+	minute.timer = sd_event_source_disable_unref(minute.timer);
+	minute_end();
+	minute.since_usec = 0;
+}
+
+void log_user(int level, uid_t uid, sd_id128_t message, const char *format, ...)
+{
+	va_list ap;
+
+	if (!minute_takes(uid, level))
+		return;
+	va_start(ap, format);
+	tell(level, message, NULL, format, ap);
+	va_end(ap);
+}
+
+void log_job(int level, sd_id128_t message, const struct job_record *r, const char *format, ...)
+{
+	va_list ap;
+
+	if (!minute_takes(r->uid, level))
+		return;
+	va_start(ap, format);
+	tell(level, message, r, format, ap);
+	va_end(ap);
 }

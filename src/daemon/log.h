@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the daemon tells whoever runs it: to the journal with fields, or, run by hand, to standard
- * error as a line. Levels are those of syslog(3). */
+ * error as a line. Levels are those of syslog(3). Whatever the arguments are, a message is one line
+ * of what can be shown (util/escape.h), and so is each field. */
 #pragma once
 
 #include <syslog.h>
+#include <systemd/sd-event.h>
 #include <systemd/sd-id128.h>
 
 #include "store/store.h"
@@ -31,7 +33,16 @@ void log_line(int level, const char *format, ...) _printf_(2, 3);
 /* The same with a message id, for what somebody may look for or count. */
 void log_event(int level, sd_id128_t message, const char *format, ...) _printf_(3, 4);
 
-/* About a job: JOB=, JOB_UUID=, PATH=, ORIGIN=, DEVICE=, FREED_BYTES= and SUBMITTER_UID= come from
- * its record. */
+/* About what a user does: past a number of lines in a minute only their number is told. UID_NONE:
+ * about no user, always told. The message id may be SD_ID128_NULL. */
+void log_user(int level, uid_t uid, sd_id128_t message, const char *format, ...) _printf_(4, 5);
+
+/* About a job, as log_user: JOB=, JOB_UUID=, PATH=, ORIGIN=, DEVICE=, FREED_BYTES= and
+ * SUBMITTER_UID= come from its record. */
 void log_job(int level, sd_id128_t message, const struct job_record *r, const char *format, ...)
 	_printf_(4, 5);
+
+/* From then on, how many lines were left out is told when their minute is over; at the latest by
+ * log_end. */
+int log_begin(sd_event *e);
+void log_end(void);

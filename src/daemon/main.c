@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "features.h"
+#include "log.h"
 #include "manager.h"
+#include "util/escape.h"
 
 #ifndef RECLAIM_WORKER
 #define RECLAIM_WORKER "/usr/libexec/reclaim-worker"
@@ -67,7 +69,16 @@ static const char *directory(const char *variable, const char *otherwise)
 /* Returns 1 to go on, 0 if all is done, or a negative errno. */
 static int options_parse(struct manager_options *o, int argc, char **argv)
 {
-	enum { STATE = 256, RUNTIME, CONFIGURATION, WORKER, RECLAIMCTL_PATH, NO_BUS, VERSION };
+	enum {
+		STATE = 256,
+		RUNTIME,
+		CONFIGURATION,
+		WORKER,
+		RECLAIMCTL_PATH,
+		NO_BUS,
+		VERSION,
+		HELP
+	};
 	static const struct option options[] = {
 		{ "state-directory", required_argument, NULL, STATE },
 		{ "runtime-directory", required_argument, NULL, RUNTIME },
@@ -76,11 +87,13 @@ static int options_parse(struct manager_options *o, int argc, char **argv)
 		{ "reclaimctl", required_argument, NULL, RECLAIMCTL_PATH },
 		{ "no-bus", no_argument, NULL, NO_BUS },
 		{ "version", no_argument, NULL, VERSION },
-		{ "help", no_argument, NULL, 'h' },
+		{ "help", no_argument, NULL, HELP },
 		{ NULL, 0, NULL, 0 },
 	};
+	struct safe_text wrong;
 
-	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) >= 0;) {
+	opterr = 0;
+	for (int c; (c = getopt_long(argc, argv, ":h", options, NULL)) >= 0;) {
 		switch (c) {
 		case STATE:
 			o->state_dir = optarg;
@@ -103,16 +116,19 @@ static int options_parse(struct manager_options *o, int argc, char **argv)
 		case VERSION:
 			version(o->features);
 			return 0;
+		case HELP:
 		case 'h':
 			help();
 			return 0;
 		default:
+			safe_text_option(&wrong, c, argv);
+			safe_text_print("reclaimd", &wrong);
 			return -EINVAL;
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "reclaimd: takes no arguments, but was given \"%s\"\n",
-			argv[optind]);
+		safe_text_format(&wrong, "takes no arguments, but was given \"%s\"", argv[optind]);
+		safe_text_print("reclaimd", &wrong);
 		return -EINVAL;
 	}
 	return 1;
@@ -128,7 +144,7 @@ static int run(const struct manager_options *o)
 	if (r >= 0)
 		r = manager_run(m);
 	if (r < 0)
-		fprintf(stderr, "reclaimd: cannot run: %s\n", strerror(-r));
+		log_line(LOG_ERR, "cannot run: %s", strerror(-r));
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

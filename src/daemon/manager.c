@@ -409,6 +409,8 @@ static int build(struct manager *m)
 		return -errno;
 	r = sd_event_default(&m->event);
 	if (r >= 0)
+		r = log_begin(m->event);
+	if (r >= 0)
 		r = configuration_load(m, &m->config);
 	if (r < 0)
 		return r;
@@ -469,10 +471,10 @@ static size_t view_spools(struct bus_spool *views, size_t n, void *userdata)
 	return m->spools ? spools_count(m->spools) : 0;
 }
 
-static void bus_says(int level, const char *text, void *userdata)
+static void bus_says(int level, uid_t uid, const char *text, void *userdata)
 {
 	(void)userdata;
-	log_line(level, "%s", text);
+	log_user(level, uid, SD_ID128_NULL, "%s", text);
 }
 
 static int listen_on_bus(struct manager *m)
@@ -570,6 +572,7 @@ struct manager *manager_free(struct manager *m)
 	fd_closep(&m->mounts_fd);
 	fd_closep(&m->worker_fd);
 	free(m->worker_program);
+	log_end();
 	sd_event_unref(m->event);
 	free(m->configuration_error);
 	free(m->store_error);

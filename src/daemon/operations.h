@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "store/store.h"
+#include "util/escape.h"
 #include "worker.h"
 
 struct manager;
@@ -32,8 +33,8 @@ struct caller {
 
 /* Errors by the names of conf/org.reclaimd1.xml, without the prefix. */
 struct failure {
-	const char *name; /* static: "NoSuchJob"; NULL: no failure */
-	char text[1024];  /* escaped: what, which, why, what to do */
+	const char *name;      /* static: "NoSuchJob"; NULL: no failure */
+	struct safe_text text; /* what, which, why, what to do */
 	/* It takes authority over jobs that are not the caller's, or there is no such job: which of
 	 * the two, only who has that authority learns. Nothing was done. */
 	bool others;

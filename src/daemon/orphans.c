@@ -9,10 +9,15 @@
 #include "log.h"
 #include "manager.h"
 #include "recover.h"
+#include "util/escape.h"
 #include "util/fd.h"
+#include "util/units.h"
 
 /* Root's worker may die on the way and is replaced: so often in one round. */
 #define DEATHS_MOST 8
+
+/* A user may put any number of directories there, of any name: so many are named. */
+#define SHOWN_MOST 3
 
 /* One mount after the other: <mount>/.reclaim, each user's directory in it, each job's in that. */
 struct orphans {
@@ -24,7 +29,8 @@ struct orphans {
 	size_t n_users, at_user;
 	int reclaim_fd;
 	char **jobs; /* of the user: job directories that are no unfinished job's */
-	size_t n_jobs, at_job;
+	size_t n_jobs, at_job, n_kept;
+	char shown[SHOWN_MOST * (NAME_MAX + 1)]; /* of those that are kept */
 	int user_fd;
 	char (*known)[33]; /* of unfinished jobs, sorted */
 	size_t n_known;
@@ -80,6 +86,36 @@ static bool once_more(struct orphans *o, int r)
 	return (r == -EPIPE || r == -ECANCELED) && !o->m->stopping && o->deaths++ < DEATHS_MOST;
 }
 
+static void show(struct orphans *o, const char *name)
+{
+	_cleanup_free_ char *escaped = escape_name(name);
+	size_t len = strlen(o->shown);
+
+	if (o->n_kept++ < SHOWN_MOST)
+		(void)snprintf(o->shown + len, sizeof(o->shown) - len, "%s%.*s",
+			       len > 0 ? ", " : "", NAME_MAX - 1, escaped ? escaped : "?");
+}
+
+/* One line about what is kept of a user's. */
+static void tell(struct orphans *o)
+{
+	_cleanup_free_ char *mount = escape_name(o->mounts[o->at - 1]);
+	const char *user = o->users[o->at_user - 1];
+	char n[COUNTED_SIZE], more[48] = "";
+
+	if (o->n_kept > SHOWN_MOST)
+		(void)snprintf(more, sizeof(more), " and %zu more", o->n_kept - SHOWN_MOST);
+	log_user(LOG_WARNING, (uid_t)strtoul(user, NULL, 10), MESSAGE_STAGING_ORPHAN,
+		 "%s/.reclaim/%s has %s of no job that is on record (%s%s): kept; look at what is "
+		 "in "
+		 "there, and move it to its place, or delete it",
+		 mount ? mount : "?", user,
+		 counted_format(n, sizeof(n), o->n_kept, "directory", "directories"), o->shown,
+		 more);
+	o->n_kept = 0;
+	o->shown[0] = '\0';
+}
+
 static void on_orphan_removed(int r, void *userdata)
 {
 	struct orphans *o = userdata;
@@ -94,11 +130,7 @@ static void on_orphan_removed(int r, void *userdata)
 	if (r == -ENOTEMPTY || r == -EEXIST) {
 		o->m->orphans++;
 		manager_tell(o->m, "Orphans");
-		log_event(LOG_WARNING, MESSAGE_STAGING_ORPHAN,
-			  "%s/.reclaim/%s/%s is of no job that is on record: kept; look at it, and "
-			  "move "
-			  "what is in it to its place, or delete it",
-			  o->mounts[o->at - 1], o->users[o->at_user - 1], name);
+		show(o, name);
 	}
 	next_job(o);
 }
@@ -114,6 +146,8 @@ static void next_job(struct orphans *o)
 			return;
 		o->at_job++;
 	}
+	if (o->n_kept > 0)
+		tell(o);
 	names_clear(&o->jobs, &o->n_jobs);
 	fd_closep(&o->user_fd);
 	next_user(o);

@@ -162,8 +162,9 @@ static void intake_gone(struct worker *w, const char *how, void *userdata)
 	struct owner *o = userdata;
 	struct retired *old = retired_take(o, w);
 
-	log_line(LOG_WARNING, "The process that looks at paths for uid %u has ended: %s",
-		 (unsigned)o->id.uid, how);
+	log_user(LOG_WARNING, o->id.uid, SD_ID128_NULL,
+		 "The process that looks at paths for uid %u has ended: %s", (unsigned)o->id.uid,
+		 how);
 	if (o->intake == w)
 		o->intake = NULL;
 	if (old)

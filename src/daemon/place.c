@@ -226,7 +226,8 @@ static void deleter_gone(struct worker *w, const char *how, void *userdata)
 {
 	struct place *p = userdata;
 
-	log_line(LOG_WARNING, "The process that deletes for uid %u on %s has ended: %s",
+	log_user(LOG_WARNING, p->owner->id.uid, SD_ID128_NULL,
+		 "The process that deletes for uid %u on %s has ended: %s",
 		 (unsigned)p->owner->id.uid, p->mount, how);
 	p->deleter = worker_free(w);
 }
@@ -236,8 +237,9 @@ static void other_gone(struct worker *w, const char *how, void *userdata)
 	struct place *p = userdata;
 
 	(void)w; /* freed by whose it is, who has been answered -EPIPE */
-	log_line(LOG_WARNING, "A process that deletes for uid %u has ended: %s",
-		 (unsigned)p->owner->id.uid, how);
+	log_user(LOG_WARNING, p->owner->id.uid, SD_ID128_NULL,
+		 "A process that deletes for uid %u has ended: %s", (unsigned)p->owner->id.uid,
+		 how);
 }
 
 static int deleter_new(struct worker **ret, struct place *p, struct owner *o, int fence_fd,

@@ -371,7 +371,8 @@ static void on_removed(int r, void *userdata)
 	struct tidy *t = userdata;
 
 	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
-		log_line(LOG_WARNING, "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
+		log_user(LOG_WARNING, t->o->id.uid, SD_ID128_NULL,
+			 "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
 			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
 	tidy_again(t, r);
 }

@@ -85,8 +85,8 @@ static void look_later(struct staged_look *l, int error)
 	if (again_helps(error) &&
 	    sd_event_add_time_relative(l->m->event, NULL, CLOCK_MONOTONIC, AGAIN_USEC, 0,
 				       on_look_again, l->m) < 0)
-		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " waits for the next start",
-			 j->r.id);
+		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
+			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
 
 	job_say(j, "waits: the staging directory on %s cannot be looked at (%s)", j->place->mount,
 		strerror(-error));
@@ -144,8 +144,8 @@ void recover_staged(struct job *j, void (*done)(struct job *j, bool known, void 
 	struct staged_look *l = calloc(1, sizeof(*l));
 
 	if (!l) {
-		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " waits for the next start",
-			 j->r.id);
+		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
+			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
 		j->doing = DOING_NOTHING;
 		done(j, /* known= */ false, userdata);
 		return;

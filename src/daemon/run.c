@@ -438,7 +438,8 @@ void run_begin(struct job *j)
 	struct run *run = calloc(1, sizeof(*run));
 
 	if (!run) {
-		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " waits", j->r.id);
+		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " waits",
+			j->r.id);
 		schedule_job(j);
 		return;
 	}

@@ -39,7 +39,7 @@ void spool_kick(struct spool *s);
 /* Kicks it at that time of CLOCK_MONOTONIC; INT64_MAX: not. Returns 0 or a negative errno. */
 int spool_timer_set(struct spool *s, int64_t usec);
 
-void spool_tell(const struct spool *s, const char *name, const char *text);
+void spool_tell(const struct spool *s, const struct spool_entry *e, const char *text);
 
 int64_t spool_clock_usec(clockid_t clock);
 

@@ -14,11 +14,11 @@
 #define WATCH_SPOOL (WATCH_ABOVE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB)
 #define WATCH_MISSING (WATCH_ABOVE | IN_CREATE | IN_MOVED_TO)
 
-void spool_tell(const struct spool *s, const char *name, const char *text)
+void spool_tell(const struct spool *s, const struct spool_entry *e, const char *text)
 {
 	const struct spools_options *o = &s->common->options;
 
-	o->tell(s->path, name, text, o->userdata);
+	o->tell(s->path, e ? e->stamp.uid : UID_NONE, e ? e->name : NULL, text, o->userdata);
 }
 
 /* Begins anew in a minute. */
@@ -222,7 +222,7 @@ static void entry_seen(struct spool *s, const struct spool_round *r, const struc
 	if (!seen->why || e->state != SPOOL_WAITING)
 		return;
 	e->state = SPOOL_REFUSED;
-	spool_tell(s, e->name, seen->why);
+	spool_tell(s, e, seen->why);
 }
 
 static bool is_unseen(const struct spool_entry *e, const void *userdata)

@@ -54,9 +54,10 @@ enum spool_outcome {
 struct spools_options {
 	/* Takes a batch. Must lead to one spools_taken, in the call or later. */
 	void (*take)(const struct spool_batch *batch, void *userdata);
-	/* Something that an administrator should know, once: `name` in the spool, or NULL for the
-	 * spool itself; the text follows the path. */
-	void (*tell)(const char *path, const char *name, const char *text, void *userdata);
+	/* Something that an administrator should know, once: `name` in the spool, and whose it is,
+	 * or NULL and UID_NONE for the spool itself; the text follows the path. */
+	void (*tell)(const char *path, uid_t uid, const char *name, const char *text,
+		     void *userdata);
 	void *userdata;
 	const char *state_dir; /* no spool may hold it; NULL: none */
 };

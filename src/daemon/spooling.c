@@ -14,6 +14,7 @@
 struct spooled {
 	struct manager *m;
 	uint64_t id;
+	uid_t uid; /* the submitter's */
 	char *names, *origin;
 	size_t names_len, at; /* where the next name is looked for: they come in their order */
 	struct identity *ids;
@@ -37,7 +38,9 @@ static struct spooled *spooled_new(struct manager *m, const struct spool_batch *
 
 	if (!s)
 		return NULL;
-	*s = (struct spooled){ .m = m, .id = b->id, .names_len = b->names_len, .n = b->n };
+	*s = (struct spooled){
+		.m = m, .id = b->id, .uid = b->submitter->uid, .names_len = b->names_len, .n = b->n
+	};
 	s->names = malloc(MAX(b->names_len, (size_t)1));
 	s->origin = strdup(b->origin);
 	s->ids = calloc(MAX(b->n, (size_t)1), sizeof(*s->ids));
@@ -84,7 +87,8 @@ static void on_submitted(const struct failure *f, const struct submitted *result
 
 	(void)result;
 	if (f->name)
-		log_line(LOG_NOTICE, "%s: not accepted: %s", s->origin, f->text);
+		log_user(LOG_NOTICE, s->uid, SD_ID128_NULL, "%s: not accepted: %s", s->origin,
+			 f->text.line);
 	if (s->m->spools)
 		spools_taken(s->m->spools, s->id, outcome_of(f));
 	spooled_free(s);
@@ -115,14 +119,14 @@ static void take(const struct spool_batch *b, void *userdata)
 	operation_submit(m, &caller, &group, 1, &o, on_submitted, s);
 }
 
-static void tell(const char *path, const char *name, const char *text, void *userdata)
+static void tell(const char *path, uid_t uid, const char *name, const char *text, void *userdata)
 {
 	_cleanup_free_ char *path_text = escape_name(path);
 	_cleanup_free_ char *name_text = escape_name(name ? name : "");
 
 	(void)userdata;
-	log_line(LOG_WARNING, "Spool %s%s%s: %s", path_text ? path_text : "", name ? "/" : "",
-		 name_text ? name_text : "", text);
+	log_user(LOG_WARNING, uid, SD_ID128_NULL, "Spool %s%s%s: %s", path_text ? path_text : "",
+		 name ? "/" : "", name_text ? name_text : "", text);
 }
 
 int spooling_configure(struct manager *m)

@@ -49,14 +49,14 @@ static int send_failure(sd_varlink *link, const struct failure *f)
 	int r;
 
 	(void)snprintf(name, sizeof(name), VARLINK_INTERFACE ".%s", f->name);
-	r = sd_varlink_errorbo(link, name,
-			       SD_JSON_BUILD_PAIR("message", BUILD_TEXT((const char *)f->text)));
+	r = sd_varlink_errorbo(link, name, SD_JSON_BUILD_PAIR("message", BUILD_TEXT(f->text.line)));
 	return r == -ENOBUFS || r == -ENOMEM ? r : 0;
 }
 
 static int send_bad(sd_varlink *link, const char *parameter)
 {
-	int r = sd_varlink_error_invalid_parameter_name(link, parameter);
+	_cleanup_free_ char *shown = escape_line(parameter);
+	int r = sd_varlink_error_invalid_parameter_name(link, shown ? shown : "");
 
 	return r == -ENOBUFS || r == -ENOMEM ? r : 0;
 }
@@ -73,7 +73,7 @@ static int send_reply(struct varlink_call *q)
 
 static int answer_send(struct varlink_call *q, const struct failure *f)
 {
-	struct failure broken = { .name = "Failed" };
+	struct failure broken;
 	int r;
 
 	if (q->bad)
@@ -83,8 +83,7 @@ static int answer_send(struct varlink_call *q, const struct failure *f)
 	r = send_reply(q);
 	if (r >= 0)
 		return r;
-	(void)snprintf(broken.text, sizeof(broken.text), "The answer could not be made: %s.",
-		       strerror(-r));
+	failure_set(&broken, "Failed", "The answer could not be made: %s.", strerror(-r));
 	return send_failure(q->link, &broken);
 }
 

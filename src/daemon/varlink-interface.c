@@ -20,8 +20,10 @@
 #define MAP SD_VARLINK_MAP
 
 #define PATH_FIELDS                                                                                \
-	NOTE("As people may see it: if it is not UTF-8, with escapes"), FIELD(path, STRING, 0),    \
-		NOTE("Its bytes, where they are not UTF-8"), FIELD(pathBase64, STRING, OPTIONAL)
+	NOTE("As people may see it: with escapes, if pathBase64 is there"),                        \
+		FIELD(path, STRING, 0),                                                            \
+		NOTE("Its bytes, where they are not UTF-8, or not safe to show"),                  \
+		FIELD(pathBase64, STRING, OPTIONAL)
 
 /* ---- types -------------------------------------------------------------------------------- */
 

@@ -110,15 +110,16 @@ struct numbers {
 };
 int read_numbers(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to);
 
-/* For SD_JSON_BUILD_CALLBACK: a string as people may see it. JSON knows UTF-8 only: others are
- * escaped. */
+/* For SD_JSON_BUILD_CALLBACK: a string as people may see it, escaped where it is not safe to show,
+ * or not UTF-8, of which JSON is. */
 int build_text(sd_json_variant **ret, const char *name, void *s);
 #define BUILD_TEXT(s) SD_JSON_BUILD_CALLBACK(build_text, (void *)(s))
 #define BUILD_PAIR_TEXT(name, s) SD_JSON_BUILD_PAIR(name, BUILD_TEXT(s))
 /* A path as a pair of text, and one more with its bytes where that is not the same. */
+int build_path(sd_json_variant **ret, const char *name, void *s);
 #define BUILD_PAIRS_PATH(s)                                                                        \
-	BUILD_PAIR_TEXT("path", s),                                                                \
-		SD_JSON_BUILD_PAIR_CONDITION(!utf8_is_valid(s), "pathBase64",                      \
+	SD_JSON_BUILD_PAIR("path", SD_JSON_BUILD_CALLBACK(build_path, (void *)(s))),               \
+		SD_JSON_BUILD_PAIR_CONDITION(!text_is_safe(s), "pathBase64",                       \
 					     SD_JSON_BUILD_BASE64(s, strlen(s)))
 
 int build_job(sd_json_variant **ret, const struct job_record *r);

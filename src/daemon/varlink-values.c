@@ -70,19 +70,30 @@ int read_numbers(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t 
 	return 0;
 }
 
-int build_text(sd_json_variant **ret, const char *name, void *s)
+static int build_safe(sd_json_variant **ret, const char *text, char *(*escape)(const char *s))
 {
 	_cleanup_free_ char *escaped = NULL;
-	const char *text = s ? s : "";
 
-	(void)name;
-	if (!utf8_is_valid(text)) {
-		escaped = escape_name(text);
+	if (!text_is_safe(text)) {
+		escaped = escape(text);
 		if (!escaped)
 			return -ENOMEM;
 		text = escaped;
 	}
 	return sd_json_variant_new_string(ret, text);
+}
+
+int build_text(sd_json_variant **ret, const char *name, void *s)
+{
+	(void)name;
+	return build_safe(ret, s ? s : "", escape_line);
+}
+
+/* With pathBase64 beside it it is escaped so that no two look alike; without, it is the path. */
+int build_path(sd_json_variant **ret, const char *name, void *s)
+{
+	(void)name;
+	return build_safe(ret, s ? s : "", escape_name);
 }
 
 int build_job(sd_json_variant **ret, const struct job_record *r)

@@ -45,7 +45,7 @@ void visitor_sends(struct visitor *v, size_t bytes)
 	v->unsent_bytes += bytes;
 	if (v->unsent_bytes <= UNSENT_BYTES_MOST || v->doom)
 		return;
-	bus_say(v->varlink->bus, LOG_NOTICE,
+	bus_say(v->varlink->bus, LOG_NOTICE, v->asker->c.id.uid,
 		"A client of user %u does not read what it is sent; it is cut off.",
 		(unsigned)v->asker->c.id.uid);
 	visitor_doom(v);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,29 @@
 #include <unistd.h>
 
 #include "config/config.h"
+#include "util/escape.h"
 #include "util/fd.h"
 
 #define WANTS "timers.target.wants"
 /* "reclaimd-policy@", a name of a policy, ".timer" */
 #define UNIT_NAME_MOST 96
 
+static _printf_(1, 2) void say(const char *format, ...)
+{
+	struct safe_text t;
+	va_list ap;
+
+	va_start(ap, format);
+	safe_text_formatv(&t, format, ap);
+	va_end(ap);
+	safe_text_print("reclaimd-generator", &t);
+}
+
 static void on_complaint(const struct config_error *e, void *userdata)
 {
 	(void)userdata;
-	(void)fprintf(stderr, "reclaimd-generator: %s:%u:%u: %s%s\n", e->file, e->line, e->column,
-		      e->is_warning ? "warning: " : "", e->text);
+	say("%s:%u:%u: %s%s", e->file, e->line, e->column, e->is_warning ? "warning: " : "",
+	    e->text);
 }
 
 /* A percent sign would begin a specifier. */
@@ -44,7 +57,8 @@ static void timer_write(FILE *f, const struct config_policy *p)
 		f);
 	(void)fprintf(f, "Description=Schedule of Retention Policy %s\n", p->name);
 	(void)fputs("Documentation=man:reclaimd.yaml(5)\n", f);
-	value_write(f, "SourcePath", p->place.file);
+	if (text_is_safe(p->place.file))
+		value_write(f, "SourcePath", p->place.file);
 	(void)fputs("\n[Timer]\n", f);
 	value_write(f, "OnCalendar", p->schedule);
 	(void)fputs("Persistent=yes\n", f);
@@ -80,8 +94,7 @@ static int timer_make(int dirfd, const struct config_policy *p)
 	if (r >= 0 && symlinkat(target, dirfd, link) < 0)
 		r = -errno;
 	if (r < 0)
-		(void)fprintf(stderr, "reclaimd-generator: %s: cannot be made: %s\n", unit,
-			      strerror(-r));
+		say("%s: cannot be made: %s", unit, strerror(-r));
 	return r;
 }
 
@@ -91,7 +104,7 @@ static int timers_make(const struct config *c, const char *dir)
 	int failed = 0;
 
 	if (dirfd < 0) {
-		(void)fprintf(stderr, "reclaimd-generator: %s: %s\n", dir, strerror(errno));
+		say("%s: %s", dir, strerror(errno));
 		return -1;
 	}
 	for (size_t i = 0; i < c->n_policies; i++)
@@ -102,17 +115,23 @@ static int timers_make(const struct config *c, const char *dir)
 
 int main(int argc, char **argv)
 {
+	enum { CONFIGURATION = 256 };
 	static const struct option options[] = {
-		{ "configuration-directory", required_argument, NULL, 'c' },
+		{ "configuration-directory", required_argument, NULL, CONFIGURATION },
 		{ 0 },
 	};
 	const char *dir = NULL;
+	struct safe_text wrong;
 	struct config *c;
 	int r;
 
-	while ((r = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-		if (r != 'c')
+	opterr = 0;
+	while ((r = getopt_long(argc, argv, ":", options, NULL)) >= 0) {
+		if (r != CONFIGURATION) {
+			safe_text_option(&wrong, r, argv);
+			safe_text_print("reclaimd-generator", &wrong);
 			return EXIT_FAILURE;
+		}
 		dir = optarg;
 	}
 	if (argc - optind != 1 && argc - optind != 3) {
@@ -124,8 +143,8 @@ int main(int argc, char **argv)
 	r = config_load(&c, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, on_complaint,
 			NULL);
 	if (r < 0) {
-		(void)fprintf(stderr, "reclaimd-generator: no policy gets a timer: %s\n",
-			      r == -EBADMSG ? "the configuration has errors" : strerror(-r));
+		say("no policy gets a timer: %s",
+		    r == -EBADMSG ? "the configuration has errors" : strerror(-r));
 		return EXIT_FAILURE;
 	}
 	r = timers_make(c, argv[optind]);

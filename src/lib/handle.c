@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/escape.h"
 #include "util/fd.h"
 
 /* Longer than a daemon that is well ever takes to greet, and than the bus takes to start one. */
@@ -13,13 +14,14 @@
 
 int fail(struct reclaim *r, int error, const char *format, ...)
 {
+	struct safe_text text;
 	va_list ap;
 
-	free(r->error);
 	va_start(ap, format);
-	if (vasprintf(&r->error, format, ap) < 0)
-		r->error = NULL;
+	safe_text_formatv(&text, format, ap);
 	va_end(ap);
+	free(r->error);
+	r->error = strdup(text.line);
 	r->last = error;
 	return error;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "escape.h"
 
+#include <getopt.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -37,13 +39,18 @@ static size_t utf8_decode(const unsigned char *s, size_t len, uint32_t *ret)
 }
 
 /* Characters that are invisible, or change what is seen around them: C0 and C1 controls, the
- * bidirectional controls (Unicode TR 36), zero-width and separator characters, and tags. */
+ * bidirectional controls (Unicode TR 36), separators of lines, and what Unicode calls default
+ * ignorable code points (DerivedCoreProperties.txt): zero-width characters, fillers, variation
+ * selectors, tags. */
 static bool is_deceptive(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e ||
-	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
-	       (c >= 0xe0000 && c <= 0xe007f);
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x34f || c == 0x61c ||
+	       c == 0x115f || c == 0x1160 || c == 0x17b4 || c == 0x17b5 ||
+	       (c >= 0x180b && c <= 0x180f) || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0x3164 ||
+	       (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff || c == 0xffa0 ||
+	       (c >= 0xfff0 && c <= 0xfffb) || (c >= 0x1bca0 && c <= 0x1bca3) ||
+	       (c >= 0x1d173 && c <= 0x1d17a) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
 static char *put_escaped(char *o, unsigned char b)
@@ -69,29 +76,46 @@ static char *put_escaped(char *o, unsigned char b)
 	return o;
 }
 
-char *escape_bytes(const char *s, size_t len)
+/* The most that stands for one character: four bytes as \\xNN. */
+#define ESCAPED_MOST 16
+
+enum escape { ESCAPE_NAME, ESCAPE_LINE };
+
+/* Writes what stands for the first character at p; *used is how many of the left bytes it has.
+ * Returns the end of what was written. */
+static char *put_character(char *o, const unsigned char *p, size_t left, enum escape how,
+			   size_t *used)
+{
+	uint32_t c = p[0];
+	/* Most are this kind. */
+	size_t n = c >= ' ' && c < 0x7f ? 1 : utf8_decode(p, left, &c);
+
+	*used = MAX(n, (size_t)1);
+	if (n == 0 || is_deceptive(c) || (c == '\\' && how == ESCAPE_NAME)) {
+		for (size_t i = 0; i < *used; i++)
+			o = put_escaped(o, p[i]);
+		return o;
+	}
+	memcpy(o, p, n);
+	return o + n;
+}
+
+static char *escape(const char *s, size_t len, enum escape how)
 {
 	const unsigned char *p = (const unsigned char *)s;
 	char *out = malloc(len * 4 + 1), *o = out;
 
 	if (!out)
 		return NULL;
-	for (size_t i = 0; i < len;) {
-		uint32_t c = p[i];
-		/* Most are this kind. */
-		size_t n = c >= ' ' && c < 0x7f ? 1 : utf8_decode(p + i, len - i, &c);
-
-		if (n == 0 || is_deceptive(c) || c == '\\') {
-			for (size_t end = i + MAX(n, (size_t)1); i < end; i++)
-				o = put_escaped(o, p[i]);
-			continue;
-		}
-		memcpy(o, p + i, n);
-		o += n;
-		i += n;
-	}
+	for (size_t i = 0, used; i < len; i += used)
+		o = put_character(o, p + i, len - i, how, &used);
 	*o = '\0';
 	return out;
+}
+
+char *escape_bytes(const char *s, size_t len)
+{
+	return escape(s, len, ESCAPE_NAME);
 }
 
 /* Eight bytes at a time, as lists have hundreds of thousands of texts. In each byte the highest bit
@@ -115,21 +139,87 @@ size_t escape_span(const char *s)
 
 char *escape_name(const char *s)
 {
-	return escape_bytes(s, strlen(s));
+	return escape(s, strlen(s), ESCAPE_NAME);
 }
 
-bool utf8_is_valid(const char *s)
+char *escape_line(const char *s)
 {
-	const unsigned char *p = (const unsigned char *)s;
+	return escape(s, strlen(s), ESCAPE_LINE);
+}
 
-	for (size_t left = strlen(s); left > 0;) {
+bool text_is_safe(const char *s)
+{
+	const unsigned char *p = (const unsigned char *)s + escape_span(s);
+
+	for (size_t left = strlen((const char *)p); left > 0;) {
 		uint32_t c = 0;
 		size_t n = utf8_decode(p, left, &c);
 
-		if (n == 0)
+		if (n == 0 || is_deceptive(c))
 			return false;
 		p += n;
 		left -= n;
 	}
 	return true;
+}
+
+/* ---- one line ----------------------------------------------------------------------------- */
+
+static void fill(struct safe_text *t, const char *raw)
+{
+	static const char dots[] = "...";
+	const unsigned char *p = (const unsigned char *)raw;
+	char *o = t->line, *end = t->line + sizeof(t->line), *cut = o, piece[ESCAPED_MOST];
+
+	for (size_t left = strlen(raw), used; left > 0; p += used, left -= used) {
+		size_t n = (size_t)(put_character(piece, p, left, ESCAPE_LINE, &used) - piece);
+
+		if (n >= (size_t)(end - o)) {
+			memcpy(cut, dots, sizeof(dots));
+			return;
+		}
+		memcpy(o, piece, n);
+		o += n;
+		if ((size_t)(end - o) >= sizeof(dots))
+			cut = o;
+	}
+	*o = '\0';
+}
+
+void safe_text_formatv(struct safe_text *t, const char *format, va_list ap)
+{
+	/* So much longer that a character that is cut here has no room there. */
+	char raw[sizeof(t->line) + 4];
+
+	if (vsnprintf(raw, sizeof(raw), format, ap) < 0)
+		raw[0] = '\0';
+	fill(t, raw);
+}
+
+void safe_text_format(struct safe_text *t, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	safe_text_formatv(t, format, ap);
+	va_end(ap);
+}
+
+void safe_text_print(const char *program, const struct safe_text *t)
+{
+	(void)fprintf(stderr, "%s: %s\n", program, t->line);
+}
+
+void safe_text_option(struct safe_text *t, int c, char *const *argv)
+{
+	bool is_letter = optopt > 0 && optopt <= UCHAR_MAX;
+	const char letter[] = { '-', (char)optopt, '\0' };
+	const char *word = is_letter ? letter : argv[optind - 1];
+	_cleanup_free_ char *shown = escape_bytes(word, is_letter ? 2 : strcspn(word, "="));
+
+	safe_text_format(t,
+			 c == ':'                    ? "option '%s' needs a value"
+			 : optopt != 0 && !is_letter ? "option '%s' takes no value"
+						     : "unrecognized option '%s'",
+			 shown ? shown : "?");
 }

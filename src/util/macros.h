@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -13,6 +14,8 @@
 #define MiB(n) ((size_t)(n) << 20)
 #define USEC_PER_SEC 1000000ULL
 #define USEC_PER_MSEC 1000ULL
+/* As to chown(2): no user. */
+#define UID_NONE ((uid_t)-1)
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 #define _printf_(a, b) __attribute__((format(printf, a, b)))

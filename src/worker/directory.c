@@ -158,6 +158,6 @@ void failure_fill(struct failure_text *f, int error, const char *dir, const char
 	bool slash = name && dir[0] && dir[strlen(dir) - 1] != '/';
 
 	f->name = failure_name(error);
-	(void)snprintf(f->text, sizeof(f->text), "%s%s%s: %s", d ? d : "", slash ? "/" : "",
-		       n ? n : "", why ? why : strerror(-error));
+	safe_text_format(&f->text, "%s%s%s: %s", d ? d : "", slash ? "/" : "", n ? n : "",
+			 why ? why : strerror(-error));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "session.h"
+#include "util/escape.h"
 
 struct protect;
 
@@ -25,10 +26,10 @@ int directory_look(const struct session_dir *d, int fd, const char *name, const 
 /* May names in this directory be deleted by us at all? NULL, or why not. */
 const char *directory_closed(int fd, const struct found *dir);
 
-/* An answer to the API: the D-Bus error's name (static), and "PATH: WHY", escaped. */
+/* An answer to the API: the D-Bus error's name (static), and "PATH: WHY". */
 struct failure_text {
 	const char *name;
-	char text[1024];
+	struct safe_text text;
 };
 
 /* name may be NULL: it is about the directory; why may be NULL: the errno's own words. */

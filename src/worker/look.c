@@ -517,7 +517,7 @@ static int looked_tell(struct looking *l, int error)
 	wire_put(o, s ? s->dev : 0);
 	wire_put(o, s && s->discards);
 	wire_put_string(o, error < 0 ? l->f.name : NULL);
-	wire_put_string(o, error < 0 ? l->f.text : NULL);
+	wire_put_string(o, error < 0 ? l->f.text.line : NULL);
 	return r < 0 ? r : answer_send(l->s);
 }
 

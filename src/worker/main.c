@@ -36,11 +36,15 @@
 #include "remote-pace.h"
 #include "serving.h"
 #include "util/courtesy.h"
+#include "util/escape.h"
 #include "util/fd.h"
 
 static int complain(const char *what, int error)
 {
-	(void)fprintf(stderr, "reclaim-worker: %s: %s\n", what, strerror(-error));
+	struct safe_text t;
+
+	safe_text_format(&t, "%s: %s", what, strerror(-error));
+	safe_text_print("reclaim-worker", &t);
 	return error;
 }
 
@@ -209,7 +213,7 @@ int main(void)
 	int type = socket_type(PROTOCOL_FD), r;
 
 	if (type != SOCK_SEQPACKET && type != SOCK_STREAM) {
-		(void)fprintf(stderr, "reclaim-worker: is started by reclaimd, not by hand\n");
+		(void)fputs("reclaim-worker: is started by reclaimd, not by hand\n", stderr);
 		return EXIT_FAILURE;
 	}
 	courtesy_show();

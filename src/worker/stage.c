@@ -253,6 +253,6 @@ int stage(struct serving *s)
 	wire_put_error(o, error);
 	wire_put_identity(o, &st.job_id);
 	wire_put_string(o, st.f.name);
-	wire_put_string(o, error < 0 ? st.f.text : NULL);
+	wire_put_string(o, error < 0 ? st.f.text.line : NULL);
 	return answer_send(s);
 }

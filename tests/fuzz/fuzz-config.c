@@ -16,7 +16,7 @@ static void complain(const struct config_error *e, void *userdata)
 	unsigned *errors = userdata;
 
 	must(e->text[0]);
-	must(utf8_is_valid(e->text));
+	must(text_is_safe(e->text));
 	must(!strpbrk(e->text, "\n\x1b"));
 	*errors += !e->is_warning;
 }

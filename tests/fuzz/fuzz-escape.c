@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *shown = escape_bytes((const char *)data, size);
 	const char *at = shown;
 
-	must(shown && utf8_is_valid(shown));
+	must(shown && text_is_safe(shown));
 	for (const char *p = shown; *p; p++)
 		must((uint8_t)*p >= ' ' && *p != 0x7f);
 	for (size_t i = 0; i < size; i++)

@@ -167,7 +167,7 @@ class Store(Faults):
         self.daemon.start()
         c = self.daemon.client()
         self.assertEqual([c.job(n)["state"] for n in (back, gone)], ["held", "held"])
-        self.daemon.wait_said("is of no job that is on record: kept")
+        self.daemon.wait_said("of no job that is on record")
         # The number is given a second time; what lies there under it stays.
         write(self.path("new"))
         again = c.submit(self.path("new"))

@@ -86,7 +86,7 @@ static void no_job(operation_done_t done, uint64_t id, void *userdata)
 {
 	struct failure f = { .name = "NoSuchJob" };
 
-	(void)snprintf(f.text, sizeof(f.text), "there is no job %llu", (unsigned long long)id);
+	safe_text_format(&f.text, "there is no job %llu", (unsigned long long)id);
 	done(&f, userdata);
 }
 
@@ -149,7 +149,8 @@ void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 	struct failure f = { 0 };
 
 	if (c->id.uid != 0)
-		f = (struct failure){ .name = "NotAuthorized", .text = "Only root may do that." };
+		f = (struct failure){ .name = "NotAuthorized",
+				      .text = { "Only root may do that." } };
 	else if (!pause)
 		answer_held(m);
 	done(&f, userdata);

@@ -19,11 +19,12 @@ static int64_t real_usec(void)
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
-static void tell(const char *path, const char *name, const char *text, void *userdata)
+static void tell(const char *path, uid_t uid, const char *name, const char *text, void *userdata)
 {
 	struct world *w = userdata;
 	size_t len = strlen(w->told);
 
+	ck_assert_int_eq(uid == UID_NONE, !name);
 	w->tells++;
 	(void)snprintf(w->told + len, sizeof(w->told) - len, "%s%s%s %s\n", path, name ? "/" : "",
 		       name ? name : "", text);

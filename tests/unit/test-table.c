@@ -183,7 +183,7 @@ static char *jobs_dumped(const struct job_line *v, size_t n, size_t flags_of_jan
 
 	for (size_t i = 0; i < n; i++)
 		ck_assert_int_eq(json_array_append_new(array, job_line_json(&v[i])), 0);
-	text = json_dumps(array, flags_of_jansson);
+	text = json_dumps(array, flags_of_jansson | JSON_ENSURE_ASCII);
 	json_decref(array);
 	return text;
 }

@@ -237,9 +237,21 @@ class Interface(Case):
             self.assertEqual(told["path"], self.top + r"/\xff\x1b\xe2\x80\xae")
         call("Cancel", ids=[job])
         self.assertTrue(os.path.exists(path))
-        # What is UTF-8 is as it is, whatever it would do to a terminal.
-        path = self.file("\x1b[31m\u202e")
-        self.assertEqual(call("Submit", paths=[path], dryRun=True), {"id": 0})
+
+    def test_attack_03_names_that_are_not_safe_to_show(self):
+        """They come as they are, whatever they would do to a terminal, and are shown escaped."""
+        path = self.file("\\x\x1b[31m\u202e\n")
+        job = call("Submit", paths=[path], undoUSec=HOUR_USEC)["id"]
+        for told in (call("GetJob", id=job)["job"], call("GetEntries", id=job)["entries"][0]):
+            self.assertEqual(base64.b64decode(told["pathBase64"]), os.fsencode(path))
+            self.assertEqual(told["path"], self.top + r"/\\x\x1b[31m\xe2\x80\xae\n")
+        call("Cancel", ids=[job])
+        self.assertTrue(os.path.exists(path))
+        self.refused("NoSuchPath", "Submit", paths=[path + "\n"], words=r"\\x1b[31m\\xe2\\x80\\xae\\n\\n")
+        # A backslash does no harm.
+        job = call("Submit", paths=[self.file("\\x")], undoUSec=HOUR_USEC)["id"]
+        self.assertEqual(call("GetJob", id=job)["job"]["path"], self.top + "/\\x")
+        call("Cancel", ids=[job])
 
 
 class Users(Case):
