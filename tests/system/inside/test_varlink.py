@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -502,6 +503,175 @@ class BadInput(Case):
             while not (jobs := [j["id"] for j in call("ListJobs")["jobs"] if j["path"] == path]):
                 w.receive()
         call("Cancel", ids=[known, *jobs])
+
+
+class Description:
+    """What the interface takes, as its description says."""
+
+    def __init__(self):
+        with open(DESCRIPTION, encoding="utf-8") as f:
+            text = re.sub("#.*", "", f.read())
+        self.words = {name: re.findall(r"\w+", values)
+                      for name, values in re.findall(r"^type (\w+)\(([\w\s,]*)\)", text, re.M)}
+        # (name, may be missing, is a list, type)
+        self.methods = {name: re.findall(r"(\w+): (\??)((?:\[\])?)(\w+)", parameters)
+                        for name, parameters in re.findall(r"^method (\w+)\(([^)]*)\) ->", text, re.M)}
+
+    def value(self, chance, is_list, kind):
+        """JSON of one that may be."""
+        if is_list:
+            return "[" + ",".join(self.value(chance, "", kind) for _ in range(chance.randint(0, 3))) + "]"
+        if kind in self.words:
+            return json.dumps(chance.choice(self.words[kind]))
+        return {"int": lambda: str(chance.choice((0, 1, 2, 7, 1 << 31, (1 << 63) - 1))),
+                "bool": lambda: chance.choice(("true", "false")),
+                "string": lambda: json.dumps(chance.choice(PATHS))}[kind]()
+
+    def wrong(self, optional, is_list, kind):
+        """JSON of what is refused wherever a value of this type is to be."""
+        wrong = ['{"a":{}}', "[[]]", "1.5", "-1", "[null]", "18446744073709551616",
+                 "-9223372036854775809", "[" * 1000 + "]" * 1000, "[" + "{}," * 5000 + "{}]"]
+        # sd-json takes what no double can be for null.
+        if not optional:
+            wrong += ["null", "1e400"]
+        if is_list:
+            return wrong + ["true", "7", '"x"', "[1.5]" if kind == "int" else "[7]"]
+        if kind != "bool":
+            wrong += ["true"]
+        if kind != "int":
+            wrong += ["7"]
+        if kind != "string":
+            wrong += ['"x"', '""', '"\\u0000"', '"' + "x" * 60000 + '"', '"\\ud800"']
+        return wrong + ["[]"]
+
+    def message(self, chance, method, **instead):
+        """A call, with these values in place of those that may be."""
+        values = {name: self.value(chance, is_list, kind)
+                  for name, optional, is_list, kind in self.methods[method]
+                  if not optional or chance.random() < 0.3}
+        values.update(instead)
+        more = method == "Monitor" or chance.random() < 0.1
+        return (f'{{"method":"{INTERFACE}.{method}","parameters":{{'
+                + ",".join(f'"{name}":{value}' for name, value in values.items())
+                + ("},\"more\":true}" if more else "}}")).encode() + b"\0"
+
+
+# Of these a user may delete none.
+PATHS = ("/", "/usr", "/etc/passwd", "/proc/1", "/absent", "relative", "", "/a/../usr", "/\x1b[31m",
+         "/" + "x/" * 3000)
+
+
+class Hostile(Case):
+    """What the fuzzers say, and more, to the real daemon, while it serves others."""
+
+    def setUp(self):
+        super().setUp()
+        self.description = Description()
+        self.canary = self.file("canary")
+        self.pid = unit_property("MainPID")
+        self.memory = self.resident()
+        self.descriptors = len(os.listdir(f"/proc/{self.pid}/fd"))
+        self.addCleanup(self.look)
+
+    def resident(self):
+        with open(f"/proc/{unit_property('MainPID')}/status", encoding="ascii") as f:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", f.read())[1]) * 1024
+
+    def look(self):
+        """The daemon is the same, has let go of all, and nothing was deleted."""
+        self.assertEqual(unit_property("MainPID"), self.pid)
+        self.assertEqual(unit_property("NRestarts"), "0")
+        self.assertIn("version", call("GetStatus", USER))
+        self.assertTrue(os.path.exists(self.canary))
+        self.assertEqual(call("ListJobs", uid=USER)["jobs"], [])
+        self.assertLess(self.resident() - self.memory, 48 * MIB)
+        while len(os.listdir(f"/proc/{self.pid}/fd")) > self.descriptors:
+            call("GetStatus")
+
+    def test_attack_26_wrong_types(self):
+        """Each parameter of each method, with all that it is not."""
+        chance, said, w = random.Random(26), 0, Wire(USER)
+        for method, parameters in self.description.methods.items():
+            for name, optional, is_list, kind in [*parameters, ("shoes", "", "", "bool")]:
+                for wrong in self.description.wrong(optional, is_list, kind):
+                    w.socket.sendall(self.description.message(chance, method, **{name: wrong}))
+                    answer = w.receive()
+                    said += 1
+                    self.assertTrue(answer is None or "error" in answer, (method, name, wrong[:60], answer))
+                    if answer is None:
+                        w.socket.close()
+                        w = Wire(USER)
+        w.socket.close()
+        print(f"{said} messages")
+        self.assertGreater(said, 500)
+
+    def broken(self, chance, message):
+        """A call with something that does not belong there."""
+        at = chance.randrange(len(message))
+        return message[:at] + chance.choice((
+            b"\0", b"\\u0000", b"\xff", b"{", b"}", b'"', b"[" * 3000, b'{"a":' * 3000, b"9" * 500, b"e" * 5,
+            b"x" * 100000, message, os.urandom(16))) + message[at + chance.choice((0, 0, 1, 10)):]
+
+    def test_attack_26_streams_of_nonsense(self):
+        """Calls, half of them broken or half, several on a connection."""
+        seed = random.randrange(1 << 30)
+        chance, accepted, refused = random.Random(seed), 0, 0
+        methods = sorted(set(self.description.methods) - {"Monitor"})
+        print(f"seed {seed}")
+        for _ in range(400):
+            said = b""
+            for _ in range(chance.randint(1, 6)):
+                message = self.description.message(chance, chance.choice(methods))
+                said += message if chance.random() < 0.6 else self.broken(chance, message)
+            # What comes behind it waits for its end.
+            if chance.random() < 0.2:
+                said += self.description.message(chance, "Monitor")
+            if chance.random() < 0.2:
+                said = said[:chance.randrange(len(said))]
+            with Wire(USER) as w:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    w.socket.sendall(said)
+                for _ in range(said.count(b"\0")):
+                    answer = w.receive()
+                    if answer is None:
+                        break
+                    refused += "error" in answer
+                    accepted += "error" not in answer
+        print(f"{accepted} accepted, {refused} refused")
+        self.assertGreater(accepted * 5, accepted + refused)
+
+    def test_attack_26_depth_and_length(self):
+        """Of values everywhere in a message, up to what may be and beyond."""
+        start, end = f'{{"method":"{INTERFACE}.Cancel","parameters":{{"ids":'.encode(), b"}}\0"
+        for bad in (b"[" * 500000 + b"]" * 500000, b'{"a":' * 150000 + b"1" + b"}" * 150000,
+                    b"[" + b"[]," * 300000 + b"[]]", b'"' + b"\\u0000" * 160000 + b'"', b"9" * 1000000,
+                    b"0." + b"3" * 1000000, b'{"' + b"k" * 1000000 + b'":1}', b" " * 1000000 + b"[]",
+                    b"{" + b'"a":1,' * 150000 + b'"a":1}', b'["' + b"\xf0\x9f\x97\x91" * 200000 + b'"]',
+                    b"x" * 40 * MIB):
+            with Wire(USER) as w:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    w.socket.sendall(start + bad + end)
+                answer = w.receive()
+                self.assertTrue(answer is None or "error" in answer, (bad[:60], answer))
+            self.assertIn("version", call("GetStatus", USER + 1))
+
+    def test_attack_26_many_streams(self):
+        """Monitors that are not read, as many as a user may have, and many calls that ask for more."""
+        calls = b"".join(f'{{"method":"{INTERFACE}.{method}","more":true}}'.encode() + b"\0"
+                         for method in 20 * ["Monitor"] + 1000 * ["ListJobs"])
+        job, path = self.held("held", USER)
+        with contextlib.ExitStack() as stack, Wire() as busy, Wire(USER + 1) as other:
+            self.assertIn("version", other.call("GetStatus")["parameters"])
+            for _ in range(80):
+                w = stack.enter_context(Wire(USER))
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError, BlockingIOError):
+                    w.socket.send(calls, socket.MSG_DONTWAIT)
+            for _ in range(100):
+                self.assertEqual(busy.call("Pause", ids=[job]), {"parameters": {}})
+                self.assertEqual(busy.call("Resume", ids=[job]), {"parameters": {}})
+                self.assertIn("version", other.call("GetStatus")["parameters"])
+        call("Cancel", ids=[job])
+        self.assertTrue(os.path.exists(path))
 
 
 class Closings:
