@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "interrupt.h"
 #include "job-list.h"
 #include "policy-turn.h"
 #include "policy.h"
@@ -110,9 +111,11 @@ static int submit(struct running *u)
 		return client_broken(r);
 	}
 	/* As with submit, no time is too long. */
+	interrupt_says_unanswered(NULL, 0);
 	r = client_send(u->client, m, UINT64_MAX, &reply);
 	if (r)
 		return r;
+	interrupt_says("what was handed over goes on: see reclaimctl list");
 	r = sd_bus_message_read(reply, "tott", &u->job, NULL, &u->accepted, &u->missing);
 	return r < 0 ? client_broken(r) : 0;
 }

@@ -20,6 +20,7 @@
 #include "arguments.h"
 #include "batches.h"
 #include "client.h"
+#include "interrupt.h"
 #include "moments.h"
 #include "names-file.h"
 #include "output.h"
@@ -257,7 +258,11 @@ static int all_send(struct submit *s)
 	for (size_t i = 0; i < s->batches.n; i++) {
 		const struct batch *b = &s->batches.v[i];
 		struct answer a = { 0 };
-		int r = batch_send(s, b, s->o.dry_run, &a);
+		int r;
+
+		if (!s->o.dry_run)
+			interrupt_says_unanswered(s->ids, s->n_ids);
+		r = batch_send(s, b, s->o.dry_run, &a);
 
 		if (r && s->n_ids > 0) {
 			complain("submit", "only what is named above was submitted");
@@ -267,6 +272,8 @@ static int all_send(struct submit *s)
 			return r;
 		if (a.id > 0)
 			s->ids[s->n_ids++] = a.id;
+		if (s->n_ids > 0)
+			interrupt_says_jobs(s->ids, s->n_ids);
 		s->accepted += a.accepted;
 		s->missing += a.missing;
 		answer_print(s, b, &a);
@@ -318,7 +325,10 @@ static int wait_after(struct submit *s)
 
 static int submit(struct submit *s)
 {
-	int r = take_in(s);
+	int r;
+
+	interrupt_says("nothing was submitted");
+	r = take_in(s);
 
 	if (r)
 		return r;

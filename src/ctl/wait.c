@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "interrupt.h"
 #include "job-list.h"
 #include "job-print.h"
 #include "moments.h"
@@ -235,6 +236,7 @@ int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, si
 	if (isatty(STDERR_FILENO))
 		w.progress = progress_new(SWITCH_AUTO, o->quiet);
 	client_outlive(c);
+	interrupt_says_jobs(ids, n);
 	while ((r = wait_connected(&w)) == CLIENT_LOST) {
 		progress_pause(w.progress);
 		r = client_again(c, o);

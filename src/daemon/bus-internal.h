@@ -75,6 +75,10 @@ struct link *link_unref(struct link *l);
 void link_cut(struct link *l);
 /* Ends it at the next turn of the loop. */
 void link_doom(struct link *l);
+/* Whether neither side of a connection has been shut down. */
+bool fd_lives(int fd);
+/* Whether somebody is still at its other end, as far as can be known at once. */
+bool link_lives(const struct link *l);
 /* Something of about so many bytes has been sent. Whoever does not read is cut off. */
 void link_sent(struct link *l, size_t bytes);
 

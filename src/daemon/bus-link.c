@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One connection of either kind: the objects on it, and its end. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -60,6 +61,18 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	(void)error;
 	link_doom(userdata);
 	return 0;
+}
+
+bool fd_lives(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return fd >= 0 && poll(&p, 1, 0) == 0;
+}
+
+bool link_lives(const struct link *l)
+{
+	return l->bus && !l->doom && fd_lives(sd_bus_get_fd(l->conn));
 }
 
 void link_sent(struct link *l, size_t bytes)

@@ -176,6 +176,16 @@ static int set_origin(struct request *q, sd_bus_message *m, void *target)
 	return 0;
 }
 
+static int set_keep_moved(struct request *q, sd_bus_message *m, void *target)
+{
+	int on, r = sd_bus_message_read(m, "b", &on);
+
+	(void)q;
+	if (r >= 0)
+		((struct submit *)target)->o.keep_moved = on != 0;
+	return r;
+}
+
 static int set_records(struct request *q, sd_bus_message *m, void *target)
 {
 	struct submit *s = target;
@@ -192,10 +202,19 @@ static const struct option submit_options[] = {
 	{ "undo-usec", "t", set_undo },    { "by-usec", "t", set_by },
 	{ "priority", "s", set_priority }, { "dry-run", "b", set_dry_run },
 	{ "display", "aay", set_display }, { "origin", "s", set_origin },
-	{ "records", "b", set_records },
+	{ "records", "b", set_records },   { "keep-moved", "b", set_keep_moved },
 };
 
 /* ---- the answer --------------------------------------------------------------------------- */
+
+/* A message that wants no answer is not withdrawn for want of one. */
+static bool is_awaited(void *userdata)
+{
+	const struct request *q = userdata;
+
+	return sd_bus_message_get_expect_reply(q->m) == 0 ||
+	       (link_lives(q->link) && !q->asker->gone);
+}
 
 static void on_submitted(const struct failure *f, const struct submitted *done, void *userdata)
 {
@@ -241,6 +260,7 @@ static int begin(struct request *q, struct submit *s)
 				      "Too many names wait to be taken in: go on when some calls "
 				      "have been answered.");
 	q->names_bytes = s->names_bytes;
+	s->o.is_awaited = is_awaited;
 	operation_submit(q->bus->manager, &q->asker->c, s->groups, s->n_groups, &s->o, on_submitted,
 			 q);
 	return 0;

@@ -22,6 +22,7 @@ struct sender {
 	char *name;
 	struct asker *asker; /* NULL: asked for */
 	sd_bus_slot *slot;
+	sd_bus_slot *leaving; /* the asker's, once there is one */
 	struct waiting *first, **end;
 	struct sender *next;
 };
@@ -40,6 +41,7 @@ struct asker *asker_ref(struct asker *a)
 struct asker *asker_unref(struct asker *a)
 {
 	if (a && --a->refs == 0) {
+		(void)sd_bus_slot_unref(a->leaving);
 		free(a->c.id.groups);
 		free(a->bus_name);
 		free(a);
@@ -180,6 +182,7 @@ static struct sender *sender_free(struct sender *s, const char *why)
 		free(w);
 	}
 	(void)sd_bus_slot_unref(s->slot);
+	(void)sd_bus_slot_unref(s->leaving);
 	(void)asker_unref(s->asker);
 	free(s->name);
 	free(s);
@@ -208,6 +211,9 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
 		(void)sender_free(s, why);
 		return 0;
 	}
+	s->asker->leaving = s->leaving;
+	s->leaving = NULL;
+	(void)sd_bus_slot_set_userdata(s->asker->leaving, s->asker);
 	s->first = NULL;
 	s->end = &s->first;
 	while (first) {
@@ -275,6 +281,42 @@ static int sender_wait(struct sender *s, asker_known_t known, void *userdata)
 	return 0;
 }
 
+/* Userdata is NULL until the asker is known: one that goes before is not known to the bus either.
+ */
+static int on_leaving(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct asker *a = userdata;
+
+	(void)m;
+	(void)error;
+	if (a)
+		a->gone = true;
+	return 0;
+}
+
+/* Without this, the default ends the connection when the bus refuses. */
+static int on_listening(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	(void)m;
+	(void)userdata;
+	(void)error;
+	return 0;
+}
+
+/* Before its credentials are asked for, so that no end is missed. */
+static int sender_listen(struct sender *n)
+{
+	char match[320];
+
+	(void)snprintf(match, sizeof(match),
+		       "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
+		       "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='%s',"
+		       "arg2=''",
+		       n->name);
+	return sd_bus_add_match_async(n->owner->bus, &n->leaving, match, on_leaving, on_listening,
+				      NULL);
+}
+
 static int sender_new(struct askers *s, const char *name, struct sender **ret)
 {
 	struct sender *n = calloc(1, sizeof(*n));
@@ -286,6 +328,8 @@ static int sender_new(struct askers *s, const char *name, struct sender **ret)
 	n->end = &n->first;
 	n->name = strdup(name);
 	if (n->name)
+		r = sender_listen(n);
+	if (r >= 0)
 		r = sd_bus_call_method_async(s->bus, &n->slot, "org.freedesktop.DBus",
 					     "/org/freedesktop/DBus", "org.freedesktop.DBus",
 					     "GetConnectionCredentials", on_credentials, n, "s",

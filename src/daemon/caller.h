@@ -13,6 +13,8 @@ struct asker {
 	unsigned refs;
 	struct caller c; /* c.bus_name and c.id.groups are the asker's */
 	char *bus_name;
+	sd_bus_slot *leaving; /* on a bus: hears of its end */
+	bool gone;            /* from the bus */
 };
 
 /* The credentials that the peer of a connected Unix socket had when it connected. Returns 0 or a

@@ -14,6 +14,7 @@
 #include "rest.h"
 #include "run.h"
 #include "schedule.h"
+#include "submit.h"
 #include "util/fd.h"
 #include "util/units.h"
 
@@ -22,6 +23,7 @@ struct control {
 	enum job_state to, from;
 	int to_fd;
 	char *to_name;
+	bool withdrawn;
 	control_done_t done;
 	void *userdata;
 };
@@ -69,14 +71,22 @@ static void on_saved(int r, void *userdata)
 /* ---- taking back ------------------------------------------------------------------------------
  */
 
+static const char withdrawn_said[] = "withdrawn: whoever submitted it was gone before it could be "
+				     "told the job's number; what had been moved is put back";
+
+static bool is_withdrawn(const struct job *j)
+{
+	return strcmp(j->r.message, withdrawn_said) == 0;
+}
+
 /* Not all could be put back. What was held stays so, for as long as it would have been; anything
  * else pauses: nobody wants deleted what was just asked for back. So does what is not in staging at
  * all, as it may be in its place. */
 static void stays(struct control *c, const struct put_back_result *back, struct failure *f)
 {
 	struct job *j = c->j;
-	bool held = c->from != JOB_PAUSED && back->error != -ENOENT && j->r.started_usec == 0 &&
-		    j->r.held_until_usec > manager_clock();
+	bool held = c->from != JOB_PAUSED && !c->withdrawn && back->error != -ENOENT &&
+		    j->r.started_usec == 0 && j->r.held_until_usec > manager_clock();
 	char names[COUNTED_SIZE];
 
 	failure_errno(f, back->error, "job %" PRIu64, j->r.id);
@@ -179,7 +189,9 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 		return;
 	}
 	/* After a restart, what was said of names that were back by then still holds. */
-	if (j->r.started_usec == 0)
+	if (c->withdrawn || is_withdrawn(j))
+		job_say(j, "%s", withdrawn_said);
+	else if (j->r.started_usec == 0)
 		job_set_text(&j->r.message, NULL);
 	else if (!rest_unsay(j))
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
@@ -209,9 +221,26 @@ static void take_back(struct control *c)
 	c->from = j->r.state;
 	/* Where else it was to go is not on record: after a crash, that is asked for again. */
 	j->r.resume_state = c->to_fd >= 0 ? JOB_QUEUED : c->to;
-	job_say(j, "is being put back");
+	job_say(j, "%s", c->withdrawn ? withdrawn_said : "is being put back");
 	job_set_state(j, JOB_PAUSED);
 	job_save(j, on_intent, c);
+}
+
+void control_withdraw(struct job *j)
+{
+	struct control *c = calloc(1, sizeof(*c));
+
+	if (!c) { /* the next start puts it back */
+		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " pauses", j->r.id);
+		j->r.resume_state = JOB_CANCELLED;
+		job_say(j, "%s", withdrawn_said);
+		job_set_state(j, JOB_PAUSED);
+		job_save(j, NULL, NULL);
+		return;
+	}
+	*c = (struct control){ .j = j, .to = JOB_CANCELLED, .to_fd = -1, .withdrawn = true };
+	manager_flow_begins(j->manager);
+	take_back(c);
 }
 
 static void on_stopped(struct job *j, void *userdata)
@@ -249,9 +278,21 @@ static bool may_stop(const struct job *j)
 	return at_rest(j) || j->doing == DOING_RUN || j->doing == DOING_REST;
 }
 
+/* Accepted before a restart, and its directory in staging could not be looked at since. */
+static bool is_unknown(const struct job *j)
+{
+	return j->r.state == JOB_ACCEPTED && j->doing == DOING_NOTHING;
+}
+
 bool control_may_cancel(const struct job *j, struct failure *f)
 {
-	return may_stop(j) || wrong_state(j, f, "cancelled");
+	return may_stop(j) || is_unknown(j) || j->doing == DOING_SUBMIT ||
+	       wrong_state(j, f, "cancelled");
+}
+
+static void is_stopping(const struct job *j, struct failure *f)
+{
+	failure_set(f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
 }
 
 void control_cancel(struct job *j, control_done_t done, void *userdata)
@@ -261,11 +302,15 @@ void control_cancel(struct job *j, control_done_t done, void *userdata)
 
 	if (!c)
 		return;
-	if (j->doing == DOING_RUN) {
-		if (run_stop(j, /* keep= */ true, on_stopped, c) >= 0)
+	if (j->doing == DOING_RUN || j->doing == DOING_SUBMIT) {
+		if ((j->doing == DOING_RUN ? run_stop(j, /* keep= */ true, on_stopped, c)
+					   : submit_stop(j, on_stopped, c)) >= 0)
 			return;
-		failure_set(&f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
+		is_stopping(j, &f);
 		answer(c, &f);
+	} else if (is_unknown(j)) {
+		j->unmarked = *j->r.staging ? -EAGAIN : 0;
+		take_back(c);
 	} else if (j->doing == DOING_REST && !j->rest->dropped) {
 		rest_watch(j->rest, on_rest_gone, c);
 		rest_drop(j->rest);
@@ -325,6 +370,9 @@ void control_go_on(struct job *j)
 	*c = (struct control){ .j = j, .to = j->r.resume_state, .from = JOB_PAUSED, .to_fd = -1 };
 	manager_flow_begins(j->manager);
 	j->doing = DOING_PUT_BACK;
+	/* That it is to be taken back may have been on record before all that was moved. */
+	if (*j->r.staging && *j->place->mount)
+		j->unmarked = -EAGAIN;
 	put_back(j, ENTRY_RESTORED, -1, NULL, on_back, c);
 }
 
@@ -367,7 +415,7 @@ void control_pause(struct job *j, control_done_t done, void *userdata)
 	if (j->doing == DOING_RUN) {
 		if (run_stop(j, /* keep= */ true, on_stopped_pause, c) >= 0)
 			return;
-		failure_set(&f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
+		is_stopping(j, &f);
 		answer(c, &f);
 	} else if (j->r.state == JOB_PAUSED || !control_may_pause(j, &f)) {
 		answer(c, &f);

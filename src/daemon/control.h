@@ -26,5 +26,9 @@ bool control_may_resume(const struct job *j, struct failure *f);
 /* Cancelled jobs of which large files are still being freed: not while everything pauses. */
 void control_rests_again(struct manager *m);
 
+/* A job whose submit could not be answered, as its caller was gone: what has been moved is put
+ * back. What cannot be stays in staging, and the job pauses. */
+void control_withdraw(struct job *j);
+
 /* After a restart: a job that was being taken back. Nobody waits for it. */
 void control_go_on(struct job *j);

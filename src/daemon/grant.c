@@ -11,7 +11,7 @@ static void note(struct grant *g, uint64_t id, const struct job *j)
 {
 	struct granted *to = &g->jobs[g->n++];
 
-	*to = (struct granted){ .id = id, .there = j && j->told };
+	*to = (struct granted){ .id = id, .there = j };
 	if (!to->there) {
 		g->one_owner = false;
 		return;

@@ -23,6 +23,7 @@ struct owner;
 struct place;
 struct rest;
 struct run;
+struct submit;
 
 #define JOB_NOT_DUE SIZE_MAX
 
@@ -44,7 +45,7 @@ struct job {
 	bool queued;           /* in its place's queue */
 	bool unsaved;          /* the store could not take the last change */
 	int unmarked;          /* why it could not take which names were moved; 0: it has */
-	bool told;             /* somebody has been told that there is such a job */
+	bool told;             /* that there is such a job has been announced */
 	unsigned saving;       /* changes posted and not answered yet */
 	uint64_t again_usec;   /* by manager_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
@@ -52,8 +53,9 @@ struct job {
 	struct owner *owner;
 	struct place *place;
 	struct run *run;
-	struct rest *rest; /* of large files, or NULL */
-	size_t due_at;     /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
+	struct submit *submit; /* while its names are being moved out of the way */
+	struct rest *rest;     /* of large files, or NULL */
+	size_t due_at;         /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
 	TAILQ_ENTRY(job) in_order, in_queue;
 	struct job *next_same_hash;
 };

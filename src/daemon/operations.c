@@ -105,7 +105,7 @@ static struct job *find(struct manager *m, const struct caller *c, uint64_t id, 
 {
 	struct job *j = job_table_find(&m->jobs, id);
 
-	if (j && j->told && (operation_may_see(c, &j->r) || grant_covers(c->grant, &j->r)))
+	if (j && (operation_may_see(c, &j->r) || grant_covers(c->grant, &j->r)))
 		return j;
 	failure_set(f, "NoSuchJob", "there is no unfinished job %" PRIu64, id);
 	f->others = true;

@@ -3,7 +3,8 @@
  *
  * An operation checks what it is given and who asks, begins, and answers through its callback:
  * exactly once, in this call or later, on the event loop, also when the client is gone by then (the
- * translators drop the answer): what was accepted stays accepted.
+ * translators drop the answer). What was answered stays accepted; a submit that could not be is
+ * withdrawn (submit.h).
  */
 #pragma once
 
@@ -47,6 +48,12 @@ struct submit_options {
 	enum job_priority priority;
 	bool dry_run;
 	const char *origin; /* NULL: "submit" */
+	/* NULL: nobody waits for an answer, as with spools. Else whether the caller still does,
+	 * with the userdata of `done`: a submit that cannot be answered any more is withdrawn. */
+	bool (*is_awaited)(void *userdata);
+	/* What has been moved out of the way by then stays accepted: the caller, who has gone, may
+	 * have seen that the name is gone. */
+	bool keep_moved;
 	/* NULL, or whether a name that was found is the one that is meant: if not, the submit is
 	 * refused as IdentityChanged. Called in the order of names, before it is answered. */
 	bool (*is_expected)(const struct entry_record *e, void *userdata);

@@ -72,7 +72,7 @@ static void show_job(struct listing *l, const struct job *j)
 {
 	struct job_record r;
 
-	if (!j->told || is_full(l) || !is_asked(l, &j->r))
+	if (is_full(l) || !is_asked(l, &j->r))
 		return;
 	l->told++;
 	if (!j->run && !j->rest) {
@@ -87,7 +87,7 @@ static bool show_from_memory(struct listing *l, uint64_t id)
 {
 	const struct job *j = job_table_find(&l->m->jobs, id);
 
-	if (!j || !j->told)
+	if (!j)
 		return false;
 	show_job(l, j);
 	return true;
@@ -251,7 +251,7 @@ static void show_page(struct listing *l, const struct page *p, bool last)
 		for (; j && j->r.id < record->id; j = TAILQ_NEXT(j, in_order))
 			show_job(l, j);
 		/* Not forgotten yet: as much is known here. */
-		if (!j || j->r.id != record->id || !j->told)
+		if (!j || j->r.id != record->id)
 			show(l, record);
 		l->shown_to = record->id + 1;
 	}
@@ -321,9 +321,7 @@ static bool memory_will_do(const struct listing *l)
 	if (l->q.n_ids == 0)
 		return l->q.states ? !(l->q.states & FINISHED) : !l->q.finished;
 	for (size_t i = 0; i < l->q.n_ids; i++) {
-		const struct job *j = job_table_find(&l->m->jobs, l->q.ids[i]);
-
-		if (!j || !j->told)
+		if (!job_table_find(&l->m->jobs, l->q.ids[i]))
 			return false;
 	}
 	return true;

@@ -41,7 +41,7 @@ static void look_end(struct staged_look *l)
 			"%s in %s/.reclaim/%u/%s, not of job %" PRIu64 ": kept",
 			counted_format(names, sizeof(names), l->strange, "name", "names"),
 			j->place->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
-	if (l->found < j->r.names && !*j->r.inplace)
+	if (l->found < j->r.names && !*j->r.inplace && !job_state_finished(j->r.resume_state))
 		job_set_text(&j->r.inplace,
 			     "reclaimd was interrupted while moving names into staging");
 	place_rest(j->place);

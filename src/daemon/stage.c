@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "control.h"
 #include "failure.h"
 #include "log.h"
 #include "putback.h"
 #include "recover.h"
 #include "schedule.h"
 #include "submit-internal.h"
+#include "submit.h"
 #include "util/escape.h"
 #include "util/units.h"
 
@@ -35,16 +37,48 @@ static void tell_new(struct job *j)
 	e->job_new(&r, e->userdata);
 }
 
+/* It was cancelled, or cannot be answered: what has been moved goes back. */
+static void take_back(struct submit *s, bool known)
+{
+	struct job *j = s->job;
+
+	if (!known)
+		j->unmarked = -EAGAIN;
+	tell_new(j);
+	s->error = -ECANCELED;
+	failure_set(&s->failure, "WrongState",
+		    "job %" PRIu64
+		    " was cancelled while its names were being moved out of the way: "
+		    "they are being put back",
+		    j->r.id);
+	j->doing = DOING_NOTHING;
+	if (s->stopped)
+		s->stopped(j, s->stopped_userdata);
+	else
+		control_withdraw(j);
+	submit_end(s);
+}
+
+static bool is_to_be_taken_back(const struct submit *s)
+{
+	return s->stopped || (submit_is_unanswerable(s) && !(s->keep_moved && s->staged > 0));
+}
+
 static void go_on(struct submit *s, bool known)
 {
 	struct job *j = s->job;
 	char names[COUNTED_SIZE];
 
 	record(s);
+	j->submit = NULL;
 	if (s->staged == 0) {
 		if (j->r.staging_id.ino != 0)
 			staging_tidy(j->place, j->owner, j->uuid_text);
 		j->r.staging = "";
+	}
+	if (is_to_be_taken_back(s)) {
+		take_back(s, known);
+		return;
 	}
 	if (known)
 		schedule_job(j);
@@ -76,6 +110,16 @@ static void remove_done(int r, void *userdata)
 	submit_end(s);
 }
 
+/* Who cancels it meanwhile learns that there is nothing left to cancel. */
+static void tell_stopper(struct submit *s)
+{
+	void (*stopped)(struct job * j, void *userdata) = s->stopped;
+
+	s->stopped = NULL;
+	if (stopped)
+		stopped(s->job, s->stopped_userdata);
+}
+
 static void take_out(struct job *j)
 {
 	j->manager->counts[j->r.state]--;
@@ -91,6 +135,7 @@ static void refuse(struct submit *s, int error, const struct intake_failure *f)
 
 	s->error = error;
 	failure_from_intake(&s->failure, error, f);
+	j->submit = NULL;
 	if (s->staged > 0) {
 		record(s);
 		job_say(j,
@@ -99,9 +144,12 @@ static void refuse(struct submit *s, int error, const struct intake_failure *f)
 			s->staged, s->mount, (unsigned)j->r.uid, j->r.staging);
 		tell_new(j);
 		job_finish(j, JOB_FAILED);
+		tell_stopper(s);
 		submit_end(s);
 		return;
 	}
+	job_set_state(j, JOB_FAILED);
+	tell_stopper(s);
 	take_out(j);
 	s->job = NULL;
 	if (store_queue_post(s->m->store, remove_work, remove_done, s) < 0)
@@ -205,6 +253,17 @@ static void on_staging(int r, int fd, void *userdata)
 	go_on(s, /* known= */ true);
 }
 
+int submit_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata)
+{
+	struct submit *s = j->submit;
+
+	if (s->stopped)
+		return -EBUSY;
+	s->stopped = stopped;
+	s->stopped_userdata = userdata;
+	return 0;
+}
+
 void stage_begin(struct submit *s)
 {
 	int r;
@@ -223,6 +282,7 @@ void stage_begin(struct submit *s)
 	s->m->counts[JOB_ACCEPTED]++;
 	s->counts = false;
 	s->job->doing = DOING_SUBMIT;
+	s->job->submit = s;
 	if (!s->m->config->staging) {
 		stays(s, "`staging: off` in the configuration");
 		go_on(s, /* known= */ true);

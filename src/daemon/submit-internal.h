@@ -15,6 +15,8 @@ struct submit {
 	bool dry_run, looked;
 	bool held_back; /* the worker waits for the store */
 	bool counts;    /* among its user's jobs: the job itself does as soon as there is one */
+	bool (*is_awaited)(void *userdata);
+	bool keep_moved;
 	bool (*is_expected)(const struct entry_record *e, void *userdata);
 	void *expected_userdata;
 	submit_done_t done;
@@ -38,10 +40,15 @@ struct submit {
 	struct place *place;
 	struct outcome *outcome;
 	uint64_t staged;
+	void (*stopped)(struct job *j, void *userdata); /* of who cancels it meanwhile, or NULL */
+	void *stopped_userdata;
 };
 
 /* It is on record: moves names out of the way, answers, and lets the job go on. */
 void stage_begin(struct submit *s);
+
+/* Whether the caller is gone, so that there is nobody to be answered. */
+bool submit_is_unanswerable(const struct submit *s);
 
 /* Answers and frees it. */
 void submit_end(struct submit *s);

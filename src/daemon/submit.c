@@ -42,6 +42,11 @@ void submit_end(struct submit *s)
 	manager_flow_ends(m);
 }
 
+bool submit_is_unanswerable(const struct submit *s)
+{
+	return s->is_awaited && !s->is_awaited(s->userdata);
+}
+
 static void fail(struct submit *s, int error)
 {
 	if (s->error == 0)
@@ -135,6 +140,8 @@ static void piece_done(int r, void *userdata)
 		s->held_back = false;
 		worker_hold(intake, false);
 	}
+	if (last && s->error == 0 && submit_is_unanswerable(s))
+		fail(s, -ECANCELED);
 	if (last && s->error == 0)
 		stage_begin(s);
 	else if (s->error < 0)
@@ -314,6 +321,8 @@ static void on_looked(int r, const struct intake_looked *l, const struct intake_
 		fail(s, r);
 		if (!s->failure.name) /* else it was told to stop */
 			failure_from_intake(&s->failure, r, f);
+	} else if (s->error == 0 && submit_is_unanswerable(s)) {
+		fail(s, -ECANCELED);
 	} else if (l->names == 0 && s->error == 0) {
 		fail(s, -ENOENT);
 		failure_set(&s->failure, "NoSuchPath", "no names are given");
@@ -399,6 +408,8 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	s->dry_run = o->dry_run;
 	s->counts = !s->dry_run;
 	s->owner->user->jobs += s->counts;
+	s->is_awaited = o->is_awaited;
+	s->keep_moved = o->keep_moved;
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);

@@ -14,15 +14,26 @@
  *                            something cannot be moved back, the record stays, as failed, and says
  *                            where it is
  *   no staging possible      names stay where they are, and the job says why
- *   the worker dies          what is in staging is looked up (recover.h); the job goes on
+ *   the client goes          before it could be answered, also by SIGKILL or with its bus: nothing
+ * is moved any more, and the record is removed; what has been moved already is put back as if the
+ * job had been cancelled, and the record says so. From the answer on (it is written to a connection
+ * that lives) the job stands. Looked at between the steps: names that are on their way are all
+ * moved first the worker dies          what is in staging is looked up (recover.h); the job goes on
  *   the daemon dies          an incomplete record (no names) is removed at the next start. Of a
  *                            complete one, staging is looked at: names are either there or where
  *                            they were. That names are staged need not be on record for the
- *                            answer, because of that. */
+ *                            answer, because of that. It goes on, because it may have been
+ *                            answered; a withdrawal that had begun goes on too */
 #pragma once
 
 #include "operations.h"
 
+struct job;
+
 /* Begins; options were checked. */
 void submit_begin(struct manager *m, const struct caller *c, const struct intake_group *groups,
 		  size_t n, const struct submit_options *o, submit_done_t done, void *userdata);
+
+/* Hands a job whose names are still being moved (DOING_SUBMIT) to `stopped` when they have been, or
+ * when it has been refused, and is finished then. Returns 0, or -EBUSY if that was asked for. */
+int submit_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata);

@@ -101,6 +101,13 @@ void call_answer(const struct failure *f, void *userdata)
 	call_free(q);
 }
 
+bool call_is_awaited(const struct varlink_call *q)
+{
+	const struct visitor *v = sd_varlink_get_userdata(q->link);
+
+	return q->oneway || (v && !v->doom && fd_lives(sd_varlink_get_fd(q->link)));
+}
+
 int call_refuse(struct varlink_call *q, const char *name, const char *format, ...)
 {
 	va_list ap;

@@ -82,6 +82,9 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 		return call_begin(link, parameters, flags, userdata, run);                         \
 	}
 
+/* Whether it can still be answered, or wants no answer. */
+bool call_is_awaited(const struct varlink_call *q);
+
 /* Begins once more, from the beginning. */
 void call_again(struct varlink_call *q);
 /* What the operations call back: answers, with what has been made of the answer, and frees q. */

@@ -144,6 +144,13 @@ static int read_options(struct varlink_call *q, struct submit *s)
 	return 0;
 }
 
+static bool is_awaited(void *userdata)
+{
+	const struct varlink_call *q = userdata;
+
+	return call_is_awaited(q);
+}
+
 static void on_submitted(const struct failure *f, const struct submitted *done, void *userdata)
 {
 	struct varlink_call *q = userdata;
@@ -170,6 +177,7 @@ static int begin(struct varlink_call *q, struct submit *s)
 				   "Too many names wait to be taken in: go on when some calls "
 				   "have been answered.");
 	q->names_bytes = s->bytes;
+	s->o.is_awaited = is_awaited;
 	operation_submit(q->varlink->bus->manager, &q->asker->c, s->groups, s->n, &s->o,
 			 on_submitted, q);
 	return 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Handing over: a name goes with who it is at the call (wire/records.h), so that an answer that is
- * not waited for does no harm, whatever has been called so since. */
+ * not waited for does no harm, whatever has been called so since. The other way round, a program
+ * that goes on without an answer and finds the name gone must not see it come back: what has been
+ * moved by then stays accepted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -70,8 +72,9 @@ static int options_append(sd_bus_message *m, const struct reclaim_options *o, bo
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "records", "b", 1, "dry-run", "b",
-					  (int)dry_run, "priority", "s", priorities[o->priority]);
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "records", "b", 1, "keep-moved",
+					  "b", 1, "dry-run", "b", (int)dry_run, "priority", "s",
+					  priorities[o->priority]);
 	if (r >= 0 && o->undo_usec != RECLAIM_UNDO_DEFAULT)
 		r = sd_bus_message_append(m, "{sv}", "undo-usec", "t", o->undo_usec);
 	if (r >= 0 && o->by_usec > 0)

@@ -4,11 +4,12 @@
 #ifdef RECLAIM_TEST_GATES
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static atomic_flag passed = ATOMIC_FLAG_INIT;
+static atomic_uint passed; /* a bit for each of the gates */
 
 /* What was sent to the process while it was stopped is taken by whichever thread does not block it,
  * as soon as that one runs: not before work goes on here, unless it is waited for. */
@@ -24,14 +25,27 @@ static void wait_taken(void)
 	(void)usleep(1000);
 }
 
+/* Is it this one, of one or several between commas? */
+static bool is_at(const char *want, size_t want_len, const char *point, const char *name)
+{
+	size_t len = strlen(point);
+
+	return want_len == len + 1 + strlen(name) && strncmp(want, point, len) == 0 &&
+	       want[len] == ':' && strncmp(want + len + 1, name, want_len - len - 1) == 0;
+}
+
 void gate(const char *point, const char *name)
 {
 	const char *want = getenv("RECLAIM_GATE");
-	size_t len = strlen(point);
+	unsigned bit = 1;
+	size_t len = 0;
 
-	if (!want || strncmp(want, point, len) != 0 || want[len] != ':')
-		return;
-	if (strcmp(want + len + 1, name) != 0 || atomic_flag_test_and_set(&passed))
+	for (; want && *want; want += len + (want[len] == ','), bit <<= 1) {
+		len = strcspn(want, ",");
+		if (is_at(want, len, point, name))
+			break;
+	}
+	if (!want || !*want || atomic_fetch_or(&passed, bit) & bit)
 		return;
 	/* raise, not kill: this very thread has to be the one that stops before it goes on. */
 	(void)raise(SIGSTOP);

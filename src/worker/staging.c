@@ -118,6 +118,7 @@ static int restore(const struct restoring *w)
 			return dir_fd == -ENOENT || dir_fd == -ENOTDIR || dir_fd == -ELOOP ? -ESTALE
 											   : dir_fd;
 	}
+	gate("restore", w->name);
 	if (renameat2(job_fd, number, w->to_fd < 0 ? dir_fd : w->to_fd,
 		      w->to_name ? w->to_name : w->name, RENAME_NOREPLACE) < 0)
 		return -errno;

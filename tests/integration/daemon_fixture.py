@@ -138,7 +138,8 @@ class Client:
 
 
 def described(options):
-    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b", "records": "b"}
+    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b", "records": "b",
+             "keep_moved": "b"}
     return {k.replace("_", "-"): (kinds[k], v) for k, v in options.items()}
 
 
@@ -335,13 +336,13 @@ class OnTheBus(Case):
         self.address = "unix:path=" + os.path.join(directory, "socket")
         with open(os.path.join(directory, "conf"), "w") as f:
             f.write(BUS_CONFIG % os.path.join(directory, "socket"))
-        bus = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address",
+        self.bus = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address",
                                 "--config-file=" + os.path.join(directory, "conf")],
                                stdout=subprocess.PIPE)
-        self.addCleanup(bus.wait)
-        self.addCleanup(bus.terminate)
-        self.addCleanup(bus.stdout.close)
-        self.assertIn(b"unix:", bus.stdout.readline())
+        self.addCleanup(self.bus.wait)
+        self.addCleanup(self.bus.terminate)
+        self.addCleanup(self.bus.stdout.close)
+        self.assertIn(b"unix:", self.bus.stdout.readline())
         os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = self.address
         self.addCleanup(os.environ.pop, "DBUS_SYSTEM_BUS_ADDRESS")
         words = Daemon.words
