@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plan.h"
 #include "util/macros.h"
@@ -213,21 +214,29 @@ const char *plan_large_files(const struct plan *p)
 {
 	if (!p->ways.lease_truthful)
 		return family(p, "overlay")
-			       ? "unlinked whole: overlayfs grants leases on files that others "
-				 "use, so "
-				 "nothing may be truncated"
-			       : "unlinked whole: whether somebody else uses a file cannot be told "
+			       ? "unlinked whole: overlayfs grants leases on files that other "
+				 "processes use, so nothing may be truncated"
+			       : "unlinked whole: whether another process uses a file cannot be "
+				 "told "
 				 "here, so nothing may be truncated";
-	switch (p->ways.shrink) {
-	case SHRINK_TAIL:
-		return "freed in steps from the end, each under a write lease that shows that "
-		       "nobody has the file open, so that no journal commit is long";
-	case SHRINK_HEAD:
-		return "freed in steps from the start, in which direction each block is "
-		       "discarded once, under a write lease that shows that nobody has the file "
-		       "open";
-	case SHRINK_NEVER:
-		break;
-	}
-	return "unlinked whole: steps gain nothing here";
+	if (p->ways.shrink == SHRINK_NEVER)
+		return "unlinked whole: steps gain nothing here";
+	if (p->lastref == -EOPNOTSUPP)
+		return "unlinked whole: without Landlock (Linux 5.13) the kernel does not tell "
+		       "whether something else refers to a file, so nothing may be truncated";
+	/* reclaimd asks as root. */
+	if (p->lastref < 0 && geteuid() != 0)
+		return "freed in steps by submit, but unlinked whole by run: only root can tell "
+		       "whether something else refers to a file";
+	if (p->lastref < 0)
+		return "unlinked whole: here even root cannot tell whether something else refers "
+		       "to a file (CAP_DAC_READ_SEARCH of the host is missing), so nothing may be "
+		       "truncated";
+	return p->ways.shrink == SHRINK_TAIL
+		       ? "freed in steps from the end, so that no journal commit is long; "
+			 "unlinked whole where another process has it open or anything else "
+			 "refers to it"
+		       : "freed in steps from the start, in which direction each block is "
+			 "discarded once; unlinked whole where another process has it open or "
+			 "anything else refers to it";
 }

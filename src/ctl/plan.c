@@ -41,6 +41,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/lastref.h"
 #include "engine/moosefs.h"
 #include "engine/protect.h"
 #include "output.h"
@@ -127,6 +128,7 @@ static int strategy_find(struct plan *p, int fd)
 	p->backend = begin.backend;
 	p->lanes = begin.lanes;
 	(void)engine_strategy(e, p->strategy, sizeof(p->strategy));
+	p->lastref = lastref_look(fd);
 	engine_free(e);
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "arguments.h"
 #include "engine/engine.h"
+#include "engine/lastref.h"
 #include "engine/moosefs.h"
 #include "output.h"
 #include "pacing.h"
@@ -166,6 +167,7 @@ static int filesystem_run(struct run *run, size_t first)
 	struct root_group *g = run->in.roots.v[first];
 	struct engine_options o;
 	struct engine_progress result;
+	struct lastref_here *lastref = NULL;
 	struct engine *e = NULL;
 	uint64_t dev = g->id.dev;
 	int r, fd = root_group_open(g);
@@ -173,12 +175,17 @@ static int filesystem_run(struct run *run, size_t first)
 	engine_options_fill(run, &o);
 	o.moosefs = fd < 0 ? NULL : moosefs_begin(run, g, fd);
 	o.stall_usec = o.moosefs ? run->o.stall_usec : 0;
+	/* Who is not root cannot know what else refers to a file: it is unlinked whole. */
+	if (fd >= 0 && !run->o.dry_run && lastref_look(fd) >= 0)
+		(void)lastref_here_new(&lastref);
+	o.lastref = lastref_here(lastref);
 	r = fd < 0 ? fd : engine_new(&e, &o, fd);
 	if (r >= 0)
 		pacing_start(&run->pacing, &run->o, e, fd);
 	if (fd != g->dirfd)
 		fd_closep(&fd);
 	if (r < 0) {
+		lastref_here_free(lastref);
 		moosefs_close(o.moosefs);
 		return start_failed(g, r);
 	}
@@ -202,6 +209,7 @@ static int filesystem_run(struct run *run, size_t first)
 	 * engine. */
 	pacing_stop(&run->pacing);
 	engine_free(e);
+	lastref_here_free(lastref);
 	moosefs_close(o.moosefs);
 	return r < 0 ? start_failed(g, r) : 0;
 }

@@ -86,23 +86,32 @@ static bool is_large(const struct job *j, uint64_t bytes)
 	return bytes >= j->o.shrink_min_bytes || (p && bytes >= p->step(p->userdata));
 }
 
+/* Counts what became of a large file where large files are shrunk at all. */
+static void count_large(struct job *j, int result)
+{
+	if (result == SHRINK_DONE)
+		stat_add(&j->stats.shrunk, 1);
+	else if (result >= 0 && j->ways.lease_truthful && j->ways.shrink != SHRINK_NEVER)
+		stat_add(&j->stats.whole, 1);
+}
+
 /* Returns as batch_prepare, with what is left to be counted of the file's bytes. */
 static int file_shrink(struct batch *b, const char *name, struct slice *slice, uint64_t *bytes)
 {
 	struct job *j = b->job;
+	struct shrinker by = { .ways = &j->ways, .pace = j->pace, .lastref = j->o.lastref };
 	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
 	struct shrink_rest rest;
-	int r = shrink_file(b->dirfd, name, &j->ways, j->pace, slice, &j->cancelled, &count, &rest);
+	int r = shrink_file(b->dirfd, name, &by, slice, &j->cancelled, &count, &rest);
 
 	*bytes -= count.counted;
-	if (r == 1)
-		stat_add(&j->stats.shrunk, 1);
+	count_large(j, r);
 	rest.weight = *bytes;
 	if (rest.fd >= 0 && j->o.rest && j->o.rest(&rest, j->o.userdata))
 		*bytes = 0;
 	else
 		fd_closep(&rest.fd);
-	return r == 1;
+	return r > SHRINK_NOT;
 }
 
 int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)

@@ -255,11 +255,27 @@ static const char *order_name(const struct ways *w)
 	return "";
 }
 
+/* What became of large files, and why. */
+static void large_files(const struct job *j, char *buf, size_t len)
+{
+	const struct stats *s = &j->stats;
+	int n = 0;
+
+	buf[0] = '\0';
+	if (s->shrunk > 0)
+		n = snprintf(buf, len, "; %" PRIu64 " large freed in steps", s->shrunk);
+	if (s->whole > 0)
+		(void)snprintf(buf + n, len - (size_t)n, "; %" PRIu64 " large unlinked whole: %s",
+			       s->whole,
+			       j->o.lastref ? "in use or referred to elsewhere"
+					    : "other references cannot be ruled out");
+}
+
 char *engine_strategy(const struct engine *e, char *buf, size_t len)
 {
 	const struct ways *w = &e->job.ways;
 	enum backend backend;
-	char sliced[128] = "";
+	char sliced[128] = "", large[128];
 	unsigned lanes;
 
 	if (e->job.o.stall_usec > 0 && strcmp(w->family, "moosefs") == 0)
@@ -267,8 +283,9 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 			       e->job.stats.sliced, e->job.unsliced ? " (others: " : "",
 			       e->job.unsliced ? e->job.unsliced : "", e->job.unsliced ? ")" : "");
 	crew_setting(e->job.crew, &backend, &lanes);
-	(void)snprintf(buf, len, "%s: %s%s, %u lane%s%s", w->family, sliced,
+	large_files(&e->job, large, sizeof(large));
+	(void)snprintf(buf, len, "%s: %s%s, %u lane%s%s%s", w->family, sliced,
 		       backend == BACKEND_URING ? "uring" : "threads", lanes, lanes == 1 ? "" : "s",
-		       order_name(w));
+		       order_name(w), large);
 	return buf;
 }

@@ -22,6 +22,7 @@
 #include "ways.h"
 
 struct engine;
+struct lastref;
 struct moosefs;
 struct mounts;
 struct shrink_rest;
@@ -79,7 +80,10 @@ struct engine_options {
 	 * stall_usec each time. The conversation is the caller's; NULL or 0: all is unlinked. */
 	struct moosefs *moosefs;
 	uint64_t stall_usec;
-	uint64_t shrink_min_bytes;   /* files from this size on are shrunk in steps; 0: never */
+	uint64_t shrink_min_bytes; /* files from this size on are shrunk in steps; 0: never */
+	/* Tells whether something else refers to a file. NULL: that is not known, and no file is
+	 * shrunk. Outlives the engine. */
+	const struct lastref *lastref;
 	const struct mounts *mounts; /* of this process, if they are known; else NULL */
 	size_t memory_bytes;         /* for directory chunks beyond the lanes' own; 0: 12 MiB */
 	/* Called on any lane, one call at a time. May be NULL. */

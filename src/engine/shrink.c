@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lastref.h"
 #include "slice.h"
 #include "util/fd.h"
 #include "util/gate.h"
@@ -52,7 +53,7 @@ static int open_pinned(int dirfd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Takes a write lease: granted only if nobody else has the file open, mapped or running. */
+/* Takes a write lease: granted only if no other process has the file open, mapped or running. */
 static bool lease_take(int fd)
 {
 	/* When a lease is broken the kernel sends SIGIO, which would end the process; SIGURG is
@@ -165,6 +166,11 @@ static bool is_committed(const struct ways *ways, uint64_t length)
 	return ways->commit_bytes > 0 && length >= ways->commit_bytes;
 }
 
+bool shrink_can(const struct shrinker *by)
+{
+	return by->ways->lease_truthful && by->ways->shrink != SHRINK_NEVER && by->lastref;
+}
+
 bool shrink_may(const struct shrink_rest *rest)
 {
 	uint64_t size;
@@ -209,9 +215,26 @@ bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struc
 	return atomic_load(cancelled) && still_ours(fd, &size) && size > rest->done;
 }
 
-int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		struct slice *slice, _Atomic bool *cancelled, struct shrink_count *count,
-		struct shrink_rest *ret_rest)
+/* From here on the file is ours alone, or left to the kernel. Takes *fd over; it is -1, or another
+ * one that holds our lease. */
+static void take_alone(int *fd, int dirfd, const struct lastref *lastref)
+{
+	int r;
+
+	/* Had the name been given to another file meanwhile, ours would still have a link, and is
+	 * refused. */
+	r = lastref->take(lastref->userdata, fd_take(fd), dirfd);
+	if (r < 0)
+		return;
+	*fd = r;
+	gate("shrink", "alone");
+	/* What opened it meanwhile had its handle, for which a reference is not needed. */
+	if (!lease_take(*fd))
+		fd_closep(fd);
+}
+
+int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct slice *slice,
+		_Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret_rest)
 {
 	struct shrink_rest rest = { .fd = -1 };
 	_cleanup_close_ int fd = -1;
@@ -220,22 +243,23 @@ int shrink_file(int dirfd, const char *name, const struct ways *ways, const stru
 		count->counted = 0;
 	if (ret_rest)
 		*ret_rest = rest;
-	if (!ways->lease_truthful || ways->shrink == SHRINK_NEVER)
-		return 0;
+	if (!shrink_can(by))
+		return SHRINK_NOT;
 	fd = open_pinned(dirfd, name);
 	if (fd < 0 || !lease_take(fd))
-		return 0;
+		return SHRINK_NOT;
 	gate("shrink", name);
 	if (unlinkat(dirfd, name, 0) < 0)
 		return -errno;
-	/* Had the name been given to another file meanwhile, ours would still have a link, and is
-	 * not touched: still_ours sees to that. */
+	take_alone(&fd, dirfd, by->lastref);
+	if (fd < 0)
+		return SHRINK_UNLINKED;
 	if (slice)
 		slice_close(slice);
 	rest.fd = fd;
-	if (shrink_go_on(&rest, ways, pace, cancelled, count) && ret_rest) {
+	if (shrink_go_on(&rest, by->ways, by->pace, cancelled, count) && ret_rest) {
 		*ret_rest = rest;
 		(void)fd_take(&fd);
 	}
-	return 1;
+	return SHRINK_DONE;
 }

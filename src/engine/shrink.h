@@ -14,6 +14,7 @@
 #include "util/macros.h"
 #include "ways.h"
 
+struct lastref;
 struct slice;
 
 /* Where a file's bytes are counted as they are freed, for whoever waits for a large one. */
@@ -33,16 +34,30 @@ struct shrink_rest {
 /* Below this no file is worth the calls that steps take: the smallest step. */
 #define SHRINK_LEAST MiB(2)
 
-/* Unlinks `name` in dirfd and frees its blocks in steps. Returns 1 if the name is gone, 0 if the
- * file does not qualify and nothing was done (the caller unlinks it plainly), or the negative errno
- * of the unlink. Each step asks the pace, if there is one; the caller's slice (or NULL) is closed
- * before the first, and only then, so that no time passes between the caller's look at the file and
- * a plain unlink. Freeing stops, and leaves the rest to the kernel, when the lease is broken or
- * *cancelled; in that case the caller gets the rest, if ret_rest is not NULL, but for its weight.
- * count may be NULL. */
-int shrink_file(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		struct slice *slice, _Atomic bool *cancelled, struct shrink_count *count,
-		struct shrink_rest *ret_rest);
+/* How, and how fast. */
+struct shrinker {
+	const struct ways *ways;
+	const struct pace *pace;       /* or NULL */
+	const struct lastref *lastref; /* or NULL: nothing is shrunk */
+};
+
+/* Is anything shrunk at all? */
+bool shrink_can(const struct shrinker *by);
+
+enum shrunk {
+	SHRINK_NOT,      /* the file does not qualify, and nothing was done */
+	SHRINK_UNLINKED, /* unlinked, and left to the kernel: something else refers to the file */
+	SHRINK_DONE,     /* unlinked, and its blocks were freed in steps */
+};
+
+/* Unlinks `name` in dirfd and, if nothing else refers to the file, frees its blocks in steps.
+ * Returns an enum shrunk or the negative errno of the unlink. Each step asks the pace, if there is
+ * one; the caller's slice (or NULL) is closed before the first, and only then, so that no time
+ * passes between the caller's look at the file and a plain unlink. Freeing stops, and leaves the
+ * rest to the kernel, when the lease is broken or *cancelled; in that case the caller gets the
+ * rest, if ret_rest is not NULL, but for its weight. count may be NULL. */
+int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct slice *slice,
+		_Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret_rest);
 
 /* Goes on with what is left. True if it was cancelled once more, and there still is something. */
 bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struct pace *pace,

@@ -27,7 +27,8 @@ struct stats {
 	uint64_t skipped[SKIP_REASONS];
 	uint64_t subvolumes; /* of dirs, destroyed as a whole */
 	uint64_t sliced;     /* of entries, removed by a server, many at once */
-	uint64_t shrunk;     /* files made smaller in steps */
+	uint64_t shrunk;     /* large files made smaller in steps */
+	uint64_t whole;      /* large files unlinked whole where others are shrunk */
 	uint64_t unlink_calls;
 	uint64_t getdents_calls;
 	uint64_t stat_calls;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A list of what is refused, not of what is allowed: libraries and kernels bring new calls, and a
- * worker that is refused one of those would fail where rm does not. The kernel remembers which
- * calls are allowed whatever their arguments, so that those cost nothing (since 5.11).
+/* For roles that work by libraries, a list of what is refused, not of what is allowed: libraries
+ * and kernels bring new calls, and a worker that is refused one of those would fail where rm does
+ * not. The kernel remembers which calls are allowed whatever their arguments, so that those cost
+ * nothing (since 5.11).
  *
  * The list is flat and the programs are few: one page of instructions, and no library to depend on.
  */
@@ -114,6 +115,36 @@ static const uint32_t refused_to_intake[] = {
 #endif
 };
 
+/* All that the process which looks for other references to a file ever does, memory included. */
+static const uint32_t allowed_to_lastref[] = {
+	SYS_recvmsg,
+	SYS_sendmsg,
+	SYS_close,
+	SYS_openat, /* of "." in a directory that it was given */
+	SYS_fcntl,
+	SYS_statx,
+	SYS_name_to_handle_at,
+	SYS_open_by_handle_at,
+	SYS_landlock_create_ruleset,
+	SYS_landlock_add_rule,
+	SYS_inotify_init1,
+	SYS_inotify_add_watch,
+	SYS_inotify_rm_watch,
+	SYS_read,
+	SYS_write,
+	SYS_futex,
+	SYS_brk,
+	SYS_mmap,
+	SYS_mremap,
+	SYS_munmap,
+	SYS_madvise,
+	SYS_restart_syscall,
+	SYS_rt_sigreturn,
+	SYS_sigaltstack, /* of the sanitizers, at the end */
+	SYS_exit,
+	SYS_exit_group,
+};
+
 #define LOAD(field)                                                                                \
 	(struct sock_filter)                                                                       \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
@@ -145,11 +176,16 @@ static void put_refused(struct program *p, const uint32_t *calls, size_t n)
 		PUT(p, IF(BPF_JEQ, calls[i], 0, 1), REFUSE);
 }
 
-static void fill(struct program *p, bool deletes)
+/* Another architecture's numbers mean other calls. */
+static void put_architecture(struct program *p)
 {
-	/* Another architecture's numbers mean other calls. */
 	PUT(p, LOAD(arch), IF(BPF_JEQ, ARCH, 1, 0), REFUSE, LOAD(nr), IF(BPF_JGE, FOREIGN, 0, 1),
 	    REFUSE);
+}
+
+static void fill(struct program *p, bool deletes)
+{
+	put_architecture(p);
 	put_refused(p, refused, ELEMENTSOF(refused));
 	if (!deletes)
 		put_refused(p, refused_to_intake, ELEMENTSOF(refused_to_intake));
@@ -167,17 +203,33 @@ static void fill(struct program *p, bool deletes)
 	PUT(p, ALLOW);
 }
 
-int calls_restrict(bool deletes)
+static int enforce(struct program *p)
 {
-	struct program p = { .n = 0 };
-	struct sock_fprog f = { .filter = p.v };
+	struct sock_fprog f = { .len = p->n, .filter = p->v };
 
 	if (ARCH == 0)
 		return 0;
-	fill(&p, deletes);
-	f.len = p.n;
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &f) == 0)
 		return 1;
 	/* Built without. */
 	return errno == ENOSYS || errno == EINVAL ? 0 : -errno;
+}
+
+int calls_restrict(bool deletes)
+{
+	struct program p = { .n = 0 };
+
+	fill(&p, deletes);
+	return enforce(&p);
+}
+
+int calls_restrict_to_lastref(void)
+{
+	struct program p = { .n = 0 };
+
+	put_architecture(&p);
+	for (size_t i = 0; i < ELEMENTSOF(allowed_to_lastref); i++)
+		PUT(&p, IF(BPF_JEQ, allowed_to_lastref[i], 0, 1), ALLOW);
+	PUT(&p, REFUSE);
+	return enforce(&p);
 }

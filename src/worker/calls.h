@@ -11,3 +11,6 @@
  * the filter could not look into. Needs NO_NEW_PRIVS, and comes before there are threads. Returns
  * 1; 0 if the kernel has no filters, or this architecture none yet; or a negative errno. */
 int calls_restrict(bool deletes);
+
+/* The same for lastref-process.c: nothing is left but what it takes. */
+int calls_restrict_to_lastref(void);

@@ -107,6 +107,26 @@ static int verify(uid_t uid, uint64_t caps)
 	return 0;
 }
 
+int credentials_keep_for_lastref(void)
+{
+	uint64_t permitted = 0, effective = 0, caps;
+	int r;
+
+	bounding_drop();
+	r = caps_get(&permitted, &effective);
+	if (r < 0)
+		return r;
+	caps = permitted & (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH));
+	r = caps_set(caps, caps);
+	if (r < 0)
+		return r;
+	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+			       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+			       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
+		       ? -errno
+		       : 0;
+}
+
 int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, bool deletes)
 {
 	uint64_t permitted = 0, effective = 0, caps;

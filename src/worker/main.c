@@ -14,6 +14,7 @@
  *   delete.c       the delete role's requests
  *     run.c          one run of the engine
  *     flush.c        makes durable what it removed
+ *     lastref-process.c  whether anything else refers to a large file: a process of its own
  *     rests.c        what it leaves of large files when it is stopped in their midst
  *     remote-pace.c  asks reclaimd how fast */
 #include <errno.h>
@@ -32,6 +33,7 @@
 #include "engine/moosefs.h"
 #include "engine/protect.h"
 #include "fence.h"
+#include "lastref-process.h"
 #include "pump.h"
 #include "remote-pace.h"
 #include "serving.h"
@@ -160,6 +162,9 @@ static int hello(struct serving *s)
 
 	if (r < 0)
 		return complain("there is no sensible greeting", r);
+	/* Without it large files are unlinked whole, and jobs say so. */
+	if (s->deletes)
+		s->lastref = lastref_process_start(s->fence_fd);
 	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
 	if (r >= 0)
 		r = credentials_leash(h.leash); /* stays open */
@@ -191,6 +196,7 @@ static void serving_done(struct serving *s)
 	wire_out_done(&s->out);
 	protect_free(s->protect);
 	remote_pace_free(s->pace);
+	lastref_process_free(s->lastref);
 	moosefs_close(s->moosefs);
 	for (char **p = s->protect_extra; p && *p; p++)
 		free(*p);

@@ -48,7 +48,7 @@ class Rests(Case):
             for link in glob.glob("/proc/%d/fd/*" % worker):
                 try:
                     st = os.stat(link)
-                    if st.st_nlink == 0 and os.readlink(link).startswith(self.data + "/"):
+                    if st.st_nlink == 0 and st.st_dev == os.stat(self.data).st_dev:
                         found.append((worker, link, st.st_blocks * 512))
                 except OSError:
                     pass

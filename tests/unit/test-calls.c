@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -21,7 +22,17 @@ typedef int (*test_t)(const char *dir);
 
 #define REFUSED(call) FAILS_WITH(EPERM, call)
 
-static void behind(bool deletes, test_t test)
+static int of_deleting(void)
+{
+	return calls_restrict(/* deletes= */ true);
+}
+
+static int of_looking(void)
+{
+	return calls_restrict(/* deletes= */ false);
+}
+
+static void behind(int (*restrict_calls)(void), test_t test)
 {
 	char dir[PATH_MAX];
 	int status = -1, filter[2];
@@ -34,7 +45,7 @@ static void behind(bool deletes, test_t test)
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0) {
-		int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? calls_restrict(deletes) : -1;
+		int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? restrict_calls() : -1;
 
 		has = r > 0;
 		if (write(filter[1], &has, 1) != 1 || r < 0)
@@ -76,7 +87,6 @@ static int never(const char *dir)
 	REFUSED(fchownat(fd, "file", 0, 0, 0));
 	REFUSED(socket(AF_INET, SOCK_STREAM, 0));
 	REFUSED(socket(AF_NETLINK, SOCK_RAW, 0));
-	SUCCEEDS(socket(AF_UNIX, SOCK_STREAM, 0));
 	return 0;
 }
 
@@ -105,6 +115,7 @@ static int what_deleting_needs(const char *dir)
 	SUCCEEDS(thread());
 	file = openat(fd, "file", O_WRONLY);
 	SUCCEEDS(file);
+	SUCCEEDS(socket(AF_UNIX, SOCK_STREAM, 0));
 	SUCCEEDS(ftruncate(file, 0));
 	SUCCEEDS(unlinkat(fd, "file", 0));
 	return 0;
@@ -126,23 +137,48 @@ static int what_intake_needs_and_no_more(const char *dir)
 	return 0;
 }
 
+static int what_looking_for_references_needs_and_no_more(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY), file = openat(fd, "file", O_WRONLY);
+
+	SUCCEEDS(fd);
+	SUCCEEDS(file);
+	SUCCEEDS(inotify_init1(IN_CLOEXEC));
+	REFUSED(unlinkat(fd, "file", 0));
+	REFUSED(ftruncate(file, 0));
+	REFUSED(renameat(fd, "file", fd, "other"));
+	REFUSED(mkdirat(fd, "made", 0700));
+	REFUSED(fchmod(file, 0777));
+	REFUSED(syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0));
+	REFUSED(syscall(SYS_io_uring_setup, 1, NULL));
+	REFUSED(thread());
+	return 0;
+}
+
 START_TEST(of_who_deletes)
 {
-	behind(/* deletes= */ true, never);
-	behind(/* deletes= */ true, what_deleting_needs);
+	behind(of_deleting, never);
+	behind(of_deleting, what_deleting_needs);
 }
 END_TEST
 
 START_TEST(of_intake)
 {
-	behind(/* deletes= */ false, never);
-	behind(/* deletes= */ false, what_intake_needs_and_no_more);
+	behind(of_looking, never);
+	behind(of_looking, what_intake_needs_and_no_more);
+}
+END_TEST
+
+START_TEST(of_looking_for_references)
+{
+	behind(calls_restrict_to_lastref, never);
+	behind(calls_restrict_to_lastref, what_looking_for_references_needs_and_no_more);
 }
 END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { of_who_deletes, of_intake };
+	const TTest *tests[] = { of_who_deletes, of_intake, of_looking_for_references };
 
 	return run_case("calls", tests, sizeof(tests) / sizeof(tests[0]));
 }

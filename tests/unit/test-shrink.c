@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/lastref.h"
 #include "engine/shrink.h"
 #include "support.h"
 #include "util/fd.h"
@@ -14,6 +16,33 @@
 static _Atomic bool never = false;
 static const struct ways tail = { .lease_truthful = true, .shrink = SHRINK_TAIL };
 static const struct ways head = { .lease_truthful = true, .shrink = SHRINK_HEAD };
+
+static int take_same(void *userdata, int fd, int dirfd)
+{
+	(void)dirfd;
+	*(unsigned *)userdata += 1;
+	return fd;
+}
+
+static int take_not(void *userdata, int fd, int dirfd)
+{
+	(void)dirfd;
+	*(unsigned *)userdata += 1;
+	(void)close(fd);
+	return -EBUSY;
+}
+
+static int shrink(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
+		  _Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret)
+{
+	unsigned asked = 0;
+	const struct lastref lastref = { .take = take_same, .userdata = &asked };
+	const struct shrinker by = { .ways = ways, .pace = pace, .lastref = &lastref };
+	int r = shrink_file(dirfd, name, &by, NULL, cancelled, count, ret);
+
+	ck_assert_uint_eq(asked, r > 0);
+	return r == SHRINK_DONE;
+}
 
 struct fixture {
 	char dir[PATH_MAX];
@@ -55,8 +84,8 @@ START_TEST(a_lonely_file_is_freed)
 	struct fixture f;
 
 	begin(&f, "a b");
-	ck_assert_int_eq(shrink_file(f.fd, "a", &tail, NULL, NULL, &never, NULL, NULL), 1);
-	ck_assert_int_eq(shrink_file(f.fd, "b", &head, NULL, NULL, &never, NULL, NULL), 1);
+	ck_assert_int_eq(shrink(f.fd, "a", &tail, NULL, &never, NULL, NULL), 1);
+	ck_assert_int_eq(shrink(f.fd, "b", &head, NULL, &never, NULL, NULL), 1);
 	ck_assert_uint_eq(tree_count(f.dir), 0);
 	end(&f);
 }
@@ -71,14 +100,42 @@ START_TEST(what_others_hold_is_left_to_unlink)
 	begin(&f, "open twin1 l>open d/");
 	holder = openat(f.fd, "open", O_RDONLY);
 	ck_assert_int_eq(linkat(f.fd, "twin1", f.fd, "twin2", 0), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "open", &tail, NULL, NULL, &never, NULL, NULL), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "twin1", &tail, NULL, NULL, &never, NULL, NULL), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "l", &tail, NULL, NULL, &never, NULL, NULL), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "d", &tail, NULL, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink(f.fd, "open", &tail, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink(f.fd, "twin1", &tail, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink(f.fd, "l", &tail, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink(f.fd, "d", &tail, NULL, &never, NULL, NULL), 0);
 	ck_assert_int_eq(fstat(holder, &st), 0);
 	ck_assert_int_eq(st.st_size, 4);
 	ck_assert_uint_eq(tree_count(f.dir), 5);
 	end(&f);
+}
+END_TEST
+
+/* What an answer makes of a file that a descriptor tells the length of. */
+static void expect(const struct lastref *lastref, int result, size_t left)
+{
+	const struct shrinker by = { .ways = &tail, .lastref = lastref };
+	_cleanup_close_ int pin = -1;
+	struct fixture f;
+	struct stat st;
+
+	begin(&f, "a");
+	pin = openat(f.fd, "a", O_PATH | O_CLOEXEC);
+	ck_assert_int_eq(shrink_file(f.fd, "a", &by, NULL, &never, NULL, NULL), result);
+	ck_assert_uint_eq(tree_count(f.dir), left);
+	ck_assert_int_eq(fstat(pin, &st), 0);
+	ck_assert_int_eq(st.st_size, 1);
+	end(&f);
+}
+
+START_TEST(test_attack_02_nothing_is_shrunk_that_is_referred_to)
+{
+	unsigned asked = 0;
+	const struct lastref busy = { .take = take_not, .userdata = &asked };
+
+	expect(&busy, SHRINK_UNLINKED, 0);
+	ck_assert_uint_eq(asked, 1);
+	expect(NULL, SHRINK_NOT, 1);
 }
 END_TEST
 
@@ -89,10 +146,10 @@ START_TEST(nothing_where_leases_lie)
 
 	overlay.lease_truthful = false;
 	begin(&f, "a");
-	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink(f.fd, "a", &overlay, NULL, &never, NULL, NULL), 0);
 	overlay = tail;
 	overlay.shrink = SHRINK_NEVER;
-	ck_assert_int_eq(shrink_file(f.fd, "a", &overlay, NULL, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink(f.fd, "a", &overlay, NULL, &never, NULL, NULL), 0);
 	ck_assert_uint_eq(tree_count(f.dir), 1);
 	end(&f);
 }
@@ -104,7 +161,7 @@ START_TEST(a_fifo_is_never_opened)
 
 	begin(&f, "a");
 	ck_assert_int_eq(mkfifoat(f.fd, "fifo", 0600), 0);
-	ck_assert_int_eq(shrink_file(f.fd, "fifo", &tail, NULL, NULL, &never, NULL, NULL), 0);
+	ck_assert_int_eq(shrink(f.fd, "fifo", &tail, NULL, &never, NULL, NULL), 0);
 	end(&f);
 }
 END_TEST
@@ -168,7 +225,7 @@ START_TEST(a_lease_broken_while_the_map_is_read)
 	in.pace.userdata = &in;
 	in.pin = openat(dirfd, "a", O_PATH | O_CLOEXEC);
 	cut = truncate_at(dirfd, "a", MiB(16));
-	shrunk = shrink_file(dirfd, "a", &map_first, &in.pace, NULL, &never, NULL, NULL);
+	shrunk = shrink(dirfd, "a", &map_first, &in.pace, &never, NULL, NULL);
 	/* Whatever comes of it, it stays behind nowhere. */
 	scratch_remove(dir);
 	ck_assert_int_ge(in.pin, 0);
@@ -226,8 +283,7 @@ START_TEST(each_step_is_counted)
 		w.pace.userdata = &w;
 		/* With holes: it weighs less than it is long. */
 		ck_assert_int_eq(truncate_at(f.fd, "a", MiB(16)), 0);
-		ck_assert_int_eq(
-			shrink_file(f.fd, "a", both[i], &w.pace, NULL, &never, &count, NULL), 1);
+		ck_assert_int_eq(shrink(f.fd, "a", both[i], &w.pace, &never, &count, NULL), 1);
 		ck_assert_uint_eq(w.begun, 4);
 		ck_assert_uint_eq(w.seen[0], 7);
 		ck_assert_uint_eq(w.seen[1], 257);
@@ -273,9 +329,8 @@ START_TEST(what_is_left_is_gone_on_with)
 		begin(&f, "a");
 		s.pace.userdata = &s;
 		ck_assert_int_eq(truncate_at(f.fd, "a", MiB(16)), 0);
-		ck_assert_int_eq(
-			shrink_file(f.fd, "a", both[i], &s.pace, NULL, &s.cancelled, &count, &rest),
-			1);
+		ck_assert_int_eq(shrink(f.fd, "a", both[i], &s.pace, &s.cancelled, &count, &rest),
+				 1);
 		ck_assert_uint_eq(tree_count(f.dir), 0);
 		ck_assert_uint_eq(bytes, 500);
 		ck_assert_int_ge(rest.fd, 0);
@@ -299,6 +354,7 @@ int main(void)
 	const TTest *tests[] = { steps_follow_their_cost,
 				 a_lonely_file_is_freed,
 				 what_others_hold_is_left_to_unlink,
+				 test_attack_02_nothing_is_shrunk_that_is_referred_to,
 				 nothing_where_leases_lie,
 				 a_fifo_is_never_opened,
 				 each_step_is_counted,

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Is a descriptor the last reference to a file that has no name any more? Part of invariant I5.
+ *
+ * A write lease shows which processes have the file open. Others refer to it without that: an
+ * O_PATH descriptor, also one in flight in a socket; a mount of the file itself, in any namespace
+ * or in none; an overlay that has it in one of its layers. After rm(1) its content could be read
+ * through each of them. All of them hold a dentry of the file, so the kernel is asked for that:
+ *
+ *   1. The inode is pinned by a Landlock rule, which holds no dentry; our descriptor is closed.
+ *   2. It is opened again by its file handle. The kernel takes a dentry that is held, by whatever
+ *      name it once went, and makes a new one only if there is none.
+ *   3. That descriptor is closed under a watch for IN_DELETE_SELF, which comes at once if it was
+ *      the last one of its dentry, and not at all if it was not.
+ *   4. It is opened once more, for writing, and the pin is let go.
+ *
+ * A file without a name gets no new reference but by its handle, which is an open that breaks a
+ * lease. Should anything fail, or the process end, the kernel does what it does after rm(1).
+ *
+ * Takes CAP_DAC_READ_SEARCH in the first user namespace, Landlock (Linux 5.13), and a filesystem
+ * with file handles. */
+#pragma once
+
+/* Whom the engine asks. */
+struct lastref {
+	/* Takes over fd, a regular file open for writing, once no name leads to it; dirfd is the
+	 * directory that it was in. Returns another descriptor of the file, open for writing, if
+	 * nothing else refers to it; -EBUSY if something does; or another negative errno if that
+	 * cannot be told. Safe on any thread. */
+	int (*take)(void *userdata, int fd, int dirfd);
+	void *userdata;
+};
+
+struct lastref_here;
+
+/* Can this process tell, on the filesystem that the directory dirfd is on? Returns 0; -EPERM: it
+ * lacks the capability; -EOPNOTSUPP: the kernel or the filesystem lacks something; or another
+ * negative errno. */
+int lastref_look(int dirfd);
+
+/* In this process itself. Returns 0 or a negative errno. */
+int lastref_here_new(struct lastref_here **ret);
+struct lastref_here *lastref_here_free(struct lastref_here *l);
+
+/* Lives as long. */
+const struct lastref *lastref_here(struct lastref_here *l);
