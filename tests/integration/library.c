@@ -324,20 +324,32 @@ static int forked(char **v)
 	return 0;
 }
 
-/* cloexec: opens nothing that a program which is run has. */
+static int has_handler(int signal)
+{
+	struct sigaction a;
+
+	return sigaction(signal, NULL, &a) == 0 && a.sa_handler != SIG_DFL;
+}
+
+/* cloexec: opens nothing that a program which is run has, and leaves signals as they are. */
 static int cloexec(char **v)
 {
-	struct reclaim *r = opened();
-	int open_fds = 0;
+	int open_fds = 0, handlers = 0;
+	struct reclaim *r;
 
 	(void)v;
+	for (int i = 1; i < NSIG; i++)
+		handlers += has_handler(i);
+	r = opened();
+	for (int i = 1; i < NSIG; i++)
+		handlers -= has_handler(i);
 	for (int fd = 3; fd < 1024; fd++) {
 		int flags = fcntl(fd, F_GETFD);
 
 		if (flags >= 0 && !(flags & FD_CLOEXEC))
 			open_fds++;
 	}
-	printf("left open: %d, ours is %d\n", open_fds, reclaim_fd(r) > 2);
+	printf("left open: %d, ours is %d, signals: %d\n", open_fds, reclaim_fd(r) > 2, handlers);
 	reclaim_close(r);
 	printf("flags: %s\n", strerrorname_np(-reclaim_open(&r, 2)));
 	reclaim_close(NULL);

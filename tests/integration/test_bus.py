@@ -224,6 +224,17 @@ class Others(Case):
             root.call("Cancel", "at", [job])
         self.assertTrue(os.path.exists(self.s.path("data/mine")))
 
+    def test_managed_objects_have_a_bound(self):
+        """The first thousand jobs."""
+        self.s.start()
+        with self.s.client() as c:
+            for i in range(1003):
+                self.s.file("j%d" % i)
+                self.s.submit(c, self.s.path("data"), "j%d" % i, undo_usec=("t", HOUR))
+            managed = c.call("GetManagedObjects", interface="org.freedesktop.DBus.ObjectManager").body[0]
+            jobs = {int(p.split("/")[-1]) for p in managed if "/job/" in p}
+            self.assertEqual(jobs, set(range(1, 1001)))
+
     def test_packed_is_the_same(self):
         """What ListJobsPacked tells is what ListJobs tells, of what is in memory and of the history, all at
         once and from page to page."""

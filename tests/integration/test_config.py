@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl check-config: what is wrong with a configuration is said, with its place."""
 import os
+import re
 import shutil
 
 import fixture
 from contents import fingerprint
 from fixture import Case, Proc, command, matrix, scratch, write
+from test_plan import MUTATING, OPENING
 
 plain = (None,)
 tmpfs = ("tmpfs",)
@@ -132,6 +134,27 @@ class System(Case):
                 command("sh", "-c", 'mountpoint -q "$0" && umount "$0" || true', d)
             for d in made:
                 os.rmdir(d)
+
+
+class Looking(Case):
+    @matrix(backends=plain, fs=tmpfs)
+    def test_changes_nothing(self, w):
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        for text in ("undo: 1h\nspools: {/s: {}}\n", "undo: soon\n"):
+            write(w.path("a.yaml"), text)
+            log = os.path.join(w.top, "log")
+            p = Proc(["strace", "-f", "-qq", "-o", log, "-e", "trace=%s,%s" % (MUTATING, OPENING), scratch.binary,
+                      "check-config", "a.yaml"], w.dir, env={"ASAN_OPTIONS": "detect_leaks=0"})
+            w.procs.append(p)
+            p.finish()
+            with open(log) as f:
+                # The thread sanitizer opens and removes a file of its own.
+                lines = [line for line in f if "/tsan." not in line]
+            self.assertTrue(any("a.yaml" in line for line in lines), "nothing was traced")
+            for line in lines:
+                self.assertNotIn(re.sub(r"^\d+ +", "", line).split("(")[0], MUTATING.split(","), line)
+                self.assertNotRegex(line, "O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE")
 
 
 class Wrong(Case):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl and a real reclaimd, over the private socket and over a bus of their own."""
+import contextlib
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -225,6 +227,25 @@ class Show(Case):
         self.assertEqual(sorted(self.jobs("--all")), [1, 2])
         self.assertEqual(self.ctl("list", "-q").out, "")
         self.assertIn("\n    \"id\": 1,\n", self.ctl("list", "--json=pretty").out)
+
+    def test_colours_are_for_those_who_want_them(self):
+        build(self.data, "file")
+        self.submit("--undo=1h", "file")
+        for env, coloured in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": ""}, True),
+                              ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+            master, slave = pty.openpty()
+            self.assertEqual(subprocess.run(
+                [scratch.binary, "list", "--no-pager"],
+                stdout=slave, timeout=fixture.TIMEOUT, check=False,
+                env={**os.environ, **self.env(), **env}).returncode, 0)
+            os.close(slave)
+            said = b""
+            with contextlib.suppress(OSError):
+                while data := os.read(master, 65536):
+                    said += data
+            os.close(master)
+            self.assertIn(b"held", said)
+            self.assertEqual(b"\033" in said, coloured, (env, said))
 
     def test_all_there_is_to_know(self):
         build(self.data, "tree/a\ntree/b\nfile")

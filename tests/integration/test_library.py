@@ -198,7 +198,7 @@ class Functions(Case):
         self.assertEqual(self.run_it("fork", self.data, "file")[1:], [
             "child submit: ECHILD: No child processes", "child process: ECHILD: No child processes",
             "parent submit: 0"])
-        self.assertEqual(self.run_it("cloexec")[1:], ["left open: 0, ours is 1", "flags: EINVAL"])
+        self.assertEqual(self.run_it("cloexec")[1:], ["left open: 0, ours is 1, signals: 0", "flags: EINVAL"])
 
 
 class Lost(Case):
