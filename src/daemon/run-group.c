@@ -132,7 +132,7 @@ static void on_problem(const struct problem_record *p, void *userdata)
 /* What is not where it was either may be in staging nevertheless. */
 static bool must_stay_on_record(const struct run *run)
 {
-	return run->unmoved && (run->absent < 0 || run->left > 0);
+	return run->unmoved && !run->removed && (run->absent < 0 || run->left > 0);
 }
 
 static void on_kept(uint64_t seq, int error, void *userdata)

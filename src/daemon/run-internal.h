@@ -39,6 +39,11 @@ struct run {
 	uint64_t lost; /* names that are not where they were looked for */
 	int absent;    /* why there was nothing in staging to be looked into, or 0 */
 	bool waits;    /* for a mount, if that is so; or for a person */
+	/* The job's directory is gone, and all that was in it: where such
+	 * directories are, none is this one any more, by name or identity. What is not where it was
+	 * either, in a directory that still is the same one, is then gone. */
+	bool removed;
+	bool seen; /* while that is looked for: it is there */
 
 	/* All its names have been dealt with, but not durably: flush.h has it. */
 	bool flushing;

@@ -124,7 +124,7 @@ void run_pause(struct run *run, int error, const char *what)
  */
 
 struct ending {
-	bool any_gone;
+	bool any_gone, removed;
 	uint64_t left, missing;
 };
 
@@ -154,6 +154,9 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 	else if (s != JOB_DONE)
 		job_say(j, "%" PRIu64 " of %s could not be deleted and are in their place",
 			MAX(e->left, back->back), names);
+	else if (e->removed)
+		job_say(j, "its directory in staging is not there any more; nothing of it "
+			   "is left there or where it was");
 	else
 		job_set_text(&j->r.message, NULL);
 	free(e);
@@ -175,17 +178,62 @@ static void finish_stopped(struct run *run, struct ending *e)
 
 static void load_next(struct run *run);
 
+/* Once more, where they were. */
+static void look_unmoved(struct run *run)
+{
+	run->unmoved = true;
+	run->lost = 0;
+	run->next = 1;
+	run->chunk = chunk_free(run->chunk);
+	load_next(run);
+}
+
+static void on_sibling(const char *name, const struct lasting_identity *id, void *userdata)
+{
+	struct run *run = userdata;
+	const struct lasting_identity *own = &run->job->r.staging_id;
+
+	/* The filesystem is compared by the directories that names were in. */
+	run->seen = run->seen || strcmp(name, run->job->uuid_text) == 0 ||
+		    (id->ino == own->ino && id->btime_nsec == own->btime_nsec);
+}
+
+static void on_siblings(int r, void *userdata)
+{
+	struct run *run = userdata;
+
+	if (again_helps(r)) {
+		run_again(run, r);
+		return;
+	}
+	run->removed = r == 0 && !run->seen;
+	look_unmoved(run);
+}
+
+static void on_siblings_dir(int r, int fd, void *userdata)
+{
+	struct run *run = userdata;
+	struct worker *intake;
+
+	if (r >= 0)
+		r = owner_intake(run->job->owner, &intake);
+	if (r >= 0)
+		r = worker_list_staging(intake, fd, NULL, on_sibling, on_siblings, run);
+	if (r < 0)
+		on_siblings(r, run);
+}
+
 /* Names that are not in staging: looked for where they were, or waited for. */
 static bool end_of_lost(struct run *run)
 {
 	if (run->lost == 0 || run->stopped)
 		return false;
-	if (!run->unmoved) {
-		run->unmoved = true;
-		run->lost = 0;
-		run->next = 1;
-		run->chunk = chunk_free(run->chunk);
-		load_next(run);
+	if (!run->unmoved && run->absent == -ENOENT && !run->waits &&
+	    run->job->r.staging_id.ino != 0) {
+		run->seen = false;
+		place_staging(run->job->place, /* make= */ false, on_siblings_dir, run);
+	} else if (!run->unmoved) {
+		look_unmoved(run);
 	} else if (run->absent == 0) {
 		return false;
 	} else if (run->waits) {
@@ -217,7 +265,8 @@ static void end(struct run *run)
 	}
 	*e = (struct ending){ .any_gone = run->gone > run->missing,
 			      .left = run->left,
-			      .missing = run->missing };
+			      .missing = run->missing,
+			      .removed = run->removed };
 	if (run->stopped) {
 		finish_stopped(run, e);
 		return;
