@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "util/escape.h"
 #include "util/fd.h"
@@ -90,10 +92,17 @@ void result_give(void *ret, const void *known, uint64_t size, uint64_t known_siz
 	memset(to + both, 0, size - both);
 }
 
+static int own_check(const struct reclaim *r)
+{
+	return *r->own ? 0 : -ECHILD;
+}
+
 int handle_check(struct reclaim *r)
 {
-	int open = sd_bus_is_open(r->way.bus);
+	int open = own_check(r);
 
+	if (open >= 0)
+		open = sd_bus_is_open(r->way.bus);
 	if (open < 0)
 		return fail_errno(r, open);
 	return open ? 0 : fail(r, -ECONNRESET, "the connection to the daemon is closed");
@@ -137,6 +146,8 @@ uint64_t end_of(uint64_t timeout_usec)
 
 int handle_listen(struct reclaim *r, const bool *stop, uint64_t end_usec)
 {
+	if (own_check(r) < 0)
+		return -ECHILD;
 	for (;;) {
 		int error = sd_bus_process(r->way.bus, NULL);
 		uint64_t now;
@@ -198,6 +209,17 @@ static int open_error(int error)
 	}
 }
 
+static int own_mark(struct reclaim *r)
+{
+	void *page = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	r->own = page;
+	*r->own = 1;
+	return madvise(page, 1, MADV_WIPEONFORK) < 0 ? -errno : 0;
+}
+
 int reclaim_open(struct reclaim **ret, unsigned flags)
 {
 	struct route w = { .dir = reach_environment_dir(), .start = !(flags & RECLAIM_NO_START) };
@@ -210,9 +232,13 @@ int reclaim_open(struct reclaim **ret, unsigned flags)
 	if (!r)
 		return -ENOMEM;
 	r->start = w.start;
-	error = reach_daemon(&r->way, &w);
+	error = own_mark(r);
+	if (error >= 0)
+		error = reach_daemon(&r->way, &w);
 	if (error >= 0)
 		error = greet(r);
+	if (error >= 0)
+		error = r->fd = sd_bus_get_fd(r->way.bus);
 	if (error < 0) {
 		(void)reclaim_close(r);
 		return open_error(error);
@@ -225,8 +251,15 @@ struct reclaim *reclaim_close(struct reclaim *r)
 {
 	if (!r)
 		return NULL;
-	sd_bus_slot_unref(r->finished_slot);
-	reach_close(&r->way);
+	if (!r->own || own_check(r) >= 0) {
+		sd_bus_slot_unref(r->finished_slot);
+		reach_close(&r->way);
+	} else {
+		/* All else would be said on the connection, which is the parent's. */
+		(void)close(r->fd);
+	}
+	if (r->own)
+		(void)munmap((void *)(uintptr_t)r->own, 1);
 	free(r->error);
 	free(r);
 	return NULL;
@@ -244,22 +277,28 @@ const char *reclaim_error(const struct reclaim *r)
 
 int reclaim_fd(struct reclaim *r)
 {
-	int fd = sd_bus_get_fd(r->way.bus);
+	int fd = own_check(r);
 
+	if (fd >= 0)
+		fd = sd_bus_get_fd(r->way.bus);
 	return fd < 0 ? fail_errno(r, fd) : fd;
 }
 
 int reclaim_events(struct reclaim *r)
 {
-	int events = sd_bus_get_events(r->way.bus);
+	int events = own_check(r);
 
+	if (events >= 0)
+		events = sd_bus_get_events(r->way.bus);
 	return events < 0 ? fail_errno(r, events == -ENOTCONN ? -ECONNRESET : events) : events;
 }
 
 int reclaim_timeout(struct reclaim *r, uint64_t *ret_usec)
 {
-	int error = sd_bus_get_timeout(r->way.bus, ret_usec);
+	int error = own_check(r);
 
+	if (error >= 0)
+		error = sd_bus_get_timeout(r->way.bus, ret_usec);
 	return error < 0 ? fail_errno(r, error == -ENOTCONN ? -ECONNRESET : error) : 0;
 }
 

@@ -18,6 +18,10 @@
 
 struct reclaim {
 	struct reach way;
+	int fd; /* of the connection */
+	/* 0 in a child process, however that was made: the kernel wipes the page. What sd-bus knows
+	 * of processes is from pthread_atfork(3) and a process id. */
+	volatile unsigned char *own;
 	bool start;
 	char *error; /* NULL: there was none, or no memory for it */
 	int last;    /* the error that it is about, or 0 */

@@ -6,10 +6,13 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -303,6 +306,23 @@ static int wait_lost(char **v)
 	return 0;
 }
 
+static unsigned answers;
+static int reclaim_fd_of_parent;
+
+static void on_answer_count(struct reclaim *r, int error, uint64_t job, void *userdata)
+{
+	(void)r;
+	*(unsigned *)userdata += error == 0 && job > 0;
+}
+
+static void on_finished_count(struct reclaim *r, uint64_t job, unsigned state, void *userdata)
+{
+	(void)r;
+	(void)job;
+	(void)state;
+	((struct expected *)userdata)->ended++;
+}
+
 /* fork DIR NAME: closing is for every process that has the handle. */
 static int forked(char **v)
 {
@@ -319,6 +339,91 @@ static int forked(char **v)
 	}
 	waitpid(pid, &status, 0);
 	said(r, "parent submit", reclaim_submit_at(r, fd, v[1], NULL, NULL));
+	close(fd);
+	reclaim_close(r);
+	return 0;
+}
+
+/* Everything that a child may try with its parent's handle; prints what is not refused. Ends. */
+static void child_tries(struct reclaim *r, int dirfd, const char *name)
+{
+	struct reclaim_status s = RECLAIM_STATUS_INIT;
+	struct reclaim_plan p = RECLAIM_PLAN_INIT;
+	int fd = reclaim_fd_of_parent;
+	uint64_t usec;
+	const struct {
+		const char *what;
+		int error;
+	} tries[] = {
+		{ "submit", reclaim_submit_at(r, dirfd, name, NULL, NULL) },
+		{ "submit_async",
+		  reclaim_submit_at_async(r, dirfd, name, NULL, on_submitted, "never") },
+		{ "plan", reclaim_plan(r, dirfd, name, &p) },
+		{ "get", reclaim_get(r, 1, &s) },
+		{ "wait", reclaim_wait(r, 1, 0, &s) },
+		{ "cancel", reclaim_cancel(r, 1) },
+		{ "on_finished", reclaim_on_finished(r, on_finished, NULL) },
+		{ "fd", reclaim_fd(r) },
+		{ "events", reclaim_events(r) },
+		{ "timeout", reclaim_timeout(r, &usec) },
+		{ "process", reclaim_process(r) },
+	};
+	struct reclaim *own = NULL;
+	uint64_t job = 0;
+
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++)
+		if (tries[i].error != -ECHILD)
+			said(r, tries[i].what, tries[i].error);
+	reclaim_close(r);
+	if (fcntl(fd, F_GETFD) >= 0)
+		printf("the child still has the connection\n");
+	if (reclaim_open(&own, 0) < 0 || reclaim_submit_at(own, dirfd, name, NULL, &job) < 0)
+		printf("the child can do nothing with its own\n");
+	reclaim_close(own);
+	fflush(stdout);
+	_exit(0);
+}
+
+static pid_t fork_by(int how)
+{
+	switch (how) {
+	case 0:
+		return fork();
+	case 1:
+		return _Fork();
+	case 2:
+		return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	default:
+		/* The first process of a namespace, as its parent is one of another. */
+		return (pid_t)syscall(SYS_clone, SIGCHLD | CLONE_NEWPID, NULL, NULL, NULL, NULL);
+	}
+}
+
+/* forks DIR: answers to the parent are on their way while its children, made in all ways, try. */
+static int forks(char **v)
+{
+	struct reclaim *r = opened();
+	int fd = directory(v[0]);
+	struct expected e = { .from = 1 };
+
+	reclaim_fd_of_parent = reclaim_fd(r);
+	said(r, "on_finished", reclaim_on_finished(r, on_finished_count, &e));
+	for (unsigned how = 0; how < 4; how++) {
+		char name[32];
+		pid_t pid;
+
+		snprintf(name, sizeof(name), "parent.%u", how);
+		if (reclaim_submit_at_async(r, fd, name, NULL, on_answer_count, &answers) < 0)
+			printf("not sent\n");
+		snprintf(name, sizeof(name), "child.%u", how);
+		pid = fork_by((int)how);
+		if (pid == 0)
+			child_tries(r, fd, name);
+		waitpid(pid, NULL, 0);
+	}
+	/* Those of the children, too. */
+	said(r, "loop", loop(r, &e.ended, 8));
+	printf("answers: %u\n", answers);
 	close(fd);
 	reclaim_close(r);
 	return 0;
@@ -403,6 +508,92 @@ static int threads(char **v)
 	return 0;
 }
 
+static struct {
+	pthread_mutex_t lock;
+	struct reclaim *handle;
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* One at a time, each with what is its own: the answer to one is never another's. */
+static void *sharing_thread(void *number)
+{
+	int fd = directory(threads_dir);
+	intptr_t good = 0;
+
+	for (int i = 0; i < FILES; i++) {
+		struct reclaim_status s = RECLAIM_STATUS_INIT;
+		uint64_t job = 0;
+		char name[32];
+		int error;
+
+		snprintf(name, sizeof(name), "%d.%d", (int)(intptr_t)number, i);
+		pthread_mutex_lock(&shared.lock);
+		error = reclaim_submit_at(shared.handle, fd, name, NULL, &job);
+		pthread_mutex_unlock(&shared.lock);
+		pthread_mutex_lock(&shared.lock);
+		if (error == 0 && faccessat(fd, name, F_OK, 0) < 0 &&
+		    reclaim_submit_at(shared.handle, fd, name, NULL, NULL) == -ENOENT &&
+		    strcmp(reclaim_error(shared.handle), "No such file or directory") == 0 &&
+		    reclaim_wait(shared.handle, job, RECLAIM_FOREVER, &s) == 0 && s.job == job &&
+		    s.state == RECLAIM_DONE)
+			good++;
+		pthread_mutex_unlock(&shared.lock);
+	}
+	close(fd);
+	return (void *)good;
+}
+
+static _Atomic int threads_go;
+
+static void *forking_thread(void *p)
+{
+	(void)p;
+	while (threads_go) {
+		pid_t pid;
+		int status;
+
+		/* No other thread is in the midst of something with it. */
+		pthread_mutex_lock(&shared.lock);
+		pid = fork();
+		if (pid == 0) {
+			bool refused = reclaim_cancel(shared.handle, 1) == -ECHILD;
+
+			reclaim_close(shared.handle);
+			_exit(refused ? 0 : 1);
+		}
+		pthread_mutex_unlock(&shared.lock);
+		if (waitpid(pid, &status, 0) != pid || status != 0)
+			printf("a child was not refused: %d\n", status);
+	}
+	return NULL;
+}
+
+/* sharing DIR: one handle for all, while children come and go */
+static int sharing(char **v)
+{
+	pthread_t ids[THREADS], forking;
+	intptr_t good = 0;
+
+	threads_dir = v[0];
+	shared.handle = opened();
+	threads_go = 1;
+	if (pthread_create(&forking, NULL, forking_thread, NULL) != 0)
+		return 1;
+	for (intptr_t i = 0; i < THREADS; i++)
+		if (pthread_create(&ids[i], NULL, sharing_thread, (void *)i) != 0)
+			return 1;
+	for (int i = 0; i < THREADS; i++) {
+		void *n;
+
+		pthread_join(ids[i], &n);
+		good += (intptr_t)n;
+	}
+	threads_go = 0;
+	pthread_join(forking, NULL);
+	printf("good: %d\n", (int)good);
+	reclaim_close(shared.handle);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -414,7 +605,7 @@ int main(int argc, char **argv)
 		{ "cancel", 1, cancel },   { "plan", 2, plan },       { "sizes", 3, sizes },
 		{ "loop", 5, event_loop }, { "lost", 2, lost },       { "wait-lost", 2, wait_lost },
 		{ "fork", 2, forked },     { "cloexec", 0, cloexec }, { "replaced", 3, replaced },
-		{ "threads", 1, threads },
+		{ "threads", 1, threads }, { "forks", 1, forks },     { "sharing", 1, sharing },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)

@@ -193,6 +193,24 @@ class Functions(Case):
         self.assertEqual(self.run_it("threads", self.data), ["good: 160"])
         self.assertEqual(os.listdir(self.data), [])
 
+    def test_attack_23_one_handle_for_all_threads(self):
+        """One after the other, as the manual has it, while children come and go."""
+        for i in range(8):
+            for k in range(20):
+                write(self.path("%d.%d" % (i, k)))
+        self.assertEqual(self.run_it("sharing", self.data), ["open: 0", "good: 160"])
+        self.assertEqual(os.listdir(self.data), [])
+
+    def test_attack_23_children_of_every_kind(self):
+        """They are refused whatever they call, and the parent gets its answers, and all of them."""
+        canary = Canary(self.path("canary"))
+        for i in range(4):
+            write(self.path("parent.%d" % i))
+            write(self.path("child.%d" % i))
+        self.assertEqual(self.run_it("forks", self.data), ["open: 0", "on_finished: 0", "loop: 0", "answers: 4"])
+        self.assertEqual(os.listdir(self.data), ["canary"])
+        canary.check()
+
     def test_processes(self):
         write(self.path("file"))
         self.assertEqual(self.run_it("fork", self.data, "file")[1:], [
