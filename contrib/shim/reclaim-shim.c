@@ -118,6 +118,20 @@ static bool is_named(const struct stat *dir)
 	return false;
 }
 
+/* Would the kernel let us remove something there? The daemon does it with the rights that our user
+ * has; this process may have fewer: root without its capabilities, a mount that is read-only here.
+ * With the sticky bit only what is our user's own is handed over. */
+static bool is_allowed(int dirfd, const char *name)
+{
+	uid_t uid = geteuid();
+	struct stat dir, st;
+
+	if (faccessat(dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0 || fstat(dirfd, &dir) < 0)
+		return false;
+	return !(dir.st_mode & S_ISVTX) || dir.st_uid == uid ||
+	       (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == uid);
+}
+
 /* Is the directory, or one above it, among those of the setting? */
 static bool is_beneath(int dirfd)
 {
@@ -210,7 +224,7 @@ static int hand_over(int dirfd, const char *path)
 		return 1;
 	parent = parent_open(dirfd, path, &name);
 	if (parent < 0 || !is_beneath(parent) || fd_identity(parent, name, &id) < 0 ||
-	    !is_worth(&id))
+	    !is_worth(&id) || !is_allowed(parent, name))
 		return 1;
 	helper_call(parent, name);
 	/* After a failure, too: the answer may only have come too late. A job that has to work in

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The shim, loaded into real programs, with a real reclaimd and without one."""
 import contextlib
+import errno
 import glob
 import os
 import pwd
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -219,6 +221,113 @@ class Doubt(Case):
         self.large("a")
         self.run_it("rm", "a")
         self.assertEqual(os.listdir(self.data), [])
+
+
+class Rights(Case):
+    """Of programs that may do other things than the process that the daemon would hear of."""
+
+    def setUp(self):
+        super().setUp()
+        self.called, helper = os.path.join(self.root, "called"), os.path.join(self.daemon.dir, "helper")
+        with open(helper, "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\nexec >>'%s'\necho x\n" % self.called)
+        os.chmod(helper, 0o755)
+        os.chmod(self.root, 0o777)
+        self.helper, self.real_helper = helper, self.helper
+
+    def whose(self):
+        """Names of all jobs, and who had them deleted."""
+        jobs = self.daemon.client().jobs(finished=True, limit=1000)
+        return {os.path.basename(j["path"]).decode(): j["uid"] for j in jobs}
+
+    def was_called(self):
+        if not os.path.exists(self.called):
+            return False
+        os.unlink(self.called)
+        return True
+
+    def make(self, name, mode, owner=0, capabilities=0):
+        """A program that has the shim in it, whatever the environment says: LD_PRELOAD is not all."""
+        path = os.path.join(self.root, name)
+        command("cc", "-O2", "-D_GNU_SOURCE", "-o", path, os.path.join(os.path.dirname(__file__), "unlinker.c"),
+                "-Wl,--no-as-needed", self.shim)
+        os.chown(path, owner, owner)
+        os.chmod(path, mode)
+        if capabilities:
+            os.setxattr(path, "security.capability", struct.pack("<5I", 0x02000001, capabilities, 0, 0, 0))
+        return path
+
+    def test_attack_22_programs_with_more_rights_than_their_caller(self):
+        dac_override = 1 << 1
+        for name, special, args in (
+                ("plain", False, {"mode": 0o755}), ("setuid", True, {"mode": 0o4755}),
+                ("setgid", True, {"mode": 0o2755}), ("to-another", True, {"mode": 0o4755, "owner": USER + 1}),
+                ("capable", True, {"mode": 0o755, "capabilities": dac_override})):
+            program = self.make(name, **args)
+            for how in ("remove", "dropped", "vfork"):
+                for preload in (None, self.shim):
+                    with self.subTest(name, how=how, preload=preload):
+                        os.chown(self.large("a"), USER, USER)
+                        self.run_it(program, how, self.path("a"), user=USER, env={"LD_PRELOAD": preload})
+                        self.assertEqual(os.listdir(self.data), [])
+                        self.assertEqual(self.was_called(), not special)
+
+    def test_attack_22_threads_give_up_their_rights(self):
+        """What is removed after that is removed by the user, though all began as root."""
+        os.chown(self.data, USER, USER)
+        for i in range(1, 5):
+            for name in ["before.%d.%d" % (i, k) for k in range(16)] + ["after.%d.0" % i, "after.%d.1" % i]:
+                os.chown(self.large(name, size=MIB), USER, USER)
+        self.helper = self.real_helper
+        self.assertEqual(self.unlinker("giving-up", str(USER)), ["giving-up: 0"])
+        jobs = self.whose()
+        self.assertGreaterEqual(list(jobs.values()).count(0), 6, jobs)
+        after = {name: uid for name, uid in jobs.items() if name.startswith("after")}
+        self.assertEqual(len(after), 8)
+        self.assertEqual(set(after.values()), {USER})
+
+    def test_attack_22_one_thread_is_another_user(self):
+        os.chown(self.data, USER, USER)
+        for name in ("by-user", "by-root"):
+            os.chown(self.large(name), USER, USER)
+        self.helper = self.real_helper
+        self.assertEqual(self.unlinker("one-thread", str(USER)), ["one-thread: 0"])
+        self.assertEqual(self.whose(), {"by-user": USER, "by-root": 0})
+
+    def check_kept(self, error, prepare, path, **kw):
+        said = self.run_it(sys.executable, "-c", prepare + "\ntry: os.unlink(%r)\nexcept OSError as e: print(e.errno)"
+                           % path, **kw)
+        self.assertEqual(said.strip(), str(error))
+        self.assertFalse(self.was_called())
+        self.assertTrue(os.path.exists(path))
+
+    def test_attack_22_what_the_kernel_would_not_let_the_program_do(self):
+        """root has its capabilities again when it runs the helper, and a mount its other ways in."""
+        drop = ("import ctypes, os, struct\n"
+                "header, kept = struct.pack('<II', 0x20080522, 0), (ctypes.c_uint32 * 6)()\n"
+                "c = ctypes.CDLL(None)\n"
+                "assert c.capget(header, kept) == 0\n"
+                "kept[0] &= ~%d\n"
+                "assert c.capset(header, kept) == 0")
+        os.mkdir(self.path("own"), 0o755)
+        path = self.large("own", "a")
+        for p in (self.path("own"), path):
+            os.chown(p, USER, USER)
+        some = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+        self.check_kept(errno.EACCES, drop % some, path)
+        os.chmod(self.path("own"), 0o1777)
+        some = 1 << 3  # CAP_FOWNER
+        self.check_kept(errno.EPERM, drop % some, path)
+        os.chmod(self.path("own"), 0o777)
+        view = os.path.join(self.root, "view")
+        os.mkdir(view)
+        command("mount", "--bind", self.data, view)
+        self.addCleanup(command, "umount", "-l", view)
+        command("mount", "-o", "remount,bind,ro", view)
+        self.check_kept(errno.EROFS, "import os", os.path.join(view, "own", "a"))
+        # And where it would.
+        self.run_it(sys.executable, "-c", "import os; os.unlink(%r)" % path)
+        self.assertTrue(self.was_called())
 
 
 class Anywhere(Case):

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,6 +141,82 @@ static int bare(void)
 	return r;
 }
 
+/* A program with more rights than its caller, which gives them up for good. */
+static int dropped(void)
+{
+	if (setresgid(getgid(), getgid(), getgid()) < 0 ||
+	    setresuid(getuid(), getuid(), getuid()) < 0)
+		return -1;
+	return unlink(path);
+}
+
+static _Atomic int removed, given_up;
+
+static void *in_thread_of_root(void *number)
+{
+	char name[64];
+
+	for (int i = 0; i < 16 && !given_up; i++) {
+		snprintf(name, sizeof(name), "before.%d.%d", (int)(intptr_t)number, i);
+		if (unlink(name) == 0)
+			removed++;
+	}
+	while (!given_up)
+		usleep(1000);
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "after.%d.%d", (int)(intptr_t)number, i);
+		if (unlink(name) < 0)
+			return NULL;
+	}
+	return number;
+}
+
+/* Threads of root, which becomes this user while they are in the midst of it. */
+static int giving_up(void)
+{
+	uid_t uid = (uid_t)atoi(path);
+	pthread_t ids[4];
+	int bad = 0;
+
+	for (intptr_t i = 0; i < 4; i++)
+		if (pthread_create(&ids[i], NULL, in_thread_of_root, (void *)(i + 1)) != 0)
+			return -1;
+	while (removed < 6)
+		usleep(1000);
+	if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -1;
+	given_up = 1;
+	for (int i = 0; i < 4; i++) {
+		void *result;
+
+		pthread_join(ids[i], &result);
+		bad += !result;
+	}
+	return bad ? -1 : 0;
+}
+
+static void *in_thread_of_a_user(void *uid)
+{
+	uid_t id = (uid_t)(intptr_t)uid;
+
+	/* The C library would change all threads. */
+	if (syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
+		return NULL;
+	return unlink("by-user") == 0 ? uid : NULL;
+}
+
+/* A server that is this user in one thread, and root in another. */
+static int one_thread(void)
+{
+	pthread_t id;
+	void *result;
+
+	if (pthread_create(&id, NULL, in_thread_of_a_user, (void *)(intptr_t)atoi(path)) != 0)
+		return -1;
+	pthread_join(id, &result);
+	return result ? unlink("by-root") : -1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 2 ? argv[1] : "";
@@ -159,6 +237,12 @@ int main(int argc, char **argv)
 		r = errors(argv + 2, argc - 2);
 	else if (strcmp(how, "bare") == 0)
 		r = bare();
+	else if (strcmp(how, "dropped") == 0)
+		r = dropped();
+	else if (strcmp(how, "giving-up") == 0)
+		r = giving_up();
+	else if (strcmp(how, "one-thread") == 0)
+		r = one_thread();
 	else if (strcmp(how, "remove") == 0)
 		r = remove(path);
 	printf("%s: %d\n", how, r);
