@@ -7,9 +7,12 @@ polkit here is a connection that has its name on the test's bus, and answers wha
 real one only polkitd may have that name: the bus's policy says so.)
 
   RECLAIMCTL, RECLAIMD, RECLAIM_WORKER   the programs under test (required)"""
+import contextlib
 import os
 import pty
+import signal
 import subprocess
+import time
 
 import bus_fixture
 from daemon_fixture import user
@@ -409,6 +412,147 @@ class Asking(Case):
             again = c.send("Pause", "at", [self.job])
             polkit.says(YES)
             self.answer(c, again)
+
+
+class Restored(Case):
+    """Another's job, by who owns a directory above the one that names go back to."""
+
+    def setUp(self):
+        super().setUp()
+        self.mine, self.roots, self.target = (self.s.path("data", n) for n in ("mine", "mine/roots", "target"))
+        for path, uid in ((self.mine, bus_fixture.NOBODY), (self.roots, 0), (self.target, 0)):
+            os.mkdir(path)
+            os.chown(path, uid, uid)
+        self.file = self.s.file("file", directory="mine/roots")
+        with self.s.client() as root:
+            self.theirs = self.s.submit(root, self.roots, "file", undo_usec=("t", bus_fixture.HOUR))
+
+    def swap(self, link):
+        """As the asker, who may rename what is in a directory of their own."""
+        with user(bus_fixture.NOBODY):
+            os.rename(self.roots, self.mine + "/away")
+            if link:
+                os.symlink(self.target, self.roots)
+            else:
+                os.mkdir(self.roots)
+
+    def restore(self, c, polkit, error=None, **options):
+        sent = c.send("Restore", "ta{sv}", self.theirs, options)
+        polkit.says(YES)
+        self.answer(c, sent, error)
+
+    def test_attack_25_to_a_place_of_the_askers_choice(self):
+        """polkit is not even asked, whatever it would say: nor for a name alone."""
+        polkit = self.polkit()
+        with self.stranger() as c:
+            for options in ({"directory": ("h", 0)}, {"directory": ("h", 0), "name": ("ay", b"other")}):
+                fd = os.open(self.mine, os.O_PATH)
+                self.refused("NoSuchJob", "", c, "Restore", "ta{sv}", self.theirs, options, fds=[fd],
+                             flags=INTERACTIVE)
+                os.close(fd)
+            self.refused("InvalidArgument", "", c, "Restore", "ta{sv}", self.theirs, {"name": ("ay", b"other")})
+        self.assertTrue(polkit.unasked())
+        self.assertEqual((self.state(self.theirs), os.listdir(self.mine)), ("held", ["roots"]))
+
+    def test_attack_25_directory_swapped_before(self):
+        """For a link to a place of root's, or for one of the asker's: it goes to neither."""
+        polkit = self.polkit()
+        for link in (True, False):
+            self.swap(link)
+            with self.stranger() as c:
+                self.restore(c, polkit, "IdentityChanged")
+            self.assertEqual((os.listdir(self.target), os.listdir(self.roots), os.listdir(self.mine + "/away")),
+                             ([], [], []))
+            self.assertEqual(self.state(self.theirs), "held")
+            (os.unlink if link else os.rmdir)(self.roots)
+            os.rename(self.mine + "/away", self.roots)
+        with self.stranger() as c:
+            self.restore(c, polkit)
+        self.assertEqual(bus_fixture.content(self.file), "canary")
+
+    def at_gate(self, asker, polkit):
+        """Until the owner's worker has opened the directory, and is about to rename."""
+        sent = asker.send("Restore", "ta{sv}", self.theirs, {})
+        polkit.says(YES)
+        return sent, self.stopped()
+
+    def stopped(self):
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            pid = self.s.daemon.pid
+            with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+                for worker in f.read().split():
+                    with contextlib.suppress(OSError), open("/proc/%s/stat" % worker, encoding="ascii") as stat:
+                        if stat.read().rsplit(")", 1)[1].split()[0] == "T":
+                            return int(worker)
+        raise AssertionError("no worker came to its gate")
+
+    def with_gate(self):
+        self.s.daemon.terminate()
+        bus_fixture.ended(self.s.daemon)
+        os.environ["RECLAIM_GATE"] = "restore:file"
+        self.addCleanup(os.environ.pop, "RECLAIM_GATE")
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        return self.polkit()
+
+    def test_attack_25_directory_swapped_meanwhile(self):
+        """It goes to the directory that was looked at, wherever that is called by now."""
+        polkit = self.with_gate()
+        with self.stranger() as c:
+            sent, worker = self.at_gate(c, polkit)
+            self.swap(link=True)
+            os.kill(worker, signal.SIGCONT)
+            self.answer(c, sent)
+        self.assertEqual((os.listdir(self.target), os.listdir(self.mine + "/away")), ([], ["file"]))
+        self.assertEqual(os.stat(self.mine + "/away/file").st_uid, 0)
+
+    def test_attack_25_asker_leaves_meanwhile(self):
+        """What was begun is ended."""
+        polkit = self.with_gate()
+        c = self.stranger()
+        _, worker = self.at_gate(c, polkit)
+        c.close()
+        os.kill(worker, signal.SIGCONT)
+        with self.s.client() as root:
+            while self.state(self.theirs) != "restored":
+                pass
+            root.call("ListJobs", "a{sv}", {})
+        self.assertEqual(bus_fixture.content(self.file), "canary")
+
+    def test_attack_25_something_is_in_its_place(self):
+        """It is not replaced, nor followed if it is a link."""
+        polkit = self.polkit()
+        os.chown(self.roots, bus_fixture.NOBODY, bus_fixture.NOBODY)
+        with user(bus_fixture.NOBODY):
+            os.symlink(self.target, self.file)
+        with self.stranger() as c:
+            self.restore(c, polkit, "WrongState")
+        self.assertTrue(os.path.islink(self.file))
+        self.assertEqual((os.listdir(self.target), self.state(self.theirs)), ([], "held"))
+
+    def test_attack_25_read_only(self):
+        """It cannot go back, and stays where it is; when it can, it does."""
+        polkit = self.polkit()
+        at = self.s.path("data/disk")
+        os.mkdir(at)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", at], check=True)
+        self.addCleanup(subprocess.run, ["umount", "--lazy", at], check=True)
+        file = self.s.file("file", directory="disk")
+        with self.s.client() as root:
+            job = self.s.submit(root, at, "file", undo_usec=("t", bus_fixture.HOUR))
+        subprocess.run(["mount", "-o", "remount,ro", at], check=True)
+        with self.stranger() as c:
+            sent = c.send("Restore", "ta{sv}", job, {})
+            polkit.says(YES)
+            with self.assertRaises(Error):
+                c.answer(sent)
+            self.assertEqual((self.state(job), os.path.exists(file)), ("held", False))
+            subprocess.run(["mount", "-o", "remount,rw", at], check=True)
+            sent = c.send("Restore", "ta{sv}", job, {})
+            polkit.says(YES)
+            self.answer(c, sent)
+        self.assertEqual(bus_fixture.content(file), "canary")
 
 
 class CommandLine(Case):
