@@ -9,6 +9,7 @@
 #include "config-keys.h"
 #include "config-policy.h"
 #include "policy/globs.h"
+#include "policy/series.h"
 #include "similar.h"
 #include "util/units.h"
 
@@ -382,9 +383,14 @@ static void read_paths(struct reading *r, struct node *list, const struct crumb 
 static void read_value(struct reading *r, const struct key *key, struct node *n,
 		       const struct crumb *in, void *target)
 {
-	if (n->kind != NODE_SCALAR ||
+	const char *expected = NULL;
+
+	/* What may be wrong with an expression is more than one thing. */
+	if (n->kind == NODE_SCALAR && key->type == VALUE_REGEX)
+		expected = series_check(n->text);
+	if (n->kind != NODE_SCALAR || expected ||
 	    value_read(key->type, key->range, n->text, (char *)target + key->offset) < 0)
-		complain_found(r, n, in, key->expected);
+		complain_found(r, n, in, expected ? expected : key->expected);
 	else if (key->place > 0)
 		*(struct config_place *)((char *)target + key->place) = n->place;
 }

@@ -227,7 +227,7 @@ static int base_read(struct value_range range, const char *text, void *target)
 static int regex_read(struct value_range range, const char *text, void *target)
 {
 	(void)range;
-	return series_check(text) ? replace(target, text) : -EINVAL;
+	return series_check(text) ? -EINVAL : replace(target, text);
 }
 
 /* With a backslash it might go on in the next line. */

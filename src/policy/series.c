@@ -2,37 +2,49 @@
 #include "series.h"
 
 #include <errno.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define GROUPS_MOST 9
+#include "pattern.h"
 
 struct series {
-	bool compiled;
-	regex_t expression;
+	struct pattern *pattern; /* NULL: everything is one */
 };
 
-bool series_check(const char *expression)
+static int read_pattern(struct pattern **ret, const char *expression, const char **ret_why)
 {
-	struct series *s = NULL;
-	int r = series_new(&s, expression);
+	int r = pattern_new(ret, expression, ret_why);
+	unsigned n = r < 0 ? 0 : pattern_groups(*ret);
 
-	series_free(s);
-	return r >= 0;
+	if (r < 0 || (n >= 1 && n <= PATTERN_GROUPS))
+		return r;
+	pattern_free(*ret);
+	*ret_why = "an expression with one to nine groups in parentheses, such as ^([a-z]+)-";
+	return -EINVAL;
+}
+
+const char *series_check(const char *expression)
+{
+	const char *why = "an expression, and memory for it";
+	struct pattern *p = NULL;
+
+	if (read_pattern(&p, expression, &why) < 0)
+		return why;
+	pattern_free(p);
+	return NULL;
 }
 
 int series_new(struct series **ret, const char *expression)
 {
 	struct series *s = calloc(1, sizeof(*s));
+	const char *why;
+	int r = s ? 0 : -ENOMEM;
 
-	if (!s)
-		return -ENOMEM;
-	s->compiled = expression && regcomp(&s->expression, expression, REG_EXTENDED) == 0;
-	if (expression &&
-	    (!s->compiled || s->expression.re_nsub < 1 || s->expression.re_nsub > GROUPS_MOST)) {
-		series_free(s);
-		return -EINVAL;
+	if (r >= 0 && expression)
+		r = read_pattern(&s->pattern, expression, &why);
+	if (r < 0) {
+		free(s);
+		return r == -ENOMEM ? r : -EINVAL;
 	}
 	*ret = s;
 	return 0;
@@ -40,26 +52,27 @@ int series_new(struct series **ret, const char *expression)
 
 struct series *series_free(struct series *s)
 {
-	if (s && s->compiled)
-		regfree(&s->expression);
+	if (s)
+		pattern_free(s->pattern);
 	free(s);
 	return NULL;
 }
 
 bool series_of(const struct series *s, const char *name, char *buf, size_t len)
 {
-	regmatch_t groups[GROUPS_MOST + 1];
+	struct pattern_group groups[PATTERN_GROUPS];
 	size_t at = 0;
 
 	buf[0] = '\0';
-	if (!s->compiled)
+	if (!s->pattern)
 		return true;
-	if (regexec(&s->expression, name, GROUPS_MOST + 1, groups, 0) != 0)
+	/* What could not be found out for want of memory belongs to none, too. */
+	if (pattern_match(s->pattern, name, groups) != 1)
 		return false;
-	for (size_t i = 1; i <= s->expression.re_nsub && at < len; i++) {
-		int n = groups[i].rm_so < 0 ? 0 : (int)(groups[i].rm_eo - groups[i].rm_so);
-		int k = snprintf(buf + at, len - at, "%s%.*s", i == 1 ? "" : SERIES_SEPARATOR, n,
-				 n > 0 ? name + groups[i].rm_so : "");
+	for (size_t i = 0; i < pattern_groups(s->pattern) && at < len; i++) {
+		int n = groups[i].begin < 0 ? 0 : groups[i].end - groups[i].begin;
+		int k = snprintf(buf + at, len - at, "%s%.*s", i == 0 ? "" : SERIES_SEPARATOR, n,
+				 n > 0 ? name + groups[i].begin : "");
 
 		at += k < 0 ? 0 : (size_t)k;
 	}

@@ -8,8 +8,9 @@
 
 struct series;
 
-/* Is this an extended regular expression, regex(7), with at least one group in parentheses? */
-bool series_check(const char *expression);
+/* Says in words what is wrong with an expression (pattern.h), to follow "expected"; NULL if nothing
+ * is, and it has one to nine groups. */
+const char *series_check(const char *expression);
 
 /* `expression` may be NULL: then everything is one series. Returns 0, -ENOMEM, or -EINVAL where
  * series_check says no. */
@@ -19,6 +20,6 @@ struct series *series_free(struct series *s);
 /* Between what one group and the next have matched; no name that people make has it. */
 #define SERIES_SEPARATOR "\x1f"
 
-/* Writes what the groups match in a name into buf. Returns false if the name does not match, or buf
- * is too small. */
+/* Writes what the groups match in a name into buf. Returns false if the name does not match, buf is
+ * too small, or there is no memory: it belongs to no series then. */
 bool series_of(const struct series *s, const char *name, char *buf, size_t len);

@@ -175,6 +175,20 @@ class Wrong(Case):
                          [("a.yaml", 1, 1), ("a.yaml", 2, 7), ("a.yaml", 4, 3)])
 
     @matrix(backends=plain, fs=tmpfs)
+    def test_attack_11_expressions_without_an_end(self, w):
+        """What the C library compiles for ever, or with a stack that has an end, is refused at once."""
+        for expression in ("(" * 60000 + "a" + ")" * 60000, "(" * 40 + "a" + ")+" * 40,
+                           "((((a{1,100}){1,100}){1,100}){1,100})", "((((((a*)*)*)*)*)*)*b",
+                           "(a{32767}){32767}", "(a)" + "b{1,20000}" * 10, "(a)\\1", "(" * 1000000):
+            write(w.path("a.yaml"), "policies: {p: {path: /v, match: '*', group-by: '%s', max-age: 1d}}\n"
+                  % expression)
+            p = Proc(["prlimit", "--cpu=30", scratch.binary, "check-config", "a.yaml"], w.dir)
+            w.procs.append(p)
+            r = p.finish()
+            self.assertEqual(r.status, 1, r.err[-500:])
+            self.assertIn("expected a", r.err)
+
+    @matrix(backends=plain, fs=tmpfs)
     def test_files_that_cannot_be_read(self, w):
         r = check(w, "missing.yaml")
         self.assertEqual((r.status, r.out, r.err),

@@ -136,6 +136,24 @@ class Rules(Case):
                                  "9-2024-01-01.dump": ("keep", "no-series")})
         self.assertEqual({e["series"] for e in o["entries"]}, {"", "a", "b", "c"})
 
+    @matrix(backends=plain, fs=tmpfs)
+    def test_attack_11_hostile_names(self, w):
+        """Names that make a matcher try all ways: they have an end, and are in no series or in the right
+        one."""
+        names = ["a" * 250, "a" * 249 + "b", "ab" * 120, "-" * 250, "a-" * 120]
+        for name in names:
+            make(w, name, 9)
+        for expression, series in ((r"^((a+)+)+b$", {names[1]}), (r"(a|aa)+b$", {names[1], names[2]}),
+                                   (r"(([^x]+x?)+)y", set()), (r"(.*.*.*.*.*)b$", {names[1], names[2]})):
+            one(w, "match: '*', group-by: '%s', max-age: 1d" % expression)
+            p = Proc(["prlimit", "--cpu=30", scratch.binary, "policy", "plan", "--json",
+                      "--configuration-directory=" + w.path("etc")], w.dir)
+            w.procs.append(p)
+            (o,) = json.loads(p.finish().out)
+            self.assertEqual({e["name"] for e in o["entries"] if e["fate"] == "delete"}, series)
+            self.assertEqual({e["name"]: e["rule"] for e in o["entries"] if e["fate"] == "keep"},
+                             {n: "no-series" for n in names if n not in series})
+
     @matrix(backends=plain, fs=("ext4", "xfs", "btrfs"))
     def test_birth(self, w):
         one(w, "match: '*', time: birth, max-age: 1d")

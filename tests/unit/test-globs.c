@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "policy/globs.h"
 #include "support.h"
@@ -130,10 +131,48 @@ START_TEST(depth_is_that_of_names)
 }
 END_TEST
 
+/* Stars in names are fnmatch(3)'s, stars for directories ours: neither tries all ways. */
+START_TEST(test_attack_11_patterns_take_bounded_time)
+{
+	static const char *const parts[] = { "*a", "*?",           "*[ab]", "*[!b]",
+					     "?*", "*[[:alpha:]]", "*a*b" };
+	struct rlimit before, limit;
+	char name[NAME_MAX + 1] = "", path[PATH_MAX] = "", deep[200] = "", result[3];
+	struct rusage used;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_CPU, &before), 0);
+	ck_assert_int_eq(getrusage(RUSAGE_SELF, &used), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)used.ru_utime.tv_sec + 20;
+	ck_assert_int_eq(setrlimit(RLIMIT_CPU, &limit), 0);
+	memset(name, 'a', NAME_MAX);
+	for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
+		char pattern[NAME_MAX + 1] = "";
+
+		while (strlen(pattern) + strlen(parts[i]) < NAME_MAX)
+			strcat(pattern, parts[i]);
+		strcat(pattern, "c");
+		walk(pattern, name, false, result);
+		ck_assert_str_eq(result, "  ");
+	}
+	/* Thirty times any number of directories, in a thousand. */
+	for (size_t i = 0; i < 30; i++)
+		strcat(deep, "**/a/");
+	strcat(deep, "b");
+	for (size_t i = 0; i < 1000; i++)
+		strcat(path, "a/");
+	strcat(path, "c");
+	walk(deep, path, false, result);
+	ck_assert_str_eq(result, " d");
+	ck_assert_int_eq(setrlimit(RLIMIT_CPU, &before), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { paths_match, any_of_several_patterns, test_25_bad_patterns,
-				 depth_is_that_of_names };
+				 depth_is_that_of_names,
+				 test_attack_11_patterns_take_bounded_time };
 
 	return run_case("globs", tests, ELEMENTSOF(tests));
 }

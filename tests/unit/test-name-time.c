@@ -100,11 +100,11 @@ START_TEST(names_belong_to_series)
 			ck_assert_str_eq(buf, t->series);
 		series_free(s);
 	}
-	ck_assert(series_check("(a)"));
-	ck_assert(!series_check("(a"));
-	ck_assert(!series_check("a"));
-	ck_assert(!series_check("[z-a](b)"));
-	ck_assert(!series_check("(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)"));
+	ck_assert(!series_check("(a)"));
+	ck_assert(series_check("(a"));
+	ck_assert(series_check("a"));
+	ck_assert(series_check("[z-a](b)"));
+	ck_assert(series_check("(a)(a)(a)(a)(a)(a)(a)(a)(a)(a)"));
 }
 END_TEST
 

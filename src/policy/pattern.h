@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Extended regular expressions, regex(7), as regcomp(3) of glibc takes them in the C locale,
+ * without back-references: for names that any user may choose. The time for a name is at most
+ * proportional to its length and to that of the expression, and so is the memory; nothing recurses
+ * deeper than PATTERN_DEPTH. The C library's own promises neither: nested repetitions make it run
+ * for ever, many parentheses overflow its stack.
+ *
+ * A match is the leftmost one, and of these the longest; what is in the groups is as glibc has it.
+ * Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PATTERN_GROUPS 9
+#define PATTERN_DEPTH 20   /* of parentheses */
+#define PATTERN_STEPS 2000 /* that an expression may have, each repetition written out */
+
+struct pattern;
+
+/* begin is -1 for a group that has no part in the match. */
+struct pattern_group {
+	int begin, end;
+};
+
+/* Returns 0, -ENOMEM; or with *ret_why (static, to follow "expected"): -EINVAL if that is no
+ * expression, -E2BIG if it is more than is taken. */
+int pattern_new(struct pattern **ret, const char *expression, const char **ret_why);
+struct pattern *pattern_free(struct pattern *p);
+
+/* How many groups it has, which may be more than PATTERN_GROUPS: these are not told. */
+unsigned pattern_groups(const struct pattern *p);
+
+/* Returns 1 if it matches, with *ret of what group i + 1 matches in ret[i]; 0 if not; -ENOMEM; or
+ * -E2BIG for a text that no path can be. */
+int pattern_match(struct pattern *p, const char *text, struct pattern_group ret[PATTERN_GROUPS]);
+
+/* Steps that matching has taken so far. For tests. */
+unsigned long long pattern_work(const struct pattern *p);
