@@ -144,8 +144,8 @@ class Looking(Case):
         for text in ("undo: 1h\nspools: {/s: {}}\n", "undo: soon\n"):
             write(w.path("a.yaml"), text)
             log = os.path.join(w.top, "log")
-            p = Proc(["strace", "-f", "-qq", "-o", log, "-e", "trace=%s,%s" % (MUTATING, OPENING), scratch.binary,
-                      "check-config", "a.yaml"], w.dir, env={"ASAN_OPTIONS": "detect_leaks=0"})
+            p = Proc(["strace", "-f", "-qq", "-o", log, "-e", "trace=%s,%s" % (MUTATING, OPENING),
+                      scratch.binary, "check-config", "a.yaml"], w.dir, env={"ASAN_OPTIONS": "detect_leaks=0"})
             w.procs.append(p)
             p.finish()
             with open(log) as f:
