@@ -3,6 +3,7 @@
  * any name, comes to an answer, and never means `.` or `..`.
  *
  * An input is a byte that says which it is, the pattern, a NUL, and names, each ended by one. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +62,10 @@ static bool ask_series(const char *expression, struct names names)
 	struct series *s = NULL;
 	const char *name;
 
-	if (!series_check(expression))
+	if (series_check(expression)) {
+		must(series_new(&s, expression) == -EINVAL);
 		return false;
+	}
 	must(series_new(&s, expression) == 0);
 	while ((name = next_name(&names))) {
 		bool matches = series_of(s, name, buf, sizeof(buf));
