@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a bystander's fdatasync costs: a thread that now and then appends 4 KiB to a nameless file
- * and syncs it. The file is never larger than 1 MiB. All functions may be called from any thread
- * and none of them waits for the disk. */
+/* What a bystander's fdatasync costs: a process that now and then appends 4 KiB to a nameless
+ * file and syncs it. The file is never larger than 1 MiB. All functions may be called from any
+ * thread and none of them waits for the disk. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,6 +34,6 @@ void canary_poke(struct canary *c);
 
 void canary_sample(struct canary *c, struct canary_sample *ret);
 
-/* Ends it; NULL is accepted. Returns NULL. If the disk hangs, its thread and file are left
+/* Ends it; NULL is accepted. Returns NULL. If the disk hangs, its process and file are left
  * behind and go when it does not any more. */
 struct canary *canary_free(struct canary *c);
