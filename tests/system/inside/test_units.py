@@ -41,7 +41,7 @@ class Units(unittest.TestCase):
         self.assertEqual(shown, {
             "ReadWritePaths": "", "ProtectHome": "no", "PrivateTmp": "no", "ProtectSystem": "full",
             "RestrictSUIDSGID": "no", "NoNewPrivileges": "yes", "OOMPolicy": "continue",
-            "Slice": "reclaimd.slice", "RestartPreventExitStatus": "78", "KillMode": "mixed"})
+            "Slice": "reclaimd.slice", "RestartPreventExitStatus": "78", "KillMode": "process"})
 
     def test_system_calls(self):
         allowed = set(command("systemctl", "show", "--value", "-p", "SystemCallFilter",
