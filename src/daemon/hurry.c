@@ -2,30 +2,24 @@
 #include "hurry.h"
 
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "config/config.h"
 #include "log.h"
 #include "rest.h"
 #include "run-internal.h"
+#include "schedule.h"
 #include "urgency.h"
 #include "util/fd.h"
 #include "util/units.h"
 
 #define LOOK_USEC (1 * USEC_PER_SEC)
 #define LOOK_NEAR_USEC (250 * USEC_PER_MSEC)
+/* Longer than anything takes, its turn on a busy disk included, where something happens at all. */
+#define SILENT_USEC (5 * USEC_PER_SEC)
 
 /* ---- space ------------------------------------------------------------------------------------
  */
-
-bool mount_may_hang(const struct mount *mount)
-{
-	if (strncmp(mount->type, "fuse", 4) == 0)
-		return true;
-	return major(mount->dev) == 0 && strcmp(mount->type, "btrfs") != 0 &&
-	       strcmp(mount->type, "tmpfs") != 0;
-}
 
 static bool may_hang(const struct job *j)
 {
@@ -94,6 +88,25 @@ static void look_at_time(struct run *run)
 /* ---- both -------------------------------------------------------------------------------------
  */
 
+/* Lets another job run in the stead of one that gets no further. */
+static void look_at_progress(struct run *run)
+{
+	uint64_t now = now_usec(), is;
+	struct run_progress p;
+
+	run_progress(run, &p);
+	is = p.entries + p.bytes + run->job->r.entries_done + run->job->r.bytes_freed + run->next +
+	     run->at + (run->resting ? rest_bytes(run->job->rest) : 0);
+	if (is != run->heard) {
+		run->heard = is;
+		run->heard_usec = now;
+		run->silent = false;
+	} else if (!run->silent && now - run->heard_usec >= SILENT_USEC) {
+		run->silent = true;
+		schedule_kick(run->m);
+	}
+}
+
 static bool look(struct run *run)
 {
 	int fd = run->staged_fd >= 0 ? run->staged_fd : run->place_fd;
@@ -101,6 +114,7 @@ static bool look(struct run *run)
 	bool near = look_at_space(run->job, rest ? rest->dirfd : fd, &run->short_of_space);
 
 	look_at_time(run);
+	look_at_progress(run);
 	if (run->worker_runs)
 		worker_urgent(run->worker, run->short_of_space || run->short_of_time);
 	else if (rest)

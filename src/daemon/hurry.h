@@ -6,10 +6,6 @@
 #include <stdbool.h>
 
 struct manager;
-struct mount;
 
 /* A run has begun: looks from now on, until none is left. */
 void hurry_begin(struct manager *m);
-
-/* Could asking its filesystem keep us waiting for a server, or for a process of a user's? */
-bool mount_may_hang(const struct mount *mount);

@@ -28,6 +28,8 @@ struct run {
 	bool resting;          /* what it had left of large files goes first */
 	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
 	bool short_of_space, short_of_time;
+	uint64_t heard, heard_usec; /* how far it was when it got further last, by now_usec */
+	bool silent;
 	uint64_t begun_usec, first_seq; /* by manager_clock; the first name of this run */
 
 	unsigned unread; /* attempts to read the next chunk */

@@ -29,6 +29,11 @@ void run_progress(const struct run *run, struct run_progress *ret)
 		worker_progress(run->worker, ret);
 }
 
+bool run_is_silent(const struct job *j)
+{
+	return j->run && j->run->silent;
+}
+
 void run_leave(struct run *run)
 {
 	struct place *p = run->job->place;
@@ -503,6 +508,7 @@ void run_begin(struct job *j)
 				       run) >= 0)
 		(void)sd_event_source_set_description(run->tell, "run-progress");
 	run->begun_usec = manager_clock();
+	run->heard_usec = now_usec();
 	run->before = (struct run_progress){ j->r.entries_done, j->r.bytes_freed };
 	if (j->r.started_usec == 0)
 		j->r.started_usec = run->begun_usec;

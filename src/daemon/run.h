@@ -29,5 +29,8 @@ void run_begin(struct job *j);
 int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
 	     void *userdata);
 
+/* It has got no further for some seconds: its filesystem may hang. */
+bool run_is_silent(const struct job *j);
+
 /* Of what is not in the record yet. */
 void run_progress(const struct run *run, struct run_progress *ret);

@@ -19,24 +19,26 @@ static const struct job *next_of(const struct place *p)
 
 static struct job *choose(struct manager *m)
 {
-	dev_t running[SCHEDULER_RUNNING_MAX];
+	struct scheduler_slot running[SCHEDULER_ROOT_MAX];
 	struct candidate best = { 0 };
 	const struct job *chosen = NULL;
 	struct place *p;
 	size_t n = 0;
 
-	if (m->paused || m->stopping || m->running >= SCHEDULER_RUNNING_MAX)
+	if (m->paused || m->stopping || m->running >= SCHEDULER_ROOT_MAX)
 		return NULL;
 	LIST_FOREACH(p, &m->places, link)
 	if (p->running)
-		running[n++] = p->dev;
+		running[n++] = (struct scheduler_slot){ .dev = p->dev,
+							.uid = p->running->r.uid,
+							.silent = run_is_silent(p->running) };
 	LIST_FOREACH(p, &m->places, link)
 	{
 		bool waits = p->running || p->absent || flush_is_full(p);
 		const struct job *j = waits ? NULL : next_of(p);
 		struct candidate c;
 
-		if (!j || !scheduler_has_room(p->dev, running, n))
+		if (!j || !scheduler_has_room(p->dev, p->owner->id.uid, running, n))
 			continue;
 		c = (struct candidate){ .priority = j->r.priority,
 					.served = j->owner->user->served };

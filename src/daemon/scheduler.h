@@ -3,7 +3,11 @@
  *
  * Higher priority first; among equals the user whose last job began longest ago. At most eight jobs
  * at a time and two on a device: more of them only take turns at the same budget, and each is a
- * process. That a user has one job at a time on a filesystem is the queues' shape (place.h). */
+ * process. That a user has one job at a time on a filesystem is the queues' shape (place.h).
+ *
+ * A job that gets no further, because its filesystem hangs, takes no part of the budget: others run
+ * in its stead. Of such jobs a user has at most eight; and where there are many, only who has none
+ * may begin another job. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +17,11 @@
 
 #define SCHEDULER_RUNNING_MAX 8
 #define SCHEDULER_DEVICE_MAX 2
+#define SCHEDULER_SILENT_USER_MAX 8
+#define SCHEDULER_SILENT_MAX 48
+/* Of any kind; and as many as root may have beyond that. */
+#define SCHEDULER_ALL_MAX 64
+#define SCHEDULER_ROOT_MAX 128
 
 struct candidate {
 	unsigned priority; /* more is sooner */
@@ -22,5 +31,12 @@ struct candidate {
 /* Whether a goes before b. */
 bool scheduler_before(const struct candidate *a, const struct candidate *b);
 
-/* Whether one more may run on dev while these n are running. */
-bool scheduler_has_room(dev_t dev, const dev_t *running, size_t n);
+/* One that is running. */
+struct scheduler_slot {
+	dev_t dev;
+	uid_t uid;
+	bool silent; /* gets no further */
+};
+
+/* Whether one more of that user may run on dev while these n are running. */
+bool scheduler_has_room(dev_t dev, uid_t uid, const struct scheduler_slot *running, size_t n);

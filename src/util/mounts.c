@@ -345,3 +345,26 @@ bool mount_is_users(const struct mount *m)
 	free(user);
 	return yes;
 }
+
+bool mount_may_hang(const struct mount *m)
+{
+	if (strncmp(m->type, "fuse", 4) == 0)
+		return true;
+	return major(m->dev) == 0 && strcmp(m->type, "btrfs") != 0 && strcmp(m->type, "tmpfs") != 0;
+}
+
+bool mounts_may_hang(const struct mounts *m, const char *path)
+{
+	const struct mount *own = mounts_by_path(m, path);
+
+	for (size_t i = 0; i < m->n; i++) {
+		const char *target = m->v[i].target;
+		size_t len = strcmp(target, "/") == 0 ? 0 : strlen(target);
+
+		/* Without its root nothing of the system runs; as the mount itself it counts. */
+		if (strncmp(path, target, len) == 0 && (path[len] == '/' || path[len] == '\0') &&
+		    mount_may_hang(&m->v[i]) && (&m->v[i] == own || len > 0))
+			return true;
+	}
+	return !own;
+}

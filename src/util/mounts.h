@@ -75,6 +75,12 @@ char *mount_value(const struct mount *m, const char *name);
  * leave whoever asks waiting for ever. */
 bool mount_is_users(const struct mount *m);
 
+/* Could asking its filesystem keep us waiting for a server, or for a process that serves it? */
+bool mount_may_hang(const struct mount *m);
+
+/* The same of the way to an absolute path: of its mount, and of each that is passed on the way. */
+bool mounts_may_hang(const struct mounts *m, const char *path);
+
 /* Replaces the kernel's octal escapes ("\040" for a space) in place. Returns false if a backslash
  * begins none; it then stands for itself. */
 bool mounts_unescape(char *s);

@@ -25,15 +25,50 @@ START_TEST(who_waited_longest_goes_first)
 }
 END_TEST
 
+/* So many of one user that are running, each on a device of its own from `dev` on. */
+static size_t running(struct scheduler_slot *v, size_t n, size_t more, dev_t dev, uid_t uid,
+		      bool silent)
+{
+	for (size_t i = 0; i < more; i++)
+		v[n + i] = (struct scheduler_slot){ dev + i, uid, silent };
+	return n + more;
+}
+
 START_TEST(room_is_by_device_and_in_all)
 {
-	const dev_t same[] = { 1, 2, 1 }, many[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct scheduler_slot v[SCHEDULER_ROOT_MAX];
+	size_t n = running(v, 0, 2, 1, 7, false);
 
-	ck_assert(!scheduler_has_room(1, same, 3));
-	ck_assert(scheduler_has_room(2, same, 3));
-	ck_assert(scheduler_has_room(1, same, 2));
-	ck_assert(scheduler_has_room(9, many, 7));
-	ck_assert(!scheduler_has_room(9, many, 8));
+	v[n++] = v[0];
+	ck_assert(!scheduler_has_room(1, 7, v, 3));
+	ck_assert(scheduler_has_room(2, 7, v, 3));
+	ck_assert(scheduler_has_room(1, 7, v, 2));
+	n = running(v, 0, 8, 1, 7, false);
+	ck_assert(scheduler_has_room(9, 8, v, 7));
+	ck_assert(!scheduler_has_room(9, 8, v, 8));
+}
+END_TEST
+
+START_TEST(test_attack_07_what_hangs_takes_no_turn)
+{
+	struct scheduler_slot v[SCHEDULER_ROOT_MAX];
+	size_t n = running(v, 0, 8, 1, 7, true);
+
+	/* Others go on, but not who has eight of them; nor there. */
+	ck_assert(scheduler_has_room(100, 8, v, n));
+	ck_assert(!scheduler_has_room(100, 7, v, n));
+	v[n] = v[0];
+	ck_assert(!scheduler_has_room(1, 8, v, n + 1));
+	/* Of many users: who has none of them goes on, until there are too many; root then still.
+	 */
+	for (uid_t uid = 8; uid < 13; uid++)
+		n = running(v, n, 8, 100 * uid, uid, true);
+	n = running(v, n, 1, 5000, 20, true);
+	ck_assert(scheduler_has_room(9999, 21, v, n));
+	ck_assert(!scheduler_has_room(9999, 20, v, n));
+	n = running(v, n, SCHEDULER_ALL_MAX - n, 6000, 22, true);
+	ck_assert(!scheduler_has_room(9999, 21, v, n));
+	ck_assert(scheduler_has_room(9999, 0, v, n));
 }
 END_TEST
 
@@ -78,6 +113,7 @@ int main(void)
 	tcase_add_test(c, priority_goes_before_turn);
 	tcase_add_test(c, who_waited_longest_goes_first);
 	tcase_add_test(c, room_is_by_device_and_in_all);
+	tcase_add_test(c, test_attack_07_what_hangs_takes_no_turn);
 	tcase_add_test(c, due_ones_come_in_order);
 	suite_add_tcase(s, c);
 	r = srunner_create(s);
