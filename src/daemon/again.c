@@ -12,7 +12,7 @@
 bool again_helps(int error)
 {
 	return error == -EPIPE || error == -ECANCELED || error == -ENOMEM || error == -EAGAIN ||
-	       error == -EMFILE || error == -ENFILE;
+	       error == -EMFILE || error == -ENFILE || error == -EUSERS;
 }
 
 uint64_t again_after_usec(unsigned failures)

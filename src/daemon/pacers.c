@@ -107,6 +107,27 @@ struct pacers *pacers_free(struct pacers *p)
 	return NULL;
 }
 
+/* Where looking at a mount point could take for ever: the mount table tells its number, and that no
+ * disk is behind it. */
+static bool hangs_on_the_way(const char *path, const char *proc, const char *key, bool *ret_same)
+{
+	char table[64], number[40];
+	struct mounts mounts;
+	const struct mount *m;
+	bool hangs;
+
+	(void)snprintf(table, sizeof(table), "%s/self/mountinfo", proc);
+	if (strncmp(path, "/dev/", strlen("/dev/")) == 0 || mounts_read(&mounts, table) < 0)
+		return false;
+	hangs = mounts_may_hang(&mounts, path);
+	m = mounts_by_path(&mounts, path);
+	(void)snprintf(number, sizeof(number), "none:%u:%u", m ? major(m->dev) : 0,
+		       m ? minor(m->dev) : 0);
+	*ret_same = m && strcmp(m->target, path) == 0 && strcmp(number, key) == 0;
+	mounts_done(&mounts);
+	return hangs;
+}
+
 /* Is this device of the configuration the one with this key? Named as a mount point or a device
  * node, it is resolved when it is needed: what is mounted where may have changed. */
 static bool names_device(const struct config_device *d, const char *key, const char *sys,
@@ -120,6 +141,8 @@ static bool names_device(const struct config_device *d, const char *key, const c
 
 	if (d->name[0] != '/')
 		return strcmp(d->name, key) == 0;
+	if (hangs_on_the_way(d->name, proc, key, &same))
+		return same;
 	if (stat(d->name, &st) < 0)
 		return false;
 	if (S_ISBLK(st.st_mode)) {

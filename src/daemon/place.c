@@ -149,6 +149,14 @@ static void on_made(int r, int fd, void *userdata)
 	place_rest(p);
 }
 
+filesystem_t place_filesystem(const struct place *p)
+{
+	const struct mounts *mounts = manager_mounts(p->manager);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
+
+	return mount && strcmp(mount->target, p->mount) == 0 ? mount->dev : p->dev;
+}
+
 static int mount_id(struct place *p, uint64_t *ret)
 {
 	const struct mounts *mounts = manager_mounts(p->manager);
@@ -173,7 +181,7 @@ static int ask(struct place *p, const struct place_waiter *w)
 
 	if (r < 0)
 		return r;
-	r = owner_intake(p->manager->root, &worker);
+	r = owner_intake(p->manager->root, place_filesystem(p), &worker);
 	if (r < 0)
 		return r;
 	return worker_make_staging(worker, p->mount, id, p->owner->id.uid, p->owner->id.gid,
@@ -258,7 +266,9 @@ static int deleter_new(struct worker **ret, struct place *p, struct owner *o, in
 		.userdata = p,
 	};
 
-	return p->manager->ended ? -ECANCELED : worker_new(ret, p->manager->event, &options);
+	if (p->manager->ended)
+		return -ECANCELED;
+	return owner_worker_new(o, place_filesystem(p), &options, ret);
 }
 
 int place_deleter(struct place *p, struct owner *o, struct worker **ret)

@@ -10,6 +10,7 @@
 
 #include "flush.h"
 #include "job.h"
+#include "owner.h"
 #include "worker.h"
 
 #define PRIORITIES 3
@@ -44,6 +45,8 @@ LIST_HEAD(place_list, place);
 /* The place of that user on that mount, made if there is none. Drop it with place_unref. */
 int place_get(struct place **ret, struct manager *m, struct owner *o, const char *mount, dev_t dev);
 struct place *place_ref(struct place *p);
+/* What it is on, for its intake workers. */
+filesystem_t place_filesystem(const struct place *p);
 struct place *place_unref(struct place *p);
 static inline void place_unrefp(struct place **p)
 {

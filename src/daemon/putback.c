@@ -28,6 +28,7 @@ struct back {
 	enum entry_state state;
 	int to_fd;
 	char *to_name;
+	filesystem_t filesystem;
 	struct chunk *chunk;
 	struct outcome *outcome;
 	size_t asked, open; /* of the chunk: sent, and not answered */
@@ -218,7 +219,7 @@ static void ask_all(struct back *b)
 	b->open = 1;
 	for (b->asked = 0; b->asked < b->chunk->n; b->asked++) {
 		b->open++;
-		r = owner_intake(b->j->owner, &intake);
+		r = owner_intake(b->j->owner, b->filesystem, &intake);
 		if (r >= 0)
 			r = ask(b, intake, b->asked);
 		if (r < 0) {
@@ -323,6 +324,9 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 		give_up(b, to_fd >= 0 && b->to_fd < 0 ? -errno : -ENOMEM);
 		return;
 	}
+	/* Both are one filesystem, unless the caller is wrong about it. */
+	b->filesystem =
+		b->to_fd >= 0 ? filesystem_of_fd(b->m, b->to_fd) : place_filesystem(j->place);
 	place_use(j->place);
 	b->uses_place = true;
 	load_next(b);
@@ -383,7 +387,7 @@ static void on_tidy_staging(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r >= 0)
-		r = owner_intake(t->o, &intake);
+		r = owner_intake(t->o, place_filesystem(t->p), &intake);
 	if (r >= 0)
 		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
 	if (r < 0)

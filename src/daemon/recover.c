@@ -120,7 +120,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = owner_intake(l->j->owner, &intake);
+		r = owner_intake(l->j->owner, place_filesystem(l->j->place), &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, l->j->uuid_text, on_name, on_listed, l);
 	if (r < 0)

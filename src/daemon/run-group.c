@@ -343,7 +343,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = owner_intake(j->owner, &intake);
+		r = owner_intake(j->owner, place_filesystem(j->place), &intake);
 	if (r >= 0)
 		r = worker_open_dir(intake, fd, j->uuid_text, known(&j->r.staging_id),
 				    on_staged_dir, run);
@@ -416,7 +416,7 @@ static void begin_in_place(struct run *run)
 		keep_group(run, run->job->r.path, -ENOENT);
 		return;
 	}
-	r = owner_intake(run->job->owner, &intake);
+	r = owner_intake(run->job->owner, place_filesystem(run->job->place), &intake);
 	if (r >= 0)
 		r = worker_open_dir(intake, -1, dir->path, known(&dir->id), on_place_dir, run);
 	if (r < 0)

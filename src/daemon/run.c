@@ -221,7 +221,7 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r >= 0)
-		r = owner_intake(run->job->owner, &intake);
+		r = owner_intake(run->job->owner, place_filesystem(run->job->place), &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_sibling, on_siblings, run);
 	if (r < 0)

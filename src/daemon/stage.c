@@ -234,7 +234,7 @@ static void on_staging(int r, int fd, void *userdata)
 {
 	static const struct staged_callbacks callbacks = { .range = on_range, .staged = on_staged };
 	struct submit *s = userdata;
-	struct worker *intake = owner_intake_of(s->owner, s->session);
+	struct worker *intake = intake_worker(s->intake);
 	char why[128];
 
 	if (r >= 0 && intake)

@@ -11,6 +11,7 @@
 struct submit {
 	struct manager *m;
 	struct owner *owner;
+	struct intake *intake; /* that knows the session */
 	uint64_t session;
 	bool dry_run, looked;
 	bool held_back; /* the worker waits for the store */

@@ -17,13 +17,14 @@
 
 void submit_end(struct submit *s)
 {
-	struct worker *intake = owner_intake_of(s->owner, s->session);
+	struct worker *intake = intake_worker(s->intake);
 	struct manager *m = s->m;
 
 	if (s->held_back && intake)
 		worker_hold(intake, false);
 	if (intake)
 		(void)worker_forget(intake, s->session);
+	intake_give(s->intake);
 	if (!s->failure.name && s->error < 0)
 		failure_errno(&s->failure, s->error, "nothing was accepted");
 	s->result.interrupted = s->error == -EPIPE;
@@ -125,7 +126,7 @@ static void piece_done(int r, void *userdata)
 {
 	struct piece *p = userdata;
 	struct submit *s = p->s;
-	struct worker *intake = owner_intake_of(s->owner, s->session);
+	struct worker *intake = intake_worker(s->intake);
 	bool last = p->last;
 
 	rows_free(p->rows);
@@ -150,7 +151,7 @@ static void piece_done(int r, void *userdata)
 
 static void post(struct submit *s, bool last)
 {
-	struct worker *intake = owner_intake_of(s->owner, s->session);
+	struct worker *intake = intake_worker(s->intake);
 	struct piece *p = calloc(1, sizeof(*p));
 	int r = -ENOMEM;
 
@@ -191,7 +192,7 @@ static bool rows_wanted(struct submit *s)
 /* Counts what the worker holds now. If that is too much, it is told to stop. */
 static void count(struct submit *s, uint64_t names, const char *text)
 {
-	struct worker *intake = owner_intake_of(s->owner, s->session);
+	struct worker *intake = intake_worker(s->intake);
 	uint64_t most = s->m->config->names_per_user;
 	int r = held_add(&s->held, &s->owner->user->held, &s->m->held, s->owner->id.uid, names,
 			 strlen(text), most);
@@ -392,7 +393,7 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	struct failure f = { 0 };
 	struct submitted none = { 0 };
 	struct submit *s = calloc(1, sizeof(*s));
-	struct worker *intake;
+	filesystem_t filesystem = filesystem_of_groups(m, groups, n);
 	int r = s ? owner_get(&s->owner, m, &c->id) : -ENOMEM;
 
 	if (r < 0) {
@@ -414,10 +415,12 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);
 	if (r >= 0)
-		r = owner_intake(s->owner, &intake);
+		r = owner_intake_take(s->owner, filesystem, &s->intake);
+	if (r == -EUSERS)
+		owner_say_full(s->owner, filesystem, &s->failure);
 	s->session = ++s->owner->sessions;
 	if (r >= 0)
-		r = worker_look(intake, s->session, groups, n, &callbacks, s);
+		r = worker_look(intake_worker(s->intake), s->session, groups, n, &callbacks, s);
 	if (r < 0) {
 		fail(s, r);
 		submit_end(s);

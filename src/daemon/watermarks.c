@@ -2,11 +2,14 @@
 #include "watermarks.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -176,14 +179,25 @@ static bool space_is_coming(const struct watermark *w)
 /* ---- looking ----------------------------------------------------------------------------------
  */
 
+/* Follows no symbolic link, as policies do not: it might lead to where asking may hang. */
+static int space_ask(const char *path, struct statvfs *ret)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+	_cleanup_close_ int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd < 0 || fstatvfs(fd, ret) < 0 ? -errno : 0;
+}
+
 /* Where asking may hang, the loop does not ask. A directory that is not there yet may be made and
  * filled at any moment: the filesystem that it will be on is looked at in its stead. */
 static bool space_look(struct watermark *w, struct space *ret)
 {
 	const struct mounts *mounts = manager_mounts(w->m);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, w->path) : NULL;
-	bool hangs = !mount || mount_may_hang(mount);
+	bool hangs = !mount || mounts_may_hang(mounts, w->path);
 	struct statvfs st;
+	int r;
 
 	if (hangs && !w->cannot_look)
 		log_line(LOG_WARNING,
@@ -194,9 +208,10 @@ static bool space_look(struct watermark *w, struct space *ret)
 	w->is_absent = false;
 	if (hangs)
 		return false;
-	if (statvfs(w->path, &st) < 0) {
-		w->is_absent = errno == ENOENT;
-		if (!w->is_absent || statvfs(mount->target, &st) < 0)
+	r = space_ask(w->path, &st);
+	if (r < 0) {
+		w->is_absent = r == -ENOENT;
+		if (!w->is_absent || space_ask(mount->target, &st) < 0)
 			return false;
 	}
 	w->dev = mount->dev;

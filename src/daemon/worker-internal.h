@@ -79,6 +79,8 @@ struct worker {
 	uint64_t heard_usec, stopped_usec, closed_usec; /* 0: not */
 	void (*gone)(struct worker *w, const char *how, void *userdata);
 	void *userdata;
+	void (*left)(void *userdata);
+	struct process_watch watch;
 };
 
 struct worker *worker_ref(struct worker *w);

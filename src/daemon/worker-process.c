@@ -129,6 +129,7 @@ bool process_ended(int pidfd, char *buf, size_t len)
 /* A process that nobody talks to any more. */
 struct funeral {
 	int pidfd, leash;
+	struct process_watch watch;
 	sd_event_source *end, *patience;
 };
 
@@ -140,12 +141,19 @@ static void process_kill(int pidfd, int *leash)
 	fd_closep(leash);
 }
 
+static void watch_tell(const struct process_watch *w)
+{
+	if (w->reaped)
+		w->reaped(w->userdata);
+}
+
 static void funeral_free(void *userdata)
 {
 	struct funeral *f = userdata;
 
 	fd_closep(&f->leash);
 	fd_closep(&f->pidfd);
+	watch_tell(&f->watch);
 	free(f);
 }
 
@@ -187,18 +195,19 @@ static sd_event_source *float_away(sd_event_source *s)
 	return sd_event_source_unref(s), s;
 }
 
-void process_bury(sd_event *event, int pidfd, int leash, bool now)
+void process_bury(sd_event *event, int pidfd, int leash, bool now, const struct process_watch *w)
 {
 	struct funeral *f = pidfd >= 0 ? calloc(1, sizeof(*f)) : NULL;
 	sd_event_source *s = NULL;
 
 	if (f)
-		*f = (struct funeral){ .pidfd = pidfd, .leash = leash };
+		*f = (struct funeral){ .pidfd = pidfd, .leash = leash, .watch = *w };
 	/* Without memory nobody can wait for it: it becomes init's when we end. */
 	if (!f || sd_event_add_io(event, &s, pidfd, EPOLLIN, on_end, f) < 0) {
 		process_kill(pidfd, &leash);
 		fd_closep(&pidfd);
 		free(f);
+		watch_tell(w);
 		return;
 	}
 	(void)sd_event_source_set_destroy_callback(s, funeral_free);

@@ -12,6 +12,13 @@ int process_start(const char *program, int sock, int *ret_pidfd);
 /* How a process ended, in words, which takes it off the process table. False if it lives. */
 bool process_ended(int pidfd, char *buf, size_t len);
 
+/* What is told once the process is off the process table, or the loop ends before: only then is
+ * what it waited for, in the kernel, over. May be all zero. */
+struct process_watch {
+	void (*reaped)(void *userdata);
+	void *userdata;
+};
+
 /* Sees to it that it ends, by force now or after a while, and that it is reaped. Takes over both
  * descriptors. */
-void process_bury(sd_event *event, int pidfd, int leash, bool now);
+void process_bury(sd_event *event, int pidfd, int leash, bool now, const struct process_watch *w);

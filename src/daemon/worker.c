@@ -62,7 +62,9 @@ static void end(struct worker *w, int error, bool kill_now)
 	w->process = sd_event_source_disable_unref(w->process);
 	w->limit = sd_event_source_disable_unref(w->limit);
 	fd_closep(&w->sock);
-	process_bury(w->event, fd_take(&w->pidfd), fd_take(&w->leash), kill_now);
+	if (w->left)
+		w->left(w->watch.userdata);
+	process_bury(w->event, fd_take(&w->pidfd), fd_take(&w->leash), kill_now, &w->watch);
 	w->paced = pacers_detach(w->paced);
 	while ((rq = request_take(w)))
 		request_fail(rq, error);
@@ -337,6 +339,8 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 		return r;
 	}
 	w->gone = o->gone;
+	w->left = o->left;
+	w->watch = (struct process_watch){ o->reaped, o->process_userdata };
 	*ret = w;
 	return 0;
 }

@@ -48,6 +48,12 @@ struct worker_options {
 	 * it. */
 	void (*gone)(struct worker *w, const char *how, void *userdata);
 	void *userdata;
+	/* Nothing is asked of it any more, which is later, or never, than that it has ended: a
+	 * process that waits for a filesystem cannot be killed. Then, once, that it has. Neither is
+	 * called if worker_new fails. */
+	void (*left)(void *userdata);
+	void (*reaped)(void *userdata);
+	void *process_userdata;
 };
 
 /* Opens the program at `path`, and makes a path in its stead that leads to this very file as long

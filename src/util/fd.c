@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -88,6 +89,23 @@ int fd_whereabouts(int fd, struct identity *ret)
 		return -errno;
 	id = identity_of(&sx);
 	*ret = (struct identity){ .dev = id.dev, .ino = id.ino, .mnt_id = id.mnt_id };
+	return 0;
+}
+
+int fd_mount_id(int fd, uint64_t *ret)
+{
+	char path[sizeof("/proc/self/fdinfo/") + 12];
+	_cleanup_free_ char *text = NULL;
+	const char *id;
+	ssize_t len;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	len = fd_read_file(path, KiB(64), &text);
+	if (len < 0)
+		return (int)len;
+	id = strstr(text, "\nmnt_id:");
+	if (!id || sscanf(id, "\nmnt_id: %" SCNu64, ret) != 1)
+		return -ENODATA;
 	return 0;
 }
 

@@ -58,6 +58,10 @@ int fd_identity(int dirfd, const char *name, struct identity *ret);
  * process that serves a filesystem, is asked. Returns 0 or a negative errno. */
 int fd_whereabouts(int fd, struct identity *ret);
 
+/* The id of the mount that fd is on, which the kernel knows without asking the filesystem anything.
+ * Returns 0 or a negative errno. */
+int fd_mount_id(int fd, uint64_t *ret);
+
 /* True if both are the same file: device, inode, mount and birth time all agree. */
 bool identity_equal(const struct identity *a, const struct identity *b);
 

@@ -27,7 +27,8 @@ static unsigned asked, ended;
 
 /* The linker puts these in the place of those that start and bury a process. */
 int __wrap_process_start(const char *program, int sock, int *ret_pidfd);
-void __wrap_process_bury(sd_event *event, int pidfd, int leash, bool now);
+void __wrap_process_bury(sd_event *event, int pidfd, int leash, bool now,
+			 const struct process_watch *w);
 
 int __wrap_process_start(const char *program, int sock, int *ret_pidfd)
 {
@@ -37,10 +38,12 @@ int __wrap_process_start(const char *program, int sock, int *ret_pidfd)
 	return *ret_pidfd < 0 ? -errno : 0;
 }
 
-void __wrap_process_bury(sd_event *event, int pidfd, int leash, bool now)
+void __wrap_process_bury(sd_event *event, int pidfd, int leash, bool now,
+			 const struct process_watch *w)
 {
 	(void)event;
 	(void)now;
+	(void)w;
 	(void)close(pidfd);
 	(void)close(leash);
 }

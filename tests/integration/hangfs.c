@@ -2,10 +2,11 @@
 /* A user's filesystem that hangs: once a file of that name exists, no call of the kind is answered
  * any more.
  *
- *   hangfs flush|look|root FILE MOUNTPOINT
+ *   hangfs flush|look|root|unlink FILE MOUNTPOINT
  *
- * flush: closing a file; look: everything but reading; root: the same, but only if root asks.
- * Runs in the foreground. There are /tree/f0 to f9, and /names: a list of names in /tree. */
+ * flush: closing a file; look: everything but reading; root: the same, but only if root asks;
+ * unlink: deleting. Runs in the foreground. There are /tree/f0 to f9, and /names: a list of names
+ * in /tree. */
 #define FUSE_USE_VERSION 31
 #include <errno.h>
 #include <fuse.h>
@@ -85,6 +86,7 @@ static int fs_unlink(const char *path)
 {
 	(void)path;
 	hang("look");
+	hang("unlink");
 	return -EPERM;
 }
 
