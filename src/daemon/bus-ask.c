@@ -90,7 +90,7 @@ static void allowed(struct request *q)
 
 	words_format(q, words);
 	bus_say(q->bus, LOG_NOTICE, uid, "polkit lets user %u %s.", (unsigned)uid, words);
-	quota_give(q->bus->quota, uid, QUOTA_ASKS, q->asks);
+	quota_give(q->bus->quota, q->asker->account, QUOTA_ASKS, q->asks);
 	q->asks = 0;
 	q->caller.grant = q->grant;
 	q->failure = (struct failure){ 0 };
@@ -191,7 +191,7 @@ static void on_quiet(enum verdict v, const char *trouble, void *userdata)
 
 static void begin(struct request *q)
 {
-	int r = quota_take(q->bus->quota, q->caller.id.uid, QUOTA_ASKS, 1);
+	int r = quota_take(q->bus->quota, q->asker->account, QUOTA_ASKS, 1);
 
 	if (r < 0) {
 		(void)request_refuse(q, "LimitExceeded",

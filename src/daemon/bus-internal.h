@@ -33,6 +33,7 @@
 struct system_link;
 struct bus_socket;
 struct device_views;
+struct guest;
 struct varlink;
 
 struct bus {
@@ -45,6 +46,7 @@ struct bus {
 	struct varlink *varlink;
 	struct link *links;
 	struct request *requests;
+	struct guest *guests; /* of all sockets */
 	struct quota *quota;
 	bool polkit_silent;           /* it did not answer last, and that has been said */
 	struct device_views *devices; /* as they were a moment ago, or NULL */

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 
 #include "util/fd.h"
+#include "util/macros.h"
 
 /* For one user, and for all but root together, so that root always gets in. Names are what memory
  * is needed for: an API call has at most 8 MiB of them, and 13 MB for 100,000 paths. */
@@ -84,6 +85,8 @@ int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n)
 		return -EDQUOT;
 	if (uid != 0 && q->used[kind] + n > most[kind].all)
 		return -ENFILE;
+	if (uid != 0 && kind != QUOTA_LINKS && had + n > most[kind].all - q->used[kind])
+		return had > 0 ? -EDQUOT : -ENFILE;
 	if (!u) {
 		u = calloc(1, sizeof(*u));
 		if (!u)
@@ -96,6 +99,24 @@ int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n)
 	if (uid != 0)
 		q->used[kind] += n;
 	return 0;
+}
+
+size_t quota_used(const struct quota *q, uid_t uid, enum quota_kind kind)
+{
+	const struct usage *u = q->users;
+
+	while (u && u->uid != uid)
+		u = u->next;
+	return u ? u->used[kind] : 0;
+}
+
+size_t quota_share(const struct quota *q, uid_t uid, enum quota_kind kind)
+{
+	size_t users = 1;
+
+	for (const struct usage *u = q->users; u; u = u->next)
+		users += u->uid != 0 && u->uid != uid && u->used[kind] > 0;
+	return MIN(most[kind].user, MAX(most[kind].all / users, (size_t)1));
 }
 
 void quota_give(struct quota *q, uid_t uid, enum quota_kind kind, size_t n)

@@ -23,8 +23,12 @@ int quota_new(struct quota **ret);
 struct quota *quota_free(struct quota *q);
 
 /* Returns 0, -EDQUOT if that is too much for the user, -ENFILE if it is for all together, or
- * -ENOMEM. */
+ * -ENOMEM. Users are accounts (account.h). Of everything but connections nobody gets more than is
+ * still free, so that shares shrink as more users come, and some is always left. */
 int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n);
+/* How much of it that user has; and what each may have, were there one user more. */
+size_t quota_used(const struct quota *q, uid_t uid, enum quota_kind kind);
+size_t quota_share(const struct quota *q, uid_t uid, enum quota_kind kind);
 /* Gives back what was taken. */
 void quota_give(struct quota *q, uid_t uid, enum quota_kind kind, size_t n);
 

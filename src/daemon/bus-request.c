@@ -29,9 +29,9 @@ static const struct call *find_call(const char *interface, const char *member)
 static void request_free(struct request *q)
 {
 	if (q->bus && q->asker) {
-		quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_ASKS, q->asks);
-		quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_CALLS, 1);
-		quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, q->names_bytes);
+		quota_give(q->bus->quota, q->asker->account, QUOTA_ASKS, q->asks);
+		quota_give(q->bus->quota, q->asker->account, QUOTA_CALLS, 1);
+		quota_give(q->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
 	}
 	if (q->bus && q->prev)
 		q->prev->next = q->next;
@@ -144,7 +144,7 @@ static void request_run(struct request *q)
 
 void request_again(struct request *q)
 {
-	quota_give(q->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, q->names_bytes);
+	quota_give(q->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
 	q->names_bytes = 0;
 	(void)sd_bus_message_rewind(q->m, /* complete= */ true);
 	request_run(q);
@@ -160,7 +160,7 @@ static void on_asker(struct asker *a, const char *why, void *userdata)
 	else if (!q->bus)
 		(void)request_refuse(q, "Busy", "The daemon is stopping.");
 	else
-		r = quota_take(q->bus->quota, a->c.id.uid, QUOTA_CALLS, 1);
+		r = quota_take(q->bus->quota, a->account, QUOTA_CALLS, 1);
 	if (r >= 0) {
 		q->asker = asker_ref(a);
 		q->caller = a->c;

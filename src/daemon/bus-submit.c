@@ -254,7 +254,7 @@ static int begin(struct request *q, struct submit *s)
 	for (size_t i = 0; i < s->display.n; i++)
 		s->groups[i].display = s->display.v[i];
 	s->names_bytes += s->n_groups * QUOTA_GROUP_BYTES;
-	r = quota_take(q->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, s->names_bytes);
+	r = quota_take(q->bus->quota, q->asker->account, QUOTA_NAMES, s->names_bytes);
 	if (r < 0)
 		return request_refuse(q, "LimitExceeded",
 				      "Too many names wait to be taken in: go on when some calls "

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "account.h"
+#include "util/fd.h"
 #include "util/macros.h"
 
 /* Senders whose credentials are kept: the next message of one of them costs no question. */
@@ -35,11 +37,14 @@ struct askers {
 struct asker *asker_ref(struct asker *a)
 {
 	a->refs++;
+	a->used_usec = now_usec();
 	return a;
 }
 
 struct asker *asker_unref(struct asker *a)
 {
+	if (a)
+		a->used_usec = now_usec();
 	if (a && --a->refs == 0) {
 		(void)sd_bus_slot_unref(a->leaving);
 		free(a->c.id.groups);
@@ -89,6 +94,8 @@ int asker_from_socket(struct asker **ret, int fd)
 		return r;
 	}
 	a->c.id.uid = cred.uid;
+	a->account = account_of(cred.uid);
+	a->used_usec = now_usec();
 	a->c.id.gid = cred.gid;
 	*ret = a;
 	return 0;
@@ -167,6 +174,7 @@ static int asker_from_bus(struct asker **ret, sd_bus_message *m, const char *sen
 		(void)asker_unref(a);
 		return r;
 	}
+	a->account = account_of(a->c.id.uid);
 	a->c.id.gid = has_groups ? a->c.id.groups[0] : 0;
 	*ret = a;
 	return 0;

@@ -11,7 +11,10 @@
 /* A caller that is kept as long as something that it asked for is open. */
 struct asker {
 	unsigned refs;
-	struct caller c; /* c.bus_name and c.id.groups are the asker's */
+	uid_t account;      /* that limits are for */
+	uint64_t used_usec; /* when something of it began or ended last */
+	bool listens;       /* it waits for what happens */
+	struct caller c;    /* c.bus_name and c.id.groups are the asker's */
 	char *bus_name;
 	sd_bus_slot *leaving; /* on a bus: hears of its end */
 	bool gone;            /* from the bus */

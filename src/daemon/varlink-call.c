@@ -23,8 +23,8 @@ static void call_free(struct varlink_call *q)
 	if (q->varlink) {
 		struct quota *quota = q->varlink->bus->quota;
 
-		quota_give(quota, q->asker->c.id.uid, QUOTA_CALLS, 1);
-		quota_give(quota, q->asker->c.id.uid, QUOTA_NAMES, q->names_bytes);
+		quota_give(quota, q->asker->account, QUOTA_CALLS, 1);
+		quota_give(quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
 		if (q->prev)
 			q->prev->next = q->next;
 		else
@@ -159,7 +159,7 @@ static void call_run(struct varlink_call *q)
 
 void call_again(struct varlink_call *q)
 {
-	quota_give(q->varlink->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, q->names_bytes);
+	quota_give(q->varlink->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
 	q->names_bytes = 0;
 	call_run(q);
 }
@@ -173,7 +173,7 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 
 	if (v->doom)
 		return -ESHUTDOWN;
-	r = quota_take(v->varlink->bus->quota, v->asker->c.id.uid, QUOTA_CALLS, 1);
+	r = quota_take(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);
 	if (r < 0)
 		return sd_varlink_errorbo(
 			link, VARLINK_INTERFACE ".LimitExceeded",
@@ -182,7 +182,7 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 						  "when some have come."));
 	q = calloc(1, sizeof(*q));
 	if (!q) {
-		quota_give(v->varlink->bus->quota, v->asker->c.id.uid, QUOTA_CALLS, 1);
+		quota_give(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);
 		return -ENOMEM;
 	}
 	q->varlink = v->varlink;

@@ -122,7 +122,7 @@ static int on_monitor(sd_varlink *link, sd_json_variant *parameters,
 	(void)link;
 	(void)parameters;
 	(void)flags;
-	v->monitors = true;
+	v->monitors = v->asker->listens = true;
 	(void)notify_of(v, "ready");
 	return 0;
 }

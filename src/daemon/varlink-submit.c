@@ -171,7 +171,7 @@ static int begin(struct varlink_call *q, struct submit *s)
 	int r;
 
 	s->bytes += s->n * QUOTA_GROUP_BYTES;
-	r = quota_take(q->varlink->bus->quota, q->asker->c.id.uid, QUOTA_NAMES, s->bytes);
+	r = quota_take(q->varlink->bus->quota, q->asker->account, QUOTA_NAMES, s->bytes);
 	if (r < 0)
 		return call_refuse(q, "LimitExceeded",
 				   "Too many names wait to be taken in: go on when some calls "
