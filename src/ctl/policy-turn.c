@@ -140,6 +140,12 @@ int policy_turn(const struct options *o, int *ret_status)
 		return -1;
 	if (r >= 0)
 		r = clock_write(fd, &now);
+	/* A policy may be what makes room. What was read is compared with next time. */
+	if (r == -ENOSPC || r == -EDQUOT) {
+		complain(dir, "%s: when this policy ran is not recorded there; ignoring",
+			 strerror(-r));
+		r = 0;
+	}
 	if (r >= 0)
 		return fd_take(&fd);
 	complain(dir, "%s, and without it no policy runs",

@@ -174,6 +174,10 @@ static const char *unmovable(int error)
 		/* FUSE without RENAME_NOREPLACE, as MooseFS. What is put back must never replace
 		 * what somebody has made in its place, so nothing is moved there. */
 		return "its filesystem cannot rename without replacing (RENAME_NOREPLACE)";
+	case -ENOSPC:
+		return "there is no room for it on its filesystem";
+	case -EDQUOT:
+		return "a quota leaves no room for it";
 	default:
 		return strerror(-error);
 	}
@@ -235,7 +239,7 @@ static void on_staging(int r, int fd, void *userdata)
 	static const struct staged_callbacks callbacks = { .range = on_range, .staged = on_staged };
 	struct submit *s = userdata;
 	struct worker *intake = intake_worker(s->intake);
-	char why[128];
+	char why[160];
 
 	if (r >= 0 && intake)
 		r = worker_stage(intake, s->session, fd, s->staging, &callbacks, s);
@@ -248,7 +252,7 @@ static void on_staging(int r, int fd, void *userdata)
 		refuse(s, r, NULL);
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s", strerror(-r));
+	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s", unmovable(r));
 	stays(s, why);
 	go_on(s, /* known= */ true);
 }

@@ -170,14 +170,22 @@ static void undo(struct staging *st)
 	free(all);
 }
 
-/* Makes the job's own directory, or takes the one that an attempt before left. */
+/* All names stay where they are, for the same reason. */
+static int all_stay(struct staging *st, int error)
+{
+	int r = range_add(st, st->session->n_entries, error);
+
+	if (r >= 0)
+		st->ranges[0].from = 1;
+	return r;
+}
+
+/* Takes the job's own directory, which may be one that an attempt before left. */
 static int job_open(struct staging *st, int staging_fd, const char *name)
 {
 	struct found f;
 	int r;
 
-	if (mkdirat(staging_fd, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
 	st->job_fd = fd_open_dir(staging_fd, name);
 	if (st->job_fd < 0)
 		return st->job_fd;
@@ -191,8 +199,14 @@ static int job_open(struct staging *st, int staging_fd, const char *name)
 
 static int all_move(struct staging *st, int staging_fd, const char *name)
 {
-	int r = job_open(st, staging_fd, name);
+	int r = mkdirat(staging_fd, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
 
+	/* A full filesystem or quota has no room for a directory, and is what most needs something
+	 * deleted: the job works in place, as where there is no staging at all. */
+	if (r < 0 && r != -ENOMEM)
+		return all_stay(st, r);
+	if (r >= 0)
+		r = job_open(st, staging_fd, name);
 	if (r < 0) {
 		failure_fill(&st->f, r == -EPERM ? -EIO : r, "staging", name,
 			     r == -EPERM ? "is not the submitter's own directory" : NULL);

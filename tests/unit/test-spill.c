@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -75,10 +76,35 @@ START_TEST(goes_on_in_memory_when_the_file_cannot_grow)
 }
 END_TEST
 
+/* Some of it is in the file, and stays there. */
+START_TEST(test_attack_06_the_file_is_full_half_way)
+{
+	struct rlimit old, some = { KiB(40), 0 };
+	struct spill *s = NULL;
+	bool good;
+	uint64_t v;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	some.rlim_max = old.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &some), 0);
+	/* The checks write to a file as well. */
+	good = spill_new(&s, 0) == 0;
+	for (uint64_t i = 0; i < 100000 && good; i++)
+		good = spill_push(s, &i, sizeof(i)) == 0;
+	for (uint64_t i = 0; i < 100000 && good; i++)
+		good = spill_read(s, i * sizeof(v), &v, sizeof(v)) == 0 && v == i;
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	ck_assert(good);
+	spill_free(s);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { keeps_far_more_than_stays_in_memory, changes_below_the_top_last,
-				 goes_on_in_memory_when_the_file_cannot_grow };
+				 goes_on_in_memory_when_the_file_cannot_grow,
+				 test_attack_06_the_file_is_full_half_way };
 
 	return run_case("spill", tests, ELEMENTSOF(tests));
 }
