@@ -14,6 +14,7 @@ struct range {
 
 struct outcome {
 	uint64_t job;
+	struct lasting_identity staging_id; /* ino 0: not to be set */
 	struct range *ranges;
 	size_t n_ranges, ranges_size;
 	struct problem_record *problems;
@@ -29,6 +30,11 @@ struct outcome *outcome_new(uint64_t job)
 	if (o)
 		o->job = job;
 	return o;
+}
+
+void outcome_staging(struct outcome *o, const struct lasting_identity *id)
+{
+	o->staging_id = *id;
 }
 
 struct outcome *outcome_free(struct outcome *o)
@@ -92,8 +98,10 @@ int outcome_problem(struct outcome *o, const struct problem_record *p)
 static int record_work(struct store *s, void *userdata)
 {
 	struct outcome *o = userdata;
-	int r;
+	int r = o->staging_id.ino != 0 ? store_job_staged(s, o->job, &o->staging_id) : 0;
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < o->n_ranges; i++) {
 		const struct range *range = &o->ranges[i];
 

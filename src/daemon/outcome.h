@@ -9,6 +9,8 @@ struct outcome;
 struct outcome *outcome_new(uint64_t job);
 struct outcome *outcome_free(struct outcome *o);
 
+/* Names are in this directory of staging: goes on record with those that are marked so. */
+void outcome_staging(struct outcome *o, const struct lasting_identity *id);
 /* Names with consecutive numbers and the same end are one range. */
 int outcome_mark(struct outcome *o, uint64_t from, uint64_t to, enum entry_state state);
 /* The first thousand; the rest is counted by others. */

@@ -268,6 +268,9 @@ static int load_job(const struct job_record *r, void *userdata)
 	if (e < 0)
 		return e;
 	j->told = true;
+	/* Which names were moved could not be recorded, though what came after it could. */
+	if (r->state != JOB_ACCEPTED && *r->staging && r->staging_id.ino == 0)
+		j->unmarked = -EAGAIN;
 	job_table_add(&m->jobs, j);
 	m->counts[j->r.state]++;
 	owner->user->jobs++;

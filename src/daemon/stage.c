@@ -20,8 +20,10 @@
  * it is posted in. */
 static void record(struct submit *s)
 {
-	if (s->outcome)
+	if (s->outcome && !s->job->unmarked)
 		outcome_record(s->outcome, s->m->store, job_marked, s->job);
+	else
+		outcome_free(s->outcome);
 	s->outcome = NULL;
 }
 
@@ -196,11 +198,9 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 	s->staged += to - from + 1;
 	if (!s->outcome)
 		s->outcome = outcome_new(s->id);
-	/* Without the mark, the name is looked for where it was, is not there, and stays in staging
-	 * to be reported: nothing is lost. */
-	if (s->outcome && outcome_mark(s->outcome, from, to, ENTRY_STAGED) < 0)
-		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " may leave names in staging",
-			 s->id);
+	/* Without all the marks, staging is looked into before anything is done. */
+	if (!s->outcome || outcome_mark(s->outcome, from, to, ENTRY_STAGED) < 0)
+		s->job->unmarked = -ENOMEM;
 }
 
 static void on_recovered(struct job *j, bool known, void *userdata)
@@ -231,6 +231,8 @@ static void on_staged(int r, const struct lasting_identity *staging_id,
 	}
 	if (staging_id)
 		s->job->r.staging_id = *staging_id;
+	if (staging_id && s->outcome)
+		outcome_staging(s->outcome, staging_id);
 	go_on(s, /* known= */ true);
 }
 

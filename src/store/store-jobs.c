@@ -12,11 +12,13 @@
 /* What becomes of it, in the order of bind_progress and read_progress. */
 #define PROGRESS                                                                                   \
 	"state, resume_state, priority, mount, staging, inplace, message, strategy, "              \
-	"staging_fsid, "                                                                           \
-	"staging_ino, staging_btime, staging_type, names, entries, bytes, entries_done, "          \
-	"bytes_freed, "                                                                            \
-	"errors, skipped, held_until, by_time, started, finished, attempts"
-#define PROGRESS_VALUES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+	"names, entries, bytes, entries_done, bytes_freed, errors, skipped, held_until, by_time, " \
+	"started, finished, attempts"
+#define PROGRESS_VALUES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+/* Set once, with the entries that were moved there. */
+#define STAGING "staging_fsid, staging_ino, staging_btime, staging_type"
+#define STAGING_VALUES "?, ?, ?, ?"
+#define ALL "SELECT id, " SUBMITTED ", " PROGRESS ", " STAGING " FROM "
 
 static void bind_submitted(struct binder *b, const struct job_record *r)
 {
@@ -40,7 +42,6 @@ static void bind_progress(struct binder *b, const struct job_record *r)
 	bind_string(b, r->inplace);
 	bind_string(b, r->message);
 	bind_string(b, r->strategy);
-	bind_identity(b, &r->staging_id);
 	bind_u64(b, r->names);
 	bind_u64(b, r->entries);
 	bind_u64(b, r->bytes);
@@ -69,13 +70,14 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 	if (!job_valid(r))
 		return -EINVAL;
 	e = statement_get(s, STATEMENT_JOB_ADD,
-			  "INSERT INTO jobs (" SUBMITTED ", " PROGRESS
-			  ") VALUES (?, ?, ?, ?, ?, ?, ?, " PROGRESS_VALUES ")",
+			  "INSERT INTO jobs (" SUBMITTED ", " PROGRESS ", " STAGING
+			  ") VALUES (?, ?, ?, ?, ?, ?, ?, " PROGRESS_VALUES ", " STAGING_VALUES ")",
 			  &b.st);
 	if (e < 0)
 		return e;
 	bind_submitted(&b, r);
 	bind_progress(&b, r);
+	bind_identity(&b, &r->staging_id);
 	if (b.rc != SQLITE_OK)
 		return store_error(s->db, b.rc);
 	e = statement_run(s, b.st);
@@ -107,6 +109,25 @@ int store_job_update(struct store *s, const struct job_record *r)
 	if (sqlite3_changes(s->db) == 0)
 		return -ENOENT;
 	return r->state < JOB_DONE ? 0 : history_add(s, r->id);
+}
+
+int store_job_staged(struct store *s, uint64_t id, const struct lasting_identity *staging_id)
+{
+	struct binder b = { 0 };
+	int e = statement_get(s, STATEMENT_JOB_STAGED,
+			      "UPDATE jobs SET (" STAGING ") = (" STAGING_VALUES ") WHERE id = ?",
+			      &b.st);
+
+	if (e < 0)
+		return e;
+	bind_identity(&b, staging_id);
+	bind_u64(&b, id);
+	if (b.rc != SQLITE_OK)
+		return store_error(s->db, b.rc);
+	e = statement_run(s, b.st);
+	if (e < 0)
+		return e;
+	return sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
 }
 
 int store_job_remove(struct store *s, uint64_t id)
@@ -177,7 +198,6 @@ static void read_progress(struct reader *in, struct job_record *r)
 	r->inplace = read_string(in);
 	r->message = read_string(in);
 	r->strategy = read_string(in);
-	r->staging_id = read_identity(in);
 	r->names = read_u64(in);
 	r->entries = read_u64(in);
 	r->bytes = read_u64(in);
@@ -190,6 +210,7 @@ static void read_progress(struct reader *in, struct job_record *r)
 	r->started_usec = read_u64(in);
 	r->finished_usec = read_u64(in);
 	r->attempts = read_u32(in);
+	r->staging_id = read_identity(in);
 }
 
 static int job_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
@@ -213,8 +234,7 @@ int store_job_get(struct store *s, uint64_t id,
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
 	struct binder b = { 0 };
-	int e = statement_prepare(
-		s, "SELECT id, " SUBMITTED ", " PROGRESS " FROM jobs WHERE id = ?", &st);
+	int e = statement_prepare(s, ALL "jobs WHERE id = ?", &st);
 
 	if (e < 0)
 		return e;
@@ -225,8 +245,6 @@ int store_job_get(struct store *s, uint64_t id,
 		return e < 0 ? e : -ENOENT;
 	return job_report(st, job, userdata);
 }
-
-#define ALL "SELECT id, " SUBMITTED ", " PROGRESS " FROM "
 
 /* Of a long history and a long queue each is looked for without going through the other. */
 static const char *each_text(const struct job_filter *f)

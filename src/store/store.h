@@ -68,7 +68,7 @@ struct job_record {
 	const char *inplace; /* why in place, or "" */
 	const char *message; /* how it ended or why it waits, or "" */
 	const char *strategy;
-	struct lasting_identity staging_id; /* of the job's own directory */
+	struct lasting_identity staging_id; /* of the job's own directory; ino 0: not known */
 	uint64_t names;                     /* entries in the table */
 	uint64_t entries, bytes;            /* found so far below them; 0: not known */
 	uint64_t entries_done, bytes_freed, errors, skipped;
@@ -118,9 +118,12 @@ void store_rollback(struct store *s);
 int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id);
 /* Forgets a job that was never answered for, with all it had. -ENOENT if there is none. */
 int store_job_remove(struct store *s, uint64_t id);
-/* Sets everything that may change after submit: all but who, what and when it was submitted. What
- * has finished stays so. */
+/* Sets everything that may change after submit: all but who, what and when it was submitted, and
+ * staging_id. What has finished stays so. */
 int store_job_update(struct store *s, const struct job_record *r);
+/* Sets staging_id. A job that has none may have names in staging that are not marked as such: it is
+ * set in the transaction that marks them. */
+int store_job_staged(struct store *s, uint64_t id, const struct lasting_identity *staging_id);
 /* -ENOENT if there is none. */
 int store_job_get(struct store *s, uint64_t id,
 		  int (*job)(const struct job_record *r, void *userdata), void *userdata);

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -131,6 +132,77 @@ class NoRoom(unittest.TestCase):
             daemon.start(env={"RECLAIM_GATE": "stage:a"})
         top = os.path.join(os.path.dirname(data), ".reclaim", "0")
         self.assertEqual(os.listdir(top), [])
+
+
+class Crowded(unittest.TestCase):
+    """A state directory without room, and something else that takes what there is."""
+
+    config = ""
+    SIZE = "4m"
+
+    def setUp(self):
+        scratch.open()
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        self.state = tempfile.mkdtemp(prefix="crowded", dir=scratch.dir)
+        fixture.command("mount", "-t", "tmpfs", "-o", "mode=0700,size=" + self.SIZE, "small", self.state)
+        self.daemon = Daemon(state=self.state, config=self.config)
+        self.addCleanup(self.finish)
+        self.data = os.path.join(scratch.filesystem("tmpfs"), self.id().rsplit(".", 1)[-1])
+        os.mkdir(self.data)
+
+    def finish(self):
+        self.daemon.stop()
+        self.assertNotIn("ERROR: ", self.daemon.said())
+
+    def path(self, name):
+        return os.path.join(self.data, name)
+
+    def fill(self, reserve=False):
+        """With the reserve, or what is given up of it, as well."""
+        if reserve:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.state, "reserve"))
+        with open(os.path.join(self.state, "filler"), "ab", buffering=0) as f, contextlib.suppress(OSError):
+            while True:
+                f.write(b"x" * 4096)
+
+    def empty(self):
+        os.unlink(os.path.join(self.state, "filler"))
+
+    def test_attack_10_names_whose_way_into_staging_is_not_recorded(self):
+        """What comes after it is: nothing is taken for gone, or for back, that is in staging."""
+        for how in ("back", "gone"):
+            self.daemon.start(env={"RECLAIM_GATE": "stage:a"})
+            write(self.path("a"))
+            c = self.daemon.client()
+            c.call("PauseAll", "")
+            serial = c.send_submit(self.path("a"), undo_usec=HOUR if how == "back" else 0)
+            worker = self.daemon.stopped_worker()
+            self.fill(reserve=True)
+            os.kill(worker, signal.SIGCONT)
+            n = c.answer(serial).body[0]
+            self.daemon.wait_said("cannot be written (No space left on device)")
+            self.empty()
+            c.call("Pause", "at", [n])
+            self.daemon.kill()
+            os.unlink(self.daemon.log)
+            self.daemon.start()
+            c = self.daemon.client()
+            while c.job(n)["state"] == "accepted":
+                pass
+            self.assertEqual(c.job(n)["state"], "paused")
+            if how == "back":
+                c.call("Restore", "ta{sv}", n, {})
+                self.assertEqual(os.listdir(self.data), ["a"])
+                os.unlink(self.path("a"))
+            else:
+                c.call("Resume", "at", [n])
+                c.call("ResumeAll", "")
+                self.assertEqual(c.wait(n), "done")
+                self.assertEqual(c.job(n)["done"], 1)
+            self.daemon.stop()
+        self.assertEqual(os.listdir(os.path.dirname(self.data) + "/.reclaim/0"), [])
 
 
 class Starting(unittest.TestCase):

@@ -143,9 +143,15 @@ START_TEST(an_update_changes_all_but_who_what_and_when)
 		.inplace = "",
 		.message = "",
 		.strategy = "",
+		.staging_id = was.staging_id,
 	};
 	memcpy(job.uuid, was.uuid, sizeof(job.uuid));
 	ck_assert_int_eq(store_job_get(s, was.id, assert_job, &job), 42);
+	job.staging_id.ino = 1;
+	ck_assert_int_eq(store_job_staged(s, was.id, &job.staging_id), 0);
+	ck_assert_int_eq(store_job_get(s, was.id, assert_job, &job), 42);
+	ck_assert_int_eq(store_job_staged(s, was.id, &was.staging_id), 0);
+	ck_assert_int_eq(store_job_staged(s, 3, &was.staging_id), -ENOENT);
 	ck_assert_int_eq(store_job_update(s, &was), 0);
 	ck_assert_int_eq(store_job_get(s, was.id, assert_job, &was), 42);
 	was.id = second;
