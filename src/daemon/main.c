@@ -141,6 +141,8 @@ static int run(const struct manager_options *o)
 
 	if (r == -EBADMSG)
 		return EX_CONFIG;
+	if (r == -ECANCELED) /* while it waited for room */
+		return EXIT_SUCCESS;
 	if (r >= 0)
 		r = manager_run(m);
 	if (r < 0)

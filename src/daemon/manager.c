@@ -140,7 +140,7 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 		job_save_again(j);
 	}
 	if (m->store_error)
-		(void)store_queue_post(m->store, probe_work, probe_done, m);
+		(void)store_queue_accept(m->store, probe_work, probe_done, m);
 	return 0;
 }
 
@@ -153,6 +153,22 @@ static void retry_later(struct manager *m)
 					      RETRY_USEC, 0, on_retry, m) >= 0) {
 		(void)sd_event_source_set_description(m->retry_timer, "store-retry");
 	}
+}
+
+/* What waits for a time because the store was in trouble need not wait any longer. */
+static void go_on(struct manager *m)
+{
+	struct job *j, *next;
+
+	for (j = TAILQ_FIRST(&m->jobs.in_order); j; j = next) {
+		next = TAILQ_NEXT(j, in_order);
+		if (j->again_usec == 0 || j->doing != DOING_NOTHING || j->r.state != JOB_QUEUED)
+			continue;
+		j->again_usec = 0;
+		schedule_job(j);
+	}
+	if (m->spools)
+		spools_look_again(m->spools);
 }
 
 void manager_store_says(struct manager *m, int r)
@@ -177,6 +193,7 @@ void manager_store_says(struct manager *m, int r)
 		m->store_error = NULL;
 		log_event(LOG_NOTICE, MESSAGE_STORE_TROUBLE, "The job store can be written again");
 		retry_later(m); /* once more, for jobs that were not saved */
+		go_on(m);
 	} else {
 		return;
 	}
@@ -324,12 +341,10 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si,
 /* ---- beginning and end ------------------------------------------------------------------------
  */
 
-static int open_store(struct manager *m)
+static int try_store(struct manager *m, struct store **ret, const char **ret_why)
 {
 	_cleanup_free_ char *set_aside = NULL;
-	const char *why = NULL;
-	struct store *s;
-	int r = store_open(&s, m->o.state_dir, &set_aside, &why);
+	int r = store_open(ret, m->o.state_dir, &set_aside, ret_why);
 
 	if (set_aside)
 		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
@@ -337,6 +352,44 @@ static int open_store(struct manager *m)
 			  "staging "
 			  "without a job is told of below",
 			  set_aside);
+	return r;
+}
+
+/* Returns 0 after a while, or -ECANCELED if it is to end instead. */
+static int wait_for_room(void)
+{
+	const struct timespec pause = { .tv_sec = RETRY_USEC / USEC_PER_SEC };
+	sigset_t ends;
+	int sig;
+
+	(void)sd_notifyf(
+		/* unset_environment= */ 0,
+		"STATUS=Waits for room in the state directory\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+		(uint64_t)(60 * USEC_PER_SEC));
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGINT);
+	sig = sigtimedwait(&ends, NULL, &pause);
+	return sig > 0 ? -ECANCELED : 0;
+}
+
+static int open_store(struct manager *m)
+{
+	const char *why = NULL;
+	bool said = false;
+	struct store *s;
+	int r;
+
+	while ((r = try_store(m, &s, &why)) == -ENOSPC) {
+		if (!said)
+			log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
+				  "%s in %s: reclaimd waits until there is some", why,
+				  m->o.state_dir);
+		said = true;
+		r = wait_for_room();
+		if (r < 0)
+			return r;
+	}
 	if (r < 0) {
 		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
 			  "The state directory %s cannot be used: %s", m->o.state_dir,

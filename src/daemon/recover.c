@@ -286,6 +286,9 @@ int recover_load(struct manager *m, struct store *s)
 
 	for (size_t i = 0; i < l.n_incomplete && r >= 0; i++)
 		r = store_job_remove(s, l.incomplete[i]);
+	/* They are nobody's, and the next start finds them again. */
+	if (r == -ENOSPC)
+		r = 0;
 	free(l.incomplete);
 	if (r >= 0)
 		r = store_history_last(s, &m->finished_last);

@@ -21,6 +21,7 @@ int64_t spool_clock_usec(clockid_t clock)
 void spool_entry_later(const struct spool *s, struct spool_entry *e)
 {
 	e->state = SPOOL_WAITING;
+	e->later = true;
 	e->since_usec = spool_clock_usec(CLOCK_MONOTONIC) + LATER_USEC - (int64_t)s->settle_usec;
 }
 

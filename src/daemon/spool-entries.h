@@ -30,6 +30,7 @@ struct spool_stamp {
 struct spool_entry {
 	enum spool_entry_state state;
 	bool look;          /* something happened to it */
+	bool later;         /* SPOOL_WAITING: for another attempt */
 	uint32_t part;      /* entries of different parts are not submitted together */
 	uint64_t batch;     /* SPOOL_OFFERED */
 	uint64_t round;     /* in which it was seen last */

@@ -215,6 +215,7 @@ static void entry_seen(struct spool *s, const struct spool_round *r, const struc
 		age = spool_clock_usec(CLOCK_REALTIME) - seen->stamp.ctime_nsec / 1000;
 		e->since_usec = spool_clock_usec(CLOCK_MONOTONIC) - MAX(age, 0);
 		e->state = SPOOL_WAITING;
+		e->later = false;
 		e->part = 0;
 		e->stamp = seen->stamp;
 	}
@@ -463,6 +464,25 @@ static void view_count(struct spool_entry *e, void *userdata)
 
 	view->waiting += e->state == SPOOL_NEW || e->state == SPOOL_WAITING;
 	view->refused += e->state == SPOOL_REFUSED;
+}
+
+static void release_later(struct spool_entry *e, void *userdata)
+{
+	const int64_t *due = userdata;
+
+	if (e->state == SPOOL_WAITING && e->later)
+		e->since_usec = MIN(e->since_usec, *due);
+	e->later = false;
+}
+
+void spool_look_again(struct spool *s)
+{
+	int64_t due = spool_clock_usec(CLOCK_MONOTONIC) - (int64_t)s->settle_usec;
+
+	spool_entries_walk(&s->entries, release_later, &due);
+	s->pausing = false;
+	s->check = true;
+	spool_kick(s);
 }
 
 void spool_view(const struct spool *s, struct spool_view *ret)

@@ -158,6 +158,12 @@ void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome)
 			return;
 }
 
+void spools_look_again(struct spools *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		spool_look_again(s->v[i]);
+}
+
 size_t spools_count(const struct spools *s)
 {
 	return s->n;

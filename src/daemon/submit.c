@@ -157,7 +157,7 @@ static void post(struct submit *s, bool last)
 
 	if (p) {
 		*p = (struct piece){ .s = s, .rows = s->rows, .last = last, .record = s->record };
-		r = store_queue_post(s->m->store, piece_work, piece_done, p);
+		r = store_queue_accept(s->m->store, piece_work, piece_done, p);
 	}
 	if (r < 0) {
 		free(p);

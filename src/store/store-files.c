@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,6 +151,45 @@ int files_read(int dir_fd)
 	int r = read_through(dir_fd, STORE_FILE);
 
 	return r < 0 ? r : read_through(dir_fd, STORE_FILE "-wal");
+}
+
+static bool has_room(int dir_fd, uint64_t bytes)
+{
+	struct statvfs st;
+
+	return fstatvfs(dir_fd, &st) == 0 && (uint64_t)st.f_bfree * st.f_frsize >= bytes;
+}
+
+int files_reserve_make(int dir_fd, uint64_t bytes)
+{
+	_cleanup_close_ int fd =
+		openat(dir_fd, STORE_FILE_RESERVE, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    (uint64_t)st.st_blocks * 512 >= bytes)
+		return 0;
+	/* Had it only just enough room, it would be given up again in a moment. */
+	if (!has_room(dir_fd, 2 * bytes))
+		return -ENOSPC;
+	fd_closep(&fd);
+	files_reserve_give(dir_fd);
+	fd = openat(dir_fd, STORE_FILE_RESERVE, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = posix_fallocate(fd, 0, (off_t)bytes);
+	if (r == 0 && fsync(fd) < 0)
+		r = errno;
+	if (r != 0)
+		files_reserve_give(dir_fd);
+	return -r;
+}
+
+void files_reserve_give(int dir_fd)
+{
+	/* If it cannot be removed, it is as if there were none. */
+	(void)unlinkat(dir_fd, STORE_FILE_RESERVE, 0);
 }
 
 int files_name_aside(int dir_fd, char *ret_name, size_t size)

@@ -5,10 +5,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define STORE_FILE "reclaimd.db"
 /* A new database gets its tables under this name, so that one called STORE_FILE is never empty. */
 #define STORE_FILE_NEW "reclaimd.db.new"
+#define STORE_FILE_RESERVE "reserve"
 
 /* Opens the state directory and takes its lock, which is held until the descriptor is closed. It
  * must be a directory, ours, and writable by nobody else. Returns the descriptor or a negative
@@ -33,6 +35,12 @@ int files_publish_new(int dir_fd);
 
 /* Reads the database and its log from end to end. Returns 0 or the error that the disk gives. */
 int files_read(int dir_fd);
+
+/* Space that is kept for when there is none: a file that can be given up. Making it leaves as much
+ * again to others, else -ENOSPC; it is durable when this returns 0, also where it was there
+ * already. */
+int files_reserve_make(int dir_fd, uint64_t bytes);
+void files_reserve_give(int dir_fd);
 
 /* Finds a name for what is set aside, which has the time in it. Returns 0 or a negative errno. */
 int files_name_aside(int dir_fd, char *ret_name, size_t size);

@@ -38,7 +38,9 @@ struct store {
 	sqlite3_vfs vfs; /* the system's own, but for how it makes a path */
 	char vfs_name[32];
 	int dir_fd; /* the state directory; holds its lock */
-	int lost;   /* negative errno: why SQLite undid the transaction by itself */
+	uint64_t reserve_bytes;
+	bool is_short; /* of room: the reserve has been given up */
+	int lost;      /* negative errno: why SQLite undid the transaction by itself */
 	bool vfs_registered;
 	bool in_transaction;
 };

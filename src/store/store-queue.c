@@ -22,7 +22,8 @@ struct task {
 	store_done_t done;
 	void *userdata;
 	int r;
-	bool reads;
+	bool reads, accepts;
+	bool again; /* was missed */
 };
 
 /* First in, first out. */
@@ -106,7 +107,58 @@ static void commit(struct store_queue *q, struct tasks *batch)
 	if (r < 0)
 		for (struct task *t = batch->first; t; t = t->next)
 			t->r = t->r < 0 ? t->r : r;
-	answer(q, batch);
+}
+
+static int task_do(struct store *s, struct task *t)
+{
+	/* The rest of the room is for the ends of what was accepted before. */
+	if (t->accepts && store_is_short(s))
+		return -ENOSPC;
+	return t->reads ? t->work(s, t->userdata) : task_write(s, t);
+}
+
+/* What was undone with its transaction and has to be done all the same. What accepts is refused,
+ * and what reads has had its rows. */
+static bool is_missed(const struct task *t)
+{
+	return t->r == -ENOSPC && !t->reads && !t->accepts;
+}
+
+static bool has_missed(const struct tasks *batch)
+{
+	const struct task *t = batch->first;
+
+	while (t && !is_missed(t))
+		t = t->next;
+	return t;
+}
+
+static bool has_refused(const struct tasks *batch)
+{
+	const struct task *t = batch->first;
+
+	while (t && !(t->r == -ENOSPC && t->accepts))
+		t = t->next;
+	return t;
+}
+
+/* Once more, with room made for it. */
+static void do_missed(struct store_queue *q, struct tasks *batch)
+{
+	struct task *t;
+	int r = store_begin(q->store);
+
+	if (r < 0)
+		return;
+	for (t = batch->first; t; t = t->next)
+		t->again = is_missed(t);
+	for (t = batch->first; t; t = t->next)
+		if (t->again)
+			t->r = task_do(q->store, t);
+	r = store_commit(q->store);
+	for (t = batch->first; t; t = t->next)
+		if (t->again && r < 0)
+			t->r = t->r < 0 ? t->r : r;
 }
 
 /* Takes tasks off the list: those that only read, up to the first that writes; then as many as one
@@ -128,19 +180,22 @@ static void work_off(struct store_queue *q, struct tasks *list)
 	}
 	if (!list->first)
 		return;
+	store_room_look(q->store);
 	begun = now_usec();
 	r = store_begin(q->store);
 	do {
 		t = tasks_take(list);
-		t->r = r < 0      ? r
-		       : t->reads ? t->work(q->store, t->userdata)
-				  : task_write(q->store, t);
+		t->r = r < 0 ? r : task_do(q->store, t);
 		tasks_append(&batch, t);
 	} while (list->first && now_usec() - begun < BATCH_USEC);
 	if (r == 0)
 		commit(q, &batch);
-	else
-		answer(q, &batch);
+	for (unsigned i = 0; has_missed(&batch) && store_room_make(q->store, i); i++)
+		do_missed(q, &batch);
+	/* The next may have better luck. */
+	if (has_refused(&batch))
+		(void)store_room_make(q->store, 0);
+	answer(q, &batch);
 }
 
 static void *thread_main(void *arg)
@@ -251,14 +306,13 @@ void store_queue_dispatch(struct store_queue *q)
 	}
 }
 
-static int post(struct store_queue *q, store_work_t work, store_done_t done, void *userdata,
-		bool reads)
+static int post(struct store_queue *q, const struct task *task)
 {
 	struct task *t = malloc(sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
-	*t = (struct task){ .work = work, .done = done, .userdata = userdata, .reads = reads };
+	*t = *task;
 	pthread_mutex_lock(&q->lock);
 	tasks_append(&q->posted, t);
 	pthread_cond_signal(&q->posted_some);
@@ -268,10 +322,21 @@ static int post(struct store_queue *q, store_work_t work, store_done_t done, voi
 
 int store_queue_post(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
 {
-	return post(q, work, done, userdata, false);
+	struct task t = { .work = work, .done = done, .userdata = userdata };
+
+	return post(q, &t);
+}
+
+int store_queue_accept(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
+{
+	struct task t = { .work = work, .done = done, .userdata = userdata, .accepts = true };
+
+	return post(q, &t);
 }
 
 int store_queue_read(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
 {
-	return post(q, work, done, userdata, true);
+	struct task t = { .work = work, .done = done, .userdata = userdata, .reads = true };
+
+	return post(q, &t);
 }

@@ -24,8 +24,13 @@ struct store_queue *store_queue_free(struct store_queue *q);
 int store_queue_fd(const struct store_queue *q);
 void store_queue_dispatch(struct store_queue *q);
 
-/* done may be NULL. Returns 0 or -ENOMEM; then neither is called. */
+/* done may be NULL. Returns 0 or -ENOMEM; then neither is called. Where there is no room for it,
+ * the work is done again after some was made, also from the store's reserve: it must not matter
+ * that it was done before, and undone. */
 int store_queue_post(struct store_queue *q, store_work_t work, store_done_t done, void *userdata);
+
+/* The same for what is new: -ENOSPC where there is nothing but the reserve, and not done twice. */
+int store_queue_accept(struct store_queue *q, store_work_t work, store_done_t done, void *userdata);
 
 /* The same for work that only reads and need not wait for a commit. */
 int store_queue_read(struct store_queue *q, store_work_t work, store_done_t done, void *userdata);

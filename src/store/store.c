@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "store-files.h"
@@ -20,15 +21,18 @@ static const char settings_to_look[] = "PRAGMA locking_mode = EXCLUSIVE;"
 				       "PRAGMA cell_size_check = ON;"
 				       "PRAGMA mmap_size = 0;";
 
-/* The cache, the log, and what is left of the log after a large transaction are bounded. */
+/* The cache, the log (see log_limit), and what is left of the log after a large transaction are
+ * bounded. */
 static const char settings[] = "PRAGMA cache_size = -2048;"
 			       "PRAGMA temp_store = MEMORY;"
 			       "PRAGMA foreign_keys = ON;"
 			       "PRAGMA journal_mode = WAL;"
-			       "PRAGMA synchronous = FULL;"
-			       "PRAGMA wal_autocheckpoint = 1000;"
-			       "PRAGMA journal_size_limit = 8388608;";
+			       "PRAGMA synchronous = FULL;";
 enum { BUSY_MSEC = 1000 };
+
+/* The log is copied back when it has so many pages: SQLite's own default, or less on a filesystem
+ * of which that would be much. So the reserve has room for the log and for what it is copied to. */
+enum { PAGE = 4096, LOG_PAGES = 1000, LOG_PAGES_LEAST = 16, LOG_PART = 32, RESERVE_LOGS = 2 };
 
 /* SQLite would resolve /proc/self/fd/N to a path of text and open that, which may by then lead
  * elsewhere. It gets the path it was given. */
@@ -102,6 +106,24 @@ static int db_make(struct store *s)
 	return r < 0 ? r : files_publish_new(s->dir_fd);
 }
 
+static int log_limit(struct store *s)
+{
+	struct statvfs st;
+	uint64_t pages = LOG_PAGES;
+	char text[128];
+
+	if (fstatvfs(s->dir_fd, &st) < 0)
+		return -errno;
+	if (st.f_blocks > 0)
+		pages = (uint64_t)st.f_blocks * st.f_frsize / PAGE / LOG_PART;
+	pages = MIN(MAX(pages, (uint64_t)LOG_PAGES_LEAST), (uint64_t)LOG_PAGES);
+	s->reserve_bytes = RESERVE_LOGS * pages * PAGE;
+	(void)snprintf(text, sizeof(text),
+		       "PRAGMA wal_autocheckpoint = %u; PRAGMA journal_size_limit = %u",
+		       (unsigned)pages, (unsigned)(2 * pages * PAGE));
+	return store_error(s->db, sqlite3_exec(s->db, text, NULL, NULL, NULL));
+}
+
 /* Whether it can be used is asked before anything is written. */
 static int db_load(struct store *s, char *ret_words, size_t size)
 {
@@ -119,7 +141,12 @@ static int db_load(struct store *s, char *ret_words, size_t size)
 	if (r < 0)
 		return r;
 	rc = sqlite3_exec(s->db, settings, NULL, NULL, NULL);
-	if (rc == SQLITE_OK && version < schema_version())
+	if (rc != SQLITE_OK)
+		return store_error(s->db, rc);
+	r = log_limit(s);
+	if (r < 0)
+		return r;
+	if (version < schema_version())
 		rc = schema_migrate(s->db, version, schema_version());
 	if (rc == SQLITE_OK)
 		rc = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
@@ -230,10 +257,19 @@ static int open_in(struct store *s, const char *dir, char **ret_set_aside, const
 	r = files_look(s->dir_fd, ret_why);
 	if (r < 0)
 		return r;
-	if (vfs_register(s) < 0)
+	if (vfs_register(s) < 0) {
 		r = -ENOMEM;
-	else
-		r = open_or_replace(s, dir, r, ret_set_aside);
+	} else {
+		int found = r;
+
+		r = open_or_replace(s, dir, found, ret_set_aside);
+		/* A database that could not be opened for want of room is as it was. */
+		if (r == -ENOSPC && found == FOUND_FILE && !*ret_set_aside) {
+			db_close(s);
+			files_reserve_give(s->dir_fd);
+			r = open_or_replace(s, dir, found, ret_set_aside);
+		}
+	}
 	if (r < 0)
 		*ret_why = why(r);
 	return r;
@@ -256,8 +292,39 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 		store_close(s);
 		return r;
 	}
+	s->is_short = true;
+	store_room_look(s);
 	*ret = s;
 	return 0;
+}
+
+void store_room_look(struct store *s)
+{
+	if (s->is_short)
+		s->is_short = files_reserve_make(s->dir_fd, s->reserve_bytes) < 0;
+}
+
+static void log_copy(struct store *s)
+{
+	/* What it cannot copy stays in it. */
+	(void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
+bool store_room_make(struct store *s, unsigned attempt)
+{
+	if (attempt > 1 || s->in_transaction)
+		return false;
+	if (attempt == 1) {
+		files_reserve_give(s->dir_fd);
+		s->is_short = true;
+	}
+	log_copy(s);
+	return true;
+}
+
+bool store_is_short(const struct store *s)
+{
+	return s->is_short;
 }
 
 struct store *store_close(struct store *s)

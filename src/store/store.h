@@ -114,6 +114,16 @@ int store_begin(struct store *s);
 int store_commit(struct store *s);
 void store_rollback(struct store *s);
 
+/* Room for the ends of what was accepted. As long as the filesystem has some, a reserve is kept in
+ * the directory. Where a transaction has failed with -ENOSPC, store_room_make makes some outside of
+ * one: by taking the log back into the database at attempt 0, and by giving up the reserve at
+ * attempt 1. Returns whether there was anything left to try. From then on the store is short of
+ * room, and nothing new should be accepted, until store_room_look finds room for a reserve again.
+ */
+bool store_room_make(struct store *s, unsigned attempt);
+void store_room_look(struct store *s);
+bool store_is_short(const struct store *s);
+
 /* A new job; r->id is ignored. */
 int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id);
 /* Forgets a job that was never answered for, with all it had. -ENOENT if there is none. */

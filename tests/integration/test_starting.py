@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -95,44 +96,6 @@ class NoRoom(unittest.TestCase):
         c.call("Restore", "ta{sv}", held, {})
         self.assertTrue(os.path.exists(os.path.join(data, "a")))
 
-    def test_fault_04_no_room_for_what_was_moved(self):
-        """It has been accepted: which names were moved is seen in staging."""
-        scratch.open()
-        if not scratch.gates:
-            self.skipTest("built without RECLAIM_TEST_GATES")
-        state = os.path.join(scratch.dir, "smaller")
-        os.mkdir(state, 0o700)
-        fixture.command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "small", state)
-        daemon = Daemon(state=state).start(env={"RECLAIM_GATE": "stage:a"})
-        self.addCleanup(daemon.stop)
-        data = os.path.join(scratch.filesystem("tmpfs"), "moved")
-        os.mkdir(data)
-        for how, undo in (("back", HOUR), ("gone", 0)):
-            write(os.path.join(data, "a"))
-            c = daemon.client()
-            serial = c.send_submit(os.path.join(data, "a"), undo_usec=undo)
-            worker = daemon.stopped_worker()
-            filler = os.path.join(state, "filler")
-            with open(filler, "wb", buffering=0) as f, contextlib.suppress(OSError):
-                while True:
-                    f.write(b"x" * 4096)
-            os.kill(worker, signal.SIGCONT)
-            n = c.answer(serial).body[0]
-            self.assertFalse(os.path.exists(os.path.join(data, "a")))
-            daemon.wait_said("cannot be written (No space left on device)")
-            os.unlink(filler)
-            if how == "back":
-                c.call("Restore", "ta{sv}", n, {})
-                self.assertTrue(os.path.exists(os.path.join(data, "a")), daemon.said())
-            else:
-                self.assertEqual(c.wait(n), "done", daemon.said())
-                self.assertEqual(c.job(n)["done"], 1)
-            daemon.stop()
-            os.unlink(daemon.log)
-            daemon.start(env={"RECLAIM_GATE": "stage:a"})
-        top = os.path.join(os.path.dirname(data), ".reclaim", "0")
-        self.assertEqual(os.listdir(top), [])
-
 
 class Crowded(unittest.TestCase):
     """A state directory without room, and something else that takes what there is."""
@@ -148,11 +111,15 @@ class Crowded(unittest.TestCase):
         fixture.command("mount", "-t", "tmpfs", "-o", "mode=0700,size=" + self.SIZE, "small", self.state)
         self.daemon = Daemon(state=self.state, config=self.config)
         self.addCleanup(self.finish)
-        self.data = os.path.join(scratch.filesystem("tmpfs"), self.id().rsplit(".", 1)[-1])
+        self.root = os.path.join(self.daemon.dir, "fs")
+        os.mkdir(self.root)
+        fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", self.root)
+        self.data = os.path.join(self.root, "data")
         os.mkdir(self.data)
 
     def finish(self):
         self.daemon.stop()
+        fixture.command("umount", "-l", self.root)
         self.assertNotIn("ERROR: ", self.daemon.said())
 
     def path(self, name):
@@ -170,14 +137,26 @@ class Crowded(unittest.TestCase):
     def empty(self):
         os.unlink(os.path.join(self.state, "filler"))
 
-    def test_attack_10_names_whose_way_into_staging_is_not_recorded(self):
-        """What comes after it is: nothing is taken for gone, or for back, that is in staging."""
+    def send_names(self, client, names, undo_usec):
+        fds = [os.open(self.data, os.O_PATH | os.O_DIRECTORY), os.memfd_create("names")]
+        with os.fdopen(os.dup(fds[1]), "wb") as f:
+            f.write(b"".join(os.fsencode(n) + b"\0" for n in names))
+        serial = client.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], {"undo-usec": ("t", undo_usec)}, fds=fds)
+        for fd in fds:
+            os.close(fd)
+        return serial
+
+    def unrecorded(self, crash):
+        """More names than even the reserve has room for are moved, but what comes after it is recorded:
+        nothing is taken for gone, or for back, that is in staging."""
+        names = ["a"] + ["f%05d" % i for i in range(12000)]
         for how in ("back", "gone"):
             self.daemon.start(env={"RECLAIM_GATE": "stage:a"})
             write(self.path("a"))
+            fixture.fill(self.data, 12000)
             c = self.daemon.client()
             c.call("PauseAll", "")
-            serial = c.send_submit(self.path("a"), undo_usec=HOUR if how == "back" else 0)
+            serial = self.send_names(c, names, HOUR if how == "back" else 0)
             worker = self.daemon.stopped_worker()
             self.fill(reserve=True)
             os.kill(worker, signal.SIGCONT)
@@ -185,24 +164,127 @@ class Crowded(unittest.TestCase):
             self.daemon.wait_said("cannot be written (No space left on device)")
             self.empty()
             c.call("Pause", "at", [n])
-            self.daemon.kill()
-            os.unlink(self.daemon.log)
-            self.daemon.start()
-            c = self.daemon.client()
-            while c.job(n)["state"] == "accepted":
-                pass
+            if crash:
+                self.daemon.kill()
+                self.daemon.start()
+                c = self.daemon.client()
             self.assertEqual(c.job(n)["state"], "paused")
             if how == "back":
                 c.call("Restore", "ta{sv}", n, {})
-                self.assertEqual(os.listdir(self.data), ["a"])
-                os.unlink(self.path("a"))
+                self.assertEqual(sorted(os.listdir(self.data)), names)
             else:
                 c.call("Resume", "at", [n])
                 c.call("ResumeAll", "")
                 self.assertEqual(c.wait(n), "done")
-                self.assertEqual(c.job(n)["done"], 1)
+                self.assertEqual(c.job(n)["done"], len(names))
             self.daemon.stop()
-        self.assertEqual(os.listdir(os.path.dirname(self.data) + "/.reclaim/0"), [])
+            # Of those that are finished there are too many for the next.
+            for name in os.listdir(self.state):
+                os.unlink(os.path.join(self.state, name))
+            os.truncate(self.daemon.log, 0)
+        self.assertEqual(os.listdir(self.root + "/.reclaim/0"), [])
+
+    def test_fault_04_no_room_for_what_was_moved(self):
+        self.unrecorded(crash=False)
+
+    def test_attack_10_no_room_for_what_was_moved_and_a_crash(self):
+        self.unrecorded(crash=True)
+
+    def test_attack_10_ends_are_recorded(self):
+        """Though there is no room left for anything: in what was kept for that."""
+        self.daemon.start()
+        c = self.daemon.client()
+        c.call("PauseAll", "")
+        names = ["n%d" % i for i in range(5)]
+        for name in names:
+            write(self.path(name))
+        jobs = [c.submit(self.path(name)) for name in names]
+        # What its log has is a part of the database then.
+        self.daemon.stop()
+        self.daemon.start()
+        self.fill()
+        c = self.daemon.client()
+        c.call("ResumeAll", "")
+        self.assertEqual({c.wait(n) for n in jobs}, {"done"})
+        self.assertNotIn("cannot be written", self.daemon.said())
+        write(self.path("more"))
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("more"))
+        self.assertIn(self.state, e.exception.text)
+        self.assertIn("make room there", e.exception.text)
+        self.assertEqual(os.listdir(self.data), ["more"])
+        self.daemon.kill()
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertEqual({c.job(n)["state"] for n in jobs}, {"done"})
+        self.empty()
+        # It finds by itself that there is room, and a reserve can be kept again.
+        self.assertEqual(c.wait(c.submit(self.path("more"))), "done", self.daemon.said())
+        self.assertTrue(os.path.exists(os.path.join(self.state, "reserve")))
+
+    def test_attack_10_the_log_is_bounded(self):
+        self.daemon.start()
+        c = self.daemon.client()
+        c.call("PauseAll", "")
+        most = 0
+        for _ in range(150):
+            write(self.path("a"))
+            c.submit(self.path("a"), undo_usec=HOUR)
+            most = max(most, os.path.getsize(os.path.join(self.state, "reclaimd.db-wal")))
+        self.assertLess(most, 400000)
+
+    def test_attack_10_a_start_without_room(self):
+        """It waits for it, with a database and without one; and ends when it is told to."""
+        for before in (False, True):
+            if before:
+                self.daemon.start()
+                c = self.daemon.client()
+                c.call("PauseAll", "")
+                write(self.path("a"))
+                n = c.submit(self.path("a"))
+                self.daemon.stop()
+            self.fill(reserve=True)
+            thread = threading.Thread(target=self.daemon.start)
+            if before:
+                self.daemon.start()
+                c = self.daemon.client()
+                self.assertEqual(c.job(n)["state"], "queued")
+                write(self.path("b"))
+                with self.assertRaises(Error):
+                    c.submit(self.path("b"))
+                self.empty()
+                c.call("ResumeAll", "")
+                self.assertEqual(c.wait(n), "done", self.daemon.said())
+                self.assertEqual(c.wait(c.submit(self.path("b"))), "done", self.daemon.said())
+            else:
+                process = subprocess.Popen(self.daemon.words(), stderr=subprocess.PIPE)
+                self.assertIn(b"waits until there is some", process.stderr.readline())
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(fixture.TIMEOUT), 0)
+                process.stderr.close()
+                thread.start()
+                while not os.path.exists(self.daemon.log) or "waits until" not in self.daemon.said():
+                    time.sleep(0.01)
+                self.empty()
+                thread.join()
+                self.daemon.stop()
+
+    def test_attack_10_spools_are_served_again(self):
+        """Without a restart, and sooner than they look again by themselves."""
+        # Not below /tmp, where anybody may write.
+        fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/mnt")
+        self.addCleanup(fixture.command, "umount", "-l", "/mnt")
+        os.mkdir("/mnt/trash", 0o700)
+        self.daemon.configure("spools: {/mnt/trash: {settle: 0s, undo: 0s}}\n")
+        self.daemon.start()
+        c = self.daemon.client()
+        self.fill(reserve=True)
+        write("/mnt/trash/a")
+        self.daemon.wait_said("not accepted")
+        began = time.monotonic()
+        self.empty()
+        self.assertEqual(c.signal("JobFinished").body[2], "done")
+        self.assertLess(time.monotonic() - began, 30)
 
 
 class Starting(unittest.TestCase):
