@@ -86,7 +86,7 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 {
 	struct job *j = c->j;
 	bool held = c->from != JOB_PAUSED && !c->withdrawn && back->error != -ENOENT &&
-		    j->r.started_usec == 0 && j->r.held_until_usec > manager_clock();
+		    j->r.started_usec == 0 && j->r.held_until_usec > schedule_clock(j->manager);
 	char names[COUNTED_SIZE];
 
 	failure_errno(f, back->error, "job %" PRIu64, j->r.id);

@@ -24,6 +24,7 @@
 #include "spool.h"
 #include "spooling.h"
 #include "util/fd.h"
+#include "util/gate.h"
 #include "watermarks.h"
 
 #define STOP_USEC (3 * USEC_PER_SEC)
@@ -36,7 +37,17 @@ uint64_t manager_clock(void)
 	struct timespec ts;
 
 	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
+	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000 +
+	       (uint64_t)gate_clock_usec();
+}
+
+int64_t manager_clock_offset(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (int64_t)manager_clock() -
+	       (int64_t)((uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000);
 }
 
 void manager_tell(struct manager *m, const char *property)

@@ -56,6 +56,7 @@ struct manager {
 
 	struct job_table jobs;
 	struct due due;
+	int64_t clock_offset; /* by which windows are reckoned: schedule_clock */
 	sd_event_source *due_timer;
 	uint64_t counts[JOB_STATES];
 	struct owner_list owners;
@@ -124,3 +125,6 @@ void manager_tell(struct manager *m, const char *property);
 
 /* Microseconds of CLOCK_REALTIME, as records have them. */
 uint64_t manager_clock(void);
+
+/* How far that is from CLOCK_BOOTTIME, which is never set: it changes when the wall clock is. */
+int64_t manager_clock_offset(void);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "schedule.h"
 
+#include <inttypes.h>
+
 #include "log.h"
 #include "manager.h"
 #include "run.h"
@@ -8,6 +10,9 @@
 
 /* Times of people: none notices a tenth of a second. */
 #define DUE_ACCURACY_USEC (100 * USEC_PER_MSEC)
+
+/* What is less is a clock that is being corrected. */
+#define STEP_LEAST_USEC ((int64_t)USEC_PER_SEC)
 
 static const struct job *next_of(const struct place *p)
 {
@@ -77,10 +82,50 @@ void schedule_kick(struct manager *m)
 
 static void arm(struct manager *m);
 
+uint64_t schedule_moved(uint64_t usec, int64_t step)
+{
+	if (usec == 0)
+		return 0;
+	return step < 0 && usec <= (uint64_t)-step ? 1 : usec + (uint64_t)step;
+}
+
+/* All by the same, so that their order stays. */
+static void move_windows(struct manager *m, int64_t step)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &m->jobs.in_order, in_order)
+	{
+		j->again_usec = schedule_moved(j->again_usec, step);
+		if (j->r.held_until_usec == 0 || j->r.started_usec > 0)
+			continue;
+		j->r.held_until_usec = schedule_moved(j->r.held_until_usec, step);
+		job_save(j, NULL, NULL);
+	}
+}
+
+uint64_t schedule_clock(struct manager *m)
+{
+	int64_t offset = manager_clock_offset(), step = offset - m->clock_offset;
+
+	if (m->clock_offset == 0) {
+		m->clock_offset = offset;
+	} else if (step > STEP_LEAST_USEC || step < -STEP_LEAST_USEC) {
+		m->clock_offset = offset;
+		log_line(LOG_NOTICE,
+			 "The clock was set %s by %" PRIi64 " s: what is held stays so for as long "
+			 "as it would have",
+			 step < 0 ? "back" : "forward",
+			 (step < 0 ? -step : step) / (int64_t)USEC_PER_SEC);
+		move_windows(m, step);
+	}
+	return manager_clock() - (uint64_t)offset + (uint64_t)m->clock_offset;
+}
+
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
-	uint64_t now = manager_clock();
+	uint64_t now = schedule_clock(m);
 	struct job *j;
 
 	(void)source;
@@ -94,17 +139,18 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
+/* By a clock that nobody sets, and that goes on while the machine sleeps. */
 static void arm(struct manager *m)
 {
 	struct job *j = due_first(&m->due);
+	uint64_t due = j ? schedule_moved(due_usec(j), -m->clock_offset) : 0;
 
 	if (!j) {
 		(void)sd_event_source_set_enabled(m->due_timer, SD_EVENT_OFF);
 		return;
 	}
 	if (!m->due_timer) {
-		/* The wall's clock, so that it also counts while the machine sleeps. */
-		if (sd_event_add_time(m->event, &m->due_timer, CLOCK_REALTIME, due_usec(j),
+		if (sd_event_add_time(m->event, &m->due_timer, CLOCK_BOOTTIME, due,
 				      DUE_ACCURACY_USEC, on_due, m) < 0)
 			log_line(LOG_ERR, "Out of memory: jobs that wait for a time wait for the "
 					  "next change");
@@ -112,7 +158,7 @@ static void arm(struct manager *m)
 			(void)sd_event_source_set_description(m->due_timer, "undo");
 		return;
 	}
-	(void)sd_event_source_set_time(m->due_timer, due_usec(j));
+	(void)sd_event_source_set_time(m->due_timer, due);
 	(void)sd_event_source_set_enabled(m->due_timer, SD_EVENT_ONESHOT);
 }
 
@@ -127,7 +173,7 @@ static void wait_until_due(struct job *j, enum job_state s)
 void schedule_job(struct job *j)
 {
 	struct manager *m = j->manager;
-	uint64_t now = manager_clock();
+	uint64_t now = schedule_clock(m);
 
 	schedule_remove(j);
 	j->doing = DOING_NOTHING;

@@ -2,6 +2,8 @@
 /* When jobs begin: the undo window's end, the queues, and the choice among them. */
 #pragma once
 
+#include <stdint.h>
+
 struct job;
 struct manager;
 
@@ -10,6 +12,14 @@ struct manager;
 void schedule_job(struct job *j);
 /* Takes it out again, wherever it waits. */
 void schedule_remove(struct job *j);
+
+/* The time, as manager_clock has it. If the clock was set since this was last asked, what is held
+ * or waits does so for as long as it would have, and its record says so: a window of an hour is one
+ * of an hour, be the clock ahead by ten years. */
+uint64_t schedule_clock(struct manager *m);
+
+/* A time of that clock after it was set by so much; 0 is none, and stays so. */
+uint64_t schedule_moved(uint64_t usec, int64_t step);
 
 /* Something has changed: chooses anew when the loop comes round. */
 void schedule_kick(struct manager *m);

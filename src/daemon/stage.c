@@ -275,6 +275,9 @@ void stage_begin(struct submit *s)
 	int r;
 
 	s->record.id = s->id;
+	(void)schedule_clock(s->m);
+	s->record.held_until_usec =
+		schedule_moved(s->record.held_until_usec, s->m->clock_offset - s->clock_offset);
 	r = job_new(&s->job, s->m, &s->record, s->owner, s->place);
 	if (r < 0) { /* it is on record: the next start takes it up */
 		s->error = r;

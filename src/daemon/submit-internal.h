@@ -23,6 +23,7 @@ struct submit {
 	submit_done_t done;
 	void *userdata;
 	uint64_t undo_usec;
+	int64_t clock_offset; /* when the window began */
 
 	struct job_record record; /* strings: path is the submit's, the others static or below */
 	char *path, *origin, *dir_path;

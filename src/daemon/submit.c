@@ -7,6 +7,7 @@
 
 #include "config/config.h"
 #include "failure.h"
+#include "schedule.h"
 #include "submit-internal.h"
 #include "submit.h"
 #include "util/escape.h"
@@ -356,6 +357,8 @@ static int describe(struct submit *s, const struct submit_options *o)
 	if (!s->origin)
 		return -ENOMEM;
 	(void)sd_id128_to_string(uuid, s->staging);
+	(void)schedule_clock(s->m);
+	s->clock_offset = s->m->clock_offset;
 	s->undo_usec = o->has_undo ? o->undo_usec : s->m->config->undo_usec;
 	*r = (struct job_record){
 		.state = JOB_ACCEPTED,

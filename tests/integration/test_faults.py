@@ -21,9 +21,10 @@ import fixture
 from contents import fingerprint
 from daemon_fixture import FINISHED, Case, user
 from dbuswire import Error
-from fixture import FULL, TIMEOUT, USER, Canary, build, command, fill, write
+from fixture import FULL, TIMEOUT, USER, Canary, build, command, fill, scratch, write
 
-HOUR = 3600 * 1000000
+SECOND = 1000000
+HOUR = 3600 * SECOND
 TEN_YEARS = 10 * 365 * 24 * HOUR
 SHUTDOWN = 0x8004587d  # EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN: as if the device were gone
 
@@ -486,6 +487,55 @@ class Clock(Faults):
         n = self.held()
         self.assertEqual(self.shifted(-TEN_YEARS).wait(n), "done")
         self.others_go_on(self.daemon.client())
+
+
+class ClockSet(Faults):
+    """The clock is set while the daemon runs; what it reads is moved by a file, as the host's is not
+    a test's to set."""
+
+    def setUp(self):
+        super().setUp()
+        if not scratch.gates:
+            self.skipTest("built without RECLAIM_TEST_GATES")
+        self.clock = os.path.join(self.daemon.dir, "clock")
+        self.set(0)
+        self.daemon.stop()
+        self.daemon.start(env={"RECLAIM_CLOCK": self.clock})
+
+    def set(self, usec):
+        write(self.clock + "-new", str(usec))
+        os.rename(self.clock + "-new", self.clock)
+
+    def held_through(self, usec):
+        """What is held for an hour is so, and what was held for a moment is done with."""
+        c = self.daemon.client()
+        write(self.path("a"))
+        n = c.submit(self.path("a"), undo_usec=HOUR)
+        until = c.job(n)["held_until"]
+        write(self.path("b"))
+        short = c.submit(self.path("b"), undo_usec=SECOND)
+        self.set(usec)
+        self.assertEqual(c.wait(short), "done")
+        now = c.job(n)
+        self.assertEqual(now["state"], "held")
+        self.assertAlmostEqual(now["held_until"] - until, usec, delta=5 * SECOND)
+        # A submit after it has its own hour; and both are on record.
+        write(self.path("c"))
+        later = c.submit(self.path("c"), undo_usec=HOUR)
+        self.daemon.stop()
+        self.daemon.start(env={"RECLAIM_CLOCK": self.clock})
+        c = self.daemon.client()
+        for number, name in ((n, "a"), (later, "c")):
+            self.assertEqual(c.job(number)["state"], "held")
+            c.call("Restore", "ta{sv}", number, {})
+            self.assertTrue(os.path.exists(self.path(name)))
+        self.others_go_on(c)
+
+    def test_attack_19_undo_windows_and_a_clock_set_on(self):
+        self.held_through(TEN_YEARS)
+
+    def test_attack_19_undo_windows_and_a_clock_set_back(self):
+        self.held_through(-TEN_YEARS // 10)
 
 
 class Full(Faults):

@@ -165,10 +165,51 @@ START_TEST(times_before_the_epoch)
 }
 END_TEST
 
+/* With an entry every 20 minutes, through days of 23, 25 and no hours, and weeks across the ends of
+ * years: as many days, weeks and hours are kept as the rule says, each by its newest entry. */
+START_TEST(test_attack_19_zones_and_their_changes)
+{
+	static const struct {
+		const char *zone;
+		int64_t newest;
+	} rows[] = {
+		{ "Europe/Berlin", 1711850400 }, /* 31 March 2024, an hour after the gap */
+		{ "Europe/Berlin", 1729994400 }, /* 27 October 2024, in the hour that comes twice */
+		{ "Australia/Lord_Howe", 1712415600 }, /* half an hour twice */
+		{ "Pacific/Apia", 1325300000 },        /* behind a day that there was not */
+		{ "America/St_Johns", 1131000000 },    /* changes a minute after midnight */
+		{ "Pacific/Kiritimati", 1704067200 },  { "Pacific/Niue", 1704067200 },
+	};
+	static const enum keep_rule rules[] = { KEEP_HOURLY, KEEP_DAILY, KEEP_WEEKLY };
+	static const int64_t spans[] = { HOUR, 24 * HOUR, 7 * 24 * HOUR };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+		for (size_t k = 0; k < ELEMENTSOF(rules); k++) {
+			struct policy_keep keep = { 0 };
+			struct periods s = { 0 };
+			int64_t t = rows[i].newest, last = t;
+			unsigned kept = 0;
+
+			keep.periods[rules[k]] = 7;
+			zone_set(rows[i].zone);
+			for (; rows[i].newest - t < 12 * spans[k]; t -= 20 * 60) {
+				if (!periods_step(&s, &keep, t * NSEC_PER_SEC))
+					continue;
+				kept++;
+				ck_assert_int_le(last - t, spans[k] + 24 * HOUR);
+				last = t;
+			}
+			ck_assert_msg(kept == 7, "%s %zu: %u", rows[i].zone, k, kept);
+			ck_assert_int_ge(rows[i].newest - last, 5 * spans[k]);
+		}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { same_as_restic, weeks_are_those_of_iso_8601,
-				 each_rule_says_what_it_keeps, times_before_the_epoch };
+				 each_rule_says_what_it_keeps, times_before_the_epoch,
+				 test_attack_19_zones_and_their_changes };
 
 	return run_case("periods", tests, ELEMENTSOF(tests));
 }
