@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -179,14 +180,38 @@ static bool space_is_coming(const struct watermark *w)
 /* ---- looking ----------------------------------------------------------------------------------
  */
 
-/* Follows no symbolic link, as policies do not: it might lead to where asking may hang. */
-static int space_ask(const char *path, struct statvfs *ret)
+/* Opens a directory on a mount, by no other mount and no symbolic link: a user who may write above
+ * it may put these there at any moment, to where opening hangs. */
+static int open_on(const struct mount *mount, const char *path)
 {
-	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
-	_cleanup_close_ int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+					   RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
+	_cleanup_close_ int at = open(mount->target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const char *rest = path + strlen(mount->target);
+	struct statx sx;
+	int fd;
 
-	return fd < 0 || fstatvfs(fd, ret) < 0 ? -errno : 0;
+	if (at < 0 || statx(at, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+			    STATX_MNT_ID, &sx) < 0)
+		return -errno;
+	if (sx.stx_mnt_id != mount->id)
+		return -EXDEV;
+	while (*rest == '/')
+		rest++;
+	if (*rest == '\0')
+		return fd_take(&at);
+	fd = (int)syscall(SYS_openat2, at, rest, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+static int space_ask(const struct mount *mount, const char *path, struct statvfs *ret)
+{
+	_cleanup_close_ int fd = open_on(mount, path);
+
+	if (fd < 0)
+		return fd;
+	return fstatvfs(fd, ret) < 0 ? -errno : 0;
 }
 
 /* Where asking may hang, the loop does not ask. A directory that is not there yet may be made and
@@ -208,12 +233,13 @@ static bool space_look(struct watermark *w, struct space *ret)
 	w->is_absent = false;
 	if (hangs)
 		return false;
-	r = space_ask(w->path, &st);
-	if (r < 0) {
-		w->is_absent = r == -ENOENT;
-		if (!w->is_absent || space_ask(mount->target, &st) < 0)
-			return false;
-	}
+	r = space_ask(mount, w->path, &st);
+	w->is_absent = r == -ENOENT;
+	/* If it is no directory on this mount, the run will say so. */
+	if (r < 0)
+		r = space_ask(mount, mount->target, &st);
+	if (r < 0)
+		return false;
 	w->dev = mount->dev;
 	*ret = (struct space){ .free_bytes = (uint64_t)st.f_bavail * st.f_frsize,
 			       .all_bytes = (uint64_t)st.f_blocks * st.f_frsize };

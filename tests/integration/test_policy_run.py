@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """reclaimctl policy run: what policy plan shows becomes a job of a real reclaimd."""
+import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 
 import daemon_fixture
 import fixture
 from contents import fingerprint
+from daemon_fixture import user
 from dbuswire import Error
 from fixture import USER, Canary, Proc, command, scratch, write
 
@@ -143,6 +147,181 @@ class Run(Case):
         self.daemon.stop()
         self.assertIn("no daemon", self.ctl("run", "p", status=5).err)
         self.assertEqual(self.left(), {"f"})
+
+
+class Hostile(Case):
+    """The directory of a policy, or one above it, is a user's to write: what is there when it runs is
+    what was planned for, or nothing goes."""
+
+    def setUp(self):
+        super().setUp()
+        os.makedirs(self.path("home/base"))
+        for name in ("home", "home/base"):
+            os.chown(self.path(name), USER, USER)
+            os.chmod(self.path(name), 0o777)
+        self.canary = Canary(os.path.join(self.root, "precious"))
+        self.addCleanup(self.canary.check)
+
+    def base(self, keys, **more):
+        self.daemon.configure("policies: {p: {path: %s/home/base, max-delete: 100%%, %s}}\n"
+                              % (self.data, keys))
+
+    def swap(self, gate, how):
+        """Files of the same names lie in another directory; `how` puts that in the place of the one
+        that is planned for, while the run stands at its gate."""
+        for directory in ("home/base", "home/other"):
+            for name in ("f", "d/f"):
+                self.make(directory + "/" + name, 5)
+        p = self.begin("run", "p", "--json", gate=gate).meet()
+        with user():
+            how()
+        return p.go_on().finish()
+
+    def test_attack_20_21_the_directory_is_exchanged(self):
+        """By a rename, and by a symbolic link, of it or of one above it. What was planned for goes
+        wherever it is by then, as it is that, and what is in its place stays."""
+        self.base("match: '**', max-age: 1d")
+        home, base, other = self.path("home"), self.path("home/base"), self.path("home/other")
+
+        def renamed():
+            os.rename(base, base + "-old")
+            os.rename(other, base)
+
+        def linked():
+            os.rename(base, base + "-old")
+            os.symlink("other", base)
+
+        for gate in ("policy-again:p", "policy:p"):
+            for how in (renamed, linked):
+                r = self.swap(gate, how)
+                self.assertEqual(r.status, 0, r)
+                there = {n for n in self.left() if not n.startswith("home/base-old/")}
+                self.assertEqual({os.path.basename(n) for n in there}, {"f"})
+                self.assertEqual(len(there), 2, there)
+                for name in os.listdir(home):
+                    path = os.path.join(home, name)
+                    os.unlink(path) if os.path.islink(path) else shutil.rmtree(path)
+                os.mkdir(base)
+                os.chmod(base, 0o777)
+                os.chown(base, USER, USER)
+
+    def test_attack_20_entries_that_are_others(self):
+        """Between plan and run: a hard link to root's file, another's directory, a link to one."""
+        self.base("match: '**', max-age: 1d")
+        write(os.path.join(self.root, "roots"), "precious")
+        os.link(os.path.join(self.root, "roots"), self.path("roots"))
+        for name in ("a", "b/f", "c/f", "same"):
+            self.make("home/base/" + name, 5)
+        for name in "bc":
+            os.chown(self.path("home/base", name), USER, USER)
+        self.make("home/base/roots/f", 5, "precious")
+        p = self.begin("run", "p", "--json", gate="policy:p").meet()
+        os.link(self.path("roots"), self.path("home/new"))
+        with user():
+            os.rename(self.path("home/new"), self.path("home/base/a"))
+            os.rename(self.path("home/base/b"), self.path("home/b-old"))
+            os.rename(self.path("home/base/roots"), self.path("home/base/b"))
+            os.rename(self.path("home/base/c"), self.path("home/c-old"))
+            os.symlink(self.canary.path, self.path("home/base/c"))
+        r = p.go_on().finish()
+        self.assertEqual(r.json["entries"], 1, r)
+        for name in ("a", "b/f"):
+            with open(self.path("home/base", name), encoding="ascii") as f:
+                self.assertEqual(f.read(), "precious")
+
+    def test_attack_20_a_race(self):
+        """A directory and a link to the canary change places all the time."""
+        self.base("match: 'd/*', max-age: 1d")
+        d, link = self.path("home/base/d"), self.path("home/base/link")
+        os.mkdir(d)
+        os.symlink(self.canary.path, link)
+        for root, _, files in os.walk(self.canary.path):
+            for name in files:
+                os.utime(os.path.join(root, name), (1, 1), follow_symlinks=False)
+        self.canary.before = fingerprint(self.canary.path)
+        names = [os.fsdecode(n) for n in os.listdir(self.canary.path)]
+        stop = threading.Event()
+
+        def exchange():
+            while not stop.is_set():
+                fixture.libc.renameat2(-100, d.encode(), -100, link.encode(), 2)
+
+        t = threading.Thread(target=exchange)
+        t.start()
+        try:
+            for _ in range(200 if fixture.FULL else 3):
+                for name in names:
+                    with contextlib.suppress(OSError):
+                        path = os.path.join(self.path("home/base/d"), name)
+                        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
+                        os.utime(fd, (1, 1))
+                        os.close(fd)
+                self.begin("run", "p").finish()
+        finally:
+            stop.set()
+            t.join()
+        self.canary.check()
+
+    def test_attack_20_sticky(self):
+        """Of all users in a sticky directory goes what matches, as root's policy says, and by links
+        nothing else."""
+        os.chmod(self.path("home/base"), 0o1777)
+        self.base("match: '*', max-age: 1d")
+        for uid in (USER, USER + 1, 0):
+            os.chown(self.make("home/base/%d" % uid, 5), uid, uid)
+        os.symlink(self.canary.path, self.path("home/base/link"))
+        os.utime(self.path("home/base/link"), (1, 1), follow_symlinks=False)
+        self.assertEqual(self.run_policy()["entries"], 4)
+        self.assertEqual(self.left(), set())
+
+    def test_attack_21_a_symbolic_link_as_its_path(self):
+        """Of the directory or above it, to another, to nothing, to itself: it is said and nothing goes."""
+        for name in ("real/base/f", "home/base/f"):
+            self.make(name, 5)
+        shutil.rmtree(self.path("home/base"))
+        before = self.left()
+        for path, target in (("home/base", "../real/base"), ("home/base", self.canary.path),
+                             ("home/base", "nowhere"), ("home/base", "base"), ("home", "real")):
+            self.base("match: '**', max-age: 1d")
+            if path == "home":
+                os.rename(self.path("home"), self.path("home-old"))
+            os.symlink(target, self.path(path))
+            for words in (("plan", "p"), ("run", "p")):
+                self.assertIn("symbolic link", self.ctl(*words, status=1).err)
+            r = Proc([scratch.binary, "check-config",
+                      os.path.join(self.daemon.dir, "conf", "reclaimd.yaml")], self.daemon.dir).finish()
+            self.assertEqual(r.status, 1, r)
+            self.assertIn("symbolic link", r.err)
+            os.unlink(self.path(path))
+        self.assertEqual({n.replace("home-old", "home") for n in self.left()}, before)
+
+    def test_attack_20_21_a_watched_directory_that_hangs(self):
+        """The daemon watches the free space of a directory; a link there to a filesystem that answers
+        nothing does not stop it."""
+        hangs, trigger = self.path("hangs"), self.path("trigger")
+        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
+        os.mkdir(hangs)
+        fd = os.open("/dev/fuse", os.O_RDWR)
+        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
+        if fixture.libc.mount(b"hangs", hangs.encode(), b"fuse.hangs", 0, options.encode()) != 0:
+            self.skipTest("no FUSE")
+        self.addCleanup(command, "umount", "-l", hangs)
+        process = subprocess.Popen([program, "look", trigger, "/dev/fd/%d" % fd], pass_fds=[fd], user=USER,
+                                   group=USER, extra_groups=[])
+        os.close(fd)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.stat(os.path.join(hangs, "tree"))
+        write(trigger)
+        shutil.rmtree(self.path("home/base"))
+        os.symlink(os.path.join(hangs, "tree"), self.path("home/base"))
+        self.daemon.configure("policies: {p: {path: %s/home/base, match: x, min-free: 100%%}}\n" % self.data)
+        # Each time it looks at once.
+        for _ in range(3):
+            self.daemon.process.send_signal(signal.SIGHUP)
+            c = self.daemon.client()
+            write(self.path("f"))
+            self.assertEqual(c.wait(c.submit(self.path("f"))), "done")
 
 
 class Doubt(Case):
