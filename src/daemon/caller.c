@@ -2,13 +2,22 @@
 #include "caller.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "account.h"
 #include "util/fd.h"
 #include "util/macros.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 /* Senders whose credentials are kept: the next message of one of them costs no question. */
 #define SENDERS_KEPT 64
@@ -49,6 +58,7 @@ struct asker *asker_unref(struct asker *a)
 		(void)sd_bus_slot_unref(a->leaving);
 		free(a->c.id.groups);
 		free(a->bus_name);
+		fd_closep(&a->c.pidfd);
 		free(a);
 	}
 	return NULL;
@@ -75,16 +85,60 @@ static int socket_groups(int fd, gid_t **ret, size_t *ret_n)
 	}
 }
 
-int asker_from_socket(struct asker **ret, int fd)
+static struct asker *asker_new(void)
 {
 	struct asker *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->refs = 1;
+	a->c.pidfd = -1;
+	return a;
+}
+
+/* The process that connected, or -1. Before Linux 6.5 its number may be another's by now, if it has
+ * ended since. */
+static int socket_process(int fd, pid_t pid)
+{
+	int pidfd = -1;
+	socklen_t size = sizeof(pidfd);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) == 0)
+		return pidfd;
+	return errno == ENOPROTOOPT && pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+}
+
+int caller_view(const struct caller *c, int *ret)
+{
+	struct pollfd ended = { .fd = c->pidfd, .events = POLLIN };
+	_cleanup_close_ int fd = -1;
+	char path[64];
+
+	*ret = -1;
+	if (c->is_us)
+		return 0;
+	if (c->pid <= 0 || c->pidfd < 0)
+		return -ESRCH;
+	(void)snprintf(path, sizeof(path), "/proc/%ld/mountinfo", (long)c->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* As long as it has not ended, the number is its own. */
+	if (poll(&ended, 1, 0) != 0)
+		return -ESRCH;
+	*ret = fd_take(&fd);
+	return 0;
+}
+
+int asker_from_socket(struct asker **ret, int fd)
+{
+	struct asker *a = asker_new();
 	struct ucred cred;
 	socklen_t size = sizeof(cred);
 	int r = 0;
 
 	if (!a)
 		return -ENOMEM;
-	a->refs = 1;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
 		r = -errno;
 	if (r >= 0)
@@ -97,6 +151,8 @@ int asker_from_socket(struct asker **ret, int fd)
 	a->account = account_of(cred.uid);
 	a->used_usec = now_usec();
 	a->c.id.gid = cred.gid;
+	a->c.pid = cred.pid;
+	a->c.pidfd = socket_process(fd, cred.pid);
 	*ret = a;
 	return 0;
 }
@@ -121,9 +177,28 @@ static int read_groups(sd_bus_message *m, struct submitter *id)
 	return sd_bus_message_exit_container(m);
 }
 
-static int read_credentials(sd_bus_message *m, struct submitter *id, bool *ret_uid,
-			    bool *ret_groups)
+static int read_process_fd(sd_bus_message *m, struct caller *c)
 {
+	int fd, r = sd_bus_message_read(m, "v", "h", &fd);
+
+	fd_closep(&c->pidfd);
+	c->pidfd = r < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return r;
+}
+
+static int read_process(sd_bus_message *m, struct caller *c)
+{
+	uint32_t pid;
+	int r = sd_bus_message_read(m, "v", "u", &pid);
+
+	if (r >= 0 && pid > 0 && pid <= INT32_MAX)
+		c->pid = (pid_t)pid;
+	return r;
+}
+
+static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, bool *ret_groups)
+{
+	struct submitter *id = &c->id;
 	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
@@ -138,6 +213,10 @@ static int read_credentials(sd_bus_message *m, struct submitter *id, bool *ret_u
 		} else if (strcmp(key, "UnixGroupIDs") == 0) {
 			r = read_groups(m, id);
 			*ret_groups = r >= 0 && id->n_groups > 0;
+		} else if (strcmp(key, "ProcessFD") == 0) {
+			r = read_process_fd(m, c);
+		} else if (strcmp(key, "ProcessID") == 0) {
+			r = read_process(m, c);
 		} else {
 			r = sd_bus_message_skip(m, "v");
 		}
@@ -152,16 +231,15 @@ static int read_credentials(sd_bus_message *m, struct submitter *id, bool *ret_u
 static int asker_from_bus(struct asker **ret, sd_bus_message *m, const char *sender,
 			  const char **ret_why)
 {
-	struct asker *a = calloc(1, sizeof(*a));
+	struct asker *a = asker_new();
 	bool has_uid = false, has_groups = false;
 	int r;
 
 	if (!a)
 		return -ENOMEM;
-	a->refs = 1;
 	a->bus_name = strdup(sender);
 	a->c.bus_name = a->bus_name;
-	r = a->bus_name ? read_credentials(m, &a->c.id, &has_uid, &has_groups) : -ENOMEM;
+	r = a->bus_name ? read_credentials(m, &a->c, &has_uid, &has_groups) : -ENOMEM;
 	if (r >= 0 && !has_uid) {
 		*ret_why = "the message bus does not tell which user that is";
 		r = -ENODATA;
@@ -176,6 +254,9 @@ static int asker_from_bus(struct asker **ret, sd_bus_message *m, const char *sen
 	}
 	a->account = account_of(a->c.id.uid);
 	a->c.id.gid = has_groups ? a->c.id.groups[0] : 0;
+	/* Older buses give only its number, which may be another's if it ended a moment ago. */
+	if (a->c.pidfd < 0 && a->c.pid > 0)
+		a->c.pidfd = (int)syscall(SYS_pidfd_open, a->c.pid, 0);
 	*ret = a;
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who asks: what the kernel says of the other end of a socket, or the message bus of a sender.
- * Nothing here is read from /proc or the user database: both may name somebody else by now, or give
- * groups that the process does not have. */
+/* Who asks: what the kernel says of the other end of a socket, or the message bus of a sender. Who
+ * that is is not read from /proc or the user database: both may name somebody else by now, or give
+ * groups that the process does not have. Only the mounts of the process come from /proc, after a
+ * descriptor has pinned it. */
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -26,6 +27,11 @@ int asker_from_socket(struct asker **ret, int fd);
 struct asker *asker_ref(struct asker *a);
 /* NULL is accepted; returns NULL. */
 struct asker *asker_unref(struct asker *a);
+
+/* Opens the mount table of the process that asks, as its namespace and root are now. Returns 0,
+ * with *ret -1 if reclaimd asks for itself; -ESRCH if the process has ended or is not known; or
+ * another negative errno. */
+int caller_view(const struct caller *c, int *ret);
 
 /* The senders on one message bus. Their credentials are asked of the bus driver once and kept: a
  * unique name is never given twice, so what is kept cannot become somebody else's. */

@@ -21,7 +21,7 @@
 struct control {
 	struct job *j;
 	enum job_state to, from;
-	int to_fd;
+	int to_fd, view_fd;
 	char *to_name;
 	bool withdrawn;
 	control_done_t done;
@@ -35,6 +35,7 @@ static void answer(struct control *c, const struct failure *f)
 	if (c->done)
 		c->done(c->j, f, c->userdata);
 	fd_closep(&c->to_fd);
+	fd_closep(&c->view_fd);
 	free(c->to_name);
 	free(c);
 	manager_flow_ends(m);
@@ -51,7 +52,9 @@ static struct control *control_new(struct job *j, enum job_state to, control_don
 		done(j, &f, userdata);
 		return NULL;
 	}
-	*c = (struct control){ .j = j, .to = to, .to_fd = -1, .done = done, .userdata = userdata };
+	*c = (struct control){
+		.j = j, .to = to, .to_fd = -1, .view_fd = -1, .done = done, .userdata = userdata
+	};
 	manager_flow_begins(j->manager);
 	return c;
 }
@@ -209,7 +212,7 @@ static void on_intent(int r, void *userdata)
 	struct control *c = userdata;
 
 	(void)r; /* without the record it is still better to put back what is asked for */
-	put_back(c->j, ENTRY_RESTORED, c->to_fd, c->to_name, on_back, c);
+	put_back(c->j, ENTRY_RESTORED, c->to_fd, c->to_name, c->view_fd, on_back, c);
 }
 
 static void take_back(struct control *c)
@@ -238,7 +241,9 @@ void control_withdraw(struct job *j)
 		job_save(j, NULL, NULL);
 		return;
 	}
-	*c = (struct control){ .j = j, .to = JOB_CANCELLED, .to_fd = -1, .withdrawn = true };
+	*c = (struct control){
+		.j = j, .to = JOB_CANCELLED, .to_fd = -1, .view_fd = -1, .withdrawn = true
+	};
 	manager_flow_begins(j->manager);
 	take_back(c);
 }
@@ -333,8 +338,8 @@ bool control_may_restore(const struct job *j, struct failure *f)
 	return at_rest(j) || wrong_state(j, f, "restored");
 }
 
-void control_restore(struct job *j, int to_fd, const char *to_name, control_done_t done,
-		     void *userdata)
+void control_restore(struct job *j, int to_fd, const char *to_name, int view_fd,
+		     control_done_t done, void *userdata)
 {
 	struct control *c = control_new(j, JOB_RESTORED, done, userdata);
 	struct failure f = { 0 };
@@ -349,7 +354,10 @@ void control_restore(struct job *j, int to_fd, const char *to_name, control_done
 		c->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
 	if (to_name)
 		c->to_name = strdup(to_name);
-	if ((to_fd >= 0 && c->to_fd < 0) || (to_name && !c->to_name)) {
+	if (view_fd >= 0)
+		c->view_fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
+	if ((to_fd >= 0 && c->to_fd < 0) || (view_fd >= 0 && c->view_fd < 0) ||
+	    (to_name && !c->to_name)) {
 		failure_errno(&f, -ENOMEM, "job %" PRIu64, j->r.id);
 		answer(c, &f);
 		return;
@@ -367,13 +375,15 @@ void control_go_on(struct job *j)
 		return;
 	}
 	/* As it was asked for before, and is on record as pausing for it. */
-	*c = (struct control){ .j = j, .to = j->r.resume_state, .from = JOB_PAUSED, .to_fd = -1 };
+	*c = (struct control){
+		.j = j, .to = j->r.resume_state, .from = JOB_PAUSED, .to_fd = -1, .view_fd = -1
+	};
 	manager_flow_begins(j->manager);
 	j->doing = DOING_PUT_BACK;
 	/* That it is to be taken back may have been on record before all that was moved. */
 	if (*j->r.staging && *j->place->mount)
 		j->unmarked = -EAGAIN;
-	put_back(j, ENTRY_RESTORED, -1, NULL, on_back, c);
+	put_back(j, ENTRY_RESTORED, -1, NULL, -1, on_back, c);
 }
 
 /* ---- pausing ----------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ typedef void (*control_done_t)(struct job *j, const struct failure *f, void *use
 /* Each answers once, later or in this call; the job may have finished by then. What cannot be done
  * in the job's state is answered WrongState, and nothing has changed. */
 void control_cancel(struct job *j, control_done_t done, void *userdata);
-void control_restore(struct job *j, int to_fd, const char *to_name, control_done_t done,
-		     void *userdata);
+/* The arguments as put_back's. */
+void control_restore(struct job *j, int to_fd, const char *to_name, int view_fd,
+		     control_done_t done, void *userdata);
 void control_pause(struct job *j, control_done_t done, void *userdata);
 void control_resume(struct job *j, control_done_t done, void *userdata);
 

@@ -74,6 +74,7 @@ struct manager {
 
 	sd_event_source *schedule_source; /* deferred: one choice for many changes */
 	unsigned running;
+	uint64_t views;  /* counts those of callers, for their numbers */
 	uint64_t served; /* counts the jobs that have begun, for fairness */
 
 	sd_event_source *hurry_timer; /* while something runs */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "caller.h"
 #include "config/config.h"
 #include "control.h"
 #include "failure.h"
@@ -15,6 +16,7 @@
 #include "run.h"
 #include "schedule.h"
 #include "submit.h"
+#include "util/fd.h"
 
 bool operation_may_see(const struct caller *c, const struct job_record *r)
 {
@@ -183,6 +185,8 @@ void operation_restore(struct manager *m, const struct caller *c, uint64_t id, i
 	struct caller by = *c;
 	struct failure f = { 0 };
 	struct job *j = NULL;
+	_cleanup_close_ int view_fd = -1;
+	int r;
 
 	if (to_fd >= 0)
 		by.grant = NULL;
@@ -197,13 +201,20 @@ void operation_restore(struct manager *m, const struct caller *c, uint64_t id, i
 			    "job %" PRIu64 " has %" PRIu64 " names: they can go "
 			    "into another directory, but not all become %s",
 			    id, j->r.names, "one name");
+	r = caller_view(c, &view_fd);
+	if (j && !f.name && r < 0)
+		failure_set(&f, "NotAuthorized",
+			    "job %" PRIu64 ": which mounts the process that asks has cannot be "
+			    "seen (%s): it must be there until it is answered, and not in a "
+			    "process namespace around reclaimd's",
+			    id, strerror(-r));
 	if (f.name || !s || !j) {
 		free(s);
 		done(&f, userdata);
 		return;
 	}
 	*s = (struct several){ .open = 1, .done = done, .userdata = userdata };
-	control_restore(j, to_fd, to_name, one_done, s);
+	control_restore(j, to_fd, to_name, view_fd, one_done, s);
 }
 
 /* ---- all at once ------------------------------------------------------------------------------

@@ -26,6 +26,10 @@ struct grant;
 /* Who asks: from the socket or the bus, never from /proc or the user database. */
 struct caller {
 	struct submitter id;
+	bool is_us; /* reclaimd asks for itself: its own mounts count */
+	/* The process, and a descriptor that stands for it; 0 and -1 where it is not known. */
+	pid_t pid;
+	int pidfd;
 	/* By which polkit can be asked whether the caller may act on others' jobs; NULL where that
 	 * cannot be asked, which means no. root always may. */
 	const char *bus_name;

@@ -29,6 +29,7 @@ struct back {
 	int to_fd;
 	char *to_name;
 	filesystem_t filesystem;
+	struct restore_view view; /* fd -1: none */
 	struct chunk *chunk;
 	struct outcome *outcome;
 	size_t asked, open; /* of the chunk: sent, and not answered */
@@ -63,6 +64,7 @@ static void finish(struct back *b)
 	chunk_free(b->chunk);
 	sd_event_source_disable_unref(b->timer);
 	fd_closep(&b->to_fd);
+	fd_closep(&b->view.fd);
 	free(b->to_name);
 	free(b);
 	j->doing = DOING_NOTHING;
@@ -201,9 +203,11 @@ static int ask(struct back *b, struct worker *intake, size_t at)
 		item.dir_path = dir->path;
 		item.dir_id = &dir->id;
 	}
-	r = dir || b->to_fd >= 0 ? worker_restore(intake, b->j->place->staging_fd, b->j->uuid_text,
-						  &item, b->to_fd, b->to_name, on_restored, open)
-				 : -ENOENT;
+	r = dir || b->to_fd >= 0
+		    ? worker_restore(intake, b->j->place->staging_fd, b->j->uuid_text, &item,
+				     b->to_fd, b->to_name, b->view.fd >= 0 ? &b->view : NULL,
+				     on_restored, open)
+		    : -ENOENT;
 	if (r < 0)
 		free(open);
 	return r;
@@ -297,7 +301,7 @@ static void load_next(struct back *b)
 		load(b);
 }
 
-void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name,
+void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name, int view_fd,
 	      void (*done)(struct job *j, const struct put_back_result *result, void *userdata),
 	      void *userdata)
 {
@@ -312,6 +316,7 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 			    .m = j->manager,
 			    .state = state,
 			    .to_fd = -1,
+			    .view = { -1, ++j->manager->views },
 			    .next = 1,
 			    .done = done,
 			    .userdata = userdata };
@@ -320,8 +325,13 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 		b->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
 	if (to_name)
 		b->to_name = strdup(to_name);
-	if ((to_fd >= 0 && b->to_fd < 0) || (to_name && !b->to_name)) {
-		give_up(b, to_fd >= 0 && b->to_fd < 0 ? -errno : -ENOMEM);
+	if (view_fd >= 0)
+		b->view.fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
+	if ((to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0) ||
+	    (to_name && !b->to_name)) {
+		give_up(b, (to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0)
+				   ? -errno
+				   : -ENOMEM);
 		return;
 	}
 	/* Both are one filesystem, unless the caller is wrong about it. */

@@ -278,7 +278,7 @@ static void end(struct run *run)
 	}
 	release(run);
 	if (*j->r.staging && leaves)
-		put_back(j, ENTRY_KEPT, -1, NULL, conclude, e);
+		put_back(j, ENTRY_KEPT, -1, NULL, -1, conclude, e);
 	else
 		conclude(j, &nothing, e);
 }

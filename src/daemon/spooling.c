@@ -98,7 +98,7 @@ static void take(const struct spool_batch *b, void *userdata)
 {
 	struct manager *m = userdata;
 	struct spooled *s = spooled_new(m, b);
-	struct caller caller = { .id = *b->submitter };
+	struct caller caller = { .id = *b->submitter, .is_us = true, .pidfd = -1 };
 	struct intake_group group = { .dirfd = b->dirfd,
 				      .display = b->dir_path,
 				      .names = b->names,

@@ -6,11 +6,13 @@
 #include <systemd/sd-id128.h>
 
 #include "config/config.h"
+#include "caller.h"
 #include "failure.h"
 #include "schedule.h"
 #include "submit-internal.h"
 #include "submit.h"
 #include "util/escape.h"
+#include "util/fd.h"
 
 /* Pieces (rows_full) that may wait for the store before the worker has to. */
 #define POSTED_MOST 8
@@ -385,6 +387,21 @@ static int describe(struct submit *s, const struct submit_options *o)
 	return 0;
 }
 
+/* A process that has ended is not answered either. */
+static int view_open(struct submit *s, const struct caller *c, int *ret)
+{
+	int r = caller_view(c, ret);
+
+	if (r >= 0)
+		return 0;
+	failure_set(&s->failure, "NotAuthorized",
+		    "nothing was accepted: which mounts the process that asks has cannot be seen "
+		    "(%s): it must be there until it is answered, and not in a process namespace "
+		    "around reclaimd's",
+		    strerror(-r));
+	return r;
+}
+
 void submit_begin(struct manager *m, const struct caller *c, const struct intake_group *groups,
 		  size_t n, const struct submit_options *o, submit_done_t done, void *userdata)
 {
@@ -397,6 +414,7 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	struct submitted none = { 0 };
 	struct submit *s = calloc(1, sizeof(*s));
 	filesystem_t filesystem = filesystem_of_groups(m, groups, n);
+	_cleanup_close_ int view_fd = -1;
 	int r = s ? owner_get(&s->owner, m, &c->id) : -ENOMEM;
 
 	if (r < 0) {
@@ -418,12 +436,15 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);
 	if (r >= 0)
+		r = view_open(s, c, &view_fd);
+	if (r >= 0)
 		r = owner_intake_take(s->owner, filesystem, &s->intake);
 	if (r == -EUSERS)
 		owner_say_full(s->owner, filesystem, &s->failure);
 	s->session = ++s->owner->sessions;
 	if (r >= 0)
-		r = worker_look(intake_worker(s->intake), s->session, groups, n, &callbacks, s);
+		r = worker_look(intake_worker(s->intake), s->session, groups, n, view_fd,
+				&callbacks, s);
 	if (r < 0) {
 		fail(s, r);
 		submit_end(s);

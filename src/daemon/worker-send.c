@@ -240,7 +240,7 @@ static int groups_put(struct request *rq, uint64_t session, const struct intake_
 }
 
 int worker_look(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		const struct intake_callbacks *cb, void *userdata)
+		int view_fd, const struct intake_callbacks *cb, void *userdata)
 {
 	struct wire_out *out;
 	int r;
@@ -251,10 +251,14 @@ int worker_look(struct worker *w, uint64_t session, const struct intake_group *g
 	rq->look = *cb;
 	r = groups_put(rq, session, groups, n);
 	out = r < 0 ? NULL : message_add(&rq->messages, REQUEST_LOOK, rq->serial);
-	if (out)
+	if (out) {
 		wire_put(out, session);
-	else if (r >= 0)
+		wire_put(out, view_fd >= 0 ? LOOK_VIEW : 0);
+		if (view_fd >= 0)
+			wire_put_fd(out, view_fd);
+	} else if (r >= 0) {
 		r = -ENOMEM;
+	}
 	return request_queue(w, rq, r);
 }
 
@@ -328,7 +332,8 @@ int worker_open_dir(struct worker *w, int at_fd, const char *path,
 
 int worker_restore(struct worker *w, int staging_fd, const char *job_dir,
 		   const struct restore_item *item, int to_fd, const char *to_name,
-		   void (*restored)(int r, void *userdata), void *userdata)
+		   const struct restore_view *view, void (*restored)(int r, void *userdata),
+		   void *userdata)
 {
 	struct request *rq;
 	int r;
@@ -345,9 +350,12 @@ int worker_restore(struct worker *w, int staging_fd, const char *job_dir,
 	wire_put_identity(out, item->dir_id);
 	wire_put_identity(out, item->id);
 	wire_put_string(out, to_name);
+	wire_put(out, view ? view->number : 0);
 	wire_put_fd(out, staging_fd);
 	if (to_fd >= 0)
 		wire_put_fd(out, to_fd);
+	if (view)
+		wire_put_fd(out, view->fd);
 	return request_queue(w, rq, 0);
 }
 

@@ -124,9 +124,10 @@ struct intake_callbacks {
 };
 
 /* Looks at everything once, as the submitter, and keeps the list for worker_stage. `session` is the
- * caller's number for it. All groups must be on one mount (-EXDEV). */
+ * caller's number for it. view_fd: the mount table of the process that asks, or -1 if that is
+ * reclaimd. All groups must be on one mount (-EXDEV). */
 int worker_look(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		const struct intake_callbacks *cb, void *userdata);
+		int view_fd, const struct intake_callbacks *cb, void *userdata);
 
 /* From a callback of worker_look: what it looks at is not wanted any more, and the callback
  * `looked` is to come soon. */
@@ -176,10 +177,17 @@ struct restore_item {
 
 /* Puts one thing back, never over another (renameat2 NOREPLACE): where it was, or, if to_fd >= 0,
  * into that directory under to_name (NULL: its own). -EEXIST, -ESTALE if the directory is not the
- * one it was, -ENOENT if it is not in staging. */
+ * one it was, -ENOENT if it is not in staging. view: the mount table of the process that asks, with
+ * a number that no other has; or NULL. -EROFS if it may not write there. */
+struct restore_view {
+	int fd;
+	uint64_t number;
+};
+
 int worker_restore(struct worker *w, int staging_fd, const char *job_dir,
 		   const struct restore_item *item, int to_fd, const char *to_name,
-		   void (*restored)(int r, void *userdata), void *userdata);
+		   const struct restore_view *view, void (*restored)(int r, void *userdata),
+		   void *userdata);
 
 /* Removes the job's own directory in staging, if it is empty. */
 int worker_remove_staging(struct worker *w, int staging_fd, const char *job_dir,

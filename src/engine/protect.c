@@ -722,6 +722,20 @@ static bool has_unlocated(const struct protect *p, int dirfd)
 	return false;
 }
 
+int protect_locate(const struct protect *p, int dirfd, struct location *ret)
+{
+	const struct mounts *mounts = mounts_now(p);
+	char path[PATH_MAX];
+	ssize_t len = fd_path(dirfd, path, sizeof(path));
+	const struct mount *m;
+	struct identity id;
+
+	if (!mounts || len < 0 || path[0] != '/' || fd_whereabouts(dirfd, &id) < 0)
+		return -ESTALE;
+	m = mounts_by_id(mounts, id.mnt_id);
+	return m && mount_location(m, path, ret) >= 0 ? 0 : -ESTALE;
+}
+
 static const char *content_reason(const struct protect *p, int dirfd, const char *path,
 				  const struct spot *s)
 {

@@ -10,6 +10,7 @@
 
 #include "util/fd.h"
 
+struct location;
 struct mounts;
 struct protect;
 
@@ -24,6 +25,9 @@ struct protect *protect_free(struct protect *p);
 /* The mount table that was read for it; lives as long. The checks below go by the mounts as they
  * are when they are asked. */
 const struct mounts *protect_mounts(const struct protect *p);
+
+/* Where a directory is in its filesystem. Returns 0, or -ESTALE if that cannot be told. */
+int protect_locate(const struct protect *p, int dirfd, struct location *ret);
 
 /* Have the mounts changed since it was built? */
 bool protect_outdated(const struct protect *p);

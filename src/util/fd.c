@@ -145,10 +145,16 @@ ssize_t fd_path(int fd, char *buf, size_t size)
 ssize_t fd_read_file(const char *path, size_t max, char **ret)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd_read_all(fd, max, ret);
+}
+
+ssize_t fd_read_all(int fd, size_t max, char **ret)
+{
 	_cleanup_free_ char *buf = NULL;
 	size_t len = 0, cap = 4096;
 
-	if (fd < 0)
+	if (lseek(fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
 	buf = malloc(cap + 1);
 	if (!buf)

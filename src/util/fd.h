@@ -73,5 +73,8 @@ ssize_t fd_path(int fd, char *buf, size_t size);
  * Returns its length or a negative errno. */
 ssize_t fd_read_file(const char *path, size_t max, char **ret);
 
+/* The same of what fd is open for, from its beginning. */
+ssize_t fd_read_all(int fd, size_t max, char **ret);
+
 /* Microseconds of CLOCK_MONOTONIC. */
 uint64_t now_usec(void);

@@ -141,10 +141,10 @@ static int table_parse(struct mounts *m, size_t len)
 	return *at ? -EBADMSG : 0;
 }
 
-int mounts_read(struct mounts *ret, const char *path)
+/* Takes the text over; len may be a negative errno instead. */
+static int mounts_take(struct mounts *ret, char *text, ssize_t len)
 {
-	struct mounts m = { 0 };
-	ssize_t len = fd_read_file(path, TABLE_MAX, &m.text);
+	struct mounts m = { .text = text };
 	int r = len < 0 ? (int)len : table_parse(&m, (size_t)len);
 
 	if (r < 0) {
@@ -153,6 +153,22 @@ int mounts_read(struct mounts *ret, const char *path)
 	}
 	*ret = m;
 	return 0;
+}
+
+int mounts_read(struct mounts *ret, const char *path)
+{
+	char *text = NULL;
+	ssize_t len = fd_read_file(path, TABLE_MAX, &text);
+
+	return mounts_take(ret, text, len);
+}
+
+int mounts_read_fd(struct mounts *ret, int fd, size_t max)
+{
+	char *text = NULL;
+	ssize_t len = fd_read_all(fd, max, &text);
+
+	return mounts_take(ret, text, len);
 }
 
 void mounts_done(struct mounts *m)
@@ -313,6 +329,13 @@ char *mount_all_options(const struct mount *m)
 		     *super ? "," : "", super) < 0)
 		return NULL;
 	return s;
+}
+
+bool mount_read_only(const struct mount *m)
+{
+	const char *own = m->options, *super = m->super_options;
+
+	return access_take(&own) || access_take(&super);
 }
 
 char *mount_value(const struct mount *m, const char *name)

@@ -32,6 +32,8 @@ struct mounts {
  * not what proc(5) says, -ENODATA if there is none; or the negative errno of reading it. A table
  * that cannot be understood in full is not returned at all. */
 int mounts_read(struct mounts *ret, const char *path);
+/* The same of what fd is open for; -EFBIG if it is longer than max. */
+int mounts_read_fd(struct mounts *ret, int fd, size_t max);
 void mounts_done(struct mounts *m);
 
 /* The mount with this id, or NULL. */
@@ -66,6 +68,9 @@ bool mount_layer(const struct mount *m, size_t *at, char *buf, size_t size);
 /* All options of a mount and its filesystem as one malloc'ed string, with "rw" or "ro" once and in
  * front: "ro" if either is. NULL if memory is out. */
 char *mount_all_options(const struct mount *m);
+
+/* Is the mount or its filesystem read-only? */
+bool mount_read_only(const struct mount *m);
 
 /* The value of an option of the mount's filesystem, malloc'ed, without escapes: "/a" for upperdir
  * of "rw,upperdir=/a". NULL if it has none (or memory is out). */

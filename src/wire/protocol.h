@@ -16,14 +16,17 @@
  *                    its page?
  *   LOOK_GROUPS      session, n * (flags, dir_path?, path?,       -
  *                    display?, names); fds: dir?, names?
- *   LOOK             session                                      DIRS, ENTRIES, LOOKED
+ *   LOOK             session, flags; fd: mount table of the       DIRS, ENTRIES, LOOKED
+ *                    process that asks?
  *   FORGET           session                                      -
  *   STAGE            session, name; fd: staging                   RANGES, STAGED
  *   MAKE_STAGING     path, mount id, uid, gid, make               OPENED
  *   OPEN_DIR         path, flags, identity; fd: at?               OPENED
  *   RESTORE          flags, job_dir, seq, name, dir_path,         DONE
- *                    dir's identity, identity, to_name?;
- *                    fds: staging, to?
+ *                    dir's identity, identity, to_name?,
+ *                    number of the view (0: none);
+ *                    fds: staging, to?, mount table of the
+ *                    process that asks?
  *   REMOVE_STAGING   job_dir; fd: staging                         DONE
  *   LIST_STAGING     job_dir?; fd: staging                        LISTING, DONE
  *   RUN              display, flags, dir's identity,              PROBLEM, KEPT, RAN
@@ -47,7 +50,7 @@
 #include "store/store.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 4
+#define PROTOCOL_VERSION 5
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -96,6 +99,7 @@ enum protocol_group_flags {
 	GROUP_LIST = 1 << 2,
 	GROUP_RECORDS = 1 << 3
 };
+enum protocol_look_flags { LOOK_VIEW = 1 << 0 };
 enum protocol_open_flags { OPEN_AT = 1 << 0, OPEN_IDENTITY = 1 << 1 };
 enum protocol_restore_flags { RESTORE_TO = 1 << 0 };
 /* RUN_FLUSH_LATER: what is gone need not be durable yet, if RAN says so and FLUSH follows. */

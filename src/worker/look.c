@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "session.h"
 #include "util/escape.h"
 #include "util/mounts.h"
+#include "view.h"
 #include "wire/records.h"
 
 /* Lists of names that are larger than this together are a mistake, not lists. */
@@ -32,13 +34,17 @@
 /* The longest record of an answer: a path, or a name, and numbers. */
 #define RECORD (PATH_MAX + 128)
 
+/* How a directory was given. */
+enum way { WAY_FD, WAY_PATH };
+
 struct looking {
 	struct serving *s;
 	struct session *session;
 	const struct protect *protect;
-	enum protocol_answer telling;         /* the kind of answer that is being filled */
-	uint64_t lists;                       /* bytes of names so far */
-	unsigned deaf;                        /* names since reclaimd was heard last */
+	struct view *view;            /* the submitter's mounts; NULL: reclaimd itself asks */
+	enum protocol_answer telling; /* the kind of answer that is being filled */
+	uint64_t lists;               /* bytes of names so far */
+	unsigned deaf;                /* names since reclaimd was heard last */
 	const struct record_header *expected; /* who the next name is to be, or NULL */
 	struct failure_text f;
 };
@@ -102,18 +108,51 @@ static int mount_check(struct looking *l, const struct session_dir *d, const cha
 		      "them one after the other");
 }
 
+/* What the submitter may do with a directory that may be deleted from here. */
+static void dir_view(struct looking *l, struct session_dir *d, int fd, enum way way)
+{
+	struct location at;
+	int r;
+
+	if (d->refusal || !l->view)
+		return;
+	d->error = -EACCES;
+	if (protect_locate(l->protect, fd, &at) < 0) {
+		d->refusal = "lies where its filesystem cannot be told";
+		return;
+	}
+	d->covered = view_mounts_at(l->view, &at);
+	r = way == WAY_PATH ? view_path(l->view, d->path, &at) : 0;
+	if (r == -EROFS)
+		d->refusal = "is on a filesystem that is mounted read-only for the submitter";
+	if (r != -EROFS && r < 0) {
+		d->refusal = "is not the same for the submitter, which has other mounts or "
+			     "another root: submit it by a descriptor, as reclaimctl does";
+		d->error = -EINVAL;
+	}
+}
+
+/* Is the mount through which it was opened, which may be one of another namespace, read-only? */
+static bool is_read_only(int fd)
+{
+	struct statvfs v;
+
+	return fstatvfs(fd, &v) < 0 || (v.f_flag & ST_RDONLY);
+}
+
 /* Takes over a descriptor of a directory that names are in. */
-static int dir_take(struct looking *l, int fd, const char *shown, uint32_t *ret)
+static int dir_take(struct looking *l, int fd, enum way way, const char *shown, uint32_t *ret)
 {
 	_cleanup_close_ int own = fd;
 	struct found f;
-	bool is_new;
+	bool is_new, read_only;
 	int r = found_at(own, "", &f);
 
 	if (r < 0)
 		return refuse(l, r, shown, NULL, NULL);
 	if (!S_ISDIR(f.id.mode))
 		return refuse(l, -EINVAL, shown, NULL, "is no directory");
+	read_only = is_read_only(own);
 	if (!mounts_by_id(protect_mounts(l->protect), f.id.mnt_id))
 		directory_here(&own, &f);
 	fd = own;
@@ -126,6 +165,11 @@ static int dir_take(struct looking *l, int fd, const char *shown, uint32_t *ret)
 	if (r < 0)
 		return r;
 	directory_check(&l->session->dirs[*ret], fd, l->protect);
+	if (read_only && !l->session->dirs[*ret].refusal) {
+		l->session->dirs[*ret].refusal = "is on a filesystem that is mounted read-only";
+		l->session->dirs[*ret].error = -EROFS;
+	}
+	dir_view(l, &l->session->dirs[*ret], fd, way);
 	return tell_dir(l, *ret);
 }
 
@@ -142,7 +186,7 @@ static int dir_find(struct looking *l, const char *dir, const char *shown, uint3
 	fd = intake_open_dir(dir, &why);
 	if (fd < 0)
 		return refuse(l, fd, shown, NULL, why);
-	r = dir_take(l, fd, shown, ret);
+	r = dir_take(l, fd, WAY_PATH, shown, ret);
 	if (r < 0)
 		return r;
 	r = session_dir_call(l->session, dir, *ret);
@@ -157,6 +201,22 @@ static bool is_expected(const struct looking *l, const struct identity *id)
 		      (id->mode & S_IFMT) == e->type);
 }
 
+/* What is mounted in the submitter's view is not deleted, nor what holds it. */
+static int covered_check(const struct looking *l, int fd, const char *name, const char **ret_why)
+{
+	struct location at;
+	size_t len;
+
+	*ret_why = "is a mount point for the submitter, or holds one";
+	if (protect_locate(l->protect, fd, &at) < 0)
+		return -EXDEV;
+	len = strlen(at.path);
+	if (snprintf(at.path + len, sizeof(at.path) - len, "/%s", name) >=
+	    (int)(sizeof(at.path) - len))
+		return -ENAMETOOLONG;
+	return view_mounts_at(l->view, &at) ? -EXDEV : 0;
+}
+
 /* Looks at one name. Returns 0; 1 if it is counted as missing; or refuses. */
 static int name_look(struct looking *l, uint32_t dir, const char *name, bool slash, bool list,
 		     const char *shown)
@@ -169,6 +229,8 @@ static int name_look(struct looking *l, uint32_t dir, const char *name, bool sla
 	if (fd < 0)
 		return refuse(l, fd, shown, name, NULL);
 	r = directory_look(d, fd, name, l->protect, &f, &why);
+	if (r >= 0 && d->covered)
+		r = covered_check(l, fd, name, &why);
 	if (fd != d->fd)
 		fd_closep(&fd);
 	if (r == -ENOENT && list)
@@ -315,12 +377,26 @@ static int dir_open_beneath(const struct session_dir *base, const char *path)
 	return fd;
 }
 
+static int base_locate(const struct looking *l, uint32_t base, struct location *ret)
+{
+	const struct session_dir *d = &l->session->dirs[base];
+	int fd = session_dir_open(d), r;
+
+	if (fd < 0)
+		return fd;
+	r = protect_locate(l->protect, fd, ret);
+	if (fd != d->fd)
+		fd_closep(&fd);
+	return r;
+}
+
 /* Finds the directory that is called so beneath `base`. Returns 0; 1 if it is not there any more,
  * or is another; or refuses. */
 static int dir_find_beneath(struct looking *l, uint32_t base, const char *path, const char *shown,
 			    uint32_t *ret)
 {
 	_cleanup_free_ char *key = NULL;
+	struct location at, top;
 	int fd, r;
 
 	/* No path by which other directories are known begins with a digit. */
@@ -335,7 +411,13 @@ static int dir_find_beneath(struct looking *l, uint32_t base, const char *path, 
 		return 1;
 	if (fd < 0)
 		return refuse(l, fd, shown, path, NULL);
-	r = dir_take(l, fd, shown, ret);
+	/* What is mounted there for the submitter, it would not have gone through. */
+	if (l->view && (protect_locate(l->protect, fd, &at) < 0 || base_locate(l, base, &top) < 0 ||
+			view_mounts_between(l->view, &top, &at))) {
+		fd_closep(&fd);
+		return 1;
+	}
+	r = dir_take(l, fd, WAY_FD, shown, ret);
 	if (r >= 0 && session_dir_call(l->session, key, *ret) < 0)
 		r = refuse(l, -ENOMEM, shown, NULL, NULL);
 	return r < 0 ? r : 0;
@@ -446,7 +528,7 @@ static int group_look(struct looking *l, struct session_group *g)
 	if (r < 0)
 		return r;
 	if (g->dirfd >= 0)
-		r = dir_take(l, fd_take(&g->dirfd), shown ? shown : "", &dir);
+		r = dir_take(l, fd_take(&g->dirfd), WAY_FD, shown ? shown : "", &dir);
 	else
 		r = dir_find(l, g->dir_path, shown, &dir);
 	if (r == -ENOENT && g->list && g->dir_path) {
@@ -480,7 +562,18 @@ static int refuse_missing(struct looking *l)
 	return refuse(l, -ENOENT, s->first_missing ? s->first_missing : "", NULL, why);
 }
 
-static int all_look(struct looking *l)
+static int view_take(struct looking *l, int fd)
+{
+	int r = view_new(&l->view, fd, protect_mounts(l->protect));
+
+	if (r == -E2BIG)
+		return refuse(l, r, "", NULL,
+			      "the process that asks has more mounts than can be looked through");
+	return r < 0 ? refuse(l, r, "", NULL, "the mounts of the process that asks cannot be read")
+		     : 0;
+}
+
+static int all_look(struct looking *l, int view_fd)
 {
 	_cleanup_free_ char *culprit = NULL;
 	int r = 0;
@@ -489,6 +582,8 @@ static int all_look(struct looking *l)
 	if (!l->protect)
 		return refuse(l, r, culprit ? culprit : "protected paths", NULL,
 			      "cannot be resolved, so what is protected is not known");
+	if (view_fd >= 0)
+		r = view_take(l, view_fd);
 	for (size_t i = 0; r >= 0 && i < l->session->n_groups; i++)
 		r = group_look(l, &l->session->groups[i]);
 	if (r >= 0 && l->session->n_entries == 0 && l->session->missing > 0)
@@ -524,13 +619,16 @@ static int looked_tell(struct looking *l, int error)
 int look(struct serving *s)
 {
 	uint64_t id = wire_get(&s->in);
+	uint64_t flags = wire_get_most(&s->in, LOOK_VIEW);
+	_cleanup_close_ int view_fd = flags & LOOK_VIEW ? wire_get_fd(&s->in) : -1;
 	struct looking l = { .s = s };
 	int r = wire_end(&s->in);
 
 	if (r < 0)
 		return r;
 	l.session = session_get(&s->sessions, id, true);
-	r = l.session ? all_look(&l) : refuse(&l, -ENOMEM, "", NULL, NULL);
+	r = l.session ? all_look(&l, view_fd) : refuse(&l, -ENOMEM, "", NULL, NULL);
+	l.view = view_free(l.view);
 	if (l.session)
 		session_looked(l.session);
 	/* What could not be told is no answer about the names. */

@@ -37,6 +37,7 @@
 #include "pump.h"
 #include "remote-pace.h"
 #include "serving.h"
+#include "view.h"
 #include "util/courtesy.h"
 #include "util/escape.h"
 #include "util/fd.h"
@@ -195,6 +196,7 @@ static void serving_done(struct serving *s)
 	wire_in_done(&s->in);
 	wire_out_done(&s->out);
 	protect_free(s->protect);
+	view_free(s->view);
 	remote_pace_free(s->pace);
 	lastref_process_free(s->lastref);
 	moosefs_close(s->moosefs);

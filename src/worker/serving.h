@@ -13,6 +13,7 @@ struct moosefs;
 struct protect;
 struct remote_pace;
 struct session;
+struct view;
 
 struct serving {
 	int sock;
@@ -36,6 +37,9 @@ struct serving {
 	uint64_t protect_usec;
 
 	struct session *sessions;
+
+	struct view *view; /* of a caller that has things put back, and its number; or NULL */
+	uint64_t view_number;
 };
 
 /* Serves until the socket is closed. Returns 0 or the negative errno of what went wrong. */

@@ -8,14 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "directory.h"
 #include "engine/intake.h"
+#include "engine/protect.h"
 #include "lasting.h"
 #include "serving.h"
 #include "staging-make.h"
 #include "util/gate.h"
+#include "util/mounts.h"
+#include "view.h"
 
 static int done_tell(struct serving *s, int error)
 {
@@ -125,6 +129,35 @@ static int restore(const struct restoring *w)
 	return 0;
 }
 
+/* May the process that asks write where this was? Its mounts are read once for all that it has put
+ * back at a time. */
+static int view_check(struct serving *s, uint64_t number, int view_fd, const char *dir_path,
+		      const struct lasting_identity *dir_id)
+{
+	_cleanup_free_ char *culprit = NULL;
+	_cleanup_close_ int fd = -1;
+	const struct protect *p;
+	struct location at;
+	int r = 0;
+
+	p = serving_protect(s, &culprit, &r);
+	if (!p)
+		return r;
+	if (!s->view || s->view_number != number) {
+		s->view = view_free(s->view);
+		r = view_new(&s->view, view_fd, protect_mounts(p));
+		s->view_number = number;
+	}
+	if (r < 0)
+		return r;
+	fd = dir_open(-1, dir_path, dir_id);
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
+	if (protect_locate(p, fd, &at) < 0)
+		return -ESTALE;
+	return view_writable(s->view, &at) ? 0 : -EROFS;
+}
+
 /* Where it is to go was opened by somebody else, maybe in another mount namespace. */
 static void mount_translate(int *to_fd, int staging_fd)
 {
@@ -139,7 +172,9 @@ int staging_restore(struct serving *s)
 {
 	uint64_t flags = wire_get_most(&s->in, RESTORE_TO);
 	struct restoring w = { .to_fd = -1 };
-	_cleanup_close_ int staging_fd = -1, to_fd = -1;
+	_cleanup_close_ int staging_fd = -1, to_fd = -1, view_fd = -1;
+	struct statvfs v;
+	uint64_t view;
 	int r;
 
 	w.job_dir = wire_get_component(&s->in);
@@ -149,14 +184,24 @@ int staging_restore(struct serving *s)
 	w.dir_id = wire_get_identity(&s->in);
 	w.id = wire_get_identity(&s->in);
 	w.to_name = wire_get_string_or_null(&s->in);
+	view = wire_get(&s->in);
 	staging_fd = wire_get_fd(&s->in);
 	if (flags & RESTORE_TO)
 		to_fd = wire_get_fd(&s->in);
+	if (view > 0)
+		view_fd = wire_get_fd(&s->in);
 	r = wire_end(&s->in);
 	if (r < 0)
 		return r;
+	/* As it was handed over: here its filesystem may be writable. */
+	if (to_fd >= 0 && (fstatvfs(to_fd, &v) < 0 || (v.f_flag & ST_RDONLY)))
+		return done_tell(s, -EROFS);
 	if (to_fd >= 0)
 		mount_translate(&to_fd, staging_fd);
+	else if (view > 0)
+		r = view_check(s, view, view_fd, w.dir_path, &w.dir_id);
+	if (r < 0)
+		return done_tell(s, r);
 	w.staging_fd = staging_fd;
 	w.to_fd = to_fd;
 	return done_tell(s, w.to_name && !is_component(w.to_name) ? -EINVAL : restore(&w));

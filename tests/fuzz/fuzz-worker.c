@@ -132,7 +132,7 @@ static void ask_intake(struct worker *w)
 		.dirfd = -1, .dir_path = "/a", .names = "b", .names_len = 2, .names_fd = -1
 	};
 
-	asked += worker_look(w, 1, &g, 1, &look, NULL) >= 0;
+	asked += worker_look(w, 1, &g, 1, -1, &look, NULL) >= 0;
 	asked += worker_stage(w, 1, its, "job", &stage, NULL) >= 0;
 	asked += worker_open_dir(w, -1, "/a", NULL, on_opened, NULL) >= 0;
 	asked += worker_list_staging(w, its, NULL, on_listed_one, on_done, NULL) >= 0;

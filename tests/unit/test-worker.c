@@ -282,9 +282,9 @@ static int restore(const struct lasting_identity *dir, const struct lasting_iden
 
 	(void)snprintf(path, sizeof(path), "%s/d", f.dir);
 	f.seen.answered = false;
-	ck_assert_int_ge(
-		worker_restore(f.worker, staging, "job", &item, to_fd, to_name, fixture_done, &f),
-		0);
+	ck_assert_int_ge(worker_restore(f.worker, staging, "job", &item, to_fd, to_name, NULL,
+					fixture_done, &f),
+			 0);
 	fixture_wait(&f);
 	return f.seen.r;
 }

@@ -137,7 +137,7 @@ int fixture_look(struct fixture *f, const struct intake_group *groups, size_t n)
 
 	begin(f);
 	ck_assert_int_ge(worker_forget(f->worker, SESSION), 0);
-	ck_assert_int_ge(worker_look(f->worker, SESSION, groups, n, &cb, f), 0);
+	ck_assert_int_ge(worker_look(f->worker, SESSION, groups, n, -1, &cb, f), 0);
 	fixture_wait(f);
 	return f->seen.r;
 }

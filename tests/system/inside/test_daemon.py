@@ -56,6 +56,35 @@ class Service(unittest.TestCase):
                             "fallocate -l 4G /backups/new.tar.gz")
         submit("--wait", "/backups/new.tar.gz")
 
+    def test_attack_04_services_with_mounts_of_their_own(self):
+        """What a service may not write it may not delete, by descriptor or by path, and nothing else
+        is in its way. (reclaimd itself has mounts of its own.)"""
+        def run(command_line, *properties):
+            words = [w for p in properties for w in ("-p", p)]
+            return attempt("systemd-run", "--quiet", "--wait", "--pipe", *words, "sh", "-c", command_line)
+
+        by_path = "busctl call %s %s %s Submit 'aaya{sv}' 1 %d %s 0"
+
+        def named(path):
+            return by_path % (*BUS, len(path), " ".join(str(b) for b in path.encode()))
+
+        command("sh", "-c", "mkdir -p /backups/d/x /backups/d/y; touch /backups/d/x/f")
+        for line in ("reclaimctl submit /backups/d/x", named("/backups/d/x")):
+            for read_only in ("ReadOnlyPaths=/backups", "ReadOnlyPaths=/backups/d/x", "ProtectSystem=strict"):
+                r = run(line, read_only)
+                self.assertNotEqual(r.returncode, 0, (line, read_only, r.stdout))
+                self.assertRegex(r.stdout, "read-only|mount point")
+        r = run(named("/tmp/x"), "PrivateTmp=yes", "ExecStartPre=touch /tmp/x")
+        self.assertNotEqual(r.returncode, 0, r.stdout)
+        self.assertTrue(os.path.exists("/backups/d/x/f"))
+        for line in ("reclaimctl submit --wait %s", "reclaimctl submit --wait %s/", None):
+            for properties in ((), ("PrivateTmp=yes",), ("ProtectSystem=strict", "ReadWritePaths=/backups"),
+                               ("ProtectHome=read-only", "PrivateMounts=yes")):
+                os.makedirs("/backups/d/y/f", exist_ok=True)
+                r = run(line % "/backups/d/y" if line else named("/backups/d/y"), *properties)
+                self.assertEqual(r.returncode, 0, (line, properties, r.stdout))
+                self.assertFalse(os.path.exists("/backups/d/y"))
+
     def test_spool(self):
         """An entry can be taken back while its time has not passed, and then it is gone."""
         spool = "/backups/.trash"
