@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -143,6 +144,7 @@ _Noreturn static void singer_main(int sock, int dirfd)
 {
 	struct singer s = { .fd = -1 };
 
+	(void)prctl(PR_SET_NAME, "reclaim-canary");
 	/* All else that is ours would be held by it for as long as it hangs. */
 	if (dup2(sock, STDIN_FILENO) < 0 || dup2(dirfd, STDOUT_FILENO) < 0 ||
 	    close_range(STDERR_FILENO, ~0U, 0) < 0)

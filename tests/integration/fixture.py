@@ -232,14 +232,15 @@ def fsbytes(base, name):
 
 
 def workers_of(pid):
-    """The daemon's children that delete or look: not those that stand between it and its clients.
+    """The daemon's children that delete or look: not those that stand between it and its clients, nor
+    canaries.
     (The kernel's own list of children may leave some out while others end.)"""
     found = []
     for child in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open("/proc/%s/stat" % child, encoding="ascii",
                                                 errors="replace") as f:
             name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
-            if int(rest.split()[1]) == pid and name != "reclaim-pump":
+            if int(rest.split()[1]) == pid and name not in ("reclaim-pump", "reclaim-canary"):
                 found.append(int(child))
     return found
 

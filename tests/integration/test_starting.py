@@ -47,7 +47,8 @@ class Reload(Case):
             write(self.path(name))
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
         before = self.workers()
-        self.assertEqual(len(before), 2)
+        # An intake worker for each filesystem that was looked at, and the deleter.
+        self.assertGreaterEqual(len(before), 2)
         write(self.path("keep"))
         self.daemon.configure("protect: [%s]\n" % self.path("keep"))
         c.call("Reload")
