@@ -223,6 +223,78 @@ class Disks(Faults):
         self.others_go_on(c)
         command("mount", "-o", "remount,rw", at)
 
+    def test_attack_24_read_only_remount_and_back(self):
+        """With staging on it, and what was put there by another job that waits: nothing is lost, and with
+        the filesystem writable again both come to their ends."""
+        at, c, n, worker = self.running()
+        build(self.data, "held/a\nheld/b")
+        before = fingerprint(self.path("held"))
+        held = c.submit(self.path("held"), undo_usec=HOUR)
+        write(self.path("late"))
+        command("mount", "-o", "remount,ro", at)
+        os.kill(worker, signal.SIGCONT)
+        state = c.wait_state(n, "queued", "paused")
+        self.assertIn(state, ("partial", "failed", "queued", "paused"))
+        self.assertIn("ead-only", str(c.problems(n)) + c.get(n, "Message"))
+        with self.assertRaises(Error):
+            c.call("Restore", "ta{sv}", held, {})
+        # What is accepted meanwhile waits, or says why not; it stays where it is.
+        with contextlib.suppress(Error):
+            late = c.submit(self.path("late"))
+            self.assertNotEqual(c.wait_state(late, "queued", "paused"), "done")
+        self.assertTrue(os.path.exists(self.path("late")))
+        self.others_go_on(c)
+        self.daemon.kill()
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertIn(c.job(held)["state"], ("held", "paused"))
+        command("mount", "-o", "remount,rw", at)
+        c.call("Restore", "ta{sv}", held, {})
+        self.assertEqual(fingerprint(self.path("held")), before)
+        # What could not go on is in its place, or goes on when it is told to.
+        if state not in FINISHED:
+            c.call("Resume", "at", [n])
+            self.assertEqual(c.wait(n), "done", self.daemon.said())
+            self.assertFalse(os.path.exists(self.path("t")))
+
+    def test_attack_24_the_state_directory_turns_read_only(self):
+        """An error of its disk does that. What was accepted goes on, nothing new is accepted, and after a
+        restart with the disk as it should be nothing is lost."""
+        self.daemon.stop()
+        image = os.path.join(self.daemon.dir, "state.image")
+        with open(image, "wb") as f:
+            f.truncate(16 << 20)
+        command("mkfs.ext4", "-q", "-F", image)
+        options = ("mount", "-o", "loop,errors=remount-ro", image, self.daemon.state)
+        command(*options)
+        self.addCleanup(subprocess.run, ["umount", "-l", self.daemon.state], stderr=subprocess.DEVNULL,
+                        check=False)
+        os.chmod(self.daemon.state, 0o700)
+        c = self.daemon.again_with_gate("unlink:x")
+        build(self.data, "t/x\nheld/a\nnew")
+        held = c.submit(self.path("held"), undo_usec=HOUR)
+        n = c.submit(self.path("t"))
+        worker = self.daemon.stopped_worker()
+        source = command("findmnt", "-no", "SOURCE", self.daemon.state).strip()
+        write("/sys/fs/ext4/%s/trigger_fs_error" % os.path.basename(source), "1")
+        os.kill(worker, signal.SIGCONT)
+        with self.assertRaises(Error) as e:
+            c.submit(self.path("new"))
+        self.assertIn(self.daemon.state, e.exception.text)
+        self.daemon.wait_gone(self.path("t"))
+        self.assertTrue(os.path.exists(self.path("new")))
+        self.daemon.kill()
+        command("umount", self.daemon.state)
+        subprocess.run(["e2fsck", "-fp", image], stdout=subprocess.DEVNULL, check=False)
+        command(*options)
+        self.daemon.start()
+        c = self.daemon.client()
+        self.assertEqual(c.wait(n), "done", self.daemon.said())
+        c.call("Restore", "ta{sv}", held, {})
+        self.assertTrue(os.path.exists(self.path("held", "a")))
+        self.assertEqual(c.wait(c.submit(self.path("new"))), "done")
+        self.daemon.stop()
+
     def test_fault_11_device_gone(self):
         at, c, n, worker = self.running()
         fd = os.open(at, os.O_RDONLY)

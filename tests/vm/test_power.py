@@ -250,6 +250,11 @@ class Power(unittest.TestCase):
         self.prepare("xfs", "ext4")
         self.fails_at_every_moment()
 
+    def test_attack_27_btrfs_and_xfs(self):
+        """Neither of them has a journal of the other's: the store on XFS."""
+        self.prepare("btrfs", "xfs")
+        self.fails_at_every_moment()
+
 
 if __name__ == "__main__":
     fixture.main()
