@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <systemd/sd-daemon.h>
+#include <systemd/sd-id128.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -352,6 +353,25 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si,
 /* ---- beginning and end ------------------------------------------------------------------------
  */
 
+/* Who this is where several daemons meet. */
+static int name_holder(struct manager *m, struct store *s)
+{
+	_cleanup_free_ char *known = NULL;
+	char made[SD_ID128_STRING_MAX];
+	sd_id128_t id;
+	int r = store_meta_get(s, "id", &known);
+
+	if (r >= 0 && known && strlen(known) == SD_ID128_STRING_MAX - 1)
+		return holder_format(m->holder, known);
+	r = sd_id128_randomize(&id);
+	if (r < 0)
+		return r;
+	/* If it cannot be kept, the next life of this daemon sees by the process that this one has
+	 * ended. */
+	(void)store_meta_set(s, "id", sd_id128_to_string(id, made));
+	return holder_format(m->holder, made);
+}
+
 static int try_store(struct manager *m, struct store **ret, const char **ret_why)
 {
 	_cleanup_free_ char *set_aside = NULL;
@@ -407,7 +427,9 @@ static int open_store(struct manager *m)
 			  why ? why : strerror(-r));
 		return r;
 	}
-	r = recover_load(m, s);
+	r = name_holder(m, s);
+	if (r >= 0)
+		r = recover_load(m, s);
 	if (r >= 0)
 		r = store_queue_new(&m->store, s);
 	if (r < 0) {

@@ -30,6 +30,7 @@
 #include "place.h"
 #include "rest.h"
 #include "store/store-queue.h"
+#include "util/holder.h"
 #include "util/mounts.h"
 
 struct bus;
@@ -49,6 +50,7 @@ struct manager {
 	sd_event *event;
 	struct config *config;
 	struct store_queue *store;
+	char holder[HOLDER_SIZE]; /* who this is where several daemons meet */
 	struct pacers *pacers;
 	struct bus *bus;
 	struct spools *spools;
@@ -63,6 +65,7 @@ struct manager {
 	struct user_list users;
 	struct held held; /* of all but root */
 	struct place_list places;
+	struct busy_mount_list busy_mounts;
 	struct rest_list rests;
 	int worker_fd; /* reclaim-worker, as it was when we began */
 	char *worker_program;

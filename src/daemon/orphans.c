@@ -215,7 +215,7 @@ static void next_user(struct orphans *o)
 		 * of the mount can call anything .reclaim, and root is about to remove there. */
 		if (owner_intake(o->m->root, FILESYSTEM_MANY, &intake) >= 0 &&
 		    worker_make_staging(intake, o->mounts[o->at - 1], 0, uid, 0, /* make= */ false,
-					on_user_dir, o) >= 0)
+					o->m->holder, on_user_dir, o) >= 0)
 			return;
 	}
 	names_clear(&o->users, &o->n_users);

@@ -2,13 +2,16 @@
 #include "place.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "log.h"
 #include "manager.h"
+#include "util/escape.h"
 #include "util/fd.h"
+#include "util/holder.h"
 
 #define IDLE_USEC (10 * USEC_PER_SEC)
 
@@ -28,6 +31,8 @@ static struct place *place_free(struct place *p)
 	sd_event_source_disable_unref(p->idle);
 	flush_done(p);
 	fd_closep(&p->staging_fd);
+	fd_closep(&p->lock_fd);
+	free(p->lock_path);
 	owner_unref(p->owner);
 	free(p->mount);
 	free(p);
@@ -47,7 +52,7 @@ int place_get(struct place **ret, struct manager *m, struct owner *o, const char
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->staging_fd = -1;
+	p->staging_fd = p->lock_fd = -1;
 	p->refs = 1;
 	p->manager = m;
 	p->dev = dev;
@@ -99,6 +104,7 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 	p->deleter = worker_free(p->deleter);
 	p->deleter_owner = owner_unref(p->deleter_owner);
 	fd_closep(&p->staging_fd);
+	p->ours = false;
 	place_drop_if_unused(p);
 	return 0;
 }
@@ -128,15 +134,23 @@ void place_rest(struct place *p)
 
 static void ask_next(struct place *p);
 
-static void on_made(int r, int fd, void *userdata)
+static bool is_there(const struct place *p, bool make)
 {
-	struct place *p = userdata;
+	return p->staging_fd >= 0 && (p->ours || !make);
+}
+
+static void made(struct place *p, int r, int fd)
+{
 	struct place_waiter *w = p->waiters;
 
 	p->making = false;
-	if (r >= 0) {
-		fd_closep(&p->staging_fd);
+	/* One that is there may be in use. */
+	if (r >= 0 && p->staging_fd >= 0)
+		(void)close(fd);
+	else if (r >= 0)
 		p->staging_fd = fd;
+	if (r >= 0) {
+		p->ours = w->make;
 		p->absent = false;
 	}
 	/* Whoever waited is answered in order; one who would have it made is not answered by the
@@ -155,6 +169,91 @@ filesystem_t place_filesystem(const struct place *p)
 	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
 
 	return mount && strcmp(mount->target, p->mount) == 0 ? mount->dev : p->dev;
+}
+
+/* ---- another daemon's ---- */
+
+static bool is_told(const struct place *p)
+{
+	const struct busy_mount *b;
+
+	LIST_FOREACH(b, &p->manager->busy_mounts, link)
+	if (strcmp(b->mount, p->mount) == 0)
+		return true;
+	return false;
+}
+
+static int tell_no_more(const struct place *p)
+{
+	struct busy_mount *b = malloc(sizeof(*b) + strlen(p->mount) + 1);
+
+	if (!b)
+		return -ENOMEM;
+	memcpy(b->mount, p->mount, strlen(p->mount) + 1);
+	LIST_INSERT_HEAD(&p->manager->busy_mounts, b, link);
+	return 0;
+}
+
+static void on_holder(const char *name, const struct lasting_identity *id, void *userdata)
+{
+	struct place *p = userdata;
+	_cleanup_free_ char *mount = escape_name(p->mount);
+	char who[160];
+
+	(void)id;
+	if (is_told(p) || tell_no_more(p) < 0)
+		return;
+	holder_describe(name, who, sizeof(who));
+	log_line(LOG_WARNING,
+		 "%s: another reclaimd (%s) has the staging directories there, so jobs delete in "
+		 "place. If that one is gone for good, remove %s/.reclaim/" HOLDER_DIR,
+		 mount ? mount : "?", who, mount ? mount : "?");
+}
+
+static void on_holder_listed(int r, void *userdata)
+{
+	struct place *p = userdata;
+
+	(void)r;
+	fd_closep(&p->lock_fd);
+	made(p, -EBUSY, -1);
+}
+
+static void on_lock(int r, int fd, void *userdata)
+{
+	struct place *p = userdata;
+	struct worker *root;
+
+	p->lock_fd = fd;
+	if (r >= 0)
+		r = owner_intake(p->manager->root, place_filesystem(p), &root);
+	if (r >= 0)
+		r = worker_list_staging(root, fd, NULL, on_holder, on_holder_listed, p);
+	if (r < 0)
+		on_holder_listed(r, p);
+}
+
+/* Says once whose the mount is. */
+static int ask_holder(struct place *p)
+{
+	struct worker *root;
+	int r = owner_intake(p->manager->root, place_filesystem(p), &root);
+
+	free(p->lock_path);
+	if (asprintf(&p->lock_path, "%s/.reclaim/" HOLDER_DIR,
+		     strcmp(p->mount, "/") == 0 ? "" : p->mount) < 0) {
+		p->lock_path = NULL;
+		return -ENOMEM;
+	}
+	return r < 0 ? r : worker_open_dir(root, -1, p->lock_path, NULL, on_lock, p);
+}
+
+static void on_made(int r, int fd, void *userdata)
+{
+	struct place *p = userdata;
+
+	if (r != -EBUSY || is_told(p) || ask_holder(p) < 0)
+		made(p, r, fd);
 }
 
 static int mount_id(struct place *p, uint64_t *ret)
@@ -185,7 +284,7 @@ static int ask(struct place *p, const struct place_waiter *w)
 	if (r < 0)
 		return r;
 	return worker_make_staging(worker, p->mount, id, p->owner->id.uid, p->owner->id.gid,
-				   w->make, on_made, p);
+				   w->make, w->make ? p->manager->holder : NULL, on_made, p);
 }
 
 static void ask_next(struct place *p)
@@ -194,8 +293,10 @@ static void ask_next(struct place *p)
 	int r;
 
 	while ((w = p->waiters) && !p->making) {
-		r = p->staging_fd >= 0 ? 0 : ask(p, w);
-		if (r >= 0 && p->staging_fd < 0) {
+		bool there = is_there(p, w->make);
+
+		r = there ? 0 : ask(p, w);
+		if (r >= 0 && !there) {
 			p->making = true;
 			return;
 		}
@@ -209,7 +310,7 @@ void place_staging(struct place *p, bool make, place_staging_t done, void *userd
 {
 	struct place_waiter *w, **last;
 
-	if (p->staging_fd >= 0) {
+	if (is_there(p, make)) {
 		done(0, p->staging_fd, userdata);
 		return;
 	}
@@ -309,10 +410,15 @@ int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct wor
 
 void places_done(struct manager *m)
 {
+	struct busy_mount *b;
 	struct place *p;
 
 	while ((p = LIST_FIRST(&m->places))) {
 		LIST_REMOVE(p, link);
 		place_free(p);
+	}
+	while ((b = LIST_FIRST(&m->busy_mounts))) {
+		LIST_REMOVE(b, link);
+		free(b);
 	}
 }

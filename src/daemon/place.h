@@ -29,7 +29,10 @@ struct place {
 	char *mount;          /* mount point in our namespace, or "" if it has none */
 	dev_t dev;
 	int staging_fd;
+	bool ours; /* more may be put there: no other daemon has the mount */
 	bool making;
+	char *lock_path;
+	int lock_fd; /* while it is asked who that is */
 	bool absent; /* the mount or its staging directory is not there: jobs wait */
 	struct place_waiter *waiters;
 	struct worker *deleter;
@@ -41,6 +44,13 @@ struct place {
 	struct flush_group flush; /* jobs that have run, and are not durable yet */
 };
 LIST_HEAD(place_list, place);
+
+/* A mount that another daemon has, which has been said. */
+struct busy_mount {
+	LIST_ENTRY(busy_mount) link;
+	char mount[];
+};
+LIST_HEAD(busy_mount_list, busy_mount);
 
 /* The place of that user on that mount, made if there is none. Drop it with place_unref. */
 int place_get(struct place **ret, struct manager *m, struct owner *o, const char *mount, dev_t dev);

@@ -254,7 +254,8 @@ static void on_staging(int r, int fd, void *userdata)
 		refuse(s, r, NULL);
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s", unmovable(r));
+	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s",
+		       r == -EBUSY ? "another reclaimd has it (see its log)" : unmovable(r));
 	stays(s, why);
 	go_on(s, /* known= */ true);
 }

@@ -291,8 +291,8 @@ int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char 
 }
 
 int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
-			gid_t gid, bool make, void (*made)(int r, int fd, void *userdata),
-			void *userdata)
+			gid_t gid, bool make, const char *holder,
+			void (*made)(int r, int fd, void *userdata), void *userdata)
 {
 	struct request *rq;
 	int r;
@@ -306,6 +306,7 @@ int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_i
 	wire_put(out, uid);
 	wire_put(out, gid);
 	wire_put(out, make);
+	wire_put_string(out, holder);
 	return request_queue(w, rq, 0);
 }
 

@@ -155,10 +155,12 @@ int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char 
 /* root's intake worker only: makes sure of <mount>/.reclaim (root's, 0711) and <mount>/.reclaim/UID
  * (0700, the submitter's own) and opens the latter. mount_path must be the root of the mount mnt_id
  * (0: whatever is mounted there). fd is the callback's, -1 if r < 0: -EROFS, -EXDEV (something else
- * is there), -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). */
+ * is there), -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). holder:
+ * who we are (util/holder.h); only if the mount is ours, or, with `make`, becomes it (-EBUSY).
+ * NULL: also where it is another daemon's. */
 int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
-			gid_t gid, bool make, void (*made)(int r, int fd, void *userdata),
-			void *userdata);
+			gid_t gid, bool make, const char *holder,
+			void (*made)(int r, int fd, void *userdata), void *userdata);
 
 /* Opens a directory (O_PATH) as the submitter: an absolute path without symbolic links, or, if
  * at_fd >= 0, one component beneath it. id: it must still be that one (-ESTALE), or NULL. The

@@ -20,7 +20,7 @@
  *                    process that asks?
  *   FORGET           session                                      -
  *   STAGE            session, name; fd: staging                   RANGES, STAGED
- *   MAKE_STAGING     path, mount id, uid, gid, make               OPENED
+ *   MAKE_STAGING     path, mount id, uid, gid, make, holder?      OPENED
  *   OPEN_DIR         path, flags, identity; fd: at?               OPENED
  *   RESTORE          flags, job_dir, seq, name, dir_path,         DONE
  *                    dir's identity, identity, to_name?,

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
@@ -13,7 +15,11 @@
 #include "credentials.h"
 #include "engine/intake.h"
 #include "lasting.h"
+#include "util/holder.h"
 #include "wire/protocol.h"
+
+/* Daemons that want the same mount at the same time. */
+#define LOCK_TRIES 8
 
 /* A directory that has to be exactly so. */
 struct wanted_dir {
@@ -122,6 +128,90 @@ static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool
 	return r < 0 ? r : fd_take(&fd);
 }
 
+/* The name of the only directory in `lock`: 1, 0 if there is none, or a negative errno. */
+static int lock_read(int top_fd, uint64_t mnt_id, char name[NAME_MAX + 1])
+{
+	const struct wanted_dir lock = { .name = HOLDER_DIR, .mode = 0700 };
+	_cleanup_close_ int fd = fd_open_dir(top_fd, HOLDER_DIR);
+	const struct dirent *e;
+	int r;
+	DIR *d;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = dir_verify(fd, &lock, mnt_id);
+	if (r < 0)
+		return r;
+	d = fdopendir(fd);
+	if (!d)
+		return -ENOMEM;
+	(void)fd_take(&fd);
+	while ((errno = 0, e = readdir(d)) && !is_component(e->d_name))
+		;
+	r = e ? 1 : -errno;
+	if (e)
+		(void)snprintf(name, NAME_MAX + 1, "%s", e->d_name);
+	(void)closedir(d);
+	return r;
+}
+
+/* Returns 0, -EEXIST if another was quicker, or another negative errno. */
+static int lock_make(int top_fd, const char *holder)
+{
+	char made[64], in_it[NAME_MAX + 72];
+	int r = 0;
+
+	(void)snprintf(made, sizeof(made), HOLDER_DIR ".%d.%" PRIx64, (int)getpid(), now_usec());
+	(void)snprintf(in_it, sizeof(in_it), "%s/%s", made, holder);
+	if (mkdirat(top_fd, made, 0700) < 0)
+		return -errno;
+	if (mkdirat(top_fd, in_it, 0700) < 0) {
+		r = -errno;
+		(void)unlinkat(top_fd, made, AT_REMOVEDIR);
+		return r;
+	}
+	/* Never over one with something in it. */
+	if (renameat(top_fd, made, top_fd, HOLDER_DIR) == 0)
+		return 0;
+	r = errno == ENOTEMPTY ? -EEXIST : -errno;
+	(void)unlinkat(top_fd, in_it, AT_REMOVEDIR);
+	(void)unlinkat(top_fd, made, AT_REMOVEDIR);
+	return r;
+}
+
+static int lock_take_over(int top_fd, const char *from, const char *holder)
+{
+	char old[NAME_MAX + 8], own[NAME_MAX + 8];
+
+	(void)snprintf(old, sizeof(old), HOLDER_DIR "/%s", from);
+	(void)snprintf(own, sizeof(own), HOLDER_DIR "/%s", holder);
+	if (renameat2(top_fd, old, top_fd, own, 0) == 0)
+		return 0;
+	return errno == ENOENT ? -EEXIST : -errno;
+}
+
+/* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's. */
+static int lock_get(int top_fd, const struct staging_wanted *w, uint64_t mnt_id)
+{
+	char found[NAME_MAX + 1];
+	int r = -EEXIST;
+
+	for (unsigned tries = 0; r == -EEXIST && tries < LOCK_TRIES; tries++) {
+		enum holder_is who;
+
+		r = lock_read(top_fd, mnt_id, found);
+		if (r < 0)
+			return r;
+		who = r > 0 ? holder_compare(w->holder, found) : HOLDER_ENDED;
+		if (who == HOLDER_OTHER)
+			return -EBUSY;
+		if (who == HOLDER_OWN || !w->make)
+			return 0;
+		r = r > 0 ? lock_take_over(top_fd, found, w->holder) : lock_make(top_fd, w->holder);
+	}
+	return r == -EEXIST ? -EBUSY : r;
+}
+
 int staging_get(const struct staging_wanted *w)
 {
 	struct wanted_dir top = { .name = ".reclaim", .mode = 0711 };
@@ -144,6 +234,9 @@ int staging_get(const struct staging_wanted *w)
 	top_fd = dir_get(root, &top, f.id.mnt_id, w->make);
 	if (top_fd < 0)
 		return top_fd;
+	r = w->holder ? lock_get(top_fd, w, f.id.mnt_id) : 0;
+	if (r < 0)
+		return r;
 	(void)snprintf(own.name, sizeof(own.name), "%u", (unsigned)w->uid);
 	return dir_get(top_fd, &own, f.id.mnt_id, w->make);
 }

@@ -12,10 +12,11 @@ struct staging_wanted {
 	uint64_t mnt_id;        /* 0: whatever is mounted there */
 	uid_t uid;
 	gid_t gid;
-	bool make; /* otherwise only if it is there */
+	bool make;          /* otherwise only if it is there */
+	const char *holder; /* who we are (util/holder.h); NULL: whoever has the mount */
 };
 
 /* Returns a descriptor of the submitter's own directory, open for listing, or a negative errno:
- * -EXDEV if that path is no root of that mount, -EPERM if something there is not as it should be.
- */
+ * -EXDEV if that path is no root of that mount, -EPERM if something there is not as it should be,
+ * -EBUSY if another daemon has the mount. */
 int staging_get(const struct staging_wanted *w);

@@ -50,6 +50,7 @@ int staging_make(struct serving *s)
 	w.uid = (uid_t)wire_get_most(&s->in, UINT32_MAX - 1);
 	w.gid = (gid_t)wire_get_most(&s->in, UINT32_MAX - 1);
 	w.make = wire_get_most(&s->in, 1);
+	w.holder = wire_get_string_or_null(&s->in);
 	r = wire_end(&s->in);
 	if (r < 0)
 		return r;

@@ -311,7 +311,7 @@ class Case(unittest.TestCase):
         top = os.path.join(self.root, ".reclaim")
         if not os.path.isdir(top):
             return []
-        return [os.path.join(top, u, n) for u in os.listdir(top) for n in os.listdir(os.path.join(top, u))]
+        return [os.path.join(top, u, n) for u in os.listdir(top) if u.isdigit() for n in os.listdir(os.path.join(top, u))]
 
     def staged(self):
         """What lies in staging, but for the users' own directories, once all has come to an end: what

@@ -5,6 +5,8 @@ in staging."""
 import os
 import shutil
 import signal
+import subprocess
+import time
 
 import daemon_fixture
 import fixture
@@ -111,6 +113,147 @@ class Removed(Case):
         os.rmdir(self.job_dir())
         os.kill(worker, signal.SIGCONT)
         self.assertEqual(c.wait(n), "done", self.daemon.said())
+
+
+class Second(Case):
+    """Another daemon, with a state directory of its own, where the first has its staging directories."""
+
+    def setUp(self):
+        super().setUp()
+        self.second = daemon_fixture.Daemon()
+        self.addCleanup(self.second_stops)
+
+    def second_stops(self):
+        if self.second.process:
+            self.assertEqual(self.second.stop(), 0, self.second.said())
+
+    def holder(self):
+        (name,) = os.listdir(os.path.join(self.top, "lock"))
+        return name
+
+    def held(self):
+        """A job of the first, and its directory, empty as it is for moments at its begin and its end."""
+        write(self.path("first"))
+        c = self.daemon.client()
+        n = c.submit(self.path("first"), undo_usec=HOUR)
+        return c, n
+
+    def in_place(self, name):
+        """Submitted to the second: deleted, but never moved."""
+        write(self.path(name))
+        c = self.second.client()
+        n = c.submit(self.path(name))
+        self.assertEqual(c.wait(n), "done", self.second.said())
+        self.assertIn("another reclaimd has it", c.get(n, "Inplace"))
+
+    def test_attack_09_second_daemon_works_in_place(self):
+        c, n = self.held()
+        empty = os.path.join(self.top, "0", "0" * 32)
+        os.mkdir(empty, 0o700)
+        self.second.start()
+        for name in ("a", "b"):
+            self.in_place(name)
+        self.assertEqual(self.second.said().count("another reclaimd (on "), 1)
+        self.assertIn("process %d)" % self.daemon.process.pid, self.second.said())
+        # It has looked for what is of no job, and what is here is none of its own.
+        self.assertNotIn("of no job", self.second.said())
+        self.assertEqual(sorted(os.listdir(os.path.join(self.top, "0"))),
+                         sorted([os.path.basename(empty), *self.jobs_of(c)]))
+        c.call("Restore", "ta{sv}", n, {})
+        self.assertEqual([x for x in listing(self.data) if ".reclaim" not in x], ["first", "lost+found"])
+
+    @staticmethod
+    def jobs_of(c):
+        return [c.get(job["id"], "Uuid").replace("-", "") for job in c.jobs()]
+
+    def test_attack_09_own_lock_after_a_crash(self):
+        c, n = self.held()
+        before = self.holder()
+        self.daemon.kill()
+        self.daemon.start()
+        c = self.daemon.client()
+        write(self.path("more"))
+        more = c.submit(self.path("more"), undo_usec=HOUR)
+        self.assertEqual(c.get(more, "Inplace"), "")
+        self.assertNotEqual(self.holder(), before)
+        self.assertEqual(self.holder()[:32], before[:32])
+        c.call("Cancel", "at", [n, more])
+
+    def test_attack_09_who_is_gone_has_nothing(self):
+        """The second takes over from the first, which has ended; and that one's jobs still go on."""
+        _, n = self.held()
+        self.daemon.stop()
+        self.second.start()
+        c = self.second.client()
+        write(self.path("a"))
+        a = c.submit(self.path("a"), undo_usec=HOUR)
+        self.assertEqual(c.get(a, "Inplace"), "")
+        self.daemon.start()
+        first = self.daemon.client()
+        first.call("Restore", "ta{sv}", n, {})
+        write(self.path("b"))
+        b = first.submit(self.path("b"))
+        self.assertEqual(first.wait(b), "done")
+        self.assertIn("another reclaimd has it", first.get(b, "Inplace"))
+        c.call("Cancel", "at", [a])
+        self.assertEqual([x for x in listing(self.data) if ".reclaim" not in x], ["a", "first", "lost+found"])
+
+    def test_attack_09_of_whom_nothing_is_known(self):
+        """Another host, another namespace of processes, what cannot be read: in place. An earlier boot of this
+        machine, or a process that is another by now: taken over."""
+        _, n = self.held()
+        self.daemon.stop()
+        self.second.start()
+        c = self.second.client()
+        state, boot, machine, ns, pid, start, host = self.holder().split(".")
+        state = "1" * 32
+        for k, (fields, free) in enumerate(((("f" * 32, "e" * 32, ns, pid, start, host), False),
+                                            (("f" * 32, machine, ns, pid, start, "another"), False),
+                                            (("f" * 32, machine, ns, pid, start, host), machine != "0" * 32),
+                                            ((boot, machine, "1", pid, start, host), False),
+                                            ((boot, machine, ns, str(os.getpid()), "0", host), False),
+                                            ((boot, machine, ns, str(os.getpid()), "1", host), True),
+                                            (("nonsense",), False))):
+            name = ".".join((state, *fields))
+            os.rename(os.path.join(self.top, "lock", self.holder()), os.path.join(self.top, "lock", name))
+            # The mount is looked at anew by who has no descriptor there.
+            self.second.stop()
+            self.second.start()
+            c = self.second.client()
+            write(self.path("file%d" % k))
+            job = c.submit(self.path("file%d" % k))
+            self.assertEqual(c.wait(job), "done")
+            self.assertEqual(c.get(job, "Inplace") == "", free, fields)
+            self.assertEqual(self.holder() != name, free, fields)
+        self.daemon.start()
+        self.daemon.client().call("Restore", "ta{sv}", n, {})
+
+    def test_attack_09_unmounts(self):
+        """The lock keeps nothing busy."""
+        _, n = self.held()
+        end = time.monotonic() + fixture.TIMEOUT
+        while subprocess.run(["umount", self.data], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.assertLess(time.monotonic(), end, "never let go of")
+            time.sleep(0.2)
+        command("mount", "-o", "loop", os.path.join(self.daemon.dir, "image"), self.data)
+        self.daemon.client().call("Restore", "ta{sv}", n, {})
+
+    def test_attack_09_both_at_once(self):
+        """However they come: one has it, the other works in place, and all is gone."""
+        self.second.start()
+        for k in range(12):
+            names = ["a%d" % k, "b%d" % k]
+            for name in names:
+                write(self.path(name))
+            shutil.rmtree(self.top, ignore_errors=True)
+            clients = [self.daemon.client(), self.second.client()]
+            serials = [c.send_submit(self.path(name)) for c, name in zip(clients, names)]
+            for c, serial in zip(clients, serials):
+                c.wait(c.answer(serial).body[0])
+            for daemon in (self.daemon, self.second):
+                daemon.stop()
+                daemon.start()
+            self.assertEqual([x for x in listing(self.data) if ".reclaim" not in x], ["lost+found"])
 
 
 if __name__ == "__main__":
