@@ -19,7 +19,6 @@
 struct guest {
 	struct guests *guests;
 	struct asker *asker;
-	int sock; /* our end, so that it can be closed from here */
 	int pidfd;
 	bool leaving; /* does not count any more; its process still ends */
 	sd_event_source *end;
@@ -57,7 +56,6 @@ static void guest_free(struct guest *p)
 		quota_give(p->guests->bus->quota, p->asker->account, QUOTA_LINKS, 1);
 	(void)sd_event_source_disable_unref(p->end);
 	(void)asker_unref(p->asker);
-	fd_closep(&p->sock);
 	fd_closep(&p->pidfd);
 	free(p);
 }
@@ -164,7 +162,7 @@ static void guest_close(struct guest *p)
 		(unsigned)p->asker->c.id.uid);
 	quota_give(b->quota, p->asker->account, QUOTA_LINKS, 1);
 	p->leaving = true;
-	(void)shutdown(p->sock, SHUT_RDWR);
+	asker_hang_up(p->asker);
 }
 
 static int link_take(struct bus *b, uid_t account)
@@ -240,11 +238,12 @@ static int guest_start(struct guests *guests, struct asker *a, int client)
 		free(p);
 		return r;
 	}
-	*p = (struct guest){ .guests = guests, .asker = asker_ref(a), .sock = -1, .pidfd = -1 };
+	*p = (struct guest){ .guests = guests, .asker = asker_ref(a), .pidfd = -1 };
 	sock = r = pump_start(p, client);
+	/* So that it can be closed from here. */
 	if (r >= 0)
-		p->sock = fcntl(sock, F_DUPFD_CLOEXEC, 3);
-	if (r >= 0 && p->sock < 0)
+		a->sock = fcntl(sock, F_DUPFD_CLOEXEC, 3);
+	if (r >= 0 && a->sock < 0)
 		r = -errno;
 	if (r >= 0)
 		r = sd_event_add_io(guests->bus->event, &p->end, p->pidfd, EPOLLIN, on_end, p);
@@ -270,6 +269,8 @@ int guest_new(struct guests *p, int fd)
 	r = guest_start(p, a, client);
 	if (r >= 0)
 		r = p->speech->open(p->bus, r, a);
+	if (r < 0)
+		asker_hang_up(a);
 	(void)asker_unref(a);
 	return r;
 }

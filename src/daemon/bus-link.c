@@ -36,6 +36,7 @@ void link_cut(struct link *l)
 	l->authority = authority_free(l->authority);
 	(void)sd_bus_detach_event(l->conn);
 	sd_bus_close(l->conn);
+	asker_hang_up(l->asker);
 	if (l->gone)
 		l->gone(l, l->userdata);
 	l->bus = NULL;

@@ -59,9 +59,18 @@ struct asker *asker_unref(struct asker *a)
 		free(a->c.id.groups);
 		free(a->bus_name);
 		fd_closep(&a->c.pidfd);
+		fd_closep(&a->sock);
 		free(a);
 	}
 	return NULL;
+}
+
+void asker_hang_up(struct asker *a)
+{
+	if (!a || a->sock < 0)
+		return;
+	(void)shutdown(a->sock, SHUT_RDWR);
+	fd_closep(&a->sock);
 }
 
 static int socket_groups(int fd, gid_t **ret, size_t *ret_n)
@@ -93,6 +102,7 @@ static struct asker *asker_new(void)
 		return NULL;
 	a->refs = 1;
 	a->c.pidfd = -1;
+	a->sock = -1;
 	return a;
 }
 

@@ -15,7 +15,8 @@ struct asker {
 	uid_t account;      /* that limits are for */
 	uint64_t used_usec; /* when something of it began or ended last */
 	bool listens;       /* it waits for what happens */
-	struct caller c;    /* c.bus_name and c.id.groups are the asker's */
+	int sock;        /* of a connection to a socket of ours, besides the one in use; -1: none */
+	struct caller c; /* c.bus_name and c.id.groups are the asker's */
 	char *bus_name;
 	sd_bus_slot *leaving; /* on a bus: hears of its end */
 	bool gone;            /* from the bus */
@@ -27,6 +28,9 @@ int asker_from_socket(struct asker **ret, int fd);
 struct asker *asker_ref(struct asker *a);
 /* NULL is accepted; returns NULL. */
 struct asker *asker_unref(struct asker *a);
+/* The connection is over: its other end is told, which the descriptor kept here would prevent. NULL
+ * is accepted. */
+void asker_hang_up(struct asker *a);
 
 /* Opens the mount table of the process that asks, as its namespace and root are now. Returns 0,
  * with *ret -1 if reclaimd asks for itself; -ESRCH if the process has ended or is not known; or

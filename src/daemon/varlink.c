@@ -55,6 +55,7 @@ static void visitor_free(struct visitor *v)
 {
 	(void)sd_event_source_disable_unref(v->doom);
 	(void)sd_event_source_disable_unref(v->again);
+	asker_hang_up(v->asker);
 	(void)asker_unref(v->asker);
 	free(v);
 }
