@@ -184,7 +184,9 @@ SD_VARLINK_DEFINE_INTERFACE(
 		"bytes. A job answers those who may see it, its submitter and root; to all others\n"
 		"it does not exist, and polkit is not asked. A message has 1 MiB at most. A field\n"
 		"that is not here, or has a value of another type, is refused\n"
-		"(org.varlink.service.InvalidParameter)."),
+		"(org.varlink.service.InvalidParameter). null, and a number beyond what a double "
+		"can\n"
+		"be, is as if the field were not given."),
 	SAY("From done on: finished"), &vl_type_State, &vl_type_Priority, &vl_type_Job,
 	SAY("What was not deleted, and why"), &vl_type_Problem,
 	SAY("What has become of a name that was submitted"), &vl_type_EntryState, &vl_type_Entry,
