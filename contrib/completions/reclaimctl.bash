@@ -67,7 +67,8 @@ _reclaimctl() {
 		;;
 	esac
 	case $verb in
-	run) options="--latency= --backend= --progress= --verbose --trace= --strategy= $files" ;;
+	run) options="--latency= --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
+	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= $daemon" ;;
 	list) options="--all $daemon" ;;

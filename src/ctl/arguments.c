@@ -78,7 +78,7 @@ int arguments_take(struct arguments *a, const struct options *o, const char *not
 	int r;
 
 	descriptors_raise();
-	r = protect_new(&a->protect, NULL, &culprit);
+	r = a->protect ? 0 : protect_new(&a->protect, NULL, &culprit);
 	if (r < 0) {
 		complain(culprit ? culprit : "protected paths",
 			 "cannot be resolved (%s), so what is protected is not known; %s",

@@ -15,7 +15,7 @@ struct arguments {
 
 void arguments_done(struct arguments *a);
 
-/* Takes in everything and says what is wrong with it. `nothing` is what has happened then: "nothing
- * was deleted". Returns 0, or an exit status if anything was refused; what is absent is only
- * counted and said. */
+/* Takes in everything and says what is wrong with it. a->protect is the caller's choice, or NULL
+ * for the built-in list. `nothing` is what has happened then: "nothing was deleted". Returns 0, or
+ * an exit status if anything was refused; what is absent is only counted and said. */
 int arguments_take(struct arguments *a, const struct options *o, const char *nothing);

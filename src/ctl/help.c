@@ -80,10 +80,11 @@ static const struct part {
 	  "  --output=FILE             write to FILE, replacing it as a whole\n"
 	  "  --format=openmetrics|prometheus\n"
 	  "                            OpenMetrics 1.0 (default), or for node_exporter\n" },
+	{ VERB_RUN | VERB_PLAN | VERB_POLICY, "run, plan and policy",
+	  "  --configuration-directory=DIR\n"
+	  "                            in place of /etc/reclaimd and /usr/lib/reclaimd\n" },
 	{ VERB_POLICY, "policy",
 	  "  --latency=auto|off|TIME   plan, run: spare others' I/O while it looks\n"
-	  "  --configuration-directory=DIR\n"
-	  "                            in place of /etc/reclaimd and /usr/lib/reclaimd\n"
 	  "  --state-directory=DIR     run: the daemon's, where the clock's course is kept\n"
 	  "  --force                   run: even if it is more than max-delete\n"
 	  "  --clock-is-right          run: even if the clock was set; and remember that\n" },

@@ -45,6 +45,7 @@
 #include "engine/moosefs.h"
 #include "engine/protect.h"
 #include "output.h"
+#include "protected.h"
 #include "progress.h"
 #include "verbs.h"
 
@@ -264,15 +265,10 @@ static int plan_one(struct session *s, const char *path)
 
 static int session_begin(struct session *s)
 {
-	_cleanup_free_ char *culprit = NULL;
-	int r = protect_new(&s->protect, NULL, &culprit);
+	int r = protected_load(&s->protect, &s->o, "nothing was looked at");
 
-	if (r < 0) {
-		complain(culprit ? culprit : "protected paths",
-			 "cannot be resolved (%s), so what is protected is not known",
-			 strerror(-r));
-		return EXIT_FAILED;
-	}
+	if (r)
+		return r;
 	r = holders_read(&s->holders, "/proc", "/sys");
 	if (r < 0)
 		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",

@@ -14,6 +14,7 @@
 #include "engine/lastref.h"
 #include "engine/moosefs.h"
 #include "output.h"
+#include "protected.h"
 #include "pacing.h"
 #include "prescan.h"
 #include "progress.h"
@@ -82,7 +83,10 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 /* Takes everything in and checks it. Nothing is deleted unless every single path may be. */
 static int take_in(struct run *run)
 {
-	int r = arguments_take(&run->in, &run->o, "nothing was deleted");
+	int r = protected_load(&run->in.protect, &run->o, "nothing was deleted");
+
+	if (r == 0)
+		r = arguments_take(&run->in, &run->o, "nothing was deleted");
 
 	if (run->in.refused > 0 && (run->o.n_paths > 1 || run->o.files_from))
 		complain("run", "nothing was deleted, because of what was refused above");

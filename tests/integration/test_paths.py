@@ -45,6 +45,28 @@ class Paths(Case):
         w.settle()
         self.check_gone(w, w.run("todir", "tofile", "dangling", "tree"))
 
+    @matrix(fs=("tmpfs",))
+    def test_protected_by_the_configuration(self, w):
+        """It counts for what reclaimctl deletes itself, too; and in doubt nothing is deleted."""
+        w.build("""
+            keep/sub/file
+            other/file
+            conf/reclaimd.yaml
+        """)
+        conf = "--configuration-directory=" + w.path("conf")
+        fixture.write(w.path("conf/reclaimd.yaml"), "protect: [%s]\n" % w.path("keep"))
+        for path in ("keep", "keep/sub", "keep/sub/file"):
+            self.check_refused(w, [conf, path], "is protected by the configuration")
+        p = fixture.Proc([fixture.scratch.binary, "plan", conf, "keep/sub"], w.dir).finish()
+        self.assertIn("is protected by the configuration", p.out + p.err, p)
+        fixture.write(w.path("conf/reclaimd.yaml"), "protect: {}\n")
+        self.check_refused(w, [conf, "other"], "the configuration has errors", "nothing was deleted",
+                           name=w.path("conf"))
+        fixture.write(w.path("conf/reclaimd.yaml"), "protect: [%s]\n" % w.path("keep"))
+        r = w.run(conf, "other")
+        self.assertEqual(r.status, 0, r)
+        self.assertEqual(w.left("keep"), ["sub", "sub/file"], r)
+
     @matrix(fs=ONE)
     def test_07_symlink_with_trailing_slash(self, w):
         w.build("""
