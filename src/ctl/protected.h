@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is protected where reclaimctl deletes, or says what would be deleted, in its own process: the
- * built-in list, and `protect:` of the configuration. */
+/* What is protected where reclaimctl deletes, or says what would be deleted, in its own process:
+ * the built-in list, and `protect:` of the configuration. */
 #pragma once
 
 #include "engine/protect.h"
