@@ -315,7 +315,9 @@ static void save_answered(int r, void *userdata)
 	if (s->saved)
 		s->saved(r, s->userdata);
 	save_free(s);
-	if (job_state_finished(j->r.state) && !j->unsaved && j->saving == 0)
+	if (j->refused && j->saving == 0)
+		job_free(j);
+	else if (!j->refused && job_state_finished(j->r.state) && !j->unsaved && j->saving == 0)
 		finished_saved(j);
 }
 

@@ -47,6 +47,7 @@ struct job {
 	int unmarked;          /* why it could not take which names were moved; 0: it has */
 	bool told;             /* that there is such a job has been announced */
 	unsigned saving;       /* changes posted and not answered yet */
+	bool refused;          /* taken out: it goes when none of these is left */
 	uint64_t again_usec;   /* by manager_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
 	struct manager *manager;

@@ -100,7 +100,9 @@ static void move_windows(struct manager *m, int64_t step)
 		if (j->r.held_until_usec == 0 || j->r.started_usec > 0)
 			continue;
 		j->r.held_until_usec = schedule_moved(j->r.held_until_usec, step);
-		job_save(j, NULL, NULL);
+		/* What is still being submitted is saved when its names have been moved. */
+		if (j->doing != DOING_SUBMIT)
+			job_save(j, NULL, NULL);
 	}
 }
 

@@ -127,7 +127,9 @@ static void take_out(struct job *j)
 	j->manager->counts[j->r.state]--;
 	j->owner->user->jobs--;
 	job_table_remove(&j->manager->jobs, j);
-	job_free(j);
+	j->refused = true;
+	if (j->saving == 0)
+		job_free(j);
 }
 
 /* The worker has put back what it had moved, but for what it told of. */

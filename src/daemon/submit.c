@@ -192,15 +192,30 @@ static bool rows_wanted(struct submit *s)
 	return s->rows;
 }
 
+/* Of what has failed no more names are wanted. Called while they are told, so that what the worker
+ * looks at is this submit's. */
+static void look_stop(struct submit *s)
+{
+	struct worker *intake = intake_worker(s->intake);
+
+	if (intake && !s->told_to_stop)
+		worker_look_stop(intake);
+	s->told_to_stop = true;
+}
+
 /* Counts what the worker holds now. If that is too much, it is told to stop. */
 static void count(struct submit *s, uint64_t names, const char *text)
 {
-	struct worker *intake = intake_worker(s->intake);
 	uint64_t most = s->m->config->names_per_user;
-	int r = held_add(&s->held, &s->owner->user->held, &s->m->held, s->owner->id.uid, names,
-			 strlen(text), most);
+	int r;
 
-	if (r == 0 || s->error < 0)
+	if (s->error < 0) {
+		look_stop(s);
+		return;
+	}
+	r = held_add(&s->held, &s->owner->user->held, &s->m->held, s->owner->id.uid, names,
+		     strlen(text), most);
+	if (r == 0)
 		return;
 	fail(s, r);
 	if (r == -E2BIG)
@@ -216,8 +231,7 @@ static void count(struct submit *s, uint64_t names, const char *text)
 			    "been answered",
 			    r == -EDQUOT ? "you have" : "all users together have",
 			    r == -EDQUOT ? most : 2 * most);
-	if (intake)
-		worker_look_stop(intake);
+	look_stop(s);
 }
 
 /* What is known goes to the store, however much is to come. */

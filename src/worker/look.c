@@ -140,19 +140,21 @@ static bool is_read_only(int fd)
 	return fstatvfs(fd, &v) < 0 || (v.f_flag & ST_RDONLY);
 }
 
-/* Takes over a descriptor of a directory that names are in. */
-static int dir_take(struct looking *l, int fd, enum way way, const char *shown, uint32_t *ret)
+/* Takes over a descriptor of a directory that names are in. `read_only`: it was opened beneath one
+ * that the submitter has by a read-only mount. */
+static int dir_take(struct looking *l, int fd, enum way way, bool read_only, const char *shown,
+		    uint32_t *ret)
 {
 	_cleanup_close_ int own = fd;
 	struct found f;
-	bool is_new, read_only;
+	bool is_new;
 	int r = found_at(own, "", &f);
 
 	if (r < 0)
 		return refuse(l, r, shown, NULL, NULL);
 	if (!S_ISDIR(f.id.mode))
 		return refuse(l, -EINVAL, shown, NULL, "is no directory");
-	read_only = is_read_only(own);
+	read_only = read_only || is_read_only(own);
 	if (!mounts_by_id(protect_mounts(l->protect), f.id.mnt_id))
 		directory_here(&own, &f);
 	fd = own;
@@ -165,6 +167,7 @@ static int dir_take(struct looking *l, int fd, enum way way, const char *shown, 
 	if (r < 0)
 		return r;
 	directory_check(&l->session->dirs[*ret], fd, l->protect);
+	l->session->dirs[*ret].read_only = read_only;
 	if (read_only && !l->session->dirs[*ret].refusal) {
 		l->session->dirs[*ret].refusal = "is on a filesystem that is mounted read-only";
 		l->session->dirs[*ret].error = -EROFS;
@@ -186,7 +189,7 @@ static int dir_find(struct looking *l, const char *dir, const char *shown, uint3
 	fd = intake_open_dir(dir, &why);
 	if (fd < 0)
 		return refuse(l, fd, shown, NULL, why);
-	r = dir_take(l, fd, WAY_PATH, shown, ret);
+	r = dir_take(l, fd, WAY_PATH, /* read_only= */ false, shown, ret);
 	if (r < 0)
 		return r;
 	r = session_dir_call(l->session, dir, *ret);
@@ -417,7 +420,7 @@ static int dir_find_beneath(struct looking *l, uint32_t base, const char *path, 
 		fd_closep(&fd);
 		return 1;
 	}
-	r = dir_take(l, fd, WAY_FD, shown, ret);
+	r = dir_take(l, fd, WAY_FD, l->session->dirs[base].read_only, shown, ret);
 	if (r >= 0 && session_dir_call(l->session, key, *ret) < 0)
 		r = refuse(l, -ENOMEM, shown, NULL, NULL);
 	return r < 0 ? r : 0;
@@ -528,7 +531,8 @@ static int group_look(struct looking *l, struct session_group *g)
 	if (r < 0)
 		return r;
 	if (g->dirfd >= 0)
-		r = dir_take(l, fd_take(&g->dirfd), WAY_FD, shown ? shown : "", &dir);
+		r = dir_take(l, fd_take(&g->dirfd), WAY_FD, /* read_only= */ false,
+			     shown ? shown : "", &dir);
 	else
 		r = dir_find(l, g->dir_path, shown, &dir);
 	if (r == -ENOENT && g->list && g->dir_path) {

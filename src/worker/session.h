@@ -17,6 +17,7 @@ struct session_dir {
 	struct found found;
 	uint64_t fsid;
 	bool near;           /* something in it is protected: look at each name */
+	bool read_only;      /* by the mount through which the submitter has it */
 	bool covered;        /* in the submitter's view, something in it is mounted: likewise */
 	const char *refusal; /* why nothing in it may be deleted, or NULL; static */
 	int error;           /* and as an errno */

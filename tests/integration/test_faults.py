@@ -19,7 +19,7 @@ import time
 import dbuswire
 import fixture
 from contents import fingerprint
-from daemon_fixture import FINISHED, Case, user
+from daemon_fixture import FINISHED, Case, described, user
 from dbuswire import Error
 from fixture import FULL, TIMEOUT, USER, Canary, build, command, fill, scratch, write
 
@@ -608,6 +608,39 @@ class ClockSet(Faults):
 
     def test_attack_19_undo_windows_and_a_clock_set_back(self):
         self.held_through(-TEN_YEARS // 10)
+
+    def test_attack_19_a_submit_that_is_refused_meanwhile(self):
+        """Its undo window is moved, and then there is no job any more."""
+        self.daemon.stop()
+        self.daemon.start(env={"RECLAIM_CLOCK": self.clock, "RECLAIM_GATE": "stage:a"})
+        build(self.data, "a\nb\nz")
+        c, other = self.daemon.client(), self.daemon.client()
+        other.jobs()
+        fds = [os.open(self.data, os.O_PATH), os.memfd_create("names")]
+        os.write(fds[1], b"a\0b\0")
+        serial = c.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], described({"undo_usec": HOUR}), fds=fds)
+        for fd in fds:
+            os.close(fd)
+        worker = self.daemon.stopped_worker()
+        # One of the names is another file now: all is refused, and put back.
+        os.rename(self.path("b"), self.path("was b"))
+        write(self.path("b"))
+        moved = os.lstat(self.path("a")).st_ctime_ns
+        pid = self.daemon.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            self.set(-100 * SECOND)
+            other.send_submit(self.path("z"))
+            os.kill(worker, signal.SIGCONT)
+            end = time.monotonic() + TIMEOUT
+            while not (os.path.exists(self.path("a")) and os.lstat(self.path("a")).st_ctime_ns > moved):
+                self.assertLess(time.monotonic(), end)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        with self.assertRaises(Error) as e:
+            c.answer(serial)
+        self.assertEqual(e.exception.name, "IdentityChanged")
+        self.others_go_on(other)
 
 
 class Full(Faults):

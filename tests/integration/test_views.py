@@ -186,6 +186,20 @@ class Submits(Views):
         self.done(read_only(self.path("d/keep")), ask, self.path("d/free/x"))
         self.assertTrue(os.path.exists(self.path("d/keep/x")))
 
+    def test_attack_04_beneath_what_is_read_only(self):
+        """A record names what lies beneath the directory that is handed over."""
+        self.own("d/keep/x = x")
+        st = os.lstat(self.path("d/keep/x"))
+        record = struct.pack("=QqQ", st.st_ino, self.born("keep/x"), st.st_mode & 0o170000) + b"keep/x\0"
+
+        def ask(c):
+            fds = [os.open(self.path("d"), os.O_PATH), os.memfd_create("records")]
+            os.write(fds[1], record)
+            return c.call("SubmitLists", "a(hh)a{sv}", [(0, 1)], {"records": ("b", True)}, fds=fds).body[0]
+
+        self.refused(read_only(self.data), ask, "NotAuthorized", "read-only", uid=USER, users=True)
+        self.assertTrue(os.path.exists(self.path("d/keep/x")))
+
     def born(self, name):
         """As btime of statx(2)."""
         text = command("stat", "-c", "%.9W", self.path("d", name)).strip()
