@@ -102,16 +102,6 @@ static int remove_work(struct store *store, void *userdata)
 	return store_job_remove(store, s->id);
 }
 
-static void remove_done(int r, void *userdata)
-{
-	struct submit *s = userdata;
-
-	if (r < 0)
-		log_line(LOG_ERR, "The record of a refused job could not be removed (%s)",
-			 strerror(-r));
-	submit_end(s);
-}
-
 /* Who cancels it meanwhile learns that there is nothing left to cancel. */
 static void tell_stopper(struct submit *s)
 {
@@ -132,6 +122,58 @@ static void take_out(struct job *j)
 		job_free(j);
 }
 
+/* Nobody is told that there is no such job before that is on disk. While it cannot be recorded, the
+ * job stays here, as one that has failed, which job_save_again records. */
+static void keep_refused(struct submit *s, int error)
+{
+	struct job *j = s->job;
+	struct safe_text said = s->failure.text;
+
+	failure_set(&s->failure, s->failure.name,
+		    "%s. But job %" PRIu64 " is on record, and the job store in %s cannot be "
+		    "written (%s): reclaimd tries again. If it ends before that succeeds, its next "
+		    "start takes the job for accepted and deletes these names",
+		    said.line, j->r.id, s->m->o.state_dir, strerror(-error));
+	job_say(j,
+		"refused (%s), but that could not be recorded yet (%s): a start before it is "
+		"would take the job for accepted",
+		said.line, strerror(-error));
+	manager_store_says(s->m, error);
+	tell_new(j);
+	job_finish(j, JOB_FAILED);
+}
+
+static void remove_done(int r, void *userdata)
+{
+	struct submit *s = userdata;
+	struct job *j = s->job;
+
+	j->submit = NULL;
+	if (r < 0 && r != -ENOENT) {
+		keep_refused(s, r);
+		tell_stopper(s);
+	} else {
+		job_set_state(j, JOB_FAILED);
+		tell_stopper(s);
+		take_out(j);
+	}
+	s->job = NULL;
+	submit_end(s);
+}
+
+/* Of a record that is complete: as long as it is there, a start would go on with the job. Until it
+ * is known what has become of it, the job is one that is being submitted. */
+static void unrecord(struct submit *s)
+{
+	int r;
+
+	if (!s->failure.name)
+		failure_errno(&s->failure, s->error, "nothing was accepted");
+	r = store_queue_post(s->m->store, remove_work, remove_done, s);
+	if (r < 0)
+		remove_done(r, s);
+}
+
 /* The worker has put back what it had moved, but for what it told of. */
 static void refuse(struct submit *s, int error, const struct intake_failure *f)
 {
@@ -139,8 +181,8 @@ static void refuse(struct submit *s, int error, const struct intake_failure *f)
 
 	s->error = error;
 	failure_from_intake(&s->failure, error, f);
-	j->submit = NULL;
 	if (s->staged > 0) {
+		j->submit = NULL;
 		record(s);
 		job_say(j,
 			"refused while names were being moved out of the way; %" PRIu64
@@ -152,12 +194,7 @@ static void refuse(struct submit *s, int error, const struct intake_failure *f)
 		submit_end(s);
 		return;
 	}
-	job_set_state(j, JOB_FAILED);
-	tell_stopper(s);
-	take_out(j);
-	s->job = NULL;
-	if (store_queue_post(s->m->store, remove_work, remove_done, s) < 0)
-		remove_done(-ENOMEM, s);
+	unrecord(s);
 }
 
 /* ---- moving ---------------------------------------------------------------------------------- */
@@ -295,6 +332,12 @@ void stage_begin(struct submit *s)
 	s->counts = false;
 	s->job->doing = DOING_SUBMIT;
 	s->job->submit = s;
+	if (s->error == 0 && submit_is_unanswerable(s))
+		s->error = -ECANCELED;
+	if (s->error < 0) {
+		unrecord(s);
+		return;
+	}
 	if (!s->m->config->staging) {
 		stays(s, "`staging: off` in the configuration");
 		go_on(s, /* known= */ true);

@@ -15,8 +15,8 @@ struct submit {
 	uint64_t session;
 	bool dry_run, looked;
 	bool told_to_stop; /* the worker, while it looks */
-	bool held_back; /* the worker waits for the store */
-	bool counts;    /* among its user's jobs: the job itself does as soon as there is one */
+	bool held_back;    /* the worker waits for the store */
+	bool counts;       /* among its user's jobs: the job itself does as soon as there is one */
 	bool (*is_awaited)(void *userdata);
 	bool keep_moved;
 	bool (*is_expected)(const struct entry_record *e, void *userdata);
@@ -47,7 +47,8 @@ struct submit {
 	void *stopped_userdata;
 };
 
-/* It is on record: moves names out of the way, answers, and lets the job go on. */
+/* It is on record: moves names out of the way, answers, and lets the job go on. If something has
+ * gone wrong before, or there is nobody to be answered, it is taken off the record first. */
 void stage_begin(struct submit *s);
 
 /* Whether the caller is gone, so that there is nobody to be answered. */

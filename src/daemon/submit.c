@@ -144,9 +144,7 @@ static void piece_done(int r, void *userdata)
 		s->held_back = false;
 		worker_hold(intake, false);
 	}
-	if (last && s->error == 0 && submit_is_unanswerable(s))
-		fail(s, -ECANCELED);
-	if (last && s->error == 0)
+	if (last && r >= 0)
 		stage_begin(s);
 	else if (s->error < 0)
 		refuse(s);

@@ -5,6 +5,7 @@ and whenever. What has been answered stands."""
 import contextlib
 import fcntl
 import os
+import resource
 import signal
 import subprocess
 import termios
@@ -17,6 +18,12 @@ from fixture import Proc, build, listing, scratch, write
 
 HOUR = 3600 * 1000 * 1000
 NAMES = ["a", "b", "c"]
+
+
+def names_fd():
+    fd = os.memfd_create("names")
+    os.write(fd, b"".join(n.encode() + b"\0" for n in NAMES))
+    return fd
 
 
 class Case(daemon_fixture.Case):
@@ -150,23 +157,78 @@ class Clients(Case):
         self.assertEqual(self.staged(), [])
 
 
+class Unrecorded(Case):
+    """A submit that is refused when it is on record, and the job store takes nothing any more."""
+
+    def setUp(self):
+        super().setUp()
+        words = self.daemon.words()
+        self.daemon.words = lambda: ["env", "--ignore-signal=XFSZ", *words]
+        self.c = self.daemon.again_with_gate("stage:b")
+        self.other = self.daemon.client()
+        self.serial = self.other.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], {},
+                                      fds=[os.open(self.data, os.O_PATH), names_fd()])
+        self.worker = self.daemon.stopped_worker()
+        os.rename(self.path("c"), self.path("d"))
+        write(self.path("c"))
+        # Each write to a file fails from now on.
+        self.limit(0)
+        self.addCleanup(self.limit, resource.RLIM_INFINITY)
+
+    def limit(self, size):
+        if self.daemon.process.poll() is None:
+            resource.prlimit(self.daemon.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def check_refused_for_good(self):
+        """Once it can be recorded, it is: a start does not take it for accepted."""
+        self.assertEqual(self.c.get(1, "State"), "failed")
+        with self.assertRaises(dbuswire.Error):
+            self.c.call("Resume", "at", [1])
+        self.limit(resource.RLIM_INFINITY)
+        self.daemon.wait_said("can be written again")
+        self.assertEqual(self.c.wait(1), "failed")
+        self.daemon.kill()
+        self.daemon.start()
+        c = self.daemon.client()
+        write(self.path("last"))
+        self.assertEqual(c.wait(c.submit(self.path("last"))), "done")
+        self.assertEqual([j["state"] for j in c.jobs(finished=True)], ["failed", "done"])
+        self.assertEqual(listing(self.data), NAMES + ["d"])
+        self.assertEqual(self.staged(), [])
+
+    def test_fault_04_09_refusal_that_cannot_be_recorded(self):
+        self.go_on()
+        with self.assertRaises(dbuswire.Error) as caught:
+            self.other.answer(self.serial)
+        self.assertEqual(caught.exception.name, "IdentityChanged")
+        self.assertIn("But job 1 is on record", str(caught.exception))
+        self.check_refused_for_good()
+
+    def test_attack_12_nor_answered(self):
+        """The caller is gone as well, and had asked for a cancel."""
+        serial = self.c.send("Cancel", "at", [1])
+        before = self.pumps()
+        self.other.close()
+        self.until_gone(before - 1)
+        self.go_on()
+        with self.assertRaises(dbuswire.Error) as caught:
+            self.c.answer(serial)
+        self.assertEqual(caught.exception.name, "WrongState")
+        self.check_refused_for_good()
+
+
 class Connections(Case):
     def closed(self, **options):
         """A client that has sent a submit and closed, as names are being moved."""
         c = self.daemon.again_with_gate("stage:b")
         other = self.daemon.client()
         other.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], daemon_fixture.described(options),
-                   fds=[os.open(self.data, os.O_PATH), self.names()])
+                   fds=[os.open(self.data, os.O_PATH), names_fd()])
         self.worker = self.daemon.stopped_worker()
         before = self.pumps()
         other.close()
         self.until_gone(before - 1)
         return c
-
-    def names(self):
-        fd = os.memfd_create("names")
-        os.write(fd, b"".join(n.encode() + b"\0" for n in NAMES))
-        return fd
 
     def test_attack_12_connection_closed(self):
         c = self.closed(undo_usec=HOUR)
@@ -234,7 +296,7 @@ class Connections(Case):
         """Who asks for none is not withdrawn for want of one."""
         c = self.daemon.again_with_gate("stage:b")
         other = self.daemon.client()
-        other.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], {}, fds=[os.open(self.data, os.O_PATH), self.names()],
+        other.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], {}, fds=[os.open(self.data, os.O_PATH), names_fd()],
                    flags=1)
         self.worker = self.daemon.stopped_worker()
         before = self.pumps()
