@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -120,12 +121,18 @@ static bool is_named(const struct stat *dir)
 
 /* Would the kernel let us remove something there? The daemon does it with the rights that our user
  * has; this process may have fewer: root without its capabilities, a mount that is read-only here.
- * With the sticky bit only what is our user's own is handed over. */
+ * With the sticky bit only what is our user's own is handed over.
+ *
+ * What the kernel answers here leaves out the rules of Landlock, and may leave out those of SELinux
+ * and AppArmor about removing. Without privileges a process can only be under Landlock, or have a
+ * filter of system calls, after it has given up new ones, which can be asked. */
 static bool is_allowed(int dirfd, const char *name)
 {
 	uid_t uid = geteuid();
 	struct stat dir, st;
 
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0)
+		return false;
 	if (faccessat(dirfd, ".", W_OK | X_OK, AT_EACCESS) < 0 || fstat(dirfd, &dir) < 0)
 		return false;
 	return !(dir.st_mode & S_ISVTX) || dir.st_uid == uid ||

@@ -329,6 +329,24 @@ class Rights(Case):
         self.run_it(sys.executable, "-c", "import os; os.unlink(%r)" % path)
         self.assertTrue(self.was_called())
 
+    def test_attack_22_what_a_sandbox_would_not_let_the_program_do(self):
+        """Landlock's rules do not show where the kernel is asked; that there may be some does."""
+        sandbox = ("import ctypes, os, struct, sys\n"
+                   "c = ctypes.CDLL(None, use_errno=True)\n"
+                   "assert c.prctl(38, 1, 0, 0, 0) == 0\n")  # PR_SET_NO_NEW_PRIVS
+        rules = ("attr = struct.pack('<Q', 1 << 5)\n"  # LANDLOCK_ACCESS_FS_REMOVE_FILE, and no rule for it
+                 "fd = c.syscall(444, attr, len(attr), 0)\n"
+                 "if fd < 0: sys.exit('no Landlock')\n"
+                 "assert c.syscall(446, fd, 0) == 0\n")
+        # Without rules the program itself unlinks it.
+        path = self.large("a")
+        self.run_it(sys.executable, "-c", sandbox + "os.unlink(%r)" % path)
+        self.assertFalse(self.was_called())
+        self.assertFalse(os.path.exists(path))
+        if subprocess.run([sys.executable, "-c", sandbox + rules], check=False).returncode != 0:
+            self.skipTest("this kernel has no Landlock")
+        self.check_kept(errno.EACCES, sandbox + rules, self.large("a"))
+
 
 class Anywhere(Case):
     """unlink() may be called from anywhere."""
