@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whose a user id is, for limits: the ids that an account may use in user namespaces of its own
- * (subuid(5)) are the account's, or one account could be 65,537 users. */
+/* Whose a user id is, for limits and for nothing else: the ids that an account may use in user
+ * namespaces of its own (subuid(5)) are the account's, or one account could be 65,537 users. */
 #pragma once
 
 #include <sys/types.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How many names are on their way from a message into jobs: until their submit has been answered,
  * a worker holds them. They are counted as the worker tells of them, for each submit, for each user
- * and for all users but root together, and each of these sums has a bound, which is what bounds the
- * memory of the workers: for a name 24 bytes, as many again where names take different ways, and
- * its text. Pure. */
+ * (an account with its subordinate ids) and for all users but root together, and each of these sums
+ * has a bound, which is what bounds the memory of the workers: for a name 24 bytes, as many again
+ * where names take different ways, and its text. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,10 +20,17 @@ struct held {
 /* A directory with its path, its identity and its descriptor is as much as this many names. */
 #define HELD_DIR_NAMES 10
 
+/* What a user may have, however much others have: one name with a path of any length at least. */
+#define HELD_LEAST 100
+
+/* What a user may have as long as others have what they have: half of what these leave of twice
+ * `most`, so that as much is left for the next one; `most`, if nobody else has any. */
+uint64_t held_share(const struct held *user, const struct held *all, uint64_t most);
+
 /* Adds to all three, also if that is too much: what was added is given back in any case. `most` is
  * what one user may have, and all users twice. Returns 0, -E2BIG if this submit alone has more,
- * -EDQUOT if the user has with others, or -ENFILE if all users have. root has no more than `most`
- * in each. */
+ * -EDQUOT if the user has with others, or -ENFILE if that is more than the user's share. root has
+ * no more than `most` in each. */
 int held_add(struct held *submit, struct held *user, struct held *all, uid_t uid, uint64_t names,
 	     uint64_t bytes, uint64_t most);
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "account.h"
 #include "caller.h"
 #include "config/config.h"
 #include "control.h"
@@ -43,12 +44,12 @@ static bool stopping(const struct manager *m, struct failure *f)
 /* ---- submit -----------------------------------------------------------------------------------
  */
 
-static uint64_t jobs_of(const struct manager *m, uid_t uid)
+static uint64_t jobs_of(const struct manager *m, uid_t account)
 {
 	const struct user *u;
 
 	LIST_FOREACH(u, &m->users, link)
-	if (u->uid == uid)
+	if (u->account == account)
 		return u->jobs;
 	return 0;
 }
@@ -58,18 +59,19 @@ void operation_submit(struct manager *m, const struct caller *c, const struct in
 {
 	struct submitted none = { 0 };
 	struct failure f = { 0 };
+	uid_t account = account_of(c->id.uid);
 
 	if (stopping(m, &f))
 		;
 	else if (n == 0)
 		failure_set(&f, "InvalidArgument", "nothing is named that is to be deleted");
-	else if (jobs_of(m, c->id.uid) >= m->config->jobs_per_user)
+	else if (jobs_of(m, account) >= m->config->jobs_per_user)
 		failure_set(
 			&f, "LimitExceeded",
 			"uid %u has %" PRIu64 " unfinished jobs, which is the "
 			"limit (`limits: {jobs-per-user: }`): wait for some to end, or submit many "
 			"paths as one job",
-			(unsigned)c->id.uid, jobs_of(m, c->id.uid));
+			(unsigned)account, jobs_of(m, account));
 	if (f.name)
 		done(&f, &none, userdata);
 	else

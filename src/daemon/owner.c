@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "account.h"
 #include "config/config.h"
 #include "failure.h"
 #include "log.h"
@@ -15,19 +16,19 @@
 
 #define IDLE_USEC (30 * USEC_PER_SEC)
 
-static struct user *user_get(struct manager *m, uid_t uid)
+static struct user *user_get(struct manager *m, uid_t account)
 {
 	struct user *u;
 
 	LIST_FOREACH(u, &m->users, link)
-	if (u->uid == uid) {
+	if (u->account == account) {
 		u->refs++;
 		return u;
 	}
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return NULL;
-	u->uid = uid;
+	u->account = account;
 	u->refs = 1;
 	LIST_INIT(&u->attendants);
 	LIST_INSERT_HEAD(&m->users, u, link);
@@ -248,7 +249,7 @@ static int owner_new(struct owner **ret, struct manager *m, const struct submitt
 	o->refs = 1;
 	LIST_INIT(&o->intakes);
 	o->id = (struct submitter){ .uid = id->uid, .gid = id->gid };
-	o->user = user_get(m, id->uid);
+	o->user = user_get(m, account_of(id->uid));
 	if (id->n_groups > 0)
 		o->id.groups = malloc(id->n_groups * sizeof(*id->groups));
 	if (!o->user || (id->n_groups > 0 && !o->id.groups)) {
@@ -496,7 +497,8 @@ void owner_say_full(const struct owner *o, filesystem_t filesystem, struct failu
 	failure_set(f, "LimitExceeded",
 		    "nothing was accepted: as many processes as uid %u may have wait for %s, which "
 		    "does not answer: submit this again when it does, or when it is unmounted",
-		    (unsigned)o->id.uid, where ? where : "a filesystem that is not mounted here");
+		    (unsigned)o->user->account,
+		    where ? where : "a filesystem that is not mounted here");
 }
 
 void owner_renew(struct owner *o)

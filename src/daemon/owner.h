@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Whose authority jobs have: one object for each set of uid, gid and groups that has jobs, with the
  * intake workers that live as it. The same user may come with other groups (SAFETY test 3): that is
- * another owner of the same user, whose limits they share.
+ * another owner of the same user, whose limits they share. So do the subordinate ids of an account
+ * (account.h); authority over jobs goes by the uid alone.
  *
  * A filesystem that is frozen, or whose server is silent, keeps a worker waiting, and not even
  * SIGKILL ends the wait. So there is one intake worker for each owner and filesystem: what hangs
@@ -41,7 +42,7 @@ struct attendant {
 
 struct user {
 	LIST_ENTRY(user) link;
-	uid_t uid;
+	uid_t account; /* 0: root, and no other id is that */
 	unsigned refs;
 	LIST_HEAD(attendant_list, attendant) attendants;
 	uint64_t jobs; /* unfinished, and being submitted */

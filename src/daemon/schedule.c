@@ -35,7 +35,7 @@ static struct job *choose(struct manager *m)
 	LIST_FOREACH(p, &m->places, link)
 	if (p->running)
 		running[n++] = (struct scheduler_slot){ .dev = p->dev,
-							.uid = p->running->r.uid,
+							.account = p->running->owner->user->account,
 							.silent = run_is_silent(p->running) };
 	LIST_FOREACH(p, &m->places, link)
 	{
@@ -43,7 +43,7 @@ static struct job *choose(struct manager *m)
 		const struct job *j = waits ? NULL : next_of(p);
 		struct candidate c;
 
-		if (!j || !scheduler_has_room(p->dev, p->owner->id.uid, running, n))
+		if (!j || !scheduler_has_room(p->dev, p->owner->user->account, running, n))
 			continue;
 		c = (struct candidate){ .priority = j->r.priority,
 					.served = j->owner->user->served };

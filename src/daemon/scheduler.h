@@ -34,9 +34,9 @@ bool scheduler_before(const struct candidate *a, const struct candidate *b);
 /* One that is running. */
 struct scheduler_slot {
 	dev_t dev;
-	uid_t uid;
+	uid_t account;
 	bool silent; /* gets no further */
 };
 
 /* Whether one more of that user may run on dev while these n are running. */
-bool scheduler_has_room(dev_t dev, uid_t uid, const struct scheduler_slot *running, size_t n);
+bool scheduler_has_room(dev_t dev, uid_t account, const struct scheduler_slot *running, size_t n);

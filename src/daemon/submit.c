@@ -224,11 +224,12 @@ static void count(struct submit *s, uint64_t names, const char *text)
 			    most, HELD_NAME_BYTES, HELD_DIR_NAMES);
 	else
 		failure_set(&s->failure, "LimitExceeded",
-			    "%s more than %" PRIu64 " names on the way at the same time, which is "
-			    "the limit (`limits: {names-per-user: }`): go on when some calls have "
-			    "been answered",
-			    r == -EDQUOT ? "you have" : "all users together have",
-			    r == -EDQUOT ? most : 2 * most);
+			    "you have more than %" PRIu64 " names on the way at the same time, "
+			    "which is %s (`limits: {names-per-user: }`): go on when some calls "
+			    "have been answered",
+			    r == -EDQUOT ? most
+					 : held_share(&s->owner->user->held, &s->m->held, most),
+			    r == -EDQUOT ? "the limit" : "your share while other users have many");
 	look_stop(s);
 }
 

@@ -158,9 +158,9 @@ class Sums(Case):
         self.daemon.again_with_gate("stage:gate")
         clients, stopped = [], []
 
-        def begin(uid, groups=()):
-            c = self.daemon.client(uid, groups)
-            names = ["gate"] * 700
+        def begin(uid, n=700):
+            c = self.daemon.client(uid)
+            names = ["gate"] * n
             fds = [os.open(self.data, os.O_PATH | os.O_DIRECTORY), os.memfd_create("names")]
             os.write(fds[1], joined(names))
             clients.append((c, c.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], {}, fds=fds)))
@@ -174,8 +174,12 @@ class Sums(Case):
         # With another group it is another worker, but the same user.
         self.refused(self.daemon.client(USER, [USER + 7]), many, "you have more than 1000")
         os.chmod(self.data, 0o777)
-        begin(USER + 1)
-        self.refused(self.daemon.client(USER + 2), many, "all users together have more than 2000")
+        # Another has half of what is left, so that there is some for the next one: (2000 - 710) / 2.
+        self.refused(self.daemon.client(USER + 1), many, "more than 645 names on the way")
+        begin(USER + 1, 600)
+        self.refused(self.daemon.client(USER + 2), many, "your share while other users have many")
+        c = self.daemon.client(USER + 2)
+        self.assertEqual(c.submit_list(self.data, ["gate"] * 300, dry_run=True)[1], 300)
         for worker in stopped:
             os.kill(worker, signal.SIGCONT)
         for c, serial in clients:
