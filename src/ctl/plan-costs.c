@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/shrink.h"
 #include "plan.h"
 #include "util/macros.h"
 #include "util/units.h"
@@ -219,6 +220,9 @@ const char *plan_large_files(const struct plan *p)
 			       : "unlinked whole: whether another process uses a file cannot be "
 				 "told "
 				 "here, so nothing may be truncated";
+	if (shrink_unit() > SHRINK_UNIT_MOST)
+		return "unlinked whole: with memory pages as large as here steps would be too "
+		       "large";
 	if (p->ways.shrink == SHRINK_NEVER)
 		return "unlinked whole: steps gain nothing here";
 	if (p->lastref == -EOPNOTSUPP)

@@ -24,10 +24,20 @@
 #define COST_LOW (5 * USEC_PER_MSEC)
 #define COST_HIGH (20 * USEC_PER_MSEC)
 
+/* Large folios are as large as what one entry of a middle page table maps, at most: one page of
+ * entries of 8 bytes each, or less. It is reckoned, not read from sysfs: a container may hide that.
+ */
+uint64_t shrink_unit(void)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return MAX(page * (page / sizeof(uint64_t)), SHRINK_LEAST);
+}
+
 uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec)
 {
 	if (cost_usec > COST_HIGH)
-		return MAX(step_bytes / 2, SHRINK_LEAST);
+		return MAX(step_bytes / 2, shrink_unit());
 	if (cost_usec < COST_LOW)
 		return MIN(step_bytes * 2, STEP_MOST);
 	return step_bytes;
@@ -72,28 +82,32 @@ static bool still_ours(int fd, uint64_t *ret_size)
 	return S_ISREG(st.st_mode) && st.st_nlink == 0;
 }
 
-/* A step that ended within a block would leave that block behind, and each of those is freed, and
- * on ext with discard trimmed with all that is free around it, when the file goes. No filesystem
- * here has larger blocks. */
-#define STEP_UNIT KiB(64)
-
+/* I5: all steps begin and end at multiples of shrink_unit(). Pages of the file that a pipe or a
+ * socket holds (splice, sendfile) show as no reference, and stay as they are when their folio goes
+ * as a whole; of one that a step ends within, the kernel zeroes what is freed, and the holder would
+ * read that. However little the pace grants, it is no less. Nor does a step end within a block. */
 static uint64_t step_bytes(const struct slice *slice, uint64_t step)
 {
 	uint64_t bytes = slice->pace ? MIN(step, slice->budget.bytes) : step;
+	uint64_t unit = shrink_unit();
 
-	return MAX(bytes / STEP_UNIT * STEP_UNIT, (uint64_t)STEP_UNIT);
+	return MAX(bytes / unit * unit, unit);
 }
 
 /* Frees one step. `done` is how far a head-first job has come. Returns 0 or a negative errno. */
 static int step_free(int fd, enum shrink_way way, uint64_t size, uint64_t done, uint64_t step)
 {
-	uint64_t left = size > step ? (size - step + STEP_UNIT - 1) / STEP_UNIT * STEP_UNIT : 0;
+	uint64_t unit = shrink_unit();
+	uint64_t left = size > step ? (size - step + unit - 1) / unit * unit : 0;
 
-	if (way == SHRINK_HEAD)
+	if (way == SHRINK_HEAD && step < size - done)
 		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)done,
-				 (off_t)MIN(step, size - done)) < 0
+				 (off_t)step) < 0
 			       ? -errno
 			       : 0;
+	/* A hole up to the file's end would end within a folio. */
+	if (way == SHRINK_HEAD)
+		left = done;
 	return ftruncate(fd, (off_t)left) < 0 ? -errno : 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "shrink.h"
 #include "util/macros.h"
 
 static const struct ways_family *const families[] = {
@@ -39,6 +40,8 @@ void ways_find(const struct ways_of *of, struct ways *ret)
 	};
 
 	f->fill(&w, of->options);
+	if (shrink_unit() > SHRINK_UNIT_MOST)
+		w.shrink = SHRINK_NEVER;
 	*ret = w;
 }
 

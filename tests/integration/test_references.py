@@ -6,6 +6,7 @@ be read after rm can be read afterwards, every byte of it.
 Attack 2 of the second round, and 15: what shares blocks, or never had a name."""
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 import select
@@ -192,6 +193,36 @@ class Referred(Case):
             self.assertEqual(r.status, 0, r)
             self.assertEqual(read(), content)
             self.assertIn("other references cannot be ruled out", r.json["strategy"])
+
+    @matrix(fs=SHRINKING, backends=("threads",))
+    def test_attack_02_pages_in_a_pipe(self, w):
+        """They show as no reference. The file's length is no multiple of anything; what a first step of 64 MiB
+        would end within is one folio where folios are large, and so is its end."""
+        size = 320 * MIB + (64 << 10) + 100
+        with open(w.path("big"), "w+b") as f:
+            os.posix_fallocate(f.fileno(), 0, size)
+            held = []
+            for at in (0, 256 * MIB, 320 * MIB):
+                os.pwrite(f.fileno(), b"A" * min(MIB, size - at), at)
+                os.fsync(f.fileno())
+                held.append((in_a_pipe(f.fileno(), at, min(MIB, size - at)), min(MIB, size - at)))
+        r = w.run("--json", "big")
+        self.check_gone(w, r)
+        self.assertIn(IN_STEPS, r.json["strategy"])
+        for pipe, length in held:
+            with pipe:
+                self.assertTrue(pipe.read(length) == b"A" * length, "what was in the pipe has changed")
+
+
+def in_a_pipe(fd, at, length):
+    """Pages of a file, spliced and not copied. Returns the end that they can be read from."""
+    out, into = os.pipe()
+    fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, MIB)
+    done = 0
+    while done < length:
+        done += os.splice(fd, into, length - done, offset_src=at + done)
+    os.close(into)
+    return open(out, "rb")
 
 
 class Shared(Case):

@@ -245,6 +245,7 @@ struct watcher {
 	struct pace pace;
 	uint64_t bytes, seen[4];
 	unsigned begun;
+	uint64_t grants; /* of bytes */
 };
 
 static bool begin_watching(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
@@ -252,7 +253,7 @@ static bool begin_watching(void *userdata, const _Atomic bool *cancelled, struct
 	struct watcher *w = userdata;
 
 	(void)cancelled;
-	*ret = (struct pace_budget){ PACE_FEW, MiB(4) };
+	*ret = (struct pace_budget){ PACE_FEW, w->grants };
 	if (w->begun < ELEMENTSOF(w->seen))
 		w->seen[w->begun++] = w->bytes;
 	return true;
@@ -275,7 +276,8 @@ START_TEST(each_step_is_counted)
 		struct watcher w = { .pace = { .begin = begin_watching,
 					       .spent = spent_due,
 					       .synced = synced_unheard },
-				     .bytes = 7 };
+				     .bytes = 7,
+				     .grants = MiB(4) };
 		struct shrink_count count = { .bytes = &w.bytes, .weight = 1000 };
 		struct fixture f;
 
@@ -290,6 +292,32 @@ START_TEST(each_step_is_counted)
 		ck_assert_uint_eq(w.seen[2], 507);
 		ck_assert_uint_eq(count.counted, 1000);
 		ck_assert_uint_eq(w.bytes, 1007);
+		end(&f);
+	}
+}
+END_TEST
+
+/* What a pipe holds of a folio that a step ends within would be zeroed. */
+START_TEST(test_attack_02_steps_are_whole_folios_however_little_is_granted)
+{
+	const struct ways *const both[] = { &tail, &head };
+	const uint64_t unit = shrink_unit();
+
+	for (size_t i = 0; i < ELEMENTSOF(both); i++) {
+		struct watcher w = { .pace = { .begin = begin_watching,
+					       .spent = spent_due,
+					       .synced = synced_unheard },
+				     .grants = KiB(100) };
+		struct shrink_count count = { .bytes = &w.bytes, .weight = 4 * unit };
+		struct fixture f;
+
+		begin(&f, "a");
+		w.pace.userdata = &w;
+		ck_assert_int_eq(truncate_at(f.fd, "a", 4 * unit), 0);
+		ck_assert_int_eq(shrink(f.fd, "a", both[i], &w.pace, &never, &count, NULL), 1);
+		ck_assert_uint_eq(w.begun, 4);
+		for (unsigned n = 0; n < w.begun; n++)
+			ck_assert_uint_eq(w.seen[n], n * unit);
 		end(&f);
 	}
 }
@@ -358,6 +386,7 @@ int main(void)
 				 nothing_where_leases_lie,
 				 a_fifo_is_never_opened,
 				 each_step_is_counted,
+				 test_attack_02_steps_are_whole_folios_however_little_is_granted,
 				 what_is_left_is_gone_on_with,
 				 a_lease_broken_while_the_map_is_read };
 
