@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "util/fd.h"
+#include "util/gate.h"
 
 struct lastref_here {
 	struct lastref face;
@@ -57,7 +58,7 @@ static int inode_pin(int fd)
 	return fd_take(&set);
 }
 
-/* Reads all events. True if one of them is the end of the dentry that was watched. */
+/* Reads all events. True if one of them is the end of a dentry of the file that was watched. */
 static bool ended(int watch_fd, int watch)
 {
 	alignas(struct inotify_event) char buf[KiB(4)];
@@ -74,7 +75,7 @@ static bool ended(int watch_fd, int watch)
 	return yes;
 }
 
-/* Takes fd over. True if nothing else holds its dentry. */
+/* Takes fd over, of a file that has no other dentry. True if nothing else holds this one. */
 static bool is_last(struct lastref_here *l, int fd)
 {
 	char link[sizeof("/proc/self/fd/") + 12];
@@ -86,6 +87,7 @@ static bool is_last(struct lastref_here *l, int fd)
 	if (l->watch_fd < 0)
 		l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	watch = inotify_add_watch(l->watch_fd, link, IN_DELETE_SELF);
+	gate("lastref", "watched");
 	fd_closep(&fd);
 	last = watch >= 0 && ended(l->watch_fd, watch);
 	if (watch >= 0 && !last) {
@@ -103,6 +105,15 @@ static bool is_file(int fd, const struct identity *id)
 	return fd_identity(fd, "", &now) >= 0 && identity_equal(&now, id) && now.nlink == 0;
 }
 
+/* Its dentry never had a name, as those have that are made for a handle. */
+static bool is_nameless(int fd)
+{
+	char link[sizeof("/proc/self/fd/") + 12], path[4];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlinkat(AT_FDCWD, link, path, sizeof(path)) == 1 && path[0] == '/';
+}
+
 /* Steps 1 to 4 of the header. */
 static int reopen(struct lastref_here *l, int *fd, int dirfd, const struct identity *id)
 {
@@ -118,11 +129,13 @@ static int reopen(struct lastref_here *l, int *fd, int dirfd, const struct ident
 		return again;
 	if (!is_file(again, id))
 		return -ESTALE;
-	if (!is_last(l, fd_take(&again)))
+	if (!is_nameless(again) || !is_last(l, fd_take(&again)))
 		return -EBUSY;
 	again = handle_open(dirfd, &h, O_WRONLY | O_NONBLOCK | O_NOCTTY);
 	if (again < 0)
 		return again;
+	if (!is_nameless(again))
+		return -EBUSY;
 	return is_file(again, id) ? fd_take(&again) : -ESTALE;
 }
 

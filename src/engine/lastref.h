@@ -13,6 +13,11 @@
  *      the last one of its dentry, and not at all if it was not.
  *   4. It is opened once more, for writing, and the pin is let go.
  *
+ * The event of step 3 comes for the end of any dentry of the inode, and a file that had several
+ * names may have several. So the descriptor of step 2 must be of a dentry that never had a name:
+ * the kernel gives one that had a name, if there is any, and none with a name can be added.
+ * Step 4 looks for the same.
+ *
  * A file without a name gets no new reference but by its handle, which is an open that breaks a
  * lease. Should anything fail, or the process end, the kernel does what it does after rm(1).
  *

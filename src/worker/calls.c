@@ -123,6 +123,7 @@ static const uint32_t allowed_to_lastref[] = {
 	SYS_openat, /* of "." in a directory that it was given */
 	SYS_fcntl,
 	SYS_statx,
+	SYS_readlinkat, /* of /proc/self/fd */
 	SYS_name_to_handle_at,
 	SYS_open_by_handle_at,
 	SYS_landlock_create_ruleset,

@@ -2,8 +2,8 @@
 #include "lastref-process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -25,6 +25,7 @@ struct lastref_process {
 	struct lastref face;
 	pthread_mutex_t lock; /* one question at a time */
 	int sock;
+	int leash; /* the only end for writing of a pipe: with it the other process ends */
 	struct wire_out out;
 	struct wire_in in;
 };
@@ -67,19 +68,19 @@ static int answer_one(int sock, const struct lastref *l, struct wire_in *in, str
 	return r;
 }
 
-static int answer_all(int sock)
+static int answer_all(int sock, int leash)
 {
 	struct lastref_here *l = NULL;
 	struct wire_in in = { 0 };
 	struct wire_out out = { 0 };
 	int r = lastref_here_new(&l);
 
+	/* The end of the socket would not end it where it hangs in a filesystem, nor would a user's
+	 * worker be allowed to send it a signal, as PR_SET_PDEATHSIG has it do. */
+	if (r >= 0)
+		r = credentials_leash(leash);
 	if (r >= 0)
 		r = credentials_keep_for_lastref();
-
-	/* The end of the socket would not end it where it hangs in a filesystem. */
-	if (r >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		r = -errno;
 	if (r >= 0)
 		r = calls_restrict_to_lastref();
 	while (r >= 0)
@@ -87,13 +88,15 @@ static int answer_all(int sock)
 	return r;
 }
 
-_Noreturn static void process(int sock)
+_Noreturn static void process(int sock, int leash)
 {
-	/* Nothing of what the deleter was given stays, its socket to reclaimd included. */
-	if (dup2(sock, PROTOCOL_FD) < 0 || close_range(PROTOCOL_FD + 1, ~0U, 0) < 0)
+	/* Nothing of what the deleter was given stays, its socket to reclaimd included. That is
+	 * PROTOCOL_FD, so leash is another. */
+	if (dup2(sock, PROTOCOL_FD) < 0 || dup2(leash, PROTOCOL_FD + 1) < 0 ||
+	    close_range(PROTOCOL_FD + 2, ~0U, 0) < 0)
 		_exit(EXIT_FAILURE);
 	(void)prctl(PR_SET_NAME, "reclaim-lastref");
-	_exit(answer_all(PROTOCOL_FD) == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
+	_exit(answer_all(PROTOCOL_FD, PROTOCOL_FD + 1) == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 /* ---- the process that asks ---- */
@@ -152,23 +155,29 @@ static bool shrinks(int dirfd)
 struct lastref_process *lastref_process_start(int dirfd)
 {
 	struct lastref_process *p;
+	_cleanup_close_ int sock = -1, its_sock = -1, leash = -1, its_leash = -1;
 	int pair[2];
 	pid_t pid;
 
 	if (!shrinks(dirfd) || lastref_look(dirfd) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return NULL;
+	sock = pair[0];
+	its_sock = pair[1];
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return NULL;
+	its_leash = pair[0];
+	leash = pair[1];
 	pid = fork();
 	if (pid == 0)
-		process(pair[1]);
-	fd_closep(&pair[1]);
+		process(its_sock, its_leash);
+	/* A process that was started ends with its leash. */
 	p = pid < 0 ? NULL : calloc(1, sizeof(*p));
-	if (!p) {
-		/* A process that was started ends with its socket. */
-		fd_closep(&pair[0]);
+	if (!p)
 		return NULL;
-	}
-	*p = (struct lastref_process){ .face = { .take = take, .userdata = p }, .sock = pair[0] };
+	*p = (struct lastref_process){ .face = { .take = take, .userdata = p },
+				       .sock = fd_take(&sock),
+				       .leash = fd_take(&leash) };
 	pthread_mutex_init(&p->lock, NULL);
 	return p;
 }
@@ -178,6 +187,7 @@ struct lastref_process *lastref_process_free(struct lastref_process *p)
 	if (!p)
 		return NULL;
 	fd_closep(&p->sock);
+	fd_closep(&p->leash);
 	wire_in_done(&p->in);
 	wire_out_done(&p->out);
 	pthread_mutex_destroy(&p->lock);

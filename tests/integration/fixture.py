@@ -380,6 +380,8 @@ class Proc:
     def _wait(self, timeout):
         """Until it stops or ends. True: stopped."""
         end = time.monotonic() + timeout
+        if self.popen.returncode is not None:
+            return False
         while True:
             pid, status, usage = os.wait4(self.pid, os.WNOHANG | os.WUNTRACED)
             if pid:
@@ -409,6 +411,10 @@ class Proc:
             raise AssertionError("never came to its gate: %r" % self.result(self.popen.returncode))
         time.sleep(0.015)  # longer than the engine goes without looking where it is
         return self
+
+    def comes_to_its_gate(self):
+        """Or it ends, if it does not come there."""
+        return self._wait(TIMEOUT)
 
     def go_on(self, *signals):
         for s in signals:

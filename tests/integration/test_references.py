@@ -73,6 +73,30 @@ def in_flight(path):
 
 
 @contextlib.contextmanager
+def by_its_handle(path):
+    """By a reference that never had a name, made before there was one that had."""
+    handle = (ctypes.c_uint32 * 34)(128)
+    at = ctypes.c_int()
+    if libc.name_to_handle_at(-100, os.fsencode(path), handle, ctypes.byref(at), 0) < 0:
+        raise OSError(ctypes.get_errno(), "name_to_handle_at")
+    top = os.path.dirname(path)
+    while not os.path.ismount(top):
+        top = os.path.dirname(top)
+    command("mount", "-o", "remount", top)  # drops what is remembered of names
+    directory = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+    fd = libc.open_by_handle_at(directory, handle, os.O_PATH)
+    error = ctypes.get_errno()
+    os.close(directory)
+    if fd < 0:
+        raise OSError(error, "open_by_handle_at")
+    try:
+        assert os.readlink("/proc/self/fd/%d" % fd) == "/"
+        yield lambda: read_pinned(fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
 def mounted(path):
     at = os.path.join(fixture.scratch.dir, "mounted")
     open(at, "w", encoding="ascii").close()
@@ -134,7 +158,8 @@ def in_a_layer(path):
         shutil.rmtree(top)
 
 
-REFERENCES = (pinned, once_called_otherwise, in_flight, mounted, mounted_elsewhere, mounted_nowhere, in_a_layer)
+REFERENCES = (pinned, once_called_otherwise, by_its_handle, in_flight, mounted, mounted_elsewhere, mounted_nowhere,
+              in_a_layer)
 
 
 def said_by_plan(w, path, user):
@@ -169,6 +194,25 @@ class Referred(Case):
         with pinned(w.path("big")) as read:
             self.check_gone(w, p.go_on().finish())
             self.assertEqual(read(), content)
+
+    @matrix(fs=SHRINKING, backends=("threads",))
+    def test_attack_02_one_of_two_lets_go_meanwhile(self, w):
+        """Two hold it by names that went earlier: the end of one is not that of the other."""
+        for kept in (0, 1):
+            content = big_file(w.path("big"))
+            fds = []
+            for name in ("second", "third"):
+                os.link(w.path("big"), w.path(name))
+                fds.append(os.open(w.path(name), os.O_PATH))
+                os.unlink(w.path(name))
+            p = w.start("--json", "big", gate="lastref:watched")
+            stopped = p.comes_to_its_gate()
+            os.close(fds[1 - kept])
+            r = (p.go_on() if stopped else p).finish()
+            self.check_gone(w, r)
+            self.assertEqual(read_pinned(fds[kept]), content)
+            self.assertIn(WHOLE, r.json["strategy"])
+            os.close(fds[kept])
 
     @matrix(fs=SHRINKING, backends=("threads",))
     def test_attack_02_opened_by_its_handle(self, w):
@@ -364,11 +408,31 @@ class OfTheDaemon(daemon_fixture.Case):
             self.assertEqual(int(status[held], 16), 0x6, "DAC_OVERRIDE and DAC_READ_SEARCH")
         self.assertEqual((status["Seccomp"].strip(), status["NoNewPrivs"].strip()), ("2", "1"))
         fds = {fd: os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)}
-        self.assertEqual({fd for fd in fds if fds[fd] != "anon_inode:inotify"}, {"0", "1", "2", "3"}, fds)
+        self.assertEqual({fd for fd in fds if fds[fd] != "anon_inode:inotify"}, {"0", "1", "2", "3", "4"}, fds)
         process = os.pidfd_open(pid)
         os.kill(worker, signal.SIGKILL)
         self.assertTrue(select.select([process], [], [], TIMEOUT)[0], "it did not end")
         os.close(process)
+
+    def test_attack_02_it_ends_with_its_worker_even_if_it_hangs(self):
+        """Stopped, it reads no end of its socket, just as in a filesystem that does not answer."""
+        client = self.daemon.again_with_gate("shrink:step")
+        for uid in (USER, 0):
+            client = self.daemon.client(uid)
+            path, _ = self.large(uid, "hangs")
+            client.submit(path)
+            worker = self.daemon.stopped_worker()
+            with open("/proc/%d/task/%d/children" % (worker, worker), encoding="ascii") as f:
+                (pid,) = map(int, f.read().split())
+            process = os.pidfd_open(pid)
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                os.kill(worker, signal.SIGKILL)
+                self.assertTrue(select.select([process], [], [], TIMEOUT)[0], "it did not end")
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                os.close(process)
 
 
 if __name__ == "__main__":
