@@ -213,25 +213,42 @@ static void intake_end(struct intake *i)
 	i->sessions--;
 	if (i->sessions > 0)
 		return; /* until it is given back */
-	LIST_REMOVE(i, link);
+	if (i->owner)
+		LIST_REMOVE(i, link);
 	free(i);
 }
 
+static struct intake *with_worker(const struct owner *o)
+{
+	struct intake *i;
+
+	LIST_FOREACH(i, &o->intakes, link)
+	if (i->worker)
+		return i;
+	return NULL;
+}
+
+/* From the first again each time: whose requests fail with one may give back any other, which is
+ * freed then. One without a worker goes when it is given back. */
 void owner_end_workers(struct owner *o)
 {
-	struct intake *i, *next;
+	struct intake *i;
 
-	for (i = LIST_FIRST(&o->intakes); i; i = next) {
-		next = LIST_NEXT(i, link);
+	while ((i = with_worker(o)))
 		intake_end(i);
-	}
 }
 
 static struct owner *owner_free(struct owner *o)
 {
+	struct intake *i;
+
 	if (!o)
 		return NULL;
 	owner_end_workers(o);
+	while ((i = LIST_FIRST(&o->intakes))) {
+		LIST_REMOVE(i, link);
+		i->owner = NULL;
+	}
 	sd_event_source_disable_unref(o->idle);
 	user_unref(o->user);
 	free(o->id.groups);

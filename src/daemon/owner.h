@@ -53,7 +53,7 @@ LIST_HEAD(user_list, user);
 
 struct intake {
 	LIST_ENTRY(intake) link;
-	struct owner *owner;
+	struct owner *owner;   /* NULL: it has ended before the last session was given back */
 	struct worker *worker; /* NULL: it has ended */
 	filesystem_t filesystem;
 	unsigned sessions; /* that are open, and known to this worker only */

@@ -532,6 +532,32 @@ class Identity(Faults):
             self.assertEqual(f.read(), "precious")
 
 
+class Stopped(Faults):
+    def test_attack_07_fault_20_a_submit_whose_worker_has_died(self):
+        """The process that moved names is dead, and the one that looks at what became of them has not
+        answered, when the daemon is to end."""
+        os.chmod(self.data, 0o777)
+        names = ["a", "b", "c"]
+        with user():
+            for name in names:
+                write(self.path(name), name)
+        self.daemon.again_with_gate("stage:b,staging:list")
+        c = self.daemon.client(USER)
+        fd = os.open(self.data, os.O_PATH)
+        self.addCleanup(os.close, fd)
+        c.send("SubmitFiles", "aha(uay)a{sv}", [0], [(0, name.encode()) for name in names], {}, fds=[fd])
+        moves = self.daemon.stopped_worker()
+        os.kill(moves, signal.SIGKILL)
+        self.daemon.stopped_worker(besides=(moves,))
+        self.assertEqual(self.daemon.stop(), 0, self.daemon.said())
+        self.daemon.start()
+        c = self.daemon.client()
+        for job in c.jobs():
+            self.assertIn(c.wait(job["id"]), FINISHED, self.daemon.said())
+        # The caller was not answered: all is where it was.
+        self.assertEqual([n for n in fixture.listing(self.data) if n in names], names)
+
+
 class Clock(Faults):
     def shifted(self, usec):
         """As if the clock had been set while the daemon was down: what is on record lies elsewhere."""
