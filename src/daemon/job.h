@@ -48,7 +48,7 @@ struct job {
 	bool told;             /* that there is such a job has been announced */
 	unsigned saving;       /* changes posted and not answered yet */
 	bool refused;          /* taken out: it goes when none of these is left */
-	uint64_t again_usec;   /* by manager_clock: not before is it tried again; 0: any time */
+	uint64_t again_usec;   /* by schedule_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
 	struct manager *manager;
 	struct owner *owner;

@@ -327,7 +327,7 @@ void run_again(struct run *run, int error)
 	run->m->interruptions++;
 	after = again_after_usec(j->r.attempts);
 	if (after > 0)
-		j->again_usec = manager_clock() + after;
+		j->again_usec = schedule_clock(run->m) + after;
 	say_again(j, error, after);
 	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 		j->r.message);

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import glob
 import os
+import re
 import select
 import shutil
 import signal
@@ -628,6 +629,27 @@ class ClockSet(Faults):
             c.call("Restore", "ta{sv}", number, {})
             self.assertTrue(os.path.exists(self.path(name)))
         self.others_go_on(c)
+
+    def test_fault_17_a_retry_and_a_clock_set_on(self):
+        """The clock is set while a worker dies for the third time: a second is waited, as was said."""
+        self.disk()
+        build(self.data, "tree/x")
+        self.daemon.stop()
+        self.daemon.start(env={"RECLAIM_GATE": "unlink:x", "RECLAIM_CLOCK": self.clock})
+        c = self.daemon.client()
+        n = c.submit(self.path("tree"))
+        killed = []
+        for i in range(3):
+            killed.append(self.daemon.stopped_worker(besides=killed))
+            if i == 2:
+                self.set(TEN_YEARS)
+            os.kill(killed[i], signal.SIGKILL)
+        self.daemon.wait_said("is tried again at")
+        at = re.search(r"is tried again at ([^,]*), in 1\.0s", self.daemon.said())
+        at = time.mktime(time.strptime(at.group(1), "%Y-%m-%d %H:%M:%S"))
+        self.assertAlmostEqual(at, time.time() + TEN_YEARS / 10**6, delta=TIMEOUT)
+        os.kill(self.daemon.stopped_worker(besides=killed), signal.SIGCONT)
+        self.assertEqual(c.wait(n), "done", self.daemon.said())
 
     def test_attack_19_undo_windows_and_a_clock_set_on(self):
         self.held_through(TEN_YEARS)
