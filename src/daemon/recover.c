@@ -82,7 +82,7 @@ static void look_later(struct staged_look *l, int error)
 	struct job *j = l->j;
 
 	/* The timer is the loop's. */
-	if (again_helps(error) &&
+	if (again_helps(error) && !l->m->ended &&
 	    sd_event_add_time_relative(l->m->event, NULL, CLOCK_MONOTONIC, AGAIN_USEC, 0,
 				       on_look_again, l->m) < 0)
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
