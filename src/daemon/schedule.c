@@ -22,28 +22,34 @@ static const struct job *next_of(const struct place *p)
 	return NULL;
 }
 
+static struct scheduler_slot slot_of(const struct place *p)
+{
+	return (struct scheduler_slot){ .dev = p->dev,
+					.account = p->owner->user->account,
+					.silent = p->running && run_is_silent(p->running) };
+}
+
 static struct job *choose(struct manager *m)
 {
-	struct scheduler_slot running[SCHEDULER_ROOT_MAX];
+	struct scheduler_slot running[SCHEDULER_BOTH_MAX];
 	struct candidate best = { 0 };
 	const struct job *chosen = NULL;
 	struct place *p;
 	size_t n = 0;
 
-	if (m->paused || m->stopping || m->running >= SCHEDULER_ROOT_MAX)
+	if (m->paused || m->stopping || m->running >= SCHEDULER_BOTH_MAX)
 		return NULL;
 	LIST_FOREACH(p, &m->places, link)
 	if (p->running)
-		running[n++] = (struct scheduler_slot){ .dev = p->dev,
-							.account = p->running->owner->user->account,
-							.silent = run_is_silent(p->running) };
+		running[n++] = slot_of(p);
 	LIST_FOREACH(p, &m->places, link)
 	{
 		bool waits = p->running || p->absent || flush_is_full(p);
 		const struct job *j = waits ? NULL : next_of(p);
+		struct scheduler_slot slot = slot_of(p);
 		struct candidate c;
 
-		if (!j || !scheduler_has_room(p->dev, p->owner->user->account, running, n))
+		if (!j || !scheduler_has_room(&slot, running, n))
 			continue;
 		c = (struct candidate){ .priority = j->r.priority,
 					.served = j->owner->user->served };

@@ -2,12 +2,17 @@
 /* Which of those that wait goes next. Pure: knows no jobs, no clocks.
  *
  * Higher priority first; among equals the user whose last job began longest ago. At most eight jobs
- * at a time and two on a device: more of them only take turns at the same budget, and each is a
- * process. That a user has one job at a time on a filesystem is the queues' shape (place.h).
+ * at a time, seven of a user and two on a device: more of them only take turns at the same budget,
+ * and each is a process. That a user has one job at a time on a filesystem is the queues' shape
+ * (place.h).
  *
- * A job that gets no further, because its filesystem hangs, takes no part of the budget: others run
- * in its stead. Of such jobs a user has at most eight; and where there are many, only who has none
- * may begin another job. */
+ * A job that gets no further, because its filesystem hangs or its process is stopped, takes no part
+ * of these: others run in its stead. Of such jobs a user has at most eight, two of them on a
+ * device; and where there are many, only who has none may begin another job.
+ *
+ * Root's jobs and those of all users are counted apart. A user can make the own jobs go on as
+ * slowly as it likes, by a filesystem that is served by a program or by signals to the process that
+ * deletes; whoever does, root's jobs go on. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,12 +21,14 @@
 #include <sys/types.h>
 
 #define SCHEDULER_RUNNING_MAX 8
+#define SCHEDULER_USER_MAX 7
 #define SCHEDULER_DEVICE_MAX 2
 #define SCHEDULER_SILENT_USER_MAX 8
+#define SCHEDULER_SILENT_DEVICE_MAX 16
 #define SCHEDULER_SILENT_MAX 48
-/* Of any kind; and as many as root may have beyond that. */
+/* Of any kind; and of root's and of users' together. */
 #define SCHEDULER_ALL_MAX 64
-#define SCHEDULER_ROOT_MAX 128
+#define SCHEDULER_BOTH_MAX (2 * SCHEDULER_ALL_MAX)
 
 struct candidate {
 	unsigned priority; /* more is sooner */
@@ -31,12 +38,13 @@ struct candidate {
 /* Whether a goes before b. */
 bool scheduler_before(const struct candidate *a, const struct candidate *b);
 
-/* One that is running. */
+/* One that is running, or would. */
 struct scheduler_slot {
 	dev_t dev;
-	uid_t account;
-	bool silent; /* gets no further */
+	uid_t account; /* 0: root */
+	bool silent;   /* gets no further */
 };
 
-/* Whether one more of that user may run on dev while these n are running. */
-bool scheduler_has_room(dev_t dev, uid_t account, const struct scheduler_slot *running, size_t n);
+/* Whether that one may run as well while these n are running. */
+bool scheduler_has_room(const struct scheduler_slot *one, const struct scheduler_slot *running,
+			size_t n);

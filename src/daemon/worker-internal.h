@@ -77,6 +77,8 @@ struct worker {
 	uint32_t serial;
 	struct wire_in in;
 	uint64_t heard_usec, stopped_usec, closed_usec; /* 0: not */
+	uint64_t looked_usec;                           /* at whether its process goes on */
+	uint64_t signal_usec; /* since then it was stopped by a signal whenever looked at; 0: not */
 	void (*gone)(struct worker *w, const char *how, void *userdata);
 	void *userdata;
 	void (*left)(void *userdata);

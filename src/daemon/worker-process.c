@@ -126,6 +126,14 @@ bool process_ended(int pidfd, char *buf, size_t len)
 	return true;
 }
 
+bool process_stopped(int pidfd)
+{
+	siginfo_t si = { 0 };
+
+	return waitid((idtype_t)P_PIDFD, (id_t)pidfd, &si, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+	       si.si_pid != 0;
+}
+
 /* A process that nobody talks to any more. */
 struct funeral {
 	int pidfd, leash;

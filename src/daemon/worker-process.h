@@ -12,6 +12,9 @@ int process_start(const char *program, int sock, int *ret_pidfd);
 /* How a process ended, in words, which takes it off the process table. False if it lives. */
 bool process_ended(int pidfd, char *buf, size_t len);
 
+/* Whether it has been stopped by a signal. */
+bool process_stopped(int pidfd);
+
 /* What is told once the process is off the process table, or the loop ends before: only then is
  * what it waited for, in the kernel, over. May be all zero. */
 struct process_watch {

@@ -67,6 +67,7 @@ static int take_welcome(struct worker *w)
 		return -EBADMSG;
 	w->fence_abi = (int)wire_get_most(&w->in, INT32_MAX);
 	w->welcome = true;
+	worker_limit(w);
 	return wire_end(&w->in);
 }
 

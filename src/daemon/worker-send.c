@@ -82,8 +82,8 @@ void worker_next(struct worker *w)
 	while ((rq = w->first) && !rq->begun) {
 		rq->begun = true;
 		messages_move(&w->out, &rq->messages);
-		w->heard_usec = now_usec();
-		w->stopped_usec = 0;
+		w->heard_usec = w->looked_usec = now_usec();
+		w->stopped_usec = w->signal_usec = 0;
 		w->keeps = false;
 		if (w->paced)
 			paced_stop(w->paced, false);

@@ -19,6 +19,9 @@
  * every second; but a single call may wait for a slow disk. */
 #define SILENCE_MOST (30 * USEC_PER_SEC)
 
+/* One that deletes may work for hours without a word, but its user may stop its process. */
+#define LOOK_USEC (5 * USEC_PER_SEC)
+
 /* Its end of the socket is closed: so long until it must be gone. */
 #define CLOSED_MOST USEC_PER_SEC
 
@@ -106,23 +109,63 @@ static uint64_t limit_usec(const struct worker *w)
 		return 0;
 	if (w->role == WORKER_INTAKE || !w->welcome)
 		return w->heard_usec + SILENCE_MOST;
+	if (w->signal_usec)
+		return w->signal_usec + SILENCE_MOST;
 	return 0;
+}
+
+/* When its process is to be looked at next; 0: never. */
+static uint64_t look_usec(const struct worker *w)
+{
+	if (w->role != WORKER_DELETE || !w->welcome || w->held || w->n_requests == 0)
+		return 0;
+	return w->looked_usec + LOOK_USEC;
+}
+
+static void look(struct worker *w)
+{
+	uint64_t now = now_usec();
+
+	if (look_usec(w) == 0 || look_usec(w) > now)
+		return;
+	w->looked_usec = now;
+	if (!process_stopped(w->pidfd))
+		w->signal_usec = 0;
+	else if (w->signal_usec == 0)
+		w->signal_usec = now;
+}
+
+static uint64_t next_usec(const struct worker *w)
+{
+	uint64_t limit = limit_usec(w), at = look_usec(w);
+
+	return limit == 0 || (at > 0 && at < limit) ? at : limit;
+}
+
+static const char *why(const struct worker *w)
+{
+	if (w->closed)
+		return "closed its socket";
+	return w->signal_usec ? "was stopped by a signal, and did not go on" : "does not answer";
 }
 
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct worker *w = userdata;
-	uint64_t limit = limit_usec(w);
+	uint64_t limit;
 
 	(void)usec;
-	if (limit == 0)
-		return 0;
-	if (limit <= now_usec()) {
+	look(w);
+	limit = limit_usec(w);
+	if (limit > 0 && limit <= now_usec()) {
 		worker_ref(w);
-		worker_fail(w, w->closed ? "closed its socket" : "does not answer");
+		worker_fail(w, why(w));
 		worker_unref(w);
 		return 0;
 	}
+	limit = next_usec(w);
+	if (limit == 0)
+		return 0;
 	(void)sd_event_source_set_time(s, limit);
 	(void)sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 	return 0;
@@ -130,7 +173,7 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata)
 
 void worker_limit(struct worker *w)
 {
-	uint64_t limit = limit_usec(w), set = 0;
+	uint64_t limit = next_usec(w), set = 0;
 	int on = SD_EVENT_OFF;
 
 	if (limit == 0 || !w->limit)

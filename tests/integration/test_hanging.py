@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import signal
 import subprocess
 import time
 import unittest
@@ -160,6 +161,55 @@ class Frozen(Hanging):
         c = self.daemon.client()
         for n in numbers:
             self.assertEqual(c.wait(n), "done", self.daemon.said())
+
+
+class Signals(Hanging):
+    """A process has its user's uid: the user may stop it."""
+
+    def stop_deleters(self, *uids):
+        """Each has a job on the same disk, whose process stands still. Returns them and the jobs."""
+        paths = {uid: self.file("a", "stop-%d" % uid, uid) for uid in uids}
+        jobs, stopped = {}, {}
+        for uid, path in paths.items():
+            c = self.daemon.client(uid)
+            jobs[uid] = c.submit(path)
+            stopped[uid] = self.daemon.stopped_worker(besides=stopped.values())
+            with user(uid):
+                os.kill(stopped[uid], signal.SIGSTOP)
+        return jobs, stopped
+
+    def setUp(self):
+        super().setUp()
+        self.daemon.again_with_gate("unlink:1")  # in staging, names are numbers
+        self.addCleanup(self.let_go)
+
+    def let_go(self):
+        with contextlib.suppress(OSError):
+            for worker in self.daemon.workers():
+                os.kill(worker, signal.SIGCONT)
+
+    def test_attack_07_stopped_deleters_leave_the_device(self):
+        jobs, stopped = self.stop_deleters(USER, OTHER)
+        for uid in (0, OTHER - 1):
+            path = self.file("a", "mine-%d" % uid, uid)
+            c = self.daemon.client(uid)
+            n = c.submit(path)
+            # Its process comes to the gate, too, past the two that stand there.
+            os.kill(self.daemon.stopped_worker(besides=stopped.values()), signal.SIGCONT)
+            self.assertEqual(c.wait(n), "done", self.daemon.said())
+        for uid, n in jobs.items():
+            self.assertEqual(self.daemon.client(uid).job(n)["state"], "running")
+            os.kill(stopped[uid], signal.SIGCONT)
+            self.assertEqual(self.daemon.client(uid).wait(n), "done")
+
+    @unittest.skipUnless(FULL, "waits until the process is given up")
+    def test_attack_07_stopped_deleters_are_given_up(self):
+        jobs, stopped = self.stop_deleters(USER)
+        again = self.daemon.stopped_worker(besides=stopped.values())
+        self.assertIn("was stopped by a signal", self.daemon.said())
+        self.assertFalse(os.path.exists("/proc/%d" % stopped[USER]))
+        os.kill(again, signal.SIGCONT)
+        self.assertEqual(self.daemon.client(USER).wait(jobs[USER]), "done")
 
 
 class Fuse(Hanging):

@@ -25,50 +25,108 @@ START_TEST(who_waited_longest_goes_first)
 }
 END_TEST
 
+/* Whether that user may begin one on dev. */
+static bool has_room(dev_t dev, uid_t user, const struct scheduler_slot *v, size_t n)
+{
+	const struct scheduler_slot one = { dev, user, false };
+
+	return scheduler_has_room(&one, v, n);
+}
+
 /* So many of one user that are running, each on a device of its own from `dev` on. */
-static size_t running(struct scheduler_slot *v, size_t n, size_t more, dev_t dev, uid_t uid,
+static size_t running(struct scheduler_slot *v, size_t n, size_t more, dev_t dev, uid_t user,
 		      bool silent)
 {
 	for (size_t i = 0; i < more; i++)
-		v[n + i] = (struct scheduler_slot){ dev + i, uid, silent };
+		v[n + i] = (struct scheduler_slot){ dev + i, user, silent };
 	return n + more;
 }
 
 START_TEST(room_is_by_device_and_in_all)
 {
-	struct scheduler_slot v[SCHEDULER_ROOT_MAX];
+	struct scheduler_slot v[SCHEDULER_BOTH_MAX];
 	size_t n = running(v, 0, 2, 1, 7, false);
 
 	v[n++] = v[0];
-	ck_assert(!scheduler_has_room(1, 7, v, 3));
-	ck_assert(scheduler_has_room(2, 7, v, 3));
-	ck_assert(scheduler_has_room(1, 7, v, 2));
-	n = running(v, 0, 8, 1, 7, false);
-	ck_assert(scheduler_has_room(9, 8, v, 7));
-	ck_assert(!scheduler_has_room(9, 8, v, 8));
+	ck_assert(!has_room(1, 7, v, 3));
+	ck_assert(has_room(2, 7, v, 3));
+	ck_assert(has_room(1, 7, v, 2));
+	n = running(v, 0, 7, 1, 7, false);
+	ck_assert(has_room(9, 8, v, n));
+	n = running(v, n, 1, 8, 8, false);
+	ck_assert(!has_room(9, 9, v, n));
 }
 END_TEST
 
 START_TEST(test_attack_07_what_hangs_takes_no_turn)
 {
-	struct scheduler_slot v[SCHEDULER_ROOT_MAX];
+	struct scheduler_slot v[SCHEDULER_BOTH_MAX];
 	size_t n = running(v, 0, 8, 1, 7, true);
 
-	/* Others go on, but not who has eight of them; nor there. */
-	ck_assert(scheduler_has_room(100, 8, v, n));
-	ck_assert(!scheduler_has_room(100, 7, v, n));
-	v[n] = v[0];
-	ck_assert(!scheduler_has_room(1, 8, v, n + 1));
+	/* Others go on, there too; but not who has eight of them. */
+	ck_assert(has_room(100, 8, v, n));
+	ck_assert(has_room(1, 8, v, n));
+	ck_assert(!has_room(100, 7, v, n));
 	/* Of many users: who has none of them goes on, until there are too many; root then still.
 	 */
-	for (uid_t uid = 8; uid < 13; uid++)
-		n = running(v, n, 8, 100 * uid, uid, true);
+	for (uid_t user = 8; user < 13; user++)
+		n = running(v, n, 8, 100 * user, user, true);
 	n = running(v, n, 1, 5000, 20, true);
-	ck_assert(scheduler_has_room(9999, 21, v, n));
-	ck_assert(!scheduler_has_room(9999, 20, v, n));
+	ck_assert(has_room(9999, 21, v, n));
+	ck_assert(!has_room(9999, 20, v, n));
 	n = running(v, n, SCHEDULER_ALL_MAX - n, 6000, 22, true);
-	ck_assert(!scheduler_has_room(9999, 21, v, n));
-	ck_assert(scheduler_has_room(9999, 0, v, n));
+	ck_assert(!has_room(9999, 21, v, n));
+	ck_assert(has_room(9999, 0, v, n));
+}
+END_TEST
+
+START_TEST(test_attack_07_what_hangs_leaves_the_device)
+{
+	struct scheduler_slot v[SCHEDULER_BOTH_MAX];
+	size_t n = 0;
+
+	/* Of a user, two; others go on there, until many have one that hangs; root then still. */
+	v[n++] = (struct scheduler_slot){ 1, 7, true };
+	ck_assert(has_room(1, 7, v, n));
+	v[n++] = (struct scheduler_slot){ 1, 7, true };
+	ck_assert(!has_room(1, 7, v, n));
+	ck_assert(has_room(2, 7, v, n));
+	ck_assert(has_room(1, 8, v, n));
+	ck_assert(has_room(1, 0, v, n));
+	/* Those that get on count as ever. */
+	v[n++] = (struct scheduler_slot){ 1, 8, false };
+	v[n++] = (struct scheduler_slot){ 1, 9, false };
+	ck_assert(!has_room(1, 10, v, n));
+	for (n = 0; n < SCHEDULER_SILENT_DEVICE_MAX; n++)
+		v[n] = (struct scheduler_slot){ 1, 7 + (uid_t)n, true };
+	ck_assert(!has_room(1, 60, v, n));
+	ck_assert(has_room(2, 60, v, n));
+	ck_assert(has_room(1, 0, v, n));
+	/* Nor are there any number of root's. */
+	v[n++] = (struct scheduler_slot){ 1, 0, true };
+	v[n++] = (struct scheduler_slot){ 1, 0, true };
+	ck_assert(!has_room(1, 0, v, n));
+}
+END_TEST
+
+START_TEST(test_attack_07_slow_jobs_leave_room)
+{
+	struct scheduler_slot v[SCHEDULER_BOTH_MAX];
+	size_t n = running(v, 0, 7, 1, 7, false);
+
+	/* They get further, be it ever so slowly: one user does not have all turns. */
+	ck_assert(!has_room(100, 7, v, n));
+	ck_assert(has_room(100, 8, v, n));
+	n = running(v, n, 1, 1, 8, false);
+	ck_assert(!has_room(100, 9, v, n));
+	ck_assert(!has_room(1, 9, v, n));
+	/* All of them together have none of root's, on no device; and the other way round. */
+	ck_assert(has_room(100, 0, v, n));
+	ck_assert(has_room(1, 0, v, n));
+	n = running(v, 0, 8, 1, 0, false);
+	ck_assert(!has_room(100, 0, v, n));
+	ck_assert(has_room(100, 7, v, n));
+	ck_assert(has_room(1, 7, v, n));
 }
 END_TEST
 
@@ -114,6 +172,8 @@ int main(void)
 	tcase_add_test(c, who_waited_longest_goes_first);
 	tcase_add_test(c, room_is_by_device_and_in_all);
 	tcase_add_test(c, test_attack_07_what_hangs_takes_no_turn);
+	tcase_add_test(c, test_attack_07_what_hangs_leaves_the_device);
+	tcase_add_test(c, test_attack_07_slow_jobs_leave_room);
 	tcase_add_test(c, due_ones_come_in_order);
 	suite_add_tcase(s, c);
 	r = srunner_create(s);
