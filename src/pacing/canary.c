@@ -200,7 +200,7 @@ static int singer_start(int sock, int dirfd, pid_t *ret)
 struct canary {
 	pthread_mutex_t lock;
 	int sock;
-	pid_t pid;
+	pid_t pid;          /* 0: it has ended */
 	bool enabled, told; /* as the process was told last */
 	struct canary_sample sample;
 };
@@ -281,13 +281,38 @@ static void take(struct canary_sample *s, const struct report *r)
 	s->ended_usec = started + r->took_usec;
 }
 
+/* A process that was killed in mid-sync has none under way any more. One that ended by itself has
+ * told why. Lock held. */
+static void gone(struct canary *c)
+{
+	struct canary_sample *s = &c->sample;
+
+	if (s->gone)
+		return;
+	s->gone = true;
+	reap(c->pid);
+	c->pid = 0;
+	if (s->started_usec == 0 && s->error < 0)
+		return;
+	s->started_usec = 0;
+	s->error = -EPIPE;
+	s->failures++;
+}
+
 void canary_sample(struct canary *c, struct canary_sample *ret)
 {
 	struct report r;
+	ssize_t n;
 
 	(void)pthread_mutex_lock(&c->lock);
-	while (recv(c->sock, &r, sizeof(r), MSG_DONTWAIT) == (ssize_t)sizeof(r))
-		take(&c->sample, &r);
+	/* That it left a command unread is told once, before what it had reported. */
+	do {
+		n = recv(c->sock, &r, sizeof(r), MSG_DONTWAIT);
+		if (n == (ssize_t)sizeof(r))
+			take(&c->sample, &r);
+	} while (n == (ssize_t)sizeof(r) || (n < 0 && errno == ECONNRESET));
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+		gone(c);
 	enabled_tell(c);
 	*ret = c->sample;
 	(void)pthread_mutex_unlock(&c->lock);

@@ -17,11 +17,12 @@ struct canary_sample {
 	uint64_t started_usec; /* when the one under way began; 0: none is */
 	uint64_t failures;     /* how many failed */
 	int error;             /* negative errno of the last one if that failed, or 0 */
+	bool gone;             /* its process has ended: there will be no more */
 };
 
 /* Makes a canary, not yet enabled, with its file in the directory open as dirfd, which the caller
  * keeps. Returns 0 or a negative errno. Where nameless files are not to be had, that is its first
- * and last failure (-EOPNOTSUPP). */
+ * and last failure (-EOPNOTSUPP). Where its process is killed, that is its last one (-EPIPE). */
 int canary_new(struct canary **ret, int dirfd);
 
 /* While enabled it syncs once a second, the first time at once. Does not interrupt one under way.

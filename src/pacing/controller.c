@@ -377,6 +377,11 @@ bool controller_wants_canary(struct controller *c)
 	return c->canary_in_gap;
 }
 
+void controller_no_canary(struct controller *c)
+{
+	c->canaries = (struct pacing_window){ 0 };
+}
+
 bool controller_yields(const struct controller *c)
 {
 	/* What was seen some gaps ago still tells what kind of a disk it is. */

@@ -197,6 +197,8 @@ uint64_t controller_sample(struct controller *c, const struct pacing_sample *s);
 
 /* True if now is the moment to let a canary go; the caller then does. */
 bool controller_wants_canary(struct controller *c);
+/* There will be no more: what earlier ones took is no measure of what comes. */
+void controller_no_canary(struct controller *c);
 
 /* What may be done at this moment, or from which on. */
 struct pacing_grant controller_next(struct controller *c, uint64_t now_usec);

@@ -120,6 +120,12 @@ static void canary_steer(struct pacer *p, const struct pacing_sample *s)
 {
 	if (!p->sensors.canary)
 		return;
+	/* Killed, or not to be had there. It is not made again: what there is no memory for now
+	 * would be killed again, and pacing does without on some filesystems anyway. */
+	if (p->sensors.canary_gone) {
+		controller_no_canary(&p->controller);
+		return;
+	}
 	/* One at a time, at moments that the controller chooses. */
 	if (p->dozes || !controller_wants_canary(&p->controller) || s->canary_busy) {
 		canary_enable(p->sensors.canary, false);

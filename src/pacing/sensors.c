@@ -59,6 +59,7 @@ bool sensors_sample(struct sensors *s, struct pacing_sample *ret)
 		ret->canary_count = cs.count;
 		ret->canary_usec = cs.last_usec;
 		ret->canary_busy = cs.started_usec != 0;
+		s->canary_gone = cs.gone;
 	}
 	ret->now_usec = now_usec();
 	return any || s->n_disks == 0;

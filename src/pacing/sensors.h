@@ -20,6 +20,7 @@ struct sensors {
 	struct commit_sensor commits; /* fd -1: there are no figures */
 	uint64_t last_commits;
 	struct canary *canary; /* NULL: none */
+	bool canary_gone;      /* it will tell no more */
 	bool observed;         /* a disk's figures count */
 };
 

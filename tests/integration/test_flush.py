@@ -131,6 +131,35 @@ class Together(Flushes):
         self.assertLess(made, len(jobs) // 4)
 
 
+class Canaries(Flushes):
+    config = "pacing: {max-rate: 20M}\n"
+
+    def canaries(self):
+        found = []
+        for p in self.daemon.workers():
+            with contextlib.suppress(OSError), open("/proc/%d/comm" % p, encoding="ascii") as f:
+                found += [p] if f.read() == "reclaim-canary\n" else []
+        return found
+
+    def test_fault_14_killed_in_mid_sync(self):
+        """The process that measures what a sync takes: its device is deleted on all the same."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        at = self.disk("ext4")
+        c = self.daemon.client()
+        os.mkdir(self.path("tree"))
+        fixture.fill(self.path("tree"), 12000)
+        with Bystander(os.path.join(at, "file")):
+            n = c.submit(self.path("tree"))
+            self.until(self.canaries)
+            tracer = subprocess.run(["strace", "-e", "inject=fdatasync:signal=KILL", "-p",
+                                     str(self.canaries()[0])],
+                                    stderr=subprocess.PIPE, timeout=TIMEOUT, check=False)
+            self.assertIn(b"killed by SIGKILL", tracer.stderr)
+            self.assertNotIn(c.job(n)["state"], FINISHED)
+            self.assertEqual(c.wait(n), "done")
+
+
 class Order(Flushes):
     config = "pacing: {latency: off}\n"
 

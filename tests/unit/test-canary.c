@@ -3,8 +3,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pacing/canary.h"
@@ -171,13 +175,82 @@ START_TEST(where_it_cannot_be)
 }
 END_TEST
 
+/* The only child there is. */
+static pid_t its_process(void)
+{
+	char path[64];
+	FILE *f;
+	int pid = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)gettid());
+	f = fopen(path, "re");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%d", &pid), 1);
+	(void)fclose(f);
+	return pid;
+}
+
+/* Runs it, as its tracer, until it is about to sync. */
+static void stop_in_sync(pid_t pid)
+{
+	struct __ptrace_syscall_info in = { 0 };
+	int status;
+
+	for (;;) {
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert(WIFSTOPPED(status));
+		ck_assert_int_gt(ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(in), &in), 0);
+		if (in.op == PTRACE_SYSCALL_INFO_ENTRY && in.entry.nr == SYS_fdatasync)
+			return;
+		ck_assert_int_eq(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+	}
+}
+
+/* By the kernel, for want of memory, or by an administrator. */
+START_TEST(test_fault_14_killed_in_mid_sync)
+{
+	uint64_t began = now_usec();
+	struct fixture f;
+	pid_t pid;
+
+	begin(&f);
+	pid = its_process();
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD), 0);
+	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+	canary_enable(f.c, true);
+	stop_in_sync(pid);
+	canary_sample(f.c, &f.s);
+	ck_assert_uint_gt(f.s.started_usec, 0);
+	ck_assert(!f.s.gone);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	do {
+		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
+		(void)poll(NULL, 0, 5);
+		canary_sample(f.c, &f.s);
+	} while (f.s.started_usec > 0);
+	ck_assert(f.s.gone);
+	ck_assert_int_eq(f.s.error, -EPIPE);
+	ck_assert_uint_eq(f.s.failures, 1);
+	ck_assert_uint_eq(f.s.count, 0);
+	/* It stays so, and is told of once. */
+	canary_poke(f.c);
+	canary_enable(f.c, false);
+	canary_sample(f.c, &f.s);
+	ck_assert_uint_eq(f.s.failures, 1);
+	end(&f);
+}
+END_TEST
+
 int main(void)
 {
-	const TTest *tests[] = {
-		silent_until_enabled, once_a_second,  poked_five_times_a_second_at_most,
-		disabled_again,       leaves_no_name, freed_at_any_time,
-		where_it_cannot_be
-	};
+	const TTest *tests[] = { silent_until_enabled,
+				 once_a_second,
+				 poked_five_times_a_second_at_most,
+				 disabled_again,
+				 leaves_no_name,
+				 freed_at_any_time,
+				 where_it_cannot_be,
+				 test_fault_14_killed_in_mid_sync };
 
 	return run_case("canary", tests, sizeof(tests) / sizeof(tests[0]));
 }
