@@ -427,6 +427,11 @@ static int open_store(struct manager *m)
 			  why ? why : strerror(-r));
 		return r;
 	}
+	if (store_unreserved(s) < 0)
+		log_event(LOG_WARNING, MESSAGE_STORE_TROUBLE,
+			  "No room is kept in %s for the ends of jobs: its reserve cannot be made: "
+			  "%s. While the directory is full, none is recorded",
+			  m->o.state_dir, strerror(-store_unreserved(s)));
 	r = name_holder(m, s);
 	if (r >= 0)
 		r = recover_load(m, s);

@@ -157,7 +157,9 @@ static bool has_room(int dir_fd, uint64_t bytes)
 {
 	struct statvfs st;
 
-	return fstatvfs(dir_fd, &st) == 0 && (uint64_t)st.f_bfree * st.f_frsize >= bytes;
+	/* One without a limit, as ramfs, states no size and nothing free. */
+	return fstatvfs(dir_fd, &st) < 0 || st.f_blocks == 0 ||
+	       (uint64_t)st.f_bfree * st.f_frsize >= bytes;
 }
 
 int files_reserve_make(int dir_fd, uint64_t bytes)

@@ -37,8 +37,8 @@ int files_publish_new(int dir_fd);
 int files_read(int dir_fd);
 
 /* Space that is kept for when there is none: a file that can be given up. Making it leaves as much
- * again to others, else -ENOSPC; it is durable when this returns 0, also where it was there
- * already. */
+ * again to others, else -ENOSPC, as with -EDQUOT; it is durable when this returns 0, also where it
+ * was there already. */
 int files_reserve_make(int dir_fd, uint64_t bytes);
 void files_reserve_give(int dir_fd);
 

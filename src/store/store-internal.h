@@ -39,8 +39,9 @@ struct store {
 	char vfs_name[32];
 	int dir_fd; /* the state directory; holds its lock */
 	uint64_t reserve_bytes;
-	bool is_short; /* of room: the reserve has been given up */
-	int lost;      /* negative errno: why SQLite undid the transaction by itself */
+	bool is_short;  /* of room: the reserve has been given up */
+	int unreserved; /* negative errno: why there is no reserve, though there is room */
+	int lost;       /* negative errno: why SQLite undid the transaction by itself */
 	bool vfs_registered;
 	bool in_transaction;
 };

@@ -300,8 +300,13 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 
 void store_room_look(struct store *s)
 {
-	if (s->is_short)
-		s->is_short = files_reserve_make(s->dir_fd, s->reserve_bytes) < 0;
+	int r;
+
+	if (!s->is_short)
+		return;
+	r = files_reserve_make(s->dir_fd, s->reserve_bytes);
+	s->is_short = r == -ENOSPC || r == -EDQUOT;
+	s->unreserved = s->is_short ? 0 : r;
 }
 
 static void log_copy(struct store *s)
@@ -325,6 +330,11 @@ bool store_room_make(struct store *s, unsigned attempt)
 bool store_is_short(const struct store *s)
 {
 	return s->is_short;
+}
+
+int store_unreserved(const struct store *s)
+{
+	return s->unreserved;
 }
 
 struct store *store_close(struct store *s)

@@ -223,6 +223,32 @@ class Crowded(unittest.TestCase):
         self.assertEqual(c.wait(c.submit(self.path("more"))), "done", self.daemon.said())
         self.assertTrue(os.path.exists(os.path.join(self.state, "reserve")))
 
+    def test_attack_10_no_size_is_stated(self):
+        """A filesystem without a limit has neither blocks nor free ones, and is not full."""
+        for kind, options in (("tmpfs", "size=0,mode=0700"), ("ramfs", "mode=0700")):
+            with self.subTest(kind):
+                fixture.command("mount", "-t", kind, "-o", options, "none", self.state)
+                try:
+                    self.assertEqual(os.statvfs(self.state).f_blocks, 0)
+                    self.daemon.start()
+                    c = self.daemon.client()
+                    write(self.path("a"))
+                    self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
+                    self.assertTrue(os.path.exists(os.path.join(self.state, "reserve")))
+                finally:
+                    self.daemon.stop()
+                    fixture.command("umount", "-l", self.state)
+
+    def test_attack_10_a_reserve_that_cannot_be_made(self):
+        """Though there is room: nothing is refused for it, and it is told of once."""
+        os.mkdir(os.path.join(self.state, "reserve"))
+        self.daemon.start()
+        c = self.daemon.client()
+        for name in "ab":
+            write(self.path(name))
+            self.assertEqual(c.wait(c.submit(self.path(name))), "done")
+        self.assertEqual(self.daemon.said().count("reserve cannot be made: File exists"), 1)
+
     def test_attack_10_the_log_is_bounded(self):
         self.daemon.start()
         c = self.daemon.client()
