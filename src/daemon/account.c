@@ -12,111 +12,174 @@
 
 #include "util/macros.h"
 
-struct range {
+/* As many as there can be of 4,096 ids each. */
+#define RANGES_MOST (1U << 20)
+
+struct account_range {
 	uint32_t first, n;
 	uid_t account;
 };
 
-/* The ranges as the file had them when it was of that time and size. Of the loop's thread. */
-struct ranges {
-	struct range *v;
-	size_t n;
-	struct timespec changed;
-	off_t size;
-	ino_t ino;
+/* A range that is given by name. */
+struct owner {
+	char *name;
+	size_t range;
+	bool known;
 };
 
-/* Not getpwnam(3): it may ask a server, and take as long as that likes. */
-static uid_t owner_of(const char *name, const char *passwd, uid_t otherwise)
-{
-	FILE *f = fopen(passwd, "re");
-	struct passwd *p;
-	uid_t found = otherwise;
+struct reading {
+	struct account_range *v;
+	size_t n;
+	struct owner *owners;
+	size_t n_owners;
+};
 
-	while (f && (p = fgetpwent(f)))
-		if (strcmp(p->pw_name, name) == 0) {
-			found = p->pw_uid != 0 ? p->pw_uid : otherwise;
-			break;
-		}
-	if (f)
-		(void)fclose(f);
-	return found;
+static void closep(FILE **f)
+{
+	if (*f)
+		(void)fclose(*f);
 }
 
-/* "NAME-OR-ID:FIRST:COUNT". */
-static bool range_parse(const char *line, const char *passwd, struct range *ret)
+static void reading_done(struct reading *r)
 {
+	for (size_t i = 0; i < r->n_owners; i++)
+		free(r->owners[i].name);
+	free(r->owners);
+	free(r->v);
+}
+
+/* Where there is one more to be of an array of n, with room made for it by doubling. NULL: there is
+ * no memory, and the array is as it was. */
+static void *grow(void *array, size_t n, size_t size)
+{
+	return n & (n - 1) ? array : reallocarray(array, n ? 2 * n : 1, size);
+}
+
+static int owner_add(struct reading *r, const char *name)
+{
+	struct owner *v = grow(r->owners, r->n_owners, sizeof(*v));
+	char *copy;
+
+	if (!v)
+		return -ENOMEM;
+	r->owners = v;
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	v[r->n_owners++] = (struct owner){ copy, r->n, false };
+	return 0;
+}
+
+/* "NAME-OR-ID:FIRST:COUNT"; what is none is left out. */
+static int range_add(struct reading *r, const char *line)
+{
+	struct account_range *v;
 	uint32_t first, n, id;
 	char name[257], end;
 
 	if (sscanf(line, "%256[^:]:%" SCNu32 ":%" SCNu32, name, &first, &n) != 3 || n == 0 ||
 	    first == 0)
-		return false;
-	*ret = (struct range){ first, n, first };
-	if (sscanf(name, "%" SCNu32 "%c", &id, &end) == 1)
-		ret->account = id != 0 ? id : first;
-	else
-		ret->account = owner_of(name, passwd, first);
-	return true;
+		return 0;
+	v = grow(r->v, r->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	r->v = v;
+	if (sscanf(name, "%" SCNu32 "%c", &id, &end) != 1) {
+		id = 0;
+		if (owner_add(r, name) < 0)
+			return -ENOMEM;
+	}
+	v[r->n++] = (struct account_range){ first, n, id != 0 ? id : first };
+	return 0;
 }
 
-static void ranges_read(struct ranges *r, const char *subuid, const char *passwd)
+static int owners_order(const void *a, const void *b)
 {
-	FILE *f = fopen(subuid, "re");
+	return strcmp(((const struct owner *)a)->name, ((const struct owner *)b)->name);
+}
+
+/* The first line of a name counts. An account may have several ranges. */
+static void owners_name(struct reading *r, const struct passwd *p)
+{
+	size_t from = 0, to = r->n_owners;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (strcmp(r->owners[middle].name, p->pw_name) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	for (struct owner *o = r->owners + from;
+	     o < r->owners + r->n_owners && !o->known && strcmp(o->name, p->pw_name) == 0; o++) {
+		o->known = true;
+		if (p->pw_uid != 0)
+			r->v[o->range].account = p->pw_uid;
+	}
+}
+
+/* Each file once, as this is done where all wait for it. Not getpwnam(3): it may ask a server, and
+ * take as long as that likes. */
+static int files_read(struct reading *r, const char *subuid, const char *passwd)
+{
+	_cleanup_(closep) FILE *ids = fopen(subuid, "re");
+	_cleanup_(closep) FILE *names = ids ? fopen(passwd, "re") : NULL;
+	struct passwd *p;
 	char line[512];
 
-	r->n = 0;
-	while (f && fgets(line, sizeof(line), f)) {
-		struct range one, *v;
-
-		if (!range_parse(line, passwd, &one))
-			continue;
-		v = reallocarray(r->v, r->n + 1, sizeof(*v));
-		if (!v)
-			break;
-		r->v = v;
-		v[r->n++] = one;
-	}
-	if (f)
-		(void)fclose(f);
+	if (!ids || (!names && errno != ENOENT))
+		return -errno;
+	while (r->n < RANGES_MOST && fgets(line, sizeof(line), ids))
+		if (range_add(r, line) < 0)
+			return -ENOMEM;
+	if (ferror(ids))
+		return -EIO;
+	if (!names || r->n_owners == 0)
+		return 0;
+	qsort(r->owners, r->n_owners, sizeof(*r->owners), owners_order);
+	while ((p = fgetpwent(names)))
+		owners_name(r, p);
+	return ferror(names) ? -EIO : 0;
 }
 
-static uid_t ranges_find(const struct ranges *r, uid_t uid)
+static void accounts_read(struct accounts *a, const struct stat *st, const char *subuid,
+			  const char *passwd)
 {
-	for (size_t i = 0; i < r->n; i++)
-		if (uid >= r->v[i].first && uid - r->v[i].first < r->v[i].n)
-			return r->v[i].account;
+	_cleanup_(reading_done) struct reading r = { 0 };
+
+	if (files_read(&r, subuid, passwd) < 0)
+		return;
+	free(a->v);
+	*a = (struct accounts){ r.v, r.n, st->st_mtim, st->st_size, st->st_ino };
+	r.v = NULL;
+}
+
+uid_t accounts_find(struct accounts *a, uid_t uid, const char *subuid, const char *passwd)
+{
+	struct stat st;
+
+	if (uid == 0 || stat(subuid, &st) < 0)
+		return uid;
+	if (st.st_mtim.tv_sec != a->changed.tv_sec || st.st_mtim.tv_nsec != a->changed.tv_nsec ||
+	    st.st_size != a->size || st.st_ino != a->ino)
+		accounts_read(a, &st, subuid, passwd);
+	for (size_t i = 0; i < a->n; i++)
+		if (uid >= a->v[i].first && uid - a->v[i].first < a->v[i].n)
+			return a->v[i].account;
 	return uid;
 }
 
-uid_t account_find(uid_t uid, const char *subuid, const char *passwd)
+void accounts_done(struct accounts *a)
 {
-	struct ranges r = { 0 };
-	uid_t account;
-
-	ranges_read(&r, subuid, passwd);
-	account = uid == 0 ? 0 : ranges_find(&r, uid);
-	free(r.v);
-	return account;
+	free(a->v);
+	*a = (struct accounts){ 0 };
 }
 
 uid_t account_of(uid_t uid)
 {
-	static const char subuid[] = "/etc/subuid", passwd[] = "/etc/passwd";
-	static struct ranges known;
-	struct stat st;
+	/* Of the loop's thread. */
+	static struct accounts known;
 
-	if (uid == 0)
-		return 0;
-	if (stat(subuid, &st) < 0)
-		return uid;
-	if (st.st_mtim.tv_sec != known.changed.tv_sec ||
-	    st.st_mtim.tv_nsec != known.changed.tv_nsec || st.st_size != known.size ||
-	    st.st_ino != known.ino) {
-		ranges_read(&known, subuid, passwd);
-		known.changed = st.st_mtim;
-		known.size = st.st_size;
-		known.ino = st.st_ino;
-	}
-	return ranges_find(&known, uid);
+	return accounts_find(&known, uid, "/etc/subuid", "/etc/passwd");
 }
