@@ -44,7 +44,7 @@ struct job {
 	uint8_t doing;
 	bool queued;           /* in its place's queue */
 	bool unsaved;          /* the store could not take the last change */
-	int unmarked;          /* why it could not take which names were moved; 0: it has */
+	int unmarked;          /* why it is not known which names were moved; 0: it is */
 	bool told;             /* that there is such a job has been announced */
 	unsigned saving;       /* changes posted and not answered yet */
 	bool refused;          /* taken out: it goes when none of these is left */

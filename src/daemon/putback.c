@@ -116,6 +116,8 @@ static void again(struct back *b, int error)
 		return;
 	}
 	(void)sd_event_source_set_description(b->timer, "put-back-again");
+	if (b->interruptions > UNREAD_MAX)
+		return; /* that it waits has been said */
 	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &b->j->r,
 		"Job %" PRIu64 " is being put back, was interrupted (%s) and goes on", b->j->r.id,
 		strerror(-error));
@@ -286,7 +288,7 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 	j->doing = DOING_PUT_BACK;
 	if (known)
 		load(b);
-	else if (b->interruptions < UNREAD_MAX)
+	else if (b->interruptions < UNREAD_MAX || j->unmarked == -EINPROGRESS)
 		again(b, -EAGAIN);
 	else
 		give_up(b, -EAGAIN);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -197,6 +198,14 @@ static int job_open(struct staging *st, int staging_fd, const char *name)
 	return lasting_at(st->job_fd, "", &st->job_id);
 }
 
+/* A rename that waits in the kernel cannot be ended, and may outlive reclaimd. As long as this
+ * process is there, the directory is locked, so that the next reclaimd does not take what it sees
+ * in it for all that will be there (staging_list). Where there are no such locks, it has to. */
+static int job_lock(const struct staging *st)
+{
+	return flock(st->job_fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
 static int all_move(struct staging *st, int staging_fd, const char *name)
 {
 	int r = mkdirat(staging_fd, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
@@ -207,9 +216,13 @@ static int all_move(struct staging *st, int staging_fd, const char *name)
 		return all_stay(st, r);
 	if (r >= 0)
 		r = job_open(st, staging_fd, name);
+	if (r >= 0)
+		r = job_lock(st);
 	if (r < 0) {
 		failure_fill(&st->f, r == -EPERM ? -EIO : r, "staging", name,
-			     r == -EPERM ? "is not the submitter's own directory" : NULL);
+			     r == -EPERM   ? "is not the submitter's own directory"
+			     : r == -EBUSY ? "is locked by another process"
+					   : NULL);
 		return r;
 	}
 	for (uint64_t seq = 1; r >= 0 && seq <= st->session->n_entries; seq++) {

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -20,6 +21,10 @@
 #include "util/gate.h"
 #include "util/mounts.h"
 #include "view.h"
+
+/* So long a worker that has ended may still have to be cleared away. */
+#define LOCK_TRIES 20
+#define LOCK_TRY_USEC 5000
 
 static int done_tell(struct serving *s, int error)
 {
@@ -239,6 +244,17 @@ static int listing_tell(struct serving *s, DIR *d)
 	return r < 0 || o->len == sizeof(struct wire_header) ? r : answer_send(s);
 }
 
+/* A worker that moves names there has it locked (stage.c). Returns 0 where there are no locks. */
+static int wait_for_lock(int fd)
+{
+	for (unsigned tries = 0; tries < LOCK_TRIES; tries++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return 0;
+		(void)usleep(LOCK_TRY_USEC);
+	}
+	return -EINPROGRESS;
+}
+
 int staging_list(struct serving *s)
 {
 	const char *job_dir = wire_get_string_or_null(&s->in);
@@ -254,6 +270,11 @@ int staging_list(struct serving *s)
 	fd = fd_open_dir(staging_fd, job_dir ? job_dir : ".");
 	if (fd < 0)
 		return done_tell(s, fd);
+	r = job_dir ? wait_for_lock(fd) : 0;
+	if (r < 0) {
+		fd_closep(&fd);
+		return done_tell(s, r);
+	}
 	d = fdopendir(fd);
 	if (!d) {
 		fd_closep(&fd);

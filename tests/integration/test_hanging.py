@@ -11,7 +11,7 @@ import time
 import unittest
 
 import dbuswire
-from daemon_fixture import Case, user
+from daemon_fixture import Case, described, user
 from fixture import FULL, TIMEOUT, USER, command, libc, main, scratch, write
 
 FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
@@ -161,6 +161,59 @@ class Frozen(Hanging):
         c = self.daemon.client()
         for n in numbers:
             self.assertEqual(c.wait(n), "done", self.daemon.said())
+
+    def late_rename(self, end):
+        """A worker waits in a rename into staging, and the daemon begins anew before that is done."""
+        for name in "abc":
+            self.file("a", name, USER)
+        data = os.path.join(self.at["a"], "data")
+        c = self.daemon.again_with_gate("stage:b") and self.daemon.client(USER)
+        dirfd = os.open(data, os.O_PATH)
+        self.addCleanup(os.close, dirfd)
+        c.send("SubmitFiles", "aha(uay)a{sv}", [0], [(0, n) for n in (b"a", b"b", b"c")],
+               described({"undo_usec": 3600 * 10**6}), fds=[dirfd])
+        worker = self.daemon.stopped_worker()
+        fd = self.freeze("a")
+        os.kill(worker, signal.SIGCONT)
+        self.until_waiting(worker)
+        end()
+        self.daemon.start()
+        c = self.daemon.client()
+        self.daemon.wait_said("Job 1 waits: a worker of reclaimd that has been given up")
+        (job,) = c.jobs()
+        self.goes_on("b")
+        self.assertEqual(c.job(1)["state"], job["state"])
+        self.thaw(fd)
+        return c, job["state"]
+
+    def until_waiting(self, pid):
+        end, state = time.monotonic() + TIMEOUT, ""
+        while state != "D":
+            self.assertLess(time.monotonic(), end)
+            with open("/proc/%d/stat" % pid) as f:
+                state = f.read().rsplit(")", 1)[1].split()[0]
+
+    def all_in_place(self):
+        self.assertEqual(sorted(os.listdir(os.path.join(self.at["a"], "data"))), ["a", "b", "c"], self.daemon.said())
+        top = os.path.join(self.at["a"], ".reclaim", str(USER))
+        for name in os.listdir(top):
+            self.daemon.wait_gone(os.path.join(top, name))
+
+    def test_attack_07_12_late_rename_of_what_is_withdrawn(self):
+        c, state = self.late_rename(self.daemon.stop)
+        self.assertEqual(state, "paused")
+        self.assertEqual(c.wait(1), "cancelled")
+        self.all_in_place()
+
+    def test_attack_07_late_rename_of_what_goes_on(self):
+        c, state = self.late_rename(self.daemon.kill)
+        self.assertEqual(state, "accepted")
+        end = time.monotonic() + TIMEOUT
+        while c.job(1)["state"] != "held":
+            self.assertLess(time.monotonic(), end, self.daemon.said())
+        c.call("Restore", "ta{sv}", 1, {})
+        self.assertEqual(c.wait(1), "restored")
+        self.all_in_place()
 
 
 class Signals(Hanging):
