@@ -15,10 +15,12 @@
  *                            where it is
  *   no staging possible      names stay where they are, and the job says why
  *   the client goes          before it could be answered, also by SIGKILL or with its bus: nothing
- * is moved any more, and the record is removed; what has been moved already is put back as if the
- * job had been cancelled, and the record says so. From the answer on (it is written to a connection
- * that lives) the job stands. Looked at between the steps: names that are on their way are all
- * moved first the worker dies          what is in staging is looked up (recover.h); the job goes on
+ *                            is moved any more, and the record is removed; what has been moved is
+ *                            put back as if the job had been cancelled, and the record says so.
+ *                            This is looked at between the steps; names that are on their way are
+ *                            all moved first. From the answer on (it is written to a connection
+ *                            that lives) the job stands
+ *   the worker dies          what is in staging is looked up (recover.h); the job goes on
  *   the daemon dies          an incomplete record (no names) is removed at the next start. Of a
  *                            complete one, staging is looked at: names are either there or where
  *                            they were. That names are staged need not be on record for the
