@@ -171,6 +171,10 @@ END_TEST
 
 START_TEST(of_looking_for_references)
 {
+#ifdef __SANITIZE_THREAD__
+	/* It makes calls of its own that are not among so few. */
+	return;
+#endif
 	behind(calls_restrict_to_lastref, never);
 	behind(calls_restrict_to_lastref, what_looking_for_references_needs_and_no_more);
 }
