@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check-config.h"
 #include "config/config.h"
@@ -18,8 +19,14 @@ static void error_tell(const struct config_error *e, void *userdata)
 static int config_take(struct config **ret, const struct options *o, const char *nothing)
 {
 	const char *dir = o->configuration_dir;
-	int r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, error_tell,
-			    NULL);
+	int r = 0;
+
+	/* Without /etc/reclaimd nothing is configured; one that was asked for must be there. */
+	if (dir && access(dir, R_OK | X_OK) < 0)
+		r = -errno;
+	if (r >= 0)
+		r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
+				error_tell, NULL);
 
 	if (r >= 0)
 		return 0;

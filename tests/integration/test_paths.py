@@ -63,6 +63,8 @@ class Paths(Case):
         self.check_refused(w, [conf, "other"], "the configuration has errors", "nothing was deleted",
                            name=w.path("conf"))
         fixture.write(w.path("conf/reclaimd.yaml"), "protect: [%s]\n" % w.path("keep"))
+        self.check_refused(w, [conf + "-none", "other"], "cannot be read", "nothing was deleted",
+                           name=w.path("conf-none"))
         r = w.run(conf, "other")
         self.assertEqual(r.status, 0, r)
         self.assertEqual(w.left("keep"), ["sub", "sub/file"], r)
