@@ -130,15 +130,18 @@ void job_set_text(const char **text, const char *to)
 	*text = copy ? copy : empty;
 }
 
-void job_say(struct job *j, const char *format, ...)
+bool job_say(struct job *j, const char *format, ...)
 {
 	struct safe_text text;
+	bool changed;
 	va_list ap;
 
 	va_start(ap, format);
 	safe_text_formatv(&text, format, ap);
 	va_end(ap);
+	changed = strcmp(j->r.message, text.line) != 0;
 	job_set_text(&j->r.message, text.line);
+	return changed;
 }
 
 struct job *job_free(struct job *j)

@@ -88,8 +88,9 @@ static inline void job_freep(struct job **j)
 	(void)job_free(*j);
 }
 
-/* Sets r.message; words are lost rather than the job when memory is out. */
-void job_say(struct job *j, const char *format, ...) _printf_(2, 3);
+/* Sets r.message, and tells whether it changed; words are lost rather than the job when memory is
+ * out. */
+bool job_say(struct job *j, const char *format, ...) _printf_(2, 3);
 void job_set_text(const char **text, const char *to);
 
 /* Changes the state and tells whoever listens. Posts nothing. */

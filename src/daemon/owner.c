@@ -202,7 +202,7 @@ static bool is_idle(const struct intake *i)
 }
 
 /* Whose requests fail with it may ask for another in that very call: it is out of the way. */
-static void intake_end(struct intake *i)
+static void intake_stop(struct intake *i)
 {
 	struct worker *w = i->worker;
 
@@ -211,6 +211,11 @@ static void intake_end(struct intake *i)
 	i->sessions++;
 	worker_free(w);
 	i->sessions--;
+}
+
+static void intake_end(struct intake *i)
+{
+	intake_stop(i);
 	if (i->sessions > 0)
 		return; /* until it is given back */
 	if (i->owner)
@@ -229,13 +234,17 @@ static struct intake *with_worker(const struct owner *o)
 }
 
 /* From the first again each time: whose requests fail with one may give back any other, which is
- * freed then. One without a worker goes when it is given back. */
+ * freed then. */
 void owner_end_workers(struct owner *o)
 {
-	struct intake *i;
+	struct intake *i, *next;
 
 	while ((i = with_worker(o)))
+		intake_stop(i);
+	for (i = LIST_FIRST(&o->intakes); i; i = next) {
+		next = LIST_NEXT(i, link);
 		intake_end(i);
+	}
 }
 
 static struct owner *owner_free(struct owner *o)

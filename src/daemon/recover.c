@@ -80,8 +80,7 @@ static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
 static void look_later(struct staged_look *l, int error)
 {
 	struct job *j = l->j;
-	_cleanup_free_ char *before = strdup(j->r.message);
-	bool in_use = error == -EINPROGRESS;
+	bool in_use = error == -EINPROGRESS, changed;
 
 	/* The timer is the loop's. */
 	if ((again_helps(error) || in_use) && !l->m->ended &&
@@ -91,15 +90,16 @@ static void look_later(struct staged_look *l, int error)
 			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
 
 	if (in_use)
-		job_say(j,
+		changed = job_say(
+			j,
 			"waits: a worker of reclaimd that has been given up still waits for the "
 			"filesystem of %s, and may move a name into staging: thaw it, or end what "
 			"it waits for",
 			j->place->mount);
 	else
-		job_say(j, "waits: the staging directory on %s cannot be looked at (%s)",
-			j->place->mount, strerror(-error));
-	if (!before || strcmp(before, j->r.message) != 0)
+		changed = job_say(j, "waits: the staging directory on %s cannot be looked at (%s)",
+				  j->place->mount, strerror(-error));
+	if (changed)
 		log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 			j->r.message);
 	if (j->unmarked)

@@ -65,6 +65,12 @@ struct pattern {
 	unsigned long long work;
 };
 
+/* Where step `i` of a program, a fork or a jump, goes on: its way `k`. */
+static size_t target(const struct step *v, size_t i, size_t k)
+{
+	return i + (size_t)(ptrdiff_t)v->to[k];
+}
+
 /* ---- from an expression to a program ----------------------------------------------------------
  */
 
@@ -398,7 +404,7 @@ static bool is_doubtful(const struct pattern *p, size_t at)
 			if (!passed[i] || v->op == OP_BYTES)
 				continue;
 			for (size_t k = 0; k < (v->op == OP_FORK ? 2 : 1); k++) {
-				size_t to = jumps ? (size_t)((int)i + v->to[k]) : i + 1;
+				size_t to = jumps ? target(v, i, k) : i + 1;
 
 				changed |= !passed[to];
 				passed[to] = true;
@@ -702,11 +708,11 @@ static void ways_add(struct pattern *p, struct ways *w, size_t step, const struc
 		w->begins[w->n++] = begin;
 		switch (v->op) {
 		case OP_FORK:
-			p->stack[n++] = (uint16_t)((int)i + v->to[1]);
-			p->stack[n++] = (uint16_t)((int)i + v->to[0]);
+			p->stack[n++] = (uint16_t)target(v, i, 1);
+			p->stack[n++] = (uint16_t)target(v, i, 0);
 			break;
 		case OP_JUMP:
-			p->stack[n++] = (uint16_t)((int)i + v->to[0]);
+			p->stack[n++] = (uint16_t)target(v, i, 0);
 			break;
 		case OP_WHERE:
 			if (!holds(t, at, (enum where)v->n))
@@ -812,10 +818,9 @@ static bool leads(const struct pattern *p, const struct text *t, size_t at, size
 	case OP_BYTES:
 		return then && set_has(&p->sets[v->n], t->s[at]) && bit(then, i + 1);
 	case OP_FORK:
-		return bit(ends, (size_t)((int)i + v->to[0])) ||
-		       bit(ends, (size_t)((int)i + v->to[1]));
+		return bit(ends, target(v, i, 0)) || bit(ends, target(v, i, 1));
 	case OP_JUMP:
-		return bit(ends, (size_t)((int)i + v->to[0]));
+		return bit(ends, target(v, i, 0));
 	case OP_WHERE:
 		return holds(t, at, (enum where)v->n) && bit(ends, i + 1);
 	case OP_BEGIN:
@@ -887,7 +892,7 @@ static void group_ends(struct groups *now, struct groups *before, const struct s
  * in between. */
 static size_t choose(const struct pattern *p, size_t i, const uint64_t *ends, struct ways *been)
 {
-	size_t a = (size_t)((int)i + p->v[i].to[0]), b = (size_t)((int)i + p->v[i].to[1]);
+	size_t a = target(&p->v[i], i, 0), b = target(&p->v[i], i, 1);
 
 	if (!bit(ends, a))
 		return b;
@@ -922,7 +927,7 @@ static bool follow(struct pattern *p, size_t begin, size_t words, struct groups 
 			at++;
 		}
 		i = v->op == OP_FORK   ? choose(p, i, ends, &p->a)
-		    : v->op == OP_JUMP ? (size_t)((int)i + v->to[0])
+		    : v->op == OP_JUMP ? target(v, i, 0)
 				       : i + 1;
 	}
 	return true;

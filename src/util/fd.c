@@ -103,7 +103,7 @@ int fd_mount_id(int fd, uint64_t *ret)
 	len = fd_read_file(path, KiB(64), &text);
 	if (len < 0)
 		return (int)len;
-	id = strstr(text, "\nmnt_id:");
+	id = text ? strstr(text, "\nmnt_id:") : NULL;
 	if (!id || sscanf(id, "\nmnt_id: %" SCNu64, ret) != 1)
 		return -ENODATA;
 	return 0;

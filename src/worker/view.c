@@ -33,7 +33,7 @@ static const struct mount *find(const struct view *v, uint64_t id)
 {
 	const struct mount key = { .id = id }, *p = &key, **found;
 
-	found = bsearch(&p, v->by_id, v->mounts.n, sizeof(*v->by_id), by_id);
+	found = bsearch(&p, v->by_id, v->mounts.n, sizeof(struct mount *), by_id);
 	return found ? *found : NULL;
 }
 
@@ -86,7 +86,7 @@ static int view_fill(struct view *v, int fd, const struct mounts *own)
 		return -ENOMEM;
 	for (size_t i = 0; i < v->mounts.n; i++)
 		v->by_id[i] = &v->mounts.v[i];
-	qsort(v->by_id, v->mounts.n, sizeof(*v->by_id), by_id);
+	qsort(v->by_id, v->mounts.n, sizeof(struct mount *), by_id);
 	/* What is mounted over the root has the same target; a process sees what is below it. */
 	for (size_t i = 0; i < v->mounts.n && !v->root; i++)
 		if (strcmp(v->mounts.v[i].target, "/") == 0 && !find(v, v->mounts.v[i].parent))
