@@ -220,6 +220,15 @@ def unmount(path):
         subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL)
 
 
+def unmount_when_free(path):
+    """A worker may end a moment after its daemon, and what is paused is let go of after a few seconds."""
+    end = time.monotonic() + TIMEOUT
+    while subprocess.run(["umount", path], stderr=subprocess.DEVNULL, check=False).returncode:
+        if time.monotonic() > end:
+            raise AssertionError("%s stays in use" % path)
+        time.sleep(0.01)
+
+
 def unmount_beneath(prefix):
     for m in reversed([m for m in mounts() if m.startswith(prefix)]):
         unmount(m)

@@ -444,7 +444,7 @@ class Renumbered(Case):
         c = self.daemon.client()
         back, gone = (c.submit(self.path(n), undo_usec=HOUR) for n in ("t", "a"))
         self.daemon.stop()
-        fixture.command("umount", self.data)
+        fixture.unmount_when_free(self.data)
         # It gets another number, as the first is free only when the second is taken.
         second = self.attach(image)
         fixture.command("losetup", "-d", first)

@@ -285,7 +285,7 @@ class Disks(Faults):
         self.daemon.wait_gone(self.path("t"))
         self.assertTrue(os.path.exists(self.path("new")))
         self.daemon.kill()
-        command("umount", self.daemon.state)
+        fixture.unmount_when_free(self.daemon.state)
         subprocess.run(["e2fsck", "-fp", image], stdout=subprocess.DEVNULL, check=False)
         command(*options)
         self.daemon.start()
@@ -314,17 +314,14 @@ class Disks(Faults):
         os.kill(worker, signal.SIGCONT)
         c.answer(serial)
         self.assertEqual(c.wait_state(n, "paused"), "paused")
-        # What was in use is let go of after a few seconds.
-        end = time.monotonic() + TIMEOUT
-        while subprocess.run(["umount", at], stderr=subprocess.DEVNULL, check=False).returncode:
-            self.assertLess(time.monotonic(), end, "never let go of")
-            time.sleep(0.2)
+        fixture.unmount_when_free(at)
         self.others_go_on(c)
         command("mount", "-o", "loop,nodiscard", self.image, at)
         c.call("Resume", "at", [n])
         # Another worker comes to the gate, unless the first was past it before it was told to stop.
+        end = time.monotonic() + TIMEOUT
         while c.job(n)["state"] != "done":
-            self.assertLess(time.monotonic(), end + TIMEOUT, self.daemon.said())
+            self.assertLess(time.monotonic(), end, self.daemon.said())
             for other in self.daemon.workers():
                 os.kill(other, signal.SIGCONT)
             time.sleep(0.05)
@@ -339,7 +336,7 @@ class Disks(Faults):
         n = c.submit(self.path("t"))
         (job,) = os.listdir(os.path.join(at, ".reclaim/0"))
         self.daemon.stop()
-        command("umount", at)
+        fixture.unmount_when_free(at)
         command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", at)
         self.addCleanup(command, "umount", "-l", at)
         build(at, ".reclaim/0/%s/1/precious" % job)
@@ -379,7 +376,7 @@ class Power(Faults):
         fd = os.open(self.at, os.O_RDONLY)
         fcntl.ioctl(fd, SHUTDOWN, (2).to_bytes(4, "little"))
         os.close(fd)
-        command("umount", self.at)
+        fixture.unmount_when_free(self.at)
         command("mount", "-o", "loop,nodiscard", self.image, self.at)
 
     def start_again(self):

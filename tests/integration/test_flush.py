@@ -70,12 +70,9 @@ class Flushes(Case):
         os.close(fd)
 
     def unmount(self):
-        """Without a daemon. A worker may end a moment after it."""
+        """Without a daemon."""
         self.daemon.stop()
-        end = time.monotonic() + TIMEOUT
-        while subprocess.run(["umount", self.at], stderr=subprocess.DEVNULL, check=False).returncode:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
+        fixture.unmount_when_free(self.at)
 
     def power_returns(self):
         self.unmount()

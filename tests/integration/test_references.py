@@ -108,7 +108,7 @@ def mounted(path):
     try:
         yield read
     finally:
-        command("umount", at)
+        fixture.unmount_when_free(at)
 
 
 @contextlib.contextmanager
