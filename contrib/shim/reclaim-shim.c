@@ -30,8 +30,8 @@
 #include <unistd.h>
 
 #include "helper.h"
-#include "util/fd.h"
-#include "util/units.h"
+#include "base/fd.h"
+#include "base/units.h"
 
 #define DEPTH_MOST 256
 #define TIMEOUT_USEC_MOST (60 * USEC_PER_SEC)

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "config-values.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define DAY (86400 * USEC_PER_SEC)
 

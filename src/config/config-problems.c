@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/escape.h"
-#include "util/macros.h"
+#include "base/escape.h"
+#include "base/macros.h"
 
 /* Somebody who has that many errors has given a wrong file. */
 #define PROBLEMS_MOST 100

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "config.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 struct problem {
 	struct config_place at; /* line 0: of the whole file */

@@ -5,7 +5,7 @@
 
 #include "config-policy.h"
 #include "policy/overlap.h"
-#include "util/units.h"
+#include "base/units.h"
 
 /* The value of a key beneath a map; NULL if either is missing. */
 static const struct node *beneath(const struct node *map, const char *key)

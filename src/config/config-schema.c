@@ -10,8 +10,8 @@
 #include "config-policy.h"
 #include "policy/globs.h"
 #include "policy/series.h"
-#include "similar.h"
-#include "util/units.h"
+#include "base/similar.h"
+#include "base/units.h"
 
 struct reading {
 	struct config *c;

@@ -11,8 +11,8 @@
 #include "policy/series.h"
 #include "policy/name-time.h"
 #include "policy/series.h"
-#include "util/macros.h"
-#include "util/units.h"
+#include "base/macros.h"
+#include "base/units.h"
 
 /* Each of these reads into *target, which is the caller's own copy, and may leave anything there
  * when it fails, but frees what it replaces only when it does not. */

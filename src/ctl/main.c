@@ -3,11 +3,10 @@
  *
  *   main.c          this file
  *   verbs.c         the table of verbs; --version; help.c: --help
- *   options.c       the options of all verbs, in one table; moments.c (times of day), space.c (how
- *                   much is to be free)
- *   remote.c        -H: the same on another machine
- *   arguments.c     the paths that run and submit are given, checked as a whole
- *   output.c        errors and JSON; screen.c (terminal, pager), table.c, printer.c
+ *   options.c       the options of all verbs, in one table; timestamps.c (times of day), space.c
+ * (how much is to be free) remote.c        -H: the same on another machine arguments.c     the
+ * paths that run and submit are given, checked as a whole messages.c        errors and JSON;
+ * screen.c (terminal, pager), table.c, printer.c
  *
  * With the daemon:
  *   client.c        the way to it, and its errors; agent.c (who asks for a password)
@@ -15,7 +14,7 @@
  *   list.c          list; job-list.c asks, job-table.c, job-json.c and job-print.c show
  *   show.c          show; job-view.c asks
  *   wait.c          wait for jobs; wait-free.c for space
- *   control.c       cancel, pause, resume, restore
+ *   job-actions.c       cancel, pause, resume, restore
  *   status.c        status; spools.c: spools
  *   top-start.c     top: becomes reclaim-top, of top-main.c, top.c (keys, the loop), top-draw.c
  * (the terminal) and top-model.c (what is shown) metrics.c       metrics; metrics-get.c asks,
@@ -23,7 +22,7 @@
  *
  * Without it:
  *   check-config.c  check-config: what is wrong with the daemon's configuration
- *   policy.c        policy: what the configuration's policies are and would delete; prints with
+ *   policies.c        policy: what the configuration's policies are and would delete; prints with
  *                   policy-text.c and policy-json.c; policy-run.c: policy run, one at a time
  *                   (policy-turn.c)
  *   run.c           run: delete in this process
@@ -31,19 +30,17 @@
  *   progress.c      the bar
  *   plan.c          plan: what would be done, and why; prints with plan-text.c, plan-json.c and
  *                   plan-costs.c (what makes it dear)
- *   devices.c       devices: what the sensors say of a path's devices; looks with look.c, prints
- *                   with look-text.c and look-json.c; daemon-devices.c (what reclaimd does there)
- *   survey.c        reads a tree for plan: survey-look.c (one entry), survey-sample.c (which
- *                   entries), survey-top.c (the largest), survey-links.c (hard links), obstacles.c
- *                   (what must stay)
- *   holders.c       who has files open
- *   surroundings.c  a path's filesystem and devices; snapshots.c (btrfs)
- *   estimate.c      how long it may take: pure
+ *   devices.c       devices: what the sensors say of a path's devices; looks with
+ * device-snapshot.c, prints with devices-text.c and devices-json.c; daemon-devices.c (what reclaimd
+ * does there) survey-walk.c        reads a tree for plan: survey-entry.c (one entry),
+ * survey-sample.c (which entries), survey-largest.c (the largest), survey-links.c (hard links),
+ * obstacles.c (what must stay) holders.c       who has files open surroundings.c  a path's
+ * filesystem and devices; snapshots.c (btrfs) estimate.c      how long it may take: pure
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "verbs.h"
+#include "ctl/common/verbs.h"
 
 int main(int argc, char **argv)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "util/thread.h"
+#include "base/thread.h"
 
 /* Reading is some twenty times as fast as deleting, so after this head start it stays ahead. */
 #define HEAD_START (300 * USEC_PER_MSEC)

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "engine/roots.h"
-#include "progress.h"
+#include "engine/guard/roots.h"
+#include "ctl/output/progress.h"
 
 struct prescan;
 

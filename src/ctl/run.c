@@ -9,17 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arguments.h"
+#include "ctl/common/arguments.h"
 #include "engine/engine.h"
-#include "engine/lastref.h"
-#include "engine/moosefs.h"
-#include "output.h"
-#include "protected.h"
-#include "pacing.h"
+#include "engine/remove/last-reference.h"
+#include "moosefs/moosefs.h"
+#include "ctl/output/messages.h"
+#include "ctl/common/protected.h"
+#include "ctl/common/run-pacing.h"
 #include "prescan.h"
-#include "progress.h"
-#include "util/units.h"
-#include "verbs.h"
+#include "ctl/output/progress.h"
+#include "base/units.h"
+#include "ctl/common/verbs.h"
 
 struct run {
 	struct options o;

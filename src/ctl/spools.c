@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client.h"
-#include "output.h"
-#include "screen.h"
-#include "table.h"
-#include "util/escape.h"
-#include "util/units.h"
-#include "verbs.h"
+#include "ctl/common/client.h"
+#include "ctl/output/messages.h"
+#include "ctl/output/screen.h"
+#include "ctl/output/table.h"
+#include "base/escape.h"
+#include "base/units.h"
+#include "ctl/common/verbs.h"
 
 enum column { STATE, SETTLE, UNDO, WAITING, PATH, MESSAGE, COLUMNS };
 

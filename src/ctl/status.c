@@ -16,14 +16,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client.h"
-#include "job-list.h"
-#include "job-print.h"
-#include "job-table.h"
-#include "output.h"
-#include "util/escape.h"
-#include "util/units.h"
-#include "verbs.h"
+#include "ctl/common/client.h"
+#include "ctl/jobs/job-list.h"
+#include "ctl/jobs/job-print.h"
+#include "ctl/jobs/job-table.h"
+#include "ctl/output/messages.h"
+#include "base/escape.h"
+#include "base/units.h"
+#include "ctl/common/verbs.h"
 
 #define STATES_MOST 16
 

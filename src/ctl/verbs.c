@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "verbs.h"
+#include "ctl/common/verbs.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "config/similar.h"
-#include "help.h"
-#include "output.h"
+#include "base/similar.h"
+#include "ctl/common/help.h"
+#include "ctl/output/messages.h"
 
 static const struct verb {
 	const char *name;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* As many as there can be of 4,096 ids each. */
 #define RANGES_MOST (1U << 20)

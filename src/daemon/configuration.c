@@ -8,7 +8,7 @@
 #include "config/config.h"
 #include "log.h"
 #include "manager.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static void on_complaint(const struct config_error *e, void *userdata)
 {

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* landlock_create_ruleset(2): asks for the ABI's version. */
 #define LANDLOCK_VERSION_FLAG 1U

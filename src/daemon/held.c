@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 static bool is_over(const struct held *h, uint64_t most)
 {

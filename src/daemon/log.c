@@ -12,8 +12,8 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#include "util/escape.h"
-#include "util/fd.h"
+#include "base/escape.h"
+#include "base/fd.h"
 
 #define FIELDS_MAX 12
 

@@ -9,7 +9,7 @@
 #include <systemd/sd-id128.h>
 
 #include "store/store.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define MESSAGE_JOB_ACCEPTED                                                                       \
 	SD_ID128_MAKE(50, 03, 68, 82, d2, 0d, 44, 04, 9d, eb, c1, 44, 0e, 8b, f2, be)

@@ -19,7 +19,7 @@
 #include "features.h"
 #include "log.h"
 #include "manager.h"
-#include "util/escape.h"
+#include "base/escape.h"
 
 #ifndef RECLAIM_WORKER
 #define RECLAIM_WORKER "/usr/libexec/reclaim-worker"

@@ -13,19 +13,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bus.h"
+#include "daemon/api/dbus/bus.h"
 #include "config/config.h"
 #include "configuration.h"
 #include "log.h"
-#include "pacers.h"
-#include "recover.h"
-#include "rest.h"
-#include "run.h"
-#include "schedule.h"
-#include "spool.h"
-#include "spooling.h"
-#include "util/fd.h"
-#include "util/gate.h"
+#include "daemon/workers/pacers.h"
+#include "daemon/jobs/job-recover.h"
+#include "daemon/jobs/remainder.h"
+#include "daemon/jobs/job-run.h"
+#include "daemon/jobs/schedule.h"
+#include "daemon/spools/spool.h"
+#include "spool-jobs.h"
+#include "base/fd.h"
+#include "base/gate.h"
 #include "watermarks.h"
 
 #define STOP_USEC (3 * USEC_PER_SEC)

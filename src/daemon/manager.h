@@ -4,34 +4,34 @@
  *
  *   operations.c, query.c   what callers ask for           (operations.h, for the buses)
  *   grant.c                 what a caller may do because polkit says so
- *   submit.c                names in, a job out
- *   recover.c               jobs of the last time, and what lies in staging without a record
- *   schedule.c              which job runs next            (scheduler.h is the pure part)
- *   run.c, putback.c        deleting a job's names; putting them back
- *   flush.c                 the ends of small jobs are made durable together
- *   rest.c                  what is left of large files when a run is stopped in their midst
- *   hurry.c                 speed before latency, where time or space is short (urgency.h)
- *   chunk.c                 a job's names, read from the store
- *   spooling.c              what spools offer becomes jobs   (spool.h)
+ *   job-submit.c                names in, a job out
+ *   job-recover.c               jobs of the last time, and what lies in staging without a record
+ *   schedule.c              which job runs next            (schedule-order.h is the pure part)
+ *   job-run.c, job-restore.c        deleting a job's names; putting them back
+ *   durability.c                 the ends of small jobs are made durable together
+ *   remainder.c                  what is left of large files when a run is stopped in their midst
+ *   boost.c                 speed before latency, where time or space is short (urgency.h)
+ *   name-chunk.c                 a job's names, read from the store
+ *   spool-jobs.c              what spools offer becomes jobs   (spool.h)
  *   watermarks.c            policies that run when space gets short
- *   owner.c                 a submitter and its intake worker
- *   place.c                 a submitter on a mount: staging directory, delete worker, queue
- *   job.c, due.c            jobs in memory; when held ones are due
+ *   submitter.c                 a submitter and its intake worker
+ *   staging-area.c                 a submitter on a mount: staging directory, delete worker, queue
+ *   job.c, deadlines.c            jobs in memory; when held ones are due
  *   configuration.c         the files, and what is protected besides
  */
 #pragma once
 
 #include <systemd/sd-event.h>
 
-#include "due.h"
-#include "job.h"
-#include "operations.h"
-#include "owner.h"
-#include "place.h"
-#include "rest.h"
+#include "daemon/jobs/deadlines.h"
+#include "daemon/jobs/job.h"
+#include "daemon/api/operations.h"
+#include "daemon/submitters/submitter.h"
+#include "daemon/submitters/staging-area.h"
+#include "daemon/jobs/remainder.h"
 #include "store/store-queue.h"
-#include "util/holder.h"
-#include "util/mounts.h"
+#include "base/lock-holder.h"
+#include "base/mounts.h"
 
 struct bus;
 struct spools;

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "hurry.h"
+#include "daemon/jobs/boost.h"
 #include "log.h"
 #include "manager.h"
-#include "urgency.h"
-#include "util/escape.h"
-#include "util/fd.h"
+#include "daemon/jobs/urgency.h"
+#include "base/escape.h"
+#include "base/fd.h"
 
 #define AGAIN_USEC (1 * USEC_PER_SEC)
 #define AGAIN_MOST_USEC (600 * USEC_PER_SEC)

@@ -10,12 +10,12 @@
 #include <sys/resource.h>
 #include <sys/statfs.h>
 
-#include "crew.h"
-#include "job.h"
-#include "moosefs-slices.h"
-#include "node.h"
-#include "queue.h"
-#include "util/mounts.h"
+#include "engine/tune/lanes.h"
+#include "engine/core/engine-job.h"
+#include "moosefs/moosefs-slices.h"
+#include "engine/walk/node.h"
+#include "engine/remove/queue.h"
+#include "base/mounts.h"
 
 /* Directory chunks beyond the lanes' own 64 KiB: together with the lanes and the program itself
  * this stays under 32 MiB however large a directory is. */

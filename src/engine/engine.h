@@ -14,12 +14,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "dirlist.h"
+#include "engine/core/dirlist.h"
 #include "pace.h"
-#include "roots.h"
-#include "stats.h"
-#include "util/fd.h"
-#include "ways.h"
+#include "engine/guard/roots.h"
+#include "engine/core/stats.h"
+#include "base/fd.h"
+#include "engine/filesystem/profile.h"
 
 struct engine;
 struct lastref;

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "util/escape.h"
-#include "util/fd.h"
+#include "base/escape.h"
+#include "base/fd.h"
 
 #define WANTS "timers.target.wants"
 /* "reclaimd-policy@", a name of a policy, ".timer" */

@@ -9,16 +9,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "devices.h"
-#include "discard-wait.h"
+#include "pacing/sensors/device-set.h"
+#include "pacing/sensors/discard-wait.h"
 #include "pace.h"
 #include "peers.h"
-#include "sensors.h"
+#include "pacing/sensors/sensors.h"
 #include "trace.h"
 #include "turns.h"
-#include "util/fd.h"
-#include "util/macros.h"
-#include "util/thread.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/thread.h"
 
 /* A lane that waits looks for a cancellation so often. */
 #define WAIT_MOST (50 * USEC_PER_MSEC)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "controller.h"
+#include "pacing/control/controller.h"
 
 struct pace;
 struct pacer;

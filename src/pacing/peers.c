@@ -11,9 +11,9 @@
 
 #include "pace-page.h"
 #include "pace.h"
-#include "util/fd.h"
-#include "util/macros.h"
-#include "util/thread.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/thread.h"
 
 /* A lane that works is heard of at the end of each slice. A process that was stopped in mid-slice
  * must not make all others rest; a slice of a second is longer than any directory or step takes. */

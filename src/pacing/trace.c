@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 void trace_options(FILE *f, const struct controller_options *o, uint64_t now_usec)
 {

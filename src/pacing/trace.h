@@ -19,7 +19,7 @@
 
 #include <stdio.h>
 
-#include "controller.h"
+#include "pacing/control/controller.h"
 
 struct trace_line {
 	char kind;                         /* 'o', 's', 'w' or 'y' */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define DAY_USEC (24LL * 3600 * (int64_t)USEC_PER_SEC)
 /* No reading is outside of this, so that differences fit. */

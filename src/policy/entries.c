@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define BLOCK_BYTES KiB(256)
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* A state is a bit for each name of a pattern that may come next, and one for its end. */
 #define NAMES_MOST 62

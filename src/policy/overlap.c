@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "globs.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 bool path_lies_in(const char *path, const char *dir)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define REPEAT_MOST 32767 /* RE_DUP_MAX */
 #define TEXT_MOST PATH_MAX

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* The number of weeks that a year of ISO 8601 has is 53 if it begins on a Thursday, or on a
  * Wednesday and is a leap year: then the last week of the year before has that number. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "store-internal.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define MAX_PROBLEMS "1000"
 

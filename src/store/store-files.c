@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 /* A second in all. */
 #define LOCK_TRIES 50

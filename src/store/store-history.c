@@ -7,7 +7,7 @@
 
 #include "store-internal.h"
 #include "store-schema.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* A line: these numbers, in the machine's own byte order, then origin and path, each with a NUL. */
 struct line {

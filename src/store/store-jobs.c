@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "store-internal.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* Who submitted what and when; never changed. */
 #define SUBMITTED "uuid, uid, gid, groups, origin, path, created"

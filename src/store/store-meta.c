@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "store-internal.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 int store_meta_set(struct store *s, const char *key, const char *value)
 {

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "store-internal.h"
-#include "util/fd.h"
-#include "util/macros.h"
-#include "util/thread.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/thread.h"
 
 /* A transaction takes in what is posted for this long: with more, the first to be posted would wait
  * for the last; with less, a disk with slow flushes would do little else. */

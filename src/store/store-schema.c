@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "store-internal.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* "RcLd" */
 #define APPLICATION_ID 0x52634c64

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "store-internal.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* What the system said where SQLite only knows that it said something. */
 static int system_error(sqlite3 *db)

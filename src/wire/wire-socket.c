@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/fd.h"
+#include "base/fd.h"
 #include "wire.h"
 
 /* Nobody can change or shorten it any more: it is read without a copy having to be compared. */

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "util/fd.h"
+#include "base/fd.h"
 
 #define STRING_NULL UINT32_MAX
 

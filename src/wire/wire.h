@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define WIRE_MESSAGE KiB(64) /* header included */
 #define WIRE_FDS 32          /* of one message */

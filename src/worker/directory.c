@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/intake.h"
-#include "engine/protect.h"
-#include "util/escape.h"
-#include "util/mounts.h"
+#include "engine/guard/path-intake.h"
+#include "engine/guard/protect.h"
+#include "base/escape.h"
+#include "base/mounts.h"
 
 #define STAGING ".reclaim"
 

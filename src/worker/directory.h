@@ -3,7 +3,7 @@
 #pragma once
 
 #include "session.h"
-#include "util/escape.h"
+#include "base/escape.h"
 
 struct protect;
 

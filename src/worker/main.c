@@ -3,19 +3,19 @@
  *
  *   main.c         hello: who to be, and becoming so
  *   credentials.c  uid, gid, groups, capabilities: given up for good
- *   fence.c        Landlock: where each role may do what
- *   calls.c        seccomp: what neither role ever does
+ *   landlock.c        Landlock: where each role may do what
+ *   seccomp.c        seccomp: what neither role ever does
  *   serving.c      answers, and what is protected
- *   intake.c       the intake role's requests
- *     look.c, session.c, directory.c, lasting.c    what is submitted, and may it be?
- *     stage.c                                      out of the way
- *     staging.c, staging-make.c                    staging directories; putting back
- *   pump.c         the pump role: between reclaimd and one client
- *   delete.c       the delete role's requests
- *     run.c          one run of the engine
- *     flush.c        makes durable what it removed
- *     lastref-process.c  whether anything else refers to a large file: a process of its own
- *     rests.c        what it leaves of large files when it is stopped in their midst
+ *   intake-loop.c       the intake role's requests
+ *     name-check.c, session.c, directory.c, identity.c    what is submitted, and may it be?
+ *     stage-names.c                                      out of the way
+ *     staging-entry.c, staging-make.c                    staging directories; putting back
+ *   proxy.c         the pump role: between reclaimd and one client
+ *   deleter.c       the delete role's requests
+ *     delete-names.c          one run of the engine
+ *     flush-files.c        makes durable what it removed
+ *     last-reference-process.c  whether anything else refers to a large file: a process of its own
+ *     remainders.c        what it leaves of large files when it is stopped in their midst
  *     remote-pace.c  asks reclaimd how fast */
 #include <errno.h>
 #include <signal.h>
@@ -28,19 +28,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "calls.h"
-#include "credentials.h"
-#include "engine/moosefs.h"
-#include "engine/protect.h"
-#include "fence.h"
-#include "lastref-process.h"
-#include "pump.h"
-#include "remote-pace.h"
+#include "sandbox/seccomp.h"
+#include "sandbox/credentials.h"
+#include "moosefs/moosefs.h"
+#include "engine/guard/protect.h"
+#include "sandbox/landlock.h"
+#include "last-reference-process.h"
+#include "worker/proxy/proxy.h"
+#include "wire/remote-pace.h"
 #include "serving.h"
-#include "view.h"
-#include "util/courtesy.h"
-#include "util/escape.h"
-#include "util/fd.h"
+#include "caller-view.h"
+#include "base/courtesy.h"
+#include "base/escape.h"
+#include "base/fd.h"
 
 static int complain(const char *what, int error)
 {

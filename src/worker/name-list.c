@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 #include "wire/records.h"
 
 _Static_assert(NAME_LIST_CHUNK > PATH_MAX + sizeof(struct record_header), "a record fits");

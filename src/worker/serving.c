@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serving.h"
 
-#include "engine/protect.h"
-#include "util/fd.h"
+#include "engine/guard/protect.h"
+#include "base/fd.h"
 
 /* reclaimd takes a worker for hung that says nothing for much longer. */
 #define SILENCE USEC_PER_SEC

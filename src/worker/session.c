@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "engine/intake.h"
-#include "util/macros.h"
+#include "engine/guard/path-intake.h"
+#include "base/macros.h"
 
 /* As many as a number of them has bits for in an entry. */
 #define DIRS_MOST ((size_t)1 << 28)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lasting.h"
+#include "identity.h"
 
 struct session_dir {
 	int fd;     /* O_PATH; -1 where there are too many to keep them open: opened again, and

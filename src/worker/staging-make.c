@@ -12,10 +12,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "credentials.h"
-#include "engine/intake.h"
-#include "lasting.h"
-#include "util/holder.h"
+#include "sandbox/credentials.h"
+#include "engine/guard/path-intake.h"
+#include "identity.h"
+#include "base/lock-holder.h"
 #include "wire/protocol.h"
 
 /* Daemons that want the same mount at the same time. */

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "../unit/bus-server.h"
-#include "daemon/bus-internal.h"
+#include "daemon/api/dbus/bus-state.h"
 #include "fuzz.h"
-#include "util/fd.h"
-#include "worker/pump-header.h"
+#include "base/fd.h"
+#include "worker/proxy/proxy-header.h"
 
 #define OF_A_JOB 1
 #define ANY_SIGNATURE 2

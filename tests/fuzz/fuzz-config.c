@@ -8,8 +8,8 @@
 
 #include "config/config.h"
 #include "fuzz.h"
-#include "util/escape.h"
-#include "util/macros.h"
+#include "base/escape.h"
+#include "base/macros.h"
 
 static void complain(const struct config_error *e, void *userdata)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "util/escape.h"
+#include "base/escape.h"
 
 /* What one escape stands for; *at is moved behind it. */
 static uint8_t unescape(const char **at)

@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "engine/dirlist.h"
+#include "engine/core/dirlist.h"
 #include "fuzz.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static const uint8_t *left;
 static size_t left_len, first_len;

@@ -11,7 +11,7 @@
 #include "policy/globs.h"
 #include "policy/name-time.h"
 #include "policy/series.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 enum { MATCH, EXCLUDE, SERIES, TIME, KINDS };
 

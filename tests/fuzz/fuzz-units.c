@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 #include "policy/name-time.h"
-#include "util/units.h"
+#include "base/units.h"
 
 static bool size_check(const char *text)
 {

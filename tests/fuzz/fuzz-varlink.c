@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "../unit/bus-server.h"
-#include "daemon/varlink-internal.h"
+#include "daemon/api/varlink/varlink-state.h"
 #include "fuzz.h"
-#include "worker/pump-lines.h"
+#include "worker/proxy/proxy-lines.h"
 
 #define AS_USER 1
 #define IN_HALVES 2

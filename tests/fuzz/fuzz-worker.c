@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/worker-internal.h"
+#include "daemon/workers/worker-handle-state.h"
 #include "fuzz.h"
-#include "util/fd.h"
+#include "base/fd.h"
 #include "wire/protocol.h"
 
 #define DELETES 1

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* splitmix64, by Steele, Lea and Flood (2014) */
 static uint64_t next(struct words *w)

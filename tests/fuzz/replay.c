@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 #define MADE 400
 #define SHARE_LEAST 50

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/intake.h"
-#include "engine/roots.h"
+#include "engine/guard/path-intake.h"
+#include "engine/guard/roots.h"
 #include "support.h"
 
 /* Also where memory is out, which check would want for each of its own. */

@@ -15,10 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/bus.h"
-#include "daemon/grant.h"
-#include "daemon/operations.h"
-#include "daemon/pacers.h"
+#include "daemon/api/dbus/bus.h"
+#include "daemon/api/grant.h"
+#include "daemon/api/operations.h"
+#include "daemon/workers/pacers.h"
 #include "support.h"
 
 #define HELD_MOST 32

@@ -12,7 +12,7 @@
 #include <limits.h>
 #include <systemd/sd-bus.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define USER 64998
 #define GROUP 64997

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define HOUR (3600 * USEC_PER_SEC)
 

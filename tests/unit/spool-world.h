@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/spool.h"
+#include "daemon/spools/spool.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* What becomes of the names of a batch. */
 enum answer { REMOVE, LEAVE, DENY_BAD, NONE };

@@ -9,7 +9,7 @@
 
 #include "daemon/account.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* What both files of so many users take at most, of processor time: it was minutes when the one
  * was read for each line of the other. */

@@ -3,9 +3,9 @@
 #include <check.h>
 #include <errno.h>
 
-#include "daemon/again.h"
+#include "daemon/jobs/retry.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 START_TEST(at_once_at_first)
 {

@@ -2,9 +2,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "engine/anchors.h"
+#include "engine/walk/anchors.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* Climbs `gap` levels with `slots` descriptors as the walker does; counts the levels opened. */
 static uint64_t climb(uint64_t gap, size_t slots)

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/batches.h"
+#include "ctl/jobs/batches.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* Adds `names` names in directory `dir`, as if it had been found on a mount. */
 static void add(struct roots *r, const char *dir, uint64_t mount, size_t names, bool explicit_names)

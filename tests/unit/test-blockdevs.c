@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "pacing/blockdevs.h"
+#include "pacing/sensors/blockdevs.h"
 #include "support.h"
 
 struct fixture {

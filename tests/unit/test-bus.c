@@ -8,7 +8,7 @@
 
 #include "bus-server.h"
 #include "support.h"
-#include "util/fd.h"
+#include "base/fd.h"
 
 #define JOB1 "/org/reclaimd1/job/1"
 #define JOB2 "/org/reclaimd1/job/2"

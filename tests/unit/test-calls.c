@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "worker/calls.h"
+#include "sandbox/seccomp.h"
 
 /* In the child, behind the filter. Returns the line of the first surprise, 0 if there is none. */
 typedef int (*test_t)(const char *dir);

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pacing/canary.h"
+#include "pacing/sensors/canary.h"
 #include "support.h"
-#include "util/fd.h"
+#include "base/fd.h"
 
 /* Nothing here takes that long, but on a machine that has much else to do. */
 #define PATIENCE_USEC (30 * USEC_PER_SEC)

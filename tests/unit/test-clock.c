@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define HOUR (3600 * (int64_t)USEC_PER_SEC)
 #define DAY (24 * HOUR)

@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "pacing/commit-sensor.h"
+#include "pacing/sensors/commit-sensor.h"
 #include "support.h"
 
 static const char jbd2[] = "1234 transactions (1200 requested), each up to 8192 blocks\n"

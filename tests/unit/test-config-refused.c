@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "config-support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* Where the first complaint is, how many there are, and what they say among other things. */
 static const struct bad {

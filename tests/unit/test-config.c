@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "config-support.h"
-#include "config/similar.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/similar.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 #define HOUR (3600 * USEC_PER_SEC)
 

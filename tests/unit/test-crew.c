@@ -2,11 +2,11 @@
 /* What lanes give away and take back. */
 #include <stdlib.h>
 
-#include "engine/crew.h"
-#include "engine/job.h"
-#include "engine/node.h"
+#include "engine/tune/lanes.h"
+#include "engine/core/engine-job.h"
+#include "engine/walk/node.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static struct task *task_new(struct node *n, unsigned relists)
 {

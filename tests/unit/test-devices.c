@@ -10,9 +10,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "pacing/devices.h"
+#include "pacing/sensors/device-set.h"
 #include "support.h"
-#include "util/fd.h"
+#include "base/fd.h"
 
 struct fixture {
 	char root[PATH_MAX], sys[PATH_MAX + 8], proc[PATH_MAX + 8];

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/dirlist.h"
-#include "engine/slice.h"
+#include "engine/core/dirlist.h"
+#include "engine/core/slice.h"
 #include "support.h"
-#include "util/fd.h"
+#include "base/fd.h"
 
 static void fill(const char *dir, int n)
 {

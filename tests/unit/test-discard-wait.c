@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The wait for the discards of a piece: it ends when they have come, or none is coming. */
-#include "pacing/discard-wait.h"
+#include "pacing/sensors/discard-wait.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define MSEC USEC_PER_MSEC
 #define NOW (1000 * MSEC)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pacing/disk-sensor.h"
+#include "pacing/sensors/disk-sensor.h"
 #include "support.h"
 
 /* As recorded on Linux 4.9, 4.19 and 6.1. */

@@ -17,8 +17,8 @@
 #include "engine/engine.h"
 #include "failing.h"
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 #define INSTEAD(...) FAILING(-1, EIO, __VA_ARGS__)
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "support.h"
-#include "util/escape.h"
-#include "util/macros.h"
+#include "base/escape.h"
+#include "base/macros.h"
 
 static void expect(const char *in, const char *out)
 {

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "util/macros.h"
-#include "worker/fence.h"
+#include "base/macros.h"
+#include "sandbox/landlock.h"
 
 #define REFUSED(call) FAILS_WITH(EACCES, call)
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "pacing/figures.h"
+#include "pacing/sensors/figures.h"
 #include "support.h"
-#include "util/fd.h"
+#include "base/fd.h"
 
 START_TEST(rows)
 {

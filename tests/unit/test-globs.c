@@ -6,7 +6,7 @@
 
 #include "policy/globs.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* Walks a path through one pattern. 'm' matches, 'd' something beneath still may; else a space. */
 static void walk(const char *pattern, const char *path, bool exclude, char ret[3])

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define MOST 100000
 

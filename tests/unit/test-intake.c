@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/intake.h"
-#include "engine/roots.h"
+#include "engine/guard/path-intake.h"
+#include "engine/guard/roots.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static int split(const char *path, char **dir, char *name)
 {

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "engine/locations.h"
+#include "engine/guard/locations.h"
 #include "support.h"
-#include "util/macros.h"
-#include "util/mounts.h"
+#include "base/macros.h"
+#include "base/mounts.h"
 
 static struct location at(dev_t dev, const char *path)
 {

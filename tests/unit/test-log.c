@@ -9,8 +9,8 @@
 
 #include "daemon/log.h"
 #include "support.h"
-#include "util/escape.h"
-#include "util/fd.h"
+#include "base/escape.h"
+#include "base/fd.h"
 
 static int before = -1, caught = -1;
 static uint64_t clock_usec;

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/looks.h"
+#include "engine/guard/path-cache.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static char *at(const char *dir, const char *name, char *buf)
 {

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl/moments.h"
+#include "ctl/output/timestamps.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define HOUR (3600 * USEC_PER_SEC)
 #define DAY (24 * HOUR)

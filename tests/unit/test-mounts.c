@@ -7,9 +7,9 @@
 #include <sys/sysmacros.h>
 
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
-#include "util/mounts.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/mounts.h"
 
 #define LINE "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
 

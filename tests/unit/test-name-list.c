@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 #define NO_BOUND UINT64_MAX
 

@@ -6,7 +6,7 @@
 #include "policy/name-time.h"
 #include "policy/series.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static const struct row {
 	const char *format, *name;

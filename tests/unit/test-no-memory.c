@@ -15,7 +15,7 @@
 #include "failing.h"
 #include "store-support.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define INSTEAD(...) FAILING(NULL, ENOMEM, __VA_ARGS__)
 

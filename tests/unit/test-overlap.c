@@ -4,7 +4,7 @@
 
 #include "policy/overlap.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static void add(struct policy_entries *l, const char *name, bool kept)
 {

@@ -12,7 +12,7 @@
 #include "policy/globs.h"
 #include "policy/series.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* ---- the same as the C library ----------------------------------------------------------------
  */

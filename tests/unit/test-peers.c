@@ -18,8 +18,8 @@
 #include "pacing/pacer.h"
 #include "pacing/peers.h"
 #include "support.h"
-#include "util/fd.h"
-#include "worker/remote-pace.h"
+#include "base/fd.h"
+#include "wire/remote-pace.h"
 
 #define PATIENCE_USEC (30 * USEC_PER_SEC)
 

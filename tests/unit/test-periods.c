@@ -7,7 +7,7 @@
 
 #include "policy/periods.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define HOUR 3600LL
 #define SERIES_MOST 64

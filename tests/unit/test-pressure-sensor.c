@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pacing/pressure-sensor.h"
+#include "pacing/sensors/pressure-sensor.h"
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 #define TEXT                                                                                       \
 	"some avg10=0.01 avg60=0.02 avg300=0.59 total=359835386\n"                                 \

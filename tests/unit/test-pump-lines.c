@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "worker/pump-lines.h"
+#include "worker/proxy/proxy-lines.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* As a pump has it, but smaller. */
 #define BUFFER 64

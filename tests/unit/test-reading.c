@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "pace.h"
-#include "policy/reading.h"
-#include "policy/scan.h"
+#include "policy/scan/reading.h"
+#include "policy/scan/scan.h"
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 struct counting {
 	struct pace pace;

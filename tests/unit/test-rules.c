@@ -8,7 +8,7 @@
 #include "policy/periods.h"
 #include "policy/rules.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define DAY_USEC (86400 * USEC_PER_SEC)
 #define NOW (20000 * 86400 * NSEC_PER_SEC + 43200 * NSEC_PER_SEC)

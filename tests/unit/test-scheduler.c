@@ -2,9 +2,9 @@
 /* Which job goes next, and when those that are held are due. */
 #include <check.h>
 
-#include "daemon/due.h"
-#include "daemon/job.h"
-#include "daemon/scheduler.h"
+#include "daemon/jobs/deadlines.h"
+#include "daemon/jobs/job.h"
+#include "daemon/jobs/schedule-order.h"
 
 START_TEST(priority_goes_before_turn)
 {

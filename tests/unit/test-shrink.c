@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/lastref.h"
-#include "engine/shrink.h"
+#include "engine/remove/last-reference.h"
+#include "engine/remove/shrink.h"
 #include "support.h"
-#include "util/fd.h"
+#include "base/fd.h"
 
 static _Atomic bool never = false;
 static const struct ways tail = { .lease_truthful = true, .shrink = SHRINK_TAIL };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
-#include "ctl/space.h"
+#include "ctl/common/space.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* 1 GiB with 10 MiB available, in blocks of 4 KiB. */
 static const struct statvfs fs = {

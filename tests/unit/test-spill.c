@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "engine/spill.h"
+#include "engine/walk/spill.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 START_TEST(keeps_far_more_than_stays_in_memory)
 {

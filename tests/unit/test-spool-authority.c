@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/spool-authority.h"
+#include "daemon/spools/spool-authority.h"
 #include "spool-world.h"
 
 #define NOBODY_AT_ALL 64998 /* an id that no account has */

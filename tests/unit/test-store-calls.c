@@ -13,7 +13,7 @@
 #include "failing.h"
 #include "store-support.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define INSTEAD(...) FAILING(-1, EIO, __VA_ARGS__)
 

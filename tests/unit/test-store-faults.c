@@ -10,7 +10,7 @@
 
 #include "store-support.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 enum operation { OP_WRITE, OP_SYNC, OP_TRUNCATE, OP_READ, OPS };
 

@@ -11,7 +11,7 @@
 #include "failing.h"
 #include "store-support.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static sqlite3_mem_methods system_memory;
 

@@ -16,8 +16,8 @@
 
 #include "store-support.h"
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 static void assert_refused(const char *path, int expected, const char *words)
 {

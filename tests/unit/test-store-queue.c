@@ -14,8 +14,8 @@
 #include "store/store-internal.h"
 #include "store/store-queue.h"
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 
 enum { MANY = 400 };
 

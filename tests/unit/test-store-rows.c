@@ -11,7 +11,7 @@
 #include "store-support.h"
 #include "store/store-internal.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* Two jobs, each with everything a job can have; and a setting. */
 static struct store *fill(struct state_dir *d)

@@ -7,7 +7,7 @@
 
 #include "store-support.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 /* Bytes that are no text in any encoding. */
 #define ODD "/a\x01\xff\xfe\n'\"%s\xc3(\x80"

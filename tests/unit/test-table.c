@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/job-json.h"
-#include "ctl/job-print.h"
-#include "ctl/screen.h"
-#include "ctl/table.h"
+#include "ctl/jobs/job-json.h"
+#include "ctl/jobs/job-print.h"
+#include "ctl/output/screen.h"
+#include "ctl/output/table.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 static const char *const titles[] = { "N", "STATE", "PATH" };
 static const unsigned flags[] = { COLUMN_RIGHT, COLUMN_STATE, 0 };

@@ -2,9 +2,9 @@
 /* What top makes of what the daemon says again and again. */
 #include <string.h>
 
-#include "ctl/top-model.h"
+#include "ctl/top/top-model.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define MOMENT (1000 * USEC_PER_SEC)
 

@@ -7,7 +7,7 @@
 
 #include "pacing/trace.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 struct replay {
 	struct controller c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The tuner against invented machines: a rate and a share of computing for each setting. */
-#include "engine/tuner.h"
+#include "engine/tune/tuner.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define TICK 10000
 

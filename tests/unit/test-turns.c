@@ -2,7 +2,7 @@
 #include "pacing/turns.h"
 
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 START_TEST(first_come_first_served)
 {

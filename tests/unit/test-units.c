@@ -2,8 +2,8 @@
 #include <errno.h>
 
 #include "support.h"
-#include "util/macros.h"
-#include "util/units.h"
+#include "base/macros.h"
+#include "base/units.h"
 
 static uint64_t size(const char *s)
 {

@@ -3,9 +3,9 @@
 #include <check.h>
 
 #include "config/config.h"
-#include "daemon/urgency.h"
+#include "daemon/jobs/urgency.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 START_TEST(space_has_two_marks)
 {

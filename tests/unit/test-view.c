@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
-#include "util/mounts.h"
-#include "worker/view.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/mounts.h"
+#include "worker/caller-view.h"
 
 /* A host's root, and what a service may have over it: a read-only home, a part of it that may be
  * written, a private /tmp, and something that hides it all. */

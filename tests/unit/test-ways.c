@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "engine/ways.h"
+#include "engine/filesystem/profile.h"
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 START_TEST(each_family_is_known)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "util/fd.h"
+#include "base/fd.h"
 #include "wire/protocol.h"
 
 static int pair[2];

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "util/fd.h"
-#include "util/macros.h"
+#include "base/fd.h"
+#include "base/macros.h"
 #include "worker-fixture.h"
 
 static struct fixture f;

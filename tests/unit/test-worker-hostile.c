@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 #include "worker-fixture.h"
 
 static struct fixture f;

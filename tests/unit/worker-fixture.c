@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "support.h"
-#include "util/macros.h"
+#include "base/macros.h"
 
 #define SESSION 7
 

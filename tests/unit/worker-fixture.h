@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/worker.h"
+#include "daemon/workers/worker-handle.h"
 #include "support.h"
 
 #define NOBODY 65534

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "pacing/controller.h"
-#include "util/macros.h"
+#include "pacing/control/controller.h"
+#include "base/macros.h"
 
 #define MSEC USEC_PER_MSEC
 #define STEP 100ULL /* resolution of the simulation */

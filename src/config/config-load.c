@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which files there are, and their way into one struct:
+ *
+ *   each file --config-yaml--> tree --config-schema--> checked, and put over the trees before
+ *   all of them together      --config-schema--> struct config --config-rules--> checked
+ *
+ * A file is checked by itself first, so that an error is told even if a later file replaces the
+ * value. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config-policy.h"
+#include "config-problems.h"
+#include "config-rules.h"
+#include "config-schema.h"
+#include "config-yaml.h"
+#include "base/fd.h"
+
+#define FILE_MOST MiB(1)
+
+struct loading {
+	struct config *c;
+	struct node *root; /* all files so far */
+	size_t n_files;
+	struct problems p;
+	config_complain_t complain;
+	void *userdata;
+};
+
+struct config *config_free(struct config *c)
+{
+	if (!c)
+		return NULL;
+	for (size_t i = 0; i < c->n_spools; i++)
+		free(c->spools[i].path);
+	free(c->spools);
+	for (size_t i = 0; i < c->n_devices; i++)
+		free(c->devices[i].name);
+	free(c->devices);
+	for (size_t i = 0; i < c->n_policies; i++)
+		config_policy_done(&c->policies[i]);
+	free(c->policies);
+	for (char **s = c->protect; s && *s; s++)
+		free(*s);
+	free(c->protect);
+	for (char **s = c->files; s && *s; s++)
+		free(*s);
+	free(c->files);
+	free(c);
+	return NULL;
+}
+
+int config_protect_own(struct config *c, const char *path)
+{
+	_cleanup_free_ char *real = realpath(path, NULL);
+	size_t n = 0;
+	char **v;
+
+	if (!real)
+		return -errno;
+	while (c->protect && c->protect[n])
+		n++;
+	v = realloc(c->protect, (n + 2) * sizeof(char *));
+	if (!v)
+		return -ENOMEM;
+	c->protect = v;
+	v[n + 1] = NULL;
+	if (asprintf(&v[n], "/%s", real) >= 0)
+		return 0;
+	v[n] = NULL;
+	return -ENOMEM;
+}
+
+static int config_new(struct config **ret)
+{
+	struct config *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->files = calloc(1, sizeof(c->files[0]));
+	if (!c->files || schema_defaults(c) < 0) {
+		config_free(c);
+		return -ENOMEM;
+	}
+	*ret = c;
+	return 0;
+}
+
+/* Adds a file's name to those that were read. Takes it over, also on failure. */
+static int keep_name(struct loading *l, char *name)
+{
+	char **files = realloc(l->c->files, (l->n_files + 2) * sizeof(char *));
+
+	if (!files) {
+		free(name);
+		return -ENOMEM;
+	}
+	l->c->files = files;
+	files[l->n_files++] = name;
+	files[l->n_files] = NULL;
+	return 0;
+}
+
+/* Reads a file's text. Returns its length, or a negative errno with *ret_why, in words. */
+static ssize_t text_read(const char *file, char **ret, const char **ret_why)
+{
+	struct stat st;
+	ssize_t n;
+
+	/* A FIFO or a device would block, or never end. */
+	if (stat(file, &st) < 0)
+		n = -errno;
+	else if (!S_ISREG(st.st_mode))
+		n = -EISDIR;
+	else
+		n = fd_read_file(file, FILE_MOST, ret);
+	if (n == -EISDIR)
+		*ret_why = "is not a regular file, expected one";
+	else if (n == -EFBIG)
+		*ret_why = "is too large, expected less than 1 MiB";
+	else if (n < 0)
+		*ret_why = strerror((int)-n);
+	return n;
+}
+
+/* Reads one tree, and checks it by a configuration that is thrown away. */
+static int tree_read(struct loading *l, const char *file, const char *text, size_t len,
+		     struct node **ret)
+{
+	struct config *trial = NULL;
+	struct node *root = NULL;
+	int r = node_parse(&root, file, text, len, &l->p);
+
+	if (r >= 0)
+		r = config_new(&trial);
+	if (r >= 0)
+		r = schema_read(trial, root, &l->p);
+	config_free(trial);
+	if (r < 0) {
+		node_free(root);
+		return r == -EBADMSG ? 0 : r;
+	}
+	*ret = root;
+	return 0;
+}
+
+/* Reads a file over what is there. What is wrong with it is told at once; that is no failure. */
+static int load_one(struct loading *l, char *name, bool must_exist)
+{
+	_cleanup_free_ char *text = NULL;
+	struct node *root = NULL;
+	const char *why = NULL;
+	ssize_t len = text_read(name, &text, &why);
+	int r;
+
+	if (len == -ENOENT && !must_exist) {
+		free(name);
+		return 0;
+	}
+	r = keep_name(l, name);
+	if (r < 0)
+		return r;
+	if (len < 0)
+		problems_add(&l->p, (struct config_place){ .file = name }, NULL, "%s", why);
+	else
+		r = tree_read(l, name, text, (size_t)len, &root);
+	if (!l->p.found && root && l->root)
+		r = node_merge(l->root, root);
+	else if (!l->root)
+		l->root = root;
+	else
+		node_free(root);
+	problems_tell(&l->p, l->complain, l->userdata);
+	return r;
+}
+
+static int is_drop_in(const struct dirent *d)
+{
+	size_t len = strlen(d->d_name);
+
+	return d->d_name[0] != '.' && len > 5 && strcmp(d->d_name + len - 5, ".yaml") == 0;
+}
+
+/* By bytes, whatever the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int load_drop_ins(struct loading *l, char *dir)
+{
+	struct dirent **v = NULL;
+	int n = scandir(dir, &v, is_drop_in, by_name), r = 0;
+
+	if (n < 0 && errno != ENOENT && errno != ENOMEM) {
+		problems_add(&l->p, (struct config_place){ .file = dir }, NULL, "%s",
+			     strerror(errno));
+		problems_tell(&l->p, l->complain, l->userdata);
+	} else if (n < 0) {
+		r = -errno;
+	}
+	for (int i = 0; i < n; i++) {
+		char *name = NULL;
+
+		if (r >= 0)
+			r = asprintf(&name, "%s/%s", dir, v[i]->d_name) < 0 ? -ENOMEM : 0;
+		if (r >= 0)
+			r = load_one(l, name, /* must_exist= */ false);
+		free(v[i]);
+	}
+	free(v);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int load_dir(struct loading *l, const char *dir)
+{
+	_cleanup_free_ char *drop_ins = NULL;
+	char *name = NULL;
+	int r;
+
+	if (!dir)
+		return 0;
+	if (asprintf(&drop_ins, "%s/reclaimd.d", dir) < 0) {
+		drop_ins = NULL;
+		return -ENOMEM;
+	}
+	if (asprintf(&name, "%s/reclaimd.yaml", dir) < 0)
+		return -ENOMEM;
+	r = load_one(l, name, /* must_exist= */ false);
+	return r < 0 ? r : load_drop_ins(l, drop_ins);
+}
+
+/* Makes the configuration of all that was read. */
+static int finish(struct loading *l, struct config **ret)
+{
+	int r;
+
+	if (l->p.found)
+		return -EBADMSG;
+	r = schema_read(l->c, l->root, &l->p);
+	if (r < 0)
+		return r;
+	rules_check(l->c, l->root, &l->p);
+	problems_tell(&l->p, l->complain, l->userdata);
+	if (l->p.found)
+		return -EBADMSG;
+	*ret = l->c;
+	l->c = NULL;
+	return 0;
+}
+
+static int load(struct config **ret, const char *vendor_dir, const char *dir, const char *file,
+		config_complain_t complain, void *userdata)
+{
+	struct loading l = { .complain = complain, .userdata = userdata };
+	char *name = NULL;
+	int r = config_new(&l.c);
+
+	if (r >= 0 && file) {
+		name = strdup(file);
+		r = name ? load_one(&l, name, /* must_exist= */ true) : -ENOMEM;
+	}
+	if (r >= 0)
+		r = load_dir(&l, vendor_dir);
+	if (r >= 0)
+		r = load_dir(&l, dir);
+	if (r >= 0)
+		r = finish(&l, ret);
+	if (l.p.out_of_memory)
+		r = -ENOMEM;
+	node_free(l.root);
+	problems_done(&l.p);
+	config_free(l.c);
+	return r;
+}
+
+int config_load(struct config **ret, const char *vendor_dir, const char *dir,
+		config_complain_t complain, void *userdata)
+{
+	return load(ret, vendor_dir, dir, NULL, complain, userdata);
+}
+
+int config_load_file(struct config **ret, const char *file, config_complain_t complain,
+		     void *userdata)
+{
+	return load(ret, NULL, NULL, file, complain, userdata);
+}

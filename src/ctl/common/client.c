@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "ctl/output/messages.h"
+#include "client/reach.h"
+#include "base/fd.h"
+
+#define ERROR_PREFIX "org.reclaimd1.Error."
+
+/* How long somebody who waits waits for a daemon that has ended: longer than a restart takes. */
+#define AGAIN_USEC (30 * USEC_PER_SEC)
+#define AGAIN_EVERY_USEC (200 * USEC_PER_MSEC)
+
+struct client {
+	struct reach way;
+	sd_bus_slot *begun;     /* the call whose answer is taken later */
+	sd_bus_message *answer; /* once it is there */
+	uint64_t due_usec;      /* when the last call's answer is waited for no longer */
+	pid_t agent;            /* that asks for a password at this terminal, or 0 */
+	bool outlives;
+	bool asks;   /* a person may be asked for a password */
+	bool hushed; /* what fails is not said */
+};
+
+sd_bus *client_bus(const struct client *c)
+{
+	return c->way.bus;
+}
+
+unsigned client_fds_most(const struct client *c)
+{
+	return c->way.direct ? SOCKET_FDS_MOST : BUS_FDS_MOST;
+}
+
+struct client *client_free(struct client *c)
+{
+	if (!c)
+		return NULL;
+	sd_bus_slot_unref(c->begun);
+	sd_bus_message_unref(c->answer);
+	reach_close(&c->way);
+	agent_end(c->agent);
+	free(c);
+	return NULL;
+}
+
+static const char *runtime_dir(const struct options *o)
+{
+	return o->runtime_dir ? o->runtime_dir : reach_environment_dir();
+}
+
+static int client_new(struct client **ret, const struct route *w)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	r = reach_daemon(&c->way, w);
+	if (r < 0) {
+		client_free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int client_open(struct client **ret, const struct options *o, bool socket_first)
+{
+	const char *dir = runtime_dir(o);
+	const struct route w = { .dir = dir, .socket_first = socket_first, .start = true };
+	int r = client_new(ret, &w);
+
+	if (r >= 0)
+		return 0;
+	if (r == -EPIPE || r == -ECONNRESET) {
+		complain("reclaimd",
+			 "has closed the connection: it is stopping, or has too many of "
+			 "yours: try again");
+		return EXIT_FAILED;
+	}
+	if (r == -EACCES || r == -EPERM)
+		complain(dir ? dir : REACH_RUNTIME_DIR, "the daemon's socket may not be opened: %s",
+			 strerror(-r));
+	else if (dir)
+		complain(dir,
+			 "no daemon to talk to (%s): start it (reclaimd --runtime-directory=...), "
+			 "or delete without one (reclaimctl run)",
+			 strerror(-r));
+	else
+		complain("reclaimd", "no daemon to talk to: start it (systemctl start reclaimd), "
+				     "or delete without one (reclaimctl run)");
+	return r == -EACCES || r == -EPERM ? EXIT_NOT_AUTHORIZED : EXIT_NO_DAEMON;
+}
+
+struct client *client_try(const struct options *o)
+{
+	const struct route w = { .dir = runtime_dir(o) };
+	struct client *c = NULL;
+
+	return client_new(&c, &w) < 0 ? NULL : c;
+}
+
+int client_broken(int r)
+{
+	if (r == -ENOMEM)
+		complain("reclaimctl", "out of memory");
+	else
+		complain("reclaimd",
+			 "speaks in a way that this reclaimctl does not understand "
+			 "(%s): are both of the same version?",
+			 strerror(-r));
+	return EXIT_FAILED;
+}
+
+static int lost(int r)
+{
+	complain("reclaimd",
+		 "is not to be reached any more (%s); what it has accepted goes on when "
+		 "it is started again: see reclaimctl list",
+		 strerror(-r));
+	return EXIT_FAILED;
+}
+
+void client_ask_password(struct client *c)
+{
+	if (c->way.direct || geteuid() == 0)
+		return;
+	c->asks = true;
+}
+
+void client_hush(struct client *c, bool hush)
+{
+	c->hushed = hush;
+}
+
+void client_outlive(struct client *c)
+{
+	c->outlives = true;
+}
+
+int client_again(struct client *c, const struct options *o)
+{
+	const struct route w = { .dir = runtime_dir(o), .socket_first = c->way.direct };
+	uint64_t end = now_usec() + AGAIN_USEC;
+	int r = -ENOTCONN;
+
+	if (!o->quiet)
+		complain("reclaimd", "has ended; waiting for it to come back");
+	reach_close(&c->way);
+	while (r < 0 && now_usec() < end) {
+		(void)usleep(AGAIN_EVERY_USEC);
+		r = reach_daemon(&c->way, &w);
+	}
+	return r < 0 ? lost(r) : 0;
+}
+
+static bool has_ended(const struct client *c, const sd_bus_error *e, int r)
+{
+	static const char *const names[] = { SD_BUS_ERROR_SERVICE_UNKNOWN,
+					     SD_BUS_ERROR_NAME_HAS_NO_OWNER,
+					     SD_BUS_ERROR_DISCONNECTED, ERROR_PREFIX "Busy" };
+
+	for (size_t i = 0; i < ELEMENTSOF(names); i++)
+		if (sd_bus_error_has_name(e, names[i]))
+			return true;
+	/* The bus says of one that has ended, at once, what is said of one that is slow. */
+	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
+		return now_usec() < c->due_usec;
+	return r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
+}
+
+/* Says what the daemon, or the way to it, has against a call. */
+static int call_failed(const struct client *c, const sd_bus_error *e, int r)
+{
+	static const struct {
+		const char *name;
+		const char *text; /* NULL: the daemon's own */
+		int status;
+	} known[] = {
+		{ ERROR_PREFIX "NotAuthorized", NULL, EXIT_NOT_AUTHORIZED },
+		{ SD_BUS_ERROR_ACCESS_DENIED, NULL, EXIT_NOT_AUTHORIZED },
+		{ SD_BUS_ERROR_SERVICE_UNKNOWN, "has ended: start it (systemctl start reclaimd)",
+		  EXIT_NO_DAEMON },
+		{ SD_BUS_ERROR_NO_REPLY,
+		  "did not answer: see systemctl status reclaimd and reclaimctl list",
+		  EXIT_FAILED },
+		{ SD_BUS_ERROR_TIMEOUT,
+		  "did not answer in time: see systemctl status reclaimd and reclaimctl list",
+		  EXIT_FAILED },
+	};
+	int status = EXIT_FAILED;
+	const char *text = NULL;
+
+	if (c->outlives && has_ended(c, e, r))
+		return CLIENT_LOST;
+	for (size_t i = 0; i < ELEMENTSOF(known); i++)
+		if (sd_bus_error_has_name(e, known[i].name)) {
+			status = known[i].status;
+			text = known[i].text;
+		}
+	if (c->hushed)
+		return status;
+	/* What the daemon says names what it is about. */
+	if (text)
+		complain("reclaimd", "%s", text);
+	else if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
+		return lost(r);
+	else if (e->message && strncmp(e->name, ERROR_PREFIX, strlen(ERROR_PREFIX)) == 0)
+		complain(NULL, "%s", e->message);
+	else
+		complain("reclaimd", "%s", e->message ? e->message : strerror(-r));
+	return status;
+}
+
+sd_bus_message *client_message(struct client *c, const char *path, const char *interface,
+			       const char *member)
+{
+	sd_bus_message *m = NULL;
+	int r = sd_bus_message_new_method_call(
+		c->way.bus, &m, c->way.direct ? NULL : REACH_BUS_NAME, path, interface, member);
+
+	if (r < 0) {
+		(void)client_broken(r);
+		return NULL;
+	}
+	if (c->outlives)
+		(void)sd_bus_message_set_auto_start(m, false);
+	return m;
+}
+
+static bool might_be_allowed(const struct client *c, const sd_bus_error *e)
+{
+	return c->asks && !c->hushed &&
+	       (sd_bus_error_has_name(e, ERROR_PREFIX "NoSuchJob") ||
+		sd_bus_error_has_name(e, ERROR_PREFIX "NotAuthorized"));
+}
+
+/* Notes how long the answer to a call that begins now is waited for (0: as long as is usual). */
+static void due_note(struct client *c, uint64_t timeout_usec)
+{
+	uint64_t now = now_usec();
+
+	if (timeout_usec == 0)
+		(void)sd_bus_get_method_call_timeout(c->way.bus, &timeout_usec);
+	c->due_usec = now + MIN(timeout_usec, UINT64_MAX - now);
+}
+
+/* The same call once more; now a person may be asked, for as long as the daemon thinks fit. */
+static int call_asking(struct client *c, sd_bus_message *m, sd_bus_error *error,
+		       sd_bus_message **ret_reply)
+{
+	_cleanup_message_ sd_bus_message *again =
+		client_message(c, sd_bus_message_get_path(m), sd_bus_message_get_interface(m),
+			       sd_bus_message_get_member(m));
+	int r = again ? sd_bus_message_rewind(m, /* complete= */ true) : -ENOMEM;
+
+	if (r >= 0)
+		r = sd_bus_message_copy(again, m, /* all= */ true);
+	if (r >= 0)
+		r = sd_bus_message_set_allow_interactive_authorization(again, true);
+	if (r < 0)
+		return r;
+	if (c->agent == 0)
+		c->agent = agent_start();
+	due_note(c, UINT64_MAX);
+	return sd_bus_call(c->way.bus, again, UINT64_MAX, error, ret_reply);
+}
+
+int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
+		sd_bus_message **ret_reply)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	int r;
+
+	due_note(c, timeout_usec);
+	r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
+	if (r < 0 && might_be_allowed(c, &error)) {
+		sd_bus_error_free(&error);
+		r = call_asking(c, m, &error, &reply);
+	}
+	sd_bus_message_unref(m);
+	if (r < 0)
+		return call_failed(c, &error, r);
+	if (ret_reply) {
+		*ret_reply = reply;
+		reply = NULL;
+	}
+	return 0;
+}
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct client *c = userdata;
+
+	(void)error;
+	c->answer = sd_bus_message_ref(m);
+	return 1;
+}
+
+int client_begin(struct client *c, sd_bus_message *m)
+{
+	const sd_bus_error none = SD_BUS_ERROR_NULL;
+	int r;
+
+	due_note(c, /* timeout_usec= */ 0);
+	r = sd_bus_call_async(c->way.bus, &c->begun, m, on_answer, c, /* usec= */ 0);
+	sd_bus_message_unref(m);
+	if (r >= 0)
+		r = sd_bus_flush(c->way.bus);
+	return r < 0 ? call_failed(c, &none, r) : 0;
+}
+
+int client_finish(struct client *c, sd_bus_message **ret_reply)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	const sd_bus_error none = SD_BUS_ERROR_NULL;
+	int r = 0;
+
+	while (r >= 0 && !c->answer) {
+		r = sd_bus_process(c->way.bus, NULL);
+		if (r == 0 && !c->answer)
+			r = sd_bus_wait(c->way.bus, UINT64_MAX);
+	}
+	reply = c->answer;
+	c->answer = NULL;
+	c->begun = sd_bus_slot_unref(c->begun);
+	if (!reply)
+		return call_failed(c, &none, r);
+	if (sd_bus_message_is_method_error(reply, NULL))
+		return call_failed(c, sd_bus_message_get_error(reply),
+				   -sd_bus_message_get_errno(reply));
+	*ret_reply = reply;
+	reply = NULL;
+	return 0;
+}
+
+int client_call(struct client *c, const char *path, const char *interface, const char *member,
+		sd_bus_message **ret_reply, const char *types, ...)
+{
+	sd_bus_message *m = client_message(c, path, interface, member);
+	va_list ap;
+	int r;
+
+	if (!m)
+		return EXIT_FAILED;
+	va_start(ap, types);
+	r = types ? sd_bus_message_appendv(m, types, ap) : 0;
+	va_end(ap);
+	if (r < 0) {
+		sd_bus_message_unref(m);
+		return client_broken(r);
+	}
+	return client_send(c, m, 0, ret_reply);
+}

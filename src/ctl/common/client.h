@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The way to the daemon: the system bus, or its private socket. Says itself, once, what goes wrong;
+ * the callers only pass the exit status on. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "options.h"
+#include "base/macros.h"
+
+#define MANAGER_PATH "/org/reclaimd1"
+#define MANAGER_INTERFACE "org.reclaimd1.Manager"
+#define JOB_INTERFACE "org.reclaimd1.Job"
+#define SPOOL_INTERFACE "org.reclaimd1.Spool"
+#define DEVICE_INTERFACE "org.reclaimd1.Device"
+
+/* So many descriptors may be in one message: the reference bus allows 16, the kernel 253. */
+#define BUS_FDS_MOST 16
+#define SOCKET_FDS_MOST 240
+
+struct client;
+
+/* Connects. Where a runtime directory is given, only to the socket in it; otherwise to the bus, or
+ * the socket where there is no bus or no daemon on it. socket_first: the other way round, because
+ * the socket takes more descriptors in a message, and long answers go through one process less.
+ * Returns 0, or EXIT_NO_DAEMON. */
+int client_open(struct client **ret, const struct options *o, bool socket_first);
+
+/* The same for who can do without: NULL, and nothing is said or started, if no daemon runs. */
+struct client *client_try(const struct options *o);
+struct client *client_free(struct client *c);
+
+static inline void client_freep(struct client **c)
+{
+	*c = client_free(*c);
+}
+#define _cleanup_client_ _cleanup_(client_freep)
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
+
+sd_bus *client_bus(const struct client *c);
+unsigned client_fds_most(const struct client *c);
+
+/* A message to be filled in. NULL if memory is out, which has been said. */
+sd_bus_message *client_message(struct client *c, const char *path, const char *interface,
+			       const char *member);
+
+/* Sends a message, which it unrefs, and waits for the answer; at most timeout_usec (0: as long as
+ * is usual). ret_reply may be NULL. Returns 0 or an exit status. */
+int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
+		sd_bus_message **ret_reply);
+
+/* The same in two: something else can be done before the answer is waited for. One call at a time,
+ * and for who listens to no signals, which may come before the answer. */
+int client_begin(struct client *c, sd_bus_message *m);
+int client_finish(struct client *c, sd_bus_message **ret_reply);
+
+/* client_message, sd_bus_message_append and client_send in one; types is NULL for no arguments. */
+int client_call(struct client *c, const char *path, const char *interface, const char *member,
+		sd_bus_message **ret_reply, const char *types, ...);
+
+/* Says that an answer of the daemon was not what conf/org.reclaimd1.xml says (r < 0), or that a
+ * message could not be made. Returns EXIT_FAILED. */
+int client_broken(int r);
+
+/* From now on what is refused is called for once more, and a person may be asked whether it may be
+ * done: at this terminal, if the session has no other way. */
+void client_ask_password(struct client *c);
+
+/* From now on, or from now on not, calls that fail say nothing: for what can be done without. */
+void client_hush(struct client *c, bool hush);
+
+/* No exit status of ours: the daemon has ended in the middle of something. */
+#define CLIENT_LOST 255
+
+/* From now on, calls that fail because the daemon has ended or is about to return CLIENT_LOST and
+ * say nothing, and start none. For who only asks, and can ask again. */
+void client_outlive(struct client *c);
+
+/* After CLIENT_LOST: says so, waits until the daemon is there again, as after a restart, and
+ * connects anew; what belonged to the connection must be gone. Returns 0, or EXIT_FAILED when it
+ * does not come back. */
+int client_again(struct client *c, const struct options *o);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "run-pacing.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "ctl/output/messages.h"
+#include "pacing/pacer.h"
+#include "base/courtesy.h"
+#include "base/fd.h"
+#include "base/units.h"
+
+/* Never slower than this, so that every job ends; the configuration's default. */
+#define RATE_MIN MiB(8)
+
+int pacing_trace(struct pacing *p, const struct options *o)
+{
+	if (!o->trace)
+		return 0;
+	p->trace = fopen(o->trace, "we");
+	if (p->trace)
+		return 0;
+	complain(o->trace, "the trace cannot be written: %s; nothing was deleted", strerror(errno));
+	return EXIT_FAILED;
+}
+
+void pacing_start(struct pacing *p, const struct options *o, struct engine *e, int dirfd)
+{
+	struct pacer_options po = {
+		.latency_usec = o->latency_usec,
+		.rate_min = RATE_MIN,
+		.discards = engine_ways(e)->discards,
+		.trace = p->trace,
+	};
+	int r;
+
+	if (o->latency_off || o->dry_run)
+		return;
+	r = pacer_new(&p->pacer, &po, dirfd, dirfd);
+	if (r < 0)
+		complain("run", "the device cannot be watched (%s): not paced", strerror(-r));
+	if (p->pacer)
+		engine_pace(e, pacer_pace(p->pacer));
+	/* After the pacer, which looks in time. */
+	courtesy_show();
+}
+
+const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, int dirfd)
+{
+	const struct pacer_options po = { .latency_usec = o->latency_usec, .reads_only = true };
+
+	/* What cannot be watched is read as ever: nothing is lost by it. */
+	if (!o->latency_off)
+		(void)pacer_new(&p->pacer, &po, dirfd, /* canary_dirfd= */ -1);
+	courtesy_show();
+	return p->pacer ? pacer_pace(p->pacer) : NULL;
+}
+
+void pacing_stop(struct pacing *p)
+{
+	p->pacer = pacer_free(p->pacer);
+}
+
+void pacing_done(struct pacing *p)
+{
+	if (p->trace)
+		(void)fclose(p->trace);
+	p->trace = NULL;
+}
+
+static void tell_reads(const struct pacing_view *v, char *buf, size_t len)
+{
+	if (v->read_quiet_usec && v->read_burst_usec)
+		(void)snprintf(buf, len, ", reads of others %.1f ms, %.1f ms while deleting",
+			       (double)v->read_quiet_usec / 1e3, (double)v->read_burst_usec / 1e3);
+	else
+		buf[0] = '\0';
+}
+
+bool pacing_due(const struct pacing *p)
+{
+	return p->pacer && now_usec() - p->told_usec >= USEC_PER_SEC;
+}
+
+void pacing_tell(struct pacing *p)
+{
+	char rate[16], piece[16], reads[96], entries[28];
+	struct pacer_view v;
+	double seconds;
+
+	p->told_usec = now_usec();
+	pacer_look(p->pacer, &v);
+	seconds = (double)MAX(v.elapsed_usec, 1ULL) / USEC_PER_SEC;
+	(void)size_format(rate, sizeof(rate), (uint64_t)((double)v.bytes / seconds));
+	(void)count_format(entries, sizeof(entries), (uint64_t)((double)v.entries / seconds));
+	if (v.controller.mode == PACING_FAST) {
+		(void)fprintf(stderr, "%s: nobody else is there: full speed, %s/s, %s entries/s\n",
+			      v.devices, rate, entries);
+		return;
+	}
+	tell_reads(&v.controller, reads, sizeof(reads));
+	(void)fprintf(stderr,
+		      "%s: sync %.1f ms, target %.1f ms, pieces %.1f ms of %s or %llu entries, "
+		      "%.0f%% of the time%s: %s/s, %s entries/s\n",
+		      v.devices, (double)v.controller.quiet_sync_usec / 1e3,
+		      (double)v.controller.target_usec / 1e3, (double)v.controller.piece_usec / 1e3,
+		      size_format(piece, sizeof(piece), v.controller.bytes),
+		      (unsigned long long)v.controller.entries, v.controller.share * 100, reads,
+		      rate, entries);
+}

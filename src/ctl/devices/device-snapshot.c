@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "device-snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+const char *look_disk_name(const struct look_disk *d)
+{
+	return d->whole ? d->of->disk_name : d->of->name;
+}
+
+uint64_t look_commits_now(const struct look *l)
+{
+	/* Fewer than before: mounted anew meanwhile. */
+	return l->commits.commits - MIN(l->commits.commits, l->commits_before.commits);
+}
+
+static dev_t number(const struct look_disk *d)
+{
+	return d->whole ? d->of->disk : d->of->dev;
+}
+
+static void disk_add(struct look *l, const struct blockdev *of, bool whole)
+{
+	struct look_disk *d = &l->disks[l->n_disks];
+	char path[PATH_MAX];
+
+	*d = (struct look_disk){ .of = of, .whole = whole };
+	for (size_t i = 0; i < l->n_disks; i++)
+		if (number(&l->disks[i]) == number(d))
+			return;
+	blockdev_stat_path("/sys", number(d), path, sizeof(path));
+	d->present = disk_sensor_open(&d->sensor, path) >= 0;
+	if (d->present) {
+		d->counts = disk_sensor_counts(&d->sensor);
+		d->present = disk_sensor_sample(&d->sensor, &d->boot) >= 0;
+		d->before = d->boot;
+		if (!d->present)
+			disk_sensor_close(&d->sensor);
+	}
+	l->n_disks++;
+}
+
+/* Each device, and the disk of each partition once. */
+static int disks_add(struct look *l)
+{
+	const struct blockdevs *b = &l->d.b;
+
+	l->disks = calloc(2 * b->n + 1, sizeof(l->disks[0]));
+	if (!l->disks)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->n; i++) {
+		disk_add(l, &b->v[i], false);
+		if (b->v[i].disk != b->v[i].dev)
+			disk_add(l, &b->v[i], true);
+	}
+	return 0;
+}
+
+static int devices_of(struct devices *d, const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISBLK(st.st_mode))
+		return -ENOTBLK;
+	return devices_find(d, "/sys", "/proc", fd);
+}
+
+int look_begin(struct look *l, const char *path)
+{
+	int r;
+
+	*l = (struct look){ .path = path, .commit.fd = -1, .pressing.fd = -1 };
+	r = devices_of(&l->d, path);
+	if (r >= 0)
+		r = disks_add(l);
+	if (r < 0)
+		return r;
+	l->has_commits = commit_sensor_open(&l->commit, l->d.commit_kind, l->d.commit_path) >= 0 &&
+			 commit_sensor_sample(&l->commit, &l->commits) >= 0;
+	l->commits_before = l->commits;
+	l->has_pressure = pressure_sensor_open(&l->pressing, "/proc/pressure/io") >= 0 &&
+			  pressure_sensor_sample(&l->pressing, &l->pressure) >= 0;
+	l->pressure_before = l->pressure;
+	l->began_usec = now_usec();
+	return 0;
+}
+
+void look_again(struct look *l)
+{
+	for (size_t i = 0; i < l->n_disks; i++) {
+		struct look_disk *d = &l->disks[i];
+
+		/* One that is gone by now, as a loop device may be, shows nothing new. */
+		if (d->present && disk_sensor_sample(&d->sensor, &d->boot) >= 0)
+			disk_sample_since(&d->boot, &d->before, &d->span);
+	}
+	if (l->has_commits)
+		(void)commit_sensor_sample(&l->commit, &l->commits);
+	if (l->has_pressure)
+		(void)pressure_sensor_sample(&l->pressing, &l->pressure);
+	l->span_usec = now_usec() - l->began_usec;
+}
+
+void look_done(struct look *l)
+{
+	for (size_t i = 0; i < l->n_disks; i++)
+		if (l->disks[i].present)
+			disk_sensor_close(&l->disks[i].sensor);
+	commit_sensor_close(&l->commit);
+	pressure_sensor_close(&l->pressing);
+	devices_done(&l->d);
+	free(l->disks);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl devices: which devices a path is on, and what the sensors that pacing goes by say of
+ * them. Changes nothing.
+ *
+ * With --json, an array with one object for each PATH that could be looked at. Keys are only ever
+ * added. Times are in the unit that their name ends with; null means not known.
+ *
+ *   path                  as given
+ *   filesystem            {type, upper_type}: the latter of an overlay
+ *   key                   jobs with the same key share a device
+ *   none                  why there are no devices, or null
+ *   span_usec             how long was looked for "now"; 0: not at all, then every "now" is null
+ *   devices               [{name, number, top, leaf, whole_disk, rotating, discard_max_bytes,
+ *                         backing_file, counts, boot, now}]: boot and now are {read, write, flush,
+ *                         discard: {count, bytes, total_msec}, busy_msec, in_flight}; flush has no
+ *                         bytes; null: the kernel does not count it
+ *   commits               {kind, count, recent_usec, total_usec, max_usec, log_writes, log_bytes,
+ *                         now: {count}}, or null
+ *   pressure              {some_usec, full_usec, now: {some_usec, full_usec}}, or null: of the
+ *                         whole system
+ *   daemon                what a running reclaimd says of them while it deletes there: see
+ *                         daemon-devices.h; or null
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon-devices.h"
+#include "device-snapshot.h"
+#include "ctl/output/messages.h"
+#include "ctl/common/verbs.h"
+
+struct session {
+	struct options o;
+	struct look *looks; /* of the paths that could be looked at */
+	struct daemon_devices daemon;
+	size_t n;
+	bool failed;
+};
+
+static int session_begin(struct session *s)
+{
+	static char here[] = ".";
+	static char *const only[] = { here };
+
+	if (s->o.n_paths == 0) {
+		s->o.paths = only;
+		s->o.n_paths = 1;
+	}
+	s->looks = calloc(s->o.n_paths, sizeof(s->looks[0]));
+	if (!s->looks)
+		return -ENOMEM;
+	if (s->o.json != JSON_OFF)
+		json_init();
+	return 0;
+}
+
+static void begin_one(struct session *s, const char *path)
+{
+	struct look *l = &s->looks[s->n];
+	int r = look_begin(l, path);
+
+	if (r >= 0) {
+		s->n++;
+		return;
+	}
+	look_done(l);
+	s->failed = true;
+	if (r == -ENOTBLK)
+		complain(path, "is a block device: give a path on the filesystem that is on it");
+	else
+		complain(path[0] ? path : "''", "%s", strerror(-r));
+}
+
+static void pause_for(uint64_t usec)
+{
+	struct timespec left = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
+				 .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000 };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+		;
+}
+
+static const struct daemon_device *of_daemon(const struct session *s, size_t i)
+{
+	return daemon_devices_find(&s->daemon, s->looks[i].d.key);
+}
+
+static void show_json(const struct session *s)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < s->n; i++) {
+		json_t *v = look_json(&s->looks[i]);
+
+		(void)json_object_set_new(v, "daemon", daemon_device_json(of_daemon(s, i)));
+		(void)json_array_append_new(array, v);
+	}
+	json_print(array, s->o.json);
+}
+
+static void show(const struct session *s)
+{
+	if (s->o.json != JSON_OFF) {
+		show_json(s);
+		return;
+	}
+	for (size_t i = 0; i < s->n && !s->o.quiet; i++) {
+		if (i > 0)
+			(void)putchar('\n');
+		look_print(&s->looks[i]);
+		if (of_daemon(s, i))
+			daemon_device_print(of_daemon(s, i));
+	}
+}
+
+static int devices_all(struct session *s)
+{
+	for (size_t i = 0; i < s->o.n_paths; i++)
+		begin_one(s, s->o.paths[i]);
+	if (s->n > 0 && s->o.interval_usec > 0) {
+		pause_for(s->o.interval_usec);
+		for (size_t i = 0; i < s->n; i++)
+			look_again(&s->looks[i]);
+	}
+	daemon_devices_get(&s->daemon, &s->o);
+	show(s);
+	daemon_devices_done(&s->daemon);
+	for (size_t i = 0; i < s->n; i++)
+		look_done(&s->looks[i]);
+	if (!s->failed)
+		return EXIT_DONE;
+	return s->n > 0 ? EXIT_PARTLY : EXIT_FAILED;
+}
+
+int verb_devices(int argc, char **argv)
+{
+	struct session s = { 0 };
+	int r = options_parse(&s.o, VERB_DEVICES, argc, argv);
+
+	if (r != 0)
+		return r;
+	if (session_begin(&s) < 0) {
+		complain("devices", "out of memory");
+		return EXIT_FAILED;
+	}
+	r = devices_all(&s);
+	free(s.looks);
+	return r;
+}

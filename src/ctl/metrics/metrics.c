@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl metrics: what the daemon counts, for programs that collect metrics.
+ *
+ * Never starts a daemon: one that is not there is what somebody wants to be told. To standard
+ * output that is an error, in a file it is reclaimd_up 0, because a file that stays as it was tells
+ * of a daemon that is well. */
+#include "metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/output/messages.h"
+#include "base/fd.h"
+#include "ctl/common/verbs.h"
+
+/* Whoever collects them is somebody else. */
+#define FILE_MODE 0644
+
+static int file_write(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		text += n;
+		len -= (size_t)n;
+	}
+	return fchmod(fd, FILE_MODE) < 0 ? -errno : 0;
+}
+
+/* Whoever reads the file finds the old text or the new one, whole. What is not finished yet has a
+ * name that collectors pass over. */
+static int file_replace(const char *path, const char *text, size_t len)
+{
+	_cleanup_free_ char *temporary = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
+		temporary = NULL;
+		return -ENOMEM;
+	}
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = file_write(fd, text, len);
+	if (r >= 0 && rename(temporary, path) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlink(temporary);
+	return r;
+}
+
+static int publish(const struct options *o, const struct metrics *m)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t len = 0;
+	FILE *f;
+	int r;
+
+	if (!o->output) {
+		metrics_write(stdout, m, !o->prometheus);
+		return 0;
+	}
+	f = open_memstream(&text, &len);
+	if (!f)
+		return client_broken(-ENOMEM);
+	metrics_write(f, m, !o->prometheus);
+	if (fclose(f) != 0)
+		return client_broken(-ENOMEM);
+	r = file_replace(o->output, text, len);
+	if (r < 0)
+		complain(o->output, "cannot be written: %s", strerror(-r));
+	return r < 0 ? EXIT_FAILED : 0;
+}
+
+static int absent(const struct options *o)
+{
+	int r = o->output ? publish(o, NULL) : 0;
+
+	if (r == 0 && !o->quiet)
+		complain("reclaimd", "no daemon to talk to: start it (systemctl start reclaimd)");
+	return r == 0 ? EXIT_NO_DAEMON : r;
+}
+
+int verb_metrics(int argc, char **argv)
+{
+	_cleanup_client_ struct client *c = NULL;
+	struct metrics m = { 0 };
+	struct options o;
+	int r = options_parse(&o, VERB_METRICS, argc, argv);
+
+	if (r)
+		return r;
+	c = client_try(&o);
+	if (!c)
+		return absent(&o);
+	r = metrics_get(c, &m);
+	if (r == 0)
+		r = publish(&o, &m);
+	metrics_done(&m);
+	return r;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is said when a signal (SIGINT, SIGTERM, SIGHUP) ends the program while something is with the
+ * daemon: what becomes of it, and how to stop it. The program then ends by that signal, and with it
+ * the connection, which is what tells the daemon (daemon/submit.h). */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+
+/* From now on it is this; a line without its end. */
+void interrupt_says(const char *format, ...) _printf_(1, 2);
+
+/* That these jobs go on: "job 3 goes on; reclaimctl cancel 3 stops it". Of very many, not all. */
+void interrupt_says_jobs(const uint64_t *ids, size_t n);
+
+/* "reclaimd puts back what it has moved", for while an answer is waited for; jobs that were
+ * answered before are named. */
+void interrupt_says_unanswered(const uint64_t *ids, size_t n);

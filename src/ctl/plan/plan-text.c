@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A plan for people: a line for the verdict, then a label and what belongs to it per line, as
+ * systemctl status has it. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "plan.h"
+#include "ctl/output/screen.h"
+#include "base/escape.h"
+#include "base/macros.h"
+#include "base/units.h"
+
+#define LABEL_WIDTH 15
+
+/* Sentences are not wider than this, so that they can be read. */
+#define SENTENCE_WIDTH 100U
+
+/* Shorter times are all the same to people. */
+#define TIME_LEAST (50 * USEC_PER_MSEC)
+
+static void label_print(const char *label)
+{
+	(void)printf("%*s%s ", LABEL_WIDTH, label, label[0] ? ":" : " ");
+}
+
+/* One line; "" as label goes on with what is above. */
+static void line(const char *label, const char *format, ...) _printf_(2, 3);
+
+static void line(const char *label, const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL, *safe = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&text, format, ap);
+	va_end(ap);
+	if (n < 0)
+		text = NULL;
+	safe = text ? escape_line(text) : NULL;
+	label_print(label);
+	screen_wrap(stdout, safe ? safe : "?", screen_columns(STDOUT_FILENO), LABEL_WIDTH + 2);
+}
+
+/* A sentence, over as many lines as it takes. */
+static void sentence(const char *label, const char *s)
+{
+	unsigned columns = screen_columns(STDOUT_FILENO);
+
+	label_print(label);
+	screen_wrap(stdout, s, columns > 0 ? MIN(columns, SENTENCE_WIDTH) : SENTENCE_WIDTH,
+		    LABEL_WIDTH + 2);
+}
+
+/* Escaped for a terminal; the caller frees it. */
+static char *shown(const char *s)
+{
+	return escape_name(s ? s : "?");
+}
+
+static const char *verdict_words(const struct plan *p)
+{
+	switch (p->verdict) {
+	case VERDICT_DELETE:
+		return "would be deleted";
+	case VERDICT_PARTLY:
+		return "would be deleted in part";
+	case VERDICT_BLOCKED:
+		return "could not be deleted";
+	case VERDICT_REFUSED:
+		return "would be refused";
+	case VERDICT_MISSING:
+		return "nothing to delete";
+	}
+	return "?";
+}
+
+/* Appends ", N WORDS" if there are any. */
+static size_t append_count(char *buf, size_t len, size_t at, uint64_t n, const char *one,
+			   const char *many)
+{
+	char digits[28];
+	int k;
+
+	if (n == 0 || at >= len)
+		return at;
+	k = snprintf(buf + at, len - at, "%s%s %s", at > 0 ? ", " : "",
+		     count_format(digits, sizeof(digits), n), n == 1 ? one : many);
+	return k < 0 ? at : at + (size_t)k;
+}
+
+static void print_entries(const struct findings *f)
+{
+	char n[28], parts[256] = "";
+	size_t at = 0;
+
+	at = append_count(parts, sizeof(parts), at, f->files, "file", "files");
+	at = append_count(parts, sizeof(parts), at, f->directories, "directory", "directories");
+	at = append_count(parts, sizeof(parts), at, f->symlinks, "symbolic link", "symbolic links");
+	at = append_count(parts, sizeof(parts), at, f->others, "other", "others");
+	(void)append_count(parts, sizeof(parts), at, f->unknown, "of unknown type",
+			   "of unknown type");
+	line("Entries", "%s (%s)%s", count_format(n, sizeof(n), f->entries), parts,
+	     f->complete ? "" : "; interrupted: so many were seen by then");
+	if (f->unread)
+		line("", "%s could not be read: what is in there is not counted",
+		     count_format(n, sizeof(n), f->unread));
+}
+
+/* What goes before a number that may not be the whole truth. */
+static const char *hedge(const struct findings *f)
+{
+	if (f->sampled)
+		return "about ";
+	return f->unread > 0 || !f->complete ? "at least " : "";
+}
+
+static void print_bytes(const struct findings *f)
+{
+	char size[16], margin[16], give_or_take[40] = "", n[28];
+
+	size_format(size, sizeof(size), f->bytes);
+	if (f->bytes_margin > 0)
+		(void)snprintf(give_or_take, sizeof(give_or_take), ", give or take %s",
+			       size_format(margin, sizeof(margin), f->bytes_margin));
+	if (f->sampled)
+		line("Frees", "about %s%s (%s entries looked at)", size, give_or_take,
+		     count_format(n, sizeof(n), f->looked_at));
+	else
+		line("Frees", "%s%s", hedge(f), size);
+}
+
+static void print_top(const char *label, const struct top *t, bool bytes)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		_cleanup_free_ char *path = shown(t->v[i].path);
+		char n[28];
+
+		line(i == 0 ? label : "", "%*s  %s", bytes ? 10 : 12,
+		     bytes ? size_format(n, sizeof(n), t->v[i].amount)
+			   : count_format(n, sizeof(n), t->v[i].amount),
+		     path);
+	}
+}
+
+static void print_directories(const struct findings *f)
+{
+	char n[28], mean[28], depth[28];
+
+	if (!S_ISDIR(f->mode))
+		return;
+	if (f->mean_entries < 10)
+		(void)snprintf(mean, sizeof(mean), "%.1f", f->mean_entries);
+	else
+		count_format(mean, sizeof(mean), (uint64_t)(f->mean_entries + 0.5));
+	line("Directories", "%s, %s entries in each on average, %s level%s deep",
+	     count_format(n, sizeof(n), f->directories), mean,
+	     count_format(depth, sizeof(depth), f->depth), f->depth == 1 ? "" : "s");
+	print_top("Most entries", &f->largest_directories, false);
+}
+
+static void print_links(const struct findings *f)
+{
+	char n[28], size[16];
+
+	if (f->linked_entries == 0)
+		return;
+	line("Hard links", "%s%s names of files that have several; %s in them stays occupied",
+	     hedge(f), count_format(n, sizeof(n), f->linked_entries),
+	     f->linked_bytes ? size_format(size, sizeof(size), f->linked_bytes) : "nothing");
+}
+
+static void print_obstacles(const struct findings *f)
+{
+	char n[28];
+
+	if (f->undeletable == 0)
+		return;
+	line("Has to stay", "%s%s %s", hedge(f), count_format(n, sizeof(n), f->undeletable),
+	     f->undeletable == 1 ? "entry" : "entries");
+	for (size_t i = 0; i < f->obstacles.n; i++) {
+		_cleanup_free_ char *path = shown(f->obstacles.v[i].path);
+
+		line("", "%s: %s", path, f->obstacles.v[i].reason);
+	}
+}
+
+static void print_holder(const struct survey_open *o)
+{
+	_cleanup_free_ char *path = shown(o->path), *command = shown(o->command);
+
+	switch (o->holder.how) {
+	case HOLDER_OPEN:
+		line("", "%s: open in %s (%d)", path, command, (int)o->holder.pid);
+		break;
+	case HOLDER_EXE:
+		line("", "%s: running as %s (%d)", path, command, (int)o->holder.pid);
+		break;
+	case HOLDER_MAPPED:
+		line("", "%s: mapped by %s (%d)", path, command, (int)o->holder.pid);
+		break;
+	case HOLDER_CWD:
+		line("", "%s: working directory of %s (%d)", path, command, (int)o->holder.pid);
+		break;
+	case HOLDER_ROOT:
+		line("", "%s: root directory of %s (%d)", path, command, (int)o->holder.pid);
+		break;
+	case HOLDER_LOOP:
+		line("", "%s: behind %s", path, command);
+		break;
+	}
+}
+
+static void print_open(const struct plan *p)
+{
+	const struct findings *f = &p->f;
+	const struct holders *h = p->holders;
+	char n[28], hidden[80] = "";
+
+	if (h->processes_hidden)
+		(void)snprintf(hidden, sizeof(hidden), "; other users' processes are not visible");
+	else if (h->hidden > 0)
+		(void)snprintf(hidden, sizeof(hidden),
+			       "; %s processes may not be looked into by this user",
+			       count_format(n, sizeof(n), h->hidden));
+	line("Open", "%s %s%s",
+	     f->open_entries ? count_format(n, sizeof(n), f->open_entries) : "no",
+	     f->open_entries == 1 ? "entry" : "entries", hidden);
+	for (size_t i = 0; i < f->n_open; i++)
+		print_holder(&f->open[i]);
+}
+
+static void print_devices(const struct blockdevs *b)
+{
+	const char *label = "Devices";
+
+	if (b->n == 0)
+		line(label, "none that this system shows");
+	for (size_t i = 0; i < b->n; i++) {
+		const struct blockdev *d = &b->v[i];
+		_cleanup_free_ char *name = shown(d->name), *file = shown(d->backing_file);
+		char size[16], trim[64] = "no discard";
+
+		if (d->discard_max_bytes)
+			(void)snprintf(trim, sizeof(trim), "discards up to %s at once",
+				       size_format(size, sizeof(size), d->discard_max_bytes));
+		line(label, "%s%s (%u:%u): %s, %s%s%s", d->top ? "" : "on ", name, major(d->dev),
+		     minor(d->dev), d->rotating ? "rotating" : "not rotating", trim,
+		     d->backing_file ? ", behind it " : "", d->backing_file ? file : "");
+		label = "";
+	}
+}
+
+static void print_filesystem(const struct plan *p)
+{
+	const struct surroundings *s = &p->around;
+	_cleanup_free_ char *where = shown(s->mount_point), *source = shown(s->source),
+			    *type = shown(s->type), *options = shown(s->options);
+	char total[16], avail[16];
+
+	line("Filesystem", "%s on %s, from %s", type, where, source);
+	line("", "%s of %s free", size_format(avail, sizeof(avail), s->free_bytes),
+	     size_format(total, sizeof(total), s->size_bytes));
+	line("", "%s", options);
+	print_devices(&s->devices);
+}
+
+static void print_strategy(const struct plan *p)
+{
+	_cleanup_free_ char *large = NULL;
+	char n[28], least[16];
+
+	line("Strategy", "%s, to begin with%s", p->strategy,
+	     p->ways.server ? "; more while each entry takes no longer for that" : "");
+	sentence("", p->ways.reason);
+	if (asprintf(&large, "%s of %s or more: %s", count_format(n, sizeof(n), p->f.large_files),
+		     size_format(least, sizeof(least), ENGINE_LARGE_FILE), plan_large_files(p)) < 0)
+		return;
+	if (p->f.large_files > 0)
+		sentence("Large files", large);
+}
+
+static void print_estimate(const struct plan *p)
+{
+	const struct blockdevs *b = &p->around.devices;
+	bool remote = p->ways.server;
+	char from[32], to[32];
+
+	timespan_format(from, sizeof(from), p->estimate.warm_usec);
+	timespan_format(to, sizeof(to), p->estimate.cold_usec);
+	if (p->estimate.cold_usec < TIME_LEAST)
+		line("Time", "none to speak of");
+	else if (strcmp(from, to) == 0)
+		line("Time", "about %s, unpaced", from);
+	else if (remote)
+		line("Time", "about %s (server close by) to %s (1 ms away), unpaced", from, to);
+	else
+		line("Time", "about %s (warm cache) to %s (cold cache%s), unpaced", from, to,
+		     blockdevs_rotating(b) ? ", rotating disk" : "");
+}
+
+void plan_print(const struct plan *p)
+{
+	_cleanup_free_ char *path = shown(p->path);
+	const struct findings *f = &p->f;
+
+	(void)printf("%s: %s%s%s\n", path, verdict_words(p), p->reason ? ": " : "",
+		     p->reason ? p->reason : "");
+	if (p->reason)
+		return;
+	line("Type", "%s", mode_name(f->mode));
+	print_entries(f);
+	print_bytes(f);
+	print_directories(f);
+	if (S_ISDIR(f->mode))
+		print_top("Largest files", &f->largest_files, true);
+	print_links(f);
+	print_obstacles(f);
+	print_open(p);
+	print_filesystem(p);
+	print_strategy(p);
+	print_estimate(p);
+	for (size_t i = 0; i < p->n_costs; i++)
+		sentence(i == 0 ? "What costs" : "", p->costs[i]);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl plan: what would be done to a path, how, and why. Changes nothing.
+ *
+ * With --json, an array with one object for each PATH. Keys are only ever added. Sizes are bytes,
+ * times microseconds; null means not known or not applicable.
+ *
+ *   path, verdict         as given; "delete", "partly" (some of it has to stay), "blocked" (nothing
+ *                         of it can go), "refused", "missing"
+ *   reason                why it is refused or missing, else null; then nothing follows
+ *   complete              false if interrupted: the counts are what was seen by then
+ *   type                  "directory", "file", "symlink", ...
+ *   entries, files, directories, symlinks, others, unknown
+ *                         itself and everything beneath
+ *   unread                directories that could not be read or may not be entered
+ *   depth                 levels beneath it
+ *   mean_entries, most_entries, largest_directories: [{path, entries}]
+ *                         entries in a directory
+ *   bytes, bytes_exact, bytes_margin
+ *                         what deleting it frees; if not exact, found from the `looked_at` entries,
+ *                         and as far off as the margin 19 times in 20
+ *   largest_files         [{path, bytes, size}], of those looked at
+ *   large_files           how many would be freed in steps
+ *   hard_links            {entries, kept_bytes}: names of files with several; what stays occupied
+ *   undeletable           {entries, reasons: [{path, reason}]}
+ *   open                  {entries, complete, hidden_processes, holders: [{path, how, pid,
+ *                         command}]}: pid is null where the kernel itself holds a file
+ *   filesystem            {type, mount_point, source, options, size_bytes, free_bytes, discard,
+ *                         quota_groups, subvolumes, snapshots, snapshots_elsewhere, devices:
+ * [{name, number, top, leaf, rotating, discard_max_bytes, backing_file}]} strategy {name, reason,
+ * backend, lanes, large_files} estimate              {warm_usec, cold_usec} costs [sentence]: what
+ * makes it dear
+ *   keeping               {trash_seconds, trash_bytes, open_bytes, snapshots}: what keeps the space
+ *                         on MooseFS and CephFS, and how much is kept of whatever was deleted
+ */
+#include "plan.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/remove/last-reference.h"
+#include "moosefs/moosefs.h"
+#include "engine/guard/protect.h"
+#include "ctl/output/messages.h"
+#include "ctl/common/protected.h"
+#include "ctl/output/progress.h"
+#include "ctl/common/verbs.h"
+
+struct session {
+	struct options o;
+	struct protect *protect;
+	struct holders holders;
+	json_t *array; /* with --json */
+	bool refused;
+};
+
+static struct survey *_Atomic current;
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int sig)
+{
+	struct survey *s = atomic_load(&current);
+
+	(void)sig;
+	interrupted = 1;
+	if (s)
+		survey_cancel(s);
+}
+
+/* The first signal ends the reading and shows what is known; the second ends the process. */
+static void signals_install(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
+
+	(void)sigaction(SIGINT, &sa, NULL);
+	(void)sigaction(SIGTERM, &sa, NULL);
+}
+
+const char *verdict_name(enum verdict v)
+{
+	static const char *const names[] = {
+		[VERDICT_DELETE] = "delete",   [VERDICT_PARTLY] = "partly",
+		[VERDICT_BLOCKED] = "blocked", [VERDICT_REFUSED] = "refused",
+		[VERDICT_MISSING] = "missing",
+	};
+
+	return names[v];
+}
+
+const char *mode_name(uint32_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+		return "file";
+	case S_IFDIR:
+		return "directory";
+	case S_IFLNK:
+		return "symlink";
+	case S_IFIFO:
+		return "fifo";
+	case S_IFSOCK:
+		return "socket";
+	case S_IFBLK:
+		return "block-device";
+	case S_IFCHR:
+		return "character-device";
+	default:
+		return "unknown";
+	}
+}
+
+/* What a run would begin with: asked of an engine made as run makes it, which never runs. */
+static int strategy_find(struct plan *p, int fd)
+{
+	struct engine_options o = { .dry = true,
+				    .weigh = true,
+				    .op_latency_usec = ENGINE_LATENCY_AUTO };
+	struct engine_progress begin;
+	struct engine *e = NULL;
+	int r = engine_new(&e, &o, fd);
+
+	if (r < 0)
+		return r;
+	p->ways = *engine_ways(e);
+	engine_result(e, &begin);
+	p->backend = begin.backend;
+	p->lanes = begin.lanes;
+	(void)engine_strategy(e, p->strategy, sizeof(p->strategy));
+	p->lastref = lastref_look(fd);
+	engine_free(e);
+	return 0;
+}
+
+bool plan_spreads(const struct plan *p)
+{
+	return p->lanes > 1 || p->ways.server;
+}
+
+static void estimate_find(struct plan *p)
+{
+	const struct surroundings *s = &p->around;
+	struct estimate_input in = {
+		.family = p->ways.family,
+		.server = p->ways.server,
+		.block_pointers =
+			s->type && (strcmp(s->type, "ext2") == 0 || strcmp(s->type, "ext3") == 0),
+		.device = s->devices.n > 0,
+		.rotating = blockdevs_rotating(&s->devices),
+		.discard = s->mounted_with_discard && blockdevs_discard(&s->devices),
+		.spread = plan_spreads(p),
+		.entries = p->f.entries,
+		.files = p->f.files,
+		.directories = p->f.directories,
+		.most_entries = p->f.most_entries,
+		.bytes = p->f.bytes,
+	};
+
+	estimate(&in, &p->estimate);
+}
+
+static void on_progress(const struct engine_progress *e, void *userdata)
+{
+	progress_update(userdata, e);
+}
+
+static int survey_do(struct session *s, struct plan *p, const struct target *t)
+{
+	struct progress *bar = progress_new(SWITCH_AUTO, s->o.quiet);
+	struct survey *v = NULL;
+	int r = survey_new(&v, t, &s->holders, on_progress, bar);
+
+	if (r >= 0) {
+		atomic_store(&current, v);
+		if (interrupted)
+			survey_cancel(v);
+		r = survey_run(v, &p->f);
+		atomic_store(&current, NULL);
+	}
+	survey_free(v);
+	progress_free(bar);
+	return r;
+}
+
+static enum verdict verdict_find(const struct findings *f)
+{
+	if (f->undeletable == 0)
+		return VERDICT_DELETE;
+	return f->undeletable >= f->entries ? VERDICT_BLOCKED : VERDICT_PARTLY;
+}
+
+/* Asks those that keep what is deleted. */
+static void keeping_find(const struct session *s, struct plan *p, const struct target *t)
+{
+	_cleanup_close_ int dir = -1;
+	struct moosefs *m = NULL;
+
+	if (moosefs_open(&m, t->dirfd, protect_mounts(s->protect)) >= 0) {
+		keeping_of_moosefs(m, t->id.ino, &p->keeping);
+		moosefs_close(m);
+	} else if (strcmp(p->ways.family, "cephfs") == 0) {
+		dir = fd_open_dir(t->dirfd, t->name); /* else, those of the directory it is in */
+		keeping_of_cephfs(dir >= 0 ? dir : t->dirfd, &p->keeping);
+	}
+}
+
+/* Finds out everything about a target that was taken in. */
+static int plan_fill(struct session *s, struct plan *p, const struct target *t)
+{
+	int r = strategy_find(p, t->dirfd);
+
+	if (r >= 0)
+		r = survey_do(s, p, t);
+	if (r >= 0)
+		r = surroundings_find(t->dirfd, &p->around);
+	if (r < 0)
+		return r;
+	p->holders = &s->holders;
+	p->verdict = verdict_find(&p->f);
+	keeping_find(s, p, t);
+	estimate_find(p);
+	return plan_costs(p);
+}
+
+static void plan_done(struct plan *p)
+{
+	findings_done(&p->f);
+	surroundings_done(&p->around);
+	for (size_t i = 0; i < p->n_costs; i++)
+		free(p->costs[i]);
+}
+
+static void show(struct session *s, const struct plan *p)
+{
+	if (s->array)
+		(void)json_array_append_new(s->array, plan_json(p));
+	else if (!s->o.quiet)
+		plan_print(p);
+}
+
+static int plan_one(struct session *s, const char *path)
+{
+	struct plan p = { .path = path };
+	struct target t = { .dirfd = -1 };
+	int r = intake(s->protect, path, &t, &p.reason);
+
+	if (r < 0) {
+		p.verdict = r == -ENOENT ? VERDICT_MISSING : VERDICT_REFUSED;
+		complain(path[0] ? path : "''", "%s", p.reason);
+		s->refused = true;
+		show(s, &p);
+		return 0;
+	}
+	r = plan_fill(s, &p, &t);
+	if (r < 0)
+		complain(path, "cannot be looked at: %s", strerror(-r));
+	else
+		show(s, &p);
+	plan_done(&p);
+	target_done(&t);
+	return r;
+}
+
+static int session_begin(struct session *s)
+{
+	int r = protected_load(&s->protect, &s->o, "nothing was looked at");
+
+	if (r)
+		return r;
+	r = holders_read(&s->holders, "/proc", "/sys");
+	if (r < 0)
+		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
+			 strerror(-r));
+	if (r < 0)
+		s->holders.processes_hidden = true;
+	if (s->o.json != JSON_OFF) {
+		json_init();
+		s->array = json_array();
+	}
+	return 0;
+}
+
+static int plan_all(struct session *s)
+{
+	bool failed = false;
+	int r = session_begin(s);
+
+	if (r)
+		return r;
+	signals_install();
+	for (size_t i = 0; i < s->o.n_paths; i++) {
+		if (interrupted && i > 0)
+			complain(s->o.paths[i], "not looked at: interrupted");
+		else if (plan_one(s, s->o.paths[i]) < 0)
+			failed = true;
+	}
+	if (s->array)
+		json_print(json_incref(s->array), s->o.json);
+	if (s->refused || failed)
+		return EXIT_FAILED;
+	return interrupted ? EXIT_PARTLY : EXIT_DONE;
+}
+
+int verb_plan(int argc, char **argv)
+{
+	struct session s = { 0 };
+	int r = options_parse(&s.o, VERB_PLAN, argc, argv);
+
+	if (r == 0)
+		r = plan_all(&s);
+	json_decref(s.array);
+	holders_done(&s.holders);
+	protect_free(s.protect);
+	return r;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Everything that `plan` has to say about one path; plan-text.c and plan-json.c say it. */
+#pragma once
+
+#include <jansson.h>
+
+#include "engine/engine.h"
+#include "moosefs/space-return.h"
+#include "estimate.h"
+#include "ctl/common/options.h"
+#include "surroundings.h"
+#include "survey.h"
+
+enum verdict {
+	VERDICT_DELETE,  /* all of it would go */
+	VERDICT_PARTLY,  /* some of it would have to stay */
+	VERDICT_BLOCKED, /* nothing of it would go */
+	VERDICT_REFUSED, /* it would not be taken in: protected, or no path that may be given */
+	VERDICT_MISSING, /* it does not exist */
+};
+
+#define COSTS_MOST 16
+
+struct plan {
+	const char *path; /* as given */
+	enum verdict verdict;
+	const char *reason; /* of a refusal; with it, nothing below is filled in */
+
+	struct findings f;
+	const struct holders *holders;
+	struct surroundings around;
+	struct keeping keeping;
+
+	struct ways ways;
+	char strategy[128];
+	enum backend backend; /* that a run begins with */
+	unsigned lanes;
+	int lastref; /* as lastref_look returns */
+
+	struct estimate estimate;
+	char *costs[COSTS_MOST]; /* what makes it dear: a sentence each */
+	size_t n_costs;
+};
+
+/* The word for a verdict in JSON: "delete", ... */
+const char *verdict_name(enum verdict v);
+
+/* "file", "directory", ... */
+const char *mode_name(uint32_t mode);
+
+/* Does a run have more than one directory in flight, if not to begin with? */
+bool plan_spreads(const struct plan *p);
+
+/* plan-costs.c: finds what makes this deletion dear. Returns 0 or -ENOMEM. */
+int plan_costs(struct plan *p);
+
+/* plan-costs.c: what would be done about files of ENGINE_LARGE_FILE and more, and why. */
+const char *plan_large_files(const struct plan *p);
+
+/* plan-text.c: for people. */
+void plan_print(const struct plan *p);
+
+/* plan-json.c: for programs, as described in plan.c. After json_init. */
+json_t *plan_json(const struct plan *p);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Walks what is to be deleted, changes nothing, and collects what can be said about it.
+ *
+ * Reads directories as a deletion would (the engine, dry, one lane) and looks at a bounded share of
+ * the entries. A large tree is read at half speed, so that others get at the disk, too. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "engine/guard/path-intake.h"
+#include "holders.h"
+#include "obstacles.h"
+#include "survey-largest.h"
+
+#define SURVEY_OPEN_SHOWN 10
+
+struct survey_open {
+	char *path;
+	struct holder holder;
+	char command[64];
+};
+
+/* What was found. */
+struct findings {
+	bool complete;    /* read to the end */
+	uint32_t mode;    /* of the thing itself */
+	uint64_t entries; /* itself and all beneath */
+	uint64_t files, directories, symlinks, others;
+	uint64_t unknown;    /* entries whose filesystem does not say what they are */
+	uint64_t unread;     /* directories that could not be read */
+	uint64_t depth;      /* levels beneath it */
+	double mean_entries; /* in one of its directories */
+	uint64_t most_entries;
+	uint64_t looked_at;
+
+	uint64_t bytes, bytes_margin; /* that deleting it frees, and how far off that may be */
+	bool sampled;            /* this and what is below is inferred from some of the entries */
+	uint64_t large_files;    /* of ENGINE_LARGE_FILE or more, with one name */
+	uint64_t linked_entries; /* names of files that have more names */
+	uint64_t linked_bytes;   /* in those that have a name outside, or may have */
+	uint64_t undeletable;
+
+	struct obstacles obstacles;
+	struct top largest_files, largest_directories;
+	uint64_t open_entries; /* entries that somebody has open */
+	struct survey_open open[SURVEY_OPEN_SHOWN];
+	size_t n_open;
+
+	uint64_t subvolumes, snapshots; /* btrfs; snapshots are subvolumes as well */
+	int64_t snapshots_elsewhere;    /* that keep what is deleted here; negative: not known */
+};
+
+struct survey;
+
+/* Called now and then with the number of entries found so far. */
+typedef void (*survey_progress_t)(const struct engine_progress *p, void *userdata);
+
+/* Prepares; reads nothing yet. Target and holders stay the caller's and must live as long as the
+ * survey. Returns 0 or a negative errno. */
+int survey_new(struct survey **ret, const struct target *t, const struct holders *h,
+	       survey_progress_t progress, void *userdata);
+struct survey *survey_free(struct survey *s);
+
+/* Does it. Returns 0, also if it was cancelled, or a negative errno. */
+int survey_run(struct survey *s, struct findings *ret);
+
+/* Ends it with what is known by then. Safe in a signal handler. */
+void survey_cancel(struct survey *s);
+
+void findings_done(struct findings *f);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl check-config: reads the daemon's configuration as the daemon would, and says what is
+ * wrong with it. Changes nothing.
+ *
+ * With --json, one object. Keys are only ever added.
+ *
+ *   files   what was read, in this order; empty if there was nothing or something is wrong
+ *   errors  [{file, line, column, text}]: line and column from 1, 0 for the whole file
+ *   warnings  the same, of what is no error, but surely not meant
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check-config.h"
+#include "ctl/output/messages.h"
+#include "policy/scan/scan.h"
+#include "base/escape.h"
+#include "ctl/common/verbs.h"
+
+struct check {
+	struct options o;
+	struct config *config;
+	json_t *errors, *warnings; /* with --json */
+};
+
+void config_error_print(const struct config_error *e)
+{
+	_cleanup_free_ char *file = escape_name(e->file), *text = escape_line(e->text);
+
+	(void)fprintf(stderr, "%s:", file ? file : "?");
+	if (e->line > 0)
+		(void)fprintf(stderr, "%u:%u:", e->line, e->column);
+	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", text ? text : "?");
+}
+
+static void error_tell(const struct config_error *e, void *userdata)
+{
+	struct check *c = userdata;
+
+	if (c->o.json != JSON_OFF) {
+		json_t *o = json_object();
+
+		(void)json_object_set_new(o, "file", json_path(e->file));
+		(void)json_object_set_new(o, "line", json_integer(e->line));
+		(void)json_object_set_new(o, "column", json_integer(e->column));
+		(void)json_object_set_new(o, "text", json_path(e->text));
+		(void)json_array_append_new(e->is_warning ? c->warnings : c->errors, o);
+	} else if (!e->is_warning || !c->o.quiet) {
+		config_error_print(e);
+	}
+}
+
+static int check_read(struct check *c)
+{
+	const char *path = c->o.n_paths > 0 ? c->o.paths[0] : NULL;
+	struct stat st;
+
+	if (!path)
+		return config_load(&c->config, CONFIG_VENDOR_DIR, CONFIG_DIR, error_tell, c);
+	if (stat(path, &st) >= 0 && S_ISDIR(st.st_mode))
+		return config_load(&c->config, NULL, path, error_tell, c);
+	return config_load_file(&c->config, path, error_tell, c);
+}
+
+/* Asks systemd whether it understands a schedule. Where it is not installed, nobody can be asked.
+ */
+static bool schedule_is_wrong(const char *schedule)
+{
+	const char *const words[] = { "systemd-analyze", "calendar", "--", schedule, NULL };
+	posix_spawn_file_actions_t files;
+	int r = posix_spawn_file_actions_init(&files), status = 0;
+	pid_t pid;
+
+	if (r != 0)
+		return false;
+	for (int fd = STDIN_FILENO; r == 0 && fd <= STDERR_FILENO; fd++)
+		r = posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+	if (r == 0)
+		r = posix_spawnp(&pid, words[0], &files, NULL, (char *const *)words, environ);
+	(void)posix_spawn_file_actions_destroy(&files);
+	if (r != 0)
+		return false;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE;
+}
+
+static _printf_(3, 4) void policy_tell(struct check *c, const struct config_place *place,
+				       const char *format, ...)
+{
+	char text[PATH_MAX + 512];
+	const struct config_error e = {
+		.file = place->file, .line = place->line, .column = place->column, .text = text
+	};
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	error_tell(&e, c);
+}
+
+/* Returns 0, or -EBADMSG if it is wrong. */
+static int schedule_check(struct check *c, const struct config_policy *p)
+{
+	if (!p->schedule || !schedule_is_wrong(p->schedule))
+		return 0;
+	policy_tell(c, &p->schedule_place,
+		    "policies: %s: schedule: found \"%.200s\", expected when, as OnCalendar= of "
+		    "systemd.timer(5) has it: see systemd-analyze calendar",
+		    p->name, p->schedule);
+	return -EBADMSG;
+}
+
+/* The same. What is not there may be mounted later. */
+static int base_check(struct check *c, const struct config_policy *p)
+{
+	_cleanup_close_ int fd = scan_base(p->rules.path);
+
+	if (fd != -ELOOP && fd != -ENOTDIR)
+		return 0;
+	policy_tell(c, &p->path_place, "policies: %s: path: %s %s", p->name, p->rules.path,
+		    fd == -ELOOP ? "has a symbolic link in it, expected the path that realpath(1) "
+				   "prints"
+				 : "is not a directory, expected one");
+	return -EBADMSG;
+}
+
+static int policies_look(struct check *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->config->n_policies; i++) {
+		const struct config_policy *p = &c->config->policies[i];
+
+		if (base_check(c, p) < 0)
+			r = -EBADMSG;
+		if (schedule_check(c, p) < 0)
+			r = -EBADMSG;
+	}
+	return r;
+}
+
+static void show_text(const struct check *c)
+{
+	if (c->o.quiet || !c->config)
+		return;
+	for (char **f = c->config->files; *f; f++) {
+		_cleanup_free_ char *shown = escape_name(*f);
+
+		(void)printf("%s: correct\n", shown ? shown : "?");
+	}
+	if (!c->config->files[0])
+		(void)puts("no configuration files: everything is at its default");
+}
+
+static void show_json(struct check *c)
+{
+	json_t *o = json_object(), *files = json_array();
+
+	for (char **f = c->config ? c->config->files : NULL; f && *f; f++)
+		(void)json_array_append_new(files, json_path(*f));
+	(void)json_object_set_new(o, "files", files);
+	(void)json_object_set_new(o, "errors", c->errors);
+	(void)json_object_set_new(o, "warnings", c->warnings);
+	c->errors = c->warnings = NULL;
+	json_print(o, c->o.json);
+}
+
+static int check_all(struct check *c)
+{
+	int r = check_read(c);
+
+	if (r >= 0)
+		r = policies_look(c);
+	if (r == -EBADMSG)
+		c->config = config_free(c->config);
+	if (r < 0 && r != -EBADMSG) {
+		complain("check-config", "%s", strerror(-r));
+		return EXIT_FAILED;
+	}
+	if (c->o.json != JSON_OFF)
+		show_json(c);
+	else
+		show_text(c);
+	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+}
+
+int verb_check_config(int argc, char **argv)
+{
+	struct check c = { 0 };
+	int r = options_parse(&c.o, VERB_CHECK_CONFIG, argc, argv);
+
+	if (r != 0)
+		return r;
+	if (c.o.n_paths > 1) {
+		complain(c.o.paths[1], "check-config takes one FILE or DIR");
+		return EXIT_USAGE;
+	}
+	if (c.o.json != JSON_OFF) {
+		json_init();
+		c.errors = json_array();
+		c.warnings = json_array();
+	}
+	r = check_all(&c);
+	json_decref(c.errors);
+	json_decref(c.warnings);
+	config_free(c.config);
+	return r;
+}

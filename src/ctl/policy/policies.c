@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl policy list and policy plan: which policies the configuration has, and what each would
+ * keep and delete now, entry by entry, and why. Reads the configuration itself, asks no daemon, and
+ * changes nothing. policy run (policy-run.c) makes the same plan, and hands over what it deletes.
+ *
+ * With --json, an array with one object for each policy. Keys are only ever added. `list`:
+ *
+ *   name, path, match, schedule   as configured; schedule may be null
+ *   rules                         has it any rule that deletes?
+ *
+ * `plan`; entries come in the order of their series, newest first:
+ *
+ *   name, path              as configured
+ *   error                   why it could not be looked at, or null; then there is nothing below
+ *   entries                 [{name, series, time_usec, bytes, uid, fate, rule, keep}]: fate is
+ *                           "keep" or "delete"; rule is what decided; keep the rules of keep that
+ *                           keep it; time_usec is null if it has none
+ *   matched, kept, deleted  {entries, bytes}: bytes are what deleting frees
+ *   over_max_delete         more would go than one run may delete
+ *   filesystem              {size_bytes, free_bytes}
+ *   not_looked_into         {unread, locked, mounts, too_deep}: directories
+ *   open_complete           all processes' open files could be seen
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "check-config.h"
+#include "engine/guard/protect.h"
+#include "ctl/plan/holders.h"
+#include "policies.h"
+#include "policy/overlap.h"
+#include "policy/periods.h"
+#include "ctl/common/verbs.h"
+
+static void error_tell(const struct config_error *e, void *userdata)
+{
+	const struct policy_session *s = userdata;
+
+	if (!e->is_warning || !s->o.quiet)
+		config_error_print(e);
+}
+
+static bool is_open(void *userdata, uint64_t dev, uint64_t ino)
+{
+	const struct policy_session *s = userdata;
+	size_t n;
+
+	return holders_find(&s->holders, dev, ino, &n) || sockets_has(&s->sockets, dev, ino);
+}
+
+static bool is_near(void *userdata, int dirfd)
+{
+	const struct policy_session *s = userdata;
+
+	return protect_near(s->protect, dirfd);
+}
+
+static const char *why_name(void *userdata, int dirfd, const char *name, const struct identity *id)
+{
+	const struct policy_session *s = userdata;
+
+	return protect_check(s->protect, dirfd, name, id);
+}
+
+static const char *why_content(void *userdata, int dirfd)
+{
+	const struct policy_session *s = userdata;
+
+	return protect_check_content(s->protect, dirfd);
+}
+
+/* As with deletions, speed wins over others' latency where space is short. */
+static bool is_urgent(const struct config *c, int dirfd)
+{
+	struct statvfs st;
+
+	return fstatvfs(dirfd, &st) >= 0 &&
+	       (uint64_t)st.f_bavail * st.f_frsize <
+		       policy_space_bytes(&c->urgent_below, (uint64_t)st.f_blocks * st.f_frsize);
+}
+
+static const struct pace *pace(void *userdata, int dirfd)
+{
+	struct policy_session *s = userdata;
+
+	if (is_urgent(s->config, dirfd))
+		return NULL;
+	return pacing_start_scan(&s->pacing, &s->o, dirfd);
+}
+
+static int64_t now_nsec(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
+}
+
+static struct scan_watch watch_of(struct policy_session *s)
+{
+	return (struct scan_watch){ .is_open = is_open,
+				    .is_near = is_near,
+				    .why_name = why_name,
+				    .why_content = why_content,
+				    .pace = pace,
+				    .userdata = s };
+}
+
+/* *ret was SCAN_NONE. */
+static int scan(struct policy_session *s, const struct config_policy *p, struct scan *ret,
+		const char **ret_why)
+{
+	const struct scan_watch watch = watch_of(s);
+	int r = scan_policy(ret, &p->rules, &watch, ret_why);
+
+	pacing_stop(&s->pacing);
+	return r;
+}
+
+/* Holds what `other` keeps. Where that cannot be looked at, nobody knows what it is. */
+static int hold_one(struct policy_session *s, struct policy_look *l,
+		    const struct config_policy *other, struct policy_moment moment)
+{
+	struct policy_look o = { .policy = other, .scan = SCAN_NONE };
+	int r = scan(s, other, &o.scan, &o.problem);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		complain(other->name, "%s %s", other->rules.path, o.problem);
+		l->problem = "cannot be planned for: what another policy keeps of it is not known";
+		return r;
+	}
+	r = rules_decide(&o.plan, &other->rules, &o.scan.entries, moment);
+	if (r >= 0)
+		r = overlap_hold(&l->scan.entries, l->policy->rules.path, &o.scan.entries,
+				 other->rules.path);
+	policy_look_done(&o);
+	return r;
+}
+
+/* Between two policies, keep wins. */
+static int hold_others(struct policy_session *s, struct policy_look *l, struct policy_moment moment)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->config->n_policies && r >= 0; i++) {
+		const struct config_policy *other = &s->config->policies[i];
+
+		if (other != l->policy && policy_has_keep(&other->rules) &&
+		    policies_meet(&other->rules, &l->policy->rules))
+			r = hold_one(s, l, other, moment);
+	}
+	return r;
+}
+
+int policy_look(struct policy_session *s, struct policy_look *l)
+{
+	struct policy_moment moment;
+	int r = scan(s, l->policy, &l->scan, &l->problem);
+
+	if (r < 0)
+		return r;
+	l->problem = NULL;
+	l->open_known = s->open_known;
+	l->now_nsec = now_nsec();
+	moment = (struct policy_moment){ .now_nsec = l->now_nsec,
+					 .free_bytes = l->scan.free_bytes,
+					 .size_bytes = l->scan.size_bytes };
+	r = hold_others(s, l, moment);
+	if (r >= 0)
+		r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
+	if (r < 0 && !l->problem)
+		l->problem = "cannot be planned for: out of memory";
+	return r;
+}
+
+static bool is_ours(void *userdata, const char *path)
+{
+	const struct config *c = userdata;
+
+	for (size_t i = 0; i < c->n_policies; i++)
+		if (path_lies_in(path, c->policies[i].rules.path))
+			return true;
+	return false;
+}
+
+static void holders_look(struct policy_session *s)
+{
+	int r;
+
+	holders_done(&s->holders);
+	sockets_done(&s->sockets);
+	r = holders_read(&s->holders, "/proc", "/sys");
+	/* Where there is no such file there are no such sockets. */
+	if (r >= 0)
+		r = sockets_read(&s->sockets, "/proc", is_ours, s->config);
+	r = r == -ENOENT ? 0 : r;
+	if (r < 0)
+		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
+			 strerror(-r));
+	s->open_known = r >= 0 && s->holders.hidden == 0 && !s->holders.processes_hidden;
+}
+
+size_t policy_look_again(struct policy_session *s, struct policy_look *l)
+{
+	const struct scan_watch watch = watch_of(s);
+	uint64_t bytes;
+	size_t n;
+
+	holders_look(s);
+	n = scan_again(&l->scan, &l->policy->rules, &watch, &bytes);
+	l->plan.deleted.n -= n;
+	l->plan.deleted.bytes -= bytes;
+	return n;
+}
+
+void policy_look_done(struct policy_look *l)
+{
+	policy_plan_done(&l->plan);
+	scan_done(&l->scan);
+}
+
+static void plan_one(struct policy_session *s, const struct config_policy *p)
+{
+	struct policy_look l = { .policy = p, .scan = SCAN_NONE };
+
+	if (policy_look(s, &l) < 0) {
+		complain(p->name, "%s %s", p->rules.path, l.problem);
+		s->failed = true;
+	}
+	if (s->o.json != JSON_OFF) {
+		(void)fputs(s->n_shown > 0 ? "," : "[", stdout);
+		policy_look_json(&l, s->o.json);
+	} else if (!s->o.quiet && !l.problem) {
+		(void)fputs(s->n_shown > 0 ? "\n" : "", stdout);
+		policy_look_print(&l);
+	}
+	s->n_shown++;
+	policy_look_done(&l);
+}
+
+static const struct config_policy *find(const struct config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_policies; i++)
+		if (strcmp(c->policies[i].name, name) == 0)
+			return &c->policies[i];
+	return NULL;
+}
+
+static int names_check(const struct policy_session *s, char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!find(s->config, names[i])) {
+			complain(names[i][0] ? names[i] : "''",
+				 "there is no such policy: see reclaimctl policy list");
+			return EXIT_FAILED;
+		}
+	return 0;
+}
+
+int policy_watch(struct policy_session *s)
+{
+	_cleanup_free_ char *culprit = NULL;
+	int r = protect_new(&s->protect, (const char *const *)s->config->protect, &culprit);
+
+	if (r < 0) {
+		complain(culprit ? culprit : "protected paths",
+			 "cannot be resolved (%s), so what is protected is not known",
+			 strerror(-r));
+		return EXIT_FAILED;
+	}
+	holders_look(s);
+	return 0;
+}
+
+static int plan_all(struct policy_session *s, char *const *names, size_t n)
+{
+	int r = names_check(s, names, n);
+
+	if (r == 0)
+		r = policy_watch(s);
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		plan_one(s, find(s->config, names[i]));
+	for (size_t i = 0; n == 0 && i < s->config->n_policies; i++)
+		plan_one(s, &s->config->policies[i]);
+	if (s->o.json != JSON_OFF)
+		(void)puts(s->n_shown > 0 ? "]" : "[]");
+	else if (s->n_shown == 0 && !s->o.quiet)
+		(void)puts("no policies");
+	return s->failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int run_one(struct policy_session *s, char *name)
+{
+	int r = names_check(s, &name, 1);
+
+	return r == 0 ? policy_run(s, find(s->config, name)) : r;
+}
+
+static int list_all(struct policy_session *s)
+{
+	if (s->o.json != JSON_OFF)
+		json_print(policies_json(s->config), s->o.json);
+	else if (!s->o.quiet)
+		policies_print(s->config);
+	return EXIT_DONE;
+}
+
+static int policy_all(struct policy_session *s, const char *what, char *const *names, size_t n)
+{
+	const char *dir = s->o.configuration_dir;
+	int r = config_load(&s->config, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
+			    error_tell, s);
+
+	if (r < 0) {
+		complain("configuration", "%s",
+			 r == -EBADMSG ? "has errors, so no policy is used" : strerror(-r));
+		return EXIT_FAILED;
+	}
+	if (s->o.json != JSON_OFF)
+		json_init();
+	if (strcmp(what, "list") == 0)
+		return list_all(s);
+	return strcmp(what, "run") == 0 ? run_one(s, names[0]) : plan_all(s, names, n);
+}
+
+/* Returns 0, or EXIT_USAGE after having said what is wrong. */
+static int words_check(const struct options *o, const char *what)
+{
+	bool list = strcmp(what, "list") == 0, run = strcmp(what, "run") == 0;
+	const char *wrong = NULL;
+
+	if (!list && !run && strcmp(what, "plan") != 0)
+		wrong = "give list, plan or run";
+	else if (list && o->n_paths > 1)
+		wrong = "list takes no NAME";
+	else if (list && (o->latency_off || o->latency_usec))
+		wrong = "--latency goes only with plan and run";
+	else if (run && o->n_paths != 2)
+		wrong = "run takes exactly one NAME";
+	else if (!run && (o->force || o->clock_is_right || o->state_dir || o->runtime_dir))
+		wrong = "--force, --clock-is-right, --state-directory and --runtime-directory go "
+			"only with run";
+	if (!wrong)
+		return 0;
+	complain("policy", "%s: see reclaimctl policy --help", wrong);
+	return EXIT_USAGE;
+}
+
+int verb_policy(int argc, char **argv)
+{
+	struct policy_session s = { 0 };
+	int r = options_parse(&s.o, VERB_POLICY, argc, argv);
+	const char *what = r == 0 && s.o.n_paths > 0 ? s.o.paths[0] : "";
+
+	if (r == 0)
+		r = words_check(&s.o, what);
+	if (r != 0)
+		return r;
+	r = policy_all(&s, what, s.o.paths + 1, s.o.n_paths - 1);
+	holders_done(&s.holders);
+	sockets_done(&s.sockets);
+	protect_free(s.protect);
+	config_free(s.config);
+	return r;
+}

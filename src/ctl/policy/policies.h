@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Policies: what they would do now, ready to be shown or done. */
+#pragma once
+
+#include "config/config.h"
+#include "engine/guard/protect.h"
+#include "ctl/plan/holders.h"
+#include "ctl/output/messages.h"
+#include "ctl/common/run-pacing.h"
+#include "policy/rules.h"
+#include "policy/scan/scan.h"
+#include "sockets.h"
+
+struct policy_look {
+	const struct config_policy *policy;
+	const char *problem; /* why it could not be looked at; then there is nothing else */
+	struct scan scan;
+	struct policy_plan plan;
+	int64_t now_nsec;
+	bool open_known; /* all processes' open files were seen */
+};
+
+/* What the verb knows while it runs. */
+struct policy_session {
+	struct options o;
+	struct config *config;
+	struct protect *protect;
+	struct holders holders;
+	struct sockets sockets;
+	struct pacing pacing; /* of the scan that is under way */
+	bool open_known, failed;
+	size_t n_shown;
+};
+
+/* Finds out what is protected and what is open now. Returns 0 or an exit status. */
+int policy_watch(struct policy_session *s);
+
+/* Scans and decides for l->policy; the scan was SCAN_NONE. Returns 0 or a negative errno, with
+ * l->problem. After policy_watch. */
+int policy_look(struct policy_session *s, struct policy_look *l);
+void policy_look_done(struct policy_look *l);
+
+/* Just before what is to be deleted goes: keeps what has changed since, or is held by now. Returns
+ * how many of it these are. */
+size_t policy_look_again(struct policy_session *s, struct policy_look *l);
+
+/* Makes the plan and hands what it deletes to the daemon, as one job. Returns the exit status. */
+int policy_run(struct policy_session *s, const struct config_policy *p);
+
+/* Prints. The entries come one by one: there may be millions. JSON is on one line, or with one for
+ * each entry where it is to be pretty. */
+void policy_look_print(const struct policy_look *l);
+void policy_look_json(const struct policy_look *l, enum json_mode mode);
+
+/* The table of all policies, and the same as JSON, the caller's. */
+void policies_print(const struct config *c);
+json_t *policies_json(const struct config *c);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl policy run: makes the plan that `policy plan` shows, here, and hands what it deletes
+ * to the daemon as one job of origin policy:NAME. Each name goes with who it was when it was
+ * planned for: what has been replaced since is left alone. From there on the job is like any other:
+ * staged, held if the configuration says so, paced, in the history.
+ *
+ * With --json, one object. Keys are only ever added.
+ *
+ *   name     of the policy
+ *   job      its number, or null if there was nothing to delete
+ *   entries  how many are in the job
+ *   missing  how many are gone, have changed or are held, since they were planned for
+ *   bytes    what the plan deletes
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/common/client.h"
+#include "ctl/output/interrupt.h"
+#include "ctl/jobs/job-list.h"
+#include "policy-turn.h"
+#include "policies.h"
+#include "base/fd.h"
+#include "base/gate.h"
+#include "base/sealed-file.h"
+#include "base/units.h"
+#include "wire/records.h"
+
+#define ORIGIN "policy:"
+
+struct running {
+	struct policy_look look;
+	const struct options *o;
+	const struct config *config;
+	struct client *client;
+	char origin[80];
+	uint64_t job, accepted, missing, changed;
+};
+
+/* Entries of one directory one after the other: so the daemon opens it once. */
+static int by_name(const void *a, const void *b, void *userdata)
+{
+	const struct policy_entry *v = userdata;
+
+	return strcmp(v[*(const uint32_t *)a].name, v[*(const uint32_t *)b].name);
+}
+
+static void records_write(FILE *f, const void *what)
+{
+	const struct policy_look *l = what;
+
+	for (size_t i = 0; i < l->scan.entries.n; i++) {
+		const struct policy_entry *e = &l->scan.entries.v[l->plan.order[i]];
+		const struct record_header h = { .ino = e->ino,
+						 .btime_nsec = e->btime_nsec,
+						 .type = e->mode & S_IFMT };
+
+		if (!fate_deletes((enum policy_fate)e->fate))
+			continue;
+		(void)fwrite(&h, sizeof(h), 1, f);
+		(void)fwrite(e->name, 1, strlen(e->name) + 1, f);
+	}
+}
+
+static int list_append(sd_bus_message *m, const struct policy_look *l)
+{
+	_cleanup_close_ int records = sealed_file(records_write, l);
+	const char *path = l->policy->rules.path;
+	int r = records < 0 ? records
+			    : sd_bus_message_append(m, "a(hh)", 1, l->scan.basefd, records);
+
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}", "records", "b", 1);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", "display");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "aay");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "ay");
+	if (r >= 0)
+		r = sd_bus_message_append_array(m, 'y', path, strlen(path));
+	for (int i = 0; r >= 0 && i < 3; i++)
+		r = sd_bus_message_close_container(m);
+	return r;
+}
+
+static int submit(struct running *u)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	sd_bus_message *m =
+		client_message(u->client, MANAGER_PATH, MANAGER_INTERFACE, "SubmitLists");
+	int r = m ? list_append(m, &u->look) : 0;
+
+	if (!m)
+		return EXIT_FAILED;
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}", "origin", "s", u->origin, "undo-usec", "t",
+					  u->look.policy->undo_usec);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	if (r < 0) {
+		sd_bus_message_unref(m);
+		return client_broken(r);
+	}
+	/* As with submit, no time is too long. */
+	interrupt_says_unanswered(NULL, 0);
+	r = client_send(u->client, m, UINT64_MAX, &reply);
+	if (r)
+		return r;
+	interrupt_says("what was handed over goes on: see reclaimctl list");
+	r = sd_bus_message_read(reply, "tott", &u->job, NULL, &u->accepted, &u->missing);
+	return r < 0 ? client_broken(r) : 0;
+}
+
+/* Is this the directory of a policy on the same filesystem? */
+static bool is_near(const struct running *u, const char *origin)
+{
+	struct stat here, there;
+
+	for (size_t i = 0; i < u->config->n_policies; i++) {
+		const struct config_policy *p = &u->config->policies[i];
+
+		if (strncmp(origin, ORIGIN, strlen(ORIGIN)) == 0 &&
+		    strcmp(origin + strlen(ORIGIN), p->name) == 0)
+			return fstat(u->look.scan.basefd, &here) >= 0 &&
+			       stat(p->rules.path, &there) >= 0 && here.st_dev == there.st_dev;
+	}
+	return false;
+}
+
+/* What a job has taken out of the way frees nothing before it is done, and would be made up for by
+ * what is still there. That of another policy counts if it is about to free it. */
+static bool is_coming(const struct running *u, const struct job_line *j)
+{
+	if (strcmp(j->origin, u->origin) == 0)
+		return true;
+	return strcmp(j->state, "held") != 0 && strcmp(j->state, "paused") != 0 &&
+	       is_near(u, j->origin);
+}
+
+/* Returns 0 or an exit status, after having said why. */
+static int wait_for_space(const struct running *u)
+{
+	_cleanup_job_list_ struct job_list jobs = { 0 };
+	const struct job_wish wish = { 0 };
+	int r = job_list_get(u->client, &wish, &jobs);
+
+	for (size_t i = 0; r == 0 && i < jobs.n; i++) {
+		if (!is_coming(u, &jobs.v[i]))
+			continue;
+		complain(u->look.policy->name,
+			 "job %" PRIu64 " of %s has not ended, so how much space there will be is "
+			 "not known: nothing more was deleted",
+			 jobs.v[i].id, jobs.v[i].origin);
+		r = EXIT_FAILED;
+	}
+	return r;
+}
+
+static int refuse_much(const struct running *u)
+{
+	const struct policy_look *l = &u->look;
+	const struct policy_sum *deleted = &l->plan.deleted, *matched = &l->plan.matched;
+	char entries[COUNTED_SIZE], some[16], all[16];
+
+	complain(l->policy->name,
+		 "would delete %s, %s of the %s that match, more than the %.0f%% of max-delete: "
+		 "nothing was deleted. See reclaimctl policy plan %s; if it is right, "
+		 "reclaimctl policy run --force %s",
+		 counted_format(entries, sizeof(entries), deleted->n, "entry", "entries"),
+		 size_format(some, sizeof(some), deleted->bytes),
+		 size_format(all, sizeof(all), matched->bytes), l->policy->rules.max_delete * 100,
+		 l->policy->name, l->policy->name);
+	return EXIT_FAILED;
+}
+
+/* Hands over what is to go. Returns 0 or an exit status. */
+static int hand_over(struct policy_session *s, struct running *u)
+{
+	struct policy_look *l = &u->look;
+	int r;
+
+	if (l->plan.deleted.n == 0)
+		return 0;
+	if (l->plan.over_max_delete && !u->o->force)
+		return refuse_much(u);
+	r = client_open(&u->client, u->o, /* socket_first= */ false);
+	if (r == 0 && l->plan.fates[FATE_MIN_FREE].n > 0)
+		r = wait_for_space(u);
+	if (r)
+		return r;
+	gate("policy-again", l->policy->name);
+	u->changed = policy_look_again(s, l);
+	if (l->plan.deleted.n == 0)
+		return 0;
+	qsort_r(l->plan.order, l->scan.entries.n, sizeof(*l->plan.order), by_name,
+		l->scan.entries.v);
+	gate("policy", l->policy->name);
+	return submit(u);
+}
+
+static void print_text(const struct running *u)
+{
+	char n[COUNTED_SIZE], size[16];
+
+	if (u->job == 0) {
+		(void)printf("%s: nothing to delete\n", u->look.policy->name);
+		return;
+	}
+	(void)printf("Job %" PRIu64 ": %s of %s, %s", u->job,
+		     counted_format(n, sizeof(n), u->accepted, "entry", "entries"),
+		     u->look.policy->name,
+		     size_format(size, sizeof(size), u->look.plan.deleted.bytes));
+	if (u->missing > 0)
+		(void)printf("; %s gone, replaced or changed meanwhile",
+			     count_format(n, sizeof(n), u->missing));
+	(void)putchar('\n');
+}
+
+static void print(const struct running *u)
+{
+	json_t *job = u->job > 0 ? json_integer((json_int_t)u->job) : json_null();
+
+	if (u->o->json != JSON_OFF)
+		json_print(json_pack("{sssosIsIsI}", "name", u->look.policy->name, "job", job,
+				     "entries", (json_int_t)u->accepted, "missing",
+				     (json_int_t)u->missing, "bytes",
+				     (json_int_t)u->look.plan.deleted.bytes),
+			   u->o->json);
+	else
+		json_decref(job);
+	if (u->o->json == JSON_OFF && !u->o->quiet)
+		print_text(u);
+}
+
+static int look(struct policy_session *s, struct running *u)
+{
+	struct policy_look *l = &u->look;
+
+	if (policy_look(s, l) < 0) {
+		complain(l->policy->name, "%s %s: nothing was deleted", l->policy->rules.path,
+			 l->problem);
+		return EXIT_FAILED;
+	}
+	if (!s->open_known && l->policy->rules.skip_open && l->plan.deleted.n > 0)
+		complain(l->policy->name, "what other processes have open could not be seen in "
+					  "full; ignoring");
+	return 0;
+}
+
+int policy_run(struct policy_session *s, const struct config_policy *p)
+{
+	struct running u = { .look = { .policy = p, .scan = SCAN_NONE },
+			     .o = &s->o,
+			     .config = s->config };
+	_cleanup_close_ int turn = -1;
+	int r;
+
+	if (geteuid() != 0) {
+		complain("policy run",
+			 "only root may: sudo reclaimctl policy run %s. What it would delete says "
+			 "reclaimctl policy plan %s",
+			 p->name, p->name);
+		return EXIT_NOT_AUTHORIZED;
+	}
+	(void)snprintf(u.origin, sizeof(u.origin), ORIGIN "%s", p->name);
+	turn = policy_turn(&s->o, &r);
+	if (turn < 0)
+		return r;
+	r = policy_watch(s);
+	if (r == 0)
+		r = look(s, &u);
+	if (r == 0)
+		r = hand_over(s, &u);
+	u.missing += u.changed;
+	if (r == 0)
+		print(&u);
+	client_free(u.client);
+	policy_look_done(&u.look);
+	return r;
+}

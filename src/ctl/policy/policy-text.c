@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Policies and their plans for people. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "policies.h"
+#include "policy/periods.h"
+#include "ctl/output/screen.h"
+#include "base/escape.h"
+#include "base/units.h"
+
+/* "daily, weekly": the rules of keep that are bits of kept_by. Returns buf. */
+static char *kept_by_format(char *buf, size_t len, unsigned kept_by)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (int rule = 0; rule < KEEP_RULES && at < len; rule++)
+		if (kept_by >> rule & 1) {
+			int n = snprintf(buf + at, len - at, "%s%s", at > 0 ? ", " : "",
+					 keep_rule_name((enum keep_rule)rule));
+
+			at += n < 0 ? 0 : (size_t)n;
+		}
+	return buf;
+}
+
+static char *age_format(char *buf, size_t len, const struct policy_look *l,
+			const struct policy_entry *e)
+{
+	if (e->fate == FATE_NO_TIME || e->time_nsec > l->now_nsec)
+		(void)snprintf(buf, len, "-");
+	else
+		(void)timespan_format(buf, len,
+				      ((uint64_t)l->now_nsec - (uint64_t)e->time_nsec) / 1000);
+	return buf;
+}
+
+/* Where the names begin. */
+#define NAME_COLUMN 32
+
+static void entry_print(const struct policy_look *l, const struct policy_entry *e)
+{
+	_cleanup_free_ char *name = escape_name(e->name), *text = NULL;
+	char age[32], size[16], rules[80], reason[128];
+
+	if (e->fate == FATE_KEPT)
+		(void)snprintf(reason, sizeof(reason), "keep: %s",
+			       kept_by_format(rules, sizeof(rules), e->kept_by));
+	else
+		(void)snprintf(reason, sizeof(reason), "%s", fate_words(e->fate));
+	if (asprintf(&text, "%s  (%s)", name ? name : "?", reason) < 0)
+		text = NULL;
+	(void)printf("%-6s  %10s  %10s  ", fate_deletes(e->fate) ? "delete" : "keep",
+		     age_format(age, sizeof(age), l, e), size_format(size, sizeof(size), e->bytes));
+	screen_wrap(stdout, text ? text : "?", screen_columns(STDOUT_FILENO), NAME_COLUMN);
+}
+
+static void sum_print(const char *what, uint64_t n, uint64_t bytes)
+{
+	char count[COUNTED_SIZE], size[16];
+
+	(void)printf("%s %s, %s", what, counted_format(count, sizeof(count), n, "entry", "entries"),
+		     size_format(size, sizeof(size), bytes));
+}
+
+static void left_print(uint64_t n, const char *why)
+{
+	char count[COUNTED_SIZE];
+
+	if (n > 0)
+		(void)printf("Not looked into: %s %s\n",
+			     counted_format(count, sizeof(count), n, "directory", "directories"),
+			     why);
+}
+
+static void totals_print(const struct policy_look *l)
+{
+	const struct policy_plan *p = &l->plan;
+	const struct scan *s = &l->scan;
+
+	sum_print("Keeps", p->matched.n - p->deleted.n, p->matched.bytes - p->deleted.bytes);
+	sum_print("; deletes", p->deleted.n, p->deleted.bytes);
+	(void)printf(" (%.0f%%)\n", 100 * p->share);
+	if (p->over_max_delete) {
+		char text[120];
+
+		(void)snprintf(text, sizeof(text),
+			       "That is more than the %.0f%% of max-delete: a run would delete "
+			       "nothing and say so",
+			       100 * l->policy->rules.max_delete);
+		screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
+	}
+	left_print(s->unread, "that could not be read");
+	left_print(s->locked, "that somebody has locked");
+	left_print(s->mounts, "with another filesystem on them");
+	left_print(s->too_deep, "too deep");
+	if (l->policy->rules.skip_open && !l->open_known)
+		screen_wrap(stdout,
+			    "Not all processes may be looked into by this user: more may be open",
+			    screen_columns(STDOUT_FILENO), 0);
+}
+
+void policy_look_print(const struct policy_look *l)
+{
+	_cleanup_free_ char *path = escape_name(l->policy->rules.path);
+	const struct policy_entries *e = &l->scan.entries;
+
+	(void)printf("%s: %s\n", l->policy->name, path ? path : "?");
+	if (e->n == 0)
+		(void)puts("Nothing matches");
+	else
+		(void)printf("%-6s  %10s  %10s  %s\n", "FATE", "AGE", "FREES", "NAME");
+	for (size_t i = 0; i < e->n; i++)
+		entry_print(l, &e->v[l->plan.order[i]]);
+	totals_print(l);
+}
+
+static char *match_format(char *const *match)
+{
+	char *s = NULL;
+	size_t len;
+	FILE *f = open_memstream(&s, &len);
+
+	for (char *const *g = match; f && g && *g; g++) {
+		_cleanup_free_ char *shown = escape_name(*g);
+
+		(void)fprintf(f, "%s%s", g == match ? "" : " ", shown ? shown : "?");
+	}
+	return f && fclose(f) == 0 ? s : NULL;
+}
+
+void policies_print(const struct config *c)
+{
+	int name_width = 4, path_width = 4;
+
+	for (size_t i = 0; i < c->n_policies; i++) {
+		name_width = MAX(name_width, (int)strlen(c->policies[i].name));
+		path_width = MAX(path_width, (int)strlen(c->policies[i].rules.path));
+	}
+	if (c->n_policies == 0) {
+		(void)puts("no policies");
+		return;
+	}
+	(void)printf("%-*s  %-*s  %-12s  %s\n", name_width, "NAME", path_width, "PATH", "SCHEDULE",
+		     "MATCH");
+	for (size_t i = 0; i < c->n_policies; i++) {
+		const struct config_policy *p = &c->policies[i];
+		_cleanup_free_ char *path = escape_name(p->rules.path),
+				    *match = match_format(p->rules.match),
+				    *schedule = p->schedule ? escape_name(p->schedule) : NULL;
+
+		(void)printf("%-*s  %-*s  %-12s  %s%s\n", name_width, p->name, path_width,
+			     path ? path : "?", schedule ? schedule : "-", match ? match : "",
+			     policy_has_rules(&p->rules) ? "" : "  (no rule: deletes nothing)");
+	}
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "policy-turn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/output/messages.h"
+#include "policy/clock.h"
+#include "base/fd.h"
+#include "base/units.h"
+
+#define STATE_DIR "/var/lib/reclaimd"
+#define FILE_NAME "policy-clock"
+
+static const char *state_dir(const struct options *o)
+{
+	const char *env = getenv("STATE_DIRECTORY");
+
+	if (o->state_dir)
+		return o->state_dir;
+	return env && env[0] == '/' && !strchr(env, ':') ? env : STATE_DIR;
+}
+
+/* The directory, which must be ours alone, as the daemon wants it. */
+static int dir_open(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	return fd_take(&fd);
+}
+
+static int clocks_read(struct clock_reading *ret)
+{
+	struct timespec boottime, realtime;
+	struct timex timex = { 0 };
+	_cleanup_free_ char *boot = NULL;
+	ssize_t r = fd_read_file("/proc/sys/kernel/random/boot_id", 4096, &boot);
+
+	if (r < 0)
+		return (int)r;
+	if (clock_gettime(CLOCK_BOOTTIME, &boottime) < 0 ||
+	    clock_gettime(CLOCK_REALTIME, &realtime) < 0)
+		return -errno;
+	*ret = (struct clock_reading){
+		.boottime_usec = (uint64_t)boottime.tv_sec * USEC_PER_SEC +
+				 (uint64_t)boottime.tv_nsec / 1000,
+		.realtime_usec = realtime.tv_sec * (int64_t)USEC_PER_SEC + realtime.tv_nsec / 1000,
+		.synchronized = adjtimex(&timex) >= 0 && !(timex.status & STA_UNSYNC),
+	};
+	(void)snprintf(ret->boot, sizeof(ret->boot), "%.*s", (int)strcspn(boot, "\n"), boot);
+	return 0;
+}
+
+/* Says by how much the clock was set. */
+static void jump_tell(int64_t jump)
+{
+	char by[64];
+
+	(void)timespan_format(by, sizeof(by), (uint64_t)(jump < 0 ? -jump : jump));
+	complain("policy run",
+		 "the clock is %s %s where it should be since a policy ran last, so no policy "
+		 "runs: if it is right now, say so with reclaimctl policy run --clock-is-right "
+		 "NAME",
+		 by, jump < 0 ? "behind" : "ahead of");
+}
+
+/* Compares with what is in the file. Returns 0 or -EPERM, which has been said. */
+static int clock_check(int fd, const struct clock_reading *now)
+{
+	char line[CLOCK_LINE + 1] = "";
+	struct clock_reading before;
+	ssize_t n = pread(fd, line, CLOCK_LINE, 0);
+	int64_t jump;
+
+	if (n == 0)
+		return 0; /* the first time */
+	if (n < 0 || clock_parse(line, &before) < 0) {
+		complain(FILE_NAME,
+			 "in the state directory cannot be read, so whether the clock is right "
+			 "is not known: if it is, say so with reclaimctl policy run "
+			 "--clock-is-right NAME");
+		return -EPERM;
+	}
+	jump = clock_jump_usec(&before, now);
+	if (jump == 0)
+		return 0;
+	jump_tell(jump);
+	return -EPERM;
+}
+
+static int clock_write(int fd, const struct clock_reading *now)
+{
+	char line[CLOCK_LINE];
+	size_t len;
+	ssize_t n;
+
+	clock_format(line, now);
+	len = strlen(line);
+	n = pwrite(fd, line, len, 0);
+	if (n != (ssize_t)len)
+		return n < 0 ? -errno : -ENOSPC;
+	return ftruncate(fd, (off_t)len) < 0 || fdatasync(fd) < 0 ? -errno : 0;
+}
+
+/* Opens and locks the file. */
+static int turn_open(const char *dir)
+{
+	_cleanup_close_ int dirfd = dir_open(dir);
+	_cleanup_close_ int fd = -1;
+
+	if (dirfd < 0)
+		return dirfd;
+	fd = openat(dirfd, FILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return -errno;
+	return fd_take(&fd);
+}
+
+int policy_turn(const struct options *o, int *ret_status)
+{
+	const char *dir = state_dir(o);
+	_cleanup_close_ int fd = turn_open(dir);
+	struct clock_reading now;
+	int r = fd < 0 ? fd : clocks_read(&now);
+
+	*ret_status = EXIT_FAILED;
+	if (r >= 0 && !o->clock_is_right && clock_check(fd, &now) < 0)
+		return -1;
+	if (r >= 0)
+		r = clock_write(fd, &now);
+	/* A policy may be what makes room. What was read is compared with next time. */
+	if (r == -ENOSPC || r == -EDQUOT) {
+		complain(dir, "%s: when this policy ran is not recorded there; ignoring",
+			 strerror(-r));
+		r = 0;
+	}
+	if (r >= 0)
+		return fd_take(&fd);
+	complain(dir, "%s, and without it no policy runs",
+		 r == -EPERM ? "is the daemon's state directory and must be root's and writable "
+			       "by nobody else"
+			     : strerror(-r));
+	return -1;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "top-draw.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <ncurses.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/jobs/job-print.h"
+#include "ctl/output/messages.h"
+#include "ctl/output/screen.h"
+#include "base/escape.h"
+#include "base/macros.h"
+#include "base/units.h"
+
+#define KEYS " p pause  r resume  c cancel  P pause all  R resume all  q quit"
+#define KEYS_SHORT " p r c one  P R all  q quit"
+/* The graph gets what the other columns leave. */
+#define GRAPH_LEAST 8
+#define DEVICE_COLUMNS 64
+/* A bar, where the path has room enough beside it; without the rate and what is left where there is
+ * none. */
+#define BAR_WIDE 12
+#define BAR_NARROW 4
+#define COLUMNS_WIDE 100
+#define COLUMNS_NARROW 60
+
+enum colour { COLOUR_PLAIN, COLOUR_GOOD, COLOUR_WARN, COLOUR_BAD };
+
+struct top_screen {
+	SCREEN *terminal;
+	bool utf8;
+};
+
+struct line {
+	FILE *f;
+	char *text;
+	size_t size;
+};
+
+int top_screen_open(struct top_screen **ret)
+{
+	const char *no_colours = getenv("NO_COLOR");
+	struct top_screen *s;
+
+	(void)setlocale(LC_CTYPE, "");
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return -ENOTTY;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->terminal = newterm(NULL, stdout, stdin);
+	if (!s->terminal) {
+		free(s);
+		return -ENOTTY;
+	}
+	s->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	(void)cbreak();
+	(void)noecho();
+	(void)keypad(stdscr, TRUE);
+	(void)nodelay(stdscr, TRUE);
+	(void)set_escdelay(25);
+	(void)curs_set(0);
+	if (has_colors() && !(no_colours && no_colours[0])) {
+		(void)start_color();
+		(void)use_default_colors();
+		(void)init_pair(COLOUR_GOOD, COLOR_GREEN, -1);
+		(void)init_pair(COLOUR_WARN, COLOR_YELLOW, -1);
+		(void)init_pair(COLOUR_BAD, COLOR_RED, -1);
+	}
+	*ret = s;
+	return 0;
+}
+
+struct top_screen *top_screen_close(struct top_screen *s)
+{
+	if (!s)
+		return NULL;
+	(void)endwin();
+	delscreen(s->terminal);
+	free(s);
+	return NULL;
+}
+
+int top_screen_key(struct top_screen *s)
+{
+	(void)s;
+	return getch();
+}
+
+static void line_open(struct line *l)
+{
+	*l = (struct line){ 0 };
+	l->f = open_memstream(&l->text, &l->size);
+}
+
+/* Puts the line on the screen, cut to its width, and frees it. */
+static void line_put(struct line *l, int y, int x, attr_t attributes)
+{
+	struct line cut;
+
+	if (l->f && fclose(l->f) == 0 && y < LINES && x < COLS) {
+		line_open(&cut);
+		if (cut.f) {
+			screen_print(cut.f, l->text, (size_t)(COLS - x));
+			if (fclose(cut.f) == 0) {
+				(void)attrset(attributes);
+				(void)mvaddstr(y, x, cut.text);
+				(void)attrset(A_NORMAL);
+			}
+			free(cut.text);
+		}
+	}
+	free(l->text);
+}
+
+static void put(int y, int x, attr_t attributes, const char *text)
+{
+	struct line l;
+
+	line_open(&l);
+	if (l.f)
+		(void)fputs(text, l.f);
+	line_put(&l, y, x, attributes);
+}
+
+static attr_t colour(enum colour c)
+{
+	return has_colors() ? (attr_t)COLOR_PAIR(c) : A_NORMAL;
+}
+
+static int draw_head(const struct metrics *m)
+{
+	const char *between = "";
+	char n[28], size[16];
+	struct line l;
+
+	line_open(&l);
+	if (!l.f)
+		return 1;
+	(void)fprintf(l.f, "reclaimd %s  ", m->version ? m->version : "");
+	for (size_t i = 0; i < m->jobs.n; i++) {
+		if (m->jobs.v[i].n == 0)
+			continue;
+		(void)fprintf(l.f, "%s%s %s", between, count_format(n, sizeof(n), m->jobs.v[i].n),
+			      m->jobs.v[i].name);
+		between = ", ";
+	}
+	(void)fprintf(l.f, "%s; deleted %s %s, %s", between[0] ? "" : "no jobs",
+		      count_format(n, sizeof(n), m->entries_freed), entries_word(m->entries_freed),
+		      size_format(size, sizeof(size), m->bytes_freed));
+	line_put(&l, 0, 0, A_BOLD);
+	if (m->paused)
+		put(1, 0, colour(COLOUR_WARN),
+		    "Everything is paused: nothing is deleted until R is pressed");
+	else if (m->store_error && m->store_error[0])
+		put(1, 0, colour(COLOUR_BAD),
+		    "The job store cannot be written: see reclaimctl status");
+	else if (m->configuration_error && m->configuration_error[0])
+		put(1, 0, colour(COLOUR_WARN),
+		    "The configuration has an error: see reclaimctl status");
+	return 3;
+}
+
+/* A column of the graph: half of its height is what a piece may cost. */
+static void draw_share(const struct top_screen *s, double share)
+{
+	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
+	static const char *const letters[] = { " ", "_", ".", ",", "-", "=", "+", "*", "#" };
+	size_t level = share > 0 ? (size_t)MIN(ceil(share * 4), 8.0) : 0;
+
+	(void)attrset(colour(share > 1 ? COLOUR_BAD : COLOUR_GOOD));
+	(void)addstr((s->utf8 ? blocks : letters)[level]);
+	(void)attrset(A_NORMAL);
+}
+
+static char *milliseconds(char *buf, size_t len, uint64_t usec)
+{
+	if (usec == 0)
+		(void)snprintf(buf, len, "-");
+	else
+		(void)snprintf(buf, len, "%.1fms", (double)usec / 1e3);
+	return buf;
+}
+
+static void draw_device(const struct top_screen *s, const struct top_device *d, int y)
+{
+	int graph = CLAMP(COLS - DEVICE_COLUMNS, GRAPH_LEAST, TOP_HISTORY);
+	char piece[24], target[24], n[28], size[16], text[160];
+
+	(void)snprintf(text, sizeof(text), "%-10.10s %-7s %9s %9s ", d->name, d->now->mode,
+		       milliseconds(piece, sizeof(piece),
+				    strcmp(d->now->mode, "paced") == 0 ? d->now->piece_usec : 0),
+		       milliseconds(target, sizeof(target), d->now->target_usec));
+	put(y, 0, A_NORMAL, text);
+	if (y < LINES && getcurx(stdscr) + graph < COLS)
+		for (int i = TOP_HISTORY - graph; i < TOP_HISTORY; i++)
+			draw_share(s, d->history[i]);
+	(void)snprintf(text, sizeof(text), " %9s/s %9s/s",
+		       count_format(n, sizeof(n), (uint64_t)d->now->entries_per_second),
+		       size_format(size, sizeof(size), (uint64_t)d->now->bytes_per_second));
+	put(y, 39 + graph, A_NORMAL, text);
+}
+
+static int draw_devices(const struct top_screen *s, const struct top_model *m, int y)
+{
+	int graph = CLAMP(COLS - DEVICE_COLUMNS, GRAPH_LEAST, TOP_HISTORY);
+	char text[160];
+
+	if (m->n_devices == 0)
+		return y;
+	(void)snprintf(text, sizeof(text), "%-10s %-7s %9s %9s %-*s %11s %11s", "DEVICE", "MODE",
+		       "PIECE", "MAY COST", graph, "LATELY", "ENTRIES", "FREED");
+	put(y++, 0, A_UNDERLINE, text);
+	for (size_t i = 0; i < m->n_devices; i++)
+		draw_device(s, &m->devices[i], y++);
+	return y + 1;
+}
+
+static int bar_width(void)
+{
+	return COLS < COLUMNS_WIDE ? BAR_NARROW : BAR_WIDE;
+}
+
+/* Where it is not known how much there is, what is done is told in numbers. */
+static void done_print(FILE *f, const struct top_job *j)
+{
+	int bar = bar_width(), full = (int)(j->share * bar);
+	char n[28];
+
+	if (j->share < 0) {
+		(void)fprintf(f, "%*s", bar + 7, count_format(n, sizeof(n), j->line->entries_done));
+		return;
+	}
+	(void)fputc('[', f);
+	for (int i = 0; i < bar; i++)
+		(void)fputc(i < full ? '#' : '.', f);
+	(void)fprintf(f, "] %3d%%", (int)(j->share * 100));
+}
+
+/* In what there is more of to do. */
+static char *rate_format(char *buf, size_t len, const struct top_job *j)
+{
+	char n[28];
+
+	if (j->entries_per_sec == 0 && j->bytes_per_sec == 0)
+		(void)snprintf(buf, len, "%s", "");
+	else if (j->bytes_per_sec / MiB(4) > j->entries_per_sec)
+		(void)snprintf(buf, len, "%s/s", size_format(n, sizeof(n), j->bytes_per_sec));
+	else
+		(void)snprintf(buf, len, "%s/s", count_format(n, sizeof(n), j->entries_per_sec));
+	return buf;
+}
+
+/* Without UTF-8, curses writes bytes that are no ASCII as two or three others. */
+static void ascii_print(FILE *f, const char *text)
+{
+	for (; *text; text++)
+		if (!(*text & 0x80))
+			(void)fputc(*text, f);
+		else if ((*text & 0xC0) != 0x80)
+			(void)fputc('?', f);
+}
+
+/* The end of a path says more than its beginning. */
+static void path_print(FILE *f, const char *path, int room)
+{
+	const char *at = path;
+
+	if (screen_width(path) > (size_t)MAX(room, 0)) {
+		at += screen_skip(path, (size_t)MAX(room, 0));
+		(void)fputs(screen_ellipsis(), f);
+	}
+	if (MB_CUR_MAX > 1)
+		(void)fputs(at, f);
+	else
+		ascii_print(f, at);
+}
+
+static void draw_job(const struct top_job *j, int y, bool selected)
+{
+	_cleanup_free_ char *path = escape_name(j->line->path);
+	char freed[40], speed[40], left[32] = "";
+	struct line l;
+
+	line_open(&l);
+	if (!l.f)
+		return;
+	if (j->left_usec > 0)
+		(void)timespan_format(left, sizeof(left), j->left_usec);
+	(void)fprintf(l.f, "%6" PRIu64 " %-8s ", j->line->id, j->line->state);
+	done_print(l.f, j);
+	if (COLS >= COLUMNS_NARROW)
+		(void)fprintf(l.f, " %9s %11s %9s",
+			      bytes_brief(freed, sizeof(freed), j->line->bytes_freed, 0),
+			      rate_format(speed, sizeof(speed), j), left);
+	(void)fputc(' ', l.f);
+	path_print(l.f, path ? path : "?", COLS - (int)ftell(l.f));
+	line_put(&l, y, 0, A_NORMAL);
+	if (selected)
+		(void)mvchgat(y, 0, -1, A_REVERSE, 0, NULL);
+}
+
+static void draw_jobs(const struct top_model *m, struct top_view *v, int y)
+{
+	int room = LINES - y - 3;
+	size_t rows = room > 1 ? (size_t)room : 1;
+	char text[160];
+
+	(void)snprintf(text, sizeof(text), "%6s %-8s %-*s%s PATH", "JOB", "STATE", bar_width() + 7,
+		       "DONE", COLS < COLUMNS_NARROW ? "" : "     FREED        RATE      LEFT");
+	put(y++, 0, A_UNDERLINE, text);
+	if (v->selected < v->first)
+		v->first = v->selected;
+	if (v->selected >= v->first + rows)
+		v->first = v->selected - rows + 1;
+	if (v->first + rows > m->n_jobs)
+		v->first = m->n_jobs - MIN(rows, m->n_jobs);
+	for (size_t i = v->first; i < m->n_jobs && i < v->first + rows; i++)
+		draw_job(&m->jobs[i], y++, i == v->selected);
+	if (m->n_jobs == 0)
+		put(y, 0, A_NORMAL, "No jobs that have not finished");
+}
+
+void top_screen_draw(struct top_screen *s, const struct top_model *m, struct top_view *v)
+{
+	(void)erase();
+	draw_jobs(m, v, draw_devices(s, m, draw_head(&m->metrics)));
+	if (v->message[0])
+		put(LINES - 2, 0, v->asks || v->bad ? colour(COLOUR_BAD) | A_BOLD : A_NORMAL,
+		    v->message);
+	put(LINES - 1, 0, A_NORMAL,
+	    v->asks                    ? " y yes  any other key: no"
+	    : COLS < (int)strlen(KEYS) ? KEYS_SHORT
+				       : KEYS);
+	(void)mvchgat(LINES - 1, 0, -1, A_REVERSE, 0, NULL);
+	(void)refresh();
+}

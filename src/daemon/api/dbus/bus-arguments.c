@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bus-state.h"
+#include "base/escape.h"
+
+/* Of all lists of a call; the worker sees to it, too, as a file may grow. */
+#define LISTS_BYTES_MOST (1ULL << 30)
+#define OPTIONS_MOST 16
+
+static const struct option *find_option(const struct option *options, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(options[i].name, name) == 0)
+			return &options[i];
+	return NULL;
+}
+
+static int refuse_option(struct request *q, const char *key)
+{
+	_cleanup_free_ char *shown = escape_name(key);
+
+	return request_refuse(q, "InvalidArgument", "%s has no option \"%.200s\".", q->call->member,
+			      shown ? shown : "");
+}
+
+static int read_option(struct request *q, const struct option *o, void *target)
+{
+	const char *contents = NULL;
+	char type = 0;
+	int r = sd_bus_message_peek_type(q->m, &type, &contents);
+
+	if (r < 0)
+		return r;
+	if (type != 'v' || strcmp(contents, o->type) != 0)
+		return request_refuse(q, "InvalidArgument",
+				      "The option %s is of type %s, not %.100s.", o->name, o->type,
+				      contents ? contents : "");
+	r = sd_bus_message_enter_container(q->m, 'v', o->type);
+	if (r >= 0)
+		r = o->set(q, q->m, target);
+	return r < 0 ? r : sd_bus_message_exit_container(q->m);
+}
+
+int arguments_options(struct request *q, const struct option *options, size_t n, void *target)
+{
+	bool given[OPTIONS_MOST] = { false };
+	int r = sd_bus_message_enter_container(q->m, 'a', "{sv}");
+
+	while (r >= 0 && (r = sd_bus_message_enter_container(q->m, 'e', "sv")) > 0) {
+		const struct option *o;
+		const char *key;
+
+		r = sd_bus_message_read(q->m, "s", &key);
+		if (r < 0)
+			return r;
+		o = find_option(options, n, key);
+		if (!o)
+			return refuse_option(q, key);
+		if (given[o - options])
+			return request_refuse(q, "InvalidArgument", "The option %s is given twice.",
+					      key);
+		given[o - options] = true;
+		r = read_option(q, o, target);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(q->m);
+	}
+	return r < 0 ? r : sd_bus_message_exit_container(q->m);
+}
+
+int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char **ret)
+{
+	const void *p;
+	size_t len;
+	int r = sd_bus_message_read_array(m, 'y', &p, &len);
+
+	if (r < 0)
+		return r;
+	if (len == 0 || len >= PATH_MAX)
+		return request_refuse(q, "InvalidArgument", "The %s has %zu bytes: 1 to %d can be.",
+				      what, len, PATH_MAX - 1);
+	if (memchr(p, '\0', len))
+		return request_refuse(q, "InvalidArgument", "The %s has a NUL in it.", what);
+	*ret = strndup(p, len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* What the kernel knows of it without asking a filesystem. */
+static int look_at(struct request *q, int fd, const char *what, size_t i, struct statx *ret)
+{
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		  STATX_TYPE | STATX_SIZE, ret) < 0)
+		return request_refuse(q, "InvalidArgument", "The %s %zu cannot be looked at: %s.",
+				      what, i, strerror(errno));
+	return 0;
+}
+
+int arguments_directory(struct request *q, int fd, const char *what, size_t i)
+{
+	struct statx sx;
+	int r = look_at(q, fd, what, i, &sx);
+
+	if (r < 0)
+		return r;
+	if (!S_ISDIR(sx.stx_mode))
+		return request_refuse(q, "InvalidArgument", "The %s %zu is not a directory.", what,
+				      i);
+	return 0;
+}
+
+int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes)
+{
+	int flags = fcntl(fd, F_GETFL), r;
+	struct statx sx;
+
+	r = look_at(q, fd, "file of names", i, &sx);
+	if (r < 0)
+		return r;
+	if (!S_ISREG(sx.stx_mode))
+		return request_refuse(q, "InvalidArgument",
+				      "The file of names %zu is neither a memfd nor a regular file "
+				      "on a local filesystem: copy it into a memfd.",
+				      i);
+	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY)
+		return request_refuse(q, "InvalidArgument",
+				      "The file of names %zu is not open for reading.", i);
+	if (sx.stx_size > LISTS_BYTES_MOST - *bytes)
+		return request_refuse(
+			q, "LimitExceeded",
+			"The files of names up to %zu are larger than 1 GiB "
+			"together: submit them in several calls, one after the other.",
+			i);
+	*bytes += sx.stx_size;
+	return 0;
+}
+
+int arguments_ids(struct request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n)
+{
+	const void *p;
+	size_t size;
+	int r = sd_bus_message_read_array(m, 't', &p, &size);
+
+	if (r < 0)
+		return r;
+	if (size == 0)
+		return request_refuse(q, "InvalidArgument", "%s: no job is named.",
+				      q->call->member);
+	*ret = p;
+	*ret_n = size / sizeof(uint64_t);
+	return 0;
+}
+
+const char *arguments_name_wrong(const char *name, size_t len)
+{
+	if (len == 0)
+		return "is empty";
+	if (len > NAME_MAX)
+		return "is longer than 255 bytes";
+	if (memchr(name, '\0', len))
+		return "has a NUL in it";
+	if (memchr(name, '/', len))
+		return "has a slash in it: names are single components of a path";
+	if (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')))
+		return "is no name of an entry";
+	return NULL;
+}
+
+int message_append_text(sd_bus_message *m, const char *s)
+{
+	_cleanup_free_ char *escaped = NULL;
+
+	if (!s)
+		s = "";
+	if (!text_is_safe(s)) {
+		escaped = escape_line(s);
+		if (!escaped)
+			return -ENOMEM;
+		s = escaped;
+	}
+	return sd_bus_message_append_basic(m, 's', s);
+}
+
+int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_state from,
+			  enum job_state to)
+{
+	int r = sd_bus_message_open_container(m, 'a', "{st}");
+
+	for (enum job_state s = from; r >= 0 && s < to; s++)
+		r = sd_bus_message_append(m, "{st}", job_state_name(s), counts[s]);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int message_append_bytes(sd_bus_message *m, const char *s)
+{
+	return sd_bus_message_append_array(m, 'y', s ? s : "", s ? strlen(s) : 0);
+}
+
+void job_path(char *buf, uint64_t id)
+{
+	(void)snprintf(buf, JOB_PATH_MAX, JOB_PREFIX "/%" PRIu64, id);
+}
+
+uint64_t job_path_parse(const char *path)
+{
+	const char *digits = path + strlen(JOB_PREFIX "/");
+	char canonical[JOB_PATH_MAX];
+	uint64_t id;
+
+	if (strncmp(path, JOB_PREFIX "/", strlen(JOB_PREFIX "/")) != 0)
+		return 0;
+	id = strtoull(digits, NULL, 10);
+	job_path(canonical, id);
+	return strcmp(canonical, path) == 0 ? id : 0;
+}

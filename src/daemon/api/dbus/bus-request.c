@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A method call on its way:
+ *
+ *   message --who asks?--> caller --quota--> run() --> operation ... --> request_answer
+ *
+ * On the private socket who asks is known; on a bus its driver is asked first. The message is held
+ * until the answer is sent; a client that has gone meanwhile gets none, and nobody minds. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus-state.h"
+#include "daemon/api/failure.h"
+
+static const struct call *const calls[] = { manager_calls, submit_calls, list_calls, job_calls,
+					    view_calls };
+
+static const struct call *find_call(const char *interface, const char *member)
+{
+	for (size_t i = 0; i < ELEMENTSOF(calls); i++)
+		for (const struct call *c = calls[i]; c->member; c++)
+			if (strcmp(c->interface, interface) == 0 && strcmp(c->member, member) == 0)
+				return c;
+	return NULL;
+}
+
+static void request_free(struct request *q)
+{
+	if (q->bus && q->asker) {
+		quota_give(q->bus->quota, q->asker->account, QUOTA_ASKS, q->asks);
+		quota_give(q->bus->quota, q->asker->account, QUOTA_CALLS, 1);
+		quota_give(q->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+	}
+	if (q->bus && q->prev)
+		q->prev->next = q->next;
+	else if (q->bus)
+		q->bus->requests = q->next;
+	if (q->bus && q->next)
+		q->next->prev = q->prev;
+	packed_done(&q->packed);
+	(void)sd_bus_message_unref(q->reply);
+	(void)sd_bus_message_unref(q->m);
+	(void)grant_free(q->grant);
+	(void)asker_unref(q->asker);
+	(void)link_unref(q->link);
+	free(q);
+}
+
+static int send_error(struct request *q, const struct failure *f)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	char name[64];
+
+	(void)snprintf(name, sizeof(name), ERROR_PREFIX "%s", f->name);
+	(void)sd_bus_error_set(&error, name, f->text.line);
+	return sd_bus_reply_method_error(q->m, &error);
+}
+
+void request_answer(const struct failure *f, void *userdata)
+{
+	struct request *q = userdata;
+	struct failure broken;
+	int r = q->error;
+
+	if (f && f->name) {
+		(void)send_error(q, f);
+	} else {
+		if (r >= 0 && !q->reply)
+			r = request_reply(q);
+		if (r >= 0)
+			r = sd_bus_send(q->link->conn, q->reply, NULL);
+		if (r < 0) {
+			failure_set(&broken, "Failed", "The answer could not be made: %s.",
+				    strerror(-r));
+			(void)send_error(q, &broken);
+		}
+	}
+	link_sent(q->link, q->answer.bytes + MESSAGE_BYTES_USUAL);
+	request_free(q);
+}
+
+int request_reply(struct request *q)
+{
+	return sd_bus_message_new_method_return(q->m, &q->reply);
+}
+
+bool answer_takes(struct answer_size *a, size_t bytes, size_t most)
+{
+	a->full = a->full || (a->bytes > 0 && a->bytes + bytes > most);
+	if (!a->full)
+		a->bytes += bytes;
+	return !a->full;
+}
+
+bool request_fits(struct request *q, size_t bytes, size_t most)
+{
+	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
+}
+
+int request_refuse(struct request *q, const char *name, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	failure_setv(&q->failure, name, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int request_no_job(struct request *q)
+{
+	return request_refuse(q, "NoSuchJob", "there is no job %llu", (unsigned long long)q->job);
+}
+
+static const char *quota_words(int r)
+{
+	switch (r) {
+	case -EDQUOT:
+		return "too many calls of this user wait for their answers: go on when some have "
+		       "come";
+	case -ENFILE:
+		return "too many calls wait for their answers: try again";
+	default:
+		return strerror(-r);
+	}
+}
+
+static void request_run(struct request *q)
+{
+	int r = q->call->run(q);
+
+	if (r >= 0)
+		return;
+	if (!q->failure.name && r == -ENOMEM)
+		(void)request_refuse(q, "Failed", "Memory is out.");
+	else if (!q->failure.name)
+		(void)request_refuse(q, "InvalidArgument",
+				     "The arguments of %s cannot be read: %s.", q->call->member,
+				     strerror(-r));
+	request_answer(&q->failure, q);
+}
+
+void request_again(struct request *q)
+{
+	quota_give(q->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+	q->names_bytes = 0;
+	(void)sd_bus_message_rewind(q->m, /* complete= */ true);
+	request_run(q);
+}
+
+static void on_asker(struct asker *a, const char *why, void *userdata)
+{
+	struct request *q = userdata;
+	int r = -ESRCH;
+
+	if (!a)
+		(void)request_refuse(q, "NotAuthorized", "Who asks is not known: %s.", why);
+	else if (!q->bus)
+		(void)request_refuse(q, "Busy", "The daemon is stopping.");
+	else
+		r = quota_take(q->bus->quota, a->account, QUOTA_CALLS, 1);
+	if (r >= 0) {
+		q->asker = asker_ref(a);
+		q->caller = a->c;
+		request_run(q);
+		return;
+	}
+	if (!q->failure.name)
+		(void)request_refuse(q, r == -ENOMEM ? "Failed" : "LimitExceeded", "%s: %s.",
+				     q->call->member, quota_words(r));
+	request_answer(&q->failure, q);
+}
+
+static struct request *request_new(struct link *l, sd_bus_message *m, const struct call *c)
+{
+	struct request *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->bus = l->bus;
+	q->link = l;
+	l->refs++;
+	q->call = c;
+	q->m = sd_bus_message_ref(m);
+	q->next = l->bus->requests;
+	if (q->next)
+		q->next->prev = q;
+	l->bus->requests = q;
+	return q;
+}
+
+int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct call *c =
+		find_call(sd_bus_message_get_interface(m), sd_bus_message_get_member(m));
+	const char *sender = sd_bus_message_get_sender(m);
+	struct link *l = userdata;
+	struct request *q;
+	int r = 0;
+
+	if (!c || !l->bus || l->doom)
+		return -ESHUTDOWN;
+	if (!l->asker && !sender)
+		return sd_bus_error_set(error, ERROR_PREFIX "NotAuthorized",
+					"Who asks is not known: the message has no sender.");
+	q = request_new(l, m, c);
+	if (!q)
+		return -ENOMEM;
+	if (l->asker)
+		on_asker(l->asker, NULL, q);
+	else
+		r = askers_find(l->askers, sender, on_asker, q);
+	if (r < 0) {
+		(void)request_refuse(q, "Failed", "Who asks cannot be found out: %s.",
+				     strerror(-r));
+		request_answer(&q->failure, q);
+	}
+	return 1;
+}

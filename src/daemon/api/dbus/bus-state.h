@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the parts of the bus (bus.h) know of each other. A bus owns its links and lists its
+ * requests; a request holds its link and its message, so that an answer may come at any time. */
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include "daemon/api/authority.h"
+#include "bus-quota.h"
+#include "bus.h"
+#include "daemon/api/caller.h"
+#include "daemon/api/grant.h"
+#include "daemon/api/operations.h"
+#include "daemon/api/packed.h"
+#include "base/macros.h"
+#include "wire/protocol.h"
+
+#define ROOT_PATH "/org/reclaimd1"
+#define JOB_PREFIX ROOT_PATH "/job"
+#define DEVICE_PREFIX ROOT_PATH "/device"
+#define SPOOL_PREFIX ROOT_PATH "/spool"
+#define MANAGER_INTERFACE "org.reclaimd1.Manager"
+#define JOB_INTERFACE "org.reclaimd1.Job"
+#define DEVICE_INTERFACE "org.reclaimd1.Device"
+#define SPOOL_INTERFACE "org.reclaimd1.Spool"
+#define ERROR_PREFIX "org.reclaimd1.Error."
+
+/* Room for an object path of a job. */
+#define JOB_PATH_MAX 48
+/* What a message that is no list may take. */
+#define MESSAGE_BYTES_USUAL KiB(4)
+
+struct system_link;
+struct bus_socket;
+struct device_views;
+struct guest;
+struct varlink;
+
+struct bus {
+	struct manager *manager;
+	sd_event *event;
+	struct bus_options o;
+	struct system_link *system;
+	struct bus_socket *socket;
+	sd_id128_t id; /* of the private socket, as a D-Bus server has one */
+	struct varlink *varlink;
+	struct link *links;
+	struct request *requests;
+	struct guest *guests; /* of all sockets */
+	struct quota *quota;
+	bool polkit_silent;           /* it did not answer last, and that has been said */
+	struct device_views *devices; /* as they were a moment ago, or NULL */
+	struct bus_spool spool;       /* the one that was found last */
+};
+
+/* A connection: to the system bus, or of a client of the private socket. */
+struct link {
+	struct bus *bus; /* NULL once it is cut */
+	unsigned refs;
+	sd_bus *conn;
+	struct asker *asker;         /* who is at the other end, or NULL: a bus with many senders */
+	struct askers *askers;       /* the senders, on a bus */
+	struct authority *authority; /* polkit, on a bus */
+	size_t unsent_bytes;
+	sd_event_source *doom;
+	struct link *next;
+	/* It is cut off, and b->links has it no more. */
+	void (*gone)(struct link *l, void *userdata);
+	void *userdata;
+};
+
+/* Serves all objects on a connection, which it owns from here on, also on failure. a is NULL for a
+ * message bus; it is referred to. */
+int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct asker *a);
+struct link *link_unref(struct link *l);
+/* Ends it now: not from one of its own callbacks. */
+void link_cut(struct link *l);
+/* Ends it at the next turn of the loop. */
+void link_doom(struct link *l);
+/* Whether neither side of a connection has been shut down. */
+bool fd_lives(int fd);
+/* Whether somebody is still at its other end, as far as can be known at once. */
+bool link_lives(const struct link *l);
+/* Something of about so many bytes has been sent. Whoever does not read is cut off. */
+void link_sent(struct link *l, size_t bytes);
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+/* How long an answer has become that may not get longer than it is let. */
+struct answer_size {
+	size_t bytes;
+	bool full;
+};
+
+/* Whether another piece of about so many bytes fits into an answer of at most `most`; the first
+ * always does, and after one that did not fit none does. */
+bool answer_takes(struct answer_size *a, size_t bytes, size_t most);
+
+struct request {
+	struct bus *bus; /* NULL once it is freed */
+	struct link *link;
+	struct request *prev, *next;
+	const struct call *call;
+	sd_bus_message *m;     /* what was asked */
+	sd_bus_message *reply; /* what has been written of the answer */
+	struct asker *asker;
+	struct caller caller; /* the asker's, with what it has been granted for this call */
+	struct grant *grant;  /* what polkit is asked for */
+	const uint64_t *ids;  /* of what is to be acted on, the message's or this request's */
+	size_t n_ids, n_own;  /* n_own: that are the caller's, and finished */
+	size_t names_bytes;   /* taken from the quota */
+	size_t asks;          /* likewise */
+	struct answer_size answer;
+	struct packed packed; /* what goes into the answer as it is */
+	uint64_t job;         /* that is asked for, where it is one */
+	bool asked;           /* polkit has been asked, or need not be */
+	bool seen;            /* something has been found */
+	bool tried;           /* and a worker died of it, or with it */
+	int error;            /* of writing the answer */
+	struct failure failure;
+};
+
+/* Begins an operation, which answers through one of the functions below, in this call or later.
+ * Returns 0; or a negative errno, and what is in q->failure is answered. */
+struct call {
+	const char *interface, *member;
+	int (*run)(struct request *q);
+};
+
+extern const struct call manager_calls[], submit_calls[], list_calls[], job_calls[];
+
+/* The handler of every method in our vtables; userdata is the link. */
+int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+/* Begins once more, from the beginning of the message. */
+void request_again(struct request *q);
+
+/* What the operations call back: answers, with q->reply where there is one, and frees q. */
+void request_answer(const struct failure *f, void *userdata);
+
+/* The same where polkit is asked if it takes more than the caller's own authority (bus-ask.c).
+ * q->ids are the jobs that it is about; none: everybody's. */
+void request_decide(const struct failure *f, void *userdata);
+
+typedef void (*job_operation_t)(struct manager *m, const struct caller *c, const uint64_t *ids,
+				size_t n, operation_done_t done, void *userdata);
+/* Begins one of the operations on jobs, with request_decide to answer. The ids are q's or its
+ * message's. Returns 0. */
+int request_act(struct request *q, job_operation_t operation, const uint64_t *ids, size_t n);
+
+/* Makes q->reply, to be filled in. */
+int request_reply(struct request *q);
+
+/* answer_takes for what has not failed yet. */
+bool request_fits(struct request *q, size_t bytes, size_t most);
+
+/* Sets q->failure and returns -EINVAL. */
+int request_refuse(struct request *q, const char *name, const char *format, ...) _printf_(3, 4);
+/* The same for what is no job, or none that the caller may know of. */
+int request_no_job(struct request *q);
+
+/* ---- what is in a message ----------------------------------------------------------------- */
+
+struct option {
+	const char *name, *type;
+	/* Reads the value. Returns 0 or a negative errno, with q->failure where it is refused. */
+	int (*set)(struct request *q, sd_bus_message *m, void *target);
+};
+
+/* Reads an a{sv} in which every key is one of options, at most once. */
+int arguments_options(struct request *q, const struct option *options, size_t n, void *target);
+
+/* A NUL-free byte string, malloc'ed; `what` it is, for the message. */
+int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char **ret);
+
+/* Refuse a descriptor that is none of a directory, or no file to read names from. Do not touch the
+ * filesystem, which may be somebody's own and hang. */
+int arguments_directory(struct request *q, int fd, const char *what, size_t i);
+/* *bytes is how much the lists before have, and this one then. */
+int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes);
+
+/* An array of job ids, which is the message's. */
+int arguments_ids(struct request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);
+
+/* NULL if a string is a name for one component, else what is wrong with it. */
+const char *arguments_name_wrong(const char *name, size_t len);
+
+/* Strings of a message must be UTF-8: others are escaped. */
+int message_append_text(sd_bus_message *m, const char *s);
+/* Appends a{st}: for each state from `from` to before `to`, how many. */
+int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_state from,
+			  enum job_state to);
+int message_append_bytes(sd_bus_message *m, const char *s);
+void job_path(char *buf, uint64_t id);
+/* Where the job's directory in staging is, malloc'ed; "" if it has none. NULL if memory is out. */
+char *job_staging(const struct job_record *r);
+/* The number in the path of a job's object, or 0. */
+uint64_t job_path_parse(const char *path);
+
+/* ---- objects ------------------------------------------------------------------------------ */
+
+extern const sd_bus_vtable manager_vtable[], job_vtable[], device_vtable[], spool_vtable[];
+
+/* All properties of an object as a{sv}. */
+int vtable_append_all(sd_bus_message *m, const sd_bus_vtable *v, const char *interface,
+		      void *userdata);
+/* An object with its only interface, as GetManagedObjects has it: {oa{sa{sv}}}. */
+int vtable_append_managed(sd_bus_message *m, const char *path, const sd_bus_vtable *v,
+			  const char *interface, void *userdata);
+/* The names of the properties that are only invalidated when they change, as "as". */
+int vtable_append_changing(sd_bus_message *m, const sd_bus_vtable *v);
+/* One property as a variant. Returns -ENOENT if there is none of that name. */
+int vtable_append_property(sd_bus_message *m, const sd_bus_vtable *v, const char *interface,
+			   const char *name, void *userdata);
+/* The signature that a method takes, or NULL. */
+const char *vtable_signature(const char *interface, const char *member);
+
+/* The getter of properties that tell of all that has happened; userdata is the link. */
+int totals_get(sd_bus *conn, const char *path, const char *interface, const char *property,
+	       sd_bus_message *reply, void *userdata, sd_bus_error *error);
+
+int views_export(struct link *l);
+/* Appends {oa{sa{sv}}} for every device and spool. */
+int views_append_managed(struct bus *b, sd_bus_message *m);
+
+#define DEVICES_MOST 64
+#define SPOOLS_MOST 256
+
+struct device_view {
+	char *name;
+	const char *mode;
+	int observed;
+	uint64_t target_usec, sync_usec, piece_usec;
+	double entries_rate, bytes_rate;
+};
+
+struct device_views {
+	struct device_view v[DEVICES_MOST];
+	size_t n;
+	uint64_t looked_usec;
+};
+
+/* The bus's, until the next look; NULL if memory is out. */
+const struct device_views *bus_devices_look(struct bus *b);
+struct device_views *device_views_free(struct device_views *v);
+/* Fills SPOOLS_MOST views at most; returns how many. */
+size_t bus_spools_look(struct bus *b, struct bus_spool *views);
+extern const struct call view_calls[];
+
+/* ---- signals, the two ways in ------------------------------------------------------------- */
+
+void signals_listen(struct bus *b);
+void signals_ignore(struct bus *b);
+
+int system_link_new(struct system_link **ret, struct bus *b);
+struct system_link *system_link_free(struct system_link *s);
+/* What is spoken on a socket of ours. */
+struct speech {
+	enum protocol_speech id;
+	/* Serves a guest: takes our end of the connection to its pump; a is referred to. Returns 0
+	 * or a negative errno, with which the connection is closed. */
+	int (*open)(struct bus *b, int fd, struct asker *a);
+};
+
+extern const struct speech speech_private;
+
+/* Listens at the path, or goes on listening where systemd does for us. */
+int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
+		   const struct speech *speech);
+struct bus_socket *bus_socket_free(struct bus_socket *s);
+
+/* Who has connected to such a socket. */
+struct guests;
+int guests_new(struct guests **ret, struct bus *b, const struct speech *speech);
+struct guests *guests_free(struct guests *p);
+/* Takes the descriptor of a connection. Whoever cannot be served finds it closed. */
+int guest_new(struct guests *p, int fd);
+
+/* To the log. uid: of the user that it is about, or UID_NONE. */
+void bus_say(const struct bus *b, int level, uid_t uid, const char *format, ...) _printf_(4, 5);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bus-state.h"
+#include "daemon/api/varlink/varlink.h"
+
+void bus_say(const struct bus *b, int level, uid_t uid, const char *format, ...)
+{
+	struct safe_text text;
+	va_list ap;
+
+	if (!b->o.say)
+		return;
+	va_start(ap, format);
+	safe_text_formatv(&text, format, ap);
+	va_end(ap);
+	b->o.say(level, uid, text.line, b->o.userdata);
+}
+
+static void bus_freep(struct bus **b)
+{
+	(void)bus_free(*b);
+}
+
+int bus_new(struct bus **ret, struct manager *m, sd_event *e, const struct bus_options *o)
+{
+	_cleanup_(bus_freep) struct bus *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	b->manager = m;
+	b->event = sd_event_ref(e);
+	b->o = *o;
+	r = quota_new(&b->quota);
+	if (r >= 0)
+		r = sd_id128_randomize(&b->id);
+	if (r >= 0 && o->socket)
+		r = bus_socket_new(&b->socket, b, o->socket, &speech_private);
+	if (r >= 0 && o->varlink)
+		r = varlink_new(&b->varlink, b, o->varlink);
+	if (r >= 0 && !o->no_bus)
+		r = system_link_new(&b->system, b);
+	if (r < 0)
+		return r;
+	signals_listen(b);
+	*ret = b;
+	b = NULL;
+	return 0;
+}
+
+struct bus *bus_free(struct bus *b)
+{
+	if (!b)
+		return NULL;
+	signals_ignore(b);
+	b->varlink = varlink_free(b->varlink);
+	b->socket = bus_socket_free(b->socket);
+	b->system = system_link_free(b->system);
+	while (b->links)
+		link_cut(b->links);
+	for (struct request *q = b->requests; q; q = q->next)
+		q->bus = NULL;
+	(void)quota_free(b->quota);
+	(void)device_views_free(b->devices);
+	(void)sd_event_unref(b->event);
+	free(b);
+	return NULL;
+}

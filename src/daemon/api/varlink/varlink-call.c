@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A method call on its way:
+ *
+ *   parameters --checked by sd-varlink--> quota --> run() --> operation ... --> call_answer
+ *
+ * A connection has one call at a time: sd-varlink reads the next one when that is answered. But a
+ * call that wants no answer is over for it at once, so there may be more of these. A client that
+ * has gone meanwhile gets no answer, and nobody minds. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/api/failure.h"
+#include "varlink-state.h"
+
+/* What an answer takes that is no list. */
+#define ANSWER_BYTES_USUAL KiB(4)
+
+static void call_free(struct varlink_call *q)
+{
+	if (q->varlink) {
+		struct quota *quota = q->varlink->bus->quota;
+
+		quota_give(quota, q->asker->account, QUOTA_CALLS, 1);
+		quota_give(quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+		if (q->prev)
+			q->prev->next = q->next;
+		else
+			q->varlink->calls = q->next;
+		if (q->next)
+			q->next->prev = q->prev;
+	}
+	sd_json_variant_unref_many(q->pieces, q->n_pieces); /* and frees the array */
+	(void)sd_json_variant_unref(q->reply);
+	(void)sd_json_variant_unref(q->parameters);
+	(void)asker_unref(q->asker);
+	(void)sd_varlink_unref(q->link);
+	free(q);
+}
+
+/* ---- the answer --------------------------------------------------------------------------- */
+
+/* The library returns the error that it sends, too: only what it cannot send counts. */
+static int send_failure(sd_varlink *link, const struct failure *f)
+{
+	char name[96];
+	int r;
+
+	(void)snprintf(name, sizeof(name), VARLINK_INTERFACE ".%s", f->name);
+	r = sd_varlink_errorbo(link, name, SD_JSON_BUILD_PAIR("message", BUILD_TEXT(f->text.line)));
+	return r == -ENOBUFS || r == -ENOMEM ? r : 0;
+}
+
+static int send_bad(sd_varlink *link, const char *parameter)
+{
+	_cleanup_free_ char *shown = escape_line(parameter);
+	int r = sd_varlink_error_invalid_parameter_name(link, shown ? shown : "");
+
+	return r == -ENOBUFS || r == -ENOMEM ? r : 0;
+}
+
+static int send_reply(struct varlink_call *q)
+{
+	if (q->error < 0)
+		return q->error;
+	if (q->list)
+		return sd_varlink_replybo(
+			q->link, SD_JSON_BUILD_PAIR_VARIANT_ARRAY(q->list, q->pieces, q->n_pieces));
+	return sd_varlink_reply(q->link, q->reply);
+}
+
+static int answer_send(struct varlink_call *q, const struct failure *f)
+{
+	struct failure broken;
+	int r;
+
+	if (q->bad)
+		return send_bad(q->link, q->bad);
+	if (f && f->name)
+		return send_failure(q->link, f);
+	r = send_reply(q);
+	if (r >= 0)
+		return r;
+	failure_set(&broken, "Failed", "The answer could not be made: %s.", strerror(-r));
+	return send_failure(q->link, &broken);
+}
+
+void call_answer(const struct failure *f, void *userdata)
+{
+	struct varlink_call *q = userdata;
+	struct visitor *v = sd_varlink_get_userdata(q->link);
+
+	if (v && !q->oneway) {
+		visitor_sends(v, q->answer.bytes + ANSWER_BYTES_USUAL);
+		/* Whoever gets no answer must not wait for it. */
+		if (answer_send(q, f) < 0)
+			visitor_doom(v);
+	}
+	call_free(q);
+}
+
+bool call_is_awaited(const struct varlink_call *q)
+{
+	const struct visitor *v = sd_varlink_get_userdata(q->link);
+
+	return q->oneway || (v && !v->doom && fd_lives(sd_varlink_get_fd(q->link)));
+}
+
+int call_refuse(struct varlink_call *q, const char *name, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	failure_setv(&q->failure, name, format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+bool call_fits(struct varlink_call *q, size_t bytes, size_t most)
+{
+	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
+}
+
+void call_piece(struct varlink_call *q, int r, sd_json_variant *piece)
+{
+	if (r >= 0 && q->n_pieces == q->pieces_size) {
+		size_t size = MAX(2 * q->pieces_size, (size_t)16);
+		sd_json_variant **v =
+			reallocarray((void *)q->pieces, size, sizeof(sd_json_variant *));
+
+		if (v) {
+			q->pieces = v;
+			q->pieces_size = size;
+		} else {
+			(void)sd_json_variant_unref(piece);
+			r = -ENOMEM;
+		}
+	}
+	if (r < 0)
+		q->error = r;
+	else
+		q->pieces[q->n_pieces++] = piece;
+}
+
+/* ---- the beginning ------------------------------------------------------------------------ */
+
+static void call_run(struct varlink_call *q)
+{
+	int r = q->run(q);
+
+	if (r >= 0)
+		return;
+	if (!q->failure.name && !q->bad)
+		(void)call_refuse(q, "Failed", "%s.", strerror(-r));
+	call_answer(&q->failure, q);
+}
+
+void call_again(struct varlink_call *q)
+{
+	quota_give(q->varlink->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+	q->names_bytes = 0;
+	call_run(q);
+}
+
+int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_flags_t flags,
+	       void *userdata, call_run_t run)
+{
+	struct visitor *v = userdata;
+	struct varlink_call *q;
+	int r;
+
+	if (v->doom)
+		return -ESHUTDOWN;
+	r = quota_take(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);
+	if (r < 0)
+		return sd_varlink_errorbo(
+			link, VARLINK_INTERFACE ".LimitExceeded",
+			SD_JSON_BUILD_PAIR_STRING("message",
+						  "Too many calls wait for their answers: go on "
+						  "when some have come."));
+	q = calloc(1, sizeof(*q));
+	if (!q) {
+		quota_give(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);
+		return -ENOMEM;
+	}
+	q->varlink = v->varlink;
+	q->link = sd_varlink_ref(link);
+	q->asker = asker_ref(v->asker);
+	q->run = run;
+	q->oneway = flags & SD_VARLINK_METHOD_ONEWAY;
+	q->parameters = sd_json_variant_ref(parameters);
+	q->next = v->varlink->calls;
+	if (q->next)
+		q->next->prev = q;
+	v->varlink->calls = q;
+	call_run(q);
+	return 0;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Methods on jobs: reading them, a bounded number at once, and acting on them. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "varlink-state.h"
+
+#define LIST_MOST 1000
+#define LIST_BYTES_MOST MiB(1)
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static void list_job(const struct job_record *r, void *userdata)
+{
+	struct varlink_call *q = userdata;
+	sd_json_variant *job = NULL;
+	int e;
+
+	if (!call_fits(q, job_bytes(r), LIST_BYTES_MOST))
+		return;
+	e = build_job(&job, r);
+	call_piece(q, e, job);
+}
+
+struct filter {
+	struct numbers ids;
+	uint64_t uid, since_id, limit;
+	bool finished;
+	uint32_t states;
+};
+
+/* Only states that there are come this far. */
+static int read_states(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags,
+		       void *to)
+{
+	uint32_t *states = to;
+
+	(void)name;
+	(void)flags;
+	for (size_t i = 0; i < sd_json_variant_elements(v); i++)
+		for (enum job_state s = 0; s < JOB_STATES; s++)
+			if (strcmp(sd_json_variant_string(sd_json_variant_by_index(v, i)),
+				   job_state_name(s)) == 0)
+				*states |= 1U << s;
+	return 0;
+}
+
+static const sd_json_dispatch_field filter_fields[] = {
+	{ "states", SD_JSON_VARIANT_ARRAY, read_states, offsetof(struct filter, states),
+	  SD_JSON_NULLABLE },
+	{ "uid", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct filter, uid),
+	  SD_JSON_NULLABLE },
+	{ "finished", SD_JSON_VARIANT_BOOLEAN, read_bool, offsetof(struct filter, finished),
+	  SD_JSON_NULLABLE },
+	{ "sinceId", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct filter, since_id),
+	  SD_JSON_NULLABLE },
+	{ "limit", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct filter, limit),
+	  SD_JSON_NULLABLE },
+	{ "ids", SD_JSON_VARIANT_ARRAY, read_numbers, offsetof(struct filter, ids),
+	  SD_JSON_NULLABLE },
+	{ 0 },
+};
+
+static int list_jobs(struct varlink_call *q)
+{
+	struct filter f = { .uid = UINT64_MAX };
+	struct job_query query;
+	int r = call_read(q, filter_fields, &f);
+
+	if (r >= 0 && f.uid != UINT64_MAX && f.uid >= UINT32_MAX)
+		r = call_refuse(q, "InvalidArgument", "uid is no number of a user.");
+	else if (r >= 0 && f.ids.v && f.ids.n == 0)
+		r = call_refuse(q, "InvalidArgument", "No job is named.");
+	if (r >= 0) {
+		query = (struct job_query){
+			.states = f.states,
+			.finished = f.finished || f.states >> JOB_DONE != 0,
+			.one_uid = f.uid != UINT64_MAX,
+			.uid = (uid_t)f.uid,
+			.since_id = f.since_id,
+			.limit = f.limit == 0 ? LIST_MOST : (uint32_t)MIN(f.limit, LIST_MOST),
+			.ids = f.ids.v,
+			.n_ids = f.ids.n,
+		};
+		q->list = "jobs";
+		operation_list(q->varlink->bus->manager, &q->asker->c, &query, list_job,
+			       call_answer, q);
+	}
+	free(f.ids.v);
+	return r;
+}
+
+static void see_job(const struct job_record *r, void *userdata)
+{
+	struct varlink_call *q = userdata;
+	sd_json_variant *job = NULL;
+
+	if (q->reply || q->error < 0)
+		return;
+	q->error = build_job(&job, r);
+	if (q->error >= 0)
+		q->error = sd_json_buildo(&q->reply, SD_JSON_BUILD_PAIR_VARIANT("job", job));
+	(void)sd_json_variant_unref(job);
+}
+
+static const sd_json_dispatch_field id_fields[] = {
+	{ "id", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_call, job),
+	  SD_JSON_MANDATORY },
+	{ 0 },
+};
+
+static int get_job(struct varlink_call *q)
+{
+	struct job_query query = { .finished = true, .ids = &q->job, .n_ids = 1, .limit = 1 };
+	int r = call_read(q, id_fields, q);
+
+	if (r >= 0)
+		operation_list(q->varlink->bus->manager, &q->asker->c, &query, see_job, call_answer,
+			       q);
+	return r;
+}
+
+/* ---- one job's problems and names --------------------------------------------------------- */
+
+struct page {
+	uint64_t id, offset, limit;
+};
+
+static const sd_json_dispatch_field page_fields[] = {
+	{ "id", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct page, id), SD_JSON_MANDATORY },
+	{ "offset", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct page, offset),
+	  SD_JSON_NULLABLE },
+	{ "limit", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct page, limit),
+	  SD_JSON_NULLABLE },
+	{ 0 },
+};
+
+static int read_page(struct varlink_call *q, struct page *p)
+{
+	int r = call_read(q, page_fields, p);
+
+	if (p->limit == 0 || p->limit > LIST_MOST)
+		p->limit = LIST_MOST;
+	return r;
+}
+
+static void list_problem(const struct problem_record *p, void *userdata)
+{
+	struct varlink_call *q = userdata;
+	sd_json_variant *v = NULL;
+	int r;
+
+	if (!call_fits(q, 2 * strlen(p->path) + strlen(p->what) + 64, LIST_BYTES_MOST))
+		return;
+	r = sd_json_buildo(&v, BUILD_PAIRS_PATH(p->path), BUILD_PAIR_TEXT("what", p->what),
+			   SD_JSON_BUILD_PAIR_INTEGER("errno", -p->error),
+			   SD_JSON_BUILD_PAIR_BOOLEAN("isError", p->is_error));
+	call_piece(q, r, v);
+}
+
+static int get_problems(struct varlink_call *q)
+{
+	struct page p = { 0 };
+	int r = read_page(q, &p);
+
+	if (r < 0)
+		return r;
+	q->list = "problems";
+	operation_problems(q->varlink->bus->manager, &q->asker->c, p.id, p.offset,
+			   (uint32_t)p.limit, list_problem, call_answer, q);
+	return 0;
+}
+
+static void list_entry(const char *path, enum entry_state state, void *userdata)
+{
+	struct varlink_call *q = userdata;
+	sd_json_variant *v = NULL;
+	int r;
+
+	if (!call_fits(q, 2 * strlen(path) + 64, LIST_BYTES_MOST))
+		return;
+	r = sd_json_buildo(&v, BUILD_PAIRS_PATH(path),
+			   SD_JSON_BUILD_PAIR_STRING("state", entry_state_name(state)));
+	call_piece(q, r, v);
+}
+
+static int get_entries(struct varlink_call *q)
+{
+	struct page p = { 0 };
+	int r = read_page(q, &p);
+
+	if (r < 0)
+		return r;
+	q->list = "entries";
+	operation_entries(q->varlink->bus->manager, &q->asker->c, p.id, p.offset, (uint32_t)p.limit,
+			  list_entry, call_answer, q);
+	return 0;
+}
+
+/* ---- acting ------------------------------------------------------------------------------- */
+
+static const sd_json_dispatch_field ids_fields[] = {
+	{ "ids", SD_JSON_VARIANT_ARRAY, read_numbers, 0, SD_JSON_MANDATORY },
+	{ 0 },
+};
+
+static int on_ids(struct varlink_call *q, job_operation_t operation)
+{
+	struct numbers ids = { 0 };
+	int r = call_read(q, ids_fields, &ids);
+
+	if (r >= 0 && ids.n == 0)
+		r = call_refuse(q, "InvalidArgument", "No job is named.");
+	if (r >= 0)
+		operation(q->varlink->bus->manager, &q->asker->c, ids.v, ids.n, call_answer, q);
+	free(ids.v);
+	return r;
+}
+
+static int cancel(struct varlink_call *q)
+{
+	return on_ids(q, operation_cancel);
+}
+
+static int pause_jobs(struct varlink_call *q)
+{
+	return on_ids(q, operation_pause);
+}
+
+static int resume(struct varlink_call *q)
+{
+	return on_ids(q, operation_resume);
+}
+
+static int restore(struct varlink_call *q)
+{
+	int r = call_read(q, id_fields, q);
+
+	if (r >= 0)
+		operation_restore(q->varlink->bus->manager, &q->asker->c, q->job, -1, NULL,
+				  call_answer, q);
+	return r;
+}
+
+static int pause_all(struct varlink_call *q)
+{
+	operation_pause_all(q->varlink->bus->manager, &q->asker->c, true, call_answer, q);
+	return 0;
+}
+
+static int resume_all(struct varlink_call *q)
+{
+	operation_pause_all(q->varlink->bus->manager, &q->asker->c, false, call_answer, q);
+	return 0;
+}
+
+static int reload(struct varlink_call *q)
+{
+	operation_reload(q->varlink->bus->manager, &q->asker->c, call_answer, q);
+	return 0;
+}
+
+VARLINK_METHOD(on_list_jobs, list_jobs)
+VARLINK_METHOD(on_get_job, get_job)
+VARLINK_METHOD(on_get_problems, get_problems)
+VARLINK_METHOD(on_get_entries, get_entries)
+VARLINK_METHOD(on_cancel, cancel)
+VARLINK_METHOD(on_pause, pause_jobs)
+VARLINK_METHOD(on_resume, resume)
+VARLINK_METHOD(on_restore, restore)
+VARLINK_METHOD(on_pause_all, pause_all)
+VARLINK_METHOD(on_resume_all, resume_all)
+VARLINK_METHOD(on_reload, reload)
+
+int call_bind_jobs(sd_varlink_server *s)
+{
+	return sd_varlink_server_bind_method_many(
+		s, VARLINK_INTERFACE ".ListJobs", on_list_jobs, VARLINK_INTERFACE ".GetJob",
+		on_get_job, VARLINK_INTERFACE ".GetProblems", on_get_problems,
+		VARLINK_INTERFACE ".GetEntries", on_get_entries, VARLINK_INTERFACE ".Cancel",
+		on_cancel, VARLINK_INTERFACE ".Pause", on_pause, VARLINK_INTERFACE ".Resume",
+		on_resume, VARLINK_INTERFACE ".Restore", on_restore, VARLINK_INTERFACE ".PauseAll",
+		on_pause_all, VARLINK_INTERFACE ".ResumeAll", on_resume_all,
+		VARLINK_INTERFACE ".Reload", on_reload);
+}

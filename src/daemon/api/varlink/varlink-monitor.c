@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Monitor: what happens, told to those who have asked for it, of jobs that they may see. What is
+ * told is bounded by what a client reads: one that falls behind is told nothing more until it has
+ * read all there is, and then that it has missed something. */
+#include <errno.h>
+
+#include "varlink-state.h"
+
+/* What may be on its way to a client that is told more. */
+#define BEHIND_BYTES MiB(1)
+/* How often it is looked whether it has caught up. */
+#define LOOK_AGAIN_USEC (200 * USEC_PER_MSEC)
+
+static int notify(struct visitor *v, sd_json_variant *what, size_t bytes)
+{
+	int r;
+
+	visitor_sends(v, bytes);
+	r = sd_varlink_notify(v->link, what);
+	if (r < 0)
+		visitor_doom(v);
+	return r;
+}
+
+static int notify_of(struct visitor *v, const char *happening)
+{
+	sd_json_variant *what = NULL;
+	int r = sd_json_buildo(&what, SD_JSON_BUILD_PAIR_STRING("happening", happening));
+
+	if (r >= 0)
+		r = notify(v, what, 64);
+	(void)sd_json_variant_unref(what);
+	return r;
+}
+
+static int look_again_later(struct visitor *v);
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct visitor *v = userdata;
+
+	(void)source;
+	(void)usec;
+	if (!visitor_has_read(v))
+		return look_again_later(v);
+	v->lags = false;
+	(void)notify_of(v, "lost");
+	return 0;
+}
+
+static int look_again_later(struct visitor *v)
+{
+	v->again = sd_event_source_disable_unref(v->again);
+	if (sd_event_add_time_relative(v->varlink->bus->event, &v->again, CLOCK_MONOTONIC,
+				       LOOK_AGAIN_USEC, LOOK_AGAIN_USEC / 2, on_again, v) < 0)
+		visitor_doom(v);
+	return 0;
+}
+
+/* Whether it is to be told something of about so many bytes. */
+static bool is_told(struct visitor *v, size_t bytes)
+{
+	if (!v->monitors || v->doom || v->lags)
+		return false;
+	if (visitor_has_read(v) || v->unsent_bytes + bytes <= BEHIND_BYTES)
+		return true;
+	v->lags = true;
+	(void)look_again_later(v);
+	return false;
+}
+
+static int build_job_happening(sd_json_variant **ret, const char *happening,
+			       const struct job_record *r)
+{
+	sd_json_variant *job = NULL;
+	int e = build_job(&job, r);
+
+	if (e >= 0)
+		e = sd_json_buildo(ret, SD_JSON_BUILD_PAIR_STRING("happening", happening),
+				   SD_JSON_BUILD_PAIR_VARIANT("job", job));
+	(void)sd_json_variant_unref(job);
+	return e;
+}
+
+void varlink_tell_job(struct varlink *v, const char *happening, const struct job_record *r)
+{
+	sd_json_variant *what = NULL;
+	size_t bytes = job_bytes(r);
+
+	for (struct visitor *i = v ? v->visitors : NULL; i; i = i->next) {
+		if (!operation_may_see(&i->asker->c, r) || !is_told(i, bytes))
+			continue;
+		if (!what && build_job_happening(&what, happening, r) < 0) {
+			visitor_doom(i);
+			continue;
+		}
+		(void)notify(i, what, bytes);
+	}
+	(void)sd_json_variant_unref(what);
+}
+
+void varlink_tell_daemon(struct varlink *v, const char *property)
+{
+	sd_json_variant *what = NULL;
+
+	if (v && v->visitors &&
+	    sd_json_buildo(&what, SD_JSON_BUILD_PAIR_STRING("happening", "daemon"),
+			   SD_JSON_BUILD_PAIR_STRING("property", property)) < 0)
+		return;
+	for (struct visitor *i = v ? v->visitors : NULL; i; i = i->next)
+		if (is_told(i, 128))
+			(void)notify(i, what, 128);
+	(void)sd_json_variant_unref(what);
+}
+
+/* The connection is this call's from here on: it has no end but that of the connection. */
+static int on_monitor(sd_varlink *link, sd_json_variant *parameters,
+		      sd_varlink_method_flags_t flags, void *userdata)
+{
+	struct visitor *v = userdata;
+
+	(void)link;
+	(void)parameters;
+	(void)flags;
+	v->monitors = v->asker->listens = true;
+	(void)notify_of(v, "ready");
+	return 0;
+}
+
+int monitor_bind(sd_varlink_server *s)
+{
+	return sd_varlink_server_bind_method(s, VARLINK_INTERFACE ".Monitor", on_monitor);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the parts of Varlink (varlink.h) know of each other. It owns its visitors and lists its
+ * calls; a call holds its connection, so that an answer may come at any time. */
+#pragma once
+
+#include <systemd/sd-varlink.h>
+
+#include "daemon/api/dbus/bus-state.h"
+#include "varlink.h"
+
+#define VARLINK_INTERFACE "org.reclaimd.Reclaim"
+
+struct varlink {
+	struct bus *bus;
+	sd_varlink_server *server;
+	struct bus_socket *socket;
+	sd_event_source *end;
+	struct visitor *visitors;
+	struct varlink_call *calls;
+};
+
+/* A connection; the userdata of its sd_varlink, which has none any more once it is closed. */
+struct visitor {
+	struct varlink *varlink;
+	sd_varlink *link;
+	struct asker *asker;
+	size_t unsent_bytes;
+	bool monitors;
+	bool lags; /* of what has happened, something has not been told */
+	sd_event_source *doom, *again;
+	struct visitor *next;
+};
+
+/* Something of about so many bytes is about to be sent. Whoever does not read is cut off. */
+void visitor_sends(struct visitor *v, size_t bytes);
+/* Whether all that was sent has gone. */
+bool visitor_has_read(const struct visitor *v);
+/* Ends it at the next turn of the loop. */
+void visitor_doom(struct visitor *v);
+
+/* ---- calls -------------------------------------------------------------------------------- */
+
+struct varlink_call;
+/* Begins an operation, which answers through call_answer, in this call or later. Returns 0; or a
+ * negative errno, and what is in q->failure is answered. */
+typedef int (*call_run_t)(struct varlink_call *q);
+
+struct varlink_call {
+	struct varlink *varlink; /* NULL once it is freed */
+	struct varlink_call *prev, *next;
+	sd_varlink *link;
+	struct asker *asker;
+	call_run_t run;
+	bool oneway;                 /* no answer is waited for */
+	sd_json_variant *parameters; /* what was asked */
+	/* The answer: an object; or, where `list` is its name, a list of pieces. */
+	sd_json_variant *reply, **pieces;
+	const char *list;
+	size_t n_pieces, pieces_size;
+	size_t names_bytes; /* taken from the quota */
+	struct answer_size answer;
+	uint64_t job;    /* that is asked for, where it is one */
+	bool tried;      /* and a worker died of it, or with it */
+	int error;       /* of making the answer */
+	const char *bad; /* the parameter that cannot be what it is */
+	struct failure failure;
+};
+
+/* Binds the methods of a file to the server. */
+int call_bind_jobs(sd_varlink_server *s);
+int call_bind_submit(sd_varlink_server *s);
+int call_bind_views(sd_varlink_server *s);
+int monitor_bind(sd_varlink_server *s);
+
+/* What the server calls: finds out who asks, and runs. */
+int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_flags_t flags,
+	       void *userdata, call_run_t run);
+#define VARLINK_METHOD(name, run)                                                                  \
+	static int name(sd_varlink *link, sd_json_variant *parameters,                             \
+			sd_varlink_method_flags_t flags, void *userdata)                           \
+	{                                                                                          \
+		return call_begin(link, parameters, flags, userdata, run);                         \
+	}
+
+/* Whether it can still be answered, or wants no answer. */
+bool call_is_awaited(const struct varlink_call *q);
+
+/* Begins once more, from the beginning. */
+void call_again(struct varlink_call *q);
+/* What the operations call back: answers, with what has been made of the answer, and frees q. */
+void call_answer(const struct failure *f, void *userdata);
+
+/* Sets q->failure and returns -EINVAL. */
+int call_refuse(struct varlink_call *q, const char *name, const char *format, ...) _printf_(3, 4);
+
+/* answer_takes for what has not failed yet. */
+bool call_fits(struct varlink_call *q, size_t bytes, size_t most);
+/* Takes over a piece of the list; r is what making it returned. */
+void call_piece(struct varlink_call *q, int r, sd_json_variant *piece);
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* Reads the parameters into target. Returns 0, or a negative errno with q->bad. */
+int call_read(struct varlink_call *q, const sd_json_dispatch_field *table, void *target);
+
+/* Callbacks of such a table. What is null is left as it was. */
+int read_number(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to);
+int read_bool(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to);
+/* Job numbers, malloc'ed. */
+struct numbers {
+	uint64_t *v;
+	size_t n;
+};
+int read_numbers(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to);
+
+/* For SD_JSON_BUILD_CALLBACK: a string as people may see it, escaped where it is not safe to show,
+ * or not UTF-8, of which JSON is. */
+int build_text(sd_json_variant **ret, const char *name, void *s);
+#define BUILD_TEXT(s) SD_JSON_BUILD_CALLBACK(build_text, (void *)(s))
+#define BUILD_PAIR_TEXT(name, s) SD_JSON_BUILD_PAIR(name, BUILD_TEXT(s))
+/* A path as a pair of text, and one more with its bytes where that is not the same. */
+int build_path(sd_json_variant **ret, const char *name, void *s);
+#define BUILD_PAIRS_PATH(s)                                                                        \
+	SD_JSON_BUILD_PAIR("path", SD_JSON_BUILD_CALLBACK(build_path, (void *)(s))),               \
+		SD_JSON_BUILD_PAIR_CONDITION(!text_is_safe(s), "pathBase64",                       \
+					     SD_JSON_BUILD_BASE64(s, strlen(s)))
+
+int build_job(sd_json_variant **ret, const struct job_record *r);
+/* About how many bytes that is. */
+size_t job_bytes(const struct job_record *r);
+
+extern const sd_varlink_interface vl_interface_reclaim;

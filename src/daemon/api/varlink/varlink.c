@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Who is allowed in, sd-varlink does not decide: connections come by the same way as those of the
+ * private socket (bus-guest.c), are counted together with them, and bring no descriptors. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/escape.h"
+#include "varlink-state.h"
+
+/* What may wait for a client that does not read, before it is cut off: more than any answer, which
+ * are sent one after the other. */
+#define UNSENT_BYTES_MOST MiB(4)
+
+/* ---- connections -------------------------------------------------------------------------- */
+
+bool visitor_has_read(const struct visitor *v)
+{
+	int events = sd_varlink_get_events(v->link);
+
+	return events < 0 || !(events & EPOLLOUT);
+}
+
+static int on_doom(sd_event_source *source, void *userdata)
+{
+	struct visitor *v = userdata;
+
+	(void)source;
+	(void)sd_varlink_close(v->link);
+	return 0;
+}
+
+void visitor_doom(struct visitor *v)
+{
+	if (!v->doom)
+		(void)sd_event_add_defer(v->varlink->bus->event, &v->doom, on_doom, v);
+}
+
+void visitor_sends(struct visitor *v, size_t bytes)
+{
+	if (visitor_has_read(v))
+		v->unsent_bytes = 0;
+	v->unsent_bytes += bytes;
+	if (v->unsent_bytes <= UNSENT_BYTES_MOST || v->doom)
+		return;
+	bus_say(v->varlink->bus, LOG_NOTICE, v->asker->c.id.uid,
+		"A client of user %u does not read what it is sent; it is cut off.",
+		(unsigned)v->asker->c.id.uid);
+	visitor_doom(v);
+}
+
+static void visitor_free(struct visitor *v)
+{
+	(void)sd_event_source_disable_unref(v->doom);
+	(void)sd_event_source_disable_unref(v->again);
+	asker_hang_up(v->asker);
+	(void)asker_unref(v->asker);
+	free(v);
+}
+
+static void on_disconnect(sd_varlink_server *server, sd_varlink *link, void *userdata)
+{
+	struct visitor *v = sd_varlink_set_userdata(link, NULL), **at;
+	struct varlink *varlink = userdata;
+
+	(void)server;
+	if (!v)
+		return;
+	for (at = &varlink->visitors; *at != v;)
+		at = &(*at)->next;
+	*at = v->next;
+	visitor_free(v);
+}
+
+/* Takes the descriptor. */
+static int on_guest(struct bus *b, int fd, struct asker *a)
+{
+	struct visitor *v = calloc(1, sizeof(*v));
+	int r = v ? sd_varlink_server_add_connection(b->varlink->server, fd, &v->link) : -ENOMEM;
+
+	if (r < 0) {
+		(void)close(fd);
+		free(v);
+		return r;
+	}
+	v->varlink = b->varlink;
+	v->asker = asker_ref(a);
+	v->next = b->varlink->visitors;
+	b->varlink->visitors = v;
+	(void)sd_varlink_set_userdata(v->link, v);
+	return 0;
+}
+
+static const struct speech speech_varlink = { SPEECH_VARLINK, on_guest };
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+static void visitors_close(struct varlink *v)
+{
+	while (v->visitors)
+		(void)sd_varlink_close(v->visitors->link);
+}
+
+/* sd-varlink would wait until everybody has read what there is, for ever. */
+static int on_end(sd_event_source *source, void *userdata)
+{
+	struct varlink *varlink = userdata;
+
+	(void)source;
+	for (struct visitor *v = varlink->visitors, *next; v; v = next) {
+		next = v->next;
+		if (!visitor_has_read(v))
+			(void)sd_varlink_process(v->link);
+	}
+	visitors_close(varlink);
+	return 0;
+}
+
+static int server_make(struct varlink *v)
+{
+	int r = sd_varlink_server_new(&v->server, 0);
+
+	if (r >= 0)
+		r = sd_varlink_server_set_info(v->server, "The reclaimd project", "reclaimd",
+					       RECLAIM_VERSION, NULL);
+	/* Ours is the limit (bus-quota.c). */
+	if (r >= 0)
+		r = sd_varlink_server_set_connections_max(v->server, UINT32_MAX);
+	if (r >= 0)
+		r = sd_varlink_server_add_interface(v->server, &vl_interface_reclaim);
+	if (r >= 0)
+		r = call_bind_submit(v->server);
+	if (r >= 0)
+		r = call_bind_jobs(v->server);
+	if (r >= 0)
+		r = call_bind_views(v->server);
+	if (r >= 0)
+		r = monitor_bind(v->server);
+	if (r >= 0)
+		r = sd_varlink_server_bind_disconnect(v->server, on_disconnect);
+	if (r < 0)
+		return r;
+	(void)sd_varlink_server_set_userdata(v->server, v);
+	return sd_varlink_server_attach_event(v->server, v->bus->event, SD_EVENT_PRIORITY_NORMAL);
+}
+
+int varlink_new(struct varlink **ret, struct bus *b, const char *path)
+{
+	struct varlink *v = calloc(1, sizeof(*v));
+	int r;
+
+	if (!v)
+		return -ENOMEM;
+	v->bus = b;
+	r = server_make(v);
+	if (r >= 0)
+		r = sd_event_add_exit(b->event, &v->end, on_end, v);
+	if (r >= 0)
+		r = sd_event_source_set_priority(v->end, SD_EVENT_PRIORITY_IMPORTANT);
+	if (r >= 0)
+		r = bus_socket_new(&v->socket, b, path, &speech_varlink);
+	if (r < 0) {
+		(void)varlink_free(v);
+		return r;
+	}
+	*ret = v;
+	return 0;
+}
+
+struct varlink *varlink_free(struct varlink *v)
+{
+	if (!v)
+		return NULL;
+	v->socket = bus_socket_free(v->socket);
+	visitors_close(v);
+	for (struct varlink_call *q = v->calls; q; q = q->next)
+		q->varlink = NULL;
+	(void)sd_event_source_disable_unref(v->end);
+	(void)sd_varlink_server_unref(v->server);
+	free(v);
+	return NULL;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "boost.h"
+
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "config/config.h"
+#include "daemon/log.h"
+#include "remainder.h"
+#include "job-run-state.h"
+#include "schedule.h"
+#include "urgency.h"
+#include "base/fd.h"
+#include "base/units.h"
+
+#define LOOK_USEC (1 * USEC_PER_SEC)
+#define LOOK_NEAR_USEC (250 * USEC_PER_MSEC)
+/* Longer than anything takes, its turn on a busy disk included, where something happens at all. */
+#define SILENT_USEC (5 * USEC_PER_SEC)
+
+/* ---- space ------------------------------------------------------------------------------------
+ */
+
+static bool may_hang(const struct job *j)
+{
+	const struct mounts *mounts = manager_mounts(j->manager);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, j->place->mount) : NULL;
+
+	return !mount || mount_may_hang(mount);
+}
+
+/* Returns whether space may be short soon. */
+static bool look_at_space(const struct job *j, int fd, bool *is_short)
+{
+	const struct config *c = j->manager->config;
+	struct statfs st;
+	struct space s;
+
+	if (fd < 0 || may_hang(j) || fstatfs(fd, &st) < 0)
+		return false;
+	s = (struct space){ .free_bytes = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize,
+			    .all_bytes = (uint64_t)st.f_blocks * (uint64_t)st.f_bsize };
+	*is_short = urgency_space(&c->urgent_below, &c->urgent_until, &s, *is_short);
+	return urgency_is_near(&c->urgent_below, &s);
+}
+
+/* ---- time -------------------------------------------------------------------------------------
+ */
+
+static void say_course(struct run *run, const struct course *c)
+{
+	uint64_t ends = MAX(urgency_ends_usec(c), c->now_usec);
+	char late[64];
+
+	if (c->by_usec > c->now_usec && (ends == UINT64_MAX || ends <= c->by_usec)) {
+		job_say(run->job, "speed goes before latency, to be done in time");
+	} else if (ends == UINT64_MAX) {
+		job_say(run->job, "is late, and goes as fast as it can");
+	} else {
+		(void)timespan_format(late, sizeof(late),
+				      (ends - c->by_usec) / USEC_PER_SEC * USEC_PER_SEC);
+		job_say(run->job,
+			"cannot be done in time: as fast as it can go, it will be %s late", late);
+	}
+}
+
+static void look_at_time(struct run *run)
+{
+	const struct job_record *r = &run->job->r;
+	uint64_t at = run->chunk && run->at < run->chunk->n ? run->chunk->entries[run->at].seq : 0;
+	struct course c = { .begun_usec = run->begun_usec,
+			    .now_usec = manager_clock(),
+			    .by_usec = r->by_usec };
+
+	if (r->by_usec == 0)
+		return;
+	/* A clock that was set back. */
+	c.begun_usec = MIN(c.begun_usec, c.now_usec);
+	if (at > run->first_seq) {
+		c.done = at - run->first_seq;
+		c.all = r->names + 1 - run->first_seq;
+	}
+	run->short_of_time = run->short_of_time || urgency_presses(&c);
+	if (run->short_of_time)
+		say_course(run, &c);
+}
+
+/* ---- both -------------------------------------------------------------------------------------
+ */
+
+/* Lets another job run in the stead of one that gets no further. */
+static void look_at_progress(struct run *run)
+{
+	uint64_t now = now_usec(), is;
+	struct run_progress p;
+
+	run_progress(run, &p);
+	is = p.entries + p.bytes + run->job->r.entries_done + run->job->r.bytes_freed + run->next +
+	     run->at + (run->resting ? rest_bytes(run->job->rest) : 0);
+	if (is != run->heard) {
+		run->heard = is;
+		run->heard_usec = now;
+		run->silent = false;
+	} else if (!run->silent && now - run->heard_usec >= SILENT_USEC) {
+		run->silent = true;
+		schedule_kick(run->m);
+	}
+}
+
+static bool look(struct run *run)
+{
+	int fd = run->staged_fd >= 0 ? run->staged_fd : run->place_fd;
+	struct rest *rest = run->resting ? run->job->rest : NULL;
+	bool near = look_at_space(run->job, rest ? rest->dirfd : fd, &run->short_of_space);
+
+	look_at_time(run);
+	look_at_progress(run);
+	if (run->worker_runs)
+		worker_urgent(run->worker, run->short_of_space || run->short_of_time);
+	else if (rest)
+		rest_urgent(rest, run->short_of_space || run->short_of_time);
+	return near;
+}
+
+/* Of jobs that have been cancelled. Returns whether there are any. */
+static bool look_at_rests(struct manager *m, bool *near)
+{
+	struct rest *r;
+	bool any = false;
+
+	LIST_FOREACH(r, &m->rests, link)
+	{
+		if (r->held || !r->job || r->job->doing != DOING_REST)
+			continue;
+		any = true;
+		*near = look_at_space(r->job, r->dirfd, &r->short_of_space) || *near;
+		rest_urgent(r, r->short_of_space);
+		job_progressed(r->job);
+	}
+	return any;
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	struct place *p;
+	bool near = false;
+
+	(void)usec;
+	if (!look_at_rests(m, &near) && m->running == 0)
+		return 0;
+	LIST_FOREACH(p, &m->places, link)
+	if (p->running && p->running->run)
+		near = look(p->running->run) || near;
+	(void)sd_event_source_set_time_relative(source, near ? LOOK_NEAR_USEC : LOOK_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+void hurry_begin(struct manager *m)
+{
+	int enabled = SD_EVENT_OFF;
+
+	if (!m->hurry_timer) {
+		if (sd_event_add_time_relative(m->event, &m->hurry_timer, CLOCK_MONOTONIC,
+					       LOOK_NEAR_USEC, 0, on_look, m) < 0)
+			log_line(LOG_ERR, "Out of memory: this run is not hurried for space or "
+					  "time, ignoring");
+		else
+			(void)sd_event_source_set_description(m->hurry_timer, "hurry");
+		return;
+	}
+	(void)sd_event_source_get_enabled(m->hurry_timer, &enabled);
+	if (enabled != SD_EVENT_OFF)
+		return;
+	(void)sd_event_source_set_time_relative(m->hurry_timer, LOOK_NEAR_USEC);
+	(void)sd_event_source_set_enabled(m->hurry_timer, SD_EVENT_ONESHOT);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "durability.h"
+
+#include <errno.h>
+
+#include "daemon/manager.h"
+#include "job-run-state.h"
+#include "schedule.h"
+#include "base/fd.h"
+
+/* So long a flush lingers for jobs that end soon: of small ones some ten do. */
+#define LINGER_USEC (50 * USEC_PER_MSEC)
+
+static void flush_next(struct place *p);
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	flush_next(userdata);
+	return 0;
+}
+
+/* Returns false if it cannot wait. */
+static bool arm(struct place *p, uint64_t usec)
+{
+	struct flush_group *g = &p->flush;
+
+	if (g->timer)
+		return sd_event_source_set_time(g->timer, usec) >= 0 &&
+		       sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT) >= 0;
+	if (sd_event_add_time(p->manager->event, &g->timer, CLOCK_MONOTONIC, usec, USEC_PER_MSEC,
+			      on_timer, p) < 0)
+		return false;
+	(void)sd_event_source_set_description(g->timer, "flush");
+	return true;
+}
+
+static void on_flushed(int r, void *userdata)
+{
+	struct place *p = userdata;
+	struct flush_group *g = &p->flush;
+	struct run *run;
+
+	g->under_way = false;
+	/* The worker was replaced by another one, which can do it as well. It may be about to be
+	 * freed yet. */
+	if (r == -ECANCELED && !p->manager->stopping && arm(p, 0)) {
+		STAILQ_CONCAT(&g->covered, &g->waiting);
+		STAILQ_CONCAT(&g->waiting, &g->covered);
+		g->n = 0;
+		STAILQ_FOREACH(run, &g->waiting, in_flush)
+		g->n++;
+		g->hurry = true;
+		return;
+	}
+	/* With its last job the place would go. */
+	place_use(p);
+	while ((run = STAILQ_FIRST(&g->covered))) {
+		STAILQ_REMOVE_HEAD(&g->covered, in_flush);
+		run->flushing = false;
+		run_flushed(run, r);
+	}
+	flush_next(p);
+	place_rest(p);
+}
+
+static int ask(struct place *p, struct run *last)
+{
+	const char *names[WORKER_FLUSH];
+	struct worker *w = p->deleter;
+	struct run *run;
+	size_t n = 0;
+	/* One that is at work is not replaced here. */
+	int r = w ? 0 : place_deleter(p, last->job->owner, &w);
+
+	STAILQ_FOREACH(run, &p->flush.covered, in_flush)
+	names[n++] = run->job->uuid_text;
+	return r < 0 ? r : worker_flush(w, p->staging_fd, names, n, on_flushed, p);
+}
+
+static void flush_begin(struct place *p)
+{
+	struct flush_group *g = &p->flush;
+	struct run *run = NULL;
+	int r;
+
+	for (size_t i = 0; i < WORKER_FLUSH && g->n > 0; i++, g->n--) {
+		run = STAILQ_FIRST(&g->waiting);
+		STAILQ_REMOVE_HEAD(&g->waiting, in_flush);
+		STAILQ_INSERT_TAIL(&g->covered, run, in_flush);
+	}
+	g->hurry = false;
+	g->under_way = true;
+	r = ask(p, run);
+	if (r < 0)
+		on_flushed(r, p);
+	schedule_kick(p->manager);
+}
+
+/* Have they any company to wait for? */
+static bool has_more(const struct place *p)
+{
+	bool more = p->running;
+
+	for (size_t i = 0; i < PRIORITIES; i++)
+		more = more || !TAILQ_EMPTY(&p->queues[i]);
+	return more;
+}
+
+/* When the next flush is to be made. */
+static uint64_t from_usec(const struct place *p)
+{
+	const struct flush_group *g = &p->flush;
+	uint64_t linger = has_more(p) ? g->since_usec + LINGER_USEC : 0;
+
+	if (g->hurry || flush_is_full(p))
+		return 0;
+	return MAX(linger, p->deleter ? worker_flush_from(p->deleter) : 0);
+}
+
+static void flush_next(struct place *p)
+{
+	struct flush_group *g = &p->flush;
+	uint64_t from;
+
+	if (g->under_way || g->n == 0)
+		return;
+	from = from_usec(p);
+	if (from <= now_usec() || !arm(p, from))
+		flush_begin(p);
+}
+
+bool flush_is_full(const struct place *p)
+{
+	return p->flush.n >= WORKER_FLUSH;
+}
+
+void flush_wait_for(struct run *run)
+{
+	struct place *p = run->job->place;
+	struct flush_group *g = &p->flush;
+
+	run_leave(run);
+	run->flushing = true;
+	if (g->n++ == 0)
+		g->since_usec = now_usec();
+	STAILQ_INSERT_TAIL(&g->waiting, run, in_flush);
+	g->hurry = g->hurry || run->stopped;
+	schedule_kick(p->manager);
+	flush_next(p);
+}
+
+void flush_hurry(struct place *p)
+{
+	p->flush.hurry = true;
+	/* Not in this call, whose caller does not expect an answer yet. */
+	(void)arm(p, 0);
+}
+
+void flush_give_up(struct place *p)
+{
+	p->flush.hurry = true;
+	flush_next(p);
+}
+
+void flush_init(struct place *p)
+{
+	STAILQ_INIT(&p->flush.waiting);
+	STAILQ_INIT(&p->flush.covered);
+}
+
+void flush_done(struct place *p)
+{
+	p->flush.timer = sd_event_source_disable_unref(p->flush.timer);
+}

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "job-restore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "retry.h"
+#include "name-chunk.h"
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "outcome.h"
+#include "job-recover.h"
+#include "base/escape.h"
+#include "base/fd.h"
+
+/* Names that a worker is asked to move before it has answered the first. */
+#define CHUNK 1024
+#define UNREAD_MAX 8
+/* Somebody may wait for it. */
+#define AGAIN_MOST_USEC (8 * USEC_PER_SEC)
+
+struct back {
+	struct job *j;
+	struct manager *m;
+	enum entry_state state;
+	int to_fd;
+	char *to_name;
+	filesystem_t filesystem;
+	struct restore_view view; /* fd -1: none */
+	struct chunk *chunk;
+	struct outcome *outcome;
+	size_t asked, open; /* of the chunk: sent, and not answered */
+	uint64_t next;
+	sd_event_source *timer;
+	unsigned interruptions; /* since something went back last */
+	int interrupted;        /* why, if the chunk was */
+	uint64_t stuck_before;  /* this chunk */
+	bool uses_place;
+	struct put_back_result result;
+	void (*done)(struct job *j, const struct put_back_result *result, void *userdata);
+	void *userdata;
+};
+
+/* One name on its way; its place in the chunk says which. */
+struct back_item {
+	struct back *b;
+	size_t at;
+};
+
+static void finish(struct back *b)
+{
+	struct put_back_result result = b->result;
+	void (*done)(struct job * j, const struct put_back_result *r, void *userdata) = b->done;
+	void *userdata = b->userdata;
+	struct job *j = b->j;
+
+	if (b->outcome)
+		outcome_record(b->outcome, b->m->store, NULL, NULL);
+	if (b->uses_place)
+		place_rest(j->place);
+	chunk_free(b->chunk);
+	sd_event_source_disable_unref(b->timer);
+	fd_closep(&b->to_fd);
+	fd_closep(&b->view.fd);
+	free(b->to_name);
+	free(b);
+	j->doing = DOING_NOTHING;
+	done(j, &result, userdata);
+}
+
+/* All that is left cannot be put back. */
+static void give_up(struct back *b, int error)
+{
+	b->result.stuck += b->chunk && b->chunk->n > 0 ? b->chunk->n : 1;
+	if (b->result.error == 0) {
+		b->result.error = error;
+		(void)snprintf(b->result.text, sizeof(b->result.text), "%s", strerror(-error));
+	}
+	finish(b);
+}
+
+static void load_next(struct back *b);
+
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct back *b = userdata;
+
+	(void)source;
+	(void)usec;
+	b->timer = sd_event_source_disable_unref(b->timer);
+	load_next(b);
+	return 0;
+}
+
+/* A worker has died, or something is short, which is not the names' fault. */
+static void again(struct back *b, int error)
+{
+	uint64_t after;
+
+	b->interruptions++;
+	after = MIN(again_after_usec(b->interruptions), AGAIN_MOST_USEC);
+	if (b->outcome)
+		outcome_record(b->outcome, b->m->store, NULL, NULL);
+	b->outcome = NULL;
+	b->chunk = chunk_free(b->chunk);
+	b->result.stuck = b->stuck_before;
+	b->interrupted = 0;
+	/* Even at once is later: who has died is still being buried. */
+	if (b->m->stopping || sd_event_add_time_relative(b->m->event, &b->timer, CLOCK_MONOTONIC,
+							 after, 0, on_again, b) < 0) {
+		b->result.interrupted = true;
+		finish(b);
+		return;
+	}
+	(void)sd_event_source_set_description(b->timer, "put-back-again");
+	if (b->interruptions > UNREAD_MAX)
+		return; /* that it waits has been said */
+	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &b->j->r,
+		"Job %" PRIu64 " is being put back, was interrupted (%s) and goes on", b->j->r.id,
+		strerror(-error));
+}
+
+static void stuck(struct back *b, const struct chunk_entry *e, int error)
+{
+	_cleanup_free_ char *path = chunk_path(b->chunk, e, "");
+	_cleanup_free_ char *shown = escape_name(path ? path : e->name);
+	struct problem_record p = { .path = path ? path : e->name,
+				    .what = "could not be put back",
+				    .error = error,
+				    .is_error = true };
+
+	(void)outcome_problem(b->outcome, &p);
+	if (b->result.stuck++ > 0)
+		return;
+	b->result.error = error;
+	(void)snprintf(b->result.text, sizeof(b->result.text), "%s: %s", shown ? shown : e->name,
+		       strerror(-error));
+}
+
+static void chunk_answered(struct back *b)
+{
+	size_t n = b->chunk->n;
+	uint64_t last = b->chunk->entries[n - 1].seq;
+
+	if (b->interrupted < 0) {
+		again(b, b->interrupted);
+		return;
+	}
+	outcome_record(b->outcome, b->m->store, NULL, NULL);
+	b->outcome = NULL;
+	b->chunk = chunk_free(b->chunk);
+	b->stuck_before = b->result.stuck;
+	b->next = last + 1;
+	if (n < CHUNK)
+		finish(b);
+	else
+		load_next(b);
+}
+
+static void failed(struct back *b, size_t at, int error)
+{
+	if (again_helps(error))
+		b->interrupted = error;
+	else
+		stuck(b, &b->chunk->entries[at], error);
+}
+
+static void on_restored(int r, void *userdata)
+{
+	struct back_item *item = userdata;
+	struct back *b = item->b;
+	size_t at = item->at;
+	const struct chunk_entry *e = &b->chunk->entries[at];
+
+	free(item);
+	if (r == 0) {
+		b->result.back++;
+		b->interruptions = 0;
+		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
+	} else if (r == -ENOENT) {
+		/* A worker or the daemon died after it had gone back, or it has been fetched. */
+		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
+	} else {
+		failed(b, at, r);
+	}
+	if (--b->open == 0 && b->asked == b->chunk->n)
+		chunk_answered(b);
+}
+
+static int ask(struct back *b, struct worker *intake, size_t at)
+{
+	const struct chunk_entry *e = &b->chunk->entries[at];
+	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
+	struct restore_item item = { .seq = e->seq, .name = e->name, .id = &e->id };
+	struct back_item *open = malloc(sizeof(*open));
+	int r;
+
+	if (!open)
+		return -ENOMEM;
+	*open = (struct back_item){ .b = b, .at = at };
+	if (dir) {
+		item.dir_path = dir->path;
+		item.dir_id = &dir->id;
+	}
+	r = dir || b->to_fd >= 0
+		    ? worker_restore(intake, b->j->place->staging_fd, b->j->uuid_text, &item,
+				     b->to_fd, b->to_name, b->view.fd >= 0 ? &b->view : NULL,
+				     on_restored, open)
+		    : -ENOENT;
+	if (r < 0)
+		free(open);
+	return r;
+}
+
+static void ask_all(struct back *b)
+{
+	struct worker *intake;
+	int r;
+
+	/* One more is open while they are sent, so that answers in the call do not end the chunk.
+	 */
+	b->open = 1;
+	for (b->asked = 0; b->asked < b->chunk->n; b->asked++) {
+		b->open++;
+		r = owner_intake(b->j->owner, b->filesystem, &intake);
+		if (r >= 0)
+			r = ask(b, intake, b->asked);
+		if (r < 0) {
+			b->open--;
+			failed(b, b->asked, r);
+		}
+	}
+	if (--b->open == 0)
+		chunk_answered(b);
+}
+
+static void on_staging(int r, int fd, void *userdata)
+{
+	struct back *b = userdata;
+
+	(void)fd;
+	if (again_helps(r))
+		again(b, r);
+	else if (r < 0)
+		give_up(b, r);
+	else
+		ask_all(b);
+}
+
+static void on_loaded(int r, struct chunk *c, void *userdata)
+{
+	struct back *b = userdata;
+
+	b->chunk = c;
+	if (r >= 0)
+		r = b->j->unmarked;
+	if (r >= 0 && c->n > 0) {
+		b->outcome = outcome_new(b->j->r.id);
+		r = b->outcome ? 0 : -ENOMEM;
+	}
+	/* Reading shares the fate of what is written with it. */
+	if (r < 0 && (again_helps(r) || b->interruptions < UNREAD_MAX))
+		again(b, r);
+	else if (r < 0)
+		give_up(b, r);
+	else if (c->n == 0)
+		finish(b);
+	else
+		place_staging(b->j->place, /* make= */ false, on_staging, b);
+}
+
+static void load(struct back *b)
+{
+	int r = chunk_load(b->m->store, b->j->r.id, b->next, CHUNK, 1U << ENTRY_STAGED, on_loaded,
+			   b);
+
+	if (r < 0)
+		again(b, r);
+}
+
+static void on_staged_known(struct job *j, bool known, void *userdata)
+{
+	struct back *b = userdata;
+
+	j->doing = DOING_PUT_BACK;
+	if (known)
+		load(b);
+	else if (b->interruptions < UNREAD_MAX || j->unmarked == -EINPROGRESS)
+		again(b, -EAGAIN);
+	else
+		give_up(b, -EAGAIN);
+}
+
+static void load_next(struct back *b)
+{
+	/* The store does not know which names were moved: staging does. */
+	if (b->j->unmarked)
+		recover_staged(b->j, on_staged_known, b);
+	else
+		load(b);
+}
+
+void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name, int view_fd,
+	      void (*done)(struct job *j, const struct put_back_result *result, void *userdata),
+	      void *userdata)
+{
+	struct put_back_result failed = { .stuck = 1, .error = -ENOMEM, .text = "out of memory" };
+	struct back *b = calloc(1, sizeof(*b));
+
+	if (!b) {
+		done(j, &failed, userdata);
+		return;
+	}
+	*b = (struct back){ .j = j,
+			    .m = j->manager,
+			    .state = state,
+			    .to_fd = -1,
+			    .view = { -1, ++j->manager->views },
+			    .next = 1,
+			    .done = done,
+			    .userdata = userdata };
+	j->doing = DOING_PUT_BACK;
+	if (to_fd >= 0)
+		b->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
+	if (to_name)
+		b->to_name = strdup(to_name);
+	if (view_fd >= 0)
+		b->view.fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
+	if ((to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0) ||
+	    (to_name && !b->to_name)) {
+		give_up(b, (to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0)
+				   ? -errno
+				   : -ENOMEM);
+		return;
+	}
+	/* Both are one filesystem, unless the caller is wrong about it. */
+	b->filesystem =
+		b->to_fd >= 0 ? filesystem_of_fd(b->m, b->to_fd) : place_filesystem(j->place);
+	place_use(j->place);
+	b->uses_place = true;
+	load_next(b);
+}
+
+/* ---- what is empty goes -----------------------------------------------------------------------
+ */
+
+/* Workers may be killed, and are replaced; what then still is not gone, the next start removes. */
+#define TIDY_TRIES 4
+
+struct tidy {
+	struct place *p;
+	struct owner *o;
+	unsigned tries;
+	char job_dir[33];
+};
+
+static void tidy_try(struct tidy *t);
+
+static void tidy_end(struct tidy *t)
+{
+	struct manager *m = t->p->manager;
+
+	place_rest(t->p);
+	owner_unref(t->o);
+	free(t);
+	manager_flow_ends(m);
+}
+
+static bool died(int r)
+{
+	return r == -EPIPE || r == -ECANCELED;
+}
+
+static void tidy_again(struct tidy *t, int r)
+{
+	if (died(r) && t->tries < TIDY_TRIES && !t->p->manager->stopping)
+		tidy_try(t);
+	else
+		tidy_end(t);
+}
+
+static void on_removed(int r, void *userdata)
+{
+	struct tidy *t = userdata;
+
+	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
+		log_user(LOG_WARNING, t->o->id.uid, SD_ID128_NULL,
+			 "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
+			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
+	tidy_again(t, r);
+}
+
+static void on_tidy_staging(int r, int fd, void *userdata)
+{
+	struct tidy *t = userdata;
+	struct worker *intake;
+
+	if (r >= 0)
+		r = owner_intake(t->o, place_filesystem(t->p), &intake);
+	if (r >= 0)
+		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
+	if (r < 0)
+		tidy_again(t, r);
+}
+
+static void tidy_try(struct tidy *t)
+{
+	t->tries++;
+	place_staging(t->p, /* make= */ false, on_tidy_staging, t);
+}
+
+void staging_tidy(struct place *p, struct owner *o, const char *job_dir)
+{
+	struct tidy *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return;
+	t->p = p;
+	t->o = owner_ref(o);
+	(void)snprintf(t->job_dir, sizeof(t->job_dir), "%s", job_dir);
+	place_use(p);
+	manager_flow_begins(p->manager);
+	tidy_try(t);
+}

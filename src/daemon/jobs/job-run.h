@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Deletes a job's names: chunk by chunk, directory by directory within a chunk, through a worker.
+ *
+ *   chunk of names <- store;  for each directory of them: open it (intake worker), delete (delete
+ *   worker);  what became of them -> store;  next chunk;  at the end what is left is put back
+ *
+ * That names are gone is recorded when their chunk is. After a crash in between they are asked to
+ * be deleted again, are not there, and that is all right. What was found to be somebody else, or
+ * could not be deleted, is never tried again by itself.
+ *
+ * A worker that dies costs the job a retry and nothing else, however often: only that a job that
+ * gets no further waits longer and longer between them (retry.h). A mount or a staging directory
+ * that is not there lets the job wait until mounts change; a directory that is another one than it
+ * was lets it pause, for a person to look (I7). */
+#pragma once
+
+#include "daemon/workers/worker-handle.h"
+
+struct job;
+struct run;
+
+/* The job is in no queue. It ends with job_finish, or waits again. */
+void run_begin(struct job *j);
+
+/* Stops it at the next entry. keep: what is left of a large file that is being freed is held as the
+ * job's rest (remainder.h); else the kernel frees it at once. stopped is called once the job is in
+ * nobody's hands: it is running still by its state and what next is the caller's to say, or it has
+ * finished meanwhile. Only one may ask: -EBUSY for others. */
+int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
+	     void *userdata);
+
+/* It has got no further for some seconds: its filesystem may hang. */
+bool run_is_silent(const struct job *j);
+
+/* Of what is not in the record yet. */
+void run_progress(const struct run *run, struct run_progress *ret);

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "job.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "job-restore.h"
+#include "remainder.h"
+#include "job-run.h"
+#include "schedule.h"
+#include "base/fd.h"
+#include "base/units.h"
+
+#define TELL_USEC (500 * USEC_PER_MSEC)
+
+/* ---- table ------------------------------------------------------------------------------------
+ */
+
+static struct job **bucket(const struct job_table *t, uint64_t id)
+{
+	return &t->buckets[id & (t->n_buckets - 1)];
+}
+
+int job_table_reserve(struct job_table *t, size_t n)
+{
+	struct job_table bigger = { .n_buckets = MAX(t->n_buckets, (size_t)64) };
+	struct job *j, **at;
+
+	if (n <= t->n_buckets)
+		return 0;
+	while (bigger.n_buckets < n)
+		bigger.n_buckets *= 2;
+	bigger.buckets = calloc(bigger.n_buckets, sizeof(struct job *));
+	if (!bigger.buckets)
+		return -ENOMEM;
+	free(t->buckets);
+	t->buckets = bigger.buckets;
+	t->n_buckets = bigger.n_buckets;
+	TAILQ_FOREACH(j, &t->in_order, in_order)
+	{
+		at = bucket(t, j->r.id);
+		j->next_same_hash = *at;
+		*at = j;
+	}
+	return 0;
+}
+
+void job_table_add(struct job_table *t, struct job *j)
+{
+	struct job **at = bucket(t, j->r.id), *before;
+
+	j->next_same_hash = *at;
+	*at = j;
+	t->n++;
+	/* Ids come in order but for submits that overtake one another. */
+	TAILQ_FOREACH_REVERSE(before, &t->in_order, job_list, in_order)
+	if (before->r.id < j->r.id) {
+		TAILQ_INSERT_AFTER(&t->in_order, before, j, in_order);
+		return;
+	}
+	TAILQ_INSERT_HEAD(&t->in_order, j, in_order);
+}
+
+void job_table_remove(struct job_table *t, struct job *j)
+{
+	struct job **at;
+
+	for (at = bucket(t, j->r.id); *at != j; at = &(*at)->next_same_hash)
+		;
+	*at = j->next_same_hash;
+	TAILQ_REMOVE(&t->in_order, j, in_order);
+	t->n--;
+}
+
+struct job *job_table_find(const struct job_table *t, uint64_t id)
+{
+	if (t->n == 0)
+		return NULL;
+	for (struct job *j = *bucket(t, id); j; j = j->next_same_hash)
+		if (j->r.id == id)
+			return j;
+	return NULL;
+}
+
+struct job *job_table_from(const struct job_table *t, uint64_t id)
+{
+	struct job *j = job_table_find(t, id);
+
+	if (j)
+		return j;
+	j = id > 0 ? job_table_find(t, id - 1) : NULL;
+	if (j)
+		return TAILQ_NEXT(j, in_order);
+	TAILQ_FOREACH(j, &t->in_order, in_order)
+	if (j->r.id > id)
+		return j;
+	return NULL;
+}
+
+void job_table_done(struct job_table *t)
+{
+	struct job *j;
+
+	while ((j = TAILQ_FIRST(&t->in_order))) {
+		job_table_remove(t, j);
+		job_free(j);
+	}
+	free(t->buckets);
+	*t = (struct job_table){ .in_order = TAILQ_HEAD_INITIALIZER(t->in_order) };
+}
+
+/* ---- one job ----------------------------------------------------------------------------------
+ */
+
+static const char empty[] = "";
+/* Where most come from: many wait, and this is a tenth of what each of them needs. */
+static const char submitted[] = "submit";
+
+void job_set_text(const char **text, const char *to)
+{
+	char *copy = to && *to ? strdup(to) : NULL;
+
+	if (*text != empty)
+		free((char *)*text);
+	*text = copy ? copy : empty;
+}
+
+bool job_say(struct job *j, const char *format, ...)
+{
+	struct safe_text text;
+	bool changed;
+	va_list ap;
+
+	va_start(ap, format);
+	safe_text_formatv(&text, format, ap);
+	va_end(ap);
+	changed = strcmp(j->r.message, text.line) != 0;
+	job_set_text(&j->r.message, text.line);
+	return changed;
+}
+
+struct job *job_free(struct job *j)
+{
+	if (!j)
+		return NULL;
+	rest_forget(j->rest);
+	job_set_text(&j->r.path, NULL);
+	if (j->r.origin != submitted)
+		job_set_text(&j->r.origin, NULL);
+	job_set_text(&j->r.inplace, NULL);
+	job_set_text(&j->r.message, NULL);
+	job_set_text(&j->r.strategy, NULL);
+	place_unref(j->place);
+	owner_unref(j->owner);
+	free(j);
+	return NULL;
+}
+
+int job_new(struct job **ret, struct manager *m, const struct job_record *r, struct owner *owner,
+	    struct place *place)
+{
+	_cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	j->r = *r;
+	j->manager = m;
+	j->due_at = JOB_NOT_DUE;
+	j->owner = owner_ref(owner);
+	j->place = place ? place_ref(place) : NULL;
+	for (size_t i = 0; i < sizeof(r->uuid); i++)
+		(void)snprintf(j->uuid_text + 2 * i, 3, "%02x", r->uuid[i]);
+	j->r.groups = owner->id.groups;
+	j->r.n_groups = owner->id.n_groups;
+	j->r.mount = place ? place->mount : empty;
+	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
+	j->r.path = j->r.origin = j->r.inplace = j->r.message = j->r.strategy = empty;
+	job_set_text(&j->r.path, r->path);
+	if (r->origin && strcmp(r->origin, submitted) == 0)
+		j->r.origin = submitted;
+	else
+		job_set_text(&j->r.origin, r->origin);
+	job_set_text(&j->r.inplace, r->inplace);
+	job_set_text(&j->r.message, r->message);
+	job_set_text(&j->r.strategy, r->strategy);
+	*ret = j;
+	j = NULL;
+	return 0;
+}
+
+bool job_state_finished(enum job_state s)
+{
+	return s >= JOB_DONE;
+}
+
+void job_look(const struct job *j, struct job_record *ret)
+{
+	struct run_progress now = { 0 };
+
+	*ret = j->r;
+	if (j->run)
+		run_progress(j->run, &now);
+	ret->entries_done += now.entries;
+	ret->bytes_freed += now.bytes + (j->rest ? rest_bytes(j->rest) : 0);
+}
+
+static void tell_changed(struct job *j)
+{
+	const struct manager_events *e = &j->manager->events;
+	struct job_record r;
+
+	j->changed_usec = now_usec();
+	if (!e->job_changed || !j->told)
+		return;
+	job_look(j, &r);
+	e->job_changed(&r, e->userdata);
+}
+
+void job_progressed(struct job *j)
+{
+	if (now_usec() - j->changed_usec >= TELL_USEC)
+		tell_changed(j);
+}
+
+void job_set_state(struct job *j, enum job_state s)
+{
+	struct manager *m = j->manager;
+
+	m->counts[j->r.state]--;
+	m->counts[s]++;
+	j->r.state = s;
+	tell_changed(j);
+}
+
+/* ---- saving -----------------------------------------------------------------------------------
+ */
+
+struct save {
+	struct job *j;
+	struct job_record r; /* with strings of its own */
+	char staging[33];
+	void (*saved)(int r, void *userdata);
+	void *userdata;
+};
+
+static struct save *save_free(struct save *s)
+{
+	if (!s)
+		return NULL;
+	free((char *)s->r.path);
+	free((char *)s->r.mount);
+	free((char *)s->r.inplace);
+	free((char *)s->r.message);
+	free((char *)s->r.strategy);
+	free(s);
+	return NULL;
+}
+
+static struct save *save_new(struct job *j)
+{
+	struct save *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->j = j;
+	s->r = j->r;
+	(void)snprintf(s->staging, sizeof(s->staging), "%s", j->r.staging);
+	s->r.staging = s->staging;
+	s->r.origin = empty; /* who, what and when do not change */
+	s->r.groups = NULL;
+	s->r.n_groups = 0;
+	s->r.path = strdup(j->r.path);
+	s->r.mount = strdup(j->r.mount);
+	s->r.inplace = strdup(j->r.inplace);
+	s->r.message = strdup(j->r.message);
+	s->r.strategy = strdup(j->r.strategy);
+	if (!s->r.path || !s->r.mount || !s->r.inplace || !s->r.message || !s->r.strategy)
+		return save_free(s);
+	return s;
+}
+
+static int save_work(struct store *store, void *userdata)
+{
+	struct save *s = userdata;
+
+	return store_job_update(store, &s->r);
+}
+
+static void finished_saved(struct job *j)
+{
+	const struct manager_events *e = &j->manager->events;
+	struct manager *m = j->manager;
+
+	if (e->job_finished && j->told)
+		e->job_finished(&j->r, e->userdata);
+	if (*j->r.staging)
+		staging_tidy(j->place, j->owner, j->uuid_text);
+	m->counts[j->r.state]--;
+	m->finished[j->r.state]++;
+	j->owner->user->jobs--;
+	job_table_remove(&m->jobs, j);
+	job_free(j);
+}
+
+static void save_answered(int r, void *userdata)
+{
+	struct save *s = userdata;
+	struct job *j = s->j;
+
+	j->saving--;
+	j->unsaved = r < 0 || (j->unsaved && j->saving > 0);
+	manager_store_says(j->manager, r);
+	if (s->saved)
+		s->saved(r, s->userdata);
+	save_free(s);
+	if (j->refused && j->saving == 0)
+		job_free(j);
+	else if (!j->refused && job_state_finished(j->r.state) && !j->unsaved && j->saving == 0)
+		finished_saved(j);
+}
+
+void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdata)
+{
+	struct save *s = save_new(j);
+	int r = -ENOMEM;
+
+	j->saving++;
+	if (s) {
+		s->saved = saved;
+		s->userdata = userdata;
+		r = store_queue_post(j->manager->store, save_work, save_answered, s);
+	}
+	if (r >= 0)
+		return;
+	save_free(s);
+	j->saving--;
+	j->unsaved = true;
+	manager_store_says(j->manager, r);
+	if (saved)
+		saved(r, userdata);
+}
+
+void job_marked(int r, void *userdata)
+{
+	struct job *j = userdata;
+
+	j->unmarked = r;
+	manager_store_says(j->manager, r);
+}
+
+void job_save_again(struct job *j)
+{
+	if (j->unsaved && j->saving == 0)
+		job_save(j, NULL, NULL);
+}
+
+static void log_finished(const struct job *j)
+{
+	static const sd_id128_t ids[JOB_STATES] = {
+		[JOB_DONE] = MESSAGE_JOB_DONE,           [JOB_PARTIAL] = MESSAGE_JOB_INCOMPLETE,
+		[JOB_FAILED] = MESSAGE_JOB_INCOMPLETE,   [JOB_CANCELLED] = MESSAGE_JOB_TAKEN_BACK,
+		[JOB_RESTORED] = MESSAGE_JOB_TAKEN_BACK,
+	};
+	bool bad = j->r.state == JOB_PARTIAL || j->r.state == JOB_FAILED;
+	char entries[COUNTED_SIZE], freed[16];
+
+	log_job(bad ? LOG_WARNING : LOG_INFO, ids[j->r.state], &j->r,
+		"Job %" PRIu64 " is %s: %s deleted, %s freed%s%s", j->r.id,
+		job_state_name(j->r.state),
+		counted_format(entries, sizeof(entries), j->r.entries_done, "entry", "entries"),
+		size_format(freed, sizeof(freed), j->r.bytes_freed), *j->r.message ? "; " : "",
+		j->r.message);
+}
+
+void job_finish(struct job *j, enum job_state s)
+{
+	due_remove(&j->manager->due, j);
+	schedule_remove(j);
+	j->doing = DOING_NOTHING;
+	j->r.finished_usec = manager_clock();
+	j->manager->finished_last = MAX(j->manager->finished_last, j->r.id);
+	job_set_state(j, s);
+	log_finished(j);
+	job_save(j, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* An unfinished job as the daemon holds it, and the table of all of them.
+ *
+ * Memory is ahead of the store: a change is made here and posted (job_save); what has been posted
+ * first is durable first. What is answered to anybody waits for the durable part. Names are not
+ * held here but read from the store in chunks.
+ *
+ * At most one of these goes on for a job at a time, and `doing` says which:
+ *   job-submit.c   between its record and its names' way into staging
+ *   job-run.c      its names are being deleted
+ *   job-restore.c  its names are being put back
+ *   job-control.c  it is cancelled, and what is left of large files is still freed
+ */
+#pragma once
+
+#include <sys/queue.h>
+
+#include "store/store.h"
+#include "base/macros.h"
+
+struct manager;
+struct owner;
+struct place;
+struct rest;
+struct run;
+struct submit;
+
+#define JOB_NOT_DUE SIZE_MAX
+
+enum job_doing {
+	DOING_NOTHING,
+	DOING_SUBMIT,
+	DOING_RUN,
+	DOING_PUT_BACK,
+	DOING_RECOVERY,
+	DOING_REST
+};
+
+struct job {
+	/* Strings are the job's own but for mount, which is the place's; staging is "" or
+	 * uuid_text; groups are the owner's. */
+	struct job_record r;
+	char uuid_text[33];
+	uint8_t doing;
+	bool queued;           /* in its place's queue */
+	bool unsaved;          /* the store could not take the last change */
+	int unmarked;          /* why it is not known which names were moved; 0: it is */
+	bool told;             /* that there is such a job has been announced */
+	unsigned saving;       /* changes posted and not answered yet */
+	bool refused;          /* taken out: it goes when none of these is left */
+	uint64_t again_usec;   /* by schedule_clock: not before is it tried again; 0: any time */
+	uint64_t changed_usec; /* when progress was told last */
+	struct manager *manager;
+	struct owner *owner;
+	struct place *place;
+	struct run *run;
+	struct submit *submit; /* while its names are being moved out of the way */
+	struct rest *rest;     /* of large files, or NULL */
+	size_t due_at;         /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
+	TAILQ_ENTRY(job) in_order, in_queue;
+	struct job *next_same_hash;
+};
+
+TAILQ_HEAD(job_list, job);
+
+struct job_table {
+	struct job_list in_order; /* of ids */
+	struct job **buckets;
+	size_t n_buckets, n;
+};
+
+/* Room for one more is made before a job is accepted, so that adding cannot fail. */
+int job_table_reserve(struct job_table *t, size_t n);
+void job_table_add(struct job_table *t, struct job *j);
+void job_table_remove(struct job_table *t, struct job *j);
+struct job *job_table_find(const struct job_table *t, uint64_t id);
+/* The first with this number or a larger one, or NULL. */
+struct job *job_table_from(const struct job_table *t, uint64_t id);
+void job_table_done(struct job_table *t);
+
+/* Copies what the record says, its strings too; takes references on owner and place. place may be
+ * NULL, and set later. */
+int job_new(struct job **ret, struct manager *m, const struct job_record *r, struct owner *owner,
+	    struct place *place);
+struct job *job_free(struct job *j);
+static inline void job_freep(struct job **j)
+{
+	(void)job_free(*j);
+}
+
+/* Sets r.message, and tells whether it changed; words are lost rather than the job when memory is
+ * out. */
+bool job_say(struct job *j, const char *format, ...) _printf_(2, 3);
+void job_set_text(const char **text, const char *to);
+
+/* Changes the state and tells whoever listens. Posts nothing. */
+void job_set_state(struct job *j, enum job_state s);
+/* Tells of progress, at most every half second. */
+void job_progressed(struct job *j);
+
+/* Posts the record as it is now. saved may be NULL; it is called once, in this call if nothing
+ * could be posted. A change that the store refused is posted again later. */
+void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdata);
+/* For outcome_record, where the record is of which names were moved into staging: if the store
+ * refuses it, they are looked for there before anything else is done with the job. */
+void job_marked(int r, void *userdata);
+/* Posts again what the store has refused. */
+void job_save_again(struct job *j);
+
+/* The job is over: recorded, told and logged, then gone from memory. */
+void job_finish(struct job *j, enum job_state s);
+
+/* The record with the progress of what is going on just now. */
+void job_look(const struct job *j, struct job_record *ret);
+
+bool job_state_finished(enum job_state s);

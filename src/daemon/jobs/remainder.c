@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "remainder.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "base/fd.h"
+
+/* Each is a process. A job that is stopped beyond that leaves its file to the kernel. */
+#define RESTS_MOST 64
+#define RESTS_USER 16
+
+uint64_t rest_bytes(const struct rest *r)
+{
+	struct run_progress now;
+
+	worker_progress(r->worker, &now);
+	return now.bytes > r->before ? now.bytes - r->before : 0;
+}
+
+/* Counts what it has come to, and frees it. Returns its job. */
+static struct job *end(struct rest *r)
+{
+	uint64_t bytes = rest_bytes(r);
+	struct job *j = r->job;
+
+	r->m->bytes_freed += bytes;
+	if (j) {
+		j->r.bytes_freed += bytes;
+		j->rest = NULL;
+	}
+	LIST_REMOVE(r, link);
+	worker_free(r->worker);
+	fd_closep(&r->dirfd);
+	free(r);
+	return j;
+}
+
+static void on_gone(struct worker *w, const char *how, void *userdata)
+{
+	struct rest *r = userdata;
+	void (*gone)(struct job * j, void *userdata) = r->gone;
+	void *gone_userdata = r->userdata;
+	bool early = r->held && !r->dropped;
+	struct job *j = end(r);
+
+	(void)w;
+	if (!j)
+		return;
+	if (early)
+		log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r,
+			"What was left of a large file of job %" PRIu64
+			" is not held any more: the process has ended (%s)",
+			j->r.id, how);
+	job_save(j, NULL, NULL);
+	if (gone)
+		gone(j, gone_userdata);
+}
+
+static bool have_room(const struct manager *m, const struct job *j)
+{
+	unsigned all = 0, user = 0;
+	const struct rest *r;
+
+	LIST_FOREACH(r, &m->rests, link)
+	{
+		all++;
+		user += r->job && r->job->r.uid == j->r.uid;
+	}
+	return all < RESTS_MOST && user < RESTS_USER;
+}
+
+/* The mount that this is on, if it is one of our namespace; or 0. */
+static uint64_t mount_of(struct manager *m, int fd)
+{
+	const struct mounts *mounts = manager_mounts(m);
+	struct identity id;
+
+	if (!mounts || fd_whereabouts(fd, &id) < 0 || !mounts_by_id(mounts, id.mnt_id))
+		return 0;
+	return id.mnt_id;
+}
+
+void rest_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes)
+{
+	struct rest *r = have_room(j->manager, j) && !j->rest ? calloc(1, sizeof(*r)) : NULL;
+
+	if (!r) {
+		worker_free(w);
+		return;
+	}
+	*r = (struct rest){ .m = j->manager, .job = j, .worker = w, .before = bytes, .held = true };
+	r->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
+	r->mnt_id = mount_of(j->manager, dirfd);
+	worker_give(w, on_gone, r);
+	LIST_INSERT_HEAD(&j->manager->rests, r, link);
+	j->rest = r;
+}
+
+void rest_watch(struct rest *r, void (*gone)(struct job *j, void *userdata), void *userdata)
+{
+	r->gone = gone;
+	r->userdata = userdata;
+}
+
+void rest_free(struct rest *r)
+{
+	r->held = false;
+	worker_rests_free(r->worker);
+}
+
+void rest_hold(struct rest *r)
+{
+	r->held = true;
+	rest_urgent(r, false);
+	worker_rests_stop(r->worker, /* keep= */ true);
+}
+
+void rest_drop(struct rest *r)
+{
+	r->dropped = true;
+	worker_rests_stop(r->worker, /* keep= */ false);
+}
+
+void rest_urgent(struct rest *r, bool on)
+{
+	worker_urgent(r->worker, on);
+}
+
+void rest_forget(struct rest *r)
+{
+	if (!r)
+		return;
+	r->job = NULL;
+	rest_drop(r);
+}
+
+void rests_look_again(struct manager *m)
+{
+	const struct mounts *mounts = LIST_EMPTY(&m->rests) ? NULL : manager_mounts(m);
+	struct rest *r, *next;
+
+	for (r = LIST_FIRST(&m->rests); r && mounts; r = next) {
+		next = LIST_NEXT(r, link);
+		if (r->dropped || r->mnt_id == 0 || mounts_by_id(mounts, r->mnt_id))
+			continue;
+		log_line(LOG_NOTICE, "A filesystem was unmounted on which a large file was still "
+				     "held: it is let go of");
+		rest_drop(r);
+	}
+}
+
+void rests_end(struct manager *m)
+{
+	struct rest *r, *next;
+
+	for (r = LIST_FIRST(&m->rests); r; r = next) {
+		struct job *j;
+
+		next = LIST_NEXT(r, link);
+		j = end(r);
+		if (j)
+			job_save(j, NULL, NULL);
+	}
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "spool-jobs.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config/config.h"
+#include "log.h"
+#include "daemon/spools/spool.h"
+#include "base/escape.h"
+
+/* A batch on its way; the names it was made of, and who they were. */
+struct spooled {
+	struct manager *m;
+	uint64_t id;
+	uid_t uid; /* the submitter's */
+	char *names, *origin;
+	size_t names_len, at; /* where the next name is looked for: they come in their order */
+	struct identity *ids;
+	size_t n, at_id;
+};
+
+static struct spooled *spooled_free(struct spooled *s)
+{
+	if (!s)
+		return NULL;
+	free(s->names);
+	free(s->origin);
+	free(s->ids);
+	free(s);
+	return NULL;
+}
+
+static struct spooled *spooled_new(struct manager *m, const struct spool_batch *b)
+{
+	struct spooled *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	*s = (struct spooled){
+		.m = m, .id = b->id, .uid = b->submitter->uid, .names_len = b->names_len, .n = b->n
+	};
+	s->names = malloc(MAX(b->names_len, (size_t)1));
+	s->origin = strdup(b->origin);
+	s->ids = calloc(MAX(b->n, (size_t)1), sizeof(*s->ids));
+	if (!s->names || !s->origin || !s->ids)
+		return spooled_free(s);
+	memcpy(s->names, b->names, b->names_len);
+	memcpy(s->ids, b->ids, b->n * sizeof(*s->ids));
+	return s;
+}
+
+/* Is it who the spool saw? Names that are missing have been passed over. */
+static bool is_expected(const struct entry_record *e, void *userdata)
+{
+	struct spooled *s = userdata;
+
+	while (s->at < s->names_len && s->at_id < s->n) {
+		const char *name = s->names + s->at;
+		const struct identity *id = &s->ids[s->at_id++];
+
+		s->at += strlen(name) + 1;
+		if (strcmp(name, e->name) == 0)
+			return id->ino == e->id.ino && id->btime_nsec == e->id.btime_nsec &&
+			       (id->mode & S_IFMT) == e->id.type;
+	}
+	return false;
+}
+
+static enum spool_outcome outcome_of(const struct failure *f)
+{
+	static const char *const denied[] = { "Protected", "NotAuthorized", "CrossesMount",
+					      "InvalidPath", "Unsupported" };
+
+	if (!f->name)
+		return SPOOL_ACCEPTED;
+	for (size_t i = 0; i < ELEMENTSOF(denied); i++)
+		if (strcmp(denied[i], f->name) == 0)
+			return SPOOL_DENIED;
+	return SPOOL_LATER;
+}
+
+static void on_submitted(const struct failure *f, const struct submitted *result, void *userdata)
+{
+	struct spooled *s = userdata;
+
+	(void)result;
+	if (f->name)
+		log_user(LOG_NOTICE, s->uid, SD_ID128_NULL, "%s: not accepted: %s", s->origin,
+			 f->text.line);
+	if (s->m->spools)
+		spools_taken(s->m->spools, s->id, outcome_of(f));
+	spooled_free(s);
+}
+
+static void take(const struct spool_batch *b, void *userdata)
+{
+	struct manager *m = userdata;
+	struct spooled *s = spooled_new(m, b);
+	struct caller caller = { .id = *b->submitter, .is_us = true, .pidfd = -1 };
+	struct intake_group group = { .dirfd = b->dirfd,
+				      .display = b->dir_path,
+				      .names = b->names,
+				      .names_len = b->names_len,
+				      .names_fd = -1,
+				      .list = true };
+	struct submit_options o = { .has_undo = true,
+				    .undo_usec = b->undo_usec,
+				    .priority = PRIORITY_NORMAL,
+				    .origin = b->origin,
+				    .is_expected = is_expected,
+				    .expected_userdata = s };
+
+	if (!s) {
+		spools_taken(m->spools, b->id, SPOOL_LATER);
+		return;
+	}
+	operation_submit(m, &caller, &group, 1, &o, on_submitted, s);
+}
+
+static void tell(const char *path, uid_t uid, const char *name, const char *text, void *userdata)
+{
+	_cleanup_free_ char *path_text = escape_name(path);
+	_cleanup_free_ char *name_text = escape_name(name ? name : "");
+
+	(void)userdata;
+	log_user(LOG_WARNING, uid, SD_ID128_NULL, "Spool %s%s%s: %s", path_text ? path_text : "",
+		 name ? "/" : "", name_text ? name_text : "", text);
+}
+
+int spooling_configure(struct manager *m)
+{
+	return spools_configure(m->spools, m->config->spools, m->config->n_spools,
+				m->config->protect);
+}
+
+int spooling_begin(struct manager *m)
+{
+	struct spools_options o = {
+		.take = take, .tell = tell, .userdata = m, .state_dir = m->o.state_dir
+	};
+	int r = spools_new(&m->spools, m->event, &o);
+
+	return r < 0 ? r : spooling_configure(m);
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "spool-round.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/guard/protect.h"
+#include "base/thread.h"
+
+#define GROUPS_MOST 65536 /* NGROUPS_MAX */
+
+enum { ROUND_IDLE, ROUND_RUNNING, ROUND_ENDED, ROUND_ABANDONED };
+
+bool spool_name_is_ours(const char *name)
+{
+	return strncmp(name, ".reclaim", strlen(".reclaim")) == 0;
+}
+
+static int refuse(struct spool_round *r, int error, const char *why)
+{
+	(void)snprintf(r->why, sizeof(r->why), "%s", why);
+	return error;
+}
+
+/* ---- the way to it ------------------------------------------------------------------------- */
+
+static int stamp_read(int dirfd, const char *name, struct spool_stamp *ret)
+{
+	struct spool_stamp st = { 0 };
+	struct statx sx;
+	int k;
+
+	/* What the kernel knows: a server is not to be waited for entry by entry, and nothing is
+	 * mounted for this. */
+	if (statx(dirfd, name,
+		  AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_BASIC_STATS, &sx) < 0)
+		return -errno;
+	k = fd_identity(dirfd, name, &st.id);
+	if (k < 0)
+		return k;
+	st.ctime_nsec = sx.stx_ctime.tv_sec * 1000000000LL + sx.stx_ctime.tv_nsec;
+	st.mtime_nsec = sx.stx_mtime.tv_sec * 1000000000LL + sx.stx_mtime.tv_nsec;
+	st.uid = sx.stx_uid;
+	*ret = st;
+	return 0;
+}
+
+/* Takes a directory into the chain. Takes fd over. */
+static int step_add(struct spool_round *r, int fd, struct spool_step_rights *rights)
+{
+	struct spool_stamp st;
+	int k = stamp_read(fd, "", &st);
+
+	if (k < 0) {
+		(void)close(fd);
+		return refuse(r, k, strerror(-k));
+	}
+	r->steps[r->n_steps] = (struct spool_step){
+		.dev = st.id.dev, .ino = st.id.ino, .mnt_id = st.id.mnt_id, .fd = fd
+	};
+	rights[r->n_steps++] = (struct spool_step_rights){ .uid = st.uid, .mode = st.id.mode };
+	return 0;
+}
+
+/* Walks from / to the spool, a component at a time. */
+static int walk(struct spool_round *r, struct spool_step_rights *rights)
+{
+	char component[NAME_MAX + 1];
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	for (const char *p = r->path;;) {
+		size_t len;
+		int k;
+
+		if (fd < 0 && errno == ENOENT)
+			return refuse(r, -ENOENT, "does not exist");
+		if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+			return refuse(r, -ENOTDIR,
+				      "leads through a symbolic link, or something else that is "
+				      "no directory: configure the path that realpath prints");
+		if (fd < 0)
+			return refuse(r, -errno, strerror(errno));
+		k = step_add(r, fd, rights);
+		if (k < 0)
+			return k;
+		p += strspn(p, "/");
+		len = strcspn(p, "/");
+		if (len == 0)
+			return 0;
+		(void)snprintf(component, sizeof(component), "%.*s", (int)len, p);
+		p += len;
+		fd = openat(r->steps[r->n_steps - 1].fd, component,
+			    O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
+}
+
+/* Keeps getpwent(3), which protect_new goes by, to one thread. */
+static pthread_mutex_t accounts = PTHREAD_MUTEX_INITIALIZER;
+
+static int check_protected(struct spool_round *r)
+{
+	const struct spool_step *last = &r->steps[r->n_steps - 1];
+	_cleanup_free_ char *culprit = NULL;
+	const char *reason = "is the root directory";
+	struct protect *p = NULL;
+	struct identity id;
+	int k;
+
+	(void)pthread_mutex_lock(&accounts);
+	k = protect_new(&p, (const char *const *)r->protect, &culprit);
+	(void)pthread_mutex_unlock(&accounts);
+	if (k < 0) {
+		(void)snprintf(r->why, sizeof(r->why),
+			       "cannot be served, as %s cannot be looked at: %s",
+			       culprit ? culprit : "what is protected", strerror(-k));
+		return k;
+	}
+	k = fd_identity(last->fd, "", &id);
+	if (k >= 0 && r->n_steps > 1)
+		reason = protect_check(p, r->steps[r->n_steps - 2].fd, strrchr(r->path, '/') + 1,
+				       &id);
+	protect_free(p);
+	if (k < 0)
+		return refuse(r, k, strerror(-k));
+	return reason ? refuse(r, -EPERM, reason) : 0;
+}
+
+static size_t components(const char *path)
+{
+	size_t n = 1;
+
+	for (const char *p = path; *p; p++)
+		n += *p == '/';
+	return n;
+}
+
+static int arrive(struct spool_round *r)
+{
+	struct spool_step_rights *rights;
+	int k;
+
+	rights = calloc(components(r->path) + 1, sizeof(*rights));
+	r->steps = calloc(components(r->path) + 1, sizeof(*r->steps));
+	if (!rights || !r->steps) {
+		free(rights);
+		return refuse(r, -ENOMEM, "cannot be looked at: out of memory");
+	}
+	k = walk(r, rights);
+	if (k >= 0) {
+		r->complete = true;
+		r->authority = spool_authority(rights, r->n_steps);
+		if (r->authority.rule == RULE_NOBODY)
+			k = refuse(r, -EPERM,
+				   "can be exchanged for another directory by several users, so "
+				   "that it is not known who submits: let only root, or only its "
+				   "owner, write the directories above it");
+	}
+	free(rights);
+	return k >= 0 && (r->check || r->list) ? check_protected(r) : k;
+}
+
+/* ---- what is in it ------------------------------------------------------------------------- */
+
+/* Takes name over. */
+static int seen_add(struct spool_round *r, char *name, size_t *room)
+{
+	struct spool_seen *s;
+
+	if (r->n_seen == *room) {
+		size_t more = *room ? 2 * *room : 64;
+
+		s = realloc(r->seen, more * sizeof(*s));
+		if (!s) {
+			free(name);
+			return -ENOMEM;
+		}
+		r->seen = s;
+		*room = more;
+	}
+	s = &r->seen[r->n_seen++];
+	*s = (struct spool_seen){ .name = name, .submitter = -1 };
+	s->error = stamp_read(r->dirfd, name, &s->stamp);
+	return 0;
+}
+
+static int look_at_names(struct spool_round *r)
+{
+	size_t room = 0;
+	int k = 0;
+
+	for (size_t i = 0; i < r->n_names && k >= 0; i++) {
+		k = seen_add(r, r->names[i], &room);
+		r->names[i] = NULL;
+	}
+	return k;
+}
+
+static int look_at_all(struct spool_round *r)
+{
+	struct dirent *d;
+	size_t room = 0;
+	int k = 0, fd = fcntl(r->dirfd, F_DUPFD_CLOEXEC, 3);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!dir) {
+		k = -errno;
+		fd_closep(&fd);
+		return k;
+	}
+	while (k >= 0 && (errno = 0, d = readdir(dir))) {
+		char *name;
+
+		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
+		    spool_name_is_ours(d->d_name))
+			continue;
+		if (r->n_seen >= SPOOL_ENTRIES_MOST) {
+			r->more = true;
+			break;
+		}
+		name = strdup(d->d_name);
+		k = name ? seen_add(r, name, &room) : -ENOMEM;
+	}
+	/* An error is not the end of the directory: what was not seen is not gone. */
+	if (k >= 0 && !r->more && errno != 0)
+		k = -errno;
+	(void)closedir(dir);
+	return k;
+}
+
+/* ---- whose it is --------------------------------------------------------------------------- */
+
+/* Returns 1, 0 if there is no such account, or a negative errno if it cannot be told now. */
+static int account_of(uid_t uid, char *name, size_t size, gid_t *ret_gid)
+{
+	char buf[4096];
+	struct passwd pw, *found = NULL;
+	int k = getpwuid_r(uid, &pw, buf, sizeof(buf), &found);
+
+	if (k != 0)
+		return -k;
+	if (!found)
+		return 0;
+	(void)snprintf(name, size, "%s", pw.pw_name);
+	*ret_gid = pw.pw_gid;
+	return 1;
+}
+
+static int groups_of(const char *name, struct submitter *s)
+{
+	int n = 64;
+
+	for (int tries = 0; tries < 3; tries++) {
+		gid_t *v;
+
+		n = CLAMP(n, 1, GROUPS_MOST);
+		v = realloc(s->groups, (size_t)n * sizeof(gid_t));
+		if (!v)
+			return -ENOMEM;
+		s->groups = v;
+		if (getgrouplist(name, s->gid, v, &n) >= 0) {
+			s->n_groups = (size_t)n;
+			return 0;
+		}
+	}
+	return -E2BIG;
+}
+
+/* Finds who somebody is. Returns the index; -ENOENT: no account. */
+static int submitter_find(struct spool_round *r, uid_t uid)
+{
+	struct submitter s = { .uid = uid }, *v;
+	char name[256];
+	int k;
+
+	for (size_t i = 0; i < r->n_submitters; i++)
+		if (r->submitters[i].uid == uid)
+			return (int)i;
+	if (uid != 0) {
+		k = account_of(uid, name, sizeof(name), &s.gid);
+		if (k <= 0)
+			return k == 0 ? -ENOENT : k;
+		k = groups_of(name, &s);
+		if (k < 0) {
+			free(s.groups);
+			return k;
+		}
+	}
+	v = realloc(r->submitters, (r->n_submitters + 1) * sizeof(*v));
+	if (!v) {
+		free(s.groups);
+		return -ENOMEM;
+	}
+	r->submitters = v;
+	v[r->n_submitters] = s;
+	return (int)r->n_submitters++;
+}
+
+static void look_for_owner(struct spool_round *r, struct spool_seen *s, uid_t *unknown)
+{
+	uid_t uid = 0;
+
+	s->why = spool_authority_entry(&r->authority, s->stamp.uid, s->stamp.id.mode, &uid);
+	if (s->why)
+		return;
+	/* Thousands of one who has no account are not asked for thousands of times. */
+	s->submitter = uid != 0 && uid == *unknown ? -ENOENT : submitter_find(r, uid);
+	if (s->submitter == -ENOENT) {
+		*unknown = uid;
+		s->why = "belongs to somebody without an account, so that it is not known what he "
+			 "may delete: submit it with reclaimctl";
+	} else if (s->submitter < 0) {
+		s->why = "belongs to somebody whose groups cannot be found out just now: it stays "
+			 "until it changes, or reclaimd is reloaded";
+	}
+}
+
+static void look(struct spool_round *r)
+{
+	uid_t unknown = 0;
+
+	r->error = arrive(r);
+	if (r->error < 0 || (!r->list && r->n_names == 0))
+		return;
+	r->dirfd = openat(r->steps[r->n_steps - 1].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r->error = r->dirfd < 0 ? -errno : r->list ? look_at_all(r) : look_at_names(r);
+	if (r->error < 0) {
+		(void)refuse(r, r->error, strerror(-r->error));
+		return;
+	}
+	for (size_t i = 0; i < r->n_seen; i++)
+		if (r->seen[i].error >= 0)
+			look_for_owner(r, &r->seen[i], &unknown);
+}
+
+/* ---- the thread ---------------------------------------------------------------------------- */
+
+struct spool_round *spool_round_new(const char *path, char *const *protect)
+{
+	struct spool_round *r = calloc(1, sizeof(*r));
+	size_t n = 0;
+
+	if (!r)
+		return NULL;
+	r->dirfd = r->eventfd = -1;
+	r->path = strdup(path);
+	while (protect && protect[n])
+		n++;
+	r->protect = calloc(n + 1, sizeof(char *));
+	if (!r->path || !r->protect)
+		return spool_round_free(r);
+	for (size_t i = 0; i < n; i++) {
+		r->protect[i] = strdup(protect[i]);
+		if (!r->protect[i])
+			return spool_round_free(r);
+	}
+	return r;
+}
+
+static void round_destroy(struct spool_round *r)
+{
+	for (size_t i = 0; r->protect && r->protect[i]; i++)
+		free(r->protect[i]);
+	for (size_t i = 0; r->names && i < r->n_names; i++)
+		free(r->names[i]);
+	for (size_t i = 0; i < r->n_steps; i++)
+		fd_closep(&r->steps[i].fd);
+	for (size_t i = 0; i < r->n_seen; i++)
+		free(r->seen[i].name);
+	for (size_t i = 0; i < r->n_submitters; i++)
+		free(r->submitters[i].groups);
+	free(r->submitters);
+	free(r->seen);
+	free(r->steps);
+	free(r->names);
+	free(r->protect);
+	free(r->path);
+	fd_closep(&r->dirfd);
+	fd_closep(&r->eventfd);
+	free(r);
+}
+
+static void *round_main(void *arg)
+{
+	struct spool_round *r = arg;
+	const uint64_t one = 1;
+
+	look(r);
+	/* First the word, then the state: once the state is there, it may be freed. */
+	(void)!write(r->eventfd, &one, sizeof(one));
+	if (atomic_exchange(&r->state, ROUND_ENDED) == ROUND_ABANDONED)
+		round_destroy(r);
+	return NULL;
+}
+
+static int round_over(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct spool_round *r = userdata;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	/* It is at its very end, if not past it. */
+	(void)pthread_join(r->thread, NULL);
+	r->source = sd_event_source_disable_unref(r->source);
+	r->ended(r, r->userdata);
+	return 0;
+}
+
+int spool_round_start(struct spool_round *r, sd_event *event,
+		      void (*ended)(struct spool_round *r, void *userdata), void *userdata)
+{
+	int k;
+
+	r->ended = ended;
+	r->userdata = userdata;
+	r->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->eventfd < 0)
+		return -errno;
+	k = sd_event_add_io(event, &r->source, r->eventfd, EPOLLIN, round_over, r);
+	if (k < 0)
+		return k;
+	atomic_store(&r->state, ROUND_RUNNING);
+	k = thread_start(&r->thread, round_main, r);
+	if (k < 0)
+		atomic_store(&r->state, ROUND_IDLE);
+	return k;
+}
+
+struct spool_round *spool_round_free(struct spool_round *r)
+{
+	pthread_t thread;
+
+	if (!r)
+		return NULL;
+	/* A source that is left means that round_over has not joined the thread. */
+	if (r->source && atomic_load(&r->state) != ROUND_IDLE) {
+		r->source = sd_event_source_disable_unref(r->source);
+		thread = r->thread;
+		if (atomic_exchange(&r->state, ROUND_ABANDONED) == ROUND_RUNNING) {
+			(void)pthread_detach(thread);
+			return NULL;
+		}
+		(void)pthread_join(thread, NULL);
+	}
+	r->source = sd_event_source_disable_unref(r->source);
+	round_destroy(r);
+	return NULL;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One look at a spool, on a thread of its own: directories may lie on a disk that is slow or a
+ * server that is gone, and accounts in a directory service. Nothing is shared with the thread but
+ * the round itself, which is its own until it has ended. */
+#pragma once
+
+#include <stdatomic.h>
+#include <pthread.h>
+#include <systemd/sd-event.h>
+
+#include "spool-authority.h"
+#include "spool-entries.h"
+#include "daemon/workers/worker-handle.h"
+
+/* A directory on the way from / to the spool. */
+struct spool_step {
+	uint64_t dev, ino, mnt_id;
+	int fd; /* O_PATH */
+};
+
+struct spool_seen {
+	char *name;
+	int error; /* -ENOENT: it is not there */
+	struct spool_stamp stamp;
+	const char *why; /* static: nobody's authority may be used for it; or NULL */
+	int submitter;   /* else whose: index */
+};
+
+struct spool_round {
+	/* What is to be looked at; set before the start, freed with the round. */
+	char *path;
+	char **protect; /* NULL-terminated: further protected paths */
+	bool check;     /* may it be served at all: protected paths */
+	bool list;      /* that, and all entries; else: */
+	char **names;
+	size_t n_names;
+	uint64_t number;
+	bool deliver; /* for the caller */
+
+	/* What was found. error is 0 if the spool can be served; else `why`, to follow its path. */
+	int error;
+	char why[256];
+	struct spool_step *steps; /* as far as there are directories */
+	size_t n_steps;
+	bool complete; /* the last is the spool */
+	struct spool_authority authority;
+	int dirfd; /* for listing; -1 */
+	struct spool_seen *seen;
+	size_t n_seen;
+	bool more; /* there were too many */
+	struct submitter *submitters;
+	size_t n_submitters;
+
+	/* How its end is told. */
+	pthread_t thread;
+	atomic_int state;
+	int eventfd;
+	sd_event_source *source;
+	void (*ended)(struct spool_round *r, void *userdata);
+	void *userdata;
+};
+
+/* Makes an empty round. NULL: out of memory. */
+struct spool_round *spool_round_new(const char *path, char *const *protect);
+
+/* Begins. `ended` is called from the event loop, and may free it. Returns 0 or a negative errno. */
+int spool_round_start(struct spool_round *r, sd_event *event,
+		      void (*ended)(struct spool_round *r, void *userdata), void *userdata);
+
+/* Frees a round at any time; one that is still going on is left to its thread. Returns NULL. */
+struct spool_round *spool_round_free(struct spool_round *r);
+
+/* Names that are reclaimd's own, in a spool that is at the root of a mount. */
+bool spool_name_is_ours(const char *name);

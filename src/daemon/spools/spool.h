@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Spools: directories whose content is deleted. Watches them with inotify, waits until an entry has
+ * not changed for the time that is configured, and offers what is due, many at once, to somebody
+ * who submits it. Submits and deletes nothing itself. Owns the watches and what it remembers.
+ *
+ *   inotify, mountinfo, timer --> names to look at --thread--> spool-round
+ *   what was seen --> spool-entries --what is due, by authority--> take --> spools_taken
+ *
+ * A spool that does not exist, is unmounted or is replaced is picked up when it appears: each
+ * directory on the way to it is watched for being moved or removed, the last one that exists for
+ * what is made in it, and the mount table for changes. Between two looks no descriptor is held, so
+ * that filesystems can be unmounted.
+ *
+ * A directory's times tell of changes in itself, not of those further down: `settle` has to be
+ * longer than the pauses of whoever fills a tree in the spool. Better is to make it elsewhere and
+ * move it there. What is restored to a spool is deleted again, in time.
+ *
+ * Whose authority is used: spool-authority.h. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "config/config.h"
+#include "base/fd.h"
+#include "daemon/workers/worker-handle.h"
+
+struct spools;
+
+/* Entries of one spool that became due together, with one authority. Lives during the call. */
+struct spool_batch {
+	uint64_t id;          /* for spools_taken */
+	const char *origin;   /* "spool:/backups/.trash" */
+	const char *dir_path; /* of the spool */
+	int dirfd;            /* the spool itself, O_RDONLY */
+	const char *names;    /* each ended by NUL, as in struct intake_group */
+	size_t names_len;
+	const struct identity *ids; /* of each: what is not that any more must not be deleted */
+	size_t n;
+	const struct submitter *submitter; /* with the groups of the user database */
+	uint64_t undo_usec;
+};
+
+enum spool_outcome {
+	SPOOL_ACCEPTED, /* there is a job, maybe from before a restart; each is left alone while it
+			 * is who it is */
+	SPOOL_DENIED,   /* one or more of them may not be deleted; nothing was accepted. Offered
+			 * again in halves, until it is known which; that one stays, until it
+			 * changes */
+	SPOOL_LATER,    /* not now, whichever it is: offered again in a minute */
+};
+
+struct spools_options {
+	/* Takes a batch. Must lead to one spools_taken, in the call or later. */
+	void (*take)(const struct spool_batch *batch, void *userdata);
+	/* Something that an administrator should know, once: `name` in the spool, and whose it is,
+	 * or NULL and UID_NONE for the spool itself; the text follows the path. */
+	void (*tell)(const char *path, uid_t uid, const char *name, const char *text,
+		     void *userdata);
+	void *userdata;
+	const char *state_dir; /* no spool may hold it; NULL: none */
+};
+
+enum spool_state {
+	SPOOL_LOOKING, /* not known yet */
+	SPOOL_ABSENT,
+	SPOOL_SERVED,
+	SPOOL_UNSERVED, /* why says why not */
+};
+
+struct spool_view {
+	const char *path, *why; /* the spool's, until it changes; why is "" if there is nothing */
+	enum spool_state state;
+	uint64_t settle_usec, undo_usec;
+	size_t waiting, refused; /* entries */
+	uint64_t taken;          /* since the start */
+};
+
+int spools_new(struct spools **ret, sd_event *event, const struct spools_options *o);
+struct spools *spools_free(struct spools *s);
+
+/* Serves these from now on; what is known of those that stay is kept. `protect` as in struct
+ * config. Both are copied. Returns 0 or a negative errno, and then some may be missing. */
+int spools_configure(struct spools *s, const struct config_spool *v, size_t n,
+		     char *const *protect);
+
+/* What became of a batch. Ids that are not known (any more) are ignored. */
+void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome);
+
+/* What was to be tried again later is tried now. */
+void spools_look_again(struct spools *s);
+
+size_t spools_count(const struct spools *s);
+void spools_look(const struct spools *s, size_t i, struct spool_view *ret);

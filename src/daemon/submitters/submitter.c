@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "submitter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "daemon/account.h"
+#include "config/config.h"
+#include "daemon/api/failure.h"
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "base/escape.h"
+#include "base/fd.h"
+#include "base/macros.h"
+
+#define IDLE_USEC (30 * USEC_PER_SEC)
+
+static struct user *user_get(struct manager *m, uid_t account)
+{
+	struct user *u;
+
+	LIST_FOREACH(u, &m->users, link)
+	if (u->account == account) {
+		u->refs++;
+		return u;
+	}
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return NULL;
+	u->account = account;
+	u->refs = 1;
+	LIST_INIT(&u->attendants);
+	LIST_INSERT_HEAD(&m->users, u, link);
+	return u;
+}
+
+static void user_unref(struct user *u)
+{
+	if (!u || --u->refs > 0)
+		return;
+	LIST_REMOVE(u, link);
+	free(u);
+}
+
+static bool same_submitter(const struct submitter *a, const struct submitter *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->n_groups == b->n_groups &&
+	       (a->n_groups == 0 ||
+		memcmp(a->groups, b->groups, a->n_groups * sizeof(*a->groups)) == 0);
+}
+
+/* ---- which filesystem --------------------------------------------------------------------- */
+
+/* No device has such a number. */
+#define MOUNT_UNKNOWN (1ULL << 63)
+
+static filesystem_t filesystem_of_mount(struct manager *m, uint64_t mnt_id)
+{
+	const struct mounts *mounts = manager_mounts(m);
+	const struct mount *mount = mounts ? mounts_by_id(mounts, mnt_id) : NULL;
+
+	return mount ? mount->dev : MOUNT_UNKNOWN | mnt_id;
+}
+
+filesystem_t filesystem_of_fd(struct manager *m, int fd)
+{
+	uint64_t mnt_id = 0;
+
+	return fd_mount_id(fd, &mnt_id) < 0 ? MOUNT_UNKNOWN : filesystem_of_mount(m, mnt_id);
+}
+
+filesystem_t filesystem_of_path(struct manager *m, const char *path)
+{
+	const struct mounts *mounts = manager_mounts(m);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, path) : NULL;
+
+	return mount ? mount->dev : MOUNT_UNKNOWN;
+}
+
+static bool filesystem_may_hang(struct manager *m, filesystem_t filesystem)
+{
+	const struct mounts *mounts = manager_mounts(m);
+	const struct mount *mount = mounts ? mounts_by_dev(mounts, filesystem) : NULL;
+
+	return !mount || mount_may_hang(mount);
+}
+
+/* Only what is in memory has seals. */
+static bool in_memory(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+filesystem_t filesystem_of_groups(struct manager *m, const struct intake_group *groups, size_t n)
+{
+	filesystem_t first = MOUNT_UNKNOWN;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct intake_group *g = &groups[i];
+		const char *path = g->path ? g->path : g->dir_path;
+		filesystem_t is =
+			path ? filesystem_of_path(m, path) : filesystem_of_fd(m, g->dirfd);
+
+		if (filesystem_may_hang(m, is))
+			return is;
+		if (i == 0)
+			first = is;
+		if (g->names_fd < 0 || in_memory(g->names_fd))
+			continue;
+		is = filesystem_of_fd(m, g->names_fd);
+		if (filesystem_may_hang(m, is))
+			return is;
+	}
+	return first;
+}
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+/* Processes that were given up, and that the kernel does not let go of: so many at most for a user
+ * on a filesystem, and in all. */
+#define STUCK_THERE_MOST 4
+#define STUCK_MOST 16
+/* What has been killed is gone in milliseconds, unless it waits for something. */
+#define STUCK_AFTER_USEC (2 * USEC_PER_SEC)
+/* Intake workers of a user; where there would be more, one that has nothing to do ends. Root's
+ * serve all users. */
+#define INTAKES_MOST 8
+#define INTAKES_ROOT_MOST 64
+
+static bool is_stuck(const struct attendant *a, uint64_t now)
+{
+	return a->left_usec > 0 && now - a->left_usec > STUCK_AFTER_USEC;
+}
+
+/* Counts them, in all and there. */
+static unsigned stuck(const struct user *u, filesystem_t filesystem, unsigned *ret_there)
+{
+	const struct attendant *a;
+	uint64_t now = now_usec();
+	unsigned all = 0;
+
+	*ret_there = 0;
+	LIST_FOREACH(a, &u->attendants, link)
+	if (is_stuck(a, now)) {
+		all++;
+		*ret_there += a->filesystem == filesystem;
+	}
+	return all;
+}
+
+static void on_left(void *userdata)
+{
+	struct attendant *a = userdata;
+
+	a->left_usec = now_usec();
+}
+
+static void on_reaped(void *userdata)
+{
+	struct attendant *a = userdata;
+	struct user *u = a->user;
+
+	LIST_REMOVE(a, link);
+	free(a);
+	user_unref(u);
+}
+
+int owner_worker_new(struct owner *o, filesystem_t filesystem, struct worker_options *options,
+		     struct worker **ret)
+{
+	struct attendant *a;
+	unsigned there;
+	int r;
+
+	if (stuck(o->user, filesystem, &there) >= STUCK_MOST && o->id.uid != 0)
+		return -EUSERS;
+	if (there >= STUCK_THERE_MOST)
+		return -EUSERS;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return -ENOMEM;
+	*a = (struct attendant){ .user = o->user, .filesystem = filesystem };
+	options->left = on_left;
+	options->reaped = on_reaped;
+	options->process_userdata = a;
+	r = worker_new(ret, o->manager->event, options);
+	if (r < 0) {
+		free(a);
+		return r;
+	}
+	o->user->refs++;
+	LIST_INSERT_HEAD(&o->user->attendants, a, link);
+	return 0;
+}
+
+/* ---- intake workers ----------------------------------------------------------------------- */
+
+static bool is_idle(const struct intake *i)
+{
+	return i->sessions == 0 && (!i->worker || worker_busy(i->worker) == 0);
+}
+
+/* Whose requests fail with it may ask for another in that very call: it is out of the way. */
+static void intake_stop(struct intake *i)
+{
+	struct worker *w = i->worker;
+
+	i->worker = NULL;
+	i->retired = true;
+	i->sessions++;
+	worker_free(w);
+	i->sessions--;
+}
+
+static void intake_end(struct intake *i)
+{
+	intake_stop(i);
+	if (i->sessions > 0)
+		return; /* until it is given back */
+	if (i->owner)
+		LIST_REMOVE(i, link);
+	free(i);
+}
+
+static struct intake *with_worker(const struct owner *o)
+{
+	struct intake *i;
+
+	LIST_FOREACH(i, &o->intakes, link)
+	if (i->worker)
+		return i;
+	return NULL;
+}
+
+/* From the first again each time: whose requests fail with one may give back any other, which is
+ * freed then. */
+void owner_end_workers(struct owner *o)
+{
+	struct intake *i, *next;
+
+	while ((i = with_worker(o)))
+		intake_stop(i);
+	for (i = LIST_FIRST(&o->intakes); i; i = next) {
+		next = LIST_NEXT(i, link);
+		intake_end(i);
+	}
+}
+
+static struct owner *owner_free(struct owner *o)
+{
+	struct intake *i;
+
+	if (!o)
+		return NULL;
+	owner_end_workers(o);
+	while ((i = LIST_FIRST(&o->intakes))) {
+		LIST_REMOVE(i, link);
+		i->owner = NULL;
+	}
+	sd_event_source_disable_unref(o->idle);
+	user_unref(o->user);
+	free(o->id.groups);
+	free(o);
+	return NULL;
+}
+
+static int owner_new(struct owner **ret, struct manager *m, const struct submitter *id)
+{
+	struct owner *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return -ENOMEM;
+	o->manager = m;
+	o->refs = 1;
+	LIST_INIT(&o->intakes);
+	o->id = (struct submitter){ .uid = id->uid, .gid = id->gid };
+	o->user = user_get(m, account_of(id->uid));
+	if (id->n_groups > 0)
+		o->id.groups = malloc(id->n_groups * sizeof(*id->groups));
+	if (!o->user || (id->n_groups > 0 && !o->id.groups)) {
+		owner_free(o);
+		return -ENOMEM;
+	}
+	if (id->n_groups > 0)
+		memcpy(o->id.groups, id->groups, id->n_groups * sizeof(*id->groups));
+	o->id.n_groups = id->n_groups;
+	LIST_INSERT_HEAD(&m->owners, o, link);
+	*ret = o;
+	return 0;
+}
+
+int owner_get(struct owner **ret, struct manager *m, const struct submitter *id)
+{
+	struct owner *o;
+
+	LIST_FOREACH(o, &m->owners, link)
+	if (same_submitter(&o->id, id)) {
+		*ret = owner_ref(o);
+		return 0;
+	}
+	return owner_new(ret, m, id);
+}
+
+struct owner *owner_ref(struct owner *o)
+{
+	o->refs++;
+	return o;
+}
+
+/* Without its last job an owner still keeps its worker for a while: the next submit of a script
+ * that submits one file after the other comes at once. */
+static void owner_drop_if_unused(struct owner *o)
+{
+	if (o->refs > 0 || !LIST_EMPTY(&o->intakes))
+		return;
+	LIST_REMOVE(o, link);
+	owner_free(o);
+}
+
+struct owner *owner_unref(struct owner *o)
+{
+	if (o) {
+		o->refs--;
+		owner_drop_if_unused(o);
+	}
+	return NULL;
+}
+
+static void intake_gone(struct worker *w, const char *how, void *userdata)
+{
+	struct intake *i = userdata;
+	struct owner *o = i->owner;
+
+	(void)w;
+	log_user(LOG_WARNING, o->id.uid, SD_ID128_NULL,
+		 "The process that looks at paths for uid %u has ended: %s", (unsigned)o->id.uid,
+		 how);
+	intake_end(i);
+	owner_drop_if_unused(o);
+}
+
+static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct owner *o = userdata;
+	struct intake *i, *next;
+	uint64_t now = now_usec();
+
+	(void)usec;
+	for (i = LIST_FIRST(&o->intakes); i; i = next) {
+		next = LIST_NEXT(i, link);
+		if (is_idle(i) && (i->retired || now - i->used_usec >= IDLE_USEC))
+			intake_end(i);
+	}
+	if (!LIST_EMPTY(&o->intakes)) {
+		(void)sd_event_source_set_time_relative(source, IDLE_USEC);
+		return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	}
+	owner_drop_if_unused(o);
+	return 0;
+}
+
+static int rest_later(struct owner *o)
+{
+	int r;
+
+	if (o->idle) {
+		r = sd_event_source_set_time_relative(o->idle, IDLE_USEC);
+		return r < 0 ? r : sd_event_source_set_enabled(o->idle, SD_EVENT_ONESHOT);
+	}
+	r = sd_event_add_time_relative(o->manager->event, &o->idle, CLOCK_MONOTONIC, IDLE_USEC,
+				       USEC_PER_SEC, on_idle, o);
+	if (r >= 0)
+		(void)sd_event_source_set_description(o->idle, "intake-idle");
+	return r;
+}
+
+/* Counts the intake workers of a user; the one that has had nothing to do for longest, or NULL. */
+static unsigned intakes_of(const struct user *u, struct manager *m, struct intake **ret_idle)
+{
+	struct intake *i;
+	struct owner *o;
+	unsigned n = 0;
+
+	*ret_idle = NULL;
+	LIST_FOREACH(o, &m->owners, link)
+	LIST_FOREACH(i, &o->intakes, link)
+	{
+		if (o->user != u || !i->worker)
+			continue;
+		n++;
+		if (is_idle(i) && (!*ret_idle || i->used_usec < (*ret_idle)->used_usec))
+			*ret_idle = i;
+	}
+	return n;
+}
+
+static int make_room(const struct owner *o)
+{
+	unsigned most = o->id.uid == 0 ? INTAKES_ROOT_MOST : INTAKES_MOST;
+	struct owner *whose;
+	struct intake *idle;
+
+	if (intakes_of(o->user, o->manager, &idle) < most)
+		return 0;
+	if (!idle)
+		return -EUSERS;
+	whose = idle->owner;
+	intake_end(idle);
+	if (whose != o)
+		owner_drop_if_unused(whose);
+	return 0;
+}
+
+static int intake_new(struct owner *o, filesystem_t filesystem, struct intake **ret)
+{
+	struct intake *i = calloc(1, sizeof(*i));
+	struct worker_options options = {
+		.program = o->manager->worker_program,
+		.role = WORKER_INTAKE,
+		.submitter = &o->id,
+		.fence_fd = -1,
+		.protect = (const char *const *)o->manager->config->protect,
+		.gone = intake_gone,
+		.userdata = i,
+	};
+	int r = i ? make_room(o) : -ENOMEM;
+
+	if (r >= 0)
+		r = owner_worker_new(o, filesystem, &options, &i->worker);
+	if (r < 0) {
+		free(i);
+		return r;
+	}
+	i->owner = o;
+	i->filesystem = filesystem;
+	LIST_INSERT_HEAD(&o->intakes, i, link);
+	*ret = i;
+	return 0;
+}
+
+static int intake_get(struct owner *o, filesystem_t filesystem, struct intake **ret)
+{
+	struct intake *i;
+	int r = 0;
+
+	if (o->manager->ended)
+		return -ECANCELED;
+	/* One that has ended without our having been told is freed a moment later. */
+	LIST_FOREACH(i, &o->intakes, link)
+	if (i->filesystem == filesystem && !i->retired && !worker_ended(i->worker))
+		break;
+	if (!i)
+		r = intake_new(o, filesystem, &i);
+	if (r < 0)
+		return r;
+	i->used_usec = now_usec();
+	*ret = i;
+	return rest_later(o);
+}
+
+int owner_intake(struct owner *o, filesystem_t filesystem, struct worker **ret)
+{
+	struct intake *i;
+	int r = intake_get(o, filesystem, &i);
+
+	if (r >= 0)
+		*ret = i->worker;
+	return r;
+}
+
+int owner_intake_take(struct owner *o, filesystem_t filesystem, struct intake **ret)
+{
+	int r = intake_get(o, filesystem, ret);
+
+	if (r >= 0)
+		(*ret)->sessions++;
+	else
+		*ret = NULL;
+	return r;
+}
+
+void intake_give(struct intake *i)
+{
+	if (!i)
+		return;
+	i->used_usec = now_usec();
+	if (--i->sessions == 0 && !i->worker)
+		intake_end(i);
+}
+
+struct worker *intake_worker(const struct intake *i)
+{
+	return i ? i->worker : NULL;
+}
+
+/* What most of its processes wait for: there; or where one was asked first and has not answered. */
+static filesystem_t hanging(const struct owner *o, filesystem_t there)
+{
+	const struct intake *i, *oldest = NULL;
+	const struct owner *other;
+	unsigned n;
+
+	(void)stuck(o->user, there, &n);
+	if (n > 0)
+		return there;
+	LIST_FOREACH(other, &o->manager->owners, link)
+	LIST_FOREACH(i, &other->intakes, link)
+	if (other->user == o->user && i->worker && (!oldest || i->used_usec < oldest->used_usec))
+		oldest = i;
+	if (oldest)
+		return oldest->filesystem;
+	return LIST_EMPTY(&o->user->attendants) ? there
+						: LIST_FIRST(&o->user->attendants)->filesystem;
+}
+
+void owner_say_full(const struct owner *o, filesystem_t filesystem, struct failure *f)
+{
+	const struct mounts *mounts = manager_mounts(o->manager);
+	const struct mount *mount = mounts ? mounts_by_dev(mounts, hanging(o, filesystem)) : NULL;
+	_cleanup_free_ char *where = mount ? escape_name(mount->target) : NULL;
+
+	failure_set(f, "LimitExceeded",
+		    "nothing was accepted: as many processes as uid %u may have wait for %s, which "
+		    "does not answer: submit this again when it does, or when it is unmounted",
+		    (unsigned)o->user->account,
+		    where ? where : "a filesystem that is not mounted here");
+}
+
+void owner_renew(struct owner *o)
+{
+	struct intake *i, *next;
+
+	for (i = LIST_FIRST(&o->intakes); i; i = next) {
+		next = LIST_NEXT(i, link);
+		i->retired = true;
+		/* Nothing new is given to a worker that goes by what does not hold any more, be it
+		 * ever so busy: who was told that the configuration is in force must not meet the
+		 * one before. */
+		if (is_idle(i))
+			intake_end(i);
+	}
+}
+
+void owners_done(struct manager *m)
+{
+	struct owner *o;
+
+	while ((o = LIST_FIRST(&m->owners))) {
+		LIST_REMOVE(o, link);
+		owner_free(o);
+	}
+}

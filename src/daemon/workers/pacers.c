@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "pacers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "config/config.h"
+#include "pacing/sensors/device-set.h"
+#include "pacing/peers.h"
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/mounts.h"
+
+/* Never slower than this, so that every job ends; what the configuration says if it says nothing.
+ */
+#define RATE_MIN MiB(8)
+
+/* A set of devices in use. */
+struct entry {
+	struct entry *next;
+	char *key;
+	struct pacer *pacer;
+	struct config_pacing settings;
+	unsigned users;
+	unsigned dozing; /* of them */
+	unsigned urgent; /* how many of them ask for speed */
+};
+
+struct pacers {
+	struct entry *first;
+	struct device_totals past[PACERS_PAST_MOST]; /* of what is no longer in use */
+	size_t n_past;
+	const struct config *config;
+};
+
+struct paced {
+	struct pacers *pacers;
+	struct entry *entry;
+	struct pacer_peer *peer;
+	bool urgent, dozes;
+};
+
+int pacers_new(struct pacers **ret)
+{
+	struct pacers *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	*ret = p;
+	return 0;
+}
+
+/* Adds what has happened on a set of devices to its place among others, of which there are at most
+ * `most`. Returns how many there are then. */
+static size_t totals_add(struct device_totals *v, size_t n, size_t most, const char *key,
+			 const struct pacing_tally *tally)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(v[i].key, key) != 0)
+		i++;
+	if (i == most || strlen(key) >= sizeof(v[i].key))
+		return n;
+	if (i == n) {
+		v[i] = (struct device_totals){ 0 };
+		(void)memcpy(v[i].key, key, strlen(key) + 1);
+	}
+	pacing_tally_merge(&v[i].tally, tally);
+	return MAX(n, i + 1);
+}
+
+/* What has no disk has no figures. */
+static bool is_watched(const struct entry *e)
+{
+	return e->pacer && pacer_has_disks(e->pacer);
+}
+
+static void entry_free(struct pacers *p, struct entry *e)
+{
+	struct entry **at = &p->first;
+	struct pacing_tally tally;
+
+	if (is_watched(e)) {
+		pacer_tally(e->pacer, &tally);
+		p->n_past = totals_add(p->past, p->n_past, PACERS_PAST_MOST, e->key, &tally);
+	}
+	while (*at && *at != e)
+		at = &(*at)->next;
+	if (*at)
+		*at = e->next;
+	pacer_free(e->pacer);
+	free(e->key);
+	free(e);
+}
+
+struct pacers *pacers_free(struct pacers *p)
+{
+	if (!p)
+		return NULL;
+	while (p->first)
+		entry_free(p, p->first);
+	free(p);
+	return NULL;
+}
+
+/* Where looking at a mount point could take for ever: the mount table tells its number, and that no
+ * disk is behind it. */
+static bool hangs_on_the_way(const char *path, const char *proc, const char *key, bool *ret_same)
+{
+	char table[64], number[40];
+	struct mounts mounts;
+	const struct mount *m;
+	bool hangs;
+
+	(void)snprintf(table, sizeof(table), "%s/self/mountinfo", proc);
+	if (strncmp(path, "/dev/", strlen("/dev/")) == 0 || mounts_read(&mounts, table) < 0)
+		return false;
+	hangs = mounts_may_hang(&mounts, path);
+	m = mounts_by_path(&mounts, path);
+	(void)snprintf(number, sizeof(number), "none:%u:%u", m ? major(m->dev) : 0,
+		       m ? minor(m->dev) : 0);
+	*ret_same = m && strcmp(m->target, path) == 0 && strcmp(number, key) == 0;
+	mounts_done(&mounts);
+	return hangs;
+}
+
+/* Is this device of the configuration the one with this key? Named as a mount point or a device
+ * node, it is resolved when it is needed: what is mounted where may have changed. */
+static bool names_device(const struct config_device *d, const char *key, const char *sys,
+			 const char *proc)
+{
+	struct devices found = { 0 };
+	struct stat st;
+	char number[32];
+	bool same;
+	int fd;
+
+	if (d->name[0] != '/')
+		return strcmp(d->name, key) == 0;
+	if (hangs_on_the_way(d->name, proc, key, &same))
+		return same;
+	if (stat(d->name, &st) < 0)
+		return false;
+	if (S_ISBLK(st.st_mode)) {
+		(void)snprintf(number, sizeof(number), "%u:%u", major(st.st_rdev),
+			       minor(st.st_rdev));
+		return strcmp(number, key) == 0;
+	}
+	fd = open(d->name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	same = devices_find(&found, sys, proc, fd) == 0 && strcmp(found.key, key) == 0;
+	devices_done(&found);
+	fd_closep(&fd);
+	return same;
+}
+
+static struct config_pacing settings_for(const struct pacers *p, const char *key)
+{
+	struct config_pacing s = { .latency = LATENCY_AUTO,
+				   .rate_min = RATE_MIN,
+				   .rate_max = UINT64_MAX };
+
+	if (!p->config)
+		return s;
+	s = p->config->pacing;
+	for (size_t i = 0; i < p->config->n_devices; i++)
+		if (names_device(&p->config->devices[i], key, "/sys", "/proc"))
+			s = p->config->devices[i].pacing;
+	return s;
+}
+
+static uint64_t bound_of(const struct config_pacing *s)
+{
+	return s->latency == LATENCY_BOUND ? s->latency_usec : 0;
+}
+
+static uint64_t ceiling_of(const struct config_pacing *s)
+{
+	return s->rate_max == UINT64_MAX ? 0 : s->rate_max;
+}
+
+void pacers_configure(struct pacers *p, const struct config *c)
+{
+	p->config = c;
+	for (struct entry *e = p->first; e; e = e->next) {
+		e->settings = settings_for(p, e->key);
+		if (e->pacer)
+			pacer_limits(e->pacer, bound_of(&e->settings), e->settings.rate_min,
+				     ceiling_of(&e->settings));
+	}
+}
+
+static struct entry *entry_find(struct pacers *p, const char *key)
+{
+	struct entry *e = p->first;
+
+	while (e && strcmp(e->key, key) != 0)
+		e = e->next;
+	return e;
+}
+
+static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirfd, bool discards,
+		      struct entry **ret)
+{
+	struct entry *e = calloc(1, sizeof(*e));
+	struct pacer_options o = { .discards = discards, .diskless = true };
+	int r = 0;
+
+	if (e)
+		e->key = strdup(key);
+	if (!e || !e->key) {
+		free(e);
+		return -ENOMEM;
+	}
+	e->settings = settings_for(p, key);
+	o.latency_usec = bound_of(&e->settings);
+	o.rate_min = e->settings.rate_min;
+	o.rate_max = ceiling_of(&e->settings);
+	o.off = e->settings.latency == LATENCY_OFF;
+	if (!o.off || o.rate_max)
+		r = pacer_new(&e->pacer, &o, fd, canary_dirfd);
+	if (r < 0) {
+		free(e->key);
+		free(e);
+		return r;
+	}
+	e->next = p->first;
+	p->first = e;
+	*ret = e;
+	return 0;
+}
+
+static bool dozes(const struct entry *e)
+{
+	return e->users > 0 && e->dozing == e->users;
+}
+
+static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, struct entry **ret)
+{
+	struct devices d = { 0 };
+	struct entry *e;
+	int r = devices_find(&d, "/sys", "/proc", fd);
+
+	if (r < 0)
+		return r;
+	e = entry_find(p, d.key);
+	if (!e)
+		r = entry_make(p, d.key, fd, canary_dirfd, discards, &e);
+	devices_done(&d);
+	if (r < 0)
+		return r;
+	e->users++;
+	if (e->pacer)
+		pacer_doze(e->pacer, false);
+	*ret = e;
+	return 0;
+}
+
+static void entry_put(struct pacers *p, struct entry *e)
+{
+	if (--e->users == 0)
+		entry_free(p, e);
+	else if (e->pacer)
+		pacer_doze(e->pacer, dozes(e));
+}
+
+int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, struct paced **ret,
+		  int *ret_sock, int *ret_page_fd)
+{
+	struct paced *d = calloc(1, sizeof(*d));
+	int r = d ? entry_get(p, fd, canary_dirfd, discards, &d->entry) : -ENOMEM;
+
+	if (r < 0) {
+		free(d);
+		return r;
+	}
+	d->pacers = p;
+	if (d->entry->pacer)
+		r = pacer_peer_new(d->entry->pacer, &d->peer, ret_sock, ret_page_fd);
+	if (r < 0 || !d->entry->pacer) {
+		entry_put(p, d->entry);
+		free(d);
+		d = NULL;
+	}
+	if (r >= 0)
+		*ret = d;
+	return r;
+}
+
+void paced_urgent(struct paced *d, bool on)
+{
+	struct entry *e = d->entry;
+
+	if (d->urgent == on)
+		return;
+	d->urgent = on;
+	e->urgent += on ? 1U : -1U;
+	pacer_urgent(e->pacer, e->urgent > 0);
+}
+
+void paced_doze(struct paced *d, bool on)
+{
+	struct entry *e = d->entry;
+
+	if (d->dozes == on)
+		return;
+	d->dozes = on;
+	e->dozing += on ? 1U : -1U;
+	pacer_doze(e->pacer, dozes(e));
+}
+
+struct paced *pacers_detach(struct paced *d)
+{
+	if (!d)
+		return NULL;
+	paced_urgent(d, false);
+	paced_doze(d, false);
+	pacer_peer_free(d->entry->pacer, d->peer);
+	entry_put(d->pacers, d->entry);
+	free(d);
+	return NULL;
+}
+
+void paced_stop(struct paced *d, bool stop)
+{
+	pacer_peer_stop(d->peer, stop);
+}
+
+uint64_t paced_flush_from(const struct paced *d)
+{
+	return pacer_flush_from(d->entry->pacer);
+}
+
+void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes)
+{
+	pacer_peer_progress(d->peer, ret_entries, ret_bytes);
+}
+
+size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)
+{
+	size_t found = 0;
+
+	for (struct entry *e = p->first; e; e = e->next) {
+		if (!is_watched(e) || dozes(e))
+			continue;
+		if (found < n)
+			pacer_look(e->pacer, &views[found]);
+		found++;
+	}
+	return found;
+}
+
+size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n)
+{
+	size_t found = MIN(p->n_past, n);
+	struct pacing_tally tally;
+
+	memcpy(ret, p->past, found * sizeof(*ret));
+	for (const struct entry *e = p->first; e; e = e->next) {
+		if (!is_watched(e))
+			continue;
+		pacer_tally(e->pacer, &tally);
+		found = totals_add(ret, found, n, e->key, &tally);
+	}
+	return found;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of a worker share. Private to them.
+ *
+ *   worker-life.c          its life: made, stopped, failed, freed
+ *   worker-process.c  the process
+ *   worker-send.c     requests, put into messages, and sent when the socket takes them
+ *   worker-receive.c  answers, checked, and handed to callbacks */
+#pragma once
+
+#include "wire/protocol.h"
+#include "worker-process.h"
+#include "worker-handle.h"
+
+enum request_kind {
+	KIND_LOOK,
+	KIND_STAGE,
+	KIND_FORGET, /* has no answer */
+	KIND_OPEN,
+	KIND_DONE,
+	KIND_LIST,
+	KIND_RUN,
+};
+
+struct message {
+	struct message *next;
+	struct wire_out out; /* packed */
+};
+
+struct messages {
+	struct message *first, **last;
+};
+
+struct request {
+	struct request *next;
+	enum request_kind kind;
+	uint32_t serial;
+	struct messages messages; /* not sent yet, as its turn has not come */
+	bool begun;
+	bool wants_path_fd; /* KIND_OPEN: with O_PATH */
+	uint64_t dirs, seq; /* told so far */
+	uint64_t least, most;
+	unsigned problems;
+	union {
+		struct intake_callbacks look;
+		struct staged_callbacks stage;
+		struct run_callbacks run;
+		void (*opened)(int r, int fd, void *userdata);
+		void (*done)(int r, void *userdata);
+		struct {
+			void (*entry)(const char *name, const struct lasting_identity *id,
+				      void *userdata);
+			void (*listed)(int r, void *userdata);
+		} list;
+	};
+	void *userdata;
+};
+
+struct worker {
+	unsigned n_refs;
+	bool ended;   /* failed or freed: nothing is asked of it any more */
+	bool closed;  /* its end of the socket */
+	bool welcome; /* it has said so */
+	bool held;
+	bool keeps; /* was stopped so that it keeps what is left of large files */
+	enum worker_role role;
+	int fence_abi;
+	struct paced *paced; /* or NULL */
+	sd_event *event;
+	sd_event_source *io, *process, *limit;
+	int sock, pidfd;
+	int leash; /* the end of a pipe: closing it kills, whoever the process is by now */
+	struct worker_page *page;
+	struct messages out;
+	struct request *first, **last;
+	struct request *flush; /* beside them, or NULL */
+	unsigned n_requests;
+	uint32_t serial;
+	struct wire_in in;
+	uint64_t heard_usec, stopped_usec, closed_usec; /* 0: not */
+	uint64_t looked_usec;                           /* at whether its process goes on */
+	uint64_t signal_usec; /* since then it was stopped by a signal whenever looked at; 0: not */
+	void (*gone)(struct worker *w, const char *how, void *userdata);
+	void *userdata;
+	void (*left)(void *userdata);
+	struct process_watch watch;
+};
+
+struct worker *worker_ref(struct worker *w);
+struct worker *worker_unref(struct worker *w);
+
+/* It is of no use any more: kills it, answers all, and tells the owner, who may free it: the caller
+ * holds a reference. */
+void worker_fail(struct worker *w, const char *how);
+
+/* Something has happened after which it may have to be given up at some time. */
+void worker_limit(struct worker *w);
+
+/* worker-send.c */
+/* Descriptors that the worker is given with its greeting; -1: none. */
+struct worker_fds {
+	int page, leash;
+	int pace, pace_page;
+};
+
+int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds);
+void worker_send(struct worker *w);
+void messages_free(struct messages *m);
+/* Its devices need not be looked at for now, unless a flush still waits for its turn. */
+void worker_doze(struct worker *w);
+/* Begins with the first request if it has not been begun. */
+void worker_next(struct worker *w);
+void request_free(struct request *rq);
+
+/* worker-receive.c */
+
+/* Takes one message. Returns as wire_receive. */
+int worker_receive(struct worker *w);
+/* Calls the request's last callback. Takes it over. */
+void request_fail(struct request *rq, int error);
+/* Takes the first request off the list. */
+struct request *request_take(struct worker *w);

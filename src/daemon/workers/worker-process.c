@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "worker-handle-state.h"
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+/* What a worker that is not wanted any more may take to stop at the next entry. */
+#define PATIENCE USEC_PER_SEC
+
+static int actions_fill(posix_spawn_file_actions_t *a, int sock)
+{
+	int r = posix_spawn_file_actions_addopen(a, 0, "/dev/null", O_RDONLY, 0);
+
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(a, 1, "/dev/null", O_WRONLY, 0);
+	/* All else that is ours is closed by exec; what we were started with, the worker closes.
+	 * Here it would take away the descriptor of the program itself. */
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(a, sock, PROTOCOL_FD);
+	return -r;
+}
+
+/* With all signals as they are by default, and none blocked. */
+static int attributes_fill(posix_spawnattr_t *a)
+{
+	sigset_t all, none;
+	int r;
+
+	(void)sigfillset(&all);
+	(void)sigemptyset(&none);
+	r = posix_spawnattr_setsigdefault(a, &all);
+	if (r == 0)
+		r = posix_spawnattr_setsigmask(a, &none);
+	if (r == 0)
+		r = posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	return -r;
+}
+
+/* Nobody else reaps it, so that the pid stays its own until a descriptor stands for it. */
+static int pidfd_open_or_kill(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0), r = -errno;
+
+	if (fd >= 0)
+		return fd;
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	return r;
+}
+
+int worker_program_pin(const char *path, int *ret_fd, char **ret_program)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC), high = -1;
+
+	if (fd < 0)
+		return -errno;
+	/* Not where the worker's socket will be. */
+	high = fcntl(fd, F_DUPFD_CLOEXEC, PROTOCOL_FD + 1);
+	if (high < 0)
+		return -errno;
+	if (asprintf(ret_program, "/proc/self/fd/%d", high) < 0)
+		return -ENOMEM;
+	*ret_fd = fd_take(&high);
+	return 0;
+}
+
+int process_start(const char *program, int sock, int *ret_pidfd)
+{
+	_cleanup_close_ int own = sock;
+	char *const argv[] = { (char *)"reclaim-worker", NULL };
+#ifdef RECLAIM_TEST_GATES
+	char *const *env = environ;
+#else
+	char *const env[] = { NULL };
+#endif
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	pid_t pid;
+	int r;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	r = actions_fill(&actions, sock);
+	if (r >= 0)
+		r = attributes_fill(&attributes);
+	if (r >= 0)
+		r = -posix_spawn(&pid, program, &actions, &attributes, argv, env);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r >= 0)
+		r = pidfd_open_or_kill(pid);
+	if (r < 0)
+		return r;
+	*ret_pidfd = r;
+	return 0;
+}
+
+bool process_ended(int pidfd, char *buf, size_t len)
+{
+	siginfo_t si = { 0 };
+
+	if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &si, WEXITED | WNOHANG) < 0) {
+		(void)snprintf(buf, len, "is gone: %s", strerror(errno));
+		return true;
+	}
+	if (si.si_pid == 0)
+		return false;
+	if (si.si_code == CLD_EXITED)
+		(void)snprintf(buf, len, "ended with status %d", si.si_status);
+	else
+		(void)snprintf(buf, len, "was killed by signal %d (%s)", si.si_status,
+			       strsignal(si.si_status));
+	return true;
+}
+
+bool process_stopped(int pidfd)
+{
+	siginfo_t si = { 0 };
+
+	return waitid((idtype_t)P_PIDFD, (id_t)pidfd, &si, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+	       si.si_pid != 0;
+}
+
+/* A process that nobody talks to any more. */
+struct funeral {
+	int pidfd, leash;
+	struct process_watch watch;
+	sd_event_source *end, *patience;
+};
+
+/* By the leash, which takes no right to send signals to another user's process; by a signal, in
+ * case it has not put the leash on yet. */
+static void process_kill(int pidfd, int *leash)
+{
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	fd_closep(leash);
+}
+
+static void watch_tell(const struct process_watch *w)
+{
+	if (w->reaped)
+		w->reaped(w->userdata);
+}
+
+static void funeral_free(void *userdata)
+{
+	struct funeral *f = userdata;
+
+	fd_closep(&f->leash);
+	fd_closep(&f->pidfd);
+	watch_tell(&f->watch);
+	free(f);
+}
+
+/* The sources belong to the loop: it frees them, should it end before the process does. */
+static void source_end(sd_event_source *s)
+{
+	if (s)
+		(void)sd_event_source_set_floating(s, false);
+}
+
+static int on_end(sd_event_source *s, int fd, uint32_t events, void *userdata)
+{
+	struct funeral *f = userdata;
+	char how[64];
+
+	(void)events;
+	if (!process_ended(fd, how, sizeof(how)))
+		return 0;
+	source_end(f->patience);
+	source_end(s);
+	return 0;
+}
+
+static int on_patience(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct funeral *f = userdata;
+
+	(void)usec;
+	process_kill(f->pidfd, &f->leash);
+	f->patience = NULL;
+	source_end(s);
+	return 0;
+}
+
+static sd_event_source *float_away(sd_event_source *s)
+{
+	(void)sd_event_source_set_floating(s, true);
+	/* The loop's is the only reference now. */
+	return sd_event_source_unref(s), s;
+}
+
+void process_bury(sd_event *event, int pidfd, int leash, bool now, const struct process_watch *w)
+{
+	struct funeral *f = pidfd >= 0 ? calloc(1, sizeof(*f)) : NULL;
+	sd_event_source *s = NULL;
+
+	if (f)
+		*f = (struct funeral){ .pidfd = pidfd, .leash = leash, .watch = *w };
+	/* Without memory nobody can wait for it: it becomes init's when we end. */
+	if (!f || sd_event_add_io(event, &s, pidfd, EPOLLIN, on_end, f) < 0) {
+		process_kill(pidfd, &leash);
+		fd_closep(&pidfd);
+		free(f);
+		watch_tell(w);
+		return;
+	}
+	(void)sd_event_source_set_destroy_callback(s, funeral_free);
+	f->end = float_away(s);
+	if (now || sd_event_add_time_relative(event, &f->patience, CLOCK_MONOTONIC, PATIENCE, 0,
+					      on_patience, f) < 0)
+		process_kill(pidfd, &f->leash);
+	else
+		(void)float_away(f->patience);
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "pacers.h"
+#include "base/fd.h"
+#include "worker-handle-state.h"
+
+/* Groups are put into one message as long as it stays of a reasonable size. */
+#define GROUPS_MOST MiB(1)
+
+void messages_free(struct messages *m)
+{
+	while (m->first) {
+		struct message *one = m->first;
+
+		m->first = one->next;
+		wire_out_done(&one->out);
+		free(one);
+	}
+	m->last = &m->first;
+}
+
+/* Appends an empty message, to be filled and packed. NULL if memory is out. */
+static struct wire_out *message_add(struct messages *m, uint32_t type, uint32_t serial)
+{
+	struct message *one = calloc(1, sizeof(*one));
+
+	if (!one)
+		return NULL;
+	*m->last = one;
+	m->last = &one->next;
+	wire_begin(&one->out, type, serial);
+	return &one->out;
+}
+
+static void messages_move(struct messages *to, struct messages *from)
+{
+	if (!from->first)
+		return;
+	*to->last = from->first;
+	to->last = from->last;
+	*from = (struct messages){ .last = &from->first };
+}
+
+/* Sends what the socket takes; the rest when it takes more. */
+void worker_send(struct worker *w)
+{
+	while (w->out.first) {
+		struct message *one = w->out.first;
+		int r = wire_send(w->sock, &one->out, MSG_DONTWAIT);
+
+		if (r == -EAGAIN)
+			break;
+		if (r < 0) {
+			/* It is gone, which the loop will be told in a moment. */
+			messages_free(&w->out);
+			break;
+		}
+		w->out.first = one->next;
+		if (!w->out.first)
+			w->out.last = &w->out.first;
+		wire_out_done(&one->out);
+		free(one);
+	}
+	(void)sd_event_source_set_io_events(w->io, EPOLLIN | (w->out.first ? EPOLLOUT : 0));
+}
+
+void request_free(struct request *rq)
+{
+	messages_free(&rq->messages);
+	free(rq);
+}
+
+void worker_next(struct worker *w)
+{
+	struct request *rq;
+
+	while ((rq = w->first) && !rq->begun) {
+		rq->begun = true;
+		messages_move(&w->out, &rq->messages);
+		w->heard_usec = w->looked_usec = now_usec();
+		w->stopped_usec = w->signal_usec = 0;
+		w->keeps = false;
+		if (w->paced)
+			paced_stop(w->paced, false);
+		/* What it says there is of this run, from the beginning. */
+		atomic_store_explicit(&w->page->entries, 0, memory_order_relaxed);
+		atomic_store_explicit(&w->page->bytes, 0, memory_order_relaxed);
+		if (rq->kind == KIND_FORGET)
+			request_free(request_take(w));
+	}
+	worker_limit(w);
+	worker_send(w);
+}
+
+int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds)
+{
+	const struct submitter *who = o->submitter;
+	struct wire_out *out = message_add(&w->out, REQUEST_HELLO, 0);
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	wire_put(out, PROTOCOL_VERSION);
+	wire_put(out, o->role == WORKER_DELETE);
+	wire_put(out, who->uid);
+	wire_put(out, who->gid);
+	wire_put(out, fds->pace >= 0 ? HELLO_PACED : 0);
+	wire_put(out, o->stall_usec);
+	wire_put_bytes(out, who->groups, who->n_groups * sizeof(gid_t));
+	wire_put_fd(out, fds->page);
+	wire_put_fd(out, fds->leash);
+	if (o->role == WORKER_DELETE)
+		wire_put_fd(out, o->fence_fd);
+	if (fds->pace >= 0) {
+		wire_put_fd(out, fds->pace);
+		wire_put_fd(out, fds->pace_page);
+	}
+	for (const char *const *p = o->protect; p && *p; p++)
+		wire_put_string(out, *p);
+	r = wire_pack(out);
+	if (r >= 0)
+		worker_send(w);
+	return r;
+}
+
+/* Begins a request of one role. NULL, with *ret_error, if there is no use. */
+static struct request *request_new(struct worker *w, enum worker_role role, enum request_kind kind,
+				   void *userdata, int *ret_error)
+{
+	struct request *rq;
+
+	*ret_error = w->role != role ? -EINVAL : w->ended ? -EPIPE : -ENOMEM;
+	if (*ret_error != -ENOMEM)
+		return NULL;
+	rq = calloc(1, sizeof(*rq));
+	if (!rq)
+		return NULL;
+	rq->kind = kind;
+	rq->serial = ++w->serial;
+	rq->userdata = userdata;
+	rq->messages.last = &rq->messages.first;
+	return rq;
+}
+
+/* Puts it at the end of the line, or before all that has not been begun. */
+static void request_put(struct worker *w, struct request *rq, bool first)
+{
+	struct request **at = w->last;
+
+	if (first)
+		at = w->first && w->first->begun ? &w->first->next : &w->first;
+	rq->next = *at;
+	*at = rq;
+	if (!rq->next)
+		w->last = &rq->next;
+	w->n_requests++;
+}
+
+/* Queues it, if nothing has gone wrong with it so far (r). Takes it over. */
+static int request_queue(struct worker *w, struct request *rq, int r)
+{
+	for (struct message *m = rq->messages.first; r >= 0 && m; m = m->next)
+		r = wire_pack(&m->out);
+	if (r < 0) {
+		request_free(rq);
+		return r;
+	}
+	/* What is forgotten makes room for what comes. */
+	request_put(w, rq, /* first= */ rq->kind == KIND_FORGET);
+	worker_next(w);
+	return 0;
+}
+
+/* A request of a single message, to be filled. */
+static struct wire_out *request_begin(struct worker *w, enum request_kind kind,
+				      enum protocol_request type, void *userdata,
+				      struct request **ret, int *ret_error)
+{
+	enum worker_role role = type == REQUEST_RUN ? WORKER_DELETE : WORKER_INTAKE;
+	struct wire_out *out;
+
+	*ret = request_new(w, role, kind, userdata, ret_error);
+	if (!*ret)
+		return NULL;
+	out = message_add(&(*ret)->messages, type, (*ret)->serial);
+	if (!out) {
+		request_free(*ret);
+		*ret_error = -ENOMEM;
+	}
+	return out;
+}
+
+static bool message_takes(const struct wire_out *out, const struct intake_group *g)
+{
+	return out->n_fds + 2 < WIRE_FDS &&
+	       (out->len == sizeof(struct wire_header) + sizeof(uint64_t) ||
+		out->len + g->names_len < GROUPS_MOST);
+}
+
+static void group_put(struct wire_out *out, const struct intake_group *g)
+{
+	bool fd = g->dirfd >= 0 && !g->dir_path && !g->path;
+
+	wire_put(out, (fd ? GROUP_FD : 0U) | (g->names_fd >= 0 ? GROUP_NAMES_FD : 0U) |
+			      (g->list ? GROUP_LIST : 0U) | (g->records ? GROUP_RECORDS : 0U));
+	wire_put_string(out, g->dir_path);
+	wire_put_string(out, g->path);
+	wire_put_string(out, g->display);
+	wire_put_bytes(out, g->names, g->names_len);
+	if (fd)
+		wire_put_fd(out, g->dirfd);
+	if (g->names_fd >= 0)
+		wire_put_fd(out, g->names_fd);
+}
+
+static int groups_put(struct request *rq, uint64_t session, const struct intake_group *groups,
+		      size_t n)
+{
+	struct wire_out *out = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!out || !message_takes(out, &groups[i])) {
+			int r = out ? wire_pack(out) : 0;
+
+			if (r < 0)
+				return r;
+			out = message_add(&rq->messages, REQUEST_LOOK_GROUPS, rq->serial);
+			if (!out)
+				return -ENOMEM;
+			wire_put(out, session);
+		}
+		group_put(out, &groups[i]);
+	}
+	return out ? wire_pack(out) : 0;
+}
+
+int worker_look(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
+		int view_fd, const struct intake_callbacks *cb, void *userdata)
+{
+	struct wire_out *out;
+	int r;
+	struct request *rq = request_new(w, WORKER_INTAKE, KIND_LOOK, userdata, &r);
+
+	if (!rq)
+		return r;
+	rq->look = *cb;
+	r = groups_put(rq, session, groups, n);
+	out = r < 0 ? NULL : message_add(&rq->messages, REQUEST_LOOK, rq->serial);
+	if (out) {
+		wire_put(out, session);
+		wire_put(out, view_fd >= 0 ? LOOK_VIEW : 0);
+		if (view_fd >= 0)
+			wire_put_fd(out, view_fd);
+	} else if (r >= 0) {
+		r = -ENOMEM;
+	}
+	return request_queue(w, rq, r);
+}
+
+int worker_forget(struct worker *w, uint64_t session)
+{
+	struct request *rq;
+	int r;
+	struct wire_out *out = request_begin(w, KIND_FORGET, REQUEST_FORGET, NULL, &rq, &r);
+
+	if (!out)
+		return r;
+	wire_put(out, session);
+	return request_queue(w, rq, 0);
+}
+
+int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char *name,
+		 const struct staged_callbacks *cb, void *userdata)
+{
+	struct request *rq;
+	int r;
+	struct wire_out *out = request_begin(w, KIND_STAGE, REQUEST_STAGE, userdata, &rq, &r);
+
+	if (!out)
+		return r;
+	rq->stage = *cb;
+	wire_put(out, session);
+	wire_put_string(out, name);
+	wire_put_fd(out, staging_fd);
+	return request_queue(w, rq, 0);
+}
+
+int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
+			gid_t gid, bool make, const char *holder,
+			void (*made)(int r, int fd, void *userdata), void *userdata)
+{
+	struct request *rq;
+	int r;
+	struct wire_out *out = request_begin(w, KIND_OPEN, REQUEST_MAKE_STAGING, userdata, &rq, &r);
+
+	if (!out)
+		return r;
+	rq->opened = made;
+	wire_put_string(out, mount_path);
+	wire_put(out, mnt_id);
+	wire_put(out, uid);
+	wire_put(out, gid);
+	wire_put(out, make);
+	wire_put_string(out, holder);
+	return request_queue(w, rq, 0);
+}
+
+int worker_open_dir(struct worker *w, int at_fd, const char *path,
+		    const struct lasting_identity *id,
+		    void (*opened)(int r, int fd, void *userdata), void *userdata)
+{
+	static const struct lasting_identity nobody;
+	struct request *rq;
+	int r;
+	struct wire_out *out = request_begin(w, KIND_OPEN, REQUEST_OPEN_DIR, userdata, &rq, &r);
+
+	if (!out)
+		return r;
+	rq->opened = opened;
+	rq->wants_path_fd = true;
+	wire_put_string(out, path);
+	wire_put(out, (at_fd >= 0 ? OPEN_AT : 0U) | (id ? OPEN_IDENTITY : 0U));
+	wire_put_identity(out, id ? id : &nobody);
+	if (at_fd >= 0)
+		wire_put_fd(out, at_fd);
+	return request_queue(w, rq, 0);
+}
+
+int worker_restore(struct worker *w, int staging_fd, const char *job_dir,
+		   const struct restore_item *item, int to_fd, const char *to_name,
+		   const struct restore_view *view, void (*restored)(int r, void *userdata),
+		   void *userdata)
+{
+	struct request *rq;
+	int r;
+	struct wire_out *out = request_begin(w, KIND_DONE, REQUEST_RESTORE, userdata, &rq, &r);
+
+	if (!out)
+		return r;
+	rq->done = restored;
+	wire_put(out, to_fd >= 0 ? RESTORE_TO : 0U);
+	wire_put_string(out, job_dir);
+	wire_put(out, item->seq);
+	wire_put_string(out, item->name);
+	wire_put_string(out, item->dir_path);
+	wire_put_identity(out, item->dir_id);
+	wire_put_identity(out, item->id);
+	wire_put_string(out, to_name);
+	wire_put(out, view ? view->number : 0);
+	wire_put_fd(out, staging_fd);
+	if (to_fd >= 0)
+		wire_put_fd(out, to_fd);
+	if (view)
+		wire_put_fd(out, view->fd);
+	return request_queue(w, rq, 0);
+}
+
+int worker_remove_staging(struct worker *w, int staging_fd, const char *job_dir,
+			  void (*removed)(int r, void *userdata), void *userdata)
+{
+	struct request *rq;
+	int r;
+	struct wire_out *out =
+		request_begin(w, KIND_DONE, REQUEST_REMOVE_STAGING, userdata, &rq, &r);
+
+	if (!out)
+		return r;
+	rq->done = removed;
+	wire_put_string(out, job_dir);
+	wire_put_fd(out, staging_fd);
+	return request_queue(w, rq, 0);
+}
+
+int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir,
+			void (*entry)(const char *name, const struct lasting_identity *id,
+				      void *userdata),
+			void (*listed)(int r, void *userdata), void *userdata)
+{
+	struct request *rq;
+	int r;
+	struct wire_out *out = request_begin(w, KIND_LIST, REQUEST_LIST_STAGING, userdata, &rq, &r);
+
+	if (!out)
+		return r;
+	rq->list.entry = entry;
+	rq->list.listed = listed;
+	wire_put_string(out, job_dir);
+	wire_put_fd(out, staging_fd);
+	return request_queue(w, rq, 0);
+}
+
+int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
+	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
+	       const struct run_callbacks *cb, void *userdata)
+{
+	static const struct lasting_identity nobody;
+	struct request *rq;
+	int r;
+	struct wire_out *out = request_begin(w, KIND_RUN, REQUEST_RUN, userdata, &rq, &r);
+
+	if (!out)
+		return r;
+	rq->run = *cb;
+	rq->least = UINT64_MAX;
+	wire_put_string(out, display);
+	wire_put(out, (dir_id ? RUN_DIR_IDENTITY : 0U) | (cb->may_wait ? RUN_FLUSH_LATER : 0U));
+	wire_put_identity(out, dir_id ? dir_id : &nobody);
+	wire_put(out, unmoved_usec);
+	wire_put_fd(out, dirfd);
+	for (size_t i = 0; i < n; i++) {
+		rq->least = MIN(rq->least, items[i].seq);
+		rq->most = MAX(rq->most, items[i].seq);
+		wire_put(out, items[i].seq);
+		wire_put_string(out, items[i].name);
+		wire_put_identity(out, &items[i].id);
+	}
+	return request_queue(w, rq, n > PROTOCOL_ITEMS ? -E2BIG : 0);
+}
+
+_Static_assert(WORKER_FLUSH <= PROTOCOL_FLUSH, "the worker takes as many");
+
+int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n,
+		 void (*flushed)(int r, void *userdata), void *userdata)
+{
+	struct wire_out *out;
+	struct request *rq;
+	int r;
+
+	if (w->flush)
+		return -EBUSY;
+	rq = request_new(w, WORKER_DELETE, KIND_DONE, userdata, &r);
+	out = rq ? message_add(&rq->messages, REQUEST_FLUSH, rq->serial) : NULL;
+	if (out) {
+		wire_put_fd(out, dirfd);
+		for (size_t i = 0; i < n; i++)
+			wire_put_string(out, names[i]);
+		r = wire_pack(out);
+	}
+	if (r < 0) {
+		if (rq)
+			request_free(rq);
+		return r;
+	}
+	rq->done = flushed;
+	w->flush = rq;
+	messages_move(&w->out, &rq->messages);
+	worker_send(w);
+	return 0;
+}
+
+uint64_t worker_flush_from(const struct worker *w)
+{
+	return w->paced ? paced_flush_from(w->paced) : 0;
+}
+
+/* What has no answer of its own. False: it is out of use. */
+static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, bool keep)
+{
+	struct wire_out *out = message_add(&w->out, type, serial);
+
+	if (out && type == REQUEST_STOP)
+		wire_put(out, keep);
+	if (!out || wire_pack(out) < 0) {
+		worker_ref(w);
+		worker_fail(w, "cannot be told what to do: out of memory");
+		worker_unref(w);
+		return false;
+	}
+	/* Its lanes may wait for their turn. */
+	if (w->paced)
+		paced_stop(w->paced, type == REQUEST_STOP);
+	worker_send(w);
+	return true;
+}
+
+void worker_stop(struct worker *w, bool keep)
+{
+	struct request *rq = w->first;
+
+	if (w->ended || !rq || rq->kind != KIND_RUN || w->stopped_usec)
+		return;
+	w->keeps = keep;
+	w->stopped_usec = now_usec();
+	if (tell(w, REQUEST_STOP, rq->serial, keep))
+		worker_limit(w);
+}
+
+void worker_look_stop(struct worker *w)
+{
+	struct request *rq = w->first;
+
+	if (!w->ended && rq && rq->begun && rq->kind == KIND_LOOK)
+		(void)tell(w, REQUEST_STOP, rq->serial, false);
+}
+
+void worker_rests_free(struct worker *w)
+{
+	if (w->ended)
+		return;
+	if (w->paced)
+		paced_doze(w->paced, false);
+	(void)tell(w, REQUEST_FREE_RESTS, 0, false);
+}
+
+void worker_doze(struct worker *w)
+{
+	if (w->paced && !w->flush)
+		paced_doze(w->paced, true);
+}
+
+void worker_rests_stop(struct worker *w, bool keep)
+{
+	if (w->ended)
+		return;
+	worker_doze(w);
+	w->stopped_usec = keep ? 0 : now_usec();
+	if (tell(w, REQUEST_STOP, 0, keep))
+		worker_limit(w);
+}
+
+void worker_urgent(struct worker *w, bool on)
+{
+	if (w->paced)
+		paced_urgent(w->paced, on);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "engine-job.h"
+
+#include <string.h>
+
+static void report(struct job *j, const char *path, const char *what, int error, bool is_error)
+{
+	struct engine_problem p = {
+		.path = path, .what = what, .error = error, .is_error = is_error
+	};
+
+	if (!j->o.problem)
+		return;
+	pthread_mutex_lock(&j->report_lock);
+	j->o.problem(&p, j->o.userdata);
+	pthread_mutex_unlock(&j->report_lock);
+}
+
+void job_stats(const struct job *j, struct stats *ret)
+{
+	const uint64_t *from = (const uint64_t *)&j->stats;
+	uint64_t *to = (uint64_t *)ret;
+
+	/* Every field before first_error is a 64-bit counter. */
+	for (size_t i = 0; i < offsetof(struct stats, first_error) / sizeof(uint64_t); i++)
+		to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	ret->first_error = __atomic_load_n(&j->stats.first_error, __ATOMIC_RELAXED);
+}
+
+void job_error(struct job *j, const char *path, const char *what, int error)
+{
+	int none = 0;
+
+	stat_add(&j->stats.errors, 1);
+	__atomic_compare_exchange_n(&j->stats.first_error, &none, error, false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
+	report(j, path, what, error, true);
+}
+
+void job_skip(struct job *j, enum skip_reason why, const char *path)
+{
+	static const char *const words[SKIP_REASONS] = {
+		[SKIP_MOUNT] = "is a mount point: not crossed, kept with all that is in it",
+		[SKIP_CHANGED] = "is no longer what it was when it was looked at: kept",
+		[SKIP_MOVED] = "was moved out of the tree while it was deleted: the rest is kept",
+	};
+
+	stat_add(&j->stats.skipped[why], 1);
+	if (words[why])
+		report(j, path, words[why], 0, false);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What all parts of one running engine share. Private to the engine. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+
+struct crew;
+
+struct job {
+	struct engine_options o;
+	struct ways ways;
+	const struct pace *pace; /* or NULL */
+	struct stats stats;      /* only through stat_add and job_stats */
+	struct crew *crew;
+	_Atomic size_t allowance; /* see dirlist.h */
+	_Atomic bool cancelled;
+	const char *unsliced; /* why something had to be unlinked; NULL: nothing */
+	unsigned fds_per_lane;
+	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
+	_Atomic unsigned nodes;
+	uint64_t ops, op_usec; /* behind a server: how many unlinks, what they took; as the stats */
+	pthread_mutex_t report_lock, links_lock;
+};
+
+static inline void stat_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t stat_get(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static inline bool job_cancelled(struct job *j)
+{
+	return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+}
+
+/* True while somebody else on the device is to be spared: the pace has limits. Cheap. */
+static inline bool job_paced(const struct job *j)
+{
+	return j->pace && j->pace->step(j->pace->userdata) != UINT64_MAX;
+}
+
+/* What an operation may take, as in the engine's options; it may change at any time. */
+static inline uint64_t job_op_latency(const struct job *j)
+{
+	if (!j->ways.server)
+		return 0;
+	return j->pace && j->pace->op_latency ? j->pace->op_latency(j->pace->userdata)
+					      : j->o.op_latency_usec;
+}
+
+/* Copies the counters while lanes go on counting. */
+void job_stats(const struct job *j, struct stats *ret);
+
+/* Counts and reports one entry that could not be removed. `path` is raw. */
+void job_error(struct job *j, const char *path, const char *what, int error);
+
+/* Counts and, unless it is routine (missing, kept, cancelled), reports an entry left on purpose. */
+void job_skip(struct job *j, enum skip_reason why, const char *path);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "profile.h"
+
+#include <stddef.h>
+
+static const uint32_t magics[] = { 0x794c7630, 0 };
+
+static void fill(struct ways *w, const char *options)
+{
+	(void)options;
+	/* Grants write leases on files that others have mapped (SAFETY I5), so nothing is ever
+	 * truncated here; an entry of a lower layer becomes a whiteout and frees nothing. */
+	w->shrink = SHRINK_NEVER;
+	w->reason = "overlay: an entry of a lower layer becomes a whiteout, which frees nothing";
+}
+
+const struct ways_family ways_overlay = { "overlay", magics, NULL, fill };

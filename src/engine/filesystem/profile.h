@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What each filesystem wants of a deleter: one table, one small file per family.
+ *
+ * These are starting points measured once (each number names its measurement); what the engine
+ * finds while it works wins over them. Safety rules (leases, truncation) are not starting points:
+ * they are never widened at run time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum backend {
+	BACKEND_THREADS,
+	BACKEND_URING,
+};
+
+/* In which order a chunk of a directory is unlinked. */
+enum order {
+	ORDER_LISTED,
+	ORDER_ASCENDING,
+	ORDER_DESCENDING,
+};
+
+/* How a large file is made smaller before its last reference goes. */
+enum shrink_way {
+	SHRINK_NEVER, /* plain unlink: leases do not tell the truth here, or steps gain nothing */
+	SHRINK_TAIL,  /* truncate from the end */
+	SHRINK_HEAD,  /* punch holes from the start */
+};
+
+struct ways {
+	const char *family;  /* "ext", "xfs", ...: for messages and the strategy's name */
+	enum backend start;  /* where `auto` begins */
+	unsigned lanes;      /* directories in flight to begin with; 0: one per CPU */
+	unsigned lanes_max;  /* as far as `auto` may go */
+	unsigned dir_lanes;  /* lanes within one directory that pay; 1: none beyond the first */
+	enum order sort;     /* within a chunk of a directory, by inode number */
+	bool dirs_as_listed; /* that order is for files only */
+	bool ascending;      /* keep to that order over the whole tree: one lane only */
+	bool short_is_eof;   /* getdents64 answers short only at the end */
+	bool remote;         /* waits for answers that are no disk's of this machine */
+	bool server;         /* which a server gives, once for each entry */
+	bool same_thread;    /* whoever lists a directory unlinks in it */
+	bool sync_dirs;      /* errors of unlinks surface when the directory is synced */
+	bool discards;       /* what is freed is discarded by the way */
+	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
+	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
+	enum shrink_way shrink;
+	bool map_first; /* a step reads where its blocks are before it begins, see shrink.c */
+	uint64_t commit_bytes; /* freed of large files, until the filesystem itself is committed as
+				* a step's sync does not: btrfs; 0: never */
+	const char *snapdir;   /* where a directory's snapshots are, which keep it; NULL: nowhere */
+	const char *reason;    /* one sentence for people */
+};
+
+/* What is known of the filesystem. All but f_type may be NULL. */
+struct ways_of {
+	uint32_t f_type;     /* statfs */
+	const char *options; /* of the mount and its filesystem, as in mountinfo */
+	const char *type;    /* as in mountinfo: "ext4", "fuse.sshfs" */
+	const char *source;
+};
+
+/* One family: which filesystems are its own, and its ways for given mount options. */
+struct ways_family {
+	const char *name;
+	const uint32_t *magics;                   /* f_type values; ends with 0 */
+	bool (*claims)(const struct ways_of *of); /* of those, which; NULL: all */
+	void (*fill)(struct ways *w, const char *mount_options);
+};
+
+extern const struct ways_family ways_ext, ways_xfs, ways_btrfs, ways_memory, ways_overlay,
+	ways_moosefs, ways_cephfs, ways_nfs, ways_fuse, ways_remote, ways_other;
+
+/* Finds the ways for a filesystem. Always succeeds: an unknown one gets the careful ways of
+ * profile-other.c. */
+void ways_find(const struct ways_of *of, struct ways *ret);
+
+/* What the families behind a server have in common. */
+void ways_fill_server(struct ways *w);
+
+/* True if the comma-separated mount options contain the word. */
+bool mount_option(const char *options, const char *word);

@@ -1,0 +1,886 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "protect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "path-cache.h"
+#include "locations.h"
+#include "base/mounts.h"
+
+/* The kernel knows 32 swap files at most. */
+#define SWAPS_MAX MiB(1)
+
+/* Where mounts come and go all the time, the last try is taken: what is missing in its table is not
+ * deleted from. */
+#define BUILD_TRIES 3
+
+struct entry {
+	uint64_t dev, ino;
+	bool content;       /* everything below, too */
+	bool unlocated;     /* on a mount that is not in the table: only its identity is known */
+	const char *reason; /* static */
+};
+
+/* What changes while it is used. */
+struct live {
+	int fd; /* of mountinfo: says when the mounts have changed since the tables were read */
+	bool changed;
+	struct mounts mounts; /* as they are now, if they have changed; n is 0 before */
+	/* The directory whose ancestors were looked at last: thousands of groups of one list lie in
+	 * the same one. */
+	char cleared[PATH_MAX];
+	/* The overlay whose upper directory was looked for last, and what was found. */
+	uint64_t upper_of;
+	int upper_error;
+	struct location upper;
+};
+
+/* Where a directory is, in each filesystem that loses what is deleted in it: its own, and below an
+ * overlay that of the upper directory. (What lies in a lower one stays there, and an upper
+ * directory is on no overlay.) */
+struct spot {
+	const struct mount *mount;
+	size_t n;
+	struct location v[2];
+};
+
+struct protect {
+	struct entry *v;
+	size_t n, cap;
+	struct entry *parents; /* directories in which an entry of v lies; n_parents */
+	size_t n_parents, cap_parents;
+	struct mounts mounts;
+	struct looks looks;         /* while it is made */
+	struct locations locations; /* of all that is protected */
+	struct live *live;
+};
+
+/* The File Hierarchy Standard 3.0's directories, and those that every distribution has beside them.
+ * With content: what the system itself consists of. */
+static const struct {
+	const char *path;
+	bool content;
+} system_paths[] = {
+	{ "/", false },        { "/bin", true },        { "/boot", true },
+	{ "/dev", false },     { "/efi", true },        { "/etc", true },
+	{ "/home", false },    { "/lib", true },        { "/lib32", true },
+	{ "/lib64", true },    { "/libx32", true },     { "/media", false },
+	{ "/mnt", false },     { "/opt", false },       { "/proc", false },
+	{ "/root", false },    { "/run", false },       { "/sbin", true },
+	{ "/srv", false },     { "/sys", false },       { "/tmp", false },
+	{ "/usr", true },      { "/var", false },       { "/var/cache", false },
+	{ "/var/lib", false }, { "/var/local", false }, { "/var/lock", false },
+	{ "/var/log", false }, { "/var/mail", false },  { "/var/opt", false },
+	{ "/var/run", false }, { "/var/spool", false }, { "/var/tmp", false },
+};
+
+/* What belongs to this program itself. */
+static const char *const own_paths[] = {
+	"/etc/reclaimd",
+	"/run/reclaimd",
+	"/usr/lib/reclaimd",
+	"/var/lib/reclaimd",
+};
+
+static const char own_reason[] = "belongs to reclaimd itself";
+
+/* Names that mean the same at the root of every mount. */
+static const char *const mount_root_names[] = {
+	"lost+found", ".reclaim",    "aquota.user",    "aquota.group",
+	"quota.user", "quota.group", "aquota.project",
+};
+
+/* Filesystems that are the kernel's face, not storage. */
+static const char *const pseudo_filesystems[] = {
+	"autofs",     "binfmt_misc", "bpf",      "cgroup",   "cgroup2",    "configfs",
+	"debugfs",    "devpts",      "devtmpfs", "efivarfs", "functionfs", "fusectl",
+	"hugetlbfs",  "mqueue",      "nsfs",     "proc",     "pstore",     "rpc_pipefs",
+	"securityfs", "selinuxfs",   "smackfs",  "sysfs",    "tracefs",
+};
+
+static int grow(struct entry **v, size_t n, size_t *cap)
+{
+	size_t bigger = MAX(*cap * 2, (size_t)64);
+	struct entry *e;
+
+	if (n < *cap)
+		return 0;
+	e = realloc(*v, bigger * sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	*v = e;
+	*cap = bigger;
+	return 0;
+}
+
+static struct entry *find(struct entry *v, size_t n, uint64_t dev, uint64_t ino)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].ino == ino && v[i].dev == dev)
+			return &v[i];
+	return NULL;
+}
+
+/* Where this process may not look it cannot delete either; the directory in the way is an ancestor
+ * and added as such. */
+static bool nothing_there(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
+}
+
+static int add_identity(struct protect *p, uint64_t dev, uint64_t ino, bool content,
+			const char *reason)
+{
+	struct entry *known = find(p->v, p->n, dev, ino);
+	int r;
+
+	/* One entry for each: a search ends at the first. */
+	if (known && content && !known->content)
+		*known = (struct entry){
+			.dev = dev, .ino = ino, .content = content, .reason = reason
+		};
+	if (known)
+		return 0;
+	r = grow(&p->v, p->n, &p->cap);
+	if (r < 0)
+		return r;
+	p->v[p->n++] =
+		(struct entry){ .dev = dev, .ino = ino, .content = content, .reason = reason };
+	return 0;
+}
+
+/* Adds what `path` leads to. 1 if it was added or known, 0 if there is nothing to protect, -errno
+ * if it cannot be told. */
+static int add_followed(struct protect *p, const char *path, bool content, const char *reason)
+{
+	struct statx sx;
+	int r;
+
+	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
+		return nothing_there(-errno) ? 0 : -errno;
+	r = add_identity(p, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor, sx.stx_ino,
+			 content, reason);
+	return r < 0 ? r : 1;
+}
+
+/* Adds a directory in which something protected lies: it can neither be deleted itself, nor can
+ * things in it without a closer look. */
+static int add_parent(struct protect *p, uint64_t dev, uint64_t ino)
+{
+	int r;
+
+	if (!find(p->parents, p->n_parents, dev, ino)) {
+		r = grow(&p->parents, p->n_parents, &p->cap_parents);
+		if (r < 0)
+			return r;
+		p->parents[p->n_parents++] = (struct entry){ .dev = dev, .ino = ino };
+	}
+	return add_identity(p, dev, ino, false, "holds what is protected");
+}
+
+/* Adds the directory that these first bytes of a path lead to, if it can be looked at. */
+static int add_parent_followed(struct protect *p, const char *path, size_t len)
+{
+	char prefix[PATH_MAX];
+	struct statx sx;
+
+	memcpy(prefix, path, len);
+	prefix[len] = '\0';
+	if (statx(AT_FDCWD, prefix, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
+		return nothing_there(-errno) ? 0 : -errno;
+	return add_parent(p, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor, sx.stx_ino);
+}
+
+/* Adds every directory on the way to an absolute path, the path itself excluded. */
+static int add_ancestors(struct protect *p, const char *path)
+{
+	size_t len = strlen(path);
+	bool plain = looks_plain(&p->looks, path, path_parent(path, len));
+	int r = 0;
+
+	if (len >= PATH_MAX)
+		return -ENAMETOOLONG;
+	while (r >= 0 && len > 1) {
+		struct look *k;
+
+		len = path_parent(path, len);
+		if (!plain) {
+			r = add_parent_followed(p, path, len);
+			continue;
+		}
+		k = looks_at(&p->looks, path, len);
+		if (!k)
+			return -ENOMEM;
+		if (k->climbed)
+			break;
+		k->climbed = true;
+		r = k->error ? k->error : add_parent(p, k->dev, k->ino);
+	}
+	return r;
+}
+
+/* Adds where in its filesystem a path without symbolic links is, and where in the layers of an
+ * overlay: there it can be deleted, too. */
+static int add_location(struct protect *p, const char *path, bool content, const char *reason,
+			unsigned depth);
+
+static int add_layers(struct protect *p, const struct mount *m, const char *below, bool content,
+		      const char *reason, unsigned depth)
+{
+	char layer[PATH_MAX], path[PATH_MAX];
+	int r = 0;
+
+	for (size_t at = 0; r >= 0 && mount_layer(m, &at, layer, sizeof(layer));) {
+		_cleanup_free_ char *real = layer[0] == '/' ? realpath(layer, NULL) : NULL;
+
+		/* What is not here by this name cannot be deleted by it either: the layers of a
+		 * container's root. */
+		if (!real || snprintf(path, sizeof(path), "%s%s", strcmp(real, "/") ? real : "",
+				      below) >= (int)sizeof(path))
+			continue;
+		r = add_location(p, path, content, reason, depth + 1);
+		if (r == -ESTALE)
+			r = 0;
+	}
+	return r;
+}
+
+/* The mount that a path is on, of which the last part may not exist. */
+static const struct mount *mount_of_path(struct protect *p, const char *path)
+{
+	for (size_t len = strlen(path);; len = path_parent(path, len)) {
+		const struct look *k = looks_at(&p->looks, path, len);
+
+		if (k && !k->error)
+			return mounts_by_id(&p->mounts, k->mnt_id);
+		if (!k || len <= 1)
+			return NULL;
+	}
+}
+
+static int add_location(struct protect *p, const char *path, bool content, const char *reason,
+			unsigned depth)
+{
+	const struct mount *m = mount_of_path(p, path);
+	struct location at;
+	int r;
+
+	if (!m || mount_location(m, path, &at) < 0)
+		return -ESTALE;
+	r = locations_add(&p->locations, &at, content, reason);
+	/* The kernel stacks no more than two. */
+	if (r < 0 || depth >= 2 || strcmp(m->type, "overlay") != 0)
+		return r;
+	return add_layers(p, m, path + (strcmp(m->target, "/") ? strlen(m->target) : 0), content,
+			  reason, depth);
+}
+
+/* What is mounted in a directory belongs to its content, also where it is mounted once more. */
+static int add_mounts(struct protect *p, const char *path, const char *reason)
+{
+	size_t len = strlen(path);
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < p->mounts.n; i++) {
+		const struct mount *m = &p->mounts.v[i];
+		struct location at;
+
+		if (strncmp(m->target, path, len) == 0 && m->target[len] == '/' &&
+		    mount_location(m, m->target, &at) >= 0)
+			r = locations_add(&p->locations, &at, true, reason);
+	}
+	return r;
+}
+
+/* Adds what a path without symbolic links leads to: who it is, and where. */
+static int add_real(struct protect *p, const char *path, bool content, const char *reason)
+{
+	struct look *k = looks_at(&p->looks, path, strlen(path));
+	struct entry *e;
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	if (k->error)
+		return nothing_there(k->error) ? 0 : k->error;
+	r = add_identity(p, k->dev, k->ino, content, reason);
+	if (r >= 0)
+		r = add_location(p, path, content, reason, 0);
+	if (r >= 0 && content)
+		r = add_mounts(p, path, reason);
+	if (r != -ESTALE)
+		return r;
+	/* In a chroot the table does not have all mounts. */
+	e = find(p->v, p->n, k->dev, k->ino);
+	e->unlocated = true;
+	return 0;
+}
+
+/* Adds what a path with symbolic links in it leads to, and the way there. */
+static int add_resolved(struct protect *p, const char *path, bool content, const char *reason)
+{
+	const char *real = NULL;
+	int r = add_followed(p, path, content, reason);
+
+	if (r <= 0)
+		return r;
+	r = looks_resolve(&p->looks, path, &real);
+	if (r < 0)
+		return nothing_there(r) ? 0 : r;
+	r = add_real(p, real, content, reason);
+	return r < 0 ? r : add_ancestors(p, real);
+}
+
+/* Adds a path in both spellings, as it stands and with its symbolic links resolved. */
+static int add_path(struct protect *p, const char *path, bool content, const char *reason)
+{
+	size_t len = strlen(path);
+	struct look *k = looks_at(&p->looks, path, len);
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	if (k->error)
+		return nothing_there(k->error) ? 0 : k->error;
+	if (k->taken && k->content >= content)
+		return 0;
+	k->taken = true;
+	k->content |= content;
+	r = add_identity(p, k->dev, k->ino, content, reason);
+	if (r >= 0)
+		r = add_ancestors(p, path);
+	if (r < 0)
+		return r;
+	return looks_plain(&p->looks, path, len) ? add_real(p, path, content, reason)
+						 : add_resolved(p, path, content, reason);
+}
+
+static int add_homes(struct protect *p, char **ret_culprit)
+{
+	struct passwd *pw;
+	int r = 0;
+
+	setpwent();
+	while (r >= 0 && (pw = getpwent())) {
+		if (!pw->pw_dir || pw->pw_dir[0] != '/')
+			continue;
+		r = add_path(p, pw->pw_dir, false, "is an account's home directory");
+		if (r < 0)
+			*ret_culprit = strdup(pw->pw_dir);
+	}
+	endpwent();
+	return r;
+}
+
+/* One line of /proc/swaps: the file's path with the kernel's escapes, blanks, and what it is. */
+static int add_swap(struct protect *p, char *line, char **ret_culprit)
+{
+	static const char deleted[] = " (deleted)";
+	size_t len;
+	int r;
+
+	line[strcspn(line, " \t")] = '\0';
+	if (line[0] != '/')
+		return 0;
+	(void)mounts_unescape(line);
+	r = add_path(p, line, false, "is in use for swapping");
+	/* A network filesystem may have forgotten the name of a file that still has it. */
+	len = strlen(line);
+	if (r >= 0 && len >= sizeof(deleted) &&
+	    strcmp(line + len - (sizeof(deleted) - 1), deleted) == 0) {
+		line[len - (sizeof(deleted) - 1)] = '\0';
+		r = add_path(p, line, false, "is in use for swapping");
+	}
+	if (r < 0)
+		*ret_culprit = strdup(line);
+	return r;
+}
+
+static int add_swaps(struct protect *p, char **ret_culprit)
+{
+	_cleanup_free_ char *text = NULL;
+	ssize_t len = fd_read_file("/proc/swaps", SWAPS_MAX, &text);
+	char *rest = text, *line;
+	int r = 0;
+
+	/* No /proc/swaps: no swap. */
+	if (len == -ENOENT)
+		return 0;
+	if (len < 0) {
+		*ret_culprit = strdup("/proc/swaps");
+		return (int)len;
+	}
+	while (r >= 0 && (line = strsep(&rest, "\n")))
+		r = add_swap(p, line, ret_culprit);
+	return r;
+}
+
+static int add_all(struct protect *p, const char *const *extra, char **ret_culprit)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(system_paths); i++) {
+		r = add_path(p, system_paths[i].path, system_paths[i].content,
+			     system_paths[i].content ? "belongs to the system"
+						     : "is a directory of the system");
+		if (r < 0)
+			*ret_culprit = strdup(system_paths[i].path);
+	}
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(own_paths); i++) {
+		r = add_path(p, own_paths[i], true, own_reason);
+		if (r < 0)
+			*ret_culprit = strdup(own_paths[i]);
+	}
+	for (size_t i = 0; r >= 0 && extra && extra[i]; i++) {
+		bool own = strncmp(extra[i], "//", 2) == 0;
+
+		r = add_path(p, extra[i] + own, true,
+			     own ? own_reason : "is protected by the configuration");
+		if (r < 0)
+			*ret_culprit = strdup(extra[i]);
+	}
+	if (r >= 0)
+		r = add_homes(p, ret_culprit);
+	if (r >= 0)
+		r = add_swaps(p, ret_culprit);
+	return r < 0 ? r : 0;
+}
+
+static int live_new(struct live **ret)
+{
+	struct live *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	/* Before the table is read, so that each change after that is told. */
+	l->fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (l->fd < 0) {
+		free(l);
+		return -errno;
+	}
+	*ret = l;
+	return 0;
+}
+
+static int build(struct protect **ret, const char *const *extra, char **ret_culprit)
+{
+	struct protect *p = calloc(1, sizeof(*p));
+	int r;
+
+	*ret_culprit = NULL;
+	if (!p)
+		return -ENOMEM;
+	/* Without the mount table nothing can be said about any path. */
+	r = live_new(&p->live);
+	if (r >= 0)
+		r = mounts_read(&p->mounts, "/proc/self/mountinfo");
+	if (r < 0)
+		*ret_culprit = strdup("/proc/self/mountinfo");
+	if (r >= 0)
+		r = add_all(p, extra, ret_culprit);
+	if (r < 0) {
+		protect_free(p);
+		return r;
+	}
+	locations_sort(&p->locations);
+	looks_done(&p->looks);
+	*ret = p;
+	return 0;
+}
+
+struct protect *protect_free(struct protect *p)
+{
+	if (!p)
+		return NULL;
+	mounts_done(&p->mounts);
+	looks_done(&p->looks);
+	locations_done(&p->locations);
+	if (p->live) {
+		fd_closep(&p->live->fd);
+		mounts_done(&p->live->mounts);
+	}
+	free(p->live);
+	free(p->v);
+	free(p->parents);
+	free(p);
+	return NULL;
+}
+
+static bool mounts_changed(const struct live *l)
+{
+	struct pollfd f = { .fd = l->fd, .events = POLLPRI };
+
+	return poll(&f, 1, 0) != 0;
+}
+
+bool protect_outdated(const struct protect *p)
+{
+	p->live->changed |= mounts_changed(p->live);
+	return p->live->changed;
+}
+
+int protect_new(struct protect **ret, const char *const *extra, char **ret_culprit)
+{
+	struct protect *p = NULL;
+	int r = build(&p, extra, ret_culprit);
+
+	/* What was mounted meanwhile may be missing in the table. */
+	for (unsigned i = 0; r >= 0 && i < BUILD_TRIES && protect_outdated(p); i++) {
+		p = protect_free(p);
+		r = build(&p, extra, ret_culprit);
+	}
+	if (r >= 0)
+		*ret = p;
+	return r;
+}
+
+/* The mounts as they are now; NULL if they cannot be read. The first table stays as it is, as it
+ * has been given away; and what is mounted for a moment somewhere is no reason to refuse. */
+static const struct mounts *mounts_now(const struct protect *p)
+{
+	struct live *l = p->live;
+
+	if (mounts_changed(l)) {
+		l->changed = true;
+		l->cleared[0] = '\0';
+		l->upper_of = 0;
+		mounts_done(&l->mounts);
+		if (mounts_read(&l->mounts, "/proc/self/mountinfo") < 0)
+			return NULL;
+	}
+	if (!l->changed)
+		return &p->mounts;
+	return l->mounts.n > 0 ? &l->mounts : NULL;
+}
+
+const struct mounts *protect_mounts(const struct protect *p)
+{
+	return &p->mounts;
+}
+
+static bool is_pseudo(const char *fstype)
+{
+	for (size_t i = 0; i < ELEMENTSOF(pseudo_filesystems); i++)
+		if (strcmp(fstype, pseudo_filesystems[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Is a filesystem mounted at this path, or anywhere beneath it? */
+static bool mounts_beneath(const struct mounts *mounts, const char *path, bool strictly)
+{
+	size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
+
+	for (size_t i = 0; i < mounts->n; i++) {
+		const char *t = mounts->v[i].target;
+
+		if (strncmp(t, path, len) == 0 && (t[len] == '/' || (t[len] == '\0' && !strictly)))
+			return true;
+	}
+	return false;
+}
+
+/* Where the upper directory of an overlay is. Returns 1; 0 if it has none; or -ENOENT if what was
+ * said when it was mounted leads nowhere here. */
+static int upper_find(const struct mounts *mounts, const struct mount *overlay,
+		      struct location *ret)
+{
+	_cleanup_free_ char *text = mount_value(overlay, "upperdir"), *real = NULL;
+	const struct mount *m;
+	struct statx sx;
+
+	if (!text)
+		return 0;
+	/* A backslash is the overlay's own escape, which nothing else here knows. */
+	real = text[0] == '/' && !strchr(text, '\\') ? realpath(text, NULL) : NULL;
+	if (!real ||
+	    statx(AT_FDCWD, real, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_MNT_ID, &sx) < 0)
+		return -ENOENT;
+	m = mounts_by_id(mounts, sx.stx_mnt_id);
+	return m && mount_location(m, real, ret) >= 0 ? 1 : -ENOENT;
+}
+
+static int upper_known(const struct protect *p, const struct mounts *mounts,
+		       const struct mount *overlay)
+{
+	struct live *l = p->live;
+
+	if (l->upper_of != overlay->id)
+		l->upper_error = upper_find(mounts, overlay, &l->upper);
+	l->upper_of = overlay->id;
+	return l->upper_error;
+}
+
+/* Adds where the upper directory has what lies at this place of an overlay. */
+static const char *spot_upper(const struct protect *p, const struct mounts *mounts,
+			      const struct mount *overlay, struct spot *s)
+{
+	int r = upper_known(p, mounts, overlay), n;
+	const struct location *over = &s->v[0], *upper = &p->live->upper;
+	const struct mount *root = mounts_by_path(mounts, "/");
+	struct location *here = &s->v[1];
+
+	if (r == 0)
+		return NULL;
+	/* A container's own root lies where the container sees nothing: but for it there is nothing
+	 * here that could be protected. */
+	if (r < 0)
+		return root && root->dev == overlay->dev
+			       ? NULL
+			       : "is on an overlay whose upper directory cannot be found from "
+				 "here, so whether that is protected is not known";
+	n = snprintf(here->path, sizeof(here->path), "%s%s", upper->path, over->path);
+	if (n < 0 || (size_t)n >= sizeof(here->path))
+		return "lies too deep to be told apart from what is protected";
+	here->dev = upper->dev;
+	s->n = 2;
+	return NULL;
+}
+
+/* Where a directory is. Returns NULL, or why that cannot be told or nothing may go there. */
+static const char *spot_find(const struct protect *p, int dirfd, char *path, struct spot *s)
+{
+	const struct mounts *mounts = mounts_now(p);
+	ssize_t len = fd_path(dirfd, path, PATH_MAX);
+	struct identity id;
+
+	s->n = 0;
+	if (!mounts)
+		return "cannot be told apart from what is protected: the mount table cannot be "
+		       "read";
+	s->mount = fd_whereabouts(dirfd, &id) < 0 ? NULL : mounts_by_id(mounts, id.mnt_id);
+	if (!s->mount)
+		return "is on a mount that this process cannot see";
+	if (is_pseudo(s->mount->type))
+		return "is on a pseudo-filesystem of the kernel";
+	if (len == -ENAMETOOLONG)
+		return "lies too deep to be told apart from what is protected";
+	if (len < 0 || path[0] != '/')
+		return "cannot be told apart from what is protected";
+	if (mount_location(s->mount, path, &s->v[0]) < 0)
+		return "lies where its filesystem cannot be told";
+	s->n = 1;
+	return strcmp(s->mount->type, "overlay") == 0 ? spot_upper(p, mounts, s->mount, s) : NULL;
+}
+
+/* Looks at each directory on the way to `path`, where dirfd is, by identity: another spelling of a
+ * protected directory is still that directory. */
+static const char *ancestor_reason(const struct protect *p, int dirfd, const char *path)
+{
+	char prefix[PATH_MAX], *cleared = p->live->cleared;
+	size_t full = strlen(path), len = full;
+	struct identity id;
+
+	if (fd_whereabouts(dirfd, &id) < 0)
+		return "cannot be looked at";
+	memcpy(prefix, path, len + 1);
+	while (len == full || strcmp(prefix, cleared) != 0) {
+		struct statx sx;
+		const struct entry *e;
+
+		if (statx(AT_FDCWD, prefix, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO,
+			  &sx) < 0)
+			return "lies in a directory that cannot be looked at";
+		if (len == full &&
+		    (sx.stx_ino != id.ino || makedev(sx.stx_dev_major, sx.stx_dev_minor) != id.dev))
+			return "is not where its path leads: it has just been moved, or something "
+			       "is mounted over it";
+		e = find(p->v, p->n, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
+			 sx.stx_ino);
+		if (e && e->content)
+			return e->reason;
+		if (len <= 1)
+			break;
+		len = path_parent(prefix, len);
+		prefix[len] = '\0';
+	}
+	memcpy(cleared, path, full + 1);
+	cleared[path_parent(path, full)] = '\0';
+	return NULL;
+}
+
+/* On this filesystem there is something protected of which only the identity is known. */
+static bool has_unlocated(const struct protect *p, int dirfd)
+{
+	struct statx sx;
+
+	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) <
+	    0)
+		return true;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].unlocated && p->v[i].content &&
+		    p->v[i].dev == ((uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor))
+			return true;
+	return false;
+}
+
+int protect_locate(const struct protect *p, int dirfd, struct location *ret)
+{
+	const struct mounts *mounts = mounts_now(p);
+	char path[PATH_MAX];
+	ssize_t len = fd_path(dirfd, path, sizeof(path));
+	const struct mount *m;
+	struct identity id;
+
+	if (!mounts || len < 0 || path[0] != '/' || fd_whereabouts(dirfd, &id) < 0)
+		return -ESTALE;
+	m = mounts_by_id(mounts, id.mnt_id);
+	return m && mount_location(m, path, ret) >= 0 ? 0 : -ESTALE;
+}
+
+static const char *content_reason(const struct protect *p, int dirfd, const char *path,
+				  const struct spot *s)
+{
+	const char *reason = ancestor_reason(p, dirfd, path);
+
+	for (size_t i = 0; !reason && i < s->n; i++)
+		reason = locations_around(&p->locations, &s->v[i]);
+	if (!reason && has_unlocated(p, dirfd))
+		return "is on a filesystem of which a part is protected, and this process cannot "
+		       "see which";
+	return reason;
+}
+
+const char *protect_check_content(const struct protect *p, int dirfd)
+{
+	char path[PATH_MAX];
+	struct spot s;
+	const char *reason = spot_find(p, dirfd, path, &s);
+
+	return reason ? reason : content_reason(p, dirfd, path, &s);
+}
+
+static const char *mount_root_reason(int dirfd, const char *name)
+{
+	struct statx sx;
+
+	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0)
+		return "lies in a directory that cannot be looked at";
+	if (!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return NULL;
+	for (size_t i = 0; i < ELEMENTSOF(mount_root_names); i++)
+		if (strcmp(name, mount_root_names[i]) == 0)
+			return "belongs to its filesystem";
+	return NULL;
+}
+
+/* Is a directory with this name, or something in one, mounted elsewhere? A file that is stays
+ * there. */
+static bool is_mounted(const struct mounts *mounts, const struct location *at)
+{
+	for (size_t i = 0; i < mounts->n; i++) {
+		const struct mount *m = &mounts->v[i];
+		struct statx sx;
+
+		if ((at->dev && m->dev != at->dev) || !mount_root_beneath(m, at))
+			continue;
+		/* What is covered by another mount is taken for a directory. */
+		if (statx(AT_FDCWD, m->target,
+			  AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+			  STATX_TYPE | STATX_MNT_ID, &sx) < 0 ||
+		    sx.stx_mnt_id != m->id || S_ISDIR(sx.stx_mode))
+			return true;
+	}
+	return false;
+}
+
+/* Is what is called so in a directory at a protected place, or does it hold one? */
+static const char *location_reason(const struct protect *p, struct spot *s, const char *name,
+				   bool is_dir)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct location *at = &s->v[i];
+		size_t len = strlen(at->path);
+		const char *reason;
+		int n = snprintf(at->path + len, sizeof(at->path) - len, "/%s", name);
+
+		if (n < 0 || (size_t)n >= sizeof(at->path) - len)
+			return "lies too deep to be told apart from what is protected";
+		reason = locations_at(&p->locations, at);
+		if (reason)
+			return reason;
+		if (is_dir && locations_beneath(&p->locations, at))
+			return "holds what is protected";
+	}
+	return NULL;
+}
+
+/* The directory may have been moved since its content was asked for: path and spot are anew. */
+static const char *hold_reason(const struct protect *p, int dirfd, const char *name, bool is_dir)
+{
+	char path[PATH_MAX];
+	struct spot s;
+	const char *reason = spot_find(p, dirfd, path, &s);
+	const struct mounts *mounts = mounts_now(p);
+	size_t len;
+
+	if (!reason)
+		reason = location_reason(p, &s, name, is_dir);
+	if (reason || !is_dir)
+		return reason;
+	len = strlen(path);
+	if (len + 1 + strlen(name) >= sizeof(path))
+		return "lies too deep to be told apart from what is protected";
+	if (path[len - 1] != '/')
+		path[len++] = '/';
+	memcpy(path + len, name, strlen(name) + 1);
+	if (!mounts)
+		return "cannot be told apart from what is protected: the mount table cannot be "
+		       "read";
+	if (mounts_beneath(mounts, path, /* strictly= */ false))
+		return "holds a mount point";
+	for (size_t i = 0; i < s.n; i++)
+		if (is_mounted(mounts, &s.v[i]))
+			return "is mounted elsewhere, or holds what is: unmount it there first";
+	return NULL;
+}
+
+const char *protect_check(const struct protect *p, int dirfd, const char *name,
+			  const struct identity *id)
+{
+	const char *reason = protect_check_content(p, dirfd);
+	struct statx sx;
+
+	if (reason)
+		return reason;
+	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0)
+		return "cannot be looked at";
+	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return "is a mount point";
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].ino == sx.stx_ino &&
+		    p->v[i].dev == ((uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor))
+			return p->v[i].reason;
+	reason = mount_root_reason(dirfd, name);
+	return reason ? reason : hold_reason(p, dirfd, name, S_ISDIR(id->mode));
+}
+
+bool protect_near(const struct protect *p, int dirfd)
+{
+	char path[PATH_MAX];
+	struct statx sx;
+	struct spot s;
+	const struct mounts *mounts;
+
+	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0 ||
+	    spot_find(p, dirfd, path, &s))
+		return true;
+	mounts = mounts_now(p);
+	if (!mounts || (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) ||
+	    find(p->parents, p->n_parents, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
+		 sx.stx_ino) ||
+	    mounts_beneath(mounts, path, /* strictly= */ true))
+		return true;
+	for (size_t i = 0; i < s.n; i++)
+		if (locations_beneath(&p->locations, &s.v[i]) || is_mounted(mounts, &s.v[i]))
+			return true;
+	return false;
+}

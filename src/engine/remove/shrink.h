@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Large files, freed in steps, under invariant I5 and only there.
+ *
+ * The name goes first, then the file that no name leads to is made smaller under our own write
+ * lease, so that each journal commit and each batch of TRIMs stays short. Should the process end in
+ * between, the kernel frees the rest as it would after a plain unlink. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pace.h"
+#include "base/macros.h"
+#include "engine/filesystem/profile.h"
+
+struct lastref;
+struct slice;
+
+/* Where a file's bytes are counted as they are freed, for whoever waits for a large one. */
+struct shrink_count {
+	uint64_t *bytes;  /* read by others at any time: only added to, atomically */
+	uint64_t weight;  /* what the file takes on the disk */
+	uint64_t counted; /* out: how much of that has been added */
+};
+
+/* What is left of a file whose name is gone. The descriptor is its owner's. */
+struct shrink_rest {
+	int fd;          /* with our lease; -1: nothing is left */
+	uint64_t done;   /* freed from the head */
+	uint64_t weight; /* what is left takes on the disk */
+};
+
+/* Below this no file is worth the calls that steps take. */
+#define SHRINK_LEAST MiB(2)
+
+/* The smallest step, and what all of them begin and end at a multiple of: no folio of the page
+ * cache is larger. 2 MiB where pages have 4 KiB. */
+uint64_t shrink_unit(void);
+
+/* Where the unit is larger (pages of 64 KiB: 512 MiB), nothing is shrunk: see ways_find(). */
+#define SHRINK_UNIT_MOST MiB(64)
+
+/* How, and how fast. */
+struct shrinker {
+	const struct ways *ways;
+	const struct pace *pace;       /* or NULL */
+	const struct lastref *lastref; /* or NULL: nothing is shrunk */
+};
+
+/* Is anything shrunk at all? */
+bool shrink_can(const struct shrinker *by);
+
+enum shrunk {
+	SHRINK_NOT,      /* the file does not qualify, and nothing was done */
+	SHRINK_UNLINKED, /* unlinked, and left to the kernel: something else refers to the file */
+	SHRINK_DONE,     /* unlinked, and its blocks were freed in steps */
+};
+
+/* Unlinks `name` in dirfd and, if nothing else refers to the file, frees its blocks in steps.
+ * Returns an enum shrunk or the negative errno of the unlink. Each step asks the pace, if there is
+ * one; the caller's slice (or NULL) is closed before the first, and only then, so that no time
+ * passes between the caller's look at the file and a plain unlink. Freeing stops, and leaves the
+ * rest to the kernel, when the lease is broken or *cancelled; in that case the caller gets the
+ * rest, if ret_rest is not NULL, but for its weight. count may be NULL. */
+int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct slice *slice,
+		_Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret_rest);
+
+/* Goes on with what is left. True if it was cancelled once more, and there still is something. */
+bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struct pace *pace,
+		  const _Atomic bool *cancelled, struct shrink_count *count);
+
+/* Our lease is still on it, and no name leads to it. */
+bool shrink_may(const struct shrink_rest *rest);
+
+/* The next step in bytes, from the last one and what it cost: pure, for tests. */
+uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/guard/beneath.h"
+#include "engine/tune/lanes.h"
+#include "engine/core/engine-job.h"
+#include "snapdir.h"
+#include "base/gate.h"
+
+struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists)
+{
+	size_t len = strlen(name);
+	struct node *n = calloc(1, sizeof(*n) + len + 1);
+
+	if (!n)
+		return NULL;
+	n->parent = parent;
+	n->fd = fd;
+	n->relists = relists;
+	atomic_init(&n->refs, 1);
+	memcpy(n->name, name, len);
+	return n;
+}
+
+int node_open(struct node *n)
+{
+	int fd;
+
+	if (n->fd >= 0)
+		return 0;
+	fd = root_group_open(n->group);
+	if (fd < 0)
+		return fd;
+	n->fd = fd == n->group->dirfd ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : fd;
+	return n->fd < 0 ? -errno : 0;
+}
+
+struct node *node_ref(struct node *n)
+{
+	atomic_fetch_add(&n->refs, 1);
+	return n;
+}
+
+const struct node *node_tree(const struct node *n, const char **ret_name)
+{
+	*ret_name = NULL;
+	for (; n->parent; n = n->parent)
+		*ret_name = n->name;
+	return n;
+}
+
+size_t path_append(char *buf, size_t len, size_t at, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (at > 0 && buf[at - 1] != '/' && at + 1 < len)
+		buf[at++] = '/';
+	n = MIN(n, len - 1 - at);
+	memcpy(buf + at, name, n);
+	buf[at + n] = '\0';
+	return at + n;
+}
+
+size_t node_path(const struct node *n, char *buf, size_t len)
+{
+	if (!n->parent)
+		return path_append(buf, len, 0, n->group->dir);
+	return path_append(buf, len, node_path(n->parent, buf, len), n->name);
+}
+
+static void node_free(struct job *j, struct node *n)
+{
+	if (n->parent)
+		atomic_fetch_sub(&j->nodes, 1);
+	fd_closep(&n->fd);
+	free(n);
+}
+
+static void rmdir_failed(struct job *j, struct node *n, int error)
+{
+	bool held = error == -ENOTEMPTY && snapdir_holds(n->fd, j->ways.snapdir);
+	char path[PATH_MAX];
+
+	(void)node_path(n, path, sizeof(path));
+	atomic_store(&n->parent->failed, true);
+	job_error(j, path, held ? SNAPDIR_HOLDS : "cannot remove directory", error);
+}
+
+bool node_in_place(const struct node *n)
+{
+	for (; n->parent; n = n->parent) {
+		struct identity is, was;
+		const char *tree;
+		const struct node *top = node_tree(n, &tree);
+		int r = beneath(top->fd, tree, n->fd);
+
+		if (r >= 0)
+			return r == 1;
+		if (fd_identity(n->parent->fd, n->name, &is) < 0 ||
+		    fd_identity(n->fd, "", &was) < 0 || !identity_equal(&is, &was))
+			return false;
+	}
+	return true;
+}
+
+/* Removes the emptied directory. Returns 1 if it has to be listed again. */
+static int node_rmdir(struct job *j, struct node *n)
+{
+	char path[PATH_MAX];
+
+	gate("unlink", n->name);
+	if (atomic_load(&n->failed) || job_cancelled(j)) {
+		atomic_store(&n->parent->failed, true);
+		job_skip(j, job_cancelled(j) ? SKIP_CANCELLED : SKIP_KEPT, n->name);
+		return 0;
+	}
+	/* Who moves a directory out of the tree wants to keep it, and what is left in it. */
+	if (!node_in_place(n->parent)) {
+		atomic_store(&n->parent->failed, true);
+		(void)node_path(n, path, sizeof(path));
+		job_skip(j, SKIP_MOVED, path);
+		return 0;
+	}
+	stat_add(&j->stats.unlink_calls, !j->o.dry);
+	if (j->o.dry || unlinkat(n->parent->fd, n->name, AT_REMOVEDIR) == 0) {
+		stat_add(&j->stats.entries, 1);
+		stat_add(&j->stats.dirs, 1);
+		stat_add(&j->stats.bytes, n->bytes);
+		return 0;
+	}
+	if ((errno == ENOTEMPTY || errno == EEXIST) && n->relists < RELISTS_MAX)
+		return 1;
+	if (errno == ENOENT)
+		job_skip(j, SKIP_MISSING, n->name);
+	else
+		rmdir_failed(j, n, -errno);
+	return 0;
+}
+
+void node_put(struct job *j, struct node *n)
+{
+	while (n && atomic_fetch_sub(&n->refs, 1) == 1) {
+		struct node *parent = n->parent;
+
+		if (parent && node_rmdir(j, n) == 1) {
+			stat_add(&j->stats.relists, 1);
+			/* The task takes over the reference to the parent. */
+			if (crew_relist(j->crew, n) == 0)
+				parent = NULL;
+			else
+				rmdir_failed(j, n, -ENOMEM);
+		}
+		node_free(j, n);
+		n = parent;
+	}
+}

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/core/slice.h"
+#include "snapdir.h"
+#include "engine/remove/subvolume.h"
+#include "base/gate.h"
+#include "walker-state.h"
+
+/* What of a walk's levels and names stays in memory; the rest is on disk. Sized so that 64 lanes
+ * stay within a few MiB, while no ordinary tree ever needs the file. */
+#define STACK_RESIDENT KiB(128)
+
+int walker_new(struct walker **ret, struct job *j)
+{
+	struct walker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->job = j;
+	w->own.allowance = &j->allowance;
+	if (spill_new(&w->stack, STACK_RESIDENT) < 0 ||
+	    anchors_init(&w->anchors, j->fds_per_lane) < 0) {
+		walker_free(w);
+		return -ENOMEM;
+	}
+	*ret = w;
+	return 0;
+}
+
+static void roots_free(struct walker *w)
+{
+	if (w->roots) {
+		dirlist_done(w->roots);
+		free(w->roots);
+	}
+	w->roots = NULL;
+}
+
+struct walker *walker_free(struct walker *w)
+{
+	if (!w)
+		return NULL;
+	stat_add(&w->job->stats.getdents_calls, w->own.getdents_calls);
+	roots_free(w);
+	dirlist_done(&w->own);
+	dirlist_done(&w->one);
+	free(w->results);
+	if (w->anchors.v)
+		anchors_done(&w->anchors);
+	spill_free(w->stack);
+	free(w);
+	return NULL;
+}
+
+void walker_failed(struct walker *w, const char *name, const char *what, int error)
+{
+	char path[PATH_MAX];
+
+	w->cur.failed = 1;
+	trail_path(w, name, path, sizeof(path));
+	job_error(w->job, path, what, error);
+}
+
+static void skipped(struct walker *w, const char *name, enum skip_reason why)
+{
+	char path[PATH_MAX];
+
+	if (why != SKIP_MISSING)
+		w->cur.failed = 1;
+	trail_path(w, name, path, sizeof(path));
+	job_skip(w->job, why, path);
+}
+
+/* The directory of a list cannot be opened again, or is another one now: none of it is touched. */
+static void refuse_task(struct walker *w, int error)
+{
+	if (error == -ESTALE)
+		skipped(w, NULL, SKIP_CHANGED);
+	else
+		walker_failed(w, NULL, "cannot open directory", error);
+}
+
+void walker_link(struct walker *w, struct walker *next)
+{
+	w->next = next;
+}
+
+struct walker *walker_unlink(struct walker *w)
+{
+	struct walker *next = w->next;
+
+	w->next = NULL;
+	return next;
+}
+
+void walker_begin(struct walker *w, struct task *t)
+{
+	const char *name = t->names;
+	int r, begun;
+
+	w->state = WALK_DESCEND;
+	w->entered_usec = 0;
+	w->checked_usec = 0;
+	w->relists = t->relists;
+	w->pins = t->pins;
+	w->roots = t->roots;
+	r = node_open(t->node);
+	begun = trail_begin(w, t->node);
+	if (begun < 0)
+		w->cur = (struct frame){ .base = 1, .eof = 1, .failed = 1 };
+	if (begun < 0 || r < 0)
+		refuse_task(w, begun < 0 ? begun : r);
+	else if (t->roots)
+		w->state = WALK_LIST;
+	for (size_t i = 0; begun >= 0 && i < t->n_names; i++, name += strlen(name) + 1) {
+		uint64_t pin;
+
+		memcpy(&pin, name, sizeof(pin));
+		name += sizeof(pin);
+		r = trail_pend(w, name, pin);
+		if (r < 0)
+			walker_failed(w, name, "cannot be taken up", r);
+	}
+	free(t);
+}
+
+void walker_give_up(struct walker *w)
+{
+	if (job_cancelled(w->job))
+		stat_add(&w->job->stats.skipped[SKIP_CANCELLED], MAX(w->cur.pending, 1UL));
+	w->cur.pend_hi = w->cur.pend_lo;
+	w->cur.pending = 0;
+	w->cur.eof = 1;
+	w->cur.failed = 1;
+	spill_cut(w->stack, w->cur.pend_hi);
+}
+
+static int results_room(struct walker *w, size_t n)
+{
+	if (w->results_cap < n) {
+		uint8_t *bigger = realloc(w->results, n);
+
+		if (!bigger)
+			return -ENOMEM;
+		w->results = bigger;
+		w->results_cap = n;
+	}
+	return 0;
+}
+
+static void batch_make(struct walker *w, int dirfd, int flags, const struct dirlist *l, size_t n)
+{
+	const char *tree;
+	const struct node *top = node_tree(w->node, &tree);
+
+	/* The tree's own directory is removed from one that lies outside of it. */
+	if (!tree && w->level > (flags & AT_REMOVEDIR ? 1 : 0))
+		tree = w->tree;
+	w->batch = (struct batch){
+		.job = w->job,
+		.walker = w,
+		.dirfd = dirfd,
+		.flags = flags,
+		.list = l,
+		.n = n,
+		.results = w->results,
+		.pins = l == w->roots ? w->pins : NULL,
+		.tree_dirfd = top->fd,
+		.tree_name = tree,
+		.checked_usec = &w->checked_usec,
+	};
+}
+
+/* Reading a directory is work, too: from a cold disk it is more than unlinking what it has. */
+static struct dirlist *list_paced(struct walker *w, int fd)
+{
+	struct dirlist *l;
+	struct slice slice;
+
+	slice_init(&slice, w->job->pace, &w->job->cancelled, fd);
+	(void)slice_open(&slice); /* if it was cancelled, nothing of the list is touched */
+	l = listing_read(w, fd, &slice);
+	slice_close(&slice);
+	return l;
+}
+
+/* WALK_LIST: reads a chunk, and makes a batch of what is no directory. */
+static struct batch *step_list(struct walker *w)
+{
+	int fd = trail_fd(w);
+	struct dirlist *l;
+	size_t n;
+
+	w->state = WALK_DESCEND;
+	if (fd < 0) {
+		walker_failed(w, NULL, "cannot open directory again", fd);
+		walker_give_up(w);
+		return NULL;
+	}
+	l = list_paced(w, fd);
+	if (!l)
+		return NULL;
+	n = listing_split(w, l);
+	if (n == 0)
+		return NULL;
+	if (results_room(w, n) < 0) {
+		walker_failed(w, NULL, "cannot be emptied", -ENOMEM);
+		walker_give_up(w);
+		return NULL;
+	}
+	w->state = WALK_UNLINKED;
+	batch_make(w, fd, 0, l, n);
+	return &w->batch;
+}
+
+static void digest_one(struct walker *w, const struct dentry *d, int result)
+{
+	const char *name = dirlist_name(w->batch.list, d);
+	int r;
+
+	switch (result) {
+	case ENOENT:
+		skipped(w, name, SKIP_MISSING);
+		break;
+	case BATCH_CHANGED:
+		skipped(w, name, SKIP_CHANGED);
+		break;
+	case EISDIR: /* d_type did not say, or did not say so any more */
+		if (w->batch.pins) {
+			skipped(w, name, SKIP_CHANGED);
+			break;
+		}
+		r = trail_pend(w, name, 0);
+		if (r < 0)
+			walker_failed(w, name, "cannot be taken up", r);
+		break;
+	case BATCH_CANCELLED:
+		skipped(w, name, SKIP_CANCELLED);
+		break;
+	default:
+		walker_failed(w, name, "cannot remove", -result);
+	}
+}
+
+/* A directory that goes is looked into by the server; one that stays has to be asked whether what
+ * was unlinked in it is gone. */
+static void sync_roots(struct walker *w)
+{
+	int r = w->job->ways.sync_dirs && !w->job->o.dry ? fd_sync_dir(w->batch.dirfd) : 0;
+
+	if (r < 0)
+		walker_failed(w, NULL, "what was removed in it may come back: the server says", r);
+}
+
+/* WALK_UNLINKED: names every entry of the batch that is not gone. */
+static void step_unlinked(struct walker *w)
+{
+	bool moved = false;
+
+	w->state = WALK_DESCEND;
+	for (size_t i = 0; i < w->batch.n; i++) {
+		if (w->batch.results[i] == BATCH_MOVED)
+			moved = true;
+		else if (w->batch.results[i] != 0)
+			digest_one(w, &w->batch.list->v[i], w->batch.results[i]);
+	}
+	if (w->roots && w->cur.base) {
+		sync_roots(w);
+		roots_free(w);
+	}
+	if (!moved)
+		return;
+	skipped(w, NULL, SKIP_MOVED);
+	walker_give_up(w);
+	atomic_store(&w->checked_usec, 0); /* the directory above may still be in its place */
+}
+
+/* True if `name` in dirfd (empty: the directory dirfd itself) is still what was accepted. Only
+ * roots are pinned. */
+static bool pin_holds(struct walker *w, int dirfd, const char *name, uint64_t pin)
+{
+	struct identity id;
+
+	if (!w->pins || pin == 0)
+		return true;
+	return fd_identity(dirfd, name, &id) == 0 && identity_equal(&id, &w->pins[pin - 1]);
+}
+
+/* A directory that cannot be opened may be empty, and then rmdir needs no look inside. */
+static void descend_failed(struct walker *w, int dirfd, const char *name, uint64_t pin, int error)
+{
+	switch (error) {
+	case -ENOENT:
+		skipped(w, name, SKIP_MISSING);
+		return;
+	case -EXDEV:
+		skipped(w, name, SKIP_MOUNT);
+		return;
+	case -ENOTDIR:
+	case -ELOOP:
+	case -ESTALE:
+		skipped(w, name, SKIP_CHANGED);
+		return;
+	case -EACCES:
+	case -EPERM:
+		if (w->job->o.dry || !pin_holds(w, dirfd, name, pin))
+			break;
+		stat_add(&w->job->stats.unlink_calls, 1);
+		if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0) {
+			stat_add(&w->job->stats.entries, 1);
+			stat_add(&w->job->stats.dirs, 1);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	walker_failed(w, name, "cannot open directory", error);
+}
+
+/* What an open directory occupies: asked while it is full, because XFS shrinks it as names go. */
+static uint64_t blocks_bytes(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+/* Keeps what a directory takes, for those who share: a quarter of the newest. */
+static void clock_in(struct walker *w)
+{
+	uint64_t now = now_usec();
+
+	if (w->entered_usec)
+		w->dir_usec += ((now - w->entered_usec) >> 2) - (w->dir_usec >> 2);
+	w->entered_usec = now;
+}
+
+/* Enters the open directory fd (taken over), or finishes with it at once. Returns true if entered.
+ */
+static bool enter(struct walker *w, int dirfd, const char *name, int fd)
+{
+	_cleanup_close_ int own = fd;
+	uint64_t bytes = w->job->o.weigh ? blocks_bytes(fd) : 0;
+	int r;
+
+	r = 0;
+	if (w->job->ways.subvolumes && !w->job->o.dry && subvolume_is(fd))
+		r = subvolume_destroy(dirfd, name, fd);
+	if (r == -EBUSY) {
+		skipped(w, name, SKIP_MOUNT);
+		return false;
+	}
+	if (r > 0) {
+		stat_add(&w->job->stats.entries, 1);
+		stat_add(&w->job->stats.dirs, 1);
+		stat_add(&w->job->stats.subvolumes, 1);
+		return false;
+	}
+	r = trail_down(w, own);
+	if (r < 0) {
+		walker_failed(w, name, "cannot be entered", r);
+		return false;
+	}
+	(void)fd_take(&own);
+	w->cur.bytes = bytes;
+	if (w->level == 1)
+		w->cur.relists = (uint8_t)w->relists;
+	clock_in(w);
+	return true;
+}
+
+/* WALK_DESCEND with something pending: opens the next directory. */
+static void descend(struct walker *w)
+{
+	char name[256];
+	uint64_t pin;
+	int dirfd = trail_fd(w), fd, r = trail_next(w, name, &pin);
+
+	if (dirfd < 0 || r < 0) {
+		walker_failed(w, NULL, "cannot open directory again", dirfd < 0 ? dirfd : r);
+		walker_give_up(w);
+		return;
+	}
+	gate("descend", name);
+	fd = fd_open_dir(dirfd, name);
+	if (fd >= 0 && !pin_holds(w, fd, "", pin)) {
+		fd_closep(&fd);
+		fd = -ESTALE;
+	}
+	if (fd >= 0) {
+		if (w->level == 0 && !w->node->parent)
+			memcpy(w->tree, name, strlen(name) + 1);
+		gate("opened", name);
+		if (enter(w, dirfd, name, fd)) {
+			w->state = WALK_LIST;
+			return;
+		}
+	} else {
+		descend_failed(w, dirfd, name, pin, fd);
+	}
+	trail_drop_next(w);
+}
+
+/* Leaves the current directory, which stays, for the one above, which then has to stay too. */
+static void leave_kept(struct walker *w)
+{
+	stat_add(&w->job->stats.skipped[SKIP_KEPT], 1);
+	trail_up(w);
+	w->cur.failed = 1;
+}
+
+/* WALK_DESCEND with nothing pending: makes the rmdir of the current directory. */
+static struct batch *ascend(struct walker *w)
+{
+	char name[256];
+	int fd;
+
+	if (w->cur.failed) {
+		leave_kept(w);
+		return NULL;
+	}
+	fd = trail_parent_fd(w);
+	if (fd < 0 || trail_name(w, name) < 0) {
+		walker_failed(w, NULL,
+			      "was emptied, but the way back to the directory above is lost",
+			      fd < 0 ? fd : -EIO);
+		leave_kept(w);
+		return NULL;
+	}
+	dirlist_clear(&w->one);
+	if (dirlist_add(&w->one, name, 0, DT_DIR) < 0 || results_room(w, 1) < 0) {
+		walker_failed(w, NULL, "cannot remove directory", -ENOMEM);
+		leave_kept(w);
+		return NULL;
+	}
+	w->state = WALK_REMOVED;
+	batch_make(w, fd, AT_REMOVEDIR, &w->one, 1);
+	return &w->batch;
+}
+
+/* Lists the directory once more: something appeared in it, or its listing skipped entries. */
+static bool relist(struct walker *w)
+{
+	int fd = trail_fd(w);
+
+	if (w->cur.relists >= RELISTS_MAX || w->cur.refilled || fd < 0 ||
+	    lseek(fd, 0, SEEK_SET) < 0)
+		return false;
+	w->cur.relists++;
+	w->cur.eof = 0;
+	w->cur.cookie = 0;
+	w->cur.reopened = 0;
+	stat_add(&w->job->stats.relists, 1);
+	w->state = WALK_LIST;
+	return true;
+}
+
+/* WALK_REMOVED: the current directory is gone, or why not. */
+static void step_removed(struct walker *w)
+{
+	const char *what = "cannot remove directory";
+	int result = w->batch.results[0];
+
+	w->state = WALK_DESCEND;
+	switch (result) {
+	case 0:
+		stat_add(&w->job->stats.bytes, w->cur.bytes);
+		trail_up(w);
+		return;
+	case ENOTEMPTY:
+	case EEXIST:
+		if (relist(w))
+			return;
+		what = snapdir_holds(trail_fd(w), w->job->ways.snapdir)
+			       ? SNAPDIR_HOLDS
+			       : "is being filled by somebody else, and cannot be removed";
+		break;
+	case ENOENT:
+		skipped(w, NULL, SKIP_MISSING);
+		trail_up(w);
+		return;
+	case BATCH_CANCELLED:
+		skipped(w, NULL, SKIP_CANCELLED);
+		leave_kept(w);
+		return;
+	case BATCH_MOVED:
+		skipped(w, NULL, SKIP_MOVED);
+		atomic_store(&w->checked_usec, 0);
+		leave_kept(w);
+		return;
+	default:
+		break;
+	}
+	walker_failed(w, NULL, what, -result);
+	leave_kept(w);
+}
+
+struct batch *walker_step(struct walker *w)
+{
+	struct batch *b = NULL;
+
+	while (!b) {
+		switch (w->state) {
+		case WALK_LIST:
+			b = step_list(w);
+			break;
+		case WALK_UNLINKED:
+			step_unlinked(w);
+			break;
+		case WALK_REMOVED:
+			step_removed(w);
+			break;
+		case WALK_DESCEND:
+			if (job_cancelled(w->job) && (w->cur.pending || !w->cur.eof))
+				walker_give_up(w);
+			/* A name that cannot be moved is visited late, not lost. */
+			(void)trail_choose(w);
+			share_in_order(w);
+			share(w);
+			if (w->cur.pending > 0)
+				descend(w);
+			else if (!w->cur.eof)
+				w->state = WALK_LIST;
+			else if (!w->cur.base)
+				b = ascend(w);
+			else {
+				roots_free(w);
+				trail_end(w);
+				return NULL;
+			}
+		}
+	}
+	trail_check(w);
+	return b;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A walker goes depth-first through the subtrees of one task, by descriptor and single component,
+ * without recursion. It deletes nothing itself: walker_step returns the next batch, and expects it
+ * performed before it is called again. Used by one driver at a time. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "engine/core/batch.h"
+#include "engine/tune/lanes.h"
+
+int walker_new(struct walker **ret, struct job *j);
+struct walker *walker_free(struct walker *w);
+
+/* A list of walkers that have no task: puts one before `next`; takes it off and returns the next.
+ */
+void walker_link(struct walker *w, struct walker *next);
+struct walker *walker_unlink(struct walker *w);
+
+/* Starts on a task; takes it over. */
+void walker_begin(struct walker *w, struct task *t);
+
+/* Goes on to the next batch. Returns it, or NULL when the task is done. */
+struct batch *walker_step(struct walker *w);

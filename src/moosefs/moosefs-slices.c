@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "moosefs-slices.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/core/engine-job.h"
+#include "moosefs.h"
+#include "engine/guard/roots.h"
+#include "base/gate.h"
+#include "base/macros.h"
+#include "base/mounts.h"
+
+/* A tree is followed so far down; what is deeper is unlinked. */
+#define LEVELS_MOST 256
+
+/* Names of directories that are still to be entered, on all levels together; those of more are
+ * unlinked. */
+#define MEMORY_MOST MiB(16)
+
+/* So many entries are asked for before it is known what one costs the master, and fewer where that
+ * could already be too much. */
+#define FIRST_MOST 5000
+#define FIRST_USEC 4
+/* Fewer say nothing about that: their answer's way takes longer. */
+#define TELLING 500
+/* And never more than this in one directory: the mount passes on no answer of more than 4 MB. */
+#define LIST_MOST 30000
+#define SLICE_MOST 1000000
+
+/* Removing an entry costs the master so many times what listing it does, as long as that has not
+ * been seen (measured: 0.33 and 0.17 µs). */
+#define REMOVE_OF_LIST 4
+
+/* How often it is made sure that the tree is where it was, and that nothing is mounted in it. */
+#define LOOK_EVERY (5 * USEC_PER_MSEC)
+#define STALL_SHORT USEC_PER_MSEC
+#define PROGRESS_EVERY (100 * USEC_PER_MSEC)
+
+struct child {
+	uint32_t inode;
+	size_t name;      /* offset in the level's names */
+	uint64_t entries; /* it may go as a whole, and has so many; 0: it may not */
+};
+
+/* A directory that is being looked at. */
+struct level {
+	uint32_t inode;
+	uint64_t files, chunks; /* in it that are no directories, and of those */
+	bool stays;             /* something directly in it keeps it from going as a whole */
+	struct child *v;
+	size_t n, cap, at;
+	char *names;
+	size_t names_len, names_cap;
+	char name[256];
+};
+
+struct slices {
+	struct job *j;
+	struct moosefs *m;
+	int dirfd;
+	const char *root; /* name of the tree in dirfd */
+	struct identity id;
+	uint32_t parent; /* inode number of dirfd */
+	struct level *levels;
+	size_t depth;
+	size_t held_bytes; /* in levels */
+
+	double list_usec, remove_usec; /* an entry costs the master; 0: not known */
+	uint64_t way_usec;             /* an answer takes at least */
+	uint64_t looked_usec, told_usec;
+	int error; /* of the conversation: there is none any more */
+};
+
+static void left(struct slices *s, const char *why)
+{
+	if (s->j->unsliced)
+		return;
+	s->j->unsliced = s->error < 0 ? "the master no longer answers" : why;
+}
+
+/* ---- what the master bears --------------------------------------------------------------------
+ */
+
+/* Learns from the last answer what an entry costs, unless it does not say. */
+static void cost_learn(struct slices *s, uint64_t n, double *usec)
+{
+	uint64_t took = moosefs_took_usec(s->m);
+	double cost;
+
+	s->way_usec = s->way_usec ? MIN(s->way_usec, took) : took;
+	if (n < TELLING)
+		return;
+	cost = (double)(took - s->way_usec + 1) / (double)n;
+	*usec = MAX(cost, *usec * 3 / 4 + cost / 4);
+}
+
+/* So many entries fit into what is borne. */
+static uint32_t slice_most(const struct slices *s)
+{
+	double c = s->remove_usec > 0 ? s->remove_usec : s->list_usec * REMOVE_OF_LIST;
+	double stall = (double)s->j->o.stall_usec;
+	double n = c > 0 ? stall / c : CLAMP(stall / FIRST_USEC, TELLING, FIRST_MOST);
+
+	return (uint32_t)CLAMP(n, 1, SLICE_MOST);
+}
+
+/* And so many when a directory is listed. */
+static uint32_t list_most(const struct slices *s)
+{
+	return MIN(slice_most(s), LIST_MOST);
+}
+
+/* Keeps the error that ends the conversation. Returns r. */
+static int said(struct slices *s, int r)
+{
+	if (r == -EPROTO || r == -ETIMEDOUT || r == -EPIPE || r == -ENOMEM)
+		s->error = r;
+	return r;
+}
+
+static bool over(const struct slices *s)
+{
+	return s->error < 0 || job_cancelled(s->j);
+}
+
+/* ---- levels -----------------------------------------------------------------------------------
+ */
+
+static struct level *top(struct slices *s)
+{
+	return &s->levels[s->depth - 1];
+}
+
+static void level_clear(struct level *l)
+{
+	l->files = l->chunks = l->n = l->at = l->names_len = 0;
+	l->stays = false;
+}
+
+static void level_done(struct level *l)
+{
+	free(l->v);
+	free(l->names);
+	l->v = NULL;
+	l->names = NULL;
+	l->cap = l->names_cap = 0;
+	level_clear(l);
+}
+
+static size_t level_bytes(const struct level *l)
+{
+	return l->cap * sizeof(*l->v) + l->names_cap;
+}
+
+static int child_add(struct level *l, const struct moosefs_entry *e)
+{
+	size_t len = strlen(e->name) + 1;
+
+	if (l->n == l->cap) {
+		size_t cap = MAX(2 * l->cap, (size_t)16);
+		struct child *v = realloc(l->v, cap * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		l->v = v;
+		l->cap = cap;
+	}
+	if (l->names_len + len > l->names_cap) {
+		size_t cap = MAX(2 * l->names_cap, (size_t)1024);
+		char *names = realloc(l->names, cap);
+
+		if (!names)
+			return -ENOMEM;
+		l->names = names;
+		l->names_cap = cap;
+	}
+	memcpy(l->names + l->names_len, e->name, len);
+	l->v[l->n++] = (struct child){ .inode = e->inode, .name = l->names_len };
+	l->names_len += len;
+	return 0;
+}
+
+static int on_entry(const struct moosefs_entry *e, void *userdata)
+{
+	struct level *l = userdata;
+
+	if (e->is_directory)
+		return child_add(l, e);
+	l->files++;
+	l->chunks += e->chunks;
+	l->stays = l->stays || e->nlink > 1;
+	return 0;
+}
+
+/* Lists a directory with no more entries than may go at once. */
+static void level_list(struct slices *s, struct level *l)
+{
+	uint32_t most = 0, next;
+	int n;
+
+	do {
+		level_clear(l);
+		most = list_most(s);
+		n = said(s, moosefs_list(s->m, l->inode, most + 1, on_entry, l));
+		if (n < 0)
+			break;
+		cost_learn(s, (uint64_t)n, &s->list_usec);
+		next = list_most(s);
+	} while ((uint32_t)n > most && next > most + most / 2 && !over(s));
+	if (n >= 0 && (uint32_t)n <= most && s->held_bytes + level_bytes(l) <= MEMORY_MOST) {
+		if (l->stays)
+			left(s, "hard links");
+		return;
+	}
+	left(s, n < 0 ? "not to be listed" : "large directories");
+	level_done(l);
+	l->stays = true;
+}
+
+/* ---- one slice --------------------------------------------------------------------------------
+ */
+
+/* True if something is mounted in the tree, or that cannot be told. */
+static bool has_mounts(const struct slices *s)
+{
+	char path[PATH_MAX + 1];
+	ssize_t len = fd_path(s->dirfd, path, sizeof(path));
+	struct mounts mounts;
+	size_t name_len = strlen(s->root);
+	bool found = false;
+
+	if (len < 0 || (size_t)len + 1 + name_len >= sizeof(path) ||
+	    mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+		return true;
+	if (len > 1)
+		path[len++] = '/';
+	memcpy(path + len, s->root, name_len + 1);
+	len += (ssize_t)name_len;
+	for (size_t i = 0; i < mounts.n && !found; i++) {
+		const char *t = mounts.v[i].target;
+
+		found = strncmp(t, path, (size_t)len) == 0 && (t[len] == '/' || t[len] == '\0');
+	}
+	mounts_done(&mounts);
+	return found;
+}
+
+/* Is the tree what was accepted, with nothing mounted in it, and are the directories on the way
+ * down still in it? */
+static bool in_place(struct slices *s)
+{
+	struct identity now;
+	uint32_t inode, in = s->parent;
+
+	if (s->looked_usec && now_usec() < s->looked_usec + LOOK_EVERY)
+		return true;
+	if (fd_identity(s->dirfd, s->root, &now) < 0 || !identity_equal(&now, &s->id)) {
+		left(s, "changed");
+		return false;
+	}
+	if (has_mounts(s)) {
+		left(s, "mounts in it");
+		return false;
+	}
+	for (size_t i = 0; i < s->depth; i++) {
+		const struct level *l = &s->levels[i];
+
+		if (said(s, moosefs_lookup(s->m, in, l->name, &inode)) < 0 || inode != l->inode) {
+			left(s, "moved");
+			return false;
+		}
+		in = inode;
+	}
+	s->looked_usec = now_usec();
+	return true;
+}
+
+/* Directories of a slice that are still to be looked at. */
+struct look {
+	uint32_t *v;
+	size_t n, cap;
+	uint64_t entries, chunks;
+	bool linked;
+};
+
+static int look_push(struct look *k, uint32_t inode)
+{
+	if (k->n == k->cap) {
+		size_t cap = MAX(2 * k->cap, (size_t)64);
+		uint32_t *v = realloc(k->v, cap * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		k->v = v;
+		k->cap = cap;
+	}
+	k->v[k->n++] = inode;
+	return 0;
+}
+
+static int on_look(const struct moosefs_entry *e, void *userdata)
+{
+	struct look *k = userdata;
+
+	k->entries++;
+	if (e->is_directory)
+		return look_push(k, e->inode);
+	k->chunks += e->chunks;
+	k->linked = k->linked || e->nlink > 1;
+	return 0;
+}
+
+/* Is all of a marked slice there that was marked, with no other link to any of it, and does it
+ * still fit into the stall? */
+static bool marked_right(struct slices *s, uint32_t inode, uint64_t entries)
+{
+	struct look k = { .entries = 1 };
+	int r = look_push(&k, inode);
+
+	while (r >= 0 && k.n > 0 && k.entries <= entries && !k.linked && !over(s)) {
+		r = said(s, moosefs_list(s->m, k.v[--k.n],
+					 (uint32_t)MIN(entries, (uint64_t)LIST_MOST) + 1, on_look,
+					 &k));
+		if (r >= 0)
+			cost_learn(s, (uint64_t)r, &s->list_usec);
+	}
+	free(k.v);
+	if (k.linked)
+		left(s, "hard links");
+	if (k.entries + k.chunks > slice_most(s))
+		left(s, "large files");
+	return r >= 0 && k.n == 0 && k.entries == entries && !k.linked &&
+	       k.entries + k.chunks <= slice_most(s);
+}
+
+/* After a stall the master is everybody's for as long. What is short others do not notice: there is
+ * room for them between any two requests. */
+static void rest(const struct slices *s)
+{
+	uint64_t took = moosefs_took_usec(s->m);
+
+	if (took > STALL_SHORT)
+		(void)usleep((useconds_t)MIN(took, s->j->o.stall_usec));
+}
+
+/* What stays is to be as it was. */
+static void unmark(struct slices *s, uint32_t inode)
+{
+	uint64_t n;
+
+	if (s->error == 0)
+		(void)said(s, moosefs_mark(s->m, inode, false, &n));
+	if (s->error < 0)
+		s->j->unsliced = "no more answers from the master: marks of a snapshot may stay";
+}
+
+/* Marks, looks again, and removes. Returns 0, or why not. */
+static int slice_take(struct slices *s, uint32_t parent, const char *name, uint32_t inode,
+		      const struct moosefs_census *c)
+{
+	bool was = c->marked == c->entries; /* it is a snapshot */
+	uint64_t marked = c->marked;
+	uint32_t now = 0;
+	int r = was ? 0 : said(s, moosefs_mark(s->m, inode, true, &marked));
+
+	if (r >= 0) {
+		gate("marked", name);
+		r = -ESTALE;
+		if (marked == c->entries && marked_right(s, inode, c->entries) && in_place(s) &&
+		    said(s, moosefs_lookup(s->m, parent, name, &now)) >= 0 && now == inode)
+			r = over(s) ? -ECANCELED : said(s, moosefs_remove(s->m, parent, name));
+	}
+	if (r < 0 && !was)
+		unmark(s, inode);
+	return r;
+}
+
+static void tell(struct slices *s)
+{
+	struct engine_progress p = { .lanes = 1 };
+	uint64_t now = now_usec();
+
+	if (!s->j->o.progress || now - s->told_usec < PROGRESS_EVERY)
+		return;
+	s->told_usec = now;
+	job_stats(s->j, &p.stats);
+	s->j->o.progress(&p, s->j->o.userdata);
+}
+
+/* Removes a subtree at once. False: it is left. */
+static bool slice_remove(struct slices *s, uint32_t parent, const char *name, uint32_t inode)
+{
+	struct moosefs_census c;
+
+	if (over(s) || !in_place(s) || said(s, moosefs_census(s->m, inode, &c)) < 0)
+		return false;
+	if (c.kept > 0 || c.entries > slice_most(s)) {
+		left(s, c.kept > 0 ? "undeletable files" : "large directories");
+		return false;
+	}
+	if (slice_take(s, parent, name, inode, &c) < 0) {
+		if (!over(s))
+			left(s, "new entries");
+		return false;
+	}
+	cost_learn(s, c.entries, &s->remove_usec);
+	stat_add(&s->j->stats.entries, c.entries);
+	stat_add(&s->j->stats.dirs, c.directories);
+	stat_add(&s->j->stats.sliced, c.entries);
+	rest(s);
+	tell(s);
+	return true;
+}
+
+/* ---- the tree ---------------------------------------------------------------------------------
+ */
+
+/* Begins with a directory. False if it lies too deep. */
+static bool enter(struct slices *s, uint32_t inode, const char *name)
+{
+	struct level *l;
+
+	if (s->depth == LEVELS_MOST) {
+		left(s, "deep directories");
+		return false;
+	}
+	l = &s->levels[s->depth++];
+	l->inode = inode;
+	memcpy(l->name, name, strlen(name) + 1);
+	s->looked_usec = 0; /* another way down */
+	level_list(s, l);
+	s->held_bytes += level_bytes(l);
+	return true;
+}
+
+/* Removes what of a directory may go as a whole. Returns true if nothing else is in it. */
+static bool children_remove(struct slices *s, struct level *l)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct child *c = &l->v[i];
+
+		all = (c->entries > 0 && slice_remove(s, l->inode, l->names + c->name, c->inode)) &&
+		      all;
+	}
+	return all;
+}
+
+/* All of the current directory has been looked at. Returns how many entries may go as a whole with
+ * it; of what may not, it removes the parts that may. */
+static uint64_t leave(struct slices *s)
+{
+	struct level *l = top(s);
+	uint64_t own = 1 + l->files + l->chunks, all = own;
+	bool whole = !l->stays;
+
+	for (size_t i = 0; i < l->n; i++) {
+		whole = whole && l->v[i].entries > 0;
+		all += l->v[i].entries;
+	}
+	if (!whole || all > slice_most(s)) {
+		whole = children_remove(s, l) && !l->stays;
+		all = own;
+	}
+	if (all > slice_most(s))
+		left(s, l->chunks > l->files ? "large files" : "large directories");
+	s->held_bytes -= level_bytes(l);
+	level_done(l);
+	s->depth--;
+	s->looked_usec = 0;
+	return whole && all <= slice_most(s) ? all : 0;
+}
+
+/* Returns true if the tree is gone. */
+static bool tree_remove(struct slices *s)
+{
+	struct identity now;
+	uint64_t entries = 0;
+
+	if (!enter(s, (uint32_t)s->id.ino, s->root))
+		return false;
+	while (s->depth > 0 && !over(s)) {
+		struct level *l = top(s);
+		struct child *c = &l->v[l->at];
+
+		if (l->at < l->n && enter(s, c->inode, l->names + c->name))
+			continue;
+		if (l->at < l->n) {
+			l->at++;
+			continue;
+		}
+		entries = leave(s);
+		if (s->depth > 0)
+			top(s)->v[top(s)->at++].entries = entries;
+	}
+	if (over(s) || entries == 0 || !slice_remove(s, s->parent, s->root, (uint32_t)s->id.ino))
+		return false;
+	/* So that the kernel learns it, too: it would remember the name for a second. And nobody
+	 * but the mount is believed that the tree is gone. */
+	return unlinkat(s->dirfd, s->root, AT_REMOVEDIR) == 0 || errno == ENOENT ||
+	       fd_identity(s->dirfd, s->root, &now) < 0 || !identity_equal(&now, &s->id);
+}
+
+static bool root_remove(struct slices *s, const struct dirlist *names, const struct dentry *d,
+			const struct identity *pins)
+{
+	bool gone;
+
+	s->root = dirlist_name(names, d);
+	if (strlen(s->root) > NAME_MAX || fd_identity(s->dirfd, s->root, &s->id) < 0 ||
+	    !S_ISDIR(s->id.mode) || (pins && !identity_equal(&s->id, &pins[d->ino - 1])) ||
+	    s->id.ino > UINT32_MAX)
+		return false;
+	s->depth = 0;
+	gone = tree_remove(s);
+	if (s->error < 0)
+		left(s, NULL);
+	return gone;
+}
+
+void moosefs_slices(struct job *j, const struct root_group *g, struct dirlist *names,
+		    const struct identity *pins)
+{
+	struct slices s = { .j = j, .m = j->o.moosefs, .dirfd = root_group_open(g) };
+	struct identity id;
+	size_t n = 0;
+
+	s.levels = s.dirfd >= 0 ? calloc(LEVELS_MOST, sizeof(*s.levels)) : NULL;
+	if (s.levels && fd_identity(s.dirfd, "", &id) >= 0 && id.ino <= UINT32_MAX) {
+		s.parent = (uint32_t)id.ino;
+		for (size_t i = 0; i < names->n; i++)
+			if (over(&s) || !root_remove(&s, names, &names->v[i], pins))
+				names->v[n++] = names->v[i];
+		names->n = n;
+	}
+	for (size_t i = 0; s.levels && i < LEVELS_MOST; i++)
+		level_done(&s.levels[i]);
+	free(s.levels);
+	if (s.dirfd != g->dirfd)
+		fd_closep(&s.dirfd);
+}

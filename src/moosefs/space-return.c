@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "space-return.h"
+
+#include <errno.h>
+
+#include "engine/core/dirlist.h"
+#include "moosefs.h"
+#include "base/fd.h"
+
+void keeping_of_moosefs(struct moosefs *m, uint64_t inode, struct keeping *ret)
+{
+	*ret = (struct keeping){ 0 };
+	ret->has_trash = inode <= UINT32_MAX &&
+			 moosefs_trash_time(m, (uint32_t)inode, &ret->trash_seconds) >= 0 &&
+			 moosefs_backlog(m, &ret->trash_bytes, &ret->open_bytes) >= 0;
+}
+
+void keeping_of_cephfs(int fd, struct keeping *ret)
+{
+	/* Every directory has it; those of the directories above it are in it, too. */
+	_cleanup_close_ int snapshots = fd_open_dir(fd, ".snap");
+	struct dirlist l = { 0 };
+	int64_t cookie;
+	int r = snapshots;
+
+	*ret = (struct keeping){ 0 };
+	while (r >= 0) {
+		r = dirlist_read(&l, snapshots, /* short_is_eof= */ false, NULL, &cookie);
+		if (r >= 0)
+			ret->snapshots += l.n;
+		ret->has_snapshots = r == 1;
+		if (r == 1)
+			break;
+	}
+	dirlist_done(&l);
+}

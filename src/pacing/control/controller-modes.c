@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "controller-state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+/* Full speed is watched at this rate: two looks see somebody who arrives within 50 ms. */
+#define LOOK_EVERY (20 * USEC_PER_MSEC)
+#define LOOK_CLOSELY (4 * USEC_PER_MSEC)
+
+/* Signs fade over so long; so many are worth a check: 10 requests a second, seen soon. */
+#define SIGN_MEMORY (200 * USEC_PER_MSEC)
+#define SIGN_ENOUGH 2.0
+#define OWN_FLUSHES 2.0
+#define SIGN_CLOCK_EVERY (5 * USEC_PER_SEC)
+
+/* A check listens long enough to hear somebody with 20 requests a second; one in vain is followed
+ * by so many times its length without another for the same reason: under 3 % of the time. */
+#define CHECK_LISTEN (50 * USEC_PER_MSEC)
+#define CHECK_SPARSE 40
+/* What is on its way to the device when we stop is waited for, but not forever. */
+#define SETTLE_CHECK (200 * USEC_PER_MSEC)
+#define SETTLE_GAP (12 * USEC_PER_MSEC)
+#define SETTLE_LEAST (2 * USEC_PER_MSEC)
+
+/* After so many gaps without a request one long gap decides: full speed well within a second. */
+#define SILENT_GAPS 2
+#define GAP_LISTEN (150 * USEC_PER_MSEC)
+
+/* A piece that is still far from what it may be is measured so soon again. */
+#define MEASURE_SOON (400 * USEC_PER_MSEC)
+#define CANARY_FIRST (200 * USEC_PER_MSEC)
+
+/* Pieces: from what FACTS measured as unnoticeable on a disk that discards slowly, up to what one
+ * call frees at most. */
+#define BYTES_FIRST MiB(8)
+#define BYTES_FIRST_DISCARD MiB(2)
+#define BYTES_LEAST MiB(1)
+#define BYTES_MOST (MiB(1024) * 16)
+#define ENTRIES_FIRST 64
+#define ENTRIES_LEAST 16
+#define ENTRIES_MOST 16384
+/* So many bytes of discards at full speed are 16 ms on a disk that takes 0.5 ms for each MiB and
+ * does eight at a time, and a sync for them costs less than 1 % of the time. */
+#define FAST_DISCARD MiB(256)
+
+#define ENTRY_WORTH KiB(4)
+
+/* Others' reads take so long on a disk with a head, which serves one at a time. A few entries
+ * are done between two looks at who waits: they share a block of inodes. */
+#define YIELD_READ 1500.0
+#define YIELD_KNOWN 0.2
+
+/* With a ceiling, so much of a second is done at once: neither a burst nor a crawl. */
+#define CEILING_SLICES 20
+
+const char *pacing_mode_name(enum pacing_mode mode)
+{
+	static const char *const names[] = { "fast", "check", "paced" };
+
+	return names[mode];
+}
+
+static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now)
+{
+	c->tally.backoffs[BACKOFF_SOMEBODY] += mode == PACING_PACED && c->o.observed;
+	c->mode = mode;
+	c->mode_since_usec = now;
+	c->phase_since_usec = now;
+	c->settled = false;
+	/* Being paced begins with a gap, so that there is something to compare with. */
+	c->gap = mode != PACING_FAST && c->o.observed;
+	c->canary_in_gap = false;
+	c->gap_heard = false;
+	c->silent_gaps = 0;
+	if (mode != PACING_FAST)
+		return;
+	memset(c->heard, 0, sizeof(c->heard));
+	c->fast_bytes = 0;
+}
+
+/* Under a ceiling a piece is no more than a second of it: what a large one takes all at once, it
+ * then rests for. */
+static void sizes_bound(struct controller *c)
+{
+	uint64_t bytes = c->o.discards ? FAST_DISCARD : BYTES_MOST, second = c->o.rate_max;
+
+	size_bound(&c->bytes, second ? MIN(bytes, second) : bytes);
+	size_bound(&c->entries, second ? MIN(ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
+}
+
+void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec)
+{
+	*c = (struct controller){
+		.o = *o,
+		.entries = { ENTRIES_FIRST, ENTRIES_LEAST, ENTRIES_MOST, 0 },
+		.bytes = { BYTES_FIRST, BYTES_LEAST, BYTES_MOST, 0 },
+		.growing = true,
+		.not_before_usec = now_usec,
+		.canary_next_usec = now_usec,
+	};
+	if (o->discards)
+		c->bytes.limit = BYTES_FIRST_DISCARD;
+	sizes_bound(c);
+	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
+	c->read_size = 8;
+	c->share = share_first(c);
+	if (o->alone)
+		mode_enter(c, PACING_FAST, now_usec);
+	else if (!o->observed)
+		mode_enter(c, PACING_PACED, now_usec);
+	else
+		mode_enter(c, o->presumed_busy ? PACING_CHECK : PACING_FAST, now_usec);
+}
+
+void controller_urgent(struct controller *c, bool on)
+{
+	c->urgent = on;
+}
+
+void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rate_min,
+		       uint64_t rate_max)
+{
+	c->o.latency_usec = latency_usec;
+	c->o.rate_min = rate_min;
+	c->o.rate_max = rate_max;
+	sizes_bound(c);
+}
+
+/* A slice under a ceiling. */
+static uint64_t ceiling_bytes(const struct controller *c)
+{
+	return MAX(c->o.rate_max / CEILING_SLICES, ENTRY_WORTH);
+}
+
+/* What so much takes at a rate; 0: at none. */
+static double usec_at(uint64_t rate, uint64_t entries, uint64_t bytes)
+{
+	double worth = (double)MAX(bytes, entries * ENTRY_WORTH);
+
+	return rate ? worth / (double)rate * USEC_PER_SEC : 0;
+}
+
+static bool is_unlimited(const struct controller *c)
+{
+	return c->urgent || (c->mode == PACING_FAST && !c->o.rate_max);
+}
+
+uint64_t controller_step(const struct controller *c)
+{
+	bool owes = !c->o.loose || c->not_before_usec > c->last.now_usec;
+
+	if (is_unlimited(c) || (c->mode == PACING_FAST && !owes))
+		return UINT64_MAX;
+	return c->mode == PACING_FAST ? ceiling_bytes(c) : c->bytes.limit;
+}
+
+/* Keeps how large reads are: a page at least. */
+static void read_size(struct controller *c, const struct pacing_sample *s)
+{
+	double reads = (double)(s->reads - c->last.reads);
+	double sectors = (double)(s->read_sectors - c->last.read_sectors);
+
+	if (reads >= 1)
+		c->read_size = MAX(c->read_size * 0.8 + sectors / reads * 0.2, 8);
+}
+
+/* A sample from before a suspend, or of other devices, continues nothing. */
+static bool continues(const struct controller *c, const struct pacing_sample *s)
+{
+	return c->has_last && s->now_usec > c->last.now_usec &&
+	       s->now_usec - c->last.now_usec < 2 * USEC_PER_SEC && s->reads >= c->last.reads &&
+	       s->requests >= c->last.requests && s->read_sectors >= c->last.read_sectors &&
+	       s->flushes >= c->last.flushes && s->commits >= c->last.commits &&
+	       s->own_sectors >= c->last.own_sectors;
+}
+
+static void listen(struct controller *c, const struct pacing_sample *s)
+{
+	double keep = exp(-(double)(s->now_usec - c->last.now_usec) / SIGN_MEMORY);
+
+	read_size(c, s);
+	c->heard[SIGN_READS] = c->heard[SIGN_READS] * keep + foreign_reads(c, s, &c->last);
+	c->heard[SIGN_FLUSHES] =
+		c->heard[SIGN_FLUSHES] * keep + (double)(s->flushes - c->last.flushes);
+	c->heard[SIGN_CLOCK] = SIGN_ENOUGH;
+	if (s->commits > c->last.commits)
+		ride_go_on(c, s->now_usec);
+	ride_listen(&c->ride, s->commits - c->last.commits, s->now_usec - c->last.now_usec);
+}
+
+/* At full speed nobody is there who waits. */
+static void heed_discards(struct controller *c, const struct pacing_sample *s)
+{
+	uint64_t n = s->discards - c->last.discards;
+
+	if (!c->o.discards || c->mode == PACING_FAST || s->discards <= c->last.discards ||
+	    s->discard_usec < c->last.discard_usec)
+		return;
+	c->tally.backoffs[BACKOFF_DISCARD] +=
+		calm_heed(&c->calm, s->now_usec, n, s->discard_usec - c->last.discard_usec,
+			  (uint64_t)sync_target(c));
+}
+
+static void fast(struct controller *c, const struct pacing_sample *s)
+{
+	for (int i = 0; i < PACING_SIGNS; i++) {
+		if (c->heard[i] < SIGN_ENOUGH || s->now_usec < c->deaf_until_usec[i])
+			continue;
+		c->sign = (enum pacing_sign)i;
+		mode_enter(c, PACING_CHECK, s->now_usec);
+		return;
+	}
+}
+
+/* True once what was ours can no longer be heard, so that a gap tells about others. */
+static bool settle(struct controller *c, const struct pacing_sample *s, uint64_t most)
+{
+	uint64_t waited = s->now_usec - c->phase_since_usec;
+
+	if (c->settled)
+		return true;
+	if (c->outstanding + s->others_outstanding > 0) {
+		c->phase_since_usec = s->now_usec;
+		return false;
+	}
+	if (waited < SETTLE_LEAST || (s->in_flight > 0 && waited < most))
+		return false;
+	c->settled = true;
+	c->settled_usec = s->now_usec;
+	c->phase_start = *s;
+	return false;
+}
+
+static bool somebody(const struct controller *c, const struct pacing_sample *s)
+{
+	/* What is in flight may be a discard, and then it is ours. */
+	return s->requests > c->phase_start.requests || (s->in_flight > 0 && !c->o.discards);
+}
+
+static void check(struct controller *c, const struct pacing_sample *s)
+{
+	uint64_t length;
+
+	if (!settle(c, s, SETTLE_CHECK))
+		return;
+	if (somebody(c, s)) {
+		mode_enter(c, PACING_PACED, s->now_usec);
+		/* The next sync pays for what was done at full speed. */
+		c->canary_spoilt = c->fast_work;
+		c->fast_work = false;
+		return;
+	}
+	if (s->now_usec - c->settled_usec < CHECK_LISTEN)
+		return;
+	length = s->now_usec - c->mode_since_usec;
+	c->deaf_until_usec[c->sign] = s->now_usec + length * CHECK_SPARSE;
+	if (c->sign == SIGN_CLOCK)
+		c->deaf_until_usec[c->sign] = s->now_usec + SIGN_CLOCK_EVERY;
+	mode_enter(c, PACING_FAST, s->now_usec);
+}
+
+static void phase_enter(struct controller *c, bool gap, const struct pacing_sample *s)
+{
+	c->gap = gap;
+	c->settled = false;
+	c->phase_since_usec = s->now_usec;
+	c->phase_start = *s;
+	c->canary_in_gap = false;
+	c->gap_heard = false;
+}
+
+static void gap_end(struct controller *c, const struct pacing_sample *s)
+{
+	reads_add(c, &c->in_gap, s, &c->phase_start);
+	share_adjust(c, s->now_usec);
+	c->silent_gaps = c->gap_heard ? 0 : c->silent_gaps + 1;
+	if (c->silent_gaps > SILENT_GAPS && c->o.observed)
+		mode_enter(c, PACING_FAST, s->now_usec);
+	else
+		phase_enter(c, /* gap= */ false, s);
+}
+
+static uint64_t gap_length(const struct controller *c)
+{
+	return c->silent_gaps >= SILENT_GAPS ? GAP_LISTEN : GAP;
+}
+
+static void paced(struct controller *c, const struct pacing_sample *s)
+{
+	if (!c->gap) {
+		if (c->heard[SIGN_READS] >= SIGN_ENOUGH)
+			c->silent_gaps = 0;
+		if (s->now_usec - c->phase_since_usec < BURST || !c->o.observed)
+			return;
+		reads_add(c, &c->in_burst, s, &c->phase_start);
+		phase_enter(c, /* gap= */ true, s);
+		return;
+	}
+	if (!settle(c, s, SETTLE_GAP))
+		return;
+	/* A canary's requests are not somebody's. */
+	c->gap_heard |= !c->canary_in_gap && somebody(c, s);
+	/* The long gap ends with the first request: somebody is there after all. */
+	if (c->silent_gaps >= SILENT_GAPS && c->gap_heard) {
+		gap_end(c, s);
+		return;
+	}
+	/* A canary is waited for, so that it meets nothing of ours. */
+	if (s->now_usec - c->settled_usec >= gap_length(c) && !s->canary_busy)
+		gap_end(c, s);
+}
+
+static void canary_take(struct controller *c, const struct pacing_sample *s)
+{
+	if (!c->has_last || s->canary_count == c->last.canary_count)
+		return;
+	if (!c->canary_spoilt)
+		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);
+	histogram_add(&c->tally.syncs, s->canary_usec, 1);
+	ride_own(&c->ride);
+	c->canary_spoilt = false;
+	c->canary_next_usec = s->now_usec + (c->canaries.n < 3 ? CANARY_FIRST : measure_every(c));
+}
+
+static void reads_tally(struct controller *c, const struct pacing_sample *s)
+{
+	uint64_t reads = s->reads - c->last.reads;
+
+	if (reads > 0 && s->read_usec >= c->last.read_usec)
+		histogram_add(&c->tally.reads, (s->read_usec - c->last.read_usec) / reads, reads);
+}
+
+uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
+{
+	if (!continues(c, s)) {
+		c->last = *s;
+		c->has_last = true;
+		c->phase_start = *s;
+		c->phase_since_usec = s->now_usec;
+		c->settled = false;
+		return s->now_usec + LOOK_CLOSELY;
+	}
+	canary_take(c, s);
+	reads_tally(c, s);
+	listen(c, s);
+	heed_discards(c, s);
+	switch (c->mode) {
+	case PACING_FAST:
+		if (c->o.observed && !c->o.alone)
+			fast(c, s);
+		break;
+	case PACING_CHECK:
+		check(c, s);
+		break;
+	case PACING_PACED:
+		paced(c, s);
+		break;
+	}
+	c->last = *s;
+	return s->now_usec + (c->mode == PACING_FAST || !c->gap ? LOOK_EVERY : LOOK_CLOSELY);
+}
+
+bool controller_wants_canary(struct controller *c)
+{
+	if (c->mode != PACING_PACED || c->last.canary_busy || c->canary_in_gap ||
+	    c->last.now_usec < c->canary_next_usec)
+		return false;
+	/* Without counters there are no gaps. */
+	if (!c->o.observed)
+		return true;
+	/* First listen, then make a noise. It must not pay for what waits for others' commits. */
+	c->canary_in_gap =
+		c->gap && c->settled && !c->ridden && c->last.now_usec - c->settled_usec >= GAP / 2;
+	return c->canary_in_gap;
+}
+
+void controller_no_canary(struct controller *c)
+{
+	c->canaries = (struct pacing_window){ 0 };
+}
+
+bool controller_yields(const struct controller *c)
+{
+	/* What was seen some gaps ago still tells what kind of a disk it is. */
+	return c->mode == PACING_PACED && !c->urgent && c->o.observed &&
+	       c->in_gap.count >= YIELD_KNOWN && c->in_gap.usec >= YIELD_READ * c->in_gap.count;
+}
+
+uint64_t controller_glance(struct controller *c, uint64_t now_usec, uint64_t in_flight)
+{
+	return yield_look(&c->yield, now_usec, in_flight);
+}
+
+struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
+{
+	unsigned n = ride_parts(c, now_usec);
+	struct pacing_grant g = { now_usec, PACING_UNLIMITED, PACING_UNLIMITED };
+
+	if (is_unlimited(c))
+		return g;
+	if (c->mode == PACING_FAST) {
+		g.not_before_usec = MAX(now_usec, c->not_before_usec);
+		g.bytes = ceiling_bytes(c);
+		g.entries = MAX(g.bytes / ENTRY_WORTH, 1);
+		return g;
+	}
+	if (c->gap) {
+		g.not_before_usec = PACING_UNLIMITED;
+		return g;
+	}
+	g.not_before_usec = MAX(now_usec, c->not_before_usec);
+	g.entries = size_left(&c->entries, n);
+	if (controller_yields(c))
+		g.entries = MIN(g.entries, PACE_FEW);
+	g.bytes = size_left(&c->bytes, n);
+	return g;
+}
+
+bool controller_is_between(const struct controller *c)
+{
+	return c->entries.used == 0 && c->bytes.used == 0;
+}
+
+void controller_begin(struct controller *c)
+{
+	c->outstanding++;
+}
+
+uint64_t rest_from(const struct controller *c, uint64_t now)
+{
+	return c->ridden ? MAX(now, c->rest_until_usec) : now;
+}
+
+uint64_t piece_rest_most(const struct controller *c, uint64_t cost)
+{
+	double floor = usec_at(c->o.rate_min, c->entries.used, c->bytes.used) - (double)cost;
+
+	return c->o.rate_min ? (uint64_t)MAX(floor, 0) : UINT64_MAX / 2;
+}
+
+uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost)
+{
+	uint64_t calm = calm_left_usec(&c->calm, now);
+	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)calm);
+	uint64_t ceiling = (uint64_t)usec_at(c->o.rate_max, c->entries.used, c->bytes.used);
+
+	return MAX(MIN((uint64_t)pause, piece_rest_most(c, cost)), ceiling - MIN(cost, ceiling));
+}
+
+void piece_end(struct controller *c)
+{
+	c->entries.used = c->bytes.used = 0;
+	c->work_usec = c->unit_usec = 0;
+}
+
+/* Others wait for a request, not for a piece: only how often ours are there can be chosen. */
+static void reading_spent(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
+{
+	c->outstanding -= c->outstanding > 0;
+	if (!is_unlimited(c))
+		c->not_before_usec =
+			now_usec + (uint64_t)((double)cost_usec * (1 - c->share) / c->share);
+}
+
+/* What a gap shows must not have part of a piece in it that was never synced. */
+static bool burst_ends(const struct controller *c, uint64_t now)
+{
+	return controller_yields(c) && !c->gap && now - c->phase_since_usec >= BURST - LOOK_EVERY;
+}
+
+/* Rests until so much, since then, is no more than the ceiling allows. What is urgent is not held
+ * against who comes after it. */
+static void ceiling_heed(struct controller *c, uint64_t since, uint64_t entries, uint64_t bytes)
+{
+	if (!c->urgent)
+		c->not_before_usec = MAX(c->not_before_usec, since) +
+				     (uint64_t)usec_at(c->o.rate_max, entries, bytes);
+}
+
+bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
+		      uint64_t cost_usec)
+{
+	bool due, riding = rides(c, now_usec);
+	unsigned n = ride_parts(c, now_usec);
+
+	if (c->o.reads_only) {
+		reading_spent(c, now_usec, cost_usec);
+		return false;
+	}
+	/* A check rests; what it would have to wait for if it synced is not wanted yet. */
+	if (c->urgent || c->mode != PACING_PACED) {
+		c->fast_bytes += bytes;
+		c->fast_work = true;
+		ceiling_heed(c, now_usec - MIN(cost_usec, now_usec), entries, bytes);
+		due = !c->urgent && c->mode == PACING_FAST && c->o.discards &&
+		      c->fast_bytes >= FAST_DISCARD;
+		if (!due)
+			c->outstanding -= c->outstanding > 0;
+		return c->due = due;
+	}
+	yield_spent(&c->yield, now_usec, (uint64_t)usec_at(c->o.rate_min, entries, bytes));
+	c->entries.used += entries;
+	c->bytes.used += bytes;
+	c->work_usec += cost_usec;
+	/* Entries go one by one, and whoever waits waits for one; a step of a file is one. What did
+	 * neither read a directory, request by request. */
+	if (entries > 0)
+		c->unit_usec = MAX(c->unit_usec, cost_usec / entries);
+	else if (bytes > 0)
+		c->unit_usec = MAX(c->unit_usec, cost_usec);
+	due = size_is_full(&c->entries, n) || size_is_full(&c->bytes, n) || c->gap ||
+	      (!riding && burst_ends(c, now_usec));
+	/* Something was only read, for what comes next. */
+	due = due && !controller_is_between(c);
+	if (due && riding)
+		ride_take(c, now_usec);
+	due = due && !riding;
+	if (!due)
+		c->outstanding -= c->outstanding > 0;
+	return c->due = due;
+}
+
+bool controller_fast_spent(struct controller *c, uint64_t entries, uint64_t bytes)
+{
+	c->fast_bytes += bytes;
+	c->fast_work = true;
+	if (c->o.loose)
+		ceiling_heed(c, c->last.now_usec, entries, bytes);
+	return c->mode == PACING_FAST && c->o.discards && c->fast_bytes >= FAST_DISCARD;
+}
+
+void controller_fast_synced(struct controller *c, uint64_t syncs)
+{
+	c->fast_bytes = 0;
+	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES * (double)syncs;
+}
+
+void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
+{
+	uint64_t all = c->work_usec + cost_usec, before;
+	bool last = burst_ends(c, now_usec) || (c->ridden && canary_ahead(c, now_usec));
+
+	c->outstanding -= c->outstanding > 0;
+	c->fast_bytes = 0;
+	/* A commit flushes before and after its last block. */
+	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
+	/* One that found all committed made no commit. */
+	if (cost_usec * 2 >= quiet_sync(c))
+		ride_own(&c->ride);
+	c->synced_usec = now_usec;
+	if (last)
+		c->not_before_usec =
+			MAX(c->not_before_usec, c->phase_since_usec + BURST + LOOK_EVERY);
+	if (!c->due) {
+		flush_end(c, now_usec, cost_usec);
+		return;
+	}
+	c->due = false;
+	if (controller_is_between(c)) {
+		c->ridden = false;
+		return;
+	}
+	c->of_files = is_of_files(c->entries.used, c->bytes.used);
+	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
+		c->cheapest_usec = cost_usec;
+	histogram_add(&c->tally.pieces, all, 1);
+	before = c->bytes.limit;
+	size_adjust(c, cost_usec + c->unit_usec);
+	/* While it is far from what it may be it is measured more often. */
+	if (c->ridden && c->bytes.limit >= before * 3 / 2)
+		c->canary_next_usec = MIN(c->canary_next_usec, now_usec + MEASURE_SOON);
+	c->not_before_usec = MAX(last ? c->not_before_usec : 0,
+				 rest_from(c, now_usec) + piece_rest(c, now_usec, all));
+	c->ridden = false;
+	piece_end(c);
+}
+
+void controller_view(const struct controller *c, struct pacing_view *ret)
+{
+	*ret = (struct pacing_view){
+		.urgent = c->urgent,
+		.mode = c->mode,
+		.quiet_sync_usec = quiet_sync(c),
+		.target_usec = (uint64_t)piece_target(c),
+		.piece_usec = window_median(&c->costs),
+		.read_quiet_usec = (uint64_t)reads_mean(&c->in_gap),
+		.read_burst_usec = (uint64_t)reads_mean(&c->in_burst),
+		.entries = c->entries.limit,
+		.bytes = c->bytes.limit,
+		.share = c->share,
+	};
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "controller-state.h"
+#include "base/macros.h"
+
+#define SHARE_FIRST 0.5
+#define SHARE_LEAST 0.1
+#define SHARE_UNREAD 0.8 /* while nobody reads */
+#define SHARE_MOST 0.95
+/* Of readings: a request of ours moves the head away from a bystander's, and one sync of theirs is
+ * several requests, of which ours is to meet one at most. */
+#define SHARE_READING 0.25
+#define SHARE_EVERY (400 * USEC_PER_MSEC)
+/* How much slower others' mean read may be in bursts than in gaps, as a share of it or in
+ * microseconds, whichever is more: up to the first nobody can tell; above the second it is too
+ * much.
+ */
+#define SLOWER_FINE 0.15
+#define SLOWER_FINE_USEC 100
+#define SLOWER_MOST 0.4
+#define SLOWER_MOST_USEC 300
+#define READS_FADE 0.85
+#define READS_ENOUGH 4.0
+
+double foreign_reads(const struct controller *c, const struct pacing_sample *s,
+		     const struct pacing_sample *then)
+{
+	double sectors = (double)(s->read_sectors - then->read_sectors);
+
+	return (sectors - (double)(s->own_sectors - then->own_sectors)) / c->read_size;
+}
+
+void reads_add(const struct controller *c, struct pacing_reads *r, const struct pacing_sample *s,
+	       const struct pacing_sample *then)
+{
+	double foreign = foreign_reads(c, s, then);
+	double reads = (double)(s->reads - then->reads);
+
+	r->count *= READS_FADE;
+	r->usec *= READS_FADE;
+	if (reads <= 0 || foreign <= 0)
+		return;
+	/* Ours and theirs wait in the same queue: the mean of all is that of theirs. */
+	r->count += foreign;
+	r->usec += (double)(s->read_usec - then->read_usec) / reads * foreign;
+}
+
+double reads_mean(const struct pacing_reads *r)
+{
+	return r->count >= 1 ? r->usec / r->count : 0;
+}
+
+static double share_most(const struct controller *c)
+{
+	return c->o.reads_only && !c->o.latency_usec ? SHARE_READING : SHARE_MOST;
+}
+
+double share_first(const struct controller *c)
+{
+	return MIN(SHARE_FIRST, share_most(c));
+}
+
+void share_adjust(struct controller *c, uint64_t now_usec)
+{
+	double quiet = reads_mean(&c->in_gap), slower = reads_mean(&c->in_burst) - quiet;
+
+	if (now_usec - c->share_changed_usec < SHARE_EVERY)
+		return;
+	if (c->in_gap.count < READS_ENOUGH || c->in_burst.count < READS_ENOUGH || quiet <= 0) {
+		/* Nobody reads: others wait for syncs alone, and those the size of pieces bounds.
+		 */
+		c->share = MIN(c->share + 0.02, MIN(SHARE_UNREAD, share_most(c)));
+		c->share_changed_usec = now_usec;
+		return;
+	}
+	if (c->o.latency_usec && quiet + slower <= (double)c->o.latency_usec)
+		slower = 0;
+	if (slower > MAX(quiet * SLOWER_MOST, SLOWER_MOST_USEC)) {
+		c->share = MAX(c->share * 0.75, SHARE_LEAST);
+		c->tally.backoffs[BACKOFF_READS]++;
+	} else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC)) {
+		c->share = MIN(c->share + 0.05, share_most(c));
+	} else {
+		return;
+	}
+	c->share_changed_usec = now_usec;
+}

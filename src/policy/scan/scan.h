@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The entries of a policy's directory, as they are now. Reads only.
+ *
+ *   scan-policy.c       goes through the directory as deep as the patterns reach
+ *   scan-tree.c  what a tree that goes as a whole has in it
+ *   reading.c    pieces of reading, so that others on the device are spared
+ *
+ * The directory is opened without following any symbolic link, and from there on one name at a
+ * time; no mount is crossed. As systemd-tmpfiles does, a directory that somebody holds a BSD lock
+ * on is left alone with all that is in it. A tree that cannot be looked at in full, for whatever
+ * reason, is kept. Memory is that of the list of entries; at most SCAN_DEPTH directories are open.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policy/entries.h"
+#include "policy/policy.h"
+#include "base/fd.h"
+
+/* Directories below this are not looked into: what is there is not matched, and a tree that has
+ * them is kept. */
+#define SCAN_DEPTH 128
+
+struct pace;
+
+/* What the scan asks others; each NULL where there is nobody to ask. */
+struct scan_watch {
+	/* Has anybody this file open? */
+	bool (*is_open)(void *userdata, uint64_t dev, uint64_t ino);
+	/* Is anything in this very directory protected, so that each name must be asked for? */
+	bool (*is_near)(void *userdata, int dirfd);
+	/* Why a name may not be deleted, or anything in a directory; NULL if it may. */
+	const char *(*why_name)(void *userdata, int dirfd, const char *name,
+				const struct identity *id);
+	const char *(*why_content)(void *userdata, int dirfd);
+	/* Whom to ask before each piece of reading on the filesystem of the policy's directory;
+	 * NULL if nobody. It must live until the scan has ended. */
+	const struct pace *(*pace)(void *userdata, int dirfd);
+	void *userdata;
+};
+
+struct scan {
+	int basefd; /* the policy's directory; -1: not looked at */
+	struct policy_entries entries;
+	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	int64_t began_nsec;              /* by the clock that the filesystem's times are of */
+	/* Directories that were to be looked into and were not. */
+	uint64_t unread, locked, mounts, too_deep;
+};
+
+#define SCAN_NONE                                                                                  \
+	{                                                                                          \
+		.basefd = -1                                                                       \
+	}
+
+/* Pins a policy's own directory, which may well be on another mount. Returns a descriptor, -ELOOP
+ * if there is a symbolic link in the path, or another negative errno. */
+int scan_base(const char *path);
+
+/* Fills *ret, which was SCAN_NONE. Returns 0; -EWOULDBLOCK if somebody has locked the directory
+ * itself, -EPERM if it is protected, or another negative errno; *ret_why then says it in words, to
+ * follow the path. */
+int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
+		const char **ret_why);
+
+/* Looks once more at what the rules want to go, just before it does: a scan takes its time. Keeps,
+ * as FATE_CHANGED, what is gone or another, what has changed in any way since the scan began, and
+ * what somebody holds now. Returns how many these are, and *ret_bytes, what they come to. */
+size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		  uint64_t *ret_bytes);
+
+void scan_done(struct scan *s);

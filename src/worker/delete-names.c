@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "delete-names.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "engine/engine.h"
+#include "moosefs/space-return.h"
+#include "engine/guard/protect.h"
+#include "flush-files.h"
+#include "identity.h"
+#include "last-reference-process.h"
+#include "wire/remote-pace.h"
+#include "serving.h"
+#include "base/units.h"
+
+/* A deeper path is told without its end. */
+#define PATH_SHOWN KiB(32)
+
+/* Lock held, or nobody else is there. */
+static int post(struct run *r)
+{
+	return wire_post(r->s->sock, &r->out);
+}
+
+static void tell_problem(struct run *r, const char *path, const char *what, int error,
+			 bool is_error)
+{
+	char shown[PATH_SHOWN];
+
+	if (r->problems >= PROTOCOL_PROBLEMS)
+		return;
+	r->problems++;
+	(void)snprintf(shown, sizeof(shown), "%s", path);
+	wire_begin(&r->out, ANSWER_PROBLEM, r->serial);
+	wire_put_string(&r->out, shown);
+	wire_put_string(&r->out, what);
+	wire_put_error(&r->out, error);
+	wire_put(&r->out, is_error);
+	/* If the other end is gone, the main thread knows, and stops us. */
+	(void)post(r);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp((*(struct run_name *const *)a)->name, (*(struct run_name *const *)b)->name);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct run_name *x = a, *y = b;
+
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+/* The name that a path of the engine's begins with, or NULL. */
+static struct run_name *name_of(struct run *r, const char *path)
+{
+	struct run_name key = { 0 }, *k = &key, **found;
+	char name[256];
+	size_t len;
+
+	if (!r->by_name) {
+		r->by_name = calloc(MAX(r->n, (size_t)1), sizeof(struct run_name *));
+		if (!r->by_name)
+			return NULL;
+		for (size_t i = 0; i < r->n; i++)
+			r->by_name[i] = &r->v[i];
+		qsort(r->by_name, r->n, sizeof(struct run_name *), by_name);
+	}
+	path += MIN(strlen(path), strlen(r->display));
+	path += strspn(path, "/");
+	len = strcspn(path, "/");
+	if (len >= sizeof(name))
+		return NULL;
+	memcpy(name, path, len);
+	name[len] = '\0';
+	key.name = name;
+	found = bsearch(&k, r->by_name, r->n, sizeof(struct run_name *), by_name);
+	return found ? *found : NULL;
+}
+
+static void on_problem(const struct engine_problem *p, void *userdata)
+{
+	struct run *r = userdata;
+	struct run_name *n;
+
+	pthread_mutex_lock(&r->lock);
+	n = name_of(r, p->path);
+	if (n && n->error == 0)
+		n->error = p->error ? p->error : -EBUSY;
+	tell_problem(r, p->path, p->what, p->error, p->is_error);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void page_set(struct run *r, const struct stats *s)
+{
+	atomic_store_explicit(&r->s->page->entries, s->entries, memory_order_relaxed);
+	atomic_store_explicit(&r->s->page->bytes, s->bytes, memory_order_relaxed);
+}
+
+static void on_progress(const struct engine_progress *p, void *userdata)
+{
+	page_set(userdata, &p->stats);
+}
+
+static bool on_rest(const struct shrink_rest *rest, void *userdata)
+{
+	struct run *r = userdata;
+
+	return rests_add(&r->rests, rest);
+}
+
+/* A name that does not take part. */
+static void leave_out(struct run *r, struct run_name *n, int error, const char *what)
+{
+	char path[PATH_SHOWN];
+	size_t len = strlen(r->display);
+
+	n->error = error;
+	n->left_out = true;
+	r->missing = r->missing || error == -ENOENT;
+	if (error == -ENOENT)
+		return;
+	r->skipped++;
+	(void)snprintf(path, sizeof(path), "%s%s%s", r->display,
+		       len > 0 && r->display[len - 1] == '/' ? "" : "/", n->name);
+	tell_problem(r, path, what, error, /* is_error= */ true);
+}
+
+/* A rename changes what is moved, so this has been where it is all the time. */
+static bool is_unmoved(const struct run *r, const char *name)
+{
+	struct stat st;
+
+	return fstatat(r->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (uint64_t)st.st_ctim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec / 1000 <
+		       r->unmoved_usec;
+}
+
+/* Is it still who it was when it was accepted, and may it go? */
+static void name_look(struct run *r, struct run_name *n, const struct protect *p, bool near,
+		      uint64_t fsid, struct identity *ret)
+{
+	struct lasting_identity now;
+	const char *why;
+	int k = fd_identity(r->dirfd, n->name, ret);
+
+	if (k < 0) {
+		leave_out(r, n, k, "cannot be looked at");
+		return;
+	}
+	n->ino = ret->ino;
+	n->dev = ret->dev;
+	now = lasting_of(fsid, ret);
+	if (r->unmoved_usec > 0 && !lasting_equal(&now, &n->id)) {
+		leave_out(r, n, -ENOENT, "");
+		return;
+	}
+	/* Somebody fetched it from staging; or the filesystem lost the way there and not its time
+	 * (as btrfs seems to, whose log has inodes apart from their names). */
+	if (r->unmoved_usec > 0 && !is_unmoved(r, n->name)) {
+		leave_out(r, n, -ESTALE,
+			  "is where it was, but was moved or changed since it was accepted: kept");
+		return;
+	}
+	if (!lasting_equal(&now, &n->id)) {
+		leave_out(r, n, -ESTALE, "is no longer what it was when it was accepted: kept");
+		return;
+	}
+	why = near ? protect_check(p, r->dirfd, n->name, ret) : NULL;
+	if (why)
+		leave_out(r, n, -EPERM, why);
+}
+
+/* Looks at every name, and fills the group with those that are to go, in the order of their inode
+ * numbers: what lies side by side goes side by side. */
+static int names_look(struct run *r, struct root_group *g, const struct protect *p)
+{
+	bool near = protect_near(p, r->dirfd);
+	struct identity id;
+	uint64_t fsid;
+	int k = lasting_fsid(r->dirfd, &fsid);
+
+	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++)
+		name_look(r, &r->v[i], p, near, fsid, &id);
+	qsort(r->v, r->n, sizeof(*r->v), by_inode);
+	g->pins = calloc(MAX(r->n, (size_t)1), sizeof(*g->pins));
+	if (!g->pins)
+		return -ENOMEM;
+	for (size_t i = 0; k >= 0 && i < r->n; i++) {
+		struct run_name *n = &r->v[i];
+
+		if (n->left_out)
+			continue;
+		g->pins[g->names.n] = (struct identity){ .dev = n->dev,
+							 .ino = n->id.ino,
+							 .mnt_id = g->id.mnt_id,
+							 .btime_nsec = n->id.btime_nsec,
+							 .mode = n->id.type };
+		k = dirlist_add(&g->names, n->name, n->id.ino, (uint8_t)IFTODT(n->id.type));
+	}
+	return k;
+}
+
+/* The directory itself is looked at as anything else. */
+static int group_fill(struct run *r, struct root_group *g, const struct protect **ret_protect)
+{
+	_cleanup_free_ char *culprit = NULL;
+	struct lasting_identity now;
+	const char *why;
+	int k = fd_identity(r->dirfd, "", &g->id);
+
+	if (k >= 0)
+		k = lasting_at(r->dirfd, "", &now);
+	if (k < 0)
+		return k;
+	if (r->check_dir && !lasting_equal(&now, &r->dir_id))
+		return -ESTALE;
+	*ret_protect = serving_protect(r->s, &culprit, &k);
+	if (!*ret_protect) {
+		tell_problem(r, culprit ? culprit : "protected paths",
+			     "cannot be resolved, so what is protected is not known", k, true);
+		return k;
+	}
+	why = protect_check_content(*ret_protect, r->dirfd);
+	if (why) {
+		tell_problem(r, r->display, why, -EPERM, true);
+		return -EPERM;
+	}
+	g->dir = strdup(r->display);
+	return g->dir ? names_look(r, g, *ret_protect) : -ENOMEM;
+}
+
+/* How long MooseFS keeps what is to go now: asked before it is gone. */
+static void keeping_find(struct run *r, const struct root_group *g, struct keeping *ret)
+{
+	if (r->s->moosefs && g->names.n > 0)
+		keeping_of_moosefs(r->s->moosefs, g->pins[0].ino, ret);
+}
+
+static void keeping_add(const struct keeping *k, const struct stats *s, char *strategy, size_t len)
+{
+	char span[32], size[16];
+	size_t at = strlen(strategy);
+
+	if (k->has_trash && k->trash_seconds > 0 && s->entries > s->sliced)
+		(void)snprintf(strategy + at, len - at,
+			       "; space is back after %s in MooseFS's trash (with %s then)",
+			       timespan_format(span, sizeof(span), k->trash_seconds * USEC_PER_SEC),
+			       size_format(size, sizeof(size), k->trash_bytes));
+}
+
+/* Behind a server nothing in a tree is looked at for its size alone. */
+static void uncounted_add(const struct engine_progress *p, char *strategy, size_t len)
+{
+	size_t at = strlen(strategy);
+
+	if (!p->weighed && p->stats.dirs > 0)
+		(void)snprintf(strategy + at, len - at,
+			       "; bytes not counted, as each look would be a round trip");
+}
+
+/* Makes the engine known to run_cancel. */
+static void engine_publish(struct run *r, struct engine *e)
+{
+	pthread_mutex_lock(&r->lock);
+	r->engine = e;
+	if (e && atomic_load(&r->cancelled))
+		engine_cancel(e);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static int engine_work(struct run *r, struct root_group *g, const struct protect *p,
+		       struct engine_progress *ret, char *strategy, size_t len)
+{
+	struct engine_options o = {
+		.weigh = true,
+		/* Not paced at all: latency is off. Otherwise the pace says what it is. */
+		.op_latency_usec = r->s->pace ? ENGINE_LATENCY_AUTO : 0,
+		.shrink_min_bytes = ENGINE_LARGE_FILE,
+		.lastref = lastref_process(r->s->lastref),
+		.moosefs = r->s->moosefs,
+		.stall_usec = r->s->stall_usec,
+		.mounts = protect_mounts(p),
+		.problem = on_problem,
+		.progress = on_progress,
+		.rest = on_rest,
+		.userdata = r,
+	};
+	struct keeping keeping = { 0 };
+	struct engine *e = NULL;
+	int k = engine_new(&e, &o, r->dirfd);
+
+	if (k < 0)
+		return k;
+	if (r->s->pace)
+		engine_pace(e, remote_pace(r->s->pace));
+	keeping_find(r, g, &keeping);
+	k = engine_add(e, g);
+	engine_publish(r, e);
+	if (k >= 0)
+		k = engine_run(e);
+	engine_publish(r, NULL);
+	engine_result(e, ret);
+	(void)engine_strategy(e, strategy, len);
+	r->ways = *engine_ways(e);
+	uncounted_add(ret, strategy, len);
+	keeping_add(&keeping, &ret->stats, strategy, len);
+	engine_free(e);
+	return k;
+}
+
+/* What has become of a name that was not left out. */
+static int name_end(struct run *r, const struct run_name *n, int otherwise)
+{
+	struct identity id;
+	int k = fd_identity(r->dirfd, n->name, &id);
+
+	if (k == -ENOENT)
+		return 0;
+	if (k < 0)
+		return k;
+	if (id.ino != n->id.ino || id.btime_nsec != n->id.btime_nsec)
+		return -ESTALE;
+	return n->error ? n->error : otherwise;
+}
+
+/* Returns how many of those that were to go are not there any more. */
+static size_t kept_tell(struct run *r, const struct stats *s, int failed)
+{
+	int otherwise = failed                       ? failed
+			: atomic_load(&r->cancelled) ? -ECANCELED
+			: s->first_error             ? s->first_error
+						     : -EBUSY;
+	bool look = failed || atomic_load(&r->cancelled) || s->errors > 0 || stats_skipped(s) > 0;
+	size_t gone = 0;
+
+	wire_begin(&r->out, ANSWER_KEPT, r->serial);
+	for (size_t i = 0; i < r->n; i++) {
+		struct run_name *n = &r->v[i];
+		int error = n->left_out ? n->error : look ? name_end(r, n, otherwise) : 0;
+
+		gone += error == 0;
+		if (error == 0)
+			continue;
+		wire_put(&r->out, n->seq);
+		wire_put_error(&r->out, error);
+		if (wire_room(&r->out) >= 64)
+			continue;
+		(void)post(r);
+		wire_begin(&r->out, ANSWER_KEPT, r->serial);
+	}
+	if (r->out.len > sizeof(struct wire_header))
+		(void)post(r);
+	return gone;
+}
+
+static void ran_tell(struct run *r, int error, const struct stats *s, bool unflushed,
+		     const char *strategy)
+{
+	wire_begin(&r->out, ANSWER_RAN, r->serial);
+	wire_put_error(&r->out, error);
+	wire_put(&r->out, s->entries);
+	wire_put(&r->out, s->bytes);
+	wire_put(&r->out, s->errors);
+	wire_put(&r->out, stats_skipped(s) - s->skipped[SKIP_MISSING] - s->skipped[SKIP_CANCELLED] +
+				  r->skipped);
+	wire_put(&r->out, atomic_load(&r->cancelled));
+	wire_put(&r->out, unflushed);
+	/* That there is something, even where it takes nothing. */
+	wire_put(&r->out, r->rests.n > 0 ? MAX(rests_bytes(&r->rests), (uint64_t)1) : 0);
+	wire_put_string(&r->out, strategy);
+	/* Before the answer: the next request may come at once, unless there are rests. */
+	atomic_store(&r->ended, r->rests.n == 0);
+	(void)post(r);
+}
+
+/* What is said to be gone must not be there again after a power cut, whoever removed it, and be it
+ * this job's last try, whose flush was in vain; the record of it is flushed, too. */
+static int made_durable(struct run *r, bool *ret_unflushed)
+{
+	struct flush f = { .dirfd = r->dirfd };
+
+	*ret_unflushed = r->may_wait && !r->missing && !atomic_load(&r->cancelled);
+	return *ret_unflushed ? 0 : flush_make(r->s, &f, &r->cancelled);
+}
+
+/* They are all that this process is still there for. */
+static void rests_follow(struct run *r)
+{
+	if (r->rests.n == 0)
+		return;
+	rests_work(&r->rests, &r->ways, r->s->pace ? remote_pace(r->s->pace) : NULL,
+		   &r->s->page->bytes);
+	(void)shutdown(r->s->sock, SHUT_RDWR);
+}
+
+void run_all(struct run *r)
+{
+	struct root_group g = { .dirfd = r->dirfd, .accepted = true };
+	struct engine_progress result = { 0 };
+	const struct protect *p = NULL;
+	char strategy[256] = "";
+	bool unflushed = false;
+	size_t gone;
+	int k = group_fill(r, &g, &p);
+
+	if (k >= 0 && g.names.n > 0)
+		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
+	page_set(r, &result.stats);
+	gone = kept_tell(r, &result.stats, MIN(k, 0));
+	if (k >= 0 && (gone > 0 || r->missing || result.stats.entries > 0))
+		k = made_durable(r, &unflushed);
+	/* Who is told of an error hears of nothing else. */
+	if (k < 0)
+		rests_close(&r->rests);
+	ran_tell(r, MIN(k, 0), &result.stats, unflushed, strategy);
+	rests_follow(r);
+	dirlist_done(&g.names);
+	free(g.pins);
+	free(g.dir);
+}
+
+bool run_ended(const struct run *r)
+{
+	return atomic_load(&r->ended);
+}
+
+void run_cancel(struct run *r, bool keep)
+{
+	rests_fate(&r->rests, keep ? RESTS_HOLD : RESTS_DROP);
+	pthread_mutex_lock(&r->lock);
+	atomic_store(&r->cancelled, true);
+	if (r->engine)
+		engine_cancel(r->engine);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void run_free_rests(struct run *r)
+{
+	rests_fate(&r->rests, RESTS_FREE);
+}
+
+static int names_take(struct run *r)
+{
+	size_t cap = 0;
+
+	while (!r->in.error && r->in.left > 0) {
+		struct run_name *n;
+
+		if (r->n == cap) {
+			size_t more = MAX(cap * 2, (size_t)64);
+
+			n = r->n < PROTOCOL_ITEMS ? realloc(r->v, more * sizeof(*n)) : NULL;
+			if (!n)
+				return -ENOMEM;
+			r->v = n;
+			cap = more;
+		}
+		n = &r->v[r->n++];
+		*n = (struct run_name){ .seq = wire_get(&r->in) };
+		n->name = wire_get_component(&r->in);
+		n->id = wire_get_identity(&r->in);
+	}
+	return wire_end(&r->in);
+}
+
+int run_take(struct run *r, struct serving *s)
+{
+	uint64_t flags;
+	int k;
+
+	*r = (struct run){ .s = s, .in = s->in, .serial = s->in.serial, .dirfd = -1 };
+	/* The next request needs memory of its own. */
+	s->in = (struct wire_in){ 0 };
+	pthread_mutex_init(&r->lock, NULL);
+	rests_init(&r->rests);
+	r->display = wire_get_string(&r->in);
+	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY | RUN_FLUSH_LATER);
+	r->may_wait = flags & RUN_FLUSH_LATER;
+	r->check_dir = flags & RUN_DIR_IDENTITY;
+	r->dir_id = wire_get_identity(&r->in);
+	r->unmoved_usec = wire_get(&r->in);
+	r->dirfd = wire_get_fd(&r->in);
+	k = names_take(r);
+	if (k < 0)
+		run_done(r);
+	return k;
+}
+
+void run_done(struct run *r)
+{
+	wire_in_done(&r->in);
+	wire_out_done(&r->out);
+	fd_closep(&r->dirfd);
+	rests_done(&r->rests);
+	free(r->v);
+	free(r->by_name);
+	pthread_mutex_destroy(&r->lock);
+	*r = (struct run){ .dirfd = -1 };
+}

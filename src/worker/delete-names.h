@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One run: names in one directory, each deleted only if it still is who it was. Owns the names from
+ * run_take to run_done; run_all may be on another thread, and tells by itself. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/filesystem/profile.h"
+#include "remainders.h"
+#include "store/store.h"
+#include "wire/wire.h"
+
+struct engine;
+struct serving;
+
+struct run_name {
+	uint64_t seq;
+	const char *name; /* in the request's memory, which is the run's now */
+	struct lasting_identity id;
+	uint64_t ino, dev;
+	int error;     /* why it is not gone */
+	bool left_out; /* of what the engine is given */
+};
+
+struct run {
+	struct serving *s;
+	struct wire_in in;   /* the request */
+	struct wire_out out; /* of answers; under the lock */
+	pthread_mutex_t lock;
+	uint32_t serial;
+	int dirfd;
+	const char *display;
+	bool check_dir;
+	struct lasting_identity dir_id;
+	uint64_t unmoved_usec; /* only what was neither changed nor moved since, or 0 */
+	struct run_name *v;
+	size_t n;
+	struct run_name **by_name; /* made when there is something to be looked up */
+	unsigned problems;         /* told so far */
+	uint64_t skipped;          /* before the engine began */
+	bool missing;              /* a name was not there then */
+	bool may_wait;             /* for a flush with others */
+	struct engine *engine;
+	_Atomic bool cancelled, ended;
+	struct rests rests;
+	struct ways ways; /* of the engine, for the rests */
+};
+
+/* Takes over the request that has just come. 0 or a negative errno. */
+int run_take(struct run *r, struct serving *s);
+void run_all(struct run *r);
+bool run_ended(const struct run *r);
+/* Stops at the next entry. keep: what is left of large files is held then. Again, once the run has
+ * said that it was stopped: holds them again, or drops them. */
+void run_cancel(struct run *r, bool keep);
+/* What is held is freed at its pace. */
+void run_free_rests(struct run *r);
+void run_done(struct run *r);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Looking at a file for good: who it is now, who it will be after a restart, and what its owner and
+ * attributes say about deleting it. */
+#pragma once
+
+#include "store/store.h"
+#include "base/fd.h"
+
+struct found {
+	struct identity id;
+	uid_t uid;
+	uint64_t attributes; /* STATX_ATTR_* */
+};
+
+/* `name` beneath dirfd, not followed; "" is dirfd itself. 0 or a negative errno. */
+int found_at(int dirfd, const char *name, struct found *ret);
+
+/* The filesystem's part of lasting identities. */
+int lasting_fsid(int fd, uint64_t *ret);
+
+struct lasting_identity lasting_of(uint64_t fsid, const struct identity *id);
+bool lasting_equal(const struct lasting_identity *a, const struct lasting_identity *b);
+
+/* Who `name` beneath dirfd is, for good. 0 or a negative errno. */
+int lasting_at(int dirfd, const char *name, struct lasting_identity *ret);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "last-reference-process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "sandbox/seccomp.h"
+#include "sandbox/credentials.h"
+#include "engine/remove/last-reference.h"
+#include "engine/filesystem/profile.h"
+#include "base/fd.h"
+#include "wire/protocol.h"
+
+/* ASK (fds: file, directory), and GO once the asking process has closed its own descriptor of the
+ * file; the answer is TAKEN: error; fd if 0. */
+enum message { ASK = 1, GO, TAKEN };
+
+struct lastref_process {
+	struct lastref face;
+	pthread_mutex_t lock; /* one question at a time */
+	int sock;
+	int leash; /* the only end for writing of a pipe: with it the other process ends */
+	struct wire_out out;
+	struct wire_in in;
+};
+
+/* ---- the process that answers ---- */
+
+static int receive(int sock, struct wire_in *in, enum message type)
+{
+	int r = wire_receive(sock, in, 0, /* allow_long= */ false);
+
+	if (r <= 0)
+		return r < 0 ? r : -EPIPE;
+	return in->type == type ? 0 : -EBADMSG;
+}
+
+static int answer_one(int sock, const struct lastref *l, struct wire_in *in, struct wire_out *out)
+{
+	_cleanup_close_ int fd = -1, dirfd = -1;
+	int r = receive(sock, in, ASK);
+
+	if (r < 0)
+		return r;
+	fd = wire_get_fd(in);
+	dirfd = wire_get_fd(in);
+	r = wire_end(in);
+	if (r >= 0)
+		r = receive(sock, in, GO);
+	if (r >= 0)
+		r = wire_end(in);
+	if (r < 0)
+		return r;
+	fd = l->take(l->userdata, fd_take(&fd), dirfd);
+	wire_begin(out, TAKEN, 0);
+	wire_put(out, (uint64_t)(fd < 0 ? -fd : 0));
+	if (fd >= 0)
+		wire_put_fd(out, fd);
+	r = wire_post(sock, out);
+	/* No descriptor of it may stay here, or it would not be the last one. */
+	wire_begin(out, TAKEN, 0);
+	return r;
+}
+
+static int answer_all(int sock, int leash)
+{
+	struct lastref_here *l = NULL;
+	struct wire_in in = { 0 };
+	struct wire_out out = { 0 };
+	int r = lastref_here_new(&l);
+
+	/* The end of the socket would not end it where it hangs in a filesystem, nor would a user's
+	 * worker be allowed to send it a signal, as PR_SET_PDEATHSIG has it do. */
+	if (r >= 0)
+		r = credentials_leash(leash);
+	if (r >= 0)
+		r = credentials_keep_for_lastref();
+	if (r >= 0)
+		r = calls_restrict_to_lastref();
+	while (r >= 0)
+		r = answer_one(sock, lastref_here(l), &in, &out);
+	return r;
+}
+
+_Noreturn static void process(int sock, int leash)
+{
+	/* Nothing of what the deleter was given stays, its socket to reclaimd included. That is
+	 * PROTOCOL_FD, so leash is another. */
+	if (dup2(sock, PROTOCOL_FD) < 0 || dup2(leash, PROTOCOL_FD + 1) < 0 ||
+	    close_range(PROTOCOL_FD + 2, ~0U, 0) < 0)
+		_exit(EXIT_FAILURE);
+	(void)prctl(PR_SET_NAME, "reclaim-lastref");
+	_exit(answer_all(PROTOCOL_FD, PROTOCOL_FD + 1) == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* ---- the process that asks ---- */
+
+/* Returns the descriptor or a negative errno. */
+static int ask(struct lastref_process *p, int *fd, int dirfd)
+{
+	uint64_t error;
+	int r;
+
+	wire_begin(&p->out, ASK, 0);
+	wire_put_fd(&p->out, *fd);
+	wire_put_fd(&p->out, dirfd);
+	fd_closep(fd);
+	r = wire_post(p->sock, &p->out);
+	/* Closes what was put. */
+	wire_begin(&p->out, GO, 0);
+	if (r >= 0)
+		r = wire_post(p->sock, &p->out);
+	if (r >= 0)
+		r = receive(p->sock, &p->in, TAKEN);
+	if (r < 0)
+		return r;
+	error = wire_get_most(&p->in, 4095);
+	*fd = error == 0 ? wire_get_fd(&p->in) : -1;
+	r = wire_end(&p->in);
+	return r < 0 ? r : error > 0 ? -(int)error : fd_take(fd);
+}
+
+static int take(void *userdata, int fd, int dirfd)
+{
+	_cleanup_close_ int own = fd;
+	struct lastref_process *p = userdata;
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = ask(p, &own, dirfd);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+/* Is anything shrunk on this filesystem? */
+static bool shrinks(int dirfd)
+{
+	struct ways_of of = { 0 };
+	struct statfs sfs;
+	struct ways ways;
+
+	if (fstatfs(dirfd, &sfs) < 0)
+		return false;
+	of.f_type = (uint32_t)sfs.f_type;
+	ways_find(&of, &ways);
+	return ways.lease_truthful && ways.shrink != SHRINK_NEVER;
+}
+
+struct lastref_process *lastref_process_start(int dirfd)
+{
+	struct lastref_process *p;
+	_cleanup_close_ int sock = -1, its_sock = -1, leash = -1, its_leash = -1;
+	int pair[2];
+	pid_t pid;
+
+	if (!shrinks(dirfd) || lastref_look(dirfd) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return NULL;
+	sock = pair[0];
+	its_sock = pair[1];
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return NULL;
+	its_leash = pair[0];
+	leash = pair[1];
+	pid = fork();
+	if (pid == 0)
+		process(its_sock, its_leash);
+	/* A process that was started ends with its leash. */
+	p = pid < 0 ? NULL : calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	*p = (struct lastref_process){ .face = { .take = take, .userdata = p },
+				       .sock = fd_take(&sock),
+				       .leash = fd_take(&leash) };
+	pthread_mutex_init(&p->lock, NULL);
+	return p;
+}
+
+struct lastref_process *lastref_process_free(struct lastref_process *p)
+{
+	if (!p)
+		return NULL;
+	fd_closep(&p->sock);
+	fd_closep(&p->leash);
+	wire_in_done(&p->in);
+	wire_out_done(&p->out);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+	return NULL;
+}
+
+const struct lastref *lastref_process(struct lastref_process *p)
+{
+	return p ? &p->face : NULL;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "stage-names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "directory.h"
+#include "serving.h"
+#include "session.h"
+#include "base/gate.h"
+
+/* Names from..to, all moved or all left for the same reason. */
+struct range {
+	uint64_t from, to;
+	int error;
+};
+
+struct staging {
+	struct serving *s;
+	const struct session *session;
+	int job_fd;
+	struct lasting_identity job_id;
+	struct range *ranges;
+	size_t n, cap;
+	struct failure_text f;
+	uint32_t dir; /* that is open as dirfd; UINT32_MAX: none */
+	int dirfd;
+};
+
+static int refuse(struct staging *st, int error, const struct session_entry *e, const char *why)
+{
+	const struct session *s = st->session;
+
+	failure_fill(&st->f, error, s->dirs[e->dir].path, s->arena + e->name, why);
+	return error;
+}
+
+static int range_add(struct staging *st, uint64_t seq, int error)
+{
+	struct range *last = st->ranges && st->n > 0 ? &st->ranges[st->n - 1] : NULL;
+
+	if (last && last->to + 1 == seq && last->error == error) {
+		last->to = seq;
+		return 0;
+	}
+	if (!st->ranges || st->n == st->cap) {
+		size_t cap = MAX(st->cap * 2, (size_t)16);
+		struct range *v = realloc(st->ranges, cap * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		st->ranges = v;
+		st->cap = cap;
+	}
+	st->ranges[st->n++] = (struct range){ seq, seq, error };
+	return 0;
+}
+
+static char *number(char buf[24], uint64_t seq)
+{
+	(void)snprintf(buf, 24, "%" PRIu64, seq);
+	return buf;
+}
+
+static int back(int job_fd, uint64_t seq, int dirfd, const char *name)
+{
+	char n[24];
+
+	return renameat2(job_fd, number(n, seq), dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+static void dir_close(struct staging *st)
+{
+	if (st->dir != UINT32_MAX && st->dirfd != st->session->dirs[st->dir].fd)
+		fd_closep(&st->dirfd);
+	st->dir = UINT32_MAX;
+	st->dirfd = -1;
+}
+
+/* Lists name the entries of a directory together: it is opened once for them all. */
+static int dir_open(struct staging *st, uint32_t dir)
+{
+	if (st->dir == dir)
+		return 0;
+	dir_close(st);
+	st->dirfd = session_dir_open(&st->session->dirs[dir]);
+	if (st->dirfd < 0)
+		return st->dirfd;
+	st->dir = dir;
+	return 0;
+}
+
+/* Makes sure that what has been moved is what was looked at: between the last look and the rename
+ * somebody may have put something else there, which then goes back. */
+static int moved_check(struct staging *st, const struct session_entry *e, uint64_t seq)
+{
+	const char *name = st->session->arena + e->name;
+	struct identity id;
+	char n[24];
+	int r = fd_identity(st->job_fd, number(n, seq), &id);
+
+	if (r >= 0 && session_entry_is(st->session, e, &id))
+		return range_add(st, seq, 0);
+	r = back(st->job_fd, seq, st->dirfd, name);
+	if (r < 0)
+		(void)range_add(st, seq, 0);
+	return refuse(st, -ESTALE, e, "became something else while it was taken in");
+}
+
+/* Why a name that is still what it was could not be renamed. */
+static int unmoved(struct staging *st, const struct session_entry *e, uint64_t seq, int error)
+{
+	const struct session_dir *d = &st->session->dirs[e->dir];
+	const char *why = NULL;
+
+	if (error == -EACCES || error == -EPERM)
+		why = directory_closed(st->dirfd, &d->found);
+	if (why)
+		return refuse(st, -EACCES, e, why);
+	return range_add(st, seq, error);
+}
+
+static int entry_move(struct staging *st, uint64_t seq)
+{
+	const struct session_entry *e = &st->session->entries[seq - 1];
+	const char *name = st->session->arena + e->name;
+	struct identity id;
+	char n[24];
+	int r = dir_open(st, e->dir);
+
+	if (r < 0)
+		return refuse(st, -ESTALE, e, "lies in a directory that is not there any more");
+	r = fd_identity(st->dirfd, name, &id);
+	if (r == -ENOENT)
+		return range_add(st, seq, r);
+	if (r < 0)
+		return refuse(st, r, e, NULL);
+	if (!session_entry_is(st->session, e, &id))
+		return refuse(st, -ESTALE, e, "is not any more what it was when it was looked at");
+	gate("stage", name);
+	if (renameat2(st->dirfd, name, st->job_fd, number(n, seq), RENAME_NOREPLACE) == 0)
+		return moved_check(st, e, seq);
+	return unmoved(st, e, seq, -errno);
+}
+
+/* Puts everything back. What cannot be is left in `ranges`. */
+static void undo(struct staging *st)
+{
+	struct range *all = st->ranges;
+	size_t n = st->n;
+
+	st->ranges = NULL;
+	st->n = st->cap = 0;
+	for (size_t i = 0; i < n; i++)
+		for (uint64_t seq = all[i].from; all[i].error == 0 && seq <= all[i].to; seq++) {
+			const struct session_entry *e = &st->session->entries[seq - 1];
+			int r = dir_open(st, e->dir);
+
+			if (r >= 0)
+				r = back(st->job_fd, seq, st->dirfd, st->session->arena + e->name);
+			if (r < 0)
+				(void)range_add(st, seq, 0);
+			(void)answer_alive(st->s);
+		}
+	free(all);
+}
+
+/* All names stay where they are, for the same reason. */
+static int all_stay(struct staging *st, int error)
+{
+	int r = range_add(st, st->session->n_entries, error);
+
+	if (r >= 0)
+		st->ranges[0].from = 1;
+	return r;
+}
+
+/* Takes the job's own directory, which may be one that an attempt before left. */
+static int job_open(struct staging *st, int staging_fd, const char *name)
+{
+	struct found f;
+	int r;
+
+	st->job_fd = fd_open_dir(staging_fd, name);
+	if (st->job_fd < 0)
+		return st->job_fd;
+	r = found_at(st->job_fd, "", &f);
+	if (r < 0)
+		return r;
+	if (f.uid != geteuid() || (f.id.mode & 07777 & ~S_ISGID) != 0700)
+		return -EPERM;
+	return lasting_at(st->job_fd, "", &st->job_id);
+}
+
+/* A rename that waits in the kernel cannot be ended, and may outlive reclaimd. As long as this
+ * process is there, the directory is locked, so that the next reclaimd does not take what it sees
+ * in it for all that will be there (staging_list). Where there are no such locks, it has to. */
+static int job_lock(const struct staging *st)
+{
+	return flock(st->job_fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
+static int all_move(struct staging *st, int staging_fd, const char *name)
+{
+	int r = mkdirat(staging_fd, name, 0700) < 0 && errno != EEXIST ? -errno : 0;
+
+	/* A full filesystem or quota has no room for a directory, and is what most needs something
+	 * deleted: the job works in place, as where there is no staging at all. */
+	if (r < 0 && r != -ENOMEM)
+		return all_stay(st, r);
+	if (r >= 0)
+		r = job_open(st, staging_fd, name);
+	if (r >= 0)
+		r = job_lock(st);
+	if (r < 0) {
+		failure_fill(&st->f, r == -EPERM ? -EIO : r, "staging", name,
+			     r == -EPERM   ? "is not the submitter's own directory"
+			     : r == -EBUSY ? "is locked by another process"
+					   : NULL);
+		return r;
+	}
+	for (uint64_t seq = 1; r >= 0 && seq <= st->session->n_entries; seq++) {
+		r = entry_move(st, seq);
+		if (r == -ENOMEM)
+			failure_fill(&st->f, r, "staging", name, NULL);
+		if (r >= 0)
+			r = answer_alive(st->s);
+	}
+	if (st->f.name) {
+		undo(st);
+		if (st->n == 0)
+			(void)unlinkat(staging_fd, name, AT_REMOVEDIR);
+	}
+	dir_close(st);
+	return r;
+}
+
+static int ranges_tell(struct staging *st)
+{
+	struct wire_out *o = answer_begin(st->s, ANSWER_RANGES);
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < st->n; i++) {
+		wire_put(o, st->ranges[i].from);
+		wire_put(o, st->ranges[i].to);
+		wire_put_error(o, st->ranges[i].error);
+		r = answer_flush(st->s, ANSWER_RANGES, 64);
+	}
+	return r < 0 || st->n == 0 ? r : answer_send(st->s);
+}
+
+int stage(struct serving *s)
+{
+	const struct session *session = session_get(&s->sessions, wire_get(&s->in), false);
+	const char *name = wire_get_component(&s->in);
+	_cleanup_close_ int staging_fd = wire_get_fd(&s->in);
+	struct staging st = { .s = s, .session = session, .job_fd = -1, .dirfd = -1 };
+	struct wire_out *o;
+	int error, r = wire_end(&s->in);
+
+	if (r < 0)
+		return r;
+	if (!session)
+		return -EBADMSG;
+	st.dir = UINT32_MAX;
+	error = all_move(&st, staging_fd, name);
+	fd_closep(&st.job_fd);
+	/* Failed only if the other end is gone. */
+	r = error < 0 && !st.f.name ? error : ranges_tell(&st);
+	free(st.ranges);
+	if (r < 0)
+		return r;
+	o = answer_begin(s, ANSWER_STAGED);
+	wire_put_error(o, error);
+	wire_put_identity(o, &st.job_id);
+	wire_put_string(o, st.f.name);
+	wire_put_string(o, error < 0 ? st.f.text.line : NULL);
+	return answer_send(s);
+}
