@@ -247,6 +247,7 @@ static int finish(struct loading *l, struct config **ret)
 	if (r < 0)
 		return r;
 	rules_check(l->c, l->root, &l->p);
+	policies_check(l->c, l->root, &l->p);
 	problems_tell(&l->p, l->complain, l->userdata);
 	if (l->p.found)
 		return -EBADMSG;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "config-policy.h"
 #include "policy/overlap.h"
 #include "base/units.h"
 
@@ -98,5 +97,4 @@ void rules_check(const struct config *c, const struct node *root, struct problem
 	check_pacing(c, root, p);
 	check_urgent(c, root, p);
 	check_spools(c, p);
-	policies_check(c, root, p);
 }

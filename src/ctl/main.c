@@ -32,10 +32,10 @@
  *                   plan-costs.c (what makes it dear)
  *   devices.c       devices: what the sensors say of a path's devices; looks with
  * device-snapshot.c, prints with devices-text.c and devices-json.c; daemon-devices.c (what reclaimd
- * does there) survey-walk.c        reads a tree for plan: survey-entry.c (one entry),
- * survey-sample.c (which entries), survey-largest.c (the largest), survey-links.c (hard links),
- * obstacles.c (what must stay) holders.c       who has files open surroundings.c  a path's
- * filesystem and devices; snapshots.c (btrfs) estimate.c      how long it may take: pure
+ * does there) survey.c        reads a tree for plan: survey-entry.c (one entry), survey-sample.c
+ * (which entries), survey-largest.c (the largest), survey-links.c (hard links), obstacles.c (what
+ * must stay) holders.c       who has files open surroundings.c  a path's filesystem and devices;
+ * snapshots.c (btrfs) estimate.c      how long it may take: pure
  */
 #include <stdio.h>
 #include <stdlib.h>

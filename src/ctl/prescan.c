@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "engine/engine.h"
 
 /* Reading is some twenty times as fast as deleting, so after this head start it stays ahead. */
 #define HEAD_START (300 * USEC_PER_MSEC)

@@ -115,7 +115,7 @@ static void spools_print(const struct options *o, struct table *t, int n)
 {
 	struct screen screen;
 
-	screen_open(&screen, o);
+	screen_open(&screen, options_page(o));
 	if (n > 0)
 		table_print(t, stdout, screen.width, screen.colours);
 	else

@@ -235,7 +235,7 @@ static int status_show(const struct options *o, const struct status *s)
 	}
 	if (o->quiet)
 		return EXIT_DONE;
-	screen_open(&screen, o);
+	screen_open(&screen, options_page(o));
 	r = status_print(s, &screen);
 	screen_close(&screen);
 	return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ctl/common/verbs.h"
+#include "ctl/common/options.h"
 
 #include <stdint.h>
 #include <stdio.h>

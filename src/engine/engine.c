@@ -12,6 +12,7 @@
 
 #include "engine/tune/lanes.h"
 #include "engine/core/engine-job.h"
+#include "engine/guard/roots.h"
 #include "moosefs/moosefs-slices.h"
 #include "engine/walk/node.h"
 #include "engine/remove/queue.h"
@@ -33,7 +34,8 @@
 #define FDS_MOST 64
 
 struct engine {
-	struct job job;
+	struct engine_job job;
+	struct lanes *lanes;
 	uint64_t began_usec, elapsed_usec, space_bytes;
 	int fd; /* on the filesystem */
 };
@@ -63,7 +65,7 @@ static void ways_of_fd(struct ways *ret, const struct mounts *mounts, int fd, ui
 /* On servers a look at each entry is a round trip more, and nothing is shrunk there: nothing is
  * weighed, except to say in advance what there is. A ring's workers are other threads than those
  * that list. */
-static void options_fit(struct job *j)
+static void options_fit(struct engine_job *j)
 {
 	if (j->ways.server && !j->o.dry)
 		j->o.weigh = false;
@@ -74,7 +76,7 @@ static void options_fit(struct job *j)
 }
 
 /* Divides the descriptors this process may have among lanes: fewer lanes where there are few. */
-static int fds_divide(struct job *j)
+static int fds_divide(struct engine_job *j)
 {
 	struct rlimit rl;
 	rlim_t left;
@@ -99,7 +101,7 @@ static int fds_divide(struct job *j)
 	return 0;
 }
 
-static int ring_required(struct job *j)
+static int ring_required(struct engine_job *j)
 {
 	struct queue *q = NULL;
 	int r;
@@ -134,7 +136,7 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	if (r >= 0)
 		r = ring_required(&e->job);
 	if (r >= 0)
-		r = crew_new(&e->job.crew, &e->job);
+		r = lanes_new(&e->lanes, &e->job);
 	if (r < 0) {
 		engine_free(e);
 		return r;
@@ -148,7 +150,7 @@ struct engine *engine_free(struct engine *e)
 	if (!e)
 		return NULL;
 	atomic_store(&e->job.cancelled, true);
-	crew_free(e->job.crew);
+	lanes_free(e->lanes);
 	pthread_mutex_destroy(&e->job.report_lock);
 	pthread_mutex_destroy(&e->job.links_lock);
 	fd_closep(&e->fd);
@@ -188,7 +190,7 @@ int engine_add(struct engine *e, struct root_group *g)
 	t->node = n;
 	t->roots = l;
 	t->pins = g->pins;
-	crew_add(e->job.crew, t);
+	tasks_add(e->job.tasks, t);
 	return 0;
 }
 
@@ -202,13 +204,13 @@ static uint64_t space_free(const struct engine *e)
 /* What a server can remove by itself goes first. */
 static void slices(struct engine *e)
 {
-	struct job *j = &e->job;
+	struct engine_job *j = &e->job;
 
 	if (!j->o.moosefs || j->o.stall_usec == 0 || j->o.dry || j->o.listed) {
 		j->unsliced = "the mount cannot be spoken to";
 		return;
 	}
-	for (struct task *t = crew_tasks(j->crew); t && !job_cancelled(j); t = t->next)
+	for (struct task *t = j->tasks->first; t && !job_cancelled(j); t = t->next)
 		moosefs_slices(j, t->node->group, t->roots, t->pins);
 }
 
@@ -219,7 +221,7 @@ int engine_run(struct engine *e)
 
 	e->began_usec = now_usec();
 	slices(e);
-	r = crew_run(e->job.crew);
+	r = lanes_run(e->lanes);
 	e->elapsed_usec = now_usec() - e->began_usec;
 	after = space_free(e);
 	e->space_bytes = after > before ? after - before : 0;
@@ -237,7 +239,8 @@ void engine_result(const struct engine *e, struct engine_progress *ret)
 					 .elapsed_usec = e->elapsed_usec,
 					 .space_bytes = e->space_bytes };
 	job_stats(&e->job, &ret->stats);
-	crew_setting(e->job.crew, &ret->backend, &ret->lanes);
+	ret->backend = tasks_setting(e->job.tasks).backend;
+	ret->lanes = tasks_setting(e->job.tasks).lanes;
 }
 
 static const char *order_name(const struct ways *w)
@@ -256,7 +259,7 @@ static const char *order_name(const struct ways *w)
 }
 
 /* What became of large files, and why. */
-static void large_files(const struct job *j, char *buf, size_t len)
+static void large_files(const struct engine_job *j, char *buf, size_t len)
 {
 	const struct stats *s = &j->stats;
 	int n = 0;
@@ -274,18 +277,16 @@ static void large_files(const struct job *j, char *buf, size_t len)
 char *engine_strategy(const struct engine *e, char *buf, size_t len)
 {
 	const struct ways *w = &e->job.ways;
-	enum backend backend;
+	struct setting set = tasks_setting(e->job.tasks);
 	char sliced[128] = "", large[128];
-	unsigned lanes;
 
 	if (e->job.o.stall_usec > 0 && strcmp(w->family, "moosefs") == 0)
 		(void)snprintf(sliced, sizeof(sliced), "%" PRIu64 " by snapshot%s%s%s, ",
 			       e->job.stats.sliced, e->job.unsliced ? " (others: " : "",
 			       e->job.unsliced ? e->job.unsliced : "", e->job.unsliced ? ")" : "");
-	crew_setting(e->job.crew, &backend, &lanes);
 	large_files(&e->job, large, sizeof(large));
 	(void)snprintf(buf, len, "%s: %s%s, %u lane%s%s%s", w->family, sliced,
-		       backend == BACKEND_URING ? "uring" : "threads", lanes, lanes == 1 ? "" : "s",
-		       order_name(w), large);
+		       set.backend == BACKEND_URING ? "uring" : "threads", set.lanes,
+		       set.lanes == 1 ? "" : "s", order_name(w), large);
 	return buf;
 }

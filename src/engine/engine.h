@@ -1,104 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The engine: deletes names beneath pinned directories, on one filesystem at a time.
  *
- *   roots (dirfd + names) --> crew: tasks --> lanes: walker --> batch --> queue (threads | uring)
- *                                     ^                 |                      |
- *                                     +-- node (rmdir when the last child is gone) <--+
+ *   roots (dirfd + names) --> tasks --> lanes: walker --> batch --> queue (threads | uring)
+ *                               ^                 |                      |
+ *                               +-- node (rmdir when the last child is gone) <--+
  *
  * A walker is a state machine that goes through one subtree and yields batches of names in one
- * directory; a queue performs them; the crew hands subtrees to idle lanes and changes backend and
- * number of lanes as the tuner finds better ones. The caller's thread runs engine_run: it tunes and
- * calls the progress callback; it deletes nothing itself. Knows no D-Bus, no YAML, no SQL. */
+ * directory; a queue performs them; subtrees are handed to idle
+ * lanes, and backend and number of lanes change as the tuner finds better ones. The caller's thread
+ * runs engine_run: it tunes and calls the progress callback; it deletes nothing itself. Knows no
+ * D-Bus, no YAML, no SQL. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/core/dirlist.h"
-#include "pace.h"
-#include "engine/guard/roots.h"
-#include "engine/core/stats.h"
 #include "base/fd.h"
-#include "engine/filesystem/profile.h"
+#include "engine/core/engine-options.h"
+#include "engine/guard/roots.h"
+#include "pace.h"
 
 struct engine;
-struct lastref;
-struct moosefs;
-struct mounts;
-struct shrink_rest;
-
-/* From this size on a file is worth freeing in steps: some hundred ms of journal on a slow disk. */
-#define ENGINE_LARGE_FILE MiB(256)
-
-struct engine_problem {
-	const char
-		*path; /* as the user named the root, then the way down; raw bytes, not escaped */
-	const char *what; /* "cannot unlink", "is a mount point, not crossed", ... */
-	int error;        /* negative errno, or 0 where `what` says it all */
-	bool is_error;    /* false: left on purpose (a skip) */
-};
-
-struct engine_progress {
-	struct stats stats;
-	uint64_t elapsed_usec;
-	enum backend backend;
-	unsigned lanes;
-	/* How much more is free on the filesystem than when the run began: what others do there is
-	 * in it. 0 until the end of the run, and if it became less. */
-	uint64_t space_bytes;
-	bool weighed; /* at the end: the bytes of the statistics were counted, see `weigh` below */
-};
-
-/* A chunk of a directory as it was read. */
-struct engine_listing {
-	int fd;
-	uint64_t depth; /* of its entries, 1 for those of the tree's own directory */
-	bool first;     /* chunk of this directory */
-	const struct dirlist *list;
-	/* Writes the path of an entry (NULL: of the directory) into buf. */
-	void (*path)(const struct engine_listing *l, const char *name, char *buf, size_t len);
-	const void *walker;
-};
-
-/* Half more than what it takes alone. */
-#define ENGINE_LATENCY_AUTO PACE_OP_AUTO
-
-struct engine_options {
-	bool fixed_backend; /* use `backend` and nothing else; otherwise find the better one */
-	enum backend backend;
-	unsigned lanes; /* fixed number of lanes; 0: by measurement */
-	/* Look at each entry before it goes: exact bytes, and large files are shrunk in steps.
-	 * Costs a system call per entry; without it, entries are unlinked by d_type alone. Where
-	 * that would be a round trip to a server, only a dry run does so. */
-	bool weigh;
-	/* Change nothing: walk, count and (with weigh) weigh what a run would delete. */
-	bool dry;
-	/* Where a server answers: what an operation may take while we work, so that others' do not
-	 * take longer either. 0: whatever it takes. */
-	uint64_t op_latency_usec;
-	/* MooseFS, as root: whole subtrees are removed by its master, which may do nothing else for
-	 * stall_usec each time. The conversation is the caller's; NULL or 0: all is unlinked. */
-	struct moosefs *moosefs;
-	uint64_t stall_usec;
-	uint64_t shrink_min_bytes; /* files from this size on are shrunk in steps; 0: never */
-	/* Tells whether something else refers to a file. NULL: that is not known, and no file is
-	 * shrunk. Outlives the engine. */
-	const struct lastref *lastref;
-	const struct mounts *mounts; /* of this process, if they are known; else NULL */
-	size_t memory_bytes;         /* for directory chunks beyond the lanes' own; 0: 12 MiB */
-	/* Called on any lane, one call at a time. May be NULL. */
-	void (*problem)(const struct engine_problem *p, void *userdata);
-	/* Called on any lane, one call at a time, for each chunk of a directory that is read,
-	 * before anything in it is deleted. May be NULL. */
-	void (*listed)(const struct engine_listing *l, void *userdata);
-	/* Called on any lane, any number at a time, for a large file in whose midst it was
-	 * cancelled: true if the rest is taken over, its descriptor included, and what is left is
-	 * not counted here. NULL, or false: the kernel frees it at once. */
-	bool (*rest)(const struct shrink_rest *rest, void *userdata);
-	/* Called from engine_run's thread about ten times a second. May be NULL. */
-	void (*progress)(const struct engine_progress *p, void *userdata);
-	void *userdata;
-};
 
 /* fd is any descriptor on the filesystem to be worked on; it is only looked at. Returns 0 or a
  * negative errno: -EOPNOTSUPP if BACKEND_URING is fixed and the kernel has no usable io_uring. */

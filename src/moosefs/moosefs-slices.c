@@ -61,7 +61,7 @@ struct level {
 };
 
 struct slices {
-	struct job *j;
+	struct engine_job *j;
 	struct moosefs *m;
 	int dirfd;
 	const char *root; /* name of the tree in dirfd */
@@ -525,7 +525,7 @@ static bool root_remove(struct slices *s, const struct dirlist *names, const str
 	return gone;
 }
 
-void moosefs_slices(struct job *j, const struct root_group *g, struct dirlist *names,
+void moosefs_slices(struct engine_job *j, const struct root_group *g, struct dirlist *names,
 		    const struct identity *pins)
 {
 	struct slices s = { .j = j, .m = j->o.moosefs, .dirfd = root_group_open(g) };

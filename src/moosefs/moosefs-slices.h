@@ -15,10 +15,10 @@
 
 struct dirlist;
 struct identity;
-struct job;
+struct engine_job;
 struct root_group;
 
 /* Removes what of the names can go so. Those that are gone as a whole leave the list; of others
  * something is left, which the rest of the engine deletes. */
-void moosefs_slices(struct job *j, const struct root_group *g, struct dirlist *names,
+void moosefs_slices(struct engine_job *j, const struct root_group *g, struct dirlist *names,
 		    const struct identity *pins);

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/lasting-identity.h"
+
 struct store;
 
 enum job_state {
@@ -40,14 +42,6 @@ enum entry_state {
 	ENTRY_KEPT, /* not deleted: the job's problems say why */
 	ENTRY_RESTORED,
 	ENTRY_STATES
-};
-
-/* Who a file is across reboots: mount ids and device numbers change, these do not. */
-struct lasting_identity {
-	uint64_t fsid; /* statfs(2); 0: none, or it does not last */
-	uint64_t ino;
-	int64_t btime_nsec; /* 0: the filesystem has none */
-	uint32_t type;      /* S_IFMT bits */
 };
 
 /* Everything about a job. */

@@ -47,7 +47,7 @@
 
 #include <stdatomic.h>
 
-#include "store/store.h"
+#include "base/lasting-identity.h"
 #include "wire.h"
 
 #define PROTOCOL_VERSION 5

@@ -11,7 +11,7 @@
 
 #include "engine/filesystem/profile.h"
 #include "remainders.h"
-#include "store/store.h"
+#include "base/lasting-identity.h"
 #include "wire/wire.h"
 
 struct engine;

@@ -3,7 +3,7 @@
  * attributes say about deleting it. */
 #pragma once
 
-#include "store/store.h"
+#include "base/lasting-identity.h"
 #include "base/fd.h"
 
 struct found {

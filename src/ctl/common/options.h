@@ -6,22 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "engine/filesystem/profile.h"
+#include "ctl/output/modes.h"
 #include "space.h"
 
-enum json_mode { JSON_OFF, JSON_SHORT, JSON_PRETTY };
-enum switch_mode { SWITCH_AUTO, SWITCH_ON, SWITCH_OFF };
 enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
-
-/* Exit statuses: DESIGN section 3. */
-enum {
-	EXIT_DONE = 0,
-	EXIT_FAILED = 1,
-	EXIT_USAGE = 2,
-	EXIT_PARTLY = 3,
-	EXIT_NOT_AUTHORIZED = 4,
-	EXIT_NO_DAEMON = 5,
-};
 
 struct options {
 	char *const *paths; /* or job ids: what is no option */
@@ -93,6 +82,12 @@ enum verb_flags {
 
 /* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);
+
+/* May results go through a pager? */
+static inline bool options_page(const struct options *o)
+{
+	return !o->no_pager && !o->quiet && o->json == JSON_OFF;
+}
 
 /* Parses a job's number. Returns 0, or EXIT_USAGE after having said what is wrong. What is given to
  * verbs that take jobs is one already once options_parse has returned 0. */

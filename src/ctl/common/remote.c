@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "options.h"
+#include "ctl/output/modes.h"
 #include "ctl/output/messages.h"
 #include "base/escape.h"
 #include "base/macros.h"

@@ -22,7 +22,7 @@ static void table_show(const struct options *o, size_t n, struct job_table *t)
 				  : "No jobs that have not finished; --all shows the others");
 		return;
 	}
-	screen_open(&screen, o);
+	screen_open(&screen, options_page(o));
 	job_table_print(t, &screen);
 	(void)printf("\n%s %s%s\n", count_format(count, sizeof(count), n), n == 1 ? "job" : "jobs",
 		     o->all ? "" : " not finished; --all shows the others too");

@@ -295,7 +295,7 @@ int verb_show(int argc, char **argv)
 		json_init();
 		s.array = json_array();
 	}
-	screen_open(&s.screen, &s.o);
+	screen_open(&s.screen, options_page(&s.o));
 	r = show_all(&s);
 	if (s.array)
 		json_print(s.array, s.o.json);

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "ctl/common/options.h"
+#include "modes.h"
 #include "base/macros.h"
 
 /* "reclaimctl: WHAT: WHY" on stderr, in lines of a terminal's width. WHAT is a name

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "screen.h"
+#include "base/fd.h"
 #include "base/units.h"
 
 #define LINE_EVERY (5 * USEC_PER_SEC)

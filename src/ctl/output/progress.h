@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "engine/engine.h"
-#include "ctl/common/options.h"
+#include "engine/core/engine-options.h"
+#include "modes.h"
 
 struct progress;
 

@@ -47,11 +47,11 @@ unsigned screen_columns(int fd)
 }
 
 /* The pager's command line for sh(1), or NULL for none. */
-static const char *pager_command(const struct options *o)
+static const char *pager_command(void)
 {
 	static const char *const names[] = { "SYSTEMD_PAGER", "PAGER" };
 
-	if (o->no_pager || o->quiet || o->json != JSON_OFF || !isatty(STDOUT_FILENO))
+	if (!isatty(STDOUT_FILENO))
 		return NULL;
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		const char *v = getenv(names[i]);
@@ -108,9 +108,9 @@ void screen_locale(void)
 	(void)setlocale(LC_CTYPE, "");
 }
 
-void screen_open(struct screen *s, const struct options *o)
+void screen_open(struct screen *s, bool may_page)
 {
-	const char *command = pager_command(o);
+	const char *command = may_page ? pager_command() : NULL;
 
 	screen_locale();
 	*s = (struct screen){ .colours = wants_colours(), .width = screen_columns(STDOUT_FILENO) };

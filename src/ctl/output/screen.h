@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "ctl/common/options.h"
-
 #define COLOUR_OFF "\033[0m"
 #define COLOUR_BOLD "\033[1m"
 #define COLOUR_UNDERLINE "\033[4m"
@@ -30,11 +28,9 @@ bool screen_redraws(void);
 /* Which characters there are, as the environment says. */
 void screen_locale(void);
 
-/* screen_locale; looks at standard output and starts a pager where systemctl would: on a terminal,
- * unless
- * --no-pager or --json is given, or the pager is "cat" or "". Standard output goes to it from here
- * on. */
-void screen_open(struct screen *s, const struct options *o);
+/* screen_locale; looks at standard output. With `may_page`, starts a pager where systemctl would:
+ * on a terminal, unless the pager is "cat" or "". Standard output goes to it from here on. */
+void screen_open(struct screen *s, bool may_page);
 
 /* Waits until the pager is left. Nothing may be printed any more. */
 void screen_close(struct screen *s);

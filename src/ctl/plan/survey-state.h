@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The survey's state, shared by survey-walk.c (the walk) and survey-entry.c (single entries). */
+/* The survey's state, shared by survey.c (the walk) and survey-entry.c (single entries). */
 #pragma once
 
 #include <stdatomic.h>

@@ -24,6 +24,7 @@
 #include "policy/scan/scan.h"
 #include "base/escape.h"
 #include "ctl/common/verbs.h"
+#include "ctl/common/options.h"
 
 struct check {
 	struct options o;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "spool-one.h"
 #include "spool-state.h"
 
 /* What becomes due within this time is offered together: a tool that moves thousands of entries

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "spool-one.h"
 #include "spool-state.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * and spool-deadline.c (what is due, and what became of it). */
 #pragma once
 
-#include "spool-one.h"
+#include "spool.h"
 #include "spool-round.h"
 #include "base/macros.h"
 

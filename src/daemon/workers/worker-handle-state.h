@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the files of a worker share. Private to them.
  *
- *   worker-life.c          its life: made, stopped, failed, freed
+ *   worker-life.c     its life: made, stopped, failed, freed
  *   worker-process.c  the process
  *   worker-send.c     requests, put into messages, and sent when the socket takes them
  *   worker-receive.c  answers, checked, and handed to callbacks */
 #pragma once
 
 #include "wire/protocol.h"
-#include "worker-process.h"
 #include "worker-handle.h"
+#include "worker-process.h"
 
 enum request_kind {
 	KIND_LOOK,

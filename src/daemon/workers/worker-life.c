@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/mounts.h"
 #include "worker-handle-state.h"
+#include "worker-process.h"
 
 /* A worker that says nothing for so long, though it should, is hung. Those that are at work say so
  * every second; but a single call may wait for a slow disk. */

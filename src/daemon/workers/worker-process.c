@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "worker-handle-state.h"
+#include "worker-process.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3

@@ -2,15 +2,14 @@
 /* A batch: names in one directory that are to be unlinked, and what came of each.
  *
  * The unit that a queue performs. Made by a walker, which owns it and its list; several lanes may
- * work on one batch together (batch_work). */
+ * work on one batch together (batch-work.h). */
 #pragma once
 
 #include <stdatomic.h>
 
 #include "dirlist.h"
 
-struct job;
-struct slice;
+struct engine_job;
 struct walker;
 
 /* Results beside plain errno values, which are all smaller. */
@@ -21,7 +20,7 @@ enum {
 };
 
 struct batch {
-	struct job *job;
+	struct engine_job *job;
 	struct walker *walker;
 	int dirfd;
 	int flags; /* of unlinkat: 0 or AT_REMOVEDIR */
@@ -40,27 +39,7 @@ struct batch {
 
 	_Atomic size_t next;       /* first entry nobody has taken yet */
 	_Atomic unsigned workers;  /* lanes that help */
-	_Atomic bool offered;      /* to the crew, so it has to be taken back */
-	struct batch *next_wanted; /* the crew's list of batches that want help */
+	_Atomic bool offered;      /* to idle lanes, so it has to be taken back */
+	struct batch *next_wanted; /* the list of batches that want help */
 	unsigned in_flight;        /* of the ring: submitted and not completed */
 };
-
-/* Performs entries with system calls until none is left to take. Any number of lanes may call it
- * for the same batch at the same time. */
-void batch_work(struct batch *b);
-
-/* Takes up to `max` entries. Returns how many, the first in *ret_first; 0 at the end. */
-size_t batch_take(struct batch *b, size_t max, size_t *ret_first);
-
-/* What must hold before entry `first` of a batch is touched: not cancelled, and (looked up every
- * few milliseconds) still in its tree. Returns 0 or the result that the entries get instead. */
-uint8_t batch_check(struct batch *b, size_t first);
-
-/* All that comes before the unlink itself: checks the pin, weighs, shrinks what is large. Returns 1
- * if nothing is left to do (gone already, or a dry run), 0 if the caller has to unlink it, or a
- * negative result. *ret_bytes is what is freed by it. The slice in which that happens (or NULL)
- * is closed when a large file was shrunk, which asks the pace for each of its steps. */
-int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes);
-
-/* Counts the outcome of one tried entry. */
-void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried);

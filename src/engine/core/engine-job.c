@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static void report(struct job *j, const char *path, const char *what, int error, bool is_error)
+static void report(struct engine_job *j, const char *path, const char *what, int error,
+		   bool is_error)
 {
 	struct engine_problem p = {
 		.path = path, .what = what, .error = error, .is_error = is_error
@@ -16,7 +17,7 @@ static void report(struct job *j, const char *path, const char *what, int error,
 	pthread_mutex_unlock(&j->report_lock);
 }
 
-void job_stats(const struct job *j, struct stats *ret)
+void job_stats(const struct engine_job *j, struct stats *ret)
 {
 	const uint64_t *from = (const uint64_t *)&j->stats;
 	uint64_t *to = (uint64_t *)ret;
@@ -27,7 +28,7 @@ void job_stats(const struct job *j, struct stats *ret)
 	ret->first_error = __atomic_load_n(&j->stats.first_error, __ATOMIC_RELAXED);
 }
 
-void job_error(struct job *j, const char *path, const char *what, int error)
+void job_error(struct engine_job *j, const char *path, const char *what, int error)
 {
 	int none = 0;
 
@@ -37,7 +38,7 @@ void job_error(struct job *j, const char *path, const char *what, int error)
 	report(j, path, what, error, true);
 }
 
-void job_skip(struct job *j, enum skip_reason why, const char *path)
+void job_skip(struct engine_job *j, enum skip_reason why, const char *path)
 {
 	static const char *const words[SKIP_REASONS] = {
 		[SKIP_MOUNT] = "is a mount point: not crossed, kept with all that is in it",

@@ -5,16 +5,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/engine.h"
+#include "base/fd.h"
+#include "engine-options.h"
 
-struct crew;
+struct tasks;
 
-struct job {
+struct engine_job {
 	struct engine_options o;
 	struct ways ways;
 	const struct pace *pace; /* or NULL */
 	struct stats stats;      /* only through stat_add and job_stats */
-	struct crew *crew;
+	struct tasks *tasks;
 	_Atomic size_t allowance; /* see dirlist.h */
 	_Atomic bool cancelled;
 	const char *unsliced; /* why something had to be unlinked; NULL: nothing */
@@ -35,19 +36,19 @@ static inline uint64_t stat_get(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static inline bool job_cancelled(struct job *j)
+static inline bool job_cancelled(struct engine_job *j)
 {
 	return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
 }
 
 /* True while somebody else on the device is to be spared: the pace has limits. Cheap. */
-static inline bool job_paced(const struct job *j)
+static inline bool job_paced(const struct engine_job *j)
 {
 	return j->pace && j->pace->step(j->pace->userdata) != UINT64_MAX;
 }
 
 /* What an operation may take, as in the engine's options; it may change at any time. */
-static inline uint64_t job_op_latency(const struct job *j)
+static inline uint64_t job_op_latency(const struct engine_job *j)
 {
 	if (!j->ways.server)
 		return 0;
@@ -56,10 +57,10 @@ static inline uint64_t job_op_latency(const struct job *j)
 }
 
 /* Copies the counters while lanes go on counting. */
-void job_stats(const struct job *j, struct stats *ret);
+void job_stats(const struct engine_job *j, struct stats *ret);
 
 /* Counts and reports one entry that could not be removed. `path` is raw. */
-void job_error(struct job *j, const char *path, const char *what, int error);
+void job_error(struct engine_job *j, const char *path, const char *what, int error);
 
 /* Counts and, unless it is routine (missing, kept, cancelled), reports an entry left on purpose. */
-void job_skip(struct job *j, enum skip_reason why, const char *path);
+void job_skip(struct engine_job *j, enum skip_reason why, const char *path);

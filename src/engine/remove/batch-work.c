@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "engine/core/batch.h"
+#include "batch-work.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "engine/guard/beneath.h"
-#include "engine/tune/lanes.h"
+#include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "shrink.h"
 #include "engine/core/slice.h"
@@ -59,7 +59,7 @@ uint8_t batch_check(struct batch *b, size_t first)
 /* Unlinks one of several names of a file, and finds out whether it was the last. One at a time, or
  * two lanes with the last two names would both, or neither, count the file. Returns as
  * batch_prepare. */
-static int link_remove(struct job *j, int dirfd, const char *name, uint64_t *ret_bytes)
+static int link_remove(struct engine_job *j, int dirfd, const char *name, uint64_t *ret_bytes)
 {
 	_cleanup_close_ int fd = fd_open_beneath(dirfd, name, O_PATH);
 	struct stat st;
@@ -77,7 +77,7 @@ static int link_remove(struct job *j, int dirfd, const char *name, uint64_t *ret
 }
 
 /* From this size on a file is freed in steps: where the pace is slow, smaller ones too. */
-static bool is_large(const struct job *j, uint64_t bytes)
+static bool is_large(const struct engine_job *j, uint64_t bytes)
 {
 	const struct pace *p = j->pace;
 
@@ -87,7 +87,7 @@ static bool is_large(const struct job *j, uint64_t bytes)
 }
 
 /* Counts what became of a large file where large files are shrunk at all. */
-static void count_large(struct job *j, int result)
+static void count_large(struct engine_job *j, int result)
 {
 	if (result == SHRINK_DONE)
 		stat_add(&j->stats.shrunk, 1);
@@ -98,7 +98,7 @@ static void count_large(struct job *j, int result)
 /* Returns as batch_prepare, with what is left to be counted of the file's bytes. */
 static int file_shrink(struct batch *b, const char *name, struct slice *slice, uint64_t *bytes)
 {
-	struct job *j = b->job;
+	struct engine_job *j = b->job;
 	struct shrinker by = { .ways = &j->ways, .pace = j->pace, .lastref = j->o.lastref };
 	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
 	struct shrink_rest rest;
@@ -117,7 +117,7 @@ static int file_shrink(struct batch *b, const char *name, struct slice *slice, u
 int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
 {
 	const char *name = dirlist_name(b->list, &b->list->v[i]);
-	struct job *j = b->job;
+	struct engine_job *j = b->job;
 	struct identity id;
 	int r;
 
@@ -206,7 +206,7 @@ static void slice_work(struct batch *b, size_t first, size_t n)
  * takes is all that tells how busy the server is. */
 static void turn_work(struct batch *b, size_t first, size_t n)
 {
-	bool turn = crew_turn_begin(b->job->crew);
+	bool turn = tasks_turn_begin(b->job->tasks);
 	uint64_t began = now_usec();
 
 	slice_work(b, first, n);
@@ -214,7 +214,7 @@ static void turn_work(struct batch *b, size_t first, size_t n)
 		return;
 	stat_add(&b->job->op_usec, now_usec() - began);
 	stat_add(&b->job->ops, n);
-	crew_turn_end(b->job->crew);
+	tasks_turn_end(b->job->tasks);
 }
 
 void batch_work(struct batch *b)
@@ -232,6 +232,6 @@ void batch_work(struct batch *b)
 			slice_work(b, first, n);
 		done += n;
 		if (!offered)
-			offered = crew_offer(b->job->crew, b, (now_usec() - began) / done);
+			offered = tasks_offer(b->job->tasks, b, (now_usec() - began) / done);
 	}
 }

@@ -2,14 +2,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/core/batch.h"
-#include "engine/tune/lanes.h"
+#include "batch-work.h"
+#include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "queue.h"
 
 struct queue_threads {
 	struct queue q;
-	struct job *job;
+	struct engine_job *job;
 	struct batch *submitted;
 };
 
@@ -27,7 +27,7 @@ static struct batch *wait_one(struct queue *q)
 	if (!b)
 		return NULL;
 	batch_work(b);
-	crew_settle(t->job->crew, b);
+	tasks_settle(t->job->tasks, b);
 	return b;
 }
 
@@ -36,7 +36,7 @@ static void threads_free(struct queue *q)
 	free(q);
 }
 
-int queue_threads_new(struct queue **ret, struct job *j)
+int queue_threads_new(struct queue **ret, struct engine_job *j)
 {
 	static const struct queue_ops ops = { submit, wait_one, threads_free };
 	struct queue_threads *t = calloc(1, sizeof(*t));

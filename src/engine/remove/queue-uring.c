@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "engine/core/batch.h"
-#include "engine/tune/lanes.h"
+#include "batch-work.h"
+#include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "queue.h"
 #include "base/macros.h"
@@ -30,7 +30,7 @@ struct slot {
 
 struct queue_uring {
 	struct queue q;
-	struct job *job;
+	struct engine_job *job;
 	struct io_uring ring;
 	struct slot *slots;
 	unsigned n_slots, active, in_flight, workers;
@@ -86,7 +86,7 @@ static int entry_queue(struct queue_uring *u, unsigned slot, size_t i)
 static void work_here(struct batch *b)
 {
 	batch_work(b);
-	crew_settle(b->job->crew, b);
+	tasks_settle(b->job->tasks, b);
 }
 
 /* Tops a batch's window up. */
@@ -283,7 +283,7 @@ static int ring_new(struct io_uring *ring)
 	return r;
 }
 
-int queue_uring_new(struct queue **ret, struct job *j, unsigned lanes)
+int queue_uring_new(struct queue **ret, struct engine_job *j, unsigned lanes)
 {
 	static const struct queue_ops ops = { submit, wait_one, uring_free };
 	struct queue_uring *u = calloc(1, sizeof(*u));

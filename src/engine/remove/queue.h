@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The one interface behind which both backends stand: batches go in, the same batches come out,
- * performed. A queue belongs to one driver thread. */
+ * performed. A queue belongs to one thread. */
 #pragma once
 
 struct batch;
-struct job;
+struct engine_job;
 struct queue;
 
 struct queue_ops {
@@ -22,12 +22,12 @@ struct queue {
 };
 
 /* System calls on the calling thread; other lanes may be asked to help. Returns 0 or -ENOMEM. */
-int queue_threads_new(struct queue **ret, struct job *j);
+int queue_threads_new(struct queue **ret, struct engine_job *j);
 
 /* One ring, restricted to IORING_OP_UNLINKAT, for up to `lanes` batches at a time. Returns 0,
  * -ENOMEM, or the reason why this kernel or this process may have no ring (-ENOSYS, -EPERM,
  * -EOPNOTSUPP...). */
-int queue_uring_new(struct queue **ret, struct job *j, unsigned lanes);
+int queue_uring_new(struct queue **ret, struct engine_job *j, unsigned lanes);
 
 static inline void queue_submit(struct queue *q, struct batch *b)
 {

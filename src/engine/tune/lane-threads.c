@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/core/batch.h"
+#include "engine/remove/batch-work.h"
 #include "lanes-state.h"
 #include "engine/core/engine-job.h"
 #include "engine/remove/queue.h"
@@ -16,7 +16,7 @@
 /* Without memory for a queue, others may give some back. */
 #define RETRY_USEC (10 * USEC_PER_MSEC)
 
-/* The lanes that driver `index` runs under a setting. */
+/* The lanes that thread `index` runs under a setting. */
 static unsigned lanes_of(struct setting s, unsigned index)
 {
 	if (s.backend == BACKEND_URING)
@@ -24,23 +24,23 @@ static unsigned lanes_of(struct setting s, unsigned index)
 	return index < s.lanes ? 1 : 0;
 }
 
-/* One driver at work under one setting. */
-struct shift {
-	struct crew *c;
+/* One thread at work under one setting. */
+struct epoch {
+	struct lanes *l;
 	struct queue *q;
 	struct setting setting;
 	unsigned index, lanes, walkers;
 };
 
-/* A new setting in which this driver has as many lanes is none to it. */
-static bool shift_over(const struct shift *s)
+/* A new setting in which this thread has as many lanes is none to it. */
+static bool epoch_over(const struct epoch *s)
 {
-	struct setting now = crew_setting_now(s->c);
+	struct setting now = tasks_setting(&s->l->tasks);
 
 	return now.backend != s->setting.backend || lanes_of(now, s->index) != s->lanes;
 }
 
-static void advance(struct shift *s, struct walker *w, struct batch *b)
+static void advance(struct epoch *s, struct walker *w, struct batch *b)
 {
 	if (!b)
 		b = walker_step(w);
@@ -49,31 +49,47 @@ static void advance(struct shift *s, struct walker *w, struct batch *b)
 		return;
 	}
 	s->walkers--;
-	atomic_fetch_add(&s->c->idle, 1);
-	crew_release(s->c, w);
+	atomic_fetch_add(&s->l->tasks.idle, 1);
+	lanes_release(s->l, w);
 }
 
-/* Fills free lanes. Waits for work if there is nothing else to do. False when the shift is over. */
-static bool hire(struct shift *s)
+/* Works on another lane's batch, if one wants help. Called and returns with the lock held. */
+static bool help(struct lanes *l)
 {
-	struct crew *c = s->c;
+	struct batch *b = tasks_help_begin(&l->tasks);
 
-	while (s->walkers < s->lanes && !shift_over(s)) {
+	if (!b)
+		return false;
+	atomic_fetch_sub(&l->tasks.idle, 1);
+	pthread_mutex_unlock(&l->tasks.lock);
+	batch_work(b);
+	pthread_mutex_lock(&l->tasks.lock);
+	atomic_fetch_add(&l->tasks.idle, 1);
+	tasks_help_end(&l->tasks, b);
+	return true;
+}
+
+/* Fills free lanes. Waits for work if there is nothing else to do. False when the epoch is over. */
+static bool fill(struct epoch *s)
+{
+	struct lanes *l = s->l;
+
+	while (s->walkers < s->lanes && !epoch_over(s)) {
 		struct batch *b = NULL;
 		struct walker *w;
 
-		pthread_mutex_lock(&c->lock);
-		w = crew_take(c, &b);
-		while (!w && s->walkers == 0 && !c->done && !shift_over(s)) {
-			if (s->setting.backend == BACKEND_URING || !crew_help(c))
-				pthread_cond_wait(&c->wake, &c->lock);
-			w = crew_take(c, &b);
+		pthread_mutex_lock(&l->tasks.lock);
+		w = lanes_claim(l, &b);
+		while (!w && s->walkers == 0 && !l->done && !epoch_over(s)) {
+			if (s->setting.backend == BACKEND_URING || !help(l))
+				pthread_cond_wait(&l->tasks.wake, &l->tasks.lock);
+			w = lanes_claim(l, &b);
 		}
 		if (w) {
 			s->walkers++;
-			atomic_fetch_sub(&c->idle, 1);
+			atomic_fetch_sub(&l->tasks.idle, 1);
 		}
-		pthread_mutex_unlock(&c->lock);
+		pthread_mutex_unlock(&l->tasks.lock);
 		if (!w)
 			break;
 		advance(s, w, b);
@@ -82,18 +98,18 @@ static bool hire(struct shift *s)
 }
 
 /* May the walker, whose next batch this is, go on in another thread? A lane too many that finishes
- * its directory itself takes turns with the others (crew_turn_begin). */
-static bool may_leave(const struct shift *s, const struct batch *next)
+ * its directory itself takes turns with the others (tasks_turn_begin). */
+static bool may_leave(const struct epoch *s, const struct batch *next)
 {
-	return !next || !s->c->job->ways.same_thread || (next->flags & AT_REMOVEDIR);
+	return !next || !s->l->job->ways.same_thread || (next->flags & AT_REMOVEDIR);
 }
 
-static void shift_work(struct shift *s)
+static void epoch_work(struct epoch *s)
 {
-	atomic_fetch_add(&s->c->idle, s->lanes);
-	while (hire(s)) {
+	atomic_fetch_add(&s->l->tasks.idle, s->lanes);
+	while (fill(s)) {
 		struct batch *b = queue_wait(s->q);
-		bool over = shift_over(s);
+		bool over = epoch_over(s);
 
 		if (b && !over) {
 			advance(s, b->walker, NULL);
@@ -108,84 +124,84 @@ static void shift_work(struct shift *s)
 				continue;
 			}
 			s->walkers--;
-			atomic_fetch_add(&s->c->idle, 1);
+			atomic_fetch_add(&s->l->tasks.idle, 1);
 			if (next)
-				crew_park(s->c, s->q, w, next);
+				lanes_park(s->l, s->q, w, next);
 			else
-				crew_release(s->c, w);
+				lanes_release(s->l, w);
 		}
 		break;
 	}
-	atomic_fetch_sub(&s->c->idle, s->lanes);
+	atomic_fetch_sub(&s->l->tasks.idle, s->lanes);
 }
 
-/* Waits until the setting gives this driver something to do. False at the end of the work. */
-static bool driver_wait(struct driver *d, struct shift *ret)
+/* Waits until the setting gives this thread something to do. False at the end of the work. */
+static bool thread_wait(struct lane_thread *t, struct epoch *ret)
 {
-	struct crew *c = d->crew;
+	struct lanes *l = t->lanes;
 	bool more;
 
-	pthread_mutex_lock(&c->lock);
-	while (!c->done && lanes_of(crew_setting_now(c), d->index) == 0)
-		pthread_cond_wait(&c->wake, &c->lock);
-	more = !c->done;
-	*ret = (struct shift){ .c = c, .index = d->index, .setting = crew_setting_now(c) };
-	ret->lanes = lanes_of(ret->setting, d->index);
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&l->tasks.lock);
+	while (!l->done && lanes_of(tasks_setting(&l->tasks), t->index) == 0)
+		pthread_cond_wait(&l->tasks.wake, &l->tasks.lock);
+	more = !l->done;
+	*ret = (struct epoch){ .l = l, .index = t->index, .setting = tasks_setting(&l->tasks) };
+	ret->lanes = lanes_of(ret->setting, t->index);
+	pthread_mutex_unlock(&l->tasks.lock);
 	return more;
 }
 
-static int queue_for(struct driver *d, struct shift *s)
+static int queue_for(struct lane_thread *t, struct epoch *s)
 {
-	struct crew *c = d->crew;
+	struct lanes *l = t->lanes;
 	int r;
 
 	if (s->setting.backend == BACKEND_THREADS)
-		return queue_threads_new(&s->q, c->job);
-	r = queue_uring_new(&s->q, c->job, s->lanes);
+		return queue_threads_new(&s->q, l->job);
+	r = queue_uring_new(&s->q, l->job, s->lanes);
 	if (r >= 0)
 		return r;
 	/* It worked when the engine was made: memory or a limit. Threads can always go on. */
-	pthread_mutex_lock(&c->lock);
-	c->ring_error = r;
-	atomic_store(&c->setting,
+	pthread_mutex_lock(&l->tasks.lock);
+	l->ring_error = r;
+	atomic_store(&l->tasks.setting,
 		     setting_pack((struct setting){ BACKEND_THREADS, s->setting.lanes }));
-	pthread_cond_broadcast(&c->wake);
-	pthread_mutex_unlock(&c->lock);
+	pthread_cond_broadcast(&l->tasks.wake);
+	pthread_mutex_unlock(&l->tasks.lock);
 	s->setting.backend = BACKEND_THREADS;
 	s->lanes = 1;
-	return queue_threads_new(&s->q, c->job);
+	return queue_threads_new(&s->q, l->job);
 }
 
-static void *driver_main(void *userdata)
+static void *thread_main(void *userdata)
 {
-	struct driver *d = userdata;
-	struct shift s;
+	struct lane_thread *t = userdata;
+	struct epoch s;
 
-	__atomic_store_n(&d->crew->gauges[d->index], gauge_open(), __ATOMIC_RELEASE);
-	while (driver_wait(d, &s)) {
-		if (queue_for(d, &s) < 0) {
+	__atomic_store_n(&t->lanes->gauges[t->index], gauge_open(), __ATOMIC_RELEASE);
+	while (thread_wait(t, &s)) {
+		if (queue_for(t, &s) < 0) {
 			(void)usleep(RETRY_USEC); /* out of memory: others may give some back */
 			continue;
 		}
-		shift_work(&s);
+		epoch_work(&s);
 		queue_free(s.q);
 	}
 	return NULL;
 }
 
-int drivers_start(struct crew *c, struct setting s)
+int lane_threads_start(struct lanes *l, struct setting s)
 {
-	unsigned want = s.backend == BACKEND_URING ? 1 : MIN(s.lanes, c->max_drivers);
+	unsigned want = s.backend == BACKEND_URING ? 1 : MIN(s.lanes, l->max_threads);
 	int r = 0;
 
-	while (c->n_drivers < want && r == 0) {
-		struct driver *d = &c->drivers[c->n_drivers];
+	while (l->n_threads < want && r == 0) {
+		struct lane_thread *t = &l->threads[l->n_threads];
 
-		*d = (struct driver){ .crew = c, .index = c->n_drivers };
-		r = thread_start(&d->thread, driver_main, d);
+		*t = (struct lane_thread){ .lanes = l, .index = l->n_threads };
+		r = thread_start(&t->thread, thread_main, t);
 		if (r == 0)
-			c->n_drivers++;
+			l->n_threads++;
 	}
-	return c->n_drivers > 0 ? 0 : r;
+	return l->n_threads > 0 ? 0 : r;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The caller's thread: begins alone, starts drivers, tunes them and reports. */
+/* The caller's thread: begins alone, starts threads, tunes them and reports. */
 #include <pthread.h>
 #include <time.h>
 
 #include "engine/core/batch.h"
+#include "lanes.h"
 #include "lanes-state.h"
 #include "engine/core/engine-job.h"
 #include "engine/remove/queue.h"
@@ -22,84 +23,87 @@
 #define TRY_USEC 500
 #define TRY_ENTRIES 32
 
-static void setting_apply(struct crew *c, struct setting s)
+static void setting_apply(struct lanes *l, struct setting s)
 {
-	if (setting_pack(s) == atomic_load(&c->setting))
+	if (setting_pack(s) == atomic_load(&l->tasks.setting))
 		return;
-	(void)drivers_start(c, s);
+	(void)lane_threads_start(l, s);
 	if (s.backend == BACKEND_THREADS)
-		s.lanes = MIN(s.lanes, MAX(c->n_drivers, 1U));
-	pthread_mutex_lock(&c->lock);
-	atomic_store(&c->setting, setting_pack(s));
-	pthread_cond_broadcast(&c->wake);
-	pthread_mutex_unlock(&c->lock);
+		s.lanes = MIN(s.lanes, MAX(l->n_threads, 1U));
+	pthread_mutex_lock(&l->tasks.lock);
+	atomic_store(&l->tasks.setting, setting_pack(s));
+	pthread_cond_broadcast(&l->tasks.wake);
+	pthread_mutex_unlock(&l->tasks.lock);
 }
 
-static void progress(struct crew *c, uint64_t began)
+static void progress(struct lanes *l, uint64_t began)
 {
 	struct engine_progress p = { .elapsed_usec = now_usec() - began };
+	struct setting set;
 
-	if (!c->job->o.progress)
+	if (!l->job->o.progress)
 		return;
-	job_stats(c->job, &p.stats);
-	crew_setting(c, &p.backend, &p.lanes);
-	c->job->o.progress(&p, c->job->o.userdata);
+	job_stats(l->job, &p.stats);
+	set = tasks_setting(&l->tasks);
+	p.backend = set.backend;
+	p.lanes = set.lanes;
+	l->job->o.progress(&p, l->job->o.userdata);
 }
 
 /* One lane: what it reads is one request at a time, as anybody's. More of them gain what others
  * lose. */
-static void spare_others(struct crew *c)
+static void spare_others(struct lanes *l)
 {
-	struct setting s = crew_setting_now(c);
+	struct setting s = tasks_setting(&l->tasks);
 
 	s.lanes = 1;
-	setting_apply(c, s);
+	setting_apply(l, s);
 }
 
 /* Can this process have a ring? Setting one up takes longer than deleting a small tree, so it is
  * tried when the first one is wanted. */
-static bool ring_usable(struct crew *c)
+static bool ring_usable(struct lanes *l)
 {
 	struct queue *probe = NULL;
 
-	if (c->ring_error == 0 && !c->ring_tried) {
-		c->ring_tried = true;
-		c->ring_error = queue_uring_new(&probe, c->job, 1);
+	if (l->ring_error == 0 && !l->ring_tried) {
+		l->ring_tried = true;
+		l->ring_error = queue_uring_new(&probe, l->job, 1);
 		queue_free(probe);
 	}
-	return c->ring_error == 0;
+	return l->ring_error == 0;
 }
 
-static void tune(struct crew *c, struct tuner *t)
+static void tune(struct lanes *l, struct tuner *t)
 {
 	struct setting next;
 	struct stats st;
 	struct tuner_sample s = { .now_usec = now_usec(), .starved = true };
 
-	if (job_paced(c->job)) {
-		spare_others(c);
+	if (job_paced(l->job)) {
+		spare_others(l);
 		(void)tuner_next(t, &s); /* nothing is to be learnt from this */
 		return;
 	}
 	/* A look at each thread takes longer than anything else here. */
-	if (atomic_load(&c->idle) == 0) {
-		job_stats(c->job, &st);
+	if (atomic_load(&l->tasks.idle) == 0) {
+		job_stats(l->job, &st);
 		s = (struct tuner_sample){ .now_usec = s.now_usec,
-					   .cpu_usec = gauge_read(c->gauges, c->n_drivers),
+					   .cpu_usec = gauge_read(l->gauges, l->n_threads),
 					   .reads = gauge_reads(),
 					   .entries = st.entries + st.errors,
-					   .ops = stat_get(&c->job->ops),
-					   .op_usec = stat_get(&c->job->op_usec) };
+					   .ops = stat_get(&l->job->ops),
+					   .op_usec = stat_get(&l->job->op_usec) };
 	}
-	tuner_bound(t, job_op_latency(c->job));
+	tuner_bound(t, job_op_latency(l->job));
 	next = tuner_next(t, &s);
-	if (next.backend == BACKEND_URING && !ring_usable(c))
+	if (next.backend == BACKEND_URING && !ring_usable(l))
 		next = tuner_without_ring(t);
-	setting_apply(c, next);
+	setting_apply(l, next);
 }
 
 /* Sleeps so long or until the work is done. Returns whether it is. */
-static bool tick(struct crew *c, uint64_t usec)
+static bool tick(struct lanes *l, uint64_t usec)
 {
 	struct timespec until;
 	bool done;
@@ -110,26 +114,26 @@ static bool tick(struct crew *c, uint64_t usec)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	pthread_mutex_lock(&c->lock);
-	if (!c->done)
-		(void)pthread_cond_timedwait(&c->ended, &c->lock, &until);
-	done = c->done;
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&l->tasks.lock);
+	if (!l->done)
+		(void)pthread_cond_timedwait(&l->ended, &l->tasks.lock, &until);
+	done = l->done;
+	pthread_mutex_unlock(&l->tasks.lock);
 	return done;
 }
 
-static void tuner_start(struct crew *c, struct tuner *t)
+static void tuner_start(struct lanes *l, struct tuner *t)
 {
-	const struct engine_options *o = &c->job->o;
-	const struct ways *w = &c->job->ways;
+	const struct engine_options *o = &l->job->o;
+	const struct ways *w = &l->job->ways;
 	struct tuner_options to = {
-		.start = crew_setting_now(c),
+		.start = tasks_setting(&l->tasks),
 		.lanes_max = w->lanes_max,
-		.cpus = c->cpus,
+		.cpus = l->cpus,
 		.fixed_backend = o->fixed_backend,
 		.fixed_lanes = o->lanes != 0,
 		.remote = w->remote,
-		.op_usec = job_op_latency(c->job),
+		.op_usec = job_op_latency(l->job),
 		.uring_possible = true, /* until one is wanted, see ring_usable */
 	};
 
@@ -138,7 +142,7 @@ static void tuner_start(struct crew *c, struct tuner *t)
 
 /* Goes on with one walker until its end or the end of the time. Returns whether it came to its end.
  */
-static bool try_walker(struct crew *c, struct queue *q, struct walker *w, uint64_t until)
+static bool try_walker(struct lanes *l, struct queue *q, struct walker *w, uint64_t until)
 {
 	struct batch *b = walker_step(w);
 
@@ -147,63 +151,63 @@ static bool try_walker(struct crew *c, struct queue *q, struct walker *w, uint64
 		(void)queue_wait(q);
 	}
 	if (b)
-		crew_park(c, q, w, b);
+		lanes_park(l, q, w, b);
 	else
-		crew_release(c, w);
+		lanes_release(l, w);
 	return !b;
 }
 
-/* Begins the work on the caller's thread, alone, and leaves what takes longer to the drivers. */
-static void try_alone(struct crew *c, uint64_t until)
+/* Begins the work on the caller's thread, alone, and leaves what takes longer to threads. */
+static void try_alone(struct lanes *l, uint64_t until)
 {
 	struct queue *q = NULL;
 	bool more = true;
 
-	if (crew_setting_now(c).backend == BACKEND_URING || c->job->pace ||
-	    c->job->ways.same_thread || queue_threads_new(&q, c->job) < 0)
+	if (tasks_setting(&l->tasks).backend == BACKEND_URING || l->job->pace ||
+	    l->job->ways.same_thread || queue_threads_new(&q, l->job) < 0)
 		return;
 	while (more && now_usec() < until) {
 		struct walker *w;
 		struct batch *b;
 
-		pthread_mutex_lock(&c->lock);
-		w = crew_take(c, &b);
-		pthread_mutex_unlock(&c->lock);
-		more = w && try_walker(c, q, w, until);
+		pthread_mutex_lock(&l->tasks.lock);
+		w = lanes_claim(l, &b);
+		pthread_mutex_unlock(&l->tasks.lock);
+		more = w && try_walker(l, q, w, until);
 	}
 	queue_free(q);
 }
 
-int crew_run(struct crew *c)
+int lanes_run(struct lanes *l)
 {
 	uint64_t began = now_usec(), reported = began;
 	struct tuner t;
 	int r;
 
-	if (!c->tasks)
+	if (!l->tasks.first)
 		return 0;
 	/* With one walker all tasks can be done, one after the other, whatever memory is left. */
-	r = walker_new(&c->spare, c->job);
+	r = walker_new(&l->spare, l->job);
 	if (r < 0)
 		return r;
-	try_alone(c, began + TRY_USEC);
-	tuner_start(c, &t);
-	if (job_paced(c->job))
-		spare_others(c);
-	r = c->done ? 0 : drivers_start(c, crew_setting_now(c));
+	try_alone(l, began + TRY_USEC);
+	tuner_start(l, &t);
+	if (job_paced(l->job))
+		spare_others(l);
+	r = l->done ? 0 : lane_threads_start(l, tasks_setting(&l->tasks));
 	if (r < 0)
 		return r;
-	while (!tick(c, t.fresh && t.op_usec ? TICK_FIRST : TICK)) {
-		tune(c, &t);
+	while (!tick(l, t.fresh && t.op_usec ? TICK_FIRST : TICK)) {
+		tune(l, &t);
 		if (now_usec() - reported >= PROGRESS_EVERY) {
 			reported = now_usec();
-			progress(c, began);
+			progress(l, began);
 		}
 	}
-	for (unsigned i = 0; i < c->n_drivers; i++) {
-		pthread_join(c->drivers[i].thread, NULL);
-		fd_closep(&c->gauges[i]);
+	for (unsigned i = 0; i < l->n_threads; i++) {
+		pthread_join(l->threads[i].thread, NULL);
+		fd_closep(&l->gauges[i]);
 	}
-	progress(c, began);
+	progress(l, began);
 	return 0;
 }

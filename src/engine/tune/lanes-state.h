@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The crew's state, shared by lanes.c (tasks, walkers put aside, help), lane-threads.c (the threads
- * that work) and lanes-run.c (the caller's thread, which starts and tunes them). */
+/* The lanes' state, shared by lanes.c (which walker goes on), lane-threads.c (the threads that
+ * work) and lanes-run.c (the caller's thread, which starts and tunes them). */
 #pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "lanes.h"
+#include "engine/core/engine-job.h"
+#include "engine/core/tasks.h"
+#include "engine/remove/queue.h"
+#include "engine/walk/walker.h"
 #include "gauge.h"
 #include "tuner.h"
 
-struct queue;
+struct lanes;
 
-struct driver {
-	struct crew *crew;
+struct lane_thread {
+	struct lanes *lanes;
 	pthread_t thread;
 	unsigned index;
 };
@@ -24,51 +27,32 @@ struct parked {
 	struct batch *batch; /* to be performed next, or NULL */
 };
 
-struct crew {
-	struct job *job;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;  /* work, a new setting, the end, or a batch without helpers */
-	pthread_cond_t ended; /* for the caller of crew_run alone */
-	pthread_cond_t turn;  /* an operation has ended, or there may be more; with turns_lock */
-	pthread_mutex_t turns_lock;
-	unsigned turns; /* operations under way */
-	struct task *tasks, **tasks_tail;
+struct lanes {
+	struct engine_job *job;
+	struct tasks tasks;   /* its lock is for all of this, too */
+	pthread_cond_t ended; /* for the caller of lanes_run alone */
 	struct parked *parked;
-	struct batch *wanted;     /* batches that want help */
-	_Atomic unsigned n_tasks; /* queued and not taken */
-	_Atomic unsigned idle;    /* lanes of active drivers without a walker */
-	unsigned n_walkers;       /* at work or parked */
-	_Atomic unsigned setting; /* packed: backend and lanes */
+	unsigned n_walkers; /* at work or parked */
 	bool done;
 	bool ring_tried;
 	_Atomic int ring_error; /* why there is no ring */
 	struct walker *spare;   /* walkers without a task, to be used again */
-	struct driver *drivers;
-	gauge_t *gauges; /* one per driver */
-	unsigned n_drivers, max_drivers, cpus;
+	struct lane_thread *threads;
+	gauge_t *gauges; /* one for each thread */
+	unsigned n_threads, max_threads, cpus;
 };
 
-/* The CPUs that this process may use. */
-unsigned crew_cpus(void);
-
-/* Backend and lanes in one word, so that it is changed at once. */
-unsigned setting_pack(struct setting s);
-struct setting crew_setting_now(const struct crew *c);
-
-/* Works on somebody else's batch, if one wants help. Called and returns with the lock held. */
-bool crew_help(struct crew *c);
-
-/* Takes a walker that has something to do: a parked one, or a new one on the next task. *ret_batch
- * is its batch if it was parked with one. Lock held. */
-struct walker *crew_take(struct crew *c, struct batch **ret_batch);
+/* Claims a walker that has something to do: a parked one, or a new one on the next task. *ret_batch
+ * is its batch if it was parked with one. NULL if there is none. Lock held. */
+struct walker *lanes_claim(struct lanes *l, struct batch **ret_batch);
 
 /* A walker's task is done. */
-void crew_release(struct crew *c, struct walker *w);
+void lanes_release(struct lanes *l, struct walker *w);
 
-/* Puts a walker aside for another driver. If memory is out it is driven to its end right here. */
-void crew_park(struct crew *c, struct queue *q, struct walker *w, struct batch *b);
+/* Puts a walker aside for another thread. If memory is out it is driven to its end right here. */
+void lanes_park(struct lanes *l, struct queue *q, struct walker *w, struct batch *b);
 
 /* lane-threads.c */
 
-/* Starts the drivers that a setting needs. Returns 0 if at least one runs. */
-int drivers_start(struct crew *c, struct setting s);
+/* Starts the threads that a setting needs. Returns 0 if at least one runs. */
+int lane_threads_start(struct lanes *l, struct setting s);

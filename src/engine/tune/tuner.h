@@ -21,12 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/filesystem/profile.h"
-
-struct setting {
-	enum backend backend;
-	unsigned lanes;
-};
+#include "engine/core/setting.h"
 
 struct tuner_sample {
 	uint64_t now_usec;

@@ -62,11 +62,8 @@ static void listed(struct walker *w, int fd, bool first)
  * was wrong before, only an empty answer is the end. */
 static bool short_is_eof(const struct walker *w)
 {
-	enum backend backend;
-	unsigned lanes;
-
-	crew_setting(w->job->crew, &backend, &lanes);
-	return w->job->ways.short_is_eof && w->cur.relists == 0 && backend == BACKEND_THREADS;
+	return w->job->ways.short_is_eof && w->cur.relists == 0 &&
+	       tasks_setting(w->job->tasks).backend == BACKEND_THREADS;
 }
 
 /* A directory in which new entries are found is listed again so often; where they come faster than

@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include "engine/guard/beneath.h"
-#include "engine/tune/lanes.h"
+#include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "snapdir.h"
 #include "base/gate.h"
+#include "engine/guard/roots.h"
 
 struct node *node_new(struct node *parent, int fd, const char *name, unsigned relists)
 {
@@ -74,7 +75,7 @@ size_t node_path(const struct node *n, char *buf, size_t len)
 	return path_append(buf, len, node_path(n->parent, buf, len), n->name);
 }
 
-static void node_free(struct job *j, struct node *n)
+static void node_free(struct engine_job *j, struct node *n)
 {
 	if (n->parent)
 		atomic_fetch_sub(&j->nodes, 1);
@@ -82,7 +83,7 @@ static void node_free(struct job *j, struct node *n)
 	free(n);
 }
 
-static void rmdir_failed(struct job *j, struct node *n, int error)
+static void rmdir_failed(struct engine_job *j, struct node *n, int error)
 {
 	bool held = error == -ENOTEMPTY && snapdir_holds(n->fd, j->ways.snapdir);
 	char path[PATH_MAX];
@@ -110,7 +111,7 @@ bool node_in_place(const struct node *n)
 }
 
 /* Removes the emptied directory. Returns 1 if it has to be listed again. */
-static int node_rmdir(struct job *j, struct node *n)
+static int node_rmdir(struct engine_job *j, struct node *n)
 {
 	char path[PATH_MAX];
 
@@ -143,7 +144,27 @@ static int node_rmdir(struct job *j, struct node *n)
 	return 0;
 }
 
-void node_put(struct job *j, struct node *n)
+/* Has the directory listed again: queues it as a task, which takes over the node's reference to its
+ * parent. Returns 0 or -ENOMEM. */
+static int node_relist(struct engine_job *j, const struct node *n)
+{
+	size_t len = strlen(n->name) + 1;
+	struct task *t = calloc(1, sizeof(*t) + sizeof(n->pin) + len);
+
+	if (!t)
+		return -ENOMEM;
+	t->node = n->parent;
+	t->pins = n->pins;
+	t->relists = n->relists + 1;
+	t->n_names = 1;
+	t->len = sizeof(n->pin) + len;
+	memcpy(t->names, &n->pin, sizeof(n->pin));
+	memcpy(t->names + sizeof(n->pin), n->name, len);
+	tasks_add(j->tasks, t);
+	return 0;
+}
+
+void node_put(struct engine_job *j, struct node *n)
 {
 	while (n && atomic_fetch_sub(&n->refs, 1) == 1) {
 		struct node *parent = n->parent;
@@ -151,7 +172,7 @@ void node_put(struct job *j, struct node *n)
 		if (parent && node_rmdir(j, n) == 1) {
 			stat_add(&j->stats.relists, 1);
 			/* The task takes over the reference to the parent. */
-			if (crew_relist(j->crew, n) == 0)
+			if (node_relist(j, n) == 0)
 				parent = NULL;
 			else
 				rmdir_failed(j, n, -ENOMEM);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct job;
+struct engine_job;
 struct identity;
 struct root_group;
 
@@ -40,7 +40,7 @@ int node_open(struct node *n);
 struct node *node_ref(struct node *n);
 
 /* Drops a reference. Whoever drops the last removes the directory and then drops the parent's. */
-void node_put(struct job *j, struct node *n);
+void node_put(struct engine_job *j, struct node *n);
 
 /* The name under which the tree of this node lies in the parentless node, and that node. *ret_name
  * is NULL for the parentless node itself. */

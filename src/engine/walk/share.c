@@ -149,12 +149,12 @@ void share_in_order(struct walker *w)
 	int r;
 
 	if (!w->job->ways.dirs_as_listed || w->level != w->base_level || w->cur.pending == 0 ||
-	    w->relists > 0 || crew_queued(w->job->crew) == 0)
+	    w->relists > 0 || tasks_queued(w->job->tasks) == 0)
 		return;
 	mine = task_of_next(w, name);
 	if (!mine)
 		return;
-	first = crew_exchange(w->job->crew, mine);
+	first = tasks_exchange(w->job->tasks, mine);
 	if (!first) {
 		free(mine);
 		return;
@@ -196,7 +196,7 @@ static bool pausing(struct walker *w)
 void share(struct walker *w)
 {
 	uint64_t level, off = 0, names, each;
-	unsigned wanted = crew_wants(w->job->crew);
+	unsigned wanted = tasks_wanted(w->job->tasks);
 	struct frame f;
 
 	if (wanted == 0 || pausing(w))
@@ -219,7 +219,7 @@ void share(struct walker *w)
 		if (!t)
 			break;
 		names -= t->n_names;
-		crew_add(w->job->crew, t);
+		tasks_add(w->job->tasks, t);
 	}
 	(void)trail_frame_write(w, off, &f);
 }

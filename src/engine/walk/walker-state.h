@@ -16,9 +16,9 @@
 #include "engine/core/batch.h"
 #include "engine/core/dirlist.h"
 #include "engine/core/engine-job.h"
+#include "engine/core/tasks.h"
 #include "node.h"
 #include "spill.h"
-#include "walker.h"
 
 struct frame {
 	uint64_t ino;   /* known once its descriptor has been dropped: whom to find again */
@@ -45,7 +45,7 @@ enum walk_state {
 };
 
 struct walker {
-	struct job *job;
+	struct engine_job *job;
 	struct node *node; /* the deepest node above; holds a reference */
 	struct spill *stack;
 	struct frame cur;
@@ -69,7 +69,7 @@ struct walker {
 	uint64_t share_paused_usec;
 	uint64_t entered_usec; /* when a directory was last entered */
 	uint64_t dir_usec;     /* what a directory takes, smoothed */
-	struct walker *next;   /* of the crew's spare ones */
+	struct walker *next;   /* of the spare ones */
 };
 
 /* trail.c: levels, names, descriptors. All return 0 or a negative errno. */

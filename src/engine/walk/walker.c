@@ -12,13 +12,14 @@
 #include "snapdir.h"
 #include "engine/remove/subvolume.h"
 #include "base/gate.h"
+#include "walker.h"
 #include "walker-state.h"
 
 /* What of a walk's levels and names stays in memory; the rest is on disk. Sized so that 64 lanes
  * stay within a few MiB, while no ordinary tree ever needs the file. */
 #define STACK_RESIDENT KiB(128)
 
-int walker_new(struct walker **ret, struct job *j)
+int walker_new(struct walker **ret, struct engine_job *j)
 {
 	struct walker *w = calloc(1, sizeof(*w));
 

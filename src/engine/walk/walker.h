@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A walker goes depth-first through the subtrees of one task, by descriptor and single component,
  * without recursion. It deletes nothing itself: walker_step returns the next batch, and expects it
- * performed before it is called again. Used by one driver at a time. */
+ * performed before it is called again. Used by one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "engine/core/batch.h"
-#include "engine/tune/lanes.h"
+#include "engine/core/tasks.h"
 
-int walker_new(struct walker **ret, struct job *j);
+int walker_new(struct walker **ret, struct engine_job *j);
 struct walker *walker_free(struct walker *w);
 
 /* A list of walkers that have no task: puts one before `next`; takes it off and returns the next.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The entries of a policy's directory, as they are now. Reads only.
  *
- *   scan-policy.c       goes through the directory as deep as the patterns reach
+ *   scan.c       goes through the directory as deep as the patterns reach
  *   scan-tree.c  what a tree that goes as a whole has in it
  *   reading.c    pieces of reading, so that others on the device are spared
  *

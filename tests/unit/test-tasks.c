@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "engine/tune/lanes.h"
-#include "engine/core/engine-job.h"
 #include "engine/walk/node.h"
 #include "support.h"
 #include "base/macros.h"
@@ -18,7 +17,7 @@ static struct task *task_new(struct node *n, unsigned relists)
 	return t;
 }
 
-static void task_free(struct job *j, struct task *t)
+static void task_free(struct engine_job *j, struct task *t)
 {
 	node_put(j, t->node);
 	free(t);
@@ -28,20 +27,20 @@ static void task_free(struct job *j, struct task *t)
  * is what ends a job whose tree is being filled. */
 START_TEST(directories_that_are_listed_again_are_not_exchanged)
 {
-	struct job j = { .ways = { .lanes_max = 2 } };
+	struct engine_job j = { .ways = { .lanes_max = 2 } };
 	struct node *n = node_new(NULL, -1, "", 0);
 	struct task *again = task_new(n, 1), *fresh = task_new(n, 0), *mine = task_new(n, 0);
-	struct crew *c;
+	struct lanes *l;
 
-	ck_assert_int_eq(crew_new(&c, &j), 0);
-	crew_add(c, again);
-	ck_assert_ptr_null(crew_exchange(c, mine));
-	ck_assert_uint_eq(crew_queued(c), 1);
-	crew_add(c, fresh);
-	ck_assert_ptr_eq(crew_exchange(c, mine), fresh);
-	ck_assert_uint_eq(crew_queued(c), 2);
+	ck_assert_int_eq(lanes_new(&l, &j), 0);
+	tasks_add(j.tasks, again);
+	ck_assert_ptr_null(tasks_exchange(j.tasks, mine));
+	ck_assert_uint_eq(tasks_queued(j.tasks), 1);
+	tasks_add(j.tasks, fresh);
+	ck_assert_ptr_eq(tasks_exchange(j.tasks, mine), fresh);
+	ck_assert_uint_eq(tasks_queued(j.tasks), 2);
 	task_free(&j, fresh);
-	crew_free(c);
+	lanes_free(l);
 	node_put(&j, n);
 }
 END_TEST
@@ -50,5 +49,5 @@ int main(void)
 {
 	const TTest *tests[] = { directories_that_are_listed_again_are_not_exchanged };
 
-	return run_case("crew", tests, ELEMENTSOF(tests));
+	return run_case("tasks", tests, ELEMENTSOF(tests));
 }
