@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/filesystem/shrink-unit.h"
 #include "engine/remove/last-reference.h"
 #include "engine/remove/shrink.h"
 #include "support.h"

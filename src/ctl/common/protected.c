@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/policy/check-config.h"
 #include "config/config.h"
 #include "ctl/output/messages.h"
 

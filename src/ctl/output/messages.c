@@ -94,3 +94,13 @@ json_t *json_path(const char *path)
 	}
 	return s;
 }
+
+void config_error_print(const struct config_error *e)
+{
+	_cleanup_free_ char *file = escape_name(e->file), *text = escape_line(e->text);
+
+	(void)fprintf(stderr, "%s:", file ? file : "?");
+	if (e->line > 0)
+		(void)fprintf(stderr, "%u:%u:", e->line, e->column);
+	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", text ? text : "?");
+}

@@ -6,12 +6,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "modes.h"
 #include "base/macros.h"
+#include "config/config.h"
+#include "modes.h"
 
 /* "reclaimctl: WHAT: WHY" on stderr, in lines of a terminal's width. WHAT is a name
  * (util/escape.h); NULL: there is none. */
 void complain(const char *what, const char *format, ...) _printf_(2, 3);
+
+/* "FILE:LINE:COLUMN: text" of what is wrong with a configuration, on standard error. */
+void config_error_print(const struct config_error *e);
 
 /* A sentence, made piece by piece and then printed as one line of what can be shown, on a terminal
  * broken at blanks. */

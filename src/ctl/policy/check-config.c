@@ -19,7 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check-config.h"
 #include "ctl/output/messages.h"
 #include "policy/scan/scan.h"
 #include "base/escape.h"
@@ -31,16 +30,6 @@ struct check {
 	struct config *config;
 	json_t *errors, *warnings; /* with --json */
 };
-
-void config_error_print(const struct config_error *e)
-{
-	_cleanup_free_ char *file = escape_name(e->file), *text = escape_line(e->text);
-
-	(void)fprintf(stderr, "%s:", file ? file : "?");
-	if (e->line > 0)
-		(void)fprintf(stderr, "%u:%u:", e->line, e->column);
-	(void)fprintf(stderr, " %s%s\n", e->is_warning ? "warning: " : "", text ? text : "?");
-}
 
 static void error_tell(const struct config_error *e, void *userdata)
 {

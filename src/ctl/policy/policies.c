@@ -27,7 +27,6 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "check-config.h"
 #include "engine/guard/protect.h"
 #include "ctl/plan/holders.h"
 #include "policies.h"

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "worker-handle-state.h"
+#include "wire/protocol.h"
+#include "worker-handle.h"
 #include "worker-process.h"
 
 #ifndef P_PIDFD

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "engine/remove/shrink.h"
+#include "shrink-unit.h"
 #include "base/macros.h"
 
 static const struct ways_family *const families[] = {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/filesystem/shrink-unit.h"
 #include "engine/guard/beneath.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"

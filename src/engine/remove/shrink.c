@@ -13,6 +13,7 @@
 
 #include "last-reference.h"
 #include "engine/core/slice.h"
+#include "engine/filesystem/shrink-unit.h"
 #include "base/fd.h"
 #include "base/gate.h"
 
@@ -23,16 +24,6 @@
 #define STEP_MOST MiB(1024)
 #define COST_LOW (5 * USEC_PER_MSEC)
 #define COST_HIGH (20 * USEC_PER_MSEC)
-
-/* Large folios are as large as what one entry of a middle page table maps, at most: one page of
- * entries of 8 bytes each, or less. It is reckoned, not read from sysfs: a container may hide that.
- */
-uint64_t shrink_unit(void)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-	return MAX(page * (page / sizeof(uint64_t)), SHRINK_LEAST);
-}
 
 uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec)
 {

@@ -31,16 +31,6 @@ struct shrink_rest {
 	uint64_t weight; /* what is left takes on the disk */
 };
 
-/* Below this no file is worth the calls that steps take. */
-#define SHRINK_LEAST MiB(2)
-
-/* The smallest step, and what all of them begin and end at a multiple of: no folio of the page
- * cache is larger. 2 MiB where pages have 4 KiB. */
-uint64_t shrink_unit(void);
-
-/* Where the unit is larger (pages of 64 KiB: 512 MiB), nothing is shrunk: see ways_find(). */
-#define SHRINK_UNIT_MOST MiB(64)
-
 /* How, and how fast. */
 struct shrinker {
 	const struct ways *ways;
