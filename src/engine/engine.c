@@ -40,11 +40,12 @@ struct engine {
 	int fd; /* on the filesystem */
 };
 
-/* Finds the ways for the filesystem that fd is on. What its mount says may be beyond reach. */
-static void ways_of_fd(struct ways *ret, const struct mounts *mounts, int fd, uint32_t f_type)
+/* Finds the profile of the filesystem that fd is on. What its mount says may be beyond reach. */
+static void profile_of_fd(struct fs_profile *ret, const struct mounts *mounts, int fd,
+			  uint32_t f_type)
 {
 	_cleanup_free_ char *options = NULL;
-	struct ways_of of = { .f_type = f_type };
+	struct profile_query of = { .f_type = f_type };
 	const struct mount *m = NULL;
 	struct mounts own = { 0 };
 	struct identity id;
@@ -58,7 +59,7 @@ static void ways_of_fd(struct ways *ret, const struct mounts *mounts, int fd, ui
 		of.type = m->type;
 		of.source = m->source;
 	}
-	ways_find(&of, ret);
+	profile_find(&of, ret);
 	mounts_done(&own);
 }
 
@@ -67,9 +68,9 @@ static void ways_of_fd(struct ways *ret, const struct mounts *mounts, int fd, ui
  * that list. */
 static void options_fit(struct engine_job *j)
 {
-	if (j->ways.server && !j->o.dry)
+	if (j->profile.server && !j->o.dry)
 		j->o.weigh = false;
-	if (j->ways.same_thread && !j->o.fixed_backend) {
+	if (j->profile.same_thread && !j->o.fixed_backend) {
 		j->o.fixed_backend = true;
 		j->o.backend = BACKEND_THREADS;
 	}
@@ -80,7 +81,7 @@ static int fds_divide(struct engine_job *j)
 {
 	struct rlimit rl;
 	rlim_t left;
-	unsigned lanes = j->o.lanes ? j->o.lanes : j->ways.lanes_max;
+	unsigned lanes = j->o.lanes ? j->o.lanes : j->profile.lanes_max;
 
 	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
 		return -errno;
@@ -91,7 +92,7 @@ static int fds_divide(struct engine_job *j)
 	left -= FDS_RESERVED;
 	/* Twice, because what a lane shares with others stays open in nodes. */
 	lanes = (unsigned)MIN((rlim_t)lanes, MAX(left / (2 * FDS_LANE), (rlim_t)1));
-	j->ways.lanes_max = MIN(j->ways.lanes_max, lanes);
+	j->profile.lanes_max = MIN(j->profile.lanes_max, lanes);
 	if (j->o.lanes)
 		j->o.lanes = lanes;
 	j->nodes_max = (unsigned)MIN((left - (rlim_t)lanes * FDS_LEAST) / 2, (rlim_t)65536);
@@ -128,7 +129,7 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	e->job.o = *options;
 	pthread_mutex_init(&e->job.report_lock, NULL);
 	pthread_mutex_init(&e->job.links_lock, NULL);
-	ways_of_fd(&e->job.ways, options->mounts, fd, (uint32_t)sfs.f_type);
+	profile_of_fd(&e->job.profile, options->mounts, fd, (uint32_t)sfs.f_type);
 	options_fit(&e->job);
 	atomic_init(&e->job.allowance,
 		    options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT);
@@ -164,9 +165,9 @@ void engine_pace(struct engine *e, const struct pace *pace)
 	e->job.pace = e->job.o.dry ? NULL : pace;
 }
 
-const struct ways *engine_ways(const struct engine *e)
+const struct fs_profile *engine_profile(const struct engine *e)
 {
-	return &e->job.ways;
+	return &e->job.profile;
 }
 
 int engine_add(struct engine *e, struct root_group *g)
@@ -243,7 +244,7 @@ void engine_result(const struct engine *e, struct engine_progress *ret)
 	ret->lanes = tasks_setting(e->job.tasks).lanes;
 }
 
-static const char *order_name(const struct ways *w)
+static const char *order_name(const struct fs_profile *w)
 {
 	if (w->ascending)
 		return ", ascending inode order throughout";
@@ -276,7 +277,7 @@ static void large_files(const struct engine_job *j, char *buf, size_t len)
 
 char *engine_strategy(const struct engine *e, char *buf, size_t len)
 {
-	const struct ways *w = &e->job.ways;
+	const struct fs_profile *w = &e->job.profile;
 	struct setting set = tasks_setting(e->job.tasks);
 	char sliced[128] = "", large[128];
 

@@ -27,7 +27,7 @@ struct engine;
 int engine_new(struct engine **ret, const struct engine_options *options, int fd);
 struct engine *engine_free(struct engine *e);
 
-const struct ways *engine_ways(const struct engine *e);
+const struct fs_profile *engine_profile(const struct engine *e);
 
 /* Has the pace asked before each slice of work from now on; it must outlive the engine's run.
  * Before engine_run. NULL: no limits. */

@@ -297,7 +297,7 @@ static int mount_check(int fd, const struct mounts *mounts)
 	const struct mount *m = NULL;
 	struct identity id;
 	struct statfs sfs;
-	struct ways w;
+	struct fs_profile w;
 	int r = -EOPNOTSUPP;
 
 	if (fstatfs(fd, &sfs) < 0)
@@ -306,10 +306,10 @@ static int mount_check(int fd, const struct mounts *mounts)
 	    (mounts || mounts_read(&own, "/proc/self/mountinfo") >= 0))
 		m = mounts_by_id(mounts ? mounts : &own, id.mnt_id);
 	if (m) {
-		ways_find(&(struct ways_of){ .f_type = (uint32_t)sfs.f_type,
-					     .type = m->type,
-					     .source = m->source },
-			  &w);
+		profile_find(&(struct profile_query){ .f_type = (uint32_t)sfs.f_type,
+						      .type = m->type,
+						      .source = m->source },
+			     &w);
 		if (strcmp(w.family, "moosefs") == 0)
 			r = mount_is_users(m) ? -EPERM : 0;
 	}

@@ -309,7 +309,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 	engine_publish(r, NULL);
 	engine_result(e, ret);
 	(void)engine_strategy(e, strategy, len);
-	r->ways = *engine_ways(e);
+	r->profile = *engine_profile(e);
 	uncounted_add(ret, strategy, len);
 	keeping_add(&keeping, &ret->stats, strategy, len);
 	engine_free(e);
@@ -396,7 +396,7 @@ static void rests_follow(struct run *r)
 {
 	if (r->rests.n == 0)
 		return;
-	rests_work(&r->rests, &r->ways, r->s->pace ? remote_pace(r->s->pace) : NULL,
+	rests_work(&r->rests, &r->profile, r->s->pace ? remote_pace(r->s->pace) : NULL,
 		   &r->s->page->bytes);
 	(void)shutdown(r->s->sock, SHUT_RDWR);
 }

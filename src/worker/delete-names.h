@@ -47,7 +47,7 @@ struct run {
 	struct engine *engine;
 	_Atomic bool cancelled, ended;
 	struct rests rests;
-	struct ways ways; /* of the engine, for the rests */
+	struct fs_profile profile; /* of the engine, for the rests */
 };
 
 /* Takes over the request that has just come. 0 or a negative errno. */

@@ -141,15 +141,15 @@ static int take(void *userdata, int fd, int dirfd)
 /* Is anything shrunk on this filesystem? */
 static bool shrinks(int dirfd)
 {
-	struct ways_of of = { 0 };
+	struct profile_query of = { 0 };
 	struct statfs sfs;
-	struct ways ways;
+	struct fs_profile profile;
 
 	if (fstatfs(dirfd, &sfs) < 0)
 		return false;
 	of.f_type = (uint32_t)sfs.f_type;
-	ways_find(&of, &ways);
-	return ways.lease_truthful && ways.shrink != SHRINK_NEVER;
+	profile_find(&of, &profile);
+	return profile.lease_truthful && profile.shrink != SHRINK_NEVER;
 }
 
 struct lastref_process *lastref_process_start(int dirfd)

@@ -93,7 +93,7 @@ static enum rests_fate wait_for_fate(struct rests *r)
 	return fate;
 }
 
-void rests_work(struct rests *r, const struct ways *ways, const struct pace *pace,
+void rests_work(struct rests *r, const struct fs_profile *profile, const struct pace *pace,
 		_Atomic uint64_t *bytes)
 {
 	enum rests_fate fate;
@@ -102,7 +102,7 @@ void rests_work(struct rests *r, const struct ways *ways, const struct pace *pac
 		struct shrink_rest *rest = &r->v[r->n - 1];
 		/* Only added to, and atomically. */
 		struct shrink_count count = { .bytes = (uint64_t *)bytes, .weight = rest->weight };
-		bool more = shrink_go_on(rest, ways, pace, &r->wait, &count);
+		bool more = shrink_go_on(rest, profile, pace, &r->wait, &count);
 
 		rest->weight -= count.counted;
 		if (more)

@@ -48,5 +48,5 @@ void rests_fate(struct rests *r, enum rests_fate fate);
 uint64_t rests_bytes(const struct rests *r);
 
 /* Does as it is told until none is left; *bytes grows by what is freed. */
-void rests_work(struct rests *r, const struct ways *ways, const struct pace *pace,
+void rests_work(struct rests *r, const struct fs_profile *profile, const struct pace *pace,
 		_Atomic uint64_t *bytes);

@@ -15,8 +15,8 @@
 #include "base/fd.h"
 
 static _Atomic bool never = false;
-static const struct ways tail = { .lease_truthful = true, .shrink = SHRINK_TAIL };
-static const struct ways head = { .lease_truthful = true, .shrink = SHRINK_HEAD };
+static const struct fs_profile tail = { .lease_truthful = true, .shrink = SHRINK_TAIL };
+static const struct fs_profile head = { .lease_truthful = true, .shrink = SHRINK_HEAD };
 
 static int take_same(void *userdata, int fd, int dirfd)
 {
@@ -33,12 +33,13 @@ static int take_not(void *userdata, int fd, int dirfd)
 	return -EBUSY;
 }
 
-static int shrink(int dirfd, const char *name, const struct ways *ways, const struct pace *pace,
-		  _Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret)
+static int shrink(int dirfd, const char *name, const struct fs_profile *profile,
+		  const struct pace *pace, _Atomic bool *cancelled, struct shrink_count *count,
+		  struct shrink_rest *ret)
 {
 	unsigned asked = 0;
 	const struct lastref lastref = { .take = take_same, .userdata = &asked };
-	const struct shrinker by = { .ways = ways, .pace = pace, .lastref = &lastref };
+	const struct shrinker by = { .profile = profile, .pace = pace, .lastref = &lastref };
 	int r = shrink_file(dirfd, name, &by, NULL, cancelled, count, ret);
 
 	ck_assert_uint_eq(asked, r > 0);
@@ -115,7 +116,7 @@ END_TEST
 /* What an answer makes of a file that a descriptor tells the length of. */
 static void expect(const struct lastref *lastref, int result, size_t left)
 {
-	const struct shrinker by = { .ways = &tail, .lastref = lastref };
+	const struct shrinker by = { .profile = &tail, .lastref = lastref };
 	_cleanup_close_ int pin = -1;
 	struct fixture f;
 	struct stat st;
@@ -142,7 +143,7 @@ END_TEST
 
 START_TEST(nothing_where_leases_lie)
 {
-	struct ways overlay = tail;
+	struct fs_profile overlay = tail;
 	struct fixture f;
 
 	overlay.lease_truthful = false;
@@ -209,9 +210,9 @@ static void synced_unheard(void *userdata, uint64_t cost_usec)
 
 START_TEST(a_lease_broken_while_the_map_is_read)
 {
-	const struct ways map_first = { .lease_truthful = true,
-					.shrink = SHRINK_TAIL,
-					.map_first = true };
+	const struct fs_profile map_first = { .lease_truthful = true,
+					      .shrink = SHRINK_TAIL,
+					      .map_first = true };
 	struct intruder in = { .pace = { .begin = begin_opening,
 					 .spent = spent_never_due,
 					 .synced = synced_unheard } };
@@ -271,7 +272,7 @@ static bool spent_due(void *userdata, uint64_t entries, uint64_t bytes, uint64_t
 
 START_TEST(each_step_is_counted)
 {
-	const struct ways *const both[] = { &tail, &head };
+	const struct fs_profile *const both[] = { &tail, &head };
 
 	for (size_t i = 0; i < ELEMENTSOF(both); i++) {
 		struct watcher w = { .pace = { .begin = begin_watching,
@@ -301,7 +302,7 @@ END_TEST
 /* What a pipe holds of a folio that a step ends within would be zeroed. */
 START_TEST(test_attack_02_steps_are_whole_folios_however_little_is_granted)
 {
-	const struct ways *const both[] = { &tail, &head };
+	const struct fs_profile *const both[] = { &tail, &head };
 	const uint64_t unit = shrink_unit();
 
 	for (size_t i = 0; i < ELEMENTSOF(both); i++) {
@@ -343,7 +344,7 @@ static bool begin_stopping(void *userdata, const _Atomic bool *cancelled, struct
 
 START_TEST(what_is_left_is_gone_on_with)
 {
-	const struct ways *const both[] = { &tail, &head };
+	const struct fs_profile *const both[] = { &tail, &head };
 
 	for (size_t i = 0; i < ELEMENTSOF(both); i++) {
 		struct stopper s = { .pace = { .begin = begin_stopping,

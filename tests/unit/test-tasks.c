@@ -27,7 +27,7 @@ static void task_free(struct engine_job *j, struct task *t)
  * is what ends a job whose tree is being filled. */
 START_TEST(directories_that_are_listed_again_are_not_exchanged)
 {
-	struct engine_job j = { .ways = { .lanes_max = 2 } };
+	struct engine_job j = { .profile = { .lanes_max = 2 } };
 	struct node *n = node_new(NULL, -1, "", 0);
 	struct task *again = task_new(n, 1), *fresh = task_new(n, 0), *mine = task_new(n, 0);
 	struct lanes *l;

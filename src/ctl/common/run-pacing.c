@@ -30,7 +30,7 @@ void pacing_start(struct pacing *p, const struct options *o, struct engine *e, i
 	struct pacer_options po = {
 		.latency_usec = o->latency_usec,
 		.rate_min = RATE_MIN,
-		.discards = engine_ways(e)->discards,
+		.discards = engine_profile(e)->discards,
 		.trace = p->trace,
 	};
 	int r;

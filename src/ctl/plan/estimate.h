@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct estimate_input {
-	const char *family;  /* of struct ways */
+	const char *family;  /* of struct fs_profile */
 	bool server;         /* likewise */
 	bool block_pointers; /* ext2, ext3: a pointer per block instead of extents */
 	bool device;         /* there is a block device to read from */

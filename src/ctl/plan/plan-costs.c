@@ -50,14 +50,15 @@ static bool on(const struct plan *p, const char *type)
 
 static bool family(const struct plan *p, const char *name)
 {
-	return strcmp(p->ways.family, name) == 0;
+	return strcmp(p->profile.family, name) == 0;
 }
 
 /* The shape of the tree. */
 static int shape(struct plan *p)
 {
 	const struct findings *f = &p->f;
-	double gain = plan_spreads(p) ? estimate_spread_gain(p->ways.family, p->ways.server) : 1;
+	double gain =
+		plan_spreads(p) ? estimate_spread_gain(p->profile.family, p->profile.server) : 1;
 	char n[28], all[28];
 	int r = 0;
 
@@ -89,7 +90,7 @@ static int discard(struct plan *p)
 	size_format(size, sizeof(size), p->f.bytes);
 	if (p->around.devices.n > 0 && !blockdevs_discard(&p->around.devices))
 		return say(p, "mounted with discard, which the device does not support: no effect");
-	if (p->ways.ascending)
+	if (p->profile.ascending)
 		return say(p,
 			   "mounted with discard: about %s is discarded as it is freed, and the "
 			   "order matters, as each free run is trimmed again when its neighbour "
@@ -193,10 +194,10 @@ static int medium(struct plan *p)
 	if (r >= 0 && family(p, "overlay"))
 		r = say(p, "on an overlay, what comes from a lower layer is only covered by a "
 			   "whiteout: that frees nothing, and takes an inode");
-	if (r >= 0 && p->ways.server)
+	if (r >= 0 && p->profile.server)
 		r = say(p, "each entry costs a round trip to the server, and those of one "
 			   "directory cannot overlap");
-	if (r >= 0 && p->ways.server)
+	if (r >= 0 && p->profile.server)
 		r = kept(p);
 	return r;
 }
@@ -214,7 +215,7 @@ int plan_costs(struct plan *p)
 
 const char *plan_large_files(const struct plan *p)
 {
-	if (!p->ways.lease_truthful)
+	if (!p->profile.lease_truthful)
 		return family(p, "overlay")
 			       ? "unlinked whole: overlayfs grants leases on files that other "
 				 "processes use, so nothing may be truncated"
@@ -224,7 +225,7 @@ const char *plan_large_files(const struct plan *p)
 	if (shrink_unit() > SHRINK_UNIT_MOST)
 		return "unlinked whole: with memory pages as large as here steps would be too "
 		       "large";
-	if (p->ways.shrink == SHRINK_NEVER)
+	if (p->profile.shrink == SHRINK_NEVER)
 		return "unlinked whole: steps gain nothing here";
 	if (p->lastref == -EOPNOTSUPP)
 		return "unlinked whole: without Landlock (Linux 5.13) the kernel does not tell "
@@ -237,7 +238,7 @@ const char *plan_large_files(const struct plan *p)
 		return "unlinked whole: here even root cannot tell whether something else refers "
 		       "to a file (CAP_DAC_READ_SEARCH of the host is missing), so nothing may be "
 		       "truncated";
-	return p->ways.shrink == SHRINK_TAIL
+	return p->profile.shrink == SHRINK_TAIL
 		       ? "freed in steps from the end, so that no journal commit is long; "
 			 "unlinked whole where another process has it open or anything else "
 			 "refers to it"

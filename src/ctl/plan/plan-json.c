@@ -126,7 +126,7 @@ static json_t *strategy_json(const struct plan *p)
 	json_t *o = json_object();
 
 	put(o, "name", json_string(p->strategy));
-	put(o, "reason", json_string(p->ways.reason));
+	put(o, "reason", json_string(p->profile.reason));
 	put(o, "backend", json_string(p->backend == BACKEND_URING ? "uring" : "threads"));
 	put(o, "lanes", number(p->lanes));
 	put(o, "large_files", json_string(plan_large_files(p)));

@@ -276,8 +276,8 @@ static void print_strategy(const struct plan *p)
 	char n[28], least[16];
 
 	line("Strategy", "%s, to begin with%s", p->strategy,
-	     p->ways.server ? "; more while each entry takes no longer for that" : "");
-	sentence("", p->ways.reason);
+	     p->profile.server ? "; more while each entry takes no longer for that" : "");
+	sentence("", p->profile.reason);
 	if (asprintf(&large, "%s of %s or more: %s", count_format(n, sizeof(n), p->f.large_files),
 		     size_format(least, sizeof(least), ENGINE_LARGE_FILE), plan_large_files(p)) < 0)
 		return;
@@ -288,7 +288,7 @@ static void print_strategy(const struct plan *p)
 static void print_estimate(const struct plan *p)
 {
 	const struct blockdevs *b = &p->around.devices;
-	bool remote = p->ways.server;
+	bool remote = p->profile.server;
 	char from[32], to[32];
 
 	timespan_format(from, sizeof(from), p->estimate.warm_usec);

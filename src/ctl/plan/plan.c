@@ -124,7 +124,7 @@ static int strategy_find(struct plan *p, int fd)
 
 	if (r < 0)
 		return r;
-	p->ways = *engine_ways(e);
+	p->profile = *engine_profile(e);
 	engine_result(e, &begin);
 	p->backend = begin.backend;
 	p->lanes = begin.lanes;
@@ -136,15 +136,15 @@ static int strategy_find(struct plan *p, int fd)
 
 bool plan_spreads(const struct plan *p)
 {
-	return p->lanes > 1 || p->ways.server;
+	return p->lanes > 1 || p->profile.server;
 }
 
 static void estimate_find(struct plan *p)
 {
 	const struct surroundings *s = &p->around;
 	struct estimate_input in = {
-		.family = p->ways.family,
-		.server = p->ways.server,
+		.family = p->profile.family,
+		.server = p->profile.server,
 		.block_pointers =
 			s->type && (strcmp(s->type, "ext2") == 0 || strcmp(s->type, "ext3") == 0),
 		.device = s->devices.n > 0,
@@ -200,7 +200,7 @@ static void keeping_find(const struct session *s, struct plan *p, const struct t
 	if (moosefs_open(&m, t->dirfd, protect_mounts(s->protect)) >= 0) {
 		keeping_of_moosefs(m, t->id.ino, &p->keeping);
 		moosefs_close(m);
-	} else if (strcmp(p->ways.family, "cephfs") == 0) {
+	} else if (strcmp(p->profile.family, "cephfs") == 0) {
 		dir = fd_open_dir(t->dirfd, t->name); /* else, those of the directory it is in */
 		keeping_of_cephfs(dir >= 0 ? dir : t->dirfd, &p->keeping);
 	}

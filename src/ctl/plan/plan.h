@@ -31,7 +31,7 @@ struct plan {
 	struct surroundings around;
 	struct keeping keeping;
 
-	struct ways ways;
+	struct fs_profile profile;
 	char strategy[128];
 	enum backend backend; /* that a run begins with */
 	unsigned lanes;

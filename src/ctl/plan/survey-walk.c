@@ -115,7 +115,7 @@ static void directory_take(struct survey *s, const struct spot *at, const struct
 		spot_path(s, at, NULL, path, sizeof(path));
 		obstacles_add(&s->f.obstacles, path, why, 0);
 	}
-	if (engine_ways(s->engine)->subvolumes && subvolume_is(at->l->fd))
+	if (engine_profile(s->engine)->subvolumes && subvolume_is(at->l->fd))
 		subvolume_take(s, at->l);
 }
 
@@ -210,7 +210,7 @@ int survey_new(struct survey **ret, const struct target *t, const struct holders
 		survey_free(s);
 		return r;
 	}
-	remote = engine_ways(s->engine)->server;
+	remote = engine_profile(s->engine)->server;
 	sampler_init(&s->sampler, remote ? WHOLE_REMOTE : WHOLE, RUN,
 		     remote ? WINDOW_REMOTE : WINDOW);
 	*ret = s;
@@ -302,7 +302,7 @@ int survey_run(struct survey *s, struct findings *ret)
 
 	s->began_usec = s->woke_usec = now_usec();
 	s->f.mode = s->target->id.mode;
-	if (engine_ways(s->engine)->subvolumes)
+	if (engine_profile(s->engine)->subvolumes)
 		around = fd_open_dir(s->target->dirfd, ".");
 	s->contained = around >= 0 && subvolume_info(around, &s->container) == 0;
 	survey_top(s);

@@ -12,7 +12,7 @@ struct tasks;
 
 struct engine_job {
 	struct engine_options o;
-	struct ways ways;
+	struct fs_profile profile;
 	const struct pace *pace; /* or NULL */
 	struct stats stats;      /* only through stat_add and job_stats */
 	struct tasks *tasks;
@@ -50,7 +50,7 @@ static inline bool job_paced(const struct engine_job *j)
 /* What an operation may take, as in the engine's options; it may change at any time. */
 static inline uint64_t job_op_latency(const struct engine_job *j)
 {
-	if (!j->ways.server)
+	if (!j->profile.server)
 		return 0;
 	return j->pace && j->pace->op_latency ? j->pace->op_latency(j->pace->userdata)
 					      : j->o.op_latency_usec;

@@ -109,9 +109,9 @@ unsigned tasks_wanted(const struct tasks *q)
 
 	/* A walker shares between batches, and behind a server one takes long: lanes that come
 	 * meanwhile find what is queued already. */
-	unsigned ahead = q->job->ways.server ? q->lanes_max : lanes / 2;
+	unsigned ahead = q->job->profile.server ? q->lanes_max : lanes / 2;
 
-	if (lanes < 2 && !q->job->ways.server)
+	if (lanes < 2 && !q->job->profile.server)
 		return 0;
 	return idle + ahead > queued ? idle + ahead - queued : 0;
 }
@@ -126,14 +126,14 @@ unsigned tasks_queued(const struct tasks *q)
 
 bool tasks_offer(struct tasks *q, struct batch *b, uint64_t usec_per_entry)
 {
-	if (q->job->ways.dir_lanes < 2 && usec_per_entry < EXPENSIVE_ENTRY_USEC)
+	if (q->job->profile.dir_lanes < 2 && usec_per_entry < EXPENSIVE_ENTRY_USEC)
 		return false;
 	/* The parent's lock is held while the server thinks. */
-	if (q->job->ways.server)
+	if (q->job->profile.server)
 		return false;
 	/* An order that must be kept is kept by one lane: a second one in the same directory saved
 	 * no time and trimmed ten times as much (60,000 files of 32 KiB on ext4 with discard). */
-	if (q->job->ways.ascending || atomic_load(&q->idle) == 0)
+	if (q->job->profile.ascending || atomic_load(&q->idle) == 0)
 		return false;
 	if (b->n - MIN(atomic_load(&b->next), b->n) < 2)
 		return false;

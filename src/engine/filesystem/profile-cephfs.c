@@ -7,7 +7,7 @@
 static const uint32_t magics[] = { 0x00c36400, 0x65735546, 0 };
 
 /* The kernel's client, or ceph-fuse. */
-static bool claims(const struct ways_of *of)
+static bool claims(const struct profile_query *of)
 {
 	return of->f_type == magics[0] ||
 	       (of->type &&
@@ -15,16 +15,16 @@ static bool claims(const struct ways_of *of)
 	       (of->source && strcmp(of->source, "ceph-fuse") == 0);
 }
 
-static void fill(struct ways *w, const char *options)
+static void fill(struct fs_profile *p, const char *options)
 {
 	(void)options;
-	ways_fill_server(w);
+	profile_fill_server(p);
 	/* The kernel's client may answer an unlink before the server has (nowsync): what went wrong
 	 * is told to whoever syncs the directory. */
-	w->sync_dirs = true;
-	w->snapdir = ".snap";
-	w->reason = "each entry costs a round trip to the metadata server: many directories in "
+	p->sync_dirs = true;
+	p->snapdir = ".snap";
+	p->reason = "each entry costs a round trip to the metadata server: many directories in "
 		    "flight; one that stays is synced, as errors may be told that late";
 }
 
-const struct ways_family ways_cephfs = { "cephfs", magics, claims, fill };
+const struct fs_family profile_cephfs = { "cephfs", magics, claims, fill };

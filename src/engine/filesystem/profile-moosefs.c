@@ -8,7 +8,7 @@ static const uint32_t magics[] = { 0x65735546, 0 };
 
 /* mfsmount of MooseFS 3 mounts as "fuse" from "mfs#master:9421", later ones and those mounted by
  * mount(8) have a type of their own. */
-static bool claims(const struct ways_of *of)
+static bool claims(const struct profile_query *of)
 {
 	static const char *const types[] = { "moosefs", "fuse.moosefs", "fuse.mfs",
 					     "fuse.mfsmount" };
@@ -19,17 +19,17 @@ static bool claims(const struct ways_of *of)
 	return of->source && strncmp(of->source, "mfs#", strlen("mfs#")) == 0;
 }
 
-static void fill(struct ways *w, const char *options)
+static void fill(struct fs_profile *p, const char *options)
 {
 	(void)options;
-	ways_fill_server(w);
+	profile_fill_server(p);
 	/* The kernel asks for each name before it is unlinked. The client answers from the listing
 	 * it has in its hands, but only the thread that asked for that; any other goes to the
 	 * master (600 files: 604 lookups and 3.0 s instead of 4 and 1.5 s). The workers of a ring
 	 * are others. */
-	w->same_thread = true;
-	w->reason = "each entry costs a round trip to the master: many directories in flight, each "
+	p->same_thread = true;
+	p->reason = "each entry costs a round trip to the master: many directories in flight, each "
 		    "listed and emptied by one thread, as the client knows what it has listed";
 }
 
-const struct ways_family ways_moosefs = { "moosefs", magics, claims, fill };
+const struct fs_family profile_moosefs = { "moosefs", magics, claims, fill };

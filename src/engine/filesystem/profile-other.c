@@ -6,11 +6,11 @@
 
 static const uint32_t magics[] = { 0 };
 
-static void fill(struct ways *w, const char *options)
+static void fill(struct fs_profile *p, const char *options)
 {
 	(void)options;
-	w->remote = true;
-	w->reason = "an unfamiliar filesystem: plain unlinks, parallelism by measurement";
+	p->remote = true;
+	p->reason = "an unfamiliar filesystem: plain unlinks, parallelism by measurement";
 }
 
-const struct ways_family ways_other = { "other", magics, NULL, fill };
+const struct fs_family profile_other = { "other", magics, NULL, fill };

@@ -5,13 +5,13 @@
 
 static const uint32_t magics[] = { 0x794c7630, 0 };
 
-static void fill(struct ways *w, const char *options)
+static void fill(struct fs_profile *p, const char *options)
 {
 	(void)options;
 	/* Grants write leases on files that others have mapped (SAFETY I5), so nothing is ever
 	 * truncated here; an entry of a lower layer becomes a whiteout and frees nothing. */
-	w->shrink = SHRINK_NEVER;
-	w->reason = "overlay: an entry of a lower layer becomes a whiteout, which frees nothing";
+	p->shrink = SHRINK_NEVER;
+	p->reason = "overlay: an entry of a lower layer becomes a whiteout, which frees nothing";
 }
 
-const struct ways_family ways_overlay = { "overlay", magics, NULL, fill };
+const struct fs_family profile_overlay = { "overlay", magics, NULL, fill };

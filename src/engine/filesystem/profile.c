@@ -6,12 +6,12 @@
 #include "shrink-unit.h"
 #include "base/macros.h"
 
-static const struct ways_family *const families[] = {
-	&ways_ext,     &ways_xfs,    &ways_btrfs, &ways_memory, &ways_overlay,
-	&ways_moosefs, &ways_cephfs, &ways_nfs,   &ways_fuse,   &ways_remote,
+static const struct fs_family *const families[] = {
+	&profile_ext,     &profile_xfs,    &profile_btrfs, &profile_memory, &profile_overlay,
+	&profile_moosefs, &profile_cephfs, &profile_nfs,   &profile_fuse,   &profile_remote,
 };
 
-static bool is_of(const struct ways_family *f, const struct ways_of *of)
+static bool is_of(const struct fs_family *f, const struct profile_query *of)
 {
 	for (const uint32_t *m = f->magics; *m; m++)
 		if (*m == of->f_type)
@@ -19,18 +19,18 @@ static bool is_of(const struct ways_family *f, const struct ways_of *of)
 	return false;
 }
 
-static const struct ways_family *family_find(const struct ways_of *of)
+static const struct fs_family *family_find(const struct profile_query *of)
 {
 	for (size_t i = 0; i < ELEMENTSOF(families); i++)
 		if (is_of(families[i], of))
 			return families[i];
-	return &ways_other;
+	return &profile_other;
 }
 
-void ways_find(const struct ways_of *of, struct ways *ret)
+void profile_find(const struct profile_query *of, struct fs_profile *ret)
 {
-	const struct ways_family *f = family_find(of);
-	struct ways w = {
+	const struct fs_family *f = family_find(of);
+	struct fs_profile p = {
 		.family = f->name,
 		.start = BACKEND_THREADS,
 		.lanes = 0,
@@ -39,10 +39,10 @@ void ways_find(const struct ways_of *of, struct ways *ret)
 		.discards = mount_option(of->options, "discard"),
 	};
 
-	f->fill(&w, of->options);
+	f->fill(&p, of->options);
 	if (shrink_unit() > SHRINK_UNIT_MOST)
-		w.shrink = SHRINK_NEVER;
-	*ret = w;
+		p.shrink = SHRINK_NEVER;
+	*ret = p;
 }
 
 bool mount_option(const char *options, const char *word)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What each filesystem wants of a deleter: one table, one small file per family.
+/* The filesystem profile, what each filesystem wants of a deleter: one table, one small file per
+ * family.
  *
  * These are starting points measured once (each number names its measurement); what the engine
  * finds while it works wins over them. Safety rules (leases, truncation) are not starting points:
@@ -28,7 +29,7 @@ enum shrink_way {
 	SHRINK_HEAD,  /* punch holes from the start */
 };
 
-struct ways {
+struct fs_profile {
 	const char *family;  /* "ext", "xfs", ...: for messages and the strategy's name */
 	enum backend start;  /* where `auto` begins */
 	unsigned lanes;      /* directories in flight to begin with; 0: one per CPU */
@@ -54,30 +55,31 @@ struct ways {
 };
 
 /* What is known of the filesystem. All but f_type may be NULL. */
-struct ways_of {
+struct profile_query {
 	uint32_t f_type;     /* statfs */
 	const char *options; /* of the mount and its filesystem, as in mountinfo */
 	const char *type;    /* as in mountinfo: "ext4", "fuse.sshfs" */
 	const char *source;
 };
 
-/* One family: which filesystems are its own, and its ways for given mount options. */
-struct ways_family {
+/* One family: which filesystems are its own, and its profile for given mount options. */
+struct fs_family {
 	const char *name;
-	const uint32_t *magics;                   /* f_type values; ends with 0 */
-	bool (*claims)(const struct ways_of *of); /* of those, which; NULL: all */
-	void (*fill)(struct ways *w, const char *mount_options);
+	const uint32_t *magics;                         /* f_type values; ends with 0 */
+	bool (*claims)(const struct profile_query *of); /* of those, which; NULL: all */
+	void (*fill)(struct fs_profile *p, const char *mount_options);
 };
 
-extern const struct ways_family ways_ext, ways_xfs, ways_btrfs, ways_memory, ways_overlay,
-	ways_moosefs, ways_cephfs, ways_nfs, ways_fuse, ways_remote, ways_other;
+extern const struct fs_family profile_ext, profile_xfs, profile_btrfs, profile_memory,
+	profile_overlay, profile_moosefs, profile_cephfs, profile_nfs, profile_fuse, profile_remote,
+	profile_other;
 
-/* Finds the ways for a filesystem. Always succeeds: an unknown one gets the careful ways of
+/* Finds the profile of a filesystem. Always succeeds: an unknown one gets the careful one of
  * profile-other.c. */
-void ways_find(const struct ways_of *of, struct ways *ret);
+void profile_find(const struct profile_query *of, struct fs_profile *ret);
 
 /* What the families behind a server have in common. */
-void ways_fill_server(struct ways *w);
+void profile_fill_server(struct fs_profile *p);
 
 /* True if the comma-separated mount options contain the word. */
 bool mount_option(const char *options, const char *word);

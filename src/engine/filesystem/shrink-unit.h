@@ -13,5 +13,5 @@
  * cache is larger. 2 MiB where pages have 4 KiB. */
 uint64_t shrink_unit(void);
 
-/* Where the unit is larger (pages of 64 KiB: 512 MiB), nothing is shrunk: see ways_find(). */
+/* Where the unit is larger (pages of 64 KiB: 512 MiB), nothing is shrunk: see profile_find(). */
 #define SHRINK_UNIT_MOST MiB(64)

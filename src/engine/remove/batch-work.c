@@ -92,7 +92,7 @@ static void count_large(struct engine_job *j, int result)
 {
 	if (result == SHRINK_DONE)
 		stat_add(&j->stats.shrunk, 1);
-	else if (result >= 0 && j->ways.lease_truthful && j->ways.shrink != SHRINK_NEVER)
+	else if (result >= 0 && j->profile.lease_truthful && j->profile.shrink != SHRINK_NEVER)
 		stat_add(&j->stats.whole, 1);
 }
 
@@ -100,7 +100,7 @@ static void count_large(struct engine_job *j, int result)
 static int file_shrink(struct batch *b, const char *name, struct slice *slice, uint64_t *bytes)
 {
 	struct engine_job *j = b->job;
-	struct shrinker by = { .ways = &j->ways, .pace = j->pace, .lastref = j->o.lastref };
+	struct shrinker by = { .profile = &j->profile, .pace = j->pace, .lastref = j->o.lastref };
 	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
 	struct shrink_rest rest;
 	int r = shrink_file(b->dirfd, name, &by, slice, &j->cancelled, &count, &rest);
@@ -221,13 +221,13 @@ static void turn_work(struct batch *b, size_t first, size_t n)
 void batch_work(struct batch *b)
 {
 	/* What a server takes for each is told as it happens. */
-	size_t max = b->job->ways.server ? 1 : CLAMP(b->n / 16, (size_t)1, (size_t)TAKE_MOST);
+	size_t max = b->job->profile.server ? 1 : CLAMP(b->n / 16, (size_t)1, (size_t)TAKE_MOST);
 	uint64_t began = now_usec();
 	size_t first, n, done = 0;
 	bool offered = false;
 
 	while ((n = batch_take(b, max, &first)) > 0) {
-		if (b->job->ways.server)
+		if (b->job->profile.server)
 			turn_work(b, first, n);
 		else
 			slice_work(b, first, n);

@@ -93,7 +93,7 @@ static void work_here(struct batch *b)
 static void slot_fill(struct queue_uring *u, unsigned slot)
 {
 	struct batch *b = u->slots[slot].batch;
-	unsigned window = u->active == 1 ? WIDE_WINDOW : b->job->ways.dir_lanes;
+	unsigned window = u->active == 1 ? WIDE_WINDOW : b->job->profile.dir_lanes;
 
 	while (b->in_flight < window) {
 		size_t i;
@@ -137,7 +137,7 @@ static void submit(struct queue *q, struct batch *b)
 		work_here(b);
 		return;
 	}
-	workers_set(u, u->active == 1 ? b->job->ways.dir_lanes : u->n_slots);
+	workers_set(u, u->active == 1 ? b->job->profile.dir_lanes : u->n_slots);
 	slot_fill(u, i);
 }
 

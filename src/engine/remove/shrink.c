@@ -132,13 +132,13 @@ static int map_read(int fd, struct slice *slice, uint64_t from, uint64_t bytes)
 
 /* How much the next step frees, as far as others are to be spared after its map was read, for which
  * time may have passed; 0: the file is not to be touched any more. */
-static uint64_t step_prepare(int fd, const struct ways *ways, struct slice *slice, uint64_t size,
-			     uint64_t done, uint64_t step)
+static uint64_t step_prepare(int fd, const struct fs_profile *profile, struct slice *slice,
+			     uint64_t size, uint64_t done, uint64_t step)
 {
 	uint64_t bytes = step_bytes(slice, step), left = size - done;
-	uint64_t from = ways->shrink == SHRINK_HEAD ? done : size - MIN(bytes, left);
+	uint64_t from = profile->shrink == SHRINK_HEAD ? done : size - MIN(bytes, left);
 
-	if (!ways->map_first || !slice->pace || slice->budget.bytes == UINT64_MAX)
+	if (!profile->map_first || !slice->pace || slice->budget.bytes == UINT64_MAX)
 		return bytes;
 	if (map_read(fd, slice, from, MIN(bytes, left)) < 0 || !still_ours(fd, &left))
 		return 0;
@@ -158,22 +158,23 @@ static void count_step(struct shrink_count *count, uint64_t bytes, uint64_t leng
 
 /* All the job's large files count together: as much may be freed of many that are not very large.
  */
-static bool commit_due(const struct ways *ways, const struct shrink_count *count, uint64_t before)
+static bool commit_due(const struct fs_profile *profile, const struct shrink_count *count,
+		       uint64_t before)
 {
-	return ways->commit_bytes > 0 &&
-	       before / ways->commit_bytes !=
-		       __atomic_load_n(count->bytes, __ATOMIC_RELAXED) / ways->commit_bytes;
+	return profile->commit_bytes > 0 &&
+	       before / profile->commit_bytes !=
+		       __atomic_load_n(count->bytes, __ATOMIC_RELAXED) / profile->commit_bytes;
 }
 
 /* With the last of a file so large its space is back. */
-static bool is_committed(const struct ways *ways, uint64_t length)
+static bool is_committed(const struct fs_profile *profile, uint64_t length)
 {
-	return ways->commit_bytes > 0 && length >= ways->commit_bytes;
+	return profile->commit_bytes > 0 && length >= profile->commit_bytes;
 }
 
 bool shrink_can(const struct shrinker *by)
 {
-	return by->ways->lease_truthful && by->ways->shrink != SHRINK_NEVER && by->lastref;
+	return by->profile->lease_truthful && by->profile->shrink != SHRINK_NEVER && by->lastref;
 }
 
 bool shrink_may(const struct shrink_rest *rest)
@@ -183,8 +184,9 @@ bool shrink_may(const struct shrink_rest *rest)
 	return still_ours(rest->fd, &size);
 }
 
-bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struct pace *pace,
-		  const _Atomic bool *cancelled, struct shrink_count *count)
+bool shrink_go_on(struct shrink_rest *rest, const struct fs_profile *profile,
+		  const struct pace *pace, const _Atomic bool *cancelled,
+		  struct shrink_count *count)
 {
 	uint64_t step = STEP_FIRST, size = 0, length = 0;
 	int fd = rest->fd;
@@ -194,11 +196,11 @@ bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struc
 	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size) &&
 	       size > rest->done) {
 		uint64_t left = size - rest->done;
-		uint64_t bytes = step_prepare(fd, ways, &slice, size, rest->done, step);
+		uint64_t bytes = step_prepare(fd, profile, &slice, size, rest->done, step);
 		uint64_t began = now_usec();
 
 		length = MAX(length, left);
-		if (bytes == 0 || step_free(fd, ways->shrink, size, rest->done, bytes) < 0)
+		if (bytes == 0 || step_free(fd, profile->shrink, size, rest->done, bytes) < 0)
 			break;
 		gate("shrink", "step");
 		slice_add(&slice, 0, MIN(bytes, left));
@@ -206,11 +208,11 @@ bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struc
 			uint64_t before = __atomic_load_n(count->bytes, __ATOMIC_RELAXED);
 
 			count_step(count, MIN(bytes, left), length);
-			slice.commit |= commit_due(ways, count, before) ||
-					(bytes >= left && is_committed(ways, length));
+			slice.commit |= commit_due(profile, count, before) ||
+					(bytes >= left && is_committed(profile, length));
 		}
 		slice_close(&slice);
-		if (ways->shrink == SHRINK_HEAD)
+		if (profile->shrink == SHRINK_HEAD)
 			rest->done += bytes;
 		/* A step that the pace made small says nothing about a large one. */
 		if (bytes == step || now_usec() - began > COST_HIGH)
@@ -262,7 +264,7 @@ int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct s
 	if (slice)
 		slice_close(slice);
 	rest.fd = fd;
-	if (shrink_go_on(&rest, by->ways, by->pace, cancelled, count) && ret_rest) {
+	if (shrink_go_on(&rest, by->profile, by->pace, cancelled, count) && ret_rest) {
 		*ret_rest = rest;
 		(void)fd_take(&fd);
 	}

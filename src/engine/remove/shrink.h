@@ -33,7 +33,7 @@ struct shrink_rest {
 
 /* How, and how fast. */
 struct shrinker {
-	const struct ways *ways;
+	const struct fs_profile *profile;
 	const struct pace *pace;       /* or NULL */
 	const struct lastref *lastref; /* or NULL: nothing is shrunk */
 };
@@ -57,8 +57,9 @@ int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct s
 		_Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret_rest);
 
 /* Goes on with what is left. True if it was cancelled once more, and there still is something. */
-bool shrink_go_on(struct shrink_rest *rest, const struct ways *ways, const struct pace *pace,
-		  const _Atomic bool *cancelled, struct shrink_count *count);
+bool shrink_go_on(struct shrink_rest *rest, const struct fs_profile *profile,
+		  const struct pace *pace, const _Atomic bool *cancelled,
+		  struct shrink_count *count);
 
 /* Our lease is still on it, and no name leads to it. */
 bool shrink_may(const struct shrink_rest *rest);

@@ -101,7 +101,7 @@ static bool fill(struct epoch *s)
  * its directory itself takes turns with the others (tasks_turn_begin). */
 static bool may_leave(const struct epoch *s, const struct batch *next)
 {
-	return !next || !s->l->job->ways.same_thread || (next->flags & AT_REMOVEDIR);
+	return !next || !s->l->job->profile.same_thread || (next->flags & AT_REMOVEDIR);
 }
 
 static void epoch_work(struct epoch *s)

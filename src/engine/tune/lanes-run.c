@@ -125,7 +125,7 @@ static bool tick(struct lanes *l, uint64_t usec)
 static void tuner_start(struct lanes *l, struct tuner *t)
 {
 	const struct engine_options *o = &l->job->o;
-	const struct ways *w = &l->job->ways;
+	const struct fs_profile *w = &l->job->profile;
 	struct tuner_options to = {
 		.start = tasks_setting(&l->tasks),
 		.lanes_max = w->lanes_max,
@@ -164,7 +164,7 @@ static void try_alone(struct lanes *l, uint64_t until)
 	bool more = true;
 
 	if (tasks_setting(&l->tasks).backend == BACKEND_URING || l->job->pace ||
-	    l->job->ways.same_thread || queue_threads_new(&q, l->job) < 0)
+	    l->job->profile.same_thread || queue_threads_new(&q, l->job) < 0)
 		return;
 	while (more && now_usec() < until) {
 		struct walker *w;

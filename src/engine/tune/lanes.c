@@ -31,7 +31,7 @@ static unsigned cpus_allowed(void)
 /* What a job begins with, as far as is known before it has been seen. */
 static struct setting setting_start(const struct engine_job *j, unsigned cpus)
 {
-	const struct ways *w = &j->ways;
+	const struct fs_profile *w = &j->profile;
 	unsigned lanes = w->lanes ? w->lanes : cpus;
 
 	/* What an operation takes alone has to be seen first. */
@@ -50,7 +50,7 @@ int lanes_new(struct lanes **ret, struct engine_job *j)
 		return -ENOMEM;
 	l->job = j;
 	l->cpus = cpus_allowed();
-	l->max_threads = j->ways.lanes_max;
+	l->max_threads = j->profile.lanes_max;
 	l->threads = calloc(l->max_threads, sizeof(*l->threads));
 	l->gauges = malloc(l->max_threads * sizeof(*l->gauges));
 	if (!l->threads || !l->gauges) {

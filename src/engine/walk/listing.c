@@ -28,8 +28,8 @@ size_t listing_split(struct walker *w, struct dirlist *l)
 		if (l->v[i].type != DT_DIR)
 			l->v[n++] = l->v[i];
 	l->n = n;
-	if (w->job->ways.dirs_as_listed)
-		dirlist_sort(l, w->job->ways.sort);
+	if (w->job->profile.dirs_as_listed)
+		dirlist_sort(l, w->job->profile.sort);
 	return n;
 }
 
@@ -62,7 +62,7 @@ static void listed(struct walker *w, int fd, bool first)
  * was wrong before, only an empty answer is the end. */
 static bool short_is_eof(const struct walker *w)
 {
-	return w->job->ways.short_is_eof && w->cur.relists == 0 &&
+	return w->job->profile.short_is_eof && w->cur.relists == 0 &&
 	       tasks_setting(w->job->tasks).backend == BACKEND_THREADS;
 }
 
@@ -96,8 +96,8 @@ struct dirlist *listing_read(struct walker *w, int fd, struct slice *slice)
 	int r;
 
 	if (w->roots && w->cur.base) {
-		if (w->job->ways.sort != ORDER_LISTED && !w->pins)
-			dirlist_find_inodes(w->roots, fd, w->job->ways.sort);
+		if (w->job->profile.sort != ORDER_LISTED && !w->pins)
+			dirlist_find_inodes(w->roots, fd, w->job->profile.sort);
 		w->cur.eof = 1;
 		return w->roots;
 	}
@@ -116,8 +116,8 @@ struct dirlist *listing_read(struct walker *w, int fd, struct slice *slice)
 		w->cur.began_nsec = clock_nsec();
 	else if ((!first || w->cur.relists >= NEWBORN_RELISTS) && is_refilled(w, fd))
 		w->cur.eof = w->cur.refilled = 1;
-	if (!w->job->ways.dirs_as_listed)
-		dirlist_sort(&w->own, w->job->ways.sort);
+	if (!w->job->profile.dirs_as_listed)
+		dirlist_sort(&w->own, w->job->profile.sort);
 	listed(w, fd, first);
 	return &w->own;
 }

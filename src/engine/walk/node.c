@@ -85,7 +85,7 @@ static void node_free(struct engine_job *j, struct node *n)
 
 static void rmdir_failed(struct engine_job *j, struct node *n, int error)
 {
-	bool held = error == -ENOTEMPTY && snapdir_holds(n->fd, j->ways.snapdir);
+	bool held = error == -ENOTEMPTY && snapdir_holds(n->fd, j->profile.snapdir);
 	char path[PATH_MAX];
 
 	(void)node_path(n, path, sizeof(path));

@@ -148,7 +148,7 @@ void share_in_order(struct walker *w)
 	uint64_t pin;
 	int r;
 
-	if (!w->job->ways.dirs_as_listed || w->level != w->base_level || w->cur.pending == 0 ||
+	if (!w->job->profile.dirs_as_listed || w->level != w->base_level || w->cur.pending == 0 ||
 	    w->relists > 0 || tasks_queued(w->job->tasks) == 0)
 		return;
 	mine = task_of_next(w, name);
@@ -187,7 +187,7 @@ static bool pausing(struct walker *w)
 	/* An attempt is nothing beside a step there. Whoever found one directory in the root and
 	 * then two in that would empty the first with a thousand round trips before the other was
 	 * seen by anybody. */
-	if (w->share_pause == 0 || w->job->ways.server)
+	if (w->share_pause == 0 || w->job->profile.server)
 		return false;
 	w->share_pause--;
 	return now_usec() < w->share_paused_usec + PAUSE_USEC;

@@ -255,7 +255,7 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
  * was unlinked in it is gone. */
 static void sync_roots(struct walker *w)
 {
-	int r = w->job->ways.sync_dirs && !w->job->o.dry ? fd_sync_dir(w->batch.dirfd) : 0;
+	int r = w->job->profile.sync_dirs && !w->job->o.dry ? fd_sync_dir(w->batch.dirfd) : 0;
 
 	if (r < 0)
 		walker_failed(w, NULL, "what was removed in it may come back: the server says", r);
@@ -354,7 +354,7 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	int r;
 
 	r = 0;
-	if (w->job->ways.subvolumes && !w->job->o.dry && subvolume_is(fd))
+	if (w->job->profile.subvolumes && !w->job->o.dry && subvolume_is(fd))
 		r = subvolume_destroy(dirfd, name, fd);
 	if (r == -EBUSY) {
 		skipped(w, name, SKIP_MOUNT);
@@ -481,7 +481,7 @@ static void step_removed(struct walker *w)
 	case EEXIST:
 		if (relist(w))
 			return;
-		what = snapdir_holds(trail_fd(w), w->job->ways.snapdir)
+		what = snapdir_holds(trail_fd(w), w->job->profile.snapdir)
 			       ? SNAPDIR_HOLDS
 			       : "is being filled by somebody else, and cannot be removed";
 		break;

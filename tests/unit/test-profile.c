@@ -16,10 +16,10 @@ START_TEST(each_family_is_known)
 		{ 0x6969, "nfs" },        { 0xfe534d42, "remote" },  { 0x00c36400, "cephfs" },
 		{ 0x12345678, "other" },
 	};
-	struct ways w;
+	struct fs_profile w;
 
 	for (size_t i = 0; i < ELEMENTSOF(known); i++) {
-		ways_find(&(struct ways_of){ .f_type = known[i].magic }, &w);
+		profile_find(&(struct profile_query){ .f_type = known[i].magic }, &w);
 		ck_assert_str_eq(w.family, known[i].family);
 		ck_assert_ptr_nonnull(w.reason);
 		ck_assert_uint_ge(w.dir_lanes, 1);
@@ -40,12 +40,12 @@ START_TEST(clusters_are_told_by_their_mounts)
 		{ "fuse.sshfs", "mfsuser@host:", "fuse" },
 		{ "fuse", "/dev/fuse", "fuse" },
 	};
-	struct ways w;
+	struct fs_profile w;
 
 	for (size_t i = 0; i < ELEMENTSOF(mounts); i++) {
-		struct ways_of of = { 0x65735546, NULL, mounts[i].type, mounts[i].source };
+		struct profile_query of = { 0x65735546, NULL, mounts[i].type, mounts[i].source };
 
-		ways_find(&of, &w);
+		profile_find(&of, &w);
 		ck_assert_str_eq(w.family, mounts[i].family);
 		ck_assert(w.server && !w.lease_truthful && w.shrink == SHRINK_NEVER);
 		ck_assert_int_eq(w.same_thread, strcmp(w.family, "moosefs") == 0);
@@ -56,29 +56,29 @@ END_TEST
 
 START_TEST(truncation_only_where_leases_tell_the_truth)
 {
-	struct ways w;
+	struct fs_profile w;
 
-	ways_find(&(struct ways_of){ .f_type = 0x794c7630, .options = NULL }, &w);
+	profile_find(&(struct profile_query){ .f_type = 0x794c7630, .options = NULL }, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
-	ways_find(&(struct ways_of){ .f_type = 0x65735546, .options = NULL }, &w);
+	profile_find(&(struct profile_query){ .f_type = 0x65735546, .options = NULL }, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
-	ways_find(&(struct ways_of){ .f_type = 0xabcdef, .options = NULL }, &w);
+	profile_find(&(struct profile_query){ .f_type = 0xabcdef, .options = NULL }, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
 }
 END_TEST
 
 START_TEST(discard_changes_the_order_on_ext)
 {
-	struct ways w;
+	struct fs_profile w;
 
-	ways_find(&(struct ways_of){ .f_type = 0xef53, .options = "rw,relatime" }, &w);
+	profile_find(&(struct profile_query){ .f_type = 0xef53, .options = "rw,relatime" }, &w);
 	ck_assert(!w.ascending && w.shrink == SHRINK_TAIL);
-	ways_find(&(struct ways_of){ .f_type = 0xef53,
-				     .options = "rw,relatime,discard,errors=remount-ro" },
-		  &w);
+	profile_find(&(struct profile_query){ .f_type = 0xef53,
+					      .options = "rw,relatime,discard,errors=remount-ro" },
+		     &w);
 	ck_assert(w.ascending && w.shrink == SHRINK_HEAD);
 	ck_assert_uint_eq(w.lanes_max, 1);
-	ways_find(&(struct ways_of){ .f_type = 0xef53, .options = "rw,nodiscard" }, &w);
+	profile_find(&(struct profile_query){ .f_type = 0xef53, .options = "rw,nodiscard" }, &w);
 	ck_assert(!w.ascending);
 }
 END_TEST
@@ -100,5 +100,5 @@ int main(void)
 				 truncation_only_where_leases_tell_the_truth,
 				 discard_changes_the_order_on_ext, mount_options_are_words };
 
-	return run_case("ways", tests, ELEMENTSOF(tests));
+	return run_case("profile", tests, ELEMENTSOF(tests));
 }
