@@ -13,28 +13,28 @@
 
 static int by_path(const void *a, const void *b)
 {
-	const struct look *x = a, *y = b;
+	const struct cached_path *x = a, *y = b;
 
 	if (x->len != y->len)
 		return x->len < y->len ? -1 : 1;
 	return memcmp(x->path, y->path, x->len);
 }
 
-static void look_free(void *p)
+static void cached_path_free(void *p)
 {
-	struct look *k = p;
+	struct cached_path *k = p;
 
 	free(k->resolved);
 	free(k);
 }
 
-void looks_done(struct looks *l)
+void path_cache_done(struct path_cache *c)
 {
-	tdestroy(l->tree, look_free);
-	*l = (struct looks){ 0 };
+	tdestroy(c->tree, cached_path_free);
+	*c = (struct path_cache){ 0 };
 }
 
-static void look(struct look *k)
+static void path_stat(struct cached_path *k)
 {
 	struct statx sx;
 
@@ -49,20 +49,20 @@ static void look(struct look *k)
 	k->is_link = S_ISLNK(sx.stx_mode);
 }
 
-struct look *looks_at(struct looks *l, const char *path, size_t len)
+struct cached_path *path_cache_stat(struct path_cache *c, const char *path, size_t len)
 {
-	struct look *k = calloc(1, sizeof(*k) + len + 1), **found;
+	struct cached_path *k = calloc(1, sizeof(*k) + len + 1), **found;
 
 	if (!k)
 		return NULL;
 	k->len = len;
 	memcpy(k->path, path, len);
-	found = tsearch(k, &l->tree, by_path);
+	found = tsearch(k, &c->tree, by_path);
 	if (!found || *found != k) {
 		free(k);
 		return found ? *found : NULL;
 	}
-	look(k);
+	path_stat(k);
 	return k;
 }
 
@@ -83,13 +83,14 @@ static bool component_plain(const char *path, size_t len)
 	return len - start > 2 || (len > start && strncmp(path + start, "..", len - start) != 0);
 }
 
-bool looks_plain(struct looks *l, const char *path, size_t len)
+bool path_cache_is_plain(struct path_cache *c, const char *path, size_t len)
 {
 	if (path[0] != '/')
 		return false;
-	/* From the end: what is mounted only when somebody goes through it is mounted then. */
+	/* From the end: what is mounted only when a lookup goes through it is mounted then. */
 	for (; len > 1; len = path_parent(path, len)) {
-		const struct look *k = component_plain(path, len) ? looks_at(l, path, len) : NULL;
+		const struct cached_path *k =
+			component_plain(path, len) ? path_cache_stat(c, path, len) : NULL;
 
 		if (!k || k->error || k->is_link)
 			return false;
@@ -97,14 +98,15 @@ bool looks_plain(struct looks *l, const char *path, size_t len)
 	return true;
 }
 
-int looks_resolve(struct looks *l, const char *path, const char **ret)
+int path_cache_resolve(struct path_cache *c, const char *path, const char **ret)
 {
-	struct look *k = looks_at(l, path, strlen(path));
+	struct cached_path *k = path_cache_stat(c, path, strlen(path));
 
 	if (!k)
 		return -ENOMEM;
 	if (!k->resolved)
-		k->resolved = looks_plain(l, path, k->len) ? strdup(path) : realpath(path, NULL);
+		k->resolved =
+			path_cache_is_plain(c, path, k->len) ? strdup(path) : realpath(path, NULL);
 	if (!k->resolved)
 		return -errno;
 	*ret = k->resolved;

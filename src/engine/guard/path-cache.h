@@ -1,40 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What paths are, each looked at once: the paths that are protected lie in the same few
- * directories. For a moment only, while nothing is expected to change: what is remembered is never
- * looked at again. */
+/* A cache of statx(2) results by path: the paths that are protected lie in the same few
+ * directories. It lives only while the list of protected places is made; an entry is never
+ * refreshed. A zeroed struct is an empty cache. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct look {
+struct cached_path {
 	uint64_t dev, ino, mnt_id; /* of the path itself, a link not followed */
 	int error;                 /* negative errno, or 0 */
 	bool is_link;
-	/* Notes of who looks: it was dealt with, with its content, its ancestors were. */
+	/* For protect.c: the path has been added, with its content, its ancestors have. */
 	bool taken, content, climbed;
-	char *resolved; /* see looks_resolve */
+	char *resolved; /* see path_cache_resolve */
 	size_t len;
 	char path[];
 };
 
-struct looks {
+struct path_cache {
 	void *tree;
 };
 
-void looks_done(struct looks *l);
+/* Frees all entries, and leaves an empty cache. */
+void path_cache_done(struct path_cache *c);
 
-/* What the first len bytes of path are. NULL if memory is out. Lives as long as l. */
-struct look *looks_at(struct looks *l, const char *path, size_t len);
+/* The entry of the path that is the first len bytes of `path`; its `error` says why statx failed.
+ * NULL: out of memory. Owned by the cache. */
+struct cached_path *path_cache_stat(struct path_cache *c, const char *path, size_t len);
 
-/* Is this absolute path, in its first len bytes, one that names each directory on its way and no
- * symbolic link, no "." or "..", and no slash too many? Then following links or not is the same. If
- * something cannot be looked at, the answer is no. */
-bool looks_plain(struct looks *l, const char *path, size_t len);
+/* True if the first len bytes of `path` are absolute and name each directory on the way, without a
+ * symbolic link, "." or "..", or a slash too many, so that following links makes no difference.
+ * False too if a component cannot be read, or memory is out. */
+bool path_cache_is_plain(struct path_cache *c, const char *path, size_t len);
 
-/* The path without symbolic links, as realpath(3) finds it. Returns 0 or a negative errno. */
-int looks_resolve(struct looks *l, const char *path, const char **ret);
+/* Resolves symbolic links as realpath(3) does; *ret is owned by the cache. Returns 0, -ENOMEM, or
+ * the negative errno of realpath(3). */
+int path_cache_resolve(struct path_cache *c, const char *path, const char **ret);
 
-/* The length of what is left of an absolute path when its last component is cut off; 1 for "/". */
+/* The length of an absolute path of len bytes without its last component; 1 for "/". */
 size_t path_parent(const char *path, size_t len);

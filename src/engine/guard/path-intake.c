@@ -113,7 +113,7 @@ int intake_open_dir(const char *dir, const char **ret_why)
 	return -errno;
 }
 
-static int look(struct target *t, bool slash, const char **ret_why)
+static int target_stat(struct target *t, bool slash, const char **ret_why)
 {
 	int r = fd_identity(t->dirfd, t->name, &t->id);
 
@@ -140,7 +140,7 @@ int intake(const struct protect *p, const char *path, struct target *ret, const 
 	if (r < 0)
 		return r;
 	t.dirfd = intake_open_dir(t.dir, ret_why);
-	r = t.dirfd < 0 ? t.dirfd : look(&t, slash, ret_why);
+	r = t.dirfd < 0 ? t.dirfd : target_stat(&t, slash, ret_why);
 	if (r >= 0) {
 		const char *reason = protect_check(p, t.dirfd, t.name, &t.id);
 		if (reason) {

@@ -58,7 +58,7 @@ struct protect {
 	struct entry *parents; /* directories in which an entry of v lies; n_parents */
 	size_t n_parents, cap_parents;
 	struct mounts mounts;
-	struct looks looks;         /* while it is made */
+	struct path_cache paths;    /* while it is made */
 	struct locations locations; /* of all that is protected */
 	struct live *live;
 };
@@ -203,20 +203,20 @@ static int add_parent_followed(struct protect *p, const char *path, size_t len)
 static int add_ancestors(struct protect *p, const char *path)
 {
 	size_t len = strlen(path);
-	bool plain = looks_plain(&p->looks, path, path_parent(path, len));
+	bool plain = path_cache_is_plain(&p->paths, path, path_parent(path, len));
 	int r = 0;
 
 	if (len >= PATH_MAX)
 		return -ENAMETOOLONG;
 	while (r >= 0 && len > 1) {
-		struct look *k;
+		struct cached_path *k;
 
 		len = path_parent(path, len);
 		if (!plain) {
 			r = add_parent_followed(p, path, len);
 			continue;
 		}
-		k = looks_at(&p->looks, path, len);
+		k = path_cache_stat(&p->paths, path, len);
 		if (!k)
 			return -ENOMEM;
 		if (k->climbed)
@@ -257,7 +257,7 @@ static int add_layers(struct protect *p, const struct mount *m, const char *belo
 static const struct mount *mount_of_path(struct protect *p, const char *path)
 {
 	for (size_t len = strlen(path);; len = path_parent(path, len)) {
-		const struct look *k = looks_at(&p->looks, path, len);
+		const struct cached_path *k = path_cache_stat(&p->paths, path, len);
 
 		if (k && !k->error)
 			return mounts_by_id(&p->mounts, k->mnt_id);
@@ -303,7 +303,7 @@ static int add_mounts(struct protect *p, const char *path, const char *reason)
 /* Adds what a path without symbolic links leads to: who it is, and where. */
 static int add_real(struct protect *p, const char *path, bool content, const char *reason)
 {
-	struct look *k = looks_at(&p->looks, path, strlen(path));
+	struct cached_path *k = path_cache_stat(&p->paths, path, strlen(path));
 	struct entry *e;
 	int r;
 
@@ -332,7 +332,7 @@ static int add_resolved(struct protect *p, const char *path, bool content, const
 
 	if (r <= 0)
 		return r;
-	r = looks_resolve(&p->looks, path, &real);
+	r = path_cache_resolve(&p->paths, path, &real);
 	if (r < 0)
 		return nothing_there(r) ? 0 : r;
 	r = add_real(p, real, content, reason);
@@ -343,7 +343,7 @@ static int add_resolved(struct protect *p, const char *path, bool content, const
 static int add_path(struct protect *p, const char *path, bool content, const char *reason)
 {
 	size_t len = strlen(path);
-	struct look *k = looks_at(&p->looks, path, len);
+	struct cached_path *k = path_cache_stat(&p->paths, path, len);
 	int r;
 
 	if (!k)
@@ -359,8 +359,8 @@ static int add_path(struct protect *p, const char *path, bool content, const cha
 		r = add_ancestors(p, path);
 	if (r < 0)
 		return r;
-	return looks_plain(&p->looks, path, len) ? add_real(p, path, content, reason)
-						 : add_resolved(p, path, content, reason);
+	return path_cache_is_plain(&p->paths, path, len) ? add_real(p, path, content, reason)
+							 : add_resolved(p, path, content, reason);
 }
 
 static int add_homes(struct protect *p, char **ret_culprit)
@@ -491,7 +491,7 @@ static int build(struct protect **ret, const char *const *extra, char **ret_culp
 		return r;
 	}
 	locations_sort(&p->locations);
-	looks_done(&p->looks);
+	path_cache_done(&p->paths);
 	*ret = p;
 	return 0;
 }
@@ -501,7 +501,7 @@ struct protect *protect_free(struct protect *p)
 	if (!p)
 		return NULL;
 	mounts_done(&p->mounts);
-	looks_done(&p->looks);
+	path_cache_done(&p->paths);
 	locations_done(&p->locations);
 	if (p->live) {
 		fd_closep(&p->live->fd);

@@ -219,5 +219,5 @@ int main(void)
 				 content_is_protected_around_what_is_protected,
 				 extra_paths_are_protected_with_content_and_ancestors };
 
-	return run_case("intake", tests, ELEMENTSOF(tests));
+	return run_case("path-intake", tests, ELEMENTSOF(tests));
 }

@@ -20,31 +20,31 @@ static char *at(const char *dir, const char *name, char *buf)
 START_TEST(each_path_is_looked_at_once)
 {
 	char dir[PATH_MAX], path[PATH_MAX * 2];
-	struct looks l = { 0 };
-	struct look *file, *link;
+	struct path_cache l = { 0 };
+	struct cached_path *file, *link;
 	struct stat st;
 
 	scratch_make(dir, sizeof(dir));
 	tree_make(dir, "d/ d/f d/l>f");
 	ck_assert_int_eq(lstat(at(dir, "/d/f", path), &st), 0);
-	file = looks_at(&l, path, strlen(path));
+	file = path_cache_stat(&l, path, strlen(path));
 	ck_assert_int_eq(file->error, 0);
 	ck_assert_uint_eq(file->ino, st.st_ino);
 	ck_assert(!file->is_link);
 	ck_assert_int_eq(unlink(path), 0);
-	ck_assert_ptr_eq(looks_at(&l, path, strlen(path)), file);
+	ck_assert_ptr_eq(path_cache_stat(&l, path, strlen(path)), file);
 	ck_assert_int_eq(file->error, 0);
 	/* The link is gone where it led to, and is there itself. */
 	at(dir, "/d/l", path);
-	link = looks_at(&l, path, strlen(path));
+	link = path_cache_stat(&l, path, strlen(path));
 	ck_assert_int_eq(link->error, 0);
 	ck_assert(link->is_link);
 	/* The first bytes of a path are another path. */
-	ck_assert_int_eq(looks_at(&l, path, strlen(path) - 2)->error, 0);
-	ck_assert_int_eq(looks_at(&l, path, strlen(dir) - 1)->error, -ENOENT);
+	ck_assert_int_eq(path_cache_stat(&l, path, strlen(path) - 2)->error, 0);
+	ck_assert_int_eq(path_cache_stat(&l, path, strlen(dir) - 1)->error, -ENOENT);
 	at(dir, "/d/l/x", path);
-	ck_assert_int_eq(looks_at(&l, path, strlen(path))->error, -ENOENT);
-	looks_done(&l);
+	ck_assert_int_eq(path_cache_stat(&l, path, strlen(path))->error, -ENOENT);
+	path_cache_done(&l);
 	ck_assert_ptr_null(l.tree);
 	scratch_remove(dir);
 }
@@ -63,21 +63,21 @@ START_TEST(plain_paths)
 		{ "/none", false }, { "/d/e/f/x", false },
 	};
 	char real[PATH_MAX], dir[PATH_MAX], path[PATH_MAX * 2];
-	struct looks l = { 0 };
+	struct path_cache l = { 0 };
 
 	scratch_make(dir, sizeof(dir));
 	ck_assert_ptr_nonnull(realpath(dir, real));
 	tree_make(real, "d/ d/.x d/..x d/... d/e/ d/e/f d/l>e m>d");
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		at(real, cases[i].name, path);
-		ck_assert_msg(looks_plain(&l, path, strlen(path)) == cases[i].plain, "%s",
+		ck_assert_msg(path_cache_is_plain(&l, path, strlen(path)) == cases[i].plain, "%s",
 			      cases[i].name);
 	}
-	ck_assert(looks_plain(&l, "/", 1));
-	ck_assert(!looks_plain(&l, "proc", 4));
-	ck_assert(!looks_plain(&l, "", 0));
-	ck_assert(!looks_plain(&l, "//", 2));
-	looks_done(&l);
+	ck_assert(path_cache_is_plain(&l, "/", 1));
+	ck_assert(!path_cache_is_plain(&l, "proc", 4));
+	ck_assert(!path_cache_is_plain(&l, "", 0));
+	ck_assert(!path_cache_is_plain(&l, "//", 2));
+	path_cache_done(&l);
 	scratch_remove(dir);
 }
 END_TEST
@@ -88,7 +88,7 @@ START_TEST(resolving)
 		"", "/d", "/d/e/f", "/d/l", "/m/e/f", "/m/l/f", "/d/../m/", "//d/./e//f",
 	};
 	char real[PATH_MAX], dir[PATH_MAX], path[PATH_MAX * 2];
-	struct looks l = { 0 };
+	struct path_cache l = { 0 };
 	const char *found = NULL;
 
 	scratch_make(dir, sizeof(dir));
@@ -96,14 +96,14 @@ START_TEST(resolving)
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		ck_assert_ptr_nonnull(realpath(at(dir, names[i], path), real));
 		for (unsigned again = 0; again < 2; again++) {
-			ck_assert_int_eq(looks_resolve(&l, path, &found), 0);
+			ck_assert_int_eq(path_cache_resolve(&l, path, &found), 0);
 			ck_assert_str_eq(found, real);
 		}
 	}
-	ck_assert_int_eq(looks_resolve(&l, at(dir, "/gone", path), &found), -ENOENT);
-	ck_assert_int_eq(looks_resolve(&l, at(dir, "/loop", path), &found), -ELOOP);
-	ck_assert_int_eq(looks_resolve(&l, at(dir, "/d/e/f/x", path), &found), -ENOTDIR);
-	looks_done(&l);
+	ck_assert_int_eq(path_cache_resolve(&l, at(dir, "/gone", path), &found), -ENOENT);
+	ck_assert_int_eq(path_cache_resolve(&l, at(dir, "/loop", path), &found), -ELOOP);
+	ck_assert_int_eq(path_cache_resolve(&l, at(dir, "/d/e/f/x", path), &found), -ENOTDIR);
+	path_cache_done(&l);
 	scratch_remove(dir);
 }
 END_TEST
@@ -123,5 +123,5 @@ int main(void)
 	const TTest *const tests[] = { each_path_is_looked_at_once, plain_paths, resolving,
 				       parents };
 
-	return run_case("looks", tests, ELEMENTSOF(tests));
+	return run_case("path-cache", tests, ELEMENTSOF(tests));
 }
