@@ -171,7 +171,7 @@ static int filesystem_run(struct run *run, size_t first)
 	struct root_group *g = run->in.roots.v[first];
 	struct engine_options o;
 	struct engine_progress result;
-	struct lastref_here *lastref = NULL;
+	struct last_reference_local *last_reference = NULL;
 	struct engine *e = NULL;
 	uint64_t dev = g->id.dev;
 	int r, fd = root_group_open(g);
@@ -180,16 +180,16 @@ static int filesystem_run(struct run *run, size_t first)
 	o.moosefs = fd < 0 ? NULL : moosefs_begin(run, g, fd);
 	o.stall_usec = o.moosefs ? run->o.stall_usec : 0;
 	/* Who is not root cannot know what else refers to a file: it is unlinked whole. */
-	if (fd >= 0 && !run->o.dry_run && lastref_look(fd) >= 0)
-		(void)lastref_here_new(&lastref);
-	o.lastref = lastref_here(lastref);
+	if (fd >= 0 && !run->o.dry_run && last_reference_check(fd) >= 0)
+		(void)last_reference_local_new(&last_reference);
+	o.last_reference = last_reference_local(last_reference);
 	r = fd < 0 ? fd : engine_new(&e, &o, fd);
 	if (r >= 0)
 		pacing_start(&run->pacing, &run->o, e, fd);
 	if (fd != g->dirfd)
 		fd_closep(&fd);
 	if (r < 0) {
-		lastref_here_free(lastref);
+		last_reference_local_free(last_reference);
 		moosefs_close(o.moosefs);
 		return start_failed(g, r);
 	}
@@ -213,7 +213,7 @@ static int filesystem_run(struct run *run, size_t first)
 	 * engine. */
 	pacing_stop(&run->pacing);
 	engine_free(e);
-	lastref_here_free(lastref);
+	last_reference_local_free(last_reference);
 	moosefs_close(o.moosefs);
 	return r < 0 ? start_failed(g, r) : 0;
 }

@@ -271,8 +271,8 @@ static void large_files(const struct engine_job *j, char *buf, size_t len)
 	if (s->whole > 0)
 		(void)snprintf(buf + n, len - (size_t)n, "; %" PRIu64 " large unlinked whole: %s",
 			       s->whole,
-			       j->o.lastref ? "in use or referred to elsewhere"
-					    : "other references cannot be ruled out");
+			       j->o.last_reference ? "in use or referred to elsewhere"
+						   : "other references cannot be ruled out");
 }
 
 char *engine_strategy(const struct engine *e, char *buf, size_t len)

@@ -107,7 +107,7 @@ static int verify(uid_t uid, uint64_t caps)
 	return 0;
 }
 
-int credentials_keep_for_lastref(void)
+int credentials_keep_for_last_reference(void)
 {
 	uint64_t permitted = 0, effective = 0, caps;
 	int r;

@@ -14,7 +14,7 @@ int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
 
 /* Keeps the two capabilities that opening a file by its handle takes, and no other. Returns 0 or a
  * negative errno, after which the process must end. */
-int credentials_keep_for_lastref(void);
+int credentials_keep_for_last_reference(void);
 
 /* Makes CAP_DAC_OVERRIDE effective, which setfsuid(2) has made ineffective. Only for who has it. */
 int credentials_override(void);

@@ -116,7 +116,7 @@ static const uint32_t refused_to_intake[] = {
 };
 
 /* All that the process which looks for other references to a file ever does, memory included. */
-static const uint32_t allowed_to_lastref[] = {
+static const uint32_t allowed_to_last_reference[] = {
 	SYS_recvmsg,
 	SYS_sendmsg,
 	SYS_close,
@@ -224,13 +224,13 @@ int calls_restrict(bool deletes)
 	return enforce(&p);
 }
 
-int calls_restrict_to_lastref(void)
+int calls_restrict_to_last_reference(void)
 {
 	struct program p = { .n = 0 };
 
 	put_architecture(&p);
-	for (size_t i = 0; i < ELEMENTSOF(allowed_to_lastref); i++)
-		PUT(&p, IF(BPF_JEQ, allowed_to_lastref[i], 0, 1), ALLOW);
+	for (size_t i = 0; i < ELEMENTSOF(allowed_to_last_reference); i++)
+		PUT(&p, IF(BPF_JEQ, allowed_to_last_reference[i], 0, 1), ALLOW);
 	PUT(&p, REFUSE);
 	return enforce(&p);
 }

@@ -13,4 +13,4 @@
 int calls_restrict(bool deletes);
 
 /* The same for last-reference-process.c: nothing is left but what it takes. */
-int calls_restrict_to_lastref(void);
+int calls_restrict_to_last_reference(void);

@@ -284,7 +284,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		/* Not paced at all: latency is off. Otherwise the pace says what it is. */
 		.op_latency_usec = r->s->pace ? ENGINE_LATENCY_AUTO : 0,
 		.shrink_min_bytes = ENGINE_LARGE_FILE,
-		.lastref = lastref_process(r->s->lastref),
+		.last_reference = last_reference_process(r->s->last_reference),
 		.moosefs = r->s->moosefs,
 		.stall_usec = r->s->stall_usec,
 		.mounts = protect_mounts(p),

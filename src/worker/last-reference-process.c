@@ -21,8 +21,8 @@
  * file; the answer is TAKEN: error; fd if 0. */
 enum message { ASK = 1, GO, TAKEN };
 
-struct lastref_process {
-	struct lastref face;
+struct last_reference_process {
+	struct last_reference face;
 	pthread_mutex_t lock; /* one question at a time */
 	int sock;
 	int leash; /* the only end for writing of a pipe: with it the other process ends */
@@ -41,7 +41,8 @@ static int receive(int sock, struct wire_in *in, enum message type)
 	return in->type == type ? 0 : -EBADMSG;
 }
 
-static int answer_one(int sock, const struct lastref *l, struct wire_in *in, struct wire_out *out)
+static int answer_one(int sock, const struct last_reference *l, struct wire_in *in,
+		      struct wire_out *out)
 {
 	_cleanup_close_ int fd = -1, dirfd = -1;
 	int r = receive(sock, in, ASK);
@@ -70,21 +71,21 @@ static int answer_one(int sock, const struct lastref *l, struct wire_in *in, str
 
 static int answer_all(int sock, int leash)
 {
-	struct lastref_here *l = NULL;
+	struct last_reference_local *l = NULL;
 	struct wire_in in = { 0 };
 	struct wire_out out = { 0 };
-	int r = lastref_here_new(&l);
+	int r = last_reference_local_new(&l);
 
 	/* The end of the socket would not end it where it hangs in a filesystem, nor would a user's
 	 * worker be allowed to send it a signal, as PR_SET_PDEATHSIG has it do. */
 	if (r >= 0)
 		r = credentials_leash(leash);
 	if (r >= 0)
-		r = credentials_keep_for_lastref();
+		r = credentials_keep_for_last_reference();
 	if (r >= 0)
-		r = calls_restrict_to_lastref();
+		r = calls_restrict_to_last_reference();
 	while (r >= 0)
-		r = answer_one(sock, lastref_here(l), &in, &out);
+		r = answer_one(sock, last_reference_local(l), &in, &out);
 	return r;
 }
 
@@ -102,7 +103,7 @@ _Noreturn static void process(int sock, int leash)
 /* ---- the process that asks ---- */
 
 /* Returns the descriptor or a negative errno. */
-static int ask(struct lastref_process *p, int *fd, int dirfd)
+static int ask(struct last_reference_process *p, int *fd, int dirfd)
 {
 	uint64_t error;
 	int r;
@@ -129,7 +130,7 @@ static int ask(struct lastref_process *p, int *fd, int dirfd)
 static int take(void *userdata, int fd, int dirfd)
 {
 	_cleanup_close_ int own = fd;
-	struct lastref_process *p = userdata;
+	struct last_reference_process *p = userdata;
 	int r;
 
 	pthread_mutex_lock(&p->lock);
@@ -152,14 +153,14 @@ static bool shrinks(int dirfd)
 	return profile.lease_truthful && profile.shrink != SHRINK_NEVER;
 }
 
-struct lastref_process *lastref_process_start(int dirfd)
+struct last_reference_process *last_reference_process_start(int dirfd)
 {
-	struct lastref_process *p;
+	struct last_reference_process *p;
 	_cleanup_close_ int sock = -1, its_sock = -1, leash = -1, its_leash = -1;
 	int pair[2];
 	pid_t pid;
 
-	if (!shrinks(dirfd) || lastref_look(dirfd) < 0 ||
+	if (!shrinks(dirfd) || last_reference_check(dirfd) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return NULL;
 	sock = pair[0];
@@ -175,14 +176,14 @@ struct lastref_process *lastref_process_start(int dirfd)
 	p = pid < 0 ? NULL : calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	*p = (struct lastref_process){ .face = { .take = take, .userdata = p },
-				       .sock = fd_take(&sock),
-				       .leash = fd_take(&leash) };
+	*p = (struct last_reference_process){ .face = { .take = take, .userdata = p },
+					      .sock = fd_take(&sock),
+					      .leash = fd_take(&leash) };
 	pthread_mutex_init(&p->lock, NULL);
 	return p;
 }
 
-struct lastref_process *lastref_process_free(struct lastref_process *p)
+struct last_reference_process *last_reference_process_free(struct last_reference_process *p)
 {
 	if (!p)
 		return NULL;
@@ -195,7 +196,7 @@ struct lastref_process *lastref_process_free(struct lastref_process *p)
 	return NULL;
 }
 
-const struct lastref *lastref_process(struct lastref_process *p)
+const struct last_reference *last_reference_process(struct last_reference_process *p)
 {
 	return p ? &p->face : NULL;
 }

@@ -165,7 +165,7 @@ static int hello(struct serving *s)
 		return complain("there is no sensible greeting", r);
 	/* Without it large files are unlinked whole, and jobs say so. */
 	if (s->deletes)
-		s->lastref = lastref_process_start(s->fence_fd);
+		s->last_reference = last_reference_process_start(s->fence_fd);
 	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
 	if (r >= 0)
 		r = credentials_leash(h.leash); /* stays open */
@@ -198,7 +198,7 @@ static void serving_done(struct serving *s)
 	protect_free(s->protect);
 	view_free(s->view);
 	remote_pace_free(s->pace);
-	lastref_process_free(s->lastref);
+	last_reference_process_free(s->last_reference);
 	moosefs_close(s->moosefs);
 	for (char **p = s->protect_extra; p && *p; p++)
 		free(*p);

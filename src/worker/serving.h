@@ -8,7 +8,7 @@
 
 #include "wire/protocol.h"
 
-struct lastref_process;
+struct last_reference_process;
 struct moosefs;
 struct protect;
 struct remote_pace;
@@ -26,10 +26,10 @@ struct serving {
 	gid_t gid;
 	bool deletes; /* role */
 	int fence_fd;
-	struct remote_pace *pace;        /* or NULL */
-	struct lastref_process *lastref; /* or NULL */
-	struct moosefs *moosefs;         /* or NULL */
-	uint64_t stall_usec;             /* how long its master may be held up; 0: not at all */
+	struct remote_pace *pace;                      /* or NULL */
+	struct last_reference_process *last_reference; /* or NULL */
+	struct moosefs *moosefs;                       /* or NULL */
+	uint64_t stall_usec; /* how long its master may be held up; 0: not at all */
 	struct worker_page *page;
 	char **protect_extra; /* NULL-terminated */
 

@@ -205,7 +205,7 @@ class Referred(Case):
                 os.link(w.path("big"), w.path(name))
                 fds.append(os.open(w.path(name), os.O_PATH))
                 os.unlink(w.path(name))
-            p = w.start("--json", "big", gate="lastref:watched")
+            p = w.start("--json", "big", gate="last-reference:watched")
             stopped = p.comes_to_its_gate()
             os.close(fds[1 - kept])
             r = (p.go_on() if stopped else p).finish()

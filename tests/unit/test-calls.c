@@ -175,8 +175,8 @@ START_TEST(of_looking_for_references)
 	/* It makes calls of its own that are not among so few. */
 	return;
 #endif
-	behind(calls_restrict_to_lastref, never);
-	behind(calls_restrict_to_lastref, what_looking_for_references_needs_and_no_more);
+	behind(calls_restrict_to_last_reference, never);
+	behind(calls_restrict_to_last_reference, what_looking_for_references_needs_and_no_more);
 }
 END_TEST
 

@@ -38,8 +38,10 @@ static int shrink(int dirfd, const char *name, const struct fs_profile *profile,
 		  struct shrink_rest *ret)
 {
 	unsigned asked = 0;
-	const struct lastref lastref = { .take = take_same, .userdata = &asked };
-	const struct shrinker by = { .profile = profile, .pace = pace, .lastref = &lastref };
+	const struct last_reference last_reference = { .take = take_same, .userdata = &asked };
+	const struct shrinker by = { .profile = profile,
+				     .pace = pace,
+				     .last_reference = &last_reference };
 	int r = shrink_file(dirfd, name, &by, NULL, cancelled, count, ret);
 
 	ck_assert_uint_eq(asked, r > 0);
@@ -114,9 +116,9 @@ START_TEST(what_others_hold_is_left_to_unlink)
 END_TEST
 
 /* What an answer makes of a file that a descriptor tells the length of. */
-static void expect(const struct lastref *lastref, int result, size_t left)
+static void expect(const struct last_reference *last_reference, int result, size_t left)
 {
-	const struct shrinker by = { .profile = &tail, .lastref = lastref };
+	const struct shrinker by = { .profile = &tail, .last_reference = last_reference };
 	_cleanup_close_ int pin = -1;
 	struct fixture f;
 	struct stat st;
@@ -133,7 +135,7 @@ static void expect(const struct lastref *lastref, int result, size_t left)
 START_TEST(test_attack_02_nothing_is_shrunk_that_is_referred_to)
 {
 	unsigned asked = 0;
-	const struct lastref busy = { .take = take_not, .userdata = &asked };
+	const struct last_reference busy = { .take = take_not, .userdata = &asked };
 
 	expect(&busy, SHRINK_UNLINKED, 0);
 	ck_assert_uint_eq(asked, 1);

@@ -227,14 +227,14 @@ const char *plan_large_files(const struct plan *p)
 		       "large";
 	if (p->profile.shrink == SHRINK_NEVER)
 		return "unlinked whole: steps gain nothing here";
-	if (p->lastref == -EOPNOTSUPP)
+	if (p->last_reference == -EOPNOTSUPP)
 		return "unlinked whole: without Landlock (Linux 5.13) the kernel does not tell "
 		       "whether something else refers to a file, so nothing may be truncated";
 	/* reclaimd asks as root. */
-	if (p->lastref < 0 && geteuid() != 0)
+	if (p->last_reference < 0 && geteuid() != 0)
 		return "freed in steps by submit, but unlinked whole by run: only root can tell "
 		       "whether something else refers to a file";
-	if (p->lastref < 0)
+	if (p->last_reference < 0)
 		return "unlinked whole: here even root cannot tell whether something else refers "
 		       "to a file (CAP_DAC_READ_SEARCH of the host is missing), so nothing may be "
 		       "truncated";

@@ -129,7 +129,7 @@ static int strategy_find(struct plan *p, int fd)
 	p->backend = begin.backend;
 	p->lanes = begin.lanes;
 	(void)engine_strategy(e, p->strategy, sizeof(p->strategy));
-	p->lastref = lastref_look(fd);
+	p->last_reference = last_reference_check(fd);
 	engine_free(e);
 	return 0;
 }

@@ -35,7 +35,7 @@ struct plan {
 	char strategy[128];
 	enum backend backend; /* that a run begins with */
 	unsigned lanes;
-	int lastref; /* as lastref_look returns */
+	int last_reference; /* as last_reference_check returns */
 
 	struct estimate estimate;
 	char *costs[COSTS_MOST]; /* what makes it dear: a sentence each */

@@ -12,7 +12,7 @@
 #include "pace.h"
 #include "stats.h"
 
-struct lastref;
+struct last_reference;
 struct moosefs;
 struct mounts;
 struct shrink_rest;
@@ -73,7 +73,7 @@ struct engine_options {
 	uint64_t shrink_min_bytes; /* files from this size on are shrunk in steps; 0: never */
 	/* Tells whether something else refers to a file. NULL: that is not known, and no file is
 	 * shrunk. Outlives the engine. */
-	const struct lastref *lastref;
+	const struct last_reference *last_reference;
 	const struct mounts *mounts; /* of this process, if they are known; else NULL */
 	size_t memory_bytes;         /* for directory chunks beyond the lanes' own; 0: 12 MiB */
 	/* Called on any lane, one call at a time. May be NULL. */

@@ -100,7 +100,9 @@ static void count_large(struct engine_job *j, int result)
 static int file_shrink(struct batch *b, const char *name, struct slice *slice, uint64_t *bytes)
 {
 	struct engine_job *j = b->job;
-	struct shrinker by = { .profile = &j->profile, .pace = j->pace, .lastref = j->o.lastref };
+	struct shrinker by = { .profile = &j->profile,
+			       .pace = j->pace,
+			       .last_reference = j->o.last_reference };
 	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
 	struct shrink_rest rest;
 	int r = shrink_file(b->dirfd, name, &by, slice, &j->cancelled, &count, &rest);

@@ -16,8 +16,8 @@
 #include "base/fd.h"
 #include "base/gate.h"
 
-struct lastref_here {
-	struct lastref face;
+struct last_reference_local {
+	struct last_reference face;
 	pthread_mutex_t lock; /* one file at a time: an event names its watch only by number */
 	int watch_fd;         /* -1: there was no file yet */
 };
@@ -76,7 +76,7 @@ static bool ended(int watch_fd, int watch)
 }
 
 /* Takes fd over, of a file that has no other dentry. True if nothing else holds this one. */
-static bool is_last(struct lastref_here *l, int fd)
+static bool is_last(struct last_reference_local *l, int fd)
 {
 	char link[sizeof("/proc/self/fd/") + 12];
 	bool last;
@@ -87,7 +87,7 @@ static bool is_last(struct lastref_here *l, int fd)
 	if (l->watch_fd < 0)
 		l->watch_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	watch = inotify_add_watch(l->watch_fd, link, IN_DELETE_SELF);
-	gate("lastref", "watched");
+	gate("last-reference", "watched");
 	fd_closep(&fd);
 	last = watch >= 0 && ended(l->watch_fd, watch);
 	if (watch >= 0 && !last) {
@@ -115,7 +115,7 @@ static bool is_nameless(int fd)
 }
 
 /* Steps 1 to 4 of the header. */
-static int reopen(struct lastref_here *l, int *fd, int dirfd, const struct identity *id)
+static int reopen(struct last_reference_local *l, int *fd, int dirfd, const struct identity *id)
 {
 	_cleanup_close_ int set = inode_pin(*fd), again = -1;
 	struct handle h;
@@ -161,7 +161,7 @@ static int take(void *userdata, int fd, int dirfd)
 	return reopen(userdata, &own, dir, &id);
 }
 
-int lastref_look(int dirfd)
+int last_reference_check(int dirfd)
 {
 	_cleanup_close_ int dir = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), set = -1,
 			    again = -1;
@@ -178,19 +178,20 @@ int lastref_look(int dirfd)
 	return MIN(again, 0);
 }
 
-int lastref_here_new(struct lastref_here **ret)
+int last_reference_local_new(struct last_reference_local **ret)
 {
-	struct lastref_here *l = calloc(1, sizeof(*l));
+	struct last_reference_local *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
-	*l = (struct lastref_here){ .face = { .take = take, .userdata = l }, .watch_fd = -1 };
+	*l = (struct last_reference_local){ .face = { .take = take, .userdata = l },
+					    .watch_fd = -1 };
 	pthread_mutex_init(&l->lock, NULL);
 	*ret = l;
 	return 0;
 }
 
-struct lastref_here *lastref_here_free(struct lastref_here *l)
+struct last_reference_local *last_reference_local_free(struct last_reference_local *l)
 {
 	if (!l)
 		return NULL;
@@ -200,7 +201,7 @@ struct lastref_here *lastref_here_free(struct lastref_here *l)
 	return NULL;
 }
 
-const struct lastref *lastref_here(struct lastref_here *l)
+const struct last_reference *last_reference_local(struct last_reference_local *l)
 {
 	return l ? &l->face : NULL;
 }

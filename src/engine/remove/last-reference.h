@@ -26,7 +26,7 @@
 #pragma once
 
 /* Whom the engine asks. */
-struct lastref {
+struct last_reference {
 	/* Takes over fd, a regular file open for writing, once no name leads to it; dirfd is the
 	 * directory that it was in. Returns another descriptor of the file, open for writing, if
 	 * nothing else refers to it; -EBUSY if something does; or another negative errno if that
@@ -35,16 +35,16 @@ struct lastref {
 	void *userdata;
 };
 
-struct lastref_here;
+struct last_reference_local;
 
 /* Can this process tell, on the filesystem that the directory dirfd is on? Returns 0; -EPERM: it
  * lacks the capability; -EOPNOTSUPP: the kernel or the filesystem lacks something; or another
  * negative errno. */
-int lastref_look(int dirfd);
+int last_reference_check(int dirfd);
 
 /* In this process itself. Returns 0 or a negative errno. */
-int lastref_here_new(struct lastref_here **ret);
-struct lastref_here *lastref_here_free(struct lastref_here *l);
+int last_reference_local_new(struct last_reference_local **ret);
+struct last_reference_local *last_reference_local_free(struct last_reference_local *l);
 
 /* Lives as long. */
-const struct lastref *lastref_here(struct lastref_here *l);
+const struct last_reference *last_reference_local(struct last_reference_local *l);

@@ -174,7 +174,8 @@ static bool is_committed(const struct fs_profile *profile, uint64_t length)
 
 bool shrink_can(const struct shrinker *by)
 {
-	return by->profile->lease_truthful && by->profile->shrink != SHRINK_NEVER && by->lastref;
+	return by->profile->lease_truthful && by->profile->shrink != SHRINK_NEVER &&
+	       by->last_reference;
 }
 
 bool shrink_may(const struct shrink_rest *rest)
@@ -224,13 +225,13 @@ bool shrink_go_on(struct shrink_rest *rest, const struct fs_profile *profile,
 
 /* From here on the file is ours alone, or left to the kernel. Takes *fd over; it is -1, or another
  * one that holds our lease. */
-static void take_alone(int *fd, int dirfd, const struct lastref *lastref)
+static void take_alone(int *fd, int dirfd, const struct last_reference *last_reference)
 {
 	int r;
 
 	/* Had the name been given to another file meanwhile, ours would still have a link, and is
 	 * refused. */
-	r = lastref->take(lastref->userdata, fd_take(fd), dirfd);
+	r = last_reference->take(last_reference->userdata, fd_take(fd), dirfd);
 	if (r < 0)
 		return;
 	*fd = r;
@@ -258,7 +259,7 @@ int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct s
 	gate("shrink", name);
 	if (unlinkat(dirfd, name, 0) < 0)
 		return -errno;
-	take_alone(&fd, dirfd, by->lastref);
+	take_alone(&fd, dirfd, by->last_reference);
 	if (fd < 0)
 		return SHRINK_UNLINKED;
 	if (slice)

@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "engine/filesystem/profile.h"
 
-struct lastref;
+struct last_reference;
 struct slice;
 
 /* Where a file's bytes are counted as they are freed, for whoever waits for a large one. */
@@ -34,8 +34,8 @@ struct shrink_rest {
 /* How, and how fast. */
 struct shrinker {
 	const struct fs_profile *profile;
-	const struct pace *pace;       /* or NULL */
-	const struct lastref *lastref; /* or NULL: nothing is shrunk */
+	const struct pace *pace;                     /* or NULL */
+	const struct last_reference *last_reference; /* or NULL: nothing is shrunk */
 };
 
 /* Is anything shrunk at all? */
