@@ -109,11 +109,11 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 	page_set(userdata, &p->stats);
 }
 
-static bool on_rest(const struct shrink_rest *rest, void *userdata)
+static bool on_remainder(const struct shrink_remainder *remainder, void *userdata)
 {
 	struct run *r = userdata;
 
-	return rests_add(&r->rests, rest);
+	return rests_add(&r->rests, remainder);
 }
 
 /* A name that does not take part. */
@@ -290,7 +290,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		.mounts = protect_mounts(p),
 		.problem = on_problem,
 		.progress = on_progress,
-		.rest = on_rest,
+		.remainder = on_remainder,
 		.userdata = r,
 	};
 	struct keeping keeping = { 0 };

@@ -30,14 +30,14 @@ void rests_done(struct rests *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-bool rests_add(struct rests *r, const struct shrink_rest *rest)
+bool rests_add(struct rests *r, const struct shrink_remainder *remainder)
 {
 	bool taken;
 
 	pthread_mutex_lock(&r->lock);
 	taken = r->fate != RESTS_DROP && r->n < RESTS_MOST;
 	if (taken)
-		r->v[r->n++] = *rest;
+		r->v[r->n++] = *remainder;
 	pthread_mutex_unlock(&r->lock);
 	return taken;
 }
@@ -67,7 +67,7 @@ static void let_go_of_broken(struct rests *r)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->n; i++) {
-		if (shrink_may(&r->v[i]))
+		if (shrink_may_continue(&r->v[i]))
 			r->v[kept++] = r->v[i];
 		else
 			fd_closep(&r->v[i].fd);
@@ -99,15 +99,16 @@ void rests_work(struct rests *r, const struct fs_profile *profile, const struct 
 	enum rests_fate fate;
 
 	while ((fate = wait_for_fate(r)) != RESTS_DROP && r->n > 0) {
-		struct shrink_rest *rest = &r->v[r->n - 1];
+		struct shrink_remainder *remainder = &r->v[r->n - 1];
 		/* Only added to, and atomically. */
-		struct shrink_count count = { .bytes = (uint64_t *)bytes, .weight = rest->weight };
-		bool more = shrink_go_on(rest, profile, pace, &r->wait, &count);
+		struct shrink_count count = { .bytes = (uint64_t *)bytes,
+					      .weight = remainder->weight };
+		bool more = shrink_continue(remainder, profile, pace, &r->wait, &count);
 
-		rest->weight -= count.counted;
+		remainder->weight -= count.counted;
 		if (more)
 			continue;
-		fd_closep(&rest->fd);
+		fd_closep(&remainder->fd);
 		r->n--;
 	}
 	if (fate == RESTS_DROP)

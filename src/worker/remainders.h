@@ -28,7 +28,7 @@ struct rests {
 	pthread_cond_t changed;
 	enum rests_fate fate;
 	_Atomic bool wait; /* nothing is to be freed in steps just now */
-	struct shrink_rest v[RESTS_MOST];
+	struct shrink_remainder v[RESTS_MOST];
 	size_t n;
 };
 
@@ -39,7 +39,7 @@ void rests_done(struct rests *r);
 void rests_close(struct rests *r);
 
 /* True if it was taken over: they are held. */
-bool rests_add(struct rests *r, const struct shrink_rest *rest);
+bool rests_add(struct rests *r, const struct shrink_remainder *remainder);
 
 /* Any thread, at any time. */
 void rests_fate(struct rests *r, enum rests_fate fate);

@@ -35,7 +35,7 @@ static int take_not(void *userdata, int fd, int dirfd)
 
 static int shrink(int dirfd, const char *name, const struct fs_profile *profile,
 		  const struct pace *pace, _Atomic bool *cancelled, struct shrink_count *count,
-		  struct shrink_rest *ret)
+		  struct shrink_remainder *ret)
 {
 	unsigned asked = 0;
 	const struct last_reference last_reference = { .take = take_same, .userdata = &asked };
@@ -354,28 +354,28 @@ START_TEST(what_is_left_is_gone_on_with)
 					       .synced = synced_unheard } };
 		uint64_t bytes = 0;
 		struct shrink_count count = { .bytes = &bytes, .weight = 1000 };
-		struct shrink_rest rest;
+		struct shrink_remainder remainder;
 		struct fixture f;
 		struct stat st;
 
 		begin(&f, "a");
 		s.pace.userdata = &s;
 		ck_assert_int_eq(truncate_at(f.fd, "a", MiB(16)), 0);
-		ck_assert_int_eq(shrink(f.fd, "a", both[i], &s.pace, &s.cancelled, &count, &rest),
-				 1);
+		ck_assert_int_eq(
+			shrink(f.fd, "a", both[i], &s.pace, &s.cancelled, &count, &remainder), 1);
 		ck_assert_uint_eq(tree_count(f.dir), 0);
 		ck_assert_uint_eq(bytes, 500);
-		ck_assert_int_ge(rest.fd, 0);
-		ck_assert(shrink_may(&rest));
+		ck_assert_int_ge(remainder.fd, 0);
+		ck_assert(shrink_may_continue(&remainder));
 		/* As long as it is to wait, nothing is freed. */
-		ck_assert(shrink_go_on(&rest, both[i], &s.pace, &s.cancelled, NULL));
-		ck_assert_int_eq(fstat(rest.fd, &st), 0);
-		ck_assert_uint_eq((uint64_t)st.st_size - rest.done, MiB(8));
+		ck_assert(shrink_continue(&remainder, both[i], &s.pace, &s.cancelled, NULL));
+		ck_assert_int_eq(fstat(remainder.fd, &st), 0);
+		ck_assert_uint_eq((uint64_t)st.st_size - remainder.done, MiB(8));
 		atomic_store(&s.cancelled, false);
 		count = (struct shrink_count){ .bytes = &bytes, .weight = 500 };
-		ck_assert(!shrink_go_on(&rest, both[i], &s.pace, &s.cancelled, &count));
+		ck_assert(!shrink_continue(&remainder, both[i], &s.pace, &s.cancelled, &count));
 		ck_assert_uint_eq(bytes, 1000);
-		(void)close(rest.fd);
+		(void)close(remainder.fd);
 		end(&f);
 	}
 }

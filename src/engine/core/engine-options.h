@@ -15,7 +15,7 @@
 struct last_reference;
 struct moosefs;
 struct mounts;
-struct shrink_rest;
+struct shrink_remainder;
 
 /* From this size on a file is worth freeing in steps: some hundred ms of journal on a slow disk. */
 #define ENGINE_LARGE_FILE MiB(256)
@@ -84,7 +84,7 @@ struct engine_options {
 	/* Called on any lane, any number at a time, for a large file in whose midst it was
 	 * cancelled: true if the rest is taken over, its descriptor included, and what is left is
 	 * not counted here. NULL, or false: the kernel frees it at once. */
-	bool (*rest)(const struct shrink_rest *rest, void *userdata);
+	bool (*remainder)(const struct shrink_remainder *remainder, void *userdata);
 	/* Called from engine_run's thread about ten times a second. May be NULL. */
 	void (*progress)(const struct engine_progress *p, void *userdata);
 	void *userdata;

@@ -23,7 +23,7 @@ enum order {
 };
 
 /* How a large file is made smaller before its last reference goes. */
-enum shrink_way {
+enum shrink_method {
 	SHRINK_NEVER, /* plain unlink: leases do not tell the truth here, or steps gain nothing */
 	SHRINK_TAIL,  /* truncate from the end */
 	SHRINK_HEAD,  /* punch holes from the start */
@@ -46,7 +46,7 @@ struct fs_profile {
 	bool discards;       /* what is freed is discarded by the way */
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
 	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
-	enum shrink_way shrink;
+	enum shrink_method shrink;
 	bool map_first; /* a step reads where its blocks are before it begins, see shrink.c */
 	uint64_t commit_bytes; /* freed of large files, until the filesystem itself is committed as
 				* a step's sync does not: btrfs; 0: never */

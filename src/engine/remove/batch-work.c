@@ -104,16 +104,16 @@ static int file_shrink(struct batch *b, const char *name, struct slice *slice, u
 			       .pace = j->pace,
 			       .last_reference = j->o.last_reference };
 	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
-	struct shrink_rest rest;
-	int r = shrink_file(b->dirfd, name, &by, slice, &j->cancelled, &count, &rest);
+	struct shrink_remainder remainder;
+	int r = shrink_file(b->dirfd, name, &by, slice, &j->cancelled, &count, &remainder);
 
 	*bytes -= count.counted;
 	count_large(j, r);
-	rest.weight = *bytes;
-	if (rest.fd >= 0 && j->o.rest && j->o.rest(&rest, j->o.userdata))
+	remainder.weight = *bytes;
+	if (remainder.fd >= 0 && j->o.remainder && j->o.remainder(&remainder, j->o.userdata))
 		*bytes = 0;
 	else
-		fd_closep(&rest.fd);
+		fd_closep(&remainder.fd);
 	return r > SHRINK_NOT;
 }
 

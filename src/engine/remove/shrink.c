@@ -86,18 +86,18 @@ static uint64_t step_bytes(const struct slice *slice, uint64_t step)
 }
 
 /* Frees one step. `done` is how far a head-first job has come. Returns 0 or a negative errno. */
-static int step_free(int fd, enum shrink_way way, uint64_t size, uint64_t done, uint64_t step)
+static int step_free(int fd, enum shrink_method method, uint64_t size, uint64_t done, uint64_t step)
 {
 	uint64_t unit = shrink_unit();
 	uint64_t left = size > step ? (size - step + unit - 1) / unit * unit : 0;
 
-	if (way == SHRINK_HEAD && step < size - done)
+	if (method == SHRINK_HEAD && step < size - done)
 		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)done,
 				 (off_t)step) < 0
 			       ? -errno
 			       : 0;
 	/* A hole up to the file's end would end within a folio. */
-	if (way == SHRINK_HEAD)
+	if (method == SHRINK_HEAD)
 		left = done;
 	return ftruncate(fd, (off_t)left) < 0 ? -errno : 0;
 }
@@ -106,7 +106,7 @@ static int step_free(int fd, enum shrink_way way, uint64_t size, uint64_t done, 
 #define MAP_UNIT MiB(4)
 
 /* Has the block of the map read that says where `at` is. False where it cannot be asked for. */
-static bool map_look(int fd, uint64_t at, uint64_t bytes)
+static bool map_fetch(int fd, uint64_t at, uint64_t bytes)
 {
 	struct fiemap map = { .fm_start = at, .fm_length = bytes };
 
@@ -122,8 +122,8 @@ static int map_read(int fd, struct slice *slice, uint64_t from, uint64_t bytes)
 	uint64_t last = from + bytes - 1;
 
 	if (!slice_is_small(slice))
-		return map_look(fd, from, bytes) ? slice_renew(slice) : 0;
-	for (uint64_t at = from; at < last + MAP_UNIT && map_look(fd, MIN(at, last), 1);
+		return map_fetch(fd, from, bytes) ? slice_renew(slice) : 0;
+	for (uint64_t at = from; at < last + MAP_UNIT && map_fetch(fd, MIN(at, last), 1);
 	     at += MAP_UNIT)
 		if (slice_renew(slice) < 0)
 			return -ECANCELED;
@@ -178,30 +178,30 @@ bool shrink_can(const struct shrinker *by)
 	       by->last_reference;
 }
 
-bool shrink_may(const struct shrink_rest *rest)
+bool shrink_may_continue(const struct shrink_remainder *remainder)
 {
 	uint64_t size;
 
-	return still_ours(rest->fd, &size);
+	return still_ours(remainder->fd, &size);
 }
 
-bool shrink_go_on(struct shrink_rest *rest, const struct fs_profile *profile,
-		  const struct pace *pace, const _Atomic bool *cancelled,
-		  struct shrink_count *count)
+bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile *profile,
+		     const struct pace *pace, const _Atomic bool *cancelled,
+		     struct shrink_count *count)
 {
 	uint64_t step = STEP_FIRST, size = 0, length = 0;
-	int fd = rest->fd;
+	int fd = remainder->fd;
 	struct slice slice;
 
 	slice_init(&slice, pace, cancelled, fd);
 	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size) &&
-	       size > rest->done) {
-		uint64_t left = size - rest->done;
-		uint64_t bytes = step_prepare(fd, profile, &slice, size, rest->done, step);
+	       size > remainder->done) {
+		uint64_t left = size - remainder->done;
+		uint64_t bytes = step_prepare(fd, profile, &slice, size, remainder->done, step);
 		uint64_t began = now_usec();
 
 		length = MAX(length, left);
-		if (bytes == 0 || step_free(fd, profile->shrink, size, rest->done, bytes) < 0)
+		if (bytes == 0 || step_free(fd, profile->shrink, size, remainder->done, bytes) < 0)
 			break;
 		gate("shrink", "step");
 		slice_add(&slice, 0, MIN(bytes, left));
@@ -214,13 +214,13 @@ bool shrink_go_on(struct shrink_rest *rest, const struct fs_profile *profile,
 		}
 		slice_close(&slice);
 		if (profile->shrink == SHRINK_HEAD)
-			rest->done += bytes;
+			remainder->done += bytes;
 		/* A step that the pace made small says nothing about a large one. */
 		if (bytes == step || now_usec() - began > COST_HIGH)
 			step = shrink_next_step(step, now_usec() - began);
 	}
 	slice_finish(&slice);
-	return atomic_load(cancelled) && still_ours(fd, &size) && size > rest->done;
+	return atomic_load(cancelled) && still_ours(fd, &size) && size > remainder->done;
 }
 
 /* From here on the file is ours alone, or left to the kernel. Takes *fd over; it is -1, or another
@@ -242,15 +242,16 @@ static void take_alone(int *fd, int dirfd, const struct last_reference *last_ref
 }
 
 int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct slice *slice,
-		_Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret_rest)
+		_Atomic bool *cancelled, struct shrink_count *count,
+		struct shrink_remainder *ret_remainder)
 {
-	struct shrink_rest rest = { .fd = -1 };
+	struct shrink_remainder remainder = { .fd = -1 };
 	_cleanup_close_ int fd = -1;
 
 	if (count)
 		count->counted = 0;
-	if (ret_rest)
-		*ret_rest = rest;
+	if (ret_remainder)
+		*ret_remainder = remainder;
 	if (!shrink_can(by))
 		return SHRINK_NOT;
 	fd = open_pinned(dirfd, name);
@@ -264,9 +265,9 @@ int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct s
 		return SHRINK_UNLINKED;
 	if (slice)
 		slice_close(slice);
-	rest.fd = fd;
-	if (shrink_go_on(&rest, by->profile, by->pace, cancelled, count) && ret_rest) {
-		*ret_rest = rest;
+	remainder.fd = fd;
+	if (shrink_continue(&remainder, by->profile, by->pace, cancelled, count) && ret_remainder) {
+		*ret_remainder = remainder;
 		(void)fd_take(&fd);
 	}
 	return SHRINK_DONE;

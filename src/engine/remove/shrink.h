@@ -25,7 +25,7 @@ struct shrink_count {
 };
 
 /* What is left of a file whose name is gone. The descriptor is its owner's. */
-struct shrink_rest {
+struct shrink_remainder {
 	int fd;          /* with our lease; -1: nothing is left */
 	uint64_t done;   /* freed from the head */
 	uint64_t weight; /* what is left takes on the disk */
@@ -52,17 +52,18 @@ enum shrunk {
  * one; the caller's slice (or NULL) is closed before the first, and only then, so that no time
  * passes between the caller's look at the file and a plain unlink. Freeing stops, and leaves the
  * rest to the kernel, when the lease is broken or *cancelled; in that case the caller gets the
- * rest, if ret_rest is not NULL, but for its weight. count may be NULL. */
+ * remainder, if ret_remainder is not NULL, but for its weight. count may be NULL. */
 int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct slice *slice,
-		_Atomic bool *cancelled, struct shrink_count *count, struct shrink_rest *ret_rest);
+		_Atomic bool *cancelled, struct shrink_count *count,
+		struct shrink_remainder *ret_remainder);
 
 /* Goes on with what is left. True if it was cancelled once more, and there still is something. */
-bool shrink_go_on(struct shrink_rest *rest, const struct fs_profile *profile,
-		  const struct pace *pace, const _Atomic bool *cancelled,
-		  struct shrink_count *count);
+bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile *profile,
+		     const struct pace *pace, const _Atomic bool *cancelled,
+		     struct shrink_count *count);
 
 /* Our lease is still on it, and no name leads to it. */
-bool shrink_may(const struct shrink_rest *rest);
+bool shrink_may_continue(const struct shrink_remainder *remainder);
 
 /* The next step in bytes, from the last one and what it cost: pure, for tests. */
 uint64_t shrink_next_step(uint64_t step_bytes, uint64_t cost_usec);
