@@ -24,7 +24,7 @@ struct ruleset {
 #define NET_ALL 3ULL              /* 4: bind and connect */
 #define SCOPED_ALL 3ULL           /* 6: abstract sockets and signals */
 
-/* Not fenced: there are the mount table, /proc, and directories on the way to be looked at. */
+/* Not restricted: the mount table, /proc and the directories of a path are read. */
 #define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 
 /* Opening for writing is what a lease and truncation take. */
@@ -83,7 +83,7 @@ static int none(int error)
 	return error == ENOSYS || error == EOPNOTSUPP ? 0 : -error;
 }
 
-int fence_raise(int fd)
+int landlock_restrict_deleter(int fd)
 {
 	long abi = abi_get();
 	struct ruleset set = ruleset_for(abi, FS_ABI_1 & ~READING);
@@ -95,7 +95,7 @@ int fence_raise(int fd)
 	return r < 0 ? r : (int)abi;
 }
 
-int fence_raise_intake(void)
+int landlock_restrict_intake(void)
 {
 	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	long abi = abi_get();
@@ -104,7 +104,7 @@ int fence_raise_intake(void)
 
 	if (abi < 0)
 		return none(errno);
-	/* The first kind of fence keeps everything in the directory that it is in. */
+	/* ABI 1 allows no rename from one directory to another. */
 	if (abi < 2)
 		return 0;
 	if (root < 0)
@@ -113,7 +113,7 @@ int fence_raise_intake(void)
 	return r < 0 ? r : (int)abi;
 }
 
-int fence_raise_pump(void)
+int landlock_restrict_proxy(void)
 {
 	long abi = abi_get();
 	struct ruleset set = ruleset_for(abi, FS_ABI_1);

@@ -5,12 +5,12 @@
 #pragma once
 
 /* Who deletes: removes and truncates beneath the directory fd, and makes nothing anywhere. */
-int fence_raise(int fd);
+int landlock_restrict_deleter(int fd);
 
 /* Who looks and stages: opens nothing for writing, truncates and runs nothing. It renames, in the
  * submitter's directories: of a directory that is in no tree of ours, as one of a container's,
  * only within that (to the caller, -EXDEV). Nothing before ABI 2, which has no way to allow it. */
-int fence_raise_intake(void);
+int landlock_restrict_intake(void);
 
 /* Who passes messages on: opens nothing. */
-int fence_raise_pump(void);
+int landlock_restrict_proxy(void);

@@ -216,7 +216,7 @@ static int enforce(struct program *p)
 	return errno == ENOSYS || errno == EINVAL ? 0 : -errno;
 }
 
-int calls_restrict(bool deletes)
+int seccomp_restrict(bool deletes)
 {
 	struct program p = { .n = 0 };
 
@@ -224,7 +224,7 @@ int calls_restrict(bool deletes)
 	return enforce(&p);
 }
 
-int calls_restrict_to_last_reference(void)
+int seccomp_restrict_last_reference(void)
 {
 	struct program p = { .n = 0 };
 

@@ -10,7 +10,7 @@
  * EPERM. One that does not delete removes nothing but empty directories and makes no ring, which
  * the filter could not look into. Needs NO_NEW_PRIVS, and comes before there are threads. Returns
  * 1; 0 if the kernel has no filters, or this architecture none yet; or a negative errno. */
-int calls_restrict(bool deletes);
+int seccomp_restrict(bool deletes);
 
 /* The same for last-reference-process.c: nothing is left but what it takes. */
-int calls_restrict_to_last_reference(void);
+int seccomp_restrict_last_reference(void);

@@ -83,7 +83,7 @@ static int answer_all(int sock, int leash)
 	if (r >= 0)
 		r = credentials_keep_for_last_reference();
 	if (r >= 0)
-		r = calls_restrict_to_last_reference();
+		r = seccomp_restrict_last_reference();
 	while (r >= 0)
 		r = answer_one(sock, last_reference_local(l), &in, &out);
 	return r;

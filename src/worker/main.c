@@ -137,7 +137,7 @@ static int hello_take(struct serving *s, struct hello *h)
 	page = wire_get_fd(&s->in);
 	h->leash = wire_get_fd(&s->in);
 	if (s->deletes)
-		s->fence_fd = wire_get_fd(&s->in);
+		s->landlock_fd = wire_get_fd(&s->in);
 	if (flags & HELLO_PACED) {
 		pace = wire_get_fd(&s->in);
 		pace_page = wire_get_fd(&s->in);
@@ -165,24 +165,24 @@ static int hello(struct serving *s)
 		return complain("there is no sensible greeting", r);
 	/* Without it large files are unlinked whole, and jobs say so. */
 	if (s->deletes)
-		s->last_reference = last_reference_process_start(s->fence_fd);
+		s->last_reference = last_reference_process_start(s->landlock_fd);
 	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
 	if (r >= 0)
 		r = credentials_leash(h.leash); /* stays open */
 	if (r < 0)
 		return complain("cannot become the submitter", r);
-	/* Behind the fence nobody can be spoken to for the first time. */
+	/* Landlock allows no new connection, so this one is made before. */
 	if (h.uid != 0)
 		s->stall_usec = 0;
 	if (s->deletes)
-		(void)moosefs_open(&s->moosefs, s->fence_fd, NULL);
-	abi = s->deletes ? fence_raise(s->fence_fd) : fence_raise_intake();
+		(void)moosefs_open(&s->moosefs, s->landlock_fd, NULL);
+	abi = s->deletes ? landlock_restrict_deleter(s->landlock_fd) : landlock_restrict_intake();
 	if (abi < 0)
-		return complain("cannot raise the fence (Landlock)", abi);
-	fd_closep(&s->fence_fd);
-	r = calls_restrict(s->deletes);
+		return complain("cannot restrict itself with Landlock", abi);
+	fd_closep(&s->landlock_fd);
+	r = seccomp_restrict(s->deletes);
 	if (r < 0)
-		return complain("cannot filter system calls (seccomp)", r);
+		return complain("cannot restrict its system calls with seccomp", r);
 	s->uid = h.uid;
 	s->gid = h.gid;
 	o = answer_begin(s, ANSWER_WELCOME);
@@ -207,7 +207,7 @@ static void serving_done(struct serving *s)
 
 static int serve(void)
 {
-	struct serving s = { .sock = PROTOCOL_FD, .fence_fd = -1 };
+	struct serving s = { .sock = PROTOCOL_FD, .landlock_fd = -1 };
 	int r = hello(&s);
 
 	if (r >= 0)

@@ -197,7 +197,7 @@ static void answer_all(sd_event *e, const struct worker *w, const uint8_t *data,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct submitter root = { 0 };
-	struct worker_options o = { .program = "none", .submitter = &root, .fence_fd = -1 };
+	struct worker_options o = { .program = "none", .submitter = &root, .landlock_fd = -1 };
 	const uint64_t welcome[] = { PROTOCOL_VERSION, 6 };
 	struct worker *w = NULL;
 	sd_event *e = NULL;
@@ -206,7 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	asked = ended = 0;
 	o.role = data[0] & DELETES ? WORKER_DELETE : WORKER_INTAKE;
-	o.fence_fd = o.role == WORKER_DELETE ? open("/", O_PATH | O_CLOEXEC) : -1;
+	o.landlock_fd = o.role == WORKER_DELETE ? open("/", O_PATH | O_CLOEXEC) : -1;
 	must(sd_event_new(&e) >= 0 && worker_new(&w, e, &o) >= 0);
 	turn(e);
 	if (!(data[0] & NO_WELCOME))
@@ -220,7 +220,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	turn(e);
 	must(ended == asked);
 	fd_closep(&its);
-	fd_closep(&o.fence_fd);
+	fd_closep(&o.landlock_fd);
 	(void)sd_event_unref(e);
 	return 0;
 }

@@ -27,7 +27,7 @@ static pid_t run_to_gate(int d)
 	fixture_start(&f, d);
 	ck_assert_int_eq(unsetenv("RECLAIM_GATE"), 0);
 	fixture_run_begin(&f, d, &item, 1);
-	while (worker_fence(f.worker) < 0)
+	while (worker_landlock_abi(f.worker) < 0)
 		ck_assert_int_ge(sd_event_run(f.event, UINT64_MAX), 0);
 	return fixture_gate_wait();
 }

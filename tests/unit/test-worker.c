@@ -62,7 +62,7 @@ START_TEST(look_stage_run)
 	ck_assert_uint_eq(f.seen.problems, 0);
 	ck_assert_uint_eq(f.seen.result.errors, 0);
 	ck_assert(!fixture_has(&f, "staging/job/2"));
-	ck_assert_int_ge(worker_fence(f.worker), 0);
+	ck_assert_int_ge(worker_landlock_abi(f.worker), 0);
 }
 END_TEST
 
@@ -512,7 +512,7 @@ START_TEST(what_is_gone_is_flushed)
 }
 END_TEST
 
-START_TEST(the_fence_holds)
+START_TEST(landlock_confines_the_deleter)
 {
 	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700), out = fixture_mkdir(&f, "out", 0700);
 	struct run_item item = { .seq = 1, .name = "canary" };
@@ -523,10 +523,11 @@ START_TEST(the_fence_holds)
 	fixture_start(&f, d);
 	ck_assert_int_eq(fixture_run(&f, out, &item, 1), 0);
 	/* None only where the kernel has none. */
-	ck_assert_int_eq(worker_fence(f.worker), MAX(syscall(SYS_landlock_create_ruleset, NULL, 0,
-							     LANDLOCK_CREATE_RULESET_VERSION),
-						     0L));
-	if (worker_fence(f.worker) == 0)
+	ck_assert_int_eq(
+		worker_landlock_abi(f.worker),
+		MAX(syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION),
+		    0L));
+	if (worker_landlock_abi(f.worker) == 0)
 		return;
 	ck_assert_uint_eq(f.seen.kept, 1);
 	ck_assert_int_eq(f.seen.kept_error, -EACCES);
@@ -579,7 +580,7 @@ int main(void)
 		a_hundred_thousand_names,
 		only_who_was_accepted_is_deleted,
 		what_is_gone_is_flushed,
-		the_fence_holds,
+		landlock_confines_the_deleter,
 		swapped_right_before_the_rename,
 	};
 

@@ -46,13 +46,13 @@ static void on_gone(struct worker *w, const char *how, void *userdata)
 	(void)snprintf(f->seen.how, sizeof(f->seen.how), "%s", how);
 }
 
-void fixture_start_program(struct fixture *f, const char *program, int fence_fd)
+void fixture_start_program(struct fixture *f, const char *program, int landlock_fd)
 {
 	struct worker_options o = {
 		.program = program,
-		.role = fence_fd >= 0 ? WORKER_DELETE : WORKER_INTAKE,
+		.role = landlock_fd >= 0 ? WORKER_DELETE : WORKER_INTAKE,
 		.submitter = &f->who,
-		.fence_fd = fence_fd,
+		.landlock_fd = landlock_fd,
 		.gone = on_gone,
 		.userdata = f,
 	};
@@ -61,9 +61,9 @@ void fixture_start_program(struct fixture *f, const char *program, int fence_fd)
 	ck_assert_int_ge(worker_new(&f->worker, f->event, &o), 0);
 }
 
-void fixture_start(struct fixture *f, int fence_fd)
+void fixture_start(struct fixture *f, int landlock_fd)
 {
-	fixture_start_program(f, RECLAIM_WORKER, fence_fd);
+	fixture_start_program(f, RECLAIM_WORKER, landlock_fd);
 }
 
 static void begin(struct fixture *f)

@@ -44,9 +44,9 @@ struct fixture {
 void fixture_setup(struct fixture *f, uid_t uid);
 void fixture_teardown(struct fixture *f);
 
-/* A worker that is the fixture's; fence_fd >= 0: one that deletes. */
-void fixture_start(struct fixture *f, int fence_fd);
-void fixture_start_program(struct fixture *f, const char *program, int fence_fd);
+/* A worker that is the fixture's; landlock_fd >= 0: one that deletes. */
+void fixture_start(struct fixture *f, int landlock_fd);
+void fixture_start_program(struct fixture *f, const char *program, int landlock_fd);
 void fixture_stop(struct fixture *f);
 
 /* Turns the loop until the request is answered, or the worker is gone. */

@@ -351,7 +351,7 @@ static void other_gone(struct worker *w, const char *how, void *userdata)
 		 how);
 }
 
-static int deleter_new(struct worker **ret, struct place *p, struct owner *o, int fence_fd,
+static int deleter_new(struct worker **ret, struct place *p, struct owner *o, int landlock_fd,
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
 	const struct config *c = p->manager->config;
@@ -359,7 +359,7 @@ static int deleter_new(struct worker **ret, struct place *p, struct owner *o, in
 		.program = p->manager->worker_program,
 		.role = WORKER_DELETE,
 		.submitter = &o->id,
-		.fence_fd = fence_fd,
+		.landlock_fd = landlock_fd,
 		.pacers = p->manager->pacers,
 		.stall_usec = c->moosefs_snapshot ? c->moosefs_stall_usec : 0,
 		.protect = (const char *const *)c->protect,
@@ -403,9 +403,9 @@ void place_part(struct place *p)
 	p->deleter_owner = owner_unref(p->deleter_owner);
 }
 
-int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct worker **ret)
+int place_deleter_for(struct place *p, struct owner *o, int landlock_fd, struct worker **ret)
 {
-	return deleter_new(ret, p, o, fence_fd, other_gone);
+	return deleter_new(ret, p, o, landlock_fd, other_gone);
 }
 
 void places_done(struct manager *m)

@@ -77,7 +77,7 @@ void place_renew(struct place *p);
 /* The worker is somebody else's from now on. */
 void place_part(struct place *p);
 /* A worker that deletes in another directory; the caller's. */
-int place_deleter_for(struct place *p, struct owner *o, int fence_fd, struct worker **ret);
+int place_deleter_for(struct place *p, struct owner *o, int landlock_fd, struct worker **ret);
 
 /* Frees what is left of them at the end. */
 void places_done(struct manager *m);

@@ -419,7 +419,7 @@ static int intake_new(struct owner *o, filesystem_t filesystem, struct intake **
 		.program = o->manager->worker_program,
 		.role = WORKER_INTAKE,
 		.submitter = &o->id,
-		.fence_fd = -1,
+		.landlock_fd = -1,
 		.protect = (const char *const *)o->manager->config->protect,
 		.gone = intake_gone,
 		.userdata = i,

@@ -63,7 +63,7 @@ struct worker {
 	bool held;
 	bool keeps; /* was stopped so that it keeps what is left of large files */
 	enum worker_role role;
-	int fence_abi;
+	int landlock_abi;
 	struct paced *paced; /* or NULL */
 	sd_event *event;
 	sd_event_source *io, *process, *limit;

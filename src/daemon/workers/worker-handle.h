@@ -3,8 +3,8 @@
  *
  *   role     lives as                   may
  *   intake   the submitter              resolve, look, rename into staging and back; never unlinks
- *   delete   the submitter, fenced by   unlink and truncate beneath one directory
- *            Landlock to one directory
+ *   delete   the submitter, confined    unlink and truncate beneath one directory
+ *            by Landlock
  *
  * A worker drops its credentials for good before it reads its first request. Requests are answered
  * by callbacks on the event loop; a worker does one at a time, more are queued. When it dies, hangs
@@ -39,7 +39,7 @@ struct worker_options {
 	const char *program; /* path of reclaim-worker, or what worker_program_pin gave */
 	enum worker_role role;
 	const struct submitter *submitter; /* copied */
-	int fence_fd;                      /* WORKER_DELETE: the directory; duplicated */
+	int landlock_fd;                   /* WORKER_DELETE: the directory; duplicated */
 	struct pacers *pacers;             /* WORKER_DELETE: who paces it, or NULL */
 	/* WORKER_DELETE, root: how long MooseFS's master may be held up; 0: not at all. */
 	uint64_t stall_usec;
@@ -72,9 +72,8 @@ unsigned worker_busy(const struct worker *w);
 /* Stops reading its answers, and goes on: for a caller that cannot take more at the moment. The
  * worker waits as soon as the socket is full, and does not count as hung. */
 void worker_hold(struct worker *w, bool hold);
-/* The Landlock ABI of the fence around a delete worker; 0: this kernel has none; -1: not known yet.
- */
-int worker_fence(const struct worker *w);
+/* The Landlock ABI that confines a delete worker; 0: this kernel has none; -1: not known yet. */
+int worker_landlock_abi(const struct worker *w);
 
 /* ---- intake ------------------------------------------------------------------------------- */
 
@@ -231,10 +230,10 @@ struct run_item {
 	struct lasting_identity id;
 };
 
-/* Deletes names in dirfd (beneath the fence), each only if it still is who it was; at most 65,536
- * at a time. dir_id: the directory itself must still be that one (-ESTALE), or NULL. unmoved_usec:
- * unless 0, all that was changed or moved since, and others of the same names, is as if it were not
- * there (-ENOENT). */
+/* Deletes names in dirfd (the directory of landlock_fd or one beneath it), each only if it still is
+ * who it was; at most 65,536 at a time. dir_id: the directory itself must still be that one
+ * (-ESTALE), or NULL. unmoved_usec: unless 0, all that was changed or moved since, and others of
+ * the same names, is as if it were not there (-ENOENT). */
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
 	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
 	       const struct run_callbacks *cb, void *userdata);

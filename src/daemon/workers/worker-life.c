@@ -307,12 +307,12 @@ static int pace_make(struct worker *w, const struct worker_options *o, struct wo
 {
 	/* Only where it is ours are nameless files made to see what a sync costs: in staging, which
 	 * is open for reading, and not in somebody's own directory. */
-	bool ours = !(fcntl(o->fence_fd, F_GETFL) & O_PATH);
+	bool ours = !(fcntl(o->landlock_fd, F_GETFL) & O_PATH);
 
 	if (o->role != WORKER_DELETE || !o->pacers)
 		return 0;
-	return pacers_attach(o->pacers, o->fence_fd, ours ? o->fence_fd : -1, discards(o->fence_fd),
-			     &w->paced, &fds->pace, &fds->pace_page);
+	return pacers_attach(o->pacers, o->landlock_fd, ours ? o->landlock_fd : -1,
+			     discards(o->landlock_fd), &w->paced, &fds->pace, &fds->pace_page);
 }
 
 static int process_make(struct worker *w, const struct worker_options *o)
@@ -367,7 +367,7 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 	*w = (struct worker){
 		.n_refs = 1,
 		.role = o->role,
-		.fence_abi = -1,
+		.landlock_abi = -1,
 		.event = sd_event_ref(event),
 		.sock = -1,
 		.pidfd = -1,
@@ -399,9 +399,9 @@ unsigned worker_busy(const struct worker *w)
 	return w->n_requests;
 }
 
-int worker_fence(const struct worker *w)
+int worker_landlock_abi(const struct worker *w)
 {
-	return w->fence_abi;
+	return w->landlock_abi;
 }
 
 void worker_hold(struct worker *w, bool hold)

@@ -65,7 +65,7 @@ static int take_welcome(struct worker *w)
 
 	if (w->welcome || w->in.serial != 0 || version != PROTOCOL_VERSION)
 		return -EBADMSG;
-	w->fence_abi = (int)wire_get_most(&w->in, INT32_MAX);
+	w->landlock_abi = (int)wire_get_most(&w->in, INT32_MAX);
 	w->welcome = true;
 	worker_limit(w);
 	return wire_end(&w->in);

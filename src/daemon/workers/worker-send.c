@@ -115,7 +115,7 @@ int worker_greet(struct worker *w, const struct worker_options *o, const struct 
 	wire_put_fd(out, fds->page);
 	wire_put_fd(out, fds->leash);
 	if (o->role == WORKER_DELETE)
-		wire_put_fd(out, o->fence_fd);
+		wire_put_fd(out, o->landlock_fd);
 	if (fds->pace >= 0) {
 		wire_put_fd(out, fds->pace);
 		wire_put_fd(out, fds->pace_page);

@@ -435,8 +435,8 @@ static int become_client(int client)
 		return -errno;
 	r = credentials_become(cred.uid, cred.gid, NULL, 0, /* deletes= */ false);
 	if (r >= 0)
-		r = fence_raise_pump();
-	return r < 0 ? r : calls_restrict(/* deletes= */ false);
+		r = landlock_restrict_proxy();
+	return r < 0 ? r : seccomp_restrict(/* deletes= */ false);
 }
 
 int pump_serve(int sock)

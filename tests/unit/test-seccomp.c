@@ -22,14 +22,14 @@ typedef int (*test_t)(const char *dir);
 
 #define REFUSED(call) FAILS_WITH(EPERM, call)
 
-static int of_deleting(void)
+static int restrict_deleter(void)
 {
-	return calls_restrict(/* deletes= */ true);
+	return seccomp_restrict(/* deletes= */ true);
 }
 
-static int of_looking(void)
+static int restrict_intake(void)
 {
-	return calls_restrict(/* deletes= */ false);
+	return seccomp_restrict(/* deletes= */ false);
 }
 
 static void behind(int (*restrict_calls)(void), test_t test)
@@ -155,34 +155,34 @@ static int what_looking_for_references_needs_and_no_more(const char *dir)
 	return 0;
 }
 
-START_TEST(of_who_deletes)
+START_TEST(seccomp_of_the_deleter)
 {
-	behind(of_deleting, never);
-	behind(of_deleting, what_deleting_needs);
+	behind(restrict_deleter, never);
+	behind(restrict_deleter, what_deleting_needs);
 }
 END_TEST
 
-START_TEST(of_intake)
+START_TEST(seccomp_of_intake)
 {
-	behind(of_looking, never);
-	behind(of_looking, what_intake_needs_and_no_more);
+	behind(restrict_intake, never);
+	behind(restrict_intake, what_intake_needs_and_no_more);
 }
 END_TEST
 
-START_TEST(of_looking_for_references)
+START_TEST(seccomp_of_the_last_reference)
 {
 #ifdef __SANITIZE_THREAD__
 	/* It makes calls of its own that are not among so few. */
 	return;
 #endif
-	behind(calls_restrict_to_last_reference, never);
-	behind(calls_restrict_to_last_reference, what_looking_for_references_needs_and_no_more);
+	behind(seccomp_restrict_last_reference, never);
+	behind(seccomp_restrict_last_reference, what_looking_for_references_needs_and_no_more);
 }
 END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { of_who_deletes, of_intake, of_looking_for_references };
+	const TTest *tests[] = { seccomp_of_the_deleter, seccomp_of_intake, seccomp_of_the_last_reference };
 
-	return run_case("calls", tests, sizeof(tests) / sizeof(tests[0]));
+	return run_case("seccomp", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -13,7 +13,7 @@ HOUR = 3600 * 1000000
 ROOTS = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 28 | 1 << 21 | 1 << 7 | 1 << 6
 
 
-class Fences(Case):
+class Sandbox(Case):
     def setUp(self):
         super().setUp()
         os.chmod(self.data, 0o777)

@@ -48,7 +48,7 @@ static void behind(int (*test)(int fd))
 static int deleter(int fd)
 {
 	int in = openat(fd, "in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	long has = fence_raise(in);
+	long has = landlock_restrict_deleter(in);
 
 	if (has != abi())
 		return __LINE__;
@@ -67,7 +67,7 @@ static int deleter(int fd)
 static int intake(int fd)
 {
 	char *const argv[] = { (char *)"true", NULL };
-	long has = fence_raise_intake();
+	long has = landlock_restrict_intake();
 	char path[64];
 
 	if (has != (abi() < 2 ? 0 : abi()))
@@ -91,9 +91,9 @@ static int intake(int fd)
 	return 0;
 }
 
-static int pump(int fd)
+static int proxy(int fd)
 {
-	int ends[2], has = fence_raise_pump();
+	int ends[2], has = landlock_restrict_proxy();
 	char byte = 0;
 
 	if (has != abi())
@@ -110,27 +110,28 @@ static int pump(int fd)
 	return 0;
 }
 
-START_TEST(who_deletes)
+START_TEST(landlock_of_the_deleter)
 {
 	behind(deleter);
 }
 END_TEST
 
-START_TEST(who_looks_and_stages)
+START_TEST(landlock_of_intake)
 {
 	behind(intake);
 }
 END_TEST
 
-START_TEST(who_passes_messages_on)
+START_TEST(landlock_of_the_proxy)
 {
-	behind(pump);
+	behind(proxy);
 }
 END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = { who_deletes, who_looks_and_stages, who_passes_messages_on };
+	const TTest *const tests[] = { landlock_of_the_deleter, landlock_of_intake,
+				       landlock_of_the_proxy };
 
-	return run_case("fence", tests, ELEMENTSOF(tests));
+	return run_case("landlock", tests, ELEMENTSOF(tests));
 }
