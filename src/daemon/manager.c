@@ -571,7 +571,7 @@ static void bus_says(int level, uid_t uid, const char *text, void *userdata)
 static int listen_on_bus(struct manager *m)
 {
 	_cleanup_free_ char *socket = NULL, *varlink = NULL;
-	struct bus_options o = { .pump = m->worker_program,
+	struct bus_options o = { .proxy_program = m->worker_program,
 				 .no_bus = m->o.no_bus,
 				 .features = m->o.features,
 				 .spools = view_spools,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What reclaimd and reclaim-worker say to each other. (Where the socket is a stream, the worker is
- * a pump, and D-Bus or Varlink is spoken: worker/pump.h.)
+ * a proxy, and D-Bus or Varlink is spoken: worker/proxy/proxy.h.)
  *
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
@@ -55,7 +55,7 @@
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
 
-/* What a client speaks: the byte that comes with what a pump begins with. */
+/* What a client speaks: the byte that comes with what a proxy begins with. */
 enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 
 enum protocol_request {

@@ -10,7 +10,7 @@
  *     name-check.c, session.c, directory.c, identity.c    what is submitted, and may it be?
  *     stage-names.c                                      out of the way
  *     staging-entry.c, staging-make.c                    staging directories; putting back
- *   proxy.c         the pump role: between reclaimd and one client
+ *   proxy.c         the proxy role: between reclaimd and one client
  *   deleter.c       the delete role's requests
  *     delete-names.c          one run of the engine
  *     flush-files.c        makes durable what it removed
@@ -227,7 +227,7 @@ int main(void)
 	courtesy_show();
 	r = surroundings_clear();
 	if (r >= 0)
-		r = type == SOCK_STREAM ? pump_serve(PROTOCOL_FD) : serve();
+		r = type == SOCK_STREAM ? proxy_serve(PROTOCOL_FD) : serve();
 	if (r < 0 && r != -EPIPE && type == SOCK_SEQPACKET)
 		(void)complain("ends", r);
 	/* Not exit: a process that may not be traced cannot be looked through for leaks. */

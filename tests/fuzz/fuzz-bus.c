@@ -182,7 +182,7 @@ static void call_with(int sock, const uint8_t *data, size_t size, const int fds[
 			data += 2;
 			size -= 2;
 		}
-	/* As the pump does it. */
+	/* As the proxy does it. */
 	if (!header_may_carry(t.v, t.n, n_fds))
 		n_fds = 0;
 	put(&t, data, size);

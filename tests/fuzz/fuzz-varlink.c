@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a client may say on a Varlink connection: whatever is answered is JSON, and nothing is left
- * behind. It passes the pump's framing and sd-varlink's own reading and comparing, as in the
+ * behind. It passes the proxy's framing and sd-varlink's own reading and comparing, as in the
  * daemon. The manager is the one of the unit tests.
  *
  * An input is a byte of flags and the stream, messages that end with a NUL; the same files are sent
@@ -75,7 +75,7 @@ static void turn(sd_event *e, int sock, struct heard *h)
 	}
 }
 
-/* As the pump does it: messages go when they are whole, and long ones in pieces. */
+/* As the proxy does it: messages go when they are whole, and long ones in pieces. */
 struct mouth {
 	struct lines lines;
 	char buf[512];

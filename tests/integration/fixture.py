@@ -249,7 +249,7 @@ def workers_of(pid):
         with contextlib.suppress(OSError), open("/proc/%s/stat" % child, encoding="ascii",
                                                 errors="replace") as f:
             name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
-            if int(rest.split()[1]) == pid and name not in ("reclaim-pump", "reclaim-canary"):
+            if int(rest.split()[1]) == pid and name not in ("reclaim-proxy", "reclaim-canary"):
                 found.append(int(child))
     return found
 

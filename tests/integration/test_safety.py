@@ -358,7 +358,7 @@ class Processes(Safety):
             self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"), status)
             if status["Uid"].split()[0] != "0":
                 theirs.append(status)
-        self.assertIn("reclaim-pump", [status["Name"] for status in theirs])
+        self.assertIn("reclaim-proxy", [status["Name"] for status in theirs])
         self.assertIn("reclaim-worker", [status["Name"] for status in theirs])
         for status in theirs:
             for ids in ("Uid", "Gid"):

@@ -47,17 +47,17 @@ class Case(daemon_fixture.Case):
         self.assertEqual(listing(self.data), ["b", "c"])
         return c, p
 
-    def pumps(self):
+    def proxies(self):
         found = 0
         for pid in self.daemon.workers():
             with contextlib.suppress(OSError), open("/proc/%d/comm" % pid) as f:
-                found += f.read() == "reclaim-pump\n"
+                found += f.read() == "reclaim-proxy\n"
         return found
 
-    def until_gone(self, pumps):
+    def until_gone(self, proxies):
         """Until as few clients are connected."""
         end = time.monotonic() + fixture.TIMEOUT
-        while self.pumps() > pumps:
+        while self.proxies() > proxies:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)
 
@@ -77,7 +77,7 @@ class Clients(Case):
     def ended(self, sig, *args):
         c, p = self.submit_until_moving(*args)
         self.assertEqual([j["state"] for j in c.jobs()], ["accepted"])
-        before = self.pumps()
+        before = self.proxies()
         os.kill(p.pid, sig)
         p._wait(fixture.TIMEOUT)
         self.until_gone(before - 1)
@@ -207,7 +207,7 @@ class Unrecorded(Case):
     def test_attack_12_nor_answered(self):
         """The caller is gone as well, and had asked for a cancel."""
         serial = self.c.send("Cancel", "at", [1])
-        before = self.pumps()
+        before = self.proxies()
         self.other.close()
         self.until_gone(before - 1)
         self.go_on()
@@ -225,7 +225,7 @@ class Connections(Case):
         other.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], daemon_fixture.described(options),
                    fds=[os.open(self.data, os.O_PATH), names_fd()])
         self.worker = self.daemon.stopped_worker()
-        before = self.pumps()
+        before = self.proxies()
         other.close()
         self.until_gone(before - 1)
         return c
@@ -240,10 +240,10 @@ class Connections(Case):
         c, other = self.daemon.client(), self.daemon.client()
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
         write(self.path("a"))
-        workers = [w for w in self.daemon.workers() if not self.is_pump(w)]
+        workers = [w for w in self.daemon.workers() if not self.is_proxy(w)]
         for w in workers:
             os.kill(w, signal.SIGSTOP)
-        before = self.pumps()
+        before = self.proxies()
         other.send_submit(self.path("b"))
         c.jobs()
         other.close()
@@ -257,9 +257,9 @@ class Connections(Case):
         self.assertEqual(self.staged(), [])
 
     @staticmethod
-    def is_pump(pid):
+    def is_proxy(pid):
         with open("/proc/%d/comm" % pid) as f:
-            return f.read() == "reclaim-pump\n"
+            return f.read() == "reclaim-proxy\n"
 
     def test_attack_12_in_mid_message(self):
         """Of every length: part of a message is none."""
@@ -267,7 +267,7 @@ class Connections(Case):
         sent = dbuswire.message(7, {dbuswire.PATH: "/org/reclaimd1", dbuswire.MEMBER: "Submit",
                                     dbuswire.INTERFACE: "org.reclaimd1.Manager"},
                                 "aaya{sv}", [os.fsencode(self.path(n)) for n in NAMES], {})
-        before = self.pumps()
+        before = self.proxies()
         for n in list(range(1, len(sent), 29)) + [len(sent) - 1]:
             other = self.daemon.client()
             other.socket.sendall(sent[:n])
@@ -299,7 +299,7 @@ class Connections(Case):
         other.send("SubmitLists", "a(hh)a{sv}", [(0, 1)], {}, fds=[os.open(self.data, os.O_PATH), names_fd()],
                    flags=1)
         self.worker = self.daemon.stopped_worker()
-        before = self.pumps()
+        before = self.proxies()
         other.close()
         self.until_gone(before - 1)
         self.go_on()
@@ -319,10 +319,10 @@ class Connections(Case):
         c = self.daemon.again_with_gate("stage:none")
         self.assertEqual(c.wait(c.submit(self.path("c"))), "done")  # there is a worker
         other = self.daemon.client()
-        workers = [w for w in self.daemon.workers() if not self.is_pump(w)]
+        workers = [w for w in self.daemon.workers() if not self.is_proxy(w)]
         for w in workers:
             os.kill(w, signal.SIGSTOP)
-        before = self.pumps()
+        before = self.proxies()
         other.send_submit(self.path("a"), keep_moved=True)
         c.jobs()
         other.close()
@@ -349,7 +349,7 @@ class Crashes(Case):
     def test_attack_12_daemon_killed_while_it_puts_back(self):
         """It goes on putting back."""
         _, p = self.submit_until_moving(gate="stage:b,restore:b")
-        before = self.pumps()
+        before = self.proxies()
         os.kill(p.pid, signal.SIGKILL)
         p._wait(fixture.TIMEOUT)
         self.until_gone(before - 1)

@@ -388,7 +388,7 @@ struct server *server_start(const char *bus_address)
 	ck_assert_int_eq(chmod(s->dir, 0755), 0);
 	(void)snprintf(s->socket, sizeof(s->socket), "%s/private", s->dir);
 	s->o = (struct bus_options){ .socket = s->socket,
-				     .pump = RECLAIM_WORKER,
+				     .proxy_program = RECLAIM_WORKER,
 				     .no_bus = !bus_address,
 				     .bus_address = bus_address,
 				     .features = features,

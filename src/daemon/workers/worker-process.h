@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The process of a worker or of a pump: started, ended, reaped. */
+/* The process of a worker or of a proxy: started, ended, reaped. */
 #pragma once
 
 #include <stdbool.h>

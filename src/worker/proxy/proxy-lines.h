@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Messages that end with a NUL, as those of Varlink do, cut out of a stream: what a pump may pass
+/* Messages that end with a NUL, as those of Varlink do, cut out of a stream: what a proxy may pass
  * on of what it has read. Short messages go when they are whole; of a long one the first part goes
- * once there is a permit, and the rest as it comes. Pure: the pump reads and writes. */
+ * once there is a permit, and the rest as it comes. Pure: the proxy reads and writes. */
 #pragma once
 
 #include <stdbool.h>

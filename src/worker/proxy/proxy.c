@@ -44,7 +44,7 @@ struct way {
 	char buf[KiB(64)];
 };
 
-struct pump {
+struct proxy {
 	enum protocol_speech speech;
 	struct way up, down; /* to reclaimd, to the client */
 	int permits;
@@ -86,7 +86,7 @@ static bool is_harmless(int fd)
 	       fs.f_type == XFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC;
 }
 
-static int fds_take(struct pump *p, struct msghdr *m)
+static int fds_take(struct proxy *p, struct msghdr *m)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -102,13 +102,13 @@ static int fds_take(struct pump *p, struct msghdr *m)
 	return 0;
 }
 
-static void fds_close(struct pump *p)
+static void fds_close(struct proxy *p)
 {
 	while (p->n_fds > 0)
 		(void)close(p->fds[--p->n_fds]);
 }
 
-static void fds_put(const struct pump *p, union control *c, struct msghdr *m)
+static void fds_put(const struct proxy *p, union control *c, struct msghdr *m)
 {
 	int pass[FDS_MOST];
 
@@ -126,7 +126,7 @@ static void fds_put(const struct pump *p, union control *c, struct msghdr *m)
 
 /* Reads no further than the end of what comes before the first message. Descriptors that come with
  * it are left to the kernel. Returns as recv. */
-static ssize_t read_lines(struct pump *p)
+static ssize_t read_lines(struct proxy *p)
 {
 	ssize_t n = recv(p->up.from, p->up.buf, sizeof(p->up.buf), MSG_PEEK);
 	ssize_t end = 0;
@@ -140,7 +140,7 @@ static ssize_t read_lines(struct pump *p)
 }
 
 /* Sees how long the message is. */
-static int length_read(struct pump *p)
+static int length_read(struct proxy *p)
 {
 	uint64_t most;
 	bool little = p->up.buf[0] == 'l';
@@ -161,7 +161,7 @@ static int length_read(struct pump *p)
 }
 
 /* The header is whole: it goes on, and what may not come with it does not. */
-static int head_end(struct pump *p)
+static int head_end(struct proxy *p)
 {
 	p->up.end = p->head_most;
 	p->waits = p->head_most + p->left > SHORT_BYTES && !p->permitted;
@@ -170,7 +170,7 @@ static int head_end(struct pump *p)
 	return 1;
 }
 
-static int head_read(struct pump *p, size_t n)
+static int head_read(struct proxy *p, size_t n)
 {
 	int r = 0;
 
@@ -183,7 +183,7 @@ static int head_read(struct pump *p, size_t n)
 }
 
 /* Reads no further than the end of a message, so that its descriptors come with it. */
-static ssize_t read_message(struct pump *p)
+static ssize_t read_message(struct proxy *p)
 {
 	bool in_head = p->head < p->head_most;
 	size_t most = in_head ? p->head_most - p->head : MIN(p->left, sizeof(p->up.buf));
@@ -204,7 +204,7 @@ static ssize_t read_message(struct pump *p)
 }
 
 /* Of Varlink: lets go what may. */
-static int lines_release(struct pump *p)
+static int lines_release(struct proxy *p)
 {
 	bool is_long;
 	int r = lines_ready(&p->lines, p->up.buf, sizeof(p->up.buf), &p->up.end, &is_long);
@@ -215,7 +215,7 @@ static int lines_release(struct pump *p)
 }
 
 /* Descriptors mean nothing there: they are received only to be closed here. */
-static int varlink_read(struct pump *p)
+static int varlink_read(struct proxy *p)
 {
 	union control control;
 	struct iovec v = { .iov_base = p->up.buf + p->lines.held,
@@ -238,7 +238,7 @@ static int varlink_read(struct pump *p)
 }
 
 /* Returns 1, 0 at the end, or a negative errno. */
-static int dbus_read(struct pump *p)
+static int dbus_read(struct proxy *p)
 {
 	bool lines = p->begun < strlen(BEGIN);
 	ssize_t n = lines ? read_lines(p) : read_message(p);
@@ -259,12 +259,12 @@ static int dbus_read(struct pump *p)
 	return 1;
 }
 
-static int up_read(struct pump *p)
+static int up_read(struct proxy *p)
 {
 	return p->speech == SPEECH_VARLINK ? varlink_read(p) : dbus_read(p);
 }
 
-static int permit_give(struct pump *p)
+static int permit_give(struct proxy *p)
 {
 	const uint64_t one = 1;
 
@@ -275,14 +275,14 @@ static int permit_give(struct pump *p)
 }
 
 /* What was to be written has been. */
-static int varlink_written(struct pump *p)
+static int varlink_written(struct proxy *p)
 {
 	int r = lines_gone(&p->lines, p->up.buf, p->up.end) ? permit_give(p) : 1;
 
 	return r < 0 ? r : lines_release(p);
 }
 
-static int dbus_written(struct pump *p)
+static int dbus_written(struct proxy *p)
 {
 	if (p->head < p->head_most || p->left > 0)
 		return 1;
@@ -292,7 +292,7 @@ static int dbus_written(struct pump *p)
 	return permit_give(p);
 }
 
-static int up_write(struct pump *p)
+static int up_write(struct proxy *p)
 {
 	union control control = { .room = { 0 } };
 	struct iovec v = { .iov_base = p->up.buf + p->up.at, .iov_len = p->up.end - p->up.at };
@@ -312,7 +312,7 @@ static int up_write(struct pump *p)
 	return p->speech == SPEECH_VARLINK ? varlink_written(p) : dbus_written(p);
 }
 
-static int permit_take(struct pump *p)
+static int permit_take(struct proxy *p)
 {
 	uint64_t one;
 
@@ -367,7 +367,7 @@ static void drain(struct way *w)
 /* ------------------------------------------------------------------------------------------- */
 
 /* Waits for something to do, and does it. Returns 1, 0 at the end, or a negative errno. */
-static int turn(struct pump *p)
+static int turn(struct proxy *p)
 {
 	bool up = !is_empty(&p->up), down = !is_empty(&p->down);
 	struct pollfd v[] = {
@@ -401,7 +401,7 @@ static int turn(struct pump *p)
 }
 
 /* Takes what reclaimd has begun with. */
-static int greeting_take(struct pump *p, int sock)
+static int greeting_take(struct proxy *p, int sock)
 {
 	char byte;
 	struct iovec v = { .iov_base = &byte, .iov_len = 1 };
@@ -439,12 +439,12 @@ static int become_client(int client)
 	return r < 0 ? r : seccomp_restrict(/* deletes= */ false);
 }
 
-int pump_serve(int sock)
+int proxy_serve(int sock)
 {
-	struct pump p = { .head_most = HEAD_BYTES };
+	struct proxy p = { .head_most = HEAD_BYTES };
 	int r;
 
-	(void)prctl(PR_SET_NAME, "reclaim-pump");
+	(void)prctl(PR_SET_NAME, "reclaim-proxy");
 	r = greeting_take(&p, sock);
 	if (r < 0)
 		return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The pump role: stands between reclaimd and one client of one of its sockets, as the client's
+/* The proxy role: stands between reclaimd and one client of one of its sockets, as the client's
  * user.
  *
  * Who receives a descriptor has to close it, and closing a file may wait for the process that
@@ -16,4 +16,4 @@
 /* Serves until either side closes; sock is reclaimd's, on which the client's connection and the
  * permits come first. Gives up all rights but those of the client's user. Returns 0 or a negative
  * errno. */
-int pump_serve(int sock);
+int proxy_serve(int sock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Who has connected to one of our sockets: who that is, the kernel says. In between is a process of
- * the client's user (worker/pump.h), which takes descriptors and long messages off our hands until
- * they can do no harm; it counts as the connection, for as long as it lives. At its other end is
- * thus a process of ours, so that what the client claims to be is not even looked at. */
+ * the client's user (worker/proxy/proxy.h), which takes descriptors and long messages off our hands
+ * until they can do no harm; it counts as the connection, for as long as it lives. At its other end
+ * is thus a process of ours, so that what the client claims to be is not even looked at. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -186,7 +186,7 @@ static int link_take(struct bus *b, uid_t account)
 
 /* ---- beginning ---------------------------------------------------------------------------- */
 
-/* What a pump begins with: what is spoken, the client's connection, and the permits. */
+/* What a proxy begins with: what is spoken, the client's connection, and the permits. */
 static int greet(int sock, enum protocol_speech speech, int client, int permits)
 {
 	const int fds[] = { client, permits };
@@ -208,8 +208,8 @@ static int greet(int sock, enum protocol_speech speech, int client, int permits)
 	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Returns our end of a connection to the pump, or a negative errno. */
-static int pump_start(struct guest *p, int client)
+/* Returns our end of a connection to the proxy, or a negative errno. */
+static int proxy_start(struct guest *p, int client)
 {
 	struct bus *b = p->guests->bus;
 	int permits = quota_permits(b->quota, p->asker->account), pair[2], r;
@@ -223,11 +223,11 @@ static int pump_start(struct guest *p, int client)
 	its = pair[1];
 	r = greet(ours, p->guests->speech->id, client, permits);
 	if (r >= 0)
-		r = process_start(b->o.pump, fd_take(&its), &p->pidfd);
+		r = process_start(b->o.proxy_program, fd_take(&its), &p->pidfd);
 	return r < 0 ? r : fd_take(&ours);
 }
 
-/* Returns our end as pump_start, with somebody who waits for the pump's end. */
+/* Returns our end as proxy_start, with a source that waits for the end of the proxy. */
 static int guest_start(struct guests *guests, struct asker *a, int client)
 {
 	struct guest *p = calloc(1, sizeof(*p));
@@ -239,7 +239,7 @@ static int guest_start(struct guests *guests, struct asker *a, int client)
 		return r;
 	}
 	*p = (struct guest){ .guests = guests, .asker = asker_ref(a), .pidfd = -1 };
-	sock = r = pump_start(p, client);
+	sock = r = proxy_start(p, client);
 	/* So that it can be closed from here. */
 	if (r >= 0)
 		a->sock = fcntl(sock, F_DUPFD_CLOEXEC, 3);

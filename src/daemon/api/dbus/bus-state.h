@@ -257,7 +257,7 @@ struct system_link *system_link_free(struct system_link *s);
 /* What is spoken on a socket of ours. */
 struct speech {
 	enum protocol_speech id;
-	/* Serves a guest: takes our end of the connection to its pump; a is referred to. Returns 0
+	/* Serves a guest: takes our end of the connection to its proxy; a is referred to. Returns 0
 	 * or a negative errno, with which the connection is closed. */
 	int (*open)(struct bus *b, int fd, struct asker *a);
 };

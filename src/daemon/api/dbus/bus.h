@@ -41,7 +41,7 @@ struct bus_options {
 	const char *socket;
 	/* The same of the Varlink socket, where this build has Varlink. */
 	const char *varlink;
-	const char *pump; /* path of reclaim-worker, or what worker_program_pin gave */
+	const char *proxy_program; /* path of reclaim-worker, or what worker_program_pin gave */
 	bool no_bus;
 	const char *bus_address;     /* NULL: the system bus */
 	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */

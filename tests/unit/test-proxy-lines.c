@@ -8,7 +8,7 @@
 #include "support.h"
 #include "base/macros.h"
 
-/* As a pump has it, but smaller. */
+/* As a proxy has it, but smaller. */
 #define BUFFER 64
 
 struct stream {
@@ -144,5 +144,5 @@ int main(void)
 	const TTest *tests[] = { short_ones_go_when_they_are_whole, long_ones_take_a_permit,
 				 too_long_is_an_error, nothing_is_lost_or_changed };
 
-	return run_case("pump-lines", tests, ELEMENTSOF(tests));
+	return run_case("proxy-lines", tests, ELEMENTSOF(tests));
 }
