@@ -55,12 +55,12 @@ int credentials_override(void)
 	return r < 0 ? r : caps_set(permitted, effective | BIT(CAP_DAC_OVERRIDE));
 }
 
-int credentials_leash(int leash)
+int credentials_die_with_parent(int death_pipe)
 {
-	struct pollfd p = { .fd = leash };
+	struct pollfd p = { .fd = death_pipe };
 
-	if (fcntl(leash, F_SETOWN, getpid()) < 0 || fcntl(leash, F_SETSIG, SIGKILL) < 0 ||
-	    fcntl(leash, F_SETFL, O_ASYNC) < 0)
+	if (fcntl(death_pipe, F_SETOWN, getpid()) < 0 || fcntl(death_pipe, F_SETSIG, SIGKILL) < 0 ||
+	    fcntl(death_pipe, F_SETFL, O_ASYNC) < 0)
 		return -errno;
 	/* It may have been let go of before. */
 	return poll(&p, 1, 0) == 0 ? 0 : -EPIPE;

@@ -19,6 +19,6 @@ int credentials_keep_for_last_reference(void);
 /* Makes CAP_DAC_OVERRIDE effective, which setfsuid(2) has made ineffective. Only for who has it. */
 int credentials_override(void);
 
-/* From now on the kernel kills this process when the other end of the pipe `leash` is closed:
+/* From now on the kernel kills this process when the other end of the pipe is closed:
  * reclaimd need not have the right to send signals to it, nor live. Takes the descriptor over. */
-int credentials_leash(int leash);
+int credentials_die_with_parent(int death_pipe);

@@ -12,7 +12,7 @@
  *   HELLO            version, role, uid, gid, flags, µs that a    WELCOME: version, Landlock's ABI
  *                    MooseFS master may be held up by snapshots   or 0
  *                    (0: none), groups, n * (protected path);
- *                    fds: page, leash, landlock? (delete), pace,
+ *                    fds: page, death_pipe, landlock? (delete), pace,
  *                    its page?
  *   LOOK_GROUPS      session, n * (flags, dir_path?, path?,       -
  *                    display?, names); fds: dir?, names?

@@ -25,7 +25,7 @@ struct last_reference_process {
 	struct last_reference face;
 	pthread_mutex_t lock; /* one question at a time */
 	int sock;
-	int leash; /* the only end for writing of a pipe: with it the other process ends */
+	int death_pipe; /* the only end for writing of a pipe: with it the other process ends */
 	struct wire_out out;
 	struct wire_in in;
 };
@@ -69,7 +69,7 @@ static int answer_one(int sock, const struct last_reference *l, struct wire_in *
 	return r;
 }
 
-static int answer_all(int sock, int leash)
+static int answer_all(int sock, int death_pipe)
 {
 	struct last_reference_local *l = NULL;
 	struct wire_in in = { 0 };
@@ -79,7 +79,7 @@ static int answer_all(int sock, int leash)
 	/* The end of the socket would not end it where it hangs in a filesystem, nor would a user's
 	 * worker be allowed to send it a signal, as PR_SET_PDEATHSIG has it do. */
 	if (r >= 0)
-		r = credentials_leash(leash);
+		r = credentials_die_with_parent(death_pipe);
 	if (r >= 0)
 		r = credentials_keep_for_last_reference();
 	if (r >= 0)
@@ -89,11 +89,11 @@ static int answer_all(int sock, int leash)
 	return r;
 }
 
-_Noreturn static void process(int sock, int leash)
+_Noreturn static void process(int sock, int death_pipe)
 {
 	/* Nothing of what the deleter was given stays, its socket to reclaimd included. That is
-	 * PROTOCOL_FD, so leash is another. */
-	if (dup2(sock, PROTOCOL_FD) < 0 || dup2(leash, PROTOCOL_FD + 1) < 0 ||
+	 * PROTOCOL_FD, so death_pipe is another. */
+	if (dup2(sock, PROTOCOL_FD) < 0 || dup2(death_pipe, PROTOCOL_FD + 1) < 0 ||
 	    close_range(PROTOCOL_FD + 2, ~0U, 0) < 0)
 		_exit(EXIT_FAILURE);
 	(void)prctl(PR_SET_NAME, "reclaim-lastref");
@@ -156,7 +156,7 @@ static bool shrinks(int dirfd)
 struct last_reference_process *last_reference_process_start(int dirfd)
 {
 	struct last_reference_process *p;
-	_cleanup_close_ int sock = -1, its_sock = -1, leash = -1, its_leash = -1;
+	_cleanup_close_ int sock = -1, its_sock = -1, death_pipe = -1, its_death_pipe = -1;
 	int pair[2];
 	pid_t pid;
 
@@ -167,18 +167,18 @@ struct last_reference_process *last_reference_process_start(int dirfd)
 	its_sock = pair[1];
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return NULL;
-	its_leash = pair[0];
-	leash = pair[1];
+	its_death_pipe = pair[0];
+	death_pipe = pair[1];
 	pid = fork();
 	if (pid == 0)
-		process(its_sock, its_leash);
-	/* A process that was started ends with its leash. */
+		process(its_sock, its_death_pipe);
+	/* A process that was started ends when the pipe is closed. */
 	p = pid < 0 ? NULL : calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	*p = (struct last_reference_process){ .face = { .take = take, .userdata = p },
-					      .sock = fd_take(&sock),
-					      .leash = fd_take(&leash) };
+				       .sock = fd_take(&sock),
+				       .death_pipe = fd_take(&death_pipe) };
 	pthread_mutex_init(&p->lock, NULL);
 	return p;
 }
@@ -188,7 +188,7 @@ struct last_reference_process *last_reference_process_free(struct last_reference
 	if (!p)
 		return NULL;
 	fd_closep(&p->sock);
-	fd_closep(&p->leash);
+	fd_closep(&p->death_pipe);
 	wire_in_done(&p->in);
 	wire_out_done(&p->out);
 	pthread_mutex_destroy(&p->lock);

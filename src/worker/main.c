@@ -113,7 +113,7 @@ struct hello {
 	gid_t gid;
 	const gid_t *groups;
 	size_t groups_len;
-	int leash;
+	int death_pipe;
 };
 
 /* Reads the first message. */
@@ -135,7 +135,7 @@ static int hello_take(struct serving *s, struct hello *h)
 	s->stall_usec = wire_get(&s->in);
 	h->groups = wire_get_bytes(&s->in, &h->groups_len);
 	page = wire_get_fd(&s->in);
-	h->leash = wire_get_fd(&s->in);
+	h->death_pipe = wire_get_fd(&s->in);
 	if (s->deletes)
 		s->landlock_fd = wire_get_fd(&s->in);
 	if (flags & HELLO_PACED) {
@@ -157,7 +157,7 @@ static int hello_take(struct serving *s, struct hello *h)
 /* Becomes who it is to be, and says so. Nothing of any request is read before. */
 static int hello(struct serving *s)
 {
-	struct hello h = { .leash = -1 };
+	struct hello h = { .death_pipe = -1 };
 	struct wire_out *o;
 	int r = hello_take(s, &h), abi = 0;
 
@@ -168,7 +168,7 @@ static int hello(struct serving *s)
 		s->last_reference = last_reference_process_start(s->landlock_fd);
 	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
 	if (r >= 0)
-		r = credentials_leash(h.leash); /* stays open */
+		r = credentials_die_with_parent(h.death_pipe); /* stays open */
 	if (r < 0)
 		return complain("cannot become the submitter", r);
 	/* Landlock allows no new connection, so this one is made before. */

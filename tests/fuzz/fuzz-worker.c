@@ -25,9 +25,9 @@
 static int its = -1;
 static unsigned asked, ended;
 
-/* The linker puts these in the place of those that start and bury a process. */
+/* The linker puts these in the place of those that start and reap a process. */
 int __wrap_process_start(const char *program, int sock, int *ret_pidfd);
-void __wrap_process_bury(sd_event *event, int pidfd, int leash, bool now,
+void __wrap_process_reap(sd_event *event, int pidfd, int death_pipe, bool now,
 			 const struct process_watch *w);
 
 int __wrap_process_start(const char *program, int sock, int *ret_pidfd)
@@ -38,14 +38,14 @@ int __wrap_process_start(const char *program, int sock, int *ret_pidfd)
 	return *ret_pidfd < 0 ? -errno : 0;
 }
 
-void __wrap_process_bury(sd_event *event, int pidfd, int leash, bool now,
+void __wrap_process_reap(sd_event *event, int pidfd, int death_pipe, bool now,
 			 const struct process_watch *w)
 {
 	(void)event;
 	(void)now;
 	(void)w;
 	(void)close(pidfd);
-	(void)close(leash);
+	(void)close(death_pipe);
 }
 
 static void on_dir(const struct intake_dir *d, void *userdata)

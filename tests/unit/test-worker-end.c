@@ -101,7 +101,7 @@ START_TEST(a_stopped_run_keeps_the_rest)
 }
 END_TEST
 
-/* One that does not answer is freed at once, and killed by its leash. */
+/* One that does not answer is freed at once, and killed by its parent-death pipe. */
 START_TEST(a_hung_worker_is_not_waited_for)
 {
 	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);

@@ -68,7 +68,8 @@ struct worker {
 	sd_event *event;
 	sd_event_source *io, *process, *limit;
 	int sock, pidfd;
-	int leash; /* the end of a pipe: closing it kills, whoever the process is by now */
+	int death_pipe; /* the end of a pipe: closing it kills, whatever credentials the process has
+			   by now */
 	struct worker_page *page;
 	struct messages out;
 	struct request *first, **last;
@@ -98,7 +99,7 @@ void worker_limit(struct worker *w);
 /* worker-send.c */
 /* Descriptors that the worker is given with its greeting; -1: none. */
 struct worker_fds {
-	int page, leash;
+	int page, death_pipe;
 	int pace, pace_page;
 };
 

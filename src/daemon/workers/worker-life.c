@@ -68,7 +68,7 @@ static void end(struct worker *w, int error, bool kill_now)
 	fd_closep(&w->sock);
 	if (w->left)
 		w->left(w->watch.userdata);
-	process_bury(w->event, fd_take(&w->pidfd), fd_take(&w->leash), kill_now, &w->watch);
+	process_reap(w->event, fd_take(&w->pidfd), fd_take(&w->death_pipe), kill_now, &w->watch);
 	w->paced = pacers_detach(w->paced);
 	while ((rq = request_take(w)))
 		request_fail(rq, error);
@@ -326,14 +326,14 @@ static int process_make(struct worker *w, const struct worker_options *o)
 	return r < 0 ? r : sources_add(w);
 }
 
-static int leash_make(struct worker *w, struct worker_fds *fds)
+static int death_pipe_make(struct worker *w, struct worker_fds *fds)
 {
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	fds->leash = ends[0];
-	w->leash = ends[1];
+	fds->death_pipe = ends[0];
+	w->death_pipe = ends[1];
 	return 0;
 }
 
@@ -343,7 +343,7 @@ static int start(struct worker *w, const struct worker_options *o)
 	int r = page_make(w, &fds.page);
 
 	if (r >= 0)
-		r = leash_make(w, &fds);
+		r = death_pipe_make(w, &fds);
 	if (r >= 0)
 		r = pace_make(w, o, &fds);
 	if (r >= 0)
@@ -351,7 +351,7 @@ static int start(struct worker *w, const struct worker_options *o)
 	if (r >= 0)
 		r = worker_greet(w, o, &fds);
 	fd_closep(&fds.page);
-	fd_closep(&fds.leash);
+	fd_closep(&fds.death_pipe);
 	fd_closep(&fds.pace);
 	fd_closep(&fds.pace_page);
 	return r;
@@ -371,7 +371,7 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 		.event = sd_event_ref(event),
 		.sock = -1,
 		.pidfd = -1,
-		.leash = -1,
+		.death_pipe = -1,
 		.last = &w->first,
 		.out = { .last = &w->out.first },
 		.heard_usec = now_usec(),

@@ -136,19 +136,19 @@ bool process_stopped(int pidfd)
 	       si.si_pid != 0;
 }
 
-/* A process that nobody talks to any more. */
-struct funeral {
-	int pidfd, leash;
+/* A process that is to end, or has ended and is not reaped yet. */
+struct reaping {
+	int pidfd, death_pipe;
 	struct process_watch watch;
 	sd_event_source *end, *patience;
 };
 
-/* By the leash, which takes no right to send signals to another user's process; by a signal, in
- * case it has not put the leash on yet. */
-static void process_kill(int pidfd, int *leash)
+/* By the parent-death pipe, which takes no right to send signals to another user's process; by a
+ * signal, in case the process has not taken its end yet. */
+static void process_kill(int pidfd, int *death_pipe)
 {
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-	fd_closep(leash);
+	fd_closep(death_pipe);
 }
 
 static void watch_tell(const struct process_watch *w)
@@ -157,11 +157,11 @@ static void watch_tell(const struct process_watch *w)
 		w->reaped(w->userdata);
 }
 
-static void funeral_free(void *userdata)
+static void reaping_free(void *userdata)
 {
-	struct funeral *f = userdata;
+	struct reaping *f = userdata;
 
-	fd_closep(&f->leash);
+	fd_closep(&f->death_pipe);
 	fd_closep(&f->pidfd);
 	watch_tell(&f->watch);
 	free(f);
@@ -176,7 +176,7 @@ static void source_end(sd_event_source *s)
 
 static int on_end(sd_event_source *s, int fd, uint32_t events, void *userdata)
 {
-	struct funeral *f = userdata;
+	struct reaping *f = userdata;
 	char how[64];
 
 	(void)events;
@@ -189,10 +189,10 @@ static int on_end(sd_event_source *s, int fd, uint32_t events, void *userdata)
 
 static int on_patience(sd_event_source *s, uint64_t usec, void *userdata)
 {
-	struct funeral *f = userdata;
+	struct reaping *f = userdata;
 
 	(void)usec;
-	process_kill(f->pidfd, &f->leash);
+	process_kill(f->pidfd, &f->death_pipe);
 	f->patience = NULL;
 	source_end(s);
 	return 0;
@@ -205,26 +205,27 @@ static sd_event_source *float_away(sd_event_source *s)
 	return sd_event_source_unref(s), s;
 }
 
-void process_bury(sd_event *event, int pidfd, int leash, bool now, const struct process_watch *w)
+void process_reap(sd_event *event, int pidfd, int death_pipe, bool now,
+		  const struct process_watch *w)
 {
-	struct funeral *f = pidfd >= 0 ? calloc(1, sizeof(*f)) : NULL;
+	struct reaping *f = pidfd >= 0 ? calloc(1, sizeof(*f)) : NULL;
 	sd_event_source *s = NULL;
 
 	if (f)
-		*f = (struct funeral){ .pidfd = pidfd, .leash = leash, .watch = *w };
+		*f = (struct reaping){ .pidfd = pidfd, .death_pipe = death_pipe, .watch = *w };
 	/* Without memory nobody can wait for it: it becomes init's when we end. */
 	if (!f || sd_event_add_io(event, &s, pidfd, EPOLLIN, on_end, f) < 0) {
-		process_kill(pidfd, &leash);
+		process_kill(pidfd, &death_pipe);
 		fd_closep(&pidfd);
 		free(f);
 		watch_tell(w);
 		return;
 	}
-	(void)sd_event_source_set_destroy_callback(s, funeral_free);
+	(void)sd_event_source_set_destroy_callback(s, reaping_free);
 	f->end = float_away(s);
 	if (now || sd_event_add_time_relative(event, &f->patience, CLOCK_MONOTONIC, PATIENCE, 0,
 					      on_patience, f) < 0)
-		process_kill(pidfd, &f->leash);
+		process_kill(pidfd, &f->death_pipe);
 	else
 		(void)float_away(f->patience);
 }

@@ -24,4 +24,5 @@ struct process_watch {
 
 /* Sees to it that it ends, by force now or after a while, and that it is reaped. Takes over both
  * descriptors. */
-void process_bury(sd_event *event, int pidfd, int leash, bool now, const struct process_watch *w);
+void process_reap(sd_event *event, int pidfd, int death_pipe, bool now,
+		  const struct process_watch *w);

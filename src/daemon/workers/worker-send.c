@@ -113,7 +113,7 @@ int worker_greet(struct worker *w, const struct worker_options *o, const struct 
 	wire_put(out, o->stall_usec);
 	wire_put_bytes(out, who->groups, who->n_groups * sizeof(gid_t));
 	wire_put_fd(out, fds->page);
-	wire_put_fd(out, fds->leash);
+	wire_put_fd(out, fds->death_pipe);
 	if (o->role == WORKER_DELETE)
 		wire_put_fd(out, o->landlock_fd);
 	if (fds->pace >= 0) {

@@ -248,7 +248,7 @@ static int guest_start(struct guests *guests, struct asker *a, int client)
 	if (r >= 0)
 		r = sd_event_add_io(guests->bus->event, &p->end, p->pidfd, EPOLLIN, on_end, p);
 	if (r < 0) {
-		process_bury(guests->bus->event, fd_take(&p->pidfd), -1, /* now= */ true,
+		process_reap(guests->bus->event, fd_take(&p->pidfd), -1, /* now= */ true,
 			     &(struct process_watch){ 0 });
 		guest_free(p);
 		return r;
