@@ -14,9 +14,9 @@
  *                    (0: none), groups, n * (protected path);
  *                    fds: page, death_pipe, landlock? (delete), pace,
  *                    its page?
- *   LOOK_GROUPS      session, n * (flags, dir_path?, path?,       -
+ *   ADD_GROUPS       session, n * (flags, dir_path?, path?,       -
  *                    display?, names); fds: dir?, names?
- *   LOOK             session, flags; fd: mount table of the       DIRS, ENTRIES, LOOKED
+ *   VALIDATE         session, flags; fd: mount table of the       DIRS, ENTRIES, VALIDATED
  *                    process that asks?
  *   FORGET           session                                      -
  *   STAGE            session, name; fd: staging                   RANGES, STAGED
@@ -35,8 +35,8 @@
  *   FREE_RESTS       -                                            -
  *   FLUSH            n * (name); fd: where they are               DONE
  *
- * To an intake worker STOP says that the names of the LOOK under way are too many: it answers with
- * LOOKED at once, which fails. One that comes too late means nothing.
+ * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
+ * with VALIDATED at once, which fails. One that comes too late means nothing.
  *
  * A run that is stopped with `keep` in the midst of large files says in RAN how much is left of
  * them. Such a worker gets no further RUN: it holds what is left, frees it at its pace after
@@ -60,8 +60,8 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 
 enum protocol_request {
 	REQUEST_HELLO = 1,
-	REQUEST_LOOK_GROUPS,
-	REQUEST_LOOK,
+	REQUEST_ADD_GROUPS,
+	REQUEST_VALIDATE,
 	REQUEST_FORGET,
 	REQUEST_STAGE,
 	REQUEST_MAKE_STAGING,
@@ -77,19 +77,20 @@ enum protocol_request {
 
 enum protocol_answer {
 	ANSWER_WELCOME = 64,
-	ANSWER_ALIVE,   /* still at work */
-	ANSWER_DIRS,    /* n * (number, path, identity) */
-	ANSWER_ENTRIES, /* n * (dir, name, identity), seq counting from 1 */
-	ANSWER_LOOKED, /* error, names, missing, entries, bytes, mount id, dev, discards, failure */
-	ANSWER_RANGES, /* n * (from, to, error) */
-	ANSWER_STAGED, /* error, identity, failure */
-	ANSWER_OPENED, /* error; fd if 0 */
-	ANSWER_DONE,   /* error */
-	ANSWER_LISTING, /* n * (name, identity) */
-	ANSWER_PROBLEM, /* path, what, error, is_error */
-	ANSWER_KEPT,    /* n * (seq, error) */
-	ANSWER_RAN,     /* error, entries, bytes, errors, skipped, cancelled, unflushed, rest,
-			 * strategy */
+	ANSWER_ALIVE,     /* still at work */
+	ANSWER_DIRS,      /* n * (number, path, identity) */
+	ANSWER_ENTRIES,   /* n * (dir, name, identity), seq counting from 1 */
+	ANSWER_VALIDATED, /* error, names, missing, entries, bytes, mount id, dev, discards, failure
+			   */
+	ANSWER_RANGES,    /* n * (from, to, error) */
+	ANSWER_STAGED,    /* error, identity, failure */
+	ANSWER_OPENED,    /* error; fd if 0 */
+	ANSWER_DONE,      /* error */
+	ANSWER_LISTING,   /* n * (name, identity) */
+	ANSWER_PROBLEM,   /* path, what, error, is_error */
+	ANSWER_KEPT,      /* n * (seq, error) */
+	ANSWER_RAN,       /* error, entries, bytes, errors, skipped, cancelled, unflushed, rest,
+			   * strategy */
 };
 
 enum protocol_hello_flags { HELLO_PACED = 1 << 0 };
@@ -99,7 +100,7 @@ enum protocol_group_flags {
 	GROUP_LIST = 1 << 2,
 	GROUP_RECORDS = 1 << 3
 };
-enum protocol_look_flags { LOOK_VIEW = 1 << 0 };
+enum protocol_validate_flags { VALIDATE_VIEW = 1 << 0 };
 enum protocol_open_flags { OPEN_AT = 1 << 0, OPEN_IDENTITY = 1 << 1 };
 enum protocol_restore_flags { RESTORE_TO = 1 << 0 };
 /* RUN_FLUSH_LATER: what is gone need not be durable yet, if RAN says so and FLUSH follows. */

@@ -15,8 +15,8 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-/* A lane that waits looks for a cancellation so often. */
-#define LOOK_NSEC (50 * 1000000L)
+/* How often a waiting lane polls for cancellation. */
+#define POLL_NSEC (50 * 1000000L)
 
 struct remote_pace {
 	struct pace pace;
@@ -72,7 +72,7 @@ static bool turn_take(struct remote_pace *p)
 	bool mine;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += LOOK_NSEC;
+	ts.tv_nsec += POLL_NSEC;
 	if (ts.tv_nsec >= 1000000000L) {
 		ts.tv_nsec -= 1000000000L;
 		ts.tv_sec++;
@@ -119,7 +119,7 @@ static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_bud
 		turn_end(p);
 		/* It was stopped there, and will be told so here. */
 		if (!atomic_load(cancelled) && !atomic_load(&p->broken))
-			(void)nanosleep(&(struct timespec){ .tv_nsec = LOOK_NSEC / 10 }, NULL);
+			(void)nanosleep(&(struct timespec){ .tv_nsec = POLL_NSEC / 10 }, NULL);
 	}
 	return false;
 }

@@ -144,8 +144,8 @@ static bool is_unmoved(const struct run *r, const char *name)
 }
 
 /* Is it still who it was when it was accepted, and may it go? */
-static void name_look(struct run *r, struct run_name *n, const struct protect *p, bool near,
-		      uint64_t fsid, struct identity *ret)
+static void name_verify(struct run *r, struct run_name *n, const struct protect *p, bool near,
+			uint64_t fsid, struct identity *ret)
 {
 	struct lasting_identity now;
 	const char *why;
@@ -180,7 +180,7 @@ static void name_look(struct run *r, struct run_name *n, const struct protect *p
 
 /* Looks at every name, and fills the group with those that are to go, in the order of their inode
  * numbers: what lies side by side goes side by side. */
-static int names_look(struct run *r, struct root_group *g, const struct protect *p)
+static int names_verify(struct run *r, struct root_group *g, const struct protect *p)
 {
 	bool near = protect_near(p, r->dirfd);
 	struct identity id;
@@ -188,7 +188,7 @@ static int names_look(struct run *r, struct root_group *g, const struct protect 
 	int k = lasting_fsid(r->dirfd, &fsid);
 
 	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++)
-		name_look(r, &r->v[i], p, near, fsid, &id);
+		name_verify(r, &r->v[i], p, near, fsid, &id);
 	qsort(r->v, r->n, sizeof(*r->v), by_inode);
 	g->pins = calloc(MAX(r->n, (size_t)1), sizeof(*g->pins));
 	if (!g->pins)
@@ -234,7 +234,7 @@ static int group_fill(struct run *r, struct root_group *g, const struct protect 
 		return -EPERM;
 	}
 	g->dir = strdup(r->display);
-	return g->dir ? names_look(r, g, *ret_protect) : -ENOMEM;
+	return g->dir ? names_verify(r, g, *ret_protect) : -ENOMEM;
 }
 
 /* How long MooseFS keeps what is to go now: asked before it is gone. */

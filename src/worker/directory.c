@@ -93,8 +93,8 @@ static const char *name_closed(const struct session_dir *d, const struct found *
 	return NULL;
 }
 
-int directory_look(const struct session_dir *d, int fd, const char *name, const struct protect *p,
-		   struct found *ret, const char **ret_why)
+int directory_validate(const struct session_dir *d, int fd, const char *name,
+		       const struct protect *p, struct found *ret, const char **ret_why)
 {
 	int r = found_at(fd, name, ret);
 

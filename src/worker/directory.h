@@ -20,8 +20,8 @@ void directory_check(struct session_dir *d, int fd, const struct protect *p);
 /* Looks at one name in it; fd is d->fd or the like. Returns 0, or a negative errno and (or NULL)
  * why: -ENOENT, -EACCES if it may not be seen or not deleted, -EPERM if it is protected, -EXDEV for
  * a mount point. */
-int directory_look(const struct session_dir *d, int fd, const char *name, const struct protect *p,
-		   struct found *ret, const char **ret_why);
+int directory_validate(const struct session_dir *d, int fd, const char *name,
+		       const struct protect *p, struct found *ret, const char **ret_why);
 
 /* May names in this directory be deleted by us at all? NULL, or why not. */
 const char *directory_closed(int fd, const struct found *dir);

@@ -28,10 +28,10 @@ static int stop_late(struct serving *s)
 static int serve_one(struct serving *s)
 {
 	switch (s->in.type) {
-	case REQUEST_LOOK_GROUPS:
-		return look_groups(s);
-	case REQUEST_LOOK:
-		return look(s);
+	case REQUEST_ADD_GROUPS:
+		return validate_groups_add(s);
+	case REQUEST_VALIDATE:
+		return validate(s);
 	case REQUEST_FORGET:
 		return forget(s);
 	case REQUEST_STOP:

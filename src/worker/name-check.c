@@ -37,7 +37,7 @@
 /* How a directory was given. */
 enum way { WAY_FD, WAY_PATH };
 
-struct looking {
+struct validation {
 	struct serving *s;
 	struct session *session;
 	const struct protect *protect;
@@ -49,52 +49,54 @@ struct looking {
 	struct failure_text f;
 };
 
-static int refuse(struct looking *l, int error, const char *dir, const char *name, const char *why)
+static int refuse(struct validation *v, int error, const char *dir, const char *name,
+		  const char *why)
 {
-	failure_fill(&l->f, error, dir, name, why);
+	failure_fill(&v->f, error, dir, name, why);
 	return error;
 }
 
 /* Goes over to another kind of answer; what is there of the one before is sent. */
-static int telling(struct looking *l, enum protocol_answer type)
+static int telling(struct validation *v, enum protocol_answer type)
 {
 	int r = 0;
 
-	if (l->telling && l->telling != type && l->s->out.len > sizeof(struct wire_header))
-		r = answer_send(l->s);
-	if (l->telling != type)
-		answer_begin(l->s, type);
-	l->telling = type;
-	return r < 0 ? r : answer_flush(l->s, type, RECORD);
+	if (v->telling && v->telling != type && v->s->out.len > sizeof(struct wire_header))
+		r = answer_send(v->s);
+	if (v->telling != type)
+		answer_begin(v->s, type);
+	v->telling = type;
+	return r < 0 ? r : answer_flush(v->s, type, RECORD);
 }
 
-static int tell_dir(struct looking *l, uint32_t number)
+static int tell_dir(struct validation *v, uint32_t number)
 {
-	const struct session_dir *d = &l->session->dirs[number];
+	const struct session_dir *d = &v->session->dirs[number];
 	struct lasting_identity id = lasting_of(d->fsid, &d->found.id);
-	int r = telling(l, ANSWER_DIRS);
+	int r = telling(v, ANSWER_DIRS);
 
-	wire_put(&l->s->out, number + 1ULL);
-	wire_put_string(&l->s->out, d->path);
-	wire_put_identity(&l->s->out, &id);
+	wire_put(&v->s->out, number + 1ULL);
+	wire_put_string(&v->s->out, d->path);
+	wire_put_identity(&v->s->out, &id);
 	return r;
 }
 
-static int tell_entry(struct looking *l, uint32_t dir, const char *name, const struct identity *id)
+static int tell_entry(struct validation *v, uint32_t dir, const char *name,
+		      const struct identity *id)
 {
-	struct lasting_identity lasting = lasting_of(l->session->dirs[dir].fsid, id);
-	int r = telling(l, ANSWER_ENTRIES);
+	struct lasting_identity lasting = lasting_of(v->session->dirs[dir].fsid, id);
+	int r = telling(v, ANSWER_ENTRIES);
 
-	wire_put(&l->s->out, dir + 1ULL);
-	wire_put_string(&l->s->out, name);
-	wire_put_identity(&l->s->out, &lasting);
+	wire_put(&v->s->out, dir + 1ULL);
+	wire_put_string(&v->s->out, name);
+	wire_put_identity(&v->s->out, &lasting);
 	return r;
 }
 
 /* All of a session is on one mount. */
-static int mount_check(struct looking *l, const struct session_dir *d, const char *shown)
+static int mount_check(struct validation *v, const struct session_dir *d, const char *shown)
 {
-	struct session *s = l->session;
+	struct session *s = v->session;
 
 	if (s->n_dirs == 1) {
 		s->mnt_id = d->found.id.mnt_id;
@@ -103,26 +105,26 @@ static int mount_check(struct looking *l, const struct session_dir *d, const cha
 	}
 	if (s->mnt_id == d->found.id.mnt_id && s->dev == d->found.id.dev)
 		return 0;
-	return refuse(l, -EXDEV, shown, NULL,
+	return refuse(v, -EXDEV, shown, NULL,
 		      "is on another filesystem or mount than what is submitted with it: submit "
 		      "them one after the other");
 }
 
 /* What the submitter may do with a directory that may be deleted from here. */
-static void dir_view(struct looking *l, struct session_dir *d, int fd, enum way way)
+static void dir_view(struct validation *v, struct session_dir *d, int fd, enum way way)
 {
 	struct location at;
 	int r;
 
-	if (d->refusal || !l->view)
+	if (d->refusal || !v->view)
 		return;
 	d->error = -EACCES;
-	if (protect_locate(l->protect, fd, &at) < 0) {
+	if (protect_locate(v->protect, fd, &at) < 0) {
 		d->refusal = "lies where its filesystem cannot be told";
 		return;
 	}
-	d->covered = view_mounts_at(l->view, &at);
-	r = way == WAY_PATH ? view_path(l->view, d->path, &at) : 0;
+	d->covered = view_mounts_at(v->view, &at);
+	r = way == WAY_PATH ? view_path(v->view, d->path, &at) : 0;
 	if (r == -EROFS)
 		d->refusal = "is on a filesystem that is mounted read-only for the submitter";
 	if (r != -EROFS && r < 0) {
@@ -135,14 +137,14 @@ static void dir_view(struct looking *l, struct session_dir *d, int fd, enum way 
 /* Is the mount through which it was opened, which may be one of another namespace, read-only? */
 static bool is_read_only(int fd)
 {
-	struct statvfs v;
+	struct statvfs fs;
 
-	return fstatvfs(fd, &v) < 0 || (v.f_flag & ST_RDONLY);
+	return fstatvfs(fd, &fs) < 0 || (fs.f_flag & ST_RDONLY);
 }
 
 /* Takes over a descriptor of a directory that names are in. `read_only`: it was opened beneath one
  * that the submitter has by a read-only mount. */
-static int dir_take(struct looking *l, int fd, enum way way, bool read_only, const char *shown,
+static int dir_take(struct validation *v, int fd, enum way way, bool read_only, const char *shown,
 		    uint32_t *ret)
 {
 	_cleanup_close_ int own = fd;
@@ -151,117 +153,117 @@ static int dir_take(struct looking *l, int fd, enum way way, bool read_only, con
 	int r = found_at(own, "", &f);
 
 	if (r < 0)
-		return refuse(l, r, shown, NULL, NULL);
+		return refuse(v, r, shown, NULL, NULL);
 	if (!S_ISDIR(f.id.mode))
-		return refuse(l, -EINVAL, shown, NULL, "is no directory");
+		return refuse(v, -EINVAL, shown, NULL, "is no directory");
 	read_only = read_only || is_read_only(own);
-	if (!mounts_by_id(protect_mounts(l->protect), f.id.mnt_id))
+	if (!mounts_by_id(protect_mounts(v->protect), f.id.mnt_id))
 		directory_here(&own, &f);
 	fd = own;
-	r = session_dir_add(l->session, &own, &f, ret, &is_new);
+	r = session_dir_add(v->session, &own, &f, ret, &is_new);
 	if (r < 0)
-		return refuse(l, r, shown, NULL, NULL);
+		return refuse(v, r, shown, NULL, NULL);
 	if (!is_new)
 		return 0;
-	r = mount_check(l, &l->session->dirs[*ret], shown);
+	r = mount_check(v, &v->session->dirs[*ret], shown);
 	if (r < 0)
 		return r;
-	directory_check(&l->session->dirs[*ret], fd, l->protect);
-	l->session->dirs[*ret].read_only = read_only;
-	if (read_only && !l->session->dirs[*ret].refusal) {
-		l->session->dirs[*ret].refusal = "is on a filesystem that is mounted read-only";
-		l->session->dirs[*ret].error = -EROFS;
+	directory_check(&v->session->dirs[*ret], fd, v->protect);
+	v->session->dirs[*ret].read_only = read_only;
+	if (read_only && !v->session->dirs[*ret].refusal) {
+		v->session->dirs[*ret].refusal = "is on a filesystem that is mounted read-only";
+		v->session->dirs[*ret].error = -EROFS;
 	}
-	dir_view(l, &l->session->dirs[*ret], fd, way);
-	return tell_dir(l, *ret);
+	dir_view(v, &v->session->dirs[*ret], fd, way);
+	return tell_dir(v, *ret);
 }
 
 /* Opens the directory that these words mean. */
-static int dir_find(struct looking *l, const char *dir, const char *shown, uint32_t *ret)
+static int dir_find(struct validation *v, const char *dir, const char *shown, uint32_t *ret)
 {
 	const char *why = NULL;
 	int fd, r;
 
-	if (session_dir_known(l->session, dir, ret))
+	if (session_dir_known(v->session, dir, ret))
 		return 0;
 	if (dir[0] != '/')
-		return refuse(l, -EINVAL, shown, NULL, "is not an absolute path");
+		return refuse(v, -EINVAL, shown, NULL, "is not an absolute path");
 	fd = intake_open_dir(dir, &why);
 	if (fd < 0)
-		return refuse(l, fd, shown, NULL, why);
-	r = dir_take(l, fd, WAY_PATH, /* read_only= */ false, shown, ret);
+		return refuse(v, fd, shown, NULL, why);
+	r = dir_take(v, fd, WAY_PATH, /* read_only= */ false, shown, ret);
 	if (r < 0)
 		return r;
-	r = session_dir_call(l->session, dir, *ret);
-	return r < 0 ? refuse(l, r, shown, NULL, NULL) : 0;
+	r = session_dir_call(v->session, dir, *ret);
+	return r < 0 ? refuse(v, r, shown, NULL, NULL) : 0;
 }
 
-static bool is_expected(const struct looking *l, const struct identity *id)
+static bool is_expected(const struct validation *v, const struct identity *id)
 {
-	const struct record_header *e = l->expected;
+	const struct record_header *e = v->expected;
 
 	return !e || (id->ino == e->ino && id->btime_nsec == e->btime_nsec &&
 		      (id->mode & S_IFMT) == e->type);
 }
 
 /* What is mounted in the submitter's view is not deleted, nor what holds it. */
-static int covered_check(const struct looking *l, int fd, const char *name, const char **ret_why)
+static int covered_check(const struct validation *v, int fd, const char *name, const char **ret_why)
 {
 	struct location at;
 	size_t len;
 
 	*ret_why = "is a mount point for the submitter, or holds one";
-	if (protect_locate(l->protect, fd, &at) < 0)
+	if (protect_locate(v->protect, fd, &at) < 0)
 		return -EXDEV;
 	len = strlen(at.path);
 	if (snprintf(at.path + len, sizeof(at.path) - len, "/%s", name) >=
 	    (int)(sizeof(at.path) - len))
 		return -ENAMETOOLONG;
-	return view_mounts_at(l->view, &at) ? -EXDEV : 0;
+	return view_mounts_at(v->view, &at) ? -EXDEV : 0;
 }
 
 /* Looks at one name. Returns 0; 1 if it is counted as missing; or refuses. */
-static int name_look(struct looking *l, uint32_t dir, const char *name, bool slash, bool list,
-		     const char *shown)
+static int name_validate(struct validation *v, uint32_t dir, const char *name, bool slash,
+			 bool list, const char *shown)
 {
-	struct session_dir *d = &l->session->dirs[dir];
+	struct session_dir *d = &v->session->dirs[dir];
 	int fd = session_dir_open(d), r;
 	const char *why = NULL;
 	struct found f;
 
 	if (fd < 0)
-		return refuse(l, fd, shown, name, NULL);
-	r = directory_look(d, fd, name, l->protect, &f, &why);
+		return refuse(v, fd, shown, name, NULL);
+	r = directory_validate(d, fd, name, v->protect, &f, &why);
 	if (r >= 0 && d->covered)
-		r = covered_check(l, fd, name, &why);
+		r = covered_check(v, fd, name, &why);
 	if (fd != d->fd)
 		fd_closep(&fd);
 	if (r == -ENOENT && list)
 		return 1;
 	if (r < 0)
-		return refuse(l, r, shown, name, why);
-	if (!is_expected(l, &f.id))
+		return refuse(v, r, shown, name, why);
+	if (!is_expected(v, &f.id))
 		return 1;
 	if (slash && !S_ISDIR(f.id.mode))
 		return refuse(
-			l, -ENOTDIR, shown, name,
+			v, -ENOTDIR, shown, name,
 			S_ISLNK(f.id.mode)
 				? "is a symbolic link, and the slash behind it would mean what "
 				  "it points to: leave the slash out"
 				: "is no directory, but has a slash behind it");
-	r = session_entry_add(l->session, dir, name, &f.id);
+	r = session_entry_add(v->session, dir, name, &f.id);
 	if (r < 0)
-		return refuse(l, r, shown, name, NULL);
-	l->session->has_dirs |= S_ISDIR(f.id.mode);
+		return refuse(v, r, shown, name, NULL);
+	v->session->has_dirs |= S_ISDIR(f.id.mode);
 	/* What has other names frees nothing. */
-	l->session->bytes += f.id.nlink == 1 ? f.id.blocks_bytes : 0;
-	return tell_entry(l, dir, name, &f.id);
+	v->session->bytes += f.id.nlink == 1 ? f.id.blocks_bytes : 0;
+	return tell_entry(v, dir, name, &f.id);
 }
 
 /* Names that do not exist; the first of them is remembered, to be told if there are no others. */
-static void missing(struct looking *l, size_t n, const char *dir, const char *name)
+static void missing(struct validation *v, size_t n, const char *dir, const char *name)
 {
-	struct session *s = l->session;
+	struct session *s = v->session;
 
 	s->missing += n;
 	if (dir && !s->first_missing &&
@@ -270,7 +272,7 @@ static void missing(struct looking *l, size_t n, const char *dir, const char *na
 		s->first_missing = NULL;
 }
 
-static int path_look(struct looking *l, const struct session_group *g)
+static int path_validate(struct validation *v, const struct session_group *g)
 {
 	_cleanup_free_ char *dir = NULL;
 	const char *why = NULL;
@@ -280,87 +282,87 @@ static int path_look(struct looking *l, const struct session_group *g)
 	int r = intake_split(g->path, &dir, name, &slash, &why);
 
 	if (r < 0)
-		return refuse(l, r, g->path, NULL, why);
-	r = dir_find(l, dir, g->path, &number);
+		return refuse(v, r, g->path, NULL, why);
+	r = dir_find(v, dir, g->path, &number);
 	if (r >= 0)
-		r = name_look(l, number, name, slash, g->list, dir);
+		r = name_validate(v, number, name, slash, g->list, dir);
 	if (r == -ENOENT && g->list)
 		r = 1;
 	if (r == 1)
-		missing(l, 1, g->path, NULL);
+		missing(v, 1, g->path, NULL);
 	return r < 0 ? r : 0;
 }
 
-static int name_check(struct looking *l, const char *shown, const char *name)
+static int name_check(struct validation *v, const char *shown, const char *name)
 {
 	if (is_component(name))
 		return 0;
 	if (strlen(name) > NAME_MAX)
-		return refuse(l, -ENAMETOOLONG, shown, name, "is a name of more than 255 bytes");
-	return refuse(l, -EINVAL, shown, name,
+		return refuse(v, -ENAMETOOLONG, shown, name, "is a name of more than 255 bytes");
+	return refuse(v, -EINVAL, shown, name,
 		      "is not a name in one directory: it must not be empty, '.' or '..', and have "
 		      "no slash in it");
 }
 
 /* Between names: says that it is alive, and hears whether reclaimd wants no more of them, as too
  * many are on their way. Nothing but that can come now. */
-static int go_on(struct looking *l)
+static int go_on(struct validation *v)
 {
-	bool begun = l->telling && l->s->out.len > sizeof(struct wire_header);
+	bool begun = v->telling && v->s->out.len > sizeof(struct wire_header);
 	int r;
 
-	if (++l->deaf < NAMES_DEAF)
+	if (++v->deaf < NAMES_DEAF)
 		return 0;
-	l->deaf = 0;
-	r = begun ? answer_flush(l->s, l->telling, RECORD) : answer_alive(l->s);
-	l->telling = begun ? l->telling : 0;
+	v->deaf = 0;
+	r = begun ? answer_flush(v->s, v->telling, RECORD) : answer_alive(v->s);
+	v->telling = begun ? v->telling : 0;
 	if (r >= 0)
-		r = wire_receive(l->s->sock, &l->s->in, MSG_DONTWAIT, /* allow_long= */ false);
+		r = wire_receive(v->s->sock, &v->s->in, MSG_DONTWAIT, /* allow_long= */ false);
 	if (r == -EAGAIN)
 		return 0;
-	if (r > 0 && l->s->in.type == REQUEST_STOP)
-		return refuse(l, -E2BIG, "", NULL, "too many names are on their way");
+	if (r > 0 && v->s->in.type == REQUEST_STOP)
+		return refuse(v, -E2BIG, "", NULL, "too many names are on their way");
 	return r > 0 ? -EBADMSG : r < 0 ? r : -EPIPE;
 }
 
-static int refuse_list(struct looking *l, int error, const char *shown)
+static int refuse_list(struct validation *v, int error, const char *shown)
 {
 	switch (error) {
 	case -EBADMSG:
-		return refuse(l, -EINVAL, shown, NULL,
+		return refuse(v, -EINVAL, shown, NULL,
 			      "comes with a list of names whose last is not whole, or has no NUL "
 			      "behind it");
 	case -ENAMETOOLONG:
-		return refuse(l, error, shown, NULL,
+		return refuse(v, error, shown, NULL,
 			      "comes with a list of names of which one is longer than any can be");
 	case -ESTALE:
-		return refuse(l, -EINVAL, shown, NULL,
+		return refuse(v, -EINVAL, shown, NULL,
 			      "comes with a list of names that has changed while it was read: hand "
 			      "over a list that is complete");
 	default:
-		return refuse(l, error, shown, NULL,
+		return refuse(v, error, shown, NULL,
 			      "comes with a list of names that cannot be read");
 	}
 }
 
-static int names_look(struct looking *l, struct name_list *list, const struct session_group *g,
-		      uint32_t dir, const char *shown)
+static int names_validate(struct validation *v, struct name_list *list,
+			  const struct session_group *g, uint32_t dir, const char *shown)
 {
 	char *name;
 	int r;
 
 	while ((r = name_list_next(list, 0, &name)) > 0) {
-		r = name_check(l, shown, name);
+		r = name_check(v, shown, name);
 		if (r >= 0)
-			r = name_look(l, dir, name, /* slash= */ false, g->list, shown);
+			r = name_validate(v, dir, name, /* slash= */ false, g->list, shown);
 		if (r == 1)
-			missing(l, 1, shown, name);
+			missing(v, 1, shown, name);
 		if (r >= 0)
-			r = go_on(l);
+			r = go_on(v);
 		if (r < 0)
 			return r;
 	}
-	return r < 0 ? refuse_list(l, r, shown) : 0;
+	return r < 0 ? refuse_list(v, r, shown) : 0;
 }
 
 /* Opens a directory beneath one of the session's, not by way of links or mounts. */
@@ -380,14 +382,14 @@ static int dir_open_beneath(const struct session_dir *base, const char *path)
 	return fd;
 }
 
-static int base_locate(const struct looking *l, uint32_t base, struct location *ret)
+static int base_locate(const struct validation *v, uint32_t base, struct location *ret)
 {
-	const struct session_dir *d = &l->session->dirs[base];
+	const struct session_dir *d = &v->session->dirs[base];
 	int fd = session_dir_open(d), r;
 
 	if (fd < 0)
 		return fd;
-	r = protect_locate(l->protect, fd, ret);
+	r = protect_locate(v->protect, fd, ret);
 	if (fd != d->fd)
 		fd_closep(&fd);
 	return r;
@@ -395,8 +397,8 @@ static int base_locate(const struct looking *l, uint32_t base, struct location *
 
 /* Finds the directory that is called so beneath `base`. Returns 0; 1 if it is not there any more,
  * or is another; or refuses. */
-static int dir_find_beneath(struct looking *l, uint32_t base, const char *path, const char *shown,
-			    uint32_t *ret)
+static int dir_find_beneath(struct validation *v, uint32_t base, const char *path,
+			    const char *shown, uint32_t *ret)
 {
 	_cleanup_free_ char *key = NULL;
 	struct location at, top;
@@ -405,24 +407,24 @@ static int dir_find_beneath(struct looking *l, uint32_t base, const char *path, 
 	/* No path by which other directories are known begins with a digit. */
 	if (asprintf(&key, "%" PRIu32 "/%s", base, path) < 0) {
 		key = NULL;
-		return refuse(l, -ENOMEM, shown, NULL, NULL);
+		return refuse(v, -ENOMEM, shown, NULL, NULL);
 	}
-	if (session_dir_known(l->session, key, ret))
+	if (session_dir_known(v->session, key, ret))
 		return 0;
-	fd = dir_open_beneath(&l->session->dirs[base], path);
+	fd = dir_open_beneath(&v->session->dirs[base], path);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
 		return 1;
 	if (fd < 0)
-		return refuse(l, fd, shown, path, NULL);
+		return refuse(v, fd, shown, path, NULL);
 	/* What is mounted there for the submitter, it would not have gone through. */
-	if (l->view && (protect_locate(l->protect, fd, &at) < 0 || base_locate(l, base, &top) < 0 ||
-			view_mounts_between(l->view, &top, &at))) {
+	if (v->view && (protect_locate(v->protect, fd, &at) < 0 || base_locate(v, base, &top) < 0 ||
+			view_mounts_between(v->view, &top, &at))) {
 		fd_closep(&fd);
 		return 1;
 	}
-	r = dir_take(l, fd, WAY_FD, l->session->dirs[base].read_only, shown, ret);
-	if (r >= 0 && session_dir_call(l->session, key, *ret) < 0)
-		r = refuse(l, -ENOMEM, shown, NULL, NULL);
+	r = dir_take(v, fd, WAY_FD, v->session->dirs[base].read_only, shown, ret);
+	if (r >= 0 && session_dir_call(v->session, key, *ret) < 0)
+		r = refuse(v, -ENOMEM, shown, NULL, NULL);
 	return r < 0 ? r : 0;
 }
 
@@ -443,27 +445,28 @@ static bool is_beneath(const char *path)
 }
 
 /* Looks at a path beneath the directory `base`, which it takes apart. */
-static int record_look(struct looking *l, uint32_t base, char *path, const char *shown)
+static int record_validate(struct validation *v, uint32_t base, char *path, const char *shown)
 {
 	char *slash = strrchr(path, '/');
 	uint32_t dir = base;
 	int r = 0;
 
 	if (!is_beneath(path))
-		return refuse(l, -EINVAL, shown, path,
+		return refuse(v, -EINVAL, shown, path,
 			      "is no path beneath a directory: it must have no '.', '..' or empty "
 			      "name in it");
 	if (slash) {
 		*slash = '\0';
-		r = dir_find_beneath(l, base, path, shown, &dir);
+		r = dir_find_beneath(v, base, path, shown, &dir);
 	}
 	if (r != 0)
 		return r;
-	return name_look(l, dir, slash ? slash + 1 : path, /* slash= */ false, /* list= */ true,
-			 l->session->dirs[dir].path);
+	return name_validate(v, dir, slash ? slash + 1 : path, /* slash= */ false, /* list= */ true,
+			     v->session->dirs[dir].path);
 }
 
-static int records_look(struct looking *l, struct name_list *list, uint32_t dir, const char *shown)
+static int records_validate(struct validation *v, struct name_list *list, uint32_t dir,
+			    const char *shown)
 {
 	struct record_header h;
 	char *record;
@@ -471,50 +474,50 @@ static int records_look(struct looking *l, struct name_list *list, uint32_t dir,
 
 	while ((r = name_list_next(list, sizeof(h), &record)) > 0) {
 		memcpy(&h, record, sizeof(h));
-		l->expected = &h;
-		r = record_look(l, dir, record + sizeof(h), shown);
-		l->expected = NULL;
-		l->session->missing += r == 1;
+		v->expected = &h;
+		r = record_validate(v, dir, record + sizeof(h), shown);
+		v->expected = NULL;
+		v->session->missing += r == 1;
 		if (r >= 0)
-			r = go_on(l);
+			r = go_on(v);
 		if (r < 0)
 			return r;
 	}
-	return r < 0 ? refuse_list(l, r, shown) : 0;
+	return r < 0 ? refuse_list(v, r, shown) : 0;
 }
 
 /* The directory is not there, and so is none of the names. */
-static int names_missing(struct looking *l, struct name_list *list, const char *shown)
+static int names_missing(struct validation *v, struct name_list *list, const char *shown)
 {
 	char *name;
 	int r;
 
 	while ((r = name_list_next(list, 0, &name)) > 0) {
-		missing(l, 1, shown, name);
-		r = go_on(l);
+		missing(v, 1, shown, name);
+		r = go_on(v);
 		if (r < 0)
 			return r;
 	}
-	return r < 0 ? refuse_list(l, r, shown) : 0;
+	return r < 0 ? refuse_list(v, r, shown) : 0;
 }
 
-static int list_open(struct looking *l, struct name_list *list, const struct session_group *g,
+static int list_open(struct validation *v, struct name_list *list, const struct session_group *g,
 		     const char *shown)
 {
-	int r = name_list_open(list, g->names, g->names_len, g->names_fd, LISTS_MAX - l->lists);
+	int r = name_list_open(list, g->names, g->names_len, g->names_fd, LISTS_MAX - v->lists);
 
-	l->lists += r < 0 ? 0 : list->left + list->size;
+	v->lists += r < 0 ? 0 : list->left + list->size;
 	if (r == -EINVAL)
-		return refuse(l, r, shown, NULL,
+		return refuse(v, r, shown, NULL,
 			      "comes with a list of names that is no regular file");
 	if (r == -E2BIG)
-		return refuse(l, r, shown, NULL,
+		return refuse(v, r, shown, NULL,
 			      "comes with lists of names of more than 1 GiB together: submit them "
 			      "one after the other");
-	return r < 0 ? refuse(l, r, shown, NULL, NULL) : 0;
+	return r < 0 ? refuse(v, r, shown, NULL, NULL) : 0;
 }
 
-static int group_look(struct looking *l, struct session_group *g)
+static int group_validate(struct validation *v, struct session_group *g)
 {
 	const char *shown = g->display ? g->display : g->dir_path;
 	struct name_list list;
@@ -522,91 +525,91 @@ static int group_look(struct looking *l, struct session_group *g)
 	int r;
 
 	if (g->path) {
-		r = path_look(l, g);
-		return r < 0 ? r : go_on(l);
+		r = path_validate(v, g);
+		return r < 0 ? r : go_on(v);
 	}
 	if (g->dirfd < 0 && !g->dir_path)
-		return refuse(l, -EINVAL, "", NULL, "no directory is given");
-	r = list_open(l, &list, g, shown ? shown : "");
+		return refuse(v, -EINVAL, "", NULL, "no directory is given");
+	r = list_open(v, &list, g, shown ? shown : "");
 	if (r < 0)
 		return r;
 	if (g->dirfd >= 0)
-		r = dir_take(l, fd_take(&g->dirfd), WAY_FD, /* read_only= */ false,
+		r = dir_take(v, fd_take(&g->dirfd), WAY_FD, /* read_only= */ false,
 			     shown ? shown : "", &dir);
 	else
-		r = dir_find(l, g->dir_path, shown, &dir);
+		r = dir_find(v, g->dir_path, shown, &dir);
 	if (r == -ENOENT && g->list && g->dir_path) {
-		r = names_missing(l, &list, shown);
+		r = names_missing(v, &list, shown);
 	} else if (r >= 0) {
-		shown = shown ? shown : l->session->dirs[dir].path;
-		r = g->records ? records_look(l, &list, dir, shown)
-			       : names_look(l, &list, g, dir, shown);
+		shown = shown ? shown : v->session->dirs[dir].path;
+		r = g->records ? records_validate(v, &list, dir, shown)
+			       : names_validate(v, &list, g, dir, shown);
 	}
 	name_list_done(&list);
 	return r;
 }
 
-static void discards_find(struct looking *l)
+static void discards_find(struct validation *v)
 {
-	const struct mount *m = mounts_by_id(protect_mounts(l->protect), l->session->mnt_id);
+	const struct mount *m = mounts_by_id(protect_mounts(v->protect), v->session->mnt_id);
 	_cleanup_free_ char *options = m ? mount_all_options(m) : NULL;
 
-	l->session->discards = options && mount_option(options, "discard");
+	v->session->discards = options && mount_option(options, "discard");
 }
 
 /* Of all that is named there is nothing. */
-static int refuse_missing(struct looking *l)
+static int refuse_missing(struct validation *v)
 {
-	const struct session *s = l->session;
+	const struct session *s = v->session;
 	char why[96] = "does not exist";
 
 	if (s->missing > 1)
 		(void)snprintf(why, sizeof(why),
 			       "does not exist, nor does any of the %" PRIu64 " names", s->missing);
-	return refuse(l, -ENOENT, s->first_missing ? s->first_missing : "", NULL, why);
+	return refuse(v, -ENOENT, s->first_missing ? s->first_missing : "", NULL, why);
 }
 
-static int view_take(struct looking *l, int fd)
+static int view_take(struct validation *v, int fd)
 {
-	int r = view_new(&l->view, fd, protect_mounts(l->protect));
+	int r = view_new(&v->view, fd, protect_mounts(v->protect));
 
 	if (r == -E2BIG)
-		return refuse(l, r, "", NULL,
+		return refuse(v, r, "", NULL,
 			      "the process that asks has more mounts than can be looked through");
-	return r < 0 ? refuse(l, r, "", NULL, "the mounts of the process that asks cannot be read")
+	return r < 0 ? refuse(v, r, "", NULL, "the mounts of the process that asks cannot be read")
 		     : 0;
 }
 
-static int all_look(struct looking *l, int view_fd)
+static int all_validate(struct validation *v, int view_fd)
 {
 	_cleanup_free_ char *culprit = NULL;
 	int r = 0;
 
-	l->protect = serving_protect(l->s, &culprit, &r);
-	if (!l->protect)
-		return refuse(l, r, culprit ? culprit : "protected paths", NULL,
+	v->protect = serving_protect(v->s, &culprit, &r);
+	if (!v->protect)
+		return refuse(v, r, culprit ? culprit : "protected paths", NULL,
 			      "cannot be resolved, so what is protected is not known");
 	if (view_fd >= 0)
-		r = view_take(l, view_fd);
-	for (size_t i = 0; r >= 0 && i < l->session->n_groups; i++)
-		r = group_look(l, &l->session->groups[i]);
-	if (r >= 0 && l->session->n_entries == 0 && l->session->missing > 0)
-		return refuse_missing(l);
-	if (r >= 0 && l->session->n_dirs > 0)
-		discards_find(l);
+		r = view_take(v, view_fd);
+	for (size_t i = 0; r >= 0 && i < v->session->n_groups; i++)
+		r = group_validate(v, &v->session->groups[i]);
+	if (r >= 0 && v->session->n_entries == 0 && v->session->missing > 0)
+		return refuse_missing(v);
+	if (r >= 0 && v->session->n_dirs > 0)
+		discards_find(v);
 	return r < 0 ? r : 0;
 }
 
-static int looked_tell(struct looking *l, int error)
+static int validated_tell(struct validation *v, int error)
 {
-	const struct session *s = l->session;
+	const struct session *s = v->session;
 	bool known = s && !s->has_dirs; /* how much there is in all */
 	struct wire_out *o;
 	int r = 0;
 
-	if (l->telling && l->s->out.len > sizeof(struct wire_header))
-		r = answer_send(l->s);
-	o = answer_begin(l->s, ANSWER_LOOKED);
+	if (v->telling && v->s->out.len > sizeof(struct wire_header))
+		r = answer_send(v->s);
+	o = answer_begin(v->s, ANSWER_VALIDATED);
 	wire_put_error(o, error);
 	wire_put(o, s ? s->n_entries : 0);
 	wire_put(o, s ? s->missing : 0);
@@ -615,31 +618,31 @@ static int looked_tell(struct looking *l, int error)
 	wire_put(o, s ? s->mnt_id : 0);
 	wire_put(o, s ? s->dev : 0);
 	wire_put(o, s && s->discards);
-	wire_put_string(o, error < 0 ? l->f.name : NULL);
-	wire_put_string(o, error < 0 ? l->f.text.line : NULL);
-	return r < 0 ? r : answer_send(l->s);
+	wire_put_string(o, error < 0 ? v->f.name : NULL);
+	wire_put_string(o, error < 0 ? v->f.text.line : NULL);
+	return r < 0 ? r : answer_send(v->s);
 }
 
-int look(struct serving *s)
+int validate(struct serving *s)
 {
 	uint64_t id = wire_get(&s->in);
-	uint64_t flags = wire_get_most(&s->in, LOOK_VIEW);
-	_cleanup_close_ int view_fd = flags & LOOK_VIEW ? wire_get_fd(&s->in) : -1;
-	struct looking l = { .s = s };
+	uint64_t flags = wire_get_most(&s->in, VALIDATE_VIEW);
+	_cleanup_close_ int view_fd = flags & VALIDATE_VIEW ? wire_get_fd(&s->in) : -1;
+	struct validation v = { .s = s };
 	int r = wire_end(&s->in);
 
 	if (r < 0)
 		return r;
-	l.session = session_get(&s->sessions, id, true);
-	r = l.session ? all_look(&l, view_fd) : refuse(&l, -ENOMEM, "", NULL, NULL);
-	l.view = view_free(l.view);
-	if (l.session)
-		session_looked(l.session);
+	v.session = session_get(&s->sessions, id, true);
+	r = v.session ? all_validate(&v, view_fd) : refuse(&v, -ENOMEM, "", NULL, NULL);
+	v.view = view_free(v.view);
+	if (v.session)
+		session_groups_done(v.session);
 	/* What could not be told is no answer about the names. */
-	if (r < 0 && !l.f.name)
+	if (r < 0 && !v.f.name)
 		return r;
-	r = looked_tell(&l, r);
-	if (l.f.name)
+	r = validated_tell(&v, r);
+	if (v.f.name)
 		session_forget(&s->sessions, id);
 	return r;
 }
@@ -684,7 +687,7 @@ static int group_take(struct serving *s, struct session *session)
 	return r;
 }
 
-int look_groups(struct serving *s)
+int validate_groups_add(struct serving *s)
 {
 	struct session *session = session_get(&s->sessions, wire_get(&s->in), true);
 	int r = session ? 0 : -ENOMEM;

@@ -6,7 +6,7 @@
 #include "serving.h"
 
 /* Takes a request's groups into the session. */
-int look_groups(struct serving *s);
+int validate_groups_add(struct serving *s);
 
 /* Looks at all of a session and tells. Returns a negative errno only if it could not be told. */
-int look(struct serving *s);
+int validate(struct serving *s);

@@ -89,7 +89,7 @@ static void groups_free(struct session *s)
 	s->n_groups = s->cap_groups = 0;
 }
 
-void session_looked(struct session *s)
+void session_groups_done(struct session *s)
 {
 	groups_free(s);
 	tdestroy(s->by_identity, free);
@@ -100,7 +100,7 @@ void session_looked(struct session *s)
 
 static void session_free(struct session *s)
 {
-	session_looked(s);
+	session_groups_done(s);
 	for (size_t i = 0; i < s->n_dirs; i++) {
 		fd_closep(&s->dirs[i].fd);
 		free(s->dirs[i].path);

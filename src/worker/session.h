@@ -89,4 +89,4 @@ bool session_entry_is(const struct session *s, const struct session_entry *e,
 		      const struct identity *id);
 
 /* Memory that is only needed for looking is given back. */
-void session_looked(struct session *s);
+void session_groups_done(struct session *s);

@@ -60,8 +60,8 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	must(is_component(e->name) && e->dir > 0 && e->seq > 0);
 }
 
-static void on_looked(int r, const struct intake_looked *l, const struct intake_failure *f,
-		      void *userdata)
+static void on_validated(int r, const struct intake_validated *l, const struct intake_failure *f,
+			 void *userdata)
 {
 	(void)userdata;
 	must(r <= 0 && (r == 0) == (l != NULL));
@@ -126,13 +126,13 @@ static void on_ran(int r, const struct run_result *res, void *userdata)
 
 static void ask_intake(struct worker *w)
 {
-	static const struct intake_callbacks look = { on_dir, on_entry, on_looked };
+	static const struct intake_callbacks validate = { on_dir, on_entry, on_validated };
 	static const struct staged_callbacks stage = { on_range, on_staged };
 	struct intake_group g = {
 		.dirfd = -1, .dir_path = "/a", .names = "b", .names_len = 2, .names_fd = -1
 	};
 
-	asked += worker_look(w, 1, &g, 1, -1, &look, NULL) >= 0;
+	asked += worker_validate(w, 1, &g, 1, -1, &validate, NULL) >= 0;
 	asked += worker_stage(w, 1, its, "job", &stage, NULL) >= 0;
 	asked += worker_open_dir(w, -1, "/a", NULL, on_opened, NULL) >= 0;
 	asked += worker_list_staging(w, its, NULL, on_listed_one, on_done, NULL) >= 0;
@@ -293,7 +293,7 @@ static void alive(struct words *w, uint8_t serial)
 		message_end(w, message_begin(w, ANSWER_ALIVE, serial, 0));
 }
 
-static void looked(struct words *w, uint8_t serial)
+static void validated(struct words *w, uint8_t serial)
 {
 	uint32_t dirs = 1 + choose(w, 3), names = choose(w, 5);
 	size_t at = message_begin(w, ANSWER_DIRS, serial, 0);
@@ -312,7 +312,7 @@ static void looked(struct words *w, uint8_t serial)
 		identity(w);
 	}
 	message_end(w, at);
-	at = message_begin(w, ANSWER_LOOKED, serial, 0);
+	at = message_begin(w, ANSWER_VALIDATED, serial, 0);
 	bool failed = error(w) > 0;
 	number(w, names);
 	for (int i = 0; i < 5; i++)
@@ -424,7 +424,7 @@ void grammar(struct words *w)
 			done(w, 3);
 		return;
 	}
-	looked(w, 1);
+	validated(w, 1);
 	staged(w, 2);
 	opened(w, 3);
 	listed(w, 4);

@@ -298,7 +298,7 @@ size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n
 	return 0;
 }
 
-size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)
+size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n)
 {
 	(void)p;
 	(void)views;

@@ -36,7 +36,7 @@ static void lie(const char *how)
 		(void)send(PROTOCOL_FD, "noise", 5, 0);
 		return;
 	}
-	say(ANSWER_LOOKED, in.serial);
+	say(ANSWER_VALIDATED, in.serial);
 	if (strcmp(how, "unknown") == 0)
 		say((enum protocol_answer)999, in.serial);
 	else if (strcmp(how, "other-serial") == 0)
@@ -76,7 +76,7 @@ int main(void)
 	}
 	(void)wire_post(PROTOCOL_FD, &out);
 	while (wire_receive(PROTOCOL_FD, &in, 0, true) > 0)
-		if (in.type == REQUEST_LOOK)
+		if (in.type == REQUEST_VALIDATE)
 			lie(how);
 	return EXIT_SUCCESS;
 }

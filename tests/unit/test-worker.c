@@ -46,7 +46,7 @@ START_TEST(look_stage_run)
 	(void)snprintf(path, sizeof(path), "%s/src/d", f.dir);
 	ck_assert_int_eq(chown(path, NOBODY, NOBODY), 0);
 	ck_assert_int_eq(fixture_look_names(&f, "src", "a d l", false), 0);
-	ck_assert_uint_eq(f.seen.looked.names, 3);
+	ck_assert_uint_eq(f.seen.validated.names, 3);
 	ck_assert_uint_eq(f.seen.dirs, 1);
 	n = staged_items(items, names);
 	ck_assert_int_eq(fixture_stage(&f, staging, "job"), 0);
@@ -203,8 +203,8 @@ START_TEST(missing_names_of_lists_are_counted)
 {
 	tree_make(f.dir, "a b");
 	ck_assert_int_eq(fixture_look_names(&f, "", "a x b y", true), 0);
-	ck_assert_uint_eq(f.seen.looked.names, 2);
-	ck_assert_uint_eq(f.seen.looked.missing, 2);
+	ck_assert_uint_eq(f.seen.validated.names, 2);
+	ck_assert_uint_eq(f.seen.validated.missing, 2);
 	ck_assert_int_eq(fixture_look_names(&f, "", "a x", false), -ENOENT);
 	ck_assert_str_eq(f.seen.name, "NoSuchPath");
 }
@@ -462,7 +462,7 @@ START_TEST(a_hundred_thousand_names)
 		ck_assert_int_eq(mknodat(d, names + i, S_IFREG | 0600, 0), 0);
 	ck_assert_int_eq(fixture_look(&f, &g, 1), 0);
 	free(names);
-	ck_assert_uint_eq(f.seen.looked.names, MANY);
+	ck_assert_uint_eq(f.seen.validated.names, MANY);
 	ck_assert_uint_eq(f.seen.entries, MANY);
 	ck_assert_int_eq(fixture_stage(&f, staging, "job"), 0);
 	ck_assert_uint_eq(f.seen.staged, MANY);

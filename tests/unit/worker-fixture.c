@@ -120,24 +120,24 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	s->entries++;
 }
 
-static void on_looked(int r, const struct intake_looked *l, const struct intake_failure *fail,
-		      void *userdata)
+static void on_validated(int r, const struct intake_validated *l, const struct intake_failure *fail,
+			 void *userdata)
 {
 	struct seen *s = &((struct fixture *)userdata)->seen;
 
 	answered(s, r);
 	failure(s, fail);
 	if (l)
-		s->looked = *l;
+		s->validated = *l;
 }
 
 int fixture_look(struct fixture *f, const struct intake_group *groups, size_t n)
 {
-	static const struct intake_callbacks cb = { on_dir, on_entry, on_looked };
+	static const struct intake_callbacks cb = { on_dir, on_entry, on_validated };
 
 	begin(f);
 	ck_assert_int_ge(worker_forget(f->worker, SESSION), 0);
-	ck_assert_int_ge(worker_look(f->worker, SESSION, groups, n, -1, &cb, f), 0);
+	ck_assert_int_ge(worker_validate(f->worker, SESSION, groups, n, -1, &cb, f), 0);
 	fixture_wait(f);
 	return f->seen.r;
 }

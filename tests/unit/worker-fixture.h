@@ -16,7 +16,7 @@ struct seen {
 	bool answered;
 	int r;
 	char name[64], text[1024]; /* of a failure */
-	struct intake_looked looked;
+	struct intake_validated validated;
 	struct lasting_identity id, dir_id, ids[SEEN_MOST];
 	char dir[4096];
 	char names[SEEN_MOST][32];

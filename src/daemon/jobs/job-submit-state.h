@@ -14,7 +14,7 @@ struct submit {
 	struct owner *owner;
 	struct intake *intake; /* that knows the session */
 	uint64_t session;
-	bool dry_run, looked;
+	bool dry_run, validated;
 	bool told_to_stop; /* the worker, while it looks */
 	bool held_back;    /* the worker waits for the store */
 	bool counts;       /* among its user's jobs: the job itself does as soon as there is one */

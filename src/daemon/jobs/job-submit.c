@@ -110,7 +110,7 @@ static void remove_done(int r, void *userdata)
 
 static void refuse(struct submit *s)
 {
-	if (!s->looked || s->posted > 0)
+	if (!s->validated || s->posted > 0)
 		return; /* the last answer comes here again */
 	if (s->id == 0 || store_queue_post(s->m->store, remove_work, remove_done, s) < 0)
 		submit_end(s);
@@ -197,7 +197,7 @@ static void look_stop(struct submit *s)
 	struct worker *intake = intake_worker(s->intake);
 
 	if (intake && !s->told_to_stop)
-		worker_look_stop(intake);
+		worker_validate_stop(intake);
 	s->told_to_stop = true;
 }
 
@@ -298,7 +298,7 @@ static void on_entry(const struct entry_record *e, void *userdata)
 }
 
 /* Where it is, in our namespace: a mount that is not there has no name and no staging. */
-static void find_mount(struct submit *s, const struct intake_looked *l)
+static void find_mount(struct submit *s, const struct intake_validated *l)
 {
 	const struct mounts *mounts = manager_mounts(s->m);
 	const struct mount *mount = mounts ? mounts_by_id(mounts, l->mnt_id) : NULL;
@@ -307,7 +307,7 @@ static void find_mount(struct submit *s, const struct intake_looked *l)
 	s->record.mount = s->mount;
 }
 
-static void complete(struct submit *s, const struct intake_looked *l)
+static void complete(struct submit *s, const struct intake_validated *l)
 {
 	int r;
 
@@ -328,12 +328,12 @@ static void complete(struct submit *s, const struct intake_looked *l)
 	post(s, /* last= */ true);
 }
 
-static void on_looked(int r, const struct intake_looked *l, const struct intake_failure *f,
-		      void *userdata)
+static void on_validated(int r, const struct intake_validated *l, const struct intake_failure *f,
+			 void *userdata)
 {
 	struct submit *s = userdata;
 
-	s->looked = true;
+	s->validated = true;
 	if (r < 0) {
 		fail(s, r);
 		if (!s->failure.name) /* else it was told to stop */
@@ -421,7 +421,7 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	static const struct intake_callbacks callbacks = {
 		.dir = on_dir,
 		.entry = on_entry,
-		.looked = on_looked,
+		.validated = on_validated,
 	};
 	struct failure f = { 0 };
 	struct submitted none = { 0 };
@@ -456,8 +456,8 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 		owner_say_full(s->owner, filesystem, &s->failure);
 	s->session = ++s->owner->sessions;
 	if (r >= 0)
-		r = worker_look(intake_worker(s->intake), s->session, groups, n, view_fd,
-				&callbacks, s);
+		r = worker_validate(intake_worker(s->intake), s->session, groups, n, view_fd,
+				    &callbacks, s);
 	if (r < 0) {
 		fail(s, r);
 		submit_end(s);

@@ -341,7 +341,7 @@ void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_
 	pacer_peer_progress(d->peer, ret_entries, ret_bytes);
 }
 
-size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n)
+size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n)
 {
 	size_t found = 0;
 

@@ -59,4 +59,4 @@ size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n
 
 /* All that something is done on, for the device objects of the API: the texts live until the next
  * call of anything here. Returns how many there are; at most n views are filled. */
-size_t pacers_look(struct pacers *p, struct pacer_view *views, size_t n);
+size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n);

@@ -12,7 +12,7 @@
 #include "worker-process.h"
 
 enum request_kind {
-	KIND_LOOK,
+	KIND_VALIDATE,
 	KIND_STAGE,
 	KIND_FORGET, /* has no answer */
 	KIND_OPEN,
@@ -41,7 +41,7 @@ struct request {
 	uint64_t least, most;
 	unsigned problems;
 	union {
-		struct intake_callbacks look;
+		struct intake_callbacks validate;
 		struct staged_callbacks stage;
 		struct run_callbacks run;
 		void (*opened)(int r, int fd, void *userdata);
@@ -78,7 +78,7 @@ struct worker {
 	uint32_t serial;
 	struct wire_in in;
 	uint64_t heard_usec, stopped_usec, closed_usec; /* 0: not */
-	uint64_t looked_usec;                           /* at whether its process goes on */
+	uint64_t polled_usec;                           /* whether its process goes on */
 	uint64_t signal_usec; /* since then it was stopped by a signal whenever looked at; 0: not */
 	void (*gone)(struct worker *w, const char *how, void *userdata);
 	void *userdata;

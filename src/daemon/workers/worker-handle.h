@@ -2,9 +2,8 @@
 /* reclaim-worker processes as reclaimd sees them: whatever touches a user's tree is asked of one.
  *
  *   role     lives as                   may
- *   intake   the submitter              resolve, look, rename into staging and back; never unlinks
- *   delete   the submitter, confined    unlink and truncate beneath one directory
- *            by Landlock
+ *   intake   the submitter              resolve, validate, rename into staging and back; never
+ * unlinks delete   the submitter, confined    unlink and truncate beneath one directory by Landlock
  *
  * A worker drops its credentials for good before it reads its first request. Requests are answered
  * by callbacks on the event loop; a worker does one at a time, more are queued. When it dies, hangs
@@ -100,7 +99,7 @@ struct intake_dir {
 	struct lasting_identity id;
 };
 
-struct intake_looked {
+struct intake_validated {
 	uint64_t names, missing;
 	uint64_t entries, bytes; /* in all, if no directory is among them; else 0: not known */
 	uint64_t mnt_id;         /* all are on it */
@@ -118,19 +117,19 @@ struct intake_callbacks {
 	/* seq counts from 1 over the session; state is ENTRY_WAITING. */
 	void (*entry)(const struct entry_record *e, void *userdata);
 	/* r: 0, or a negative errno and why; then nothing has been done. */
-	void (*looked)(int r, const struct intake_looked *l, const struct intake_failure *f,
-		       void *userdata);
+	void (*validated)(int r, const struct intake_validated *l, const struct intake_failure *f,
+			  void *userdata);
 };
 
 /* Looks at everything once, as the submitter, and keeps the list for worker_stage. `session` is the
  * caller's number for it. view_fd: the mount table of the process that asks, or -1 if that is
  * reclaimd. All groups must be on one mount (-EXDEV). */
-int worker_look(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		int view_fd, const struct intake_callbacks *cb, void *userdata);
+int worker_validate(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
+		    int view_fd, const struct intake_callbacks *cb, void *userdata);
 
-/* From a callback of worker_look: what it looks at is not wanted any more, and the callback
- * `looked` is to come soon. */
-void worker_look_stop(struct worker *w);
+/* From a callback of worker_validate: what it validates is not wanted any more, and the callback
+ * `validated` is to come soon. */
+void worker_validate_stop(struct worker *w);
 
 /* Forgets a session, before anything else that is asked of the worker is begun. */
 int worker_forget(struct worker *w, uint64_t session);
@@ -144,7 +143,7 @@ struct staged_callbacks {
 		       const struct intake_failure *f, void *userdata);
 };
 
-/* Renames each name of a looked session to its number, in the new directory `name` beneath
+/* Renames each name of a validated session to its number, in the new directory `name` beneath
  * staging_fd (the submitter's own, see worker_make_staging). Where it cannot be renamed though it
  * may be deleted (EXDEV, a directory without write permission, a mount above), it stays and range
  * says why. */

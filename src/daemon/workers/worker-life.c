@@ -21,7 +21,7 @@
 #define SILENCE_MOST (30 * USEC_PER_SEC)
 
 /* One that deletes may work for hours without a word, but its user may stop its process. */
-#define LOOK_USEC (5 * USEC_PER_SEC)
+#define POLL_USEC (5 * USEC_PER_SEC)
 
 /* Its end of the socket is closed: so long until it must be gone. */
 #define CLOSED_MOST USEC_PER_SEC
@@ -115,21 +115,21 @@ static uint64_t limit_usec(const struct worker *w)
 	return 0;
 }
 
-/* When its process is to be looked at next; 0: never. */
-static uint64_t look_usec(const struct worker *w)
+/* When its process is to be polled next; 0: never. */
+static uint64_t poll_usec(const struct worker *w)
 {
 	if (w->role != WORKER_DELETE || !w->welcome || w->held || w->n_requests == 0)
 		return 0;
-	return w->looked_usec + LOOK_USEC;
+	return w->polled_usec + POLL_USEC;
 }
 
-static void look(struct worker *w)
+static void process_poll(struct worker *w)
 {
 	uint64_t now = now_usec();
 
-	if (look_usec(w) == 0 || look_usec(w) > now)
+	if (poll_usec(w) == 0 || poll_usec(w) > now)
 		return;
-	w->looked_usec = now;
+	w->polled_usec = now;
 	if (!process_stopped(w->pidfd))
 		w->signal_usec = 0;
 	else if (w->signal_usec == 0)
@@ -138,7 +138,7 @@ static void look(struct worker *w)
 
 static uint64_t next_usec(const struct worker *w)
 {
-	uint64_t limit = limit_usec(w), at = look_usec(w);
+	uint64_t limit = limit_usec(w), at = poll_usec(w);
 
 	return limit == 0 || (at > 0 && at < limit) ? at : limit;
 }
@@ -156,7 +156,7 @@ static int on_limit(sd_event_source *s, uint64_t usec, void *userdata)
 	uint64_t limit;
 
 	(void)usec;
-	look(w);
+	process_poll(w);
 	limit = limit_usec(w);
 	if (limit > 0 && limit <= now_usec()) {
 		worker_ref(w);

@@ -29,8 +29,8 @@ struct request *request_take(struct worker *w)
 void request_fail(struct request *rq, int error)
 {
 	switch (rq->kind) {
-	case KIND_LOOK:
-		rq->look.looked(error, NULL, NULL, rq->userdata);
+	case KIND_VALIDATE:
+		rq->validate.validated(error, NULL, NULL, rq->userdata);
 		break;
 	case KIND_STAGE:
 		rq->stage.staged(error, NULL, NULL, rq->userdata);
@@ -81,7 +81,7 @@ static int take_dirs(struct worker *w, struct request *rq)
 		if (w->in.error || d.dir != rq->dirs + 1)
 			return -EBADMSG;
 		rq->dirs++;
-		rq->look.dir(&d, rq->userdata);
+		rq->validate.dir(&d, rq->userdata);
 	}
 	return 0;
 }
@@ -96,7 +96,7 @@ static int take_entries(struct worker *w, struct request *rq)
 		if (w->in.error || e.dir == 0 || e.dir > rq->dirs)
 			return -EBADMSG;
 		e.seq = ++rq->seq;
-		rq->look.entry(&e, rq->userdata);
+		rq->validate.entry(&e, rq->userdata);
 	}
 	return 0;
 }
@@ -118,9 +118,9 @@ static struct intake_failure get_failure(struct wire_in *in)
 	return f;
 }
 
-static int take_looked(struct worker *w, struct request *rq)
+static int take_validated(struct worker *w, struct request *rq)
 {
-	struct intake_looked l;
+	struct intake_validated l;
 	int error = wire_get_error(&w->in), r;
 	struct intake_failure f;
 
@@ -136,7 +136,7 @@ static int take_looked(struct worker *w, struct request *rq)
 	if (r < 0 || (error == 0 && l.names != rq->seq) || (error < 0) != (f.name != NULL))
 		return -EBADMSG;
 	(void)request_take(w);
-	rq->look.looked(error, error == 0 ? &l : NULL, error < 0 ? &f : NULL, rq->userdata);
+	rq->validate.validated(error, error == 0 ? &l : NULL, error < 0 ? &f : NULL, rq->userdata);
 	return ENDS;
 }
 
@@ -291,12 +291,18 @@ static const struct {
 	enum request_kind kind;
 	int (*take)(struct worker *w, struct request *rq);
 } answers[] = {
-	{ ANSWER_DIRS, KIND_LOOK, take_dirs },       { ANSWER_ENTRIES, KIND_LOOK, take_entries },
-	{ ANSWER_LOOKED, KIND_LOOK, take_looked },   { ANSWER_RANGES, KIND_STAGE, take_ranges },
-	{ ANSWER_STAGED, KIND_STAGE, take_staged },  { ANSWER_OPENED, KIND_OPEN, take_opened },
-	{ ANSWER_DONE, KIND_DONE, take_done },       { ANSWER_DONE, KIND_LIST, take_done },
-	{ ANSWER_LISTING, KIND_LIST, take_listing }, { ANSWER_PROBLEM, KIND_RUN, take_problem },
-	{ ANSWER_KEPT, KIND_RUN, take_kept },        { ANSWER_RAN, KIND_RUN, take_ran },
+	{ ANSWER_DIRS, KIND_VALIDATE, take_dirs },
+	{ ANSWER_ENTRIES, KIND_VALIDATE, take_entries },
+	{ ANSWER_VALIDATED, KIND_VALIDATE, take_validated },
+	{ ANSWER_RANGES, KIND_STAGE, take_ranges },
+	{ ANSWER_STAGED, KIND_STAGE, take_staged },
+	{ ANSWER_OPENED, KIND_OPEN, take_opened },
+	{ ANSWER_DONE, KIND_DONE, take_done },
+	{ ANSWER_DONE, KIND_LIST, take_done },
+	{ ANSWER_LISTING, KIND_LIST, take_listing },
+	{ ANSWER_PROBLEM, KIND_RUN, take_problem },
+	{ ANSWER_KEPT, KIND_RUN, take_kept },
+	{ ANSWER_RAN, KIND_RUN, take_ran },
 };
 
 static int take_answer(struct worker *w)

@@ -82,7 +82,7 @@ void worker_next(struct worker *w)
 	while ((rq = w->first) && !rq->begun) {
 		rq->begun = true;
 		messages_move(&w->out, &rq->messages);
-		w->heard_usec = w->looked_usec = now_usec();
+		w->heard_usec = w->polled_usec = now_usec();
 		w->stopped_usec = w->signal_usec = 0;
 		w->keeps = false;
 		if (w->paced)
@@ -229,7 +229,7 @@ static int groups_put(struct request *rq, uint64_t session, const struct intake_
 
 			if (r < 0)
 				return r;
-			out = message_add(&rq->messages, REQUEST_LOOK_GROUPS, rq->serial);
+			out = message_add(&rq->messages, REQUEST_ADD_GROUPS, rq->serial);
 			if (!out)
 				return -ENOMEM;
 			wire_put(out, session);
@@ -239,21 +239,21 @@ static int groups_put(struct request *rq, uint64_t session, const struct intake_
 	return out ? wire_pack(out) : 0;
 }
 
-int worker_look(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		int view_fd, const struct intake_callbacks *cb, void *userdata)
+int worker_validate(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
+		    int view_fd, const struct intake_callbacks *cb, void *userdata)
 {
 	struct wire_out *out;
 	int r;
-	struct request *rq = request_new(w, WORKER_INTAKE, KIND_LOOK, userdata, &r);
+	struct request *rq = request_new(w, WORKER_INTAKE, KIND_VALIDATE, userdata, &r);
 
 	if (!rq)
 		return r;
-	rq->look = *cb;
+	rq->validate = *cb;
 	r = groups_put(rq, session, groups, n);
-	out = r < 0 ? NULL : message_add(&rq->messages, REQUEST_LOOK, rq->serial);
+	out = r < 0 ? NULL : message_add(&rq->messages, REQUEST_VALIDATE, rq->serial);
 	if (out) {
 		wire_put(out, session);
-		wire_put(out, view_fd >= 0 ? LOOK_VIEW : 0);
+		wire_put(out, view_fd >= 0 ? VALIDATE_VIEW : 0);
 		if (view_fd >= 0)
 			wire_put_fd(out, view_fd);
 	} else if (r >= 0) {
@@ -490,11 +490,11 @@ void worker_stop(struct worker *w, bool keep)
 		worker_limit(w);
 }
 
-void worker_look_stop(struct worker *w)
+void worker_validate_stop(struct worker *w)
 {
 	struct request *rq = w->first;
 
-	if (!w->ended && rq && rq->begun && rq->kind == KIND_LOOK)
+	if (!w->ended && rq && rq->begun && rq->kind == KIND_VALIDATE)
 		(void)tell(w, REQUEST_STOP, rq->serial, false);
 }
 

@@ -51,7 +51,7 @@ const struct device_views *bus_devices_look(struct bus *b)
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return NULL;
-	n = pacers ? pacers_look(pacers, views, DEVICES_MOST) : 0;
+	n = pacers ? pacers_list(pacers, views, DEVICES_MOST) : 0;
 	for (size_t i = 0; i < n && i < DEVICES_MOST; i++)
 		if (device_view_set(&v->v[v->n], &views[i]) == 0)
 			v->n++;
