@@ -4,9 +4,9 @@
  *
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
- * next one comes when the last was answered, but for STOP and FREE_RESTS, which have no answer of
- * their own, and FLUSH, of which one may be under way beside a RUN. "n * (...)" is repeated up to
- * the end of the message. Errors are negative errnos; ? may be NULL or absent.
+ * next one comes when the last was answered, but for STOP and FREE_REMAINDERS, which have no answer
+ * of their own, and FLUSH, of which one may be under way beside a RUN. "n * (...)" is repeated up
+ * to the end of the message. Errors are negative errnos; ? may be NULL or absent.
  *
  *   request          content                                      answers
  *   HELLO            version, role, uid, gid, flags, µs that a    WELCOME: version, Landlock's ABI
@@ -32,7 +32,7 @@
  *   RUN              display, flags, dir's identity,              PROBLEM, KEPT, RAN
  *                    n * (seq, name, identity); fd: dir
  *   STOP             keep                                         -
- *   FREE_RESTS       -                                            -
+ *   FREE_REMAINDERS  -                                                 -
  *   FLUSH            n * (name); fd: where they are               DONE
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
@@ -40,8 +40,8 @@
  *
  * A run that is stopped with `keep` in the midst of large files says in RAN how much is left of
  * them. Such a worker gets no further RUN: it holds what is left, frees it at its pace after
- * FREE_RESTS, holds it again after STOP with `keep`, lets go of it after STOP without, and ends
- * when nothing is left.
+ * FREE_REMAINDERS, holds it again after STOP with `keep`, lets go of it after STOP without, and
+ * ends when nothing is left.
  */
 #pragma once
 
@@ -72,7 +72,7 @@ enum protocol_request {
 	REQUEST_RUN,
 	REQUEST_STOP,
 	REQUEST_FLUSH,
-	REQUEST_FREE_RESTS,
+	REQUEST_FREE_REMAINDERS,
 };
 
 enum protocol_answer {
@@ -89,8 +89,8 @@ enum protocol_answer {
 	ANSWER_LISTING,   /* n * (name, identity) */
 	ANSWER_PROBLEM,   /* path, what, error, is_error */
 	ANSWER_KEPT,      /* n * (seq, error) */
-	ANSWER_RAN,       /* error, entries, bytes, errors, skipped, cancelled, unflushed, rest,
-			   * strategy */
+	ANSWER_RAN, /* error, entries, bytes, errors, skipped, cancelled, unflushed, remainder,
+		     * strategy */
 };
 
 enum protocol_hello_flags { HELLO_PACED = 1 << 0 };

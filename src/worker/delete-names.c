@@ -113,7 +113,7 @@ static bool on_remainder(const struct shrink_remainder *remainder, void *userdat
 {
 	struct run *r = userdata;
 
-	return rests_add(&r->rests, remainder);
+	return remainders_add(&r->remainders, remainder);
 }
 
 /* A name that does not take part. */
@@ -374,10 +374,11 @@ static void ran_tell(struct run *r, int error, const struct stats *s, bool unflu
 	wire_put(&r->out, atomic_load(&r->cancelled));
 	wire_put(&r->out, unflushed);
 	/* That there is something, even where it takes nothing. */
-	wire_put(&r->out, r->rests.n > 0 ? MAX(rests_bytes(&r->rests), (uint64_t)1) : 0);
+	wire_put(&r->out,
+		 r->remainders.n > 0 ? MAX(remainders_bytes(&r->remainders), (uint64_t)1) : 0);
 	wire_put_string(&r->out, strategy);
-	/* Before the answer: the next request may come at once, unless there are rests. */
-	atomic_store(&r->ended, r->rests.n == 0);
+	/* Before the answer: the next request may come at once, unless there are remainders. */
+	atomic_store(&r->ended, r->remainders.n == 0);
 	(void)post(r);
 }
 
@@ -392,12 +393,12 @@ static int made_durable(struct run *r, bool *ret_unflushed)
 }
 
 /* They are all that this process is still there for. */
-static void rests_follow(struct run *r)
+static void remainders_follow(struct run *r)
 {
-	if (r->rests.n == 0)
+	if (r->remainders.n == 0)
 		return;
-	rests_work(&r->rests, &r->profile, r->s->pace ? remote_pace(r->s->pace) : NULL,
-		   &r->s->page->bytes);
+	remainders_work(&r->remainders, &r->profile, r->s->pace ? remote_pace(r->s->pace) : NULL,
+			&r->s->page->bytes);
 	(void)shutdown(r->s->sock, SHUT_RDWR);
 }
 
@@ -419,9 +420,9 @@ void run_all(struct run *r)
 		k = made_durable(r, &unflushed);
 	/* Who is told of an error hears of nothing else. */
 	if (k < 0)
-		rests_close(&r->rests);
+		remainders_close(&r->remainders);
 	ran_tell(r, MIN(k, 0), &result.stats, unflushed, strategy);
-	rests_follow(r);
+	remainders_follow(r);
 	dirlist_done(&g.names);
 	free(g.pins);
 	free(g.dir);
@@ -434,7 +435,7 @@ bool run_ended(const struct run *r)
 
 void run_cancel(struct run *r, bool keep)
 {
-	rests_fate(&r->rests, keep ? RESTS_HOLD : RESTS_DROP);
+	remainders_dispose(&r->remainders, keep ? REMAINDERS_HOLD : REMAINDERS_CLOSE);
 	pthread_mutex_lock(&r->lock);
 	atomic_store(&r->cancelled, true);
 	if (r->engine)
@@ -442,9 +443,9 @@ void run_cancel(struct run *r, bool keep)
 	pthread_mutex_unlock(&r->lock);
 }
 
-void run_free_rests(struct run *r)
+void run_free_remainders(struct run *r)
 {
-	rests_fate(&r->rests, RESTS_FREE);
+	remainders_dispose(&r->remainders, REMAINDERS_FREE);
 }
 
 static int names_take(struct run *r)
@@ -480,7 +481,7 @@ int run_take(struct run *r, struct serving *s)
 	/* The next request needs memory of its own. */
 	s->in = (struct wire_in){ 0 };
 	pthread_mutex_init(&r->lock, NULL);
-	rests_init(&r->rests);
+	remainders_init(&r->remainders);
 	r->display = wire_get_string(&r->in);
 	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY | RUN_FLUSH_LATER);
 	r->may_wait = flags & RUN_FLUSH_LATER;
@@ -499,7 +500,7 @@ void run_done(struct run *r)
 	wire_in_done(&r->in);
 	wire_out_done(&r->out);
 	fd_closep(&r->dirfd);
-	rests_done(&r->rests);
+	remainders_done(&r->remainders);
 	free(r->v);
 	free(r->by_name);
 	pthread_mutex_destroy(&r->lock);

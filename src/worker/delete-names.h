@@ -46,8 +46,8 @@ struct run {
 	bool may_wait;             /* for a flush with others */
 	struct engine *engine;
 	_Atomic bool cancelled, ended;
-	struct rests rests;
-	struct fs_profile profile; /* of the engine, for the rests */
+	struct remainders remainders;
+	struct fs_profile profile; /* of the engine, for the remainders */
 };
 
 /* Takes over the request that has just come. 0 or a negative errno. */
@@ -58,5 +58,5 @@ bool run_ended(const struct run *r);
  * said that it was stopped: holds them again, or drops them. */
 void run_cancel(struct run *r, bool keep);
 /* What is held is freed at its pace. */
-void run_free_rests(struct run *r);
+void run_free_remainders(struct run *r);
 void run_done(struct run *r);

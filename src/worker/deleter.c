@@ -139,9 +139,9 @@ static int serve_one(struct deleting *d)
 		if (d->running)
 			run_cancel(&d->run, keep);
 		return wire_end(&d->s->in);
-	case REQUEST_FREE_RESTS:
+	case REQUEST_FREE_REMAINDERS:
 		if (d->running)
-			run_free_rests(&d->run);
+			run_free_remainders(&d->run);
 		return wire_end(&d->s->in);
 	case REQUEST_FLUSH:
 		return flush_begin(&d->flushing, d->s);

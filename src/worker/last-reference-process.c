@@ -177,8 +177,8 @@ struct last_reference_process *last_reference_process_start(int dirfd)
 	if (!p)
 		return NULL;
 	*p = (struct last_reference_process){ .face = { .take = take, .userdata = p },
-				       .sock = fd_take(&sock),
-				       .death_pipe = fd_take(&death_pipe) };
+					      .sock = fd_take(&sock),
+					      .death_pipe = fd_take(&death_pipe) };
 	pthread_mutex_init(&p->lock, NULL);
 	return p;
 }

@@ -5,11 +5,11 @@
 
 #include "base/fd.h"
 
-void rests_init(struct rests *r)
+void remainders_init(struct remainders *r)
 {
 	pthread_condattr_t attr;
 
-	*r = (struct rests){ .fate = RESTS_DROP, .wait = true };
+	*r = (struct remainders){ .disposition = REMAINDERS_CLOSE, .wait = true };
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -17,41 +17,41 @@ void rests_init(struct rests *r)
 	pthread_condattr_destroy(&attr);
 }
 
-void rests_close(struct rests *r)
+void remainders_close(struct remainders *r)
 {
 	while (r->n > 0)
 		fd_closep(&r->v[--r->n].fd);
 }
 
-void rests_done(struct rests *r)
+void remainders_done(struct remainders *r)
 {
-	rests_close(r);
+	remainders_close(r);
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
 }
 
-bool rests_add(struct rests *r, const struct shrink_remainder *remainder)
+bool remainders_add(struct remainders *r, const struct shrink_remainder *remainder)
 {
 	bool taken;
 
 	pthread_mutex_lock(&r->lock);
-	taken = r->fate != RESTS_DROP && r->n < RESTS_MOST;
+	taken = r->disposition != REMAINDERS_CLOSE && r->n < REMAINDERS_MOST;
 	if (taken)
 		r->v[r->n++] = *remainder;
 	pthread_mutex_unlock(&r->lock);
 	return taken;
 }
 
-void rests_fate(struct rests *r, enum rests_fate fate)
+void remainders_dispose(struct remainders *r, enum remainders_disposition disposition)
 {
 	pthread_mutex_lock(&r->lock);
-	r->fate = fate;
-	atomic_store(&r->wait, fate != RESTS_FREE);
+	r->disposition = disposition;
+	atomic_store(&r->wait, disposition != REMAINDERS_FREE);
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 }
 
-uint64_t rests_bytes(const struct rests *r)
+uint64_t remainders_bytes(const struct remainders *r)
 {
 	uint64_t sum = 0;
 
@@ -62,7 +62,7 @@ uint64_t rests_bytes(const struct rests *r)
 
 /* Those that somebody else has opened meanwhile are theirs alone, and who opens one waits for the
  * lease to be given up. */
-static void let_go_of_broken(struct rests *r)
+static void let_go_of_broken(struct remainders *r)
 {
 	size_t kept = 0;
 
@@ -76,29 +76,29 @@ static void let_go_of_broken(struct rests *r)
 }
 
 /* Waits as long as they are held. */
-static enum rests_fate wait_for_fate(struct rests *r)
+static enum remainders_disposition wait_while_held(struct remainders *r)
 {
-	enum rests_fate fate;
+	enum remainders_disposition disposition;
 	struct timespec until;
 
 	pthread_mutex_lock(&r->lock);
-	while (r->fate == RESTS_HOLD && r->n > 0) {
+	while (r->disposition == REMAINDERS_HOLD && r->n > 0) {
 		let_go_of_broken(r);
 		(void)clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec++;
 		(void)pthread_cond_timedwait(&r->changed, &r->lock, &until);
 	}
-	fate = r->fate;
+	disposition = r->disposition;
 	pthread_mutex_unlock(&r->lock);
-	return fate;
+	return disposition;
 }
 
-void rests_work(struct rests *r, const struct fs_profile *profile, const struct pace *pace,
-		_Atomic uint64_t *bytes)
+void remainders_work(struct remainders *r, const struct fs_profile *profile,
+		     const struct pace *pace, _Atomic uint64_t *bytes)
 {
-	enum rests_fate fate;
+	enum remainders_disposition disposition;
 
-	while ((fate = wait_for_fate(r)) != RESTS_DROP && r->n > 0) {
+	while ((disposition = wait_while_held(r)) != REMAINDERS_CLOSE && r->n > 0) {
 		struct shrink_remainder *remainder = &r->v[r->n - 1];
 		/* Only added to, and atomically. */
 		struct shrink_count count = { .bytes = (uint64_t *)bytes,
@@ -111,6 +111,6 @@ void rests_work(struct rests *r, const struct fs_profile *profile, const struct 
 		fd_closep(&remainder->fd);
 		r->n--;
 	}
-	if (fate == RESTS_DROP)
-		atomic_fetch_add(bytes, rests_bytes(r));
+	if (disposition == REMAINDERS_CLOSE)
+		atomic_fetch_add(bytes, remainders_bytes(r));
 }

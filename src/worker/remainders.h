@@ -15,38 +15,38 @@
 struct pace;
 
 /* One for each lane that may be in the midst of one; what is more is closed. */
-#define RESTS_MOST 64
+#define REMAINDERS_MOST 64
 
-enum rests_fate {
-	RESTS_DROP, /* closed: the kernel frees them */
-	RESTS_HOLD, /* kept as they are */
-	RESTS_FREE, /* freed at their pace */
+enum remainders_disposition {
+	REMAINDERS_CLOSE, /* closed: the kernel frees them */
+	REMAINDERS_HOLD,  /* kept as they are */
+	REMAINDERS_FREE,  /* freed at their pace */
 };
 
-struct rests {
+struct remainders {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	enum rests_fate fate;
+	enum remainders_disposition disposition;
 	_Atomic bool wait; /* nothing is to be freed in steps just now */
-	struct shrink_remainder v[RESTS_MOST];
+	struct shrink_remainder v[REMAINDERS_MOST];
 	size_t n;
 };
 
-void rests_init(struct rests *r);
-void rests_done(struct rests *r);
+void remainders_init(struct remainders *r);
+void remainders_done(struct remainders *r);
 
 /* Closes all of them. */
-void rests_close(struct rests *r);
+void remainders_close(struct remainders *r);
 
 /* True if it was taken over: they are held. */
-bool rests_add(struct rests *r, const struct shrink_remainder *remainder);
+bool remainders_add(struct remainders *r, const struct shrink_remainder *remainder);
 
 /* Any thread, at any time. */
-void rests_fate(struct rests *r, enum rests_fate fate);
+void remainders_dispose(struct remainders *r, enum remainders_disposition disposition);
 
 /* What they take on the disk. */
-uint64_t rests_bytes(const struct rests *r);
+uint64_t remainders_bytes(const struct remainders *r);
 
 /* Does as it is told until none is left; *bytes grows by what is freed. */
-void rests_work(struct rests *r, const struct fs_profile *profile, const struct pace *pace,
-		_Atomic uint64_t *bytes);
+void remainders_work(struct remainders *r, const struct fs_profile *profile,
+		     const struct pace *pace, _Atomic uint64_t *bytes);

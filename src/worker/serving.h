@@ -26,10 +26,10 @@ struct serving {
 	gid_t gid;
 	bool deletes; /* role */
 	int landlock_fd;
-	struct remote_pace *pace;        /* or NULL */
+	struct remote_pace *pace;                      /* or NULL */
 	struct last_reference_process *last_reference; /* or NULL */
-	struct moosefs *moosefs;         /* or NULL */
-	uint64_t stall_usec;             /* how long its master may be held up; 0: not at all */
+	struct moosefs *moosefs;                       /* or NULL */
+	uint64_t stall_usec; /* how long its master may be held up; 0: not at all */
 	struct worker_page *page;
 	char **protect_extra; /* NULL-terminated */
 

@@ -335,7 +335,7 @@ static void freed_look(struct manager *m, struct manager_view *ret)
 	const struct rest *rest;
 
 	LIST_FOREACH(rest, &m->rests, link)
-	bytes += rest_bytes(rest);
+	bytes += remainder_bytes(rest);
 	LIST_FOREACH(p, &m->places, link)
 	{
 		if (!p->running || !p->running->run)

@@ -96,7 +96,7 @@ static void look_at_progress(struct run *run)
 
 	run_progress(run, &p);
 	is = p.entries + p.bytes + run->job->r.entries_done + run->job->r.bytes_freed + run->next +
-	     run->at + (run->resting ? rest_bytes(run->job->rest) : 0);
+	     run->at + (run->resting ? remainder_bytes(run->job->rest) : 0);
 	if (is != run->heard) {
 		run->heard = is;
 		run->heard_usec = now;

@@ -222,7 +222,7 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	run->skipped = result->skipped;
 	if (result->strategy && *result->strategy && !*j->r.strategy)
 		job_set_text(&j->r.strategy, result->strategy);
-	if (result->rest_bytes > 0)
+	if (result->remainder_bytes > 0)
 		keep_rest(run, result->bytes);
 	if (result->unflushed)
 		flush_wait_for(run);

@@ -206,7 +206,7 @@ void job_look(const struct job *j, struct job_record *ret)
 	if (j->run)
 		run_progress(j->run, &now);
 	ret->entries_done += now.entries;
-	ret->bytes_freed += now.bytes + (j->rest ? rest_bytes(j->rest) : 0);
+	ret->bytes_freed += now.bytes + (j->rest ? remainder_bytes(j->rest) : 0);
 }
 
 static void tell_changed(struct job *j)

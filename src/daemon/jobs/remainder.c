@@ -12,7 +12,7 @@
 #define RESTS_MOST 64
 #define RESTS_USER 16
 
-uint64_t rest_bytes(const struct rest *r)
+uint64_t remainder_bytes(const struct rest *r)
 {
 	struct run_progress now;
 
@@ -23,7 +23,7 @@ uint64_t rest_bytes(const struct rest *r)
 /* Counts what it has come to, and frees it. Returns its job. */
 static struct job *end(struct rest *r)
 {
-	uint64_t bytes = rest_bytes(r);
+	uint64_t bytes = remainder_bytes(r);
 	struct job *j = r->job;
 
 	r->m->bytes_freed += bytes;
@@ -108,20 +108,20 @@ void rest_watch(struct rest *r, void (*gone)(struct job *j, void *userdata), voi
 void rest_free(struct rest *r)
 {
 	r->held = false;
-	worker_rests_free(r->worker);
+	worker_remainders_free(r->worker);
 }
 
 void rest_hold(struct rest *r)
 {
 	r->held = true;
 	rest_urgent(r, false);
-	worker_rests_stop(r->worker, /* keep= */ true);
+	worker_remainders_stop(r->worker, /* keep= */ true);
 }
 
 void rest_drop(struct rest *r)
 {
 	r->dropped = true;
-	worker_rests_stop(r->worker, /* keep= */ false);
+	worker_remainders_stop(r->worker, /* keep= */ false);
 }
 
 void rest_urgent(struct rest *r, bool on)

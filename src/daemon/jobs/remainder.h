@@ -49,7 +49,7 @@ void rest_hold(struct rest *r);
 void rest_drop(struct rest *r);
 
 /* How much of it is freed that the job's record does not count yet. */
-uint64_t rest_bytes(const struct rest *r);
+uint64_t remainder_bytes(const struct rest *r);
 void rest_urgent(struct rest *r, bool on);
 
 /* The job is no more. */

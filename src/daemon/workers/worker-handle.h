@@ -209,9 +209,9 @@ struct run_progress {
 struct run_result {
 	uint64_t entries, bytes, errors, skipped;
 	bool cancelled;
-	bool unflushed;       /* gone, but not durably: worker_flush has to follow */
-	uint64_t rest_bytes;  /* left of large files in whose midst it was stopped, and held */
-	const char *strategy; /* "ext: threads, 2 lanes, inode order" */
+	bool unflushed;           /* gone, but not durably: worker_flush has to follow */
+	uint64_t remainder_bytes; /* left of large files in whose midst it was stopped, and held */
+	const char *strategy;     /* "ext: threads, 2 lanes, inode order" */
 };
 
 struct run_callbacks {
@@ -248,14 +248,14 @@ uint64_t worker_flush_from(const struct worker *w);
 
 /* Stops the run at the next entry; its ran callback comes with cancelled set. keep: what is left of
  * large files that are being freed is held by the process; else the kernel frees it at once. If
- * there is any (rest_bytes), the process is of no other use any more, and ends when nothing is
+ * there is any (remainder_bytes), the process is of no other use any more, and ends when nothing is
  * left, which `gone` is told as any other end. */
 void worker_stop(struct worker *w, bool keep);
 
 /* Of a worker that holds what is left: it is freed at its pace; it is held again, or let go of.
  * What is freed adds to the bytes of worker_progress. */
-void worker_rests_free(struct worker *w);
-void worker_rests_stop(struct worker *w, bool keep);
+void worker_remainders_free(struct worker *w);
+void worker_remainders_stop(struct worker *w, bool keep);
 
 /* Somebody else is told of its end from now on. */
 void worker_give(struct worker *w, void (*gone)(struct worker *w, const char *how, void *userdata),

@@ -255,17 +255,17 @@ static int take_ran(struct worker *w, struct request *rq)
 	res.skipped = wire_get(&w->in);
 	res.cancelled = wire_get_most(&w->in, 1);
 	res.unflushed = wire_get_most(&w->in, 1);
-	res.rest_bytes = wire_get(&w->in);
+	res.remainder_bytes = wire_get(&w->in);
 	res.strategy = wire_get_string(&w->in);
 	r = wire_end(&w->in);
 	if (r < 0 || strlen(res.strategy) > KiB(1) || (res.unflushed && !rq->run.may_wait) ||
-	    (res.rest_bytes > 0 && (!w->keeps || res.unflushed)))
+	    (res.remainder_bytes > 0 && (!w->keeps || res.unflushed)))
 		return -EBADMSG;
 	w->stopped_usec = 0;
 	/* A flush beside it may still wait for its turn. */
 	if (w->paced)
 		paced_stop(w->paced, false);
-	if (res.rest_bytes > 0)
+	if (res.remainder_bytes > 0)
 		worker_doze(w);
 	(void)request_take(w);
 	rq->run.ran(error, error == 0 ? &res : NULL, rq->userdata);

@@ -498,13 +498,13 @@ void worker_validate_stop(struct worker *w)
 		(void)tell(w, REQUEST_STOP, rq->serial, false);
 }
 
-void worker_rests_free(struct worker *w)
+void worker_remainders_free(struct worker *w)
 {
 	if (w->ended)
 		return;
 	if (w->paced)
 		paced_doze(w->paced, false);
-	(void)tell(w, REQUEST_FREE_RESTS, 0, false);
+	(void)tell(w, REQUEST_FREE_REMAINDERS, 0, false);
 }
 
 void worker_doze(struct worker *w)
@@ -513,7 +513,7 @@ void worker_doze(struct worker *w)
 		paced_doze(w->paced, true);
 }
 
-void worker_rests_stop(struct worker *w, bool keep)
+void worker_remainders_stop(struct worker *w, bool keep)
 {
 	if (w->ended)
 		return;
