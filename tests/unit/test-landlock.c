@@ -52,8 +52,6 @@ static int deleter(int fd)
 
 	if (has != abi())
 		return __LINE__;
-	if (has == 0)
-		return 0;
 	REFUSED(unlinkat(fd, "out/c", 0));
 	REFUSED(openat(fd, "out/d", O_WRONLY | O_CLOEXEC));
 	REFUSED(mkdirat(fd, "out/new", 0700));
@@ -72,6 +70,7 @@ static int intake(int fd)
 
 	if (has != (abi() < 2 ? 0 : abi()))
 		return __LINE__;
+	/* ABI 1 cannot allow what this role does, so that there it is not restricted. */
 	if (has == 0)
 		return 0;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/out/c", fd);
@@ -98,8 +97,6 @@ static int proxy(int fd)
 
 	if (has != abi())
 		return __LINE__;
-	if (has == 0)
-		return 0;
 	REFUSED(openat(fd, "out/c", O_RDONLY | O_CLOEXEC));
 	REFUSED(openat(fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	REFUSED(unlinkat(fd, "out/c", 0));
@@ -133,5 +130,9 @@ int main(void)
 	const TTest *const tests[] = { landlock_of_the_deleter, landlock_of_intake,
 				       landlock_of_the_proxy };
 
+	if (abi() == 0) {
+		(void)fprintf(stderr, "skipped: this kernel has no Landlock, or it is off\n");
+		return 77;
+	}
 	return run_case("landlock", tests, ELEMENTSOF(tests));
 }

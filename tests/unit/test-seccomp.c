@@ -61,12 +61,7 @@ static void behind(int (*restrict_calls)(void), test_t test)
 	(void)close(filter[1]);
 	scratch_remove(dir);
 	ck_assert_int_eq(status, 0);
-	/* Without an architecture's own list there is none, whatever the kernel has. */
-#if defined(__x86_64__) || defined(__aarch64__)
-	ck_assert(has || prctl(PR_GET_SECCOMP) < 0);
-#endif
-	if (!has)
-		(void)fprintf(stderr, "the kernel has no filters: nothing was tested\n");
+	ck_assert(has);
 }
 
 static int never(const char *dir)
@@ -184,5 +179,14 @@ int main(void)
 {
 	const TTest *tests[] = { seccomp_of_the_deleter, seccomp_of_intake, seccomp_of_the_last_reference };
 
+	/* Without an architecture's own list there is no filter, whatever the kernel has. */
+#if !defined(__x86_64__) && !defined(__aarch64__)
+	(void)fprintf(stderr, "skipped: there is no filter for this architecture\n");
+	return 77;
+#endif
+	if (prctl(PR_GET_SECCOMP) < 0) {
+		(void)fprintf(stderr, "skipped: this kernel has no seccomp\n");
+		return 77;
+	}
 	return run_case("seccomp", tests, sizeof(tests) / sizeof(tests[0]));
 }
