@@ -177,7 +177,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { seccomp_of_the_deleter, seccomp_of_intake, seccomp_of_the_last_reference };
+	const TTest *tests[] = { seccomp_of_the_deleter, seccomp_of_intake,
+				 seccomp_of_the_last_reference };
 
 	/* Without an architecture's own list there is no filter, whatever the kernel has. */
 #if !defined(__x86_64__) && !defined(__aarch64__)
