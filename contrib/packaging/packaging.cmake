@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # `cpack -G DEB` and `cpack -G RPM`, of a tree configured with CMAKE_INSTALL_PREFIX=/usr, on the
-# distribution that the package is for. What the scripts do at removal is described in README.md.
+# distribution that the package is for. What the scripts do at removal is described in docs/building.md.
 set(RECLAIM_PACKAGE_RELEASE 1 CACHE STRING "Release of the packages of this version")
 
 set(packaging ${CMAKE_CURRENT_LIST_DIR})
