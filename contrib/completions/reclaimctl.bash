@@ -17,7 +17,8 @@ _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
 	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy metrics top'
-	local json='--json --json=short --json=pretty' common='--host= --quiet --no-pager --help --version'
+	local json='--json --json=short --json=pretty'
+	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
 	local options='' runtime=() configuration=()
 
@@ -53,6 +54,7 @@ _reclaimctl() {
 	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
+	--log-level) mapfile -t COMPREPLY < <(compgen -W 'debug info' -- "$cur") && return ;;
 	--host | -H) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W 'openmetrics prometheus' -- "$cur") && return ;;
 	--files-from | --trace | --to | --output)

@@ -80,6 +80,7 @@ __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
 __reclaimctl_option '' -s H -l host -xa '(__fish_print_hostnames)' -d 'on that machine, over ssh'
 __reclaimctl_option '' -s q -l quiet -d 'nothing but errors'
 __reclaimctl_option '' -l no-pager -d 'long results straight to the terminal'
+__reclaimctl_option '' -l log-level -xa 'debug info' -d 'debug: tell decisions, too'
 __reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'
 __reclaimctl_option '' -l version -d 'show the version'
 

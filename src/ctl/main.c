@@ -40,11 +40,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/debug.h"
 #include "ctl/common/verbs.h"
 
 int main(int argc, char **argv)
 {
-	int r = verbs_dispatch(argc, argv);
+	int r;
+
+	debug_begin();
+	r = verbs_dispatch(argc, argv);
 
 	/* A result that could not be written is not a success. */
 	if (fflush(stdout) != 0 && r == 0)

@@ -5,13 +5,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
-#include <unistd.h>
 
+#include "base/debug.h"
 #include "base/escape.h"
 #include "base/fd.h"
 
@@ -59,17 +57,6 @@ static void field_add(struct fields *f, const char *format, ...)
 	f->v[f->n].iov_base = t->line;
 	f->v[f->n].iov_len = strlen(t->line);
 	f->n++;
-}
-
-/* systemd.exec(5): standard error is the journal's if it is the file that this variable names. */
-static bool stderr_is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
-	struct stat st;
-
-	return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
-	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
 static void fields_send(struct fields *f, int level, const struct safe_text *t)

@@ -19,6 +19,7 @@
 #include "features.h"
 #include "log.h"
 #include "manager.h"
+#include "base/debug.h"
 #include "base/escape.h"
 
 #ifndef RECLAIM_WORKER
@@ -46,6 +47,7 @@ static void help(void)
 	     "      --reclaimctl=PATH              runs policies where systemd does not "
 	     "(default: " RECLAIMCTL ")\n"
 	     "      --no-bus                       only the private socket\n"
+	     "      --log-level=LEVEL              debug: tell decisions, too, on standard error\n"
 	     "      --version                      version and features\n"
 	     "  -h, --help                         this text");
 }
@@ -76,6 +78,7 @@ static int options_parse(struct manager_options *o, int argc, char **argv)
 		WORKER,
 		RECLAIMCTL_PATH,
 		NO_BUS,
+		LOG_LEVEL,
 		VERSION,
 		HELP
 	};
@@ -86,6 +89,7 @@ static int options_parse(struct manager_options *o, int argc, char **argv)
 		{ "worker", required_argument, NULL, WORKER },
 		{ "reclaimctl", required_argument, NULL, RECLAIMCTL_PATH },
 		{ "no-bus", no_argument, NULL, NO_BUS },
+		{ "log-level", required_argument, NULL, LOG_LEVEL },
 		{ "version", no_argument, NULL, VERSION },
 		{ "help", no_argument, NULL, HELP },
 		{ NULL, 0, NULL, 0 },
@@ -113,6 +117,14 @@ static int options_parse(struct manager_options *o, int argc, char **argv)
 		case NO_BUS:
 			o->no_bus = true;
 			break;
+		case LOG_LEVEL:
+			if (debug_set_level(optarg) >= 0)
+				break;
+			safe_text_format(
+				&wrong, "--log-level= takes " DEBUG_LEVELS ", but was given \"%s\"",
+				optarg);
+			safe_text_print("reclaimd", &wrong);
+			return -EINVAL;
 		case VERSION:
 			version(o->features);
 			return 0;
@@ -162,6 +174,7 @@ int main(int argc, char **argv)
 	};
 	int r;
 
+	debug_begin();
 	features_look(&features);
 	o.features = features.names;
 	r = options_parse(&o, argc, argv);

@@ -39,6 +39,7 @@
 #include "serving.h"
 #include "caller-view.h"
 #include "base/courtesy.h"
+#include "base/debug.h"
 #include "base/escape.h"
 #include "base/fd.h"
 
@@ -224,6 +225,7 @@ int main(void)
 		(void)fputs("reclaim-worker: is started by reclaimd, not by hand\n", stderr);
 		return EXIT_FAILURE;
 	}
+	debug_begin();
 	courtesy_show();
 	r = surroundings_clear();
 	if (r >= 0)

@@ -97,6 +97,7 @@ static const struct part {
 	  "                            on that machine, over ssh; all paths are its own\n"
 	  "  -q, --quiet               nothing but errors\n"
 	  "  --no-pager                long results straight to the terminal\n"
+	  "  --log-level=LEVEL         debug: tell decisions, too, on standard error\n"
 	  "  -h, --help                this text; behind a verb, that of the verb\n"
 	  "  --version                 the version\n" },
 };

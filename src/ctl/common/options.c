@@ -13,6 +13,7 @@
 #include "ctl/output/timestamps.h"
 #include "ctl/output/messages.h"
 #include "remote.h"
+#include "base/debug.h"
 #include "base/escape.h"
 #include "base/macros.h"
 #include "base/units.h"
@@ -247,6 +248,14 @@ static int take_runtime_dir(struct options *o, const char *word)
 	return word[0] ? 0 : refuse("--runtime-directory", word, "a directory");
 }
 
+static int take_log_level(struct options *o, const char *word)
+{
+	(void)o;
+	if (debug_set_level(word) >= 0)
+		return 0;
+	return refuse("--log-level", word, DEBUG_LEVELS);
+}
+
 #define SWITCH(field)                                                                              \
 	static int take_##field(struct options *o, const char *word)                               \
 	{                                                                                          \
@@ -303,6 +312,7 @@ static const struct rule {
 	{ "host", 'H', required_argument, VERBS_ALL, take_host },
 	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },
 	{ "no-pager", 0, no_argument, VERBS_ALL, take_no_pager },
+	{ "log-level", 0, required_argument, VERBS_ALL, take_log_level },
 	{ "help", 'h', no_argument, VERBS_ALL, take_help },
 	{ "version", 0, no_argument, VERBS_ALL, take_version },
 };

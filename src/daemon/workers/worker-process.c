@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/debug.h"
 #include "base/fd.h"
 #include "wire/protocol.h"
 #include "worker-handle.h"
@@ -86,13 +87,16 @@ int process_start(const char *program, int sock, int *ret_pidfd)
 #ifdef RECLAIM_TEST_GATES
 	char *const *env = environ;
 #else
-	char *const env[] = { NULL };
+	char *env[DEBUG_ENVIRONMENT];
 #endif
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	pid_t pid;
 	int r;
 
+#ifndef RECLAIM_TEST_GATES
+	debug_environment(env);
+#endif
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_init(&attributes);
 	r = actions_fill(&actions, sock);
