@@ -287,7 +287,7 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 			       e->job.unsliced ? e->job.unsliced : "", e->job.unsliced ? ")" : "");
 	large_files(&e->job, large, sizeof(large));
 	(void)snprintf(buf, len, "%s: %s%s, %u lane%s%s%s", w->family, sliced,
-		       set.backend == BACKEND_URING ? "uring" : "threads", set.lanes,
-		       set.lanes == 1 ? "" : "s", order_name(w), large);
+		       backend_name(set.backend), set.lanes, set.lanes == 1 ? "" : "s",
+		       order_name(w), large);
 	return buf;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "decision-log.h"
 #include "pacing/sensors/device-set.h"
 #include "pacing/sensors/discard-wait.h"
 #include "pace.h"
@@ -34,6 +35,7 @@ struct pacer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* on CLOCK_MONOTONIC */
 	struct controller controller;
+	struct decision_log log;
 	struct peers peers;
 	pthread_t thread;
 	bool started, stop, dozes;
@@ -155,6 +157,7 @@ static void *sampler(void *userdata)
 			if (p->o.trace)
 				trace_sample(p->o.trace, &s);
 			next = controller_sample(&p->controller, &s);
+			decision_log_update(&p->log, &p->controller, p->devices.key, 0);
 			canary_steer(p, &s);
 			step_publish(p);
 		}
@@ -277,6 +280,7 @@ static void synced(void *userdata, uint64_t cost_usec)
 		cost_usec += discards_wait(p, &w, freed);
 	pthread_mutex_lock(&p->lock);
 	controller_synced(&p->controller, now_usec(), cost_usec);
+	decision_log_update(&p->log, &p->controller, p->devices.key, cost_usec);
 	step_publish(p);
 	trace_piece(p, 'y', p->controller.entries.limit, p->controller.bytes.limit, cost_usec);
 	leave(p);
@@ -335,6 +339,7 @@ static int start(struct pacer *p, const char *proc)
 	if (p->o.trace)
 		trace_options(p->o.trace, &co, now);
 	controller_init(&p->controller, &co, now);
+	decision_log_update(&p->log, &p->controller, p->devices.key, 0);
 	step_publish(p);
 	r = thread_start(&p->thread, sampler, p);
 	p->started = r == 0;

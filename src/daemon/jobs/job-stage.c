@@ -13,6 +13,7 @@
 #include "schedule.h"
 #include "job-submit-state.h"
 #include "job-submit.h"
+#include "base/debug.h"
 #include "base/escape.h"
 #include "base/units.h"
 
@@ -86,6 +87,10 @@ static void go_on(struct submit *s, bool known)
 		schedule_job(j);
 	job_save(j, NULL, NULL);
 	tell_new(j);
+	debug_log("job %" PRIu64 ": %" PRIu64 " of %" PRIu64 " names moved to staging%s%s", j->r.id,
+		  s->staged, j->r.names, *j->r.inplace ? "; the rest is deleted in place: " : "",
+		  j->r.inplace);
+
 	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r, "Job %" PRIu64 " accepted: %s%s%s", j->r.id,
 		counted_format(names, sizeof(names), j->r.names, "name", "names"),
 		*j->r.inplace ? "; in place: " : "", j->r.inplace);

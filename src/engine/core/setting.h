@@ -17,6 +17,11 @@ static inline unsigned setting_pack(struct setting s)
 	return s.lanes << 1 | (s.backend == BACKEND_URING);
 }
 
+static inline const char *backend_name(enum backend b)
+{
+	return b == BACKEND_URING ? "uring" : "threads";
+}
+
 static inline struct setting setting_unpack(unsigned packed)
 {
 	return (struct setting){ .backend = packed & 1 ? BACKEND_URING : BACKEND_THREADS,

@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "last-reference.h"
 #include "engine/core/slice.h"
 #include "engine/filesystem/shrink-unit.h"
+#include "base/debug.h"
 #include "base/fd.h"
 #include "base/gate.h"
 
@@ -255,12 +257,18 @@ int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct s
 	if (!shrink_can(by))
 		return SHRINK_NOT;
 	fd = open_pinned(dirfd, name);
-	if (fd < 0 || !lease_take(fd))
+	if (fd < 0 || !lease_take(fd)) {
+		debug_log("large file %s: unlinked whole: %s", name,
+			  fd < 0 ? strerror(-fd) : "another process has it open (no lease)");
 		return SHRINK_NOT;
+	}
 	gate("shrink", name);
 	if (unlinkat(dirfd, name, 0) < 0)
 		return -errno;
 	take_alone(&fd, dirfd, by->last_reference);
+	debug_log("large file %s: %s", name,
+		  fd < 0 ? "unlinked, and freed by the kernel: something else refers to it"
+			 : "unlinked, and freed in steps");
 	if (fd < 0)
 		return SHRINK_UNLINKED;
 	if (slice)

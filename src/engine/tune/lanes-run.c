@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The caller's thread: begins alone, starts threads, tunes them and reports. */
+#include <inttypes.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -8,6 +9,7 @@
 #include "lanes-state.h"
 #include "engine/core/engine-job.h"
 #include "engine/remove/queue.h"
+#include "base/debug.h"
 #include "base/macros.h"
 #include "engine/walk/walker.h"
 
@@ -56,6 +58,9 @@ static void spare_others(struct lanes *l)
 {
 	struct setting s = tasks_setting(&l->tasks);
 
+	if (s.lanes == 1)
+		return;
+	debug_log("lanes: 1 instead of %u: the pace spares other processes' reads", s.lanes);
 	s.lanes = 1;
 	setting_apply(l, s);
 }
@@ -76,7 +81,7 @@ static bool ring_usable(struct lanes *l)
 
 static void tune(struct lanes *l, struct tuner *t)
 {
-	struct setting next;
+	struct setting next, before = tasks_setting(&l->tasks);
 	struct stats st;
 	struct tuner_sample s = { .now_usec = now_usec(), .starved = true };
 
@@ -99,6 +104,11 @@ static void tune(struct lanes *l, struct tuner *t)
 	next = tuner_next(t, &s);
 	if (next.backend == BACKEND_URING && !ring_usable(l))
 		next = tuner_without_ring(t);
+	if (setting_pack(next) != setting_pack(before))
+		debug_log("lanes: %u on %s instead of %u on %s: %s (best so far %.0f entries/s, "
+			  "%" PRIu64 " entries removed, %u CPUs)",
+			  next.lanes, backend_name(next.backend), before.lanes,
+			  backend_name(before.backend), t->why, t->best_rate, s.entries, l->cpus);
 	setting_apply(l, next);
 }
 
@@ -178,6 +188,25 @@ static void try_alone(struct lanes *l, uint64_t until)
 	queue_free(q);
 }
 
+static void tell_start(const struct lanes *l)
+{
+	const struct engine_job *j = l->job;
+	const struct fs_profile *p = &j->profile;
+	struct setting s = tasks_setting(&l->tasks);
+
+	debug_log("lanes: %u on %s to begin with, %u at most, %u CPUs, as %s (%s)", s.lanes,
+		  backend_name(s.backend), p->lanes_max, l->cpus,
+		  j->o.lanes || j->o.fixed_backend ? "it was asked for" : "the filesystem wants it",
+		  p->family);
+	debug_log("large files: %s",
+		  j->o.shrink_min_bytes == 0  ? "unlinked whole: that was asked for"
+		  : p->shrink == SHRINK_NEVER ? "unlinked whole: this filesystem frees them well"
+		  : !p->lease_truthful        ? "unlinked whole: leases prove nothing here"
+		  : !j->o.last_reference
+			  ? "unlinked whole: other references cannot be ruled out here"
+			  : "freed in steps where nothing else refers to them");
+}
+
 int lanes_run(struct lanes *l)
 {
 	uint64_t began = now_usec(), reported = began;
@@ -186,6 +215,7 @@ int lanes_run(struct lanes *l)
 
 	if (!l->tasks.first)
 		return 0;
+	tell_start(l);
 	/* With one walker all tasks can be done, one after the other, whatever memory is left. */
 	r = walker_new(&l->spare, l->job);
 	if (r < 0)

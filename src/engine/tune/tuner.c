@@ -172,6 +172,7 @@ static void relief_begin(struct tuner *t)
 	t->tried = MORE; /* which is not to be tried again at once */
 	t->trying = t->relief = true;
 	t->long_windows = 0;
+	t->why = "operations take too long: trial of fewer lanes";
 }
 
 static void op_more_later(struct tuner *t, uint64_t now)
@@ -194,6 +195,7 @@ static void relief_end(struct tuner *t, uint64_t now, double rate, double op)
 {
 	t->trying = t->relief = false;
 	t->too_many = 0;
+	t->why = "fewer lanes make no operation shorter: back";
 	if (t->op_usec == TUNER_OP_AUTO && op > t->best_op * OP_RELIEF) {
 		t->alone_op = MAX(t->alone_op, op);
 		t->now = t->best;
@@ -223,6 +225,9 @@ static void trial_begin(struct tuner *t, uint64_t now, bool waiting)
 		t->now = s;
 		t->tried = n;
 		t->trying = true;
+		t->why = n == MORE    ? "trial of more lanes"
+			 : n == FEWER ? "trial of fewer lanes"
+				      : "trial of the other backend";
 		return;
 	}
 }
@@ -240,6 +245,7 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 		op_settle(t, now);
 		return;
 	}
+	t->why = "the trial did not pay: back";
 	/* A trial that was half as fast lost half of its time. */
 	if (rate < t->best_rate)
 		t->lost_usec += (uint64_t)((double)spent * (1 - rate / t->best_rate));
@@ -252,6 +258,7 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 	op_settle(t, now);
 	/* Halfway back at once: another look at the best would tell nothing new. */
 	t->trying = t->too_many != 0;
+	t->why = t->trying ? "operations took too long: halfway back" : t->why;
 	t->now = t->best;
 	t->now.lanes = t->trying ? more_lanes(t) : t->best.lanes;
 }
@@ -293,6 +300,7 @@ struct setting tuner_without_ring(struct tuner *t)
 	t->uring_possible = false;
 	t->trying = false;
 	t->best.backend = BACKEND_THREADS;
+	t->why = "no io_uring here";
 	t->now = t->best;
 	return t->now;
 }

@@ -54,6 +54,7 @@ struct tuner {
 	unsigned tried;          /* index into it */
 	unsigned too_many;       /* lanes with which an operation took too long; 0: not known */
 	unsigned long_windows;   /* in a row, in which operations took too long */
+	const char *why;         /* of the last change of `now`; NULL: none yet */
 };
 
 #define TUNER_OP_AUTO UINT64_MAX

@@ -582,6 +582,7 @@ void controller_view(const struct controller *c, struct pacing_view *ret)
 {
 	*ret = (struct pacing_view){
 		.urgent = c->urgent,
+		.piggyback = rides_along(c),
 		.mode = c->mode,
 		.quiet_sync_usec = quiet_sync(c),
 		.target_usec = (uint64_t)piece_target(c),

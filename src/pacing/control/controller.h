@@ -104,6 +104,7 @@ struct pacing_view {
 	uint64_t entries, bytes;  /* of a piece */
 	double share;             /* of a burst for which pieces are at work */
 	bool urgent;              /* whatever the mode is, nothing is waited for */
+	bool piggyback;           /* pieces go along with others' commits */
 };
 
 /* Mean latency of others' reads in one phase, the past fading. */
