@@ -29,13 +29,12 @@
  *   prescan.c       counts ahead of run, for its bar
  *   progress.c      the bar
  *   plan.c          plan: what would be done, and why; prints with plan-text.c, plan-json.c and
- *                   plan-costs.c (what makes it dear)
+ *                   plan-costs.c (what makes it expensive)
  *   devices.c       devices: what the sensors say of a path's devices; looks with
  * device-snapshot.c, prints with devices-text.c and devices-json.c; daemon-devices.c (what reclaimd
- * does there) survey.c        reads a tree for plan: survey-entry.c (one entry), survey-sample.c
- * (which entries), survey-largest.c (the largest), survey-links.c (hard links), obstacles.c (what
- * must stay) holders.c       who has files open surroundings.c  a path's filesystem and devices;
- * snapshots.c (btrfs) estimate.c      how long it may take: pure
+ * does there) survey.c        reads a tree for plan; sampler.c
+ * (which entries), holders.c (what has files open), surroundings.c (a path's filesystem and
+ * devices), snapshots.c (btrfs), estimate.c (how long it may take)
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,11 +17,10 @@
 #include "base/macros.h"
 #include "base/mounts.h"
 
-/* One reading of /proc. */
-struct reading {
+/* One pass over /proc. */
+struct holders_scan {
 	struct holders *h;
-	const char *proc;
-	struct mounts mounts; /* empty if it cannot be had */
+	struct mounts mounts; /* empty if unavailable */
 	dev_t odd_dev;        /* the last device asked about, and the answer */
 	bool odd;
 };
@@ -78,7 +77,7 @@ static int read_fds(struct holders *h, int piddir, pid_t pid)
 
 /* Maps name the filesystem's own device, which is not what stat says on btrfs (a device per
  * subvolume) and overlayfs (one per layer). */
-static bool is_odd(struct reading *g, dev_t dev)
+static bool is_odd(struct holders_scan *g, dev_t dev)
 {
 	const struct mount *m;
 
@@ -91,7 +90,7 @@ static bool is_odd(struct reading *g, dev_t dev)
 }
 
 /* One line of /proc/PID/maps: "start-end perms offset major:minor inode path". */
-static int add_mapping(struct reading *g, int piddir, pid_t pid, const char *line)
+static int add_mapping(struct holders_scan *g, int piddir, pid_t pid, const char *line)
 {
 	unsigned major_no, minor_no;
 	uint64_t ino;
@@ -109,7 +108,7 @@ static int add_mapping(struct reading *g, int piddir, pid_t pid, const char *lin
 	return add_link(g->h, piddir, path, pid, HOLDER_MAPPED);
 }
 
-static int read_maps(struct reading *g, int piddir, pid_t pid)
+static int read_maps(struct holders_scan *g, int piddir, pid_t pid)
 {
 	int fd = openat(piddir, "maps", O_RDONLY | O_CLOEXEC), r = 0;
 	FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
@@ -138,31 +137,32 @@ static int read_maps(struct reading *g, int piddir, pid_t pid)
 	return r;
 }
 
-static int read_process(struct reading *g, const char *name)
+static int read_process(struct holders_scan *g, int procfd, const char *name)
 {
+	static const struct {
+		const char *name;
+		enum holder_how how;
+	} links[] = { { "cwd", HOLDER_CWD }, { "root", HOLDER_ROOT }, { "exe", HOLDER_EXE } };
 	_cleanup_close_ int piddir = -1;
-	_cleanup_free_ char *path = NULL;
 	pid_t pid = (pid_t)strtol(name, NULL, 10);
 	int r;
 
-	if (pid == getpid() || asprintf(&path, "%s/%s", g->proc, name) < 0)
+	if (pid == getpid())
 		return 0;
-	piddir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	piddir = openat(procfd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (piddir < 0)
 		return 0; /* it has ended */
 	r = read_fds(g->h, piddir, pid);
 	if (r >= 0)
 		r = read_maps(g, piddir, pid);
-	if (r >= 0)
-		r = add_link(g->h, piddir, "cwd", pid, HOLDER_CWD);
-	if (r >= 0)
-		r = add_link(g->h, piddir, "root", pid, HOLDER_ROOT);
-	return r < 0 ? r : add_link(g->h, piddir, "exe", pid, HOLDER_EXE);
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(links); i++)
+		r = add_link(g->h, piddir, links[i].name, pid, links[i].how);
+	return r;
 }
 
-static int read_processes(struct reading *g)
+static int read_processes(struct holders_scan *g, const char *proc)
 {
-	DIR *dir = opendir(g->proc);
+	DIR *dir = opendir(proc);
 	bool first = false;
 	struct dirent *d;
 	int r = 0;
@@ -173,7 +173,7 @@ static int read_processes(struct reading *g)
 		if (d->d_name[0] < '1' || d->d_name[0] > '9')
 			continue;
 		first = first || strcmp(d->d_name, "1") == 0;
-		r = read_process(g, d->d_name);
+		r = read_process(g, dirfd(dir), d->d_name);
 	}
 	/* With hidepid= on /proc even process 1 is not there. */
 	g->h->processes_hidden = !first;
@@ -211,17 +211,22 @@ static int read_loops(struct holders *h, const char *sys)
 	return r;
 }
 
+static int compare(const struct holder *x, const struct holder *y)
+{
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return (x->ino > y->ino) - (x->ino < y->ino);
+}
+
 static int by_identity(const void *a, const void *b)
 {
 	const struct holder *x = a, *y = b;
+	int r = compare(x, y);
 
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (int)x->how - (int)y->how;
+	if (r != 0)
+		return r;
+	return x->pid != y->pid ? (int)(x->pid > y->pid) - (int)(x->pid < y->pid)
+				: (int)x->how - (int)y->how;
 }
 
 /* Sorts, and keeps one way of holding for each process and file: the first of the enum. */
@@ -233,8 +238,7 @@ static void tidy(struct holders *h)
 		return;
 	qsort(h->v, h->n, sizeof(*h->v), by_identity);
 	for (size_t i = 1; i < h->n; i++)
-		if (h->v[i].dev != h->v[n].dev || h->v[i].ino != h->v[n].ino ||
-		    h->v[i].pid != h->v[n].pid)
+		if (compare(&h->v[i], &h->v[n]) != 0 || h->v[i].pid != h->v[n].pid)
 			h->v[++n] = h->v[i];
 	h->n = n + 1;
 }
@@ -242,11 +246,11 @@ static void tidy(struct holders *h)
 int holders_read(struct holders *ret, const char *proc, const char *sys)
 {
 	struct holders h = { 0 };
-	struct reading g = { .h = &h, .proc = proc };
+	struct holders_scan g = { .h = &h };
 	int r;
 
 	(void)mounts_read(&g.mounts, "/proc/self/mountinfo");
-	r = read_processes(&g);
+	r = read_processes(&g, proc);
 	mounts_done(&g.mounts);
 	if (r >= 0)
 		r = read_loops(&h, sys);
@@ -259,48 +263,85 @@ int holders_read(struct holders *ret, const char *proc, const char *sys)
 	return 0;
 }
 
+int holders_add_sockets(struct holders *h, const char *proc,
+			bool (*wanted)(void *userdata, const char *path), void *userdata)
+{
+	_cleanup_free_ char *file = NULL, *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+	FILE *f;
+	int r = 0;
+
+	if (asprintf(&file, "%s/net/unix", proc) < 0) {
+		file = NULL;
+		return -ENOMEM;
+	}
+	f = fopen(file, "re");
+	if (!f)
+		return errno == ENOENT ? 0 : -errno;
+	while (r >= 0 && (len = getline(&line, &size, f)) > 0) {
+		char *path = strchr(line, '/');
+		struct stat st;
+
+		line[len - (line[len - 1] == '\n')] = '\0';
+		/* An abstract name begins with an at sign; a relative one cannot be resolved. */
+		if (path && path > line && path[-1] == ' ' && wanted(userdata, path) &&
+		    lstat(path, &st) >= 0 && S_ISSOCK(st.st_mode))
+			r = add(h, st.st_dev, st.st_ino, 0, HOLDER_SOCKET);
+	}
+	if (ferror(f))
+		r = -EIO;
+	(void)fclose(f);
+	tidy(h);
+	return r;
+}
+
 void holders_done(struct holders *h)
 {
 	free(h->v);
 	*h = (struct holders){ 0 };
 }
 
-static bool is_before(const struct holder *h, uint64_t dev, uint64_t ino)
-{
-	return h->dev < dev || (h->dev == dev && h->ino < ino);
-}
-
 const struct holder *holders_find(const struct holders *h, uint64_t dev, uint64_t ino,
 				  size_t *ret_n)
 {
+	const struct holder key = { .dev = dev, .ino = ino };
 	size_t lo = 0, hi = h->n, n = 0;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (is_before(&h->v[mid], dev, ino))
+		if (compare(&h->v[mid], &key) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	while (lo + n < h->n && h->v[lo + n].dev == dev && h->v[lo + n].ino == ino)
+	while (lo + n < h->n && compare(&h->v[lo + n], &key) == 0)
 		n++;
 	*ret_n = n;
 	return n > 0 ? &h->v[lo] : NULL;
 }
 
+static const struct {
+	const char *name, *words;
+} hows[] = {
+	[HOLDER_OPEN] = { "open", "open in" },
+	[HOLDER_EXE] = { "running", "running as" },
+	[HOLDER_MAPPED] = { "mapped", "mapped by" },
+	[HOLDER_CWD] = { "working-directory", "working directory of" },
+	[HOLDER_ROOT] = { "root-directory", "root directory of" },
+	[HOLDER_LOOP] = { "loop-device", "behind" },
+	[HOLDER_SOCKET] = { "socket", "socket of" },
+};
+
 const char *holder_how_name(enum holder_how how)
 {
-	static const char *const names[] = {
-		[HOLDER_OPEN] = "open",
-		[HOLDER_MAPPED] = "mapped",
-		[HOLDER_CWD] = "working-directory",
-		[HOLDER_ROOT] = "root-directory",
-		[HOLDER_EXE] = "running",
-		[HOLDER_LOOP] = "loop-device",
-	};
+	return hows[how].name;
+}
 
-	return names[how];
+const char *holder_how_words(enum holder_how how)
+{
+	return hows[how].words;
 }
 
 char *holder_command(const struct holder *h, char *buf, size_t len)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What about the layout makes deletion dear: facts in, sentences out. */
+/* What about the layout makes deletion expensive: facts in, sentences out. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,22 +26,19 @@
 /* The sum of blocks from which ext3's pointers are worth a word. */
 #define POINTERS_LARGE MiB(1024)
 
-static int say(struct plan *p, const char *format, ...) _printf_(2, 3);
+static void say(struct plan *p, const char *format, ...) _printf_(2, 3);
 
-static int say(struct plan *p, const char *format, ...)
+static void say(struct plan *p, const char *format, ...)
 {
 	va_list ap;
-	int r;
 
-	if (p->n_costs == COSTS_MOST)
-		return 0;
+	assert(p->n_costs < COSTS_MOST);
 	va_start(ap, format);
-	r = vasprintf(&p->costs[p->n_costs], format, ap);
+	if (vasprintf(&p->costs[p->n_costs], format, ap) < 0)
+		p->out_of_memory = true;
+	else
+		p->n_costs++;
 	va_end(ap);
-	if (r < 0)
-		return -ENOMEM;
-	p->n_costs++;
-	return 0;
 }
 
 static bool on(const struct plan *p, const char *type)
@@ -54,163 +52,150 @@ static bool family(const struct plan *p, const char *name)
 }
 
 /* The shape of the tree. */
-static int shape(struct plan *p)
+static void shape(struct plan *p)
 {
 	const struct findings *f = &p->f;
 	double gain =
 		plan_spreads(p) ? estimate_spread_gain(p->profile.family, p->profile.server) : 1;
 	char n[28], all[28];
-	int r = 0;
 
 	if (f->most_entries >= DIRECTORY_LARGE && gain > 1.2)
-		r = say(p,
-			"one directory holds %s of the %s entries, and deletions in one directory "
-			"hold each other up: in two levels they would go about %.1f times as fast "
-			"on two processors",
-			count_format(n, sizeof(n), f->most_entries),
-			count_format(all, sizeof(all), f->entries), gain);
+		say(p,
+		    "one directory holds %s of the %s entries, and deletions in one directory "
+		    "hold each other up: in two levels they would go about %.1f times as fast "
+		    "on two processors",
+		    count_format(n, sizeof(n), f->most_entries),
+		    count_format(all, sizeof(all), f->entries), gain);
 	else if (f->most_entries >= DIRECTORY_LARGE)
-		r = say(p, "one directory holds %s of the %s entries, which go one after the other",
-			count_format(n, sizeof(n), f->most_entries),
-			count_format(all, sizeof(all), f->entries));
-	if (r >= 0 && f->depth >= DEPTH_LARGE)
-		r = say(p,
-			"it is %s levels deep: each is a directory of its own to be opened, "
-			"emptied and removed, and nothing can be done at the same time",
-			count_format(n, sizeof(n), f->depth));
-	return r;
+		say(p, "one directory holds %s of the %s entries, which go one after the other",
+		    count_format(n, sizeof(n), f->most_entries),
+		    count_format(all, sizeof(all), f->entries));
+	if (f->depth >= DEPTH_LARGE)
+		say(p,
+		    "it is %s levels deep: each is a directory of its own to be opened, "
+		    "emptied and removed, and nothing can be done at the same time",
+		    count_format(n, sizeof(n), f->depth));
 }
 
-static int discard(struct plan *p)
+static void discard(struct plan *p)
 {
 	char size[16];
 
 	if (!p->around.mounted_with_discard || p->f.bytes == 0)
-		return 0;
+		return;
 	size_format(size, sizeof(size), p->f.bytes);
 	if (p->around.devices.n > 0 && !blockdevs_discard(&p->around.devices))
-		return say(p, "mounted with discard, which the device does not support: no effect");
-	if (p->profile.ascending)
-		return say(p,
-			   "mounted with discard: about %s is discarded as it is freed, and the "
-			   "order matters, as each free run is trimmed again when its neighbour "
-			   "goes; it is done in ascending order, in which each is trimmed once",
-			   size);
-	return say(p,
-		   "mounted with discard: about %s is discarded%s, which keeps the device busy for "
-		   "others; fstrim.timer instead would do it at a quiet hour",
-		   size, family(p, "btrfs") ? " soon after it is freed" : " as it is freed");
+		say(p, "mounted with discard, which the device does not support: no effect");
+	else if (p->profile.ascending)
+		say(p,
+		    "mounted with discard: about %s is discarded as it is freed, and the order "
+		    "matters, as each free run is trimmed again when its neighbour goes; it is "
+		    "done in ascending order, in which each is trimmed once",
+		    size);
+	else
+		say(p,
+		    "mounted with discard: about %s is discarded%s, which keeps the device busy "
+		    "for other processes; fstrim.timer instead would do it at a quiet hour",
+		    size, family(p, "btrfs") ? " soon after it is freed" : " as it is freed");
 }
 
-/* Who else holds on to the space. */
-static int shared(struct plan *p)
+/* What else refers to the space. */
+static void shared(struct plan *p)
 {
 	const struct findings *f = &p->f;
 	char n[28], size[16];
-	int r = 0;
 
 	if (f->snapshots_elsewhere > 0)
-		r = say(p,
-			"snapshots of its subvolume elsewhere: %" PRIi64
-			"; what they share stays occupied until they go, too",
-			f->snapshots_elsewhere);
-	if (r >= 0 && f->subvolumes > 0)
-		r = say(p,
-			"subvolumes in it: %s, of which snapshots: %" PRIu64
-			"; where that is allowed each is destroyed as a whole, and the kernel "
-			"frees it later at its own pace",
-			count_format(n, sizeof(n), f->subvolumes), f->snapshots);
-	if (r >= 0 && f->linked_bytes > 0)
-		r = say(p,
-			"%s in files with names outside of it, or more names than were seen, is "
-			"not freed: only names go",
-			size_format(size, sizeof(size), f->linked_bytes));
-	if (r >= 0 && f->open_entries > 0)
-		r = say(p, "what is open is freed only when whoever has it open lets go of it");
-	return r;
+		say(p,
+		    "snapshots of its subvolume elsewhere: %" PRIi64
+		    "; what they share stays occupied until they go, too",
+		    f->snapshots_elsewhere);
+	if (f->subvolumes > 0)
+		say(p,
+		    "subvolumes in it: %s, of which snapshots: %" PRIu64
+		    "; where that is allowed each is destroyed as a whole, and the kernel "
+		    "frees it later at its own pace",
+		    count_format(n, sizeof(n), f->subvolumes), f->snapshots);
+	if (f->linked_bytes > 0)
+		say(p,
+		    "%s in files with names outside of it, or more names than were seen, is "
+		    "not freed: only names go",
+		    size_format(size, sizeof(size), f->linked_bytes));
+	if (f->open_entries > 0)
+		say(p, "what is open is freed only when the processes that have it open close it");
 }
 
 /* When a cluster gives the space back. */
-static int kept(struct plan *p)
+static void kept(struct plan *p)
 {
 	const struct keeping *k = &p->keeping;
 	char span[32], trash[16], open[16], n[28];
 
 	if (family(p, "moosefs") && !k->has_trash)
-		return say(p,
-			   "MooseFS keeps deleted files in its trash: their space comes back once "
-			   "their trash time is over (mfsgettrashtime -r shows it; how much is in "
-			   "the trash cannot be read here)");
-	if (family(p, "moosefs") && k->trash_seconds == 0)
-		return say(p, "MooseFS gives the space back at once: the trash time here is 0 "
-			      "(mfsgettrashtime -r shows whether some files in it have another)");
-	if (family(p, "moosefs"))
-		return say(
-			p,
-			"MooseFS keeps deleted files in its trash: their space comes back after a "
-			"trash time of %s (mfsgettrashtime -r shows whether some have another); "
-			"now %s are in the trash, and %s in files that are deleted but open",
-			timespan_format(span, sizeof(span), k->trash_seconds * USEC_PER_SEC),
-			size_format(trash, sizeof(trash), k->trash_bytes),
-			size_format(open, sizeof(open), k->open_bytes));
-	if (!family(p, "cephfs"))
-		return 0;
-	if (k->has_snapshots && k->snapshots > 0)
-		return say(
-			p,
-			"CephFS frees space some time after the names are gone, and nothing that "
-			"%s snapshot%s (ls .snap) still hold%s",
-			count_format(n, sizeof(n), k->snapshots), k->snapshots == 1 ? "" : "s",
-			k->snapshots == 1 ? "s" : "");
-	return say(
-		p,
-		"CephFS frees space some time after the names are gone%s; how much is still to be "
-		"purged only its servers know (ceph tell mds.NAME perf dump)",
-		k->has_snapshots ? "; no snapshot (.snap) holds it"
-				 : ", and nothing that a snapshot (.snap) still holds");
+		say(p, "MooseFS keeps deleted files in its trash: their space comes back once "
+		       "their trash time is over (mfsgettrashtime -r shows it; how much is in the "
+		       "trash cannot be read here)");
+	else if (family(p, "moosefs") && k->trash_seconds == 0)
+		say(p, "MooseFS gives the space back at once: the trash time here is 0 "
+		       "(mfsgettrashtime -r shows whether some files in it have another)");
+	else if (family(p, "moosefs"))
+		say(p,
+		    "MooseFS keeps deleted files in its trash: their space comes back after a "
+		    "trash time of %s (mfsgettrashtime -r shows whether some have another); now "
+		    "%s are in the trash, and %s in files that are deleted but open",
+		    timespan_format(span, sizeof(span), k->trash_seconds * USEC_PER_SEC),
+		    size_format(trash, sizeof(trash), k->trash_bytes),
+		    size_format(open, sizeof(open), k->open_bytes));
+	else if (family(p, "cephfs") && k->has_snapshots && k->snapshots > 0)
+		say(p,
+		    "CephFS frees space some time after the names are gone, and nothing that %s "
+		    "snapshot%s (ls .snap) still hold%s",
+		    count_format(n, sizeof(n), k->snapshots), k->snapshots == 1 ? "" : "s",
+		    k->snapshots == 1 ? "s" : "");
+	else if (family(p, "cephfs"))
+		say(p,
+		    "CephFS frees space some time after the names are gone%s; how much is still to "
+		    "be purged only its servers know (ceph tell mds.NAME perf dump)",
+		    k->has_snapshots ? "; no snapshot (.snap) holds it"
+				     : ", and nothing that a snapshot (.snap) still holds");
 }
 
 /* What its filesystem and its devices do to it. */
-static int medium(struct plan *p)
+static void medium(struct plan *p)
 {
 	const struct findings *f = &p->f;
 	char n[28], size[16];
-	int r = 0;
 
 	if (p->around.quota_groups)
-		r = say(p, "the filesystem keeps quota groups, which are brought up to date for "
-			   "each extent that is freed");
-	if (r >= 0 && (on(p, "ext3") || on(p, "ext2")) && f->bytes >= POINTERS_LARGE)
-		r = say(p,
-			"%s keeps a pointer for each block: %s of data means some %s of them to "
-			"be read and journalled",
-			p->around.type, size_format(size, sizeof(size), f->bytes),
-			count_format(n, sizeof(n), f->bytes / KiB(4)));
-	if (r >= 0 && blockdevs_rotating(&p->around.devices) && f->entries >= INODES_MANY)
-		r = say(p,
-			"the disk rotates: unless they are in memory, the inodes of %s entries "
-			"are fetched with a seek for each few dozen",
-			count_format(n, sizeof(n), f->entries));
-	if (r >= 0 && family(p, "overlay"))
-		r = say(p, "on an overlay, what comes from a lower layer is only covered by a "
-			   "whiteout: that frees nothing, and takes an inode");
-	if (r >= 0 && p->profile.server)
-		r = say(p, "each entry costs a round trip to the server, and those of one "
-			   "directory cannot overlap");
-	if (r >= 0 && p->profile.server)
-		r = kept(p);
-	return r;
+		say(p, "the filesystem keeps quota groups, which are brought up to date for "
+		       "each extent that is freed");
+	if ((on(p, "ext3") || on(p, "ext2")) && f->bytes >= POINTERS_LARGE)
+		say(p,
+		    "%s keeps a pointer for each block: %s of data means some %s of them to "
+		    "be read and journalled",
+		    p->around.type, size_format(size, sizeof(size), f->bytes),
+		    count_format(n, sizeof(n), f->bytes / KiB(4)));
+	if (blockdevs_rotating(&p->around.devices) && f->entries >= INODES_MANY)
+		say(p,
+		    "the disk rotates: unless they are in memory, the inodes of %s entries "
+		    "are fetched with a seek for each few dozen",
+		    count_format(n, sizeof(n), f->entries));
+	if (family(p, "overlay"))
+		say(p, "on an overlay, what comes from a lower layer is only covered by a "
+		       "whiteout: that frees nothing, and takes an inode");
+	if (p->profile.server)
+		say(p, "each entry costs a round trip to the server, and those of one "
+		       "directory cannot overlap");
+	if (p->profile.server)
+		kept(p);
 }
 
-int plan_costs(struct plan *p)
+void plan_costs(struct plan *p)
 {
-	int r = shape(p);
-
-	if (r >= 0)
-		r = discard(p);
-	if (r >= 0)
-		r = shared(p);
-	return r < 0 ? r : medium(p);
+	shape(p);
+	discard(p);
+	shared(p);
+	medium(p);
 }
 
 const char *plan_large_files(const struct plan *p)

@@ -7,75 +7,62 @@
 #include "ctl/output/messages.h"
 #include "plan.h"
 
-static void put(json_t *o, const char *key, json_t *v)
-{
-	(void)json_object_set_new(o, key, v);
-}
-
-static json_t *number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 static json_t *text(const char *s)
 {
 	return s ? json_path(s) : json_null();
 }
 
-static json_t *top_json(const struct top *t, const char *amount_key, bool size)
+static json_t *number_or_null(bool known, uint64_t n)
+{
+	return known ? json_integer((json_int_t)n) : json_null();
+}
+
+static json_t *largest_json(const struct largest *t, bool files)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < t->n; i++) {
-		json_t *o = json_object();
+		const struct largest_entry *e = &t->v[i];
+		json_t *path = text(e->path);
 
-		put(o, "path", text(t->v[i].path));
-		put(o, amount_key, number(t->v[i].amount));
-		if (size)
-			put(o, "size", number(t->v[i].size_bytes));
-		(void)json_array_append_new(list, o);
+		(void)json_array_append_new(list,
+					    files ? json_pack("{so sI sI}", "path", path, "bytes",
+							      (json_int_t)e->amount, "size",
+							      (json_int_t)e->size_bytes)
+						  : json_pack("{so sI}", "path", path, "entries",
+							      (json_int_t)e->amount));
 	}
 	return list;
 }
 
 static json_t *undeletable_json(const struct findings *f)
 {
-	json_t *o = json_object(), *list = json_array();
+	json_t *list = json_array();
 
-	for (size_t i = 0; i < f->obstacles.n; i++) {
-		json_t *v = json_object();
-
-		put(v, "path", text(f->obstacles.v[i].path));
-		put(v, "reason", json_string(f->obstacles.v[i].reason));
-		(void)json_array_append_new(list, v);
-	}
-	put(o, "entries", number(f->undeletable));
-	put(o, "reasons", list);
-	return o;
+	for (size_t i = 0; i < f->n_obstacles; i++)
+		(void)json_array_append_new(list,
+					    json_pack("{so so}", "path", text(f->obstacles[i].path),
+						      "reason", text(f->obstacles[i].reason)));
+	return json_pack("{sI so}", "entries", (json_int_t)f->undeletable, "reasons", list);
 }
 
-static json_t *open_json(const struct plan *p)
+static json_t *open_json(const struct findings *f, const struct holders *h)
 {
-	const struct findings *f = &p->f;
-	const struct holders *h = p->holders;
-	json_t *o = json_object(), *list = json_array();
+	json_t *list = json_array();
 
-	for (size_t i = 0; i < f->n_open; i++) {
-		const struct survey_open *s = &f->open[i];
-		json_t *v = json_object();
+	for (size_t i = 0; i < f->n_held; i++) {
+		const struct held_entry *e = &f->held[i];
 
-		put(v, "path", text(s->path));
-		put(v, "how", json_string(holder_how_name(s->holder.how)));
-		put(v, "pid",
-		    s->holder.how == HOLDER_LOOP ? json_null() : json_integer(s->holder.pid));
-		put(v, "command", text(s->command));
-		(void)json_array_append_new(list, v);
+		(void)json_array_append_new(list,
+					    json_pack("{so ss so so}", "path", text(e->path), "how",
+						      holder_how_name(e->holder.how), "pid",
+						      number_or_null(e->holder.how != HOLDER_LOOP,
+								     (uint64_t)e->holder.pid),
+						      "command", text(e->command)));
 	}
-	put(o, "entries", number(f->open_entries));
-	put(o, "complete", json_boolean(h->hidden == 0 && !h->processes_hidden));
-	put(o, "hidden_processes", h->processes_hidden ? json_null() : number(h->hidden));
-	put(o, "holders", list);
-	return o;
+	return json_pack("{sI sb so so}", "entries", (json_int_t)f->open_entries, "complete",
+			 h->hidden == 0 && !h->processes_hidden, "hidden_processes",
+			 number_or_null(!h->processes_hidden, h->hidden), "holders", list);
 }
 
 static json_t *devices_json(const struct blockdevs *b)
@@ -84,18 +71,14 @@ static json_t *devices_json(const struct blockdevs *b)
 
 	for (size_t i = 0; i < b->n; i++) {
 		const struct blockdev *d = &b->v[i];
-		json_t *o = json_object();
 		char no[24];
 
 		(void)snprintf(no, sizeof(no), "%u:%u", major(d->dev), minor(d->dev));
-		put(o, "name", text(d->name));
-		put(o, "number", json_string(no));
-		put(o, "top", json_boolean(d->top));
-		put(o, "leaf", json_boolean(d->leaf));
-		put(o, "rotating", json_boolean(d->rotating));
-		put(o, "discard_max_bytes", number(d->discard_max_bytes));
-		put(o, "backing_file", text(d->backing_file));
-		(void)json_array_append_new(list, o);
+		(void)json_array_append_new(
+			list, json_pack("{so ss sb sb sb sI so}", "name", text(d->name), "number",
+					no, "top", d->top, "leaf", d->leaf, "rotating", d->rotating,
+					"discard_max_bytes", (json_int_t)d->discard_max_bytes,
+					"backing_file", text(d->backing_file)));
 	}
 	return list;
 }
@@ -103,46 +86,26 @@ static json_t *devices_json(const struct blockdevs *b)
 static json_t *filesystem_json(const struct plan *p)
 {
 	const struct surroundings *s = &p->around;
-	json_t *o = json_object();
+	const struct findings *f = &p->f;
 
-	put(o, "type", text(s->type));
-	put(o, "mount_point", text(s->mount_point));
-	put(o, "source", text(s->source));
-	put(o, "options", text(s->options));
-	put(o, "size_bytes", number(s->size_bytes));
-	put(o, "free_bytes", number(s->free_bytes));
-	put(o, "discard", json_boolean(s->mounted_with_discard));
-	put(o, "quota_groups", json_boolean(s->quota_groups));
-	put(o, "subvolumes", number(p->f.subvolumes));
-	put(o, "snapshots", number(p->f.snapshots));
-	put(o, "snapshots_elsewhere",
-	    p->f.snapshots_elsewhere < 0 ? json_null() : json_integer(p->f.snapshots_elsewhere));
-	put(o, "devices", devices_json(&s->devices));
-	return o;
+	return json_pack(
+		"{so so so so sI sI sb sb sI sI so so}", "type", text(s->type), "mount_point",
+		text(s->mount_point), "source", text(s->source), "options", text(s->options),
+		"size_bytes", (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
+		"discard", s->mounted_with_discard, "quota_groups", s->quota_groups, "subvolumes",
+		(json_int_t)f->subvolumes, "snapshots", (json_int_t)f->snapshots,
+		"snapshots_elsewhere",
+		number_or_null(f->snapshots_elsewhere >= 0, (uint64_t)f->snapshots_elsewhere),
+		"devices", devices_json(&s->devices));
 }
 
-static json_t *strategy_json(const struct plan *p)
+static json_t *keeping_json(const struct keeping *k)
 {
-	json_t *o = json_object();
-
-	put(o, "name", json_string(p->strategy));
-	put(o, "reason", json_string(p->profile.reason));
-	put(o, "backend", json_string(p->backend == BACKEND_URING ? "uring" : "threads"));
-	put(o, "lanes", number(p->lanes));
-	put(o, "large_files", json_string(plan_large_files(p)));
-	return o;
-}
-
-static json_t *keeping_json(const struct plan *p)
-{
-	const struct keeping *k = &p->keeping;
-	json_t *o = json_object();
-
-	put(o, "trash_seconds", k->has_trash ? number(k->trash_seconds) : json_null());
-	put(o, "trash_bytes", k->has_trash ? number(k->trash_bytes) : json_null());
-	put(o, "open_bytes", k->has_trash ? number(k->open_bytes) : json_null());
-	put(o, "snapshots", k->has_snapshots ? number(k->snapshots) : json_null());
-	return o;
+	return json_pack("{so so so so}", "trash_seconds",
+			 number_or_null(k->has_trash, k->trash_seconds), "trash_bytes",
+			 number_or_null(k->has_trash, k->trash_bytes), "open_bytes",
+			 number_or_null(k->has_trash, k->open_bytes), "snapshots",
+			 number_or_null(k->has_snapshots, k->snapshots));
 }
 
 static json_t *costs_json(const struct plan *p)
@@ -154,54 +117,58 @@ static json_t *costs_json(const struct plan *p)
 	return list;
 }
 
-static void contents_put(json_t *o, const struct findings *f)
+static json_t *contents_json(const struct findings *f)
 {
-	json_t *links = json_object();
+	const struct {
+		const char *key;
+		uint64_t n;
+	} numbers[] = {
+		{ "entries", f->entries },
+		{ "files", f->files },
+		{ "directories", f->directories },
+		{ "symlinks", f->symlinks },
+		{ "others", f->others },
+		{ "unknown", f->unknown },
+		{ "unread", f->unread },
+		{ "depth", f->depth },
+		{ "most_entries", f->most_entries },
+		{ "bytes", f->bytes },
+		{ "bytes_margin", f->bytes_margin },
+		{ "looked_at", f->examined },
+		{ "large_files", f->large_files },
+	};
+	/* The mean is in hundredths: more digits would be noise. */
+	json_t *o = json_pack("{sb ss sb sf so so s{sI sI} so}", "complete", f->complete, "type",
+			      mode_name(f->mode), "bytes_exact",
+			      f->complete && !f->sampled && f->unread == 0, "mean_entries",
+			      round(f->mean_entries * 100) / 100, "largest_directories",
+			      largest_json(&f->largest_directories, /* files= */ false),
+			      "largest_files", largest_json(&f->largest_files, /* files= */ true),
+			      "hard_links", "entries", (json_int_t)f->linked_entries, "kept_bytes",
+			      (json_int_t)f->linked_bytes, "undeletable", undeletable_json(f));
 
-	put(links, "entries", number(f->linked_entries));
-	put(links, "kept_bytes", number(f->linked_bytes));
-	put(o, "complete", json_boolean(f->complete));
-	put(o, "type", json_string(mode_name(f->mode)));
-	put(o, "entries", number(f->entries));
-	put(o, "files", number(f->files));
-	put(o, "directories", number(f->directories));
-	put(o, "symlinks", number(f->symlinks));
-	put(o, "others", number(f->others));
-	put(o, "unknown", number(f->unknown));
-	put(o, "unread", number(f->unread));
-	put(o, "depth", number(f->depth));
-	/* In hundredths: more digits would be noise. */
-	put(o, "mean_entries", json_real(round(f->mean_entries * 100) / 100));
-	put(o, "most_entries", number(f->most_entries));
-	put(o, "largest_directories", top_json(&f->largest_directories, "entries", false));
-	put(o, "bytes", number(f->bytes));
-	put(o, "bytes_exact", json_boolean(f->complete && !f->sampled && f->unread == 0));
-	put(o, "bytes_margin", number(f->bytes_margin));
-	put(o, "looked_at", number(f->looked_at));
-	put(o, "largest_files", top_json(&f->largest_files, "bytes", true));
-	put(o, "large_files", number(f->large_files));
-	put(o, "hard_links", links);
-	put(o, "undeletable", undeletable_json(f));
+	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+		(void)json_object_set_new(o, numbers[i].key,
+					  json_integer((json_int_t)numbers[i].n));
+	return o;
 }
 
 json_t *plan_json(const struct plan *p)
 {
-	json_t *o = json_object(), *time;
+	json_t *o = json_pack("{so ss so}", "path", text(p->path), "verdict",
+			      verdict_name(p->verdict), "reason", text(p->reason)),
+	       *more;
 
-	put(o, "path", text(p->path));
-	put(o, "verdict", json_string(verdict_name(p->verdict)));
-	put(o, "reason", text(p->reason));
-	if (!p->reason) {
-		contents_put(o, &p->f);
-		put(o, "open", open_json(p));
-		put(o, "filesystem", filesystem_json(p));
-		put(o, "strategy", strategy_json(p));
-		time = json_object();
-		put(time, "warm_usec", number(p->estimate.warm_usec));
-		put(time, "cold_usec", number(p->estimate.cold_usec));
-		put(o, "estimate", time);
-		put(o, "costs", costs_json(p));
-		put(o, "keeping", keeping_json(p));
-	}
+	if (p->reason)
+		return o;
+	more = json_pack(
+		"{so so s{ss ss ss si ss} s{sI sI} so so}", "open", open_json(&p->f, p->holders),
+		"filesystem", filesystem_json(p), "strategy", "name", p->strategy, "reason",
+		p->profile.reason, "backend", p->backend == BACKEND_URING ? "uring" : "threads",
+		"lanes", (int)p->lanes, "large_files", plan_large_files(p), "estimate", "warm_usec",
+		(json_int_t)p->estimate.warm_usec, "cold_usec", (json_int_t)p->estimate.cold_usec,
+		"costs", costs_json(p), "keeping", keeping_json(&p->keeping));
+	(void)json_object_update_new(o, contents_json(&p->f));
+	(void)json_object_update_new(o, more);
 	return o;
 }

@@ -23,38 +23,33 @@
 /* Shorter times are all the same to people. */
 #define TIME_LEAST (50 * USEC_PER_MSEC)
 
-static void label_print(const char *label)
+/* A label, and a text that goes on below its beginning; "" as label goes on with what is above. */
+static void put(const char *label, const char *text, size_t width)
 {
 	(void)printf("%*s%s ", LABEL_WIDTH, label, label[0] ? ":" : " ");
+	screen_wrap(stdout, text, width, LABEL_WIDTH + 2);
 }
 
-/* One line; "" as label goes on with what is above. */
 static void line(const char *label, const char *format, ...) _printf_(2, 3);
 
 static void line(const char *label, const char *format, ...)
 {
 	_cleanup_free_ char *text = NULL, *safe = NULL;
 	va_list ap;
-	int n;
 
 	va_start(ap, format);
-	n = vasprintf(&text, format, ap);
-	va_end(ap);
-	if (n < 0)
+	if (vasprintf(&text, format, ap) < 0)
 		text = NULL;
+	va_end(ap);
 	safe = text ? escape_line(text) : NULL;
-	label_print(label);
-	screen_wrap(stdout, safe ? safe : "?", screen_columns(STDOUT_FILENO), LABEL_WIDTH + 2);
+	put(label, safe ? safe : "?", screen_columns(STDOUT_FILENO));
 }
 
-/* A sentence, over as many lines as it takes. */
 static void sentence(const char *label, const char *s)
 {
 	unsigned columns = screen_columns(STDOUT_FILENO);
 
-	label_print(label);
-	screen_wrap(stdout, s, columns > 0 ? MIN(columns, SENTENCE_WIDTH) : SENTENCE_WIDTH,
-		    LABEL_WIDTH + 2);
+	put(label, s, columns > 0 ? MIN(columns, SENTENCE_WIDTH) : SENTENCE_WIDTH);
 }
 
 /* Escaped for a terminal; the caller frees it. */
@@ -63,48 +58,33 @@ static char *shown(const char *s)
 	return escape_name(s ? s : "?");
 }
 
-static const char *verdict_words(const struct plan *p)
-{
-	switch (p->verdict) {
-	case VERDICT_DELETE:
-		return "would be deleted";
-	case VERDICT_PARTLY:
-		return "would be deleted in part";
-	case VERDICT_BLOCKED:
-		return "could not be deleted";
-	case VERDICT_REFUSED:
-		return "would be refused";
-	case VERDICT_MISSING:
-		return "nothing to delete";
-	}
-	return "?";
-}
-
-/* Appends ", N WORDS" if there are any. */
-static size_t append_count(char *buf, size_t len, size_t at, uint64_t n, const char *one,
-			   const char *many)
-{
-	char digits[28];
-	int k;
-
-	if (n == 0 || at >= len)
-		return at;
-	k = snprintf(buf + at, len - at, "%s%s %s", at > 0 ? ", " : "",
-		     count_format(digits, sizeof(digits), n), n == 1 ? one : many);
-	return k < 0 ? at : at + (size_t)k;
-}
+static const char *const verdict_words[] = {
+	[VERDICT_DELETE] = "would be deleted",      [VERDICT_PARTLY] = "would be deleted in part",
+	[VERDICT_BLOCKED] = "could not be deleted", [VERDICT_REFUSED] = "would be refused",
+	[VERDICT_MISSING] = "nothing to delete",
+};
 
 static void print_entries(const struct findings *f)
 {
-	char n[28], parts[256] = "";
-	size_t at = 0;
+	const struct {
+		uint64_t n;
+		const char *one, *many;
+	} types[] = {
+		{ f->files, "file", "files" },
+		{ f->directories, "directory", "directories" },
+		{ f->symlinks, "symbolic link", "symbolic links" },
+		{ f->others, "other", "others" },
+		{ f->unknown, "of unknown type", "of unknown type" },
+	};
+	char n[COUNTED_SIZE], parts[ELEMENTSOF(types) * (COUNTED_SIZE + 2)] = "";
+	int at = 0;
 
-	at = append_count(parts, sizeof(parts), at, f->files, "file", "files");
-	at = append_count(parts, sizeof(parts), at, f->directories, "directory", "directories");
-	at = append_count(parts, sizeof(parts), at, f->symlinks, "symbolic link", "symbolic links");
-	at = append_count(parts, sizeof(parts), at, f->others, "other", "others");
-	(void)append_count(parts, sizeof(parts), at, f->unknown, "of unknown type",
-			   "of unknown type");
+	for (size_t i = 0; i < ELEMENTSOF(types); i++)
+		if (types[i].n > 0)
+			at += snprintf(parts + at, sizeof(parts) - (size_t)at, "%s%s",
+				       at > 0 ? ", " : "",
+				       counted_format(n, sizeof(n), types[i].n, types[i].one,
+						      types[i].many));
 	line("Entries", "%s (%s)%s", count_format(n, sizeof(n), f->entries), parts,
 	     f->complete ? "" : "; interrupted: so many were seen by then");
 	if (f->unread)
@@ -129,13 +109,13 @@ static void print_bytes(const struct findings *f)
 		(void)snprintf(give_or_take, sizeof(give_or_take), ", give or take %s",
 			       size_format(margin, sizeof(margin), f->bytes_margin));
 	if (f->sampled)
-		line("Frees", "about %s%s (%s entries looked at)", size, give_or_take,
-		     count_format(n, sizeof(n), f->looked_at));
+		line("Frees", "about %s%s (%s entries examined)", size, give_or_take,
+		     count_format(n, sizeof(n), f->examined));
 	else
 		line("Frees", "%s%s", hedge(f), size);
 }
 
-static void print_top(const char *label, const struct top *t, bool bytes)
+static void print_largest(const char *label, const struct largest *t, bool bytes)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		_cleanup_free_ char *path = shown(t->v[i].path);
@@ -161,7 +141,7 @@ static void print_directories(const struct findings *f)
 	line("Directories", "%s, %s entries in each on average, %s level%s deep",
 	     count_format(n, sizeof(n), f->directories), mean,
 	     count_format(depth, sizeof(depth), f->depth), f->depth == 1 ? "" : "s");
-	print_top("Most entries", &f->largest_directories, false);
+	print_largest("Most entries", &f->largest_directories, false);
 }
 
 static void print_links(const struct findings *f)
@@ -177,43 +157,27 @@ static void print_links(const struct findings *f)
 
 static void print_obstacles(const struct findings *f)
 {
-	char n[28];
+	char n[COUNTED_SIZE];
 
 	if (f->undeletable == 0)
 		return;
-	line("Has to stay", "%s%s %s", hedge(f), count_format(n, sizeof(n), f->undeletable),
-	     f->undeletable == 1 ? "entry" : "entries");
-	for (size_t i = 0; i < f->obstacles.n; i++) {
-		_cleanup_free_ char *path = shown(f->obstacles.v[i].path);
+	line("Has to stay", "%s%s", hedge(f),
+	     counted_format(n, sizeof(n), f->undeletable, "entry", "entries"));
+	for (size_t i = 0; i < f->n_obstacles; i++) {
+		_cleanup_free_ char *path = shown(f->obstacles[i].path);
 
-		line("", "%s: %s", path, f->obstacles.v[i].reason);
+		line("", "%s: %s", path, f->obstacles[i].reason);
 	}
 }
 
-static void print_holder(const struct survey_open *o)
+static void print_held(const struct held_entry *e)
 {
-	_cleanup_free_ char *path = shown(o->path), *command = shown(o->command);
+	_cleanup_free_ char *path = shown(e->path), *command = shown(e->command);
+	char pid[24] = "";
 
-	switch (o->holder.how) {
-	case HOLDER_OPEN:
-		line("", "%s: open in %s (%d)", path, command, (int)o->holder.pid);
-		break;
-	case HOLDER_EXE:
-		line("", "%s: running as %s (%d)", path, command, (int)o->holder.pid);
-		break;
-	case HOLDER_MAPPED:
-		line("", "%s: mapped by %s (%d)", path, command, (int)o->holder.pid);
-		break;
-	case HOLDER_CWD:
-		line("", "%s: working directory of %s (%d)", path, command, (int)o->holder.pid);
-		break;
-	case HOLDER_ROOT:
-		line("", "%s: root directory of %s (%d)", path, command, (int)o->holder.pid);
-		break;
-	case HOLDER_LOOP:
-		line("", "%s: behind %s", path, command);
-		break;
-	}
+	if (e->holder.how != HOLDER_LOOP)
+		(void)snprintf(pid, sizeof(pid), " (%d)", (int)e->holder.pid);
+	line("", "%s: %s %s%s", path, holder_how_words(e->holder.how), command, pid);
 }
 
 static void print_open(const struct plan *p)
@@ -231,8 +195,8 @@ static void print_open(const struct plan *p)
 	line("Open", "%s %s%s",
 	     f->open_entries ? count_format(n, sizeof(n), f->open_entries) : "no",
 	     f->open_entries == 1 ? "entry" : "entries", hidden);
-	for (size_t i = 0; i < f->n_open; i++)
-		print_holder(&f->open[i]);
+	for (size_t i = 0; i < f->n_held; i++)
+		print_held(&f->held[i]);
 }
 
 static void print_devices(const struct blockdevs *b)
@@ -309,7 +273,7 @@ void plan_print(const struct plan *p)
 	_cleanup_free_ char *path = shown(p->path);
 	const struct findings *f = &p->f;
 
-	(void)printf("%s: %s%s%s\n", path, verdict_words(p), p->reason ? ": " : "",
+	(void)printf("%s: %s%s%s\n", path, verdict_words[p->verdict], p->reason ? ": " : "",
 		     p->reason ? p->reason : "");
 	if (p->reason)
 		return;
@@ -318,7 +282,7 @@ void plan_print(const struct plan *p)
 	print_bytes(f);
 	print_directories(f);
 	if (S_ISDIR(f->mode))
-		print_top("Largest files", &f->largest_files, true);
+		print_largest("Largest files", &f->largest_files, true);
 	print_links(f);
 	print_obstacles(f);
 	print_open(p);

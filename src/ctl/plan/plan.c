@@ -26,9 +26,10 @@
  *                         command}]}: pid is null where the kernel itself holds a file
  *   filesystem            {type, mount_point, source, options, size_bytes, free_bytes, discard,
  *                         quota_groups, subvolumes, snapshots, snapshots_elsewhere, devices:
- * [{name, number, top, leaf, rotating, discard_max_bytes, backing_file}]} strategy {name, reason,
- * backend, lanes, large_files} estimate              {warm_usec, cold_usec} costs [sentence]: what
- * makes it dear
+ *                         [{name, number, top, leaf, rotating, discard_max_bytes, backing_file}]}
+ *   strategy              {name, reason, backend, lanes, large_files}
+ *   estimate              {warm_usec, cold_usec}
+ *   costs                 [sentence]: what makes it expensive
  *   keeping               {trash_seconds, trash_bytes, open_bytes, snapshots}: what keeps the space
  *                         on MooseFS and CephFS, and how much is kept of whatever was deleted
  */
@@ -49,7 +50,7 @@
 #include "ctl/output/progress.h"
 #include "ctl/common/verbs.h"
 
-struct session {
+struct plan_session {
 	struct options o;
 	struct protect *protect;
 	struct holders holders;
@@ -166,7 +167,7 @@ static void on_progress(const struct engine_progress *e, void *userdata)
 	progress_update(userdata, e);
 }
 
-static int survey_do(struct session *s, struct plan *p, const struct target *t)
+static int survey_do(struct plan_session *s, struct plan *p, const struct target *t)
 {
 	struct progress *bar = progress_new(SWITCH_AUTO, s->o.quiet);
 	struct survey *v = NULL;
@@ -184,15 +185,8 @@ static int survey_do(struct session *s, struct plan *p, const struct target *t)
 	return r;
 }
 
-static enum verdict verdict_find(const struct findings *f)
-{
-	if (f->undeletable == 0)
-		return VERDICT_DELETE;
-	return f->undeletable >= f->entries ? VERDICT_BLOCKED : VERDICT_PARTLY;
-}
-
-/* Asks those that keep what is deleted. */
-static void keeping_find(const struct session *s, struct plan *p, const struct target *t)
+/* Finds out what keeps the space of what is deleted. */
+static void keeping_find(const struct plan_session *s, struct plan *p, const struct target *t)
 {
 	_cleanup_close_ int dir = -1;
 	struct moosefs *m = NULL;
@@ -207,7 +201,7 @@ static void keeping_find(const struct session *s, struct plan *p, const struct t
 }
 
 /* Finds out everything about a target that was taken in. */
-static int plan_fill(struct session *s, struct plan *p, const struct target *t)
+static int plan_fill(struct plan_session *s, struct plan *p, const struct target *t)
 {
 	int r = strategy_find(p, t->dirfd);
 
@@ -218,10 +212,13 @@ static int plan_fill(struct session *s, struct plan *p, const struct target *t)
 	if (r < 0)
 		return r;
 	p->holders = &s->holders;
-	p->verdict = verdict_find(&p->f);
+	p->verdict = p->f.undeletable == 0              ? VERDICT_DELETE
+		     : p->f.undeletable >= p->f.entries ? VERDICT_BLOCKED
+							: VERDICT_PARTLY;
 	keeping_find(s, p, t);
 	estimate_find(p);
-	return plan_costs(p);
+	plan_costs(p);
+	return p->out_of_memory ? -ENOMEM : 0;
 }
 
 static void plan_done(struct plan *p)
@@ -232,7 +229,7 @@ static void plan_done(struct plan *p)
 		free(p->costs[i]);
 }
 
-static void show(struct session *s, const struct plan *p)
+static void show(struct plan_session *s, const struct plan *p)
 {
 	if (s->array)
 		(void)json_array_append_new(s->array, plan_json(p));
@@ -240,7 +237,7 @@ static void show(struct session *s, const struct plan *p)
 		plan_print(p);
 }
 
-static int plan_one(struct session *s, const char *path)
+static int plan_one(struct plan_session *s, const char *path)
 {
 	struct plan p = { .path = path };
 	struct target t = { .dirfd = -1 };
@@ -263,32 +260,23 @@ static int plan_one(struct session *s, const char *path)
 	return r;
 }
 
-static int session_begin(struct session *s)
+static int plan_all(struct plan_session *s)
 {
+	bool failed = false;
 	int r = protected_load(&s->protect, &s->o, "nothing was looked at");
 
 	if (r)
 		return r;
 	r = holders_read(&s->holders, "/proc", "/sys");
-	if (r < 0)
+	if (r < 0) {
 		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
 			 strerror(-r));
-	if (r < 0)
 		s->holders.processes_hidden = true;
+	}
 	if (s->o.json != JSON_OFF) {
 		json_init();
 		s->array = json_array();
 	}
-	return 0;
-}
-
-static int plan_all(struct session *s)
-{
-	bool failed = false;
-	int r = session_begin(s);
-
-	if (r)
-		return r;
 	signals_install();
 	for (size_t i = 0; i < s->o.n_paths; i++) {
 		if (interrupted && i > 0)
@@ -305,7 +293,7 @@ static int plan_all(struct session *s)
 
 int verb_plan(int argc, char **argv)
 {
-	struct session s = { 0 };
+	struct plan_session s = { 0 };
 	int r = options_parse(&s.o, VERB_PLAN, argc, argv);
 
 	if (r == 0)

@@ -38,8 +38,9 @@ struct plan {
 	int last_reference; /* as last_reference_check returns */
 
 	struct estimate estimate;
-	char *costs[COSTS_MOST]; /* what makes it dear: a sentence each */
+	char *costs[COSTS_MOST]; /* what makes it expensive: a sentence each */
 	size_t n_costs;
+	bool out_of_memory; /* a cost is missing */
 };
 
 /* The word for a verdict in JSON: "delete", ... */
@@ -51,8 +52,8 @@ const char *mode_name(uint32_t mode);
 /* Does a run have more than one directory in flight, if not to begin with? */
 bool plan_spreads(const struct plan *p);
 
-/* plan-costs.c: finds what makes this deletion dear. Returns 0 or -ENOMEM. */
-int plan_costs(struct plan *p);
+/* plan-costs.c: finds what makes this deletion expensive. */
+void plan_costs(struct plan *p);
 
 /* plan-costs.c: what would be done about files of ENGINE_LARGE_FILE and more, and why. */
 const char *plan_large_files(const struct plan *p);

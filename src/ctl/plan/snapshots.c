@@ -28,8 +28,8 @@ int subvolume_info(int fd, struct subvolume *ret)
 }
 
 /* Is the subvolume of this root item a snapshot of one of these, and none of them itself? */
-static bool concerns(uint64_t id, const void *data, uint32_t len, const struct subvolume *of,
-		     size_t n)
+static bool shares(uint64_t id, const void *data, uint32_t len, const struct subvolume *of,
+		   size_t n)
 {
 	struct btrfs_root_item item = { 0 };
 	bool child = false;
@@ -47,34 +47,6 @@ static bool concerns(uint64_t id, const void *data, uint32_t len, const struct s
 	return child && le32toh(item.refs) > 0;
 }
 
-/* Goes through one answer of the search. Returns how many concern us, and moves the key on. */
-static int64_t items_count(struct btrfs_ioctl_search_args *args, const struct subvolume *of,
-			   size_t n)
-{
-	struct btrfs_ioctl_search_header h = { 0 };
-	size_t at = 0;
-	int64_t count = 0;
-
-	for (uint32_t i = 0; i < args->key.nr_items; i++) {
-		if (at + sizeof(h) > sizeof(args->buf))
-			return -EIO;
-		memcpy(&h, args->buf + at, sizeof(h));
-		at += sizeof(h);
-		if (h.len > sizeof(args->buf) - at)
-			return -EIO;
-		if (h.type == BTRFS_ROOT_ITEM_KEY)
-			count += concerns(h.objectid, args->buf + at, h.len, of, n);
-		at += h.len;
-	}
-	/* The next search begins behind the last key of this one. */
-	args->key.min_objectid = h.objectid;
-	args->key.min_type = h.type;
-	args->key.min_offset = h.offset + 1;
-	if (h.offset == UINT64_MAX)
-		args->key.min_type++;
-	return count;
-}
-
 int64_t snapshots_elsewhere(int fd, const struct subvolume *of, size_t n)
 {
 	struct btrfs_ioctl_search_args args = { .key = {
@@ -86,17 +58,31 @@ int64_t snapshots_elsewhere(int fd, const struct subvolume *of, size_t n)
 							.max_offset = UINT64_MAX,
 							.max_transid = UINT64_MAX,
 						} };
-	int64_t count = 0, r;
+	struct btrfs_ioctl_search_header h = { 0 };
+	int64_t count = 0;
 
 	for (;;) {
+		size_t at = 0;
+
 		args.key.nr_items = 4096;
 		if (ioctl(fd, BTRFS_IOC_TREE_SEARCH, &args) < 0)
 			return -errno;
 		if (args.key.nr_items == 0)
 			return count;
-		r = items_count(&args, of, n);
-		if (r < 0)
-			return r;
-		count += r;
+		for (uint32_t i = 0; i < args.key.nr_items; i++) {
+			if (at + sizeof(h) > sizeof(args.buf))
+				return -EIO;
+			memcpy(&h, args.buf + at, sizeof(h));
+			at += sizeof(h);
+			if (h.len > sizeof(args.buf) - at)
+				return -EIO;
+			if (h.type == BTRFS_ROOT_ITEM_KEY)
+				count += shares(h.objectid, args.buf + at, h.len, of, n);
+			at += h.len;
+		}
+		/* The next search begins behind the last key of this one. */
+		args.key.min_objectid = h.objectid;
+		args.key.min_type = h.type + (h.offset == UINT64_MAX);
+		args.key.min_offset = h.offset + 1;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* btrfs: which subvolume a directory is in, and who else holds on to its blocks. */
+/* btrfs: which subvolume a directory is in, and which snapshots share its blocks. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,8 @@ struct subvolume {
 	bool is_snapshot;
 };
 
-/* The subvolume that the directory open as fd is in. Returns 0 or a negative errno. */
+/* The subvolume that the directory open as fd is in. Returns 0 or a negative errno: -ENOTTY where
+ * this is not btrfs. */
 int subvolume_info(int fd, struct subvolume *ret);
 
 /* Counts the snapshots of any of these subvolumes that are not among them. fd is any directory on

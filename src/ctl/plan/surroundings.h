@@ -5,7 +5,7 @@
 #include "pacing/sensors/blockdevs.h"
 
 struct surroundings {
-	char *type, *mount_point, *source, *options; /* any may be NULL: not to be had */
+	char *type, *mount_point, *source, *options; /* NULL: unavailable */
 	uint64_t size_bytes, free_bytes;
 	bool mounted_with_discard;
 	bool quota_groups; /* btrfs keeps quota groups, and updates them for each extent freed */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Walks what is to be deleted, changes nothing, and collects what can be said about it.
  *
- * Reads directories as a deletion would (the engine, dry, one lane) and looks at a bounded share of
- * the entries. A large tree is read at half speed, so that others get at the disk, too. */
+ * Reads directories as a deletion would (the engine, dry, one lane) and examines a bounded share of
+ * the entries (sampler.h). A large tree is read at half speed, so that other processes get at the
+ * disk, too. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,18 +12,23 @@
 #include "engine/engine.h"
 #include "engine/guard/path-intake.h"
 #include "holders.h"
-#include "obstacles.h"
-#include "survey-largest.h"
 
-#define SURVEY_OPEN_SHOWN 10
+#define LARGEST_MOST 5
+#define OBSTACLES_SHOWN 10
+#define HELD_SHOWN 10
 
-struct survey_open {
-	char *path;
-	struct holder holder;
-	char command[64];
+/* The largest of many, the largest first: files by bytes, directories by entries. */
+struct largest {
+	struct largest_entry {
+		char *path;
+		uint64_t dev, ino;
+		uint64_t amount; /* what they are ordered by */
+		uint64_t size_bytes;
+	} v[LARGEST_MOST];
+	size_t n;
 };
 
-/* What was found. */
+/* What was found. Paths are raw bytes. */
 struct findings {
 	bool complete;    /* read to the end */
 	uint32_t mode;    /* of the thing itself */
@@ -33,7 +39,7 @@ struct findings {
 	uint64_t depth;      /* levels beneath it */
 	double mean_entries; /* in one of its directories */
 	uint64_t most_entries;
-	uint64_t looked_at;
+	uint64_t examined;
 
 	uint64_t bytes, bytes_margin; /* that deleting it frees, and how far off that may be */
 	bool sampled;            /* this and what is below is inferred from some of the entries */
@@ -42,11 +48,19 @@ struct findings {
 	uint64_t linked_bytes;   /* in those that have a name outside, or may have */
 	uint64_t undeletable;
 
-	struct obstacles obstacles;
-	struct top largest_files, largest_directories;
-	uint64_t open_entries; /* entries that somebody has open */
-	struct survey_open open[SURVEY_OPEN_SHOWN];
-	size_t n_open;
+	struct obstacle {
+		char *path;
+		char reason[96];
+	} obstacles[OBSTACLES_SHOWN]; /* examples of what is undeletable, and why */
+	size_t n_obstacles;
+	struct largest largest_files, largest_directories;
+	uint64_t open_entries; /* that a process or the kernel holds */
+	struct held_entry {
+		char *path;
+		struct holder holder;
+		char command[64];
+	} held[HELD_SHOWN];
+	size_t n_held;
 
 	uint64_t subvolumes, snapshots; /* btrfs; snapshots are subvolumes as well */
 	int64_t snapshots_elsewhere;    /* that keep what is deleted here; negative: not known */
@@ -54,16 +68,17 @@ struct findings {
 
 struct survey;
 
-/* Called now and then with the number of entries found so far. */
+/* Called now and then with what the engine has counted so far. */
 typedef void (*survey_progress_t)(const struct engine_progress *p, void *userdata);
 
 /* Prepares; reads nothing yet. Target and holders stay the caller's and must live as long as the
- * survey. Returns 0 or a negative errno. */
+ * survey. Returns 0, -ENOMEM, or what engine_new returns. */
 int survey_new(struct survey **ret, const struct target *t, const struct holders *h,
 	       survey_progress_t progress, void *userdata);
 struct survey *survey_free(struct survey *s);
 
-/* Does it. Returns 0, also if it was cancelled, or a negative errno. */
+/* Does it, once. *ret is the caller's, for findings_done. Returns 0, also if it was cancelled, or a
+ * negative errno: -ENOMEM, or why the walk could not be begun. */
 int survey_run(struct survey *s, struct findings *ret);
 
 /* Ends it with what is known by then. Safe in a signal handler. */

@@ -47,7 +47,7 @@ static bool is_open(void *userdata, uint64_t dev, uint64_t ino)
 	const struct policy_session *s = userdata;
 	size_t n;
 
-	return holders_find(&s->holders, dev, ino, &n) || sockets_has(&s->sockets, dev, ino);
+	return holders_find(&s->holders, dev, ino, &n);
 }
 
 static bool is_near(void *userdata, int dirfd)
@@ -192,12 +192,9 @@ static void holders_look(struct policy_session *s)
 	int r;
 
 	holders_done(&s->holders);
-	sockets_done(&s->sockets);
 	r = holders_read(&s->holders, "/proc", "/sys");
-	/* Where there is no such file there are no such sockets. */
 	if (r >= 0)
-		r = sockets_read(&s->sockets, "/proc", is_ours, s->config);
-	r = r == -ENOENT ? 0 : r;
+		r = holders_add_sockets(&s->holders, "/proc", is_ours, s->config);
 	if (r < 0)
 		complain("/proc", "cannot be read, so what is open is not known: %s; ignoring",
 			 strerror(-r));
@@ -364,7 +361,6 @@ int verb_policy(int argc, char **argv)
 		return r;
 	r = policy_all(&s, what, s.o.paths + 1, s.o.n_paths - 1);
 	holders_done(&s.holders);
-	sockets_done(&s.sockets);
 	protect_free(s.protect);
 	config_free(s.config);
 	return r;

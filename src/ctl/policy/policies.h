@@ -9,7 +9,6 @@
 #include "ctl/common/run-pacing.h"
 #include "policy/rules.h"
 #include "policy/scan/scan.h"
-#include "sockets.h"
 
 struct policy_look {
 	const struct config_policy *policy;
@@ -26,7 +25,6 @@ struct policy_session {
 	struct config *config;
 	struct protect *protect;
 	struct holders holders;
-	struct sockets sockets;
 	struct pacing pacing; /* of the scan that is under way */
 	bool open_known, failed;
 	size_t n_shown;

@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "survey.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <search.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "engine/remove/subvolume.h"
+#include "sampler.h"
+#include "snapshots.h"
+
+/* So many entries are all examined, and of what is more one in 25: a tree of half a million costs
+ * less than one statx for twenty entries. Where each may be a round trip, one in 100. */
+#define WHOLE 4096
+#define WINDOW 400
+#define WHOLE_REMOTE 512
+#define WINDOW_REMOTE 1600
+
+/* A tree that takes longer than this is a large one, and is read so long at a time, followed by
+ * a pause of the same length. */
+#define LARGE_AFTER (2 * USEC_PER_SEC)
+#define READ_FOR (50 * USEC_PER_MSEC)
+
+/* Levels remembered, at 40 bytes each; of deeper directories each chunk is taken for a whole one.
+ */
+#define LEVELS_MOST 4096
+
+/* Any value but 0 keeps directory chunks at the lane's own 64 KiB, some 2,000 entries: pauses come
+ * between chunks. */
+#define CHUNK_MEMORY 1
+
+/* Files with several names, 48 bytes each with the tree's node: some 5 MiB at most. */
+#define LINKED_MOST 65536
+
+/* A directory on the way down. */
+struct survey_level {
+	uint64_t dev, ino, entries;
+	bool blocked; /* nothing in it can be deleted */
+	bool sticky;
+	uid_t owner;
+};
+
+/* A file with several names. Deleting one frees nothing until its last name goes, so it matters
+ * whether all of them lie inside what is to be deleted. */
+struct linked {
+	uint64_t dev, ino;
+	uint32_t seen;
+};
+
+struct survey {
+	const struct target *target;
+	const struct holders *holders;
+	survey_progress_t progress;
+	void *userdata;
+	struct engine *engine;
+	struct root_group group; /* what the engine is given: the target, and nothing else */
+	struct identity pin;
+	struct findings f;
+	uid_t euid;
+	bool fowner; /* has CAP_FOWNER: sticky directories do not hold it back */
+	_Atomic bool cancelled;
+
+	struct survey_level *levels; /* [0]: the directory that the target lies in */
+	struct survey_level deep;    /* for those below the levels kept */
+
+	struct sampler sampler;
+	void *linked; /* tsearch(3) */
+	size_t n_linked;
+	uint64_t linked_kept, linked_freed;          /* bytes, by whether all names were seen */
+	uint64_t directory_bytes, undeletable_known; /* beside those of the sample */
+	uint64_t directories_read;
+
+	struct subvolume container, subvolumes[SUBVOLUMES_MOST];
+	size_t n_subvolumes;
+	bool contained; /* the target is a part of the container, no subvolume itself */
+
+	uint64_t began_usec, woke_usec;
+};
+
+/* Where an entry is: in a directory that is being listed, or the target itself (l is NULL). */
+struct spot {
+	int fd;
+	const struct survey_level *level;
+	const struct engine_listing *l;
+};
+
+/* Writes the path of an entry (NULL: of the directory itself) into buf, PATH_MAX bytes, and returns
+ * it. */
+static char *spot_path(const struct survey *s, const struct spot *at, const char *name, char *buf)
+{
+	const char *dir = s->target->dir;
+	size_t n = strlen(dir);
+
+	if (at->l)
+		at->l->path(at->l, name, buf, PATH_MAX);
+	else
+		(void)snprintf(buf, PATH_MAX, "%s%s%s", dir, n > 0 && dir[n - 1] != '/' ? "/" : "",
+			       s->target->name);
+	return buf;
+}
+
+static uint64_t dev_of(const struct statx *sx)
+{
+	return makedev(sx->stx_dev_major, sx->stx_dev_minor);
+}
+
+/* ---- what cannot be deleted ----------------------------------------------------------------- */
+
+static void caller_find(struct survey *s)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	s->euid = geteuid();
+	s->fowner = syscall(SYS_capget, &header, data) == 0 &&
+		    data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
+}
+
+/* Why nothing can be deleted in a directory; NULL if something can. */
+static const char *why_content(int fd, const struct statx *sx)
+{
+	if (sx->stx_attributes & STATX_ATTR_IMMUTABLE)
+		return "is immutable (chattr +i), with the names in it";
+	if (sx->stx_attributes & STATX_ATTR_APPEND)
+		return "is append-only (chattr +a): names in it can only be added";
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
+		return NULL;
+	if (errno == EROFS)
+		return "is mounted read-only";
+	return errno == EACCES || errno == EPERM
+		       ? "is a directory that the caller may not change: nothing in it can go"
+		       : "is a directory whose permissions cannot be read";
+}
+
+/* Why an entry of the directory `in` cannot be deleted itself; NULL if it can. */
+static const char *why_entry(const struct survey *s, const struct statx *sx,
+			     const struct survey_level *in)
+{
+	if (sx->stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return "is a mount point";
+	if (sx->stx_attributes & STATX_ATTR_IMMUTABLE)
+		return "is immutable (chattr +i)";
+	if (sx->stx_attributes & STATX_ATTR_APPEND)
+		return "is append-only (chattr +a)";
+	if (in->sticky && !s->fowner && in->owner != s->euid && sx->stx_uid != s->euid)
+		return "belongs to another user and lies in a sticky directory";
+	return NULL;
+}
+
+/* Keeps an example, if there is room and memory for it. */
+static void obstacle_add(struct survey *s, const char *path, const char *reason, int error)
+{
+	struct obstacle *v = &s->f.obstacles[s->f.n_obstacles];
+
+	if (s->f.n_obstacles == OBSTACLES_SHOWN || !(v->path = strdup(path)))
+		return;
+	(void)snprintf(v->reason, sizeof(v->reason), "%s%s%s", reason, error < 0 ? ": " : "",
+		       error < 0 ? strerror(-error) : "");
+	s->f.n_obstacles++;
+}
+
+/* ---- the largest ---------------------------------------------------------------------------- */
+
+/* Puts an entry into its place, if it is among the largest; one that is known under its identity
+ * moves up. Does nothing if out of memory: it is only an example. */
+static void largest_put(const struct survey *s, struct largest *t, const struct spot *at,
+			const char *name, struct largest_entry e)
+{
+	char path[PATH_MAX];
+	size_t i = 0;
+
+	if (e.amount == 0 || (t->n == LARGEST_MOST && e.amount <= t->v[LARGEST_MOST - 1].amount))
+		return;
+	while (i < t->n && (t->v[i].dev != e.dev || t->v[i].ino != e.ino))
+		i++;
+	if (i < t->n) {
+		e.path = t->v[i].path;
+		e.amount = MAX(e.amount, t->v[i].amount);
+	} else {
+		e.path = strdup(spot_path(s, at, name, path));
+		if (!e.path)
+			return;
+		if (t->n == LARGEST_MOST)
+			free(t->v[--t->n].path);
+		i = t->n++;
+	}
+	for (; i > 0 && t->v[i - 1].amount < e.amount; i--)
+		t->v[i] = t->v[i - 1];
+	t->v[i] = e;
+}
+
+static void largest_done(struct largest *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->v[i].path);
+}
+
+/* ---- hard links ----------------------------------------------------------------------------- */
+
+static int by_identity(const void *a, const void *b)
+{
+	const struct linked *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return (x->ino > y->ino) - (x->ino < y->ino);
+}
+
+/* One more name of a file. Returns how many of its names were seen by now; 0 if that is not known,
+ * because there are too many such files or out of memory. */
+static uint32_t linked_seen(struct survey *s, const struct statx *sx)
+{
+	struct linked key = { .dev = dev_of(sx), .ino = sx->stx_ino }, *own, **found;
+
+	found = tfind(&key, &s->linked, by_identity);
+	if (found)
+		return ++(*found)->seen;
+	own = s->n_linked < LINKED_MOST ? malloc(sizeof(*own)) : NULL;
+	if (!own)
+		return 0;
+	*own = key;
+	own->seen = 1;
+	if (!tsearch(own, &s->linked, by_identity)) {
+		free(own);
+		return 0;
+	}
+	s->n_linked++;
+	return 1;
+}
+
+/* A name of a file that has more. Returns what deleting this one frees. */
+static uint64_t linked_take(struct survey *s, const struct statx *sx, uint64_t bytes)
+{
+	uint32_t seen = linked_seen(s, sx);
+
+	sampler_add(&s->sampler, SAMPLE_LINKED_ENTRIES, 1);
+	sampler_add(&s->sampler, SAMPLE_LINKED_BYTES, bytes / sx->stx_nlink);
+	if (seen == 0)
+		s->linked_kept += bytes / sx->stx_nlink;
+	if (seen == 1)
+		s->linked_kept += bytes;
+	if (seen != sx->stx_nlink)
+		return 0;
+	/* Had it grown meanwhile, it would be more than was added. */
+	s->linked_kept -= MIN(s->linked_kept, bytes);
+	s->linked_freed += bytes;
+	return bytes;
+}
+
+/* ---- entries -------------------------------------------------------------------------------- */
+
+/* Examines one entry that is no directory, as far as is known. Returns whether *ret is filled. */
+static bool entry_examine(struct survey *s, const struct spot *at, const char *name,
+			  struct statx *ret)
+{
+	const char *why;
+	char path[PATH_MAX];
+	uint64_t bytes, freed = 0;
+
+	if (!sampler_next(&s->sampler) ||
+	    statx(at->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_BASIC_STATS, ret) < 0)
+		return false; /* not its turn; gone meanwhile, or unreadable */
+	s->f.examined++;
+	bytes = ret->stx_blocks * 512;
+	/* What is blocked was counted with its directory. */
+	why = at->level->blocked ? NULL : why_entry(s, ret, at->level);
+	if (why) {
+		sampler_add(&s->sampler, SAMPLE_UNDELETABLE, 1);
+		obstacle_add(s, spot_path(s, at, name, path), why, 0);
+	}
+	/* What stays frees nothing, nor does a directory here: one whose type the listing did not
+	 * say is counted when it is entered. */
+	if (!why && !at->level->blocked && !S_ISDIR(ret->stx_mode))
+		freed = ret->stx_nlink > 1 ? linked_take(s, ret, bytes) : bytes;
+	sampler_examined(&s->sampler, freed);
+	if (S_ISREG(ret->stx_mode) && ret->stx_nlink == 1 && freed >= ENGINE_LARGE_FILE)
+		sampler_add(&s->sampler, SAMPLE_LARGE_FILES, 1);
+	/* What is mounted over an entry is not the entry. */
+	if (ret->stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return false;
+	if (S_ISREG(ret->stx_mode))
+		largest_put(s, &s->f.largest_files, at, name,
+			    (struct largest_entry){ .dev = dev_of(ret),
+						    .ino = ret->stx_ino,
+						    .amount = bytes,
+						    .size_bytes = ret->stx_size });
+	return true;
+}
+
+static void type_count(struct findings *f, uint8_t type)
+{
+	f->files += type == DT_REG;
+	f->directories += type == DT_DIR;
+	f->symlinks += type == DT_LNK;
+	f->unknown += type == DT_UNKNOWN;
+	f->others += type != DT_REG && type != DT_DIR && type != DT_LNK && type != DT_UNKNOWN;
+}
+
+/* The holders of an entry; NULL if there are none. */
+static const struct holder *entry_holders(const struct survey *s, const struct spot *at,
+					  const char *name, uint64_t ino, uint8_t type,
+					  const struct statx *examined, size_t *ret_n)
+{
+	const struct holder *h = holders_find(s->holders, at->level->dev, ino, ret_n);
+	struct statx sx;
+
+	/* What is listed for a subvolume is its tree's number, which some inode may have, too. */
+	if (type == DT_DIR && h &&
+	    (statx(at->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		   STATX_INO, &sx) < 0 ||
+	     h->ino != sx.stx_ino || h->dev != dev_of(&sx)))
+		h = NULL;
+	/* overlayfs lists one inode number and device, and stat may give another. */
+	if (examined && !h)
+		h = holders_find(s->holders, dev_of(examined), examined->stx_ino, ret_n);
+	return h;
+}
+
+/* Takes note of an entry: of its type, of what has it open; examines it if it is its turn. */
+static void entry_take(struct survey *s, const struct spot *at, const char *name, uint64_t ino,
+		       uint8_t type)
+{
+	struct findings *f = &s->f;
+	const struct holder *h;
+	struct statx sx;
+	char path[PATH_MAX];
+	size_t n = 0;
+	bool examined = type != DT_DIR && entry_examine(s, at, name, &sx);
+
+	f->entries++;
+	type_count(f, examined ? (uint8_t)IFTODT(sx.stx_mode) : type);
+	h = entry_holders(s, at, name, ino, type, examined ? &sx : NULL, &n);
+	if (!h)
+		return;
+	f->open_entries++;
+	if (f->n_held < HELD_SHOWN)
+		spot_path(s, at, name, path);
+	for (; n > 0 && f->n_held < HELD_SHOWN; n--, h++) {
+		struct held_entry *e = &f->held[f->n_held];
+
+		e->path = strdup(path);
+		if (!e->path)
+			return;
+		e->holder = *h;
+		holder_command(h, e->command, sizeof(e->command));
+		f->n_held++;
+	}
+}
+
+/* ---- directories ---------------------------------------------------------------------------- */
+
+/* Reads for a while, then pauses for as long. */
+static void pace(struct survey *s)
+{
+	uint64_t now = now_usec(), until;
+
+	if (now - s->began_usec < LARGE_AFTER)
+		s->woke_usec = now;
+	if (now - s->woke_usec < READ_FOR)
+		return;
+	until = now + (now - s->woke_usec);
+	while ((now = now_usec()) < until && !atomic_load(&s->cancelled))
+		(void)usleep((useconds_t)MIN(until - now, READ_FOR));
+	s->woke_usec = now_usec();
+}
+
+/* Fills in a level from its open directory. Returns why nothing in it can be deleted, or NULL. */
+static const char *level_fill(struct survey_level *v, int fd, struct statx *ret)
+{
+	const char *why;
+
+	*v = (struct survey_level){ 0 };
+	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_BASIC_STATS,
+		  ret) < 0)
+		return NULL;
+	why = why_content(fd, ret);
+	*v = (struct survey_level){ .dev = dev_of(ret),
+				    .ino = ret->stx_ino,
+				    .blocked = why != NULL,
+				    .sticky = ret->stx_mode & S_ISVTX,
+				    .owner = ret->stx_uid };
+	return why;
+}
+
+static void subvolume_take(struct survey *s, const struct engine_listing *l)
+{
+	struct subvolume v;
+
+	s->f.subvolumes++;
+	if (l->depth == 1)
+		s->contained = false;
+	if (subvolume_info(l->fd, &v) < 0)
+		return;
+	s->f.snapshots += v.is_snapshot;
+	if (s->n_subvolumes < SUBVOLUMES_MOST)
+		s->subvolumes[s->n_subvolumes++] = v;
+}
+
+/* What the directory itself is, when it is seen for the first time; `why` is level_fill's. */
+static void directory_take(struct survey *s, const struct spot *at, const struct statx *sx,
+			   const char *why)
+{
+	uint64_t above = at->l->depth - 1;
+	const char *own = above < LEVELS_MOST && !s->levels[above].blocked
+				  ? why_entry(s, sx, &s->levels[above])
+				  : NULL;
+	char path[PATH_MAX];
+
+	s->directories_read++;
+	s->undeletable_known += own != NULL;
+	if (!own && !at->level->blocked)
+		s->directory_bytes += sx->stx_blocks * 512;
+	/* An empty directory goes without being changed. */
+	if (!why || at->l->list->n == 0)
+		why = own;
+	if (why)
+		obstacle_add(s, spot_path(s, at, NULL, path), why, 0);
+	if (engine_profile(s->engine)->subvolumes && subvolume_is(at->l->fd))
+		subvolume_take(s, at->l);
+}
+
+static void on_listed(const struct engine_listing *l, void *userdata)
+{
+	struct survey *s = userdata;
+	bool known = l->depth < LEVELS_MOST;
+	struct survey_level *v = known ? &s->levels[l->depth] : &s->deep;
+	struct spot at = { l->fd, v, l };
+	struct statx sx;
+
+	assert(l->depth > 0);
+	if (!known || l->first) {
+		const char *why = level_fill(v, l->fd, &sx);
+
+		if (l->first && v->ino)
+			directory_take(s, &at, &sx, why);
+	}
+	v->entries += l->list->n;
+	if (v->blocked)
+		s->undeletable_known += l->list->n;
+	if (l->list->n > 0)
+		s->f.depth = MAX(s->f.depth, l->depth);
+	largest_put(s, &s->f.largest_directories, &at, NULL,
+		    (struct largest_entry){ .dev = v->dev, .ino = v->ino, .amount = v->entries });
+	for (size_t i = 0; i < l->list->n; i++)
+		entry_take(s, &at, dirlist_name(l->list, &l->list->v[i]), l->list->v[i].ino,
+			   l->list->v[i].type);
+	pace(s);
+}
+
+static void on_problem(const struct engine_problem *p, void *userdata)
+{
+	struct survey *s = userdata;
+
+	s->undeletable_known++;
+	s->f.unread++;
+	obstacle_add(s, p->path, p->what, p->error);
+}
+
+static void on_progress(const struct engine_progress *p, void *userdata)
+{
+	struct survey *s = userdata;
+
+	if (s->progress)
+		s->progress(p, s->userdata);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+int survey_new(struct survey **ret, const struct target *t, const struct holders *h,
+	       survey_progress_t progress, void *userdata)
+{
+	struct survey *s = calloc(1, sizeof(*s));
+	struct engine_options o = {
+		.fixed_backend = true,
+		.backend = BACKEND_THREADS,
+		.lanes = 1,
+		.dry = true,
+		.memory_bytes = CHUNK_MEMORY,
+		.problem = on_problem,
+		.listed = on_listed,
+		.progress = on_progress,
+		.userdata = s,
+	};
+	bool remote;
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->target = t;
+	s->holders = h;
+	s->progress = progress;
+	s->userdata = userdata;
+	s->pin = t->id;
+	s->f.snapshots_elsewhere = -ENODATA;
+	caller_find(s);
+	s->levels = calloc(LEVELS_MOST, sizeof(*s->levels));
+	r = s->levels ? engine_new(&s->engine, &o, t->dirfd) : -ENOMEM;
+	if (r < 0) {
+		survey_free(s);
+		return r;
+	}
+	remote = engine_profile(s->engine)->server;
+	s->sampler.whole = remote ? WHOLE_REMOTE : WHOLE;
+	s->sampler.window = remote ? WINDOW_REMOTE : WINDOW;
+	*ret = s;
+	return 0;
+}
+
+void findings_done(struct findings *f)
+{
+	for (size_t i = 0; i < f->n_obstacles; i++)
+		free(f->obstacles[i].path);
+	for (size_t i = 0; i < f->n_held; i++)
+		free(f->held[i].path);
+	largest_done(&f->largest_files);
+	largest_done(&f->largest_directories);
+	*f = (struct findings){ 0 };
+}
+
+struct survey *survey_free(struct survey *s)
+{
+	if (!s)
+		return NULL;
+	engine_free(s->engine);
+	findings_done(&s->f);
+	tdestroy(s->linked, free);
+	free(s->levels);
+	free(s);
+	return NULL;
+}
+
+void survey_cancel(struct survey *s)
+{
+	atomic_store(&s->cancelled, true);
+	engine_cancel(s->engine);
+}
+
+/* The target itself, and the directory that it lies in. */
+static void take_target(struct survey *s)
+{
+	const struct target *t = s->target;
+	struct survey_level own;
+	struct statx sx;
+	const char *why = level_fill(&s->levels[0], t->dirfd, &sx);
+
+	if (why) {
+		s->undeletable_known++;
+		obstacle_add(s, t->dir[0] ? t->dir : ".", why, 0);
+	}
+	/* A subvolume has a device number of its own. */
+	own = s->levels[0];
+	own.dev = t->id.dev;
+	entry_take(s, &(struct spot){ t->dirfd, &own, NULL }, t->name, t->id.ino,
+		   (uint8_t)IFTODT(t->id.mode));
+}
+
+static int walk(struct survey *s)
+{
+	const struct target *t = s->target;
+	struct root_group *g = &s->group;
+	int r;
+
+	*g = (struct root_group){ .dir = t->dir,
+				  .dirfd = t->dirfd,
+				  .accepted = true,
+				  .pins = &s->pin,
+				  .explicit_names = true };
+	r = fd_identity(t->dirfd, "", &g->id);
+	if (r >= 0)
+		r = dirlist_add(&g->names, t->name, 0, DT_DIR);
+	if (r >= 0)
+		r = engine_add(s->engine, g);
+	dirlist_done(&g->names);
+	return r < 0 ? r : engine_run(s->engine);
+}
+
+/* What has been counted becomes what was found. */
+static void conclude(struct survey *s)
+{
+	struct findings *f = &s->f;
+	const struct sampler *of = &s->sampler;
+	uint64_t linked = sampler_total(of, SAMPLE_LINKED_BYTES);
+
+	f->complete = !atomic_load(&s->cancelled);
+	f->sampled = !sampler_exact(of);
+	f->bytes = s->directory_bytes + sampler_total(of, SAMPLE_BYTES);
+	f->bytes_margin = sampler_margin(of);
+	f->large_files = sampler_total(of, SAMPLE_LARGE_FILES);
+	f->linked_entries = sampler_total(of, SAMPLE_LINKED_ENTRIES);
+	f->linked_bytes = f->sampled ? linked - MIN(linked, s->linked_freed) : s->linked_kept;
+	f->undeletable =
+		MIN(f->entries, s->undeletable_known + sampler_total(of, SAMPLE_UNDELETABLE));
+	if (s->directories_read > 0)
+		f->mean_entries = (double)(f->entries - 1) / (double)s->directories_read;
+	f->most_entries = f->largest_directories.n ? f->largest_directories.v[0].amount : 0;
+}
+
+int survey_run(struct survey *s, struct findings *ret)
+{
+	_cleanup_close_ int around = -1;
+	int r = 0;
+
+	s->began_usec = s->woke_usec = now_usec();
+	s->f.mode = s->target->id.mode;
+	if (engine_profile(s->engine)->subvolumes)
+		around = fd_open_dir(s->target->dirfd, ".");
+	s->contained = around >= 0 && subvolume_info(around, &s->container) == 0;
+	take_target(s);
+	if (S_ISDIR(s->f.mode))
+		r = walk(s);
+	if (r < 0)
+		return r;
+	if (s->contained && s->n_subvolumes < SUBVOLUMES_MOST)
+		s->subvolumes[s->n_subvolumes++] = s->container;
+	if (around >= 0)
+		s->f.snapshots_elsewhere =
+			snapshots_elsewhere(around, s->subvolumes, s->n_subvolumes);
+	conclude(s);
+	*ret = s->f;
+	s->f = (struct findings){ 0 };
+	return 0;
+}
