@@ -22,7 +22,7 @@ struct pace_page {
 	_Atomic uint64_t step; /* from which size on files go in steps; PACE_NO_LIMITS: no limits */
 	_Atomic uint64_t op_latency_usec; /* see pace.h */
 	_Atomic uint32_t
-		due; /* what was freed without limits is to be synced, by whoever sees it */
+		sync_wanted; /* what was freed without limits is to be synced, by whoever sees it */
 
 	/* Written by the one that deletes; the counts only grow. */
 	_Atomic uint32_t busy;                     /* lanes that work without having asked */

@@ -27,12 +27,12 @@ static void tell_begin(struct decision_log *d, const struct controller *c, const
 		  " us (0: found out), at least %" PRIu64 " bytes/s, at most %" PRIu64
 		  " (0: no limit)%s%s%s",
 		  devices, pacing_mode_name(c->mode),
-		  o->alone           ? "other processes' I/O is not looked for"
+		  o->ignore_foreign  ? "other processes' I/O is not looked for"
 		  : !o->observed     ? "the devices have no counters"
 		  : o->presumed_busy ? "processes have waited for I/O in the last 10 s"
 				     : "no process has waited for I/O in the last 10 s",
 		  o->latency_usec, o->rate_min, o->rate_max, o->discards ? "; discards" : "",
-		  o->reads_only ? "; reads only" : "", o->loose ? "; a server" : "");
+		  o->reads_only ? "; reads only" : "", o->served ? "; a server" : "");
 }
 
 static void tell_mode(struct decision_log *d, const struct controller *c, const char *devices)
@@ -51,7 +51,7 @@ static void tell_mode(struct decision_log *d, const struct controller *c, const 
 		break;
 	case PACING_CHECK:
 		debug_log("pacing %s: %s -> check: %s (%.1f requests lately)", devices,
-			  pacing_mode_name(d->mode), signs[c->sign], c->heard[c->sign]);
+			  pacing_mode_name(d->mode), signs[c->trigger], c->activity[c->trigger]);
 		break;
 	case PACING_PACED:
 		debug_log("pacing %s: %s -> paced: %" PRIu64
@@ -70,9 +70,9 @@ static void tell_mode(struct decision_log *d, const struct controller *c, const 
 static bool tell_backoff(struct decision_log *d, const struct controller *c, const char *devices,
 			 const struct pacing_view *v, uint64_t cost_usec)
 {
-	const uint64_t *now = c->tally.backoffs;
+	const uint64_t *now = c->totals.backoffs;
 	bool reads = now[BACKOFF_READS] != d->backoffs[BACKOFF_READS];
-	bool size = now[BACKOFF_PIECE] != d->backoffs[BACKOFF_PIECE];
+	bool size = now[BACKOFF_QUANTUM] != d->backoffs[BACKOFF_QUANTUM];
 	bool discard = now[BACKOFF_DISCARD] != d->backoffs[BACKOFF_DISCARD];
 
 	memcpy(d->backoffs, now, sizeof(d->backoffs));
@@ -89,7 +89,8 @@ static bool tell_backoff(struct decision_log *d, const struct controller *c, con
 	if (discard)
 		debug_log("pacing %s: backoff: a discard took longer than a quantum may (%" PRIu64
 			  " us): rest until %" PRIu64 " us from now",
-			  devices, v->target_usec, calm_left_usec(&c->calm, c->last.now_usec));
+			  devices, v->target_usec,
+			  discard_cooldown_left_usec(&c->discard_cooldown, c->last.now_usec));
 	return reads || size;
 }
 
@@ -98,7 +99,7 @@ static void tell_change(const struct decision_log *d, const char *devices,
 {
 	debug_log("pacing %s: quantum %" PRIu64 " entries, %" PRIu64 " bytes, costs %" PRIu64
 		  " us of %" PRIu64 " us; share %.2f%s",
-		  devices, v->entries, v->bytes, v->piece_usec, v->target_usec, v->share,
+		  devices, v->entries, v->bytes, v->quantum_usec, v->target_usec, v->share,
 		  v->piggyback == d->piggyback ? ""
 		  : v->piggyback ? "; other processes commit often: goes along with their commits"
 				 : "; syncs by itself again");

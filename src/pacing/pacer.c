@@ -24,7 +24,7 @@
 /* A lane that waits looks for a cancellation so often. */
 #define WAIT_MOST (50 * USEC_PER_MSEC)
 
-#define DISCARD_LOOK 100
+#define DISCARD_POLL_USEC 100
 
 struct pacer {
 	struct pace pace;
@@ -38,7 +38,7 @@ struct pacer {
 	struct decision_log log;
 	struct peers peers;
 	pthread_t thread;
-	bool started, stop, dozes;
+	bool started, stop, suspended;
 
 	/* In paced mode one lane works at a time. */
 	pthread_t owner;
@@ -48,10 +48,10 @@ struct pacer {
 
 	struct discard_wait discards; /* its base_bytes: when the piece was begun */
 	uint64_t entries, bytes;      /* since the last look */
-	uint64_t looked_usec;
+	uint64_t snapshot_usec;
 };
 
-static void until(struct timespec *ts, uint64_t usec)
+static void timespec_at(struct timespec *ts, uint64_t usec)
 {
 	ts->tv_sec = (time_t)(usec / USEC_PER_SEC);
 	ts->tv_nsec = (long)(usec % USEC_PER_SEC * 1000);
@@ -62,11 +62,12 @@ static void wait_until(struct pacer *p, uint64_t usec)
 {
 	struct timespec ts;
 
-	until(&ts, usec);
+	timespec_at(&ts, usec);
 	(void)pthread_cond_timedwait(&p->changed, &p->lock, &ts);
 }
 
-static void trace_piece(struct pacer *p, char kind, uint64_t entries, uint64_t bytes, uint64_t cost)
+static void trace_quantum(struct pacer *p, char kind, uint64_t entries, uint64_t bytes,
+			  uint64_t cost)
 {
 	struct trace_line l = { .kind = kind,
 				.usec = now_usec(),
@@ -98,8 +99,8 @@ static void freed_add(struct pacer *p, uint64_t entries, uint64_t bytes)
 {
 	p->entries += entries;
 	p->bytes += bytes;
-	p->controller.tally.entries += entries;
-	p->controller.tally.bytes += bytes;
+	p->controller.totals.entries += entries;
+	p->controller.totals.bytes += bytes;
 }
 
 /* Lock held: what the lanes of other processes did is part of what ours did. */
@@ -109,13 +110,13 @@ static void peers_account(struct pacer *p, struct pacing_sample *s)
 
 	peers_sample(&p->peers, s->now_usec, controller_step(&p->controller) != UINT64_MAX, &all);
 	s->own_sectors += all.own_sectors;
-	s->others_outstanding = all.busy;
+	s->peers_outstanding = all.busy;
 	freed_add(p, all.free_entries, all.free_bytes);
 	if (all.syncs > 0)
 		controller_fast_synced(&p->controller, all.syncs);
 	if ((all.free_entries > 0 || all.free_bytes > 0) &&
 	    controller_fast_spent(&p->controller, all.free_entries, all.free_bytes))
-		peers_due(&p->peers);
+		peers_request_sync(&p->peers);
 }
 
 static void canary_steer(struct pacer *p, const struct pacing_sample *s)
@@ -129,7 +130,7 @@ static void canary_steer(struct pacer *p, const struct pacing_sample *s)
 		return;
 	}
 	/* One at a time, at moments that the controller chooses. */
-	if (p->dozes || !controller_wants_canary(&p->controller) || s->canary_busy) {
+	if (p->suspended || !controller_wants_canary(&p->controller) || s->canary_busy) {
 		canary_enable(p->sensors.canary, false);
 		return;
 	}
@@ -164,19 +165,19 @@ static void *sampler(void *userdata)
 		if (before != p->controller.mode || gap != p->controller.gap ||
 		    p->controller.not_before_usec < rest)
 			pthread_cond_broadcast(&p->changed);
-		while (!p->stop && (p->dozes || now_usec() < next))
-			wait_until(p, p->dozes ? UINT64_MAX : next);
+		while (!p->stop && (p->suspended || now_usec() < next))
+			wait_until(p, p->suspended ? UINT64_MAX : next);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
 }
 
 /* When a slice may begin as far as others' requests are concerned. Lock held. */
-static uint64_t yield_until(struct pacer *p, uint64_t now)
+static uint64_t yield_deadline(struct pacer *p, uint64_t now)
 {
 	uint64_t bytes;
 
-	return controller_glance(&p->controller, now, sensors_discards(&p->sensors, &bytes));
+	return controller_yield_until(&p->controller, now, sensors_discards(&p->sensors, &bytes));
 }
 
 /* Lock held: looks once, and waits if it was in vain. */
@@ -195,7 +196,7 @@ static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_gran
 		return false;
 	}
 	if (controller_yields(&p->controller)) {
-		ret->not_before_usec = yield_until(p, now);
+		ret->not_before_usec = yield_deadline(p, now);
 		if (ret->not_before_usec > now) {
 			wait_until(p, ret->not_before_usec);
 			return false;
@@ -241,16 +242,16 @@ static void leave(struct pacer *p)
 static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cost_usec)
 {
 	struct pacer *p = userdata;
-	bool due;
+	bool needs_sync;
 
 	pthread_mutex_lock(&p->lock);
 	freed_add(p, entries, bytes);
-	due = controller_spent(&p->controller, now_usec(), entries, bytes, cost_usec);
-	trace_piece(p, 'w', entries, bytes, cost_usec);
-	if (!due)
+	needs_sync = controller_spent(&p->controller, now_usec(), entries, bytes, cost_usec);
+	trace_quantum(p, 'w', entries, bytes, cost_usec);
+	if (!needs_sync)
 		leave(p);
 	pthread_mutex_unlock(&p->lock);
-	return due;
+	return needs_sync;
 }
 
 /* Returns what it took. */
@@ -259,8 +260,8 @@ static uint64_t discards_wait(struct pacer *p, struct discard_wait *w, uint64_t 
 	uint64_t bytes, in_flight = sensors_discards(&p->sensors, &bytes);
 
 	discard_wait_begin(w, now_usec(), freed);
-	while (discard_wait_look(w, now_usec(), bytes, in_flight)) {
-		(void)usleep(DISCARD_LOOK);
+	while (discard_wait_poll(w, now_usec(), bytes, in_flight)) {
+		(void)usleep(DISCARD_POLL_USEC);
 		in_flight = sensors_discards(&p->sensors, &bytes);
 	}
 	return discard_wait_cost_usec(w);
@@ -282,7 +283,7 @@ static void synced(void *userdata, uint64_t cost_usec)
 	controller_synced(&p->controller, now_usec(), cost_usec);
 	decision_log_update(&p->log, &p->controller, p->devices.key, cost_usec);
 	step_publish(p);
-	trace_piece(p, 'y', p->controller.entries.limit, p->controller.bytes.limit, cost_usec);
+	trace_quantum(p, 'y', p->controller.entries.limit, p->controller.bytes.limit, cost_usec);
 	leave(p);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -328,8 +329,8 @@ static int start(struct pacer *p, const char *proc)
 		.rate_min = p->o.rate_min,
 		.rate_max = p->o.rate_max,
 		.observed = p->sensors.observed,
-		.alone = p->o.off || p->sensors.n_disks == 0,
-		.loose = p->devices.served,
+		.ignore_foreign = p->o.off || p->sensors.n_disks == 0,
+		.served = p->devices.served,
 		.presumed_busy = presume_busy(proc),
 		.discards = p->o.discards,
 		.reads_only = p->o.reads_only,
@@ -358,7 +359,7 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	p->o = *o;
 	p->sensors = SENSORS_INIT;
 	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
-	p->looked_usec = now_usec();
+	p->snapshot_usec = now_usec();
 	locks_init(p);
 	r = devices_find(&p->devices, sys, proc, fd);
 	if (r >= 0)
@@ -416,14 +417,14 @@ uint64_t pacer_flush_from(struct pacer *p)
 	return from;
 }
 
-void pacer_tally(struct pacer *p, struct pacing_tally *ret)
+void pacer_totals(struct pacer *p, struct pacing_totals *ret)
 {
 	pthread_mutex_lock(&p->lock);
-	*ret = p->controller.tally;
+	*ret = p->controller.totals;
 	pthread_mutex_unlock(&p->lock);
 }
 
-void pacer_look(struct pacer *p, struct pacer_view *ret)
+void pacer_snapshot(struct pacer *p, struct pacer_view *ret)
 {
 	uint64_t now = now_usec();
 
@@ -433,11 +434,11 @@ void pacer_look(struct pacer *p, struct pacer_view *ret)
 		.observed = p->sensors.observed,
 		.entries = p->entries,
 		.bytes = p->bytes,
-		.elapsed_usec = now - p->looked_usec,
+		.elapsed_usec = now - p->snapshot_usec,
 	};
 	controller_view(&p->controller, &ret->controller);
 	p->entries = p->bytes = 0;
-	p->looked_usec = now;
+	p->snapshot_usec = now;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -483,10 +484,10 @@ void pacer_urgent(struct pacer *p, bool on)
 	pthread_mutex_unlock(&p->lock);
 }
 
-void pacer_doze(struct pacer *p, bool on)
+void pacer_suspend(struct pacer *p, bool on)
 {
 	pthread_mutex_lock(&p->lock);
-	p->dozes = on;
+	p->suspended = on;
 	if (p->sensors.canary && on)
 		canary_enable(p->sensors.canary, false);
 	pthread_cond_broadcast(&p->changed);

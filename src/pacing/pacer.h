@@ -62,7 +62,7 @@ void pacer_urgent(struct pacer *p, bool on);
 
 /* Nobody will ask for anything until it is woken: devices are not looked at meanwhile. Any thread.
  */
-void pacer_doze(struct pacer *p, bool on);
+void pacer_suspend(struct pacer *p, bool on);
 
 /* Other bounds from now on, as in the options. Any thread. */
 void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uint64_t rate_max);
@@ -72,7 +72,7 @@ void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uin
 uint64_t pacer_flush_from(struct pacer *p);
 
 /* What has happened since it was made. Any thread. */
-void pacer_tally(struct pacer *p, struct pacing_tally *ret);
+void pacer_totals(struct pacer *p, struct pacing_totals *ret);
 
 /* Any thread. */
-void pacer_look(struct pacer *p, struct pacer_view *ret);
+void pacer_snapshot(struct pacer *p, struct pacer_view *ret);

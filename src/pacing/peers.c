@@ -35,7 +35,7 @@ struct pacer_peer {
 
 	/* The last look, under the pacer's lock. */
 	uint64_t own_sectors, entries, bytes, free_entries, free_bytes, syncs;
-	uint64_t heard_usec; /* when anything changed */
+	uint64_t active_usec; /* when anything changed */
 	uint32_t busy;
 };
 
@@ -48,7 +48,7 @@ static uint64_t grown(uint64_t *known, _Atomic uint64_t *count)
 	return by;
 }
 
-static void peer_sample(struct pacer_peer *peer, uint64_t now, bool limits,
+static void peer_sample(struct pacer_peer *peer, uint64_t now, bool limited,
 			struct peers_sample *sum)
 {
 	struct pace_page *page = peer->page;
@@ -57,10 +57,10 @@ static void peer_sample(struct pacer_peer *peer, uint64_t now, bool limits,
 	uint64_t sectors = grown(&peer->own_sectors, &page->own_sectors);
 	uint32_t busy = MIN(atomic_load(&page->busy), 1024U);
 
-	if (!limits || entries || bytes || sectors || busy != peer->busy)
-		peer->heard_usec = now;
+	if (!limited || entries || bytes || sectors || busy != peer->busy)
+		peer->active_usec = now;
 	peer->busy = busy;
-	if (now - peer->heard_usec < SILENCE_MOST)
+	if (now - peer->active_usec < SILENCE_MOST)
 		sum->busy += busy;
 	sum->own_sectors += peer->own_sectors;
 	sum->free_entries += grown(&peer->free_entries, &page->free_entries);
@@ -68,11 +68,11 @@ static void peer_sample(struct pacer_peer *peer, uint64_t now, bool limits,
 	sum->syncs += grown(&peer->syncs, &page->syncs);
 }
 
-void peers_sample(struct peers *p, uint64_t now_usec, bool limits, struct peers_sample *ret)
+void peers_sample(struct peers *p, uint64_t now_usec, bool limited, struct peers_sample *ret)
 {
 	*ret = (struct peers_sample){ .own_sectors = p->gone_sectors };
 	for (struct pacer_peer *peer = p->first; peer; peer = peer->next)
-		peer_sample(peer, now_usec, limits, ret);
+		peer_sample(peer, now_usec, limited, ret);
 }
 
 void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec)
@@ -83,12 +83,12 @@ void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec)
 	}
 }
 
-void peers_due(struct peers *p)
+void peers_request_sync(struct peers *p)
 {
 	/* A commit takes along what all have freed, so that one is enough. */
 	for (struct pacer_peer *peer = p->first; peer; peer = peer->next)
 		if (peer->busy > 0) {
-			atomic_store(&peer->page->due, 1);
+			atomic_store(&peer->page->sync_wanted, 1);
 			return;
 		}
 }
@@ -179,7 +179,7 @@ static int slice_follow(struct pacer_peer *peer)
 {
 	const struct pace *pace = peer->pace;
 	struct pace_message m = { 0 };
-	bool due;
+	bool needs_sync;
 	int r = receive(peer, TURN_MOST_MSEC, &m);
 
 	if (r >= 0 && m.kind == PACE_SYNCED) {
@@ -191,12 +191,12 @@ static int slice_follow(struct pacer_peer *peer)
 	if (r < 0)
 		m = (struct pace_message){ 0 };
 	/* However it ends, the turn is given back. */
-	due = pace->spent(pace->userdata, m.entries, m.bytes, m.cost_usec);
+	needs_sync = pace->spent(pace->userdata, m.entries, m.bytes, m.cost_usec);
 	if (r >= 0) {
-		m.yes = due;
+		m.yes = needs_sync;
 		r = answer(peer, &m);
 	}
-	if (!due)
+	if (!needs_sync)
 		return r;
 	if (r >= 0)
 		r = receive(peer, TURN_MOST_MSEC, &m);

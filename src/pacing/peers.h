@@ -29,13 +29,13 @@ struct peers_sample {
 
 /* now_usec: CLOCK_MONOTONIC; lanes of which nothing has been heard for seconds while all should
  * rest (limits) are not waited for any longer. */
-void peers_sample(struct peers *p, uint64_t now_usec, bool limits, struct peers_sample *ret);
+void peers_sample(struct peers *p, uint64_t now_usec, bool limited, struct peers_sample *ret);
 
 /* Tells all of them from which size on files go in steps now, and what an operation may take. */
 void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec);
 
 /* One that works is to sync what was freed. */
-void peers_due(struct peers *p);
+void peers_request_sync(struct peers *p);
 
 /* A new peer of a pacer, in its list: `pace` is the pacer's. Returns 0 or a negative errno. */
 int peer_new(struct pacer_peer **ret, const struct pace *pace);

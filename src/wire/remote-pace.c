@@ -136,7 +136,7 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 		atomic_fetch_add(&p->page->free_entries, entries);
 		atomic_fetch_add(&p->page->free_bytes, bytes);
 		/* Still busy while it syncs. */
-		if (atomic_exchange(&p->page->due, 0))
+		if (atomic_exchange(&p->page->sync_wanted, 0))
 			return true;
 		atomic_fetch_sub(&p->page->busy, 1);
 		return false;

@@ -17,7 +17,9 @@ END_TEST
 /* Nobody is spared, but the ceiling holds. */
 START_TEST(without_a_disk_there_is_a_ceiling)
 {
-	struct controller_options o = { .rate_min = MiB(1), .rate_max = MiB(16), .alone = true };
+	struct controller_options o = { .rate_min = MiB(1),
+					.rate_max = MiB(16),
+					.ignore_foreign = true };
 	struct world w;
 
 	world_init(&w, &o, with_reads(solid, 300));
@@ -106,7 +108,7 @@ START_TEST(pieces_cost_what_they_may)
 	world_pass(&w, 5 * USEC_PER_SEC);
 	/* 1.3 ms for a piece: the sync's 1 ms and 0.3 ms of its own. */
 	controller_view(&w.c, &v);
-	ck_assert_uint_le(v.piece_usec, 1700);
+	ck_assert_uint_le(v.quantum_usec, 1700);
 	ck_assert_uint_le(v.bytes, MiB(3));
 	/* And it is no crawl. */
 	ck_assert_uint_ge(w.bytes - freed, (uint64_t)MiB(1) * 1000);
@@ -270,8 +272,8 @@ START_TEST(a_named_bound_is_kept)
 	world_init(&w, &o, with_reads(solid, 90));
 	world_pass(&w, 10 * USEC_PER_SEC);
 	controller_view(&w.c, &v);
-	ck_assert_uint_ge(v.piece_usec, 3 * MSEC);
-	ck_assert_uint_le(v.piece_usec, 5500);
+	ck_assert_uint_ge(v.quantum_usec, 3 * MSEC);
+	ck_assert_uint_le(v.quantum_usec, 5500);
 }
 END_TEST
 
@@ -393,7 +395,7 @@ START_TEST(after_a_long_discard_there_is_calm)
 {
 	struct controller_options o = cautious;
 	struct device d = with_reads(solid, 90);
-	uint64_t usual, calm;
+	uint64_t usual, discard_cooldown;
 	struct world w;
 
 	o.discards = true;
@@ -407,14 +409,14 @@ START_TEST(after_a_long_discard_there_is_calm)
 	w.s.discards += 100;
 	w.s.discard_usec += 100 * MSEC;
 	ck_assert_uint_gt(bytes_in(&w, USEC_PER_SEC), usual / 2);
-	ck_assert_uint_eq(w.c.tally.backoffs[BACKOFF_DISCARD], 0);
+	ck_assert_uint_eq(w.c.totals.backoffs[BACKOFF_DISCARD], 0);
 
 	w.s.discards += 1;
 	w.s.discard_usec += 60 * MSEC;
-	calm = bytes_in(&w, 2 * USEC_PER_SEC);
-	ck_assert_uint_eq(w.c.tally.backoffs[BACKOFF_DISCARD], 1);
-	ck_assert_uint_lt(calm, MiB(8) * 3);
-	ck_assert_uint_ge(calm, MiB(8));
+	discard_cooldown = bytes_in(&w, 2 * USEC_PER_SEC);
+	ck_assert_uint_eq(w.c.totals.backoffs[BACKOFF_DISCARD], 1);
+	ck_assert_uint_lt(discard_cooldown, MiB(8) * 3);
+	ck_assert_uint_ge(discard_cooldown, MiB(8));
 
 	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_uint_gt(bytes_in(&w, USEC_PER_SEC), usual / 2);
@@ -433,7 +435,7 @@ START_TEST(calm_is_for_others)
 	w.s.discards += 1;
 	w.s.discard_usec += 60 * MSEC;
 	ck_assert_uint_gt(bytes_in(&w, USEC_PER_SEC), usual / 2);
-	ck_assert_uint_eq(w.c.tally.backoffs[BACKOFF_DISCARD], 0);
+	ck_assert_uint_eq(w.c.totals.backoffs[BACKOFF_DISCARD], 0);
 }
 END_TEST
 
@@ -452,7 +454,7 @@ static uint64_t count(const struct histogram *h, uint64_t from_usec, uint64_t to
 START_TEST(what_has_happened_is_counted)
 {
 	struct device d = with_reads(solid, 300);
-	const struct pacing_tally *t;
+	const struct pacing_totals *t;
 	struct world w;
 
 	/* Reads take 0.6 ms, 1.8 ms while a piece is at work; a sync takes 1 ms. */
@@ -460,11 +462,11 @@ START_TEST(what_has_happened_is_counted)
 	d.suffer = 2;
 	d.byte_usec *= 4;
 	world_init(&w, &automatic, d);
-	t = &w.c.tally;
+	t = &w.c.totals;
 	world_pass(&w, 20 * USEC_PER_SEC);
-	ck_assert_uint_eq(t->backoffs[BACKOFF_SOMEBODY], 1);
+	ck_assert_uint_eq(t->backoffs[BACKOFF_FOREIGN_IO], 1);
 	ck_assert_uint_gt(t->backoffs[BACKOFF_READS], 2);
-	ck_assert_uint_gt(t->backoffs[BACKOFF_PIECE], 0);
+	ck_assert_uint_gt(t->backoffs[BACKOFF_QUANTUM], 0);
 	/* All but those that nobody has looked at yet. */
 	ck_assert_uint_ge(count(&t->reads, 0, UINT64_MAX), w.s.reads - 10);
 	ck_assert_uint_eq(count(&t->reads, 0, 500), 0);
@@ -473,7 +475,7 @@ START_TEST(what_has_happened_is_counted)
 	ck_assert_uint_eq(count(&t->reads, 2500, UINT64_MAX), 0);
 	ck_assert_uint_eq(count(&t->syncs, 0, UINT64_MAX), w.s.canary_count);
 	ck_assert_uint_ge(t->syncs.sum_usec, w.s.canary_count * 1000);
-	ck_assert_uint_gt(count(&t->pieces, 0, UINT64_MAX), 100);
+	ck_assert_uint_gt(count(&t->quanta, 0, UINT64_MAX), 100);
 }
 END_TEST
 
@@ -484,8 +486,8 @@ START_TEST(alone_nobody_is_given_way_to)
 	world_init(&w, &automatic, solid);
 	world_pass(&w, 20 * USEC_PER_SEC);
 	for (int i = 0; i < PACING_BACKOFFS; i++)
-		ck_assert_uint_eq(w.c.tally.backoffs[i], 0);
-	ck_assert_uint_eq(count(&w.c.tally.pieces, 0, UINT64_MAX), 0);
+		ck_assert_uint_eq(w.c.totals.backoffs[i], 0);
+	ck_assert_uint_eq(count(&w.c.totals.quanta, 0, UINT64_MAX), 0);
 }
 END_TEST
 
@@ -493,7 +495,7 @@ END_TEST
 START_TEST(a_ceiling_behind_a_server)
 {
 	static const struct controller_options o = {
-		.rate_min = MiB(1), .rate_max = MiB(4), .alone = true, .loose = true
+		.rate_min = MiB(1), .rate_max = MiB(4), .ignore_foreign = true, .served = true
 	};
 	struct pacing_sample s = { .now_usec = USEC_PER_SEC };
 	uint64_t entries = 0, rested = 0;

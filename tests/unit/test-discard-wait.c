@@ -29,7 +29,7 @@ static uint64_t looks(struct discard_wait *w, const struct device *d, uint64_t f
 		bool under_way = since >= d->issued && since < d->done;
 		uint64_t others = since / MSEC % 2 ? d->others : 0;
 
-		more = discard_wait_look(w, now + since,
+		more = discard_wait_poll(w, now + since,
 					 BASE + (d->done && since >= d->done ? d->bytes : 0),
 					 under_way + others);
 	}

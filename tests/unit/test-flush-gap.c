@@ -28,7 +28,7 @@ START_TEST(ends_of_jobs_leave_room_to_others)
 	ck_assert(controller_is_between(&w.c));
 	controller_view(&w.c, &after);
 	ck_assert_uint_eq(after.bytes, before.bytes);
-	ck_assert_uint_eq(after.piece_usec, before.piece_usec);
+	ck_assert_uint_eq(after.quantum_usec, before.quantum_usec);
 	/* People wait. */
 	ck_assert_uint_eq(flush(&w, 50 * MSEC), w.now + 1 * USEC_PER_SEC);
 	/* Who deletes meanwhile does not. */

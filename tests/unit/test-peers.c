@@ -90,7 +90,7 @@ static struct pacer_view look(struct fixture *f)
 {
 	struct pacer_view v;
 
-	pacer_look(f->pacer, &v);
+	pacer_snapshot(f->pacer, &v);
 	return v;
 }
 
@@ -135,7 +135,7 @@ START_TEST(with_company_each_slice_is_granted)
 	const struct pace *pace;
 	struct fixture f;
 	unsigned reads = 0;
-	bool due;
+	bool needs_sync;
 
 	begin(&f, BUSY);
 	pace = remote_pace(f.remote);
@@ -148,8 +148,8 @@ START_TEST(with_company_each_slice_is_granted)
 	ck_assert(pace->begin(pace->userdata, &never, &budget));
 	ck_assert_uint_lt(budget.entries, UINT64_MAX);
 	ck_assert_uint_lt(pace->step(pace->userdata), UINT64_MAX);
-	due = pace->spent(pace->userdata, budget.entries, 0, 10);
-	ck_assert(due);
+	needs_sync = pace->spent(pace->userdata, budget.entries, 0, 10);
+	ck_assert(needs_sync);
 	pace->synced(pace->userdata, 1000);
 	ck_assert_uint_eq(look(&f).entries, budget.entries);
 	end(&f);

@@ -94,7 +94,7 @@ static uint64_t cpu_usec(void)
 
 static void work(uint64_t usec)
 {
-	for (uint64_t until = now_usec() + usec; now_usec() < until;)
+	for (uint64_t timespec_at = now_usec() + usec; now_usec() < timespec_at;)
 		;
 }
 

@@ -26,7 +26,7 @@ static void say_job(struct said *s, enum top_state state, struct job_line j)
 	l->v[l->n++] = j;
 }
 
-static void say_device(struct said *s, const char *key, const char *mode, uint64_t piece_usec)
+static void say_device(struct said *s, const char *key, const char *mode, uint64_t quantum_usec)
 {
 	struct daemon_devices *d = &s->metrics.live;
 
@@ -35,7 +35,7 @@ static void say_device(struct said *s, const char *key, const char *mode, uint64
 	d->v[d->n++] = (struct daemon_device){ .key = strdup(key),
 					       .mode = strdup(mode),
 					       .target_usec = 2000,
-					       .piece_usec = piece_usec };
+					       .quantum_usec = quantum_usec };
 }
 
 static void update(struct top_model *m, struct said *s, uint64_t now)

@@ -19,7 +19,7 @@ START_TEST(nobody_is_waited_for)
 {
 	struct yield y = ahead();
 
-	ck_assert_uint_eq(yield_look(&y, NOW + MSEC, 0), NOW + MSEC);
+	ck_assert_uint_eq(yield_check(&y, NOW + MSEC, 0), NOW + MSEC);
 }
 END_TEST
 
@@ -29,7 +29,7 @@ START_TEST(requests_go_first)
 	uint64_t now = NOW;
 
 	for (int i = 0; i < 20; i++) {
-		uint64_t at = yield_look(&y, now, 1);
+		uint64_t at = yield_check(&y, now, 1);
 
 		ck_assert_uint_gt(at, now);
 		ck_assert_uint_le(at, now + MSEC);
@@ -44,10 +44,10 @@ START_TEST(and_what_follows_them)
 	struct yield y = ahead();
 	uint64_t seen = NOW + MSEC, at;
 
-	(void)yield_look(&y, seen, 1);
-	at = yield_look(&y, seen + 100, 0);
+	(void)yield_check(&y, seen, 1);
+	at = yield_check(&y, seen + 100, 0);
 	ck_assert_uint_ge(at, seen + MSEC);
-	ck_assert_uint_eq(yield_look(&y, at, 0), at);
+	ck_assert_uint_eq(yield_check(&y, at, 0), at);
 }
 END_TEST
 
@@ -55,10 +55,10 @@ START_TEST(the_floor_is_kept)
 {
 	struct yield y = { 0 };
 
-	ck_assert_uint_eq(yield_look(&y, NOW, 1), NOW);
+	ck_assert_uint_eq(yield_check(&y, NOW, 1), NOW);
 	yield_spent(&y, NOW, 10 * MSEC);
-	ck_assert_uint_gt(yield_look(&y, NOW + 9 * MSEC, 1), NOW + 9 * MSEC);
-	ck_assert_uint_eq(yield_look(&y, NOW + 10 * MSEC, 1), NOW + 10 * MSEC);
+	ck_assert_uint_gt(yield_check(&y, NOW + 9 * MSEC, 1), NOW + 9 * MSEC);
+	ck_assert_uint_eq(yield_check(&y, NOW + 10 * MSEC, 1), NOW + 10 * MSEC);
 }
 END_TEST
 
@@ -68,8 +68,8 @@ START_TEST(what_was_done_long_ago_is_forgotten)
 
 	for (int i = 0; i < 1000; i++)
 		yield_spent(&y, NOW, 1 * USEC_PER_SEC);
-	ck_assert_uint_gt(yield_look(&y, NOW + 900 * MSEC, 1), NOW + 900 * MSEC);
-	ck_assert_uint_eq(yield_look(&y, NOW + 1100 * MSEC, 1), NOW + 1100 * MSEC);
+	ck_assert_uint_gt(yield_check(&y, NOW + 900 * MSEC, 1), NOW + 900 * MSEC);
+	ck_assert_uint_eq(yield_check(&y, NOW + 1100 * MSEC, 1), NOW + 1100 * MSEC);
 }
 END_TEST
 
@@ -79,7 +79,7 @@ START_TEST(without_a_floor)
 	struct yield y = { 0 };
 
 	yield_spent(&y, NOW, 0);
-	ck_assert_uint_gt(yield_look(&y, NOW + 500 * MSEC, 1), NOW + 500 * MSEC);
+	ck_assert_uint_gt(yield_check(&y, NOW + 500 * MSEC, 1), NOW + 500 * MSEC);
 }
 END_TEST
 

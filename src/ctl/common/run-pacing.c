@@ -90,7 +90,7 @@ void pacing_tell(struct pacing *p)
 	double seconds;
 
 	p->told_usec = now_usec();
-	pacer_look(p->pacer, &v);
+	pacer_snapshot(p->pacer, &v);
 	seconds = (double)MAX(v.elapsed_usec, 1ULL) / USEC_PER_SEC;
 	(void)size_format(rate, sizeof(rate), (uint64_t)((double)v.bytes / seconds));
 	(void)count_format(entries, sizeof(entries), (uint64_t)((double)v.entries / seconds));
@@ -104,7 +104,8 @@ void pacing_tell(struct pacing *p)
 		      "%s: sync %.1f ms, target %.1f ms, pieces %.1f ms of %s or %llu entries, "
 		      "%.0f%% of the time%s: %s/s, %s entries/s\n",
 		      v.devices, (double)v.controller.quiet_sync_usec / 1e3,
-		      (double)v.controller.target_usec / 1e3, (double)v.controller.piece_usec / 1e3,
+		      (double)v.controller.target_usec / 1e3,
+		      (double)v.controller.quantum_usec / 1e3,
 		      size_format(piece, sizeof(piece), v.controller.bytes),
 		      (unsigned long long)v.controller.entries, v.controller.share * 100, reads,
 		      rate, entries);

@@ -27,7 +27,7 @@ static int device_read(sd_bus_message *m, struct daemon_devices *d)
 	int observed, r;
 
 	r = sd_bus_message_read(m, "(ssbtttdd)", &key, &mode, &observed, &v.target_usec,
-				&v.sync_usec, &v.piece_usec, &v.entries_per_second,
+				&v.sync_usec, &v.quantum_usec, &v.entries_per_second,
 				&v.bytes_per_second);
 	if (r <= 0)
 		return r;
@@ -97,7 +97,7 @@ void daemon_device_print(const struct daemon_device *d)
 	if (d->observed)
 		(void)fprintf(out, "; a sync takes %s, a piece %s, others may wait %s",
 			      brief_format(sync, sizeof(sync), d->sync_usec),
-			      brief_format(piece, sizeof(piece), d->piece_usec),
+			      brief_format(piece, sizeof(piece), d->quantum_usec),
 			      brief_format(target, sizeof(target), d->target_usec));
 	sentence_end(&line);
 }
@@ -108,7 +108,7 @@ json_t *daemon_device_json(const struct daemon_device *d)
 		return json_null();
 	return json_pack("{sssbsIsIsIsfsf}", "mode", d->mode, "observed", (int)d->observed,
 			 "target_usec", (json_int_t)d->target_usec, "sync_usec",
-			 (json_int_t)d->sync_usec, "piece_usec", (json_int_t)d->piece_usec,
+			 (json_int_t)d->sync_usec, "piece_usec", (json_int_t)d->quantum_usec,
 			 "entries_per_second", d->entries_per_second, "bytes_per_second",
 			 d->bytes_per_second);
 }

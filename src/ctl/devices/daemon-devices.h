@@ -13,7 +13,7 @@ struct daemon_device {
 	char *key;  /* of the device set, as device-set.h has it */
 	char *mode; /* fast, check, paced, unpaced */
 	bool observed;
-	uint64_t target_usec, sync_usec, piece_usec;
+	uint64_t target_usec, sync_usec, quantum_usec;
 	double entries_per_second, bytes_per_second;
 };
 

@@ -159,7 +159,7 @@ static void write_totals(struct writer *w, const struct metrics *m)
 				    "What everybody's reads took while something was deleted." },
 		[METRICS_SYNCS] = { "reclaimd_device_sync_seconds",
 				    "What a sync of a little took while something was deleted." },
-		[METRICS_PIECES] = { "reclaimd_device_piece_seconds",
+		[METRICS_QUANTA] = { "reclaimd_device_piece_seconds",
 				     "What pieces of deletions took while others were spared." },
 	};
 

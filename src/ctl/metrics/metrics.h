@@ -26,7 +26,7 @@ struct metrics_histogram {
 	const uint64_t *counts; /* one more than there are bounds */
 };
 
-enum metrics_latency { METRICS_READS, METRICS_SYNCS, METRICS_PIECES, METRICS_LATENCIES };
+enum metrics_latency { METRICS_READS, METRICS_SYNCS, METRICS_QUANTA, METRICS_LATENCIES };
 
 struct metrics_device {
 	char *name; /* "sda", or "sda+sdb" */

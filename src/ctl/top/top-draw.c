@@ -196,7 +196,7 @@ static void draw_device(const struct top_screen *s, const struct top_device *d, 
 
 	(void)snprintf(text, sizeof(text), "%-10.10s %-7s %9s %9s ", d->name, d->now->mode,
 		       milliseconds(piece, sizeof(piece),
-				    strcmp(d->now->mode, "paced") == 0 ? d->now->piece_usec : 0),
+				    strcmp(d->now->mode, "paced") == 0 ? d->now->quantum_usec : 0),
 		       milliseconds(target, sizeof(target), d->now->target_usec));
 	put(y, 0, A_NORMAL, text);
 	if (y < LINES && getcurx(stdscr) + graph < COLS)

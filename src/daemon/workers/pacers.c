@@ -26,8 +26,8 @@ struct entry {
 	struct pacer *pacer;
 	struct config_pacing settings;
 	unsigned users;
-	unsigned dozing; /* of them */
-	unsigned urgent; /* how many of them ask for speed */
+	unsigned n_suspended; /* of them */
+	unsigned urgent;      /* how many of them ask for speed */
 };
 
 struct pacers {
@@ -41,7 +41,7 @@ struct paced {
 	struct pacers *pacers;
 	struct entry *entry;
 	struct pacer_peer *peer;
-	bool urgent, dozes;
+	bool urgent, suspended;
 };
 
 int pacers_new(struct pacers **ret)
@@ -57,7 +57,7 @@ int pacers_new(struct pacers **ret)
 /* Adds what has happened on a set of devices to its place among others, of which there are at most
  * `most`. Returns how many there are then. */
 static size_t totals_add(struct device_totals *v, size_t n, size_t most, const char *key,
-			 const struct pacing_tally *tally)
+			 const struct pacing_totals *totals)
 {
 	size_t i = 0;
 
@@ -69,7 +69,7 @@ static size_t totals_add(struct device_totals *v, size_t n, size_t most, const c
 		v[i] = (struct device_totals){ 0 };
 		(void)memcpy(v[i].key, key, strlen(key) + 1);
 	}
-	pacing_tally_merge(&v[i].tally, tally);
+	pacing_totals_merge(&v[i].totals, totals);
 	return MAX(n, i + 1);
 }
 
@@ -82,11 +82,11 @@ static bool is_watched(const struct entry *e)
 static void entry_free(struct pacers *p, struct entry *e)
 {
 	struct entry **at = &p->first;
-	struct pacing_tally tally;
+	struct pacing_totals totals;
 
 	if (is_watched(e)) {
-		pacer_tally(e->pacer, &tally);
-		p->n_past = totals_add(p->past, p->n_past, PACERS_PAST_MOST, e->key, &tally);
+		pacer_totals(e->pacer, &totals);
+		p->n_past = totals_add(p->past, p->n_past, PACERS_PAST_MOST, e->key, &totals);
 	}
 	while (*at && *at != e)
 		at = &(*at)->next;
@@ -235,9 +235,9 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 	return 0;
 }
 
-static bool dozes(const struct entry *e)
+static bool suspended(const struct entry *e)
 {
-	return e->users > 0 && e->dozing == e->users;
+	return e->users > 0 && e->n_suspended == e->users;
 }
 
 static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, struct entry **ret)
@@ -256,7 +256,7 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 		return r;
 	e->users++;
 	if (e->pacer)
-		pacer_doze(e->pacer, false);
+		pacer_suspend(e->pacer, false);
 	*ret = e;
 	return 0;
 }
@@ -266,7 +266,7 @@ static void entry_put(struct pacers *p, struct entry *e)
 	if (--e->users == 0)
 		entry_free(p, e);
 	else if (e->pacer)
-		pacer_doze(e->pacer, dozes(e));
+		pacer_suspend(e->pacer, suspended(e));
 }
 
 int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, struct paced **ret,
@@ -303,15 +303,15 @@ void paced_urgent(struct paced *d, bool on)
 	pacer_urgent(e->pacer, e->urgent > 0);
 }
 
-void paced_doze(struct paced *d, bool on)
+void paced_suspend(struct paced *d, bool on)
 {
 	struct entry *e = d->entry;
 
-	if (d->dozes == on)
+	if (d->suspended == on)
 		return;
-	d->dozes = on;
-	e->dozing += on ? 1U : -1U;
-	pacer_doze(e->pacer, dozes(e));
+	d->suspended = on;
+	e->n_suspended += on ? 1U : -1U;
+	pacer_suspend(e->pacer, suspended(e));
 }
 
 struct paced *pacers_detach(struct paced *d)
@@ -319,7 +319,7 @@ struct paced *pacers_detach(struct paced *d)
 	if (!d)
 		return NULL;
 	paced_urgent(d, false);
-	paced_doze(d, false);
+	paced_suspend(d, false);
 	pacer_peer_free(d->entry->pacer, d->peer);
 	entry_put(d->pacers, d->entry);
 	free(d);
@@ -346,10 +346,10 @@ size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n)
 	size_t found = 0;
 
 	for (struct entry *e = p->first; e; e = e->next) {
-		if (!is_watched(e) || dozes(e))
+		if (!is_watched(e) || suspended(e))
 			continue;
 		if (found < n)
-			pacer_look(e->pacer, &views[found]);
+			pacer_snapshot(e->pacer, &views[found]);
 		found++;
 	}
 	return found;
@@ -358,14 +358,14 @@ size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n)
 size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n)
 {
 	size_t found = MIN(p->n_past, n);
-	struct pacing_tally tally;
+	struct pacing_totals totals;
 
 	memcpy(ret, p->past, found * sizeof(*ret));
 	for (const struct entry *e = p->first; e; e = e->next) {
 		if (!is_watched(e))
 			continue;
-		pacer_tally(e->pacer, &tally);
-		found = totals_add(ret, found, n, e->key, &tally);
+		pacer_totals(e->pacer, &totals);
+		found = totals_add(ret, found, n, e->key, &totals);
 	}
 	return found;
 }

@@ -38,7 +38,7 @@ struct paced *pacers_detach(struct paced *d);
 void paced_stop(struct paced *d, bool stop);
 /* It does nothing for the time being, or again: while none of those on its devices does anything,
  * these are not looked at. */
-void paced_doze(struct paced *d, bool on);
+void paced_suspend(struct paced *d, bool on);
 /* Speed wins over latency on its devices, or not any more as far as this one is concerned; so it
  * does while any of those there ask for it. Over with pacers_detach. */
 void paced_urgent(struct paced *d, bool on);
@@ -51,7 +51,7 @@ void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_
  */
 struct device_totals {
 	char key[PACERS_KEY_MAX]; /* "8:0+8:16" */
-	struct pacing_tally tally;
+	struct pacing_totals totals;
 };
 
 /* Of those that were paced at all. Returns how many are filled, at most n. */

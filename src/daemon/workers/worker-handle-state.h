@@ -107,7 +107,7 @@ int worker_greet(struct worker *w, const struct worker_options *o, const struct 
 void worker_send(struct worker *w);
 void messages_free(struct messages *m);
 /* Its devices need not be looked at for now, unless a flush still waits for its turn. */
-void worker_doze(struct worker *w);
+void worker_suspend_pacing(struct worker *w);
 /* Begins with the first request if it has not been begun. */
 void worker_next(struct worker *w);
 void request_free(struct request *rq);

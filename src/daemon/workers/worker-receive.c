@@ -266,7 +266,7 @@ static int take_ran(struct worker *w, struct request *rq)
 	if (w->paced)
 		paced_stop(w->paced, false);
 	if (res.remainder_bytes > 0)
-		worker_doze(w);
+		worker_suspend_pacing(w);
 	(void)request_take(w);
 	rq->run.ran(error, error == 0 ? &res : NULL, rq->userdata);
 	return ENDS;

@@ -503,21 +503,21 @@ void worker_remainders_free(struct worker *w)
 	if (w->ended)
 		return;
 	if (w->paced)
-		paced_doze(w->paced, false);
+		paced_suspend(w->paced, false);
 	(void)tell(w, REQUEST_FREE_REMAINDERS, 0, false);
 }
 
-void worker_doze(struct worker *w)
+void worker_suspend_pacing(struct worker *w)
 {
 	if (w->paced && !w->flush)
-		paced_doze(w->paced, true);
+		paced_suspend(w->paced, true);
 }
 
 void worker_remainders_stop(struct worker *w, bool keep)
 {
 	if (w->ended)
 		return;
-	worker_doze(w);
+	worker_suspend_pacing(w);
 	w->stopped_usec = keep ? 0 : now_usec();
 	if (tell(w, REQUEST_STOP, 0, keep))
 		worker_limit(w);

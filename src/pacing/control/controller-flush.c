@@ -13,11 +13,11 @@ void flush_end(struct controller *c, uint64_t now, uint64_t cost)
 	if (c->mode == PACING_PACED && !c->urgent) {
 		c->not_before_usec =
 			MAX(c->not_before_usec,
-			    rest_from(c, now) + piece_rest(c, now, c->work_usec + cost));
+			    cooldown_from(c, now) + quantum_cooldown(c, now, c->work_usec + cost));
 		c->flush_from_usec = now + MIN(cost * FLUSH_TIMES, FLUSH_MOST);
 	}
-	c->ridden = false;
-	piece_end(c);
+	c->piggybacked = false;
+	quantum_end(c);
 }
 
 uint64_t controller_flush_from(const struct controller *c)

@@ -7,18 +7,18 @@
 #include "base/macros.h"
 
 /* Full speed is watched at this rate: two looks see somebody who arrives within 50 ms. */
-#define LOOK_EVERY (20 * USEC_PER_MSEC)
-#define LOOK_CLOSELY (4 * USEC_PER_MSEC)
+#define SAMPLE_EVERY (20 * USEC_PER_MSEC)
+#define SAMPLE_GAP_EVERY (4 * USEC_PER_MSEC)
 
 /* Signs fade over so long; so many are worth a check: 10 requests a second, seen soon. */
-#define SIGN_MEMORY (200 * USEC_PER_MSEC)
-#define SIGN_ENOUGH 2.0
+#define ACTIVITY_FADE (200 * USEC_PER_MSEC)
+#define ACTIVITY_ENOUGH 2.0
 #define OWN_FLUSHES 2.0
-#define SIGN_CLOCK_EVERY (5 * USEC_PER_SEC)
+#define TRIGGER_TIMER_EVERY (5 * USEC_PER_SEC)
 
 /* A check listens long enough to hear somebody with 20 requests a second; one in vain is followed
  * by so many times its length without another for the same reason: under 3 % of the time. */
-#define CHECK_LISTEN (50 * USEC_PER_MSEC)
+#define CHECK_LENGTH (50 * USEC_PER_MSEC)
 #define CHECK_SPARSE 40
 /* What is on its way to the device when we stop is waited for, but not forever. */
 #define SETTLE_CHECK (200 * USEC_PER_MSEC)
@@ -26,8 +26,8 @@
 #define SETTLE_LEAST (2 * USEC_PER_MSEC)
 
 /* After so many gaps without a request one long gap decides: full speed well within a second. */
-#define SILENT_GAPS 2
-#define GAP_LISTEN (150 * USEC_PER_MSEC)
+#define IDLE_GAPS 2
+#define GAP_LONG (150 * USEC_PER_MSEC)
 
 /* A piece that is still far from what it may be is measured so soon again. */
 #define MEASURE_SOON (400 * USEC_PER_MSEC)
@@ -65,7 +65,7 @@ const char *pacing_mode_name(enum pacing_mode mode)
 
 static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now)
 {
-	c->tally.backoffs[BACKOFF_SOMEBODY] += mode == PACING_PACED && c->o.observed;
+	c->totals.backoffs[BACKOFF_FOREIGN_IO] += mode == PACING_PACED && c->o.observed;
 	c->mode = mode;
 	c->mode_since_usec = now;
 	c->phase_since_usec = now;
@@ -73,22 +73,22 @@ static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now
 	/* Being paced begins with a gap, so that there is something to compare with. */
 	c->gap = mode != PACING_FAST && c->o.observed;
 	c->canary_in_gap = false;
-	c->gap_heard = false;
-	c->silent_gaps = 0;
+	c->gap_active = false;
+	c->idle_gaps = 0;
 	if (mode != PACING_FAST)
 		return;
-	memset(c->heard, 0, sizeof(c->heard));
+	memset(c->activity, 0, sizeof(c->activity));
 	c->fast_bytes = 0;
 }
 
 /* Under a ceiling a piece is no more than a second of it: what a large one takes all at once, it
  * then rests for. */
-static void sizes_bound(struct controller *c)
+static void quanta_bound(struct controller *c)
 {
 	uint64_t bytes = c->o.discards ? FAST_DISCARD : BYTES_MOST, second = c->o.rate_max;
 
-	size_bound(&c->bytes, second ? MIN(bytes, second) : bytes);
-	size_bound(&c->entries, second ? MIN(ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
+	quantum_bound(&c->bytes, second ? MIN(bytes, second) : bytes);
+	quantum_bound(&c->entries, second ? MIN(ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
 }
 
 void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec)
@@ -103,11 +103,11 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 	};
 	if (o->discards)
 		c->bytes.limit = BYTES_FIRST_DISCARD;
-	sizes_bound(c);
-	c->deaf_until_usec[SIGN_CLOCK] = now_usec + SIGN_CLOCK_EVERY;
+	quanta_bound(c);
+	c->suppressed_until_usec[TRIGGER_TIMER] = now_usec + TRIGGER_TIMER_EVERY;
 	c->read_size = 8;
 	c->share = share_first(c);
-	if (o->alone)
+	if (o->ignore_foreign)
 		mode_enter(c, PACING_FAST, now_usec);
 	else if (!o->observed)
 		mode_enter(c, PACING_PACED, now_usec);
@@ -126,7 +126,7 @@ void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rat
 	c->o.latency_usec = latency_usec;
 	c->o.rate_min = rate_min;
 	c->o.rate_max = rate_max;
-	sizes_bound(c);
+	quanta_bound(c);
 }
 
 /* A slice under a ceiling. */
@@ -150,7 +150,7 @@ static bool is_unlimited(const struct controller *c)
 
 uint64_t controller_step(const struct controller *c)
 {
-	bool owes = !c->o.loose || c->not_before_usec > c->last.now_usec;
+	bool owes = !c->o.served || c->not_before_usec > c->last.now_usec;
 
 	if (is_unlimited(c) || (c->mode == PACING_FAST && !owes))
 		return UINT64_MAX;
@@ -177,39 +177,41 @@ static bool continues(const struct controller *c, const struct pacing_sample *s)
 	       s->own_sectors >= c->last.own_sectors;
 }
 
-static void listen(struct controller *c, const struct pacing_sample *s)
+static void activity_sample(struct controller *c, const struct pacing_sample *s)
 {
-	double keep = exp(-(double)(s->now_usec - c->last.now_usec) / SIGN_MEMORY);
+	double keep = exp(-(double)(s->now_usec - c->last.now_usec) / ACTIVITY_FADE);
 
 	read_size(c, s);
-	c->heard[SIGN_READS] = c->heard[SIGN_READS] * keep + foreign_reads(c, s, &c->last);
-	c->heard[SIGN_FLUSHES] =
-		c->heard[SIGN_FLUSHES] * keep + (double)(s->flushes - c->last.flushes);
-	c->heard[SIGN_CLOCK] = SIGN_ENOUGH;
+	c->activity[TRIGGER_READS] =
+		c->activity[TRIGGER_READS] * keep + foreign_reads(c, s, &c->last);
+	c->activity[TRIGGER_FLUSHES] =
+		c->activity[TRIGGER_FLUSHES] * keep + (double)(s->flushes - c->last.flushes);
+	c->activity[TRIGGER_TIMER] = ACTIVITY_ENOUGH;
 	if (s->commits > c->last.commits)
-		ride_go_on(c, s->now_usec);
-	ride_listen(&c->ride, s->commits - c->last.commits, s->now_usec - c->last.now_usec);
+		piggyback_foreign_commit(c, s->now_usec);
+	piggyback_sample(&c->piggyback, s->commits - c->last.commits,
+			 s->now_usec - c->last.now_usec);
 }
 
 /* At full speed nobody is there who waits. */
-static void heed_discards(struct controller *c, const struct pacing_sample *s)
+static void discards_sample(struct controller *c, const struct pacing_sample *s)
 {
 	uint64_t n = s->discards - c->last.discards;
 
 	if (!c->o.discards || c->mode == PACING_FAST || s->discards <= c->last.discards ||
 	    s->discard_usec < c->last.discard_usec)
 		return;
-	c->tally.backoffs[BACKOFF_DISCARD] +=
-		calm_heed(&c->calm, s->now_usec, n, s->discard_usec - c->last.discard_usec,
-			  (uint64_t)sync_target(c));
+	c->totals.backoffs[BACKOFF_DISCARD] += discard_cooldown_extend(
+		&c->discard_cooldown, s->now_usec, n, s->discard_usec - c->last.discard_usec,
+		(uint64_t)sync_target(c));
 }
 
 static void fast(struct controller *c, const struct pacing_sample *s)
 {
-	for (int i = 0; i < PACING_SIGNS; i++) {
-		if (c->heard[i] < SIGN_ENOUGH || s->now_usec < c->deaf_until_usec[i])
+	for (int i = 0; i < CHECK_TRIGGERS; i++) {
+		if (c->activity[i] < ACTIVITY_ENOUGH || s->now_usec < c->suppressed_until_usec[i])
 			continue;
-		c->sign = (enum pacing_sign)i;
+		c->trigger = (enum check_trigger)i;
 		mode_enter(c, PACING_CHECK, s->now_usec);
 		return;
 	}
@@ -222,7 +224,7 @@ static bool settle(struct controller *c, const struct pacing_sample *s, uint64_t
 
 	if (c->settled)
 		return true;
-	if (c->outstanding + s->others_outstanding > 0) {
+	if (c->outstanding + s->peers_outstanding > 0) {
 		c->phase_since_usec = s->now_usec;
 		return false;
 	}
@@ -234,7 +236,7 @@ static bool settle(struct controller *c, const struct pacing_sample *s, uint64_t
 	return false;
 }
 
-static bool somebody(const struct controller *c, const struct pacing_sample *s)
+static bool foreign_request(const struct controller *c, const struct pacing_sample *s)
 {
 	/* What is in flight may be a discard, and then it is ours. */
 	return s->requests > c->phase_start.requests || (s->in_flight > 0 && !c->o.discards);
@@ -246,19 +248,19 @@ static void check(struct controller *c, const struct pacing_sample *s)
 
 	if (!settle(c, s, SETTLE_CHECK))
 		return;
-	if (somebody(c, s)) {
+	if (foreign_request(c, s)) {
 		mode_enter(c, PACING_PACED, s->now_usec);
 		/* The next sync pays for what was done at full speed. */
-		c->canary_spoilt = c->fast_work;
+		c->canary_invalid = c->fast_work;
 		c->fast_work = false;
 		return;
 	}
-	if (s->now_usec - c->settled_usec < CHECK_LISTEN)
+	if (s->now_usec - c->settled_usec < CHECK_LENGTH)
 		return;
 	length = s->now_usec - c->mode_since_usec;
-	c->deaf_until_usec[c->sign] = s->now_usec + length * CHECK_SPARSE;
-	if (c->sign == SIGN_CLOCK)
-		c->deaf_until_usec[c->sign] = s->now_usec + SIGN_CLOCK_EVERY;
+	c->suppressed_until_usec[c->trigger] = s->now_usec + length * CHECK_SPARSE;
+	if (c->trigger == TRIGGER_TIMER)
+		c->suppressed_until_usec[c->trigger] = s->now_usec + TRIGGER_TIMER_EVERY;
 	mode_enter(c, PACING_FAST, s->now_usec);
 }
 
@@ -269,15 +271,15 @@ static void phase_enter(struct controller *c, bool gap, const struct pacing_samp
 	c->phase_since_usec = s->now_usec;
 	c->phase_start = *s;
 	c->canary_in_gap = false;
-	c->gap_heard = false;
+	c->gap_active = false;
 }
 
 static void gap_end(struct controller *c, const struct pacing_sample *s)
 {
 	reads_add(c, &c->in_gap, s, &c->phase_start);
 	share_adjust(c, s->now_usec);
-	c->silent_gaps = c->gap_heard ? 0 : c->silent_gaps + 1;
-	if (c->silent_gaps > SILENT_GAPS && c->o.observed)
+	c->idle_gaps = c->gap_active ? 0 : c->idle_gaps + 1;
+	if (c->idle_gaps > IDLE_GAPS && c->o.observed)
 		mode_enter(c, PACING_FAST, s->now_usec);
 	else
 		phase_enter(c, /* gap= */ false, s);
@@ -285,14 +287,14 @@ static void gap_end(struct controller *c, const struct pacing_sample *s)
 
 static uint64_t gap_length(const struct controller *c)
 {
-	return c->silent_gaps >= SILENT_GAPS ? GAP_LISTEN : GAP;
+	return c->idle_gaps >= IDLE_GAPS ? GAP_LONG : GAP;
 }
 
 static void paced(struct controller *c, const struct pacing_sample *s)
 {
 	if (!c->gap) {
-		if (c->heard[SIGN_READS] >= SIGN_ENOUGH)
-			c->silent_gaps = 0;
+		if (c->activity[TRIGGER_READS] >= ACTIVITY_ENOUGH)
+			c->idle_gaps = 0;
 		if (s->now_usec - c->phase_since_usec < BURST || !c->o.observed)
 			return;
 		reads_add(c, &c->in_burst, s, &c->phase_start);
@@ -302,9 +304,9 @@ static void paced(struct controller *c, const struct pacing_sample *s)
 	if (!settle(c, s, SETTLE_GAP))
 		return;
 	/* A canary's requests are not somebody's. */
-	c->gap_heard |= !c->canary_in_gap && somebody(c, s);
+	c->gap_active |= !c->canary_in_gap && foreign_request(c, s);
 	/* The long gap ends with the first request: somebody is there after all. */
-	if (c->silent_gaps >= SILENT_GAPS && c->gap_heard) {
+	if (c->idle_gaps >= IDLE_GAPS && c->gap_active) {
 		gap_end(c, s);
 		return;
 	}
@@ -317,11 +319,11 @@ static void canary_take(struct controller *c, const struct pacing_sample *s)
 {
 	if (!c->has_last || s->canary_count == c->last.canary_count)
 		return;
-	if (!c->canary_spoilt)
+	if (!c->canary_invalid)
 		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);
-	histogram_add(&c->tally.syncs, s->canary_usec, 1);
-	ride_own(&c->ride);
-	c->canary_spoilt = false;
+	histogram_add(&c->totals.syncs, s->canary_usec, 1);
+	piggyback_own_commit(&c->piggyback);
+	c->canary_invalid = false;
 	c->canary_next_usec = s->now_usec + (c->canaries.n < 3 ? CANARY_FIRST : measure_every(c));
 }
 
@@ -330,7 +332,7 @@ static void reads_tally(struct controller *c, const struct pacing_sample *s)
 	uint64_t reads = s->reads - c->last.reads;
 
 	if (reads > 0 && s->read_usec >= c->last.read_usec)
-		histogram_add(&c->tally.reads, (s->read_usec - c->last.read_usec) / reads, reads);
+		histogram_add(&c->totals.reads, (s->read_usec - c->last.read_usec) / reads, reads);
 }
 
 uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
@@ -341,15 +343,15 @@ uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
 		c->phase_start = *s;
 		c->phase_since_usec = s->now_usec;
 		c->settled = false;
-		return s->now_usec + LOOK_CLOSELY;
+		return s->now_usec + SAMPLE_GAP_EVERY;
 	}
 	canary_take(c, s);
 	reads_tally(c, s);
-	listen(c, s);
-	heed_discards(c, s);
+	activity_sample(c, s);
+	discards_sample(c, s);
 	switch (c->mode) {
 	case PACING_FAST:
-		if (c->o.observed && !c->o.alone)
+		if (c->o.observed && !c->o.ignore_foreign)
 			fast(c, s);
 		break;
 	case PACING_CHECK:
@@ -360,7 +362,7 @@ uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)
 		break;
 	}
 	c->last = *s;
-	return s->now_usec + (c->mode == PACING_FAST || !c->gap ? LOOK_EVERY : LOOK_CLOSELY);
+	return s->now_usec + (c->mode == PACING_FAST || !c->gap ? SAMPLE_EVERY : SAMPLE_GAP_EVERY);
 }
 
 bool controller_wants_canary(struct controller *c)
@@ -372,14 +374,14 @@ bool controller_wants_canary(struct controller *c)
 	if (!c->o.observed)
 		return true;
 	/* First listen, then make a noise. It must not pay for what waits for others' commits. */
-	c->canary_in_gap =
-		c->gap && c->settled && !c->ridden && c->last.now_usec - c->settled_usec >= GAP / 2;
+	c->canary_in_gap = c->gap && c->settled && !c->piggybacked &&
+			   c->last.now_usec - c->settled_usec >= GAP / 2;
 	return c->canary_in_gap;
 }
 
 void controller_no_canary(struct controller *c)
 {
-	c->canaries = (struct pacing_window){ 0 };
+	c->canaries = (struct cost_window){ 0 };
 }
 
 bool controller_yields(const struct controller *c)
@@ -389,14 +391,14 @@ bool controller_yields(const struct controller *c)
 	       c->in_gap.count >= YIELD_KNOWN && c->in_gap.usec >= YIELD_READ * c->in_gap.count;
 }
 
-uint64_t controller_glance(struct controller *c, uint64_t now_usec, uint64_t in_flight)
+uint64_t controller_yield_until(struct controller *c, uint64_t now_usec, uint64_t in_flight)
 {
-	return yield_look(&c->yield, now_usec, in_flight);
+	return yield_check(&c->yield, now_usec, in_flight);
 }
 
 struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 {
-	unsigned n = ride_parts(c, now_usec);
+	unsigned n = piggyback_parts(c, now_usec);
 	struct pacing_grant g = { now_usec, PACING_UNLIMITED, PACING_UNLIMITED };
 
 	if (is_unlimited(c))
@@ -412,10 +414,10 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 		return g;
 	}
 	g.not_before_usec = MAX(now_usec, c->not_before_usec);
-	g.entries = size_left(&c->entries, n);
+	g.entries = quantum_left(&c->entries, n);
 	if (controller_yields(c))
 		g.entries = MIN(g.entries, PACE_FEW);
-	g.bytes = size_left(&c->bytes, n);
+	g.bytes = quantum_left(&c->bytes, n);
 	return g;
 }
 
@@ -429,28 +431,29 @@ void controller_begin(struct controller *c)
 	c->outstanding++;
 }
 
-uint64_t rest_from(const struct controller *c, uint64_t now)
+uint64_t cooldown_from(const struct controller *c, uint64_t now)
 {
-	return c->ridden ? MAX(now, c->rest_until_usec) : now;
+	return c->piggybacked ? MAX(now, c->cooldown_until_usec) : now;
 }
 
-uint64_t piece_rest_most(const struct controller *c, uint64_t cost)
+uint64_t quantum_cooldown_most(const struct controller *c, uint64_t cost)
 {
 	double floor = usec_at(c->o.rate_min, c->entries.used, c->bytes.used) - (double)cost;
 
 	return c->o.rate_min ? (uint64_t)MAX(floor, 0) : UINT64_MAX / 2;
 }
 
-uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost)
+uint64_t quantum_cooldown(const struct controller *c, uint64_t now, uint64_t cost)
 {
-	uint64_t calm = calm_left_usec(&c->calm, now);
-	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)calm);
+	uint64_t discard_cooldown = discard_cooldown_left_usec(&c->discard_cooldown, now);
+	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)discard_cooldown);
 	uint64_t ceiling = (uint64_t)usec_at(c->o.rate_max, c->entries.used, c->bytes.used);
 
-	return MAX(MIN((uint64_t)pause, piece_rest_most(c, cost)), ceiling - MIN(cost, ceiling));
+	return MAX(MIN((uint64_t)pause, quantum_cooldown_most(c, cost)),
+		   ceiling - MIN(cost, ceiling));
 }
 
-void piece_end(struct controller *c)
+void quantum_end(struct controller *c)
 {
 	c->entries.used = c->bytes.used = 0;
 	c->work_usec = c->unit_usec = 0;
@@ -468,12 +471,12 @@ static void reading_spent(struct controller *c, uint64_t now_usec, uint64_t cost
 /* What a gap shows must not have part of a piece in it that was never synced. */
 static bool burst_ends(const struct controller *c, uint64_t now)
 {
-	return controller_yields(c) && !c->gap && now - c->phase_since_usec >= BURST - LOOK_EVERY;
+	return controller_yields(c) && !c->gap && now - c->phase_since_usec >= BURST - SAMPLE_EVERY;
 }
 
 /* Rests until so much, since then, is no more than the ceiling allows. What is urgent is not held
  * against who comes after it. */
-static void ceiling_heed(struct controller *c, uint64_t since, uint64_t entries, uint64_t bytes)
+static void ceiling_charge(struct controller *c, uint64_t since, uint64_t entries, uint64_t bytes)
 {
 	if (!c->urgent)
 		c->not_before_usec = MAX(c->not_before_usec, since) +
@@ -483,8 +486,8 @@ static void ceiling_heed(struct controller *c, uint64_t since, uint64_t entries,
 bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
 		      uint64_t cost_usec)
 {
-	bool due, riding = rides(c, now_usec);
-	unsigned n = ride_parts(c, now_usec);
+	bool needs_sync, piggybacking = quantum_piggybacks(c, now_usec);
+	unsigned n = piggyback_parts(c, now_usec);
 
 	if (c->o.reads_only) {
 		reading_spent(c, now_usec, cost_usec);
@@ -494,12 +497,12 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 	if (c->urgent || c->mode != PACING_PACED) {
 		c->fast_bytes += bytes;
 		c->fast_work = true;
-		ceiling_heed(c, now_usec - MIN(cost_usec, now_usec), entries, bytes);
-		due = !c->urgent && c->mode == PACING_FAST && c->o.discards &&
-		      c->fast_bytes >= FAST_DISCARD;
-		if (!due)
+		ceiling_charge(c, now_usec - MIN(cost_usec, now_usec), entries, bytes);
+		needs_sync = !c->urgent && c->mode == PACING_FAST && c->o.discards &&
+			     c->fast_bytes >= FAST_DISCARD;
+		if (!needs_sync)
 			c->outstanding -= c->outstanding > 0;
-		return c->due = due;
+		return c->needs_sync = needs_sync;
 	}
 	yield_spent(&c->yield, now_usec, (uint64_t)usec_at(c->o.rate_min, entries, bytes));
 	c->entries.used += entries;
@@ -511,82 +514,82 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		c->unit_usec = MAX(c->unit_usec, cost_usec / entries);
 	else if (bytes > 0)
 		c->unit_usec = MAX(c->unit_usec, cost_usec);
-	due = size_is_full(&c->entries, n) || size_is_full(&c->bytes, n) || c->gap ||
-	      (!riding && burst_ends(c, now_usec));
+	needs_sync = quantum_is_full(&c->entries, n) || quantum_is_full(&c->bytes, n) || c->gap ||
+		     (!piggybacking && burst_ends(c, now_usec));
 	/* Something was only read, for what comes next. */
-	due = due && !controller_is_between(c);
-	if (due && riding)
-		ride_take(c, now_usec);
-	due = due && !riding;
-	if (!due)
+	needs_sync = needs_sync && !controller_is_between(c);
+	if (needs_sync && piggybacking)
+		piggyback_quantum_end(c, now_usec);
+	needs_sync = needs_sync && !piggybacking;
+	if (!needs_sync)
 		c->outstanding -= c->outstanding > 0;
-	return c->due = due;
+	return c->needs_sync = needs_sync;
 }
 
 bool controller_fast_spent(struct controller *c, uint64_t entries, uint64_t bytes)
 {
 	c->fast_bytes += bytes;
 	c->fast_work = true;
-	if (c->o.loose)
-		ceiling_heed(c, c->last.now_usec, entries, bytes);
+	if (c->o.served)
+		ceiling_charge(c, c->last.now_usec, entries, bytes);
 	return c->mode == PACING_FAST && c->o.discards && c->fast_bytes >= FAST_DISCARD;
 }
 
 void controller_fast_synced(struct controller *c, uint64_t syncs)
 {
 	c->fast_bytes = 0;
-	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES * (double)syncs;
+	c->activity[TRIGGER_FLUSHES] -= OWN_FLUSHES * (double)syncs;
 }
 
 void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
 {
 	uint64_t all = c->work_usec + cost_usec, before;
-	bool last = burst_ends(c, now_usec) || (c->ridden && canary_ahead(c, now_usec));
+	bool last = burst_ends(c, now_usec) || (c->piggybacked && canary_is_next(c, now_usec));
 
 	c->outstanding -= c->outstanding > 0;
 	c->fast_bytes = 0;
 	/* A commit flushes before and after its last block. */
-	c->heard[SIGN_FLUSHES] -= OWN_FLUSHES;
+	c->activity[TRIGGER_FLUSHES] -= OWN_FLUSHES;
 	/* One that found all committed made no commit. */
 	if (cost_usec * 2 >= quiet_sync(c))
-		ride_own(&c->ride);
+		piggyback_own_commit(&c->piggyback);
 	c->synced_usec = now_usec;
 	if (last)
 		c->not_before_usec =
-			MAX(c->not_before_usec, c->phase_since_usec + BURST + LOOK_EVERY);
-	if (!c->due) {
+			MAX(c->not_before_usec, c->phase_since_usec + BURST + SAMPLE_EVERY);
+	if (!c->needs_sync) {
 		flush_end(c, now_usec, cost_usec);
 		return;
 	}
-	c->due = false;
+	c->needs_sync = false;
 	if (controller_is_between(c)) {
-		c->ridden = false;
+		c->piggybacked = false;
 		return;
 	}
-	c->of_files = is_of_files(c->entries.used, c->bytes.used);
+	c->large_files = are_large_files(c->entries.used, c->bytes.used);
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;
-	histogram_add(&c->tally.pieces, all, 1);
+	histogram_add(&c->totals.quanta, all, 1);
 	before = c->bytes.limit;
-	size_adjust(c, cost_usec + c->unit_usec);
+	quantum_adjust(c, cost_usec + c->unit_usec);
 	/* While it is far from what it may be it is measured more often. */
-	if (c->ridden && c->bytes.limit >= before * 3 / 2)
+	if (c->piggybacked && c->bytes.limit >= before * 3 / 2)
 		c->canary_next_usec = MIN(c->canary_next_usec, now_usec + MEASURE_SOON);
 	c->not_before_usec = MAX(last ? c->not_before_usec : 0,
-				 rest_from(c, now_usec) + piece_rest(c, now_usec, all));
-	c->ridden = false;
-	piece_end(c);
+				 cooldown_from(c, now_usec) + quantum_cooldown(c, now_usec, all));
+	c->piggybacked = false;
+	quantum_end(c);
 }
 
 void controller_view(const struct controller *c, struct pacing_view *ret)
 {
 	*ret = (struct pacing_view){
 		.urgent = c->urgent,
-		.piggyback = rides_along(c),
+		.piggyback = piggybacks(c),
 		.mode = c->mode,
 		.quiet_sync_usec = quiet_sync(c),
-		.target_usec = (uint64_t)piece_target(c),
-		.piece_usec = window_median(&c->costs),
+		.target_usec = (uint64_t)quantum_target(c),
+		.quantum_usec = window_median(&c->costs),
 		.read_quiet_usec = (uint64_t)reads_mean(&c->in_gap),
 		.read_burst_usec = (uint64_t)reads_mean(&c->in_burst),
 		.entries = c->entries.limit,

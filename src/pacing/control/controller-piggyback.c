@@ -19,13 +19,13 @@ uint64_t measure_every(const struct controller *c)
 	return MAX(MEASURE_EVERY, MEASURE_TIMES * quiet_sync(c));
 }
 
-bool canary_ahead(const struct controller *c, uint64_t now)
+bool canary_is_next(const struct controller *c, uint64_t now)
 {
 	return c->canaries.n > 0 && now >= c->canary_next_usec &&
 	       now - c->phase_since_usec >= BURST / 2;
 }
 
-bool is_of_files(uint64_t entries, uint64_t bytes)
+bool are_large_files(uint64_t entries, uint64_t bytes)
 {
 	return bytes >= entries * FILE_LEAST;
 }
@@ -33,45 +33,47 @@ bool is_of_files(uint64_t entries, uint64_t bytes)
 /* What is discarded after a commit is waited for, and so the commit has to be ours. Where they are
  * few, each takes a whole piece along: of large files on a disk with a head, for which a commit
  * costs its seeks, and hardly more with the few blocks that so much freed space changes. */
-bool rides_along(const struct controller *c)
+bool piggybacks(const struct controller *c)
 {
 	if (c->growing || c->o.discards)
 		return false;
-	return ride_is_frequent(&c->ride) ||
-	       (ride_is_offered(&c->ride) && c->of_files && controller_yields(c));
+	return piggyback_is_frequent(&c->piggyback) ||
+	       (piggyback_is_possible(&c->piggyback) && c->large_files && controller_yields(c));
 }
 
-bool rides(const struct controller *c, uint64_t now)
+bool quantum_piggybacks(const struct controller *c, uint64_t now)
 {
-	return rides_along(c) && !canary_ahead(c, now) &&
+	return piggybacks(c) && !canary_is_next(c, now) &&
 	       (c->canaries.n > 0 || now - c->synced_usec < MEASURE_EVERY);
 }
 
-unsigned ride_parts(const struct controller *c, uint64_t now)
+unsigned piggyback_parts(const struct controller *c, uint64_t now)
 {
-	return rides(c, now) && ride_is_frequent(&c->ride) ? PARTS : 1;
+	return quantum_piggybacks(c, now) && piggyback_is_frequent(&c->piggyback) ? PARTS : 1;
 }
 
 /* The next piece begins after that commit: where they are few, as soon as it is seen, when the one
  * that follows is farthest away; and while the rate has a floor, not later than that allows. */
-void ride_take(struct controller *c, uint64_t now)
+void piggyback_quantum_end(struct controller *c, uint64_t now)
 {
-	uint64_t period = ride_period_usec(&c->ride), wait = period - MIN(c->work_usec, period);
-	uint64_t latest = now + piece_rest_most(c, c->work_usec), next;
+	uint64_t period = piggyback_period_usec(&c->piggyback),
+		 wait = period - MIN(c->work_usec, period);
+	uint64_t latest = now + quantum_cooldown_most(c, c->work_usec), next;
 
-	c->rest_until_usec = rest_from(c, now) + piece_rest(c, now, c->work_usec);
-	next = MAX(c->rest_until_usec, now + wait) + (ride_is_frequent(&c->ride) ? 0 : period);
-	c->not_before_usec = MAX(c->rest_until_usec, MIN(next, latest));
+	c->cooldown_until_usec = cooldown_from(c, now) + quantum_cooldown(c, now, c->work_usec);
+	next = MAX(c->cooldown_until_usec, now + wait) +
+	       (piggyback_is_frequent(&c->piggyback) ? 0 : period);
+	c->not_before_usec = MAX(c->cooldown_until_usec, MIN(next, latest));
 	/* The last piece before a canary is synced, and there has to be one. What this one had to
 	 * rest follows behind that. */
 	if (now >= c->canary_next_usec)
 		c->not_before_usec = MIN(c->not_before_usec, c->phase_since_usec + BURST / 2);
-	c->ridden = true;
-	piece_end(c);
+	c->piggybacked = true;
+	quantum_end(c);
 }
 
-void ride_go_on(struct controller *c, uint64_t now)
+void piggyback_foreign_commit(struct controller *c, uint64_t now)
 {
-	if (c->ridden && !ride_is_frequent(&c->ride) && controller_is_between(c))
-		c->not_before_usec = MIN(c->not_before_usec, MAX(c->rest_until_usec, now));
+	if (c->piggybacked && !piggyback_is_frequent(&c->piggyback) && controller_is_between(c))
+		c->not_before_usec = MIN(c->not_before_usec, MAX(c->cooldown_until_usec, now));
 }

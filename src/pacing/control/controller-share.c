@@ -76,7 +76,7 @@ void share_adjust(struct controller *c, uint64_t now_usec)
 		slower = 0;
 	if (slower > MAX(quiet * SLOWER_MOST, SLOWER_MOST_USEC)) {
 		c->share = MAX(c->share * 0.75, SHARE_LEAST);
-		c->tally.backoffs[BACKOFF_READS]++;
+		c->totals.backoffs[BACKOFF_READS]++;
 	} else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC)) {
 		c->share = MIN(c->share + 0.05, share_most(c));
 	} else {

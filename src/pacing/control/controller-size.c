@@ -34,16 +34,16 @@ double sync_target(const struct controller *c)
 
 /* A piece of a large file leaves the head of a disk elsewhere, and its sync pays for the way back
  * whatever it commits: as much as others' reads do. Smaller pieces would only be more of them. */
-double piece_target(const struct controller *c)
+double quantum_target(const struct controller *c)
 {
-	bool pays = c->of_files && controller_yields(c) && !c->o.latency_usec;
+	bool pays = c->large_files && controller_yields(c) && !c->o.latency_usec;
 
 	return sync_target(c) + (pays ? reads_mean(&c->in_gap) : 0);
 }
 
 /* The dimension of which the piece had more is what made it dear, or shows that more may be done.
  */
-static struct pacing_size *decisive(struct controller *c)
+static struct quantum_size *decisive(struct controller *c)
 {
 	double e = (double)c->entries.used / (double)c->entries.limit;
 	double b = (double)c->bytes.used / (double)c->bytes.limit;
@@ -53,48 +53,48 @@ static struct pacing_size *decisive(struct controller *c)
 
 /* Doubles until two pieces in a row were too dear: one may have met somebody. Where each byte is
  * discarded, one is enough to be warned, as the next would cost twice as much. */
-static void size_grow(struct controller *c, struct pacing_size *s, double cost, double most)
+static void quantum_grow(struct controller *c, struct quantum_size *s, double cost, double most)
 {
 	if (cost <= most) {
-		c->dear = 0;
-		if (size_is_full(s, 1))
-			size_scale(s, 2);
+		c->expensive = 0;
+		if (quantum_is_full(s, 1))
+			quantum_scale(s, 2);
 		return;
 	}
-	if (++c->dear < 2 && !c->o.discards)
+	if (++c->expensive < 2 && !c->o.discards)
 		return;
 	c->growing = false;
-	c->tally.backoffs[BACKOFF_PIECE]++;
-	size_scale(s, MAX(most / cost, 0.25));
-	c->costs = (struct pacing_window){ 0 };
+	c->totals.backoffs[BACKOFF_QUANTUM]++;
+	quantum_scale(s, MAX(most / cost, 0.25));
+	c->costs = (struct cost_window){ 0 };
 }
 
-void size_adjust(struct controller *c, uint64_t cost_usec)
+void quantum_adjust(struct controller *c, uint64_t cost_usec)
 {
-	struct pacing_size *s = decisive(c);
-	double most = piece_target(c), usual, worth;
+	struct quantum_size *s = decisive(c);
+	double most = quantum_target(c), usual, worth;
 
 	window_add(&c->costs, PACING_COSTS, cost_usec);
 	if (c->growing && c->costs.n < CUT_EVERY) {
-		size_grow(c, s, (double)cost_usec, most);
+		quantum_grow(c, s, (double)cost_usec, most);
 		return;
 	}
 	if (c->costs.n < CUT_EVERY)
 		return;
 	usual = (double)window_median(&c->costs);
 	/* With others' commits there are no syncs to be saved. */
-	worth = rides_along(c) ? 0 : (double)c->work_usec / usual / WORTH_A_SYNC;
+	worth = piggybacks(c) ? 0 : (double)c->work_usec / usual / WORTH_A_SYNC;
 	if (usual > most && !c->growing) {
-		c->tally.backoffs[BACKOFF_PIECE]++;
-		size_scale(s, MAX(most / usual, 0.5));
-		c->costs = (struct pacing_window){ 0 };
+		c->totals.backoffs[BACKOFF_QUANTUM]++;
+		quantum_scale(s, MAX(most / usual, 0.5));
+		c->costs = (struct cost_window){ 0 };
 	} else if (worth > 1) {
 		c->growing = false;
-		size_scale(s, 0.8);
+		quantum_scale(s, 0.8);
 	} else if (c->growing) {
-		size_grow(c, s, (double)cost_usec, most);
-	} else if (usual < most * 0.9 && worth < 0.7 && size_is_full(s, 1)) {
+		quantum_grow(c, s, (double)cost_usec, most);
+	} else if (usual < most * 0.9 && worth < 0.7 && quantum_is_full(s, 1)) {
 		/* Measured seldom, it has to find its way in fewer steps. */
-		size_scale(s, c->ridden ? 1.5 : usual < most * 0.7 ? 1.25 : 1.08);
+		quantum_scale(s, c->piggybacked ? 1.5 : usual < most * 0.7 ? 1.25 : 1.08);
 	}
 }

@@ -38,47 +38,47 @@ uint64_t quiet_sync(const struct controller *c);
 double sync_target(const struct controller *c);
 
 /* What a piece may cost, in microseconds. */
-double piece_target(const struct controller *c);
+double quantum_target(const struct controller *c);
 
 /* A piece was synced, and whoever came in the meantime waited so long for it. Finds how large
  * pieces may be: doubling at first, then in small steps around the target. */
-void size_adjust(struct controller *c, uint64_t cost_usec);
+void quantum_adjust(struct controller *c, uint64_t cost_usec);
 
 /* How long to rest after a piece: so long that pieces are at work for their share of the burst, and
  * while there has to be calm; but never so long that the rate falls under its floor, and always so
  * long that it keeps below its ceiling. */
-uint64_t piece_rest(const struct controller *c, uint64_t now, uint64_t cost);
+uint64_t quantum_cooldown(const struct controller *c, uint64_t now, uint64_t cost);
 
 /* So long at most, for the rate not to fall under its floor. */
-uint64_t piece_rest_most(const struct controller *c, uint64_t cost);
+uint64_t quantum_cooldown_most(const struct controller *c, uint64_t cost);
 
 /* When that rest begins: now, or at the end of one that was interrupted. */
-uint64_t rest_from(const struct controller *c, uint64_t now);
+uint64_t cooldown_from(const struct controller *c, uint64_t now);
 
 /* What is in it was done, or will be by others: the next begins. */
-void piece_end(struct controller *c);
+void quantum_end(struct controller *c);
 
 /* How often a sync that only measures is worth it. */
 uint64_t measure_every(const struct controller *c);
 
 /* After the burst a canary goes: the first piece that ends in its second half is synced. */
-bool canary_ahead(const struct controller *c, uint64_t now);
+bool canary_is_next(const struct controller *c, uint64_t now);
 
 /* Is that much of large files? */
-bool is_of_files(uint64_t entries, uint64_t bytes);
+bool are_large_files(uint64_t entries, uint64_t bytes);
 
 /* Do pieces go along with others' commits? And the one that ends now? */
-bool rides_along(const struct controller *c);
-bool rides(const struct controller *c, uint64_t now);
+bool piggybacks(const struct controller *c);
+bool quantum_piggybacks(const struct controller *c, uint64_t now);
 
 /* In so many parts what is granted now is to be done. */
-unsigned ride_parts(const struct controller *c, uint64_t now);
+unsigned piggyback_parts(const struct controller *c, uint64_t now);
 
 /* A piece was done that somebody else's commit will take along. */
-void ride_take(struct controller *c, uint64_t now);
+void piggyback_quantum_end(struct controller *c, uint64_t now);
 
 /* Somebody has committed. */
-void ride_go_on(struct controller *c, uint64_t now);
+void piggyback_foreign_commit(struct controller *c, uint64_t now);
 
 /* A job's end had to be durable, and all that was done before is now, too. */
 void flush_end(struct controller *c, uint64_t now, uint64_t cost);

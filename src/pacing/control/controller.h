@@ -60,10 +60,10 @@ struct controller_options {
 	bool observed;
 	/* Nobody is looked for, on purpose or because there is no disk: the ceiling is all that
 	 * holds. */
-	bool alone;
+	bool ignore_foreign;
 	/* A server answers, by one round trip after the other: the ceiling holds over some looks,
 	 * and within it lanes go on side by side, without asking. */
-	bool loose;
+	bool served;
 	/* What is freed is discarded by the way, and others wait for that: so that it does not pile
 	 * up, is synced now and then even in fast mode. */
 	bool discards;
@@ -84,7 +84,7 @@ struct pacing_sample {
 	uint64_t canary_count, canary_usec; /* how many canaries ended; what the last one took */
 	bool canary_busy;                   /* one is under way, so that requests may be its */
 	/* Slices under way that controller_begin was not told of: they go on without limits. */
-	unsigned others_outstanding;
+	unsigned peers_outstanding;
 };
 
 /* What may be done next. */
@@ -98,7 +98,7 @@ struct pacing_view {
 	enum pacing_mode mode;
 	uint64_t quiet_sync_usec; /* what a sync costs without us; 0: not known */
 	uint64_t target_usec;     /* what a piece may cost */
-	uint64_t piece_usec;      /* what they cost */
+	uint64_t quantum_usec;    /* what they cost */
 	uint64_t read_quiet_usec; /* others' mean read in gaps; 0: not known */
 	uint64_t read_burst_usec; /* and in bursts */
 	uint64_t entries, bytes;  /* of a piece */
@@ -113,11 +113,11 @@ struct pacing_reads {
 };
 
 /* What may betray somebody while we work at full speed. */
-enum pacing_sign {
-	SIGN_READS,   /* more has been read than we had read */
-	SIGN_FLUSHES, /* the device is flushed often, and we do not sync */
-	SIGN_CLOCK,   /* a look now and then, for those that neither read nor flush */
-	PACING_SIGNS,
+enum check_trigger {
+	TRIGGER_READS,   /* more has been read than we had read */
+	TRIGGER_FLUSHES, /* the device is flushed often, and we do not sync */
+	TRIGGER_TIMER,   /* a look now and then, for those that neither read nor flush */
+	CHECK_TRIGGERS,
 };
 
 struct controller {
@@ -125,8 +125,8 @@ struct controller {
 	struct pacing_sample last; /* of the previous look */
 
 	/* fast and check */
-	double heard[PACING_SIGNS]; /* requests that may be others', lately, fading */
-	uint64_t deaf_until_usec[PACING_SIGNS];
+	double activity[CHECK_TRIGGERS]; /* requests that may be others', lately, fading */
+	uint64_t suppressed_until_usec[CHECK_TRIGGERS];
 	uint64_t mode_since_usec;
 	double read_size;    /* of all reads lately, in sectors */
 	uint64_t fast_bytes; /* freed since the last sync */
@@ -137,20 +137,20 @@ struct controller {
 	uint64_t canary_next_usec;
 
 	/* pieces */
-	struct pacing_size entries, bytes;
-	struct pacing_window costs; /* of pieces to a bystander, since the size was last cut */
-	uint64_t work_usec;         /* spent on the piece that is being done */
-	uint64_t unit_usec;         /* its longest indivisible part */
+	struct quantum_size entries, bytes;
+	struct cost_window costs; /* of pieces to a bystander, since the size was last cut */
+	uint64_t work_usec;       /* spent on the piece that is being done */
+	uint64_t unit_usec;       /* its longest indivisible part */
 	uint64_t not_before_usec;
-	uint64_t rest_until_usec; /* before it no commit of others is a reason to go on */
-	uint64_t synced_usec;     /* when the last piece was */
-	uint64_t flush_from_usec; /* when the next job's end may be flushed */
-	struct ride ride;
-	struct calm calm;
+	uint64_t cooldown_until_usec; /* before it no commit of others is a reason to go on */
+	uint64_t synced_usec;         /* when the last piece was */
+	uint64_t flush_from_usec;     /* when the next job's end may be flushed */
+	struct piggyback piggyback;
+	struct discard_cooldown discard_cooldown;
 	struct yield yield;
 
 	/* baseline */
-	struct pacing_window canaries;
+	struct cost_window canaries;
 	uint64_t cheapest_usec; /* sync so far: where there is no canary */
 
 	/* share */
@@ -158,23 +158,23 @@ struct controller {
 	struct pacing_reads in_burst, in_gap;
 	uint64_t share_changed_usec;
 
-	struct pacing_tally tally;
+	struct pacing_totals totals;
 
 	enum pacing_mode mode;
-	enum pacing_sign sign; /* that led to the check */
-	unsigned outstanding;  /* slices begun and not ended */
-	unsigned silent_gaps;  /* in a row */
-	unsigned dear;         /* pieces in a row that were too dear while growing */
+	enum check_trigger trigger; /* that led to the check */
+	unsigned outstanding;       /* slices begun and not ended */
+	unsigned idle_gaps;         /* in a row */
+	unsigned expensive;         /* pieces in a row that were too dear while growing */
 	bool urgent, has_last;
 	bool fast_work; /* anything was done at full speed since somebody was there */
 	bool gap, settled;
-	bool gap_heard;     /* somebody, before the canary went */
-	bool canary_in_gap; /* its requests are */
-	bool canary_spoilt; /* it paid for what was done at full speed */
-	bool growing;       /* no piece has been too dear yet: double */
-	bool of_files;      /* what is deleted are large ones */
-	bool ridden;        /* since the last sync something was left for others' */
-	bool due;           /* the slice that was spent last, and is not synced yet */
+	bool gap_active;     /* somebody, before the canary went */
+	bool canary_in_gap;  /* its requests are */
+	bool canary_invalid; /* it paid for what was done at full speed */
+	bool growing;        /* no piece has been too dear yet: double */
+	bool large_files;    /* what is deleted are large ones */
+	bool piggybacked;    /* since the last sync something was left for others' */
+	bool needs_sync;     /* the slice that was spent last, and is not synced yet */
 };
 
 void controller_init(struct controller *c, const struct controller_options *o, uint64_t now_usec);
@@ -208,7 +208,7 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec);
 /* Are others' requests let go first? Then, before a slice begins and while no other is under way,
  * say how many are in flight; returns when to begin: now, or when to look again. */
 bool controller_yields(const struct controller *c);
-uint64_t controller_glance(struct controller *c, uint64_t now_usec, uint64_t in_flight);
+uint64_t controller_yield_until(struct controller *c, uint64_t now_usec, uint64_t in_flight);
 
 /* True if the next slice begins a piece: all before it is synced. */
 bool controller_is_between(const struct controller *c);

@@ -11,15 +11,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct calm {
+struct discard_cooldown {
 	uint64_t until_usec;
 };
 
 /* So many discards ended lately, and took so long, summed over them; each may take `most_usec`.
  * Those of others on the device count, too: nobody can tell whose they are. Returns whether more
  * calm is wanted than before. */
-bool calm_heed(struct calm *c, uint64_t now_usec, uint64_t discards, uint64_t discard_usec,
-	       uint64_t most_usec);
+bool discard_cooldown_extend(struct discard_cooldown *c, uint64_t now_usec, uint64_t discards,
+			     uint64_t discard_usec, uint64_t most_usec);
 
 /* How much of it is left. */
-uint64_t calm_left_usec(const struct calm *c, uint64_t now_usec);
+uint64_t discard_cooldown_left_usec(const struct discard_cooldown *c, uint64_t now_usec);

@@ -8,22 +8,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ride {
-	double heard; /* others' commits lately, fading; below nothing where ours are heard late */
-	unsigned own; /* ours since the last look */
+struct piggyback {
+	double activity; /* others' commits lately, fading; below nothing where ours are heard late
+			  */
+	unsigned own;    /* ours since the last look */
 };
 
 /* So many commits have come since the last look, ours included, in so long. */
-void ride_listen(struct ride *r, uint64_t commits, uint64_t elapsed_usec);
+void piggyback_sample(struct piggyback *r, uint64_t commits, uint64_t elapsed_usec);
 
 /* One of them was ours. */
-void ride_own(struct ride *r);
+void piggyback_own_commit(struct piggyback *r);
 
 /* Do others commit so often that what is done now is soon on the device? */
-bool ride_is_offered(const struct ride *r);
+bool piggyback_is_possible(const struct piggyback *r);
 
 /* And so often that a piece in parts can go along, one with each? */
-bool ride_is_frequent(const struct ride *r);
+bool piggyback_is_frequent(const struct piggyback *r);
 
 /* The time from one of others' commits to the next. */
-uint64_t ride_period_usec(const struct ride *r);
+uint64_t piggyback_period_usec(const struct piggyback *r);

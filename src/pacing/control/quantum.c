@@ -5,34 +5,34 @@
 
 #include "base/macros.h"
 
-uint64_t size_left(const struct pacing_size *s, unsigned parts)
+uint64_t quantum_left(const struct quantum_size *s, unsigned parts)
 {
 	uint64_t limit = MAX(s->limit / parts, 1);
 
 	return limit - MIN(s->used, limit - 1);
 }
 
-bool size_is_full(const struct pacing_size *s, unsigned parts)
+bool quantum_is_full(const struct quantum_size *s, unsigned parts)
 {
 	uint64_t limit = s->limit / parts;
 
 	return s->used >= limit - limit / 16;
 }
 
-void size_bound(struct pacing_size *s, uint64_t most)
+void quantum_bound(struct quantum_size *s, uint64_t most)
 {
 	s->most = MAX(most, s->least);
 	s->limit = MIN(s->limit, s->most);
 }
 
-void size_scale(struct pacing_size *s, double by)
+void quantum_scale(struct quantum_size *s, double by)
 {
 	double limit = (double)s->limit * by;
 
 	s->limit = (uint64_t)CLAMP(limit, (double)s->least, (double)s->most);
 }
 
-void window_add(struct pacing_window *w, unsigned size, uint64_t v)
+void window_add(struct cost_window *w, unsigned size, uint64_t v)
 {
 	w->v[w->next] = v;
 	w->next = (w->next + 1) % size;
@@ -40,7 +40,7 @@ void window_add(struct pacing_window *w, unsigned size, uint64_t v)
 }
 
 /* The one that so many are below. */
-static uint64_t ranked(const struct pacing_window *w, unsigned rank)
+static uint64_t ranked(const struct cost_window *w, unsigned rank)
 {
 	uint64_t v[PACING_CANARIES];
 
@@ -57,12 +57,12 @@ static uint64_t ranked(const struct pacing_window *w, unsigned rank)
 	return v[rank];
 }
 
-uint64_t window_median(const struct pacing_window *w)
+uint64_t window_median(const struct cost_window *w)
 {
 	return ranked(w, w->n / 2);
 }
 
-uint64_t window_quartile(const struct pacing_window *w)
+uint64_t window_quartile(const struct cost_window *w)
 {
 	return ranked(w, w->n / 4);
 }

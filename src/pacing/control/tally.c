@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tally.h"
 
-void pacing_tally_merge(struct pacing_tally *to, const struct pacing_tally *from)
+void pacing_totals_merge(struct pacing_totals *to, const struct pacing_totals *from)
 {
 	histogram_merge(&to->reads, &from->reads);
 	histogram_merge(&to->syncs, &from->syncs);
-	histogram_merge(&to->pieces, &from->pieces);
+	histogram_merge(&to->quanta, &from->quanta);
 	for (int i = 0; i < PACING_BACKOFFS; i++)
 		to->backoffs[i] += from->backoffs[i];
 	to->entries += from->entries;

@@ -9,22 +9,22 @@
 
 /* Why deleting went slower. */
 enum pacing_backoff {
-	BACKOFF_SOMEBODY, /* somebody was there: full speed ended */
-	BACKOFF_READS,    /* others' reads were slower while we worked */
-	BACKOFF_PIECE,    /* a piece cost more than it may */
-	BACKOFF_DISCARD,  /* a single discard did */
+	BACKOFF_FOREIGN_IO, /* somebody was there: full speed ended */
+	BACKOFF_READS,      /* others' reads were slower while we worked */
+	BACKOFF_QUANTUM,    /* a piece cost more than it may */
+	BACKOFF_DISCARD,    /* a single discard did */
 	PACING_BACKOFFS,
 };
 
-struct pacing_tally {
+struct pacing_totals {
 	struct histogram reads;  /* everybody's, by their mean over some milliseconds */
 	struct histogram syncs;  /* the canary's: what a bystander's sync of a little costs */
-	struct histogram pieces; /* of ours, the sync included, while others were spared */
+	struct histogram quanta; /* of ours, the sync included, while others were spared */
 	uint64_t backoffs[PACING_BACKOFFS];
 	uint64_t entries, bytes; /* removed and freed */
 };
 
-void pacing_tally_merge(struct pacing_tally *to, const struct pacing_tally *from);
+void pacing_totals_merge(struct pacing_totals *to, const struct pacing_totals *from);
 
 /* "somebody", "reads", "piece", "discard". */
 const char *pacing_backoff_name(enum pacing_backoff b);

@@ -18,7 +18,7 @@ struct yield {
 
 /* Nothing of ours is under way, and so many requests are. Returns when to go on: now, or a later
  * moment at which to look again. */
-uint64_t yield_look(struct yield *y, uint64_t now_usec, uint64_t in_flight);
+uint64_t yield_check(struct yield *y, uint64_t now_usec, uint64_t in_flight);
 
 /* So much was done as takes `floor_usec` at the floor of the rate; 0: there is none. */
 void yield_spent(struct yield *y, uint64_t now_usec, uint64_t floor_usec);

@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-#define PIECE KiB(4)
+#define RECORD KiB(4)
 #define FILE_MOST MiB(1)
 #define PERIOD_USEC USEC_PER_SEC
 #define POKED_USEC (USEC_PER_SEC / 5)
@@ -38,7 +38,7 @@ struct report {
 /* ---- the process -------------------------------------------------------------------------- */
 
 /* After a fork from among threads: nothing but system calls. */
-struct singer {
+struct probe {
 	int sock, dirfd, fd;
 	size_t end; /* of the file: each piece is appended, as one that syncs a log does */
 	bool enabled, poked;
@@ -47,27 +47,27 @@ struct singer {
 
 /* Appends and syncs once. At 1 MiB the file starts again from nothing: writing over what is there
  * would leave its size alone, and with it the journal. Returns 0 or a negative errno. */
-static int sing(struct singer *s)
+static int probe_sync(struct probe *s)
 {
-	static const char piece[PIECE];
+	static const char record[RECORD];
 
-	if (s->end + PIECE > FILE_MOST) {
+	if (s->end + RECORD > FILE_MOST) {
 		if (ftruncate(s->fd, 0) < 0)
 			return -errno;
 		s->end = 0;
 	}
-	if (pwrite(s->fd, piece, PIECE, (off_t)s->end) < 0)
+	if (pwrite(s->fd, record, RECORD, (off_t)s->end) < 0)
 		return -errno;
-	s->end += PIECE;
+	s->end += RECORD;
 	return fdatasync(s->fd) < 0 ? -errno : 0;
 }
 
-static bool report(const struct singer *s, const struct report *r)
+static bool report(const struct probe *s, const struct report *r)
 {
 	return send(s->sock, r, sizeof(*r), MSG_NOSIGNAL) == (ssize_t)sizeof(*r);
 }
 
-static bool sing_once(struct singer *s)
+static bool probe_report(struct probe *s)
 {
 	struct report r = { .started_usec = now_usec() };
 
@@ -75,14 +75,14 @@ static bool sing_once(struct singer *s)
 	s->poked = false;
 	if (!report(s, &r))
 		return false;
-	r.error = sing(s);
+	r.error = probe_sync(s);
 	r.took_usec = now_usec() - r.started_usec;
 	r.started_usec = 0;
 	return report(s, &r);
 }
 
 /* When the next one is due; UINT64_MAX: not at all. */
-static uint64_t due(const struct singer *s)
+static uint64_t next_usec(const struct probe *s)
 {
 	if (!s->enabled)
 		return UINT64_MAX;
@@ -91,9 +91,9 @@ static uint64_t due(const struct singer *s)
 	return s->began_usec + (s->poked ? POKED_USEC : PERIOD_USEC);
 }
 
-static int timeout_msec(const struct singer *s)
+static int timeout_msec(const struct probe *s)
 {
-	uint64_t at = due(s), now = now_usec();
+	uint64_t at = next_usec(s), now = now_usec();
 
 	if (at == UINT64_MAX)
 		return -1;
@@ -101,7 +101,7 @@ static int timeout_msec(const struct singer *s)
 }
 
 /* Takes a command; false at the end of them. */
-static bool listen_once(struct singer *s)
+static bool listen_once(struct probe *s)
 {
 	char command;
 
@@ -116,7 +116,7 @@ static bool listen_once(struct singer *s)
 	return true;
 }
 
-static void serve(struct singer *s)
+static void serve(struct probe *s)
 {
 	struct pollfd p = { .fd = s->sock, .events = POLLIN };
 	struct report failed = { 0 };
@@ -135,14 +135,14 @@ static void serve(struct singer *s)
 			return;
 		if (n > 0 && !listen_once(s))
 			return;
-		if (due(s) <= now_usec() && !sing_once(s))
+		if (next_usec(s) <= now_usec() && !probe_report(s))
 			return;
 	}
 }
 
-_Noreturn static void singer_main(int sock, int dirfd)
+_Noreturn static void probe_main(int sock, int dirfd)
 {
-	struct singer s = { .fd = -1 };
+	struct probe s = { .fd = -1 };
 
 	(void)prctl(PR_SET_NAME, "reclaim-canary");
 	/* All else that is ours would be held by it for as long as it hangs. */
@@ -177,7 +177,7 @@ static void reap(pid_t pid)
 	(void)pthread_mutex_unlock(&left.lock);
 }
 
-static int singer_start(int sock, int dirfd, pid_t *ret)
+static int probe_start(int sock, int dirfd, pid_t *ret)
 {
 	sigset_t all, before;
 	pid_t pid;
@@ -187,7 +187,7 @@ static int singer_start(int sock, int dirfd, pid_t *ret)
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();
 	if (pid == 0)
-		singer_main(sock, dirfd);
+		probe_main(sock, dirfd);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (pid < 0)
 		return -errno;
@@ -224,7 +224,7 @@ int canary_new(struct canary **ret, int dirfd)
 	c->sock = pair[0];
 	its = pair[1];
 	(void)pthread_mutex_init(&c->lock, NULL);
-	r = singer_start(its, copy, &c->pid);
+	r = probe_start(its, copy, &c->pid);
 	if (r < 0) {
 		(void)canary_free(c);
 		return r;

@@ -18,7 +18,7 @@ void discard_wait_begin(struct discard_wait *w, uint64_t now_usec, uint64_t free
 	w->began_usec = w->moved_usec = w->idle_usec = now_usec;
 }
 
-bool discard_wait_look(struct discard_wait *w, uint64_t now_usec, uint64_t discarded_bytes,
+bool discard_wait_poll(struct discard_wait *w, uint64_t now_usec, uint64_t discarded_bytes,
 		       uint64_t in_flight)
 {
 	if (discarded_bytes != w->last_bytes)

@@ -21,7 +21,7 @@ struct discard_wait {
 void discard_wait_begin(struct discard_wait *w, uint64_t now_usec, uint64_t freed_bytes);
 
 /* So much is discarded by now, ever, and so many requests of anybody are in flight. False: done. */
-bool discard_wait_look(struct discard_wait *w, uint64_t now_usec, uint64_t discarded_bytes,
+bool discard_wait_poll(struct discard_wait *w, uint64_t now_usec, uint64_t discarded_bytes,
 		       uint64_t in_flight);
 
 /* What it took until the last of them; the time in which nothing came is not theirs. */

@@ -77,7 +77,7 @@ uint64_t sensors_discards(const struct sensors *s, uint64_t *ret_bytes)
 /* Others wait for the disks at the bottom, whatever is stacked upon them. But a loop device is the
  * bottom to its filesystem: the file beneath it is read by a kernel thread, from the page cache,
  * and nothing there tells whose requests they are. */
-static bool is_watched(const struct devices *d, const struct blockdev *b)
+static bool is_sampled(const struct devices *d, const struct blockdev *b)
 {
 	for (size_t i = 0; i < d->b.n; i++)
 		if (d->b.v[i].top && d->b.v[i].backing_file)
@@ -95,7 +95,7 @@ static int disks_open(struct sensors *s, const struct devices *d, const char *sy
 	for (size_t i = 0; i < d->b.n; i++) {
 		const struct blockdev *b = &d->b.v[i];
 
-		if (!is_watched(d, b))
+		if (!is_sampled(d, b))
 			continue;
 		blockdev_stat_path(sys, b->disk, path, sizeof(path));
 		if (disk_sensor_open(&s->disks[s->n_disks], path) < 0)

@@ -230,7 +230,7 @@ struct device_view {
 	char *name;
 	const char *mode;
 	int observed;
-	uint64_t target_usec, sync_usec, piece_usec;
+	uint64_t target_usec, sync_usec, quantum_usec;
 	double entries_rate, bytes_rate;
 };
 

@@ -31,7 +31,7 @@ static int append_histogram(sd_bus_message *m, const struct histogram *h)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int append_backoffs(sd_bus_message *m, const struct pacing_tally *t)
+static int append_backoffs(sd_bus_message *m, const struct pacing_totals *t)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{st}");
 
@@ -45,15 +45,15 @@ static int append_device(sd_bus_message *m, const struct device_totals *d)
 	int r = sd_bus_message_open_container(m, 'r', "stta{st}(tat)(tat)(tat)");
 
 	if (r >= 0)
-		r = sd_bus_message_append(m, "stt", d->key, d->tally.entries, d->tally.bytes);
+		r = sd_bus_message_append(m, "stt", d->key, d->totals.entries, d->totals.bytes);
 	if (r >= 0)
-		r = append_backoffs(m, &d->tally);
+		r = append_backoffs(m, &d->totals);
 	if (r >= 0)
-		r = append_histogram(m, &d->tally.reads);
+		r = append_histogram(m, &d->totals.reads);
 	if (r >= 0)
-		r = append_histogram(m, &d->tally.syncs);
+		r = append_histogram(m, &d->totals.syncs);
 	if (r >= 0)
-		r = append_histogram(m, &d->tally.pieces);
+		r = append_histogram(m, &d->totals.quanta);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -30,7 +30,7 @@ static int device_view_set(struct device_view *d, const struct pacer_view *p)
 		.observed = p->observed,
 		.target_usec = c->target_usec,
 		.sync_usec = c->quiet_sync_usec,
-		.piece_usec = c->piece_usec,
+		.quantum_usec = c->quantum_usec,
 		.entries_rate = seconds > 0 ? (double)p->entries / seconds : 0,
 		.bytes_rate = seconds > 0 ? (double)p->bytes / seconds : 0,
 	};
@@ -252,7 +252,7 @@ static int call_list_devices(struct request *q)
 		const struct device_view *d = &v->v[i];
 
 		r = sd_bus_message_append(q->reply, "(ssbtttdd)", d->name, d->mode, d->observed,
-					  d->target_usec, d->sync_usec, d->piece_usec,
+					  d->target_usec, d->sync_usec, d->quantum_usec,
 					  d->entries_rate, d->bytes_rate);
 	}
 	if (r >= 0)
@@ -321,7 +321,7 @@ const sd_bus_vtable device_vtable[] = {
 	DEVICE("Observed", "b", get_bool, observed),
 	DEVICE("LatencyTarget", "t", get_number, target_usec),
 	DEVICE("SyncLatency", "t", get_number, sync_usec),
-	DEVICE("PieceCost", "t", get_number, piece_usec),
+	DEVICE("PieceCost", "t", get_number, quantum_usec),
 	DEVICE("EntriesPerSecond", "d", get_rate, entries_rate),
 	DEVICE("BytesPerSecond", "d", get_rate, bytes_rate),
 	SD_BUS_VTABLE_END,

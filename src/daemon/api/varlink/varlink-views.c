@@ -45,7 +45,7 @@ static int list_devices(struct varlink_call *q)
 			SD_JSON_BUILD_PAIR_BOOLEAN("observed", d->observed),
 			SD_JSON_BUILD_PAIR_UNSIGNED("latencyTargetUSec", d->target_usec),
 			SD_JSON_BUILD_PAIR_UNSIGNED("syncLatencyUSec", d->sync_usec),
-			SD_JSON_BUILD_PAIR_UNSIGNED("pieceCostUSec", d->piece_usec),
+			SD_JSON_BUILD_PAIR_UNSIGNED("pieceCostUSec", d->quantum_usec),
 			SD_JSON_BUILD_PAIR_REAL("entriesPerSecond", d->entries_rate),
 			SD_JSON_BUILD_PAIR_REAL("bytesPerSecond", d->bytes_rate));
 
@@ -122,7 +122,7 @@ static int build_histogram(sd_json_variant **ret, const char *name, void *userda
 
 static int build_backoffs(sd_json_variant **ret, const char *name, void *userdata)
 {
-	const struct pacing_tally *t = userdata;
+	const struct pacing_totals *t = userdata;
 	int r = 0;
 
 	(void)name;
@@ -165,12 +165,12 @@ static int build_totals(sd_json_variant **ret, const struct device_totals *d)
 {
 	return sd_json_buildo(
 		ret, BUILD_PAIR_TEXT("name", d->key),
-		SD_JSON_BUILD_PAIR_UNSIGNED("entries", d->tally.entries),
-		SD_JSON_BUILD_PAIR_UNSIGNED("bytes", d->tally.bytes),
-		SD_JSON_BUILD_PAIR_CALLBACK("backoffs", build_backoffs, (void *)&d->tally),
-		SD_JSON_BUILD_PAIR_CALLBACK("reads", build_histogram, (void *)&d->tally.reads),
-		SD_JSON_BUILD_PAIR_CALLBACK("syncs", build_histogram, (void *)&d->tally.syncs),
-		SD_JSON_BUILD_PAIR_CALLBACK("pieces", build_histogram, (void *)&d->tally.pieces));
+		SD_JSON_BUILD_PAIR_UNSIGNED("entries", d->totals.entries),
+		SD_JSON_BUILD_PAIR_UNSIGNED("bytes", d->totals.bytes),
+		SD_JSON_BUILD_PAIR_CALLBACK("backoffs", build_backoffs, (void *)&d->totals),
+		SD_JSON_BUILD_PAIR_CALLBACK("reads", build_histogram, (void *)&d->totals.reads),
+		SD_JSON_BUILD_PAIR_CALLBACK("syncs", build_histogram, (void *)&d->totals.syncs),
+		SD_JSON_BUILD_PAIR_CALLBACK("pieces", build_histogram, (void *)&d->totals.quanta));
 }
 
 static int get_metrics(struct varlink_call *q)

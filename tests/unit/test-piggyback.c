@@ -99,7 +99,7 @@ START_TEST(large_files_ride_on_few_commits)
 	for (uint64_t i = 0; i < 20000; i++) {
 		seen = w.s.commits;
 		world_pass(&w, STEP);
-		if (w.s.commits == seen || !w.c.ridden || w.c.gap)
+		if (w.s.commits == seen || !w.c.piggybacked || w.c.gap)
 			continue;
 		freed = w.bytes;
 		world_pass(&w, 25 * MSEC);
@@ -143,7 +143,7 @@ END_TEST
 START_TEST(the_floor_holds_while_it_rides)
 {
 	struct controller_options o = cautious;
-	struct device dear = with_head(6);
+	struct device expensive = with_head(6);
 	struct world w;
 
 	o.rate_min = MiB(400);
@@ -156,8 +156,8 @@ START_TEST(the_floor_holds_while_it_rides)
 		ck_assert_uint_le(w.syncs, 11);
 		ck_assert_uint_ge(w.bytes, MiB(400) * 10 / 2);
 	}
-	dear.byte_usec = 10.0 * MSEC / MiB(1);
-	world_init(&w, &cautious, dear);
+	expensive.byte_usec = 10.0 * MSEC / MiB(1);
+	world_init(&w, &cautious, expensive);
 	world_pass(&w, 10 * USEC_PER_SEC);
 	begin_anew(&w);
 	world_pass(&w, 10 * USEC_PER_SEC);
@@ -196,5 +196,5 @@ int main(void)
 		the_ceiling_holds_while_it_rides
 	};
 
-	return run_case("ride", tests, sizeof(tests) / sizeof(tests[0]));
+	return run_case("piggyback", tests, sizeof(tests) / sizeof(tests[0]));
 }
