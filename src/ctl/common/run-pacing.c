@@ -72,7 +72,7 @@ void pacing_done(struct pacing *p)
 static void tell_reads(const struct pacing_view *v, char *buf, size_t len)
 {
 	if (v->read_quiet_usec && v->read_burst_usec)
-		(void)snprintf(buf, len, ", reads of others %.1f ms, %.1f ms while deleting",
+		(void)snprintf(buf, len, ", foreign reads %.1f ms, %.1f ms while deleting",
 			       (double)v->read_quiet_usec / 1e3, (double)v->read_burst_usec / 1e3);
 	else
 		buf[0] = '\0';
@@ -85,7 +85,7 @@ bool pacing_due(const struct pacing *p)
 
 void pacing_tell(struct pacing *p)
 {
-	char rate[16], piece[16], reads[96], entries[28];
+	char rate[16], quantum[16], reads[96], entries[28];
 	struct pacer_view v;
 	double seconds;
 
@@ -95,18 +95,18 @@ void pacing_tell(struct pacing *p)
 	(void)size_format(rate, sizeof(rate), (uint64_t)((double)v.bytes / seconds));
 	(void)count_format(entries, sizeof(entries), (uint64_t)((double)v.entries / seconds));
 	if (v.controller.mode == PACING_FAST) {
-		(void)fprintf(stderr, "%s: nobody else is there: full speed, %s/s, %s entries/s\n",
+		(void)fprintf(stderr, "%s: no foreign I/O: full speed, %s/s, %s entries/s\n",
 			      v.devices, rate, entries);
 		return;
 	}
 	tell_reads(&v.controller, reads, sizeof(reads));
 	(void)fprintf(stderr,
-		      "%s: sync %.1f ms, target %.1f ms, pieces %.1f ms of %s or %llu entries, "
+		      "%s: sync %.1f ms, target %.1f ms, quantum %.1f ms of %s or %llu entries, "
 		      "%.0f%% of the time%s: %s/s, %s entries/s\n",
 		      v.devices, (double)v.controller.quiet_sync_usec / 1e3,
 		      (double)v.controller.target_usec / 1e3,
 		      (double)v.controller.quantum_usec / 1e3,
-		      size_format(piece, sizeof(piece), v.controller.bytes),
+		      size_format(quantum, sizeof(quantum), v.controller.bytes),
 		      (unsigned long long)v.controller.entries, v.controller.share * 100, reads,
 		      rate, entries);
 }

@@ -36,5 +36,5 @@ void pacing_done(struct pacing *p);
 /* True once a second while there is something to tell. */
 bool pacing_due(const struct pacing *p);
 
-/* Says on stderr what the device is like, what a piece may cost, and how fast it goes. */
+/* Says on stderr what the device is like, what a quantum may cost, and how fast it goes. */
 void pacing_tell(struct pacing *p);

@@ -87,7 +87,7 @@ static char *brief_format(char *buf, size_t len, uint64_t usec)
 
 void daemon_device_print(const struct daemon_device *d)
 {
-	char n[28], rate[16], sync[24], piece[24], target[24];
+	char n[28], rate[16], sync[24], quantum[24], target[24];
 	struct sentence line;
 	FILE *out = sentence_begin(&line, stdout);
 
@@ -95,9 +95,9 @@ void daemon_device_print(const struct daemon_device *d)
 		      count_format(n, sizeof(n), (uint64_t)d->entries_per_second),
 		      size_format(rate, sizeof(rate), (uint64_t)d->bytes_per_second));
 	if (d->observed)
-		(void)fprintf(out, "; a sync takes %s, a piece %s, others may wait %s",
+		(void)fprintf(out, "; a sync takes %s, a quantum %s of %s that it may",
 			      brief_format(sync, sizeof(sync), d->sync_usec),
-			      brief_format(piece, sizeof(piece), d->quantum_usec),
+			      brief_format(quantum, sizeof(quantum), d->quantum_usec),
 			      brief_format(target, sizeof(target), d->target_usec));
 	sentence_end(&line);
 }

@@ -156,11 +156,13 @@ static void write_totals(struct writer *w, const struct metrics *m)
 		const char *name, *help;
 	} latencies[METRICS_LATENCIES] = {
 		[METRICS_READS] = { "reclaimd_device_read_seconds",
-				    "What everybody's reads took while something was deleted." },
+				    "What the reads of all processes took while something was "
+				    "deleted." },
 		[METRICS_SYNCS] = { "reclaimd_device_sync_seconds",
 				    "What a sync of a little took while something was deleted." },
-		[METRICS_QUANTA] = { "reclaimd_device_piece_seconds",
-				     "What pieces of deletions took while others were spared." },
+		[METRICS_QUANTA] = { "reclaimd_device_quantum_seconds",
+				     "What quanta of deletions took, their syncs included, while "
+				     "foreign I/O was spared." },
 	};
 
 	family(w, "reclaimd_device_freed_entries", COUNTER, NULL, "Entries removed there.");
@@ -170,8 +172,8 @@ static void write_totals(struct writer *w, const struct metrics *m)
 	for (size_t i = 0; i < m->n_devices; i++)
 		sample(w, COUNTER, "device", m->devices[i].name, m->devices[i].bytes);
 	family(w, "reclaimd_device_backoffs", COUNTER, NULL,
-	       "How often deleting went slower: somebody came, reads suffered, a piece or a "
-	       "discard was dear.");
+	       "How often deleting went slower: foreign I/O came, its reads suffered, a quantum "
+	       "or a discard was expensive.");
 	for (size_t i = 0; i < m->n_devices; i++)
 		for (size_t k = 0; k < m->devices[i].backoffs.n; k++)
 			(void)fprintf(w->f, "%s_total{device=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
@@ -200,7 +202,7 @@ static void write_live(struct writer *w, const struct metrics *m)
 	char name[40];
 
 	family(w, "reclaimd_device_latency_target_seconds", GAUGE, "seconds",
-	       "What a piece of a deletion may cost others there now.");
+	       "What a quantum of a deletion may cost there now.");
 	for (size_t i = 0; i < m->live.n; i++) {
 		_cleanup_free_ char *device = metrics_device_name(m->live.v[i].key);
 

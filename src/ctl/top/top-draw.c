@@ -168,7 +168,7 @@ static int draw_head(const struct metrics *m)
 	return 3;
 }
 
-/* A column of the graph: half of its height is what a piece may cost. */
+/* A column of the graph: half of its height is what a quantum may cost. */
 static void draw_share(const struct top_screen *s, double share)
 {
 	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -192,10 +192,10 @@ static char *milliseconds(char *buf, size_t len, uint64_t usec)
 static void draw_device(const struct top_screen *s, const struct top_device *d, int y)
 {
 	int graph = CLAMP(COLS - DEVICE_COLUMNS, GRAPH_LEAST, TOP_HISTORY);
-	char piece[24], target[24], n[28], size[16], text[160];
+	char quantum[24], target[24], n[28], size[16], text[160];
 
 	(void)snprintf(text, sizeof(text), "%-10.10s %-7s %9s %9s ", d->name, d->now->mode,
-		       milliseconds(piece, sizeof(piece),
+		       milliseconds(quantum, sizeof(quantum),
 				    strcmp(d->now->mode, "paced") == 0 ? d->now->quantum_usec : 0),
 		       milliseconds(target, sizeof(target), d->now->target_usec));
 	put(y, 0, A_NORMAL, text);
@@ -216,7 +216,7 @@ static int draw_devices(const struct top_screen *s, const struct top_model *m, i
 	if (m->n_devices == 0)
 		return y;
 	(void)snprintf(text, sizeof(text), "%-10s %-7s %9s %9s %-*s %11s %11s", "DEVICE", "MODE",
-		       "PIECE", "MAY COST", graph, "LATELY", "ENTRIES", "FREED");
+		       "QUANTUM", "MAY COST", graph, "LATELY", "ENTRIES", "FREED");
 	put(y++, 0, A_UNDERLINE, text);
 	for (size_t i = 0; i < m->n_devices; i++)
 		draw_device(s, &m->devices[i], y++);

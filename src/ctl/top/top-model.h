@@ -27,7 +27,7 @@ struct top_device {
 	char *key;
 	char *name;
 	const struct daemon_device *now;
-	/* What a piece cost as a share of what it may, newest last; 0: none was done. */
+	/* What a quantum cost as a share of what it may, newest last; 0: none was done. */
 	double history[TOP_HISTORY];
 };
 

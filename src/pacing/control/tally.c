@@ -14,7 +14,7 @@ void pacing_totals_merge(struct pacing_totals *to, const struct pacing_totals *f
 
 const char *pacing_backoff_name(enum pacing_backoff b)
 {
-	static const char *const names[] = { "somebody", "reads", "piece", "discard" };
+	static const char *const names[] = { "foreign-io", "reads", "quantum", "discard" };
 
 	return names[b];
 }

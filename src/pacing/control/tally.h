@@ -26,5 +26,5 @@ struct pacing_totals {
 
 void pacing_totals_merge(struct pacing_totals *to, const struct pacing_totals *from);
 
-/* "somebody", "reads", "piece", "discard". */
+/* "foreign-io", "reads", "quantum", "discard". */
 const char *pacing_backoff_name(enum pacing_backoff b);

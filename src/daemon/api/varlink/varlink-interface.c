@@ -81,7 +81,7 @@ static SD_VARLINK_DEFINE_STRUCT_TYPE(
 
 static SD_VARLINK_DEFINE_STRUCT_TYPE(
 	DeviceTotals, FIELD(name, STRING, 0), FIELD(entries, INT, 0), FIELD(bytes, INT, 0),
-	NOTE("How often deleting went slower, by why: somebody, reads, piece, discard"),
+	NOTE("How often deleting went slower, by why: foreign-io, reads, quantum, discard"),
 	FIELD(backoffs, INT, MAP), NOTE("Of everybody, while something was deleted"),
 	FIELD_OF(reads, Histogram, 0), NOTE("Of a little, as a bystander's"),
 	FIELD_OF(syncs, Histogram, 0), NOTE("Of ours"), FIELD_OF(pieces, Histogram, 0));
