@@ -10,7 +10,7 @@
 #include "base/macros.h"
 
 /* A line: these numbers, in the machine's own byte order, then origin and path, each with a NUL. */
-struct line {
+struct history_line {
 	uint64_t created, priority, entries, bytes, entries_done, bytes_freed, errors, held_until,
 		started, finished;
 };
@@ -63,19 +63,14 @@ int history_open(sqlite3 *db)
 
 int history_add(struct store *s, uint64_t id)
 {
-	struct binder b = { 0 };
-	int e = statement_get(s, STATEMENT_HISTORY_ADD, HISTORY_TAKE " AND id = ?", &b.st);
-
-	if (e < 0)
-		return e;
-	bind_u64(&b, id);
-	return b.rc == SQLITE_OK ? statement_run(s, b.st) : store_error(s->db, b.rc);
+	return statement_run(s, STATEMENT_HISTORY_ADD, HISTORY_TAKE " AND id = ?",
+			     PARAMETERS(NUMBER(id)));
 }
 
 /* Points into the line, which is as long as the row. */
 static int line_read(const char *v, size_t len, struct job_record *r)
 {
-	struct line n;
+	struct history_line n;
 	const char *end = v + len;
 
 	if (len < sizeof(n) + 2 || end[-1] != '\0')
@@ -101,7 +96,7 @@ static int line_read(const char *v, size_t len, struct job_record *r)
 static int row_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
 		      void *userdata)
 {
-	struct reader in = { .st = st };
+	struct row_reader in = { .st = st };
 	struct job_record r = {
 		.mount = "", .staging = "", .inplace = "", .message = "", .strategy = ""
 	};
@@ -133,10 +128,9 @@ int store_history_each(struct store *s, const struct job_filter *f,
 		       int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int e = statement_prepare(s, is_all(f) ? LINES HISTORY_PAGE : LINES HISTORY_WHERE, &st);
+	int e = statement_query(s, &st, is_all(f) ? LINES HISTORY_PAGE : LINES HISTORY_WHERE,
+				FILTER(f));
 
-	if (e >= 0)
-		e = filter_bind(s, st, f);
 	while (e >= 0 && (e = statement_next(s, st)) > 0) {
 		e = row_report(st, job, userdata);
 		if (e != 0)
@@ -148,8 +142,9 @@ int store_history_each(struct store *s, const struct job_filter *f,
 int store_history_last(struct store *s, uint64_t *ret_id)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int e = statement_prepare(s, "SELECT job FROM history ORDER BY job DESC LIMIT 1", &st);
-	struct reader in = { .st = st };
+	int e = statement_query(s, &st, "SELECT job FROM history ORDER BY job DESC LIMIT 1", NULL,
+				0);
+	struct row_reader in = { .st = st };
 
 	*ret_id = 0;
 	if (e >= 0)

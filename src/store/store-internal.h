@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
+#include "base/macros.h"
 #include "store.h"
 
 enum statement {
@@ -49,14 +50,43 @@ struct store {
 /* Negative errno for a result code of SQLite; 0 for SQLITE_OK, _ROW and _DONE. */
 int store_error(sqlite3 *db, int rc);
 
-/* A statement that writes. Fails with the reason where the transaction it would belong to is gone:
- * without that it would be one of its own, and durable. */
-int statement_get(struct store *s, enum statement which, const char *sql, sqlite3_stmt **ret);
-/* Runs it to its end and makes it ready for the next time. */
-int statement_run(struct store *s, sqlite3_stmt *st);
+/* A parameter of a statement. What it points to is not copied: it lasts until the statement has
+ * run. */
+struct parameter {
+	enum parameter_kind {
+		PARAMETER_NUMBER,
+		PARAMETER_BYTES,
+		PARAMETER_IDENTITY /* four columns: fsid, ino, btime, type */
+	} kind;
+	uint64_t number; /* PARAMETER_BYTES: how many */
+	const void *p;
+};
 
-/* A statement that reads; finalised by its cleanup attribute. */
-int statement_prepare(struct store *s, const char *sql, sqlite3_stmt **ret);
+#define NUMBER(v) ((struct parameter){ PARAMETER_NUMBER, (v), NULL })
+/* For what is compared: larger than any number SQLite has means the largest. */
+#define BOUND(v) NUMBER(MIN((uint64_t)(v), (uint64_t)INT64_MAX))
+#define BYTES(p, len) ((struct parameter){ PARAMETER_BYTES, (len), (p) })
+#define TEXT(v) parameter_text(v) /* NULL is "" */
+#define IDENTITY(id) ((struct parameter){ PARAMETER_IDENTITY, 0, (id) })
+struct parameter parameter_text(const char *v);
+
+/* All parameters of a statement: two arguments. */
+#define PARAMETERS(...)                                                                            \
+	(const struct parameter[]){ __VA_ARGS__ },                                                 \
+		sizeof((const struct parameter[]){ __VA_ARGS__ }) / sizeof(struct parameter)
+
+/* Runs a statement that writes to its end. Fails with the reason where the transaction it would
+ * belong to is gone: without that it would be one of its own, and durable. Returns 0 or a negative
+ * errno, as store_error. */
+int statement_run(struct store *s, enum statement which, const char *sql,
+		  const struct parameter *parameters, size_t n);
+/* The same; -ENOENT if it has changed no row. */
+int statement_change(struct store *s, enum statement which, const char *sql,
+		     const struct parameter *parameters, size_t n);
+
+/* A statement that reads; finalised by its cleanup attribute. Returns 0 or a negative errno. */
+int statement_query(struct store *s, sqlite3_stmt **ret, const char *sql,
+		    const struct parameter *parameters, size_t n);
 /* Returns 1 for a row, 0 at the end, or a negative errno. */
 int statement_next(struct store *s, sqlite3_stmt *st);
 void statement_finalizep(sqlite3_stmt **st);
@@ -67,30 +97,18 @@ int store_savepoint(struct store *s);
 int store_savepoint_keep(struct store *s);
 int store_savepoint_undo(struct store *s);
 
-/* Binds parameters from the first on. What goes wrong is kept in rc. Nothing is copied: what is
- * bound must last until the statement has run. */
-struct binder {
-	sqlite3_stmt *st;
-	int at;
-	int rc;
-};
-
-void bind_u64(struct binder *b, uint64_t v);
-/* For what is compared: larger than any number SQLite has means the largest. */
-void bind_bound(struct binder *b, uint64_t v);
-void bind_bytes(struct binder *b, const void *p, size_t len);
-void bind_string(struct binder *b, const char *v); /* NULL is "" */
-void bind_identity(struct binder *b, const struct lasting_identity *id);
-
 /* Reads columns from the first on. */
-struct reader {
+struct row_reader {
 	sqlite3_stmt *st;
 	int at;
 	int error; /* -EUCLEAN: one of them holds what was never written there; or -ENOMEM */
 };
 
-/* Binds what a filter says: ?1 since_id, ?2 states, ?3 uid, ?4 limit. */
-int filter_bind(struct store *s, sqlite3_stmt *st, const struct job_filter *f);
+/* What a filter says, as parameters: ?1 since_id, ?2 states, ?3 uid, ?4 limit. */
+#define FILTER(f)                                                                                  \
+	PARAMETERS(BOUND((f)->since_id), NUMBER((f)->states),                                      \
+		   NUMBER((f)->one_uid ? (f)->uid : UINT64_MAX),                                   \
+		   BOUND((f)->limit ? (f)->limit : UINT64_MAX))
 
 /* Of the history, those that a filter lets through. */
 #define HISTORY_WHERE "(?2 = 0 OR (?2 >> outcome) & 1) AND (?3 < 0 OR owner = ?3) AND " HISTORY_PAGE
@@ -99,11 +117,12 @@ int filter_bind(struct store *s, sqlite3_stmt *st, const struct job_filter *f);
 /* Takes a job that has finished into the history. */
 int history_add(struct store *s, uint64_t id);
 
-void reader_fail(struct reader *r, int error);
+void reader_fail(struct row_reader *r, int error);
 
-uint64_t read_u64(struct reader *r);
-uint32_t read_u32(struct reader *r);
+uint64_t read_u64(struct row_reader *r);
+uint32_t read_u32(struct row_reader *r);
 /* A number below n. */
-unsigned int read_enum(struct reader *r, unsigned int n);
-const char *read_string(struct reader *r);
-struct lasting_identity read_identity(struct reader *r);
+unsigned int read_enum(struct row_reader *r, unsigned int n);
+const char *read_string(struct row_reader *r);
+const void *read_bytes(struct row_reader *r, size_t *ret_len);
+struct lasting_identity read_identity(struct row_reader *r);

@@ -7,53 +7,65 @@
 #include "store-internal.h"
 #include "base/macros.h"
 
-/* Who submitted what and when; never changed. */
-#define SUBMITTED "uuid, uid, gid, groups, origin, path, created"
-/* What becomes of it, in the order of bind_progress and read_progress. */
-#define PROGRESS                                                                                   \
-	"state, resume_state, priority, mount, staging, inplace, message, strategy, "              \
-	"names, entries, bytes, entries_done, bytes_freed, errors, skipped, held_until, by_time, " \
-	"started, finished, attempts"
-#define PROGRESS_VALUES "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
+/* The columns of a job, once for all: X(column, type, member of struct job_record). Those of who
+ * submitted what and when are never changed; beside them are uuid and groups. */
+#define SUBMITTED(X)                                                                               \
+	X(uid, u32, uid)                                                                           \
+	X(gid, u32, gid)                                                                           \
+	X(origin, string, origin)                                                                  \
+	X(path, string, path)                                                                      \
+	X(created, u64, created_usec)
+/* What becomes of it; state comes before these. */
+#define PROGRESS(X)                                                                                \
+	X(resume_state, state, resume_state)                                                       \
+	X(priority, priority, priority)                                                            \
+	X(mount, string, mount)                                                                    \
+	X(staging, string, staging)                                                                \
+	X(inplace, string, inplace)                                                                \
+	X(message, string, message)                                                                \
+	X(strategy, string, strategy)                                                              \
+	X(names, u64, names)                                                                       \
+	X(entries, u64, entries)                                                                   \
+	X(bytes, u64, bytes)                                                                       \
+	X(entries_done, u64, entries_done)                                                         \
+	X(bytes_freed, u64, bytes_freed)                                                           \
+	X(errors, u64, errors)                                                                     \
+	X(skipped, u64, skipped)                                                                   \
+	X(held_until, u64, held_until_usec)                                                        \
+	X(by_time, u64, by_usec)                                                                   \
+	X(started, u64, started_usec)                                                              \
+	X(finished, u64, finished_usec)                                                            \
+	X(attempts, u32, attempts)
 /* Set once, with the entries that were moved there. */
 #define STAGING "staging_fsid, staging_ino, staging_btime, staging_type"
-#define STAGING_VALUES "?, ?, ?, ?"
-#define ALL "SELECT id, " SUBMITTED ", " PROGRESS ", " STAGING " FROM "
 
-static void bind_submitted(struct binder *b, const struct job_record *r)
+#define COLUMN_NAME(column, type, member) ", " #column
+#define COLUMN_MARK(column, type, member) ", ?"
+#define COLUMN_SET(column, type, member) ", " #column " = ?"
+#define COLUMN_PARAMETER(column, type, member) parameter_##type(r->member),
+#define COLUMN_READ(column, type, member) r->member = read_##type(&in);
+
+#define ALL                                                                                        \
+	"SELECT id, uuid, groups" SUBMITTED(COLUMN_NAME) ", state" PROGRESS(                       \
+		COLUMN_NAME) ", " STAGING " FROM "
+
+static struct parameter parameter_u64(uint64_t v)
 {
-	bind_bytes(b, r->uuid, sizeof(r->uuid));
-	bind_u64(b, r->uid);
-	bind_u64(b, r->gid);
-	/* In the machine's own byte order: a list of jobs does not change machines. */
-	bind_bytes(b, r->groups, r->n_groups * sizeof(*r->groups));
-	bind_string(b, r->origin);
-	bind_string(b, r->path);
-	bind_u64(b, r->created_usec);
+	return NUMBER(v);
+}
+#define parameter_u32 parameter_u64
+#define parameter_state parameter_u64
+#define parameter_priority parameter_u64
+#define parameter_string parameter_text
+
+static enum job_state read_state(struct row_reader *in)
+{
+	return (enum job_state)read_enum(in, JOB_STATES);
 }
 
-static void bind_progress(struct binder *b, const struct job_record *r)
+static enum job_priority read_priority(struct row_reader *in)
 {
-	bind_u64(b, r->state);
-	bind_u64(b, r->resume_state);
-	bind_u64(b, r->priority);
-	bind_string(b, r->mount);
-	bind_string(b, r->staging);
-	bind_string(b, r->inplace);
-	bind_string(b, r->message);
-	bind_string(b, r->strategy);
-	bind_u64(b, r->names);
-	bind_u64(b, r->entries);
-	bind_u64(b, r->bytes);
-	bind_u64(b, r->entries_done);
-	bind_u64(b, r->bytes_freed);
-	bind_u64(b, r->errors);
-	bind_u64(b, r->skipped);
-	bind_u64(b, r->held_until_usec);
-	bind_u64(b, r->by_usec);
-	bind_u64(b, r->started_usec);
-	bind_u64(b, r->finished_usec);
-	bind_u64(b, r->attempts);
+	return (enum job_priority)read_enum(in, PRIORITY_HIGH + 1);
 }
 
 static bool job_valid(const struct job_record *r)
@@ -64,23 +76,22 @@ static bool job_valid(const struct job_record *r)
 
 int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 {
-	struct binder b = { 0 };
 	int e;
 
 	if (!job_valid(r))
 		return -EINVAL;
-	e = statement_get(s, STATEMENT_JOB_ADD,
-			  "INSERT INTO jobs (" SUBMITTED ", " PROGRESS ", " STAGING
-			  ") VALUES (?, ?, ?, ?, ?, ?, ?, " PROGRESS_VALUES ", " STAGING_VALUES ")",
-			  &b.st);
-	if (e < 0)
-		return e;
-	bind_submitted(&b, r);
-	bind_progress(&b, r);
-	bind_identity(&b, &r->staging_id);
-	if (b.rc != SQLITE_OK)
-		return store_error(s->db, b.rc);
-	e = statement_run(s, b.st);
+	/* The groups are in the machine's own byte order: a list of jobs does not change machines.
+	 */
+	e = statement_run(
+		s, STATEMENT_JOB_ADD,
+		"INSERT INTO jobs (uuid, groups" SUBMITTED(COLUMN_NAME) ", state" PROGRESS(
+			COLUMN_NAME) ", " STAGING
+				     ") VALUES (?, ?" SUBMITTED(COLUMN_MARK) ", ?" PROGRESS(
+					     COLUMN_MARK) ", ?, ?, ?, ?)",
+		PARAMETERS(BYTES(r->uuid, sizeof(r->uuid)),
+			   BYTES(r->groups, r->n_groups * sizeof(*r->groups)),
+			   SUBMITTED(COLUMN_PARAMETER) NUMBER(r->state),
+			   PROGRESS(COLUMN_PARAMETER) IDENTITY(&r->staging_id)));
 	if (e < 0)
 		return e;
 	*ret_id = (uint64_t)sqlite3_last_insert_rowid(s->db);
@@ -89,142 +100,68 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 
 int store_job_update(struct store *s, const struct job_record *r)
 {
-	struct binder b = { 0 };
 	int e;
 
 	if (!job_valid(r))
 		return -EINVAL;
-	e = statement_get(s, STATEMENT_JOB_UPDATE,
-			  "UPDATE jobs SET (" PROGRESS ") = (" PROGRESS_VALUES ") WHERE id = ?",
-			  &b.st);
-	if (e < 0)
-		return e;
-	bind_progress(&b, r);
-	bind_u64(&b, r->id);
-	if (b.rc != SQLITE_OK)
-		return store_error(s->db, b.rc);
-	e = statement_run(s, b.st);
-	if (e < 0)
-		return e;
-	if (sqlite3_changes(s->db) == 0)
-		return -ENOENT;
-	return r->state < JOB_DONE ? 0 : history_add(s, r->id);
+	e = statement_change(
+		s, STATEMENT_JOB_UPDATE,
+		"UPDATE jobs SET state = ?" PROGRESS(COLUMN_SET) " WHERE id = ?",
+		PARAMETERS(NUMBER(r->state), PROGRESS(COLUMN_PARAMETER) NUMBER(r->id)));
+	return e < 0 || r->state < JOB_DONE ? e : history_add(s, r->id);
 }
 
 int store_job_staged(struct store *s, uint64_t id, const struct lasting_identity *staging_id)
 {
-	struct binder b = { 0 };
-	int e = statement_get(s, STATEMENT_JOB_STAGED,
-			      "UPDATE jobs SET (" STAGING ") = (" STAGING_VALUES ") WHERE id = ?",
-			      &b.st);
-
-	if (e < 0)
-		return e;
-	bind_identity(&b, staging_id);
-	bind_u64(&b, id);
-	if (b.rc != SQLITE_OK)
-		return store_error(s->db, b.rc);
-	e = statement_run(s, b.st);
-	if (e < 0)
-		return e;
-	return sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
+	return statement_change(s, STATEMENT_JOB_STAGED,
+				"UPDATE jobs SET (" STAGING ") = (?, ?, ?, ?) WHERE id = ?",
+				PARAMETERS(IDENTITY(staging_id), NUMBER(id)));
 }
 
 int store_job_remove(struct store *s, uint64_t id)
 {
-	struct binder b = { 0 };
-	int e = statement_get(s, STATEMENT_JOB_REMOVE, "DELETE FROM jobs WHERE id = ?", &b.st);
-
-	if (e < 0)
-		return e;
-	bind_u64(&b, id);
-	if (b.rc != SQLITE_OK)
-		return store_error(s->db, b.rc);
-	e = statement_run(s, b.st);
-	if (e < 0)
-		return e;
-	return sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
+	return statement_change(s, STATEMENT_JOB_REMOVE, "DELETE FROM jobs WHERE id = ?",
+				PARAMETERS(NUMBER(id)));
 }
 
-/* Copies the groups: within a row nothing is aligned. The caller frees *ret. */
-static int read_groups(struct reader *in, gid_t **ret, size_t *ret_n)
+/* The current row. The caller frees *ret_groups, which r->groups points to: within a row nothing is
+ * aligned. Returns 0 or a negative errno. */
+static int job_read(sqlite3_stmt *st, struct job_record *r, gid_t **ret_groups)
 {
-	size_t len = (size_t)sqlite3_column_bytes(in->st, in->at);
-	const void *p = sqlite3_column_blob(in->st, in->at++);
-	gid_t *groups = malloc(MAX(len, (size_t)1));
+	struct row_reader in = { .st = st };
+	const void *p;
+	size_t len;
 
-	if (!groups)
-		return -ENOMEM;
+	r->id = read_u64(&in);
+	p = read_bytes(&in, &len);
+	if (len != sizeof(r->uuid))
+		return -EUCLEAN;
+	memcpy(r->uuid, p, len);
+	p = read_bytes(&in, &len);
 	if (len % sizeof(gid_t) != 0)
-		reader_fail(in, -EUCLEAN);
-	else if (len > 0)
-		memcpy(groups, p, len);
-	*ret = groups;
-	*ret_n = len / sizeof(gid_t);
-	return 0;
-}
-
-/* *ret_groups is what r->groups points to, for the caller to free. */
-static int read_submitted(struct reader *in, struct job_record *r, gid_t **ret_groups)
-{
-	const void *uuid;
-	int e;
-
-	r->id = read_u64(in);
-	uuid = sqlite3_column_blob(in->st, in->at);
-	if (sqlite3_column_bytes(in->st, in->at++) != sizeof(r->uuid))
-		reader_fail(in, -EUCLEAN);
-	else
-		memcpy(r->uuid, uuid, sizeof(r->uuid));
-	r->uid = read_u32(in);
-	r->gid = read_u32(in);
-	e = read_groups(in, ret_groups, &r->n_groups);
-	if (e < 0)
-		return e;
-	r->groups = *ret_groups;
-	r->origin = read_string(in);
-	r->path = read_string(in);
-	r->created_usec = read_u64(in);
-	return 0;
-}
-
-static void read_progress(struct reader *in, struct job_record *r)
-{
-	r->state = (enum job_state)read_enum(in, JOB_STATES);
-	r->resume_state = (enum job_state)read_enum(in, JOB_STATES);
-	r->priority = (enum job_priority)read_enum(in, PRIORITY_HIGH + 1);
-	r->mount = read_string(in);
-	r->staging = read_string(in);
-	r->inplace = read_string(in);
-	r->message = read_string(in);
-	r->strategy = read_string(in);
-	r->names = read_u64(in);
-	r->entries = read_u64(in);
-	r->bytes = read_u64(in);
-	r->entries_done = read_u64(in);
-	r->bytes_freed = read_u64(in);
-	r->errors = read_u64(in);
-	r->skipped = read_u64(in);
-	r->held_until_usec = read_u64(in);
-	r->by_usec = read_u64(in);
-	r->started_usec = read_u64(in);
-	r->finished_usec = read_u64(in);
-	r->attempts = read_u32(in);
-	r->staging_id = read_identity(in);
+		return -EUCLEAN;
+	r->groups = *ret_groups = malloc(MAX(len, (size_t)1));
+	if (!r->groups)
+		return -ENOMEM;
+	if (len > 0)
+		memcpy(*ret_groups, p, len);
+	r->n_groups = len / sizeof(gid_t);
+	SUBMITTED(COLUMN_READ)
+	r->state = read_state(&in);
+	PROGRESS(COLUMN_READ)
+	r->staging_id = read_identity(&in);
+	return in.error;
 }
 
 static int job_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
 		      void *userdata)
 {
-	struct reader in = { .st = st };
-	struct job_record r = { 0 };
 	gid_t *groups = NULL;
-	int e = read_submitted(&in, &r, &groups);
+	struct job_record r = { 0 };
+	int e = job_read(st, &r, &groups);
 
-	if (e < 0)
-		return e;
-	read_progress(&in, &r);
-	e = in.error < 0 ? in.error : job(&r, userdata);
+	if (e >= 0)
+		e = job(&r, userdata);
 	free(groups);
 	return e;
 }
@@ -233,14 +170,10 @@ int store_job_get(struct store *s, uint64_t id,
 		  int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	struct binder b = { 0 };
-	int e = statement_prepare(s, ALL "jobs WHERE id = ?", &st);
+	int e = statement_query(s, &st, ALL "jobs WHERE id = ?", PARAMETERS(NUMBER(id)));
 
-	if (e < 0)
-		return e;
-	b.st = st;
-	bind_u64(&b, id);
-	e = statement_next(s, st);
+	if (e >= 0)
+		e = statement_next(s, st);
 	if (e <= 0)
 		return e < 0 ? e : -ENOENT;
 	return job_report(st, job, userdata);
@@ -262,25 +195,12 @@ static const char *each_text(const struct job_filter *f)
 }
 _Static_assert(JOB_DONE == 5, "schema and queries know where finished states begin");
 
-int filter_bind(struct store *s, sqlite3_stmt *st, const struct job_filter *f)
-{
-	struct binder b = { .st = st };
-
-	bind_bound(&b, f->since_id);
-	bind_u64(&b, f->states);
-	bind_u64(&b, f->one_uid ? f->uid : UINT64_MAX);
-	bind_bound(&b, f->limit ? f->limit : UINT64_MAX);
-	return store_error(s->db, b.rc);
-}
-
 int store_jobs_each(struct store *s, const struct job_filter *f,
 		    int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int e = statement_prepare(s, each_text(f), &st);
+	int e = statement_query(s, &st, each_text(f), FILTER(f));
 
-	if (e >= 0)
-		e = filter_bind(s, st, f);
 	while (e >= 0 && (e = statement_next(s, st)) > 0) {
 		e = job_report(st, job, userdata);
 		if (e != 0)
@@ -291,18 +211,12 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)
 {
-	struct binder b = { 0 };
-	int e = statement_get(
+	int e = statement_run(
 		s, STATEMENT_PURGE,
 		"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE finished > 0 "
 		"AND finished < ? AND state >= 5 ORDER BY finished LIMIT ?)",
-		&b.st);
+		PARAMETERS(BOUND(before_usec), BOUND(MIN(limit, (uint64_t)INT_MAX))));
 
-	if (e < 0)
-		return e;
-	bind_bound(&b, before_usec);
-	bind_bound(&b, MIN(limit, (uint64_t)INT_MAX));
-	e = statement_run(s, b.st);
 	return e < 0 ? e : sqlite3_changes(s->db);
 }
 

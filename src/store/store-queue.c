@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "store-queue.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "store-internal.h"
@@ -16,8 +18,8 @@
  * for the last; with less, a disk with slow flushes would do little else. */
 #define BATCH_USEC (10 * USEC_PER_MSEC)
 
-struct task {
-	struct task *next;
+struct store_task {
+	STAILQ_ENTRY(store_task) next;
 	store_work_t work;
 	store_done_t done;
 	void *userdata;
@@ -27,57 +29,29 @@ struct task {
 };
 
 /* First in, first out. */
-struct tasks {
-	struct task *first, **end;
-};
+STAILQ_HEAD(store_tasks, store_task);
 
 struct store_queue {
 	struct store *store; /* the thread's alone while it runs */
 	pthread_t thread;
 	pthread_mutex_t lock; /* over all that follows */
 	pthread_cond_t posted_some, idle;
-	struct tasks posted, answered;
+	struct store_tasks posted, answered;
 	bool working, ending;
 	int fd;
 };
 
-static void tasks_init(struct tasks *t)
+static struct store_task *tasks_take(struct store_tasks *t)
 {
-	t->first = NULL;
-	t->end = &t->first;
-}
+	struct store_task *task = STAILQ_FIRST(t);
 
-static void tasks_append(struct tasks *t, struct task *task)
-{
-	task->next = NULL;
-	*t->end = task;
-	t->end = &task->next;
-}
-
-static struct task *tasks_take(struct tasks *t)
-{
-	struct task *task = t->first;
-
-	if (!task)
-		return NULL;
-	t->first = task->next;
-	if (!t->first)
-		t->end = &t->first;
+	if (task)
+		STAILQ_REMOVE_HEAD(t, next);
 	return task;
 }
 
-/* Moves all of one list to the end of the other. */
-static void tasks_move(struct tasks *from, struct tasks *to)
-{
-	if (!from->first)
-		return;
-	*to->end = from->first;
-	to->end = from->end;
-	tasks_init(from);
-}
-
 /* Does what is asked within the transaction; if it fails, undoes it and nothing else. */
-static int task_write(struct store *s, struct task *task)
+static int task_write(struct store *s, struct store_task *task)
 {
 	int e, r = store_savepoint(s);
 
@@ -88,28 +62,19 @@ static int task_write(struct store *s, struct task *task)
 	return r < 0 ? r : e < 0 ? e : r;
 }
 
-static void answer(struct store_queue *q, struct tasks *answers)
+static void answer(struct store_queue *q, struct store_tasks *answers)
 {
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&q->lock);
-	tasks_move(answers, &q->answered);
+	STAILQ_CONCAT(&q->answered, answers);
 	pthread_mutex_unlock(&q->lock);
 	/* It cannot fail but when the counter is full, and then the loop knows. */
 	if (write(q->fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-static void commit(struct store_queue *q, struct tasks *batch)
-{
-	int r = store_commit(q->store);
-
-	if (r < 0)
-		for (struct task *t = batch->first; t; t = t->next)
-			t->r = t->r < 0 ? t->r : r;
-}
-
-static int task_do(struct store *s, struct task *t)
+static int task_do(struct store *s, struct store_task *t)
 {
 	/* The rest of the room is for the ends of what was accepted before. */
 	if (t->accepts && store_is_short(s))
@@ -119,66 +84,70 @@ static int task_do(struct store *s, struct task *t)
 
 /* What was undone with its transaction and has to be done all the same. What accepts is refused,
  * and what reads has had its rows. */
-static bool is_missed(const struct task *t)
+static bool is_missed(const struct store_task *t)
 {
 	return t->r == -ENOSPC && !t->reads && !t->accepts;
 }
 
-static bool has_missed(const struct tasks *batch)
+static bool is_refused(const struct store_task *t)
 {
-	const struct task *t = batch->first;
-
-	while (t && !is_missed(t))
-		t = t->next;
-	return t;
+	return t->r == -ENOSPC && t->accepts;
 }
 
-static bool has_refused(const struct tasks *batch)
+static bool any(const struct store_tasks *batch, bool (*is)(const struct store_task *t))
 {
-	const struct task *t = batch->first;
+	const struct store_task *t;
 
-	while (t && !(t->r == -ENOSPC && t->accepts))
-		t = t->next;
-	return t;
+	STAILQ_FOREACH(t, batch, next)
+	if (is(t))
+		return true;
+	return false;
+}
+
+/* Ends the transaction of a batch: what is not durable has failed. */
+static void commit(struct store_queue *q, struct store_tasks *batch, bool again)
+{
+	struct store_task *t;
+	int r = store_commit(q->store);
+
+	STAILQ_FOREACH(t, batch, next)
+	if (r < 0 && t->r >= 0 && (t->again || !again))
+		t->r = r;
 }
 
 /* Once more, with room made for it. */
-static void do_missed(struct store_queue *q, struct tasks *batch)
+static void do_missed(struct store_queue *q, struct store_tasks *batch)
 {
-	struct task *t;
-	int r = store_begin(q->store);
+	struct store_task *t;
 
-	if (r < 0)
+	if (store_begin(q->store) < 0)
 		return;
-	for (t = batch->first; t; t = t->next)
+	STAILQ_FOREACH(t, batch, next)
+	{
 		t->again = is_missed(t);
-	for (t = batch->first; t; t = t->next)
 		if (t->again)
 			t->r = task_do(q->store, t);
-	r = store_commit(q->store);
-	for (t = batch->first; t; t = t->next)
-		if (t->again && r < 0)
-			t->r = t->r < 0 ? t->r : r;
+	}
+	commit(q, batch, /* again= */ true);
 }
 
 /* Takes tasks off the list: those that only read, up to the first that writes; then as many as one
  * transaction holds. What reads behind a write in the same transaction sees it, so it shares its
  * fate. */
-static void work_off(struct store_queue *q, struct tasks *list)
+static void work_off(struct store_queue *q, struct store_tasks *list)
 {
-	struct tasks batch;
-	struct task *t;
+	struct store_tasks batch = STAILQ_HEAD_INITIALIZER(batch);
+	struct store_task *t;
 	uint64_t begun;
 	int r;
 
-	tasks_init(&batch);
-	while (list->first && list->first->reads) {
+	while (!STAILQ_EMPTY(list) && STAILQ_FIRST(list)->reads) {
 		t = tasks_take(list);
 		t->r = t->work(q->store, t->userdata);
-		tasks_append(&batch, t);
+		STAILQ_INSERT_TAIL(&batch, t, next);
 		answer(q, &batch);
 	}
-	if (!list->first)
+	if (STAILQ_EMPTY(list))
 		return;
 	store_room_look(q->store);
 	begun = now_usec();
@@ -186,14 +155,14 @@ static void work_off(struct store_queue *q, struct tasks *list)
 	do {
 		t = tasks_take(list);
 		t->r = r < 0 ? r : task_do(q->store, t);
-		tasks_append(&batch, t);
-	} while (list->first && now_usec() - begun < BATCH_USEC);
+		STAILQ_INSERT_TAIL(&batch, t, next);
+	} while (!STAILQ_EMPTY(list) && now_usec() - begun < BATCH_USEC);
 	if (r == 0)
-		commit(q, &batch);
-	for (unsigned i = 0; has_missed(&batch) && store_room_make(q->store, i); i++)
+		commit(q, &batch, /* again= */ false);
+	for (unsigned i = 0; any(&batch, is_missed) && store_room_make(q->store, i); i++)
 		do_missed(q, &batch);
 	/* The next may have better luck. */
-	if (has_refused(&batch))
+	if (any(&batch, is_refused))
 		(void)store_room_make(q->store, 0);
 	answer(q, &batch);
 }
@@ -201,22 +170,21 @@ static void work_off(struct store_queue *q, struct tasks *list)
 static void *thread_main(void *arg)
 {
 	struct store_queue *q = arg;
-	struct tasks list;
+	struct store_tasks list = STAILQ_HEAD_INITIALIZER(list);
 
-	tasks_init(&list);
 	pthread_mutex_lock(&q->lock);
 	for (;;) {
-		while (!q->posted.first && !q->ending) {
+		while (STAILQ_EMPTY(&q->posted) && !q->ending) {
 			q->working = false;
 			pthread_cond_broadcast(&q->idle);
 			pthread_cond_wait(&q->posted_some, &q->lock);
 		}
-		if (!q->posted.first)
+		if (STAILQ_EMPTY(&q->posted))
 			break;
 		q->working = true;
-		tasks_move(&q->posted, &list);
+		STAILQ_CONCAT(&list, &q->posted);
 		pthread_mutex_unlock(&q->lock);
-		while (list.first)
+		while (!STAILQ_EMPTY(&list))
 			work_off(q, &list);
 		pthread_mutex_lock(&q->lock);
 	}
@@ -232,8 +200,8 @@ int store_queue_new(struct store_queue **ret, struct store *s)
 	if (!q)
 		return -ENOMEM;
 	q->store = s;
-	tasks_init(&q->posted);
-	tasks_init(&q->answered);
+	STAILQ_INIT(&q->posted);
+	STAILQ_INIT(&q->answered);
 	(void)pthread_mutex_init(&q->lock, NULL);
 	(void)pthread_cond_init(&q->posted_some, NULL);
 	(void)pthread_cond_init(&q->idle, NULL);
@@ -254,9 +222,9 @@ static bool drain(struct store_queue *q)
 	bool some;
 
 	pthread_mutex_lock(&q->lock);
-	while (q->posted.first || q->working)
+	while (!STAILQ_EMPTY(&q->posted) || q->working)
 		pthread_cond_wait(&q->idle, &q->lock);
-	some = q->answered.first;
+	some = !STAILQ_EMPTY(&q->answered);
 	pthread_mutex_unlock(&q->lock);
 	return some;
 }
@@ -289,15 +257,14 @@ int store_queue_fd(const struct store_queue *q)
 
 void store_queue_dispatch(struct store_queue *q)
 {
-	struct tasks answers;
-	struct task *t;
+	struct store_tasks answers = STAILQ_HEAD_INITIALIZER(answers);
+	struct store_task *t;
 	uint64_t n;
 
-	tasks_init(&answers);
 	if (read(q->fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 		return;
 	pthread_mutex_lock(&q->lock);
-	tasks_move(&q->answered, &answers);
+	STAILQ_CONCAT(&answers, &q->answered);
 	pthread_mutex_unlock(&q->lock);
 	while ((t = tasks_take(&answers))) {
 		if (t->done)
@@ -306,15 +273,16 @@ void store_queue_dispatch(struct store_queue *q)
 	}
 }
 
-static int post(struct store_queue *q, const struct task *task)
+static int post(struct store_queue *q, struct store_task task)
 {
-	struct task *t = malloc(sizeof(*t));
+	struct store_task *t = malloc(sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
-	*t = *task;
+	*t = task;
 	pthread_mutex_lock(&q->lock);
-	tasks_append(&q->posted, t);
+	assert(!q->ending);
+	STAILQ_INSERT_TAIL(&q->posted, t, next);
 	pthread_cond_signal(&q->posted_some);
 	pthread_mutex_unlock(&q->lock);
 	return 0;
@@ -322,21 +290,17 @@ static int post(struct store_queue *q, const struct task *task)
 
 int store_queue_post(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
 {
-	struct task t = { .work = work, .done = done, .userdata = userdata };
-
-	return post(q, &t);
+	return post(q, (struct store_task){ .work = work, .done = done, .userdata = userdata });
 }
 
 int store_queue_accept(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
 {
-	struct task t = { .work = work, .done = done, .userdata = userdata, .accepts = true };
-
-	return post(q, &t);
+	return post(q, (struct store_task){
+			       .work = work, .done = done, .userdata = userdata, .accepts = true });
 }
 
 int store_queue_read(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)
 {
-	struct task t = { .work = work, .done = done, .userdata = userdata, .reads = true };
-
-	return post(q, &t);
+	return post(q, (struct store_task){
+			       .work = work, .done = done, .userdata = userdata, .reads = true });
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -88,34 +89,78 @@ static int result(struct store *s, int rc)
 	return r;
 }
 
-int statement_get(struct store *s, enum statement which, const char *sql, sqlite3_stmt **ret)
+struct parameter parameter_text(const char *v)
 {
-	int r = transaction_lost(s);
+	return BYTES(v, v ? strlen(v) : 0);
+}
+
+/* Returns a result code of SQLite. */
+static int bind(sqlite3_stmt *st, const struct parameter *v, size_t n)
+{
+	int at = 0, rc = SQLITE_OK;
+
+	for (size_t i = 0; i < n && rc == SQLITE_OK; i++) {
+		const struct lasting_identity *id = v[i].p;
+
+		switch (v[i].kind) {
+		case PARAMETER_NUMBER:
+			rc = sqlite3_bind_int64(st, ++at, (sqlite3_int64)v[i].number);
+			break;
+		case PARAMETER_BYTES:
+			/* A null pointer would bind NULL. */
+			rc = sqlite3_bind_blob64(st, ++at, v[i].p ? v[i].p : "", v[i].number,
+						 SQLITE_STATIC);
+			break;
+		case PARAMETER_IDENTITY: {
+			const uint64_t columns[] = { id->fsid, id->ino, (uint64_t)id->btime_nsec,
+						     id->type };
+
+			for (size_t k = 0; k < ELEMENTSOF(columns) && rc == SQLITE_OK; k++)
+				rc = sqlite3_bind_int64(st, ++at, (sqlite3_int64)columns[k]);
+			break;
+		}
+		}
+	}
+	assert(rc != SQLITE_OK || at == sqlite3_bind_parameter_count(st));
+	return rc;
+}
+
+int statement_run(struct store *s, enum statement which, const char *sql,
+		  const struct parameter *parameters, size_t n)
+{
+	sqlite3_stmt **st = &s->statements[which];
+	int rc = SQLITE_OK, r = transaction_lost(s);
 
 	if (r < 0)
 		return r;
-	if (!s->statements[which]) {
-		r = result(s, sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
-						 &s->statements[which], NULL));
-		if (r < 0)
-			return r;
-	}
-	*ret = s->statements[which];
-	return 0;
-}
-
-int statement_run(struct store *s, sqlite3_stmt *st)
-{
-	int rc = sqlite3_step(st), r = result(s, rc);
-
+	if (!*st)
+		rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
+	if (rc == SQLITE_OK)
+		rc = bind(*st, parameters, n);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(*st);
+	r = result(s, rc);
 	/* The step has said it already. */
-	(void)sqlite3_reset(st);
+	(void)sqlite3_reset(*st);
 	return r;
 }
 
-int statement_prepare(struct store *s, const char *sql, sqlite3_stmt **ret)
+int statement_change(struct store *s, enum statement which, const char *sql,
+		     const struct parameter *parameters, size_t n)
 {
-	return result(s, sqlite3_prepare_v2(s->db, sql, -1, ret, NULL));
+	int r = statement_run(s, which, sql, parameters, n);
+
+	return r < 0 ? r : sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
+}
+
+int statement_query(struct store *s, sqlite3_stmt **ret, const char *sql,
+		    const struct parameter *parameters, size_t n)
+{
+	int rc = sqlite3_prepare_v2(s->db, sql, -1, ret, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = bind(*ret, parameters, n);
+	return result(s, rc);
 }
 
 int statement_next(struct store *s, sqlite3_stmt *st)
@@ -130,21 +175,13 @@ void statement_finalizep(sqlite3_stmt **st)
 	(void)sqlite3_finalize(*st);
 }
 
-static int run_simple(struct store *s, enum statement which, const char *sql)
-{
-	sqlite3_stmt *st;
-	int r = statement_get(s, which, sql, &st);
-
-	return r < 0 ? r : statement_run(s, st);
-}
-
 int store_begin(struct store *s)
 {
 	int r;
 
 	if (s->in_transaction)
 		return -EBUSY;
-	r = run_simple(s, STATEMENT_BEGIN, "BEGIN IMMEDIATE");
+	r = statement_run(s, STATEMENT_BEGIN, "BEGIN IMMEDIATE", NULL, 0);
 	if (r < 0)
 		return r;
 	s->in_transaction = true;
@@ -158,7 +195,7 @@ int store_commit(struct store *s)
 
 	if (!s->in_transaction)
 		return -EINVAL;
-	r = run_simple(s, STATEMENT_COMMIT, "COMMIT");
+	r = statement_run(s, STATEMENT_COMMIT, "COMMIT", NULL, 0);
 	if (r < 0) {
 		store_rollback(s);
 		return r;
@@ -171,70 +208,35 @@ void store_rollback(struct store *s)
 {
 	/* It cannot fail but where there is nothing left to undo. */
 	if (s->in_transaction && !sqlite3_get_autocommit(s->db))
-		(void)run_simple(s, STATEMENT_ROLLBACK, "ROLLBACK");
+		(void)statement_run(s, STATEMENT_ROLLBACK, "ROLLBACK", NULL, 0);
 	s->in_transaction = false;
 	s->lost = 0;
 }
 
 int store_savepoint(struct store *s)
 {
-	return run_simple(s, STATEMENT_SAVEPOINT, "SAVEPOINT work");
+	return statement_run(s, STATEMENT_SAVEPOINT, "SAVEPOINT work", NULL, 0);
 }
 
 int store_savepoint_keep(struct store *s)
 {
-	return run_simple(s, STATEMENT_RELEASE, "RELEASE work");
+	return statement_run(s, STATEMENT_RELEASE, "RELEASE work", NULL, 0);
 }
 
 int store_savepoint_undo(struct store *s)
 {
-	int r = run_simple(s, STATEMENT_UNDO, "ROLLBACK TO work");
+	int r = statement_run(s, STATEMENT_UNDO, "ROLLBACK TO work", NULL, 0);
 
 	return r < 0 ? r : store_savepoint_keep(s);
 }
 
-static void bound(struct binder *b, int rc)
-{
-	if (b->rc == SQLITE_OK)
-		b->rc = rc;
-}
-
-void bind_u64(struct binder *b, uint64_t v)
-{
-	bound(b, sqlite3_bind_int64(b->st, ++b->at, (sqlite3_int64)v));
-}
-
-void bind_bound(struct binder *b, uint64_t v)
-{
-	bind_u64(b, MIN(v, (uint64_t)INT64_MAX));
-}
-
-void bind_bytes(struct binder *b, const void *p, size_t len)
-{
-	/* A null pointer would bind NULL. */
-	bound(b, sqlite3_bind_blob64(b->st, ++b->at, p ? p : "", len, SQLITE_STATIC));
-}
-
-void bind_string(struct binder *b, const char *v)
-{
-	bind_bytes(b, v, v ? strlen(v) : 0);
-}
-
-void bind_identity(struct binder *b, const struct lasting_identity *id)
-{
-	bind_u64(b, id->fsid);
-	bind_u64(b, id->ino);
-	bind_u64(b, (uint64_t)id->btime_nsec);
-	bind_u64(b, id->type);
-}
-
-void reader_fail(struct reader *r, int error)
+void reader_fail(struct row_reader *r, int error)
 {
 	if (r->error == 0)
 		r->error = error;
 }
 
-uint64_t read_u64(struct reader *r)
+uint64_t read_u64(struct row_reader *r)
 {
 	/* Of a connection that one thread uses at a time, the value may be asked directly: a list
 	 * has a hundred thousand. */
@@ -245,7 +247,7 @@ uint64_t read_u64(struct reader *r)
 	return (uint64_t)sqlite3_value_int64(v);
 }
 
-uint32_t read_u32(struct reader *r)
+uint32_t read_u32(struct row_reader *r)
 {
 	uint64_t v = read_u64(r);
 
@@ -254,7 +256,7 @@ uint32_t read_u32(struct reader *r)
 	return (uint32_t)v;
 }
 
-unsigned int read_enum(struct reader *r, unsigned int n)
+unsigned int read_enum(struct row_reader *r, unsigned int n)
 {
 	uint32_t v = read_u32(r);
 
@@ -263,7 +265,7 @@ unsigned int read_enum(struct reader *r, unsigned int n)
 	return v;
 }
 
-const char *read_string(struct reader *r)
+const char *read_string(struct row_reader *r)
 {
 	/* Bytes of a database in UTF-8 become text as they are, with a NUL behind them, which may
 	 * take memory. */
@@ -278,7 +280,15 @@ const char *read_string(struct reader *r)
 	return v ? v : "";
 }
 
-struct lasting_identity read_identity(struct reader *r)
+const void *read_bytes(struct row_reader *r, size_t *ret_len)
+{
+	const void *v = sqlite3_column_blob(r->st, r->at);
+
+	*ret_len = (size_t)sqlite3_column_bytes(r->st, r->at++);
+	return v;
+}
+
+struct lasting_identity read_identity(struct row_reader *r)
 {
 	return (struct lasting_identity){
 		.fsid = read_u64(r),
