@@ -70,15 +70,9 @@ static bool is_expected(const struct entry_record *e, void *userdata)
 
 static enum spool_outcome outcome_of(const struct failure *f)
 {
-	static const char *const denied[] = { "Protected", "NotAuthorized", "CrossesMount",
-					      "InvalidPath", "Unsupported" };
-
-	if (!f->name)
+	if (!f->cause)
 		return SPOOL_ACCEPTED;
-	for (size_t i = 0; i < ELEMENTSOF(denied); i++)
-		if (strcmp(denied[i], f->name) == 0)
-			return SPOOL_DENIED;
-	return SPOOL_LATER;
+	return error_entry(f->cause)->retry == RETRY_NO ? SPOOL_DENIED : SPOOL_LATER;
 }
 
 static void on_submitted(const struct failure *f, const struct submitted *result, void *userdata)
@@ -86,7 +80,7 @@ static void on_submitted(const struct failure *f, const struct submitted *result
 	struct spooled *s = userdata;
 
 	(void)result;
-	if (f->name)
+	if (f->cause)
 		log_user(LOG_NOTICE, s->uid, SD_ID128_NULL, "%s: not accepted: %s", s->origin,
 			 f->text.line);
 	if (s->m->spools)

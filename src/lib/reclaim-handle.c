@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/error-table.h"
 #include "base/escape.h"
 #include "base/fd.h"
 
@@ -36,32 +37,22 @@ int fail_errno(struct reclaim *r, int error)
 	return error;
 }
 
-/* What the daemon's and the bus's names of errors are in errno(3). */
+/* What the bus's names of errors are in errno(3); the daemon's are in the table. */
 static int errno_of(const struct reclaim *r, const sd_bus_error *e, int error)
 {
 	static const struct {
 		const char *name;
 		int error;
 	} known[] = {
-		{ ERROR_PREFIX "Protected", EPERM },
-		{ ERROR_PREFIX "NotAuthorized", EACCES },
-		{ ERROR_PREFIX "CrossesMount", EXDEV },
-		{ ERROR_PREFIX "InvalidPath", EINVAL },
-		{ ERROR_PREFIX "IdentityChanged", ESTALE },
-		{ ERROR_PREFIX "LimitExceeded", EDQUOT },
-		{ ERROR_PREFIX "Unsupported", EOPNOTSUPP },
-		{ ERROR_PREFIX "NoSuchJob", ESRCH },
-		{ ERROR_PREFIX "NoSuchPath", ENOENT },
-		{ ERROR_PREFIX "WrongState", EBUSY },
-		{ ERROR_PREFIX "InvalidArgument", EINVAL },
-		{ ERROR_PREFIX "Busy", EAGAIN },
-		{ ERROR_PREFIX "Failed", EIO },
 		{ SD_BUS_ERROR_ACCESS_DENIED, EACCES },
 		{ SD_BUS_ERROR_SERVICE_UNKNOWN, ECONNREFUSED },
 		{ SD_BUS_ERROR_NAME_HAS_NO_OWNER, ECONNREFUSED },
 		{ SD_BUS_ERROR_DISCONNECTED, ECONNRESET },
 	};
+	enum error_cause cause = error_by_bus_name(e->name);
 
+	if (cause)
+		return error_entry(cause)->error;
 	/* Said of an answer that takes too long, and of one that cannot come any more. */
 	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
 		return sd_bus_is_open(r->way.bus) > 0 ? -ETIMEDOUT : -ECONNRESET;

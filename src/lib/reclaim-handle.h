@@ -12,7 +12,6 @@
 
 #define MANAGER_PATH "/org/reclaimd1"
 #define MANAGER_INTERFACE "org.reclaimd1.Manager"
-#define ERROR_PREFIX "org.reclaimd1.Error."
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 

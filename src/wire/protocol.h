@@ -6,7 +6,8 @@
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
  * next one comes when the last was answered, but for STOP and FREE_REMAINDERS, which have no answer
  * of their own, and FLUSH, of which one may be under way beside a RUN. "n * (...)" is repeated up
- * to the end of the message. Errors are negative errnos; ? may be NULL or absent.
+ * to the end of the message. Errors are negative errnos; a failure is a cause of
+ * base/error-table.h and its text; ? may be NULL or absent.
  *
  *   request          content                                      answers
  *   HELLO            version, role, uid, gid, flags, µs that a    WELCOME: version, Landlock's ABI
@@ -50,7 +51,7 @@
 #include "base/lasting-identity.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 5
+#define PROTOCOL_VERSION 6
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -80,10 +81,9 @@ enum protocol_answer {
 	ANSWER_ALIVE,     /* still at work */
 	ANSWER_DIRS,      /* n * (number, path, identity) */
 	ANSWER_ENTRIES,   /* n * (dir, name, identity), seq counting from 1 */
-	ANSWER_VALIDATED, /* error, names, missing, entries, bytes, mount id, dev, discards, failure
-			   */
+	ANSWER_VALIDATED, /* names, missing, entries, bytes, mount id, dev, discards, failure */
 	ANSWER_RANGES,    /* n * (from, to, error) */
-	ANSWER_STAGED,    /* error, identity, failure */
+	ANSWER_STAGED,    /* identity, failure */
 	ANSWER_OPENED,    /* error; fd if 0 */
 	ANSWER_DONE,      /* error */
 	ANSWER_LISTING,   /* n * (name, identity) */

@@ -71,13 +71,13 @@ void directory_check(struct session_dir *d, int fd, const struct protect *p)
 {
 	d->near = protect_near(p, fd);
 	d->refusal = protect_check_content(p, fd);
-	d->error = -EPERM;
+	d->cause = ERROR_PROTECTED;
 	if (!d->refusal && in_staging(d, p))
 		d->refusal = "belongs to reclaimd itself";
 	if (d->refusal)
 		return;
 	d->refusal = directory_closed(fd, &d->found);
-	d->error = -EACCES;
+	d->cause = d->refusal ? ERROR_NOT_AUTHORIZED : ERROR_NONE;
 }
 
 /* Not by its directory, but by what it is. */
@@ -93,71 +93,41 @@ static const char *name_closed(const struct session_dir *d, const struct found *
 	return NULL;
 }
 
-int directory_validate(const struct session_dir *d, int fd, const char *name,
-		       const struct protect *p, struct found *ret, const char **ret_why)
+enum error_cause directory_validate(const struct session_dir *d, int fd, const char *name,
+				    const struct protect *p, struct found *ret,
+				    const char **ret_why)
 {
 	int r = found_at(fd, name, ret);
 
-	*ret_why = NULL;
-	/* Who may not search a directory learns nothing about what is in it. */
-	if (r == -EACCES)
-		*ret_why = "cannot be reached: permission denied";
-	if (r == -ENOENT)
-		*ret_why = "does not exist";
-	if (r < 0)
-		return r;
+	if (r < 0) {
+		/* Who may not search a directory learns nothing about what is in it. */
+		*ret_why = r == -EACCES   ? "cannot be reached: permission denied"
+			   : r == -ENOENT ? "does not exist"
+					  : strerror(-r);
+		return error_from_errno(r, ERROR_AT_PATH);
+	}
 	*ret_why = d->refusal;
-	if (*ret_why)
-		return d->error;
+	if (d->cause)
+		return d->cause;
 	if ((ret->attributes & STATX_ATTR_MOUNT_ROOT) || ret->id.mnt_id != d->found.id.mnt_id) {
 		*ret_why = "is a mount point";
-		return -EXDEV;
+		return ERROR_CROSSES_MOUNT;
 	}
 	*ret_why = strcmp(name, STAGING) == 0 ? "belongs to reclaimd itself"
 		   : d->near                  ? protect_check(p, fd, name, &ret->id)
 					      : NULL;
 	if (*ret_why)
-		return -EPERM;
+		return ERROR_PROTECTED;
 	*ret_why = name_closed(d, ret);
-	return *ret_why ? -EACCES : 0;
+	return *ret_why ? ERROR_NOT_AUTHORIZED : ERROR_NONE;
 }
 
-static const char *failure_name(int error)
-{
-	switch (-error) {
-	case ENOENT:
-		return "NoSuchPath";
-	case EACCES:
-	case EROFS:
-		return "NotAuthorized";
-	case EPERM:
-		return "Protected";
-	case EXDEV:
-		return "CrossesMount";
-	case ELOOP:
-	case ENOTDIR:
-	case ENAMETOOLONG:
-	case EINVAL:
-		return "InvalidPath";
-	case ESTALE:
-		return "IdentityChanged";
-	case E2BIG:
-		return "LimitExceeded";
-	case ENOSYS:
-	case EOPNOTSUPP:
-		return "Unsupported";
-	default:
-		return "Failed";
-	}
-}
-
-void failure_fill(struct failure_text *f, int error, const char *dir, const char *name,
+void failure_fill(struct failure_text *f, enum error_cause cause, const char *dir, const char *name,
 		  const char *why)
 {
 	_cleanup_free_ char *d = escape_name(dir), *n = escape_name(name ? name : "");
 	bool slash = name && dir[0] && dir[strlen(dir) - 1] != '/';
 
-	f->name = failure_name(error);
-	safe_text_format(&f->text, "%s%s%s: %s", d ? d : "", slash ? "/" : "", n ? n : "",
-			 why ? why : strerror(-error));
+	f->cause = cause;
+	safe_text_format(&f->text, "%s%s%s: %s", d ? d : "", slash ? "/" : "", n ? n : "", why);
 }

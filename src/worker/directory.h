@@ -13,25 +13,25 @@ struct protect;
  */
 void directory_here(int *fd, struct found *f);
 
-/* Finds out what holds for all names in a directory, which is open as fd: d->near, and d->refusal
- * if none may go. */
+/* Finds out what holds for all names in a directory, which is open as fd: d->near, and d->cause
+ * and d->refusal if none may go. */
 void directory_check(struct session_dir *d, int fd, const struct protect *p);
 
-/* Looks at one name in it; fd is d->fd or the like. Returns 0, or a negative errno and (or NULL)
- * why: -ENOENT, -EACCES if it may not be seen or not deleted, -EPERM if it is protected, -EXDEV for
- * a mount point. */
-int directory_validate(const struct session_dir *d, int fd, const char *name,
-		       const struct protect *p, struct found *ret, const char **ret_why);
+/* Validates one name in it; fd is d->fd or the like. Returns ERROR_NONE, or why it may not be seen
+ * or not deleted, and that in words. */
+enum error_cause directory_validate(const struct session_dir *d, int fd, const char *name,
+				    const struct protect *p, struct found *ret,
+				    const char **ret_why);
 
 /* May names in this directory be deleted by us at all? NULL, or why not. */
 const char *directory_closed(int fd, const struct found *dir);
 
-/* An answer to the API: the D-Bus error's name (static), and "PATH: WHY". */
+/* An answer to the API: the cause, and "PATH: WHY". */
 struct failure_text {
-	const char *name;
+	enum error_cause cause;
 	struct safe_text text;
 };
 
-/* name may be NULL: it is about the directory; why may be NULL: the errno's own words. */
-void failure_fill(struct failure_text *f, int error, const char *dir, const char *name,
+/* name may be NULL: it is about the directory. */
+void failure_fill(struct failure_text *f, enum error_cause cause, const char *dir, const char *name,
 		  const char *why);

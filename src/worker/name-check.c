@@ -49,11 +49,19 @@ struct validation {
 	struct failure_text f;
 };
 
-static int refuse(struct validation *v, int error, const char *dir, const char *name,
+static int refuse(struct validation *v, enum error_cause cause, const char *dir, const char *name,
 		  const char *why)
 {
-	failure_fill(&v->f, error, dir, name, why);
-	return error;
+	failure_fill(&v->f, cause, dir, name, why);
+	return error_entry(cause)->error;
+}
+
+/* By what the kernel says of a path; why may be NULL: in its own words. */
+static int refuse_errno(struct validation *v, int error, const char *dir, const char *name,
+			const char *why)
+{
+	return refuse(v, error_from_errno(error, ERROR_AT_PATH), dir, name,
+		      why ? why : strerror(-error));
 }
 
 /* Goes over to another kind of answer; what is there of the one before is sent. */
@@ -105,7 +113,7 @@ static int mount_check(struct validation *v, const struct session_dir *d, const 
 	}
 	if (s->mnt_id == d->found.id.mnt_id && s->dev == d->found.id.dev)
 		return 0;
-	return refuse(v, -EXDEV, shown, NULL,
+	return refuse(v, ERROR_CROSSES_MOUNT, shown, NULL,
 		      "is on another filesystem or mount than what is submitted with it: submit "
 		      "them one after the other");
 }
@@ -116,21 +124,22 @@ static void dir_view(struct validation *v, struct session_dir *d, int fd, enum w
 	struct location at;
 	int r;
 
-	if (d->refusal || !v->view)
+	if (d->cause || !v->view)
 		return;
-	d->error = -EACCES;
 	if (protect_locate(v->protect, fd, &at) < 0) {
+		d->cause = ERROR_NOT_AUTHORIZED;
 		d->refusal = "lies where its filesystem cannot be told";
 		return;
 	}
 	d->covered = view_mounts_at(v->view, &at);
 	r = way == WAY_PATH ? view_path(v->view, d->path, &at) : 0;
-	if (r == -EROFS)
+	if (r == -EROFS) {
+		d->cause = ERROR_NOT_AUTHORIZED;
 		d->refusal = "is on a filesystem that is mounted read-only for the submitter";
-	if (r != -EROFS && r < 0) {
+	} else if (r < 0) {
+		d->cause = ERROR_INVALID_PATH;
 		d->refusal = "is not the same for the submitter, which has other mounts or "
 			     "another root: submit it by a descriptor, as reclaimctl does";
-		d->error = -EINVAL;
 	}
 }
 
@@ -153,16 +162,16 @@ static int dir_take(struct validation *v, int fd, enum way way, bool read_only, 
 	int r = found_at(own, "", &f);
 
 	if (r < 0)
-		return refuse(v, r, shown, NULL, NULL);
+		return refuse_errno(v, r, shown, NULL, NULL);
 	if (!S_ISDIR(f.id.mode))
-		return refuse(v, -EINVAL, shown, NULL, "is no directory");
+		return refuse(v, ERROR_INVALID_PATH, shown, NULL, "is no directory");
 	read_only = read_only || is_read_only(own);
 	if (!mounts_by_id(protect_mounts(v->protect), f.id.mnt_id))
 		directory_here(&own, &f);
 	fd = own;
 	r = session_dir_add(v->session, &own, &f, ret, &is_new);
 	if (r < 0)
-		return refuse(v, r, shown, NULL, NULL);
+		return refuse_errno(v, r, shown, NULL, NULL);
 	if (!is_new)
 		return 0;
 	r = mount_check(v, &v->session->dirs[*ret], shown);
@@ -170,9 +179,9 @@ static int dir_take(struct validation *v, int fd, enum way way, bool read_only, 
 		return r;
 	directory_check(&v->session->dirs[*ret], fd, v->protect);
 	v->session->dirs[*ret].read_only = read_only;
-	if (read_only && !v->session->dirs[*ret].refusal) {
+	if (read_only && !v->session->dirs[*ret].cause) {
 		v->session->dirs[*ret].refusal = "is on a filesystem that is mounted read-only";
-		v->session->dirs[*ret].error = -EROFS;
+		v->session->dirs[*ret].cause = ERROR_NOT_AUTHORIZED;
 	}
 	dir_view(v, &v->session->dirs[*ret], fd, way);
 	return tell_dir(v, *ret);
@@ -187,15 +196,15 @@ static int dir_find(struct validation *v, const char *dir, const char *shown, ui
 	if (session_dir_known(v->session, dir, ret))
 		return 0;
 	if (dir[0] != '/')
-		return refuse(v, -EINVAL, shown, NULL, "is not an absolute path");
+		return refuse(v, ERROR_INVALID_PATH, shown, NULL, "is not an absolute path");
 	fd = intake_open_dir(dir, &why);
 	if (fd < 0)
-		return refuse(v, fd, shown, NULL, why);
+		return refuse_errno(v, fd, shown, NULL, why);
 	r = dir_take(v, fd, WAY_PATH, /* read_only= */ false, shown, ret);
 	if (r < 0)
 		return r;
 	r = session_dir_call(v->session, dir, *ret);
-	return r < 0 ? refuse(v, r, shown, NULL, NULL) : 0;
+	return r < 0 ? refuse_errno(v, r, shown, NULL, NULL) : 0;
 }
 
 static bool is_expected(const struct validation *v, const struct identity *id)
@@ -207,19 +216,20 @@ static bool is_expected(const struct validation *v, const struct identity *id)
 }
 
 /* What is mounted in the submitter's view is not deleted, nor what holds it. */
-static int covered_check(const struct validation *v, int fd, const char *name, const char **ret_why)
+static enum error_cause covered_check(const struct validation *v, int fd, const char *name,
+				      const char **ret_why)
 {
 	struct location at;
 	size_t len;
 
 	*ret_why = "is a mount point for the submitter, or holds one";
 	if (protect_locate(v->protect, fd, &at) < 0)
-		return -EXDEV;
+		return ERROR_CROSSES_MOUNT;
 	len = strlen(at.path);
 	if (snprintf(at.path + len, sizeof(at.path) - len, "/%s", name) >=
 	    (int)(sizeof(at.path) - len))
-		return -ENAMETOOLONG;
-	return view_mounts_at(v->view, &at) ? -EXDEV : 0;
+		return ERROR_INVALID_PATH;
+	return view_mounts_at(v->view, &at) ? ERROR_CROSSES_MOUNT : ERROR_NONE;
 }
 
 /* Looks at one name. Returns 0; 1 if it is counted as missing; or refuses. */
@@ -229,31 +239,32 @@ static int name_validate(struct validation *v, uint32_t dir, const char *name, b
 	struct session_dir *d = &v->session->dirs[dir];
 	int fd = session_dir_open(d), r;
 	const char *why = NULL;
+	enum error_cause cause;
 	struct found f;
 
 	if (fd < 0)
-		return refuse(v, fd, shown, name, NULL);
-	r = directory_validate(d, fd, name, v->protect, &f, &why);
-	if (r >= 0 && d->covered)
-		r = covered_check(v, fd, name, &why);
+		return refuse_errno(v, fd, shown, name, NULL);
+	cause = directory_validate(d, fd, name, v->protect, &f, &why);
+	if (!cause && d->covered)
+		cause = covered_check(v, fd, name, &why);
 	if (fd != d->fd)
 		fd_closep(&fd);
-	if (r == -ENOENT && list)
+	if (cause == ERROR_NO_SUCH_PATH && list)
 		return 1;
-	if (r < 0)
-		return refuse(v, r, shown, name, why);
+	if (cause)
+		return refuse(v, cause, shown, name, why);
 	if (!is_expected(v, &f.id))
 		return 1;
 	if (slash && !S_ISDIR(f.id.mode))
 		return refuse(
-			v, -ENOTDIR, shown, name,
+			v, ERROR_INVALID_PATH, shown, name,
 			S_ISLNK(f.id.mode)
 				? "is a symbolic link, and the slash behind it would mean what "
 				  "it points to: leave the slash out"
 				: "is no directory, but has a slash behind it");
 	r = session_entry_add(v->session, dir, name, &f.id);
 	if (r < 0)
-		return refuse(v, r, shown, name, NULL);
+		return refuse_errno(v, r, shown, name, NULL);
 	v->session->has_dirs |= S_ISDIR(f.id.mode);
 	/* What has other names frees nothing. */
 	v->session->bytes += f.id.nlink == 1 ? f.id.blocks_bytes : 0;
@@ -272,6 +283,15 @@ static void missing(struct validation *v, size_t n, const char *dir, const char 
 		s->first_missing = NULL;
 }
 
+/* Of a list, a directory that is not there is no failure: its names are missing. */
+static bool is_missing(struct validation *v, int r, const struct session_group *g)
+{
+	if (r != -ENOENT || !g->list)
+		return false;
+	v->f.cause = ERROR_NONE;
+	return true;
+}
+
 static int path_validate(struct validation *v, const struct session_group *g)
 {
 	_cleanup_free_ char *dir = NULL;
@@ -282,11 +302,11 @@ static int path_validate(struct validation *v, const struct session_group *g)
 	int r = intake_split(g->path, &dir, name, &slash, &why);
 
 	if (r < 0)
-		return refuse(v, r, g->path, NULL, why);
+		return refuse(v, error_from_errno(r, ERROR_AT_SPELLING), g->path, NULL, why);
 	r = dir_find(v, dir, g->path, &number);
 	if (r >= 0)
 		r = name_validate(v, number, name, slash, g->list, dir);
-	if (r == -ENOENT && g->list)
+	if (is_missing(v, r, g))
 		r = 1;
 	if (r == 1)
 		missing(v, 1, g->path, NULL);
@@ -298,8 +318,9 @@ static int name_check(struct validation *v, const char *shown, const char *name)
 	if (is_component(name))
 		return 0;
 	if (strlen(name) > NAME_MAX)
-		return refuse(v, -ENAMETOOLONG, shown, name, "is a name of more than 255 bytes");
-	return refuse(v, -EINVAL, shown, name,
+		return refuse(v, ERROR_INVALID_PATH, shown, name,
+			      "is a name of more than 255 bytes");
+	return refuse(v, ERROR_INVALID_PATH, shown, name,
 		      "is not a name in one directory: it must not be empty, '.' or '..', and have "
 		      "no slash in it");
 }
@@ -321,7 +342,7 @@ static int go_on(struct validation *v)
 	if (r == -EAGAIN)
 		return 0;
 	if (r > 0 && v->s->in.type == REQUEST_STOP)
-		return refuse(v, -E2BIG, "", NULL, "too many names are on their way");
+		return refuse(v, ERROR_LIMIT_EXCEEDED, "", NULL, "too many names are on their way");
 	return r > 0 ? -EBADMSG : r < 0 ? r : -EPIPE;
 }
 
@@ -329,19 +350,19 @@ static int refuse_list(struct validation *v, int error, const char *shown)
 {
 	switch (error) {
 	case -EBADMSG:
-		return refuse(v, -EINVAL, shown, NULL,
+		return refuse(v, ERROR_INVALID_PATH, shown, NULL,
 			      "comes with a list of names whose last is not whole, or has no NUL "
 			      "behind it");
 	case -ENAMETOOLONG:
-		return refuse(v, error, shown, NULL,
+		return refuse(v, ERROR_INVALID_PATH, shown, NULL,
 			      "comes with a list of names of which one is longer than any can be");
 	case -ESTALE:
-		return refuse(v, -EINVAL, shown, NULL,
+		return refuse(v, ERROR_INVALID_PATH, shown, NULL,
 			      "comes with a list of names that has changed while it was read: hand "
 			      "over a list that is complete");
 	default:
-		return refuse(v, error, shown, NULL,
-			      "comes with a list of names that cannot be read");
+		return refuse_errno(v, error, shown, NULL,
+				    "comes with a list of names that cannot be read");
 	}
 }
 
@@ -407,7 +428,7 @@ static int dir_find_beneath(struct validation *v, uint32_t base, const char *pat
 	/* No path by which other directories are known begins with a digit. */
 	if (asprintf(&key, "%" PRIu32 "/%s", base, path) < 0) {
 		key = NULL;
-		return refuse(v, -ENOMEM, shown, NULL, NULL);
+		return refuse_errno(v, -ENOMEM, shown, NULL, NULL);
 	}
 	if (session_dir_known(v->session, key, ret))
 		return 0;
@@ -415,7 +436,7 @@ static int dir_find_beneath(struct validation *v, uint32_t base, const char *pat
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV)
 		return 1;
 	if (fd < 0)
-		return refuse(v, fd, shown, path, NULL);
+		return refuse_errno(v, fd, shown, path, NULL);
 	/* What is mounted there for the submitter, it would not have gone through. */
 	if (v->view && (protect_locate(v->protect, fd, &at) < 0 || base_locate(v, base, &top) < 0 ||
 			view_mounts_between(v->view, &top, &at))) {
@@ -424,7 +445,7 @@ static int dir_find_beneath(struct validation *v, uint32_t base, const char *pat
 	}
 	r = dir_take(v, fd, WAY_FD, v->session->dirs[base].read_only, shown, ret);
 	if (r >= 0 && session_dir_call(v->session, key, *ret) < 0)
-		r = refuse(v, -ENOMEM, shown, NULL, NULL);
+		r = refuse_errno(v, -ENOMEM, shown, NULL, NULL);
 	return r < 0 ? r : 0;
 }
 
@@ -452,7 +473,7 @@ static int record_validate(struct validation *v, uint32_t base, char *path, cons
 	int r = 0;
 
 	if (!is_beneath(path))
-		return refuse(v, -EINVAL, shown, path,
+		return refuse(v, ERROR_INVALID_PATH, shown, path,
 			      "is no path beneath a directory: it must have no '.', '..' or empty "
 			      "name in it");
 	if (slash) {
@@ -508,13 +529,13 @@ static int list_open(struct validation *v, struct name_list *list, const struct 
 
 	v->lists += r < 0 ? 0 : list->left + list->size;
 	if (r == -EINVAL)
-		return refuse(v, r, shown, NULL,
+		return refuse(v, ERROR_INVALID_PATH, shown, NULL,
 			      "comes with a list of names that is no regular file");
 	if (r == -E2BIG)
-		return refuse(v, r, shown, NULL,
+		return refuse(v, ERROR_LIMIT_EXCEEDED, shown, NULL,
 			      "comes with lists of names of more than 1 GiB together: submit them "
 			      "one after the other");
-	return r < 0 ? refuse(v, r, shown, NULL, NULL) : 0;
+	return r < 0 ? refuse_errno(v, r, shown, NULL, NULL) : 0;
 }
 
 static int group_validate(struct validation *v, struct session_group *g)
@@ -529,7 +550,7 @@ static int group_validate(struct validation *v, struct session_group *g)
 		return r < 0 ? r : go_on(v);
 	}
 	if (g->dirfd < 0 && !g->dir_path)
-		return refuse(v, -EINVAL, "", NULL, "no directory is given");
+		return refuse(v, ERROR_INVALID_PATH, "", NULL, "no directory is given");
 	r = list_open(v, &list, g, shown ? shown : "");
 	if (r < 0)
 		return r;
@@ -538,7 +559,7 @@ static int group_validate(struct validation *v, struct session_group *g)
 			     shown ? shown : "", &dir);
 	else
 		r = dir_find(v, g->dir_path, shown, &dir);
-	if (r == -ENOENT && g->list && g->dir_path) {
+	if (g->dir_path && is_missing(v, r, g)) {
 		r = names_missing(v, &list, shown);
 	} else if (r >= 0) {
 		shown = shown ? shown : v->session->dirs[dir].path;
@@ -566,7 +587,7 @@ static int refuse_missing(struct validation *v)
 	if (s->missing > 1)
 		(void)snprintf(why, sizeof(why),
 			       "does not exist, nor does any of the %" PRIu64 " names", s->missing);
-	return refuse(v, -ENOENT, s->first_missing ? s->first_missing : "", NULL, why);
+	return refuse(v, ERROR_NO_SUCH_PATH, s->first_missing ? s->first_missing : "", NULL, why);
 }
 
 static int view_take(struct validation *v, int fd)
@@ -574,9 +595,10 @@ static int view_take(struct validation *v, int fd)
 	int r = view_new(&v->view, fd, protect_mounts(v->protect));
 
 	if (r == -E2BIG)
-		return refuse(v, r, "", NULL,
+		return refuse(v, ERROR_LIMIT_EXCEEDED, "", NULL,
 			      "the process that asks has more mounts than can be looked through");
-	return r < 0 ? refuse(v, r, "", NULL, "the mounts of the process that asks cannot be read")
+	return r < 0 ? refuse_errno(v, r, "", NULL,
+				    "the mounts of the process that asks cannot be read")
 		     : 0;
 }
 
@@ -587,7 +609,8 @@ static int all_validate(struct validation *v, int view_fd)
 
 	v->protect = serving_protect(v->s, &culprit, &r);
 	if (!v->protect)
-		return refuse(v, r, culprit ? culprit : "protected paths", NULL,
+		return refuse(v, error_from_errno(r, ERROR_AT_DAEMON),
+			      culprit ? culprit : "protected paths", NULL,
 			      "cannot be resolved, so what is protected is not known");
 	if (view_fd >= 0)
 		r = view_take(v, view_fd);
@@ -600,7 +623,7 @@ static int all_validate(struct validation *v, int view_fd)
 	return r < 0 ? r : 0;
 }
 
-static int validated_tell(struct validation *v, int error)
+static int validated_tell(struct validation *v)
 {
 	const struct session *s = v->session;
 	bool known = s && !s->has_dirs; /* how much there is in all */
@@ -610,7 +633,6 @@ static int validated_tell(struct validation *v, int error)
 	if (v->telling && v->s->out.len > sizeof(struct wire_header))
 		r = answer_send(v->s);
 	o = answer_begin(v->s, ANSWER_VALIDATED);
-	wire_put_error(o, error);
 	wire_put(o, s ? s->n_entries : 0);
 	wire_put(o, s ? s->missing : 0);
 	wire_put(o, known ? s->n_entries : 0);
@@ -618,8 +640,8 @@ static int validated_tell(struct validation *v, int error)
 	wire_put(o, s ? s->mnt_id : 0);
 	wire_put(o, s ? s->dev : 0);
 	wire_put(o, s && s->discards);
-	wire_put_string(o, error < 0 ? v->f.name : NULL);
-	wire_put_string(o, error < 0 ? v->f.text.line : NULL);
+	wire_put(o, v->f.cause);
+	wire_put_string(o, v->f.cause ? v->f.text.line : NULL);
 	return r < 0 ? r : answer_send(v->s);
 }
 
@@ -639,10 +661,10 @@ int validate(struct serving *s)
 	if (v.session)
 		session_groups_done(v.session);
 	/* What could not be told is no answer about the names. */
-	if (r < 0 && !v.f.name)
+	if (r < 0 && !v.f.cause)
 		return r;
-	r = validated_tell(&v, r);
-	if (v.f.name)
+	r = validated_tell(&v);
+	if (v.f.cause)
 		session_forget(&s->sessions, id);
 	return r;
 }

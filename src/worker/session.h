@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "identity.h"
+#include "base/error-table.h"
 
 struct session_dir {
 	int fd;     /* O_PATH; -1 where there are too many to keep them open: opened again, and
@@ -16,11 +17,12 @@ struct session_dir {
 	char *path; /* as the kernel names it */
 	struct found found;
 	uint64_t fsid;
-	bool near;           /* something in it is protected: look at each name */
-	bool read_only;      /* by the mount through which the submitter has it */
-	bool covered;        /* in the submitter's view, something in it is mounted: likewise */
-	const char *refusal; /* why nothing in it may be deleted, or NULL; static */
-	int error;           /* and as an errno */
+	bool near;      /* something in it is protected: look at each name */
+	bool read_only; /* by the mount through which the submitter has it */
+	bool covered;   /* in the submitter's view, something in it is mounted: likewise */
+	/* Why nothing in it may be deleted, or ERROR_NONE; and in words, static. */
+	enum error_cause cause;
+	const char *refusal;
 };
 
 struct session_entry {

@@ -33,12 +33,13 @@ struct staging {
 	int dirfd;
 };
 
-static int refuse(struct staging *st, int error, const struct session_entry *e, const char *why)
+static int refuse(struct staging *st, enum error_cause cause, const struct session_entry *e,
+		  const char *why)
 {
 	const struct session *s = st->session;
 
-	failure_fill(&st->f, error, s->dirs[e->dir].path, s->arena + e->name, why);
-	return error;
+	failure_fill(&st->f, cause, s->dirs[e->dir].path, s->arena + e->name, why);
+	return error_entry(cause)->error;
 }
 
 static int range_add(struct staging *st, uint64_t seq, int error)
@@ -110,7 +111,7 @@ static int moved_check(struct staging *st, const struct session_entry *e, uint64
 	r = back(st->job_fd, seq, st->dirfd, name);
 	if (r < 0)
 		(void)range_add(st, seq, 0);
-	return refuse(st, -ESTALE, e, "became something else while it was taken in");
+	return refuse(st, ERROR_IDENTITY_CHANGED, e, "became something else while it was taken in");
 }
 
 /* Why a name that is still what it was could not be renamed. */
@@ -122,7 +123,7 @@ static int unmoved(struct staging *st, const struct session_entry *e, uint64_t s
 	if (error == -EACCES || error == -EPERM)
 		why = directory_closed(st->dirfd, &d->found);
 	if (why)
-		return refuse(st, -EACCES, e, why);
+		return refuse(st, ERROR_NOT_AUTHORIZED, e, why);
 	return range_add(st, seq, error);
 }
 
@@ -135,14 +136,16 @@ static int entry_move(struct staging *st, uint64_t seq)
 	int r = dir_open(st, e->dir);
 
 	if (r < 0)
-		return refuse(st, -ESTALE, e, "lies in a directory that is not there any more");
+		return refuse(st, ERROR_IDENTITY_CHANGED, e,
+			      "lies in a directory that is not there any more");
 	r = fd_identity(st->dirfd, name, &id);
 	if (r == -ENOENT)
 		return range_add(st, seq, r);
 	if (r < 0)
-		return refuse(st, r, e, NULL);
+		return refuse(st, error_from_errno(r, ERROR_AT_PATH), e, strerror(-r));
 	if (!session_entry_is(st->session, e, &id))
-		return refuse(st, -ESTALE, e, "is not any more what it was when it was looked at");
+		return refuse(st, ERROR_IDENTITY_CHANGED, e,
+			      "is not any more what it was when it was looked at");
 	gate("stage", name);
 	if (renameat2(st->dirfd, name, st->job_fd, number(n, seq), RENAME_NOREPLACE) == 0)
 		return moved_check(st, e, seq);
@@ -219,20 +222,20 @@ static int all_move(struct staging *st, int staging_fd, const char *name)
 	if (r >= 0)
 		r = job_lock(st);
 	if (r < 0) {
-		failure_fill(&st->f, r == -EPERM ? -EIO : r, "staging", name,
+		failure_fill(&st->f, error_from_errno(r, ERROR_AT_DAEMON), "staging", name,
 			     r == -EPERM   ? "is not the submitter's own directory"
 			     : r == -EBUSY ? "is locked by another process"
-					   : NULL);
+					   : strerror(-r));
 		return r;
 	}
 	for (uint64_t seq = 1; r >= 0 && seq <= st->session->n_entries; seq++) {
 		r = entry_move(st, seq);
 		if (r == -ENOMEM)
-			failure_fill(&st->f, r, "staging", name, NULL);
+			failure_fill(&st->f, ERROR_FAILED, "staging", name, strerror(-r));
 		if (r >= 0)
 			r = answer_alive(st->s);
 	}
-	if (st->f.name) {
+	if (st->f.cause) {
 		undo(st);
 		if (st->n == 0)
 			(void)unlinkat(staging_fd, name, AT_REMOVEDIR);
@@ -272,14 +275,13 @@ int stage(struct serving *s)
 	error = all_move(&st, staging_fd, name);
 	fd_closep(&st.job_fd);
 	/* Failed only if the other end is gone. */
-	r = error < 0 && !st.f.name ? error : ranges_tell(&st);
+	r = error < 0 && !st.f.cause ? error : ranges_tell(&st);
 	free(st.ranges);
 	if (r < 0)
 		return r;
 	o = answer_begin(s, ANSWER_STAGED);
-	wire_put_error(o, error);
 	wire_put_identity(o, &st.job_id);
-	wire_put_string(o, st.f.name);
-	wire_put_string(o, error < 0 ? st.f.text.line : NULL);
+	wire_put(o, st.f.cause);
+	wire_put_string(o, st.f.cause ? st.f.text.line : NULL);
 	return answer_send(s);
 }

@@ -65,7 +65,7 @@ static void on_validated(int r, const struct intake_validated *l, const struct i
 {
 	(void)userdata;
 	must(r <= 0 && (r == 0) == (l != NULL));
-	must(!f || (r < 0 && f->name && f->text));
+	must(!f || (r < 0 && f->cause && f->text));
 	ended++;
 }
 
@@ -80,7 +80,7 @@ static void on_staged(int r, const struct lasting_identity *id, const struct int
 {
 	(void)userdata;
 	must(r <= 0 && (r == 0) == (id != NULL));
-	must(!f || (r < 0 && f->name && f->text));
+	must(!f || (r < 0 && f->cause && f->text));
 	ended++;
 }
 
@@ -277,8 +277,7 @@ static uint64_t error(struct words *w)
 
 static void failure(struct words *w, bool failed)
 {
-	string(w,
-	       failed ? CHOOSE(w, "NoSuchPath", "Protected", "Failed", "IdentityChanged") : NULL);
+	number(w, failed ? 1 + choose(w, ERROR_WORKER_LAST + 1) : ERROR_NONE);
 	string(w, failed ? CHOOSE(w, "", "what it was", "\x1b[31m\n") : NULL);
 }
 
@@ -313,12 +312,11 @@ static void validated(struct words *w, uint8_t serial)
 	}
 	message_end(w, at);
 	at = message_begin(w, ANSWER_VALIDATED, serial, 0);
-	bool failed = error(w) > 0;
 	number(w, names);
 	for (int i = 0; i < 5; i++)
 		number(w, any_number(w));
 	number(w, choose(w, 2));
-	failure(w, failed);
+	failure(w, chance(w, 30));
 	message_end(w, at);
 }
 
@@ -326,7 +324,6 @@ static void staged(struct words *w, uint8_t serial)
 {
 	size_t at = message_begin(w, ANSWER_RANGES, serial, 0);
 	uint64_t seq = 0;
-	bool failed;
 
 	for (uint32_t i = choose(w, 4); i > 0; i--) {
 		number(w, seq + 1);
@@ -335,9 +332,8 @@ static void staged(struct words *w, uint8_t serial)
 	}
 	message_end(w, at);
 	at = message_begin(w, ANSWER_STAGED, serial, 0);
-	failed = error(w) > 0;
 	identity(w);
-	failure(w, failed);
+	failure(w, chance(w, 30));
 	message_end(w, at);
 }
 

@@ -264,11 +264,12 @@ class Restores(Views):
                        fds=[fd] if to else [])
                 return held
             return ask
-        self.refused(read_only(self.data), restore(), "Failed", "Read-only", uid=USER)
-        self.refused(read_only(self.path("other")), restore(self.path("other")), "Failed", "Read-only",
+        self.refused(read_only(self.data), restore(), "NotAuthorized", "Read-only", uid=USER)
+        self.refused(read_only(self.path("other")), restore(self.path("other")), "NotAuthorized", "Read-only",
                      uid=USER)
         # Hidden, and not elsewhere.
-        self.refused([["mount", "-t", "tmpfs", "tmpfs", self.root]], restore(), "Failed", "Read-only", uid=USER)
+        self.refused([["mount", "-t", "tmpfs", "tmpfs", self.root]], restore(), "NotAuthorized",
+                     "Read-only", uid=USER)
         self.assertFalse(os.path.lexists(self.path("x")))
         self.assertEqual(os.listdir(self.path("other")), [])
         self.assertEqual(self.daemon.client().job(held)["state"], "held")

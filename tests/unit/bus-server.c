@@ -84,7 +84,7 @@ struct grant *grant_free(struct grant *g)
 
 static void no_job(operation_done_t done, uint64_t id, void *userdata)
 {
-	struct failure f = { .name = "NoSuchJob" };
+	struct failure f = { .cause = ERROR_NO_SUCH_JOB };
 
 	safe_text_format(&f.text, "there is no job %llu", (unsigned long long)id);
 	done(&f, userdata);
@@ -149,7 +149,7 @@ void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 	struct failure f = { 0 };
 
 	if (c->id.uid != 0)
-		f = (struct failure){ .name = "NotAuthorized",
+		f = (struct failure){ .cause = ERROR_NOT_AUTHORIZED,
 				      .text = { "Only root may do that." } };
 	else if (!pause)
 		answer_held(m);

@@ -94,7 +94,7 @@ static void failure(struct seen *s, const struct intake_failure *f)
 {
 	if (!f)
 		return;
-	(void)snprintf(s->name, sizeof(s->name), "%s", f->name);
+	(void)snprintf(s->name, sizeof(s->name), "%s", error_entry(f->cause)->name);
 	(void)snprintf(s->text, sizeof(s->text), "%s", f->text);
 }
 

@@ -10,9 +10,8 @@
 #include "agent.h"
 #include "ctl/output/messages.h"
 #include "client/reach.h"
+#include "base/error-table.h"
 #include "base/fd.h"
-
-#define ERROR_PREFIX "org.reclaimd1.Error."
 
 /* How long somebody who waits waits for a daemon that has ended: longer than a restart takes. */
 #define AGAIN_USEC (30 * USEC_PER_SEC)
@@ -166,11 +165,13 @@ static bool has_ended(const struct client *c, const sd_bus_error *e, int r)
 {
 	static const char *const names[] = { SD_BUS_ERROR_SERVICE_UNKNOWN,
 					     SD_BUS_ERROR_NAME_HAS_NO_OWNER,
-					     SD_BUS_ERROR_DISCONNECTED, ERROR_PREFIX "Busy" };
+					     SD_BUS_ERROR_DISCONNECTED };
 
 	for (size_t i = 0; i < ELEMENTSOF(names); i++)
 		if (sd_bus_error_has_name(e, names[i]))
 			return true;
+	if (error_by_bus_name(e->name) == ERROR_BUSY)
+		return true;
 	/* The bus says of one that has ended, at once, what is said of one that is slow. */
 	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
 		return now_usec() < c->due_usec;
@@ -185,7 +186,6 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 		const char *text; /* NULL: the daemon's own */
 		int status;
 	} known[] = {
-		{ ERROR_PREFIX "NotAuthorized", NULL, EXIT_NOT_AUTHORIZED },
 		{ SD_BUS_ERROR_ACCESS_DENIED, NULL, EXIT_NOT_AUTHORIZED },
 		{ SD_BUS_ERROR_SERVICE_UNKNOWN, "has ended: start it (systemctl start reclaimd)",
 		  EXIT_NO_DAEMON },
@@ -196,7 +196,8 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 		  "did not answer in time: see systemctl status reclaimd and reclaimctl list",
 		  EXIT_FAILED },
 	};
-	int status = EXIT_FAILED;
+	enum error_cause cause = error_by_bus_name(e->name);
+	int status = cause ? error_entry(cause)->exit_status : EXIT_FAILED;
 	const char *text = NULL;
 
 	if (c->outlives && has_ended(c, e, r))
@@ -213,8 +214,8 @@ static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 		complain("reclaimd", "%s", text);
 	else if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
 		return lost(r);
-	else if (e->message && strncmp(e->name, ERROR_PREFIX, strlen(ERROR_PREFIX)) == 0)
-		complain(NULL, "%s", e->message);
+	else if (cause)
+		complain(NULL, "%s", e->message ? e->message : error_entry(cause)->text);
 	else
 		complain("reclaimd", "%s", e->message ? e->message : strerror(-r));
 	return status;
@@ -238,9 +239,10 @@ sd_bus_message *client_message(struct client *c, const char *path, const char *i
 
 static bool might_be_allowed(const struct client *c, const sd_bus_error *e)
 {
+	enum error_cause cause = error_by_bus_name(e->name);
+
 	return c->asks && !c->hushed &&
-	       (sd_bus_error_has_name(e, ERROR_PREFIX "NoSuchJob") ||
-		sd_bus_error_has_name(e, ERROR_PREFIX "NotAuthorized"));
+	       (cause == ERROR_NO_SUCH_JOB || cause == ERROR_NOT_AUTHORIZED);
 }
 
 /* Notes how long the answer to a call that begins now is waited for (0: as long as is usual). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Words for what an operation answers when it fails. */
+/* What an operation answers when it fails: a cause of base/error-table.h, and words. */
 #pragma once
 
 #include <stdarg.h>
@@ -7,13 +7,12 @@
 #include "operations.h"
 #include "base/macros.h"
 
-void failure_set(struct failure *f, const char *name, const char *format, ...) _printf_(3, 4);
-void failure_setv(struct failure *f, const char *name, const char *format, va_list ap)
+void failure_set(struct failure *f, enum error_cause cause, const char *format, ...) _printf_(3, 4);
+void failure_setv(struct failure *f, enum error_cause cause, const char *format, va_list ap)
 	_printf_(3, 0);
 
-/* The same from a negative errno, whose words are put behind, with the error's name that fits it
- * best. */
+/* Something of reclaimd itself failed with a negative errno, whose words are put behind. */
 void failure_errno(struct failure *f, int error, const char *format, ...) _printf_(3, 4);
 
-/* From what a worker said; a name that is none of ours becomes Failed. */
+/* What a worker has said; NULL: it has said nothing, because of a negative errno. */
 void failure_from_intake(struct failure *f, int error, const struct intake_failure *said);

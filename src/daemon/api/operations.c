@@ -29,7 +29,7 @@ static bool authorize_everybody(const struct caller *c, struct failure *f, const
 {
 	if (c->id.uid == 0 || (c->grant && c->grant->everybody))
 		return true;
-	failure_set(f, "NotAuthorized", "only root may %s", what);
+	failure_set(f, ERROR_NOT_AUTHORIZED, "only root may %s", what);
 	f->others = true;
 	return false;
 }
@@ -37,7 +37,7 @@ static bool authorize_everybody(const struct caller *c, struct failure *f, const
 static bool stopping(const struct manager *m, struct failure *f)
 {
 	if (m->stopping)
-		failure_set(f, "Busy", "reclaimd is stopping: try again when it runs");
+		failure_set(f, ERROR_BUSY, "reclaimd is stopping: try again when it runs");
 	return m->stopping;
 }
 
@@ -64,15 +64,15 @@ void operation_submit(struct manager *m, const struct caller *c, const struct in
 	if (stopping(m, &f))
 		;
 	else if (n == 0)
-		failure_set(&f, "InvalidArgument", "nothing is named that is to be deleted");
+		failure_set(&f, ERROR_INVALID_ARGUMENT, "nothing is named that is to be deleted");
 	else if (jobs_of(m, account) >= m->config->jobs_per_user)
 		failure_set(
-			&f, "LimitExceeded",
+			&f, ERROR_LIMIT_EXCEEDED,
 			"uid %u has %" PRIu64 " unfinished jobs, which is the "
 			"limit (`limits: {jobs-per-user: }`): wait for some to end, or submit many "
 			"paths as one job",
 			(unsigned)account, jobs_of(m, account));
-	if (f.name)
+	if (f.cause)
 		done(&f, &none, userdata);
 	else
 		submit_begin(m, c, groups, n, o, done, userdata);
@@ -97,7 +97,7 @@ static void one_done(struct job *j, const struct failure *f, void *userdata)
 	struct several *s = userdata;
 
 	(void)j;
-	if (f && f->name && !s->failure.name)
+	if (f && f->cause && !s->failure.cause)
 		s->failure = *f;
 	if (--s->open > 0)
 		return;
@@ -111,7 +111,7 @@ static struct job *find(struct manager *m, const struct caller *c, uint64_t id, 
 
 	if (j && (operation_may_see(c, &j->r) || grant_covers(c->grant, &j->r)))
 		return j;
-	failure_set(f, "NoSuchJob", "there is no unfinished job %" PRIu64, id);
+	failure_set(f, ERROR_NO_SUCH_JOB, "there is no unfinished job %" PRIu64, id);
 	f->others = true;
 	return NULL;
 }
@@ -138,13 +138,13 @@ static void for_all(struct manager *m, const struct caller *c, const uint64_t *i
 	for (size_t i = 0; i < n; i++)
 		s->ids[i] = ids[i];
 	(void)stopping(m, &f);
-	for (size_t i = 0; i < n && !f.name; i++) {
+	for (size_t i = 0; i < n && !f.cause; i++) {
 		const struct job *j = find(m, c, ids[i], &f);
 
 		if (j)
 			(void)may(j, &f);
 	}
-	if (f.name || n == 0) {
+	if (f.cause || n == 0) {
 		free(s);
 		done(&f, userdata);
 		return;
@@ -199,18 +199,18 @@ void operation_restore(struct manager *m, const struct caller *c, uint64_t id, i
 	if (to_fd >= 0)
 		f.others = false;
 	if (j && to_name && j->r.names > 1)
-		failure_set(&f, "InvalidArgument",
+		failure_set(&f, ERROR_INVALID_ARGUMENT,
 			    "job %" PRIu64 " has %" PRIu64 " names: they can go "
 			    "into another directory, but not all become %s",
 			    id, j->r.names, "one name");
 	r = caller_view(c, &view_fd);
-	if (j && !f.name && r < 0)
-		failure_set(&f, "NotAuthorized",
+	if (j && !f.cause && r < 0)
+		failure_set(&f, ERROR_NOT_AUTHORIZED,
 			    "job %" PRIu64 ": which mounts the process that asks has cannot be "
 			    "seen (%s): it must be there until it is answered, and not in a "
 			    "process namespace around reclaimd's",
 			    id, strerror(-r));
-	if (f.name || !s || !j) {
+	if (f.cause || !s || !j) {
 		free(s);
 		done(&f, userdata);
 		return;
@@ -277,7 +277,7 @@ void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 
 	if (authorize_everybody(c, &f, "let everybody's jobs pause") && !p)
 		failure_errno(&f, -ENOMEM, "nothing was done");
-	if (f.name || !p) {
+	if (f.cause || !p) {
 		free(p);
 		done(&f, userdata);
 		return;
@@ -312,7 +312,7 @@ void operation_reload(struct manager *m, const struct caller *c, operation_done_
 	struct failure f = { 0 };
 
 	if (authorize_everybody(c, &f, "reload the configuration") && manager_reload(m) < 0)
-		failure_set(&f, "InvalidArgument", "the configuration stays as it was: %s",
+		failure_set(&f, ERROR_INVALID_ARGUMENT, "the configuration stays as it was: %s",
 			    m->configuration_error ? m->configuration_error : "out of memory");
 	done(&f, userdata);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "store/store.h"
+#include "base/error-table.h"
 #include "base/escape.h"
 #include "daemon/workers/worker-handle.h"
 
@@ -36,10 +37,9 @@ struct caller {
 	const struct grant *grant; /* what polkit has said, for this one operation; or NULL */
 };
 
-/* Errors by the names of conf/org.reclaimd1.xml, without the prefix. */
 struct failure {
-	const char *name;      /* static: "NoSuchJob"; NULL: no failure */
-	struct safe_text text; /* what, which, why, what to do */
+	enum error_cause cause; /* ERROR_NONE: no failure */
+	struct safe_text text;  /* what, which, why, what to do */
 	/* It takes authority over jobs that are not the caller's, or there is no such job: which of
 	 * the two, only who has that authority learns. Nothing was done. */
 	bool others;
@@ -70,7 +70,7 @@ struct submitted {
 	bool interrupted; /* a worker died, and nothing was accepted: the same may go well */
 };
 
-/* f->name is NULL on success. */
+/* f->cause is ERROR_NONE on success. */
 typedef void (*submit_done_t)(const struct failure *f, const struct submitted *s, void *userdata);
 typedef void (*operation_done_t)(const struct failure *f, void *userdata);
 

@@ -128,7 +128,7 @@ static void listing_end(struct listing *l, int error)
 	if (error < 0)
 		failure_errno(&f, error, "the job store cannot be read");
 	else if (l->q.n_ids == 1 && l->told == 0)
-		failure_set(&f, "NoSuchJob", "there is no job %" PRIu64, l->q.ids[0]);
+		failure_set(&f, ERROR_NO_SUCH_JOB, "there is no job %" PRIu64, l->q.ids[0]);
 	l->done(&f, l->userdata);
 	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++)
 		page_free(l->pages[i]);
@@ -401,7 +401,7 @@ static void detail_end(struct detail *d, int error)
 	struct failure f = { 0 };
 
 	if (error == -ENOENT)
-		failure_set(&f, "NoSuchJob", "there is no job %" PRIu64, d->id);
+		failure_set(&f, ERROR_NO_SUCH_JOB, "there is no job %" PRIu64, d->id);
 	else if (error < 0)
 		failure_errno(&f, error, "the job store cannot be read");
 	d->done(&f, d->userdata);

@@ -92,8 +92,7 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 		    j->r.started_usec == 0 && j->r.held_until_usec > schedule_clock(j->manager);
 	char names[COUNTED_SIZE];
 
-	failure_errno(f, back->error, "job %" PRIu64, j->r.id);
-	failure_set(f, back->error == -EEXIST ? "WrongState" : f->name,
+	failure_set(f, error_from_errno(back->error, ERROR_AT_PATH),
 		    "job %" PRIu64 ": %" PRIu64 " of its names could not be put back: %s; it %s: "
 		    "`reclaimctl restore --to=` puts it elsewhere",
 		    j->r.id, back->stuck, back->text, held ? "is held as before" : "pauses");
@@ -179,7 +178,7 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 	struct failure f = { 0 };
 
 	if (back->interrupted) { /* by the record it goes on at the next start */
-		failure_set(&f, "Busy",
+		failure_set(&f, ERROR_BUSY,
 			    "job %" PRIu64 ": reclaimd stops before all was put back: look again "
 			    "when it runs",
 			    j->r.id);
@@ -257,14 +256,14 @@ static void on_stopped(struct job *j, void *userdata)
 		take_back(c);
 		return;
 	}
-	failure_set(&f, "WrongState", "job %" PRIu64 " has just finished: it is %s", j->r.id,
+	failure_set(&f, ERROR_WRONG_STATE, "job %" PRIu64 " has just finished: it is %s", j->r.id,
 		    job_state_name(j->r.state));
 	answer(c, &f);
 }
 
 static bool wrong_state(const struct job *j, struct failure *f, const char *what)
 {
-	failure_set(f, "WrongState", "job %" PRIu64 " cannot be %s: it is %s%s", j->r.id, what,
+	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " cannot be %s: it is %s%s", j->r.id, what,
 		    job_state_name(j->r.state),
 		    j->doing == DOING_PUT_BACK ? " and is being put back"
 		    : j->doing == DOING_SUBMIT ? " and its names are being moved out of the way"
@@ -297,7 +296,7 @@ bool control_may_cancel(const struct job *j, struct failure *f)
 
 static void is_stopping(const struct job *j, struct failure *f)
 {
-	failure_set(f, "WrongState", "job %" PRIu64 " is being stopped already", j->r.id);
+	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " is being stopped already", j->r.id);
 }
 
 void control_cancel(struct job *j, control_done_t done, void *userdata)
@@ -329,7 +328,7 @@ void control_cancel(struct job *j, control_done_t done, void *userdata)
 bool control_may_restore(const struct job *j, struct failure *f)
 {
 	if (j->r.started_usec > 0 && !job_state_finished(j->r.state)) {
-		failure_set(f, "WrongState",
+		failure_set(f, ERROR_WRONG_STATE,
 			    "job %" PRIu64 " has begun to delete: `reclaimctl cancel "
 			    "%" PRIu64 "` puts back what is left",
 			    j->r.id, j->r.id);

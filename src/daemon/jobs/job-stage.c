@@ -49,7 +49,7 @@ static void take_back(struct submit *s, bool known)
 		j->unmarked = -EAGAIN;
 	tell_new(j);
 	s->error = -ECANCELED;
-	failure_set(&s->failure, "WrongState",
+	failure_set(&s->failure, ERROR_WRONG_STATE,
 		    "job %" PRIu64
 		    " was cancelled while its names were being moved out of the way: "
 		    "they are being put back",
@@ -134,7 +134,7 @@ static void keep_refused(struct submit *s, int error)
 	struct job *j = s->job;
 	struct safe_text said = s->failure.text;
 
-	failure_set(&s->failure, s->failure.name,
+	failure_set(&s->failure, s->failure.cause,
 		    "%s. But job %" PRIu64 " is on record, and the job store in %s cannot be "
 		    "written (%s): reclaimd tries again. If it ends before that succeeds, its next "
 		    "start takes the job for accepted and deletes these names",
@@ -172,7 +172,7 @@ static void unrecord(struct submit *s)
 {
 	int r;
 
-	if (!s->failure.name)
+	if (!s->failure.cause)
 		failure_errno(&s->failure, s->error, "nothing was accepted");
 	r = store_queue_post(s->m->store, remove_work, remove_done, s);
 	if (r < 0)
@@ -326,7 +326,7 @@ void stage_begin(struct submit *s)
 	r = job_new(&s->job, s->m, &s->record, s->owner, s->place);
 	if (r < 0) { /* it is on record: the next start takes it up */
 		s->error = r;
-		failure_set(&s->failure, "Failed",
+		failure_set(&s->failure, ERROR_FAILED,
 			    "out of memory; the job is on record, nothing was "
 			    "moved");
 		submit_end(s);

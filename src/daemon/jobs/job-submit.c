@@ -28,7 +28,7 @@ void submit_end(struct submit *s)
 	if (intake)
 		(void)worker_forget(intake, s->session);
 	intake_give(s->intake);
-	if (!s->failure.name && s->error < 0)
+	if (!s->failure.cause && s->error < 0)
 		failure_errno(&s->failure, s->error, "nothing was accepted");
 	s->result.interrupted = s->error == -EPIPE;
 	s->done(&s->failure, &s->result, s->userdata);
@@ -118,9 +118,9 @@ static void refuse(struct submit *s)
 
 static void store_refused(struct submit *s, int r)
 {
-	if (s->failure.name)
+	if (s->failure.cause)
 		return;
-	failure_set(&s->failure, "Failed",
+	failure_set(&s->failure, ERROR_FAILED,
 		    "nothing was accepted: the job store in %s cannot take it: %s%s",
 		    s->m->o.state_dir, strerror(-r), r == -ENOSPC ? "; make room there first" : "");
 }
@@ -217,13 +217,13 @@ static void count(struct submit *s, uint64_t names, const char *text)
 		return;
 	fail(s, r);
 	if (r == -E2BIG)
-		failure_set(&s->failure, "LimitExceeded",
+		failure_set(&s->failure, ERROR_LIMIT_EXCEEDED,
 			    "these are more than %" PRIu64 " names, or than %d bytes for each of "
 			    "these, which is the limit (`limits: {names-per-user: }`; a directory "
 			    "counts as %d): submit them in several calls, one after the other",
 			    most, HELD_NAME_BYTES, HELD_DIR_NAMES);
 	else
-		failure_set(&s->failure, "LimitExceeded",
+		failure_set(&s->failure, ERROR_LIMIT_EXCEEDED,
 			    "you have more than %" PRIu64 " names on the way at the same time, "
 			    "which is %s (`limits: {names-per-user: }`): go on when some calls "
 			    "have been answered",
@@ -265,7 +265,7 @@ static void refuse_stranger(struct submit *s, const struct entry_record *e)
 	_cleanup_free_ char *name = escape_name(e->name);
 
 	fail(s, -ESTALE);
-	failure_set(&s->failure, "IdentityChanged",
+	failure_set(&s->failure, ERROR_IDENTITY_CHANGED,
 		    "%s is not any more what it was: nothing was accepted", name ? name : "a name");
 }
 
@@ -336,13 +336,13 @@ static void on_validated(int r, const struct intake_validated *l, const struct i
 	s->validated = true;
 	if (r < 0) {
 		fail(s, r);
-		if (!s->failure.name) /* else it was told to stop */
+		if (!s->failure.cause) /* else it was told to stop */
 			failure_from_intake(&s->failure, r, f);
 	} else if (s->error == 0 && submit_is_unanswerable(s)) {
 		fail(s, -ECANCELED);
 	} else if (l->names == 0 && s->error == 0) {
 		fail(s, -ENOENT);
-		failure_set(&s->failure, "NoSuchPath", "no names are given");
+		failure_set(&s->failure, ERROR_NO_SUCH_PATH, "no names are given");
 	}
 	if (s->error < 0) {
 		s->rows = rows_free(s->rows);
@@ -407,7 +407,7 @@ static int view_open(struct submit *s, const struct caller *c, int *ret)
 
 	if (r >= 0)
 		return 0;
-	failure_set(&s->failure, "NotAuthorized",
+	failure_set(&s->failure, ERROR_NOT_AUTHORIZED,
 		    "nothing was accepted: which mounts the process that asks has cannot be seen "
 		    "(%s): it must be there until it is answered, and not in a process namespace "
 		    "around reclaimd's",

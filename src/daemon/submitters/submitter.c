@@ -520,7 +520,7 @@ void owner_say_full(const struct owner *o, filesystem_t filesystem, struct failu
 	const struct mount *mount = mounts ? mounts_by_dev(mounts, hanging(o, filesystem)) : NULL;
 	_cleanup_free_ char *where = mount ? escape_name(mount->target) : NULL;
 
-	failure_set(f, "LimitExceeded",
+	failure_set(f, ERROR_LIMIT_EXCEEDED,
 		    "nothing was accepted: as many processes as uid %u may have wait for %s, which "
 		    "does not answer: submit this again when it does, or when it is unmounted",
 		    (unsigned)o->user->account,

@@ -20,6 +20,7 @@
 #include <systemd/sd-event.h>
 
 #include "store/store.h"
+#include "base/error-table.h"
 
 struct worker;
 struct pacers;
@@ -108,7 +109,7 @@ struct intake_validated {
 };
 
 struct intake_failure {
-	const char *name; /* of the D-Bus error without its prefix: "Protected" */
+	enum error_cause cause;
 	const char *text; /* "PATH: WHY", escaped */
 };
 
@@ -116,7 +117,8 @@ struct intake_callbacks {
 	void (*dir)(const struct intake_dir *d, void *userdata);
 	/* seq counts from 1 over the session; state is ENTRY_WAITING. */
 	void (*entry)(const struct entry_record *e, void *userdata);
-	/* r: 0, or a negative errno and why; then nothing has been done. */
+	/* r: 0; or that of the cause, and why; or what has become of the worker, and NULL. Then
+	 * nothing has been done. */
 	void (*validated)(int r, const struct intake_validated *l, const struct intake_failure *f,
 			  void *userdata);
 };

@@ -101,28 +101,27 @@ static int take_entries(struct worker *w, struct request *rq)
 	return 0;
 }
 
-/* Why something failed: NULLs, or the name of an error that the API may tell, and its text. */
+/* Why something failed: ERROR_NONE and NULL, or a cause that a worker can find, and its text. */
 static struct intake_failure get_failure(struct wire_in *in)
 {
-	static const char *const known[] = { "NoSuchPath",      "NotAuthorized", "Protected",
-					     "CrossesMount",    "InvalidPath",   "Failed",
-					     "IdentityChanged", "LimitExceeded", "Unsupported" };
-	struct intake_failure f = { .name = wire_get_string_or_null(in) };
-	bool is_known = !f.name;
+	struct intake_failure f = { .cause = wire_get_most(in, ERROR_WORKER_LAST) };
 
 	f.text = wire_get_string_or_null(in);
-	for (size_t i = 0; f.name && i < ELEMENTSOF(known); i++)
-		is_known |= strcmp(f.name, known[i]) == 0;
-	if (!is_known || (f.name && (!f.text || strlen(f.text) > KiB(4))))
+	if (f.cause && (!f.text || strlen(f.text) > KiB(4)))
 		in->error = -EBADMSG;
 	return f;
+}
+
+static int errno_of(const struct intake_failure *f)
+{
+	return f->cause ? error_entry(f->cause)->error : 0;
 }
 
 static int take_validated(struct worker *w, struct request *rq)
 {
 	struct intake_validated l;
-	int error = wire_get_error(&w->in), r;
 	struct intake_failure f;
+	int r;
 
 	l.names = wire_get(&w->in);
 	l.missing = wire_get(&w->in);
@@ -133,10 +132,11 @@ static int take_validated(struct worker *w, struct request *rq)
 	l.discards = wire_get_most(&w->in, 1);
 	f = get_failure(&w->in);
 	r = wire_end(&w->in);
-	if (r < 0 || (error == 0 && l.names != rq->seq) || (error < 0) != (f.name != NULL))
+	if (r < 0 || (!f.cause && l.names != rq->seq))
 		return -EBADMSG;
 	(void)request_take(w);
-	rq->validate.validated(error, error == 0 ? &l : NULL, error < 0 ? &f : NULL, rq->userdata);
+	rq->validate.validated(errno_of(&f), f.cause ? NULL : &l, f.cause ? &f : NULL,
+			       rq->userdata);
 	return ENDS;
 }
 
@@ -156,15 +156,14 @@ static int take_ranges(struct worker *w, struct request *rq)
 
 static int take_staged(struct worker *w, struct request *rq)
 {
-	int error = wire_get_error(&w->in), r;
 	struct lasting_identity id = wire_get_identity(&w->in);
 	struct intake_failure f = get_failure(&w->in);
+	int r = wire_end(&w->in);
 
-	r = wire_end(&w->in);
-	if (r < 0 || (error < 0) != (f.name != NULL))
+	if (r < 0)
 		return -EBADMSG;
 	(void)request_take(w);
-	rq->stage.staged(error, error == 0 ? &id : NULL, error < 0 ? &f : NULL, rq->userdata);
+	rq->stage.staged(errno_of(&f), f.cause ? NULL : &id, f.cause ? &f : NULL, rq->userdata);
 	return ENDS;
 }
 

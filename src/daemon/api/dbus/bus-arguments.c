@@ -27,8 +27,8 @@ static int refuse_option(struct request *q, const char *key)
 {
 	_cleanup_free_ char *shown = escape_name(key);
 
-	return request_refuse(q, "InvalidArgument", "%s has no option \"%.200s\".", q->call->member,
-			      shown ? shown : "");
+	return request_refuse(q, ERROR_INVALID_ARGUMENT, "%s has no option \"%.200s\".",
+			      q->call->member, shown ? shown : "");
 }
 
 static int read_option(struct request *q, const struct option *o, void *target)
@@ -40,7 +40,7 @@ static int read_option(struct request *q, const struct option *o, void *target)
 	if (r < 0)
 		return r;
 	if (type != 'v' || strcmp(contents, o->type) != 0)
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "The option %s is of type %s, not %.100s.", o->name, o->type,
 				      contents ? contents : "");
 	r = sd_bus_message_enter_container(q->m, 'v', o->type);
@@ -65,8 +65,8 @@ int arguments_options(struct request *q, const struct option *options, size_t n,
 		if (!o)
 			return refuse_option(q, key);
 		if (given[o - options])
-			return request_refuse(q, "InvalidArgument", "The option %s is given twice.",
-					      key);
+			return request_refuse(q, ERROR_INVALID_ARGUMENT,
+					      "The option %s is given twice.", key);
 		given[o - options] = true;
 		r = read_option(q, o, target);
 		if (r >= 0)
@@ -84,10 +84,11 @@ int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char
 	if (r < 0)
 		return r;
 	if (len == 0 || len >= PATH_MAX)
-		return request_refuse(q, "InvalidArgument", "The %s has %zu bytes: 1 to %d can be.",
-				      what, len, PATH_MAX - 1);
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
+				      "The %s has %zu bytes: 1 to %d can be.", what, len,
+				      PATH_MAX - 1);
 	if (memchr(p, '\0', len))
-		return request_refuse(q, "InvalidArgument", "The %s has a NUL in it.", what);
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "The %s has a NUL in it.", what);
 	*ret = strndup(p, len);
 	return *ret ? 0 : -ENOMEM;
 }
@@ -97,8 +98,9 @@ static int look_at(struct request *q, int fd, const char *what, size_t i, struct
 {
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
 		  STATX_TYPE | STATX_SIZE, ret) < 0)
-		return request_refuse(q, "InvalidArgument", "The %s %zu cannot be looked at: %s.",
-				      what, i, strerror(errno));
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
+				      "The %s %zu cannot be looked at: %s.", what, i,
+				      strerror(errno));
 	return 0;
 }
 
@@ -110,8 +112,8 @@ int arguments_directory(struct request *q, int fd, const char *what, size_t i)
 	if (r < 0)
 		return r;
 	if (!S_ISDIR(sx.stx_mode))
-		return request_refuse(q, "InvalidArgument", "The %s %zu is not a directory.", what,
-				      i);
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "The %s %zu is not a directory.",
+				      what, i);
 	return 0;
 }
 
@@ -124,16 +126,16 @@ int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes)
 	if (r < 0)
 		return r;
 	if (!S_ISREG(sx.stx_mode))
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "The file of names %zu is neither a memfd nor a regular file "
 				      "on a local filesystem: copy it into a memfd.",
 				      i);
 	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY)
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "The file of names %zu is not open for reading.", i);
 	if (sx.stx_size > LISTS_BYTES_MOST - *bytes)
 		return request_refuse(
-			q, "LimitExceeded",
+			q, ERROR_LIMIT_EXCEEDED,
 			"The files of names up to %zu are larger than 1 GiB "
 			"together: submit them in several calls, one after the other.",
 			i);
@@ -150,7 +152,7 @@ int arguments_ids(struct request *q, sd_bus_message *m, const uint64_t **ret, si
 	if (r < 0)
 		return r;
 	if (size == 0)
-		return request_refuse(q, "InvalidArgument", "%s: no job is named.",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "%s: no job is named.",
 				      q->call->member);
 	*ret = p;
 	*ret_n = size / sizeof(uint64_t);

@@ -194,7 +194,7 @@ static void begin(struct request *q)
 	int r = quota_take(q->bus->quota, q->asker->account, QUOTA_ASKS, 1);
 
 	if (r < 0) {
-		(void)request_refuse(q, "LimitExceeded",
+		(void)request_refuse(q, ERROR_LIMIT_EXCEEDED,
 				     "polkit is thinking about too many calls already: go on when "
 				     "some of them have been answered");
 		refuse(q);

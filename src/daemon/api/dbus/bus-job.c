@@ -101,11 +101,11 @@ static void on_read(const struct failure *f, void *userdata)
 {
 	struct request *q = userdata;
 
-	if ((!f || !f->name) && !q->seen) {
+	if ((!f || !f->cause) && !q->seen) {
 		(void)request_no_job(q);
 		f = &q->failure;
-	} else if ((!f || !f->name) && q->error == -ENOENT) {
-		(void)request_refuse(q, "InvalidArgument", "A job has no such property.");
+	} else if ((!f || !f->cause) && q->error == -ENOENT) {
+		(void)request_refuse(q, ERROR_INVALID_ARGUMENT, "A job has no such property.");
 		f = &q->failure;
 	}
 	request_answer(f, q);
@@ -149,13 +149,13 @@ static int call_properties(struct request *q)
 	int r;
 
 	if (strcmp(sd_bus_message_get_signature(q->m, true), expected) != 0)
-		return request_refuse(q, "InvalidArgument", "%s takes (%s).", q->call->member,
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "%s takes (%s).", q->call->member,
 				      expected);
 	r = sd_bus_message_read(q->m, "s", &interface);
 	if (r < 0)
 		return r;
 	if (interface[0] != '\0' && strcmp(interface, JOB_INTERFACE) != 0)
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "A job has no properties of the interface %.100s.",
 				      interface);
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
@@ -209,7 +209,7 @@ static int set_name(struct request *q, sd_bus_message *m, void *target)
 	if (r < 0)
 		return r;
 	wrong = arguments_name_wrong(to->name, strlen(to->name));
-	return wrong ? request_refuse(q, "InvalidArgument", "The name %s.", wrong) : 0;
+	return wrong ? request_refuse(q, ERROR_INVALID_ARGUMENT, "The name %s.", wrong) : 0;
 }
 
 static const struct option restore_options[] = {
@@ -229,7 +229,7 @@ static int call_restore(struct request *q)
 	if (r >= 0)
 		r = arguments_options(q, restore_options, ELEMENTSOF(restore_options), &to);
 	if (r >= 0 && to.name && to.fd < 0)
-		r = request_refuse(q, "InvalidArgument",
+		r = request_refuse(q, ERROR_INVALID_ARGUMENT,
 				   "A name is given, but no directory that it is to be in.");
 	q->ids = &q->job;
 	q->n_ids = 1;

@@ -7,6 +7,7 @@
 #include <syslog.h>
 
 #include "bus-state.h"
+#include "daemon/api/failure.h"
 
 /* What may wait for a client that does not read, before it is cut off. The kernel's socket buffer
  * holds some hundred kilobytes before anything waits here. */
@@ -119,10 +120,12 @@ static int driver_call(struct link *l, sd_bus_message *m)
 
 static int refuse_signature(struct link *l, sd_bus_message *m, const char *expected)
 {
-	int r = sd_bus_reply_method_errorf(m, ERROR_PREFIX "InvalidArgument",
-					   "%s takes (%s), not (%s).", sd_bus_message_get_member(m),
-					   expected, sd_bus_message_get_signature(m, true));
+	struct failure f;
+	int r;
 
+	failure_set(&f, ERROR_INVALID_ARGUMENT, "%s takes (%s), not (%s).",
+		    sd_bus_message_get_member(m), expected, sd_bus_message_get_signature(m, true));
+	r = message_refuse(m, &f);
 	link_sent(l, MESSAGE_BYTES_USUAL);
 	return r < 0 ? r : 1;
 }

@@ -24,8 +24,8 @@ static int set_states(struct request *q, sd_bus_message *m, void *target)
 		while (s < JOB_STATES && strcmp(name, job_state_name(s)) != 0)
 			s++;
 		if (s == JOB_STATES)
-			return request_refuse(q, "InvalidArgument", "There is no state \"%.40s\".",
-					      name);
+			return request_refuse(q, ERROR_INVALID_ARGUMENT,
+					      "There is no state \"%.40s\".", name);
 		query->states |= 1U << s;
 		if (s >= JOB_DONE)
 			query->finished = true;
@@ -186,10 +186,10 @@ static void on_got(const struct failure *f, void *userdata)
 	struct request *q = userdata;
 	char path[JOB_PATH_MAX];
 
-	if ((!f || !f->name) && !q->seen) {
+	if ((!f || !f->cause) && !q->seen) {
 		(void)request_no_job(q);
 		f = &q->failure;
-	} else if (!f || !f->name) {
+	} else if (!f || !f->cause) {
 		job_path(path, q->job);
 		q->error = request_reply(q);
 		if (q->error >= 0)

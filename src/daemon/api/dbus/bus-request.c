@@ -48,14 +48,14 @@ static void request_free(struct request *q)
 	free(q);
 }
 
-static int send_error(struct request *q, const struct failure *f)
+int message_refuse(sd_bus_message *m, const struct failure *f)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	char name[64];
 
-	(void)snprintf(name, sizeof(name), ERROR_PREFIX "%s", f->name);
+	(void)snprintf(name, sizeof(name), ERROR_PREFIX "%s", error_entry(f->cause)->name);
 	(void)sd_bus_error_set(&error, name, f->text.line);
-	return sd_bus_reply_method_error(q->m, &error);
+	return sd_bus_reply_method_error(m, &error);
 }
 
 void request_answer(const struct failure *f, void *userdata)
@@ -64,17 +64,17 @@ void request_answer(const struct failure *f, void *userdata)
 	struct failure broken;
 	int r = q->error;
 
-	if (f && f->name) {
-		(void)send_error(q, f);
+	if (f && f->cause) {
+		(void)message_refuse(q->m, f);
 	} else {
 		if (r >= 0 && !q->reply)
 			r = request_reply(q);
 		if (r >= 0)
 			r = sd_bus_send(q->link->conn, q->reply, NULL);
 		if (r < 0) {
-			failure_set(&broken, "Failed", "The answer could not be made: %s.",
+			failure_set(&broken, ERROR_FAILED, "The answer could not be made: %s.",
 				    strerror(-r));
-			(void)send_error(q, &broken);
+			(void)message_refuse(q->m, &broken);
 		}
 	}
 	link_sent(q->link, q->answer.bytes + MESSAGE_BYTES_USUAL);
@@ -99,19 +99,20 @@ bool request_fits(struct request *q, size_t bytes, size_t most)
 	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
 }
 
-int request_refuse(struct request *q, const char *name, const char *format, ...)
+int request_refuse(struct request *q, enum error_cause cause, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	failure_setv(&q->failure, name, format, ap);
+	failure_setv(&q->failure, cause, format, ap);
 	va_end(ap);
 	return -EINVAL;
 }
 
 int request_no_job(struct request *q)
 {
-	return request_refuse(q, "NoSuchJob", "there is no job %llu", (unsigned long long)q->job);
+	return request_refuse(q, ERROR_NO_SUCH_JOB, "there is no job %llu",
+			      (unsigned long long)q->job);
 }
 
 static const char *quota_words(int r)
@@ -133,10 +134,10 @@ static void request_run(struct request *q)
 
 	if (r >= 0)
 		return;
-	if (!q->failure.name && r == -ENOMEM)
-		(void)request_refuse(q, "Failed", "Memory is out.");
-	else if (!q->failure.name)
-		(void)request_refuse(q, "InvalidArgument",
+	if (!q->failure.cause && r == -ENOMEM)
+		(void)request_refuse(q, ERROR_FAILED, "Memory is out.");
+	else if (!q->failure.cause)
+		(void)request_refuse(q, ERROR_INVALID_ARGUMENT,
 				     "The arguments of %s cannot be read: %s.", q->call->member,
 				     strerror(-r));
 	request_answer(&q->failure, q);
@@ -156,9 +157,9 @@ static void on_asker(struct asker *a, const char *why, void *userdata)
 	int r = -ESRCH;
 
 	if (!a)
-		(void)request_refuse(q, "NotAuthorized", "Who asks is not known: %s.", why);
+		(void)request_refuse(q, ERROR_NOT_AUTHORIZED, "Who asks is not known: %s.", why);
 	else if (!q->bus)
-		(void)request_refuse(q, "Busy", "The daemon is stopping.");
+		(void)request_refuse(q, ERROR_BUSY, "The daemon is stopping.");
 	else
 		r = quota_take(q->bus->quota, a->account, QUOTA_CALLS, 1);
 	if (r >= 0) {
@@ -167,8 +168,8 @@ static void on_asker(struct asker *a, const char *why, void *userdata)
 		request_run(q);
 		return;
 	}
-	if (!q->failure.name)
-		(void)request_refuse(q, r == -ENOMEM ? "Failed" : "LimitExceeded", "%s: %s.",
+	if (!q->failure.cause)
+		(void)request_refuse(q, error_from_errno(r, ERROR_AT_QUOTA), "%s: %s.",
 				     q->call->member, quota_words(r));
 	request_answer(&q->failure, q);
 }
@@ -197,14 +198,19 @@ int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		find_call(sd_bus_message_get_interface(m), sd_bus_message_get_member(m));
 	const char *sender = sd_bus_message_get_sender(m);
 	struct link *l = userdata;
+	struct failure nobody;
 	struct request *q;
 	int r = 0;
 
+	(void)error;
 	if (!c || !l->bus || l->doom)
 		return -ESHUTDOWN;
-	if (!l->asker && !sender)
-		return sd_bus_error_set(error, ERROR_PREFIX "NotAuthorized",
-					"Who asks is not known: the message has no sender.");
+	if (!l->asker && !sender) {
+		failure_set(&nobody, ERROR_NOT_AUTHORIZED,
+			    "Who asks is not known: the message has no sender.");
+		r = message_refuse(m, &nobody);
+		return r < 0 ? r : 1;
+	}
 	q = request_new(l, m, c);
 	if (!q)
 		return -ENOMEM;
@@ -213,7 +219,7 @@ int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	else
 		r = askers_find(l->askers, sender, on_asker, q);
 	if (r < 0) {
-		(void)request_refuse(q, "Failed", "Who asks cannot be found out: %s.",
+		(void)request_refuse(q, ERROR_FAILED, "Who asks cannot be found out: %s.",
 				     strerror(-r));
 		request_answer(&q->failure, q);
 	}

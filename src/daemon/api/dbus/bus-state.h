@@ -23,7 +23,6 @@
 #define JOB_INTERFACE "org.reclaimd1.Job"
 #define DEVICE_INTERFACE "org.reclaimd1.Device"
 #define SPOOL_INTERFACE "org.reclaimd1.Spool"
-#define ERROR_PREFIX "org.reclaimd1.Error."
 
 /* Room for an object path of a job. */
 #define JOB_PATH_MAX 48
@@ -155,7 +154,11 @@ int request_reply(struct request *q);
 bool request_fits(struct request *q, size_t bytes, size_t most);
 
 /* Sets q->failure and returns -EINVAL. */
-int request_refuse(struct request *q, const char *name, const char *format, ...) _printf_(3, 4);
+int request_refuse(struct request *q, enum error_cause cause, const char *format, ...)
+	_printf_(3, 4);
+
+/* Answers a message that there is no request of. */
+int message_refuse(sd_bus_message *m, const struct failure *f);
 /* The same for what is no job, or none that the caller may know of. */
 int request_no_job(struct request *q);
 

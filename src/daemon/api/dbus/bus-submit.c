@@ -103,7 +103,7 @@ static int set_undo(struct request *q, sd_bus_message *m, void *target)
 	if (sd_bus_message_read(m, "t", &s->o.undo_usec) < 0)
 		return -EBADMSG;
 	if (s->o.undo_usec > UNDO_USEC_MOST)
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "undo-usec is more than ten years: give microseconds.");
 	return 0;
 }
@@ -128,7 +128,7 @@ static int set_priority(struct request *q, sd_bus_message *m, void *target)
 		s->o.priority = p;
 		return 0;
 	}
-	return request_refuse(q, "InvalidArgument", "priority is low, normal or high.");
+	return request_refuse(q, ERROR_INVALID_ARGUMENT, "priority is low, normal or high.");
 }
 
 static int set_dry_run(struct request *q, sd_bus_message *m, void *target)
@@ -147,10 +147,11 @@ static int set_display(struct request *q, sd_bus_message *m, void *target)
 	int r = sd_bus_message_enter_container(m, 'a', "ay");
 
 	if (strcmp(q->call->member, "Submit") == 0)
-		return request_refuse(q, "InvalidArgument", "display does not go with Submit.");
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
+				      "display does not go with Submit.");
 	while (r >= 0 && (r = sd_bus_message_at_end(m, false)) == 0) {
 		if (s->display.n == GROUPS_MOST)
-			return request_refuse(q, "InvalidArgument",
+			return request_refuse(q, ERROR_INVALID_ARGUMENT,
 					      "display has more than %d paths.", GROUPS_MOST);
 		r = strings_read(q, &s->display, "path in display");
 	}
@@ -166,10 +167,10 @@ static int set_origin(struct request *q, sd_bus_message *m, void *target)
 	if (r < 0)
 		return r;
 	if (q->asker->c.id.uid != 0)
-		return request_refuse(q, "NotAuthorized", "Only root may name an origin.");
+		return request_refuse(q, ERROR_NOT_AUTHORIZED, "Only root may name an origin.");
 	if (strncmp(s->o.origin, ORIGIN_POLICY, strlen(ORIGIN_POLICY)) != 0 ||
 	    strlen(s->o.origin) > strlen(ORIGIN_POLICY) + POLICY_NAME_MOST)
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "origin is " ORIGIN_POLICY "NAME, with no more than %d bytes "
 				      "of name.",
 				      POLICY_NAME_MOST);
@@ -192,7 +193,8 @@ static int set_records(struct request *q, sd_bus_message *m, void *target)
 	int on, r = sd_bus_message_read(m, "b", &on);
 
 	if (strcmp(q->call->member, "SubmitLists") != 0)
-		return request_refuse(q, "InvalidArgument", "records goes only with SubmitLists.");
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
+				      "records goes only with SubmitLists.");
 	for (size_t i = 0; r >= 0 && i < s->n_groups; i++)
 		s->groups[i].records = on != 0;
 	return r;
@@ -227,7 +229,7 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 		request_again(q);
 		return;
 	}
-	if (f && f->name) {
+	if (f && f->cause) {
 		request_answer(f, q);
 		return;
 	}
@@ -248,7 +250,7 @@ static int begin(struct request *q, struct submit *s)
 	if (r < 0)
 		return r;
 	if (s->display.n > 0 && s->display.n != s->n_groups)
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "display has %zu paths for %zu directories.", s->display.n,
 				      s->n_groups);
 	for (size_t i = 0; i < s->display.n; i++)
@@ -256,7 +258,7 @@ static int begin(struct request *q, struct submit *s)
 	s->names_bytes += s->n_groups * QUOTA_GROUP_BYTES;
 	r = quota_take(q->bus->quota, q->asker->account, QUOTA_NAMES, s->names_bytes);
 	if (r < 0)
-		return request_refuse(q, "LimitExceeded",
+		return request_refuse(q, ERROR_LIMIT_EXCEEDED,
 				      "Too many names wait to be taken in: go on when some calls "
 				      "have been answered.");
 	q->names_bytes = s->names_bytes;
@@ -273,11 +275,11 @@ static int count_name(struct request *q, struct submit *s, size_t len)
 	s->n_names++;
 	s->names_bytes += len + 1;
 	if (s->n_names > NAMES_MOST)
-		return request_refuse(q, "LimitExceeded",
+		return request_refuse(q, ERROR_LIMIT_EXCEEDED,
 				      "More than %d names: use SubmitLists, or several calls.",
 				      NAMES_MOST);
 	if (s->names_bytes > NAMES_BYTES_MOST)
-		return request_refuse(q, "LimitExceeded",
+		return request_refuse(q, ERROR_LIMIT_EXCEEDED,
 				      "More than 8 MiB of names: use SubmitLists, or several "
 				      "calls.");
 	return 0;
@@ -304,8 +306,8 @@ static int refuse_name(struct request *q, size_t i, const char *name, size_t len
 {
 	_cleanup_free_ char *shown = escape_bytes(name, MIN(len, 255U));
 
-	return request_refuse(q, "InvalidArgument", "Name %zu, \"%s\", %s.", i, shown ? shown : "",
-			      why);
+	return request_refuse(q, ERROR_INVALID_ARGUMENT, "Name %zu, \"%s\", %s.", i,
+			      shown ? shown : "", why);
 }
 
 static int read_parents(struct request *q, struct submit *s)
@@ -316,8 +318,8 @@ static int read_parents(struct request *q, struct submit *s)
 		struct intake_group g = { .names_fd = -1 };
 
 		if (s->n_groups == GROUPS_MOST)
-			return request_refuse(q, "InvalidArgument", "More than %d directories.",
-					      GROUPS_MOST);
+			return request_refuse(q, ERROR_INVALID_ARGUMENT,
+					      "More than %d directories.", GROUPS_MOST);
 		r = sd_bus_message_read(q->m, "h", &g.dirfd);
 		if (r >= 0)
 			r = arguments_directory(q, g.dirfd, "parent directory", s->n_groups);
@@ -340,7 +342,7 @@ static int read_entry(struct request *q, struct submit *s)
 	if (r < 0)
 		return r;
 	if (parent >= s->n_groups)
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "Entry %zu is in parent %u, but there are only %zu.",
 				      s->n_names, parent, s->n_groups);
 	wrong = arguments_name_wrong(len > 0 ? name : "", len);
@@ -371,10 +373,10 @@ static int read_files(struct request *q, struct submit *s)
 	if (r < 0)
 		return r;
 	if (s->n_names == 0)
-		return request_refuse(q, "InvalidArgument", "No names are given.");
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "No names are given.");
 	for (size_t i = 0; i < s->n_groups; i++) {
 		if (s->names[i].len == 0)
-			return request_refuse(q, "InvalidArgument",
+			return request_refuse(q, ERROR_INVALID_ARGUMENT,
 					      "No entry is in parent directory %zu.", i);
 		s->groups[i].names = s->names[i].v;
 		s->groups[i].names_len = s->names[i].len;
@@ -390,7 +392,8 @@ static int read_list(struct request *q, struct submit *s)
 	if (r < 0)
 		return r;
 	if (s->n_groups == GROUPS_MOST)
-		return request_refuse(q, "InvalidArgument", "More than %d lists.", GROUPS_MOST);
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "More than %d lists.",
+				      GROUPS_MOST);
 	r = arguments_directory(q, g.dirfd, "directory", s->n_groups);
 	if (r >= 0)
 		r = arguments_list_file(q, g.names_fd, s->n_groups, &s->lists_bytes);
@@ -407,7 +410,7 @@ static int read_lists(struct request *q, struct submit *s)
 			r = sd_bus_message_exit_container(q->m);
 	}
 	if (r >= 0 && s->n_groups == 0)
-		return request_refuse(q, "InvalidArgument", "No lists are given.");
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "No lists are given.");
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
@@ -422,7 +425,7 @@ static int read_path(struct request *q, struct submit *s)
 	if (path[0] != '/') {
 		_cleanup_free_ char *shown = escape_name(path);
 
-		return request_refuse(q, "InvalidArgument",
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "The path \"%.800s\" is relative: give an absolute one.",
 				      shown ? shown : "");
 	}
@@ -441,7 +444,7 @@ static int read_paths(struct request *q, struct submit *s)
 		r = group_add(s, &(struct intake_group){
 					 .dirfd = -1, .names_fd = -1, .path = s->paths.v[i] });
 	if (r >= 0 && s->n_groups == 0)
-		return request_refuse(q, "InvalidArgument", "No paths are given.");
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "No paths are given.");
 	return r;
 }
 

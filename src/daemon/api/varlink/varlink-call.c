@@ -48,7 +48,7 @@ static int send_failure(sd_varlink *link, const struct failure *f)
 	char name[96];
 	int r;
 
-	(void)snprintf(name, sizeof(name), VARLINK_INTERFACE ".%s", f->name);
+	(void)snprintf(name, sizeof(name), VARLINK_INTERFACE ".%s", error_entry(f->cause)->name);
 	r = sd_varlink_errorbo(link, name, SD_JSON_BUILD_PAIR("message", BUILD_TEXT(f->text.line)));
 	return r == -ENOBUFS || r == -ENOMEM ? r : 0;
 }
@@ -78,12 +78,12 @@ static int answer_send(struct varlink_call *q, const struct failure *f)
 
 	if (q->bad)
 		return send_bad(q->link, q->bad);
-	if (f && f->name)
+	if (f && f->cause)
 		return send_failure(q->link, f);
 	r = send_reply(q);
 	if (r >= 0)
 		return r;
-	failure_set(&broken, "Failed", "The answer could not be made: %s.", strerror(-r));
+	failure_set(&broken, ERROR_FAILED, "The answer could not be made: %s.", strerror(-r));
 	return send_failure(q->link, &broken);
 }
 
@@ -108,12 +108,12 @@ bool call_is_awaited(const struct varlink_call *q)
 	return q->oneway || (v && !v->doom && fd_lives(sd_varlink_get_fd(q->link)));
 }
 
-int call_refuse(struct varlink_call *q, const char *name, const char *format, ...)
+int call_refuse(struct varlink_call *q, enum error_cause cause, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	failure_setv(&q->failure, name, format, ap);
+	failure_setv(&q->failure, cause, format, ap);
 	va_end(ap);
 	return -EINVAL;
 }
@@ -152,8 +152,8 @@ static void call_run(struct varlink_call *q)
 
 	if (r >= 0)
 		return;
-	if (!q->failure.name && !q->bad)
-		(void)call_refuse(q, "Failed", "%s.", strerror(-r));
+	if (!q->failure.cause && !q->bad)
+		(void)call_refuse(q, ERROR_FAILED, "%s.", strerror(-r));
 	call_answer(&q->failure, q);
 }
 
@@ -169,17 +169,17 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 {
 	struct visitor *v = userdata;
 	struct varlink_call *q;
+	struct failure full;
 	int r;
 
 	if (v->doom)
 		return -ESHUTDOWN;
 	r = quota_take(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);
-	if (r < 0)
-		return sd_varlink_errorbo(
-			link, VARLINK_INTERFACE ".LimitExceeded",
-			SD_JSON_BUILD_PAIR_STRING("message",
-						  "Too many calls wait for their answers: go on "
-						  "when some have come."));
+	if (r < 0) {
+		failure_set(&full, error_from_errno(r, ERROR_AT_QUOTA),
+			    "Too many calls wait for their answers: go on when some have come.");
+		return send_failure(link, &full);
+	}
 	q = calloc(1, sizeof(*q));
 	if (!q) {
 		quota_give(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);

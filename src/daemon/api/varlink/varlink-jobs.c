@@ -69,9 +69,9 @@ static int list_jobs(struct varlink_call *q)
 	int r = call_read(q, filter_fields, &f);
 
 	if (r >= 0 && f.uid != UINT64_MAX && f.uid >= UINT32_MAX)
-		r = call_refuse(q, "InvalidArgument", "uid is no number of a user.");
+		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "uid is no number of a user.");
 	else if (r >= 0 && f.ids.v && f.ids.n == 0)
-		r = call_refuse(q, "InvalidArgument", "No job is named.");
+		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "No job is named.");
 	if (r >= 0) {
 		query = (struct job_query){
 			.states = f.states,
@@ -211,7 +211,7 @@ static int on_ids(struct varlink_call *q, job_operation_t operation)
 	int r = call_read(q, ids_fields, &ids);
 
 	if (r >= 0 && ids.n == 0)
-		r = call_refuse(q, "InvalidArgument", "No job is named.");
+		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "No job is named.");
 	if (r >= 0)
 		operation(q->varlink->bus->manager, &q->asker->c, ids.v, ids.n, call_answer, q);
 	free(ids.v);

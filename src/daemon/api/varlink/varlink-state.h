@@ -91,7 +91,8 @@ void call_again(struct varlink_call *q);
 void call_answer(const struct failure *f, void *userdata);
 
 /* Sets q->failure and returns -EINVAL. */
-int call_refuse(struct varlink_call *q, const char *name, const char *format, ...) _printf_(3, 4);
+int call_refuse(struct varlink_call *q, enum error_cause cause, const char *format, ...)
+	_printf_(3, 4);
 
 /* answer_takes for what has not failed yet. */
 bool call_fits(struct varlink_call *q, size_t bytes, size_t most);

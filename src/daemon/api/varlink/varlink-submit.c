@@ -67,15 +67,16 @@ static int add_path(struct varlink_call *q, struct submit *s, char *path, size_t
 	s->paths[s->n++] = path;
 	s->bytes += len + 1;
 	if (memchr(path, '\0', len))
-		return call_refuse(q, "InvalidArgument", "The path %zu has a NUL in it.", s->n - 1);
+		return call_refuse(q, ERROR_INVALID_ARGUMENT, "The path %zu has a NUL in it.",
+				   s->n - 1);
 	if (len == 0 || len >= PATH_MAX)
-		return call_refuse(q, "InvalidArgument",
+		return call_refuse(q, ERROR_INVALID_ARGUMENT,
 				   "The path %zu has %zu bytes: 1 to %d can be.", s->n - 1, len,
 				   PATH_MAX - 1);
 	if (path[0] == '/')
 		return 0;
 	shown = escape_name(path);
-	return call_refuse(q, "InvalidArgument",
+	return call_refuse(q, ERROR_INVALID_ARGUMENT,
 			   "The path \"%.800s\" is relative: give an absolute one.",
 			   shown ? shown : "");
 }
@@ -116,7 +117,7 @@ static int read_paths(struct varlink_call *q, struct submit *s)
 	int r = 0;
 
 	if (texts + base64 == 0)
-		return call_refuse(q, "InvalidArgument", "No paths are given.");
+		return call_refuse(q, ERROR_INVALID_ARGUMENT, "No paths are given.");
 	s->paths = calloc(texts + base64, sizeof(*s->paths));
 	s->groups = calloc(texts + base64, sizeof(*s->groups));
 	if (!s->paths || !s->groups)
@@ -139,7 +140,7 @@ static int read_options(struct varlink_call *q, struct submit *s)
 		return 0;
 	s->o.undo_usec = s->undo_usec;
 	if (s->undo_usec > UNDO_USEC_MOST)
-		return call_refuse(q, "InvalidArgument",
+		return call_refuse(q, ERROR_INVALID_ARGUMENT,
 				   "undoUSec is more than ten years: give microseconds.");
 	return 0;
 }
@@ -161,7 +162,7 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 		call_again(q);
 		return;
 	}
-	if (!f || !f->name)
+	if (!f || !f->cause)
 		q->error = sd_json_buildo(&q->reply, SD_JSON_BUILD_PAIR_UNSIGNED("id", done->id));
 	call_answer(f, q);
 }
@@ -173,7 +174,7 @@ static int begin(struct varlink_call *q, struct submit *s)
 	s->bytes += s->n * QUOTA_GROUP_BYTES;
 	r = quota_take(q->varlink->bus->quota, q->asker->account, QUOTA_NAMES, s->bytes);
 	if (r < 0)
-		return call_refuse(q, "LimitExceeded",
+		return call_refuse(q, ERROR_LIMIT_EXCEEDED,
 				   "Too many names wait to be taken in: go on when some calls "
 				   "have been answered.");
 	q->names_bytes = s->bytes;
