@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Which files there are, and their way into one struct:
  *
- *   each file --config-yaml--> tree --config-schema--> checked, and put over the trees before
- *   all of them together      --config-schema--> struct config --config-rules--> checked
+ *   each file --config-yaml--> tree --config-read--> checked, and put over the trees before
+ *   all of them together      --config-read--> struct config --config-rules--> checked
  *
  * A file is checked by itself first, so that an error is told even if a later file replaces the
  * value. */
@@ -15,9 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config-policy.h"
 #include "config-problems.h"
-#include "config-rules.h"
 #include "config-schema.h"
 #include "config-yaml.h"
 #include "base/fd.h"
@@ -33,25 +31,37 @@ struct loading {
 	void *userdata;
 };
 
+static void strings_free(char **v)
+{
+	for (char **s = v; s && *s; s++)
+		free(*s);
+	free(v);
+}
+
 struct config *config_free(struct config *c)
 {
 	if (!c)
 		return NULL;
 	for (size_t i = 0; i < c->n_spools; i++)
 		free(c->spools[i].path);
-	free(c->spools);
 	for (size_t i = 0; i < c->n_devices; i++)
 		free(c->devices[i].name);
+	for (size_t i = 0; i < c->n_policies; i++) {
+		struct config_policy *p = &c->policies[i];
+
+		free(p->name);
+		free(p->schedule);
+		free(p->rules.path);
+		free(p->rules.group_by);
+		free(p->rules.time.format);
+		strings_free(p->rules.match);
+		strings_free(p->rules.exclude);
+	}
+	free(c->spools);
 	free(c->devices);
-	for (size_t i = 0; i < c->n_policies; i++)
-		config_policy_done(&c->policies[i]);
 	free(c->policies);
-	for (char **s = c->protect; s && *s; s++)
-		free(*s);
-	free(c->protect);
-	for (char **s = c->files; s && *s; s++)
-		free(*s);
-	free(c->files);
+	strings_free(c->protect);
+	strings_free(c->files);
 	free(c);
 	return NULL;
 }
@@ -247,7 +257,6 @@ static int finish(struct loading *l, struct config **ret)
 	if (r < 0)
 		return r;
 	rules_check(l->c, l->root, &l->p);
-	policies_check(l->c, l->root, &l->p);
 	problems_tell(&l->p, l->complain, l->userdata);
 	if (l->p.found)
 		return -EBADMSG;

@@ -10,7 +10,7 @@
 #include "base/escape.h"
 #include "base/macros.h"
 
-/* Somebody who has that many errors has given a wrong file. */
+/* A file with that many errors is a wrong file. */
 #define PROBLEMS_MOST 100
 /* What of a value is shown. */
 #define QUOTED_MOST 60
@@ -42,66 +42,38 @@ static void crumbs_print(FILE *f, const struct crumb *in)
 	(void)fprintf(f, "%s: ", key ? key : "?");
 }
 
-static void problems_put(struct problems *p, struct problem found)
-{
-	struct problem *v = realloc(p->v, (p->n + 1) * sizeof(*v));
-
-	if (!v) {
-		p->out_of_memory = true;
-		free(found.text);
-		return;
-	}
-	p->v = v;
-	p->v[p->n++] = found;
-}
-
-static void add(struct problems *p, struct problem found, const struct crumb *in,
-		const char *format, va_list ap) __attribute__((format(printf, 4, 0)));
-
-static void add(struct problems *p, struct problem found, const struct crumb *in,
-		const char *format, va_list ap)
+void problems_put(struct problems *p, bool is_warning, struct config_place at,
+		  const struct crumb *in, const char *format, ...)
 {
 	_cleanup_free_ char *raw = NULL;
+	char *text = NULL;
+	struct problem *v = NULL;
 	size_t len;
+	va_list ap;
 	FILE *f;
 
+	p->found = p->found || !is_warning;
 	if (p->n >= PROBLEMS_MOST) {
 		p->n_left_out++;
 		return;
 	}
 	f = open_memstream(&raw, &len);
-	if (!f) {
+	if (f) {
+		crumbs_print(f, in);
+		va_start(ap, format);
+		(void)vfprintf(f, format, ap);
+		va_end(ap);
+		text = fclose(f) == 0 ? escape_line(raw) : NULL;
+	}
+	if (text)
+		v = realloc(p->v, (p->n + 1) * sizeof(*v));
+	if (!v) {
 		p->out_of_memory = true;
+		free(text);
 		return;
 	}
-	crumbs_print(f, in);
-	(void)vfprintf(f, format, ap);
-	found.text = fclose(f) == 0 ? escape_line(raw) : NULL;
-	if (found.text)
-		problems_put(p, found);
-	else
-		p->out_of_memory = true;
-}
-
-void problems_add(struct problems *p, struct config_place at, const struct crumb *in,
-		  const char *format, ...)
-{
-	va_list ap;
-
-	p->found = true;
-	va_start(ap, format);
-	add(p, (struct problem){ .at = at }, in, format, ap);
-	va_end(ap);
-}
-
-void problems_warn(struct problems *p, struct config_place at, const struct crumb *in,
-		   const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	add(p, (struct problem){ .at = at, .is_warning = true }, in, format, ap);
-	va_end(ap);
+	p->v = v;
+	p->v[p->n++] = (struct problem){ .at = at, .text = text, .is_warning = is_warning };
 }
 
 static int by_place(const void *a, const void *b)

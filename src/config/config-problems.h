@@ -18,7 +18,7 @@ struct problem {
 /* All zero is empty. */
 struct problems {
 	struct problem *v;
-	size_t n, n_left_out; /* there is an end to what anybody reads of one file */
+	size_t n, n_left_out; /* there is an end to what a person reads of one file */
 	bool found;           /* any error, since the beginning; warnings do not count */
 	bool out_of_memory;
 };
@@ -29,13 +29,12 @@ struct crumb {
 	const char *key;
 };
 
-/* Adds one; `in` is what the text begins with ("spools: /a: settle: "), NULL for nothing. */
-void problems_add(struct problems *p, struct config_place at, const struct crumb *in,
-		  const char *format, ...) _printf_(4, 5);
-
-/* Adds what is no error, but surely not meant. */
-void problems_warn(struct problems *p, struct config_place at, const struct crumb *in,
-		   const char *format, ...) _printf_(4, 5);
+/* Adds one at a place; `in` is what the text begins with ("spools: /a: settle: "), NULL for
+ * nothing. A warning is of what is no error, but surely not meant. */
+void problems_put(struct problems *p, bool is_warning, struct config_place at,
+		  const struct crumb *in, const char *format, ...) _printf_(5, 6);
+#define problems_add(p, ...) problems_put(p, /* is_warning= */ false, __VA_ARGS__)
+#define problems_warn(p, ...) problems_put(p, /* is_warning= */ true, __VA_ARGS__)
 
 /* Tells them all in the order of their places and forgets them. */
 void problems_tell(struct problems *p, config_complain_t complain, void *userdata);

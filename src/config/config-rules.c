@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "config-rules.h"
+#include "config-schema.h"
 
 #include <string.h>
 
@@ -41,15 +41,9 @@ static void check_pacing(const struct config *c, const struct node *root, struct
 	}
 }
 
-static void check_urgent(const struct config *c, const struct node *root, struct problems *p)
-{
-	struct crumb in = { .key = "urgent" };
-
-	rules_check_band(&c->urgent_below, &c->urgent_until, beneath(root, "urgent"), &in, p);
-}
-
-void rules_check_band(const struct policy_space *below, const struct policy_space *until,
-		      const struct node *map, const struct crumb *in, struct problems *p)
+/* `until` must not be less than `below`, nor of another sort; `map` is where they are said. */
+static void check_band(const struct policy_space *below, const struct policy_space *until,
+		       const struct node *map, const struct crumb *in, struct problems *p)
 {
 	const struct node *b = beneath(map, "below"), *u = beneath(map, "until"), *n = u ? u : b;
 
@@ -92,9 +86,94 @@ static void check_spools(const struct config *c, struct problems *p)
 	}
 }
 
+/* Policies that are sure to do nothing, or nothing by themselves. */
+static void check_effect(const struct config_policy *p, const struct crumb *at,
+			 struct problems *out)
+{
+	if (!p->rules.path)
+		problems_add(out, p->place, at,
+			     "has no path, expected the directory that it is about");
+	else if (!p->rules.match || !p->rules.match[0])
+		problems_warn(out, p->place, at,
+			      "has no match, so it deletes nothing: \"*\" means all of the "
+			      "directory");
+	else if (!policy_has_rules(&p->rules))
+		problems_warn(out, p->place, at,
+			      "has no rule, so it deletes nothing: expected keep, max-age, "
+			      "max-size, max-files or min-free");
+	else if (!p->schedule && !policy_has_marks(&p->rules))
+		problems_warn(out, p->place, at,
+			      "has no schedule, nor min-free or max-size, which are watched, so it "
+			      "never runs by itself, but only by reclaimctl policy run %s",
+			      p->name);
+	else if (p->undo_usec > 0 && policy_has_min_free(&p->rules))
+		problems_warn(out, p->place, at,
+			      "has min-free, but what it deletes is held for undo first, and "
+			      "frees no space before: expected undo: 0 here");
+}
+
+static void check_protected(const struct config *c, const struct config_policy *p,
+			    const struct crumb *at, struct problems *out)
+{
+	for (char **k = c->protect; p->rules.path && *k; k++)
+		if (path_lies_in(p->rules.path, *k))
+			problems_add(out, p->place, at,
+				     "its path %s is or lies in %s, which is protected: expected "
+				     "one that is not",
+				     p->rules.path, *k);
+}
+
+static bool does_something(const struct policy *p)
+{
+	return p->path && p->match && p->match[0] && policy_has_rules(p);
+}
+
+static void check_overlap(const struct config *c, size_t i, const struct crumb *at,
+			  struct problems *out)
+{
+	const struct config_policy *p = &c->policies[i];
+
+	for (size_t j = 0; j < i; j++) {
+		const struct config_policy *q = &c->policies[j];
+
+		if (does_something(&p->rules) && does_something(&q->rules) &&
+		    policies_meet(&p->rules, &q->rules))
+			problems_warn(
+				out, p->place, at,
+				"may be about the same entries as %s in line %u: what keep of "
+				"either keeps is kept, else each deletes by its own rules",
+				q->name, q->place.line);
+	}
+}
+
+static void check_policies(const struct config *c, const struct node *root, struct problems *p)
+{
+	const struct node *map = beneath(root, "policies");
+	struct crumb in = { .key = "policies" };
+
+	for (size_t i = 0; i < c->n_policies; i++) {
+		const struct config_policy *policy = &c->policies[i];
+		struct crumb at = { .up = &in, .key = policy->name };
+		struct crumb at_free = { .up = &at, .key = "min-free" };
+		const struct node *min_free = beneath(beneath(map, policy->name), "min-free");
+
+		check_effect(policy, &at, p);
+		check_protected(c, policy, &at, p);
+		check_overlap(c, i, &at, p);
+		if (min_free && min_free->kind == NODE_MAP && !node_get(min_free, "below", NULL))
+			problems_add(p, min_free->place, &at_free, "has no below, expected one");
+		else
+			check_band(&policy->rules.min_free_below, &policy->rules.min_free_until,
+				   min_free, &at_free, p);
+	}
+}
+
 void rules_check(const struct config *c, const struct node *root, struct problems *p)
 {
+	struct crumb urgent = { .key = "urgent" };
+
 	check_pacing(c, root, p);
-	check_urgent(c, root, p);
+	check_band(&c->urgent_below, &c->urgent_until, beneath(root, "urgent"), &urgent, p);
 	check_spools(c, p);
+	check_policies(c, root, p);
 }

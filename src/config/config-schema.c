@@ -1,58 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config-schema.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "config-keys.h"
-#include "config-policy.h"
-#include "policy/globs.h"
-#include "policy/series.h"
-#include "base/similar.h"
-#include "base/units.h"
+#define DAY (86400 * USEC_PER_SEC)
+#define AGE_MOST (36500 * DAY)
+#define NAME_MOST 64
 
-struct reading {
-	struct config *c;
-	struct problems *p;
-	int r;
-};
-
-/* The three that pacing has for all devices and for each, at an offset of what has them. Times and
- * rates outside of these ranges are slips of the hand. */
-#define PACING_KEYS(at, auto_, least, unlimited)                                                   \
-	{ .name = "latency",                                                                       \
-	  .type = VALUE_LATENCY,                                                                   \
-	  .offset = (at),                                                                          \
-	  .range = { 50, 60 * USEC_PER_SEC },                                                      \
-	  .preset = (auto_),                                                                       \
-	  .expected = "auto, off, or a time from 50us to 1min such as 5ms" },                      \
-		{ .name = "min-rate",                                                              \
-		  .type = VALUE_RATE,                                                              \
-		  .offset = (at) + offsetof(struct config_pacing, rate_min),                       \
-		  .range = { KiB(1), 1ULL << 40 },                                                 \
-		  .preset = (least),                                                               \
-		  .expected = "a rate from 1KiB/s to 1TiB/s such as 8MiB/s" },                     \
+#define VALUE(name_, type_, in, member, ...)                                                       \
 	{                                                                                          \
-		.name = "max-rate", .type = VALUE_RATE,                                            \
-		.offset = (at) + offsetof(struct config_pacing, rate_max),                         \
-		.range = { KiB(1), UINT64_MAX }, .preset = (unlimited),                            \
-		.expected = "unlimited, or a rate of at least 1KiB/s such as 100MiB/s"             \
+		.name = (name_), .type = (type_), .offset = offsetof(struct in, member),           \
+		__VA_ARGS__                                                                        \
 	}
+#define UNDO(in, preset_)                                                                          \
+	VALUE("undo", VALUE_TIME, in, undo_usec, .limits = { 0, 365 * DAY }, .preset = (preset_),  \
+	      .expected = "a time from 0 to 365d such as 1h")
+
+/* The three that pacing has for all devices and for each. Times and rates outside of these limits
+ * are slips of the hand. */
+#define PACING(in, auto_, least, unlimited)                                                        \
+	VALUE("latency", VALUE_LATENCY, in, pacing, .limits = { 50, 60 * USEC_PER_SEC },           \
+	      .preset = (auto_),                                                                   \
+	      .expected = "auto, off, or a time from 50us to 1min such as 5ms"),                   \
+		VALUE("min-rate", VALUE_RATE, in, pacing.rate_min,                                 \
+		      .limits = { KiB(1), 1ULL << 40 }, .preset = (least),                         \
+		      .expected = "a rate from 1KiB/s to 1TiB/s such as 8MiB/s"),                  \
+		VALUE("max-rate", VALUE_RATE, in, pacing.rate_max,                                 \
+		      .limits = { KiB(1), UINT64_MAX }, .preset = (unlimited),                     \
+		      .expected = "unlimited, or a rate of at least 1KiB/s such as 100MiB/s")
+
+/* An array of struct config, and the struct of its elements. */
+#define NAMED(array_, count_, in)                                                                  \
+	.array = offsetof(struct config, array_), .count = offsetof(struct config, count_),        \
+	.size = sizeof(struct in), .place = offsetof(struct in, place)
 
 static const struct key spool_keys[] = {
-	{ .name = "settle",
-	  .type = VALUE_TIME,
-	  .offset = offsetof(struct config_spool, settle_usec),
-	  .range = { 0, 365 * DAY },
-	  .preset = "10s",
-	  .expected = "a time from 0 to 365d such as 10s" },
-	{ .name = "undo",
-	  .type = VALUE_TIME,
-	  .offset = offsetof(struct config_spool, undo_usec),
-	  .range = { 0, 365 * DAY },
-	  .expected = "a time from 0 to 365d such as 1h" },
+	VALUE("settle", VALUE_TIME, config_spool, settle_usec, .limits = { 0, 365 * DAY },
+	      .preset = "10s", .expected = "a time from 0 to 365d such as 10s"),
+	UNDO(config_spool, NULL),
 	{ 0 },
 };
 
@@ -61,18 +46,11 @@ static void spool_begin(void *element, const struct config *c)
 	((struct config_spool *)element)->undo_usec = c->undo_usec;
 }
 
-static const struct named spools = {
-	.array = offsetof(struct config, spools),
-	.count = offsetof(struct config, n_spools),
-	.size = sizeof(struct config_spool),
-	.place = offsetof(struct config_spool, place),
-	.tidy = path_tidy,
-	.begin = spool_begin,
-	.keys = spool_keys,
-};
+static const struct named spools = { NAMED(spools, n_spools, config_spool), .tidy = path_tidy,
+				     .begin = spool_begin, .keys = spool_keys };
 
 static const struct key device_keys[] = {
-	PACING_KEYS(offsetof(struct config_device, pacing), NULL, NULL, NULL),
+	PACING(config_device, NULL, NULL, NULL),
 	{ 0 },
 };
 
@@ -81,18 +59,11 @@ static void device_begin(void *element, const struct config *c)
 	((struct config_device *)element)->pacing = c->pacing;
 }
 
-static const struct named devices = {
-	.array = offsetof(struct config, devices),
-	.count = offsetof(struct config, n_devices),
-	.size = sizeof(struct config_device),
-	.place = offsetof(struct config_device, place),
-	.tidy = device_tidy,
-	.begin = device_begin,
-	.keys = device_keys,
-};
+static const struct named devices = { NAMED(devices, n_devices, config_device), .tidy = device_tidy,
+				      .begin = device_begin, .keys = device_keys };
 
 static const struct key pacing_keys[] = {
-	PACING_KEYS(offsetof(struct config, pacing), "auto", "8MiB/s", "unlimited"),
+	PACING(config, "auto", "8MiB/s", "unlimited"),
 	{ .name = "devices",
 	  .kind = KEY_NAMED,
 	  .named = &devices,
@@ -101,58 +72,134 @@ static const struct key pacing_keys[] = {
 };
 
 static const struct key urgent_keys[] = {
-	{ .name = "below",
-	  .type = VALUE_SPACE,
-	  .offset = offsetof(struct config, urgent_below),
-	  .preset = "5%",
-	  .expected = "a share from 0% to 100%, or a size such as 20G" },
-	{ .name = "until",
-	  .type = VALUE_SPACE,
-	  .offset = offsetof(struct config, urgent_until),
-	  .preset = "10%",
-	  .expected = "a share from 0% to 100%, or a size such as 40G" },
+	VALUE("below", VALUE_SPACE, config, urgent_below, .preset = "5%",
+	      .expected = "a share from 0% to 100%, or a size such as 20G"),
+	VALUE("until", VALUE_SPACE, config, urgent_until, .preset = "10%",
+	      .expected = "a share from 0% to 100%, or a size such as 40G"),
 	{ 0 },
 };
 
 static const struct key limits_keys[] = {
-	{ .name = "jobs-per-user",
-	  .type = VALUE_COUNT,
-	  .offset = offsetof(struct config, jobs_per_user),
-	  .range = { 1, 10000000 },
-	  .preset = "100000",
-	  .expected = "a number from 1 to 10000000" },
-	{ .name = "names-per-user",
-	  .type = VALUE_COUNT,
-	  .offset = offsetof(struct config, names_per_user),
-	  .range = { 1000, 1000000000 },
-	  .preset = "10000000",
-	  .expected = "a number from 1000 to 1000000000" },
+	VALUE("jobs-per-user", VALUE_COUNT, config, jobs_per_user, .limits = { 1, 10000000 },
+	      .preset = "100000", .expected = "a number from 1 to 10000000"),
+	VALUE("names-per-user", VALUE_COUNT, config, names_per_user, .limits = { 1000, 1000000000 },
+	      .preset = "10000000", .expected = "a number from 1000 to 1000000000"),
 	{ 0 },
 };
 
 static const struct key strategy_keys[] = {
-	{ .name = "moosefs",
-	  .type = VALUE_MOOSEFS,
-	  .offset = offsetof(struct config, moosefs_snapshot),
-	  .preset = "unlink",
-	  .expected = "unlink or snapshot" },
-	{ .name = "moosefs-stall",
-	  .type = VALUE_TIME,
-	  .offset = offsetof(struct config, moosefs_stall_usec),
-	  .range = { USEC_PER_MSEC, 10 * USEC_PER_SEC },
-	  .preset = "20ms",
-	  .expected = "a time from 1ms to 10s such as 20ms" },
+	VALUE("moosefs", VALUE_SWITCH, config, moosefs_snapshot,
+	      .limits = { .words = { "unlink", "snapshot" } }, .preset = "unlink",
+	      .expected = "unlink or snapshot"),
+	VALUE("moosefs-stall", VALUE_TIME, config, moosefs_stall_usec,
+	      .limits = { USEC_PER_MSEC, 10 * USEC_PER_SEC }, .preset = "20ms",
+	      .expected = "a time from 1ms to 10s such as 20ms"),
 	{ 0 },
 };
 
+#define PERIODS(name_, rule)                                                                       \
+	VALUE(name_, VALUE_COUNT, config_policy, rules.keep.periods[rule],                         \
+	      .limits = { 0, 1000000 }, .expected = "a number from 0 to 1000000")
+
+static const struct key keep_keys[] = {
+	PERIODS("last", KEEP_LAST),
+	PERIODS("hourly", KEEP_HOURLY),
+	PERIODS("daily", KEEP_DAILY),
+	PERIODS("weekly", KEEP_WEEKLY),
+	PERIODS("monthly", KEEP_MONTHLY),
+	PERIODS("yearly", KEEP_YEARLY),
+	VALUE("within", VALUE_AGE, config_policy, rules.keep.within_usec, .limits = { 0, AGE_MOST },
+	      .expected = "a time with a unit, up to 36500d, such as 14d"),
+	{ 0 },
+};
+
+static const struct key min_free_keys[] = {
+	VALUE("below", VALUE_FLOOR, config_policy, rules.min_free_below,
+	      .expected = "a share up to 100%, or a size with a unit such as 20G"),
+	VALUE("until", VALUE_FLOOR, config_policy, rules.min_free_until,
+	      .expected = "a share up to 100%, or a size with a unit such as 40G"),
+	{ 0 },
+};
+
+static const struct key policy_keys[] = {
+	VALUE("path", VALUE_BASE, config_policy, rules.path,
+	      .place = offsetof(struct config_policy, path_place),
+	      .expected = "an absolute path without . and .., and not the root directory"),
+	{ .name = "match",
+	  .kind = KEY_GLOBS,
+	  .offset = offsetof(struct config_policy, rules.match) },
+	{ .name = "exclude",
+	  .kind = KEY_GLOBS,
+	  .offset = offsetof(struct config_policy, rules.exclude) },
+	VALUE("kind", VALUE_CHOICE, config_policy, rules.kind,
+	      .limits = { .words = { "file", "tree" } }, .preset = "file",
+	      .expected = "file or tree"),
+	VALUE("group-by", VALUE_REGEX, config_policy, rules.group_by,
+	      .expected = "an extended regular expression, regex(7), with one to nine groups in "
+			  "parentheses, such as ^([a-z]+)-"),
+	VALUE("time", VALUE_CLOCK, config_policy, rules.time, .preset = "mtime",
+	      .expected = "mtime, birth, or name: and a format of strptime(3) that has a year and "
+			  "a day, such as name:%Y-%m-%d"),
+	VALUE("order", VALUE_CHOICE, config_policy, rules.order,
+	      .limits = { .words = { "oldest", "largest" } }, .preset = "oldest",
+	      .expected = "oldest or largest"),
+	{ .name = "keep",
+	  .kind = KEY_SECTION,
+	  .keys = keep_keys,
+	  .expected = "a map with last, hourly, daily, weekly, monthly, yearly or within" },
+	VALUE("max-age", VALUE_AGE, config_policy, rules.max_age_usec, .limits = { 1, AGE_MOST },
+	      .expected = "a time with a unit, up to 36500d, such as 90d"),
+	VALUE("max-size", VALUE_SIZE, config_policy, rules.max_size_bytes,
+	      .limits = { 1, UINT64_MAX }, .expected = "a size with a unit, such as 500G"),
+	VALUE("max-files", VALUE_COUNT, config_policy, rules.max_files, .limits = { 1, UINT64_MAX },
+	      .expected = "a number from 1"),
+	VALUE("min-free", VALUE_FLOOR, config_policy, rules.min_free_below, .kind = KEY_BAND,
+	      .keys = min_free_keys,
+	      .expected = "a share such as 10%, a size with a unit such as 20G, or a map with "
+			  "below and until"),
+	VALUE("min-age", VALUE_AGE, config_policy, rules.min_age_usec, .limits = { 0, AGE_MOST },
+	      .expected = "a time with a unit, up to 36500d, such as 1h"),
+	VALUE("min-count", VALUE_COUNT, config_policy, rules.min_count, .expected = "a number"),
+	VALUE("max-delete", VALUE_SHARE, config_policy, rules.max_delete, .preset = "20%",
+	      .expected = "a share from 0% to 100%"),
+	VALUE("skip-open", VALUE_SWITCH, config_policy, rules.skip_open,
+	      .limits = { .words = { "false", "true" } }, .preset = "true",
+	      .expected = "true or false"),
+	UNDO(config_policy, NULL),
+	VALUE("schedule", VALUE_LINE, config_policy, schedule,
+	      .place = offsetof(struct config_policy, schedule_place),
+	      .expected = "when, as OnCalendar= of systemd.timer(5) has it, such as daily"),
+	{ 0 },
+};
+
+_Static_assert(sizeof(enum policy_kind) == sizeof(unsigned) &&
+		       sizeof(enum policy_order) == sizeof(unsigned),
+	       "VALUE_CHOICE writes an unsigned int");
+
+static const char *name_tidy(char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > 0 && len <= NAME_MOST &&
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
+		    len &&
+	    name[0] != '-')
+		return NULL;
+	return "a name of at most 64 letters, digits, - and _";
+}
+
+static void policy_begin(void *element, const struct config *c)
+{
+	((struct config_policy *)element)->undo_usec = c->undo_usec;
+}
+
+static const struct named policies = { NAMED(policies, n_policies, config_policy),
+				       .tidy = name_tidy, .begin = policy_begin,
+				       .keys = policy_keys };
+
 /* Read in this order, whatever the order of the file: what others begin with comes first. */
-static const struct key root_keys[] = {
-	{ .name = "undo",
-	  .type = VALUE_TIME,
-	  .offset = offsetof(struct config, undo_usec),
-	  .range = { 0, 365 * DAY },
-	  .preset = "0",
-	  .expected = "a time from 0 to 365d such as 1h" },
+const struct key root_keys[] = {
+	UNDO(config, "0"),
 	{ .name = "spools",
 	  .kind = KEY_NAMED,
 	  .named = &spools,
@@ -169,17 +216,10 @@ static const struct key root_keys[] = {
 	  .kind = KEY_SECTION,
 	  .keys = strategy_keys,
 	  .expected = "a map with moosefs and moosefs-stall" },
-	{ .name = "staging",
-	  .type = VALUE_STAGING,
-	  .offset = offsetof(struct config, staging),
-	  .preset = "auto",
-	  .expected = "auto or off" },
-	{ .name = "history",
-	  .type = VALUE_TIME,
-	  .offset = offsetof(struct config, history_usec),
-	  .range = { 0, 36500 * DAY },
-	  .preset = "30d",
-	  .expected = "a time from 0 to 36500d such as 30d" },
+	VALUE("staging", VALUE_SWITCH, config, staging, .limits = { .words = { "off", "auto" } },
+	      .preset = "auto", .expected = "auto or off"),
+	VALUE("history", VALUE_TIME, config, history_usec, .limits = { 0, 36500 * DAY },
+	      .preset = "30d", .expected = "a time from 0 to 36500d such as 30d"),
 	{ .name = "limits",
 	  .kind = KEY_SECTION,
 	  .keys = limits_keys,
@@ -190,302 +230,7 @@ static const struct key root_keys[] = {
 	  .expected = "a list of absolute paths, such as [/srv/keep]" },
 	{ .name = "policies",
 	  .kind = KEY_NAMED,
-	  .named = &config_policies,
+	  .named = &policies,
 	  .expected = "a map of policies, such as backups: {path: /backups, ...}" },
 	{ 0 },
 };
-
-static void set_presets(const struct key *keys, void *target)
-{
-	for (const struct key *k = keys; k->name; k++) {
-		if (k->kind == KEY_SECTION)
-			set_presets(k->keys, target);
-		else if (k->preset)
-			(void)value_read(k->type, k->range, k->preset, (char *)target + k->offset);
-	}
-}
-
-int schema_defaults(struct config *c)
-{
-	set_presets(root_keys, c);
-	c->protect = calloc(1, sizeof(c->protect[0]));
-	return c->protect ? 0 : -ENOMEM;
-}
-
-/* Says what was found where something else was expected. */
-static void complain_found(struct reading *r, const struct node *n, const struct crumb *in,
-			   const char *expected)
-{
-	_cleanup_free_ char *shown = n->kind == NODE_SCALAR ? problems_quote(n->text) : NULL;
-
-	if (n->kind == NODE_BROKEN)
-		return;
-	if (n->kind == NODE_LIST)
-		problems_add(r->p, n->place, in, "found a list, expected %s", expected);
-	else if (n->kind == NODE_MAP)
-		problems_add(r->p, n->place, in, "found a map, expected %s", expected);
-	else if (n->empty)
-		problems_add(r->p, n->place, in, "found nothing, expected %s", expected);
-	else
-		problems_add(r->p, n->place, in, "found \"%s\", expected %s", shown ? shown : "?",
-			     expected);
-}
-
-/* A key with nothing behind it is an empty map, where a map is expected: what is left when
- * somebody comments out all that was in it. */
-static bool is_map(struct reading *r, struct node *n, const struct crumb *in, const char *expected)
-{
-	if (n->kind == NODE_SCALAR && n->empty)
-		n->kind = NODE_MAP;
-	if (n->kind != NODE_MAP)
-		complain_found(r, n, in, expected);
-	return n->kind == NODE_MAP;
-}
-
-/* True and a complaint if the i-th key of a map is there before. */
-static bool is_repeated(struct reading *r, const struct node *map, size_t i, const struct crumb *in)
-{
-	struct crumb at = { .up = in, .key = map->v[i]->text };
-	struct node *first = NULL;
-
-	(void)node_get(map, map->v[i]->text, &first);
-	if (!first || first == map->v[i])
-		return false;
-	problems_add(r->p, map->v[i]->place, &at,
-		     "is there twice, expected once: the first is in line %u", first->place.line);
-	return true;
-}
-
-static const struct key *key_find(const struct key *keys, const char *name)
-{
-	for (const struct key *k = keys; k->name; k++)
-		if (strcmp(k->name, name) == 0)
-			return k;
-	return NULL;
-}
-
-static void complain_unknown(struct reading *r, const struct node *key, const struct key *keys,
-			     const struct crumb *in)
-{
-	_cleanup_free_ char *known = NULL;
-	struct crumb at = { .up = in, .key = key->text };
-	size_t least = SIZE_MAX, len;
-	const char *near = NULL;
-	FILE *f;
-
-	for (const struct key *k = keys; k->name; k++) {
-		size_t n = slips_between(key->text, k->name);
-
-		if (n < least) {
-			least = n;
-			near = k->name;
-		}
-	}
-	if (near) {
-		problems_add(r->p, key->place, &at, "unknown key: did you mean %s?", near);
-		return;
-	}
-	f = open_memstream(&known, &len);
-	for (const struct key *k = keys; f && k->name; k++)
-		(void)fprintf(f, "%s%s", k == keys ? "" : ", ", k->name);
-	if (f && fclose(f) == 0)
-		problems_add(r->p, key->place, &at, "unknown key: expected one of %s", known);
-	else
-		r->r = -ENOMEM;
-}
-
-static void read_section(struct reading *r, const struct key *keys, struct node *map,
-			 const struct crumb *in, void *target);
-
-static void read_element(struct reading *r, const struct named *named, struct node *key,
-			 struct node *value, const struct crumb *in, char *element)
-{
-	struct crumb at = { .up = in, .key = key->text };
-	char *name = strdup(key->text);
-
-	if (!name) {
-		r->r = -ENOMEM;
-		return;
-	}
-	*(char **)element = name;
-	*(struct config_place *)(element + named->place) = key->place;
-	set_presets(named->keys, element);
-	if (named->begin)
-		named->begin(element, r->c);
-	if (is_map(r, value, &at, "a map, such as {}"))
-		read_section(r, named->keys, value, &at, element);
-}
-
-static void read_named(struct reading *r, const struct named *named, struct node *map,
-		       const struct crumb *in)
-{
-	char **array = (char **)((char *)r->c + named->array);
-	size_t *count = (size_t *)((char *)r->c + named->count);
-
-	*array = calloc(map->n / 2 + 1, named->size);
-	if (!*array) {
-		r->r = -ENOMEM;
-		return;
-	}
-	for (size_t i = 0; i + 1 < map->n; i += 2) {
-		const char *expected = named->tidy(map->v[i]->text);
-
-		if (expected) {
-			complain_found(r, map->v[i], in, expected);
-			continue;
-		}
-		if (!is_repeated(r, map, i, in))
-			read_element(r, named, map->v[i], map->v[i + 1], in,
-				     *array + (*count)++ * named->size);
-	}
-}
-
-static bool is_listed(char *const *v, size_t n, const char *text)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(v[i], text) == 0)
-			return true;
-	return false;
-}
-
-static void read_paths(struct reading *r, struct node *list, const struct crumb *in, char ***ret)
-{
-	char **v = calloc(list->n + 1, sizeof(*v));
-	size_t n = 0;
-
-	if (!v) {
-		r->r = -ENOMEM;
-		return;
-	}
-	free(*ret); /* the empty one of the defaults */
-	*ret = v;
-	for (size_t i = 0; i < list->n; i++) {
-		struct node *item = list->v[i];
-		const char *expected = "an absolute path, such as /srv/keep";
-
-		if (item->kind == NODE_SCALAR)
-			expected = path_tidy(item->text);
-		if (expected) {
-			complain_found(r, item, in, expected);
-			continue;
-		}
-		if (is_listed(v, n, item->text))
-			complain_found(r, item, in, "each path once");
-		v[n] = strdup(item->text);
-		if (!v[n]) {
-			r->r = -ENOMEM;
-			return;
-		}
-		n++;
-	}
-}
-
-static void read_value(struct reading *r, const struct key *key, struct node *n,
-		       const struct crumb *in, void *target)
-{
-	const char *expected = NULL;
-
-	/* What may be wrong with an expression is more than one thing. */
-	if (n->kind == NODE_SCALAR && key->type == VALUE_REGEX)
-		expected = series_check(n->text);
-	if (n->kind != NODE_SCALAR || expected ||
-	    value_read(key->type, key->range, n->text, (char *)target + key->offset) < 0)
-		complain_found(r, n, in, expected ? expected : key->expected);
-	else if (key->place > 0)
-		*(struct config_place *)((char *)target + key->place) = n->place;
-}
-
-/* One pattern is a list of one. */
-static void read_globs(struct reading *r, const struct node *n, const struct crumb *in, char ***ret)
-{
-	struct node *const *items = n->kind == NODE_LIST ? n->v : (struct node *const *)&n;
-	size_t n_items = n->kind == NODE_LIST ? n->n : 1;
-	char **v = calloc(n_items + 1, sizeof(*v));
-
-	*ret = v;
-	if (!v)
-		r->r = -ENOMEM;
-	for (size_t i = 0; v && i < n_items; i++) {
-		const char *expected = "a pattern for names, such as \"*.tar.gz\"";
-
-		if (items[i]->kind == NODE_SCALAR)
-			expected = glob_check(items[i]->text);
-		if (expected)
-			complain_found(r, items[i], in, expected);
-		v[i] = strdup(expected ? "?" : items[i]->text);
-		if (!v[i]) {
-			r->r = -ENOMEM;
-			return;
-		}
-	}
-}
-
-static void read_band(struct reading *r, const struct key *key, struct node *n,
-		      const struct crumb *in, void *target)
-{
-	const struct key *from = &key->keys[0], *to = &key->keys[1];
-
-	if (n->kind == NODE_MAP)
-		read_section(r, key->keys, n, in, target);
-	else
-		read_value(r, key, n, in, target);
-	if (n->kind != NODE_MAP || !node_get(n, to->name, NULL))
-		memcpy((char *)target + to->offset, (char *)target + from->offset,
-		       to->offset - from->offset);
-}
-
-static void read_key(struct reading *r, const struct key *key, struct node *n,
-		     const struct crumb *in, void *target)
-{
-	switch (key->kind) {
-	case KEY_VALUE:
-		read_value(r, key, n, in, target);
-		break;
-	case KEY_SECTION:
-		if (is_map(r, n, in, key->expected))
-			read_section(r, key->keys, n, in, target);
-		break;
-	case KEY_NAMED:
-		if (is_map(r, n, in, key->expected))
-			read_named(r, key->named, n, in);
-		break;
-	case KEY_PATHS:
-		if (n->kind == NODE_LIST)
-			read_paths(r, n, in, (char ***)((char *)target + key->offset));
-		else
-			complain_found(r, n, in, key->expected);
-		break;
-	case KEY_GLOBS:
-		read_globs(r, n, in, (char ***)((char *)target + key->offset));
-		break;
-	case KEY_BAND:
-		read_band(r, key, n, in, target);
-		break;
-	}
-}
-
-static void read_section(struct reading *r, const struct key *keys, struct node *map,
-			 const struct crumb *in, void *target)
-{
-	for (size_t i = 0; i + 1 < map->n; i += 2)
-		if (!key_find(keys, map->v[i]->text))
-			complain_unknown(r, map->v[i], keys, in);
-		else
-			(void)is_repeated(r, map, i, in);
-	for (const struct key *k = keys; k->name; k++) {
-		struct crumb at = { .up = in, .key = k->name };
-		struct node *value = node_get(map, k->name, NULL);
-
-		if (value)
-			read_key(r, k, value, &at, target);
-	}
-}
-
-int schema_read(struct config *c, struct node *root, struct problems *p)
-{
-	struct reading r = { .c = c, .p = p };
-
-	if (root && is_map(&r, root, NULL, "a map with keys such as spools or pacing"))
-		read_section(&r, root_keys, root, NULL, c);
-	return r.r;
-}

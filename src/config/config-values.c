@@ -9,106 +9,107 @@
 
 #include "policy/name-time.h"
 #include "policy/series.h"
-#include "policy/name-time.h"
-#include "policy/series.h"
 #include "base/macros.h"
 #include "base/units.h"
 
-/* Each of these reads into *target, which is the caller's own copy, and may leave anything there
- * when it fails, but frees what it replaces only when it does not. */
-
-static int in_range(struct value_range range, uint64_t v)
-{
-	return (range.least == 0 && range.most == 0) || (v >= range.least && v <= range.most)
-		       ? 0
-		       : -ERANGE;
-}
-
-static int time_read(struct value_range range, const char *text, void *target)
-{
-	int r = timespan_parse(text, target);
-
-	return r < 0 ? r : in_range(range, *(uint64_t *)target);
-}
-
-static int size_read(struct value_range range, const char *text, void *target)
-{
-	int r = size_parse(text, target);
-
-	return r < 0 ? r : in_range(range, *(uint64_t *)target);
-}
+/* Each of these changes *ret only if it returns 0. */
 
 /* "8MiB/s", or a size alone. */
-static int rate_read(struct value_range range, const char *text, void *target)
+static int rate_parse(const char *text, uint64_t *ret)
 {
 	size_t len = strlen(text);
 	char size[64];
 
-	if (strcmp(text, "unlimited") == 0 && range.most == UINT64_MAX) {
-		*(uint64_t *)target = UINT64_MAX;
-		return 0;
-	}
 	if (len > 2 && strcmp(text + len - 2, "/s") == 0)
 		len -= 2;
 	if (len >= sizeof(size))
 		return -EINVAL;
 	memcpy(size, text, len);
 	size[len] = '\0';
-	return size_read(range, size, target);
+	return size_parse(size, ret);
 }
 
-static int count_read(struct value_range range, const char *text, void *target)
+static int count_parse(const char *text, uint64_t *ret)
 {
 	if (text[0] == '\0' || text[strspn(text, "0123456789")] != '\0')
 		return text[0] == '-' ? -ERANGE : -EINVAL;
 	errno = 0;
-	*(uint64_t *)target = strtoull(text, NULL, 10);
-	return errno != 0 ? -ERANGE : in_range(range, *(uint64_t *)target);
+	*ret = strtoull(text, NULL, 10);
+	return errno != 0 ? -ERANGE : 0;
 }
 
-static int latency_read(struct value_range range, const char *text, void *target)
+static int number_read(enum value_type type, struct value_limits l, const char *text, uint64_t *ret)
 {
-	struct config_pacing *ret = target;
+	uint64_t n = 0;
+	int r;
 
-	ret->latency_usec = 0;
-	if (strcmp(text, "auto") == 0) {
-		ret->latency = LATENCY_AUTO;
+	if (type == VALUE_RATE && l.most == UINT64_MAX && strcmp(text, "unlimited") == 0) {
+		*ret = UINT64_MAX;
 		return 0;
 	}
-	if (strcmp(text, "off") == 0) {
-		ret->latency = LATENCY_OFF;
-		return 0;
+	r = type == VALUE_RATE    ? rate_parse(text, &n)
+	    : type == VALUE_COUNT ? count_parse(text, &n)
+	    : type == VALUE_SIZE  ? size_parse(text, &n)
+				  : timespan_parse(text, &n);
+	if (r < 0)
+		return r;
+	if ((l.least > 0 || l.most > 0) && (n < l.least || n > l.most))
+		return -ERANGE;
+	*ret = n;
+	return 0;
+}
+
+static int latency_read(struct value_limits l, const char *text, struct config_pacing *ret)
+{
+	bool is_auto = strcmp(text, "auto") == 0;
+	uint64_t usec = 0;
+	int r = 0;
+
+	if (is_auto || strcmp(text, "off") == 0) {
+		ret->latency = is_auto ? LATENCY_AUTO : LATENCY_OFF;
+	} else {
+		r = number_read(VALUE_TIME, l, text, &usec);
+		if (r < 0)
+			return r;
+		ret->latency = LATENCY_BOUND;
 	}
-	ret->latency = LATENCY_BOUND;
-	return time_read(range, text, &ret->latency_usec);
+	ret->latency_usec = usec;
+	return 0;
 }
 
 /* "5%" or "12.5 %". */
-static int share_read(struct value_range range, const char *text, void *target)
+static int share_read(const char *text, double *ret)
 {
 	size_t digits = strspn(text, "0123456789."), blanks = strspn(text + digits, " ");
-	double *ret = target;
+	double share;
 
-	(void)range;
 	if (!isdigit((unsigned char)text[0]) || strcmp(text + digits + blanks, "%") != 0)
 		return text[0] == '-' ? -ERANGE : -EINVAL;
 	if (memchr(text, '.', digits) != memrchr(text, '.', digits))
 		return -EINVAL;
-	*ret = strtod(text, NULL) / 100;
-	return *ret > 1 ? -ERANGE : 0;
+	share = strtod(text, NULL) / 100;
+	if (share > 1)
+		return -ERANGE;
+	*ret = share;
+	return 0;
 }
 
-static int space_read(struct value_range range, const char *text, void *target)
+static int space_read(const char *text, bool floor, struct policy_space *ret)
 {
-	struct policy_space *ret = target;
+	struct policy_space s = { .is_share = strchr(text, '%') != NULL };
+	int r = s.is_share ? share_read(text, &s.share) : size_parse(text, &s.bytes);
 
-	*ret = (struct policy_space){ .is_share = strchr(text, '%') != NULL };
-	return ret->is_share ? share_read(range, text, &ret->share)
-			     : size_read(range, text, &ret->bytes);
+	if (r < 0)
+		return r;
+	/* Nothing at all would be no floor. */
+	if (floor && s.bytes == 0 && !(s.share > 0))
+		return -ERANGE;
+	*ret = s;
+	return 0;
 }
 
 /* Is there a unit behind each number? "30d" and "1h 30min" say what is meant; "30" alone is a slip
- * wherever somebody's files depend on it. */
+ * wherever files depend on it. */
 static bool has_units(const char *text)
 {
 	for (const char *s = text; *(s += strcspn(s, "0123456789")); s++) {
@@ -120,68 +121,10 @@ static bool has_units(const char *text)
 	return true;
 }
 
-static int age_read(struct value_range range, const char *text, void *target)
+/* Which of two words it is, 0 or 1, or -EINVAL. */
+static int which(const char *zero, const char *one, const char *text)
 {
-	return has_units(text) ? time_read(range, text, target) : -EINVAL;
-}
-
-static int volume_read(struct value_range range, const char *text, void *target)
-{
-	return has_units(text) ? size_read(range, text, target) : -EINVAL;
-}
-
-static int floor_read(struct value_range range, const char *text, void *target)
-{
-	struct policy_space *ret = target;
-	int r = has_units(text) ? space_read(range, text, target) : -EINVAL;
-
-	/* Nothing at all would be no floor. */
-	return r >= 0 && ret->bytes == 0 && !(ret->share > 0) ? -ERANGE : r;
-}
-
-/* One of two words; *ret is which. */
-static int either_read(const char *zero, const char *one, const char *text, bool *ret)
-{
-	*ret = strcmp(text, one) == 0;
-	return *ret || strcmp(text, zero) == 0 ? 0 : -EINVAL;
-}
-
-static int staging_read(struct value_range range, const char *text, void *target)
-{
-	(void)range;
-	return either_read("off", "auto", text, target);
-}
-
-static int moosefs_read(struct value_range range, const char *text, void *target)
-{
-	(void)range;
-	return either_read("unlink", "snapshot", text, target);
-}
-
-static int switch_read(struct value_range range, const char *text, void *target)
-{
-	(void)range;
-	return either_read("false", "true", text, target);
-}
-
-static int kind_read(struct value_range range, const char *text, void *target)
-{
-	bool trees;
-	int r = either_read("file", "tree", text, &trees);
-
-	(void)range;
-	*(enum policy_kind *)target = trees ? POLICY_TREES : POLICY_FILES;
-	return r;
-}
-
-static int order_read(struct value_range range, const char *text, void *target)
-{
-	bool largest;
-	int r = either_read("oldest", "largest", text, &largest);
-
-	(void)range;
-	*(enum policy_order *)target = largest ? ORDER_LARGEST : ORDER_OLDEST;
-	return r;
+	return strcmp(text, zero) == 0 ? 0 : strcmp(text, one) == 0 ? 1 : -EINVAL;
 }
 
 static int replace(char **target, const char *text)
@@ -195,93 +138,75 @@ static int replace(char **target, const char *text)
 	return 0;
 }
 
-static int clock_read(struct value_range range, const char *text, void *target)
+static int clock_read(const char *text, struct policy_time *ret)
 {
-	struct policy_time *ret = target;
 	const char *format = strncmp(text, "name:", 5) == 0 ? text + 5 : NULL;
-	bool birth = false;
-	int r = 0;
+	int r, birth = format ? 0 : which("mtime", "birth", text);
 
-	(void)range;
-	if (!format)
-		r = either_read("mtime", "birth", text, &birth);
-	else if (!name_time_check(format))
-		r = -EINVAL;
-	if (r >= 0)
-		r = replace(&ret->format, format);
+	if (birth < 0 || (format && !name_time_check(format)))
+		return -EINVAL;
+	r = replace(&ret->format, format);
 	if (r >= 0)
 		ret->clock = format ? CLOCK_NAME : birth ? CLOCK_BIRTH : CLOCK_MTIME;
 	return r;
 }
 
-static int base_read(struct value_range range, const char *text, void *target)
+static int base_read(const char *text, char **ret)
 {
 	_cleanup_free_ char *path = strdup(text);
 
-	(void)range;
 	if (!path)
 		return -ENOMEM;
-	return path_tidy(path) || strcmp(path, "/") == 0 ? -EINVAL : replace(target, path);
-}
-
-static int regex_read(struct value_range range, const char *text, void *target)
-{
-	(void)range;
-	return series_check(text) ? -EINVAL : replace(target, text);
+	return path_tidy(path) || strcmp(path, "/") == 0 ? -EINVAL : replace(ret, path);
 }
 
 /* With a backslash it might go on in the next line. */
-static int line_read(struct value_range range, const char *text, void *target)
+static bool is_line(const char *text)
 {
-	(void)range;
 	for (const char *s = text; *s; s++)
 		if (!isprint((unsigned char)*s) || *s == '\\')
-			return -EINVAL;
-	return text[0] ? replace(target, text) : -EINVAL;
+			return false;
+	return text[0];
 }
 
-static const struct {
-	int (*read)(struct value_range range, const char *text, void *target);
-	size_t size;
-} types[] = {
-	[VALUE_TIME] = { time_read, sizeof(uint64_t) },
-	[VALUE_RATE] = { rate_read, sizeof(uint64_t) },
-	[VALUE_COUNT] = { count_read, sizeof(uint64_t) },
-	[VALUE_LATENCY] = { latency_read, sizeof(struct config_pacing) },
-	[VALUE_SPACE] = { space_read, sizeof(struct policy_space) },
-	[VALUE_STAGING] = { staging_read, sizeof(bool) },
-	[VALUE_MOOSEFS] = { moosefs_read, sizeof(bool) },
-	[VALUE_AGE] = { age_read, sizeof(uint64_t) },
-	[VALUE_SIZE] = { volume_read, sizeof(uint64_t) },
-	[VALUE_FLOOR] = { floor_read, sizeof(struct policy_space) },
-	[VALUE_SHARE] = { share_read, sizeof(double) },
-	[VALUE_SWITCH] = { switch_read, sizeof(bool) },
-	[VALUE_KIND] = { kind_read, sizeof(enum policy_kind) },
-	[VALUE_ORDER] = { order_read, sizeof(enum policy_order) },
-	[VALUE_CLOCK] = { clock_read, sizeof(struct policy_time) },
-	[VALUE_BASE] = { base_read, sizeof(char *) },
-	[VALUE_REGEX] = { regex_read, sizeof(char *) },
-	[VALUE_LINE] = { line_read, sizeof(char *) },
-};
-
-int value_read(enum value_type type, struct value_range range, const char *text, void *target)
+int value_read(enum value_type type, struct value_limits l, const char *text, void *target)
 {
-	union {
-		struct config_pacing pacing;
-		struct policy_space space;
-		struct policy_time time;
-		char *text;
-		uint64_t n;
-		double share;
-		bool flag;
-	} copy;
 	int r;
 
-	memcpy(&copy, target, types[type].size);
-	r = types[type].read(range, text, &copy);
-	if (r >= 0)
-		memcpy(target, &copy, types[type].size);
-	return r < 0 ? r : 0;
+	if ((type == VALUE_AGE || type == VALUE_SIZE || type == VALUE_FLOOR) && !has_units(text))
+		return -EINVAL;
+	switch (type) {
+	case VALUE_TIME:
+	case VALUE_RATE:
+	case VALUE_COUNT:
+	case VALUE_AGE:
+	case VALUE_SIZE:
+		return number_read(type, l, text, target);
+	case VALUE_LATENCY:
+		return latency_read(l, text, target);
+	case VALUE_SPACE:
+	case VALUE_FLOOR:
+		return space_read(text, type == VALUE_FLOOR, target);
+	case VALUE_SHARE:
+		return share_read(text, target);
+	case VALUE_SWITCH:
+	case VALUE_CHOICE:
+		r = which(l.words[0], l.words[1], text);
+		if (r >= 0 && type == VALUE_SWITCH)
+			*(bool *)target = r;
+		else if (r >= 0)
+			*(unsigned *)target = (unsigned)r;
+		return r < 0 ? r : 0;
+	case VALUE_CLOCK:
+		return clock_read(text, target);
+	case VALUE_BASE:
+		return base_read(text, target);
+	case VALUE_REGEX:
+		return series_check(text) ? -EINVAL : replace(target, text);
+	case VALUE_LINE:
+		return is_line(text) ? replace(target, text) : -EINVAL;
+	}
+	return -EINVAL;
 }
 
 const char *path_tidy(char *path)

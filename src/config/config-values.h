@@ -12,31 +12,29 @@ enum value_type {
 	VALUE_COUNT,   /* uint64_t */
 	VALUE_LATENCY, /* struct config_pacing: latency and latency_usec */
 	VALUE_SPACE,   /* struct policy_space */
-	VALUE_STAGING, /* bool */
-	VALUE_MOOSEFS, /* bool */
-	/* Of policies: what is unlikely to be meant without a unit must have one. */
-	VALUE_AGE,    /* uint64_t, microseconds */
-	VALUE_SIZE,   /* uint64_t, bytes */
-	VALUE_FLOOR,  /* struct policy_space, not nothing */
-	VALUE_SHARE,  /* double, 0 to 1 */
-	VALUE_SWITCH, /* bool */
-	VALUE_KIND,   /* enum policy_kind */
-	VALUE_ORDER,  /* enum policy_order */
-	VALUE_CLOCK,  /* struct policy_time */
+	VALUE_SHARE,   /* double, 0 to 1 */
+	VALUE_SWITCH,  /* bool: which of two words */
+	VALUE_CHOICE,  /* an enum, the same */
+	VALUE_CLOCK,   /* struct policy_time */
+	/* What is unlikely to be meant without a unit must have one. */
+	VALUE_AGE,   /* uint64_t, microseconds */
+	VALUE_SIZE,  /* uint64_t, bytes */
+	VALUE_FLOOR, /* struct policy_space, not nothing */
 	/* char *, malloc'ed; what was there before is freed. */
 	VALUE_BASE,  /* a path, not the root directory */
 	VALUE_REGEX, /* as series.h has it */
 	VALUE_LINE,  /* of printable text, as a unit of systemd can have it */
 };
 
-struct value_range {
-	uint64_t least, most; /* of the number; both 0: any */
+struct value_limits {
+	uint64_t least, most; /* of a number; both 0: any */
+	const char *words[2]; /* VALUE_SWITCH, VALUE_CHOICE: for 0 and 1 */
 };
 
 /* Reads `text` into *target, whose type is as above. UINT64_MAX is "unlimited" and only a rate
- * whose range reaches that far. Returns 0, -EINVAL (not such a value), -ERANGE or -ENOMEM; *target
+ * whose limit reaches that far. Returns 0, -EINVAL (not such a value), -ERANGE or -ENOMEM; *target
  * is then untouched. */
-int value_read(enum value_type type, struct value_range range, const char *text, void *target);
+int value_read(enum value_type type, struct value_limits limits, const char *text, void *target);
 
 /* Takes double and trailing slashes out of a path, in place. Returns NULL, or what was expected in
  * its stead, in words. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config-yaml.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -185,25 +186,6 @@ static int too_many(struct builder *b, const struct node *n, yaml_mark_t m)
 	return -EBADMSG;
 }
 
-static int fill_list(struct builder *b, const yaml_event_t *e, unsigned depth, struct node *n)
-{
-	refuse_properties(b, n->place, e->data.sequence_start.anchor, e->data.sequence_start.tag);
-	for (;;) {
-		_cleanup_event_ yaml_event_t item = { 0 };
-		int r = next_event(b, &item);
-
-		if (r < 0)
-			return r;
-		if (item.type == YAML_SEQUENCE_END_EVENT)
-			return 0;
-		if (n->n >= ENTRIES_MOST)
-			return too_many(b, n, item.start_mark);
-		r = build_child(b, &item, depth + 1, n);
-		if (r < 0)
-			return r;
-	}
-}
-
 static bool is_key(struct builder *b, const struct node *n)
 {
 	if (n->kind == NODE_LIST || n->kind == NODE_MAP)
@@ -234,20 +216,28 @@ static int fill_pair(struct builder *b, const yaml_event_t *e, unsigned depth, s
 	return 0;
 }
 
-static int fill_map(struct builder *b, const yaml_event_t *e, unsigned depth, struct node *n)
+/* The items of a list, or the keys and values of a map. */
+static int fill_collection(struct builder *b, const yaml_event_t *e, unsigned depth, struct node *n)
 {
-	refuse_properties(b, n->place, e->data.mapping_start.anchor, e->data.mapping_start.tag);
+	bool map = n->kind == NODE_MAP;
+
+	if (map)
+		refuse_properties(b, n->place, e->data.mapping_start.anchor,
+				  e->data.mapping_start.tag);
+	else
+		refuse_properties(b, n->place, e->data.sequence_start.anchor,
+				  e->data.sequence_start.tag);
 	for (;;) {
-		_cleanup_event_ yaml_event_t key = { 0 };
-		int r = next_event(b, &key);
+		_cleanup_event_ yaml_event_t item = { 0 };
+		int r = next_event(b, &item);
 
 		if (r < 0)
 			return r;
-		if (key.type == YAML_MAPPING_END_EVENT)
+		if (item.type == YAML_SEQUENCE_END_EVENT || item.type == YAML_MAPPING_END_EVENT)
 			return 0;
-		if (n->n >= 2 * (size_t)ENTRIES_MOST)
-			return too_many(b, n, key.start_mark);
-		r = fill_pair(b, &key, depth + 1, n);
+		if (n->n >= (map ? 2 : 1) * (size_t)ENTRIES_MOST)
+			return too_many(b, n, item.start_mark);
+		r = map ? fill_pair(b, &item, depth + 1, n) : build_child(b, &item, depth + 1, n);
 		if (r < 0)
 			return r;
 	}
@@ -288,10 +278,8 @@ static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struc
 		return -ENOMEM;
 	switch (kind) {
 	case NODE_LIST:
-		r = fill_list(b, e, depth, n);
-		break;
 	case NODE_MAP:
-		r = fill_map(b, e, depth, n);
+		r = fill_collection(b, e, depth, n);
 		break;
 	case NODE_BROKEN:
 		r = fill_alias(b, e, n);
@@ -356,6 +344,7 @@ int node_parse(struct node **ret, const char *file, const char *text, size_t len
 
 struct node *node_get(const struct node *map, const char *key, struct node **ret_key)
 {
+	assert(map->n % 2 == 0);
 	for (size_t i = 0; i + 1 < map->n; i += 2)
 		if (strcmp(map->v[i]->text, key) == 0) {
 			if (ret_key)

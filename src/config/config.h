@@ -9,7 +9,7 @@
 
 #include "policy/policy.h"
 
-/* Where it is when nobody says otherwise. */
+/* Where it is by default. */
 #define CONFIG_DIR "/etc/reclaimd"
 #define CONFIG_VENDOR_DIR "/usr/lib/reclaimd"
 
@@ -69,7 +69,7 @@ struct config {
 };
 
 /* One thing that is wrong; `text` names the key and says what was expected. A warning is of what is
- * surely not meant, but can be done; alone, it keeps nobody from using the configuration. */
+ * surely not meant, but can be done; with warnings alone the configuration is used. */
 struct config_error {
 	const char *file;      /* valid during the call */
 	unsigned line, column; /* 0: of the whole file */
