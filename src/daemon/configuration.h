@@ -3,8 +3,8 @@
 #pragma once
 
 struct config;
-struct manager;
+struct context;
 
 /* Reads it into *ret, which is the caller's to free. What is wrong with it is logged, and its first
- * error is kept in m->configuration_error. Returns 0 or a negative errno. */
-int configuration_load(struct manager *m, struct config **ret);
+ * error is kept in context->configuration_error. Returns 0 or a negative errno. */
+int configuration_load(struct context *context, struct config **ret);

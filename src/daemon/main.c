@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "features.h"
-#include "log.h"
+#include "daemon/context/log.h"
 #include "manager.h"
 #include "base/debug.h"
 #include "base/escape.h"
@@ -69,7 +69,7 @@ static const char *directory(const char *variable, const char *otherwise)
 }
 
 /* Returns 1 to go on, 0 if all is done, or a negative errno. */
-static int options_parse(struct manager_options *o, int argc, char **argv)
+static int options_parse(struct daemon_options *o, int argc, char **argv)
 {
 	enum {
 		STATE = 256,
@@ -146,7 +146,7 @@ static int options_parse(struct manager_options *o, int argc, char **argv)
 	return 1;
 }
 
-static int run(const struct manager_options *o)
+static int run(const struct daemon_options *o)
 {
 	_cleanup_(manager_freep) struct manager *m = NULL;
 	int r = manager_new(&m, o);
@@ -165,7 +165,7 @@ static int run(const struct manager_options *o)
 int main(int argc, char **argv)
 {
 	struct features features;
-	struct manager_options o = {
+	struct daemon_options o = {
 		.state_dir = directory("STATE_DIRECTORY", "/var/lib/reclaimd"),
 		.runtime_dir = directory("RUNTIME_DIRECTORY", "/run/reclaimd"),
 		.config_dir = directory("CONFIGURATION_DIRECTORY", "/etc/reclaimd"),

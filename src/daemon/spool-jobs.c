@@ -6,13 +6,14 @@
 #include <sys/stat.h>
 
 #include "config/config.h"
-#include "log.h"
+#include "daemon/api/operations.h"
+#include "daemon/context/log.h"
 #include "daemon/spools/spool.h"
 #include "base/escape.h"
 
 /* A batch on its way; the names it was made of, and who they were. */
 struct spooled {
-	struct manager *m;
+	struct spool_jobs *to;
 	uint64_t id;
 	uid_t uid; /* the submitter's */
 	char *names, *origin;
@@ -20,6 +21,19 @@ struct spooled {
 	struct identity *ids;
 	size_t n, at_id;
 };
+
+struct spool_jobs {
+	struct context *context;
+	struct operations *operations;
+	struct spools *spools; /* NULL: they could not be begun, or have ended */
+	unsigned refs;         /* batches that are not answered yet, and the manager's */
+};
+
+static void spool_jobs_unref(struct spool_jobs *s)
+{
+	if (--s->refs == 0)
+		free(s);
+}
 
 static struct spooled *spooled_free(struct spooled *s)
 {
@@ -32,15 +46,17 @@ static struct spooled *spooled_free(struct spooled *s)
 	return NULL;
 }
 
-static struct spooled *spooled_new(struct manager *m, const struct spool_batch *b)
+static struct spooled *spooled_new(struct spool_jobs *to, const struct spool_batch *b)
 {
 	struct spooled *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
-	*s = (struct spooled){
-		.m = m, .id = b->id, .uid = b->submitter->uid, .names_len = b->names_len, .n = b->n
-	};
+	*s = (struct spooled){ .to = to,
+			       .id = b->id,
+			       .uid = b->submitter->uid,
+			       .names_len = b->names_len,
+			       .n = b->n };
 	s->names = malloc(MAX(b->names_len, (size_t)1));
 	s->origin = strdup(b->origin);
 	s->ids = calloc(MAX(b->n, (size_t)1), sizeof(*s->ids));
@@ -83,15 +99,16 @@ static void on_submitted(const struct failure *f, const struct submitted *result
 	if (f->cause)
 		log_user(LOG_NOTICE, s->uid, SD_ID128_NULL, "%s: not accepted: %s", s->origin,
 			 f->text.line);
-	if (s->m->spools)
-		spools_taken(s->m->spools, s->id, outcome_of(f));
+	if (s->to->spools)
+		spools_taken(s->to->spools, s->id, outcome_of(f));
+	spool_jobs_unref(s->to);
 	spooled_free(s);
 }
 
 static void take(const struct spool_batch *b, void *userdata)
 {
-	struct manager *m = userdata;
-	struct spooled *s = spooled_new(m, b);
+	struct spool_jobs *to = userdata;
+	struct spooled *s = spooled_new(to, b);
 	struct caller caller = { .id = *b->submitter, .is_us = true, .pidfd = -1 };
 	struct intake_group group = { .dirfd = b->dirfd,
 				      .display = b->dir_path,
@@ -107,10 +124,11 @@ static void take(const struct spool_batch *b, void *userdata)
 				    .expected_userdata = s };
 
 	if (!s) {
-		spools_taken(m->spools, b->id, SPOOL_LATER);
+		spools_taken(to->spools, b->id, SPOOL_LATER);
 		return;
 	}
-	operation_submit(m, &caller, &group, 1, &o, on_submitted, s);
+	to->refs++;
+	operation_submit(to->operations, &caller, &group, 1, &o, on_submitted, s);
 }
 
 static void tell(const char *path, uid_t uid, const char *name, const char *text, void *userdata)
@@ -123,18 +141,63 @@ static void tell(const char *path, uid_t uid, const char *name, const char *text
 		 name ? "/" : "", name_text ? name_text : "", text);
 }
 
-int spooling_configure(struct manager *m)
+int spooling_configure(struct spool_jobs *s)
 {
-	return spools_configure(m->spools, m->config->spools, m->config->n_spools,
-				m->config->protect);
+	const struct config *c = s->context->config;
+
+	if (!s->spools)
+		return 0;
+	return spools_configure(s->spools, c->spools, c->n_spools, c->protect);
 }
 
-int spooling_begin(struct manager *m)
+void spooling_look_again(struct spool_jobs *s)
 {
-	struct spools_options o = {
-		.take = take, .tell = tell, .userdata = m, .state_dir = m->o.state_dir
-	};
-	int r = spools_new(&m->spools, m->event, &o);
+	if (s && s->spools)
+		spools_look_again(s->spools);
+}
 
-	return r < 0 ? r : spooling_configure(m);
+size_t spooling_view(const struct spool_jobs *s, struct bus_spool *views, size_t n)
+{
+	static const char *const states[] = { [SPOOL_LOOKING] = "absent",
+					      [SPOOL_ABSENT] = "absent",
+					      [SPOOL_SERVED] = "watching",
+					      [SPOOL_UNSERVED] = "refused" };
+	size_t all = s && s->spools ? spools_count(s->spools) : 0;
+
+	for (size_t i = 0; i < MIN(n, all); i++) {
+		struct spool_view v;
+
+		spools_look(s->spools, i, &v);
+		views[i] = (struct bus_spool){ .path = v.path,
+					       .state = states[v.state],
+					       .message = v.why,
+					       .settle_usec = v.settle_usec,
+					       .undo_usec = v.undo_usec,
+					       .waiting = v.waiting };
+	}
+	return all;
+}
+
+int spooling_begin(struct spool_jobs **ret, struct context *c, struct operations *operations)
+{
+	struct spool_jobs *s = malloc(sizeof(*s));
+	struct spools_options o = { .take = take, .tell = tell, .userdata = s };
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct spool_jobs){ .context = c, .operations = operations, .refs = 1 };
+	o.state_dir = c->o.state_dir;
+	*ret = s;
+	r = spools_new(&s->spools, c->event, &o);
+	return r < 0 ? r : spooling_configure(s);
+}
+
+struct spool_jobs *spooling_end(struct spool_jobs *s)
+{
+	if (!s)
+		return NULL;
+	s->spools = spools_free(s->spools);
+	spool_jobs_unref(s);
+	return NULL;
 }

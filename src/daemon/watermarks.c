@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "daemon/jobs/boost.h"
-#include "log.h"
-#include "manager.h"
+#include "daemon/context/log.h"
+#include "daemon/jobs/jobs.h"
 #include "daemon/jobs/urgency.h"
 #include "base/escape.h"
 #include "base/fd.h"
@@ -29,7 +28,7 @@
 
 struct watermark {
 	LIST_ENTRY(watermark) link;
-	struct manager *m;
+	struct watermarks *all;
 	char *name, *path;
 	struct policy_space below;
 	bool has_size;
@@ -44,6 +43,8 @@ struct watermark {
 };
 
 struct watermarks {
+	struct jobs *jobs;
+	struct context *context;
 	LIST_HEAD(watermark_list, watermark) list;
 	sd_event_source *timer;
 };
@@ -59,13 +60,13 @@ static struct watermark *watermark_free(struct watermark *w)
 	return NULL;
 }
 
-static struct watermark *watermark_new(struct manager *m, const struct config_policy *p)
+static struct watermark *watermark_new(struct watermarks *all, const struct config_policy *p)
 {
 	struct watermark *w = calloc(1, sizeof(*w));
 
 	if (!w)
 		return NULL;
-	*w = (struct watermark){ .m = m,
+	*w = (struct watermark){ .all = all,
 				 .below = p->rules.min_free_below,
 				 .has_size = p->rules.max_size_bytes > 0,
 				 .wait_usec = AGAIN_USEC };
@@ -117,7 +118,7 @@ static int spawn(pid_t *ret, char *const *words)
  * they are about another configuration than ours. */
 static int start(const struct watermark *w, pid_t *ret)
 {
-	const struct manager_options *o = &w->m->o;
+	const struct daemon_options *o = &w->all->context->o;
 	_cleanup_free_ char *unit = NULL, *state = NULL, *runtime = NULL, *config = NULL;
 
 	if (!o->no_bus && strcmp(o->config_dir, CONFIG_DIR) == 0 && sd_booted() > 0) {
@@ -142,7 +143,8 @@ static void run(struct watermark *w)
 	int r = start(w, &pid);
 
 	if (r >= 0)
-		r = sd_event_add_child(w->m->event, &w->child, pid, WEXITED, on_child, w);
+		r = sd_event_add_child(w->all->context->event, &w->child, pid, WEXITED, on_child,
+				       w);
 	if (r < 0)
 		log_line(LOG_ERR, "Policy %s cannot be run: %s", w->name, strerror(-r));
 	else
@@ -168,10 +170,10 @@ static bool space_is_coming(const struct watermark *w)
 	const struct watermark *other;
 	struct job *j;
 
-	TAILQ_FOREACH(j, &w->m->jobs.in_order, in_order)
+	TAILQ_FOREACH(j, &w->all->jobs->table.in_order, in_order)
 	if (frees_space(w, j))
 		return true;
-	LIST_FOREACH(other, &w->m->watermarks->list, link)
+	LIST_FOREACH(other, &w->all->list, link)
 	if (other->child && w->dev && other->dev == w->dev)
 		return true;
 	return false;
@@ -218,7 +220,7 @@ static int space_ask(const struct mount *mount, const char *path, struct statvfs
  * filled at any moment: the filesystem that it will be on is looked at in its stead. */
 static bool space_look(struct watermark *w, struct space *ret)
 {
-	const struct mounts *mounts = manager_mounts(w->m);
+	const struct mounts *mounts = context_mounts(w->all->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, w->path) : NULL;
 	bool hangs = !mount || mounts_may_hang(mounts, w->path);
 	struct statvfs st;
@@ -300,14 +302,14 @@ static uint64_t look(struct watermark *w, uint64_t now)
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct manager *m = userdata;
+	struct watermarks *all = userdata;
 	uint64_t now = now_usec(), next = URGENCY_LOOK_MOST;
 	struct watermark *w;
 
 	(void)usec;
-	if (m->stopping)
+	if (all->context->stopping)
 		return 0;
-	LIST_FOREACH(w, &m->watermarks->list, link)
+	LIST_FOREACH(w, &all->list, link)
 	if (!w->is_old)
 		next = MIN(next, look(w, now));
 	(void)sd_event_source_set_time_relative(source, next);
@@ -328,16 +330,18 @@ static void list_free(struct watermark_list *l)
 }
 
 /* What is watched from now on. */
-static int list_make(struct watermark_list *l, struct manager *m)
+static int list_make(struct watermark_list *l, struct watermarks *all)
 {
+	const struct config *c = all->context->config;
+
 	LIST_INIT(l);
-	for (size_t i = 0; i < m->config->n_policies; i++) {
-		const struct config_policy *p = &m->config->policies[i];
+	for (size_t i = 0; i < c->n_policies; i++) {
+		const struct config_policy *p = &c->policies[i];
 		struct watermark *w;
 
 		if (p->schedule || !policy_has_marks(&p->rules))
 			continue;
-		w = watermark_new(m, p);
+		w = watermark_new(all, p);
 		if (!w) {
 			list_free(l);
 			return -ENOMEM;
@@ -366,42 +370,46 @@ static void list_replace(struct watermark_list *l, struct watermark_list *fresh)
 	}
 }
 
-static int configure(struct manager *m)
+static int configure(struct watermarks *all)
 {
 	struct watermark_list fresh;
-	int r;
+	int r = list_make(&fresh, all);
 
-	if (!m->watermarks) {
-		m->watermarks = calloc(1, sizeof(*m->watermarks));
-		if (!m->watermarks)
-			return -ENOMEM;
-		LIST_INIT(&m->watermarks->list);
-	}
-	r = list_make(&fresh, m);
 	if (r < 0)
 		return r;
-	list_replace(&m->watermarks->list, &fresh);
-	if (!LIST_FIRST(&m->watermarks->list))
-		return m->watermarks->timer
-			       ? sd_event_source_set_enabled(m->watermarks->timer, SD_EVENT_OFF)
-			       : 0;
-	if (!m->watermarks->timer) {
-		r = sd_event_add_time_relative(m->event, &m->watermarks->timer, CLOCK_MONOTONIC, 0,
-					       0, on_timer, m);
+	list_replace(&all->list, &fresh);
+	if (!LIST_FIRST(&all->list))
+		return all->timer ? sd_event_source_set_enabled(all->timer, SD_EVENT_OFF) : 0;
+	if (!all->timer) {
+		r = sd_event_add_time_relative(all->context->event, &all->timer, CLOCK_MONOTONIC, 0,
+					       0, on_timer, all);
 		if (r >= 0)
-			(void)sd_event_source_set_description(m->watermarks->timer, "watermarks");
+			(void)sd_event_source_set_description(all->timer, "watermarks");
 		return r;
 	}
-	r = sd_event_source_set_time_relative(m->watermarks->timer, 0);
-	return r < 0 ? r : sd_event_source_set_enabled(m->watermarks->timer, SD_EVENT_ONESHOT);
+	r = sd_event_source_set_time_relative(all->timer, 0);
+	return r < 0 ? r : sd_event_source_set_enabled(all->timer, SD_EVENT_ONESHOT);
 }
 
-void watermarks_configure(struct manager *m)
+void watermarks_configure(struct watermarks *w)
 {
-	int r = configure(m);
+	int r = configure(w);
 
 	if (r < 0)
 		log_line(LOG_ERR, "Not all policies are watched: %s", strerror(-r));
+}
+
+int watermarks_new(struct watermarks **ret, struct jobs *jobs)
+{
+	struct watermarks *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->jobs = jobs;
+	w->context = jobs->context;
+	LIST_INIT(&w->list);
+	*ret = w;
+	return 0;
 }
 
 struct watermarks *watermarks_free(struct watermarks *w)

@@ -11,9 +11,11 @@
  * while, and then after a longer one. */
 #pragma once
 
-struct manager;
+struct jobs;
 struct watermarks;
 
-/* Watches what the manager's configuration says now. */
-void watermarks_configure(struct manager *m);
+/* Watches nothing yet. jobs outlive them. Returns 0 or -ENOMEM. */
+int watermarks_new(struct watermarks **ret, struct jobs *jobs);
+/* Watches what the configuration says now. */
+void watermarks_configure(struct watermarks *w);
 struct watermarks *watermarks_free(struct watermarks *w);

@@ -262,7 +262,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unsigned before = descriptors();
 	int pair[2], fds[2] = { open("/", O_PATH | O_DIRECTORY | O_CLOEXEC),
 				memfd_create("names", MFD_CLOEXEC) };
-	struct manager *m = server_manager_new();
+	struct operations *m = server_operations_new();
 	struct bus *b = NULL;
 	struct asker *a = NULL;
 	struct link *l = NULL;
@@ -288,7 +288,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)close(pair[1]);
 		(void)sd_event_unref(e);
 	}
-	server_manager_free(m);
+	server_operations_free(m);
 	(void)close(fds[0]);
 	(void)close(fds[1]);
 	must(descriptors() == before);

@@ -31,14 +31,15 @@ struct heard {
 static const struct speech *speech;
 
 int __wrap_bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
-			  const struct speech *spoken);
+			  const struct speech *spoken, void *userdata);
 
 int __wrap_bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
-			  const struct speech *spoken)
+			  const struct speech *spoken, void *userdata)
 {
 	(void)b;
 	(void)path;
 	*ret = NULL;
+	(void)userdata;
 	speech = spoken;
 	return 0;
 }
@@ -124,28 +125,31 @@ static unsigned descriptors(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct bus_options o = { .no_bus = true, .varlink = "/nowhere" };
+	static const struct bus_options o = { .no_bus = true };
 	unsigned before = descriptors();
-	struct manager *m = server_manager_new();
+	struct operations *m = server_operations_new();
 	struct asker *a = NULL;
 	struct bus *b = NULL;
+	struct varlink *v = NULL;
 	sd_event *e = NULL;
 	int pair[2];
 
 	if (size >= 1) {
 		must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
-		must(sd_event_new(&e) >= 0 && bus_new(&b, m, e, &o) >= 0 && speech);
+		must(sd_event_new(&e) >= 0 && bus_new(&b, m, e, &o) >= 0);
+		must(varlink_new(&v, b, "/nowhere") >= 0 && speech);
 		must(asker_from_socket(&a, pair[0]) >= 0);
 		if (data[0] & AS_USER)
 			a->c.id.uid = USER;
-		must(speech->open(b, pair[0], a) >= 0);
+		must(speech->open(v, pair[0], a) >= 0);
 		asker_unref(a);
 		talk(e, pair[1], data, size);
+		varlink_free(v);
 		bus_free(b);
 		(void)close(pair[1]);
 		(void)sd_event_unref(e);
 	}
-	server_manager_free(m);
+	server_operations_free(m);
 	must(descriptors() == before);
 	return 0;
 }

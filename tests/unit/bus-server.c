@@ -18,22 +18,23 @@
 #include "daemon/api/dbus/bus.h"
 #include "daemon/api/grant.h"
 #include "daemon/api/operations.h"
+#include "daemon/context/context.h"
 #include "daemon/workers/pacers.h"
 #include "support.h"
 
 #define HELD_MOST 32
 
-struct held {
+struct held_call {
 	operation_done_t done;
 	submit_done_t submitted;
 	job_seen_t seen;
 	void *userdata;
 };
 
-struct manager {
-	struct manager_events events;
+struct operations {
+	struct listener *listener;
 	struct job_record jobs[3];
-	struct held held[HELD_MOST];
+	struct held_call held[HELD_MOST];
 	size_t n_held;
 	/* What a client has been answered may have been written by the other thread: only the
 	 * kernel knows, and the thread sanitizer does not. */
@@ -44,28 +45,23 @@ struct manager {
 struct server {
 	char dir[PATH_MAX], socket[PATH_MAX + 16];
 	struct bus_options o;
-	struct manager m;
+	struct operations m;
 	pthread_t thread;
 	sem_t ready;
 	int stop;
 };
 
-/* ---- the manager -------------------------------------------------------------------------- */
+/* ---- operations --------------------------------------------------------------------------- */
 
-bool operation_may_see(const struct caller *c, const struct job_record *r)
-{
-	return c->id.uid == 0 || c->id.uid == r->uid;
-}
-
-static struct job_record *find(struct manager *m, const struct caller *c, uint64_t id)
+static struct job_record *find(struct operations *m, const struct caller *c, uint64_t id)
 {
 	for (size_t i = 0; i < ELEMENTSOF(m->jobs); i++)
-		if (m->jobs[i].id == id && operation_may_see(c, &m->jobs[i]))
+		if (m->jobs[i].id == id && caller_may_see(c, &m->jobs[i]))
 			return &m->jobs[i];
 	return NULL;
 }
 
-int grant_new(struct grant **ret, const struct manager *m, const struct caller *c,
+int grant_new(struct grant **ret, const struct operations *m, const struct caller *c,
 	      const uint64_t *ids, size_t n)
 {
 	(void)m;
@@ -90,7 +86,7 @@ static void no_job(operation_done_t done, uint64_t id, void *userdata)
 	done(&f, userdata);
 }
 
-static void on_jobs(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+static void on_jobs(struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
 		    operation_done_t done, void *userdata)
 {
 	struct failure none = { 0 };
@@ -104,34 +100,34 @@ static void on_jobs(struct manager *m, const struct caller *c, const uint64_t *i
 	done(&none, userdata);
 }
 
-void operation_cancel(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+void operation_cancel(struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
 		      operation_done_t done, void *userdata)
 {
 	on_jobs(m, c, ids, n, done, userdata);
 }
 
-void operation_pause(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+void operation_pause(struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
 		     operation_done_t done, void *userdata)
 {
 	if (n == 1 && ids[0] == 1 && c->id.uid == 0 && m->n_held < HELD_MOST)
-		m->held[m->n_held++] = (struct held){ .done = done, .userdata = userdata };
+		m->held[m->n_held++] = (struct held_call){ .done = done, .userdata = userdata };
 	else
 		on_jobs(m, c, ids, n, done, userdata);
 }
 
-void operation_resume(struct manager *m, const struct caller *c, const uint64_t *ids, size_t n,
+void operation_resume(struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
 		      operation_done_t done, void *userdata)
 {
 	on_jobs(m, c, ids, n, done, userdata);
 }
 
-static void answer_held(struct manager *m)
+static void answer_held(struct operations *m)
 {
 	struct failure none = { 0 };
 	struct submitted s = { .id = 9, .accepted = 1 };
 
 	for (size_t i = 0; i < m->n_held; i++) {
-		struct held *h = &m->held[i];
+		struct held_call *h = &m->held[i];
 
 		if (h->seen)
 			h->seen(&m->jobs[2], h->userdata);
@@ -143,7 +139,7 @@ static void answer_held(struct manager *m)
 	m->n_held = 0;
 }
 
-void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
+void operation_pause_all(struct operations *m, const struct caller *c, bool pause,
 			 operation_done_t done, void *userdata)
 {
 	struct failure f = { 0 };
@@ -156,7 +152,7 @@ void operation_pause_all(struct manager *m, const struct caller *c, bool pause,
 	done(&f, userdata);
 }
 
-void operation_restore(struct manager *m, const struct caller *c, uint64_t id, int to_fd,
+void operation_restore(struct operations *m, const struct caller *c, uint64_t id, int to_fd,
 		       const char *to_name, operation_done_t done, void *userdata)
 {
 	(void)to_fd;
@@ -164,24 +160,25 @@ void operation_restore(struct manager *m, const struct caller *c, uint64_t id, i
 	on_jobs(m, c, &id, 1, done, userdata);
 }
 
-void operation_reload(struct manager *m, const struct caller *c, operation_done_t done,
+void operation_reload(struct operations *m, const struct caller *c, operation_done_t done,
 		      void *userdata)
 {
 	struct failure none = { 0 };
 
 	(void)c;
 	for (size_t i = 0; i < 2; i++) {
-		m->events.job_new(&m->jobs[i], m->events.userdata);
-		m->events.job_changed(&m->jobs[i], m->events.userdata);
-		m->events.job_finished(&m->jobs[i], m->events.userdata);
+		m->listener->job_new(&m->jobs[i], m->listener->userdata);
+		m->listener->job_changed(&m->jobs[i], m->listener->userdata);
+		m->listener->job_finished(&m->jobs[i], m->listener->userdata);
 	}
-	m->events.manager_changed("Paused", m->events.userdata);
-	m->events.manager_changed("Jobs", m->events.userdata);
+	m->listener->daemon_changed("Paused", m->listener->userdata);
+	m->listener->daemon_changed("Jobs", m->listener->userdata);
 	done(&none, userdata);
 }
 
-void operation_submit(struct manager *m, const struct caller *c, const struct intake_group *groups,
-		      size_t n, const struct submit_options *o, submit_done_t done, void *userdata)
+void operation_submit(struct operations *m, const struct caller *c,
+		      const struct intake_group *groups, size_t n, const struct submit_options *o,
+		      submit_done_t done, void *userdata)
 {
 	struct submitted s = { .id = o->dry_run ? 0 : 9, .accepted = 5, .missing = 2 };
 	struct failure none = { 0 };
@@ -207,12 +204,13 @@ void operation_submit(struct manager *m, const struct caller *c, const struct in
 	}
 	pthread_mutex_unlock(&m->lock);
 	if (o->has_undo && o->undo_usec == 7 && m->n_held < HELD_MOST)
-		m->held[m->n_held++] = (struct held){ .submitted = done, .userdata = userdata };
+		m->held[m->n_held++] =
+			(struct held_call){ .submitted = done, .userdata = userdata };
 	else
 		done(&none, &s, userdata);
 }
 
-void operation_list(struct manager *m, const struct caller *c, const struct job_query *q,
+void operation_list(struct operations *m, const struct caller *c, const struct job_query *q,
 		    job_seen_t seen, operation_done_t done, void *userdata)
 {
 	struct failure none = { 0 };
@@ -220,17 +218,17 @@ void operation_list(struct manager *m, const struct caller *c, const struct job_
 
 	if (q->n_ids == 1 && q->ids[0] == 3 && find(m, c, 3) && m->n_held < HELD_MOST) {
 		m->held[m->n_held++] =
-			(struct held){ .seen = seen, .done = done, .userdata = userdata };
+			(struct held_call){ .seen = seen, .done = done, .userdata = userdata };
 		return;
 	}
 	for (size_t i = 0; i < 2; i++)
-		if (operation_may_see(c, &m->jobs[i]) && m->jobs[i].id >= q->since_id &&
+		if (caller_may_see(c, &m->jobs[i]) && m->jobs[i].id >= q->since_id &&
 		    (q->n_ids == 0 || q->ids[0] == m->jobs[i].id) && found++ < q->limit)
 			seen(&m->jobs[i], userdata);
 	done(&none, userdata);
 }
 
-void operation_problems(struct manager *m, const struct caller *c, uint64_t id, uint64_t offset,
+void operation_problems(struct operations *m, const struct caller *c, uint64_t id, uint64_t offset,
 			uint32_t limit,
 			void (*seen)(const struct problem_record *p, void *userdata),
 			operation_done_t done, void *userdata)
@@ -247,7 +245,7 @@ void operation_problems(struct manager *m, const struct caller *c, uint64_t id, 
 	done(&none, userdata);
 }
 
-void operation_entries(struct manager *m, const struct caller *c, uint64_t id, uint64_t offset,
+void operation_entries(struct operations *m, const struct caller *c, uint64_t id, uint64_t offset,
 		       uint32_t limit,
 		       void (*seen)(const char *path, enum entry_state state, void *userdata),
 		       operation_done_t done, void *userdata)
@@ -266,25 +264,31 @@ void operation_entries(struct manager *m, const struct caller *c, uint64_t id, u
 	done(&none, userdata);
 }
 
-void manager_listen(struct manager *m, const struct manager_events *e)
+void operation_listen(struct operations *m, struct listener *l)
 {
-	m->events = *e;
+	m->listener = l;
 }
 
-void manager_look(struct manager *m, struct manager_view *ret)
+void operation_ignore(struct operations *m, struct listener *l)
+{
+	(void)l;
+	m->listener = NULL;
+}
+
+void operation_view(struct operations *m, struct daemon_view *ret)
 {
 	(void)m;
-	*ret = (struct manager_view){ .paused = true,
-				      .configuration_error = "line \xff",
-				      .store_error = "",
-				      .jobs = { [JOB_QUEUED] = 2 },
-				      .bytes_freed = 5,
-				      .interruptions = 3,
-				      .finished = { [JOB_PARTIAL] = 4 },
-				      .errors = { [0] = 6, [EACCES] = 7 } };
+	*ret = (struct daemon_view){ .paused = true,
+				     .configuration_error = "line \xff",
+				     .store_error = "",
+				     .jobs = { [JOB_QUEUED] = 2 },
+				     .bytes_freed = 5,
+				     .interruptions = 3,
+				     .finished = { [JOB_PARTIAL] = 4 },
+				     .errors = { [0] = 6, [EACCES] = 7 } };
 }
 
-struct pacers *manager_pacers(struct manager *m)
+struct pacers *operation_pacers(struct operations *m)
 {
 	(void)m;
 	return NULL;
@@ -343,7 +347,7 @@ static size_t spools(struct bus_spool *views, size_t n, void *userdata)
 	return 1;
 }
 
-static void manager_make(struct manager *m)
+static void operations_make(struct operations *m)
 {
 	pthread_mutex_init(&m->lock, NULL);
 	for (size_t i = 0; i < ELEMENTSOF(m->jobs); i++)
@@ -393,7 +397,7 @@ struct server *server_start(const char *bus_address)
 				     .bus_address = bus_address,
 				     .features = features,
 				     .spools = spools };
-	manager_make(&s->m);
+	operations_make(&s->m);
 	s->stop = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(sem_init(&s->ready, 0, 0), 0);
 	ck_assert_int_eq(pthread_create(&s->thread, NULL, serve, s), 0);
@@ -402,17 +406,17 @@ struct server *server_start(const char *bus_address)
 	return s;
 }
 
-struct manager *server_manager_new(void)
+struct operations *server_operations_new(void)
 {
-	struct manager *m = calloc(1, sizeof(*m));
+	struct operations *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		abort(); /* outside of tests nothing is asserted */
-	manager_make(m);
+	operations_make(m);
 	return m;
 }
 
-void server_manager_free(struct manager *m)
+void server_operations_free(struct operations *m)
 {
 	answer_held(m);
 	free(m);

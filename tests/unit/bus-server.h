@@ -19,7 +19,7 @@
 #define TIMEOUT_USEC (20 * USEC_PER_SEC)
 
 struct server;
-struct manager;
+struct operations;
 
 /* With bus_address NULL: only the private socket. */
 struct server *server_start(const char *bus_address);
@@ -30,8 +30,8 @@ const char *server_socket(const struct server *s);
 void server_stop(struct server *s);
 
 /* Such a manager alone, for a bus of one's own, which is freed first. */
-struct manager *server_manager_new(void);
-void server_manager_free(struct manager *m);
+struct operations *server_operations_new(void);
+void server_operations_free(struct operations *m);
 
 /* The calling thread becomes USER (with GROUP as its only supplementary group), and root again. */
 void become_user(void);

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/account.h"
+#include "daemon/context/account.h"
 #include "support.h"
 #include "base/macros.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "daemon/held.h"
+#include "daemon/context/held.h"
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/log.h"
+#include "daemon/context/log.h"
 #include "support.h"
 #include "base/escape.h"
 #include "base/fd.h"

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/account.h"
+#include "daemon/context/account.h"
 #include "base/fd.h"
 #include "base/macros.h"
 
@@ -461,4 +461,9 @@ int askers_find(struct askers *s, const char *sender, asker_known_t known, void 
 			return r;
 	}
 	return sender_wait(i, known, userdata);
+}
+
+bool caller_may_see(const struct caller *c, const struct job_record *r)
+{
+	return r->uid == c->id.uid || c->id.uid == 0;
 }

@@ -7,7 +7,23 @@
 
 #include <systemd/sd-bus.h>
 
-#include "operations.h"
+#include "daemon/workers/worker-handle.h"
+#include "store/store.h"
+
+struct grant;
+
+/* Who asks: from the socket or the bus, never from /proc or the user database. */
+struct caller {
+	struct submitter id;
+	bool is_us; /* reclaimd asks for itself: its own mounts count */
+	/* The process, and a descriptor that stands for it; 0 and -1 where it is not known. */
+	pid_t pid;
+	int pidfd;
+	/* By which polkit can be asked whether the caller may act on others' jobs; NULL where that
+	 * cannot be asked, which means no. root always may. */
+	const char *bus_name;
+	const struct grant *grant; /* what polkit has said, for this one operation; or NULL */
+};
 
 /* A caller that is kept as long as something that it asked for is open. */
 struct asker {
@@ -51,3 +67,6 @@ struct askers *askers_free(struct askers *s);
 /* Calls known, in this call or later, in the order in which one sender's were asked for. Returns 0,
  * or a negative errno; then known is not called. */
 int askers_find(struct askers *s, const char *sender, asker_known_t known, void *userdata);
+
+/* May the caller see this job at all? For object paths and signals. */
+bool caller_may_see(const struct caller *c, const struct job_record *r);

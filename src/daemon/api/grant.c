@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/manager.h"
+#include "caller.h"
+#include "operations-state.h"
 
 static void note(struct grant *g, uint64_t id, const struct job *j)
 {
@@ -22,7 +23,7 @@ static void note(struct grant *g, uint64_t id, const struct job *j)
 	g->one_owner = g->one_owner && g->owner == j->r.uid;
 }
 
-int grant_new(struct grant **ret, const struct manager *m, const struct caller *c,
+int grant_new(struct grant **ret, const struct operations *o, const struct caller *c,
 	      const uint64_t *ids, size_t n)
 {
 	struct grant *g = calloc(1, sizeof(*g) + n * sizeof(g->jobs[0]));
@@ -33,8 +34,8 @@ int grant_new(struct grant **ret, const struct manager *m, const struct caller *
 	g->everybody = n == 0;
 	g->one_owner = true;
 	for (size_t i = 0; i < n; i++) {
-		j = job_table_find(&m->jobs, ids[i]);
-		if (!j || !operation_may_see(c, &j->r))
+		j = job_table_find(&o->jobs->table, ids[i]);
+		if (!j || !caller_may_see(c, &j->r))
 			note(g, ids[i], j);
 	}
 	g->one_owner = g->one_owner && g->n > 0;

@@ -11,7 +11,7 @@
 
 struct caller;
 struct job_record;
-struct manager;
+struct operations;
 
 struct granted {
 	uint64_t id;
@@ -29,7 +29,7 @@ struct grant {
 };
 
 /* For these jobs, or with n 0 for what concerns everybody. Returns 0 or -ENOMEM. */
-int grant_new(struct grant **ret, const struct manager *m, const struct caller *c,
+int grant_new(struct grant **ret, const struct operations *o, const struct caller *c,
 	      const uint64_t *ids, size_t n);
 /* NULL is accepted; returns NULL. */
 struct grant *grant_free(struct grant *g);

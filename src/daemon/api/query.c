@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/jobs/name-chunk.h"
-#include "failure.h"
-#include "daemon/manager.h"
+#include "daemon/jobs/stored-names.h"
+#include "daemon/context/failure.h"
+#include "operations-state.h"
+#include "operations.h"
 
 #define PAGE 1024
 #define TEXTS_BYTES KiB(32)
@@ -29,7 +30,7 @@ struct page {
 };
 
 struct listing {
-	struct manager *m;
+	struct operations *o;
 	struct caller c;
 	struct job_query q; /* ids are a copy */
 	uint64_t told;
@@ -46,7 +47,7 @@ static bool is_asked(const struct listing *l, const struct job_record *r)
 {
 	const struct job_query *q = &l->q;
 
-	if (!operation_may_see(&l->c, r) || (q->one_uid && r->uid != q->uid) || r->id < q->since_id)
+	if (!caller_may_see(&l->c, r) || (q->one_uid && r->uid != q->uid) || r->id < q->since_id)
 		return false;
 	if (q->states != 0)
 		return q->states & (1U << r->state);
@@ -85,7 +86,7 @@ static void show_job(struct listing *l, const struct job *j)
 
 static bool show_from_memory(struct listing *l, uint64_t id)
 {
-	const struct job *j = job_table_find(&l->m->jobs, id);
+	const struct job *j = job_table_find(&l->o->jobs->table, id);
 
 	if (!j)
 		return false;
@@ -243,7 +244,7 @@ static void show_ids(struct listing *l, const struct page *p)
 /* Shows what is in memory, too, up to the last of the page; after the last page, all of it. */
 static void show_page(struct listing *l, const struct page *p, bool last)
 {
-	const struct job *j = job_table_from(&l->m->jobs, l->shown_to);
+	const struct job *j = job_table_from(&l->o->jobs->table, l->shown_to);
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct job_record *record = &p->v[i];
@@ -307,7 +308,7 @@ static int ask_page(struct listing *l)
 		(*p)->n = 0;
 	}
 	l->reading = *p;
-	return store_queue_read(l->m->store, read_page, on_page, l);
+	return store_queue_read(l->o->jobs->context->store, read_page, on_page, l);
 }
 
 /* ---- beginning --------------------------------------------------------------------------------
@@ -316,12 +317,12 @@ static int ask_page(struct listing *l)
 static bool memory_will_do(const struct listing *l)
 {
 	/* As it mostly is behind the first page: asking takes longer than showing a thousand. */
-	if (l->q.n_ids == 0 && MAX(l->q.since_id, UINT64_C(1)) > l->m->finished_last)
+	if (l->q.n_ids == 0 && MAX(l->q.since_id, UINT64_C(1)) > l->o->jobs->finished_last)
 		return true;
 	if (l->q.n_ids == 0)
 		return l->q.states ? !(l->q.states & FINISHED) : !l->q.finished;
 	for (size_t i = 0; i < l->q.n_ids; i++) {
-		if (!job_table_find(&l->m->jobs, l->q.ids[i]))
+		if (!job_table_find(&l->o->jobs->table, l->q.ids[i]))
 			return false;
 	}
 	return true;
@@ -336,12 +337,12 @@ static void list_from_memory(struct listing *l)
 			(void)show_from_memory(l, l->q.ids[i]);
 		return;
 	}
-	j = job_table_from(&l->m->jobs, l->q.since_id);
+	j = job_table_from(&l->o->jobs->table, l->q.since_id);
 	for (; j && !is_full(l); j = TAILQ_NEXT(j, in_order))
 		show_job(l, j);
 }
 
-void operation_list(struct manager *m, const struct caller *c, const struct job_query *q,
+void operation_list(struct operations *o, const struct caller *c, const struct job_query *q,
 		    job_seen_t seen, operation_done_t done, void *userdata)
 {
 	struct listing *l = calloc(1, sizeof(*l));
@@ -356,7 +357,7 @@ void operation_list(struct manager *m, const struct caller *c, const struct job_
 		done(&f, userdata);
 		return;
 	}
-	l->m = m;
+	l->o = o;
 	l->c.id.uid = c->id.uid;
 	l->q = *q;
 	l->q.ids = ids;
@@ -380,7 +381,7 @@ void operation_list(struct manager *m, const struct caller *c, const struct job_
  */
 
 struct detail {
-	struct manager *m;
+	struct operations *o;
 	struct caller c;
 	uint64_t id, offset;
 	uint32_t limit;
@@ -417,7 +418,7 @@ static int check_owner(const struct job_record *r, void *userdata)
 {
 	const struct detail *d = userdata;
 
-	return operation_may_see(&d->c, r) ? 0 : -ENOENT;
+	return caller_may_see(&d->c, r) ? 0 : -ENOENT;
 }
 
 static int keep_problem(const struct problem_record *p, void *userdata)
@@ -482,7 +483,8 @@ static void on_detail(int r, void *userdata)
 		d->problem(&d->v[i], d->userdata);
 	/* Numbers count from 1, without gaps. */
 	if (r >= 0 && !d->problems)
-		r = chunk_load(d->m->store, d->id, d->offset + 1, d->limit, ~0U, on_chunk, d);
+		r = chunk_load(d->o->jobs->context->store, d->id, d->offset + 1, d->limit, ~0U,
+			       on_chunk, d);
 	if (r < 0 || d->problems)
 		detail_end(d, r);
 }
@@ -496,7 +498,7 @@ static void detail_begin(const struct detail *what, const struct caller *c)
 		*d = *what;
 		d->c = (struct caller){ .id = { .uid = c->id.uid } };
 		d->limit = d->limit == 0 ? DETAIL_MAX : MIN(d->limit, DETAIL_MAX);
-		if (store_queue_read(d->m->store, read_detail, on_detail, d) >= 0)
+		if (store_queue_read(d->o->jobs->context->store, read_detail, on_detail, d) >= 0)
 			return;
 	}
 	free(d);
@@ -504,12 +506,12 @@ static void detail_begin(const struct detail *what, const struct caller *c)
 	what->done(&f, what->userdata);
 }
 
-void operation_problems(struct manager *m, const struct caller *c, uint64_t id, uint64_t offset,
+void operation_problems(struct operations *o, const struct caller *c, uint64_t id, uint64_t offset,
 			uint32_t limit,
 			void (*seen)(const struct problem_record *p, void *userdata),
 			operation_done_t done, void *userdata)
 {
-	struct detail d = { .m = m,
+	struct detail d = { .o = o,
 			    .id = id,
 			    .offset = offset,
 			    .limit = limit,
@@ -521,12 +523,12 @@ void operation_problems(struct manager *m, const struct caller *c, uint64_t id, 
 	detail_begin(&d, c);
 }
 
-void operation_entries(struct manager *m, const struct caller *c, uint64_t id, uint64_t offset,
+void operation_entries(struct operations *o, const struct caller *c, uint64_t id, uint64_t offset,
 		       uint32_t limit,
 		       void (*seen)(const char *path, enum entry_state state, void *userdata),
 		       operation_done_t done, void *userdata)
 {
-	struct detail d = { .m = m,
+	struct detail d = { .o = o,
 			    .id = id,
 			    .offset = offset,
 			    .limit = limit,

@@ -5,7 +5,7 @@
 #include <sys/vfs.h>
 
 #include "config/config.h"
-#include "daemon/log.h"
+#include "daemon/context/log.h"
 #include "remainder.h"
 #include "job-run-state.h"
 #include "schedule.h"
@@ -23,7 +23,7 @@
 
 static bool may_hang(const struct job *j)
 {
-	const struct mounts *mounts = manager_mounts(j->manager);
+	const struct mounts *mounts = context_mounts(j->jobs->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, j->place->mount) : NULL;
 
 	return !mount || mount_may_hang(mount);
@@ -32,7 +32,7 @@ static bool may_hang(const struct job *j)
 /* Returns whether space may be short soon. */
 static bool look_at_space(const struct job *j, int fd, bool *is_short)
 {
-	const struct config *c = j->manager->config;
+	const struct config *c = j->jobs->context->config;
 	struct statfs st;
 	struct space s;
 
@@ -69,7 +69,7 @@ static void look_at_time(struct run *run)
 	const struct job_record *r = &run->job->r;
 	uint64_t at = run->chunk && run->at < run->chunk->n ? run->chunk->entries[run->at].seq : 0;
 	struct course c = { .begun_usec = run->begun_usec,
-			    .now_usec = manager_clock(),
+			    .now_usec = context_clock(),
 			    .by_usec = r->by_usec };
 
 	if (r->by_usec == 0)
@@ -92,18 +92,17 @@ static void look_at_time(struct run *run)
 static void look_at_progress(struct run *run)
 {
 	uint64_t now = now_usec(), is;
-	struct run_progress p;
+	struct job_record r;
 
-	run_progress(run, &p);
-	is = p.entries + p.bytes + run->job->r.entries_done + run->job->r.bytes_freed + run->next +
-	     run->at + (run->resting ? remainder_bytes(run->job->rest) : 0);
+	job_look(run->job, &r);
+	is = r.entries_done + r.bytes_freed + run->next + run->at;
 	if (is != run->heard) {
 		run->heard = is;
 		run->heard_usec = now;
-		run->silent = false;
-	} else if (!run->silent && now - run->heard_usec >= SILENT_USEC) {
-		run->silent = true;
-		schedule_kick(run->m);
+		run->job->silent = false;
+	} else if (!run->job->silent && now - run->heard_usec >= SILENT_USEC) {
+		run->job->silent = true;
+		schedule_kick(run->jobs);
 	}
 }
 
@@ -123,12 +122,12 @@ static bool look(struct run *run)
 }
 
 /* Of jobs that have been cancelled. Returns whether there are any. */
-static bool look_at_rests(struct manager *m, bool *near)
+static bool look_at_rests(struct jobs *jobs, bool *near)
 {
 	struct rest *r;
 	bool any = false;
 
-	LIST_FOREACH(r, &m->rests, link)
+	LIST_FOREACH(r, &jobs->rests, link)
 	{
 		if (r->held || !r->job || r->job->doing != DOING_REST)
 			continue;
@@ -142,36 +141,37 @@ static bool look_at_rests(struct manager *m, bool *near)
 
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct manager *m = userdata;
+	struct jobs *jobs = userdata;
 	struct place *p;
 	bool near = false;
 
 	(void)usec;
-	if (!look_at_rests(m, &near) && m->running == 0)
+	if (!look_at_rests(jobs, &near) && jobs->running == 0)
 		return 0;
-	LIST_FOREACH(p, &m->places, link)
+	LIST_FOREACH(p, &jobs->submitters->places, link)
 	if (p->running && p->running->run)
 		near = look(p->running->run) || near;
 	(void)sd_event_source_set_time_relative(source, near ? LOOK_NEAR_USEC : LOOK_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-void hurry_begin(struct manager *m)
+void hurry_begin(struct jobs *jobs)
 {
 	int enabled = SD_EVENT_OFF;
 
-	if (!m->hurry_timer) {
-		if (sd_event_add_time_relative(m->event, &m->hurry_timer, CLOCK_MONOTONIC,
-					       LOOK_NEAR_USEC, 0, on_look, m) < 0)
+	if (!jobs->hurry_timer) {
+		if (sd_event_add_time_relative(jobs->context->event, &jobs->hurry_timer,
+					       CLOCK_MONOTONIC, LOOK_NEAR_USEC, 0, on_look,
+					       jobs) < 0)
 			log_line(LOG_ERR, "Out of memory: this run is not hurried for space or "
 					  "time, ignoring");
 		else
-			(void)sd_event_source_set_description(m->hurry_timer, "hurry");
+			(void)sd_event_source_set_description(jobs->hurry_timer, "hurry");
 		return;
 	}
-	(void)sd_event_source_get_enabled(m->hurry_timer, &enabled);
+	(void)sd_event_source_get_enabled(jobs->hurry_timer, &enabled);
 	if (enabled != SD_EVENT_OFF)
 		return;
-	(void)sd_event_source_set_time_relative(m->hurry_timer, LOOK_NEAR_USEC);
-	(void)sd_event_source_set_enabled(m->hurry_timer, SD_EVENT_ONESHOT);
+	(void)sd_event_source_set_time_relative(jobs->hurry_timer, LOOK_NEAR_USEC);
+	(void)sd_event_source_set_enabled(jobs->hurry_timer, SD_EVENT_ONESHOT);
 }

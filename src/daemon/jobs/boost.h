@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-struct manager;
+#include "job.h"
 
 /* A run has begun: looks from now on, until none is left. */
-void hurry_begin(struct manager *m);
+void hurry_begin(struct jobs *jobs);

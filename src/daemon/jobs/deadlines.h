@@ -3,17 +3,9 @@
  * one timer does for a hundred thousand of them. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "job.h"
 
-struct job;
-
-struct due {
-	struct job **v;
-	size_t n, size;
-};
-
-/* When that is, by manager_clock. */
+/* When that is, by context_clock. */
 uint64_t due_usec(const struct job *j);
 
 /* Room for n jobs in all; adding then cannot fail. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "durability.h"
 
+#include <assert.h>
 #include <errno.h>
 
-#include "daemon/manager.h"
-#include "job-run-state.h"
 #include "schedule.h"
 #include "base/fd.h"
 
@@ -29,8 +28,8 @@ static bool arm(struct place *p, uint64_t usec)
 	if (g->timer)
 		return sd_event_source_set_time(g->timer, usec) >= 0 &&
 		       sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT) >= 0;
-	if (sd_event_add_time(p->manager->event, &g->timer, CLOCK_MONOTONIC, usec, USEC_PER_MSEC,
-			      on_timer, p) < 0)
+	if (sd_event_add_time(p->submitters->context->event, &g->timer, CLOCK_MONOTONIC, usec,
+			      USEC_PER_MSEC, on_timer, p) < 0)
 		return false;
 	(void)sd_event_source_set_description(g->timer, "flush");
 	return true;
@@ -40,62 +39,65 @@ static void on_flushed(int r, void *userdata)
 {
 	struct place *p = userdata;
 	struct flush_group *g = &p->flush;
-	struct run *run;
+	struct unflushed *u;
 
 	g->under_way = false;
 	/* The worker was replaced by another one, which can do it as well. It may be about to be
 	 * freed yet. */
-	if (r == -ECANCELED && !p->manager->stopping && arm(p, 0)) {
+	if (r == -ECANCELED && !p->submitters->context->stopping && arm(p, 0)) {
 		STAILQ_CONCAT(&g->covered, &g->waiting);
 		STAILQ_CONCAT(&g->waiting, &g->covered);
 		g->n = 0;
-		STAILQ_FOREACH(run, &g->waiting, in_flush)
+		STAILQ_FOREACH(u, &g->waiting, link)
 		g->n++;
 		g->hurry = true;
 		return;
 	}
 	/* With its last job the place would go. */
 	place_use(p);
-	while ((run = STAILQ_FIRST(&g->covered))) {
-		STAILQ_REMOVE_HEAD(&g->covered, in_flush);
-		run->flushing = false;
-		run_flushed(run, r);
+	while ((u = STAILQ_FIRST(&g->covered))) {
+		STAILQ_REMOVE_HEAD(&g->covered, link);
+		u->is_waiting = false;
+		u->flushed(u, r);
 	}
 	flush_next(p);
 	place_rest(p);
 }
 
-static int ask(struct place *p, struct run *last)
+static int ask(struct place *p, struct unflushed *last)
 {
 	const char *names[WORKER_FLUSH];
 	struct worker *w = p->deleter;
-	struct run *run;
+	struct unflushed *u;
 	size_t n = 0;
 	/* One that is at work is not replaced here. */
 	int r = w ? 0 : place_deleter(p, last->job->owner, &w);
 
-	STAILQ_FOREACH(run, &p->flush.covered, in_flush)
-	names[n++] = run->job->uuid_text;
+	STAILQ_FOREACH(u, &p->flush.covered, link)
+	names[n++] = u->job->uuid_text;
 	return r < 0 ? r : worker_flush(w, p->staging_fd, names, n, on_flushed, p);
 }
 
 static void flush_begin(struct place *p)
 {
 	struct flush_group *g = &p->flush;
-	struct run *run = NULL;
+	struct unflushed *u = NULL;
+	struct jobs *jobs;
 	int r;
 
 	for (size_t i = 0; i < WORKER_FLUSH && g->n > 0; i++, g->n--) {
-		run = STAILQ_FIRST(&g->waiting);
-		STAILQ_REMOVE_HEAD(&g->waiting, in_flush);
-		STAILQ_INSERT_TAIL(&g->covered, run, in_flush);
+		u = STAILQ_FIRST(&g->waiting);
+		STAILQ_REMOVE_HEAD(&g->waiting, link);
+		STAILQ_INSERT_TAIL(&g->covered, u, link);
 	}
 	g->hurry = false;
 	g->under_way = true;
-	r = ask(p, run);
+	assert(u);
+	jobs = u->job->jobs;
+	r = ask(p, u);
 	if (r < 0)
 		on_flushed(r, p);
-	schedule_kick(p->manager);
+	schedule_kick(jobs);
 }
 
 /* Have they any company to wait for? */
@@ -114,7 +116,7 @@ static uint64_t from_usec(const struct place *p)
 	const struct flush_group *g = &p->flush;
 	uint64_t linger = has_more(p) ? g->since_usec + LINGER_USEC : 0;
 
-	if (g->hurry || flush_is_full(p))
+	if (g->hurry || place_flush_is_full(p))
 		return 0;
 	return MAX(linger, p->deleter ? worker_flush_from(p->deleter) : 0);
 }
@@ -131,23 +133,19 @@ static void flush_next(struct place *p)
 		flush_begin(p);
 }
 
-bool flush_is_full(const struct place *p)
+void flush_wait_for(struct unflushed *u, bool hurry)
 {
-	return p->flush.n >= WORKER_FLUSH;
-}
-
-void flush_wait_for(struct run *run)
-{
-	struct place *p = run->job->place;
+	struct place *p = u->job->place;
 	struct flush_group *g = &p->flush;
+	struct jobs *jobs = u->job->jobs;
 
-	run_leave(run);
-	run->flushing = true;
+	schedule_leave(u->job);
+	u->is_waiting = true;
 	if (g->n++ == 0)
 		g->since_usec = now_usec();
-	STAILQ_INSERT_TAIL(&g->waiting, run, in_flush);
-	g->hurry = g->hurry || run->stopped;
-	schedule_kick(p->manager);
+	STAILQ_INSERT_TAIL(&g->waiting, u, link);
+	g->hurry = g->hurry || hurry;
+	schedule_kick(jobs);
 	flush_next(p);
 }
 
@@ -162,15 +160,4 @@ void flush_give_up(struct place *p)
 {
 	p->flush.hurry = true;
 	flush_next(p);
-}
-
-void flush_init(struct place *p)
-{
-	STAILQ_INIT(&p->flush.waiting);
-	STAILQ_INIT(&p->flush.covered);
-}
-
-void flush_done(struct place *p)
-{
-	p->flush.timer = sd_event_source_disable_unref(p->flush.timer);
 }

@@ -11,31 +11,21 @@
  * controller wants (controller.h). */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/queue.h>
-#include <systemd/sd-event.h>
+#include "job.h"
 
-struct place;
-struct run;
-
-STAILQ_HEAD(run_list, run);
-
-struct flush_group {
-	struct run_list waiting, covered; /* covered: by the flush that is under way */
-	unsigned n;                       /* that wait */
-	uint64_t since_usec;              /* the first of them */
-	bool hurry, under_way;
-	sd_event_source *timer;
+/* A job that waits: part of its run. */
+struct unflushed {
+	STAILQ_ENTRY(unflushed) link;
+	struct job *job;
+	bool is_waiting;
+	/* It is durable, or (r < 0) may never be. */
+	void (*flushed)(struct unflushed *u, int r);
 };
 
-/* Its worker says that its names are gone, and not durably. Ends in run_flushed. */
-void flush_wait_for(struct run *run);
-/* So many wait that the next job has to. */
-bool flush_is_full(const struct place *p);
-/* Somebody waits for one of them to stop: lingers no longer. */
+/* Its worker says that its names are gone, and not durably; job and flushed are set. The place may
+ * begin with another job. hurry: it is waited for. */
+void flush_wait_for(struct unflushed *u, bool hurry);
+/* One of them is waited for: lingers no longer. */
 void flush_hurry(struct place *p);
 /* reclaimd ends: they are handed back in this call. No flush may be under way. */
 void flush_give_up(struct place *p);
-void flush_init(struct place *p);
-void flush_done(struct place *p);

@@ -6,15 +6,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/api/failure.h"
+#include "daemon/context/failure.h"
 #include "boost.h"
-#include "daemon/log.h"
+#include "daemon/context/log.h"
 #include "job-restore.h"
-#include "job-recover.h"
+#include "job-finish.h"
 #include "remainder.h"
 #include "job-run.h"
 #include "schedule.h"
-#include "job-submit.h"
 #include "base/fd.h"
 #include "base/units.h"
 
@@ -30,7 +29,7 @@ struct control {
 
 static void answer(struct control *c, const struct failure *f)
 {
-	struct manager *m = c->j->manager;
+	struct jobs *jobs = c->j->jobs;
 
 	if (c->done)
 		c->done(c->j, f, c->userdata);
@@ -38,7 +37,7 @@ static void answer(struct control *c, const struct failure *f)
 	fd_closep(&c->view_fd);
 	free(c->to_name);
 	free(c);
-	manager_flow_ends(m);
+	context_flow_ends(jobs->context);
 }
 
 static struct control *control_new(struct job *j, enum job_state to, control_done_t done,
@@ -55,7 +54,7 @@ static struct control *control_new(struct job *j, enum job_state to, control_don
 	*c = (struct control){
 		.j = j, .to = to, .to_fd = -1, .view_fd = -1, .done = done, .userdata = userdata
 	};
-	manager_flow_begins(j->manager);
+	context_flow_begins(j->jobs->context);
 	return c;
 }
 
@@ -89,7 +88,7 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 {
 	struct job *j = c->j;
 	bool held = c->from != JOB_PAUSED && !c->withdrawn && back->error != -ENOENT &&
-		    j->r.started_usec == 0 && j->r.held_until_usec > schedule_clock(j->manager);
+		    j->r.started_usec == 0 && j->r.held_until_usec > schedule_clock(j->jobs);
 	char names[COUNTED_SIZE];
 
 	failure_set(f, error_from_errno(back->error, ERROR_AT_PATH),
@@ -137,13 +136,13 @@ static void on_rest_gone(struct job *j, void *userdata)
 /* Frees it, or, while everything pauses, does not. */
 static void rest_begin(struct job *j)
 {
-	bool paused = j->manager->paused;
+	bool paused = j->jobs->paused;
 
 	job_set_state(j, paused ? JOB_QUEUED : JOB_RUNNING);
 	if (paused) {
 		rest_hold(j->rest);
 	} else {
-		hurry_begin(j->manager);
+		hurry_begin(j->jobs);
 		rest_free(j->rest);
 	}
 }
@@ -159,11 +158,11 @@ static void rest_remains(struct job *j)
 	job_save(j, NULL, NULL);
 }
 
-void control_rests_again(struct manager *m)
+void control_rests_again(struct jobs *jobs)
 {
 	struct rest *r, *next;
 
-	for (r = LIST_FIRST(&m->rests); r; r = next) {
+	for (r = LIST_FIRST(&jobs->rests); r; r = next) {
 		next = LIST_NEXT(r, link);
 		if (r->job && r->job->doing == DOING_REST && r->job->r.state != JOB_PAUSED &&
 		    !r->dropped)
@@ -243,7 +242,7 @@ void control_withdraw(struct job *j)
 	*c = (struct control){
 		.j = j, .to = JOB_CANCELLED, .to_fd = -1, .view_fd = -1, .withdrawn = true
 	};
-	manager_flow_begins(j->manager);
+	context_flow_begins(j->jobs->context);
 	take_back(c);
 }
 
@@ -299,6 +298,16 @@ static void is_stopping(const struct job *j, struct failure *f)
 	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " is being stopped already", j->r.id);
 }
 
+/* Its names are still being moved: it is handed over when they have been. */
+static int stop_submit(struct job *j, struct control *c)
+{
+	if (j->stopped)
+		return -EBUSY;
+	j->stopped = on_stopped;
+	j->stopped_userdata = c;
+	return 0;
+}
+
 void control_cancel(struct job *j, control_done_t done, void *userdata)
 {
 	struct control *c = control_new(j, JOB_CANCELLED, done, userdata);
@@ -308,7 +317,7 @@ void control_cancel(struct job *j, control_done_t done, void *userdata)
 		return;
 	if (j->doing == DOING_RUN || j->doing == DOING_SUBMIT) {
 		if ((j->doing == DOING_RUN ? run_stop(j, /* keep= */ true, on_stopped, c)
-					   : submit_stop(j, on_stopped, c)) >= 0)
+					   : stop_submit(j, c)) >= 0)
 			return;
 		is_stopping(j, &f);
 		answer(c, &f);
@@ -377,7 +386,7 @@ void control_go_on(struct job *j)
 	*c = (struct control){
 		.j = j, .to = j->r.resume_state, .from = JOB_PAUSED, .to_fd = -1, .view_fd = -1
 	};
-	manager_flow_begins(j->manager);
+	context_flow_begins(j->jobs->context);
 	j->doing = DOING_PUT_BACK;
 	/* That it is to be taken back may have been on record before all that was moved. */
 	if (*j->r.staging && *j->place->mount)

@@ -5,7 +5,8 @@
  * restored)", so that it goes on after a crash instead of what is left being deleted. */
 #pragma once
 
-#include "daemon/manager.h"
+#include "daemon/context/failure.h"
+#include "job.h"
 
 typedef void (*control_done_t)(struct job *j, const struct failure *f, void *userdata);
 
@@ -25,7 +26,7 @@ bool control_may_pause(const struct job *j, struct failure *f);
 bool control_may_resume(const struct job *j, struct failure *f);
 
 /* Cancelled jobs of which large files are still being freed: not while everything pauses. */
-void control_rests_again(struct manager *m);
+void control_rests_again(struct jobs *jobs);
 
 /* A job whose submit could not be answered, as its caller was gone: what has been moved is put
  * back. What cannot be stays in staging, and the job pauses. */

@@ -9,25 +9,16 @@
  * Staging directories of jobs that are not in the store are never touched, only told of. */
 #pragma once
 
-#include "store/store.h"
-
-struct job;
-struct manager;
+#include "job.h"
 
 /* Reads unfinished jobs into memory. Before the store has its thread. */
-int recover_load(struct manager *m, struct store *s);
+int recover_load(struct jobs *jobs, struct store *s);
 
 /* They go on. */
-void recover_begin(struct manager *m);
-
-/* Looks which names of a job are in staging, and records that. done is called once, later or in
- * this call. Not known: staging cannot be looked at now; the job stays accepted and is looked at
- * again when mounts change. */
-void recover_staged(struct job *j, void (*done)(struct job *j, bool known, void *userdata),
-		    void *userdata);
+void recover_begin(struct jobs *jobs);
 
 /* Mounts have come or gone: those that could not be looked at are again. */
-void recover_look_again(struct manager *m);
+void recover_look_again(struct jobs *jobs);
 
 /* Looks for job directories without a job on all mounts, and tells of them. */
-void recover_orphans(struct manager *m);
+void recover_orphans(struct jobs *jobs);

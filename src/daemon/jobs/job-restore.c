@@ -8,11 +8,10 @@
 #include <unistd.h>
 
 #include "retry.h"
-#include "name-chunk.h"
-#include "daemon/log.h"
-#include "daemon/manager.h"
+#include "stored-names.h"
+#include "daemon/context/log.h"
 #include "outcome.h"
-#include "job-recover.h"
+#include "staged-names.h"
 #include "base/escape.h"
 #include "base/fd.h"
 
@@ -24,7 +23,7 @@
 
 struct back {
 	struct job *j;
-	struct manager *m;
+	struct jobs *jobs;
 	enum entry_state state;
 	int to_fd;
 	char *to_name;
@@ -58,7 +57,7 @@ static void finish(struct back *b)
 	struct job *j = b->j;
 
 	if (b->outcome)
-		outcome_record(b->outcome, b->m->store, NULL, NULL);
+		outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
 	if (b->uses_place)
 		place_rest(j->place);
 	chunk_free(b->chunk);
@@ -103,14 +102,15 @@ static void again(struct back *b, int error)
 	b->interruptions++;
 	after = MIN(again_after_usec(b->interruptions), AGAIN_MOST_USEC);
 	if (b->outcome)
-		outcome_record(b->outcome, b->m->store, NULL, NULL);
+		outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
 	b->outcome = NULL;
 	b->chunk = chunk_free(b->chunk);
 	b->result.stuck = b->stuck_before;
 	b->interrupted = 0;
 	/* Even at once is later: who has died is still being buried. */
-	if (b->m->stopping || sd_event_add_time_relative(b->m->event, &b->timer, CLOCK_MONOTONIC,
-							 after, 0, on_again, b) < 0) {
+	if (b->jobs->context->stopping ||
+	    sd_event_add_time_relative(b->jobs->context->event, &b->timer, CLOCK_MONOTONIC, after,
+				       0, on_again, b) < 0) {
 		b->result.interrupted = true;
 		finish(b);
 		return;
@@ -149,7 +149,7 @@ static void chunk_answered(struct back *b)
 		again(b, b->interrupted);
 		return;
 	}
-	outcome_record(b->outcome, b->m->store, NULL, NULL);
+	outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
 	b->outcome = NULL;
 	b->chunk = chunk_free(b->chunk);
 	b->stuck_before = b->result.stuck;
@@ -274,8 +274,8 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 
 static void load(struct back *b)
 {
-	int r = chunk_load(b->m->store, b->j->r.id, b->next, CHUNK, 1U << ENTRY_STAGED, on_loaded,
-			   b);
+	int r = chunk_load(b->jobs->context->store, b->j->r.id, b->next, CHUNK, 1U << ENTRY_STAGED,
+			   on_loaded, b);
 
 	if (r < 0)
 		again(b, r);
@@ -298,7 +298,7 @@ static void load_next(struct back *b)
 {
 	/* The store does not know which names were moved: staging does. */
 	if (b->j->unmarked)
-		recover_staged(b->j, on_staged_known, b);
+		staged_names_find(b->j, on_staged_known, b);
 	else
 		load(b);
 }
@@ -315,10 +315,10 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 		return;
 	}
 	*b = (struct back){ .j = j,
-			    .m = j->manager,
+			    .jobs = j->jobs,
 			    .state = state,
 			    .to_fd = -1,
-			    .view = { -1, ++j->manager->views },
+			    .view = { -1, ++j->jobs->views },
 			    .next = 1,
 			    .done = done,
 			    .userdata = userdata };
@@ -337,91 +337,9 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 		return;
 	}
 	/* Both are one filesystem, unless the caller is wrong about it. */
-	b->filesystem =
-		b->to_fd >= 0 ? filesystem_of_fd(b->m, b->to_fd) : place_filesystem(j->place);
+	b->filesystem = b->to_fd >= 0 ? filesystem_of_fd(b->jobs->context, b->to_fd)
+				      : place_filesystem(j->place);
 	place_use(j->place);
 	b->uses_place = true;
 	load_next(b);
-}
-
-/* ---- what is empty goes -----------------------------------------------------------------------
- */
-
-/* Workers may be killed, and are replaced; what then still is not gone, the next start removes. */
-#define TIDY_TRIES 4
-
-struct tidy {
-	struct place *p;
-	struct owner *o;
-	unsigned tries;
-	char job_dir[33];
-};
-
-static void tidy_try(struct tidy *t);
-
-static void tidy_end(struct tidy *t)
-{
-	struct manager *m = t->p->manager;
-
-	place_rest(t->p);
-	owner_unref(t->o);
-	free(t);
-	manager_flow_ends(m);
-}
-
-static bool died(int r)
-{
-	return r == -EPIPE || r == -ECANCELED;
-}
-
-static void tidy_again(struct tidy *t, int r)
-{
-	if (died(r) && t->tries < TIDY_TRIES && !t->p->manager->stopping)
-		tidy_try(t);
-	else
-		tidy_end(t);
-}
-
-static void on_removed(int r, void *userdata)
-{
-	struct tidy *t = userdata;
-
-	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
-		log_user(LOG_WARNING, t->o->id.uid, SD_ID128_NULL,
-			 "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
-			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
-	tidy_again(t, r);
-}
-
-static void on_tidy_staging(int r, int fd, void *userdata)
-{
-	struct tidy *t = userdata;
-	struct worker *intake;
-
-	if (r >= 0)
-		r = owner_intake(t->o, place_filesystem(t->p), &intake);
-	if (r >= 0)
-		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
-	if (r < 0)
-		tidy_again(t, r);
-}
-
-static void tidy_try(struct tidy *t)
-{
-	t->tries++;
-	place_staging(t->p, /* make= */ false, on_tidy_staging, t);
-}
-
-void staging_tidy(struct place *p, struct owner *o, const char *job_dir)
-{
-	struct tidy *t = calloc(1, sizeof(*t));
-
-	if (!t)
-		return;
-	t->p = p;
-	t->o = owner_ref(o);
-	(void)snprintf(t->job_dir, sizeof(t->job_dir), "%s", job_dir);
-	place_use(p);
-	manager_flow_begins(p->manager);
-	tidy_try(t);
 }

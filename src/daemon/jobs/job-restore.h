@@ -6,8 +6,6 @@
 #include "store/store.h"
 
 struct job;
-struct owner;
-struct place;
 
 struct put_back_result {
 	uint64_t back, stuck;
@@ -24,6 +22,3 @@ struct put_back_result {
 void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name, int view_fd,
 	      void (*done)(struct job *j, const struct put_back_result *result, void *userdata),
 	      void *userdata);
-
-/* Removes a job's own directory in staging, if it is empty; nobody waits for it. */
-void staging_tidy(struct place *p, struct owner *o, const char *job_dir);

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A run as its two files see it: job-run.c goes from chunk to chunk, job-run-group.c deals with the
- * names of one directory. */
+/* A run as job-run.c has it, and as boost.c looks at it once a second. */
 #pragma once
 
-#include "name-chunk.h"
-#include "daemon/manager.h"
+#include "durability.h"
+#include "stored-names.h"
 #include "outcome.h"
-#include "job-run.h"
 
 struct run {
 	struct job *job;
-	struct manager *m;
+	struct jobs *jobs;
 	struct chunk *chunk;
 	size_t at, end; /* the names of the chunk that are being dealt with: one directory's */
 	uint64_t next;  /* seq of the next chunk */
@@ -28,9 +26,8 @@ struct run {
 	bool resting;          /* what it had left of large files goes first */
 	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
 	bool short_of_space, short_of_time;
-	uint64_t heard, heard_usec; /* how far it was when it got further last, by now_usec */
-	bool silent;
-	uint64_t begun_usec, first_seq; /* by manager_clock; the first name of this run */
+	uint64_t heard, heard_usec;     /* how far it was when it got further last, by now_usec */
+	uint64_t begun_usec, first_seq; /* by context_clock; the first name of this run */
 
 	unsigned unread; /* attempts to read the next chunk */
 	uint64_t gone, missing, left;
@@ -48,27 +45,8 @@ struct run {
 	bool seen; /* while that is looked for: it is there */
 
 	/* All its names have been dealt with, but not durably: durability.h has it. */
-	bool flushing;
-	STAILQ_ENTRY(run) in_flush;
+	struct unflushed unflushed;
 	uint64_t errors, skipped; /* of the names that wait for it */
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
 };
-
-/* Deals with the names from `at` on that are in the same directory, then calls run_group_done; or
- * run_give_up. */
-void run_group_begin(struct run *run);
-void run_group_clear(struct run *run);
-/* What has been told of them is durable, or (r < 0) may never be. */
-void run_flushed(struct run *run, int r);
-/* The place may begin with another job. */
-void run_leave(struct run *run);
-
-void run_group_done(struct run *run);
-/* A worker has died, or something is short: the job is tried again, after a while if this run got
- * no further than those before. */
-void run_again(struct run *run, int error);
-/* What it needs is not there; it waits for a change of mounts. */
-void run_wait(struct run *run, int error);
-/* In doubt: nothing more is done before a person has looked. */
-void run_pause(struct run *run, int error, const char *what);

@@ -14,12 +14,10 @@
  * was lets it pause, for a person to look (I7). */
 #pragma once
 
-#include "daemon/workers/worker-handle.h"
+#include "job.h"
 
-struct job;
-struct run;
-
-/* The job is in no queue. It ends with job_finish, or waits again. */
+/* The job is in no queue. It ends with job_finish, or waits again. boost.h is told by the caller.
+ */
 void run_begin(struct job *j);
 
 /* Stops it at the next entry. keep: what is left of a large file that is being freed is held as the
@@ -28,9 +26,3 @@ void run_begin(struct job *j);
  * finished meanwhile. Only one may ask: -EBUSY for others. */
 int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
 	     void *userdata);
-
-/* It has got no further for some seconds: its filesystem may hang. */
-bool run_is_silent(const struct job *j);
-
-/* Of what is not in the record yet. */
-void run_progress(const struct run *run, struct run_progress *ret);

@@ -1,27 +1,74 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "job-submit.h"
+
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-id128.h>
 
-#include "config/config.h"
-#include "daemon/api/caller.h"
-#include "daemon/api/failure.h"
-#include "schedule.h"
-#include "job-submit-state.h"
-#include "job-submit.h"
+#include "base/debug.h"
 #include "base/escape.h"
 #include "base/fd.h"
+#include "base/units.h"
+#include "config/config.h"
+#include "daemon/context/failure.h"
+#include "daemon/context/log.h"
+#include "deadlines.h"
+#include "job-control.h"
+#include "job-finish.h"
+#include "job-restore.h"
+#include "stored-names.h"
+#include "outcome.h"
+#include "schedule.h"
+#include "staged-names.h"
 
 /* Pieces (rows_full) that may wait for the store before the worker has to. */
 #define POSTED_MOST 8
 #define POSTED_AGAIN 2
 
-void submit_end(struct submit *s)
+struct submit {
+	struct jobs *jobs;
+	struct owner *owner;
+	struct intake *intake; /* that knows the session */
+	uint64_t session;
+	bool dry_run, validated;
+	bool told_to_stop; /* the worker, while it looks */
+	bool held_back;    /* the worker waits for the store */
+	bool counts;       /* among its user's jobs: the job itself does as soon as there is one */
+	bool (*is_awaited)(void *userdata);
+	bool keep_moved;
+	bool (*is_expected)(const struct entry_record *e, void *userdata);
+	void *expected_userdata;
+	submit_done_t done;
+	void *userdata;
+	uint64_t undo_usec;
+	int64_t clock_offset; /* when the window began */
+
+	struct job_record record; /* strings: path is the submit's, the others static or below */
+	char *path, *origin, *dir_path;
+	char staging[33];
+	char mount[PATH_MAX];
+	struct rows *rows;
+	struct held held;
+	unsigned posted; /* pieces the store has not answered */
+	int error;       /* the first that went wrong */
+	struct failure failure;
+	struct submitted result;
+
+	uint64_t id; /* the store's thread's until the last piece is answered */
+
+	struct job *job; /* once it is one */
+	struct place *place;
+	struct outcome *outcome;
+	uint64_t staged;
+};
+
+static void submit_end(struct submit *s)
 {
 	struct worker *intake = intake_worker(s->intake);
-	struct manager *m = s->m;
+	struct jobs *jobs = s->jobs;
 
 	if (s->held_back && intake)
 		worker_hold(intake, false);
@@ -40,13 +87,13 @@ void submit_end(struct submit *s)
 	place_unref(s->place);
 	if (s->counts)
 		s->owner->user->jobs--;
-	held_give(&s->held, &s->owner->user->held, &m->held, s->owner->id.uid);
+	held_give(&s->held, &s->owner->user->held, &jobs->submitters->held, s->owner->id.uid);
 	owner_unref(s->owner);
 	free(s);
-	manager_flow_ends(m);
+	context_flow_ends(jobs->context);
 }
 
-bool submit_is_unanswerable(const struct submit *s)
+static bool submit_is_unanswerable(const struct submit *s)
 {
 	return s->is_awaited && !s->is_awaited(s->userdata);
 }
@@ -55,6 +102,334 @@ static void fail(struct submit *s, int error)
 {
 	if (s->error == 0)
 		s->error = error;
+}
+
+/* ---- out of the way: from the record to the answer --------------------------------------------
+ */
+
+/* The job is the table's from here on; the record of what is staged goes to the store in the order
+ * it is posted in. */
+static void record(struct submit *s)
+{
+	if (s->outcome && !s->job->unmarked)
+		outcome_record(s->outcome, s->jobs->context->store, job_marked, s->job);
+	else
+		outcome_free(s->outcome);
+	s->outcome = NULL;
+}
+
+static void tell_new(struct job *j)
+{
+	struct job_record r;
+
+	j->told = true;
+	job_look(j, &r);
+	tell_job_new(j->jobs->context, &r);
+}
+
+/* Gives the job to what asked for it to stop, if that was asked for. */
+static bool hand_over(struct job *j)
+{
+	void (*stopped)(struct job * j, void *userdata) = j->stopped;
+
+	j->stopped = NULL;
+	if (stopped)
+		stopped(j, j->stopped_userdata);
+	return stopped;
+}
+
+/* It was cancelled, or cannot be answered: what has been moved goes back. */
+static void take_back(struct submit *s, bool known)
+{
+	struct job *j = s->job;
+
+	if (!known)
+		j->unmarked = -EAGAIN;
+	tell_new(j);
+	s->error = -ECANCELED;
+	failure_set(&s->failure, ERROR_WRONG_STATE,
+		    "job %" PRIu64
+		    " was cancelled while its names were being moved out of the way: "
+		    "they are being put back",
+		    j->r.id);
+	j->doing = DOING_NOTHING;
+	if (!hand_over(j))
+		control_withdraw(j);
+	submit_end(s);
+}
+
+static bool is_to_be_taken_back(const struct submit *s)
+{
+	return s->job->stopped || (submit_is_unanswerable(s) && !(s->keep_moved && s->staged > 0));
+}
+
+static void go_on(struct submit *s, bool known)
+{
+	struct job *j = s->job;
+	char names[COUNTED_SIZE];
+
+	record(s);
+	j->submit = NULL;
+	if (s->staged == 0) {
+		if (j->r.staging_id.ino != 0)
+			staging_tidy(j->place, j->owner, j->uuid_text);
+		j->r.staging = "";
+	}
+	if (is_to_be_taken_back(s)) {
+		take_back(s, known);
+		return;
+	}
+	if (known)
+		schedule_job(j);
+	job_save(j, NULL, NULL);
+	tell_new(j);
+	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r, "Job %" PRIu64 " accepted: %s%s%s", j->r.id,
+		counted_format(names, sizeof(names), j->r.names, "name", "names"),
+		*j->r.inplace ? "; in place: " : "", j->r.inplace);
+	debug_log("job %" PRIu64 ": %" PRIu64 " of %" PRIu64 " names moved to staging%s%s", j->r.id,
+		  s->staged, j->r.names, *j->r.inplace ? "; the rest is deleted in place: " : "",
+		  j->r.inplace);
+
+	s->result.id = j->r.id;
+	submit_end(s);
+}
+
+/* ---- refused --------------------------------------------------------------------------------- */
+
+static int unrecord_work(struct store *store, void *userdata)
+{
+	struct submit *s = userdata;
+
+	return store_job_remove(store, s->id);
+}
+
+static void take_out(struct job *j)
+{
+	j->jobs->counts[j->r.state]--;
+	j->owner->user->jobs--;
+	job_table_remove(&j->jobs->table, j);
+	j->refused = true;
+	if (j->saving == 0)
+		job_free(j);
+}
+
+/* Nobody is told that there is no such job before that is on disk. While it cannot be recorded, the
+ * job stays here, as one that has failed, which job_save_again records. */
+static void keep_refused(struct submit *s, int error)
+{
+	struct job *j = s->job;
+	struct safe_text said = s->failure.text;
+
+	failure_set(&s->failure, s->failure.cause,
+		    "%s. But job %" PRIu64 " is on record, and the job store in %s cannot be "
+		    "written (%s): reclaimd tries again. If it ends before that succeeds, its next "
+		    "start takes the job for accepted and deletes these names",
+		    said.line, j->r.id, s->jobs->context->o.state_dir, strerror(-error));
+	job_say(j,
+		"refused (%s), but that could not be recorded yet (%s): a start before it is "
+		"would take the job for accepted",
+		said.line, strerror(-error));
+	store_says(s->jobs->context, error);
+	tell_new(j);
+	job_finish(j, JOB_FAILED);
+}
+
+static void unrecord_done(int r, void *userdata)
+{
+	struct submit *s = userdata;
+	struct job *j = s->job;
+
+	j->submit = NULL;
+	if (r < 0 && r != -ENOENT) {
+		keep_refused(s, r);
+		(void)hand_over(s->job);
+	} else {
+		job_set_state(j, JOB_FAILED);
+		(void)hand_over(s->job);
+		take_out(j);
+	}
+	s->job = NULL;
+	submit_end(s);
+}
+
+/* Of a record that is complete: as long as it is there, a start would go on with the job. Until it
+ * is known what has become of it, the job is one that is being submitted. */
+static void unrecord(struct submit *s)
+{
+	int r;
+
+	if (!s->failure.cause)
+		failure_errno(&s->failure, s->error, "nothing was accepted");
+	r = store_queue_post(s->jobs->context->store, unrecord_work, unrecord_done, s);
+	if (r < 0)
+		unrecord_done(r, s);
+}
+
+/* The worker has put back what it had moved, but for what it told of. */
+static void refuse_staged(struct submit *s, int error, const struct intake_failure *f)
+{
+	struct job *j = s->job;
+
+	s->error = error;
+	failure_from_intake(&s->failure, error, f);
+	if (s->staged > 0) {
+		j->submit = NULL;
+		record(s);
+		job_say(j,
+			"refused while names were being moved out of the way; %" PRIu64
+			" of them could not be moved back and are kept in %s/.reclaim/%u/%s",
+			s->staged, s->mount, (unsigned)j->r.uid, j->r.staging);
+		tell_new(j);
+		job_finish(j, JOB_FAILED);
+		(void)hand_over(s->job);
+		submit_end(s);
+		return;
+	}
+	unrecord(s);
+}
+
+/* ---- moving ---------------------------------------------------------------------------------- */
+
+static void stays(struct submit *s, const char *why)
+{
+	if (!*s->job->r.inplace)
+		job_set_text(&s->job->r.inplace, why);
+}
+
+/* Why names are deleted where they are. */
+static const char *unmovable(int error)
+{
+	switch (error) {
+	case -EXDEV:
+		return "a rename into staging would cross a filesystem's border";
+	case -EINVAL:
+		/* FUSE without RENAME_NOREPLACE, as MooseFS. What is put back must never replace
+		 * what somebody has made in its place, so nothing is moved there. */
+		return "its filesystem cannot rename without replacing (RENAME_NOREPLACE)";
+	case -ENOSPC:
+		return "there is no room for it on its filesystem";
+	case -EDQUOT:
+		return "a quota leaves no room for it";
+	default:
+		return strerror(-error);
+	}
+}
+
+static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
+{
+	struct submit *s = userdata;
+
+	if (error == -ENOENT)
+		return; /* gone already, as the run will find */
+	if (error < 0) {
+		stays(s, unmovable(error));
+		return;
+	}
+	s->staged += to - from + 1;
+	if (!s->outcome)
+		s->outcome = outcome_new(s->id);
+	/* Without all the marks, staging is looked into before anything is done. */
+	if (!s->outcome || outcome_mark(s->outcome, from, to, ENTRY_STAGED) < 0)
+		s->job->unmarked = -ENOMEM;
+}
+
+static void on_recovered(struct job *j, bool known, void *userdata)
+{
+	struct submit *s = userdata;
+
+	(void)j;
+	place_rest(s->place);
+	go_on(s, known);
+}
+
+static void on_staged(int r, const struct lasting_identity *staging_id,
+		      const struct intake_failure *f, void *userdata)
+{
+	struct submit *s = userdata;
+
+	if (r == -EPIPE || r == -ECANCELED) {
+		/* Where it had got to is seen where names are. */
+		s->outcome = outcome_free(s->outcome);
+		s->staged = 1;
+		staged_names_find(s->job, on_recovered, s);
+		return;
+	}
+	place_rest(s->place);
+	if (r < 0) {
+		refuse_staged(s, r, f);
+		return;
+	}
+	if (staging_id)
+		s->job->r.staging_id = *staging_id;
+	if (staging_id && s->outcome)
+		outcome_staging(s->outcome, staging_id);
+	go_on(s, /* known= */ true);
+}
+
+static void on_staging(int r, int fd, void *userdata)
+{
+	static const struct staged_callbacks callbacks = { .range = on_range, .staged = on_staged };
+	struct submit *s = userdata;
+	struct worker *intake = intake_worker(s->intake);
+	char why[160];
+
+	if (r >= 0 && intake)
+		r = worker_stage(intake, s->session, fd, s->staging, &callbacks, s);
+	else if (r >= 0)
+		r = -EPIPE;
+	if (r >= 0)
+		return;
+	place_rest(s->place);
+	if (r == -EPIPE) {
+		refuse_staged(s, r, NULL);
+		return;
+	}
+	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s",
+		       r == -EBUSY ? "another reclaimd has it (see its log)" : unmovable(r));
+	stays(s, why);
+	go_on(s, /* known= */ true);
+}
+
+static void stage_begin(struct submit *s)
+{
+	int r;
+
+	s->record.id = s->id;
+	(void)schedule_clock(s->jobs);
+	s->record.held_until_usec =
+		schedule_moved(s->record.held_until_usec, s->jobs->clock_offset - s->clock_offset);
+	r = job_new(&s->job, s->jobs, &s->record, s->owner, s->place);
+	if (r < 0) { /* it is on record: the next start takes it up */
+		s->error = r;
+		failure_set(&s->failure, ERROR_FAILED,
+			    "out of memory; the job is on record, nothing was "
+			    "moved");
+		submit_end(s);
+		return;
+	}
+	job_table_add(&s->jobs->table, s->job);
+	s->jobs->counts[JOB_ACCEPTED]++;
+	s->counts = false;
+	s->job->doing = DOING_SUBMIT;
+	s->job->submit = s;
+	if (s->error == 0 && submit_is_unanswerable(s))
+		s->error = -ECANCELED;
+	if (s->error < 0) {
+		unrecord(s);
+		return;
+	}
+	if (!s->jobs->context->config->staging) {
+		stays(s, "`staging: off` in the configuration");
+		go_on(s, /* known= */ true);
+		return;
+	}
+	if (!*s->mount) {
+		stays(s, "its mount is not in reclaimd's mount namespace");
+		go_on(s, /* known= */ true);
+		return;
+	}
+	place_use(s->place);
+	place_staging(s->place, /* make= */ true, on_staging, s);
 }
 
 /* ---- the record -------------------------------------------------------------------------------
@@ -112,7 +487,8 @@ static void refuse(struct submit *s)
 {
 	if (!s->validated || s->posted > 0)
 		return; /* the last answer comes here again */
-	if (s->id == 0 || store_queue_post(s->m->store, remove_work, remove_done, s) < 0)
+	if (s->id == 0 ||
+	    store_queue_post(s->jobs->context->store, remove_work, remove_done, s) < 0)
 		submit_end(s);
 }
 
@@ -122,7 +498,8 @@ static void store_refused(struct submit *s, int r)
 		return;
 	failure_set(&s->failure, ERROR_FAILED,
 		    "nothing was accepted: the job store in %s cannot take it: %s%s",
-		    s->m->o.state_dir, strerror(-r), r == -ENOSPC ? "; make room there first" : "");
+		    s->jobs->context->o.state_dir, strerror(-r),
+		    r == -ENOSPC ? "; make room there first" : "");
 }
 
 static void piece_done(int r, void *userdata)
@@ -135,7 +512,7 @@ static void piece_done(int r, void *userdata)
 	rows_free(p->rows);
 	free(p);
 	s->posted--;
-	manager_store_says(s->m, r);
+	store_says(s->jobs->context, r);
 	if (r < 0) {
 		fail(s, r);
 		store_refused(s, r);
@@ -158,7 +535,7 @@ static void post(struct submit *s, bool last)
 
 	if (p) {
 		*p = (struct piece){ .s = s, .rows = s->rows, .last = last, .record = s->record };
-		r = store_queue_accept(s->m->store, piece_work, piece_done, p);
+		r = store_queue_accept(s->jobs->context->store, piece_work, piece_done, p);
 	}
 	if (r < 0) {
 		free(p);
@@ -204,15 +581,15 @@ static void look_stop(struct submit *s)
 /* Counts what the worker holds now. If that is too much, it is told to stop. */
 static void count(struct submit *s, uint64_t names, const char *text)
 {
-	uint64_t most = s->m->config->names_per_user;
+	uint64_t most = s->jobs->context->config->names_per_user;
 	int r;
 
 	if (s->error < 0) {
 		look_stop(s);
 		return;
 	}
-	r = held_add(&s->held, &s->owner->user->held, &s->m->held, s->owner->id.uid, names,
-		     strlen(text), most);
+	r = held_add(&s->held, &s->owner->user->held, &s->jobs->submitters->held, s->owner->id.uid,
+		     names, strlen(text), most);
 	if (r == 0)
 		return;
 	fail(s, r);
@@ -228,7 +605,8 @@ static void count(struct submit *s, uint64_t names, const char *text)
 			    "which is %s (`limits: {names-per-user: }`): go on when some calls "
 			    "have been answered",
 			    r == -EDQUOT ? most
-					 : held_share(&s->owner->user->held, &s->m->held, most),
+					 : held_share(&s->owner->user->held,
+						      &s->jobs->submitters->held, most),
 			    r == -EDQUOT ? "the limit" : "your share while other users have many");
 	look_stop(s);
 }
@@ -300,7 +678,7 @@ static void on_entry(const struct entry_record *e, void *userdata)
 /* Where it is, in our namespace: a mount that is not there has no name and no staging. */
 static void find_mount(struct submit *s, const struct intake_validated *l)
 {
-	const struct mounts *mounts = manager_mounts(s->m);
+	const struct mounts *mounts = context_mounts(s->jobs->context);
 	const struct mount *mount = mounts ? mounts_by_id(mounts, l->mnt_id) : NULL;
 
 	(void)snprintf(s->mount, sizeof(s->mount), "%s", mount ? mount->target : "");
@@ -312,11 +690,11 @@ static void complete(struct submit *s, const struct intake_validated *l)
 	int r;
 
 	find_mount(s, l);
-	r = place_get(&s->place, s->m, s->owner, s->mount, l->dev);
+	r = place_get(&s->place, s->jobs->submitters, s->owner, s->mount, l->dev);
 	if (r >= 0)
-		r = job_table_reserve(&s->m->jobs, s->m->jobs.n + 256);
+		r = job_table_reserve(&s->jobs->table, s->jobs->table.n + 256);
 	if (r >= 0)
-		r = due_reserve(&s->m->due, s->m->jobs.n + 256);
+		r = due_reserve(&s->jobs->due, s->jobs->table.n + 256);
 	if (r < 0 || !rows_wanted(s)) {
 		fail(s, r);
 		refuse(s);
@@ -372,9 +750,9 @@ static int describe(struct submit *s, const struct submit_options *o)
 	if (!s->origin)
 		return -ENOMEM;
 	(void)sd_id128_to_string(uuid, s->staging);
-	(void)schedule_clock(s->m);
-	s->clock_offset = s->m->clock_offset;
-	s->undo_usec = o->has_undo ? o->undo_usec : s->m->config->undo_usec;
+	(void)schedule_clock(s->jobs);
+	s->clock_offset = s->jobs->clock_offset;
+	s->undo_usec = o->has_undo ? o->undo_usec : s->jobs->context->config->undo_usec;
 	*r = (struct job_record){
 		.state = JOB_ACCEPTED,
 		.resume_state = JOB_QUEUED,
@@ -386,11 +764,11 @@ static int describe(struct submit *s, const struct submit_options *o)
 		.origin = s->origin,
 		.path = "",
 		.mount = "",
-		.staging = s->m->config->staging ? s->staging : "",
+		.staging = s->jobs->context->config->staging ? s->staging : "",
 		.inplace = "",
 		.message = "",
 		.strategy = "",
-		.created_usec = manager_clock(),
+		.created_usec = context_clock(),
 		.by_usec = o->by_usec,
 	};
 	memcpy(r->uuid, uuid.bytes, sizeof(r->uuid));
@@ -400,23 +778,9 @@ static int describe(struct submit *s, const struct submit_options *o)
 	return 0;
 }
 
-/* A process that has ended is not answered either. */
-static int view_open(struct submit *s, const struct caller *c, int *ret)
-{
-	int r = caller_view(c, ret);
-
-	if (r >= 0)
-		return 0;
-	failure_set(&s->failure, ERROR_NOT_AUTHORIZED,
-		    "nothing was accepted: which mounts the process that asks has cannot be seen "
-		    "(%s): it must be there until it is answered, and not in a process namespace "
-		    "around reclaimd's",
-		    strerror(-r));
-	return r;
-}
-
-void submit_begin(struct manager *m, const struct caller *c, const struct intake_group *groups,
-		  size_t n, const struct submit_options *o, submit_done_t done, void *userdata)
+void submit_begin(struct jobs *jobs, const struct submitter *id, int view_fd,
+		  const struct intake_group *groups, size_t n, const struct submit_options *o,
+		  submit_done_t done, void *userdata)
 {
 	static const struct intake_callbacks callbacks = {
 		.dir = on_dir,
@@ -426,9 +790,8 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	struct failure f = { 0 };
 	struct submitted none = { 0 };
 	struct submit *s = calloc(1, sizeof(*s));
-	filesystem_t filesystem = filesystem_of_groups(m, groups, n);
-	_cleanup_close_ int view_fd = -1;
-	int r = s ? owner_get(&s->owner, m, &c->id) : -ENOMEM;
+	filesystem_t filesystem = filesystem_of_groups(jobs->context, groups, n);
+	int r = s ? owner_get(&s->owner, jobs->submitters, id) : -ENOMEM;
 
 	if (r < 0) {
 		free(s);
@@ -436,8 +799,8 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 		done(&f, &none, userdata);
 		return;
 	}
-	manager_flow_begins(m);
-	s->m = m;
+	context_flow_begins(jobs->context);
+	s->jobs = jobs;
 	s->done = done;
 	s->userdata = userdata;
 	s->dry_run = o->dry_run;
@@ -448,8 +811,6 @@ void submit_begin(struct manager *m, const struct caller *c, const struct intake
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);
-	if (r >= 0)
-		r = view_open(s, c, &view_fd);
 	if (r >= 0)
 		r = owner_intake_take(s->owner, filesystem, &s->intake);
 	if (r == -EUSERS)

@@ -28,14 +28,40 @@
  *                            answered; a withdrawal that had begun goes on too */
 #pragma once
 
-#include "daemon/api/operations.h"
+#include "daemon/context/failure.h"
+#include "job.h"
 
-struct job;
+struct submit_options {
+	bool has_undo;
+	uint64_t undo_usec;
+	uint64_t by_usec;
+	enum job_priority priority;
+	bool dry_run;
+	const char *origin; /* NULL: "submit" */
+	/* NULL: nobody waits for an answer, as with spools. Else whether the caller still does,
+	 * with the userdata of `done`: a submit that cannot be answered any more is withdrawn. */
+	bool (*is_awaited)(void *userdata);
+	/* What has been moved out of the way by then stays accepted: the caller, who has gone, may
+	 * have seen that the name is gone. */
+	bool keep_moved;
+	/* NULL, or whether a name that was found is the one that is meant: if not, the submit is
+	 * refused as IdentityChanged. Called in the order of names, before it is answered. */
+	bool (*is_expected)(const struct entry_record *e, void *userdata);
+	void *expected_userdata;
+};
 
-/* Begins; options were checked. */
-void submit_begin(struct manager *m, const struct caller *c, const struct intake_group *groups,
-		  size_t n, const struct submit_options *o, submit_done_t done, void *userdata);
+struct submitted {
+	uint64_t id; /* 0: dry run */
+	uint64_t accepted, missing;
+	bool interrupted; /* a worker died, and nothing was accepted: the same may go well */
+};
 
-/* Hands a job whose names are still being moved (DOING_SUBMIT) to `stopped` when they have been, or
- * when it has been refused, and is finished then. Returns 0, or -EBUSY if that was asked for. */
-int submit_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata);
+/* f->name is NULL on success. */
+typedef void (*submit_done_t)(const struct failure *f, const struct submitted *s, void *userdata);
+
+/* Begins; options were checked. view_fd: the mount table of the process that asks, duplicated; -1:
+ * the daemon asks for itself. Groups, their names and descriptors are only needed during the call.
+ */
+void submit_begin(struct jobs *jobs, const struct submitter *id, int view_fd,
+		  const struct intake_group *groups, size_t n, const struct submit_options *o,
+		  submit_done_t done, void *userdata);

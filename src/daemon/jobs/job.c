@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "job.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/log.h"
-#include "daemon/manager.h"
-#include "job-restore.h"
-#include "remainder.h"
-#include "job-run.h"
-#include "schedule.h"
+#include "daemon/context/log.h"
+#include "base/escape.h"
 #include "base/fd.h"
 #include "base/units.h"
 
@@ -148,7 +145,7 @@ struct job *job_free(struct job *j)
 {
 	if (!j)
 		return NULL;
-	rest_forget(j->rest);
+	assert(!j->rest && !j->deletes && !j->frees);
 	job_set_text(&j->r.path, NULL);
 	if (j->r.origin != submitted)
 		job_set_text(&j->r.origin, NULL);
@@ -161,7 +158,7 @@ struct job *job_free(struct job *j)
 	return NULL;
 }
 
-int job_new(struct job **ret, struct manager *m, const struct job_record *r, struct owner *owner,
+int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, struct owner *owner,
 	    struct place *place)
 {
 	_cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
@@ -169,7 +166,7 @@ int job_new(struct job **ret, struct manager *m, const struct job_record *r, str
 	if (!j)
 		return -ENOMEM;
 	j->r = *r;
-	j->manager = m;
+	j->jobs = jobs;
 	j->due_at = JOB_NOT_DUE;
 	j->owner = owner_ref(owner);
 	j->place = place ? place_ref(place) : NULL;
@@ -200,25 +197,28 @@ bool job_state_finished(enum job_state s)
 
 void job_look(const struct job *j, struct job_record *ret)
 {
-	struct run_progress now = { 0 };
+	struct run_progress deleted = { 0 }, freed = { 0 };
 
+	if (j->deletes)
+		worker_progress(j->deletes, &deleted);
+	if (j->frees)
+		worker_progress(j->frees, &freed);
 	*ret = j->r;
-	if (j->run)
-		run_progress(j->run, &now);
-	ret->entries_done += now.entries;
-	ret->bytes_freed += now.bytes + (j->rest ? remainder_bytes(j->rest) : 0);
+	ret->entries_done += deleted.entries;
+	ret->bytes_freed += deleted.bytes;
+	if (freed.bytes > j->frees_from_bytes)
+		ret->bytes_freed += freed.bytes - j->frees_from_bytes;
 }
 
 static void tell_changed(struct job *j)
 {
-	const struct manager_events *e = &j->manager->events;
 	struct job_record r;
 
 	j->changed_usec = now_usec();
-	if (!e->job_changed || !j->told)
+	if (!j->told)
 		return;
 	job_look(j, &r);
-	e->job_changed(&r, e->userdata);
+	tell_job_changed(j->jobs->context, &r);
 }
 
 void job_progressed(struct job *j)
@@ -229,10 +229,10 @@ void job_progressed(struct job *j)
 
 void job_set_state(struct job *j, enum job_state s)
 {
-	struct manager *m = j->manager;
+	struct jobs *jobs = j->jobs;
 
-	m->counts[j->r.state]--;
-	m->counts[s]++;
+	jobs->counts[j->r.state]--;
+	jobs->counts[s]++;
 	j->r.state = s;
 	tell_changed(j);
 }
@@ -293,17 +293,16 @@ static int save_work(struct store *store, void *userdata)
 
 static void finished_saved(struct job *j)
 {
-	const struct manager_events *e = &j->manager->events;
-	struct manager *m = j->manager;
+	struct jobs *jobs = j->jobs;
 
-	if (e->job_finished && j->told)
-		e->job_finished(&j->r, e->userdata);
+	if (j->told)
+		tell_job_finished(jobs->context, &j->r);
 	if (*j->r.staging)
 		staging_tidy(j->place, j->owner, j->uuid_text);
-	m->counts[j->r.state]--;
-	m->finished[j->r.state]++;
+	jobs->counts[j->r.state]--;
+	jobs->finished[j->r.state]++;
 	j->owner->user->jobs--;
-	job_table_remove(&m->jobs, j);
+	job_table_remove(&jobs->table, j);
 	job_free(j);
 }
 
@@ -314,7 +313,7 @@ static void save_answered(int r, void *userdata)
 
 	j->saving--;
 	j->unsaved = r < 0 || (j->unsaved && j->saving > 0);
-	manager_store_says(j->manager, r);
+	store_says(j->jobs->context, r);
 	if (s->saved)
 		s->saved(r, s->userdata);
 	save_free(s);
@@ -333,14 +332,14 @@ void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdat
 	if (s) {
 		s->saved = saved;
 		s->userdata = userdata;
-		r = store_queue_post(j->manager->store, save_work, save_answered, s);
+		r = store_queue_post(j->jobs->context->store, save_work, save_answered, s);
 	}
 	if (r >= 0)
 		return;
 	save_free(s);
 	j->saving--;
 	j->unsaved = true;
-	manager_store_says(j->manager, r);
+	store_says(j->jobs->context, r);
 	if (saved)
 		saved(r, userdata);
 }
@@ -350,41 +349,11 @@ void job_marked(int r, void *userdata)
 	struct job *j = userdata;
 
 	j->unmarked = r;
-	manager_store_says(j->manager, r);
+	store_says(j->jobs->context, r);
 }
 
 void job_save_again(struct job *j)
 {
 	if (j->unsaved && j->saving == 0)
 		job_save(j, NULL, NULL);
-}
-
-static void log_finished(const struct job *j)
-{
-	static const sd_id128_t ids[JOB_STATES] = {
-		[JOB_DONE] = MESSAGE_JOB_DONE,           [JOB_PARTIAL] = MESSAGE_JOB_INCOMPLETE,
-		[JOB_FAILED] = MESSAGE_JOB_INCOMPLETE,   [JOB_CANCELLED] = MESSAGE_JOB_TAKEN_BACK,
-		[JOB_RESTORED] = MESSAGE_JOB_TAKEN_BACK,
-	};
-	bool bad = j->r.state == JOB_PARTIAL || j->r.state == JOB_FAILED;
-	char entries[COUNTED_SIZE], freed[16];
-
-	log_job(bad ? LOG_WARNING : LOG_INFO, ids[j->r.state], &j->r,
-		"Job %" PRIu64 " is %s: %s deleted, %s freed%s%s", j->r.id,
-		job_state_name(j->r.state),
-		counted_format(entries, sizeof(entries), j->r.entries_done, "entry", "entries"),
-		size_format(freed, sizeof(freed), j->r.bytes_freed), *j->r.message ? "; " : "",
-		j->r.message);
-}
-
-void job_finish(struct job *j, enum job_state s)
-{
-	due_remove(&j->manager->due, j);
-	schedule_remove(j);
-	j->doing = DOING_NOTHING;
-	j->r.finished_usec = manager_clock();
-	j->manager->finished_last = MAX(j->manager->finished_last, j->r.id);
-	job_set_state(j, s);
-	log_finished(j);
-	job_save(j, NULL, NULL);
 }

@@ -15,17 +15,18 @@
 
 #include <sys/queue.h>
 
-#include "store/store.h"
 #include "base/macros.h"
+#include "daemon/submitters/staging-area.h"
+#include "store/store.h"
 
-struct manager;
-struct owner;
-struct place;
 struct rest;
 struct run;
 struct submit;
 
 #define JOB_NOT_DUE SIZE_MAX
+
+/* Errnos that entries are counted by. Of Linux there are fewer. */
+#define ERROR_KINDS 160
 
 enum job_doing {
 	DOING_NOTHING,
@@ -50,18 +51,25 @@ struct job {
 	bool refused;          /* taken out: it goes when none of these is left */
 	uint64_t again_usec;   /* by schedule_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
-	struct manager *manager;
+	struct jobs *jobs;
 	struct owner *owner;
 	struct place *place;
 	struct run *run;
 	struct submit *submit; /* while its names are being moved out of the way */
 	struct rest *rest;     /* of large files, or NULL */
-	size_t due_at;         /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
+	/* What works for it just now, for job_look: a worker that deletes its names, or NULL; and
+	 * one that frees its remainder, or NULL, with the bytes of that which the record has. */
+	const struct worker *deletes, *frees;
+	uint64_t frees_from_bytes;
+	bool silent; /* its run gets no further: its filesystem may hang */
+	/* Of what asked for its names not to be moved any further while it is submitted, or NULL:
+	 * called when they have been, or when it has been refused, and is finished then. */
+	void (*stopped)(struct job *j, void *userdata);
+	void *stopped_userdata;
+	size_t due_at; /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
 	TAILQ_ENTRY(job) in_order, in_queue;
 	struct job *next_same_hash;
 };
-
-TAILQ_HEAD(job_list, job);
 
 struct job_table {
 	struct job_list in_order; /* of ids */
@@ -78,9 +86,45 @@ struct job *job_table_find(const struct job_table *t, uint64_t id);
 struct job *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
 
+/* The jobs that are held or wait to be tried again, by when they are due: a heap (deadlines.h). */
+struct due {
+	struct job **v;
+	size_t n, size;
+};
+
+LIST_HEAD(rest_list, rest);
+
+/* All jobs, and what is counted of them. */
+struct jobs {
+	struct context *context;
+	struct submitters *submitters;
+	struct job_table table;
+	struct due due;
+	struct rest_list rests;
+	int64_t clock_offset; /* by which windows are reckoned: schedule_clock */
+	sd_event_source *due_timer;
+	sd_event_source *schedule_source; /* deferred: one choice for many changes */
+	sd_event_source *hurry_timer;     /* while something runs */
+	sd_event_source *purge_timer;
+	void (*begin)(struct job *j);             /* what schedule.h calls: run.h */
+	void (*staging_again)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
+	bool paused;
+	unsigned running;
+	uint64_t views;  /* counts those of callers, for their numbers */
+	uint64_t served; /* counts the jobs that have begun, for fairness */
+
+	uint64_t counts[JOB_STATES];
+	uint64_t entries_freed, bytes_freed, orphans;
+	uint64_t entries_told, bytes_told; /* what running jobs have done, too */
+	uint64_t finished[JOB_STATES];     /* since we began, by how they ended */
+	uint64_t finished_last;            /* no job with a larger number has finished; 0: none */
+	uint64_t interruptions;            /* of jobs, by workers that died or could not begin */
+	uint64_t errors[ERROR_KINDS];      /* by errno; 0: all others */
+};
+
 /* Copies what the record says, its strings too; takes references on owner and place. place may be
  * NULL, and set later. */
-int job_new(struct job **ret, struct manager *m, const struct job_record *r, struct owner *owner,
+int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, struct owner *owner,
 	    struct place *place);
 struct job *job_free(struct job *j);
 static inline void job_freep(struct job **j)
@@ -106,9 +150,6 @@ void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdat
 void job_marked(int r, void *userdata);
 /* Posts again what the store has refused. */
 void job_save_again(struct job *j);
-
-/* The job is over: recorded, told and logged, then gone from memory. */
-void job_finish(struct job *j, enum job_state s);
 
 /* The record with the progress of what is going on just now. */
 void job_look(const struct job *j, struct job_record *ret);

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/log.h"
-#include "daemon/manager.h"
+#include "daemon/context/log.h"
 #include "job-recover.h"
 #include "base/escape.h"
 #include "base/fd.h"
@@ -21,14 +20,14 @@
 
 /* One mount after the other: <mount>/.reclaim, each user's directory in it, each job's in that. */
 struct orphans {
-	struct manager *m;
+	struct jobs *jobs;
 	unsigned deaths;
 	char **mounts;
 	size_t n, at;
 	char **users; /* of the mount: uids in words */
 	size_t n_users, at_user;
 	int reclaim_fd;
-	char **jobs; /* of the user: job directories that are no unfinished job's */
+	char **dirs; /* of the user: job directories that are no unfinished job's */
 	size_t n_jobs, at_job, n_kept;
 	char shown[SHOWN_MOST * (NAME_MAX + 1)]; /* of those that are kept */
 	int user_fd;
@@ -59,16 +58,16 @@ static void names_add(char ***v, size_t *n, const char *name)
 
 static void orphans_end(struct orphans *o)
 {
-	struct manager *m = o->m;
+	struct jobs *jobs = o->jobs;
 
 	names_clear(&o->mounts, &o->n);
 	names_clear(&o->users, &o->n_users);
-	names_clear(&o->jobs, &o->n_jobs);
+	names_clear(&o->dirs, &o->n_jobs);
 	fd_closep(&o->reclaim_fd);
 	fd_closep(&o->user_fd);
 	free(o->known);
 	free(o);
-	manager_flow_ends(m);
+	context_flow_ends(jobs->context);
 }
 
 static void next_mount(struct orphans *o);
@@ -83,7 +82,8 @@ static int compare_known(const void *a, const void *b)
 /* Is what failed with r to be done once more? */
 static bool once_more(struct orphans *o, int r)
 {
-	return (r == -EPIPE || r == -ECANCELED) && !o->m->stopping && o->deaths++ < DEATHS_MOST;
+	return (r == -EPIPE || r == -ECANCELED) && !o->jobs->context->stopping &&
+	       o->deaths++ < DEATHS_MOST;
 }
 
 static void show(struct orphans *o, const char *name)
@@ -125,11 +125,11 @@ static void on_orphan_removed(int r, void *userdata)
 		next_job(o);
 		return;
 	}
-	name = o->jobs[o->at_job++];
+	name = o->dirs[o->at_job++];
 	/* An empty one is what was left of a job that ended just before the daemon did. */
 	if (r == -ENOTEMPTY || r == -EEXIST) {
-		o->m->orphans++;
-		manager_tell(o->m, "Orphans");
+		o->jobs->orphans++;
+		tell_daemon_changed(o->jobs->context, "Orphans");
 		show(o, name);
 	}
 	next_job(o);
@@ -139,16 +139,16 @@ static void next_job(struct orphans *o)
 {
 	struct worker *intake;
 
-	while (o->at_job < o->n_jobs && !o->m->stopping) {
-		if (owner_intake(o->m->root, FILESYSTEM_MANY, &intake) >= 0 &&
-		    worker_remove_staging(intake, o->user_fd, o->jobs[o->at_job], on_orphan_removed,
+	while (o->at_job < o->n_jobs && !o->jobs->context->stopping) {
+		if (owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
+		    worker_remove_staging(intake, o->user_fd, o->dirs[o->at_job], on_orphan_removed,
 					  o) >= 0)
 			return;
 		o->at_job++;
 	}
 	if (o->n_kept > 0)
 		tell(o);
-	names_clear(&o->jobs, &o->n_jobs);
+	names_clear(&o->dirs, &o->n_jobs);
 	fd_closep(&o->user_fd);
 	next_user(o);
 }
@@ -159,7 +159,7 @@ static bool is_of_new_job(const struct orphans *o, const char *name)
 {
 	const struct job *j;
 
-	TAILQ_FOREACH_REVERSE(j, &o->m->jobs.in_order, job_list, in_order)
+	TAILQ_FOREACH_REVERSE(j, &o->jobs->table.in_order, job_list, in_order)
 	if (strcmp(j->uuid_text, name) == 0)
 		return true;
 	return false;
@@ -173,7 +173,7 @@ static void on_job_dir(const char *name, const struct lasting_identity *id, void
 	if (o->n_known > 0 && bsearch(name, o->known, o->n_known, sizeof(*o->known), compare_known))
 		return;
 	if (!is_of_new_job(o, name))
-		names_add(&o->jobs, &o->n_jobs, name);
+		names_add(&o->dirs, &o->n_jobs, name);
 }
 
 static void on_jobs_listed(int r, void *userdata)
@@ -181,7 +181,7 @@ static void on_jobs_listed(int r, void *userdata)
 	struct orphans *o = userdata;
 
 	if (once_more(o, r)) {
-		names_clear(&o->jobs, &o->n_jobs);
+		names_clear(&o->dirs, &o->n_jobs);
 		o->at_user--;
 	}
 	/* What was listed is dealt with. */
@@ -196,7 +196,7 @@ static void on_user_dir(int r, int fd, void *userdata)
 
 	if (r >= 0) {
 		o->user_fd = fd;
-		r = owner_intake(o->m->root, FILESYSTEM_MANY, &intake);
+		r = owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
 	}
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_job_dir, on_jobs_listed, o);
@@ -208,14 +208,14 @@ static void next_user(struct orphans *o)
 {
 	struct worker *intake;
 
-	while (o->at_user < o->n_users && !o->m->stopping) {
+	while (o->at_user < o->n_users && !o->jobs->context->stopping) {
 		uid_t uid = (uid_t)strtoul(o->users[o->at_user++], NULL, 10);
 
 		/* Looked at as closely as where something is to be put into it: who owns the root
 		 * of the mount can call anything .reclaim, and root is about to remove there. */
-		if (owner_intake(o->m->root, FILESYSTEM_MANY, &intake) >= 0 &&
+		if (owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
 		    worker_make_staging(intake, o->mounts[o->at - 1], 0, uid, 0, /* make= */ false,
-					o->m->holder, on_user_dir, o) >= 0)
+					o->jobs->context->holder, on_user_dir, o) >= 0)
 			return;
 	}
 	names_clear(&o->users, &o->n_users);
@@ -251,7 +251,7 @@ static void on_reclaim_dir(int r, int fd, void *userdata)
 
 	if (r >= 0) {
 		o->reclaim_fd = fd;
-		r = owner_intake(o->m->root, FILESYSTEM_MANY, &intake);
+		r = owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
 	}
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_user, on_users_listed, o);
@@ -264,12 +264,12 @@ static void next_mount(struct orphans *o)
 	struct worker *intake;
 	char path[PATH_MAX];
 
-	while (o->at < o->n && !o->m->stopping) {
+	while (o->at < o->n && !o->jobs->context->stopping) {
 		const char *mount = o->mounts[o->at++];
 
 		(void)snprintf(path, sizeof(path), "%s/.reclaim",
 			       strcmp(mount, "/") == 0 ? "" : mount);
-		if (owner_intake(o->m->root, FILESYSTEM_MANY, &intake) >= 0 &&
+		if (owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
 		    worker_open_dir(intake, -1, path, NULL, on_reclaim_dir, o) >= 0)
 			return;
 	}
@@ -280,12 +280,12 @@ static int known_collect(struct orphans *o)
 {
 	const struct job *j;
 
-	if (o->m->jobs.n == 0)
+	if (o->jobs->table.n == 0)
 		return 0;
-	o->known = calloc(o->m->jobs.n, sizeof(*o->known));
+	o->known = calloc(o->jobs->table.n, sizeof(*o->known));
 	if (!o->known)
 		return -ENOMEM;
-	TAILQ_FOREACH(j, &o->m->jobs.in_order, in_order)
+	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order)
 	memcpy(o->known[o->n_known++], j->uuid_text, sizeof(*o->known));
 	qsort(o->known, o->n_known, sizeof(*o->known), compare_known);
 	return 0;
@@ -306,17 +306,17 @@ static bool may_have_staging(const struct mount *mount)
 	return !mount_is_users(mount);
 }
 
-void recover_orphans(struct manager *m)
+void recover_orphans(struct jobs *jobs)
 {
-	const struct mounts *mounts = manager_mounts(m);
+	const struct mounts *mounts = context_mounts(jobs->context);
 	struct orphans *o = calloc(1, sizeof(*o));
 
 	if (!o || !mounts) {
 		free(o);
 		return;
 	}
-	*o = (struct orphans){ .m = m, .reclaim_fd = -1, .user_fd = -1 };
-	manager_flow_begins(m);
+	*o = (struct orphans){ .jobs = jobs, .reclaim_fd = -1, .user_fd = -1 };
+	context_flow_begins(jobs->context);
 	for (size_t i = 0; i < mounts->n; i++)
 		if (may_have_staging(&mounts->v[i]))
 			names_add(&o->mounts, &o->n, mounts->v[i].target);

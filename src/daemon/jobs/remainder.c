@@ -4,8 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include "daemon/log.h"
-#include "daemon/manager.h"
+#include "daemon/context/log.h"
 #include "base/fd.h"
 
 /* Each is a process. A job that is stopped beyond that leaves its file to the kernel. */
@@ -26,10 +25,11 @@ static struct job *end(struct rest *r)
 	uint64_t bytes = remainder_bytes(r);
 	struct job *j = r->job;
 
-	r->m->bytes_freed += bytes;
+	r->jobs->bytes_freed += bytes;
 	if (j) {
 		j->r.bytes_freed += bytes;
 		j->rest = NULL;
+		j->frees = NULL;
 	}
 	LIST_REMOVE(r, link);
 	worker_free(r->worker);
@@ -59,12 +59,12 @@ static void on_gone(struct worker *w, const char *how, void *userdata)
 		gone(j, gone_userdata);
 }
 
-static bool have_room(const struct manager *m, const struct job *j)
+static bool have_room(const struct jobs *jobs, const struct job *j)
 {
 	unsigned all = 0, user = 0;
 	const struct rest *r;
 
-	LIST_FOREACH(r, &m->rests, link)
+	LIST_FOREACH(r, &jobs->rests, link)
 	{
 		all++;
 		user += r->job && r->job->r.uid == j->r.uid;
@@ -73,9 +73,9 @@ static bool have_room(const struct manager *m, const struct job *j)
 }
 
 /* The mount that this is on, if it is one of our namespace; or 0. */
-static uint64_t mount_of(struct manager *m, int fd)
+static uint64_t mount_of(struct jobs *jobs, int fd)
 {
-	const struct mounts *mounts = manager_mounts(m);
+	const struct mounts *mounts = context_mounts(jobs->context);
 	struct identity id;
 
 	if (!mounts || fd_whereabouts(fd, &id) < 0 || !mounts_by_id(mounts, id.mnt_id))
@@ -85,18 +85,20 @@ static uint64_t mount_of(struct manager *m, int fd)
 
 void rest_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes)
 {
-	struct rest *r = have_room(j->manager, j) && !j->rest ? calloc(1, sizeof(*r)) : NULL;
+	struct rest *r = have_room(j->jobs, j) && !j->rest ? calloc(1, sizeof(*r)) : NULL;
 
 	if (!r) {
 		worker_free(w);
 		return;
 	}
-	*r = (struct rest){ .m = j->manager, .job = j, .worker = w, .before = bytes, .held = true };
+	*r = (struct rest){ .jobs = j->jobs, .job = j, .worker = w, .before = bytes, .held = true };
 	r->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
-	r->mnt_id = mount_of(j->manager, dirfd);
+	r->mnt_id = mount_of(j->jobs, dirfd);
 	worker_give(w, on_gone, r);
-	LIST_INSERT_HEAD(&j->manager->rests, r, link);
+	LIST_INSERT_HEAD(&j->jobs->rests, r, link);
 	j->rest = r;
+	j->frees = w;
+	j->frees_from_bytes = bytes;
 }
 
 void rest_watch(struct rest *r, void (*gone)(struct job *j, void *userdata), void *userdata)
@@ -129,20 +131,25 @@ void rest_urgent(struct rest *r, bool on)
 	worker_urgent(r->worker, on);
 }
 
-void rest_forget(struct rest *r)
+void rest_forget(struct job *j)
 {
+	struct rest *r = j->rest;
+
 	if (!r)
 		return;
+	j->rest = NULL;
+	j->frees = NULL;
 	r->job = NULL;
 	rest_drop(r);
 }
 
-void rests_look_again(struct manager *m)
+void rests_look_again(struct jobs *jobs)
 {
-	const struct mounts *mounts = LIST_EMPTY(&m->rests) ? NULL : manager_mounts(m);
+	const struct mounts *mounts =
+		LIST_EMPTY(&jobs->rests) ? NULL : context_mounts(jobs->context);
 	struct rest *r, *next;
 
-	for (r = LIST_FIRST(&m->rests); r && mounts; r = next) {
+	for (r = LIST_FIRST(&jobs->rests); r && mounts; r = next) {
 		next = LIST_NEXT(r, link);
 		if (r->dropped || r->mnt_id == 0 || mounts_by_id(mounts, r->mnt_id))
 			continue;
@@ -152,11 +159,11 @@ void rests_look_again(struct manager *m)
 	}
 }
 
-void rests_end(struct manager *m)
+void rests_end(struct jobs *jobs)
 {
 	struct rest *r, *next;
 
-	for (r = LIST_FIRST(&m->rests); r; r = next) {
+	for (r = LIST_FIRST(&jobs->rests); r; r = next) {
 		struct job *j;
 
 		next = LIST_NEXT(r, link);

@@ -11,17 +11,11 @@
  * freed it, and the job goes on with what has names. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/queue.h>
-
-struct job;
-struct manager;
-struct worker;
+#include "job.h"
 
 struct rest {
-	LIST_ENTRY(rest) link; /* in the manager's list */
-	struct manager *m;
+	LIST_ENTRY(rest) link; /* in the list of all */
+	struct jobs *jobs;
 	struct job *job; /* or NULL, if it is no more */
 	struct worker *worker;
 	uint64_t before; /* what of the worker's bytes the job's record has */
@@ -31,7 +25,6 @@ struct rest {
 	void (*gone)(struct job *j, void *userdata);
 	void *userdata;
 };
-LIST_HEAD(rest_list, rest);
 
 /* Takes the worker over, which has freed `bytes` and holds what is left, as the job's. dirfd: a
  * directory on the filesystem; duplicated. Where there are too many already, or memory is out, the
@@ -52,10 +45,10 @@ void rest_drop(struct rest *r);
 uint64_t remainder_bytes(const struct rest *r);
 void rest_urgent(struct rest *r, bool on);
 
-/* The job is no more. */
-void rest_forget(struct rest *r);
+/* The job is over: what it still has is left to the kernel. It need not have any. */
+void rest_forget(struct job *j);
 
 /* Mounts have changed: what is held on one that is not there any more would keep it busy. */
-void rests_look_again(struct manager *m);
+void rests_look_again(struct jobs *jobs);
 /* At the end: records what they have freed. */
-void rests_end(struct manager *m);
+void rests_end(struct jobs *jobs);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "schedule.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <systemd/sd-daemon.h>
 
-#include "daemon/log.h"
-#include "daemon/manager.h"
-#include "job-run.h"
+#include "daemon/context/log.h"
+#include "deadlines.h"
 #include "schedule-order.h"
 
 /* Times of people: none notices a tenth of a second. */
@@ -26,10 +27,10 @@ static struct scheduler_slot slot_of(const struct place *p)
 {
 	return (struct scheduler_slot){ .dev = p->dev,
 					.account = p->owner->user->account,
-					.silent = p->running && run_is_silent(p->running) };
+					.silent = p->running && p->running->silent };
 }
 
-static struct job *choose(struct manager *m)
+static struct job *choose(struct jobs *jobs)
 {
 	struct scheduler_slot running[SCHEDULER_BOTH_MAX];
 	struct candidate best = { 0 };
@@ -37,14 +38,14 @@ static struct job *choose(struct manager *m)
 	struct place *p;
 	size_t n = 0;
 
-	if (m->paused || m->stopping || m->running >= SCHEDULER_BOTH_MAX)
+	if (jobs->paused || jobs->context->stopping || jobs->running >= SCHEDULER_BOTH_MAX)
 		return NULL;
-	LIST_FOREACH(p, &m->places, link)
+	LIST_FOREACH(p, &jobs->submitters->places, link)
 	if (p->running)
 		running[n++] = slot_of(p);
-	LIST_FOREACH(p, &m->places, link)
+	LIST_FOREACH(p, &jobs->submitters->places, link)
 	{
-		bool waits = p->running || p->absent || flush_is_full(p);
+		bool waits = p->running || p->absent || place_flush_is_full(p);
 		const struct job *j = waits ? NULL : next_of(p);
 		struct scheduler_slot slot = slot_of(p);
 		struct candidate c;
@@ -61,32 +62,61 @@ static struct job *choose(struct manager *m)
 	return (struct job *)chosen;
 }
 
+void schedule_status(const struct jobs *jobs)
+{
+	if (jobs->context->stopping)
+		return;
+	(void)sd_notifyf(
+		/* unset_environment= */ 0,
+		"STATUS=%s%u running, %" PRIu64 " queued, %" PRIu64 " held, %" PRIu64 " paused%s",
+		jobs->paused ? "Paused; " : "", jobs->running, jobs->counts[JOB_QUEUED],
+		jobs->counts[JOB_HELD], jobs->counts[JOB_PAUSED],
+		jobs->orphans > 0 ? "; staging has what is of no job (see the journal)" : "");
+}
+
 static int on_schedule(sd_event_source *source, void *userdata)
 {
-	struct manager *m = userdata;
+	struct jobs *jobs = userdata;
 	struct job *j;
 
 	(void)source;
-	while ((j = choose(m))) {
+	while ((j = choose(jobs))) {
 		schedule_remove(j);
-		j->owner->user->served = ++m->served;
-		run_begin(j);
+		j->owner->user->served = ++jobs->served;
+		jobs->begin(j);
 	}
-	manager_status(m);
+	schedule_status(jobs);
 	return 0;
 }
 
-void schedule_kick(struct manager *m)
+void schedule_enter(struct job *j)
 {
-	if (m->schedule_source)
-		(void)sd_event_source_set_enabled(m->schedule_source, SD_EVENT_ONESHOT);
-	else if (sd_event_add_defer(m->event, &m->schedule_source, on_schedule, m) >= 0)
-		(void)sd_event_source_set_description(m->schedule_source, "schedule");
+	assert(!j->place->running);
+	j->place->running = j;
+	j->jobs->running++;
+}
+
+void schedule_leave(struct job *j)
+{
+	if (j->place->running != j)
+		return;
+	assert(j->jobs->running > 0);
+	j->place->running = NULL;
+	j->jobs->running--;
+}
+
+void schedule_kick(struct jobs *jobs)
+{
+	if (jobs->schedule_source)
+		(void)sd_event_source_set_enabled(jobs->schedule_source, SD_EVENT_ONESHOT);
+	else if (sd_event_add_defer(jobs->context->event, &jobs->schedule_source, on_schedule,
+				    jobs) >= 0)
+		(void)sd_event_source_set_description(jobs->schedule_source, "schedule");
 	else
 		log_line(LOG_ERR, "Out of memory: jobs wait until the next change");
 }
 
-static void arm(struct manager *m);
+static void arm(struct jobs *jobs);
 
 uint64_t schedule_moved(uint64_t usec, int64_t step)
 {
@@ -96,11 +126,11 @@ uint64_t schedule_moved(uint64_t usec, int64_t step)
 }
 
 /* All by the same, so that their order stays. */
-static void move_windows(struct manager *m, int64_t step)
+static void move_windows(struct jobs *jobs, int64_t step)
 {
 	struct job *j;
 
-	TAILQ_FOREACH(j, &m->jobs.in_order, in_order)
+	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
 	{
 		j->again_usec = schedule_moved(j->again_usec, step);
 		if (j->r.held_until_usec == 0 || j->r.started_usec > 0)
@@ -112,76 +142,76 @@ static void move_windows(struct manager *m, int64_t step)
 	}
 }
 
-uint64_t schedule_clock(struct manager *m)
+uint64_t schedule_clock(struct jobs *jobs)
 {
-	int64_t offset = manager_clock_offset(), step = offset - m->clock_offset;
+	int64_t offset = context_clock_offset(), step = offset - jobs->clock_offset;
 
-	if (m->clock_offset == 0) {
-		m->clock_offset = offset;
+	if (jobs->clock_offset == 0) {
+		jobs->clock_offset = offset;
 	} else if (step > STEP_LEAST_USEC || step < -STEP_LEAST_USEC) {
-		m->clock_offset = offset;
+		jobs->clock_offset = offset;
 		log_line(LOG_NOTICE,
 			 "The clock was set %s by %" PRIi64 " s: what is held stays so for as long "
 			 "as it would have",
 			 step < 0 ? "back" : "forward",
 			 (step < 0 ? -step : step) / (int64_t)USEC_PER_SEC);
-		move_windows(m, step);
+		move_windows(jobs, step);
 	}
-	return manager_clock() - (uint64_t)offset + (uint64_t)m->clock_offset;
+	return context_clock() - (uint64_t)offset + (uint64_t)jobs->clock_offset;
 }
 
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct manager *m = userdata;
-	uint64_t now = schedule_clock(m);
+	struct jobs *jobs = userdata;
+	uint64_t now = schedule_clock(jobs);
 	struct job *j;
 
 	(void)source;
 	(void)usec;
-	while ((j = due_first(&m->due)) && due_usec(j) <= now) {
-		due_remove(&m->due, j);
+	while ((j = due_first(&jobs->due)) && due_usec(j) <= now) {
+		due_remove(&jobs->due, j);
 		schedule_job(j);
 		job_save(j, NULL, NULL);
 	}
-	arm(m);
+	arm(jobs);
 	return 0;
 }
 
 /* By a clock that nobody sets, and that goes on while the machine sleeps. */
-static void arm(struct manager *m)
+static void arm(struct jobs *jobs)
 {
-	struct job *j = due_first(&m->due);
-	uint64_t due = j ? schedule_moved(due_usec(j), -m->clock_offset) : 0;
+	struct job *j = due_first(&jobs->due);
+	uint64_t due = j ? schedule_moved(due_usec(j), -jobs->clock_offset) : 0;
 
 	if (!j) {
-		(void)sd_event_source_set_enabled(m->due_timer, SD_EVENT_OFF);
+		(void)sd_event_source_set_enabled(jobs->due_timer, SD_EVENT_OFF);
 		return;
 	}
-	if (!m->due_timer) {
-		if (sd_event_add_time(m->event, &m->due_timer, CLOCK_BOOTTIME, due,
-				      DUE_ACCURACY_USEC, on_due, m) < 0)
+	if (!jobs->due_timer) {
+		if (sd_event_add_time(jobs->context->event, &jobs->due_timer, CLOCK_BOOTTIME, due,
+				      DUE_ACCURACY_USEC, on_due, jobs) < 0)
 			log_line(LOG_ERR, "Out of memory: jobs that wait for a time wait for the "
 					  "next change");
 		else
-			(void)sd_event_source_set_description(m->due_timer, "undo");
+			(void)sd_event_source_set_description(jobs->due_timer, "undo");
 		return;
 	}
-	(void)sd_event_source_set_time(m->due_timer, due);
-	(void)sd_event_source_set_enabled(m->due_timer, SD_EVENT_ONESHOT);
+	(void)sd_event_source_set_time(jobs->due_timer, due);
+	(void)sd_event_source_set_enabled(jobs->due_timer, SD_EVENT_ONESHOT);
 }
 
 static void wait_until_due(struct job *j, enum job_state s)
 {
-	due_add(&j->manager->due, j);
-	arm(j->manager);
+	due_add(&j->jobs->due, j);
+	arm(j->jobs);
 	if (j->r.state != s)
 		job_set_state(j, s);
 }
 
 void schedule_job(struct job *j)
 {
-	struct manager *m = j->manager;
-	uint64_t now = schedule_clock(m);
+	struct jobs *jobs = j->jobs;
+	uint64_t now = schedule_clock(jobs);
 
 	schedule_remove(j);
 	j->doing = DOING_NOTHING;
@@ -199,22 +229,22 @@ void schedule_job(struct job *j)
 	j->queued = true;
 	if (j->r.state != JOB_QUEUED)
 		job_set_state(j, JOB_QUEUED);
-	schedule_kick(m);
+	schedule_kick(jobs);
 }
 
 void schedule_remove(struct job *j)
 {
-	due_remove(&j->manager->due, j);
+	due_remove(&j->jobs->due, j);
 	if (j->queued)
 		TAILQ_REMOVE(&j->place->queues[j->r.priority], j, in_queue);
 	j->queued = false;
 }
 
-void schedule_look_again(struct manager *m)
+void schedule_look_again(struct jobs *jobs)
 {
 	struct place *p;
 
-	LIST_FOREACH(p, &m->places, link)
+	LIST_FOREACH(p, &jobs->submitters->places, link)
 	p->absent = false;
-	schedule_kick(m);
+	schedule_kick(jobs);
 }

@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "config/config.h"
-#include "daemon/log.h"
-#include "daemon/manager.h"
+#include "daemon/context/log.h"
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/lock-holder.h"
@@ -29,7 +28,7 @@ static struct place *place_free(struct place *p)
 	worker_free(p->deleter);
 	owner_unref(p->deleter_owner);
 	sd_event_source_disable_unref(p->idle);
-	flush_done(p);
+	sd_event_source_disable_unref(p->flush.timer);
 	fd_closep(&p->staging_fd);
 	fd_closep(&p->lock_fd);
 	free(p->lock_path);
@@ -39,11 +38,12 @@ static struct place *place_free(struct place *p)
 	return NULL;
 }
 
-int place_get(struct place **ret, struct manager *m, struct owner *o, const char *mount, dev_t dev)
+int place_get(struct place **ret, struct submitters *submitters, struct owner *o, const char *mount,
+	      dev_t dev)
 {
 	struct place *p;
 
-	LIST_FOREACH(p, &m->places, link)
+	LIST_FOREACH(p, &submitters->places, link)
 	if (p->owner->id.uid == o->id.uid && strcmp(p->mount, mount) == 0) {
 		p->dev = dev ? dev : p->dev;
 		*ret = place_ref(p);
@@ -54,7 +54,7 @@ int place_get(struct place **ret, struct manager *m, struct owner *o, const char
 		return -ENOMEM;
 	p->staging_fd = p->lock_fd = -1;
 	p->refs = 1;
-	p->manager = m;
+	p->submitters = submitters;
 	p->dev = dev;
 	p->mount = strdup(mount);
 	if (!p->mount) {
@@ -64,8 +64,9 @@ int place_get(struct place **ret, struct manager *m, struct owner *o, const char
 	p->owner = owner_ref(o);
 	for (size_t i = 0; i < PRIORITIES; i++)
 		TAILQ_INIT(&p->queues[i]);
-	flush_init(p);
-	LIST_INSERT_HEAD(&m->places, p, link);
+	STAILQ_INIT(&p->flush.waiting);
+	STAILQ_INIT(&p->flush.covered);
+	LIST_INSERT_HEAD(&submitters->places, p, link);
 	*ret = p;
 	return 0;
 }
@@ -121,8 +122,9 @@ void place_rest(struct place *p)
 		if (p->idle) {
 			(void)sd_event_source_set_time_relative(p->idle, IDLE_USEC);
 			(void)sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
-		} else if (sd_event_add_time_relative(p->manager->event, &p->idle, CLOCK_MONOTONIC,
-						      IDLE_USEC, USEC_PER_SEC, on_idle, p) >= 0) {
+		} else if (sd_event_add_time_relative(p->submitters->context->event, &p->idle,
+						      CLOCK_MONOTONIC, IDLE_USEC, USEC_PER_SEC,
+						      on_idle, p) >= 0) {
 			(void)sd_event_source_set_description(p->idle, "place-idle");
 		}
 	}
@@ -165,7 +167,7 @@ static void made(struct place *p, int r, int fd)
 
 filesystem_t place_filesystem(const struct place *p)
 {
-	const struct mounts *mounts = manager_mounts(p->manager);
+	const struct mounts *mounts = context_mounts(p->submitters->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
 
 	return mount && strcmp(mount->target, p->mount) == 0 ? mount->dev : p->dev;
@@ -177,7 +179,7 @@ static bool is_told(const struct place *p)
 {
 	const struct busy_mount *b;
 
-	LIST_FOREACH(b, &p->manager->busy_mounts, link)
+	LIST_FOREACH(b, &p->submitters->busy_mounts, link)
 	if (strcmp(b->mount, p->mount) == 0)
 		return true;
 	return false;
@@ -190,7 +192,7 @@ static int tell_no_more(const struct place *p)
 	if (!b)
 		return -ENOMEM;
 	memcpy(b->mount, p->mount, strlen(p->mount) + 1);
-	LIST_INSERT_HEAD(&p->manager->busy_mounts, b, link);
+	LIST_INSERT_HEAD(&p->submitters->busy_mounts, b, link);
 	return 0;
 }
 
@@ -226,7 +228,7 @@ static void on_lock(int r, int fd, void *userdata)
 
 	p->lock_fd = fd;
 	if (r >= 0)
-		r = owner_intake(p->manager->root, place_filesystem(p), &root);
+		r = owner_intake(p->submitters->root, place_filesystem(p), &root);
 	if (r >= 0)
 		r = worker_list_staging(root, fd, NULL, on_holder, on_holder_listed, p);
 	if (r < 0)
@@ -237,7 +239,7 @@ static void on_lock(int r, int fd, void *userdata)
 static int ask_holder(struct place *p)
 {
 	struct worker *root;
-	int r = owner_intake(p->manager->root, place_filesystem(p), &root);
+	int r = owner_intake(p->submitters->root, place_filesystem(p), &root);
 
 	free(p->lock_path);
 	if (asprintf(&p->lock_path, "%s/.reclaim/" HOLDER_DIR,
@@ -258,7 +260,7 @@ static void on_made(int r, int fd, void *userdata)
 
 static int mount_id(struct place *p, uint64_t *ret)
 {
-	const struct mounts *mounts = manager_mounts(p->manager);
+	const struct mounts *mounts = context_mounts(p->submitters->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
 
 	/* Not a mount point just now: what is at that path belongs to another filesystem. */
@@ -280,11 +282,12 @@ static int ask(struct place *p, const struct place_waiter *w)
 
 	if (r < 0)
 		return r;
-	r = owner_intake(p->manager->root, place_filesystem(p), &worker);
+	r = owner_intake(p->submitters->root, place_filesystem(p), &worker);
 	if (r < 0)
 		return r;
 	return worker_make_staging(worker, p->mount, id, p->owner->id.uid, p->owner->id.gid,
-				   w->make, w->make ? p->manager->holder : NULL, on_made, p);
+				   w->make, w->make ? p->submitters->context->holder : NULL,
+				   on_made, p);
 }
 
 static void ask_next(struct place *p)
@@ -354,20 +357,20 @@ static void other_gone(struct worker *w, const char *how, void *userdata)
 static int deleter_new(struct worker **ret, struct place *p, struct owner *o, int landlock_fd,
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
-	const struct config *c = p->manager->config;
+	const struct config *c = p->submitters->context->config;
 	struct worker_options options = {
-		.program = p->manager->worker_program,
+		.program = p->submitters->context->worker_program,
 		.role = WORKER_DELETE,
 		.submitter = &o->id,
 		.landlock_fd = landlock_fd,
-		.pacers = p->manager->pacers,
+		.pacers = p->submitters->context->pacers,
 		.stall_usec = c->moosefs_snapshot ? c->moosefs_stall_usec : 0,
 		.protect = (const char *const *)c->protect,
 		.gone = gone,
 		.userdata = p,
 	};
 
-	if (p->manager->ended)
+	if (p->submitters->context->ended)
 		return -ECANCELED;
 	return owner_worker_new(o, place_filesystem(p), &options, ret);
 }
@@ -408,17 +411,107 @@ int place_deleter_for(struct place *p, struct owner *o, int landlock_fd, struct 
 	return deleter_new(ret, p, o, landlock_fd, other_gone);
 }
 
-void places_done(struct manager *m)
+void places_renew(struct submitters *s)
+{
+	struct place *p;
+
+	LIST_FOREACH(p, &s->places, link)
+	place_renew(p);
+}
+
+void places_done(struct submitters *s)
 {
 	struct busy_mount *b;
 	struct place *p;
 
-	while ((p = LIST_FIRST(&m->places))) {
+	while ((p = LIST_FIRST(&s->places))) {
 		LIST_REMOVE(p, link);
 		place_free(p);
 	}
-	while ((b = LIST_FIRST(&m->busy_mounts))) {
+	while ((b = LIST_FIRST(&s->busy_mounts))) {
 		LIST_REMOVE(b, link);
 		free(b);
 	}
+}
+
+/* ---- what is empty goes -----------------------------------------------------------------------
+ */
+
+/* Workers may be killed, and are replaced; what then still is not gone, the next start removes. */
+#define TIDY_TRIES 4
+
+struct tidy {
+	struct place *p;
+	struct owner *o;
+	unsigned tries;
+	char job_dir[33];
+};
+
+static void tidy_try(struct tidy *t);
+
+static void tidy_end(struct tidy *t)
+{
+	struct context *c = t->p->submitters->context;
+
+	place_rest(t->p);
+	owner_unref(t->o);
+	free(t);
+	context_flow_ends(c);
+}
+
+static bool died(int r)
+{
+	return r == -EPIPE || r == -ECANCELED;
+}
+
+static void tidy_again(struct tidy *t, int r)
+{
+	if (died(r) && t->tries < TIDY_TRIES && !t->p->submitters->context->stopping)
+		tidy_try(t);
+	else
+		tidy_end(t);
+}
+
+static void on_removed(int r, void *userdata)
+{
+	struct tidy *t = userdata;
+
+	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
+		log_user(LOG_WARNING, t->o->id.uid, SD_ID128_NULL,
+			 "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
+			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
+	tidy_again(t, r);
+}
+
+static void on_tidy_staging(int r, int fd, void *userdata)
+{
+	struct tidy *t = userdata;
+	struct worker *intake;
+
+	if (r >= 0)
+		r = owner_intake(t->o, place_filesystem(t->p), &intake);
+	if (r >= 0)
+		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
+	if (r < 0)
+		tidy_again(t, r);
+}
+
+static void tidy_try(struct tidy *t)
+{
+	t->tries++;
+	place_staging(t->p, /* make= */ false, on_tidy_staging, t);
+}
+
+void staging_tidy(struct place *p, struct owner *o, const char *job_dir)
+{
+	struct tidy *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return;
+	t->p = p;
+	t->o = owner_ref(o);
+	(void)snprintf(t->job_dir, sizeof(t->job_dir), "%s", job_dir);
+	place_use(p);
+	context_flow_begins(p->submitters->context);
+	tidy_try(t);
 }

@@ -8,14 +8,25 @@
 
 #include <sys/queue.h>
 
-#include "daemon/jobs/durability.h"
-#include "daemon/jobs/job.h"
 #include "submitter.h"
 #include "daemon/workers/worker-handle.h"
 
 #define PRIORITIES 3
 
-struct manager;
+struct job;
+struct unflushed;
+
+TAILQ_HEAD(job_list, job);
+
+/* Jobs of a place that have run, and are not durable yet: the state of durability.h. */
+STAILQ_HEAD(unflushed_list, unflushed);
+struct flush_group {
+	struct unflushed_list waiting, covered; /* covered: by the flush that is under way */
+	unsigned n;                             /* that wait */
+	uint64_t since_usec;                    /* the first of them */
+	bool hurry, under_way;
+	sd_event_source *timer;
+};
 
 typedef void (*place_staging_t)(int r, int fd, void *userdata);
 
@@ -23,7 +34,7 @@ struct place_waiter;
 
 struct place {
 	LIST_ENTRY(place) link;
-	struct manager *manager;
+	struct submitters *submitters;
 	unsigned refs, users; /* users: of the descriptor and the worker */
 	struct owner *owner;  /* who came first: the user's uid and gid for the directory */
 	char *mount;          /* mount point in our namespace, or "" if it has none */
@@ -43,17 +54,22 @@ struct place {
 	struct job_list queues[PRIORITIES];
 	struct flush_group flush; /* jobs that have run, and are not durable yet */
 };
-LIST_HEAD(place_list, place);
 
 /* A mount that another daemon has, which has been said. */
 struct busy_mount {
 	LIST_ENTRY(busy_mount) link;
 	char mount[];
 };
-LIST_HEAD(busy_mount_list, busy_mount);
+
+/* So many jobs wait for a flush that the next job has to wait, too. */
+static inline bool place_flush_is_full(const struct place *p)
+{
+	return p->flush.n >= WORKER_FLUSH;
+}
 
 /* The place of that user on that mount, made if there is none. Drop it with place_unref. */
-int place_get(struct place **ret, struct manager *m, struct owner *o, const char *mount, dev_t dev);
+int place_get(struct place **ret, struct submitters *submitters, struct owner *o, const char *mount,
+	      dev_t dev);
 struct place *place_ref(struct place *p);
 /* What it is on, for its intake workers. */
 filesystem_t place_filesystem(const struct place *p);
@@ -79,5 +95,10 @@ void place_part(struct place *p);
 /* A worker that deletes in another directory; the caller's. */
 int place_deleter_for(struct place *p, struct owner *o, int landlock_fd, struct worker **ret);
 
+/* Removes a job's own directory in staging, if it is empty. It is not waited for. */
+void staging_tidy(struct place *p, struct owner *o, const char *job_dir);
+
+/* What their workers were told does not hold any more. */
+void places_renew(struct submitters *s);
 /* Frees what is left of them at the end. */
-void places_done(struct manager *m);
+void places_done(struct submitters *s);

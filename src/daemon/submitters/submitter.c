@@ -5,22 +5,21 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "daemon/account.h"
+#include "daemon/context/account.h"
 #include "config/config.h"
-#include "daemon/api/failure.h"
-#include "daemon/log.h"
-#include "daemon/manager.h"
+#include "daemon/context/failure.h"
+#include "daemon/context/log.h"
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/macros.h"
 
 #define IDLE_USEC (30 * USEC_PER_SEC)
 
-static struct user *user_get(struct manager *m, uid_t account)
+static struct user *user_get(struct submitters *submitters, uid_t account)
 {
 	struct user *u;
 
-	LIST_FOREACH(u, &m->users, link)
+	LIST_FOREACH(u, &submitters->users, link)
 	if (u->account == account) {
 		u->refs++;
 		return u;
@@ -31,7 +30,7 @@ static struct user *user_get(struct manager *m, uid_t account)
 	u->account = account;
 	u->refs = 1;
 	LIST_INIT(&u->attendants);
-	LIST_INSERT_HEAD(&m->users, u, link);
+	LIST_INSERT_HEAD(&submitters->users, u, link);
 	return u;
 }
 
@@ -55,32 +54,32 @@ static bool same_submitter(const struct submitter *a, const struct submitter *b)
 /* No device has such a number. */
 #define MOUNT_UNKNOWN (1ULL << 63)
 
-static filesystem_t filesystem_of_mount(struct manager *m, uint64_t mnt_id)
+static filesystem_t filesystem_of_mount(struct context *c, uint64_t mnt_id)
 {
-	const struct mounts *mounts = manager_mounts(m);
+	const struct mounts *mounts = context_mounts(c);
 	const struct mount *mount = mounts ? mounts_by_id(mounts, mnt_id) : NULL;
 
 	return mount ? mount->dev : MOUNT_UNKNOWN | mnt_id;
 }
 
-filesystem_t filesystem_of_fd(struct manager *m, int fd)
+filesystem_t filesystem_of_fd(struct context *c, int fd)
 {
 	uint64_t mnt_id = 0;
 
-	return fd_mount_id(fd, &mnt_id) < 0 ? MOUNT_UNKNOWN : filesystem_of_mount(m, mnt_id);
+	return fd_mount_id(fd, &mnt_id) < 0 ? MOUNT_UNKNOWN : filesystem_of_mount(c, mnt_id);
 }
 
-filesystem_t filesystem_of_path(struct manager *m, const char *path)
+filesystem_t filesystem_of_path(struct context *c, const char *path)
 {
-	const struct mounts *mounts = manager_mounts(m);
+	const struct mounts *mounts = context_mounts(c);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, path) : NULL;
 
 	return mount ? mount->dev : MOUNT_UNKNOWN;
 }
 
-static bool filesystem_may_hang(struct manager *m, filesystem_t filesystem)
+static bool filesystem_may_hang(struct context *c, filesystem_t filesystem)
 {
-	const struct mounts *mounts = manager_mounts(m);
+	const struct mounts *mounts = context_mounts(c);
 	const struct mount *mount = mounts ? mounts_by_dev(mounts, filesystem) : NULL;
 
 	return !mount || mount_may_hang(mount);
@@ -92,7 +91,7 @@ static bool in_memory(int fd)
 	return fcntl(fd, F_GET_SEALS) >= 0;
 }
 
-filesystem_t filesystem_of_groups(struct manager *m, const struct intake_group *groups, size_t n)
+filesystem_t filesystem_of_groups(struct context *c, const struct intake_group *groups, size_t n)
 {
 	filesystem_t first = MOUNT_UNKNOWN;
 
@@ -100,16 +99,16 @@ filesystem_t filesystem_of_groups(struct manager *m, const struct intake_group *
 		const struct intake_group *g = &groups[i];
 		const char *path = g->path ? g->path : g->dir_path;
 		filesystem_t is =
-			path ? filesystem_of_path(m, path) : filesystem_of_fd(m, g->dirfd);
+			path ? filesystem_of_path(c, path) : filesystem_of_fd(c, g->dirfd);
 
-		if (filesystem_may_hang(m, is))
+		if (filesystem_may_hang(c, is))
 			return is;
 		if (i == 0)
 			first = is;
 		if (g->names_fd < 0 || in_memory(g->names_fd))
 			continue;
-		is = filesystem_of_fd(m, g->names_fd);
-		if (filesystem_may_hang(m, is))
+		is = filesystem_of_fd(c, g->names_fd);
+		if (filesystem_may_hang(c, is))
 			return is;
 	}
 	return first;
@@ -184,7 +183,7 @@ int owner_worker_new(struct owner *o, filesystem_t filesystem, struct worker_opt
 	options->left = on_left;
 	options->reaped = on_reaped;
 	options->process_userdata = a;
-	r = worker_new(ret, o->manager->event, options);
+	r = worker_new(ret, o->submitters->context->event, options);
 	if (r < 0) {
 		free(a);
 		return r;
@@ -265,17 +264,17 @@ static struct owner *owner_free(struct owner *o)
 	return NULL;
 }
 
-static int owner_new(struct owner **ret, struct manager *m, const struct submitter *id)
+static int owner_new(struct owner **ret, struct submitters *submitters, const struct submitter *id)
 {
 	struct owner *o = calloc(1, sizeof(*o));
 
 	if (!o)
 		return -ENOMEM;
-	o->manager = m;
+	o->submitters = submitters;
 	o->refs = 1;
 	LIST_INIT(&o->intakes);
 	o->id = (struct submitter){ .uid = id->uid, .gid = id->gid };
-	o->user = user_get(m, account_of(id->uid));
+	o->user = user_get(submitters, account_of(id->uid));
 	if (id->n_groups > 0)
 		o->id.groups = malloc(id->n_groups * sizeof(*id->groups));
 	if (!o->user || (id->n_groups > 0 && !o->id.groups)) {
@@ -285,21 +284,21 @@ static int owner_new(struct owner **ret, struct manager *m, const struct submitt
 	if (id->n_groups > 0)
 		memcpy(o->id.groups, id->groups, id->n_groups * sizeof(*id->groups));
 	o->id.n_groups = id->n_groups;
-	LIST_INSERT_HEAD(&m->owners, o, link);
+	LIST_INSERT_HEAD(&submitters->owners, o, link);
 	*ret = o;
 	return 0;
 }
 
-int owner_get(struct owner **ret, struct manager *m, const struct submitter *id)
+int owner_get(struct owner **ret, struct submitters *submitters, const struct submitter *id)
 {
 	struct owner *o;
 
-	LIST_FOREACH(o, &m->owners, link)
+	LIST_FOREACH(o, &submitters->owners, link)
 	if (same_submitter(&o->id, id)) {
 		*ret = owner_ref(o);
 		return 0;
 	}
-	return owner_new(ret, m, id);
+	return owner_new(ret, submitters, id);
 }
 
 struct owner *owner_ref(struct owner *o)
@@ -368,22 +367,23 @@ static int rest_later(struct owner *o)
 		r = sd_event_source_set_time_relative(o->idle, IDLE_USEC);
 		return r < 0 ? r : sd_event_source_set_enabled(o->idle, SD_EVENT_ONESHOT);
 	}
-	r = sd_event_add_time_relative(o->manager->event, &o->idle, CLOCK_MONOTONIC, IDLE_USEC,
-				       USEC_PER_SEC, on_idle, o);
+	r = sd_event_add_time_relative(o->submitters->context->event, &o->idle, CLOCK_MONOTONIC,
+				       IDLE_USEC, USEC_PER_SEC, on_idle, o);
 	if (r >= 0)
 		(void)sd_event_source_set_description(o->idle, "intake-idle");
 	return r;
 }
 
 /* Counts the intake workers of a user; the one that has had nothing to do for longest, or NULL. */
-static unsigned intakes_of(const struct user *u, struct manager *m, struct intake **ret_idle)
+static unsigned intakes_of(const struct user *u, struct submitters *submitters,
+			   struct intake **ret_idle)
 {
 	struct intake *i;
 	struct owner *o;
 	unsigned n = 0;
 
 	*ret_idle = NULL;
-	LIST_FOREACH(o, &m->owners, link)
+	LIST_FOREACH(o, &submitters->owners, link)
 	LIST_FOREACH(i, &o->intakes, link)
 	{
 		if (o->user != u || !i->worker)
@@ -401,7 +401,7 @@ static int make_room(const struct owner *o)
 	struct owner *whose;
 	struct intake *idle;
 
-	if (intakes_of(o->user, o->manager, &idle) < most)
+	if (intakes_of(o->user, o->submitters, &idle) < most)
 		return 0;
 	if (!idle)
 		return -EUSERS;
@@ -416,11 +416,11 @@ static int intake_new(struct owner *o, filesystem_t filesystem, struct intake **
 {
 	struct intake *i = calloc(1, sizeof(*i));
 	struct worker_options options = {
-		.program = o->manager->worker_program,
+		.program = o->submitters->context->worker_program,
 		.role = WORKER_INTAKE,
 		.submitter = &o->id,
 		.landlock_fd = -1,
-		.protect = (const char *const *)o->manager->config->protect,
+		.protect = (const char *const *)o->submitters->context->config->protect,
 		.gone = intake_gone,
 		.userdata = i,
 	};
@@ -444,7 +444,7 @@ static int intake_get(struct owner *o, filesystem_t filesystem, struct intake **
 	struct intake *i;
 	int r = 0;
 
-	if (o->manager->ended)
+	if (o->submitters->context->ended)
 		return -ECANCELED;
 	/* One that has ended without our having been told is freed a moment later. */
 	LIST_FOREACH(i, &o->intakes, link)
@@ -504,7 +504,7 @@ static filesystem_t hanging(const struct owner *o, filesystem_t there)
 	(void)stuck(o->user, there, &n);
 	if (n > 0)
 		return there;
-	LIST_FOREACH(other, &o->manager->owners, link)
+	LIST_FOREACH(other, &o->submitters->owners, link)
 	LIST_FOREACH(i, &other->intakes, link)
 	if (other->user == o->user && i->worker && (!oldest || i->used_usec < oldest->used_usec))
 		oldest = i;
@@ -516,7 +516,7 @@ static filesystem_t hanging(const struct owner *o, filesystem_t there)
 
 void owner_say_full(const struct owner *o, filesystem_t filesystem, struct failure *f)
 {
-	const struct mounts *mounts = manager_mounts(o->manager);
+	const struct mounts *mounts = context_mounts(o->submitters->context);
 	const struct mount *mount = mounts ? mounts_by_dev(mounts, hanging(o, filesystem)) : NULL;
 	_cleanup_free_ char *where = mount ? escape_name(mount->target) : NULL;
 
@@ -542,11 +542,41 @@ void owner_renew(struct owner *o)
 	}
 }
 
-void owners_done(struct manager *m)
+void submitters_init(struct submitters *s, struct context *c)
+{
+	*s = (struct submitters){ .context = c };
+	LIST_INIT(&s->owners);
+	LIST_INIT(&s->users);
+	LIST_INIT(&s->places);
+	LIST_INIT(&s->busy_mounts);
+}
+
+void submitters_renew(struct submitters *s)
 {
 	struct owner *o;
 
-	while ((o = LIST_FIRST(&m->owners))) {
+	LIST_FOREACH(o, &s->owners, link)
+	owner_renew(o);
+}
+
+void submitters_end_workers(struct submitters *s)
+{
+	struct owner *o, *next;
+
+	for (o = LIST_FIRST(&s->owners); o; o = next) {
+		owner_ref(o);
+		owner_end_workers(o);
+		next = LIST_NEXT(o, link);
+		owner_unref(o);
+	}
+}
+
+void submitters_done(struct submitters *s)
+{
+	struct owner *o;
+
+	s->root = owner_unref(s->root);
+	while ((o = LIST_FIRST(&s->owners))) {
 		LIST_REMOVE(o, link);
 		owner_free(o);
 	}

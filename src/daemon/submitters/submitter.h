@@ -13,11 +13,11 @@
 #include <sys/queue.h>
 #include <systemd/sd-event.h>
 
-#include "daemon/held.h"
 #include "base/mounts.h"
+#include "daemon/context/context.h"
+#include "daemon/context/held.h"
 #include "daemon/workers/worker-handle.h"
 
-struct manager;
 struct failure;
 
 /* A filesystem as far as it can be told without asking it: its device number by the mount table, or
@@ -27,10 +27,10 @@ typedef uint64_t filesystem_t;
 #define FILESYSTEM_MANY UINT64_MAX /* one after the other */
 
 /* What the descriptor, or an absolute path, is on. Does not touch it. */
-filesystem_t filesystem_of_fd(struct manager *m, int fd);
-filesystem_t filesystem_of_path(struct manager *m, const char *path);
+filesystem_t filesystem_of_fd(struct context *c, int fd);
+filesystem_t filesystem_of_path(struct context *c, const char *path);
 /* Of all that is looked at together, the one that is likeliest to hang. */
-filesystem_t filesystem_of_groups(struct manager *m, const struct intake_group *groups, size_t n);
+filesystem_t filesystem_of_groups(struct context *c, const struct intake_group *groups, size_t n);
 
 /* A process that was started for a user on a filesystem, until it is reaped. */
 struct attendant {
@@ -64,7 +64,7 @@ LIST_HEAD(intake_list, intake);
 
 struct owner {
 	LIST_ENTRY(owner) link;
-	struct manager *manager;
+	struct submitters *submitters;
 	struct user *user;
 	unsigned refs;
 	struct submitter id;
@@ -74,8 +74,31 @@ struct owner {
 };
 LIST_HEAD(owner_list, owner);
 
+LIST_HEAD(place_list, place);
+LIST_HEAD(busy_mount_list, busy_mount);
+
+/* All of them, and where their names are staged (staging-area.h). */
+struct submitters {
+	struct context *context;
+	struct owner_list owners;
+	struct user_list users;
+	struct held held; /* of all but root */
+	struct place_list places;
+	struct busy_mount_list busy_mounts;
+	struct owner *root; /* whose intake worker makes staging directories */
+};
+
+/* Without root, who is found by owner_get. All zeroes but for the context. */
+void submitters_init(struct submitters *s, struct context *c);
+/* What they were told does not hold any more: their workers are replaced. */
+void submitters_renew(struct submitters *s);
+/* Ends the intake workers, at once; who waits for them is told. */
+void submitters_end_workers(struct submitters *s);
+/* Frees what is left of them at the end, after places_done. */
+void submitters_done(struct submitters *s);
+
 /* The owner of that identity, made if there is none. Drop it with owner_unref. */
-int owner_get(struct owner **ret, struct manager *m, const struct submitter *id);
+int owner_get(struct owner **ret, struct submitters *submitters, const struct submitter *id);
 struct owner *owner_ref(struct owner *o);
 struct owner *owner_unref(struct owner *o);
 static inline void owner_unrefp(struct owner **o)
@@ -106,6 +129,3 @@ void owner_renew(struct owner *o);
 
 /* At once, whatever they have begun: who waits for it is told. */
 void owner_end_workers(struct owner *o);
-
-/* Frees what is left of them at the end. */
-void owners_done(struct manager *m);

@@ -201,7 +201,7 @@ static void begin(struct request *q)
 		return;
 	}
 	q->asks = 1;
-	r = grant_new(&q->grant, q->bus->manager, &q->caller, q->ids, q->n_ids);
+	r = grant_new(&q->grant, q->bus->operations, &q->caller, q->ids, q->n_ids);
 	if (r >= 0 && !q->grant->everybody && q->grant->n == 0)
 		r = -ENOENT;
 	if (r >= 0)
@@ -248,7 +248,7 @@ void request_decide(const struct failure *f, void *userdata)
 		refuse(q);
 	} else {
 		/* Those that have finished are no others', and nothing to be asked about. */
-		operation_list(q->bus->manager, &q->caller, &query, count_own, on_own, q);
+		operation_list(q->bus->operations, &q->caller, &query, count_own, on_own, q);
 	}
 }
 
@@ -256,6 +256,6 @@ int request_act(struct request *q, job_operation_t operation, const uint64_t *id
 {
 	q->ids = ids;
 	q->n_ids = n;
-	operation(q->bus->manager, &q->caller, ids, n, request_decide, q);
+	operation(q->bus->operations, &q->caller, ids, n, request_decide, q);
 	return 0;
 }

@@ -28,6 +28,7 @@ struct guest {
 struct guests {
 	struct bus *bus;
 	const struct speech *speech;
+	void *userdata; /* of the speech */
 };
 
 /* Processes of one account that are to end and do not. What they wait for when they close is their
@@ -37,7 +38,7 @@ struct guests {
 /* How long nothing was asked before a connection may be closed for a user who has none. */
 #define IDLE_USEC USEC_PER_SEC
 
-int guests_new(struct guests **ret, struct bus *b, const struct speech *speech)
+int guests_new(struct guests **ret, struct bus *b, const struct speech *speech, void *userdata)
 {
 	struct guests *p = calloc(1, sizeof(*p));
 
@@ -45,6 +46,7 @@ int guests_new(struct guests **ret, struct bus *b, const struct speech *speech)
 		return -ENOMEM;
 	p->bus = b;
 	p->speech = speech;
+	p->userdata = userdata;
 	*ret = p;
 	return 0;
 }
@@ -268,7 +270,7 @@ int guest_new(struct guests *p, int fd)
 		return r;
 	r = guest_start(p, a, client);
 	if (r >= 0)
-		r = p->speech->open(p->bus, r, a);
+		r = p->speech->open(p->userdata, r, a);
 	if (r < 0)
 		asker_hang_up(a);
 	(void)asker_unref(a);

@@ -159,7 +159,7 @@ static int call_properties(struct request *q)
 				      "A job has no properties of the interface %.100s.",
 				      interface);
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_list(q->bus->manager, &q->asker->c, &query, all ? read_all : read_one, on_read,
+	operation_list(q->bus->operations, &q->asker->c, &query, all ? read_all : read_one, on_read,
 		       q);
 	return 0;
 }
@@ -234,7 +234,7 @@ static int call_restore(struct request *q)
 	q->ids = &q->job;
 	q->n_ids = 1;
 	if (r >= 0)
-		operation_restore(q->bus->manager, &q->caller, q->job, to.fd, to.name,
+		operation_restore(q->bus->operations, &q->caller, q->job, to.fd, to.name,
 				  request_decide, q);
 	free(to.name);
 	return r < 0 ? r : 0;
@@ -300,11 +300,11 @@ static int call_pieces(struct request *q)
 		limit = PIECES_MOST;
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
 	if (problems)
-		operation_problems(q->bus->manager, &q->asker->c, q->job, offset, limit,
+		operation_problems(q->bus->operations, &q->asker->c, q->job, offset, limit,
 				   list_problem, on_pieces, q);
 	else
-		operation_entries(q->bus->manager, &q->asker->c, q->job, offset, limit, list_entry,
-				  on_pieces, q);
+		operation_entries(q->bus->operations, &q->asker->c, q->job, offset, limit,
+				  list_entry, on_pieces, q);
 	return 0;
 }
 

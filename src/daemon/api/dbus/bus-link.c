@@ -7,7 +7,7 @@
 #include <syslog.h>
 
 #include "bus-state.h"
-#include "daemon/api/failure.h"
+#include "daemon/context/failure.h"
 
 /* What may wait for a client that does not read, before it is cut off. The kernel's socket buffer
  * holds some hundred kilobytes before anything waits here. */

@@ -36,7 +36,7 @@ static int get_view(sd_bus *conn, const char *path, const char *interface, const
 		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
 	struct link *l = userdata;
-	struct manager_view v = { 0 };
+	struct daemon_view v = { 0 };
 
 	(void)conn;
 	(void)path;
@@ -44,7 +44,7 @@ static int get_view(sd_bus *conn, const char *path, const char *interface, const
 	(void)error;
 	if (!l->bus)
 		return -ESHUTDOWN;
-	manager_look(l->bus->manager, &v);
+	operation_view(l->bus->operations, &v);
 	if (strcmp(property, "Paused") == 0)
 		return sd_bus_message_append(reply, "b", v.paused);
 	if (strcmp(property, "ConfigurationError") == 0)
@@ -88,19 +88,19 @@ static int call_resume(struct request *q)
 
 static int call_pause_all(struct request *q)
 {
-	operation_pause_all(q->bus->manager, &q->caller, true, request_decide, q);
+	operation_pause_all(q->bus->operations, &q->caller, true, request_decide, q);
 	return 0;
 }
 
 static int call_resume_all(struct request *q)
 {
-	operation_pause_all(q->bus->manager, &q->caller, false, request_decide, q);
+	operation_pause_all(q->bus->operations, &q->caller, false, request_decide, q);
 	return 0;
 }
 
 static int call_reload(struct request *q)
 {
-	operation_reload(q->bus->manager, &q->caller, request_decide, q);
+	operation_reload(q->bus->operations, &q->caller, request_decide, q);
 	return 0;
 }
 

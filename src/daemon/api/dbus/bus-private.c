@@ -33,8 +33,9 @@ static int server_open(const struct bus *b, int fd, sd_bus **ret)
 	return 0;
 }
 
-static int on_guest(struct bus *b, int fd, struct asker *a)
+static int on_guest(void *userdata, int fd, struct asker *a)
 {
+	struct bus *b = userdata;
 	sd_bus *conn = NULL;
 	struct link *l;
 	int r = server_open(b, fd, &conn);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "bus-state.h"
-#include "daemon/api/failure.h"
+#include "daemon/context/failure.h"
 
 static const struct call *const calls[] = { manager_calls, submit_calls, list_calls, job_calls,
 					    view_calls };

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "bus-state.h"
-#include "daemon/api/varlink/varlink.h"
 
 typedef int (*write_t)(sd_bus_message *m, const struct job_record *r, const char *path);
 
@@ -80,7 +79,7 @@ static void send_all(struct bus *b, const struct job_signal *s, const struct job
 {
 	for (struct link *l = b->links; l; l = l->next)
 		if (sd_bus_is_ready(l->conn) > 0 && !l->doom &&
-		    (!l->asker || operation_may_see(&l->asker->c, r)))
+		    (!l->asker || caller_may_see(&l->asker->c, r)))
 			send_to(l, s, r);
 }
 
@@ -90,7 +89,6 @@ static void on_job_new(const struct job_record *r, void *userdata)
 
 	send_all(b, &signal_added, r);
 	send_all(b, &signal_new, r);
-	varlink_tell_job(b->varlink, "new", r);
 }
 
 static void on_job_changed(const struct job_record *r, void *userdata)
@@ -98,7 +96,6 @@ static void on_job_changed(const struct job_record *r, void *userdata)
 	struct bus *b = userdata;
 
 	send_all(b, &signal_changed, r);
-	varlink_tell_job(b->varlink, "changed", r);
 }
 
 static void on_job_finished(const struct job_record *r, void *userdata)
@@ -108,10 +105,9 @@ static void on_job_finished(const struct job_record *r, void *userdata)
 	send_all(b, &signal_changed, r);
 	send_all(b, &signal_finished, r);
 	send_all(b, &signal_removed, r);
-	varlink_tell_job(b->varlink, "finished", r);
 }
 
-static void on_manager_changed(const char *property, void *userdata)
+static void on_daemon_changed(const char *property, void *userdata)
 {
 	struct bus *b = userdata;
 
@@ -122,19 +118,19 @@ static void on_manager_changed(const char *property, void *userdata)
 						     property, NULL);
 		link_sent(l, MESSAGE_BYTES_USUAL);
 	}
-	varlink_tell_daemon(b->varlink, property);
 }
 
 void signals_listen(struct bus *b)
 {
-	manager_listen(b->manager, &(struct manager_events){ .job_new = on_job_new,
-							     .job_changed = on_job_changed,
-							     .job_finished = on_job_finished,
-							     .manager_changed = on_manager_changed,
-							     .userdata = b });
+	b->listener = (struct listener){ .job_new = on_job_new,
+					 .job_changed = on_job_changed,
+					 .job_finished = on_job_finished,
+					 .daemon_changed = on_daemon_changed,
+					 .userdata = b };
+	operation_listen(b->operations, &b->listener);
 }
 
 void signals_ignore(struct bus *b)
 {
-	manager_listen(b->manager, &(struct manager_events){ 0 });
+	operation_ignore(b->operations, &b->listener);
 }

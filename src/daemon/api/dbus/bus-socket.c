@@ -130,7 +130,7 @@ static int fd_nonblocking(int fd)
 }
 
 int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
-		   const struct speech *speech)
+		   const struct speech *speech, void *userdata)
 {
 	struct bus_socket *s = calloc(1, sizeof(*s));
 	int r;
@@ -146,7 +146,7 @@ int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
 	if (r >= 0)
 		r = s->fd >= 0 ? fd_nonblocking(s->fd) : listen_at(s);
 	if (r >= 0)
-		r = guests_new(&s->guests, b, speech);
+		r = guests_new(&s->guests, b, speech, userdata);
 	if (r >= 0)
 		r = sd_event_add_io(b->event, &s->source, s->fd, EPOLLIN, on_connection, s);
 	if (r < 0) {

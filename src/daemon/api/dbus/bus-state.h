@@ -11,6 +11,7 @@
 #include "daemon/api/caller.h"
 #include "daemon/api/grant.h"
 #include "daemon/api/operations.h"
+#include "daemon/context/context.h"
 #include "daemon/api/packed.h"
 #include "base/macros.h"
 #include "wire/protocol.h"
@@ -33,16 +34,15 @@ struct system_link;
 struct bus_socket;
 struct device_views;
 struct guest;
-struct varlink;
 
 struct bus {
-	struct manager *manager;
+	struct operations *operations;
+	struct listener listener;
 	sd_event *event;
 	struct bus_options o;
 	struct system_link *system;
 	struct bus_socket *socket;
 	sd_id128_t id; /* of the private socket, as a D-Bus server has one */
-	struct varlink *varlink;
 	struct link *links;
 	struct request *requests;
 	struct guest *guests; /* of all sockets */
@@ -141,7 +141,7 @@ void request_answer(const struct failure *f, void *userdata);
  * q->ids are the jobs that it is about; none: everybody's. */
 void request_decide(const struct failure *f, void *userdata);
 
-typedef void (*job_operation_t)(struct manager *m, const struct caller *c, const uint64_t *ids,
+typedef void (*job_operation_t)(struct operations *o, const struct caller *c, const uint64_t *ids,
 				size_t n, operation_done_t done, void *userdata);
 /* Begins one of the operations on jobs, with request_decide to answer. The ids are q's or its
  * message's. Returns 0. */
@@ -262,19 +262,19 @@ struct speech {
 	enum protocol_speech id;
 	/* Serves a guest: takes our end of the connection to its proxy; a is referred to. Returns 0
 	 * or a negative errno, with which the connection is closed. */
-	int (*open)(struct bus *b, int fd, struct asker *a);
+	int (*open)(void *userdata, int fd, struct asker *a);
 };
 
 extern const struct speech speech_private;
 
 /* Listens at the path, or goes on listening where systemd does for us. */
 int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
-		   const struct speech *speech);
+		   const struct speech *speech, void *userdata);
 struct bus_socket *bus_socket_free(struct bus_socket *s);
 
 /* Who has connected to such a socket. */
 struct guests;
-int guests_new(struct guests **ret, struct bus *b, const struct speech *speech);
+int guests_new(struct guests **ret, struct bus *b, const struct speech *speech, void *userdata);
 struct guests *guests_free(struct guests *p);
 /* Takes the descriptor of a connection. Whoever cannot be served finds it closed. */
 int guest_new(struct guests *p, int fd);

@@ -263,8 +263,8 @@ static int begin(struct request *q, struct submit *s)
 				      "have been answered.");
 	q->names_bytes = s->names_bytes;
 	s->o.is_awaited = is_awaited;
-	operation_submit(q->bus->manager, &q->asker->c, s->groups, s->n_groups, &s->o, on_submitted,
-			 q);
+	operation_submit(q->bus->operations, &q->asker->c, s->groups, s->n_groups, &s->o,
+			 on_submitted, q);
 	return 0;
 }
 

@@ -7,7 +7,7 @@
 #include "bus-state.h"
 #include "daemon/workers/pacers.h"
 
-static int append_errors(sd_bus_message *m, const struct manager_view *v)
+static int append_errors(sd_bus_message *m, const struct daemon_view *v)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{st}");
 
@@ -57,9 +57,9 @@ static int append_device(sd_bus_message *m, const struct device_totals *d)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int append_devices(sd_bus_message *m, struct manager *manager)
+static int append_devices(sd_bus_message *m, struct operations *operations)
 {
-	struct pacers *pacers = manager_pacers(manager);
+	struct pacers *pacers = operation_pacers(operations);
 	struct device_totals v[PACERS_PAST_MOST];
 	size_t n = pacers ? pacers_totals(pacers, v, ELEMENTSOF(v)) : 0;
 	int r = sd_bus_message_open_container(m, 'a', "(stta{st}(tat)(tat)(tat))");
@@ -73,7 +73,7 @@ int totals_get(sd_bus *conn, const char *path, const char *interface, const char
 	       sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
 	struct link *l = userdata;
-	struct manager_view v = { 0 };
+	struct daemon_view v = { 0 };
 
 	(void)conn;
 	(void)path;
@@ -85,8 +85,8 @@ int totals_get(sd_bus *conn, const char *path, const char *interface, const char
 		return sd_bus_message_append_array(reply, 't', histogram_bounds_usec,
 						   sizeof(histogram_bounds_usec));
 	if (strcmp(property, "DeviceTotals") == 0)
-		return append_devices(reply, l->bus->manager);
-	manager_look(l->bus->manager, &v);
+		return append_devices(reply, l->bus->operations);
+	operation_view(l->bus->operations, &v);
 	if (strcmp(property, "JobsFinished") == 0)
 		return message_append_states(reply, v.finished, JOB_DONE, JOB_STATES);
 	if (strcmp(property, "Errors") == 0)

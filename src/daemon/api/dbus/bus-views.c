@@ -40,7 +40,7 @@ static int device_view_set(struct device_view *d, const struct pacer_view *p)
 const struct device_views *bus_devices_look(struct bus *b)
 {
 	struct pacer_view views[DEVICES_MOST];
-	struct pacers *pacers = manager_pacers(b->manager);
+	struct pacers *pacers = operation_pacers(b->operations);
 	uint64_t now = now_usec();
 	struct device_views *v;
 	size_t n;

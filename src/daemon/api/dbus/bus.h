@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The API on D-Bus: conf/org.reclaimd1.xml, on the system bus as org.reclaimd1 and, with the same
- * objects, on a private socket that needs no bus. And on Varlink (varlink.h), which shares its
+ * objects, on a private socket that needs no bus. And Varlink (varlink.h) shares its
  * sockets' ways, its quotas and its views.
  *
  *   bus.c           opens and closes all of it
@@ -26,7 +26,7 @@
 #include <systemd/sd-event.h>
 
 struct bus;
-struct manager;
+struct operations;
 
 /* A spool as its object shows it. Strings are valid until the next turn of the event loop. */
 struct bus_spool {
@@ -39,8 +39,6 @@ struct bus_spool {
 struct bus_options {
 	/* Path of the private socket; NULL: none. Taken over from systemd if that listens there. */
 	const char *socket;
-	/* The same of the Varlink socket, where this build has Varlink. */
-	const char *varlink;
 	const char *proxy_program; /* path of reclaim-worker, or what worker_program_pin gave */
 	bool no_bus;
 	const char *bus_address;     /* NULL: the system bus */
@@ -56,7 +54,8 @@ struct bus_options {
  * bus. Returns 0 or a negative errno:
  * that of making a socket (-EADDRINUSE: another daemon answers there), -ENOMEM. A message
  * bus that is not there is no error: it is waited for. */
-int bus_new(struct bus **ret, struct manager *m, sd_event *e, const struct bus_options *o);
+int bus_new(struct bus **ret, struct operations *operations, sd_event *e,
+	    const struct bus_options *o);
 
 /* Ends all connections. Operations that are not answered yet may still answer later. NULL is
  * accepted; returns NULL. */

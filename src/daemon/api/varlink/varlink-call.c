@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/api/failure.h"
+#include "daemon/context/failure.h"
 #include "varlink-state.h"
 
 /* What an answer takes that is no list. */

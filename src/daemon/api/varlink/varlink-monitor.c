@@ -82,13 +82,13 @@ static int build_job_happening(sd_json_variant **ret, const char *happening,
 	return e;
 }
 
-void varlink_tell_job(struct varlink *v, const char *happening, const struct job_record *r)
+void monitor_tell_job(struct varlink *v, const char *happening, const struct job_record *r)
 {
 	sd_json_variant *what = NULL;
 	size_t bytes = job_bytes(r);
 
 	for (struct visitor *i = v ? v->visitors : NULL; i; i = i->next) {
-		if (!operation_may_see(&i->asker->c, r) || !is_told(i, bytes))
+		if (!caller_may_see(&i->asker->c, r) || !is_told(i, bytes))
 			continue;
 		if (!what && build_job_happening(&what, happening, r) < 0) {
 			visitor_doom(i);
@@ -99,7 +99,7 @@ void varlink_tell_job(struct varlink *v, const char *happening, const struct job
 	(void)sd_json_variant_unref(what);
 }
 
-void varlink_tell_daemon(struct varlink *v, const char *property)
+void monitor_tell_daemon(struct varlink *v, const char *property)
 {
 	sd_json_variant *what = NULL;
 

@@ -14,6 +14,7 @@ struct varlink {
 	struct bus *bus;
 	sd_varlink_server *server;
 	struct bus_socket *socket;
+	struct listener listener;
 	sd_event_source *end;
 	struct visitor *visitors;
 	struct varlink_call *calls;
@@ -71,6 +72,11 @@ int call_bind_jobs(sd_varlink_server *s);
 int call_bind_submit(sd_varlink_server *s);
 int call_bind_views(sd_varlink_server *s);
 int monitor_bind(sd_varlink_server *s);
+
+/* What happened (of the type Happening) to a job: to those who may see it. */
+void monitor_tell_job(struct varlink *v, const char *happening, const struct job_record *r);
+/* A property of the daemon has changed, named as in the D-Bus interface. */
+void monitor_tell_daemon(struct varlink *v, const char *property);
 
 /* What the server calls: finds out who asks, and runs. */
 int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_flags_t flags,

@@ -179,7 +179,7 @@ static int begin(struct varlink_call *q, struct submit *s)
 				   "have been answered.");
 	q->names_bytes = s->bytes;
 	s->o.is_awaited = is_awaited;
-	operation_submit(q->varlink->bus->manager, &q->asker->c, s->groups, s->n, &s->o,
+	operation_submit(q->varlink->bus->operations, &q->asker->c, s->groups, s->n, &s->o,
 			 on_submitted, q);
 	return 0;
 }

@@ -72,10 +72,10 @@ static int get_status(struct varlink_call *q)
 	static const char *const none[] = { NULL };
 	const struct bus *b = q->varlink->bus;
 	sd_json_variant *jobs = NULL;
-	struct manager_view v = { 0 };
+	struct daemon_view v = { 0 };
 	int r;
 
-	manager_look(b->manager, &v);
+	operation_view(b->operations, &v);
 	r = build_states(&jobs, v.jobs, 0, JOB_DONE);
 	if (r >= 0)
 		r = sd_json_buildo(
@@ -133,7 +133,7 @@ static int build_backoffs(sd_json_variant **ret, const char *name, void *userdat
 
 static int build_errors(sd_json_variant **ret, const char *name, void *userdata)
 {
-	const struct manager_view *v = userdata;
+	const struct daemon_view *v = userdata;
 	int r = sd_json_variant_new_object(ret, NULL, 0);
 
 	(void)name;
@@ -148,7 +148,7 @@ static int build_errors(sd_json_variant **ret, const char *name, void *userdata)
 
 static int build_finished(sd_json_variant **ret, const char *name, void *userdata)
 {
-	const struct manager_view *v = userdata;
+	const struct daemon_view *v = userdata;
 
 	(void)name;
 	return build_states(ret, v->finished, JOB_DONE, JOB_STATES);
@@ -175,9 +175,9 @@ static int build_totals(sd_json_variant **ret, const struct device_totals *d)
 
 static int get_metrics(struct varlink_call *q)
 {
-	struct pacers *pacers = manager_pacers(q->varlink->bus->manager);
+	struct pacers *pacers = operation_pacers(q->varlink->bus->operations);
 	struct device_totals totals[PACERS_PAST_MOST];
-	struct manager_view v = { 0 };
+	struct daemon_view v = { 0 };
 	size_t n = pacers ? pacers_totals(pacers, totals, ELEMENTSOF(totals)) : 0;
 
 	for (size_t i = 0; i < n && q->error >= 0; i++) {
@@ -186,7 +186,7 @@ static int get_metrics(struct varlink_call *q)
 
 		call_piece(q, r, piece);
 	}
-	manager_look(q->varlink->bus->manager, &v);
+	operation_view(q->varlink->bus->operations, &v);
 	if (q->error >= 0)
 		q->error = sd_json_buildo(
 			&q->reply, SD_JSON_BUILD_PAIR_CALLBACK("jobsFinished", build_finished, &v),

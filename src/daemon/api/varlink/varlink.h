@@ -9,25 +9,19 @@
  *   varlink-submit.c, varlink-jobs.c, varlink-views.c   the methods
  *   varlink-monitor.c    who is told of what happens
  *
- * Belongs to a bus (bus.h), whose sockets, quotas and views it uses. Nothing in it blocks. */
+ * Shares with the bus (bus.h) its sockets, quotas and views it uses. Nothing in it blocks. */
 #pragma once
-
-#include "store/store.h"
 
 struct bus;
 struct varlink;
 
 #ifdef RECLAIM_VARLINK
 
-/* Returns 0, or a negative errno: that of listening at the path, -ENOMEM. */
+/* Listens at the path; b must outlive it. Returns 0, or a negative errno: that of listening, or
+ * -ENOMEM. Where this build has no Varlink: 0, and *ret is as it was. */
 int varlink_new(struct varlink **ret, struct bus *b, const char *path);
 /* Ends all connections. NULL is accepted, here and below; returns NULL. */
 struct varlink *varlink_free(struct varlink *v);
-
-/* What happened (of the type Happening) to a job: to those who may see it. */
-void varlink_tell_job(struct varlink *v, const char *happening, const struct job_record *r);
-/* A property of the daemon has changed, named as in the D-Bus interface. */
-void varlink_tell_daemon(struct varlink *v, const char *property);
 
 #else
 
@@ -43,20 +37,6 @@ static inline struct varlink *varlink_free(struct varlink *v)
 {
 	(void)v;
 	return NULL;
-}
-
-static inline void varlink_tell_job(struct varlink *v, const char *happening,
-				    const struct job_record *r)
-{
-	(void)v;
-	(void)happening;
-	(void)r;
-}
-
-static inline void varlink_tell_daemon(struct varlink *v, const char *property)
-{
-	(void)v;
-	(void)property;
 }
 
 #endif

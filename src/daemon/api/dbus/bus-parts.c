@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "bus-state.h"
-#include "daemon/api/varlink/varlink.h"
 
 void bus_say(const struct bus *b, int level, uid_t uid, const char *format, ...)
 {
@@ -27,23 +26,22 @@ static void bus_freep(struct bus **b)
 	(void)bus_free(*b);
 }
 
-int bus_new(struct bus **ret, struct manager *m, sd_event *e, const struct bus_options *o)
+int bus_new(struct bus **ret, struct operations *operations, sd_event *e,
+	    const struct bus_options *o)
 {
 	_cleanup_(bus_freep) struct bus *b = calloc(1, sizeof(*b));
 	int r;
 
 	if (!b)
 		return -ENOMEM;
-	b->manager = m;
+	b->operations = operations;
 	b->event = sd_event_ref(e);
 	b->o = *o;
 	r = quota_new(&b->quota);
 	if (r >= 0)
 		r = sd_id128_randomize(&b->id);
 	if (r >= 0 && o->socket)
-		r = bus_socket_new(&b->socket, b, o->socket, &speech_private);
-	if (r >= 0 && o->varlink)
-		r = varlink_new(&b->varlink, b, o->varlink);
+		r = bus_socket_new(&b->socket, b, o->socket, &speech_private, b);
 	if (r >= 0 && !o->no_bus)
 		r = system_link_new(&b->system, b);
 	if (r < 0)
@@ -59,7 +57,6 @@ struct bus *bus_free(struct bus *b)
 	if (!b)
 		return NULL;
 	signals_ignore(b);
-	b->varlink = varlink_free(b->varlink);
 	b->socket = bus_socket_free(b->socket);
 	b->system = system_link_free(b->system);
 	while (b->links)

@@ -75,20 +75,21 @@ static void on_disconnect(sd_varlink_server *server, sd_varlink *link, void *use
 }
 
 /* Takes the descriptor. */
-static int on_guest(struct bus *b, int fd, struct asker *a)
+static int on_guest(void *userdata, int fd, struct asker *a)
 {
+	struct varlink *varlink = userdata;
 	struct visitor *v = calloc(1, sizeof(*v));
-	int r = v ? sd_varlink_server_add_connection(b->varlink->server, fd, &v->link) : -ENOMEM;
+	int r = v ? sd_varlink_server_add_connection(varlink->server, fd, &v->link) : -ENOMEM;
 
 	if (r < 0) {
 		(void)close(fd);
 		free(v);
 		return r;
 	}
-	v->varlink = b->varlink;
+	v->varlink = varlink;
 	v->asker = asker_ref(a);
-	v->next = b->varlink->visitors;
-	b->varlink->visitors = v;
+	v->next = varlink->visitors;
+	varlink->visitors = v;
 	(void)sd_varlink_set_userdata(v->link, v);
 	return 0;
 }
@@ -146,6 +147,26 @@ static int server_make(struct varlink *v)
 	return sd_varlink_server_attach_event(v->server, v->bus->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
+static void on_job_new(const struct job_record *r, void *userdata)
+{
+	monitor_tell_job(userdata, "new", r);
+}
+
+static void on_job_changed(const struct job_record *r, void *userdata)
+{
+	monitor_tell_job(userdata, "changed", r);
+}
+
+static void on_job_finished(const struct job_record *r, void *userdata)
+{
+	monitor_tell_job(userdata, "finished", r);
+}
+
+static void on_daemon_changed(const char *property, void *userdata)
+{
+	monitor_tell_daemon(userdata, property);
+}
+
 int varlink_new(struct varlink **ret, struct bus *b, const char *path)
 {
 	struct varlink *v = calloc(1, sizeof(*v));
@@ -160,11 +181,17 @@ int varlink_new(struct varlink **ret, struct bus *b, const char *path)
 	if (r >= 0)
 		r = sd_event_source_set_priority(v->end, SD_EVENT_PRIORITY_IMPORTANT);
 	if (r >= 0)
-		r = bus_socket_new(&v->socket, b, path, &speech_varlink);
+		r = bus_socket_new(&v->socket, b, path, &speech_varlink, v);
 	if (r < 0) {
 		(void)varlink_free(v);
 		return r;
 	}
+	v->listener = (struct listener){ .job_new = on_job_new,
+					 .job_changed = on_job_changed,
+					 .job_finished = on_job_finished,
+					 .daemon_changed = on_daemon_changed,
+					 .userdata = v };
+	operation_listen(b->operations, &v->listener);
 	*ret = v;
 	return 0;
 }
@@ -173,6 +200,7 @@ struct varlink *varlink_free(struct varlink *v)
 {
 	if (!v)
 		return NULL;
+	operation_ignore(v->bus->operations, &v->listener);
 	v->socket = bus_socket_free(v->socket);
 	visitors_close(v);
 	for (struct varlink_call *q = v->calls; q; q = q->next)

@@ -1,10 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Some names of a job, read from the store: as many as are dealt with at a time, with the
- * directories they were in. */
+/* A job's names on their way between the intake worker, the store and the workers that delete them:
+ * into the store in rows while a submit goes on, out of it in chunks. Names of a job are not held
+ * in memory otherwise. */
 #pragma once
 
+#include "daemon/workers/worker-handle.h"
 #include "store/store-queue.h"
 
+/* ---- into the store ----------------------------------------------------------------------- */
+
+struct rows;
+
+struct rows *rows_new(void);
+struct rows *rows_free(struct rows *r);
+
+/* Both copy. */
+int rows_add_dir(struct rows *r, const struct intake_dir *d);
+int rows_add_entry(struct rows *r, const struct entry_record *e);
+
+/* Enough for one piece of the store's work. */
+bool rows_full(const struct rows *r);
+
+int rows_store(const struct rows *r, struct store *s, uint64_t job);
+
+/* ---- out of it ---------------------------------------------------------------------------- */
+
+/* Some names of a job: as many as are dealt with at a time, with the directories they were in. */
 struct chunk_entry {
 	uint64_t seq, dir;
 	const char *name;

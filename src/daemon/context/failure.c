@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "daemon/workers/worker-handle.h"
+
 void failure_setv(struct failure *f, enum error_cause cause, const char *format, va_list ap)
 {
 	f->cause = cause;

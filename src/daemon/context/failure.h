@@ -3,9 +3,21 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 
-#include "operations.h"
+#include "base/error-table.h"
+#include "base/escape.h"
 #include "base/macros.h"
+
+struct intake_failure;
+
+struct failure {
+	enum error_cause cause; /* ERROR_NONE: no failure */
+	struct safe_text text;  /* what, which, why, what to do */
+	/* It takes authority over jobs that are not the caller's, or there is no such job: which of
+	 * the two, only who has that authority learns. Nothing was done. */
+	bool others;
+};
 
 void failure_set(struct failure *f, enum error_cause cause, const char *format, ...) _printf_(3, 4);
 void failure_setv(struct failure *f, enum error_cause cause, const char *format, va_list ap)

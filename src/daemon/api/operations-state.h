@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What operations work on: operations.c acts, query.c reads, grant.c writes down. */
+#pragma once
+
+#include "daemon/jobs/jobs.h"
+
+struct operations {
+	struct jobs *jobs;
+	int (*reload)(void *userdata);
+	void *userdata;
+};

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "jobs.h"
+
+#include <errno.h>
+
+#include "boost.h"
+#include "config/config.h"
+#include "deadlines.h"
+#include "durability.h"
+#include "job-control.h"
+#include "job-recover.h"
+#include "job-run.h"
+#include "remainder.h"
+#include "schedule.h"
+
+#define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
+#define PURGE_AT_ONCE 1000
+
+static void begin(struct job *j)
+{
+	struct jobs *jobs = j->jobs;
+
+	run_begin(j);
+	hurry_begin(jobs);
+}
+
+void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
+{
+	*jobs = (struct jobs){
+		.context = c, .submitters = s, .begin = begin, .staging_again = recover_look_again
+	};
+	TAILQ_INIT(&jobs->table.in_order);
+	LIST_INIT(&jobs->rests);
+}
+
+int jobs_load(struct jobs *jobs, struct store *s)
+{
+	return recover_load(jobs, s);
+}
+
+/* ---- history ----------------------------------------------------------------------------------
+ */
+
+static int purge_work(struct store *s, void *userdata)
+{
+	uint64_t *before = userdata;
+
+	return store_history_purge(s, *before, PURGE_AT_ONCE);
+}
+
+static void purge(struct jobs *jobs);
+
+struct purging {
+	uint64_t before; /* first: what the work is given */
+	struct jobs *jobs;
+};
+
+static void purge_done(int r, void *userdata)
+{
+	struct purging *p = userdata;
+	struct jobs *jobs = p->jobs;
+
+	free(p);
+	if (r == PURGE_AT_ONCE && !jobs->context->stopping)
+		purge(jobs);
+}
+
+static void purge(struct jobs *jobs)
+{
+	struct purging *p = malloc(sizeof(*p));
+	uint64_t now = context_clock();
+
+	if (!p)
+		return;
+	p->jobs = jobs;
+	p->before = now > jobs->context->config->history_usec
+			    ? now - jobs->context->config->history_usec
+			    : 0;
+	if (store_queue_post(jobs->context->store, purge_work, purge_done, p) < 0)
+		free(p);
+}
+
+static int on_purge(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct jobs *jobs = userdata;
+
+	(void)usec;
+	purge(jobs);
+	(void)sd_event_source_set_time_relative(source, PURGE_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+int jobs_begin(struct jobs *jobs)
+{
+	int r = sd_event_add_time_relative(jobs->context->event, &jobs->purge_timer,
+					   CLOCK_MONOTONIC, 0, 60 * USEC_PER_SEC, on_purge, jobs);
+
+	if (r < 0)
+		return r;
+	(void)sd_event_source_set_description(jobs->purge_timer, "history");
+	recover_begin(jobs);
+	return 0;
+}
+
+void jobs_find_orphans(struct jobs *jobs)
+{
+	recover_orphans(jobs);
+}
+
+/* ---- what changes around them -----------------------------------------------------------------
+ */
+
+void jobs_mounts_changed(struct jobs *jobs)
+{
+	recover_look_again(jobs);
+	rests_look_again(jobs);
+	schedule_look_again(jobs);
+}
+
+void jobs_save_again(struct jobs *jobs)
+{
+	struct job *j, *next;
+
+	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
+		next = TAILQ_NEXT(j, in_order);
+		job_save_again(j);
+	}
+}
+
+void jobs_store_recovered(struct jobs *jobs)
+{
+	struct job *j, *next;
+
+	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
+		next = TAILQ_NEXT(j, in_order);
+		if (j->again_usec == 0 || j->doing != DOING_NOTHING || j->r.state != JOB_QUEUED)
+			continue;
+		j->again_usec = 0;
+		schedule_job(j);
+	}
+}
+
+/* ---- all pause --------------------------------------------------------------------------------
+ */
+
+struct pausing {
+	bool pause;
+	size_t open;
+	int error;
+	struct context *context;
+	void (*done)(int r, void *userdata);
+	void *userdata;
+};
+
+static int pausing_work(struct store *store, void *userdata)
+{
+	const struct pausing *p = userdata;
+
+	return store_meta_set(store, "paused", p->pause ? "yes" : "no");
+}
+
+static void pausing_step(struct pausing *p)
+{
+	if (--p->open > 0)
+		return;
+	p->done(p->error, p->userdata);
+	free(p);
+}
+
+static void pausing_saved(int r, void *userdata)
+{
+	struct pausing *p = userdata;
+
+	store_says(p->context, r);
+	p->error = r;
+	pausing_step(p);
+}
+
+static void back_in_queue(struct job *j)
+{
+	if (job_state_finished(j->r.state))
+		return;
+	schedule_job(j);
+	job_save(j, NULL, NULL);
+}
+
+static void on_paused(struct job *j, void *userdata)
+{
+	back_in_queue(j);
+	pausing_step(userdata);
+}
+
+int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *userdata),
+		   void *userdata)
+{
+	struct pausing *p = calloc(1, sizeof(*p));
+	struct job *j, *next;
+
+	if (!p)
+		return -ENOMEM;
+	*p = (struct pausing){ .pause = pause,
+			       .open = 1,
+			       .context = jobs->context,
+			       .done = done,
+			       .userdata = userdata };
+	jobs->paused = pause;
+	tell_daemon_changed(jobs->context, "Paused");
+	p->error = store_queue_post(jobs->context->store, pausing_work, pausing_saved, p);
+	if (p->error >= 0)
+		p->open++;
+	else
+		store_says(jobs->context, p->error);
+	for (j = TAILQ_FIRST(&jobs->table.in_order); j && pause; j = next) {
+		next = TAILQ_NEXT(j, in_order);
+		if (j->doing != DOING_RUN)
+			continue;
+		p->open++;
+		if (run_stop(j, /* keep= */ true, on_paused, p) < 0)
+			p->open--;
+	}
+	control_rests_again(jobs);
+	if (!pause)
+		schedule_kick(jobs);
+	pausing_step(p);
+	return 0;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------
+ */
+
+static void on_stopped(struct job *j, void *userdata)
+{
+	(void)userdata;
+	back_in_queue(j);
+}
+
+void jobs_stop(struct jobs *jobs)
+{
+	struct job *j, *next;
+
+	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
+		next = TAILQ_NEXT(j, in_order);
+		if (j->doing == DOING_RUN)
+			(void)run_stop(j, /* keep= */ false, on_stopped, NULL);
+	}
+}
+
+void jobs_end_workers(struct jobs *jobs)
+{
+	struct place *p, *next;
+
+	rests_end(jobs);
+	for (p = LIST_FIRST(&jobs->submitters->places); p; p = next) {
+		place_ref(p);
+		p->deleter = worker_free(p->deleter);
+		flush_give_up(p);
+		next = LIST_NEXT(p, link);
+		place_unref(p);
+	}
+}
+
+void jobs_done(struct jobs *jobs)
+{
+	job_table_done(&jobs->table);
+	due_done(&jobs->due);
+	sd_event_source_disable_unref(jobs->due_timer);
+	sd_event_source_disable_unref(jobs->schedule_source);
+	sd_event_source_disable_unref(jobs->hurry_timer);
+	sd_event_source_disable_unref(jobs->purge_timer);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "staged-names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "daemon/context/log.h"
+#include "outcome.h"
+#include "retry.h"
+
+/* Until it is looked again, where a worker has died or something is short. */
+#define AGAIN_USEC (1 * USEC_PER_SEC)
+
+/* ---- what is in staging -----------------------------------------------------------------------
+ */
+
+struct staged_look {
+	struct job *j;
+	struct jobs *jobs;
+	struct outcome *outcome;
+	uint64_t found, strange;
+	void (*done)(struct job *j, bool known, void *userdata);
+	void *userdata;
+};
+
+static void look_end(struct staged_look *l)
+{
+	struct job *j = l->j;
+	char names[COUNTED_SIZE];
+
+	if (l->outcome)
+		outcome_record(l->outcome, l->jobs->context->store, job_marked, j);
+	if (l->strange > 0)
+		log_job(LOG_WARNING, MESSAGE_STAGING_ORPHAN, &j->r,
+			"%s in %s/.reclaim/%u/%s, not of job %" PRIu64 ": kept",
+			counted_format(names, sizeof(names), l->strange, "name", "names"),
+			j->place->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
+	if (l->found < j->r.names && !*j->r.inplace && !job_state_finished(j->r.resume_state))
+		job_set_text(&j->r.inplace,
+			     "reclaimd was interrupted while moving names into staging");
+	place_rest(j->place);
+	l->done(j, /* known= */ true, l->userdata);
+	free(l);
+}
+
+static void on_name(const char *name, const struct lasting_identity *id, void *userdata)
+{
+	struct staged_look *l = userdata;
+	const char *number = strrchr(name, '/');
+	uint64_t seq;
+	char end;
+
+	(void)id; /* compared when it is deleted */
+	number = number ? number + 1 : name;
+	if (sscanf(number, "%" SCNu64 "%c", &seq, &end) != 1 || seq == 0 || seq > l->j->r.names) {
+		l->strange++;
+		return;
+	}
+	l->found++;
+	(void)outcome_mark(l->outcome, seq, seq, ENTRY_STAGED);
+}
+
+static void look(struct staged_look *l);
+
+static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct jobs *jobs = userdata;
+
+	(void)source;
+	(void)usec;
+	jobs->staging_again(jobs);
+	return 0;
+}
+
+/* It cannot be looked at now: names may be there, so nothing else is done with the job. */
+static void look_later(struct staged_look *l, int error)
+{
+	struct job *j = l->j;
+	bool in_use = error == -EINPROGRESS, changed;
+
+	/* The timer is the loop's. */
+	if ((again_helps(error) || in_use) && !l->jobs->context->ended &&
+	    sd_event_add_time_relative(l->jobs->context->event, NULL, CLOCK_MONOTONIC, AGAIN_USEC,
+				       0, on_look_again, l->jobs) < 0)
+		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
+			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
+
+	if (in_use)
+		changed = job_say(
+			j,
+			"waits: a worker of reclaimd that has been given up still waits for the "
+			"filesystem of %s, and may move a name into staging: thaw it, or end what "
+			"it waits for",
+			j->place->mount);
+	else
+		changed = job_say(j, "waits: the staging directory on %s cannot be looked at (%s)",
+				  j->place->mount, strerror(-error));
+	if (changed)
+		log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
+			j->r.message);
+	if (j->unmarked)
+		j->unmarked = error;
+	j->doing = DOING_NOTHING;
+	place_rest(j->place);
+	l->done(j, /* known= */ false, l->userdata);
+	outcome_free(l->outcome);
+	free(l);
+}
+
+static void on_listed(int r, void *userdata)
+{
+	struct staged_look *l = userdata;
+
+	if (r == 0 || r == -ENOENT)
+		look_end(l);
+	else
+		look_later(l, r);
+}
+
+static void on_staging(int r, int fd, void *userdata)
+{
+	struct staged_look *l = userdata;
+	struct worker *intake;
+
+	/* The end came before there was one. */
+	if (r == -ENOENT) {
+		look_end(l);
+		return;
+	}
+	if (r >= 0)
+		r = owner_intake(l->j->owner, place_filesystem(l->j->place), &intake);
+	if (r >= 0)
+		r = worker_list_staging(intake, fd, l->j->uuid_text, on_name, on_listed, l);
+	if (r < 0)
+		look_later(l, r);
+}
+
+static void look(struct staged_look *l)
+{
+	outcome_free(l->outcome);
+	l->found = l->strange = 0;
+	l->outcome = outcome_new(l->j->r.id);
+	if (!l->outcome)
+		look_later(l, -ENOMEM);
+	else
+		place_staging(l->j->place, /* make= */ false, on_staging, l);
+}
+
+void staged_names_find(struct job *j, void (*done)(struct job *j, bool known, void *userdata),
+		       void *userdata)
+{
+	struct staged_look *l = calloc(1, sizeof(*l));
+
+	if (!l) {
+		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
+			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
+		j->doing = DOING_NOTHING;
+		done(j, /* known= */ false, userdata);
+		return;
+	}
+	*l = (struct staged_look){ .j = j, .jobs = j->jobs, .done = done, .userdata = userdata };
+	place_use(j->place);
+	look(l);
+}
