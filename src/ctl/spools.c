@@ -18,14 +18,13 @@
 
 enum column { STATE, SETTLE, UNDO, WAITING, PATH, MESSAGE, COLUMNS };
 
-static const char *const titles[COLUMNS] = {
-	"STATE", "SETTLE", "UNDO", "WAITING", "PATH", "MESSAGE"
-};
-static const unsigned flags[COLUMNS] = {
-	[STATE] = COLUMN_STATE,
-	[SETTLE] = COLUMN_RIGHT,
-	[UNDO] = COLUMN_RIGHT,
-	[WAITING] = COLUMN_RIGHT,
+static const struct table_column columns[COLUMNS] = {
+	[STATE] = { "STATE", COLUMN_STATE },
+	[SETTLE] = { "SETTLE", COLUMN_RIGHT },
+	[UNDO] = { "UNDO", COLUMN_RIGHT },
+	[WAITING] = { "WAITING", COLUMN_RIGHT },
+	[PATH] = { "PATH", 0 },
+	[MESSAGE] = { "MESSAGE", 0 },
 };
 
 struct spool {
@@ -83,11 +82,8 @@ static int row_add(struct table *t, const struct spool *s)
 		[PATH] = path,
 		[MESSAGE] = message,
 	};
-	int r = path && message ? 0 : -ENOMEM;
 
-	for (size_t c = 0; r >= 0 && c < COLUMNS; c++)
-		r = table_add(t, cells[c]);
-	return r;
+	return table_add(t, cells);
 }
 
 /* Reads all and puts each where it is to be shown. Returns how many, or a negative errno. */
@@ -111,27 +107,28 @@ static int spools_read(sd_bus_message *m, struct table *t, json_t *array)
 	return r < 0 ? r : n;
 }
 
-static void spools_print(const struct options *o, struct table *t, int n)
+static int spools_print(const struct options *o, struct table *t, int n)
 {
 	struct screen screen;
+	int r = 0;
 
 	screen_open(&screen, options_page(o));
 	if (n > 0)
-		table_print(t, stdout, screen.width, screen.colours);
+		r = table_print(t, stdout, screen.width, screen.colours);
 	else
 		(void)puts("No spools are configured: see spools in reclaimd.yaml(5)");
 	screen_close(&screen);
+	return r;
 }
 
 static int spools_show(const struct options *o, sd_bus_message *reply)
 {
 	json_t *array = o->json != JSON_OFF ? json_array() : NULL;
-	struct table *t = table_new(titles, flags, COLUMNS);
+	_cleanup_table_ struct table *t = table_new(columns, COLUMNS);
 	int n = t ? spools_read(reply, t, array) : -ENOMEM;
 
 	if (n >= 0 && !array && !o->quiet)
-		spools_print(o, t, n);
-	table_free(t);
+		n = spools_print(o, t, n);
 	if (n < 0) {
 		json_decref(array);
 		return client_broken(n);

@@ -19,7 +19,6 @@
 #include "ctl/common/client.h"
 #include "ctl/jobs/job-list.h"
 #include "ctl/jobs/job-print.h"
-#include "ctl/jobs/job-table.h"
 #include "ctl/output/messages.h"
 #include "base/escape.h"
 #include "base/units.h"
@@ -181,20 +180,6 @@ static void jobs_line(const struct status *s)
 	(void)puts(between[0] ? "" : "none that have not finished");
 }
 
-static int running_show(const struct status *s, const struct screen *screen)
-{
-	_cleanup_job_table_ struct job_table *t = NULL;
-	int r = job_table_new(&t);
-
-	if (r >= 0)
-		r = job_table_add(t, s->running.v, s->running.n);
-	if (r < 0)
-		return r;
-	(void)putchar('\n');
-	job_table_print(t, screen);
-	return 0;
-}
-
 static int status_print(const struct status *s, const struct screen *screen)
 {
 	char n[28], size[16];
@@ -218,8 +203,10 @@ static int status_print(const struct status *s, const struct screen *screen)
 	(void)printf("%14s: %s %s, %s since it was started\n", "Deleted",
 		     count_format(n, sizeof(n), s->entries_freed), entries_word(s->entries_freed),
 		     size_format(size, sizeof(size), s->bytes_freed));
-	if (s->running.n > 0)
-		r = running_show(s, screen);
+	if (s->running.n > 0) {
+		(void)putchar('\n');
+		r = jobs_table_print(s->running.v, s->running.n, screen);
+	}
 	return r < 0 ? client_broken(r) : EXIT_DONE;
 }
 

@@ -4,23 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/jobs/job-json.h"
 #include "ctl/jobs/job-print.h"
 #include "ctl/output/screen.h"
 #include "ctl/output/table.h"
 #include "support.h"
 #include "base/macros.h"
 
-static const char *const titles[] = { "N", "STATE", "PATH" };
-static const unsigned flags[] = { COLUMN_RIGHT, COLUMN_STATE, 0 };
+static const struct table_column columns[] = { { "N", COLUMN_RIGHT },
+					       { "STATE", COLUMN_STATE },
+					       { "PATH", 0 } };
 
 static struct table *filled(const char *const *cells, size_t n)
 {
-	struct table *t = table_new(titles, flags, ELEMENTSOF(titles));
+	struct table *t = table_new(columns, ELEMENTSOF(columns));
 
 	ck_assert_ptr_nonnull(t);
-	for (size_t i = 0; i < n; i++)
-		ck_assert_int_eq(table_add(t, cells[i]), 0);
+	for (size_t i = 0; i < n; i += ELEMENTSOF(columns))
+		ck_assert_int_eq(table_add(t, cells + i), 0);
 	return t;
 }
 
@@ -30,7 +30,7 @@ static void expect(struct table *t, unsigned width, bool colours, const char *wa
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	table_print(t, f, width, colours);
+	ck_assert_int_eq(table_print(t, f, width, colours), 0);
 	(void)fclose(f);
 	ck_assert_str_eq(text, wanted);
 	free(text);
@@ -54,15 +54,6 @@ START_TEST(columns_are_as_wide_as_what_is_in_them)
 }
 END_TEST
 
-START_TEST(an_empty_table_is_its_titles)
-{
-	struct table *t = filled(NULL, 0);
-
-	expect(t, 80, false, "N STATE PATH\n");
-	table_free(t);
-}
-END_TEST
-
 START_TEST(a_terminal_cuts_the_last_column)
 {
 	static const char *const cells[] = { "7", "held", "/a/very/long/path" };
@@ -71,7 +62,9 @@ START_TEST(a_terminal_cuts_the_last_column)
 	expect(t, 18, false,
 	       "N STATE PATH\n"
 	       "7 held  /a/very/l…\n");
+	table_free(t);
 	/* Where too little is left for it to be of use, the line runs over. */
+	t = filled(cells, ELEMENTSOF(cells));
 	expect(t, 10, false,
 	       "N STATE PATH\n"
 	       "7 held  /a/very/long/path\n");
@@ -81,26 +74,41 @@ END_TEST
 
 START_TEST(a_narrow_terminal_has_fewer_columns)
 {
-	static const char *const names[] = { "N", "USER", "WHEN", "PATH" };
-	static const unsigned kinds[] = { COLUMN_RIGHT, COLUMN_SPARE, COLUMN_SPARE, COLUMN_PATH };
+	static const struct table_column spare[] = { { "N", COLUMN_RIGHT },
+						     { "USER", COLUMN_SPARE },
+						     { "WHEN", COLUMN_SPARE },
+						     { "PATH", COLUMN_PATH } };
 	static const char *const cells[] = { "7", "root", "5s ago", "/a/語語/very/long/path" };
-	struct table *t = table_new(names, kinds, ELEMENTSOF(names));
+	static const struct {
+		unsigned width;
+		const char *text;
+	} prints[] = {
+		{ 36, "N USER WHEN   PATH\n7 root 5s ago /a/語語/very/long/path\n" },
+		{ 33, "N USER WHEN   PATH\n7 root 5s ago …語/very/long/path\n" },
+		{ 29, "N WHEN   PATH\n7 5s ago …語語/very/long/path\n" },
+		{ 20, "N PATH\n7 …語/very/long/path\n" },
+	};
 
-	ck_assert_ptr_nonnull(t);
-	for (size_t i = 0; i < ELEMENTSOF(cells); i++)
-		ck_assert_int_eq(table_add(t, cells[i]), 0);
-	expect(t, 36, false,
-	       "N USER WHEN   PATH\n"
-	       "7 root 5s ago /a/語語/very/long/path\n");
-	expect(t, 33, false,
-	       "N USER WHEN   PATH\n"
-	       "7 root 5s ago …語/very/long/path\n");
-	expect(t, 29, false,
-	       "N WHEN   PATH\n"
-	       "7 5s ago …語語/very/long/path\n");
-	expect(t, 20, false,
-	       "N PATH\n"
-	       "7 …語/very/long/path\n");
+	for (size_t i = 0; i < ELEMENTSOF(prints); i++) {
+		struct table *t = table_new(spare, ELEMENTSOF(spare));
+
+		ck_assert_ptr_nonnull(t);
+		ck_assert_int_eq(table_add(t, cells), 0);
+		expect(t, prints[i].width, false, prints[i].text);
+		table_free(t);
+	}
+}
+END_TEST
+
+/* Names have been escaped before; that is not done twice. */
+START_TEST(texts_stay_as_they_are)
+{
+	static const char *const cells[] = { "7", "held", "/a\\x1b\\\\ b" };
+	struct table *t = filled(cells, ELEMENTSOF(cells));
+
+	expect(t, 0, false,
+	       "N STATE PATH\n"
+	       "7 held  /a\\x1b\\\\ b\n");
 	table_free(t);
 }
 END_TEST
@@ -126,9 +134,9 @@ START_TEST(colours_are_for_terminals)
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	table_print(t, f, 0, true);
+	ck_assert_int_eq(table_print(t, f, 0, true), 0);
 	(void)fclose(f);
-	ck_assert_ptr_nonnull(strstr(text, "\n7 " COLOUR_RED "failed " COLOUR_OFF "/a\n"));
+	ck_assert_ptr_nonnull(strstr(text, "\n7 " COLOUR_RED "failed" COLOUR_OFF " /a\n"));
 	ck_assert_ptr_nonnull(strstr(text, "\n8 queued /b\n"));
 	free(text);
 	table_free(t);
@@ -195,16 +203,12 @@ START_TEST(lists_are_the_same_json_as_their_jobs)
 	jobs_fill(v, ELEMENTSOF(v));
 	for (size_t i = 0; i < 4; i++) {
 		bool pretty = i % 2;
-		struct job_json j;
 		size_t n = i < 2 ? ELEMENTSOF(v) : 0, len = 0;
 		char *text = NULL,
 		     *wanted = jobs_dumped(v, n, pretty ? JSON_INDENT(2) : JSON_COMPACT);
 		FILE *f = open_memstream(&text, &len);
 
-		job_json_begin(&j, f, pretty ? JSON_PRETTY : JSON_SHORT);
-		job_json_add(&j, v, n / 2);
-		job_json_add(&j, v + n / 2, n - n / 2);
-		job_json_end(&j);
+		jobs_json_print(f, v, n, pretty);
 		(void)fclose(f);
 		ck_assert_uint_eq(len, strlen(wanted) + 1);
 		ck_assert_int_eq(text[len - 1], '\n');
@@ -218,7 +222,7 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = { columns_are_as_wide_as_what_is_in_them,
-				 an_empty_table_is_its_titles,
+				 texts_stay_as_they_are,
 				 a_terminal_cuts_the_last_column,
 				 a_narrow_terminal_has_fewer_columns,
 				 wide_characters_take_two_columns,

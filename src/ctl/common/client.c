@@ -13,15 +13,13 @@
 #include "base/error-table.h"
 #include "base/fd.h"
 
-/* How long somebody who waits waits for a daemon that has ended: longer than a restart takes. */
+/* How long a verb that waits waits for a daemon that has ended: longer than a restart takes. */
 #define AGAIN_USEC (30 * USEC_PER_SEC)
 #define AGAIN_EVERY_USEC (200 * USEC_PER_MSEC)
 
 struct client {
 	struct reach way;
-	sd_bus_slot *begun;     /* the call whose answer is taken later */
-	sd_bus_message *answer; /* once it is there */
-	uint64_t due_usec;      /* when the last call's answer is waited for no longer */
+	uint64_t deadline_usec; /* until when the last call's answer is waited for */
 	pid_t agent;            /* that asks for a password at this terminal, or 0 */
 	bool outlives;
 	bool asks;   /* a person may be asked for a password */
@@ -42,8 +40,6 @@ struct client *client_free(struct client *c)
 {
 	if (!c)
 		return NULL;
-	sd_bus_slot_unref(c->begun);
-	sd_bus_message_unref(c->answer);
 	reach_close(&c->way);
 	agent_end(c->agent);
 	free(c);
@@ -174,7 +170,7 @@ static bool has_ended(const struct client *c, const sd_bus_error *e, int r)
 		return true;
 	/* The bus says of one that has ended, at once, what is said of one that is slow. */
 	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
-		return now_usec() < c->due_usec;
+		return now_usec() < c->deadline_usec;
 	return r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
 }
 
@@ -246,13 +242,13 @@ static bool might_be_allowed(const struct client *c, const sd_bus_error *e)
 }
 
 /* Notes how long the answer to a call that begins now is waited for (0: as long as is usual). */
-static void due_note(struct client *c, uint64_t timeout_usec)
+static void deadline_note(struct client *c, uint64_t timeout_usec)
 {
 	uint64_t now = now_usec();
 
 	if (timeout_usec == 0)
 		(void)sd_bus_get_method_call_timeout(c->way.bus, &timeout_usec);
-	c->due_usec = now + MIN(timeout_usec, UINT64_MAX - now);
+	c->deadline_usec = now + MIN(timeout_usec, UINT64_MAX - now);
 }
 
 /* The same call once more; now a person may be asked, for as long as the daemon thinks fit. */
@@ -272,7 +268,7 @@ static int call_asking(struct client *c, sd_bus_message *m, sd_bus_error *error,
 		return r;
 	if (c->agent == 0)
 		c->agent = agent_start();
-	due_note(c, UINT64_MAX);
+	deadline_note(c, UINT64_MAX);
 	return sd_bus_call(c->way.bus, again, UINT64_MAX, error, ret_reply);
 }
 
@@ -283,7 +279,7 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	int r;
 
-	due_note(c, timeout_usec);
+	deadline_note(c, timeout_usec);
 	r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
 	if (r < 0 && might_be_allowed(c, &error)) {
 		sd_bus_error_free(&error);
@@ -296,52 +292,6 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 		*ret_reply = reply;
 		reply = NULL;
 	}
-	return 0;
-}
-
-static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	struct client *c = userdata;
-
-	(void)error;
-	c->answer = sd_bus_message_ref(m);
-	return 1;
-}
-
-int client_begin(struct client *c, sd_bus_message *m)
-{
-	const sd_bus_error none = SD_BUS_ERROR_NULL;
-	int r;
-
-	due_note(c, /* timeout_usec= */ 0);
-	r = sd_bus_call_async(c->way.bus, &c->begun, m, on_answer, c, /* usec= */ 0);
-	sd_bus_message_unref(m);
-	if (r >= 0)
-		r = sd_bus_flush(c->way.bus);
-	return r < 0 ? call_failed(c, &none, r) : 0;
-}
-
-int client_finish(struct client *c, sd_bus_message **ret_reply)
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	const sd_bus_error none = SD_BUS_ERROR_NULL;
-	int r = 0;
-
-	while (r >= 0 && !c->answer) {
-		r = sd_bus_process(c->way.bus, NULL);
-		if (r == 0 && !c->answer)
-			r = sd_bus_wait(c->way.bus, UINT64_MAX);
-	}
-	reply = c->answer;
-	c->answer = NULL;
-	c->begun = sd_bus_slot_unref(c->begun);
-	if (!reply)
-		return call_failed(c, &none, r);
-	if (sd_bus_message_is_method_error(reply, NULL))
-		return call_failed(c, sd_bus_message_get_error(reply),
-				   -sd_bus_message_get_errno(reply));
-	*ret_reply = reply;
-	reply = NULL;
 	return 0;
 }
 

@@ -51,11 +51,6 @@ sd_bus_message *client_message(struct client *c, const char *path, const char *i
 int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 		sd_bus_message **ret_reply);
 
-/* The same in two: something else can be done before the answer is waited for. One call at a time,
- * and for who listens to no signals, which may come before the answer. */
-int client_begin(struct client *c, sd_bus_message *m);
-int client_finish(struct client *c, sd_bus_message **ret_reply);
-
 /* client_message, sd_bus_message_append and client_send in one; types is NULL for no arguments. */
 int client_call(struct client *c, const char *path, const char *interface, const char *member,
 		sd_bus_message **ret_reply, const char *types, ...);

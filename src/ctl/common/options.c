@@ -140,7 +140,7 @@ static int take_undo(struct options *o, const char *word)
 
 static int take_by(struct options *o, const char *word)
 {
-	int r = moment_parse(word, realtime_usec(), &o->by_usec);
+	int r = timestamp_parse(word, realtime_usec(), &o->by_usec);
 
 	if (r >= 0)
 		return 0;

@@ -12,8 +12,7 @@
 struct job_line {
 	uint64_t id;
 	uid_t uid;
-	/* The list's, as long as it lives; path, of the first name, is raw bytes. Where all but the
-	 * path are as of the line before, they are the same texts. */
+	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
 	const char *state, *origin, *priority, *path;
 	uint64_t entries, entries_done, bytes, bytes_freed, errors;
 	uint64_t created_usec, held_until_usec, started_usec,
@@ -25,17 +24,11 @@ struct job_answer {
 	sd_bus_message *m;
 };
 
-/* How much came last. */
-struct job_page {
-	size_t n, bytes;
-};
-
 /* All zero is an empty list. */
 struct job_list {
 	struct job_line *v;
-	size_t n, cap;
+	size_t n;
 	struct job_answer *answers; /* in which the texts are */
-	struct job_page page;
 };
 
 void job_list_done(struct job_list *l);
@@ -49,15 +42,10 @@ struct job_wish {
 	size_t n_ids;
 };
 
-/* Asks for jobs, in the order of their ids. Returns 0 or an exit status; the list is emptied first.
- */
+/* Asks the daemon for jobs, in the order of their ids. The list is emptied first; the caller frees
+ * it with job_list_done(), after a failure too. Returns 0 or an exit status, after saying what
+ * failed. */
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret);
 
-/* The same, but that the jobs are given to `some` in parts as they come, while more are on their
- * way, and are not kept but for the texts: in the end *ret has no more than those, and *ret_n is
- * how many jobs there were. What `some` returns other than 0 ends it and is returned. */
-int job_list_each(struct client *c, const struct job_wish *wish, struct job_list *ret,
-		  size_t *ret_n, int (*some)(const struct job_line *v, size_t n, void *userdata),
-		  void *userdata);
-
+/* Whether a job in this state will not change any more. */
 bool job_is_finished(const char *state);

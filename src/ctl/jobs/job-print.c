@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "job-print.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/output/messages.h"
+#include "ctl/output/table.h"
+#include "ctl/output/timestamps.h"
+#include "base/escape.h"
 #include "base/units.h"
+
+/* So many jobs become JSON at once: the JSON of a hundred thousand would need as many KiB twice. */
+#define JSON_JOBS 256
 
 json_t *job_line_json(const struct job_line *j)
 {
@@ -20,6 +27,27 @@ json_t *job_line_json(const struct job_line *j)
 			 (json_int_t)j->held_until_usec, "started_usec",
 			 (json_int_t)j->started_usec, "finished_usec",
 			 (json_int_t)j->finished_usec);
+}
+
+void jobs_json_print(FILE *out, const struct job_line *v, size_t n, bool pretty)
+{
+	/* Of an array, without its brackets. */
+	const size_t end = pretty ? strlen("\n]") : strlen("]");
+
+	for (size_t i = 0; i < n; i += JSON_JOBS) {
+		json_t *array = json_array();
+		_cleanup_free_ char *text = NULL;
+
+		for (size_t k = i; k < MIN(n, i + JSON_JOBS); k++)
+			(void)json_array_append_new(array, job_line_json(&v[k]));
+		text = json_dumps(array,
+				  JSON_ENSURE_ASCII | (pretty ? JSON_INDENT(2) : JSON_COMPACT));
+		json_decref(array);
+		if (text)
+			(void)fprintf(out, "%c%.*s", i == 0 ? '[' : ',',
+				      (int)(strlen(text) - 1 - end), text + 1);
+	}
+	(void)fputs(n == 0 ? "[]\n" : pretty ? "\n]\n" : "]\n", out);
 }
 
 void job_end_print(const struct job_line *j)
@@ -121,4 +149,76 @@ char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total)
 		(void)size_brief(buf + used, len - used, total);
 	}
 	return buf;
+}
+
+enum column { JOB, STATE, USER, PRIORITY, ORIGIN, ENTRIES, FREED, WHEN, PATH, COLUMNS };
+
+static const struct table_column columns[COLUMNS] = {
+	[JOB] = { "JOB", COLUMN_RIGHT },
+	[STATE] = { "STATE", COLUMN_STATE },
+	[USER] = { "USER", COLUMN_SPARE },
+	[PRIORITY] = { "PRIORITY", COLUMN_SPARE },
+	[ORIGIN] = { "ORIGIN", COLUMN_SPARE },
+	[ENTRIES] = { "ENTRIES", COLUMN_RIGHT | COLUMN_SPARE },
+	[FREED] = { "FREED", COLUMN_RIGHT | COLUMN_SPARE },
+	[WHEN] = { "WHEN", COLUMN_SPARE },
+	[PATH] = { "PATH", COLUMN_PATH },
+};
+
+/* What is most worth knowing: when it goes, since when it goes, how long it waits, when it ended.
+ */
+static uint64_t when_usec(const struct job_line *j)
+{
+	if (strcmp(j->state, "held") == 0)
+		return j->held_until_usec;
+	if (j->finished_usec > 0)
+		return j->finished_usec;
+	if (strcmp(j->state, "running") == 0 && j->started_usec > 0)
+		return j->started_usec;
+	return j->created_usec;
+}
+
+static int row_add(struct table *t, const struct job_line *j, const char *user, uint64_t now)
+{
+	_cleanup_free_ char *origin = escape_name(j->origin), *path = escape_name(j->path);
+	char id[24], entries[60], freed[40], when[DISTANCE_SIZE];
+	const char *const cells[COLUMNS] = {
+		[JOB] = id,
+		[STATE] = j->state,
+		[USER] = user,
+		[PRIORITY] = j->priority,
+		[ORIGIN] = origin,
+		[ENTRIES] = entries_brief(entries, sizeof(entries), j->entries_done, j->entries),
+		[FREED] = bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
+		[WHEN] = distance_format(when, when_usec(j), now),
+		[PATH] = path,
+	};
+
+	(void)snprintf(id, sizeof(id), "%" PRIu64, j->id);
+	return table_add(t, cells);
+}
+
+int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen)
+{
+	_cleanup_table_ struct table *t = table_new(columns, COLUMNS);
+	bool priorities = false, origins = false;
+	uint64_t now = realtime_usec();
+	char user[40] = "";
+	int r = t ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		/* Looking for a name reads files, and most jobs are of the same user. */
+		if (i == 0 || v[i].uid != v[i - 1].uid)
+			(void)user_format(user, sizeof(user), v[i].uid);
+		priorities = priorities || strcmp(v[i].priority, "normal") != 0;
+		origins = origins || strcmp(v[i].origin, "submit") != 0;
+		r = row_add(t, &v[i], user, now);
+	}
+	if (r < 0)
+		return r;
+	if (!priorities)
+		table_hide(t, PRIORITY);
+	if (!origins)
+		table_hide(t, ORIGIN);
+	return table_print(t, stdout, screen->width, screen->colours);
 }

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is told of a job, in words and as JSON. */
+/* Jobs for people and for programs: in words, as a table, as JSON. */
 #pragma once
 
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "job-list.h"
+#include "ctl/output/screen.h"
 
 /* The keys of a job in a list: id, state, uid, origin, priority, path, entries, entries_done,
  * bytes, bytes_freed, errors, created_usec, held_until_usec, started_usec, finished_usec. */
 json_t *job_line_json(const struct job_line *j);
+
+/* Prints an array of these, as json_print() would. After json_init. */
+void jobs_json_print(FILE *out, const struct job_line *v, size_t n, bool pretty);
+
+/* Prints a table on standard output; columns in which all is as usual are left out. To be called
+ * when the locale is known (screen.h). Returns 0 or -ENOMEM. */
+int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen);
 
 /* "Job 12 done: 20,000 entries, 2.0 GiB, in 3min 2s" on stdout. */
 void job_end_print(const struct job_line *j);

@@ -106,10 +106,10 @@ static void path_line(const char *name, const char *path)
 
 static void moment_line(const char *name, uint64_t usec)
 {
-	char moment[MOMENT_SIZE];
+	char moment[TIMESTAMP_SIZE];
 
 	if (usec > 0)
-		line(name, moment_format(moment, sizeof(moment), usec, realtime_usec()));
+		line(name, timestamp_format(moment, sizeof(moment), usec, realtime_usec()));
 }
 
 static void state_line(const struct job_view *j, bool colours)

@@ -215,7 +215,7 @@ static void answer_print(const struct submit *s, const struct batch *b, const st
 {
 	_cleanup_free_ char *words = batch_words(b, a->accepted);
 	uint64_t now = realtime_usec();
-	char missing[28], moment[MOMENT_SIZE];
+	char missing[28], moment[TIMESTAMP_SIZE];
 	struct sentence line;
 	FILE *out;
 
@@ -233,7 +233,7 @@ static void answer_print(const struct submit *s, const struct batch *b, const st
 			      count_format(missing, sizeof(missing), a->missing));
 	if (s->o.undo_usec > 0 && a->id > 0)
 		(void)fprintf(out, "; reclaimctl restore %" PRIu64 " has it back until %s", a->id,
-			      moment_format(moment, sizeof(moment), now + s->o.undo_usec, now));
+			      timestamp_format(moment, sizeof(moment), now + s->o.undo_usec, now));
 	sentence_end(&line);
 	(void)fflush(stdout);
 }

@@ -126,7 +126,7 @@ static int missing_tell(const struct waiting *w)
 /* Who waits for a job that waits itself wants to know what for. */
 static void standing_tell(struct waiting *w)
 {
-	char moment[MOMENT_SIZE];
+	char moment[TIMESTAMP_SIZE];
 
 	for (size_t i = 0; i < w->jobs.n; i++) {
 		const struct job_line *j = &w->jobs.v[i];
@@ -143,8 +143,8 @@ static void standing_tell(struct waiting *w)
 				      j->id, j->id);
 		else
 			(void)fprintf(stderr, "Job %" PRIu64 " is held until %s\n", j->id,
-				      moment_format(moment, sizeof(moment), j->held_until_usec,
-						    realtime_usec()));
+				      timestamp_format(moment, sizeof(moment), j->held_until_usec,
+						       realtime_usec()));
 	}
 }
 

@@ -34,7 +34,7 @@ static bool reads(const char *s, const char *format, struct tm *ret)
 	return true;
 }
 
-/* The moment that local time tm is; summer time is found out. */
+/* Converts local time; mktime(3) finds out whether it is summer time. */
 static int local_to_usec(struct tm tm, uint64_t *ret_usec)
 {
 	time_t t;
@@ -82,7 +82,7 @@ static int date_parse(struct tm tm, const char *s, uint64_t now_usec, uint64_t *
 	return 0;
 }
 
-int moment_parse(const char *s, uint64_t now_usec, uint64_t *ret_usec)
+int timestamp_parse(const char *s, uint64_t now_usec, uint64_t *ret_usec)
 {
 	time_t now = (time_t)(now_usec / USEC_PER_SEC);
 	uint64_t span;
@@ -111,15 +111,7 @@ static uint64_t distance(uint64_t usec, uint64_t now_usec)
 	return usec > now_usec ? usec - now_usec : now_usec - usec;
 }
 
-static char *put(char *at, const char *text)
-{
-	size_t n = strlen(text);
-
-	return (char *)memcpy(at, text, n + 1) + n;
-}
-
-/* Without printf: a list has thousands of these. */
-char *moment_distance(char *buf, uint64_t usec, uint64_t now_usec)
+char *distance_format(char *buf, uint64_t usec, uint64_t now_usec)
 {
 	static const struct {
 		unsigned seconds;
@@ -127,24 +119,19 @@ char *moment_distance(char *buf, uint64_t usec, uint64_t now_usec)
 	} units[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
 	uint64_t s = distance(usec, now_usec) / USEC_PER_SEC;
 	bool later = usec > now_usec;
-	char *end = buf;
 	size_t i = 0;
 
-	if (s == 0) {
-		(void)put(buf, "now");
-		return buf;
-	}
-	while (units[i].seconds > s)
+	while (s > 0 && units[i].seconds > s)
 		i++;
-	if (later)
-		end = put(end, "in ");
-	end = put(number_put(end, s / units[i].seconds), units[i].name);
-	if (!later)
-		(void)put(end, " ago");
+	if (s == 0)
+		(void)snprintf(buf, DISTANCE_SIZE, "now");
+	else
+		(void)snprintf(buf, DISTANCE_SIZE, "%s%" PRIu64 "%s%s", later ? "in " : "",
+			       s / units[i].seconds, units[i].name, later ? "" : " ago");
 	return buf;
 }
 
-static char *distance_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+static char *span_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
 {
 	uint64_t away = distance(usec, now_usec);
 	char span[32];
@@ -162,7 +149,7 @@ static char *distance_format(char *buf, size_t len, uint64_t usec, uint64_t now_
 	return buf;
 }
 
-char *moment_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+char *timestamp_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
 {
 	time_t t = (time_t)(usec / USEC_PER_SEC);
 	char when[32], away[48];
@@ -170,7 +157,6 @@ char *moment_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
 
 	if (!localtime_r(&t, &tm) || strftime(when, sizeof(when), "%F %T", &tm) == 0)
 		when[0] = '\0';
-	(void)snprintf(buf, len, "%s (%s)", when,
-		       distance_format(away, sizeof(away), usec, now_usec));
+	(void)snprintf(buf, len, "%s (%s)", when, span_format(away, sizeof(away), usec, now_usec));
 	return buf;
 }

@@ -25,7 +25,7 @@ static uint64_t at(const char *s, uint64_t now)
 {
 	uint64_t v = 0;
 
-	ck_assert_msg(moment_parse(s, now, &v) == 0, "%s", s);
+	ck_assert_msg(timestamp_parse(s, now, &v) == 0, "%s", s);
 	return v;
 }
 
@@ -84,9 +84,9 @@ START_TEST(a_date_must_be_to_come)
 	zone("UTC");
 	ck_assert_uint_eq(at("2026-11-22 11:30:15", NOW), NOW + DAY);
 	ck_assert_uint_eq(at("2026-11-21 11:31", NOW), NOW + 45 * USEC_PER_SEC);
-	ck_assert_int_eq(moment_parse("2026-11-21 11:30", NOW, &v), -ERANGE);
-	ck_assert_int_eq(moment_parse("1969-11-21 11:30", NOW, &v), -ERANGE);
-	ck_assert_int_eq(moment_parse("9999-11-21 11:30", NOW, &v), -ERANGE);
+	ck_assert_int_eq(timestamp_parse("2026-11-21 11:30", NOW, &v), -ERANGE);
+	ck_assert_int_eq(timestamp_parse("1969-11-21 11:30", NOW, &v), -ERANGE);
+	ck_assert_int_eq(timestamp_parse("9999-11-21 11:30", NOW, &v), -ERANGE);
 	ck_assert_uint_eq(v, 42);
 }
 END_TEST
@@ -108,36 +108,36 @@ START_TEST(nonsense_is_refused)
 
 	zone("UTC");
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
-		ck_assert_msg(moment_parse(bad[i], NOW, &v) == -EINVAL, "%s", bad[i]);
-	ck_assert_int_eq(moment_parse("-2h", NOW, &v), -ERANGE);
-	ck_assert_int_eq(moment_parse("200y", NOW, &v), -ERANGE);
-	ck_assert_int_eq(moment_parse("99999999999999999y", NOW, &v), -ERANGE);
+		ck_assert_msg(timestamp_parse(bad[i], NOW, &v) == -EINVAL, "%s", bad[i]);
+	ck_assert_int_eq(timestamp_parse("-2h", NOW, &v), -ERANGE);
+	ck_assert_int_eq(timestamp_parse("200y", NOW, &v), -ERANGE);
+	ck_assert_int_eq(timestamp_parse("99999999999999999y", NOW, &v), -ERANGE);
 	ck_assert_uint_eq(v, 42);
 }
 END_TEST
 
 START_TEST(distances_are_one_unit)
 {
-	char b[MOMENT_SIZE];
+	char b[TIMESTAMP_SIZE];
 
-	ck_assert_str_eq(moment_distance(b, NOW, NOW), "now");
-	ck_assert_str_eq(moment_distance(b, NOW - USEC_PER_SEC / 2, NOW), "now");
-	ck_assert_str_eq(moment_distance(b, NOW - 9 * USEC_PER_SEC, NOW), "9s ago");
-	ck_assert_str_eq(moment_distance(b, NOW + 45 * USEC_PER_SEC, NOW), "in 45s");
-	ck_assert_str_eq(moment_distance(b, NOW + HOUR + 1, NOW), "in 1h");
-	ck_assert_str_eq(moment_distance(b, NOW - 3 * DAY, NOW), "3d ago");
+	ck_assert_str_eq(distance_format(b, NOW, NOW), "now");
+	ck_assert_str_eq(distance_format(b, NOW - USEC_PER_SEC / 2, NOW), "now");
+	ck_assert_str_eq(distance_format(b, NOW - 9 * USEC_PER_SEC, NOW), "9s ago");
+	ck_assert_str_eq(distance_format(b, NOW + 45 * USEC_PER_SEC, NOW), "in 45s");
+	ck_assert_str_eq(distance_format(b, NOW + HOUR + 1, NOW), "in 1h");
+	ck_assert_str_eq(distance_format(b, NOW - 3 * DAY, NOW), "3d ago");
 }
 END_TEST
 
 START_TEST(moments_are_local_and_exact)
 {
-	char b[MOMENT_SIZE];
+	char b[TIMESTAMP_SIZE];
 
 	zone("UTC");
-	ck_assert_str_eq(moment_format(b, sizeof(b), NOW + HOUR + 60 * USEC_PER_SEC, NOW),
+	ck_assert_str_eq(timestamp_format(b, sizeof(b), NOW + HOUR + 60 * USEC_PER_SEC, NOW),
 			 "2026-11-21 12:31:15 (in 1h 1min)");
 	zone("CET-1");
-	ck_assert_str_eq(moment_format(b, sizeof(b), NOW - 90 * USEC_PER_SEC, NOW),
+	ck_assert_str_eq(timestamp_format(b, sizeof(b), NOW - 90 * USEC_PER_SEC, NOW),
 			 "2026-11-21 12:28:45 (1min 30s ago)");
 }
 END_TEST
@@ -152,5 +152,5 @@ int main(void)
 		moments_are_local_and_exact,
 	};
 
-	return run_case("moments", tests, ELEMENTSOF(tests));
+	return run_case("timestamps", tests, ELEMENTSOF(tests));
 }
