@@ -22,7 +22,7 @@
 
 #define FILE_MOST MiB(1)
 
-struct loading {
+struct config_loading {
 	struct config *c;
 	struct node *root; /* all files so far */
 	size_t n_files;
@@ -103,7 +103,7 @@ static int config_new(struct config **ret)
 }
 
 /* Adds a file's name to those that were read. Takes it over, also on failure. */
-static int keep_name(struct loading *l, char *name)
+static int keep_name(struct config_loading *l, char *name)
 {
 	char **files = realloc(l->c->files, (l->n_files + 2) * sizeof(char *));
 
@@ -140,7 +140,7 @@ static ssize_t text_read(const char *file, char **ret, const char **ret_why)
 }
 
 /* Reads one tree, and checks it by a configuration that is thrown away. */
-static int tree_read(struct loading *l, const char *file, const char *text, size_t len,
+static int tree_read(struct config_loading *l, const char *file, const char *text, size_t len,
 		     struct node **ret)
 {
 	struct config *trial = NULL;
@@ -161,7 +161,7 @@ static int tree_read(struct loading *l, const char *file, const char *text, size
 }
 
 /* Reads a file over what is there. What is wrong with it is told at once; that is no failure. */
-static int load_one(struct loading *l, char *name, bool must_exist)
+static int load_one(struct config_loading *l, char *name, bool must_exist)
 {
 	_cleanup_free_ char *text = NULL;
 	struct node *root = NULL;
@@ -203,7 +203,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static int load_drop_ins(struct loading *l, char *dir)
+static int load_drop_ins(struct config_loading *l, char *dir)
 {
 	struct dirent **v = NULL;
 	int n = scandir(dir, &v, is_drop_in, by_name), r = 0;
@@ -228,7 +228,7 @@ static int load_drop_ins(struct loading *l, char *dir)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int load_dir(struct loading *l, const char *dir)
+static int load_dir(struct config_loading *l, const char *dir)
 {
 	_cleanup_free_ char *drop_ins = NULL;
 	char *name = NULL;
@@ -247,7 +247,7 @@ static int load_dir(struct loading *l, const char *dir)
 }
 
 /* Makes the configuration of all that was read. */
-static int finish(struct loading *l, struct config **ret)
+static int finish(struct config_loading *l, struct config **ret)
 {
 	int r;
 
@@ -268,7 +268,7 @@ static int finish(struct loading *l, struct config **ret)
 static int load(struct config **ret, const char *vendor_dir, const char *dir, const char *file,
 		config_complain_t complain, void *userdata)
 {
-	struct loading l = { .complain = complain, .userdata = userdata };
+	struct config_loading l = { .complain = complain, .userdata = userdata };
 	char *name = NULL;
 	int r = config_new(&l.c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Has somebody set the clock? Ages mean nothing if it is wrong, so what goes by them waits until a
+/* Was the clock set? Ages mean nothing if it is wrong, so what goes by them waits until a
  * person has said that it is right. Pure. */
 #pragma once
 
@@ -17,8 +17,8 @@ struct clock_reading {
 };
 
 /* By how much the wall clock was set between two readings, if that is more than a day; else 0.
- * Between two boots nobody knows how long the machine was off, so that there a step forward counts
- * only if the clock has not been compared with others' since. */
+ * Between two boots it is not known how long the machine was off, so that there a step forward
+ * counts only if the clock has not been synchronized since. */
 int64_t clock_jump_usec(const struct clock_reading *before, const struct clock_reading *now);
 
 /* Room for a reading as a line, which has the same length always. */

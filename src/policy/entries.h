@@ -3,23 +3,65 @@
  * Owns the names. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fate.h"
+/* What becomes of an entry, and why. */
+enum disposition {
+	DISPOSITION_UNDECIDED = 0,
+
+	/* Kept, whatever the rules say: found by the scan that lists the entries. */
+	DISPOSITION_PROTECTED,
+	DISPOSITION_MOUNT,
+	DISPOSITION_IN_USE,
+	DISPOSITION_LOCKED,
+	DISPOSITION_UNREAD,
+	DISPOSITION_NO_TIME,
+	DISPOSITION_NO_SERIES,
+	DISPOSITION_OTHER_KEEPS,
+	DISPOSITION_CHANGED, /* since it was looked at first */
+
+	/* Kept by rules. */
+	DISPOSITION_FUTURE,
+	DISPOSITION_KEPT,
+	DISPOSITION_MIN_COUNT,
+	DISPOSITION_MIN_AGE,
+	DISPOSITION_WITHIN_LIMITS,
+	DISPOSITION_NO_RULE,
+
+	/* Deleted. */
+	DISPOSITION_NOT_KEPT,
+	DISPOSITION_MAX_AGE,
+	DISPOSITION_MAX_FILES,
+	DISPOSITION_MAX_SIZE,
+	DISPOSITION_MIN_FREE,
+
+	DISPOSITIONS
+};
+
+static inline bool disposition_deletes(enum disposition disposition)
+{
+	return disposition >= DISPOSITION_NOT_KEPT;
+}
+
+/* One word or two for programs ("max-age"), and a few words for people. */
+const char *disposition_name(enum disposition disposition);
+const char *disposition_words(enum disposition disposition);
 
 struct policy_entry {
 	const char *name;   /* path beneath the policy's directory */
 	const char *series; /* it belongs to; "" without group-by */
 	int64_t time_nsec;  /* since the epoch */
-	uint64_t ino;       /* who it is, with these two; 0 where nobody is to be told */
+	uint64_t ino;       /* its identity, with btime_nsec and the type in mode */
 	int64_t btime_nsec;
 	uint64_t bytes; /* that deleting it frees */
 	uint32_t uid;
 	uint32_t mode;
 	uint16_t kept_by; /* rules of keep, as bits; filled by rules_decide */
-	/* FATE_OPEN, or why it is kept whatever the rules say; then what rules_decide says. */
-	uint8_t fate; /* enum policy_fate */
+	/* DISPOSITION_UNDECIDED, or why it is kept whatever the rules say; then what rules_decide
+	 * says. */
+	uint8_t disposition; /* enum disposition */
 };
 
 struct arena_block;

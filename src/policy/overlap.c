@@ -88,7 +88,7 @@ bool policies_meet(const struct policy *a, const struct policy *b)
  */
 
 /* Names that are kept, sorted so that what is beneath a name follows it at once. */
-struct held {
+struct kept_names {
 	const char **names;
 	size_t n;
 };
@@ -112,7 +112,7 @@ static int by_path(const void *a, const void *b)
 	return path_compare(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int held_make(struct held *h, const struct policy_entries *l)
+static int held_make(struct kept_names *h, const struct policy_entries *l)
 {
 	h->n = 0;
 	h->names = malloc((l->n + 1) * sizeof(*h->names));
@@ -126,7 +126,7 @@ static int held_make(struct held *h, const struct policy_entries *l)
 }
 
 /* The first of the names that is not before this one; h->n if all are. */
-static size_t held_find(const struct held *h, const char *name)
+static size_t held_find(const struct kept_names *h, const char *name)
 {
 	size_t low = 0, high = h->n;
 
@@ -149,7 +149,7 @@ static bool is_beneath(const char *name, const char *dir)
 }
 
 /* Is a name kept, or anything beneath it, or what it is in? It is changed on the way. */
-static bool is_held(const struct held *h, char *name)
+static bool is_held(const struct kept_names *h, char *name)
 {
 	size_t i = held_find(h, name);
 
@@ -199,7 +199,7 @@ int overlap_hold(struct policy_entries *l, const char *base, const struct policy
 {
 	const char *inner = way(base, other_base), *outer = way(other_base, base);
 	char name[2 * PATH_MAX];
-	struct held h;
+	struct kept_names h;
 	int r = held_make(&h, other);
 
 	if (r < 0)
@@ -208,12 +208,12 @@ int overlap_hold(struct policy_entries *l, const char *base, const struct policy
 		struct policy_entry *e = &l->v[i];
 		bool around;
 
-		if (e->fate != FATE_OPEN)
+		if (e->disposition != DISPOSITION_UNDECIDED)
 			continue;
 		if (name_there(name, sizeof(name), inner, outer, e->name, &around)
 			    ? is_held(&h, name)
 			    : around)
-			e->fate = FATE_OTHER_KEEPS;
+			e->disposition = DISPOSITION_OTHER_KEEPS;
 	}
 	free(h.names);
 	return 0;

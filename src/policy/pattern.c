@@ -634,12 +634,12 @@ unsigned long long pattern_work(const struct pattern *p)
 /* ---- a text -----------------------------------------------------------------------------------
  */
 
-struct text {
+struct subject {
 	const unsigned char *s;
 	size_t len;
 };
 
-static bool holds(const struct text *t, size_t at, enum where where)
+static bool holds(const struct subject *t, size_t at, enum where where)
 {
 	bool before = at > 0 && is_word(t->s[at - 1]), after = at < t->len && is_word(t->s[at]);
 
@@ -671,7 +671,7 @@ static void active_clear(struct active *w)
 
 /* Adds an alternative that goes on at a step, and all that follow without a byte, the preferred
  * first. */
-static void active_add(struct pattern *p, struct active *w, size_t step, const struct text *t,
+static void active_add(struct pattern *p, struct active *w, size_t step, const struct subject *t,
 		       size_t at, int begin)
 {
 	size_t n = 0;
@@ -713,7 +713,7 @@ static void active_add(struct pattern *p, struct active *w, size_t step, const s
 
 /* Goes on by one byte: from those of `w` to those of `next`. */
 static void active_step(struct pattern *p, const struct active *w, struct active *next,
-			const struct text *t, size_t at, int latest)
+			const struct subject *t, size_t at, int latest)
 {
 	active_clear(next);
 	for (size_t i = 0; i < w->n; i++) {
@@ -735,7 +735,7 @@ static void swap(struct active **a, struct active **b)
 
 /* The leftmost match, and of these the longest. Of two alternatives at the same step, only the one
  * that began first counts: what comes is the same for both. */
-static bool find(struct pattern *p, const struct text *t, size_t *ret_begin, size_t *ret_end)
+static bool find(struct pattern *p, const struct subject *t, size_t *ret_begin, size_t *ret_end)
 {
 	struct active *now = &p->a, *next = &p->b;
 	size_t match = p->n - 1;
@@ -765,7 +765,7 @@ static bool bit(const uint64_t *bits, size_t i)
 
 /* Does a step lead to the end? `ends` is of its place, and `then` of the next, or NULL at the end.
  */
-static bool leads(const struct pattern *p, const struct text *t, size_t at, size_t i,
+static bool leads(const struct pattern *p, const struct subject *t, size_t at, size_t i,
 		  const uint64_t *ends, const uint64_t *then)
 {
 	const struct step *v = &p->v[i];
@@ -791,7 +791,7 @@ static bool leads(const struct pattern *p, const struct text *t, size_t at, size
 /* For each place of the match, the steps from which its end can be reached: `words` of bits each.
  * From the last step to the first, as what needs no byte goes forward but for the ends of loops: as
  * often as loops lie in each other. */
-static void lead_all(struct pattern *p, const struct text *t, size_t begin, size_t end,
+static void lead_all(struct pattern *p, const struct subject *t, size_t begin, size_t end,
 		     size_t words)
 {
 	memset(p->ends, 0, (end - begin + 1) * words * sizeof(*p->ends));
@@ -880,7 +880,7 @@ static bool follow(struct pattern *p, size_t begin, size_t words, struct groups 
 
 int pattern_match(struct pattern *p, const char *text, struct pattern_group ret[PATTERN_GROUPS])
 {
-	struct text t = { .s = (const unsigned char *)text, .len = strlen(text) };
+	struct subject t = { .s = (const unsigned char *)text, .len = strlen(text) };
 	size_t words = (p->n + 63) / 64, begin, end;
 	struct groups g;
 	int r;

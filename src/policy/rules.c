@@ -79,38 +79,38 @@ static int largest_first(const void *a, const void *b, void *userdata)
 /* Has an entry no place in a series? */
 static bool is_apart(const struct deciding *d, struct policy_entry *e)
 {
-	if (e->fate == FATE_NO_TIME || e->fate == FATE_NO_SERIES)
+	if (e->disposition == DISPOSITION_NO_TIME || e->disposition == DISPOSITION_NO_SERIES)
 		return true;
 	if (e->time_nsec <= d->now.now_nsec)
 		return false;
-	if (e->fate == FATE_OPEN)
-		e->fate = FATE_FUTURE;
+	if (e->disposition == DISPOSITION_UNDECIDED)
+		e->disposition = DISPOSITION_FUTURE;
 	return true;
 }
 
-static enum policy_fate fate_of(const struct deciding *d, const struct policy_entry *e,
-				uint64_t nth)
+static enum disposition disposition_of(const struct deciding *d, const struct policy_entry *e,
+				       uint64_t nth)
 {
 	const struct policy *p = d->p;
 	uint64_t age_usec = ((uint64_t)d->now.now_nsec - (uint64_t)e->time_nsec) / 1000;
 
 	if (!policy_has_rules(p))
-		return FATE_NO_RULE;
+		return DISPOSITION_NO_RULE;
 	if (e->kept_by)
-		return FATE_KEPT;
+		return DISPOSITION_KEPT;
 	if (nth <= p->min_count)
-		return FATE_MIN_COUNT;
+		return DISPOSITION_MIN_COUNT;
 	if (age_usec < p->min_age_usec)
-		return FATE_MIN_AGE;
+		return DISPOSITION_MIN_AGE;
 	if (policy_has_keep(p))
-		return FATE_NOT_KEPT;
+		return DISPOSITION_NOT_KEPT;
 	if (p->max_age_usec > 0 && age_usec > p->max_age_usec)
-		return FATE_MAX_AGE;
-	return FATE_WITHIN_LIMITS;
+		return DISPOSITION_MAX_AGE;
+	return DISPOSITION_WITHIN_LIMITS;
 }
 
-/* Decides one series, the entries of d->order from `from` to `to`, by what does not depend on the
- * others. */
+/* Decides one series, the entries of d->order from `from` to `to`, by what does not depend on other
+ * series. */
 static void decide_series(const struct deciding *d, size_t from, size_t to)
 {
 	struct periods periods = { 0 };
@@ -124,8 +124,8 @@ static void decide_series(const struct deciding *d, size_t from, size_t to)
 			continue;
 		e->kept_by = (uint16_t)periods_step(&periods, &d->p->keep, e->time_nsec);
 		nth++;
-		if (e->fate == FATE_OPEN)
-			e->fate = (uint8_t)fate_of(d, e, nth);
+		if (e->disposition == DISPOSITION_UNDECIDED)
+			e->disposition = (uint8_t)disposition_of(d, e, nth);
 	}
 }
 
@@ -154,7 +154,7 @@ static struct limits limits_begin(const struct deciding *d)
 	for (size_t i = 0; i < d->n; i++) {
 		const struct policy_entry *e = &d->v[i];
 
-		if (fate_deletes(e->fate)) {
+		if (disposition_deletes(e->disposition)) {
 			l.free_bytes += e->bytes;
 		} else {
 			l.files++;
@@ -167,17 +167,17 @@ static struct limits limits_begin(const struct deciding *d)
 	return l;
 }
 
-/* Which limit wants this entry; FATE_WITHIN_LIMITS for none. */
-static enum policy_fate limit_on(const struct policy *p, const struct limits *l,
+/* Which limit wants this entry; DISPOSITION_WITHIN_LIMITS for none. */
+static enum disposition limit_on(const struct policy *p, const struct limits *l,
 				 const struct policy_entry *e)
 {
 	if (p->max_files > 0 && l->files > p->max_files)
-		return FATE_MAX_FILES;
+		return DISPOSITION_MAX_FILES;
 	if (p->max_size_bytes > 0 && e->bytes > 0 && l->bytes > p->max_size_bytes)
-		return FATE_MAX_SIZE;
+		return DISPOSITION_MAX_SIZE;
 	if (e->bytes > 0 && l->free_bytes < l->free_wanted_bytes)
-		return FATE_MIN_FREE;
-	return FATE_WITHIN_LIMITS;
+		return DISPOSITION_MIN_FREE;
+	return DISPOSITION_WITHIN_LIMITS;
 }
 
 static int apply_limits(const struct deciding *d)
@@ -189,15 +189,15 @@ static int apply_limits(const struct deciding *d)
 	if (!candidates)
 		return -ENOMEM;
 	for (size_t i = 0; i < d->n; i++)
-		if (d->v[i].fate == FATE_WITHIN_LIMITS)
+		if (d->v[i].disposition == DISPOSITION_WITHIN_LIMITS)
 			candidates[n++] = (uint32_t)i;
 	qsort_r(candidates, n, sizeof(*candidates),
 		d->p->order == ORDER_LARGEST ? largest_first : oldest_first, d->v);
 	for (size_t i = 0; i < n; i++) {
 		struct policy_entry *e = &d->v[candidates[i]];
 
-		e->fate = (uint8_t)limit_on(d->p, &l, e);
-		if (fate_deletes(e->fate)) {
+		e->disposition = (uint8_t)limit_on(d->p, &l, e);
+		if (disposition_deletes(e->disposition)) {
 			l.files--;
 			l.bytes -= e->bytes;
 			l.free_bytes += e->bytes;
@@ -219,8 +219,8 @@ static void sum_up(const struct deciding *d, struct policy_plan *plan)
 		const struct policy_entry *e = &d->v[i];
 
 		count(&plan->matched, e);
-		count(&plan->fates[e->fate], e);
-		if (fate_deletes(e->fate))
+		count(&plan->dispositions[e->disposition], e);
+		if (disposition_deletes(e->disposition))
 			count(&plan->deleted, e);
 	}
 	if (plan->matched.bytes > 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The rules of a policy, applied: a list of entries, the time and the free space in, a fate for
- * each entry out. Pure; the same input gives the same plan, in whatever order the entries come.
+/* The rules of a policy, applied: a list of entries, the time and the free space in, a disposition
+ * for each entry out. Pure; the same input gives the same plan, in whatever order the entries come.
  *
  *   1. What was found to be kept whatever the rules say, stays; so does what is in the future,
  *      which counts for nothing else either.
@@ -29,14 +29,14 @@ struct policy_sum {
 struct policy_plan {
 	uint32_t *order; /* of the entries: by series and name of it, newest first */
 	struct policy_sum matched, deleted;
-	struct policy_sum fates[FATES];
+	struct policy_sum dispositions[DISPOSITIONS];
 	/* How much of the bytes that match would go; where they are none at all, of the entries. */
 	double share;
 	/* That is more than max-delete lets one run delete. */
 	bool over_max_delete;
 };
 
-/* Fills *ret and the fates of all entries. Returns 0 or -ENOMEM. */
+/* Fills *ret and the dispositions of all entries. Returns 0 or -ENOMEM. */
 int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_entries *l,
 		 struct policy_moment now);
 void policy_plan_done(struct policy_plan *p);

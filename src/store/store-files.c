@@ -64,10 +64,10 @@ int files_open_dir(const char *dir, const char **ret_why)
 		return fail(-errno, ret_why, "the state directory cannot be read");
 	if (st.st_uid != geteuid())
 		return fail(-EPERM, ret_why,
-			    "the state directory belongs to somebody else than who runs reclaimd");
+			    "the state directory belongs to another user than reclaimd runs as");
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return fail(-EPERM, ret_why,
-			    "others may write the state directory: make it mode 0700");
+			    "other users may write the state directory: make it mode 0700");
 	if (lock(fd) < 0)
 		return fail(errno == EWOULDBLOCK ? -EBUSY : -errno, ret_why,
 			    errno == EWOULDBLOCK ? "another reclaimd uses the state directory"
@@ -100,7 +100,7 @@ int files_look(int dir_fd, const char **ret_why)
 	if (st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
 		return fail(-EPERM, ret_why,
 			    "the job store (" STORE_FILE
-			    ") belongs to others, or they may write it");
+			    ") belongs to another user, or other users may write it");
 	return st.st_size > 0 ? FOUND_FILE : FOUND_EMPTY;
 }
 

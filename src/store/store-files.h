@@ -13,8 +13,8 @@
 #define STORE_FILE_RESERVE "reserve"
 
 /* Opens the state directory and takes its lock, which is held until the descriptor is closed. It
- * must be a directory, ours, and writable by nobody else. Returns the descriptor or a negative
- * errno: -EPERM, -EBUSY (another one has it), or the system's; with *ret_why in words. */
+ * must be a directory, ours, and writable by no other user. Returns the descriptor or a negative
+ * errno: -EPERM, -EBUSY (another process has it), or the system's; with *ret_why in words. */
 int files_open_dir(const char *dir, const char **ret_why);
 
 enum store_found {
@@ -37,8 +37,8 @@ int files_publish_new(int dir_fd);
 int files_read(int dir_fd);
 
 /* Space that is kept for when there is none: a file that can be given up. Making it leaves as much
- * again to others, else -ENOSPC, as with -EDQUOT; it is durable when this returns 0, also where it
- * was there already. */
+ * again to other files, else -ENOSPC, as with -EDQUOT; it is durable when this returns 0, also
+ * where it was there already. */
 int files_reserve_make(int dir_fd, uint64_t bytes);
 void files_reserve_give(int dir_fd);
 

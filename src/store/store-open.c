@@ -167,7 +167,7 @@ static int set_aside(struct store *s, const char *dir, const char *words, char *
 	r = files_name_aside(s->dir_fd, name, sizeof(name));
 	if (r < 0)
 		return r;
-	/* The words come first: once it is moved, nobody finds out any more. */
+	/* The words come first: once it is moved, they are not found out any more. */
 	if (asprintf(
 		    &text,
 		    "The job store %s/" STORE_FILE " cannot be used: %s. It is kept as %s, and a "
@@ -199,7 +199,7 @@ static const char *why(int r)
 	case -EIO:
 		return "the disk reports errors on the job store";
 	case -ENOMEM:
-		return "memory is out";
+		return "out of memory";
 	case -EUCLEAN:
 		return "the job store that was just made cannot be read back";
 	default:

@@ -132,8 +132,8 @@ static void do_missed(struct store_queue *q, struct store_tasks *batch)
 }
 
 /* Takes tasks off the list: those that only read, up to the first that writes; then as many as one
- * transaction holds. What reads behind a write in the same transaction sees it, so it shares its
- * fate. */
+ * transaction holds. What reads behind a write in the same transaction sees it, so it fails with
+ * it. */
 static void work_off(struct store_queue *q, struct store_tasks *list)
 {
 	struct store_tasks batch = STAILQ_HEAD_INITIALIZER(batch);

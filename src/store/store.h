@@ -86,12 +86,12 @@ struct problem_record {
 	bool is_error;
 };
 
-/* Opens or makes the store in a directory (the state directory: ours, and writable by nobody else,
- * else -EPERM; -EBUSY where another process has it). What is there is checked; what is damaged,
- * empty, or of a newer version is set aside under another name, and *ret_set_aside (malloc'ed, else
- * NULL) says what was found, in words, and where it is now: also where the new one then cannot be
- * opened, because the next start finds nothing to tell of. An error of the disk sets nothing aside.
- * Returns 0 or a negative errno with *ret_why (static) in words.
+/* Opens or makes the store in a directory (the state directory: ours, and writable by no other
+ * user, else -EPERM; -EBUSY where another process has it). What is there is checked; what is
+ * damaged, empty, or of a newer version is set aside under another name, and *ret_set_aside
+ * (malloc'ed, else NULL) says what was found, in words, and where it is now: also where the new one
+ * then cannot be opened, because the next start finds nothing to tell of. An error of the disk sets
+ * nothing aside. Returns 0 or a negative errno with *ret_why (static) in words.
  *
  * An older copy of the file, put in its place while nothing runs, is what it is: jobs submitted
  * since are not known, their numbers are given again, and entries deleted since are still listed.

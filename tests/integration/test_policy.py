@@ -282,7 +282,7 @@ class Held(Case):
         fcntl.flock(fd, fcntl.LOCK_SH)
         fates, o = plan(w)
         self.assertEqual((fates, o["not_looked_into"]["locked"]), ({"e/f": ("delete", "max-age")}, 1))
-        self.assertIn("1 directory that somebody has locked", policy(w, "plan").out)
+        self.assertIn("1 directory that another process has locked", policy(w, "plan").out)
         one(w, "match: '*', kind: tree, max-age: 1us")
         self.assertEqual(plan(w)[0]["d"], ("keep", "open"))
         one(w, "match: '*', kind: tree, max-age: 1us, skip-open: false")
@@ -292,7 +292,7 @@ class Held(Case):
         fd = os.open(w.path("base"), os.O_RDONLY)
         fcntl.flock(fd, fcntl.LOCK_EX)
         r = policy(w, "plan", status=1)
-        self.assertIn("is locked by somebody", r.err)
+        self.assertIn("is locked by another process", r.err)
         os.close(fd)
 
     @matrix(backends=plain, fs=tmpfs)
@@ -440,7 +440,7 @@ class Several(Case):
         fd = os.open(w.path("base/a"), os.O_RDONLY)
         fcntl.flock(fd, fcntl.LOCK_EX)
         err = policy(w, "plan", "b", status=1).err
-        self.assertIn("a: %s is locked by somebody" % w.path("base/a"), err)
+        self.assertIn("a: %s is locked by another process" % w.path("base/a"), err)
         self.assertIn("b: %s cannot be planned for: what another policy keeps" % w.path("base"), err)
         os.close(fd)
 

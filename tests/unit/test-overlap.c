@@ -59,11 +59,11 @@ START_TEST(what_the_other_keeps_is_held)
 		add_all(&o, "gone c/gone", false);
 		ck_assert_int_eq(overlap_hold(&l, cases[i].base, &o, cases[i].other), 0);
 		for (size_t k = 0; k < l.n; k++)
-			if (l.v[k].fate == FATE_OTHER_KEEPS) {
+			if (l.v[k].disposition == DISPOSITION_OTHER_KEEPS) {
 				strcat(held, *held ? " " : "");
 				strcat(held, l.v[k].name);
 			} else {
-				ck_assert_int_eq(l.v[k].fate, FATE_OPEN);
+				ck_assert_int_eq(l.v[k].disposition, DISPOSITION_UNDECIDED);
 			}
 		ck_assert_msg(strcmp(held, cases[i].held) == 0, "case %zu: %s", i, held);
 		entries_done(&l);
@@ -77,10 +77,10 @@ START_TEST(what_is_decided_stays_so)
 	struct policy_entries l = { 0 }, o = { 0 };
 
 	add(&l, "a", false);
-	l.v[0].fate = FATE_PROTECTED;
+	l.v[0].disposition = DISPOSITION_PROTECTED;
 	add(&o, "a", true);
 	ck_assert_int_eq(overlap_hold(&l, "/b", &o, "/b"), 0);
-	ck_assert_int_eq(l.v[0].fate, FATE_PROTECTED);
+	ck_assert_int_eq(l.v[0].disposition, DISPOSITION_PROTECTED);
 	entries_done(&l);
 	entries_done(&o);
 }

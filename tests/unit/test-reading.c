@@ -58,7 +58,7 @@ static void counting_init(struct counting *c)
 
 START_TEST(nobody_asks_for_nothing)
 {
-	struct reading r = { 0 };
+	struct scan_reading r = { 0 };
 
 	reading_go_on(&r);
 	reading_end(&r);
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(alone_it_asks_once)
 {
 	struct counting c;
-	struct reading r = { .pace = &c.pace };
+	struct scan_reading r = { .pace = &c.pace };
 
 	counting_init(&c);
 	for (int i = 0; i < 1000; i++)
@@ -101,7 +101,7 @@ static void work(uint64_t usec)
 START_TEST(it_is_over_after_a_millisecond)
 {
 	struct counting c;
-	struct reading r = { .pace = &c.pace };
+	struct scan_reading r = { .pace = &c.pace };
 	uint64_t began = now_usec(), ran = cpu_usec();
 
 	counting_init(&c);
@@ -124,7 +124,7 @@ END_TEST
 START_TEST(waiting_is_what_it_costs)
 {
 	struct counting c;
-	struct reading r = { .pace = &c.pace };
+	struct scan_reading r = { .pace = &c.pace };
 
 	counting_init(&c);
 	reading_go_on(&r);

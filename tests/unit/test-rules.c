@@ -15,13 +15,13 @@
 
 /* Adds an entry that is so many days old. */
 static void add(struct policy_entries *l, const char *name, const char *series, int64_t days,
-		uint64_t bytes, enum policy_fate fate)
+		uint64_t bytes, enum disposition disposition)
 {
 	struct policy_entry e = { .name = name,
 				  .series = series,
 				  .time_nsec = NOW - days * 86400 * NSEC_PER_SEC,
 				  .bytes = bytes,
-				  .fate = (uint8_t)fate };
+				  .disposition = (uint8_t)disposition };
 
 	ck_assert_int_eq(entries_add(l, &e), 0);
 }
@@ -30,7 +30,8 @@ static void add(struct policy_entries *l, const char *name, const char *series, 
 static void add_days(struct policy_entries *l, size_t n, uint64_t bytes)
 {
 	for (size_t i = 0; i < n; i++)
-		add(l, (char[]){ (char)('a' + i), '\0' }, "", (int64_t)i, bytes, FATE_OPEN);
+		add(l, (char[]){ (char)('a' + i), '\0' }, "", (int64_t)i, bytes,
+		    DISPOSITION_UNDECIDED);
 }
 
 static const struct policy_entry *get(const struct policy_entries *l, const char *name)
@@ -59,7 +60,7 @@ static const char *deleted(const struct policy_entries *l)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		if (fate_deletes(l->v[i].fate))
+		if (disposition_deletes(l->v[i].disposition))
 			names[n++] = l->v[i].name[0];
 	names[n] = '\0';
 	return names;
@@ -69,61 +70,63 @@ static const char *deleted(const struct policy_entries *l)
 static const struct row {
 	struct policy p;
 	const char *deleted;
-	enum policy_fate last; /* of the last one */
+	enum disposition last; /* of the last one */
 } rows[] = {
-	{ { 0 }, "", FATE_NO_RULE },
-	{ { .min_age_usec = DAY_USEC, .min_count = 3 }, "", FATE_NO_RULE },
-	{ { .keep.periods[KEEP_LAST] = 3 }, "defghij", FATE_NOT_KEPT },
-	{ { .keep.within_usec = 2 * DAY_USEC }, "cdefghij", FATE_NOT_KEPT },
-	{ { .keep.periods[KEEP_LAST] = 3, .min_count = 5 }, "fghij", FATE_NOT_KEPT },
-	{ { .keep.periods[KEEP_LAST] = 3, .min_age_usec = 5 * DAY_USEC }, "fghij", FATE_NOT_KEPT },
-	{ { .keep.periods[KEEP_LAST] = 20 }, "", FATE_KEPT },
+	{ { 0 }, "", DISPOSITION_NO_RULE },
+	{ { .min_age_usec = DAY_USEC, .min_count = 3 }, "", DISPOSITION_NO_RULE },
+	{ { .keep.periods[KEEP_LAST] = 3 }, "defghij", DISPOSITION_NOT_KEPT },
+	{ { .keep.within_usec = 2 * DAY_USEC }, "cdefghij", DISPOSITION_NOT_KEPT },
+	{ { .keep.periods[KEEP_LAST] = 3, .min_count = 5 }, "fghij", DISPOSITION_NOT_KEPT },
+	{ { .keep.periods[KEEP_LAST] = 3, .min_age_usec = 5 * DAY_USEC },
+	  "fghij",
+	  DISPOSITION_NOT_KEPT },
+	{ { .keep.periods[KEEP_LAST] = 20 }, "", DISPOSITION_KEPT },
 	/* Limits never get what keep keeps. */
 	{ { .keep.periods[KEEP_LAST] = 20, .max_age_usec = 1, .max_files = 1, .max_size_bytes = 1 },
 	  "",
-	  FATE_KEPT },
-	{ { .max_age_usec = 7 * DAY_USEC }, "ij", FATE_MAX_AGE },
-	{ { .max_age_usec = 7 * DAY_USEC - 1 }, "hij", FATE_MAX_AGE },
-	{ { .max_age_usec = 1, .min_count = 9 }, "j", FATE_MAX_AGE },
-	{ { .max_age_usec = 1, .min_count = 10 }, "", FATE_MIN_COUNT },
-	{ { .max_age_usec = 1, .min_age_usec = 9 * DAY_USEC }, "j", FATE_MAX_AGE },
-	{ { .max_age_usec = 1, .min_age_usec = 9 * DAY_USEC + 1 }, "", FATE_MIN_AGE },
-	{ { .max_size_bytes = 100 }, "", FATE_WITHIN_LIMITS },
-	{ { .max_size_bytes = 99 }, "j", FATE_MAX_SIZE },
-	{ { .max_size_bytes = 25 }, "cdefghij", FATE_MAX_SIZE },
-	{ { .max_size_bytes = 1 }, "abcdefghij", FATE_MAX_SIZE },
-	{ { .max_size_bytes = 1, .min_count = 1 }, "bcdefghij", FATE_MAX_SIZE },
-	{ { .max_files = 10 }, "", FATE_WITHIN_LIMITS },
-	{ { .max_files = 4 }, "efghij", FATE_MAX_FILES },
-	{ { .max_files = 4, .min_age_usec = 6 * DAY_USEC }, "ghij", FATE_MAX_FILES },
+	  DISPOSITION_KEPT },
+	{ { .max_age_usec = 7 * DAY_USEC }, "ij", DISPOSITION_MAX_AGE },
+	{ { .max_age_usec = 7 * DAY_USEC - 1 }, "hij", DISPOSITION_MAX_AGE },
+	{ { .max_age_usec = 1, .min_count = 9 }, "j", DISPOSITION_MAX_AGE },
+	{ { .max_age_usec = 1, .min_count = 10 }, "", DISPOSITION_MIN_COUNT },
+	{ { .max_age_usec = 1, .min_age_usec = 9 * DAY_USEC }, "j", DISPOSITION_MAX_AGE },
+	{ { .max_age_usec = 1, .min_age_usec = 9 * DAY_USEC + 1 }, "", DISPOSITION_MIN_AGE },
+	{ { .max_size_bytes = 100 }, "", DISPOSITION_WITHIN_LIMITS },
+	{ { .max_size_bytes = 99 }, "j", DISPOSITION_MAX_SIZE },
+	{ { .max_size_bytes = 25 }, "cdefghij", DISPOSITION_MAX_SIZE },
+	{ { .max_size_bytes = 1 }, "abcdefghij", DISPOSITION_MAX_SIZE },
+	{ { .max_size_bytes = 1, .min_count = 1 }, "bcdefghij", DISPOSITION_MAX_SIZE },
+	{ { .max_files = 10 }, "", DISPOSITION_WITHIN_LIMITS },
+	{ { .max_files = 4 }, "efghij", DISPOSITION_MAX_FILES },
+	{ { .max_files = 4, .min_age_usec = 6 * DAY_USEC }, "ghij", DISPOSITION_MAX_FILES },
 	/* What max-age has taken counts for the others. */
 	{ { .max_files = 6, .max_size_bytes = 60, .max_age_usec = 7 * DAY_USEC },
 	  "ghij",
-	  FATE_MAX_AGE },
+	  DISPOSITION_MAX_AGE },
 	{ { .min_free_below = { .bytes = 100 }, .min_free_until = { .bytes = 100 } },
 	  "",
-	  FATE_WITHIN_LIMITS },
+	  DISPOSITION_WITHIN_LIMITS },
 	{ { .min_free_below = { .bytes = 101 }, .min_free_until = { .bytes = 101 } },
 	  "j",
-	  FATE_MIN_FREE },
+	  DISPOSITION_MIN_FREE },
 	{ { .min_free_below = { .bytes = 100 }, .min_free_until = { .bytes = 150 } },
 	  "",
-	  FATE_WITHIN_LIMITS },
+	  DISPOSITION_WITHIN_LIMITS },
 	{ { .min_free_below = { .is_share = true, .share = 0.11 },
 	    .min_free_until = { .is_share = true, .share = 0.15 } },
 	  "fghij",
-	  FATE_MIN_FREE },
+	  DISPOSITION_MIN_FREE },
 	{ { .min_free_below = { .bytes = 101 },
 	    .min_free_until = { .bytes = 900 },
 	    .min_count = 2 },
 	  "cdefghij",
-	  FATE_MIN_FREE },
+	  DISPOSITION_MIN_FREE },
 	/* Space that others of its rules have made is enough. */
 	{ { .min_free_below = { .bytes = 110 },
 	    .min_free_until = { .bytes = 200 },
 	    .max_age_usec = 8 * DAY_USEC },
 	  "j",
-	  FATE_MAX_AGE },
+	  DISPOSITION_MAX_AGE },
 };
 
 START_TEST(rules_take_what_they_may)
@@ -136,8 +139,8 @@ START_TEST(rules_take_what_they_may)
 		plan = decide(&rows[i].p, &l, 100, 1000);
 		ck_assert_msg(strcmp(deleted(&l), rows[i].deleted) == 0, "row %zu: %s", i,
 			      deleted(&l));
-		ck_assert_msg(l.v[9].fate == rows[i].last, "row %zu: %s", i,
-			      fate_name(l.v[9].fate));
+		ck_assert_msg(l.v[9].disposition == rows[i].last, "row %zu: %s", i,
+			      disposition_name(l.v[9].disposition));
 		ck_assert_uint_eq(plan.matched.bytes, 100);
 		ck_assert_uint_eq(plan.deleted.n, strlen(rows[i].deleted));
 		ck_assert_uint_eq(plan.deleted.bytes, 10 * strlen(rows[i].deleted));
@@ -147,8 +150,10 @@ START_TEST(rules_take_what_they_may)
 }
 END_TEST
 
-static const enum policy_fate held[] = { FATE_PROTECTED, FATE_MOUNT,   FATE_IN_USE,   FATE_LOCKED,
-					 FATE_UNREAD,    FATE_NO_TIME, FATE_NO_SERIES };
+static const enum disposition held[] = { DISPOSITION_PROTECTED, DISPOSITION_MOUNT,
+					 DISPOSITION_IN_USE,    DISPOSITION_LOCKED,
+					 DISPOSITION_UNREAD,    DISPOSITION_NO_TIME,
+					 DISPOSITION_NO_SERIES };
 
 /* Whatever the rules: what was found to be in use stays, and counts as what it is. */
 START_TEST(what_is_held_stays)
@@ -163,8 +168,8 @@ START_TEST(what_is_held_stays)
 		add_days(&l, 3, 10);
 		plan = decide(&p, &l, 0, 1000);
 		ck_assert_str_eq(deleted(&l), "abc");
-		ck_assert_int_eq(get(&l, "x")->fate, held[i]);
-		ck_assert_uint_eq(plan.fates[held[i]].bytes, 50);
+		ck_assert_int_eq(get(&l, "x")->disposition, held[i]);
+		ck_assert_uint_eq(plan.dispositions[held[i]].bytes, 50);
 		policy_plan_done(&plan);
 		entries_done(&l);
 	}
@@ -177,14 +182,14 @@ START_TEST(test_27_future_is_kept_and_counts_for_nothing)
 	struct policy_entries l = { 0 };
 	struct policy_plan plan;
 
-	add(&l, "f", "", -1, 10, FATE_OPEN);
-	add(&l, "g", "", -10000, 10, FATE_IN_USE);
+	add(&l, "f", "", -1, 10, DISPOSITION_UNDECIDED);
+	add(&l, "g", "", -10000, 10, DISPOSITION_IN_USE);
 	add_days(&l, 3, 10);
 	plan = decide(&p, &l, 0, 0);
 	ck_assert_str_eq(deleted(&l), "bc");
-	ck_assert_int_eq(get(&l, "f")->fate, FATE_FUTURE);
-	ck_assert_int_eq(get(&l, "g")->fate, FATE_IN_USE);
-	ck_assert_int_eq(get(&l, "a")->fate, FATE_KEPT);
+	ck_assert_int_eq(get(&l, "f")->disposition, DISPOSITION_FUTURE);
+	ck_assert_int_eq(get(&l, "g")->disposition, DISPOSITION_IN_USE);
+	ck_assert_int_eq(get(&l, "a")->disposition, DISPOSITION_KEPT);
 	policy_plan_done(&plan);
 	entries_done(&l);
 }
@@ -196,15 +201,15 @@ START_TEST(each_series_keeps_its_own)
 	struct policy_entries l = { 0 };
 	struct policy_plan plan;
 
-	add(&l, "a", "x", 9, 10, FATE_OPEN);
-	add(&l, "b", "y", 1, 10, FATE_OPEN);
-	add(&l, "c", "x", 8, 10, FATE_OPEN);
-	add(&l, "d", "y", 3, 10, FATE_OPEN);
-	add(&l, "e", "x", 7, 10, FATE_OPEN);
-	add(&l, "g", "y", 2, 10, FATE_OPEN);
+	add(&l, "a", "x", 9, 10, DISPOSITION_UNDECIDED);
+	add(&l, "b", "y", 1, 10, DISPOSITION_UNDECIDED);
+	add(&l, "c", "x", 8, 10, DISPOSITION_UNDECIDED);
+	add(&l, "d", "y", 3, 10, DISPOSITION_UNDECIDED);
+	add(&l, "e", "x", 7, 10, DISPOSITION_UNDECIDED);
+	add(&l, "g", "y", 2, 10, DISPOSITION_UNDECIDED);
 	plan = decide(&p, &l, 0, 0);
 	ck_assert_str_eq(deleted(&l), "ad");
-	ck_assert_int_eq(get(&l, "c")->fate, FATE_MIN_COUNT);
+	ck_assert_int_eq(get(&l, "c")->disposition, DISPOSITION_MIN_COUNT);
 	ck_assert_uint_eq(get(&l, "e")->kept_by, 1U << KEEP_LAST);
 	/* By series, newest first. */
 	for (size_t i = 0; i < 6; i++)
@@ -220,16 +225,16 @@ START_TEST(limits_go_by_their_order)
 	struct policy_entries l = { 0 };
 	struct policy_plan plan;
 
-	add(&l, "a", "", 1, 30, FATE_OPEN);
-	add(&l, "b", "", 2, 50, FATE_OPEN);
-	add(&l, "c", "", 3, 30, FATE_OPEN);
-	add(&l, "d", "", 9, 0, FATE_OPEN);
+	add(&l, "a", "", 1, 30, DISPOSITION_UNDECIDED);
+	add(&l, "b", "", 2, 50, DISPOSITION_UNDECIDED);
+	add(&l, "c", "", 3, 30, DISPOSITION_UNDECIDED);
+	add(&l, "d", "", 9, 0, DISPOSITION_UNDECIDED);
 	plan = decide(&p, &l, 0, 0);
 	ck_assert_str_eq(deleted(&l), "b");
 	policy_plan_done(&plan);
 	p.order = ORDER_OLDEST;
 	for (size_t i = 0; i < l.n; i++)
-		l.v[i].fate = FATE_OPEN;
+		l.v[i].disposition = DISPOSITION_UNDECIDED;
 	plan = decide(&p, &l, 0, 0);
 	/* d frees nothing. */
 	ck_assert_str_eq(deleted(&l), "bc");
@@ -251,7 +256,7 @@ START_TEST(one_run_is_capped)
 	policy_plan_done(&plan);
 	p.max_age_usec = 6 * DAY_USEC;
 	for (size_t i = 0; i < l.n; i++)
-		l.v[i].fate = FATE_OPEN;
+		l.v[i].disposition = DISPOSITION_UNDECIDED;
 	plan = decide(&p, &l, 0, 0);
 	ck_assert_uint_eq(plan.deleted.n, 3);
 	ck_assert(plan.over_max_delete);
@@ -265,9 +270,10 @@ START_TEST(test_27_times_out_of_the_ordinary)
 	struct policy p = { .max_age_usec = 36500 * DAY_USEC };
 	struct policy_entry e = { .name = "x", .series = "" };
 	static const int64_t times[] = { INT64_MIN, INT64_MIN / 2, -1, 0, NOW, INT64_MAX };
-	static const enum policy_fate fates[] = { FATE_MAX_AGE,       FATE_MAX_AGE,
-						  FATE_WITHIN_LIMITS, FATE_WITHIN_LIMITS,
-						  FATE_WITHIN_LIMITS, FATE_FUTURE };
+	static const enum disposition dispositions[] = {
+		DISPOSITION_MAX_AGE,       DISPOSITION_MAX_AGE,       DISPOSITION_WITHIN_LIMITS,
+		DISPOSITION_WITHIN_LIMITS, DISPOSITION_WITHIN_LIMITS, DISPOSITION_FUTURE
+	};
 
 	for (size_t i = 0; i < ELEMENTSOF(times); i++) {
 		struct policy_entries l = { 0 };
@@ -276,7 +282,8 @@ START_TEST(test_27_times_out_of_the_ordinary)
 		e.time_nsec = times[i];
 		ck_assert_int_eq(entries_add(&l, &e), 0);
 		plan = decide(&p, &l, 0, 0);
-		ck_assert_msg(l.v[0].fate == fates[i], "%zu: %s", i, fate_name(l.v[0].fate));
+		ck_assert_msg(l.v[0].disposition == dispositions[i], "%zu: %s", i,
+			      disposition_name(l.v[0].disposition));
 		policy_plan_done(&plan);
 		entries_done(&l);
 	}
@@ -330,9 +337,9 @@ static struct policy_entry random_entry(char name[8], uint64_t i, uint64_t *s)
 }
 
 /* Sometimes something has been found that keeps it. */
-static enum policy_fate random_fate(uint64_t *s)
+static enum disposition random_disposition(uint64_t *s)
 {
-	return draw(s, 6) == 0 ? held[draw(s, ELEMENTSOF(held))] : FATE_OPEN;
+	return draw(s, 6) == 0 ? held[draw(s, ELEMENTSOF(held))] : DISPOSITION_UNDECIDED;
 }
 
 static void random_entries(struct policy_entries *l, uint64_t n, uint64_t *s)
@@ -341,12 +348,12 @@ static void random_entries(struct policy_entries *l, uint64_t n, uint64_t *s)
 		char name[8];
 		struct policy_entry e = random_entry(name, i, s);
 
-		e.fate = (uint8_t)random_fate(s);
+		e.disposition = (uint8_t)random_disposition(s);
 		ck_assert_int_eq(entries_add(l, &e), 0);
 	}
 }
 
-/* What has the fate that it had before anything was decided. */
+/* What has the disposition that it had before anything was decided. */
 static void copy_turned(struct policy_entries *to, const struct policy_entries *from)
 {
 	for (size_t i = from->n; i-- > 0;)
@@ -362,10 +369,11 @@ static void check_min_count(const struct policy *p, const struct policy_entries 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct policy_entry *e = &l->v[i];
 		bool counts = strcmp(e->series, series) == 0 && e->time_nsec <= NOW &&
-			      e->fate != FATE_NO_TIME && e->fate != FATE_NO_SERIES;
+			      e->disposition != DISPOSITION_NO_TIME &&
+			      e->disposition != DISPOSITION_NO_SERIES;
 
 		all += counts;
-		left += counts && !fate_deletes(e->fate);
+		left += counts && !disposition_deletes(e->disposition);
 	}
 	ck_assert_uint_ge(left, MIN(all, p->min_count));
 }
@@ -386,12 +394,12 @@ static void check_invariants(const struct policy *p, const struct policy_entries
 
 	for (size_t i = 0; i < l->n; i++) {
 		const struct policy_entry *e = &l->v[i];
-		struct policy_sum *s = fate_deletes(e->fate) ? &gone : &kept;
+		struct policy_sum *s = disposition_deletes(e->disposition) ? &gone : &kept;
 
 		s->n++;
 		s->bytes += e->bytes;
-		ck_assert_int_ne(e->fate, FATE_OPEN);
-		if (fate_deletes(e->fate))
+		ck_assert_int_ne(e->disposition, DISPOSITION_UNDECIDED);
+		if (disposition_deletes(e->disposition))
 			check_deleted(p, e);
 	}
 	ck_assert_uint_eq(gone.n, plan->deleted.n);
@@ -423,10 +431,10 @@ START_TEST(any_input)
 		for (size_t i = 0; i < l.n; i++) {
 			size_t back = l.n - 1 - i;
 
-			ck_assert_int_eq(l.v[i].fate, turned.v[back].fate);
+			ck_assert_int_eq(l.v[i].disposition, turned.v[back].disposition);
 			ck_assert_str_eq(l.v[plan.order[i]].name, turned.v[again.order[i]].name);
-			if (before.v[back].fate != FATE_OPEN)
-				ck_assert_int_eq(l.v[i].fate, before.v[back].fate);
+			if (before.v[back].disposition != DISPOSITION_UNDECIDED)
+				ck_assert_int_eq(l.v[i].disposition, before.v[back].disposition);
 		}
 		policy_plan_done(&plan);
 		policy_plan_done(&again);
@@ -457,9 +465,10 @@ START_TEST(keep_never_loses_to_pressure)
 		plan = decide(&p, &pressed, 0, 5000);
 		policy_plan_done(&plan);
 		for (size_t i = 0; i < alone.n; i++)
-			if (alone.v[i].fate == FATE_KEPT) {
+			if (alone.v[i].disposition == DISPOSITION_KEPT) {
 				n_kept++;
-				ck_assert_int_eq(pressed.v[alone.n - 1 - i].fate, FATE_KEPT);
+				ck_assert_int_eq(pressed.v[alone.n - 1 - i].disposition,
+						 DISPOSITION_KEPT);
 			}
 		entries_done(&alone);
 		entries_done(&pressed);
@@ -510,7 +519,7 @@ START_TEST(an_older_entry_changes_nothing_for_newer_ones)
 		for (size_t i = 0; i < n; i++)
 			if (is_older(&one, &l.v[i])) {
 				n_newer++;
-				ck_assert_int_eq(l.v[i].fate, more.v[i].fate);
+				ck_assert_int_eq(l.v[i].disposition, more.v[i].disposition);
 			}
 		entries_done(&l);
 		entries_done(&more);

@@ -77,13 +77,13 @@ START_TEST(test_fault_07_only_a_directory_of_our_own_is_used)
 	assert_refused(state_file(&d, "file", path), -EPERM, "not a directory");
 	assert_refused(state_file(&d, "link", path), -EPERM, "symbolic link");
 	ck_assert_int_eq(chmod(state_file(&d, "dir", path), 0720), 0);
-	assert_refused(path, -EPERM, "others may write");
+	assert_refused(path, -EPERM, "other users may write");
 	ck_assert_int_eq(chmod(path, 0702), 0);
-	assert_refused(path, -EPERM, "others may write");
+	assert_refused(path, -EPERM, "other users may write");
 	if (geteuid() == 0) {
 		ck_assert_int_eq(chmod(path, 0700), 0);
 		ck_assert_int_eq(chown(path, 1, 1), 0);
-		assert_refused(path, -EPERM, "belongs to somebody else");
+		assert_refused(path, -EPERM, "belongs to another user");
 	}
 	ck_assert_uint_eq(tree_count(path), 0);
 	state_remove(&d);
@@ -105,7 +105,7 @@ START_TEST(only_a_file_of_our_own_is_used)
 	ck_assert_int_eq(unlink(path), 0);
 	state_fill(&d, 1);
 	ck_assert_int_eq(chmod(path, 0666), 0);
-	assert_refused(d.path, -EPERM, "they may write it");
+	assert_refused(d.path, -EPERM, "other users may write it");
 	ck_assert_uint_eq(tree_count(d.path), 2);
 	state_remove(&d);
 }

@@ -48,7 +48,8 @@ static const struct cost server_cost = { "server", 155, 18, 2600, 300, 0 };
 #define POINTERS_MIB 4.0
 #define POINTERS_USEC 200.0
 
-/* The SSD on which a delete of 20 GB with discard stalled others for 9 s took this for a TRIM. */
+/* The SSD on which a delete of 20 GB with discard stalled foreign I/O for 9 s took this for a TRIM.
+ */
 #define DISCARD_USEC_PER_MIB 500.0
 
 static const struct cost *cost_of(const char *family, bool server)

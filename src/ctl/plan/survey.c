@@ -90,7 +90,7 @@ struct survey {
 };
 
 /* Where an entry is: in a directory that is being listed, or the target itself (l is NULL). */
-struct spot {
+struct survey_place {
 	int fd;
 	const struct survey_level *level;
 	const struct engine_listing *l;
@@ -98,7 +98,8 @@ struct spot {
 
 /* Writes the path of an entry (NULL: of the directory itself) into buf, PATH_MAX bytes, and returns
  * it. */
-static char *spot_path(const struct survey *s, const struct spot *at, const char *name, char *buf)
+static char *spot_path(const struct survey *s, const struct survey_place *at, const char *name,
+		       char *buf)
 {
 	const char *dir = s->target->dir;
 	size_t n = strlen(dir);
@@ -175,7 +176,7 @@ static void obstacle_add(struct survey *s, const char *path, const char *reason,
 
 /* Puts an entry into its place, if it is among the largest; one that is known under its identity
  * moves up. Does nothing if out of memory: it is only an example. */
-static void largest_put(const struct survey *s, struct largest *t, const struct spot *at,
+static void largest_put(const struct survey *s, struct largest *t, const struct survey_place *at,
 			const char *name, struct largest_entry e)
 {
 	char path[PATH_MAX];
@@ -262,7 +263,7 @@ static uint64_t linked_take(struct survey *s, const struct statx *sx, uint64_t b
 /* ---- entries -------------------------------------------------------------------------------- */
 
 /* Examines one entry that is no directory, as far as is known. Returns whether *ret is filled. */
-static bool entry_examine(struct survey *s, const struct spot *at, const char *name,
+static bool entry_examine(struct survey *s, const struct survey_place *at, const char *name,
 			  struct statx *ret)
 {
 	const char *why;
@@ -310,7 +311,7 @@ static void type_count(struct findings *f, uint8_t type)
 }
 
 /* The holders of an entry; NULL if there are none. */
-static const struct holder *entry_holders(const struct survey *s, const struct spot *at,
+static const struct holder *entry_holders(const struct survey *s, const struct survey_place *at,
 					  const char *name, uint64_t ino, uint8_t type,
 					  const struct statx *examined, size_t *ret_n)
 {
@@ -330,8 +331,8 @@ static const struct holder *entry_holders(const struct survey *s, const struct s
 }
 
 /* Takes note of an entry: of its type, of what has it open; examines it if it is its turn. */
-static void entry_take(struct survey *s, const struct spot *at, const char *name, uint64_t ino,
-		       uint8_t type)
+static void entry_take(struct survey *s, const struct survey_place *at, const char *name,
+		       uint64_t ino, uint8_t type)
 {
 	struct findings *f = &s->f;
 	const struct holder *h;
@@ -410,7 +411,7 @@ static void subvolume_take(struct survey *s, const struct engine_listing *l)
 }
 
 /* What the directory itself is, when it is seen for the first time; `why` is level_fill's. */
-static void directory_take(struct survey *s, const struct spot *at, const struct statx *sx,
+static void directory_take(struct survey *s, const struct survey_place *at, const struct statx *sx,
 			   const char *why)
 {
 	uint64_t above = at->l->depth - 1;
@@ -437,7 +438,7 @@ static void on_listed(const struct engine_listing *l, void *userdata)
 	struct survey *s = userdata;
 	bool known = l->depth < LEVELS_MOST;
 	struct survey_level *v = known ? &s->levels[l->depth] : &s->deep;
-	struct spot at = { l->fd, v, l };
+	struct survey_place at = { l->fd, v, l };
 	struct statx sx;
 
 	assert(l->depth > 0);
@@ -563,7 +564,7 @@ static void take_target(struct survey *s)
 	/* A subvolume has a device number of its own. */
 	own = s->levels[0];
 	own.dev = t->id.dev;
-	entry_take(s, &(struct spot){ t->dirfd, &own, NULL }, t->name, t->id.ino,
+	entry_take(s, &(struct survey_place){ t->dirfd, &own, NULL }, t->name, t->id.ino,
 		   (uint8_t)IFTODT(t->id.mode));
 }
 

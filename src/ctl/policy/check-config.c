@@ -60,7 +60,7 @@ static int check_read(struct check *c)
 	return config_load_file(&c->config, path, error_tell, c);
 }
 
-/* Asks systemd whether it understands a schedule. Where it is not installed, nobody can be asked.
+/* Asks systemd whether it understands a schedule. Where it is not installed, that is not known.
  */
 static bool schedule_is_wrong(const char *schedule)
 {

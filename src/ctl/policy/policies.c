@@ -71,7 +71,7 @@ static const char *why_content(void *userdata, int dirfd)
 	return protect_check_content(s->protect, dirfd);
 }
 
-/* As with deletions, speed wins over others' latency where space is short. */
+/* As with deletions, speed wins over the latency of foreign I/O where space is short. */
 static bool is_urgent(const struct config *c, int dirfd)
 {
 	struct statvfs st;
@@ -119,7 +119,7 @@ static int scan(struct policy_session *s, const struct config_policy *p, struct 
 	return r;
 }
 
-/* Holds what `other` keeps. Where that cannot be looked at, nobody knows what it is. */
+/* Holds what `other` keeps. Where that cannot be scanned, it is not known. */
 static int hold_one(struct policy_session *s, struct policy_look *l,
 		    const struct config_policy *other, struct policy_moment moment)
 {

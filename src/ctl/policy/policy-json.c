@@ -7,70 +7,43 @@
 #include "policies.h"
 #include "policy/periods.h"
 
-static void put(json_t *o, const char *key, json_t *v)
-{
-	(void)json_object_set_new(o, key, v);
-}
-
-static json_t *number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 static json_t *text(const char *s)
 {
 	return s ? json_path(s) : json_null();
 }
 
-static json_t *sum_json(uint64_t n, uint64_t bytes)
-{
-	json_t *o = json_object();
-
-	put(o, "entries", number(n));
-	put(o, "bytes", number(bytes));
-	return o;
-}
-
 static json_t *entry_json(const struct policy_entry *e)
 {
-	json_t *o = json_object(), *keep = json_array();
+	json_t *keep = json_array();
 
 	for (int rule = 0; rule < KEEP_RULES; rule++)
 		if (e->kept_by >> rule & 1)
 			(void)json_array_append_new(
 				keep, json_string(keep_rule_name((enum keep_rule)rule)));
-	put(o, "name", text(e->name));
-	put(o, "series", text(e->series));
-	put(o, "time_usec",
-	    e->fate == FATE_NO_TIME ? json_null() : json_integer(e->time_nsec / 1000));
-	put(o, "bytes", number(e->bytes));
-	put(o, "uid", number(e->uid));
-	put(o, "fate", json_string(fate_deletes(e->fate) ? "delete" : "keep"));
-	put(o, "rule", json_string(fate_name(e->fate)));
-	put(o, "keep", keep);
-	return o;
+	return json_pack("{so so so sI sI ss ss so}", "name", text(e->name), "series",
+			 text(e->series), "time_usec",
+			 e->disposition == DISPOSITION_NO_TIME ? json_null()
+							       : json_integer(e->time_nsec / 1000),
+			 "bytes", (json_int_t)e->bytes, "uid", (json_int_t)e->uid, "fate",
+			 disposition_deletes(e->disposition) ? "delete" : "keep", "rule",
+			 disposition_name(e->disposition), "keep", keep);
 }
 
 static json_t *totals_json(const struct policy_look *l)
 {
-	const struct policy_plan *p = &l->plan;
+	const struct policy_sum *matched = &l->plan.matched, *deleted = &l->plan.deleted;
 	const struct scan *s = &l->scan;
-	json_t *o = json_object(), *filesystem = json_object(), *left = json_object();
 
-	put(o, "matched", sum_json(p->matched.n, p->matched.bytes));
-	put(o, "kept", sum_json(p->matched.n - p->deleted.n, p->matched.bytes - p->deleted.bytes));
-	put(o, "deleted", sum_json(p->deleted.n, p->deleted.bytes));
-	put(o, "over_max_delete", json_boolean(p->over_max_delete));
-	put(filesystem, "size_bytes", number(s->size_bytes));
-	put(filesystem, "free_bytes", number(s->free_bytes));
-	put(o, "filesystem", filesystem);
-	put(left, "unread", number(s->unread));
-	put(left, "locked", number(s->locked));
-	put(left, "mounts", number(s->mounts));
-	put(left, "too_deep", number(s->too_deep));
-	put(o, "not_looked_into", left);
-	put(o, "open_complete", json_boolean(l->open_known));
-	return o;
+	return json_pack("{s{sI sI} s{sI sI} s{sI sI} sb s{sI sI} s{sI sI sI sI} sb}", "matched",
+			 "entries", (json_int_t)matched->n, "bytes", (json_int_t)matched->bytes,
+			 "kept", "entries", (json_int_t)(matched->n - deleted->n), "bytes",
+			 (json_int_t)(matched->bytes - deleted->bytes), "deleted", "entries",
+			 (json_int_t)deleted->n, "bytes", (json_int_t)deleted->bytes,
+			 "over_max_delete", l->plan.over_max_delete, "filesystem", "size_bytes",
+			 (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
+			 "not_looked_into", "unread", (json_int_t)s->unread, "locked",
+			 (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
+			 (json_int_t)s->too_deep, "open_complete", l->open_known);
 }
 
 /* Prints what is between the braces of an object, and frees it. */
@@ -88,11 +61,9 @@ static void members_print(json_t *o)
 
 void policy_look_json(const struct policy_look *l, enum json_mode mode)
 {
-	json_t *head = json_object();
+	json_t *head = json_pack("{so so so}", "name", text(l->policy->name), "path",
+				 text(l->policy->rules.path), "error", text(l->problem));
 
-	put(head, "name", text(l->policy->name));
-	put(head, "path", text(l->policy->rules.path));
-	put(head, "error", text(l->problem));
 	(void)putchar('{');
 	members_print(head);
 	if (!l->problem) {
@@ -117,16 +88,15 @@ json_t *policies_json(const struct config *c)
 
 	for (size_t i = 0; i < c->n_policies; i++) {
 		const struct config_policy *p = &c->policies[i];
-		json_t *o = json_object(), *match = json_array();
+		json_t *match = json_array();
 
 		for (char **g = p->rules.match; g && *g; g++)
 			(void)json_array_append_new(match, text(*g));
-		put(o, "name", text(p->name));
-		put(o, "path", text(p->rules.path));
-		put(o, "match", match);
-		put(o, "rules", json_boolean(policy_has_rules(&p->rules)));
-		put(o, "schedule", text(p->schedule));
-		(void)json_array_append_new(list, o);
+		(void)json_array_append_new(list,
+					    json_pack("{so so so sb so}", "name", text(p->name),
+						      "path", text(p->rules.path), "match", match,
+						      "rules", policy_has_rules(&p->rules),
+						      "schedule", text(p->schedule)));
 	}
 	return list;
 }

@@ -59,7 +59,7 @@ static void records_write(FILE *f, const void *what)
 						 .btime_nsec = e->btime_nsec,
 						 .type = e->mode & S_IFMT };
 
-		if (!fate_deletes((enum policy_fate)e->fate))
+		if (!disposition_deletes((enum disposition)e->disposition))
 			continue;
 		(void)fwrite(&h, sizeof(h), 1, f);
 		(void)fwrite(e->name, 1, strlen(e->name) + 1, f);
@@ -193,7 +193,7 @@ static int hand_over(struct policy_session *s, struct running *u)
 	if (l->plan.over_max_delete && !u->o->force)
 		return refuse_much(u);
 	r = client_open(&u->client, u->o, /* socket_first= */ false);
-	if (r == 0 && l->plan.fates[FATE_MIN_FREE].n > 0)
+	if (r == 0 && l->plan.dispositions[DISPOSITION_MIN_FREE].n > 0)
 		r = wait_for_space(u);
 	if (r)
 		return r;

@@ -29,7 +29,7 @@ static char *kept_by_format(char *buf, size_t len, unsigned kept_by)
 static char *age_format(char *buf, size_t len, const struct policy_look *l,
 			const struct policy_entry *e)
 {
-	if (e->fate == FATE_NO_TIME || e->time_nsec > l->now_nsec)
+	if (e->disposition == DISPOSITION_NO_TIME || e->time_nsec > l->now_nsec)
 		(void)snprintf(buf, len, "-");
 	else
 		(void)timespan_format(buf, len,
@@ -45,14 +45,14 @@ static void entry_print(const struct policy_look *l, const struct policy_entry *
 	_cleanup_free_ char *name = escape_name(e->name), *text = NULL;
 	char age[32], size[16], rules[80], reason[128];
 
-	if (e->fate == FATE_KEPT)
+	if (e->disposition == DISPOSITION_KEPT)
 		(void)snprintf(reason, sizeof(reason), "keep: %s",
 			       kept_by_format(rules, sizeof(rules), e->kept_by));
 	else
-		(void)snprintf(reason, sizeof(reason), "%s", fate_words(e->fate));
+		(void)snprintf(reason, sizeof(reason), "%s", disposition_words(e->disposition));
 	if (asprintf(&text, "%s  (%s)", name ? name : "?", reason) < 0)
 		text = NULL;
-	(void)printf("%-6s  %10s  %10s  ", fate_deletes(e->fate) ? "delete" : "keep",
+	(void)printf("%-6s  %10s  %10s  ", disposition_deletes(e->disposition) ? "delete" : "keep",
 		     age_format(age, sizeof(age), l, e), size_format(size, sizeof(size), e->bytes));
 	screen_wrap(stdout, text ? text : "?", screen_columns(STDOUT_FILENO), NAME_COLUMN);
 }
@@ -93,7 +93,7 @@ static void totals_print(const struct policy_look *l)
 		screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
 	}
 	left_print(s->unread, "that could not be read");
-	left_print(s->locked, "that somebody has locked");
+	left_print(s->locked, "that another process has locked");
 	left_print(s->mounts, "with another filesystem on them");
 	left_print(s->too_deep, "too deep");
 	if (l->policy->rules.skip_open && !l->open_known)

@@ -150,7 +150,7 @@ int policy_turn(const struct options *o, int *ret_status)
 		return fd_take(&fd);
 	complain(dir, "%s, and without it no policy runs",
 		 r == -EPERM ? "is the daemon's state directory and must be root's and writable "
-			       "by nobody else"
+			       "by root alone"
 			     : strerror(-r));
 	return -1;
 }

@@ -258,7 +258,7 @@ static char *rate_format(char *buf, size_t len, const struct top_job *j)
 	return buf;
 }
 
-/* Without UTF-8, curses writes bytes that are no ASCII as two or three others. */
+/* Without UTF-8, curses writes bytes that are no ASCII as two or three other characters. */
 static void ascii_print(FILE *f, const char *text)
 {
 	for (; *text; text++)

@@ -136,7 +136,7 @@ static int device_make(const struct top_model *m, const struct daemon_device *d,
 				    .now = d };
 	if (old)
 		memcpy(ret->history, old->history + 1, sizeof(ret->history) - sizeof(double));
-	/* At full speed nobody is there whom a piece could cost anything. */
+	/* At full speed there is no foreign I/O that a quantum could delay. */
 	if (d->target_usec > 0 && strcmp(d->mode, "paced") == 0)
 		ret->history[TOP_HISTORY - 1] = (double)d->quantum_usec / (double)d->target_usec;
 	return ret->key && ret->name ? 0 : -ENOMEM;

@@ -8,7 +8,7 @@
 
 #define LONG_ENOUGH USEC_PER_MSEC
 
-/* There is nobody who could cancel a scan. */
+/* A scan is never cancelled. */
 static const _Atomic bool never;
 
 static uint64_t cpu_usec(void)
@@ -19,20 +19,20 @@ static uint64_t cpu_usec(void)
 	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
 }
 
-static bool is_limited(const struct reading *r)
+static bool is_limited(const struct scan_reading *r)
 {
 	return r->pace->step(r->pace->userdata) != UINT64_MAX;
 }
 
 /* May what is open still go on? */
-static bool lasts(const struct reading *r)
+static bool lasts(const struct scan_reading *r)
 {
 	if (!r->limited)
 		return !is_limited(r);
 	return now_usec() - r->began_usec < LONG_ENOUGH;
 }
 
-void reading_go_on(struct reading *r)
+void reading_go_on(struct scan_reading *r)
 {
 	struct pace_budget budget;
 
@@ -45,7 +45,7 @@ void reading_go_on(struct reading *r)
 	r->cpu_usec = cpu_usec();
 }
 
-void reading_end(struct reading *r)
+void reading_end(struct scan_reading *r)
 {
 	uint64_t took, ran;
 

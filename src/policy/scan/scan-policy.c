@@ -20,22 +20,23 @@
 #include "scan-tree.h"
 #include "policy/series.h"
 
-struct frame {
+struct policy_frame {
 	DIR *dir;
-	size_t path_len;           /* of this directory's path in struct walk */
+	size_t path_len;           /* of this directory's path in struct policy_walk */
 	uint64_t *match, *exclude; /* states of the patterns here */
 	bool near;
 };
 
-struct walk {
+struct policy_walk {
 	struct scan *s;
 	const struct policy *p;
 	const struct scan_watch *w;
 	struct globs *match, *exclude;
 	struct series *series;
-	struct reading reading;
-	uint64_t *states;                    /* of all frames */
-	struct frame frames[SCAN_DEPTH + 1]; /* one more for the states of what is looked at */
+	struct scan_reading reading;
+	uint64_t *states; /* of all frames */
+	struct policy_frame
+		frames[SCAN_DEPTH + 1]; /* one more for the states of what is looked at */
 	unsigned n;
 	char path[PATH_MAX]; /* beneath the policy's directory, of what is looked at */
 };
@@ -44,10 +45,10 @@ static const char *open_reason(int error)
 {
 	switch (error) {
 	case ELOOP:
-		return "has a symbolic link in it, which somebody might change: give the path that "
+		return "has a symbolic link in it, which may be changed: give the path that "
 		       "realpath(1) prints";
 	case EWOULDBLOCK:
-		return "is locked by somebody (flock), and so left alone";
+		return "is locked by another process (flock), and so left alone";
 	case ENOTDIR:
 		return "is not a directory";
 	default:
@@ -73,27 +74,27 @@ static int open_base(DIR **ret, const char *path)
 	return fd < 0 ? fd : scan_open(ret, fd, ".");
 }
 
-static bool is_near(const struct walk *k, int dirfd)
+static bool is_near(const struct policy_walk *k, int dirfd)
 {
 	return k->w->is_near && k->w->is_near(k->w->userdata, dirfd);
 }
 
-static void push(struct walk *k, DIR *dir, size_t path_len)
+static void push(struct policy_walk *k, DIR *dir, size_t path_len)
 {
-	struct frame *f = &k->frames[k->n++];
+	struct policy_frame *f = &k->frames[k->n++];
 
 	f->dir = dir;
 	f->path_len = path_len;
 	f->near = is_near(k, dirfd(dir));
 }
 
-static void pop(struct walk *k)
+static void pop(struct policy_walk *k)
 {
 	(void)closedir(k->frames[--k->n].dir);
 }
 
 /* Has the patterns' states for a frame that may not be there yet. */
-static void place_states(struct walk *k)
+static void place_states(struct policy_walk *k)
 {
 	size_t match = globs_words(k->match), all = match + globs_words(k->exclude);
 
@@ -103,7 +104,7 @@ static void place_states(struct walk *k)
 	}
 }
 
-static int walk_begin(struct walk *k)
+static int walk_begin(struct policy_walk *k)
 {
 	size_t words;
 	int r = globs_new(&k->match, k->p->match, /* exclude= */ false);
@@ -124,7 +125,7 @@ static int walk_begin(struct walk *k)
 	return 0;
 }
 
-static void walk_done(struct walk *k)
+static void walk_done(struct policy_walk *k)
 {
 	while (k->n > 0)
 		pop(k);
@@ -134,14 +135,15 @@ static void walk_done(struct walk *k)
 	free(k->states);
 }
 
-static bool is_open(const struct walk *k, const struct statx *sx)
+static bool is_open(const struct policy_walk *k, const struct statx *sx)
 {
 	return k->p->skip_open && k->w->is_open &&
 	       k->w->is_open(k->w->userdata, makedev(sx->stx_dev_major, sx->stx_dev_minor),
 			     sx->stx_ino);
 }
 
-static bool is_protected(const struct walk *k, const struct frame *f, const char *name)
+static bool is_protected(const struct policy_walk *k, const struct policy_frame *f,
+			 const char *name)
 {
 	struct identity id;
 
@@ -152,18 +154,19 @@ static bool is_protected(const struct walk *k, const struct frame *f, const char
 }
 
 /* Why it is kept, whatever the rules say. */
-static enum policy_fate fate_of(const struct walk *k, const struct frame *f, const char *name,
-				const struct statx *sx)
+static enum disposition disposition_of(const struct policy_walk *k, const struct policy_frame *f,
+				       const char *name, const struct statx *sx)
 {
 	if (sx->stx_attributes & STATX_ATTR_MOUNT_ROOT)
-		return FATE_MOUNT;
+		return DISPOSITION_MOUNT;
 	if (is_protected(k, f, name))
-		return FATE_PROTECTED;
-	return is_open(k, sx) ? FATE_IN_USE : FATE_OPEN;
+		return DISPOSITION_PROTECTED;
+	return is_open(k, sx) ? DISPOSITION_IN_USE : DISPOSITION_UNDECIDED;
 }
 
 /* The time to go by. Returns false if it has none. */
-static bool time_of(const struct walk *k, const struct statx *sx, int64_t newest_nsec, int64_t *ret)
+static bool time_of(const struct policy_walk *k, const struct statx *sx, int64_t newest_nsec,
+		    int64_t *ret)
 {
 	switch (k->p->time.clock) {
 	case CLOCK_MTIME:
@@ -179,7 +182,8 @@ static bool time_of(const struct walk *k, const struct statx *sx, int64_t newest
 }
 
 /* Adds what matches, whose path is in k->path. */
-static int take(struct walk *k, const struct frame *f, const char *name, const struct statx *sx)
+static int take(struct policy_walk *k, const struct policy_frame *f, const char *name,
+		const struct statx *sx)
 {
 	struct identity id = identity_of(sx);
 	struct policy_entry e = { .name = k->path,
@@ -189,25 +193,26 @@ static int take(struct walk *k, const struct frame *f, const char *name, const s
 				  .uid = sx->stx_uid };
 	struct tree t = { .bytes = scan_bytes(sx),
 			  .newest_nsec = scan_time(&sx->stx_mtime),
-			  .fate = fate_of(k, f, name, sx) };
+			  .disposition = disposition_of(k, f, name, sx) };
 	char series[PATH_MAX];
 
 	if (S_ISDIR(sx->stx_mode))
 		scan_tree(&t, dirfd(f->dir), name, k->p->skip_open, k->w, &k->reading);
-	if (!time_of(k, sx, t.newest_nsec, &e.time_nsec) && t.fate == FATE_OPEN)
-		t.fate = FATE_NO_TIME;
+	if (!time_of(k, sx, t.newest_nsec, &e.time_nsec) && t.disposition == DISPOSITION_UNDECIDED)
+		t.disposition = DISPOSITION_NO_TIME;
 	if (!series_of(k->series, k->path, series, sizeof(series))) {
 		series[0] = '\0';
-		t.fate = t.fate == FATE_OPEN ? FATE_NO_SERIES : t.fate;
+		t.disposition = t.disposition == DISPOSITION_UNDECIDED ? DISPOSITION_NO_SERIES
+								       : t.disposition;
 	}
 	e.series = series;
 	e.bytes = t.bytes;
-	e.fate = (uint8_t)t.fate;
+	e.disposition = (uint8_t)t.disposition;
 	return entries_add(&k->s->entries, &e);
 }
 
 /* Goes into a directory, whose path is in k->path and whose states are in the next frame. */
-static void descend(struct walk *k, const struct frame *f, const char *name)
+static void descend(struct policy_walk *k, const struct policy_frame *f, const char *name)
 {
 	DIR *dir = NULL;
 	int r;
@@ -228,7 +233,7 @@ static void descend(struct walk *k, const struct frame *f, const char *name)
 }
 
 /* Puts a name behind the path of its directory. */
-static bool path_make(struct walk *k, const struct frame *f, const char *name)
+static bool path_make(struct policy_walk *k, const struct policy_frame *f, const char *name)
 {
 	size_t len = strlen(name), at = f->path_len + (f->path_len > 0);
 
@@ -240,9 +245,9 @@ static bool path_make(struct walk *k, const struct frame *f, const char *name)
 	return true;
 }
 
-static int look(struct walk *k, const struct frame *f, const char *name)
+static int look(struct policy_walk *k, const struct policy_frame *f, const char *name)
 {
-	const struct frame *next = f + 1;
+	const struct policy_frame *next = f + 1;
 	bool deeper, beyond, matches = globs_step(k->match, f->match, name, next->match, &deeper);
 	struct statx sx;
 
@@ -266,12 +271,12 @@ static int look(struct walk *k, const struct frame *f, const char *name)
 	return 0;
 }
 
-static int walk_all(struct walk *k)
+static int walk_all(struct policy_walk *k)
 {
 	int r = 0;
 
 	while (k->n > 0 && r >= 0) {
-		struct frame *f = &k->frames[k->n - 1];
+		struct policy_frame *f = &k->frames[k->n - 1];
 		struct dirent *d;
 
 		reading_go_on(&k->reading);
@@ -307,14 +312,14 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 		const char **ret_why)
 {
 	struct scan s = SCAN_NONE;
-	struct walk *k = calloc(1, sizeof(*k));
+	struct policy_walk *k = calloc(1, sizeof(*k));
 	DIR *base = NULL;
 	int r;
 
 	*ret_why = "cannot be looked at: out of memory";
 	if (!k)
 		return -ENOMEM;
-	*k = (struct walk){ .s = &s, .p = p, .w = w };
+	*k = (struct policy_walk){ .s = &s, .p = p, .w = w };
 	r = walk_begin(k);
 	if (r >= 0) {
 		r = open_base(&base, p->path);
@@ -340,10 +345,10 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 }
 
 /* Is an entry not what it was, or not in the state in which it was? */
-static bool has_changed(const struct walk *k, const struct policy_entry *e)
+static bool has_changed(const struct policy_walk *k, const struct policy_entry *e)
 {
-	struct tree t = { .fate = FATE_OPEN };
-	struct reading unpaced = { 0 };
+	struct tree t = { .disposition = DISPOSITION_UNDECIDED };
+	struct scan_reading unpaced = { 0 };
 	struct statx sx;
 
 	if (statx(k->s->basefd, e->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS,
@@ -353,25 +358,26 @@ static bool has_changed(const struct walk *k, const struct policy_entry *e)
 	t.changed_nsec = scan_time(&sx.stx_ctime);
 	if (S_ISDIR(sx.stx_mode))
 		scan_tree(&t, k->s->basefd, e->name, k->p->skip_open, k->w, &unpaced);
-	return t.fate != FATE_OPEN || t.changed_nsec > k->s->began_nsec || is_open(k, &sx);
+	return t.disposition != DISPOSITION_UNDECIDED || t.changed_nsec > k->s->began_nsec ||
+	       is_open(k, &sx);
 }
 
 size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
 		  uint64_t *ret_bytes)
 {
-	struct walk *k = calloc(1, sizeof(*k));
+	struct policy_walk *k = calloc(1, sizeof(*k));
 	size_t n = 0;
 
 	*ret_bytes = 0;
 	if (k)
-		*k = (struct walk){ .s = s, .p = p, .w = w };
+		*k = (struct policy_walk){ .s = s, .p = p, .w = w };
 	for (size_t i = 0; i < s->entries.n; i++) {
 		struct policy_entry *e = &s->entries.v[i];
 
 		/* Without memory to look with, all of it. */
-		if (!fate_deletes(e->fate) || (k && !has_changed(k, e)))
+		if (!disposition_deletes(e->disposition) || (k && !has_changed(k, e)))
 			continue;
-		e->fate = FATE_CHANGED;
+		e->disposition = DISPOSITION_CHANGED;
 		*ret_bytes += e->bytes;
 		n++;
 	}

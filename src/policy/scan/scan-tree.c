@@ -14,13 +14,13 @@
 #define TIME_LEAST_SEC (-2000000000LL)
 #define TIME_MOST_SEC 7000000000LL
 
-struct walk {
+struct tree_walk {
 	DIR *dirs[SCAN_DEPTH];
 	unsigned n;
 	struct tree *t;
 	bool skip_open;
 	const struct scan_watch *w;
-	struct reading *reading;
+	struct scan_reading *reading;
 };
 
 int scan_open(DIR **ret, int dirfd, const char *name)
@@ -30,8 +30,8 @@ int scan_open(DIR **ret, int dirfd, const char *name)
 
 	if (fd < 0)
 		return fd;
-	/* Held by somebody: for a moment we would be in the way of others who want it, as
-	 * systemd-tmpfiles is. Where there are no locks nobody can hold one. */
+	/* While it is tried, other processes are refused it, as by systemd-tmpfiles. Where there
+	 * are no locks none is held. */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno == EWOULDBLOCK)
 			return -EWOULDBLOCK;
@@ -61,51 +61,51 @@ bool scan_is_dots(const char *name)
 	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-static void hold(struct tree *t, enum policy_fate fate)
+static void hold(struct tree *t, enum disposition disposition)
 {
-	if (t->fate == FATE_OPEN)
-		t->fate = fate;
+	if (t->disposition == DISPOSITION_UNDECIDED)
+		t->disposition = disposition;
 }
 
-static void enter(struct walk *k, int dirfd, const char *name)
+static void enter(struct tree_walk *k, int dirfd, const char *name)
 {
 	int r = k->n < SCAN_DEPTH ? scan_open(&k->dirs[k->n], dirfd, name) : -ELOOP;
 
 	if (r >= 0)
 		k->n++;
 	else if (r == -EWOULDBLOCK)
-		hold(k->t, FATE_LOCKED);
+		hold(k->t, DISPOSITION_LOCKED);
 	else if (r == -EXDEV)
-		hold(k->t, FATE_MOUNT);
+		hold(k->t, DISPOSITION_MOUNT);
 	else if (r != -ENOENT)
-		hold(k->t, FATE_UNREAD);
+		hold(k->t, DISPOSITION_UNREAD);
 }
 
-static void look(struct walk *k, int dirfd, const char *name)
+static void look(struct tree_walk *k, int dirfd, const char *name)
 {
 	struct statx sx;
 
 	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &sx) < 0) {
 		if (errno != ENOENT)
-			hold(k->t, FATE_UNREAD);
+			hold(k->t, DISPOSITION_UNREAD);
 		return;
 	}
 	k->t->bytes += scan_bytes(&sx);
 	k->t->newest_nsec = MAX(k->t->newest_nsec, scan_time(&sx.stx_mtime));
 	k->t->changed_nsec = MAX(k->t->changed_nsec, scan_time(&sx.stx_ctime));
 	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
-		hold(k->t, FATE_MOUNT);
+		hold(k->t, DISPOSITION_MOUNT);
 	if (k->skip_open && k->w->is_open &&
 	    k->w->is_open(k->w->userdata, makedev(sx.stx_dev_major, sx.stx_dev_minor), sx.stx_ino))
-		hold(k->t, FATE_IN_USE);
+		hold(k->t, DISPOSITION_IN_USE);
 	if (S_ISDIR(sx.stx_mode))
 		enter(k, dirfd, name);
 }
 
 void scan_tree(struct tree *t, int at, const char *name, bool skip_open, const struct scan_watch *w,
-	       struct reading *reading)
+	       struct scan_reading *reading)
 {
-	struct walk k = { .t = t, .skip_open = skip_open, .w = w, .reading = reading };
+	struct tree_walk k = { .t = t, .skip_open = skip_open, .w = w, .reading = reading };
 
 	enter(&k, at, name);
 	while (k.n > 0) {
@@ -119,7 +119,7 @@ void scan_tree(struct tree *t, int at, const char *name, bool skip_open, const s
 			look(&k, dirfd(top), d->d_name);
 		} else if (!d) {
 			if (errno != 0)
-				hold(t, FATE_UNREAD);
+				hold(t, DISPOSITION_UNREAD);
 			(void)closedir(top);
 			k.n--;
 		}

@@ -7,17 +7,17 @@
 
 #include "scan.h"
 
-struct reading;
+struct scan_reading;
 
 struct tree {
-	uint64_t bytes;        /* that deleting it frees: a file with other names frees nothing */
-	int64_t newest_nsec;   /* mtime of whatever changed last */
-	int64_t changed_nsec;  /* ctime of the same, or of what is not its content */
-	enum policy_fate fate; /* FATE_OPEN, or why it is kept */
+	uint64_t bytes;       /* that deleting it frees: a file with other names frees nothing */
+	int64_t newest_nsec;  /* mtime of whatever changed last */
+	int64_t changed_nsec; /* ctime of the same, or of what is not its content */
+	enum disposition disposition; /* DISPOSITION_UNDECIDED, or why it is kept */
 };
 
-/* Opens a directory for listing. Returns 0; -EWOULDBLOCK if somebody has locked it, -EXDEV if a
- * filesystem is mounted there, or another negative errno. */
+/* Opens a directory for listing. Returns 0; -EWOULDBLOCK if another process has locked it, -EXDEV
+ * if a filesystem is mounted there, or another negative errno. */
 int scan_open(DIR **ret, int dirfd, const char *name);
 
 /* Nanoseconds since the epoch; what is outside of some centuries becomes their end. */
@@ -31,4 +31,4 @@ bool scan_is_dots(const char *name);
 /* Looks at everything beneath `name` in the directory `at`, adding to *t, which has what is known
  * of itself. */
 void scan_tree(struct tree *t, int at, const char *name, bool skip_open, const struct scan_watch *w,
-	       struct reading *reading);
+	       struct scan_reading *reading);

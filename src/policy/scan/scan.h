@@ -3,12 +3,13 @@
  *
  *   scan.c       goes through the directory as deep as the patterns reach
  *   scan-tree.c  what a tree that goes as a whole has in it
- *   reading.c    pieces of reading, so that others on the device are spared
+ *   reading.c    portions of reading, so that foreign I/O on the device does not suffer
  *
  * The directory is opened without following any symbolic link, and from there on one name at a
- * time; no mount is crossed. As systemd-tmpfiles does, a directory that somebody holds a BSD lock
- * on is left alone with all that is in it. A tree that cannot be looked at in full, for whatever
- * reason, is kept. Memory is that of the list of entries; at most SCAN_DEPTH directories are open.
+ * time; no mount is crossed. As systemd-tmpfiles does, a directory on which another process holds a
+ * BSD lock is left alone with all that is in it. A tree that cannot be looked at in full, for
+ * whatever reason, is kept. Memory is that of the list of entries; at most SCAN_DEPTH directories
+ * are open.
  */
 #pragma once
 
@@ -25,9 +26,9 @@
 
 struct pace;
 
-/* What the scan asks others; each NULL where there is nobody to ask. */
+/* What the scan asks; each may be NULL: no. */
 struct scan_watch {
-	/* Has anybody this file open? */
+	/* Has a process this file open? */
 	bool (*is_open)(void *userdata, uint64_t dev, uint64_t ino);
 	/* Is anything in this very directory protected, so that each name must be asked for? */
 	bool (*is_near)(void *userdata, int dirfd);
@@ -35,8 +36,8 @@ struct scan_watch {
 	const char *(*why_name)(void *userdata, int dirfd, const char *name,
 				const struct identity *id);
 	const char *(*why_content)(void *userdata, int dirfd);
-	/* Whom to ask before each piece of reading on the filesystem of the policy's directory;
-	 * NULL if nobody. It must live until the scan has ended. */
+	/* What to ask before each portion of reading on the filesystem of the policy's directory;
+	 * NULL for no limits. It must live until the scan has ended. */
 	const struct pace *(*pace)(void *userdata, int dirfd);
 	void *userdata;
 };
@@ -59,15 +60,16 @@ struct scan {
  * if there is a symbolic link in the path, or another negative errno. */
 int scan_base(const char *path);
 
-/* Fills *ret, which was SCAN_NONE. Returns 0; -EWOULDBLOCK if somebody has locked the directory
- * itself, -EPERM if it is protected, or another negative errno; *ret_why then says it in words, to
- * follow the path. */
+/* Fills *ret, which was SCAN_NONE. Returns 0; -EWOULDBLOCK if another process has locked the
+ * directory itself, -EPERM if it is protected, or another negative errno; *ret_why then says it in
+ * words, to follow the path. */
 int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
 		const char **ret_why);
 
 /* Looks once more at what the rules want to go, just before it does: a scan takes its time. Keeps,
- * as FATE_CHANGED, what is gone or another, what has changed in any way since the scan began, and
- * what somebody holds now. Returns how many these are, and *ret_bytes, what they come to. */
+ * as DISPOSITION_CHANGED, what is gone or another, what has changed in any way since the scan
+ * began, and what a process holds now. Returns how many these are, and *ret_bytes, what they come
+ * to. */
 size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
 		  uint64_t *ret_bytes);
 
