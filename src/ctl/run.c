@@ -161,6 +161,7 @@ static struct moosefs *moosefs_begin(struct run *run, const struct root_group *g
 		 geteuid() != 0     ? "that is for root only, whom MooseFS lets remove anything"
 		 : r == -EOPNOTSUPP ? "this is no MooseFS, or not its version 3"
 		 : r == -EPERM      ? "root has not mounted it"
+		 : r == -ENOENT     ? "the program reclaim-moosefs is not installed"
 				    : strerror(-r));
 	return NULL;
 }

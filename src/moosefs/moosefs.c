@@ -1,292 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Messages are a type, a length and so many bytes, all numbers with their highest byte first. Each
- * but the first begins with a number of ours that its answer repeats. Types with the answer's being
- * one more; an answer of one byte is the master's error. */
 #include "moosefs.h"
 
-#include <endian.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <limits.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/macros.h"
 #include "base/mounts.h"
+#include "base/program.h"
 #include "engine/filesystem/profile.h"
-
-enum {
-	SAY_NOTHING = 0, /* sent now and then while an answer takes long */
-	SAY_REGISTER = 400,
-	SAY_STATFS = 402,
-	SAY_LOOKUP = 406,
-	SAY_READDIR = 428,
-	SAY_GETTRASHTIME = 442,
-	SAY_SNAPSHOT = 468,
-	SAY_GETEATTR = 472,
-	SAY_SETEATTR = 474,
-};
-
-/* What tools introduce themselves with. */
-#define TOOLS "DjI1GAQDULI5d2YjA26ypc3ovkhjvhciTQVx3CS4nYgtBoUcsljiVpsErJENHaw0"
-#define REGISTER_TOOLS 4
-
-#define LIST_ATTRIBUTES 1
-#define SNAPSHOT_DELETE 0x80
-#define MARK_ADD 1
-#define MARK_TAKE 2
-#define MARK_RECURSIVE 4
-#define TREE 1 /* how far a question goes */
-
-#define EATTR_SNAPSHOT 0x10
-/* Undeletable, append-only, immutable: rm would be refused them. */
-#define EATTR_KEPT 0xe0
-
-/* An entry's attributes: where its type and its links are in them. */
-#define ATTRIBUTES 36
-#define ATTRIBUTE_TYPE 1
-#define ATTRIBUTE_NLINK 23
-#define ATTRIBUTE_LENGTH 27
-#define TYPE_FILE 1
-#define TYPE_DIRECTORY 2
-
-#define CHUNK_BYTES MiB(64)
+#include "wire/wire.h"
 
 /* The file that says where the mount listens: any directory has it. */
 #define MASTERINFO ".masterinfo"
 #define MASTERINFO_INODE 0x7fffffff
 
-/* An answer may take so long, whatever of it has come: longer than any stall that may be asked for,
- * and less than the daemon waits for a worker that is to stop. */
-#define PATIENCE (20 * USEC_PER_SEC)
-/* And the first: that worker has not told the daemon yet that it is there. */
-#define PATIENCE_FIRST (5 * USEC_PER_SEC)
-#define PATIENCE_CONNECT (2 * USEC_PER_SEC)
-#define ANSWER_MOST MiB(16)
+/* The program keeps to its own times; it is given so much more before it counts as hanging. */
+#define GRACE (2 * USEC_PER_SEC)
 
 struct moosefs {
 	int sock;
-	uint32_t number;
-	uint64_t took_usec, patience_usec, until_usec;
-	int error;   /* that ended it: where in the stream an answer begins is not known since */
-	uint8_t *in; /* the answer's bytes, without its number */
-	size_t len, at, cap;
-	uint8_t out[512];
-	size_t out_len;
+	int pipe; /* the only end for writing: with it the program ends */
+	pid_t pid;
+	int error; /* that ended the conversation */
+	uint64_t took_usec, patience_usec;
+	struct wire_in in;
+	struct wire_out out;
 };
-
-/* ---- numbers in messages ----------------------------------------------------------------------
- */
-
-static void put8(struct moosefs *m, uint8_t v)
-{
-	m->out[m->out_len++] = v;
-}
-
-static void put32(struct moosefs *m, uint32_t v)
-{
-	uint32_t be = htobe32(v);
-
-	memcpy(m->out + m->out_len, &be, sizeof(be));
-	m->out_len += sizeof(be);
-}
-
-static void put64(struct moosefs *m, uint64_t v)
-{
-	put32(m, (uint32_t)(v >> 32));
-	put32(m, (uint32_t)v);
-}
-
-/* A component. */
-static void put_name(struct moosefs *m, const char *name)
-{
-	size_t len = strlen(name);
-
-	put8(m, (uint8_t)len);
-	memcpy(m->out + m->out_len, name, len);
-	m->out_len += len;
-}
-
-/* Who asks: root, and root's group. The master looks at permissions as if it were so. */
-static void put_root(struct moosefs *m)
-{
-	put32(m, 0);
-	put32(m, 1);
-	put32(m, 0);
-}
-
-/* Beyond the end there are zeros, and `at` lies beyond len: see complete(). */
-static const uint8_t *get(struct moosefs *m, size_t n)
-{
-	static const uint8_t zeros[256];
-	m->at += n;
-	return m->at <= m->len ? m->in + m->at - n : zeros;
-}
-
-static uint32_t get32(struct moosefs *m)
-{
-	uint32_t be;
-
-	memcpy(&be, get(m, sizeof(be)), sizeof(be));
-	return be32toh(be);
-}
-
-static uint64_t get64(struct moosefs *m)
-{
-	uint64_t high = get32(m);
-
-	return high << 32 | get32(m);
-}
-
-/* Was there all that was read from the answer, and no more? */
-static int complete(const struct moosefs *m)
-{
-	return m->at == m->len ? 0 : -EPROTO;
-}
-
-/* ---- the conversation -------------------------------------------------------------------------
- */
-
-/* After a send or a receive that failed. 0: once more. */
-static int again(const struct moosefs *m)
-{
-	if (errno != EINTR && errno != EAGAIN)
-		return -EPIPE;
-	return now_usec() < m->until_usec ? 0 : -ETIMEDOUT;
-}
-
-static int send_all(struct moosefs *m)
-{
-	for (size_t at = 0; at < m->out_len;) {
-		ssize_t n = send(m->sock, m->out + at, m->out_len - at, MSG_NOSIGNAL);
-		int r = n < 0 ? again(m) : 0;
-
-		if (r < 0)
-			return r;
-		at += n < 0 ? 0 : (size_t)n;
-	}
-	return 0;
-}
-
-static int receive_all(struct moosefs *m, void *data, size_t len)
-{
-	char *p = data;
-
-	while (len > 0) {
-		ssize_t n = recv(m->sock, p, len, MSG_WAITALL);
-		int r = n < 0 ? again(m) : n == 0 ? -EPIPE : 0;
-
-		if (r < 0)
-			return r;
-		n = MAX(n, (ssize_t)0);
-		p += n;
-		len -= (size_t)n;
-		/* Nor may it come in drops. */
-		if (len > 0 && now_usec() >= m->until_usec)
-			return -ETIMEDOUT;
-	}
-	return 0;
-}
-
-static int answer_room(struct moosefs *m, size_t len)
-{
-	uint8_t *bigger;
-
-	if (len > ANSWER_MOST)
-		return -EPROTO;
-	if (len <= m->cap)
-		return 0;
-	bigger = realloc(m->in, len);
-	if (!bigger)
-		return -ENOMEM;
-	m->in = bigger;
-	m->cap = len;
-	return 0;
-}
-
-/* Receives the answer of this type, past any nothing. */
-static int answer(struct moosefs *m, uint32_t type)
-{
-	uint32_t head[2] = { 0 };
-	int r;
-
-	do {
-		r = now_usec() < m->until_usec ? receive_all(m, head, sizeof(head)) : -ETIMEDOUT;
-		m->len = be32toh(head[1]);
-		if (r >= 0)
-			r = answer_room(m, m->len);
-		if (r >= 0)
-			r = receive_all(m, m->in, m->len);
-	} while (r >= 0 && be32toh(head[0]) == SAY_NOTHING);
-	m->at = 0;
-	return r < 0 ? r : be32toh(head[0]) == type ? 0 : -EPROTO;
-}
-
-static void begin(struct moosefs *m)
-{
-	m->out_len = 2 * sizeof(uint32_t);
-	put32(m, ++m->number);
-}
-
-static int exchange(struct moosefs *m, uint32_t type)
-{
-	uint32_t head[2] = { htobe32(type), htobe32((uint32_t)m->out_len - 8) };
-	uint64_t began = now_usec();
-	int r;
-
-	if (m->error < 0)
-		return m->error;
-	m->until_usec = began + m->patience_usec;
-	memcpy(m->out, head, sizeof(head));
-	r = send_all(m);
-	if (r >= 0)
-		r = answer(m, type + 1);
-	m->took_usec = now_usec() - began;
-	m->error = MIN(r, 0);
-	return r;
-}
-
-/* The master's errors that are told apart here. */
-static int status_errno(uint8_t status)
-{
-	switch (status) {
-	case 0:
-		return 0;
-	case 1:
-		return -EPERM;
-	case 3:
-		return -ENOENT;
-	case 4:
-		return -EACCES;
-	default:
-		return -EIO;
-	}
-}
-
-/* Asks what has been put, and waits for the answer, whose bytes behind its number are then read. */
-static int ask(struct moosefs *m, uint32_t type)
-{
-	int r = exchange(m, type);
-
-	if (r < 0)
-		return r;
-	if (get32(m) != m->number || m->at > m->len)
-		return m->error = -EPROTO;
-	if (m->len != m->at + 1)
-		return 0;
-	/* Where success has nothing more to say, it is the status 0. */
-	return status_errno(*get(m, 1));
-}
-
-uint64_t moosefs_took_usec(const struct moosefs *m)
-{
-	return m->took_usec;
-}
 
 /* ---- beginning and end ------------------------------------------------------------------------
  */
@@ -297,7 +47,7 @@ static int mount_check(int fd, const struct mounts *mounts)
 	const struct mount *m = NULL;
 	struct identity id;
 	struct statfs sfs;
-	struct fs_profile w;
+	struct fs_profile profile;
 	int r = -EOPNOTSUPP;
 
 	if (fstatfs(fd, &sfs) < 0)
@@ -309,8 +59,8 @@ static int mount_check(int fd, const struct mounts *mounts)
 		profile_find(&(struct profile_query){ .f_type = (uint32_t)sfs.f_type,
 						      .type = m->type,
 						      .source = m->source },
-			     &w);
-		if (strcmp(w.family, "moosefs") == 0)
+			     &profile);
+		if (strcmp(profile.family, "moosefs") == 0)
 			r = mount_is_users(m) ? -EPERM : 0;
 	}
 	mounts_done(&own);
@@ -318,7 +68,7 @@ static int mount_check(int fd, const struct mounts *mounts)
 }
 
 /* Where the mount listens. The file is the mount's own: no other has that inode number. */
-static int masterinfo_read(int fd, uint8_t buf[14])
+static int masterinfo_read(int fd, uint8_t *buf)
 {
 	_cleanup_close_ int info =
 		openat(fd, MASTERINFO, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
@@ -329,72 +79,71 @@ static int masterinfo_read(int fd, uint8_t buf[14])
 	if (fstat(info, &st) < 0 || fstat(fd, &dir) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_dev != dir.st_dev || st.st_ino != MASTERINFO_INODE ||
-	    st.st_uid != 0 || st.st_size != 14 || pread(info, buf, 14, 0) != 14)
+	    st.st_uid != 0 || st.st_size != MASTERINFO_BYTES ||
+	    pread(info, buf, MASTERINFO_BYTES, 0) != MASTERINFO_BYTES)
 		return -EOPNOTSUPP;
 	/* Behind address, port and session there is the version; later ones were never spoken to.
 	 */
 	return buf[11] == 3 && buf[10] == 0 ? 0 : -EOPNOTSUPP;
 }
 
-static int sock_connect(const uint8_t info[14], int *ret)
+/* Runs the program with these ends of the socket and of the pipe, out of the reach of the
+ * terminal's signals. Returns 0 or a negative errno. */
+static int spawn(pid_t *ret, int sock, int pipe)
 {
-	_cleanup_close_ int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in to = { .sin_family = AF_INET };
-	struct timeval timeout = { .tv_sec = PATIENCE_CONNECT / USEC_PER_SEC };
-	int one = 1;
-
-	if (sock < 0)
-		return -errno;
-	memcpy(&to.sin_addr, info, 4);
-	memcpy(&to.sin_port, info + 4, 2);
-	if (setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
-	    setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0 ||
-	    setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0 ||
-	    connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0)
-		return errno == EINPROGRESS ? -ETIMEDOUT : -errno;
-	*ret = fd_take(&sock);
-	return 0;
-}
-
-static int introduce(struct moosefs *m, const uint8_t info[14])
-{
+	/* Not where the program will have the other one. */
+	_cleanup_close_ int high_sock = fcntl(sock, F_DUPFD_CLOEXEC, MASTER_PIPE_FD + 1);
+	_cleanup_close_ int high_pipe = fcntl(pipe, F_DUPFD_CLOEXEC, MASTER_PIPE_FD + 1);
+	char *const argv[] = { (char *)"reclaim-moosefs", NULL }, *const env[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	char path[PATH_MAX];
 	int r;
 
-	m->out_len = 8;
-	memcpy(m->out + m->out_len, TOOLS, strlen(TOOLS));
-	m->out_len += strlen(TOOLS);
-	put8(m, REGISTER_TOOLS);
-	memcpy(m->out + m->out_len, info + 6, 8); /* session and version, as we were told */
-	m->out_len += 8;
-	r = exchange(m, SAY_REGISTER);
-	if (r < 0)
-		return r;
-	return m->len == 1 ? status_errno(*get(m, 1)) : -EPROTO;
+	if (high_sock < 0 || high_pipe < 0)
+		return -errno;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	r = -posix_spawn_file_actions_adddup2(&actions, high_sock, MASTER_FD);
+	if (r >= 0)
+		r = -posix_spawn_file_actions_adddup2(&actions, high_pipe, MASTER_PIPE_FD);
+	if (r >= 0)
+		r = -posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+	if (r >= 0)
+		r = program_find(argv[0], path, sizeof(path));
+	if (r >= 0)
+		r = -posix_spawn(ret, path, &actions, &attributes, argv, env);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return r;
 }
 
-int moosefs_open(struct moosefs **ret, int fd, const struct mounts *mounts)
+int moosefs_start(struct moosefs **ret, int fd, const struct mounts *mounts)
 {
-	struct moosefs *m = NULL;
-	uint8_t info[14];
-	int r = mount_check(fd, mounts);
+	_cleanup_close_ int sock = -1, its_sock = -1, end = -1, its_end = -1;
+	int r = mount_check(fd, mounts), pair[2];
+	struct moosefs *m;
 
-	if (r >= 0)
-		r = masterinfo_read(fd, info);
 	if (r < 0)
 		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	sock = pair[0];
+	its_sock = pair[1];
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	its_end = pair[0];
+	end = pair[1];
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	m->sock = -1;
-	m->patience_usec = PATIENCE_FIRST;
-	r = sock_connect(info, &m->sock);
-	if (r >= 0)
-		r = introduce(m, info);
+	r = spawn(&m->pid, its_sock, its_end);
 	if (r < 0) {
-		moosefs_close(m);
+		free(m);
 		return r;
 	}
-	m->patience_usec = PATIENCE;
+	m->sock = fd_take(&sock);
+	m->pipe = fd_take(&end);
 	*ret = m;
 	return 0;
 }
@@ -404,193 +153,215 @@ struct moosefs *moosefs_close(struct moosefs *m)
 	if (!m)
 		return NULL;
 	fd_closep(&m->sock);
-	free(m->in);
+	/* The kernel kills it now, wherever it is. */
+	fd_closep(&m->pipe);
+	(void)waitpid(m->pid, NULL, 0);
+	wire_in_done(&m->in);
+	wire_out_done(&m->out);
 	free(m);
 	return NULL;
 }
 
-/* ---- what can be asked ------------------------------------------------------------------------
+/* ---- requests ---------------------------------------------------------------------------------
  */
 
-int moosefs_lookup(struct moosefs *m, uint32_t directory, const char *name, uint32_t *ret)
+struct listing {
+	uint32_t most, n;
+	int (*each)(const struct moosefs_entry *e, void *userdata);
+	void *userdata;
+};
+
+/* Receives one message of the answer. Returns 0 or a negative errno. */
+static int receive(struct moosefs *m, uint64_t until_usec)
 {
+	struct pollfd p = { .fd = m->sock, .events = POLLIN };
 	int r;
 
-	begin(m);
-	put32(m, directory);
-	put_name(m, name);
-	put_root(m);
-	r = ask(m, SAY_LOOKUP);
+	do {
+		uint64_t now = now_usec();
+
+		r = poll(&p, 1, now < until_usec ? (int)((until_usec - now) / USEC_PER_MSEC) : 0);
+	} while (r < 0 && errno == EINTR);
+	if (r <= 0)
+		return r == 0 ? -ETIMEDOUT : -errno;
+	r = wire_receive(m->sock, &m->in, MSG_DONTWAIT, /* allow_long= */ false);
+	return r > 0 ? 0 : r == 0 ? -EPIPE : r == -EBADMSG ? -EPROTO : r;
+}
+
+/* Takes the entries of one message. Returns 0, -EPROTO, or the error of `each`. */
+static int entries_take(struct wire_in *in, struct listing *l)
+{
+	while (!in->error && in->left > 0) {
+		struct moosefs_entry e = { .inode = (uint32_t)wire_get_most(in, UINT32_MAX) };
+		int r;
+
+		e.nlink = (uint32_t)wire_get_most(in, UINT32_MAX);
+		e.chunks = wire_get(in);
+		e.is_directory = wire_get_most(in, 1);
+		e.name = wire_get_string(in);
+		if (in->error || ++l->n > l->most || e.name[0] == '\0' || strchr(e.name, '/') ||
+		    strlen(e.name) > NAME_MAX)
+			return -EPROTO;
+		r = l->each ? l->each(&e, l->userdata) : 0;
+		if (r < 0)
+			return r;
+	}
+	return wire_end(in) < 0 ? -EPROTO : 0;
+}
+
+/* Takes what DONE says. Returns 0 or a negative errno. */
+static int done_take(struct moosefs *m, uint64_t *values, unsigned n_values)
+{
+	uint64_t error = wire_get_most(&m->in, 4095), took = wire_get(&m->in);
+
+	assert(n_values <= MASTER_VALUES);
+	for (unsigned i = 0; error == 0 && i < n_values; i++)
+		values[i] = wire_get(&m->in);
+	if (wire_end(&m->in) < 0)
+		return -EPROTO;
+	m->took_usec = took;
+	return -(int)error;
+}
+
+/* Sends the request that was put, and takes the answer: its values, and entries if there is a
+ * listing. Returns 0 or a negative errno. */
+static int ask(struct moosefs *m, uint64_t *values, unsigned n_values, struct listing *l)
+{
+	uint64_t until = now_usec() + m->patience_usec + GRACE;
+	int r;
+
+	if (m->error < 0)
+		return m->error;
+	r = wire_post(m->sock, &m->out);
+	if (r >= 0)
+		r = receive(m, until);
+	while (r >= 0 && m->in.type == MASTER_ENTRIES && l) {
+		r = entries_take(&m->in, l);
+		if (r >= 0)
+			r = receive(m, until);
+	}
+	if (r >= 0)
+		r = m->in.type == MASTER_DONE ? done_take(m, values, n_values) : -EPROTO;
+	/* What the master itself refuses does not end the conversation. */
+	if (r != -EPERM && r != -ENOENT && r != -EACCES && r != -EIO)
+		m->error = r;
+	return r;
+}
+
+/* Begins a request about an inode. */
+static struct wire_out *begin(struct moosefs *m, enum master_message type, uint32_t inode)
+{
+	wire_begin(&m->out, type, 0);
+	wire_put(&m->out, inode);
+	return &m->out;
+}
+
+int moosefs_connect(struct moosefs *m, int fd)
+{
+	uint8_t info[MASTERINFO_BYTES];
+	int r = masterinfo_read(fd, info);
+
 	if (r < 0)
 		return r;
-	if (m->len < m->at + 4 + ATTRIBUTES)
-		return -EPROTO;
-	*ret = get32(m);
+	wire_begin(&m->out, MASTER_OPEN, 0);
+	wire_put_string(&m->out, RECLAIM_VERSION);
+	wire_put_bytes(&m->out, info, sizeof(info));
+	m->patience_usec = MASTER_PATIENCE_CONNECT + MASTER_PATIENCE_FIRST;
+	r = ask(m, NULL, 0, NULL);
+	m->patience_usec = MASTER_PATIENCE;
+	return r;
+}
+
+int moosefs_open(struct moosefs **ret, int fd, const struct mounts *mounts)
+{
+	struct moosefs *m = NULL;
+	int r = moosefs_start(&m, fd, mounts);
+
+	if (r < 0)
+		return r;
+	assert(m);
+	r = moosefs_connect(m, fd);
+	if (r < 0) {
+		moosefs_close(m);
+		return r;
+	}
+	*ret = m;
 	return 0;
 }
 
-/* Reads an entry of a list. Returns 1, 0 if it is the directory itself or the one above, or a
- * negative errno. */
-static int entry_get(struct moosefs *m, char *name, struct moosefs_entry *ret)
+uint64_t moosefs_took_usec(const struct moosefs *m)
 {
-	size_t len = *get(m, 1);
-	const uint8_t *attributes;
-	uint64_t length;
-	uint32_t be;
+	return m->took_usec;
+}
 
-	memcpy(name, get(m, len), len);
-	name[len] = '\0';
-	*ret = (struct moosefs_entry){ .name = name, .inode = get32(m) };
-	attributes = get(m, ATTRIBUTES);
-	memcpy(&be, attributes + ATTRIBUTE_NLINK, sizeof(be));
-	ret->nlink = be32toh(be);
-	ret->is_directory = attributes[ATTRIBUTE_TYPE] >> 4 == TYPE_DIRECTORY;
-	memcpy(&length, attributes + ATTRIBUTE_LENGTH, sizeof(length));
-	if (attributes[ATTRIBUTE_TYPE] >> 4 == TYPE_FILE)
-		ret->chunks = be64toh(length) / CHUNK_BYTES + (be64toh(length) > 0);
-	if (m->at > m->len || len == 0 || memchr(name, '\0', len) || memchr(name, '/', len))
-		return -EPROTO;
-	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+int moosefs_lookup(struct moosefs *m, uint32_t directory, const char *name, uint32_t *ret)
+{
+	uint64_t inode = 0;
+	int r;
+
+	wire_put_string(begin(m, MASTER_LOOKUP, directory), name);
+	r = ask(m, &inode, 1, NULL);
+	if (r >= 0 && inode > UINT32_MAX)
+		r = m->error = -EPROTO;
+	if (r >= 0)
+		*ret = (uint32_t)inode;
+	return r;
 }
 
 int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most,
 		 int (*each)(const struct moosefs_entry *e, void *userdata), void *userdata)
 {
-	struct moosefs_entry e;
-	char name[256];
-	int r, n = 0;
+	struct listing l = { .most = most, .each = each, .userdata = userdata };
+	uint64_t n = 0;
+	int r;
 
-	begin(m);
-	put32(m, directory);
-	put_root(m);
-	put8(m, LIST_ATTRIBUTES);
-	put32(m, most + 2); /* the directory itself and the one above are in it */
-	put64(m, 0);        /* from the beginning */
-	r = ask(m, SAY_READDIR);
-	if (r >= 0 && m->len < m->at + 8)
-		r = -EPROTO;
-	if (r >= 0)
-		(void)get64(m);
-	while (r >= 0 && m->at < m->len) {
-		r = entry_get(m, name, &e);
-		if (r <= 0)
-			continue;
-		if ((uint32_t)++n > most)
-			return -EPROTO;
-		if (each)
-			r = each(&e, userdata);
-	}
-	return r < 0 ? r : n;
+	wire_put(begin(m, MASTER_LIST, directory), most);
+	r = ask(m, &n, 1, &l);
+	if (r >= 0 && n != l.n)
+		r = m->error = -EPROTO;
+	return r < 0 ? r : (int)l.n;
 }
 
 int moosefs_census(struct moosefs *m, uint32_t inode, struct moosefs_census *ret)
 {
-	struct moosefs_census found = { 0 };
-	unsigned directories, all;
+	uint64_t v[4] = { 0 };
 	int r;
 
-	begin(m);
-	put32(m, inode);
-	put8(m, TREE);
-	r = ask(m, SAY_GETEATTR);
-	if (r < 0)
-		return r;
-	directories = *get(m, 1);
-	all = directories + *get(m, 1);
-	for (unsigned i = 0; i < all; i++) {
-		uint8_t attributes = *get(m, 1);
-		uint32_t n = get32(m);
-
-		found.entries += n;
-		found.directories += i < directories ? n : 0;
-		found.kept += attributes & EATTR_KEPT ? n : 0;
-		found.marked += attributes & EATTR_SNAPSHOT ? n : 0;
-	}
-	r = complete(m);
+	(void)begin(m, MASTER_CENSUS, inode);
+	r = ask(m, v, ELEMENTSOF(v), NULL);
 	if (r >= 0)
-		*ret = found;
+		*ret = (struct moosefs_census){ v[0], v[1], v[2], v[3] };
 	return r;
 }
 
 int moosefs_mark(struct moosefs *m, uint32_t inode, bool snapshot, uint64_t *ret)
 {
-	uint64_t n;
-	int r;
-
-	begin(m);
-	put32(m, inode);
-	put32(m, 0); /* root */
-	put8(m, EATTR_SNAPSHOT);
-	put8(m, (snapshot ? MARK_ADD : MARK_TAKE) | MARK_RECURSIVE);
-	r = ask(m, SAY_SETEATTR);
-	if (r < 0)
-		return r;
-	n = get32(m);
-	n += get32(m);
-	(void)get32(m); /* refused */
-	r = complete(m);
-	if (r >= 0)
-		*ret = n;
-	return r;
+	wire_put(begin(m, MASTER_MARK, inode), snapshot);
+	return ask(m, ret, 1, NULL);
 }
 
 int moosefs_remove(struct moosefs *m, uint32_t directory, const char *name)
 {
-	int r;
-
-	begin(m);
-	put32(m, 0); /* no source */
-	put32(m, directory);
-	put_name(m, name);
-	put_root(m);
-	put8(m, SNAPSHOT_DELETE);
-	put8(m, 0); /* umask */
-	put8(m, 0);
-	r = ask(m, SAY_SNAPSHOT);
-	return r < 0 ? r : complete(m);
+	wire_put_string(begin(m, MASTER_REMOVE, directory), name);
+	return ask(m, NULL, 0, NULL);
 }
 
 int moosefs_trash_time(struct moosefs *m, uint32_t inode, uint64_t *ret_seconds)
 {
-	uint32_t kinds, seconds;
-	int r;
-
-	begin(m);
-	put32(m, inode);
-	put8(m, 0); /* only this one */
-	r = ask(m, SAY_GETTRASHTIME);
-	if (r < 0)
-		return r;
-	kinds = get32(m);
-	kinds += get32(m);
-	seconds = get32(m);
-	(void)get32(m); /* how many: one */
-	r = kinds == 1 ? complete(m) : -EPROTO;
-	if (r >= 0)
-		*ret_seconds = seconds;
-	return r;
+	(void)begin(m, MASTER_TRASH_TIME, inode);
+	return ask(m, ret_seconds, 1, NULL);
 }
 
 int moosefs_backlog(struct moosefs *m, uint64_t *ret_trash_bytes, uint64_t *ret_open_bytes)
 {
-	uint64_t trash, open;
+	uint64_t v[2] = { 0 };
 	int r;
 
-	begin(m);
-	r = ask(m, SAY_STATFS);
+	wire_begin(&m->out, MASTER_BACKLOG, 0);
+	r = ask(m, v, ELEMENTSOF(v), NULL);
 	if (r < 0)
 		return r;
-	(void)get64(m); /* all, available, and since 3.0.102 free */
-	(void)get64(m);
-	if (m->len - m->at > 20)
-		(void)get64(m);
-	trash = get64(m);
-	open = get64(m);
-	(void)get32(m); /* inodes */
-	r = complete(m);
-	if (r < 0)
-		return r;
-	*ret_trash_bytes = trash;
-	*ret_open_bytes = open;
+	*ret_trash_bytes = v[0];
+	*ret_open_bytes = v[1];
 	return 0;
 }

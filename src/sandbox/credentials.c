@@ -107,7 +107,7 @@ static int verify(uid_t uid, uint64_t caps)
 	return 0;
 }
 
-int credentials_keep_for_last_reference(void)
+static int keep(uint64_t wanted)
 {
 	uint64_t permitted = 0, effective = 0, caps;
 	int r;
@@ -116,7 +116,7 @@ int credentials_keep_for_last_reference(void)
 	r = caps_get(&permitted, &effective);
 	if (r < 0)
 		return r;
-	caps = permitted & (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH));
+	caps = permitted & wanted;
 	r = caps_set(caps, caps);
 	if (r < 0)
 		return r;
@@ -125,6 +125,16 @@ int credentials_keep_for_last_reference(void)
 			       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
 		       ? -errno
 		       : 0;
+}
+
+int credentials_keep_for_last_reference(void)
+{
+	return keep(BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH));
+}
+
+int credentials_drop_all(void)
+{
+	return keep(0);
 }
 
 int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, bool deletes)

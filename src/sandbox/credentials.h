@@ -16,6 +16,10 @@ int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
  * negative errno, after which the process must end. */
 int credentials_keep_for_last_reference(void);
 
+/* Keeps no capability, whoever this process is. Returns 0 or a negative errno, after which the
+ * process must end. */
+int credentials_drop_all(void);
+
 /* Makes CAP_DAC_OVERRIDE effective, which setfsuid(2) has made ineffective. Only for who has it. */
 int credentials_override(void);
 

@@ -146,6 +146,28 @@ static const uint32_t allowed_to_last_reference[] = {
 	SYS_exit_group,
 };
 
+/* All that the program which speaks to a MooseFS master does with its two sockets. */
+static const uint32_t allowed_to_moosefs[] = {
+	SYS_recvmsg,
+	SYS_sendmsg,
+	SYS_recvfrom,
+	SYS_sendto,
+	SYS_close,
+	SYS_clock_gettime, /* where the kernel maps no clock into the process */
+	SYS_write,         /* of the sanitizers */
+	SYS_futex,
+	SYS_brk,
+	SYS_mmap,
+	SYS_mremap,
+	SYS_munmap,
+	SYS_madvise,
+	SYS_restart_syscall,
+	SYS_rt_sigreturn,
+	SYS_sigaltstack,
+	SYS_exit,
+	SYS_exit_group,
+};
+
 #define LOAD(field)                                                                                \
 	(struct sock_filter)                                                                       \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
@@ -224,13 +246,23 @@ int seccomp_restrict(bool deletes)
 	return enforce(&p);
 }
 
-int seccomp_restrict_last_reference(void)
+static int restrict_to(const uint32_t *allowed, size_t n)
 {
 	struct program p = { .n = 0 };
 
 	put_architecture(&p);
-	for (size_t i = 0; i < ELEMENTSOF(allowed_to_last_reference); i++)
-		PUT(&p, IF(BPF_JEQ, allowed_to_last_reference[i], 0, 1), ALLOW);
+	for (size_t i = 0; i < n; i++)
+		PUT(&p, IF(BPF_JEQ, allowed[i], 0, 1), ALLOW);
 	PUT(&p, REFUSE);
 	return enforce(&p);
+}
+
+int seccomp_restrict_last_reference(void)
+{
+	return restrict_to(allowed_to_last_reference, ELEMENTSOF(allowed_to_last_reference));
+}
+
+int seccomp_restrict_moosefs(void)
+{
+	return restrict_to(allowed_to_moosefs, ELEMENTSOF(allowed_to_moosefs));
 }

@@ -14,3 +14,6 @@ int seccomp_restrict(bool deletes);
 
 /* The same for last-reference-process.c: nothing is left but what it takes. */
 int seccomp_restrict_last_reference(void);
+
+/* The same for reclaim-moosefs, once it is connected. */
+int seccomp_restrict_moosefs(void);

@@ -167,16 +167,19 @@ static int hello(struct serving *s)
 	/* Without it large files are unlinked whole, and jobs say so. */
 	if (s->deletes)
 		s->last_reference = last_reference_process_start(s->landlock_fd);
+	/* Before this process loses the right to start it. */
+	if (s->deletes)
+		(void)moosefs_start(&s->moosefs, s->landlock_fd, NULL);
 	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
 	if (r >= 0)
 		r = credentials_die_with_parent(h.death_pipe); /* stays open */
 	if (r < 0)
 		return complain("cannot become the submitter", r);
-	/* Landlock allows no new connection, so this one is made before. */
 	if (h.uid != 0)
 		s->stall_usec = 0;
-	if (s->deletes)
-		(void)moosefs_open(&s->moosefs, s->landlock_fd, NULL);
+	/* As the submitter, and before Landlock: a file is read for it. */
+	if (s->moosefs && moosefs_connect(s->moosefs, s->landlock_fd) < 0)
+		s->moosefs = moosefs_close(s->moosefs);
 	abi = s->deletes ? landlock_restrict_deleter(s->landlock_fd) : landlock_restrict_intake();
 	if (abi < 0)
 		return complain("cannot restrict itself with Landlock", abi);

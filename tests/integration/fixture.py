@@ -106,6 +106,10 @@ class Scratch:
         self.binary = os.path.join(self.dir, "reclaimctl")
         shutil.copy(program, self.binary)
         os.chmod(self.binary, 0o755)
+        # It looks for what it starts beside itself; so does a worker, which is copied here, too.
+        beside = os.path.join(os.path.dirname(program), "reclaim-moosefs")
+        if os.path.exists(beside):
+            shutil.copy(beside, self.dir)
 
     @staticmethod
     def hide_staging():

@@ -5,6 +5,7 @@ by name, nothing else is touched, and nobody waits for it for ever."""
 import contextlib
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -13,9 +14,11 @@ import threading
 import time
 
 import fixture
+from daemon_fixture import Daemon
 from fixture import Canary, Case, command, fill, scratch
 
-SAY_REGISTER, SAY_LOOKUP, SAY_READDIR, SAY_GETEATTR, SAY_SETEATTR, SAY_SNAPSHOT = 400, 406, 428, 472, 474, 468
+SAY_REGISTER, SAY_STATFS, SAY_LOOKUP, SAY_READDIR, SAY_GETTRASHTIME = 400, 402, 406, 428, 442
+SAY_GETEATTR, SAY_SETEATTR, SAY_SNAPSHOT = 472, 474, 468
 ATTRIBUTES = 36
 ENDED = "the master no longer answers"
 PATIENCE_FIRST, PATIENCE = 5, 20  # seconds, of the program
@@ -116,6 +119,10 @@ class Obliging:
             return message(kind + 1, number + struct.pack(">BBBIBI", 1, 1, 0, 1, 0, len(self.entries)))
         if kind == SAY_SETEATTR:
             return message(kind + 1, number + struct.pack(">III", 1 + len(self.entries), 0, 0))
+        if kind == SAY_GETTRASHTIME:
+            return message(kind + 1, number + struct.pack(">IIII", 1, 0, 60, 1))
+        if kind == SAY_STATFS:
+            return message(kind + 1, number + bytes(44))
         return message(kind + 1, number + b"\0")
 
 
@@ -292,6 +299,78 @@ class Lists(Hostile):
         """The mount says otherwise."""
         r = self.check_list(*[entry(b"%d" % i, 100 + i) for i in range(5)])
         self.assertEqual(self.claimed(r), 6)
+
+
+class Process(Hostile):
+    """reclaim-moosefs, which reads what the master says."""
+
+    def of(self, parent):
+        """Its process, once it waits for the master's answer behind its fence."""
+        end = time.monotonic() + fixture.TIMEOUT
+        while True:
+            self.assertLess(time.monotonic(), end)
+            with open("/proc/%d/task/%d/children" % (parent, parent), encoding="ascii") as f:
+                for pid in map(int, f.read().split()):
+                    with open("/proc/%d/status" % pid, encoding="ascii") as status:
+                        fields = dict(line.rstrip("\n").split(":\t", 1) for line in status)
+                    if fields["Name"] == "reclaim-moosefs" and fields["Seccomp"] == "2":
+                        return pid, fields
+            time.sleep(0.01)
+
+    def test_has_nothing_and_ends_with_what_started_it(self):
+        master = Master(lambda kind, number, body: nothings())
+        with self.mounted(master) as at:
+            p = fixture.Proc([scratch.binary, "run", "--strategy=moosefs-snapshot", os.path.join(at, "tree")], at)
+            self.addCleanup(p.close)
+            pid, status = self.of(p.pid)
+            for held in ("CapPrm", "CapEff", "CapInh", "CapBnd", "CapAmb"):
+                self.assertEqual(int(status[held], 16), 0, held)
+            self.assertEqual(status["NoNewPrivs"], "1")
+            self.assertEqual(set(os.listdir("/proc/%d/fd" % pid)), {"0", "1", "2", "3", "4", "5"})
+            for fd, kind in (("3", "socket:"), ("4", "pipe:"), ("5", "socket:")):
+                self.assertTrue(os.readlink("/proc/%d/fd/%s" % (pid, fd)).startswith(kind), fd)
+            process = os.pidfd_open(pid)
+            self.addCleanup(os.close, process)
+            # Stopped, it does not read that its socket has ended.
+            os.kill(pid, signal.SIGSTOP)
+            p.kill()
+            self.assertTrue(select.select([process], [], [], fixture.TIMEOUT)[0], "it did not end")
+        self.assertTrue(os.path.exists(os.path.join(self.below, "tree", "d")))
+
+    def test_ends_in_the_middle(self):
+        """What remains is unlinked by name."""
+        master = Master(lambda kind, number, body: nothings())
+        with self.mounted(master) as at:
+            p = fixture.Proc([scratch.binary, "run", "--json=short", "--strategy=moosefs-snapshot",
+                              os.path.join(at, "tree")], at)
+            os.kill(self.of(p.pid)[0], signal.SIGKILL)
+            r = p.finish()
+        self.assertEqual((r.status, r.json["entries"]), (0, 43), r)
+        self.assertIn(ENDED, r.json["strategy"])
+
+    def test_is_not_installed(self):
+        name = os.path.join(scratch.dir, "reclaim-moosefs")
+        os.rename(name, name + ".away")
+        self.addCleanup(os.rename, name + ".away", name)
+        self.check(Master(lambda *question: None), complaint="the program reclaim-moosefs is not installed")
+
+
+class Jobs(Hostile):
+    def test_of_root(self):
+        """By its worker, which has the program beside it."""
+        master = Master(Obliging(self.below, [entry(b"%d" % i, 100 + i) for i in range(5)]))
+        with self.mounted(master) as at:
+            daemon = Daemon(config="strategy: {moosefs: snapshot}\n")
+            daemon.start()
+            try:
+                client = daemon.client()
+                job = client.submit(os.path.join(at, "tree"))
+                self.assertEqual(client.wait(job), "done", daemon.said())
+                self.assertIn("moosefs: 6 by snapshot", client.get(job, "Strategy"))
+            finally:
+                daemon.stop()  # it has the mount open
+        self.assertFalse(os.path.exists(os.path.join(self.below, "tree")))
+        self.assertIn(SAY_SNAPSHOT, master.asked)
 
 
 if __name__ == "__main__":

@@ -150,6 +150,26 @@ static int what_looking_for_references_needs_and_no_more(const char *dir)
 	return 0;
 }
 
+static int what_speaking_to_a_master_needs_and_no_more(const char *dir)
+{
+	char *const argv[] = { (char *)"true", NULL };
+	char buf[1];
+
+	REFUSED(execv("/bin/true", argv));
+	REFUSED(fork());
+	REFUSED(open(dir, O_RDONLY | O_DIRECTORY));
+	REFUSED(openat(AT_FDCWD, dir, O_PATH));
+	REFUSED(unlink("file"));
+	REFUSED(mkdir("made", 0700));
+	REFUSED(socket(AF_UNIX, SOCK_STREAM, 0));
+	REFUSED(connect(-1, NULL, 0));
+	REFUSED(syscall(SYS_io_uring_setup, 1, NULL));
+	REFUSED(thread());
+	FAILS_WITH(EBADF, send(-1, dir, 1, 0));
+	FAILS_WITH(EBADF, recv(-1, buf, sizeof(buf), 0));
+	return 0;
+}
+
 START_TEST(seccomp_of_the_deleter)
 {
 	behind(restrict_deleter, never);
@@ -175,10 +195,19 @@ START_TEST(seccomp_of_the_last_reference)
 }
 END_TEST
 
+START_TEST(seccomp_of_moosefs)
+{
+#ifdef __SANITIZE_THREAD__
+	return;
+#endif
+	behind(seccomp_restrict_moosefs, what_speaking_to_a_master_needs_and_no_more);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { seccomp_of_the_deleter, seccomp_of_intake,
-				 seccomp_of_the_last_reference };
+				 seccomp_of_the_last_reference, seccomp_of_moosefs };
 
 	/* Without an architecture's own list there is no filter, whatever the kernel has. */
 #if !defined(__x86_64__) && !defined(__aarch64__)
