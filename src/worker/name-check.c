@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "name-check.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -52,8 +53,11 @@ struct validation {
 static int refuse(struct validation *v, enum error_cause cause, const char *dir, const char *name,
 		  const char *why)
 {
+	int error = error_entry(cause)->error;
+
+	assert(error < 0);
 	failure_fill(&v->f, cause, dir, name, why);
-	return error_entry(cause)->error;
+	return error;
 }
 
 /* By what the kernel says of a path; why may be NULL: in its own words. */
@@ -542,7 +546,7 @@ static int group_validate(struct validation *v, struct session_group *g)
 {
 	const char *shown = g->display ? g->display : g->dir_path;
 	struct name_list list;
-	uint32_t dir;
+	uint32_t dir = UINT32_MAX;
 	int r;
 
 	if (g->path) {

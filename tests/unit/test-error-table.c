@@ -9,11 +9,6 @@
 #include "base/macros.h"
 #include "support.h"
 
-#define EACH(c)                                                                                    \
-	enum error_cause c = ERROR_NONE + 1;                                                       \
-	c < ERROR_CAUSES;                                                                          \
-	c++
-
 /* A manual page, to be freed. */
 static char *page_read(const char *name)
 {
@@ -40,7 +35,7 @@ static const char *section(const char *page, const char *heading)
 
 START_TEST(error_table_is_whole)
 {
-	for (EACH(c)) {
+	for (enum error_cause c = ERROR_NONE + 1; c < ERROR_CAUSES; c++) {
 		const struct error_entry *e = error_entry(c);
 		char name[64];
 
@@ -86,7 +81,7 @@ START_TEST(error_table_is_documented)
 	_cleanup_free_ char *library = page_read("reclaim.3");
 	_cleanup_free_ char *ctl = page_read("reclaimctl.1");
 
-	for (EACH(c)) {
+	for (enum error_cause c = ERROR_NONE + 1; c < ERROR_CAUSES; c++) {
 		const struct error_entry *e = error_entry(c);
 		const char *symbol = strerrorname_np(-e->error);
 		char text[512];

@@ -2,7 +2,7 @@
 /* How reclaimctl tells its results: the choices of its options, and its exit statuses. */
 #pragma once
 
-#include "base/error-table.h" /* exit statuses */
+#include "base/error-table.h"
 
 enum json_mode { JSON_OFF, JSON_SHORT, JSON_PRETTY };
 enum switch_mode { SWITCH_AUTO, SWITCH_ON, SWITCH_OFF };

@@ -56,7 +56,7 @@ struct submitted {
 	bool interrupted; /* a worker died, and nothing was accepted: the same may go well */
 };
 
-/* f->name is NULL on success. */
+/* f->cause is ERROR_NONE on success. */
 typedef void (*submit_done_t)(const struct failure *f, const struct submitted *s, void *userdata);
 
 /* Begins; options were checked. view_fd: the mount table of the process that asks, duplicated; -1:
