@@ -64,6 +64,10 @@ class Screens(Case):
         self.wait_all(t, r"  no jobs; ", r"^No jobs that have not finished$")
         for key in "jkprcy":
             t.press(key)
+        # A key that shows: those before it have been read then, or y would answer for the job to come.
+        t.press("P")
+        t.wait("nothing is deleted until R is pressed")
+        t.press("R")
         self.hold("a")
         self.wait_state(t, 1, "held")
 
