@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "estimate.h"
-
-#include <stddef.h>
+/* How long a deletion will take, unpaced: a range, from measured costs. */
 #include <string.h>
 
 #include "base/macros.h"
+#include "plan.h"
 
 /* Microseconds for one entry, warm. Local ones: 300,000 empty files on two CPUs, in one directory
  * and in 300, inode order: ext4 2.5 and 1.25 s, XFS 3.8 and 2.0 s, btrfs 4.6 s either way (more
@@ -52,65 +51,56 @@ static const struct cost server_cost = { "server", 155, 18, 2600, 300, 0 };
  */
 #define DISCARD_USEC_PER_MIB 500.0
 
-static const struct cost *cost_of(const char *family, bool server)
+static const struct cost *cost_of(const struct plan *p)
 {
 	size_t i = 0;
 
-	while (i + 1 < ELEMENTSOF(costs) && strcmp(costs[i].family, family) != 0)
+	while (i + 1 < ELEMENTSOF(costs) && strcmp(costs[i].family, p->profile.family) != 0)
 		i++;
-	return server && i + 1 == ELEMENTSOF(costs) ? &server_cost : &costs[i];
+	return p->profile.server && i + 1 == ELEMENTSOF(costs) ? &server_cost : &costs[i];
 }
 
 /* Entries of one directory hold each other up, so the largest one is a lower bound however many
  * lanes there are. */
-static double names_usec(const struct estimate_input *in, double serial, double spread)
+static double names_usec(const struct plan *p, double serial, double spread)
 {
-	double all = (double)in->entries * (in->spread ? spread : serial);
+	double all = (double)p->f.entries * (plan_spreads(p) ? spread : serial);
 
-	return MAX(all, (double)in->most_entries * serial);
+	return MAX(all, (double)p->f.most_entries * serial);
 }
 
-static double blocks_usec(const struct estimate_input *in, const struct cost *c)
+void plan_estimate(struct plan *p)
 {
-	double mib = (double)in->bytes / (double)MiB(1);
+	const struct cost *c = cost_of(p);
+	const struct blockdevs *devices = &p->around.devices;
+	bool pointers = plan_is_on(p, "ext2") || plan_is_on(p, "ext3");
+	double mib = (double)p->f.bytes / (double)MiB(1);
 	/* A file with data has a block at least. */
-	double with_data = (double)MIN(in->files, in->bytes / KiB(4));
+	double with_data = (double)MIN(p->f.files, p->f.bytes / KiB(4));
+	double reads = (double)p->f.directories + (double)p->f.entries / INODES_PER_READ;
+	double warm = names_usec(p, c->serial_usec, c->spread_usec), cold;
 
-	if (c->far_serial_usec > 0)
-		return 0; /* the server frees them later */
-	if (in->block_pointers)
-		return with_data * c->data_usec + mib / POINTERS_MIB * POINTERS_USEC;
-	return with_data * c->data_usec + mib / EXTENT_MIB * EXTENT_USEC;
+	if (c->far_serial_usec > 0) {
+		/* The server frees blocks later. */
+		cold = names_usec(p, c->far_serial_usec, c->far_spread_usec);
+	} else {
+		warm += with_data * c->data_usec + (pointers ? mib / POINTERS_MIB * POINTERS_USEC
+							     : mib / EXTENT_MIB * EXTENT_USEC);
+		if (pointers)
+			reads += mib / POINTERS_MIB;
+		cold = warm;
+		if (devices->n > 0)
+			cold += reads * (blockdevs_rotating(devices) ? SEEK_USEC : READ_USEC);
+		if (p->around.mounted_with_discard && blockdevs_discard(devices))
+			cold += mib * DISCARD_USEC_PER_MIB;
+	}
+	p->warm_usec = (uint64_t)warm;
+	p->cold_usec = (uint64_t)cold;
 }
 
-/* Reading what is not in memory, and waiting for discards. */
-static double device_usec(const struct estimate_input *in)
+double plan_spread_gain(const struct plan *p)
 {
-	double read = in->rotating ? SEEK_USEC : READ_USEC;
-	double mib = (double)in->bytes / (double)MiB(1);
-	double reads = (double)in->directories + (double)in->entries / INODES_PER_READ;
+	const struct cost *c = cost_of(p);
 
-	if (!in->device)
-		return 0;
-	if (in->block_pointers)
-		reads += mib / POINTERS_MIB;
-	return reads * read + (in->discard ? mib * DISCARD_USEC_PER_MIB : 0);
-}
-
-void estimate(const struct estimate_input *in, struct estimate *ret)
-{
-	const struct cost *c = cost_of(in->family, in->server);
-	double warm = names_usec(in, c->serial_usec, c->spread_usec) + blocks_usec(in, c);
-	double cold = warm + device_usec(in);
-
-	if (c->far_serial_usec > 0)
-		cold = names_usec(in, c->far_serial_usec, c->far_spread_usec);
-	*ret = (struct estimate){ .warm_usec = (uint64_t)warm, .cold_usec = (uint64_t)cold };
-}
-
-double estimate_spread_gain(const char *family, bool server)
-{
-	const struct cost *c = cost_of(family, server);
-
-	return c->serial_usec / c->spread_usec;
+	return plan_spreads(p) ? c->serial_usec / c->spread_usec : 1;
 }

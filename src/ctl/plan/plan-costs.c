@@ -41,11 +41,6 @@ static void say(struct plan *p, const char *format, ...)
 	va_end(ap);
 }
 
-static bool on(const struct plan *p, const char *type)
-{
-	return p->around.type && strcmp(p->around.type, type) == 0;
-}
-
 static bool family(const struct plan *p, const char *name)
 {
 	return strcmp(p->profile.family, name) == 0;
@@ -55,8 +50,7 @@ static bool family(const struct plan *p, const char *name)
 static void shape(struct plan *p)
 {
 	const struct findings *f = &p->f;
-	double gain =
-		plan_spreads(p) ? estimate_spread_gain(p->profile.family, p->profile.server) : 1;
+	double gain = plan_spread_gain(p);
 	char n[28], all[28];
 
 	if (f->most_entries >= DIRECTORY_LARGE && gain > 1.2)
@@ -169,7 +163,7 @@ static void medium(struct plan *p)
 	if (p->around.quota_groups)
 		say(p, "the filesystem keeps quota groups, which are brought up to date for "
 		       "each extent that is freed");
-	if ((on(p, "ext3") || on(p, "ext2")) && f->bytes >= POINTERS_LARGE)
+	if ((plan_is_on(p, "ext3") || plan_is_on(p, "ext2")) && f->bytes >= POINTERS_LARGE)
 		say(p,
 		    "%s keeps a pointer for each block: %s of data means some %s of them to "
 		    "be read and journalled",

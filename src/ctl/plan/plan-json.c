@@ -161,13 +161,13 @@ json_t *plan_json(const struct plan *p)
 
 	if (p->reason)
 		return o;
-	more = json_pack(
-		"{so so s{ss ss ss si ss} s{sI sI} so so}", "open", open_json(&p->f, p->holders),
-		"filesystem", filesystem_json(p), "strategy", "name", p->strategy, "reason",
-		p->profile.reason, "backend", p->backend == BACKEND_URING ? "uring" : "threads",
-		"lanes", (int)p->lanes, "large_files", plan_large_files(p), "estimate", "warm_usec",
-		(json_int_t)p->estimate.warm_usec, "cold_usec", (json_int_t)p->estimate.cold_usec,
-		"costs", costs_json(p), "keeping", keeping_json(&p->keeping));
+	more = json_pack("{so so s{ss ss ss si ss} s{sI sI} so so}", "open",
+			 open_json(&p->f, p->holders), "filesystem", filesystem_json(p), "strategy",
+			 "name", p->strategy, "reason", p->profile.reason, "backend",
+			 p->backend == BACKEND_URING ? "uring" : "threads", "lanes", (int)p->lanes,
+			 "large_files", plan_large_files(p), "estimate", "warm_usec",
+			 (json_int_t)p->warm_usec, "cold_usec", (json_int_t)p->cold_usec, "costs",
+			 costs_json(p), "keeping", keeping_json(&p->keeping));
 	(void)json_object_update_new(o, contents_json(&p->f));
 	(void)json_object_update_new(o, more);
 	return o;

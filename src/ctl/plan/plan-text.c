@@ -255,9 +255,9 @@ static void print_estimate(const struct plan *p)
 	bool remote = p->profile.server;
 	char from[32], to[32];
 
-	timespan_format(from, sizeof(from), p->estimate.warm_usec);
-	timespan_format(to, sizeof(to), p->estimate.cold_usec);
-	if (p->estimate.cold_usec < TIME_LEAST)
+	timespan_format(from, sizeof(from), p->warm_usec);
+	timespan_format(to, sizeof(to), p->cold_usec);
+	if (p->cold_usec < TIME_LEAST)
 		line("Time", "none to speak of");
 	else if (strcmp(from, to) == 0)
 		line("Time", "about %s, unpaced", from);

@@ -35,6 +35,7 @@
  */
 #include "plan.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -93,24 +94,18 @@ const char *verdict_name(enum verdict v)
 
 const char *mode_name(uint32_t mode)
 {
-	switch (mode & S_IFMT) {
-	case S_IFREG:
-		return "file";
-	case S_IFDIR:
-		return "directory";
-	case S_IFLNK:
-		return "symlink";
-	case S_IFIFO:
-		return "fifo";
-	case S_IFSOCK:
-		return "socket";
-	case S_IFBLK:
-		return "block-device";
-	case S_IFCHR:
-		return "character-device";
-	default:
-		return "unknown";
-	}
+	static const char *const names[16] = {
+		[DT_REG] = "file",
+		[DT_DIR] = "directory",
+		[DT_LNK] = "symlink",
+		[DT_FIFO] = "fifo",
+		[DT_SOCK] = "socket",
+		[DT_BLK] = "block-device",
+		[DT_CHR] = "character-device",
+	};
+	const char *name = names[IFTODT(mode) & 15];
+
+	return name ? name : "unknown";
 }
 
 /* What a run would begin with: asked of an engine made as run makes it, which never runs. */
@@ -140,26 +135,9 @@ bool plan_spreads(const struct plan *p)
 	return p->lanes > 1 || p->profile.server;
 }
 
-static void estimate_find(struct plan *p)
+bool plan_is_on(const struct plan *p, const char *type)
 {
-	const struct surroundings *s = &p->around;
-	struct estimate_input in = {
-		.family = p->profile.family,
-		.server = p->profile.server,
-		.block_pointers =
-			s->type && (strcmp(s->type, "ext2") == 0 || strcmp(s->type, "ext3") == 0),
-		.device = s->devices.n > 0,
-		.rotating = blockdevs_rotating(&s->devices),
-		.discard = s->mounted_with_discard && blockdevs_discard(&s->devices),
-		.spread = plan_spreads(p),
-		.entries = p->f.entries,
-		.files = p->f.files,
-		.directories = p->f.directories,
-		.most_entries = p->f.most_entries,
-		.bytes = p->f.bytes,
-	};
-
-	estimate(&in, &p->estimate);
+	return p->around.type && strcmp(p->around.type, type) == 0;
 }
 
 static void on_progress(const struct engine_progress *e, void *userdata)
@@ -216,7 +194,7 @@ static int plan_fill(struct plan_session *s, struct plan *p, const struct target
 		     : p->f.undeletable >= p->f.entries ? VERDICT_BLOCKED
 							: VERDICT_PARTLY;
 	keeping_find(s, p, t);
-	estimate_find(p);
+	plan_estimate(p);
 	plan_costs(p);
 	return p->out_of_memory ? -ENOMEM : 0;
 }

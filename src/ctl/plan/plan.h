@@ -6,7 +6,6 @@
 
 #include "engine/engine.h"
 #include "moosefs/space-return.h"
-#include "estimate.h"
 #include "ctl/common/options.h"
 #include "surroundings.h"
 #include "survey.h"
@@ -37,7 +36,8 @@ struct plan {
 	unsigned lanes;
 	int last_reference; /* as last_reference_check returns */
 
-	struct estimate estimate;
+	uint64_t warm_usec,
+		cold_usec;       /* that it takes: all that is needed is in memory; nothing is */
 	char *costs[COSTS_MOST]; /* what makes it expensive: a sentence each */
 	size_t n_costs;
 	bool out_of_memory; /* a cost is missing */
@@ -51,6 +51,16 @@ const char *mode_name(uint32_t mode);
 
 /* Does a run have more than one directory in flight, if not to begin with? */
 bool plan_spreads(const struct plan *p);
+
+/* Is it on a filesystem of this type? */
+bool plan_is_on(const struct plan *p, const char *type);
+
+/* estimate.c: fills in how long it takes, from all that was found. */
+void plan_estimate(struct plan *p);
+
+/* estimate.c: how many times as fast entries go when they are spread over directories, on two
+ * lanes; 1 where it runs on one. */
+double plan_spread_gain(const struct plan *p);
 
 /* plan-costs.c: finds what makes this deletion expensive. */
 void plan_costs(struct plan *p);

@@ -38,12 +38,6 @@ struct top_screen {
 	bool utf8;
 };
 
-struct line {
-	FILE *f;
-	char *text;
-	size_t size;
-};
-
 int top_screen_open(struct top_screen **ret)
 {
 	const char *no_colours = getenv("NO_COLOR");
@@ -94,40 +88,33 @@ int top_screen_key(struct top_screen *s)
 	return getch();
 }
 
-static void line_open(struct line *l)
-{
-	*l = (struct line){ 0 };
-	l->f = open_memstream(&l->text, &l->size);
-}
-
-/* Puts the line on the screen, cut to its width, and frees it. */
-static void line_put(struct line *l, int y, int x, attr_t attributes)
-{
-	struct line cut;
-
-	if (l->f && fclose(l->f) == 0 && y < LINES && x < COLS) {
-		line_open(&cut);
-		if (cut.f) {
-			screen_print(cut.f, l->text, (size_t)(COLS - x));
-			if (fclose(cut.f) == 0) {
-				(void)attrset(attributes);
-				(void)mvaddstr(y, x, cut.text);
-				(void)attrset(A_NORMAL);
-			}
-			free(cut.text);
-		}
-	}
-	free(l->text);
-}
-
+/* Puts a text on the screen, cut to its width. */
 static void put(int y, int x, attr_t attributes, const char *text)
 {
-	struct line l;
+	_cleanup_free_ char *cut = NULL;
+	size_t size;
+	FILE *f;
 
-	line_open(&l);
-	if (l.f)
-		(void)fputs(text, l.f);
-	line_put(&l, y, x, attributes);
+	if (y >= LINES || x >= COLS)
+		return;
+	f = open_memstream(&cut, &size);
+	if (!f)
+		return;
+	screen_print(f, text, (size_t)(COLS - x));
+	if (fclose(f) == 0) {
+		(void)attrset(attributes);
+		(void)mvaddstr(y, x, cut);
+		(void)attrset(A_NORMAL);
+	}
+}
+
+/* Ends a line that was written to a stream of open_memstream, puts it on the screen and frees it.
+ */
+static void line_put(FILE *f, char **text, int y, attr_t attributes)
+{
+	if (fclose(f) == 0)
+		put(y, 0, attributes, *text);
+	free(*text);
 }
 
 static attr_t colour(enum colour c)
@@ -139,23 +126,24 @@ static int draw_head(const struct metrics *m)
 {
 	const char *between = "";
 	char n[28], size[16];
-	struct line l;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
 
-	line_open(&l);
-	if (!l.f)
+	if (!f)
 		return 1;
-	(void)fprintf(l.f, "reclaimd %s  ", m->version ? m->version : "");
+	(void)fprintf(f, "reclaimd %s  ", m->version ? m->version : "");
 	for (size_t i = 0; i < m->jobs.n; i++) {
 		if (m->jobs.v[i].n == 0)
 			continue;
-		(void)fprintf(l.f, "%s%s %s", between, count_format(n, sizeof(n), m->jobs.v[i].n),
+		(void)fprintf(f, "%s%s %s", between, count_format(n, sizeof(n), m->jobs.v[i].n),
 			      m->jobs.v[i].name);
 		between = ", ";
 	}
-	(void)fprintf(l.f, "%s; deleted %s %s, %s", between[0] ? "" : "no jobs",
+	(void)fprintf(f, "%s; deleted %s %s, %s", between[0] ? "" : "no jobs",
 		      count_format(n, sizeof(n), m->entries_freed), entries_word(m->entries_freed),
 		      size_format(size, sizeof(size), m->bytes_freed));
-	line_put(&l, 0, 0, A_BOLD);
+	line_put(f, &text, 0, A_BOLD);
 	if (m->paused)
 		put(1, 0, colour(COLOUR_WARN),
 		    "Everything is paused: nothing is deleted until R is pressed");
@@ -287,22 +275,23 @@ static void draw_job(const struct top_job *j, int y, bool selected)
 {
 	_cleanup_free_ char *path = escape_name(j->line->path);
 	char freed[40], speed[40], left[32] = "";
-	struct line l;
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
 
-	line_open(&l);
-	if (!l.f)
+	if (!f)
 		return;
 	if (j->left_usec > 0)
 		(void)timespan_format(left, sizeof(left), j->left_usec);
-	(void)fprintf(l.f, "%6" PRIu64 " %-8s ", j->line->id, j->line->state);
-	done_print(l.f, j);
+	(void)fprintf(f, "%6" PRIu64 " %-8s ", j->line->id, j->line->state);
+	done_print(f, j);
 	if (COLS >= COLUMNS_NARROW)
-		(void)fprintf(l.f, " %9s %11s %9s",
+		(void)fprintf(f, " %9s %11s %9s",
 			      bytes_brief(freed, sizeof(freed), j->line->bytes_freed, 0),
 			      rate_format(speed, sizeof(speed), j), left);
-	(void)fputc(' ', l.f);
-	path_print(l.f, path ? path : "?", COLS - (int)ftell(l.f));
-	line_put(&l, y, 0, A_NORMAL);
+	(void)fputc(' ', f);
+	path_print(f, path ? path : "?", COLS - (int)ftell(f));
+	line_put(f, &text, y, A_NORMAL);
 	if (selected)
 		(void)mvchgat(y, 0, -1, A_REVERSE, 0, NULL);
 }

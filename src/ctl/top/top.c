@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* reclaimctl top: what the daemon does now, on the whole screen, and keys to act on it.
+/* reclaim-top, which reclaimctl top becomes (top-start.c): what the daemon does now, on the whole
+ * screen, and keys to act on it.
  *
  *   daemon --metrics-get.c, job-list.c--> top-model.c --> top-draw.c --> terminal
  *     ^-------------------- top.c: keys, answers ------------------------'
@@ -20,7 +21,6 @@
 
 #include "ctl/output/messages.h"
 #include "top-draw.h"
-#include "top.h"
 #include "base/fd.h"
 
 /* More than any screen shows of one state. */
@@ -334,7 +334,7 @@ static int top_run(struct top *t)
 	return EXIT_DONE;
 }
 
-int top_main(int argc, char **argv)
+int main(int argc, char **argv)
 {
 	struct top t = { .signals = -1, .errors = -1, .stderr_before = -1 };
 	struct options o;
