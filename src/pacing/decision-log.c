@@ -90,7 +90,7 @@ static bool tell_backoff(struct decision_log *d, const struct controller *c, con
 		debug_log("pacing %s: backoff: a discard took longer than a quantum may (%" PRIu64
 			  " us): rest until %" PRIu64 " us from now",
 			  devices, v->target_usec,
-			  discard_cooldown_left_usec(&c->discard_cooldown, c->last.now_usec));
+			  c->discard_cooldown_until_usec - c->last.now_usec);
 	return reads || size;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Others' requests go first, within the floor of the rate. */
-#include "pacing/control/yield.h"
+#include "pacing/control/controller-state.h"
 #include "support.h"
 #include "world.h"
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "controller-state.h"
-
+/* Modes, phases and slices. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "controller-state.h"
 
-/* Full speed is watched at this rate: two looks see somebody who arrives within 50 ms. */
+/* At full speed a sample is taken so often: two of them see foreign I/O within 50 ms. */
 #define SAMPLE_EVERY (20 * USEC_PER_MSEC)
 #define SAMPLE_GAP_EVERY (4 * USEC_PER_MSEC)
 
-/* Signs fade over so long; so many are worth a check: 10 requests a second, seen soon. */
+/* Activity fades over so long; so much is worth a check: 10 requests a second, seen soon. */
 #define ACTIVITY_FADE (200 * USEC_PER_MSEC)
 #define ACTIVITY_ENOUGH 2.0
 #define OWN_FLUSHES 2.0
 #define TRIGGER_TIMER_EVERY (5 * USEC_PER_SEC)
 
-/* A check listens long enough to hear somebody with 20 requests a second; one in vain is followed
- * by so many times its length without another for the same reason: under 3 % of the time. */
+/* A check is long enough to see a process with 20 requests a second; one in vain is followed by so
+ * many times its length without another for the same reason: under 3 % of the time. */
 #define CHECK_LENGTH (50 * USEC_PER_MSEC)
 #define CHECK_SPARSE 40
 /* What is on its way to the device when we stop is waited for, but not forever. */
@@ -29,11 +29,11 @@
 #define IDLE_GAPS 2
 #define GAP_LONG (150 * USEC_PER_MSEC)
 
-/* A piece that is still far from what it may be is measured so soon again. */
+/* A quantum that is still far from what it may be is measured again so soon. */
 #define MEASURE_SOON (400 * USEC_PER_MSEC)
 #define CANARY_FIRST (200 * USEC_PER_MSEC)
 
-/* Pieces: from what FACTS measured as unnoticeable on a disk that discards slowly, up to what one
+/* Quanta: from what was measured as unnoticeable on a disk that discards slowly, up to what one
  * call frees at most. */
 #define BYTES_FIRST MiB(8)
 #define BYTES_FIRST_DISCARD MiB(2)
@@ -47,20 +47,61 @@
 #define FAST_DISCARD MiB(256)
 
 #define ENTRY_WORTH KiB(4)
+/* Entries of so many bytes are large files. */
+#define FILE_LEAST MiB(4)
 
-/* Others' reads take so long on a disk with a head, which serves one at a time. A few entries
- * are done between two looks at who waits: they share a block of inodes. */
+/* Foreign reads take so long on a disk with a head, which serves one at a time. A few entries are
+ * done between two looks at what is in flight: they share a block of inodes. */
 #define YIELD_READ 1500.0
 #define YIELD_KNOWN 0.2
 
 /* With a ceiling, so much of a second is done at once: neither a burst nor a crawl. */
 #define CEILING_SLICES 20
 
+/* The cooldown is so many times as long as a discard took too long. A hundred times would be 1 % of
+ * the time; requests that wait in a queue behind it lose some more. */
+#define COOLDOWN_FACTOR 150
+/* The floor of the rate ends it sooner on most disks; without one, this does. */
+#define COOLDOWN_MOST (120 * USEC_PER_SEC)
+
+/* Between two requests of one sync, or of a process that reads on, there is less than that. */
+#define LULL (2 * USEC_PER_MSEC)
+/* A request of a disk with a head takes some milliseconds. */
+#define YIELD_POLL 500
+/* What was done faster than at the floor earns so much waiting at most. */
+#define AHEAD_MOST USEC_PER_SEC
+
+/* While there is foreign I/O, flushes at jobs' ends take one part in so many of the time, so that a
+ * process that syncs meets one of them once in a hundred times; but the end of a job waits no
+ * longer than this. */
+#define FLUSH_TIMES 100
+#define FLUSH_MOST USEC_PER_SEC
+
 const char *pacing_mode_name(enum pacing_mode mode)
 {
 	static const char *const names[] = { "fast", "check", "paced" };
 
+	assert(mode <= PACING_PACED);
 	return names[mode];
+}
+
+uint64_t yield_check(struct yield *y, uint64_t now_usec, uint64_t in_flight)
+{
+	uint64_t at;
+
+	if (in_flight > 0)
+		y->seen_usec = now_usec;
+	at = in_flight > 0 ? now_usec + YIELD_POLL : MAX(y->seen_usec + LULL, now_usec);
+	return now_usec < y->ahead_usec ? at : now_usec;
+}
+
+void yield_spent(struct yield *y, uint64_t now_usec, uint64_t floor_usec)
+{
+	if (floor_usec == 0)
+		y->ahead_usec = now_usec + AHEAD_MOST;
+	else
+		y->ahead_usec =
+			MIN(MAX(y->ahead_usec, now_usec) + floor_usec, now_usec + AHEAD_MOST);
 }
 
 static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now)
@@ -81,8 +122,8 @@ static void mode_enter(struct controller *c, enum pacing_mode mode, uint64_t now
 	c->fast_bytes = 0;
 }
 
-/* Under a ceiling a piece is no more than a second of it: what a large one takes all at once, it
- * then rests for. */
+/* Under a ceiling a quantum is no more than a second of it: after a large one it would rest for as
+ * long as that. */
 static void quanta_bound(struct controller *c)
 {
 	uint64_t bytes = c->o.discards ? FAST_DISCARD : BYTES_MOST, second = c->o.rate_max;
@@ -135,7 +176,7 @@ static uint64_t ceiling_bytes(const struct controller *c)
 	return MAX(c->o.rate_max / CEILING_SLICES, ENTRY_WORTH);
 }
 
-/* What so much takes at a rate; 0: at none. */
+/* What that takes at a rate; 0 without one. */
 static double usec_at(uint64_t rate, uint64_t entries, uint64_t bytes)
 {
 	double worth = (double)MAX(bytes, entries * ENTRY_WORTH);
@@ -193,17 +234,27 @@ static void activity_sample(struct controller *c, const struct pacing_sample *s)
 			 s->now_usec - c->last.now_usec);
 }
 
-/* At full speed nobody is there who waits. */
+/* How much one discard covers is not ours to choose: ext4 trims, with what was freed, all of the
+ * free space behind it up to the next block in use, which can be most of a block group (128 MiB:
+ * 60 ms where a disk takes 0.5 ms for each MiB), however small the quantum was. No request is
+ * served in that time. What is ours is how often that happens: a cooldown follows, so long that 99
+ * of 100 foreign requests do not meet one. Discards of other processes count, too: the device does
+ * not tell whose they are. At full speed no foreign request waits. */
 static void discards_sample(struct controller *c, const struct pacing_sample *s)
 {
-	uint64_t n = s->discards - c->last.discards;
+	uint64_t now = s->now_usec, took, usual;
 
 	if (!c->o.discards || c->mode == PACING_FAST || s->discards <= c->last.discards ||
 	    s->discard_usec < c->last.discard_usec)
 		return;
-	c->totals.backoffs[BACKOFF_DISCARD] += discard_cooldown_extend(
-		&c->discard_cooldown, s->now_usec, n, s->discard_usec - c->last.discard_usec,
-		(uint64_t)sync_target(c));
+	took = s->discard_usec - c->last.discard_usec;
+	usual = (s->discards - c->last.discards) * (uint64_t)sync_target(c);
+	if (took <= usual)
+		return;
+	c->discard_cooldown_until_usec =
+		MIN(MAX(c->discard_cooldown_until_usec, now) + (took - usual) * COOLDOWN_FACTOR,
+		    now + COOLDOWN_MOST);
+	c->totals.backoffs[BACKOFF_DISCARD]++;
 }
 
 static void fast(struct controller *c, const struct pacing_sample *s)
@@ -217,7 +268,7 @@ static void fast(struct controller *c, const struct pacing_sample *s)
 	}
 }
 
-/* True once what was ours can no longer be heard, so that a gap tells about others. */
+/* True once no request of ours is left, so that what a gap shows is foreign. */
 static bool settle(struct controller *c, const struct pacing_sample *s, uint64_t most)
 {
 	uint64_t waited = s->now_usec - c->phase_since_usec;
@@ -266,6 +317,7 @@ static void check(struct controller *c, const struct pacing_sample *s)
 
 static void phase_enter(struct controller *c, bool gap, const struct pacing_sample *s)
 {
+	assert(c->mode == PACING_PACED);
 	c->gap = gap;
 	c->settled = false;
 	c->phase_since_usec = s->now_usec;
@@ -303,9 +355,9 @@ static void paced(struct controller *c, const struct pacing_sample *s)
 	}
 	if (!settle(c, s, SETTLE_GAP))
 		return;
-	/* A canary's requests are not somebody's. */
+	/* A canary's requests are ours. */
 	c->gap_active |= !c->canary_in_gap && foreign_request(c, s);
-	/* The long gap ends with the first request: somebody is there after all. */
+	/* The long gap ends with the first foreign request. */
 	if (c->idle_gaps >= IDLE_GAPS && c->gap_active) {
 		gap_end(c, s);
 		return;
@@ -322,7 +374,7 @@ static void canary_take(struct controller *c, const struct pacing_sample *s)
 	if (!c->canary_invalid)
 		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);
 	histogram_add(&c->totals.syncs, s->canary_usec, 1);
-	piggyback_own_commit(&c->piggyback);
+	c->piggyback.own++;
 	c->canary_invalid = false;
 	c->canary_next_usec = s->now_usec + (c->canaries.n < 3 ? CANARY_FIRST : measure_every(c));
 }
@@ -373,7 +425,8 @@ bool controller_wants_canary(struct controller *c)
 	/* Without counters there are no gaps. */
 	if (!c->o.observed)
 		return true;
-	/* First listen, then make a noise. It must not pay for what waits for others' commits. */
+	/* Foreign requests are looked for before the canary adds its own. And it must not pay for
+	 * what waits for foreign commits. */
 	c->canary_in_gap = c->gap && c->settled && !c->piggybacked &&
 			   c->last.now_usec - c->settled_usec >= GAP / 2;
 	return c->canary_in_gap;
@@ -445,7 +498,7 @@ uint64_t quantum_cooldown_most(const struct controller *c, uint64_t cost)
 
 uint64_t quantum_cooldown(const struct controller *c, uint64_t now, uint64_t cost)
 {
-	uint64_t discard_cooldown = discard_cooldown_left_usec(&c->discard_cooldown, now);
+	uint64_t until = c->discard_cooldown_until_usec, discard_cooldown = until - MIN(until, now);
 	double pause = MAX((double)cost * (1 - c->share) / c->share, (double)discard_cooldown);
 	uint64_t ceiling = (uint64_t)usec_at(c->o.rate_max, c->entries.used, c->bytes.used);
 
@@ -455,11 +508,13 @@ uint64_t quantum_cooldown(const struct controller *c, uint64_t now, uint64_t cos
 
 void quantum_end(struct controller *c)
 {
+	assert(c->share > 0 && c->share <= 1);
 	c->entries.used = c->bytes.used = 0;
 	c->work_usec = c->unit_usec = 0;
 }
 
-/* Others wait for a request, not for a piece: only how often ours are there can be chosen. */
+/* A foreign request waits for one of ours, not for a quantum: only how often ours are there can be
+ * chosen. */
 static void reading_spent(struct controller *c, uint64_t now_usec, uint64_t cost_usec)
 {
 	c->outstanding -= c->outstanding > 0;
@@ -468,19 +523,39 @@ static void reading_spent(struct controller *c, uint64_t now_usec, uint64_t cost
 			now_usec + (uint64_t)((double)cost_usec * (1 - c->share) / c->share);
 }
 
-/* What a gap shows must not have part of a piece in it that was never synced. */
+/* What a gap shows must not have part of a quantum in it that was never synced. */
 static bool burst_ends(const struct controller *c, uint64_t now)
 {
 	return controller_yields(c) && !c->gap && now - c->phase_since_usec >= BURST - SAMPLE_EVERY;
 }
 
-/* Rests until so much, since then, is no more than the ceiling allows. What is urgent is not held
- * against who comes after it. */
+/* Rests until so much, since then, is no more than the ceiling allows. What was done while it was
+ * urgent does not count. */
 static void ceiling_charge(struct controller *c, uint64_t since, uint64_t entries, uint64_t bytes)
 {
 	if (!c->urgent)
 		c->not_before_usec = MAX(c->not_before_usec, since) +
 				     (uint64_t)usec_at(c->o.rate_max, entries, bytes);
+}
+
+static void flush_end(struct controller *c, uint64_t now, uint64_t cost)
+{
+	if (c->mode == PACING_PACED && !c->urgent) {
+		c->not_before_usec =
+			MAX(c->not_before_usec,
+			    cooldown_from(c, now) + quantum_cooldown(c, now, c->work_usec + cost));
+		c->flush_from_usec = now + MIN(cost * FLUSH_TIMES, FLUSH_MOST);
+	}
+	c->piggybacked = false;
+	quantum_end(c);
+}
+
+uint64_t controller_flush_from(const struct controller *c)
+{
+	/* Foreign I/O that cannot be seen cannot be spared. */
+	bool spares = c->mode == PACING_PACED && c->o.observed && !c->urgent;
+
+	return spares ? c->flush_from_usec : 0;
 }
 
 bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries, uint64_t bytes,
@@ -493,7 +568,7 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 		reading_spent(c, now_usec, cost_usec);
 		return false;
 	}
-	/* A check rests; what it would have to wait for if it synced is not wanted yet. */
+	/* In a check nothing of ours is to be on its way to the device, and so no sync. */
 	if (c->urgent || c->mode != PACING_PACED) {
 		c->fast_bytes += bytes;
 		c->fast_work = true;
@@ -508,15 +583,15 @@ bool controller_spent(struct controller *c, uint64_t now_usec, uint64_t entries,
 	c->entries.used += entries;
 	c->bytes.used += bytes;
 	c->work_usec += cost_usec;
-	/* Entries go one by one, and whoever waits waits for one; a step of a file is one. What did
-	 * neither read a directory, request by request. */
+	/* Entries go one by one, and a foreign request waits for one; a step of a file is one. A
+	 * slice with neither read a directory, request by request. */
 	if (entries > 0)
 		c->unit_usec = MAX(c->unit_usec, cost_usec / entries);
 	else if (bytes > 0)
 		c->unit_usec = MAX(c->unit_usec, cost_usec);
 	needs_sync = quantum_is_full(&c->entries, n) || quantum_is_full(&c->bytes, n) || c->gap ||
 		     (!piggybacking && burst_ends(c, now_usec));
-	/* Something was only read, for what comes next. */
+	/* Where something was only read there is nothing to be synced. */
 	needs_sync = needs_sync && !controller_is_between(c);
 	if (needs_sync && piggybacking)
 		piggyback_quantum_end(c, now_usec);
@@ -552,7 +627,7 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	c->activity[TRIGGER_FLUSHES] -= OWN_FLUSHES;
 	/* One that found all committed made no commit. */
 	if (cost_usec * 2 >= quiet_sync(c))
-		piggyback_own_commit(&c->piggyback);
+		c->piggyback.own++;
 	c->synced_usec = now_usec;
 	if (last)
 		c->not_before_usec =
@@ -566,13 +641,13 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 		c->piggybacked = false;
 		return;
 	}
-	c->large_files = are_large_files(c->entries.used, c->bytes.used);
+	c->large_files = c->bytes.used >= c->entries.used * FILE_LEAST;
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;
 	histogram_add(&c->totals.quanta, all, 1);
 	before = c->bytes.limit;
 	quantum_adjust(c, cost_usec + c->unit_usec);
-	/* While it is far from what it may be it is measured more often. */
+	/* A size that is far from what it may be is measured more often. */
 	if (c->piggybacked && c->bytes.limit >= before * 3 / 2)
 		c->canary_next_usec = MIN(c->canary_next_usec, now_usec + MEASURE_SOON);
 	c->not_before_usec = MAX(last ? c->not_before_usec : 0,

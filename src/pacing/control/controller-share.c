@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "controller-state.h"
-#include "base/macros.h"
 
 #define SHARE_FIRST 0.5
 #define SHARE_LEAST 0.1
-#define SHARE_UNREAD 0.8 /* while nobody reads */
+#define SHARE_UNREAD 0.8 /* without foreign reads */
 #define SHARE_MOST 0.95
-/* Of readings: a request of ours moves the head away from a bystander's, and one sync of theirs is
- * several requests, of which ours is to meet one at most. */
+/* Of readings: a request of ours moves the head away from a foreign one's place, and one foreign
+ * sync is several requests, of which ours is to meet one at most. */
 #define SHARE_READING 0.25
 #define SHARE_EVERY (400 * USEC_PER_MSEC)
-/* How much slower others' mean read may be in bursts than in gaps, as a share of it or in
- * microseconds, whichever is more: up to the first nobody can tell; above the second it is too
- * much.
- */
+/* How much slower the mean foreign read may be in bursts than in gaps, as a share of it or in
+ * microseconds, whichever is more: up to the first it goes unnoticed; above the second it is too
+ * much. */
 #define SLOWER_FINE 0.15
 #define SLOWER_FINE_USEC 100
 #define SLOWER_MOST 0.4
@@ -66,7 +64,7 @@ void share_adjust(struct controller *c, uint64_t now_usec)
 	if (now_usec - c->share_changed_usec < SHARE_EVERY)
 		return;
 	if (c->in_gap.count < READS_ENOUGH || c->in_burst.count < READS_ENOUGH || quiet <= 0) {
-		/* Nobody reads: others wait for syncs alone, and those the size of pieces bounds.
+		/* No foreign reads: only syncs are waited for, and the size of quanta bounds those.
 		 */
 		c->share = MIN(c->share + 0.02, MIN(SHARE_UNREAD, share_most(c)));
 		c->share_changed_usec = now_usec;
