@@ -40,7 +40,7 @@ static void tell_mode(struct decision_log *d, const struct controller *c, const 
 	static const char *const signs[] = {
 		"reads of other processes",
 		"flushes",
-		"time for a look",
+		"time for a check",
 	};
 	const struct pacing_sample *from = &c->phase_start, *s = &c->last;
 

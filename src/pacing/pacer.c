@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "pacer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,15 +18,20 @@
 #include "peers.h"
 #include "pacing/sensors/sensors.h"
 #include "trace.h"
-#include "turns.h"
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/thread.h"
 
-/* A lane that waits looks for a cancellation so often. */
+/* A lane that waits asks so often whether it was cancelled. */
 #define WAIT_MOST (50 * USEC_PER_MSEC)
 
 #define DISCARD_POLL_USEC 100
+
+/* A lane that waits to be let go on; on its stack. */
+struct waiting_lane {
+	TAILQ_ENTRY(waiting_lane) link;
+};
+TAILQ_HEAD(waiting_lanes, waiting_lane);
 
 struct pacer {
 	struct pace pace;
@@ -40,14 +47,15 @@ struct pacer {
 	pthread_t thread;
 	bool started, stop, suspended;
 
-	/* In paced mode one lane works at a time. */
+	/* In paced mode one lane works at a time. The others wait in the order in which they came,
+	 * so that the lanes of several jobs share a device evenly. */
 	pthread_t owner;
 	bool owned;
-	struct turns turns;
+	struct waiting_lanes waiting;
 	_Atomic uint64_t step; /* see include/pace.h */
 
-	struct discard_wait discards; /* its base_bytes: when the piece was begun */
-	uint64_t entries, bytes;      /* since the last look */
+	struct discard_wait discards; /* its base_bytes: when the quantum was begun */
+	uint64_t entries, bytes;      /* since the last snapshot */
 	uint64_t snapshot_usec;
 };
 
@@ -103,7 +111,7 @@ static void freed_add(struct pacer *p, uint64_t entries, uint64_t bytes)
 	p->controller.totals.bytes += bytes;
 }
 
-/* Lock held: what the lanes of other processes did is part of what ours did. */
+/* Lock held: what the lanes of peers did is part of what ours did. */
 static void peers_account(struct pacer *p, struct pacing_sample *s)
 {
 	struct peers_sample all;
@@ -123,8 +131,8 @@ static void canary_steer(struct pacer *p, const struct pacing_sample *s)
 {
 	if (!p->sensors.canary)
 		return;
-	/* Killed, or not to be had there. It is not made again: what there is no memory for now
-	 * would be killed again, and pacing does without on some filesystems anyway. */
+	/* Killed, or impossible there. It is not made again: what there is no memory for now would
+	 * be killed again, and pacing does without on some filesystems anyway. */
 	if (p->sensors.canary_gone) {
 		controller_no_canary(&p->controller);
 		return;
@@ -146,7 +154,7 @@ static void *sampler(void *userdata)
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
 		enum pacing_mode before = p->controller.mode;
-		uint64_t rest = p->controller.not_before_usec;
+		uint64_t not_before_usec = p->controller.not_before_usec;
 		bool gap = p->controller.gap, told;
 		uint64_t next = now_usec() + WAIT_MOST;
 
@@ -163,7 +171,7 @@ static void *sampler(void *userdata)
 			step_publish(p);
 		}
 		if (before != p->controller.mode || gap != p->controller.gap ||
-		    p->controller.not_before_usec < rest)
+		    p->controller.not_before_usec < not_before_usec)
 			pthread_cond_broadcast(&p->changed);
 		while (!p->stop && (p->suspended || now_usec() < next))
 			wait_until(p, p->suspended ? UINT64_MAX : next);
@@ -172,7 +180,7 @@ static void *sampler(void *userdata)
 	return NULL;
 }
 
-/* When a slice may begin as far as others' requests are concerned. Lock held. */
+/* When a slice may begin as far as foreign requests are concerned. Lock held. */
 static uint64_t yield_deadline(struct pacer *p, uint64_t now)
 {
 	uint64_t bytes;
@@ -180,18 +188,18 @@ static uint64_t yield_deadline(struct pacer *p, uint64_t now)
 	return controller_yield_until(&p->controller, now, sensors_discards(&p->sensors, &bytes));
 }
 
-/* Lock held: looks once, and waits if it was in vain. */
-static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_grant *ret)
+/* Lock held: asks the controller once, and waits if a slice may not begin yet. */
+static bool begin_try(struct pacer *p, const struct waiting_lane *me, struct pacing_grant *ret)
 {
 	uint64_t now = now_usec();
-	bool limited, mine = !p->owned && turns_is_first(&p->turns, me);
+	bool limited, mine = !p->owned && TAILQ_FIRST(&p->waiting) == me;
 
 	*ret = controller_next(&p->controller, now);
 	limited = ret->entries != PACING_UNLIMITED || ret->not_before_usec > now;
 	if (!limited)
 		return true;
 	if (!mine || ret->not_before_usec > now) {
-		/* Whoever is first hears of it, and of the end of another lane's slice. */
+		/* The lane that becomes the first one is woken, and so at the end of a slice. */
 		wait_until(p, mine ? MIN(ret->not_before_usec, now + WAIT_MOST) : now + WAIT_MOST);
 		return false;
 	}
@@ -202,6 +210,7 @@ static bool begin_try(struct pacer *p, const struct turn *me, struct pacing_gran
 			return false;
 		}
 	}
+	assert(!p->owned);
 	p->owner = pthread_self();
 	p->owned = true;
 	return true;
@@ -211,14 +220,16 @@ static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_bud
 {
 	struct pacer *p = userdata;
 	struct pacing_grant g = { 0 };
-	bool granted = false;
-	struct turn me;
+	struct waiting_lane me;
+	bool granted = false, first;
 
 	pthread_mutex_lock(&p->lock);
-	turns_enter(&p->turns, &me);
+	TAILQ_INSERT_TAIL(&p->waiting, &me, link);
 	while (!granted && !atomic_load(cancelled))
 		granted = begin_try(p, &me, &g);
-	if (turns_leave(&p->turns, &me))
+	first = TAILQ_FIRST(&p->waiting) == &me;
+	TAILQ_REMOVE(&p->waiting, &me, link);
+	if (first && !TAILQ_EMPTY(&p->waiting))
 		pthread_cond_broadcast(&p->changed);
 	if (granted) {
 		if (p->o.discards && controller_is_between(&p->controller))
@@ -245,6 +256,7 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 	bool needs_sync;
 
 	pthread_mutex_lock(&p->lock);
+	assert(p->controller.outstanding > 0);
 	freed_add(p, entries, bytes);
 	needs_sync = controller_spent(&p->controller, now_usec(), entries, bytes, cost_usec);
 	trace_quantum(p, 'w', entries, bytes, cost_usec);
@@ -280,6 +292,7 @@ static void synced(void *userdata, uint64_t cost_usec)
 	if (p->o.discards && freed > 0)
 		cost_usec += discards_wait(p, &w, freed);
 	pthread_mutex_lock(&p->lock);
+	assert(p->controller.outstanding > 0);
 	controller_synced(&p->controller, now_usec(), cost_usec);
 	decision_log_update(&p->log, &p->controller, p->devices.key, cost_usec);
 	step_publish(p);
@@ -295,8 +308,8 @@ static uint64_t step(void *userdata)
 	return atomic_load_explicit(&p->step, memory_order_relaxed);
 }
 
-/* Has anybody waited for I/O in the last seconds? The kernel's own mean over 10 s answers before
- * the first look at the device can. Where it is silent about it, somebody might have. */
+/* Has any process waited for I/O in the last seconds? The kernel's own mean over 10 s answers
+ * before the first sample of the device can. Where the kernel has no mean, one might have. */
 static bool presume_busy(const char *proc)
 {
 	_cleanup_free_ char *text = NULL;
@@ -360,11 +373,12 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	p->sensors = SENSORS_INIT;
 	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
 	p->snapshot_usec = now_usec();
+	TAILQ_INIT(&p->waiting);
 	locks_init(p);
 	r = devices_find(&p->devices, sys, proc, fd);
 	if (r >= 0)
 		r = sensors_open(&p->sensors, &p->devices, sys, canary_dirfd);
-	/* Without a disk nothing is synced and nobody is seen: full speed, as ever. */
+	/* Without a disk nothing is synced and no foreign I/O is seen: full speed, as ever. */
 	if (r < 0 || (p->sensors.n_disks == 0 && !o->diskless)) {
 		pacer_free(p);
 		return r;
@@ -389,6 +403,7 @@ struct pacer *pacer_free(struct pacer *p)
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->thread, NULL);
 	}
+	assert(TAILQ_EMPTY(&p->waiting) && LIST_EMPTY(&p->peers.list));
 	sensors_close(&p->sensors);
 	devices_done(&p->devices);
 	pthread_cond_destroy(&p->changed);
@@ -467,7 +482,7 @@ struct pacer_peer *pacer_peer_free(struct pacer *p, struct pacer_peer *peer)
 	if (!peer)
 		return NULL;
 	pthread_mutex_lock(&p->lock);
-	/* What it has done since the last look counts, too. */
+	/* What it has done since the last sample counts, too. */
 	peers_account(p, &(struct pacing_sample){ .now_usec = now_usec() });
 	peers_remove(&p->peers, peer);
 	pthread_mutex_unlock(&p->lock);

@@ -3,7 +3,7 @@
  * its own, and lets lanes go on as the controller says.
  *
  *   sensors --sample--> controller --grant--> lanes of the engine (include/pace.h)
- *                            ^------ cost of each piece ------|
+ *                            ^------ cost of each quantum ------|
  */
 #pragma once
 
@@ -18,31 +18,33 @@ struct pacer;
 struct pacer_peer;
 
 struct pacer_options {
-	uint64_t latency_usec; /* 0: find out */
-	uint64_t rate_min;     /* bytes per second */
+	uint64_t latency_usec; /* what a foreign request may take; 0: find out */
+	uint64_t rate_min;     /* bytes per second, as in controller_options; 0: none */
 	uint64_t rate_max;     /* the same; 0: unlimited */
 	bool discards;         /* the filesystem discards what is freed as it goes */
 	bool reads_only;       /* nothing is removed: a scan */
-	bool off;              /* nobody is spared: rate_max is all that holds */
+	bool off;              /* foreign I/O is not spared: rate_max is all that holds */
 	bool diskless; /* wanted without a disk, too: for rate_max, and for a server's sake */
-	FILE *trace;   /* a line for each sample and each piece, or NULL */
-	const char *sys, *proc; /* NULL: "/sys", "/proc" */
+	FILE *trace;   /* borrowed; a line for each sample and each quantum (trace.h), or NULL */
+	const char *sys, *proc; /* borrowed; NULL: "/sys", "/proc" */
 };
 
 struct pacer_view {
 	struct pacing_view controller;
-	const char *devices; /* "8:0+8:16", or why there are none; the pacer's */
-	bool observed;
-	uint64_t entries, bytes, elapsed_usec; /* since the last look: for rates */
+	const char *devices; /* "8:0+8:16", or "none:0:45" where there is no disk; the pacer's */
+	bool observed;       /* the devices have counters */
+	uint64_t entries, bytes, elapsed_usec; /* since the last snapshot: for rates */
 };
 
-/* fd is any descriptor on the filesystem; canary_dirfd a directory on it in which nameless files
- * may be made, or -1. Both are only needed during the call. Sensors that cannot be had are done
- * without; *ret is NULL, and 0 returned, where there is no disk, unless it is wanted all the same.
- * Returns 0 or a negative errno. */
+/* Opens the sensors and starts the thread. fd is any descriptor on the filesystem; canary_dirfd a
+ * directory on it in which nameless files may be made, or -1. Both are only needed during the call.
+ * Sensors that cannot be opened are done without. Where there is no disk, *ret is NULL and 0 is
+ * returned, unless o->diskless. Returns 0 or a negative errno: -ENOMEM, what finding the devices
+ * says (devices_find), or what starting a thread says (-EAGAIN). */
 int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd);
 
-/* No lane may be in one of its functions. NULL is accepted; returns NULL. */
+/* No lane may be in one of its functions, and all peers are freed. NULL is accepted; returns
+ * NULL. */
 struct pacer *pacer_free(struct pacer *p);
 
 /* Is there a disk to be watched? */
@@ -51,17 +53,10 @@ bool pacer_has_disks(const struct pacer *p);
 /* What engine_options.pace takes. The pacer's, as long as it lives. */
 const struct pace *pacer_pace(struct pacer *p);
 
-/* Lanes of another process are paced, too (peers.h): the other ends of its socket and page are the
- * caller's, to be handed to that process. Returns 0 or a negative errno. */
-int pacer_peer_new(struct pacer *p, struct pacer_peer **ret, int *ret_sock, int *ret_page_fd);
-/* Waits until nothing is asked for it any more, which takes no longer than a slice. */
-struct pacer_peer *pacer_peer_free(struct pacer *p, struct pacer_peer *peer);
-
-/* Bytes first: no limits until it is switched off again. Any thread. */
+/* Speed first: no limits until it is switched off again. Any thread. */
 void pacer_urgent(struct pacer *p, bool on);
 
-/* Nobody will ask for anything until it is woken: devices are not looked at meanwhile. Any thread.
- */
+/* No lane will ask for anything until it is resumed: no samples are taken meanwhile. Any thread. */
 void pacer_suspend(struct pacer *p, bool on);
 
 /* Other bounds from now on, as in the options. Any thread. */
@@ -74,5 +69,15 @@ uint64_t pacer_flush_from(struct pacer *p);
 /* What has happened since it was made. Any thread. */
 void pacer_totals(struct pacer *p, struct pacing_totals *ret);
 
-/* Any thread. */
+/* What is known and decided now; the rates begin anew. Any thread. */
 void pacer_snapshot(struct pacer *p, struct pacer_view *ret);
+
+/* ---- peers: lanes of other processes, see include/pace-page.h ------------------------------- */
+
+/* The other ends of its socket and page are the caller's, to be handed to that process. Returns 0
+ * or a negative errno: -ENOMEM, or what making a socket, a page or a thread says. */
+int pacer_peer_new(struct pacer *p, struct pacer_peer **ret, int *ret_sock, int *ret_page_fd);
+
+/* Waits until it asks for nothing any more, which takes no longer than a slice. NULL is accepted;
+ * returns NULL. */
+struct pacer_peer *pacer_peer_free(struct pacer *p, struct pacer_peer *peer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "peers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,16 +16,17 @@
 #include "base/macros.h"
 #include "base/thread.h"
 
-/* A lane that works is heard of at the end of each slice. A process that was stopped in mid-slice
- * must not make all others rest; a slice of a second is longer than any directory or step takes. */
+/* The page of a lane that works changes at the end of each slice. A process that was stopped in
+ * mid-slice must not make all others rest; a slice of a second is longer than any directory or step
+ * takes. */
 #define SILENCE_MOST (2 * USEC_PER_SEC)
 
 /* A slice within limits, its sync included, takes milliseconds; a disk that hangs may take a minute
- * to say so, and nobody else gets far on it either. */
-#define TURN_MOST_MSEC 60000
+ * to say so, and no other lane gets far on it either. */
+#define SLICE_MOST_MSEC 60000
 
 struct pacer_peer {
-	struct pacer_peer *next;
+	LIST_ENTRY(pacer_peer) link;
 	const struct pace *pace;
 	struct pace_page *page;
 	int page_fd, sock;
@@ -33,7 +35,7 @@ struct pacer_peer {
 	_Atomic bool stopped;
 	_Atomic bool ending;
 
-	/* The last look, under the pacer's lock. */
+	/* As of the last sample, under the pacer's lock. */
 	uint64_t own_sectors, entries, bytes, free_entries, free_bytes, syncs;
 	uint64_t active_usec; /* when anything changed */
 	uint32_t busy;
@@ -71,13 +73,13 @@ static void peer_sample(struct pacer_peer *peer, uint64_t now, bool limited,
 void peers_sample(struct peers *p, uint64_t now_usec, bool limited, struct peers_sample *ret)
 {
 	*ret = (struct peers_sample){ .own_sectors = p->gone_sectors };
-	for (struct pacer_peer *peer = p->first; peer; peer = peer->next)
+	for (struct pacer_peer *peer = LIST_FIRST(&p->list); peer; peer = LIST_NEXT(peer, link))
 		peer_sample(peer, now_usec, limited, ret);
 }
 
 void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec)
 {
-	for (struct pacer_peer *peer = p->first; peer; peer = peer->next) {
+	for (struct pacer_peer *peer = LIST_FIRST(&p->list); peer; peer = LIST_NEXT(peer, link)) {
 		atomic_store(&peer->page->step, step);
 		atomic_store(&peer->page->op_latency_usec, op_latency_usec);
 	}
@@ -86,7 +88,7 @@ void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec)
 void peers_request_sync(struct peers *p)
 {
 	/* A commit takes along what all have freed, so that one is enough. */
-	for (struct pacer_peer *peer = p->first; peer; peer = peer->next)
+	for (struct pacer_peer *peer = LIST_FIRST(&p->list); peer; peer = LIST_NEXT(peer, link))
 		if (peer->busy > 0) {
 			atomic_store(&peer->page->sync_wanted, 1);
 			return;
@@ -95,19 +97,12 @@ void peers_request_sync(struct peers *p)
 
 void peers_add(struct peers *p, struct pacer_peer *peer)
 {
-	peer->next = p->first;
-	p->first = peer;
+	LIST_INSERT_HEAD(&p->list, peer, link);
 }
 
 void peers_remove(struct peers *p, struct pacer_peer *peer)
 {
-	struct pacer_peer **at = &p->first;
-
-	while (*at && *at != peer)
-		at = &(*at)->next;
-	if (!*at)
-		return;
-	*at = peer->next;
+	LIST_REMOVE(peer, link);
 	p->gone_sectors += peer->own_sectors;
 }
 
@@ -170,7 +165,7 @@ static int receive(struct pacer_peer *peer, int timeout_msec, struct pace_messag
 
 static int answer(struct pacer_peer *peer, struct pace_message *m)
 {
-	/* One answer for each question: the socket has room, or nobody reads there. */
+	/* One answer for each question: the socket has room, or its other end does not read. */
 	return send(peer->sock, m, sizeof(*m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -180,7 +175,7 @@ static int slice_follow(struct pacer_peer *peer)
 	const struct pace *pace = peer->pace;
 	struct pace_message m = { 0 };
 	bool needs_sync;
-	int r = receive(peer, TURN_MOST_MSEC, &m);
+	int r = receive(peer, SLICE_MOST_MSEC, &m);
 
 	if (r >= 0 && m.kind == PACE_SYNCED) {
 		pace->synced(pace->userdata, m.cost_usec);
@@ -190,7 +185,7 @@ static int slice_follow(struct pacer_peer *peer)
 		r = -EBADMSG;
 	if (r < 0)
 		m = (struct pace_message){ 0 };
-	/* However it ends, the turn is given back. */
+	/* However it ends, the slice does. */
 	needs_sync = pace->spent(pace->userdata, m.entries, m.bytes, m.cost_usec);
 	if (r >= 0) {
 		m.yes = needs_sync;
@@ -199,7 +194,7 @@ static int slice_follow(struct pacer_peer *peer)
 	if (!needs_sync)
 		return r;
 	if (r >= 0)
-		r = receive(peer, TURN_MOST_MSEC, &m);
+		r = receive(peer, SLICE_MOST_MSEC, &m);
 	if (r >= 0 && m.kind != PACE_SYNCED)
 		r = -EBADMSG;
 	pace->synced(pace->userdata, r < 0 ? 0 : m.cost_usec);
@@ -236,7 +231,7 @@ static void *serve(void *userdata)
 
 	while (!atomic_load(&peer->ending) && slice_serve(peer) >= 0)
 		;
-	/* Whoever asks now is told so by the end of the stream, and stops. */
+	/* A lane that asks now is told so by the end of the stream, and stops. */
 	(void)shutdown(peer->sock, SHUT_RDWR);
 	return NULL;
 }

@@ -7,13 +7,13 @@
  *
  *   s USEC READS SECTORS READ_USEC FLUSHES REQUESTS IN_FLIGHT OWN_SECTORS CANARIES CANARY_USEC BUSY
  *     COMMITS DISCARDS DISCARD_USEC
- *       a look at all sensors
+ *       a sample of all sensors
  *
  *   w USEC ENTRIES BYTES COST_USEC MODE
  *       a slice of work has ended
  *
  *   y USEC ENTRIES BYTES COST_USEC MODE
- *       it was synced; pieces may now have so many of each
+ *       it was synced; quanta may now have so many of each
  */
 #pragma once
 
@@ -29,6 +29,7 @@ struct trace_line {
 	enum pacing_mode mode;
 };
 
+/* Each writes one line. */
 void trace_options(FILE *f, const struct controller_options *o, uint64_t now_usec);
 void trace_sample(FILE *f, const struct pacing_sample *s);
 void trace_work(FILE *f, const struct trace_line *l);

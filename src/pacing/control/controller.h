@@ -173,7 +173,7 @@ struct controller {
 
 	/* quanta */
 	struct quantum_size entries, bytes;
-	struct cost_window costs; /* of quanta, to others, since the size was last cut */
+	struct cost_window costs; /* of quanta, to foreign requests, since the size was last cut */
 	uint64_t work_usec;       /* spent on the quantum that is being done */
 	uint64_t unit_usec;       /* its longest indivisible part */
 	uint64_t not_before_usec;

@@ -115,7 +115,7 @@ static size_t push_backing(struct blockdevs *b, const char *sys, const char *fil
 }
 
 /* Fills in v[i] and pushes what it consists of. */
-static int look(struct blockdevs *b, size_t i, const char *sys)
+static int describe(struct blockdevs *b, size_t i, const char *sys)
 {
 	_cleanup_free_ char *dir = NULL;
 	struct blockdev *v = &b->v[i];
@@ -155,14 +155,14 @@ int blockdevs_add(struct blockdevs *b, const char *sys, dev_t dev)
 	push(b, dev);
 	if (b->n == i)
 		return 0; /* no room */
-	r = look(b, i, sys);
+	r = describe(b, i, sys);
 	if (r < 0) {
 		b->n = i;
 		return r;
 	}
 	b->v[i].top = true;
 	for (i++; i < b->n; i++)
-		(void)look(b, i, sys); /* one that cannot be looked at is listed by number */
+		(void)describe(b, i, sys); /* one that cannot be described is listed by number */
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A process of its own: a frozen filesystem lets neither a write go nor the one who makes it. A
+/* A process of its own: a frozen filesystem holds a write, and with it the task that makes it. A
  * thread that waits there would keep the whole process, with its sockets and locks, from ending. */
 #include "canary.h"
 
@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-#define RECORD KiB(4)
+#define RECORD KiB(4) /* appended each time */
 #define FILE_MOST MiB(1)
 #define PERIOD_USEC USEC_PER_SEC
 #define POKED_USEC (USEC_PER_SEC / 5)
@@ -40,7 +40,7 @@ struct report {
 /* After a fork from among threads: nothing but system calls. */
 struct probe {
 	int sock, dirfd, fd;
-	size_t end; /* of the file: each piece is appended, as one that syncs a log does */
+	size_t end; /* of the file: each record is appended, as a program that syncs a log does */
 	bool enabled, poked;
 	uint64_t began_usec; /* the last one */
 };
@@ -81,7 +81,7 @@ static bool probe_report(struct probe *s)
 	return report(s, &r);
 }
 
-/* When the next one is due; UINT64_MAX: not at all. */
+/* When the next one begins; UINT64_MAX: not at all. */
 static uint64_t next_usec(const struct probe *s)
 {
 	if (!s->enabled)

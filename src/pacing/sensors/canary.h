@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a bystander's fdatasync costs: a process that now and then appends 4 KiB to a nameless
- * file and syncs it. The file is never larger than 1 MiB. All functions may be called from any
- * thread and none of them waits for the disk. */
+/* What an fdatasync of another process costs: a process of our own that now and then appends 4 KiB
+ * to a nameless file and syncs it. The file is never larger than 1 MiB. All functions may be called
+ * from any thread and none of them waits for the disk. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,8 +21,9 @@ struct canary_sample {
 };
 
 /* Makes a canary, not yet enabled, with its file in the directory open as dirfd, which the caller
- * keeps. Returns 0 or a negative errno. Where nameless files are not to be had, that is its first
- * and last failure (-EOPNOTSUPP). Where its process is killed, that is its last one (-EPIPE). */
+ * keeps. Returns 0 or a negative errno. Where nameless files are not supported, that is its
+ * first and last failure (-EOPNOTSUPP). Where its process is killed, that is its last one (-EPIPE).
+ */
 int canary_new(struct canary **ret, int dirfd);
 
 /* While enabled it syncs once a second, the first time at once. Does not interrupt one under way.
@@ -33,6 +34,7 @@ void canary_enable(struct canary *c, bool on);
  * began. Does nothing while it is not enabled. */
 void canary_poke(struct canary *c);
 
+/* What is known of it by now. Never waits. */
 void canary_sample(struct canary *c, struct canary_sample *ret);
 
 /* Ends it; NULL is accepted. Returns NULL. If the disk hangs, its process and file are left

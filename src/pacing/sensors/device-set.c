@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/mounts.h"
 
-/* Overlays on overlays, loop devices on btrfs: nobody stacks them higher. */
+/* Overlays on overlays, loop devices on btrfs: they are never stacked higher. */
 #define LEVELS_MOST 8
 
 struct roots {

@@ -6,7 +6,7 @@
 /* They follow a commit within a few ms, if there are any. */
 #define PAUSE (4 * USEC_PER_MSEC)
 #define LULL 700
-/* Others' requests come one after the other, too; but hardly ever for so long without a moment of
+/* Foreign requests come one after the other, too; but hardly ever for so long without a moment of
  * none while no discard is among them. */
 #define BUSY (2 * USEC_PER_MSEC)
 #define MOST (500 * USEC_PER_MSEC)

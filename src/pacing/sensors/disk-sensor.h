@@ -36,7 +36,7 @@ int disk_sensor_sample(struct disk_sensor *s, struct disk_sample *ret);
 /* Closes it, if it is open. */
 void disk_sensor_close(struct disk_sensor *s);
 
-/* True if the device's counters move: looks anew, as queue/iostats may be switched at any time. */
+/* True if the device's counters move: asked anew, as queue/iostats may be switched at any time. */
 bool disk_sensor_counts(const struct disk_sensor *s);
 
 /* Adds another device's counters. */

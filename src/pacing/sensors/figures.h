@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Small text files of figures, as procfs and sysfs have them: read anew at each look. */
+/* Small text files of figures, as procfs and sysfs have them: read anew for each sample. */
 #pragma once
 
 #include <stdbool.h>

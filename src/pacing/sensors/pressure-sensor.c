@@ -14,8 +14,8 @@
 #include "base/fd.h"
 
 /* So much waiting, within so long. Without privilege the kernel would accept windows of two
- * seconds, but looks at these only as it updates its averages; and as whoever reads the sums
- * updates them, too, the trigger of one who reads often hardly ever fires. */
+ * seconds, but checks these only as it updates its averages; and as reading the sums updates
+ * them, too, the trigger of a process that reads often hardly ever fires. */
 #define STALL_USEC 20000
 #define WINDOW_USEC 1000000
 #define STRING(x) #x

@@ -74,9 +74,9 @@ uint64_t sensors_discards(const struct sensors *s, uint64_t *ret_bytes)
 	return sum.in_flight;
 }
 
-/* Others wait for the disks at the bottom, whatever is stacked upon them. But a loop device is the
- * bottom to its filesystem: the file beneath it is read by a kernel thread, from the page cache,
- * and nothing there tells whose requests they are. */
+/* Foreign requests wait for the disks at the bottom, whatever is stacked upon them. But a loop
+ * device is the bottom to its filesystem: the file beneath it is read by a kernel thread, from the
+ * page cache, and nothing there tells which process' requests they are. */
 static bool is_sampled(const struct devices *d, const struct blockdev *b)
 {
 	for (size_t i = 0; i < d->b.n; i++)
@@ -106,8 +106,8 @@ static int disks_open(struct sensors *s, const struct devices *d, const char *sy
 	return 0;
 }
 
-/* On btrfs an fsync goes to a log of its own and commits nothing else: others' take nothing along.
- */
+/* On btrfs an fsync goes to a log of its own and commits nothing else: foreign ones take nothing
+ * along. */
 static void commits_open(struct sensors *s, const struct devices *d)
 {
 	if (d->commit_kind == COMMIT_JBD2 || d->commit_kind == COMMIT_XFS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* All that is looked at of a filesystem and of what it stands upon: its disks, its commits, and how
+/* All that is measured of a filesystem and of what it stands upon: its disks, its commits, and how
  * long a small write of our own takes. */
 #pragma once
 
@@ -36,6 +36,6 @@ void sensors_close(struct sensors *s);
  * there are disks and none of them says anything. */
 bool sensors_sample(struct sensors *s, struct pacing_sample *ret);
 
-/* Returns how many requests are in flight, and the bytes discarded so far. May be called beside
- * sensors_sample(). */
+/* Returns how many requests of all processes are in flight, and the bytes discarded so far. May be
+ * called beside sensors_sample(). */
 uint64_t sensors_discards(const struct sensors *s, uint64_t *ret_bytes);
