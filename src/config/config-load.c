@@ -24,7 +24,7 @@
 
 struct config_loading {
 	struct config *c;
-	struct node *root; /* all files so far */
+	struct yaml_node *root; /* all files so far */
 	size_t n_files;
 	struct problems p;
 	config_complain_t complain;
@@ -141,10 +141,10 @@ static ssize_t text_read(const char *file, char **ret, const char **ret_why)
 
 /* Reads one tree, and checks it by a configuration that is thrown away. */
 static int tree_read(struct config_loading *l, const char *file, const char *text, size_t len,
-		     struct node **ret)
+		     struct yaml_node **ret)
 {
 	struct config *trial = NULL;
-	struct node *root = NULL;
+	struct yaml_node *root = NULL;
 	int r = node_parse(&root, file, text, len, &l->p);
 
 	if (r >= 0)
@@ -164,7 +164,7 @@ static int tree_read(struct config_loading *l, const char *file, const char *tex
 static int load_one(struct config_loading *l, char *name, bool must_exist)
 {
 	_cleanup_free_ char *text = NULL;
-	struct node *root = NULL;
+	struct yaml_node *root = NULL;
 	const char *why = NULL;
 	ssize_t len = text_read(name, &text, &why);
 	int r;

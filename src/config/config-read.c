@@ -15,9 +15,9 @@ struct schema_reading {
 	int r;
 };
 
-static void set_presets(const struct key *keys, void *target)
+static void set_presets(const struct config_key *keys, void *target)
 {
-	for (const struct key *k = keys; k->name; k++) {
+	for (const struct config_key *k = keys; k->name; k++) {
 		if (k->kind == KEY_SECTION)
 			set_presets(k->keys, target);
 		else if (k->preset)
@@ -33,8 +33,8 @@ int schema_defaults(struct config *c)
 }
 
 /* Says what was found where something else was expected. */
-static void complain_found(struct schema_reading *r, const struct node *n, const struct crumb *in,
-			   const char *expected)
+static void complain_found(struct schema_reading *r, const struct yaml_node *n,
+			   const struct crumb *in, const char *expected)
 {
 	_cleanup_free_ char *shown = n->kind == NODE_SCALAR ? problems_quote(n->text) : NULL;
 
@@ -53,7 +53,7 @@ static void complain_found(struct schema_reading *r, const struct node *n, const
 
 /* A key with nothing behind it is an empty map, where a map is expected: what is left when
  * all that was in it is commented out. */
-static bool is_map(struct schema_reading *r, struct node *n, const struct crumb *in,
+static bool is_map(struct schema_reading *r, struct yaml_node *n, const struct crumb *in,
 		   const char *expected)
 {
 	if (n->kind == NODE_SCALAR && n->empty)
@@ -64,11 +64,11 @@ static bool is_map(struct schema_reading *r, struct node *n, const struct crumb 
 }
 
 /* True and a complaint if the i-th key of a map is there before. */
-static bool is_repeated(struct schema_reading *r, const struct node *map, size_t i,
+static bool is_repeated(struct schema_reading *r, const struct yaml_node *map, size_t i,
 			const struct crumb *in)
 {
 	struct crumb at = { .up = in, .key = map->v[i]->text };
-	struct node *first = NULL;
+	struct yaml_node *first = NULL;
 
 	(void)node_get(map, map->v[i]->text, &first);
 	if (!first || first == map->v[i])
@@ -78,16 +78,16 @@ static bool is_repeated(struct schema_reading *r, const struct node *map, size_t
 	return true;
 }
 
-static const struct key *key_find(const struct key *keys, const char *name)
+static const struct config_key *key_find(const struct config_key *keys, const char *name)
 {
-	for (const struct key *k = keys; k->name; k++)
+	for (const struct config_key *k = keys; k->name; k++)
 		if (strcmp(k->name, name) == 0)
 			return k;
 	return NULL;
 }
 
-static void complain_unknown(struct schema_reading *r, const struct node *key,
-			     const struct key *keys, const struct crumb *in)
+static void complain_unknown(struct schema_reading *r, const struct yaml_node *key,
+			     const struct config_key *keys, const struct crumb *in)
 {
 	_cleanup_free_ char *known = NULL;
 	struct crumb at = { .up = in, .key = key->text };
@@ -95,7 +95,7 @@ static void complain_unknown(struct schema_reading *r, const struct node *key,
 	const char *near = NULL;
 	FILE *f;
 
-	for (const struct key *k = keys; k->name; k++) {
+	for (const struct config_key *k = keys; k->name; k++) {
 		size_t n = slips_between(key->text, k->name);
 
 		if (n < least) {
@@ -108,7 +108,7 @@ static void complain_unknown(struct schema_reading *r, const struct node *key,
 		return;
 	}
 	f = open_memstream(&known, &len);
-	for (const struct key *k = keys; f && k->name; k++)
+	for (const struct config_key *k = keys; f && k->name; k++)
 		(void)fprintf(f, "%s%s", k == keys ? "" : ", ", k->name);
 	if (f && fclose(f) == 0)
 		problems_add(r->p, key->place, &at, "unknown key: expected one of %s", known);
@@ -116,11 +116,12 @@ static void complain_unknown(struct schema_reading *r, const struct node *key,
 		r->r = -ENOMEM;
 }
 
-static void read_section(struct schema_reading *r, const struct key *keys, struct node *map,
-			 const struct crumb *in, void *target);
+static void read_section(struct schema_reading *r, const struct config_key *keys,
+			 struct yaml_node *map, const struct crumb *in, void *target);
 
-static void read_element(struct schema_reading *r, const struct named *named, struct node *key,
-			 struct node *value, const struct crumb *in, char *element)
+static void read_element(struct schema_reading *r, const struct config_named *named,
+			 struct yaml_node *key, struct yaml_node *value, const struct crumb *in,
+			 char *element)
 {
 	struct crumb at = { .up = in, .key = key->text };
 	char *name = strdup(key->text);
@@ -138,8 +139,8 @@ static void read_element(struct schema_reading *r, const struct named *named, st
 		read_section(r, named->keys, value, &at, element);
 }
 
-static void read_named(struct schema_reading *r, const struct named *named, struct node *map,
-		       const struct crumb *in)
+static void read_named(struct schema_reading *r, const struct config_named *named,
+		       struct yaml_node *map, const struct crumb *in)
 {
 	char **array = (char **)((char *)r->c + named->array);
 	size_t *count = (size_t *)((char *)r->c + named->count);
@@ -168,12 +169,12 @@ static const char *glob_expected(char *glob)
 }
 
 /* A list of paths, each once, or of patterns, of which one is a list of one. */
-static void read_strings(struct schema_reading *r, const struct key *key, struct node *n,
-			 const struct crumb *in, void *target)
+static void read_strings(struct schema_reading *r, const struct config_key *key,
+			 struct yaml_node *n, const struct crumb *in, void *target)
 {
 	bool paths = key->kind == KEY_PATHS;
 	const char *(*check)(char *text) = paths ? path_tidy : glob_expected;
-	struct node *const *items = n->kind == NODE_LIST ? n->v : &n;
+	struct yaml_node *const *items = n->kind == NODE_LIST ? n->v : &n;
 	size_t n_items = n->kind == NODE_LIST ? n->n : 1;
 	char ***ret = (char ***)((char *)target + key->offset), **v;
 
@@ -202,7 +203,7 @@ static void read_strings(struct schema_reading *r, const struct key *key, struct
 	}
 }
 
-static void read_value(struct schema_reading *r, const struct key *key, struct node *n,
+static void read_value(struct schema_reading *r, const struct config_key *key, struct yaml_node *n,
 		       const struct crumb *in, void *target)
 {
 	const char *expected = NULL;
@@ -217,10 +218,10 @@ static void read_value(struct schema_reading *r, const struct key *key, struct n
 		*(struct config_place *)((char *)target + key->place) = n->place;
 }
 
-static void read_band(struct schema_reading *r, const struct key *key, struct node *n,
+static void read_band(struct schema_reading *r, const struct config_key *key, struct yaml_node *n,
 		      const struct crumb *in, void *target)
 {
-	const struct key *from = &key->keys[0], *to = &key->keys[1];
+	const struct config_key *from = &key->keys[0], *to = &key->keys[1];
 
 	if (n->kind == NODE_MAP)
 		read_section(r, key->keys, n, in, target);
@@ -231,7 +232,7 @@ static void read_band(struct schema_reading *r, const struct key *key, struct no
 		       to->offset - from->offset);
 }
 
-static void read_key(struct schema_reading *r, const struct key *key, struct node *n,
+static void read_key(struct schema_reading *r, const struct config_key *key, struct yaml_node *n,
 		     const struct crumb *in, void *target)
 {
 	switch (key->kind) {
@@ -261,24 +262,24 @@ static void read_key(struct schema_reading *r, const struct key *key, struct nod
 	}
 }
 
-static void read_section(struct schema_reading *r, const struct key *keys, struct node *map,
-			 const struct crumb *in, void *target)
+static void read_section(struct schema_reading *r, const struct config_key *keys,
+			 struct yaml_node *map, const struct crumb *in, void *target)
 {
 	for (size_t i = 0; i + 1 < map->n; i += 2)
 		if (!key_find(keys, map->v[i]->text))
 			complain_unknown(r, map->v[i], keys, in);
 		else
 			(void)is_repeated(r, map, i, in);
-	for (const struct key *k = keys; k->name; k++) {
+	for (const struct config_key *k = keys; k->name; k++) {
 		struct crumb at = { .up = in, .key = k->name };
-		struct node *value = node_get(map, k->name, NULL);
+		struct yaml_node *value = node_get(map, k->name, NULL);
 
 		if (value)
 			read_key(r, k, value, &at, target);
 	}
 }
 
-int schema_read(struct config *c, struct node *root, struct problems *p)
+int schema_read(struct config *c, struct yaml_node *root, struct problems *p)
 {
 	struct schema_reading r = { .c = c, .p = p };
 

@@ -7,15 +7,15 @@
 #include "base/units.h"
 
 /* The value of a key beneath a map; NULL if either is missing. */
-static const struct node *beneath(const struct node *map, const char *key)
+static const struct yaml_node *beneath(const struct yaml_node *map, const char *key)
 {
 	return map && map->kind == NODE_MAP ? node_get(map, key, NULL) : NULL;
 }
 
-static void check_rates(const struct config_pacing *pacing, const struct node *map,
+static void check_rates(const struct config_pacing *pacing, const struct yaml_node *map,
 			const struct crumb *in, struct problems *p)
 {
-	const struct node *least = beneath(map, "min-rate"), *most = beneath(map, "max-rate");
+	const struct yaml_node *least = beneath(map, "min-rate"), *most = beneath(map, "max-rate");
 	char a[16], b[16];
 
 	/* A device that says neither has what all have, and that is told once. */
@@ -28,9 +28,10 @@ static void check_rates(const struct config_pacing *pacing, const struct node *m
 		     size_format(b, sizeof(b), pacing->rate_min));
 }
 
-static void check_pacing(const struct config *c, const struct node *root, struct problems *p)
+static void check_pacing(const struct config *c, const struct yaml_node *root, struct problems *p)
 {
-	const struct node *pacing = beneath(root, "pacing"), *devices = beneath(pacing, "devices");
+	const struct yaml_node *pacing = beneath(root, "pacing"),
+			       *devices = beneath(pacing, "devices");
 	struct crumb in = { .key = "pacing" }, in_devices = { .up = &in, .key = "devices" };
 
 	check_rates(&c->pacing, pacing, &in, p);
@@ -43,9 +44,10 @@ static void check_pacing(const struct config *c, const struct node *root, struct
 
 /* `until` must not be less than `below`, nor of another sort; `map` is where they are said. */
 static void check_band(const struct policy_space *below, const struct policy_space *until,
-		       const struct node *map, const struct crumb *in, struct problems *p)
+		       const struct yaml_node *map, const struct crumb *in, struct problems *p)
 {
-	const struct node *b = beneath(map, "below"), *u = beneath(map, "until"), *n = u ? u : b;
+	const struct yaml_node *b = beneath(map, "below"), *u = beneath(map, "until"),
+			       *n = u ? u : b;
 
 	if (!n)
 		return;
@@ -146,16 +148,16 @@ static void check_overlap(const struct config *c, size_t i, const struct crumb *
 	}
 }
 
-static void check_policies(const struct config *c, const struct node *root, struct problems *p)
+static void check_policies(const struct config *c, const struct yaml_node *root, struct problems *p)
 {
-	const struct node *map = beneath(root, "policies");
+	const struct yaml_node *map = beneath(root, "policies");
 	struct crumb in = { .key = "policies" };
 
 	for (size_t i = 0; i < c->n_policies; i++) {
 		const struct config_policy *policy = &c->policies[i];
 		struct crumb at = { .up = &in, .key = policy->name };
 		struct crumb at_free = { .up = &at, .key = "min-free" };
-		const struct node *min_free = beneath(beneath(map, policy->name), "min-free");
+		const struct yaml_node *min_free = beneath(beneath(map, policy->name), "min-free");
 
 		check_effect(policy, &at, p);
 		check_protected(c, policy, &at, p);
@@ -168,7 +170,7 @@ static void check_policies(const struct config *c, const struct node *root, stru
 	}
 }
 
-void rules_check(const struct config *c, const struct node *root, struct problems *p)
+void rules_check(const struct config *c, const struct yaml_node *root, struct problems *p)
 {
 	struct crumb urgent = { .key = "urgent" };
 

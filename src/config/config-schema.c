@@ -34,7 +34,7 @@
 	.array = offsetof(struct config, array_), .count = offsetof(struct config, count_),        \
 	.size = sizeof(struct in), .place = offsetof(struct in, place)
 
-static const struct key spool_keys[] = {
+static const struct config_key spool_keys[] = {
 	VALUE("settle", VALUE_TIME, config_spool, settle_usec, .limits = { 0, 365 * DAY },
 	      .preset = "10s", .expected = "a time from 0 to 365d such as 10s"),
 	UNDO(config_spool, NULL),
@@ -46,10 +46,11 @@ static void spool_begin(void *element, const struct config *c)
 	((struct config_spool *)element)->undo_usec = c->undo_usec;
 }
 
-static const struct named spools = { NAMED(spools, n_spools, config_spool), .tidy = path_tidy,
-				     .begin = spool_begin, .keys = spool_keys };
+static const struct config_named spools = { NAMED(spools, n_spools, config_spool),
+					    .tidy = path_tidy, .begin = spool_begin,
+					    .keys = spool_keys };
 
-static const struct key device_keys[] = {
+static const struct config_key device_keys[] = {
 	PACING(config_device, NULL, NULL, NULL),
 	{ 0 },
 };
@@ -59,10 +60,11 @@ static void device_begin(void *element, const struct config *c)
 	((struct config_device *)element)->pacing = c->pacing;
 }
 
-static const struct named devices = { NAMED(devices, n_devices, config_device), .tidy = device_tidy,
-				      .begin = device_begin, .keys = device_keys };
+static const struct config_named devices = { NAMED(devices, n_devices, config_device),
+					     .tidy = device_tidy, .begin = device_begin,
+					     .keys = device_keys };
 
-static const struct key pacing_keys[] = {
+static const struct config_key pacing_keys[] = {
 	PACING(config, "auto", "8MiB/s", "unlimited"),
 	{ .name = "devices",
 	  .kind = KEY_NAMED,
@@ -71,7 +73,7 @@ static const struct key pacing_keys[] = {
 	{ 0 },
 };
 
-static const struct key urgent_keys[] = {
+static const struct config_key urgent_keys[] = {
 	VALUE("below", VALUE_SPACE, config, urgent_below, .preset = "5%",
 	      .expected = "a share from 0% to 100%, or a size such as 20G"),
 	VALUE("until", VALUE_SPACE, config, urgent_until, .preset = "10%",
@@ -79,7 +81,7 @@ static const struct key urgent_keys[] = {
 	{ 0 },
 };
 
-static const struct key limits_keys[] = {
+static const struct config_key limits_keys[] = {
 	VALUE("jobs-per-user", VALUE_COUNT, config, jobs_per_user, .limits = { 1, 10000000 },
 	      .preset = "100000", .expected = "a number from 1 to 10000000"),
 	VALUE("names-per-user", VALUE_COUNT, config, names_per_user, .limits = { 1000, 1000000000 },
@@ -87,7 +89,7 @@ static const struct key limits_keys[] = {
 	{ 0 },
 };
 
-static const struct key strategy_keys[] = {
+static const struct config_key strategy_keys[] = {
 	VALUE("moosefs", VALUE_SWITCH, config, moosefs_snapshot,
 	      .limits = { .words = { "unlink", "snapshot" } }, .preset = "unlink",
 	      .expected = "unlink or snapshot"),
@@ -101,7 +103,7 @@ static const struct key strategy_keys[] = {
 	VALUE(name_, VALUE_COUNT, config_policy, rules.keep.periods[rule],                         \
 	      .limits = { 0, 1000000 }, .expected = "a number from 0 to 1000000")
 
-static const struct key keep_keys[] = {
+static const struct config_key keep_keys[] = {
 	PERIODS("last", KEEP_LAST),
 	PERIODS("hourly", KEEP_HOURLY),
 	PERIODS("daily", KEEP_DAILY),
@@ -113,7 +115,7 @@ static const struct key keep_keys[] = {
 	{ 0 },
 };
 
-static const struct key min_free_keys[] = {
+static const struct config_key min_free_keys[] = {
 	VALUE("below", VALUE_FLOOR, config_policy, rules.min_free_below,
 	      .expected = "a share up to 100%, or a size with a unit such as 20G"),
 	VALUE("until", VALUE_FLOOR, config_policy, rules.min_free_until,
@@ -121,7 +123,7 @@ static const struct key min_free_keys[] = {
 	{ 0 },
 };
 
-static const struct key policy_keys[] = {
+static const struct config_key policy_keys[] = {
 	VALUE("path", VALUE_BASE, config_policy, rules.path,
 	      .place = offsetof(struct config_policy, path_place),
 	      .expected = "an absolute path without . and .., and not the root directory"),
@@ -193,12 +195,12 @@ static void policy_begin(void *element, const struct config *c)
 	((struct config_policy *)element)->undo_usec = c->undo_usec;
 }
 
-static const struct named policies = { NAMED(policies, n_policies, config_policy),
-				       .tidy = name_tidy, .begin = policy_begin,
-				       .keys = policy_keys };
+static const struct config_named policies = { NAMED(policies, n_policies, config_policy),
+					      .tidy = name_tidy, .begin = policy_begin,
+					      .keys = policy_keys };
 
 /* Read in this order, whatever the order of the file: what others begin with comes first. */
-const struct key root_keys[] = {
+const struct config_key root_keys[] = {
 	UNDO(config, "0"),
 	{ .name = "spools",
 	  .kind = KEY_NAMED,

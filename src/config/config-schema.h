@@ -20,15 +20,15 @@ enum key_kind {
 };
 
 /* An array in struct config whose elements are named by the user. */
-struct named {
+struct config_named {
 	size_t array, count; /* offsets in struct config */
 	size_t size, place;  /* of an element, and the offset in it; its name is its first member */
 	const char *(*tidy)(char *name);
 	void (*begin)(void *element, const struct config *c); /* what it has if nothing is said */
-	const struct key *keys;                               /* relative to the element */
+	const struct config_key *keys;                        /* relative to the element */
 };
 
-struct key {
+struct config_key {
 	const char *name;
 	enum key_kind kind;
 	enum value_type type;
@@ -37,11 +37,11 @@ struct key {
 	struct value_limits limits;
 	const char *preset;   /* as it would be written; NULL: set otherwise */
 	const char *expected; /* to follow "expected" */
-	const struct key *keys;
-	const struct named *named;
+	const struct config_key *keys;
+	const struct config_named *named;
 };
 
-extern const struct key root_keys[];
+extern const struct config_key root_keys[];
 
 /* Fills *c (all zero before) with what the tables have as defaults. Returns 0 or -ENOMEM. */
 int schema_defaults(struct config *c);
@@ -49,8 +49,8 @@ int schema_defaults(struct config *c);
 /* Reads a tree into *c, which has the defaults. Paths in the tree are tidied on the way, so that
  * the same path is the same text. `root` may be NULL. What is wrong goes to p, and *c is then good
  * for nothing but config_free. Returns 0 or -ENOMEM. */
-int schema_read(struct config *c, struct node *root, struct problems *p);
+int schema_read(struct config *c, struct yaml_node *root, struct problems *p);
 
 /* Checks what has to be true of several keys together, of all files. `root` is the tree that *c was
  * read from, for the places; NULL if nothing was read. */
-void rules_check(const struct config *c, const struct node *root, struct problems *p);
+void rules_check(const struct config *c, const struct yaml_node *root, struct problems *p);

@@ -20,7 +20,7 @@ struct builder {
 	struct problems *p;
 };
 
-struct node *node_free(struct node *n)
+struct yaml_node *node_free(struct yaml_node *n)
 {
 	if (!n)
 		return NULL;
@@ -45,9 +45,9 @@ static struct config_place place_of(const struct builder *b, yaml_mark_t m)
 				      .column = (unsigned)m.column + 1 };
 }
 
-static struct node *node_new(const struct builder *b, enum node_kind kind, yaml_mark_t m)
+static struct yaml_node *node_new(const struct builder *b, enum node_kind kind, yaml_mark_t m)
 {
-	struct node *n = calloc(1, sizeof(*n));
+	struct yaml_node *n = calloc(1, sizeof(*n));
 
 	if (n) {
 		n->kind = kind;
@@ -57,12 +57,12 @@ static struct node *node_new(const struct builder *b, enum node_kind kind, yaml_
 }
 
 /* Appends, and takes `item` over also on failure. */
-static int node_append(struct node *n, struct node *item)
+static int node_append(struct yaml_node *n, struct yaml_node *item)
 {
 	/* Sizes double: it is full when it holds a power of two. */
 	if (n->n == 0 || (n->n >= 4 && (n->n & (n->n - 1)) == 0)) {
 		size_t room = n->n == 0 ? 4 : 2 * n->n;
-		struct node **v = realloc(n->v, room * sizeof(struct node *));
+		struct yaml_node **v = realloc(n->v, room * sizeof(struct yaml_node *));
 		if (!v) {
 			node_free(item);
 			return -ENOMEM;
@@ -145,18 +145,18 @@ static void refuse_properties(struct builder *b, struct config_place at, const y
 		     anchor ? "anchor" : "tag", anchor ? "&" : "", shown ? shown : "?");
 }
 
-static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struct node **ret);
+static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struct yaml_node **ret);
 
 static int build_child(struct builder *b, const yaml_event_t *e, unsigned depth,
-		       struct node *parent)
+		       struct yaml_node *parent)
 {
-	struct node *child;
+	struct yaml_node *child;
 	int r = build(b, e, depth, &child);
 
 	return r < 0 ? r : node_append(parent, child);
 }
 
-static int fill_scalar(struct builder *b, const yaml_event_t *e, struct node *n)
+static int fill_scalar(struct builder *b, const yaml_event_t *e, struct yaml_node *n)
 {
 	const char *text = (const char *)e->data.scalar.value;
 	size_t len = e->data.scalar.length;
@@ -177,7 +177,7 @@ static int fill_scalar(struct builder *b, const yaml_event_t *e, struct node *n)
 	return 0;
 }
 
-static int too_many(struct builder *b, const struct node *n, yaml_mark_t m)
+static int too_many(struct builder *b, const struct yaml_node *n, yaml_mark_t m)
 {
 	problems_add(b->p, place_of(b, m), NULL,
 		     "the list or map that begins in line %u has more than %d entries, expected "
@@ -186,7 +186,7 @@ static int too_many(struct builder *b, const struct node *n, yaml_mark_t m)
 	return -EBADMSG;
 }
 
-static bool is_key(struct builder *b, const struct node *n)
+static bool is_key(struct builder *b, const struct yaml_node *n)
 {
 	if (n->kind == NODE_LIST || n->kind == NODE_MAP)
 		problems_add(b->p, n->place, NULL, "found a %s as a key, expected a word",
@@ -200,7 +200,8 @@ static bool is_key(struct builder *b, const struct node *n)
 }
 
 /* A key and its value. What cannot be a key is complained about, and both left out. */
-static int fill_pair(struct builder *b, const yaml_event_t *e, unsigned depth, struct node *map)
+static int fill_pair(struct builder *b, const yaml_event_t *e, unsigned depth,
+		     struct yaml_node *map)
 {
 	_cleanup_event_ yaml_event_t value = { 0 };
 	int r = build_child(b, e, depth, map);
@@ -217,7 +218,8 @@ static int fill_pair(struct builder *b, const yaml_event_t *e, unsigned depth, s
 }
 
 /* The items of a list, or the keys and values of a map. */
-static int fill_collection(struct builder *b, const yaml_event_t *e, unsigned depth, struct node *n)
+static int fill_collection(struct builder *b, const yaml_event_t *e, unsigned depth,
+			   struct yaml_node *n)
 {
 	bool map = n->kind == NODE_MAP;
 
@@ -243,7 +245,7 @@ static int fill_collection(struct builder *b, const yaml_event_t *e, unsigned de
 	}
 }
 
-static int fill_alias(struct builder *b, const yaml_event_t *e, struct node *n)
+static int fill_alias(struct builder *b, const yaml_event_t *e, struct yaml_node *n)
 {
 	_cleanup_free_ char *shown = problems_quote((const char *)e->data.alias.anchor);
 
@@ -262,13 +264,13 @@ static int too_deep(struct builder *b, yaml_mark_t m)
 }
 
 /* Builds the node that an event begins. The recursion ends at DEPTH_MOST. */
-static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struct node **ret)
+static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struct yaml_node **ret)
 {
 	enum node_kind kind = e->type == YAML_SEQUENCE_START_EVENT  ? NODE_LIST
 			      : e->type == YAML_MAPPING_START_EVENT ? NODE_MAP
 			      : e->type == YAML_ALIAS_EVENT         ? NODE_BROKEN
 								    : NODE_SCALAR;
-	struct node *n;
+	struct yaml_node *n;
 	int r = 0;
 
 	if (depth > DEPTH_MOST)
@@ -296,7 +298,7 @@ static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struc
 }
 
 /* *root is NULL before; the caller's also on failure. */
-static int build_stream(struct builder *b, struct node **root)
+static int build_stream(struct builder *b, struct yaml_node **root)
 {
 	for (;;) {
 		_cleanup_event_ yaml_event_t e = { 0 };
@@ -321,11 +323,11 @@ static int build_stream(struct builder *b, struct node **root)
 	}
 }
 
-int node_parse(struct node **ret, const char *file, const char *text, size_t len,
+int node_parse(struct yaml_node **ret, const char *file, const char *text, size_t len,
 	       struct problems *p)
 {
 	struct builder b = { .file = file, .text = text, .len = len, .p = p };
-	struct node *root = NULL;
+	struct yaml_node *root = NULL;
 	int r;
 
 	if (!yaml_parser_initialize(&b.yaml))
@@ -342,7 +344,7 @@ int node_parse(struct node **ret, const char *file, const char *text, size_t len
 	return r;
 }
 
-struct node *node_get(const struct node *map, const char *key, struct node **ret_key)
+struct yaml_node *node_get(const struct yaml_node *map, const char *key, struct yaml_node **ret_key)
 {
 	assert(map->n % 2 == 0);
 	for (size_t i = 0; i + 1 < map->n; i += 2)
@@ -354,7 +356,7 @@ struct node *node_get(const struct node *map, const char *key, struct node **ret
 	return NULL;
 }
 
-static int merge_list(struct node *list, struct node *over)
+static int merge_list(struct yaml_node *list, struct yaml_node *over)
 {
 	for (size_t i = 0; i < over->n; i++) {
 		bool known = false;
@@ -372,15 +374,15 @@ static int merge_list(struct node *list, struct node *over)
 	return 0;
 }
 
-static void swap(struct node **a, struct node **b)
+static void swap(struct yaml_node **a, struct yaml_node **b)
 {
-	struct node *t = *a;
+	struct yaml_node *t = *a;
 
 	*a = *b;
 	*b = t;
 }
 
-static int merge_pair(struct node *map, struct node **key, struct node **value)
+static int merge_pair(struct yaml_node *map, struct yaml_node **key, struct yaml_node **value)
 {
 	size_t i;
 	int r = 0;
@@ -409,7 +411,7 @@ static int merge_pair(struct node *map, struct node **key, struct node **value)
 	return r;
 }
 
-int node_merge(struct node *map, struct node *over)
+int node_merge(struct yaml_node *map, struct yaml_node *over)
 {
 	int r = 0;
 

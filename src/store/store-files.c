@@ -82,7 +82,7 @@ static bool leftover(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size > 0;
 }
 
-int files_look(int dir_fd, const char **ret_why)
+int files_find(int dir_fd, const char **ret_why)
 {
 	struct stat st;
 

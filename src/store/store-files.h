@@ -26,7 +26,7 @@ enum store_found {
 
 /* What is there. Returns enum store_found, or a negative errno with *ret_why in words: -EPERM where
  * it is not a file of ours that only we can write. */
-int files_look(int dir_fd, const char **ret_why);
+int files_find(int dir_fd, const char **ret_why);
 
 /* Makes the empty file that a new database begins with; what an earlier attempt left goes first. */
 int files_make_new(int dir_fd);

@@ -16,10 +16,10 @@
 
 /* EXCLUSIVE keeps the log's index in our memory and everybody else out. No mapping: an I/O error
  * would be a SIGBUS. */
-static const char settings_to_look[] = "PRAGMA locking_mode = EXCLUSIVE;"
-				       "PRAGMA trusted_schema = OFF;"
-				       "PRAGMA cell_size_check = ON;"
-				       "PRAGMA mmap_size = 0;";
+static const char settings_to_check[] = "PRAGMA locking_mode = EXCLUSIVE;"
+					"PRAGMA trusted_schema = OFF;"
+					"PRAGMA cell_size_check = ON;"
+					"PRAGMA mmap_size = 0;";
 
 /* The cache, the log (see log_limit), and what is left of the log after a large transaction are
  * bounded. */
@@ -134,7 +134,7 @@ static int db_load(struct store *s, char *ret_words, size_t size)
 	/* Closing what turns out damaged must not copy the log into it. */
 	rc = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(s->db, settings_to_look, NULL, NULL, NULL);
+		rc = sqlite3_exec(s->db, settings_to_check, NULL, NULL, NULL);
 	if (rc != SQLITE_OK)
 		return store_error(s->db, rc);
 	r = schema_check(s->db, &version, ret_words, size);
@@ -254,7 +254,7 @@ static int open_in(struct store *s, const char *dir, char **ret_set_aside, const
 	s->dir_fd = files_open_dir(dir, ret_why);
 	if (s->dir_fd < 0)
 		return s->dir_fd;
-	r = files_look(s->dir_fd, ret_why);
+	r = files_find(s->dir_fd, ret_why);
 	if (r < 0)
 		return r;
 	if (vfs_register(s) < 0) {
@@ -293,12 +293,12 @@ int store_open(struct store **ret, const char *dir, char **ret_set_aside, const 
 		return r;
 	}
 	s->is_short = true;
-	store_room_look(s);
+	store_room_check(s);
 	*ret = s;
 	return 0;
 }
 
-void store_room_look(struct store *s)
+void store_room_check(struct store *s)
 {
 	int r;
 

@@ -149,7 +149,7 @@ static void work_off(struct store_queue *q, struct store_tasks *list)
 	}
 	if (STAILQ_EMPTY(list))
 		return;
-	store_room_look(q->store);
+	store_room_check(q->store);
 	begun = now_usec();
 	r = store_begin(q->store);
 	do {

@@ -112,11 +112,11 @@ void store_rollback(struct store *s);
  * the directory. Where a transaction has failed with -ENOSPC, store_room_make makes some outside of
  * one: by taking the log back into the database at attempt 0, and by giving up the reserve at
  * attempt 1. Returns whether there was anything left to try. From then on the store is short of
- * room, and nothing new should be accepted, until store_room_look finds room for a reserve again.
+ * room, and nothing new should be accepted, until store_room_check finds room for a reserve again.
  * Where there is room, but the reserve cannot be made for another reason, the store does without;
  * store_unreserved then returns that, a negative errno, else 0. */
 bool store_room_make(struct store *s, unsigned attempt);
-void store_room_look(struct store *s);
+void store_room_check(struct store *s);
 bool store_is_short(const struct store *s);
 int store_unreserved(const struct store *s);
 

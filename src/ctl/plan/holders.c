@@ -29,14 +29,14 @@ static int add(struct holders *h, uint64_t dev, uint64_t ino, pid_t pid, enum ho
 {
 	if (h->n == h->cap) {
 		size_t cap = MAX(h->cap * 2, (size_t)1024);
-		struct holder *v = realloc(h->v, cap * sizeof(*v));
+		struct file_holder *v = realloc(h->v, cap * sizeof(*v));
 
 		if (!v)
 			return -ENOMEM;
 		h->v = v;
 		h->cap = cap;
 	}
-	h->v[h->n++] = (struct holder){ .dev = dev, .ino = ino, .pid = pid, .how = how };
+	h->v[h->n++] = (struct file_holder){ .dev = dev, .ino = ino, .pid = pid, .how = how };
 	return 0;
 }
 
@@ -211,7 +211,7 @@ static int read_loops(struct holders *h, const char *sys)
 	return r;
 }
 
-static int compare(const struct holder *x, const struct holder *y)
+static int compare(const struct file_holder *x, const struct file_holder *y)
 {
 	if (x->dev != y->dev)
 		return x->dev < y->dev ? -1 : 1;
@@ -220,7 +220,7 @@ static int compare(const struct holder *x, const struct holder *y)
 
 static int by_identity(const void *a, const void *b)
 {
-	const struct holder *x = a, *y = b;
+	const struct file_holder *x = a, *y = b;
 	int r = compare(x, y);
 
 	if (r != 0)
@@ -302,10 +302,10 @@ void holders_done(struct holders *h)
 	*h = (struct holders){ 0 };
 }
 
-const struct holder *holders_find(const struct holders *h, uint64_t dev, uint64_t ino,
-				  size_t *ret_n)
+const struct file_holder *holders_find(const struct holders *h, uint64_t dev, uint64_t ino,
+				       size_t *ret_n)
 {
-	const struct holder key = { .dev = dev, .ino = ino };
+	const struct file_holder key = { .dev = dev, .ino = ino };
 	size_t lo = 0, hi = h->n, n = 0;
 
 	while (lo < hi) {
@@ -344,7 +344,7 @@ const char *holder_how_words(enum holder_how how)
 	return hows[how].words;
 }
 
-char *holder_command(const struct holder *h, char *buf, size_t len)
+char *holder_command(const struct file_holder *h, char *buf, size_t len)
 {
 	_cleanup_free_ char *name = NULL;
 	char path[64];

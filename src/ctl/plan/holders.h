@@ -22,7 +22,7 @@ enum holder_how {
 	HOLDER_SOCKET
 };
 
-struct holder {
+struct file_holder {
 	uint64_t dev, ino;
 	pid_t pid; /* HOLDER_LOOP: the loop device's number; HOLDER_SOCKET: 0 */
 	enum holder_how how;
@@ -30,7 +30,7 @@ struct holder {
 
 /* All zero is an empty list. */
 struct holders {
-	struct holder *v; /* sorted by identity, then by pid */
+	struct file_holder *v; /* sorted by identity, then by pid */
 	size_t n, cap;
 	size_t hidden;         /* processes whose descriptors the caller may not see */
 	bool processes_hidden; /* there are processes that the caller may not even see */
@@ -51,8 +51,8 @@ int holders_add_sockets(struct holders *h, const char *proc,
 
 /* The first of those that hold a file, or NULL; further ones follow it with the same identity.
  * *ret_n is how many they are. */
-const struct holder *holders_find(const struct holders *h, uint64_t dev, uint64_t ino,
-				  size_t *ret_n);
+const struct file_holder *holders_find(const struct holders *h, uint64_t dev, uint64_t ino,
+				       size_t *ret_n);
 
 /* How it is held, static: "open", "mapped", ... for programs; "open in", "mapped by", ... for
  * people, before the name of the process. */
@@ -60,4 +60,4 @@ const char *holder_how_name(enum holder_how how);
 const char *holder_how_words(enum holder_how how);
 
 /* Writes the name of the process (or loop device) into buf, "?" if it is gone. Returns buf. */
-char *holder_command(const struct holder *h, char *buf, size_t len);
+char *holder_command(const struct file_holder *h, char *buf, size_t len);

@@ -81,7 +81,7 @@ static void signals_install(void)
 	(void)sigaction(SIGTERM, &sa, NULL);
 }
 
-const char *verdict_name(enum verdict v)
+const char *verdict_name(enum plan_verdict v)
 {
 	static const char *const names[] = {
 		[VERDICT_DELETE] = "delete",   [VERDICT_PARTLY] = "partly",

@@ -10,7 +10,7 @@
 #include "surroundings.h"
 #include "survey.h"
 
-enum verdict {
+enum plan_verdict {
 	VERDICT_DELETE,  /* all of it would go */
 	VERDICT_PARTLY,  /* some of it would have to stay */
 	VERDICT_BLOCKED, /* nothing of it would go */
@@ -22,7 +22,7 @@ enum verdict {
 
 struct plan {
 	const char *path; /* as given */
-	enum verdict verdict;
+	enum plan_verdict verdict;
 	const char *reason; /* of a refusal; with it, nothing below is filled in */
 
 	struct findings f;
@@ -44,7 +44,7 @@ struct plan {
 };
 
 /* The word for a verdict in JSON: "delete", ... */
-const char *verdict_name(enum verdict v);
+const char *verdict_name(enum plan_verdict v);
 
 /* "file", "directory", ... */
 const char *mode_name(uint32_t mode);

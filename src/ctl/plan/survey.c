@@ -311,11 +311,12 @@ static void type_count(struct findings *f, uint8_t type)
 }
 
 /* The holders of an entry; NULL if there are none. */
-static const struct holder *entry_holders(const struct survey *s, const struct survey_place *at,
-					  const char *name, uint64_t ino, uint8_t type,
-					  const struct statx *examined, size_t *ret_n)
+static const struct file_holder *entry_holders(const struct survey *s,
+					       const struct survey_place *at, const char *name,
+					       uint64_t ino, uint8_t type,
+					       const struct statx *examined, size_t *ret_n)
 {
-	const struct holder *h = holders_find(s->holders, at->level->dev, ino, ret_n);
+	const struct file_holder *h = holders_find(s->holders, at->level->dev, ino, ret_n);
 	struct statx sx;
 
 	/* What is listed for a subvolume is its tree's number, which some inode may have, too. */
@@ -335,7 +336,7 @@ static void entry_take(struct survey *s, const struct survey_place *at, const ch
 		       uint64_t ino, uint8_t type)
 {
 	struct findings *f = &s->f;
-	const struct holder *h;
+	const struct file_holder *h;
 	struct statx sx;
 	char path[PATH_MAX];
 	size_t n = 0;

@@ -57,7 +57,7 @@ struct findings {
 	uint64_t open_entries; /* that a process or the kernel holds */
 	struct held_entry {
 		char *path;
-		struct holder holder;
+		struct file_holder holder;
 		char command[64];
 	} held[HELD_SHOWN];
 	size_t n_held;

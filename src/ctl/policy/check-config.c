@@ -124,7 +124,7 @@ static int base_check(struct check *c, const struct config_policy *p)
 	return -EBADMSG;
 }
 
-static int policies_look(struct check *c)
+static int policies_check(struct check *c)
 {
 	int r = 0;
 
@@ -170,7 +170,7 @@ static int check_all(struct check *c)
 	int r = check_read(c);
 
 	if (r >= 0)
-		r = policies_look(c);
+		r = policies_check(c);
 	if (r == -EBADMSG)
 		c->config = config_free(c->config);
 	if (r < 0 && r != -EBADMSG) {

@@ -120,10 +120,10 @@ static int scan(struct policy_session *s, const struct config_policy *p, struct 
 }
 
 /* Holds what `other` keeps. Where that cannot be scanned, it is not known. */
-static int hold_one(struct policy_session *s, struct policy_look *l,
+static int hold_one(struct policy_session *s, struct policy_preview *l,
 		    const struct config_policy *other, struct policy_moment moment)
 {
-	struct policy_look o = { .policy = other, .scan = SCAN_NONE };
+	struct policy_preview o = { .policy = other, .scan = SCAN_NONE };
 	int r = scan(s, other, &o.scan, &o.problem);
 
 	if (r == -ENOENT)
@@ -137,12 +137,13 @@ static int hold_one(struct policy_session *s, struct policy_look *l,
 	if (r >= 0)
 		r = overlap_hold(&l->scan.entries, l->policy->rules.path, &o.scan.entries,
 				 other->rules.path);
-	policy_look_done(&o);
+	policy_preview_done(&o);
 	return r;
 }
 
 /* Between two policies, keep wins. */
-static int hold_others(struct policy_session *s, struct policy_look *l, struct policy_moment moment)
+static int hold_others(struct policy_session *s, struct policy_preview *l,
+		       struct policy_moment moment)
 {
 	int r = 0;
 
@@ -156,7 +157,7 @@ static int hold_others(struct policy_session *s, struct policy_look *l, struct p
 	return r;
 }
 
-int policy_look(struct policy_session *s, struct policy_look *l)
+int policy_preview(struct policy_session *s, struct policy_preview *l)
 {
 	struct policy_moment moment;
 	int r = scan(s, l->policy, &l->scan, &l->problem);
@@ -187,7 +188,7 @@ static bool is_ours(void *userdata, const char *path)
 	return false;
 }
 
-static void holders_look(struct policy_session *s)
+static void holders_refresh(struct policy_session *s)
 {
 	int r;
 
@@ -201,20 +202,20 @@ static void holders_look(struct policy_session *s)
 	s->open_known = r >= 0 && s->holders.hidden == 0 && !s->holders.processes_hidden;
 }
 
-size_t policy_look_again(struct policy_session *s, struct policy_look *l)
+size_t policy_recheck(struct policy_session *s, struct policy_preview *l)
 {
 	const struct scan_watch watch = watch_of(s);
 	uint64_t bytes;
 	size_t n;
 
-	holders_look(s);
-	n = scan_again(&l->scan, &l->policy->rules, &watch, &bytes);
+	holders_refresh(s);
+	n = scan_recheck(&l->scan, &l->policy->rules, &watch, &bytes);
 	l->plan.deleted.n -= n;
 	l->plan.deleted.bytes -= bytes;
 	return n;
 }
 
-void policy_look_done(struct policy_look *l)
+void policy_preview_done(struct policy_preview *l)
 {
 	policy_plan_done(&l->plan);
 	scan_done(&l->scan);
@@ -222,21 +223,21 @@ void policy_look_done(struct policy_look *l)
 
 static void plan_one(struct policy_session *s, const struct config_policy *p)
 {
-	struct policy_look l = { .policy = p, .scan = SCAN_NONE };
+	struct policy_preview l = { .policy = p, .scan = SCAN_NONE };
 
-	if (policy_look(s, &l) < 0) {
+	if (policy_preview(s, &l) < 0) {
 		complain(p->name, "%s %s", p->rules.path, l.problem);
 		s->failed = true;
 	}
 	if (s->o.json != JSON_OFF) {
 		(void)fputs(s->n_shown > 0 ? "," : "[", stdout);
-		policy_look_json(&l, s->o.json);
+		policy_preview_json(&l, s->o.json);
 	} else if (!s->o.quiet && !l.problem) {
 		(void)fputs(s->n_shown > 0 ? "\n" : "", stdout);
-		policy_look_print(&l);
+		policy_preview_print(&l);
 	}
 	s->n_shown++;
-	policy_look_done(&l);
+	policy_preview_done(&l);
 }
 
 static const struct config_policy *find(const struct config *c, const char *name)
@@ -258,7 +259,7 @@ static int names_check(const struct policy_session *s, char *const *names, size_
 	return 0;
 }
 
-int policy_watch(struct policy_session *s)
+int policy_prepare(struct policy_session *s)
 {
 	_cleanup_free_ char *culprit = NULL;
 	int r = protect_new(&s->protect, (const char *const *)s->config->protect, &culprit);
@@ -269,7 +270,7 @@ int policy_watch(struct policy_session *s)
 			 strerror(-r));
 		return EXIT_FAILED;
 	}
-	holders_look(s);
+	holders_refresh(s);
 	return 0;
 }
 
@@ -278,7 +279,7 @@ static int plan_all(struct policy_session *s, char *const *names, size_t n)
 	int r = names_check(s, names, n);
 
 	if (r == 0)
-		r = policy_watch(s);
+		r = policy_prepare(s);
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < n; i++)

@@ -10,7 +10,7 @@
 #include "policy/rules.h"
 #include "policy/scan/scan.h"
 
-struct policy_look {
+struct policy_preview {
 	const struct config_policy *policy;
 	const char *problem; /* why it could not be looked at; then there is nothing else */
 	struct scan scan;
@@ -31,24 +31,24 @@ struct policy_session {
 };
 
 /* Finds out what is protected and what is open now. Returns 0 or an exit status. */
-int policy_watch(struct policy_session *s);
+int policy_prepare(struct policy_session *s);
 
 /* Scans and decides for l->policy; the scan was SCAN_NONE. Returns 0 or a negative errno, with
- * l->problem. After policy_watch. */
-int policy_look(struct policy_session *s, struct policy_look *l);
-void policy_look_done(struct policy_look *l);
+ * l->problem. After policy_prepare. */
+int policy_preview(struct policy_session *s, struct policy_preview *l);
+void policy_preview_done(struct policy_preview *l);
 
 /* Just before what is to be deleted goes: keeps what has changed since, or is held by now. Returns
  * how many of it these are. */
-size_t policy_look_again(struct policy_session *s, struct policy_look *l);
+size_t policy_recheck(struct policy_session *s, struct policy_preview *l);
 
 /* Makes the plan and hands what it deletes to the daemon, as one job. Returns the exit status. */
 int policy_run(struct policy_session *s, const struct config_policy *p);
 
 /* Prints. The entries come one by one: there may be millions. JSON is on one line, or with one for
  * each entry where it is to be pretty. */
-void policy_look_print(const struct policy_look *l);
-void policy_look_json(const struct policy_look *l, enum json_mode mode);
+void policy_preview_print(const struct policy_preview *l);
+void policy_preview_json(const struct policy_preview *l, enum json_mode mode);
 
 /* The table of all policies, and the same as JSON, the caller's. */
 void policies_print(const struct config *c);

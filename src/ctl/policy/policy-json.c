@@ -29,7 +29,7 @@ static json_t *entry_json(const struct policy_entry *e)
 			 disposition_name(e->disposition), "keep", keep);
 }
 
-static json_t *totals_json(const struct policy_look *l)
+static json_t *totals_json(const struct policy_preview *l)
 {
 	const struct policy_sum *matched = &l->plan.matched, *deleted = &l->plan.deleted;
 	const struct scan *s = &l->scan;
@@ -59,7 +59,7 @@ static void members_print(json_t *o)
 	json_decref(o);
 }
 
-void policy_look_json(const struct policy_look *l, enum json_mode mode)
+void policy_preview_json(const struct policy_preview *l, enum json_mode mode)
 {
 	json_t *head = json_pack("{so so so}", "name", text(l->policy->name), "path",
 				 text(l->policy->rules.path), "error", text(l->problem));

@@ -33,7 +33,7 @@
 #define ORIGIN "policy:"
 
 struct running {
-	struct policy_look look;
+	struct policy_preview look;
 	const struct options *o;
 	const struct config *config;
 	struct client *client;
@@ -51,7 +51,7 @@ static int by_name(const void *a, const void *b, void *userdata)
 
 static void records_write(FILE *f, const void *what)
 {
-	const struct policy_look *l = what;
+	const struct policy_preview *l = what;
 
 	for (size_t i = 0; i < l->scan.entries.n; i++) {
 		const struct policy_entry *e = &l->scan.entries.v[l->plan.order[i]];
@@ -66,7 +66,7 @@ static void records_write(FILE *f, const void *what)
 	}
 }
 
-static int list_append(sd_bus_message *m, const struct policy_look *l)
+static int list_append(sd_bus_message *m, const struct policy_preview *l)
 {
 	_cleanup_close_ int records = sealed_file(records_write, l);
 	const char *path = l->policy->rules.path;
@@ -167,7 +167,7 @@ static int wait_for_space(const struct running *u)
 
 static int refuse_much(const struct running *u)
 {
-	const struct policy_look *l = &u->look;
+	const struct policy_preview *l = &u->look;
 	const struct policy_sum *deleted = &l->plan.deleted, *matched = &l->plan.matched;
 	char entries[COUNTED_SIZE], some[16], all[16];
 
@@ -185,7 +185,7 @@ static int refuse_much(const struct running *u)
 /* Hands over what is to go. Returns 0 or an exit status. */
 static int hand_over(struct policy_session *s, struct running *u)
 {
-	struct policy_look *l = &u->look;
+	struct policy_preview *l = &u->look;
 	int r;
 
 	if (l->plan.deleted.n == 0)
@@ -198,7 +198,7 @@ static int hand_over(struct policy_session *s, struct running *u)
 	if (r)
 		return r;
 	gate("policy-again", l->policy->name);
-	u->changed = policy_look_again(s, l);
+	u->changed = policy_recheck(s, l);
 	if (l->plan.deleted.n == 0)
 		return 0;
 	qsort_r(l->plan.order, l->scan.entries.n, sizeof(*l->plan.order), by_name,
@@ -241,11 +241,11 @@ static void print(const struct running *u)
 		print_text(u);
 }
 
-static int look(struct policy_session *s, struct running *u)
+static int preview(struct policy_session *s, struct running *u)
 {
-	struct policy_look *l = &u->look;
+	struct policy_preview *l = &u->look;
 
-	if (policy_look(s, l) < 0) {
+	if (policy_preview(s, l) < 0) {
 		complain(l->policy->name, "%s %s: nothing was deleted", l->policy->rules.path,
 			 l->problem);
 		return EXIT_FAILED;
@@ -275,15 +275,15 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	turn = policy_turn(&s->o, &r);
 	if (turn < 0)
 		return r;
-	r = policy_watch(s);
+	r = policy_prepare(s);
 	if (r == 0)
-		r = look(s, &u);
+		r = preview(s, &u);
 	if (r == 0)
 		r = hand_over(s, &u);
 	u.missing += u.changed;
 	if (r == 0)
 		print(&u);
 	client_free(u.client);
-	policy_look_done(&u.look);
+	policy_preview_done(&u.look);
 	return r;
 }

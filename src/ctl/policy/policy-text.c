@@ -26,7 +26,7 @@ static char *kept_by_format(char *buf, size_t len, unsigned kept_by)
 	return buf;
 }
 
-static char *age_format(char *buf, size_t len, const struct policy_look *l,
+static char *age_format(char *buf, size_t len, const struct policy_preview *l,
 			const struct policy_entry *e)
 {
 	if (e->disposition == DISPOSITION_NO_TIME || e->time_nsec > l->now_nsec)
@@ -40,7 +40,7 @@ static char *age_format(char *buf, size_t len, const struct policy_look *l,
 /* Where the names begin. */
 #define NAME_COLUMN 32
 
-static void entry_print(const struct policy_look *l, const struct policy_entry *e)
+static void entry_print(const struct policy_preview *l, const struct policy_entry *e)
 {
 	_cleanup_free_ char *name = escape_name(e->name), *text = NULL;
 	char age[32], size[16], rules[80], reason[128];
@@ -75,7 +75,7 @@ static void left_print(uint64_t n, const char *why)
 			     why);
 }
 
-static void totals_print(const struct policy_look *l)
+static void totals_print(const struct policy_preview *l)
 {
 	const struct policy_plan *p = &l->plan;
 	const struct scan *s = &l->scan;
@@ -102,7 +102,7 @@ static void totals_print(const struct policy_look *l)
 			    screen_columns(STDOUT_FILENO), 0);
 }
 
-void policy_look_print(const struct policy_look *l)
+void policy_preview_print(const struct policy_preview *l)
 {
 	_cleanup_free_ char *path = escape_name(l->policy->rules.path);
 	const struct policy_entries *e = &l->scan.entries;

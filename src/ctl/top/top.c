@@ -86,13 +86,13 @@ static void errors_release(struct top *t)
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
-static void lose(struct top *t)
+static void disconnected(struct top *t)
 {
 	t->client = client_free(t->client);
 	say(t, /* bad= */ true, "reclaimd has ended; waiting for it to come back");
 }
 
-static void seek(struct top *t)
+static void reconnect(struct top *t)
 {
 	t->client = client_try(t->o);
 	if (!t->client)
@@ -118,21 +118,21 @@ static void select_here(struct top *t)
 	t->selected_id = t->model.n_jobs > 0 ? t->model.jobs[t->view.selected].line->id : 0;
 }
 
-static void look(struct top *t)
+static void update(struct top *t)
 {
 	struct job_list lists[TOP_STATES] = { 0 };
 	struct metrics metrics = { 0 };
 	int r;
 
 	if (!t->client)
-		seek(t);
+		reconnect(t);
 	if (!t->client)
 		return;
 	r = ask(t, &metrics, lists);
 	if (r == 0 && top_model_update(&t->model, &metrics, lists, now_usec()) < 0)
 		say(t, /* bad= */ true, "out of memory");
 	else if (r == CLIENT_LOST)
-		lose(t);
+		disconnected(t);
 	metrics_done(&metrics);
 	for (size_t s = 0; s < TOP_STATES; s++)
 		job_list_done(&lists[s]);
@@ -259,11 +259,11 @@ static void bus_process(struct top *t)
 	while (t->client && r > 0) {
 		r = sd_bus_process(client_bus(t->client), NULL);
 		if (r < 0)
-			lose(t);
+			disconnected(t);
 	}
 }
 
-/* Until a key, an answer, a signal, or the time of the next look. */
+/* Until a key, an answer, a signal, or the time of the next update. */
 static void wait_for(const struct top *t)
 {
 	uint64_t now = now_usec();
@@ -286,7 +286,7 @@ static void turn(struct top *t)
 	int key;
 
 	if (now >= t->next_usec) {
-		look(t);
+		update(t);
 		t->next_usec = now + MAX(t->o->interval_usec, USEC_PER_MSEC * 50);
 	}
 	bus_process(t);

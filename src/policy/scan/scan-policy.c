@@ -245,7 +245,7 @@ static bool path_make(struct policy_walk *k, const struct policy_frame *f, const
 	return true;
 }
 
-static int look(struct policy_walk *k, const struct policy_frame *f, const char *name)
+static int name_take(struct policy_walk *k, const struct policy_frame *f, const char *name)
 {
 	const struct policy_frame *next = f + 1;
 	bool deeper, beyond, matches = globs_step(k->match, f->match, name, next->match, &deeper);
@@ -283,7 +283,7 @@ static int walk_all(struct policy_walk *k)
 		errno = 0;
 		d = readdir(f->dir);
 		if (d && !scan_is_dots(d->d_name)) {
-			r = look(k, f, d->d_name);
+			r = name_take(k, f, d->d_name);
 		} else if (!d) {
 			k->s->unread += errno != 0;
 			pop(k);
@@ -293,7 +293,7 @@ static int walk_all(struct policy_walk *k)
 	return r;
 }
 
-static int base_look(struct scan *s, int fd)
+static int base_stat(struct scan *s, int fd)
 {
 	struct timespec now;
 	struct statvfs st;
@@ -328,7 +328,7 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 	if (base) {
 		push(k, base, 0);
 		*ret_why = w->why_content ? w->why_content(w->userdata, dirfd(base)) : NULL;
-		r = *ret_why ? -EPERM : base_look(&s, dirfd(base));
+		r = *ret_why ? -EPERM : base_stat(&s, dirfd(base));
 		k->reading.pace = w->pace ? w->pace(w->userdata, dirfd(base)) : NULL;
 	}
 	if (r >= 0)
@@ -362,8 +362,8 @@ static bool has_changed(const struct policy_walk *k, const struct policy_entry *
 	       is_open(k, &sx);
 }
 
-size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
-		  uint64_t *ret_bytes)
+size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		    uint64_t *ret_bytes)
 {
 	struct policy_walk *k = calloc(1, sizeof(*k));
 	size_t n = 0;

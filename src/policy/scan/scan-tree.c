@@ -81,7 +81,7 @@ static void enter(struct tree_walk *k, int dirfd, const char *name)
 		hold(k->t, DISPOSITION_UNREAD);
 }
 
-static void look(struct tree_walk *k, int dirfd, const char *name)
+static void name_take(struct tree_walk *k, int dirfd, const char *name)
 {
 	struct statx sx;
 
@@ -116,7 +116,7 @@ void scan_tree(struct tree *t, int at, const char *name, bool skip_open, const s
 		errno = 0;
 		d = readdir(top);
 		if (d && !scan_is_dots(d->d_name)) {
-			look(&k, dirfd(top), d->d_name);
+			name_take(&k, dirfd(top), d->d_name);
 		} else if (!d) {
 			if (errno != 0)
 				hold(t, DISPOSITION_UNREAD);

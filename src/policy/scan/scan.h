@@ -70,7 +70,7 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
  * as DISPOSITION_CHANGED, what is gone or another, what has changed in any way since the scan
  * began, and what a process holds now. Returns how many these are, and *ret_bytes, what they come
  * to. */
-size_t scan_again(struct scan *s, const struct policy *p, const struct scan_watch *w,
-		  uint64_t *ret_bytes);
+size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		    uint64_t *ret_bytes);
 
 void scan_done(struct scan *s);
