@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "dirlist.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -142,6 +143,7 @@ static int records_take(struct dirlist *l, size_t len, int64_t *cookie)
 {
 	size_t end = l->arena_len + len;
 
+	assert(end <= l->arena_cap);
 	while (l->arena_len < end) {
 		struct linux_dirent64 *d = (struct linux_dirent64 *)(l->arena + l->arena_len);
 		size_t name = (size_t)(d->d_name - l->arena);
@@ -216,6 +218,7 @@ int dirlist_add(struct dirlist *l, const char *name, uint64_t ino, uint8_t type)
 	r = entry_room(l);
 	if (r < 0)
 		return r;
+	assert(l->arena_len + len <= l->arena_cap);
 	memcpy(l->arena + l->arena_len, name, len);
 	l->v[l->n++] = (struct dentry){
 		.ino = ino, .name = (uint32_t)l->arena_len, .type = type, .fresh = 1

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "slice.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "base/btrfs.h"
@@ -26,6 +27,7 @@ void slice_close(struct slice *s)
 {
 	if (!s->open)
 		return;
+	assert(s->pace);
 	s->open = false;
 	if (s->pace->spent(s->pace->userdata, s->entries, s->bytes, now_usec() - s->began_usec))
 		sync_made(s);
@@ -52,6 +54,7 @@ int slice_open(struct slice *s)
 int slice_renew(struct slice *s)
 {
 	slice_close(s);
+	assert(s->pace && !s->open);
 	if (!s->pace->begin(s->pace->userdata, s->cancelled, &s->budget))
 		return -ECANCELED;
 	s->open = true;

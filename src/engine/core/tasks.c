@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tasks.h"
 
+#include <assert.h>
 #include <time.h>
 
 #include "base/macros.h"
@@ -34,6 +35,7 @@ void tasks_init(struct tasks *q, struct engine_job *j, struct setting start, uns
 
 void tasks_done(struct tasks *q)
 {
+	assert(!q->first && !q->wanted && q->turns == 0);
 	pthread_mutex_destroy(&q->lock);
 	pthread_cond_destroy(&q->wake);
 	pthread_cond_destroy(&q->turn);
@@ -58,16 +60,25 @@ static void enqueue(struct tasks *q, struct task *t)
 static struct task *dequeue(struct tasks *q, struct task **p)
 {
 	struct task *t = *p;
+	unsigned before = atomic_fetch_sub(&q->n, 1);
 
+	assert(before > 0);
 	*p = t->next;
 	if (!t->next)
 		q->tail = p;
-	atomic_fetch_sub(&q->n, 1);
 	return t;
+}
+
+void tasks_busy(struct tasks *q, unsigned lanes)
+{
+	unsigned before = atomic_fetch_sub(&q->idle, lanes);
+
+	assert(before >= lanes);
 }
 
 void tasks_add(struct tasks *q, struct task *t)
 {
+	assert(t->node && (t->roots || t->n_names > 0));
 	pthread_mutex_lock(&q->lock);
 	enqueue(q, t);
 	pthread_cond_broadcast(&q->wake);
@@ -162,7 +173,10 @@ struct batch *tasks_help_begin(struct tasks *q)
 
 void tasks_help_end(struct tasks *q, struct batch *b)
 {
-	if (atomic_fetch_sub(&b->workers, 1) == 1)
+	unsigned before = atomic_fetch_sub(&b->workers, 1);
+
+	assert(before > 0);
+	if (before == 1)
 		pthread_cond_broadcast(&q->wake);
 }
 
@@ -206,6 +220,7 @@ bool tasks_turn_begin(struct tasks *q)
 void tasks_turn_end(struct tasks *q)
 {
 	pthread_mutex_lock(&q->turns_lock);
+	assert(q->turns > 0);
 	q->turns--;
 	pthread_cond_signal(&q->turn);
 	pthread_mutex_unlock(&q->turns_lock);

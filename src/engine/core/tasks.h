@@ -55,6 +55,9 @@ void tasks_done(struct tasks *q);
 
 struct setting tasks_setting(const struct tasks *q);
 
+/* So many idle lanes have found work, or have ended. */
+void tasks_busy(struct tasks *q, unsigned lanes);
+
 /* Adds a task; takes it over. */
 void tasks_add(struct tasks *q, struct task *t);
 

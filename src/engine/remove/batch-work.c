@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "batch-work.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +31,7 @@ size_t batch_take(struct batch *b, size_t max, size_t *ret_first)
 		if (first >= b->n)
 			return 0;
 	} while (!atomic_compare_exchange_weak(&b->next, &first, MIN(first + max, b->n)));
+	assert(first < b->n && b->n <= b->list->n);
 	*ret_first = first;
 	return MIN(max, b->n - first);
 }
@@ -153,6 +155,7 @@ void batch_tally(struct batch *b, size_t removed, uint64_t bytes, size_t tried)
 {
 	struct stats *s = &b->job->stats;
 
+	assert(removed <= tried && tried <= b->n);
 	stat_add(&s->unlink_calls, tried);
 	stat_add(&s->entries, removed);
 	stat_add(&s->bytes, bytes);

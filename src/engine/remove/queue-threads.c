@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,7 +16,10 @@ struct queue_threads {
 
 static void submit(struct queue *q, struct batch *b)
 {
-	((struct queue_threads *)q)->submitted = b;
+	struct queue_threads *t = (struct queue_threads *)q;
+
+	assert(!t->submitted);
+	t->submitted = b;
 }
 
 static struct batch *wait_one(struct queue *q)

@@ -4,6 +4,7 @@
  * exclusive, so workers that meet in one directory only wait for each other. Hence a narrow window
  * for each batch while there are several, and a wide one, with as few workers as the directory
  * bears, when there is one. No linked requests (SAFETY I9). */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -130,6 +131,7 @@ static void submit(struct queue *q, struct batch *b)
 
 	while (i + 1 < u->n_slots && u->slots[i].batch)
 		i++;
+	assert(!u->slots[i].batch && u->active < u->n_slots);
 	u->slots[i] = (struct slot){ .batch = b };
 	b->in_flight = 0;
 	u->active++;
@@ -146,6 +148,7 @@ static struct batch *slot_finish(struct queue_uring *u, unsigned slot)
 	struct slot *s = &u->slots[slot];
 	struct batch *b = s->batch;
 
+	assert(u->active > 0 && b->in_flight == 0);
 	batch_tally(b, s->removed, s->bytes, s->tried);
 	s->batch = NULL;
 	u->active--;
@@ -164,10 +167,12 @@ static uint8_t result_of(int res)
 static void complete(struct queue_uring *u, const struct io_uring_cqe *cqe)
 {
 	unsigned slot = (unsigned)(cqe->user_data >> 32);
+	size_t i = (uint32_t)cqe->user_data;
 	struct slot *s = &u->slots[slot];
 	struct batch *b = s->batch;
 
-	b->results[(uint32_t)cqe->user_data] = result_of(cqe->res);
+	assert(slot < u->n_slots && b && i < b->n && b->in_flight > 0 && u->in_flight > 0);
+	b->results[i] = result_of(cqe->res);
 	s->tried++;
 	s->removed += cqe->res == 0;
 	b->in_flight--;

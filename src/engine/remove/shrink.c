@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "shrink.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fiemap.h>
@@ -93,6 +94,7 @@ static int step_free(int fd, enum shrink_method method, uint64_t size, uint64_t 
 	uint64_t unit = shrink_unit();
 	uint64_t left = size > step ? (size - step + unit - 1) / unit * unit : 0;
 
+	assert(step > 0 && step % unit == 0 && done % unit == 0 && done < size);
 	if (method == SHRINK_HEAD && step < size - done)
 		return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)done,
 				 (off_t)step) < 0
@@ -151,6 +153,7 @@ static uint64_t step_prepare(int fd, const struct fs_profile *profile, struct sl
  */
 static void count_step(struct shrink_count *count, uint64_t bytes, uint64_t length)
 {
+	assert(bytes <= length && count->counted <= count->weight);
 	double part = (double)bytes / (double)length * (double)count->weight;
 	uint64_t n = MIN((uint64_t)part, count->weight - count->counted);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The threads that work: each runs one walker on the threads queue, or many on a ring. */
+#include <assert.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static void advance(struct epoch *s, struct walker *w, struct batch *b)
 		queue_submit(s->q, b);
 		return;
 	}
+	assert(s->walkers > 0);
 	s->walkers--;
 	atomic_fetch_add(&s->l->tasks.idle, 1);
 	lanes_release(s->l, w);
@@ -60,7 +62,7 @@ static bool help(struct lanes *l)
 
 	if (!b)
 		return false;
-	atomic_fetch_sub(&l->tasks.idle, 1);
+	tasks_busy(&l->tasks, 1);
 	pthread_mutex_unlock(&l->tasks.lock);
 	batch_work(b);
 	pthread_mutex_lock(&l->tasks.lock);
@@ -87,7 +89,7 @@ static bool fill(struct epoch *s)
 		}
 		if (w) {
 			s->walkers++;
-			atomic_fetch_sub(&l->tasks.idle, 1);
+			tasks_busy(&l->tasks, 1);
 		}
 		pthread_mutex_unlock(&l->tasks.lock);
 		if (!w)
@@ -123,6 +125,7 @@ static void epoch_work(struct epoch *s)
 				queue_submit(s->q, next);
 				continue;
 			}
+			assert(s->walkers > 0);
 			s->walkers--;
 			atomic_fetch_add(&s->l->tasks.idle, 1);
 			if (next)
@@ -132,7 +135,8 @@ static void epoch_work(struct epoch *s)
 		}
 		break;
 	}
-	atomic_fetch_sub(&s->l->tasks.idle, s->lanes);
+	assert(s->walkers == 0);
+	tasks_busy(&s->l->tasks, s->lanes);
 }
 
 /* Waits until the setting gives this thread something to do. False at the end of the work. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "lanes.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -128,6 +129,7 @@ void lanes_release(struct lanes *l, struct walker *w)
 	pthread_mutex_lock(&l->tasks.lock);
 	walker_link(w, l->spare);
 	l->spare = w;
+	assert(l->n_walkers > 0 && !l->done);
 	l->n_walkers--;
 	if (l->n_walkers == 0 && !l->tasks.first) {
 		l->done = true;

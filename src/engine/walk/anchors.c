@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "anchors.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -60,6 +61,7 @@ void anchors_push(struct anchors *a, uint64_t level, uint64_t frame, int fd, boo
 {
 	size_t i = a->n++;
 
+	assert(a->n <= a->max);
 	for (; i > 0 && a->v[i - 1].level > level; i--)
 		a->v[i] = a->v[i - 1];
 	a->v[i] = (struct anchor){ .level = level, .frame = frame, .fd = fd, .borrowed = borrowed };
@@ -69,6 +71,7 @@ void anchors_pop(struct anchors *a)
 {
 	struct anchor *v = &a->v[--a->n];
 
+	assert(a->n < a->max);
 	if (!v->borrowed)
 		fd_closep(&v->fd);
 	if (a->n <= 1)

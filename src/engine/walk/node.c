@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "node.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -44,7 +45,9 @@ int node_open(struct node *n)
 
 struct node *node_ref(struct node *n)
 {
-	atomic_fetch_add(&n->refs, 1);
+	unsigned before = atomic_fetch_add(&n->refs, 1);
+
+	assert(before > 0);
 	return n;
 }
 
@@ -77,8 +80,11 @@ size_t node_path(const struct node *n, char *buf, size_t len)
 
 static void node_free(struct engine_job *j, struct node *n)
 {
-	if (n->parent)
-		atomic_fetch_sub(&j->nodes, 1);
+	if (n->parent) {
+		unsigned before = atomic_fetch_sub(&j->nodes, 1);
+
+		assert(before > 0);
+	}
 	fd_closep(&n->fd);
 	free(n);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The walker's way through the tree: levels, the names on them, and which of them are open. */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -198,6 +199,7 @@ void trail_up(struct walker *w)
 		w->level = w->base_level;
 		return;
 	}
+	assert(w->level > w->base_level);
 	w->cur_off = prev;
 	w->level--;
 	trail_drop_next(w);
