@@ -81,10 +81,10 @@ static bool tell_backoff(struct decision_log *d, const struct controller *c, con
 			  " us while we work, %" PRIu64 " us while we rest: share %.2f -> %.2f",
 			  devices, v->read_burst_usec, v->read_quiet_usec, d->share, v->share);
 	if (size)
-		debug_log("pacing %s: backoff: a quantum cost %" PRIu64 " us and may cost %" PRIu64
-			  " us: %" PRIu64 " -> %" PRIu64 " entries, %" PRIu64 " -> %" PRIu64
-			  " bytes",
-			  devices, cost_usec, v->target_usec, d->entries, v->entries, d->bytes,
+		debug_log("pacing %s: backoff: quanta cost more than %" PRIu64
+			  " us (the last one %" PRIu64 " us): %" PRIu64 " -> %" PRIu64
+			  " entries, %" PRIu64 " -> %" PRIu64 " bytes",
+			  devices, v->target_usec, cost_usec, d->entries, v->entries, d->bytes,
 			  v->bytes);
 	if (discard)
 		debug_log("pacing %s: backoff: a discard took longer than a quantum may (%" PRIu64
