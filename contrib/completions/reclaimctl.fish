@@ -43,20 +43,20 @@ end
 complete -c reclaimctl -f
 
 for pair in \
-        'submit|hand over to the daemon; gone at once' \
+        'submit|have the daemon delete it; gone at once' \
         'list|the jobs of the daemon' \
-        'show|all there is to know of a job' \
+        'show|all that is known of a job' \
         'wait|until jobs have finished, or enough is free' \
         'cancel|put back what has not begun; stop what has' \
-        'pause|leave it for now' \
-        'resume|go on' \
-        'restore|have it back, while it is held or queued' \
+        'pause|stop deleting until it is resumed' \
+        'resume|go on deleting' \
+        'restore|move it back, while it is held or queued' \
         'spools|directories whose content is deleted' \
         'status|the daemon, and what it does now' \
         'top|the same on the whole screen, with keys to act' \
-        'metrics|what it counts, for those who collect metrics' \
+        'metrics|the counters of the daemon, for monitoring' \
         'run|delete, in this process, without a daemon' \
-        'plan|what would be done to it, how, and why' \
+        'plan|what would be deleted, how, and why' \
         'devices|which devices it is on, and their latency' \
         'check-config|what is wrong with the configuration' \
         'policy|retention policies, and what they would delete'
@@ -84,18 +84,18 @@ __reclaimctl_option '' -l log-level -xa 'debug info' -d 'debug: tell decisions, 
 __reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'
 __reclaimctl_option '' -l version -d 'show the version'
 
-__reclaimctl_option 'cancel pause resume restore' -l no-ask-password -d 'nobody is asked for a password'
+__reclaimctl_option 'cancel pause resume restore' -l no-ask-password -d 'never ask for a password'
 
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
 __reclaimctl_option 'run submit' -l dry-run -d 'check, change nothing'
 
-__reclaimctl_option 'run policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a request of others may take'
+__reclaimctl_option 'run policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a request of another program may take'
 __reclaimctl_option run -l backend -xa 'auto uring threads' -d 'how names are unlinked'
 __reclaimctl_option run -l progress -xa 'auto on off' -d 'a bar on a terminal'
 __reclaimctl_option run -s v -l verbose -d 'the device and the rate, once a second'
 __reclaimctl_option run -l strategy -xa 'auto moosefs-snapshot moosefs-snapshot:50ms' -d 'another way to remove'
-__reclaimctl_option run -l trace -rF -d 'write down what the sensors said'
+__reclaimctl_option run -l trace -rF -d 'write what the sensors measure to a file'
 
 __reclaimctl_option submit -l undo -xa '0 1h 1d' -d 'hold it for so long'
 __reclaimctl_option submit -l by -xa '1h 8h 06:00' -d 'be done by then'

@@ -41,7 +41,7 @@ static int list_read(struct arguments *a, const struct options *o, const char *n
 		complain(file, "the list cannot be read: %s", strerror((int)-len));
 		return EXIT_FAILED;
 	}
-	r = roots_add_list(&a->roots, data, (size_t)len, o->separator, &bad, &why);
+	r = roots_add_list(&a->roots, data, (size_t)len, o->null ? '\0' : '\n', &bad, &why);
 	if (r < 0) {
 		complain(bad ? bad : file, "%s; %s", why, nothing);
 		return EXIT_FAILED;

@@ -18,7 +18,7 @@
 #include "base/macros.h"
 #include "base/units.h"
 
-/* To look for longer than an hour is surely a slip. */
+/* To measure for longer than an hour is surely a slip. */
 #define INTERVAL_MOST (3600 * USEC_PER_SEC)
 /* A bound on a device's latency outside of this is surely a slip. */
 #define LATENCY_LEAST 50ULL
@@ -27,67 +27,19 @@
 /* What takes jobs. */
 #define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
 
-struct choice {
-	const char *word;
-	int value;
-};
-
 static int refuse(const char *option, const char *word, const char *accepted)
 {
-	complain(word[0] ? word : "''", "is not accepted by %s: give %s", option, accepted);
+	complain(word[0] ? word : "''", "is not accepted by --%s: give %s", option, accepted);
 	return EXIT_USAGE;
-}
-
-/* Finds a word among choices, or says which are accepted. */
-static int choose(const char *option, const char *word, const struct choice *c, size_t n,
-		  const char *accepted, int *ret)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(word, c[i].word) == 0) {
-			*ret = c[i].value;
-			return 0;
-		}
-	return refuse(option, word, accepted);
 }
 
 static int take_backend(struct options *o, const char *word)
 {
-	static const struct choice choices[] = { { "auto", -1 },
-						 { "threads", BACKEND_THREADS },
-						 { "uring", BACKEND_URING } };
-	int value = 0, r;
-
-	r = choose("--backend", word, choices, ELEMENTSOF(choices), "auto, uring or threads",
-		   &value);
-	o->fixed_backend = value >= 0;
-	o->backend = value >= 0 ? (enum backend)value : BACKEND_THREADS;
-	return r;
-}
-
-static int take_json(struct options *o, const char *word)
-{
-	static const struct choice choices[] = { { "short", JSON_SHORT },
-						 { "pretty", JSON_PRETTY },
-						 { "off", JSON_OFF } };
-	int value = JSON_SHORT, r = 0;
-
-	if (word)
-		r = choose("--json", word, choices, ELEMENTSOF(choices), "short, pretty or off",
-			   &value);
-	o->json = (enum json_mode)value;
-	return r;
-}
-
-static int take_progress(struct options *o, const char *word)
-{
-	static const struct choice choices[] = { { "auto", SWITCH_AUTO },
-						 { "on", SWITCH_ON },
-						 { "off", SWITCH_OFF } };
-	int value = SWITCH_AUTO;
-	int r = choose("--progress", word, choices, ELEMENTSOF(choices), "auto, on or off", &value);
-
-	o->progress = (enum switch_mode)value;
-	return r;
+	o->fixed_backend = strcmp(word, "auto") != 0;
+	o->backend = strcmp(word, "uring") == 0 ? BACKEND_URING : BACKEND_THREADS;
+	if (!o->fixed_backend || o->backend == BACKEND_URING || strcmp(word, "threads") == 0)
+		return 0;
+	return refuse("backend", word, "auto, uring or threads");
 }
 
 static int take_latency(struct options *o, const char *word)
@@ -99,7 +51,7 @@ static int take_latency(struct options *o, const char *word)
 	if (timespan_parse(word, &o->latency_usec) >= 0 && o->latency_usec >= LATENCY_LEAST &&
 	    o->latency_usec <= LATENCY_MOST)
 		return 0;
-	return refuse("--latency", word, "auto, off, or a time from 50us to 1min such as 5ms");
+	return refuse("latency", word, "auto, off, or a time from 50us to 1min such as 5ms");
 }
 
 static int take_strategy(struct options *o, const char *word)
@@ -118,7 +70,7 @@ static int take_strategy(struct options *o, const char *word)
 	    timespan_parse(word + len + 1, &o->stall_usec) >= 0 &&
 	    o->stall_usec >= MOOSEFS_STALL_LEAST && o->stall_usec <= MOOSEFS_STALL_MOST)
 		return 0;
-	return refuse("--strategy", word,
+	return refuse("strategy", word,
 		      "auto, moosefs-snapshot, or with what its master may be held up, from 1ms "
 		      "to 10s: moosefs-snapshot:20ms");
 }
@@ -127,15 +79,13 @@ static int take_interval(struct options *o, const char *word)
 {
 	if (timespan_parse(word, &o->interval_usec) >= 0 && o->interval_usec <= INTERVAL_MOST)
 		return 0;
-	return refuse("--interval", word, "a time up to 1h, such as 500ms");
+	return refuse("interval", word, "a time up to 1h, such as 500ms");
 }
 
 static int take_undo(struct options *o, const char *word)
 {
 	o->has_undo = timespan_parse(word, &o->undo_usec) >= 0;
-	if (o->has_undo)
-		return 0;
-	return refuse("--undo", word, "a time such as 1h, or 0");
+	return o->has_undo ? 0 : refuse("undo", word, "a time such as 1h, or 0");
 }
 
 static int take_by(struct options *o, const char *word)
@@ -145,18 +95,8 @@ static int take_by(struct options *o, const char *word)
 	if (r >= 0)
 		return 0;
 	if (r == -ERANGE)
-		return refuse("--by", word, "a time that is still to come");
-	return refuse("--by", word, "a time of day such as 06:00, or a time from now such as 2h");
-}
-
-static int take_priority(struct options *o, const char *word)
-{
-	static const struct choice choices[] = { { "low", 0 }, { "normal", 0 }, { "high", 0 } };
-	int value;
-
-	o->priority = word;
-	return choose("--priority", word, choices, ELEMENTSOF(choices), "low, normal or high",
-		      &value);
+		return refuse("by", word, "a time that is still to come");
+	return refuse("by", word, "a time of day such as 06:00, or a time from now such as 2h");
 }
 
 static int take_wait(struct options *o, const char *word)
@@ -167,7 +107,7 @@ static int take_wait(struct options *o, const char *word)
 	o->wait = WAIT_FREE;
 	if (strncmp(word, "free:", 5) == 0 && space_parse(word + 5, &o->free) >= 0)
 		return 0;
-	return refuse("--wait", word, "done, or free:SIZE such as free:120G or free:10%");
+	return refuse("wait", word, "done, or free:SIZE such as free:120G or free:10%");
 }
 
 static int take_free(struct options *o, const char *word)
@@ -175,61 +115,15 @@ static int take_free(struct options *o, const char *word)
 	o->wait = WAIT_FREE;
 	if (space_parse(word, &o->free) >= 0)
 		return 0;
-	return refuse("--free", word, "a size such as 120G, or a share such as 10%");
+	return refuse("free", word, "a size such as 120G, or a share such as 10%");
 }
 
-static int take_files_from(struct options *o, const char *word)
+static int take_log_level(struct options *o, const char *word)
 {
-	o->files_from = word;
-	return 0;
-}
-
-static int take_null(struct options *o, const char *word)
-{
-	(void)word;
-	o->separator = '\0';
-	return 0;
-}
-
-static int take_trace(struct options *o, const char *word)
-{
-	o->trace = word;
-	return 0;
-}
-
-static int take_to(struct options *o, const char *word)
-{
-	o->to = word;
-	return 0;
-}
-
-static int take_configuration_dir(struct options *o, const char *word)
-{
-	o->configuration_dir = word;
-	return word[0] ? 0 : refuse("--configuration-directory", word, "a directory");
-}
-
-static int take_state_dir(struct options *o, const char *word)
-{
-	o->state_dir = word;
-	return word[0] ? 0 : refuse("--state-directory", word, "a directory");
-}
-
-static int take_output(struct options *o, const char *word)
-{
-	o->output = word;
-	return word[0] ? 0 : refuse("--output", word, "a file");
-}
-
-static int take_format(struct options *o, const char *word)
-{
-	static const struct choice choices[] = { { "openmetrics", false }, { "prometheus", true } };
-	int value = false, r;
-
-	r = choose("--format", word, choices, ELEMENTSOF(choices), "openmetrics or prometheus",
-		   &value);
-	o->prometheus = value;
-	return r;
+	(void)o;
+	if (debug_set_level(word) >= 0)
+		return 0;
+	return refuse("log-level", word, DEBUG_LEVELS);
 }
 
 static int take_host(struct options *o, const char *word)
@@ -242,80 +136,191 @@ static int take_host(struct options *o, const char *word)
 	return 0;
 }
 
-static int take_runtime_dir(struct options *o, const char *word)
-{
-	o->runtime_dir = word;
-	return word[0] ? 0 : refuse("--runtime-directory", word, "a directory");
-}
+enum argument {
+	NONE,     /* sets a bool */
+	TEXT,     /* any text */
+	NAME,     /* a text that is not empty */
+	CHOICE,   /* the number of one of some words */
+	WORD,     /* one of some words */
+	PARSED,   /* taken by a function */
+	OPTIONAL, /* a choice, or none, which is the one with number 1 */
+	OPTIONAL_PARSED,
+};
 
-static int take_log_level(struct options *o, const char *word)
-{
-	(void)o;
-	if (debug_set_level(word) >= 0)
-		return 0;
-	return refuse("--log-level", word, DEBUG_LEVELS);
-}
+#define FIELD(name) .at = offsetof(struct options, name)
 
-#define SWITCH(field)                                                                              \
-	static int take_##field(struct options *o, const char *word)                               \
-	{                                                                                          \
-		(void)word;                                                                        \
-		o->field = true;                                                                   \
-		return 0;                                                                          \
-	}
-SWITCH(all)
-SWITCH(clock_is_right)
-SWITCH(dry_run)
-SWITCH(force)
-SWITCH(no_ask_password)
-SWITCH(verbose)
-SWITCH(quiet)
-SWITCH(no_pager)
-SWITCH(help)
-SWITCH(version)
-
+/* All options: which verbs have them, what they take, where it goes, and what --help says of them.
+ * They are in the order of the help, in which those with the same heading stand together. */
 static const struct rule {
 	const char *name;
 	char letter; /* 0: none */
-	int argument;
+	enum argument argument;
 	unsigned verbs;
-	int (*take)(struct options *o, const char *word);
+	int (*take)(struct options *o, const char *word); /* word: NULL if there is none */
+	size_t at;
+	const char *accepted;   /* said of what is refused */
+	const char *choices[4]; /* by their numbers */
+	const char *of;         /* the heading, where it is another than before */
+	const char *help;
 } rules[] = {
-	{ "latency", 0, required_argument, VERB_RUN | VERB_POLICY, take_latency },
-	{ "backend", 0, required_argument, VERB_RUN, take_backend },
-	{ "progress", 0, required_argument, VERB_RUN, take_progress },
-	{ "trace", 0, required_argument, VERB_RUN, take_trace },
-	{ "strategy", 0, required_argument, VERB_RUN, take_strategy },
-	{ "verbose", 'v', no_argument, VERB_RUN, take_verbose },
-	{ "files-from", 0, required_argument, VERB_RUN | VERB_SUBMIT, take_files_from },
-	{ "null", '0', no_argument, VERB_RUN | VERB_SUBMIT, take_null },
-	{ "dry-run", 0, no_argument, VERB_RUN | VERB_SUBMIT, take_dry_run },
-	{ "undo", 0, required_argument, VERB_SUBMIT, take_undo },
-	{ "by", 0, required_argument, VERB_SUBMIT, take_by },
-	{ "priority", 0, required_argument, VERB_SUBMIT, take_priority },
-	{ "wait", 0, optional_argument, VERB_SUBMIT, take_wait },
-	{ "free", 0, required_argument, VERB_WAIT, take_free },
-	{ "all", 0, no_argument, VERB_LIST | VERB_PAUSE | VERB_RESUME, take_all },
-	{ "to", 0, required_argument, VERB_RESTORE, take_to },
-	{ "no-ask-password", 0, no_argument, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
-	  take_no_ask_password },
-	{ "interval", 0, required_argument, VERB_DEVICES | VERB_TOP, take_interval },
-	{ "configuration-directory", 0, required_argument, VERB_RUN | VERB_PLAN | VERB_POLICY,
-	  take_configuration_dir },
-	{ "state-directory", 0, required_argument, VERB_POLICY, take_state_dir },
-	{ "force", 0, no_argument, VERB_POLICY, take_force },
-	{ "clock-is-right", 0, no_argument, VERB_POLICY, take_clock_is_right },
-	{ "runtime-directory", 0, required_argument, VERBS_DAEMON, take_runtime_dir },
-	{ "output", 0, required_argument, VERB_METRICS, take_output },
-	{ "format", 0, required_argument, VERB_METRICS, take_format },
-	{ "json", 0, optional_argument, VERBS_JSON, take_json },
-	{ "host", 'H', required_argument, VERBS_ALL, take_host },
-	{ "quiet", 'q', no_argument, VERBS_ALL, take_quiet },
-	{ "no-pager", 0, no_argument, VERBS_ALL, take_no_pager },
-	{ "log-level", 0, required_argument, VERBS_ALL, take_log_level },
-	{ "help", 'h', no_argument, VERBS_ALL, take_help },
-	{ "version", 0, no_argument, VERBS_ALL, take_version },
+	{ "undo", 0, PARSED, VERB_SUBMIT, take_undo, .of = "submit",
+	  .help = "  --undo=TIME               hold it for so long, so that it can be taken "
+		  "back\n" },
+	{ "by", 0, PARSED, VERB_SUBMIT, take_by,
+	  .help = "  --by=TIME|CLOCK           be done in 2h, or at 06:00, whatever it costs\n" },
+	{ "priority", 0, WORD, VERB_SUBMIT, FIELD(priority), .accepted = "low, normal or high",
+	  .choices = { "low", "normal", "high" }, .help = "  --priority=low|normal|high\n" },
+	{ "wait", 0, OPTIONAL_PARSED, VERB_SUBMIT, take_wait,
+	  .help = "  --wait[=done|free:SIZE]   wait until it is done, or so much is free\n" },
+	{ "free", 0, PARSED, VERB_WAIT, take_free, .of = "wait",
+	  .help = "  --free=SIZE               wait until so much is free, such as 120G or 10%\n" },
+	{ "files-from", 0, TEXT, VERB_SUBMIT | VERB_RUN, FIELD(files_from), .of = "submit and run",
+	  .help = "  --files-from=FILE|-       the names listed in FILE, one a line\n" },
+	{ "null", '0', NONE, VERB_SUBMIT | VERB_RUN, FIELD(null),
+	  .help = "  -0, --null                names in FILE end with NUL, not with a newline\n" },
+	{ "dry-run", 0, NONE, VERB_SUBMIT | VERB_RUN, FIELD(dry_run),
+	  .help = "  --dry-run                 check (run: walk and count, too), change "
+		  "nothing\n" },
+	{ "latency", 0, PARSED, VERB_RUN, take_latency, .of = "run",
+	  .help = "  --latency=auto|off|TIME   auto (default): spare foreground I/O on the "
+		  "device;\n"
+		  "                            off: nothing but speed; TIME: what it may take\n" },
+	{ "backend", 0, PARSED, VERB_RUN, take_backend,
+	  .help = "  --backend=auto|uring|threads\n"
+		  "                            how names are unlinked; auto finds the faster "
+		  "way\n" },
+	{ "progress", 0, CHOICE, VERB_RUN, FIELD(progress), .accepted = "auto, on or off",
+	  .choices = { [SWITCH_AUTO] = "auto", [SWITCH_ON] = "on", [SWITCH_OFF] = "off" },
+	  .help = "  --progress=auto|on|off    a bar on a terminal, elsewhere a line now and "
+		  "then\n" },
+	{ "verbose", 'v', NONE, VERB_RUN, FIELD(verbose),
+	  .help = "  -v, --verbose             the device, its latency and the rate, once a "
+		  "second\n" },
+	{ "trace", 0, TEXT, VERB_RUN, FIELD(trace),
+	  .help = "  --trace=FILE              write what the sensors measure to FILE\n" },
+	{ "strategy", 0, PARSED, VERB_RUN, take_strategy,
+	  .help = "  --strategy=moosefs-snapshot[:TIME]\n"
+		  "                            have MooseFS remove whole subtrees, past its "
+		  "trash,\n"
+		  "                            holding it up TIME (20ms) at a time\n" },
+	{ "all", 0, NONE, VERB_LIST, FIELD(all), .of = "list, pause and resume",
+	  .help = "  --all                     list: finished jobs, too\n" },
+	{ "all", 0, NONE, VERB_PAUSE | VERB_RESUME, FIELD(all),
+	  .help = "  --all                     pause, resume: all jobs, and those to come\n" },
+	{ "to", 0, TEXT, VERB_RESTORE, FIELD(to), .of = "restore",
+	  .help = "  --to=PATH                 move it to PATH, not to where it was\n" },
+	{ "no-ask-password", 0, NONE, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
+	  FIELD(no_ask_password), .of = "cancel, pause, resume and restore",
+	  .help = "  --no-ask-password         never ask for a password for other users' jobs\n" },
+	{ "interval", 0, PARSED, VERB_DEVICES | VERB_TOP, take_interval, .of = "devices and top",
+	  .help = "  --interval=TIME           how long to measure what happens now; 1s\n" },
+	{ "output", 0, NAME, VERB_METRICS, FIELD(output), .accepted = "a file", .of = "metrics",
+	  .help = "  --output=FILE             write to FILE, replacing it as a whole\n" },
+	{ "format", 0, CHOICE, VERB_METRICS, FIELD(format), .accepted = "openmetrics or prometheus",
+	  .choices = { [FORMAT_OPENMETRICS] = "openmetrics", [FORMAT_PROMETHEUS] = "prometheus" },
+	  .help = "  --format=openmetrics|prometheus\n"
+		  "                            OpenMetrics 1.0 (default), or for node_exporter\n" },
+	{ "configuration-directory", 0, NAME, VERB_RUN | VERB_PLAN | VERB_POLICY,
+	  FIELD(configuration_dir), .accepted = "a directory", .of = "run, plan and policy",
+	  .help = "  --configuration-directory=DIR\n"
+		  "                            in place of /etc/reclaimd and /usr/lib/reclaimd\n" },
+	{ "latency", 0, PARSED, VERB_POLICY, take_latency, .of = "policy",
+	  .help = "  --latency=auto|off|TIME   plan, run: spare foreground I/O during the scan\n" },
+	{ "state-directory", 0, NAME, VERB_POLICY, FIELD(state_dir), .accepted = "a directory",
+	  .help = "  --state-directory=DIR     run: the daemon's, where the clock's course is "
+		  "kept\n" },
+	{ "force", 0, NONE, VERB_POLICY, FIELD(force),
+	  .help = "  --force                   run: even if it is more than max-delete\n" },
+	{ "clock-is-right", 0, NONE, VERB_POLICY, FIELD(clock_is_right),
+	  .help = "  --clock-is-right          run: even if the clock was set; and remember "
+		  "that\n" },
+	{ "runtime-directory", 0, NAME, VERBS_DAEMON, FIELD(runtime_dir), .accepted = "a directory",
+	  .of = "verbs that call the daemon",
+	  .help = "  --runtime-directory=DIR   where the daemon's socket is\n" },
+	{ "json", 0, OPTIONAL, VERBS_JSON, FIELD(json), .accepted = "short, pretty or off",
+	  .choices = { [JSON_SHORT] = "short", [JSON_PRETTY] = "pretty", [JSON_OFF] = "off" },
+	  .of = "all verbs",
+	  .help = "  --json[=short|pretty]     the result as JSON (all but metrics and top)\n" },
+	{ "host", 'H', PARSED, VERBS_ALL, take_host,
+	  .help = "  -H, --host=[USER@]HOST[:PORT]\n"
+		  "                            on that machine, over ssh; all paths are its "
+		  "own\n" },
+	{ "quiet", 'q', NONE, VERBS_ALL, FIELD(quiet),
+	  .help = "  -q, --quiet               nothing but errors\n" },
+	{ "no-pager", 0, NONE, VERBS_ALL, FIELD(no_pager),
+	  .help = "  --no-pager                long results straight to the terminal\n" },
+	{ "log-level", 0, PARSED, VERBS_ALL, take_log_level,
+	  .help = "  --log-level=LEVEL         debug: tell decisions, too, on standard error\n" },
+	{ "help", 'h', NONE, VERBS_ALL, FIELD(help),
+	  .help = "  -h, --help                this text; behind a verb, that of the verb\n" },
+	{ "version", 0, NONE, VERBS_ALL, FIELD(version),
+	  .help = "  --version                 the version\n" },
 };
+
+void options_help(unsigned verbs)
+{
+	bool all = verbs == VERBS_ALL;
+
+	if (!all)
+		(void)fputs("\nOptions:\n", stdout);
+	for (const struct rule *r = rules; r < rules + ELEMENTSOF(rules); r++) {
+		if (!(r->verbs & verbs))
+			continue;
+		if (all && r->of)
+			(void)printf("\nOptions of %s:\n", r->of);
+		(void)fputs(r->help, stdout);
+	}
+}
+
+/* Finds a word among the choices of an option, and puts its number, or the word, where it belongs.
+ */
+static int choose(const struct rule *r, void *to, const char *word)
+{
+	for (size_t i = 0; i < ELEMENTSOF(r->choices); i++)
+		if (r->choices[i] && strcmp(word, r->choices[i]) == 0) {
+			if (r->argument == WORD)
+				*(const char **)to = word;
+			else
+				*(unsigned *)to = (unsigned)i;
+			return 0;
+		}
+	return refuse(r->name, word, r->accepted);
+}
+
+static int rule_take(const struct rule *r, struct options *o, const char *word)
+{
+	void *to = (char *)o + r->at;
+
+	switch (r->argument) {
+	case NONE:
+		*(bool *)to = true;
+		return 0;
+	case NAME:
+		if (!word[0])
+			return refuse(r->name, word, r->accepted);
+		*(const char **)to = word;
+		return 0;
+	case TEXT:
+		*(const char **)to = word;
+		return 0;
+	case CHOICE:
+	case WORD:
+		return choose(r, to, word);
+	case OPTIONAL:
+		return choose(r, to, word ? word : r->choices[1]);
+	case PARSED:
+	case OPTIONAL_PARSED:
+		return r->take(o, word);
+	}
+	return EXIT_USAGE;
+}
+
+static int argument_kind(enum argument a)
+{
+	if (a == NONE)
+		return no_argument;
+	return a == OPTIONAL || a == OPTIONAL_PARSED ? optional_argument : required_argument;
+}
 
 /* What getopt returns for a rule; 0 is left out because it stands for flags there. */
 #define RULE_VALUE(i) ((int)(i) + 256)
@@ -336,12 +341,12 @@ static void known_fill(struct known *k, enum verb_flags verb)
 			continue;
 		k->names[n++] = (struct option){
 			.name = rules[i].name,
-			.has_arg = rules[i].argument,
+			.has_arg = argument_kind(rules[i].argument),
 			.val = RULE_VALUE(i),
 		};
 		if (rules[i].letter)
 			k->letters[letters++] = rules[i].letter;
-		if (rules[i].letter && rules[i].argument == required_argument)
+		if (rules[i].letter && argument_kind(rules[i].argument) == required_argument)
 			k->letters[letters++] = ':';
 	}
 	k->names[n] = (struct option){ 0 };
@@ -355,7 +360,7 @@ static int option_take(struct options *o, int c, char *const *argv, const char *
 
 	for (size_t i = 0; i < ELEMENTSOF(rules); i++)
 		if (c == RULE_VALUE(i) || (c < 256 && c == rules[i].letter))
-			return rules[i].take(o, optarg);
+			return rule_take(&rules[i], o, optarg);
 	safe_text_option(&wrong, c, argv);
 	complain(NULL, "%s: see reclaimctl %s --help", wrong.line, verb);
 	return EXIT_USAGE;
@@ -369,7 +374,7 @@ int job_id_parse(const char *word, uint64_t *ret_id)
 	*ret_id = strtoull(word, &end, 10);
 	if (isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *ret_id > 0)
 		return 0;
-	complain(word[0] ? word : "''", "is no job: give a number that reclaimctl list shows");
+	complain(word[0] ? word : "''", "invalid job ID: give a number that reclaimctl list shows");
 	return EXIT_USAGE;
 }
 
@@ -386,7 +391,7 @@ static int jobs_check(const struct options *o)
 	return r;
 }
 
-/* Looks whether the verb got what it works on. `what` is its name. */
+/* Checks that the verb has what it works on. `what` is its name. */
 static int operands_check(const struct options *o, enum verb_flags verb, const char *what)
 {
 	const char *missing = NULL;
@@ -434,7 +439,7 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	char **given;
 	int c, r = 0;
 
-	*o = (struct options){ .separator = '\n', .interval_usec = USEC_PER_SEC };
+	*o = (struct options){ .interval_usec = USEC_PER_SEC };
 	known_fill(&known, verb);
 	/* getopt sorts the words; what goes to another machine goes as it was. */
 	given = calloc((size_t)argc + 1, sizeof(*given));

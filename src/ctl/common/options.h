@@ -12,6 +12,8 @@
 
 enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
 
+enum metrics_format { FORMAT_OPENMETRICS, FORMAT_PROMETHEUS };
+
 struct options {
 	char *const *paths; /* or job ids: what is no option */
 	size_t n_paths;
@@ -41,14 +43,14 @@ struct options {
 	const char *configuration_dir; /* of policy; NULL: the system's */
 	const char *state_dir;         /* likewise */
 	const char *output;            /* of metrics; NULL: standard output */
+	enum metrics_format format;
 
-	char separator; /* of names in files_from */
+	bool null; /* names in files_from end with NUL, not with a newline */
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose; /* of run */
 	bool all;                                 /* of list, pause and resume */
 	bool no_ask_password;                     /* of what is done with jobs */
 	bool force, clock_is_right;               /* of policy run */
-	bool prometheus;                          /* of metrics: not OpenMetrics */
 	bool quiet, no_pager, help, version;
 };
 
@@ -80,8 +82,14 @@ enum verb_flags {
 	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
 	 VERB_METRICS | VERB_TOP)
 
-/* Parses the words behind the verb. Returns 0, or EXIT_USAGE after having said what is wrong. */
+/* Parses the words behind the verb; argv[0] is its name. What is in *o points into argv. With -H it
+ * becomes ssh (remote.h) and does not return. Returns 0; EXIT_USAGE or EXIT_FAILED after having
+ * said what is wrong. */
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);
+
+/* Prints the options of these verbs: of VERBS_ALL under headings that say whose they are, of one
+ * verb under "Options:". */
+void options_help(unsigned verbs);
 
 /* May results go through a pager? */
 static inline bool options_page(const struct options *o)

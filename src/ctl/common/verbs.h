@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The verbs of reclaimctl: one function each, named in one table. */
+/* The verbs of reclaimctl: one function each, which main.c names in one table. argv[0] is the verb;
+ * each prints its result and what is wrong, and returns an exit status (output/modes.h). */
 #pragma once
 
-/* Runs the command line. Returns the exit status. */
-int verbs_dispatch(int argc, char **argv);
-
-/* argv[0] is the verb. */
 int verb_run(int argc, char **argv);
 int verb_plan(int argc, char **argv);
 int verb_check_config(int argc, char **argv);

@@ -66,13 +66,13 @@ static int publish(const struct options *o, const struct metrics *m)
 	int r;
 
 	if (!o->output) {
-		metrics_write(stdout, m, !o->prometheus);
+		metrics_write(stdout, m, o->format == FORMAT_OPENMETRICS);
 		return 0;
 	}
 	f = open_memstream(&text, &len);
 	if (!f)
 		return client_broken(-ENOMEM);
-	metrics_write(f, m, !o->prometheus);
+	metrics_write(f, m, o->format == FORMAT_OPENMETRICS);
 	if (fclose(f) != 0)
 		return client_broken(-ENOMEM);
 	r = file_replace(o->output, text, len);
