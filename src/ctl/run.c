@@ -14,7 +14,6 @@
 #include "engine/remove/last-reference.h"
 #include "moosefs/moosefs.h"
 #include "ctl/output/messages.h"
-#include "ctl/common/protected.h"
 #include "ctl/common/run-pacing.h"
 #include "prescan.h"
 #include "ctl/output/progress.h"

@@ -24,127 +24,66 @@
 #include "base/units.h"
 #include "ctl/common/verbs.h"
 
-#define STATES_MOST 16
-
-struct status {
+struct daemon_status {
 	sd_bus_message *reply; /* the strings point into it */
 	const char *version, *configuration_error, *store_error;
 	const char *features[64];
 	size_t n_features;
 	int paused;
-	struct {
-		const char *state;
-		uint64_t n;
-	} jobs[STATES_MOST];
-	size_t n_jobs;
+	struct counts jobs; /* by state */
 	uint64_t entries_freed, bytes_freed, orphans;
 	struct job_list running;
 };
 
-static int features_read(sd_bus_message *m, struct status *s)
+static int features_read(sd_bus_message *m, void *to)
 {
-	int r = sd_bus_message_enter_container(m, 'v', "as");
+	struct daemon_status *s = to;
+	int r = sd_bus_message_enter_container(m, 'a', "s");
 
-	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "s");
 	while (r >= 0 && s->n_features < ELEMENTSOF(s->features)) {
 		r = sd_bus_message_read(m, "s", &s->features[s->n_features]);
 		if (r <= 0)
 			break;
 		s->n_features++;
 	}
-	if (r >= 0)
-		r = sd_bus_message_exit_container(m);
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int jobs_read(sd_bus_message *m, struct status *s)
-{
-	int r = sd_bus_message_enter_container(m, 'v', "a{st}");
+static const struct property table[] = {
+	{ "Version", "s", offsetof(struct daemon_status, version), NULL },
+	{ "Features", "as", 0, features_read },
+	{ "Paused", "b", offsetof(struct daemon_status, paused), NULL },
+	{ "ConfigurationError", "s", offsetof(struct daemon_status, configuration_error), NULL },
+	{ "StoreError", "s", offsetof(struct daemon_status, store_error), NULL },
+	{ "Jobs", "a{st}", offsetof(struct daemon_status, jobs), property_counts },
+	{ "EntriesFreed", "t", offsetof(struct daemon_status, entries_freed), NULL },
+	{ "BytesFreed", "t", offsetof(struct daemon_status, bytes_freed), NULL },
+	{ "Orphans", "t", offsetof(struct daemon_status, orphans), NULL },
+};
 
-	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "{st}");
-	while (r >= 0 && s->n_jobs < STATES_MOST) {
-		r = sd_bus_message_read(m, "{st}", &s->jobs[s->n_jobs].state,
-					&s->jobs[s->n_jobs].n);
-		if (r <= 0)
-			break;
-		s->n_jobs++;
-	}
-	if (r >= 0)
-		r = sd_bus_message_exit_container(m);
-	return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int property_read(sd_bus_message *m, struct status *s)
-{
-	const struct {
-		const char *name, *type;
-		void *to;
-	} simple[] = {
-		{ "Version", "s", &s->version },
-		{ "Paused", "b", &s->paused },
-		{ "ConfigurationError", "s", &s->configuration_error },
-		{ "StoreError", "s", &s->store_error },
-		{ "EntriesFreed", "t", &s->entries_freed },
-		{ "BytesFreed", "t", &s->bytes_freed },
-		{ "Orphans", "t", &s->orphans },
-	};
-	const char *name;
-	int r = sd_bus_message_read(m, "s", &name);
-
-	if (r < 0)
-		return r;
-	if (strcmp(name, "Features") == 0)
-		return features_read(m, s);
-	if (strcmp(name, "Jobs") == 0)
-		return jobs_read(m, s);
-	for (size_t i = 0; i < ELEMENTSOF(simple); i++)
-		if (strcmp(name, simple[i].name) == 0)
-			return sd_bus_message_read(m, "v", simple[i].type, simple[i].to);
-	/* A newer daemon may tell more. */
-	return sd_bus_message_skip(m, "v");
-}
-
-static int properties_read(struct status *s)
-{
-	int r = sd_bus_message_enter_container(s->reply, 'a', "{sv}");
-
-	while (r >= 0) {
-		r = sd_bus_message_enter_container(s->reply, 'e', "sv");
-		if (r <= 0)
-			break;
-		r = property_read(s->reply, s);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(s->reply);
-	}
-	return r;
-}
-
-static int status_get(struct client *c, struct status *s)
+static int status_get(struct client *c, struct daemon_status *s)
 {
 	const struct job_wish wish = { .state = "running" };
-	int r = client_call(c, MANAGER_PATH, "org.freedesktop.DBus.Properties", "GetAll", &s->reply,
-			    "s", MANAGER_INTERFACE);
+	int r = properties_get(c, MANAGER_PATH, MANAGER_INTERFACE, &s->reply);
 
 	s->version = s->configuration_error = s->store_error = "";
 	if (r)
 		return r;
-	r = properties_read(s);
+	r = properties_read(s->reply, table, ELEMENTSOF(table), s);
 	if (r < 0)
 		return client_broken(r);
 	return job_list_get(c, &wish, &s->running);
 }
 
-static void status_json(const struct options *o, const struct status *s)
+static void status_json(const struct options *o, const struct daemon_status *s)
 {
 	json_t *features = json_array(), *jobs = json_object(), *running = json_array();
 
 	for (size_t i = 0; i < s->n_features; i++)
 		(void)json_array_append_new(features, json_string(s->features[i]));
-	for (size_t i = 0; i < s->n_jobs; i++)
-		(void)json_object_set_new(jobs, s->jobs[i].state,
-					  json_integer((json_int_t)s->jobs[i].n));
+	for (size_t i = 0; i < s->jobs.n; i++)
+		(void)json_object_set_new(jobs, s->jobs.v[i].name,
+					  json_integer((json_int_t)s->jobs.v[i].n));
 	for (size_t i = 0; i < s->running.n; i++)
 		(void)json_array_append_new(running, job_line_json(&s->running.v[i]));
 	json_print(json_pack("{sssosbsssssIsosIsIso}", "version", s->version, "features", features,
@@ -164,23 +103,23 @@ static void error_line(const struct screen *screen, const char *label, const cha
 			     shown ? shown : "?", screen->colours ? COLOUR_OFF : "");
 }
 
-static void jobs_line(const struct status *s)
+static void jobs_line(const struct daemon_status *s)
 {
 	const char *between = "";
 	char n[28];
 
 	(void)printf("%14s: ", "Jobs");
-	for (size_t i = 0; i < s->n_jobs; i++) {
-		if (s->jobs[i].n == 0)
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		if (s->jobs.v[i].n == 0)
 			continue;
-		(void)printf("%s%s %s", between, count_format(n, sizeof(n), s->jobs[i].n),
-			     s->jobs[i].state);
+		(void)printf("%s%s %s", between, count_format(n, sizeof(n), s->jobs.v[i].n),
+			     s->jobs.v[i].name);
 		between = ", ";
 	}
 	(void)puts(between[0] ? "" : "none that have not finished");
 }
 
-static int status_print(const struct status *s, const struct screen *screen)
+static int status_print(const struct daemon_status *s, const struct screen *screen)
 {
 	char n[28], size[16];
 	int r = 0;
@@ -210,7 +149,7 @@ static int status_print(const struct status *s, const struct screen *screen)
 	return r < 0 ? client_broken(r) : EXIT_DONE;
 }
 
-static int status_show(const struct options *o, const struct status *s)
+static int status_show(const struct options *o, const struct daemon_status *s)
 {
 	struct screen screen;
 	int r;
@@ -231,7 +170,7 @@ static int status_show(const struct options *o, const struct status *s)
 int verb_status(int argc, char **argv)
 {
 	_cleanup_client_ struct client *c = NULL;
-	struct status s = { 0 };
+	struct daemon_status s = { 0 };
 	struct options o;
 	int r = options_parse(&o, VERB_STATUS, argc, argv);
 

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "config/config.h"
 #include "ctl/output/messages.h"
 #include "base/fd.h"
 
@@ -17,6 +19,60 @@ void arguments_done(struct arguments *a)
 	roots_done(&a->roots);
 	protect_free(a->protect);
 	*a = (struct arguments){ 0 };
+}
+
+/* Resolves the built-in list and, if paths is not NULL, these. Returns 0, or EXIT_FAILED after
+ * having said why that cannot be done. */
+static int protect_make(struct protect **ret, const char *const *paths, const char *nothing)
+{
+	_cleanup_free_ char *culprit = NULL;
+	int r = protect_new(ret, paths, &culprit);
+
+	if (r >= 0)
+		return 0;
+	complain(culprit ? culprit : "protected paths",
+		 "cannot be resolved (%s), so what is protected is not known; %s", strerror(-r),
+		 nothing);
+	return EXIT_FAILED;
+}
+
+static void error_tell(const struct config_error *e, void *userdata)
+{
+	(void)userdata;
+	if (!e->is_warning)
+		config_error_print(e);
+}
+
+static int config_take(struct config **ret, const struct options *o, const char *nothing)
+{
+	const char *dir = o->configuration_dir;
+	int r = 0;
+
+	/* Without /etc/reclaimd nothing is configured; one that was asked for must be there. */
+	if (dir && access(dir, R_OK | X_OK) < 0)
+		r = -errno;
+	if (r >= 0)
+		r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
+				error_tell, NULL);
+
+	if (r >= 0)
+		return 0;
+	complain(dir ? dir : CONFIG_DIR,
+		 "the configuration %s%s, so what it protects is not known; %s",
+		 r == -EBADMSG ? "has errors" : "cannot be read: ",
+		 r == -EBADMSG ? "" : strerror(-r), nothing);
+	return EXIT_FAILED;
+}
+
+int protected_load(struct protect **ret, const struct options *o, const char *nothing)
+{
+	struct config *c = NULL;
+	int r = config_take(&c, o, nothing);
+
+	if (r == 0)
+		r = protect_make(ret, (const char *const *)c->protect, nothing);
+	config_free(c);
+	return r;
 }
 
 static void on_refused(const char *path, const char *why, int error, void *userdata)
@@ -74,23 +130,18 @@ static void descriptors_raise(void)
 
 int arguments_take(struct arguments *a, const struct options *o, const char *nothing)
 {
-	_cleanup_free_ char *culprit = NULL;
 	int r;
 
 	descriptors_raise();
-	r = a->protect ? 0 : protect_new(&a->protect, NULL, &culprit);
-	if (r < 0) {
-		complain(culprit ? culprit : "protected paths",
-			 "cannot be resolved (%s), so what is protected is not known; %s",
-			 strerror(-r), nothing);
-		return EXIT_FAILED;
-	}
+	r = a->protect ? 0 : protect_make(&a->protect, NULL, nothing);
+	if (r)
+		return r;
 	r = paths_take(a, o, nothing);
 	if (r)
 		return r;
 	r = roots_resolve(&a->roots, a->protect, on_refused, a);
 	if (r < 0) {
-		complain("paths", "cannot be looked at: %s; %s", strerror(-r), nothing);
+		complain("paths", "cannot be checked: %s; %s", strerror(-r), nothing);
 		return EXIT_FAILED;
 	}
 	return a->refused > 0 ? EXIT_FAILED : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What `run` and `submit` are given, on the command line and in a list: taken in and checked as a
- * whole before anything is done with any of it. */
+ * whole before anything is done with any of it. And what is protected where reclaimctl deletes, or
+ * says what would be deleted, in its own process. */
 #pragma once
 
 #include "engine/guard/protect.h"
@@ -19,3 +20,9 @@ void arguments_done(struct arguments *a);
  * for the built-in list. `nothing` is what has happened then: "nothing was deleted". Returns 0, or
  * an exit status if anything was refused; what is absent is only counted and said. */
 int arguments_take(struct arguments *a, const struct options *o, const char *nothing);
+
+/* Resolves the built-in list of protected paths and `protect:` of the configuration (that of
+ * --configuration-directory, if it is given). The list is the caller's. Returns 0, or EXIT_FAILED
+ * after having said why what is protected cannot be known; `nothing` is what has happened then:
+ * "nothing was deleted". */
+int protected_load(struct protect **ret, const struct options *o, const char *nothing);

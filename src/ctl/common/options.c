@@ -143,7 +143,7 @@ enum argument {
 	CHOICE,   /* the number of one of some words */
 	WORD,     /* one of some words */
 	PARSED,   /* taken by a function */
-	OPTIONAL, /* a choice, or none, which is the one with number 1 */
+	OPTIONAL, /* the same, or nothing, which is number 1 */
 	OPTIONAL_PARSED,
 };
 
@@ -307,7 +307,10 @@ static int rule_take(const struct rule *r, struct options *o, const char *word)
 	case WORD:
 		return choose(r, to, word);
 	case OPTIONAL:
-		return choose(r, to, word ? word : r->choices[1]);
+		if (word)
+			return choose(r, to, word);
+		*(unsigned *)to = 1;
+		return 0;
 	case PARSED:
 	case OPTIONAL_PARSED:
 		return r->take(o, word);

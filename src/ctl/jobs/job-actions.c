@@ -36,8 +36,8 @@ static void state_print(const struct job_view *j)
 	struct sentence line;
 	FILE *out = sentence_begin(&line, stdout);
 
-	(void)fprintf(out, "Job %" PRIu64 " %s%s%s", j->id, j->state, j->message[0] ? ": " : "",
-		      j->message);
+	(void)fprintf(out, "Job %" PRIu64 " %s%s%s", j->line.id, j->line.state,
+		      j->message[0] ? ": " : "", j->message);
 	sentence_end(&line);
 }
 
@@ -62,7 +62,7 @@ static void job_tell(struct control *c, uint64_t id)
 	else if (c->array)
 		(void)json_array_append_new(c->array,
 					    json_pack("{sIssss}", "id", (json_int_t)id, "state",
-						      j.state, "message", j.message));
+						      j.line.state, "message", j.message));
 	else
 		state_print(&j);
 }

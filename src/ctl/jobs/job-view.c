@@ -9,241 +9,135 @@
 
 void job_view_done(struct job_view *j)
 {
-	char *const strings[] = { j->uuid,  j->state,   j->origin,   j->priority, j->inplace,
-				  j->mount, j->message, j->strategy, j->path,     j->staging };
-
-	for (size_t i = 0; i < ELEMENTSOF(strings); i++)
-		free(strings[i]);
-	for (size_t i = 0; i < j->n_problems; i++) {
+	for (size_t i = 0; i < j->n_problems; i++)
 		free(j->problems[i].path);
-		free(j->problems[i].what);
-	}
-	for (size_t i = 0; i < j->n_entry_names; i++) {
+	for (size_t i = 0; i < j->n_entry_names; i++)
 		free(j->entry_names[i].path);
-		free(j->entry_names[i].state);
-	}
 	free(j->problems);
 	free(j->entry_names);
+	free(j->path);
+	free(j->staging);
+	free(j->mount);
+	for (size_t i = 0; i < ELEMENTSOF(j->answers); i++)
+		sd_bus_message_unref(j->answers[i]);
 	*j = (struct job_view){ 0 };
 }
 
-/* Which property goes where. */
-static const struct field {
-	const char *name;
-	const char *type; /* "s", "ay", "t" or "u" */
-	size_t offset;
-} fields[] = {
-	{ "Id", "t", offsetof(struct job_view, id) },
-	{ "Uuid", "s", offsetof(struct job_view, uuid) },
-	{ "State", "s", offsetof(struct job_view, state) },
-	{ "Uid", "u", offsetof(struct job_view, uid) },
-	{ "Origin", "s", offsetof(struct job_view, origin) },
-	{ "Priority", "s", offsetof(struct job_view, priority) },
-	{ "Path", "ay", offsetof(struct job_view, path) },
-	{ "Staging", "ay", offsetof(struct job_view, staging) },
-	{ "Inplace", "s", offsetof(struct job_view, inplace) },
-	{ "Mount", "ay", offsetof(struct job_view, mount) },
-	{ "Names", "t", offsetof(struct job_view, names) },
-	{ "Entries", "t", offsetof(struct job_view, entries) },
-	{ "EntriesDone", "t", offsetof(struct job_view, entries_done) },
-	{ "Bytes", "t", offsetof(struct job_view, bytes) },
-	{ "BytesFreed", "t", offsetof(struct job_view, bytes_freed) },
-	{ "Errors", "t", offsetof(struct job_view, errors) },
-	{ "Skipped", "t", offsetof(struct job_view, skipped) },
-	{ "Created", "t", offsetof(struct job_view, created_usec) },
-	{ "HeldUntil", "t", offsetof(struct job_view, held_until_usec) },
-	{ "By", "t", offsetof(struct job_view, by_usec) },
-	{ "Started", "t", offsetof(struct job_view, started_usec) },
-	{ "Finished", "t", offsetof(struct job_view, finished_usec) },
-	{ "Message", "s", offsetof(struct job_view, message) },
-	{ "Strategy", "s", offsetof(struct job_view, strategy) },
+#define FIELD(name) offsetof(struct job_view, name)
+
+static const struct property table[] = {
+	{ "Id", "t", FIELD(line.id), NULL },
+	{ "Uuid", "s", FIELD(uuid), NULL },
+	{ "State", "s", FIELD(line.state), NULL },
+	{ "Uid", "u", FIELD(line.uid), NULL },
+	{ "Origin", "s", FIELD(line.origin), NULL },
+	{ "Priority", "s", FIELD(line.priority), NULL },
+	{ "Path", "ay", FIELD(path), property_bytes },
+	{ "Staging", "ay", FIELD(staging), property_bytes },
+	{ "Inplace", "s", FIELD(inplace), NULL },
+	{ "Mount", "ay", FIELD(mount), property_bytes },
+	{ "Names", "t", FIELD(names), NULL },
+	{ "Entries", "t", FIELD(line.entries), NULL },
+	{ "EntriesDone", "t", FIELD(line.entries_done), NULL },
+	{ "Bytes", "t", FIELD(line.bytes), NULL },
+	{ "BytesFreed", "t", FIELD(line.bytes_freed), NULL },
+	{ "Errors", "t", FIELD(line.errors), NULL },
+	{ "Skipped", "t", FIELD(skipped), NULL },
+	{ "Created", "t", FIELD(line.created_usec), NULL },
+	{ "HeldUntil", "t", FIELD(line.held_until_usec), NULL },
+	{ "By", "t", FIELD(by_usec), NULL },
+	{ "Started", "t", FIELD(line.started_usec), NULL },
+	{ "Finished", "t", FIELD(line.finished_usec), NULL },
+	{ "Message", "s", FIELD(message), NULL },
+	{ "Strategy", "s", FIELD(strategy), NULL },
 };
 
-static int string_take(char **to, const char *s, size_t len)
+/* Each of these reads one into the next place. Returns 1, 0 at the end, or a negative errno. */
+static int problem_read(sd_bus_message *m, struct job_view *j)
 {
-	char *copy = strndup(s ? s : "", len);
+	struct job_problem *p = &j->problems[j->n_problems];
+	int is_error = 0, r = sd_bus_message_enter_container(m, 'r', "aysib");
 
-	if (!copy)
-		return -ENOMEM;
-	free(*to);
-	*to = copy;
-	return 0;
-}
-
-static int bytes_read(sd_bus_message *m, char **to)
-{
-	const void *p;
-	size_t len;
-	int r = sd_bus_message_read_array(m, 'y', &p, &len);
-
-	return r < 0 ? r : string_take(to, p, len);
-}
-
-static int string_read(sd_bus_message *m, char **to)
-{
-	const char *s;
-	int r = sd_bus_message_read(m, "s", &s);
-
-	return r < 0 ? r : string_take(to, s, strlen(s));
-}
-
-static int value_read(sd_bus_message *m, const struct field *f, struct job_view *j)
-{
-	void *to = (char *)j + f->offset;
-	int r = sd_bus_message_enter_container(m, 'v', f->type);
-
-	if (r < 0)
+	if (r <= 0)
 		return r;
-	if (strcmp(f->type, "s") == 0)
-		r = string_read(m, to);
-	else if (strcmp(f->type, "ay") == 0)
-		r = bytes_read(m, to);
-	else
-		r = sd_bus_message_read(m, f->type, to);
+	j->n_problems++;
+	r = property_bytes(m, &p->path);
+	if (r >= 0)
+		r = sd_bus_message_read(m, "sib", &p->what, &p->error, &is_error);
+	p->error = abs(p->error);
+	p->is_error = is_error != 0;
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int property_read(sd_bus_message *m, struct job_view *j)
+static int name_read(sd_bus_message *m, struct job_view *j)
 {
-	const char *name;
-	int r = sd_bus_message_read(m, "s", &name);
+	struct job_name *n = &j->entry_names[j->n_entry_names];
+	int r = sd_bus_message_enter_container(m, 'r', "ays");
 
-	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(fields); i++)
-		if (strcmp(name, fields[i].name) == 0)
-			return value_read(m, &fields[i], j);
-	/* A newer daemon may tell more. */
-	return r < 0 ? r : sd_bus_message_skip(m, "v");
-}
-
-static int properties_read(sd_bus_message *m, struct job_view *j)
-{
-	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-	while (r >= 0) {
-		r = sd_bus_message_enter_container(m, 'e', "sv");
-		if (r <= 0)
-			break;
-		r = property_read(m, j);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	return r;
-}
-
-/* What was not told is empty, not absent. */
-static int strings_complete(struct job_view *j)
-{
-	for (size_t i = 0; i < ELEMENTSOF(fields); i++) {
-		char **to = (char **)((char *)j + fields[i].offset);
-		int r;
-
-		if (strcmp(fields[i].type, "t") == 0 || strcmp(fields[i].type, "u") == 0 || *to)
-			continue;
-		r = string_take(to, "", 0);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int problems_read(sd_bus_message *m, struct job_view *j, size_t limit)
-{
-	int r = sd_bus_message_enter_container(m, 'a', "(aysib)");
-
-	j->problems = calloc(MAX(limit, (size_t)1), sizeof(j->problems[0]));
-	if (!j->problems)
-		return -ENOMEM;
-	while (r >= 0 && j->n_problems < limit) {
-		struct job_problem *p = &j->problems[j->n_problems];
-		int is_error = 0;
-
-		r = sd_bus_message_enter_container(m, 'r', "aysib");
-		if (r <= 0)
-			break;
-		j->n_problems++;
-		r = bytes_read(m, &p->path);
-		if (r >= 0)
-			r = string_read(m, &p->what);
-		if (r >= 0)
-			r = sd_bus_message_read(m, "ib", &p->error, &is_error);
-		p->error = abs(p->error);
-		p->is_error = is_error != 0;
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	return r;
-}
-
-static int names_read(sd_bus_message *m, struct job_view *j, size_t limit)
-{
-	int r = sd_bus_message_enter_container(m, 'a', "(ays)");
-
-	j->entry_names = calloc(MAX(limit, (size_t)1), sizeof(j->entry_names[0]));
-	if (!j->entry_names)
-		return -ENOMEM;
-	while (r >= 0 && j->n_entry_names < limit) {
-		struct job_name *n = &j->entry_names[j->n_entry_names];
-
-		r = sd_bus_message_enter_container(m, 'r', "ays");
-		if (r <= 0)
-			break;
-		j->n_entry_names++;
-		r = bytes_read(m, &n->path);
-		if (r >= 0)
-			r = string_read(m, &n->state);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	return r;
-}
-
-/* Calls one of the methods of a job that list something, and reads the answer. */
-static int list_get(struct client *c, const char *path, const char *member, struct job_view *j,
-		    uint32_t limit,
-		    int (*read)(sd_bus_message *m, struct job_view *j, size_t limit))
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	int r = client_call(c, path, JOB_INTERFACE, member, &reply, "tu", (uint64_t)0, limit);
-
-	if (r)
+	if (r <= 0)
 		return r;
-	r = read(reply, j, limit);
-	return r < 0 ? client_broken(r) : 0;
-}
-
-static int properties_get(struct client *c, const char *path, struct job_view *j)
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	int r = client_call(c, path, "org.freedesktop.DBus.Properties", "GetAll", &reply, "s",
-			    JOB_INTERFACE);
-
-	if (r)
-		return r;
-	r = properties_read(reply, j);
+	j->n_entry_names++;
+	r = property_bytes(m, &n->path);
 	if (r >= 0)
-		r = strings_complete(j);
+		r = sd_bus_message_read(m, "s", &n->state);
+	return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
+/* Calls one of the methods of a job that list something, and reads so many of the answer. */
+static int list_get(struct client *c, const char *path, const char *member, const char *type,
+		    uint32_t limit, struct job_view *j, sd_bus_message **ret_reply,
+		    int (*read)(sd_bus_message *m, struct job_view *j))
+{
+	int r = client_call(c, path, JOB_INTERFACE, member, ret_reply, "tu", (uint64_t)0, limit);
+
+	if (r)
+		return r;
+	r = sd_bus_message_enter_container(*ret_reply, 'a', type);
+	for (uint32_t i = 0; r > 0 && i < limit; i++)
+		r = read(*ret_reply, j);
 	return r < 0 ? client_broken(r) : 0;
 }
 
-/* Asks the manager first, whose answer for a job that is not there is the clearer one. */
-static int job_exists(struct client *c, uint64_t id)
+static int view_get(struct client *c, uint64_t id, uint32_t limit, struct job_view *j)
 {
-	return client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "GetJob", NULL, "t", id);
+	char path[64], **const paths[] = { &j->path, &j->staging, &j->mount };
+	/* Asked first, as the manager's answer for a job that is not there is the clearer one. */
+	int r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "GetJob", NULL, "t", id);
+
+	(void)snprintf(path, sizeof(path), MANAGER_PATH "/job/%" PRIu64, id);
+	if (r == 0)
+		r = properties_get(c, path, JOB_INTERFACE, &j->answers[0]);
+	if (r)
+		return r;
+	r = properties_read(j->answers[0], table, ELEMENTSOF(table), j);
+	/* What was not told is empty. */
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(paths); i++) {
+		*paths[i] = *paths[i] ? *paths[i] : strdup("");
+		r = *paths[i] ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		return client_broken(r);
+	j->line.path = j->path;
+	if (limit == 0)
+		return 0;
+	j->problems = calloc(limit, sizeof(j->problems[0]));
+	j->entry_names = calloc(limit, sizeof(j->entry_names[0]));
+	if (!j->problems || !j->entry_names)
+		return client_broken(-ENOMEM);
+	r = list_get(c, path, "GetProblems", "(aysib)", limit, j, &j->answers[1], problem_read);
+	return r ? r
+		 : list_get(c, path, "GetEntries", "(ays)", limit, j, &j->answers[2], name_read);
 }
 
 int job_view_get(struct client *c, uint64_t id, uint32_t limit, struct job_view *ret)
 {
-	struct job_view j = { .id = id };
-	char path[64];
-	int r = job_exists(c, id);
+	struct job_view j = { .line = { .id = id, .state = "", .origin = "", .priority = "" },
+			      .uuid = "",
+			      .inplace = "",
+			      .message = "",
+			      .strategy = "" };
+	int r = view_get(c, id, limit, &j);
 
-	(void)snprintf(path, sizeof(path), MANAGER_PATH "/job/%" PRIu64, id);
-	if (r == 0)
-		r = properties_get(c, path, &j);
-	if (r == 0 && limit > 0)
-		r = list_get(c, path, "GetProblems", &j, limit, problems_read);
-	if (r == 0 && limit > 0)
-		r = list_get(c, path, "GetEntries", &j, limit, names_read);
 	if (r) {
 		job_view_done(&j);
 		return r;

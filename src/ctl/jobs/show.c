@@ -51,24 +51,7 @@ static json_t *contents_json(const struct job_view *j)
 
 static json_t *view_json(const struct job_view *j)
 {
-	const struct job_line line = {
-		.id = j->id,
-		.uid = j->uid,
-		.state = j->state,
-		.origin = j->origin,
-		.priority = j->priority,
-		.path = j->path,
-		.entries = j->entries,
-		.entries_done = j->entries_done,
-		.bytes = j->bytes,
-		.bytes_freed = j->bytes_freed,
-		.errors = j->errors,
-		.created_usec = j->created_usec,
-		.held_until_usec = j->held_until_usec,
-		.started_usec = j->started_usec,
-		.finished_usec = j->finished_usec,
-	};
-	json_t *v = job_line_json(&line);
+	json_t *v = job_line_json(&j->line);
 
 	(void)json_object_update_new(v, json_pack("{sssossso}", "uuid", j->uuid, "staging",
 						  json_path(j->staging), "inplace", j->inplace,
@@ -115,27 +98,27 @@ static void moment_line(const char *name, uint64_t usec)
 static void state_line(const struct job_view *j, bool colours)
 {
 	_cleanup_free_ char *message = escape_line(j->message);
-	const char *colour = colours ? state_colour(j->state) : "";
+	const char *colour = colours ? state_colour(j->line.state) : "";
 
 	label("State");
-	(void)printf("%s%s%s", colour, j->state, colour[0] ? COLOUR_OFF : "");
+	(void)printf("%s%s%s", colour, j->line.state, colour[0] ? COLOUR_OFF : "");
 	(void)printf("%s%s\n", j->message[0] ? ": " : "", message ? message : "?");
 }
 
 static void user_line(const struct job_view *j)
 {
-	_cleanup_free_ char *origin = escape_line(j->origin);
+	_cleanup_free_ char *origin = escape_line(j->line.origin);
 	char user[40];
 
 	label("User");
-	(void)printf("%s (%u), by %s, priority %s\n", user_format(user, sizeof(user), j->uid),
-		     j->uid, origin ? origin : "?", j->priority);
+	(void)printf("%s (%u), by %s, priority %s\n", user_format(user, sizeof(user), j->line.uid),
+		     j->line.uid, origin ? origin : "?", j->line.priority);
 }
 
 /* Where it is now: out of the way, or where it was and why. */
 static void place_lines(const struct job_view *j)
 {
-	if (!job_is_finished(j->state)) {
+	if (!job_is_finished(j->line.state)) {
 		path_line("Staged in", j->staging);
 		line("In place", j->inplace);
 	}
@@ -145,33 +128,36 @@ static void place_lines(const struct job_view *j)
 /* What is done, how fast on average, and how long the rest may take at that rate. */
 static void progress_lines(const struct job_view *j)
 {
-	bool running = strcmp(j->state, "running") == 0;
-	uint64_t end = j->finished_usec > 0 ? j->finished_usec : realtime_usec();
-	double seconds = j->started_usec > 0 && end > j->started_usec
-				 ? (double)(end - j->started_usec) / USEC_PER_SEC
+	bool running = strcmp(j->line.state, "running") == 0;
+	uint64_t end = j->line.finished_usec > 0 ? j->line.finished_usec : realtime_usec();
+	double seconds = j->line.started_usec > 0 && end > j->line.started_usec
+				 ? (double)(end - j->line.started_usec) / USEC_PER_SEC
 				 : 0;
 	char entries[60], bytes[40], rate[16], count[28], span[32];
 
-	if (j->started_usec == 0 && j->entries_done == 0)
+	if (j->line.started_usec == 0 && j->line.entries_done == 0)
 		return;
 	label("Deleted");
-	(void)printf("%s %s, %s freed\n",
-		     entries_format(entries, sizeof(entries), j->entries_done, j->entries),
-		     entries_word(MAX(j->entries_done, j->entries)),
-		     bytes_format(bytes, sizeof(bytes), j->bytes_freed, j->bytes));
-	if (seconds < 0.001 || (!running && j->finished_usec == 0))
+	(void)printf(
+		"%s %s, %s freed\n",
+		entries_format(entries, sizeof(entries), j->line.entries_done, j->line.entries),
+		entries_word(MAX(j->line.entries_done, j->line.entries)),
+		bytes_format(bytes, sizeof(bytes), j->line.bytes_freed, j->line.bytes));
+	if (seconds < 0.001 || (!running && j->line.finished_usec == 0))
 		return;
 	label("Rate");
 	(void)printf(
 		"%s entries/s, %s/s",
-		count_format(count, sizeof(count), (uint64_t)((double)j->entries_done / seconds)),
-		size_format(rate, sizeof(rate), (uint64_t)((double)j->bytes_freed / seconds)));
-	if (running && j->bytes > j->bytes_freed && j->bytes_freed > 0)
-		(void)printf(", about %s left",
-			     timespan_format(span, sizeof(span),
-					     (uint64_t)((double)(j->bytes - j->bytes_freed) /
-							(double)j->bytes_freed * seconds *
-							USEC_PER_SEC)));
+		count_format(count, sizeof(count),
+			     (uint64_t)((double)j->line.entries_done / seconds)),
+		size_format(rate, sizeof(rate), (uint64_t)((double)j->line.bytes_freed / seconds)));
+	if (running && j->line.bytes > j->line.bytes_freed && j->line.bytes_freed > 0)
+		(void)printf(
+			", about %s left",
+			timespan_format(span, sizeof(span),
+					(uint64_t)((double)(j->line.bytes - j->line.bytes_freed) /
+						   (double)j->line.bytes_freed * seconds *
+						   USEC_PER_SEC)));
 	(void)putchar('\n');
 }
 
@@ -197,11 +183,11 @@ static void problems_lines(const struct job_view *j, bool colours)
 {
 	char errors[28], skipped[28];
 
-	if (j->errors + j->skipped + j->n_problems == 0)
+	if (j->line.errors + j->skipped + j->n_problems == 0)
 		return;
 	label("Problems");
 	(void)printf("%s not deleted, %s left on purpose\n",
-		     count_format(errors, sizeof(errors), j->errors),
+		     count_format(errors, sizeof(errors), j->line.errors),
 		     count_format(skipped, sizeof(skipped), j->skipped));
 	for (size_t i = 0; i < j->n_problems; i++) {
 		const struct job_problem *p = &j->problems[i];
@@ -212,26 +198,26 @@ static void problems_lines(const struct job_view *j, bool colours)
 			     what ? what : "?", p->error ? ": " : "",
 			     p->error ? strerror(p->error) : "");
 	}
-	if (j->errors + j->skipped > j->n_problems && j->n_problems == SHOWN)
+	if (j->line.errors + j->skipped > j->n_problems && j->n_problems == SHOWN)
 		(void)printf("%12sand more: see reclaimctl show --json=pretty %" PRIu64 "\n", "",
-			     j->id);
+			     j->line.id);
 }
 
 static void view_print(const struct job_view *j, const struct screen *screen)
 {
 	_cleanup_free_ char *path = escape_name(j->path);
 
-	(void)printf("%sJob %" PRIu64 "%s: %s\n", screen->colours ? COLOUR_BOLD : "", j->id,
+	(void)printf("%sJob %" PRIu64 "%s: %s\n", screen->colours ? COLOUR_BOLD : "", j->line.id,
 		     screen->colours ? COLOUR_OFF : "", path ? path : "?");
 	state_line(j, screen->colours);
 	user_line(j);
-	moment_line("Submitted", j->created_usec);
-	if (strcmp(j->state, "held") == 0)
-		moment_line("Held until", j->held_until_usec);
-	if (!job_is_finished(j->state))
+	moment_line("Submitted", j->line.created_usec);
+	if (strcmp(j->line.state, "held") == 0)
+		moment_line("Held until", j->line.held_until_usec);
+	if (!job_is_finished(j->line.state))
 		moment_line("Done by", j->by_usec);
-	moment_line("Started", j->started_usec);
-	moment_line("Finished", j->finished_usec);
+	moment_line("Started", j->line.started_usec);
+	moment_line("Finished", j->line.finished_usec);
 	place_lines(j);
 	progress_lines(j);
 	line("How", j->strategy);

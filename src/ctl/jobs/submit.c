@@ -22,10 +22,10 @@
 #include "ctl/common/client.h"
 #include "ctl/output/interrupt.h"
 #include "ctl/output/timestamps.h"
-#include "names-file.h"
 #include "ctl/output/messages.h"
 #include "base/escape.h"
 #include "base/fd.h"
+#include "base/sealed-file.h"
 #include "base/units.h"
 #include "ctl/common/verbs.h"
 #include "wait.h"
@@ -126,13 +126,25 @@ static int files_append(sd_bus_message *m, const struct batch *b)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* a(hh): directories, and files with the names in them. */
+static void names_write(FILE *f, const void *what)
+{
+	const struct dirlist *l = what;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const char *name = dirlist_name(l, &l->v[i]);
+
+		(void)fwrite(name, 1, strlen(name) + 1, f);
+	}
+}
+
+/* a(hh): directories, and files with the names in them, each ended by a NUL: in memory, and sealed,
+ * so that they cannot change. */
 static int lists_append(sd_bus_message *m, const struct batch *b)
 {
 	int r = sd_bus_message_open_container(m, 'a', "(hh)");
 
 	for (size_t i = 0; r >= 0 && i < b->n; i++) {
-		_cleanup_close_ int names = names_file(&b->groups[i]->names);
+		_cleanup_close_ int names = sealed_file(names_write, &b->groups[i]->names);
 
 		r = names < 0 ? names : sd_bus_message_open_container(m, 'r', "hh");
 		if (r >= 0)

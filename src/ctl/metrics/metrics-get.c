@@ -59,19 +59,6 @@ char *metrics_device_name(const char *key)
 }
 
 /* Each of these reads a value from where the message stands; 0 or more, or a negative errno. */
-static int counts_read(sd_bus_message *m, struct metrics_counts *c)
-{
-	int r = sd_bus_message_enter_container(m, 'a', "{st}");
-
-	while (r >= 0 && c->n < METRICS_NAMES_MOST) {
-		r = sd_bus_message_read(m, "{st}", &c->v[c->n].name, &c->v[c->n].n);
-		if (r <= 0)
-			break;
-		c->n++;
-	}
-	return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
 static int numbers_read(sd_bus_message *m, const uint64_t **ret, size_t *ret_n)
 {
 	size_t bytes = 0;
@@ -106,7 +93,7 @@ static int device_read(sd_bus_message *m, struct metrics *to)
 		return r;
 	r = sd_bus_message_read(m, "stt", &key, &d.entries, &d.bytes);
 	if (r >= 0)
-		r = counts_read(m, &d.backoffs);
+		r = property_counts(m, &d.backoffs);
 	for (int i = 0; r >= 0 && i < METRICS_LATENCIES; i++)
 		r = histogram_read(m, &d.latencies[i], to->n_bounds);
 	if (r >= 0)
@@ -124,7 +111,7 @@ static int device_read(sd_bus_message *m, struct metrics *to)
 	return 1;
 }
 
-static int devices_read(sd_bus_message *m, struct metrics *to)
+static int devices_read(sd_bus_message *m, void *to)
 {
 	int r = sd_bus_message_enter_container(m, 'a', "(stta{st}(tat)(tat)(tat))");
 
@@ -133,76 +120,43 @@ static int devices_read(sd_bus_message *m, struct metrics *to)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* Enters the variant of one property of an answer to GetAll, if it is there; then reads it. */
-static int property_find(sd_bus_message *m, const char *name, const char *type)
+static int bounds_read(sd_bus_message *m, void *to)
 {
-	const char *found;
-	int r = sd_bus_message_rewind(m, /* complete= */ true);
+	struct metrics *all = to;
 
-	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "{sv}");
-	while (r >= 0) {
-		r = sd_bus_message_enter_container(m, 'e', "sv");
-		if (r <= 0)
-			return r < 0 ? r : -ENODATA;
-		r = sd_bus_message_read(m, "s", &found);
-		if (r >= 0 && strcmp(found, name) == 0)
-			return sd_bus_message_enter_container(m, 'v', type);
-		if (r >= 0)
-			r = sd_bus_message_skip(m, "v");
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	return r;
+	return numbers_read(m, &all->bounds_usec, &all->n_bounds);
 }
 
-static int simple_read(struct metrics *m)
+/* All of them must be there: a counter that is 0 because it was not told is worse than none. */
+static int table_read(struct metrics *m, const struct property *table, size_t n)
 {
-	const struct {
-		const char *name, *type;
-		void *to;
-	} simple[] = {
-		{ "Version", "s", &m->version },
-		{ "Paused", "b", &m->paused },
-		{ "ConfigurationError", "s", &m->configuration_error },
-		{ "StoreError", "s", &m->store_error },
-		{ "EntriesFreed", "t", &m->entries_freed },
-		{ "BytesFreed", "t", &m->bytes_freed },
-		{ "Interruptions", "t", &m->interruptions },
-		{ "Orphans", "t", &m->orphans },
-	};
-	int r = 0;
+	int r = properties_read(m->manager, table, n, m);
 
-	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(simple); i++) {
-		r = property_find(m->manager, simple[i].name, simple[i].type);
-		if (r >= 0)
-			r = sd_bus_message_read(m->manager, simple[i].type, simple[i].to);
-	}
-	return r;
+	return r >= 0 && (size_t)r < n ? -ENODATA : r;
 }
 
 static int manager_read(struct metrics *m)
 {
-	struct {
-		const char *name;
-		struct metrics_counts *to;
-	} counts[] = { { "Jobs", &m->jobs },
-		       { "JobsFinished", &m->finished },
-		       { "Errors", &m->errors } };
-	int r = simple_read(m);
+	static const struct property properties[] = {
+		{ "Version", "s", offsetof(struct metrics, version), NULL },
+		{ "Paused", "b", offsetof(struct metrics, paused), NULL },
+		{ "ConfigurationError", "s", offsetof(struct metrics, configuration_error), NULL },
+		{ "StoreError", "s", offsetof(struct metrics, store_error), NULL },
+		{ "EntriesFreed", "t", offsetof(struct metrics, entries_freed), NULL },
+		{ "BytesFreed", "t", offsetof(struct metrics, bytes_freed), NULL },
+		{ "Interruptions", "t", offsetof(struct metrics, interruptions), NULL },
+		{ "Orphans", "t", offsetof(struct metrics, orphans), NULL },
+		{ "Jobs", "a{st}", offsetof(struct metrics, jobs), property_counts },
+		{ "JobsFinished", "a{st}", offsetof(struct metrics, finished), property_counts },
+		{ "Errors", "a{st}", offsetof(struct metrics, errors), property_counts },
+		{ "LatencyBounds", "at", 0, bounds_read },
+	};
+	/* Their histograms have as many counts as there are bounds, which must be known. */
+	static const struct property devices = { "DeviceTotals", "a(stta{st}(tat)(tat)(tat))", 0,
+						 devices_read };
+	int r = table_read(m, properties, ELEMENTSOF(properties));
 
-	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(counts); i++) {
-		r = property_find(m->manager, counts[i].name, "a{st}");
-		if (r >= 0)
-			r = counts_read(m->manager, counts[i].to);
-	}
-	if (r >= 0)
-		r = property_find(m->manager, "LatencyBounds", "at");
-	if (r >= 0)
-		r = numbers_read(m->manager, &m->bounds_usec, &m->n_bounds);
-	if (r >= 0)
-		r = property_find(m->manager, "DeviceTotals", "a(stta{st}(tat)(tat)(tat))");
-	return r < 0 ? r : devices_read(m->manager, m);
+	return r < 0 ? r : table_read(m, &devices, 1);
 }
 
 /* Returns 1, 0 at the end, or a negative errno. */
@@ -237,8 +191,7 @@ static int spool_read(sd_bus_message *m, struct metrics *to)
 
 int metrics_get(struct client *c, struct metrics *ret)
 {
-	int r = client_call(c, MANAGER_PATH, "org.freedesktop.DBus.Properties", "GetAll",
-			    &ret->manager, "s", MANAGER_INTERFACE);
+	int r = properties_get(c, MANAGER_PATH, MANAGER_INTERFACE, &ret->manager);
 
 	if (r == 0)
 		r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &ret->spool_list,

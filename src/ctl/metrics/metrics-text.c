@@ -76,8 +76,7 @@ static char *seconds(char *buf, size_t len, uint64_t usec)
 	return buf;
 }
 
-static void counts(struct writer *w, enum kind kind, const char *name,
-		   const struct metrics_counts *c)
+static void counts(struct writer *w, enum kind kind, const char *name, const struct counts *c)
 {
 	for (size_t i = 0; i < c->n; i++)
 		sample(w, kind, name, c->v[i].name, c->v[i].n);

@@ -10,17 +10,6 @@
 #include "ctl/common/client.h"
 #include "ctl/devices/daemon-devices.h"
 
-#define METRICS_NAMES_MOST 160
-
-/* A name and how many; the names live as long as the answers that they are in. */
-struct metrics_counts {
-	struct {
-		const char *name;
-		uint64_t n;
-	} v[METRICS_NAMES_MOST];
-	size_t n;
-};
-
 struct metrics_histogram {
 	uint64_t sum_usec;
 	const uint64_t *counts; /* one more than there are bounds */
@@ -31,7 +20,7 @@ enum metrics_latency { METRICS_READS, METRICS_SYNCS, METRICS_QUANTA, METRICS_LAT
 struct metrics_device {
 	char *name; /* "sda", or "sda+sdb" */
 	uint64_t entries, bytes;
-	struct metrics_counts backoffs;
+	struct counts backoffs;
 	struct metrics_histogram latencies[METRICS_LATENCIES];
 };
 
@@ -46,7 +35,7 @@ struct metrics {
 	const char *version, *configuration_error, *store_error;
 	int paused;
 	uint64_t entries_freed, bytes_freed, interruptions, orphans;
-	struct metrics_counts jobs, finished, errors;
+	struct counts jobs, finished, errors;
 	const uint64_t *bounds_usec;
 	size_t n_bounds;
 	struct metrics_device *devices; /* that were paced since the daemon was started */

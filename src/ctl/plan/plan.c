@@ -47,7 +47,7 @@
 #include "moosefs/moosefs.h"
 #include "engine/guard/protect.h"
 #include "ctl/output/messages.h"
-#include "ctl/common/protected.h"
+#include "ctl/common/arguments.h"
 #include "ctl/output/progress.h"
 #include "ctl/common/verbs.h"
 
