@@ -20,7 +20,7 @@
 #include "base/units.h"
 #include "ctl/common/verbs.h"
 
-struct run {
+struct local_run {
 	struct options o;
 	struct arguments in;
 	struct progress *progress;
@@ -59,7 +59,7 @@ static void signals_install(void)
 
 static void on_problem(const struct engine_problem *p, void *userdata)
 {
-	struct run *run = userdata;
+	struct local_run *run = userdata;
 
 	progress_pause(run->progress);
 	if (p->error)
@@ -70,7 +70,7 @@ static void on_problem(const struct engine_problem *p, void *userdata)
 
 static void on_progress(const struct engine_progress *p, void *userdata)
 {
-	struct run *run = userdata;
+	struct local_run *run = userdata;
 
 	if (run->o.verbose && pacing_due(&run->pacing)) {
 		progress_pause(run->progress);
@@ -80,7 +80,7 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 }
 
 /* Takes everything in and checks it. Nothing is deleted unless every single path may be. */
-static int take_in(struct run *run)
+static int take_in(struct local_run *run)
 {
 	int r = protected_load(&run->in.protect, &run->o, "nothing was deleted");
 
@@ -92,7 +92,7 @@ static int take_in(struct run *run)
 	return r;
 }
 
-static void total_add(struct run *run, const struct engine_progress *p)
+static void total_add(struct local_run *run, const struct engine_progress *p)
 {
 	const uint64_t *from = (const uint64_t *)&p->stats;
 	uint64_t *to = (uint64_t *)&run->total;
@@ -111,7 +111,7 @@ static void total_add(struct run *run, const struct engine_progress *p)
 	progress_base(run->progress, p->stats.entries, p->stats.bytes);
 }
 
-static void engine_options_fill(const struct run *run, struct engine_options *o)
+static void engine_options_fill(const struct local_run *run, struct engine_options *o)
 {
 	*o = (struct engine_options){
 		.fixed_backend = run->o.fixed_backend,
@@ -145,7 +145,7 @@ static int start_failed(const struct root_group *g, int error)
 }
 
 /* The snapshot way of MooseFS, if it is asked for and there is one. */
-static struct moosefs *moosefs_begin(struct run *run, const struct root_group *g, int fd)
+static struct moosefs *moosefs_begin(struct local_run *run, const struct root_group *g, int fd)
 {
 	struct moosefs *m = NULL;
 	int r;
@@ -166,7 +166,7 @@ static struct moosefs *moosefs_begin(struct run *run, const struct root_group *g
 }
 
 /* Runs one engine over all groups on the filesystem of group `first`. */
-static int filesystem_run(struct run *run, size_t first)
+static int filesystem_run(struct local_run *run, size_t first)
 {
 	struct root_group *g = run->in.roots.v[first];
 	struct engine_options o;
@@ -218,7 +218,7 @@ static int filesystem_run(struct run *run, size_t first)
 	return r < 0 ? start_failed(g, r) : 0;
 }
 
-static int all_run(struct run *run)
+static int all_run(struct local_run *run)
 {
 	int r = 0;
 
@@ -228,7 +228,7 @@ static int all_run(struct run *run)
 	return r;
 }
 
-static void print_json(const struct run *run)
+static void print_json(const struct local_run *run)
 {
 	const struct stats *s = &run->total;
 	uint64_t missing = s->skipped[SKIP_MISSING] + run->in.roots.missing;
@@ -251,7 +251,7 @@ static void print_json(const struct run *run)
 	json_print(v, run->o.json);
 }
 
-static void print_text(const struct run *run)
+static void print_text(const struct local_run *run)
 {
 	const struct stats *s = &run->total;
 	char n[28], size[16], span[32];
@@ -273,7 +273,7 @@ static void print_text(const struct run *run)
 		(void)printf("Stopped by a signal before the end: the rest is as it was\n");
 }
 
-static int exit_status(const struct run *run)
+static int exit_status(const struct local_run *run)
 {
 	const struct stats *s = &run->total;
 	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
@@ -287,7 +287,7 @@ static int exit_status(const struct run *run)
 	return EXIT_FAILED;
 }
 
-static int run_all(struct run *run)
+static int run_all(struct local_run *run)
 {
 	struct prescan *scan = NULL;
 	int r;
@@ -315,7 +315,7 @@ static int run_all(struct run *run)
 
 int verb_run(int argc, char **argv)
 {
-	struct run run = { 0 };
+	struct local_run run = { 0 };
 	int r = options_parse(&run.o, VERB_RUN, argc, argv);
 
 	if (r == 0)

@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "ctl/common/verbs.h"
 
-enum column { STATE, SETTLE, UNDO, WAITING, PATH, MESSAGE, COLUMNS };
+enum spool_column { STATE, SETTLE, UNDO, WAITING, PATH, MESSAGE, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
 	[STATE] = { "STATE", COLUMN_STATE },
@@ -27,16 +27,16 @@ static const struct table_column columns[COLUMNS] = {
 	[MESSAGE] = { "MESSAGE", 0 },
 };
 
-struct spool {
+struct spool_line {
 	char *path; /* raw bytes */
 	const char *state, *message;
 	uint64_t settle_usec, undo_usec, waiting;
 };
 
 /* Reads one spool; the path is malloc'ed. Returns 1, 0 at the end, or a negative errno. */
-static int spool_read(sd_bus_message *m, struct spool *ret)
+static int spool_read(sd_bus_message *m, struct spool_line *ret)
 {
-	struct spool s = { 0 };
+	struct spool_line s = { 0 };
 	const void *path;
 	size_t len;
 	int r = sd_bus_message_enter_container(m, 'r', "ayssttt");
@@ -58,7 +58,7 @@ static int spool_read(sd_bus_message *m, struct spool *ret)
 	return 1;
 }
 
-static json_t *spool_json(const struct spool *s)
+static json_t *spool_json(const struct spool_line *s)
 {
 	return json_pack("{sosssssIsIsI}", "path", json_path(s->path), "state", s->state, "message",
 			 s->message, "settle_usec", (json_int_t)s->settle_usec, "undo_usec",
@@ -70,7 +70,7 @@ static const char *span_or_dash(char *buf, size_t len, uint64_t usec)
 	return usec > 0 ? timespan_format(buf, len, usec) : "-";
 }
 
-static int row_add(struct table *t, const struct spool *s)
+static int row_add(struct table *t, const struct spool_line *s)
 {
 	_cleanup_free_ char *path = escape_name(s->path), *message = escape_line(s->message);
 	char settle[32], undo[32], waiting[28];
@@ -92,7 +92,7 @@ static int spools_read(sd_bus_message *m, struct table *t, json_t *array)
 	int r = sd_bus_message_enter_container(m, 'a', "(ayssttt)"), n = 0;
 
 	while (r >= 0) {
-		struct spool s;
+		struct spool_line s;
 
 		r = spool_read(m, &s);
 		if (r <= 0)

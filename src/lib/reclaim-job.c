@@ -103,23 +103,24 @@ int reclaim_cancel(struct reclaim *r, uint64_t job)
 	return handle_call(r, m, UINT64_MAX, &reply);
 }
 
-struct ear {
+struct end_signal {
 	uint64_t job;
-	bool heard;
+	bool received;
 };
 
 static int on_end(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 {
-	struct ear *e = userdata;
+	struct end_signal *e = userdata;
 	uint64_t job;
 
 	(void)ret_error;
 	if (sd_bus_message_read(m, "t", &job) >= 0 && job == e->job)
-		e->heard = true;
+		e->received = true;
 	return 0;
 }
 
-static int wait_loop(struct reclaim *r, struct ear *e, uint64_t end, struct reclaim_status *ret)
+static int wait_loop(struct reclaim *r, struct end_signal *e, uint64_t end,
+		     struct reclaim_status *ret)
 {
 	for (;;) {
 		uint64_t now = now_usec();
@@ -132,8 +133,8 @@ static int wait_loop(struct reclaim *r, struct ear *e, uint64_t end, struct recl
 			return 0;
 		if (now >= end)
 			return fail(r, -ETIMEDOUT, "the job has not ended yet");
-		e->heard = false;
-		error = handle_listen(r, &e->heard, MIN(end, now + ASK_EVERY_USEC));
+		e->received = false;
+		error = handle_listen(r, &e->received, MIN(end, now + ASK_EVERY_USEC));
 		if (error < 0)
 			return fail_errno(r, error);
 	}
@@ -141,7 +142,7 @@ static int wait_loop(struct reclaim *r, struct ear *e, uint64_t end, struct recl
 
 int reclaim_wait(struct reclaim *r, uint64_t job, uint64_t timeout_usec, struct reclaim_status *ret)
 {
-	struct ear e = { .job = job };
+	struct end_signal e = { .job = job };
 	sd_bus_slot *slot = NULL;
 	struct reclaim_status s = RECLAIM_STATUS_INIT;
 	uint64_t end = end_of(timeout_usec);

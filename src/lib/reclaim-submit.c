@@ -13,7 +13,7 @@
 #include "base/sealed-file.h"
 #include "wire/records.h"
 
-struct entry {
+struct submitted_name {
 	const char *name;
 	struct identity id;
 };
@@ -40,7 +40,7 @@ static int options_take(struct reclaim *r, const struct reclaim_options *o,
 	return 0;
 }
 
-static int entry_look(struct reclaim *r, int dirfd, const char *name, struct entry *ret)
+static int entry_look(struct reclaim *r, int dirfd, const char *name, struct submitted_name *ret)
 {
 	int error;
 
@@ -55,7 +55,7 @@ static int entry_look(struct reclaim *r, int dirfd, const char *name, struct ent
 
 static void record_write(FILE *f, const void *what)
 {
-	const struct entry *e = what;
+	const struct submitted_name *e = what;
 	const struct record_header h = { .ino = e->id.ino,
 					 .btime_nsec = e->id.btime_nsec,
 					 .type = e->id.mode & S_IFMT };
@@ -82,7 +82,7 @@ static int options_append(sd_bus_message *m, const struct reclaim_options *o, bo
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int lists_append(sd_bus_message *m, int dirfd, const struct entry *e)
+static int lists_append(sd_bus_message *m, int dirfd, const struct submitted_name *e)
 {
 	_cleanup_close_ int here = -1, records = -1;
 
@@ -99,8 +99,8 @@ static int lists_append(sd_bus_message *m, int dirfd, const struct entry *e)
 
 /* The whole message; what there is at the name is *ret_entry. */
 static int message_make(struct reclaim *r, int dirfd, const char *name,
-			const struct reclaim_options *o, bool dry_run, struct entry *ret_entry,
-			sd_bus_message **ret)
+			const struct reclaim_options *o, bool dry_run,
+			struct submitted_name *ret_entry, sd_bus_message **ret)
 {
 	_cleanup_message_ sd_bus_message *m = NULL;
 	int error = handle_message(r, "SubmitLists", &m);
@@ -132,7 +132,7 @@ int reclaim_submit_at(struct reclaim *r, int dirfd, const char *name,
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	sd_bus_message *m = NULL;
 	struct reclaim_options o = RECLAIM_OPTIONS_INIT;
-	struct entry e = { 0 };
+	struct submitted_name e = { 0 };
 	uint64_t job = 0;
 	int error = options_take(r, options, &o);
 
@@ -197,7 +197,7 @@ int reclaim_submit_at_async(struct reclaim *r, int dirfd, const char *name,
 	const struct pending p = { .r = r, .callback = callback, .userdata = userdata };
 	_cleanup_message_ sd_bus_message *m = NULL;
 	struct reclaim_options o = RECLAIM_OPTIONS_INIT;
-	struct entry e = { 0 };
+	struct submitted_name e = { 0 };
 	int error = options_take(r, options, &o);
 
 	if (error >= 0)
@@ -227,7 +227,7 @@ int reclaim_plan(struct reclaim *r, int dirfd, const char *name, struct reclaim_
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	sd_bus_message *m = NULL;
 	struct reclaim_plan plan;
-	struct entry e = { 0 };
+	struct submitted_name e = { 0 };
 	int error = size_check(r, ret->size);
 
 	if (error >= 0)

@@ -16,7 +16,7 @@ static const struct statvfs fs = {
 
 static uint64_t wanted(const char *s)
 {
-	struct space v;
+	struct space_goal v;
 
 	ck_assert_msg(space_parse(s, &v) == 0, "%s", s);
 	return space_bytes(&v, &fs);
@@ -43,7 +43,7 @@ START_TEST(nonsense_is_refused)
 {
 	static const char *const bad[] = { "",     "%",    "much", "10%%",   "0x10%",
 					   "1e1%", "10 %", "inf%", "1.2.3%", "10%G" };
-	struct space v = { .bytes = 42 };
+	struct space_goal v = { .bytes = 42 };
 
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
 		ck_assert_msg(space_parse(bad[i], &v) == -EINVAL, "%s", bad[i]);

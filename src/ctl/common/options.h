@@ -32,9 +32,9 @@ struct options {
 
 	/* of submit and wait */
 	uint64_t undo_usec;
-	uint64_t by_usec;     /* CLOCK_REALTIME, or 0 */
-	const char *priority; /* NULL: not given */
-	struct space free;    /* WAIT_FREE */
+	uint64_t by_usec;       /* CLOCK_REALTIME, or 0 */
+	const char *priority;   /* NULL: not given */
+	struct space_goal free; /* WAIT_FREE */
 	enum wait_mode wait;
 
 	enum json_mode json;

@@ -25,9 +25,9 @@ static int share_parse(const char *s, double *ret)
 	return 0;
 }
 
-int space_parse(const char *s, struct space *ret)
+int space_parse(const char *s, struct space_goal *ret)
 {
-	struct space v = { .is_share = strchr(s, '%') != NULL };
+	struct space_goal v = { .is_share = strchr(s, '%') != NULL };
 	int r = v.is_share ? share_parse(s, &v.share) : size_parse(s, &v.bytes);
 
 	if (r >= 0)
@@ -35,7 +35,7 @@ int space_parse(const char *s, struct space *ret)
 	return r;
 }
 
-uint64_t space_bytes(const struct space *s, const struct statvfs *fs)
+uint64_t space_bytes(const struct space_goal *s, const struct statvfs *fs)
 {
 	if (!s->is_share)
 		return s->bytes;

@@ -7,17 +7,17 @@
 #include <stdint.h>
 #include <sys/statvfs.h>
 
-struct space {
+struct space_goal {
 	bool is_share;
 	double share; /* 0 to 1 */
 	uint64_t bytes;
 };
 
 /* Parses "120G" or "10%". Returns 0, -EINVAL or -ERANGE. */
-int space_parse(const char *s, struct space *ret);
+int space_parse(const char *s, struct space_goal *ret);
 
 /* How many bytes that is on a filesystem. */
-uint64_t space_bytes(const struct space *s, const struct statvfs *fs);
+uint64_t space_bytes(const struct space_goal *s, const struct statvfs *fs);
 
 /* How many bytes an ordinary user still finds room for: what df(1) calls available. */
 uint64_t space_free(const struct statvfs *fs);

@@ -10,28 +10,28 @@
 
 #include "base/fd.h"
 
-const char *look_disk_name(const struct look_disk *d)
+const char *snapshot_disk_name(const struct snapshot_disk *d)
 {
 	return d->whole ? d->of->disk_name : d->of->name;
 }
 
-uint64_t look_commits_now(const struct look *l)
+uint64_t device_snapshot_commits(const struct device_snapshot *l)
 {
 	/* Fewer than before: mounted anew meanwhile. */
 	return l->commits.commits - MIN(l->commits.commits, l->commits_before.commits);
 }
 
-static dev_t number(const struct look_disk *d)
+static dev_t number(const struct snapshot_disk *d)
 {
 	return d->whole ? d->of->disk : d->of->dev;
 }
 
-static void disk_add(struct look *l, const struct blockdev *of, bool whole)
+static void disk_add(struct device_snapshot *l, const struct blockdev *of, bool whole)
 {
-	struct look_disk *d = &l->disks[l->n_disks];
+	struct snapshot_disk *d = &l->disks[l->n_disks];
 	char path[PATH_MAX];
 
-	*d = (struct look_disk){ .of = of, .whole = whole };
+	*d = (struct snapshot_disk){ .of = of, .whole = whole };
 	for (size_t i = 0; i < l->n_disks; i++)
 		if (number(&l->disks[i]) == number(d))
 			return;
@@ -48,7 +48,7 @@ static void disk_add(struct look *l, const struct blockdev *of, bool whole)
 }
 
 /* Each device, and the disk of each partition once. */
-static int disks_add(struct look *l)
+static int disks_add(struct device_snapshot *l)
 {
 	const struct blockdevs *b = &l->d.b;
 
@@ -75,11 +75,11 @@ static int devices_of(struct devices *d, const char *path)
 	return devices_find(d, "/sys", "/proc", fd);
 }
 
-int look_begin(struct look *l, const char *path)
+int device_snapshot_begin(struct device_snapshot *l, const char *path)
 {
 	int r;
 
-	*l = (struct look){ .path = path, .commit.fd = -1, .pressing.fd = -1 };
+	*l = (struct device_snapshot){ .path = path, .commit.fd = -1, .pressure_sensor.fd = -1 };
 	r = devices_of(&l->d, path);
 	if (r >= 0)
 		r = disks_add(l);
@@ -88,17 +88,17 @@ int look_begin(struct look *l, const char *path)
 	l->has_commits = commit_sensor_open(&l->commit, l->d.commit_kind, l->d.commit_path) >= 0 &&
 			 commit_sensor_sample(&l->commit, &l->commits) >= 0;
 	l->commits_before = l->commits;
-	l->has_pressure = pressure_sensor_open(&l->pressing, "/proc/pressure/io") >= 0 &&
-			  pressure_sensor_sample(&l->pressing, &l->pressure) >= 0;
+	l->has_pressure = pressure_sensor_open(&l->pressure_sensor, "/proc/pressure/io") >= 0 &&
+			  pressure_sensor_sample(&l->pressure_sensor, &l->pressure) >= 0;
 	l->pressure_before = l->pressure;
 	l->began_usec = now_usec();
 	return 0;
 }
 
-void look_again(struct look *l)
+void device_snapshot_update(struct device_snapshot *l)
 {
 	for (size_t i = 0; i < l->n_disks; i++) {
-		struct look_disk *d = &l->disks[i];
+		struct snapshot_disk *d = &l->disks[i];
 
 		/* One that is gone by now, as a loop device may be, shows nothing new. */
 		if (d->present && disk_sensor_sample(&d->sensor, &d->boot) >= 0)
@@ -107,17 +107,17 @@ void look_again(struct look *l)
 	if (l->has_commits)
 		(void)commit_sensor_sample(&l->commit, &l->commits);
 	if (l->has_pressure)
-		(void)pressure_sensor_sample(&l->pressing, &l->pressure);
+		(void)pressure_sensor_sample(&l->pressure_sensor, &l->pressure);
 	l->span_usec = now_usec() - l->began_usec;
 }
 
-void look_done(struct look *l)
+void device_snapshot_done(struct device_snapshot *l)
 {
 	for (size_t i = 0; i < l->n_disks; i++)
 		if (l->disks[i].present)
 			disk_sensor_close(&l->disks[i].sensor);
 	commit_sensor_close(&l->commit);
-	pressure_sensor_close(&l->pressing);
+	pressure_sensor_close(&l->pressure_sensor);
 	devices_done(&l->d);
 	free(l->disks);
 }

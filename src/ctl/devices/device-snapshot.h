@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the sensors say of one path's devices: now, and what has changed since a moment ago.
- * devices-text.c and devices-json.c say it. */
+/* What the sensors measure on the devices of one path: now, and what has changed since a first
+ * sample. devices-text.c and devices-json.c print it. */
 #pragma once
 
 #include <jansson.h>
@@ -10,7 +10,7 @@
 #include "pacing/sensors/pressure-sensor.h"
 
 /* One device that counts, or the whole disk of a partition. */
-struct look_disk {
+struct snapshot_disk {
 	const struct blockdev *of;
 	bool whole;   /* the disk of a partition, not the partition itself */
 	bool present; /* it has counters that can be read */
@@ -19,36 +19,38 @@ struct look_disk {
 	struct disk_sample boot, before, span;
 };
 
-struct look {
+struct device_snapshot {
 	const char *path; /* as given */
 	struct devices d;
-	struct look_disk *disks;
+	struct snapshot_disk *disks;
 	size_t n_disks;
 	bool has_commits, has_pressure;
 	struct commit_sensor commit;
 	struct commit_sample commits, commits_before;
-	struct pressure_sensor pressing;
+	struct pressure_sensor pressure_sensor;
 	struct pressure_sample pressure, pressure_before;
-	uint64_t began_usec, span_usec; /* span_usec is 0 if it has been looked at only once */
+	uint64_t began_usec, span_usec; /* span_usec is 0 before an update */
 };
 
 /* Finds the devices of a path (a final symbolic link is followed) and takes the first samples.
  * Returns 0 or a negative errno; -ENOTBLK for a block device, which is on the filesystem of /dev.
  */
-int look_begin(struct look *l, const char *path);
+int device_snapshot_begin(struct device_snapshot *l, const char *path);
 
-/* Takes the second samples. */
-void look_again(struct look *l);
-void look_done(struct look *l);
+/* Takes the second samples. A device that is gone by now keeps its first ones. */
+void device_snapshot_update(struct device_snapshot *l);
+
+/* Closes the sensors and frees what was found; also after a begin that failed. */
+void device_snapshot_done(struct device_snapshot *l);
 
 /* The word for where a disk's name is from: of->name, or of->disk_name. */
-const char *look_disk_name(const struct look_disk *d);
+const char *snapshot_disk_name(const struct snapshot_disk *d);
 
 /* How many commits there were between the two samples. */
-uint64_t look_commits_now(const struct look *l);
+uint64_t device_snapshot_commits(const struct device_snapshot *l);
 
-/* devices-text.c: for people. */
-void look_print(const struct look *l);
+/* devices-text.c: prints it on standard output, for people. */
+void device_snapshot_print(const struct device_snapshot *l);
 
-/* devices-json.c: for programs, as described in devices.c. After json_init. */
-json_t *look_json(const struct look *l);
+/* devices-json.c: for programs, as described in devices.c. After json_init. The caller owns it. */
+json_t *device_snapshot_json(const struct device_snapshot *l);

@@ -15,8 +15,8 @@
 /* One kind of operation on one device. */
 struct operation {
 	const char *name;
-	uint64_t count, msec;           /* since the device is there */
-	uint64_t span_count, span_msec; /* while it was looked at */
+	uint64_t count, msec;           /* since the device appeared */
+	uint64_t span_count, span_msec; /* between the two samples */
 };
 
 /* Widths of the columns that hold names. */
@@ -42,7 +42,7 @@ static char *mean_format(char *buf, size_t len, uint64_t n, uint64_t total_usec)
 	return buf;
 }
 
-static const char *kind_words(const struct look_disk *d, char *buf, size_t len)
+static const char *kind_words(const struct snapshot_disk *d, char *buf, size_t len)
 {
 	const struct blockdev *of = d->of;
 
@@ -52,7 +52,7 @@ static const char *kind_words(const struct look_disk *d, char *buf, size_t len)
 	return buf;
 }
 
-static void print_operation(const struct look *l, const struct operation *op)
+static void print_operation(const struct device_snapshot *l, const struct operation *op)
 {
 	char n[28], mean[LATENCY_SIZE];
 
@@ -65,7 +65,7 @@ static void print_operation(const struct look *l, const struct operation *op)
 	(void)putchar('\n');
 }
 
-static void print_in_flight(const struct look_disk *d)
+static void print_in_flight(const struct snapshot_disk *d)
 {
 	char n[28];
 
@@ -78,7 +78,8 @@ static void print_head(const struct widths *w, const char *device, const char *k
 	(void)printf("%-*s %-*s ", w->device, device, w->kind, kind);
 }
 
-static void print_counters(const struct look *l, const struct look_disk *d, const struct widths *w)
+static void print_counters(const struct device_snapshot *l, const struct snapshot_disk *d,
+			   const struct widths *w)
 {
 	const struct disk_sample *b = &d->boot, *s = &d->span;
 	const struct operation ops[] = {
@@ -101,9 +102,10 @@ static void print_counters(const struct look *l, const struct look_disk *d, cons
 	print_in_flight(d);
 }
 
-static void print_disk(const struct look *l, const struct look_disk *d, const struct widths *w)
+static void print_disk(const struct device_snapshot *l, const struct snapshot_disk *d,
+		       const struct widths *w)
 {
-	_cleanup_free_ char *name = escape_name(look_disk_name(d));
+	_cleanup_free_ char *name = escape_name(snapshot_disk_name(d));
 	char kind[64];
 
 	print_head(w, name ? name : "?", kind_words(d, kind, sizeof(kind)));
@@ -116,19 +118,19 @@ static void print_disk(const struct look *l, const struct look_disk *d, const st
 		print_counters(l, d, w);
 }
 
-static void widths_find(const struct look *l, struct widths *w)
+static void widths_find(const struct device_snapshot *l, struct widths *w)
 {
 	*w = (struct widths){ .device = (int)strlen("DEVICE"), .kind = (int)strlen("KIND") };
 	for (size_t i = 0; i < l->n_disks; i++) {
 		char kind[64];
 
-		w->device = MAX(w->device, (int)strlen(look_disk_name(&l->disks[i])));
+		w->device = MAX(w->device, (int)strlen(snapshot_disk_name(&l->disks[i])));
 		(void)kind_words(&l->disks[i], kind, sizeof(kind));
 		w->kind = MAX(w->kind, (int)strlen(kind));
 	}
 }
 
-static void print_disks(const struct look *l)
+static void print_disks(const struct device_snapshot *l)
 {
 	char span[32], column[40];
 	struct widths w;
@@ -145,7 +147,7 @@ static void print_disks(const struct look *l)
 		print_disk(l, &l->disks[i], &w);
 }
 
-static void print_commits(const struct look *l)
+static void print_commits(const struct device_snapshot *l)
 {
 	const struct commit_sample *c = &l->commits;
 	char n[28], mean[LATENCY_SIZE];
@@ -165,11 +167,11 @@ static void print_commits(const struct look *l)
 		(void)printf(", lately %s",
 			     mean_format(mean, sizeof(mean), c->commits > 0, c->recent_usec));
 	if (l->span_usec > 0)
-		(void)printf(", %" PRIu64 " just now", look_commits_now(l));
+		(void)printf(", %" PRIu64 " just now", device_snapshot_commits(l));
 	(void)putchar('\n');
 }
 
-static void print_pressure(const struct look *l)
+static void print_pressure(const struct device_snapshot *l)
 {
 	const struct pressure_sample *p = &l->pressure, *before = &l->pressure_before;
 	double span = (double)l->span_usec;
@@ -185,7 +187,7 @@ static void print_pressure(const struct look *l)
 		     100 * (double)(p->full_usec - before->full_usec) / span);
 }
 
-void look_print(const struct look *l)
+void device_snapshot_print(const struct device_snapshot *l)
 {
 	_cleanup_free_ char *path = escape_name(l->path);
 	const char *type = l->d.type[0] ? l->d.type : "filesystem";

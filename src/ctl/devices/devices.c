@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* reclaimctl devices: which devices a path is on, and what the sensors that pacing goes by say of
+/* reclaimctl devices: which devices a path is on, and what the sensors that pacing uses measure on
  * them. Changes nothing.
  *
- * With --json, an array with one object for each PATH that could be looked at. Keys are only ever
+ * With --json, an array with one object for each PATH that could be read. Keys are only ever
  * added. Times are in the unit that their name ends with; null means not known.
  *
  *   path                  as given
  *   filesystem            {type, upper_type}: the latter of an overlay
  *   key                   jobs with the same key share a device
  *   none                  why there are no devices, or null
- *   span_usec             how long was looked for "now"; 0: not at all, then every "now" is null
+ *   span_usec             how long "now" was measured; 0: not at all, then every "now" is null
  *   devices               [{name, number, top, leaf, whole_disk, rotating, discard_max_bytes,
  *                         backing_file, counts, boot, now}]: boot and now are {read, write, flush,
  *                         discard: {count, bytes, total_msec}, busy_msec, in_flight}; flush has no
@@ -32,15 +32,15 @@
 #include "ctl/output/messages.h"
 #include "ctl/common/verbs.h"
 
-struct session {
+struct devices_session {
 	struct options o;
-	struct look *looks; /* of the paths that could be looked at */
+	struct device_snapshot *snapshots; /* of the paths that could be read */
 	struct daemon_devices daemon;
 	size_t n;
 	bool failed;
 };
 
-static int session_begin(struct session *s)
+static int session_begin(struct devices_session *s)
 {
 	static char here[] = ".";
 	static char *const only[] = { here };
@@ -49,24 +49,24 @@ static int session_begin(struct session *s)
 		s->o.paths = only;
 		s->o.n_paths = 1;
 	}
-	s->looks = calloc(s->o.n_paths, sizeof(s->looks[0]));
-	if (!s->looks)
+	s->snapshots = calloc(s->o.n_paths, sizeof(s->snapshots[0]));
+	if (!s->snapshots)
 		return -ENOMEM;
 	if (s->o.json != JSON_OFF)
 		json_init();
 	return 0;
 }
 
-static void begin_one(struct session *s, const char *path)
+static void begin_one(struct devices_session *s, const char *path)
 {
-	struct look *l = &s->looks[s->n];
-	int r = look_begin(l, path);
+	struct device_snapshot *l = &s->snapshots[s->n];
+	int r = device_snapshot_begin(l, path);
 
 	if (r >= 0) {
 		s->n++;
 		return;
 	}
-	look_done(l);
+	device_snapshot_done(l);
 	s->failed = true;
 	if (r == -ENOTBLK)
 		complain(path, "is a block device: give a path on the filesystem that is on it");
@@ -83,17 +83,17 @@ static void pause_for(uint64_t usec)
 		;
 }
 
-static const struct daemon_device *of_daemon(const struct session *s, size_t i)
+static const struct daemon_device *of_daemon(const struct devices_session *s, size_t i)
 {
-	return daemon_devices_find(&s->daemon, s->looks[i].d.key);
+	return daemon_devices_find(&s->daemon, s->snapshots[i].d.key);
 }
 
-static void show_json(const struct session *s)
+static void show_json(const struct devices_session *s)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < s->n; i++) {
-		json_t *v = look_json(&s->looks[i]);
+		json_t *v = device_snapshot_json(&s->snapshots[i]);
 
 		(void)json_object_set_new(v, "daemon", daemon_device_json(of_daemon(s, i)));
 		(void)json_array_append_new(array, v);
@@ -101,7 +101,7 @@ static void show_json(const struct session *s)
 	json_print(array, s->o.json);
 }
 
-static void show(const struct session *s)
+static void show(const struct devices_session *s)
 {
 	if (s->o.json != JSON_OFF) {
 		show_json(s);
@@ -110,26 +110,26 @@ static void show(const struct session *s)
 	for (size_t i = 0; i < s->n && !s->o.quiet; i++) {
 		if (i > 0)
 			(void)putchar('\n');
-		look_print(&s->looks[i]);
+		device_snapshot_print(&s->snapshots[i]);
 		if (of_daemon(s, i))
 			daemon_device_print(of_daemon(s, i));
 	}
 }
 
-static int devices_all(struct session *s)
+static int devices_all(struct devices_session *s)
 {
 	for (size_t i = 0; i < s->o.n_paths; i++)
 		begin_one(s, s->o.paths[i]);
 	if (s->n > 0 && s->o.interval_usec > 0) {
 		pause_for(s->o.interval_usec);
 		for (size_t i = 0; i < s->n; i++)
-			look_again(&s->looks[i]);
+			device_snapshot_update(&s->snapshots[i]);
 	}
 	daemon_devices_get(&s->daemon, &s->o);
 	show(s);
 	daemon_devices_done(&s->daemon);
 	for (size_t i = 0; i < s->n; i++)
-		look_done(&s->looks[i]);
+		device_snapshot_done(&s->snapshots[i]);
 	if (!s->failed)
 		return EXIT_DONE;
 	return s->n > 0 ? EXIT_PARTLY : EXIT_FAILED;
@@ -137,7 +137,7 @@ static int devices_all(struct session *s)
 
 int verb_devices(int argc, char **argv)
 {
-	struct session s = { 0 };
+	struct devices_session s = { 0 };
 	int r = options_parse(&s.o, VERB_DEVICES, argc, argv);
 
 	if (r != 0)
@@ -147,6 +147,6 @@ int verb_devices(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	r = devices_all(&s);
-	free(s.looks);
+	free(s.snapshots);
 	return r;
 }

@@ -64,11 +64,11 @@ static void mount_divide(struct batches *b, struct root_group **groups, size_t n
 	size_t dirs = MIN(BATCH_DIRS_MOST, lists ? fds_most / 2 : fds_most);
 
 	for (size_t at = 0; at < n; at += dirs) {
-		struct batch *v = &b->v[b->n++];
+		struct call_batch *v = &b->v[b->n++];
 
-		*v = (struct batch){ .groups = groups + at,
-				     .n = MIN(dirs, n - at),
-				     .lists = lists };
+		*v = (struct call_batch){ .groups = groups + at,
+					  .n = MIN(dirs, n - at),
+					  .lists = lists };
 		for (size_t i = 0; i < v->n; i++)
 			v->names += v->groups[i]->names.n;
 	}
@@ -77,7 +77,7 @@ static void mount_divide(struct batches *b, struct root_group **groups, size_t n
 int batches_make(struct batches *ret, const struct roots *r, unsigned fds_most)
 {
 	struct batches b = { .order = calloc(MAX(r->n, (size_t)1), sizeof(struct root_group *)),
-			     .v = calloc(MAX(r->n, (size_t)1), sizeof(struct batch)) };
+			     .v = calloc(MAX(r->n, (size_t)1), sizeof(struct call_batch)) };
 	size_t n;
 
 	if (!b.order || !b.v) {

@@ -14,14 +14,14 @@
 #define BATCH_DIRS_MOST 120U
 #define BATCH_NAMES_MOST 1000U
 
-struct batch {
+struct call_batch {
 	struct root_group **groups; /* the batches' own order of the roots' groups */
 	size_t n, names;
 	bool lists; /* SubmitLists: names in files, and no error if one is missing */
 };
 
 struct batches {
-	struct batch *v;
+	struct call_batch *v;
 	size_t n;
 	struct root_group **order;
 };

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "ctl/common/verbs.h"
 
-struct control {
+struct job_action {
 	struct options o;
 	struct client *client;
 	const char *member;
@@ -43,7 +43,7 @@ static void state_print(const struct job_view *j)
 
 /* What has become of it. A job that may not be looked at, because it is another user's, was still
  * done as asked. */
-static void job_tell(struct control *c, uint64_t id)
+static void job_tell(struct job_action *c, uint64_t id)
 {
 	_cleanup_job_view_ struct job_view j = { 0 };
 	int r;
@@ -67,7 +67,7 @@ static void job_tell(struct control *c, uint64_t id)
 		state_print(&j);
 }
 
-static int place_append(sd_bus_message *m, const struct control *c)
+static int place_append(sd_bus_message *m, const struct job_action *c)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
@@ -87,7 +87,7 @@ static int place_append(sd_bus_message *m, const struct control *c)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int restore_one(struct control *c, uint64_t id)
+static int restore_one(struct job_action *c, uint64_t id)
 {
 	sd_bus_message *m = client_message(c->client, MANAGER_PATH, MANAGER_INTERFACE, "Restore");
 	int r;
@@ -106,7 +106,7 @@ static int restore_one(struct control *c, uint64_t id)
 }
 
 /* Each job by itself, so that one that cannot be found leaves the others as they are. */
-static int each_job(struct control *c, bool restore)
+static int each_job(struct job_action *c, bool restore)
 {
 	int failed = 0;
 
@@ -127,7 +127,7 @@ static int each_job(struct control *c, bool restore)
 	return failed && c->done > 0 ? EXIT_PARTLY : failed;
 }
 
-static int all_jobs(struct control *c, const char *member, const char *words)
+static int all_jobs(struct job_action *c, const char *member, const char *words)
 {
 	int r = client_call(c->client, MANAGER_PATH, MANAGER_INTERFACE, member, NULL, NULL);
 
@@ -136,7 +136,7 @@ static int all_jobs(struct control *c, const char *member, const char *words)
 	return r;
 }
 
-static int control_begin(struct control *c, enum verb_flags verb, int argc, char **argv)
+static int control_begin(struct job_action *c, enum verb_flags verb, int argc, char **argv)
 {
 	int r = options_parse(&c->o, verb, argc, argv);
 
@@ -152,7 +152,7 @@ static int control_begin(struct control *c, enum verb_flags verb, int argc, char
 	return r;
 }
 
-static int control_end(struct control *c, int status)
+static int control_end(struct job_action *c, int status)
 {
 	if (c->array)
 		json_print(c->array, c->o.json);
@@ -163,7 +163,7 @@ static int control_end(struct control *c, int status)
 
 int verb_cancel(int argc, char **argv)
 {
-	struct control c = { .member = "Cancel" };
+	struct job_action c = { .member = "Cancel" };
 	int r = control_begin(&c, VERB_CANCEL, argc, argv);
 
 	return control_end(&c, r ? r : each_job(&c, false));
@@ -171,7 +171,7 @@ int verb_cancel(int argc, char **argv)
 
 int verb_pause(int argc, char **argv)
 {
-	struct control c = { .member = "Pause" };
+	struct job_action c = { .member = "Pause" };
 	int r = control_begin(&c, VERB_PAUSE, argc, argv);
 
 	if (r == 0 && c.o.all)
@@ -184,7 +184,7 @@ int verb_pause(int argc, char **argv)
 
 int verb_resume(int argc, char **argv)
 {
-	struct control c = { .member = "Resume" };
+	struct job_action c = { .member = "Resume" };
 	int r = control_begin(&c, VERB_RESUME, argc, argv);
 
 	if (r == 0 && c.o.all)
@@ -196,7 +196,7 @@ int verb_resume(int argc, char **argv)
 }
 
 /* --to: an existing directory, into which it goes under its own name, or a name of its own. */
-static int place_find(struct control *c)
+static int place_find(struct job_action *c)
 {
 	_cleanup_free_ char *dir = NULL;
 	const char *why = NULL;
@@ -223,7 +223,7 @@ static int place_find(struct control *c)
 
 int verb_restore(int argc, char **argv)
 {
-	struct control c = { .member = "Restore" };
+	struct job_action c = { .member = "Restore" };
 	int r = control_begin(&c, VERB_RESTORE, argc, argv);
 
 	if (r == 0)

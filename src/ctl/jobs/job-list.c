@@ -60,12 +60,12 @@ static int answer_keep(struct job_list *l, sd_bus_message *m)
 }
 
 /* The texts of an answer that have not been taken yet. */
-struct texts {
+struct answer_texts {
 	const char *at, *end;
 };
 
 /* Takes the next text, which is ended by a NUL. */
-static int text_take(struct texts *t, const char **ret)
+static int text_take(struct answer_texts *t, const char **ret)
 {
 	const char *nul = t->at ? memchr(t->at, 0, (size_t)(t->end - t->at)) : NULL;
 
@@ -77,7 +77,7 @@ static int text_take(struct texts *t, const char **ret)
 }
 
 /* One job: its numbers, and its texts, which stay where they are. */
-static int line_take(const uint64_t *n, struct texts *t, struct job_line *ret)
+static int line_take(const uint64_t *n, struct answer_texts *t, struct job_line *ret)
 {
 	const char **const texts[] = { &ret->state, &ret->origin, &ret->priority, &ret->path };
 	int r = 0;
@@ -103,7 +103,7 @@ static int line_take(const uint64_t *n, struct texts *t, struct job_line *ret)
 static int answer_read(sd_bus_message *m, struct job_list *l, size_t *ret_n, size_t *ret_bytes)
 {
 	const void *numbers, *bytes;
-	struct texts texts;
+	struct answer_texts texts;
 	size_t size, len, n;
 	int r = answer_keep(l, m);
 
@@ -114,7 +114,7 @@ static int answer_read(sd_bus_message *m, struct job_list *l, size_t *ret_n, siz
 	if (r < 0)
 		return r;
 	n = size / sizeof(uint64_t) / NUMBERS;
-	texts = (struct texts){ .at = bytes, .end = (const char *)bytes + len };
+	texts = (struct answer_texts){ .at = bytes, .end = (const char *)bytes + len };
 	r = n > 0 ? list_reserve(l, n) : 0;
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = line_take((const uint64_t *)numbers + i * NUMBERS, &texts, &l->v[l->n + i]);

@@ -151,7 +151,7 @@ char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total)
 	return buf;
 }
 
-enum column { JOB, STATE, USER, PRIORITY, ORIGIN, ENTRIES, FREED, WHEN, PATH, COLUMNS };
+enum job_column { JOB, STATE, USER, PRIORITY, ORIGIN, ENTRIES, FREED, WHEN, PATH, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
 	[JOB] = { "JOB", COLUMN_RIGHT },

@@ -30,7 +30,7 @@
 #include "ctl/common/verbs.h"
 #include "wait.h"
 
-struct submit {
+struct submission {
 	struct options o;
 	struct arguments in;
 	struct client *client;
@@ -49,7 +49,7 @@ static const char *dir_shown(const struct root_group *g)
 	return g->dir[0] ? g->dir : ".";
 }
 
-static int options_append(sd_bus_message *m, const struct options *o, const struct batch *b,
+static int options_append(sd_bus_message *m, const struct options *o, const struct call_batch *b,
 			  bool dry)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
@@ -107,7 +107,7 @@ static int entry_append(sd_bus_message *m, uint32_t parent, const char *name)
 }
 
 /* ah a(uay): directories, and names in them. */
-static int files_append(sd_bus_message *m, const struct batch *b)
+static int files_append(sd_bus_message *m, const struct call_batch *b)
 {
 	int r = sd_bus_message_open_container(m, 'a', "h");
 
@@ -139,7 +139,7 @@ static void names_write(FILE *f, const void *what)
 
 /* a(hh): directories, and files with the names in them, each ended by a NUL: in memory, and sealed,
  * so that they cannot change. */
-static int lists_append(sd_bus_message *m, const struct batch *b)
+static int lists_append(sd_bus_message *m, const struct call_batch *b)
 {
 	int r = sd_bus_message_open_container(m, 'a', "(hh)");
 
@@ -157,7 +157,7 @@ static int lists_append(sd_bus_message *m, const struct batch *b)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int answer_read(sd_bus_message *reply, const struct batch *b, struct answer *ret)
+static int answer_read(sd_bus_message *reply, const struct call_batch *b, struct answer *ret)
 {
 	struct answer a = { .accepted = b->names };
 	int r = sd_bus_message_read(reply, "to", &a.id, NULL);
@@ -171,7 +171,8 @@ static int answer_read(sd_bus_message *reply, const struct batch *b, struct answ
 }
 
 /* Makes one call. Returns 0 or an exit status. */
-static int batch_send(struct submit *s, const struct batch *b, bool dry, struct answer *ret)
+static int batch_send(struct submission *s, const struct call_batch *b, bool dry,
+		      struct answer *ret)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	sd_bus_message *m = client_message(s->client, MANAGER_PATH, MANAGER_INTERFACE,
@@ -194,7 +195,7 @@ static int batch_send(struct submit *s, const struct batch *b, bool dry, struct 
 }
 
 /* "/backups/old.tar.gz", or how many names where: malloc'ed, escaped. */
-static char *batch_words(const struct batch *b, uint64_t names)
+static char *batch_words(const struct call_batch *b, uint64_t names)
 {
 	const struct root_group *g = b->groups[0];
 	_cleanup_free_ char *path = NULL;
@@ -223,7 +224,8 @@ static char *batch_words(const struct batch *b, uint64_t names)
 }
 
 /* "Job 12: /backups/old.tar.gz, to be had back until 12:30:00 (in 1h 0min)". */
-static void answer_print(const struct submit *s, const struct batch *b, const struct answer *a)
+static void answer_print(const struct submission *s, const struct call_batch *b,
+			 const struct answer *a)
 {
 	_cleanup_free_ char *words = batch_words(b, a->accepted);
 	uint64_t now = realtime_usec();
@@ -251,7 +253,7 @@ static void answer_print(const struct submit *s, const struct batch *b, const st
 }
 
 /* Asks the daemon about everything, where one call might be accepted and the next one refused. */
-static int all_check(struct submit *s)
+static int all_check(struct submission *s)
 {
 	for (size_t i = 0; s->batches.n > 1 && !s->o.dry_run && i < s->batches.n; i++) {
 		struct answer a = { 0 };
@@ -265,10 +267,10 @@ static int all_check(struct submit *s)
 	return 0;
 }
 
-static int all_send(struct submit *s)
+static int all_send(struct submission *s)
 {
 	for (size_t i = 0; i < s->batches.n; i++) {
-		const struct batch *b = &s->batches.v[i];
+		const struct call_batch *b = &s->batches.v[i];
 		struct answer a = { 0 };
 		int r;
 
@@ -293,7 +295,7 @@ static int all_send(struct submit *s)
 	return 0;
 }
 
-static void print_json(const struct submit *s)
+static void print_json(const struct submission *s)
 {
 	uint64_t missing = s->missing + s->in.roots.missing;
 	json_t *ids = json_array();
@@ -306,7 +308,7 @@ static void print_json(const struct submit *s)
 }
 
 /* One bad path refuses all. */
-static int take_in(struct submit *s)
+static int take_in(struct submission *s)
 {
 	int r = arguments_take(&s->in, &s->o, "nothing was submitted");
 	size_t bad = s->in.refused + s->in.absent;
@@ -316,7 +318,7 @@ static int take_in(struct submit *s)
 	return r == 0 && bad > 0 ? EXIT_FAILED : r;
 }
 
-static int divide(struct submit *s)
+static int divide(struct submission *s)
 {
 	int r = batches_make(&s->batches, &s->in.roots, client_fds_most(s->client));
 
@@ -324,7 +326,7 @@ static int divide(struct submit *s)
 	return r < 0 || !s->ids ? client_broken(-ENOMEM) : 0;
 }
 
-static int wait_after(struct submit *s)
+static int wait_after(struct submission *s)
 {
 	if (s->o.dry_run || s->n_ids == 0)
 		return EXIT_DONE;
@@ -335,7 +337,7 @@ static int wait_after(struct submit *s)
 	return EXIT_DONE;
 }
 
-static int submit(struct submit *s)
+static int submit(struct submission *s)
 {
 	int r;
 
@@ -358,7 +360,7 @@ static int submit(struct submit *s)
 
 int verb_submit(int argc, char **argv)
 {
-	struct submit s = { 0 };
+	struct submission s = { 0 };
 	int r = options_parse(&s.o, VERB_SUBMIT, argc, argv);
 
 	if (r == 0)

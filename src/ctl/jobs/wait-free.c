@@ -17,7 +17,7 @@
 #include "base/units.h"
 #include "wait.h"
 
-#define LOOK_EVERY (USEC_PER_SEC / 4)
+#define READ_EVERY (USEC_PER_SEC / 4)
 /* How often the daemon is asked which jobs are left: each answer may name many. */
 #define ASK_EVERY USEC_PER_SEC
 /* What a filesystem still has to free after the last job has ended comes soon after a sync. */
@@ -35,7 +35,7 @@ struct goal {
 	uint64_t paused; /* a job that could free more if it were resumed, or 0 */
 };
 
-static int space_look(struct goal *g)
+static int space_read(struct goal *g)
 {
 	struct statvfs fs;
 
@@ -131,7 +131,7 @@ static void filesystem_sync(const struct goal *g)
 }
 
 /* Waits until there is enough. */
-static int goal_wait(struct goal *g, struct ear *ear)
+static int goal_wait(struct goal *g, struct end_signals *signals)
 {
 	uint64_t asked = 0, late_end = 0;
 	size_t left = 1;
@@ -140,7 +140,7 @@ static int goal_wait(struct goal *g, struct ear *ear)
 	for (;;) {
 		uint64_t now = now_usec();
 
-		r = space_look(g);
+		r = space_read(g);
 		if (r || g->free >= g->wanted)
 			return r;
 		line_draw(g);
@@ -156,7 +156,7 @@ static int goal_wait(struct goal *g, struct ear *ear)
 			filesystem_sync(g);
 			late_end = now + LATE_USEC;
 		}
-		r = ear_listen(ear, LOOK_EVERY);
+		r = end_signals_wait(signals, READ_EVERY);
 		if (r < 0)
 			return CLIENT_LOST;
 	}
@@ -165,12 +165,12 @@ static int goal_wait(struct goal *g, struct ear *ear)
 /* As long as the connection lasts. */
 static int wait_connected(struct goal *g)
 {
-	struct ear ear = { 0 };
-	int r = ear_open(&ear, g->client, NULL, 0);
+	struct end_signals signals = { 0 };
+	int r = end_signals_open(&signals, g->client, NULL, 0);
 
-	r = r < 0 ? ear_failed(r) : goal_wait(g, &ear);
+	r = r < 0 ? end_signals_failed(r) : goal_wait(g, &signals);
 	line_clear(g);
-	ear_close(&ear);
+	end_signals_close(&signals);
 	return r;
 }
 

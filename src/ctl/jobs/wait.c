@@ -37,38 +37,38 @@ static bool is_among(uint64_t id, const uint64_t *ids, size_t n)
 
 static int on_finished(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 {
-	struct ear *e = userdata;
+	struct end_signals *e = userdata;
 	uint64_t id;
 
 	(void)ret_error;
 	if (sd_bus_message_read(m, "t", &id) >= 0 && is_among(id, e->ids, e->n_ids))
-		e->heard = true;
+		e->received = true;
 	return 0;
 }
 
-int ear_open(struct ear *e, struct client *c, const uint64_t *ids, size_t n_ids)
+int end_signals_open(struct end_signals *e, struct client *c, const uint64_t *ids, size_t n_ids)
 {
-	*e = (struct ear){ .bus = client_bus(c), .ids = ids, .n_ids = n_ids };
+	*e = (struct end_signals){ .bus = client_bus(c), .ids = ids, .n_ids = n_ids };
 	return sd_bus_match_signal(e->bus, &e->slot, NULL, MANAGER_PATH, MANAGER_INTERFACE,
 				   "JobFinished", on_finished, e);
 }
 
-int ear_failed(int r)
+int end_signals_failed(int r)
 {
 	return r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE ? CLIENT_LOST : client_broken(r);
 }
 
-void ear_close(struct ear *e)
+void end_signals_close(struct end_signals *e)
 {
 	e->slot = sd_bus_slot_unref(e->slot);
 }
 
-int ear_listen(struct ear *e, uint64_t usec)
+int end_signals_wait(struct end_signals *e, uint64_t usec)
 {
 	uint64_t end = now_usec() + usec, now;
 
-	e->heard = false;
-	while (!e->heard) {
+	e->received = false;
+	while (!e->received) {
 		int r = sd_bus_process(e->bus, NULL);
 
 		if (r < 0)
@@ -85,7 +85,7 @@ int ear_listen(struct ear *e, uint64_t usec)
 	return 0;
 }
 
-struct waiting {
+struct job_wait {
 	struct client *client;
 	const struct options *o;
 	const uint64_t *ids;
@@ -105,7 +105,7 @@ static size_t unfinished(const struct job_list *l)
 }
 
 /* Each job that is asked for must be there. */
-static int missing_tell(const struct waiting *w)
+static int missing_tell(const struct job_wait *w)
 {
 	int status = 0;
 
@@ -123,8 +123,8 @@ static int missing_tell(const struct waiting *w)
 	return status;
 }
 
-/* Who waits for a job that waits itself wants to know what for. */
-static void standing_tell(struct waiting *w)
+/* Says of each job that does not run why it does not. */
+static void standing_tell(struct job_wait *w)
 {
 	char moment[TIMESTAMP_SIZE];
 
@@ -148,7 +148,7 @@ static void standing_tell(struct waiting *w)
 	}
 }
 
-static void bar_update(const struct waiting *w)
+static void bar_update(const struct job_wait *w)
 {
 	struct engine_progress p = { 0 };
 	uint64_t entries = 0, bytes = 0;
@@ -168,7 +168,7 @@ static void bar_update(const struct waiting *w)
 }
 
 /* Asks until all have finished. */
-static int wait_loop(struct waiting *w, struct ear *ear)
+static int wait_loop(struct job_wait *w, struct end_signals *signals)
 {
 	const struct job_wish wish = { .ids = w->ids, .n_ids = w->n };
 	int r;
@@ -181,20 +181,20 @@ static int wait_loop(struct waiting *w, struct ear *ear)
 			return r;
 		standing_tell(w);
 		bar_update(w);
-		r = ear_listen(ear, w->progress ? ASK_EVERY_BAR : ASK_EVERY);
+		r = end_signals_wait(signals, w->progress ? ASK_EVERY_BAR : ASK_EVERY);
 		if (r < 0)
 			return CLIENT_LOST;
 	}
 }
 
 /* The same, as long as the connection lasts. */
-static int wait_connected(struct waiting *w)
+static int wait_connected(struct job_wait *w)
 {
-	struct ear ear = { 0 };
-	int r = ear_open(&ear, w->client, w->ids, w->n);
+	struct end_signals signals = { 0 };
+	int r = end_signals_open(&signals, w->client, w->ids, w->n);
 
-	r = r < 0 ? ear_failed(r) : wait_loop(w, &ear);
-	ear_close(&ear);
+	r = r < 0 ? end_signals_failed(r) : wait_loop(w, &signals);
+	end_signals_close(&signals);
 	return r;
 }
 
@@ -212,7 +212,7 @@ static int outcome(const struct job_list *l)
 	return status;
 }
 
-static void ends_print(const struct waiting *w)
+static void ends_print(const struct job_wait *w)
 {
 	json_t *array = w->o->json != JSON_OFF ? json_array() : NULL;
 
@@ -227,7 +227,7 @@ static void ends_print(const struct waiting *w)
 
 int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, size_t n)
 {
-	struct waiting w = { .client = c, .o = o, .ids = ids, .n = n };
+	struct job_wait w = { .client = c, .o = o, .ids = ids, .n = n };
 	int r;
 
 	w.told = calloc(MAX(n, (size_t)1), sizeof(w.told[0]));

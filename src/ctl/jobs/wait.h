@@ -7,25 +7,25 @@
 #include "batches.h"
 #include "ctl/common/client.h"
 
-/* Hears of jobs that finish while it is there. */
-struct ear {
+/* A subscription to the signal that the daemon sends when a job finishes. */
+struct end_signals {
 	sd_bus *bus;
 	sd_bus_slot *slot;
 	const uint64_t *ids; /* only these, if n_ids > 0 */
 	size_t n_ids;
-	bool heard;
+	bool received;
 };
 
-/* Returns 0 or a negative errno. */
-int ear_open(struct ear *e, struct client *c, const uint64_t *ids, size_t n_ids);
-void ear_close(struct ear *e);
+/* Subscribes; ids must stay as they are meanwhile. Returns 0 or a negative errno. */
+int end_signals_open(struct end_signals *e, struct client *c, const uint64_t *ids, size_t n_ids);
+void end_signals_close(struct end_signals *e);
 
 /* What to return when it cannot be opened: CLIENT_LOST, or EXIT_FAILED after saying so. */
-int ear_failed(int r);
+int end_signals_failed(int r);
 
 /* Waits for so long, or until a job has finished. Returns 0, or a negative errno if the connection
  * is lost. */
-int ear_listen(struct ear *e, uint64_t usec);
+int end_signals_wait(struct end_signals *e, uint64_t usec);
 
 /* Waits until all these jobs have finished, and shows how far they are. Returns EXIT_DONE if all
  * are done, EXIT_PARTLY if some of it was not deleted, EXIT_FAILED if one failed, was cancelled or
