@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "globs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -145,8 +146,10 @@ static uint64_t with_nothing(const struct glob *g, uint64_t state)
 
 void globs_begin(const struct globs *g, uint64_t *ret)
 {
-	for (size_t i = 0; i < g->n; i++)
+	for (size_t i = 0; i < g->n; i++) {
+		assert(g->v[i].n > 0 && g->v[i].n <= NAMES_MOST + 1);
 		ret[i] = with_nothing(&g->v[i], 1);
+	}
 }
 
 static uint64_t step(const struct glob *g, uint64_t at, const char *name, int flags)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "rules.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,7 @@ static int apply_limits(const struct deciding *d)
 
 		e->disposition = (uint8_t)limit_on(d->p, &l, e);
 		if (disposition_deletes(e->disposition)) {
+			assert(l.files > 0);
 			l.files--;
 			l.bytes -= e->bytes;
 			l.free_bytes += e->bytes;
@@ -227,6 +229,7 @@ static void sum_up(const struct deciding *d, struct policy_plan *plan)
 		plan->share = (double)plan->deleted.bytes / (double)plan->matched.bytes;
 	else if (plan->matched.n > 0)
 		plan->share = (double)plan->deleted.n / (double)plan->matched.n;
+	assert(plan->deleted.n <= plan->matched.n);
 	plan->over_max_delete = plan->share > d->p->max_delete;
 }
 

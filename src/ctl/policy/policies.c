@@ -21,6 +21,7 @@
  *   not_looked_into         {unread, locked, mounts, too_deep}: directories
  *   open_complete           all processes' open files could be seen
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -210,6 +211,7 @@ size_t policy_recheck(struct policy_session *s, struct policy_preview *l)
 
 	holders_refresh(s);
 	n = scan_recheck(&l->scan, &l->policy->rules, &watch, &bytes);
+	assert(n <= l->plan.deleted.n);
 	l->plan.deleted.n -= n;
 	l->plan.deleted.bytes -= bytes;
 	return n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -81,8 +82,10 @@ static bool is_near(const struct policy_walk *k, int dirfd)
 
 static void push(struct policy_walk *k, DIR *dir, size_t path_len)
 {
-	struct policy_frame *f = &k->frames[k->n++];
+	struct policy_frame *f = &k->frames[k->n];
 
+	assert(k->n < SCAN_DEPTH);
+	k->n++;
 	f->dir = dir;
 	f->path_len = path_len;
 	f->near = is_near(k, dirfd(dir));
