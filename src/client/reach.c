@@ -48,7 +48,7 @@ static int open_socket(struct reach *reach, const char *dir)
 	return r;
 }
 
-/* Is somebody there who answers to our name, or, if start is set, can the bus start one? */
+/* Checks that a daemon owns our name on the bus; if start is set, has the bus start one. */
 static int name_reach(sd_bus *bus, bool start)
 {
 	int r = sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",

@@ -157,7 +157,8 @@ static struct moosefs *moosefs_begin(struct local_run *run, const struct root_gr
 		return m;
 	progress_pause(run->progress);
 	complain(g->dir[0] ? g->dir : ".", "not by snapshots but name by name: %s",
-		 geteuid() != 0     ? "that is for root only, whom MooseFS lets remove anything"
+		 geteuid() != 0
+			 ? "that is for root only, because MooseFS checks no permissions for root"
 		 : r == -EOPNOTSUPP ? "this is no MooseFS, or not its version 3"
 		 : r == -EPERM      ? "root has not mounted it"
 		 : r == -ENOENT     ? "the program reclaim-moosefs is not installed"

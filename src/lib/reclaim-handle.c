@@ -179,7 +179,7 @@ static int greet(struct reclaim *r)
 	}
 }
 
-/* That nobody is there is said in many ways. */
+/* That no daemon runs is told by many errors. */
 static int open_error(int error)
 {
 	switch (error) {

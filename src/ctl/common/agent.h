@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* polkit's agent for terminals, pkttyagent(1): who is asked for a password where no session has an
+/* polkit's agent for terminals, pkttyagent(1): which asks for a password where no session has an
  * agent of its own, as over ssh. A child that lives as long as the calls that may need it. */
 #pragma once
 

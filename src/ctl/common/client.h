@@ -28,7 +28,8 @@ struct client;
  * Returns 0, or EXIT_NO_DAEMON. */
 int client_open(struct client **ret, const struct options *o, bool socket_first);
 
-/* The same for who can do without: NULL, and nothing is said or started, if no daemon runs. */
+/* The same for verbs that work without a daemon, too. Returns NULL, and says and starts nothing, if
+ * none runs. */
 struct client *client_try(const struct options *o);
 struct client *client_free(struct client *c);
 
@@ -39,7 +40,10 @@ static inline void client_freep(struct client **c)
 #define _cleanup_client_ _cleanup_(client_freep)
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
+/* The connection, which stays the client's. */
 sd_bus *client_bus(const struct client *c);
+
+/* How many descriptors one message may hold. */
 unsigned client_fds_most(const struct client *c);
 
 /* A message to be filled in. NULL if memory is out, which has been said. */
@@ -103,7 +107,7 @@ void client_hush(struct client *c, bool hush);
 #define CLIENT_LOST 255
 
 /* From now on, calls that fail because the daemon has ended or is about to return CLIENT_LOST and
- * say nothing, and start none. For who only asks, and can ask again. */
+ * say nothing, and start none. For verbs that only ask, and can ask again. */
 void client_outlive(struct client *c);
 
 /* After CLIENT_LOST: says so, waits until the daemon is there again, as after a restart, and

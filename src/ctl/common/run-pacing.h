@@ -26,7 +26,8 @@ int pacing_trace(struct pacing *p, const struct options *o);
  * engine's filesystem. What cannot be had is said and done without. */
 void pacing_start(struct pacing *p, const struct options *o, struct engine *e, int dirfd);
 
-/* The same for a scan of dirfd's filesystem. Returns whom it is to ask, or NULL. */
+/* The same for a scan of dirfd's filesystem. Returns the pace of the scan, or NULL if it is
+ * not paced. */
 const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, int dirfd);
 
 /* The engine or the scan has run. */

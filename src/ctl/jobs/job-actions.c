@@ -41,7 +41,7 @@ static void state_print(const struct job_view *j)
 	sentence_end(&line);
 }
 
-/* What has become of it. A job that may not be looked at, because it is another user's, was still
+/* What has become of it. A job that may not be shown, because it is another user's, was still
  * done as asked. */
 static void job_tell(struct job_action *c, uint64_t id)
 {

@@ -3,7 +3,7 @@
  *
  * The directories are opened here, with the caller's own rights, and go to the daemon as
  * descriptors: what a name means is then the same for both, whatever is mounted or renamed
- * meanwhile. Everything is looked at first; with more than one call, the daemon is asked to check
+ * meanwhile. Everything is checked first; with more than one call, the daemon is asked to check
  * each before the first one is made, so that one bad path refuses all.
  *
  * With --json, one object. Keys are only ever added.
@@ -188,7 +188,7 @@ static int batch_send(struct submission *s, const struct call_batch *b, bool dry
 		sd_bus_message_unref(m);
 		return r == -ESTALE ? EXIT_FAILED : client_broken(r);
 	}
-	/* A million names are looked at, recorded and renamed before the answer: no time is too
+	/* A million names are checked, recorded and renamed before the answer: no time is too
 	 * long, and giving up would leave open what has become of them. */
 	r = client_send(s->client, m, UINT64_MAX, &reply);
 	return r ? r : answer_read(reply, b, ret);

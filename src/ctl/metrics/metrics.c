@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimctl metrics: what the daemon counts, for programs that collect metrics.
  *
- * Never starts a daemon: one that is not there is what somebody wants to be told. To standard
+ * Never starts a daemon: one that is not there is what monitoring shall report. To standard
  * output that is an error, in a file it is reclaimd_up 0, because a file that stays as it was tells
  * of a daemon that is well. */
 #include "metrics.h"
@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "ctl/common/verbs.h"
 
-/* Whoever collects them is somebody else. */
+/* Collectors run as other users. */
 #define FILE_MODE 0644
 
 static int file_write(int fd, const char *text, size_t len)
@@ -35,8 +35,8 @@ static int file_write(int fd, const char *text, size_t len)
 	return fchmod(fd, FILE_MODE) < 0 ? -errno : 0;
 }
 
-/* Whoever reads the file finds the old text or the new one, whole. What is not finished yet has a
- * name that collectors pass over. */
+/* A program that reads the file finds the old text or the new one, whole. What is not finished yet
+ * has a name that collectors pass over. */
 static int file_replace(const char *path, const char *text, size_t len)
 {
 	_cleanup_free_ char *temporary = NULL;

@@ -9,7 +9,8 @@
 
 #include "base/macros.h"
 
-/* From now on it is this; a line without its end. */
+/* Sets what is printed; a line without its newline, of at most 1,500 bytes. The first call installs
+ * the handlers. */
 void interrupt_says(const char *format, ...) _printf_(1, 2);
 
 /* That these jobs go on: "job 3 goes on; reclaimctl cancel 3 stops it". Of very many, not all. */
