@@ -22,11 +22,14 @@
 
 struct engine;
 
-/* fd is any descriptor on the filesystem to be worked on; it is only looked at. Returns 0 or a
- * negative errno: -EOPNOTSUPP if BACKEND_URING is fixed and the kernel has no usable io_uring. */
+/* fd is any descriptor on the filesystem to be worked on, and stays the caller's; so does what
+ * options point to, which must outlive the engine. *ret is the caller's. Returns 0, -ENOMEM,
+ * -EMFILE if RLIMIT_NOFILE is below 32, -EOPNOTSUPP if BACKEND_URING is fixed and the kernel has no
+ * usable io_uring, or the negative errno of fstatfs(2) or getrlimit(2). */
 int engine_new(struct engine **ret, const struct engine_options *options, int fd);
 struct engine *engine_free(struct engine *e);
 
+/* The profile of the filesystem, as options and limits have changed it. Lives as long as e. */
 const struct fs_profile *engine_profile(const struct engine *e);
 
 /* Has the pace asked before each slice of work from now on; it must outlive the engine's run.
@@ -35,7 +38,8 @@ void engine_pace(struct engine *e, const struct pace *pace);
 
 /* Adds the names of one group, and takes them over: the group's list is empty afterwards. Its pins
  * and its dir must outlive the engine. A pinned name that is something else when the work begins is
- * left alone (I3), and so is a whole group whose directory was replaced. Returns 0 or -errno. */
+ * left alone (I3), and so is a whole group whose directory was replaced. Before engine_run. Returns
+ * 0 or -ENOMEM, and then g is as it was. */
 int engine_add(struct engine *e, struct root_group *g);
 
 /* Deletes everything added. Returns 0 when all of it ran, whatever single entries met (see the
@@ -45,6 +49,7 @@ int engine_run(struct engine *e);
 /* Stops at the next entry. Safe in a signal handler and on any thread. */
 void engine_cancel(struct engine *e);
 
+/* The statistics so far; after engine_run, of all of it. */
 void engine_result(const struct engine *e, struct engine_progress *ret);
 
 /* "ext: threads, 2 lanes, inode order": what was done, into buf. Returns buf. */

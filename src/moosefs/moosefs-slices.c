@@ -37,8 +37,8 @@
  * been seen (measured: 0.33 and 0.17 µs). */
 #define REMOVE_OF_LIST 4
 
-/* How often it is made sure that the tree is where it was, and that nothing is mounted in it. */
-#define LOOK_EVERY (5 * USEC_PER_MSEC)
+/* How often it is checked that the tree is where it was, and that nothing is mounted in it. */
+#define CHECK_EVERY (5 * USEC_PER_MSEC)
 #define STALL_SHORT USEC_PER_MSEC
 #define PROGRESS_EVERY (100 * USEC_PER_MSEC)
 
@@ -48,7 +48,7 @@ struct child {
 	uint64_t entries; /* it may go as a whole, and has so many; 0: it may not */
 };
 
-/* A directory that is being looked at. */
+/* A directory on the way down. */
 struct level {
 	uint32_t inode;
 	uint64_t files, chunks; /* in it that are no directories, and of those */
@@ -73,11 +73,12 @@ struct slices {
 
 	double list_usec, remove_usec; /* an entry costs the master; 0: not known */
 	uint64_t way_usec;             /* an answer takes at least */
-	uint64_t looked_usec, told_usec;
+	uint64_t checked_usec, reported_usec;
 	int error; /* of the conversation: there is none any more */
 };
 
-static void left(struct slices *s, const char *why)
+/* Keeps the first reason why something is left to be unlinked. */
+static void note_kept(struct slices *s, const char *why)
 {
 	if (s->j->unsliced)
 		return;
@@ -215,10 +216,10 @@ static void level_list(struct slices *s, struct level *l)
 	} while ((uint32_t)n > most && next > most + most / 2 && !over(s));
 	if (n >= 0 && (uint32_t)n <= most && s->held_bytes + level_bytes(l) <= MEMORY_MOST) {
 		if (l->stays)
-			left(s, "hard links");
+			note_kept(s, "hard links");
 		return;
 	}
-	left(s, n < 0 ? "not to be listed" : "large directories");
+	note_kept(s, n < 0 ? "not to be listed" : "large directories");
 	level_done(l);
 	l->stays = true;
 }
@@ -258,61 +259,61 @@ static bool in_place(struct slices *s)
 	struct identity now;
 	uint32_t inode, in = s->parent;
 
-	if (s->looked_usec && now_usec() < s->looked_usec + LOOK_EVERY)
+	if (s->checked_usec && now_usec() < s->checked_usec + CHECK_EVERY)
 		return true;
 	if (fd_identity(s->dirfd, s->root, &now) < 0 || !identity_equal(&now, &s->id)) {
-		left(s, "changed");
+		note_kept(s, "changed");
 		return false;
 	}
 	if (has_mounts(s)) {
-		left(s, "mounts in it");
+		note_kept(s, "mounts in it");
 		return false;
 	}
 	for (size_t i = 0; i < s->depth; i++) {
 		const struct level *l = &s->levels[i];
 
 		if (said(s, moosefs_lookup(s->m, in, l->name, &inode)) < 0 || inode != l->inode) {
-			left(s, "moved");
+			note_kept(s, "moved");
 			return false;
 		}
 		in = inode;
 	}
-	s->looked_usec = now_usec();
+	s->checked_usec = now_usec();
 	return true;
 }
 
-/* Directories of a slice that are still to be looked at. */
-struct look {
+/* Directories of a slice that are still to be listed. */
+struct unlisted {
 	uint32_t *v;
 	size_t n, cap;
 	uint64_t entries, chunks;
 	bool linked;
 };
 
-static int look_push(struct look *k, uint32_t inode)
+static int unlisted_push(struct unlisted *u, uint32_t inode)
 {
-	if (k->n == k->cap) {
-		size_t cap = MAX(2 * k->cap, (size_t)64);
-		uint32_t *v = realloc(k->v, cap * sizeof(*v));
+	if (u->n == u->cap) {
+		size_t cap = MAX(2 * u->cap, (size_t)64);
+		uint32_t *v = realloc(u->v, cap * sizeof(*v));
 
 		if (!v)
 			return -ENOMEM;
-		k->v = v;
-		k->cap = cap;
+		u->v = v;
+		u->cap = cap;
 	}
-	k->v[k->n++] = inode;
+	u->v[u->n++] = inode;
 	return 0;
 }
 
-static int on_look(const struct moosefs_entry *e, void *userdata)
+static int on_marked(const struct moosefs_entry *e, void *userdata)
 {
-	struct look *k = userdata;
+	struct unlisted *u = userdata;
 
-	k->entries++;
+	u->entries++;
 	if (e->is_directory)
-		return look_push(k, e->inode);
-	k->chunks += e->chunks;
-	k->linked = k->linked || e->nlink > 1;
+		return unlisted_push(u, e->inode);
+	u->chunks += e->chunks;
+	u->linked = u->linked || e->nlink > 1;
 	return 0;
 }
 
@@ -320,28 +321,28 @@ static int on_look(const struct moosefs_entry *e, void *userdata)
  * still fit into the stall? */
 static bool marked_right(struct slices *s, uint32_t inode, uint64_t entries)
 {
-	struct look k = { .entries = 1 };
-	int r = look_push(&k, inode);
+	struct unlisted u = { .entries = 1 };
+	int r = unlisted_push(&u, inode);
 
-	while (r >= 0 && k.n > 0 && k.entries <= entries && !k.linked && !over(s)) {
-		r = said(s, moosefs_list(s->m, k.v[--k.n],
-					 (uint32_t)MIN(entries, (uint64_t)LIST_MOST) + 1, on_look,
-					 &k));
+	while (r >= 0 && u.n > 0 && u.entries <= entries && !u.linked && !over(s)) {
+		r = said(s, moosefs_list(s->m, u.v[--u.n],
+					 (uint32_t)MIN(entries, (uint64_t)LIST_MOST) + 1, on_marked,
+					 &u));
 		if (r >= 0)
 			cost_learn(s, (uint64_t)r, &s->list_usec);
 	}
-	free(k.v);
-	if (k.linked)
-		left(s, "hard links");
-	if (k.entries + k.chunks > slice_most(s))
-		left(s, "large files");
-	return r >= 0 && k.n == 0 && k.entries == entries && !k.linked &&
-	       k.entries + k.chunks <= slice_most(s);
+	free(u.v);
+	if (u.linked)
+		note_kept(s, "hard links");
+	if (u.entries + u.chunks > slice_most(s))
+		note_kept(s, "large files");
+	return r >= 0 && u.n == 0 && u.entries == entries && !u.linked &&
+	       u.entries + u.chunks <= slice_most(s);
 }
 
-/* After a stall the master is everybody's for as long. What is short others do not notice: there is
- * room for them between any two requests. */
-static void rest(const struct slices *s)
+/* After a stall the master serves other clients for as long. They do not notice a short one: there
+ * is room for them between any two requests. */
+static void cooldown(const struct slices *s)
 {
 	uint64_t took = moosefs_took_usec(s->m);
 
@@ -360,7 +361,7 @@ static void unmark(struct slices *s, uint32_t inode)
 		s->j->unsliced = "no more answers from the master: marks of a snapshot may stay";
 }
 
-/* Marks, looks again, and removes. Returns 0, or why not. */
+/* Marks, lists once more, and removes. Returns 0 or a negative errno. */
 static int slice_take(struct slices *s, uint32_t parent, const char *name, uint32_t inode,
 		      const struct moosefs_census *c)
 {
@@ -381,14 +382,14 @@ static int slice_take(struct slices *s, uint32_t parent, const char *name, uint3
 	return r;
 }
 
-static void tell(struct slices *s)
+static void report_progress(struct slices *s)
 {
 	struct engine_progress p = { .lanes = 1 };
 	uint64_t now = now_usec();
 
-	if (!s->j->o.progress || now - s->told_usec < PROGRESS_EVERY)
+	if (!s->j->o.progress || now - s->reported_usec < PROGRESS_EVERY)
 		return;
-	s->told_usec = now;
+	s->reported_usec = now;
 	job_stats(s->j, &p.stats);
 	s->j->o.progress(&p, s->j->o.userdata);
 }
@@ -401,20 +402,20 @@ static bool slice_remove(struct slices *s, uint32_t parent, const char *name, ui
 	if (over(s) || !in_place(s) || said(s, moosefs_census(s->m, inode, &c)) < 0)
 		return false;
 	if (c.kept > 0 || c.entries > slice_most(s)) {
-		left(s, c.kept > 0 ? "undeletable files" : "large directories");
+		note_kept(s, c.kept > 0 ? "undeletable files" : "large directories");
 		return false;
 	}
 	if (slice_take(s, parent, name, inode, &c) < 0) {
 		if (!over(s))
-			left(s, "new entries");
+			note_kept(s, "new entries");
 		return false;
 	}
 	cost_learn(s, c.entries, &s->remove_usec);
 	stat_add(&s->j->stats.entries, c.entries);
 	stat_add(&s->j->stats.dirs, c.directories);
 	stat_add(&s->j->stats.sliced, c.entries);
-	rest(s);
-	tell(s);
+	cooldown(s);
+	report_progress(s);
 	return true;
 }
 
@@ -427,13 +428,13 @@ static bool enter(struct slices *s, uint32_t inode, const char *name)
 	struct level *l;
 
 	if (s->depth == LEVELS_MOST) {
-		left(s, "deep directories");
+		note_kept(s, "deep directories");
 		return false;
 	}
 	l = &s->levels[s->depth++];
 	l->inode = inode;
 	memcpy(l->name, name, strlen(name) + 1);
-	s->looked_usec = 0; /* another way down */
+	s->checked_usec = 0; /* another way down */
 	level_list(s, l);
 	s->held_bytes += level_bytes(l);
 	return true;
@@ -453,7 +454,7 @@ static bool children_remove(struct slices *s, struct level *l)
 	return all;
 }
 
-/* All of the current directory has been looked at. Returns how many entries may go as a whole with
+/* All of the current directory has been listed. Returns how many entries may go as a whole with
  * it; of what may not, it removes the parts that may. */
 static uint64_t leave(struct slices *s)
 {
@@ -470,11 +471,11 @@ static uint64_t leave(struct slices *s)
 		all = own;
 	}
 	if (all > slice_most(s))
-		left(s, l->chunks > l->files ? "large files" : "large directories");
+		note_kept(s, l->chunks > l->files ? "large files" : "large directories");
 	s->held_bytes -= level_bytes(l);
 	level_done(l);
 	s->depth--;
-	s->looked_usec = 0;
+	s->checked_usec = 0;
 	return whole && all <= slice_most(s) ? all : 0;
 }
 
@@ -502,8 +503,8 @@ static bool tree_remove(struct slices *s)
 	}
 	if (over(s) || entries == 0 || !slice_remove(s, s->parent, s->root, (uint32_t)s->id.ino))
 		return false;
-	/* So that the kernel learns it, too: it would remember the name for a second. And nobody
-	 * but the mount is believed that the tree is gone. */
+	/* So that the kernel learns it, too: it would remember the name for a second. And only
+	 * the mount is believed that the tree is gone. */
 	return unlinkat(s->dirfd, s->root, AT_REMOVEDIR) == 0 || errno == ENOENT ||
 	       fd_identity(s->dirfd, s->root, &now) < 0 || !identity_equal(&now, &s->id);
 }
@@ -521,7 +522,7 @@ static bool root_remove(struct slices *s, const struct dirlist *names, const str
 	s->depth = 0;
 	gone = tree_remove(s);
 	if (s->error < 0)
-		left(s, NULL);
+		note_kept(s, NULL);
 	return gone;
 }
 

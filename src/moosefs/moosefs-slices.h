@@ -18,7 +18,9 @@ struct identity;
 struct engine_job;
 struct root_group;
 
-/* Removes what of the names can go so. Those that are gone as a whole leave the list; of others
- * something is left, which the rest of the engine deletes. */
+/* Has the master remove what it can of the names of group g; pins are theirs, or NULL. Names that
+ * are gone as a whole leave the list; what remains of the others is for the lanes to unlink, and
+ * j->unsliced says why. On the thread of engine_run, before the lanes start; errors end the
+ * conversation and leave the names to the lanes. */
 void moosefs_slices(struct engine_job *j, const struct root_group *g, struct dirlist *names,
 		    const struct identity *pins);

@@ -49,7 +49,7 @@ class Snapshot(Ceph):
         r = self.run_words(tree).finish()
         self.assertEqual(r.status, 3, r)
         self.assertIn("d000: has snapshots in its .snap", r.err)
-        self.assertNotIn("filled by somebody", r.err)
+        self.assertNotIn("filled by another", r.err)
         # All else is gone, and the snapshot has what it had.
         self.assertEqual(os.listdir(tree), ["d000"])
         self.assertEqual(os.listdir(kept), [])

@@ -37,7 +37,7 @@ struct batch {
 	const char *tree_name;
 	_Atomic uint64_t *checked_usec; /* when that was last looked up; the walker's */
 
-	_Atomic size_t next;       /* first entry nobody has taken yet */
+	_Atomic size_t next;       /* first entry that no lane has taken yet */
 	_Atomic unsigned workers;  /* lanes that help */
 	_Atomic bool offered;      /* to idle lanes, so it has to be taken back */
 	struct batch *next_wanted; /* the list of batches that want help */

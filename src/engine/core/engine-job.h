@@ -41,7 +41,7 @@ static inline bool job_cancelled(struct engine_job *j)
 	return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
 }
 
-/* True while somebody else on the device is to be spared: the pace has limits. Cheap. */
+/* True while foreground I/O on the device is to be spared: the pace has limits. Cheap. */
 static inline bool job_paced(const struct engine_job *j)
 {
 	return j->pace && j->pace->step(j->pace->userdata) != UINT64_MAX;

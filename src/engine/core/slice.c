@@ -12,8 +12,8 @@ void slice_init(struct slice *s, const struct pace *pace, const _Atomic bool *ca
 	*s = (struct slice){ .pace = pace, .cancelled = cancelled, .fd = fd };
 }
 
-/* An error is no loss: the names are gone as far as anybody can see, and a filesystem that cannot
- * write says so to the next unlink. */
+/* An error is no loss: the names are gone as far as any process can see, and a filesystem that
+ * cannot write says so to the next unlink. */
 static void sync_made(struct slice *s)
 {
 	uint64_t began = now_usec();

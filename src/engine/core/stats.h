@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a job has done so far. Counted by the lanes, read by anybody at any time. */
+/* What a job has done so far. Counted by the lanes, read by any thread at any time. */
 #pragma once
 
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 /* Why an entry was left without an error of the filesystem. */
 enum skip_reason {
-	SKIP_MISSING,   /* somebody else was faster, or a listed name never existed */
+	SKIP_MISSING,   /* another process was faster, or a listed name never existed */
 	SKIP_MOUNT,     /* a mount point: never crossed (I4) */
 	SKIP_CHANGED,   /* not what it was when it was looked at (I3) */
 	SKIP_MOVED,     /* moved out of the tree while it was being deleted */

@@ -20,9 +20,9 @@ static void fill(struct fs_profile *p, const char *options)
 	p->lease_truthful = true;
 	p->shrink = SHRINK_TAIL;
 	/* A file's sync goes to a log, and what its steps have freed waits for the next commit.
-	 * That of 20 GiB holds up everybody's syncs for 0.2 s; one every 512 MiB takes 15 to 20 ms,
-	 * of which they notice nothing (p99 3.9 ms in place of 82, on a simulated SSD). Every 128
-	 * MiB is no better, and takes twice the time. */
+	 * That of 20 GiB holds up all syncs for 0.2 s; one every 512 MiB takes 15 to 20 ms,
+	 * of which other processes notice nothing (p99 3.9 ms in place of 82, on a simulated SSD).
+	 * Every 128 MiB is no better, and takes twice the time. */
 	p->commit_bytes = MiB(512);
 	p->reason = "btrfs keeps all directories in one tree, where a second lane only waits: one "
 		    "lane, "

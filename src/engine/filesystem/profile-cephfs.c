@@ -20,7 +20,7 @@ static void fill(struct fs_profile *p, const char *options)
 	(void)options;
 	profile_fill_server(p);
 	/* The kernel's client may answer an unlink before the server has (nowsync): what went wrong
-	 * is told to whoever syncs the directory. */
+	 * is told to the process that syncs the directory. */
 	p->sync_dirs = true;
 	p->snapdir = ".snap";
 	p->reason = "each entry costs a round trip to the metadata server: many directories in "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A filesystem nobody measured yet: one name at a time, nothing assumed. */
+/* A filesystem that was not measured yet: one name at a time, nothing assumed. */
 #include "profile.h"
 
 #include <stddef.h>

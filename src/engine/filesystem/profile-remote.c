@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Filesystems where every entry costs a round trip to a server or another process: NFS, FUSE, and
- * those that nobody measured: CIFS and SMB, 9P. */
+ * those that were not measured: CIFS and SMB, 9P. */
 #include "profile.h"
 
 #include <stddef.h>

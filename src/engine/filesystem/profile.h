@@ -41,11 +41,11 @@ struct fs_profile {
 	bool short_is_eof;   /* getdents64 answers short only at the end */
 	bool remote;         /* waits for answers that are no disk's of this machine */
 	bool server;         /* which a server gives, once for each entry */
-	bool same_thread;    /* whoever lists a directory unlinks in it */
+	bool same_thread;    /* the thread that lists a directory unlinks in it */
 	bool sync_dirs;      /* errors of unlinks surface when the directory is synced */
 	bool discards;       /* what is freed is discarded by the way */
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
-	bool lease_truthful; /* F_SETLEASE is refused whenever anybody has the file open: I5 */
+	bool lease_truthful; /* F_SETLEASE is refused whenever a process has the file open: I5 */
 	enum shrink_method shrink;
 	bool map_first; /* a step reads where its blocks are before it begins, see shrink.c */
 	uint64_t commit_bytes; /* freed of large files, until the filesystem itself is committed as

@@ -33,6 +33,7 @@ struct roots {
 /* Told about each path that is refused or does not exist. `why` follows the path. */
 typedef void (*roots_refused_t)(const char *path, const char *why, int error, void *userdata);
 
+/* Closes and frees all groups, and leaves an empty struct. */
 void roots_done(struct roots *r);
 
 /* Adds one path (explicit: from the command line). Returns 0, -ENOMEM, or another negative errno
@@ -50,6 +51,7 @@ int roots_add_list(struct roots *r, const char *data, size_t len, char sep, char
 int roots_resolve(struct roots *r, const struct protect *p, roots_refused_t refused,
 		  void *userdata);
 
-/* The group's directory: its descriptor, or one opened for the caller, who closes it if it is not
- * g->dirfd. -ESTALE if another directory is in its place now. */
+/* The group's directory: g->dirfd, or, where that is -1, a descriptor opened for the caller, which
+ * the caller closes. -ESTALE if another directory is in its place now, or the negative errno of
+ * openat2(2). */
 int root_group_open(const struct root_group *g);

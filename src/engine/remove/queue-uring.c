@@ -248,7 +248,7 @@ static void uring_free(struct queue *q)
 	free(u);
 }
 
-/* Nothing but unlinkat can be asked of this ring, whoever gets hold of it. */
+/* Nothing but unlinkat can be asked of this ring, even by code that should not have it. */
 static int restrict_ring(struct io_uring *ring)
 {
 	struct io_uring_restriction allowed[] = {

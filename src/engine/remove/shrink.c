@@ -118,8 +118,8 @@ static bool map_fetch(int fd, uint64_t at, uint64_t bytes)
 }
 
 /* Has the part of the file's map read that a step is about to free, which costs a disk with a head
- * a seek for each block of it on ext3. The step would read it within its transaction, and whoever
- * syncs meanwhile would wait for all of it; this holds up nobody but those who wait for one read.
+ * a seek for each block of it on ext3. The step would read it within its transaction, and syncs
+ * meanwhile would wait for all of it; this holds up only what waits for one read.
  * Returns 0, or -ECANCELED. */
 static int map_read(int fd, struct slice *slice, uint64_t from, uint64_t bytes)
 {

@@ -17,7 +17,7 @@
 struct last_reference;
 struct slice;
 
-/* Where a file's bytes are counted as they are freed, for whoever waits for a large one. */
+/* Where a file's bytes are counted as they are freed, so that progress shows within a large one. */
 struct shrink_count {
 	uint64_t *bytes;  /* read by others at any time: only added to, atomically */
 	uint64_t weight;  /* what the file takes on the disk */

@@ -21,7 +21,7 @@
 
 /* Threads take some 150 µs to start and to end. A tree that is gone sooner is deleted by the
  * caller's thread; so many entries at a time at most, in case each of them takes a disk's time:
- * nobody tunes or reports meanwhile. */
+ * nothing is tuned or reported meanwhile. */
 #define TRY_USEC 500
 #define TRY_ENTRIES 32
 
@@ -52,7 +52,7 @@ static void progress(struct lanes *l, uint64_t began)
 	l->job->o.progress(&p, l->job->o.userdata);
 }
 
-/* One lane: what it reads is one request at a time, as anybody's. More of them gain what others
+/* One lane: what it reads is one request at a time, as any process's. More of them gain what others
  * lose. */
 static void spare_others(struct lanes *l)
 {

@@ -19,7 +19,7 @@ struct anchor {
 	uint64_t level;
 	uint64_t frame; /* the level's frame in the walker's stack */
 	int fd;
-	bool borrowed; /* somebody else closes it */
+	bool borrowed; /* not closed here */
 };
 
 /* Ordered by level, the deepest last. All zero is empty, but needs anchors_init. */

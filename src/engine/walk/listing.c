@@ -38,7 +38,7 @@ static void listing_path(const struct engine_listing *l, const char *name, char 
 	trail_path((struct walker *)l->walker, name, buf, len);
 }
 
-/* Shows a chunk to whoever asked for it. */
+/* Shows a chunk to the caller's callback. */
 static void listed(struct walker *w, int fd, bool first)
 {
 	struct engine_listing l = {
@@ -79,7 +79,7 @@ static int64_t clock_nsec(void)
 }
 
 /* Was the last entry of this chunk born after the directory's first chunk was read? Then a listing
- * goes on as long as somebody goes on filling, and is ended here: SAFETY test 36. */
+ * goes on as long as another process goes on filling, and is ended here: SAFETY test 36. */
 static bool is_refilled(struct walker *w, int fd)
 {
 	struct identity id;
@@ -109,7 +109,8 @@ struct dirlist *listing_read(struct walker *w, int fd, struct slice *slice)
 	w->cur.reopened = 0;
 	r = dirlist_read(&w->own, fd, short_is_eof(w), slice, &w->cur.cookie);
 	w->cur.eof = r != 0;
-	/* ENOENT: somebody else removed the directory, which the rmdir will find out and count. */
+	/* ENOENT: another process removed the directory, which the rmdir will find out and count.
+	 */
 	if (r < 0 && r != -ENOENT)
 		walker_failed(w, NULL, "cannot list directory", r);
 	if (w->cur.began_nsec == 0)

@@ -12,8 +12,9 @@ struct engine_job;
 struct identity;
 struct root_group;
 
-/* A directory that somebody keeps filling is listed again so often and no more: SAFETY test 36.
- * Eight passes are also enough for filesystems whose listing skips entries while names go. */
+/* A directory that another process keeps filling is listed again so often and no more: SAFETY
+ * test 36. Eight passes are also enough for filesystems whose listing skips entries while names go.
+ */
 #define RELISTS_MAX 8
 
 struct node {
@@ -39,7 +40,7 @@ struct node *node_new(struct node *parent, int fd, const char *name, unsigned re
 int node_open(struct node *n);
 struct node *node_ref(struct node *n);
 
-/* Drops a reference. Whoever drops the last removes the directory and then drops the parent's. */
+/* Drops a reference. Dropping the last one removes the directory and drops the parent's. */
 void node_put(struct engine_job *j, struct node *n);
 
 /* The name under which the tree of this node lies in the parentless node, and that node. *ret_name

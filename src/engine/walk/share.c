@@ -7,7 +7,7 @@
 #include "walker-state.h"
 
 /* Frames looked through at one attempt, names and their bytes in one task: enough for any tree that
- * people make, bounded for those that somebody makes to hurt. After a vain attempt the next few are
+ * people make, bounded for those that are made to hurt. After a vain attempt the next few are
  * not made, unless they are far apart. */
 #define LEVELS_MOST 16
 #define NAMES_MOST 4096

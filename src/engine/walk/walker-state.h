@@ -122,5 +122,5 @@ size_t listing_split(struct walker *w, struct dirlist *l);
 /* share.c: gives pending directories to idle lanes. */
 void share(struct walker *w);
 /* Where lanes have to keep to one sequence: if a directory that comes before the one to be visited
- * next was given away and nobody has taken it yet, visits that one and gives the other away. */
+ * next was given away and no lane has taken it yet, visits that one and gives the other away. */
 void share_in_order(struct walker *w);

@@ -483,7 +483,7 @@ static void step_removed(struct walker *w)
 			return;
 		what = snapdir_holds(trail_fd(w), w->job->profile.snapdir)
 			       ? SNAPDIR_HOLDS
-			       : "is being filled by somebody else, and cannot be removed";
+			       : "is being filled by another process, and cannot be removed";
 		break;
 	case ENOENT:
 		skipped(w, NULL, SKIP_MISSING);

@@ -9,6 +9,7 @@
 #include "engine/core/batch.h"
 #include "engine/core/tasks.h"
 
+/* *ret is the caller's. Returns 0 or -ENOMEM. walker_free takes NULL, and returns NULL. */
 int walker_new(struct walker **ret, struct engine_job *j);
 struct walker *walker_free(struct walker *w);
 
