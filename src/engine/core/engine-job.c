@@ -50,3 +50,13 @@ void job_skip(struct engine_job *j, enum skip_reason why, const char *path)
 	if (words[why])
 		report(j, path, words[why], 0, false);
 }
+
+const char *skip_reason_name(enum skip_reason why)
+{
+	static const char *const names[SKIP_REASONS] = {
+		[SKIP_MISSING] = "missing", [SKIP_MOUNT] = "mount", [SKIP_CHANGED] = "changed",
+		[SKIP_MOVED] = "moved",     [SKIP_KEPT] = "kept",   [SKIP_CANCELLED] = "cancelled",
+	};
+
+	return names[why];
+}
