@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "array.h"
+
 /* openat2 answers EAGAIN when a rename anywhere raced with a restricted lookup; a single component
  * rarely meets it, and a hundred tries in a row mean that something else is wrong. */
 #define OPEN_TRIES 100
@@ -152,30 +154,21 @@ ssize_t fd_read_file(const char *path, size_t max, char **ret)
 ssize_t fd_read_all(int fd, size_t max, char **ret)
 {
 	_cleanup_free_ char *buf = NULL;
-	size_t len = 0, cap = 4096;
+	size_t len = 0, cap = 0;
+	ssize_t n;
 
 	if (lseek(fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
 		return -errno;
-	buf = malloc(cap + 1);
-	if (!buf)
-		return -ENOMEM;
-	for (;;) {
-		ssize_t n = read(fd, buf + len, cap - len);
+	do {
+		if (len >= max)
+			return -EFBIG;
+		if (array_reserve(&buf, &cap, MAX(len + 2, KiB(4)), 1) < 0)
+			return -ENOMEM;
+		n = read(fd, buf + len, cap - len - 1);
 		if (n < 0)
 			return -errno;
-		if (n == 0)
-			break;
 		len += (size_t)n;
-		if (len < cap)
-			continue;
-		if (cap >= max)
-			return -EFBIG;
-		cap *= 2;
-		char *bigger = realloc(buf, cap + 1);
-		if (!bigger)
-			return -ENOMEM;
-		buf = bigger;
-	}
+	} while (n > 0);
 	buf[len] = '\0';
 	*ret = buf;
 	buf = NULL;

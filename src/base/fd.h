@@ -69,11 +69,11 @@ bool identity_equal(const struct identity *a, const struct identity *b);
  * -ENAMETOOLONG where the path does not fit PATH_MAX. */
 ssize_t fd_path(int fd, char *buf, size_t size);
 
-/* Opens and reads a whole small text file (at most max bytes, NUL-terminated, *ret is malloc'ed).
- * Returns its length or a negative errno. */
+/* Reads a whole small file of fewer than max bytes. *ret is the caller's to free, and ends with a
+ * NUL. Returns the length in bytes, -EFBIG, or another negative errno of opening or reading it. */
 ssize_t fd_read_file(const char *path, size_t max, char **ret);
 
-/* The same of what fd is open for, from its beginning. */
+/* The same of what fd is open for, from its beginning where it has one. */
 ssize_t fd_read_all(int fd, size_t max, char **ret);
 
 /* Microseconds of CLOCK_MONOTONIC. */

@@ -18,6 +18,7 @@
 #include "config-problems.h"
 #include "config-schema.h"
 #include "config-yaml.h"
+#include "base/array.h"
 #include "base/fd.h"
 
 #define FILE_MOST MiB(1)
@@ -102,21 +103,6 @@ static int config_new(struct config **ret)
 	return 0;
 }
 
-/* Adds a file's name to those that were read. Takes it over, also on failure. */
-static int keep_name(struct config_loading *l, char *name)
-{
-	char **files = realloc(l->c->files, (l->n_files + 2) * sizeof(char *));
-
-	if (!files) {
-		free(name);
-		return -ENOMEM;
-	}
-	l->c->files = files;
-	files[l->n_files++] = name;
-	files[l->n_files] = NULL;
-	return 0;
-}
-
 /* Reads a file's text. Returns its length, or a negative errno with *ret_why, in words. */
 static ssize_t text_read(const char *file, char **ret, const char **ret_why)
 {
@@ -173,7 +159,7 @@ static int load_one(struct config_loading *l, char *name, bool must_exist)
 		free(name);
 		return 0;
 	}
-	r = keep_name(l, name);
+	r = strings_add(&l->c->files, &l->n_files, name);
 	if (r < 0)
 		return r;
 	if (len < 0)

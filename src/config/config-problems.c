@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/escape.h"
 #include "base/macros.h"
 
@@ -66,14 +67,13 @@ void problems_put(struct problems *p, bool is_warning, struct config_place at,
 		text = fclose(f) == 0 ? escape_line(raw) : NULL;
 	}
 	if (text)
-		v = realloc(p->v, (p->n + 1) * sizeof(*v));
+		v = array_add(&p->v, &p->n, sizeof(*v));
 	if (!v) {
 		p->out_of_memory = true;
 		free(text);
 		return;
 	}
-	p->v = v;
-	p->v[p->n++] = (struct problem){ .at = at, .text = text, .is_warning = is_warning };
+	*v = (struct problem){ .at = at, .text = text, .is_warning = is_warning };
 }
 
 static int by_place(const void *a, const void *b)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/array.h"
+
 /* The schema is four levels deep; what is deeper than this is a mistake or an attack. */
 #define DEPTH_MOST 16
 /* Entries of one list or map. Keeps whatever compares each with each quick. */
@@ -59,17 +61,13 @@ static struct yaml_node *node_new(const struct builder *b, enum node_kind kind, 
 /* Appends, and takes `item` over also on failure. */
 static int node_append(struct yaml_node *n, struct yaml_node *item)
 {
-	/* Sizes double: it is full when it holds a power of two. */
-	if (n->n == 0 || (n->n >= 4 && (n->n & (n->n - 1)) == 0)) {
-		size_t room = n->n == 0 ? 4 : 2 * n->n;
-		struct yaml_node **v = realloc(n->v, room * sizeof(struct yaml_node *));
-		if (!v) {
-			node_free(item);
-			return -ENOMEM;
-		}
-		n->v = v;
+	struct yaml_node **added = array_add(&n->v, &n->n, sizeof(struct yaml_node *));
+
+	if (!added) {
+		node_free(item);
+		return -ENOMEM;
 	}
-	n->v[n->n++] = item;
+	*added = item;
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "engine/core/engine-job.h"
 #include "moosefs.h"
 #include "engine/guard/roots.h"
+#include "base/array.h"
 #include "base/gate.h"
 #include "base/macros.h"
 #include "base/mounts.h"
@@ -163,24 +164,9 @@ static int child_add(struct level *l, const struct moosefs_entry *e)
 {
 	size_t len = strlen(e->name) + 1;
 
-	if (l->n == l->cap) {
-		size_t cap = MAX(2 * l->cap, (size_t)16);
-		struct child *v = realloc(l->v, cap * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		l->v = v;
-		l->cap = cap;
-	}
-	if (l->names_len + len > l->names_cap) {
-		size_t cap = MAX(2 * l->names_cap, (size_t)1024);
-		char *names = realloc(l->names, cap);
-
-		if (!names)
-			return -ENOMEM;
-		l->names = names;
-		l->names_cap = cap;
-	}
+	if (array_reserve(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0 ||
+	    array_reserve(&l->names, &l->names_cap, l->names_len + len, 1) < 0)
+		return -ENOMEM;
 	memcpy(l->names + l->names_len, e->name, len);
 	l->v[l->n++] = (struct child){ .inode = e->inode, .name = l->names_len };
 	l->names_len += len;
@@ -292,15 +278,8 @@ struct unlisted {
 
 static int unlisted_push(struct unlisted *u, uint32_t inode)
 {
-	if (u->n == u->cap) {
-		size_t cap = MAX(2 * u->cap, (size_t)64);
-		uint32_t *v = realloc(u->v, cap * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		u->v = v;
-		u->cap = cap;
-	}
+	if (array_reserve(&u->v, &u->cap, u->n + 1, sizeof(*u->v)) < 0)
+		return -ENOMEM;
 	u->v[u->n++] = inode;
 	return 0;
 }

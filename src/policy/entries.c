@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 
 #define BLOCK_BYTES KiB(256)
@@ -46,35 +47,18 @@ static const char *keep_series(struct policy_entries *l, const char *s)
 	return strcmp(s, last) == 0 ? last : keep_text(l, s);
 }
 
-static int make_room(struct policy_entries *l)
-{
-	size_t cap = MAX(l->cap + l->cap / 2, (size_t)256);
-	struct policy_entry *v;
-
-	if (l->n < l->cap)
-		return 0;
-	if (l->n >= UINT32_MAX)
-		return -E2BIG;
-	v = realloc(l->v, cap * sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	l->v = v;
-	l->cap = cap;
-	return 0;
-}
-
 int entries_add(struct policy_entries *l, const struct policy_entry *e)
 {
-	struct policy_entry copy = *e;
-	int r = make_room(l);
+	struct policy_entry copy = *e, *added;
 
-	if (r < 0)
-		return r;
+	if (l->n >= UINT32_MAX)
+		return -E2BIG;
 	copy.name = keep_text(l, e->name);
 	copy.series = keep_series(l, e->series);
-	if (!copy.name || !copy.series)
+	added = copy.name && copy.series ? array_add(&l->v, &l->n, sizeof(copy)) : NULL;
+	if (!added)
 		return -ENOMEM;
-	l->v[l->n++] = copy;
+	*added = copy;
 	return 0;
 }
 

@@ -69,7 +69,7 @@ struct arena_block;
 /* All zero is empty. */
 struct policy_entries {
 	struct policy_entry *v;
-	size_t n, cap;
+	size_t n;
 	struct arena_block *blocks; /* of the names */
 };
 

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 
 #define REPEAT_MOST 32767 /* RE_DUP_MAX */
@@ -103,23 +104,6 @@ static int too_much(struct parser *s)
 	return -E2BIG;
 }
 
-static int make_room(void *array, size_t n, size_t *cap, size_t size)
-{
-	size_t more = *cap ? 2 * *cap : 16;
-	void *v;
-
-	if (n <= *cap)
-		return 0;
-	while (more < n)
-		more *= 2;
-	v = reallocarray(*(void **)array, more, size);
-	if (!v)
-		return -ENOMEM;
-	*(void **)array = v;
-	*cap = more;
-	return 0;
-}
-
 /* Makes room for `n` steps at `at`: what is behind moves. */
 static int insert(struct parser *s, size_t at, size_t n)
 {
@@ -128,7 +112,7 @@ static int insert(struct parser *s, size_t at, size_t n)
 
 	if (p->n + n > PATTERN_STEPS)
 		return too_much(s);
-	r = make_room(&p->v, p->n + n, &p->cap, sizeof(*p->v));
+	r = array_reserve(&p->v, &p->cap, p->n + n, sizeof(*p->v));
 	if (r < 0)
 		return r;
 	memmove(p->v + at + n, p->v + at, (p->n - at) * sizeof(*p->v));
@@ -149,7 +133,7 @@ static int put(struct parser *s, const struct step *step)
 static int put_set(struct parser *s, const struct set *set)
 {
 	struct pattern *p = s->p;
-	int r = make_room(&p->sets, p->n_sets + 1, &p->cap_sets, sizeof(*p->sets));
+	int r = array_reserve(&p->sets, &p->cap_sets, p->n_sets + 1, sizeof(*p->sets));
 
 	if (r < 0)
 		return r;
@@ -889,7 +873,7 @@ int pattern_match(struct pattern *p, const char *text, struct pattern_group ret[
 		return -E2BIG;
 	if (!find(p, &t, &begin, &end))
 		return 0;
-	r = make_room(&p->ends, (end - begin + 1) * words, &p->ends_cap, sizeof(*p->ends));
+	r = array_reserve(&p->ends, &p->ends_cap, (end - begin + 1) * words, sizeof(*p->ends));
 	if (r < 0)
 		return r;
 	lead_all(p, &t, begin, end, words);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/fd.h"
 
 #define STRING_NULL UINT32_MAX
@@ -31,17 +32,9 @@ static void out_add(struct wire_out *o, const void *data, size_t len)
 		o->error = -EMSGSIZE;
 		return;
 	}
-	if (o->len + len > o->cap) {
-		size_t cap = MAX(o->cap * 2, MAX(o->len + len, (size_t)512));
-		uint8_t *bigger = realloc(o->data, cap);
-
-		if (!bigger) {
-			o->error = -ENOMEM;
-			return;
-		}
-		o->data = bigger;
-		o->cap = cap;
-	}
+	o->error = array_reserve(&o->data, &o->cap, MAX(o->len + len, (size_t)512), 1);
+	if (o->error)
+		return;
 	memcpy(o->data + o->len, data, len);
 	o->len += len;
 }

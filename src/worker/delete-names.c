@@ -17,6 +17,7 @@
 #include "last-reference-process.h"
 #include "wire/remote-pace.h"
 #include "serving.h"
+#include "base/array.h"
 #include "base/units.h"
 
 /* A deeper path is told without its end. */
@@ -450,22 +451,15 @@ void run_free_remainders(struct run *r)
 
 static int names_take(struct run *r)
 {
-	size_t cap = 0;
-
 	while (!r->in.error && r->in.left > 0) {
 		struct run_name *n;
 
-		if (r->n == cap) {
-			size_t more = MAX(cap * 2, (size_t)64);
-
-			n = r->n < PROTOCOL_ITEMS ? realloc(r->v, more * sizeof(*n)) : NULL;
-			if (!n)
-				return -ENOMEM;
-			r->v = n;
-			cap = more;
-		}
-		n = &r->v[r->n++];
-		*n = (struct run_name){ .seq = wire_get(&r->in) };
+		if (r->n == PROTOCOL_ITEMS)
+			return -EBADMSG;
+		n = array_add(&r->v, &r->n, sizeof(*n));
+		if (!n)
+			return -ENOMEM;
+		n->seq = wire_get(&r->in);
 		n->name = wire_get_component(&r->in);
 		n->id = wire_get_identity(&r->in);
 	}

@@ -38,6 +38,7 @@
 #include "wire/remote-pace.h"
 #include "serving.h"
 #include "caller-view.h"
+#include "base/array.h"
 #include "base/courtesy.h"
 #include "base/debug.h"
 #include "base/escape.h"
@@ -93,20 +94,11 @@ static int page_map(struct serving *s, int fd)
 static int protect_take(struct serving *s)
 {
 	size_t n = 0;
+	int r = 0;
 
-	while (!s->in.error && s->in.left > 0) {
-		const char *path = wire_get_string(&s->in);
-		char **v = realloc(s->protect_extra, (n + 2) * sizeof(char *));
-
-		if (!v)
-			return -ENOMEM;
-		s->protect_extra = v;
-		v[n] = strdup(path);
-		if (!v[n++])
-			return -ENOMEM;
-		v[n] = NULL;
-	}
-	return 0;
+	while (r >= 0 && !s->in.error && s->in.left > 0)
+		r = strings_add(&s->protect_extra, &n, strdup(wire_get_string(&s->in)));
+	return r;
 }
 
 struct hello {

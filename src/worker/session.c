@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "session.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <search.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "engine/guard/path-intake.h"
+#include "base/array.h"
 #include "base/macros.h"
 
 /* As many as a number of them has bits for in an entry. */
@@ -86,7 +88,7 @@ static void groups_free(struct session *s)
 		group_done(&s->groups[i]);
 	free(s->groups);
 	s->groups = NULL;
-	s->n_groups = s->cap_groups = 0;
+	s->n_groups = 0;
 }
 
 void session_groups_done(struct session *s)
@@ -148,30 +150,12 @@ void sessions_free(struct session **list)
 		session_forget(list, (*list)->id);
 }
 
-/* Makes room for one more element. */
-static int grow(void *array, size_t n, size_t *cap, size_t size)
-{
-	void **v = array, *bigger;
-	size_t more = MAX(*cap * 2, (size_t)16);
-
-	if (n < *cap)
-		return 0;
-	bigger = realloc(*v, more * size);
-	if (!bigger)
-		return -ENOMEM;
-	*v = bigger;
-	*cap = more;
-	return 0;
-}
-
 struct session_group *session_group_add(struct session *s)
 {
-	struct session_group *g;
+	struct session_group *g = array_add(&s->groups, &s->n_groups, sizeof(*g));
 
-	if (grow(&s->groups, s->n_groups, &s->cap_groups, sizeof(*s->groups)) < 0)
-		return NULL;
-	g = &s->groups[s->n_groups++];
-	*g = (struct session_group){ .dirfd = -1, .names_fd = -1 };
+	if (g)
+		g->dirfd = g->names_fd = -1;
 	return g;
 }
 
@@ -185,23 +169,25 @@ static size_t dirs_kept_open(void)
 
 static int dir_append(struct session *s, int fd, const struct found *f)
 {
-	struct session_dir d = { .fd = -1, .found = *f };
+	struct session_dir d = { .fd = -1, .found = *f }, *added;
 	char path[4096];
 	ssize_t len = fd_path(fd, path, sizeof(path));
-	int r = grow(&s->dirs, s->n_dirs, &s->cap_dirs, sizeof(*s->dirs));
+	int r;
 
 	if (len < 0)
 		return (int)len;
 	if (s->n_dirs == DIRS_MOST)
 		return -E2BIG;
-	if (r >= 0)
-		r = lasting_fsid(fd, &d.fsid);
+	r = lasting_fsid(fd, &d.fsid);
 	if (r < 0)
 		return r;
 	d.path = strdup(path);
-	if (!d.path)
+	added = d.path ? array_add(&s->dirs, &s->n_dirs, sizeof(d)) : NULL;
+	if (!added) {
+		free(d.path);
 		return -ENOMEM;
-	s->dirs[s->n_dirs++] = d;
+	}
+	*added = d;
 	return 0;
 }
 
@@ -252,18 +238,13 @@ int session_dir_call(struct session *s, const char *dir, uint32_t number)
 static int name_add(struct session *s, const char *name, uint32_t *ret)
 {
 	size_t len = strlen(name) + 1;
+	int r;
 
 	if (s->arena_len + len > UINT32_MAX)
 		return -E2BIG;
-	if (s->arena_len + len > s->arena_cap) {
-		size_t cap = MAX(s->arena_cap * 2, KiB(4));
-		char *bigger = realloc(s->arena, cap);
-
-		if (!bigger)
-			return -ENOMEM;
-		s->arena = bigger;
-		s->arena_cap = cap;
-	}
+	r = array_reserve(&s->arena, &s->arena_cap, s->arena_len + len, 1);
+	if (r < 0)
+		return r;
 	memcpy(s->arena + s->arena_len, name, len);
 	*ret = (uint32_t)s->arena_len;
 	s->arena_len += len;
@@ -277,14 +258,17 @@ int session_entry_add(struct session *s, uint32_t dir, const char *name, const s
 		.btime_nsec = id->btime_nsec,
 		.dir = dir & (DIRS_MOST - 1),
 		.type = id->mode >> TYPE_SHIFT & 0xf,
-	};
-	int r = grow(&s->entries, s->n_entries, &s->cap_entries, sizeof(*s->entries));
+	}, *added;
+	int r = name_add(s, name, &e.name);
 
-	if (r >= 0)
-		r = name_add(s, name, &e.name);
-	if (r >= 0)
-		s->entries[s->n_entries++] = e;
-	return r;
+	if (r < 0)
+		return r;
+	assert(dir < s->n_dirs);
+	added = array_add(&s->entries, &s->n_entries, sizeof(e));
+	if (!added)
+		return -ENOMEM;
+	*added = e;
+	return 0;
 }
 
 int session_dir_open(const struct session_dir *d)

@@ -45,11 +45,11 @@ struct session {
 	struct session *next;
 	uint64_t id;
 	struct session_group *groups;
-	size_t n_groups, cap_groups;
+	size_t n_groups;
 	struct session_dir *dirs;
-	size_t n_dirs, cap_dirs;
+	size_t n_dirs;
 	struct session_entry *entries;
-	size_t n_entries, cap_entries;
+	size_t n_entries;
 	char *arena; /* names */
 	size_t arena_len, arena_cap;
 	uint64_t missing;

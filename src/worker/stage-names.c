@@ -13,6 +13,7 @@
 #include "directory.h"
 #include "serving.h"
 #include "session.h"
+#include "base/array.h"
 #include "base/gate.h"
 
 /* Names from..to, all moved or all left for the same reason. */
@@ -27,7 +28,7 @@ struct staging {
 	int job_fd;
 	struct lasting_identity job_id;
 	struct range *ranges;
-	size_t n, cap;
+	size_t n;
 	struct failure_text f;
 	uint32_t dir; /* that is open as dirfd; UINT32_MAX: none */
 	int dirfd;
@@ -44,22 +45,16 @@ static int refuse(struct staging *st, enum error_cause cause, const struct sessi
 
 static int range_add(struct staging *st, uint64_t seq, int error)
 {
-	struct range *last = st->ranges && st->n > 0 ? &st->ranges[st->n - 1] : NULL;
+	struct range *last = st->n > 0 ? &st->ranges[st->n - 1] : NULL;
 
 	if (last && last->to + 1 == seq && last->error == error) {
 		last->to = seq;
 		return 0;
 	}
-	if (!st->ranges || st->n == st->cap) {
-		size_t cap = MAX(st->cap * 2, (size_t)16);
-		struct range *v = realloc(st->ranges, cap * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		st->ranges = v;
-		st->cap = cap;
-	}
-	st->ranges[st->n++] = (struct range){ seq, seq, error };
+	last = array_add(&st->ranges, &st->n, sizeof(*last));
+	if (!last)
+		return -ENOMEM;
+	*last = (struct range){ seq, seq, error };
 	return 0;
 }
 
@@ -159,7 +154,7 @@ static void undo(struct staging *st)
 	size_t n = st->n;
 
 	st->ranges = NULL;
-	st->n = st->cap = 0;
+	st->n = 0;
 	for (size_t i = 0; i < n; i++)
 		for (uint64_t seq = all[i].from; all[i].error == 0 && seq <= all[i].to; seq++) {
 			const struct session_entry *e = &st->session->entries[seq - 1];

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 
 /* As many as there can be of 4,096 ids each. */
@@ -48,25 +49,16 @@ static void reading_done(struct reading *r)
 	free(r->v);
 }
 
-/* Where there is one more to be of an array of n, with room made for it by doubling. NULL: there is
- * no memory, and the array is as it was. */
-static void *grow(void *array, size_t n, size_t size)
-{
-	return n & (n - 1) ? array : reallocarray(array, n ? 2 * n : 1, size);
-}
-
 static int owner_add(struct reading *r, const char *name)
 {
-	struct owner *v = grow(r->owners, r->n_owners, sizeof(*v));
-	char *copy;
+	char *copy = strdup(name);
+	struct owner *o = copy ? array_add(&r->owners, &r->n_owners, sizeof(*o)) : NULL;
 
-	if (!v)
+	if (!o) {
+		free(copy);
 		return -ENOMEM;
-	r->owners = v;
-	copy = strdup(name);
-	if (!copy)
-		return -ENOMEM;
-	v[r->n_owners++] = (struct owner){ copy, r->n, false };
+	}
+	*o = (struct owner){ copy, r->n, false };
 	return 0;
 }
 
@@ -80,16 +72,15 @@ static int range_add(struct reading *r, const char *line)
 	if (sscanf(line, "%256[^:]:%" SCNu32 ":%" SCNu32, name, &first, &n) != 3 || n == 0 ||
 	    first == 0)
 		return 0;
-	v = grow(r->v, r->n, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	r->v = v;
 	if (sscanf(name, "%" SCNu32 "%c", &id, &end) != 1) {
 		id = 0;
 		if (owner_add(r, name) < 0)
 			return -ENOMEM;
 	}
-	v[r->n++] = (struct account_range){ first, n, id != 0 ? id : first };
+	v = array_add(&r->v, &r->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	*v = (struct account_range){ first, n, id != 0 ? id : first };
 	return 0;
 }
 

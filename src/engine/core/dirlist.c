@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "slice.h"
+#include "base/array.h"
 #include "base/fd.h"
 #include "base/macros.h"
 
@@ -104,17 +105,7 @@ static int arena_room(struct dirlist *l)
 
 static int entry_room(struct dirlist *l)
 {
-	size_t cap = MAX(l->cap * 2, (size_t)256);
-	struct dentry *bigger;
-
-	if (l->n < l->cap)
-		return 0;
-	bigger = realloc(l->v, cap * sizeof(*bigger));
-	if (!bigger)
-		return -ENOMEM;
-	l->v = bigger;
-	l->cap = cap;
-	return 0;
+	return array_reserve(&l->v, &l->cap, MAX(l->n + 1, (size_t)256), sizeof(*l->v));
 }
 
 static bool is_dot_or_dotdot(const char *n)
@@ -203,19 +194,11 @@ int dirlist_add(struct dirlist *l, const char *name, uint64_t ino, uint8_t type)
 	size_t len = strlen(name) + 1;
 	int r;
 
-	if (l->arena_cap - l->arena_len < len) {
-		size_t cap = MAX(l->arena_cap * 2, KiB(4));
-		char *bigger;
-
-		if (cap > UINT32_MAX)
-			return -ENOMEM;
-		bigger = realloc(l->arena, cap);
-		if (!bigger)
-			return -ENOMEM;
-		l->arena = bigger;
-		l->arena_cap = cap;
-	}
-	r = entry_room(l);
+	if (l->arena_len + len > UINT32_MAX)
+		return -ENOMEM;
+	r = array_reserve(&l->arena, &l->arena_cap, l->arena_len + len, 1);
+	if (r >= 0)
+		r = entry_room(l);
 	if (r < 0)
 		return r;
 	assert(l->arena_len + len <= l->arena_cap);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/macros.h"
 #include "base/mounts.h"
 
@@ -39,21 +40,13 @@ static int by_location(const void *a, const void *b)
 int locations_add(struct locations *p, const struct location *at, bool content, const char *reason)
 {
 	char *path = strdup(at->path);
+	struct protected_location *v = path ? array_add(&p->v, &p->n, sizeof(*v)) : NULL;
 
-	if (path && p->n == p->cap) {
-		size_t cap = MAX(p->cap * 2, (size_t)64);
-		struct protected_location *v = realloc(p->v, cap * sizeof(*v));
-
-		if (!v) {
-			free(path);
-			return -ENOMEM;
-		}
-		p->v = v;
-		p->cap = cap;
-	}
-	if (!path)
+	if (!v) {
+		free(path);
 		return -ENOMEM;
-	p->v[p->n++] = (struct protected_location){ at->dev, strlen(path), path, content, reason };
+	}
+	*v = (struct protected_location){ at->dev, strlen(path), path, content, reason };
 	return 0;
 }
 

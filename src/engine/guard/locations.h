@@ -11,7 +11,7 @@ struct protected_location;
 
 struct locations {
 	struct protected_location *v;
-	size_t n, cap;
+	size_t n;
 };
 
 /* With content: everything beneath it, too. The reason is static. Returns 0 or -ENOMEM. */

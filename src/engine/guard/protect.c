@@ -13,6 +13,7 @@
 
 #include "path-cache.h"
 #include "locations.h"
+#include "base/array.h"
 #include "base/mounts.h"
 
 /* The kernel knows 32 swap files at most. */
@@ -54,9 +55,9 @@ struct spot {
 
 struct protect {
 	struct entry *v;
-	size_t n, cap;
+	size_t n;
 	struct entry *parents; /* directories in which an entry of v lies; n_parents */
-	size_t n_parents, cap_parents;
+	size_t n_parents;
 	struct mounts mounts;
 	struct path_cache paths;    /* while it is made */
 	struct locations locations; /* of all that is protected */
@@ -106,21 +107,6 @@ static const char *const pseudo_filesystems[] = {
 	"securityfs", "selinuxfs",   "smackfs",  "sysfs",    "tracefs",
 };
 
-static int grow(struct entry **v, size_t n, size_t *cap)
-{
-	size_t bigger = MAX(*cap * 2, (size_t)64);
-	struct entry *e;
-
-	if (n < *cap)
-		return 0;
-	e = realloc(*v, bigger * sizeof(*e));
-	if (!e)
-		return -ENOMEM;
-	*v = e;
-	*cap = bigger;
-	return 0;
-}
-
 static struct entry *find(struct entry *v, size_t n, uint64_t dev, uint64_t ino)
 {
 	for (size_t i = 0; i < n; i++)
@@ -140,20 +126,15 @@ static int add_identity(struct protect *p, uint64_t dev, uint64_t ino, bool cont
 			const char *reason)
 {
 	struct entry *known = find(p->v, p->n, dev, ino);
-	int r;
 
 	/* One entry for each: a search ends at the first. */
-	if (known && content && !known->content)
-		*known = (struct entry){
-			.dev = dev, .ino = ino, .content = content, .reason = reason
-		};
-	if (known)
+	if (known && !(content && !known->content))
 		return 0;
-	r = grow(&p->v, p->n, &p->cap);
-	if (r < 0)
-		return r;
-	p->v[p->n++] =
-		(struct entry){ .dev = dev, .ino = ino, .content = content, .reason = reason };
+	if (!known)
+		known = array_add(&p->v, &p->n, sizeof(*known));
+	if (!known)
+		return -ENOMEM;
+	*known = (struct entry){ .dev = dev, .ino = ino, .content = content, .reason = reason };
 	return 0;
 }
 
@@ -175,13 +156,12 @@ static int add_followed(struct protect *p, const char *path, bool content, const
  * things in it without a closer look. */
 static int add_parent(struct protect *p, uint64_t dev, uint64_t ino)
 {
-	int r;
-
 	if (!find(p->parents, p->n_parents, dev, ino)) {
-		r = grow(&p->parents, p->n_parents, &p->cap_parents);
-		if (r < 0)
-			return r;
-		p->parents[p->n_parents++] = (struct entry){ .dev = dev, .ino = ino };
+		struct entry *e = array_add(&p->parents, &p->n_parents, sizeof(*e));
+
+		if (!e)
+			return -ENOMEM;
+		*e = (struct entry){ .dev = dev, .ino = ino };
 	}
 	return add_identity(p, dev, ino, false, "holds what is protected");
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "path-intake.h"
+#include "base/array.h"
 
 static int by_dir(const void *a, const void *b)
 {
@@ -47,18 +48,16 @@ void roots_done(struct roots *r)
 
 static int group_append(struct roots *r, struct root_group *g)
 {
-	if (r->n == r->cap) {
-		size_t cap = MAX(r->cap * 2, (size_t)16);
-		struct root_group **v = realloc(r->v, cap * sizeof(struct root_group *));
+	struct root_group **added;
 
-		if (!v)
-			return -ENOMEM;
-		r->v = v;
-		r->cap = cap;
-	}
 	if (!tsearch(g, &r->index, by_dir))
 		return -ENOMEM;
-	r->v[r->n++] = g;
+	added = array_add(&r->v, &r->n, sizeof(struct root_group *));
+	if (!added) {
+		(void)tdelete(g, &r->index, by_dir);
+		return -ENOMEM;
+	}
+	*added = g;
 	return 0;
 }
 

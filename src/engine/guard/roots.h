@@ -24,7 +24,7 @@ struct root_group {
 
 struct roots {
 	struct root_group **v; /* in the order they appeared */
-	size_t n, cap, n_names;
+	size_t n, n_names;
 	size_t missing; /* names of a list that do not exist, found while resolving */
 	void *index;    /* tsearch(3) */
 	struct root_group *last;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/fd.h"
 #include "base/macros.h"
 
@@ -125,15 +126,8 @@ static char *block_get(struct spill *s, size_t i)
 
 static int block_add(struct spill *s)
 {
-	if (s->n_blocks == s->cap_blocks) {
-		size_t cap = MAX(s->cap_blocks * 2, (size_t)8);
-		char **blocks = realloc(s->blocks, cap * sizeof(*blocks));
-
-		if (!blocks)
-			return -ENOMEM;
-		s->blocks = blocks;
-		s->cap_blocks = cap;
-	}
+	if (array_reserve(&s->blocks, &s->cap_blocks, s->n_blocks + 1, sizeof(char *)) < 0)
+		return -ENOMEM;
 	make_room(s, SIZE_MAX);
 	/* Zeroed, because a block's unused tail is written to the file with it. */
 	s->blocks[s->n_blocks] = calloc(1, BLOCK);

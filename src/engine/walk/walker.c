@@ -11,6 +11,7 @@
 #include "engine/core/slice.h"
 #include "snapdir.h"
 #include "engine/remove/subvolume.h"
+#include "base/array.h"
 #include "base/gate.h"
 #include "walker.h"
 #include "walker-state.h"
@@ -144,19 +145,6 @@ void walker_give_up(struct walker *w)
 	spill_cut(w->stack, w->cur.pend_hi);
 }
 
-static int results_room(struct walker *w, size_t n)
-{
-	if (w->results_cap < n) {
-		uint8_t *bigger = realloc(w->results, n);
-
-		if (!bigger)
-			return -ENOMEM;
-		w->results = bigger;
-		w->results_cap = n;
-	}
-	return 0;
-}
-
 static void batch_make(struct walker *w, int dirfd, int flags, const struct dirlist *l, size_t n)
 {
 	const char *tree;
@@ -212,7 +200,7 @@ static struct batch *step_list(struct walker *w)
 	n = listing_split(w, l);
 	if (n == 0)
 		return NULL;
-	if (results_room(w, n) < 0) {
+	if (array_reserve(&w->results, &w->results_cap, n, 1) < 0) {
 		walker_failed(w, NULL, "cannot be emptied", -ENOMEM);
 		walker_give_up(w);
 		return NULL;
@@ -438,7 +426,8 @@ static struct batch *ascend(struct walker *w)
 		return NULL;
 	}
 	dirlist_clear(&w->one);
-	if (dirlist_add(&w->one, name, 0, DT_DIR) < 0 || results_room(w, 1) < 0) {
+	if (dirlist_add(&w->one, name, 0, DT_DIR) < 0 ||
+	    array_reserve(&w->results, &w->results_cap, 1, 1) < 0) {
 		walker_failed(w, NULL, "cannot remove directory", -ENOMEM);
 		leave_kept(w);
 		return NULL;
