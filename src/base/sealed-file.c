@@ -9,8 +9,6 @@
 
 #include "fd.h"
 
-#define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-
 static int file_write(int fd, void (*write)(FILE *f, const void *what), const void *what)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -30,7 +28,7 @@ static int file_write(int fd, void (*write)(FILE *f, const void *what), const vo
 
 int sealed_file(void (*write)(FILE *f, const void *what), const void *what)
 {
-	_cleanup_close_ int fd = memfd_create("names", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	_cleanup_close_ int fd = memfd_create("reclaim-sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
 
 	if (fd < 0)
@@ -38,7 +36,7 @@ int sealed_file(void (*write)(FILE *f, const void *what), const void *what)
 	r = file_write(fd, write, what);
 	if (r < 0)
 		return r;
-	if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+	if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, SEALED_FILE) < 0)
 		return -errno;
 	return fd_take(&fd);
 }
