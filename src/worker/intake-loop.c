@@ -7,6 +7,7 @@
 #include "session.h"
 #include "stage-names.h"
 #include "staging-entry.h"
+#include "base/macros.h"
 
 static int forget(struct serving *s)
 {
@@ -25,32 +26,28 @@ static int stop_late(struct serving *s)
 	return wire_end(&s->in);
 }
 
+static const struct {
+	enum protocol_request type;
+	int (*serve)(struct serving *s);
+} requests[] = {
+	{ REQUEST_ADD_GROUPS, validate_groups_add },
+	{ REQUEST_VALIDATE, validate },
+	{ REQUEST_FORGET, forget },
+	{ REQUEST_STOP, stop_late },
+	{ REQUEST_STAGE, stage },
+	{ REQUEST_MAKE_STAGING, staging_make },
+	{ REQUEST_OPEN_DIR, staging_open_dir },
+	{ REQUEST_RESTORE, staging_restore },
+	{ REQUEST_REMOVE_STAGING, staging_remove },
+	{ REQUEST_LIST_STAGING, staging_list },
+};
+
 static int serve_one(struct serving *s)
 {
-	switch (s->in.type) {
-	case REQUEST_ADD_GROUPS:
-		return validate_groups_add(s);
-	case REQUEST_VALIDATE:
-		return validate(s);
-	case REQUEST_FORGET:
-		return forget(s);
-	case REQUEST_STOP:
-		return stop_late(s);
-	case REQUEST_STAGE:
-		return stage(s);
-	case REQUEST_MAKE_STAGING:
-		return staging_make(s);
-	case REQUEST_OPEN_DIR:
-		return staging_open_dir(s);
-	case REQUEST_RESTORE:
-		return staging_restore(s);
-	case REQUEST_REMOVE_STAGING:
-		return staging_remove(s);
-	case REQUEST_LIST_STAGING:
-		return staging_list(s);
-	default:
-		return -EBADMSG;
-	}
+	for (size_t i = 0; i < ELEMENTSOF(requests); i++)
+		if (requests[i].type == s->in.type)
+			return requests[i].serve(s);
+	return -EBADMSG;
 }
 
 int intake_serve(struct serving *s)

@@ -102,6 +102,22 @@ static int fds_take(struct proxy *p, struct msghdr *m)
 	return 0;
 }
 
+/* Receives up to `size` bytes, and the descriptors that come with them. Returns as recv(2), but an
+ * error as a negative errno. */
+static ssize_t receive(struct proxy *p, int sock, void *buf, size_t size)
+{
+	union control control;
+	struct iovec v = { .iov_base = buf, .iov_len = size };
+	struct msghdr m = { .msg_iov = &v,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
+	int r = n < 0 ? -errno : fds_take(p, &m);
+
+	return r < 0 ? r : n;
+}
+
 static void fds_close(struct proxy *p)
 {
 	while (p->n_fds > 0)
@@ -125,7 +141,7 @@ static void fds_put(const struct proxy *p, union control *c, struct msghdr *m)
 /* ---- up: from the client ------------------------------------------------------------------ */
 
 /* Reads no further than the end of what comes before the first message. Descriptors that come with
- * it are left to the kernel. Returns as recv. */
+ * it are left to the kernel. Returns as receive. */
 static ssize_t read_lines(struct proxy *p)
 {
 	ssize_t n = recv(p->up.from, p->up.buf, sizeof(p->up.buf), MSG_PEEK);
@@ -136,7 +152,9 @@ static ssize_t read_lines(struct proxy *p)
 
 		p->begun = c == BEGIN[p->begun] ? p->begun + 1 : c == BEGIN[0] ? 1 : 0;
 	}
-	return n <= 0 ? n : recv(p->up.from, p->up.buf, (size_t)end, 0);
+	if (n > 0)
+		n = recv(p->up.from, p->up.buf, (size_t)end, 0);
+	return n < 0 ? -errno : n;
 }
 
 /* Sees how long the message is. */
@@ -185,22 +203,9 @@ static int head_read(struct proxy *p, size_t n)
 /* Reads no further than the end of a message, so that its descriptors come with it. */
 static ssize_t read_message(struct proxy *p)
 {
-	bool in_head = p->head < p->head_most;
-	size_t most = in_head ? p->head_most - p->head : MIN(p->left, sizeof(p->up.buf));
-	union control control;
-	struct iovec v = { .iov_base = p->up.buf + (in_head ? p->head : 0), .iov_len = most };
-	struct msghdr m = { .msg_iov = &v,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(p->up.from, &m, MSG_CMSG_CLOEXEC);
-	int r = n > 0 ? fds_take(p, &m) : 0;
-
-	if (r < 0) {
-		errno = -r;
-		return -1;
-	}
-	return n;
+	if (p->head < p->head_most)
+		return receive(p, p->up.from, p->up.buf + p->head, p->head_most - p->head);
+	return receive(p, p->up.from, p->up.buf, MIN(p->left, sizeof(p->up.buf)));
 }
 
 /* Of Varlink: lets go what may. */
@@ -217,22 +222,12 @@ static int lines_release(struct proxy *p)
 /* Descriptors mean nothing there: they are received only to be closed here. */
 static int varlink_read(struct proxy *p)
 {
-	union control control;
-	struct iovec v = { .iov_base = p->up.buf + p->lines.held,
-			   .iov_len = sizeof(p->up.buf) - p->lines.held };
-	struct msghdr m = { .msg_iov = &v,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(p->up.from, &m, MSG_CMSG_CLOEXEC);
-	int r;
+	ssize_t n = receive(p, p->up.from, p->up.buf + p->lines.held,
+			    sizeof(p->up.buf) - p->lines.held);
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
-	r = fds_take(p, &m);
 	fds_close(p);
-	if (r < 0 || n == 0)
-		return r;
+	if (n <= 0)
+		return n == -EAGAIN || n == -EINTR ? 1 : (int)n;
 	p->lines.held += (size_t)n;
 	return lines_release(p);
 }
@@ -243,10 +238,8 @@ static int dbus_read(struct proxy *p)
 	bool lines = p->begun < strlen(BEGIN);
 	ssize_t n = lines ? read_lines(p) : read_message(p);
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
-	if (n == 0)
-		return 0;
+	if (n <= 0)
+		return n == -EAGAIN || n == -EINTR ? 1 : (int)n;
 	p->up.at = p->up.end = 0;
 	if (!lines && p->head < p->head_most)
 		return head_read(p, (size_t)n);
@@ -404,17 +397,10 @@ static int turn(struct proxy *p)
 static int greeting_take(struct proxy *p, int sock)
 {
 	char byte;
-	struct iovec v = { .iov_base = &byte, .iov_len = 1 };
-	union control control;
-	struct msghdr m = { .msg_iov = &v,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
-	int r = n < 0 ? -errno : fds_take(p, &m);
+	ssize_t n = receive(p, sock, &byte, 1);
 
-	if (r < 0)
-		return r;
+	if (n < 0)
+		return (int)n;
 	if (n == 0 || p->n_fds != 2)
 		return -EPROTO;
 	p->up.from = p->down.to = p->fds[0];
