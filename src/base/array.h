@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Arrays that grow: a pointer to the elements and their number, kept by whoever owns them, who
+/* Arrays that grow: a pointer to the elements and their number, kept by their owner, which
  * frees the pointer. Elements move when an array grows. */
 #pragma once
 

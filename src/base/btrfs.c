@@ -49,6 +49,6 @@ int btrfs_commit(int fd)
 		fd = own;
 		r = ioctl(fd, BTRFS_IOC_START_SYNC, &transaction);
 	}
-	/* Unlike syncfs(2), this leaves alone what others have written and not flushed. */
+	/* Unlike syncfs(2), this leaves alone what other processes have written and not flushed. */
 	return r < 0 || ioctl(fd, BTRFS_IOC_WAIT_SYNC, &transaction) < 0 ? -errno : 0;
 }

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The longest there is. Whoever asks for a shorter slice goes first (Linux 6.12; ignored before).
+/* The longest there is. A thread with a shorter slice goes first (Linux 6.12; ignored before).
  */
 #define SLICE_NSEC (100ULL * 1000 * 1000)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* File descriptors: closing, opening one component, asking who a file is. */
+/* File descriptors: closing, opening one component, the identity of a file. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,8 @@
 
 #include "macros.h"
 
-/* Who a file is, whatever it is called: SAFETY I3. btime_nsec is 0 where the filesystem has none.
+/* The identity of a file, whatever it is called (SAFETY I3). btime_nsec is 0 where the filesystem
+ * has none.
  */
 struct identity {
 	uint64_t dev;

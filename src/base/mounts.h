@@ -77,7 +77,7 @@ bool mount_read_only(const struct mount *m);
 char *mount_value(const struct mount *m, const char *name);
 
 /* Is what is in the mount up to a process of a user other than root (FUSE)? Such a process may
- * leave whoever asks waiting for ever. */
+ * leave a process that asks waiting for ever. */
 bool mount_is_users(const struct mount *m);
 
 /* Could asking its filesystem keep us waiting for a server, or for a process that serves it? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Threads that do the work of others. */
+/* Threads that work for the one with the event loop. */
 #pragma once
 
 #include <pthread.h>

@@ -4,13 +4,13 @@
  * useful as they were; signals, abstract sockets and ports are closed to all roles (ABI 4, 6). */
 #pragma once
 
-/* Who deletes: removes and truncates beneath the directory fd, and makes nothing anywhere. */
+/* The deleter: removes and truncates beneath the directory fd, and makes nothing anywhere. */
 int landlock_restrict_deleter(int fd);
 
-/* Who looks and stages: opens nothing for writing, truncates and runs nothing. It renames, in the
+/* The intake role: opens nothing for writing, truncates and runs nothing. It renames, in the
  * submitter's directories: of a directory that is in no tree of ours, as one of a container's,
  * only within that (to the caller, -EXDEV). Nothing before ABI 2, which has no way to allow it. */
 int landlock_restrict_intake(void);
 
-/* Who passes messages on: opens nothing. */
+/* The proxy: opens nothing. */
 int landlock_restrict_proxy(void);

@@ -8,6 +8,7 @@
  */
 #include "seccomp.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -185,6 +186,7 @@ struct program {
 
 static void put(struct program *p, const struct sock_filter *f, size_t n)
 {
+	assert(p->n + n <= ELEMENTSOF(p->v));
 	for (size_t i = 0; i < n; i++)
 		p->v[p->n++] = f[i];
 }

@@ -119,13 +119,16 @@ struct worker_page {
 	_Atomic uint64_t entries, bytes;
 };
 
+/* A negative errno, or 0. */
 void wire_put_error(struct wire_out *o, int error);
-/* -4095 to 0. */
+/* -4095 to 0; another value is an error of the message. */
 int wire_get_error(struct wire_in *in);
 
+/* A type that is none of S_IFMT is an error of the message. */
 void wire_put_identity(struct wire_out *o, const struct lasting_identity *id);
 struct lasting_identity wire_get_identity(struct wire_in *in);
 
 /* A name that can only mean one thing in one directory: 1 to 255 bytes, no slash, not . or .. */
 bool is_component(const char *name);
+/* Anything else is an error of the message. Valid until the next receive. */
 const char *wire_get_component(struct wire_in *in);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "remote-pace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -90,6 +91,7 @@ static void turn_end(struct remote_pace *p)
 {
 	atomic_store(&p->holder, 0);
 	pthread_mutex_lock(&p->lock);
+	assert(p->taken);
 	p->taken = false;
 	pthread_cond_signal(&p->over);
 	pthread_mutex_unlock(&p->lock);

@@ -26,7 +26,8 @@ struct wire_header {
 	uint32_t is_long; /* 1: the rest is in the last descriptor */
 };
 
-/* A message to be sent. Descriptors are duplicated when they are put. Zero is an empty one. */
+/* A message to be sent. It owns duplicates of the descriptors that are put. Zero is an empty one.
+ */
 struct wire_out {
 	uint8_t *data; /* header first */
 	size_t len, cap;
@@ -36,7 +37,9 @@ struct wire_out {
 	int error;
 };
 
-/* Begins anew; memory is kept from message to message. */
+/* Begins anew; memory is kept from message to message. What is put after an error is ignored, and
+ * wire_pack returns the first: -EMSGSIZE beyond WIRE_LONG bytes or WIRE_FDS - 1 descriptors,
+ * -ENOMEM, or that of duplicating a descriptor. */
 void wire_begin(struct wire_out *o, uint32_t type, uint32_t serial);
 void wire_put(struct wire_out *o, uint64_t value);
 void wire_put_bytes(struct wire_out *o, const void *data, size_t len);
@@ -47,17 +50,18 @@ void wire_out_done(struct wire_out *o);
 /* How many bytes still fit a message that is not long. */
 size_t wire_room(const struct wire_out *o);
 
-/* Makes the message ready to be sent: what is too long is moved to a file. Once is enough. 0 or a
- * negative errno. */
+/* Makes the message ready to be sent: what is too long is moved to a file. Once is enough. Returns
+ * 0 or the negative errno of what was put, or of making the file. */
 int wire_pack(struct wire_out *o);
 
 /* Sends a packed message. flags as of send(2). 0 or a negative errno: -EAGAIN, -EPIPE. */
 int wire_send(int sock, const struct wire_out *o, int flags);
 
-/* Packs, sends (waiting as long as it takes), and keeps the memory for the next. */
+/* Packs, sends (waiting as long as it takes), and keeps the memory for the next. Returns 0 or the
+ * negative errno of wire_pack or wire_send. */
 int wire_post(int sock, struct wire_out *o);
 
-/* A message that has come. Descriptors that nobody takes are closed. Zero is an empty one. */
+/* A message that has come. Descriptors that are not taken are closed. Zero is an empty one. */
 struct wire_in {
 	uint32_t type, serial;
 	uint8_t *data, *file; /* of WIRE_MESSAGE bytes; of a long one */
@@ -68,12 +72,15 @@ struct wire_in {
 	int error;
 };
 
-/* Receives one message. Returns 1; 0 if the other end is closed; -EAGAIN; -EBADMSG for what makes
- * no sense; another negative errno. */
+/* Receives one message, in place of the one before, whose descriptors are closed. flags as of
+ * recv(2). Returns 1; 0 if the other end is closed; -EAGAIN with MSG_DONTWAIT if there is none;
+ * -EBADMSG if it is malformed, or long and not allow_long; -ENOMEM; or another negative errno. */
 int wire_receive(int sock, struct wire_in *in, int flags, bool allow_long);
+/* What is taken after an error is 0, "", NULL or -1; wire_end returns it. */
 uint64_t wire_get(struct wire_in *in);
-/* A number up to `most`. */
+/* A number up to `most`; a greater one is an error. */
 uint64_t wire_get_most(struct wire_in *in, uint64_t most);
+/* Valid until the next receive; NULL after an error. */
 const void *wire_get_bytes(struct wire_in *in, size_t *ret_len);
 /* Valid until the next receive; "" after an error. */
 const char *wire_get_string(struct wire_in *in);

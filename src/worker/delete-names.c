@@ -23,7 +23,7 @@
 /* A deeper path is told without its end. */
 #define PATH_SHOWN KiB(32)
 
-/* Lock held, or nobody else is there. */
+/* With the lock held, or no other thread. */
 static int post(struct run *r)
 {
 	return wire_post(r->s->sock, &r->out);
@@ -144,7 +144,7 @@ static bool is_unmoved(const struct run *r, const char *name)
 		       r->unmoved_usec;
 }
 
-/* Is it still who it was when it was accepted, and may it go? */
+/* Is it still the file that was accepted, and may it go? */
 static void name_verify(struct run *r, struct run_name *n, const struct protect *p, bool near,
 			uint64_t fsid, struct identity *ret)
 {
@@ -163,7 +163,7 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 		leave_out(r, n, -ENOENT, "");
 		return;
 	}
-	/* Somebody fetched it from staging; or the filesystem lost the way there and not its time
+	/* A process fetched it from staging; or the filesystem lost the way there and not its time
 	 * (as btrfs seems to, whose log has inodes apart from their names). */
 	if (r->unmoved_usec > 0 && !is_unmoved(r, n->name)) {
 		leave_out(r, n, -ESTALE,
@@ -383,7 +383,7 @@ static void ran_tell(struct run *r, int error, const struct stats *s, bool unflu
 	(void)post(r);
 }
 
-/* What is said to be gone must not be there again after a power cut, whoever removed it, and be it
+/* What is said to be gone must not be there again after a power cut, whatever removed it, and be it
  * this job's last try, whose flush was in vain; the record of it is flushed, too. */
 static int made_durable(struct run *r, bool *ret_unflushed)
 {
@@ -419,7 +419,7 @@ void run_all(struct run *r)
 	gone = kept_tell(r, &result.stats, MIN(k, 0));
 	if (k >= 0 && (gone > 0 || r->missing || result.stats.entries > 0))
 		k = made_durable(r, &unflushed);
-	/* Who is told of an error hears of nothing else. */
+	/* With an error nothing else is told. */
 	if (k < 0)
 		remainders_close(&r->remainders);
 	ran_tell(r, MIN(k, 0), &result.stats, unflushed, strategy);

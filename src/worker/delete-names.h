@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One run: names in one directory, each deleted only if it still is who it was. Owns the names from
- * run_take to run_done; run_all may be on another thread, and tells by itself. */
+/* One run: names in one directory, each deleted only if it is still the same file. Owns the names
+ * from run_take to run_done; run_all may be on another thread, and tells by itself. */
 #pragma once
 
 #include <pthread.h>
@@ -43,16 +43,20 @@ struct run {
 	unsigned problems;         /* told so far */
 	uint64_t skipped;          /* before the engine began */
 	bool missing;              /* a name was not there then */
-	bool may_wait;             /* for a flush with others */
+	bool may_wait;             /* for a flush of several runs */
 	struct engine *engine;
 	_Atomic bool cancelled, ended;
 	struct remainders remainders;
 	struct fs_profile profile; /* of the engine, for the remainders */
 };
 
-/* Takes over the request that has just come. 0 or a negative errno. */
+/* Takes over the request that has just come. Returns 0, -EBADMSG or -ENOMEM; then there is no run.
+ */
 int run_take(struct run *r, struct serving *s);
+/* Deletes the names, tells what is kept, and answers. On any thread; ends when all is done, the
+ * remainders included. */
 void run_all(struct run *r);
+/* Has it answered, and are there no remainders? Then the next may be taken. */
 bool run_ended(const struct run *r);
 /* Stops at the next entry. keep: what is left of large files is held then. Again, once the run has
  * said that it was stopped: holds them again, or drops them. */

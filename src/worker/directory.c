@@ -28,7 +28,7 @@ static bool has_staging(const char *path)
 	return false;
 }
 
-/* What is in staging is somebody's accepted job, through whatever mount it is seen. */
+/* What is in staging is of an accepted job, through whatever mount it is seen. */
 static bool in_staging(const struct session_dir *d, const struct protect *p)
 {
 	const struct mount *m = mounts_by_id(protect_mounts(p), d->found.id.mnt_id);
@@ -88,7 +88,7 @@ static const char *name_closed(const struct session_dir *d, const struct found *
 	if (f->attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		return "cannot be removed: it is immutable or append-only (see lsattr(1))";
 	if ((d->found.id.mode & S_ISVTX) && uid != 0 && uid != f->uid && uid != d->found.uid)
-		return "belongs to somebody else, in a directory in which only owners may remove "
+		return "belongs to another user, in a directory in which only owners may remove "
 		       "(sticky bit)";
 	return NULL;
 }
@@ -100,7 +100,7 @@ enum error_cause directory_validate(const struct session_dir *d, int fd, const c
 	int r = found_at(fd, name, ret);
 
 	if (r < 0) {
-		/* Who may not search a directory learns nothing about what is in it. */
+		/* A user that may not search a directory learns nothing about what is in it. */
 		*ret_why = r == -EACCES   ? "cannot be reached: permission denied"
 			   : r == -ENOENT ? "does not exist"
 					  : strerror(-r);

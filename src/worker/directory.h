@@ -7,7 +7,7 @@
 
 struct protect;
 
-/* Who passes a descriptor passes the mount it was opened through, which may be one of another
+/* With a descriptor comes the mount it was opened through, which may be one of another
  * namespace: nothing can be renamed between there and here, nor can be told what is protected. If
  * the path leads to the same directory here, that takes the place of *fd, and *f is what was found.
  */

@@ -25,7 +25,7 @@ static int flush_name(int dirfd, const char *name)
 	_cleanup_close_ int fd =
 		openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* Somebody has moved or removed it: that is durable with the directory it was in. */
+	/* A process has moved or removed it: that is durable with the directory it was in. */
 	if (fd < 0 && errno == ENOENT)
 		return fd_sync_dir(dirfd);
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
@@ -35,7 +35,7 @@ static int flush_dir(int dirfd)
 {
 	int k = btrfs_has(dirfd) ? btrfs_commit(dirfd) : fd_sync_dir(dirfd);
 
-	/* Somebody's own, which may be written and not read: nobody but root can flush it. */
+	/* A user's own, which may be written and not read: only root can flush it. */
 	return k == -EACCES ? 0 : k;
 }
 
@@ -58,7 +58,7 @@ int flush_make(struct serving *s, const struct flush *f, const _Atomic bool *can
 {
 	const struct pace *pace = s->pace ? remote_pace(s->pace) : NULL;
 	struct pace_budget budget;
-	/* Who has been told to stop, or whom nobody paces any more, flushes all the same. */
+	/* A worker that was told to stop, or is not paced any more, flushes all the same. */
 	bool paced = pace && pace->begin(pace->userdata, cancelled, &budget);
 	uint64_t began = now_usec();
 	int k;

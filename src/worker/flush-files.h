@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Makes durable what was removed: at a job's end, or once for several that ended together. A flush
- * is a slice of its own to the pace, so that it waits for its turn and is not taken for somebody
- * else's. */
+ * is a slice of its own to the pace, so that it waits for its turn and is not taken for
+ * foreground I/O. */
 #pragma once
 
 #include <stdatomic.h>

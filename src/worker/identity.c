@@ -44,7 +44,7 @@ static bool is_device_number(uint64_t fsid, uint64_t dev)
 struct lasting_identity lasting_of(uint64_t fsid, const struct identity *id)
 {
 	return (struct lasting_identity){
-		/* Inode and birth time, to the nanosecond, say who it is without it. */
+		/* Inode and birth time, to the nanosecond, identify it without. */
 		.fsid = id->btime_nsec != 0 && is_device_number(fsid, id->dev) ? 0 : fsid,
 		.ino = id->ino,
 		.btime_nsec = id->btime_nsec,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Looking at a file for good: who it is now, who it will be after a restart, and what its owner and
- * attributes say about deleting it. */
+/* A file's identity now and after a restart, and what its owner and attributes say about deleting
+ * it. */
 #pragma once
 
 #include "base/lasting-identity.h"
@@ -12,14 +12,16 @@ struct found {
 	uint64_t attributes; /* STATX_ATTR_* */
 };
 
-/* `name` beneath dirfd, not followed; "" is dirfd itself. 0 or a negative errno. */
+/* Fills *ret for `name` beneath dirfd, not followed; "" is dirfd itself. Returns 0 or a negative
+ * errno. */
 int found_at(int dirfd, const char *name, struct found *ret);
 
-/* The filesystem's part of lasting identities. */
+/* The filesystem's part of lasting identities. Returns 0 or a negative errno. */
 int lasting_fsid(int fd, uint64_t *ret);
 
+/* What is recorded of an identity on a filesystem with that fsid. */
 struct lasting_identity lasting_of(uint64_t fsid, const struct identity *id);
 bool lasting_equal(const struct lasting_identity *a, const struct lasting_identity *b);
 
-/* Who `name` beneath dirfd is, for good. 0 or a negative errno. */
+/* The lasting identity of `name` beneath dirfd. Returns 0 or a negative errno. */
 int lasting_at(int dirfd, const char *name, struct lasting_identity *ret);

@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaim-worker: does for reclaimd what touches a user's tree, as that user.
- *
- *   main.c         hello: who to be, and becoming so
- *   credentials.c  uid, gid, groups, capabilities: given up for good
- *   landlock.c        Landlock: where each role may do what
- *   seccomp.c        seccomp: what neither role ever does
- *   serving.c      answers, and what is protected
- *   intake-loop.c       the intake role's requests
- *     name-check.c, session.c, directory.c, identity.c    what is submitted, and may it be?
- *     stage-names.c                                      out of the way
- *     staging-entry.c, staging-make.c                    staging directories; putting back
- *   proxy.c         the proxy role: between reclaimd and one client
- *   deleter.c       the delete role's requests
- *     delete-names.c          one run of the engine
- *     flush-files.c        makes durable what it removed
- *     last-reference-process.c  whether anything else refers to a large file: a process of its own
- *     remainders.c        what it leaves of large files when it is stopped in their midst
- *     remote-pace.c  asks reclaimd how fast */
+ * This file becomes the submitter, in the order that nothing of a request is read before all is
+ * given up. Then serve the intake role (intake-loop.c), which validates, stages and restores, the
+ * delete role (deleter.c), or the proxy between reclaimd and one client (proxy/). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -147,7 +133,7 @@ static int hello_take(struct serving *s, struct hello *h)
 	return r;
 }
 
-/* Becomes who it is to be, and says so. Nothing of any request is read before. */
+/* Becomes the submitter, and says so. Nothing of any request is read before. */
 static int hello(struct serving *s)
 {
 	struct hello h = { .death_pipe = -1 };
@@ -155,7 +141,7 @@ static int hello(struct serving *s)
 	int r = hello_take(s, &h), abi = 0;
 
 	if (r < 0)
-		return complain("there is no sensible greeting", r);
+		return complain("invalid greeting from reclaimd", r);
 	/* Without it large files are unlinked whole, and jobs say so. */
 	if (s->deletes)
 		s->last_reference = last_reference_process_start(s->landlock_fd);

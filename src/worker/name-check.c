@@ -46,7 +46,7 @@ struct validation {
 	enum protocol_answer telling; /* the kind of answer that is being filled */
 	uint64_t lists;               /* bytes of names so far */
 	unsigned deaf;                /* names since reclaimd was heard last */
-	const struct record_header *expected; /* who the next name is to be, or NULL */
+	const struct record_header *expected; /* the identity of the next name, or NULL */
 	struct failure_text f;
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Looking at what is submitted: resolving it, once, as the submitter; who it is; and whether it may
- * be deleted at all. Nothing is changed. */
+/* Validates what is submitted: resolves it, once, as the submitter; records its identity; and tells
+ * whether it may be deleted at all. Nothing is changed. */
 #pragma once
 
 #include "serving.h"
 
-/* Takes a request's groups into the session. */
+/* Takes the groups of a request into the session, which is made if there is none. Returns 0,
+ * -ENOMEM or -EBADMSG. */
 int validate_groups_add(struct serving *s);
 
-/* Looks at all of a session and tells. Returns a negative errno only if it could not be told. */
+/* Validates all groups of a session, and answers. Returns 0, or a negative errno only if it could
+ * not be answered. */
 int validate(struct serving *s);

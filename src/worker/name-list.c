@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "name-list.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -59,6 +60,7 @@ static int read_on(struct name_list *l)
 	if (n <= 0)
 		return n < 0 ? -errno : -ESTALE;
 	l->left += (size_t)n;
+	assert(l->left <= NAME_LIST_CHUNK);
 	l->offset += (uint64_t)n;
 	return 1;
 }

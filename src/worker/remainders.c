@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "remainders.h"
 
+#include <assert.h>
 #include <time.h>
 
 #include "base/fd.h"
@@ -46,6 +47,7 @@ void remainders_dispose(struct remainders *r, enum remainders_disposition dispos
 {
 	pthread_mutex_lock(&r->lock);
 	r->disposition = disposition;
+	assert(disposition <= REMAINDERS_FREE);
 	atomic_store(&r->wait, disposition != REMAINDERS_FREE);
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
@@ -60,8 +62,8 @@ uint64_t remainders_bytes(const struct remainders *r)
 	return sum;
 }
 
-/* Those that somebody else has opened meanwhile are theirs alone, and who opens one waits for the
- * lease to be given up. */
+/* Those that another process has opened meanwhile are left to it; it waits for the lease to be
+ * given up. */
 static void let_go_of_broken(struct remainders *r)
 {
 	size_t kept = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a worker process knows while it serves: its end of the socket, who it is, what is protected.
- * Everything else in this directory is given one. */
+/* What a worker process knows while it serves: its end of the socket, its identity, what is
+ * protected. Everything else in this directory is given one. */
 #pragma once
 
 #include <stdbool.h>
@@ -50,13 +50,14 @@ int delete_serve(struct serving *s);
  * and *ret_error, if that cannot be told. */
 const struct protect *serving_protect(struct serving *s, char **ret_culprit, int *ret_error);
 
-/* Begins an answer to the request; answer_send sends it. */
+/* Begins an answer to the request, in s->out; answer_send sends it, and returns 0 or the negative
+ * errno of wire_post. */
 struct wire_out *answer_begin(struct serving *s, enum protocol_answer type);
 int answer_send(struct serving *s);
 
 /* For answers that consist of many records: sends what there is if less than `room` bytes are left,
- * or if it has been silent for long, and begins the next. */
+ * or if it has been silent for a second, and begins the next. Returns 0 or a negative errno. */
 int answer_flush(struct serving *s, enum protocol_answer type, size_t room);
 
-/* Says that it is still at work, now and then. */
+/* Says that it is still at work, at most once a second. Returns 0 or a negative errno. */
 int answer_alive(struct serving *s);

@@ -22,7 +22,7 @@
 
 #define TYPE_SHIFT 12 /* of S_IFMT */
 
-/* In one of two trees: how a directory was called, or who it is. */
+/* In one of two trees: the path of a directory, or its identity. */
 struct dir_key {
 	struct identity id;
 	uint32_t number;

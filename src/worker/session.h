@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What was submitted and looked at: directories, each opened once, and the names in them, so that
+/* What was submitted and validated: directories, each opened once, and the names in them, so that
  * they can be staged. A name costs 24 bytes and its text, here and not in reclaimd, which bounds
  * how many there are (daemon/held.h). */
 #pragma once
@@ -17,7 +17,7 @@ struct session_dir {
 	char *path; /* as the kernel names it */
 	struct found found;
 	uint64_t fsid;
-	bool near;      /* something in it is protected: look at each name */
+	bool near;      /* something in it is protected: each name is checked */
 	bool read_only; /* by the mount through which the submitter has it */
 	bool covered;   /* in the submitter's view, something in it is mounted: likewise */
 	/* Why nothing in it may be deleted, or ERROR_NONE; and in words, static. */
@@ -32,7 +32,7 @@ struct session_entry {
 	uint32_t dir : 28, type : 4; /* number from 0; S_IFMT bits, shifted */
 };
 
-/* Something that was submitted and is not looked at yet. */
+/* Something that was submitted and is not validated yet. */
 struct session_group {
 	int dirfd, names_fd;
 	char *dir_path, *path, *display;
@@ -63,32 +63,36 @@ struct session {
 	bool discards;
 };
 
-/* Finds one, or makes it. NULL: none, or memory is out. */
+/* Finds one in the list, which owns all of them, or makes it. NULL: none, or out of memory. */
 struct session *session_get(struct session **list, uint64_t id, bool make);
+/* Frees one, if it is there. */
 void session_forget(struct session **list, uint64_t id);
 void sessions_free(struct session **list);
 
-/* Room for one more, all zero. NULL if memory is out. */
+/* One more, without descriptors and else all zero. NULL: out of memory. */
 struct session_group *session_group_add(struct session *s);
 
-/* The number of the directory that *fd is; *fd is -1 if the session keeps it open. Negative errno.
- */
+/* Finds or adds the directory that *fd is: *ret_dir is its number, from 0, and *ret_new tells
+ * whether it was added. *fd is -1 then if the session keeps it open. Returns 0, -E2BIG, -ENOMEM, or
+ * another negative errno of finding out what it is. */
 int session_dir_add(struct session *s, int *fd, const struct found *f, uint32_t *ret_dir,
 		    bool *ret_new);
-/* Is it known which one is called so? */
+/* Is it known which directory this path leads to? False also if out of memory. */
 bool session_dir_known(struct session *s, const char *dir, uint32_t *ret_dir);
-/* From now on. 0 or -ENOMEM. */
+/* Remembers that the path leads there. Returns 0 or -ENOMEM. */
 int session_dir_call(struct session *s, const char *dir, uint32_t number);
 
+/* Adds a name in the directory of that number. Returns 0, -ENOMEM, or -E2BIG beyond 4 GiB of names.
+ */
 int session_entry_add(struct session *s, uint32_t dir, const char *name, const struct identity *id);
 
 /* Its descriptor, or one opened again, for the caller to close if it is not dir->fd; or a negative
  * errno, -ESTALE if it is another directory now. */
 int session_dir_open(const struct session_dir *d);
 
-/* Is what is there now what was looked at? */
+/* Is `id` that of the entry that was validated? */
 bool session_entry_is(const struct session *s, const struct session_entry *e,
 		      const struct identity *id);
 
-/* Memory that is only needed for looking is given back. */
+/* Frees what is only needed until all is validated: groups, and the directories by path. */
 void session_groups_done(struct session *s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "stage-names.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -93,7 +94,7 @@ static int dir_open(struct staging *st, uint32_t dir)
 }
 
 /* Makes sure that what has been moved is what was looked at: between the last look and the rename
- * somebody may have put something else there, which then goes back. */
+ * another process may have put something else there, which then goes back. */
 static int moved_check(struct staging *st, const struct session_entry *e, uint64_t seq)
 {
 	const char *name = st->session->arena + e->name;
@@ -128,8 +129,10 @@ static int entry_move(struct staging *st, uint64_t seq)
 	const char *name = st->session->arena + e->name;
 	struct identity id;
 	char n[24];
-	int r = dir_open(st, e->dir);
+	int r;
 
+	assert(seq >= 1 && seq <= st->session->n_entries && e->dir < st->session->n_dirs);
+	r = dir_open(st, e->dir);
 	if (r < 0)
 		return refuse(st, ERROR_IDENTITY_CHANGED, e,
 			      "lies in a directory that is not there any more");

@@ -164,7 +164,7 @@ static int view_check(struct serving *s, uint64_t number, int view_fd, const cha
 	return view_writable(s->view, &at) ? 0 : -EROFS;
 }
 
-/* Where it is to go was opened by somebody else, maybe in another mount namespace. */
+/* Where it is to go was opened by another process, maybe in another mount namespace. */
 static void mount_translate(int *to_fd, int staging_fd)
 {
 	struct found to, staging;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The staging directories themselves, and single things put back. Each function answers one
- * request, and returns a negative errno only if it could not be answered. */
+ * request, and returns 0, or a negative errno only if it could not be answered: then the worker
+ * ends. */
 #pragma once
 
 struct serving;

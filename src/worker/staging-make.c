@@ -96,8 +96,8 @@ static bool is_empty(int fd)
 	return !e && errno == 0;
 }
 
-/* Is it one that was begun, and not finished? Nothing is in such a one. Who owns the root of the
- * filesystem can call so what root has closed and filled, which has to stay closed. */
+/* Is it one that was begun, and not finished? Nothing is in such a one. The owner of the root of
+ * the filesystem can call so what root has closed and filled, which has to stay closed. */
 static bool is_unfinished(int fd, const struct wanted_dir *w)
 {
 	struct found f;
@@ -106,8 +106,8 @@ static bool is_unfinished(int fd, const struct wanted_dir *w)
 	       (f.id.mode & 07777 & ~S_ISGID) == 0 && is_empty(fd);
 }
 
-/* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps everybody
- * but root out, and tells it from one that somebody else made. */
+/* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps every
+ * user but root out, and tells it from one that another user made. */
 static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool make)
 {
 	_cleanup_close_ int fd = -1;
@@ -197,15 +197,15 @@ static int lock_get(int top_fd, const struct staging_wanted *w, uint64_t mnt_id)
 	int r = -EEXIST;
 
 	for (unsigned tries = 0; r == -EEXIST && tries < LOCK_TRIES; tries++) {
-		enum holder_is who;
+		enum holder_is is;
 
 		r = lock_read(top_fd, mnt_id, found);
 		if (r < 0)
 			return r;
-		who = r > 0 ? holder_compare(w->holder, found) : HOLDER_ENDED;
-		if (who == HOLDER_OTHER)
+		is = r > 0 ? holder_compare(w->holder, found) : HOLDER_ENDED;
+		if (is == HOLDER_OTHER)
 			return -EBUSY;
-		if (who == HOLDER_OWN || !w->make)
+		if (is == HOLDER_OWN || !w->make)
 			return 0;
 		r = r > 0 ? lock_take_over(top_fd, found, w->holder) : lock_make(top_fd, w->holder);
 	}

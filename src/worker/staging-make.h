@@ -13,7 +13,7 @@ struct staging_wanted {
 	uid_t uid;
 	gid_t gid;
 	bool make;          /* otherwise only if it is there */
-	const char *holder; /* who we are (util/holder.h); NULL: whoever has the mount */
+	const char *holder; /* this daemon (base/lock-holder.h); NULL: whichever has the mount */
 };
 
 /* Returns a descriptor of the submitter's own directory, open for listing, or a negative errno:

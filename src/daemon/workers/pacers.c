@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "pacers.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -263,6 +264,7 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 
 static void entry_put(struct pacers *p, struct entry *e)
 {
+	assert(e->users > 0 && e->n_suspended <= e->users && e->urgent <= e->users);
 	if (--e->users == 0)
 		entry_free(p, e);
 	else if (e->pacer)

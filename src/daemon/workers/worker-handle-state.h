@@ -89,8 +89,8 @@ struct worker {
 struct worker *worker_ref(struct worker *w);
 struct worker *worker_unref(struct worker *w);
 
-/* It is of no use any more: kills it, answers all, and tells the owner, who may free it: the caller
- * holds a reference. */
+/* It is of no use any more: kills it, answers all, and tells the owner, which may free it: the
+ * caller holds a reference. */
 void worker_fail(struct worker *w, const char *how);
 
 /* Something has happened after which it may have to be given up at some time. */

@@ -27,7 +27,7 @@ struct pacers;
 
 enum worker_role { WORKER_INTAKE, WORKER_DELETE };
 
-/* Whose authority something is done with. */
+/* The authority that something is done with. */
 struct submitter {
 	uid_t uid;
 	gid_t gid;
@@ -40,7 +40,7 @@ struct worker_options {
 	enum worker_role role;
 	const struct submitter *submitter; /* copied */
 	int landlock_fd;                   /* WORKER_DELETE: the directory; duplicated */
-	struct pacers *pacers;             /* WORKER_DELETE: who paces it, or NULL */
+	struct pacers *pacers;             /* WORKER_DELETE: what paces it, or NULL */
 	/* WORKER_DELETE, root: how long MooseFS's master may be held up; 0: not at all. */
 	uint64_t stall_usec;
 	const char *const *protect; /* further protected paths (I8), NULL-terminated, or NULL */
@@ -61,11 +61,13 @@ struct worker_options {
  * this reclaimd says to it. The caller frees and closes both. */
 int worker_program_pin(const char *path, int *ret_fd, char **ret_program);
 
+/* Starts a worker, which is the caller's to free. Returns 0, or a negative errno of making its
+ * socket, page and pipe, of starting the process, or of pacers_attach. */
 int worker_new(struct worker **ret, sd_event *event, const struct worker_options *o);
 /* Ends the process: at once if it does nothing, else when it has stopped, by force after a second.
  * Callbacks of open requests are called with -ECANCELED before it returns. NULL is accepted. */
 struct worker *worker_free(struct worker *w);
-/* It has ended already; whoever is told by `gone` will be in a moment. */
+/* It has ended already; `gone` will be called in a moment. */
 bool worker_ended(const struct worker *w);
 /* Requests not answered yet. */
 unsigned worker_busy(const struct worker *w);
@@ -74,6 +76,10 @@ unsigned worker_busy(const struct worker *w);
 void worker_hold(struct worker *w, bool hold);
 /* The Landlock ABI that confines a delete worker; 0: this kernel has none; -1: not known yet. */
 int worker_landlock_abi(const struct worker *w);
+
+/* What is asked of a worker returns 0, and its last callback is called exactly once, after the
+ * function has returned; or a negative errno, and no callback is called: -EPIPE if the worker has
+ * ended, -EINVAL if it has the other role, -ENOMEM, -EMSGSIZE, and those that are named.*/
 
 /* ---- intake ------------------------------------------------------------------------------- */
 
@@ -156,8 +162,8 @@ int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char 
  * (0700, the submitter's own) and opens the latter. mount_path must be the root of the mount mnt_id
  * (0: whatever is mounted there). fd is the callback's, -1 if r < 0: -EROFS, -EXDEV (something else
  * is there), -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). holder:
- * who we are (util/holder.h); only if the mount is ours, or, with `make`, becomes it (-EBUSY).
- * NULL: also where it is another daemon's. */
+ * this daemon (base/lock-holder.h); only if the mount is ours, or, with `make`, becomes it
+ * (-EBUSY). NULL: also where it is another daemon's. */
 int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
 			gid_t gid, bool make, const char *holder,
 			void (*made)(int r, int fd, void *userdata), void *userdata);
@@ -245,7 +251,8 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 #define WORKER_FLUSH 256
 int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n,
 		 void (*flushed)(int r, void *userdata), void *userdata);
-/* When the next may be made, on now_usec's clock, for others' sake; 0: at any time. */
+/* When the next may be made, on now_usec's clock, for the sake of foreground I/O; 0: at any time.
+ */
 uint64_t worker_flush_from(const struct worker *w);
 
 /* Stops the run at the next entry; its ran callback comes with cancelled set. keep: what is left of
@@ -259,7 +266,7 @@ void worker_stop(struct worker *w, bool keep);
 void worker_remainders_free(struct worker *w);
 void worker_remainders_stop(struct worker *w, bool keep);
 
-/* Somebody else is told of its end from now on. */
+/* Another callback is told of its end from now on. */
 void worker_give(struct worker *w, void (*gone)(struct worker *w, const char *how, void *userdata),
 		 void *userdata);
 

@@ -26,7 +26,7 @@
 /* Its end of the socket is closed: so long until it must be gone. */
 #define CLOSED_MOST USEC_PER_SEC
 
-/* Messages taken in one go, so that others have their turn. */
+/* Messages taken in one go, so that other sources have their turn. */
 #define MESSAGES_MOST 64
 
 struct worker *worker_ref(struct worker *w)
@@ -53,6 +53,7 @@ static struct worker *worker_destroy(struct worker *w)
 
 struct worker *worker_unref(struct worker *w)
 {
+	assert(w->n_refs > 0);
 	return --w->n_refs == 0 ? worker_destroy(w) : NULL;
 }
 
@@ -72,6 +73,7 @@ static void end(struct worker *w, int error, bool kill_now)
 	w->paced = pacers_detach(w->paced);
 	while ((rq = request_take(w)))
 		request_fail(rq, error);
+	assert(w->n_requests == 0);
 	rq = w->flush;
 	w->flush = NULL;
 	if (rq)
@@ -306,7 +308,7 @@ static bool discards(int fd)
 static int pace_make(struct worker *w, const struct worker_options *o, struct worker_fds *fds)
 {
 	/* Only where it is ours are nameless files made to see what a sync costs: in staging, which
-	 * is open for reading, and not in somebody's own directory. */
+	 * is open for reading, and not in a user's own directory. */
 	bool ours = !(fcntl(o->landlock_fd, F_GETFL) & O_PATH);
 
 	if (o->role != WORKER_DELETE || !o->pacers)

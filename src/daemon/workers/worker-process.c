@@ -52,7 +52,7 @@ static int attributes_fill(posix_spawnattr_t *a)
 	return -r;
 }
 
-/* Nobody else reaps it, so that the pid stays its own until a descriptor stands for it. */
+/* Only this process reaps it, so that the pid stays its own until a descriptor stands for it. */
 static int pidfd_open_or_kill(pid_t pid)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0), r = -errno;
@@ -217,7 +217,7 @@ void process_reap(sd_event *event, int pidfd, int death_pipe, bool now,
 
 	if (f)
 		*f = (struct reaping){ .pidfd = pidfd, .death_pipe = death_pipe, .watch = *w };
-	/* Without memory nobody can wait for it: it becomes init's when we end. */
+	/* Out of memory, it cannot be waited for: it becomes init's when we end. */
 	if (!f || sd_event_add_io(event, &s, pidfd, EPOLLIN, on_end, f) < 0) {
 		process_kill(pidfd, &death_pipe);
 		fd_closep(&pidfd);

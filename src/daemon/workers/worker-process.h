@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <systemd/sd-event.h>
 
-/* Starts the process; its end of the pair becomes descriptor 3, and is closed here. */
+/* Starts the program; `sock` becomes its descriptor 3, and is closed here, also on failure. Returns
+ * 0 with *ret_pidfd, the caller's, or the negative errno of posix_spawn(3) or pidfd_open(2). */
 int process_start(const char *program, int sock, int *ret_pidfd);
 
 /* How a process ended, in words, which takes it off the process table. False if it lives. */

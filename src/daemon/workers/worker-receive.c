@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Each answer is read in full and checked before a callback hears of it. Those of many records are
  * checked record by record: what came before a bad one is as true as anything of this worker. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct request *request_take(struct worker *w)
 	w->first = rq->next;
 	if (!w->first)
 		w->last = &w->first;
+	assert(w->n_requests > 0);
 	w->n_requests--;
 	return rq;
 }
@@ -284,7 +286,7 @@ static int take_flushed(struct worker *w)
 	return ENDS;
 }
 
-/* Which answer may come to which request, and who reads it. */
+/* Which answer may come to which request, and the function that reads it. */
 static const struct {
 	enum protocol_answer type;
 	enum request_kind kind;

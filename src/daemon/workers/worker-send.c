@@ -99,7 +99,7 @@ void worker_next(struct worker *w)
 
 int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds)
 {
-	const struct submitter *who = o->submitter;
+	const struct submitter *submitter = o->submitter;
 	struct wire_out *out = message_add(&w->out, REQUEST_HELLO, 0);
 	int r;
 
@@ -107,11 +107,11 @@ int worker_greet(struct worker *w, const struct worker_options *o, const struct 
 		return -ENOMEM;
 	wire_put(out, PROTOCOL_VERSION);
 	wire_put(out, o->role == WORKER_DELETE);
-	wire_put(out, who->uid);
-	wire_put(out, who->gid);
+	wire_put(out, submitter->uid);
+	wire_put(out, submitter->gid);
 	wire_put(out, fds->pace >= 0 ? HELLO_PACED : 0);
 	wire_put(out, o->stall_usec);
-	wire_put_bytes(out, who->groups, who->n_groups * sizeof(gid_t));
+	wire_put_bytes(out, submitter->groups, submitter->n_groups * sizeof(gid_t));
 	wire_put_fd(out, fds->page);
 	wire_put_fd(out, fds->death_pipe);
 	if (o->role == WORKER_DELETE)
@@ -314,7 +314,7 @@ int worker_open_dir(struct worker *w, int at_fd, const char *path,
 		    const struct lasting_identity *id,
 		    void (*opened)(int r, int fd, void *userdata), void *userdata)
 {
-	static const struct lasting_identity nobody;
+	static const struct lasting_identity none;
 	struct request *rq;
 	int r;
 	struct wire_out *out = request_begin(w, KIND_OPEN, REQUEST_OPEN_DIR, userdata, &rq, &r);
@@ -325,7 +325,7 @@ int worker_open_dir(struct worker *w, int at_fd, const char *path,
 	rq->wants_path_fd = true;
 	wire_put_string(out, path);
 	wire_put(out, (at_fd >= 0 ? OPEN_AT : 0U) | (id ? OPEN_IDENTITY : 0U));
-	wire_put_identity(out, id ? id : &nobody);
+	wire_put_identity(out, id ? id : &none);
 	if (at_fd >= 0)
 		wire_put_fd(out, at_fd);
 	return request_queue(w, rq, 0);
@@ -398,7 +398,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
 	       const struct run_callbacks *cb, void *userdata)
 {
-	static const struct lasting_identity nobody;
+	static const struct lasting_identity none;
 	struct request *rq;
 	int r;
 	struct wire_out *out = request_begin(w, KIND_RUN, REQUEST_RUN, userdata, &rq, &r);
@@ -409,7 +409,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 	rq->least = UINT64_MAX;
 	wire_put_string(out, display);
 	wire_put(out, (dir_id ? RUN_DIR_IDENTITY : 0U) | (cb->may_wait ? RUN_FLUSH_LATER : 0U));
-	wire_put_identity(out, dir_id ? dir_id : &nobody);
+	wire_put_identity(out, dir_id ? dir_id : &none);
 	wire_put(out, unmoved_usec);
 	wire_put_fd(out, dirfd);
 	for (size_t i = 0; i < n; i++) {

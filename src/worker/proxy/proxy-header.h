@@ -2,7 +2,7 @@
 /* Which D-Bus messages may bring descriptors.
  *
  * sd-bus drops a message whose header it refuses, but not the descriptors that came with it (seen
- * with 252), so that anybody could leave as many in reclaimd as it may have. Of headers that it
+ * with 252), so that any user could leave as many in reclaimd as it may have. Of headers that it
  * takes, those are let through here that our methods need, and no others: less is known to be good
  * than is good. */
 #pragma once

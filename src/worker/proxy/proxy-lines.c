@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "proxy-lines.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -26,7 +27,10 @@ int lines_ready(const struct lines *l, const char *buf, size_t size, size_t *ret
 
 bool lines_gone(struct lines *l, char *buf, size_t n)
 {
-	bool ends = buf[n - 1] == '\0';
+	bool ends;
+
+	assert(n > 0 && n <= l->held);
+	ends = buf[n - 1] == '\0';
 
 	l->begun = ends ? 0 : l->begun + n;
 	l->held -= n;

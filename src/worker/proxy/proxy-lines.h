@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* A message, with its NUL. Names of 4096 bytes fit into it 250 times, and more of the usual ones;
- * who has more to say makes several calls. */
+ * a client with more makes several calls. */
 #define LINE_BYTES_MOST ((size_t)1 << 20)
 
 struct lines {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "proxy.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,7 @@ union control {
 /* ---- descriptors -------------------------------------------------------------------------- */
 
 /* Whether closing it never waits. Only for what is neither a directory nor without content, its
- * filesystem is asked, which may already hang: who sent it only harms this connection. */
+ * filesystem is asked, which may already hang: a client that sent it only harms this connection. */
 static bool is_harmless(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -229,6 +230,7 @@ static int varlink_read(struct proxy *p)
 	if (n <= 0)
 		return n == -EAGAIN || n == -EINTR ? 1 : (int)n;
 	p->lines.held += (size_t)n;
+	assert(p->lines.held <= sizeof(p->up.buf));
 	return lines_release(p);
 }
 
@@ -243,7 +245,7 @@ static int dbus_read(struct proxy *p)
 	p->up.at = p->up.end = 0;
 	if (!lines && p->head < p->head_most)
 		return head_read(p, (size_t)n);
-	/* Whoever sends descriptors sends them with the beginning. */
+	/* Descriptors come with the beginning of a message. */
 	if (p->n_fds > 0)
 		return -EBADMSG;
 	p->up.end = (size_t)n;
@@ -298,6 +300,7 @@ static int up_write(struct proxy *p)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
 	p->up.at += (size_t)n;
+	assert(p->up.at <= p->up.end && p->up.end <= sizeof(p->up.buf));
 	/* This may be the end of this process; reclaimd has what it gets. */
 	fds_close(p);
 	if (p->up.at < p->up.end)
@@ -336,6 +339,7 @@ static int down_write(struct way *w)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
 	w->at += (size_t)n;
+	assert(w->at <= w->end && w->end <= sizeof(w->buf));
 	return 1;
 }
 
