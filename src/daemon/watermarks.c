@@ -18,7 +18,7 @@
 #include "config/config.h"
 #include "daemon/context/log.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/jobs/urgency.h"
+#include "policy/urgency.h"
 #include "base/escape.h"
 #include "base/fd.h"
 

@@ -62,6 +62,11 @@ class Faults(Case):
         self.assertEqual(client.wait(client.submit(os.path.join(self.root, "other"))), "done")
 
 
+def stat_of(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
 class Killed(Faults):
     GATES = ("staging:get", "stage:t", "opened:d", "descend:d", "unlink:x", "shrink:step")
 
@@ -131,6 +136,55 @@ class Killed(Faults):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 os.close(pidfd)
             self.check_done(self.again())
+
+    def stop_at(self, event, do):
+        """The daemon stops where this happens to a job (src/daemon/jobs/job-life.c), and is killed there."""
+        self.daemon.stop()
+        self.daemon.start(env={"RECLAIM_GATE": "life:" + event})
+        c = self.daemon.client()
+        do(c)
+        end = time.monotonic() + TIMEOUT
+        while stat_of(self.daemon.process.pid) != "T":
+            self.assertLess(time.monotonic(), end, (event, self.daemon.said()))
+            time.sleep(0.005)
+        self.daemon.kill()
+        return self.again()
+
+    def test_fault_01_daemon_at_each_event_of_a_jobs_life(self):
+        """It ends as it would have: deleted where nothing else was asked for, else back in its place."""
+        def submit(c):
+            c.send_submit(self.path("t"))
+
+        def hold(c):
+            c.send_submit(self.path("t"), undo_usec=HOUR)
+
+        def asked(what):
+            def do(c):
+                n = c.submit(self.path("t"), undo_usec=HOUR)
+                c.send(what, "ta{sv}" if what == "Restore" else "at", *((n, {}) if what == "Restore" else ([n],)))
+            return do
+
+        for event, do, left in (
+                ("submitted", submit, None), ("queue", submit, None), ("begin", submit, None),
+                ("leave", submit, None), ("done", submit, None), ("hold", hold, ["held"]),
+                # Not on record yet, so not asked for; the caller has not been answered.
+                ("pause", asked("Pause"), ["held"]), ("take-back", asked("Cancel"), ["held"]),
+                ("cancelled", asked("Cancel"), []), ("restored", asked("Restore"), [])):
+            build(self.data, "t/a\nt/d/x")
+            c = self.stop_at(event, do)
+            end = time.monotonic() + TIMEOUT
+            while [job["state"] for job in c.jobs()] != (left or []):
+                self.assertLess(time.monotonic(), end, (event, c.jobs(), self.daemon.said()))
+                time.sleep(0.01)
+            if left:
+                c.call("Cancel", "at", [job["id"] for job in c.jobs()])
+            if left is None:
+                self.assertFalse(os.path.exists(self.path("t")), event)
+            else:
+                self.assertEqual(fixture.listing(self.path("t")), ["a", "d", "d/x"], event)
+                fixture.remove(self.path("t"))
+            self.canary.check()
+        self.assertEqual(self.staged(), [])
 
     def test_fault_02_between_rename_and_record(self):
         for name in "ab":

@@ -3,7 +3,7 @@
 #include <check.h>
 
 #include "config/config.h"
-#include "daemon/jobs/urgency.h"
+#include "policy/urgency.h"
 #include "support.h"
 #include "base/macros.h"
 

@@ -9,7 +9,7 @@
 #include "remainder.h"
 #include "job-run-state.h"
 #include "schedule.h"
-#include "urgency.h"
+#include "policy/urgency.h"
 #include "base/fd.h"
 #include "base/units.h"
 
@@ -129,7 +129,7 @@ static bool look_at_rests(struct jobs *jobs, bool *near)
 
 	LIST_FOREACH(r, &jobs->rests, link)
 	{
-		if (r->held || !r->job || r->job->doing != DOING_REST)
+		if (r->held || !r->job || !job_phase_is(r->job->phase, PHASES_FREEING))
 			continue;
 		any = true;
 		*near = look_at_space(r->job, r->dirfd, &r->short_of_space) || *near;

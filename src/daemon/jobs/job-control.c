@@ -104,7 +104,7 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 	if (held)
 		schedule_job(j);
 	else
-		job_set_state(j, JOB_PAUSED);
+		job_event(j, EVENT_PAUSE);
 	job_save(j, NULL, NULL);
 }
 
@@ -138,7 +138,7 @@ static void rest_begin(struct job *j)
 {
 	bool paused = j->jobs->paused;
 
-	job_set_state(j, paused ? JOB_QUEUED : JOB_RUNNING);
+	job_event(j, paused ? EVENT_FREE_WAIT : EVENT_FREE);
 	if (paused) {
 		rest_hold(j->rest);
 	} else {
@@ -152,7 +152,6 @@ static void rest_begin(struct job *j)
 static void rest_remains(struct job *j)
 {
 	job_say(j, "%s%s", j->r.message, rest_said);
-	j->doing = DOING_REST;
 	rest_watch(j->rest, on_rest_gone, NULL);
 	rest_begin(j);
 	job_save(j, NULL, NULL);
@@ -164,7 +163,8 @@ void control_rests_again(struct jobs *jobs)
 
 	for (r = LIST_FIRST(&jobs->rests); r; r = next) {
 		next = LIST_NEXT(r, link);
-		if (r->job && r->job->doing == DOING_REST && r->job->r.state != JOB_PAUSED &&
+		if (r->job &&
+		    job_phase_is(r->job->phase, IN_PHASE(FREEING) | IN_PHASE(FREE_WAITS)) &&
 		    !r->dropped)
 			rest_begin(r->job);
 	}
@@ -218,12 +218,11 @@ static void take_back(struct control *c)
 	struct job *j = c->j;
 
 	schedule_remove(j);
-	j->doing = DOING_PUT_BACK;
 	c->from = j->r.state;
 	/* Where else it was to go is not on record: after a crash, that is asked for again. */
 	j->r.resume_state = c->to_fd >= 0 ? JOB_QUEUED : c->to;
 	job_say(j, "%s", c->withdrawn ? withdrawn_said : "is being put back");
-	job_set_state(j, JOB_PAUSED);
+	job_event(j, EVENT_TAKE_BACK);
 	job_save(j, on_intent, c);
 }
 
@@ -235,7 +234,7 @@ void control_withdraw(struct job *j)
 		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " pauses", j->r.id);
 		j->r.resume_state = JOB_CANCELLED;
 		job_say(j, "%s", withdrawn_said);
-		job_set_state(j, JOB_PAUSED);
+		job_event(j, EVENT_PAUSE);
 		job_save(j, NULL, NULL);
 		return;
 	}
@@ -264,32 +263,32 @@ static bool wrong_state(const struct job *j, struct failure *f, const char *what
 {
 	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " cannot be %s: it is %s%s", j->r.id, what,
 		    job_state_name(j->r.state),
-		    j->doing == DOING_PUT_BACK ? " and is being put back"
-		    : j->doing == DOING_SUBMIT ? " and its names are being moved out of the way"
+		    job_phase_is(j->phase, IN_PHASE(RETURNING) | IN_PHASE(CLEARING))
+			    ? " and is being put back"
+		    : j->phase == PHASE_MOVING ? " and its names are being moved out of the way"
 					       : "");
 	return false;
 }
 
 static bool at_rest(const struct job *j)
 {
-	return j->doing == DOING_NOTHING && !job_state_finished(j->r.state) &&
-	       j->r.state != JOB_ACCEPTED;
+	return job_phase_is(j->phase, PHASES_AT_REST);
 }
 
 static bool may_stop(const struct job *j)
 {
-	return at_rest(j) || j->doing == DOING_RUN || j->doing == DOING_REST;
+	return job_phase_is(j->phase, PHASES_AT_REST | IN_PHASE(RUNNING) | PHASES_FREEING);
 }
 
 /* Accepted before a restart, and its directory in staging could not be looked at since. */
 static bool is_unknown(const struct job *j)
 {
-	return j->r.state == JOB_ACCEPTED && j->doing == DOING_NOTHING;
+	return j->phase == PHASE_UNKNOWN;
 }
 
 bool control_may_cancel(const struct job *j, struct failure *f)
 {
-	return may_stop(j) || is_unknown(j) || j->doing == DOING_SUBMIT ||
+	return may_stop(j) || is_unknown(j) || j->phase == PHASE_MOVING ||
 	       wrong_state(j, f, "cancelled");
 }
 
@@ -315,19 +314,19 @@ void control_cancel(struct job *j, control_done_t done, void *userdata)
 
 	if (!c)
 		return;
-	if (j->doing == DOING_RUN || j->doing == DOING_SUBMIT) {
-		if ((j->doing == DOING_RUN ? run_stop(j, /* keep= */ true, on_stopped, c)
-					   : stop_submit(j, c)) >= 0)
+	if (j->phase == PHASE_RUNNING || j->phase == PHASE_MOVING) {
+		if ((j->phase == PHASE_RUNNING ? run_stop(j, /* keep= */ true, on_stopped, c)
+					       : stop_submit(j, c)) >= 0)
 			return;
 		is_stopping(j, &f);
 		answer(c, &f);
 	} else if (is_unknown(j)) {
 		j->unmarked = *j->r.staging ? -EAGAIN : 0;
 		take_back(c);
-	} else if (j->doing == DOING_REST && !j->rest->dropped) {
+	} else if (job_phase_is(j->phase, PHASES_FREEING) && !j->rest->dropped) {
 		rest_watch(j->rest, on_rest_gone, c);
 		rest_drop(j->rest);
-	} else if (j->doing != DOING_REST && control_may_cancel(j, &f)) {
+	} else if (!job_phase_is(j->phase, PHASES_FREEING) && control_may_cancel(j, &f)) {
 		take_back(c);
 	} else {
 		answer(c, &f);
@@ -387,7 +386,7 @@ void control_go_on(struct job *j)
 		.j = j, .to = j->r.resume_state, .from = JOB_PAUSED, .to_fd = -1, .view_fd = -1
 	};
 	context_flow_begins(j->jobs->context);
-	j->doing = DOING_PUT_BACK;
+	job_event(j, EVENT_TAKE_BACK);
 	/* That it is to be taken back may have been on record before all that was moved. */
 	if (*j->r.staging && *j->place->mount)
 		j->unmarked = -EAGAIN;
@@ -403,7 +402,7 @@ static void pause_at_rest(struct control *c)
 
 	schedule_remove(j);
 	j->r.resume_state = JOB_QUEUED; /* schedule_job holds it if its time is not over */
-	job_set_state(j, JOB_PAUSED);
+	job_event(j, EVENT_PAUSE);
 	job_save(j, on_saved, c);
 }
 
@@ -430,16 +429,16 @@ void control_pause(struct job *j, control_done_t done, void *userdata)
 
 	if (!c)
 		return;
-	if (j->doing == DOING_RUN) {
+	if (j->phase == PHASE_RUNNING) {
 		if (run_stop(j, /* keep= */ true, on_stopped_pause, c) >= 0)
 			return;
 		is_stopping(j, &f);
 		answer(c, &f);
 	} else if (j->r.state == JOB_PAUSED || !control_may_pause(j, &f)) {
 		answer(c, &f);
-	} else if (j->doing == DOING_REST) {
+	} else if (job_phase_is(j->phase, PHASES_FREEING)) {
 		rest_hold(j->rest);
-		job_set_state(j, JOB_PAUSED);
+		job_event(j, EVENT_FREE_PAUSE);
 		job_save(j, on_saved, c);
 	} else {
 		pause_at_rest(c);
@@ -463,7 +462,7 @@ void control_resume(struct job *j, control_done_t done, void *userdata)
 		answer(c, &f);
 		return;
 	}
-	if (j->doing == DOING_REST) {
+	if (job_phase_is(j->phase, PHASES_FREEING)) {
 		rest_begin(j);
 		job_save(j, on_saved, c);
 		return;

@@ -30,10 +30,9 @@ void job_finish(struct job *j, enum job_state s)
 {
 	schedule_remove(j);
 	rest_forget(j);
-	j->doing = DOING_NOTHING;
 	j->r.finished_usec = context_clock();
 	j->jobs->finished_last = MAX(j->jobs->finished_last, j->r.id);
-	job_set_state(j, s);
+	job_event(j, job_life_end(s));
 	log_finished(j);
 	job_save(j, NULL, NULL);
 }

@@ -21,38 +21,28 @@ static void on_looked(struct job *j, bool known, void *userdata)
 	(void)userdata;
 	if (known)
 		schedule_job(j);
+	else
+		job_event(j, EVENT_LISTLESS);
 	job_save(j, NULL, NULL);
 }
 
 static void take_up(struct job *j)
 {
-	switch (j->r.state) {
-	case JOB_ACCEPTED:
-		j->doing = DOING_RECOVERY;
+	switch (job_life_start(j->phase, j->r.resume_state)) {
+	case START_LIST:
+		job_event(j, EVENT_LIST);
 		if (*j->r.staging && *j->place->mount)
 			staged_names_find(j, on_looked, NULL);
 		else
 			on_looked(j, /* known= */ true, NULL);
 		break;
-	case JOB_HELD:
-	case JOB_QUEUED:
-	case JOB_RUNNING:
-		/* What was left of a large file has gone with whoever held it. */
-		if (job_state_finished(j->r.resume_state))
-			control_go_on(j);
-		else
-			schedule_job(j);
+	case START_QUEUE:
+		schedule_job(j);
 		break;
-	case JOB_PAUSED:
-		if (job_state_finished(j->r.resume_state))
-			control_go_on(j);
+	case START_TAKE_BACK:
+		control_go_on(j);
 		break;
-	case JOB_DONE:
-	case JOB_PARTIAL:
-	case JOB_FAILED:
-	case JOB_CANCELLED:
-	case JOB_RESTORED:
-	case JOB_STATES:
+	case START_NOTHING:
 		break;
 	}
 }
@@ -63,7 +53,7 @@ void recover_look_again(struct jobs *jobs)
 
 	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
 		next = TAILQ_NEXT(j, in_order);
-		if (j->r.state == JOB_ACCEPTED && j->doing == DOING_NOTHING)
+		if (j->phase == PHASE_UNKNOWN)
 			take_up(j);
 	}
 }

@@ -66,7 +66,6 @@ static void finish(struct back *b)
 	fd_closep(&b->view.fd);
 	free(b->to_name);
 	free(b);
-	j->doing = DOING_NOTHING;
 	done(j, &result, userdata);
 }
 
@@ -285,7 +284,6 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 {
 	struct back *b = userdata;
 
-	j->doing = DOING_PUT_BACK;
 	if (known)
 		load(b);
 	else if (b->interruptions < UNREAD_MAX || j->unmarked == -EINPROGRESS)
@@ -322,7 +320,6 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 			    .next = 1,
 			    .done = done,
 			    .userdata = userdata };
-	j->doing = DOING_PUT_BACK;
 	if (to_fd >= 0)
 		b->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
 	if (to_name)

@@ -53,7 +53,7 @@ static void release(struct run *run)
 	j->run = NULL;
 	j->deletes = NULL;
 	j->silent = false;
-	j->doing = DOING_NOTHING;
+	job_event(j, EVENT_LEAVE);
 	schedule_leave(j);
 	if (run->uses_place)
 		place_rest(j->place);
@@ -114,7 +114,7 @@ static void run_pause(struct run *run, int error, const char *what)
 		return;
 	release(run);
 	j->r.resume_state = JOB_QUEUED;
-	job_set_state(j, JOB_PAUSED);
+	job_event(j, EVENT_PAUSE);
 	log_job(LOG_WARNING, MESSAGE_JOB_INCOMPLETE, &j->r, "Job %" PRIu64 " pauses: %s", j->r.id,
 		j->r.message);
 	job_save(j, NULL, NULL);
@@ -136,6 +136,8 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 	enum job_state s = JOB_DONE;
 	char names[COUNTED_SIZE];
 
+	if (j->phase == PHASE_CLEARING)
+		job_event(j, EVENT_CLEARED);
 	if (back->interrupted) {
 		free(e);
 		schedule_job(j);
@@ -274,10 +276,12 @@ static void end(struct run *run)
 		return;
 	}
 	release(run);
-	if (*j->r.staging && leaves)
+	if (*j->r.staging && leaves) {
+		job_event(j, EVENT_CLEAR);
 		put_back(j, ENTRY_KEPT, -1, NULL, -1, conclude, e);
-	else
+	} else {
 		conclude(j, &nothing, e);
+	}
 }
 
 static bool got_further(const struct run *run)
@@ -835,7 +839,7 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 {
 	struct run *run = userdata;
 
-	j->doing = DOING_RUN;
+	(void)j;
 	if (known)
 		load(run);
 	else
@@ -921,7 +925,6 @@ void run_begin(struct job *j)
 	}
 	*run = (struct run){ .job = j, .jobs = jobs, .staged_fd = -1, .place_fd = -1, .next = 1 };
 	j->run = run;
-	j->doing = DOING_RUN;
 	j->silent = false;
 	schedule_enter(j);
 	context_flow_begins(jobs->context);
@@ -935,7 +938,7 @@ void run_begin(struct job *j)
 	if (j->r.started_usec == 0)
 		j->r.started_usec = run->begun_usec;
 	job_set_text(&j->r.message, NULL);
-	job_set_state(j, JOB_RUNNING);
+	job_event(j, EVENT_BEGIN);
 	/* What could still be had back is not touched before it is on record that the time is over,
 	 * or a clock that jumps could promise it again after a crash. */
 	if (j->r.held_until_usec > 0) {

@@ -152,7 +152,6 @@ static void take_back(struct submit *s, bool known)
 		    " was cancelled while its names were being moved out of the way: "
 		    "they are being put back",
 		    j->r.id);
-	j->doing = DOING_NOTHING;
 	if (!hand_over(j))
 		control_withdraw(j);
 	submit_end(s);
@@ -181,6 +180,8 @@ static void go_on(struct submit *s, bool known)
 	}
 	if (known)
 		schedule_job(j);
+	else
+		job_event(j, EVENT_LISTLESS);
 	job_save(j, NULL, NULL);
 	tell_new(j);
 	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r, "Job %" PRIu64 " accepted: %s%s%s", j->r.id,
@@ -244,7 +245,7 @@ static void unrecord_done(int r, void *userdata)
 		keep_refused(s, r);
 		(void)hand_over(s->job);
 	} else {
-		job_set_state(j, JOB_FAILED);
+		job_event(j, EVENT_FAILED);
 		(void)hand_over(s->job);
 		take_out(j);
 	}
@@ -410,7 +411,7 @@ static void stage_begin(struct submit *s)
 	job_table_add(&s->jobs->table, s->job);
 	s->jobs->counts[JOB_ACCEPTED]++;
 	s->counts = false;
-	s->job->doing = DOING_SUBMIT;
+	job_event(s->job, EVENT_SUBMITTED);
 	s->job->submit = s;
 	if (s->error == 0 && submit_is_unanswerable(s))
 		s->error = -ECANCELED;

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "daemon/context/log.h"
+#include "base/debug.h"
 #include "base/escape.h"
 #include "base/fd.h"
+#include "base/gate.h"
 #include "base/units.h"
 
 #define TELL_USEC (500 * USEC_PER_MSEC)
@@ -167,6 +169,7 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, str
 		return -ENOMEM;
 	j->r = *r;
 	j->jobs = jobs;
+	j->phase = job_life_loaded(r->state);
 	j->due_at = JOB_NOT_DUE;
 	j->owner = owner_ref(owner);
 	j->place = place ? place_ref(place) : NULL;
@@ -227,14 +230,24 @@ void job_progressed(struct job *j)
 		tell_changed(j);
 }
 
-void job_set_state(struct job *j, enum job_state s)
+void job_event(struct job *j, enum job_event event)
 {
+	enum job_phase before = j->phase, to = job_life_next(before, event);
 	struct jobs *jobs = j->jobs;
 
-	jobs->counts[j->r.state]--;
-	jobs->counts[s]++;
-	j->r.state = s;
-	tell_changed(j);
+	assert(to < PHASES);
+	debug_log("job %" PRIu64 ": %s, from %s to %s", j->r.id, job_event_names[event],
+		  job_phases[before].name, job_phases[to].name);
+	j->phase = to;
+	if (to == PHASE_LEAVING || to == PHASE_CLEARING) {
+		assert(j->r.state == job_phases[to].state);
+	} else {
+		jobs->counts[j->r.state]--;
+		j->r.state = job_phases[to].state;
+		jobs->counts[j->r.state]++;
+		tell_changed(j);
+	}
+	gate("life", job_event_names[event]);
 }
 
 /* ---- saving -----------------------------------------------------------------------------------

@@ -5,11 +5,7 @@
  * first is durable first. What is answered to anybody waits for the durable part. Names are not
  * held here but read from the store in chunks.
  *
- * At most one of these goes on for a job at a time, and `doing` says which:
- *   job-submit.c   between its record and its names' way into staging
- *   job-run.c      its names are being deleted
- *   job-restore.c  its names are being put back
- *   job-control.c  it is cancelled, and what is left of large files is still freed
+ * What goes on with a job is its phase (job-life.h), and only job_event changes it.
  */
 #pragma once
 
@@ -17,6 +13,7 @@
 
 #include "base/macros.h"
 #include "daemon/submitters/staging-area.h"
+#include "job-life.h"
 #include "store/store.h"
 
 struct rest;
@@ -28,21 +25,12 @@ struct submit;
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
 
-enum job_doing {
-	DOING_NOTHING,
-	DOING_SUBMIT,
-	DOING_RUN,
-	DOING_PUT_BACK,
-	DOING_RECOVERY,
-	DOING_REST
-};
-
 struct job {
 	/* Strings are the job's own but for mount, which is the place's; staging is "" or
 	 * uuid_text; groups are the owner's. */
 	struct job_record r;
 	char uuid_text[33];
-	uint8_t doing;
+	enum job_phase phase;  /* r.state is its state */
 	bool queued;           /* in its place's queue */
 	bool unsaved;          /* the store could not take the last change */
 	int unmarked;          /* why it is not known which names were moved; 0: it is */
@@ -137,8 +125,9 @@ static inline void job_freep(struct job **j)
 bool job_say(struct job *j, const char *format, ...) _printf_(2, 3);
 void job_set_text(const char **text, const char *to);
 
-/* Changes the state and tells whoever listens. Posts nothing. */
-void job_set_state(struct job *j, enum job_state s);
+/* What has happened to it, which must be able to happen in its phase (job-life.h): changes phase
+ * and state, and tells the listeners. Posts nothing. */
+void job_event(struct job *j, enum job_event event);
 /* Tells of progress, at most every half second. */
 void job_progressed(struct job *j);
 

@@ -133,7 +133,7 @@ void jobs_store_recovered(struct jobs *jobs)
 
 	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
 		next = TAILQ_NEXT(j, in_order);
-		if (j->again_usec == 0 || j->doing != DOING_NOTHING || j->r.state != JOB_QUEUED)
+		if (j->again_usec == 0 || j->phase != PHASE_QUEUED)
 			continue;
 		j->again_usec = 0;
 		schedule_job(j);
@@ -212,7 +212,7 @@ int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *user
 		store_says(jobs->context, p->error);
 	for (j = TAILQ_FIRST(&jobs->table.in_order); j && pause; j = next) {
 		next = TAILQ_NEXT(j, in_order);
-		if (j->doing != DOING_RUN)
+		if (j->phase != PHASE_RUNNING)
 			continue;
 		p->open++;
 		if (run_stop(j, /* keep= */ true, on_paused, p) < 0)
@@ -240,7 +240,7 @@ void jobs_stop(struct jobs *jobs)
 
 	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
 		next = TAILQ_NEXT(j, in_order);
-		if (j->doing == DOING_RUN)
+		if (j->phase == PHASE_RUNNING)
 			(void)run_stop(j, /* keep= */ false, on_stopped, NULL);
 	}
 }

@@ -137,7 +137,7 @@ static void move_windows(struct jobs *jobs, int64_t step)
 			continue;
 		j->r.held_until_usec = schedule_moved(j->r.held_until_usec, step);
 		/* What is still being submitted is saved when its names have been moved. */
-		if (j->doing != DOING_SUBMIT)
+		if (j->phase != PHASE_MOVING)
 			job_save(j, NULL, NULL);
 	}
 }
@@ -200,12 +200,11 @@ static void arm(struct jobs *jobs)
 	(void)sd_event_source_set_enabled(jobs->due_timer, SD_EVENT_ONESHOT);
 }
 
-static void wait_until_due(struct job *j, enum job_state s)
+static void wait_until_due(struct job *j, enum job_event event)
 {
 	due_add(&j->jobs->due, j);
 	arm(j->jobs);
-	if (j->r.state != s)
-		job_set_state(j, s);
+	job_event(j, event);
 }
 
 void schedule_job(struct job *j)
@@ -214,21 +213,19 @@ void schedule_job(struct job *j)
 	uint64_t now = schedule_clock(jobs);
 
 	schedule_remove(j);
-	j->doing = DOING_NOTHING;
 	if (j->r.held_until_usec > now && j->r.started_usec == 0) {
 		j->again_usec = 0;
-		wait_until_due(j, JOB_HELD);
+		wait_until_due(j, EVENT_HOLD);
 		return;
 	}
 	if (j->again_usec > now) {
-		wait_until_due(j, JOB_QUEUED);
+		wait_until_due(j, EVENT_QUEUE);
 		return;
 	}
 	j->again_usec = 0;
 	TAILQ_INSERT_TAIL(&j->place->queues[j->r.priority], j, in_queue);
 	j->queued = true;
-	if (j->r.state != JOB_QUEUED)
-		job_set_state(j, JOB_QUEUED);
+	job_event(j, EVENT_QUEUE);
 	schedule_kick(jobs);
 }
 

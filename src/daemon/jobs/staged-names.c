@@ -103,7 +103,6 @@ static void look_later(struct staged_look *l, int error)
 			j->r.message);
 	if (j->unmarked)
 		j->unmarked = error;
-	j->doing = DOING_NOTHING;
 	place_rest(j->place);
 	l->done(j, /* known= */ false, l->userdata);
 	outcome_free(l->outcome);
@@ -157,7 +156,6 @@ void staged_names_find(struct job *j, void (*done)(struct job *j, bool known, vo
 	if (!l) {
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
 			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
-		j->doing = DOING_NOTHING;
 		done(j, /* known= */ false, userdata);
 		return;
 	}
