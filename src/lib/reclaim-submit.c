@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Handing over: a name goes with its identity at the call (wire/records.h), so that an answer that is
- * not waited for does no harm, whatever has been called so since. The other way round, a program
+/* Handing over: a name goes with its identity at the call (wire/records.h), so that an answer that
+ * is not waited for does no harm, whatever has been called so since. The other way round, a program
  * that goes on without an answer and finds the name gone must not see it come back: what has been
  * moved by then stays accepted. */
 #include <errno.h>
