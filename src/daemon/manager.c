@@ -131,7 +131,7 @@ static void use_configuration(struct manager *m, struct config *fresh)
 	config_free(before);
 	/* They have the old list of what is protected. */
 	submitters_renew(&m->submitters);
-	places_renew(&m->submitters);
+	staging_areas_renew(&m->submitters);
 }
 
 /* Reads it again and swaps it in, or keeps the old one and says why. */
@@ -367,7 +367,7 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->store_source);
 	c->store = store_queue_free(c->store);
 	jobs_done(&m->jobs);
-	places_done(&m->submitters);
+	staging_areas_done(&m->submitters);
 	submitters_done(&m->submitters);
 	m->operations = operations_free(m->operations);
 	pacers_free(c->pacers);

@@ -161,7 +161,7 @@ static bool frees_space(const struct watermark *w, const struct job *j)
 		return false;
 	if (strcmp(j->r.origin + strlen(prefix), w->name) == 0)
 		return true;
-	return w->dev && j->place && j->place->dev == w->dev && j->r.state != JOB_HELD &&
+	return w->dev && j->area && j->area->dev == w->dev && j->r.state != JOB_HELD &&
 	       j->r.state != JOB_PAUSED;
 }
 

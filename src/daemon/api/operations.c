@@ -304,19 +304,19 @@ static void freed_view(struct jobs *jobs, struct daemon_view *ret)
 	uint64_t entries = jobs->entries_freed, bytes = jobs->bytes_freed;
 	const struct rest *rest;
 	struct job_record now;
-	const struct place *p;
+	const struct staging_area *area;
 
 	LIST_FOREACH(rest, &jobs->rests, link)
 	bytes += remainder_bytes(rest);
-	LIST_FOREACH(p, &jobs->submitters->places, link)
+	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	{
-		if (!p->running)
+		if (!area->running)
 			continue;
-		job_look(p->running, &now);
-		entries += now.entries_done - p->running->r.entries_done;
-		bytes += now.bytes_freed - p->running->r.bytes_freed;
-		if (p->running->rest)
-			bytes -= remainder_bytes(p->running->rest);
+		job_look(area->running, &now);
+		entries += now.entries_done - area->running->r.entries_done;
+		bytes += now.bytes_freed - area->running->r.bytes_freed;
+		if (area->running->rest)
+			bytes -= remainder_bytes(area->running->rest);
 	}
 	jobs->entries_told = MAX(jobs->entries_told, entries);
 	jobs->bytes_told = MAX(jobs->bytes_told, bytes);

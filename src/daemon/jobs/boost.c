@@ -24,7 +24,7 @@
 static bool may_hang(const struct job *j)
 {
 	const struct mounts *mounts = context_mounts(j->jobs->context);
-	const struct mount *mount = mounts ? mounts_by_path(mounts, j->place->mount) : NULL;
+	const struct mount *mount = mounts ? mounts_by_path(mounts, j->area->mount) : NULL;
 
 	return !mount || mount_may_hang(mount);
 }
@@ -108,7 +108,7 @@ static void look_at_progress(struct run *run)
 
 static bool look(struct run *run)
 {
-	int fd = run->staged_fd >= 0 ? run->staged_fd : run->place_fd;
+	int fd = run->staged_fd >= 0 ? run->staged_fd : run->origin_fd;
 	struct rest *rest = run->resting ? run->job->rest : NULL;
 	bool near = look_at_space(run->job, rest ? rest->dirfd : fd, &run->short_of_space);
 
@@ -142,15 +142,15 @@ static bool look_at_rests(struct jobs *jobs, bool *near)
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
-	struct place *p;
+	struct staging_area *area;
 	bool near = false;
 
 	(void)usec;
 	if (!look_at_rests(jobs, &near) && jobs->running == 0)
 		return 0;
-	LIST_FOREACH(p, &jobs->submitters->places, link)
-	if (p->running && p->running->run)
-		near = look(p->running->run) || near;
+	LIST_FOREACH(area, &jobs->submitters->areas, link)
+	if (area->running && area->running->run)
+		near = look(area->running->run) || near;
 	(void)sd_event_source_set_time_relative(source, near ? LOOK_NEAR_USEC : LOOK_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

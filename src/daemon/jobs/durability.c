@@ -10,7 +10,7 @@
 /* So long a flush lingers for jobs that end soon: of small ones some ten do. */
 #define LINGER_USEC (50 * USEC_PER_MSEC)
 
-static void flush_next(struct place *p);
+static void flush_next(struct staging_area *area);
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -21,15 +21,15 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 }
 
 /* Returns false if it cannot wait. */
-static bool arm(struct place *p, uint64_t usec)
+static bool arm(struct staging_area *area, uint64_t usec)
 {
-	struct flush_group *g = &p->flush;
+	struct flush_group *g = &area->flush;
 
 	if (g->timer)
 		return sd_event_source_set_time(g->timer, usec) >= 0 &&
 		       sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT) >= 0;
-	if (sd_event_add_time(p->submitters->context->event, &g->timer, CLOCK_MONOTONIC, usec,
-			      USEC_PER_MSEC, on_timer, p) < 0)
+	if (sd_event_add_time(area->submitters->context->event, &g->timer, CLOCK_MONOTONIC, usec,
+			      USEC_PER_MSEC, on_timer, area) < 0)
 		return false;
 	(void)sd_event_source_set_description(g->timer, "flush");
 	return true;
@@ -37,14 +37,14 @@ static bool arm(struct place *p, uint64_t usec)
 
 static void on_flushed(int r, void *userdata)
 {
-	struct place *p = userdata;
-	struct flush_group *g = &p->flush;
+	struct staging_area *area = userdata;
+	struct flush_group *g = &area->flush;
 	struct unflushed *u;
 
 	g->under_way = false;
 	/* The worker was replaced by another one, which can do it as well. It may be about to be
 	 * freed yet. */
-	if (r == -ECANCELED && !p->submitters->context->stopping && arm(p, 0)) {
+	if (r == -ECANCELED && !area->submitters->context->stopping && arm(area, 0)) {
 		STAILQ_CONCAT(&g->covered, &g->waiting);
 		STAILQ_CONCAT(&g->waiting, &g->covered);
 		g->n = 0;
@@ -53,34 +53,34 @@ static void on_flushed(int r, void *userdata)
 		g->hurry = true;
 		return;
 	}
-	/* With its last job the place would go. */
-	place_use(p);
+	/* With its last job the staging area would go. */
+	staging_area_use(area);
 	while ((u = STAILQ_FIRST(&g->covered))) {
 		STAILQ_REMOVE_HEAD(&g->covered, link);
 		u->is_waiting = false;
 		u->flushed(u, r);
 	}
-	flush_next(p);
-	place_rest(p);
+	flush_next(area);
+	staging_area_release(area);
 }
 
-static int ask(struct place *p, struct unflushed *last)
+static int ask(struct staging_area *area, struct unflushed *last)
 {
 	const char *names[WORKER_FLUSH];
-	struct worker *w = p->deleter;
+	struct worker *w = area->deleter;
 	struct unflushed *u;
 	size_t n = 0;
 	/* One that is at work is not replaced here. */
-	int r = w ? 0 : place_deleter(p, last->job->owner, &w);
+	int r = w ? 0 : staging_area_deleter(area, last->job->owner, &w);
 
-	STAILQ_FOREACH(u, &p->flush.covered, link)
+	STAILQ_FOREACH(u, &area->flush.covered, link)
 	names[n++] = u->job->uuid_text;
-	return r < 0 ? r : worker_flush(w, p->staging_fd, names, n, on_flushed, p);
+	return r < 0 ? r : worker_flush(w, area->staging_fd, names, n, on_flushed, area);
 }
 
-static void flush_begin(struct place *p)
+static void flush_begin(struct staging_area *area)
 {
-	struct flush_group *g = &p->flush;
+	struct flush_group *g = &area->flush;
 	struct unflushed *u = NULL;
 	struct jobs *jobs;
 	int r;
@@ -94,49 +94,49 @@ static void flush_begin(struct place *p)
 	g->under_way = true;
 	assert(u);
 	jobs = u->job->jobs;
-	r = ask(p, u);
+	r = ask(area, u);
 	if (r < 0)
-		on_flushed(r, p);
+		on_flushed(r, area);
 	schedule_kick(jobs);
 }
 
 /* Have they any company to wait for? */
-static bool has_more(const struct place *p)
+static bool has_more(const struct staging_area *area)
 {
-	bool more = p->running;
+	bool more = area->running;
 
 	for (size_t i = 0; i < PRIORITIES; i++)
-		more = more || !TAILQ_EMPTY(&p->queues[i]);
+		more = more || !TAILQ_EMPTY(&area->queues[i]);
 	return more;
 }
 
 /* When the next flush is to be made. */
-static uint64_t from_usec(const struct place *p)
+static uint64_t from_usec(const struct staging_area *area)
 {
-	const struct flush_group *g = &p->flush;
-	uint64_t linger = has_more(p) ? g->since_usec + LINGER_USEC : 0;
+	const struct flush_group *g = &area->flush;
+	uint64_t linger = has_more(area) ? g->since_usec + LINGER_USEC : 0;
 
-	if (g->hurry || place_flush_is_full(p))
+	if (g->hurry || staging_area_flush_is_full(area))
 		return 0;
-	return MAX(linger, p->deleter ? worker_flush_from(p->deleter) : 0);
+	return MAX(linger, area->deleter ? worker_flush_from(area->deleter) : 0);
 }
 
-static void flush_next(struct place *p)
+static void flush_next(struct staging_area *area)
 {
-	struct flush_group *g = &p->flush;
+	struct flush_group *g = &area->flush;
 	uint64_t from;
 
 	if (g->under_way || g->n == 0)
 		return;
-	from = from_usec(p);
-	if (from <= now_usec() || !arm(p, from))
-		flush_begin(p);
+	from = from_usec(area);
+	if (from <= now_usec() || !arm(area, from))
+		flush_begin(area);
 }
 
 void flush_wait_for(struct unflushed *u, bool hurry)
 {
-	struct place *p = u->job->place;
-	struct flush_group *g = &p->flush;
+	struct staging_area *area = u->job->area;
+	struct flush_group *g = &area->flush;
 	struct jobs *jobs = u->job->jobs;
 
 	schedule_leave(u->job);
@@ -146,18 +146,18 @@ void flush_wait_for(struct unflushed *u, bool hurry)
 	STAILQ_INSERT_TAIL(&g->waiting, u, link);
 	g->hurry = g->hurry || hurry;
 	schedule_kick(jobs);
-	flush_next(p);
+	flush_next(area);
 }
 
-void flush_hurry(struct place *p)
+void flush_hurry(struct staging_area *area)
 {
-	p->flush.hurry = true;
+	area->flush.hurry = true;
 	/* Not in this call, whose caller does not expect an answer yet. */
-	(void)arm(p, 0);
+	(void)arm(area, 0);
 }
 
-void flush_give_up(struct place *p)
+void flush_give_up(struct staging_area *area)
 {
-	p->flush.hurry = true;
-	flush_next(p);
+	area->flush.hurry = true;
+	flush_next(area);
 }

@@ -388,7 +388,7 @@ void control_go_on(struct job *j)
 	context_flow_begins(j->jobs->context);
 	job_event(j, EVENT_TAKE_BACK);
 	/* That it is to be taken back may have been on record before all that was moved. */
-	if (*j->r.staging && *j->place->mount)
+	if (*j->r.staging && *j->area->mount)
 		j->unmarked = -EAGAIN;
 	put_back(j, ENTRY_RESTORED, -1, NULL, -1, on_back, c);
 }

@@ -31,7 +31,7 @@ static void take_up(struct job *j)
 	switch (job_life_start(j->phase, j->r.resume_state)) {
 	case START_LIST:
 		job_event(j, EVENT_LIST);
-		if (*j->r.staging && *j->place->mount)
+		if (*j->r.staging && *j->area->mount)
 			staged_names_find(j, on_looked, NULL);
 		else
 			on_looked(j, /* known= */ true, NULL);
@@ -98,7 +98,7 @@ static int load_job(const struct job_record *r, void *userdata)
 		.uid = r->uid, .gid = r->gid, .groups = (gid_t *)r->groups, .n_groups = r->n_groups
 	};
 	_cleanup_(owner_unrefp) struct owner *owner = NULL;
-	_cleanup_(place_unrefp) struct place *place = NULL;
+	_cleanup_(staging_area_unrefp) struct staging_area *area = NULL;
 	struct job *j;
 	int e;
 
@@ -106,13 +106,14 @@ static int load_job(const struct job_record *r, void *userdata)
 		return load_incomplete(l, r->id);
 	e = owner_get(&owner, jobs->submitters, &id);
 	if (e >= 0)
-		e = place_get(&place, jobs->submitters, owner, r->mount, mount ? mount->dev : 0);
+		e = staging_area_get(&area, jobs->submitters, owner, r->mount,
+				     mount ? mount->dev : 0);
 	if (e >= 0)
 		e = job_table_reserve(&jobs->table, jobs->table.n + 1);
 	if (e >= 0)
 		e = due_reserve(&jobs->due, jobs->table.n + 1);
 	if (e >= 0)
-		e = job_new(&j, jobs, r, owner, place);
+		e = job_new(&j, jobs, r, owner, area);
 	if (e < 0)
 		return e;
 	j->told = true;

@@ -37,7 +37,7 @@ struct back {
 	unsigned interruptions; /* since something went back last */
 	int interrupted;        /* why, if the chunk was */
 	uint64_t stuck_before;  /* this chunk */
-	bool uses_place;
+	bool uses_area;
 	struct put_back_result result;
 	void (*done)(struct job *j, const struct put_back_result *result, void *userdata);
 	void *userdata;
@@ -58,8 +58,8 @@ static void finish(struct back *b)
 
 	if (b->outcome)
 		outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
-	if (b->uses_place)
-		place_rest(j->place);
+	if (b->uses_area)
+		staging_area_release(j->area);
 	chunk_free(b->chunk);
 	sd_event_source_disable_unref(b->timer);
 	fd_closep(&b->to_fd);
@@ -205,7 +205,7 @@ static int ask(struct back *b, struct worker *intake, size_t at)
 		item.dir_id = &dir->id;
 	}
 	r = dir || b->to_fd >= 0
-		    ? worker_restore(intake, b->j->place->staging_fd, b->j->uuid_text, &item,
+		    ? worker_restore(intake, b->j->area->staging_fd, b->j->uuid_text, &item,
 				     b->to_fd, b->to_name, b->view.fd >= 0 ? &b->view : NULL,
 				     on_restored, open)
 		    : -ENOENT;
@@ -268,7 +268,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 	else if (c->n == 0)
 		finish(b);
 	else
-		place_staging(b->j->place, /* make= */ false, on_staging, b);
+		staging_area_open(b->j->area, /* make= */ false, on_staging, b);
 }
 
 static void load(struct back *b)
@@ -335,8 +335,8 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 	}
 	/* Both are one filesystem, unless the caller is wrong about it. */
 	b->filesystem = b->to_fd >= 0 ? filesystem_of_fd(b->jobs->context, b->to_fd)
-				      : place_filesystem(j->place);
-	place_use(j->place);
-	b->uses_place = true;
+				      : staging_area_filesystem(j->area);
+	staging_area_use(j->area);
+	b->uses_area = true;
 	load_next(b);
 }

@@ -19,10 +19,10 @@ struct run {
 	uint64_t errors_told; /* by this run of the worker */
 
 	int staged_fd; /* the job's own directory */
-	int place_fd;  /* of the names where they were */
+	int origin_fd; /* of the names where they were */
 	struct worker *worker, *own_worker;
 	struct run_progress before; /* of the record, as this run began */
-	bool worker_runs, uses_place;
+	bool worker_runs, uses_area;
 	bool resting;          /* what it had left of large files goes first */
 	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
 	bool short_of_space, short_of_time;

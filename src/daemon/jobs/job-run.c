@@ -33,7 +33,7 @@ static void run_group_clear(struct run *run)
 	run->items = NULL;
 	run->numbers = NULL;
 	run->kept = NULL;
-	fd_closep(&run->place_fd);
+	fd_closep(&run->origin_fd);
 	run->own_worker = worker_free(run->own_worker);
 	run->worker = NULL;
 }
@@ -55,8 +55,8 @@ static void release(struct run *run)
 	j->silent = false;
 	job_event(j, EVENT_LEAVE);
 	schedule_leave(j);
-	if (run->uses_place)
-		place_rest(j->place);
+	if (run->uses_area)
+		staging_area_release(j->area);
 	free(run);
 	schedule_kick(jobs);
 }
@@ -96,8 +96,8 @@ static void run_wait(struct run *run, int error)
 
 	job_say(j,
 		"waits: the staging directory on %s cannot be had (%s); goes on when it is mounted",
-		j->place->mount, strerror(-error));
-	j->place->absent = true;
+		j->area->mount, strerror(-error));
+	j->area->absent = true;
 	back_to_queue(run);
 }
 
@@ -152,7 +152,7 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 		job_say(j,
 			"%" PRIu64 " of %s could not be deleted, and are kept in "
 			"%s/.reclaim/%u/%s because they cannot go back: %s",
-			back->stuck, names, j->place->mount, (unsigned)j->r.uid, j->r.staging,
+			back->stuck, names, j->area->mount, (unsigned)j->r.uid, j->r.staging,
 			back->text);
 	else if (s != JOB_DONE)
 		job_say(j, "%" PRIu64 " of %s could not be deleted and are in their place",
@@ -220,7 +220,7 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r >= 0)
-		r = owner_intake(run->job->owner, place_filesystem(run->job->place), &intake);
+		r = owner_intake(run->job->owner, staging_area_filesystem(run->job->area), &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_sibling, on_siblings, run);
 	if (r < 0)
@@ -235,7 +235,7 @@ static bool end_of_lost(struct run *run)
 	if (!run->unmoved && run->absent == -ENOENT && !run->waits &&
 	    run->job->r.staging_id.ino != 0) {
 		run->seen = false;
-		place_staging(run->job->place, /* make= */ false, on_siblings_dir, run);
+		staging_area_open(run->job->area, /* make= */ false, on_siblings_dir, run);
 	} else if (!run->unmoved) {
 		look_unmoved(run);
 	} else if (run->absent == 0) {
@@ -509,11 +509,11 @@ static void count_killed(struct run *run)
 /* The worker holds what is left of large files, and does nothing else any more. */
 static void keep_rest(struct run *run, uint64_t bytes)
 {
-	int dirfd = run->own_worker ? run->place_fd : run->staged_fd;
+	int dirfd = run->own_worker ? run->origin_fd : run->staged_fd;
 	struct worker *w = run->worker;
 
 	if (!run->own_worker)
-		place_part(run->job->place);
+		staging_area_detach_deleter(run->job->area);
 	run->worker = run->own_worker = NULL;
 	rest_new(run->job, w, dirfd, bytes);
 }
@@ -625,7 +625,7 @@ static void run_staged(struct run *run)
 {
 	struct job *j = run->job;
 	struct worker *worker;
-	int r = place_deleter(j->place, j->owner, &worker);
+	int r = staging_area_deleter(j->area, j->owner, &worker);
 
 	if (r < 0)
 		run_again(run, r);
@@ -668,7 +668,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = owner_intake(j->owner, place_filesystem(j->place), &intake);
+		r = owner_intake(j->owner, staging_area_filesystem(j->area), &intake);
 	if (r >= 0)
 		r = worker_open_dir(intake, fd, j->uuid_text, known(&j->r.staging_id),
 				    on_staged_dir, run);
@@ -682,10 +682,10 @@ static void begin_staged(struct run *run)
 		run_staged(run);
 		return;
 	}
-	if (!run->uses_place)
-		place_use(run->job->place);
-	run->uses_place = true;
-	place_staging(run->job->place, /* make= */ false, on_staging, run);
+	if (!run->uses_area)
+		staging_area_use(run->job->area);
+	run->uses_area = true;
+	staging_area_open(run->job->area, /* make= */ false, on_staging, run);
 }
 
 static void keep_group(struct run *run, const char *path, int error)
@@ -710,7 +710,7 @@ static void keep_group(struct run *run, const char *path, int error)
 	run_group_done(run);
 }
 
-static void on_place_dir(int r, int fd, void *userdata)
+static void on_origin_dir(int r, int fd, void *userdata)
 {
 	struct run *run = userdata;
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
@@ -723,8 +723,8 @@ static void on_place_dir(int r, int fd, void *userdata)
 		keep_group(run, dir->path, r);
 		return;
 	}
-	run->place_fd = fd;
-	r = place_deleter_for(run->job->place, run->job->owner, fd, &run->own_worker);
+	run->origin_fd = fd;
+	r = staging_area_deleter_for(run->job->area, run->job->owner, fd, &run->own_worker);
 	if (r < 0)
 		run_again(run, r);
 	else
@@ -741,9 +741,9 @@ static void begin_in_place(struct run *run)
 		keep_group(run, run->job->r.path, -ENOENT);
 		return;
 	}
-	r = owner_intake(run->job->owner, place_filesystem(run->job->place), &intake);
+	r = owner_intake(run->job->owner, staging_area_filesystem(run->job->area), &intake);
 	if (r >= 0)
-		r = worker_open_dir(intake, -1, dir->path, known(&dir->id), on_place_dir, run);
+		r = worker_open_dir(intake, -1, dir->path, known(&dir->id), on_origin_dir, run);
 	if (r < 0)
 		run_again(run, r);
 }
@@ -923,7 +923,7 @@ void run_begin(struct job *j)
 		schedule_job(j);
 		return;
 	}
-	*run = (struct run){ .job = j, .jobs = jobs, .staged_fd = -1, .place_fd = -1, .next = 1 };
+	*run = (struct run){ .job = j, .jobs = jobs, .staged_fd = -1, .origin_fd = -1, .next = 1 };
 	j->run = run;
 	j->silent = false;
 	schedule_enter(j);
@@ -961,7 +961,7 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 	if (run->worker_runs && run->worker)
 		worker_stop(run->worker, keep);
 	else if (run->unflushed.is_waiting)
-		flush_hurry(j->place);
+		flush_hurry(j->area);
 	else if (run->resting)
 		stop_resting(run, keep);
 	return 0;

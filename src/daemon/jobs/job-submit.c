@@ -60,7 +60,7 @@ struct submit {
 	uint64_t id; /* the store's thread's until the last piece is answered */
 
 	struct job *job; /* once it is one */
-	struct place *place;
+	struct staging_area *area;
 	struct outcome *outcome;
 	uint64_t staged;
 };
@@ -84,7 +84,7 @@ static void submit_end(struct submit *s)
 	free(s->path);
 	free(s->origin);
 	free(s->dir_path);
-	place_unref(s->place);
+	staging_area_unref(s->area);
 	if (s->counts)
 		s->owner->user->jobs--;
 	held_give(&s->held, &s->owner->user->held, &jobs->submitters->held, s->owner->id.uid);
@@ -171,7 +171,7 @@ static void go_on(struct submit *s, bool known)
 	j->submit = NULL;
 	if (s->staged == 0) {
 		if (j->r.staging_id.ino != 0)
-			staging_tidy(j->place, j->owner, j->uuid_text);
+			staging_tidy(j->area, j->owner, j->uuid_text);
 		j->r.staging = "";
 	}
 	if (is_to_be_taken_back(s)) {
@@ -339,7 +339,7 @@ static void on_recovered(struct job *j, bool known, void *userdata)
 	struct submit *s = userdata;
 
 	(void)j;
-	place_rest(s->place);
+	staging_area_release(s->area);
 	go_on(s, known);
 }
 
@@ -355,7 +355,7 @@ static void on_staged(int r, const struct lasting_identity *staging_id,
 		staged_names_find(s->job, on_recovered, s);
 		return;
 	}
-	place_rest(s->place);
+	staging_area_release(s->area);
 	if (r < 0) {
 		refuse_staged(s, r, f);
 		return;
@@ -380,7 +380,7 @@ static void on_staging(int r, int fd, void *userdata)
 		r = -EPIPE;
 	if (r >= 0)
 		return;
-	place_rest(s->place);
+	staging_area_release(s->area);
 	if (r == -EPIPE) {
 		refuse_staged(s, r, NULL);
 		return;
@@ -399,7 +399,7 @@ static void stage_begin(struct submit *s)
 	(void)schedule_clock(s->jobs);
 	s->record.held_until_usec =
 		schedule_moved(s->record.held_until_usec, s->jobs->clock_offset - s->clock_offset);
-	r = job_new(&s->job, s->jobs, &s->record, s->owner, s->place);
+	r = job_new(&s->job, s->jobs, &s->record, s->owner, s->area);
 	if (r < 0) { /* it is on record: the next start takes it up */
 		s->error = r;
 		failure_set(&s->failure, ERROR_FAILED,
@@ -429,8 +429,8 @@ static void stage_begin(struct submit *s)
 		go_on(s, /* known= */ true);
 		return;
 	}
-	place_use(s->place);
-	place_staging(s->place, /* make= */ true, on_staging, s);
+	staging_area_use(s->area);
+	staging_area_open(s->area, /* make= */ true, on_staging, s);
 }
 
 /* ---- the record -------------------------------------------------------------------------------
@@ -691,7 +691,7 @@ static void complete(struct submit *s, const struct intake_validated *l)
 	int r;
 
 	find_mount(s, l);
-	r = place_get(&s->place, s->jobs->submitters, s->owner, s->mount, l->dev);
+	r = staging_area_get(&s->area, s->jobs->submitters, s->owner, s->mount, l->dev);
 	if (r >= 0)
 		r = job_table_reserve(&s->jobs->table, s->jobs->table.n + 256);
 	if (r >= 0)

@@ -26,12 +26,12 @@ struct submit;
 #define ERROR_KINDS 160
 
 struct job {
-	/* Strings are the job's own but for mount, which is the place's; staging is "" or
+	/* Strings are the job's own but for mount, which is the staging area's; staging is "" or
 	 * uuid_text; groups are the owner's. */
 	struct job_record r;
 	char uuid_text[33];
 	enum job_phase phase;  /* r.state is its state */
-	bool queued;           /* in its place's queue */
+	bool queued;           /* in its staging area's queue */
 	bool unsaved;          /* the store could not take the last change */
 	int unmarked;          /* why it is not known which names were moved; 0: it is */
 	bool told;             /* that there is such a job has been announced */
@@ -41,7 +41,7 @@ struct job {
 	uint64_t changed_usec; /* when progress was told last */
 	struct jobs *jobs;
 	struct owner *owner;
-	struct place *place;
+	struct staging_area *area;
 	struct run *run;
 	struct submit *submit; /* while its names are being moved out of the way */
 	struct rest *rest;     /* of large files, or NULL */
@@ -110,10 +110,10 @@ struct jobs {
 	uint64_t errors[ERROR_KINDS];      /* by errno; 0: all others */
 };
 
-/* Copies what the record says, its strings too; takes references on owner and place. place may be
+/* Copies what the record says, its strings too; takes references on owner and area. area may be
  * NULL, and set later. */
 int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, struct owner *owner,
-	    struct place *place);
+	    struct staging_area *area);
 struct job *job_free(struct job *j);
 static inline void job_freep(struct job **j)
 {

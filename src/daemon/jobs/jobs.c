@@ -247,15 +247,15 @@ void jobs_stop(struct jobs *jobs)
 
 void jobs_end_workers(struct jobs *jobs)
 {
-	struct place *p, *next;
+	struct staging_area *area, *next;
 
 	rests_end(jobs);
-	for (p = LIST_FIRST(&jobs->submitters->places); p; p = next) {
-		place_ref(p);
-		p->deleter = worker_free(p->deleter);
-		flush_give_up(p);
-		next = LIST_NEXT(p, link);
-		place_unref(p);
+	for (area = LIST_FIRST(&jobs->submitters->areas); area; area = next) {
+		staging_area_ref(area);
+		area->deleter = worker_free(area->deleter);
+		flush_give_up(area);
+		next = LIST_NEXT(area, link);
+		staging_area_unref(area);
 	}
 }
 

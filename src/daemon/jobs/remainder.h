@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What is left of large files that were being freed in steps when their job was stopped. They have
  * no names any more; the worker that holds them is all that keeps the kernel from freeing them at
- * once. It belongs to the job, not to the place, where other jobs go on meanwhile.
+ * once. It belongs to the job, not to the staging area, where other jobs go on meanwhile.
  *
  *   stopped (paused, cancelled)    held
  *   running again                  freed at its pace, before anything else of the job

@@ -15,19 +15,19 @@
 /* What is less is a clock that is being corrected. */
 #define STEP_LEAST_USEC ((int64_t)USEC_PER_SEC)
 
-static const struct job *next_of(const struct place *p)
+static const struct job *next_of(const struct staging_area *area)
 {
 	for (size_t i = PRIORITIES; i-- > 0;)
-		if (!TAILQ_EMPTY(&p->queues[i]))
-			return TAILQ_FIRST(&p->queues[i]);
+		if (!TAILQ_EMPTY(&area->queues[i]))
+			return TAILQ_FIRST(&area->queues[i]);
 	return NULL;
 }
 
-static struct scheduler_slot slot_of(const struct place *p)
+static struct scheduler_slot slot_of(const struct staging_area *area)
 {
-	return (struct scheduler_slot){ .dev = p->dev,
-					.account = p->owner->user->account,
-					.silent = p->running && p->running->silent };
+	return (struct scheduler_slot){ .dev = area->dev,
+					.account = area->owner->user->account,
+					.silent = area->running && area->running->silent };
 }
 
 static struct job *choose(struct jobs *jobs)
@@ -35,19 +35,19 @@ static struct job *choose(struct jobs *jobs)
 	struct scheduler_slot running[SCHEDULER_BOTH_MAX];
 	struct candidate best = { 0 };
 	const struct job *chosen = NULL;
-	struct place *p;
+	struct staging_area *area;
 	size_t n = 0;
 
 	if (jobs->paused || jobs->context->stopping || jobs->running >= SCHEDULER_BOTH_MAX)
 		return NULL;
-	LIST_FOREACH(p, &jobs->submitters->places, link)
-	if (p->running)
-		running[n++] = slot_of(p);
-	LIST_FOREACH(p, &jobs->submitters->places, link)
+	LIST_FOREACH(area, &jobs->submitters->areas, link)
+	if (area->running)
+		running[n++] = slot_of(area);
+	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	{
-		bool waits = p->running || p->absent || place_flush_is_full(p);
-		const struct job *j = waits ? NULL : next_of(p);
-		struct scheduler_slot slot = slot_of(p);
+		bool waits = area->running || area->absent || staging_area_flush_is_full(area);
+		const struct job *j = waits ? NULL : next_of(area);
+		struct scheduler_slot slot = slot_of(area);
 		struct candidate c;
 
 		if (!j || !scheduler_has_room(&slot, running, n))
@@ -91,17 +91,17 @@ static int on_schedule(sd_event_source *source, void *userdata)
 
 void schedule_enter(struct job *j)
 {
-	assert(!j->place->running);
-	j->place->running = j;
+	assert(!j->area->running);
+	j->area->running = j;
 	j->jobs->running++;
 }
 
 void schedule_leave(struct job *j)
 {
-	if (j->place->running != j)
+	if (j->area->running != j)
 		return;
 	assert(j->jobs->running > 0);
-	j->place->running = NULL;
+	j->area->running = NULL;
 	j->jobs->running--;
 }
 
@@ -223,7 +223,7 @@ void schedule_job(struct job *j)
 		return;
 	}
 	j->again_usec = 0;
-	TAILQ_INSERT_TAIL(&j->place->queues[j->r.priority], j, in_queue);
+	TAILQ_INSERT_TAIL(&j->area->queues[j->r.priority], j, in_queue);
 	j->queued = true;
 	job_event(j, EVENT_QUEUE);
 	schedule_kick(jobs);
@@ -233,15 +233,15 @@ void schedule_remove(struct job *j)
 {
 	due_remove(&j->jobs->due, j);
 	if (j->queued)
-		TAILQ_REMOVE(&j->place->queues[j->r.priority], j, in_queue);
+		TAILQ_REMOVE(&j->area->queues[j->r.priority], j, in_queue);
 	j->queued = false;
 }
 
 void schedule_look_again(struct jobs *jobs)
 {
-	struct place *p;
+	struct staging_area *area;
 
-	LIST_FOREACH(p, &jobs->submitters->places, link)
-	p->absent = false;
+	LIST_FOREACH(area, &jobs->submitters->areas, link)
+	area->absent = false;
 	schedule_kick(jobs);
 }

@@ -18,7 +18,7 @@ uint64_t schedule_clock(struct jobs *jobs);
 /* A time of that clock after it was set by so much; 0 is none, and stays so. */
 uint64_t schedule_moved(uint64_t usec, int64_t step);
 
-/* It has begun to run, or runs no more: its place may begin with another one. */
+/* It has begun to run, or runs no more: its staging area may begin with another one. */
 void schedule_enter(struct job *j);
 void schedule_leave(struct job *j);
 
@@ -27,5 +27,5 @@ void schedule_kick(struct jobs *jobs);
 /* STATUS= of the service: what is going on. */
 void schedule_status(const struct jobs *jobs);
 
-/* Mounts have come or gone: places that were not there may be now. */
+/* Mounts have come or gone: staging areas that were not there may be now. */
 void schedule_look_again(struct jobs *jobs);

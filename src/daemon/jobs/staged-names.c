@@ -37,11 +37,11 @@ static void look_end(struct staged_look *l)
 		log_job(LOG_WARNING, MESSAGE_STAGING_ORPHAN, &j->r,
 			"%s in %s/.reclaim/%u/%s, not of job %" PRIu64 ": kept",
 			counted_format(names, sizeof(names), l->strange, "name", "names"),
-			j->place->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
+			j->area->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
 	if (l->found < j->r.names && !*j->r.inplace && !job_state_finished(j->r.resume_state))
 		job_set_text(&j->r.inplace,
 			     "reclaimd was interrupted while moving names into staging");
-	place_rest(j->place);
+	staging_area_release(j->area);
 	l->done(j, /* known= */ true, l->userdata);
 	free(l);
 }
@@ -94,16 +94,16 @@ static void look_later(struct staged_look *l, int error)
 			"waits: a worker of reclaimd that has been given up still waits for the "
 			"filesystem of %s, and may move a name into staging: thaw it, or end what "
 			"it waits for",
-			j->place->mount);
+			j->area->mount);
 	else
 		changed = job_say(j, "waits: the staging directory on %s cannot be looked at (%s)",
-				  j->place->mount, strerror(-error));
+				  j->area->mount, strerror(-error));
 	if (changed)
 		log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 			j->r.message);
 	if (j->unmarked)
 		j->unmarked = error;
-	place_rest(j->place);
+	staging_area_release(j->area);
 	l->done(j, /* known= */ false, l->userdata);
 	outcome_free(l->outcome);
 	free(l);
@@ -130,7 +130,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = owner_intake(l->j->owner, place_filesystem(l->j->place), &intake);
+		r = owner_intake(l->j->owner, staging_area_filesystem(l->j->area), &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, l->j->uuid_text, on_name, on_listed, l);
 	if (r < 0)
@@ -145,7 +145,7 @@ static void look(struct staged_look *l)
 	if (!l->outcome)
 		look_later(l, -ENOMEM);
 	else
-		place_staging(l->j->place, /* make= */ false, on_staging, l);
+		staging_area_open(l->j->area, /* make= */ false, on_staging, l);
 }
 
 void staged_names_find(struct job *j, void (*done)(struct job *j, bool known, void *userdata),
@@ -160,6 +160,6 @@ void staged_names_find(struct job *j, void (*done)(struct job *j, bool known, vo
 		return;
 	}
 	*l = (struct staged_look){ .j = j, .jobs = j->jobs, .done = done, .userdata = userdata };
-	place_use(j->place);
+	staging_area_use(j->area);
 	look(l);
 }

@@ -14,196 +14,196 @@
 
 #define IDLE_USEC (10 * USEC_PER_SEC)
 
-struct place_waiter {
-	struct place_waiter *next;
+struct staging_area_waiter {
+	struct staging_area_waiter *next;
 	bool make;
-	place_staging_t done;
+	staging_area_opened_t done;
 	void *userdata;
 };
 
-static struct place *place_free(struct place *p)
+static struct staging_area *staging_area_free(struct staging_area *area)
 {
-	if (!p)
+	if (!area)
 		return NULL;
-	worker_free(p->deleter);
-	owner_unref(p->deleter_owner);
-	sd_event_source_disable_unref(p->idle);
-	sd_event_source_disable_unref(p->flush.timer);
-	fd_closep(&p->staging_fd);
-	fd_closep(&p->lock_fd);
-	free(p->lock_path);
-	owner_unref(p->owner);
-	free(p->mount);
-	free(p);
+	worker_free(area->deleter);
+	owner_unref(area->deleter_owner);
+	sd_event_source_disable_unref(area->idle);
+	sd_event_source_disable_unref(area->flush.timer);
+	fd_closep(&area->staging_fd);
+	fd_closep(&area->lock_fd);
+	free(area->lock_path);
+	owner_unref(area->owner);
+	free(area->mount);
+	free(area);
 	return NULL;
 }
 
-int place_get(struct place **ret, struct submitters *submitters, struct owner *o, const char *mount,
-	      dev_t dev)
+int staging_area_get(struct staging_area **ret, struct submitters *submitters, struct owner *o,
+		     const char *mount, dev_t dev)
 {
-	struct place *p;
+	struct staging_area *area;
 
-	LIST_FOREACH(p, &submitters->places, link)
-	if (p->owner->id.uid == o->id.uid && strcmp(p->mount, mount) == 0) {
-		p->dev = dev ? dev : p->dev;
-		*ret = place_ref(p);
+	LIST_FOREACH(area, &submitters->areas, link)
+	if (area->owner->id.uid == o->id.uid && strcmp(area->mount, mount) == 0) {
+		area->dev = dev ? dev : area->dev;
+		*ret = staging_area_ref(area);
 		return 0;
 	}
-	p = calloc(1, sizeof(*p));
-	if (!p)
+	area = calloc(1, sizeof(*area));
+	if (!area)
 		return -ENOMEM;
-	p->staging_fd = p->lock_fd = -1;
-	p->refs = 1;
-	p->submitters = submitters;
-	p->dev = dev;
-	p->mount = strdup(mount);
-	if (!p->mount) {
-		place_free(p);
+	area->staging_fd = area->lock_fd = -1;
+	area->refs = 1;
+	area->submitters = submitters;
+	area->dev = dev;
+	area->mount = strdup(mount);
+	if (!area->mount) {
+		staging_area_free(area);
 		return -ENOMEM;
 	}
-	p->owner = owner_ref(o);
+	area->owner = owner_ref(o);
 	for (size_t i = 0; i < PRIORITIES; i++)
-		TAILQ_INIT(&p->queues[i]);
-	STAILQ_INIT(&p->flush.waiting);
-	STAILQ_INIT(&p->flush.covered);
-	LIST_INSERT_HEAD(&submitters->places, p, link);
-	*ret = p;
+		TAILQ_INIT(&area->queues[i]);
+	STAILQ_INIT(&area->flush.waiting);
+	STAILQ_INIT(&area->flush.covered);
+	LIST_INSERT_HEAD(&submitters->areas, area, link);
+	*ret = area;
 	return 0;
 }
 
-struct place *place_ref(struct place *p)
+struct staging_area *staging_area_ref(struct staging_area *area)
 {
-	p->refs++;
-	return p;
+	area->refs++;
+	return area;
 }
 
-static void place_drop_if_unused(struct place *p)
+static void staging_area_drop_if_unused(struct staging_area *area)
 {
-	if (p->refs > 0 || p->staging_fd >= 0 || p->making)
+	if (area->refs > 0 || area->staging_fd >= 0 || area->making)
 		return;
-	LIST_REMOVE(p, link);
-	place_free(p);
+	LIST_REMOVE(area, link);
+	staging_area_free(area);
 }
 
-struct place *place_unref(struct place *p)
+struct staging_area *staging_area_unref(struct staging_area *area)
 {
-	if (p) {
-		p->refs--;
-		place_drop_if_unused(p);
+	if (area) {
+		area->refs--;
+		staging_area_drop_if_unused(area);
 	}
 	return NULL;
 }
 
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct place *p = userdata;
+	struct staging_area *area = userdata;
 
 	(void)source;
 	(void)usec;
-	if (p->users > 0)
-		return 0; /* place_rest will set it again */
-	p->deleter = worker_free(p->deleter);
-	p->deleter_owner = owner_unref(p->deleter_owner);
-	fd_closep(&p->staging_fd);
-	p->ours = false;
-	place_drop_if_unused(p);
+	if (area->users > 0)
+		return 0; /* staging_area_release will set it again */
+	area->deleter = worker_free(area->deleter);
+	area->deleter_owner = owner_unref(area->deleter_owner);
+	fd_closep(&area->staging_fd);
+	area->ours = false;
+	staging_area_drop_if_unused(area);
 	return 0;
 }
 
-void place_use(struct place *p)
+void staging_area_use(struct staging_area *area)
 {
-	p->users++;
-	place_ref(p);
+	area->users++;
+	staging_area_ref(area);
 }
 
-void place_rest(struct place *p)
+void staging_area_release(struct staging_area *area)
 {
-	if (--p->users == 0 && p->staging_fd >= 0) {
-		if (p->idle) {
-			(void)sd_event_source_set_time_relative(p->idle, IDLE_USEC);
-			(void)sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
-		} else if (sd_event_add_time_relative(p->submitters->context->event, &p->idle,
+	if (--area->users == 0 && area->staging_fd >= 0) {
+		if (area->idle) {
+			(void)sd_event_source_set_time_relative(area->idle, IDLE_USEC);
+			(void)sd_event_source_set_enabled(area->idle, SD_EVENT_ONESHOT);
+		} else if (sd_event_add_time_relative(area->submitters->context->event, &area->idle,
 						      CLOCK_MONOTONIC, IDLE_USEC, USEC_PER_SEC,
-						      on_idle, p) >= 0) {
-			(void)sd_event_source_set_description(p->idle, "place-idle");
+						      on_idle, area) >= 0) {
+			(void)sd_event_source_set_description(area->idle, "staging-idle");
 		}
 	}
-	place_unref(p);
+	staging_area_unref(area);
 }
 
 /* ---- the staging directory -------------------------------------------------------------------
  */
 
-static void ask_next(struct place *p);
+static void ask_next(struct staging_area *area);
 
-static bool is_there(const struct place *p, bool make)
+static bool is_there(const struct staging_area *area, bool make)
 {
-	return p->staging_fd >= 0 && (p->ours || !make);
+	return area->staging_fd >= 0 && (area->ours || !make);
 }
 
-static void made(struct place *p, int r, int fd)
+static void made(struct staging_area *area, int r, int fd)
 {
-	struct place_waiter *w = p->waiters;
+	struct staging_area_waiter *w = area->waiters;
 
-	p->making = false;
+	area->making = false;
 	/* One that is there may be in use. */
-	if (r >= 0 && p->staging_fd >= 0)
+	if (r >= 0 && area->staging_fd >= 0)
 		(void)close(fd);
 	else if (r >= 0)
-		p->staging_fd = fd;
+		area->staging_fd = fd;
 	if (r >= 0) {
-		p->ours = w->make;
-		p->absent = false;
+		area->ours = w->make;
+		area->absent = false;
 	}
 	/* Whoever waited is answered in order; one who would have it made is not answered by the
 	 * failure of one who would not. */
-	p->waiters = w->next;
-	place_use(p);
-	w->done(r < 0 ? r : 0, p->staging_fd, w->userdata);
+	area->waiters = w->next;
+	staging_area_use(area);
+	w->done(r < 0 ? r : 0, area->staging_fd, w->userdata);
 	free(w);
-	ask_next(p);
-	place_rest(p);
+	ask_next(area);
+	staging_area_release(area);
 }
 
-filesystem_t place_filesystem(const struct place *p)
+filesystem_t staging_area_filesystem(const struct staging_area *area)
 {
-	const struct mounts *mounts = context_mounts(p->submitters->context);
-	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
+	const struct mounts *mounts = context_mounts(area->submitters->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, area->mount) : NULL;
 
-	return mount && strcmp(mount->target, p->mount) == 0 ? mount->dev : p->dev;
+	return mount && strcmp(mount->target, area->mount) == 0 ? mount->dev : area->dev;
 }
 
 /* ---- another daemon's ---- */
 
-static bool is_told(const struct place *p)
+static bool is_told(const struct staging_area *area)
 {
 	const struct busy_mount *b;
 
-	LIST_FOREACH(b, &p->submitters->busy_mounts, link)
-	if (strcmp(b->mount, p->mount) == 0)
+	LIST_FOREACH(b, &area->submitters->busy_mounts, link)
+	if (strcmp(b->mount, area->mount) == 0)
 		return true;
 	return false;
 }
 
-static int tell_no_more(const struct place *p)
+static int tell_no_more(const struct staging_area *area)
 {
-	struct busy_mount *b = malloc(sizeof(*b) + strlen(p->mount) + 1);
+	struct busy_mount *b = malloc(sizeof(*b) + strlen(area->mount) + 1);
 
 	if (!b)
 		return -ENOMEM;
-	memcpy(b->mount, p->mount, strlen(p->mount) + 1);
-	LIST_INSERT_HEAD(&p->submitters->busy_mounts, b, link);
+	memcpy(b->mount, area->mount, strlen(area->mount) + 1);
+	LIST_INSERT_HEAD(&area->submitters->busy_mounts, b, link);
 	return 0;
 }
 
 static void on_holder(const char *name, const struct lasting_identity *id, void *userdata)
 {
-	struct place *p = userdata;
-	_cleanup_free_ char *mount = escape_name(p->mount);
+	struct staging_area *area = userdata;
+	_cleanup_free_ char *mount = escape_name(area->mount);
 	char who[160];
 
 	(void)id;
-	if (is_told(p) || tell_no_more(p) < 0)
+	if (is_told(area) || tell_no_more(area) < 0)
 		return;
 	holder_describe(name, who, sizeof(who));
 	log_line(LOG_WARNING,
@@ -214,57 +214,57 @@ static void on_holder(const char *name, const struct lasting_identity *id, void 
 
 static void on_holder_listed(int r, void *userdata)
 {
-	struct place *p = userdata;
+	struct staging_area *area = userdata;
 
 	(void)r;
-	fd_closep(&p->lock_fd);
-	made(p, -EBUSY, -1);
+	fd_closep(&area->lock_fd);
+	made(area, -EBUSY, -1);
 }
 
 static void on_lock(int r, int fd, void *userdata)
 {
-	struct place *p = userdata;
+	struct staging_area *area = userdata;
 	struct worker *root;
 
-	p->lock_fd = fd;
+	area->lock_fd = fd;
 	if (r >= 0)
-		r = owner_intake(p->submitters->root, place_filesystem(p), &root);
+		r = owner_intake(area->submitters->root, staging_area_filesystem(area), &root);
 	if (r >= 0)
-		r = worker_list_staging(root, fd, NULL, on_holder, on_holder_listed, p);
+		r = worker_list_staging(root, fd, NULL, on_holder, on_holder_listed, area);
 	if (r < 0)
-		on_holder_listed(r, p);
+		on_holder_listed(r, area);
 }
 
 /* Says once whose the mount is. */
-static int ask_holder(struct place *p)
+static int ask_holder(struct staging_area *area)
 {
 	struct worker *root;
-	int r = owner_intake(p->submitters->root, place_filesystem(p), &root);
+	int r = owner_intake(area->submitters->root, staging_area_filesystem(area), &root);
 
-	free(p->lock_path);
-	if (asprintf(&p->lock_path, "%s/.reclaim/" HOLDER_DIR,
-		     strcmp(p->mount, "/") == 0 ? "" : p->mount) < 0) {
-		p->lock_path = NULL;
+	free(area->lock_path);
+	if (asprintf(&area->lock_path, "%s/.reclaim/" HOLDER_DIR,
+		     strcmp(area->mount, "/") == 0 ? "" : area->mount) < 0) {
+		area->lock_path = NULL;
 		return -ENOMEM;
 	}
-	return r < 0 ? r : worker_open_dir(root, -1, p->lock_path, NULL, on_lock, p);
+	return r < 0 ? r : worker_open_dir(root, -1, area->lock_path, NULL, on_lock, area);
 }
 
 static void on_made(int r, int fd, void *userdata)
 {
-	struct place *p = userdata;
+	struct staging_area *area = userdata;
 
-	if (r != -EBUSY || is_told(p) || ask_holder(p) < 0)
-		made(p, r, fd);
+	if (r != -EBUSY || is_told(area) || ask_holder(area) < 0)
+		made(area, r, fd);
 }
 
-static int mount_id(struct place *p, uint64_t *ret)
+static int mount_id(struct staging_area *area, uint64_t *ret)
 {
-	const struct mounts *mounts = context_mounts(p->submitters->context);
-	const struct mount *mount = mounts ? mounts_by_path(mounts, p->mount) : NULL;
+	const struct mounts *mounts = context_mounts(area->submitters->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, area->mount) : NULL;
 
 	/* Not a mount point just now: what is at that path belongs to another filesystem. */
-	if (!mount || strcmp(mount->target, p->mount) != 0)
+	if (!mount || strcmp(mount->target, area->mount) != 0)
 		return -ENODEV;
 	/* Everybody's staging directories are made by one process, which nobody may keep waiting.
 	 */
@@ -274,47 +274,48 @@ static int mount_id(struct place *p, uint64_t *ret)
 	return 0;
 }
 
-static int ask(struct place *p, const struct place_waiter *w)
+static int ask(struct staging_area *area, const struct staging_area_waiter *w)
 {
 	struct worker *worker;
 	uint64_t id;
-	int r = mount_id(p, &id);
+	int r = mount_id(area, &id);
 
 	if (r < 0)
 		return r;
-	r = owner_intake(p->submitters->root, place_filesystem(p), &worker);
+	r = owner_intake(area->submitters->root, staging_area_filesystem(area), &worker);
 	if (r < 0)
 		return r;
-	return worker_make_staging(worker, p->mount, id, p->owner->id.uid, p->owner->id.gid,
-				   w->make, w->make ? p->submitters->context->holder : NULL,
-				   on_made, p);
+	return worker_make_staging(
+		worker, area->mount, id, area->owner->id.uid, area->owner->id.gid, w->make,
+		w->make ? area->submitters->context->holder : NULL, on_made, area);
 }
 
-static void ask_next(struct place *p)
+static void ask_next(struct staging_area *area)
 {
-	struct place_waiter *w;
+	struct staging_area_waiter *w;
 	int r;
 
-	while ((w = p->waiters) && !p->making) {
-		bool there = is_there(p, w->make);
+	while ((w = area->waiters) && !area->making) {
+		bool there = is_there(area, w->make);
 
-		r = there ? 0 : ask(p, w);
+		r = there ? 0 : ask(area, w);
 		if (r >= 0 && !there) {
-			p->making = true;
+			area->making = true;
 			return;
 		}
-		p->waiters = w->next;
-		w->done(r, p->staging_fd, w->userdata);
+		area->waiters = w->next;
+		w->done(r, area->staging_fd, w->userdata);
 		free(w);
 	}
 }
 
-void place_staging(struct place *p, bool make, place_staging_t done, void *userdata)
+void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
+		       void *userdata)
 {
-	struct place_waiter *w, **last;
+	struct staging_area_waiter *w, **last;
 
-	if (is_there(p, make)) {
-		done(0, p->staging_fd, userdata);
+	if (is_there(area, make)) {
+		done(0, area->staging_fd, userdata);
 		return;
 	}
 	w = calloc(1, sizeof(*w));
@@ -322,13 +323,13 @@ void place_staging(struct place *p, bool make, place_staging_t done, void *userd
 		done(-ENOMEM, -1, userdata);
 		return;
 	}
-	*w = (struct place_waiter){ .make = make, .done = done, .userdata = userdata };
-	for (last = &p->waiters; *last; last = &(*last)->next)
+	*w = (struct staging_area_waiter){ .make = make, .done = done, .userdata = userdata };
+	for (last = &area->waiters; *last; last = &(*last)->next)
 		;
 	*last = w;
-	place_use(p);
-	ask_next(p);
-	place_rest(p);
+	staging_area_use(area);
+	ask_next(area);
+	staging_area_release(area);
 }
 
 /* ---- workers ----------------------------------------------------------------------------------
@@ -336,97 +337,99 @@ void place_staging(struct place *p, bool make, place_staging_t done, void *userd
 
 static void deleter_gone(struct worker *w, const char *how, void *userdata)
 {
-	struct place *p = userdata;
+	struct staging_area *area = userdata;
 
-	log_user(LOG_WARNING, p->owner->id.uid, SD_ID128_NULL,
+	log_user(LOG_WARNING, area->owner->id.uid, SD_ID128_NULL,
 		 "The process that deletes for uid %u on %s has ended: %s",
-		 (unsigned)p->owner->id.uid, p->mount, how);
-	p->deleter = worker_free(w);
+		 (unsigned)area->owner->id.uid, area->mount, how);
+	area->deleter = worker_free(w);
 }
 
 static void other_gone(struct worker *w, const char *how, void *userdata)
 {
-	struct place *p = userdata;
+	struct staging_area *area = userdata;
 
 	(void)w; /* freed by whose it is, who has been answered -EPIPE */
-	log_user(LOG_WARNING, p->owner->id.uid, SD_ID128_NULL,
-		 "A process that deletes for uid %u has ended: %s", (unsigned)p->owner->id.uid,
+	log_user(LOG_WARNING, area->owner->id.uid, SD_ID128_NULL,
+		 "A process that deletes for uid %u has ended: %s", (unsigned)area->owner->id.uid,
 		 how);
 }
 
-static int deleter_new(struct worker **ret, struct place *p, struct owner *o, int landlock_fd,
+static int deleter_new(struct worker **ret, struct staging_area *area, struct owner *o,
+		       int landlock_fd,
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
-	const struct config *c = p->submitters->context->config;
+	const struct config *c = area->submitters->context->config;
 	struct worker_options options = {
-		.program = p->submitters->context->worker_program,
+		.program = area->submitters->context->worker_program,
 		.role = WORKER_DELETE,
 		.submitter = &o->id,
 		.landlock_fd = landlock_fd,
-		.pacers = p->submitters->context->pacers,
+		.pacers = area->submitters->context->pacers,
 		.stall_usec = c->moosefs_snapshot ? c->moosefs_stall_usec : 0,
 		.protect = (const char *const *)c->protect,
 		.gone = gone,
-		.userdata = p,
+		.userdata = area,
 	};
 
-	if (p->submitters->context->ended)
+	if (area->submitters->context->ended)
 		return -ECANCELED;
-	return owner_worker_new(o, place_filesystem(p), &options, ret);
+	return owner_worker_new(o, staging_area_filesystem(area), &options, ret);
 }
 
-int place_deleter(struct place *p, struct owner *o, struct worker **ret)
+int staging_area_deleter(struct staging_area *area, struct owner *o, struct worker **ret)
 {
 	int r;
 
-	if (p->deleter && (p->stale || p->deleter_owner != o)) {
-		p->deleter = worker_free(p->deleter);
-		p->deleter_owner = owner_unref(p->deleter_owner);
+	if (area->deleter && (area->stale || area->deleter_owner != o)) {
+		area->deleter = worker_free(area->deleter);
+		area->deleter_owner = owner_unref(area->deleter_owner);
 	}
-	p->stale = false;
-	if (!p->deleter) {
-		r = deleter_new(&p->deleter, p, o, p->staging_fd, deleter_gone);
+	area->stale = false;
+	if (!area->deleter) {
+		r = deleter_new(&area->deleter, area, o, area->staging_fd, deleter_gone);
 		if (r < 0)
 			return r;
-		owner_unref(p->deleter_owner);
-		p->deleter_owner = owner_ref(o);
+		owner_unref(area->deleter_owner);
+		area->deleter_owner = owner_ref(o);
 	}
-	*ret = p->deleter;
+	*ret = area->deleter;
 	return 0;
 }
 
-void place_renew(struct place *p)
+void staging_area_renew(struct staging_area *area)
 {
-	p->stale = p->deleter;
+	area->stale = area->deleter;
 }
 
-void place_part(struct place *p)
+void staging_area_detach_deleter(struct staging_area *area)
 {
-	p->deleter = NULL;
-	p->deleter_owner = owner_unref(p->deleter_owner);
+	area->deleter = NULL;
+	area->deleter_owner = owner_unref(area->deleter_owner);
 }
 
-int place_deleter_for(struct place *p, struct owner *o, int landlock_fd, struct worker **ret)
+int staging_area_deleter_for(struct staging_area *area, struct owner *o, int landlock_fd,
+			     struct worker **ret)
 {
-	return deleter_new(ret, p, o, landlock_fd, other_gone);
+	return deleter_new(ret, area, o, landlock_fd, other_gone);
 }
 
-void places_renew(struct submitters *s)
+void staging_areas_renew(struct submitters *s)
 {
-	struct place *p;
+	struct staging_area *area;
 
-	LIST_FOREACH(p, &s->places, link)
-	place_renew(p);
+	LIST_FOREACH(area, &s->areas, link)
+	staging_area_renew(area);
 }
 
-void places_done(struct submitters *s)
+void staging_areas_done(struct submitters *s)
 {
 	struct busy_mount *b;
-	struct place *p;
+	struct staging_area *area;
 
-	while ((p = LIST_FIRST(&s->places))) {
-		LIST_REMOVE(p, link);
-		place_free(p);
+	while ((area = LIST_FIRST(&s->areas))) {
+		LIST_REMOVE(area, link);
+		staging_area_free(area);
 	}
 	while ((b = LIST_FIRST(&s->busy_mounts))) {
 		LIST_REMOVE(b, link);
@@ -441,7 +444,7 @@ void places_done(struct submitters *s)
 #define TIDY_TRIES 4
 
 struct tidy {
-	struct place *p;
+	struct staging_area *area;
 	struct owner *o;
 	unsigned tries;
 	char job_dir[33];
@@ -451,9 +454,9 @@ static void tidy_try(struct tidy *t);
 
 static void tidy_end(struct tidy *t)
 {
-	struct context *c = t->p->submitters->context;
+	struct context *c = t->area->submitters->context;
 
-	place_rest(t->p);
+	staging_area_release(t->area);
 	owner_unref(t->o);
 	free(t);
 	context_flow_ends(c);
@@ -466,7 +469,7 @@ static bool died(int r)
 
 static void tidy_again(struct tidy *t, int r)
 {
-	if (died(r) && t->tries < TIDY_TRIES && !t->p->submitters->context->stopping)
+	if (died(r) && t->tries < TIDY_TRIES && !t->area->submitters->context->stopping)
 		tidy_try(t);
 	else
 		tidy_end(t);
@@ -478,7 +481,7 @@ static void on_removed(int r, void *userdata)
 
 	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
 		log_user(LOG_WARNING, t->o->id.uid, SD_ID128_NULL,
-			 "%s/.reclaim/%u/%s could not be removed: %s", t->p->mount,
+			 "%s/.reclaim/%u/%s could not be removed: %s", t->area->mount,
 			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
 	tidy_again(t, r);
 }
@@ -489,7 +492,7 @@ static void on_tidy_staging(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r >= 0)
-		r = owner_intake(t->o, place_filesystem(t->p), &intake);
+		r = owner_intake(t->o, staging_area_filesystem(t->area), &intake);
 	if (r >= 0)
 		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
 	if (r < 0)
@@ -499,19 +502,19 @@ static void on_tidy_staging(int r, int fd, void *userdata)
 static void tidy_try(struct tidy *t)
 {
 	t->tries++;
-	place_staging(t->p, /* make= */ false, on_tidy_staging, t);
+	staging_area_open(t->area, /* make= */ false, on_tidy_staging, t);
 }
 
-void staging_tidy(struct place *p, struct owner *o, const char *job_dir)
+void staging_tidy(struct staging_area *area, struct owner *o, const char *job_dir)
 {
 	struct tidy *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return;
-	t->p = p;
+	t->area = area;
 	t->o = owner_ref(o);
 	(void)snprintf(t->job_dir, sizeof(t->job_dir), "%s", job_dir);
-	place_use(p);
-	context_flow_begins(p->submitters->context);
+	staging_area_use(area);
+	context_flow_begins(area->submitters->context);
 	tidy_try(t);
 }

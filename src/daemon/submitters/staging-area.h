@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A user on a mount: <mount>/.reclaim/<uid>, the worker that deletes beneath it, and the queue of
- * jobs for it, of which one runs at a time.
+/* The staging area of a user on a mount: <mount>/.reclaim/<uid>, the worker that deletes beneath
+ * it, and the queue of jobs for it, of which one runs at a time.
  *
  * The staging directory's descriptor and the delete worker keep the filesystem busy. They are let
  * go ten seconds after their last use, so that it can be unmounted. */
@@ -18,7 +18,7 @@ struct unflushed;
 
 TAILQ_HEAD(job_list, job);
 
-/* Jobs of a place that have run, and are not durable yet: the state of durability.h. */
+/* Jobs of a staging area that have run, and are not durable yet: the state of durability.h. */
 STAILQ_HEAD(unflushed_list, unflushed);
 struct flush_group {
 	struct unflushed_list waiting, covered; /* covered: by the flush that is under way */
@@ -28,12 +28,12 @@ struct flush_group {
 	sd_event_source *timer;
 };
 
-typedef void (*place_staging_t)(int r, int fd, void *userdata);
+typedef void (*staging_area_opened_t)(int r, int fd, void *userdata);
 
-struct place_waiter;
+struct staging_area_waiter;
 
-struct place {
-	LIST_ENTRY(place) link;
+struct staging_area {
+	LIST_ENTRY(staging_area) link;
 	struct submitters *submitters;
 	unsigned refs, users; /* users: of the descriptor and the worker */
 	struct owner *owner;  /* who came first: the user's uid and gid for the directory */
@@ -45,7 +45,7 @@ struct place {
 	char *lock_path;
 	int lock_fd; /* while it is asked who that is */
 	bool absent; /* the mount or its staging directory is not there: jobs wait */
-	struct place_waiter *waiters;
+	struct staging_area_waiter *waiters;
 	struct worker *deleter;
 	struct owner *deleter_owner;
 	bool stale; /* the worker is to be replaced */
@@ -62,43 +62,46 @@ struct busy_mount {
 };
 
 /* So many jobs wait for a flush that the next job has to wait, too. */
-static inline bool place_flush_is_full(const struct place *p)
+static inline bool staging_area_flush_is_full(const struct staging_area *area)
 {
-	return p->flush.n >= WORKER_FLUSH;
+	return area->flush.n >= WORKER_FLUSH;
 }
 
-/* The place of that user on that mount, made if there is none. Drop it with place_unref. */
-int place_get(struct place **ret, struct submitters *submitters, struct owner *o, const char *mount,
-	      dev_t dev);
-struct place *place_ref(struct place *p);
+/* The staging area of that user on that mount, made if there is none. Drop it with
+ * staging_area_unref. */
+int staging_area_get(struct staging_area **ret, struct submitters *submitters, struct owner *o,
+		     const char *mount, dev_t dev);
+struct staging_area *staging_area_ref(struct staging_area *area);
 /* What it is on, for its intake workers. */
-filesystem_t place_filesystem(const struct place *p);
-struct place *place_unref(struct place *p);
-static inline void place_unrefp(struct place **p)
+filesystem_t staging_area_filesystem(const struct staging_area *area);
+struct staging_area *staging_area_unref(struct staging_area *area);
+static inline void staging_area_unrefp(struct staging_area **area)
 {
-	(void)place_unref(*p);
+	(void)staging_area_unref(*area);
 }
 
 /* Opens the staging directory, and makes it first if `make`. Answers in this call or later. The
- * descriptor is the place's, and is not closed between place_use and place_rest. */
-void place_staging(struct place *p, bool make, place_staging_t done, void *userdata);
-void place_use(struct place *p);
-void place_rest(struct place *p);
+ * descriptor is the area's, and is not closed between staging_area_use and staging_area_release. */
+void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
+		       void *userdata);
+void staging_area_use(struct staging_area *area);
+void staging_area_release(struct staging_area *area);
 
 /* The worker that deletes in the staging directory (which must be open) as that owner. */
-int place_deleter(struct place *p, struct owner *o, struct worker **ret);
+int staging_area_deleter(struct staging_area *area, struct owner *o, struct worker **ret);
 /* The worker was told what does not hold any more: another is started at its next use, which is at
  * the latest when the names of the next directory are begun with. */
-void place_renew(struct place *p);
-/* The worker is somebody else's from now on. */
-void place_part(struct place *p);
+void staging_area_renew(struct staging_area *area);
+/* The deleter belongs to the caller from now on. */
+void staging_area_detach_deleter(struct staging_area *area);
 /* A worker that deletes in another directory; the caller's. */
-int place_deleter_for(struct place *p, struct owner *o, int landlock_fd, struct worker **ret);
+int staging_area_deleter_for(struct staging_area *area, struct owner *o, int landlock_fd,
+			     struct worker **ret);
 
 /* Removes a job's own directory in staging, if it is empty. It is not waited for. */
-void staging_tidy(struct place *p, struct owner *o, const char *job_dir);
+void staging_tidy(struct staging_area *area, struct owner *o, const char *job_dir);
 
 /* What their workers were told does not hold any more. */
-void places_renew(struct submitters *s);
+void staging_areas_renew(struct submitters *s);
 /* Frees what is left of them at the end. */
-void places_done(struct submitters *s);
+void staging_areas_done(struct submitters *s);

@@ -547,7 +547,7 @@ void submitters_init(struct submitters *s, struct context *c)
 	*s = (struct submitters){ .context = c };
 	LIST_INIT(&s->owners);
 	LIST_INIT(&s->users);
-	LIST_INIT(&s->places);
+	LIST_INIT(&s->areas);
 	LIST_INIT(&s->busy_mounts);
 }
 

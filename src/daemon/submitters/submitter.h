@@ -74,7 +74,7 @@ struct owner {
 };
 LIST_HEAD(owner_list, owner);
 
-LIST_HEAD(place_list, place);
+LIST_HEAD(staging_area_list, staging_area);
 LIST_HEAD(busy_mount_list, busy_mount);
 
 /* All of them, and where their names are staged (staging-area.h). */
@@ -83,7 +83,7 @@ struct submitters {
 	struct owner_list owners;
 	struct user_list users;
 	struct held held; /* of all but root */
-	struct place_list places;
+	struct staging_area_list areas;
 	struct busy_mount_list busy_mounts;
 	struct owner *root; /* whose intake worker makes staging directories */
 };
@@ -94,7 +94,7 @@ void submitters_init(struct submitters *s, struct context *c);
 void submitters_renew(struct submitters *s);
 /* Ends the intake workers, at once; who waits for them is told. */
 void submitters_end_workers(struct submitters *s);
-/* Frees what is left of them at the end, after places_done. */
+/* Frees what is left of them at the end, after staging_areas_done. */
 void submitters_done(struct submitters *s);
 
 /* The owner of that identity, made if there is none. Drop it with owner_unref. */
