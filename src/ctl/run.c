@@ -11,6 +11,7 @@
 
 #include "ctl/common/arguments.h"
 #include "engine/engine.h"
+#include "engine/filesystem/profile.h"
 #include "engine/remove/last-reference.h"
 #include "moosefs/moosefs.h"
 #include "ctl/output/messages.h"
@@ -180,8 +181,9 @@ static int filesystem_run(struct local_run *run, size_t first)
 	engine_options_fill(run, &o);
 	o.moosefs = fd < 0 ? NULL : moosefs_begin(run, g, fd);
 	o.stall_usec = o.moosefs ? run->o.stall_usec : 0;
-	/* Who is not root cannot know what else refers to a file: it is unlinked whole. */
-	if (fd >= 0 && !run->o.dry_run && last_reference_check(fd) >= 0)
+	/* Without root it cannot be known what else refers to a file: it is unlinked whole. Where
+	 * nothing is shrunk, a server is not asked for what that takes. */
+	if (fd >= 0 && !run->o.dry_run && profile_shrinks(fd) && last_reference_check(fd) >= 0)
 		(void)last_reference_local_new(&last_reference);
 	o.last_reference = last_reference_local(last_reference);
 	r = fd < 0 ? fd : engine_new(&e, &o, fd);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "sandbox/seccomp.h"
@@ -139,20 +138,6 @@ static int take(void *userdata, int fd, int dirfd)
 	return r;
 }
 
-/* Is anything shrunk on this filesystem? */
-static bool shrinks(int dirfd)
-{
-	struct profile_query of = { 0 };
-	struct statfs sfs;
-	struct fs_profile profile;
-
-	if (fstatfs(dirfd, &sfs) < 0)
-		return false;
-	of.f_type = (uint32_t)sfs.f_type;
-	profile_find(&of, &profile);
-	return profile.lease_truthful && profile.shrink != SHRINK_NEVER;
-}
-
 struct last_reference_process *last_reference_process_start(int dirfd)
 {
 	struct last_reference_process *p;
@@ -160,7 +145,7 @@ struct last_reference_process *last_reference_process_start(int dirfd)
 	int pair[2];
 	pid_t pid;
 
-	if (!shrinks(dirfd) || last_reference_check(dirfd) < 0 ||
+	if (!profile_shrinks(dirfd) || last_reference_check(dirfd) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return NULL;
 	sock = pair[0];

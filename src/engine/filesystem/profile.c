@@ -2,6 +2,7 @@
 #include "profile.h"
 
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "shrink-unit.h"
 #include "base/macros.h"
@@ -43,6 +44,19 @@ void profile_find(const struct profile_query *of, struct fs_profile *ret)
 	if (shrink_unit() > SHRINK_UNIT_MOST)
 		p.shrink = SHRINK_NEVER;
 	*ret = p;
+}
+
+bool profile_shrinks(int fd)
+{
+	struct profile_query of = { 0 };
+	struct fs_profile profile;
+	struct statfs sfs;
+
+	if (fstatfs(fd, &sfs) < 0)
+		return false;
+	of.f_type = (uint32_t)sfs.f_type;
+	profile_find(&of, &profile);
+	return profile.lease_truthful && profile.shrink != SHRINK_NEVER;
 }
 
 bool mount_option(const char *options, const char *word)

@@ -78,6 +78,10 @@ extern const struct fs_family profile_ext, profile_xfs, profile_btrfs, profile_m
  * profile-other.c. */
 void profile_find(const struct profile_query *of, struct fs_profile *ret);
 
+/* Whether large files are freed in steps on the filesystem that fd is on; not if that is not known.
+ * By its type alone: mount options may still say that they are not. */
+bool profile_shrinks(int fd);
+
 /* What the families behind a server have in common. */
 void profile_fill_server(struct fs_profile *p);
 
