@@ -80,7 +80,7 @@ static void on_store_retry(void *userdata)
 {
 	struct manager *m = userdata;
 
-	jobs_save_again(&m->jobs);
+	jobs_save_retry(&m->jobs);
 }
 
 static void on_store_recovered(void *userdata)
@@ -88,7 +88,7 @@ static void on_store_recovered(void *userdata)
 	struct manager *m = userdata;
 
 	jobs_store_recovered(&m->jobs);
-	spooling_look_again(m->spools);
+	spooling_retry(m->spools);
 }
 
 static int on_store(sd_event_source *source, int fd, uint32_t events, void *userdata)

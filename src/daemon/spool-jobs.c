@@ -150,10 +150,10 @@ int spooling_configure(struct spool_jobs *s)
 	return spools_configure(s->spools, c->spools, c->n_spools, c->protect);
 }
 
-void spooling_look_again(struct spool_jobs *s)
+void spooling_retry(struct spool_jobs *s)
 {
 	if (s && s->spools)
-		spools_look_again(s->spools);
+		spools_retry(s->spools);
 }
 
 size_t spooling_view(const struct spool_jobs *s, struct bus_spool *views, size_t n)

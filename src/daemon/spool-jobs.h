@@ -18,6 +18,6 @@ struct spool_jobs *spooling_end(struct spool_jobs *s);
 /* The configuration has changed. Returns 0 or a negative errno. */
 int spooling_configure(struct spool_jobs *s);
 /* What was not taken may be now. NULL is accepted. */
-void spooling_look_again(struct spool_jobs *s);
+void spooling_retry(struct spool_jobs *s);
 /* Fills at most n views; returns how many spools there are. NULL is accepted. */
 size_t spooling_view(const struct spool_jobs *s, struct bus_spool *views, size_t n);

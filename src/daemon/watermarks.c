@@ -23,7 +23,7 @@
 #include "base/fd.h"
 
 #define AGAIN_USEC (1 * USEC_PER_SEC)
-#define AGAIN_MOST_USEC (600 * USEC_PER_SEC)
+#define RETRY_MOST_USEC (600 * USEC_PER_SEC)
 #define SIZE_USEC (900 * USEC_PER_SEC)
 
 struct watermark {
@@ -38,7 +38,7 @@ struct watermark {
 	uint64_t free_bytes, rate;      /* at the last look; and bytes a second since */
 	uint64_t looked_usec;           /* when that was */
 	sd_event_source *child;         /* while it runs */
-	uint64_t again_usec, wait_usec; /* not before; and how long after the next */
+	uint64_t retry_usec, wait_usec; /* not before; and how long after the next */
 	uint64_t size_usec;             /* when it is due for max-size */
 };
 
@@ -287,15 +287,15 @@ static uint64_t look(struct watermark *w, uint64_t now)
 		w->is_short = false;
 		w->wait_usec = AGAIN_USEC;
 	}
-	if (w->child || (is_short && w->is_absent) || now < w->again_usec || space_is_coming(w))
+	if (w->child || (is_short && w->is_absent) || now < w->retry_usec || space_is_coming(w))
 		return next;
 	if (is_short)
 		short_tell(w);
 	else if (!w->has_size || now < w->size_usec)
 		return next;
 	run(w);
-	w->again_usec = now + w->wait_usec;
-	w->wait_usec = MIN(w->wait_usec * 2, AGAIN_MOST_USEC);
+	w->retry_usec = now + w->wait_usec;
+	w->wait_usec = MIN(w->wait_usec * 2, RETRY_MOST_USEC);
 	w->size_usec = now + SIZE_USEC;
 	return next;
 }

@@ -136,28 +136,28 @@ END_TEST
 START_TEST(due_ones_come_in_order)
 {
 	static struct job jobs[JOBS];
-	struct due d = { 0 };
+	struct deadlines d = { 0 };
 	uint64_t last = 0;
 	unsigned left = 0, seed = 1;
 
-	ck_assert_int_eq(due_reserve(&d, JOBS), 0);
+	ck_assert_int_eq(deadlines_reserve(&d, JOBS), 0);
 	for (size_t i = 0; i < JOBS; i++) {
 		seed = seed * 1103515245 + 12345;
-		jobs[i].due_at = JOB_NOT_DUE;
+		jobs[i].deadline_index = JOB_NO_DEADLINE;
 		jobs[i].r.held_until_usec = (seed >> 8) % 1000;
-		due_add(&d, &jobs[i]);
+		deadlines_add(&d, &jobs[i]);
 	}
 	for (size_t i = 0; i < JOBS; i += 3)
-		due_remove(&d, &jobs[i]);
-	due_remove(&d, &jobs[0]); /* again: nothing happens */
-	for (struct job *j; (j = due_first(&d)); left++) {
+		deadlines_remove(&d, &jobs[i]);
+	deadlines_remove(&d, &jobs[0]); /* again: nothing happens */
+	for (struct job *j; (j = deadlines_first(&d)); left++) {
 		ck_assert(j->r.held_until_usec >= last);
 		last = j->r.held_until_usec;
-		due_remove(&d, j);
-		ck_assert(j->due_at == JOB_NOT_DUE);
+		deadlines_remove(&d, j);
+		ck_assert(j->deadline_index == JOB_NO_DEADLINE);
 	}
 	ck_assert_uint_eq(left, JOBS - (JOBS + 2) / 3);
-	due_done(&d);
+	deadlines_done(&d);
 }
 END_TEST
 

@@ -302,21 +302,21 @@ void operation_ignore(struct operations *o, struct listener *l)
 static void freed_view(struct jobs *jobs, struct daemon_view *ret)
 {
 	uint64_t entries = jobs->entries_freed, bytes = jobs->bytes_freed;
-	const struct rest *rest;
+	const struct remainder *remainder;
 	struct job_record now;
 	const struct staging_area *area;
 
-	LIST_FOREACH(rest, &jobs->rests, link)
-	bytes += remainder_bytes(rest);
+	LIST_FOREACH(remainder, &jobs->remainders, link)
+	bytes += remainder_bytes(remainder);
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	{
 		if (!area->running)
 			continue;
-		job_look(area->running, &now);
+		job_snapshot(area->running, &now);
 		entries += now.entries_done - area->running->r.entries_done;
 		bytes += now.bytes_freed - area->running->r.bytes_freed;
-		if (area->running->rest)
-			bytes -= remainder_bytes(area->running->rest);
+		if (area->running->remainder)
+			bytes -= remainder_bytes(area->running->remainder);
 	}
 	jobs->entries_told = MAX(jobs->entries_told, entries);
 	jobs->bytes_told = MAX(jobs->bytes_told, bytes);

@@ -76,11 +76,11 @@ static void show_job(struct listing *l, const struct job *j)
 	if (is_full(l) || !is_asked(l, &j->r))
 		return;
 	l->told++;
-	if (!j->run && !j->rest) {
+	if (!j->run && !j->remainder) {
 		l->seen(&j->r, l->userdata);
 		return;
 	}
-	job_look(j, &r);
+	job_snapshot(j, &r);
 	l->seen(&r, l->userdata);
 }
 

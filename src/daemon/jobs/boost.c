@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "base/units.h"
 
-#define LOOK_USEC (1 * USEC_PER_SEC)
-#define LOOK_NEAR_USEC (250 * USEC_PER_MSEC)
+#define POLL_USEC (1 * USEC_PER_SEC)
+#define POLL_NEAR_USEC (250 * USEC_PER_MSEC)
 /* Longer than anything takes, its turn on a busy disk included, where something happens at all. */
 #define SILENT_USEC (5 * USEC_PER_SEC)
 
@@ -30,7 +30,7 @@ static bool may_hang(const struct job *j)
 }
 
 /* Returns whether space may be short soon. */
-static bool look_at_space(const struct job *j, int fd, bool *is_short)
+static bool check_space(const struct job *j, int fd, bool *is_short)
 {
 	const struct config *c = j->jobs->context->config;
 	struct statfs st;
@@ -64,7 +64,7 @@ static void say_course(struct run *run, const struct course *c)
 	}
 }
 
-static void look_at_time(struct run *run)
+static void check_time(struct run *run)
 {
 	const struct job_record *r = &run->job->r;
 	uint64_t at = run->chunk && run->at < run->chunk->n ? run->chunk->entries[run->at].seq : 0;
@@ -89,12 +89,12 @@ static void look_at_time(struct run *run)
  */
 
 /* Lets another job run in the stead of one that gets no further. */
-static void look_at_progress(struct run *run)
+static void check_progress(struct run *run)
 {
 	uint64_t now = now_usec(), is;
 	struct job_record r;
 
-	job_look(run->job, &r);
+	job_snapshot(run->job, &r);
 	is = r.entries_done + r.bytes_freed + run->next + run->at;
 	if (is != run->heard) {
 		run->heard = is;
@@ -106,72 +106,72 @@ static void look_at_progress(struct run *run)
 	}
 }
 
-static bool look(struct run *run)
+static bool boost_run(struct run *run)
 {
 	int fd = run->staged_fd >= 0 ? run->staged_fd : run->origin_fd;
-	struct rest *rest = run->resting ? run->job->rest : NULL;
-	bool near = look_at_space(run->job, rest ? rest->dirfd : fd, &run->short_of_space);
+	struct remainder *remainder = run->frees_remainder ? run->job->remainder : NULL;
+	bool near = check_space(run->job, remainder ? remainder->dirfd : fd, &run->short_of_space);
 
-	look_at_time(run);
-	look_at_progress(run);
+	check_time(run);
+	check_progress(run);
 	if (run->worker_runs)
 		worker_urgent(run->worker, run->short_of_space || run->short_of_time);
-	else if (rest)
-		rest_urgent(rest, run->short_of_space || run->short_of_time);
+	else if (remainder)
+		remainder_set_urgent(remainder, run->short_of_space || run->short_of_time);
 	return near;
 }
 
 /* Of jobs that have been cancelled. Returns whether there are any. */
-static bool look_at_rests(struct jobs *jobs, bool *near)
+static bool boost_remainders(struct jobs *jobs, bool *near)
 {
-	struct rest *r;
+	struct remainder *r;
 	bool any = false;
 
-	LIST_FOREACH(r, &jobs->rests, link)
+	LIST_FOREACH(r, &jobs->remainders, link)
 	{
 		if (r->held || !r->job || !job_phase_is(r->job->phase, PHASES_FREEING))
 			continue;
 		any = true;
-		*near = look_at_space(r->job, r->dirfd, &r->short_of_space) || *near;
-		rest_urgent(r, r->short_of_space);
+		*near = check_space(r->job, r->dirfd, &r->short_of_space) || *near;
+		remainder_set_urgent(r, r->short_of_space);
 		job_progressed(r->job);
 	}
 	return any;
 }
 
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
 	struct staging_area *area;
 	bool near = false;
 
 	(void)usec;
-	if (!look_at_rests(jobs, &near) && jobs->running == 0)
+	if (!boost_remainders(jobs, &near) && jobs->running == 0)
 		return 0;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	if (area->running && area->running->run)
-		near = look(area->running->run) || near;
-	(void)sd_event_source_set_time_relative(source, near ? LOOK_NEAR_USEC : LOOK_USEC);
+		near = boost_run(area->running->run) || near;
+	(void)sd_event_source_set_time_relative(source, near ? POLL_NEAR_USEC : POLL_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-void hurry_begin(struct jobs *jobs)
+void boost_begin(struct jobs *jobs)
 {
 	int enabled = SD_EVENT_OFF;
 
-	if (!jobs->hurry_timer) {
-		if (sd_event_add_time_relative(jobs->context->event, &jobs->hurry_timer,
-					       CLOCK_MONOTONIC, LOOK_NEAR_USEC, 0, on_look,
+	if (!jobs->boost_timer) {
+		if (sd_event_add_time_relative(jobs->context->event, &jobs->boost_timer,
+					       CLOCK_MONOTONIC, POLL_NEAR_USEC, 0, on_poll,
 					       jobs) < 0)
-			log_line(LOG_ERR, "Out of memory: this run is not hurried for space or "
+			log_line(LOG_ERR, "Out of memory: this run is not boosted when space or "
 					  "time, ignoring");
 		else
-			(void)sd_event_source_set_description(jobs->hurry_timer, "hurry");
+			(void)sd_event_source_set_description(jobs->boost_timer, "boost");
 		return;
 	}
-	(void)sd_event_source_get_enabled(jobs->hurry_timer, &enabled);
+	(void)sd_event_source_get_enabled(jobs->boost_timer, &enabled);
 	if (enabled != SD_EVENT_OFF)
 		return;
-	(void)sd_event_source_set_time_relative(jobs->hurry_timer, LOOK_NEAR_USEC);
-	(void)sd_event_source_set_enabled(jobs->hurry_timer, SD_EVENT_ONESHOT);
+	(void)sd_event_source_set_time_relative(jobs->boost_timer, POLL_NEAR_USEC);
+	(void)sd_event_source_set_enabled(jobs->boost_timer, SD_EVENT_ONESHOT);
 }

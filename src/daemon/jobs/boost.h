@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lifts the pace of runs for which time or space is short, and lowers it again. Looks every second,
+/* Lifts the pace of runs for which time or space is short, and lowers it again. Polls every second,
  * or more often where space is nearly short, and only while something runs. */
 #pragma once
 
@@ -7,5 +7,5 @@
 
 #include "job.h"
 
-/* A run has begun: looks from now on, until none is left. */
-void hurry_begin(struct jobs *jobs);
+/* A run has begun: polls from now on, until none is left. */
+void boost_begin(struct jobs *jobs);

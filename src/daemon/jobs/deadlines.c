@@ -6,7 +6,7 @@
 
 #include "job.h"
 
-int due_reserve(struct due *d, size_t n)
+int deadlines_reserve(struct deadlines *d, size_t n)
 {
 	size_t size = MAX(d->size, (size_t)64);
 	struct job **v;
@@ -23,74 +23,74 @@ int due_reserve(struct due *d, size_t n)
 	return 0;
 }
 
-static void put(struct due *d, size_t at, struct job *j)
+static void put(struct deadlines *d, size_t at, struct job *j)
 {
 	d->v[at] = j;
-	j->due_at = at;
+	j->deadline_index = at;
 }
 
-uint64_t due_usec(const struct job *j)
+uint64_t job_deadline_usec(const struct job *j)
 {
-	return j->again_usec > 0 ? j->again_usec : j->r.held_until_usec;
+	return j->retry_usec > 0 ? j->retry_usec : j->r.held_until_usec;
 }
 
-static uint64_t when(const struct due *d, size_t at)
+static uint64_t when(const struct deadlines *d, size_t at)
 {
-	return due_usec(d->v[at]);
+	return job_deadline_usec(d->v[at]);
 }
 
-static void up(struct due *d, size_t at)
+static void up(struct deadlines *d, size_t at)
 {
 	struct job *j = d->v[at];
 
-	for (; at > 0 && when(d, (at - 1) / 2) > due_usec(j); at = (at - 1) / 2)
+	for (; at > 0 && when(d, (at - 1) / 2) > job_deadline_usec(j); at = (at - 1) / 2)
 		put(d, at, d->v[(at - 1) / 2]);
 	put(d, at, j);
 }
 
-static void down(struct due *d, size_t at)
+static void down(struct deadlines *d, size_t at)
 {
 	struct job *j = d->v[at];
 
 	for (size_t child; (child = 2 * at + 1) < d->n; at = child) {
 		if (child + 1 < d->n && when(d, child + 1) < when(d, child))
 			child++;
-		if (when(d, child) >= due_usec(j))
+		if (when(d, child) >= job_deadline_usec(j))
 			break;
 		put(d, at, d->v[child]);
 	}
 	put(d, at, j);
 }
 
-void due_add(struct due *d, struct job *j)
+void deadlines_add(struct deadlines *d, struct job *j)
 {
 	put(d, d->n++, j);
 	up(d, d->n - 1);
 }
 
-void due_remove(struct due *d, struct job *j)
+void deadlines_remove(struct deadlines *d, struct job *j)
 {
-	size_t at = j->due_at;
+	size_t at = j->deadline_index;
 	struct job *last;
 
-	if (at == JOB_NOT_DUE)
+	if (at == JOB_NO_DEADLINE)
 		return;
-	j->due_at = JOB_NOT_DUE;
+	j->deadline_index = JOB_NO_DEADLINE;
 	last = d->v[--d->n];
 	if (last == j)
 		return;
 	put(d, at, last);
 	up(d, at);
-	down(d, last->due_at);
+	down(d, last->deadline_index);
 }
 
-struct job *due_first(const struct due *d)
+struct job *deadlines_first(const struct deadlines *d)
 {
 	return d->n > 0 ? d->v[0] : NULL;
 }
 
-void due_done(struct due *d)
+void deadlines_done(struct deadlines *d)
 {
 	free(d->v);
-	*d = (struct due){ 0 };
+	*d = (struct deadlines){ 0 };
 }

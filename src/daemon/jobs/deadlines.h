@@ -6,13 +6,13 @@
 #include "job.h"
 
 /* When that is, by context_clock. */
-uint64_t due_usec(const struct job *j);
+uint64_t job_deadline_usec(const struct job *j);
 
 /* Room for n jobs in all; adding then cannot fail. */
-int due_reserve(struct due *d, size_t n);
-void due_add(struct due *d, struct job *j);
+int deadlines_reserve(struct deadlines *d, size_t n);
+void deadlines_add(struct deadlines *d, struct job *j);
 /* Does nothing if it is not in there. */
-void due_remove(struct due *d, struct job *j);
+void deadlines_remove(struct deadlines *d, struct job *j);
 /* The next one, or NULL. */
-struct job *due_first(const struct due *d);
-void due_done(struct due *d);
+struct job *deadlines_first(const struct deadlines *d);
+void deadlines_done(struct deadlines *d);

@@ -50,7 +50,7 @@ static void on_flushed(int r, void *userdata)
 		g->n = 0;
 		STAILQ_FOREACH(u, &g->waiting, link)
 		g->n++;
-		g->hurry = true;
+		g->urgent = true;
 		return;
 	}
 	/* With its last job the staging area would go. */
@@ -90,7 +90,7 @@ static void flush_begin(struct staging_area *area)
 		STAILQ_REMOVE_HEAD(&g->waiting, link);
 		STAILQ_INSERT_TAIL(&g->covered, u, link);
 	}
-	g->hurry = false;
+	g->urgent = false;
 	g->under_way = true;
 	assert(u);
 	jobs = u->job->jobs;
@@ -116,7 +116,7 @@ static uint64_t from_usec(const struct staging_area *area)
 	const struct flush_group *g = &area->flush;
 	uint64_t linger = has_more(area) ? g->since_usec + LINGER_USEC : 0;
 
-	if (g->hurry || staging_area_flush_is_full(area))
+	if (g->urgent || staging_area_flush_is_full(area))
 		return 0;
 	return MAX(linger, area->deleter ? worker_flush_from(area->deleter) : 0);
 }
@@ -133,7 +133,7 @@ static void flush_next(struct staging_area *area)
 		flush_begin(area);
 }
 
-void flush_wait_for(struct unflushed *u, bool hurry)
+void flush_wait_for(struct unflushed *u, bool urgent)
 {
 	struct staging_area *area = u->job->area;
 	struct flush_group *g = &area->flush;
@@ -144,20 +144,20 @@ void flush_wait_for(struct unflushed *u, bool hurry)
 	if (g->n++ == 0)
 		g->since_usec = now_usec();
 	STAILQ_INSERT_TAIL(&g->waiting, u, link);
-	g->hurry = g->hurry || hurry;
+	g->urgent = g->urgent || urgent;
 	schedule_kick(jobs);
 	flush_next(area);
 }
 
-void flush_hurry(struct staging_area *area)
+void flush_now(struct staging_area *area)
 {
-	area->flush.hurry = true;
+	area->flush.urgent = true;
 	/* Not in this call, whose caller does not expect an answer yet. */
 	(void)arm(area, 0);
 }
 
 void flush_give_up(struct staging_area *area)
 {
-	area->flush.hurry = true;
+	area->flush.urgent = true;
 	flush_next(area);
 }

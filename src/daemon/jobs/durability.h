@@ -7,7 +7,7 @@
  *   durable  ->  each is recorded and reported;  in vain  ->  each is tried again
  *
  * A job that ends alone is flushed at once. While the staging area has other jobs, its flush
- * lingers a little for them; and while somebody else uses the device, flushes are as far apart as
+ * lingers a little for them; and while other processes use the device, flushes are as far apart as
  * its controller wants (controller.h). */
 #pragma once
 
@@ -23,9 +23,9 @@ struct unflushed {
 };
 
 /* Its worker says that its names are gone, and not durably; job and flushed are set. The area may
- * begin with another job. hurry: it is waited for. */
-void flush_wait_for(struct unflushed *u, bool hurry);
+ * begin with another job. urgent: it is waited for. */
+void flush_wait_for(struct unflushed *u, bool urgent);
 /* One of them is waited for: lingers no longer. */
-void flush_hurry(struct staging_area *area);
+void flush_now(struct staging_area *area);
 /* reclaimd ends: they are handed back in this call. No flush may be under way. */
 void flush_give_up(struct staging_area *area);

@@ -82,9 +82,10 @@ static bool is_withdrawn(const struct job *j)
 }
 
 /* Not all could be put back. What was held stays so, for as long as it would have been; anything
- * else pauses: nobody wants deleted what was just asked for back. So does what is not in staging at
+ * else pauses: what was just asked for back must not be deleted. So does what is not in staging at
  * all, as it may be in its place. */
-static void stays(struct control *c, const struct put_back_result *back, struct failure *f)
+static void keep_stuck_names(struct control *c, const struct restore_result *back,
+			     struct failure *f)
 {
 	struct job *j = c->j;
 	bool held = c->from != JOB_PAUSED && !c->withdrawn && back->error != -ENOENT &&
@@ -108,69 +109,70 @@ static void stays(struct control *c, const struct put_back_result *back, struct 
 	job_save(j, NULL, NULL);
 }
 
-static const char rest_said[] = "; the rest of a large file without a name is still freed at its "
-				"pace: once more cancelled, it is freed at once";
+static const char remainder_message[] =
+	"; the rest of a large file without a name is still freed at its "
+	"pace: once more cancelled, it is freed at once";
 
 /* True if that was said: what stands before it is what has become of the job. */
-static bool rest_unsay(struct job *j)
+static bool remove_remainder_message(struct job *j)
 {
-	const char *said = strstr(j->r.message, rest_said);
+	const char *said = strstr(j->r.message, remainder_message);
 
 	if (said)
 		job_say(j, "%.*s", (int)(said - j->r.message), j->r.message);
 	return said;
 }
 
-/* userdata: who waits for it, or NULL. */
-static void on_rest_gone(struct job *j, void *userdata)
+/* userdata: the request that waits for it, or NULL. */
+static void on_remainder_gone(struct job *j, void *userdata)
 {
 	struct control *c = userdata;
 	struct failure f = { 0 };
 
-	(void)rest_unsay(j);
+	(void)remove_remainder_message(j);
 	job_finish(j, JOB_CANCELLED);
 	if (c)
 		answer(c, &f);
 }
 
 /* Frees it, or, while everything pauses, does not. */
-static void rest_begin(struct job *j)
+static void begin_freeing(struct job *j)
 {
 	bool paused = j->jobs->paused;
 
 	job_event(j, paused ? EVENT_FREE_WAIT : EVENT_FREE);
 	if (paused) {
-		rest_hold(j->rest);
+		remainder_hold(j->remainder);
 	} else {
-		hurry_begin(j->jobs);
-		rest_free(j->rest);
+		boost_begin(j->jobs);
+		remainder_free_paced(j->remainder);
 	}
 }
 
 /* What has no name cannot be put back: it is freed as it would have been, and the job is cancelled
  * when that is done. By the record it is being taken back still. */
-static void rest_remains(struct job *j)
+static void finish_after_remainder(struct job *j)
 {
-	job_say(j, "%s%s", j->r.message, rest_said);
-	rest_watch(j->rest, on_rest_gone, NULL);
-	rest_begin(j);
+	job_say(j, "%s%s", j->r.message, remainder_message);
+	remainder_watch(j->remainder, on_remainder_gone, NULL);
+	begin_freeing(j);
 	job_save(j, NULL, NULL);
 }
 
-void control_rests_again(struct jobs *jobs)
+void control_remainders_update(struct jobs *jobs)
 {
-	struct rest *r, *next;
+	struct remainder *r, *next;
 
-	for (r = LIST_FIRST(&jobs->rests); r; r = next) {
+	for (r = LIST_FIRST(&jobs->remainders); r; r = next) {
 		next = LIST_NEXT(r, link);
 		if (r->job &&
 		    job_phase_is(r->job->phase, IN_PHASE(FREEING) | IN_PHASE(FREE_WAITS)) &&
-		    !r->dropped)
-			rest_begin(r->job);
+		    !r->released)
+			begin_freeing(r->job);
 	}
 }
 
-static void on_back(struct job *j, const struct put_back_result *back, void *userdata)
+static void on_back(struct job *j, const struct restore_result *back, void *userdata)
 {
 	struct control *c = userdata;
 	char names[COUNTED_SIZE], gone[COUNTED_SIZE];
@@ -185,7 +187,7 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 		return;
 	}
 	if (back->stuck > 0) {
-		stays(c, back, &f);
+		keep_stuck_names(c, back, &f);
 		answer(c, &f);
 		return;
 	}
@@ -194,12 +196,12 @@ static void on_back(struct job *j, const struct put_back_result *back, void *use
 		job_say(j, "%s", withdrawn_said);
 	else if (j->r.started_usec == 0)
 		job_set_text(&j->r.message, NULL);
-	else if (!rest_unsay(j))
+	else if (!remove_remainder_message(j))
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
 			counted_format(names, sizeof(names), back->back, "name was", "names were"),
 			counted_format(gone, sizeof(gone), j->r.entries_done, "entry", "entries"));
-	if (j->rest)
-		rest_remains(j);
+	if (j->remainder)
+		finish_after_remainder(j);
 	else
 		job_finish(j, c->to);
 	answer(c, &f);
@@ -210,7 +212,7 @@ static void on_intent(int r, void *userdata)
 	struct control *c = userdata;
 
 	(void)r; /* without the record it is still better to put back what is asked for */
-	put_back(c->j, ENTRY_RESTORED, c->to_fd, c->to_name, c->view_fd, on_back, c);
+	restore_names(c->j, ENTRY_RESTORED, c->to_fd, c->to_name, c->view_fd, on_back, c);
 }
 
 static void take_back(struct control *c)
@@ -323,9 +325,9 @@ void control_cancel(struct job *j, control_done_t done, void *userdata)
 	} else if (is_unknown(j)) {
 		j->unmarked = *j->r.staging ? -EAGAIN : 0;
 		take_back(c);
-	} else if (job_phase_is(j->phase, PHASES_FREEING) && !j->rest->dropped) {
-		rest_watch(j->rest, on_rest_gone, c);
-		rest_drop(j->rest);
+	} else if (job_phase_is(j->phase, PHASES_FREEING) && !j->remainder->released) {
+		remainder_watch(j->remainder, on_remainder_gone, c);
+		remainder_release(j->remainder);
 	} else if (!job_phase_is(j->phase, PHASES_FREEING) && control_may_cancel(j, &f)) {
 		take_back(c);
 	} else {
@@ -372,7 +374,7 @@ void control_restore(struct job *j, int to_fd, const char *to_name, int view_fd,
 	take_back(c);
 }
 
-void control_go_on(struct job *j)
+void control_resume_restore(struct job *j)
 {
 	struct control *c = calloc(1, sizeof(*c));
 
@@ -390,7 +392,7 @@ void control_go_on(struct job *j)
 	/* That it is to be taken back may have been on record before all that was moved. */
 	if (*j->r.staging && *j->area->mount)
 		j->unmarked = -EAGAIN;
-	put_back(j, ENTRY_RESTORED, -1, NULL, -1, on_back, c);
+	restore_names(j, ENTRY_RESTORED, -1, NULL, -1, on_back, c);
 }
 
 /* ---- pausing ----------------------------------------------------------------------------------
@@ -437,7 +439,7 @@ void control_pause(struct job *j, control_done_t done, void *userdata)
 	} else if (j->r.state == JOB_PAUSED || !control_may_pause(j, &f)) {
 		answer(c, &f);
 	} else if (job_phase_is(j->phase, PHASES_FREEING)) {
-		rest_hold(j->rest);
+		remainder_hold(j->remainder);
 		job_event(j, EVENT_FREE_PAUSE);
 		job_save(j, on_saved, c);
 	} else {
@@ -457,18 +459,18 @@ void control_resume(struct job *j, control_done_t done, void *userdata)
 
 	if (!c)
 		return;
-	if ((j->r.state != JOB_PAUSED && j->again_usec == 0) || !control_may_resume(j, &f)) {
+	if ((j->r.state != JOB_PAUSED && j->retry_usec == 0) || !control_may_resume(j, &f)) {
 		(void)control_may_resume(j, &f);
 		answer(c, &f);
 		return;
 	}
 	if (job_phase_is(j->phase, PHASES_FREEING)) {
-		rest_begin(j);
+		begin_freeing(j);
 		job_save(j, on_saved, c);
 		return;
 	}
 	job_set_text(&j->r.message, NULL);
-	j->again_usec = 0;
+	j->retry_usec = 0;
 	schedule_job(j);
 	job_save(j, on_saved, c);
 }

@@ -13,7 +13,7 @@ typedef void (*control_done_t)(struct job *j, const struct failure *f, void *use
 /* Each answers once, later or in this call; the job may have finished by then. What cannot be done
  * in the job's state is answered WrongState, and nothing has changed. */
 void control_cancel(struct job *j, control_done_t done, void *userdata);
-/* The arguments as put_back's. */
+/* The arguments as those of restore_names. */
 void control_restore(struct job *j, int to_fd, const char *to_name, int view_fd,
 		     control_done_t done, void *userdata);
 void control_pause(struct job *j, control_done_t done, void *userdata);
@@ -26,11 +26,11 @@ bool control_may_pause(const struct job *j, struct failure *f);
 bool control_may_resume(const struct job *j, struct failure *f);
 
 /* Cancelled jobs of which large files are still being freed: not while everything pauses. */
-void control_rests_again(struct jobs *jobs);
+void control_remainders_update(struct jobs *jobs);
 
 /* A job whose submit could not be answered, as its caller was gone: what has been moved is put
  * back. What cannot be stays in staging, and the job pauses. */
 void control_withdraw(struct job *j);
 
-/* After a restart: a job that was being taken back. Nobody waits for it. */
-void control_go_on(struct job *j);
+/* After a restart: a job that was being taken back. No client waits for it. */
+void control_resume_restore(struct job *j);

@@ -29,7 +29,7 @@ static void log_finished(const struct job *j)
 void job_finish(struct job *j, enum job_state s)
 {
 	schedule_remove(j);
-	rest_forget(j);
+	remainder_abandon(j);
 	j->r.finished_usec = context_clock();
 	j->jobs->finished_last = MAX(j->jobs->finished_last, j->r.id);
 	job_event(j, job_life_end(s));

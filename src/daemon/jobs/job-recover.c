@@ -16,7 +16,7 @@
 /* ---- jobs -------------------------------------------------------------------------------------
  */
 
-static void on_looked(struct job *j, bool known, void *userdata)
+static void on_staged_known(struct job *j, bool known, void *userdata)
 {
 	(void)userdata;
 	if (known)
@@ -32,22 +32,22 @@ static void take_up(struct job *j)
 	case START_LIST:
 		job_event(j, EVENT_LIST);
 		if (*j->r.staging && *j->area->mount)
-			staged_names_find(j, on_looked, NULL);
+			staged_names_find(j, on_staged_known, NULL);
 		else
-			on_looked(j, /* known= */ true, NULL);
+			on_staged_known(j, /* known= */ true, NULL);
 		break;
 	case START_QUEUE:
 		schedule_job(j);
 		break;
 	case START_TAKE_BACK:
-		control_go_on(j);
+		control_resume_restore(j);
 		break;
 	case START_NOTHING:
 		break;
 	}
 }
 
-void recover_look_again(struct jobs *jobs)
+void recover_retry(struct jobs *jobs)
 {
 	struct job *j, *next;
 
@@ -111,7 +111,7 @@ static int load_job(const struct job_record *r, void *userdata)
 	if (e >= 0)
 		e = job_table_reserve(&jobs->table, jobs->table.n + 1);
 	if (e >= 0)
-		e = due_reserve(&jobs->due, jobs->table.n + 1);
+		e = deadlines_reserve(&jobs->deadlines, jobs->table.n + 1);
 	if (e >= 0)
 		e = job_new(&j, jobs, r, owner, area);
 	if (e < 0)
@@ -135,7 +135,7 @@ int recover_load(struct jobs *jobs, struct store *s)
 
 	for (size_t i = 0; i < l.n_incomplete && r >= 0; i++)
 		r = store_job_remove(s, l.incomplete[i]);
-	/* They are nobody's, and the next start finds them again. */
+	/* They belong to no job, and the next start finds them again. */
 	if (r == -ENOSPC)
 		r = 0;
 	free(l.incomplete);

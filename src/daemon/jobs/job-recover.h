@@ -18,7 +18,7 @@ int recover_load(struct jobs *jobs, struct store *s);
 void recover_begin(struct jobs *jobs);
 
 /* Mounts have come or gone: those that could not be looked at are again. */
-void recover_look_again(struct jobs *jobs);
+void recover_retry(struct jobs *jobs);
 
 /* Looks for job directories without a job on all mounts, and tells of them. */
 void recover_orphans(struct jobs *jobs);

@@ -18,10 +18,10 @@
 /* Names that a worker is asked to move before it has answered the first. */
 #define CHUNK 1024
 #define UNREAD_MAX 8
-/* Somebody may wait for it. */
-#define AGAIN_MOST_USEC (8 * USEC_PER_SEC)
+/* A client may wait for it. */
+#define RETRY_MOST_USEC (8 * USEC_PER_SEC)
 
-struct back {
+struct job_restore {
 	struct job *j;
 	struct jobs *jobs;
 	enum entry_state state;
@@ -38,21 +38,21 @@ struct back {
 	int interrupted;        /* why, if the chunk was */
 	uint64_t stuck_before;  /* this chunk */
 	bool uses_area;
-	struct put_back_result result;
-	void (*done)(struct job *j, const struct put_back_result *result, void *userdata);
+	struct restore_result result;
+	void (*done)(struct job *j, const struct restore_result *result, void *userdata);
 	void *userdata;
 };
 
 /* One name on its way; its place in the chunk says which. */
-struct back_item {
-	struct back *b;
+struct name_restore {
+	struct job_restore *b;
 	size_t at;
 };
 
-static void finish(struct back *b)
+static void finish(struct job_restore *b)
 {
-	struct put_back_result result = b->result;
-	void (*done)(struct job * j, const struct put_back_result *r, void *userdata) = b->done;
+	struct restore_result result = b->result;
+	void (*done)(struct job * j, const struct restore_result *r, void *userdata) = b->done;
 	void *userdata = b->userdata;
 	struct job *j = b->j;
 
@@ -70,7 +70,7 @@ static void finish(struct back *b)
 }
 
 /* All that is left cannot be put back. */
-static void give_up(struct back *b, int error)
+static void fail(struct job_restore *b, int error)
 {
 	b->result.stuck += b->chunk && b->chunk->n > 0 ? b->chunk->n : 1;
 	if (b->result.error == 0) {
@@ -80,11 +80,11 @@ static void give_up(struct back *b, int error)
 	finish(b);
 }
 
-static void load_next(struct back *b);
+static void load_next(struct job_restore *b);
 
-static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct back *b = userdata;
+	struct job_restore *b = userdata;
 
 	(void)source;
 	(void)usec;
@@ -94,27 +94,27 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 }
 
 /* A worker has died, or something is short, which is not the names' fault. */
-static void again(struct back *b, int error)
+static void retry(struct job_restore *b, int error)
 {
 	uint64_t after;
 
 	b->interruptions++;
-	after = MIN(again_after_usec(b->interruptions), AGAIN_MOST_USEC);
+	after = MIN(retry_after_usec(b->interruptions), RETRY_MOST_USEC);
 	if (b->outcome)
 		outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
 	b->outcome = NULL;
 	b->chunk = chunk_free(b->chunk);
 	b->result.stuck = b->stuck_before;
 	b->interrupted = 0;
-	/* Even at once is later: who has died is still being buried. */
+	/* Even at once is later: the process that has died may not be reaped yet. */
 	if (b->jobs->context->stopping ||
 	    sd_event_add_time_relative(b->jobs->context->event, &b->timer, CLOCK_MONOTONIC, after,
-				       0, on_again, b) < 0) {
+				       0, on_retry, b) < 0) {
 		b->result.interrupted = true;
 		finish(b);
 		return;
 	}
-	(void)sd_event_source_set_description(b->timer, "put-back-again");
+	(void)sd_event_source_set_description(b->timer, "restore-retry");
 	if (b->interruptions > UNREAD_MAX)
 		return; /* that it waits has been said */
 	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &b->j->r,
@@ -122,7 +122,7 @@ static void again(struct back *b, int error)
 		strerror(-error));
 }
 
-static void stuck(struct back *b, const struct chunk_entry *e, int error)
+static void record_stuck(struct job_restore *b, const struct chunk_entry *e, int error)
 {
 	_cleanup_free_ char *path = chunk_path(b->chunk, e, "");
 	_cleanup_free_ char *shown = escape_name(path ? path : e->name);
@@ -139,13 +139,13 @@ static void stuck(struct back *b, const struct chunk_entry *e, int error)
 		       strerror(-error));
 }
 
-static void chunk_answered(struct back *b)
+static void chunk_answered(struct job_restore *b)
 {
 	size_t n = b->chunk->n;
 	uint64_t last = b->chunk->entries[n - 1].seq;
 
 	if (b->interrupted < 0) {
-		again(b, b->interrupted);
+		retry(b, b->interrupted);
 		return;
 	}
 	outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
@@ -159,18 +159,18 @@ static void chunk_answered(struct back *b)
 		load_next(b);
 }
 
-static void failed(struct back *b, size_t at, int error)
+static void failed(struct job_restore *b, size_t at, int error)
 {
-	if (again_helps(error))
+	if (retry_helps(error))
 		b->interrupted = error;
 	else
-		stuck(b, &b->chunk->entries[at], error);
+		record_stuck(b, &b->chunk->entries[at], error);
 }
 
 static void on_restored(int r, void *userdata)
 {
-	struct back_item *item = userdata;
-	struct back *b = item->b;
+	struct name_restore *item = userdata;
+	struct job_restore *b = item->b;
 	size_t at = item->at;
 	const struct chunk_entry *e = &b->chunk->entries[at];
 
@@ -189,17 +189,17 @@ static void on_restored(int r, void *userdata)
 		chunk_answered(b);
 }
 
-static int ask(struct back *b, struct worker *intake, size_t at)
+static int ask(struct job_restore *b, struct worker *intake, size_t at)
 {
 	const struct chunk_entry *e = &b->chunk->entries[at];
 	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
 	struct restore_item item = { .seq = e->seq, .name = e->name, .id = &e->id };
-	struct back_item *open = malloc(sizeof(*open));
+	struct name_restore *open = malloc(sizeof(*open));
 	int r;
 
 	if (!open)
 		return -ENOMEM;
-	*open = (struct back_item){ .b = b, .at = at };
+	*open = (struct name_restore){ .b = b, .at = at };
 	if (dir) {
 		item.dir_path = dir->path;
 		item.dir_id = &dir->id;
@@ -214,7 +214,7 @@ static int ask(struct back *b, struct worker *intake, size_t at)
 	return r;
 }
 
-static void ask_all(struct back *b)
+static void ask_all(struct job_restore *b)
 {
 	struct worker *intake;
 	int r;
@@ -238,20 +238,20 @@ static void ask_all(struct back *b)
 
 static void on_staging(int r, int fd, void *userdata)
 {
-	struct back *b = userdata;
+	struct job_restore *b = userdata;
 
 	(void)fd;
-	if (again_helps(r))
-		again(b, r);
+	if (retry_helps(r))
+		retry(b, r);
 	else if (r < 0)
-		give_up(b, r);
+		fail(b, r);
 	else
 		ask_all(b);
 }
 
 static void on_loaded(int r, struct chunk *c, void *userdata)
 {
-	struct back *b = userdata;
+	struct job_restore *b = userdata;
 
 	b->chunk = c;
 	if (r >= 0)
@@ -260,39 +260,39 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		b->outcome = outcome_new(b->j->r.id);
 		r = b->outcome ? 0 : -ENOMEM;
 	}
-	/* Reading shares the fate of what is written with it. */
-	if (r < 0 && (again_helps(r) || b->interruptions < UNREAD_MAX))
-		again(b, r);
+	/* A read fails with the writes of its transaction. */
+	if (r < 0 && (retry_helps(r) || b->interruptions < UNREAD_MAX))
+		retry(b, r);
 	else if (r < 0)
-		give_up(b, r);
+		fail(b, r);
 	else if (c->n == 0)
 		finish(b);
 	else
 		staging_area_open(b->j->area, /* make= */ false, on_staging, b);
 }
 
-static void load(struct back *b)
+static void load(struct job_restore *b)
 {
 	int r = chunk_load(b->jobs->context->store, b->j->r.id, b->next, CHUNK, 1U << ENTRY_STAGED,
 			   on_loaded, b);
 
 	if (r < 0)
-		again(b, r);
+		retry(b, r);
 }
 
 static void on_staged_known(struct job *j, bool known, void *userdata)
 {
-	struct back *b = userdata;
+	struct job_restore *b = userdata;
 
 	if (known)
 		load(b);
 	else if (b->interruptions < UNREAD_MAX || j->unmarked == -EINPROGRESS)
-		again(b, -EAGAIN);
+		retry(b, -EAGAIN);
 	else
-		give_up(b, -EAGAIN);
+		fail(b, -EAGAIN);
 }
 
-static void load_next(struct back *b)
+static void load_next(struct job_restore *b)
 {
 	/* The store does not know which names were moved: staging does. */
 	if (b->j->unmarked)
@@ -301,25 +301,26 @@ static void load_next(struct back *b)
 		load(b);
 }
 
-void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name, int view_fd,
-	      void (*done)(struct job *j, const struct put_back_result *result, void *userdata),
-	      void *userdata)
+void restore_names(struct job *j, enum entry_state state, int to_fd, const char *to_name,
+		   int view_fd,
+		   void (*done)(struct job *j, const struct restore_result *result, void *userdata),
+		   void *userdata)
 {
-	struct put_back_result failed = { .stuck = 1, .error = -ENOMEM, .text = "out of memory" };
-	struct back *b = calloc(1, sizeof(*b));
+	struct restore_result failed = { .stuck = 1, .error = -ENOMEM, .text = "out of memory" };
+	struct job_restore *b = calloc(1, sizeof(*b));
 
 	if (!b) {
 		done(j, &failed, userdata);
 		return;
 	}
-	*b = (struct back){ .j = j,
-			    .jobs = j->jobs,
-			    .state = state,
-			    .to_fd = -1,
-			    .view = { -1, ++j->jobs->views },
-			    .next = 1,
-			    .done = done,
-			    .userdata = userdata };
+	*b = (struct job_restore){ .j = j,
+				   .jobs = j->jobs,
+				   .state = state,
+				   .to_fd = -1,
+				   .view = { -1, ++j->jobs->views },
+				   .next = 1,
+				   .done = done,
+				   .userdata = userdata };
 	if (to_fd >= 0)
 		b->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
 	if (to_name)
@@ -328,9 +329,8 @@ void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_n
 		b->view.fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
 	if ((to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0) ||
 	    (to_name && !b->to_name)) {
-		give_up(b, (to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0)
-				   ? -errno
-				   : -ENOMEM);
+		fail(b, (to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0) ? -errno
+											 : -ENOMEM);
 		return;
 	}
 	/* Both are one filesystem, unless the caller is wrong about it. */

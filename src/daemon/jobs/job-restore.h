@@ -7,7 +7,7 @@
 
 struct job;
 
-struct put_back_result {
+struct restore_result {
 	uint64_t back, stuck;
 	bool interrupted; /* reclaimd stops: what is not back may well go back later */
 	int error;        /* of the first that is stuck */
@@ -17,8 +17,9 @@ struct put_back_result {
 /* Names go where they were, or all into to_fd (duplicated) if that is not -1; to_name is for a job
  * of one name, or NULL. view_fd (duplicated): the mount table of the process that
  * wants it, which must be able to write there, or -1. They are recorded as `state`; those that
- * cannot go back stay staged. done is called once, later or in this call. The job is in nobody's
- * hands before and after. */
-void put_back(struct job *j, enum entry_state state, int to_fd, const char *to_name, int view_fd,
-	      void (*done)(struct job *j, const struct put_back_result *result, void *userdata),
-	      void *userdata);
+ * cannot go back stay staged. done is called once, later or in this call. The job belongs to no
+ * other part before and after. */
+void restore_names(struct job *j, enum entry_state state, int to_fd, const char *to_name,
+		   int view_fd,
+		   void (*done)(struct job *j, const struct restore_result *result, void *userdata),
+		   void *userdata);

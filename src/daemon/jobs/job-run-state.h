@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A run as job-run.c has it, and as boost.c looks at it once a second. */
+/* A run as job-run.c has it, and as boost.c polls it once a second. */
 #pragma once
 
 #include "durability.h"
@@ -23,7 +23,7 @@ struct run {
 	struct worker *worker, *own_worker;
 	struct run_progress before; /* of the record, as this run began */
 	bool worker_runs, uses_area;
-	bool resting;          /* what it had left of large files goes first */
+	bool frees_remainder;  /* what it had left of large files goes first */
 	sd_event_source *tell; /* how far it is, while the worker works on what takes long */
 	bool short_of_space, short_of_time;
 	uint64_t heard, heard_usec;     /* how far it was when it got further last, by now_usec */

@@ -61,7 +61,7 @@ static void release(struct run *run)
 	schedule_kick(jobs);
 }
 
-/* Hands the job to who asked for the stop, if anybody did. */
+/* Hands the job to the request that stopped it, if there is one. */
 static bool hand_over(struct run *run)
 {
 	void (*stopped)(struct job * j, void *userdata) = run->stopped;
@@ -129,7 +129,7 @@ struct ending {
 	uint64_t left, missing;
 };
 
-static void conclude(struct job *j, const struct put_back_result *back, void *userdata)
+static void conclude(struct job *j, const struct restore_result *back, void *userdata)
 {
 	struct ending *e = userdata;
 	struct jobs *jobs = j->jobs;
@@ -169,7 +169,7 @@ static void conclude(struct job *j, const struct put_back_result *back, void *us
 
 static void finish_stopped(struct run *run, struct ending *e)
 {
-	static const struct put_back_result nothing;
+	static const struct restore_result nothing;
 	void (*stopped)(struct job * j, void *userdata) = run->stopped;
 	void *userdata = run->stopped_userdata;
 	struct job *j = run->job;
@@ -180,10 +180,10 @@ static void finish_stopped(struct run *run, struct ending *e)
 }
 
 static void load_next(struct run *run);
-static void run_again(struct run *run, int error);
+static void run_retry(struct run *run, int error);
 
 /* Once more, where they were. */
-static void look_unmoved(struct run *run)
+static void search_origin(struct run *run)
 {
 	run->unmoved = true;
 	run->lost = 0;
@@ -206,12 +206,12 @@ static void on_siblings(int r, void *userdata)
 {
 	struct run *run = userdata;
 
-	if (again_helps(r)) {
-		run_again(run, r);
+	if (retry_helps(r)) {
+		run_retry(run, r);
 		return;
 	}
 	run->removed = r == 0 && !run->seen;
-	look_unmoved(run);
+	search_origin(run);
 }
 
 static void on_siblings_dir(int r, int fd, void *userdata)
@@ -228,7 +228,7 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 }
 
 /* Names that are not in staging: looked for where they were, or waited for. */
-static bool end_of_lost(struct run *run)
+static bool search_lost(struct run *run)
 {
 	if (run->lost == 0 || run->stopped)
 		return false;
@@ -237,7 +237,7 @@ static bool end_of_lost(struct run *run)
 		run->seen = false;
 		staging_area_open(run->job->area, /* make= */ false, on_siblings_dir, run);
 	} else if (!run->unmoved) {
-		look_unmoved(run);
+		search_origin(run);
 	} else if (run->absent == 0) {
 		return false;
 	} else if (run->waits) {
@@ -254,14 +254,14 @@ static void end(struct run *run)
 {
 	struct job *j = run->job;
 	struct ending *e = calloc(1, sizeof(*e));
-	struct put_back_result nothing = { 0 };
+	struct restore_result nothing = { 0 };
 	bool leaves = run->left > 0 || j->r.errors > 0 || j->r.skipped > 0;
 
-	if (end_of_lost(run)) {
+	if (search_lost(run)) {
 		free(e);
 		return;
 	}
-	/* What is left goes the way of who asked for the stop; without any, it came too late. */
+	/* What is left is for the request that stopped it; without any, that came too late. */
 	if (!e || (run->stopped && (leaves || run->lost > 0))) {
 		free(e);
 		back_to_queue(run);
@@ -278,7 +278,7 @@ static void end(struct run *run)
 	release(run);
 	if (*j->r.staging && leaves) {
 		job_event(j, EVENT_CLEAR);
-		put_back(j, ENTRY_KEPT, -1, NULL, -1, conclude, e);
+		restore_names(j, ENTRY_KEPT, -1, NULL, -1, conclude, e);
 	} else {
 		conclude(j, &nothing, e);
 	}
@@ -291,11 +291,11 @@ static bool got_further(const struct run *run)
 	return r->entries_done > run->before.entries || r->bytes_freed > run->before.bytes;
 }
 
-static void say_again(struct job *j, int error, uint64_t after)
+static void set_retry_message(struct job *j, int error, uint64_t after)
 {
 	const char *why = error == -EPIPE ? "a process that works for it died" : strerror(-error);
 	char in[32], at[32] = "";
-	time_t t = (time_t)(j->again_usec / USEC_PER_SEC);
+	time_t t = (time_t)(j->retry_usec / USEC_PER_SEC);
 	struct tm tm;
 
 	if (after == 0) {
@@ -312,12 +312,12 @@ static void say_again(struct job *j, int error, uint64_t after)
 		j->r.id);
 }
 
-static void run_again(struct run *run, int error)
+static void run_retry(struct run *run, int error)
 {
 	struct job *j = run->job;
 	uint64_t after;
 
-	/* A stop that takes too long ends the worker; that is nobody's fault. */
+	/* A stop that takes too long ends the worker; that is no fault of the job. */
 	if (run->stopped || run->jobs->context->stopping) {
 		back_to_queue(run);
 		return;
@@ -326,10 +326,10 @@ static void run_again(struct run *run, int error)
 		j->r.attempts = 0;
 	j->r.attempts++;
 	run->jobs->interruptions++;
-	after = again_after_usec(j->r.attempts);
+	after = retry_after_usec(j->r.attempts);
 	if (after > 0)
-		j->again_usec = schedule_clock(run->jobs) + after;
-	say_again(j, error, after);
+		j->retry_usec = schedule_clock(run->jobs) + after;
+	set_retry_message(j, error, after);
 	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 		j->r.message);
 	back_to_queue(run);
@@ -507,7 +507,7 @@ static void count_killed(struct run *run)
 }
 
 /* The worker holds what is left of large files, and does nothing else any more. */
-static void keep_rest(struct run *run, uint64_t bytes)
+static void keep_remainder(struct run *run, uint64_t bytes)
 {
 	int dirfd = run->own_worker ? run->origin_fd : run->staged_fd;
 	struct worker *w = run->worker;
@@ -515,7 +515,7 @@ static void keep_rest(struct run *run, uint64_t bytes)
 	if (!run->own_worker)
 		staging_area_detach_deleter(run->job->area);
 	run->worker = run->own_worker = NULL;
-	rest_new(run->job, w, dirfd, bytes);
+	remainder_new(run->job, w, dirfd, bytes);
 }
 
 static void run_flushed(struct run *run, int r)
@@ -523,7 +523,7 @@ static void run_flushed(struct run *run, int r)
 	struct job *j = run->job;
 
 	if (r < 0) {
-		run_again(run, r);
+		run_retry(run, r);
 		return;
 	}
 	j->r.errors += run->errors;
@@ -533,7 +533,7 @@ static void run_flushed(struct run *run, int r)
 	j->r.skipped += run->skipped;
 	r = mark_all(run);
 	if (r < 0)
-		run_again(run, r);
+		run_retry(run, r);
 	else
 		run_group_done(run);
 }
@@ -553,7 +553,7 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	worker_urgent(run->worker, false);
 	if (r < 0 || !result) {
 		count_killed(run);
-		run_again(run, r < 0 ? r : -EPROTO);
+		run_retry(run, r < 0 ? r : -EPROTO);
 		return;
 	}
 	j->r.entries_done += result->entries;
@@ -565,7 +565,7 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	if (result->strategy && *result->strategy && !*j->r.strategy)
 		job_set_text(&j->r.strategy, result->strategy);
 	if (result->remainder_bytes > 0)
-		keep_rest(run, result->bytes);
+		keep_remainder(run, result->bytes);
 	if (result->unflushed) {
 		run->unflushed = (struct unflushed){ .job = j, .flushed = on_flushed };
 		flush_wait_for(&run->unflushed, run->stopped);
@@ -597,7 +597,7 @@ static void begin_in(struct run *run, struct worker *worker, int dirfd, const ch
 	int r;
 
 	if (run->stopped) {
-		run_again(run, -ECANCELED);
+		run_retry(run, -ECANCELED);
 		return;
 	}
 	r = items_new(run);
@@ -609,7 +609,7 @@ static void begin_in(struct run *run, struct worker *worker, int dirfd, const ch
 			       display, run->items, run->end - run->at, &callbacks, run);
 	if (r < 0) {
 		run->worker_runs = false;
-		run_again(run, r);
+		run_retry(run, r);
 	} else {
 		run->job->deletes = worker;
 		worker_urgent(worker, run->short_of_space || run->short_of_time);
@@ -628,13 +628,13 @@ static void run_staged(struct run *run)
 	int r = staging_area_deleter(j->area, j->owner, &worker);
 
 	if (r < 0)
-		run_again(run, r);
+		run_retry(run, r);
 	else
 		begin_in(run, worker, run->staged_fd, j->uuid_text, known(&j->r.staging_id));
 }
 
 /* It may never have been made durable, or be on another disk that is not mounted. */
-static void absent(struct run *run, int error, bool waits)
+static void staged_absent(struct run *run, int error, bool waits)
 {
 	run->absent = error;
 	run->waits = waits;
@@ -650,9 +650,9 @@ static void on_staged_dir(int r, int fd, void *userdata)
 		run->staged_fd = fd;
 		run_staged(run);
 	} else if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR || r == -EXDEV) {
-		absent(run, r, /* waits= */ false);
+		staged_absent(run, r, /* waits= */ false);
 	} else {
-		run_again(run, r);
+		run_retry(run, r);
 	}
 }
 
@@ -664,7 +664,7 @@ static void on_staging(int r, int fd, void *userdata)
 
 	if (r == -ENOENT || r == -ENODEV || r == -EXDEV || r == -EPERM || r == -ESTALE ||
 	    r == -ENOTDIR) {
-		absent(run, r, /* waits= */ true);
+		staged_absent(run, r, /* waits= */ true);
 		return;
 	}
 	if (r >= 0)
@@ -673,7 +673,7 @@ static void on_staging(int r, int fd, void *userdata)
 		r = worker_open_dir(intake, fd, j->uuid_text, known(&j->r.staging_id),
 				    on_staged_dir, run);
 	if (r < 0)
-		run_again(run, r);
+		run_retry(run, r);
 }
 
 static void begin_staged(struct run *run)
@@ -715,8 +715,8 @@ static void on_origin_dir(int r, int fd, void *userdata)
 	struct run *run = userdata;
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 
-	if (again_helps(r)) {
-		run_again(run, r);
+	if (retry_helps(r)) {
+		run_retry(run, r);
 		return;
 	}
 	if (r < 0) {
@@ -726,7 +726,7 @@ static void on_origin_dir(int r, int fd, void *userdata)
 	run->origin_fd = fd;
 	r = staging_area_deleter_for(run->job->area, run->job->owner, fd, &run->own_worker);
 	if (r < 0)
-		run_again(run, r);
+		run_retry(run, r);
 	else
 		begin_in(run, run->own_worker, fd, dir->path, known(&dir->id));
 }
@@ -745,7 +745,7 @@ static void begin_in_place(struct run *run)
 	if (r >= 0)
 		r = worker_open_dir(intake, -1, dir->path, known(&dir->id), on_origin_dir, run);
 	if (r < 0)
-		run_again(run, r);
+		run_retry(run, r);
 }
 
 static void run_group_begin(struct run *run)
@@ -793,16 +793,16 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 
 	if (r >= 0 && run->job->unmarked) {
 		chunk_free(c);
-		run_again(run, run->job->unmarked);
+		run_retry(run, run->job->unmarked);
 		return;
 	}
-	/* Reading shares the fate of what is written with it, which is nobody's fault here. */
+	/* A read fails with the writes of its transaction, which is no fault of this job. */
 	if (r < 0 && run->unread++ < UNREAD_MAX) {
 		load_next(run);
 		return;
 	}
 	if (r < 0) {
-		run_again(run, r);
+		run_retry(run, r);
 		return;
 	}
 	run->unread = 0;
@@ -820,7 +820,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 	}
 	run->outcome = outcome_new(run->job->r.id);
 	if (!run->outcome)
-		run_again(run, -ENOMEM);
+		run_retry(run, -ENOMEM);
 	else
 		run_group_begin(run);
 }
@@ -832,7 +832,7 @@ static void load(struct run *run)
 			   on_loaded, run);
 
 	if (r < 0)
-		run_again(run, r);
+		run_retry(run, r);
 }
 
 static void on_staged_known(struct job *j, bool known, void *userdata)
@@ -843,7 +843,7 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 	if (known)
 		load(run);
 	else
-		run_again(run, -EAGAIN);
+		run_retry(run, -EAGAIN);
 }
 
 static void load_next(struct run *run)
@@ -855,41 +855,41 @@ static void load_next(struct run *run)
 		load(run);
 }
 
-static void on_rest_gone(struct job *j, void *userdata)
+static void on_remainder_gone(struct job *j, void *userdata)
 {
 	struct run *run = userdata;
 
 	(void)j;
-	run->resting = false;
+	run->frees_remainder = false;
 	load_next(run);
 }
 
 static void begin(struct run *run)
 {
-	struct rest *rest = run->job->rest;
+	struct remainder *remainder = run->job->remainder;
 
 	if (run->stopped) {
 		back_to_queue(run);
-	} else if (rest) {
-		run->resting = true;
-		rest_watch(rest, on_rest_gone, run);
-		rest_free(rest);
+	} else if (remainder) {
+		run->frees_remainder = true;
+		remainder_watch(remainder, on_remainder_gone, run);
+		remainder_free_paced(remainder);
 	} else {
 		load_next(run);
 	}
 }
 
-/* As far as it is; the rest stays the job's, or goes. */
-static void stop_resting(struct run *run, bool keep)
+/* As far as it is; the remainder stays the job's, or is released. */
+static void stop_freeing(struct run *run, bool keep)
 {
-	struct rest *rest = run->job->rest;
+	struct remainder *remainder = run->job->remainder;
 
-	run->resting = false;
-	rest_watch(rest, NULL, NULL);
+	run->frees_remainder = false;
+	remainder_watch(remainder, NULL, NULL);
 	if (keep)
-		rest_hold(rest);
+		remainder_hold(remainder);
 	else
-		rest_drop(rest);
+		remainder_release(remainder);
 	back_to_queue(run);
 }
 
@@ -906,7 +906,7 @@ static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 	struct run *run = userdata;
 
 	(void)usec;
-	if (run->worker_runs || run->resting)
+	if (run->worker_runs || run->frees_remainder)
 		job_progressed(run->job);
 	(void)sd_event_source_set_time_relative(source, TELL_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -961,8 +961,8 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 	if (run->worker_runs && run->worker)
 		worker_stop(run->worker, keep);
 	else if (run->unflushed.is_waiting)
-		flush_hurry(j->area);
-	else if (run->resting)
-		stop_resting(run, keep);
+		flush_now(j->area);
+	else if (run->frees_remainder)
+		stop_freeing(run, keep);
 	return 0;
 }

@@ -5,7 +5,7 @@
  *   worker);  what became of them -> store;  next chunk;  at the end what is left is put back
  *
  * That names are gone is recorded when their chunk is. After a crash in between they are asked to
- * be deleted again, are not there, and that is all right. What was found to be somebody else, or
+ * be deleted again, are not there, and that is all right. What was found to be another file, or
  * could not be deleted, is never tried again by itself.
  *
  * A worker that dies costs the job a retry and nothing else, however often: only that a job that
@@ -21,8 +21,8 @@
 void run_begin(struct job *j);
 
 /* Stops it at the next entry. keep: what is left of a large file that is being freed is held as the
- * job's rest (remainder.h); else the kernel frees it at once. stopped is called once the job is in
- * nobody's hands: it is running still by its state and what next is the caller's to say, or it has
- * finished meanwhile. Only one may ask: -EBUSY for others. */
+ * job's remainder (remainder.h); else the kernel frees it at once. stopped is called once the job
+ * belongs to no other part: it is running still by its state, and the caller decides what is next,
+ * or it has finished meanwhile. Only one stop at a time: -EBUSY for another. */
 int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
 	     void *userdata);

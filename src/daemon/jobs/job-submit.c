@@ -34,7 +34,7 @@ struct submit {
 	struct intake *intake; /* that knows the session */
 	uint64_t session;
 	bool dry_run, validated;
-	bool told_to_stop; /* the worker, while it looks */
+	bool told_to_stop; /* the worker, while it validates */
 	bool held_back;    /* the worker waits for the store */
 	bool counts;       /* among its user's jobs: the job itself does as soon as there is one */
 	bool (*is_awaited)(void *userdata);
@@ -123,7 +123,7 @@ static void tell_new(struct job *j)
 	struct job_record r;
 
 	j->told = true;
-	job_look(j, &r);
+	job_snapshot(j, &r);
 	tell_job_new(j->jobs->context, &r);
 }
 
@@ -214,8 +214,8 @@ static void take_out(struct job *j)
 		job_free(j);
 }
 
-/* Nobody is told that there is no such job before that is on disk. While it cannot be recorded, the
- * job stays here, as one that has failed, which job_save_again records. */
+/* That there is no such job is answered only when that is on disk. While it cannot be recorded, the
+ * job stays here, as one that has failed, which job_save_retry records. */
 static void keep_refused(struct submit *s, int error)
 {
 	struct job *j = s->job;
@@ -305,7 +305,7 @@ static const char *unmovable(int error)
 		return "a rename into staging would cross a filesystem's border";
 	case -EINVAL:
 		/* FUSE without RENAME_NOREPLACE, as MooseFS. What is put back must never replace
-		 * what somebody has made in its place, so nothing is moved there. */
+		 * what another process has made in its place, so nothing is moved there. */
 		return "its filesystem cannot rename without replacing (RENAME_NOREPLACE)";
 	case -ENOSPC:
 		return "there is no room for it on its filesystem";
@@ -329,7 +329,7 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 	s->staged += to - from + 1;
 	if (!s->outcome)
 		s->outcome = outcome_new(s->id);
-	/* Without all the marks, staging is looked into before anything is done. */
+	/* Without all the marks, staging is listed before anything is done. */
 	if (!s->outcome || outcome_mark(s->outcome, from, to, ENTRY_STAGED) < 0)
 		s->job->unmarked = -ENOMEM;
 }
@@ -568,9 +568,9 @@ static bool rows_wanted(struct submit *s)
 	return s->rows;
 }
 
-/* Of what has failed no more names are wanted. Called while they are told, so that what the worker
- * looks at is this submit's. */
-static void look_stop(struct submit *s)
+/* Of what has failed no more names are wanted. Called while they arrive, so that what the worker
+ * validates is this submit's. */
+static void stop_validation(struct submit *s)
 {
 	struct worker *intake = intake_worker(s->intake);
 
@@ -580,13 +580,13 @@ static void look_stop(struct submit *s)
 }
 
 /* Counts what the worker holds now. If that is too much, it is told to stop. */
-static void count(struct submit *s, uint64_t names, const char *text)
+static void count_held(struct submit *s, uint64_t names, const char *text)
 {
 	uint64_t most = s->jobs->context->config->names_per_user;
 	int r;
 
 	if (s->error < 0) {
-		look_stop(s);
+		stop_validation(s);
 		return;
 	}
 	r = held_add(&s->held, &s->owner->user->held, &s->jobs->submitters->held, s->owner->id.uid,
@@ -609,7 +609,7 @@ static void count(struct submit *s, uint64_t names, const char *text)
 					 : held_share(&s->owner->user->held,
 						      &s->jobs->submitters->held, most),
 			    r == -EDQUOT ? "the limit" : "your share while other users have many");
-	look_stop(s);
+	stop_validation(s);
 }
 
 /* What is known goes to the store, however much is to come. */
@@ -624,7 +624,7 @@ static void on_dir(const struct intake_dir *d, void *userdata)
 	struct submit *s = userdata;
 	int r;
 
-	count(s, HELD_DIR_NAMES, d->path);
+	count_held(s, HELD_DIR_NAMES, d->path);
 	if (!rows_wanted(s))
 		return;
 	if (!s->dir_path) {
@@ -654,7 +654,7 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	const char *dir = s->dir_path ? s->dir_path : "";
 	int r;
 
-	count(s, 1, e->name);
+	count_held(s, 1, e->name);
 	if (!rows_wanted(s))
 		return;
 	if (s->is_expected && !s->is_expected(e, s->expected_userdata)) {
@@ -695,7 +695,7 @@ static void complete(struct submit *s, const struct intake_validated *l)
 	if (r >= 0)
 		r = job_table_reserve(&s->jobs->table, s->jobs->table.n + 256);
 	if (r >= 0)
-		r = due_reserve(&s->jobs->due, s->jobs->table.n + 256);
+		r = deadlines_reserve(&s->jobs->deadlines, s->jobs->table.n + 256);
 	if (r < 0 || !rows_wanted(s)) {
 		fail(s, r);
 		refuse(s);

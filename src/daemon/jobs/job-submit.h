@@ -38,7 +38,7 @@ struct submit_options {
 	enum job_priority priority;
 	bool dry_run;
 	const char *origin; /* NULL: "submit" */
-	/* NULL: nobody waits for an answer, as with spools. Else whether the caller still does,
+	/* NULL: no caller waits for an answer, as with spools. Else whether the caller still does,
 	 * with the userdata of `done`: a submit that cannot be answered any more is withdrawn. */
 	bool (*is_awaited)(void *userdata);
 	/* What has been moved out of the way by then stays accepted: the caller, who has gone, may

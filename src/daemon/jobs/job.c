@@ -147,7 +147,7 @@ struct job *job_free(struct job *j)
 {
 	if (!j)
 		return NULL;
-	assert(!j->rest && !j->deletes && !j->frees);
+	assert(!j->remainder && !j->deletes && !j->frees);
 	job_set_text(&j->r.path, NULL);
 	if (j->r.origin != submitted)
 		job_set_text(&j->r.origin, NULL);
@@ -170,7 +170,7 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, str
 	j->r = *r;
 	j->jobs = jobs;
 	j->phase = job_life_loaded(r->state);
-	j->due_at = JOB_NOT_DUE;
+	j->deadline_index = JOB_NO_DEADLINE;
 	j->owner = owner_ref(owner);
 	j->area = area ? staging_area_ref(area) : NULL;
 	for (size_t i = 0; i < sizeof(r->uuid); i++)
@@ -198,7 +198,7 @@ bool job_state_finished(enum job_state s)
 	return s >= JOB_DONE;
 }
 
-void job_look(const struct job *j, struct job_record *ret)
+void job_snapshot(const struct job *j, struct job_record *ret)
 {
 	struct run_progress deleted = { 0 }, freed = { 0 };
 
@@ -220,7 +220,7 @@ static void tell_changed(struct job *j)
 	j->changed_usec = now_usec();
 	if (!j->told)
 		return;
-	job_look(j, &r);
+	job_snapshot(j, &r);
 	tell_job_changed(j->jobs->context, &r);
 }
 
@@ -365,7 +365,7 @@ void job_marked(int r, void *userdata)
 	store_says(j->jobs->context, r);
 }
 
-void job_save_again(struct job *j)
+void job_save_retry(struct job *j)
 {
 	if (j->unsaved && j->saving == 0)
 		job_save(j, NULL, NULL);

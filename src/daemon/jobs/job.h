@@ -2,7 +2,7 @@
 /* An unfinished job as the daemon holds it, and the table of all of them.
  *
  * Memory is ahead of the store: a change is made here and posted (job_save); what has been posted
- * first is durable first. What is answered to anybody waits for the durable part. Names are not
+ * first is durable first. What is answered to a client waits for the durable part. Names are not
  * held here but read from the store in chunks.
  *
  * What goes on with a job is its phase (job-life.h), and only job_event changes it.
@@ -16,11 +16,11 @@
 #include "job-life.h"
 #include "store/store.h"
 
-struct rest;
+struct remainder;
 struct run;
 struct submit;
 
-#define JOB_NOT_DUE SIZE_MAX
+#define JOB_NO_DEADLINE SIZE_MAX
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
@@ -37,16 +37,17 @@ struct job {
 	bool told;             /* that there is such a job has been announced */
 	unsigned saving;       /* changes posted and not answered yet */
 	bool refused;          /* taken out: it goes when none of these is left */
-	uint64_t again_usec;   /* by schedule_clock: not before is it tried again; 0: any time */
+	uint64_t retry_usec;   /* by schedule_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
 	struct jobs *jobs;
 	struct owner *owner;
 	struct staging_area *area;
 	struct run *run;
-	struct submit *submit; /* while its names are being moved out of the way */
-	struct rest *rest;     /* of large files, or NULL */
-	/* What works for it just now, for job_look: a worker that deletes its names, or NULL; and
-	 * one that frees its remainder, or NULL, with the bytes of that which the record has. */
+	struct submit *submit;       /* while its names are being moved out of the way */
+	struct remainder *remainder; /* of large files, or NULL */
+	/* What works for it just now, for job_snapshot: a worker that deletes its names, or NULL;
+	 * and one that frees its remainder, or NULL, with the bytes of that which the record has.
+	 */
 	const struct worker *deletes, *frees;
 	uint64_t frees_from_bytes;
 	bool silent; /* its run gets no further: its filesystem may hang */
@@ -54,7 +55,8 @@ struct job {
 	 * called when they have been, or when it has been refused, and is finished then. */
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
-	size_t due_at; /* where in the heap of those that wait for a time, or JOB_NOT_DUE */
+	size_t deadline_index; /* where in the heap of those that wait for a time, or
+				  JOB_NO_DEADLINE */
 	TAILQ_ENTRY(job) in_order, in_queue;
 	struct job *next_same_hash;
 };
@@ -75,27 +77,27 @@ struct job *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
 
 /* The jobs that are held or wait to be tried again, by when they are due: a heap (deadlines.h). */
-struct due {
+struct deadlines {
 	struct job **v;
 	size_t n, size;
 };
 
-LIST_HEAD(rest_list, rest);
+LIST_HEAD(remainder_list, remainder);
 
 /* All jobs, and what is counted of them. */
 struct jobs {
 	struct context *context;
 	struct submitters *submitters;
 	struct job_table table;
-	struct due due;
-	struct rest_list rests;
+	struct deadlines deadlines;
+	struct remainder_list remainders;
 	int64_t clock_offset; /* by which windows are reckoned: schedule_clock */
-	sd_event_source *due_timer;
+	sd_event_source *deadline_timer;
 	sd_event_source *schedule_source; /* deferred: one choice for many changes */
-	sd_event_source *hurry_timer;     /* while something runs */
+	sd_event_source *boost_timer;     /* while something runs */
 	sd_event_source *purge_timer;
-	void (*begin)(struct job *j);             /* what schedule.h calls: run.h */
-	void (*staging_again)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
+	void (*begin)(struct job *j);               /* what schedule.h calls: run.h */
+	void (*staging_changed)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
 	bool paused;
 	unsigned running;
 	uint64_t views;  /* counts those of callers, for their numbers */
@@ -138,9 +140,9 @@ void job_save(struct job *j, void (*saved)(int r, void *userdata), void *userdat
  * refuses it, they are looked for there before anything else is done with the job. */
 void job_marked(int r, void *userdata);
 /* Posts again what the store has refused. */
-void job_save_again(struct job *j);
+void job_save_retry(struct job *j);
 
 /* The record with the progress of what is going on just now. */
-void job_look(const struct job *j, struct job_record *ret);
+void job_snapshot(const struct job *j, struct job_record *ret);
 
 bool job_state_finished(enum job_state s);

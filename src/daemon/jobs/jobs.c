@@ -21,16 +21,16 @@ static void begin(struct job *j)
 	struct jobs *jobs = j->jobs;
 
 	run_begin(j);
-	hurry_begin(jobs);
+	boost_begin(jobs);
 }
 
 void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 {
 	*jobs = (struct jobs){
-		.context = c, .submitters = s, .begin = begin, .staging_again = recover_look_again
+		.context = c, .submitters = s, .begin = begin, .staging_changed = recover_retry
 	};
 	TAILQ_INIT(&jobs->table.in_order);
-	LIST_INIT(&jobs->rests);
+	LIST_INIT(&jobs->remainders);
 }
 
 int jobs_load(struct jobs *jobs, struct store *s)
@@ -112,18 +112,18 @@ void jobs_find_orphans(struct jobs *jobs)
 
 void jobs_mounts_changed(struct jobs *jobs)
 {
-	recover_look_again(jobs);
-	rests_look_again(jobs);
-	schedule_look_again(jobs);
+	recover_retry(jobs);
+	remainders_check_mounts(jobs);
+	schedule_retry_absent(jobs);
 }
 
-void jobs_save_again(struct jobs *jobs)
+void jobs_save_retry(struct jobs *jobs)
 {
 	struct job *j, *next;
 
 	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
 		next = TAILQ_NEXT(j, in_order);
-		job_save_again(j);
+		job_save_retry(j);
 	}
 }
 
@@ -133,9 +133,9 @@ void jobs_store_recovered(struct jobs *jobs)
 
 	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
 		next = TAILQ_NEXT(j, in_order);
-		if (j->again_usec == 0 || j->phase != PHASE_QUEUED)
+		if (j->retry_usec == 0 || j->phase != PHASE_QUEUED)
 			continue;
-		j->again_usec = 0;
+		j->retry_usec = 0;
 		schedule_job(j);
 	}
 }
@@ -218,7 +218,7 @@ int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *user
 		if (run_stop(j, /* keep= */ true, on_paused, p) < 0)
 			p->open--;
 	}
-	control_rests_again(jobs);
+	control_remainders_update(jobs);
 	if (!pause)
 		schedule_kick(jobs);
 	pausing_step(p);
@@ -249,7 +249,7 @@ void jobs_end_workers(struct jobs *jobs)
 {
 	struct staging_area *area, *next;
 
-	rests_end(jobs);
+	remainders_end(jobs);
 	for (area = LIST_FIRST(&jobs->submitters->areas); area; area = next) {
 		staging_area_ref(area);
 		area->deleter = worker_free(area->deleter);
@@ -262,9 +262,9 @@ void jobs_end_workers(struct jobs *jobs)
 void jobs_done(struct jobs *jobs)
 {
 	job_table_done(&jobs->table);
-	due_done(&jobs->due);
-	sd_event_source_disable_unref(jobs->due_timer);
+	deadlines_done(&jobs->deadlines);
+	sd_event_source_disable_unref(jobs->deadline_timer);
 	sd_event_source_disable_unref(jobs->schedule_source);
-	sd_event_source_disable_unref(jobs->hurry_timer);
+	sd_event_source_disable_unref(jobs->boost_timer);
 	sd_event_source_disable_unref(jobs->purge_timer);
 }

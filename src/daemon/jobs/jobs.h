@@ -19,7 +19,7 @@ void jobs_find_orphans(struct jobs *jobs);
 /* Mounts have come or gone. */
 void jobs_mounts_changed(struct jobs *jobs);
 /* The store refused changes: posts them again. */
-void jobs_save_again(struct jobs *jobs);
+void jobs_save_retry(struct jobs *jobs);
 /* The store works again: what waits for a time because it did not need not wait any longer. */
 void jobs_store_recovered(struct jobs *jobs);
 

@@ -8,10 +8,10 @@
 #include "base/fd.h"
 
 /* Each is a process. A job that is stopped beyond that leaves its file to the kernel. */
-#define RESTS_MOST 64
-#define RESTS_USER 16
+#define REMAINDERS_MOST 64
+#define REMAINDERS_USER 16
 
-uint64_t remainder_bytes(const struct rest *r)
+uint64_t remainder_bytes(const struct remainder *r)
 {
 	struct run_progress now;
 
@@ -20,7 +20,7 @@ uint64_t remainder_bytes(const struct rest *r)
 }
 
 /* Counts what it has come to, and frees it. Returns its job. */
-static struct job *end(struct rest *r)
+static struct job *end(struct remainder *r)
 {
 	uint64_t bytes = remainder_bytes(r);
 	struct job *j = r->job;
@@ -28,7 +28,7 @@ static struct job *end(struct rest *r)
 	r->jobs->bytes_freed += bytes;
 	if (j) {
 		j->r.bytes_freed += bytes;
-		j->rest = NULL;
+		j->remainder = NULL;
 		j->frees = NULL;
 	}
 	LIST_REMOVE(r, link);
@@ -40,10 +40,10 @@ static struct job *end(struct rest *r)
 
 static void on_gone(struct worker *w, const char *how, void *userdata)
 {
-	struct rest *r = userdata;
+	struct remainder *r = userdata;
 	void (*gone)(struct job * j, void *userdata) = r->gone;
 	void *gone_userdata = r->userdata;
-	bool early = r->held && !r->dropped;
+	bool early = r->held && !r->released;
 	struct job *j = end(r);
 
 	(void)w;
@@ -62,14 +62,14 @@ static void on_gone(struct worker *w, const char *how, void *userdata)
 static bool have_room(const struct jobs *jobs, const struct job *j)
 {
 	unsigned all = 0, user = 0;
-	const struct rest *r;
+	const struct remainder *r;
 
-	LIST_FOREACH(r, &jobs->rests, link)
+	LIST_FOREACH(r, &jobs->remainders, link)
 	{
 		all++;
 		user += r->job && r->job->r.uid == j->r.uid;
 	}
-	return all < RESTS_MOST && user < RESTS_USER;
+	return all < REMAINDERS_MOST && user < REMAINDERS_USER;
 }
 
 /* The mount that this is on, if it is one of our namespace; or 0. */
@@ -83,87 +83,90 @@ static uint64_t mount_of(struct jobs *jobs, int fd)
 	return id.mnt_id;
 }
 
-void rest_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes)
+void remainder_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes)
 {
-	struct rest *r = have_room(j->jobs, j) && !j->rest ? calloc(1, sizeof(*r)) : NULL;
+	struct remainder *r = have_room(j->jobs, j) && !j->remainder ? calloc(1, sizeof(*r)) : NULL;
 
 	if (!r) {
 		worker_free(w);
 		return;
 	}
-	*r = (struct rest){ .jobs = j->jobs, .job = j, .worker = w, .before = bytes, .held = true };
+	*r = (struct remainder){
+		.jobs = j->jobs, .job = j, .worker = w, .before = bytes, .held = true
+	};
 	r->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 3);
 	r->mnt_id = mount_of(j->jobs, dirfd);
 	worker_give(w, on_gone, r);
-	LIST_INSERT_HEAD(&j->jobs->rests, r, link);
-	j->rest = r;
+	LIST_INSERT_HEAD(&j->jobs->remainders, r, link);
+	j->remainder = r;
 	j->frees = w;
 	j->frees_from_bytes = bytes;
 }
 
-void rest_watch(struct rest *r, void (*gone)(struct job *j, void *userdata), void *userdata)
+void remainder_watch(struct remainder *r, void (*gone)(struct job *j, void *userdata),
+		     void *userdata)
 {
 	r->gone = gone;
 	r->userdata = userdata;
 }
 
-void rest_free(struct rest *r)
+void remainder_free_paced(struct remainder *r)
 {
 	r->held = false;
 	worker_remainders_free(r->worker);
 }
 
-void rest_hold(struct rest *r)
+void remainder_hold(struct remainder *r)
 {
 	r->held = true;
-	rest_urgent(r, false);
+	remainder_set_urgent(r, false);
 	worker_remainders_stop(r->worker, /* keep= */ true);
 }
 
-void rest_drop(struct rest *r)
+void remainder_release(struct remainder *r)
 {
-	r->dropped = true;
+	r->released = true;
 	worker_remainders_stop(r->worker, /* keep= */ false);
 }
 
-void rest_urgent(struct rest *r, bool on)
+void remainder_set_urgent(struct remainder *r, bool on)
 {
 	worker_urgent(r->worker, on);
 }
 
-void rest_forget(struct job *j)
+void remainder_abandon(struct job *j)
 {
-	struct rest *r = j->rest;
+	struct remainder *r = j->remainder;
 
 	if (!r)
 		return;
-	j->rest = NULL;
+	j->remainder = NULL;
 	j->frees = NULL;
 	r->job = NULL;
-	rest_drop(r);
+	remainder_release(r);
 }
 
-void rests_look_again(struct jobs *jobs)
+void remainders_check_mounts(struct jobs *jobs)
 {
 	const struct mounts *mounts =
-		LIST_EMPTY(&jobs->rests) ? NULL : context_mounts(jobs->context);
-	struct rest *r, *next;
+		LIST_EMPTY(&jobs->remainders) ? NULL : context_mounts(jobs->context);
+	struct remainder *r, *next;
 
-	for (r = LIST_FIRST(&jobs->rests); r && mounts; r = next) {
+	for (r = LIST_FIRST(&jobs->remainders); r && mounts; r = next) {
 		next = LIST_NEXT(r, link);
-		if (r->dropped || r->mnt_id == 0 || mounts_by_id(mounts, r->mnt_id))
+		if (r->released || r->mnt_id == 0 || mounts_by_id(mounts, r->mnt_id))
 			continue;
 		log_line(LOG_NOTICE, "A filesystem was unmounted on which a large file was still "
 				     "held: it is let go of");
-		rest_drop(r);
+		remainder_release(r);
 	}
 }
 
-void rests_end(struct jobs *jobs)
+void remainders_end(struct jobs *jobs)
 {
-	struct rest *r, *next;
+	struct remainder *r, *next;
 
-	for (r = LIST_FIRST(&jobs->rests); r; r = next) {
+	for (r = LIST_FIRST(&jobs->remainders); r; r = next) {
 		struct job *j;
 
 		next = LIST_NEXT(r, link);

@@ -13,42 +13,43 @@
 
 #include "job.h"
 
-struct rest {
-	LIST_ENTRY(rest) link; /* in the list of all */
+struct remainder {
+	LIST_ENTRY(remainder) link; /* in the list of all */
 	struct jobs *jobs;
 	struct job *job; /* or NULL, if it is no more */
 	struct worker *worker;
 	uint64_t before; /* what of the worker's bytes the job's record has */
 	uint64_t mnt_id;
 	int dirfd; /* on the filesystem */
-	bool held, dropped, short_of_space;
+	bool held, released, short_of_space;
 	void (*gone)(struct job *j, void *userdata);
 	void *userdata;
 };
 
 /* Takes the worker over, which has freed `bytes` and holds what is left, as the job's. dirfd: a
- * directory on the filesystem; duplicated. Where there are too many already, or memory is out, the
- * worker is let go of, and what it holds with it. */
-void rest_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes);
+ * directory on the filesystem; duplicated. Where there are too many already, or memory is short,
+ * the worker is let go of, and what it holds with it. */
+void remainder_new(struct job *j, struct worker *w, int dirfd, uint64_t bytes);
 
-/* gone is called once nothing is left, for whatever reason; the rest is freed by then. NULL: nobody
+/* gone is called once nothing is left, for whatever reason; r is freed by then. NULL: nothing
  * waits for it. */
-void rest_watch(struct rest *r, void (*gone)(struct job *j, void *userdata), void *userdata);
+void remainder_watch(struct remainder *r, void (*gone)(struct job *j, void *userdata),
+		     void *userdata);
 
-/* It is freed at its pace; it is held again; the kernel is to free it at once. Where memory is out,
+/* It is freed at its pace; it is held again; the kernel is to free it at once. If out of memory,
  * it may be gone when these return. */
-void rest_free(struct rest *r);
-void rest_hold(struct rest *r);
-void rest_drop(struct rest *r);
+void remainder_free_paced(struct remainder *r);
+void remainder_hold(struct remainder *r);
+void remainder_release(struct remainder *r);
 
 /* How much of it is freed that the job's record does not count yet. */
-uint64_t remainder_bytes(const struct rest *r);
-void rest_urgent(struct rest *r, bool on);
+uint64_t remainder_bytes(const struct remainder *r);
+void remainder_set_urgent(struct remainder *r, bool on);
 
 /* The job is over: what it still has is left to the kernel. It need not have any. */
-void rest_forget(struct job *j);
+void remainder_abandon(struct job *j);
 
 /* Mounts have changed: what is held on one that is not there any more would keep it busy. */
-void rests_look_again(struct jobs *jobs);
+void remainders_check_mounts(struct jobs *jobs);
 /* At the end: records what they have freed. */
-void rests_end(struct jobs *jobs);
+void remainders_end(struct jobs *jobs);

@@ -9,13 +9,13 @@
 #define FIRST_USEC (1 * USEC_PER_SEC)
 #define MOST_USEC (300 * USEC_PER_SEC)
 
-bool again_helps(int error)
+bool retry_helps(int error)
 {
 	return error == -EPIPE || error == -ECANCELED || error == -ENOMEM || error == -EAGAIN ||
 	       error == -EMFILE || error == -ENFILE || error == -EUSERS;
 }
 
-uint64_t again_after_usec(unsigned failures)
+uint64_t retry_after_usec(unsigned failures)
 {
 	uint64_t after = FIRST_USEC;
 

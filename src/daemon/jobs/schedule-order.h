@@ -12,7 +12,7 @@
  *
  * Root's jobs and those of all users are counted apart. A user can make the own jobs go on as
  * slowly as it likes, by a filesystem that is served by a program or by signals to the process that
- * deletes; whoever does, root's jobs go on. */
+ * deletes; whichever user that is, root's jobs go on. */
 #pragma once
 
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 #include "schedule-order.h"
 
 /* Times of people: none notices a tenth of a second. */
-#define DUE_ACCURACY_USEC (100 * USEC_PER_MSEC)
+#define DEADLINE_ACCURACY_USEC (100 * USEC_PER_MSEC)
 
 /* What is less is a clock that is being corrected. */
 #define STEP_LEAST_USEC ((int64_t)USEC_PER_SEC)
@@ -132,7 +132,7 @@ static void move_windows(struct jobs *jobs, int64_t step)
 
 	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
 	{
-		j->again_usec = schedule_moved(j->again_usec, step);
+		j->retry_usec = schedule_moved(j->retry_usec, step);
 		if (j->r.held_until_usec == 0 || j->r.started_usec > 0)
 			continue;
 		j->r.held_until_usec = schedule_moved(j->r.held_until_usec, step);
@@ -160,7 +160,7 @@ uint64_t schedule_clock(struct jobs *jobs)
 	return context_clock() - (uint64_t)offset + (uint64_t)jobs->clock_offset;
 }
 
-static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
 	uint64_t now = schedule_clock(jobs);
@@ -168,8 +168,8 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 
 	(void)source;
 	(void)usec;
-	while ((j = due_first(&jobs->due)) && due_usec(j) <= now) {
-		due_remove(&jobs->due, j);
+	while ((j = deadlines_first(&jobs->deadlines)) && job_deadline_usec(j) <= now) {
+		deadlines_remove(&jobs->deadlines, j);
 		schedule_job(j);
 		job_save(j, NULL, NULL);
 	}
@@ -177,32 +177,32 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* By a clock that nobody sets, and that goes on while the machine sleeps. */
+/* By a clock that cannot be set, and that goes on while the machine sleeps. */
 static void arm(struct jobs *jobs)
 {
-	struct job *j = due_first(&jobs->due);
-	uint64_t due = j ? schedule_moved(due_usec(j), -jobs->clock_offset) : 0;
+	struct job *j = deadlines_first(&jobs->deadlines);
+	uint64_t due = j ? schedule_moved(job_deadline_usec(j), -jobs->clock_offset) : 0;
 
 	if (!j) {
-		(void)sd_event_source_set_enabled(jobs->due_timer, SD_EVENT_OFF);
+		(void)sd_event_source_set_enabled(jobs->deadline_timer, SD_EVENT_OFF);
 		return;
 	}
-	if (!jobs->due_timer) {
-		if (sd_event_add_time(jobs->context->event, &jobs->due_timer, CLOCK_BOOTTIME, due,
-				      DUE_ACCURACY_USEC, on_due, jobs) < 0)
+	if (!jobs->deadline_timer) {
+		if (sd_event_add_time(jobs->context->event, &jobs->deadline_timer, CLOCK_BOOTTIME,
+				      due, DEADLINE_ACCURACY_USEC, on_deadline, jobs) < 0)
 			log_line(LOG_ERR, "Out of memory: jobs that wait for a time wait for the "
 					  "next change");
 		else
-			(void)sd_event_source_set_description(jobs->due_timer, "undo");
+			(void)sd_event_source_set_description(jobs->deadline_timer, "undo");
 		return;
 	}
-	(void)sd_event_source_set_time(jobs->due_timer, due);
-	(void)sd_event_source_set_enabled(jobs->due_timer, SD_EVENT_ONESHOT);
+	(void)sd_event_source_set_time(jobs->deadline_timer, due);
+	(void)sd_event_source_set_enabled(jobs->deadline_timer, SD_EVENT_ONESHOT);
 }
 
-static void wait_until_due(struct job *j, enum job_event event)
+static void wait_for_deadline(struct job *j, enum job_event event)
 {
-	due_add(&j->jobs->due, j);
+	deadlines_add(&j->jobs->deadlines, j);
 	arm(j->jobs);
 	job_event(j, event);
 }
@@ -214,15 +214,15 @@ void schedule_job(struct job *j)
 
 	schedule_remove(j);
 	if (j->r.held_until_usec > now && j->r.started_usec == 0) {
-		j->again_usec = 0;
-		wait_until_due(j, EVENT_HOLD);
+		j->retry_usec = 0;
+		wait_for_deadline(j, EVENT_HOLD);
 		return;
 	}
-	if (j->again_usec > now) {
-		wait_until_due(j, EVENT_QUEUE);
+	if (j->retry_usec > now) {
+		wait_for_deadline(j, EVENT_QUEUE);
 		return;
 	}
-	j->again_usec = 0;
+	j->retry_usec = 0;
 	TAILQ_INSERT_TAIL(&j->area->queues[j->r.priority], j, in_queue);
 	j->queued = true;
 	job_event(j, EVENT_QUEUE);
@@ -231,13 +231,13 @@ void schedule_job(struct job *j)
 
 void schedule_remove(struct job *j)
 {
-	due_remove(&j->jobs->due, j);
+	deadlines_remove(&j->jobs->deadlines, j);
 	if (j->queued)
 		TAILQ_REMOVE(&j->area->queues[j->r.priority], j, in_queue);
 	j->queued = false;
 }
 
-void schedule_look_again(struct jobs *jobs)
+void schedule_retry_absent(struct jobs *jobs)
 {
 	struct staging_area *area;
 

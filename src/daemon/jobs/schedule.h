@@ -28,4 +28,4 @@ void schedule_kick(struct jobs *jobs);
 void schedule_status(const struct jobs *jobs);
 
 /* Mounts have come or gone: staging areas that were not there may be now. */
-void schedule_look_again(struct jobs *jobs);
+void schedule_retry_absent(struct jobs *jobs);

@@ -11,13 +11,13 @@
 #include "outcome.h"
 #include "retry.h"
 
-/* Until it is looked again, where a worker has died or something is short. */
-#define AGAIN_USEC (1 * USEC_PER_SEC)
+/* Until staging is listed again, where a worker has died or something is short. */
+#define RETRY_USEC (1 * USEC_PER_SEC)
 
 /* ---- what is in staging -----------------------------------------------------------------------
  */
 
-struct staged_look {
+struct staging_listing {
 	struct job *j;
 	struct jobs *jobs;
 	struct outcome *outcome;
@@ -26,7 +26,7 @@ struct staged_look {
 	void *userdata;
 };
 
-static void look_end(struct staged_look *l)
+static void listing_end(struct staging_listing *l)
 {
 	struct job *j = l->j;
 	char names[COUNTED_SIZE];
@@ -48,7 +48,7 @@ static void look_end(struct staged_look *l)
 
 static void on_name(const char *name, const struct lasting_identity *id, void *userdata)
 {
-	struct staged_look *l = userdata;
+	struct staging_listing *l = userdata;
 	const char *number = strrchr(name, '/');
 	uint64_t seq;
 	char end;
@@ -63,28 +63,28 @@ static void on_name(const char *name, const struct lasting_identity *id, void *u
 	(void)outcome_mark(l->outcome, seq, seq, ENTRY_STAGED);
 }
 
-static void look(struct staged_look *l);
+static void listing_begin(struct staging_listing *l);
 
-static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
 
 	(void)source;
 	(void)usec;
-	jobs->staging_again(jobs);
+	jobs->staging_changed(jobs);
 	return 0;
 }
 
-/* It cannot be looked at now: names may be there, so nothing else is done with the job. */
-static void look_later(struct staged_look *l, int error)
+/* It cannot be listed now: names may be there, so nothing else is done with the job. */
+static void listing_retry(struct staging_listing *l, int error)
 {
 	struct job *j = l->j;
 	bool in_use = error == -EINPROGRESS, changed;
 
 	/* The timer is the loop's. */
-	if ((again_helps(error) || in_use) && !l->jobs->context->ended &&
-	    sd_event_add_time_relative(l->jobs->context->event, NULL, CLOCK_MONOTONIC, AGAIN_USEC,
-				       0, on_look_again, l->jobs) < 0)
+	if ((retry_helps(error) || in_use) && !l->jobs->context->ended &&
+	    sd_event_add_time_relative(l->jobs->context->event, NULL, CLOCK_MONOTONIC, RETRY_USEC,
+				       0, on_retry, l->jobs) < 0)
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
 			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
 
@@ -111,22 +111,22 @@ static void look_later(struct staged_look *l, int error)
 
 static void on_listed(int r, void *userdata)
 {
-	struct staged_look *l = userdata;
+	struct staging_listing *l = userdata;
 
 	if (r == 0 || r == -ENOENT)
-		look_end(l);
+		listing_end(l);
 	else
-		look_later(l, r);
+		listing_retry(l, r);
 }
 
 static void on_staging(int r, int fd, void *userdata)
 {
-	struct staged_look *l = userdata;
+	struct staging_listing *l = userdata;
 	struct worker *intake;
 
 	/* The end came before there was one. */
 	if (r == -ENOENT) {
-		look_end(l);
+		listing_end(l);
 		return;
 	}
 	if (r >= 0)
@@ -134,16 +134,16 @@ static void on_staging(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, l->j->uuid_text, on_name, on_listed, l);
 	if (r < 0)
-		look_later(l, r);
+		listing_retry(l, r);
 }
 
-static void look(struct staged_look *l)
+static void listing_begin(struct staging_listing *l)
 {
 	outcome_free(l->outcome);
 	l->found = l->strange = 0;
 	l->outcome = outcome_new(l->j->r.id);
 	if (!l->outcome)
-		look_later(l, -ENOMEM);
+		listing_retry(l, -ENOMEM);
 	else
 		staging_area_open(l->j->area, /* make= */ false, on_staging, l);
 }
@@ -151,7 +151,7 @@ static void look(struct staged_look *l)
 void staged_names_find(struct job *j, void (*done)(struct job *j, bool known, void *userdata),
 		       void *userdata)
 {
-	struct staged_look *l = calloc(1, sizeof(*l));
+	struct staging_listing *l = calloc(1, sizeof(*l));
 
 	if (!l) {
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
@@ -159,7 +159,9 @@ void staged_names_find(struct job *j, void (*done)(struct job *j, bool known, vo
 		done(j, /* known= */ false, userdata);
 		return;
 	}
-	*l = (struct staged_look){ .j = j, .jobs = j->jobs, .done = done, .userdata = userdata };
+	*l = (struct staging_listing){
+		.j = j, .jobs = j->jobs, .done = done, .userdata = userdata
+	};
 	staging_area_use(j->area);
-	look(l);
+	listing_begin(l);
 }

@@ -255,13 +255,13 @@ const struct chunk_dir *chunk_dir(const struct chunk *c, uint64_t dir)
 			     : NULL;
 }
 
-char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char *rest)
+char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char *suffix)
 {
 	const struct chunk_dir *dir = chunk_dir(c, e->dir);
 	const char *path = dir ? dir->path : "";
 	char *ret;
 
-	if (asprintf(&ret, "%s/%s%s", strcmp(path, "/") == 0 ? "" : path, e->name, rest) < 0)
+	if (asprintf(&ret, "%s/%s%s", strcmp(path, "/") == 0 ? "" : path, e->name, suffix) < 0)
 		return NULL;
 	return ret;
 }

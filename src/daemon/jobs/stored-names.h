@@ -56,5 +56,5 @@ int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit,
 struct chunk *chunk_free(struct chunk *c);
 const struct chunk_dir *chunk_dir(const struct chunk *c, uint64_t dir);
 
-/* The path that the submitter knows an entry by, and `rest` behind it. Malloc'ed, or NULL. */
-char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char *rest);
+/* The path that the submitter knows an entry by, and `suffix` behind it. Malloc'ed, or NULL. */
+char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char *suffix);

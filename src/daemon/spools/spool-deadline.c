@@ -30,7 +30,7 @@ struct dues {
 	int64_t settle_usec, first_usec, last_usec; /* first: INT64_MAX if there is none */
 };
 
-static int64_t due_usec(const struct spool_entry *e, int64_t settle_usec)
+static int64_t entry_deadline_usec(const struct spool_entry *e, int64_t settle_usec)
 {
 	return e->since_usec + settle_usec;
 }
@@ -40,13 +40,13 @@ static void find_first(struct spool_entry *e, void *userdata)
 	struct dues *d = userdata;
 
 	if (e->state == SPOOL_WAITING)
-		d->first_usec = MIN(d->first_usec, due_usec(e, d->settle_usec));
+		d->first_usec = MIN(d->first_usec, entry_deadline_usec(e, d->settle_usec));
 }
 
 static void find_last(struct spool_entry *e, void *userdata)
 {
 	struct dues *d = userdata;
-	int64_t due = due_usec(e, d->settle_usec);
+	int64_t due = entry_deadline_usec(e, d->settle_usec);
 
 	if (e->state == SPOOL_WAITING && due <= d->first_usec + TOGETHER_USEC)
 		d->last_usec = MAX(d->last_usec, due);
@@ -77,7 +77,7 @@ static bool is_due(const struct spool_entry *e, const void *userdata)
 {
 	const struct deliverable *d = userdata;
 
-	return e->state == SPOOL_WAITING && due_usec(e, d->settle_usec) <= d->now &&
+	return e->state == SPOOL_WAITING && entry_deadline_usec(e, d->settle_usec) <= d->now &&
 	       (!d->round || (e->round == d->round->number && e->submitter >= 0));
 }
 

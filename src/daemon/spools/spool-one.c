@@ -476,7 +476,7 @@ static void release_later(struct spool_entry *e, void *userdata)
 	e->later = false;
 }
 
-void spool_look_again(struct spool *s)
+void spool_retry(struct spool *s)
 {
 	int64_t due = spool_clock_usec(CLOCK_MONOTONIC) - (int64_t)s->settle_usec;
 

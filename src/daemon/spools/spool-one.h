@@ -27,7 +27,7 @@ void spool_configure(struct spool *s, uint64_t settle_usec, uint64_t undo_usec);
 void spool_check(struct spool *s);
 
 /* Tries now what was to be tried again later. */
-void spool_look_again(struct spool *s);
+void spool_retry(struct spool *s);
 
 /* False if the batch is not of this spool. */
 bool spool_answer(struct spool *s, uint64_t batch, enum spool_outcome outcome);

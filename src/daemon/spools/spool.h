@@ -89,7 +89,7 @@ int spools_configure(struct spools *s, const struct config_spool *v, size_t n,
 void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome);
 
 /* What was to be tried again later is tried now. */
-void spools_look_again(struct spools *s);
+void spools_retry(struct spools *s);
 
 size_t spools_count(const struct spools *s);
 void spools_look(const struct spools *s, size_t i, struct spool_view *ret);

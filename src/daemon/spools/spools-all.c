@@ -158,10 +158,10 @@ void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome)
 			return;
 }
 
-void spools_look_again(struct spools *s)
+void spools_retry(struct spools *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		spool_look_again(s->v[i]);
+		spool_retry(s->v[i]);
 }
 
 size_t spools_count(const struct spools *s)

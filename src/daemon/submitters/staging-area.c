@@ -467,7 +467,7 @@ static bool died(int r)
 	return r == -EPIPE || r == -ECANCELED;
 }
 
-static void tidy_again(struct tidy *t, int r)
+static void tidy_retry(struct tidy *t, int r)
 {
 	if (died(r) && t->tries < TIDY_TRIES && !t->area->submitters->context->stopping)
 		tidy_try(t);
@@ -483,7 +483,7 @@ static void on_removed(int r, void *userdata)
 		log_user(LOG_WARNING, t->o->id.uid, SD_ID128_NULL,
 			 "%s/.reclaim/%u/%s could not be removed: %s", t->area->mount,
 			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
-	tidy_again(t, r);
+	tidy_retry(t, r);
 }
 
 static void on_tidy_staging(int r, int fd, void *userdata)
@@ -496,7 +496,7 @@ static void on_tidy_staging(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
 	if (r < 0)
-		tidy_again(t, r);
+		tidy_retry(t, r);
 }
 
 static void tidy_try(struct tidy *t)

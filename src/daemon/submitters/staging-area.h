@@ -24,7 +24,7 @@ struct flush_group {
 	struct unflushed_list waiting, covered; /* covered: by the flush that is under way */
 	unsigned n;                             /* that wait */
 	uint64_t since_usec;                    /* the first of them */
-	bool hurry, under_way;
+	bool urgent, under_way;
 	sd_event_source *timer;
 };
 

@@ -35,7 +35,7 @@ static int notify_of(struct visitor *v, const char *happening)
 
 static int look_again_later(struct visitor *v);
 
-static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct visitor *v = userdata;
 
@@ -52,7 +52,7 @@ static int look_again_later(struct visitor *v)
 {
 	v->again = sd_event_source_disable_unref(v->again);
 	if (sd_event_add_time_relative(v->varlink->bus->event, &v->again, CLOCK_MONOTONIC,
-				       LOOK_AGAIN_USEC, LOOK_AGAIN_USEC / 2, on_again, v) < 0)
+				       LOOK_AGAIN_USEC, LOOK_AGAIN_USEC / 2, on_retry, v) < 0)
 		visitor_doom(v);
 	return 0;
 }
