@@ -225,7 +225,7 @@ static int add_sources(struct manager *m)
 static int build(struct manager *m)
 {
 	struct context *c = &m->context;
-	struct submitter root = { 0 };
+	struct credentials root = { 0 };
 	sigset_t signals;
 	int r;
 
@@ -247,7 +247,7 @@ static int build(struct manager *m)
 		return r;
 	r = pin_worker(c);
 	if (r >= 0)
-		r = owner_get(&m->submitters.root, &m->submitters, &root);
+		r = submitter_get(&m->submitters.root, &m->submitters, &root);
 	if (r >= 0)
 		r = open_store(m);
 	if (r >= 0)

@@ -196,8 +196,8 @@ static void answer_all(sd_event *e, const struct worker *w, const uint8_t *data,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct submitter root = { 0 };
-	struct worker_options o = { .program = "none", .submitter = &root, .landlock_fd = -1 };
+	const struct credentials root = { 0 };
+	struct worker_options o = { .program = "none", .credentials = &root, .landlock_fd = -1 };
 	const uint64_t welcome[] = { PROTOCOL_VERSION, 6 };
 	struct worker *w = NULL;
 	sd_event *e = NULL;

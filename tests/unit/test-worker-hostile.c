@@ -46,7 +46,8 @@ END_TEST
 
 START_TEST(no_program)
 {
-	struct worker_options o = { .program = "/nonexistent/reclaim-worker", .submitter = &f.who };
+	struct worker_options o = { .program = "/nonexistent/reclaim-worker",
+				    .credentials = &f.who };
 
 	ck_assert_int_eq(worker_new(&f.worker, f.event, &o), -ENOENT);
 }

@@ -51,7 +51,7 @@ void fixture_start_program(struct fixture *f, const char *program, int landlock_
 	struct worker_options o = {
 		.program = program,
 		.role = landlock_fd >= 0 ? WORKER_DELETE : WORKER_INTAKE,
-		.submitter = &f->who,
+		.credentials = &f->who,
 		.landlock_fd = landlock_fd,
 		.gone = on_gone,
 		.userdata = f,

@@ -35,7 +35,7 @@ struct seen {
 struct fixture {
 	char dir[64]; /* scratch, owned by the submitter */
 	sd_event *event;
-	struct submitter who;
+	struct credentials who;
 	struct worker *worker;
 	struct seen seen;
 };

@@ -167,7 +167,7 @@ int asker_from_socket(struct asker **ret, int fd)
 	return 0;
 }
 
-static int read_groups(sd_bus_message *m, struct submitter *id)
+static int read_groups(sd_bus_message *m, struct credentials *id)
 {
 	const void *groups;
 	size_t size;
@@ -208,7 +208,7 @@ static int read_process(sd_bus_message *m, struct caller *c)
 
 static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, bool *ret_groups)
 {
-	struct submitter *id = &c->id;
+	struct credentials *id = &c->id;
 	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {

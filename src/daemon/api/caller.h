@@ -14,7 +14,7 @@ struct grant;
 
 /* Who asks: from the socket or the bus, never from /proc or the user database. */
 struct caller {
-	struct submitter id;
+	struct credentials id;
 	bool is_us; /* reclaimd asks for itself: its own mounts count */
 	/* The process, and a descriptor that stands for it; 0 and -1 where it is not known. */
 	pid_t pid;

@@ -71,7 +71,7 @@ static int ask(struct staging_area *area, struct unflushed *last)
 	struct unflushed *u;
 	size_t n = 0;
 	/* One that is at work is not replaced here. */
-	int r = w ? 0 : staging_area_deleter(area, last->job->owner, &w);
+	int r = w ? 0 : staging_area_deleter(area, last->job->submitter, &w);
 
 	STAILQ_FOREACH(u, &area->flush.covered, link)
 	names[n++] = u->job->uuid_text;

@@ -94,26 +94,26 @@ static int load_job(const struct job_record *r, void *userdata)
 	struct jobs *jobs = l->jobs;
 	const struct mounts *mounts = context_mounts(jobs->context);
 	const struct mount *mount = mounts && *r->mount ? mounts_by_path(mounts, r->mount) : NULL;
-	struct submitter id = {
+	struct credentials id = {
 		.uid = r->uid, .gid = r->gid, .groups = (gid_t *)r->groups, .n_groups = r->n_groups
 	};
-	_cleanup_(owner_unrefp) struct owner *owner = NULL;
+	_cleanup_(submitter_unrefp) struct submitter *submitter = NULL;
 	_cleanup_(staging_area_unrefp) struct staging_area *area = NULL;
 	struct job *j;
 	int e;
 
 	if (r->state == JOB_ACCEPTED && r->names == 0)
 		return load_incomplete(l, r->id);
-	e = owner_get(&owner, jobs->submitters, &id);
+	e = submitter_get(&submitter, jobs->submitters, &id);
 	if (e >= 0)
-		e = staging_area_get(&area, jobs->submitters, owner, r->mount,
+		e = staging_area_get(&area, jobs->submitters, submitter, r->mount,
 				     mount ? mount->dev : 0);
 	if (e >= 0)
 		e = job_table_reserve(&jobs->table, jobs->table.n + 1);
 	if (e >= 0)
 		e = deadlines_reserve(&jobs->deadlines, jobs->table.n + 1);
 	if (e >= 0)
-		e = job_new(&j, jobs, r, owner, area);
+		e = job_new(&j, jobs, r, submitter, area);
 	if (e < 0)
 		return e;
 	j->told = true;
@@ -122,7 +122,7 @@ static int load_job(const struct job_record *r, void *userdata)
 		j->unmarked = -EAGAIN;
 	job_table_add(&jobs->table, j);
 	jobs->counts[j->r.state]++;
-	owner->user->jobs++;
+	submitter->user->jobs++;
 	return 0;
 }
 

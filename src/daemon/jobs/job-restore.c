@@ -224,7 +224,7 @@ static void ask_all(struct job_restore *b)
 	b->open = 1;
 	for (b->asked = 0; b->asked < b->chunk->n; b->asked++) {
 		b->open++;
-		r = owner_intake(b->j->owner, b->filesystem, &intake);
+		r = submitter_intake(b->j->submitter, b->filesystem, &intake);
 		if (r >= 0)
 			r = ask(b, intake, b->asked);
 		if (r < 0) {

@@ -220,7 +220,8 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r >= 0)
-		r = owner_intake(run->job->owner, staging_area_filesystem(run->job->area), &intake);
+		r = submitter_intake(run->job->submitter, staging_area_filesystem(run->job->area),
+				     &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_sibling, on_siblings, run);
 	if (r < 0)
@@ -625,7 +626,7 @@ static void run_staged(struct run *run)
 {
 	struct job *j = run->job;
 	struct worker *worker;
-	int r = staging_area_deleter(j->area, j->owner, &worker);
+	int r = staging_area_deleter(j->area, j->submitter, &worker);
 
 	if (r < 0)
 		run_retry(run, r);
@@ -668,7 +669,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = owner_intake(j->owner, staging_area_filesystem(j->area), &intake);
+		r = submitter_intake(j->submitter, staging_area_filesystem(j->area), &intake);
 	if (r >= 0)
 		r = worker_open_dir(intake, fd, j->uuid_text, known(&j->r.staging_id),
 				    on_staged_dir, run);
@@ -724,7 +725,7 @@ static void on_origin_dir(int r, int fd, void *userdata)
 		return;
 	}
 	run->origin_fd = fd;
-	r = staging_area_deleter_for(run->job->area, run->job->owner, fd, &run->own_worker);
+	r = staging_area_deleter_for(run->job->area, run->job->submitter, fd, &run->own_worker);
 	if (r < 0)
 		run_retry(run, r);
 	else
@@ -741,7 +742,7 @@ static void begin_in_place(struct run *run)
 		keep_group(run, run->job->r.path, -ENOENT);
 		return;
 	}
-	r = owner_intake(run->job->owner, staging_area_filesystem(run->job->area), &intake);
+	r = submitter_intake(run->job->submitter, staging_area_filesystem(run->job->area), &intake);
 	if (r >= 0)
 		r = worker_open_dir(intake, -1, dir->path, known(&dir->id), on_origin_dir, run);
 	if (r < 0)

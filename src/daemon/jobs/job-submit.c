@@ -30,7 +30,7 @@
 
 struct submit {
 	struct jobs *jobs;
-	struct owner *owner;
+	struct submitter *submitter;
 	struct intake *intake; /* that knows the session */
 	uint64_t session;
 	bool dry_run, validated;
@@ -86,9 +86,10 @@ static void submit_end(struct submit *s)
 	free(s->dir_path);
 	staging_area_unref(s->area);
 	if (s->counts)
-		s->owner->user->jobs--;
-	held_give(&s->held, &s->owner->user->held, &jobs->submitters->held, s->owner->id.uid);
-	owner_unref(s->owner);
+		s->submitter->user->jobs--;
+	held_give(&s->held, &s->submitter->user->held, &jobs->submitters->held,
+		  s->submitter->id.uid);
+	submitter_unref(s->submitter);
 	free(s);
 	context_flow_ends(jobs->context);
 }
@@ -171,7 +172,7 @@ static void go_on(struct submit *s, bool known)
 	j->submit = NULL;
 	if (s->staged == 0) {
 		if (j->r.staging_id.ino != 0)
-			staging_tidy(j->area, j->owner, j->uuid_text);
+			staging_tidy(j->area, j->submitter, j->uuid_text);
 		j->r.staging = "";
 	}
 	if (is_to_be_taken_back(s)) {
@@ -207,7 +208,7 @@ static int unrecord_work(struct store *store, void *userdata)
 static void take_out(struct job *j)
 {
 	j->jobs->counts[j->r.state]--;
-	j->owner->user->jobs--;
+	j->submitter->user->jobs--;
 	job_table_remove(&j->jobs->table, j);
 	j->refused = true;
 	if (j->saving == 0)
@@ -399,7 +400,7 @@ static void stage_begin(struct submit *s)
 	(void)schedule_clock(s->jobs);
 	s->record.held_until_usec =
 		schedule_moved(s->record.held_until_usec, s->jobs->clock_offset - s->clock_offset);
-	r = job_new(&s->job, s->jobs, &s->record, s->owner, s->area);
+	r = job_new(&s->job, s->jobs, &s->record, s->submitter, s->area);
 	if (r < 0) { /* it is on record: the next start takes it up */
 		s->error = r;
 		failure_set(&s->failure, ERROR_FAILED,
@@ -589,8 +590,8 @@ static void count_held(struct submit *s, uint64_t names, const char *text)
 		stop_validation(s);
 		return;
 	}
-	r = held_add(&s->held, &s->owner->user->held, &s->jobs->submitters->held, s->owner->id.uid,
-		     names, strlen(text), most);
+	r = held_add(&s->held, &s->submitter->user->held, &s->jobs->submitters->held,
+		     s->submitter->id.uid, names, strlen(text), most);
 	if (r == 0)
 		return;
 	fail(s, r);
@@ -606,7 +607,7 @@ static void count_held(struct submit *s, uint64_t names, const char *text)
 			    "which is %s (`limits: {names-per-user: }`): go on when some calls "
 			    "have been answered",
 			    r == -EDQUOT ? most
-					 : held_share(&s->owner->user->held,
+					 : held_share(&s->submitter->user->held,
 						      &s->jobs->submitters->held, most),
 			    r == -EDQUOT ? "the limit" : "your share while other users have many");
 	stop_validation(s);
@@ -691,7 +692,7 @@ static void complete(struct submit *s, const struct intake_validated *l)
 	int r;
 
 	find_mount(s, l);
-	r = staging_area_get(&s->area, s->jobs->submitters, s->owner, s->mount, l->dev);
+	r = staging_area_get(&s->area, s->jobs->submitters, s->submitter, s->mount, l->dev);
 	if (r >= 0)
 		r = job_table_reserve(&s->jobs->table, s->jobs->table.n + 256);
 	if (r >= 0)
@@ -758,10 +759,10 @@ static int describe(struct submit *s, const struct submit_options *o)
 		.state = JOB_ACCEPTED,
 		.resume_state = JOB_QUEUED,
 		.priority = o->priority,
-		.uid = s->owner->id.uid,
-		.gid = s->owner->id.gid,
-		.groups = s->owner->id.groups,
-		.n_groups = s->owner->id.n_groups,
+		.uid = s->submitter->id.uid,
+		.gid = s->submitter->id.gid,
+		.groups = s->submitter->id.groups,
+		.n_groups = s->submitter->id.n_groups,
 		.origin = s->origin,
 		.path = "",
 		.mount = "",
@@ -779,7 +780,7 @@ static int describe(struct submit *s, const struct submit_options *o)
 	return 0;
 }
 
-void submit_begin(struct jobs *jobs, const struct submitter *id, int view_fd,
+void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 		  const struct intake_group *groups, size_t n, const struct submit_options *o,
 		  submit_done_t done, void *userdata)
 {
@@ -792,7 +793,7 @@ void submit_begin(struct jobs *jobs, const struct submitter *id, int view_fd,
 	struct submitted none = { 0 };
 	struct submit *s = calloc(1, sizeof(*s));
 	filesystem_t filesystem = filesystem_of_groups(jobs->context, groups, n);
-	int r = s ? owner_get(&s->owner, jobs->submitters, id) : -ENOMEM;
+	int r = s ? submitter_get(&s->submitter, jobs->submitters, id) : -ENOMEM;
 
 	if (r < 0) {
 		free(s);
@@ -806,17 +807,17 @@ void submit_begin(struct jobs *jobs, const struct submitter *id, int view_fd,
 	s->userdata = userdata;
 	s->dry_run = o->dry_run;
 	s->counts = !s->dry_run;
-	s->owner->user->jobs += s->counts;
+	s->submitter->user->jobs += s->counts;
 	s->is_awaited = o->is_awaited;
 	s->keep_moved = o->keep_moved;
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);
 	if (r >= 0)
-		r = owner_intake_take(s->owner, filesystem, &s->intake);
+		r = submitter_intake_take(s->submitter, filesystem, &s->intake);
 	if (r == -EUSERS)
-		owner_say_full(s->owner, filesystem, &s->failure);
-	s->session = ++s->owner->sessions;
+		submitter_set_full_failure(s->submitter, filesystem, &s->failure);
+	s->session = ++s->submitter->sessions;
 	if (r >= 0)
 		r = worker_validate(intake_worker(s->intake), s->session, groups, n, view_fd,
 				    &callbacks, s);

@@ -62,6 +62,6 @@ typedef void (*submit_done_t)(const struct failure *f, const struct submitted *s
 /* Begins; options were checked. view_fd: the mount table of the process that asks, duplicated; -1:
  * the daemon asks for itself. Groups, their names and descriptors are only needed during the call.
  */
-void submit_begin(struct jobs *jobs, const struct submitter *id, int view_fd,
+void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 		  const struct intake_group *groups, size_t n, const struct submit_options *o,
 		  submit_done_t done, void *userdata);

@@ -155,13 +155,13 @@ struct job *job_free(struct job *j)
 	job_set_text(&j->r.message, NULL);
 	job_set_text(&j->r.strategy, NULL);
 	staging_area_unref(j->area);
-	owner_unref(j->owner);
+	submitter_unref(j->submitter);
 	free(j);
 	return NULL;
 }
 
-int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, struct owner *owner,
-	    struct staging_area *area)
+int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
+	    struct submitter *submitter, struct staging_area *area)
 {
 	_cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
 
@@ -171,12 +171,12 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, str
 	j->jobs = jobs;
 	j->phase = job_life_loaded(r->state);
 	j->deadline_index = JOB_NO_DEADLINE;
-	j->owner = owner_ref(owner);
+	j->submitter = submitter_ref(submitter);
 	j->area = area ? staging_area_ref(area) : NULL;
 	for (size_t i = 0; i < sizeof(r->uuid); i++)
 		(void)snprintf(j->uuid_text + 2 * i, 3, "%02x", r->uuid[i]);
-	j->r.groups = owner->id.groups;
-	j->r.n_groups = owner->id.n_groups;
+	j->r.groups = submitter->id.groups;
+	j->r.n_groups = submitter->id.n_groups;
 	j->r.mount = area ? area->mount : empty;
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
 	j->r.path = j->r.origin = j->r.inplace = j->r.message = j->r.strategy = empty;
@@ -311,10 +311,10 @@ static void finished_saved(struct job *j)
 	if (j->told)
 		tell_job_finished(jobs->context, &j->r);
 	if (*j->r.staging)
-		staging_tidy(j->area, j->owner, j->uuid_text);
+		staging_tidy(j->area, j->submitter, j->uuid_text);
 	jobs->counts[j->r.state]--;
 	jobs->finished[j->r.state]++;
-	j->owner->user->jobs--;
+	j->submitter->user->jobs--;
 	job_table_remove(&jobs->table, j);
 	job_free(j);
 }

@@ -27,7 +27,7 @@ struct submit;
 
 struct job {
 	/* Strings are the job's own but for mount, which is the staging area's; staging is "" or
-	 * uuid_text; groups are the owner's. */
+	 * uuid_text; groups are the submitter's. */
 	struct job_record r;
 	char uuid_text[33];
 	enum job_phase phase;  /* r.state is its state */
@@ -40,7 +40,7 @@ struct job {
 	uint64_t retry_usec;   /* by schedule_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
 	struct jobs *jobs;
-	struct owner *owner;
+	struct submitter *submitter;
 	struct staging_area *area;
 	struct run *run;
 	struct submit *submit;       /* while its names are being moved out of the way */
@@ -112,10 +112,10 @@ struct jobs {
 	uint64_t errors[ERROR_KINDS];      /* by errno; 0: all others */
 };
 
-/* Copies what the record says, its strings too; takes references on owner and area. area may be
+/* Copies what the record says, its strings too; takes references on submitter and area. area may be
  * NULL, and set later. */
-int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r, struct owner *owner,
-	    struct staging_area *area);
+int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
+	    struct submitter *submitter, struct staging_area *area);
 struct job *job_free(struct job *j);
 static inline void job_freep(struct job **j)
 {

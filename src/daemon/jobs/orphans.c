@@ -140,7 +140,7 @@ static void next_job(struct orphans *o)
 	struct worker *intake;
 
 	while (o->at_job < o->n_jobs && !o->jobs->context->stopping) {
-		if (owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
+		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
 		    worker_remove_staging(intake, o->user_fd, o->dirs[o->at_job], on_orphan_removed,
 					  o) >= 0)
 			return;
@@ -196,7 +196,7 @@ static void on_user_dir(int r, int fd, void *userdata)
 
 	if (r >= 0) {
 		o->user_fd = fd;
-		r = owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
+		r = submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
 	}
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_job_dir, on_jobs_listed, o);
@@ -213,7 +213,7 @@ static void next_user(struct orphans *o)
 
 		/* Looked at as closely as where something is to be put into it: who owns the root
 		 * of the mount can call anything .reclaim, and root is about to remove there. */
-		if (owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
+		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
 		    worker_make_staging(intake, o->mounts[o->at - 1], 0, uid, 0, /* make= */ false,
 					o->jobs->context->holder, on_user_dir, o) >= 0)
 			return;
@@ -251,7 +251,7 @@ static void on_reclaim_dir(int r, int fd, void *userdata)
 
 	if (r >= 0) {
 		o->reclaim_fd = fd;
-		r = owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
+		r = submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
 	}
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_user, on_users_listed, o);
@@ -269,7 +269,7 @@ static void next_mount(struct orphans *o)
 
 		(void)snprintf(path, sizeof(path), "%s/.reclaim",
 			       strcmp(mount, "/") == 0 ? "" : mount);
-		if (owner_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
+		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
 		    worker_open_dir(intake, -1, path, NULL, on_reclaim_dir, o) >= 0)
 			return;
 	}

@@ -26,7 +26,7 @@ static const struct job *next_of(const struct staging_area *area)
 static struct scheduler_slot slot_of(const struct staging_area *area)
 {
 	return (struct scheduler_slot){ .dev = area->dev,
-					.account = area->owner->user->account,
+					.account = area->submitter->user->account,
 					.silent = area->running && area->running->silent };
 }
 
@@ -53,7 +53,7 @@ static struct job *choose(struct jobs *jobs)
 		if (!j || !scheduler_has_room(&slot, running, n))
 			continue;
 		c = (struct candidate){ .priority = j->r.priority,
-					.served = j->owner->user->served };
+					.served = j->submitter->user->served };
 		if (!chosen || scheduler_before(&c, &best)) {
 			chosen = j;
 			best = c;
@@ -82,7 +82,7 @@ static int on_schedule(sd_event_source *source, void *userdata)
 	(void)source;
 	while ((j = choose(jobs))) {
 		schedule_remove(j);
-		j->owner->user->served = ++jobs->served;
+		j->submitter->user->served = ++jobs->served;
 		jobs->begin(j);
 	}
 	schedule_status(jobs);

@@ -130,7 +130,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = owner_intake(l->j->owner, staging_area_filesystem(l->j->area), &intake);
+		r = submitter_intake(l->j->submitter, staging_area_filesystem(l->j->area), &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, l->j->uuid_text, on_name, on_listed, l);
 	if (r < 0)

@@ -255,7 +255,7 @@ static int account_of(uid_t uid, char *name, size_t size, gid_t *ret_gid)
 	return 1;
 }
 
-static int groups_of(const char *name, struct submitter *s)
+static int groups_of(const char *name, struct credentials *s)
 {
 	int n = 64;
 
@@ -278,7 +278,7 @@ static int groups_of(const char *name, struct submitter *s)
 /* Finds who somebody is. Returns the index; -ENOENT: no account. */
 static int submitter_find(struct spool_round *r, uid_t uid)
 {
-	struct submitter s = { .uid = uid }, *v;
+	struct credentials s = { .uid = uid }, *v;
 	char name[256];
 	int k;
 

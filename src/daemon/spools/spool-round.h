@@ -48,7 +48,7 @@ struct spool_round {
 	struct spool_seen *seen;
 	size_t n_seen;
 	bool more; /* there were too many */
-	struct submitter *submitters;
+	struct credentials *submitters;
 	size_t n_submitters;
 
 	/* How its end is told. */

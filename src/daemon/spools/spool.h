@@ -38,7 +38,7 @@ struct spool_batch {
 	size_t names_len;
 	const struct identity *ids; /* of each: what is not that any more must not be deleted */
 	size_t n;
-	const struct submitter *submitter; /* with the groups of the user database */
+	const struct credentials *submitter; /* with the groups of the user database */
 	uint64_t undo_usec;
 };
 

@@ -26,25 +26,25 @@ static struct staging_area *staging_area_free(struct staging_area *area)
 	if (!area)
 		return NULL;
 	worker_free(area->deleter);
-	owner_unref(area->deleter_owner);
+	submitter_unref(area->deleter_submitter);
 	sd_event_source_disable_unref(area->idle);
 	sd_event_source_disable_unref(area->flush.timer);
 	fd_closep(&area->staging_fd);
 	fd_closep(&area->lock_fd);
 	free(area->lock_path);
-	owner_unref(area->owner);
+	submitter_unref(area->submitter);
 	free(area->mount);
 	free(area);
 	return NULL;
 }
 
-int staging_area_get(struct staging_area **ret, struct submitters *submitters, struct owner *o,
-		     const char *mount, dev_t dev)
+int staging_area_get(struct staging_area **ret, struct submitters *submitters,
+		     struct submitter *submitter, const char *mount, dev_t dev)
 {
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &submitters->areas, link)
-	if (area->owner->id.uid == o->id.uid && strcmp(area->mount, mount) == 0) {
+	if (area->submitter->id.uid == submitter->id.uid && strcmp(area->mount, mount) == 0) {
 		area->dev = dev ? dev : area->dev;
 		*ret = staging_area_ref(area);
 		return 0;
@@ -61,7 +61,7 @@ int staging_area_get(struct staging_area **ret, struct submitters *submitters, s
 		staging_area_free(area);
 		return -ENOMEM;
 	}
-	area->owner = owner_ref(o);
+	area->submitter = submitter_ref(submitter);
 	for (size_t i = 0; i < PRIORITIES; i++)
 		TAILQ_INIT(&area->queues[i]);
 	STAILQ_INIT(&area->flush.waiting);
@@ -103,7 +103,7 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 	if (area->users > 0)
 		return 0; /* staging_area_release will set it again */
 	area->deleter = worker_free(area->deleter);
-	area->deleter_owner = owner_unref(area->deleter_owner);
+	area->deleter_submitter = submitter_unref(area->deleter_submitter);
 	fd_closep(&area->staging_fd);
 	area->ours = false;
 	staging_area_drop_if_unused(area);
@@ -134,14 +134,14 @@ void staging_area_release(struct staging_area *area)
 /* ---- the staging directory -------------------------------------------------------------------
  */
 
-static void ask_next(struct staging_area *area);
+static void open_next(struct staging_area *area);
 
-static bool is_there(const struct staging_area *area, bool make)
+static bool is_open(const struct staging_area *area, bool make)
 {
 	return area->staging_fd >= 0 && (area->ours || !make);
 }
 
-static void made(struct staging_area *area, int r, int fd)
+static void answer_waiter(struct staging_area *area, int r, int fd)
 {
 	struct staging_area_waiter *w = area->waiters;
 
@@ -155,13 +155,13 @@ static void made(struct staging_area *area, int r, int fd)
 		area->ours = w->make;
 		area->absent = false;
 	}
-	/* Whoever waited is answered in order; one who would have it made is not answered by the
-	 * failure of one who would not. */
+	/* Waiters are answered in order; one that would have it made is not answered by the
+	 * failure of one that would not. */
 	area->waiters = w->next;
 	staging_area_use(area);
 	w->done(r < 0 ? r : 0, area->staging_fd, w->userdata);
 	free(w);
-	ask_next(area);
+	open_next(area);
 	staging_area_release(area);
 }
 
@@ -175,7 +175,7 @@ filesystem_t staging_area_filesystem(const struct staging_area *area)
 
 /* ---- another daemon's ---- */
 
-static bool is_told(const struct staging_area *area)
+static bool is_logged(const struct staging_area *area)
 {
 	const struct busy_mount *b;
 
@@ -185,7 +185,7 @@ static bool is_told(const struct staging_area *area)
 	return false;
 }
 
-static int tell_no_more(const struct staging_area *area)
+static int remember_logged(const struct staging_area *area)
 {
 	struct busy_mount *b = malloc(sizeof(*b) + strlen(area->mount) + 1);
 
@@ -200,16 +200,16 @@ static void on_holder(const char *name, const struct lasting_identity *id, void 
 {
 	struct staging_area *area = userdata;
 	_cleanup_free_ char *mount = escape_name(area->mount);
-	char who[160];
+	char holder[160];
 
 	(void)id;
-	if (is_told(area) || tell_no_more(area) < 0)
+	if (is_logged(area) || remember_logged(area) < 0)
 		return;
-	holder_describe(name, who, sizeof(who));
+	holder_describe(name, holder, sizeof(holder));
 	log_line(LOG_WARNING,
 		 "%s: another reclaimd (%s) has the staging directories there, so jobs delete in "
 		 "place. If that one is gone for good, remove %s/.reclaim/" HOLDER_DIR,
-		 mount ? mount : "?", who, mount ? mount : "?");
+		 mount ? mount : "?", holder, mount ? mount : "?");
 }
 
 static void on_holder_listed(int r, void *userdata)
@@ -218,7 +218,7 @@ static void on_holder_listed(int r, void *userdata)
 
 	(void)r;
 	fd_closep(&area->lock_fd);
-	made(area, -EBUSY, -1);
+	answer_waiter(area, -EBUSY, -1);
 }
 
 static void on_lock(int r, int fd, void *userdata)
@@ -228,18 +228,18 @@ static void on_lock(int r, int fd, void *userdata)
 
 	area->lock_fd = fd;
 	if (r >= 0)
-		r = owner_intake(area->submitters->root, staging_area_filesystem(area), &root);
+		r = submitter_intake(area->submitters->root, staging_area_filesystem(area), &root);
 	if (r >= 0)
 		r = worker_list_staging(root, fd, NULL, on_holder, on_holder_listed, area);
 	if (r < 0)
 		on_holder_listed(r, area);
 }
 
-/* Says once whose the mount is. */
-static int ask_holder(struct staging_area *area)
+/* Logs once which daemon has the mount. */
+static int find_holder(struct staging_area *area)
 {
 	struct worker *root;
-	int r = owner_intake(area->submitters->root, staging_area_filesystem(area), &root);
+	int r = submitter_intake(area->submitters->root, staging_area_filesystem(area), &root);
 
 	free(area->lock_path);
 	if (asprintf(&area->lock_path, "%s/.reclaim/" HOLDER_DIR,
@@ -254,8 +254,8 @@ static void on_made(int r, int fd, void *userdata)
 {
 	struct staging_area *area = userdata;
 
-	if (r != -EBUSY || is_told(area) || ask_holder(area) < 0)
-		made(area, r, fd);
+	if (r != -EBUSY || is_logged(area) || find_holder(area) < 0)
+		answer_waiter(area, r, fd);
 }
 
 static int mount_id(struct staging_area *area, uint64_t *ret)
@@ -266,7 +266,7 @@ static int mount_id(struct staging_area *area, uint64_t *ret)
 	/* Not a mount point just now: what is at that path belongs to another filesystem. */
 	if (!mount || strcmp(mount->target, area->mount) != 0)
 		return -ENODEV;
-	/* Everybody's staging directories are made by one process, which nobody may keep waiting.
+	/* All users' staging directories are made by one process, which no user may keep waiting.
 	 */
 	if (mount_is_users(mount))
 		return -EOPNOTSUPP;
@@ -274,7 +274,7 @@ static int mount_id(struct staging_area *area, uint64_t *ret)
 	return 0;
 }
 
-static int ask(struct staging_area *area, const struct staging_area_waiter *w)
+static int request_open(struct staging_area *area, const struct staging_area_waiter *w)
 {
 	struct worker *worker;
 	uint64_t id;
@@ -282,23 +282,23 @@ static int ask(struct staging_area *area, const struct staging_area_waiter *w)
 
 	if (r < 0)
 		return r;
-	r = owner_intake(area->submitters->root, staging_area_filesystem(area), &worker);
+	r = submitter_intake(area->submitters->root, staging_area_filesystem(area), &worker);
 	if (r < 0)
 		return r;
 	return worker_make_staging(
-		worker, area->mount, id, area->owner->id.uid, area->owner->id.gid, w->make,
+		worker, area->mount, id, area->submitter->id.uid, area->submitter->id.gid, w->make,
 		w->make ? area->submitters->context->holder : NULL, on_made, area);
 }
 
-static void ask_next(struct staging_area *area)
+static void open_next(struct staging_area *area)
 {
 	struct staging_area_waiter *w;
 	int r;
 
 	while ((w = area->waiters) && !area->making) {
-		bool there = is_there(area, w->make);
+		bool there = is_open(area, w->make);
 
-		r = there ? 0 : ask(area, w);
+		r = there ? 0 : request_open(area, w);
 		if (r >= 0 && !there) {
 			area->making = true;
 			return;
@@ -314,7 +314,7 @@ void staging_area_open(struct staging_area *area, bool make, staging_area_opened
 {
 	struct staging_area_waiter *w, **last;
 
-	if (is_there(area, make)) {
+	if (is_open(area, make)) {
 		done(0, area->staging_fd, userdata);
 		return;
 	}
@@ -328,7 +328,7 @@ void staging_area_open(struct staging_area *area, bool make, staging_area_opened
 		;
 	*last = w;
 	staging_area_use(area);
-	ask_next(area);
+	open_next(area);
 	staging_area_release(area);
 }
 
@@ -339,9 +339,9 @@ static void deleter_gone(struct worker *w, const char *how, void *userdata)
 {
 	struct staging_area *area = userdata;
 
-	log_user(LOG_WARNING, area->owner->id.uid, SD_ID128_NULL,
+	log_user(LOG_WARNING, area->submitter->id.uid, SD_ID128_NULL,
 		 "The process that deletes for uid %u on %s has ended: %s",
-		 (unsigned)area->owner->id.uid, area->mount, how);
+		 (unsigned)area->submitter->id.uid, area->mount, how);
 	area->deleter = worker_free(w);
 }
 
@@ -349,13 +349,13 @@ static void other_gone(struct worker *w, const char *how, void *userdata)
 {
 	struct staging_area *area = userdata;
 
-	(void)w; /* freed by whose it is, who has been answered -EPIPE */
-	log_user(LOG_WARNING, area->owner->id.uid, SD_ID128_NULL,
-		 "A process that deletes for uid %u has ended: %s", (unsigned)area->owner->id.uid,
-		 how);
+	(void)w; /* freed by the part that has it, whose request failed with -EPIPE */
+	log_user(LOG_WARNING, area->submitter->id.uid, SD_ID128_NULL,
+		 "A process that deletes for uid %u has ended: %s",
+		 (unsigned)area->submitter->id.uid, how);
 }
 
-static int deleter_new(struct worker **ret, struct staging_area *area, struct owner *o,
+static int deleter_new(struct worker **ret, struct staging_area *area, struct submitter *submitter,
 		       int landlock_fd,
 		       void (*gone)(struct worker *w, const char *how, void *userdata))
 {
@@ -363,7 +363,7 @@ static int deleter_new(struct worker **ret, struct staging_area *area, struct ow
 	struct worker_options options = {
 		.program = area->submitters->context->worker_program,
 		.role = WORKER_DELETE,
-		.submitter = &o->id,
+		.credentials = &submitter->id,
 		.landlock_fd = landlock_fd,
 		.pacers = area->submitters->context->pacers,
 		.stall_usec = c->moosefs_snapshot ? c->moosefs_stall_usec : 0,
@@ -374,24 +374,25 @@ static int deleter_new(struct worker **ret, struct staging_area *area, struct ow
 
 	if (area->submitters->context->ended)
 		return -ECANCELED;
-	return owner_worker_new(o, staging_area_filesystem(area), &options, ret);
+	return submitter_worker_new(submitter, staging_area_filesystem(area), &options, ret);
 }
 
-int staging_area_deleter(struct staging_area *area, struct owner *o, struct worker **ret)
+int staging_area_deleter(struct staging_area *area, struct submitter *submitter,
+			 struct worker **ret)
 {
 	int r;
 
-	if (area->deleter && (area->stale || area->deleter_owner != o)) {
+	if (area->deleter && (area->stale || area->deleter_submitter != submitter)) {
 		area->deleter = worker_free(area->deleter);
-		area->deleter_owner = owner_unref(area->deleter_owner);
+		area->deleter_submitter = submitter_unref(area->deleter_submitter);
 	}
 	area->stale = false;
 	if (!area->deleter) {
-		r = deleter_new(&area->deleter, area, o, area->staging_fd, deleter_gone);
+		r = deleter_new(&area->deleter, area, submitter, area->staging_fd, deleter_gone);
 		if (r < 0)
 			return r;
-		owner_unref(area->deleter_owner);
-		area->deleter_owner = owner_ref(o);
+		submitter_unref(area->deleter_submitter);
+		area->deleter_submitter = submitter_ref(submitter);
 	}
 	*ret = area->deleter;
 	return 0;
@@ -405,13 +406,13 @@ void staging_area_renew(struct staging_area *area)
 void staging_area_detach_deleter(struct staging_area *area)
 {
 	area->deleter = NULL;
-	area->deleter_owner = owner_unref(area->deleter_owner);
+	area->deleter_submitter = submitter_unref(area->deleter_submitter);
 }
 
-int staging_area_deleter_for(struct staging_area *area, struct owner *o, int landlock_fd,
-			     struct worker **ret)
+int staging_area_deleter_for(struct staging_area *area, struct submitter *submitter,
+			     int landlock_fd, struct worker **ret)
 {
-	return deleter_new(ret, area, o, landlock_fd, other_gone);
+	return deleter_new(ret, area, submitter, landlock_fd, other_gone);
 }
 
 void staging_areas_renew(struct submitters *s)
@@ -445,7 +446,7 @@ void staging_areas_done(struct submitters *s)
 
 struct tidy {
 	struct staging_area *area;
-	struct owner *o;
+	struct submitter *submitter;
 	unsigned tries;
 	char job_dir[33];
 };
@@ -457,7 +458,7 @@ static void tidy_end(struct tidy *t)
 	struct context *c = t->area->submitters->context;
 
 	staging_area_release(t->area);
-	owner_unref(t->o);
+	submitter_unref(t->submitter);
 	free(t);
 	context_flow_ends(c);
 }
@@ -480,9 +481,9 @@ static void on_removed(int r, void *userdata)
 	struct tidy *t = userdata;
 
 	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
-		log_user(LOG_WARNING, t->o->id.uid, SD_ID128_NULL,
+		log_user(LOG_WARNING, t->submitter->id.uid, SD_ID128_NULL,
 			 "%s/.reclaim/%u/%s could not be removed: %s", t->area->mount,
-			 (unsigned)t->o->id.uid, t->job_dir, strerror(-r));
+			 (unsigned)t->submitter->id.uid, t->job_dir, strerror(-r));
 	tidy_retry(t, r);
 }
 
@@ -492,7 +493,7 @@ static void on_tidy_staging(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r >= 0)
-		r = owner_intake(t->o, staging_area_filesystem(t->area), &intake);
+		r = submitter_intake(t->submitter, staging_area_filesystem(t->area), &intake);
 	if (r >= 0)
 		r = worker_remove_staging(intake, fd, t->job_dir, on_removed, t);
 	if (r < 0)
@@ -505,14 +506,14 @@ static void tidy_try(struct tidy *t)
 	staging_area_open(t->area, /* make= */ false, on_tidy_staging, t);
 }
 
-void staging_tidy(struct staging_area *area, struct owner *o, const char *job_dir)
+void staging_tidy(struct staging_area *area, struct submitter *submitter, const char *job_dir)
 {
 	struct tidy *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return;
 	t->area = area;
-	t->o = owner_ref(o);
+	t->submitter = submitter_ref(submitter);
 	(void)snprintf(t->job_dir, sizeof(t->job_dir), "%s", job_dir);
 	staging_area_use(area);
 	context_flow_begins(area->submitters->context);

@@ -35,19 +35,19 @@ struct staging_area_waiter;
 struct staging_area {
 	LIST_ENTRY(staging_area) link;
 	struct submitters *submitters;
-	unsigned refs, users; /* users: of the descriptor and the worker */
-	struct owner *owner;  /* who came first: the user's uid and gid for the directory */
-	char *mount;          /* mount point in our namespace, or "" if it has none */
+	unsigned refs, users;        /* users: of the descriptor and the worker */
+	struct submitter *submitter; /* the first one: its uid and gid are the directory's */
+	char *mount;                 /* mount point in our namespace, or "" if it has none */
 	dev_t dev;
 	int staging_fd;
 	bool ours; /* more may be put there: no other daemon has the mount */
 	bool making;
 	char *lock_path;
-	int lock_fd; /* while it is asked who that is */
+	int lock_fd; /* while the holder is asked for */
 	bool absent; /* the mount or its staging directory is not there: jobs wait */
 	struct staging_area_waiter *waiters;
 	struct worker *deleter;
-	struct owner *deleter_owner;
+	struct submitter *deleter_submitter;
 	bool stale; /* the worker is to be replaced */
 	sd_event_source *idle;
 	struct job *running;
@@ -55,7 +55,7 @@ struct staging_area {
 	struct flush_group flush; /* jobs that have run, and are not durable yet */
 };
 
-/* A mount that another daemon has, which has been said. */
+/* A mount that another daemon has, which has been logged. */
 struct busy_mount {
 	LIST_ENTRY(busy_mount) link;
 	char mount[];
@@ -69,8 +69,8 @@ static inline bool staging_area_flush_is_full(const struct staging_area *area)
 
 /* The staging area of that user on that mount, made if there is none. Drop it with
  * staging_area_unref. */
-int staging_area_get(struct staging_area **ret, struct submitters *submitters, struct owner *o,
-		     const char *mount, dev_t dev);
+int staging_area_get(struct staging_area **ret, struct submitters *submitters,
+		     struct submitter *submitter, const char *mount, dev_t dev);
 struct staging_area *staging_area_ref(struct staging_area *area);
 /* What it is on, for its intake workers. */
 filesystem_t staging_area_filesystem(const struct staging_area *area);
@@ -87,19 +87,20 @@ void staging_area_open(struct staging_area *area, bool make, staging_area_opened
 void staging_area_use(struct staging_area *area);
 void staging_area_release(struct staging_area *area);
 
-/* The worker that deletes in the staging directory (which must be open) as that owner. */
-int staging_area_deleter(struct staging_area *area, struct owner *o, struct worker **ret);
+/* The worker that deletes in the staging directory (which must be open) as that submitter. */
+int staging_area_deleter(struct staging_area *area, struct submitter *submitter,
+			 struct worker **ret);
 /* The worker was told what does not hold any more: another is started at its next use, which is at
  * the latest when the names of the next directory are begun with. */
 void staging_area_renew(struct staging_area *area);
 /* The deleter belongs to the caller from now on. */
 void staging_area_detach_deleter(struct staging_area *area);
 /* A worker that deletes in another directory; the caller's. */
-int staging_area_deleter_for(struct staging_area *area, struct owner *o, int landlock_fd,
-			     struct worker **ret);
+int staging_area_deleter_for(struct staging_area *area, struct submitter *submitter,
+			     int landlock_fd, struct worker **ret);
 
 /* Removes a job's own directory in staging, if it is empty. It is not waited for. */
-void staging_tidy(struct staging_area *area, struct owner *o, const char *job_dir);
+void staging_tidy(struct staging_area *area, struct submitter *submitter, const char *job_dir);
 
 /* What their workers were told does not hold any more. */
 void staging_areas_renew(struct submitters *s);

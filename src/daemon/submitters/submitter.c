@@ -42,7 +42,7 @@ static void user_unref(struct user *u)
 	free(u);
 }
 
-static bool same_submitter(const struct submitter *a, const struct submitter *b)
+static bool same_credentials(const struct credentials *a, const struct credentials *b)
 {
 	return a->uid == b->uid && a->gid == b->gid && a->n_groups == b->n_groups &&
 	       (a->n_groups == 0 ||
@@ -165,31 +165,31 @@ static void on_reaped(void *userdata)
 	user_unref(u);
 }
 
-int owner_worker_new(struct owner *o, filesystem_t filesystem, struct worker_options *options,
-		     struct worker **ret)
+int submitter_worker_new(struct submitter *submitter, filesystem_t filesystem,
+			 struct worker_options *options, struct worker **ret)
 {
 	struct attendant *a;
 	unsigned there;
 	int r;
 
-	if (stuck(o->user, filesystem, &there) >= STUCK_MOST && o->id.uid != 0)
+	if (stuck(submitter->user, filesystem, &there) >= STUCK_MOST && submitter->id.uid != 0)
 		return -EUSERS;
 	if (there >= STUCK_THERE_MOST)
 		return -EUSERS;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	*a = (struct attendant){ .user = o->user, .filesystem = filesystem };
+	*a = (struct attendant){ .user = submitter->user, .filesystem = filesystem };
 	options->left = on_left;
 	options->reaped = on_reaped;
 	options->process_userdata = a;
-	r = worker_new(ret, o->submitters->context->event, options);
+	r = worker_new(ret, submitter->submitters->context->event, options);
 	if (r < 0) {
 		free(a);
 		return r;
 	}
-	o->user->refs++;
-	LIST_INSERT_HEAD(&o->user->attendants, a, link);
+	submitter->user->refs++;
+	LIST_INSERT_HEAD(&submitter->user->attendants, a, link);
 	return 0;
 }
 
@@ -200,7 +200,8 @@ static bool is_idle(const struct intake *i)
 	return i->sessions == 0 && (!i->worker || worker_busy(i->worker) == 0);
 }
 
-/* Whose requests fail with it may ask for another in that very call: it is out of the way. */
+/* A client whose requests fail with it may ask for another in that very call: this one is out of
+ * the way. */
 static void intake_stop(struct intake *i)
 {
 	struct worker *w = i->worker;
@@ -217,111 +218,113 @@ static void intake_end(struct intake *i)
 	intake_stop(i);
 	if (i->sessions > 0)
 		return; /* until it is given back */
-	if (i->owner)
+	if (i->submitter)
 		LIST_REMOVE(i, link);
 	free(i);
 }
 
-static struct intake *with_worker(const struct owner *o)
+static struct intake *with_worker(const struct submitter *submitter)
 {
 	struct intake *i;
 
-	LIST_FOREACH(i, &o->intakes, link)
+	LIST_FOREACH(i, &submitter->intakes, link)
 	if (i->worker)
 		return i;
 	return NULL;
 }
 
-/* From the first again each time: whose requests fail with one may give back any other, which is
- * freed then. */
-void owner_end_workers(struct owner *o)
+/* From the first again each time: a client whose requests fail with one may give back any other,
+ * which is freed then. */
+void submitter_end_workers(struct submitter *submitter)
 {
 	struct intake *i, *next;
 
-	while ((i = with_worker(o)))
+	while ((i = with_worker(submitter)))
 		intake_stop(i);
-	for (i = LIST_FIRST(&o->intakes); i; i = next) {
+	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
 		next = LIST_NEXT(i, link);
 		intake_end(i);
 	}
 }
 
-static struct owner *owner_free(struct owner *o)
+static struct submitter *submitter_free(struct submitter *submitter)
 {
 	struct intake *i;
 
-	if (!o)
+	if (!submitter)
 		return NULL;
-	owner_end_workers(o);
-	while ((i = LIST_FIRST(&o->intakes))) {
+	submitter_end_workers(submitter);
+	while ((i = LIST_FIRST(&submitter->intakes))) {
 		LIST_REMOVE(i, link);
-		i->owner = NULL;
+		i->submitter = NULL;
 	}
-	sd_event_source_disable_unref(o->idle);
-	user_unref(o->user);
-	free(o->id.groups);
-	free(o);
+	sd_event_source_disable_unref(submitter->idle);
+	user_unref(submitter->user);
+	free(submitter->id.groups);
+	free(submitter);
 	return NULL;
 }
 
-static int owner_new(struct owner **ret, struct submitters *submitters, const struct submitter *id)
+static int submitter_new(struct submitter **ret, struct submitters *submitters,
+			 const struct credentials *id)
 {
-	struct owner *o = calloc(1, sizeof(*o));
+	struct submitter *submitter = calloc(1, sizeof(*submitter));
 
-	if (!o)
+	if (!submitter)
 		return -ENOMEM;
-	o->submitters = submitters;
-	o->refs = 1;
-	LIST_INIT(&o->intakes);
-	o->id = (struct submitter){ .uid = id->uid, .gid = id->gid };
-	o->user = user_get(submitters, account_of(id->uid));
+	submitter->submitters = submitters;
+	submitter->refs = 1;
+	LIST_INIT(&submitter->intakes);
+	submitter->id = (struct credentials){ .uid = id->uid, .gid = id->gid };
+	submitter->user = user_get(submitters, account_of(id->uid));
 	if (id->n_groups > 0)
-		o->id.groups = malloc(id->n_groups * sizeof(*id->groups));
-	if (!o->user || (id->n_groups > 0 && !o->id.groups)) {
-		owner_free(o);
+		submitter->id.groups = malloc(id->n_groups * sizeof(*id->groups));
+	if (!submitter->user || (id->n_groups > 0 && !submitter->id.groups)) {
+		submitter_free(submitter);
 		return -ENOMEM;
 	}
 	if (id->n_groups > 0)
-		memcpy(o->id.groups, id->groups, id->n_groups * sizeof(*id->groups));
-	o->id.n_groups = id->n_groups;
-	LIST_INSERT_HEAD(&submitters->owners, o, link);
-	*ret = o;
+		memcpy(submitter->id.groups, id->groups, id->n_groups * sizeof(*id->groups));
+	submitter->id.n_groups = id->n_groups;
+	LIST_INSERT_HEAD(&submitters->list, submitter, link);
+	*ret = submitter;
 	return 0;
 }
 
-int owner_get(struct owner **ret, struct submitters *submitters, const struct submitter *id)
+int submitter_get(struct submitter **ret, struct submitters *submitters,
+		  const struct credentials *id)
 {
-	struct owner *o;
+	struct submitter *submitter;
 
-	LIST_FOREACH(o, &submitters->owners, link)
-	if (same_submitter(&o->id, id)) {
-		*ret = owner_ref(o);
+	LIST_FOREACH(submitter, &submitters->list, link)
+	if (same_credentials(&submitter->id, id)) {
+		*ret = submitter_ref(submitter);
 		return 0;
 	}
-	return owner_new(ret, submitters, id);
+	return submitter_new(ret, submitters, id);
 }
 
-struct owner *owner_ref(struct owner *o)
+struct submitter *submitter_ref(struct submitter *submitter)
 {
-	o->refs++;
-	return o;
+	submitter->refs++;
+	return submitter;
 }
 
-/* Without its last job an owner still keeps its worker for a while: the next submit of a script
+/* Without its last job a submitter still keeps its worker for a while: the next submit of a script
  * that submits one file after the other comes at once. */
-static void owner_drop_if_unused(struct owner *o)
+static void submitter_drop_if_unused(struct submitter *submitter)
 {
-	if (o->refs > 0 || !LIST_EMPTY(&o->intakes))
+	if (submitter->refs > 0 || !LIST_EMPTY(&submitter->intakes))
 		return;
-	LIST_REMOVE(o, link);
-	owner_free(o);
+	LIST_REMOVE(submitter, link);
+	submitter_free(submitter);
 }
 
-struct owner *owner_unref(struct owner *o)
+struct submitter *submitter_unref(struct submitter *submitter)
 {
-	if (o) {
-		o->refs--;
-		owner_drop_if_unused(o);
+	if (submitter) {
+		submitter->refs--;
+		submitter_drop_if_unused(submitter);
 	}
 	return NULL;
 }
@@ -329,48 +332,49 @@ struct owner *owner_unref(struct owner *o)
 static void intake_gone(struct worker *w, const char *how, void *userdata)
 {
 	struct intake *i = userdata;
-	struct owner *o = i->owner;
+	struct submitter *submitter = i->submitter;
 
 	(void)w;
-	log_user(LOG_WARNING, o->id.uid, SD_ID128_NULL,
-		 "The process that looks at paths for uid %u has ended: %s", (unsigned)o->id.uid,
-		 how);
+	log_user(LOG_WARNING, submitter->id.uid, SD_ID128_NULL,
+		 "The process that checks paths for uid %u has ended: %s",
+		 (unsigned)submitter->id.uid, how);
 	intake_end(i);
-	owner_drop_if_unused(o);
+	submitter_drop_if_unused(submitter);
 }
 
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct owner *o = userdata;
+	struct submitter *submitter = userdata;
 	struct intake *i, *next;
 	uint64_t now = now_usec();
 
 	(void)usec;
-	for (i = LIST_FIRST(&o->intakes); i; i = next) {
+	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
 		next = LIST_NEXT(i, link);
 		if (is_idle(i) && (i->retired || now - i->used_usec >= IDLE_USEC))
 			intake_end(i);
 	}
-	if (!LIST_EMPTY(&o->intakes)) {
+	if (!LIST_EMPTY(&submitter->intakes)) {
 		(void)sd_event_source_set_time_relative(source, IDLE_USEC);
 		return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 	}
-	owner_drop_if_unused(o);
+	submitter_drop_if_unused(submitter);
 	return 0;
 }
 
-static int rest_later(struct owner *o)
+static int rest_later(struct submitter *submitter)
 {
 	int r;
 
-	if (o->idle) {
-		r = sd_event_source_set_time_relative(o->idle, IDLE_USEC);
-		return r < 0 ? r : sd_event_source_set_enabled(o->idle, SD_EVENT_ONESHOT);
+	if (submitter->idle) {
+		r = sd_event_source_set_time_relative(submitter->idle, IDLE_USEC);
+		return r < 0 ? r : sd_event_source_set_enabled(submitter->idle, SD_EVENT_ONESHOT);
 	}
-	r = sd_event_add_time_relative(o->submitters->context->event, &o->idle, CLOCK_MONOTONIC,
-				       IDLE_USEC, USEC_PER_SEC, on_idle, o);
+	r = sd_event_add_time_relative(submitter->submitters->context->event, &submitter->idle,
+				       CLOCK_MONOTONIC, IDLE_USEC, USEC_PER_SEC, on_idle,
+				       submitter);
 	if (r >= 0)
-		(void)sd_event_source_set_description(o->idle, "intake-idle");
+		(void)sd_event_source_set_description(submitter->idle, "intake-idle");
 	return r;
 }
 
@@ -379,14 +383,14 @@ static unsigned intakes_of(const struct user *u, struct submitters *submitters,
 			   struct intake **ret_idle)
 {
 	struct intake *i;
-	struct owner *o;
+	struct submitter *submitter;
 	unsigned n = 0;
 
 	*ret_idle = NULL;
-	LIST_FOREACH(o, &submitters->owners, link)
-	LIST_FOREACH(i, &o->intakes, link)
+	LIST_FOREACH(submitter, &submitters->list, link)
+	LIST_FOREACH(i, &submitter->intakes, link)
 	{
-		if (o->user != u || !i->worker)
+		if (submitter->user != u || !i->worker)
 			continue;
 		n++;
 		if (is_idle(i) && (!*ret_idle || i->used_usec < (*ret_idle)->used_usec))
@@ -395,83 +399,83 @@ static unsigned intakes_of(const struct user *u, struct submitters *submitters,
 	return n;
 }
 
-static int make_room(const struct owner *o)
+static int make_room(const struct submitter *submitter)
 {
-	unsigned most = o->id.uid == 0 ? INTAKES_ROOT_MOST : INTAKES_MOST;
-	struct owner *whose;
+	unsigned most = submitter->id.uid == 0 ? INTAKES_ROOT_MOST : INTAKES_MOST;
+	struct submitter *whose;
 	struct intake *idle;
 
-	if (intakes_of(o->user, o->submitters, &idle) < most)
+	if (intakes_of(submitter->user, submitter->submitters, &idle) < most)
 		return 0;
 	if (!idle)
 		return -EUSERS;
-	whose = idle->owner;
+	whose = idle->submitter;
 	intake_end(idle);
-	if (whose != o)
-		owner_drop_if_unused(whose);
+	if (whose != submitter)
+		submitter_drop_if_unused(whose);
 	return 0;
 }
 
-static int intake_new(struct owner *o, filesystem_t filesystem, struct intake **ret)
+static int intake_new(struct submitter *submitter, filesystem_t filesystem, struct intake **ret)
 {
 	struct intake *i = calloc(1, sizeof(*i));
 	struct worker_options options = {
-		.program = o->submitters->context->worker_program,
+		.program = submitter->submitters->context->worker_program,
 		.role = WORKER_INTAKE,
-		.submitter = &o->id,
+		.credentials = &submitter->id,
 		.landlock_fd = -1,
-		.protect = (const char *const *)o->submitters->context->config->protect,
+		.protect = (const char *const *)submitter->submitters->context->config->protect,
 		.gone = intake_gone,
 		.userdata = i,
 	};
-	int r = i ? make_room(o) : -ENOMEM;
+	int r = i ? make_room(submitter) : -ENOMEM;
 
 	if (r >= 0)
-		r = owner_worker_new(o, filesystem, &options, &i->worker);
+		r = submitter_worker_new(submitter, filesystem, &options, &i->worker);
 	if (r < 0) {
 		free(i);
 		return r;
 	}
-	i->owner = o;
+	i->submitter = submitter;
 	i->filesystem = filesystem;
-	LIST_INSERT_HEAD(&o->intakes, i, link);
+	LIST_INSERT_HEAD(&submitter->intakes, i, link);
 	*ret = i;
 	return 0;
 }
 
-static int intake_get(struct owner *o, filesystem_t filesystem, struct intake **ret)
+static int intake_get(struct submitter *submitter, filesystem_t filesystem, struct intake **ret)
 {
 	struct intake *i;
 	int r = 0;
 
-	if (o->submitters->context->ended)
+	if (submitter->submitters->context->ended)
 		return -ECANCELED;
 	/* One that has ended without our having been told is freed a moment later. */
-	LIST_FOREACH(i, &o->intakes, link)
+	LIST_FOREACH(i, &submitter->intakes, link)
 	if (i->filesystem == filesystem && !i->retired && !worker_ended(i->worker))
 		break;
 	if (!i)
-		r = intake_new(o, filesystem, &i);
+		r = intake_new(submitter, filesystem, &i);
 	if (r < 0)
 		return r;
 	i->used_usec = now_usec();
 	*ret = i;
-	return rest_later(o);
+	return rest_later(submitter);
 }
 
-int owner_intake(struct owner *o, filesystem_t filesystem, struct worker **ret)
+int submitter_intake(struct submitter *submitter, filesystem_t filesystem, struct worker **ret)
 {
 	struct intake *i;
-	int r = intake_get(o, filesystem, &i);
+	int r = intake_get(submitter, filesystem, &i);
 
 	if (r >= 0)
 		*ret = i->worker;
 	return r;
 }
 
-int owner_intake_take(struct owner *o, filesystem_t filesystem, struct intake **ret)
+int submitter_intake_take(struct submitter *submitter, filesystem_t filesystem, struct intake **ret)
 {
-	int r = intake_get(o, filesystem, ret);
+	int r = intake_get(submitter, filesystem, ret);
 
 	if (r >= 0)
 		(*ret)->sessions++;
@@ -495,48 +499,52 @@ struct worker *intake_worker(const struct intake *i)
 }
 
 /* What most of its processes wait for: there; or where one was asked first and has not answered. */
-static filesystem_t hanging(const struct owner *o, filesystem_t there)
+static filesystem_t hanging(const struct submitter *submitter, filesystem_t there)
 {
 	const struct intake *i, *oldest = NULL;
-	const struct owner *other;
+	const struct submitter *other;
 	unsigned n;
 
-	(void)stuck(o->user, there, &n);
+	(void)stuck(submitter->user, there, &n);
 	if (n > 0)
 		return there;
-	LIST_FOREACH(other, &o->submitters->owners, link)
+	LIST_FOREACH(other, &submitter->submitters->list, link)
 	LIST_FOREACH(i, &other->intakes, link)
-	if (other->user == o->user && i->worker && (!oldest || i->used_usec < oldest->used_usec))
+	if (other->user == submitter->user && i->worker &&
+	    (!oldest || i->used_usec < oldest->used_usec))
 		oldest = i;
 	if (oldest)
 		return oldest->filesystem;
-	return LIST_EMPTY(&o->user->attendants) ? there
-						: LIST_FIRST(&o->user->attendants)->filesystem;
+	return LIST_EMPTY(&submitter->user->attendants)
+		       ? there
+		       : LIST_FIRST(&submitter->user->attendants)->filesystem;
 }
 
-void owner_say_full(const struct owner *o, filesystem_t filesystem, struct failure *f)
+void submitter_set_full_failure(const struct submitter *submitter, filesystem_t filesystem,
+				struct failure *f)
 {
-	const struct mounts *mounts = context_mounts(o->submitters->context);
-	const struct mount *mount = mounts ? mounts_by_dev(mounts, hanging(o, filesystem)) : NULL;
+	const struct mounts *mounts = context_mounts(submitter->submitters->context);
+	const struct mount *mount =
+		mounts ? mounts_by_dev(mounts, hanging(submitter, filesystem)) : NULL;
 	_cleanup_free_ char *where = mount ? escape_name(mount->target) : NULL;
 
 	failure_set(f, ERROR_LIMIT_EXCEEDED,
 		    "nothing was accepted: as many processes as uid %u may have wait for %s, which "
 		    "does not answer: submit this again when it does, or when it is unmounted",
-		    (unsigned)o->user->account,
+		    (unsigned)submitter->user->account,
 		    where ? where : "a filesystem that is not mounted here");
 }
 
-void owner_renew(struct owner *o)
+void submitter_renew(struct submitter *submitter)
 {
 	struct intake *i, *next;
 
-	for (i = LIST_FIRST(&o->intakes); i; i = next) {
+	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
 		next = LIST_NEXT(i, link);
 		i->retired = true;
 		/* Nothing new is given to a worker that goes by what does not hold any more, be it
-		 * ever so busy: who was told that the configuration is in force must not meet the
-		 * one before. */
+		 * ever so busy: a caller that was told that the configuration is in force must not
+		 * meet the one before. */
 		if (is_idle(i))
 			intake_end(i);
 	}
@@ -545,7 +553,7 @@ void owner_renew(struct owner *o)
 void submitters_init(struct submitters *s, struct context *c)
 {
 	*s = (struct submitters){ .context = c };
-	LIST_INIT(&s->owners);
+	LIST_INIT(&s->list);
 	LIST_INIT(&s->users);
 	LIST_INIT(&s->areas);
 	LIST_INIT(&s->busy_mounts);
@@ -553,31 +561,31 @@ void submitters_init(struct submitters *s, struct context *c)
 
 void submitters_renew(struct submitters *s)
 {
-	struct owner *o;
+	struct submitter *submitter;
 
-	LIST_FOREACH(o, &s->owners, link)
-	owner_renew(o);
+	LIST_FOREACH(submitter, &s->list, link)
+	submitter_renew(submitter);
 }
 
 void submitters_end_workers(struct submitters *s)
 {
-	struct owner *o, *next;
+	struct submitter *submitter, *next;
 
-	for (o = LIST_FIRST(&s->owners); o; o = next) {
-		owner_ref(o);
-		owner_end_workers(o);
-		next = LIST_NEXT(o, link);
-		owner_unref(o);
+	for (submitter = LIST_FIRST(&s->list); submitter; submitter = next) {
+		submitter_ref(submitter);
+		submitter_end_workers(submitter);
+		next = LIST_NEXT(submitter, link);
+		submitter_unref(submitter);
 	}
 }
 
 void submitters_done(struct submitters *s)
 {
-	struct owner *o;
+	struct submitter *submitter;
 
-	s->root = owner_unref(s->root);
-	while ((o = LIST_FIRST(&s->owners))) {
-		LIST_REMOVE(o, link);
-		owner_free(o);
+	s->root = submitter_unref(s->root);
+	while ((submitter = LIST_FIRST(&s->list))) {
+		LIST_REMOVE(submitter, link);
+		submitter_free(submitter);
 	}
 }

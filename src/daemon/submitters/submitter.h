@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whose authority jobs have: one object for each set of uid, gid and groups that has jobs, with the
- * intake workers that live as it. The same user may come with other groups (SAFETY test 3): that is
- * another owner of the same user, whose limits they share. So do the subordinate ids of an account
- * (account.h); authority over jobs goes by the uid alone.
+/* Submitters, with whose rights jobs are done: one object for each set of uid, gid and groups that
+ * has jobs, with the intake workers that run as it. The same user may come with other groups
+ * (SAFETY test 3): that is another submitter of the same user, whose limits they share. So do the
+ * subordinate ids of an account (account.h); authority over jobs goes by the uid alone.
  *
  * A filesystem that is frozen, or whose server is silent, keeps a worker waiting, and not even
- * SIGKILL ends the wait. So there is one intake worker for each owner and filesystem: what hangs
- * there holds up nothing elsewhere. A worker that has been given up and still waits is counted
- * until the kernel lets it go; where there are several, no more are sent after them. */
+ * SIGKILL ends the wait. So there is one intake worker for each submitter and filesystem: what
+ * hangs there holds up nothing elsewhere. A worker that has been given up and still waits is
+ * counted until the kernel lets it go; where there are several, no more are sent after them. */
 #pragma once
 
 #include <sys/queue.h>
@@ -53,8 +53,8 @@ LIST_HEAD(user_list, user);
 
 struct intake {
 	LIST_ENTRY(intake) link;
-	struct owner *owner;   /* NULL: it has ended before the last session was given back */
-	struct worker *worker; /* NULL: it has ended */
+	struct submitter *submitter; /* NULL: it has ended before the last session was given back */
+	struct worker *worker;       /* NULL: it has ended */
 	filesystem_t filesystem;
 	unsigned sessions; /* that are open, and known to this worker only */
 	bool retired;      /* finishes what it was asked, and gets nothing new */
@@ -62,17 +62,17 @@ struct intake {
 };
 LIST_HEAD(intake_list, intake);
 
-struct owner {
-	LIST_ENTRY(owner) link;
+struct submitter {
+	LIST_ENTRY(submitter) link;
 	struct submitters *submitters;
 	struct user *user;
 	unsigned refs;
-	struct submitter id;
+	struct credentials id;
 	struct intake_list intakes;
 	sd_event_source *idle;
 	uint64_t sessions; /* the number of the last one */
 };
-LIST_HEAD(owner_list, owner);
+LIST_HEAD(submitter_list, submitter);
 
 LIST_HEAD(staging_area_list, staging_area);
 LIST_HEAD(busy_mount_list, busy_mount);
@@ -80,52 +80,55 @@ LIST_HEAD(busy_mount_list, busy_mount);
 /* All of them, and where their names are staged (staging-area.h). */
 struct submitters {
 	struct context *context;
-	struct owner_list owners;
+	struct submitter_list list;
 	struct user_list users;
 	struct held held; /* of all but root */
 	struct staging_area_list areas;
 	struct busy_mount_list busy_mounts;
-	struct owner *root; /* whose intake worker makes staging directories */
+	struct submitter *root; /* whose intake worker makes staging directories */
 };
 
-/* Without root, who is found by owner_get. All zeroes but for the context. */
+/* Without root, which submitter_get finds. All zeroes but for the context. */
 void submitters_init(struct submitters *s, struct context *c);
 /* What they were told does not hold any more: their workers are replaced. */
 void submitters_renew(struct submitters *s);
-/* Ends the intake workers, at once; who waits for them is told. */
+/* Ends the intake workers, at once; their requests fail. */
 void submitters_end_workers(struct submitters *s);
 /* Frees what is left of them at the end, after staging_areas_done. */
 void submitters_done(struct submitters *s);
 
-/* The owner of that identity, made if there is none. Drop it with owner_unref. */
-int owner_get(struct owner **ret, struct submitters *submitters, const struct submitter *id);
-struct owner *owner_ref(struct owner *o);
-struct owner *owner_unref(struct owner *o);
-static inline void owner_unrefp(struct owner **o)
+/* The submitter with those credentials, made if there is none. Drop it with submitter_unref. */
+int submitter_get(struct submitter **ret, struct submitters *submitters,
+		  const struct credentials *id);
+struct submitter *submitter_ref(struct submitter *submitter);
+struct submitter *submitter_unref(struct submitter *submitter);
+static inline void submitter_unrefp(struct submitter **submitter)
 {
-	(void)owner_unref(*o);
+	(void)submitter_unref(*submitter);
 }
 
 /* The intake worker for a filesystem, started if there is none; it lives half a minute after its
  * last use. -EUSERS: too many processes of that user wait already. */
-int owner_intake(struct owner *o, filesystem_t filesystem, struct worker **ret);
-/* Says so, and for what they wait. */
-void owner_say_full(const struct owner *o, filesystem_t filesystem, struct failure *f);
+int submitter_intake(struct submitter *submitter, filesystem_t filesystem, struct worker **ret);
+/* Says so in *f, and which filesystem they wait for. */
+void submitter_set_full_failure(const struct submitter *submitter, filesystem_t filesystem,
+				struct failure *f);
 
 /* The same for a session, which no other worker knows: to be given back. */
-int owner_intake_take(struct owner *o, filesystem_t filesystem, struct intake **ret);
+int submitter_intake_take(struct submitter *submitter, filesystem_t filesystem,
+			  struct intake **ret);
 /* NULL is accepted. */
 void intake_give(struct intake *i);
 /* NULL if it has ended, or i is NULL. */
 struct worker *intake_worker(const struct intake *i);
 
 /* Starts a worker of any role, which counts as one of that user's there. -EUSERS as above. */
-int owner_worker_new(struct owner *o, filesystem_t filesystem, struct worker_options *options,
-		     struct worker **ret);
+int submitter_worker_new(struct submitter *submitter, filesystem_t filesystem,
+			 struct worker_options *options, struct worker **ret);
 
 /* The intake workers were told what does not hold any more: others are started at the next use, and
  * these end when they have done what they have begun. */
-void owner_renew(struct owner *o);
+void submitter_renew(struct submitter *submitter);
 
-/* At once, whatever they have begun: who waits for it is told. */
-void owner_end_workers(struct owner *o);
+/* At once, whatever they have begun: their requests fail. */
+void submitter_end_workers(struct submitter *submitter);

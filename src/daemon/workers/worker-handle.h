@@ -28,7 +28,7 @@ struct pacers;
 enum worker_role { WORKER_INTAKE, WORKER_DELETE };
 
 /* The authority that something is done with. */
-struct submitter {
+struct credentials {
 	uid_t uid;
 	gid_t gid;
 	gid_t *groups; /* supplementary; the submitter's, malloc'ed */
@@ -38,9 +38,9 @@ struct submitter {
 struct worker_options {
 	const char *program; /* path of reclaim-worker, or what worker_program_pin gave */
 	enum worker_role role;
-	const struct submitter *submitter; /* copied */
-	int landlock_fd;                   /* WORKER_DELETE: the directory; duplicated */
-	struct pacers *pacers;             /* WORKER_DELETE: what paces it, or NULL */
+	const struct credentials *credentials; /* copied */
+	int landlock_fd;                       /* WORKER_DELETE: the directory; duplicated */
+	struct pacers *pacers;                 /* WORKER_DELETE: what paces it, or NULL */
 	/* WORKER_DELETE, root: how long MooseFS's master may be held up; 0: not at all. */
 	uint64_t stall_usec;
 	const char *const *protect; /* further protected paths (I8), NULL-terminated, or NULL */

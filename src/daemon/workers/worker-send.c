@@ -99,7 +99,7 @@ void worker_next(struct worker *w)
 
 int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds)
 {
-	const struct submitter *submitter = o->submitter;
+	const struct credentials *credentials = o->credentials;
 	struct wire_out *out = message_add(&w->out, REQUEST_HELLO, 0);
 	int r;
 
@@ -107,11 +107,11 @@ int worker_greet(struct worker *w, const struct worker_options *o, const struct 
 		return -ENOMEM;
 	wire_put(out, PROTOCOL_VERSION);
 	wire_put(out, o->role == WORKER_DELETE);
-	wire_put(out, submitter->uid);
-	wire_put(out, submitter->gid);
+	wire_put(out, credentials->uid);
+	wire_put(out, credentials->gid);
 	wire_put(out, fds->pace >= 0 ? HELLO_PACED : 0);
 	wire_put(out, o->stall_usec);
-	wire_put_bytes(out, submitter->groups, submitter->n_groups * sizeof(gid_t));
+	wire_put_bytes(out, credentials->groups, credentials->n_groups * sizeof(gid_t));
 	wire_put_fd(out, fds->page);
 	wire_put_fd(out, fds->death_pipe);
 	if (o->role == WORKER_DELETE)
