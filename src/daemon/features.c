@@ -25,7 +25,7 @@ static void add(struct features *f, size_t *n, const char *format, ...)
 	f->names[++*n] = NULL;
 }
 
-void features_look(struct features *f)
+void features_detect(struct features *f)
 {
 	struct io_uring_params params = { 0 };
 	long landlock = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION_FLAG);

@@ -9,4 +9,4 @@ struct features {
 	char text[FEATURES_MAX][32];
 };
 
-void features_look(struct features *f);
+void features_detect(struct features *f);

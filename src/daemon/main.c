@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 	int r;
 
 	debug_begin();
-	features_look(&features);
+	features_detect(&features);
 	o.features = features.names;
 	r = options_parse(&o, argc, argv);
 	if (r <= 0)

@@ -11,7 +11,7 @@
 #include "daemon/spools/spool.h"
 #include "base/escape.h"
 
-/* A batch on its way; the names it was made of, and who they were. */
+/* A batch on its way; the names it was made of, and their identities. */
 struct spooled {
 	struct spool_jobs *to;
 	uint64_t id;
@@ -67,7 +67,7 @@ static struct spooled *spooled_new(struct spool_jobs *to, const struct spool_bat
 	return s;
 }
 
-/* Is it who the spool saw? Names that are missing have been passed over. */
+/* Is it the file that the spool saw? Names that are missing have been passed over. */
 static bool is_expected(const struct entry_record *e, void *userdata)
 {
 	struct spooled *s = userdata;
@@ -158,7 +158,7 @@ void spooling_retry(struct spool_jobs *s)
 
 size_t spooling_view(const struct spool_jobs *s, struct bus_spool *views, size_t n)
 {
-	static const char *const states[] = { [SPOOL_LOOKING] = "absent",
+	static const char *const states[] = { [SPOOL_UNKNOWN] = "absent",
 					      [SPOOL_ABSENT] = "absent",
 					      [SPOOL_SERVED] = "watching",
 					      [SPOOL_UNSERVED] = "refused" };
@@ -167,7 +167,7 @@ size_t spooling_view(const struct spool_jobs *s, struct bus_spool *views, size_t
 	for (size_t i = 0; i < MIN(n, all); i++) {
 		struct spool_view v;
 
-		spools_look(s->spools, i, &v);
+		spools_snapshot(s->spools, i, &v);
 		views[i] = (struct bus_spool){ .path = v.path,
 					       .state = states[v.state],
 					       .message = v.why,

@@ -22,7 +22,7 @@
 #include "base/escape.h"
 #include "base/fd.h"
 
-#define AGAIN_USEC (1 * USEC_PER_SEC)
+#define RETRY_USEC (1 * USEC_PER_SEC)
 #define RETRY_MOST_USEC (600 * USEC_PER_SEC)
 #define SIZE_USEC (900 * USEC_PER_SEC)
 
@@ -33,10 +33,10 @@ struct watermark {
 	struct policy_space below;
 	bool has_size;
 	bool is_old; /* not configured any more: goes when its process has */
-	bool is_short, cannot_look, is_absent;
+	bool is_short, may_hang, is_absent;
 	dev_t dev;                      /* its filesystem's, where space is watched; or 0 */
-	uint64_t free_bytes, rate;      /* at the last look; and bytes a second since */
-	uint64_t looked_usec;           /* when that was */
+	uint64_t free_bytes, rate;      /* at the last check; and bytes a second since */
+	uint64_t checked_usec;          /* when that was */
 	sd_event_source *child;         /* while it runs */
 	uint64_t retry_usec, wait_usec; /* not before; and how long after the next */
 	uint64_t size_usec;             /* when it is due for max-size */
@@ -69,7 +69,7 @@ static struct watermark *watermark_new(struct watermarks *all, const struct conf
 	*w = (struct watermark){ .all = all,
 				 .below = p->rules.min_free_below,
 				 .has_size = p->rules.max_size_bytes > 0,
-				 .wait_usec = AGAIN_USEC };
+				 .wait_usec = RETRY_USEC };
 	w->name = strdup(p->name);
 	w->path = strdup(p->rules.path);
 	return w->name && w->path ? w : watermark_free(w);
@@ -114,8 +114,8 @@ static int spawn(pid_t *ret, char *const *words)
 	return -r;
 }
 
-/* By its unit, which may see what others have open; or as our own child where nobody has units, or
- * they are about another configuration than ours. */
+/* By its unit, which may see what other processes have open; or as our own child where there are no
+ * units, or they are about another configuration than ours. */
 static int start(const struct watermark *w, pid_t *ret)
 {
 	const struct daemon_options *o = &w->all->context->o;
@@ -217,8 +217,8 @@ static int space_ask(const struct mount *mount, const char *path, struct statvfs
 }
 
 /* Where asking may hang, the loop does not ask. A directory that is not there yet may be made and
- * filled at any moment: the filesystem that it will be on is looked at in its stead. */
-static bool space_look(struct watermark *w, struct space *ret)
+ * filled at any moment: the filesystem that it will be on is asked in its stead. */
+static bool space_query(struct watermark *w, struct space *ret)
 {
 	const struct mounts *mounts = context_mounts(w->all->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, w->path) : NULL;
@@ -226,12 +226,12 @@ static bool space_look(struct watermark *w, struct space *ret)
 	struct statvfs st;
 	int r;
 
-	if (hangs && !w->cannot_look)
+	if (hangs && !w->may_hang)
 		log_line(LOG_WARNING,
 			 "Policy %s: free space is not watched on this kind of filesystem, as "
 			 "asking for it may take forever: give it a schedule",
 			 w->name);
-	w->cannot_look = hangs;
+	w->may_hang = hangs;
 	w->is_absent = false;
 	if (hangs)
 		return false;
@@ -252,12 +252,12 @@ static bool space_look(struct watermark *w, struct space *ret)
 static void rate_note(struct watermark *w, uint64_t free_bytes, uint64_t now)
 {
 	uint64_t taken = w->free_bytes > free_bytes ? w->free_bytes - free_bytes : 0;
-	uint64_t passed = now - w->looked_usec;
-	double rate = w->looked_usec > 0 && passed > 0 ? (double)taken / (double)passed : 0;
+	uint64_t passed = now - w->checked_usec;
+	double rate = w->checked_usec > 0 && passed > 0 ? (double)taken / (double)passed : 0;
 
 	w->rate = MAX((uint64_t)(rate * USEC_PER_SEC), w->rate / 2);
 	w->free_bytes = free_bytes;
-	w->looked_usec = now;
+	w->checked_usec = now;
 }
 
 /* Tells once that space has become short. */
@@ -271,11 +271,11 @@ static void short_tell(struct watermark *w)
 	w->is_short = true;
 }
 
-/* Returns when to look again, in microseconds from now. */
-static uint64_t look(struct watermark *w, uint64_t now)
+/* Returns when to check again, in microseconds from now. */
+static uint64_t check(struct watermark *w, uint64_t now)
 {
 	struct space s = { 0 };
-	bool knows = (w->below.share > 0 || w->below.bytes > 0) && space_look(w, &s);
+	bool knows = (w->below.share > 0 || w->below.bytes > 0) && space_query(w, &s);
 	bool is_short = knows && urgency_space(&w->below, &w->below, &s, false);
 	uint64_t next = URGENCY_LOOK_MOST;
 
@@ -285,7 +285,7 @@ static uint64_t look(struct watermark *w, uint64_t now)
 	}
 	if (!is_short) {
 		w->is_short = false;
-		w->wait_usec = AGAIN_USEC;
+		w->wait_usec = RETRY_USEC;
 	}
 	if (w->child || (is_short && w->is_absent) || now < w->retry_usec || space_is_coming(w))
 		return next;
@@ -311,7 +311,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 		return 0;
 	LIST_FOREACH(w, &all->list, link)
 	if (!w->is_old)
-		next = MIN(next, look(w, now));
+		next = MIN(next, check(w, now));
 	(void)sd_event_source_set_time_relative(source, next);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

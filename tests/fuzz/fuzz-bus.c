@@ -264,7 +264,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				memfd_create("names", MFD_CLOEXEC) };
 	struct operations *m = server_operations_new();
 	struct bus *b = NULL;
-	struct asker *a = NULL;
+	struct api_client *a = NULL;
 	struct link *l = NULL;
 	struct heard h = { 0 };
 	sd_event *e = NULL;
@@ -273,12 +273,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= 2) {
 		must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
 		must(sd_event_new(&e) >= 0 && bus_new(&b, m, e, &o) >= 0);
-		must(asker_from_socket(&a, pair[0]) >= 0);
+		must(api_client_from_socket(&a, pair[0]) >= 0);
 		if (data[1] & AS_USER)
 			a->c.id.uid = USER;
 		conn = server_side(pair[0]);
 		must(link_new(&l, b, conn, a) >= 0 && sd_bus_start(conn) >= 0);
-		asker_unref(a);
+		api_client_unref(a);
 		post(pair[1], hello, sizeof(hello) - 1, NULL, 0);
 		turn(e, pair[1], NULL);
 		call_with(pair[1], data, size, fds);

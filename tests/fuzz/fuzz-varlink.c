@@ -46,7 +46,7 @@ int __wrap_bus_socket_new(struct bus_socket **ret, struct bus *b, const char *pa
 
 /* ---- the client --------------------------------------------------------------------------- */
 
-static void look_at(struct heard *h)
+static void stat_descriptor(struct heard *h)
 {
 	char *end;
 
@@ -72,7 +72,7 @@ static void turn(sd_event *e, int sock, struct heard *h)
 		if (n <= 0)
 			continue;
 		h->n += (size_t)n;
-		look_at(h);
+		stat_descriptor(h);
 	}
 }
 
@@ -128,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct bus_options o = { .no_bus = true };
 	unsigned before = descriptors();
 	struct operations *m = server_operations_new();
-	struct asker *a = NULL;
+	struct api_client *a = NULL;
 	struct bus *b = NULL;
 	struct varlink *v = NULL;
 	sd_event *e = NULL;
@@ -138,11 +138,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
 		must(sd_event_new(&e) >= 0 && bus_new(&b, m, e, &o) >= 0);
 		must(varlink_new(&v, b, "/nowhere") >= 0 && speech);
-		must(asker_from_socket(&a, pair[0]) >= 0);
+		must(api_client_from_socket(&a, pair[0]) >= 0);
 		if (data[0] & AS_USER)
 			a->c.id.uid = USER;
 		must(speech->open(v, pair[0], a) >= 0);
-		asker_unref(a);
+		api_client_unref(a);
 		talk(e, pair[1], data, size);
 		varlink_free(v);
 		bus_free(b);

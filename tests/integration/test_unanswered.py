@@ -64,7 +64,7 @@ class Case(daemon_fixture.Case):
     def go_on(self):
         os.kill(self.worker, signal.SIGCONT)
 
-    def check_withdrawn(self, c, message="withdrawn: whoever"):
+    def check_withdrawn(self, c, message="withdrawn: its client"):
         (job,) = c.jobs(finished=True)
         self.assertEqual(c.wait(job["id"]), "cancelled", self.daemon.said())
         self.assertEqual(listing(self.data), NAMES)

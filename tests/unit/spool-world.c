@@ -120,7 +120,7 @@ enum spool_state state_of(const struct world *w)
 {
 	struct spool_view view;
 
-	spools_look(w->spools, 0, &view);
+	spools_snapshot(w->spools, 0, &view);
 	return view.state;
 }
 

@@ -71,7 +71,7 @@ START_TEST(others_spools_are_emptied_with_others_authority)
 	ck_assert_ptr_nonnull(strstr(w.told, "/mnt/spool/roots is root's"));
 	ck_assert_ptr_nonnull(strstr(w.told, "/mnt/spool/roots-dir is root's"));
 	ck_assert_ptr_nonnull(strstr(w.told, "/mnt/spool/shared is a directory that others"));
-	ck_assert_ptr_nonnull(strstr(w.told, "/mnt/spool/stranger belongs to somebody without"));
+	ck_assert_ptr_nonnull(strstr(w.told, "/mnt/spool/stranger belongs to a user id without"));
 	/* Said once; and another look changes nothing. */
 	make_as(1, "/mnt/spool/d", S_IFREG | 0600);
 	run_until(&w, w.names == 4);

@@ -259,7 +259,7 @@ START_TEST(nothing_is_offered_twice)
 	spools_taken(w.spools, w.last_id - 1, SPOOL_ACCEPTED);
 	spools_taken(w.spools, w.last_id, SPOOL_LATER);
 	spools_taken(w.spools, 4711, SPOOL_ACCEPTED);
-	spools_look(w.spools, 0, &view);
+	spools_snapshot(w.spools, 0, &view);
 	ck_assert_uint_eq(view.waiting, 1);
 	ck_assert_uint_eq(view.taken, 1);
 	/* Being deleted in place. A reload forgets nothing, either. */

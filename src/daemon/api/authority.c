@@ -16,7 +16,8 @@
 #define POLKIT_INTERFACE POLKIT ".Authority"
 #define ALLOW_USER_INTERACTION 1U
 
-/* polkit may have to be started first; and a password takes somebody who may have to be fetched. */
+/* polkit may have to be started first; and a password may need a person who is not at the machine.
+ */
 #define QUIET_USEC (10 * USEC_PER_SEC)
 #define INTERACTIVE_USEC (300 * USEC_PER_SEC)
 
@@ -78,7 +79,7 @@ struct authority *authority_free(struct authority *a)
 	return NULL;
 }
 
-/* Whoever is being asked for a password need not go on. That it may not arrive is no harm: polkit
+/* A password dialog that is open is no longer needed. That this may not arrive is no harm: polkit
  * forgets what it is not waited for. */
 static void take_back(struct inquiry *i)
 {
@@ -129,7 +130,7 @@ static int on_verdict(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* ---- is who asks still there? ------------------------------------------------------------- */
+/* ---- is the caller still there? ------------------------------------------------------------- */
 
 static void subject_gone(struct inquiry *i)
 {
@@ -155,7 +156,7 @@ static int on_watching(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (sd_bus_message_is_method_error(m, NULL)) {
 		take_back(userdata);
 		inquiry_end(userdata, VERDICT_NO,
-			    "the message bus does not tell when who asks leaves it");
+			    "the message bus does not tell when the caller leaves it");
 	}
 	return 0;
 }

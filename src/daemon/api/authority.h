@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What polkit says: may somebody on the message bus do what takes more than their own authority?
+/* What polkit says: may a client of the message bus do what takes more than its own authority?
  *
- * Asked while others are served, and never remembered. Yes is only a yes in the form that polkit
- * has for it; anything else, and nothing within its time, is no. When who asks leaves the bus
- * meanwhile, polkit is told to forget it, and it is no.
+ * Asked while other clients are served, and never remembered. Yes is only a yes in the form that
+ * polkit has for it; anything else, and nothing within its time, is no. When the client leaves the
+ * bus meanwhile, polkit is told to forget it, and it is no.
  *
- * Whoever is polkit on a system bus is so by the bus's policy, which lets nobody but polkitd own
- * that name, and nobody at all where polkit is not installed; and a bus passes on only answers that
- * were asked for, from whom they were asked of. So neither is checked here. */
+ * The bus's policy lets only polkitd own polkit's name on a system bus, and no process where polkit
+ * is not installed; and a bus passes on only answers that were asked for, from the service that was
+ * asked. So neither is checked here. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ struct question {
 	const char *action;
 	const struct polkit_detail *details;
 	size_t n_details;
-	/* Whether somebody may be asked for a password, which gives them minutes instead of
+	/* Whether a person may be asked for a password, which gives minutes instead of
 	 * seconds. The details are shown to an agent of the subject's session, who may be the
 	 * subject itself; otherwise only polkit and its rules see them. */
 	bool interactive;
@@ -34,7 +34,7 @@ struct question {
 
 enum verdict {
 	VERDICT_NO,
-	VERDICT_CHALLENGE, /* no, but it might be yes if somebody could be asked for a password */
+	VERDICT_CHALLENGE, /* no, but it might be yes if a person could be asked for a password */
 	VERDICT_YES,
 };
 

@@ -23,34 +23,34 @@
 #define SENDERS_KEPT 64
 
 struct waiting {
-	asker_known_t known;
+	api_client_known_t known;
 	void *userdata;
 	struct waiting *next;
 };
 
 struct sender {
-	struct askers *owner;
+	struct api_clients *owner;
 	char *name;
-	struct asker *asker; /* NULL: asked for */
+	struct api_client *client; /* NULL: asked for */
 	sd_bus_slot *slot;
-	sd_bus_slot *leaving; /* the asker's, once there is one */
+	sd_bus_slot *leaving; /* the client's, once there is one */
 	struct waiting *first, **end;
 	struct sender *next;
 };
 
-struct askers {
+struct api_clients {
 	sd_bus *bus;
 	struct sender *senders; /* the newest first */
 };
 
-struct asker *asker_ref(struct asker *a)
+struct api_client *api_client_ref(struct api_client *a)
 {
 	a->refs++;
 	a->used_usec = now_usec();
 	return a;
 }
 
-struct asker *asker_unref(struct asker *a)
+struct api_client *api_client_unref(struct api_client *a)
 {
 	if (a)
 		a->used_usec = now_usec();
@@ -65,7 +65,7 @@ struct asker *asker_unref(struct asker *a)
 	return NULL;
 }
 
-void asker_hang_up(struct asker *a)
+void api_client_disconnect(struct api_client *a)
 {
 	if (!a || a->sock < 0)
 		return;
@@ -94,9 +94,9 @@ static int socket_groups(int fd, gid_t **ret, size_t *ret_n)
 	}
 }
 
-static struct asker *asker_new(void)
+static struct api_client *api_client_new(void)
 {
-	struct asker *a = calloc(1, sizeof(*a));
+	struct api_client *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
@@ -140,9 +140,9 @@ int caller_view(const struct caller *c, int *ret)
 	return 0;
 }
 
-int asker_from_socket(struct asker **ret, int fd)
+int api_client_from_socket(struct api_client **ret, int fd)
 {
-	struct asker *a = asker_new();
+	struct api_client *a = api_client_new();
 	struct ucred cred;
 	socklen_t size = sizeof(cred);
 	int r = 0;
@@ -154,7 +154,7 @@ int asker_from_socket(struct asker **ret, int fd)
 	if (r >= 0)
 		r = socket_groups(fd, &a->c.id.groups, &a->c.id.n_groups);
 	if (r < 0) {
-		(void)asker_unref(a);
+		(void)api_client_unref(a);
 		return r;
 	}
 	a->c.id.uid = cred.uid;
@@ -238,10 +238,10 @@ static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, 
 
 /* The bus does not say which of the groups is the primary one. Access is granted by each of them
  * alike, so any may take its place. */
-static int asker_from_bus(struct asker **ret, sd_bus_message *m, const char *sender,
-			  const char **ret_why)
+static int api_client_from_bus(struct api_client **ret, sd_bus_message *m, const char *sender,
+			       const char **ret_why)
 {
-	struct asker *a = asker_new();
+	struct api_client *a = api_client_new();
 	bool has_uid = false, has_groups = false;
 	int r;
 
@@ -259,7 +259,7 @@ static int asker_from_bus(struct asker **ret, sd_bus_message *m, const char *sen
 		r = -ENODATA;
 	}
 	if (r < 0) {
-		(void)asker_unref(a);
+		(void)api_client_unref(a);
 		return r;
 	}
 	a->account = account_of(a->c.id.uid);
@@ -277,12 +277,12 @@ static struct sender *sender_free(struct sender *s, const char *why)
 		struct waiting *w = s->first;
 
 		s->first = w->next;
-		w->known(s->asker, why, w->userdata);
+		w->known(s->client, why, w->userdata);
 		free(w);
 	}
 	(void)sd_bus_slot_unref(s->slot);
 	(void)sd_bus_slot_unref(s->leaving);
-	(void)asker_unref(s->asker);
+	(void)api_client_unref(s->client);
 	free(s->name);
 	free(s);
 	return NULL;
@@ -299,35 +299,35 @@ static void sender_unlink(struct sender *s)
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	const char *why = "the message bus does not tell who that is";
+	const char *why = "the message bus does not tell which process that is";
 	struct sender *s = userdata;
 	struct waiting *first = s->first;
 
 	(void)error;
 	if (sd_bus_message_is_method_error(m, NULL) ||
-	    asker_from_bus(&s->asker, m, s->name, &why) < 0) {
+	    api_client_from_bus(&s->client, m, s->name, &why) < 0) {
 		sender_unlink(s);
 		(void)sender_free(s, why);
 		return 0;
 	}
-	s->asker->leaving = s->leaving;
+	s->client->leaving = s->leaving;
 	s->leaving = NULL;
-	(void)sd_bus_slot_set_userdata(s->asker->leaving, s->asker);
+	(void)sd_bus_slot_set_userdata(s->client->leaving, s->client);
 	s->first = NULL;
 	s->end = &s->first;
 	while (first) {
 		struct waiting *w = first;
 
 		first = w->next;
-		w->known(s->asker, NULL, w->userdata);
+		w->known(s->client, NULL, w->userdata);
 		free(w);
 	}
 	return 0;
 }
 
-int askers_new(struct askers **ret, sd_bus *bus)
+int api_clients_new(struct api_clients **ret, sd_bus *bus)
 {
-	struct askers *s = calloc(1, sizeof(*s));
+	struct api_clients *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
@@ -336,7 +336,7 @@ int askers_new(struct askers **ret, sd_bus *bus)
 	return 0;
 }
 
-struct askers *askers_free(struct askers *s)
+struct api_clients *api_clients_free(struct api_clients *s)
 {
 	if (!s)
 		return NULL;
@@ -351,13 +351,13 @@ struct askers *askers_free(struct askers *s)
 }
 
 /* Forgets the oldest sender that is known, where there are many. */
-static void askers_trim(struct askers *s)
+static void api_clients_trim(struct api_clients *s)
 {
 	struct sender *oldest = NULL;
 	unsigned n = 0;
 
 	for (struct sender *i = s->senders; i; i = i->next) {
-		if (!i->asker)
+		if (!i->client)
 			continue;
 		n++;
 		oldest = i;
@@ -368,7 +368,7 @@ static void askers_trim(struct askers *s)
 	(void)sender_free(oldest, NULL);
 }
 
-static int sender_wait(struct sender *s, asker_known_t known, void *userdata)
+static int sender_wait(struct sender *s, api_client_known_t known, void *userdata)
 {
 	struct waiting *w = malloc(sizeof(*w));
 
@@ -380,11 +380,11 @@ static int sender_wait(struct sender *s, asker_known_t known, void *userdata)
 	return 0;
 }
 
-/* Userdata is NULL until the asker is known: one that goes before is not known to the bus either.
+/* Userdata is NULL until the client is known: one that goes before is not known to the bus either.
  */
 static int on_leaving(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	struct asker *a = userdata;
+	struct api_client *a = userdata;
 
 	(void)m;
 	(void)error;
@@ -416,7 +416,7 @@ static int sender_listen(struct sender *n)
 				      NULL);
 }
 
-static int sender_new(struct askers *s, const char *name, struct sender **ret)
+static int sender_new(struct api_clients *s, const char *name, struct sender **ret)
 {
 	struct sender *n = calloc(1, sizeof(*n));
 	int r = -ENOMEM;
@@ -443,19 +443,20 @@ static int sender_new(struct askers *s, const char *name, struct sender **ret)
 	return 0;
 }
 
-int askers_find(struct askers *s, const char *sender, asker_known_t known, void *userdata)
+int api_clients_find(struct api_clients *s, const char *sender, api_client_known_t known,
+		     void *userdata)
 {
 	struct sender *i = s->senders;
 	int r;
 
 	while (i && strcmp(i->name, sender) != 0)
 		i = i->next;
-	if (i && i->asker) {
-		known(i->asker, NULL, userdata);
+	if (i && i->client) {
+		known(i->client, NULL, userdata);
 		return 0;
 	}
 	if (!i) {
-		askers_trim(s);
+		api_clients_trim(s);
 		r = sender_new(s, sender, &i);
 		if (r < 0)
 			return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who asks: what the kernel says of the other end of a socket, or the message bus of a sender. Who
- * that is is not read from /proc or the user database: both may name somebody else by now, or give
+/* Callers: what the kernel says of the other end of a socket, or the message bus of a sender. It
+ * is not read from /proc or the user database: both may name another user by now, or give
  * groups that the process does not have. Only the mounts of the process come from /proc, after a
  * descriptor has pinned it. */
 #pragma once
@@ -12,7 +12,7 @@
 
 struct grant;
 
-/* Who asks: from the socket or the bus, never from /proc or the user database. */
+/* The caller of an operation: from the socket or the bus, never from /proc or the user database. */
 struct caller {
 	struct credentials id;
 	bool is_us; /* reclaimd asks for itself: its own mounts count */
@@ -26,27 +26,27 @@ struct caller {
 };
 
 /* A caller that is kept as long as something that it asked for is open. */
-struct asker {
+struct api_client {
 	unsigned refs;
 	uid_t account;      /* that limits are for */
 	uint64_t used_usec; /* when something of it began or ended last */
 	bool listens;       /* it waits for what happens */
 	int sock;        /* of a connection to a socket of ours, besides the one in use; -1: none */
-	struct caller c; /* c.bus_name and c.id.groups are the asker's */
+	struct caller c; /* c.bus_name and c.id.groups are the client's */
 	char *bus_name;
-	sd_bus_slot *leaving; /* on a bus: hears of its end */
+	sd_bus_slot *leaving; /* on a bus: the subscription to its end */
 	bool gone;            /* from the bus */
 };
 
 /* The credentials that the peer of a connected Unix socket had when it connected. Returns 0 or a
  * negative errno. */
-int asker_from_socket(struct asker **ret, int fd);
-struct asker *asker_ref(struct asker *a);
+int api_client_from_socket(struct api_client **ret, int fd);
+struct api_client *api_client_ref(struct api_client *a);
 /* NULL is accepted; returns NULL. */
-struct asker *asker_unref(struct asker *a);
-/* The connection is over: its other end is told, which the descriptor kept here would prevent. NULL
- * is accepted. */
-void asker_hang_up(struct asker *a);
+struct api_client *api_client_unref(struct api_client *a);
+/* The connection is over, and its other end sees that, which the descriptor kept here would
+ * prevent. NULL is accepted. */
+void api_client_disconnect(struct api_client *a);
 
 /* Opens the mount table of the process that asks, as its namespace and root are now. Returns 0,
  * with *ret -1 if reclaimd asks for itself; -ESRCH if the process has ended or is not known; or
@@ -54,19 +54,20 @@ void asker_hang_up(struct asker *a);
 int caller_view(const struct caller *c, int *ret);
 
 /* The senders on one message bus. Their credentials are asked of the bus driver once and kept: a
- * unique name is never given twice, so what is kept cannot become somebody else's. */
-struct askers;
+ * unique name is never given twice, so what is kept cannot become another client's. */
+struct api_clients;
 
-/* a is NULL where the bus does not tell who that is; `why` (static) says more. */
-typedef void (*asker_known_t)(struct asker *a, const char *why, void *userdata);
+/* client is NULL where the bus does not tell its credentials; `why` (static) says more. */
+typedef void (*api_client_known_t)(struct api_client *client, const char *why, void *userdata);
 
-int askers_new(struct askers **ret, sd_bus *bus);
-/* Those who wait are answered with NULL. */
-struct askers *askers_free(struct askers *s);
+int api_clients_new(struct api_clients **ret, sd_bus *bus);
+/* Requests that wait are answered with NULL. */
+struct api_clients *api_clients_free(struct api_clients *s);
 
 /* Calls known, in this call or later, in the order in which one sender's were asked for. Returns 0,
  * or a negative errno; then known is not called. */
-int askers_find(struct askers *s, const char *sender, asker_known_t known, void *userdata);
+int api_clients_find(struct api_clients *s, const char *sender, api_client_known_t known,
+		     void *userdata);
 
 /* May the caller see this job at all? For object paths and signals. */
 bool caller_may_see(const struct caller *c, const struct job_record *r);

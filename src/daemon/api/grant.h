@@ -20,7 +20,7 @@ struct granted {
 };
 
 struct grant {
-	bool everybody; /* for no jobs, but for what concerns everybody's */
+	bool everybody; /* for no jobs, but for what concerns the jobs of all users */
 	bool one_owner; /* all jobs are there, and of `owner` */
 	uid_t owner;
 	char *path; /* of the job, if it is one and there; or NULL */
@@ -28,7 +28,7 @@ struct grant {
 	struct granted jobs[]; /* that the caller may not see */
 };
 
-/* For these jobs, or with n 0 for what concerns everybody. Returns 0 or -ENOMEM. */
+/* For these jobs, or with n 0 for what concerns the jobs of all users. Returns 0 or -ENOMEM. */
 int grant_new(struct grant **ret, const struct operations *o, const struct caller *c,
 	      const uint64_t *ids, size_t n);
 /* NULL is accepted; returns NULL. */

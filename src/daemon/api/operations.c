@@ -18,7 +18,7 @@
 #include "daemon/jobs/remainder.h"
 #include "base/fd.h"
 
-/* Whether the caller may do what concerns everybody. */
+/* Whether the caller may do what concerns all users. */
 static bool authorize_everybody(const struct caller *c, struct failure *f, const char *what)
 {
 	if (c->id.uid == 0 || (c->grant && c->grant->everybody))

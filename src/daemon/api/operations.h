@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The operations of the API, once, for D-Bus, the private socket and Varlink, which only translate.
  *
- * An operation checks what it is given and who asks, begins, and answers through its callback:
+ * An operation checks its arguments and the caller, begins, and answers through its callback:
  * exactly once, in this call or later, on the event loop, also when the client is gone by then (the
  * translators drop the answer). What was answered stays accepted; a submit that could not be is
  * withdrawn (job-submit.h).

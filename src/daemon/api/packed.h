@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Jobs packed for a message: all numbers in one array, all texts in another, as
  * conf/org.reclaimd1.xml says of ListJobsPacked. A message grows by one field at a time, each of
- * which takes as long as copying a hundred; with ten thousand jobs that is what somebody waits for.
+ * which takes as long as copying a hundred; with ten thousand jobs that is most of the wait.
  */
 #pragma once
 

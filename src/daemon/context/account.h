@@ -7,7 +7,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* The account of a user id; the id itself, if it is nobody's subordinate one. Ids that are
+/* The account of a user id; the id itself, if it is subordinate to none. Ids that are
  * subordinate to root, or to an account that is not in the password file, are one account of their
  * own, by the first of them: never root. */
 uid_t account_of(uid_t uid);

@@ -38,10 +38,10 @@ void failure_from_intake(struct failure *f, int error, const struct intake_failu
 {
 	if (error == -EPIPE)
 		failure_set(f, ERROR_FAILED,
-			    "the process that looks at the paths has died; nothing was accepted: "
+			    "the process that checks the paths has died; nothing was accepted: "
 			    "try again, and look into the journal if it happens again");
 	else if (said)
 		failure_set(f, said->cause, "%s", said->text);
 	else
-		failure_errno(f, error, "the paths could not be looked at");
+		failure_errno(f, error, "the paths could not be checked");
 }

@@ -15,7 +15,7 @@ struct failure {
 	enum error_cause cause; /* ERROR_NONE: no failure */
 	struct safe_text text;  /* what, which, why, what to do */
 	/* It takes authority over jobs that are not the caller's, or there is no such job: which of
-	 * the two, only who has that authority learns. Nothing was done. */
+	 * the two, only a caller with that authority learns. Nothing was done. */
 	bool others;
 };
 

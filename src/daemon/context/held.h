@@ -24,7 +24,7 @@ struct held {
 #define HELD_LEAST 100
 
 /* What a user may have as long as others have what they have: half of what these leave of twice
- * `most`, so that as much is left for the next one; `most`, if nobody else has any. */
+ * `most`, so that as much is left for the next one; `most`, if no other user has any. */
 uint64_t held_share(const struct held *user, const struct held *all, uint64_t most);
 
 /* Adds to all three, also if that is too much: what was added is given back in any case. `most` is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the daemon tells whoever runs it: to the journal with fields, or, run by hand, to standard
+/* What the daemon tells its administrator: to the journal with fields, or, run by hand, to standard
  * error as a line. Levels are those of syslog(3). Whatever the arguments are, a message is one line
  * of what can be shown (util/escape.h), and so is each field. */
 #pragma once
@@ -30,7 +30,7 @@
 
 void log_line(int level, const char *format, ...) _printf_(2, 3);
 
-/* The same with a message id, for what somebody may look for or count. */
+/* The same with a message id, for what may be searched for or counted. */
 void log_event(int level, sd_id128_t message, const char *format, ...) _printf_(3, 4);
 
 /* About what a user does: past a number of lines in a minute only their number is told. UID_NONE:

@@ -73,7 +73,7 @@ static void on_saved(int r, void *userdata)
 /* ---- taking back ------------------------------------------------------------------------------
  */
 
-static const char withdrawn_said[] = "withdrawn: whoever submitted it was gone before it could be "
+static const char withdrawn_said[] = "withdrawn: its client disconnected before it could be "
 				     "told the job's number; what had been moved is put back";
 
 static bool is_withdrawn(const struct job *j)
@@ -282,7 +282,7 @@ static bool may_stop(const struct job *j)
 	return job_phase_is(j->phase, PHASES_AT_REST | IN_PHASE(RUNNING) | PHASES_FREEING);
 }
 
-/* Accepted before a restart, and its directory in staging could not be looked at since. */
+/* Accepted before a restart, and its directory in staging could not be listed since. */
 static bool is_unknown(const struct job *j)
 {
 	return j->phase == PHASE_UNKNOWN;

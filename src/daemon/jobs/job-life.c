@@ -74,7 +74,7 @@ const struct job_move job_moves[] = {
 	{ EVENT_LEAVE, IN_PHASE(RUNNING), PHASE_LEAVING },
 	{ EVENT_CLEAR, IN_PHASE(LEAVING), PHASE_CLEARING },
 	{ EVENT_CLEARED, IN_PHASE(CLEARING), PHASE_LEAVING },
-	/* Where memory is out, a submit that is withdrawn pauses, and the next start takes it back.
+	/* Out of memory, a submit that is withdrawn pauses, and the next start takes it back.
 	 */
 	{ EVENT_PAUSE, WAITING | IN_PHASE(MOVING) | IN_PHASE(LEAVING) | IN_PHASE(RETURNING),
 	  PHASE_PAUSED },

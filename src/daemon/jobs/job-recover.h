@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the last time has left: jobs in the store, and names in staging.
  *
- *   accepted   not all may be staged: staging is looked at; what is not there is deleted where it
+ *   accepted   not all may be staged: staging is listed; what is not there is deleted where it
  *              is. A record without names was never complete: it is forgotten
  *   held, queued, running   waits again; what runs was recorded as far as it had come
  *   paused     stays so; one that was being put back is put back
@@ -17,7 +17,7 @@ int recover_load(struct jobs *jobs, struct store *s);
 /* They go on. */
 void recover_begin(struct jobs *jobs);
 
-/* Mounts have come or gone: those that could not be looked at are again. */
+/* Mounts have come or gone: those that could not be listed are tried again. */
 void recover_retry(struct jobs *jobs);
 
 /* Looks for job directories without a job on all mounts, and tells of them. */

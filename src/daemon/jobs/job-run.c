@@ -95,7 +95,8 @@ static void run_wait(struct run *run, int error)
 	struct job *j = run->job;
 
 	job_say(j,
-		"waits: the staging directory on %s cannot be had (%s); goes on when it is mounted",
+		"waits: the staging directory on %s is unavailable (%s); goes on when it is "
+		"mounted",
 		j->area->mount, strerror(-error));
 	j->area->absent = true;
 	back_to_queue(run);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* From names to a job:
  *
- *   caller -> intake worker: look at everything, as the submitter
+ *   caller -> intake worker: validate everything, as the submitter
  *          -> store: job (accepted) and names, in pieces while they come; the last piece completes
  *             it, and only that makes it a job
  *          -> intake worker: rename into staging
@@ -17,12 +17,12 @@
  *   the client goes          before it could be answered, also by SIGKILL or with its bus: nothing
  *                            is moved any more, and the record is removed; what has been moved is
  *                            put back as if the job had been cancelled, and the record says so.
- *                            This is looked at between the steps; names that are on their way are
+ *                            This is checked between the steps; names that are on their way are
  *                            all moved first. From the answer on (it is written to a connection
  *                            that lives) the job stands
- *   the worker dies          what is in staging is looked up (job-recover.h); the job goes on
+ *   the worker dies          what is in staging is listed (job-recover.h); the job goes on
  *   the daemon dies          an incomplete record (no names) is removed at the next start. Of a
- *                            complete one, staging is looked at: names are either there or where
+ *                            complete one, staging is listed: names are either there or where
  *                            they were. That names are staged need not be on record for the
  *                            answer, because of that. It goes on, because it may have been
  *                            answered; a withdrawal that had begun goes on too */
@@ -41,8 +41,8 @@ struct submit_options {
 	/* NULL: no caller waits for an answer, as with spools. Else whether the caller still does,
 	 * with the userdata of `done`: a submit that cannot be answered any more is withdrawn. */
 	bool (*is_awaited)(void *userdata);
-	/* What has been moved out of the way by then stays accepted: the caller, who has gone, may
-	 * have seen that the name is gone. */
+	/* What has been moved out of the way by then stays accepted: the caller, which has gone,
+	 * may have seen that the name is gone. */
 	bool keep_moved;
 	/* NULL, or whether a name that was found is the one that is meant: if not, the submit is
 	 * refused as IdentityChanged. Called in the order of names, before it is answered. */

@@ -211,7 +211,7 @@ static void next_user(struct orphans *o)
 	while (o->at_user < o->n_users && !o->jobs->context->stopping) {
 		uid_t uid = (uid_t)strtoul(o->users[o->at_user++], NULL, 10);
 
-		/* Looked at as closely as where something is to be put into it: who owns the root
+		/* Checked as closely as where something is to be put into it: the owner of the root
 		 * of the mount can call anything .reclaim, and root is about to remove there. */
 		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
 		    worker_make_staging(intake, o->mounts[o->at - 1], 0, uid, 0, /* make= */ false,

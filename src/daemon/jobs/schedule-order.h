@@ -8,7 +8,7 @@
  *
  * A job that gets no further, because its filesystem hangs or its process is stopped, takes no part
  * of these: others run in its stead. Of such jobs a user has at most eight, two of them on a
- * device; and where there are many, only who has none may begin another job.
+ * device; and where there are many, only a user who has none may begin another job.
  *
  * Root's jobs and those of all users are counted apart. A user can make the own jobs go on as
  * slowly as it likes, by a filesystem that is served by a program or by signals to the process that

@@ -7,7 +7,7 @@
 /* Who may write some directories: root, and besides... */
 struct writers {
 	bool several;
-	uid_t one; /* 0: nobody else */
+	uid_t one; /* 0: no other user */
 };
 
 static bool is_shared(mode_t mode)

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Whose authority the entries of a spool are deleted with: SAFETY I1 for entries of which it is not
- * known who put them there. Pure.
+ * known which user put them there. Pure.
  *
- * What counts is who could have put an entry where it is. An entry gets there in three ways: it is
- * made there (then it is its owner's), it is moved there, or it is a link. And the whole directory
- * may be exchanged, by whoever may write one of those above it: then its entries were never moved
- * at all. So, with "may write" being the owner and, if the mode says so, group and others (the
- * group bits of a file with a POSIX ACL are its mask: no ACL grants more than they say):
+ * What counts is which users could have put an entry where it is. An entry gets there in three
+ * ways: it is made there (then it is its owner's), it is moved there, or it is a link. And the
+ * whole directory may be exchanged, by every user who may write one of those above it: then its
+ * entries were never moved at all. So, with "may write" being the owner and, if the mode says so,
+ * group and others (the group bits of a file with a POSIX ACL are its mask: no ACL grants more than
+ * they say):
  *
- *   who may write the spool and all above it     authority
- *   root only                                    root's: nobody else can have put anything there
- *   root and one user                            that user's, whoever owns the entry: he or root
- *                                                did it, and he is the lesser of both
- *   root only above, several the spool itself    the entry's owner's, with the exceptions below
- *   anything else                                none: the spool is not served
+ *   users who may write it and all above it      authority
+ *   root only                                    root's: no other user can have put anything there
+ *   root and one user                            that user's, whichever owns the entry: that user
+ * or root did it, and the user has fewer rights root only above, several the spool itself    the
+ * entry's owner's, with the exceptions below anything else                                none: the
+ * spool is not served
  *
- * In the third case an entry may have been moved there by somebody who is not its owner. Of
- * anything but a directory that somebody needed the right to take away its old name, so he could
- * have unlinked it as well; and a hard link costs nothing but a name. But whoever may move a
- * directory need not be able to delete what is in it: he needs no more than write permission on the
- * directory itself, as its ".." changes, and on where it was. So a directory that group or others
- * may write is left alone; one that only its owner may write was put there by its owner. What is
- * root's is left alone there in any case: root's authority is only used where nobody else can
- * choose what it is used for.
+ * In the third case an entry may have been moved there by a user who is not its owner. Of
+ * anything but a directory that user needed the right to take away its old name, so could
+ * have unlinked it as well; and a hard link costs nothing but a name. But a user who may move a
+ * directory need not be able to delete what is in it: that takes no more than write permission on
+ * the directory itself, as its ".." changes, and on where it was. So a directory that group or
+ * others may write is left alone; one that only its owner may write was put there by its owner.
+ * What is root's is left alone there in any case: root's authority is only used where no other user
+ * can choose what it is used for.
  *
  * A sticky bit above is no help: it keeps others from moving what is there, not from being first.
- * Between the look and the deed an entry of such a spool can be exchanged for another's: so whoever
- * takes a batch must compare the identities that come with it.
+ * Between the check and the deletion an entry of such a spool can be exchanged for another's: so
+ * the receiver of a batch must compare the identities that come with it.
  *
  * Not known here: what servers of NFS grant beyond the mode by ACLs of their own. */
 #pragma once
@@ -55,7 +56,7 @@ struct spool_step_rights {
 /* `steps` from the root directory to the spool, n > 0. */
 struct spool_authority spool_authority(const struct spool_step_rights *steps, size_t n);
 
-/* Whose authority one entry is deleted with. Returns NULL and *ret_uid, or why with nobody's, to
- * follow its name. */
+/* Whose authority one entry is deleted with. Returns NULL and *ret_uid, or why it is not deleted,
+ * to follow its name. */
 const char *spool_authority_entry(const struct spool_authority *a, uid_t uid, mode_t mode,
 				  uid_t *ret_uid);

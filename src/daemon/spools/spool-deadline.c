@@ -167,7 +167,7 @@ int spool_deliver(struct spool *s, const struct spool_round *r)
 	return k;
 }
 
-/* Marks what is due for a last look, if it is time for a batch; else sets the timer to when. */
+/* Marks what is due for a last check, if it is time for a batch; else sets the timer to when. */
 int spool_prepare(struct spool *s)
 {
 	struct deliverable d = { .now = spool_clock_usec(CLOCK_MONOTONIC),
@@ -182,7 +182,7 @@ int spool_prepare(struct spool *s)
 	if (n < 0)
 		return (int)n;
 	for (ssize_t i = 0; i < n; i++)
-		spool_entry_look(&s->entries, v[i], true);
+		spool_entry_set_touched(&s->entries, v[i], true);
 	free(v);
 	s->deliver = true;
 	return 0;

@@ -58,18 +58,18 @@ struct spool_entry *spool_entries_get(struct spool_entries *e, const char *name)
 
 void spool_entries_forget(struct spool_entries *e, struct spool_entry *entry)
 {
-	spool_entry_look(e, entry, false);
+	spool_entry_set_touched(e, entry, false);
 	(void)tdelete(entry->name, &e->tree, by_name);
 	e->n--;
 	free(entry);
 }
 
-void spool_entry_look(struct spool_entries *e, struct spool_entry *entry, bool look)
+void spool_entry_set_touched(struct spool_entries *e, struct spool_entry *entry, bool touched)
 {
-	if (entry->look == look)
+	if (entry->touched == touched)
 		return;
-	entry->look = look;
-	e->n_look += look ? 1 : (size_t)-1;
+	entry->touched = touched;
+	e->n_touched += touched ? 1 : (size_t)-1;
 }
 
 struct visiting {

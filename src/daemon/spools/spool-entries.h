@@ -13,7 +13,7 @@
 #define SPOOL_ENTRIES_MOST (128UL << 10)
 
 enum spool_entry_state {
-	SPOOL_NEW,     /* not looked at yet */
+	SPOOL_NEW,     /* not checked yet */
 	SPOOL_WAITING, /* until it has not changed for long enough */
 	SPOOL_OFFERED, /* in a batch that is not answered */
 	SPOOL_TAKEN,   /* there is a job for it */
@@ -29,7 +29,7 @@ struct spool_stamp {
 
 struct spool_entry {
 	enum spool_entry_state state;
-	bool look;          /* something happened to it */
+	bool touched;       /* something happened to it */
 	bool later;         /* SPOOL_WAITING: for another attempt */
 	uint32_t part;      /* entries of different parts are not submitted together */
 	uint64_t batch;     /* SPOOL_OFFERED */
@@ -42,16 +42,16 @@ struct spool_entry {
 
 struct spool_entries {
 	void *tree;
-	size_t n, n_look;
+	size_t n, n_touched;
 };
 
 void spool_entries_done(struct spool_entries *e);
 /* The entry of this name, or NULL. */
 struct spool_entry *spool_entries_find(const struct spool_entries *e, const char *name);
-/* The same, made as SPOOL_NEW if need be. NULL if there are too many (or memory is out). */
+/* The same, made as SPOOL_NEW if need be. NULL if there are too many (or out of memory). */
 struct spool_entry *spool_entries_get(struct spool_entries *e, const char *name);
 void spool_entries_forget(struct spool_entries *e, struct spool_entry *entry);
-void spool_entry_look(struct spool_entries *e, struct spool_entry *entry, bool look);
+void spool_entry_set_touched(struct spool_entries *e, struct spool_entry *entry, bool touched);
 
 /* Calls `visit` for each; it may change entries, but neither add nor remove any. */
 void spool_entries_walk(const struct spool_entries *e,

@@ -53,7 +53,7 @@ static void entry_touched(struct spool *s, const char *name)
 		return;
 	e = spool_entries_get(&s->entries, name);
 	if (e)
-		spool_entry_look(&s->entries, e, true);
+		spool_entry_set_touched(&s->entries, e, true);
 	else
 		s->more = true;
 }
@@ -231,7 +231,7 @@ static bool is_unseen(const struct spool_entry *e, const void *userdata)
 {
 	const struct spool_round *r = userdata;
 
-	return e->round != r->number && !e->look;
+	return e->round != r->number && !e->touched;
 }
 
 /* Forgets what a list of everything did not have. */
@@ -282,23 +282,23 @@ int spool_timer_set(struct spool *s, int64_t usec)
 	return k < 0 ? k : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-static bool wants_look(const struct spool_entry *e, const void *userdata)
+static bool is_touched(const struct spool_entry *e, const void *userdata)
 {
 	(void)userdata;
-	return e->look;
+	return e->touched;
 }
 
-/* Gives a round the names that it is to look at. */
+/* Gives a round the names that it is to check. */
 static int names_give(struct spool *s, struct spool_round *r)
 {
 	struct spool_entry **v;
-	ssize_t n = spool_entries_choose(&s->entries, wants_look, NULL, &v);
+	ssize_t n = spool_entries_choose(&s->entries, is_touched, NULL, &v);
 
 	if (n < 0)
 		return (int)n;
 	r->names = calloc((size_t)n + 1, sizeof(char *));
 	for (ssize_t i = 0; i < n && r->names; i++) {
-		spool_entry_look(&s->entries, v[i], false);
+		spool_entry_set_touched(&s->entries, v[i], false);
 		r->names[r->n_names] = r->list ? NULL : strdup(v[i]->name);
 		if (!r->list && !r->names[r->n_names++])
 			n = -ENOMEM;
@@ -393,9 +393,9 @@ void spool_kick(struct spool *s)
 
 	if (s->round || s->pausing)
 		return;
-	if (!s->check && !s->list && s->entries.n_look == 0)
+	if (!s->check && !s->list && s->entries.n_touched == 0)
 		k = spool_prepare(s);
-	if (k >= 0 && (s->check || s->list || s->entries.n_look > 0))
+	if (k >= 0 && (s->check || s->list || s->entries.n_touched > 0))
 		k = round_begin(s);
 	if (k < 0) {
 		spool_tell(s, NULL,

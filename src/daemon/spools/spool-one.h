@@ -20,10 +20,10 @@ struct spool *spool_free(struct spool *s);
 
 const char *spool_path(const struct spool *s);
 
-/* Sets the times, and looks at everything again. */
+/* Sets the times, and checks everything again. */
 void spool_configure(struct spool *s, uint64_t settle_usec, uint64_t undo_usec);
 
-/* Looks whether it is still where it was: the mount table has changed. */
+/* Checks whether it is still where it was: the mount table has changed. */
 void spool_check(struct spool *s);
 
 /* Tries now what was to be tried again later. */

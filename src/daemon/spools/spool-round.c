@@ -153,7 +153,7 @@ static int arrive(struct spool_round *r)
 	r->steps = calloc(components(r->path) + 1, sizeof(*r->steps));
 	if (!rights || !r->steps) {
 		free(rights);
-		return refuse(r, -ENOMEM, "cannot be looked at: out of memory");
+		return refuse(r, -ENOMEM, "cannot be checked: out of memory");
 	}
 	k = walk(r, rights);
 	if (k >= 0) {
@@ -193,7 +193,7 @@ static int seen_add(struct spool_round *r, char *name, size_t *room)
 	return 0;
 }
 
-static int look_at_names(struct spool_round *r)
+static int stat_names(struct spool_round *r)
 {
 	size_t room = 0;
 	int k = 0;
@@ -205,7 +205,7 @@ static int look_at_names(struct spool_round *r)
 	return k;
 }
 
-static int look_at_all(struct spool_round *r)
+static int stat_all(struct spool_round *r)
 {
 	struct dirent *d;
 	size_t room = 0;
@@ -275,7 +275,7 @@ static int groups_of(const char *name, struct credentials *s)
 	return -E2BIG;
 }
 
-/* Finds who somebody is. Returns the index; -ENOENT: no account. */
+/* Finds the credentials of a user. Returns the index; -ENOENT: no account. */
 static int submitter_find(struct spool_round *r, uid_t uid)
 {
 	struct credentials s = { .uid = uid }, *v;
@@ -305,26 +305,26 @@ static int submitter_find(struct spool_round *r, uid_t uid)
 	return (int)r->n_submitters++;
 }
 
-static void look_for_owner(struct spool_round *r, struct spool_seen *s, uid_t *unknown)
+static void find_submitter(struct spool_round *r, struct spool_seen *s, uid_t *unknown)
 {
 	uid_t uid = 0;
 
 	s->why = spool_authority_entry(&r->authority, s->stamp.uid, s->stamp.id.mode, &uid);
 	if (s->why)
 		return;
-	/* Thousands of one who has no account are not asked for thousands of times. */
+	/* Thousands of entries of a user without an account do not cause thousands of queries. */
 	s->submitter = uid != 0 && uid == *unknown ? -ENOENT : submitter_find(r, uid);
 	if (s->submitter == -ENOENT) {
 		*unknown = uid;
-		s->why = "belongs to somebody without an account, so that it is not known what he "
+		s->why = "belongs to a user id without an account, so that it is not known what it "
 			 "may delete: submit it with reclaimctl";
 	} else if (s->submitter < 0) {
-		s->why = "belongs to somebody whose groups cannot be found out just now: it stays "
+		s->why = "belongs to a user whose groups cannot be found out just now: it stays "
 			 "until it changes, or reclaimd is reloaded";
 	}
 }
 
-static void look(struct spool_round *r)
+static void scan(struct spool_round *r)
 {
 	uid_t unknown = 0;
 
@@ -332,14 +332,14 @@ static void look(struct spool_round *r)
 	if (r->error < 0 || (!r->list && r->n_names == 0))
 		return;
 	r->dirfd = openat(r->steps[r->n_steps - 1].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r->error = r->dirfd < 0 ? -errno : r->list ? look_at_all(r) : look_at_names(r);
+	r->error = r->dirfd < 0 ? -errno : r->list ? stat_all(r) : stat_names(r);
 	if (r->error < 0) {
 		(void)refuse(r, r->error, strerror(-r->error));
 		return;
 	}
 	for (size_t i = 0; i < r->n_seen; i++)
 		if (r->seen[i].error >= 0)
-			look_for_owner(r, &r->seen[i], &unknown);
+			find_submitter(r, &r->seen[i], &unknown);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------- */
@@ -394,7 +394,7 @@ static void *round_main(void *arg)
 	struct spool_round *r = arg;
 	const uint64_t one = 1;
 
-	look(r);
+	scan(r);
 	/* First the word, then the state: once the state is there, it may be freed. */
 	(void)!write(r->eventfd, &one, sizeof(one));
 	if (atomic_exchange(&r->state, ROUND_ENDED) == ROUND_ABANDONED)

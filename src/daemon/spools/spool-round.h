@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One look at a spool, on a thread of its own: directories may lie on a disk that is slow or a
- * server that is gone, and accounts in a directory service. Nothing is shared with the thread but
+/* One round through a spool, on a thread of its own: directories may lie on a disk that is slow or
+ * a server that is gone, and accounts in a directory service. Nothing is shared with the thread but
  * the round itself, which is its own until it has ended. */
 #pragma once
 
@@ -22,12 +22,12 @@ struct spool_seen {
 	char *name;
 	int error; /* -ENOENT: it is not there */
 	struct spool_stamp stamp;
-	const char *why; /* static: nobody's authority may be used for it; or NULL */
+	const char *why; /* static: no authority may be used for it; or NULL */
 	int submitter;   /* else whose: index */
 };
 
 struct spool_round {
-	/* What is to be looked at; set before the start, freed with the round. */
+	/* What is to be checked; set before the start, freed with the round. */
 	char *path;
 	char **protect; /* NULL-terminated: further protected paths */
 	bool check;     /* may it be served at all: protected paths */

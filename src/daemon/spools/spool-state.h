@@ -33,7 +33,7 @@ struct spool {
 	uint64_t taken;
 };
 
-/* Begins a round if there is anything to look at, and none is going on. */
+/* Begins a round if there is anything to check, and none is going on. */
 void spool_kick(struct spool *s);
 
 /* Kicks it at that time of CLOCK_MONOTONIC; INT64_MAX: not. Returns 0 or a negative errno. */
@@ -46,7 +46,7 @@ int64_t spool_clock_usec(clockid_t clock);
 /* The entry waits for another minute, whatever its times are. */
 void spool_entry_later(const struct spool *s, struct spool_entry *e);
 
-/* If it is time for a batch, marks what is due for a last look, which then delivers it; else sets
+/* If it is time for a batch, marks what is due for a last check, which then delivers it; else sets
  * the timer to when it will be. Returns 0 or a negative errno. */
 int spool_prepare(struct spool *s);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Spools: directories whose content is deleted. Watches them with inotify, waits until an entry has
- * not changed for the time that is configured, and offers what is due, many at once, to somebody
- * who submits it. Submits and deletes nothing itself. Owns the watches and what it remembers.
+ * not changed for the time that is configured, and offers what is due, many at once, to the
+ * part that submits it. Submits and deletes nothing itself. Owns the watches and what it remembers.
  *
- *   inotify, mountinfo, timer --> names to look at --thread--> spool-round
+ *   inotify, mountinfo, timer --> names to check --thread--> spool-round
  *   what was seen --> spool-entries --what is due, by authority--> take --> spools_taken
  *
  * A spool that does not exist, is unmounted or is replaced is picked up when it appears: each
  * directory on the way to it is watched for being moved or removed, the last one that exists for
- * what is made in it, and the mount table for changes. Between two looks no descriptor is held, so
+ * what is made in it, and the mount table for changes. Between two rounds no descriptor is held, so
  * that filesystems can be unmounted.
  *
  * A directory's times tell of changes in itself, not of those further down: `settle` has to be
- * longer than the pauses of whoever fills a tree in the spool. Better is to make it elsewhere and
- * move it there. What is restored to a spool is deleted again, in time.
+ * longer than the pauses of the program that fills a tree in the spool. Better is to make it
+ * elsewhere and move it there. What is restored to a spool is deleted again, in time.
  *
  * Whose authority is used: spool-authority.h. */
 #pragma once
@@ -44,7 +44,7 @@ struct spool_batch {
 
 enum spool_outcome {
 	SPOOL_ACCEPTED, /* there is a job, maybe from before a restart; each is left alone while it
-			 * is who it is */
+			 * is the same file */
 	SPOOL_DENIED,   /* one or more of them may not be deleted; nothing was accepted. Offered
 			 * again in halves, until it is known which; that one stays, until it
 			 * changes */
@@ -63,7 +63,7 @@ struct spools_options {
 };
 
 enum spool_state {
-	SPOOL_LOOKING, /* not known yet */
+	SPOOL_UNKNOWN, /* not known yet */
 	SPOOL_ABSENT,
 	SPOOL_SERVED,
 	SPOOL_UNSERVED, /* why says why not */
@@ -92,4 +92,4 @@ void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome);
 void spools_retry(struct spools *s);
 
 size_t spools_count(const struct spools *s);
-void spools_look(const struct spools *s, size_t i, struct spool_view *ret);
+void spools_snapshot(const struct spools *s, size_t i, struct spool_view *ret);

@@ -169,7 +169,7 @@ size_t spools_count(const struct spools *s)
 	return s->n;
 }
 
-void spools_look(const struct spools *s, size_t i, struct spool_view *ret)
+void spools_snapshot(const struct spools *s, size_t i, struct spool_view *ret)
 {
 	spool_view(s->v[i], ret);
 }

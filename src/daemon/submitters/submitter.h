@@ -29,7 +29,7 @@ typedef uint64_t filesystem_t;
 /* What the descriptor, or an absolute path, is on. Does not touch it. */
 filesystem_t filesystem_of_fd(struct context *c, int fd);
 filesystem_t filesystem_of_path(struct context *c, const char *path);
-/* Of all that is looked at together, the one that is likeliest to hang. */
+/* Of all that is validated together, the one that is likeliest to hang. */
 filesystem_t filesystem_of_groups(struct context *c, const struct intake_group *groups, size_t n);
 
 /* A process that was started for a user on a filesystem, until it is reaped. */

@@ -94,7 +94,7 @@ int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char
 }
 
 /* What the kernel knows of it without asking a filesystem. */
-static int look_at(struct request *q, int fd, const char *what, size_t i, struct statx *ret)
+static int stat_descriptor(struct request *q, int fd, const char *what, size_t i, struct statx *ret)
 {
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
 		  STATX_TYPE | STATX_SIZE, ret) < 0)
@@ -107,7 +107,7 @@ static int look_at(struct request *q, int fd, const char *what, size_t i, struct
 int arguments_directory(struct request *q, int fd, const char *what, size_t i)
 {
 	struct statx sx;
-	int r = look_at(q, fd, what, i, &sx);
+	int r = stat_descriptor(q, fd, what, i, &sx);
 
 	if (r < 0)
 		return r;
@@ -122,7 +122,7 @@ int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes)
 	int flags = fcntl(fd, F_GETFL), r;
 	struct statx sx;
 
-	r = look_at(q, fd, "file of names", i, &sx);
+	r = stat_descriptor(q, fd, "file of names", i, &sx);
 	if (r < 0)
 		return r;
 	if (!S_ISREG(sx.stx_mode))

@@ -9,10 +9,10 @@
  * for the jobs that there are it goes the same way again, from the beginning of its message; if it
  * is refused then, it is so for good.
  *
- * Who is refused must not learn whether there is such a job. So both are asked about, for both the
- * answer is that of the first refusal, and whoever is to give a password is shown only what the
- * caller has said: the agent that shows it is one of the caller's session. Whose job it is, and of
- * what, is only in the quiet question, which nobody but polkit's rules see. */
+ * A client that is refused must not learn whether there is such a job. So both are asked about, for
+ * both the answer is that of the first refusal, and the person who is to give a password is shown
+ * only what the caller has said: the agent that shows it is one of the caller's session. Whose job
+ * it is, and of what, is only in the quiet question, which only polkit's rules see. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #include "base/escape.h"
 
 #define MANAGE_OTHERS "org.reclaimd1.manage-others"
-/* More than anybody could look through before giving a password. */
+/* More than a person could read before giving a password. */
 #define JOBS_MOST 64
 /* With a space between two. */
 #define JOBS_SIZE (JOBS_MOST * 21)
@@ -90,7 +90,7 @@ static void allowed(struct request *q)
 
 	words_format(q, words);
 	bus_say(q->bus, LOG_NOTICE, uid, "polkit lets user %u %s.", (unsigned)uid, words);
-	quota_give(q->bus->quota, q->asker->account, QUOTA_ASKS, q->asks);
+	quota_give(q->bus->quota, q->client->account, QUOTA_ASKS, q->asks);
 	q->asks = 0;
 	q->caller.grant = q->grant;
 	q->failure = (struct failure){ 0 };
@@ -153,7 +153,7 @@ static int ask_for_password(struct request *q)
 
 /* ---- the answers -------------------------------------------------------------------------- */
 
-/* Said once: anybody can have it asked, as often as they like. */
+/* Logged once: every user can cause it, as often as they like. */
 static void note(const struct request *q, enum verdict v, const char *trouble)
 {
 	if (q->bus && trouble && !q->bus->polkit_silent)
@@ -191,7 +191,7 @@ static void on_quiet(enum verdict v, const char *trouble, void *userdata)
 
 static void begin(struct request *q)
 {
-	int r = quota_take(q->bus->quota, q->asker->account, QUOTA_ASKS, 1);
+	int r = quota_take(q->bus->quota, q->client->account, QUOTA_ASKS, 1);
 
 	if (r < 0) {
 		(void)request_refuse(q, ERROR_LIMIT_EXCEEDED,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who has connected to one of our sockets: who that is, the kernel says. In between is a process of
- * the client's user (worker/proxy/proxy.h), which takes descriptors and long messages off our hands
- * until they can do no harm; it counts as the connection, for as long as it lives. At its other end
- * is thus a process of ours, so that what the client claims to be is not even looked at. */
+/* Clients that have connected to one of our sockets: their credentials are the kernel's. In between
+ * is a process of the client's user (worker/proxy/proxy.h), which takes descriptors and long
+ * messages off our hands until they can do no harm; it counts as the connection, for as long as it
+ * lives. At its other end is thus a process of ours, so that what the client claims to be is not
+ * even looked at. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 struct guest {
 	struct guests *guests;
-	struct asker *asker;
+	struct api_client *client;
 	int pidfd;
 	bool leaving; /* does not count any more; its process still ends */
 	sd_event_source *end;
@@ -55,9 +56,9 @@ int guests_new(struct guests **ret, struct bus *b, const struct speech *speech, 
 static void guest_free(struct guest *p)
 {
 	if (!p->leaving)
-		quota_give(p->guests->bus->quota, p->asker->account, QUOTA_LINKS, 1);
+		quota_give(p->guests->bus->quota, p->client->account, QUOTA_LINKS, 1);
 	(void)sd_event_source_disable_unref(p->end);
-	(void)asker_unref(p->asker);
+	(void)api_client_unref(p->client);
 	fd_closep(&p->pidfd);
 	free(p);
 }
@@ -96,12 +97,13 @@ static int on_end(sd_event_source *source, int fd, uint32_t events, void *userda
 	return 0;
 }
 
-/* ---- room for who has none ---------------------------------------------------------------- */
+/* ---- room for a user without a connection
+ * ---------------------------------------------------------------- */
 
 static bool guest_is_idle(const struct guest *p)
 {
 	/* Ours and the connection's are the only references: nothing is being answered. */
-	return p->asker->refs <= 2 && !p->asker->listens;
+	return p->client->refs <= 2 && !p->client->listens;
 }
 
 /* Is a better closed than b? Of whose user has most; idle before busy; the longest idle, but the
@@ -114,7 +116,7 @@ static bool closes_before(const struct guest *a, size_t a_has, const struct gues
 		return a_has > b_has;
 	if (idle != guest_is_idle(b))
 		return idle;
-	return idle && a->asker->used_usec < b->asker->used_usec;
+	return idle && a->client->used_usec < b->client->used_usec;
 }
 
 static unsigned leaving_of(const struct bus *b, uid_t account)
@@ -122,19 +124,19 @@ static unsigned leaving_of(const struct bus *b, uid_t account)
 	unsigned n = 0;
 
 	for (const struct guest *p = b->guests; p; p = p->next)
-		n += p->leaving && p->asker->account == account;
+		n += p->leaving && p->client->account == account;
 	return n;
 }
 
-/* Whose connection gives way to another of a user who has `has`, or NULL. Only of who has at least
- * two more, so that they do not take turns; for who has none, one that is idle. */
+/* The connection that gives way to another of a user who has `has`, or NULL. Only of a user who has
+ * at least two more, so that they do not take turns; for a user without any, one that is idle. */
 static struct guest *guest_gives_way(const struct bus *b, uid_t account, size_t has)
 {
 	struct guest *best = NULL;
 	size_t most = 0;
 
 	for (struct guest *p = b->guests; p; p = p->next) {
-		uid_t whose = p->asker->account;
+		uid_t whose = p->client->account;
 		size_t n = quota_used(b->quota, whose, QUOTA_LINKS);
 
 		if (p->leaving || whose == 0 || whose == account || n < most)
@@ -148,7 +150,7 @@ static struct guest *guest_gives_way(const struct bus *b, uid_t account, size_t 
 	}
 	if (!best || most > has + 1)
 		return best;
-	return has == 0 && guest_is_idle(best) && now_usec() - best->asker->used_usec > IDLE_USEC
+	return has == 0 && guest_is_idle(best) && now_usec() - best->client->used_usec > IDLE_USEC
 		       ? best
 		       : NULL;
 }
@@ -159,12 +161,12 @@ static void guest_close(struct guest *p)
 {
 	const struct bus *b = p->guests->bus;
 
-	bus_say(b, LOG_NOTICE, p->asker->c.id.uid,
+	bus_say(b, LOG_NOTICE, p->client->c.id.uid,
 		"A connection of user %u is closed: others have fewer, and there is no room.",
-		(unsigned)p->asker->c.id.uid);
-	quota_give(b->quota, p->asker->account, QUOTA_LINKS, 1);
+		(unsigned)p->client->c.id.uid);
+	quota_give(b->quota, p->client->account, QUOTA_LINKS, 1);
 	p->leaving = true;
-	asker_hang_up(p->asker);
+	api_client_disconnect(p->client);
 }
 
 static int link_take(struct bus *b, uid_t account)
@@ -214,7 +216,7 @@ static int greet(int sock, enum protocol_speech speech, int client, int permits)
 static int proxy_start(struct guest *p, int client)
 {
 	struct bus *b = p->guests->bus;
-	int permits = quota_permits(b->quota, p->asker->account), pair[2], r;
+	int permits = quota_permits(b->quota, p->client->account), pair[2], r;
 	_cleanup_close_ int ours = -1, its = -1;
 
 	if (permits < 0)
@@ -230,7 +232,7 @@ static int proxy_start(struct guest *p, int client)
 }
 
 /* Returns our end as proxy_start, with a source that waits for the end of the proxy. */
-static int guest_start(struct guests *guests, struct asker *a, int client)
+static int guest_start(struct guests *guests, struct api_client *a, int client)
 {
 	struct guest *p = calloc(1, sizeof(*p));
 	_cleanup_close_ int sock = -1;
@@ -240,7 +242,7 @@ static int guest_start(struct guests *guests, struct asker *a, int client)
 		free(p);
 		return r;
 	}
-	*p = (struct guest){ .guests = guests, .asker = asker_ref(a), .pidfd = -1 };
+	*p = (struct guest){ .guests = guests, .client = api_client_ref(a), .pidfd = -1 };
 	sock = r = proxy_start(p, client);
 	/* So that it can be closed from here. */
 	if (r >= 0)
@@ -263,8 +265,8 @@ static int guest_start(struct guests *guests, struct asker *a, int client)
 int guest_new(struct guests *p, int fd)
 {
 	_cleanup_close_ int client = fd;
-	struct asker *a = NULL;
-	int r = asker_from_socket(&a, fd);
+	struct api_client *a = NULL;
+	int r = api_client_from_socket(&a, fd);
 
 	if (r < 0)
 		return r;
@@ -272,7 +274,7 @@ int guest_new(struct guests *p, int fd)
 	if (r >= 0)
 		r = p->speech->open(p->userdata, r, a);
 	if (r < 0)
-		asker_hang_up(a);
-	(void)asker_unref(a);
+		api_client_disconnect(a);
+	(void)api_client_unref(a);
 	return r;
 }

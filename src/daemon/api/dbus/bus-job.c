@@ -159,8 +159,8 @@ static int call_properties(struct request *q)
 				      "A job has no properties of the interface %.100s.",
 				      interface);
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
-	operation_list(q->bus->operations, &q->asker->c, &query, all ? read_all : read_one, on_read,
-		       q);
+	operation_list(q->bus->operations, &q->client->c, &query, all ? read_all : read_one,
+		       on_read, q);
 	return 0;
 }
 
@@ -300,10 +300,10 @@ static int call_pieces(struct request *q)
 		limit = PIECES_MOST;
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
 	if (problems)
-		operation_problems(q->bus->operations, &q->asker->c, q->job, offset, limit,
+		operation_problems(q->bus->operations, &q->client->c, q->job, offset, limit,
 				   list_problem, on_pieces, q);
 	else
-		operation_entries(q->bus->operations, &q->asker->c, q->job, offset, limit,
+		operation_entries(q->bus->operations, &q->client->c, q->job, offset, limit,
 				  list_entry, on_pieces, q);
 	return 0;
 }

@@ -19,7 +19,7 @@ struct link *link_unref(struct link *l)
 	if (!l || --l->refs > 0)
 		return NULL;
 	(void)sd_bus_unref(l->conn);
-	(void)asker_unref(l->asker);
+	(void)api_client_unref(l->client);
 	free(l);
 	return NULL;
 }
@@ -32,36 +32,36 @@ void link_cut(struct link *l)
 		p = &(*p)->next;
 	if (*p)
 		*p = l->next;
-	l->doom = sd_event_source_disable_unref(l->doom);
-	l->askers = askers_free(l->askers);
+	l->cutting_off = sd_event_source_disable_unref(l->cutting_off);
+	l->clients = api_clients_free(l->clients);
 	l->authority = authority_free(l->authority);
 	(void)sd_bus_detach_event(l->conn);
 	sd_bus_close(l->conn);
-	asker_hang_up(l->asker);
+	api_client_disconnect(l->client);
 	if (l->gone)
 		l->gone(l, l->userdata);
 	l->bus = NULL;
 	(void)link_unref(l);
 }
 
-static int on_doom(sd_event_source *source, void *userdata)
+static int on_cut_off(sd_event_source *source, void *userdata)
 {
 	(void)source;
 	link_cut(userdata);
 	return 0;
 }
 
-void link_doom(struct link *l)
+void link_cut_off(struct link *l)
 {
-	if (l->bus && !l->doom)
-		(void)sd_event_add_defer(l->bus->event, &l->doom, on_doom, l);
+	if (l->bus && !l->cutting_off)
+		(void)sd_event_add_defer(l->bus->event, &l->cutting_off, on_cut_off, l);
 }
 
 static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	(void)m;
 	(void)error;
-	link_doom(userdata);
+	link_cut_off(userdata);
 	return 0;
 }
 
@@ -74,27 +74,27 @@ bool fd_lives(int fd)
 
 bool link_lives(const struct link *l)
 {
-	return l->bus && !l->doom && fd_lives(sd_bus_get_fd(l->conn));
+	return l->bus && !l->cutting_off && fd_lives(sd_bus_get_fd(l->conn));
 }
 
 void link_sent(struct link *l, size_t bytes)
 {
 	uint64_t waiting = 0;
 
-	if (!l->bus || l->doom)
+	if (!l->bus || l->cutting_off)
 		return;
 	(void)sd_bus_get_n_queued_write(l->conn, &waiting);
 	l->unsent_bytes = waiting > 0 ? l->unsent_bytes + bytes : 0;
 	if (waiting <= UNSENT_MESSAGES_MOST && l->unsent_bytes <= UNSENT_BYTES_MOST)
 		return;
-	if (l->asker)
-		bus_say(l->bus, LOG_NOTICE, l->asker->c.id.uid,
+	if (l->client)
+		bus_say(l->bus, LOG_NOTICE, l->client->c.id.uid,
 			"A client of user %u does not read what it is sent; it is cut off.",
-			(unsigned)l->asker->c.id.uid);
+			(unsigned)l->client->c.id.uid);
 	else
 		bus_say(l->bus, LOG_WARNING, UID_NONE,
 			"The message bus does not read what it is sent; connecting to it anew.");
-	link_doom(l);
+	link_cut_off(l);
 }
 
 /* What the driver of a bus would answer: clients made for a bus ask, and know nothing else. */
@@ -130,8 +130,9 @@ static int refuse_signature(struct link *l, sd_bus_message *m, const char *expec
 	return r < 0 ? r : 1;
 }
 
-/* Sees every message before the objects do. What needs to know who asks, or the store, is answered
- * here: sd-bus itself only knows properties that can be had at once and are the same for all. */
+/* Sees every message before the objects do. What needs the caller's credentials, or the store, is
+ * answered here: sd-bus itself only knows properties that can be had at once and are the same for
+ * all. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const char *path = sd_bus_message_get_path(m), *expected;
@@ -141,7 +142,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	(void)sd_bus_message_get_type(m, &type);
 	if (type != SD_BUS_MESSAGE_METHOD_CALL || !l->bus || !path)
 		return 0;
-	if (l->asker) {
+	if (l->client) {
 		int r = driver_call(l, m);
 
 		if (r != 0)
@@ -161,7 +162,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* Every number may be a job's: whether it is one, who asks learns from the answer. */
+/* Every number may be a job's: whether it is one, the caller learns from the answer. */
 static int find_job(sd_bus *conn, const char *path, const char *interface, void *userdata,
 		    void **ret_found, sd_bus_error *error)
 {
@@ -193,7 +194,7 @@ static int link_export(struct link *l)
 	return r < 0 ? r : views_export(l);
 }
 
-int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct asker *a)
+int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct api_client *a)
 {
 	struct link *l = calloc(1, sizeof(*l));
 	int r;
@@ -205,10 +206,10 @@ int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct asker *a)
 	l->refs = 1;
 	l->bus = b;
 	l->conn = conn;
-	l->asker = a ? asker_ref(a) : NULL;
+	l->client = a ? api_client_ref(a) : NULL;
 	l->next = b->links;
 	b->links = l;
-	r = a ? 0 : askers_new(&l->askers, conn);
+	r = a ? 0 : api_clients_new(&l->clients, conn);
 	if (r >= 0 && !a)
 		r = authority_new(&l->authority, conn);
 	if (r >= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Lists of jobs: ListJobs, ListJobsPacked, GetJob, and what the ObjectManager manages. Answers are
- * bounded: who wants more goes on where the last one ended. */
+ * bounded: a client that wants more goes on where the last one ended. */
 #include <errno.h>
 #include <string.h>
 
@@ -133,7 +133,7 @@ static int call_list_jobs(struct request *q)
 		r = sd_bus_message_open_container(q->reply, 'a', "(tsussayttttttttt)");
 	if (r < 0)
 		return r;
-	operation_list(q->bus->operations, &q->asker->c, &query, list_job, on_listed, q);
+	operation_list(q->bus->operations, &q->client->c, &query, list_job, on_listed, q);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ static int call_list_jobs_packed(struct request *q)
 
 	if (r < 0)
 		return r;
-	operation_list(q->bus->operations, &q->asker->c, &query, pack_job, on_packed, q);
+	operation_list(q->bus->operations, &q->client->c, &query, pack_job, on_packed, q);
 	return 0;
 }
 
@@ -205,7 +205,7 @@ static int call_get_job(struct request *q)
 
 	if (r < 0)
 		return r;
-	operation_list(q->bus->operations, &q->asker->c, &query, see_job, on_got, q);
+	operation_list(q->bus->operations, &q->client->c, &query, see_job, on_got, q);
 	return 0;
 }
 
@@ -233,7 +233,7 @@ static int call_managed(struct request *q)
 		r = views_append_managed(q->bus, q->reply);
 	if (r < 0)
 		return r;
-	operation_list(q->bus->operations, &q->asker->c, &query, manage_job, on_listed, q);
+	operation_list(q->bus->operations, &q->client->c, &query, manage_job, on_listed, q);
 	return 0;
 }
 

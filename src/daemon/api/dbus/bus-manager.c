@@ -114,7 +114,7 @@ const struct call manager_calls[] = {
 	{ 0 },
 };
 
-/* Everybody may call; what is done for whom, the operations decide. */
+/* Every user may call; the operations decide what is allowed. */
 #define METHOD(member, in, in_names, out, out_names)                                               \
 	SD_BUS_METHOD_WITH_NAMES(member, in, in_names, out, out_names, request_begin,              \
 				 SD_BUS_VTABLE_UNPRIVILEGED)

@@ -33,7 +33,7 @@ static int server_open(const struct bus *b, int fd, sd_bus **ret)
 	return 0;
 }
 
-static int on_guest(void *userdata, int fd, struct asker *a)
+static int on_guest(void *userdata, int fd, struct api_client *a)
 {
 	struct bus *b = userdata;
 	sd_bus *conn = NULL;

@@ -33,7 +33,7 @@ struct usage {
 };
 
 struct quota {
-	struct usage *users; /* those who use anything */
+	struct usage *users; /* users that use anything */
 	size_t used[QUOTA_KINDS];
 };
 

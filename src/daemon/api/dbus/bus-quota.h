@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What one user may have open at the API, so that nobody uses up what all need. root may have what
+/* What one user may have open at the API, so that no user uses up what all need. root may have what
  * there is. */
 #pragma once
 
@@ -23,7 +23,7 @@ int quota_new(struct quota **ret);
 struct quota *quota_free(struct quota *q);
 
 /* Returns 0, -EDQUOT if that is too much for the user, -ENFILE if it is for all together, or
- * -ENOMEM. Users are accounts (account.h). Of everything but connections nobody gets more than is
+ * -ENOMEM. Users are accounts (account.h). Of everything but connections no user gets more than is
  * still free, so that shares shrink as more users come, and some is always left. */
 int quota_take(struct quota *q, uid_t uid, enum quota_kind kind, size_t n);
 /* How much of it that user has; and what each may have, were there one user more. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A method call on its way:
  *
- *   message --who asks?--> caller --quota--> run() --> operation ... --> request_answer
+ *   message --credentials--> caller --quota--> run() --> operation ... --> request_answer
  *
- * On the private socket who asks is known; on a bus its driver is asked first. The message is held
- * until the answer is sent; a client that has gone meanwhile gets none, and nobody minds. */
+ * On the private socket the caller is known; on a bus its driver is asked first. The message is
+ * held until the answer is sent; a client that has gone meanwhile gets none, which is no error. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,10 +28,10 @@ static const struct call *find_call(const char *interface, const char *member)
 
 static void request_free(struct request *q)
 {
-	if (q->bus && q->asker) {
-		quota_give(q->bus->quota, q->asker->account, QUOTA_ASKS, q->asks);
-		quota_give(q->bus->quota, q->asker->account, QUOTA_CALLS, 1);
-		quota_give(q->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+	if (q->bus && q->client) {
+		quota_give(q->bus->quota, q->client->account, QUOTA_ASKS, q->asks);
+		quota_give(q->bus->quota, q->client->account, QUOTA_CALLS, 1);
+		quota_give(q->bus->quota, q->client->account, QUOTA_NAMES, q->names_bytes);
 	}
 	if (q->bus && q->prev)
 		q->prev->next = q->next;
@@ -43,7 +43,7 @@ static void request_free(struct request *q)
 	(void)sd_bus_message_unref(q->reply);
 	(void)sd_bus_message_unref(q->m);
 	(void)grant_free(q->grant);
-	(void)asker_unref(q->asker);
+	(void)api_client_unref(q->client);
 	(void)link_unref(q->link);
 	free(q);
 }
@@ -135,7 +135,7 @@ static void request_run(struct request *q)
 	if (r >= 0)
 		return;
 	if (!q->failure.cause && r == -ENOMEM)
-		(void)request_refuse(q, ERROR_FAILED, "Memory is out.");
+		(void)request_refuse(q, ERROR_FAILED, "out of memory");
 	else if (!q->failure.cause)
 		(void)request_refuse(q, ERROR_INVALID_ARGUMENT,
 				     "The arguments of %s cannot be read: %s.", q->call->member,
@@ -145,13 +145,13 @@ static void request_run(struct request *q)
 
 void request_again(struct request *q)
 {
-	quota_give(q->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+	quota_give(q->bus->quota, q->client->account, QUOTA_NAMES, q->names_bytes);
 	q->names_bytes = 0;
 	(void)sd_bus_message_rewind(q->m, /* complete= */ true);
 	request_run(q);
 }
 
-static void on_asker(struct asker *a, const char *why, void *userdata)
+static void on_client(struct api_client *a, const char *why, void *userdata)
 {
 	struct request *q = userdata;
 	int r = -ESRCH;
@@ -163,7 +163,7 @@ static void on_asker(struct asker *a, const char *why, void *userdata)
 	else
 		r = quota_take(q->bus->quota, a->account, QUOTA_CALLS, 1);
 	if (r >= 0) {
-		q->asker = asker_ref(a);
+		q->client = api_client_ref(a);
 		q->caller = a->c;
 		request_run(q);
 		return;
@@ -198,26 +198,26 @@ int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		find_call(sd_bus_message_get_interface(m), sd_bus_message_get_member(m));
 	const char *sender = sd_bus_message_get_sender(m);
 	struct link *l = userdata;
-	struct failure nobody;
+	struct failure unknown;
 	struct request *q;
 	int r = 0;
 
 	(void)error;
-	if (!c || !l->bus || l->doom)
+	if (!c || !l->bus || l->cutting_off)
 		return -ESHUTDOWN;
-	if (!l->asker && !sender) {
-		failure_set(&nobody, ERROR_NOT_AUTHORIZED,
+	if (!l->client && !sender) {
+		failure_set(&unknown, ERROR_NOT_AUTHORIZED,
 			    "Who asks is not known: the message has no sender.");
-		r = message_refuse(m, &nobody);
+		r = message_refuse(m, &unknown);
 		return r < 0 ? r : 1;
 	}
 	q = request_new(l, m, c);
 	if (!q)
 		return -ENOMEM;
-	if (l->asker)
-		on_asker(l->asker, NULL, q);
+	if (l->client)
+		on_client(l->client, NULL, q);
 	else
-		r = askers_find(l->askers, sender, on_asker, q);
+		r = api_clients_find(l->clients, sender, on_client, q);
 	if (r < 0) {
 		(void)request_refuse(q, ERROR_FAILED, "Who asks cannot be found out: %s.",
 				     strerror(-r));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What happens, told to whoever listens, on D-Bus and on Varlink. On a message bus that is
- * everybody: what is told of a job is its number and its state, nothing else. On the private socket
- * those are told who may see it.
+/* What happens, sent to all that listen, on D-Bus and on Varlink. On a message bus every client
+ * may listen: what is told of a job is its number and its state, nothing else. On the private
+ * socket only clients that may see the job are told.
  */
 #include <errno.h>
 #include <string.h>
@@ -57,8 +57,8 @@ static const struct job_signal signal_removed = { "org.freedesktop.DBus.ObjectMa
 static const struct job_signal signal_changed = { "org.freedesktop.DBus.Properties",
 						  "PropertiesChanged", true, write_changed };
 
-/* A signal that cannot be sent is lost to one who may have gone; clients look again by themselves
- * when they connect. */
+/* A signal that cannot be sent is lost to a client that may have gone; clients ask again by
+ * themselves when they connect. */
 static void send_to(struct link *l, const struct job_signal *s, const struct job_record *r)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -78,8 +78,8 @@ static void send_to(struct link *l, const struct job_signal *s, const struct job
 static void send_all(struct bus *b, const struct job_signal *s, const struct job_record *r)
 {
 	for (struct link *l = b->links; l; l = l->next)
-		if (sd_bus_is_ready(l->conn) > 0 && !l->doom &&
-		    (!l->asker || caller_may_see(&l->asker->c, r)))
+		if (sd_bus_is_ready(l->conn) > 0 && !l->cutting_off &&
+		    (!l->client || caller_may_see(&l->client->c, r)))
 			send_to(l, s, r);
 }
 
@@ -112,7 +112,7 @@ static void on_daemon_changed(const char *property, void *userdata)
 	struct bus *b = userdata;
 
 	for (struct link *l = b->links; l; l = l->next) {
-		if (sd_bus_is_ready(l->conn) <= 0 || l->doom)
+		if (sd_bus_is_ready(l->conn) <= 0 || l->cutting_off)
 			continue;
 		(void)sd_bus_emit_properties_changed(l->conn, ROOT_PATH, MANAGER_INTERFACE,
 						     property, NULL);

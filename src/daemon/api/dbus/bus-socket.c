@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A socket that clients connect to, whatever is spoken there. Anybody may connect. */
+/* A socket that clients connect to, whatever is spoken there. Every user may connect. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 /* At one turn of the loop; others want it too. */
 #define ACCEPT_MOST 4
-/* How long nobody is let in where descriptors have run out. */
+/* How long no connection is accepted where descriptors have run out. */
 #define PAUSE_USEC USEC_PER_SEC
 
 struct bus_socket {
@@ -71,7 +71,7 @@ static int on_connection(sd_event_source *source, int listening, uint32_t events
 	return 0;
 }
 
-/* A socket file that nobody listens at any more is left over from a daemon that was killed. */
+/* A socket file without a listener is left over from a daemon that was killed. */
 static int remove_leftover(const struct sockaddr_un *address, socklen_t len)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

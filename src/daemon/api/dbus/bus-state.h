@@ -57,11 +57,11 @@ struct link {
 	struct bus *bus; /* NULL once it is cut */
 	unsigned refs;
 	sd_bus *conn;
-	struct asker *asker;         /* who is at the other end, or NULL: a bus with many senders */
-	struct askers *askers;       /* the senders, on a bus */
+	struct api_client *client;   /* the other end, or NULL: a bus with many senders */
+	struct api_clients *clients; /* the senders, on a bus */
 	struct authority *authority; /* polkit, on a bus */
 	size_t unsent_bytes;
-	sd_event_source *doom;
+	sd_event_source *cutting_off;
 	struct link *next;
 	/* It is cut off, and b->links has it no more. */
 	void (*gone)(struct link *l, void *userdata);
@@ -70,17 +70,17 @@ struct link {
 
 /* Serves all objects on a connection, which it owns from here on, also on failure. a is NULL for a
  * message bus; it is referred to. */
-int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct asker *a);
+int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct api_client *a);
 struct link *link_unref(struct link *l);
 /* Ends it now: not from one of its own callbacks. */
 void link_cut(struct link *l);
 /* Ends it at the next turn of the loop. */
-void link_doom(struct link *l);
+void link_cut_off(struct link *l);
 /* Whether neither side of a connection has been shut down. */
 bool fd_lives(int fd);
-/* Whether somebody is still at its other end, as far as can be known at once. */
+/* Whether its other end is still connected, as far as can be known at once. */
 bool link_lives(const struct link *l);
-/* Something of about so many bytes has been sent. Whoever does not read is cut off. */
+/* Something of about so many bytes has been sent. A client that does not read is cut off. */
 void link_sent(struct link *l, size_t bytes);
 
 /* ---- requests ----------------------------------------------------------------------------- */
@@ -102,8 +102,8 @@ struct request {
 	const struct call *call;
 	sd_bus_message *m;     /* what was asked */
 	sd_bus_message *reply; /* what has been written of the answer */
-	struct asker *asker;
-	struct caller caller; /* the asker's, with what it has been granted for this call */
+	struct api_client *client;
+	struct caller caller; /* the client's, with what it has been granted for this call */
 	struct grant *grant;  /* what polkit is asked for */
 	const uint64_t *ids;  /* of what is to be acted on, the message's or this request's */
 	size_t n_ids, n_own;  /* n_own: that are the caller's, and finished */
@@ -138,7 +138,7 @@ void request_again(struct request *q);
 void request_answer(const struct failure *f, void *userdata);
 
 /* The same where polkit is asked if it takes more than the caller's own authority (bus-ask.c).
- * q->ids are the jobs that it is about; none: everybody's. */
+ * q->ids are the jobs that it is about; none: all jobs. */
 void request_decide(const struct failure *f, void *userdata);
 
 typedef void (*job_operation_t)(struct operations *o, const struct caller *c, const uint64_t *ids,
@@ -177,7 +177,7 @@ int arguments_options(struct request *q, const struct option *options, size_t n,
 int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char **ret);
 
 /* Refuse a descriptor that is none of a directory, or no file to read names from. Do not touch the
- * filesystem, which may be somebody's own and hang. */
+ * filesystem, which may be a user's own and hang. */
 int arguments_directory(struct request *q, int fd, const char *what, size_t i);
 /* *bytes is how much the lists before have, and this one then. */
 int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes);
@@ -195,7 +195,7 @@ int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_st
 			  enum job_state to);
 int message_append_bytes(sd_bus_message *m, const char *s);
 void job_path(char *buf, uint64_t id);
-/* Where the job's directory in staging is, malloc'ed; "" if it has none. NULL if memory is out. */
+/* Where the job's directory in staging is, malloc'ed; "" if it has none. NULL: out of memory. */
 char *job_staging(const struct job_record *r);
 /* The number in the path of a job's object, or 0. */
 uint64_t job_path_parse(const char *path);
@@ -240,14 +240,14 @@ struct device_view {
 struct device_views {
 	struct device_view v[DEVICES_MOST];
 	size_t n;
-	uint64_t looked_usec;
+	uint64_t snapshot_usec;
 };
 
-/* The bus's, until the next look; NULL if memory is out. */
-const struct device_views *bus_devices_look(struct bus *b);
+/* The bus's, until the next snapshot; NULL: out of memory. */
+const struct device_views *bus_devices_snapshot(struct bus *b);
 struct device_views *device_views_free(struct device_views *v);
 /* Fills SPOOLS_MOST views at most; returns how many. */
-size_t bus_spools_look(struct bus *b, struct bus_spool *views);
+size_t bus_spools_snapshot(struct bus *b, struct bus_spool *views);
 extern const struct call view_calls[];
 
 /* ---- signals, the two ways in ------------------------------------------------------------- */
@@ -262,7 +262,7 @@ struct speech {
 	enum protocol_speech id;
 	/* Serves a guest: takes our end of the connection to its proxy; a is referred to. Returns 0
 	 * or a negative errno, with which the connection is closed. */
-	int (*open)(void *userdata, int fd, struct asker *a);
+	int (*open)(void *userdata, int fd, struct api_client *a);
 };
 
 extern const struct speech speech_private;
@@ -272,11 +272,11 @@ int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
 		   const struct speech *speech, void *userdata);
 struct bus_socket *bus_socket_free(struct bus_socket *s);
 
-/* Who has connected to such a socket. */
+/* The clients that have connected to such a socket. */
 struct guests;
 int guests_new(struct guests **ret, struct bus *b, const struct speech *speech, void *userdata);
 struct guests *guests_free(struct guests *p);
-/* Takes the descriptor of a connection. Whoever cannot be served finds it closed. */
+/* Takes the descriptor of a connection. A client that cannot be served finds it closed. */
 int guest_new(struct guests *p, int fd);
 
 /* To the log. uid: of the user that it is about, or UID_NONE. */

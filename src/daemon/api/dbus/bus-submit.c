@@ -166,7 +166,7 @@ static int set_origin(struct request *q, sd_bus_message *m, void *target)
 
 	if (r < 0)
 		return r;
-	if (q->asker->c.id.uid != 0)
+	if (q->client->c.id.uid != 0)
 		return request_refuse(q, ERROR_NOT_AUTHORIZED, "Only root may name an origin.");
 	if (strncmp(s->o.origin, ORIGIN_POLICY, strlen(ORIGIN_POLICY)) != 0 ||
 	    strlen(s->o.origin) > strlen(ORIGIN_POLICY) + POLICY_NAME_MOST)
@@ -215,7 +215,7 @@ static bool is_awaited(void *userdata)
 	const struct request *q = userdata;
 
 	return sd_bus_message_get_expect_reply(q->m) == 0 ||
-	       (link_lives(q->link) && !q->asker->gone);
+	       (link_lives(q->link) && !q->client->gone);
 }
 
 static void on_submitted(const struct failure *f, const struct submitted *done, void *userdata)
@@ -223,7 +223,8 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 	struct request *q = userdata;
 	char path[JOB_PATH_MAX] = "/";
 
-	/* Whoever killed the worker, it was not the caller: once more, and then he shall know. */
+	/* The worker died, which may not be the caller's fault: once more, and then it is an error.
+	 */
 	if (done->interrupted && !q->tried && q->bus) {
 		q->tried = true;
 		request_again(q);
@@ -256,14 +257,14 @@ static int begin(struct request *q, struct submit *s)
 	for (size_t i = 0; i < s->display.n; i++)
 		s->groups[i].display = s->display.v[i];
 	s->names_bytes += s->n_groups * QUOTA_GROUP_BYTES;
-	r = quota_take(q->bus->quota, q->asker->account, QUOTA_NAMES, s->names_bytes);
+	r = quota_take(q->bus->quota, q->client->account, QUOTA_NAMES, s->names_bytes);
 	if (r < 0)
 		return request_refuse(q, ERROR_LIMIT_EXCEEDED,
 				      "Too many names wait to be taken in: go on when some calls "
 				      "have been answered.");
 	q->names_bytes = s->names_bytes;
 	s->o.is_awaited = is_awaited;
-	operation_submit(q->bus->operations, &q->asker->c, s->groups, s->n_groups, &s->o,
+	operation_submit(q->bus->operations, &q->client->c, s->groups, s->n_groups, &s->o,
 			 on_submitted, q);
 	return 0;
 }

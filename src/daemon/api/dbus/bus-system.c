@@ -52,7 +52,7 @@ static void on_gone(struct link *l, void *userdata)
 	s->connected = false;
 	if (try_later(s) < 0)
 		bus_say(s->bus, LOG_ERR, UID_NONE,
-			"The message bus cannot be connected to any more: memory is out.");
+			"The message bus cannot be connected to any more: out of memory.");
 }
 
 static int on_named(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -85,7 +85,7 @@ static int on_connected(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	s->connected = true;
 	s->delay_usec = 0;
 	if (r < 0)
-		link_doom(s->link);
+		link_cut_off(s->link);
 	return 0;
 }
 

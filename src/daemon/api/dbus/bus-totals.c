@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What has happened since the daemon was started, for whoever collects it (reclaimctl metrics). The
- * same for everybody: no names, no users. */
+/* What has happened since the daemon was started, for collectors of metrics (reclaimctl metrics).
+ * The same for all clients: no names, no users. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Devices and spools: shown as they are when somebody looks, the same to everybody. */
+/* Devices and spools: shown as they are when a client asks, the same to all clients. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "daemon/workers/pacers.h"
 #include "base/fd.h"
 
-/* Rates are taken between two looks: a look so soon after another shows the same figures. */
-#define LOOK_AGAIN_USEC (500 * USEC_PER_MSEC)
+/* Rates are taken between two snapshots: one so soon after another shows the same figures. */
+#define SNAPSHOT_USEC (500 * USEC_PER_MSEC)
 
 struct device_views *device_views_free(struct device_views *v)
 {
@@ -37,7 +37,7 @@ static int device_view_set(struct device_view *d, const struct pacer_view *p)
 	return d->name ? 0 : -ENOMEM;
 }
 
-const struct device_views *bus_devices_look(struct bus *b)
+const struct device_views *bus_devices_snapshot(struct bus *b)
 {
 	struct pacer_view views[DEVICES_MOST];
 	struct pacers *pacers = operation_pacers(b->operations);
@@ -45,7 +45,7 @@ const struct device_views *bus_devices_look(struct bus *b)
 	struct device_views *v;
 	size_t n;
 
-	if (b->devices && now - b->devices->looked_usec < LOOK_AGAIN_USEC)
+	if (b->devices && now - b->devices->snapshot_usec < SNAPSHOT_USEC)
 		return b->devices;
 	b->devices = device_views_free(b->devices);
 	v = calloc(1, sizeof(*v));
@@ -55,12 +55,12 @@ const struct device_views *bus_devices_look(struct bus *b)
 	for (size_t i = 0; i < n && i < DEVICES_MOST; i++)
 		if (device_view_set(&v->v[v->n], &views[i]) == 0)
 			v->n++;
-	v->looked_usec = now;
+	v->snapshot_usec = now;
 	b->devices = v;
 	return v;
 }
 
-size_t bus_spools_look(struct bus *b, struct bus_spool *views)
+size_t bus_spools_snapshot(struct bus *b, struct bus_spool *views)
 {
 	size_t n = b->o.spools ? b->o.spools(views, SPOOLS_MOST, b->o.userdata) : 0;
 
@@ -81,7 +81,7 @@ static int find_device(sd_bus *conn, const char *path, const char *interface, vo
 	(void)error;
 	if (!l->bus || sd_bus_path_decode(path, DEVICE_PREFIX, &name) <= 0)
 		return 0;
-	v = bus_devices_look(l->bus);
+	v = bus_devices_snapshot(l->bus);
 	for (size_t i = 0; v && i < v->n; i++) {
 		if (strcmp(v->v[i].name, name) != 0)
 			continue;
@@ -91,7 +91,7 @@ static int find_device(sd_bus *conn, const char *path, const char *interface, vo
 	return 0;
 }
 
-/* A spool has no place of its own here: whoever asks for it gets the link, and looks again. */
+/* A spool has no object of its own here: a request for it gets the link, and finds it again. */
 static int find_spool(sd_bus *conn, const char *path, const char *interface, void *userdata,
 		      void **ret_found, sd_bus_error *error)
 {
@@ -105,7 +105,7 @@ static int find_spool(sd_bus *conn, const char *path, const char *interface, voi
 	(void)error;
 	if (!l->bus || sd_bus_path_decode(path, SPOOL_PREFIX, &name) <= 0)
 		return 0;
-	n = bus_spools_look(l->bus, views);
+	n = bus_spools_snapshot(l->bus, views);
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(views[i].path, name) != 0)
 			continue;
@@ -145,7 +145,7 @@ static int list_devices(sd_bus *conn, const char *prefix, void *userdata, char *
 
 	(void)conn;
 	(void)error;
-	v = l->bus && !is_object(prefix, DEVICE_PREFIX) ? bus_devices_look(l->bus) : NULL;
+	v = l->bus && !is_object(prefix, DEVICE_PREFIX) ? bus_devices_snapshot(l->bus) : NULL;
 	for (size_t i = 0; v && r >= 0 && i < v->n; i++)
 		r = add_child(ret_nodes, &n, DEVICE_PREFIX, v->v[i].name);
 	return r;
@@ -162,7 +162,7 @@ static int list_spools(sd_bus *conn, const char *prefix, void *userdata, char **
 	(void)conn;
 	(void)error;
 	if (l->bus && !is_object(prefix, SPOOL_PREFIX))
-		found = bus_spools_look(l->bus, views);
+		found = bus_spools_snapshot(l->bus, views);
 	for (size_t i = 0; r >= 0 && i < found; i++)
 		r = add_child(ret_nodes, &n, SPOOL_PREFIX, views[i].path);
 	return r;
@@ -196,9 +196,9 @@ static int append_managed(sd_bus_message *m, const char *prefix, const char *nam
 
 int views_append_managed(struct bus *b, sd_bus_message *m)
 {
-	const struct device_views *v = bus_devices_look(b);
+	const struct device_views *v = bus_devices_snapshot(b);
 	struct bus_spool views[SPOOLS_MOST];
-	size_t n = bus_spools_look(b, views);
+	size_t n = bus_spools_snapshot(b, views);
 	int r = 0;
 
 	for (size_t i = 0; v && r >= 0 && i < v->n; i++)
@@ -213,7 +213,7 @@ int views_append_managed(struct bus *b, sd_bus_message *m)
 static int call_list_spools(struct request *q)
 {
 	struct bus_spool views[SPOOLS_MOST];
-	size_t n = bus_spools_look(q->bus, views);
+	size_t n = bus_spools_snapshot(q->bus, views);
 	int r = request_reply(q);
 
 	if (r >= 0)
@@ -243,7 +243,7 @@ static int call_list_spools(struct request *q)
 
 static int call_list_devices(struct request *q)
 {
-	const struct device_views *v = bus_devices_look(q->bus);
+	const struct device_views *v = bus_devices_snapshot(q->bus);
 	int r = request_reply(q);
 
 	if (r >= 0)

@@ -7,14 +7,14 @@
  *   bus-system.c    the connection to the system bus, made again whenever it is lost
  *   bus-private.c   what is spoken on the private socket
  *   bus-socket.c    a socket of ours
- *   bus-guest.c     who has connected to it, and the process in between
+ *   bus-guest.c     clients that have connected to it, and the process in between
  *   bus-link.c      one connection of either kind
  *   bus-request.c   one method call, from the message to its answer
  *   bus-arguments.c what is in a message: names, descriptors, options
  *   bus-manager.c, bus-submit.c, bus-list.c, bus-job.c, bus-views.c   the objects
- *   bus-signals.c   what is told to those who listen
+ *   bus-signals.c   what is sent to clients that listen
  *   bus-quota.c     what one user may have open
- *   caller.c        who asks
+ *   caller.c        credentials of callers
  *
  * Everything happens on the event loop, and nothing in it blocks; the daemon lives whatever becomes
  * of the bus, and starts without one. */

@@ -5,7 +5,7 @@
  *
  * A connection has one call at a time: sd-varlink reads the next one when that is answered. But a
  * call that wants no answer is over for it at once, so there may be more of these. A client that
- * has gone meanwhile gets no answer, and nobody minds. */
+ * has gone meanwhile gets no answer, which is no error. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ static void call_free(struct varlink_call *q)
 	if (q->varlink) {
 		struct quota *quota = q->varlink->bus->quota;
 
-		quota_give(quota, q->asker->account, QUOTA_CALLS, 1);
-		quota_give(quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+		quota_give(quota, q->client->account, QUOTA_CALLS, 1);
+		quota_give(quota, q->client->account, QUOTA_NAMES, q->names_bytes);
 		if (q->prev)
 			q->prev->next = q->next;
 		else
@@ -35,7 +35,7 @@ static void call_free(struct varlink_call *q)
 	sd_json_variant_unref_many(q->pieces, q->n_pieces); /* and frees the array */
 	(void)sd_json_variant_unref(q->reply);
 	(void)sd_json_variant_unref(q->parameters);
-	(void)asker_unref(q->asker);
+	(void)api_client_unref(q->client);
 	(void)sd_varlink_unref(q->link);
 	free(q);
 }
@@ -94,9 +94,9 @@ void call_answer(const struct failure *f, void *userdata)
 
 	if (v && !q->oneway) {
 		visitor_sends(v, q->answer.bytes + ANSWER_BYTES_USUAL);
-		/* Whoever gets no answer must not wait for it. */
+		/* A client that gets no answer must not wait for it. */
 		if (answer_send(q, f) < 0)
-			visitor_doom(v);
+			visitor_cut_off(v);
 	}
 	call_free(q);
 }
@@ -105,7 +105,7 @@ bool call_is_awaited(const struct varlink_call *q)
 {
 	const struct visitor *v = sd_varlink_get_userdata(q->link);
 
-	return q->oneway || (v && !v->doom && fd_lives(sd_varlink_get_fd(q->link)));
+	return q->oneway || (v && !v->cutting_off && fd_lives(sd_varlink_get_fd(q->link)));
 }
 
 int call_refuse(struct varlink_call *q, enum error_cause cause, const char *format, ...)
@@ -159,7 +159,7 @@ static void call_run(struct varlink_call *q)
 
 void call_again(struct varlink_call *q)
 {
-	quota_give(q->varlink->bus->quota, q->asker->account, QUOTA_NAMES, q->names_bytes);
+	quota_give(q->varlink->bus->quota, q->client->account, QUOTA_NAMES, q->names_bytes);
 	q->names_bytes = 0;
 	call_run(q);
 }
@@ -172,9 +172,9 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 	struct failure full;
 	int r;
 
-	if (v->doom)
+	if (v->cutting_off)
 		return -ESHUTDOWN;
-	r = quota_take(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);
+	r = quota_take(v->varlink->bus->quota, v->client->account, QUOTA_CALLS, 1);
 	if (r < 0) {
 		failure_set(&full, error_from_errno(r, ERROR_AT_QUOTA),
 			    "Too many calls wait for their answers: go on when some have come.");
@@ -182,12 +182,12 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 	}
 	q = calloc(1, sizeof(*q));
 	if (!q) {
-		quota_give(v->varlink->bus->quota, v->asker->account, QUOTA_CALLS, 1);
+		quota_give(v->varlink->bus->quota, v->client->account, QUOTA_CALLS, 1);
 		return -ENOMEM;
 	}
 	q->varlink = v->varlink;
 	q->link = sd_varlink_ref(link);
-	q->asker = asker_ref(v->asker);
+	q->client = api_client_ref(v->client);
 	q->run = run;
 	q->oneway = flags & SD_VARLINK_METHOD_ONEWAY;
 	q->parameters = sd_json_variant_ref(parameters);

@@ -84,7 +84,7 @@ static int list_jobs(struct varlink_call *q)
 			.n_ids = f.ids.n,
 		};
 		q->list = "jobs";
-		operation_list(q->varlink->bus->operations, &q->asker->c, &query, list_job,
+		operation_list(q->varlink->bus->operations, &q->client->c, &query, list_job,
 			       call_answer, q);
 	}
 	free(f.ids.v);
@@ -116,7 +116,7 @@ static int get_job(struct varlink_call *q)
 	int r = call_read(q, id_fields, q);
 
 	if (r >= 0)
-		operation_list(q->varlink->bus->operations, &q->asker->c, &query, see_job,
+		operation_list(q->varlink->bus->operations, &q->client->c, &query, see_job,
 			       call_answer, q);
 	return r;
 }
@@ -167,7 +167,7 @@ static int get_problems(struct varlink_call *q)
 	if (r < 0)
 		return r;
 	q->list = "problems";
-	operation_problems(q->varlink->bus->operations, &q->asker->c, p.id, p.offset,
+	operation_problems(q->varlink->bus->operations, &q->client->c, p.id, p.offset,
 			   (uint32_t)p.limit, list_problem, call_answer, q);
 	return 0;
 }
@@ -193,7 +193,7 @@ static int get_entries(struct varlink_call *q)
 	if (r < 0)
 		return r;
 	q->list = "entries";
-	operation_entries(q->varlink->bus->operations, &q->asker->c, p.id, p.offset,
+	operation_entries(q->varlink->bus->operations, &q->client->c, p.id, p.offset,
 			  (uint32_t)p.limit, list_entry, call_answer, q);
 	return 0;
 }
@@ -213,7 +213,7 @@ static int on_ids(struct varlink_call *q, job_operation_t operation)
 	if (r >= 0 && ids.n == 0)
 		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "No job is named.");
 	if (r >= 0)
-		operation(q->varlink->bus->operations, &q->asker->c, ids.v, ids.n, call_answer, q);
+		operation(q->varlink->bus->operations, &q->client->c, ids.v, ids.n, call_answer, q);
 	free(ids.v);
 	return r;
 }
@@ -238,26 +238,26 @@ static int restore(struct varlink_call *q)
 	int r = call_read(q, id_fields, q);
 
 	if (r >= 0)
-		operation_restore(q->varlink->bus->operations, &q->asker->c, q->job, -1, NULL,
+		operation_restore(q->varlink->bus->operations, &q->client->c, q->job, -1, NULL,
 				  call_answer, q);
 	return r;
 }
 
 static int pause_all(struct varlink_call *q)
 {
-	operation_pause_all(q->varlink->bus->operations, &q->asker->c, true, call_answer, q);
+	operation_pause_all(q->varlink->bus->operations, &q->client->c, true, call_answer, q);
 	return 0;
 }
 
 static int resume_all(struct varlink_call *q)
 {
-	operation_pause_all(q->varlink->bus->operations, &q->asker->c, false, call_answer, q);
+	operation_pause_all(q->varlink->bus->operations, &q->client->c, false, call_answer, q);
 	return 0;
 }
 
 static int reload(struct varlink_call *q)
 {
-	operation_reload(q->varlink->bus->operations, &q->asker->c, call_answer, q);
+	operation_reload(q->varlink->bus->operations, &q->client->c, call_answer, q);
 	return 0;
 }
 

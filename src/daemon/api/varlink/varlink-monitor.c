@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Monitor: what happens, told to those who have asked for it, of jobs that they may see. What is
+/* Monitor: what happens, told to clients that have asked for it, of jobs that they may see. What is
  * told is bounded by what a client reads: one that falls behind is told nothing more until it has
  * read all there is, and then that it has missed something. */
 #include <errno.h>
@@ -8,8 +8,8 @@
 
 /* What may be on its way to a client that is told more. */
 #define BEHIND_BYTES MiB(1)
-/* How often it is looked whether it has caught up. */
-#define LOOK_AGAIN_USEC (200 * USEC_PER_MSEC)
+/* How often it is checked whether it has caught up. */
+#define BACKLOG_USEC (200 * USEC_PER_MSEC)
 
 static int notify(struct visitor *v, sd_json_variant *what, size_t bytes)
 {
@@ -18,7 +18,7 @@ static int notify(struct visitor *v, sd_json_variant *what, size_t bytes)
 	visitor_sends(v, bytes);
 	r = sd_varlink_notify(v->link, what);
 	if (r < 0)
-		visitor_doom(v);
+		visitor_cut_off(v);
 	return r;
 }
 
@@ -33,7 +33,7 @@ static int notify_of(struct visitor *v, const char *happening)
 	return r;
 }
 
-static int look_again_later(struct visitor *v);
+static int check_backlog_later(struct visitor *v);
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -42,30 +42,30 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)source;
 	(void)usec;
 	if (!visitor_has_read(v))
-		return look_again_later(v);
+		return check_backlog_later(v);
 	v->lags = false;
 	(void)notify_of(v, "lost");
 	return 0;
 }
 
-static int look_again_later(struct visitor *v)
+static int check_backlog_later(struct visitor *v)
 {
-	v->again = sd_event_source_disable_unref(v->again);
-	if (sd_event_add_time_relative(v->varlink->bus->event, &v->again, CLOCK_MONOTONIC,
-				       LOOK_AGAIN_USEC, LOOK_AGAIN_USEC / 2, on_retry, v) < 0)
-		visitor_doom(v);
+	v->backlog = sd_event_source_disable_unref(v->backlog);
+	if (sd_event_add_time_relative(v->varlink->bus->event, &v->backlog, CLOCK_MONOTONIC,
+				       BACKLOG_USEC, BACKLOG_USEC / 2, on_retry, v) < 0)
+		visitor_cut_off(v);
 	return 0;
 }
 
 /* Whether it is to be told something of about so many bytes. */
 static bool is_told(struct visitor *v, size_t bytes)
 {
-	if (!v->monitors || v->doom || v->lags)
+	if (!v->monitors || v->cutting_off || v->lags)
 		return false;
 	if (visitor_has_read(v) || v->unsent_bytes + bytes <= BEHIND_BYTES)
 		return true;
 	v->lags = true;
-	(void)look_again_later(v);
+	(void)check_backlog_later(v);
 	return false;
 }
 
@@ -88,10 +88,10 @@ void monitor_tell_job(struct varlink *v, const char *happening, const struct job
 	size_t bytes = job_bytes(r);
 
 	for (struct visitor *i = v ? v->visitors : NULL; i; i = i->next) {
-		if (!caller_may_see(&i->asker->c, r) || !is_told(i, bytes))
+		if (!caller_may_see(&i->client->c, r) || !is_told(i, bytes))
 			continue;
 		if (!what && build_job_happening(&what, happening, r) < 0) {
-			visitor_doom(i);
+			visitor_cut_off(i);
 			continue;
 		}
 		(void)notify(i, what, bytes);
@@ -122,7 +122,7 @@ static int on_monitor(sd_varlink *link, sd_json_variant *parameters,
 	(void)link;
 	(void)parameters;
 	(void)flags;
-	v->monitors = v->asker->listens = true;
+	v->monitors = v->client->listens = true;
 	(void)notify_of(v, "ready");
 	return 0;
 }

@@ -23,7 +23,7 @@ bool visitor_has_read(const struct visitor *v)
 	return events < 0 || !(events & EPOLLOUT);
 }
 
-static int on_doom(sd_event_source *source, void *userdata)
+static int on_cut_off(sd_event_source *source, void *userdata)
 {
 	struct visitor *v = userdata;
 
@@ -32,10 +32,10 @@ static int on_doom(sd_event_source *source, void *userdata)
 	return 0;
 }
 
-void visitor_doom(struct visitor *v)
+void visitor_cut_off(struct visitor *v)
 {
-	if (!v->doom)
-		(void)sd_event_add_defer(v->varlink->bus->event, &v->doom, on_doom, v);
+	if (!v->cutting_off)
+		(void)sd_event_add_defer(v->varlink->bus->event, &v->cutting_off, on_cut_off, v);
 }
 
 void visitor_sends(struct visitor *v, size_t bytes)
@@ -43,20 +43,20 @@ void visitor_sends(struct visitor *v, size_t bytes)
 	if (visitor_has_read(v))
 		v->unsent_bytes = 0;
 	v->unsent_bytes += bytes;
-	if (v->unsent_bytes <= UNSENT_BYTES_MOST || v->doom)
+	if (v->unsent_bytes <= UNSENT_BYTES_MOST || v->cutting_off)
 		return;
-	bus_say(v->varlink->bus, LOG_NOTICE, v->asker->c.id.uid,
+	bus_say(v->varlink->bus, LOG_NOTICE, v->client->c.id.uid,
 		"A client of user %u does not read what it is sent; it is cut off.",
-		(unsigned)v->asker->c.id.uid);
-	visitor_doom(v);
+		(unsigned)v->client->c.id.uid);
+	visitor_cut_off(v);
 }
 
 static void visitor_free(struct visitor *v)
 {
-	(void)sd_event_source_disable_unref(v->doom);
-	(void)sd_event_source_disable_unref(v->again);
-	asker_hang_up(v->asker);
-	(void)asker_unref(v->asker);
+	(void)sd_event_source_disable_unref(v->cutting_off);
+	(void)sd_event_source_disable_unref(v->backlog);
+	api_client_disconnect(v->client);
+	(void)api_client_unref(v->client);
 	free(v);
 }
 
@@ -75,7 +75,7 @@ static void on_disconnect(sd_varlink_server *server, sd_varlink *link, void *use
 }
 
 /* Takes the descriptor. */
-static int on_guest(void *userdata, int fd, struct asker *a)
+static int on_guest(void *userdata, int fd, struct api_client *a)
 {
 	struct varlink *varlink = userdata;
 	struct visitor *v = calloc(1, sizeof(*v));
@@ -87,7 +87,7 @@ static int on_guest(void *userdata, int fd, struct asker *a)
 		return r;
 	}
 	v->varlink = varlink;
-	v->asker = asker_ref(a);
+	v->client = api_client_ref(a);
 	v->next = varlink->visitors;
 	varlink->visitors = v;
 	(void)sd_varlink_set_userdata(v->link, v);
@@ -104,7 +104,7 @@ static void visitors_close(struct varlink *v)
 		(void)sd_varlink_close(v->visitors->link);
 }
 
-/* sd-varlink would wait until everybody has read what there is, for ever. */
+/* sd-varlink would wait until every client has read what there is, for ever. */
 static int on_end(sd_event_source *source, void *userdata)
 {
 	struct varlink *varlink = userdata;

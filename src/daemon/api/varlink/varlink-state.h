@@ -24,20 +24,20 @@ struct varlink {
 struct visitor {
 	struct varlink *varlink;
 	sd_varlink *link;
-	struct asker *asker;
+	struct api_client *client;
 	size_t unsent_bytes;
 	bool monitors;
 	bool lags; /* of what has happened, something has not been told */
-	sd_event_source *doom, *again;
+	sd_event_source *cutting_off, *backlog;
 	struct visitor *next;
 };
 
-/* Something of about so many bytes is about to be sent. Whoever does not read is cut off. */
+/* Something of about so many bytes is about to be sent. A client that does not read is cut off. */
 void visitor_sends(struct visitor *v, size_t bytes);
 /* Whether all that was sent has gone. */
 bool visitor_has_read(const struct visitor *v);
 /* Ends it at the next turn of the loop. */
-void visitor_doom(struct visitor *v);
+void visitor_cut_off(struct visitor *v);
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
@@ -50,7 +50,7 @@ struct varlink_call {
 	struct varlink *varlink; /* NULL once it is freed */
 	struct varlink_call *prev, *next;
 	sd_varlink *link;
-	struct asker *asker;
+	struct api_client *client;
 	call_run_t run;
 	bool oneway;                 /* no answer is waited for */
 	sd_json_variant *parameters; /* what was asked */
@@ -73,12 +73,12 @@ int call_bind_submit(sd_varlink_server *s);
 int call_bind_views(sd_varlink_server *s);
 int monitor_bind(sd_varlink_server *s);
 
-/* What happened (of the type Happening) to a job: to those who may see it. */
+/* What happened (of the type Happening) to a job: to clients that may see it. */
 void monitor_tell_job(struct varlink *v, const char *happening, const struct job_record *r);
 /* A property of the daemon has changed, named as in the D-Bus interface. */
 void monitor_tell_daemon(struct varlink *v, const char *property);
 
-/* What the server calls: finds out who asks, and runs. */
+/* What the server calls: finds the caller, and runs. */
 int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_flags_t flags,
 	       void *userdata, call_run_t run);
 #define VARLINK_METHOD(name, run)                                                                  \

@@ -156,7 +156,8 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 {
 	struct varlink_call *q = userdata;
 
-	/* Whoever killed the worker, it was not the caller: once more, and then he shall know. */
+	/* The worker died, which may not be the caller's fault: once more, and then it is an error.
+	 */
 	if (done->interrupted && !q->tried && q->varlink) {
 		q->tried = true;
 		call_again(q);
@@ -172,14 +173,14 @@ static int begin(struct varlink_call *q, struct submit *s)
 	int r;
 
 	s->bytes += s->n * QUOTA_GROUP_BYTES;
-	r = quota_take(q->varlink->bus->quota, q->asker->account, QUOTA_NAMES, s->bytes);
+	r = quota_take(q->varlink->bus->quota, q->client->account, QUOTA_NAMES, s->bytes);
 	if (r < 0)
 		return call_refuse(q, ERROR_LIMIT_EXCEEDED,
 				   "Too many names wait to be taken in: go on when some calls "
 				   "have been answered.");
 	q->names_bytes = s->bytes;
 	s->o.is_awaited = is_awaited;
-	operation_submit(q->varlink->bus->operations, &q->asker->c, s->groups, s->n, &s->o,
+	operation_submit(q->varlink->bus->operations, &q->client->c, s->groups, s->n, &s->o,
 			 on_submitted, q);
 	return 0;
 }

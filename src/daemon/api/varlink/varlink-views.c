@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What there is to tell about devices, spools and the daemon itself: the same to everybody. */
+/* What there is to tell about devices, spools and the daemon itself: the same to all clients. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 static int list_spools(struct varlink_call *q)
 {
 	struct bus_spool views[SPOOLS_MOST];
-	size_t n = bus_spools_look(q->varlink->bus, views);
+	size_t n = bus_spools_snapshot(q->varlink->bus, views);
 
 	q->list = "spools";
 	for (size_t i = 0; i < n && q->error >= 0; i++) {
@@ -33,7 +33,7 @@ static int list_spools(struct varlink_call *q)
 
 static int list_devices(struct varlink_call *q)
 {
-	const struct device_views *views = bus_devices_look(q->varlink->bus);
+	const struct device_views *views = bus_devices_snapshot(q->varlink->bus);
 
 	q->list = "devices";
 	for (size_t i = 0; views && i < views->n && q->error >= 0; i++) {

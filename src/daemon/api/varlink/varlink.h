@@ -7,7 +7,7 @@
  *   varlink-call.c       one method call, from its parameters to its answer
  *   varlink-values.c     what is in parameters and answers
  *   varlink-submit.c, varlink-jobs.c, varlink-views.c   the methods
- *   varlink-monitor.c    who is told of what happens
+ *   varlink-monitor.c    clients that are told of what happens
  *
  * Shares with the bus (bus.h) its sockets, quotas and views it uses. Nothing in it blocks. */
 #pragma once
