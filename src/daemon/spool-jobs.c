@@ -105,7 +105,7 @@ static void on_submitted(const struct failure *f, const struct submitted *result
 	spooled_free(s);
 }
 
-static void take(const struct spool_batch *b, void *userdata)
+static void submit_batch(const struct spool_batch *b, void *userdata)
 {
 	struct spool_jobs *to = userdata;
 	struct spooled *s = spooled_new(to, b);
@@ -131,7 +131,8 @@ static void take(const struct spool_batch *b, void *userdata)
 	operation_submit(to->operations, &caller, &group, 1, &o, on_submitted, s);
 }
 
-static void tell(const char *path, uid_t uid, const char *name, const char *text, void *userdata)
+static void log_entry(const char *path, uid_t uid, const char *name, const char *text,
+		      void *userdata)
 {
 	_cleanup_free_ char *path_text = escape_name(path);
 	_cleanup_free_ char *name_text = escape_name(name ? name : "");
@@ -181,7 +182,7 @@ size_t spooling_view(const struct spool_jobs *s, struct bus_spool *views, size_t
 int spooling_begin(struct spool_jobs **ret, struct context *c, struct operations *operations)
 {
 	struct spool_jobs *s = malloc(sizeof(*s));
-	struct spools_options o = { .take = take, .tell = tell, .userdata = s };
+	struct spools_options o = { .take = submit_batch, .tell = log_entry, .userdata = s };
 	int r;
 
 	if (!s)

@@ -116,7 +116,7 @@ static int spawn(pid_t *ret, char *const *words)
 
 /* By its unit, which may see what other processes have open; or as our own child where there are no
  * units, or they are about another configuration than ours. */
-static int start(const struct watermark *w, pid_t *ret)
+static int start_policy(const struct watermark *w, pid_t *ret)
 {
 	const struct daemon_options *o = &w->all->context->o;
 	_cleanup_free_ char *unit = NULL, *state = NULL, *runtime = NULL, *config = NULL;
@@ -137,10 +137,10 @@ static int start(const struct watermark *w, pid_t *ret)
 					   NULL });
 }
 
-static void run(struct watermark *w)
+static void run_policy(struct watermark *w)
 {
 	pid_t pid = 0;
-	int r = start(w, &pid);
+	int r = start_policy(w, &pid);
 
 	if (r >= 0)
 		r = sd_event_add_child(w->all->context->event, &w->child, pid, WEXITED, on_child,
@@ -179,7 +179,7 @@ static bool space_is_coming(const struct watermark *w)
 	return false;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------
+/* ---- checking ---------------------------------------------------------------------------------
  */
 
 /* Opens a directory on a mount, by no other mount and no symbolic link: a user who may write above
@@ -293,7 +293,7 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		short_tell(w);
 	else if (!w->has_size || now < w->size_usec)
 		return next;
-	run(w);
+	run_policy(w);
 	w->retry_usec = now + w->wait_usec;
 	w->wait_usec = MIN(w->wait_usec * 2, RETRY_MOST_USEC);
 	w->size_usec = now + SIZE_USEC;

@@ -234,14 +234,14 @@ void operation_restore(struct operations *o, const struct caller *c, uint64_t id
 /* ---- all at once ------------------------------------------------------------------------------
  */
 
-struct pausing {
+struct pause_request {
 	operation_done_t done;
 	void *userdata;
 };
 
 static void on_paused(int r, void *userdata)
 {
-	struct pausing *p = userdata;
+	struct pause_request *p = userdata;
 	struct failure f = { 0 };
 
 	if (r < 0)
@@ -254,7 +254,7 @@ void operation_pause_all(struct operations *o, const struct caller *c, bool paus
 			 operation_done_t done, void *userdata)
 {
 	struct failure f = { 0 };
-	struct pausing *p;
+	struct pause_request *p;
 
 	if (!authorize_everybody(c, &f, "let everybody's jobs pause")) {
 		done(&f, userdata);
@@ -262,7 +262,7 @@ void operation_pause_all(struct operations *o, const struct caller *c, bool paus
 	}
 	p = malloc(sizeof(*p));
 	if (p) {
-		*p = (struct pausing){ .done = done, .userdata = userdata };
+		*p = (struct pause_request){ .done = done, .userdata = userdata };
 		if (jobs_pause_all(o->jobs, pause, on_paused, p) >= 0)
 			return;
 		free(p);

@@ -23,7 +23,7 @@ int deadlines_reserve(struct deadlines *d, size_t n)
 	return 0;
 }
 
-static void put(struct deadlines *d, size_t at, struct job *j)
+static void place(struct deadlines *d, size_t at, struct job *j)
 {
 	d->v[at] = j;
 	j->deadline_index = at;
@@ -44,8 +44,8 @@ static void up(struct deadlines *d, size_t at)
 	struct job *j = d->v[at];
 
 	for (; at > 0 && when(d, (at - 1) / 2) > job_deadline_usec(j); at = (at - 1) / 2)
-		put(d, at, d->v[(at - 1) / 2]);
-	put(d, at, j);
+		place(d, at, d->v[(at - 1) / 2]);
+	place(d, at, j);
 }
 
 static void down(struct deadlines *d, size_t at)
@@ -57,14 +57,14 @@ static void down(struct deadlines *d, size_t at)
 			child++;
 		if (when(d, child) >= job_deadline_usec(j))
 			break;
-		put(d, at, d->v[child]);
+		place(d, at, d->v[child]);
 	}
-	put(d, at, j);
+	place(d, at, j);
 }
 
 void deadlines_add(struct deadlines *d, struct job *j)
 {
-	put(d, d->n++, j);
+	place(d, d->n++, j);
 	up(d, d->n - 1);
 }
 
@@ -79,7 +79,7 @@ void deadlines_remove(struct deadlines *d, struct job *j)
 	last = d->v[--d->n];
 	if (last == j)
 		return;
-	put(d, at, last);
+	place(d, at, last);
 	up(d, at);
 	down(d, last->deadline_index);
 }

@@ -64,7 +64,7 @@ static void on_flushed(int r, void *userdata)
 	staging_area_release(area);
 }
 
-static int ask(struct staging_area *area, struct unflushed *last)
+static int request_flush(struct staging_area *area, struct unflushed *last)
 {
 	const char *names[WORKER_FLUSH];
 	struct worker *w = area->deleter;
@@ -94,7 +94,7 @@ static void flush_begin(struct staging_area *area)
 	g->under_way = true;
 	assert(u);
 	jobs = u->job->jobs;
-	r = ask(area, u);
+	r = request_flush(area, u);
 	if (r < 0)
 		on_flushed(r, area);
 	schedule_kick(jobs);

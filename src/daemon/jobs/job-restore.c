@@ -189,7 +189,7 @@ static void on_restored(int r, void *userdata)
 		chunk_answered(b);
 }
 
-static int ask(struct job_restore *b, struct worker *intake, size_t at)
+static int restore_name(struct job_restore *b, struct worker *intake, size_t at)
 {
 	const struct chunk_entry *e = &b->chunk->entries[at];
 	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
@@ -214,7 +214,7 @@ static int ask(struct job_restore *b, struct worker *intake, size_t at)
 	return r;
 }
 
-static void ask_all(struct job_restore *b)
+static void restore_chunk(struct job_restore *b)
 {
 	struct worker *intake;
 	int r;
@@ -226,7 +226,7 @@ static void ask_all(struct job_restore *b)
 		b->open++;
 		r = submitter_intake(b->j->submitter, b->filesystem, &intake);
 		if (r >= 0)
-			r = ask(b, intake, b->asked);
+			r = restore_name(b, intake, b->asked);
 		if (r < 0) {
 			b->open--;
 			failed(b, b->asked, r);
@@ -246,7 +246,7 @@ static void on_staging(int r, int fd, void *userdata)
 	else if (r < 0)
 		fail(b, r);
 	else
-		ask_all(b);
+		restore_chunk(b);
 }
 
 static void on_loaded(int r, struct chunk *c, void *userdata)

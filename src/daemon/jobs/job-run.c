@@ -62,7 +62,7 @@ static void release(struct run *run)
 }
 
 /* Hands the job to the request that stopped it, if there is one. */
-static bool hand_over(struct run *run)
+static bool hand_to_stopper(struct run *run)
 {
 	void (*stopped)(struct job * j, void *userdata) = run->stopped;
 	void *userdata = run->stopped_userdata;
@@ -82,7 +82,7 @@ static void back_to_queue(struct run *run)
 	struct jobs *jobs = run->jobs;
 	struct job *j = run->job;
 
-	if (hand_over(run))
+	if (hand_to_stopper(run))
 		return;
 	release(run);
 	schedule_job(j);
@@ -111,7 +111,7 @@ static void run_pause(struct run *run, int error, const char *what)
 		"%s (%s): nothing more is done; `reclaimctl resume %" PRIu64 "` looks again, "
 		"`reclaimctl cancel %" PRIu64 "` gives it up",
 		what, strerror(-error), j->r.id, j->r.id);
-	if (hand_over(run))
+	if (hand_to_stopper(run))
 		return;
 	release(run);
 	j->r.resume_state = JOB_QUEUED;
@@ -252,7 +252,7 @@ static bool search_lost(struct run *run)
 	return true;
 }
 
-static void end(struct run *run)
+static void run_end(struct run *run)
 {
 	struct job *j = run->job;
 	struct ending *e = calloc(1, sizeof(*e));
@@ -618,7 +618,7 @@ static void begin_in(struct run *run, struct worker *worker, int dirfd, const ch
 	}
 }
 
-static const struct lasting_identity *known(const struct lasting_identity *id)
+static const struct lasting_identity *id_or_null(const struct lasting_identity *id)
 {
 	return id->ino != 0 ? id : NULL;
 }
@@ -632,7 +632,7 @@ static void run_staged(struct run *run)
 	if (r < 0)
 		run_retry(run, r);
 	else
-		begin_in(run, worker, run->staged_fd, j->uuid_text, known(&j->r.staging_id));
+		begin_in(run, worker, run->staged_fd, j->uuid_text, id_or_null(&j->r.staging_id));
 }
 
 /* It may never have been made durable, or be on another disk that is not mounted. */
@@ -672,7 +672,7 @@ static void on_staging(int r, int fd, void *userdata)
 	if (r >= 0)
 		r = submitter_intake(j->submitter, staging_area_filesystem(j->area), &intake);
 	if (r >= 0)
-		r = worker_open_dir(intake, fd, j->uuid_text, known(&j->r.staging_id),
+		r = worker_open_dir(intake, fd, j->uuid_text, id_or_null(&j->r.staging_id),
 				    on_staged_dir, run);
 	if (r < 0)
 		run_retry(run, r);
@@ -730,7 +730,7 @@ static void on_origin_dir(int r, int fd, void *userdata)
 	if (r < 0)
 		run_retry(run, r);
 	else
-		begin_in(run, run->own_worker, fd, dir->path, known(&dir->id));
+		begin_in(run, run->own_worker, fd, dir->path, id_or_null(&dir->id));
 }
 
 static void begin_in_place(struct run *run)
@@ -745,7 +745,8 @@ static void begin_in_place(struct run *run)
 	}
 	r = submitter_intake(run->job->submitter, staging_area_filesystem(run->job->area), &intake);
 	if (r >= 0)
-		r = worker_open_dir(intake, -1, dir->path, known(&dir->id), on_origin_dir, run);
+		r = worker_open_dir(intake, -1, dir->path, id_or_null(&dir->id), on_origin_dir,
+				    run);
 	if (r < 0)
 		run_retry(run, r);
 }
@@ -780,7 +781,7 @@ static void run_group_done(struct run *run)
 	outcome_record(run->outcome, run->jobs->context->store, NULL, NULL);
 	run->outcome = NULL;
 	if (run->chunk->n < CHUNK) {
-		end(run);
+		run_end(run);
 		return;
 	}
 	run->next = run->chunk->entries[run->chunk->n - 1].seq + 1;
@@ -817,7 +818,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		return;
 	}
 	if (c->n == 0) {
-		end(run);
+		run_end(run);
 		return;
 	}
 	run->outcome = outcome_new(run->job->r.id);
@@ -866,7 +867,7 @@ static void on_remainder_gone(struct job *j, void *userdata)
 	load_next(run);
 }
 
-static void begin(struct run *run)
+static void run_start(struct run *run)
 {
 	struct remainder *remainder = run->job->remainder;
 
@@ -899,7 +900,7 @@ static void on_recorded(int r, void *userdata)
 {
 	/* Even if nothing can be recorded just now: deleting may be what makes room for it. */
 	(void)r;
-	begin(userdata);
+	run_start(userdata);
 }
 
 /* A large file is one name, and may take hours. */
@@ -947,7 +948,7 @@ void run_begin(struct job *j)
 		job_save(j, on_recorded, run);
 	} else {
 		job_save(j, NULL, NULL);
-		begin(run);
+		run_start(run);
 	}
 }
 

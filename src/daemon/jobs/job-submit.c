@@ -110,7 +110,7 @@ static void fail(struct submit *s, int error)
 
 /* The job is the table's from here on; the record of what is staged goes to the store in the order
  * it is posted in. */
-static void record(struct submit *s)
+static void record_outcome(struct submit *s)
 {
 	if (s->outcome && !s->job->unmarked)
 		outcome_record(s->outcome, s->jobs->context->store, job_marked, s->job);
@@ -129,7 +129,7 @@ static void tell_new(struct job *j)
 }
 
 /* Gives the job to what asked for it to stop, if that was asked for. */
-static bool hand_over(struct job *j)
+static bool hand_to_stopper(struct job *j)
 {
 	void (*stopped)(struct job * j, void *userdata) = j->stopped;
 
@@ -153,7 +153,7 @@ static void take_back(struct submit *s, bool known)
 		    " was cancelled while its names were being moved out of the way: "
 		    "they are being put back",
 		    j->r.id);
-	if (!hand_over(j))
+	if (!hand_to_stopper(j))
 		control_withdraw(j);
 	submit_end(s);
 }
@@ -163,12 +163,12 @@ static bool is_to_be_taken_back(const struct submit *s)
 	return s->job->stopped || (submit_is_unanswerable(s) && !(s->keep_moved && s->staged > 0));
 }
 
-static void go_on(struct submit *s, bool known)
+static void finish_staging(struct submit *s, bool known)
 {
 	struct job *j = s->job;
 	char names[COUNTED_SIZE];
 
-	record(s);
+	record_outcome(s);
 	j->submit = NULL;
 	if (s->staged == 0) {
 		if (j->r.staging_id.ino != 0)
@@ -244,10 +244,10 @@ static void unrecord_done(int r, void *userdata)
 	j->submit = NULL;
 	if (r < 0 && r != -ENOENT) {
 		keep_refused(s, r);
-		(void)hand_over(s->job);
+		(void)hand_to_stopper(s->job);
 	} else {
 		job_event(j, EVENT_FAILED);
-		(void)hand_over(s->job);
+		(void)hand_to_stopper(s->job);
 		take_out(j);
 	}
 	s->job = NULL;
@@ -276,14 +276,14 @@ static void refuse_staged(struct submit *s, int error, const struct intake_failu
 	failure_from_intake(&s->failure, error, f);
 	if (s->staged > 0) {
 		j->submit = NULL;
-		record(s);
+		record_outcome(s);
 		job_say(j,
 			"refused while names were being moved out of the way; %" PRIu64
 			" of them could not be moved back and are kept in %s/.reclaim/%u/%s",
 			s->staged, s->mount, (unsigned)j->r.uid, j->r.staging);
 		tell_new(j);
 		job_finish(j, JOB_FAILED);
-		(void)hand_over(s->job);
+		(void)hand_to_stopper(s->job);
 		submit_end(s);
 		return;
 	}
@@ -292,7 +292,7 @@ static void refuse_staged(struct submit *s, int error, const struct intake_failu
 
 /* ---- moving ---------------------------------------------------------------------------------- */
 
-static void stays(struct submit *s, const char *why)
+static void set_in_place(struct submit *s, const char *why)
 {
 	if (!*s->job->r.inplace)
 		job_set_text(&s->job->r.inplace, why);
@@ -324,7 +324,7 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 	if (error == -ENOENT)
 		return; /* gone already, as the run will find */
 	if (error < 0) {
-		stays(s, unmovable(error));
+		set_in_place(s, unmovable(error));
 		return;
 	}
 	s->staged += to - from + 1;
@@ -341,7 +341,7 @@ static void on_recovered(struct job *j, bool known, void *userdata)
 
 	(void)j;
 	staging_area_release(s->area);
-	go_on(s, known);
+	finish_staging(s, known);
 }
 
 static void on_staged(int r, const struct lasting_identity *staging_id,
@@ -365,7 +365,7 @@ static void on_staged(int r, const struct lasting_identity *staging_id,
 		s->job->r.staging_id = *staging_id;
 	if (staging_id && s->outcome)
 		outcome_staging(s->outcome, staging_id);
-	go_on(s, /* known= */ true);
+	finish_staging(s, /* known= */ true);
 }
 
 static void on_staging(int r, int fd, void *userdata)
@@ -388,8 +388,8 @@ static void on_staging(int r, int fd, void *userdata)
 	}
 	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s",
 		       r == -EBUSY ? "another reclaimd has it (see its log)" : unmovable(r));
-	stays(s, why);
-	go_on(s, /* known= */ true);
+	set_in_place(s, why);
+	finish_staging(s, /* known= */ true);
 }
 
 static void stage_begin(struct submit *s)
@@ -421,13 +421,13 @@ static void stage_begin(struct submit *s)
 		return;
 	}
 	if (!s->jobs->context->config->staging) {
-		stays(s, "`staging: off` in the configuration");
-		go_on(s, /* known= */ true);
+		set_in_place(s, "`staging: off` in the configuration");
+		finish_staging(s, /* known= */ true);
 		return;
 	}
 	if (!*s->mount) {
-		stays(s, "its mount is not in reclaimd's mount namespace");
-		go_on(s, /* known= */ true);
+		set_in_place(s, "its mount is not in reclaimd's mount namespace");
+		finish_staging(s, /* known= */ true);
 		return;
 	}
 	staging_area_use(s->area);

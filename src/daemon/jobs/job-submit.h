@@ -8,7 +8,7 @@
  *          -> the answer; store: where names are now, held or queued
  *
  * What can fail, and what then is:
- *   refused while looking    the record is removed; nothing was moved
+ *   refused by validation    the record is removed; nothing was moved
  *   record not durable       the same
  *   refused while staging    what was moved is moved back by the worker, the record is removed. If
  *                            something cannot be moved back, the record stays, as failed, and says

@@ -16,7 +16,7 @@
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
 #define PURGE_AT_ONCE 1000
 
-static void begin(struct job *j)
+static void begin_boosted(struct job *j)
 {
 	struct jobs *jobs = j->jobs;
 
@@ -26,9 +26,10 @@ static void begin(struct job *j)
 
 void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 {
-	*jobs = (struct jobs){
-		.context = c, .submitters = s, .begin = begin, .staging_changed = recover_retry
-	};
+	*jobs = (struct jobs){ .context = c,
+			       .submitters = s,
+			       .begin = begin_boosted,
+			       .staging_changed = recover_retry };
 	TAILQ_INIT(&jobs->table.in_order);
 	LIST_INIT(&jobs->remainders);
 }

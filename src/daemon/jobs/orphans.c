@@ -97,7 +97,7 @@ static void show(struct orphans *o, const char *name)
 }
 
 /* One line about what is kept of a user's. */
-static void tell(struct orphans *o)
+static void log_orphan(struct orphans *o)
 {
 	_cleanup_free_ char *mount = escape_name(o->mounts[o->at - 1]);
 	const char *user = o->users[o->at_user - 1];
@@ -147,7 +147,7 @@ static void next_job(struct orphans *o)
 		o->at_job++;
 	}
 	if (o->n_kept > 0)
-		tell(o);
+		log_orphan(o);
 	names_clear(&o->dirs, &o->n_jobs);
 	fd_closep(&o->user_fd);
 	next_user(o);

@@ -7,7 +7,7 @@
 
 #define PROBLEMS_MAX 1000
 
-struct range {
+struct outcome_range {
 	uint64_t from, to;
 	enum entry_state state;
 };
@@ -15,7 +15,7 @@ struct range {
 struct outcome {
 	uint64_t job;
 	struct lasting_identity staging_id; /* ino 0: not to be set */
-	struct range *ranges;
+	struct outcome_range *ranges;
 	size_t n_ranges, ranges_size;
 	struct problem_record *problems;
 	size_t n_problems;
@@ -53,7 +53,7 @@ struct outcome *outcome_free(struct outcome *o)
 
 int outcome_mark(struct outcome *o, uint64_t from, uint64_t to, enum entry_state state)
 {
-	struct range *last = o->n_ranges > 0 ? &o->ranges[o->n_ranges - 1] : NULL;
+	struct outcome_range *last = o->n_ranges > 0 ? &o->ranges[o->n_ranges - 1] : NULL;
 	size_t size;
 
 	if (last && last->state == state && last->to + 1 == from) {
@@ -68,7 +68,7 @@ int outcome_mark(struct outcome *o, uint64_t from, uint64_t to, enum entry_state
 		o->ranges = last;
 		o->ranges_size = size;
 	}
-	o->ranges[o->n_ranges++] = (struct range){ .from = from, .to = to, .state = state };
+	o->ranges[o->n_ranges++] = (struct outcome_range){ .from = from, .to = to, .state = state };
 	return 0;
 }
 
@@ -103,7 +103,7 @@ static int record_work(struct store *s, void *userdata)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < o->n_ranges; i++) {
-		const struct range *range = &o->ranges[i];
+		const struct outcome_range *range = &o->ranges[i];
 
 		r = store_entries_set(s, o->job, range->from, range->to, range->state);
 		if (r < 0)

@@ -20,7 +20,7 @@ uint64_t remainder_bytes(const struct remainder *r)
 }
 
 /* Counts what it has come to, and frees it. Returns its job. */
-static struct job *end(struct remainder *r)
+static struct job *remainder_end(struct remainder *r)
 {
 	uint64_t bytes = remainder_bytes(r);
 	struct job *j = r->job;
@@ -44,7 +44,7 @@ static void on_gone(struct worker *w, const char *how, void *userdata)
 	void (*gone)(struct job * j, void *userdata) = r->gone;
 	void *gone_userdata = r->userdata;
 	bool early = r->held && !r->released;
-	struct job *j = end(r);
+	struct job *j = remainder_end(r);
 
 	(void)w;
 	if (!j)
@@ -170,7 +170,7 @@ void remainders_end(struct jobs *jobs)
 		struct job *j;
 
 		next = LIST_NEXT(r, link);
-		j = end(r);
+		j = remainder_end(r);
 		if (j)
 			job_save(j, NULL, NULL);
 	}

@@ -463,14 +463,14 @@ static void tidy_end(struct tidy *t)
 	context_flow_ends(c);
 }
 
-static bool died(int r)
+static bool worker_died(int r)
 {
 	return r == -EPIPE || r == -ECANCELED;
 }
 
 static void tidy_retry(struct tidy *t, int r)
 {
-	if (died(r) && t->tries < TIDY_TRIES && !t->area->submitters->context->stopping)
+	if (worker_died(r) && t->tries < TIDY_TRIES && !t->area->submitters->context->stopping)
 		tidy_try(t);
 	else
 		tidy_end(t);
@@ -480,7 +480,7 @@ static void on_removed(int r, void *userdata)
 {
 	struct tidy *t = userdata;
 
-	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !died(r))
+	if (r < 0 && r != -ENOENT && r != -ENOTEMPTY && !worker_died(r))
 		log_user(LOG_WARNING, t->submitter->id.uid, SD_ID128_NULL,
 			 "%s/.reclaim/%u/%s could not be removed: %s", t->area->mount,
 			 (unsigned)t->submitter->id.uid, t->job_dir, strerror(-r));

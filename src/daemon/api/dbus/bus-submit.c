@@ -28,7 +28,7 @@ struct strings {
 	size_t n, size;
 };
 
-struct submit {
+struct bus_submission {
 	struct submit_options o;
 	struct intake_group *groups;
 	size_t n_groups, groups_size;
@@ -46,7 +46,7 @@ static void strings_done(struct strings *s)
 	free(s->v);
 }
 
-static void submit_free(struct submit *s)
+static void submit_free(struct bus_submission *s)
 {
 	for (size_t i = 0; i < GROUPS_MOST; i++)
 		free(s->names[i].v);
@@ -84,7 +84,7 @@ static int strings_read(struct request *q, struct strings *s, const char *what)
 	return r;
 }
 
-static int group_add(struct submit *s, const struct intake_group *g)
+static int group_add(struct bus_submission *s, const struct intake_group *g)
 {
 	int r = grow(&s->groups, s->n_groups, &s->groups_size, sizeof(*s->groups));
 
@@ -97,7 +97,7 @@ static int group_add(struct submit *s, const struct intake_group *g)
 
 static int set_undo(struct request *q, sd_bus_message *m, void *target)
 {
-	struct submit *s = target;
+	struct bus_submission *s = target;
 
 	s->o.has_undo = true;
 	if (sd_bus_message_read(m, "t", &s->o.undo_usec) < 0)
@@ -111,12 +111,12 @@ static int set_undo(struct request *q, sd_bus_message *m, void *target)
 static int set_by(struct request *q, sd_bus_message *m, void *target)
 {
 	(void)q;
-	return sd_bus_message_read(m, "t", &((struct submit *)target)->o.by_usec);
+	return sd_bus_message_read(m, "t", &((struct bus_submission *)target)->o.by_usec);
 }
 
 static int set_priority(struct request *q, sd_bus_message *m, void *target)
 {
-	struct submit *s = target;
+	struct bus_submission *s = target;
 	const char *name;
 	int r = sd_bus_message_read(m, "s", &name);
 
@@ -137,13 +137,13 @@ static int set_dry_run(struct request *q, sd_bus_message *m, void *target)
 
 	(void)q;
 	if (r >= 0)
-		((struct submit *)target)->o.dry_run = on != 0;
+		((struct bus_submission *)target)->o.dry_run = on != 0;
 	return r;
 }
 
 static int set_display(struct request *q, sd_bus_message *m, void *target)
 {
-	struct submit *s = target;
+	struct bus_submission *s = target;
 	int r = sd_bus_message_enter_container(m, 'a', "ay");
 
 	if (strcmp(q->call->member, "Submit") == 0)
@@ -161,7 +161,7 @@ static int set_display(struct request *q, sd_bus_message *m, void *target)
 /* Whose idea it is: only root may say, and only that it is a policy's. */
 static int set_origin(struct request *q, sd_bus_message *m, void *target)
 {
-	struct submit *s = target;
+	struct bus_submission *s = target;
 	int r = sd_bus_message_read(m, "s", &s->o.origin);
 
 	if (r < 0)
@@ -183,13 +183,13 @@ static int set_keep_moved(struct request *q, sd_bus_message *m, void *target)
 
 	(void)q;
 	if (r >= 0)
-		((struct submit *)target)->o.keep_moved = on != 0;
+		((struct bus_submission *)target)->o.keep_moved = on != 0;
 	return r;
 }
 
 static int set_records(struct request *q, sd_bus_message *m, void *target)
 {
-	struct submit *s = target;
+	struct bus_submission *s = target;
 	int on, r = sd_bus_message_read(m, "b", &on);
 
 	if (strcmp(q->call->member, "SubmitLists") != 0)
@@ -244,7 +244,7 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 	request_answer(NULL, q);
 }
 
-static int begin(struct request *q, struct submit *s)
+static int begin(struct request *q, struct bus_submission *s)
 {
 	int r = arguments_options(q, submit_options, ELEMENTSOF(submit_options), s);
 
@@ -271,7 +271,7 @@ static int begin(struct request *q, struct submit *s)
 
 /* ---- what is submitted -------------------------------------------------------------------- */
 
-static int count_name(struct request *q, struct submit *s, size_t len)
+static int count_name(struct request *q, struct bus_submission *s, size_t len)
 {
 	s->n_names++;
 	s->names_bytes += len + 1;
@@ -311,7 +311,7 @@ static int refuse_name(struct request *q, size_t i, const char *name, size_t len
 			      shown ? shown : "", why);
 }
 
-static int read_parents(struct request *q, struct submit *s)
+static int read_parents(struct request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "h");
 
@@ -330,7 +330,7 @@ static int read_parents(struct request *q, struct submit *s)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int read_entry(struct request *q, struct submit *s)
+static int read_entry(struct request *q, struct bus_submission *s)
 {
 	const char *wrong;
 	const void *name;
@@ -353,7 +353,7 @@ static int read_entry(struct request *q, struct submit *s)
 	return r < 0 ? r : names_add(&s->names[parent], name, len);
 }
 
-static int read_entries(struct request *q, struct submit *s)
+static int read_entries(struct request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "(uay)");
 
@@ -365,7 +365,7 @@ static int read_entries(struct request *q, struct submit *s)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int read_files(struct request *q, struct submit *s)
+static int read_files(struct request *q, struct bus_submission *s)
 {
 	int r = read_parents(q, s);
 
@@ -385,7 +385,7 @@ static int read_files(struct request *q, struct submit *s)
 	return 0;
 }
 
-static int read_list(struct request *q, struct submit *s)
+static int read_list(struct request *q, struct bus_submission *s)
 {
 	struct intake_group g = { .list = true };
 	int r = sd_bus_message_read(q->m, "hh", &g.dirfd, &g.names_fd);
@@ -401,7 +401,7 @@ static int read_list(struct request *q, struct submit *s)
 	return r < 0 ? r : group_add(s, &g);
 }
 
-static int read_lists(struct request *q, struct submit *s)
+static int read_lists(struct request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "(hh)");
 
@@ -415,7 +415,7 @@ static int read_lists(struct request *q, struct submit *s)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int read_path(struct request *q, struct submit *s)
+static int read_path(struct request *q, struct bus_submission *s)
 {
 	const char *path;
 	int r = strings_read(q, &s->paths, "path");
@@ -433,7 +433,7 @@ static int read_path(struct request *q, struct submit *s)
 	return count_name(q, s, strlen(path));
 }
 
-static int read_paths(struct request *q, struct submit *s)
+static int read_paths(struct request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "ay");
 
@@ -449,9 +449,9 @@ static int read_paths(struct request *q, struct submit *s)
 	return r;
 }
 
-static int submit(struct request *q, int (*read)(struct request *q, struct submit *s))
+static int submit(struct request *q, int (*read)(struct request *q, struct bus_submission *s))
 {
-	struct submit *s = calloc(1, sizeof(*s));
+	struct bus_submission *s = calloc(1, sizeof(*s));
 	int r;
 
 	if (!s)

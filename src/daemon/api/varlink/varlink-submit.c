@@ -12,7 +12,7 @@
 /* Longer than anything is held, and far from where times overflow. */
 #define UNDO_USEC_MOST (10ULL * 365 * 24 * 3600 * USEC_PER_SEC)
 
-struct submit {
+struct varlink_submission {
 	struct submit_options o;
 	uint64_t undo_usec;
 	sd_json_variant *texts, *base64; /* the parameters' */
@@ -36,21 +36,21 @@ static int read_priority(const char *name, sd_json_variant *v, sd_json_dispatch_
 
 static const sd_json_dispatch_field fields[] = {
 	{ "paths", SD_JSON_VARIANT_ARRAY, sd_json_dispatch_variant_noref,
-	  offsetof(struct submit, texts), SD_JSON_NULLABLE },
+	  offsetof(struct varlink_submission, texts), SD_JSON_NULLABLE },
 	{ "pathsBase64", SD_JSON_VARIANT_ARRAY, sd_json_dispatch_variant_noref,
-	  offsetof(struct submit, base64), SD_JSON_NULLABLE },
-	{ "undoUSec", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct submit, undo_usec),
-	  SD_JSON_NULLABLE },
-	{ "byUSec", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct submit, o.by_usec),
-	  SD_JSON_NULLABLE },
-	{ "priority", SD_JSON_VARIANT_STRING, read_priority, offsetof(struct submit, o.priority),
-	  SD_JSON_NULLABLE },
-	{ "dryRun", SD_JSON_VARIANT_BOOLEAN, read_bool, offsetof(struct submit, o.dry_run),
-	  SD_JSON_NULLABLE },
+	  offsetof(struct varlink_submission, base64), SD_JSON_NULLABLE },
+	{ "undoUSec", SD_JSON_VARIANT_NUMBER, read_number,
+	  offsetof(struct varlink_submission, undo_usec), SD_JSON_NULLABLE },
+	{ "byUSec", SD_JSON_VARIANT_NUMBER, read_number,
+	  offsetof(struct varlink_submission, o.by_usec), SD_JSON_NULLABLE },
+	{ "priority", SD_JSON_VARIANT_STRING, read_priority,
+	  offsetof(struct varlink_submission, o.priority), SD_JSON_NULLABLE },
+	{ "dryRun", SD_JSON_VARIANT_BOOLEAN, read_bool,
+	  offsetof(struct varlink_submission, o.dry_run), SD_JSON_NULLABLE },
 	{ 0 },
 };
 
-static void submit_done(struct submit *s)
+static void submit_done(struct varlink_submission *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		free(s->paths[i]);
@@ -59,7 +59,7 @@ static void submit_done(struct submit *s)
 }
 
 /* Takes over the path, which is NUL-terminated. */
-static int add_path(struct varlink_call *q, struct submit *s, char *path, size_t len)
+static int add_path(struct varlink_call *q, struct varlink_submission *s, char *path, size_t len)
 {
 	_cleanup_free_ char *shown = NULL;
 
@@ -81,14 +81,14 @@ static int add_path(struct varlink_call *q, struct submit *s, char *path, size_t
 			   shown ? shown : "");
 }
 
-static int add_text(struct varlink_call *q, struct submit *s, sd_json_variant *v)
+static int add_text(struct varlink_call *q, struct varlink_submission *s, sd_json_variant *v)
 {
 	char *path = strdup(sd_json_variant_string(v));
 
 	return path ? add_path(q, s, path, strlen(path)) : -ENOMEM;
 }
 
-static int add_base64(struct varlink_call *q, struct submit *s, sd_json_variant *v)
+static int add_base64(struct varlink_call *q, struct varlink_submission *s, sd_json_variant *v)
 {
 	void *bytes = NULL;
 	size_t len = 0;
@@ -110,7 +110,7 @@ static int add_base64(struct varlink_call *q, struct submit *s, sd_json_variant 
 	return add_path(q, s, path, len);
 }
 
-static int read_paths(struct varlink_call *q, struct submit *s)
+static int read_paths(struct varlink_call *q, struct varlink_submission *s)
 {
 	size_t texts = sd_json_variant_elements(s->texts);
 	size_t base64 = sd_json_variant_elements(s->base64);
@@ -129,7 +129,7 @@ static int read_paths(struct varlink_call *q, struct submit *s)
 	return r;
 }
 
-static int read_options(struct varlink_call *q, struct submit *s)
+static int read_options(struct varlink_call *q, struct varlink_submission *s)
 {
 	int r = call_read(q, fields, s);
 
@@ -168,7 +168,7 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 	call_answer(f, q);
 }
 
-static int begin(struct varlink_call *q, struct submit *s)
+static int begin(struct varlink_call *q, struct varlink_submission *s)
 {
 	int r;
 
@@ -187,7 +187,7 @@ static int begin(struct varlink_call *q, struct submit *s)
 
 static int submit(struct varlink_call *q)
 {
-	struct submit s = { .o.priority = PRIORITY_NORMAL, .undo_usec = UINT64_MAX };
+	struct varlink_submission s = { .o.priority = PRIORITY_NORMAL, .undo_usec = UINT64_MAX };
 	int r = read_options(q, &s);
 
 	if (r >= 0)
