@@ -47,7 +47,7 @@ static bool check_space(const struct job *j, int fd, bool *is_short)
 /* ---- time -------------------------------------------------------------------------------------
  */
 
-static void say_course(struct run *run, const struct course *c)
+static void say_course(struct job_run *run, const struct course *c)
 {
 	uint64_t ends = MAX(urgency_ends_usec(c), c->now_usec);
 	char late[64];
@@ -64,7 +64,7 @@ static void say_course(struct run *run, const struct course *c)
 	}
 }
 
-static void check_time(struct run *run)
+static void check_time(struct job_run *run)
 {
 	const struct job_record *r = &run->job->r;
 	uint64_t at = run->chunk && run->at < run->chunk->n ? run->chunk->entries[run->at].seq : 0;
@@ -89,7 +89,7 @@ static void check_time(struct run *run)
  */
 
 /* Lets another job run in the stead of one that gets no further. */
-static void check_progress(struct run *run)
+static void check_progress(struct job_run *run)
 {
 	uint64_t now = now_usec(), is;
 	struct job_record r;
@@ -106,7 +106,7 @@ static void check_progress(struct run *run)
 	}
 }
 
-static bool boost_run(struct run *run)
+static bool boost_run(struct job_run *run)
 {
 	int fd = run->staged_fd >= 0 ? run->staged_fd : run->origin_fd;
 	struct remainder *remainder = run->frees_remainder ? run->job->remainder : NULL;

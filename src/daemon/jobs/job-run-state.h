@@ -6,7 +6,7 @@
 #include "stored-names.h"
 #include "outcome.h"
 
-struct run {
+struct job_run {
 	struct job *job;
 	struct jobs *jobs;
 	struct chunk *chunk;

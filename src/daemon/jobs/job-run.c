@@ -25,7 +25,7 @@
 #define UNREAD_MAX 8
 #define TELL_USEC (1 * USEC_PER_SEC)
 
-static void run_group_clear(struct run *run)
+static void run_group_clear(struct job_run *run)
 {
 	free(run->items);
 	free(run->numbers);
@@ -39,7 +39,7 @@ static void run_group_clear(struct run *run)
 }
 
 /* Takes the run away from the job, which is still running by its state. */
-static void release(struct run *run)
+static void release(struct job_run *run)
 {
 	struct job *j = run->job;
 	struct jobs *jobs = run->jobs;
@@ -62,7 +62,7 @@ static void release(struct run *run)
 }
 
 /* Hands the job to the request that stopped it, if there is one. */
-static bool hand_to_stopper(struct run *run)
+static bool hand_to_stopper(struct job_run *run)
 {
 	void (*stopped)(struct job * j, void *userdata) = run->stopped;
 	void *userdata = run->stopped_userdata;
@@ -77,7 +77,7 @@ static bool hand_to_stopper(struct run *run)
 	return true;
 }
 
-static void back_to_queue(struct run *run)
+static void back_to_queue(struct job_run *run)
 {
 	struct jobs *jobs = run->jobs;
 	struct job *j = run->job;
@@ -90,7 +90,7 @@ static void back_to_queue(struct run *run)
 	context_flow_ends(jobs->context);
 }
 
-static void run_wait(struct run *run, int error)
+static void run_wait(struct job_run *run, int error)
 {
 	struct job *j = run->job;
 
@@ -102,7 +102,7 @@ static void run_wait(struct run *run, int error)
 	back_to_queue(run);
 }
 
-static void run_pause(struct run *run, int error, const char *what)
+static void run_pause(struct job_run *run, int error, const char *what)
 {
 	struct jobs *jobs = run->jobs;
 	struct job *j = run->job;
@@ -168,7 +168,7 @@ static void conclude(struct job *j, const struct restore_result *back, void *use
 	context_flow_ends(jobs->context);
 }
 
-static void finish_stopped(struct run *run, struct ending *e)
+static void finish_stopped(struct job_run *run, struct ending *e)
 {
 	static const struct restore_result nothing;
 	void (*stopped)(struct job * j, void *userdata) = run->stopped;
@@ -180,11 +180,11 @@ static void finish_stopped(struct run *run, struct ending *e)
 	stopped(j, userdata);
 }
 
-static void load_next(struct run *run);
-static void run_retry(struct run *run, int error);
+static void load_next(struct job_run *run);
+static void run_retry(struct job_run *run, int error);
 
 /* Once more, where they were. */
-static void search_origin(struct run *run)
+static void search_origin(struct job_run *run)
 {
 	run->unmoved = true;
 	run->lost = 0;
@@ -195,7 +195,7 @@ static void search_origin(struct run *run)
 
 static void on_sibling(const char *name, const struct lasting_identity *id, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 	const struct lasting_identity *own = &run->job->r.staging_id;
 
 	/* The filesystem is compared by the directories that names were in. */
@@ -205,7 +205,7 @@ static void on_sibling(const char *name, const struct lasting_identity *id, void
 
 static void on_siblings(int r, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 
 	if (retry_helps(r)) {
 		run_retry(run, r);
@@ -217,7 +217,7 @@ static void on_siblings(int r, void *userdata)
 
 static void on_siblings_dir(int r, int fd, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 	struct worker *intake;
 
 	if (r >= 0)
@@ -230,7 +230,7 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 }
 
 /* Names that are not in staging: looked for where they were, or waited for. */
-static bool search_lost(struct run *run)
+static bool search_lost(struct job_run *run)
 {
 	if (run->lost == 0 || run->stopped)
 		return false;
@@ -252,7 +252,7 @@ static bool search_lost(struct run *run)
 	return true;
 }
 
-static void run_end(struct run *run)
+static void run_end(struct job_run *run)
 {
 	struct job *j = run->job;
 	struct ending *e = calloc(1, sizeof(*e));
@@ -286,7 +286,7 @@ static void run_end(struct run *run)
 	}
 }
 
-static bool got_further(const struct run *run)
+static bool got_further(const struct job_run *run)
 {
 	const struct job_record *r = &run->job->r;
 
@@ -314,7 +314,7 @@ static void set_retry_message(struct job *j, int error, uint64_t after)
 		j->r.id);
 }
 
-static void run_retry(struct run *run, int error)
+static void run_retry(struct job_run *run, int error)
 {
 	struct job *j = run->job;
 	uint64_t after;
@@ -337,7 +337,7 @@ static void run_retry(struct run *run, int error)
 	back_to_queue(run);
 }
 
-static void run_group_done(struct run *run);
+static void run_group_done(struct job_run *run);
 
 /* ---- the names of one directory ---------------------------------------------------------------
  */
@@ -345,19 +345,19 @@ static void run_group_done(struct run *run);
 /* Of a job that waits for a flush with others: so many such jobs take some MiB. */
 #define NAMES_WAITING 256
 
-static bool is_staged(const struct run *run)
+static bool is_staged(const struct job_run *run)
 {
 	return run->chunk->entries[run->at].state == ENTRY_STAGED && !run->unmoved;
 }
 
-static bool same_group(const struct run *run, const struct chunk_entry *e)
+static bool same_group(const struct job_run *run, const struct chunk_entry *e)
 {
 	const struct chunk_entry *first = &run->chunk->entries[run->at];
 
 	return first->state == e->state && (is_staged(run) || first->dir == e->dir);
 }
 
-static int items_new(struct run *run)
+static int items_new(struct job_run *run)
 {
 	size_t n = run->end - run->at;
 
@@ -382,7 +382,7 @@ static int items_new(struct run *run)
  */
 
 /* Index of a name by its number, or -1 if the worker speaks of what it was not asked for. */
-static ssize_t index_of(const struct run *run, uint64_t seq)
+static ssize_t index_of(const struct job_run *run, uint64_t seq)
 {
 	size_t low = 0, high = run->end - run->at;
 
@@ -404,7 +404,7 @@ static void count_errors(struct jobs *jobs, int error, uint64_t n)
 	jobs->errors[error < 0 && error > -ERROR_KINDS ? -error : 0] += n;
 }
 
-static void tell_problem(struct run *run, const char *path, const char *what, int error)
+static void tell_problem(struct job_run *run, const char *path, const char *what, int error)
 {
 	struct problem_record p = { .path = path, .what = what, .error = error, .is_error = true };
 
@@ -414,7 +414,7 @@ static void tell_problem(struct run *run, const char *path, const char *what, in
 
 /* In staging, names are numbers in the job's directory. What a path there is to the submitter:
  * malloc'ed, or NULL if it is one already. */
-static char *path_known(const struct run *run, const char *path)
+static char *path_known(const struct job_run *run, const char *path)
 {
 	size_t len = strlen(run->job->uuid_text);
 	uint64_t seq = 0;
@@ -434,7 +434,7 @@ static char *path_known(const struct run *run, const char *path)
 
 static void on_problem(const struct problem_record *p, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 	_cleanup_free_ char *path = path_known(run, p->path);
 	struct problem_record known = *p;
 
@@ -448,14 +448,14 @@ static void on_problem(const struct problem_record *p, void *userdata)
 }
 
 /* What is not where it was either may be in staging nevertheless. */
-static bool must_stay_on_record(const struct run *run)
+static bool must_stay_on_record(const struct job_run *run)
 {
 	return run->unmoved && !run->removed && (run->absent < 0 || run->left > 0);
 }
 
 static void on_kept(uint64_t seq, int error, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 	ssize_t i = index_of(run, seq);
 
 	if (i < 0)
@@ -481,7 +481,7 @@ static void on_kept(uint64_t seq, int error, void *userdata)
 }
 
 /* Staged names that are left stay marked as staged: at the end of the run they are put back. */
-static int mark_all(struct run *run)
+static int mark_all(struct job_run *run)
 {
 	int r = 0;
 
@@ -497,7 +497,7 @@ static int mark_all(struct run *run)
 }
 
 /* What it had done is done, whether it could say so or not. */
-static void count_killed(struct run *run)
+static void count_killed(struct job_run *run)
 {
 	struct run_progress done;
 
@@ -509,7 +509,7 @@ static void count_killed(struct run *run)
 }
 
 /* The worker holds what is left of large files, and does nothing else any more. */
-static void keep_remainder(struct run *run, uint64_t bytes)
+static void keep_remainder(struct job_run *run, uint64_t bytes)
 {
 	int dirfd = run->own_worker ? run->origin_fd : run->staged_fd;
 	struct worker *w = run->worker;
@@ -520,7 +520,7 @@ static void keep_remainder(struct run *run, uint64_t bytes)
 	remainder_new(run->job, w, dirfd, bytes);
 }
 
-static void run_flushed(struct run *run, int r)
+static void run_flushed(struct job_run *run, int r)
 {
 	struct job *j = run->job;
 
@@ -547,7 +547,7 @@ static void on_flushed(struct unflushed *u, int r)
 
 static void on_ran(int r, const struct run_result *result, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 	struct job *j = run->job;
 
 	run->worker_runs = false;
@@ -581,13 +581,13 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 
 /* With all its names dealt with, nothing is left of it but to wait: others can go on meanwhile. One
  * of many names has a flush of its own, as all of them are in memory until then. */
-static bool flush_may_wait(const struct run *run)
+static bool flush_may_wait(const struct job_run *run)
 {
 	return is_staged(run) && run->lost == 0 && run->end == run->chunk->n &&
 	       run->end - run->at <= NAMES_WAITING;
 }
 
-static void begin_in(struct run *run, struct worker *worker, int dirfd, const char *display,
+static void begin_in(struct job_run *run, struct worker *worker, int dirfd, const char *display,
 		     const struct lasting_identity *id)
 {
 	const struct run_callbacks callbacks = {
@@ -623,7 +623,7 @@ static const struct lasting_identity *id_or_null(const struct lasting_identity *
 	return id->ino != 0 ? id : NULL;
 }
 
-static void run_staged(struct run *run)
+static void run_staged(struct job_run *run)
 {
 	struct job *j = run->job;
 	struct worker *worker;
@@ -636,7 +636,7 @@ static void run_staged(struct run *run)
 }
 
 /* It may never have been made durable, or be on another disk that is not mounted. */
-static void staged_absent(struct run *run, int error, bool waits)
+static void staged_absent(struct job_run *run, int error, bool waits)
 {
 	run->absent = error;
 	run->waits = waits;
@@ -646,7 +646,7 @@ static void staged_absent(struct run *run, int error, bool waits)
 
 static void on_staged_dir(int r, int fd, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 
 	if (r >= 0) {
 		run->staged_fd = fd;
@@ -660,7 +660,7 @@ static void on_staged_dir(int r, int fd, void *userdata)
 
 static void on_staging(int r, int fd, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 	struct job *j = run->job;
 	struct worker *intake;
 
@@ -678,7 +678,7 @@ static void on_staging(int r, int fd, void *userdata)
 		run_retry(run, r);
 }
 
-static void begin_staged(struct run *run)
+static void begin_staged(struct job_run *run)
 {
 	if (run->staged_fd >= 0) {
 		run_staged(run);
@@ -690,7 +690,7 @@ static void begin_staged(struct run *run)
 	staging_area_open(run->job->area, /* make= */ false, on_staging, run);
 }
 
-static void keep_group(struct run *run, const char *path, int error)
+static void keep_group(struct job_run *run, const char *path, int error)
 {
 	if (run->unmoved) {
 		run->lost += run->end - run->at;
@@ -714,7 +714,7 @@ static void keep_group(struct run *run, const char *path, int error)
 
 static void on_origin_dir(int r, int fd, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 
 	if (retry_helps(r)) {
@@ -733,7 +733,7 @@ static void on_origin_dir(int r, int fd, void *userdata)
 		begin_in(run, run->own_worker, fd, dir->path, id_or_null(&dir->id));
 }
 
-static void begin_in_place(struct run *run)
+static void begin_in_place(struct job_run *run)
 {
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 	struct worker *intake;
@@ -751,7 +751,7 @@ static void begin_in_place(struct run *run)
 		run_retry(run, r);
 }
 
-static void run_group_begin(struct run *run)
+static void run_group_begin(struct job_run *run)
 {
 	run->end = run->at + 1;
 	while (run->end < run->chunk->n && same_group(run, &run->chunk->entries[run->end]))
@@ -765,7 +765,7 @@ static void run_group_begin(struct run *run)
 /* ---- from chunk to chunk ----------------------------------------------------------------------
  */
 
-static void run_group_done(struct run *run)
+static void run_group_done(struct job_run *run)
 {
 	run_group_clear(run);
 	job_progressed(run->job);
@@ -792,7 +792,7 @@ static void run_group_done(struct run *run)
 
 static void on_loaded(int r, struct chunk *c, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 
 	if (r >= 0 && run->job->unmarked) {
 		chunk_free(c);
@@ -828,7 +828,7 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		run_group_begin(run);
 }
 
-static void load(struct run *run)
+static void load(struct job_run *run)
 {
 	uint32_t states = 1U << ENTRY_STAGED | (run->unmoved ? 0 : 1U << ENTRY_WAITING);
 	int r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK, states,
@@ -840,7 +840,7 @@ static void load(struct run *run)
 
 static void on_staged_known(struct job *j, bool known, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 
 	(void)j;
 	if (known)
@@ -849,7 +849,7 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 		run_retry(run, -EAGAIN);
 }
 
-static void load_next(struct run *run)
+static void load_next(struct job_run *run)
 {
 	/* The store does not know which names were moved: staging does. */
 	if (run->job->unmarked)
@@ -860,14 +860,14 @@ static void load_next(struct run *run)
 
 static void on_remainder_gone(struct job *j, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 
 	(void)j;
 	run->frees_remainder = false;
 	load_next(run);
 }
 
-static void run_start(struct run *run)
+static void run_start(struct job_run *run)
 {
 	struct remainder *remainder = run->job->remainder;
 
@@ -883,7 +883,7 @@ static void run_start(struct run *run)
 }
 
 /* As far as it is; the remainder stays the job's, or is released. */
-static void stop_freeing(struct run *run, bool keep)
+static void stop_freeing(struct job_run *run, bool keep)
 {
 	struct remainder *remainder = run->job->remainder;
 
@@ -906,7 +906,7 @@ static void on_recorded(int r, void *userdata)
 /* A large file is one name, and may take hours. */
 static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct run *run = userdata;
+	struct job_run *run = userdata;
 
 	(void)usec;
 	if (run->worker_runs || run->frees_remainder)
@@ -918,7 +918,7 @@ static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 void run_begin(struct job *j)
 {
 	struct jobs *jobs = j->jobs;
-	struct run *run = calloc(1, sizeof(*run));
+	struct job_run *run = calloc(1, sizeof(*run));
 
 	if (!run) {
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " waits",
@@ -926,7 +926,9 @@ void run_begin(struct job *j)
 		schedule_job(j);
 		return;
 	}
-	*run = (struct run){ .job = j, .jobs = jobs, .staged_fd = -1, .origin_fd = -1, .next = 1 };
+	*run = (struct job_run){
+		.job = j, .jobs = jobs, .staged_fd = -1, .origin_fd = -1, .next = 1
+	};
 	j->run = run;
 	j->silent = false;
 	schedule_enter(j);
@@ -955,7 +957,7 @@ void run_begin(struct job *j)
 int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
 	     void *userdata)
 {
-	struct run *run = j->run;
+	struct job_run *run = j->run;
 
 	if (run->stopped)
 		return -EBUSY;

@@ -17,7 +17,7 @@
 #include "store/store.h"
 
 struct remainder;
-struct run;
+struct job_run;
 struct submit;
 
 #define JOB_NO_DEADLINE SIZE_MAX
@@ -42,7 +42,7 @@ struct job {
 	struct jobs *jobs;
 	struct submitter *submitter;
 	struct staging_area *area;
-	struct run *run;
+	struct job_run *run;
 	struct submit *submit;       /* while its names are being moved out of the way */
 	struct remainder *remainder; /* of large files, or NULL */
 	/* What works for it just now, for job_snapshot: a worker that deletes its names, or NULL;

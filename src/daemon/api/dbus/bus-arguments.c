@@ -23,7 +23,7 @@ static const struct option *find_option(const struct option *options, size_t n, 
 	return NULL;
 }
 
-static int refuse_option(struct request *q, const char *key)
+static int refuse_option(struct bus_request *q, const char *key)
 {
 	_cleanup_free_ char *shown = escape_name(key);
 
@@ -31,7 +31,7 @@ static int refuse_option(struct request *q, const char *key)
 			      q->call->member, shown ? shown : "");
 }
 
-static int read_option(struct request *q, const struct option *o, void *target)
+static int read_option(struct bus_request *q, const struct option *o, void *target)
 {
 	const char *contents = NULL;
 	char type = 0;
@@ -49,7 +49,7 @@ static int read_option(struct request *q, const struct option *o, void *target)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-int arguments_options(struct request *q, const struct option *options, size_t n, void *target)
+int arguments_options(struct bus_request *q, const struct option *options, size_t n, void *target)
 {
 	bool given[OPTIONS_MOST] = { false };
 	int r = sd_bus_message_enter_container(q->m, 'a', "{sv}");
@@ -75,7 +75,7 @@ int arguments_options(struct request *q, const struct option *options, size_t n,
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char **ret)
+int arguments_bytes(struct bus_request *q, sd_bus_message *m, const char *what, char **ret)
 {
 	const void *p;
 	size_t len;
@@ -94,7 +94,8 @@ int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char
 }
 
 /* What the kernel knows of it without asking a filesystem. */
-static int stat_descriptor(struct request *q, int fd, const char *what, size_t i, struct statx *ret)
+static int stat_descriptor(struct bus_request *q, int fd, const char *what, size_t i,
+			   struct statx *ret)
 {
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
 		  STATX_TYPE | STATX_SIZE, ret) < 0)
@@ -104,7 +105,7 @@ static int stat_descriptor(struct request *q, int fd, const char *what, size_t i
 	return 0;
 }
 
-int arguments_directory(struct request *q, int fd, const char *what, size_t i)
+int arguments_directory(struct bus_request *q, int fd, const char *what, size_t i)
 {
 	struct statx sx;
 	int r = stat_descriptor(q, fd, what, i, &sx);
@@ -117,7 +118,7 @@ int arguments_directory(struct request *q, int fd, const char *what, size_t i)
 	return 0;
 }
 
-int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes)
+int arguments_list_file(struct bus_request *q, int fd, size_t i, uint64_t *bytes)
 {
 	int flags = fcntl(fd, F_GETFL), r;
 	struct statx sx;
@@ -143,7 +144,7 @@ int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes)
 	return 0;
 }
 
-int arguments_ids(struct request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n)
+int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n)
 {
 	const void *p;
 	size_t size;

@@ -44,7 +44,7 @@ static const struct act {
 	{ "Reload", "reload", "have reclaimd read its configuration again" },
 };
 
-static const struct act *act_of(const struct request *q)
+static const struct act *act_of(const struct bus_request *q)
 {
 	for (size_t i = 0; i < ELEMENTSOF(acts); i++)
 		if (strcmp(q->call->member, acts[i].member) == 0)
@@ -52,7 +52,7 @@ static const struct act *act_of(const struct request *q)
 	return NULL;
 }
 
-static void refuse(struct request *q)
+static void refuse(struct bus_request *q)
 {
 	request_answer(&q->failure, q);
 }
@@ -69,7 +69,7 @@ static void jobs_format(const struct grant *g, char *buf)
 }
 
 /* "cancel deletion job 3 of another user" */
-static void words_format(const struct request *q, char *buf)
+static void words_format(const struct bus_request *q, char *buf)
 {
 	const struct grant *g = q->grant;
 	char jobs[JOBS_SIZE];
@@ -83,7 +83,7 @@ static void words_format(const struct request *q, char *buf)
 			       g->n == 1 ? "another user" : "other users");
 }
 
-static void allowed(struct request *q)
+static void allowed(struct bus_request *q)
 {
 	uid_t uid = q->caller.id.uid;
 	char words[WORDS_SIZE];
@@ -102,7 +102,8 @@ static void allowed(struct request *q)
 static void on_password(enum verdict v, const char *trouble, void *userdata);
 static void on_quiet(enum verdict v, const char *trouble, void *userdata);
 
-static int ask(struct request *q, const struct polkit_detail *details, size_t n, bool interactive)
+static int ask(struct bus_request *q, const struct polkit_detail *details, size_t n,
+	       bool interactive)
 {
 	const struct question question = {
 		.subject = q->caller.bus_name,
@@ -118,7 +119,7 @@ static int ask(struct request *q, const struct polkit_detail *details, size_t n,
 			     q);
 }
 
-static int ask_quietly(struct request *q)
+static int ask_quietly(struct bus_request *q)
 {
 	_cleanup_free_ char *path = q->grant->path ? escape_name(q->grant->path) : NULL;
 	char jobs[JOBS_SIZE], owner[16];
@@ -138,7 +139,7 @@ static int ask_quietly(struct request *q)
 	return ask(q, details, n, /* interactive= */ false);
 }
 
-static int ask_for_password(struct request *q)
+static int ask_for_password(struct bus_request *q)
 {
 	char jobs[JOBS_SIZE], words[WORDS_SIZE], message[WORDS_SIZE + 40];
 	const struct polkit_detail details[] = { { "verb", act_of(q)->verb },
@@ -154,7 +155,7 @@ static int ask_for_password(struct request *q)
 /* ---- the answers -------------------------------------------------------------------------- */
 
 /* Logged once: every user can cause it, as often as they like. */
-static void note(const struct request *q, enum verdict v, const char *trouble)
+static void note(const struct bus_request *q, enum verdict v, const char *trouble)
 {
 	if (q->bus && trouble && !q->bus->polkit_silent)
 		bus_say(q->bus, LOG_NOTICE, UID_NONE,
@@ -167,7 +168,7 @@ static void note(const struct request *q, enum verdict v, const char *trouble)
 
 static void on_password(enum verdict v, const char *trouble, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	note(q, v, trouble);
 	if (v == VERDICT_YES && q->bus)
@@ -178,7 +179,7 @@ static void on_password(enum verdict v, const char *trouble, void *userdata)
 
 static void on_quiet(enum verdict v, const char *trouble, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	note(q, v, trouble);
 	if (v == VERDICT_YES && q->bus)
@@ -189,7 +190,7 @@ static void on_quiet(enum verdict v, const char *trouble, void *userdata)
 		refuse(q);
 }
 
-static void begin(struct request *q)
+static void begin(struct bus_request *q)
 {
 	int r = quota_take(q->bus->quota, q->client->account, QUOTA_ASKS, 1);
 
@@ -214,7 +215,7 @@ static void begin(struct request *q)
 
 static void count_own(const struct job_record *r, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	(void)r;
 	q->n_own++;
@@ -222,7 +223,7 @@ static void count_own(const struct job_record *r, void *userdata)
 
 static void on_own(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	(void)f; /* what cannot be looked up is asked about */
 	if (q->n_own == q->n_ids || !q->bus)
@@ -233,7 +234,7 @@ static void on_own(const struct failure *f, void *userdata)
 
 void request_decide(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	struct job_query query = { .finished = true, .ids = q->ids, .n_ids = q->n_ids };
 
 	if (!f || !f->others || q->asked || !q->bus || !q->link->authority || !q->caller.bus_name) {
@@ -252,7 +253,7 @@ void request_decide(const struct failure *f, void *userdata)
 	}
 }
 
-int request_act(struct request *q, job_operation_t operation, const uint64_t *ids, size_t n)
+int request_act(struct bus_request *q, job_operation_t operation, const uint64_t *ids, size_t n)
 {
 	q->ids = ids;
 	q->n_ids = n;

@@ -99,7 +99,7 @@ GETTER(staging)
 
 static void on_read(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	if ((!f || !f->cause) && !q->seen) {
 		(void)request_no_job(q);
@@ -113,7 +113,7 @@ static void on_read(const struct failure *f, void *userdata)
 
 static void read_all(const struct job_record *r, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	if (q->seen)
 		return;
@@ -125,7 +125,7 @@ static void read_all(const struct job_record *r, void *userdata)
 
 static void read_one(const struct job_record *r, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	const char *interface, *name;
 
 	if (q->seen)
@@ -141,7 +141,7 @@ static void read_one(const struct job_record *r, void *userdata)
 						  (void *)r);
 }
 
-static int call_properties(struct request *q)
+static int call_properties(struct bus_request *q)
 {
 	struct job_query query = { .finished = true, .ids = &q->job, .n_ids = 1, .limit = 1 };
 	bool all = strcmp(q->call->member, "GetAll") == 0;
@@ -166,23 +166,23 @@ static int call_properties(struct request *q)
 
 /* ---- methods ------------------------------------------------------------------------------ */
 
-static int act(struct request *q, job_operation_t operation)
+static int act(struct bus_request *q, job_operation_t operation)
 {
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
 	return request_act(q, operation, &q->job, 1);
 }
 
-static int call_cancel(struct request *q)
+static int call_cancel(struct bus_request *q)
 {
 	return act(q, operation_cancel);
 }
 
-static int call_pause(struct request *q)
+static int call_pause(struct bus_request *q)
 {
 	return act(q, operation_pause);
 }
 
-static int call_resume(struct request *q)
+static int call_resume(struct bus_request *q)
 {
 	return act(q, operation_resume);
 }
@@ -192,7 +192,7 @@ struct restore {
 	char *name;
 };
 
-static int set_directory(struct request *q, sd_bus_message *m, void *target)
+static int set_directory(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct restore *to = target;
 	int r = sd_bus_message_read(m, "h", &to->fd);
@@ -200,7 +200,7 @@ static int set_directory(struct request *q, sd_bus_message *m, void *target)
 	return r < 0 ? r : arguments_directory(q, to->fd, "directory", 0);
 }
 
-static int set_name(struct request *q, sd_bus_message *m, void *target)
+static int set_name(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct restore *to = target;
 	const char *wrong;
@@ -217,7 +217,7 @@ static const struct option restore_options[] = {
 	{ "name", "ay", set_name },
 };
 
-static int call_restore(struct request *q)
+static int call_restore(struct bus_request *q)
 {
 	struct restore to = { .fd = -1 };
 	int r = 0;
@@ -244,7 +244,7 @@ static int call_restore(struct request *q)
 
 static void list_problem(const struct problem_record *p, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	if (!request_fits(q, strlen(p->path) + strlen(p->what) + 32, PIECES_BYTES_MOST))
 		return;
@@ -261,7 +261,7 @@ static void list_problem(const struct problem_record *p, void *userdata)
 
 static void list_entry(const char *path, enum entry_state state, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	if (!request_fits(q, strlen(path) + 32, PIECES_BYTES_MOST))
 		return;
@@ -276,14 +276,14 @@ static void list_entry(const char *path, enum entry_state state, void *userdata)
 
 static void on_pieces(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	if (q->error >= 0)
 		q->error = sd_bus_message_close_container(q->reply);
 	request_answer(f, q);
 }
 
-static int call_pieces(struct request *q)
+static int call_pieces(struct bus_request *q)
 {
 	bool problems = strcmp(q->call->member, "GetProblems") == 0;
 	uint64_t offset;

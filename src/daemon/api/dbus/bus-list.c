@@ -12,7 +12,7 @@
 
 /* ---- ListJobs ----------------------------------------------------------------------------- */
 
-static int set_states(struct request *q, sd_bus_message *m, void *target)
+static int set_states(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct job_query *query = target;
 	const char *name;
@@ -33,7 +33,7 @@ static int set_states(struct request *q, sd_bus_message *m, void *target)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int set_uid(struct request *q, sd_bus_message *m, void *target)
+static int set_uid(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct job_query *query = target;
 
@@ -42,7 +42,7 @@ static int set_uid(struct request *q, sd_bus_message *m, void *target)
 	return sd_bus_message_read(m, "u", &query->uid);
 }
 
-static int set_finished(struct request *q, sd_bus_message *m, void *target)
+static int set_finished(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct job_query *query = target;
 	int on, r = sd_bus_message_read(m, "b", &on);
@@ -53,19 +53,19 @@ static int set_finished(struct request *q, sd_bus_message *m, void *target)
 	return r;
 }
 
-static int set_since(struct request *q, sd_bus_message *m, void *target)
+static int set_since(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	(void)q;
 	return sd_bus_message_read(m, "t", &((struct job_query *)target)->since_id);
 }
 
-static int set_limit(struct request *q, sd_bus_message *m, void *target)
+static int set_limit(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	(void)q;
 	return sd_bus_message_read(m, "u", &((struct job_query *)target)->limit);
 }
 
-static int set_ids(struct request *q, sd_bus_message *m, void *target)
+static int set_ids(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct job_query *query = target;
 
@@ -80,7 +80,7 @@ static const struct option filters[] = {
 
 static void list_job(const struct job_record *r, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	size_t path_len = r->path ? strlen(r->path) : 0;
 
 	if (!request_fits(q, path_len + strlen(r->origin ? r->origin : "") + 160, LIST_BYTES_MOST))
@@ -106,14 +106,14 @@ static void list_job(const struct job_record *r, void *userdata)
 
 static void on_listed(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	if (q->error >= 0)
 		q->error = sd_bus_message_close_container(q->reply);
 	request_answer(f, q);
 }
 
-static int query_read(struct request *q, struct job_query *query)
+static int query_read(struct bus_request *q, struct job_query *query)
 {
 	int r = arguments_options(q, filters, ELEMENTSOF(filters), query);
 
@@ -122,7 +122,7 @@ static int query_read(struct request *q, struct job_query *query)
 	return r;
 }
 
-static int call_list_jobs(struct request *q)
+static int call_list_jobs(struct bus_request *q)
 {
 	struct job_query query = { 0 };
 	int r = query_read(q, &query);
@@ -142,7 +142,7 @@ static int call_list_jobs(struct request *q)
 static void pack_job(const struct job_record *r, void *userdata)
 {
 	const struct packed_job j = packed_job(r);
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 
 	if (request_fits(q, j.bytes, LIST_BYTES_MOST))
 		q->error = packed_add(&q->packed, &j);
@@ -150,7 +150,7 @@ static void pack_job(const struct job_record *r, void *userdata)
 
 static void on_packed(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	const struct packed *p = &q->packed;
 
 	if (q->error >= 0)
@@ -162,7 +162,7 @@ static void on_packed(const struct failure *f, void *userdata)
 	request_answer(f, q);
 }
 
-static int call_list_jobs_packed(struct request *q)
+static int call_list_jobs_packed(struct bus_request *q)
 {
 	struct job_query query = { .brief = true };
 	int r = query_read(q, &query);
@@ -178,12 +178,12 @@ static int call_list_jobs_packed(struct request *q)
 static void see_job(const struct job_record *r, void *userdata)
 {
 	(void)r;
-	((struct request *)userdata)->seen = true;
+	((struct bus_request *)userdata)->seen = true;
 }
 
 static void on_got(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	char path[JOB_PATH_MAX];
 
 	if ((!f || !f->cause) && !q->seen) {
@@ -198,7 +198,7 @@ static void on_got(const struct failure *f, void *userdata)
 	request_answer(f, q);
 }
 
-static int call_get_job(struct request *q)
+static int call_get_job(struct bus_request *q)
 {
 	struct job_query query = { .finished = true, .ids = &q->job, .n_ids = 1, .limit = 1 };
 	int r = sd_bus_message_read(q->m, "t", &q->job);
@@ -213,7 +213,7 @@ static int call_get_job(struct request *q)
 
 static void manage_job(const struct job_record *r, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	char path[JOB_PATH_MAX];
 
 	if (!request_fits(q, 1024 + strlen(r->path ? r->path : ""), LIST_BYTES_MOST))
@@ -222,7 +222,7 @@ static void manage_job(const struct job_record *r, void *userdata)
 	q->error = vtable_append_managed(q->reply, path, job_vtable, JOB_INTERFACE, (void *)r);
 }
 
-static int call_managed(struct request *q)
+static int call_managed(struct bus_request *q)
 {
 	struct job_query query = { .limit = MANAGED_JOBS_MOST };
 	int r = request_reply(q);

@@ -62,7 +62,7 @@ static int get_view(sd_bus *conn, const char *path, const char *interface, const
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-static int call_on_ids(struct request *q, job_operation_t operation)
+static int call_on_ids(struct bus_request *q, job_operation_t operation)
 {
 	const uint64_t *ids;
 	size_t n;
@@ -71,34 +71,34 @@ static int call_on_ids(struct request *q, job_operation_t operation)
 	return r < 0 ? r : request_act(q, operation, ids, n);
 }
 
-static int call_cancel(struct request *q)
+static int call_cancel(struct bus_request *q)
 {
 	return call_on_ids(q, operation_cancel);
 }
 
-static int call_pause(struct request *q)
+static int call_pause(struct bus_request *q)
 {
 	return call_on_ids(q, operation_pause);
 }
 
-static int call_resume(struct request *q)
+static int call_resume(struct bus_request *q)
 {
 	return call_on_ids(q, operation_resume);
 }
 
-static int call_pause_all(struct request *q)
+static int call_pause_all(struct bus_request *q)
 {
 	operation_pause_all(q->bus->operations, &q->caller, true, request_decide, q);
 	return 0;
 }
 
-static int call_resume_all(struct request *q)
+static int call_resume_all(struct bus_request *q)
 {
 	operation_pause_all(q->bus->operations, &q->caller, false, request_decide, q);
 	return 0;
 }
 
-static int call_reload(struct request *q)
+static int call_reload(struct bus_request *q)
 {
 	operation_reload(q->bus->operations, &q->caller, request_decide, q);
 	return 0;

@@ -61,7 +61,7 @@ struct bus *bus_free(struct bus *b)
 	b->system = system_link_free(b->system);
 	while (b->links)
 		link_cut(b->links);
-	for (struct request *q = b->requests; q; q = q->next)
+	for (struct bus_request *q = b->requests; q; q = q->next)
 		q->bus = NULL;
 	(void)quota_free(b->quota);
 	(void)device_views_free(b->devices);

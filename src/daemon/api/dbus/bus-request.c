@@ -26,7 +26,7 @@ static const struct call *find_call(const char *interface, const char *member)
 	return NULL;
 }
 
-static void request_free(struct request *q)
+static void request_free(struct bus_request *q)
 {
 	if (q->bus && q->client) {
 		quota_give(q->bus->quota, q->client->account, QUOTA_ASKS, q->asks);
@@ -60,7 +60,7 @@ int message_refuse(sd_bus_message *m, const struct failure *f)
 
 void request_answer(const struct failure *f, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	struct failure broken;
 	int r = q->error;
 
@@ -81,7 +81,7 @@ void request_answer(const struct failure *f, void *userdata)
 	request_free(q);
 }
 
-int request_reply(struct request *q)
+int request_reply(struct bus_request *q)
 {
 	return sd_bus_message_new_method_return(q->m, &q->reply);
 }
@@ -94,12 +94,12 @@ bool answer_takes(struct answer_size *a, size_t bytes, size_t most)
 	return !a->full;
 }
 
-bool request_fits(struct request *q, size_t bytes, size_t most)
+bool request_fits(struct bus_request *q, size_t bytes, size_t most)
 {
 	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
 }
 
-int request_refuse(struct request *q, enum error_cause cause, const char *format, ...)
+int request_refuse(struct bus_request *q, enum error_cause cause, const char *format, ...)
 {
 	va_list ap;
 
@@ -109,7 +109,7 @@ int request_refuse(struct request *q, enum error_cause cause, const char *format
 	return -EINVAL;
 }
 
-int request_no_job(struct request *q)
+int request_no_job(struct bus_request *q)
 {
 	return request_refuse(q, ERROR_NO_SUCH_JOB, "there is no job %llu",
 			      (unsigned long long)q->job);
@@ -128,7 +128,7 @@ static const char *quota_words(int r)
 	}
 }
 
-static void request_run(struct request *q)
+static void request_run(struct bus_request *q)
 {
 	int r = q->call->run(q);
 
@@ -143,7 +143,7 @@ static void request_run(struct request *q)
 	request_answer(&q->failure, q);
 }
 
-void request_again(struct request *q)
+void request_again(struct bus_request *q)
 {
 	quota_give(q->bus->quota, q->client->account, QUOTA_NAMES, q->names_bytes);
 	q->names_bytes = 0;
@@ -153,7 +153,7 @@ void request_again(struct request *q)
 
 static void on_client(struct api_client *a, const char *why, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	int r = -ESRCH;
 
 	if (!a)
@@ -174,9 +174,9 @@ static void on_client(struct api_client *a, const char *why, void *userdata)
 	request_answer(&q->failure, q);
 }
 
-static struct request *request_new(struct link *l, sd_bus_message *m, const struct call *c)
+static struct bus_request *request_new(struct link *l, sd_bus_message *m, const struct call *c)
 {
-	struct request *q = calloc(1, sizeof(*q));
+	struct bus_request *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return NULL;
@@ -199,7 +199,7 @@ int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *sender = sd_bus_message_get_sender(m);
 	struct link *l = userdata;
 	struct failure unknown;
-	struct request *q;
+	struct bus_request *q;
 	int r = 0;
 
 	(void)error;

@@ -44,7 +44,7 @@ struct bus {
 	struct bus_socket *socket;
 	sd_id128_t id; /* of the private socket, as a D-Bus server has one */
 	struct link *links;
-	struct request *requests;
+	struct bus_request *requests;
 	struct guest *guests; /* of all sockets */
 	struct quota *quota;
 	bool polkit_silent;           /* it did not answer last, and that has been said */
@@ -95,10 +95,10 @@ struct answer_size {
  * always does, and after one that did not fit none does. */
 bool answer_takes(struct answer_size *a, size_t bytes, size_t most);
 
-struct request {
+struct bus_request {
 	struct bus *bus; /* NULL once it is freed */
 	struct link *link;
-	struct request *prev, *next;
+	struct bus_request *prev, *next;
 	const struct call *call;
 	sd_bus_message *m;     /* what was asked */
 	sd_bus_message *reply; /* what has been written of the answer */
@@ -123,7 +123,7 @@ struct request {
  * Returns 0; or a negative errno, and what is in q->failure is answered. */
 struct call {
 	const char *interface, *member;
-	int (*run)(struct request *q);
+	int (*run)(struct bus_request *q);
 };
 
 extern const struct call manager_calls[], submit_calls[], list_calls[], job_calls[];
@@ -132,7 +132,7 @@ extern const struct call manager_calls[], submit_calls[], list_calls[], job_call
 int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* Begins once more, from the beginning of the message. */
-void request_again(struct request *q);
+void request_again(struct bus_request *q);
 
 /* What the operations call back: answers, with q->reply where there is one, and frees q. */
 void request_answer(const struct failure *f, void *userdata);
@@ -145,45 +145,45 @@ typedef void (*job_operation_t)(struct operations *o, const struct caller *c, co
 				size_t n, operation_done_t done, void *userdata);
 /* Begins one of the operations on jobs, with request_decide to answer. The ids are q's or its
  * message's. Returns 0. */
-int request_act(struct request *q, job_operation_t operation, const uint64_t *ids, size_t n);
+int request_act(struct bus_request *q, job_operation_t operation, const uint64_t *ids, size_t n);
 
 /* Makes q->reply, to be filled in. */
-int request_reply(struct request *q);
+int request_reply(struct bus_request *q);
 
 /* answer_takes for what has not failed yet. */
-bool request_fits(struct request *q, size_t bytes, size_t most);
+bool request_fits(struct bus_request *q, size_t bytes, size_t most);
 
 /* Sets q->failure and returns -EINVAL. */
-int request_refuse(struct request *q, enum error_cause cause, const char *format, ...)
+int request_refuse(struct bus_request *q, enum error_cause cause, const char *format, ...)
 	_printf_(3, 4);
 
 /* Answers a message that there is no request of. */
 int message_refuse(sd_bus_message *m, const struct failure *f);
 /* The same for what is no job, or none that the caller may know of. */
-int request_no_job(struct request *q);
+int request_no_job(struct bus_request *q);
 
 /* ---- what is in a message ----------------------------------------------------------------- */
 
 struct option {
 	const char *name, *type;
 	/* Reads the value. Returns 0 or a negative errno, with q->failure where it is refused. */
-	int (*set)(struct request *q, sd_bus_message *m, void *target);
+	int (*set)(struct bus_request *q, sd_bus_message *m, void *target);
 };
 
 /* Reads an a{sv} in which every key is one of options, at most once. */
-int arguments_options(struct request *q, const struct option *options, size_t n, void *target);
+int arguments_options(struct bus_request *q, const struct option *options, size_t n, void *target);
 
 /* A NUL-free byte string, malloc'ed; `what` it is, for the message. */
-int arguments_bytes(struct request *q, sd_bus_message *m, const char *what, char **ret);
+int arguments_bytes(struct bus_request *q, sd_bus_message *m, const char *what, char **ret);
 
 /* Refuse a descriptor that is none of a directory, or no file to read names from. Do not touch the
  * filesystem, which may be a user's own and hang. */
-int arguments_directory(struct request *q, int fd, const char *what, size_t i);
+int arguments_directory(struct bus_request *q, int fd, const char *what, size_t i);
 /* *bytes is how much the lists before have, and this one then. */
-int arguments_list_file(struct request *q, int fd, size_t i, uint64_t *bytes);
+int arguments_list_file(struct bus_request *q, int fd, size_t i, uint64_t *bytes);
 
 /* An array of job ids, which is the message's. */
-int arguments_ids(struct request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);
+int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);
 
 /* NULL if a string is a name for one component, else what is wrong with it. */
 const char *arguments_name_wrong(const char *name, size_t len);

@@ -73,7 +73,7 @@ static int grow(void *array, size_t n, size_t *room, size_t size)
 }
 
 /* Reads a byte string and appends it. */
-static int strings_read(struct request *q, struct strings *s, const char *what)
+static int strings_read(struct bus_request *q, struct strings *s, const char *what)
 {
 	int r = grow(&s->v, s->n, &s->size, sizeof(*s->v));
 
@@ -95,7 +95,7 @@ static int group_add(struct bus_submission *s, const struct intake_group *g)
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static int set_undo(struct request *q, sd_bus_message *m, void *target)
+static int set_undo(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct bus_submission *s = target;
 
@@ -108,13 +108,13 @@ static int set_undo(struct request *q, sd_bus_message *m, void *target)
 	return 0;
 }
 
-static int set_by(struct request *q, sd_bus_message *m, void *target)
+static int set_by(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	(void)q;
 	return sd_bus_message_read(m, "t", &((struct bus_submission *)target)->o.by_usec);
 }
 
-static int set_priority(struct request *q, sd_bus_message *m, void *target)
+static int set_priority(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct bus_submission *s = target;
 	const char *name;
@@ -131,7 +131,7 @@ static int set_priority(struct request *q, sd_bus_message *m, void *target)
 	return request_refuse(q, ERROR_INVALID_ARGUMENT, "priority is low, normal or high.");
 }
 
-static int set_dry_run(struct request *q, sd_bus_message *m, void *target)
+static int set_dry_run(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	int on, r = sd_bus_message_read(m, "b", &on);
 
@@ -141,7 +141,7 @@ static int set_dry_run(struct request *q, sd_bus_message *m, void *target)
 	return r;
 }
 
-static int set_display(struct request *q, sd_bus_message *m, void *target)
+static int set_display(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct bus_submission *s = target;
 	int r = sd_bus_message_enter_container(m, 'a', "ay");
@@ -159,7 +159,7 @@ static int set_display(struct request *q, sd_bus_message *m, void *target)
 }
 
 /* Whose idea it is: only root may say, and only that it is a policy's. */
-static int set_origin(struct request *q, sd_bus_message *m, void *target)
+static int set_origin(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct bus_submission *s = target;
 	int r = sd_bus_message_read(m, "s", &s->o.origin);
@@ -177,7 +177,7 @@ static int set_origin(struct request *q, sd_bus_message *m, void *target)
 	return 0;
 }
 
-static int set_keep_moved(struct request *q, sd_bus_message *m, void *target)
+static int set_keep_moved(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	int on, r = sd_bus_message_read(m, "b", &on);
 
@@ -187,7 +187,7 @@ static int set_keep_moved(struct request *q, sd_bus_message *m, void *target)
 	return r;
 }
 
-static int set_records(struct request *q, sd_bus_message *m, void *target)
+static int set_records(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct bus_submission *s = target;
 	int on, r = sd_bus_message_read(m, "b", &on);
@@ -212,7 +212,7 @@ static const struct option submit_options[] = {
 /* A message that wants no answer is not withdrawn for want of one. */
 static bool is_awaited(void *userdata)
 {
-	const struct request *q = userdata;
+	const struct bus_request *q = userdata;
 
 	return sd_bus_message_get_expect_reply(q->m) == 0 ||
 	       (link_lives(q->link) && !q->client->gone);
@@ -220,7 +220,7 @@ static bool is_awaited(void *userdata)
 
 static void on_submitted(const struct failure *f, const struct submitted *done, void *userdata)
 {
-	struct request *q = userdata;
+	struct bus_request *q = userdata;
 	char path[JOB_PATH_MAX] = "/";
 
 	/* The worker died, which may not be the caller's fault: once more, and then it is an error.
@@ -244,7 +244,7 @@ static void on_submitted(const struct failure *f, const struct submitted *done, 
 	request_answer(NULL, q);
 }
 
-static int begin(struct request *q, struct bus_submission *s)
+static int begin(struct bus_request *q, struct bus_submission *s)
 {
 	int r = arguments_options(q, submit_options, ELEMENTSOF(submit_options), s);
 
@@ -271,7 +271,7 @@ static int begin(struct request *q, struct bus_submission *s)
 
 /* ---- what is submitted -------------------------------------------------------------------- */
 
-static int count_name(struct request *q, struct bus_submission *s, size_t len)
+static int count_name(struct bus_request *q, struct bus_submission *s, size_t len)
 {
 	s->n_names++;
 	s->names_bytes += len + 1;
@@ -303,7 +303,8 @@ static int names_add(struct names *n, const void *name, size_t len)
 	return 0;
 }
 
-static int refuse_name(struct request *q, size_t i, const char *name, size_t len, const char *why)
+static int refuse_name(struct bus_request *q, size_t i, const char *name, size_t len,
+		       const char *why)
 {
 	_cleanup_free_ char *shown = escape_bytes(name, MIN(len, 255U));
 
@@ -311,7 +312,7 @@ static int refuse_name(struct request *q, size_t i, const char *name, size_t len
 			      shown ? shown : "", why);
 }
 
-static int read_parents(struct request *q, struct bus_submission *s)
+static int read_parents(struct bus_request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "h");
 
@@ -330,7 +331,7 @@ static int read_parents(struct request *q, struct bus_submission *s)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int read_entry(struct request *q, struct bus_submission *s)
+static int read_entry(struct bus_request *q, struct bus_submission *s)
 {
 	const char *wrong;
 	const void *name;
@@ -353,7 +354,7 @@ static int read_entry(struct request *q, struct bus_submission *s)
 	return r < 0 ? r : names_add(&s->names[parent], name, len);
 }
 
-static int read_entries(struct request *q, struct bus_submission *s)
+static int read_entries(struct bus_request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "(uay)");
 
@@ -365,7 +366,7 @@ static int read_entries(struct request *q, struct bus_submission *s)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int read_files(struct request *q, struct bus_submission *s)
+static int read_files(struct bus_request *q, struct bus_submission *s)
 {
 	int r = read_parents(q, s);
 
@@ -385,7 +386,7 @@ static int read_files(struct request *q, struct bus_submission *s)
 	return 0;
 }
 
-static int read_list(struct request *q, struct bus_submission *s)
+static int read_list(struct bus_request *q, struct bus_submission *s)
 {
 	struct intake_group g = { .list = true };
 	int r = sd_bus_message_read(q->m, "hh", &g.dirfd, &g.names_fd);
@@ -401,7 +402,7 @@ static int read_list(struct request *q, struct bus_submission *s)
 	return r < 0 ? r : group_add(s, &g);
 }
 
-static int read_lists(struct request *q, struct bus_submission *s)
+static int read_lists(struct bus_request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "(hh)");
 
@@ -415,7 +416,7 @@ static int read_lists(struct request *q, struct bus_submission *s)
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int read_path(struct request *q, struct bus_submission *s)
+static int read_path(struct bus_request *q, struct bus_submission *s)
 {
 	const char *path;
 	int r = strings_read(q, &s->paths, "path");
@@ -433,7 +434,7 @@ static int read_path(struct request *q, struct bus_submission *s)
 	return count_name(q, s, strlen(path));
 }
 
-static int read_paths(struct request *q, struct bus_submission *s)
+static int read_paths(struct bus_request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "ay");
 
@@ -449,7 +450,8 @@ static int read_paths(struct request *q, struct bus_submission *s)
 	return r;
 }
 
-static int submit(struct request *q, int (*read)(struct request *q, struct bus_submission *s))
+static int submit(struct bus_request *q,
+		  int (*read)(struct bus_request *q, struct bus_submission *s))
 {
 	struct bus_submission *s = calloc(1, sizeof(*s));
 	int r;
@@ -464,17 +466,17 @@ static int submit(struct request *q, int (*read)(struct request *q, struct bus_s
 	return r;
 }
 
-static int call_submit_files(struct request *q)
+static int call_submit_files(struct bus_request *q)
 {
 	return submit(q, read_files);
 }
 
-static int call_submit_lists(struct request *q)
+static int call_submit_lists(struct bus_request *q)
 {
 	return submit(q, read_lists);
 }
 
-static int call_submit(struct request *q)
+static int call_submit(struct bus_request *q)
 {
 	return submit(q, read_paths);
 }

@@ -210,7 +210,7 @@ int views_append_managed(struct bus *b, sd_bus_message *m)
 	return r;
 }
 
-static int call_list_spools(struct request *q)
+static int call_list_spools(struct bus_request *q)
 {
 	struct bus_spool views[SPOOLS_MOST];
 	size_t n = bus_spools_snapshot(q->bus, views);
@@ -241,7 +241,7 @@ static int call_list_spools(struct request *q)
 	return r < 0 ? r : 0;
 }
 
-static int call_list_devices(struct request *q)
+static int call_list_devices(struct bus_request *q)
 {
 	const struct device_views *v = bus_devices_snapshot(q->bus);
 	int r = request_reply(q);

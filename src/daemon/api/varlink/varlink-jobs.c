@@ -123,20 +123,21 @@ static int get_job(struct varlink_call *q)
 
 /* ---- one job's problems and names --------------------------------------------------------- */
 
-struct page {
+struct varlink_page {
 	uint64_t id, offset, limit;
 };
 
 static const sd_json_dispatch_field page_fields[] = {
-	{ "id", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct page, id), SD_JSON_MANDATORY },
-	{ "offset", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct page, offset),
+	{ "id", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, id),
+	  SD_JSON_MANDATORY },
+	{ "offset", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, offset),
 	  SD_JSON_NULLABLE },
-	{ "limit", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct page, limit),
+	{ "limit", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, limit),
 	  SD_JSON_NULLABLE },
 	{ 0 },
 };
 
-static int read_page(struct varlink_call *q, struct page *p)
+static int read_page(struct varlink_call *q, struct varlink_page *p)
 {
 	int r = call_read(q, page_fields, p);
 
@@ -161,7 +162,7 @@ static void list_problem(const struct problem_record *p, void *userdata)
 
 static int get_problems(struct varlink_call *q)
 {
-	struct page p = { 0 };
+	struct varlink_page p = { 0 };
 	int r = read_page(q, &p);
 
 	if (r < 0)
@@ -187,7 +188,7 @@ static void list_entry(const char *path, enum entry_state state, void *userdata)
 
 static int get_entries(struct varlink_call *q)
 {
-	struct page p = { 0 };
+	struct varlink_page p = { 0 };
 	int r = read_page(q, &p);
 
 	if (r < 0)
