@@ -2,7 +2,7 @@
 /* Policies without a schedule run when the filesystem of their directory has less free than
  * min-free says, and, with max-size, every quarter of an hour. Looks the more often the less is
  * free; running is a process's, the policy's unit or reclaimctl, because the daemon itself neither
- * scans nor may see what others have open.
+ * scans nor may see what other processes have open.
  *
  *   less than `below` is free  ->  policy run  ->  a job  ->  `until` is free
  *

@@ -162,7 +162,7 @@ static int on_watching(sd_bus_message *m, void *userdata, sd_bus_error *error)
 }
 
 /* It may have left before it was watched. */
-static int on_look(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_has_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	int there = 0;
 
@@ -188,7 +188,7 @@ static int subject_watch(struct inquiry *i)
 	r = sd_bus_add_match_async(bus, &i->watch, rule, on_owner_changed, on_watching, i);
 	return r < 0 ? r
 		     : sd_bus_call_method_async(bus, &i->look, DRIVER, DRIVER_PATH, DRIVER,
-						"NameHasOwner", on_look, i, "s", i->subject);
+						"NameHasOwner", on_has_owner, i, "s", i->subject);
 }
 
 /* ---- asking ------------------------------------------------------------------------------- */

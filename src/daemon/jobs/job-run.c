@@ -108,7 +108,7 @@ static void run_pause(struct job_run *run, int error, const char *what)
 	struct job *j = run->job;
 
 	job_say(j,
-		"%s (%s): nothing more is done; `reclaimctl resume %" PRIu64 "` looks again, "
+		"%s (%s): nothing more is done; `reclaimctl resume %" PRIu64 "` checks again, "
 		"`reclaimctl cancel %" PRIu64 "` gives it up",
 		what, strerror(-error), j->r.id, j->r.id);
 	if (hand_to_stopper(run))

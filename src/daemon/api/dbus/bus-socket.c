@@ -15,7 +15,7 @@
 #include "bus-state.h"
 #include "base/fd.h"
 
-/* At one turn of the loop; others want it too. */
+/* At one turn of the loop; other sources have their turn, too. */
 #define ACCEPT_MOST 4
 /* How long no connection is accepted where descriptors have run out. */
 #define PAUSE_USEC USEC_PER_SEC
