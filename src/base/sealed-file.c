@@ -21,9 +21,12 @@ static int file_write(int fd, void (*write)(FILE *f, const void *what), const vo
 		fd_closep(&copy);
 		return r;
 	}
+	errno = 0;
 	write(f, what);
 	failed = ferror(f) != 0;
-	return fclose(f) != 0 || failed ? -ENOSPC : 0;
+	if (fclose(f) == 0 && !failed)
+		return 0;
+	return errno ? -errno : -EIO;
 }
 
 int sealed_file(void (*write)(FILE *f, const void *what), const void *what)

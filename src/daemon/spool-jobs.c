@@ -144,10 +144,11 @@ static void log_entry(const char *path, uid_t uid, const char *name, const char 
 
 int spooling_configure(struct spool_jobs *s)
 {
-	const struct config *c = s->context->config;
+	const struct config *c;
 
-	if (!s->spools)
+	if (!s || !s->spools)
 		return 0;
+	c = s->context->config;
 	return spools_configure(s->spools, c->spools, c->n_spools, c->protect);
 }
 

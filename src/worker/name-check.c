@@ -660,7 +660,7 @@ int validate(struct serving *s)
 	if (r < 0)
 		return r;
 	v.session = session_get(&s->sessions, id, true);
-	r = v.session ? all_validate(&v, view_fd) : refuse(&v, -ENOMEM, "", NULL, NULL);
+	r = v.session ? all_validate(&v, view_fd) : refuse_errno(&v, -ENOMEM, "", NULL, NULL);
 	v.view = view_free(v.view);
 	if (v.session)
 		session_groups_done(v.session);

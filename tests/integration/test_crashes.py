@@ -221,6 +221,19 @@ class Crashes(Case):
             c.answer(serial)
         canary.check()
 
+    def test_stops_while_a_worker_in_place_is_stopped(self):
+        """No signal ends its wait in time: it is ended with the daemon, which does not fail for it."""
+        self.daemon.configure("staging: off\n")
+        c = self.start_with_gate("unlink:a")
+        write(self.path("a"))
+        c.submit(self.path("a"))
+        self.stopped_worker([])
+        self.assertEqual(self.daemon.stop(), 0, self.daemon.said())
+        c = self.again()
+        for job in c.jobs():
+            self.assertEqual(c.wait(job["id"]), "done")
+        self.assertEqual(os.listdir(self.data), [])
+
     def test_worker_gone_after_reload(self):
         write(self.path("a"))
         c = self.daemon.client()

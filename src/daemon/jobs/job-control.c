@@ -183,6 +183,7 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 			    "job %" PRIu64 ": reclaimd stops before all was put back: look again "
 			    "when it runs",
 			    j->r.id);
+		job_event(j, EVENT_PAUSE);
 		answer(c, &f);
 		return;
 	}
@@ -381,6 +382,7 @@ void control_resume_restore(struct job *j)
 	if (!c) {
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " pauses",
 			j->r.id);
+		job_event(j, EVENT_PAUSE);
 		return;
 	}
 	/* As it was asked for before, and is on record as pausing for it. */
@@ -439,8 +441,10 @@ void control_pause(struct job *j, control_done_t done, void *userdata)
 	} else if (j->r.state == JOB_PAUSED || !control_may_pause(j, &f)) {
 		answer(c, &f);
 	} else if (job_phase_is(j->phase, PHASES_FREEING)) {
-		remainder_hold(j->remainder);
+		/* Where memory is out, nothing may be left to hold, and the job ends in this call.
+		 */
 		job_event(j, EVENT_FREE_PAUSE);
+		remainder_hold(j->remainder);
 		job_save(j, on_saved, c);
 	} else {
 		pause_at_rest(c);

@@ -116,7 +116,11 @@ enum job_phase job_life_loaded(enum job_state state)
 
 enum job_start job_life_start(enum job_phase phase, enum job_state resume)
 {
-	if (!job_phase_is(phase, PHASES_ENDED | IN_PHASE(UNKNOWN)) && resume >= JOB_DONE)
+	/* Of other ended states none is ever written: the store is damaged, and the job is queued.
+	 */
+	bool back = resume == JOB_CANCELLED || resume == JOB_RESTORED;
+
+	if (back && !job_phase_is(phase, PHASES_ENDED | IN_PHASE(UNKNOWN)))
 		return START_TAKE_BACK;
 	return job_phases[phase].start;
 }

@@ -923,6 +923,8 @@ void run_begin(struct job *j)
 	if (!run) {
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " waits",
 			j->r.id);
+		/* Not at once: it would be chosen again in the same turn of the loop. */
+		j->retry_usec = schedule_clock(jobs) + USEC_PER_SEC;
 		schedule_job(j);
 		return;
 	}
@@ -970,4 +972,15 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 	else if (run->frees_remainder)
 		stop_freeing(run, keep);
 	return 0;
+}
+
+void run_end_worker(struct job *j)
+{
+	struct worker *w = j->run ? j->run->own_worker : NULL;
+
+	if (!w)
+		return;
+	/* Its end comes back here as on_ran(), which frees the run. */
+	j->run->own_worker = NULL;
+	worker_free(w);
 }

@@ -26,3 +26,7 @@ void run_begin(struct job *j);
  * or it has finished meanwhile. Only one stop at a time: -EBUSY for another. */
 int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
 	     void *userdata);
+
+/* reclaimd ends: the worker that deletes where names were, if it has one, is ended at once. (That
+ * of a staging area is the area's.) What it had done is recorded. */
+void run_end_worker(struct job *j);

@@ -96,7 +96,8 @@ struct jobs {
 	sd_event_source *schedule_source; /* deferred: one choice for many changes */
 	sd_event_source *boost_timer;     /* while something runs */
 	sd_event_source *purge_timer;
-	void (*begin)(struct job *j);               /* what schedule.h calls: run.h */
+	sd_event_source *staging_timer; /* while staging could not be listed for some jobs */
+	void (*begin)(struct job *j);   /* what schedule.h calls: run.h */
 	void (*staging_changed)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
 	bool paused;
 	unsigned running;

@@ -249,8 +249,13 @@ void jobs_stop(struct jobs *jobs)
 void jobs_end_workers(struct jobs *jobs)
 {
 	struct staging_area *area, *next;
+	struct job *j, *next_job;
 
 	remainders_end(jobs);
+	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next_job) {
+		next_job = TAILQ_NEXT(j, in_order);
+		run_end_worker(j);
+	}
 	for (area = LIST_FIRST(&jobs->submitters->areas); area; area = next) {
 		staging_area_ref(area);
 		area->deleter = worker_free(area->deleter);
@@ -265,6 +270,7 @@ void jobs_done(struct jobs *jobs)
 	job_table_done(&jobs->table);
 	deadlines_done(&jobs->deadlines);
 	sd_event_source_disable_unref(jobs->deadline_timer);
+	sd_event_source_disable_unref(jobs->staging_timer);
 	sd_event_source_disable_unref(jobs->schedule_source);
 	sd_event_source_disable_unref(jobs->boost_timer);
 	sd_event_source_disable_unref(jobs->purge_timer);

@@ -75,16 +75,29 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
+/* One timer does for all jobs that wait: with one for each, and all jobs listed by each, they would
+ * become more and more. Returns false if memory is out. */
+static bool arm(struct jobs *jobs)
+{
+	int enabled = SD_EVENT_OFF;
+
+	if (!jobs->staging_timer)
+		return sd_event_add_time_relative(jobs->context->event, &jobs->staging_timer,
+						  CLOCK_MONOTONIC, RETRY_USEC, 0, on_retry,
+						  jobs) >= 0;
+	(void)sd_event_source_get_enabled(jobs->staging_timer, &enabled);
+	return enabled != SD_EVENT_OFF ||
+	       (sd_event_source_set_time_relative(jobs->staging_timer, RETRY_USEC) >= 0 &&
+		sd_event_source_set_enabled(jobs->staging_timer, SD_EVENT_ONESHOT) >= 0);
+}
+
 /* It cannot be listed now: names may be there, so nothing else is done with the job. */
 static void listing_retry(struct staging_listing *l, int error)
 {
 	struct job *j = l->j;
 	bool in_use = error == -EINPROGRESS, changed;
 
-	/* The timer is the loop's. */
-	if ((retry_helps(error) || in_use) && !l->jobs->context->ended &&
-	    sd_event_add_time_relative(l->jobs->context->event, NULL, CLOCK_MONOTONIC, RETRY_USEC,
-				       0, on_retry, l->jobs) < 0)
+	if ((retry_helps(error) || in_use) && !l->jobs->context->ended && !arm(l->jobs))
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r,
 			"Out of memory: job %" PRIu64 " waits for the next start", j->r.id);
 
