@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "beneath.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -28,13 +29,15 @@ int beneath(int dirfd, const char *name, int fd)
 	ssize_t len = fd_path(dirfd, top, sizeof(top));
 	ssize_t path_len = fd_path(fd, path, sizeof(path));
 	struct stat st;
+	bool gone;
 
 	if (len > 0 && path_len > 0 && lies_beneath(path, top, (size_t)len, name))
 		return 1;
 	/* A directory that is gone has nothing in it that could be deleted wrongly, and a path that
 	 * says so in words which may just as well be a name. Asked last: it may go at any moment.
-	 */
-	if (fstat(fd, &st) == 0 && st.st_nlink == 0)
+	 * A server may not know it any more (MooseFS). */
+	gone = fstat(fd, &st) < 0 ? errno == ENOENT : st.st_nlink == 0;
+	if (gone)
 		return 1;
 	return len < 0 ? (int)len : path_len < 0 ? (int)path_len : 0;
 }
