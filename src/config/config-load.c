@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Which files there are, and their way into one struct:
  *
- *   each file --config-yaml--> tree --config-read--> checked, and put over the trees before
- *   all of them together      --config-read--> struct config --config-rules--> checked
+ *   each file --yaml-tree--> tree --schema-read--> checked, and put over the trees before
+ *   all of them together      --schema-read--> struct config --config-rules--> checked
  *
  * A file is checked by itself first, so that an error is told even if a later file replaces the
  * value. */
@@ -17,7 +17,7 @@
 
 #include "config-problems.h"
 #include "config-schema.h"
-#include "config-yaml.h"
+#include "yaml-tree.h"
 #include "base/array.h"
 #include "base/fd.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Which keys there are, what they may be, and where they go: tables (config-schema.c), how a tree
- * is read by them (config-read.c), and what must be true of several keys together
+ * is read by them (schema-read.c), and what must be true of several keys together
  * (config-rules.c). */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "base/macros.h"
 #include "config-values.h"
-#include "config-yaml.h"
+#include "yaml-tree.h"
 
 enum key_kind {
 	KEY_VALUE,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "periods.h"
+#include "keep-periods.h"
 
 struct deciding {
 	const struct policy *p;

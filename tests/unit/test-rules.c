@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "policy/periods.h"
+#include "policy/keep-periods.h"
 #include "policy/rules.h"
 #include "support.h"
 #include "base/macros.h"

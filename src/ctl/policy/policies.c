@@ -32,7 +32,7 @@
 #include "ctl/plan/holders.h"
 #include "policies.h"
 #include "policy/overlap.h"
-#include "policy/periods.h"
+#include "policy/keep-periods.h"
 #include "ctl/common/verbs.h"
 
 static void error_tell(const struct config_error *e, void *userdata)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "policies.h"
-#include "policy/periods.h"
+#include "policy/keep-periods.h"
 
 static json_t *text(const char *s)
 {

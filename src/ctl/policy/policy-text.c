@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "policies.h"
-#include "policy/periods.h"
+#include "policy/keep-periods.h"
 #include "ctl/output/screen.h"
 #include "base/escape.h"
 #include "base/units.h"

@@ -16,7 +16,7 @@
 
 #include "policy/globs.h"
 #include "policy/name-time.h"
-#include "policy/periods.h"
+#include "policy/keep-periods.h"
 #include "reading.h"
 #include "scan-tree.h"
 #include "policy/series.h"

@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "policy/periods.h"
+#include "policy/keep-periods.h"
 #include "support.h"
 #include "base/macros.h"
 
@@ -211,5 +211,5 @@ int main(void)
 				 each_rule_says_what_it_keeps, times_before_the_epoch,
 				 test_attack_19_zones_and_their_changes };
 
-	return run_case("periods", tests, ELEMENTSOF(tests));
+	return run_case("keep-periods", tests, ELEMENTSOF(tests));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "periods.h"
+#include "keep-periods.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "config-yaml.h"
+#include "yaml-tree.h"
 
 #include <assert.h>
 #include <errno.h>
