@@ -7,53 +7,63 @@
 
 #include "base/debug.h"
 #include "base/similar.h"
+#include "ctl/common/client.h"
 #include "ctl/common/options.h"
 #include "ctl/common/verbs.h"
 #include "ctl/output/messages.h"
+
+/* What a verb is called with. */
+enum connection {
+	NONE,       /* it needs no daemon, or connects itself */
+	DAEMON,     /* there is none: an error */
+	SOCKET,     /* the same, by the socket first */
+	IF_IT_RUNS, /* NULL if none runs */
+};
 
 /* In the order of the help: first the verbs that call the daemon. */
 static const struct verb {
 	const char *name;
 	enum verb_flags flag;
-	int (*run)(int argc, char **argv);
+	enum connection connection;
+	verb_function *run;
 	const char *usage;
 } verbs[] = {
-	{ "submit", VERB_SUBMIT, verb_submit,
+	{ "submit", VERB_SUBMIT, NONE, verb_submit,
 	  "reclaimctl submit [OPTIONS] PATH...  have the daemon delete it; gone at once\n" },
-	{ "list", VERB_LIST, verb_list,
+	{ "list", VERB_LIST, SOCKET, verb_list,
 	  "reclaimctl list [--all]              the daemon's jobs; --all: finished, too\n" },
-	{ "show", VERB_SHOW, verb_show,
+	{ "show", VERB_SHOW, DAEMON, verb_show,
 	  "reclaimctl show JOB...               all that is known of a job\n" },
-	{ "wait", VERB_WAIT, verb_wait,
+	{ "wait", VERB_WAIT, DAEMON, verb_wait,
 	  "reclaimctl wait JOB...               until they have finished\n"
 	  "reclaimctl wait --free=SIZE PATH     until so much is free on its filesystem\n" },
-	{ "cancel", VERB_CANCEL, verb_cancel,
+	{ "cancel", VERB_CANCEL, DAEMON, verb_cancel,
 	  "reclaimctl cancel JOB...             put back what has not begun; stop what has\n" },
-	{ "pause", VERB_PAUSE, verb_pause,
+	{ "pause", VERB_PAUSE, DAEMON, verb_pause,
 	  "reclaimctl pause JOB...|--all        stop deleting until it is resumed\n" },
-	{ "resume", VERB_RESUME, verb_resume,
+	{ "resume", VERB_RESUME, DAEMON, verb_resume,
 	  "reclaimctl resume JOB...|--all       go on deleting\n" },
-	{ "restore", VERB_RESTORE, verb_restore,
+	{ "restore", VERB_RESTORE, DAEMON, verb_restore,
 	  "reclaimctl restore JOB... [--to=PATH]\n"
 	  "                                     move it back, while it is held or queued\n" },
-	{ "spools", VERB_SPOOLS, verb_spools,
+	{ "spools", VERB_SPOOLS, DAEMON, verb_spools,
 	  "reclaimctl spools                    directories whose content is deleted\n" },
-	{ "status", VERB_STATUS, verb_status,
+	{ "status", VERB_STATUS, DAEMON, verb_status,
 	  "reclaimctl status                    the daemon, and what it does now\n" },
-	{ "top", VERB_TOP, verb_top,
+	{ "top", VERB_TOP, NONE, verb_top,
 	  "reclaimctl top                       the same on the whole screen, with keys\n" },
-	{ "metrics", VERB_METRICS, verb_metrics,
+	{ "metrics", VERB_METRICS, IF_IT_RUNS, verb_metrics,
 	  "reclaimctl metrics [--output=FILE]   the daemon's counters, for monitoring\n" },
-	{ "run", VERB_RUN, verb_run,
+	{ "run", VERB_RUN, NONE, verb_run,
 	  "reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n" },
-	{ "plan", VERB_PLAN, verb_plan,
+	{ "plan", VERB_PLAN, NONE, verb_plan,
 	  "reclaimctl plan [OPTIONS] PATH...    what would be deleted, how, and why\n" },
-	{ "devices", VERB_DEVICES, verb_devices,
+	{ "devices", VERB_DEVICES, IF_IT_RUNS, verb_devices,
 	  "reclaimctl devices [OPTIONS] [PATH...]\n"
 	  "                                     which devices it is on, and their latency\n" },
-	{ "check-config", VERB_CHECK_CONFIG, verb_check_config,
+	{ "check-config", VERB_CHECK_CONFIG, NONE, verb_check_config,
 	  "reclaimctl check-config [FILE|DIR]   what is wrong with the configuration\n" },
-	{ "policy", VERB_POLICY, verb_policy,
+	{ "policy", VERB_POLICY, NONE, verb_policy,
 	  "reclaimctl policy list|plan [OPTIONS] [NAME...]\n"
 	  "                                     the policies, and what they would delete\n"
 	  "reclaimctl policy run [OPTIONS] NAME have the daemon delete what it selects\n" },
@@ -136,6 +146,21 @@ static void host_move(int argc, char **argv)
 	argv[1] = verb;
 }
 
+static int verb_call(const struct verb *verb, int argc, char **argv)
+{
+	_cleanup_client_ struct client *c = NULL;
+	struct options o;
+	int r = options_parse(&o, verb->flag, argc, argv);
+
+	if (r == 0 && o.json != JSON_OFF)
+		json_init();
+	if (r == 0 && verb->connection == IF_IT_RUNS)
+		c = client_try(&o);
+	else if (r == 0 && verb->connection != NONE)
+		r = client_open(&c, &o, verb->connection == SOCKET);
+	return r ? r : verb->run(&o, c);
+}
+
 static int dispatch(int argc, char **argv)
 {
 	const struct verb *verb;
@@ -150,7 +175,7 @@ static int dispatch(int argc, char **argv)
 		(void)fputs("reclaimctl: no command given: see reclaimctl --help\n", stderr);
 		return EXIT_USAGE;
 	}
-	return verb ? verb->run(argc - 1, argv + 1) : verb_unknown(argv[1]);
+	return verb ? verb_call(verb, argc - 1, argv + 1) : verb_unknown(argv[1]);
 }
 
 int main(int argc, char **argv)

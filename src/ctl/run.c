@@ -316,13 +316,12 @@ static int run_all(struct local_run *run)
 	return exit_status(run);
 }
 
-int verb_run(int argc, char **argv)
+int verb_run(const struct options *o, struct client *c)
 {
-	struct local_run run = { 0 };
-	int r = options_parse(&run.o, VERB_RUN, argc, argv);
+	struct local_run run = { .o = *o };
+	int r = run_all(&run);
 
-	if (r == 0)
-		r = run_all(&run);
+	(void)c;
 	pacing_done(&run.pacing);
 	arguments_done(&run.in);
 	return r;

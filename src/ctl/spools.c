@@ -137,16 +137,10 @@ static int spools_show(const struct options *o, sd_bus_message *reply)
 	return EXIT_DONE;
 }
 
-int verb_spools(int argc, char **argv)
+int verb_spools(const struct options *o, struct client *c)
 {
-	_cleanup_client_ struct client *c = NULL;
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	struct options o;
-	int r = options_parse(&o, VERB_SPOOLS, argc, argv);
+	int r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &reply, NULL);
 
-	if (r == 0)
-		r = client_open(&c, &o, /* socket_first= */ false);
-	if (r == 0)
-		r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &reply, NULL);
-	return r ? r : spools_show(&o, reply);
+	return r ? r : spools_show(o, reply);
 }

@@ -155,7 +155,6 @@ static int status_show(const struct options *o, const struct daemon_status *s)
 	int r;
 
 	if (o->json != JSON_OFF) {
-		json_init();
 		status_json(o, s);
 		return EXIT_DONE;
 	}
@@ -167,19 +166,13 @@ static int status_show(const struct options *o, const struct daemon_status *s)
 	return r;
 }
 
-int verb_status(int argc, char **argv)
+int verb_status(const struct options *o, struct client *c)
 {
-	_cleanup_client_ struct client *c = NULL;
 	struct daemon_status s = { 0 };
-	struct options o;
-	int r = options_parse(&o, VERB_STATUS, argc, argv);
+	int r = status_get(c, &s);
 
 	if (r == 0)
-		r = client_open(&c, &o, /* socket_first= */ false);
-	if (r == 0)
-		r = status_get(c, &s);
-	if (r == 0)
-		r = status_show(&o, &s);
+		r = status_show(o, &s);
 	job_list_done(&s.running);
 	sd_bus_message_unref(s.reply);
 	return r;

@@ -442,7 +442,7 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	char **given;
 	int c, r = 0;
 
-	*o = (struct options){ .interval_usec = USEC_PER_SEC };
+	*o = (struct options){ .words = argv, .interval_usec = USEC_PER_SEC };
 	known_fill(&known, verb);
 	/* getopt sorts the words; what goes to another machine goes as it was. */
 	given = calloc((size_t)argc + 1, sizeof(*given));

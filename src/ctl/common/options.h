@@ -15,6 +15,7 @@ enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
 enum metrics_format { FORMAT_OPENMETRICS, FORMAT_PROMETHEUS };
 
 struct options {
+	char **words;       /* all, the verb first */
 	char *const *paths; /* or job ids: what is no option */
 	size_t n_paths;
 	const char *runtime_dir; /* NULL: not given */

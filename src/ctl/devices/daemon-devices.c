@@ -61,15 +61,6 @@ int daemon_devices_ask(struct client *c, struct daemon_devices *ret)
 	return 0;
 }
 
-void daemon_devices_get(struct daemon_devices *ret, const struct options *o)
-{
-	_cleanup_client_ struct client *c = client_try(o);
-
-	*ret = (struct daemon_devices){ 0 };
-	if (c)
-		(void)daemon_devices_ask(c, ret);
-}
-
 const struct daemon_device *daemon_devices_find(const struct daemon_devices *d, const char *key)
 {
 	for (size_t i = 0; i < d->n; i++)

@@ -26,8 +26,6 @@ struct daemon_devices {
 /* Asks the daemon. Returns 0 or an exit status. */
 int daemon_devices_ask(struct client *c, struct daemon_devices *ret);
 
-/* Asks a daemon that runs; none is started. Without one, or without an answer, there are none. */
-void daemon_devices_get(struct daemon_devices *ret, const struct options *o);
 void daemon_devices_done(struct daemon_devices *d);
 
 /* What is said of one device set, or NULL. */

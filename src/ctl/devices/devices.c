@@ -52,8 +52,6 @@ static int session_begin(struct devices_session *s)
 	s->snapshots = calloc(s->o.n_paths, sizeof(s->snapshots[0]));
 	if (!s->snapshots)
 		return -ENOMEM;
-	if (s->o.json != JSON_OFF)
-		json_init();
 	return 0;
 }
 
@@ -116,7 +114,7 @@ static void show(const struct devices_session *s)
 	}
 }
 
-static int devices_all(struct devices_session *s)
+static int devices_all(struct devices_session *s, struct client *c)
 {
 	for (size_t i = 0; i < s->o.n_paths; i++)
 		begin_one(s, s->o.paths[i]);
@@ -125,7 +123,8 @@ static int devices_all(struct devices_session *s)
 		for (size_t i = 0; i < s->n; i++)
 			device_snapshot_update(&s->snapshots[i]);
 	}
-	daemon_devices_get(&s->daemon, &s->o);
+	if (c)
+		(void)daemon_devices_ask(c, &s->daemon);
 	show(s);
 	daemon_devices_done(&s->daemon);
 	for (size_t i = 0; i < s->n; i++)
@@ -135,18 +134,16 @@ static int devices_all(struct devices_session *s)
 	return s->n > 0 ? EXIT_PARTLY : EXIT_FAILED;
 }
 
-int verb_devices(int argc, char **argv)
+int verb_devices(const struct options *o, struct client *c)
 {
-	struct devices_session s = { 0 };
-	int r = options_parse(&s.o, VERB_DEVICES, argc, argv);
+	struct devices_session s = { .o = *o };
+	int r;
 
-	if (r != 0)
-		return r;
 	if (session_begin(&s) < 0) {
 		complain("devices", "out of memory");
 		return EXIT_FAILED;
 	}
-	r = devices_all(&s);
+	r = devices_all(&s, c);
 	free(s.snapshots);
 	return r;
 }

@@ -136,43 +136,38 @@ static int all_jobs(struct job_action *c, const char *member, const char *words)
 	return r;
 }
 
-static int control_begin(struct job_action *c, enum verb_flags verb, int argc, char **argv)
+static int control_begin(struct job_action *c, const struct options *o, struct client *client)
 {
-	int r = options_parse(&c->o, verb, argc, argv);
-
+	c->o = *o;
+	c->client = client;
 	c->to_fd = -1;
-	if (r == 0)
-		r = client_open(&c->client, &c->o, /* socket_first= */ false);
-	if (r == 0 && !c->o.no_ask_password && isatty(STDIN_FILENO))
-		client_ask_password(c->client);
-	if (r == 0 && c->o.json != JSON_OFF) {
-		json_init();
+	if (!o->no_ask_password && isatty(STDIN_FILENO))
+		client_ask_password(client);
+	if (o->json != JSON_OFF)
 		c->array = json_array();
-	}
-	return r;
+	return 0;
 }
 
 static int control_end(struct job_action *c, int status)
 {
 	if (c->array)
 		json_print(c->array, c->o.json);
-	client_free(c->client);
 	fd_closep(&c->to_fd);
 	return status;
 }
 
-int verb_cancel(int argc, char **argv)
+int verb_cancel(const struct options *o, struct client *client)
 {
 	struct job_action c = { .member = "Cancel" };
-	int r = control_begin(&c, VERB_CANCEL, argc, argv);
+	int r = control_begin(&c, o, client);
 
 	return control_end(&c, r ? r : each_job(&c, false));
 }
 
-int verb_pause(int argc, char **argv)
+int verb_pause(const struct options *o, struct client *client)
 {
 	struct job_action c = { .member = "Pause" };
-	int r = control_begin(&c, VERB_PAUSE, argc, argv);
+	int r = control_begin(&c, o, client);
 
 	if (r == 0 && c.o.all)
 		r = all_jobs(&c, "PauseAll",
@@ -182,10 +177,10 @@ int verb_pause(int argc, char **argv)
 	return control_end(&c, r);
 }
 
-int verb_resume(int argc, char **argv)
+int verb_resume(const struct options *o, struct client *client)
 {
 	struct job_action c = { .member = "Resume" };
-	int r = control_begin(&c, VERB_RESUME, argc, argv);
+	int r = control_begin(&c, o, client);
 
 	if (r == 0 && c.o.all)
 		r = all_jobs(&c, "ResumeAll",
@@ -221,10 +216,10 @@ static int place_find(struct job_action *c)
 	return EXIT_FAILED;
 }
 
-int verb_restore(int argc, char **argv)
+int verb_restore(const struct options *o, struct client *client)
 {
 	struct job_action c = { .member = "Restore" };
-	int r = control_begin(&c, VERB_RESTORE, argc, argv);
+	int r = control_begin(&c, o, client);
 
 	if (r == 0)
 		r = place_find(&c);

@@ -30,25 +30,15 @@ static int table_show(const struct options *o, const struct job_list *l)
 	return r < 0 ? client_broken(r) : EXIT_DONE;
 }
 
-int verb_list(int argc, char **argv)
+int verb_list(const struct options *o, struct client *c)
 {
 	_cleanup_job_list_ struct job_list l = { 0 };
-	_cleanup_client_ struct client *c = NULL;
-	struct job_wish wish = { 0 };
-	struct options o;
-	int r = options_parse(&o, VERB_LIST, argc, argv);
+	const struct job_wish wish = { .finished = o->all };
+	int r = job_list_get(c, &wish, &l);
 
-	if (r == 0)
-		r = client_open(&c, &o, /* socket_first= */ true);
-	if (r)
-		return r;
-	wish.finished = o.all;
-	if (o.json != JSON_OFF)
-		json_init();
-	r = job_list_get(c, &wish, &l);
-	if (r == 0 && o.json != JSON_OFF)
-		jobs_json_print(stdout, l.v, l.n, o.json == JSON_PRETTY);
-	else if (r == 0 && !o.quiet)
-		r = table_show(&o, &l);
+	if (r == 0 && o->json != JSON_OFF)
+		jobs_json_print(stdout, l.v, l.n, o->json == JSON_PRETTY);
+	else if (r == 0 && !o->quiet)
+		r = table_show(o, &l);
 	return r;
 }

@@ -268,24 +268,17 @@ static int show_all(struct show *s)
 	return failed && s->shown > 0 ? EXIT_PARTLY : failed;
 }
 
-int verb_show(int argc, char **argv)
+int verb_show(const struct options *o, struct client *c)
 {
-	struct show s = { 0 };
-	int r = options_parse(&s.o, VERB_SHOW, argc, argv);
+	struct show s = { .o = *o, .client = c };
+	int r;
 
-	if (r == 0)
-		r = client_open(&s.client, &s.o, /* socket_first= */ false);
-	if (r)
-		return r;
-	if (s.o.json != JSON_OFF) {
-		json_init();
+	if (s.o.json != JSON_OFF)
 		s.array = json_array();
-	}
 	screen_open(&s.screen, options_page(&s.o));
 	r = show_all(&s);
 	if (s.array)
 		json_print(s.array, s.o.json);
 	screen_close(&s.screen);
-	client_free(s.client);
 	return r;
 }

@@ -31,7 +31,7 @@
 #include "wait.h"
 
 struct submission {
-	struct options o;
+	const struct options *o;
 	struct arguments in;
 	struct client *client;
 	struct batches batches;
@@ -183,7 +183,7 @@ static int batch_send(struct submission *s, const struct call_batch *b, bool dry
 		return EXIT_FAILED;
 	r = b->lists ? lists_append(m, b) : files_append(m, b);
 	if (r >= 0)
-		r = options_append(m, &s->o, b, dry);
+		r = options_append(m, s->o, b, dry);
 	if (r < 0) {
 		sd_bus_message_unref(m);
 		return r == -ESTALE ? EXIT_FAILED : client_broken(r);
@@ -233,10 +233,10 @@ static void answer_print(const struct submission *s, const struct call_batch *b,
 	struct sentence line;
 	FILE *out;
 
-	if (s->o.quiet || s->o.json != JSON_OFF)
+	if (s->o->quiet || s->o->json != JSON_OFF)
 		return;
 	out = sentence_begin(&line, stdout);
-	if (s->o.dry_run)
+	if (s->o->dry_run)
 		(void)fprintf(out, "Would submit %s", words ? words : "?");
 	else if (a->id == 0)
 		(void)fprintf(out, "Nothing to do");
@@ -245,9 +245,9 @@ static void answer_print(const struct submission *s, const struct call_batch *b,
 	if (a->missing > 0)
 		(void)fprintf(out, "; %s do not exist",
 			      count_format(missing, sizeof(missing), a->missing));
-	if (s->o.undo_usec > 0 && a->id > 0)
+	if (s->o->undo_usec > 0 && a->id > 0)
 		(void)fprintf(out, "; reclaimctl restore %" PRIu64 " has it back until %s", a->id,
-			      timestamp_format(moment, sizeof(moment), now + s->o.undo_usec, now));
+			      timestamp_format(moment, sizeof(moment), now + s->o->undo_usec, now));
 	sentence_end(&line);
 	(void)fflush(stdout);
 }
@@ -255,7 +255,7 @@ static void answer_print(const struct submission *s, const struct call_batch *b,
 /* Asks the daemon about everything, where one call might be accepted and the next one refused. */
 static int all_check(struct submission *s)
 {
-	for (size_t i = 0; s->batches.n > 1 && !s->o.dry_run && i < s->batches.n; i++) {
+	for (size_t i = 0; s->batches.n > 1 && !s->o->dry_run && i < s->batches.n; i++) {
 		struct answer a = { 0 };
 		int r = batch_send(s, &s->batches.v[i], /* dry= */ true, &a);
 
@@ -274,9 +274,9 @@ static int all_send(struct submission *s)
 		struct answer a = { 0 };
 		int r;
 
-		if (!s->o.dry_run)
+		if (!s->o->dry_run)
 			interrupt_says_unanswered(s->ids, s->n_ids);
-		r = batch_send(s, b, s->o.dry_run, &a);
+		r = batch_send(s, b, s->o->dry_run, &a);
 
 		if (r && s->n_ids > 0) {
 			complain("submit", "only what is named above was submitted");
@@ -304,16 +304,16 @@ static void print_json(const struct submission *s)
 		(void)json_array_append_new(ids, json_integer((json_int_t)s->ids[i]));
 	json_print(json_pack("{sosIsI}", "jobs", ids, "accepted", (json_int_t)s->accepted,
 			     "missing", (json_int_t)missing),
-		   s->o.json);
+		   s->o->json);
 }
 
 /* One bad path refuses all. */
 static int take_in(struct submission *s)
 {
-	int r = arguments_take(&s->in, &s->o, "nothing was submitted");
+	int r = arguments_take(&s->in, s->o, "nothing was submitted");
 	size_t bad = s->in.refused + s->in.absent;
 
-	if (bad > 0 && (s->o.n_paths > 1 || s->o.files_from))
+	if (bad > 0 && (s->o->n_paths > 1 || s->o->files_from))
 		complain("submit", "nothing was submitted, because of what was refused above");
 	return r == 0 && bad > 0 ? EXIT_FAILED : r;
 }
@@ -328,12 +328,12 @@ static int divide(struct submission *s)
 
 static int wait_after(struct submission *s)
 {
-	if (s->o.dry_run || s->n_ids == 0)
+	if (s->o->dry_run || s->n_ids == 0)
 		return EXIT_DONE;
-	if (s->o.wait == WAIT_DONE)
-		return wait_jobs(s->client, &s->o, s->ids, s->n_ids);
-	if (s->o.wait == WAIT_FREE)
-		return wait_free_all(s->client, &s->o, &s->batches);
+	if (s->o->wait == WAIT_DONE)
+		return wait_jobs(s->client, s->o, s->ids, s->n_ids);
+	if (s->o->wait == WAIT_FREE)
+		return wait_free_all(s->client, s->o, &s->batches);
 	return EXIT_DONE;
 }
 
@@ -346,25 +346,24 @@ static int submit(struct submission *s)
 
 	if (r)
 		return r;
-	r = client_open(&s->client, &s->o, batches_fds(&s->in.roots) > BUS_FDS_MOST);
+	r = client_open(&s->client, s->o, batches_fds(&s->in.roots) > BUS_FDS_MOST);
 	if (r == 0)
 		r = divide(s);
 	if (r == 0)
 		r = all_check(s);
 	if (r == 0)
 		r = all_send(s);
-	if (s->o.json != JSON_OFF && (r == 0 || r == EXIT_PARTLY))
+	if (s->o->json != JSON_OFF && (r == 0 || r == EXIT_PARTLY))
 		print_json(s);
 	return r ? r : wait_after(s);
 }
 
-int verb_submit(int argc, char **argv)
+int verb_submit(const struct options *o, struct client *c)
 {
-	struct submission s = { 0 };
-	int r = options_parse(&s.o, VERB_SUBMIT, argc, argv);
+	struct submission s = { .o = o };
+	int r = submit(&s);
 
-	if (r == 0)
-		r = submit(&s);
+	(void)c;
 	free(s.ids);
 	batches_done(&s.batches);
 	client_free(s.client);

@@ -279,31 +279,17 @@ static int ids_parse(const struct options *o, uint64_t *ids, size_t *ret_n)
 	return 0;
 }
 
-static int wait_for(const struct options *o, const uint64_t *ids, size_t n)
+int verb_wait(const struct options *o, struct client *c)
 {
-	_cleanup_client_ struct client *c = NULL;
-	int r = client_open(&c, o, /* socket_first= */ false);
-
-	if (r)
-		return r;
-	return o->wait == WAIT_FREE ? wait_free(c, o, o->paths[0]) : wait_jobs(c, o, ids, n);
-}
-
-int verb_wait(int argc, char **argv)
-{
-	struct options o;
-	uint64_t *ids;
+	_cleanup_free_ uint64_t *ids = NULL;
 	size_t n = 0;
-	int r = options_parse(&o, VERB_WAIT, argc, argv);
+	int r;
 
-	if (r)
-		return r;
-	ids = calloc(MAX(o.n_paths, (size_t)1), sizeof(ids[0]));
+	if (o->wait == WAIT_FREE)
+		return wait_free(c, o, o->paths[0]);
+	ids = calloc(o->n_paths, sizeof(ids[0]));
 	if (!ids)
 		return client_broken(-ENOMEM);
-	r = o.wait == WAIT_FREE ? 0 : ids_parse(&o, ids, &n);
-	if (r == 0)
-		r = wait_for(&o, ids, n);
-	free(ids);
-	return r;
+	r = ids_parse(o, ids, &n);
+	return r ? r : wait_jobs(c, o, ids, n);
 }

@@ -90,21 +90,16 @@ static int absent(const struct options *o)
 	return r == 0 ? EXIT_NO_DAEMON : r;
 }
 
-int verb_metrics(int argc, char **argv)
+int verb_metrics(const struct options *o, struct client *c)
 {
-	_cleanup_client_ struct client *c = NULL;
 	struct metrics m = { 0 };
-	struct options o;
-	int r = options_parse(&o, VERB_METRICS, argc, argv);
+	int r;
 
-	if (r)
-		return r;
-	c = client_try(&o);
 	if (!c)
-		return absent(&o);
+		return absent(o);
 	r = metrics_get(c, &m);
 	if (r == 0)
-		r = publish(&o, &m);
+		r = publish(o, &m);
 	metrics_done(&m);
 	return r;
 }

@@ -251,10 +251,8 @@ static int plan_all(struct plan_session *s)
 			 strerror(-r));
 		s->holders.processes_hidden = true;
 	}
-	if (s->o.json != JSON_OFF) {
-		json_init();
+	if (s->o.json != JSON_OFF)
 		s->array = json_array();
-	}
 	signals_install();
 	for (size_t i = 0; i < s->o.n_paths; i++) {
 		if (interrupted && i > 0)
@@ -269,13 +267,12 @@ static int plan_all(struct plan_session *s)
 	return interrupted ? EXIT_PARTLY : EXIT_DONE;
 }
 
-int verb_plan(int argc, char **argv)
+int verb_plan(const struct options *o, struct client *c)
 {
-	struct plan_session s = { 0 };
-	int r = options_parse(&s.o, VERB_PLAN, argc, argv);
+	struct plan_session s = { .o = *o };
+	int r = plan_all(&s);
 
-	if (r == 0)
-		r = plan_all(&s);
+	(void)c;
 	json_decref(s.array);
 	holders_done(&s.holders);
 	protect_free(s.protect);

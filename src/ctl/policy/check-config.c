@@ -184,19 +184,17 @@ static int check_all(struct check *c)
 	return r < 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
-int verb_check_config(int argc, char **argv)
+int verb_check_config(const struct options *o, struct client *client)
 {
-	struct check c = { 0 };
-	int r = options_parse(&c.o, VERB_CHECK_CONFIG, argc, argv);
+	struct check c = { .o = *o };
+	int r;
 
-	if (r != 0)
-		return r;
+	(void)client;
 	if (c.o.n_paths > 1) {
 		complain(c.o.paths[1], "check-config takes one FILE or DIR");
 		return EXIT_USAGE;
 	}
 	if (c.o.json != JSON_OFF) {
-		json_init();
 		c.errors = json_array();
 		c.warnings = json_array();
 	}

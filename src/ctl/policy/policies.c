@@ -322,8 +322,6 @@ static int policy_all(struct policy_session *s, const char *what, char *const *n
 			 r == -EBADMSG ? "has errors, so no policy is used" : strerror(-r));
 		return EXIT_FAILED;
 	}
-	if (s->o.json != JSON_OFF)
-		json_init();
 	if (strcmp(what, "list") == 0)
 		return list_all(s);
 	return strcmp(what, "run") == 0 ? run_one(s, names[0]) : plan_all(s, names, n);
@@ -352,14 +350,13 @@ static int words_check(const struct options *o, const char *what)
 	return EXIT_USAGE;
 }
 
-int verb_policy(int argc, char **argv)
+int verb_policy(const struct options *o, struct client *c)
 {
-	struct policy_session s = { 0 };
-	int r = options_parse(&s.o, VERB_POLICY, argc, argv);
-	const char *what = r == 0 && s.o.n_paths > 0 ? s.o.paths[0] : "";
+	struct policy_session s = { .o = *o };
+	const char *what = o->n_paths > 0 ? o->paths[0] : "";
+	int r = words_check(o, what);
 
-	if (r == 0)
-		r = words_check(&s.o, what);
+	(void)c;
 	if (r != 0)
 		return r;
 	r = policy_all(&s, what, s.o.paths + 1, s.o.n_paths - 1);

@@ -14,17 +14,14 @@
 
 #define PROGRAM "reclaim-top"
 
-int verb_top(int argc, char **argv)
+int verb_top(const struct options *o, struct client *c)
 {
-	struct options o;
 	char path[PATH_MAX];
-	int r = options_parse(&o, VERB_TOP, argc, argv);
+	int r = program_find(PROGRAM, path, sizeof(path));
 
-	if (r)
-		return r;
-	r = program_find(PROGRAM, path, sizeof(path));
+	(void)c;
 	if (r >= 0)
-		(void)execv(path, argv);
+		(void)execv(path, o->words);
 	complain(PROGRAM, "cannot be run: %s", strerror(r < 0 ? -r : errno));
 	return EXIT_FAILED;
 }
