@@ -25,7 +25,7 @@
 
 struct config_loading {
 	struct config *c;
-	struct yaml_node *root; /* all files so far */
+	struct yaml_node root; /* all files so far */
 	size_t n_files;
 	struct problems p;
 	config_complain_t complain;
@@ -70,22 +70,16 @@ struct config *config_free(struct config *c)
 int config_protect_own(struct config *c, const char *path)
 {
 	_cleanup_free_ char *real = realpath(path, NULL);
+	char *own = NULL;
 	size_t n = 0;
-	char **v;
 
 	if (!real)
 		return -errno;
-	while (c->protect && c->protect[n])
+	while (c->protect[n])
 		n++;
-	v = realloc(c->protect, (n + 2) * sizeof(char *));
-	if (!v)
-		return -ENOMEM;
-	c->protect = v;
-	v[n + 1] = NULL;
-	if (asprintf(&v[n], "/%s", real) >= 0)
-		return 0;
-	v[n] = NULL;
-	return -ENOMEM;
+	if (asprintf(&own, "/%s", real) < 0)
+		own = NULL;
+	return strings_add(&c->protect, &n, own);
 }
 
 static int config_new(struct config **ret)
@@ -95,10 +89,12 @@ static int config_new(struct config **ret)
 	if (!c)
 		return -ENOMEM;
 	c->files = calloc(1, sizeof(c->files[0]));
-	if (!c->files || schema_defaults(c) < 0) {
+	c->protect = calloc(1, sizeof(c->protect[0]));
+	if (!c->files || !c->protect) {
 		config_free(c);
 		return -ENOMEM;
 	}
+	schema_defaults(c);
 	*ret = c;
 	return 0;
 }
@@ -125,34 +121,29 @@ static ssize_t text_read(const char *file, char **ret, const char **ret_why)
 	return n;
 }
 
-/* Reads one tree, and checks it by a configuration that is thrown away. */
-static int tree_read(struct config_loading *l, const char *file, const char *text, size_t len,
-		     struct yaml_node **ret)
+/* Reads one tree, checks it by a configuration that is thrown away, and puts it over the others. */
+static int tree_read(struct config_loading *l, const char *file, const char *text, size_t len)
 {
+	_cleanup_(node_done) struct yaml_node root = { 0 };
 	struct config *trial = NULL;
-	struct yaml_node *root = NULL;
 	int r = node_parse(&root, file, text, len, &l->p);
 
 	if (r >= 0)
 		r = config_new(&trial);
 	if (r >= 0)
-		r = schema_read(trial, root, &l->p);
+		schema_read(trial, &root, &l->p);
+	if (r >= 0 && !l->p.found)
+		r = node_merge(&l->root, &root);
 	config_free(trial);
-	if (r < 0) {
-		node_free(root);
-		return r == -EBADMSG ? 0 : r;
-	}
-	*ret = root;
-	return 0;
+	return r == -EBADMSG ? 0 : r;
 }
 
 /* Reads a file over what is there. What is wrong with it is told at once; that is no failure. */
 static int load_one(struct config_loading *l, char *name, bool must_exist)
 {
 	_cleanup_free_ char *text = NULL;
-	struct yaml_node *root = NULL;
 	const char *why = NULL;
-	ssize_t len = text_read(name, &text, &why);
+	ssize_t len = name ? text_read(name, &text, &why) : 0;
 	int r;
 
 	if (len == -ENOENT && !must_exist) {
@@ -165,13 +156,7 @@ static int load_one(struct config_loading *l, char *name, bool must_exist)
 	if (len < 0)
 		problems_add(&l->p, (struct config_place){ .file = name }, NULL, "%s", why);
 	else
-		r = tree_read(l, name, text, (size_t)len, &root);
-	if (!l->p.found && root && l->root)
-		r = node_merge(l->root, root);
-	else if (!l->root)
-		l->root = root;
-	else
-		node_free(root);
+		r = tree_read(l, name, text, (size_t)len);
 	problems_tell(&l->p, l->complain, l->userdata);
 	return r;
 }
@@ -189,88 +174,85 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+static int load_in(struct config_loading *l, const char *dir, const char *file)
+{
+	char *name = NULL;
+
+	if (asprintf(&name, "%s/%s", dir, file) < 0)
+		name = NULL;
+	return load_one(l, name, /* must_exist= */ false);
+}
+
 static int load_drop_ins(struct config_loading *l, char *dir)
 {
 	struct dirent **v = NULL;
 	int n = scandir(dir, &v, is_drop_in, by_name), r = 0;
 
-	if (n < 0 && errno != ENOENT && errno != ENOMEM) {
+	if (n < 0 && errno == ENOMEM)
+		return -ENOMEM;
+	if (n < 0 && errno != ENOENT) {
 		problems_add(&l->p, (struct config_place){ .file = dir }, NULL, "%s",
 			     strerror(errno));
 		problems_tell(&l->p, l->complain, l->userdata);
-	} else if (n < 0) {
-		r = -errno;
 	}
 	for (int i = 0; i < n; i++) {
-		char *name = NULL;
-
 		if (r >= 0)
-			r = asprintf(&name, "%s/%s", dir, v[i]->d_name) < 0 ? -ENOMEM : 0;
-		if (r >= 0)
-			r = load_one(l, name, /* must_exist= */ false);
+			r = load_in(l, dir, v[i]->d_name);
 		free(v[i]);
 	}
 	free(v);
-	return r == -ENOENT ? 0 : r;
+	return r;
 }
 
 static int load_dir(struct config_loading *l, const char *dir)
 {
 	_cleanup_free_ char *drop_ins = NULL;
-	char *name = NULL;
 	int r;
 
 	if (!dir)
 		return 0;
-	if (asprintf(&drop_ins, "%s/reclaimd.d", dir) < 0) {
+	r = load_in(l, dir, "reclaimd.yaml");
+	if (r >= 0 && asprintf(&drop_ins, "%s/reclaimd.d", dir) < 0) {
 		drop_ins = NULL;
-		return -ENOMEM;
+		r = -ENOMEM;
 	}
-	if (asprintf(&name, "%s/reclaimd.yaml", dir) < 0)
-		return -ENOMEM;
-	r = load_one(l, name, /* must_exist= */ false);
 	return r < 0 ? r : load_drop_ins(l, drop_ins);
 }
 
 /* Makes the configuration of all that was read. */
-static int finish(struct config_loading *l, struct config **ret)
+static int finish(struct config_loading *l)
 {
-	int r;
-
-	if (l->p.found)
-		return -EBADMSG;
-	r = schema_read(l->c, l->root, &l->p);
-	if (r < 0)
-		return r;
-	rules_check(l->c, l->root, &l->p);
+	if (!l->p.found && !l->p.out_of_memory)
+		schema_read(l->c, &l->root, &l->p);
+	if (!l->p.found && !l->p.out_of_memory)
+		rules_check(l->c, &l->root, &l->p);
 	problems_tell(&l->p, l->complain, l->userdata);
-	if (l->p.found)
-		return -EBADMSG;
-	*ret = l->c;
-	l->c = NULL;
-	return 0;
+	return l->p.found ? -EBADMSG : 0;
 }
 
 static int load(struct config **ret, const char *vendor_dir, const char *dir, const char *file,
 		config_complain_t complain, void *userdata)
 {
-	struct config_loading l = { .complain = complain, .userdata = userdata };
-	char *name = NULL;
+	struct config_loading l = { .root.kind = NODE_MAP,
+				    .complain = complain,
+				    .userdata = userdata };
 	int r = config_new(&l.c);
 
-	if (r >= 0 && file) {
-		name = strdup(file);
-		r = name ? load_one(&l, name, /* must_exist= */ true) : -ENOMEM;
-	}
+	if (r >= 0 && file)
+		r = load_one(&l, strdup(file), /* must_exist= */ true);
 	if (r >= 0)
 		r = load_dir(&l, vendor_dir);
 	if (r >= 0)
 		r = load_dir(&l, dir);
 	if (r >= 0)
-		r = finish(&l, ret);
+		r = finish(&l);
 	if (l.p.out_of_memory)
 		r = -ENOMEM;
-	node_free(l.root);
+	if (r >= 0) {
+		*ret = l.c;
+		l.c = NULL;
+	}
+	node_done(&l.root);
 	problems_done(&l.p);
 	config_free(l.c);
 	return r;

@@ -16,39 +16,35 @@
 /* What of a value is shown. */
 #define QUOTED_MOST 60
 
-char *problems_quote(const char *found)
+char *problems_quote(const char *found, char buf[static QUOTE_SIZE])
 {
 	size_t len = strnlen(found, QUOTED_MOST + 1);
-	char *escaped, *cut = NULL;
+	bool cut = len > QUOTED_MOST;
+	_cleanup_free_ char *escaped = NULL;
 
-	if (len <= QUOTED_MOST)
-		return escape_name(found);
-	for (len = QUOTED_MOST; len > 0 && ((unsigned char)found[len] & 0xc0) == 0x80; len--)
+	for (len -= cut; cut && len > 0 && ((unsigned char)found[len] & 0xc0) == 0x80; len--)
 		;
 	escaped = escape_bytes(found, len);
-	if (escaped && asprintf(&cut, "%s...", escaped) < 0)
-		cut = NULL;
-	free(escaped);
-	return cut;
+	(void)snprintf(buf, QUOTE_SIZE, "%s%s", escaped ? escaped : "?", cut ? "..." : "");
+	return buf;
 }
 
 static void crumbs_print(FILE *f, const struct crumb *in)
 {
-	_cleanup_free_ char *key = NULL;
+	char key[QUOTE_SIZE];
 
 	if (!in)
 		return;
 	crumbs_print(f, in->up);
-	key = problems_quote(in->key);
-	(void)fprintf(f, "%s: ", key ? key : "?");
+	(void)fprintf(f, "%s: ", problems_quote(in->key, key));
 }
 
 void problems_put(struct problems *p, bool is_warning, struct config_place at,
 		  const struct crumb *in, const char *format, ...)
 {
+	struct config_error *v = NULL;
 	_cleanup_free_ char *raw = NULL;
 	char *text = NULL;
-	struct problem *v = NULL;
 	size_t len;
 	va_list ap;
 	FILE *f;
@@ -66,40 +62,23 @@ void problems_put(struct problems *p, bool is_warning, struct config_place at,
 		va_end(ap);
 		text = fclose(f) == 0 ? escape_line(raw) : NULL;
 	}
-	if (text)
-		v = array_add(&p->v, &p->n, sizeof(*v));
+	v = text ? array_add(&p->v, &p->n, sizeof(*v)) : NULL;
 	if (!v) {
 		p->out_of_memory = true;
 		free(text);
 		return;
 	}
-	*v = (struct problem){ .at = at, .text = text, .is_warning = is_warning };
+	*v = (struct config_error){ at.file, at.line, at.column, is_warning, text };
 }
 
 static int by_place(const void *a, const void *b)
 {
-	const struct problem *x = a, *y = b;
-	int files = strcmp(x->at.file, y->at.file);
+	const struct config_error *x = a, *y = b;
+	int r = strcmp(x->file, y->file);
 
-	if (files != 0)
-		return files;
-	if (x->at.line != y->at.line)
-		return x->at.line < y->at.line ? -1 : 1;
-	if (x->at.column != y->at.column)
-		return x->at.column < y->at.column ? -1 : 1;
-	return strcmp(x->text, y->text);
-}
-
-static void tell(config_complain_t complain, void *userdata, const struct problem *p)
-{
-	struct config_error e = { .file = p->at.file,
-				  .line = p->at.line,
-				  .column = p->at.column,
-				  .is_warning = p->is_warning,
-				  .text = p->text };
-
-	if (complain)
-		complain(&e, userdata);
+	r = r != 0 ? r : (int)(x->line > y->line) - (int)(x->line < y->line);
+	r = r != 0 ? r : (int)(x->column > y->column) - (int)(x->column < y->column);
+	return r != 0 ? r : strcmp(x->text, y->text);
 }
 
 void problems_tell(struct problems *p, config_complain_t complain, void *userdata)
@@ -108,15 +87,12 @@ void problems_tell(struct problems *p, config_complain_t complain, void *userdat
 
 	if (p->n > 0)
 		qsort(p->v, p->n, sizeof(p->v[0]), by_place);
-	for (size_t i = 0; i < p->n; i++)
-		tell(complain, userdata, &p->v[i]);
-	if (p->n > 0 && p->n_left_out > 0) {
-		struct problem left = { .at = { .file = p->v[0].at.file }, .text = more };
-
+	for (size_t i = 0; i < p->n && complain; i++)
+		complain(&p->v[i], userdata);
+	if (p->n > 0 && p->n_left_out > 0 && complain) {
 		(void)snprintf(more, sizeof(more), "%zu further %s are not shown", p->n_left_out,
 			       p->found ? "errors" : "warnings");
-		left.is_warning = !p->found;
-		tell(complain, userdata, &left);
+		complain(&(struct config_error){ p->v[0].file, 0, 0, !p->found, more }, userdata);
 	}
 	problems_done(p);
 }
@@ -124,7 +100,7 @@ void problems_tell(struct problems *p, config_complain_t complain, void *userdat
 void problems_done(struct problems *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		free(p->v[i].text);
+		free((char *)p->v[i].text);
 	free(p->v);
 	p->v = NULL;
 	p->n = p->n_left_out = 0;

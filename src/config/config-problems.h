@@ -9,15 +9,9 @@
 #include "config.h"
 #include "base/macros.h"
 
-struct problem {
-	struct config_place at; /* line 0: of the whole file */
-	char *text;
-	bool is_warning;
-};
-
 /* All zero is empty. */
 struct problems {
-	struct problem *v;
+	struct config_error *v;
 	size_t n, n_left_out; /* there is an end to what a person reads of one file */
 	bool found;           /* any error, since the beginning; warnings do not count */
 	bool out_of_memory;
@@ -41,6 +35,7 @@ void problems_tell(struct problems *p, config_complain_t complain, void *userdat
 
 void problems_done(struct problems *p);
 
-/* Something from a file as it can be shown: escaped, and cut where it is long. Malloc'ed; NULL if
- * memory is out. */
-char *problems_quote(const char *found);
+/* Writes something from a file as it can be shown into buf: escaped, and cut where it is long.
+ * Returns buf. */
+#define QUOTE_SIZE 256
+char *problems_quote(const char *found, char buf[static QUOTE_SIZE]);

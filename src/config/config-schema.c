@@ -29,10 +29,16 @@
 		      .limits = { KiB(1), UINT64_MAX }, .preset = (unlimited),                     \
 		      .expected = "unlimited, or a rate of at least 1KiB/s such as 100MiB/s")
 
-/* An array of struct config, and the struct of its elements. */
-#define NAMED(array_, count_, in)                                                                  \
-	.array = offsetof(struct config, array_), .count = offsetof(struct config, count_),        \
-	.size = sizeof(struct in), .place = offsetof(struct in, place)
+/* An array of struct config, the struct of its elements, and what they have in common with the
+ * configuration. */
+#define NAMED(name_, in, common_, ...)                                                             \
+	{                                                                                          \
+		.name = #name_, .kind = KEY_NAMED, .offset = offsetof(struct config, name_),       \
+		.place = offsetof(struct in, place), .count = offsetof(struct config, n_##name_),  \
+		.size = sizeof(struct in), .own = offsetof(struct in, common_),                    \
+		.common = offsetof(struct config, common_),                                        \
+		.common_size = sizeof(((struct in *)NULL)->common_), __VA_ARGS__                   \
+	}
 
 static const struct config_key spool_keys[] = {
 	VALUE("settle", VALUE_TIME, config_spool, settle_usec, .limits = { 0, 365 * DAY },
@@ -41,35 +47,15 @@ static const struct config_key spool_keys[] = {
 	{ 0 },
 };
 
-static void spool_begin(void *element, const struct config *c)
-{
-	((struct config_spool *)element)->undo_usec = c->undo_usec;
-}
-
-static const struct config_named spools = { NAMED(spools, n_spools, config_spool),
-					    .tidy = path_tidy, .begin = spool_begin,
-					    .keys = spool_keys };
-
 static const struct config_key device_keys[] = {
 	PACING(config_device, NULL, NULL, NULL),
 	{ 0 },
 };
 
-static void device_begin(void *element, const struct config *c)
-{
-	((struct config_device *)element)->pacing = c->pacing;
-}
-
-static const struct config_named devices = { NAMED(devices, n_devices, config_device),
-					     .tidy = device_tidy, .begin = device_begin,
-					     .keys = device_keys };
-
 static const struct config_key pacing_keys[] = {
 	PACING(config, "auto", "8MiB/s", "unlimited"),
-	{ .name = "devices",
-	  .kind = KEY_NAMED,
-	  .named = &devices,
-	  .expected = "a map of devices, such as /backups: {latency: 20ms}" },
+	NAMED(devices, config_device, pacing, .tidy = device_tidy, .keys = device_keys,
+	      .expected = "a map of devices, such as /backups: {latency: 20ms}"),
 	{ 0 },
 };
 
@@ -178,34 +164,23 @@ _Static_assert(sizeof(enum policy_kind) == sizeof(unsigned) &&
 		       sizeof(enum policy_order) == sizeof(unsigned),
 	       "VALUE_CHOICE writes an unsigned int");
 
+/* It becomes part of the names of units. */
 static const char *name_tidy(char *name)
 {
-	size_t len = strlen(name);
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+	size_t len = strspn(name, letters);
 
-	if (len > 0 && len <= NAME_MOST &&
-	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
-		    len &&
-	    name[0] != '-')
+	if (len > 0 && len <= NAME_MOST && name[len] == '\0' && name[0] != '-')
 		return NULL;
 	return "a name of at most 64 letters, digits, - and _";
 }
 
-static void policy_begin(void *element, const struct config *c)
-{
-	((struct config_policy *)element)->undo_usec = c->undo_usec;
-}
-
-static const struct config_named policies = { NAMED(policies, n_policies, config_policy),
-					      .tidy = name_tidy, .begin = policy_begin,
-					      .keys = policy_keys };
-
 /* Read in this order, whatever the order of the file: what others begin with comes first. */
 const struct config_key root_keys[] = {
 	UNDO(config, "0"),
-	{ .name = "spools",
-	  .kind = KEY_NAMED,
-	  .named = &spools,
-	  .expected = "a map of directories, such as /backups/.trash: {settle: 10s}" },
+	NAMED(spools, config_spool, undo_usec, .tidy = path_tidy, .keys = spool_keys,
+	      .expected = "a map of directories, such as /backups/.trash: {settle: 10s}"),
 	{ .name = "pacing",
 	  .kind = KEY_SECTION,
 	  .keys = pacing_keys,
@@ -230,9 +205,7 @@ const struct config_key root_keys[] = {
 	  .kind = KEY_PATHS,
 	  .offset = offsetof(struct config, protect),
 	  .expected = "a list of absolute paths, such as [/srv/keep]" },
-	{ .name = "policies",
-	  .kind = KEY_NAMED,
-	  .named = &policies,
-	  .expected = "a map of policies, such as backups: {path: /backups, ...}" },
+	NAMED(policies, config_policy, undo_usec, .tidy = name_tidy, .keys = policy_keys,
+	      .expected = "a map of policies, such as backups: {path: /backups, ...}"),
 	{ 0 },
 };

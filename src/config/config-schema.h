@@ -19,15 +19,6 @@ enum key_kind {
 	KEY_BAND,    /* a value, or a section whose second key is as the first where not said */
 };
 
-/* An array in struct config whose elements are named by the user. */
-struct config_named {
-	size_t array, count; /* offsets in struct config */
-	size_t size, place;  /* of an element, and the offset in it; its name is its first member */
-	const char *(*tidy)(char *name);
-	void (*begin)(void *element, const struct config *c); /* what it has if nothing is said */
-	const struct config_key *keys;                        /* relative to the element */
-};
-
 struct config_key {
 	const char *name;
 	enum key_kind kind;
@@ -38,19 +29,24 @@ struct config_key {
 	const char *preset;   /* as it would be written; NULL: set otherwise */
 	const char *expected; /* to follow "expected" */
 	const struct config_key *keys;
-	const struct config_named *named;
+
+	/* KEY_NAMED: the target is an array in struct config, whose elements begin with their name;
+	 * `keys` and the place of the name are in an element. */
+	size_t count, size; /* the offset of the number of elements; of an element */
+	const char *(*tidy)(char *name);
+	size_t own, common, common_size; /* what it has as the configuration if nothing is said */
 };
 
 extern const struct config_key root_keys[];
 
-/* Fills *c (all zero before) with what the tables have as defaults. Returns 0 or -ENOMEM. */
-int schema_defaults(struct config *c);
+/* Fills *c (all zero before) with what the tables have as defaults. */
+void schema_defaults(struct config *c);
 
 /* Reads a tree into *c, which has the defaults. Paths in the tree are tidied on the way, so that
- * the same path is the same text. `root` may be NULL. What is wrong goes to p, and *c is then good
- * for nothing but config_free. Returns 0 or -ENOMEM. */
-int schema_read(struct config *c, struct yaml_node *root, struct problems *p);
+ * the same path is the same text. What is wrong goes to p, and *c is then good for nothing but
+ * config_free. */
+void schema_read(struct config *c, struct yaml_node *root, struct problems *p);
 
 /* Checks what has to be true of several keys together, of all files. `root` is the tree that *c was
- * read from, for the places; NULL if nothing was read. */
+ * read from, for the places. */
 void rules_check(const struct config *c, const struct yaml_node *root, struct problems *p);

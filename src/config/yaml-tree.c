@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -22,53 +21,20 @@ struct builder {
 	struct problems *p;
 };
 
-struct yaml_node *node_free(struct yaml_node *n)
+void node_done(struct yaml_node *n)
 {
-	if (!n)
-		return NULL;
 	for (size_t i = 0; i < n->n; i++)
-		node_free(n->v[i]);
+		node_done(&n->v[i]);
 	free(n->v);
 	free(n->text);
-	free(n);
-	return NULL;
+	*n = (struct yaml_node){ 0 };
 }
-
-static void event_done(yaml_event_t *e)
-{
-	yaml_event_delete(e);
-}
-#define _cleanup_event_ _cleanup_(event_done)
 
 static struct config_place place_of(const struct builder *b, yaml_mark_t m)
 {
 	return (struct config_place){ .file = b->file,
 				      .line = (unsigned)m.line + 1,
 				      .column = (unsigned)m.column + 1 };
-}
-
-static struct yaml_node *node_new(const struct builder *b, enum node_kind kind, yaml_mark_t m)
-{
-	struct yaml_node *n = calloc(1, sizeof(*n));
-
-	if (n) {
-		n->kind = kind;
-		n->place = place_of(b, m);
-	}
-	return n;
-}
-
-/* Appends, and takes `item` over also on failure. */
-static int node_append(struct yaml_node *n, struct yaml_node *item)
-{
-	struct yaml_node **added = array_add(&n->v, &n->n, sizeof(struct yaml_node *));
-
-	if (!added) {
-		node_free(item);
-		return -ENOMEM;
-	}
-	*added = item;
-	return 0;
 }
 
 /* Where a byte of the text is, for errors that libyaml gives an offset for. */
@@ -126,62 +92,42 @@ static int not_yaml(struct builder *b)
 	return -EBADMSG;
 }
 
-static int next_event(struct builder *b, yaml_event_t *ret)
+/* Fills in a node from the event that begins it. */
+static int node_fill(struct builder *b, const yaml_event_t *e, struct yaml_node *n)
 {
-	return yaml_parser_parse(&b->yaml, ret) ? 0 : not_yaml(b);
-}
+	/* All four kinds begin with the anchor, and all but the alias go on with the tag. */
+	const char *anchor = (const char *)e->data.scalar.anchor, *tag = NULL;
+	char shown[QUOTE_SIZE];
 
-static void refuse_properties(struct builder *b, struct config_place at, const yaml_char_t *anchor,
-			      const yaml_char_t *tag)
-{
-	_cleanup_free_ char *shown = NULL;
-
-	if (!anchor && !tag)
-		return;
-	shown = problems_quote((const char *)(anchor ? anchor : tag));
-	problems_add(b->p, at, NULL, "%s %s%s: expected a plain value, without any",
-		     anchor ? "anchor" : "tag", anchor ? "&" : "", shown ? shown : "?");
-}
-
-static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struct yaml_node **ret);
-
-static int build_child(struct builder *b, const yaml_event_t *e, unsigned depth,
-		       struct yaml_node *parent)
-{
-	struct yaml_node *child;
-	int r = build(b, e, depth, &child);
-
-	return r < 0 ? r : node_append(parent, child);
-}
-
-static int fill_scalar(struct builder *b, const yaml_event_t *e, struct yaml_node *n)
-{
-	const char *text = (const char *)e->data.scalar.value;
-	size_t len = e->data.scalar.length;
-
-	refuse_properties(b, n->place, e->data.scalar.anchor, e->data.scalar.tag);
-	n->text = strndup(text, len);
+	n->place = place_of(b, e->start_mark);
+	n->kind = e->type == YAML_SEQUENCE_START_EVENT  ? NODE_LIST
+		  : e->type == YAML_MAPPING_START_EVENT ? NODE_MAP
+		  : e->type == YAML_ALIAS_EVENT         ? NODE_BROKEN
+							: NODE_SCALAR;
+	if (e->type == YAML_ALIAS_EVENT) {
+		problems_add(b->p, n->place, NULL,
+			     "alias *%s: expected the value itself, written out",
+			     problems_quote(anchor, shown));
+		return 0;
+	}
+	tag = (const char *)e->data.scalar.tag;
+	if (anchor || tag)
+		problems_add(b->p, n->place, NULL, "%s %s%s: expected a plain value, without any",
+			     anchor ? "anchor" : "tag", anchor ? "&" : "",
+			     problems_quote(anchor ? anchor : tag, shown));
+	if (e->type != YAML_SCALAR_EVENT)
+		return 0;
+	n->empty = e->data.scalar.length == 0 && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	n->text = strdup((const char *)e->data.scalar.value);
 	if (!n->text)
 		return -ENOMEM;
-	if (strlen(text) != len) {
-		_cleanup_free_ char *shown = problems_quote(text);
-
+	if (strlen(n->text) != e->data.scalar.length) {
 		problems_add(b->p, n->place, NULL,
 			     "found a NUL character behind \"%s\", expected none",
-			     shown ? shown : "?");
+			     problems_quote(n->text, shown));
 		n->kind = NODE_BROKEN;
 	}
-	n->empty = len == 0 && e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	return 0;
-}
-
-static int too_many(struct builder *b, const struct yaml_node *n, yaml_mark_t m)
-{
-	problems_add(b->p, place_of(b, m), NULL,
-		     "the list or map that begins in line %u has more than %d entries, expected "
-		     "fewer; nothing behind this is read",
-		     n->place.line, ENTRIES_MOST);
-	return -EBADMSG;
 }
 
 static bool is_key(struct builder *b, const struct yaml_node *n)
@@ -197,135 +143,97 @@ static bool is_key(struct builder *b, const struct yaml_node *n)
 	return false;
 }
 
-/* A key and its value. What cannot be a key is complained about, and both left out. */
-static int fill_pair(struct builder *b, const yaml_event_t *e, unsigned depth,
-		     struct yaml_node *map)
+/* What cannot be a key is complained about, and left out with its value. */
+static void check_keys(struct builder *b, struct yaml_node *map)
 {
-	_cleanup_event_ yaml_event_t value = { 0 };
-	int r = build_child(b, e, depth, map);
+	for (size_t i = 0; i < map->n;) {
+		struct yaml_node *pair = &map->v[i];
 
-	if (r >= 0)
-		r = next_event(b, &value);
-	if (r >= 0)
-		r = build_child(b, &value, depth, map);
-	if (r < 0 || is_key(b, map->v[map->n - 2]))
-		return r;
-	node_free(map->v[--map->n]);
-	node_free(map->v[--map->n]);
-	return 0;
-}
-
-/* The items of a list, or the keys and values of a map. */
-static int fill_collection(struct builder *b, const yaml_event_t *e, unsigned depth,
-			   struct yaml_node *n)
-{
-	bool map = n->kind == NODE_MAP;
-
-	if (map)
-		refuse_properties(b, n->place, e->data.mapping_start.anchor,
-				  e->data.mapping_start.tag);
-	else
-		refuse_properties(b, n->place, e->data.sequence_start.anchor,
-				  e->data.sequence_start.tag);
-	for (;;) {
-		_cleanup_event_ yaml_event_t item = { 0 };
-		int r = next_event(b, &item);
-
-		if (r < 0)
-			return r;
-		if (item.type == YAML_SEQUENCE_END_EVENT || item.type == YAML_MAPPING_END_EVENT)
-			return 0;
-		if (n->n >= (map ? 2 : 1) * (size_t)ENTRIES_MOST)
-			return too_many(b, n, item.start_mark);
-		r = map ? fill_pair(b, &item, depth + 1, n) : build_child(b, &item, depth + 1, n);
-		if (r < 0)
-			return r;
+		if (is_key(b, pair)) {
+			i += 2;
+			continue;
+		}
+		node_done(&pair[0]);
+		node_done(&pair[1]);
+		map->n -= 2;
+		memmove(pair, pair + 2, (map->n - i) * sizeof(*pair));
 	}
 }
 
-static int fill_alias(struct builder *b, const yaml_event_t *e, struct yaml_node *n)
+/* Adds the node that an event begins to the collection that it is in. */
+static int add(struct builder *b, const yaml_event_t *e, struct yaml_node *to, unsigned depth,
+	       struct yaml_node **ret)
 {
-	_cleanup_free_ char *shown = problems_quote((const char *)e->data.alias.anchor);
-
-	problems_add(b->p, n->place, NULL, "alias *%s: expected the value itself, written out",
-		     shown ? shown : "?");
-	return 0;
+	if (depth > DEPTH_MOST) {
+		problems_add(b->p, place_of(b, e->start_mark), NULL,
+			     "found more than %d levels of lists and maps, expected at most 4; "
+			     "nothing behind this is read",
+			     DEPTH_MOST);
+		return -EBADMSG;
+	}
+	if (to->n >= (to->kind == NODE_MAP ? 2 : 1) * (size_t)ENTRIES_MOST) {
+		problems_add(b->p, place_of(b, e->start_mark), NULL,
+			     "the list or map that begins in line %u has more than %d entries, "
+			     "expected fewer; nothing behind this is read",
+			     to->place.line, ENTRIES_MOST);
+		return -EBADMSG;
+	}
+	*ret = array_add(&to->v, &to->n, sizeof(**ret));
+	return *ret ? node_fill(b, e, *ret) : -ENOMEM;
 }
 
-static int too_deep(struct builder *b, yaml_mark_t m)
+static int build(struct builder *b, struct yaml_node *root)
 {
-	problems_add(b->p, place_of(b, m), NULL,
-		     "found more than %d levels of lists and maps, expected at most 4; nothing "
-		     "behind this is read",
-		     DEPTH_MOST);
-	return -EBADMSG;
-}
-
-/* Builds the node that an event begins. The recursion ends at DEPTH_MOST. */
-static int build(struct builder *b, const yaml_event_t *e, unsigned depth, struct yaml_node **ret)
-{
-	enum node_kind kind = e->type == YAML_SEQUENCE_START_EVENT  ? NODE_LIST
-			      : e->type == YAML_MAPPING_START_EVENT ? NODE_MAP
-			      : e->type == YAML_ALIAS_EVENT         ? NODE_BROKEN
-								    : NODE_SCALAR;
-	struct yaml_node *n;
+	/* Those that have not ended: nothing is added to what one lies in, so that it stays. */
+	struct yaml_node *open[DEPTH_MOST + 1], *n = root;
+	unsigned depth = 0;
 	int r = 0;
 
-	if (depth > DEPTH_MOST)
-		return too_deep(b, e->start_mark);
-	n = node_new(b, kind, e->start_mark);
-	if (!n)
-		return -ENOMEM;
-	switch (kind) {
-	case NODE_LIST:
-	case NODE_MAP:
-		r = fill_collection(b, e, depth, n);
-		break;
-	case NODE_BROKEN:
-		r = fill_alias(b, e, n);
-		break;
-	case NODE_SCALAR:
-		r = fill_scalar(b, e, n);
-		break;
-	}
-	if (r < 0)
-		node_free(n);
-	else
-		*ret = n;
-	return r;
-}
+	while (r >= 0) {
+		_cleanup_(yaml_event_delete) yaml_event_t e = { 0 };
 
-/* *root is NULL before; the caller's also on failure. */
-static int build_stream(struct builder *b, struct yaml_node **root)
-{
-	for (;;) {
-		_cleanup_event_ yaml_event_t e = { 0 };
-		int r = next_event(b, &e);
-
-		if (r < 0)
-			return r;
-		if (e.type == YAML_STREAM_END_EVENT)
+		if (!yaml_parser_parse(&b->yaml, &e))
+			return not_yaml(b);
+		switch (e.type) {
+		case YAML_STREAM_END_EVENT:
 			return 0;
-		if (e.type == YAML_STREAM_START_EVENT || e.type == YAML_DOCUMENT_END_EVENT ||
-		    (e.type == YAML_DOCUMENT_START_EVENT && !*root))
-			continue;
-		if (*root) {
+		case YAML_NO_EVENT:
+		case YAML_STREAM_START_EVENT:
+		case YAML_DOCUMENT_END_EVENT:
+			break;
+		case YAML_DOCUMENT_START_EVENT:
+			if (root->place.line == 0)
+				break;
 			problems_add(b->p, place_of(b, e.start_mark), NULL,
 				     "found a second document, expected one; nothing behind this "
 				     "is read");
 			return -EBADMSG;
+		case YAML_SEQUENCE_END_EVENT:
+		case YAML_MAPPING_END_EVENT:
+			assert(depth > 0);
+			n = open[--depth];
+			if (n->kind == NODE_MAP)
+				check_keys(b, n);
+			break;
+		case YAML_ALIAS_EVENT:
+		case YAML_SCALAR_EVENT:
+		case YAML_SEQUENCE_START_EVENT:
+		case YAML_MAPPING_START_EVENT:
+			r = depth == 0 ? node_fill(b, &e, root)
+				       : add(b, &e, open[depth - 1], depth, &n);
+			if (r >= 0 && (n->kind == NODE_LIST || n->kind == NODE_MAP))
+				open[depth++] = n;
+			break;
 		}
-		r = build(b, &e, 0, root);
-		if (r < 0)
-			return r;
 	}
+	return r;
 }
 
-int node_parse(struct yaml_node **ret, const char *file, const char *text, size_t len,
+int node_parse(struct yaml_node *ret, const char *file, const char *text, size_t len,
 	       struct problems *p)
 {
 	struct builder b = { .file = file, .text = text, .len = len, .p = p };
-	struct yaml_node *root = NULL;
+	struct yaml_node root = { 0 };
 	int r;
 
 	if (!yaml_parser_initialize(&b.yaml))
@@ -333,10 +241,11 @@ int node_parse(struct yaml_node **ret, const char *file, const char *text, size_
 	/* Otherwise it would take two odd first bytes for UTF-16. */
 	yaml_parser_set_encoding(&b.yaml, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&b.yaml, (const unsigned char *)text, len);
-	r = build_stream(&b, &root);
+	r = build(&b, &root);
 	yaml_parser_delete(&b.yaml);
+	root.empty |= root.place.line == 0;
 	if (r < 0)
-		node_free(root);
+		node_done(&root);
 	else
 		*ret = root;
 	return r;
@@ -345,76 +254,72 @@ int node_parse(struct yaml_node **ret, const char *file, const char *text, size_
 struct yaml_node *node_get(const struct yaml_node *map, const char *key, struct yaml_node **ret_key)
 {
 	assert(map->n % 2 == 0);
-	for (size_t i = 0; i + 1 < map->n; i += 2)
-		if (strcmp(map->v[i]->text, key) == 0) {
+	for (size_t i = 0; i < map->n; i += 2)
+		if (strcmp(map->v[i].text, key) == 0) {
 			if (ret_key)
-				*ret_key = map->v[i];
-			return map->v[i + 1];
+				*ret_key = &map->v[i];
+			return &map->v[i + 1];
 		}
 	return NULL;
 }
 
-static int merge_list(struct yaml_node *list, struct yaml_node *over)
+/* Takes what is in `n` over. */
+static int append(struct yaml_node *to, struct yaml_node *n)
 {
-	for (size_t i = 0; i < over->n; i++) {
-		bool known = false;
-		int r;
+	struct yaml_node *added = array_add(&to->v, &to->n, sizeof(*added));
 
-		for (size_t j = 0; j < list->n && !known; j++)
-			known = strcmp(list->v[j]->text, over->v[i]->text) == 0;
-		if (known)
-			continue;
-		r = node_append(list, over->v[i]);
-		over->v[i] = NULL;
-		if (r < 0)
-			return r;
-	}
+	if (!added)
+		return -ENOMEM;
+	*added = *n;
+	*n = (struct yaml_node){ 0 };
 	return 0;
 }
 
-static void swap(struct yaml_node **a, struct yaml_node **b)
+static int merge_list(struct yaml_node *list, struct yaml_node *over)
 {
-	struct yaml_node *t = *a;
+	int r = 0;
+
+	for (size_t i = 0; i < over->n && r >= 0; i++) {
+		size_t j = 0;
+
+		while (j < list->n && strcmp(list->v[j].text, over->v[i].text) != 0)
+			j++;
+		if (j == list->n)
+			r = append(list, &over->v[i]);
+	}
+	return r;
+}
+
+static void swap(struct yaml_node *a, struct yaml_node *b)
+{
+	struct yaml_node t = *a;
 
 	*a = *b;
 	*b = t;
-}
-
-static int merge_pair(struct yaml_node *map, struct yaml_node **key, struct yaml_node **value)
-{
-	size_t i;
-	int r = 0;
-
-	for (i = 0; i + 1 < map->n && strcmp(map->v[i]->text, (*key)->text) != 0; i += 2)
-		;
-	if (i >= map->n) {
-		r = node_append(map, *key);
-		*key = NULL;
-		if (r >= 0) {
-			r = node_append(map, *value);
-			*value = NULL;
-		}
-		return r;
-	}
-	swap(&map->v[i], key);
-	/* What is of another kind, a list where there was one value, has nothing to add to. */
-	if ((*value)->kind == NODE_SCALAR || (*value)->kind != map->v[i + 1]->kind) {
-		swap(&map->v[i + 1], value);
-	} else if ((*value)->kind == NODE_MAP) {
-		r = node_merge(map->v[i + 1], *value);
-		*value = NULL;
-	} else {
-		r = merge_list(map->v[i + 1], *value);
-	}
-	return r;
 }
 
 int node_merge(struct yaml_node *map, struct yaml_node *over)
 {
 	int r = 0;
 
-	for (size_t i = 0; i + 1 < over->n && r >= 0; i += 2)
-		r = merge_pair(map, &over->v[i], &over->v[i + 1]);
-	node_free(over);
+	for (size_t i = 0; i < over->n && r >= 0; i += 2) {
+		struct yaml_node *key = &over->v[i], *value = &over->v[i + 1], *own_key,
+				 *own = node_get(map, key->text, &own_key);
+
+		if (!own) {
+			r = append(map, key);
+			r = r < 0 ? r : append(map, value);
+			continue;
+		}
+		swap(own_key, key);
+		/* What is of another kind, a list where there was one value, has nothing to add to.
+		 */
+		if (own->kind == NODE_MAP && value->kind == NODE_MAP)
+			r = node_merge(own, value);
+		else if (own->kind == NODE_LIST && value->kind == NODE_LIST)
+			r = merge_list(own, value);
+		else
+			swap(own, value);
+	}
 	return r;
 }

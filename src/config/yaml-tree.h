@@ -24,23 +24,25 @@ struct yaml_node {
 	struct config_place place;
 	char *text; /* of a scalar */
 	/* Of a list its items; of a map, keys (scalars) and values in turn. */
-	struct yaml_node **v;
+	struct yaml_node *v;
 	size_t n;
 };
 
 /* Reads a text of len bytes. `file` is what places point to; it must live as long as the tree.
- * Returns 0 with *ret (NULL for a text without content), -EBADMSG if it is not YAML at all and
- * there is no tree, or -ENOMEM. Something in `p` may be wrong with a tree that is returned. */
-int node_parse(struct yaml_node **ret, const char *file, const char *text, size_t len,
+ * Returns 0 with *ret, for node_done; it is an empty scalar for a text without content. Returns
+ * -EBADMSG if it is not YAML at all and there is no tree, or -ENOMEM. Something in `p` may be wrong
+ * with a tree that is returned. */
+int node_parse(struct yaml_node *ret, const char *file, const char *text, size_t len,
 	       struct problems *p);
 
-struct yaml_node *node_free(struct yaml_node *n);
+/* Frees what is in a node. */
+void node_done(struct yaml_node *n);
 
 /* The value of a key, and the key itself unless ret_key is NULL; NULL if the map has it not. */
 struct yaml_node *node_get(const struct yaml_node *map, const char *key,
 			   struct yaml_node **ret_key);
 
 /* Puts a map over another: scalars replace, maps take on what is new by name, lists what is new by
- * text; what is of another kind replaces. `over` is freed, also on failure. Returns 0 or -ENOMEM.
- */
+ * text; what is of another kind replaces. What is left in `over` is good for nothing but node_done.
+ * Returns 0 or -ENOMEM. */
 int node_merge(struct yaml_node *map, struct yaml_node *over);
