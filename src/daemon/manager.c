@@ -20,7 +20,6 @@
 #include "daemon/context/log.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/schedule.h"
-#include "daemon/spools/spool.h"
 #include "daemon/workers/pacers.h"
 #include "spool-jobs.h"
 #include "watermarks.h"
@@ -34,7 +33,7 @@ struct manager {
 	struct operations *operations;
 	struct bus *bus;
 	struct varlink *varlink;
-	struct spool_jobs *spools;
+	struct spool_jobs spools;
 	struct watermarks *watermarks;
 	int mounts_fd;
 	sd_event_source *mounts_source, *store_source, *stop_timer;
@@ -88,7 +87,8 @@ static void on_store_recovered(void *userdata)
 	struct manager *m = userdata;
 
 	jobs_store_recovered(&m->jobs);
-	spooling_retry(m->spools);
+	if (m->spools.spools)
+		spools_retry(m->spools.spools);
 }
 
 static int on_store(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -111,6 +111,8 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *use
 	(void)events;
 	context_mounts_changed(&m->context);
 	jobs_mounts_changed(&m->jobs);
+	if (m->spools.spools)
+		spools_check(m->spools.spools);
 	return 0;
 }
 
@@ -120,13 +122,10 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *use
 static void use_configuration(struct manager *m, struct config *fresh)
 {
 	struct config *before = m->context.config;
-	int r;
 
 	m->context.config = fresh;
 	pacers_configure(m->context.pacers, fresh);
-	r = spooling_configure(m->spools);
-	if (r < 0)
-		log_line(LOG_ERR, "Not all spools can be watched: %s", strerror(-r));
+	spooling_configure(&m->spools);
 	watermarks_configure(m->watermarks);
 	config_free(before);
 	/* They have the old list of what is protected. */
@@ -285,11 +284,11 @@ int manager_new(struct manager **ret, const struct daemon_options *o)
 	return 0;
 }
 
-static size_t view_spools(struct bus_spool *views, size_t n, void *userdata)
+static size_t view_spools(struct spool_view *views, size_t n, void *userdata)
 {
 	const struct manager *m = userdata;
 
-	return spooling_view(m->spools, views, n);
+	return m->spools.spools ? spools_list(m->spools.spools, views, n) : 0;
 }
 
 static void bus_says(int level, uid_t uid, const char *text, void *userdata)
@@ -330,9 +329,7 @@ int manager_run(struct manager *m)
 
 	if (r < 0)
 		return r;
-	r = spooling_begin(&m->spools, c, m->operations);
-	if (r < 0)
-		log_line(LOG_ERR, "Not all spools can be watched: %s", strerror(-r));
+	spooling_begin(&m->spools, c, m->operations);
 	r = listen_on_bus(m);
 	if (r < 0)
 		return r;
@@ -359,7 +356,7 @@ struct manager *manager_free(struct manager *m)
 	c = &m->context;
 	m->varlink = varlink_free(m->varlink);
 	m->bus = bus_free(m->bus);
-	m->spools = spooling_end(m->spools);
+	spooling_end(&m->spools);
 	m->watermarks = watermarks_free(m->watermarks);
 	c->stopping = c->ended = true;
 	jobs_end_workers(&m->jobs);

@@ -4,20 +4,20 @@
  * accepted refuses the batch. */
 #pragma once
 
-#include "daemon/api/dbus/bus.h"
 #include "daemon/context/context.h"
+#include "daemon/spools/spool.h"
 
 struct operations;
-struct spool_jobs;
 
-/* Serves the spools of the configuration. *ret is set also where not all can be watched. Returns 0
- * or a negative errno. */
-int spooling_begin(struct spool_jobs **ret, struct context *c, struct operations *operations);
-/* Batches that are not answered yet still may be. NULL is accepted; returns NULL. */
-struct spool_jobs *spooling_end(struct spool_jobs *s);
-/* The configuration has changed. Returns 0 or a negative errno. */
-int spooling_configure(struct spool_jobs *s);
-/* What was not taken may be now. NULL is accepted. */
-void spooling_retry(struct spool_jobs *s);
-/* Fills at most n views; returns how many spools there are. NULL is accepted. */
-size_t spooling_view(const struct spool_jobs *s, struct bus_spool *views, size_t n);
+/* All zeroes: not begun. It outlives the jobs, as batches may be answered after spooling_end. */
+struct spool_jobs {
+	struct context *context;
+	struct operations *operations;
+	struct spools *spools; /* NULL: they could not be begun, or have ended */
+};
+
+/* Serves the spools of the configuration, and logs where not all can be watched. */
+void spooling_begin(struct spool_jobs *s, struct context *c, struct operations *operations);
+void spooling_end(struct spool_jobs *s);
+/* The configuration has changed. The one before must still be there. */
+void spooling_configure(struct spool_jobs *s);

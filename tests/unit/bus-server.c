@@ -334,16 +334,16 @@ const char *entry_state_name(enum entry_state s)
 
 /* ---- its thread --------------------------------------------------------------------------- */
 
-static size_t spools(struct bus_spool *views, size_t n, void *userdata)
+static size_t spools(struct spool_view *views, size_t n, void *userdata)
 {
 	(void)n;
 	(void)userdata;
-	views[0] = (struct bus_spool){ .path = "/s/\xff.trash",
-				       .state = "watching",
-				       .message = "",
-				       .settle_usec = 10,
-				       .undo_usec = 20,
-				       .waiting = 3 };
+	views[0] = (struct spool_view){ .path = "/s/\xff.trash",
+					.state_name = "watching",
+					.message = "",
+					.settle_usec = 10,
+					.undo_usec = 20,
+					.waiting = 3 };
 	return 1;
 }
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -45,7 +46,7 @@ static void check_entry(const struct world *w, const struct spool_batch *b, cons
 			 (int64_t)w->settle_usec);
 }
 
-static void take(const struct spool_batch *b, void *userdata)
+static void take(struct spool_batch *b, void *userdata)
 {
 	struct world *w = userdata;
 	const char *name = b->names;
@@ -75,18 +76,35 @@ static void take(const struct spool_batch *b, void *userdata)
 	if (w->answer != NONE)
 		spools_taken(w->spools, b->id,
 			     w->answer == DENY_BAD && bad ? SPOOL_DENIED : SPOOL_ACCEPTED);
+	ck_assert_ptr_null(spool_batch_free(b));
+}
+
+/* As the daemon has it. */
+static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	const struct world *w = userdata;
+
+	(void)source;
+	(void)fd;
+	(void)events;
+	if (w->spools)
+		spools_check(w->spools);
+	return 0;
 }
 
 void world_open(struct world *w, uint64_t settle_usec, const char *state_dir)
 {
-	struct spools_options o = {
-		.take = take, .tell = tell, .userdata = w, .state_dir = state_dir
-	};
+	struct spools_options o = { .take = take, .tell = tell, .userdata = w };
 
 	*w = (struct world){ .settle_usec = settle_usec, .undo_usec = 77 };
+	w->protect[0] = (char *)(uintptr_t)state_dir;
 	ck_assert_int_eq(mount("scratch", "/mnt", "tmpfs", 0, "mode=0755"), 0);
 	ck_assert_int_ge(sd_event_new(&w->event), 0);
 	ck_assert_int_ge(spools_new(&w->spools, w->event, &o), 0);
+	w->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(w->mounts_fd, 0);
+	ck_assert_int_ge(
+		sd_event_add_io(w->event, &w->mounts, w->mounts_fd, EPOLLPRI, on_mounts, w), 0);
 }
 
 void serve(struct world *w, const char *path)
@@ -95,7 +113,7 @@ void serve(struct world *w, const char *path)
 				  .settle_usec = w->settle_usec,
 				  .undo_usec = w->undo_usec };
 
-	ck_assert_int_eq(spools_configure(w->spools, &v, 1, NULL), 0);
+	ck_assert_int_eq(spools_configure(w->spools, &v, 1, w->protect), 0);
 }
 
 void unmount(const struct world *w, const char *path)
@@ -109,10 +127,17 @@ void unmount(const struct world *w, const char *path)
 	}
 }
 
+void world_ignore_mounts(struct world *w)
+{
+	w->mounts = sd_event_source_disable_unref(w->mounts);
+	fd_closep(&w->mounts_fd);
+}
+
 void world_close(struct world *w)
 {
 	w->spools = spools_free(w->spools);
 	unmount(w, "/mnt");
+	world_ignore_mounts(w);
 	w->event = sd_event_unref(w->event);
 }
 
@@ -120,7 +145,7 @@ enum spool_state state_of(const struct world *w)
 {
 	struct spool_view view;
 
-	spools_snapshot(w->spools, 0, &view);
+	ck_assert_uint_eq(spools_list(w->spools, &view, 1), 1);
 	return view.state;
 }
 

@@ -18,6 +18,9 @@ enum answer { REMOVE, LEAVE, DENY_BAD, NONE };
 struct world {
 	sd_event *event;
 	struct spools *spools;
+	int mounts_fd;
+	sd_event_source *mounts;
+	char *protect[2];
 	enum answer answer;
 	unsigned batches, tells;
 	size_t names;   /* of all batches */
@@ -32,6 +35,8 @@ struct world {
 /* Mounts and unmounts what is at /mnt, with spools that are offered once they have settled. */
 void world_open(struct world *w, uint64_t settle_usec, const char *state_dir);
 void world_close(struct world *w);
+/* Mounts are watched no longer: before the loop goes. */
+void world_ignore_mounts(struct world *w);
 
 /* Configures this directory as the only spool. */
 void serve(struct world *w, const char *path);

@@ -15,7 +15,7 @@ static bool is_shared(mode_t mode)
 	return (mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
-static void writers_add(struct writers *w, const struct spool_step_rights *d)
+static void writers_add(struct writers *w, const struct spool_step *d)
 {
 	if (is_shared(d->mode) || (d->uid != 0 && w->one != 0 && d->uid != w->one))
 		w->several = true;
@@ -23,7 +23,7 @@ static void writers_add(struct writers *w, const struct spool_step_rights *d)
 		w->one = d->uid;
 }
 
-struct spool_authority spool_authority(const struct spool_step_rights *steps, size_t n)
+struct spool_authority spool_authority(const struct spool_step *steps, size_t n)
 {
 	struct spool_authority a = { .rule = RULE_NOBODY };
 	struct writers above = { 0 }, all;

@@ -33,6 +33,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum spool_rule {
@@ -47,14 +48,16 @@ struct spool_authority {
 	uid_t uid; /* RULE_ONE */
 };
 
-/* A directory on the way, or the spool. */
-struct spool_step_rights {
+/* A directory on the way from / to the spool, or the spool. */
+struct spool_step {
 	uid_t uid;
 	mode_t mode;
+	uint64_t dev, ino, mnt_id;
+	int fd; /* O_PATH */
 };
 
 /* `steps` from the root directory to the spool, n > 0. */
-struct spool_authority spool_authority(const struct spool_step_rights *steps, size_t n);
+struct spool_authority spool_authority(const struct spool_step *steps, size_t n);
 
 /* Whose authority one entry is deleted with. Returns NULL and *ret_uid, or why it is not deleted,
  * to follow its name. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "spool-one.h"
 #include "spool-state.h"
 
 #include <errno.h>
@@ -7,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <time.h>
+
+#include "base/array.h"
 
 /* What is watched of the spool, of each directory above it, and of the last one while the spool, or
  * the next directory on the way, is not there or must not be served. */
@@ -20,6 +20,14 @@ void spool_tell(const struct spool *s, const struct spool_entry *e, const char *
 	const struct spools_options *o = &s->common->options;
 
 	o->tell(s->path, e ? e->stamp.uid : UID_NONE, e ? e->name : NULL, text, o->userdata);
+}
+
+int64_t spool_clock_usec(clockid_t clock)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(clock, &ts);
+	return (int64_t)ts.tv_sec * (int64_t)USEC_PER_SEC + ts.tv_nsec / 1000;
 }
 
 /* Begins anew in a minute. */
@@ -47,15 +55,12 @@ static void detach(struct spool *s)
 /* Something in the spool. */
 static void entry_touched(struct spool *s, const char *name)
 {
-	struct spool_entry *e;
+	struct spool_entry *e = spool_name_is_ours(name) ? NULL : spool_entry_get(s, name);
 
-	if (spool_name_is_ours(name))
-		return;
-	e = spool_entries_get(&s->entries, name);
 	if (e)
-		spool_entry_set_touched(&s->entries, e, true);
+		spool_entry_set_touched(s, e, true);
 	else
-		s->more = true;
+		s->more = s->more || !spool_name_is_ours(name);
 }
 
 /* Is this the name of the directory that is missed? */
@@ -94,33 +99,19 @@ static int watched(sd_event_source *source, const struct inotify_event *e, void 
 	return 0;
 }
 
-static bool is_attached(const struct spool *s, const struct spool_round *r)
+static bool step_equal(const struct spool_step *a, const struct spool_step *b)
 {
-	if (s->n_steps != r->n_steps || s->complete != r->complete || s->n_steps == 0 ||
-	    s->attached_unserved != (r->error < 0))
-		return false;
-	for (size_t i = 0; i < s->n_steps; i++)
-		if (s->steps[i].dev != r->steps[i].dev || s->steps[i].ino != r->steps[i].ino ||
-		    s->steps[i].mnt_id != r->steps[i].mnt_id)
-			return false;
-	return true;
-}
-
-static bool is_same_directory(const struct spool *s, const struct spool_round *r)
-{
-	const struct spool_step *a, *b;
-
-	if (!s->complete || !r->complete)
-		return false;
-	a = &s->steps[s->n_steps - 1];
-	b = &r->steps[r->n_steps - 1];
 	return a->dev == b->dev && a->ino == b->ino && a->mnt_id == b->mnt_id;
 }
 
-/* Of errors of a round: will an event tell when it is over? */
-static bool is_lasting(int error)
+static bool is_attached(const struct spool *s, const struct spool_round *r)
 {
-	return error == -ENOENT || error == -ENOTDIR || error == -EPERM;
+	bool is = s->n_steps == r->n_steps && s->complete == r->complete && s->n_steps > 0 &&
+		  s->attached_unserved == (r->error < 0);
+
+	for (size_t i = 0; is && i < s->n_steps; i++)
+		is = step_equal(&s->steps[i], &r->steps[i]);
+	return is;
 }
 
 static int attach_step(struct spool *s, const struct spool_round *r, size_t i)
@@ -191,16 +182,16 @@ static bool is_changed(const struct spool_entry *e, const struct spool_seen *see
 
 static void entry_seen(struct spool *s, const struct spool_round *r, const struct spool_seen *seen)
 {
-	struct spool_entry *e = spool_entries_find(&s->entries, seen->name);
+	struct spool_entry *e = spool_entry_find(s, seen->name);
 	int64_t age;
 
 	if (seen->error == -ENOENT) {
 		if (e)
-			spool_entries_forget(&s->entries, e);
+			spool_entry_forget(s, e);
 		return;
 	}
 	if (!e)
-		e = spool_entries_get(&s->entries, seen->name);
+		e = spool_entry_get(s, seen->name);
 	if (!e) {
 		s->more = true;
 		return;
@@ -227,32 +218,19 @@ static void entry_seen(struct spool *s, const struct spool_round *r, const struc
 	spool_tell(s, e, seen->why);
 }
 
-static bool is_unseen(const struct spool_entry *e, const void *userdata)
+static void release_refused(struct spool *s)
 {
-	const struct spool_round *r = userdata;
+	struct spool_entry *e;
 
-	return e->round != r->number && !e->touched;
-}
-
-/* Forgets what a list of everything did not have. */
-static int forget_unseen(struct spool *s, const struct spool_round *r)
-{
-	struct spool_entry **v;
-	ssize_t n = spool_entries_choose(&s->entries, is_unseen, r, &v);
-
-	if (n < 0)
-		return (int)n;
-	for (ssize_t i = 0; i < n; i++)
-		spool_entries_forget(&s->entries, v[i]);
-	free(v);
-	return 0;
-}
-
-static void release_refused(struct spool_entry *e, void *userdata)
-{
-	(void)userdata;
+	LIST_FOREACH(e, &s->entries, link)
 	if (e->state == SPOOL_REFUSED)
 		e->state = SPOOL_WAITING;
+}
+
+static void forget_all(struct spool *s)
+{
+	while (LIST_FIRST(&s->entries))
+		spool_entry_forget(s, LIST_FIRST(&s->entries));
 }
 
 /* ---- rounds -------------------------------------------------------------------------------- */
@@ -282,51 +260,44 @@ int spool_timer_set(struct spool *s, int64_t usec)
 	return k < 0 ? k : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-static bool is_touched(const struct spool_entry *e, const void *userdata)
-{
-	(void)userdata;
-	return e->touched;
-}
-
 /* Gives a round the names that it is to check. */
 static int names_give(struct spool *s, struct spool_round *r)
 {
-	struct spool_entry **v;
-	ssize_t n = spool_entries_choose(&s->entries, is_touched, NULL, &v);
+	struct spool_entry *e;
+	int k = 0;
 
-	if (n < 0)
-		return (int)n;
-	r->names = calloc((size_t)n + 1, sizeof(char *));
-	for (ssize_t i = 0; i < n && r->names; i++) {
-		spool_entry_set_touched(&s->entries, v[i], false);
-		r->names[r->n_names] = r->list ? NULL : strdup(v[i]->name);
-		if (!r->list && !r->names[r->n_names++])
-			n = -ENOMEM;
+	LIST_FOREACH(e, &s->entries, link)
+	{
+		if (e->touched && !r->list && k >= 0)
+			k = strings_add(&r->names, &r->n_names, strdup(e->name));
+		spool_entry_set_touched(s, e, false);
 	}
-	if (!r->names)
-		n = -ENOMEM;
-	free(v);
-	return n < 0 ? (int)n : 0;
+	return k;
 }
 
 static void round_process(struct spool *s, struct spool_round *r)
 {
+	struct spool_entry *e, *next;
 	int k = 0;
 
 	if (s->authority.rule != r->authority.rule || s->authority.uid != r->authority.uid)
-		spool_entries_walk(&s->entries, release_refused, NULL);
+		release_refused(s);
 	s->authority = r->authority;
 	set_state(s, SPOOL_SERVED, "");
 	if (r->list)
 		s->more = r->more;
 	for (size_t i = 0; i < r->n_seen; i++)
 		entry_seen(s, r, &r->seen[i]);
-	if (r->list && !r->more)
-		k = forget_unseen(s, r);
-	if (k >= 0 && r->deliver)
+	/* What a list of everything did not have is forgotten. */
+	for (e = r->list && !r->more ? LIST_FIRST(&s->entries) : NULL; e; e = next) {
+		next = LIST_NEXT(e, link);
+		if (e->round != r->number && !e->touched)
+			spool_entry_forget(s, e);
+	}
+	if (r->deliver)
 		k = spool_deliver(s, r);
 	/* Where there is room again, there may be what was not remembered. */
-	if (s->more && s->entries.n < SPOOL_ENTRIES_MOST / 2)
+	if (s->more && s->n_entries < SPOOL_ENTRIES_MOST / 2)
 		s->list = true;
 	if (k < 0) {
 		spool_tell(s, NULL, "cannot be served just now: out of memory");
@@ -342,12 +313,14 @@ static void round_ended(struct spool_round *r, void *userdata)
 	s->round = NULL;
 	if (!is_attached(s, r)) {
 		/* What is known is of the directory before. */
-		if (!is_same_directory(s, r))
-			spool_entries_done(&s->entries);
+		if (!s->complete || !r->complete ||
+		    !step_equal(&s->steps[s->n_steps - 1], &r->steps[r->n_steps - 1]))
+			forget_all(s);
 		k = attach(s, r);
 	} else if (r->error < 0) {
 		set_state(s, r->error == -ENOENT ? SPOOL_ABSENT : SPOOL_UNSERVED, r->why);
-		if (!is_lasting(r->error))
+		/* No event will tell when it is over. */
+		if (r->error != -ENOENT && r->error != -ENOTDIR && r->error != -EPERM)
 			spool_pause(s);
 	} else {
 		round_process(s, r);
@@ -393,9 +366,9 @@ void spool_kick(struct spool *s)
 
 	if (s->round || s->pausing)
 		return;
-	if (!s->check && !s->list && s->entries.n_touched == 0)
+	if (!s->check && !s->list && s->n_touched == 0)
 		k = spool_prepare(s);
-	if (k >= 0 && (s->check || s->list || s->entries.n_touched > 0))
+	if (k >= 0 && (s->check || s->list || s->n_touched > 0))
 		k = round_begin(s);
 	if (k < 0) {
 		spool_tell(s, NULL,
@@ -431,16 +404,11 @@ struct spool *spool_free(struct spool *s)
 	spool_round_free(s->round);
 	detach(s);
 	sd_event_source_disable_unref(s->timer);
-	spool_entries_done(&s->entries);
+	forget_all(s);
 	free(s->origin);
 	free(s->path);
 	free(s);
 	return NULL;
-}
-
-const char *spool_path(const struct spool *s)
-{
-	return s->path;
 }
 
 void spool_configure(struct spool *s, uint64_t settle_usec, uint64_t undo_usec)
@@ -448,51 +416,23 @@ void spool_configure(struct spool *s, uint64_t settle_usec, uint64_t undo_usec)
 	s->settle_usec = settle_usec;
 	s->undo_usec = undo_usec;
 	/* What is protected may have changed as well. */
-	spool_entries_walk(&s->entries, release_refused, NULL);
+	release_refused(s);
 	s->list = true;
 	spool_kick(s);
-}
-
-void spool_check(struct spool *s)
-{
-	s->check = true;
-	spool_kick(s);
-}
-
-static void view_count(struct spool_entry *e, void *userdata)
-{
-	struct spool_view *view = userdata;
-
-	view->waiting += e->state == SPOOL_NEW || e->state == SPOOL_WAITING;
-	view->refused += e->state == SPOOL_REFUSED;
-}
-
-static void release_later(struct spool_entry *e, void *userdata)
-{
-	const int64_t *due = userdata;
-
-	if (e->state == SPOOL_WAITING && e->later)
-		e->since_usec = MIN(e->since_usec, *due);
-	e->later = false;
 }
 
 void spool_retry(struct spool *s)
 {
 	int64_t due = spool_clock_usec(CLOCK_MONOTONIC) - (int64_t)s->settle_usec;
+	struct spool_entry *e;
 
-	spool_entries_walk(&s->entries, release_later, &due);
+	LIST_FOREACH(e, &s->entries, link)
+	{
+		if (e->state == SPOOL_WAITING && e->later)
+			e->since_usec = MIN(e->since_usec, due);
+		e->later = false;
+	}
 	s->pausing = false;
 	s->check = true;
 	spool_kick(s);
-}
-
-void spool_view(const struct spool *s, struct spool_view *ret)
-{
-	*ret = (struct spool_view){ .path = s->path,
-				    .why = s->why,
-				    .state = s->state,
-				    .settle_usec = s->settle_usec,
-				    .undo_usec = s->undo_usec,
-				    .taken = s->taken };
-	spool_entries_walk(&s->entries, view_count, ret);
 }

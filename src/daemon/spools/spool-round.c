@@ -13,12 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/guard/protect.h"
+#include "base/array.h"
 #include "base/thread.h"
+#include "engine/guard/protect.h"
 
 #define GROUPS_MOST 65536 /* NGROUPS_MAX */
-
-enum { ROUND_IDLE, ROUND_RUNNING, ROUND_ENDED, ROUND_ABANDONED };
 
 bool spool_name_is_ours(const char *name)
 {
@@ -56,7 +55,7 @@ static int stamp_read(int dirfd, const char *name, struct spool_stamp *ret)
 }
 
 /* Takes a directory into the chain. Takes fd over. */
-static int step_add(struct spool_round *r, int fd, struct spool_step_rights *rights)
+static int step_add(struct spool_round *r, int fd)
 {
 	struct spool_stamp st;
 	int k = stamp_read(fd, "", &st);
@@ -65,15 +64,17 @@ static int step_add(struct spool_round *r, int fd, struct spool_step_rights *rig
 		(void)close(fd);
 		return refuse(r, k, strerror(-k));
 	}
-	r->steps[r->n_steps] = (struct spool_step){
-		.dev = st.id.dev, .ino = st.id.ino, .mnt_id = st.id.mnt_id, .fd = fd
-	};
-	rights[r->n_steps++] = (struct spool_step_rights){ .uid = st.uid, .mode = st.id.mode };
+	r->steps[r->n_steps++] = (struct spool_step){ .uid = st.uid,
+						      .mode = st.id.mode,
+						      .dev = st.id.dev,
+						      .ino = st.id.ino,
+						      .mnt_id = st.id.mnt_id,
+						      .fd = fd };
 	return 0;
 }
 
 /* Walks from / to the spool, a component at a time. */
-static int walk(struct spool_round *r, struct spool_step_rights *rights)
+static int walk(struct spool_round *r)
 {
 	char component[NAME_MAX + 1];
 	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -90,7 +91,7 @@ static int walk(struct spool_round *r, struct spool_step_rights *rights)
 				      "no directory: configure the path that realpath prints");
 		if (fd < 0)
 			return refuse(r, -errno, strerror(errno));
-		k = step_add(r, fd, rights);
+		k = step_add(r, fd);
 		if (k < 0)
 			return k;
 		p += strspn(p, "/");
@@ -135,80 +136,54 @@ static int check_protected(struct spool_round *r)
 	return reason ? refuse(r, -EPERM, reason) : 0;
 }
 
-static size_t components(const char *path)
-{
-	size_t n = 1;
-
-	for (const char *p = path; *p; p++)
-		n += *p == '/';
-	return n;
-}
-
 static int arrive(struct spool_round *r)
 {
-	struct spool_step_rights *rights;
+	size_t components = 2;
 	int k;
 
-	rights = calloc(components(r->path) + 1, sizeof(*rights));
-	r->steps = calloc(components(r->path) + 1, sizeof(*r->steps));
-	if (!rights || !r->steps) {
-		free(rights);
+	for (const char *p = r->path; *p; p++)
+		components += *p == '/';
+	r->steps = calloc(components, sizeof(*r->steps));
+	if (!r->steps)
 		return refuse(r, -ENOMEM, "cannot be checked: out of memory");
-	}
-	k = walk(r, rights);
-	if (k >= 0) {
-		r->complete = true;
-		r->authority = spool_authority(rights, r->n_steps);
-		if (r->authority.rule == RULE_NOBODY)
-			k = refuse(r, -EPERM,
-				   "can be exchanged for another directory by several users, so "
-				   "that it is not known who submits: let only root, or only its "
-				   "owner, write the directories above it");
-	}
-	free(rights);
-	return k >= 0 && (r->check || r->list) ? check_protected(r) : k;
+	k = walk(r);
+	if (k < 0)
+		return k;
+	r->complete = true;
+	r->authority = spool_authority(r->steps, r->n_steps);
+	if (r->authority.rule == RULE_NOBODY)
+		return refuse(r, -EPERM,
+			      "can be exchanged for another directory by several users, so that "
+			      "it is not known who submits: let only root, or only its owner, "
+			      "write the directories above it");
+	return r->check || r->list ? check_protected(r) : 0;
 }
 
 /* ---- what is in it ------------------------------------------------------------------------- */
 
-/* Takes name over. */
-static int seen_add(struct spool_round *r, char *name, size_t *room)
+static int stat_entry(struct spool_round *r, const char *name)
 {
-	struct spool_seen *s;
+	struct spool_seen *s = array_add(&r->seen, &r->n_seen, sizeof(*s));
 
-	if (r->n_seen == *room) {
-		size_t more = *room ? 2 * *room : 64;
-
-		s = realloc(r->seen, more * sizeof(*s));
-		if (!s) {
-			free(name);
-			return -ENOMEM;
-		}
-		r->seen = s;
-		*room = more;
-	}
-	s = &r->seen[r->n_seen++];
-	*s = (struct spool_seen){ .name = name, .submitter = -1 };
+	if (!s)
+		return -ENOMEM;
+	*s = (struct spool_seen){ .name = strdup(name), .submitter = -1 };
 	s->error = stamp_read(r->dirfd, name, &s->stamp);
-	return 0;
+	return s->name ? 0 : -ENOMEM;
 }
 
 static int stat_names(struct spool_round *r)
 {
-	size_t room = 0;
 	int k = 0;
 
-	for (size_t i = 0; i < r->n_names && k >= 0; i++) {
-		k = seen_add(r, r->names[i], &room);
-		r->names[i] = NULL;
-	}
+	for (size_t i = 0; i < r->n_names && k >= 0; i++)
+		k = stat_entry(r, r->names[i]);
 	return k;
 }
 
 static int stat_all(struct spool_round *r)
 {
 	struct dirent *d;
-	size_t room = 0;
 	int k = 0, fd = fcntl(r->dirfd, F_DUPFD_CLOEXEC, 3);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
@@ -218,8 +193,6 @@ static int stat_all(struct spool_round *r)
 		return k;
 	}
 	while (k >= 0 && (errno = 0, d = readdir(dir))) {
-		char *name;
-
 		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
 		    spool_name_is_ours(d->d_name))
 			continue;
@@ -227,8 +200,7 @@ static int stat_all(struct spool_round *r)
 			r->more = true;
 			break;
 		}
-		name = strdup(d->d_name);
-		k = name ? seen_add(r, name, &room) : -ENOMEM;
+		k = stat_entry(r, d->d_name);
 	}
 	/* An error is not the end of the directory: what was not seen is not gone. */
 	if (k >= 0 && !r->more && errno != 0)
@@ -238,22 +210,6 @@ static int stat_all(struct spool_round *r)
 }
 
 /* ---- whose it is --------------------------------------------------------------------------- */
-
-/* Returns 1, 0 if there is no such account, or a negative errno if it cannot be told now. */
-static int account_of(uid_t uid, char *name, size_t size, gid_t *ret_gid)
-{
-	char buf[4096];
-	struct passwd pw, *found = NULL;
-	int k = getpwuid_r(uid, &pw, buf, sizeof(buf), &found);
-
-	if (k != 0)
-		return -k;
-	if (!found)
-		return 0;
-	(void)snprintf(name, size, "%s", pw.pw_name);
-	*ret_gid = pw.pw_gid;
-	return 1;
-}
 
 static int groups_of(const char *name, struct credentials *s)
 {
@@ -279,30 +235,27 @@ static int groups_of(const char *name, struct credentials *s)
 static int submitter_find(struct spool_round *r, uid_t uid)
 {
 	struct credentials s = { .uid = uid }, *v;
-	char name[256];
-	int k;
+	struct passwd pw, *found = NULL;
+	char buf[4096];
+	int k = 0;
 
 	for (size_t i = 0; i < r->n_submitters; i++)
 		if (r->submitters[i].uid == uid)
 			return (int)i;
 	if (uid != 0) {
-		k = account_of(uid, name, sizeof(name), &s.gid);
-		if (k <= 0)
-			return k == 0 ? -ENOENT : k;
-		k = groups_of(name, &s);
-		if (k < 0) {
-			free(s.groups);
-			return k;
-		}
+		k = -getpwuid_r(uid, &pw, buf, sizeof(buf), &found);
+		if (!found)
+			return k < 0 ? k : -ENOENT;
+		s.gid = pw.pw_gid;
+		k = groups_of(pw.pw_name, &s);
 	}
-	v = realloc(r->submitters, (r->n_submitters + 1) * sizeof(*v));
+	v = k < 0 ? NULL : array_add(&r->submitters, &r->n_submitters, sizeof(*v));
 	if (!v) {
 		free(s.groups);
-		return -ENOMEM;
+		return k < 0 ? k : -ENOMEM;
 	}
-	r->submitters = v;
-	v[r->n_submitters] = s;
-	return (int)r->n_submitters++;
+	*v = s;
+	return (int)r->n_submitters - 1;
 }
 
 static void find_submitter(struct spool_round *r, struct spool_seen *s, uid_t *unknown)
@@ -348,29 +301,25 @@ struct spool_round *spool_round_new(const char *path, char *const *protect)
 {
 	struct spool_round *r = calloc(1, sizeof(*r));
 	size_t n = 0;
+	int k = 0;
 
 	if (!r)
 		return NULL;
 	r->dirfd = r->eventfd = -1;
+	atomic_init(&r->refs, 1);
 	r->path = strdup(path);
-	while (protect && protect[n])
-		n++;
-	r->protect = calloc(n + 1, sizeof(char *));
-	if (!r->path || !r->protect)
-		return spool_round_free(r);
-	for (size_t i = 0; i < n; i++) {
-		r->protect[i] = strdup(protect[i]);
-		if (!r->protect[i])
-			return spool_round_free(r);
-	}
-	return r;
+	for (; protect && *protect && k >= 0; protect++)
+		k = strings_add(&r->protect, &n, strdup(*protect));
+	return r->path && k >= 0 ? r : spool_round_free(r);
 }
 
-static void round_destroy(struct spool_round *r)
+static void round_unref(struct spool_round *r)
 {
+	if (atomic_fetch_sub(&r->refs, 1) > 1)
+		return;
 	for (size_t i = 0; r->protect && r->protect[i]; i++)
 		free(r->protect[i]);
-	for (size_t i = 0; r->names && i < r->n_names; i++)
+	for (size_t i = 0; i < r->n_names; i++)
 		free(r->names[i]);
 	for (size_t i = 0; i < r->n_steps; i++)
 		fd_closep(&r->steps[i].fd);
@@ -395,22 +344,19 @@ static void *round_main(void *arg)
 	const uint64_t one = 1;
 
 	scan(r);
-	/* First the word, then the state: once the state is there, it may be freed. */
 	(void)!write(r->eventfd, &one, sizeof(one));
-	if (atomic_exchange(&r->state, ROUND_ENDED) == ROUND_ABANDONED)
-		round_destroy(r);
+	round_unref(r);
 	return NULL;
 }
 
 static int round_over(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct spool_round *r = userdata;
+	uint64_t ended;
 
 	(void)source;
-	(void)fd;
 	(void)revents;
-	/* It is at its very end, if not past it. */
-	(void)pthread_join(r->thread, NULL);
+	(void)!read(fd, &ended, sizeof(ended));
 	r->source = sd_event_source_disable_unref(r->source);
 	r->ended(r, r->userdata);
 	return 0;
@@ -419,6 +365,7 @@ static int round_over(sd_event_source *source, int fd, uint32_t revents, void *u
 int spool_round_start(struct spool_round *r, sd_event *event,
 		      void (*ended)(struct spool_round *r, void *userdata), void *userdata)
 {
+	pthread_t thread;
 	int k;
 
 	r->ended = ended;
@@ -429,30 +376,20 @@ int spool_round_start(struct spool_round *r, sd_event *event,
 	k = sd_event_add_io(event, &r->source, r->eventfd, EPOLLIN, round_over, r);
 	if (k < 0)
 		return k;
-	atomic_store(&r->state, ROUND_RUNNING);
-	k = thread_start(&r->thread, round_main, r);
+	atomic_fetch_add(&r->refs, 1);
+	k = thread_start(&thread, round_main, r);
 	if (k < 0)
-		atomic_store(&r->state, ROUND_IDLE);
+		atomic_fetch_sub(&r->refs, 1);
+	else
+		(void)pthread_detach(thread);
 	return k;
 }
 
 struct spool_round *spool_round_free(struct spool_round *r)
 {
-	pthread_t thread;
-
 	if (!r)
 		return NULL;
-	/* A source that is left means that round_over has not joined the thread. */
-	if (r->source && atomic_load(&r->state) != ROUND_IDLE) {
-		r->source = sd_event_source_disable_unref(r->source);
-		thread = r->thread;
-		if (atomic_exchange(&r->state, ROUND_ABANDONED) == ROUND_RUNNING) {
-			(void)pthread_detach(thread);
-			return NULL;
-		}
-		(void)pthread_join(thread, NULL);
-	}
 	r->source = sd_event_source_disable_unref(r->source);
-	round_destroy(r);
+	round_unref(r);
 	return NULL;
 }

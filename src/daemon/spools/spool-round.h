@@ -5,17 +5,20 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <pthread.h>
 #include <systemd/sd-event.h>
 
-#include "spool-authority.h"
-#include "spool-entries.h"
+#include "base/fd.h"
 #include "daemon/workers/worker-handle.h"
+#include "spool-authority.h"
 
-/* A directory on the way from / to the spool. */
-struct spool_step {
-	uint64_t dev, ino, mnt_id;
-	int fd; /* O_PATH */
+/* More entries are not remembered; they are found by listing again when some of these are gone. */
+#define SPOOL_ENTRIES_MOST (128UL << 10)
+
+/* An entry as it was seen. */
+struct spool_stamp {
+	struct identity id;
+	int64_t ctime_nsec, mtime_nsec; /* CLOCK_REALTIME */
+	uid_t uid;
 };
 
 struct spool_seen {
@@ -51,9 +54,8 @@ struct spool_round {
 	struct credentials *submitters;
 	size_t n_submitters;
 
+	atomic_uint refs; /* the spool's and the thread's: the last one frees it */
 	/* How its end is told. */
-	pthread_t thread;
-	atomic_int state;
 	int eventfd;
 	sd_event_source *source;
 	void (*ended)(struct spool_round *r, void *userdata);

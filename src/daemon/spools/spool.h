@@ -28,19 +28,23 @@
 
 struct spools;
 
-/* Entries of one spool that became due together, with one authority. Lives during the call. */
+/* Entries of one spool that became due together, with one authority. */
 struct spool_batch {
-	uint64_t id;          /* for spools_taken */
-	const char *origin;   /* "spool:/backups/.trash" */
-	const char *dir_path; /* of the spool */
-	int dirfd;            /* the spool itself, O_RDONLY */
-	const char *names;    /* each ended by NUL, as in struct intake_group */
+	uint64_t id;  /* for spools_taken */
+	char *origin; /* "spool:/backups/.trash" */
+	char *names;  /* each ended by NUL, as in struct intake_group */
 	size_t names_len;
-	const struct identity *ids; /* of each: what is not that any more must not be deleted */
+	struct identity *ids; /* of each: what is not that any more must not be deleted */
 	size_t n;
-	const struct credentials *submitter; /* with the groups of the user database */
 	uint64_t undo_usec;
+	/* Only during the call that takes it. */
+	const char *dir_path;                /* of the spool */
+	int dirfd;                           /* the spool itself, O_RDONLY */
+	const struct credentials *submitter; /* with the groups of the user database */
 };
+
+/* NULL is accepted; returns NULL. */
+struct spool_batch *spool_batch_free(struct spool_batch *b);
 
 enum spool_outcome {
 	SPOOL_ACCEPTED, /* there is a job, maybe from before a restart; each is left alone while it
@@ -52,36 +56,38 @@ enum spool_outcome {
 };
 
 struct spools_options {
-	/* Takes a batch. Must lead to one spools_taken, in the call or later. */
-	void (*take)(const struct spool_batch *batch, void *userdata);
+	/* Takes a batch, to free. Must lead to one spools_taken, in the call or later. */
+	void (*take)(struct spool_batch *batch, void *userdata);
 	/* Something that an administrator should know, once: `name` in the spool, and whose it is,
 	 * or NULL and UID_NONE for the spool itself; the text follows the path. */
 	void (*tell)(const char *path, uid_t uid, const char *name, const char *text,
 		     void *userdata);
 	void *userdata;
-	const char *state_dir; /* no spool may hold it; NULL: none */
 };
 
 enum spool_state {
 	SPOOL_UNKNOWN, /* not known yet */
 	SPOOL_ABSENT,
 	SPOOL_SERVED,
-	SPOOL_UNSERVED, /* why says why not */
+	SPOOL_UNSERVED, /* the message says why not */
 };
 
+/* Strings are valid until the next turn of the event loop. */
 struct spool_view {
-	const char *path, *why; /* the spool's, until it changes; why is "" if there is nothing */
+	const char *path, *message; /* message: why it is not served, or "" */
 	enum spool_state state;
+	const char *state_name; /* "watching", "absent", "refused" */
 	uint64_t settle_usec, undo_usec;
-	size_t waiting, refused; /* entries */
-	uint64_t taken;          /* since the start */
+	uint64_t waiting; /* entries */
+	uint64_t taken;   /* since the start */
 };
 
 int spools_new(struct spools **ret, sd_event *event, const struct spools_options *o);
 struct spools *spools_free(struct spools *s);
 
 /* Serves these from now on; what is known of those that stay is kept. `protect` as in struct
- * config. Both are copied. Returns 0 or a negative errno, and then some may be missing. */
+ * config; it lives until the next call, or the end. Returns 0 or a negative errno, and then some
+ * may be missing. */
 int spools_configure(struct spools *s, const struct config_spool *v, size_t n,
 		     char *const *protect);
 
@@ -91,5 +97,8 @@ void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome);
 /* What was to be tried again later is tried now. */
 void spools_retry(struct spools *s);
 
-size_t spools_count(const struct spools *s);
-void spools_snapshot(const struct spools *s, size_t i, struct spool_view *ret);
+/* The mount table has changed. */
+void spools_check(struct spools *s);
+
+/* Fills at most n views; returns how many spools there are. */
+size_t spools_list(const struct spools *s, struct spool_view *views, size_t n);

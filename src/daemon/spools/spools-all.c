@@ -1,81 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "spool.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
-#include "spool-one.h"
-#include "base/macros.h"
+#include "spool-state.h"
 
 struct spools {
 	struct spool_common common;
 	struct spool **v;
 	size_t n;
-	int mounts_fd;
-	sd_event_source *mounts;
-	char *state_dir;
 };
-
-static int mounts_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-	struct spools *s = userdata;
-
-	(void)source;
-	(void)fd;
-	(void)revents;
-	for (size_t i = 0; i < s->n; i++)
-		spool_check(s->v[i]);
-	return 0;
-}
-
-static int spools_begin(struct spools *s)
-{
-	int r;
-
-	s->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	if (s->mounts_fd < 0)
-		return -errno;
-	/* The kernel says EPOLLPRI once for each change since the last time it was asked. */
-	r = sd_event_add_io(s->common.event, &s->mounts, s->mounts_fd, EPOLLPRI, mounts_changed, s);
-	if (r >= 0)
-		r = sd_event_source_set_description(s->mounts, "spools-mounts");
-	return r < 0 ? r : 0;
-}
 
 int spools_new(struct spools **ret, sd_event *event, const struct spools_options *o)
 {
 	struct spools *s = calloc(1, sizeof(*s));
-	int r = 0;
 
 	if (!s)
 		return -ENOMEM;
-	s->mounts_fd = -1;
 	s->common.event = sd_event_ref(event);
 	s->common.options = *o;
-	if (o->state_dir) {
-		s->state_dir = strdup(o->state_dir);
-		if (!s->state_dir)
-			r = -ENOMEM;
-	}
-	if (r >= 0)
-		r = spools_begin(s);
-	if (r < 0) {
-		spools_free(s);
-		return r;
-	}
 	*ret = s;
 	return 0;
-}
-
-static void protect_forget(struct spools *s)
-{
-	for (char **p = s->common.protect; p && *p; p++)
-		free(*p);
-	free(s->common.protect);
-	s->common.protect = NULL;
 }
 
 struct spools *spools_free(struct spools *s)
@@ -85,34 +30,9 @@ struct spools *spools_free(struct spools *s)
 	for (size_t i = 0; i < s->n; i++)
 		spool_free(s->v[i]);
 	free(s->v);
-	sd_event_source_disable_unref(s->mounts);
-	fd_closep(&s->mounts_fd);
-	protect_forget(s);
-	free(s->state_dir);
 	sd_event_unref(s->common.event);
 	free(s);
 	return NULL;
-}
-
-static int protect_set(struct spools *s, char *const *protect)
-{
-	size_t n = 0, k = 0;
-
-	while (protect && protect[n])
-		n++;
-	protect_forget(s);
-	s->common.protect = calloc(n + 2, sizeof(char *));
-	if (!s->common.protect)
-		return -ENOMEM;
-	for (; k < n; k++) {
-		s->common.protect[k] = strdup(protect[k]);
-		if (!s->common.protect[k])
-			return -ENOMEM;
-	}
-	if (!s->state_dir)
-		return 0;
-	s->common.protect[k] = strdup(s->state_dir);
-	return s->common.protect[k] ? 0 : -ENOMEM;
 }
 
 /* Takes the spool of this path out of an array, or makes one. */
@@ -120,7 +40,7 @@ static int spool_find(struct spools *s, struct spool **old, size_t n_old, const 
 		      struct spool **ret)
 {
 	for (size_t i = 0; i < n_old; i++)
-		if (old[i] && strcmp(spool_path(old[i]), path) == 0) {
+		if (old[i] && strcmp(old[i]->path, path) == 0) {
 			*ret = old[i];
 			old[i] = NULL;
 			return 0;
@@ -132,12 +52,11 @@ int spools_configure(struct spools *s, const struct config_spool *v, size_t n, c
 {
 	struct spool **fresh = calloc(n + 1, sizeof(struct spool *)), **old = s->v;
 	size_t n_old = s->n;
-	int r = fresh ? protect_set(s, protect) : -ENOMEM;
+	int r = 0;
 
-	if (r < 0) {
-		free(fresh);
-		return r;
-	}
+	s->common.protect = protect;
+	if (!fresh)
+		return -ENOMEM;
 	s->v = fresh;
 	s->n = 0;
 	for (size_t i = 0; i < n && r >= 0; i++) {
@@ -164,12 +83,34 @@ void spools_retry(struct spools *s)
 		spool_retry(s->v[i]);
 }
 
-size_t spools_count(const struct spools *s)
+void spools_check(struct spools *s)
 {
-	return s->n;
+	for (size_t i = 0; i < s->n; i++) {
+		s->v[i]->check = true;
+		spool_kick(s->v[i]);
+	}
 }
 
-void spools_snapshot(const struct spools *s, size_t i, struct spool_view *ret)
+size_t spools_list(const struct spools *s, struct spool_view *views, size_t n)
 {
-	spool_view(s->v[i], ret);
+	static const char *const states[] = { [SPOOL_UNKNOWN] = "absent",
+					      [SPOOL_ABSENT] = "absent",
+					      [SPOOL_SERVED] = "watching",
+					      [SPOOL_UNSERVED] = "refused" };
+
+	for (size_t i = 0; i < MIN(n, s->n); i++) {
+		const struct spool *o = s->v[i];
+		const struct spool_entry *e;
+
+		views[i] = (struct spool_view){ .path = o->path,
+						.message = o->why,
+						.state = o->state,
+						.state_name = states[o->state],
+						.settle_usec = o->settle_usec,
+						.undo_usec = o->undo_usec,
+						.taken = o->taken };
+		LIST_FOREACH(e, &o->entries, link)
+		views[i].waiting += e->state == SPOOL_NEW || e->state == SPOOL_WAITING;
+	}
+	return s->n;
 }

@@ -49,7 +49,7 @@ struct bus {
 	struct quota *quota;
 	bool polkit_silent;           /* it did not answer last, and that has been said */
 	struct device_views *devices; /* as they were a moment ago, or NULL */
-	struct bus_spool spool;       /* the one that was found last */
+	struct spool_view spool;      /* the one that was found last */
 };
 
 /* A connection: to the system bus, or of a client of the private socket. */
@@ -247,7 +247,7 @@ struct device_views {
 const struct device_views *bus_devices_snapshot(struct bus *b);
 struct device_views *device_views_free(struct device_views *v);
 /* Fills SPOOLS_MOST views at most; returns how many. */
-size_t bus_spools_snapshot(struct bus *b, struct bus_spool *views);
+size_t bus_spools_snapshot(struct bus *b, struct spool_view *views);
 extern const struct call view_calls[];
 
 /* ---- signals, the two ways in ------------------------------------------------------------- */

@@ -60,7 +60,7 @@ const struct device_views *bus_devices_snapshot(struct bus *b)
 	return v;
 }
 
-size_t bus_spools_snapshot(struct bus *b, struct bus_spool *views)
+size_t bus_spools_snapshot(struct bus *b, struct spool_view *views)
 {
 	size_t n = b->o.spools ? b->o.spools(views, SPOOLS_MOST, b->o.userdata) : 0;
 
@@ -96,7 +96,7 @@ static int find_spool(sd_bus *conn, const char *path, const char *interface, voi
 		      void **ret_found, sd_bus_error *error)
 {
 	_cleanup_free_ char *name = NULL;
-	struct bus_spool views[SPOOLS_MOST];
+	struct spool_view views[SPOOLS_MOST];
 	struct link *l = userdata;
 	size_t n;
 
@@ -154,7 +154,7 @@ static int list_devices(sd_bus *conn, const char *prefix, void *userdata, char *
 static int list_spools(sd_bus *conn, const char *prefix, void *userdata, char ***ret_nodes,
 		       sd_bus_error *error)
 {
-	struct bus_spool views[SPOOLS_MOST];
+	struct spool_view views[SPOOLS_MOST];
 	struct link *l = userdata;
 	size_t n = 0, found = 0;
 	int r = 0;
@@ -197,7 +197,7 @@ static int append_managed(sd_bus_message *m, const char *prefix, const char *nam
 int views_append_managed(struct bus *b, sd_bus_message *m)
 {
 	const struct device_views *v = bus_devices_snapshot(b);
-	struct bus_spool views[SPOOLS_MOST];
+	struct spool_view views[SPOOLS_MOST];
 	size_t n = bus_spools_snapshot(b, views);
 	int r = 0;
 
@@ -212,20 +212,20 @@ int views_append_managed(struct bus *b, sd_bus_message *m)
 
 static int call_list_spools(struct bus_request *q)
 {
-	struct bus_spool views[SPOOLS_MOST];
+	struct spool_view views[SPOOLS_MOST];
 	size_t n = bus_spools_snapshot(q->bus, views);
 	int r = request_reply(q);
 
 	if (r >= 0)
 		r = sd_bus_message_open_container(q->reply, 'a', "(ayssttt)");
 	for (size_t i = 0; r >= 0 && i < n; i++) {
-		const struct bus_spool *s = &views[i];
+		const struct spool_view *s = &views[i];
 
 		r = sd_bus_message_open_container(q->reply, 'r', "ayssttt");
 		if (r >= 0)
 			r = message_append_bytes(q->reply, s->path);
 		if (r >= 0)
-			r = sd_bus_message_append(q->reply, "s", s->state);
+			r = sd_bus_message_append(q->reply, "s", s->state_name);
 		if (r >= 0)
 			r = message_append_text(q->reply, s->message);
 		if (r >= 0)
@@ -312,7 +312,7 @@ GET_BASIC(get_rate, 'd')
 #define DEVICE(name, type, get, field)                                                             \
 	SD_BUS_PROPERTY(name, type, get, offsetof(struct device_view, field), 0)
 #define SPOOL(name, type, get, field)                                                              \
-	SD_BUS_PROPERTY(name, type, get, offsetof(struct bus_spool, field), 0)
+	SD_BUS_PROPERTY(name, type, get, offsetof(struct spool_view, field), 0)
 
 const sd_bus_vtable device_vtable[] = {
 	SD_BUS_VTABLE_START(0),
@@ -330,7 +330,7 @@ const sd_bus_vtable device_vtable[] = {
 const sd_bus_vtable spool_vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	SPOOL("Path", "ay", get_path, path),
-	SPOOL("State", "s", get_text, state),
+	SPOOL("State", "s", get_text, state_name),
 	SPOOL("Message", "s", get_text, message),
 	SPOOL("Settle", "t", get_number, settle_usec),
 	SPOOL("Undo", "t", get_number, undo_usec),

@@ -25,16 +25,10 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "daemon/spools/spool.h"
+
 struct bus;
 struct operations;
-
-/* A spool as its object shows it. Strings are valid until the next turn of the event loop. */
-struct bus_spool {
-	const char *path;
-	const char *state; /* "watching", "absent", "refused" */
-	const char *message;
-	uint64_t settle_usec, undo_usec, waiting;
-};
 
 struct bus_options {
 	/* Path of the private socket; NULL: none. Taken over from systemd if that listens there. */
@@ -44,7 +38,7 @@ struct bus_options {
 	const char *bus_address;     /* NULL: the system bus */
 	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */
 	/* Fills at most n views; returns how many spools there are. NULL: none. */
-	size_t (*spools)(struct bus_spool *views, size_t n, void *userdata);
+	size_t (*spools)(struct spool_view *views, size_t n, void *userdata);
 	/* Something for the log: a level of syslog(3) and words. NULL: not said. */
 	void (*say)(int level, uid_t uid, const char *text, void *userdata);
 	void *userdata;

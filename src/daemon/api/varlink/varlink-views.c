@@ -11,15 +11,15 @@
 
 static int list_spools(struct varlink_call *q)
 {
-	struct bus_spool views[SPOOLS_MOST];
+	struct spool_view views[SPOOLS_MOST];
 	size_t n = bus_spools_snapshot(q->varlink->bus, views);
 
 	q->list = "spools";
 	for (size_t i = 0; i < n && q->error >= 0; i++) {
-		const struct bus_spool *s = &views[i];
+		const struct spool_view *s = &views[i];
 		sd_json_variant *v = NULL;
 		int r = sd_json_buildo(&v, BUILD_PAIRS_PATH(s->path),
-				       SD_JSON_BUILD_PAIR_STRING("state", s->state),
+				       SD_JSON_BUILD_PAIR_STRING("state", s->state_name),
 				       BUILD_PAIR_TEXT("message", s->message),
 				       SD_JSON_BUILD_PAIR_UNSIGNED("settleUSec", s->settle_usec),
 				       SD_JSON_BUILD_PAIR_UNSIGNED("undoUSec", s->undo_usec),
