@@ -14,6 +14,7 @@
 #include "decision-log.h"
 #include "pacing/sensors/device-set.h"
 #include "pacing/sensors/discard-wait.h"
+#include "pacing/sensors/pressure-sensor.h"
 #include "pace.h"
 #include "peers.h"
 #include "pacing/sensors/sensors.h"
@@ -127,23 +128,16 @@ static void peers_account(struct pacer *p, struct pacing_sample *s)
 		peers_request_sync(&p->peers);
 }
 
-static void canary_steer(struct pacer *p, const struct pacing_sample *s)
+static void canary_steer(struct pacer *p)
 {
 	if (!p->sensors.canary)
 		return;
 	/* Killed, or impossible there. It is not made again: what there is no memory for now would
 	 * be killed again, and pacing does without on some filesystems anyway. */
-	if (p->sensors.canary_gone) {
+	if (p->sensors.canary_gone)
 		controller_no_canary(&p->controller);
-		return;
-	}
-	/* One at a time, at moments that the controller chooses. */
-	if (p->suspended || !controller_wants_canary(&p->controller) || s->canary_busy) {
-		canary_enable(p->sensors.canary, false);
-		return;
-	}
-	canary_enable(p->sensors.canary, true);
-	canary_poke(p->sensors.canary);
+	else if (!p->suspended && controller_wants_canary(&p->controller))
+		canary_ask(p->sensors.canary);
 }
 
 static void *sampler(void *userdata)
@@ -167,7 +161,7 @@ static void *sampler(void *userdata)
 				trace_sample(p->o.trace, &s);
 			next = controller_sample(&p->controller, &s);
 			decision_log_update(&p->log, &p->controller, p->devices.key, 0);
-			canary_steer(p, &s);
+			canary_steer(p);
 			step_publish(p);
 		}
 		if (before != p->controller.mode || gap != p->controller.gap ||
@@ -308,19 +302,15 @@ static uint64_t step(void *userdata)
 	return atomic_load_explicit(&p->step, memory_order_relaxed);
 }
 
-/* Has any process waited for I/O in the last seconds? The kernel's own mean over 10 s answers
- * before the first sample of the device can. Where the kernel has no mean, one might have. */
+/* Has any process waited for I/O in the last seconds? The kernel answers before the first sample of
+ * the device can. Where it does not know, one might have. */
 static bool presume_busy(const char *proc)
 {
-	_cleanup_free_ char *text = NULL;
+	struct pressure_sample pressure;
 	char path[128];
-	const char *avg;
 
 	(void)snprintf(path, sizeof(path), "%s/pressure/io", proc);
-	if (fd_read_file(path, KiB(4), &text) < 0)
-		return true;
-	avg = strstr(text, "avg10=");
-	return !avg || strtod(avg + strlen("avg10="), NULL) >= 0.01;
+	return pressure_sample(path, &pressure) < 0 || pressure.recent;
 }
 
 static void locks_init(struct pacer *p)
@@ -370,14 +360,13 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	if (!p)
 		return -ENOMEM;
 	p->o = *o;
-	p->sensors = SENSORS_INIT;
 	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
 	p->snapshot_usec = now_usec();
 	TAILQ_INIT(&p->waiting);
 	locks_init(p);
 	r = devices_find(&p->devices, sys, proc, fd);
 	if (r >= 0)
-		r = sensors_open(&p->sensors, &p->devices, sys, canary_dirfd);
+		sensors_open(&p->sensors, &p->devices, sys, canary_dirfd);
 	/* Without a disk nothing is synced and no foreign I/O is seen: full speed, as ever. */
 	if (r < 0 || (p->sensors.n_disks == 0 && !o->diskless)) {
 		pacer_free(p);
@@ -503,8 +492,6 @@ void pacer_suspend(struct pacer *p, bool on)
 {
 	pthread_mutex_lock(&p->lock);
 	p->suspended = on;
-	if (p->sensors.canary && on)
-		canary_enable(p->sensors.canary, false);
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -236,12 +236,28 @@ START_TEST(taking_over)
 }
 END_TEST
 
-START_TEST(where_the_counters_are)
+START_TEST(whether_it_counts)
 {
-	char path[64];
+	struct fixture f;
 
-	blockdev_stat_path("/sys", makedev(259, 3), path, sizeof(path));
-	ck_assert_str_eq(path, "/sys/dev/block/259:3/stat");
+	begin(&f);
+	disk(&f, "sda", "8:0", false, "0\n");
+	device(&f, "sda/sda1", "8:1");
+	attribute(&f, "sda/sda1", "partition", "1\n");
+	ck_assert_int_eq(blockdevs_add(&f.b, f.sys, makedev(8, 0)), 0);
+	ck_assert(f.b.v[0].counts); /* nothing says otherwise */
+	blockdevs_done(&f.b);
+	attribute(&f, "sda", "queue/iostats", "0\n");
+	ck_assert_int_eq(blockdevs_add(&f.b, f.sys, makedev(8, 0)), 0);
+	ck_assert(!f.b.v[0].counts);
+	/* A partition counts as its disk does. */
+	ck_assert_int_eq(blockdevs_add(&f.b, f.sys, makedev(8, 1)), 0);
+	ck_assert(!f.b.v[1].counts);
+	blockdevs_done(&f.b);
+	attribute(&f, "sda", "queue/iostats", "1\n");
+	ck_assert_int_eq(blockdevs_add(&f.b, f.sys, makedev(8, 0)), 0);
+	ck_assert(f.b.v[0].counts);
+	end(&f);
 }
 END_TEST
 
@@ -255,7 +271,7 @@ int main(void)
 				 a_loop_device,
 				 btrfs_over_several,
 				 taking_over,
-				 where_the_counters_are };
+				 whether_it_counts };
 
 	return run_case("blockdevs", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -41,92 +41,68 @@ static void end(struct fixture *f)
 	scratch_remove(f->dir);
 }
 
-/* Waits until so many have ended. */
-static void wait_for(struct fixture *f, uint64_t count)
+/* Waits for the end of one. */
+static void wait_for(struct fixture *f)
 {
 	uint64_t began = now_usec();
 
-	for (;;) {
-		canary_sample(f->c, &f->s);
-		if (f->s.count + f->s.failures >= count)
-			return;
+	do {
 		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
 		(void)poll(NULL, 0, 5);
-	}
+		canary_sample(f->c, &f->s);
+	} while (f->s.busy);
 }
 
-START_TEST(silent_until_enabled)
+START_TEST(silent_until_asked)
 {
 	struct fixture f;
 
 	begin(&f);
-	canary_poke(f.c);
 	(void)poll(NULL, 0, 50);
 	canary_sample(f.c, &f.s);
 	ck_assert_uint_eq(f.s.count, 0);
-	ck_assert_uint_eq(f.s.started_usec, 0);
-	ck_assert_uint_eq(f.s.ended_usec, 0);
-	canary_enable(f.c, true);
-	wait_for(&f, 1);
-	ck_assert_int_eq(f.s.error, 0);
-	ck_assert_uint_gt(f.s.ended_usec, 0);
-	ck_assert_uint_le(f.s.ended_usec, now_usec());
-	end(&f);
-}
-END_TEST
-
-START_TEST(once_a_second)
-{
-	uint64_t first;
-	struct fixture f;
-
-	begin(&f);
-	canary_enable(f.c, true);
-	wait_for(&f, 1);
-	first = f.s.ended_usec - f.s.last_usec;
-	wait_for(&f, 2);
-	ck_assert_uint_ge(f.s.ended_usec - f.s.last_usec - first, USEC_PER_SEC);
-	end(&f);
-}
-END_TEST
-
-START_TEST(poked_five_times_a_second_at_most)
-{
-	uint64_t first;
-	struct fixture f;
-
-	begin(&f);
-	canary_enable(f.c, true);
-	wait_for(&f, 1);
-	first = f.s.ended_usec - f.s.last_usec;
-	for (uint64_t i = 2; i <= 4; i++) {
-		canary_poke(f.c);
-		canary_poke(f.c);
-		wait_for(&f, i);
-		ck_assert_uint_ge(f.s.ended_usec - f.s.last_usec - first,
-				  (i - 1) * USEC_PER_SEC / 5);
-	}
-	/* But sooner than unasked. */
-	ck_assert_uint_lt(f.s.ended_usec - f.s.last_usec - first, 3 * USEC_PER_SEC);
-	end(&f);
-}
-END_TEST
-
-START_TEST(disabled_again)
-{
-	uint64_t count;
-	struct fixture f;
-
-	begin(&f);
-	canary_enable(f.c, true);
-	wait_for(&f, 1);
-	canary_enable(f.c, false);
-	canary_sample(f.c, &f.s);
-	count = f.s.count;
-	canary_poke(f.c);
+	ck_assert(!f.s.busy && !f.s.gone);
+	canary_ask(f.c);
+	wait_for(&f);
+	ck_assert_uint_eq(f.s.count, 1);
+	ck_assert_uint_gt(f.s.last_usec, 0);
+	/* One for each time. */
 	(void)poll(NULL, 0, 300);
 	canary_sample(f.c, &f.s);
-	ck_assert_uint_eq(f.s.count, count);
+	ck_assert_uint_eq(f.s.count, 1);
+	end(&f);
+}
+END_TEST
+
+START_TEST(busy_from_the_moment_it_is_asked)
+{
+	struct fixture f;
+
+	begin(&f);
+	for (uint64_t i = 1; i <= 3; i++) {
+		canary_sample(f.c, &f.s);
+		ck_assert(!f.s.busy);
+		canary_ask(f.c);
+		canary_ask(f.c);
+		wait_for(&f);
+		ck_assert_uint_eq(f.s.count, i);
+		(void)poll(NULL, 0, 200);
+	}
+	end(&f);
+}
+END_TEST
+
+START_TEST(five_times_a_second_at_most)
+{
+	uint64_t began = now_usec();
+	struct fixture f;
+
+	begin(&f);
+	do {
+		canary_ask(f.c);
+		wait_for(&f);
+	} while (f.s.count < 4);
+	ck_assert_uint_ge(now_usec() - began, 3 * USEC_PER_SEC / 5);
 	end(&f);
 }
 END_TEST
@@ -136,8 +112,8 @@ START_TEST(leaves_no_name)
 	struct fixture f;
 
 	begin(&f);
-	canary_enable(f.c, true);
-	wait_for(&f, 1);
+	canary_ask(f.c);
+	wait_for(&f);
 	ck_assert_uint_eq(tree_count(f.dir), 0);
 	end(&f);
 }
@@ -149,7 +125,7 @@ START_TEST(freed_at_any_time)
 
 	for (int i = 0; i < 50; i++) {
 		begin(&f);
-		canary_enable(f.c, true);
+		canary_ask(f.c);
 		(void)poll(NULL, 0, i % 3);
 		end(&f);
 	}
@@ -157,17 +133,29 @@ START_TEST(freed_at_any_time)
 }
 END_TEST
 
+/* Waits for the end of its process. */
+static void wait_for_end(struct fixture *f)
+{
+	uint64_t began = now_usec();
+
+	do {
+		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
+		(void)poll(NULL, 0, 5);
+		canary_sample(f->c, &f->s);
+	} while (!f->s.gone);
+	ck_assert(!f->s.busy);
+}
+
 START_TEST(where_it_cannot_be)
 {
 	struct fixture f = { .fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
 	struct canary *none = NULL;
 
 	ck_assert_int_eq(canary_new(&f.c, f.fd), 0);
-	canary_enable(f.c, true);
-	wait_for(&f, 1);
-	ck_assert_int_eq(f.s.error, -EOPNOTSUPP);
+	canary_ask(f.c);
+	wait_for_end(&f);
 	ck_assert_uint_eq(f.s.count, 0);
-	canary_poke(f.c);
+	canary_ask(f.c);
 	f.c = canary_free(f.c);
 	(void)close(f.fd);
 	ck_assert_int_eq(canary_new(&none, -1), -EBADF);
@@ -211,7 +199,6 @@ static void stop_in_sync(pid_t pid)
 /* By the kernel, for want of memory, or by an administrator. */
 START_TEST(test_fault_14_killed_in_mid_sync)
 {
-	uint64_t began = now_usec();
 	struct fixture f;
 	pid_t pid;
 
@@ -219,36 +206,27 @@ START_TEST(test_fault_14_killed_in_mid_sync)
 	pid = its_process();
 	ck_assert_int_eq(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD), 0);
 	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
-	canary_enable(f.c, true);
+	canary_ask(f.c);
 	stop_in_sync(pid);
 	canary_sample(f.c, &f.s);
-	ck_assert_uint_gt(f.s.started_usec, 0);
-	ck_assert(!f.s.gone);
+	ck_assert(f.s.busy && !f.s.gone);
 	ck_assert_int_eq(kill(pid, SIGKILL), 0);
-	do {
-		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
-		(void)poll(NULL, 0, 5);
-		canary_sample(f.c, &f.s);
-	} while (f.s.started_usec > 0);
-	ck_assert(f.s.gone);
-	ck_assert_int_eq(f.s.error, -EPIPE);
-	ck_assert_uint_eq(f.s.failures, 1);
+	wait_for_end(&f);
 	ck_assert_uint_eq(f.s.count, 0);
-	/* It stays so, and is told of once. */
-	canary_poke(f.c);
-	canary_enable(f.c, false);
+	/* It stays so. */
+	(void)poll(NULL, 0, 200);
+	canary_ask(f.c);
 	canary_sample(f.c, &f.s);
-	ck_assert_uint_eq(f.s.failures, 1);
+	ck_assert(f.s.gone && !f.s.busy);
 	end(&f);
 }
 END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { silent_until_enabled,
-				 once_a_second,
-				 poked_five_times_a_second_at_most,
-				 disabled_again,
+	const TTest *tests[] = { silent_until_asked,
+				 busy_from_the_moment_it_is_asked,
+				 five_times_a_second_at_most,
 				 leaves_no_name,
 				 freed_at_any_time,
 				 where_it_cannot_be,

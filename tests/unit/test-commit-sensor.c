@@ -34,7 +34,6 @@ static const char btrfs[] = "commits 7\n"
 
 struct fixture {
 	char dir[PATH_MAX], path[PATH_MAX + 16];
-	struct commit_sensor s;
 	struct commit_sample c;
 };
 
@@ -43,12 +42,10 @@ static void begin(struct fixture *f, const char *text)
 	scratch_make(f->dir, sizeof(f->dir));
 	(void)snprintf(f->path, sizeof(f->path), "%s/info", f->dir);
 	file_make(f->dir, "info", text);
-	f->s = (struct commit_sensor){ .fd = -1 };
 }
 
 static void end(struct fixture *f)
 {
-	commit_sensor_close(&f->s);
 	scratch_remove(f->dir);
 }
 
@@ -57,9 +54,7 @@ START_TEST(of_jbd2)
 	struct fixture f;
 
 	begin(&f, jbd2);
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_JBD2, f.path), 0);
-	ck_assert(f.s.has_recent && !f.s.has_total && !f.s.has_current);
-	ck_assert_int_eq(commit_sensor_sample(&f.s, &f.c), 0);
+	ck_assert_int_eq(commit_sample(COMMIT_JBD2, f.path, &f.c), 0);
 	ck_assert_uint_eq(f.c.commits, 1234);
 	ck_assert_uint_eq(f.c.recent_usec, 13524);
 	ck_assert_uint_eq(f.c.total_usec, 0);
@@ -72,12 +67,11 @@ START_TEST(of_jbd2_before_the_first)
 	struct fixture f;
 
 	begin(&f, "0 transactions (0 requested), each up to 1024 blocks\n");
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_JBD2, f.path), 0);
-	ck_assert_int_eq(commit_sensor_sample(&f.s, &f.c), 0);
+	ck_assert_int_eq(commit_sample(COMMIT_JBD2, f.path, &f.c), 0);
 	ck_assert_uint_eq(f.c.commits, 0);
 	ck_assert_uint_eq(f.c.recent_usec, 0);
 	file_make(f.dir, "info", jbd2);
-	ck_assert_int_eq(commit_sensor_sample(&f.s, &f.c), 0);
+	ck_assert_int_eq(commit_sample(COMMIT_JBD2, f.path, &f.c), 0);
 	ck_assert_uint_eq(f.c.commits, 1234);
 	end(&f);
 }
@@ -88,13 +82,10 @@ START_TEST(of_xfs)
 	struct fixture f;
 
 	begin(&f, xfs);
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_XFS, f.path), 0);
-	ck_assert(!f.s.has_recent && !f.s.has_total && !f.s.has_current);
-	ck_assert_int_eq(commit_sensor_sample(&f.s, &f.c), 0);
+	ck_assert_int_eq(commit_sample(COMMIT_XFS, f.path, &f.c), 0);
 	ck_assert_uint_eq(f.c.commits, 44);
 	ck_assert_uint_eq(f.c.log_writes, 11);
 	ck_assert_uint_eq(f.c.log_sectors, 22);
-	ck_assert_uint_eq(f.c.log_waits, 55);
 	ck_assert_uint_eq(f.c.recent_usec, 0);
 	end(&f);
 }
@@ -105,14 +96,11 @@ START_TEST(of_btrfs)
 	struct fixture f;
 
 	begin(&f, btrfs);
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_BTRFS, f.path), 0);
-	ck_assert(f.s.has_recent && f.s.has_total && !f.s.has_current);
-	ck_assert_int_eq(commit_sensor_sample(&f.s, &f.c), 0);
+	ck_assert_int_eq(commit_sample(COMMIT_BTRFS, f.path, &f.c), 0);
 	ck_assert_uint_eq(f.c.commits, 7);
 	ck_assert_uint_eq(f.c.recent_usec, 12000);
 	ck_assert_uint_eq(f.c.max_usec, 340000);
 	ck_assert_uint_eq(f.c.total_usec, 900000);
-	ck_assert_uint_eq(f.c.current_usec, 0);
 	end(&f);
 }
 END_TEST
@@ -123,10 +111,9 @@ START_TEST(of_newer_btrfs)
 
 	begin(&f, "commits 7\ncur_commit_ms 5\nlast_commit_ms 12\nmax_commit_ms 340\n"
 		  "total_commit_ms 900\n");
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_BTRFS, f.path), 0);
-	ck_assert(f.s.has_current);
-	ck_assert_int_eq(commit_sensor_sample(&f.s, &f.c), 0);
-	ck_assert_uint_eq(f.c.current_usec, 5000);
+	ck_assert_int_eq(commit_sample(COMMIT_BTRFS, f.path, &f.c), 0);
+	ck_assert_uint_eq(f.c.commits, 7);
+	ck_assert_uint_eq(f.c.recent_usec, 12000);
 	end(&f);
 }
 END_TEST
@@ -154,8 +141,7 @@ START_TEST(something_else_is_refused)
 		struct fixture f;
 
 		begin(&f, bad[i].text);
-		ck_assert_int_eq(commit_sensor_open(&f.s, bad[i].kind, f.path), -EBADMSG);
-		ck_assert_int_eq(f.s.fd, -1);
+		ck_assert_int_eq(commit_sample(bad[i].kind, f.path, &f.c), -EBADMSG);
 		end(&f);
 	}
 }
@@ -166,12 +152,11 @@ START_TEST(nothing_there)
 	struct fixture f;
 
 	begin(&f, btrfs);
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_BTRFS, "/nowhere"), -ENOENT);
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_NONE, NULL), -EINVAL);
-	ck_assert_int_eq(commit_sensor_open(&f.s, COMMIT_BTRFS, f.path), 0);
+	ck_assert_int_eq(commit_sample(COMMIT_BTRFS, "/nowhere", &f.c), -ENOENT);
+	ck_assert_int_eq(commit_sample(COMMIT_NONE, NULL, &f.c), -EINVAL);
 	f.c.commits = 77;
 	file_make(f.dir, "info", "garbage");
-	ck_assert_int_eq(commit_sensor_sample(&f.s, &f.c), -EBADMSG);
+	ck_assert_int_eq(commit_sample(COMMIT_BTRFS, f.path, &f.c), -EBADMSG);
 	ck_assert_uint_eq(f.c.commits, 77);
 	end(&f);
 }

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "pacing/sensors/disk-sensor.h"
 #include "support.h"
@@ -13,16 +14,15 @@
 #define STAT17 "   10   1   20   30   40   2   50   60   3   70   90  5 0 600 7 8 9\n"
 
 struct fixture {
-	char dir[PATH_MAX], path[PATH_MAX + 16];
+	char dir[PATH_MAX];
 	struct disk_sensor s;
 };
 
 static void begin(struct fixture *f, const char *stat)
 {
 	scratch_make(f->dir, sizeof(f->dir));
-	(void)snprintf(f->path, sizeof(f->path), "%s/sda/stat", f->dir);
-	file_make(f->dir, "sda/stat", stat);
-	f->s = (struct disk_sensor){ .fd = -1, .iostats_fd = -1 };
+	file_make(f->dir, "dev/block/8:0/stat", stat);
+	f->s = (struct disk_sensor){ .fd = -1 };
 }
 
 static void end(struct fixture *f)
@@ -54,7 +54,7 @@ START_TEST(kernels_count_more_and_more)
 		struct fixture f;
 
 		begin(&f, stats[i]);
-		ck_assert_int_eq(disk_sensor_open(&f.s, f.path), 0);
+		ck_assert_int_eq(disk_sensor_open(&f.s, f.dir, makedev(8, 0)), 0);
 		ck_assert_int_eq(disk_sensor_sample(&f.s, &d), 0);
 		check_common(&d);
 		ck_assert_int_eq(f.s.has_discards, i >= 1);
@@ -78,14 +78,14 @@ START_TEST(something_else_is_refused)
 
 	for (size_t i = 0; i < 4; i++) {
 		begin(&f, stats[i]);
-		ck_assert_int_eq(disk_sensor_open(&f.s, f.path), -EBADMSG);
+		ck_assert_int_eq(disk_sensor_open(&f.s, f.dir, makedev(8, 0)), -EBADMSG);
 		ck_assert_int_eq(f.s.fd, -1);
 		end(&f);
 	}
 	begin(&f, STAT17);
-	ck_assert_int_eq(disk_sensor_open(&f.s, "/nowhere/stat"), -ENOENT);
-	ck_assert_int_eq(disk_sensor_open(&f.s, f.path), 0);
-	file_make(f.dir, "sda/stat", "garbage");
+	ck_assert_int_eq(disk_sensor_open(&f.s, f.dir, makedev(8, 1)), -ENOENT);
+	ck_assert_int_eq(disk_sensor_open(&f.s, f.dir, makedev(8, 0)), 0);
+	file_make(f.dir, "dev/block/8:0/stat", "garbage");
 	ck_assert_int_eq(disk_sensor_sample(&f.s, &d), -EBADMSG);
 	ck_assert_uint_eq(d.reads, 77);
 	end(&f);
@@ -98,9 +98,9 @@ START_TEST(each_sample_is_new)
 	struct fixture f;
 
 	begin(&f, STAT17);
-	ck_assert_int_eq(disk_sensor_open(&f.s, f.path), 0);
+	ck_assert_int_eq(disk_sensor_open(&f.s, f.dir, makedev(8, 0)), 0);
 	ck_assert_int_eq(disk_sensor_sample(&f.s, &then), 0);
-	file_make(f.dir, "sda/stat", "11 1 28 31 42 2 66 64 1 75 99 6 0 1600 17 9 29\n");
+	file_make(f.dir, "dev/block/8:0/stat", "11 1 28 31 42 2 66 64 1 75 99 6 0 1600 17 9 29\n");
 	ck_assert_int_eq(disk_sensor_sample(&f.s, &now), 0);
 	disk_sample_since(&now, &then, &since);
 	ck_assert_uint_eq(since.reads, 1);
@@ -165,47 +165,10 @@ START_TEST(sums)
 }
 END_TEST
 
-START_TEST(whether_it_counts)
-{
-	struct fixture f;
-
-	begin(&f, STAT17);
-	ck_assert_int_eq(disk_sensor_open(&f.s, f.path), 0);
-	ck_assert(disk_sensor_counts(&f.s)); /* nothing says otherwise */
-	disk_sensor_close(&f.s);
-	file_make(f.dir, "sda/queue/iostats", "0\n");
-	ck_assert_int_eq(disk_sensor_open(&f.s, f.path), 0);
-	ck_assert(!disk_sensor_counts(&f.s));
-	file_make(f.dir, "sda/queue/iostats", "1\n");
-	ck_assert(disk_sensor_counts(&f.s));
-	end(&f);
-}
-END_TEST
-
-START_TEST(a_partition_counts_as_its_disk_does)
-{
-	struct fixture f;
-
-	begin(&f, STAT17);
-	file_make(f.dir, "sda/queue/iostats", "0\n");
-	file_make(f.dir, "sda/sda1/stat", STAT17);
-	link_make(f.dir, "8:1", "sda/sda1");
-	(void)snprintf(f.path, sizeof(f.path), "%s/8:1/stat", f.dir);
-	ck_assert_int_eq(disk_sensor_open(&f.s, f.path), 0);
-	ck_assert(!disk_sensor_counts(&f.s));
-	end(&f);
-}
-END_TEST
-
 int main(void)
 {
-	const TTest *tests[] = { kernels_count_more_and_more,
-				 something_else_is_refused,
-				 each_sample_is_new,
-				 counters_that_go_backwards,
-				 sums,
-				 whether_it_counts,
-				 a_partition_counts_as_its_disk_does };
+	const TTest *tests[] = { kernels_count_more_and_more, something_else_is_refused,
+				 each_sample_is_new, counters_that_go_backwards, sums };
 
 	return run_case("disk-sensor", tests, sizeof(tests) / sizeof(tests[0]));
 }

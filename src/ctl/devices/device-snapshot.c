@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+
+#define PRESSURE "/proc/pressure/io"
 
 const char *snapshot_disk_name(const struct snapshot_disk *d)
 {
@@ -29,16 +30,13 @@ static dev_t number(const struct snapshot_disk *d)
 static void disk_add(struct device_snapshot *l, const struct blockdev *of, bool whole)
 {
 	struct snapshot_disk *d = &l->disks[l->n_disks];
-	char path[PATH_MAX];
 
 	*d = (struct snapshot_disk){ .of = of, .whole = whole };
 	for (size_t i = 0; i < l->n_disks; i++)
 		if (number(&l->disks[i]) == number(d))
 			return;
-	blockdev_stat_path("/sys", number(d), path, sizeof(path));
-	d->present = disk_sensor_open(&d->sensor, path) >= 0;
+	d->present = disk_sensor_open(&d->sensor, "/sys", number(d)) >= 0;
 	if (d->present) {
-		d->counts = disk_sensor_counts(&d->sensor);
 		d->present = disk_sensor_sample(&d->sensor, &d->boot) >= 0;
 		d->before = d->boot;
 		if (!d->present)
@@ -79,17 +77,15 @@ int device_snapshot_begin(struct device_snapshot *l, const char *path)
 {
 	int r;
 
-	*l = (struct device_snapshot){ .path = path, .commit.fd = -1, .pressure_sensor.fd = -1 };
+	*l = (struct device_snapshot){ .path = path };
 	r = devices_of(&l->d, path);
 	if (r >= 0)
 		r = disks_add(l);
 	if (r < 0)
 		return r;
-	l->has_commits = commit_sensor_open(&l->commit, l->d.commit_kind, l->d.commit_path) >= 0 &&
-			 commit_sensor_sample(&l->commit, &l->commits) >= 0;
+	l->has_commits = commit_sample(l->d.commit_kind, l->d.commit_path, &l->commits) >= 0;
 	l->commits_before = l->commits;
-	l->has_pressure = pressure_sensor_open(&l->pressure_sensor, "/proc/pressure/io") >= 0 &&
-			  pressure_sensor_sample(&l->pressure_sensor, &l->pressure) >= 0;
+	l->has_pressure = pressure_sample(PRESSURE, &l->pressure) >= 0;
 	l->pressure_before = l->pressure;
 	l->began_usec = now_usec();
 	return 0;
@@ -105,9 +101,9 @@ void device_snapshot_update(struct device_snapshot *l)
 			disk_sample_since(&d->boot, &d->before, &d->span);
 	}
 	if (l->has_commits)
-		(void)commit_sensor_sample(&l->commit, &l->commits);
+		(void)commit_sample(l->d.commit_kind, l->d.commit_path, &l->commits);
 	if (l->has_pressure)
-		(void)pressure_sensor_sample(&l->pressure_sensor, &l->pressure);
+		(void)pressure_sample(PRESSURE, &l->pressure);
 	l->span_usec = now_usec() - l->began_usec;
 }
 
@@ -116,8 +112,6 @@ void device_snapshot_done(struct device_snapshot *l)
 	for (size_t i = 0; i < l->n_disks; i++)
 		if (l->disks[i].present)
 			disk_sensor_close(&l->disks[i].sensor);
-	commit_sensor_close(&l->commit);
-	pressure_sensor_close(&l->pressure_sensor);
 	devices_done(&l->d);
 	free(l->disks);
 }

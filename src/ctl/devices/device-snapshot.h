@@ -14,7 +14,6 @@ struct snapshot_disk {
 	const struct blockdev *of;
 	bool whole;   /* the disk of a partition, not the partition itself */
 	bool present; /* it has counters that can be read */
-	bool counts;  /* and they move */
 	struct disk_sensor sensor;
 	struct disk_sample boot, before, span;
 };
@@ -25,9 +24,7 @@ struct device_snapshot {
 	struct snapshot_disk *disks;
 	size_t n_disks;
 	bool has_commits, has_pressure;
-	struct commit_sensor commit;
 	struct commit_sample commits, commits_before;
-	struct pressure_sensor pressure_sensor;
 	struct pressure_sample pressure, pressure_before;
 	uint64_t began_usec, span_usec; /* span_usec is 0 before an update */
 };

@@ -53,7 +53,7 @@ static json_t *disk_json(const struct device_snapshot *l, const struct snapshot_
 			 (int)of->leaf, "whole_disk", (int)d->whole, "rotating", (int)of->rotating,
 			 "discard_max_bytes", (json_int_t)of->discard_max_bytes, "backing_file",
 			 d->whole || !of->backing_file ? json_null() : json_path(of->backing_file),
-			 "counts", (int)(d->present && d->counts), "boot",
+			 "counts", (int)(d->present && of->counts), "boot",
 			 d->present ? sample_json(d, &d->boot) : json_null(), "now",
 			 now ? sample_json(d, &d->span) : json_null());
 }
@@ -61,16 +61,15 @@ static json_t *disk_json(const struct device_snapshot *l, const struct snapshot_
 static json_t *commits_json(const struct device_snapshot *l)
 {
 	const struct commit_sample *c = &l->commits;
-	const struct commit_sensor *s = &l->commit;
-	bool xfs = s->kind == COMMIT_XFS;
+	bool xfs = l->d.commit_kind == COMMIT_XFS, btrfs = l->d.commit_kind == COMMIT_BTRFS;
 
 	if (!l->has_commits)
 		return json_null();
-	return json_pack("{sssIsosososososo}", "kind", commit_kind_name(s->kind), "count",
+	return json_pack("{sssIsosososososo}", "kind", commit_kind_name(l->d.commit_kind), "count",
 			 (json_int_t)c->commits, "recent_usec",
-			 number_or_null(s->has_recent, c->recent_usec), "total_usec",
-			 number_or_null(s->has_total, c->total_usec), "max_usec",
-			 number_or_null(s->has_total, c->max_usec), "log_writes",
+			 number_or_null(!xfs, c->recent_usec), "total_usec",
+			 number_or_null(btrfs, c->total_usec), "max_usec",
+			 number_or_null(btrfs, c->max_usec), "log_writes",
 			 number_or_null(xfs, c->log_writes), "log_bytes",
 			 number_or_null(xfs, c->log_sectors * SECTOR), "now",
 			 l->span_usec > 0 ? json_pack("{sI}", "count",

@@ -111,7 +111,7 @@ static void print_disk(const struct device_snapshot *l, const struct snapshot_di
 	print_head(w, name ? name : "?", kind_words(d, kind, sizeof(kind)));
 	if (!d->present)
 		(void)puts("no counters: the time of each step itself is used instead");
-	else if (!d->counts)
+	else if (!d->of->counts)
 		(void)puts("counts nothing (queue/iostats is 0): the time of each step itself is "
 			   "used instead");
 	else
@@ -150,6 +150,7 @@ static void print_disks(const struct device_snapshot *l)
 static void print_commits(const struct device_snapshot *l)
 {
 	const struct commit_sample *c = &l->commits;
+	bool xfs = l->d.commit_kind == COMMIT_XFS;
 	char n[28], mean[LATENCY_SIZE];
 
 	if (l->d.b.n == 0)
@@ -159,11 +160,11 @@ static void print_commits(const struct device_snapshot *l)
 		return;
 	}
 	(void)printf(" Commits: %s%s since it was mounted", count_format(n, sizeof(n), c->commits),
-		     l->commit.kind == COMMIT_XFS ? " forces of the log" : "");
-	if (l->commit.has_total)
+		     xfs ? " forces of the log" : "");
+	if (l->d.commit_kind == COMMIT_BTRFS)
 		(void)printf(", %s on average",
 			     mean_format(mean, sizeof(mean), c->commits, c->total_usec));
-	if (l->commit.has_recent)
+	if (!xfs)
 		(void)printf(", lately %s",
 			     mean_format(mean, sizeof(mean), c->commits > 0, c->recent_usec));
 	if (l->span_usec > 0)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "blockdevs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,33 +15,23 @@
 
 #include "base/fd.h"
 
-/* Reads a file of one line beneath dir. Returns it without its newline (malloc'ed), or NULL. */
-static char *line_read(const char *dir, const char *name)
+static char *line_read(const char *format, ...) _printf_(1, 2);
+
+/* Reads a file of one line. Returns it without its newline (malloc'ed), or NULL. */
+static char *line_read(const char *format, ...)
 {
 	_cleanup_free_ char *path = NULL;
 	char *line = NULL;
-	ssize_t len;
+	ssize_t len = 0;
+	va_list ap;
 
-	if (asprintf(&path, "%s/%s", dir, name) < 0)
-		return NULL;
-	len = fd_read_file(path, KiB(64), &line);
+	va_start(ap, format);
+	if (vasprintf(&path, format, ap) >= 0)
+		len = fd_read_file(path, KiB(64), &line);
+	va_end(ap);
 	if (len > 0 && line[len - 1] == '\n')
 		line[len - 1] = '\0';
 	return line;
-}
-
-static uint64_t number_read(const char *dir, const char *name)
-{
-	_cleanup_free_ char *line = line_read(dir, name);
-
-	return line ? strtoull(line, NULL, 10) : 0;
-}
-
-static bool has(const char *dir, const char *name)
-{
-	_cleanup_free_ char *path = NULL;
-
-	return asprintf(&path, "%s/%s", dir, name) >= 0 && access(path, F_OK) == 0;
 }
 
 static struct blockdev *find(struct blockdevs *b, dev_t dev)
@@ -53,49 +44,41 @@ static struct blockdev *find(struct blockdevs *b, dev_t dev)
 
 static void push(struct blockdevs *b, dev_t dev)
 {
-	if (find(b, dev))
-		return;
-	if (b->n < BLOCKDEVS_MOST)
-		b->v[b->n++] = (struct blockdev){ .dev = dev, .disk = dev };
+	if (!find(b, dev) && b->n < BLOCKDEVS_MOST)
+		b->v[b->n++] = (struct blockdev){ .dev = dev, .disk = dev, .counts = true };
 }
 
-/* "254:0" as the file `dev` of a block device has it. */
-static bool number_parse(const char *s, dev_t *ret)
+/* The number of the device whose directory this is, as its file `dev` has it: "254:0". */
+static bool number_read(const char *dir, dev_t *ret)
 {
+	_cleanup_free_ char *number = line_read("%s/dev", dir);
 	unsigned ma, mi;
 
-	if (!s || sscanf(s, "%u:%u", &ma, &mi) != 2)
+	if (!number || sscanf(number, "%u:%u", &ma, &mi) != 2)
 		return false;
 	*ret = makedev(ma, mi);
 	return true;
 }
 
-/* Pushes what device mapper or MD made this device of. Returns how many that are. */
-static size_t push_slaves(struct blockdevs *b, const char *dir)
+/* Reads the numbers of the devices that a directory lists. Returns how many there are. */
+static size_t list_read(const char *dir, const char *name, dev_t ret[BLOCKDEVS_MOST])
 {
-	_cleanup_free_ char *slaves = NULL;
-	struct dirent *d;
+	_cleanup_free_ char *pattern = NULL;
+	_cleanup_(globfree) glob_t found = { 0 };
 	size_t n = 0;
-	DIR *list;
 
-	if (asprintf(&slaves, "%s/slaves", dir) < 0)
+	if (asprintf(&pattern, "%s/%s/*", dir, name) < 0 || glob(pattern, 0, NULL, &found) != 0)
 		return 0;
-	list = opendir(slaves);
-	while (list && (d = readdir(list))) {
-		_cleanup_free_ char *slave = NULL, *number = NULL;
-		dev_t dev;
-
-		if (d->d_name[0] == '.' || asprintf(&slave, "%s/%s", slaves, d->d_name) < 0)
-			continue;
-		number = line_read(slave, "dev");
-		if (!number_parse(number, &dev))
-			continue;
-		push(b, dev);
-		n++;
-	}
-	if (list)
-		(void)closedir(list);
+	for (size_t i = 0; i < found.gl_pathc && n < BLOCKDEVS_MOST; i++)
+		n += number_read(found.gl_pathv[i], &ret[n]);
 	return n;
+}
+
+static uint64_t queue_read(const char *disk, const char *name, uint64_t otherwise)
+{
+	_cleanup_free_ char *line = line_read("%s/queue/%s", disk, name);
+
+	return line ? strtoull(line, NULL, 10) : otherwise;
 }
 
 /* Pushes the device that a loop device's file lies on. Returns how many that are: none for a file
@@ -114,31 +97,35 @@ static size_t push_backing(struct blockdevs *b, const char *sys, const char *fil
 	return 1;
 }
 
-/* Fills in v[i] and pushes what it consists of. */
+/* Fills in v[i] and pushes what it consists of: for device mapper and MD, their slaves. */
 static int describe(struct blockdevs *b, size_t i, const char *sys)
 {
-	_cleanup_free_ char *dir = NULL;
+	_cleanup_free_ char *dir = NULL, *partition = NULL;
 	struct blockdev *v = &b->v[i];
+	dev_t slaves[BLOCKDEVS_MOST];
 	char real[PATH_MAX];
+	size_t n;
 
 	if (asprintf(&dir, "%s/dev/block/%u:%u", sys, major(v->dev), minor(v->dev)) < 0)
 		return -ENOMEM;
 	if (!realpath(dir, real))
 		return -ENODEV;
 	(void)snprintf(v->name, sizeof(v->name), "%.63s", strrchr(real, '/') + 1);
-	v->backing_file = line_read(real, "loop/backing_file");
-	v->leaf = push_slaves(b, real) + push_backing(b, sys, v->backing_file) == 0;
+	v->backing_file = line_read("%s/loop/backing_file", real);
+	n = list_read(real, "slaves", slaves);
+	for (size_t k = 0; k < n; k++)
+		push(b, slaves[k]);
+	v->leaf = push_backing(b, sys, v->backing_file) + n == 0;
 	/* A partition has no queue of its own: its disk's directory is the one around it. */
-	if (has(real, "partition")) {
-		_cleanup_free_ char *number = NULL;
-
+	partition = line_read("%s/partition", real);
+	if (partition) {
 		*strrchr(real, '/') = '\0';
-		number = line_read(real, "dev");
-		(void)number_parse(number, &v->disk);
+		(void)number_read(real, &v->disk);
 	}
 	(void)snprintf(v->disk_name, sizeof(v->disk_name), "%.63s", strrchr(real, '/') + 1);
-	v->rotating = number_read(real, "queue/rotational") == 1;
-	v->discard_max_bytes = number_read(real, "queue/discard_max_bytes");
+	v->rotating = queue_read(real, "rotational", 0) == 1;
+	v->discard_max_bytes = queue_read(real, "discard_max_bytes", 0);
+	v->counts = queue_read(real, "iostats", 1) != 0;
 	return 0;
 }
 
@@ -168,27 +155,16 @@ int blockdevs_add(struct blockdevs *b, const char *sys, dev_t dev)
 
 int blockdevs_add_btrfs(struct blockdevs *b, const char *sys, const char *uuid)
 {
-	_cleanup_free_ char *devices = NULL;
-	struct dirent *d;
-	DIR *list;
+	_cleanup_free_ char *dir = NULL;
+	dev_t devices[BLOCKDEVS_MOST];
+	size_t n;
 
-	if (asprintf(&devices, "%s/fs/btrfs/%s/devices", sys, uuid) < 0)
+	if (asprintf(&dir, "%s/fs/btrfs/%s", sys, uuid) < 0)
 		return -ENOMEM;
-	list = opendir(devices);
-	if (!list)
-		return -errno;
-	while ((d = readdir(list))) {
-		_cleanup_free_ char *dir = NULL, *number = NULL;
-		dev_t dev;
-
-		if (d->d_name[0] == '.' || asprintf(&dir, "%s/%s", devices, d->d_name) < 0)
-			continue;
-		number = line_read(dir, "dev");
-		if (number_parse(number, &dev))
-			(void)blockdevs_add(b, sys, dev);
-	}
-	(void)closedir(list);
-	return 0;
+	n = list_read(dir, "devices", devices);
+	for (size_t i = 0; i < n; i++)
+		(void)blockdevs_add(b, sys, devices[i]);
+	return n > 0 ? 0 : -ENOENT;
 }
 
 void blockdevs_take(struct blockdevs *b, struct blockdevs *from)
@@ -226,9 +202,4 @@ bool blockdevs_discard(const struct blockdevs *b)
 		if (b->v[i].top && b->v[i].discard_max_bytes > 0)
 			return true;
 	return false;
-}
-
-void blockdev_stat_path(const char *sys, dev_t dev, char *buf, size_t len)
-{
-	(void)snprintf(buf, len, "%s/dev/block/%u:%u/stat", sys, major(dev), minor(dev));
 }

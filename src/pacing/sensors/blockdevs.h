@@ -19,6 +19,7 @@ struct blockdev {
 	bool leaf;          /* consists of no other block device */
 	bool rotating;
 	uint64_t discard_max_bytes; /* 0: no discard */
+	bool counts;                /* its counters move: queue/iostats is not off */
 };
 
 /* Embedded by its users; all zero is an empty one. */
@@ -46,7 +47,3 @@ bool blockdevs_rotating(const struct blockdevs *b);
 
 /* True if a discard that the filesystem issues gets anywhere. */
 bool blockdevs_discard(const struct blockdevs *b);
-
-/* Writes the path of the file of counters of a device (`dev` of one, or `disk` for its whole disk)
- * into buf, for disk_sensor_open. 64 bytes and the length of sys are always enough. */
-void blockdev_stat_path(const char *sys, dev_t dev, char *buf, size_t len);

@@ -19,139 +19,60 @@
 
 #define RECORD KiB(4) /* appended each time */
 #define FILE_MOST MiB(1)
-#define PERIOD_USEC USEC_PER_SEC
-#define POKED_USEC (USEC_PER_SEC / 5)
+#define AGAIN_USEC (USEC_PER_SEC / 5)
 
 /* What the process closes before it ends takes no longer, unless it hangs. */
 #define END_MSEC 100
 
-/* What it is told, a byte each. */
-enum command { COMMAND_DISABLE, COMMAND_ENABLE, COMMAND_POKE };
-
-/* What it tells when it begins, and when it has ended or failed. */
+/* What it tells of each. */
 struct report {
-	uint64_t started_usec; /* 0: it has ended */
 	uint64_t took_usec;
-	int error;
+	int error; /* negative errno, or 0 */
 };
 
 /* ---- the process -------------------------------------------------------------------------- */
 
-/* After a fork from among threads: nothing but system calls. */
-struct probe {
-	int sock, dirfd, fd;
-	size_t end; /* of the file: each record is appended, as a program that syncs a log does */
-	bool enabled, poked;
-	uint64_t began_usec; /* the last one */
-};
-
-/* Appends and syncs once. At 1 MiB the file starts again from nothing: writing over what is there
- * would leave its size alone, and with it the journal. Returns 0 or a negative errno. */
-static int probe_sync(struct probe *s)
+/* Appends and syncs once, as a program does that keeps a log. At 1 MiB the file starts again from
+ * nothing: writing over what is there would leave its size alone, and with it the journal. Returns
+ * 0 or a negative errno. */
+static int probe_sync(int fd, off_t *end)
 {
 	static const char record[RECORD];
 
-	if (s->end + RECORD > FILE_MOST) {
-		if (ftruncate(s->fd, 0) < 0)
+	if (*end + (off_t)RECORD > (off_t)FILE_MOST) {
+		if (ftruncate(fd, 0) < 0)
 			return -errno;
-		s->end = 0;
+		*end = 0;
 	}
-	if (pwrite(s->fd, record, RECORD, (off_t)s->end) < 0)
+	if (pwrite(fd, record, RECORD, *end) < 0)
 		return -errno;
-	s->end += RECORD;
-	return fdatasync(s->fd) < 0 ? -errno : 0;
+	*end += RECORD;
+	return fdatasync(fd) < 0 ? -errno : 0;
 }
 
-static bool report(const struct probe *s, const struct report *r)
-{
-	return send(s->sock, r, sizeof(*r), MSG_NOSIGNAL) == (ssize_t)sizeof(*r);
-}
-
-static bool probe_report(struct probe *s)
-{
-	struct report r = { .started_usec = now_usec() };
-
-	s->began_usec = r.started_usec;
-	s->poked = false;
-	if (!report(s, &r))
-		return false;
-	r.error = probe_sync(s);
-	r.took_usec = now_usec() - r.started_usec;
-	r.started_usec = 0;
-	return report(s, &r);
-}
-
-/* When the next one begins; UINT64_MAX: not at all. */
-static uint64_t next_usec(const struct probe *s)
-{
-	if (!s->enabled)
-		return UINT64_MAX;
-	if (s->began_usec == 0)
-		return 0;
-	return s->began_usec + (s->poked ? POKED_USEC : PERIOD_USEC);
-}
-
-static int timeout_msec(const struct probe *s)
-{
-	uint64_t at = next_usec(s), now = now_usec();
-
-	if (at == UINT64_MAX)
-		return -1;
-	return at <= now ? 0 : (int)((at - now + 999) / 1000);
-}
-
-/* Takes a command; false at the end of them. */
-static bool listen_once(struct probe *s)
-{
-	char command;
-
-	if (recv(s->sock, &command, 1, 0) != 1)
-		return false;
-	if (command == COMMAND_POKE) {
-		s->poked = s->enabled;
-	} else {
-		s->enabled = command == COMMAND_ENABLE;
-		s->poked &= s->enabled;
-	}
-	return true;
-}
-
-static void serve(struct probe *s)
-{
-	struct pollfd p = { .fd = s->sock, .events = POLLIN };
-	struct report failed = { 0 };
-
-	/* Making the file may take as long as anything else where a disk or a server hangs. */
-	s->fd = openat(s->dirfd, ".", O_TMPFILE | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-	if (s->fd < 0) {
-		failed.error = -errno;
-		(void)report(s, &failed);
-		return;
-	}
-	for (;;) {
-		int n = poll(&p, 1, timeout_msec(s));
-
-		if (n < 0 && errno != EINTR)
-			return;
-		if (n > 0 && !listen_once(s))
-			return;
-		if (next_usec(s) <= now_usec() && !probe_report(s))
-			return;
-	}
-}
-
+/* After a fork from among threads: nothing but system calls. */
 _Noreturn static void probe_main(int sock, int dirfd)
 {
-	struct probe s = { .fd = -1 };
+	struct report r;
+	off_t end = 0;
+	char request;
+	int fd;
 
 	(void)prctl(PR_SET_NAME, "reclaim-canary");
 	/* All else that is ours would be held by it for as long as it hangs. */
 	if (dup2(sock, STDIN_FILENO) < 0 || dup2(dirfd, STDOUT_FILENO) < 0 ||
 	    close_range(STDERR_FILENO, ~0U, 0) < 0)
 		_exit(EXIT_FAILURE);
-	s.sock = STDIN_FILENO;
-	s.dirfd = STDOUT_FILENO;
-	serve(&s);
+	/* Making the file may take as long as anything else where a disk or a server hangs. */
+	fd = openat(STDOUT_FILENO, ".", O_TMPFILE | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	while (fd >= 0 && recv(STDIN_FILENO, &request, 1, 0) == 1) {
+		uint64_t began = now_usec();
+
+		r.error = probe_sync(fd, &end);
+		r.took_usec = now_usec() - began;
+		if (send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL) < 0)
+			break;
+	}
 	_exit(EXIT_SUCCESS);
 }
 
@@ -198,129 +119,66 @@ static int probe_start(int sock, int dirfd, pid_t *ret)
 /* ---- its owner ---------------------------------------------------------------------------- */
 
 struct canary {
-	pthread_mutex_t lock;
 	int sock;
-	pid_t pid;          /* 0: it has ended */
-	bool enabled, told; /* as the process was told last */
+	pid_t pid; /* 0: it has ended */
+	uint64_t asked_usec;
 	struct canary_sample sample;
 };
 
 int canary_new(struct canary **ret, int dirfd)
 {
 	_cleanup_close_ int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), its = -1;
-	int pair[2], r;
 	struct canary *c;
+	int pair[2], r;
 
 	if (copy < 0)
 		return -errno;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	its = pair[1];
 	c = calloc(1, sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		r = -errno;
+	r = c ? probe_start(its, copy, &c->pid) : -ENOMEM;
+	if (r < 0) {
+		fd_closep(&pair[0]);
 		free(c);
 		return r;
 	}
 	c->sock = pair[0];
-	its = pair[1];
-	(void)pthread_mutex_init(&c->lock, NULL);
-	r = probe_start(its, copy, &c->pid);
-	if (r < 0) {
-		(void)canary_free(c);
-		return r;
-	}
 	*ret = c;
 	return 0;
 }
 
-static bool tell(const struct canary *c, enum command command)
+void canary_ask(struct canary *c)
 {
-	char byte = (char)command;
+	uint64_t now = now_usec();
 
-	return send(c->sock, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
-/* What could not be told is told again at the next occasion. Lock held. */
-static void enabled_tell(struct canary *c)
-{
-	if (c->enabled != c->told && tell(c, c->enabled ? COMMAND_ENABLE : COMMAND_DISABLE))
-		c->told = c->enabled;
-}
-
-void canary_enable(struct canary *c, bool on)
-{
-	(void)pthread_mutex_lock(&c->lock);
-	c->enabled = on;
-	enabled_tell(c);
-	(void)pthread_mutex_unlock(&c->lock);
-}
-
-void canary_poke(struct canary *c)
-{
-	(void)pthread_mutex_lock(&c->lock);
-	enabled_tell(c);
-	if (c->told)
-		(void)tell(c, COMMAND_POKE);
-	(void)pthread_mutex_unlock(&c->lock);
-}
-
-static void take(struct canary_sample *s, const struct report *r)
-{
-	uint64_t started = s->started_usec;
-
-	s->started_usec = r->started_usec;
-	if (r->started_usec > 0)
+	if (c->sample.busy || now - c->asked_usec < AGAIN_USEC)
 		return;
-	s->error = r->error;
-	if (r->error < 0) {
-		s->failures++;
-		return;
-	}
-	s->count++;
-	s->last_usec = r->took_usec;
-	s->ended_usec = started + r->took_usec;
-}
-
-/* A process that was killed in mid-sync has none under way any more. One that ended by itself has
- * told why. Lock held. */
-static void gone(struct canary *c)
-{
-	struct canary_sample *s = &c->sample;
-
-	if (s->gone)
-		return;
-	s->gone = true;
-	reap(c->pid);
-	c->pid = 0;
-	if (s->started_usec == 0 && s->error < 0)
-		return;
-	s->started_usec = 0;
-	s->error = -EPIPE;
-	s->failures++;
+	c->sample.busy = send(c->sock, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+	c->asked_usec = now;
 }
 
 void canary_sample(struct canary *c, struct canary_sample *ret)
 {
+	struct canary_sample *s = &c->sample;
 	struct report r;
-	ssize_t n;
+	ssize_t n = recv(c->sock, &r, sizeof(r), MSG_DONTWAIT);
 
-	(void)pthread_mutex_lock(&c->lock);
-	/* That it left a command unread is told once, before what it had reported. */
-	do {
-		n = recv(c->sock, &r, sizeof(r), MSG_DONTWAIT);
-		if (n == (ssize_t)sizeof(r))
-			take(&c->sample, &r);
-	} while (n == (ssize_t)sizeof(r) || (n < 0 && errno == ECONNRESET));
-	if (n >= 0 || (errno != EAGAIN && errno != EINTR))
-		gone(c);
-	enabled_tell(c);
-	*ret = c->sample;
-	(void)pthread_mutex_unlock(&c->lock);
+	if (n == (ssize_t)sizeof(r)) {
+		s->busy = false;
+		s->count += r.error == 0;
+		s->last_usec = r.error == 0 ? r.took_usec : s->last_usec;
+	} else if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+		s->gone = true;
+		s->busy = false;
+		reap(c->pid);
+		c->pid = 0;
+	}
+	*ret = *s;
 }
 
 struct canary *canary_free(struct canary *c)
 {
-	struct pollfd p = { .events = POLLIN };
 	struct canary_sample s;
 
 	if (!c)
@@ -328,13 +186,10 @@ struct canary *canary_free(struct canary *c)
 	/* So that the filesystem can be unmounted as soon as this returns, unless one hangs. */
 	canary_sample(c, &s);
 	(void)shutdown(c->sock, SHUT_WR);
-	p.fd = c->sock;
-	while (s.started_usec == 0 && poll(&p, 1, END_MSEC) > 0 &&
-	       recv(c->sock, &(struct report){ 0 }, sizeof(struct report), 0) > 0)
-		;
+	if (!s.busy)
+		(void)poll(&(struct pollfd){ c->sock, POLLIN, 0 }, 1, END_MSEC);
 	fd_closep(&c->sock);
 	reap(c->pid);
-	(void)pthread_mutex_destroy(&c->lock);
 	free(c);
 	return NULL;
 }

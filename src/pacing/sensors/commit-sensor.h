@@ -3,7 +3,6 @@
  * fsync beside it waits for the commit. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum commit_kind {
@@ -19,31 +18,16 @@ struct commit_sample {
 	/* What the last ones took: ext, the kernel's running mean (3/4 old, 1/4 new), in
 	 * microseconds; btrfs, the last one, in whole milliseconds; XFS, 0: it takes no times. */
 	uint64_t recent_usec;
-	uint64_t total_usec;   /* of all commits; btrfs only, else 0 */
-	uint64_t max_usec;     /* the longest; btrfs only, else 0 */
-	uint64_t current_usec; /* the one under way, so far; newer btrfs, else 0 */
-	uint64_t log_writes;   /* XFS: writes to the log, else 0 */
-	uint64_t log_sectors;  /* XFS: sectors of 512 bytes written to the log, else 0 */
-	uint64_t log_waits;    /* XFS: forces that had to sleep, else 0 */
+	uint64_t total_usec;  /* of all commits; btrfs only, else 0 */
+	uint64_t max_usec;    /* the longest; btrfs only, else 0 */
+	uint64_t log_writes;  /* XFS: writes to the log, else 0 */
+	uint64_t log_sectors; /* XFS: sectors of 512 bytes written to the log, else 0 */
 };
 
-/* Embedded by its users. */
-struct commit_sensor {
-	enum commit_kind kind;
-	int fd;
-	bool has_recent, has_total, has_current;
-};
-
-/* Opens the figures of a filesystem: kind and path as devices_find has them. Returns 0 or a
- * negative errno: -ENOENT if they are not there, -EINVAL for COMMIT_NONE, -EBADMSG if it is
- * something else. */
-int commit_sensor_open(struct commit_sensor *s, enum commit_kind kind, const char *path);
-
-/* Reads the figures. Returns 0 or a negative errno, then with *ret untouched. */
-int commit_sensor_sample(struct commit_sensor *s, struct commit_sample *ret);
-
-/* Closes it, if it is open. */
-void commit_sensor_close(struct commit_sensor *s);
+/* Reads the figures of a filesystem, whose kind and path are as devices_find has them. Returns 0 or
+ * a negative errno, then with *ret untouched: -ENOENT if they are not there, -EINVAL for
+ * COMMIT_NONE, -EBADMSG if it is something else. */
+int commit_sample(enum commit_kind kind, const char *path, struct commit_sample *ret);
 
 /* "jbd2", "xfs", "btrfs", "none". */
 const char *commit_kind_name(enum commit_kind kind);

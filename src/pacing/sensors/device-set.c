@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "device-set.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,33 +19,13 @@
 /* Overlays on overlays, loop devices on btrfs: they are never stacked higher. */
 #define LEVELS_MOST 8
 
-struct roots {
+/* What is looked into on the way. */
+struct search {
 	const char *sys, *proc;
+	struct mounts mounts; /* empty where the table cannot be read */
 };
 
-static int find(struct devices *d, const struct roots *roots, int fd, unsigned level);
-
-/* What the mount table says about the mount with this id: its type, and for an overlay the upper
- * directory (malloc'ed, or NULL). */
-static int mount_find(const char *proc, uint64_t mnt_id, char *type, size_t len, char **ret_upper)
-{
-	_cleanup_free_ char *path = NULL;
-	struct mounts mounts;
-	const struct mount *m;
-
-	if (asprintf(&path, "%s/self/mountinfo", proc) < 0)
-		return -ENOMEM;
-	if (mounts_read(&mounts, path) < 0)
-		return 0;
-	m = mounts_by_id(&mounts, mnt_id);
-	if (m) {
-		(void)snprintf(type, len, "%s", m->type);
-		if (strcmp(type, "overlay") == 0)
-			*ret_upper = mount_value(m, "upperdir");
-	}
-	mounts_done(&mounts);
-	return 0;
-}
+static int find(struct devices *d, const struct search *in, int fd, unsigned level);
 
 /* Says why a filesystem of this type has no device. */
 static void none_set(struct devices *d, const char *type)
@@ -94,27 +74,42 @@ static int open_for_asking(int fd)
 	return r < 0 ? -errno : r;
 }
 
+static int commits_set(struct devices *d, enum commit_kind kind, const char *format, ...)
+	_printf_(3, 4);
+
+static int commits_set(struct devices *d, enum commit_kind kind, const char *format, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = vasprintf(&d->commit_path, format, ap);
+	va_end(ap);
+	if (r < 0) {
+		d->commit_path = NULL;
+		return -ENOMEM;
+	}
+	d->commit_kind = kind;
+	return 0;
+}
+
 /* btrfs spans several devices and gives its files device numbers of its own. */
-static int find_btrfs(struct devices *d, const struct roots *roots, int fd)
+static int find_btrfs(struct devices *d, const struct search *in, int fd)
 {
 	_cleanup_close_ int asked = open_for_asking(fd);
 	char uuid[40];
 
 	if (asked < 0 || btrfs_uuid(asked, uuid, sizeof(uuid)) < 0)
 		return 0;
-	(void)blockdevs_add_btrfs(&d->b, roots->sys, uuid);
-	if (asprintf(&d->commit_path, "%s/fs/btrfs/%s/commit_stats", roots->sys, uuid) < 0) {
-		d->commit_path = NULL;
-		return -ENOMEM;
-	}
-	d->commit_kind = COMMIT_BTRFS;
-	return 0;
+	(void)blockdevs_add_btrfs(&d->b, in->sys, uuid);
+	return commits_set(d, COMMIT_BTRFS, "%s/fs/btrfs/%s/commit_stats", in->sys, uuid);
 }
 
 /* An overlay's files are where its upper directory is, so all is as it is there. */
-static int find_upper(struct devices *d, const struct roots *roots, const char *upper,
+static int find_upper(struct devices *d, const struct search *in, const struct mount *m,
 		      unsigned level)
 {
+	_cleanup_free_ char *upper = mount_value(m, "upperdir");
 	_cleanup_close_ int fd =
 		upper ? open(upper, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
 	struct devices below = { 0 };
@@ -122,7 +117,7 @@ static int find_upper(struct devices *d, const struct roots *roots, const char *
 
 	if (fd < 0)
 		return 0;
-	r = find(&below, roots, fd, level + 1);
+	r = find(&below, in, fd, level + 1);
 	if (r < 0)
 		return r;
 	memcpy(below.upper_type, below.upper_type[0] ? below.upper_type : below.type,
@@ -132,110 +127,44 @@ static int find_upper(struct devices *d, const struct roots *roots, const char *
 	return 0;
 }
 
-/* Does a process serve the filesystem that this path, as the kernel has it, is on? There, the way
- * to a file may have no end. */
-static bool is_served(const char *proc, const char *path)
-{
-	_cleanup_free_ char *table = NULL;
-	struct mounts mounts;
-	const struct mount *m;
-	bool yes;
-
-	if (asprintf(&table, "%s/self/mountinfo", proc) < 0) {
-		table = NULL;
-		return true;
-	}
-	if (mounts_read(&mounts, table) < 0)
-		return false;
-	m = mounts_by_path(&mounts, path);
-	yes = m && strncmp(m->type, "fuse", 4) == 0;
-	mounts_done(&mounts);
-	return yes;
-}
-
 /* Adds what is beneath a loop file that lies on btrfs or on an overlay, which the file's device
- * number does not tell. */
-static int find_backing(struct devices *d, const struct roots *roots, size_t i, unsigned level)
+ * number does not tell. Where a process serves what it lies on, the way to it may have no end. */
+static int find_backing(struct devices *d, const struct search *in, struct blockdev *loop,
+			unsigned level)
 {
-	const char *file = d->b.v[i].backing_file;
+	const struct mount *m = mounts_by_path(&in->mounts, loop->backing_file);
 	_cleanup_close_ int fd = -1;
 	struct devices below = { 0 };
 	int r;
 
-	if (!is_served(roots->proc, file))
-		fd = open(file, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	if (!m || strncmp(m->type, "fuse", 4) != 0)
+		fd = open(loop->backing_file, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return 0;
-	r = find(&below, roots, fd, level + 1);
+	r = find(&below, in, fd, level + 1);
 	if (r < 0)
 		return r;
-	d->b.v[i].leaf &= below.b.n == 0;
+	loop->leaf &= below.b.n == 0;
 	blockdevs_take(&d->b, &below.b);
 	devices_done(&below);
 	return 0;
 }
 
-static int find_all_backing(struct devices *d, const struct roots *roots, unsigned level)
-{
-	for (size_t i = 0; i < d->b.n; i++) {
-		int r = 0;
-
-		if (d->b.v[i].leaf && d->b.v[i].backing_file)
-			r = find_backing(d, roots, i, level);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Is this "NAME-8"? The kernel calls a journal by its device and inode. */
-static bool journal_of(const char *journal, const char *name)
-{
-	size_t len = strlen(name);
-
-	return strncmp(journal, name, len) == 0 && journal[len] == '-' && journal[len + 1] &&
-	       strspn(journal + len + 1, "0123456789") == strlen(journal + len + 1);
-}
-
+/* The kernel calls a journal by its device and inode: "NAME-8". */
 static int journal_find(struct devices *d, const char *proc, const char *name)
 {
-	_cleanup_free_ char *journals = NULL;
-	struct dirent *e;
-	DIR *list;
-	int r = 0;
+	_cleanup_free_ char *pattern = NULL;
+	_cleanup_(globfree) glob_t found = { 0 };
 
-	if (asprintf(&journals, "%s/fs/jbd2", proc) < 0)
+	if (asprintf(&pattern, "%s/fs/jbd2/%s-[0-9]*/info", proc, name) < 0)
 		return -ENOMEM;
-	list = opendir(journals);
-	while (list && !d->commit_path && (e = readdir(list))) {
-		if (!journal_of(e->d_name, name))
-			continue;
-		if (asprintf(&d->commit_path, "%s/%s/info", journals, e->d_name) < 0) {
-			d->commit_path = NULL;
-			r = -ENOMEM;
-			break;
-		}
-		d->commit_kind = COMMIT_JBD2;
-	}
-	if (list)
-		(void)closedir(list);
-	return r;
-}
+	(void)glob(pattern, 0, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		const char *inode = found.gl_pathv[i] + strlen(pattern) - strlen("[0-9]*/info");
 
-/* Where the commits are told of, for filesystems on one device. */
-static int commits_find(struct devices *d, const struct roots *roots)
-{
-	const char *name = d->b.v[0].name;
-
-	if (strcmp(d->type, "ext4") == 0 || strcmp(d->type, "ext3") == 0)
-		return journal_find(d, roots->proc, name);
-	if (strcmp(d->type, "xfs") != 0)
-		return 0;
-	if (asprintf(&d->commit_path, "%s/fs/xfs/%s/stats/stats", roots->sys, name) < 0) {
-		d->commit_path = NULL;
-		return -ENOMEM;
+		if (inode[strspn(inode, "0123456789")] == '/')
+			return commits_set(d, COMMIT_JBD2, "%s", found.gl_pathv[i]);
 	}
-	d->commit_kind = COMMIT_XFS;
 	return 0;
 }
 
@@ -269,25 +198,39 @@ static int key_make(struct devices *d, dev_t own)
 	return fclose(f) == 0 ? 0 : -ENOMEM;
 }
 
-/* Fills in all but the key and `none`. */
-static int find_by_type(struct devices *d, const struct roots *roots, int fd,
-			const struct identity *id, unsigned level)
+/* Where the commits are told of, for filesystems on one device. */
+static int commits_find(struct devices *d, const struct search *in)
 {
-	_cleanup_free_ char *upper = NULL;
-	int r = mount_find(roots->proc, id->mnt_id, d->type, sizeof(d->type), &upper);
+	const char *name = d->b.v[0].name;
 
-	if (r < 0)
-		return r;
-	if (strcmp(d->type, "btrfs") == 0)
-		r = find_btrfs(d, roots, fd);
-	else if (strcmp(d->type, "overlay") == 0)
-		return find_upper(d, roots, upper, level);
-	else if (blockdevs_add(&d->b, roots->sys, id->dev) >= 0)
-		r = commits_find(d, roots);
-	return r < 0 ? r : find_all_backing(d, roots, level);
+	if (strcmp(d->type, "ext4") == 0 || strcmp(d->type, "ext3") == 0)
+		return journal_find(d, in->proc, name);
+	if (strcmp(d->type, "xfs") != 0)
+		return 0;
+	return commits_set(d, COMMIT_XFS, "%s/fs/xfs/%s/stats/stats", in->sys, name);
 }
 
-static int find(struct devices *d, const struct roots *roots, int fd, unsigned level)
+/* Fills in all but the key and `none`. */
+static int find_by_type(struct devices *d, const struct search *in, int fd,
+			const struct identity *id, unsigned level)
+{
+	const struct mount *m = mounts_by_id(&in->mounts, id->mnt_id);
+	int r = 0;
+
+	(void)snprintf(d->type, sizeof(d->type), "%s", m ? m->type : "");
+	if (strcmp(d->type, "overlay") == 0)
+		return find_upper(d, in, m, level);
+	if (strcmp(d->type, "btrfs") == 0)
+		r = find_btrfs(d, in, fd);
+	else if (blockdevs_add(&d->b, in->sys, id->dev) >= 0)
+		r = commits_find(d, in);
+	for (size_t i = 0; r >= 0 && i < d->b.n; i++)
+		if (d->b.v[i].leaf && d->b.v[i].backing_file)
+			r = find_backing(d, in, &d->b.v[i], level);
+	return r;
+}
+
+static int find(struct devices *d, const struct search *in, int fd, unsigned level)
 {
 	struct devices v = { 0 };
 	struct identity id;
@@ -295,7 +238,7 @@ static int find(struct devices *d, const struct roots *roots, int fd, unsigned l
 
 	if (r < 0)
 		return r;
-	r = find_by_type(&v, roots, fd, &id, level);
+	r = find_by_type(&v, in, fd, &id, level);
 	if (r >= 0 && v.b.n == 0 && !v.none)
 		none_set(&v, v.type);
 	if (r >= 0 && !v.key)
@@ -310,9 +253,16 @@ static int find(struct devices *d, const struct roots *roots, int fd, unsigned l
 
 int devices_find(struct devices *d, const char *sys, const char *proc, int fd)
 {
-	const struct roots roots = { .sys = sys, .proc = proc };
+	struct search in = { .sys = sys, .proc = proc };
+	_cleanup_free_ char *table = NULL;
+	int r;
 
-	return find(d, &roots, fd, 0);
+	if (asprintf(&table, "%s/self/mountinfo", proc) < 0)
+		return -ENOMEM;
+	(void)mounts_read(&in.mounts, table);
+	r = find(d, &in, fd, 0);
+	mounts_done(&in.mounts);
+	return r;
 }
 
 void devices_done(struct devices *d)

@@ -1,43 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the kernel counts for a block device: Documentation/block/stat.rst. Holds the file open, so
- * that one sample is one system call. */
+ * that a sample looks for no name. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-/* Counts since the device appeared, but for in_flight, which is of now. Sectors are of 512 bytes.
- * The times are summed over requests: ten that wait together for 1 ms make 10 ms; busy_msec is the
- * time in which there was at least one. What an older kernel does not count is 0. */
+/* The columns of the file, in its order. Counts since the device appeared, but for in_flight, which
+ * is of now. Sectors are of 512 bytes. The times are summed over requests: ten that wait together
+ * for 1 ms make 10 ms; busy_msec is the time in which there was at least one, queue_msec the sum of
+ * all kinds of requests. What an older kernel does not count is 0. */
 struct disk_sample {
-	uint64_t reads, read_sectors, read_msec;
-	uint64_t writes, write_sectors, write_msec;
-	uint64_t in_flight;
-	uint64_t busy_msec;
-	uint64_t discards, discard_sectors, discard_msec; /* since Linux 4.18 */
-	uint64_t flushes, flush_msec;                     /* since Linux 5.5 */
+	uint64_t reads, read_merges, read_sectors, read_msec;
+	uint64_t writes, write_merges, write_sectors, write_msec;
+	uint64_t in_flight, busy_msec, queue_msec;
+	uint64_t discards, discard_merges, discard_sectors, discard_msec; /* since Linux 4.18 */
+	uint64_t flushes, flush_msec;                                     /* since Linux 5.5 */
 };
 
 /* Embedded by its users. */
 struct disk_sensor {
 	int fd;
-	int iostats_fd; /* of queue/iostats, or -1 */
 	bool has_discards, has_flushes;
 };
 
-/* Opens the file of counters of a device (".../stat": blockdev_stat_path). Returns 0 or a negative
- * errno; -EBADMSG if that is not what the file has. */
-int disk_sensor_open(struct disk_sensor *s, const char *path);
+/* Opens the counters of a device. `sys` is "/sys", but for tests. Returns 0 or a negative errno;
+ * -EBADMSG if the file has something else. */
+int disk_sensor_open(struct disk_sensor *s, const char *sys, dev_t dev);
 
 /* Reads the counters. Returns 0 or a negative errno, then with *ret untouched: -ENODEV if the
  * device is gone, -EBADMSG if the text makes no sense. */
-int disk_sensor_sample(struct disk_sensor *s, struct disk_sample *ret);
+int disk_sensor_sample(const struct disk_sensor *s, struct disk_sample *ret);
 
 /* Closes it, if it is open. */
 void disk_sensor_close(struct disk_sensor *s);
-
-/* True if the device's counters move: asked anew, as queue/iostats may be switched at any time. */
-bool disk_sensor_counts(const struct disk_sensor *s);
 
 /* Adds another device's counters. */
 void disk_sample_add(struct disk_sample *sum, const struct disk_sample *other);

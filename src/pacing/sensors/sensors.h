@@ -8,28 +8,25 @@
 #include <stdint.h>
 
 #include "canary.h"
-#include "commit-sensor.h"
-#include "pacing/control/controller.h"
+#include "device-set.h"
 #include "disk-sensor.h"
-
-struct devices;
+#include "pacing/control/controller.h"
 
 struct sensors {
-	struct disk_sensor *disks; /* n_disks */
+	const struct devices *devices;
+	struct disk_sensor disks[BLOCKDEVS_MOST];
 	size_t n_disks;
-	struct commit_sensor commits; /* fd -1: there are no figures */
 	uint64_t last_commits;
 	struct canary *canary; /* NULL: none */
 	bool canary_gone;      /* it will tell no more */
 	bool observed;         /* a disk's figures count */
 };
 
-#define SENSORS_INIT ((struct sensors){ .commits.fd = -1 })
-
-/* s: SENSORS_INIT; sensors_close() is due also after an error. sys: as "/sys". canary_dirfd: where
- * the canary's file goes, borrowed during the call; -1: none. What cannot be opened is left out.
- * -ENOMEM. */
-int sensors_open(struct sensors *s, const struct devices *d, const char *sys, int canary_dirfd);
+/* devices: borrowed until sensors_close. sys: as "/sys". canary_dirfd: where the canary's file
+ * goes, borrowed during the call; -1: none. What cannot be opened is left out. */
+void sensors_open(struct sensors *s, const struct devices *devices, const char *sys,
+		  int canary_dirfd);
+/* All zero is accepted. */
 void sensors_close(struct sensors *s);
 
 /* Reads them all, as the controller wants it, but for what other processes did. Returns false if
