@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/debug.h"
 #include "base/similar.h"
@@ -17,6 +18,7 @@ enum connection {
 	NONE,       /* it needs no daemon, or connects itself */
 	DAEMON,     /* there is none: an error */
 	SOCKET,     /* the same, by the socket first */
+	ASKING,     /* the same, and a person may be asked whether it may be done */
 	IF_IT_RUNS, /* NULL if none runs */
 };
 
@@ -37,13 +39,13 @@ static const struct verb {
 	{ "wait", VERB_WAIT, DAEMON, verb_wait,
 	  "reclaimctl wait JOB...               until they have finished\n"
 	  "reclaimctl wait --free=SIZE PATH     until so much is free on its filesystem\n" },
-	{ "cancel", VERB_CANCEL, DAEMON, verb_cancel,
+	{ "cancel", VERB_CANCEL, ASKING, verb_cancel,
 	  "reclaimctl cancel JOB...             put back what has not begun; stop what has\n" },
-	{ "pause", VERB_PAUSE, DAEMON, verb_pause,
+	{ "pause", VERB_PAUSE, ASKING, verb_pause,
 	  "reclaimctl pause JOB...|--all        stop deleting until it is resumed\n" },
-	{ "resume", VERB_RESUME, DAEMON, verb_resume,
+	{ "resume", VERB_RESUME, ASKING, verb_resume,
 	  "reclaimctl resume JOB...|--all       go on deleting\n" },
-	{ "restore", VERB_RESTORE, DAEMON, verb_restore,
+	{ "restore", VERB_RESTORE, ASKING, verb_restore,
 	  "reclaimctl restore JOB... [--to=PATH]\n"
 	  "                                     move it back, while it is held or queued\n" },
 	{ "spools", VERB_SPOOLS, DAEMON, verb_spools,
@@ -152,12 +154,13 @@ static int verb_call(const struct verb *verb, int argc, char **argv)
 	struct options o;
 	int r = options_parse(&o, verb->flag, argc, argv);
 
-	if (r == 0 && o.json != JSON_OFF)
-		json_init();
+	json_init(o.json);
 	if (r == 0 && verb->connection == IF_IT_RUNS)
 		c = client_try(&o);
 	else if (r == 0 && verb->connection != NONE)
 		r = client_open(&c, &o, verb->connection == SOCKET);
+	if (r == 0 && verb->connection == ASKING && !o.no_ask_password && isatty(STDIN_FILENO))
+		client_ask_password(c);
 	return r ? r : verb->run(&o, c);
 }
 

@@ -2,6 +2,7 @@
 /* What top makes of what the daemon says again and again. */
 #include <string.h>
 
+#include "ctl/devices/daemon-devices.h"
 #include "ctl/top/top-model.h"
 #include "support.h"
 #include "base/macros.h"
@@ -26,16 +27,15 @@ static void say_job(struct said *s, enum top_state state, struct job_line j)
 	l->v[l->n++] = j;
 }
 
-static void say_device(struct said *s, const char *key, const char *mode, uint64_t quantum_usec)
+static void say_device(struct said *s, const char *key, const char *mode, int quantum_usec)
 {
-	struct daemon_devices *d = &s->metrics.live;
-
-	d->v = reallocarray(d->v, d->n + 1, sizeof(*d->v));
-	ck_assert_ptr_nonnull(d->v);
-	d->v[d->n++] = (struct daemon_device){ .key = strdup(key),
-					       .mode = strdup(mode),
-					       .target_usec = 2000,
-					       .quantum_usec = quantum_usec };
+	if (!s->metrics.devices)
+		s->metrics.devices = json_array();
+	ck_assert_int_eq(
+		json_array_append_new(s->metrics.devices,
+				      json_pack("{sssssisi}", "key", key, "mode", mode,
+						"target_usec", 2000, "piece_usec", quantum_usec)),
+		0);
 }
 
 static void update(struct top_model *m, struct said *s, uint64_t now)
@@ -77,20 +77,20 @@ START_TEST(how_fast_and_how_long)
 	say_job(&s, TOP_RUNNING,
 		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 100 });
 	update(&m, &s, MOMENT);
-	/* Nobody knows how fast after one look. */
-	ck_assert_uint_eq(m.jobs[0].entries_per_sec, 0);
+	/* How fast it goes is not known from one answer. */
+	ck_assert_double_lt(m.jobs[0].entries_rate, 0);
 	ck_assert_uint_eq(m.jobs[0].left_usec, 0);
 	ck_assert_double_eq_tol(m.jobs[0].share, 0.1, 0.001);
 	say_job(&s, TOP_RUNNING,
 		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 200 });
 	update(&m, &s, MOMENT + 2 * USEC_PER_SEC);
-	ck_assert_uint_eq(m.jobs[0].entries_per_sec, 50);
+	ck_assert_double_eq_tol(m.jobs[0].entries_rate, 50, 0.001);
 	ck_assert_uint_eq(m.jobs[0].left_usec, 16 * USEC_PER_SEC);
 	/* One that stands still is soon known to. */
 	say_job(&s, TOP_RUNNING,
 		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 200 });
 	update(&m, &s, MOMENT + 4 * USEC_PER_SEC);
-	ck_assert_uint_eq(m.jobs[0].entries_per_sec, 35);
+	ck_assert_double_eq_tol(m.jobs[0].entries_rate, 35, 0.001);
 	top_model_done(&m);
 }
 END_TEST
@@ -107,7 +107,7 @@ START_TEST(a_file_is_its_bytes)
 	say_job(&s, TOP_RUNNING, j);
 	update(&m, &s, MOMENT + 1 * USEC_PER_SEC);
 	ck_assert_double_eq_tol(m.jobs[0].share, 0.5, 0.001);
-	ck_assert_uint_eq(m.jobs[0].bytes_per_sec, MiB(4) * 500);
+	ck_assert_double_eq_tol(m.jobs[0].bytes_rate, MiB(4) * 500, 0.001);
 	ck_assert_double_eq_tol((double)m.jobs[0].left_usec, 1e6, 1e4);
 	top_model_done(&m);
 }
@@ -133,6 +133,7 @@ START_TEST(a_device_has_a_past)
 	struct top_model m = { 0 };
 	struct said s = { 0 };
 	const double *past;
+	json_t *name;
 
 	say_device(&s, "no:number", "paced", 1000);
 	update(&m, &s, MOMENT);
@@ -142,7 +143,10 @@ START_TEST(a_device_has_a_past)
 	say_device(&s, "no:number", "fast", 3000);
 	update(&m, &s, MOMENT + 2);
 	ck_assert_uint_eq(m.n_devices, 1);
-	ck_assert_str_eq(m.devices[0].name, "no:number");
+	ck_assert_str_eq(json_string_value(json_object_get(m.devices[0].now, "key")), "no:number");
+	name = device_set_name("no:number+no");
+	ck_assert_str_eq(json_string_value(name), "no:number+no");
+	json_decref(name);
 	past = m.devices[0].history + TOP_HISTORY;
 	ck_assert_double_eq_tol(past[-3], 0.5, 0.001);
 	ck_assert_double_eq_tol(past[-2], 1.5, 0.001);

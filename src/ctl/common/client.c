@@ -314,84 +314,18 @@ int client_call(struct client *c, const char *path, const char *interface, const
 	return client_send(c, m, 0, ret_reply);
 }
 
-static const struct property *property_find(const struct property *table, size_t n,
-					    const char *name)
+int option_open(sd_bus_message *m, const char *name, const char *type)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(table[i].name, name) == 0)
-			return &table[i];
-	return NULL;
-}
-
-static int property_read(sd_bus_message *m, const struct property *p, void *to)
-{
-	void *field = (char *)to + p->at;
-	int r = sd_bus_message_enter_container(m, 'v', p->type);
+	int r = sd_bus_message_open_container(m, 'e', "sv");
 
 	if (r >= 0)
-		r = p->read ? p->read(m, field) : sd_bus_message_read(m, p->type, field);
-	return r < 0 ? r : sd_bus_message_exit_container(m);
+		r = sd_bus_message_append(m, "s", name);
+	return r < 0 ? r : sd_bus_message_open_container(m, 'v', type);
 }
 
-int properties_read(sd_bus_message *m, const struct property *table, size_t n, void *to)
+int option_close(sd_bus_message *m, int r)
 {
-	int found = 0, r = sd_bus_message_rewind(m, /* complete= */ true);
-
-	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "{sv}");
-	while (r >= 0) {
-		const struct property *p = NULL;
-		const char *name;
-
-		r = sd_bus_message_enter_container(m, 'e', "sv");
-		if (r <= 0)
-			break;
-		r = sd_bus_message_read(m, "s", &name);
-		if (r >= 0)
-			p = property_find(table, n, name);
-		found += p != NULL;
-		if (r >= 0)
-			r = p ? property_read(m, p, to) : sd_bus_message_skip(m, "v");
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	return r < 0 ? r : found;
-}
-
-int properties_get(struct client *c, const char *path, const char *interface,
-		   sd_bus_message **ret_reply)
-{
-	return client_call(c, path, "org.freedesktop.DBus.Properties", "GetAll", ret_reply, "s",
-			   interface);
-}
-
-int property_bytes(sd_bus_message *m, void *to)
-{
-	char **field = to, *copy;
-	const void *p = NULL;
-	size_t len = 0;
-	int r = sd_bus_message_read_array(m, 'y', &p, &len);
-
-	if (r < 0)
-		return r;
-	copy = strndup(len > 0 ? p : "", len);
-	if (!copy)
-		return -ENOMEM;
-	free(*field);
-	*field = copy;
-	return 0;
-}
-
-int property_counts(sd_bus_message *m, void *to)
-{
-	struct counts *c = to;
-	int r = sd_bus_message_enter_container(m, 'a', "{st}");
-
-	while (r >= 0 && c->n < COUNTS_MOST) {
-		r = sd_bus_message_read(m, "{st}", &c->v[c->n].name, &c->v[c->n].n);
-		if (r <= 0)
-			break;
-		c->n++;
-	}
-	return r < 0 ? r : sd_bus_message_exit_container(m);
+	for (int i = 0; r >= 0 && i < 2; i++)
+		r = sd_bus_message_close_container(m);
+	return r;
 }

@@ -59,38 +59,11 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 int client_call(struct client *c, const char *path, const char *interface, const char *member,
 		sd_bus_message **ret_reply, const char *types, ...);
 
-/* A property of an object of the daemon, and where its value goes. */
-struct property {
-	const char *name, *type;
-	size_t at; /* in the structure that is filled */
-	/* Reads a value of that type, 0 or more or a negative errno; NULL: sd_bus_message_read(),
-	 * of which texts stay in the answer. */
-	int (*read)(sd_bus_message *m, void *to);
-};
-
-/* Reads the answer to GetAll of org.freedesktop.DBus.Properties, from its beginning: the properties
- * that are in the table; a newer daemon may tell more. Returns how many there were, or a negative
- * errno. */
-int properties_read(sd_bus_message *m, const struct property *table, size_t n, void *to);
-
-/* Calls GetAll; the caller unrefs the answer. Returns 0 or an exit status. */
-int properties_get(struct client *c, const char *path, const char *interface,
-		   sd_bus_message **ret_reply);
-
-/* For tables of properties: a malloc'ed copy of an "ay", ended by a NUL, in place of what was
- * there. */
-int property_bytes(sd_bus_message *m, void *to);
-
-/* For tables of properties: an "a{st}". The names are in the answer. */
-#define COUNTS_MOST 160
-struct counts {
-	struct {
-		const char *name;
-		uint64_t n;
-	} v[COUNTS_MOST];
-	size_t n;
-};
-int property_counts(sd_bus_message *m, void *to);
+/* Begins an option, an entry of an "a{sv}", whose value of that type is appended then, and ends it
+ * if r tells that all went well so far. Both return 0 or a negative errno: the first that there
+ * was. */
+int option_open(sd_bus_message *m, const char *name, const char *type);
+int option_close(sd_bus_message *m, int r);
 
 /* Says that an answer of the daemon was not what conf/org.reclaimd1.xml says (r < 0), or that a
  * message could not be made. Returns EXIT_FAILED. */

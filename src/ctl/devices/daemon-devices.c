@@ -2,104 +2,78 @@
 #include "daemon-devices.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "ctl/common/answer.h"
 #include "ctl/output/messages.h"
 #include "base/units.h"
 
-void daemon_devices_done(struct daemon_devices *d)
+json_t *device_set_name(const char *key)
 {
-	for (size_t i = 0; i < d->n; i++) {
-		free(d->v[i].key);
-		free(d->v[i].mode);
+	_cleanup_free_ char *name = NULL;
+	size_t size;
+	FILE *f = open_memstream(&name, &size);
+
+	for (const char *at = key; f && *at;) {
+		int len = (int)strcspn(at, "+");
+		char path[64], target[256] = "";
+		const char *last;
+
+		(void)snprintf(path, sizeof(path), "/sys/dev/block/%.*s", len, at);
+		(void)!readlink(path, target, sizeof(target) - 1);
+		last = strrchr(target, '/');
+		(void)fprintf(f, "%s%.*s", at > key ? "+" : "", last ? INT_MAX : len,
+			      last ? last + 1 : at);
+		at += len + (at[len] == '+');
 	}
-	free(d->v);
-	*d = (struct daemon_devices){ 0 };
+	return f && fclose(f) == 0 ? json_path(name) : NULL;
 }
 
-/* Reads one device into the next place. Returns 1, 0 at the end, or a negative errno. */
-static int device_read(sd_bus_message *m, struct daemon_devices *d)
+int daemon_devices_get(struct client *c, json_t **ret)
 {
-	const char *key, *mode;
-	struct daemon_device *grown, v = { 0 };
-	int observed, r;
-
-	r = sd_bus_message_read(m, "(ssbtttdd)", &key, &mode, &observed, &v.target_usec,
-				&v.sync_usec, &v.quantum_usec, &v.entries_per_second,
-				&v.bytes_per_second);
-	if (r <= 0)
-		return r;
-	grown = reallocarray(d->v, d->n + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	d->v = grown;
-	v.observed = observed != 0;
-	v.key = strdup(key);
-	v.mode = strdup(mode);
-	d->v[d->n++] = v;
-	return v.key && v.mode ? 1 : -ENOMEM;
-}
-
-int daemon_devices_ask(struct client *c, struct daemon_devices *ret)
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	struct daemon_devices d = { 0 };
+	static const char *const keys[] = {
+		"key",       "mode",       "observed",           "target_usec",
+		"sync_usec", "piece_usec", "entries_per_second", "bytes_per_second",
+		NULL
+	};
+	sd_bus_message *reply = NULL;
+	json_t *d;
+	size_t i;
 	int r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListDevices", &reply, NULL);
 
-	if (r)
-		return r;
-	r = sd_bus_message_enter_container(reply, 'a', "(ssbtttdd)");
-	while (r > 0)
-		r = device_read(reply, &d);
-	if (r < 0) {
-		daemon_devices_done(&d);
-		return client_broken(r);
-	}
-	*ret = d;
-	return 0;
+	if (r == 0)
+		r = answer_take(reply, keys, ret);
+	if (r == 0)
+		json_array_foreach(*ret, i, d)(void)
+			json_object_set_new(d, "name", device_set_name(json_text(d, "key")));
+	return r;
 }
 
-const struct daemon_device *daemon_devices_find(const struct daemon_devices *d, const char *key)
+json_t *daemon_devices_find(json_t *devices, const char *key)
 {
-	for (size_t i = 0; i < d->n; i++)
-		if (strcmp(d->v[i].key, key) == 0)
-			return &d->v[i];
+	json_t *d;
+	size_t i;
+
+	json_array_foreach(devices, i, d) if (strcmp(json_text(d, "key"), key) == 0) return d;
 	return NULL;
 }
 
-/* "1.1ms" */
-static char *brief_format(char *buf, size_t len, uint64_t usec)
+void daemon_device_print(const json_t *d)
 {
-	(void)snprintf(buf, len, "%.1fms", (double)usec / 1e3);
-	return buf;
-}
-
-void daemon_device_print(const struct daemon_device *d)
-{
-	char n[28], rate[16], sync[24], quantum[24], target[24];
+	char n[28], rate[16];
 	struct sentence line;
 	FILE *out = sentence_begin(&line, stdout);
 
-	(void)fprintf(out, "reclaimd: deletes here (%s), %s entries/s, %s/s", d->mode,
-		      count_format(n, sizeof(n), (uint64_t)d->entries_per_second),
-		      size_format(rate, sizeof(rate), (uint64_t)d->bytes_per_second));
-	if (d->observed)
-		(void)fprintf(out, "; a sync takes %s, a quantum %s of %s that it may",
-			      brief_format(sync, sizeof(sync), d->sync_usec),
-			      brief_format(quantum, sizeof(quantum), d->quantum_usec),
-			      brief_format(target, sizeof(target), d->target_usec));
+	(void)fprintf(out, "reclaimd: deletes here (%s), %s entries/s, %s/s", json_text(d, "mode"),
+		      count_format(n, sizeof(n), json_number(d, "entries_per_second")),
+		      size_format(rate, sizeof(rate), json_number(d, "bytes_per_second")));
+	if (json_is_true(json_object_get(d, "observed")))
+		(void)fprintf(out, "; a sync takes %.1fms, a quantum %.1fms of %.1fms that it may",
+			      (double)json_number(d, "sync_usec") / 1e3,
+			      (double)json_number(d, "piece_usec") / 1e3,
+			      (double)json_number(d, "target_usec") / 1e3);
 	sentence_end(&line);
-}
-
-json_t *daemon_device_json(const struct daemon_device *d)
-{
-	if (!d)
-		return json_null();
-	return json_pack("{sssbsIsIsIsfsf}", "mode", d->mode, "observed", (int)d->observed,
-			 "target_usec", (json_int_t)d->target_usec, "sync_usec",
-			 (json_int_t)d->sync_usec, "piece_usec", (json_int_t)d->quantum_usec,
-			 "entries_per_second", d->entries_per_second, "bytes_per_second",
-			 d->bytes_per_second);
 }

@@ -35,7 +35,7 @@
 struct devices_session {
 	struct options o;
 	struct device_snapshot *snapshots; /* of the paths that could be read */
-	struct daemon_devices daemon;
+	json_t *daemon;
 	size_t n;
 	bool failed;
 };
@@ -81,9 +81,9 @@ static void pause_for(uint64_t usec)
 		;
 }
 
-static const struct daemon_device *of_daemon(const struct devices_session *s, size_t i)
+static json_t *of_daemon(const struct devices_session *s, size_t i)
 {
-	return daemon_devices_find(&s->daemon, s->snapshots[i].d.key);
+	return daemon_devices_find(s->daemon, s->snapshots[i].d.key);
 }
 
 static void show_json(const struct devices_session *s)
@@ -91,9 +91,11 @@ static void show_json(const struct devices_session *s)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < s->n; i++) {
-		json_t *v = device_snapshot_json(&s->snapshots[i]);
+		json_t *v = device_snapshot_json(&s->snapshots[i]), *d = of_daemon(s, i);
 
-		(void)json_object_set_new(v, "daemon", daemon_device_json(of_daemon(s, i)));
+		(void)json_object_del(d, "key");
+		(void)json_object_del(d, "name");
+		(void)json_object_set_new(v, "daemon", d ? json_incref(d) : json_null());
 		(void)json_array_append_new(array, v);
 	}
 	json_print(array, s->o.json);
@@ -124,9 +126,9 @@ static int devices_all(struct devices_session *s, struct client *c)
 			device_snapshot_update(&s->snapshots[i]);
 	}
 	if (c)
-		(void)daemon_devices_ask(c, &s->daemon);
+		(void)daemon_devices_get(c, &s->daemon);
 	show(s);
-	daemon_devices_done(&s->daemon);
+	json_decref(s->daemon);
 	for (size_t i = 0; i < s->n; i++)
 		device_snapshot_done(&s->snapshots[i]);
 	if (!s->failed)

@@ -10,25 +10,19 @@
 #include "ctl/common/client.h"
 
 struct job_line {
-	uint64_t id;
-	uid_t uid;
+	/* As answers have them, in that order; times are CLOCK_REALTIME, or 0. */
+	uint64_t id, uid, entries, entries_done, bytes, bytes_freed, errors;
+	uint64_t created_usec, held_until_usec, finished_usec, started_usec;
 	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
 	const char *state, *origin, *priority, *path;
-	uint64_t entries, entries_done, bytes, bytes_freed, errors;
-	uint64_t created_usec, held_until_usec, started_usec,
-		finished_usec; /* CLOCK_REALTIME, or 0 */
-};
-
-struct job_answer {
-	struct job_answer *next;
-	sd_bus_message *m;
 };
 
 /* All zero is an empty list. */
 struct job_list {
 	struct job_line *v;
 	size_t n;
-	struct job_answer *answers; /* in which the texts are */
+	sd_bus_message **answers; /* in which the texts are */
+	size_t n_answers;
 };
 
 void job_list_done(struct job_list *l);

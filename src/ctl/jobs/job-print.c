@@ -13,9 +13,6 @@
 #include "base/escape.h"
 #include "base/units.h"
 
-/* So many jobs become JSON at once: the JSON of a hundred thousand would need as many KiB twice. */
-#define JSON_JOBS 256
-
 json_t *job_line_json(const struct job_line *j)
 {
 	return json_pack("{sIsssIsssssosIsIsIsIsIsIsIsIsI}", "id", (json_int_t)j->id, "state",
@@ -31,21 +28,16 @@ json_t *job_line_json(const struct job_line *j)
 
 void jobs_json_print(FILE *out, const struct job_line *v, size_t n, bool pretty)
 {
-	/* Of an array, without its brackets. */
-	const size_t end = pretty ? strlen("\n]") : strlen("]");
+	const size_t flags = JSON_ENSURE_ASCII | (pretty ? JSON_INDENT(2) : JSON_COMPACT);
 
-	for (size_t i = 0; i < n; i += JSON_JOBS) {
-		json_t *array = json_array();
-		_cleanup_free_ char *text = NULL;
+	for (size_t i = 0; i < n; i++) {
+		json_auto_t *array = json_pack("[o]", job_line_json(&v[i]));
+		/* With JSON_EMBED an array has no brackets, but the newline before the last. */
+		_cleanup_free_ char *text = json_dumps(array, JSON_EMBED | flags);
 
-		for (size_t k = i; k < MIN(n, i + JSON_JOBS); k++)
-			(void)json_array_append_new(array, job_line_json(&v[k]));
-		text = json_dumps(array,
-				  JSON_ENSURE_ASCII | (pretty ? JSON_INDENT(2) : JSON_COMPACT));
-		json_decref(array);
 		if (text)
-			(void)fprintf(out, "%c%.*s", i == 0 ? '[' : ',',
-				      (int)(strlen(text) - 1 - end), text + 1);
+			(void)fprintf(out, "%c%.*s", i == 0 ? '[' : ',', (int)strlen(text) - pretty,
+				      text);
 	}
 	(void)fputs(n == 0 ? "[]\n" : pretty ? "\n]\n" : "]\n", out);
 }
@@ -209,7 +201,7 @@ int jobs_table_print(const struct job_line *v, size_t n, const struct screen *sc
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		/* Looking for a name reads files, and most jobs are of the same user. */
 		if (i == 0 || v[i].uid != v[i - 1].uid)
-			(void)user_format(user, sizeof(user), v[i].uid);
+			(void)user_format(user, sizeof(user), (uid_t)v[i].uid);
 		priorities = priorities || strcmp(v[i].priority, "normal") != 0;
 		origins = origins || strcmp(v[i].origin, "submit") != 0;
 		r = row_add(t, &v[i], user, now);

@@ -16,7 +16,6 @@
 #include "ctl/output/messages.h"
 #include "ctl/output/screen.h"
 #include "ctl/output/table.h"
-#include "base/escape.h"
 #include "base/units.h"
 #include "ctl/common/verbs.h"
 
@@ -24,67 +23,10 @@
 #define SHOWN 10U
 #define SHOWN_JSON 1000U
 
-static json_t *problems_json(const struct job_view *j)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < j->n_problems; i++) {
-		const struct job_problem *p = &j->problems[i];
-
-		(void)json_array_append_new(
-			array, json_pack("{sosssisb}", "path", json_path(p->path), "what", p->what,
-					 "error", p->error, "is_error", (int)p->is_error));
-	}
-	return array;
-}
-
-static json_t *contents_json(const struct job_view *j)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < j->n_entry_names; i++)
-		(void)json_array_append_new(array, json_pack("{soss}", "path",
-							     json_path(j->entry_names[i].path),
-							     "state", j->entry_names[i].state));
-	return array;
-}
-
-static json_t *view_json(const struct job_view *j)
-{
-	json_t *v = job_line_json(&j->line);
-
-	(void)json_object_update_new(v, json_pack("{sssossso}", "uuid", j->uuid, "staging",
-						  json_path(j->staging), "inplace", j->inplace,
-						  "mount", json_path(j->mount)));
-	(void)json_object_update_new(v, json_pack("{sIsIsIssss}", "names", (json_int_t)j->names,
-						  "skipped", (json_int_t)j->skipped, "by_usec",
-						  (json_int_t)j->by_usec, "message", j->message,
-						  "strategy", j->strategy));
-	(void)json_object_set_new(v, "problems", problems_json(j));
-	(void)json_object_set_new(v, "contents", contents_json(j));
-	return v;
-}
-
-static void label(const char *name)
-{
-	(void)printf("%10s: ", name);
-}
-
 static void line(const char *name, const char *value)
 {
-	_cleanup_free_ char *shown = escape_line(value);
-
-	if (value[0] == '\0')
-		return;
-	label(name);
-	(void)puts(shown ? shown : "?");
-}
-
-static void path_line(const char *name, const char *path)
-{
-	_cleanup_free_ char *shown = escape_name(path);
-
-	line(name, shown ? shown : "?");
+	if (value[0])
+		(void)printf("%10s: %s\n", name, value);
 }
 
 static void moment_line(const char *name, uint64_t usec)
@@ -95,190 +37,138 @@ static void moment_line(const char *name, uint64_t usec)
 		line(name, timestamp_format(moment, sizeof(moment), usec, realtime_usec()));
 }
 
-static void state_line(const struct job_view *j, bool colours)
-{
-	_cleanup_free_ char *message = escape_line(j->message);
-	const char *colour = colours ? state_colour(j->line.state) : "";
-
-	label("State");
-	(void)printf("%s%s%s", colour, j->line.state, colour[0] ? COLOUR_OFF : "");
-	(void)printf("%s%s\n", j->message[0] ? ": " : "", message ? message : "?");
-}
-
-static void user_line(const struct job_view *j)
-{
-	_cleanup_free_ char *origin = escape_line(j->line.origin);
-	char user[40];
-
-	label("User");
-	(void)printf("%s (%u), by %s, priority %s\n", user_format(user, sizeof(user), j->line.uid),
-		     j->line.uid, origin ? origin : "?", j->line.priority);
-}
-
-/* Where it is now: out of the way, or where it was and why. */
-static void place_lines(const struct job_view *j)
-{
-	if (!job_is_finished(j->line.state)) {
-		path_line("Staged in", j->staging);
-		line("In place", j->inplace);
-	}
-	path_line("Mount", j->mount);
-}
-
 /* What is done, how fast on average, and how long the rest may take at that rate. */
-static void progress_lines(const struct job_view *j)
+static void progress_lines(const json_t *j, bool running)
 {
-	bool running = strcmp(j->line.state, "running") == 0;
-	uint64_t end = j->line.finished_usec > 0 ? j->line.finished_usec : realtime_usec();
-	double seconds = j->line.started_usec > 0 && end > j->line.started_usec
-				 ? (double)(end - j->line.started_usec) / USEC_PER_SEC
-				 : 0;
-	char entries[60], bytes[40], rate[16], count[28], span[32];
+	uint64_t started = json_number(j, "started_usec"), end = json_number(j, "finished_usec");
+	uint64_t entries = json_number(j, "entries"), done = json_number(j, "entries_done");
+	uint64_t bytes = json_number(j, "bytes"), freed = json_number(j, "bytes_freed");
+	char words[60], sizes[40], rate[16], count[28], span[32];
+	bool finished = end > 0;
+	double seconds;
 
-	if (j->line.started_usec == 0 && j->line.entries_done == 0)
+	if (started == 0 && done == 0)
 		return;
-	label("Deleted");
-	(void)printf(
-		"%s %s, %s freed\n",
-		entries_format(entries, sizeof(entries), j->line.entries_done, j->line.entries),
-		entries_word(MAX(j->line.entries_done, j->line.entries)),
-		bytes_format(bytes, sizeof(bytes), j->line.bytes_freed, j->line.bytes));
-	if (seconds < 0.001 || (!running && j->line.finished_usec == 0))
+	(void)printf("%10s: %s %s, %s freed\n", "Deleted",
+		     entries_format(words, sizeof(words), done, entries),
+		     entries_word(MAX(done, entries)),
+		     bytes_format(sizes, sizeof(sizes), freed, bytes));
+	end = finished ? end : realtime_usec();
+	seconds = started > 0 && end > started ? (double)(end - started) / USEC_PER_SEC : 0;
+	if (seconds < 0.001 || (!running && !finished))
 		return;
-	label("Rate");
-	(void)printf(
-		"%s entries/s, %s/s",
-		count_format(count, sizeof(count),
-			     (uint64_t)((double)j->line.entries_done / seconds)),
-		size_format(rate, sizeof(rate), (uint64_t)((double)j->line.bytes_freed / seconds)));
-	if (running && j->line.bytes > j->line.bytes_freed && j->line.bytes_freed > 0)
-		(void)printf(
-			", about %s left",
-			timespan_format(span, sizeof(span),
-					(uint64_t)((double)(j->line.bytes - j->line.bytes_freed) /
-						   (double)j->line.bytes_freed * seconds *
-						   USEC_PER_SEC)));
+	(void)printf("%10s: %s entries/s, %s/s", "Rate",
+		     count_format(count, sizeof(count), (uint64_t)((double)done / seconds)),
+		     size_format(rate, sizeof(rate), (uint64_t)((double)freed / seconds)));
+	if (running && bytes > freed && freed > 0)
+		(void)printf(", about %s left",
+			     timespan_format(span, sizeof(span),
+					     (uint64_t)((double)(bytes - freed) / (double)freed *
+							seconds * USEC_PER_SEC)));
 	(void)putchar('\n');
 }
 
-static void names_lines(const struct job_view *j)
+static void names_lines(const json_t *j)
 {
+	const json_t *contents = json_object_get(j, "contents"), *v;
+	uint64_t names = json_number(j, "names");
 	char n[28];
+	size_t i;
 
-	if (j->names <= 1)
+	if (names <= 1)
 		return;
-	label("Names");
-	(void)printf("%s\n", count_format(n, sizeof(n), j->names));
-	for (size_t i = 0; i < j->n_entry_names; i++) {
-		_cleanup_free_ char *path = escape_name(j->entry_names[i].path);
-
-		(void)printf("%12s%s (%s)\n", "", path ? path : "?", j->entry_names[i].state);
-	}
-	if (j->names > j->n_entry_names)
+	line("Names", count_format(n, sizeof(n), names));
+	json_array_foreach(contents, i, v)(void)
+		printf("%12s%s (%s)\n", "", json_text(v, "path"), json_text(v, "state"));
+	if (names > json_array_size(contents))
 		(void)printf("%12sand %s more\n", "",
-			     count_format(n, sizeof(n), j->names - j->n_entry_names));
+			     count_format(n, sizeof(n), names - json_array_size(contents)));
 }
 
-static void problems_lines(const struct job_view *j, bool colours)
+static void problems_lines(const json_t *j, bool colours)
 {
-	char errors[28], skipped[28];
+	const json_t *problems = json_object_get(j, "problems"), *p;
+	uint64_t errors = json_number(j, "errors"), skipped = json_number(j, "skipped");
+	char n[28], left[28];
+	size_t i;
 
-	if (j->line.errors + j->skipped + j->n_problems == 0)
+	if (errors + skipped + json_array_size(problems) == 0)
 		return;
-	label("Problems");
-	(void)printf("%s not deleted, %s left on purpose\n",
-		     count_format(errors, sizeof(errors), j->line.errors),
-		     count_format(skipped, sizeof(skipped), j->skipped));
-	for (size_t i = 0; i < j->n_problems; i++) {
-		const struct job_problem *p = &j->problems[i];
-		_cleanup_free_ char *path = escape_name(p->path), *what = escape_line(p->what);
+	(void)printf("%10s: %s not deleted, %s left on purpose\n", "Problems",
+		     count_format(n, sizeof(n), errors), count_format(left, sizeof(left), skipped));
+	json_array_foreach(problems, i, p)
+	{
+		bool red = colours && json_is_true(json_object_get(p, "is_error"));
+		int error = (int)json_number(p, "error");
 
-		(void)printf("%12s%s%s%s: %s%s%s\n", "", colours && p->is_error ? COLOUR_RED : "",
-			     path ? path : "?", colours && p->is_error ? COLOUR_OFF : "",
-			     what ? what : "?", p->error ? ": " : "",
-			     p->error ? strerror(p->error) : "");
+		(void)printf("%12s%s%s%s: %s%s%s\n", "", red ? COLOUR_RED : "",
+			     json_text(p, "path"), red ? COLOUR_OFF : "", json_text(p, "what"),
+			     error ? ": " : "", error ? strerror(error) : "");
 	}
-	if (j->line.errors + j->skipped > j->n_problems && j->n_problems == SHOWN)
+	if (errors + skipped > json_array_size(problems) && json_array_size(problems) == SHOWN)
 		(void)printf("%12sand more: see reclaimctl show --json=pretty %" PRIu64 "\n", "",
-			     j->line.id);
+			     json_number(j, "id"));
 }
 
-static void view_print(const struct job_view *j, const struct screen *screen)
+static void view_print(const json_t *j, bool colours)
 {
-	_cleanup_free_ char *path = escape_name(j->path);
+	const char *state = json_text(j, "state"), *message = json_text(j, "message");
+	const char *colour = colours ? state_colour(state) : "";
+	uid_t uid = (uid_t)json_number(j, "uid");
+	char user[40];
 
-	(void)printf("%sJob %" PRIu64 "%s: %s\n", screen->colours ? COLOUR_BOLD : "", j->line.id,
-		     screen->colours ? COLOUR_OFF : "", path ? path : "?");
-	state_line(j, screen->colours);
-	user_line(j);
-	moment_line("Submitted", j->line.created_usec);
-	if (strcmp(j->line.state, "held") == 0)
-		moment_line("Held until", j->line.held_until_usec);
-	if (!job_is_finished(j->line.state))
-		moment_line("Done by", j->by_usec);
-	moment_line("Started", j->line.started_usec);
-	moment_line("Finished", j->line.finished_usec);
-	place_lines(j);
-	progress_lines(j);
-	line("How", j->strategy);
+	(void)printf("%sJob %" PRIu64 "%s: %s\n", colours ? COLOUR_BOLD : "", json_number(j, "id"),
+		     colours ? COLOUR_OFF : "", json_text(j, "path"));
+	(void)printf("%10s: %s%s%s%s%s\n", "State", colour, state, colour[0] ? COLOUR_OFF : "",
+		     message[0] ? ": " : "", message);
+	(void)printf("%10s: %s (%u), by %s, priority %s\n", "User",
+		     user_format(user, sizeof(user), uid), uid, json_text(j, "origin"),
+		     json_text(j, "priority"));
+	moment_line("Submitted", json_number(j, "created_usec"));
+	if (strcmp(state, "held") == 0)
+		moment_line("Held until", json_number(j, "held_until_usec"));
+	if (!job_is_finished(state))
+		moment_line("Done by", json_number(j, "by_usec"));
+	moment_line("Started", json_number(j, "started_usec"));
+	moment_line("Finished", json_number(j, "finished_usec"));
+	/* Where it is now: out of the way, or where it was and why. */
+	if (!job_is_finished(state)) {
+		line("Staged in", json_text(j, "staging"));
+		line("In place", json_text(j, "inplace"));
+	}
+	line("Mount", json_text(j, "mount"));
+	progress_lines(j, strcmp(state, "running") == 0);
+	line("How", json_text(j, "strategy"));
 	names_lines(j);
-	problems_lines(j, screen->colours);
-	line("UUID", j->uuid);
-}
-
-struct show {
-	struct options o;
-	struct client *client;
-	struct screen screen;
-	json_t *array; /* with --json */
-	size_t shown;
-};
-
-static int show_one(struct show *s, uint64_t id)
-{
-	_cleanup_job_view_ struct job_view j = { 0 };
-	int r = job_view_get(s->client, id, s->array ? SHOWN_JSON : SHOWN, &j);
-
-	if (r)
-		return r;
-	if (s->array) {
-		(void)json_array_append_new(s->array, view_json(&j));
-	} else if (!s->o.quiet) {
-		if (s->shown > 0)
-			(void)putchar('\n');
-		view_print(&j, &s->screen);
-	}
-	s->shown++;
-	return 0;
-}
-
-static int show_all(struct show *s)
-{
-	int failed = 0;
-
-	for (size_t i = 0; i < s->o.n_paths; i++) {
-		uint64_t id;
-		int r = job_id_parse(s->o.paths[i], &id);
-
-		if (r)
-			return r;
-		r = show_one(s, id);
-		failed = r ? r : failed;
-	}
-	return failed && s->shown > 0 ? EXIT_PARTLY : failed;
+	problems_lines(j, colours);
+	line("UUID", json_text(j, "uuid"));
 }
 
 int verb_show(const struct options *o, struct client *c)
 {
-	struct show s = { .o = *o, .client = c };
-	int r;
+	bool text = o->json == JSON_OFF && !o->quiet;
+	json_auto_t *jobs = json_array();
+	struct screen screen;
+	int failed = 0;
 
-	if (s.o.json != JSON_OFF)
-		s.array = json_array();
-	screen_open(&s.screen, options_page(&s.o));
-	r = show_all(&s);
-	if (s.array)
-		json_print(s.array, s.o.json);
-	screen_close(&s.screen);
-	return r;
+	screen_open(&screen, options_page(o));
+	for (size_t i = 0; i < o->n_paths; i++) {
+		json_t *j = NULL;
+		uint64_t id;
+		int r = job_id_parse(o->paths[i], &id);
+
+		if (r == 0)
+			r = job_view_get(c, id, text ? SHOWN : SHOWN_JSON, &j);
+		failed = r ? r : failed;
+		if (r)
+			continue;
+		if (text && json_array_size(jobs) > 0)
+			(void)putchar('\n');
+		if (text)
+			view_print(j, screen.colours);
+		(void)json_array_append_new(jobs, j);
+	}
+	json_print(json_incref(jobs), o->json);
+	screen_close(&screen);
+	return failed && json_array_size(jobs) > 0 ? EXIT_PARTLY : failed;
 }

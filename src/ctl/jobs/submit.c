@@ -63,11 +63,7 @@ static int options_append(sd_bus_message *m, const struct options *o, const stru
 	if (r >= 0 && dry)
 		r = sd_bus_message_append(m, "{sv}", "dry-run", "b", 1);
 	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "s", "display");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "aay");
+		r = option_open(m, "display", "aay");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "ay");
 	for (size_t i = 0; r >= 0 && i < b->n; i++) {
@@ -75,9 +71,9 @@ static int options_append(sd_bus_message *m, const struct options *o, const stru
 
 		r = sd_bus_message_append_array(m, 'y', dir, strlen(dir));
 	}
-	for (int i = 0; r >= 0 && i < 4; i++)
-		r = sd_bus_message_close_container(m);
-	return r;
+	if (r >= 0)
+		r = option_close(m, sd_bus_message_close_container(m));
+	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 /* The message holds a descriptor of its own. */

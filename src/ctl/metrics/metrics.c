@@ -20,28 +20,26 @@
 /* Collectors run as other users. */
 #define FILE_MODE 0644
 
-static int file_write(int fd, const char *text, size_t len)
+static int file_write(int fd, const struct metrics *m, bool openmetrics)
 {
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
+	FILE *f = fdopen(fd, "w");
+	int r;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text += n;
-		len -= (size_t)n;
+	if (!f) {
+		(void)close(fd);
+		return -ENOMEM;
 	}
-	return fchmod(fd, FILE_MODE) < 0 ? -errno : 0;
+	metrics_write(f, m, openmetrics);
+	r = fflush(f) != 0 || fchmod(fd, FILE_MODE) < 0 ? -errno : ferror(f) ? -EIO : 0;
+	return fclose(f) != 0 && r >= 0 ? -errno : r;
 }
 
 /* A program that reads the file finds the old text or the new one, whole. What is not finished yet
  * has a name that collectors pass over. */
-static int file_replace(const char *path, const char *text, size_t len)
+static int file_replace(const char *path, const struct metrics *m, bool openmetrics)
 {
 	_cleanup_free_ char *temporary = NULL;
-	_cleanup_close_ int fd = -1;
-	int r;
+	int fd, r;
 
 	if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
 		temporary = NULL;
@@ -50,7 +48,7 @@ static int file_replace(const char *path, const char *text, size_t len)
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = file_write(fd, text, len);
+	r = file_write(fd, m, openmetrics);
 	if (r >= 0 && rename(temporary, path) < 0)
 		r = -errno;
 	if (r < 0)
@@ -60,22 +58,13 @@ static int file_replace(const char *path, const char *text, size_t len)
 
 static int publish(const struct options *o, const struct metrics *m)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t len = 0;
-	FILE *f;
-	int r;
+	bool openmetrics = o->format == FORMAT_OPENMETRICS;
+	int r = 0;
 
-	if (!o->output) {
-		metrics_write(stdout, m, o->format == FORMAT_OPENMETRICS);
-		return 0;
-	}
-	f = open_memstream(&text, &len);
-	if (!f)
-		return client_broken(-ENOMEM);
-	metrics_write(f, m, o->format == FORMAT_OPENMETRICS);
-	if (fclose(f) != 0)
-		return client_broken(-ENOMEM);
-	r = file_replace(o->output, text, len);
+	if (o->output)
+		r = file_replace(o->output, m, openmetrics);
+	else
+		metrics_write(stdout, m, openmetrics);
 	if (r < 0)
 		complain(o->output, "cannot be written: %s", strerror(-r));
 	return r < 0 ? EXIT_FAILED : 0;

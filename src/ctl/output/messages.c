@@ -8,6 +8,7 @@
 
 #include "screen.h"
 #include "base/escape.h"
+#include "base/units.h"
 
 FILE *sentence_begin(struct sentence *l, FILE *to)
 {
@@ -56,20 +57,24 @@ const char *entries_word(uint64_t n)
 }
 
 /* A result that lacks some of its keys would be a lie: without memory there is none. Nothing is
- * lost by ending here, as such a verb changes nothing. */
+ * lost by ending here: what a verb changes is changed by then. */
 static void *allocate(size_t n)
 {
 	void *p = malloc(n);
 
 	if (!p) {
-		complain("JSON", "out of memory");
+		complain("reclaimctl", "out of memory");
 		_exit(EXIT_FAILED);
 	}
 	return p;
 }
 
-void json_init(void)
+/* Whether texts are for programs. */
+static bool exact;
+
+void json_init(enum json_mode mode)
 {
+	exact = mode != JSON_OFF;
 	json_set_alloc_funcs(allocate, free);
 }
 
@@ -84,15 +89,58 @@ void json_print(json_t *v, enum json_mode mode)
 	json_decref(v);
 }
 
-json_t *json_path(const char *path)
+/* What is UTF-8 is told to programs as it is. */
+static json_t *text_make(const char *text, char *(*escape)(const char *s))
 {
-	json_t *s = json_string(path);
+	json_t *s = exact ? json_string(text) : NULL;
 
 	if (!s) {
-		_cleanup_free_ char *escaped = escape_name(path);
+		_cleanup_free_ char *escaped = escape(text);
 		s = json_string(escaped ? escaped : "");
 	}
 	return s;
+}
+
+json_t *json_path(const char *path)
+{
+	return text_make(path, escape_name);
+}
+
+json_t *json_words(const char *text)
+{
+	return text_make(text, escape_line);
+}
+
+const char *json_text(const json_t *object, const char *key)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	return s ? s : "";
+}
+
+uint64_t json_number(const json_t *object, const char *key)
+{
+	const json_t *v = json_object_get(object, key);
+
+	return json_is_real(v) ? (uint64_t)json_real_value(v) : (uint64_t)json_integer_value(v);
+}
+
+bool counts_print(FILE *out, json_t *counts)
+{
+	bool any = false;
+	const char *name;
+	char n[28];
+	json_t *v;
+
+	json_object_foreach(counts, name, v)
+	{
+		if (json_integer_value(v) == 0)
+			continue;
+		(void)fprintf(out, "%s%s %s", any ? ", " : "",
+			      count_format(n, sizeof(n), (uint64_t)json_integer_value(v)), name);
+		any = true;
+	}
+	return any;
 }
 
 void config_error_print(const struct config_error *e)

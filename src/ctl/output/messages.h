@@ -3,6 +3,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -32,12 +33,24 @@ void sentence_end(struct sentence *l);
 /* "entry" or "entries", behind a number of them. */
 const char *entries_word(uint64_t n);
 
-/* Makes lack of memory while a JSON value is made end the process; called before any other use of
- * JSON, by verbs that change nothing. */
-void json_init(void);
+/* Makes lack of memory while a JSON value is made end the process. With JSON_OFF the values are
+ * what is printed for people, and texts in them are safe to show; so are they before it is called.
+ */
+void json_init(enum json_mode mode);
 
 /* Prints and frees a JSON value as one line or indented, in ASCII; nothing for JSON_OFF. */
 void json_print(json_t *v, enum json_mode mode);
 
-/* A JSON string of raw bytes from a filesystem: escaped where it is not UTF-8. */
+/* A text of raw bytes from a filesystem: for programs as it is, where it is UTF-8; otherwise
+ * escaped. */
 json_t *json_path(const char *path);
+
+/* The same of a text in which names are escaped already. */
+json_t *json_words(const char *text);
+
+/* A member of an object; "" or 0 where there is none. */
+const char *json_text(const json_t *object, const char *key);
+uint64_t json_number(const json_t *object, const char *key);
+
+/* "2 held, 1 running": an object's numbers that are not 0. Returns whether there were any. */
+bool counts_print(FILE *out, json_t *counts);

@@ -78,18 +78,12 @@ static int list_append(sd_bus_message *m, const struct policy_preview *l)
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}", "records", "b", 1);
 	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "s", "display");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "aay");
+		r = option_open(m, "display", "aay");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "ay");
 	if (r >= 0)
 		r = sd_bus_message_append_array(m, 'y', path, strlen(path));
-	for (int i = 0; r >= 0 && i < 3; i++)
-		r = sd_bus_message_close_container(m);
-	return r;
+	return r < 0 ? r : option_close(m, sd_bus_message_close_container(m));
 }
 
 static int submit(struct running *u)

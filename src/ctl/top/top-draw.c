@@ -124,7 +124,7 @@ static attr_t colour(enum colour c)
 
 static int draw_head(const struct metrics *m)
 {
-	const char *between = "";
+	uint64_t freed = json_number(m->manager, "EntriesFreed");
 	char n[28], size[16];
 	char *text = NULL;
 	size_t len;
@@ -132,25 +132,20 @@ static int draw_head(const struct metrics *m)
 
 	if (!f)
 		return 1;
-	(void)fprintf(f, "reclaimd %s  ", m->version ? m->version : "");
-	for (size_t i = 0; i < m->jobs.n; i++) {
-		if (m->jobs.v[i].n == 0)
-			continue;
-		(void)fprintf(f, "%s%s %s", between, count_format(n, sizeof(n), m->jobs.v[i].n),
-			      m->jobs.v[i].name);
-		between = ", ";
-	}
-	(void)fprintf(f, "%s; deleted %s %s, %s", between[0] ? "" : "no jobs",
-		      count_format(n, sizeof(n), m->entries_freed), entries_word(m->entries_freed),
-		      size_format(size, sizeof(size), m->bytes_freed));
+	(void)fprintf(f, "reclaimd %s  ", json_text(m->manager, "Version"));
+	if (!counts_print(f, json_object_get(m->manager, "Jobs")))
+		(void)fputs("no jobs", f);
+	(void)fprintf(f, "; deleted %s %s, %s", count_format(n, sizeof(n), freed),
+		      entries_word(freed),
+		      size_format(size, sizeof(size), json_number(m->manager, "BytesFreed")));
 	line_put(f, &text, 0, A_BOLD);
-	if (m->paused)
+	if (json_is_true(json_object_get(m->manager, "Paused")))
 		put(1, 0, colour(COLOUR_WARN),
 		    "Everything is paused: nothing is deleted until R is pressed");
-	else if (m->store_error && m->store_error[0])
+	else if (json_text(m->manager, "StoreError")[0])
 		put(1, 0, colour(COLOUR_BAD),
 		    "The job store cannot be written: see reclaimctl status");
-	else if (m->configuration_error && m->configuration_error[0])
+	else if (json_text(m->manager, "ConfigurationError")[0])
 		put(1, 0, colour(COLOUR_WARN),
 		    "The configuration has an error: see reclaimctl status");
 	return 3;
@@ -180,19 +175,22 @@ static char *milliseconds(char *buf, size_t len, uint64_t usec)
 static void draw_device(const struct top_screen *s, const struct top_device *d, int y)
 {
 	int graph = CLAMP(COLS - DEVICE_COLUMNS, GRAPH_LEAST, TOP_HISTORY);
+	const char *mode = json_text(d->now, "mode");
+	bool paced = strcmp(mode, "paced") == 0;
 	char quantum[24], target[24], n[28], size[16], text[160];
 
-	(void)snprintf(text, sizeof(text), "%-10.10s %-7s %9s %9s ", d->name, d->now->mode,
+	(void)snprintf(text, sizeof(text), "%-10.10s %-7s %9s %9s ", json_text(d->now, "name"),
+		       mode,
 		       milliseconds(quantum, sizeof(quantum),
-				    strcmp(d->now->mode, "paced") == 0 ? d->now->quantum_usec : 0),
-		       milliseconds(target, sizeof(target), d->now->target_usec));
+				    paced ? json_number(d->now, "piece_usec") : 0),
+		       milliseconds(target, sizeof(target), json_number(d->now, "target_usec")));
 	put(y, 0, A_NORMAL, text);
 	if (y < LINES && getcurx(stdscr) + graph < COLS)
 		for (int i = TOP_HISTORY - graph; i < TOP_HISTORY; i++)
 			draw_share(s, d->history[i]);
 	(void)snprintf(text, sizeof(text), " %9s/s %9s/s",
-		       count_format(n, sizeof(n), (uint64_t)d->now->entries_per_second),
-		       size_format(size, sizeof(size), (uint64_t)d->now->bytes_per_second));
+		       count_format(n, sizeof(n), json_number(d->now, "entries_per_second")),
+		       size_format(size, sizeof(size), json_number(d->now, "bytes_per_second")));
 	put(y, 39 + graph, A_NORMAL, text);
 }
 
@@ -233,16 +231,17 @@ static void done_print(FILE *f, const struct top_job *j)
 }
 
 /* In what there is more of to do. */
-static char *rate_format(char *buf, size_t len, const struct top_job *j)
+static const char *rate_format(char *buf, size_t len, const struct top_job *j)
 {
 	char n[28];
 
-	if (j->entries_per_sec == 0 && j->bytes_per_sec == 0)
-		(void)snprintf(buf, len, "%s", "");
-	else if (j->bytes_per_sec / MiB(4) > j->entries_per_sec)
-		(void)snprintf(buf, len, "%s/s", size_format(n, sizeof(n), j->bytes_per_sec));
+	if (j->entries_rate < 1 && j->bytes_rate < 1)
+		return "";
+	if (j->bytes_rate / MiB(4) > j->entries_rate)
+		(void)size_format(n, sizeof(n), (uint64_t)j->bytes_rate);
 	else
-		(void)snprintf(buf, len, "%s/s", count_format(n, sizeof(n), j->entries_per_sec));
+		(void)count_format(n, sizeof(n), (uint64_t)j->entries_rate);
+	(void)snprintf(buf, len, "%s/s", n);
 	return buf;
 }
 

@@ -18,38 +18,31 @@ extern const char *const top_state_names[TOP_STATES];
 
 struct top_job {
 	const struct job_line *line;
-	double share;                            /* of it that is done; negative: not known */
-	uint64_t entries_per_sec, bytes_per_sec; /* lately */
-	uint64_t left_usec;                      /* 0: not known */
+	double share;       /* of it that is done; negative: not known */
+	uint64_t left_usec; /* 0: not known */
+	/* Of running jobs, lately, a second; negative: not known yet. */
+	double entries_rate, bytes_rate;
 };
 
 struct top_device {
-	char *key;
-	char *name;
-	const struct daemon_device *now;
+	const json_t *now; /* as daemon-devices.h has it */
 	/* What a quantum cost as a share of what it may, newest last; 0: none was done. */
 	double history[TOP_HISTORY];
-};
-
-struct top_track {
-	uint64_t id, usec, entries, bytes;
-	double entries_rate, bytes_rate; /* per second; negative: not known yet */
 };
 
 /* All zero is one that knows nothing yet. */
 struct top_model {
 	struct metrics metrics;
 	struct job_list lists[TOP_STATES];
+	uint64_t usec; /* when */
 	struct top_job *jobs;
 	size_t n_jobs;
 	struct top_device *devices;
 	size_t n_devices;
-	struct top_track *tracks; /* of running jobs */
-	size_t n_tracks;
 };
 
 /* Takes over what the daemon has said at this moment; what is given is emptied. Returns 0 or
- * -ENOMEM; either way the model holds together. */
+ * -ENOMEM, and then the model is as it was. */
 int top_model_update(struct top_model *m, struct metrics *metrics,
 		     struct job_list lists[TOP_STATES], uint64_t now_usec);
 void top_model_done(struct top_model *m);

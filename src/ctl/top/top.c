@@ -2,7 +2,7 @@
 /* reclaim-top, which reclaimctl top becomes (top-start.c): what the daemon does now, on the whole
  * screen, and keys to act on it.
  *
- *   daemon --metrics-get.c, job-list.c--> top-model.c --> top-draw.c --> terminal
+ *   daemon --metric-families.c, job-list.c--> top-model.c --> top-draw.c --> terminal
  *     ^-------------------- top.c: keys, answers ------------------------'
  *
  * A daemon that ends is waited for. What is said on standard error meanwhile is caught and becomes

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is read from the daemon, and each family of metrics that is written of it. The two text
+ * formats differ in little: OpenMetrics names a counter without the _total that its samples have,
+ * has units and an end, and kinds of its own for facts and for states. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/common/answer.h"
+#include "ctl/devices/daemon-devices.h"
+#include "ctl/output/messages.h"
+#include "metrics.h"
+
+enum kind { GAUGE, COUNTER, HISTOGRAM, INFO, STATESET };
+
+struct family {
+	const char *name;
+	enum kind kind;
+	const char *unit;     /* or NULL */
+	const char *property; /* of the manager: its value, or a label's values with theirs */
+	const char *label;    /* of samples, or NULL */
+	const char *help;
+};
+
+static const struct family of_manager[] = {
+	{ "reclaimd_build", INFO, NULL, "Version", "version", "Version of the daemon." },
+	{ "reclaimd_paused", GAUGE, NULL, "Paused", NULL,
+	  "Whether everything rests (pause --all)." },
+	{ "reclaimd_configuration_error", GAUGE, NULL, "ConfigurationError", NULL,
+	  "Whether the configuration on disk is wrong and therefore not in force." },
+	{ "reclaimd_store_error", GAUGE, NULL, "StoreError", NULL,
+	  "Whether the job store cannot be written, so that nothing new is accepted." },
+	{ "reclaimd_orphans", GAUGE, NULL, "Orphans", NULL,
+	  "Directories in staging that are of no job on record, and kept." },
+	{ "reclaimd_jobs", GAUGE, NULL, "Jobs", "state", "Jobs that have not finished, by state." },
+	{ "reclaimd_jobs_finished", COUNTER, NULL, "JobsFinished", "state",
+	  "Jobs that have finished, by how." },
+	{ "reclaimd_interruptions", COUNTER, NULL, "Interruptions", NULL,
+	  "How often a job was interrupted and is tried again." },
+	{ "reclaimd_freed_entries", COUNTER, NULL, "EntriesFreed", NULL,
+	  "Entries that were removed." },
+	{ "reclaimd_freed_bytes", COUNTER, "bytes", "BytesFreed", NULL, "Bytes that were freed." },
+	{ "reclaimd_errors", COUNTER, NULL, "Errors", "kind",
+	  "Entries that could not be deleted, by the kind of error." },
+};
+
+/* Of each spool, which is an array as the daemon has it: path, state, message, settle, undo,
+ * waiting. */
+static const struct family of_spools[] = {
+	{ "reclaimd_spool_watched", GAUGE, NULL, NULL, "path",
+	  "Whether what is moved into the spool is deleted." },
+	{ "reclaimd_spool_waiting", GAUGE, NULL, NULL, "path",
+	  "Entries of the spool that have not settled yet." },
+};
+
+/* Of each device since the daemon was started, which is an array with these behind the name. */
+static const struct family of_devices[] = {
+	{ "reclaimd_device_freed_entries", COUNTER, NULL, NULL, "device",
+	  "Entries removed there." },
+	{ "reclaimd_device_freed_bytes", COUNTER, "bytes", NULL, "device", "Bytes freed there." },
+	{ "reclaimd_device_backoffs", COUNTER, NULL, NULL, "device",
+	  "How often deleting went slower: foreign I/O came, its reads suffered, a quantum or a "
+	  "discard was expensive." },
+	{ "reclaimd_device_read_seconds", HISTOGRAM, "seconds", NULL, "device",
+	  "What the reads of all processes took while something was deleted." },
+	{ "reclaimd_device_sync_seconds", HISTOGRAM, "seconds", NULL, "device",
+	  "What a sync of a little took while something was deleted." },
+	{ "reclaimd_device_quantum_seconds", HISTOGRAM, "seconds", NULL, "device",
+	  "What quanta of deletions took, their syncs included, while foreign I/O was spared." },
+};
+
+/* Of each device on which something is being deleted now. */
+static const struct family of_live[] = {
+	{ "reclaimd_device_latency_target_seconds", GAUGE, "seconds", NULL, "device",
+	  "What a quantum of a deletion may cost there now." },
+	{ "reclaimd_device_mode", STATESET, NULL, NULL, "device", "How it is paced there now." },
+};
+
+void metrics_done(struct metrics *m)
+{
+	json_decref(m->manager);
+	json_decref(m->spools);
+	json_decref(m->devices);
+	*m = (struct metrics){ 0 };
+}
+
+int metrics_get(struct client *c, struct metrics *ret)
+{
+	sd_bus_message *reply = NULL;
+	json_t *totals, *d;
+	size_t k;
+	int r = properties_get(c, MANAGER_PATH, MANAGER_INTERFACE, NULL, 0, &ret->manager);
+
+	if (r == 0)
+		r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &reply, NULL);
+	if (r == 0)
+		r = answer_take(reply, NULL, &ret->spools);
+	if (r == 0)
+		r = daemon_devices_get(c, &ret->devices);
+	if (r)
+		return r;
+	/* A counter that is 0 because it was not told is worse than none. */
+	for (size_t i = 0; i < ELEMENTSOF(of_manager); i++)
+		if (!json_object_get(ret->manager, of_manager[i].property))
+			return client_broken(-ENODATA);
+	totals = json_object_get(ret->manager, "DeviceTotals");
+	if (!totals || !json_object_get(ret->manager, "LatencyBounds"))
+		return client_broken(-ENODATA);
+	json_array_foreach(totals, k, d)(void)
+		json_array_set_new(d, 0, device_set_name(json_string_value(json_array_get(d, 0))));
+	return 0;
+}
+
+struct writer {
+	FILE *f;
+	bool openmetrics;
+};
+
+/* What a family's samples are called behind its name. */
+static const char *suffix_of(enum kind kind)
+{
+	return kind == COUNTER ? "_total" : kind == INFO ? "_info" : "";
+}
+
+static void head_write(const struct writer *w, const struct family *f)
+{
+	static const char *const kinds[] = { "gauge", "counter", "histogram", "info", "stateset" };
+	/* What the older format does not know is a gauge to it. */
+	bool known = w->openmetrics || f->kind <= HISTOGRAM;
+	const char *suffix = w->openmetrics ? "" : suffix_of(f->kind);
+
+	(void)fprintf(w->f, "# TYPE %s%s %s\n", f->name, suffix, kinds[known ? f->kind : GAUGE]);
+	if (f->unit && w->openmetrics)
+		(void)fprintf(w->f, "# UNIT %s %s\n", f->name, f->unit);
+	(void)fprintf(w->f, "# HELP %s%s %s\n", f->name, suffix, f->help);
+}
+
+/* {label="value"}; nothing without a value. */
+static void sample_write(const struct writer *w, const struct family *f, const char *value,
+			 uint64_t n)
+{
+	(void)fprintf(w->f, "%s%s", f->name, suffix_of(f->kind));
+	if (value) {
+		(void)fprintf(w->f, "{%s=\"", f->label);
+		for (; *value; value++) {
+			if (*value == '"' || *value == '\\')
+				(void)fputc('\\', w->f);
+			(void)fputc(*value, w->f);
+		}
+		(void)fputs("\"}", w->f);
+	}
+	(void)fprintf(w->f, " %" PRIu64 "\n", n);
+}
+
+/* Microseconds as seconds, with no digits behind the point that say nothing, but one. */
+static const char *seconds(char buf[static 40], const json_t *usec)
+{
+	lldiv_t s = lldiv(json_integer_value(usec), (long long)USEC_PER_SEC);
+	int n = snprintf(buf, 40, "%lld.%06lld", s.quot, s.rem);
+
+	while (n > 2 && buf[n - 1] == '0' && buf[n - 2] != '.')
+		buf[--n] = '\0';
+	return buf;
+}
+
+/* Whether there is a text, or it is true, or how many. */
+static uint64_t number_of(const json_t *v)
+{
+	const char *s = json_string_value(v);
+
+	return s ? s[0] != '\0' : json_is_true(v) ? 1 : (uint64_t)json_integer_value(v);
+}
+
+/* Which has the sum, and how many there were up to each bound, but above the one before. */
+static void histogram_write(const struct writer *w, const struct family *f, const char *device,
+			    const json_t *bounds, const json_t *histogram)
+{
+	const json_t *counts = json_array_get(histogram, 1), *n;
+	uint64_t sum = 0;
+	char text[40];
+	size_t i;
+
+	json_array_foreach(counts, i, n)
+	{
+		const json_t *bound = json_array_get(bounds, i);
+
+		sum += (uint64_t)json_integer_value(n);
+		(void)fprintf(w->f, "%s_bucket{device=\"%s\",le=\"%s\"} %" PRIu64 "\n", f->name,
+			      device, bound ? seconds(text, bound) : "+Inf", sum);
+	}
+	(void)fprintf(w->f, "%s_sum{device=\"%s\"} %s\n", f->name, device,
+		      seconds(text, json_array_get(histogram, 0)));
+	(void)fprintf(w->f, "%s_count{device=\"%s\"} %" PRIu64 "\n", f->name, device, sum);
+}
+
+static void manager_write(const struct writer *w, const struct metrics *m)
+{
+	for (size_t i = 0; i < ELEMENTSOF(of_manager); i++) {
+		const struct family *f = &of_manager[i];
+		json_t *v = json_object_get(m->manager, f->property), *n;
+		const char *name;
+
+		head_write(w, f);
+		if (!json_is_object(v))
+			sample_write(w, f, f->label ? json_string_value(v) : NULL, number_of(v));
+		json_object_foreach(v, name, n) sample_write(w, f, name, number_of(n));
+	}
+}
+
+static void spools_write(const struct writer *w, const struct metrics *m)
+{
+	const json_t *s;
+	size_t k;
+
+	for (size_t i = 0; i < ELEMENTSOF(of_spools) && json_array_size(m->spools) > 0; i++) {
+		head_write(w, &of_spools[i]);
+		json_array_foreach(m->spools, k, s)
+		{
+			const char *state = json_string_value(json_array_get(s, 1));
+
+			sample_write(w, &of_spools[i], json_string_value(json_array_get(s, 0)),
+				     i == 0 ? state && strcmp(state, "watching") == 0
+					    : number_of(json_array_get(s, 5)));
+		}
+	}
+}
+
+static void totals_write(const struct writer *w, const struct metrics *m)
+{
+	const json_t *totals = json_object_get(m->manager, "DeviceTotals"), *d;
+	const json_t *bounds = json_object_get(m->manager, "LatencyBounds");
+	size_t k;
+
+	for (size_t i = 0; i < ELEMENTSOF(of_devices); i++) {
+		const struct family *f = &of_devices[i];
+
+		head_write(w, f);
+		json_array_foreach(totals, k, d)
+		{
+			const char *name = json_string_value(json_array_get(d, 0)), *reason;
+			json_t *v = json_array_get(d, i + 1), *n;
+
+			if (f->kind == HISTOGRAM)
+				histogram_write(w, f, name, bounds, v);
+			else if (!json_is_object(v))
+				sample_write(w, f, name, number_of(v));
+			json_object_foreach(v, reason, n)(void)
+				fprintf(w->f, "%s_total{device=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
+					f->name, name, reason, number_of(n));
+		}
+	}
+}
+
+static void live_write(const struct writer *w, const struct metrics *m)
+{
+	static const char *const modes[] = { "fast", "check", "paced", "urgent" };
+	const struct family *target = &of_live[0], *mode = &of_live[1];
+	const json_t *d;
+	char text[40];
+	size_t k;
+
+	head_write(w, target);
+	json_array_foreach(m->devices, k, d)(void)
+		fprintf(w->f, "%s{device=\"%s\"} %s\n", target->name, json_text(d, "name"),
+			seconds(text, json_object_get(d, "target_usec")));
+	head_write(w, mode);
+	json_array_foreach(m->devices, k, d) for (size_t i = 0; i < ELEMENTSOF(modes); i++)(void)
+		fprintf(w->f, "%s{device=\"%s\",%s=\"%s\"} %d\n", mode->name, json_text(d, "name"),
+			mode->name, modes[i], strcmp(json_text(d, "mode"), modes[i]) == 0);
+}
+
+void metrics_write(FILE *f, const struct metrics *m, bool openmetrics)
+{
+	static const struct family up = { "reclaimd_up", GAUGE, NULL,
+					  NULL,          NULL,  "Whether the daemon answers." };
+	const struct writer w = { .f = f, .openmetrics = openmetrics };
+
+	head_write(&w, &up);
+	sample_write(&w, &up, NULL, m ? 1 : 0);
+	if (m) {
+		manager_write(&w, m);
+		spools_write(&w, m);
+		totals_write(&w, m);
+		live_write(&w, m);
+	}
+	if (openmetrics)
+		(void)fputs("# EOF\n", f);
+}
