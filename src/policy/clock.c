@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -30,33 +29,17 @@ void clock_format(char buf[static CLOCK_LINE], const struct clock_reading *c)
 		       c->boottime_usec, c->realtime_usec);
 }
 
-/* A number, and how far it went; not more than CLOCK_MOST. */
-static int number_parse(const char **at, int64_t *ret)
-{
-	char *end;
-	long long n;
-
-	errno = 0;
-	n = strtoll(*at, &end, 10);
-	if (errno != 0 || end == *at || n > CLOCK_MOST || n < -CLOCK_MOST)
-		return -EBADMSG;
-	*at = end;
-	*ret = n;
-	return 0;
-}
-
 int clock_parse(const char *line, struct clock_reading *ret)
 {
 	struct clock_reading c = { 0 };
-	size_t len = strcspn(line, " ");
-	const char *at = line + len;
 	int64_t boottime;
+	int end = 0;
 
-	if (len == 0 || len >= sizeof(c.boot))
-		return -EBADMSG;
-	memcpy(c.boot, line, len);
-	if (number_parse(&at, &boottime) < 0 || number_parse(&at, &c.realtime_usec) < 0 ||
-	    boottime < 0 || strcmp(at, "\n") != 0)
+	/* What is past 64 bits becomes the largest of them. */
+	if (sscanf(line, "%36s %20" SCNd64 " %20" SCNd64 "%n", c.boot, &boottime, &c.realtime_usec,
+		   &end) != 3 ||
+	    strcmp(line + end, "\n") != 0 || boottime < 0 || boottime > CLOCK_MOST ||
+	    c.realtime_usec > CLOCK_MOST || c.realtime_usec < -CLOCK_MOST)
 		return -EBADMSG;
 	c.boottime_usec = (uint64_t)boottime;
 	*ret = c;

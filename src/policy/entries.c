@@ -6,70 +6,31 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/macros.h"
-
-#define BLOCK_BYTES KiB(256)
-
-struct arena_block {
-	struct arena_block *before;
-	size_t used;
-	char text[BLOCK_BYTES];
-};
-
-/* A copy that lives as long as the list; NULL if memory is out. Names are shorter than a block. */
-static const char *keep_text(struct policy_entries *l, const char *s)
-{
-	size_t len = strlen(s) + 1;
-	char *copy;
-
-	if (len == 1)
-		return "";
-	if (!l->blocks || BLOCK_BYTES - l->blocks->used < len) {
-		struct arena_block *b = len <= BLOCK_BYTES ? malloc(sizeof(*b)) : NULL;
-
-		if (!b)
-			return NULL;
-		b->before = l->blocks;
-		b->used = 0;
-		l->blocks = b;
-	}
-	copy = l->blocks->text + l->blocks->used;
-	memcpy(copy, s, len);
-	l->blocks->used += len;
-	return copy;
-}
-
-/* The directory lists those of one series one after the other more often than not. */
-static const char *keep_series(struct policy_entries *l, const char *s)
-{
-	const char *last = l->n > 0 ? l->v[l->n - 1].series : "";
-
-	return strcmp(s, last) == 0 ? last : keep_text(l, s);
-}
 
 int entries_add(struct policy_entries *l, const struct policy_entry *e)
 {
-	struct policy_entry copy = *e, *added;
+	size_t name = strlen(e->name) + 1, series = strlen(e->series) + 1;
+	struct policy_entry *added;
+	char *text;
 
 	if (l->n >= UINT32_MAX)
 		return -E2BIG;
-	copy.name = keep_text(l, e->name);
-	copy.series = keep_series(l, e->series);
-	added = copy.name && copy.series ? array_add(&l->v, &l->n, sizeof(copy)) : NULL;
-	if (!added)
+	text = malloc(name + series);
+	added = text ? array_add(&l->v, &l->n, sizeof(*added)) : NULL;
+	if (!added) {
+		free(text);
 		return -ENOMEM;
-	*added = copy;
+	}
+	*added = *e;
+	added->name = memcpy(text, e->name, name);
+	added->series = memcpy(text + name, e->series, series);
 	return 0;
 }
 
 void entries_done(struct policy_entries *l)
 {
-	while (l->blocks) {
-		struct arena_block *b = l->blocks;
-
-		l->blocks = b->before;
-		free(b);
-	}
+	for (size_t i = 0; i < l->n; i++)
+		free((char *)l->v[i].name);
 	free(l->v);
 	*l = (struct policy_entries){ 0 };
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The entries that a policy is about: a list that may be long, so that a million take some 100 MiB.
+/* The entries that a policy is about: a list that may be long, so that a million take some 150 MiB.
  * Owns the names. */
 #pragma once
 
@@ -51,7 +51,7 @@ const char *disposition_words(enum disposition disposition);
 
 struct policy_entry {
 	const char *name;   /* path beneath the policy's directory */
-	const char *series; /* it belongs to; "" without group-by */
+	const char *series; /* it belongs to; "" without group-by; behind the name in memory */
 	int64_t time_nsec;  /* since the epoch */
 	uint64_t ino;       /* its identity, with btime_nsec and the type in mode */
 	int64_t btime_nsec;
@@ -64,13 +64,10 @@ struct policy_entry {
 	uint8_t disposition; /* enum disposition */
 };
 
-struct arena_block;
-
 /* All zero is empty. */
 struct policy_entries {
 	struct policy_entry *v;
 	size_t n;
-	struct arena_block *blocks; /* of the names */
 };
 
 /* Adds a copy of *e. Returns 0, -ENOMEM, or -E2BIG when there are 2^32 of them. */

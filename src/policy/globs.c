@@ -45,25 +45,22 @@ static const char *name_check(const char *name)
 
 const char *glob_check(const char *pattern)
 {
-	unsigned n = 0;
-
-	for (;; pattern++) {
-		char name[NAME_MAX + 1];
+	for (unsigned n = 1;; n++) {
+		char name[NAME_MAX + 1] = "";
 		size_t len = strcspn(pattern, "/");
 		const char *expected;
 
 		if (len > NAME_MAX)
 			return "a pattern with names of at most 255 bytes";
 		memcpy(name, pattern, len);
-		name[len] = '\0';
 		expected = name_check(name);
 		if (expected)
 			return expected;
-		if (++n >= NAMES_MOST)
+		if (n >= NAMES_MOST)
 			return "a pattern of fewer than 62 names";
-		pattern += len;
-		if (*pattern == '\0')
+		if (pattern[len] == '\0')
 			return NULL;
+		pattern += len + 1;
 	}
 }
 

@@ -87,17 +87,12 @@ bool policies_meet(const struct policy *a, const struct policy *b)
 /* ---- entries ----------------------------------------------------------------------------------
  */
 
-/* Names that are kept, sorted so that what is beneath a name follows it at once. */
-struct kept_names {
-	const char **names;
-	size_t n;
-};
-
 static int rank(unsigned char c)
 {
 	return c == '\0' ? 0 : c == '/' ? 1 : c + 1;
 }
 
+/* Such that what is beneath a name follows it at once. */
 static int path_compare(const char *a, const char *b)
 {
 	while (*a && *a == *b) {
@@ -112,53 +107,28 @@ static int by_path(const void *a, const void *b)
 	return path_compare(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int held_make(struct kept_names *h, const struct policy_entries *l)
+/* Finds a name, or anything that is beneath it. */
+static int by_beginning(const void *key, const void *element)
 {
-	h->n = 0;
-	h->names = malloc((l->n + 1) * sizeof(*h->names));
-	if (!h->names)
-		return -ENOMEM;
-	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].kept_by)
-			h->names[h->n++] = l->v[i].name;
-	qsort(h->names, h->n, sizeof(*h->names), by_path);
-	return 0;
+	const char *name = *(const char *const *)key, *kept = *(const char *const *)element;
+
+	return path_lies_in(kept, name) ? 0 : path_compare(name, kept);
 }
 
-/* The first of the names that is not before this one; h->n if all are. */
-static size_t held_find(const struct kept_names *h, const char *name)
-{
-	size_t low = 0, high = h->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (path_compare(h->names[mid], name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static bool is_beneath(const char *name, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	return strncmp(name, dir, len) == 0 && (name[len] == '/' || name[len] == '\0');
-}
+/* Names that are kept, sorted. */
+struct kept_names {
+	const char **names;
+	size_t n;
+};
 
 /* Is a name kept, or anything beneath it, or what it is in? It is changed on the way. */
 static bool is_held(const struct kept_names *h, char *name)
 {
-	size_t i = held_find(h, name);
-
-	if (i < h->n && is_beneath(h->names[i], name))
+	if (bsearch(&name, h->names, h->n, sizeof(*h->names), by_beginning))
 		return true;
 	for (char *end = strrchr(name, '/'); end; end = strrchr(name, '/')) {
 		*end = '\0';
-		i = held_find(h, name);
-		if (i < h->n && strcmp(h->names[i], name) == 0)
+		if (bsearch(&name, h->names, h->n, sizeof(*h->names), by_path))
 			return true;
 	}
 	return false;
@@ -177,8 +147,8 @@ static bool name_there(char *buf, size_t len, const char *inner, const char *out
 		return true;
 	}
 	if (n > 0) {
-		*ret_around = is_beneath(outer, name);
-		if (!is_beneath(name, outer) || name[n] == '\0')
+		*ret_around = path_lies_in(outer, name);
+		if (!path_lies_in(name, outer) || name[n] == '\0')
 			return false;
 		name += n + 1;
 	}
@@ -199,11 +169,14 @@ int overlap_hold(struct policy_entries *l, const char *base, const struct policy
 {
 	const char *inner = way(base, other_base), *outer = way(other_base, base);
 	char name[2 * PATH_MAX];
-	struct kept_names h;
-	int r = held_make(&h, other);
+	struct kept_names h = { .names = malloc((other->n + 1) * sizeof(*h.names)) };
 
-	if (r < 0)
-		return r;
+	if (!h.names)
+		return -ENOMEM;
+	for (size_t i = 0; i < other->n; i++)
+		if (other->v[i].kept_by)
+			h.names[h.n++] = other->v[i].name;
+	qsort(h.names, h.n, sizeof(*h.names), by_path);
 	for (size_t i = 0; i < l->n && h.n > 0; i++) {
 		struct policy_entry *e = &l->v[i];
 		bool around;

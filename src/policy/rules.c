@@ -55,7 +55,7 @@ static int by_series(const void *a, const void *b, void *userdata)
 {
 	const struct policy_entry *v = userdata, *x = &v[*(const uint32_t *)a],
 				  *y = &v[*(const uint32_t *)b];
-	int r = x->series == y->series ? 0 : strcmp(x->series, y->series);
+	int r = strcmp(x->series, y->series);
 
 	return r != 0 ? r : -by_time(x, y);
 }
