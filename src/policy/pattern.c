@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* An expression becomes a program, whose steps are those of a nondeterministic automaton, and which
- * is followed through a text for all alternatives at the same time, each step at most once for each
- * byte:
+/* An expression becomes a program, whose steps are those of a nondeterministic automaton. A text is
+ * gone through twice:
  *
- *   1. Forward, each alternative with where it began, the smaller first: where the match is.
- *   2. Backward: by which steps its end can be reached from each byte.
- *   3. By those, from its beginning, as the expression prefers: what is in the groups.
+ *   1. Backward: where the longest match ends that goes on at each step from each byte. So the
+ *      leftmost match is known, and of these the longest.
+ *   2. From its beginning, by steps that lead to its end, as the expression prefers: what is in the
+ *      groups.
  *
  * Why not a library: what is in the groups decides what is deleted, and names may be chosen by any
  * user. PCRE2 and RE2 take the first branch where POSIX takes the longest. On one path of 4 KiB,
@@ -32,10 +32,9 @@
 enum op {
 	OP_BYTES, /* one byte of a set */
 	OP_FORK,  /* on at to[0], or at to[1] */
-	OP_JUMP,  /* on at to[0] */
 	OP_BEGIN, /* of group n */
 	OP_END,
-	OP_WHERE, /* only where `where` holds */
+	OP_WHERE, /* only where `where` n holds */
 	OP_MATCH
 };
 
@@ -47,37 +46,26 @@ struct set {
 
 struct step {
 	enum op op;
-	int to[2];     /* from here */
-	unsigned n;    /* a group, a place or the number of a set */
+	unsigned n;
+	int to[2]; /* from here */
+	struct set set;
 	bool optional; /* OP_END: an empty match does not replace the one before */
-};
-
-/* Alternatives that go on at a byte, in the order of preference. */
-struct active {
-	uint16_t *steps;
-	int *begins; /* where in the text each began */
-	size_t n;
-	uint32_t *seen, now; /* a step is among them if seen[step] == now */
-	size_t size;
+	bool repeated; /* OP_FORK: steps behind it lead back here */
 };
 
 struct pattern {
 	struct step *v;
 	size_t n, cap;
-	struct set *sets;
-	size_t n_sets, cap_sets;
 	unsigned groups;
-	struct active a, b;
-	uint16_t *stack;
-	uint64_t *ends; /* see lead_all */
+	int16_t *ends; /* see ends_find */
 	size_t ends_cap;
 	unsigned long long work;
 };
 
-/* Where step `i` of a program, a fork or a jump, goes on: its alternative `k`. */
+/* Where step `i` of a program, a fork, goes on: its alternative `k`. */
 static size_t target(const struct step *v, size_t i, size_t k)
 {
-	return i + (size_t)(ptrdiff_t)v->to[k];
+	return i + (size_t)(ptrdiff_t)v[i].to[k];
 }
 
 /* ---- from an expression to a program ----------------------------------------------------------
@@ -87,6 +75,7 @@ struct parser {
 	struct pattern *p;
 	const unsigned char *at;
 	unsigned depth;
+	bool empty; /* what was read last can match nothing */
 	const char *why;
 };
 
@@ -130,15 +119,14 @@ static int put(struct parser *s, const struct step *step)
 	return r;
 }
 
-static int put_set(struct parser *s, const struct set *set)
+static int put_set(struct parser *s, const struct set *set, bool invert)
 {
-	struct pattern *p = s->p;
-	int r = array_reserve(&p->sets, &p->cap_sets, p->n_sets + 1, sizeof(*p->sets));
+	struct step step = { .op = OP_BYTES };
 
-	if (r < 0)
-		return r;
-	p->sets[p->n_sets] = *set;
-	return put(s, &(struct step){ .op = OP_BYTES, .n = (unsigned)p->n_sets++ });
+	for (size_t i = 0; i < ELEMENTSOF(set->bits); i++)
+		step.set.bits[i] = invert ? ~set->bits[i] : set->bits[i];
+	s->empty = false;
+	return put(s, &step);
 }
 
 static void set_add(struct set *set, unsigned char c)
@@ -149,12 +137,6 @@ static void set_add(struct set *set, unsigned char c)
 static bool set_has(const struct set *set, unsigned char c)
 {
 	return set->bits[c / 64] >> c % 64 & 1;
-}
-
-static void set_invert(struct set *set)
-{
-	for (size_t i = 0; i < ELEMENTSOF(set->bits); i++)
-		set->bits[i] = ~set->bits[i];
 }
 
 /* Adds a class, as it is in the C locale. Returns whether there is one of this name. */
@@ -245,21 +227,16 @@ static int parse_brackets(struct parser *s)
 			set_add(&set, (unsigned char)c);
 	}
 	s->at++;
-	if (invert)
-		set_invert(&set);
-	return put_set(s, &set);
+	return put_set(s, &set, invert);
 }
 
-static int put_class(struct parser *s, const char *name, unsigned char besides, bool invert)
+/* Returns 1: there are no repetitions of a place. */
+static int put_where(struct parser *s, enum where where)
 {
-	struct set set = { 0 };
+	int r = put(s, &(struct step){ .op = OP_WHERE, .n = where });
 
-	(void)class_add(&set, name);
-	if (besides)
-		set_add(&set, besides);
-	if (invert)
-		set_invert(&set);
-	return put_set(s, &set);
+	s->empty = true;
+	return r < 0 ? r : 1;
 }
 
 static int put_byte(struct parser *s, unsigned char c)
@@ -267,39 +244,28 @@ static int put_byte(struct parser *s, unsigned char c)
 	struct set set = { 0 };
 
 	set_add(&set, c);
-	return put_set(s, &set);
+	return put_set(s, &set, /* invert= */ false);
 }
 
-static int put_where(struct parser *s, enum where where)
-{
-	return put(s, &(struct step){ .op = OP_WHERE, .n = where });
-}
-
-/* What is said by a backslash. Returns 1 for a place, of which there are no repetitions. */
+/* What is said by a backslash. Returns 1 for a place. */
 static int parse_escape(struct parser *s)
 {
 	static const char places[] = "`'<>bB";
-	unsigned char c = *s->at++;
+	unsigned char c = *s->at;
 	const char *place = c ? strchr(places, c) : NULL;
-	int r;
+	struct set set = { 0 };
 
-	if (place) {
-		r = put_where(s, (enum where)(place - places));
-		return r < 0 ? r : 1;
-	}
-	switch (c) {
-	case '\0':
-		s->at--;
+	if (c == '\0' || (c >= '1' && c <= '9'))
 		return wrong(s);
-	case 'w':
-	case 'W':
-		return put_class(s, "alnum", '_', c == 'W');
-	case 's':
-	case 'S':
-		return put_class(s, "space", '\0', c == 'S');
-	default:
-		return c >= '1' && c <= '9' ? wrong(s) : put_byte(s, c);
-	}
+	s->at++;
+	if (place)
+		return put_where(s, (enum where)(place - places));
+	if (c == 'w' || c == 'W')
+		set_add(&set, '_');
+	else if (c != 's' && c != 'S')
+		return put_byte(s, c);
+	(void)class_add(&set, c == 'w' || c == 'W' ? "alnum" : "space");
+	return put_set(s, &set, isupper(c));
 }
 
 static int parse_all(struct parser *s);
@@ -325,8 +291,8 @@ static int parse_group(struct parser *s)
 /* Returns 1 if it was one that cannot be repeated. */
 static int parse_atom(struct parser *s)
 {
+	static const struct set nul = { { 1 } };
 	unsigned char c = *s->at++;
-	int r;
 
 	switch (c) {
 	case '(':
@@ -334,13 +300,12 @@ static int parse_atom(struct parser *s)
 	case '[':
 		return parse_brackets(s);
 	case '.':
-		return put_set(s, &(struct set){ { ~1ULL, ~0ULL, ~0ULL, ~0ULL } });
+		return put_set(s, &nul, /* invert= */ true);
 	case '\\':
 		return parse_escape(s);
 	case '^':
 	case '$':
-		r = put_where(s, c == '^' ? AT_BEGIN : AT_END);
-		return r < 0 ? r : 1;
+		return put_where(s, c == '^' ? AT_BEGIN : AT_END);
 	case '*':
 	case '+':
 	case '?':
@@ -349,33 +314,6 @@ static int parse_atom(struct parser *s)
 	default:
 		return put_byte(s, c);
 	}
-}
-
-/* Can the steps from `at` on be passed without a byte, and is there a group among them? What is in
- * the group then, when they are repeated, the C library answers in its own fashion. */
-static bool is_doubtful(const struct pattern *p, size_t at)
-{
-	bool passed[PATTERN_STEPS + 1] = { [0] = true }, group = false;
-	size_t n = p->n - at;
-
-	for (bool changed = true; changed;) {
-		changed = false;
-		for (size_t i = 0; i < n; i++) {
-			const struct step *v = &p->v[at + i];
-			bool jumps = v->op == OP_JUMP || v->op == OP_FORK;
-
-			group |= v->op == OP_BEGIN;
-			if (!passed[i] || v->op == OP_BYTES)
-				continue;
-			for (size_t k = 0; k < (v->op == OP_FORK ? 2 : 1); k++) {
-				size_t to = jumps ? target(v, i, k) : i + 1;
-
-				changed |= !passed[to];
-				passed[to] = true;
-			}
-		}
-	}
-	return group && passed[n];
 }
 
 /* Copies steps to the end; where they go is said from where they are. */
@@ -389,40 +327,28 @@ static int copy(struct parser *s, size_t from, size_t len)
 	return r;
 }
 
-static int parse_number(struct parser *s, int *ret)
+/* A number that is there. What is too large is one more than REPEAT_MOST. */
+static int parse_number(struct parser *s)
 {
-	int n = 0;
+	char *end;
+	long n = strtol((const char *)s->at, &end, 10);
 
-	if (!is_digit(*s->at))
-		return 0;
-	for (; is_digit(*s->at); s->at++) {
-		n = n * 10 + (*s->at - '0');
-		if (n > REPEAT_MOST)
-			return wrong(s);
-	}
-	*ret = n;
-	return 1;
+	s->at = (const unsigned char *)end;
+	return (int)MIN(n, REPEAT_MOST + 1);
 }
 
 /* {2}, {2,}, {2,3} or {,3}, behind its brace. *ret_most is -1 where there is no end. */
 static int parse_braces(struct parser *s, int *ret_least, int *ret_most)
 {
-	int r = parse_number(s, ret_least);
-
-	if (r < 0)
-		return r;
-	if (r == 0 && *s->at != ',')
+	if (*s->at != ',' && !is_digit(*s->at))
 		return wrong(s);
-	*ret_least = r == 0 ? 0 : *ret_least;
-	*ret_most = *ret_least;
+	*ret_least = *ret_most = *s->at == ',' ? 0 : parse_number(s);
 	if (*s->at == ',') {
 		s->at++;
-		*ret_most = -1;
-		r = parse_number(s, ret_most);
-		if (r < 0)
-			return r;
+		*ret_most = is_digit(*s->at) ? parse_number(s) : -1;
 	}
-	if (*s->at != '}' || (*ret_most >= 0 && *ret_most < *ret_least))
+	if (*s->at != '}' || *ret_least > REPEAT_MOST || *ret_most > REPEAT_MOST ||
+	    (*ret_most >= 0 && *ret_most < *ret_least))
 		return wrong(s);
 	s->at++;
 	return 0;
@@ -442,13 +368,15 @@ static int put_optional(struct parser *s, size_t at, bool often)
 				s->p->v[i].op == OP_END && s->p->v[i].n == s->p->v[at].n;
 	r = insert(s, at, 1);
 	if (r >= 0 && often)
-		r = put(s, &(struct step){ .op = OP_JUMP, .to = { -(int)len - 1 } });
+		r = put(s, &(struct step){ .op = OP_FORK, .to = { -(int)len - 1, -(int)len - 1 } });
 	if (r >= 0)
-		s->p->v[at] = (struct step){ .op = OP_FORK, .to = { 1, (int)len + 1 + often } };
+		s->p->v[at] = (struct step){ .op = OP_FORK,
+					     .to = { 1, (int)len + 1 + often },
+					     .repeated = often };
 	return r;
 }
 
-/* The steps from `at` on are there `least` to `most` times. */
+/* The steps from `at` on, one atom, are there `least` to `most` times. */
 static int repeat(struct parser *s, size_t at, int least, int most)
 {
 	size_t len = s->p->n - at;
@@ -456,11 +384,6 @@ static int repeat(struct parser *s, size_t at, int least, int most)
 
 	if (len == 0)
 		return 0;
-	if ((least > 1 || most < 0 || most > 1) && is_doubtful(s->p, at)) {
-		s->why = "an expression in which no group that is repeated can be empty, such as "
-			 "(-[a-z]+)* in place of (-?[a-z]*)*";
-		return -EINVAL;
-	}
 	if (most == 0) {
 		s->p->n = at;
 		return 0;
@@ -488,42 +411,40 @@ static int repeat(struct parser *s, size_t at, int least, int most)
 static int parse_repeated(struct parser *s)
 {
 	size_t at = s->p->n;
+	bool group = *s->at == '(';
 	int r = parse_atom(s);
 
-	if (r != 0)
-		return r < 0 ? r : 0;
-	for (;;) {
-		int least = 0, most = -1;
+	while (r == 0 && *s->at && strchr("*+?{", *s->at)) {
+		unsigned char c = *s->at++;
+		int least = c == '+', most = c == '?' ? 1 : -1;
 
-		switch (*s->at) {
-		case '*':
-			break;
-		case '+':
-			least = 1;
-			break;
-		case '?':
-			most = 1;
-			break;
-		case '{':
-			break;
-		default:
-			return 0;
+		if (c == '{')
+			r = parse_braces(s, &least, &most);
+		/* What is in the group then, the C library answers in its own fashion. */
+		if (r >= 0 && group && s->empty && s->p->n > at &&
+		    (least > 1 || most < 0 || most > 1)) {
+			s->why = "an expression in which no group that is repeated can be empty, "
+				 "such as (-[a-z]+)* in place of (-?[a-z]*)*";
+			return -EINVAL;
 		}
-		r = *s->at++ == '{' ? parse_braces(s, &least, &most) : 0;
 		if (r >= 0)
 			r = repeat(s, at, least, most);
-		if (r < 0)
-			return r;
+		s->empty |= least == 0;
 	}
+	return r < 0 ? r : 0;
 }
 
 /* Up to the end, or to the parenthesis that closes a group. */
 static int parse_branch(struct parser *s)
 {
+	bool empty = true;
 	int r = 0;
 
-	while (r >= 0 && *s->at && *s->at != '|' && (*s->at != ')' || s->depth == 0))
+	while (r >= 0 && *s->at && *s->at != '|' && (*s->at != ')' || s->depth == 0)) {
 		r = parse_repeated(s);
+		empty &= s->empty;
+	}
+	s->empty = empty;
 	return r;
 }
 
@@ -534,31 +455,25 @@ static int parse_all(struct parser *s)
 	int r = parse_branch(s);
 
 	while (r >= 0 && *s->at == '|') {
-		size_t jump, len;
+		bool empty = s->empty;
+		size_t jump;
+		int len;
 
 		s->at++;
 		r = insert(s, at, 1);
 		jump = s->p->n;
 		if (r >= 0)
-			r = put(s, &(struct step){ .op = OP_JUMP });
+			r = put(s, &(struct step){ .op = OP_FORK });
 		if (r >= 0)
 			r = parse_branch(s);
 		if (r < 0)
 			return r;
-		len = jump - at;
-		s->p->v[at] = (struct step){ .op = OP_FORK, .to = { 1, (int)len + 1 } };
-		s->p->v[jump].to[0] = (int)(s->p->n - jump);
+		s->empty |= empty;
+		s->p->v[at] = (struct step){ .op = OP_FORK, .to = { 1, (int)(jump - at) + 1 } };
+		len = (int)(s->p->n - jump);
+		s->p->v[jump].to[0] = s->p->v[jump].to[1] = len;
 	}
 	return r;
-}
-
-static int active_new(struct active *w, size_t n)
-{
-	w->steps = calloc(n, sizeof(*w->steps));
-	w->begins = calloc(n, sizeof(*w->begins));
-	w->seen = calloc(n, sizeof(*w->seen));
-	w->size = n;
-	return w->steps && w->begins && w->seen ? 0 : -ENOMEM;
 }
 
 int pattern_new(struct pattern **ret, const char *expression, const char **ret_why)
@@ -568,12 +483,10 @@ int pattern_new(struct pattern **ret, const char *expression, const char **ret_w
 
 	if (r >= 0)
 		r = put(&s, &(struct step){ .op = OP_MATCH });
-	if (r >= 0)
-		r = active_new(&s.p->a, s.p->n);
-	if (r >= 0)
-		r = active_new(&s.p->b, s.p->n);
-	if (r >= 0 && !(s.p->stack = calloc(2 * s.p->n, sizeof(*s.p->stack))))
-		r = -ENOMEM;
+	if (r >= 0 && (s.p->groups < 1 || s.p->groups > PATTERN_GROUPS)) {
+		s.why = "an expression with one to nine groups in parentheses, such as ^([a-z]+)-";
+		r = -EINVAL;
+	}
 	if (r < 0) {
 		if (s.why)
 			*ret_why = s.why;
@@ -584,22 +497,11 @@ int pattern_new(struct pattern **ret, const char *expression, const char **ret_w
 	return 0;
 }
 
-static void active_done(struct active *w)
-{
-	free(w->steps);
-	free(w->begins);
-	free(w->seen);
-}
-
 struct pattern *pattern_free(struct pattern *p)
 {
 	if (!p)
 		return NULL;
-	active_done(&p->a);
-	active_done(&p->b);
 	free(p->v);
-	free(p->sets);
-	free(p->stack);
 	free(p->ends);
 	free(p);
 	return NULL;
@@ -644,156 +546,47 @@ static bool holds(const struct subject *t, size_t at, enum where where)
 	return false;
 }
 
-static void active_clear(struct active *w)
+/* Where the longest match ends that goes on at step `i`, by what is known of other steps; -1: there
+ * is none. */
+static int16_t end_of(const struct pattern *p, const struct subject *t, size_t at, size_t i)
 {
-	w->n = 0;
-	if (++w->now > 0)
-		return;
-	memset(w->seen, 0, w->size * sizeof(*w->seen));
-	w->now = 1;
-}
-
-/* Adds an alternative that goes on at a step, and all that follow without a byte, the preferred
- * first. */
-static void active_add(struct pattern *p, struct active *w, size_t step, const struct subject *t,
-		       size_t at, int begin)
-{
-	size_t n = 0;
-
-	p->stack[n++] = (uint16_t)step;
-	while (n > 0) {
-		size_t i = p->stack[--n];
-		const struct step *v = &p->v[i];
-
-		if (w->seen[i] == w->now)
-			continue;
-		w->seen[i] = w->now;
-		p->work++;
-		w->steps[w->n] = (uint16_t)i;
-		w->begins[w->n++] = begin;
-		switch (v->op) {
-		case OP_FORK:
-			p->stack[n++] = (uint16_t)target(v, i, 1);
-			p->stack[n++] = (uint16_t)target(v, i, 0);
-			break;
-		case OP_JUMP:
-			p->stack[n++] = (uint16_t)target(v, i, 0);
-			break;
-		case OP_WHERE:
-			if (!holds(t, at, (enum where)v->n))
-				break;
-			p->stack[n++] = (uint16_t)(i + 1);
-			break;
-		case OP_BEGIN:
-		case OP_END:
-			p->stack[n++] = (uint16_t)(i + 1);
-			break;
-		case OP_BYTES:
-		case OP_MATCH:
-			break;
-		}
-	}
-}
-
-/* Goes on by one byte: from those of `w` to those of `next`. */
-static void active_step(struct pattern *p, const struct active *w, struct active *next,
-			const struct subject *t, size_t at, int latest)
-{
-	active_clear(next);
-	for (size_t i = 0; i < w->n; i++) {
-		const struct step *v = &p->v[w->steps[i]];
-
-		if (v->op == OP_BYTES && w->begins[i] <= latest &&
-		    set_has(&p->sets[v->n], t->s[at]))
-			active_add(p, next, w->steps[i] + 1U, t, at + 1, w->begins[i]);
-	}
-}
-
-static void swap(struct active **a, struct active **b)
-{
-	struct active *c = *a;
-
-	*a = *b;
-	*b = c;
-}
-
-/* The leftmost match, and of these the longest. Of two alternatives at the same step, only the one
- * that began first counts: what comes is the same for both. */
-static bool find(struct pattern *p, const struct subject *t, size_t *ret_begin, size_t *ret_end)
-{
-	struct active *now = &p->a, *next = &p->b;
-	size_t match = p->n - 1;
-	int best = -1;
-
-	active_clear(now);
-	for (size_t at = 0;; at++) {
-		if (best < 0)
-			active_add(p, now, 0, t, at, (int)at);
-		for (size_t i = 0; i < now->n; i++)
-			if (now->steps[i] == match && (best < 0 || now->begins[i] <= best)) {
-				best = now->begins[i];
-				*ret_begin = (size_t)best;
-				*ret_end = at;
-			}
-		if (at == t->len || (best >= 0 && now->n == 0))
-			return best >= 0;
-		active_step(p, now, next, t, at, best < 0 ? INT_MAX : best);
-		swap(&now, &next);
-	}
-}
-
-static bool bit(const uint64_t *bits, size_t i)
-{
-	return bits[i / 64] >> i % 64 & 1;
-}
-
-/* Does a step lead to the end? `ends` is of its place, and `then` of the next, or NULL at the end.
- */
-static bool leads(const struct pattern *p, const struct subject *t, size_t at, size_t i,
-		  const uint64_t *ends, const uint64_t *then)
-{
+	const int16_t *ends = p->ends + at * p->n;
 	const struct step *v = &p->v[i];
 
 	switch (v->op) {
 	case OP_BYTES:
-		return then && set_has(&p->sets[v->n], t->s[at]) && bit(then, i + 1);
+		return at < t->len && set_has(&v->set, t->s[at]) ? ends[p->n + i + 1] : -1;
 	case OP_FORK:
-		return bit(ends, target(v, i, 0)) || bit(ends, target(v, i, 1));
-	case OP_JUMP:
-		return bit(ends, target(v, i, 0));
+		return MAX(ends[target(p->v, i, 0)], ends[target(p->v, i, 1)]);
 	case OP_WHERE:
-		return holds(t, at, (enum where)v->n) && bit(ends, i + 1);
+		return holds(t, at, (enum where)v->n) ? ends[i + 1] : -1;
 	case OP_BEGIN:
 	case OP_END:
-		return bit(ends, i + 1);
+		return ends[i + 1];
 	case OP_MATCH:
-		return !then;
+		return (int16_t)at;
 	}
-	return false;
+	return -1;
 }
 
-/* For each place of the match, the steps from which its end can be reached: `words` of bits each.
- * From the last step to the first, as what needs no byte goes forward but for the ends of loops: as
- * often as loops lie in each other. */
-static void lead_all(struct pattern *p, const struct subject *t, size_t begin, size_t end,
-		     size_t words)
+/* Fills in p->ends: for each place of the text, and there for each step, what end_of says. From the
+ * last step to the first, as what needs no byte goes forward but for the ends of loops: as often as
+ * loops lie in each other. */
+static void ends_find(struct pattern *p, const struct subject *t)
 {
-	memset(p->ends, 0, (end - begin + 1) * words * sizeof(*p->ends));
-	for (size_t at = end + 1; at-- > begin;) {
-		uint64_t *ends = p->ends + words * (at - begin);
-		const uint64_t *then = at < end ? ends + words : NULL;
+	for (size_t at = t->len + 1; at-- > 0;) {
+		int16_t *ends = p->ends + at * p->n;
 
+		memset(ends, -1, p->n * sizeof(*ends));
 		for (bool changed = true; changed;) {
 			changed = false;
 			for (size_t i = p->n; i-- > 0;) {
-				if (bit(ends, i))
-					continue;
-				p->work++;
-				if (!leads(p, t, at, i, ends, then))
-					continue;
-				ends[i / 64] |= 1ULL << i % 64;
-				changed = true;
+				int16_t end = end_of(p, t, at, i);
+
+				changed |= p->v[i].repeated && end != ends[i];
+				ends[i] = end;
 			}
+			p->work += p->n;
 		}
 	}
 }
@@ -816,48 +609,43 @@ static void group_ends(struct groups *now, struct groups *before, const struct s
 	}
 }
 
-/* The preferred one of two that lead to the end, but not the same again where nothing was matched
- * in between. */
-static size_t choose(const struct pattern *p, size_t i, const uint64_t *ends, struct active *been)
-{
-	size_t a = target(&p->v[i], i, 0), b = target(&p->v[i], i, 1);
-
-	if (!bit(ends, a))
-		return b;
-	return bit(ends, b) && been->seen[a] == been->now ? b : a;
-}
-
 /* False if it goes round without a byte, which cannot be: no user may stop a policy by a name. */
-static bool follow(struct pattern *p, size_t begin, size_t words, struct groups *ret)
+static bool follow(struct pattern *p, size_t begin, int16_t end, struct groups *ret)
 {
+	int16_t been[PATTERN_STEPS]; /* at this place of the text */
 	struct groups before;
 	size_t i = 0, steps = 0;
 
-	for (size_t k = 0; k < PATTERN_GROUPS; k++)
-		ret->v[k] = (struct pattern_group){ -1, -1 };
+	memset(been, -1, sizeof(been));
+	memset(ret, -1, sizeof(*ret));
 	before = *ret;
-	active_clear(&p->a);
-	for (size_t at = begin; p->v[i].op != OP_MATCH;) {
+	for (size_t at = begin; p->v[i].op != OP_MATCH; p->work++) {
 		const struct step *v = &p->v[i];
-		const uint64_t *ends = p->ends + words * (at - begin);
+		const int16_t *ends = p->ends + p->n * at;
+		size_t next = i + 1;
 
-		p->work++;
-		assert(bit(ends, i));
+		assert(ends[i] == end);
 		if (++steps > 4 * p->n)
 			return false;
-		p->a.seen[i] = p->a.now;
-		if (v->op == OP_BEGIN && v->n <= PATTERN_GROUPS)
+		been[i] = (int16_t)at;
+		if (v->op == OP_BEGIN)
 			ret->v[v->n - 1] = (struct pattern_group){ (int)at, -1 };
-		if (v->op == OP_END && v->n <= PATTERN_GROUPS)
+		if (v->op == OP_END)
 			group_ends(ret, &before, v, (int)at);
 		if (v->op == OP_BYTES) {
-			active_clear(&p->a);
 			steps = 0;
 			at++;
 		}
-		i = v->op == OP_FORK   ? choose(p, i, ends, &p->a)
-		    : v->op == OP_JUMP ? target(v, i, 0)
-				       : i + 1;
+		/* The preferred one that leads to the end, but not the same again where nothing was
+		 * matched in between. */
+		if (v->op == OP_FORK) {
+			size_t other = target(p->v, i, 1);
+
+			next = target(p->v, i, 0);
+			if (ends[next] != end || (ends[other] == end && been[next] == (int16_t)at))
+				next = other;
+		}
+		i = next;
 	}
 	return true;
 }
@@ -865,19 +653,21 @@ static bool follow(struct pattern *p, size_t begin, size_t words, struct groups 
 int pattern_match(struct pattern *p, const char *text, struct pattern_group ret[PATTERN_GROUPS])
 {
 	struct subject t = { .s = (const unsigned char *)text, .len = strlen(text) };
-	size_t words = (p->n + 63) / 64, begin, end;
 	struct groups g;
+	size_t begin = 0;
 	int r;
 
 	if (t.len > TEXT_MOST)
 		return -E2BIG;
-	if (!find(p, &t, &begin, &end))
-		return 0;
-	r = array_reserve(&p->ends, &p->ends_cap, (end - begin + 1) * words, sizeof(*p->ends));
+	r = array_reserve(&p->ends, &p->ends_cap, (t.len + 1) * p->n, sizeof(*p->ends));
 	if (r < 0)
 		return r;
-	lead_all(p, &t, begin, end, words);
-	if (!follow(p, begin, words, &g))
+	ends_find(p, &t);
+	while (begin <= t.len && p->ends[begin * p->n] < 0)
+		begin++;
+	if (begin > t.len)
+		return 0;
+	if (!follow(p, begin, p->ends[begin * p->n], &g))
 		return -E2BIG;
 	memcpy(ret, g.v, sizeof(g.v));
 	return 1;

@@ -24,11 +24,11 @@ struct pattern_group {
 };
 
 /* Returns 0, -ENOMEM; or with *ret_why (static, to follow "expected"): -EINVAL if that is no
- * expression, -E2BIG if it is more than is taken. */
+ * expression with one to PATTERN_GROUPS groups, -E2BIG if it is more than is taken. */
 int pattern_new(struct pattern **ret, const char *expression, const char **ret_why);
 struct pattern *pattern_free(struct pattern *p);
 
-/* How many groups it has, which may be more than PATTERN_GROUPS: these are not told. */
+/* How many groups it has. */
 unsigned pattern_groups(const struct pattern *p);
 
 /* Returns 1 if it matches, with *ret of what group i + 1 matches in ret[i]; 0 if not; -ENOMEM; or

@@ -3,7 +3,6 @@
  * any name, comes to an answer, and never means `.` or `..`.
  *
  * An input is a byte that says which it is, the pattern, a NUL, and names, each ended by one. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,14 +58,15 @@ static bool ask_globs(char *pattern, struct names names, bool exclude)
 static bool ask_series(const char *expression, struct names names)
 {
 	char buf[300], again[300];
-	struct series *s = NULL;
+	struct pattern *s = NULL;
+	const char *why;
 	const char *name;
 
 	if (series_check(expression)) {
-		must(series_new(&s, expression) == -EINVAL);
+		must(pattern_new(&s, expression, &why) < 0);
 		return false;
 	}
-	must(series_new(&s, expression) == 0);
+	must(pattern_new(&s, expression, &why) == 0);
 	while ((name = next_name(&names))) {
 		bool matches = series_of(s, name, buf, sizeof(buf));
 
@@ -74,7 +74,7 @@ static bool ask_series(const char *expression, struct names names)
 		must(series_of(s, name, again, sizeof(again)) == matches);
 		must(!matches || strcmp(buf, again) == 0);
 	}
-	series_free(s);
+	pattern_free(s);
 	return true;
 }
 

@@ -331,14 +331,15 @@ END_TEST
 START_TEST(too_long_a_name_belongs_to_no_series)
 {
 	_cleanup_free_ char *text = times("", "a", "", PATH_MAX + 1);
-	struct series *s = NULL;
+	struct pattern *s = NULL;
+	const char *why;
 	char buf[64];
 
-	ck_assert_int_eq(series_new(&s, "^(a)"), 0);
+	ck_assert_int_eq(pattern_new(&s, "^(a)", &why), 0);
 	ck_assert(!series_of(s, text, buf, sizeof(buf)));
 	ck_assert(series_of(s, "ab", buf, sizeof(buf)));
 	ck_assert_str_eq(buf, "a");
-	series_free(s);
+	pattern_free(s);
 }
 END_TEST
 

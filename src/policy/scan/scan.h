@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The entries of a policy's directory, as they are now. Reads only.
- *
- *   scan.c       goes through the directory as deep as the patterns reach
- *   scan-tree.c  what a tree that goes as a whole has in it
- *   reading.c    portions of reading, so that foreign I/O on the device does not suffer
+ * Goes as deep as the patterns reach, and through all of each tree that goes as a whole; by
+ * portions (reading.h), so that foreign I/O on the device does not suffer.
  *
  * The directory is opened without following any symbolic link, and from there on one name at a
  * time; no mount is crossed. As systemd-tmpfiles does, a directory on which another process holds a

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scan.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "policy/globs.h"
+#include "policy/keep-periods.h"
+#include "policy/name-time.h"
+#include "policy/series.h"
+#include "reading.h"
+
+/* From 1906 to what 63 bits hold, so that the difference of any two fits as well. */
+#define TIME_LEAST_SEC (-2000000000LL)
+#define TIME_MOST_SEC 7000000000LL
+
+/* What a tree that goes as a whole, or a file, has in it. */
+struct tree {
+	uint64_t bytes;       /* that deleting it frees: a file with other names frees nothing */
+	int64_t newest_nsec;  /* mtime of whatever changed last */
+	int64_t changed_nsec; /* ctime of the same, or of what is not its content */
+	enum disposition disposition; /* DISPOSITION_UNDECIDED, or why it is kept */
+};
+
+/* A directory in which names are matched. */
+struct policy_frame {
+	DIR *dir;
+	unsigned depth;
+	size_t path_len;           /* of its path in struct policy_walk */
+	uint64_t *match, *exclude; /* states of the patterns here; those of the next depth follow */
+	bool near;
+};
+
+struct policy_walk {
+	struct scan *s;
+	const struct policy *p;
+	const struct scan_watch *w;
+	struct globs *match, *exclude;
+	struct pattern *series;
+	struct scan_reading reading;
+	uint64_t *states;
+	char path[PATH_MAX]; /* beneath the policy's directory, of what is looked at */
+};
+
+static const char *open_reason(int error)
+{
+	switch (error) {
+	case ELOOP:
+		return "has a symbolic link in it, which may be changed: give the path that "
+		       "realpath(1) prints";
+	case EWOULDBLOCK:
+		return "is locked by another process (flock), and so left alone";
+	case ENOTDIR:
+		return "is not a directory";
+	default:
+		return strerror(error);
+	}
+}
+
+int scan_base(const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opens a directory for listing. Returns 0; -EWOULDBLOCK if another process has locked it, -EXDEV
+ * if a filesystem is mounted there, or another negative errno. */
+static int dir_open(DIR **ret, int dirfd, const char *name)
+{
+	_cleanup_close_ int fd = fd_open_dir(dirfd, name);
+	DIR *dir;
+
+	if (fd < 0)
+		return fd;
+	/* While it is tried, other processes are refused it, as by systemd-tmpfiles. Where there
+	 * are no locks none is held. */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EWOULDBLOCK)
+			return -EWOULDBLOCK;
+	} else {
+		(void)flock(fd, LOCK_UN);
+	}
+	dir = fdopendir(fd);
+	if (!dir)
+		return -ENOMEM;
+	(void)fd_take(&fd);
+	*ret = dir;
+	return 0;
+}
+
+/* The next name in a directory; NULL at its end, or with errno if it cannot be read. */
+static const char *dir_next(struct policy_walk *k, DIR *dir)
+{
+	struct dirent *d;
+
+	do {
+		reading_go_on(&k->reading);
+		errno = 0;
+		d = readdir(dir);
+	} while (d && (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0));
+	return d ? d->d_name : NULL;
+}
+
+/* Nanoseconds since the epoch; what is outside of some centuries becomes their end. */
+static int64_t time_nsec(const struct statx_timestamp *t)
+{
+	return CLAMP(t->tv_sec, TIME_LEAST_SEC, TIME_MOST_SEC) * NSEC_PER_SEC + t->tv_nsec;
+}
+
+static bool is_open(const struct policy_walk *k, const struct statx *sx)
+{
+	return k->p->skip_open && k->w->is_open &&
+	       k->w->is_open(k->w->userdata, makedev(sx->stx_dev_major, sx->stx_dev_minor),
+			     sx->stx_ino);
+}
+
+/* ---- trees ------------------------------------------------------------------------------------
+ */
+
+static void hold(struct tree *t, enum disposition disposition)
+{
+	if (t->disposition == DISPOSITION_UNDECIDED)
+		t->disposition = disposition;
+}
+
+/* Adds one thing, without what is beneath it. */
+static void tree_add(const struct policy_walk *k, struct tree *t, const struct statx *sx)
+{
+	if (S_ISDIR(sx->stx_mode) || sx->stx_nlink <= 1)
+		t->bytes += sx->stx_blocks * 512;
+	t->newest_nsec = MAX(t->newest_nsec, time_nsec(&sx->stx_mtime));
+	t->changed_nsec = MAX(t->changed_nsec, time_nsec(&sx->stx_ctime));
+	if (sx->stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		hold(t, DISPOSITION_MOUNT);
+	if (is_open(k, sx))
+		hold(t, DISPOSITION_IN_USE);
+}
+
+/* Adds everything beneath `name` in the directory `at`. The recursion ends at SCAN_DEPTH. */
+static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const char *name,
+			 unsigned depth)
+{
+	DIR *dir = NULL;
+	int r = depth < SCAN_DEPTH ? dir_open(&dir, at, name) : -ELOOP;
+	struct statx sx;
+
+	if (r < 0 && r != -ENOENT)
+		hold(t, r == -EWOULDBLOCK ? DISPOSITION_LOCKED
+			: r == -EXDEV     ? DISPOSITION_MOUNT
+					  : DISPOSITION_UNREAD);
+	if (r < 0)
+		return;
+	while ((name = dir_next(k, dir))) {
+		if (statx(dirfd(dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+			  STATX_BASIC_STATS, &sx) < 0) {
+			if (errno != ENOENT)
+				hold(t, DISPOSITION_UNREAD);
+			continue;
+		}
+		tree_add(k, t, &sx);
+		if (S_ISDIR(sx.stx_mode))
+			tree_add_all(k, t, dirfd(dir), name, depth + 1);
+	}
+	if (errno != 0)
+		hold(t, DISPOSITION_UNREAD);
+	(void)closedir(dir);
+}
+
+/* ---- names that match -------------------------------------------------------------------------
+ */
+
+static bool is_protected(const struct policy_walk *k, const struct policy_frame *f,
+			 const char *name)
+{
+	struct identity id;
+
+	if (!f->near || !k->w->why_name)
+		return false;
+	return fd_identity(dirfd(f->dir), name, &id) < 0 ||
+	       k->w->why_name(k->w->userdata, dirfd(f->dir), name, &id);
+}
+
+/* The time to go by. Returns false if it has none. */
+static bool time_of(const struct policy_walk *k, const struct statx *sx, int64_t newest_nsec,
+		    int64_t *ret)
+{
+	switch (k->p->time.clock) {
+	case CLOCK_MTIME:
+		*ret = newest_nsec;
+		return true;
+	case CLOCK_BIRTH:
+		*ret = time_nsec(&sx->stx_btime);
+		return sx->stx_mask & STATX_BTIME;
+	case CLOCK_NAME:
+		break;
+	}
+	return name_time_parse(k->p->time.format, k->path, ret);
+}
+
+/* Adds what matches, whose path is in k->path. */
+static int take(struct policy_walk *k, const struct policy_frame *f, const char *name,
+		const struct statx *sx)
+{
+	struct identity id = identity_of(sx);
+	struct policy_entry e = { .name = k->path,
+				  .ino = id.ino,
+				  .btime_nsec = id.btime_nsec,
+				  .mode = id.mode,
+				  .uid = sx->stx_uid };
+	struct tree t = { .newest_nsec = INT64_MIN };
+	char series[PATH_MAX];
+
+	if (!(sx->stx_attributes & STATX_ATTR_MOUNT_ROOT) && is_protected(k, f, name))
+		hold(&t, DISPOSITION_PROTECTED);
+	tree_add(k, &t, sx);
+	if (S_ISDIR(sx->stx_mode))
+		tree_add_all(k, &t, dirfd(f->dir), name, 0);
+	if (!time_of(k, sx, t.newest_nsec, &e.time_nsec))
+		hold(&t, DISPOSITION_NO_TIME);
+	if (!series_of(k->series, k->path, series, sizeof(series))) {
+		series[0] = '\0';
+		hold(&t, DISPOSITION_NO_SERIES);
+	}
+	e.series = series;
+	e.bytes = t.bytes;
+	e.disposition = (uint8_t)t.disposition;
+	return entries_add(&k->s->entries, &e);
+}
+
+/* Puts a name behind the path of its directory. */
+static bool path_make(struct policy_walk *k, const struct policy_frame *f, const char *name)
+{
+	size_t len = strlen(name), at = f->path_len + (f->path_len > 0);
+
+	if (at + len >= sizeof(k->path))
+		return false;
+	if (f->path_len > 0)
+		k->path[f->path_len] = '/';
+	memcpy(k->path + at, name, len + 1);
+	return true;
+}
+
+static int names_take(struct policy_walk *k, DIR *dir, unsigned depth);
+
+/* Goes into a directory, whose path is in k->path. */
+static int descend(struct policy_walk *k, const struct policy_frame *f, const char *name)
+{
+	DIR *dir = NULL;
+	int r = f->depth + 1 < SCAN_DEPTH ? dir_open(&dir, dirfd(f->dir), name) : -ELOOP;
+
+	if (r >= 0)
+		return names_take(k, dir, f->depth + 1);
+	if (f->depth + 1 == SCAN_DEPTH)
+		k->s->too_deep++;
+	else if (r == -EWOULDBLOCK)
+		k->s->locked++;
+	else if (r == -EXDEV)
+		k->s->mounts++;
+	else if (r != -ENOENT)
+		k->s->unread++;
+	return 0;
+}
+
+static int name_take(struct policy_walk *k, const struct policy_frame *f, const char *name)
+{
+	size_t all = globs_words(k->match) + globs_words(k->exclude);
+	bool deeper, beyond,
+		matches = globs_step(k->match, f->match, name, f->match + all, &deeper);
+	struct statx sx;
+
+	if (!matches && !deeper)
+		return 0;
+	if (globs_step(k->exclude, f->exclude, name, f->exclude + all, &beyond))
+		return 0;
+	if (!path_make(k, f, name)) {
+		k->s->too_deep++;
+		return 0;
+	}
+	if (statx(dirfd(f->dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+		  STATX_BASIC_STATS | STATX_BTIME, &sx) < 0) {
+		k->s->unread += errno != ENOENT;
+		return 0;
+	}
+	if (matches && S_ISDIR(sx.stx_mode) == (k->p->kind == POLICY_TREES))
+		return take(k, f, name, &sx);
+	if (deeper && S_ISDIR(sx.stx_mode))
+		return descend(k, f, name);
+	return 0;
+}
+
+/* Takes all names in a directory, whose path is in k->path and whose states are known; closes it.
+ * The recursion ends at SCAN_DEPTH. */
+static int names_take(struct policy_walk *k, DIR *dir, unsigned depth)
+{
+	size_t match = globs_words(k->match), all = match + globs_words(k->exclude);
+	const struct policy_frame f = {
+		.dir = dir,
+		.depth = depth,
+		.path_len = strlen(k->path),
+		.match = k->states + depth * all,
+		.exclude = k->states + depth * all + match,
+		.near = k->w->is_near && k->w->is_near(k->w->userdata, dirfd(dir)),
+	};
+	const char *name;
+	int r = 0;
+
+	while (r >= 0 && (name = dir_next(k, dir)))
+		r = name_take(k, &f, name);
+	if (r >= 0)
+		k->s->unread += errno != 0;
+	(void)closedir(dir);
+	return r;
+}
+
+static int walk_begin(struct policy_walk *k)
+{
+	size_t words;
+	int r = globs_new(&k->match, k->p->match, /* exclude= */ false);
+
+	if (r >= 0)
+		r = globs_new(&k->exclude, k->p->exclude, /* exclude= */ true);
+	if (r >= 0 && k->p->group_by)
+		r = pattern_new(&k->series, k->p->group_by, &(const char *){ NULL });
+	if (r < 0)
+		return r;
+	/* One more than there are depths, for what is looked at in the last. */
+	words = globs_words(k->match) + globs_words(k->exclude);
+	k->states = calloc((SCAN_DEPTH + 1) * words + 1, sizeof(*k->states));
+	if (!k->states)
+		return -ENOMEM;
+	globs_begin(k->match, k->states);
+	globs_begin(k->exclude, k->states + globs_words(k->match));
+	return 0;
+}
+
+static int base_stat(struct scan *s, int fd)
+{
+	struct timespec now;
+	struct statvfs st;
+
+	s->basefd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (s->basefd < 0 || fstatvfs(fd, &st) < 0)
+		return -errno;
+	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	s->size_bytes = (uint64_t)st.f_blocks * st.f_frsize;
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	s->began_nsec = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+	return 0;
+}
+
+/* Lists the policy's directory. *ret_why is set where that needs more words than the error. */
+static int base_list(struct policy_walk *k, const char **ret_why)
+{
+	_cleanup_close_ int fd = scan_base(k->p->path);
+	DIR *dir = NULL;
+	int r = fd < 0 ? fd : dir_open(&dir, fd, ".");
+
+	if (r < 0) {
+		*ret_why = open_reason(-r);
+		return r;
+	}
+	*ret_why = k->w->why_content ? k->w->why_content(k->w->userdata, dirfd(dir)) : NULL;
+	r = *ret_why ? -EPERM : base_stat(k->s, dirfd(dir));
+	if (r < 0) {
+		(void)closedir(dir);
+		return r;
+	}
+	k->reading.pace = k->w->pace ? k->w->pace(k->w->userdata, dirfd(dir)) : NULL;
+	r = names_take(k, dir, 0);
+	reading_end(&k->reading);
+	return r;
+}
+
+int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
+		const char **ret_why)
+{
+	struct scan s = SCAN_NONE;
+	struct policy_walk *k = calloc(1, sizeof(*k));
+	int r = -ENOMEM;
+
+	*ret_why = "cannot be looked at: out of memory";
+	if (k) {
+		*k = (struct policy_walk){ .s = &s, .p = p, .w = w };
+		r = walk_begin(k);
+		if (r >= 0)
+			r = base_list(k, ret_why);
+		if (r < 0 && !*ret_why)
+			*ret_why = strerror(-r);
+		globs_free(k->match);
+		globs_free(k->exclude);
+		pattern_free(k->series);
+		free(k->states);
+		free(k);
+	}
+	if (r < 0)
+		scan_done(&s);
+	else
+		*ret = s;
+	return r;
+}
+
+/* Is an entry not what it was, or not in the state in which it was? */
+static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
+{
+	struct tree t = { 0 };
+	struct statx sx;
+
+	if (statx(k->s->basefd, e->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS,
+		  &sx) < 0 ||
+	    sx.stx_ino != e->ino)
+		return true;
+	tree_add(k, &t, &sx);
+	if (S_ISDIR(sx.stx_mode))
+		tree_add_all(k, &t, k->s->basefd, e->name, 0);
+	return t.disposition != DISPOSITION_UNDECIDED || t.changed_nsec > k->s->began_nsec;
+}
+
+size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_watch *w,
+		    uint64_t *ret_bytes)
+{
+	struct policy_walk *k = calloc(1, sizeof(*k));
+	size_t n = 0;
+
+	*ret_bytes = 0;
+	if (k)
+		*k = (struct policy_walk){ .s = s, .p = p, .w = w };
+	for (size_t i = 0; i < s->entries.n; i++) {
+		struct policy_entry *e = &s->entries.v[i];
+
+		/* Without memory to look with, all of it. */
+		if (!disposition_deletes(e->disposition) || (k && !has_changed(k, e)))
+			continue;
+		e->disposition = DISPOSITION_CHANGED;
+		*ret_bytes += e->bytes;
+		n++;
+	}
+	free(k);
+	return n;
+}
+
+void scan_done(struct scan *s)
+{
+	entries_done(&s->entries);
+	fd_closep(&s->basefd);
+}
