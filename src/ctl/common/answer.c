@@ -2,6 +2,7 @@
 #include "answer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/output/messages.h"
@@ -56,9 +57,10 @@ static int bytes_take(sd_bus_message *m, json_t **ret)
 
 	if (r < 0)
 		return r;
-	copy = strndup(len > 0 ? p : "", len);
-	if (!copy)
+	if (asprintf(&copy, "%.*s", (int)len, len > 0 ? (const char *)p : "") < 0) {
+		copy = NULL;
 		return -ENOMEM;
+	}
 	*ret = json_path(copy);
 	return *ret ? 0 : -ENOMEM;
 }

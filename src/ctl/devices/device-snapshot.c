@@ -11,17 +11,6 @@
 
 #define PRESSURE "/proc/pressure/io"
 
-const char *snapshot_disk_name(const struct snapshot_disk *d)
-{
-	return d->whole ? d->of->disk_name : d->of->name;
-}
-
-uint64_t device_snapshot_commits(const struct device_snapshot *l)
-{
-	/* Fewer than before: mounted anew meanwhile. */
-	return l->commits.commits - MIN(l->commits.commits, l->commits_before.commits);
-}
-
 static dev_t number(const struct snapshot_disk *d)
 {
 	return d->whole ? d->of->disk : d->of->dev;

@@ -40,14 +40,8 @@ void device_snapshot_update(struct device_snapshot *l);
 /* Closes the sensors and frees what was found; also after a begin that failed. */
 void device_snapshot_done(struct device_snapshot *l);
 
-/* The word for where a disk's name is from: of->name, or of->disk_name. */
-const char *snapshot_disk_name(const struct snapshot_disk *d);
-
-/* How many commits there were between the two samples. */
-uint64_t device_snapshot_commits(const struct device_snapshot *l);
-
-/* devices-text.c: prints it on standard output, for people. */
-void device_snapshot_print(const struct device_snapshot *l);
-
 /* devices-json.c: for programs, as described in devices.c. After json_init. The caller owns it. */
 json_t *device_snapshot_json(const struct device_snapshot *l);
+
+/* devices-text.c: prints that on standard output, for people. */
+void device_snapshot_print(const json_t *snapshot);

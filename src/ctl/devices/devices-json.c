@@ -48,10 +48,11 @@ static json_t *disk_json(const struct device_snapshot *l, const struct snapshot_
 	char number[24];
 
 	(void)snprintf(number, sizeof(number), "%u:%u", major(dev), minor(dev));
-	return json_pack("{sosssbsbsbsbsIsosbsoso}", "name", json_path(snapshot_disk_name(d)),
-			 "number", number, "top", (int)(of->top && !d->whole), "leaf",
-			 (int)of->leaf, "whole_disk", (int)d->whole, "rotating", (int)of->rotating,
-			 "discard_max_bytes", (json_int_t)of->discard_max_bytes, "backing_file",
+	return json_pack("{sosssbsbsbsbsIsosbsoso}", "name",
+			 json_path(d->whole ? of->disk_name : of->name), "number", number, "top",
+			 (int)(of->top && !d->whole), "leaf", (int)of->leaf, "whole_disk",
+			 (int)d->whole, "rotating", (int)of->rotating, "discard_max_bytes",
+			 (json_int_t)of->discard_max_bytes, "backing_file",
 			 d->whole || !of->backing_file ? json_null() : json_path(of->backing_file),
 			 "counts", (int)(d->present && of->counts), "boot",
 			 d->present ? sample_json(d, &d->boot) : json_null(), "now",
@@ -61,20 +62,20 @@ static json_t *disk_json(const struct device_snapshot *l, const struct snapshot_
 static json_t *commits_json(const struct device_snapshot *l)
 {
 	const struct commit_sample *c = &l->commits;
+	/* Fewer than before: mounted anew meanwhile. */
+	uint64_t count = c->commits - MIN(c->commits, l->commits_before.commits);
 	bool xfs = l->d.commit_kind == COMMIT_XFS, btrfs = l->d.commit_kind == COMMIT_BTRFS;
 
 	if (!l->has_commits)
 		return json_null();
-	return json_pack("{sssIsosososososo}", "kind", commit_kind_name(l->d.commit_kind), "count",
-			 (json_int_t)c->commits, "recent_usec",
-			 number_or_null(!xfs, c->recent_usec), "total_usec",
-			 number_or_null(btrfs, c->total_usec), "max_usec",
-			 number_or_null(btrfs, c->max_usec), "log_writes",
-			 number_or_null(xfs, c->log_writes), "log_bytes",
-			 number_or_null(xfs, c->log_sectors * SECTOR), "now",
-			 l->span_usec > 0 ? json_pack("{sI}", "count",
-						      (json_int_t)device_snapshot_commits(l))
-					  : json_null());
+	return json_pack(
+		"{sssIsosososososo}", "kind", commit_kind_name(l->d.commit_kind), "count",
+		(json_int_t)c->commits, "recent_usec", number_or_null(!xfs, c->recent_usec),
+		"total_usec", number_or_null(btrfs, c->total_usec), "max_usec",
+		number_or_null(btrfs, c->max_usec), "log_writes",
+		number_or_null(xfs, c->log_writes), "log_bytes",
+		number_or_null(xfs, c->log_sectors * SECTOR), "now",
+		l->span_usec > 0 ? json_pack("{sI}", "count", (json_int_t)count) : json_null());
 }
 
 static json_t *pressure_json(const struct device_snapshot *l)

@@ -25,127 +25,79 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "daemon-devices.h"
 #include "device-snapshot.h"
 #include "ctl/output/messages.h"
 #include "ctl/common/verbs.h"
 
-struct devices_session {
-	struct options o;
-	struct device_snapshot *snapshots; /* of the paths that could be read */
-	json_t *daemon;
-	size_t n;
-	bool failed;
-};
-
-static int session_begin(struct devices_session *s)
+static bool begin_one(struct device_snapshot *l, const char *path)
 {
-	static char here[] = ".";
-	static char *const only[] = { here };
-
-	if (s->o.n_paths == 0) {
-		s->o.paths = only;
-		s->o.n_paths = 1;
-	}
-	s->snapshots = calloc(s->o.n_paths, sizeof(s->snapshots[0]));
-	if (!s->snapshots)
-		return -ENOMEM;
-	return 0;
-}
-
-static void begin_one(struct devices_session *s, const char *path)
-{
-	struct device_snapshot *l = &s->snapshots[s->n];
 	int r = device_snapshot_begin(l, path);
 
-	if (r >= 0) {
-		s->n++;
-		return;
-	}
+	if (r >= 0)
+		return true;
 	device_snapshot_done(l);
-	s->failed = true;
 	if (r == -ENOTBLK)
 		complain(path, "is a block device: give a path on the filesystem that is on it");
 	else
 		complain(path[0] ? path : "''", "%s", strerror(-r));
+	return false;
 }
 
-static void pause_for(uint64_t usec)
+static json_t *of_daemon(json_t *devices, const char *key)
 {
-	struct timespec left = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
-				 .tv_nsec = (long)(usec % USEC_PER_SEC) * 1000 };
+	json_t *d = daemon_devices_find(devices, key);
 
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
-		;
+	(void)json_object_del(d, "key");
+	(void)json_object_del(d, "name");
+	return d ? json_incref(d) : json_null();
 }
 
-static json_t *of_daemon(const struct devices_session *s, size_t i)
+static void print(const json_t *array)
 {
-	return daemon_devices_find(s->daemon, s->snapshots[i].d.key);
-}
+	const json_t *v;
+	size_t i;
 
-static void show_json(const struct devices_session *s)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < s->n; i++) {
-		json_t *v = device_snapshot_json(&s->snapshots[i]), *d = of_daemon(s, i);
-
-		(void)json_object_del(d, "key");
-		(void)json_object_del(d, "name");
-		(void)json_object_set_new(v, "daemon", d ? json_incref(d) : json_null());
-		(void)json_array_append_new(array, v);
-	}
-	json_print(array, s->o.json);
-}
-
-static void show(const struct devices_session *s)
-{
-	if (s->o.json != JSON_OFF) {
-		show_json(s);
-		return;
-	}
-	for (size_t i = 0; i < s->n && !s->o.quiet; i++) {
+	json_array_foreach(array, i, v)
+	{
 		if (i > 0)
 			(void)putchar('\n');
-		device_snapshot_print(&s->snapshots[i]);
-		if (of_daemon(s, i))
-			daemon_device_print(of_daemon(s, i));
+		device_snapshot_print(v);
+		if (json_is_object(json_object_get(v, "daemon")))
+			daemon_device_print(json_object_get(v, "daemon"));
 	}
-}
-
-static int devices_all(struct devices_session *s, struct client *c)
-{
-	for (size_t i = 0; i < s->o.n_paths; i++)
-		begin_one(s, s->o.paths[i]);
-	if (s->n > 0 && s->o.interval_usec > 0) {
-		pause_for(s->o.interval_usec);
-		for (size_t i = 0; i < s->n; i++)
-			device_snapshot_update(&s->snapshots[i]);
-	}
-	if (c)
-		(void)daemon_devices_get(c, &s->daemon);
-	show(s);
-	json_decref(s->daemon);
-	for (size_t i = 0; i < s->n; i++)
-		device_snapshot_done(&s->snapshots[i]);
-	if (!s->failed)
-		return EXIT_DONE;
-	return s->n > 0 ? EXIT_PARTLY : EXIT_FAILED;
 }
 
 int verb_devices(const struct options *o, struct client *c)
 {
-	struct devices_session s = { .o = *o };
-	int r;
+	size_t n_paths = MAX(o->n_paths, (size_t)1), n = 0;
+	struct device_snapshot *snapshots = calloc(n_paths, sizeof(*snapshots));
+	json_t *array = json_array(), *daemon = NULL;
 
-	if (session_begin(&s) < 0) {
-		complain("devices", "out of memory");
-		return EXIT_FAILED;
+	if (!snapshots)
+		return client_broken(-ENOMEM);
+	for (size_t i = 0; i < n_paths; i++)
+		n += begin_one(&snapshots[n], o->n_paths > 0 ? o->paths[i] : ".");
+	if (n > 0 && o->interval_usec > 0)
+		(void)usleep((useconds_t)o->interval_usec);
+	if (c)
+		(void)daemon_devices_get(c, &daemon);
+	for (size_t i = 0; i < n; i++) {
+		json_t *v;
+
+		if (o->interval_usec > 0)
+			device_snapshot_update(&snapshots[i]);
+		v = device_snapshot_json(&snapshots[i]);
+		(void)json_object_set_new(v, "daemon", of_daemon(daemon, snapshots[i].d.key));
+		(void)json_array_append_new(array, v);
+		device_snapshot_done(&snapshots[i]);
 	}
-	r = devices_all(&s, c);
-	free(s.snapshots);
-	return r;
+	if (o->json == JSON_OFF && !o->quiet)
+		print(array);
+	json_print(array, o->json);
+	json_decref(daemon);
+	free(snapshots);
+	return n == n_paths ? EXIT_DONE : n > 0 ? EXIT_PARTLY : EXIT_FAILED;
 }

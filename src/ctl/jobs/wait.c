@@ -27,175 +27,148 @@
 #define ASK_EVERY_BAR (USEC_PER_SEC / 4)
 #define ASK_EVERY (5 * USEC_PER_SEC)
 
-static bool is_among(uint64_t id, const uint64_t *ids, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (ids[i] == id)
-			return true;
-	return n == 0;
-}
-
 static int on_finished(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 {
-	struct end_signals *e = userdata;
+	struct waiter *w = userdata;
 	uint64_t id;
 
 	(void)ret_error;
-	if (sd_bus_message_read(m, "t", &id) >= 0 && is_among(id, e->ids, e->n_ids))
-		e->received = true;
+	if (sd_bus_message_read(m, "t", &id) < 0)
+		return 0;
+	w->ended = w->ended || w->n_ids == 0;
+	for (size_t i = 0; i < w->n_ids; i++)
+		w->ended = w->ended || w->ids[i] == id;
 	return 0;
 }
 
-int end_signals_open(struct end_signals *e, struct client *c, const uint64_t *ids, size_t n_ids)
+/* Waits until a job ends, or it is time to look again. Returns 0, or a negative errno if the
+ * connection is lost. */
+static int end_wait(struct waiter *w)
 {
-	*e = (struct end_signals){ .bus = client_bus(c), .ids = ids, .n_ids = n_ids };
-	return sd_bus_match_signal(e->bus, &e->slot, NULL, MANAGER_PATH, MANAGER_INTERFACE,
-				   "JobFinished", on_finished, e);
-}
+	uint64_t end = now_usec() + w->every_usec, now;
+	sd_bus *bus = client_bus(w->client);
+	int r = 0;
 
-int end_signals_failed(int r)
-{
-	return r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE ? CLIENT_LOST : client_broken(r);
-}
-
-void end_signals_close(struct end_signals *e)
-{
-	e->slot = sd_bus_slot_unref(e->slot);
-}
-
-int end_signals_wait(struct end_signals *e, uint64_t usec)
-{
-	uint64_t end = now_usec() + usec, now;
-
-	e->received = false;
-	while (!e->received) {
-		int r = sd_bus_process(e->bus, NULL);
-
-		if (r < 0)
-			return r;
-		if (r > 0)
+	w->ended = false;
+	while (!w->ended && (r >= 0 || r == -EINTR)) {
+		r = sd_bus_process(bus, NULL);
+		if (r != 0)
 			continue;
 		now = now_usec();
 		if (now >= end)
 			return 0;
-		r = sd_bus_wait(e->bus, end - now);
-		if (r < 0 && r != -EINTR)
-			return r;
+		r = sd_bus_wait(bus, end - now);
 	}
-	return 0;
+	return r;
+}
+
+/* As long as the connection lasts. */
+static int wait_connected(struct waiter *w)
+{
+	sd_bus_slot *slot = NULL;
+	int r = sd_bus_match_signal(client_bus(w->client), &slot, NULL, MANAGER_PATH,
+				    MANAGER_INTERFACE, "JobFinished", on_finished, w);
+
+	if (r < 0)
+		return r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE ? CLIENT_LOST
+									 : client_broken(r);
+	do {
+		r = w->step(w);
+		if (r == WAIT_ON && end_wait(w) < 0)
+			r = CLIENT_LOST;
+	} while (r == WAIT_ON);
+	sd_bus_slot_unref(slot);
+	progress_pause(w->progress);
+	if (w->drawn)
+		(void)fputs("\r\033[K", stderr);
+	w->drawn = false;
+	return r;
+}
+
+int wait_until(struct waiter *w)
+{
+	int r;
+
+	client_outlive(w->client);
+	while ((r = wait_connected(w)) == CLIENT_LOST) {
+		r = client_again(w->client, w->o);
+		if (r)
+			break;
+	}
+	return r;
 }
 
 struct job_wait {
-	struct client *client;
-	const struct options *o;
-	const uint64_t *ids;
-	size_t n;
 	struct job_list jobs; /* as they were last seen */
-	struct progress *progress;
-	bool *told; /* for each id: that it does not go on by itself */
+	bool *told;           /* of each: that it does not go on by itself */
 };
 
-static size_t unfinished(const struct job_list *l)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->n; i++)
-		n += !job_is_finished(l->v[i].state);
-	return n;
-}
-
 /* Each job that is asked for must be there. */
-static int missing_tell(const struct job_wait *w)
+static int missing_tell(const struct waiter *w, const struct job_list *jobs)
 {
 	int status = 0;
 
-	for (size_t i = 0; i < w->n; i++) {
-		bool there = false;
-
-		for (size_t k = 0; k < w->jobs.n && !there; k++)
-			there = w->jobs.v[k].id == w->ids[i];
-		if (!there) {
-			(void)fprintf(stderr, "reclaimctl: job %" PRIu64 ": no such job\n",
-				      w->ids[i]);
-			status = EXIT_FAILED;
+	for (size_t i = 0, k = 0; i < w->n_ids; i++) {
+		if (k < jobs->n && jobs->v[k].id == w->ids[i]) {
+			k++;
+			continue;
 		}
+		(void)fprintf(stderr, "reclaimctl: job %" PRIu64 ": no such job\n", w->ids[i]);
+		status = EXIT_FAILED;
 	}
 	return status;
 }
 
-/* Says of each job that does not run why it does not. */
-static void standing_tell(struct job_wait *w)
+/* Says of a job that does not run why it does not. Returns whether it does. */
+static bool standing_tell(const struct waiter *w, const struct job_line *j)
 {
+	bool held = strcmp(j->state, "held") == 0, paused = strcmp(j->state, "paused") == 0;
 	char moment[TIMESTAMP_SIZE];
 
-	for (size_t i = 0; i < w->jobs.n; i++) {
-		const struct job_line *j = &w->jobs.v[i];
-		bool held = strcmp(j->state, "held") == 0, paused = strcmp(j->state, "paused") == 0;
-
-		if (w->o->quiet || !isatty(STDERR_FILENO) || w->told[i] || (!held && !paused))
-			continue;
-		w->told[i] = true;
-		progress_pause(w->progress);
-		if (paused)
-			(void)fprintf(stderr,
-				      "Job %" PRIu64 " is paused; reclaimctl resume %" PRIu64
-				      " lets it go on\n",
-				      j->id, j->id);
-		else
-			(void)fprintf(stderr, "Job %" PRIu64 " is held until %s\n", j->id,
-				      timestamp_format(moment, sizeof(moment), j->held_until_usec,
-						       realtime_usec()));
-	}
+	if (w->o->quiet || !isatty(STDERR_FILENO) || (!held && !paused))
+		return false;
+	progress_pause(w->progress);
+	if (paused)
+		(void)fprintf(stderr,
+			      "Job %" PRIu64 " is paused; reclaimctl resume %" PRIu64
+			      " lets it go on\n",
+			      j->id, j->id);
+	else
+		(void)fprintf(stderr, "Job %" PRIu64 " is held until %s\n", j->id,
+			      timestamp_format(moment, sizeof(moment), j->held_until_usec,
+					       realtime_usec()));
+	return true;
 }
 
-static void bar_update(const struct job_wait *w)
+static int jobs_step(struct waiter *w)
 {
+	const struct job_wish wish = { .ids = w->ids, .n_ids = w->n_ids };
+	struct job_wait *jw = w->userdata;
+	bool finished = true, complete = true;
 	struct engine_progress p = { 0 };
 	uint64_t entries = 0, bytes = 0;
-	bool complete = true;
+	int r = job_list_get(w->client, &wish, &jw->jobs);
 
-	for (size_t i = 0; i < w->jobs.n; i++) {
-		const struct job_line *j = &w->jobs.v[i];
+	if (r == 0)
+		r = missing_tell(w, &jw->jobs);
+	if (r)
+		return r;
+	for (size_t i = 0; i < jw->jobs.n; i++) {
+		const struct job_line *j = &jw->jobs.v[i];
 
+		finished = finished && job_is_finished(j->state);
+		jw->told[i] = jw->told[i] || standing_tell(w, j);
 		p.stats.entries += j->entries_done;
 		p.stats.bytes += j->bytes_freed;
 		entries += j->entries;
 		bytes += j->bytes;
 		complete = complete && j->entries > 0;
 	}
+	if (finished)
+		return EXIT_DONE;
 	progress_total(w->progress, entries, bytes, complete);
 	progress_update(w->progress, &p);
-}
-
-/* Asks until all have finished. */
-static int wait_loop(struct job_wait *w, struct end_signals *signals)
-{
-	const struct job_wish wish = { .ids = w->ids, .n_ids = w->n };
-	int r;
-
-	for (;;) {
-		r = job_list_get(w->client, &wish, &w->jobs);
-		if (r == 0)
-			r = missing_tell(w);
-		if (r || unfinished(&w->jobs) == 0)
-			return r;
-		standing_tell(w);
-		bar_update(w);
-		r = end_signals_wait(signals, w->progress ? ASK_EVERY_BAR : ASK_EVERY);
-		if (r < 0)
-			return CLIENT_LOST;
-	}
-}
-
-/* The same, as long as the connection lasts. */
-static int wait_connected(struct job_wait *w)
-{
-	struct end_signals signals = { 0 };
-	int r = end_signals_open(&signals, w->client, w->ids, w->n);
-
-	r = r < 0 ? end_signals_failed(r) : wait_loop(w, &signals);
-	end_signals_close(&signals);
-	return r;
+	return WAIT_ON;
 }
 
 static int outcome(const struct job_list *l)
@@ -212,44 +185,34 @@ static int outcome(const struct job_list *l)
 	return status;
 }
 
-static void ends_print(const struct job_wait *w)
-{
-	json_t *array = w->o->json != JSON_OFF ? json_array() : NULL;
-
-	for (size_t i = 0; i < w->jobs.n; i++)
-		if (array)
-			(void)json_array_append_new(array, job_line_json(&w->jobs.v[i]));
-		else if (!w->o->quiet)
-			job_end_print(&w->jobs.v[i]);
-	if (array)
-		json_print(array, w->o->json);
-}
-
 int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, size_t n)
 {
-	struct job_wait w = { .client = c, .o = o, .ids = ids, .n = n };
+	struct job_wait jw = { .told = calloc(n + 1, sizeof(bool)) };
+	struct waiter w = { .client = c,
+			    .o = o,
+			    .ids = ids,
+			    .n_ids = n,
+			    .every_usec = ASK_EVERY,
+			    .step = jobs_step,
+			    .userdata = &jw };
 	int r;
 
-	w.told = calloc(MAX(n, (size_t)1), sizeof(w.told[0]));
-	if (!w.told)
+	if (!jw.told)
 		return client_broken(-ENOMEM);
 	if (isatty(STDERR_FILENO))
 		w.progress = progress_new(SWITCH_AUTO, o->quiet);
-	client_outlive(c);
+	if (w.progress)
+		w.every_usec = ASK_EVERY_BAR;
 	interrupt_says_jobs(ids, n);
-	while ((r = wait_connected(&w)) == CLIENT_LOST) {
-		progress_pause(w.progress);
-		r = client_again(c, o);
-		if (r)
-			break;
-	}
+	r = wait_until(&w);
 	progress_free(w.progress);
-	if (r == 0) {
-		ends_print(&w);
-		r = outcome(&w.jobs);
-	}
-	job_list_done(&w.jobs);
-	free(w.told);
+	if (r == 0 && o->json != JSON_OFF)
+		jobs_json_print(stdout, jw.jobs.v, jw.jobs.n, o->json == JSON_PRETTY);
+	for (size_t i = 0; r == 0 && o->json == JSON_OFF && !o->quiet && i < jw.jobs.n; i++)
+		job_end_print(&jw.jobs.v[i]);
+	r = r ? r : outcome(&jw.jobs);
+	job_list_done(&jw.jobs);
+	free(jw.told);
 	return r;
 }
 

@@ -2,34 +2,39 @@
 /* Waiting for jobs to end, or for space to come back. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "batches.h"
 #include "ctl/common/client.h"
+#include "ctl/output/progress.h"
 
-/* A subscription to the signal that the daemon sends when a job finishes. */
-struct end_signals {
-	sd_bus *bus;
-	sd_bus_slot *slot;
-	const uint64_t *ids; /* only these, if n_ids > 0 */
+/* No exit status: it is not there yet. */
+#define WAIT_ON 254
+
+/* Something that is waited for. */
+struct waiter {
+	struct client *client;
+	const struct options *o;
+	const uint64_t *ids; /* the jobs whose end may matter; n_ids 0: those of all */
 	size_t n_ids;
-	bool received;
+	uint64_t every_usec; /* how often to look, whatever ends */
+	/* Looks whether it is there, and shows how far it is. Returns WAIT_ON or an exit status. */
+	int (*step)(struct waiter *w);
+	void *userdata;
+
+	bool ended;                /* a job, since the last step */
+	struct progress *progress; /* a bar that is drawn, or NULL */
+	bool drawn;                /* another line is, which is to be cleared */
 };
 
-/* Subscribes; ids must stay as they are meanwhile. Returns 0 or a negative errno. */
-int end_signals_open(struct end_signals *e, struct client *c, const uint64_t *ids, size_t n_ids);
-void end_signals_close(struct end_signals *e);
+/* Calls step until it returns anything else, and returns that. The daemon tells when a job ends;
+ * one that ends itself, as for a restart, is waited for. */
+int wait_until(struct waiter *w);
 
-/* What to return when it cannot be opened: CLIENT_LOST, or EXIT_FAILED after saying so. */
-int end_signals_failed(int r);
-
-/* Waits for so long, or until a job has finished. Returns 0, or a negative errno if the connection
- * is lost. */
-int end_signals_wait(struct end_signals *e, uint64_t usec);
-
-/* Waits until all these jobs have finished, and shows how far they are. Returns EXIT_DONE if all
- * are done, EXIT_PARTLY if some of it was not deleted, EXIT_FAILED if one failed, was cancelled or
- * restored, or another exit status. */
+/* Waits until all these jobs have finished, and shows how far they are. The ids ascend. Returns
+ * EXIT_DONE if all are done, EXIT_PARTLY if some of it was not deleted, EXIT_FAILED if one failed,
+ * was cancelled or restored, or another exit status. */
 int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, size_t n);
 
 /* Waits until as much is free on the filesystem of a path as o->free says. Returns EXIT_FAILED when
