@@ -51,7 +51,7 @@
 #include "base/lasting-identity.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 6
+#define PROTOCOL_VERSION 7
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -83,14 +83,15 @@ enum protocol_answer {
 	ANSWER_ENTRIES,   /* n * (dir, name, identity), seq counting from 1 */
 	ANSWER_VALIDATED, /* names, missing, entries, bytes, mount id, dev, discards, failure */
 	ANSWER_RANGES,    /* n * (from, to, error) */
-	ANSWER_STAGED,    /* identity, failure */
-	ANSWER_OPENED,    /* error; fd if 0 */
-	ANSWER_DONE,      /* error */
-	ANSWER_LISTING,   /* n * (name, identity) */
-	ANSWER_PROBLEM,   /* path, what, error, is_error */
-	ANSWER_KEPT,      /* n * (seq, error) */
-	ANSWER_RAN, /* error, entries, bytes, errors, skipped, cancelled, unflushed, remainder,
-		     * strategy */
+	ANSWER_STAGED, /* identity, failure; fd: the job's directory, if there is one and no failure
+			*/
+	ANSWER_OPENED, /* error; fd if 0 */
+	ANSWER_DONE,   /* error */
+	ANSWER_LISTING, /* n * (name, identity) */
+	ANSWER_PROBLEM, /* path, what, error, is_error */
+	ANSWER_KEPT,    /* n * (seq, error) */
+	ANSWER_RAN,     /* error, entries, bytes, errors, skipped, cancelled, unflushed, remainder,
+			 * strategy */
 };
 
 enum protocol_hello_flags { HELLO_PACED = 1 << 0 };

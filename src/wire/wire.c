@@ -270,7 +270,11 @@ int wire_post(int sock, struct wire_out *o)
 {
 	int r = wire_pack(o);
 
-	return r < 0 ? r : wire_send(sock, o, 0);
+	if (r >= 0)
+		r = wire_send(sock, o, 0);
+	/* Kept until the next message, they would keep a filesystem from being unmounted. */
+	out_fds_close(o);
+	return r;
 }
 
 static void in_clear(struct wire_in *in)

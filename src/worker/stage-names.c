@@ -271,15 +271,21 @@ int stage(struct serving *s)
 		return -EBADMSG;
 	st.dir = UINT32_MAX;
 	error = all_move(&st, staging_fd, name);
-	fd_closep(&st.job_fd);
 	/* Failed only if the other end is gone. */
 	r = error < 0 && !st.f.cause ? error : ranges_tell(&st);
 	free(st.ranges);
-	if (r < 0)
-		return r;
-	o = answer_begin(s, ANSWER_STAGED);
-	wire_put_identity(o, &st.job_id);
-	wire_put(o, st.f.cause);
-	wire_put_string(o, st.f.cause ? st.f.text.line : NULL);
-	return answer_send(s);
+	if (r >= 0) {
+		o = answer_begin(s, ANSWER_STAGED);
+		wire_put_identity(o, &st.job_id);
+		if (!st.f.cause && st.job_id.ino != 0) {
+			/* All is moved, and reclaimd may keep this for a while. */
+			(void)flock(st.job_fd, LOCK_UN);
+			wire_put_fd(o, st.job_fd);
+		}
+		wire_put(o, st.f.cause);
+		wire_put_string(o, st.f.cause ? st.f.text.line : NULL);
+		r = answer_send(s);
+	}
+	fd_closep(&st.job_fd);
+	return r;
 }

@@ -75,10 +75,13 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 	must(from > 0 && from <= to && error <= 0);
 }
 
-static void on_staged(int r, const struct lasting_identity *id, const struct intake_failure *f,
-		      void *userdata)
+static void on_staged(int r, int dirfd, const struct lasting_identity *id,
+		      const struct intake_failure *f, void *userdata)
 {
 	(void)userdata;
+	must(dirfd < 0 || r == 0);
+	if (dirfd >= 0)
+		(void)close(dirfd);
 	must(r <= 0 && (r == 0) == (id != NULL));
 	must(!f || (r < 0 && f->cause && f->text));
 	ended++;
@@ -323,6 +326,7 @@ static void validated(struct words *w, uint8_t serial)
 static void staged(struct words *w, uint8_t serial)
 {
 	size_t at = message_begin(w, ANSWER_RANGES, serial, 0);
+	bool failed = chance(w, 30);
 	uint64_t seq = 0;
 
 	for (uint32_t i = choose(w, 4); i > 0; i--) {
@@ -331,9 +335,9 @@ static void staged(struct words *w, uint8_t serial)
 		(void)error(w);
 	}
 	message_end(w, at);
-	at = message_begin(w, ANSWER_STAGED, serial, 0);
+	at = message_begin(w, ANSWER_STAGED, serial, !failed);
 	identity(w);
-	failure(w, chance(w, 30));
+	failure(w, failed);
 	message_end(w, at);
 }
 

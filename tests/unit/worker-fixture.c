@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -184,11 +185,21 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 		s->range_error = error;
 }
 
-static void on_staged(int r, const struct lasting_identity *id, const struct intake_failure *fail,
-		      void *userdata)
+static void on_staged(int r, int dirfd, const struct lasting_identity *id,
+		      const struct intake_failure *fail, void *userdata)
 {
 	struct seen *s = &((struct fixture *)userdata)->seen;
 
+	if (dirfd >= 0) { /* unlocked, and what its identity says */
+		int again = openat(dirfd, ".", O_RDONLY | O_DIRECTORY);
+		struct stat st;
+
+		ck_assert_int_eq(fstat(dirfd, &st), 0);
+		ck_assert_uint_eq(st.st_ino, id->ino);
+		ck_assert_int_eq(flock(again, LOCK_EX | LOCK_NB), 0);
+		(void)close(again);
+		(void)close(dirfd);
+	}
 	answered(s, r);
 	failure(s, fail);
 	if (id)

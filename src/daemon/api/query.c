@@ -460,11 +460,9 @@ static void on_chunk(int r, struct chunk *c, void *userdata)
 	struct detail *d = userdata;
 
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
-		const struct chunk_dir *dir = chunk_dir(c, c->entries[i].dir);
-		char *path;
+		char *path = chunk_path(c, &c->entries[i], "");
 
-		if (asprintf(&path, "%s/%s", dir && strcmp(dir->path, "/") != 0 ? dir->path : "",
-			     c->entries[i].name) < 0) {
+		if (!path) {
 			r = -ENOMEM;
 			break;
 		}

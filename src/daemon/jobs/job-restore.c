@@ -124,9 +124,10 @@ static void retry(struct job_restore *b, int error)
 
 static void record_stuck(struct job_restore *b, const struct chunk_entry *e, int error)
 {
+	const char *name = chunk_name(b->chunk, e);
 	_cleanup_free_ char *path = chunk_path(b->chunk, e, "");
-	_cleanup_free_ char *shown = escape_name(path ? path : e->name);
-	struct problem_record p = { .path = path ? path : e->name,
+	_cleanup_free_ char *shown = escape_name(path ? path : name);
+	struct problem_record p = { .path = path ? path : name,
 				    .what = "could not be put back",
 				    .error = error,
 				    .is_error = true };
@@ -135,7 +136,7 @@ static void record_stuck(struct job_restore *b, const struct chunk_entry *e, int
 	if (b->result.stuck++ > 0)
 		return;
 	b->result.error = error;
-	(void)snprintf(b->result.text, sizeof(b->result.text), "%s: %s", shown ? shown : e->name,
+	(void)snprintf(b->result.text, sizeof(b->result.text), "%s: %s", shown ? shown : name,
 		       strerror(-error));
 }
 
@@ -193,7 +194,7 @@ static int restore_name(struct job_restore *b, struct worker *intake, size_t at)
 {
 	const struct chunk_entry *e = &b->chunk->entries[at];
 	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
-	struct restore_item item = { .seq = e->seq, .name = e->name, .id = &e->id };
+	struct restore_item item = { .seq = e->seq, .name = chunk_name(b->chunk, e), .id = &e->id };
 	struct name_restore *open = malloc(sizeof(*open));
 	int r;
 

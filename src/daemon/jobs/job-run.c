@@ -369,7 +369,9 @@ static int items_new(struct job_run *run)
 	for (size_t i = 0; i < n; i++) {
 		const struct chunk_entry *e = &run->chunk->entries[run->at + i];
 
-		run->items[i] = (struct run_item){ .seq = e->seq, .name = e->name, .id = e->id };
+		run->items[i] = (struct run_item){ .seq = e->seq,
+						   .name = chunk_name(run->chunk, e),
+						   .id = e->id };
 		if (!run->numbers)
 			continue;
 		(void)snprintf(run->numbers[i], sizeof(run->numbers[i]), "%" PRIu64, e->seq);
@@ -831,9 +833,18 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 static void load(struct job_run *run)
 {
 	uint32_t states = 1U << ENTRY_STAGED | (run->unmoved ? 0 : 1U << ENTRY_WAITING);
-	int r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK, states,
-			   on_loaded, run);
+	struct chunk *names;
+	int r;
 
+	if (at_hand_take(run->job, &names, &run->staged_fd)) {
+		if (run->staged_fd >= 0)
+			staging_area_use(run->job->area);
+		run->uses_area = run->staged_fd >= 0;
+		on_loaded(0, names, run);
+		return;
+	}
+	r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK, states,
+		       on_loaded, run);
 	if (r < 0)
 		run_retry(run, r);
 }

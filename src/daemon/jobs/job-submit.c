@@ -24,7 +24,7 @@
 #include "schedule.h"
 #include "staged-names.h"
 
-/* Pieces (rows_full) that may wait for the store before the worker has to. */
+/* Pieces (chunk_is_full) that may wait for the store before the worker has to. */
 #define POSTED_MOST 8
 #define POSTED_AGAIN 2
 
@@ -50,8 +50,11 @@ struct submit {
 	char *path, *origin, *dir_path;
 	char staging[33];
 	char mount[PATH_MAX];
-	struct rows *rows;
+	struct chunk *chunk; /* names that are not posted yet */
+	struct chunk *names; /* of a small job, until it is staged */
+	int dirfd;           /* its directory in staging, or -1 */
 	struct held held;
+	bool posts;      /* a piece has been posted */
 	unsigned posted; /* pieces the store has not answered */
 	int error;       /* the first that went wrong */
 	struct failure failure;
@@ -80,7 +83,9 @@ static void submit_end(struct submit *s)
 	s->result.interrupted = s->error == -EPIPE;
 	s->done(&s->failure, &s->result, s->userdata);
 	outcome_free(s->outcome);
-	rows_free(s->rows);
+	chunk_free(s->chunk);
+	chunk_free(s->names);
+	fd_closep(&s->dirfd);
 	free(s->path);
 	free(s->origin);
 	free(s->dir_path);
@@ -183,6 +188,10 @@ static void finish_staging(struct submit *s, bool known)
 		schedule_job(j);
 	else
 		job_event(j, EVENT_LISTLESS);
+	if (j->phase == PHASE_QUEUED && !j->unmarked && s->names) {
+		at_hand_put(j, s->names, fd_take(&s->dirfd));
+		s->names = NULL;
+	}
 	job_save(j, NULL, NULL);
 	tell_new(j);
 	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r, "Job %" PRIu64 " accepted: %s%s%s", j->r.id,
@@ -328,6 +337,8 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 		return;
 	}
 	s->staged += to - from + 1;
+	for (size_t i = from - 1; s->names && i < s->names->n && i < to; i++)
+		s->names->entries[i].state = ENTRY_STAGED;
 	if (!s->outcome)
 		s->outcome = outcome_new(s->id);
 	/* Without all the marks, staging is listed before anything is done. */
@@ -344,12 +355,14 @@ static void on_recovered(struct job *j, bool known, void *userdata)
 	finish_staging(s, known);
 }
 
-static void on_staged(int r, const struct lasting_identity *staging_id,
+static void on_staged(int r, int dirfd, const struct lasting_identity *staging_id,
 		      const struct intake_failure *f, void *userdata)
 {
 	struct submit *s = userdata;
 
+	s->dirfd = dirfd;
 	if (r == -EPIPE || r == -ECANCELED) {
+		s->names = chunk_free(s->names);
 		/* Where it had got to is seen where names are. */
 		s->outcome = outcome_free(s->outcome);
 		s->staged = 1;
@@ -440,8 +453,8 @@ static void stage_begin(struct submit *s)
 /* One piece of the names. */
 struct piece {
 	struct submit *s;
-	struct rows *rows;
-	bool last;
+	struct chunk *chunk;
+	bool last, whole;         /* all names are in it */
 	struct job_record record; /* as it was when it was posted: the loop goes on with its own */
 };
 
@@ -463,7 +476,7 @@ static int piece_work(struct store *store, void *userdata)
 	else /* if the first piece could not be committed, the number may be another's by now */
 		r = store_job_get(store, s->id, check_uuid, s->record.uuid);
 	if (r >= 0)
-		r = rows_store(p->rows, store, s->id);
+		r = chunk_store(p->chunk, store, s->id);
 	if (r >= 0 && p->last) {
 		p->record.id = s->id;
 		r = store_job_update(store, &p->record);
@@ -511,7 +524,10 @@ static void piece_done(int r, void *userdata)
 	struct worker *intake = intake_worker(s->intake);
 	bool last = p->last;
 
-	rows_free(p->rows);
+	if (r >= 0 && p->whole && chunk_is_small(p->chunk))
+		s->names = p->chunk;
+	else
+		chunk_free(p->chunk);
 	free(p);
 	s->posted--;
 	store_says(s->jobs->context, r);
@@ -536,18 +552,23 @@ static void post(struct submit *s, bool last)
 	int r = -ENOMEM;
 
 	if (p) {
-		*p = (struct piece){ .s = s, .rows = s->rows, .last = last, .record = s->record };
+		*p = (struct piece){ .s = s,
+				     .chunk = s->chunk,
+				     .last = last,
+				     .whole = last && !s->posts,
+				     .record = s->record };
 		r = store_queue_accept(s->jobs->context->store, piece_work, piece_done, p);
 	}
 	if (r < 0) {
 		free(p);
-		s->rows = rows_free(s->rows);
+		s->chunk = chunk_free(s->chunk);
 		fail(s, r);
 		if (last)
 			refuse(s);
 		return;
 	}
-	s->rows = NULL;
+	s->chunk = NULL;
+	s->posts = true;
 	s->posted++;
 	if (!last && s->posted >= POSTED_MOST && intake) {
 		s->held_back = true;
@@ -558,15 +579,15 @@ static void post(struct submit *s, bool last)
 /* ---- what the worker sees ---------------------------------------------------------------------
  */
 
-static bool rows_wanted(struct submit *s)
+static bool names_wanted(struct submit *s)
 {
 	if (s->error < 0 || s->dry_run)
 		return false;
-	if (!s->rows)
-		s->rows = rows_new();
-	if (!s->rows)
+	if (!s->chunk)
+		s->chunk = chunk_new();
+	if (!s->chunk)
 		fail(s, -ENOMEM);
-	return s->rows;
+	return s->chunk;
 }
 
 /* Of what has failed no more names are wanted. Called while they arrive, so that what the worker
@@ -616,7 +637,7 @@ static void count_held(struct submit *s, uint64_t names, const char *text)
 /* What is known goes to the store, however much is to come. */
 static void post_if_full(struct submit *s)
 {
-	if (rows_full(s->rows))
+	if (chunk_is_full(s->chunk))
 		post(s, /* last= */ false);
 }
 
@@ -626,14 +647,14 @@ static void on_dir(const struct intake_dir *d, void *userdata)
 	int r;
 
 	count_held(s, HELD_DIR_NAMES, d->path);
-	if (!rows_wanted(s))
+	if (!names_wanted(s))
 		return;
 	if (!s->dir_path) {
 		s->dir_path = strdup(d->path);
 		if (!s->dir_path)
 			fail(s, -ENOMEM);
 	}
-	r = rows_add_dir(s->rows, d);
+	r = chunk_add_dir(s->chunk, d->dir, d->path, &d->id);
 	if (r < 0)
 		fail(s, r);
 	else
@@ -656,7 +677,7 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	int r;
 
 	count_held(s, 1, e->name);
-	if (!rows_wanted(s))
+	if (!names_wanted(s))
 		return;
 	if (s->is_expected && !s->is_expected(e, s->expected_userdata)) {
 		refuse_stranger(s, e);
@@ -670,7 +691,7 @@ static void on_entry(const struct entry_record *e, void *userdata)
 		}
 		s->record.path = s->path;
 	}
-	r = rows_add_entry(s->rows, e);
+	r = chunk_add_entry(s->chunk, e);
 	if (r < 0)
 		fail(s, r);
 	else
@@ -697,7 +718,7 @@ static void complete(struct submit *s, const struct intake_validated *l)
 		r = job_table_reserve(&s->jobs->table, s->jobs->table.n + 256);
 	if (r >= 0)
 		r = deadlines_reserve(&s->jobs->deadlines, s->jobs->table.n + 256);
-	if (r < 0 || !rows_wanted(s)) {
+	if (r < 0 || !names_wanted(s)) {
 		fail(s, r);
 		refuse(s);
 		return;
@@ -725,7 +746,7 @@ static void on_validated(int r, const struct intake_validated *l, const struct i
 		failure_set(&s->failure, ERROR_NO_SUCH_PATH, "no names are given");
 	}
 	if (s->error < 0) {
-		s->rows = rows_free(s->rows);
+		s->chunk = chunk_free(s->chunk);
 		refuse(s);
 		return;
 	}
@@ -810,6 +831,7 @@ void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 	s->submitter->user->jobs += s->counts;
 	s->is_awaited = o->is_awaited;
 	s->keep_moved = o->keep_moved;
+	s->dirfd = -1;
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);

@@ -148,6 +148,8 @@ struct job *job_free(struct job *j)
 	if (!j)
 		return NULL;
 	assert(!j->remainder && !j->deletes && !j->frees);
+	if (j->jobs->at_hand.job == j)
+		j->jobs->at_hand.job = NULL;
 	job_set_text(&j->r.path, NULL);
 	if (j->r.origin != submitted)
 		job_set_text(&j->r.origin, NULL);

@@ -16,6 +16,7 @@
 #include "job-life.h"
 #include "store/store.h"
 
+struct chunk;
 struct remainder;
 struct job_run;
 struct submit;
@@ -84,6 +85,13 @@ struct deadlines {
 
 LIST_HEAD(remainder_list, remainder);
 
+/* What stored-names.h keeps of the job that was staged last; job is NULL if that is nothing. */
+struct at_hand {
+	const struct job *job;
+	struct chunk *names;
+	int dirfd; /* -1: none */
+};
+
 /* All jobs, and what is counted of them. */
 struct jobs {
 	struct context *context;
@@ -91,6 +99,7 @@ struct jobs {
 	struct job_table table;
 	struct deadlines deadlines;
 	struct remainder_list remainders;
+	struct at_hand at_hand;
 	int64_t clock_offset; /* by which windows are reckoned: schedule_clock */
 	sd_event_source *deadline_timer;
 	sd_event_source *schedule_source; /* deferred: one choice for many changes */

@@ -12,6 +12,7 @@
 #include "job-run.h"
 #include "remainder.h"
 #include "schedule.h"
+#include "stored-names.h"
 
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
 #define PURGE_AT_ONCE 1000
@@ -28,6 +29,7 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 {
 	*jobs = (struct jobs){ .context = c,
 			       .submitters = s,
+			       .at_hand = { .dirfd = -1 },
 			       .begin = begin_boosted,
 			       .staging_changed = recover_retry };
 	TAILQ_INIT(&jobs->table.in_order);
@@ -267,6 +269,7 @@ void jobs_end_workers(struct jobs *jobs)
 
 void jobs_done(struct jobs *jobs)
 {
+	at_hand_clear(jobs);
 	job_table_done(&jobs->table);
 	deadlines_done(&jobs->deadlines);
 	sd_event_source_disable_unref(jobs->deadline_timer);

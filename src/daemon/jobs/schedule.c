@@ -8,6 +8,7 @@
 #include "daemon/context/log.h"
 #include "deadlines.h"
 #include "schedule-order.h"
+#include "stored-names.h"
 
 /* Times of people: none notices a tenth of a second. */
 #define DEADLINE_ACCURACY_USEC (100 * USEC_PER_MSEC)
@@ -85,6 +86,7 @@ static int on_schedule(sd_event_source *source, void *userdata)
 		j->submitter->user->served = ++jobs->served;
 		jobs->begin(j);
 	}
+	at_hand_clear(jobs);
 	schedule_status(jobs);
 	return 0;
 }

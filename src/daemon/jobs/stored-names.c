@@ -5,193 +5,125 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/fd.h"
 #include "base/macros.h"
 
-/* ---- into the store ----------------------------------------------------------------------- */
+/* One task of the store. */
+#define CHUNK_NAMES 4096
+#define CHUNK_TEXT KiB(256)
 
-#define ROWS_MAX 4096
-#define TEXT_MAX KiB(256)
+#define SMALL_NAMES 64
+#define SMALL_TEXT KiB(4)
 
-struct row {
-	uint64_t seq; /* 0: a directory */
-	uint64_t dir;
-	struct lasting_identity id;
-	enum entry_state state;
-	size_t text; /* offset of its name or path */
-};
-
-struct rows {
-	struct row *v;
-	size_t n, size;
-	char *text;
-	size_t len, text_size;
-};
-
-struct rows *rows_new(void)
+struct chunk *chunk_new(void)
 {
-	return calloc(1, sizeof(struct rows));
+	return calloc(1, sizeof(struct chunk));
 }
 
-struct rows *rows_free(struct rows *r)
+int chunk_add_dir(struct chunk *c, uint64_t dir, const char *path,
+		  const struct lasting_identity *id)
 {
-	if (!r)
-		return NULL;
-	free(r->v);
-	free(r->text);
-	free(r);
-	return NULL;
-}
+	char *copy = strdup(path);
+	struct chunk_dir *d = copy ? array_add(&c->dirs, &c->n_dirs, sizeof(*d)) : NULL;
 
-static int add(struct rows *r, const struct row *row, const char *text)
-{
-	size_t len = strlen(text) + 1, size;
-	void *p;
-
-	if (r->n == r->size) {
-		size = r->size ? 2 * r->size : 2;
-		p = reallocarray(r->v, size, sizeof(*r->v));
-		if (!p)
-			return -ENOMEM;
-		r->v = p;
-		r->size = size;
+	if (!d) {
+		free(copy);
+		return -ENOMEM;
 	}
-	if (r->len + len > r->text_size) {
-		size = MAX(2 * r->text_size, r->len + len);
-		p = realloc(r->text, size);
-		if (!p)
-			return -ENOMEM;
-		r->text = p;
-		r->text_size = size;
-	}
-	r->v[r->n] = *row;
-	r->v[r->n++].text = r->len;
-	memcpy(r->text + r->len, text, len);
-	r->len += len;
+	*d = (struct chunk_dir){ .dir = dir, .path = copy, .id = *id };
 	return 0;
 }
 
-int rows_add_dir(struct rows *r, const struct intake_dir *d)
+int chunk_add_entry(struct chunk *c, const struct entry_record *e)
 {
-	struct row row = { .dir = d->dir, .id = d->id };
+	size_t len = strlen(e->name) + 1;
+	struct chunk_entry *added;
 
-	return add(r, &row, d->path);
+	if (array_reserve(&c->names, &c->names_cap, c->names_len + len, 1) < 0)
+		return -ENOMEM;
+	added = array_add(&c->entries, &c->n, sizeof(*added));
+	if (!added)
+		return -ENOMEM;
+	*added = (struct chunk_entry){
+		.seq = e->seq, .dir = e->dir, .name = c->names_len, .id = e->id, .state = e->state
+	};
+	memcpy(c->names + c->names_len, e->name, len);
+	c->names_len += len;
+	return 0;
 }
 
-int rows_add_entry(struct rows *r, const struct entry_record *e)
+bool chunk_is_full(const struct chunk *c)
 {
-	struct row row = { .seq = e->seq, .dir = e->dir, .id = e->id, .state = e->state };
-
-	return add(r, &row, e->name);
+	return c->n + c->n_dirs >= CHUNK_NAMES || c->names_len >= CHUNK_TEXT;
 }
 
-bool rows_full(const struct rows *r)
+bool chunk_is_small(const struct chunk *c)
 {
-	return r->n >= ROWS_MAX || r->len >= TEXT_MAX;
+	return c->n <= SMALL_NAMES && c->n_dirs <= SMALL_NAMES && c->names_len <= SMALL_TEXT;
 }
 
-int rows_store(const struct rows *r, struct store *s, uint64_t job)
+/* ---- the store ---------------------------------------------------------------------------- */
+
+int chunk_store(const struct chunk *c, struct store *s, uint64_t job)
 {
-	int e = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < r->n && e >= 0; i++) {
-		const struct row *row = &r->v[i];
-		const char *text = r->text + row->text;
-		struct entry_record entry = { .seq = row->seq,
-					      .dir = row->dir,
-					      .name = text,
-					      .id = row->id,
-					      .state = row->state };
+	for (size_t i = 0; i < c->n_dirs && r >= 0; i++)
+		r = store_dir_add(s, job, c->dirs[i].dir, c->dirs[i].path, &c->dirs[i].id);
+	for (size_t i = 0; i < c->n && r >= 0; i++) {
+		const struct chunk_entry *e = &c->entries[i];
+		struct entry_record record = { .seq = e->seq,
+					       .dir = e->dir,
+					       .name = chunk_name(c, e),
+					       .id = e->id,
+					       .state = e->state };
 
-		e = row->seq == 0 ? store_dir_add(s, job, row->dir, text, &row->id)
-				  : store_entry_add(s, job, &entry);
+		r = store_entry_add(s, job, &record);
 	}
-	return e;
+	return r;
 }
-
-/* ---- out of it ---------------------------------------------------------------------------- */
 
 #define FULL 1 /* what a callback returns to end the reading */
 
 struct load {
 	struct chunk *chunk;
 	uint64_t job, from;
-	size_t limit, size, names_len, names_size, dirs_size;
+	size_t limit;
 	uint32_t states;
 	uint64_t dir_first, dir_last;
 	void (*loaded)(int r, struct chunk *c, void *userdata);
 	void *userdata;
 };
 
-/* Makes room for one more item of an array. */
-static int grow(void **v, size_t *size, size_t needed, size_t item)
-{
-	size_t bigger = MAX(MAX(*size * 2, needed), (size_t)16);
-	void *p;
-
-	if (needed <= *size)
-		return 0;
-	p = reallocarray(*v, bigger, item);
-	if (!p)
-		return -ENOMEM;
-	*v = p;
-	*size = bigger;
-	return 0;
-}
-
-static int add_entry(const struct entry_record *e, void *userdata)
+static int load_entry(const struct entry_record *e, void *userdata)
 {
 	struct load *l = userdata;
-	struct chunk *c = l->chunk;
-	size_t len = strlen(e->name) + 1;
+	int r;
 
 	if (!(l->states & (1U << e->state)))
 		return 0;
-	if (grow((void **)&c->entries, &l->size, c->n + 1, sizeof(*c->entries)) < 0 ||
-	    grow((void **)&c->names, &l->names_size, l->names_len + len, 1) < 0)
-		return -ENOMEM;
-	memcpy(c->names + l->names_len, e->name, len);
-	l->names_len += len;
-	l->dir_first = c->n == 0 ? e->dir : MIN(l->dir_first, e->dir);
+	l->dir_first = l->chunk->n == 0 ? e->dir : MIN(l->dir_first, e->dir);
 	l->dir_last = MAX(l->dir_last, e->dir);
-	c->entries[c->n++] = (struct chunk_entry){
-		.seq = e->seq, .dir = e->dir, .id = e->id, .state = e->state
-	};
-	return c->n == l->limit ? FULL : 0;
+	r = chunk_add_entry(l->chunk, e);
+	return r < 0 ? r : l->chunk->n == l->limit ? FULL : 0;
 }
 
-static int add_dir(uint64_t dir, const char *path, const struct lasting_identity *id,
-		   void *userdata)
+static int load_dir(uint64_t dir, const char *path, const struct lasting_identity *id,
+		    void *userdata)
 {
-	struct load *l = userdata;
-	struct chunk *c = l->chunk;
-	char *copy;
+	const struct load *l = userdata;
 
 	/* Entries come by directory, so that hardly one too many is in this range. */
-	if (dir < l->dir_first || dir > l->dir_last)
-		return 0;
-	copy = strdup(path);
-	if (!copy || grow((void **)&c->dirs, &l->dirs_size, c->n_dirs + 1, sizeof(*c->dirs)) < 0) {
-		free(copy);
-		return -ENOMEM;
-	}
-	c->dirs[c->n_dirs++] = (struct chunk_dir){ .dir = dir, .path = copy, .id = *id };
-	return 0;
+	return dir < l->dir_first || dir > l->dir_last ? 0 : chunk_add_dir(l->chunk, dir, path, id);
 }
 
 static int load_work(struct store *s, void *userdata)
 {
 	struct load *l = userdata;
-	struct chunk *c = l->chunk;
-	const char *name;
-	int r;
+	int r = store_entries_each(s, l->job, l->from, 0, load_entry, l);
 
-	r = store_entries_each(s, l->job, l->from, 0, add_entry, l);
-	if (r < 0)
-		return r;
-	name = c->names;
-	for (size_t i = 0; i < c->n; i++, name += strlen(name) + 1)
-		c->entries[i].name = name;
-	return c->n > 0 ? store_dirs_each(s, l->job, add_dir, l) : 0;
+	return r < 0 || l->chunk->n == 0 ? r : store_dirs_each(s, l->job, load_dir, l);
 }
 
 static void load_done(int r, void *userdata)
@@ -212,7 +144,7 @@ int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit,
 
 	if (!l)
 		return -ENOMEM;
-	*l = (struct load){ .chunk = calloc(1, sizeof(struct chunk)),
+	*l = (struct load){ .chunk = chunk_new(),
 			    .job = job,
 			    .from = from,
 			    .limit = limit,
@@ -261,7 +193,36 @@ char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char 
 	const char *path = dir ? dir->path : "";
 	char *ret;
 
-	if (asprintf(&ret, "%s/%s%s", strcmp(path, "/") == 0 ? "" : path, e->name, suffix) < 0)
+	if (asprintf(&ret, "%s/%s%s", strcmp(path, "/") == 0 ? "" : path, chunk_name(c, e),
+		     suffix) < 0)
 		return NULL;
 	return ret;
+}
+
+/* ---- at hand ------------------------------------------------------------------------------ */
+
+void at_hand_clear(struct jobs *jobs)
+{
+	fd_closep(&jobs->at_hand.dirfd);
+	jobs->at_hand.names = chunk_free(jobs->at_hand.names);
+	jobs->at_hand.job = NULL;
+}
+
+void at_hand_put(struct job *j, struct chunk *names, int dirfd)
+{
+	at_hand_clear(j->jobs);
+	j->jobs->at_hand = (struct at_hand){ .job = j, .names = names, .dirfd = dirfd };
+}
+
+bool at_hand_take(struct job *j, struct chunk **ret_names, int *ret_dirfd)
+{
+	struct at_hand *a = &j->jobs->at_hand;
+
+	if (a->job != j)
+		return false;
+	*ret_names = a->names;
+	*ret_dirfd = fd_take(&a->dirfd);
+	a->names = NULL;
+	a->job = NULL;
+	return true;
 }

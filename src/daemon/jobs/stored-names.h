@@ -1,34 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A job's names on their way between the intake worker, the store and the workers that delete them:
- * into the store in rows while a submit goes on, out of it in chunks. Names of a job are not held
- * in memory otherwise. */
+ * into the store and out of it in chunks. Names of a job are not held in memory otherwise, but for
+ * those of the small job that was staged last. */
 #pragma once
 
 #include "daemon/workers/worker-handle.h"
+#include "job.h"
 #include "store/store-queue.h"
-
-/* ---- into the store ----------------------------------------------------------------------- */
-
-struct rows;
-
-struct rows *rows_new(void);
-struct rows *rows_free(struct rows *r);
-
-/* Both copy. */
-int rows_add_dir(struct rows *r, const struct intake_dir *d);
-int rows_add_entry(struct rows *r, const struct entry_record *e);
-
-/* Enough for one piece of the store's work. */
-bool rows_full(const struct rows *r);
-
-int rows_store(const struct rows *r, struct store *s, uint64_t job);
-
-/* ---- out of it ---------------------------------------------------------------------------- */
 
 /* Some names of a job: as many as are dealt with at a time, with the directories they were in. */
 struct chunk_entry {
 	uint64_t seq, dir;
-	const char *name;
+	size_t name; /* chunk_name */
 	struct lasting_identity id;
 	enum entry_state state;
 };
@@ -42,19 +25,54 @@ struct chunk_dir {
 struct chunk {
 	struct chunk_entry *entries;
 	size_t n;
-	struct chunk_dir *dirs; /* those of the entries, in order */
+	struct chunk_dir *dirs; /* in order */
 	size_t n_dirs;
 	char *names;
+	size_t names_len, names_cap;
 };
 
-/* Reads at most `limit` entries from seq `from` on that are in one of `states` (1 << state). The
- * chunk is the callback's, and is empty when there are no more. Returns 0, and the callback comes
- * later with 0 or a negative errno and NULL; or -ENOMEM and no callback. */
-int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit, uint32_t states,
-	       void (*loaded)(int r, struct chunk *c, void *userdata), void *userdata);
-
+/* An empty one, or NULL. */
+struct chunk *chunk_new(void);
 struct chunk *chunk_free(struct chunk *c);
+
+/* Both copy. They return 0 or -ENOMEM. */
+int chunk_add_dir(struct chunk *c, uint64_t dir, const char *path,
+		  const struct lasting_identity *id);
+int chunk_add_entry(struct chunk *c, const struct entry_record *e);
+
+/* Valid until the next is added. */
+static inline const char *chunk_name(const struct chunk *c, const struct chunk_entry *e)
+{
+	return c->names + e->name;
+}
+
+/* NULL if it is not there, as of an entry whose directory was in an earlier chunk of a submit. */
 const struct chunk_dir *chunk_dir(const struct chunk *c, uint64_t dir);
 
 /* The path that the submitter knows an entry by, and `suffix` behind it. Malloc'ed, or NULL. */
 char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char *suffix);
+
+/* Is it enough for one task of the store? */
+bool chunk_is_full(const struct chunk *c);
+/* Adds all to the names of a job; for the store's thread. Returns 0 or a negative errno. */
+int chunk_store(const struct chunk *c, struct store *s, uint64_t job);
+
+/* Reads at most `limit` entries from seq `from` on that are in one of `states` (1 << state), and
+ * their directories. The chunk is the callback's, and is empty when there are no more. Returns 0,
+ * and the callback comes later with 0 or a negative errno and NULL; or -ENOMEM and no callback. */
+int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit, uint32_t states,
+	       void (*loaded)(int r, struct chunk *c, void *userdata), void *userdata);
+
+/* ---- at hand ------------------------------------------------------------------------------ */
+
+/* The names of a small job that has just been staged, and the descriptor of its directory: if it
+ * begins at once, neither is fetched again. Of one job at a time: it pins a filesystem, and memory,
+ * only until the schedule has been gone through. */
+
+/* Is it small enough for that? (64 names, 4 KiB of them.) */
+bool chunk_is_small(const struct chunk *c);
+/* Takes both over, and drops what is there of another job. dirfd may be -1. */
+void at_hand_put(struct job *j, struct chunk *names, int dirfd);
+/* Gives them to the caller; false if they are not this job's. */
+bool at_hand_take(struct job *j, struct chunk **ret_names, int *ret_dirfd);
+void at_hand_clear(struct jobs *jobs);

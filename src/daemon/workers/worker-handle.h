@@ -146,8 +146,9 @@ struct staged_callbacks {
 	/* Names from..to are in staging now, or (error < 0) stay where they are. */
 	void (*range)(uint64_t from, uint64_t to, int error, void *userdata);
 	/* r < 0: stopped at a name that the submitter may not remove or that is not any more what
-	 * it was; what had been moved is back in its place, or is named by range. */
-	void (*staged)(int r, const struct lasting_identity *staging_id,
+	 * it was; what had been moved is back in its place, or is named by range. dirfd is the
+	 * directory they are in, for the callee to close, or -1. */
+	void (*staged)(int r, int dirfd, const struct lasting_identity *staging_id,
 		       const struct intake_failure *f, void *userdata);
 };
 

@@ -35,7 +35,7 @@ void request_fail(struct request *rq, int error)
 		rq->validate.validated(error, NULL, NULL, rq->userdata);
 		break;
 	case KIND_STAGE:
-		rq->stage.staged(error, NULL, NULL, rq->userdata);
+		rq->stage.staged(error, -1, NULL, NULL, rq->userdata);
 		break;
 	case KIND_FORGET:
 		break;
@@ -156,25 +156,27 @@ static int take_ranges(struct worker *w, struct request *rq)
 	return 0;
 }
 
-static int take_staged(struct worker *w, struct request *rq)
-{
-	struct lasting_identity id = wire_get_identity(&w->in);
-	struct intake_failure f = get_failure(&w->in);
-	int r = wire_end(&w->in);
-
-	if (r < 0)
-		return -EBADMSG;
-	(void)request_take(w);
-	rq->stage.staged(errno_of(&f), f.cause ? NULL : &id, f.cause ? &f : NULL, rq->userdata);
-	return ENDS;
-}
-
 /* A directory, as its flags say: asking what it is might wait for a filesystem. */
 static bool is_directory(int fd, bool path_fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && (flags & O_TMPFILE) == O_DIRECTORY && !(flags & O_PATH) == !path_fd;
+}
+
+static int take_staged(struct worker *w, struct request *rq)
+{
+	struct lasting_identity id = wire_get_identity(&w->in);
+	struct intake_failure f = get_failure(&w->in);
+	_cleanup_close_ int fd = !f.cause && id.ino != 0 ? wire_get_fd(&w->in) : -1;
+	int r = wire_end(&w->in);
+
+	if (r < 0 || (fd >= 0 && !is_directory(fd, /* path_fd= */ false)))
+		return -EBADMSG;
+	(void)request_take(w);
+	rq->stage.staged(errno_of(&f), fd_take(&fd), f.cause ? NULL : &id, f.cause ? &f : NULL,
+			 rq->userdata);
+	return ENDS;
 }
 
 static int take_opened(struct worker *w, struct request *rq)
