@@ -8,13 +8,40 @@
 
 #define MAX_PROBLEMS "1000"
 
+struct dir_record {
+	uint64_t dir;
+	const char *path;
+	struct lasting_identity id;
+};
+
+static const struct column dir_columns[] = {
+	COLUMN(U64, dir_record, dir),
+	COLUMN(TEXT, dir_record, path),
+	COLUMNS_IDENTITY(dir_record, id),
+};
+
+static const struct column entry_columns[] = {
+	COLUMN(U64, entry_record, seq),
+	COLUMN(U64, entry_record, dir),
+	COLUMN(TEXT, entry_record, name),
+	COLUMNS_IDENTITY(entry_record, id),
+	COLUMN_BELOW(ENTRY_STATES, entry_record, state),
+};
+
+static const struct column problem_columns[] = {
+	COLUMN(TEXT, problem_record, path),
+	COLUMN(TEXT, problem_record, what),
+	COLUMN(INT, problem_record, error),
+	COLUMN(BOOL, problem_record, is_error),
+};
+
 int store_dir_add(struct store *s, uint64_t job, uint64_t dir, const char *path,
 		  const struct lasting_identity *id)
 {
-	return statement_run(s, STATEMENT_DIR_ADD,
-			     "INSERT INTO dirs (job, dir, path, fsid, ino, btime, type) VALUES "
-			     "(?, ?, ?, ?, ?, ?, ?)",
-			     PARAMETERS(NUMBER(job), NUMBER(dir), TEXT(path), IDENTITY(id)));
+	struct dir_record d = { dir, path, *id };
+
+	return statement_run(s, "INSERT INTO dirs VALUES (?, ?, ?, ?, ?, ?, ?)",
+			     PARAMETERS(NUMBER(job), RECORD(dir_columns, &d)));
 }
 
 int store_dirs_each(struct store *s, uint64_t job,
@@ -23,18 +50,14 @@ int store_dirs_each(struct store *s, uint64_t job,
 		    void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct dir_record d;
 	int r = statement_query(s, &st,
 				"SELECT dir, path, fsid, ino, btime, type FROM dirs "
 				"WHERE job = ? ORDER BY dir",
 				PARAMETERS(NUMBER(job)));
 
-	while (r >= 0 && (r = statement_next(s, st)) > 0) {
-		struct row_reader in = { .st = st };
-		uint64_t number = read_u64(&in);
-		const char *path = read_string(&in);
-		struct lasting_identity id = read_identity(&in);
-
-		r = in.error < 0 ? in.error : dir(number, path, &id, userdata);
+	while (r >= 0 && (r = statement_next(s, st, COLUMNS(dir_columns), &d)) > 0) {
+		r = dir(d.dir, d.path, &d.id, userdata);
 		if (r != 0)
 			return r;
 	}
@@ -43,14 +66,8 @@ int store_dirs_each(struct store *s, uint64_t job,
 
 int store_entry_add(struct store *s, uint64_t job, const struct entry_record *e)
 {
-	if (e->state >= ENTRY_STATES)
-		return -EINVAL;
-	return statement_run(
-		s, STATEMENT_ENTRY_ADD,
-		"INSERT INTO entries (job, seq, dir, name, fsid, ino, btime, type, state) "
-		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		PARAMETERS(NUMBER(job), NUMBER(e->seq), NUMBER(e->dir), TEXT(e->name),
-			   IDENTITY(&e->id), NUMBER(e->state)));
+	return statement_run(s, "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			     PARAMETERS(NUMBER(job), RECORD(entry_columns, e)));
 }
 
 int store_entries_set(struct store *s, uint64_t job, uint64_t from, uint64_t to,
@@ -58,7 +75,7 @@ int store_entries_set(struct store *s, uint64_t job, uint64_t from, uint64_t to,
 {
 	if (state >= ENTRY_STATES)
 		return -EINVAL;
-	return statement_run(s, STATEMENT_ENTRIES_SET,
+	return statement_run(s,
 			     "UPDATE entries SET state = ? WHERE job = ? AND seq BETWEEN ? AND ?",
 			     PARAMETERS(NUMBER(state), NUMBER(job), BOUND(from), BOUND(to)));
 }
@@ -67,22 +84,15 @@ int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t li
 		       int (*entry)(const struct entry_record *e, void *userdata), void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct entry_record e;
 	int r = statement_query(
 		s, &st,
 		"SELECT seq, dir, name, fsid, ino, btime, type, state FROM "
 		"entries WHERE job = ? AND seq >= ? ORDER BY seq LIMIT ?",
 		PARAMETERS(NUMBER(job), BOUND(from), BOUND(limit ? limit : UINT64_MAX)));
 
-	while (r >= 0 && (r = statement_next(s, st)) > 0) {
-		struct row_reader in = { .st = st };
-		struct entry_record e = { 0 };
-
-		e.seq = read_u64(&in);
-		e.dir = read_u64(&in);
-		e.name = read_string(&in);
-		e.id = read_identity(&in);
-		e.state = (enum entry_state)read_enum(&in, ENTRY_STATES);
-		r = in.error < 0 ? in.error : entry(&e, userdata);
+	while (r >= 0 && (r = statement_next(s, st, COLUMNS(entry_columns), &e)) > 0) {
+		r = entry(&e, userdata);
 		if (r != 0)
 			return r;
 	}
@@ -91,13 +101,11 @@ int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t li
 
 int store_problem_add(struct store *s, uint64_t job, const struct problem_record *p)
 {
-	return statement_run(
-		s, STATEMENT_PROBLEM_ADD,
-		"INSERT INTO problems (job, seq, path, what, error, is_error) SELECT ?1, n, ?2, "
-		"?3, ?4, ?5 FROM (SELECT coalesce(max(seq), 0) + 1 AS n FROM problems WHERE "
-		"job = ?1) WHERE n <= " MAX_PROBLEMS,
-		PARAMETERS(NUMBER(job), TEXT(p->path), TEXT(p->what),
-			   NUMBER((uint64_t)(int64_t)p->error), NUMBER(p->is_error)));
+	return statement_run(s,
+			     "INSERT INTO problems (job, seq, path, what, error, is_error) "
+			     "SELECT ?1, n, ?2, ?3, ?4, ?5 FROM (SELECT coalesce(max(seq), 0) + 1 "
+			     "AS n FROM problems WHERE job = ?1) WHERE n <= " MAX_PROBLEMS,
+			     PARAMETERS(NUMBER(job), RECORD(problem_columns, p)));
 }
 
 int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t limit,
@@ -105,21 +113,15 @@ int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t
 			void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct problem_record p;
 	int r = statement_query(
 		s, &st,
 		"SELECT path, what, error, is_error FROM problems WHERE job = ? "
 		"ORDER BY seq LIMIT ? OFFSET ?",
 		PARAMETERS(NUMBER(job), BOUND(limit ? limit : UINT64_MAX), BOUND(offset)));
 
-	while (r >= 0 && (r = statement_next(s, st)) > 0) {
-		struct row_reader in = { .st = st };
-		struct problem_record p = { 0 };
-
-		p.path = read_string(&in);
-		p.what = read_string(&in);
-		p.error = (int)(int64_t)read_u64(&in);
-		p.is_error = read_enum(&in, 2) == 1;
-		r = in.error < 0 ? in.error : problem(&p, userdata);
+	while (r >= 0 && (r = statement_next(s, st, COLUMNS(problem_columns), &p)) > 0) {
+		r = problem(&p, userdata);
 		if (r != 0)
 			return r;
 	}
@@ -138,7 +140,7 @@ const char *entry_state_name(enum entry_state s)
 
 int store_meta_set(struct store *s, const char *key, const char *value)
 {
-	return statement_run(s, STATEMENT_META_SET,
+	return statement_run(s,
 			     "INSERT INTO meta (key, value) VALUES (?, ?) "
 			     "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
 			     PARAMETERS(TEXT(key), TEXT(value)));
@@ -147,21 +149,14 @@ int store_meta_set(struct store *s, const char *key, const char *value)
 int store_meta_get(struct store *s, const char *key, char **ret)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	struct row_reader in = { 0 };
-	char *value;
+	const char *value;
 	int r = statement_query(s, &st, "SELECT value FROM meta WHERE key = ?",
 				PARAMETERS(TEXT(key)));
 
 	if (r >= 0)
-		r = statement_next(s, st);
+		r = statement_next(s, st, COLUMNS(column_text), &value);
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;
-	in.st = st;
-	value = strdup(read_string(&in));
-	if (!value || in.error < 0) {
-		free(value);
-		return in.error < 0 ? in.error : -ENOMEM;
-	}
-	*ret = value;
-	return 0;
+	*ret = strdup(value);
+	return *ret ? 0 : -ENOMEM;
 }

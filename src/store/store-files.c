@@ -23,21 +23,6 @@ static int fail(int e, const char **ret_why, const char *why)
 	return e;
 }
 
-static int open_error(int e, const char **ret_why)
-{
-	switch (e) {
-	case ENOENT:
-		return fail(-e, ret_why, "the state directory does not exist");
-	case ELOOP:
-	case ENOTDIR:
-		return fail(
-			-EPERM, ret_why,
-			"the state directory is not a directory (nor may it be a symbolic link)");
-	default:
-		return fail(-e, ret_why, "the state directory cannot be opened");
-	}
-}
-
 /* A process that was just being started when the last reclaimd was killed has a copy of the
  * descriptor, and the lock with it, until it has become another program. */
 static int lock(int fd)
@@ -58,8 +43,14 @@ int files_open_dir(const char *dir, const char **ret_why)
 	_cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
+	if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return fail(
+			-EPERM, ret_why,
+			"the state directory is not a directory (nor may it be a symbolic link)");
 	if (fd < 0)
-		return open_error(errno, ret_why);
+		return fail(-errno, ret_why,
+			    errno == ENOENT ? "the state directory does not exist"
+					    : "the state directory cannot be opened");
 	if (fstat(fd, &st) < 0)
 		return fail(-errno, ret_why, "the state directory cannot be read");
 	if (st.st_uid != geteuid())
@@ -104,21 +95,14 @@ int files_find(int dir_fd, const char **ret_why)
 	return st.st_size > 0 ? FOUND_FILE : FOUND_EMPTY;
 }
 
-static int remove_if_there(int dir_fd, const char *name)
-{
-	return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
 int files_make_new(int dir_fd)
 {
+	static const char *const names[] = { STORE_FILE_NEW, STORE_FILE_NEW "-journal" };
 	_cleanup_close_ int fd = -1;
-	int r = remove_if_there(dir_fd, STORE_FILE_NEW);
 
-	if (r < 0)
-		return r;
-	r = remove_if_there(dir_fd, STORE_FILE_NEW "-journal");
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < ELEMENTSOF(names); i++)
+		if (unlinkat(dir_fd, names[i], 0) < 0 && errno != ENOENT)
+			return -errno;
 	/* SQLite gives the files beside it the same mode. */
 	fd = openat(dir_fd, STORE_FILE_NEW, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC,
 		    0600);
@@ -132,25 +116,27 @@ int files_publish_new(int dir_fd)
 	return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
-static int read_through(int dir_fd, const char *name)
-{
-	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	char buf[KiB(64)];
-	ssize_t n;
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	do
-		n = read(fd, buf, sizeof(buf));
-	while (n > 0);
-	return n < 0 ? -errno : 0;
-}
-
 int files_read(int dir_fd)
 {
-	int r = read_through(dir_fd, STORE_FILE);
+	static const char *const names[] = { STORE_FILE, STORE_FILE "-wal" };
+	char buf[KiB(64)];
 
-	return r < 0 ? r : read_through(dir_fd, STORE_FILE "-wal");
+	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+		_cleanup_close_ int fd =
+			openat(dir_fd, names[i], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		ssize_t n;
+
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0)
+			return -errno;
+		do
+			n = read(fd, buf, sizeof(buf));
+		while (n > 0);
+		if (n < 0)
+			return -errno;
+	}
+	return 0;
 }
 
 static bool has_room(int dir_fd, uint64_t bytes)

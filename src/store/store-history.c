@@ -54,17 +54,17 @@ static void pack(sqlite3_context *context, int n, sqlite3_value **v)
 	sqlite3_result_blob64(context, line, len, sqlite3_free);
 }
 
-int history_open(sqlite3 *db)
+int history_open(struct store *s)
 {
-	return sqlite3_create_function_v2(db, "pack", -1,
-					  SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY,
-					  NULL, pack, NULL, NULL, NULL);
+	return store_error(s->db, sqlite3_create_function_v2(s->db, "pack", -1,
+							     SQLITE_UTF8 | SQLITE_DETERMINISTIC |
+								     SQLITE_DIRECTONLY,
+							     NULL, pack, NULL, NULL, NULL));
 }
 
 int history_add(struct store *s, uint64_t id)
 {
-	return statement_run(s, STATEMENT_HISTORY_ADD, HISTORY_TAKE " AND id = ?",
-			     PARAMETERS(NUMBER(id)));
+	return statement_run(s, HISTORY_TAKE " AND id = ?", PARAMETERS(NUMBER(id)));
 }
 
 /* Points into the line, which is as long as the row. */
@@ -73,7 +73,7 @@ static int line_read(const char *v, size_t len, struct job_record *r)
 	struct history_line n;
 	const char *end = v + len;
 
-	if (len < sizeof(n) + 2 || end[-1] != '\0')
+	if (!v || len < sizeof(n) + 2 || end[-1] != '\0')
 		return -EUCLEAN;
 	memcpy(&n, v, sizeof(n));
 	r->origin = v + sizeof(n);
@@ -93,25 +93,11 @@ static int line_read(const char *v, size_t len, struct job_record *r)
 	return 0;
 }
 
-static int row_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
-		      void *userdata)
-{
-	struct row_reader in = { .st = st };
-	struct job_record r = {
-		.mount = "", .staging = "", .inplace = "", .message = "", .strategy = ""
-	};
-	const char *line;
-	int e;
-
-	r.id = read_u64(&in);
-	r.uid = read_u32(&in);
-	r.state = (enum job_state)read_enum(&in, JOB_STATES);
-	line = sqlite3_column_blob(st, in.at);
-	if (in.error < 0)
-		return in.error;
-	e = line ? line_read(line, (size_t)sqlite3_column_bytes(st, in.at), &r) : -EUCLEAN;
-	return e < 0 ? e : job(&r, userdata);
-}
+static const struct column history_columns[] = {
+	COLUMN(U64, job_record, id),
+	COLUMN(U32, job_record, uid),
+	COLUMN_BELOW(JOB_STATES, job_record, state),
+};
 
 /* All states that jobs in the history have. */
 #define ENDED (((1U << JOB_STATES) - 1) & ~0U << JOB_DONE)
@@ -128,11 +114,19 @@ int store_history_each(struct store *s, const struct job_filter *f,
 		       int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct job_record r = {
+		.mount = "", .staging = "", .inplace = "", .message = "", .strategy = ""
+	};
 	int e = statement_query(s, &st, is_all(f) ? LINES HISTORY_PAGE : LINES HISTORY_WHERE,
 				FILTER(f));
 
-	while (e >= 0 && (e = statement_next(s, st)) > 0) {
-		e = row_report(st, job, userdata);
+	while (e >= 0 && (e = statement_next(s, st, COLUMNS(history_columns), &r)) > 0) {
+		const char *line = sqlite3_column_blob(st, ELEMENTSOF(history_columns));
+		size_t len = (size_t)sqlite3_column_bytes(st, ELEMENTSOF(history_columns));
+
+		e = line_read(line, len, &r);
+		if (e == 0)
+			e = job(&r, userdata);
 		if (e != 0)
 			return e;
 	}
@@ -144,12 +138,9 @@ int store_history_last(struct store *s, uint64_t *ret_id)
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
 	int e = statement_query(s, &st, "SELECT job FROM history ORDER BY job DESC LIMIT 1", NULL,
 				0);
-	struct row_reader in = { .st = st };
 
 	*ret_id = 0;
 	if (e >= 0)
-		e = statement_next(s, st);
-	if (e > 0)
-		*ret_id = read_u64(&in);
-	return e < 0 ? e : in.error;
+		e = statement_next(s, st, COLUMNS(column_number), ret_id);
+	return MIN(e, 0);
 }

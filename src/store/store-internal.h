@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the store share: the open store, and statements with their parameters and
- * columns. Nothing outside src/store includes this but its tests.
+/* What the files of the store share: the open store, statements, and which columns of a row are
+ * which members of a record. Nothing outside src/store includes this but its tests.
  *
  * Statements that write are prepared once and kept, since none of them calls back. Those that read
  * are prepared each time: a callback may well start the same one again. */
@@ -12,30 +12,15 @@
 #include "base/macros.h"
 #include "store.h"
 
-enum statement {
-	STATEMENT_BEGIN,
-	STATEMENT_COMMIT,
-	STATEMENT_ROLLBACK,
-	STATEMENT_SAVEPOINT,
-	STATEMENT_RELEASE,
-	STATEMENT_UNDO,
-	STATEMENT_JOB_ADD,
-	STATEMENT_JOB_UPDATE,
-	STATEMENT_JOB_STAGED,
-	STATEMENT_JOB_REMOVE,
-	STATEMENT_HISTORY_ADD,
-	STATEMENT_META_SET,
-	STATEMENT_DIR_ADD,
-	STATEMENT_ENTRY_ADD,
-	STATEMENT_ENTRIES_SET,
-	STATEMENT_PROBLEM_ADD,
-	STATEMENT_PURGE,
-	STATEMENTS
-};
+/* There is room for all that write, and some more. */
+#define STATEMENTS_MOST 24
 
 struct store {
 	sqlite3 *db;
-	sqlite3_stmt *statements[STATEMENTS];
+	struct {
+		const char *sql; /* which it is: the same literal each time */
+		sqlite3_stmt *st;
+	} statements[STATEMENTS_MOST];
 	sqlite3_vfs vfs; /* the system's own, but for how it makes a path */
 	char vfs_name[32];
 	int dir_fd; /* the state directory; holds its lock */
@@ -50,59 +35,101 @@ struct store {
 /* Negative errno for a result code of SQLite; 0 for SQLITE_OK, _ROW and _DONE. */
 int store_error(sqlite3 *db, int rc);
 
-/* A parameter of a statement. What it points to is not copied: it lasts until the statement has
- * run. */
-struct parameter {
-	enum parameter_kind {
-		PARAMETER_NUMBER,
-		PARAMETER_BYTES,
-		PARAMETER_IDENTITY /* four columns: fsid, ino, btime, type */
+/* Where in a record the value of a column is. */
+struct column {
+	size_t offset;
+	enum column_kind {
+		COLUMN_U64,  /* or int64_t */
+		COLUMN_U32,  /* or an enum */
+		COLUMN_INT,  /* int */
+		COLUMN_BOOL, /* bool */
+		COLUMN_TEXT, /* const char *; NULL is "" */
+		COLUMN_UUID, /* uint8_t[16] */
+		COLUMN_IDS,  /* const gid_t *, and behind it a size_t: how many */
 	} kind;
-	uint64_t number; /* PARAMETER_BYTES: how many */
-	const void *p;
+	unsigned below; /* what a COLUMN_U32 has is less; 0: no limit */
 };
 
-#define NUMBER(v) ((struct parameter){ PARAMETER_NUMBER, (v), NULL })
+#define COLUMN_AT(offset, kind)                                                                    \
+	{                                                                                          \
+		(offset), COLUMN_##kind, 0                                                         \
+	}
+#define COLUMN(kind, of, member) COLUMN_AT(offsetof(struct of, member), kind)
+#define COLUMN_BELOW(limit, of, member)                                                            \
+	{                                                                                          \
+		offsetof(struct of, member), COLUMN_U32, (limit)                                   \
+	}
+/* Four columns: fsid, ino, btime, type. */
+#define COLUMNS_IDENTITY(of, member) COLUMNS_OF_IDENTITY(offsetof(struct of, member))
+#define COLUMNS_OF_IDENTITY(at)                                                                    \
+	COLUMN_AT((at) + offsetof(struct lasting_identity, fsid), U64),                            \
+		COLUMN_AT((at) + offsetof(struct lasting_identity, ino), U64),                     \
+		COLUMN_AT((at) + offsetof(struct lasting_identity, btime_nsec), U64),              \
+		COLUMN_AT((at) + offsetof(struct lasting_identity, type), U32)
+
+/* Of a single value. */
+extern const struct column column_number[1], column_text[1];
+
+/* Parameters of a statement, one for each column. What a record points to is not copied: it lasts
+ * until the statement has run. */
+struct parameters {
+	const struct column *columns;
+	size_t n;
+	const void *record;
+};
+
+#define NUMBER(v)                                                                                  \
+	{                                                                                          \
+		column_number, 1, &(const uint64_t)                                                \
+		{                                                                                  \
+			(v)                                                                        \
+		}                                                                                  \
+	}
 /* For what is compared: larger than any number SQLite has means the largest. */
 #define BOUND(v) NUMBER(MIN((uint64_t)(v), (uint64_t)INT64_MAX))
-#define BYTES(p, len) ((struct parameter){ PARAMETER_BYTES, (len), (p) })
-#define TEXT(v) parameter_text(v) /* NULL is "" */
-#define IDENTITY(id) ((struct parameter){ PARAMETER_IDENTITY, 0, (id) })
-struct parameter parameter_text(const char *v);
+#define TEXT(v)                                                                                    \
+	{                                                                                          \
+		column_text, 1, &(const char *const)                                               \
+		{                                                                                  \
+			(v)                                                                        \
+		}                                                                                  \
+	}
+#define RECORD(columns, record)                                                                    \
+	{                                                                                          \
+		columns, ELEMENTSOF(columns), (record)                                             \
+	}
 
 /* All parameters of a statement: two arguments. */
 #define PARAMETERS(...)                                                                            \
-	(const struct parameter[]){ __VA_ARGS__ },                                                 \
-		sizeof((const struct parameter[]){ __VA_ARGS__ }) / sizeof(struct parameter)
+	(const struct parameters[]){ __VA_ARGS__ },                                                \
+		sizeof((const struct parameters[]){ __VA_ARGS__ }) / sizeof(struct parameters)
 
-/* Runs a statement that writes to its end. Fails with the reason where the transaction it would
- * belong to is gone: without that it would be one of its own, and durable. Returns 0 or a negative
- * errno, as store_error. */
-int statement_run(struct store *s, enum statement which, const char *sql,
-		  const struct parameter *parameters, size_t n);
+/* Runs statements without parameters, one after another. Returns 0 or a negative errno. */
+int statement_exec(struct store *s, const char *sql);
+
+/* Runs a statement that writes to its end. `sql` is a literal. Fails with the reason where the
+ * transaction it would belong to is gone: without that it would be one of its own, and durable.
+ * Returns 0 or a negative errno, as store_error; -EINVAL if a value is not below its limit. */
+int statement_run(struct store *s, const char *sql, const struct parameters *parameters, size_t n);
 /* The same; -ENOENT if it has changed no row. */
-int statement_change(struct store *s, enum statement which, const char *sql,
-		     const struct parameter *parameters, size_t n);
+int statement_change(struct store *s, const char *sql, const struct parameters *parameters,
+		     size_t n);
 
 /* A statement that reads; finalised by its cleanup attribute. Returns 0 or a negative errno. */
 int statement_query(struct store *s, sqlite3_stmt **ret, const char *sql,
-		    const struct parameter *parameters, size_t n);
-/* Returns 1 for a row, 0 at the end, or a negative errno. */
-int statement_next(struct store *s, sqlite3_stmt *st);
+		    const struct parameters *parameters, size_t n);
+/* Fills the record in with the first columns of the next row. Returns 1 for a row, 0 at the end, or
+ * a negative errno; -EUCLEAN if a column holds what was never written there. The ids of a
+ * COLUMN_IDS may be anywhere in memory, aligned or not. */
+int statement_next(struct store *s, sqlite3_stmt *st, const struct column *columns, size_t n,
+		   void *record);
+#define COLUMNS(columns) columns, ELEMENTSOF(columns)
 void statement_finalizep(sqlite3_stmt **st);
 #define _cleanup_statement_ _cleanup_(statement_finalizep)
 
-/* Part of a transaction that can be undone alone. */
-int store_savepoint(struct store *s);
-int store_savepoint_keep(struct store *s);
-int store_savepoint_undo(struct store *s);
-
-/* Reads columns from the first on. */
-struct row_reader {
-	sqlite3_stmt *st;
-	int at;
-	int error; /* -EUCLEAN: one of them holds what was never written there; or -ENOMEM */
-};
+/* Does a part of a transaction; where the work fails, that is undone and nothing else. Returns what
+ * the work returned, or a negative errno. */
+int store_part(struct store *s, int (*work)(struct store *s, void *userdata), void *userdata);
 
 /* What a filter says, as parameters: ?1 since_id, ?2 states, ?3 uid, ?4 limit. */
 #define FILTER(f)                                                                                  \
@@ -116,13 +143,3 @@ struct row_reader {
 
 /* Takes a job that has finished into the history. */
 int history_add(struct store *s, uint64_t id);
-
-void reader_fail(struct row_reader *r, int error);
-
-uint64_t read_u64(struct row_reader *r);
-uint32_t read_u32(struct row_reader *r);
-/* A number below n. */
-unsigned int read_enum(struct row_reader *r, unsigned int n);
-const char *read_string(struct row_reader *r);
-const void *read_bytes(struct row_reader *r, size_t *ret_len);
-struct lasting_identity read_identity(struct row_reader *r);

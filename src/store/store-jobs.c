@@ -7,91 +7,39 @@
 #include "store-internal.h"
 #include "base/macros.h"
 
-/* The columns of a job, once for all: X(column, type, member of struct job_record). Those of who
- * submitted what and when are never changed; beside them are uuid and groups. */
-#define SUBMITTED(X)                                                                               \
-	X(uid, u32, uid)                                                                           \
-	X(gid, u32, gid)                                                                           \
-	X(origin, string, origin)                                                                  \
-	X(path, string, path)                                                                      \
-	X(created, u64, created_usec)
-/* What becomes of it; state comes before these. */
-#define PROGRESS(X)                                                                                \
-	X(resume_state, state, resume_state)                                                       \
-	X(priority, priority, priority)                                                            \
-	X(mount, string, mount)                                                                    \
-	X(staging, string, staging)                                                                \
-	X(inplace, string, inplace)                                                                \
-	X(message, string, message)                                                                \
-	X(strategy, string, strategy)                                                              \
-	X(names, u64, names)                                                                       \
-	X(entries, u64, entries)                                                                   \
-	X(bytes, u64, bytes)                                                                       \
-	X(entries_done, u64, entries_done)                                                         \
-	X(bytes_freed, u64, bytes_freed)                                                           \
-	X(errors, u64, errors)                                                                     \
-	X(skipped, u64, skipped)                                                                   \
-	X(held_until, u64, held_until_usec)                                                        \
-	X(by_time, u64, by_usec)                                                                   \
-	X(started, u64, started_usec)                                                              \
-	X(finished, u64, finished_usec)                                                            \
-	X(attempts, u32, attempts)
-/* Set once, with the entries that were moved there. */
-#define STAGING "staging_fsid, staging_ino, staging_btime, staging_type"
-
-#define COLUMN_NAME(column, type, member) ", " #column
-#define COLUMN_MARK(column, type, member) ", ?"
-#define COLUMN_SET(column, type, member) ", " #column " = ?"
-#define COLUMN_PARAMETER(column, type, member) parameter_##type(r->member),
-#define COLUMN_READ(column, type, member) r->member = read_##type(&in);
-
-#define ALL                                                                                        \
-	"SELECT id, uuid, groups" SUBMITTED(COLUMN_NAME) ", state" PROGRESS(                       \
-		COLUMN_NAME) ", " STAGING " FROM "
-
-static struct parameter parameter_u64(uint64_t v)
-{
-	return NUMBER(v);
-}
-#define parameter_u32 parameter_u64
-#define parameter_state parameter_u64
-#define parameter_priority parameter_u64
-#define parameter_string parameter_text
-
-static enum job_state read_state(struct row_reader *in)
-{
-	return (enum job_state)read_enum(in, JOB_STATES);
-}
-
-static enum job_priority read_priority(struct row_reader *in)
-{
-	return (enum job_priority)read_enum(in, PRIORITY_HIGH + 1);
-}
-
-static bool job_valid(const struct job_record *r)
-{
-	return r->state < JOB_STATES && r->resume_state < JOB_STATES &&
-	       r->priority <= PRIORITY_HIGH;
-}
+/* The columns of a job, in the order of its table: the number of each is that of its parameter. */
+static const struct column job_columns[] = {
+	COLUMN(U64, job_record, id), COLUMN(UUID, job_record, uuid), COLUMN(U32, job_record, uid),
+	COLUMN(U32, job_record, gid),
+	/* In the machine's own byte order: a list of jobs does not change machines. */
+	COLUMN(IDS, job_record, groups), COLUMN(TEXT, job_record, origin),
+	COLUMN(TEXT, job_record, path), COLUMN(U64, job_record, created_usec),
+	COLUMN_BELOW(JOB_STATES, job_record, state), /* ?9 */
+	COLUMN_BELOW(JOB_STATES, job_record, resume_state),
+	COLUMN_BELOW(PRIORITY_HIGH + 1, job_record, priority), COLUMN(TEXT, job_record, mount),
+	COLUMN(TEXT, job_record, staging), COLUMN(TEXT, job_record, inplace),
+	COLUMN(TEXT, job_record, message), COLUMN(TEXT, job_record, strategy),
+	COLUMNS_IDENTITY(job_record, staging_id), /* ?17 to ?20 */
+	COLUMN(U64, job_record, names), COLUMN(U64, job_record, entries),
+	COLUMN(U64, job_record, bytes), COLUMN(U64, job_record, entries_done),
+	COLUMN(U64, job_record, bytes_freed), COLUMN(U64, job_record, errors),
+	COLUMN(U64, job_record, skipped), COLUMN(U64, job_record, held_until_usec),
+	COLUMN(U64, job_record, by_usec), COLUMN(U64, job_record, started_usec),
+	COLUMN(U64, job_record, finished_usec), COLUMN(U32, job_record, attempts), /* ?32 */
+};
+_Static_assert(offsetof(struct job_record, n_groups) ==
+		       offsetof(struct job_record, groups) + sizeof(gid_t *),
+	       "a COLUMN_IDS has its number behind it");
 
 int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 {
-	int e;
+	int e = statement_run(
+		s,
+		"INSERT INTO jobs VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+		"?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
+		"?29, ?30, ?31, ?32)",
+		PARAMETERS(RECORD(job_columns, r)));
 
-	if (!job_valid(r))
-		return -EINVAL;
-	/* The groups are in the machine's own byte order: a list of jobs does not change machines.
-	 */
-	e = statement_run(
-		s, STATEMENT_JOB_ADD,
-		"INSERT INTO jobs (uuid, groups" SUBMITTED(COLUMN_NAME) ", state" PROGRESS(
-			COLUMN_NAME) ", " STAGING
-				     ") VALUES (?, ?" SUBMITTED(COLUMN_MARK) ", ?" PROGRESS(
-					     COLUMN_MARK) ", ?, ?, ?, ?)",
-		PARAMETERS(BYTES(r->uuid, sizeof(r->uuid)),
-			   BYTES(r->groups, r->n_groups * sizeof(*r->groups)),
-			   SUBMITTED(COLUMN_PARAMETER) NUMBER(r->state),
-			   PROGRESS(COLUMN_PARAMETER) IDENTITY(&r->staging_id)));
 	if (e < 0)
 		return e;
 	*ret_id = (uint64_t)sqlite3_last_insert_rowid(s->db);
@@ -100,83 +48,66 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 
 int store_job_update(struct store *s, const struct job_record *r)
 {
-	int e;
+	int e = statement_change(
+		s,
+		"UPDATE jobs SET (state, resume_state, priority, mount, staging, inplace, message, "
+		"strategy, names, entries, bytes, entries_done, bytes_freed, errors, skipped, "
+		"held_until, by_time, started, finished, attempts) = (?9, ?10, ?11, ?12, ?13, ?14, "
+		"?15, ?16, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32) WHERE id = "
+		"?1",
+		PARAMETERS(RECORD(job_columns, r)));
 
-	if (!job_valid(r))
-		return -EINVAL;
-	e = statement_change(
-		s, STATEMENT_JOB_UPDATE,
-		"UPDATE jobs SET state = ?" PROGRESS(COLUMN_SET) " WHERE id = ?",
-		PARAMETERS(NUMBER(r->state), PROGRESS(COLUMN_PARAMETER) NUMBER(r->id)));
 	return e < 0 || r->state < JOB_DONE ? e : history_add(s, r->id);
 }
 
 int store_job_staged(struct store *s, uint64_t id, const struct lasting_identity *staging_id)
 {
-	return statement_change(s, STATEMENT_JOB_STAGED,
-				"UPDATE jobs SET (" STAGING ") = (?, ?, ?, ?) WHERE id = ?",
-				PARAMETERS(IDENTITY(staging_id), NUMBER(id)));
+	return statement_change(
+		s,
+		"UPDATE jobs SET (staging_fsid, staging_ino, staging_btime, staging_type) = "
+		"(?, ?, ?, ?) WHERE id = ?",
+		PARAMETERS(NUMBER(staging_id->fsid), NUMBER(staging_id->ino),
+			   NUMBER((uint64_t)staging_id->btime_nsec), NUMBER(staging_id->type),
+			   NUMBER(id)));
 }
 
 int store_job_remove(struct store *s, uint64_t id)
 {
-	return statement_change(s, STATEMENT_JOB_REMOVE, "DELETE FROM jobs WHERE id = ?",
-				PARAMETERS(NUMBER(id)));
+	return statement_change(s, "DELETE FROM jobs WHERE id = ?", PARAMETERS(NUMBER(id)));
 }
 
-/* The current row. The caller frees *ret_groups, which r->groups points to: within a row nothing is
- * aligned. Returns 0 or a negative errno. */
-static int job_read(sqlite3_stmt *st, struct job_record *r, gid_t **ret_groups)
+/* Reads the next row, if there is one, and hands it on. Returns what the callback returned, with
+ * *ret_found set, or as statement_next. */
+static int job_report(struct store *s, sqlite3_stmt *st, bool *ret_found,
+		      int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
-	struct row_reader in = { .st = st };
-	const void *p;
-	size_t len;
-
-	r->id = read_u64(&in);
-	p = read_bytes(&in, &len);
-	if (len != sizeof(r->uuid))
-		return -EUCLEAN;
-	memcpy(r->uuid, p, len);
-	p = read_bytes(&in, &len);
-	if (len % sizeof(gid_t) != 0)
-		return -EUCLEAN;
-	r->groups = *ret_groups = malloc(MAX(len, (size_t)1));
-	if (!r->groups)
-		return -ENOMEM;
-	if (len > 0)
-		memcpy(*ret_groups, p, len);
-	r->n_groups = len / sizeof(gid_t);
-	SUBMITTED(COLUMN_READ)
-	r->state = read_state(&in);
-	PROGRESS(COLUMN_READ)
-	r->staging_id = read_identity(&in);
-	return in.error;
-}
-
-static int job_report(sqlite3_stmt *st, int (*job)(const struct job_record *r, void *userdata),
-		      void *userdata)
-{
-	gid_t *groups = NULL;
+	_cleanup_free_ gid_t *groups = NULL;
 	struct job_record r = { 0 };
-	int e = job_read(st, &r, &groups);
+	int e = statement_next(s, st, COLUMNS(job_columns), &r);
 
-	if (e >= 0)
-		e = job(&r, userdata);
-	free(groups);
-	return e;
+	*ret_found = e > 0;
+	if (e <= 0)
+		return e;
+	/* Within a row nothing is aligned. */
+	groups = calloc(r.n_groups + 1, sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	if (r.n_groups > 0)
+		memcpy(groups, r.groups, r.n_groups * sizeof(*groups));
+	r.groups = groups;
+	return job(&r, userdata);
 }
 
 int store_job_get(struct store *s, uint64_t id,
 		  int (*job)(const struct job_record *r, void *userdata), void *userdata)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int e = statement_query(s, &st, ALL "jobs WHERE id = ?", PARAMETERS(NUMBER(id)));
+	int e = statement_query(s, &st, "SELECT * FROM jobs WHERE id = ?", PARAMETERS(NUMBER(id)));
+	bool found = true;
 
 	if (e >= 0)
-		e = statement_next(s, st);
-	if (e <= 0)
-		return e < 0 ? e : -ENOENT;
-	return job_report(st, job, userdata);
+		e = job_report(s, st, &found, job, userdata);
+	return found || e < 0 ? e : -ENOENT;
 }
 
 /* Of a long history and a long queue each is looked for without going through the other. */
@@ -188,10 +119,12 @@ static const char *each_text(const struct job_filter *f)
 	"id >= ?1 AND (?2 = 0 OR (?2 >> state) & 1) AND (?3 < 0 OR uid = ?3) "                     \
 	"ORDER BY id LIMIT ?4"
 	if (f->states == 0 || (f->states & unfinished && f->states & ~unfinished))
-		return ALL "jobs WHERE " EACH_WHERE;
+		return "SELECT * FROM jobs WHERE " EACH_WHERE;
 	return f->states & unfinished
-		       ? ALL "jobs INDEXED BY jobs_unfinished WHERE state < 5 AND " EACH_WHERE
-		       : ALL "history CROSS JOIN jobs ON id = job WHERE " HISTORY_WHERE;
+		       ? "SELECT * FROM jobs INDEXED BY jobs_unfinished WHERE state < 5 "
+			 "AND " EACH_WHERE
+		       : "SELECT jobs.* FROM history CROSS JOIN jobs ON id = job "
+			 "WHERE " HISTORY_WHERE;
 }
 _Static_assert(JOB_DONE == 5, "schema and queries know where finished states begin");
 
@@ -200,19 +133,17 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
 	int e = statement_query(s, &st, each_text(f), FILTER(f));
+	bool found = e >= 0;
 
-	while (e >= 0 && (e = statement_next(s, st)) > 0) {
-		e = job_report(st, job, userdata);
-		if (e != 0)
-			return e;
-	}
+	while (e == 0 && found)
+		e = job_report(s, st, &found, job, userdata);
 	return e;
 }
 
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)
 {
 	int e = statement_run(
-		s, STATEMENT_PURGE,
+		s,
 		"DELETE FROM jobs WHERE id IN (SELECT id FROM jobs WHERE finished > 0 "
 		"AND finished < ? AND state >= 5 ORDER BY finished LIMIT ?)",
 		PARAMETERS(BOUND(before_usec), BOUND(MIN(limit, (uint64_t)INT_MAX))));

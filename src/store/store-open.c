@@ -60,11 +60,21 @@ static int vfs_register(struct store *s)
 	return store_error(NULL, rc);
 }
 
+static void db_close(struct store *s)
+{
+	for (size_t i = 0; i < ELEMENTSOF(s->statements); i++)
+		statement_finalizep(&s->statements[i].st);
+	memset(s->statements, 0, sizeof(s->statements));
+	(void)sqlite3_close(s->db); /* what it could not copy from the log stays in it */
+	s->db = NULL;
+}
+
 static int db_open(struct store *s, const char *name)
 {
 	char path[64];
 	int rc;
 
+	db_close(s);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", s->dir_fd, name);
 	/* Without a mutex: one thread at a time has the store. */
 	rc = sqlite3_open_v2(path, &s->db,
@@ -73,35 +83,21 @@ static int db_open(struct store *s, const char *name)
 			     s->vfs_name);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(s->db, BUSY_MSEC);
-	if (rc == SQLITE_OK)
-		rc = history_open(s->db);
 	/* Where it cannot be opened for writing SQLite opens it for reading. */
 	if (rc == SQLITE_OK && sqlite3_db_readonly(s->db, "main") == 1)
 		return faccessat(s->dir_fd, name, W_OK, AT_EACCESS) < 0 ? -errno : -EROFS;
-	return store_error(s->db, rc);
-}
-
-static void db_close(struct store *s)
-{
-	for (size_t i = 0; i < ELEMENTSOF(s->statements); i++)
-		statement_finalizep(&s->statements[i]);
-	memset(s->statements, 0, sizeof(s->statements));
-	(void)sqlite3_close(s->db); /* what it could not copy from the log stays in it */
-	s->db = NULL;
+	return rc == SQLITE_OK ? history_open(s) : store_error(s->db, rc);
 }
 
 /* A database with all its tables, in rollback mode until it is whole. */
 static int db_make(struct store *s)
 {
-	int rc, r = files_make_new(s->dir_fd);
+	int r = files_make_new(s->dir_fd);
 
-	if (r < 0)
-		return r;
-	r = db_open(s, STORE_FILE_NEW);
-	if (r == 0) {
-		rc = schema_migrate(s->db, 0, schema_version());
-		r = store_error(s->db, rc);
-	}
+	if (r >= 0)
+		r = db_open(s, STORE_FILE_NEW);
+	if (r >= 0)
+		r = schema_migrate(s, 0, schema_version());
 	db_close(s);
 	return r < 0 ? r : files_publish_new(s->dir_fd);
 }
@@ -121,36 +117,34 @@ static int log_limit(struct store *s)
 	(void)snprintf(text, sizeof(text),
 		       "PRAGMA wal_autocheckpoint = %u; PRAGMA journal_size_limit = %u",
 		       (unsigned)pages, (unsigned)(2 * pages * PAGE));
-	return store_error(s->db, sqlite3_exec(s->db, text, NULL, NULL, NULL));
+	return statement_exec(s, text);
+}
+
+/* Whether closing it copies the log into it. */
+static int set_copy_at_end(struct store *s, bool on)
+{
+	return store_error(s->db,
+			   sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !on, NULL));
 }
 
 /* Whether it can be used is asked before anything is written. */
 static int db_load(struct store *s, char *ret_words, size_t size)
 {
-	int version, rc, r = db_open(s, STORE_FILE);
+	int version = 0, r = db_open(s, STORE_FILE);
 
-	if (r < 0)
-		return r;
-	/* Closing what turns out damaged must not copy the log into it. */
-	rc = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_exec(s->db, settings_to_check, NULL, NULL, NULL);
-	if (rc != SQLITE_OK)
-		return store_error(s->db, rc);
-	r = schema_check(s->db, &version, ret_words, size);
-	if (r < 0)
-		return r;
-	rc = sqlite3_exec(s->db, settings, NULL, NULL, NULL);
-	if (rc != SQLITE_OK)
-		return store_error(s->db, rc);
-	r = log_limit(s);
-	if (r < 0)
-		return r;
-	if (version < schema_version())
-		rc = schema_migrate(s->db, version, schema_version());
-	if (rc == SQLITE_OK)
-		rc = sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-	return store_error(s->db, rc);
+	if (r >= 0) /* not where it turns out damaged */
+		r = set_copy_at_end(s, false);
+	if (r >= 0)
+		r = statement_exec(s, settings_to_check);
+	if (r >= 0)
+		r = schema_check(s, &version, ret_words, size);
+	if (r >= 0)
+		r = statement_exec(s, settings);
+	if (r >= 0)
+		r = log_limit(s);
+	if (r >= 0 && version < schema_version())
+		r = schema_migrate(s, version, schema_version());
+	return r < 0 ? r : set_copy_at_end(s, true);
 }
 
 static int set_aside(struct store *s, const char *dir, const char *words, char **ret_set_aside)
@@ -188,107 +182,79 @@ static int set_aside(struct store *s, const char *dir, const char *words, char *
 
 static const char *why(int r)
 {
-	switch (r) {
-	case -EBUSY:
-		return "another process has the job store open";
-	case -EROFS:
-	case -EACCES:
-		return "the job store cannot be written";
-	case -ENOSPC:
-		return "there is no space for the job store";
-	case -EIO:
-		return "the disk reports errors on the job store";
-	case -ENOMEM:
-		return "out of memory";
-	case -EUCLEAN:
-		return "the job store that was just made cannot be read back";
-	default:
-		return "the job store cannot be opened";
-	}
-}
+	static const struct {
+		int error;
+		const char *words;
+	} known[] = {
+		{ EBUSY, "another process has the job store open" },
+		{ EROFS, "the job store cannot be written" },
+		{ EACCES, "the job store cannot be written" },
+		{ ENOSPC, "there is no space for the job store" },
+		{ EIO, "the disk reports errors on the job store" },
+		{ ENOMEM, "out of memory" },
+		{ EUCLEAN, "the job store that was just made cannot be read back" },
+	};
 
-static const char *words_for(int found)
-{
-	return found == FOUND_EMPTY ? "it is empty"
-				    : "its database is gone and only the log is left";
-}
-
-/* What cannot be read may look damaged, and must not be put aside for it: it is read from end to
- * end, and looked at once more. */
-static int load_again(struct store *s, char *ret_words, size_t size)
-{
-	int r;
-
-	db_close(s);
-	r = files_read(s->dir_fd);
-	return r < 0 ? r : db_load(s, ret_words, size);
+	for (size_t i = 0; i < ELEMENTSOF(known); i++)
+		if (known[i].error == -r)
+			return known[i].words;
+	return "the job store cannot be opened";
 }
 
 /* Opens what is there; puts aside what cannot be used, and opens a new one. */
-static int open_or_replace(struct store *s, const char *dir, int found, char **ret_set_aside)
+static int open_or_replace(struct store *s, const char *dir, enum store_found found,
+			   char **ret_set_aside)
 {
 	char words[256];
-	int r;
+	int r = 0;
 
 	if (found == FOUND_FILE) {
 		r = db_load(s, words, sizeof(words));
-		if (r == -EUCLEAN)
-			r = load_again(s, words, sizeof(words));
+		/* What cannot be read may look damaged, and must not be put aside for it: it is
+		 * read from end to end, and opened once more. */
+		if (r == -EUCLEAN) {
+			db_close(s);
+			r = files_read(s->dir_fd);
+			r = r < 0 ? r : db_load(s, words, sizeof(words));
+		}
 		if (r != -EUCLEAN)
 			return r;
-		r = set_aside(s, dir, words, ret_set_aside);
-	} else if (found != FOUND_NOTHING) {
-		r = set_aside(s, dir, words_for(found), ret_set_aside);
 	} else {
-		r = 0;
+		(void)snprintf(words, sizeof(words), "%s",
+			       found == FOUND_EMPTY
+				       ? "it is empty"
+				       : "its database is gone and only the log is left");
 	}
-	if (r == 0)
+	if (found != FOUND_NOTHING)
+		r = set_aside(s, dir, words, ret_set_aside);
+	if (r >= 0)
 		r = db_make(s);
 	return r < 0 ? r : db_load(s, words, sizeof(words));
-}
-
-static int open_in(struct store *s, const char *dir, char **ret_set_aside, const char **ret_why)
-{
-	int r;
-
-	s->dir_fd = files_open_dir(dir, ret_why);
-	if (s->dir_fd < 0)
-		return s->dir_fd;
-	r = files_find(s->dir_fd, ret_why);
-	if (r < 0)
-		return r;
-	if (vfs_register(s) < 0) {
-		r = -ENOMEM;
-	} else {
-		int found = r;
-
-		r = open_or_replace(s, dir, found, ret_set_aside);
-		/* A database that could not be opened for want of room is as it was. */
-		if (r == -ENOSPC && found == FOUND_FILE && !*ret_set_aside) {
-			db_close(s);
-			files_reserve_give(s->dir_fd);
-			r = open_or_replace(s, dir, found, ret_set_aside);
-		}
-	}
-	if (r < 0)
-		*ret_why = why(r);
-	return r;
 }
 
 int store_open(struct store **ret, const char *dir, char **ret_set_aside, const char **ret_why)
 {
 	struct store *s = calloc(1, sizeof(*s));
-	char *aside = NULL;
-	int r;
+	int found, r;
 
-	if (!s) {
-		*ret_why = why(-ENOMEM);
+	*ret_set_aside = NULL;
+	*ret_why = why(-ENOMEM);
+	if (!s)
 		return -ENOMEM;
+	s->dir_fd = files_open_dir(dir, ret_why);
+	found = s->dir_fd < 0 ? s->dir_fd : files_find(s->dir_fd, ret_why);
+	if (found < 0) {
+		store_close(s);
+		return found;
 	}
-	s->dir_fd = -1;
-	r = open_in(s, dir, &aside, ret_why);
-	*ret_set_aside = aside;
+	r = vfs_register(s) < 0 ? -ENOMEM : open_or_replace(s, dir, found, ret_set_aside);
+	/* A database that could not be opened for want of room is as it was. */
+	if (r == -ENOSPC && found == FOUND_FILE && !*ret_set_aside) {
+		files_reserve_give(s->dir_fd);
+		r = open_or_replace(s, dir, found, ret_set_aside);
+	}
 	if (r < 0) {
+		*ret_why = why(r);
 		store_close(s);
 		return r;
 	}
@@ -309,12 +275,6 @@ void store_room_check(struct store *s)
 	s->unreserved = s->is_short ? 0 : r;
 }
 
-static void log_copy(struct store *s)
-{
-	/* What it cannot copy stays in it. */
-	(void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-}
-
 bool store_room_make(struct store *s, unsigned attempt)
 {
 	if (attempt > 1 || s->in_transaction)
@@ -323,7 +283,8 @@ bool store_room_make(struct store *s, unsigned attempt)
 		files_reserve_give(s->dir_fd);
 		s->is_short = true;
 	}
-	log_copy(s);
+	/* What it cannot copy stays in it. */
+	(void)sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	return true;
 }
 

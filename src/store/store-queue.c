@@ -50,18 +50,6 @@ static struct store_task *tasks_take(struct store_tasks *t)
 	return task;
 }
 
-/* Does what is asked within the transaction; if it fails, undoes it and nothing else. */
-static int task_write(struct store *s, struct store_task *task)
-{
-	int e, r = store_savepoint(s);
-
-	if (r < 0)
-		return r;
-	r = task->work(s, task->userdata);
-	e = r < 0 ? store_savepoint_undo(s) : store_savepoint_keep(s);
-	return r < 0 ? r : e < 0 ? e : r;
-}
-
 static void answer(struct store_queue *q, struct store_tasks *answers)
 {
 	uint64_t one = 1;
@@ -79,7 +67,7 @@ static int task_do(struct store *s, struct store_task *t)
 	/* The rest of the room is for the ends of what was accepted before. */
 	if (t->accepts && store_is_short(s))
 		return -ENOSPC;
-	return t->reads ? t->work(s, t->userdata) : task_write(s, t);
+	return t->reads ? t->work(s, t->userdata) : store_part(s, t->work, t->userdata);
 }
 
 /* What was undone with its transaction and has to be done all the same. What accepts is refused,

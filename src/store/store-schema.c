@@ -2,7 +2,7 @@
 #include "store-schema.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,146 +55,114 @@ int schema_version(void)
 	return (int)ELEMENTSOF(steps);
 }
 
-static int run(sqlite3 *db, const char *sql)
+int schema_migrate(struct store *s, int from, int to)
 {
-	return sqlite3_exec(db, sql, NULL, NULL, NULL);
-}
+	char mark[128];
+	int r = statement_exec(s, "BEGIN IMMEDIATE");
 
-int schema_migrate(sqlite3 *db, int from, int to)
-{
-	char mark[96];
-	int rc = run(db, "BEGIN IMMEDIATE");
-
-	if (rc != SQLITE_OK)
-		return rc;
-	(void)snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+	if (r < 0)
+		return r;
+	for (int i = from; i < to && r == 0; i++)
+		r = statement_exec(s, steps[i]);
+	(void)snprintf(mark, sizeof(mark),
+		       "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
 		       APPLICATION_ID, to);
-	for (int i = from; i < to && rc == SQLITE_OK; i++)
-		rc = run(db, steps[i]);
-	if (rc == SQLITE_OK)
-		rc = run(db, mark);
-	if (rc == SQLITE_OK)
-		rc = run(db, "COMMIT");
-	if (rc != SQLITE_OK && !sqlite3_get_autocommit(db))
-		(void)run(db, "ROLLBACK"); /* the first error is the one to tell */
-	return rc;
-}
-
-static int number(sqlite3 *db, const char *sql, int *ret)
-{
-	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(st);
-	if (rc != SQLITE_ROW)
-		return store_error(db, rc);
-	*ret = sqlite3_column_int(st, 0);
-	return 0;
-}
-
-/* Whether what is made by an expected statement is there as it was made. */
-static int has(sqlite3 *db, const char *name, const char *sql)
-{
-	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db, "SELECT 1 FROM sqlite_schema WHERE name = ? AND sql = ?",
-				    -1, &st, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_text(st, 2, sql, -1, SQLITE_STATIC);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(st);
-	return rc == SQLITE_ROW ? 1 : store_error(db, rc);
-}
-
-/* Compares with a store of the same version made anew in memory. */
-static int check_tables(sqlite3 *db, sqlite3 *model, int version, char *ret_words, size_t size)
-{
-	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int r, rc = schema_migrate(model, 0, version);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(model,
-					"SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE "
-					"'sqlite!_%' ESCAPE '!'",
-					-1, &st, NULL);
-	while (rc == SQLITE_OK && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-		const char *name = (const char *)sqlite3_column_text(st, 0);
-
-		r = has(db, name, (const char *)sqlite3_column_text(st, 1));
-		if (r == 0)
-			(void)snprintf(ret_words, size, "its table %s is missing or another's",
-				       name);
-		if (r <= 0)
-			return r < 0 ? r : -EUCLEAN;
-		rc = SQLITE_OK;
-	}
-	return store_error(model, rc);
-}
-
-static int check_model(sqlite3 *db, int version, char *ret_words, size_t size)
-{
-	sqlite3 *model = NULL;
-	int r, rc = sqlite3_open_v2(":memory:", &model, SQLITE_OPEN_READWRITE, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = history_open(model);
-	r = rc == SQLITE_OK ? check_tables(db, model, version, ret_words, size)
-			    : store_error(model, rc);
-	(void)sqlite3_close(model); /* no statement is left */
+	if (r == 0)
+		r = statement_exec(s, mark);
+	if (r < 0 && !sqlite3_get_autocommit(s->db))
+		(void)statement_exec(s, "ROLLBACK"); /* the first error is the one to tell */
 	return r;
 }
 
-static int check_pages(sqlite3 *db, char *ret_words, size_t size)
+/* Runs a query of one row. Returns 1, 0 if there is none, or a negative errno. */
+static int number(struct store *s, const char *sql, uint64_t *ret)
 {
 	_cleanup_statement_ sqlite3_stmt *st = NULL;
-	int rc = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &st, NULL);
+	int r = statement_query(s, &st, sql, NULL, 0);
+
+	return r < 0 ? r : statement_next(s, st, COLUMNS(column_number), ret);
+}
+
+/* Compares with a store of the same version made anew in memory: what is made by a statement there
+ * has to be here as it was made. */
+static int check_tables(struct store *s, struct store *model, int version, char *ret_words,
+			size_t size)
+{
+	static const struct column columns[] = { COLUMN_AT(0, TEXT),
+						 COLUMN_AT(sizeof(char *), TEXT) };
+	_cleanup_statement_ sqlite3_stmt *tables = NULL;
+	const char *table[2]; /* its name and its statement */
+	int r = history_open(model);
+
+	if (r >= 0)
+		r = schema_migrate(model, 0, version);
+	if (r >= 0)
+		r = statement_query(model, &tables,
+				    "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE "
+				    "'sqlite!_%' ESCAPE '!'",
+				    NULL, 0);
+	while (r >= 0 && (r = statement_next(model, tables, COLUMNS(columns), table)) > 0) {
+		_cleanup_statement_ sqlite3_stmt *st = NULL;
+
+		r = statement_query(s, &st,
+				    "SELECT 1 FROM sqlite_schema WHERE name = CAST(? AS TEXT) "
+				    "AND sql = CAST(? AS TEXT)",
+				    PARAMETERS(TEXT(table[0]), TEXT(table[1])));
+		if (r >= 0)
+			r = statement_next(s, st, NULL, 0, NULL);
+		if (r == 0) {
+			(void)snprintf(ret_words, size, "its table %s is missing or another's",
+				       table[0]);
+			return -EUCLEAN;
+		}
+	}
+	return r;
+}
+
+static int check_pages(struct store *s, char *ret_words, size_t size)
+{
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	int r = statement_query(s, &st, "PRAGMA quick_check(1)", NULL, 0);
 	const char *words;
 
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(st);
-	if (rc != SQLITE_ROW)
-		return store_error(db, rc);
-	words = (const char *)sqlite3_column_text(st, 0);
-	if (words && strcmp(words, "ok") == 0)
-		return 0;
+	if (r >= 0)
+		r = statement_next(s, st, COLUMNS(column_text), &words);
+	if (r <= 0 || strcmp(words, "ok") == 0)
+		return MIN(r, 0);
 	/* It says much, in lines, the first of which is a heading. */
-	if (words && strncmp(words, "***", 3) == 0 && strchr(words, '\n'))
+	if (strncmp(words, "***", 3) == 0 && strchr(words, '\n'))
 		words = strchr(words, '\n') + 1;
-	(void)snprintf(ret_words, size, "%s", words ? words : "it cannot be checked");
+	(void)snprintf(ret_words, size, "%s", words);
 	ret_words[strcspn(ret_words, "\n")] = '\0';
 	return -EUCLEAN;
 }
 
-int schema_check(sqlite3 *db, int *ret_version, char *ret_words, size_t size)
+int schema_check(struct store *s, int *ret_version, char *ret_words, size_t size)
 {
-	int application = 0, version = 0, r;
+	struct store model = { .dir_fd = -1 };
+	uint64_t application = 0, version = 0;
+	int r;
 
 	(void)snprintf(ret_words, size, "it is damaged");
-	r = number(db, "PRAGMA application_id", &application);
+	r = number(s, "PRAGMA application_id", &application);
+	if (r >= 0)
+		r = number(s, "PRAGMA user_version", &version);
 	if (r < 0)
 		return r;
-	r = number(db, "PRAGMA user_version", &version);
-	if (r < 0)
-		return r;
-	if (application != APPLICATION_ID || version < 1) {
+	if (application != APPLICATION_ID || version < 1 || version > INT_MAX) {
 		(void)snprintf(ret_words, size, "it is another program's database");
 		return -EUCLEAN;
 	}
-	if (version > schema_version()) {
+	if (version > ELEMENTSOF(steps)) {
 		(void)snprintf(ret_words, size,
-			       "a newer reclaimd made it (version %d; this one knows %d)", version,
-			       schema_version());
+			       "a newer reclaimd made it (version %d; this one knows %d)",
+			       (int)version, schema_version());
 		return -EUCLEAN;
 	}
-	r = check_model(db, version, ret_words, size);
-	if (r < 0)
-		return r;
-	r = check_pages(db, ret_words, size);
-	if (r < 0)
-		return r;
-	*ret_version = version;
-	return 0;
+	*ret_version = (int)version;
+	r = store_error(NULL, sqlite3_open_v2(":memory:", &model.db, SQLITE_OPEN_READWRITE, NULL));
+	if (r >= 0)
+		r = check_tables(s, &model, *ret_version, ret_words, size);
+	(void)sqlite3_close(model.db); /* no statement is left */
+	return r < 0 ? r : check_pages(s, ret_words, size);
 }

@@ -3,8 +3,9 @@
  * Internal to src/store. */
 #pragma once
 
-#include <sqlite3.h>
 #include <stddef.h>
+
+struct store;
 
 /* Takes what has finished into the history, or again if it is there; more conditions may follow. */
 #define HISTORY_TAKE                                                                               \
@@ -12,17 +13,17 @@
 	"bytes, entries_done, bytes_freed, errors, held_until, started, finished, origin, path) "  \
 	"FROM jobs WHERE state >= 5"
 
-/* Makes that statement known to a database. Returns a result code of SQLite. */
-int history_open(sqlite3 *db);
+/* Makes that statement known to a database. Returns 0 or a negative errno. */
+int history_open(struct store *s);
 
 /* How far a database has come is its user_version: the number of steps it has taken. */
 int schema_version(void);
 
 /* Takes the steps from one version to another, all or none. An empty database is at 0. Returns 0 or
- * a result code of SQLite. */
-int schema_migrate(sqlite3 *db, int from, int to);
+ * a negative errno. */
+int schema_migrate(struct store *s, int from, int to);
 
 /* Checks an open database: that it is a store, of a version that is known, with all of its tables,
  * and that its pages are in order. Returns 0 with its version, -EUCLEAN with what is wrong in words
  * (ret_words, size bytes), or another negative errno where it could not be read. */
-int schema_check(sqlite3 *db, int *ret_version, char *ret_words, size_t size);
+int schema_check(struct store *s, int *ret_version, char *ret_words, size_t size);

@@ -6,39 +6,13 @@
 #include "store-internal.h"
 #include "base/macros.h"
 
-/* What the system said where SQLite only knows that it said something. */
-static int system_error(sqlite3 *db)
-{
-	int e = db ? sqlite3_system_errno(db) : 0;
-
-	return e == EDQUOT ? -ENOSPC : -e;
-}
-
-static int io_error(sqlite3 *db, int rc)
-{
-	int e = system_error(db);
-
-	if (rc == SQLITE_IOERR_NOMEM)
-		return -ENOMEM;
-	return e == -ENOSPC || e == -EROFS ? e : -EIO;
-}
-
-static int constraint_error(int rc)
-{
-	switch (rc) {
-	case SQLITE_CONSTRAINT_PRIMARYKEY:
-	case SQLITE_CONSTRAINT_UNIQUE:
-	case SQLITE_CONSTRAINT_ROWID:
-		return -EEXIST;
-	case SQLITE_CONSTRAINT_FOREIGNKEY:
-		return -ENOENT;
-	default:
-		return -EINVAL;
-	}
-}
-
 int store_error(sqlite3 *db, int rc)
 {
+	/* What the system said where SQLite only knows that it said something. */
+	int system = db ? sqlite3_system_errno(db) : 0;
+
+	if (system == EDQUOT)
+		system = ENOSPC;
 	switch (rc & 0xff) {
 	case SQLITE_OK:
 	case SQLITE_ROW:
@@ -51,14 +25,20 @@ int store_error(sqlite3 *db, int rc)
 	case SQLITE_READONLY:
 		return -EROFS;
 	case SQLITE_IOERR:
-		return io_error(db, rc);
+		return rc == SQLITE_IOERR_NOMEM              ? -ENOMEM
+		       : system == ENOSPC || system == EROFS ? -system
+							     : -EIO;
 	case SQLITE_CANTOPEN:
-		return system_error(db) < 0 ? system_error(db) : -EIO;
+		return system > 0 ? -system : -EIO;
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		return -EBUSY;
 	case SQLITE_CONSTRAINT:
-		return constraint_error(rc);
+		return rc == SQLITE_CONSTRAINT_FOREIGNKEY ? -ENOENT
+		       : rc == SQLITE_CONSTRAINT_PRIMARYKEY || rc == SQLITE_CONSTRAINT_UNIQUE ||
+				       rc == SQLITE_CONSTRAINT_ROWID
+			       ? -EEXIST
+			       : -EINVAL;
 	case SQLITE_TOOBIG:
 		return -E2BIG;
 	case SQLITE_ABORT:
@@ -89,54 +69,84 @@ static int result(struct store *s, int rc)
 	return r;
 }
 
-struct parameter parameter_text(const char *v)
+const struct column column_number[1] = { COLUMN_AT(0, U64) };
+const struct column column_text[1] = { COLUMN_AT(0, TEXT) };
+
+/* Returns a result code of SQLite. */
+static int bind(sqlite3_stmt *st, int at, const struct column *c, const void *record)
 {
-	return BYTES(v, v ? strlen(v) : 0);
+	const char *member = (const char *)record + c->offset;
+	const void *bytes = NULL;
+	uint64_t v = 0;
+
+	switch (c->kind) {
+	case COLUMN_U64:
+		v = *(const uint64_t *)member;
+		break;
+	case COLUMN_U32:
+		v = *(const uint32_t *)member;
+		if (c->below > 0 && v >= c->below)
+			return SQLITE_RANGE;
+		break;
+	case COLUMN_INT:
+		v = (uint64_t)(int64_t) * (const int *)member;
+		break;
+	case COLUMN_BOOL:
+		v = *(const bool *)member;
+		break;
+	case COLUMN_TEXT:
+		bytes = *(const char *const *)member;
+		v = bytes ? strlen(bytes) : 0;
+		break;
+	case COLUMN_UUID:
+		bytes = member;
+		v = 16;
+		break;
+	case COLUMN_IDS:
+		bytes = *(const gid_t *const *)member;
+		v = *(const size_t *)(member + sizeof(gid_t *)) * sizeof(gid_t);
+		break;
+	}
+	if (c->kind < COLUMN_TEXT)
+		return sqlite3_bind_int64(st, at, (sqlite3_int64)v);
+	/* A null pointer would bind NULL. */
+	return sqlite3_bind_blob64(st, at, bytes ? bytes : "", v, SQLITE_STATIC);
 }
 
 /* Returns a result code of SQLite. */
-static int bind(sqlite3_stmt *st, const struct parameter *v, size_t n)
+static int bind_all(sqlite3_stmt *st, const struct parameters *v, size_t n)
 {
 	int at = 0, rc = SQLITE_OK;
 
-	for (size_t i = 0; i < n && rc == SQLITE_OK; i++) {
-		const struct lasting_identity *id = v[i].p;
-
-		switch (v[i].kind) {
-		case PARAMETER_NUMBER:
-			rc = sqlite3_bind_int64(st, ++at, (sqlite3_int64)v[i].number);
-			break;
-		case PARAMETER_BYTES:
-			/* A null pointer would bind NULL. */
-			rc = sqlite3_bind_blob64(st, ++at, v[i].p ? v[i].p : "", v[i].number,
-						 SQLITE_STATIC);
-			break;
-		case PARAMETER_IDENTITY: {
-			const uint64_t columns[] = { id->fsid, id->ino, (uint64_t)id->btime_nsec,
-						     id->type };
-
-			for (size_t k = 0; k < ELEMENTSOF(columns) && rc == SQLITE_OK; k++)
-				rc = sqlite3_bind_int64(st, ++at, (sqlite3_int64)columns[k]);
-			break;
-		}
-		}
-	}
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < v[i].n && rc == SQLITE_OK; k++)
+			rc = bind(st, ++at, &v[i].columns[k], v[i].record);
 	assert(rc != SQLITE_OK || at == sqlite3_bind_parameter_count(st));
 	return rc;
 }
 
-int statement_run(struct store *s, enum statement which, const char *sql,
-		  const struct parameter *parameters, size_t n)
+int statement_exec(struct store *s, const char *sql)
 {
-	sqlite3_stmt **st = &s->statements[which];
+	return store_error(s->db, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
+}
+
+int statement_run(struct store *s, const char *sql, const struct parameters *parameters, size_t n)
+{
+	sqlite3_stmt **st;
+	size_t i = 0;
 	int rc = SQLITE_OK, r = transaction_lost(s);
 
 	if (r < 0)
 		return r;
+	while (s->statements[i].sql && s->statements[i].sql != sql)
+		i++;
+	assert(i < STATEMENTS_MOST - 1);
+	s->statements[i].sql = sql;
+	st = &s->statements[i].st;
 	if (!*st)
 		rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, st, NULL);
 	if (rc == SQLITE_OK)
-		rc = bind(*st, parameters, n);
+		rc = bind_all(*st, parameters, n);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(*st);
 	r = result(s, rc);
@@ -145,29 +155,85 @@ int statement_run(struct store *s, enum statement which, const char *sql,
 	return r;
 }
 
-int statement_change(struct store *s, enum statement which, const char *sql,
-		     const struct parameter *parameters, size_t n)
+int statement_change(struct store *s, const char *sql, const struct parameters *parameters,
+		     size_t n)
 {
-	int r = statement_run(s, which, sql, parameters, n);
+	int r = statement_run(s, sql, parameters, n);
 
 	return r < 0 ? r : sqlite3_changes(s->db) > 0 ? 0 : -ENOENT;
 }
 
 int statement_query(struct store *s, sqlite3_stmt **ret, const char *sql,
-		    const struct parameter *parameters, size_t n)
+		    const struct parameters *parameters, size_t n)
 {
 	int rc = sqlite3_prepare_v2(s->db, sql, -1, ret, NULL);
 
 	if (rc == SQLITE_OK)
-		rc = bind(*ret, parameters, n);
+		rc = bind_all(*ret, parameters, n);
 	return result(s, rc);
 }
 
-int statement_next(struct store *s, sqlite3_stmt *st)
+/* Returns 0 or a negative errno. */
+static int read_number(sqlite3_stmt *st, int at, const struct column *c, char *member)
 {
-	int rc = sqlite3_step(st);
+	/* Of a connection that one thread uses at a time, the value may be asked directly: a list
+	 * has a hundred thousand. */
+	sqlite3_value *value = sqlite3_column_value(st, at);
+	uint64_t v = (uint64_t)sqlite3_value_int64(value);
 
-	return rc == SQLITE_ROW ? 1 : result(s, rc);
+	if (sqlite3_value_type(value) != SQLITE_INTEGER ||
+	    (c->kind == COLUMN_U32 && (v > UINT32_MAX || (c->below > 0 && v >= c->below))) ||
+	    (c->kind == COLUMN_BOOL && v > 1))
+		return -EUCLEAN;
+	if (c->kind == COLUMN_U64)
+		*(uint64_t *)member = v;
+	else if (c->kind == COLUMN_U32)
+		*(uint32_t *)member = (uint32_t)v;
+	else if (c->kind == COLUMN_INT)
+		*(int *)member = (int)(int64_t)v;
+	else
+		*(bool *)member = v == 1;
+	return 0;
+}
+
+/* Returns 0 or a negative errno. */
+static int read_bytes(sqlite3_stmt *st, int at, const struct column *c, char *member)
+{
+	/* Bytes of a database in UTF-8 become text as they are, with a NUL behind them, which may
+	 * take memory. */
+	const void *v = c->kind == COLUMN_TEXT ? (const void *)sqlite3_column_text(st, at)
+					       : sqlite3_column_blob(st, at);
+	size_t len = (size_t)sqlite3_column_bytes(st, at);
+
+	if (!v && sqlite3_errcode(sqlite3_db_handle(st)) == SQLITE_NOMEM)
+		return -ENOMEM;
+	if (c->kind == COLUMN_TEXT) {
+		*(const char **)member = v;
+		/* A name cut short at a NUL would be another one's. */
+		return v && strlen(v) == len ? 0 : -EUCLEAN;
+	}
+	if (c->kind == COLUMN_UUID) {
+		if (len != 16)
+			return -EUCLEAN;
+		memcpy(member, v, len);
+		return 0;
+	}
+	*(const gid_t **)member = v;
+	*(size_t *)(member + sizeof(gid_t *)) = len / sizeof(gid_t);
+	return len % sizeof(gid_t) == 0 ? 0 : -EUCLEAN;
+}
+
+int statement_next(struct store *s, sqlite3_stmt *st, const struct column *columns, size_t n,
+		   void *record)
+{
+	int r = 0, rc = sqlite3_step(st);
+
+	if (rc != SQLITE_ROW)
+		return result(s, rc);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = (columns[i].kind < COLUMN_TEXT ? read_number : read_bytes)(
+			st, (int)i, &columns[i], (char *)record + columns[i].offset);
+	return r < 0 ? r : 1;
 }
 
 void statement_finalizep(sqlite3_stmt **st)
@@ -181,7 +247,7 @@ int store_begin(struct store *s)
 
 	if (s->in_transaction)
 		return -EBUSY;
-	r = statement_run(s, STATEMENT_BEGIN, "BEGIN IMMEDIATE", NULL, 0);
+	r = statement_run(s, "BEGIN IMMEDIATE", NULL, 0);
 	if (r < 0)
 		return r;
 	s->in_transaction = true;
@@ -195,7 +261,7 @@ int store_commit(struct store *s)
 
 	if (!s->in_transaction)
 		return -EINVAL;
-	r = statement_run(s, STATEMENT_COMMIT, "COMMIT", NULL, 0);
+	r = statement_run(s, "COMMIT", NULL, 0);
 	if (r < 0) {
 		store_rollback(s);
 		return r;
@@ -208,92 +274,21 @@ void store_rollback(struct store *s)
 {
 	/* It cannot fail but where there is nothing left to undo. */
 	if (s->in_transaction && !sqlite3_get_autocommit(s->db))
-		(void)statement_run(s, STATEMENT_ROLLBACK, "ROLLBACK", NULL, 0);
+		(void)statement_run(s, "ROLLBACK", NULL, 0);
 	s->in_transaction = false;
 	s->lost = 0;
 }
 
-int store_savepoint(struct store *s)
+int store_part(struct store *s, int (*work)(struct store *s, void *userdata), void *userdata)
 {
-	return statement_run(s, STATEMENT_SAVEPOINT, "SAVEPOINT work", NULL, 0);
-}
+	int e = 0, r = statement_run(s, "SAVEPOINT work", NULL, 0);
 
-int store_savepoint_keep(struct store *s)
-{
-	return statement_run(s, STATEMENT_RELEASE, "RELEASE work", NULL, 0);
-}
-
-int store_savepoint_undo(struct store *s)
-{
-	int r = statement_run(s, STATEMENT_UNDO, "ROLLBACK TO work", NULL, 0);
-
-	return r < 0 ? r : store_savepoint_keep(s);
-}
-
-void reader_fail(struct row_reader *r, int error)
-{
-	if (r->error == 0)
-		r->error = error;
-}
-
-uint64_t read_u64(struct row_reader *r)
-{
-	/* Of a connection that one thread uses at a time, the value may be asked directly: a list
-	 * has a hundred thousand. */
-	sqlite3_value *v = sqlite3_column_value(r->st, r->at++);
-
-	if (sqlite3_value_type(v) != SQLITE_INTEGER)
-		reader_fail(r, -EUCLEAN);
-	return (uint64_t)sqlite3_value_int64(v);
-}
-
-uint32_t read_u32(struct row_reader *r)
-{
-	uint64_t v = read_u64(r);
-
-	if (v > UINT32_MAX)
-		reader_fail(r, -EUCLEAN);
-	return (uint32_t)v;
-}
-
-unsigned int read_enum(struct row_reader *r, unsigned int n)
-{
-	uint32_t v = read_u32(r);
-
-	if (v >= n)
-		reader_fail(r, -EUCLEAN);
-	return v;
-}
-
-const char *read_string(struct row_reader *r)
-{
-	/* Bytes of a database in UTF-8 become text as they are, with a NUL behind them, which may
-	 * take memory. */
-	const char *v = (const char *)sqlite3_column_text(r->st, r->at);
-	size_t len = (size_t)sqlite3_column_bytes(r->st, r->at++);
-
-	/* A name cut short at a NUL would be another one's. */
-	if (!v && sqlite3_errcode(sqlite3_db_handle(r->st)) == SQLITE_NOMEM)
-		reader_fail(r, -ENOMEM);
-	else if (!v || strlen(v) != len)
-		reader_fail(r, -EUCLEAN);
-	return v ? v : "";
-}
-
-const void *read_bytes(struct row_reader *r, size_t *ret_len)
-{
-	const void *v = sqlite3_column_blob(r->st, r->at);
-
-	*ret_len = (size_t)sqlite3_column_bytes(r->st, r->at++);
-	return v;
-}
-
-struct lasting_identity read_identity(struct row_reader *r)
-{
-	return (struct lasting_identity){
-		.fsid = read_u64(r),
-		.ino = read_u64(r),
-		.btime_nsec = (int64_t)read_u64(r),
-		.type = read_u32(r),
-	};
+	if (r < 0)
+		return r;
+	r = work(s, userdata);
+	if (r < 0)
+		e = statement_run(s, "ROLLBACK TO work", NULL, 0);
+	if (e >= 0)
+		e = statement_run(s, "RELEASE work", NULL, 0);
+	return r < 0 || e >= 0 ? r : e;
 }
