@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "engine/filesystem/shrink-unit.h"
-#include "engine/guard/beneath.h"
+#include "engine/guard/still-inside.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "shrink.h"
@@ -51,7 +51,7 @@ uint8_t batch_check(struct batch *b, size_t first)
 		return BATCH_MOVED;
 	if (last + CHECK_EVERY > now)
 		return 0;
-	if (beneath(b->tree_dirfd, b->tree_name, b->dirfd) == 0) {
+	if (still_inside(b->tree_dirfd, b->tree_name, b->dirfd) == 0) {
 		atomic_store(b->checked_usec, UINT64_MAX);
 		return BATCH_MOVED;
 	}

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/guard/beneath.h"
+#include "engine/guard/still-inside.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "snapdir.h"
@@ -105,7 +105,7 @@ bool node_in_place(const struct node *n)
 		struct identity is, was;
 		const char *tree;
 		const struct node *top = node_tree(n, &tree);
-		int r = beneath(top->fd, tree, n->fd);
+		int r = still_inside(top->fd, tree, n->fd);
 
 		if (r >= 0)
 			return r == 1;

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/guard/beneath.h"
+#include "engine/guard/still-inside.h"
 #include "walker-state.h"
 
 /* Past so many levels a message shows the first and the last few. */
@@ -361,7 +361,7 @@ static bool in_place(struct walker *w, const char *tree, int top)
 	if (!node_in_place(w->node))
 		return false;
 	for (size_t i = 0; i < w->anchors.n; i++) {
-		int r = v[i].level == 0 && !w->node->parent ? 1 : beneath(top, tree, v[i].fd);
+		int r = v[i].level == 0 && !w->node->parent ? 1 : still_inside(top, tree, v[i].fd);
 
 		if (r == 0)
 			return false;
@@ -387,7 +387,7 @@ void trail_check(struct walker *w)
 	if (!tree || last == UINT64_MAX || now < last + MAX(CHECK_EVERY, w->check_pause_usec))
 		return;
 	fd = anchors_fd(&w->anchors, w->level);
-	r = fd < 0 ? -ENAMETOOLONG : beneath(top->fd, tree, fd);
+	r = fd < 0 ? -ENAMETOOLONG : still_inside(top->fd, tree, fd);
 	if (r < 0)
 		r = in_place(w, tree, top->fd);
 	w->check_pause_usec = (now_usec() - now) * CHECK_SHARE;

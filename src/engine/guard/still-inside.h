@@ -8,4 +8,4 @@
 
 /* Returns 1 if fd lies at or beneath `name` in dirfd, 0 if it does not, a negative errno if that
  * cannot be told (-ENAMETOOLONG: deeper than PATH_MAX). */
-int beneath(int dirfd, const char *name, int fd);
+int still_inside(int dirfd, const char *name, int fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "beneath.h"
+#include "still-inside.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +23,7 @@ static bool lies_beneath(const char *path, const char *top, size_t top_len, cons
 	       (path[name_len] == '\0' || path[name_len] == '/');
 }
 
-int beneath(int dirfd, const char *name, int fd)
+int still_inside(int dirfd, const char *name, int fd)
 {
 	char top[PATH_MAX + 1], path[PATH_MAX + 1];
 	ssize_t len = fd_path(dirfd, top, sizeof(top));
