@@ -3,7 +3,12 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdint.h>
 
 /* Starts a thread that takes no signals: they are for the one that waits for them. Returns 0 or a
  * negative errno. */
 int thread_start(pthread_t *ret, void *(*thread_main)(void *userdata), void *userdata);
+
+/* Waits for the condition, or until so many microseconds of CLOCK_MONOTONIC, as now_usec has them.
+ */
+void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_usec);

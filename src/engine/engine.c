@@ -36,7 +36,7 @@
 struct engine {
 	struct engine_job job;
 	struct lanes *lanes;
-	uint64_t began_usec, elapsed_usec, space_bytes;
+	uint64_t elapsed_usec, space_bytes;
 	int fd; /* on the filesystem */
 };
 
@@ -102,18 +102,6 @@ static int fds_divide(struct engine_job *j)
 	return 0;
 }
 
-static int ring_required(struct engine_job *j)
-{
-	struct queue *q = NULL;
-	int r;
-
-	if (!j->o.fixed_backend || j->o.backend != BACKEND_URING)
-		return 0;
-	r = queue_uring_new(&q, j, 1);
-	queue_free(q);
-	return r < 0 ? -EOPNOTSUPP : 0;
-}
-
 int engine_new(struct engine **ret, const struct engine_options *options, int fd)
 {
 	struct engine *e;
@@ -134,8 +122,9 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	atomic_init(&e->job.allowance,
 		    options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT);
 	r = fds_divide(&e->job);
-	if (r >= 0)
-		r = ring_required(&e->job);
+	if (r >= 0 && e->job.o.fixed_backend && e->job.o.backend == BACKEND_URING &&
+	    !queue_ring_usable())
+		r = -EOPNOTSUPP;
 	if (r >= 0)
 		r = lanes_new(&e->lanes, &e->job);
 	if (r < 0) {
@@ -220,10 +209,10 @@ int engine_run(struct engine *e)
 	uint64_t before = space_free(e), after;
 	int r;
 
-	e->began_usec = now_usec();
+	e->job.began_usec = e->job.reported_usec = now_usec();
 	slices(e);
 	r = lanes_run(e->lanes);
-	e->elapsed_usec = now_usec() - e->began_usec;
+	e->elapsed_usec = now_usec() - e->job.began_usec;
 	after = space_free(e);
 	e->space_bytes = after > before ? after - before : 0;
 	return r;
@@ -236,12 +225,9 @@ void engine_cancel(struct engine *e)
 
 void engine_result(const struct engine *e, struct engine_progress *ret)
 {
-	*ret = (struct engine_progress){ .weighed = e->job.o.weigh,
-					 .elapsed_usec = e->elapsed_usec,
-					 .space_bytes = e->space_bytes };
-	job_stats(&e->job, &ret->stats);
-	ret->backend = tasks_setting(e->job.tasks).backend;
-	ret->lanes = tasks_setting(e->job.tasks).lanes;
+	job_result(&e->job, ret);
+	ret->elapsed_usec = e->elapsed_usec;
+	ret->space_bytes = e->space_bytes;
 }
 
 static const char *order_name(const struct fs_profile *w)

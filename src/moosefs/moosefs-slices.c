@@ -41,7 +41,6 @@
 /* How often it is checked that the tree is where it was, and that nothing is mounted in it. */
 #define CHECK_EVERY (5 * USEC_PER_MSEC)
 #define STALL_SHORT USEC_PER_MSEC
-#define PROGRESS_EVERY (100 * USEC_PER_MSEC)
 
 struct child {
 	uint32_t inode;
@@ -74,7 +73,7 @@ struct slices {
 
 	double list_usec, remove_usec; /* an entry costs the master; 0: not known */
 	uint64_t way_usec;             /* an answer takes at least */
-	uint64_t checked_usec, reported_usec;
+	uint64_t checked_usec;
 	int error; /* of the conversation: there is none any more */
 };
 
@@ -361,18 +360,6 @@ static int slice_take(struct slices *s, uint32_t parent, const char *name, uint3
 	return r;
 }
 
-static void report_progress(struct slices *s)
-{
-	struct engine_progress p = { .lanes = 1 };
-	uint64_t now = now_usec();
-
-	if (!s->j->o.progress || now - s->reported_usec < PROGRESS_EVERY)
-		return;
-	s->reported_usec = now;
-	job_stats(s->j, &p.stats);
-	s->j->o.progress(&p, s->j->o.userdata);
-}
-
 /* Removes a subtree at once. False: it is left. */
 static bool slice_remove(struct slices *s, uint32_t parent, const char *name, uint32_t inode)
 {
@@ -394,7 +381,7 @@ static bool slice_remove(struct slices *s, uint32_t parent, const char *name, ui
 	stat_add(&s->j->stats.dirs, c.directories);
 	stat_add(&s->j->stats.sliced, c.entries);
 	cooldown(s);
-	report_progress(s);
+	job_progress(s->j, /* last= */ false);
 	return true;
 }
 

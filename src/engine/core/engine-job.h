@@ -23,6 +23,7 @@ struct engine_job {
 	unsigned nodes_max; /* directories that lanes share may keep so many descriptors */
 	_Atomic unsigned nodes;
 	uint64_t ops, op_usec; /* behind a server: how many unlinks, what they took; as the stats */
+	uint64_t began_usec, reported_usec; /* to the progress callback, by the caller's thread */
 	pthread_mutex_t report_lock, links_lock;
 };
 
@@ -58,6 +59,12 @@ static inline uint64_t job_op_latency(const struct engine_job *j)
 
 /* Copies the counters while lanes go on counting. */
 void job_stats(const struct engine_job *j, struct stats *ret);
+
+/* All that is known by now. */
+void job_result(const struct engine_job *j, struct engine_progress *ret);
+
+/* Calls the progress callback, if that is due or nothing will follow. */
+void job_progress(struct engine_job *j, bool last);
 
 /* Counts and reports one entry that could not be removed. `path` is raw. */
 void job_error(struct engine_job *j, const char *path, const char *what, int error);

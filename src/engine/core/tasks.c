@@ -2,9 +2,9 @@
 #include "tasks.h"
 
 #include <assert.h>
-#include <time.h>
 
 #include "base/macros.h"
+#include "base/thread.h"
 #include "batch.h"
 #include "engine-job.h"
 
@@ -16,21 +16,15 @@
 /* How often a lane that waits for its turn looks for a cancellation, and for more turns. */
 #define TURN_USEC (5 * USEC_PER_MSEC)
 
-void tasks_init(struct tasks *q, struct engine_job *j, struct setting start, unsigned lanes_max)
+void tasks_init(struct tasks *q, struct engine_job *j, struct setting start)
 {
-	pthread_condattr_t attr;
-
 	q->job = j;
-	q->lanes_max = lanes_max;
 	q->tail = &q->first;
 	atomic_store(&q->setting, setting_pack(start));
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->wake, NULL);
 	pthread_mutex_init(&q->turns_lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&q->turn, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&q->turn, NULL);
 }
 
 void tasks_done(struct tasks *q)
@@ -120,7 +114,7 @@ unsigned tasks_wanted(const struct tasks *q)
 
 	/* A walker shares between batches, and behind a server one takes long: lanes that come
 	 * meanwhile find what is queued already. */
-	unsigned ahead = q->job->profile.server ? q->lanes_max : lanes / 2;
+	unsigned ahead = q->job->profile.server ? q->job->profile.lanes_max : lanes / 2;
 
 	if (lanes < 2 && !q->job->profile.server)
 		return 0;
@@ -200,17 +194,11 @@ void tasks_settle(struct tasks *q, struct batch *b)
 
 bool tasks_turn_begin(struct tasks *q)
 {
-	struct timespec until;
 	bool mine;
 
 	pthread_mutex_lock(&q->turns_lock);
-	while (q->turns >= tasks_setting(q).lanes && !job_cancelled(q->job)) {
-		(void)clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += TURN_USEC * 1000;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		(void)pthread_cond_timedwait(&q->turn, &q->turns_lock, &until);
-	}
+	while (q->turns >= tasks_setting(q).lanes && !job_cancelled(q->job))
+		cond_wait_until(&q->turn, &q->turns_lock, now_usec() + TURN_USEC);
 	mine = !job_cancelled(q->job);
 	q->turns += mine;
 	pthread_mutex_unlock(&q->turns_lock);

@@ -34,7 +34,6 @@ struct task {
 
 struct tasks {
 	struct engine_job *job;
-	unsigned lanes_max; /* that there may ever be */
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* work, a new setting, the end, or a batch without helpers */
 	struct task *first, **tail;
@@ -48,7 +47,7 @@ struct tasks {
 	unsigned turns;      /* operations under way */
 };
 
-void tasks_init(struct tasks *q, struct engine_job *j, struct setting start, unsigned lanes_max);
+void tasks_init(struct tasks *q, struct engine_job *j, struct setting start);
 
 /* The queue must be empty. */
 void tasks_done(struct tasks *q);

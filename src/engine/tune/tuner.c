@@ -79,15 +79,9 @@ enum neighbour { MORE, FEWER, OTHER_BACKEND, NEIGHBOURS };
 void tuner_init(struct tuner *t, const struct tuner_options *o)
 {
 	*t = (struct tuner){
+		.o = *o,
 		.best = o->start,
 		.now = o->start,
-		.lanes_max = o->lanes_max,
-		.cpus = o->cpus,
-		.uring_possible = o->uring_possible,
-		.fixed_backend = o->fixed_backend,
-		.fixed_lanes = o->fixed_lanes,
-		.remote = o->remote,
-		.op_usec = o->op_usec,
 		.settling = true,
 		.fresh = true,
 	};
@@ -97,8 +91,8 @@ void tuner_init(struct tuner *t, const struct tuner_options *o)
  * halfway to those that were too many, until it makes no difference worth a trial. */
 static unsigned more_lanes(const struct tuner *t)
 {
-	unsigned best = t->best.lanes, leap = t->op_usec ? OP_LEAP : LEAP;
-	unsigned more = MIN(best * (t->leap ? leap : 2), t->lanes_max);
+	unsigned best = t->best.lanes, leap = t->o.op_usec ? OP_LEAP : LEAP;
+	unsigned more = MIN(best * (t->leap ? leap : 2), t->o.lanes_max);
 
 	if (t->too_many == 0)
 		return more;
@@ -109,9 +103,9 @@ static unsigned more_lanes(const struct tuner *t)
 /* What an operation may take. */
 static double op_most(const struct tuner *t)
 {
-	if (t->op_usec == 0)
+	if (t->o.op_usec == 0)
 		return INFINITY;
-	return t->op_usec == TUNER_OP_AUTO ? t->alone_op * OP_MOST : (double)t->op_usec;
+	return t->o.op_usec == TUNER_OP_AUTO ? t->alone_op * OP_MOST : (double)t->o.op_usec;
 }
 
 static bool op_too_long(const struct tuner *t, double op)
@@ -127,16 +121,17 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 	switch (which) {
 	case MORE:
 		s.lanes = more_lanes(t);
-		if (t->fixed_lanes || (!waiting && s.lanes > t->cpus) || op_too_long(t, t->best_op))
+		if (t->o.fixed_lanes || (!waiting && s.lanes > t->o.cpus) ||
+		    op_too_long(t, t->best_op))
 			return false;
 		break;
 	case FEWER:
 		s.lanes = MAX(s.lanes / 2, 1U);
-		if (t->fixed_lanes)
+		if (t->o.fixed_lanes)
 			return false;
 		break;
 	case OTHER_BACKEND:
-		if (t->fixed_backend || (s.backend == BACKEND_THREADS && !t->uring_possible))
+		if (t->o.fixed_backend || (s.backend == BACKEND_THREADS && !t->o.uring_possible))
 			return false;
 		/* Lanes that compute gain nothing from a ring: it adds a wake-up to each entry. */
 		if (s.backend == BACKEND_THREADS && !waiting)
@@ -196,7 +191,7 @@ static void relief_end(struct tuner *t, uint64_t now, double rate, double op)
 	t->trying = t->relief = false;
 	t->too_many = 0;
 	t->why = "fewer lanes make no operation shorter: back";
-	if (t->op_usec == TUNER_OP_AUTO && op > t->best_op * OP_RELIEF) {
+	if (t->o.op_usec == TUNER_OP_AUTO && op > t->best_op * OP_RELIEF) {
 		t->alone_op = MAX(t->alone_op, op);
 		t->now = t->best;
 		return;
@@ -249,7 +244,7 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 	/* A trial that was half as fast lost half of its time. */
 	if (rate < t->best_rate)
 		t->lost_usec += (uint64_t)((double)spent * (1 - rate / t->best_rate));
-	if (t->op_usec == 0 || t->tried != MORE) {
+	if (t->o.op_usec == 0 || t->tried != MORE) {
 		t->retry_usec[t->tried] = now + RETRY;
 		t->now = t->best;
 		return;
@@ -265,39 +260,29 @@ static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate
 
 void tuner_bound(struct tuner *t, uint64_t op_usec)
 {
-	if (t->op_usec == op_usec)
+	if (t->o.op_usec == op_usec)
 		return;
-	t->op_usec = op_usec;
+	t->o.op_usec = op_usec;
 	/* What was too much may not be so any more. */
 	t->too_many = 0;
 	memset(t->retry_usec, 0, sizeof(t->retry_usec));
-}
-
-static void window_open(struct tuner *t, const struct tuner_sample *s)
-{
-	t->window_usec = s->now_usec;
-	t->window_entries = s->entries;
-	t->window_cpu = s->cpu_usec;
-	t->window_reads = s->reads;
-	t->window_ops = s->ops;
-	t->window_op_usec = s->op_usec;
 }
 
 /* True if the lanes of this window computed for less than `share` of the time that they and the
  * CPUs had, and what they waited for were answers of a disk or a server. */
 static bool waited(const struct tuner *t, const struct tuner_sample *s, double share)
 {
-	uint64_t spent = s->now_usec - t->window_usec;
-	double had = (double)spent * MIN(t->now.lanes, t->cpus);
+	uint64_t spent = s->now_usec - t->window.now_usec;
+	double had = (double)spent * MIN(t->now.lanes, t->o.cpus);
 
-	if (!t->remote && (s->reads - t->window_reads) * READ_EVERY < spent * READ_SECTORS)
+	if (!t->o.remote && (s->reads - t->window.reads) * READ_EVERY < spent * READ_SECTORS)
 		return false;
-	return (double)(s->cpu_usec - t->window_cpu) < had * share;
+	return (double)(s->cpu_usec - t->window.cpu_usec) < had * share;
 }
 
 struct setting tuner_without_ring(struct tuner *t)
 {
-	t->uring_possible = false;
+	t->o.uring_possible = false;
 	t->trying = false;
 	t->best.backend = BACKEND_THREADS;
 	t->why = "no io_uring here";
@@ -318,12 +303,12 @@ static uint64_t op_entries(const struct tuner *t)
 /* Is the window long enough to tell something? */
 static bool window_full(const struct tuner *t, const struct tuner_sample *s)
 {
-	uint64_t spent = s->now_usec - t->window_usec;
+	uint64_t spent = s->now_usec - t->window.now_usec;
 
 	if (spent < LEAP_WINDOW)
 		return false;
-	if (t->op_usec)
-		return s->entries - t->window_entries >= op_entries(t) || spent >= OP_WINDOW;
+	if (t->o.op_usec)
+		return s->entries - t->window.entries >= op_entries(t) || spent >= OP_WINDOW;
 	return spent >= WINDOW || (t->fresh && waited(t, s, LEAP_BUSY));
 }
 
@@ -331,12 +316,12 @@ static bool window_full(const struct tuner *t, const struct tuner_sample *s)
  * (Little's law). If none came to its end, that is long. */
 static double op_took(const struct tuner *t, const struct tuner_sample *s)
 {
-	double spent = (double)(s->now_usec - t->window_usec);
+	double spent = (double)(s->now_usec - t->window.now_usec);
 
-	if (s->ops > t->window_ops)
-		return (double)(s->op_usec - t->window_op_usec) / (double)(s->ops - t->window_ops);
-	if (s->entries > t->window_entries)
-		return t->now.lanes * spent / (double)(s->entries - t->window_entries);
+	if (s->ops > t->window.ops)
+		return (double)(s->op_usec - t->window.op_usec) / (double)(s->ops - t->window.ops);
+	if (s->entries > t->window.entries)
+		return t->now.lanes * spent / (double)(s->entries - t->window.entries);
 	return spent;
 }
 
@@ -361,7 +346,7 @@ static void judge(struct tuner *t, uint64_t now, uint64_t spent, double rate, do
 
 struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 {
-	uint64_t spent = s->now_usec - t->window_usec;
+	uint64_t spent = s->now_usec - t->window.now_usec;
 	struct setting before = t->now;
 	bool waiting, idle;
 	double rate, op;
@@ -370,21 +355,21 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 		t->began_usec = s->now_usec;
 		t->unseen = true;
 	}
-	if (t->unseen || s->starved || s->now_usec < t->window_usec) {
+	if (t->unseen || s->starved || s->now_usec < t->window.now_usec) {
 		/* There is nothing to measure, or was not, or the clock went back: begin again. */
-		window_open(t, s);
+		t->window = *s;
 		t->unseen = s->starved;
 		return t->now;
 	}
 	if (!window_full(t, s))
 		return t->now;
-	rate = (double)(s->entries - t->window_entries) * USEC_PER_SEC / (double)spent;
+	rate = (double)(s->entries - t->window.entries) * USEC_PER_SEC / (double)spent;
 	op = op_took(t, s);
-	if (op_doubtful(t, s->entries - t->window_entries, op))
+	if (op_doubtful(t, s->entries - t->window.entries, op))
 		return t->now;
 	waiting = waited(t, s, WAITING);
 	idle = waited(t, s, LEAP_BUSY);
-	window_open(t, s);
+	t->window = *s;
 	if (t->settling && !(t->fresh && idle) && !op_hopeless(t, op)) {
 		t->settling = t->fresh = false;
 		return t->now;
@@ -393,7 +378,7 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 	t->fresh = false;
 	judge(t, s->now_usec, spent, rate, op);
 	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend) {
-		if (t->long_windows >= OP_LONG && t->best.lanes > 1 && !t->fixed_lanes)
+		if (t->long_windows >= OP_LONG && t->best.lanes > 1 && !t->o.fixed_lanes)
 			relief_begin(t);
 		else
 			trial_begin(t, s->now_usec, waiting);

@@ -33,18 +33,26 @@ struct tuner_sample {
 	bool starved;      /* lanes are without work: none of this is looked at */
 };
 
-struct tuner {
-	struct setting best, now;
-	unsigned lanes_max, cpus;
-	bool uring_possible, fixed_backend, fixed_lanes, remote;
-	uint64_t op_usec; /* as in the options */
+#define TUNER_OP_AUTO UINT64_MAX
 
+struct tuner_options {
+	struct setting start;
+	unsigned lanes_max, cpus;
+	bool uring_possible, fixed_backend, fixed_lanes;
+	bool remote; /* waits that no disk of this machine sees */
+	/* What an operation may take; 0: anything; TUNER_OP_AUTO: half more than alone. */
+	uint64_t op_usec;
+};
+
+struct tuner {
+	struct tuner_options o;
+	struct setting best, now;
 	double best_rate;         /* entries per second, smoothed */
 	double best_op, alone_op; /* usec that an operation takes: smoothed; with one lane */
 	uint64_t op_retry_usec;   /* how long until more lanes are tried again */
-	uint64_t began_usec, window_usec, window_entries, window_cpu, window_reads;
-	uint64_t window_ops, window_op_usec;
-	uint64_t lost_usec; /* in trials that did not pay */
+	uint64_t began_usec;
+	struct tuner_sample window; /* as it began */
+	uint64_t lost_usec;         /* in trials that did not pay */
 	bool trying, settling;
 	bool fresh;              /* nothing was judged yet */
 	bool unseen;             /* where the window began nothing was to be seen */
@@ -55,17 +63,6 @@ struct tuner {
 	unsigned too_many;       /* lanes with which an operation took too long; 0: not known */
 	unsigned long_windows;   /* in a row, in which operations took too long */
 	const char *why;         /* of the last change of `now`; NULL: none yet */
-};
-
-#define TUNER_OP_AUTO UINT64_MAX
-
-struct tuner_options {
-	struct setting start;
-	unsigned lanes_max, cpus;
-	bool uring_possible, fixed_backend, fixed_lanes;
-	bool remote; /* waits that no disk of this machine sees */
-	/* What an operation may take; 0: anything; TUNER_OP_AUTO: half more than alone. */
-	uint64_t op_usec;
 };
 
 void tuner_init(struct tuner *t, const struct tuner_options *o);

@@ -69,7 +69,7 @@ struct walker {
 	uint64_t share_paused_usec;
 	uint64_t entered_usec; /* when a directory was last entered */
 	uint64_t dir_usec;     /* what a directory takes, smoothed */
-	struct walker *next;   /* of the spare ones */
+	struct walker *next;   /* see walker_push */
 };
 
 /* trail.c: levels, names, descriptors. All return 0 or a negative errno. */

@@ -90,17 +90,24 @@ static void refuse_task(struct walker *w, int error)
 		walker_failed(w, NULL, "cannot open directory", error);
 }
 
-void walker_link(struct walker *w, struct walker *next)
+void walker_push(struct walker **list, struct walker *w)
 {
-	w->next = next;
+	w->next = *list;
+	*list = w;
 }
 
-struct walker *walker_unlink(struct walker *w)
+struct walker *walker_pop(struct walker **list)
 {
-	struct walker *next = w->next;
+	struct walker *w = *list;
 
-	w->next = NULL;
-	return next;
+	if (w)
+		*list = w->next;
+	return w;
+}
+
+struct batch *walker_batch(struct walker *w)
+{
+	return w->batch.n > 0 ? &w->batch : NULL;
 }
 
 void walker_begin(struct walker *w, struct task *t)
@@ -109,6 +116,7 @@ void walker_begin(struct walker *w, struct task *t)
 	int r, begun;
 
 	w->state = WALK_DESCEND;
+	w->batch.n = 0;
 	w->entered_usec = 0;
 	w->checked_usec = 0;
 	w->relists = t->relists;

@@ -13,13 +13,15 @@
 int walker_new(struct walker **ret, struct engine_job *j);
 struct walker *walker_free(struct walker *w);
 
-/* A list of walkers that have no task: puts one before `next`; takes it off and returns the next.
- */
-void walker_link(struct walker *w, struct walker *next);
-struct walker *walker_unlink(struct walker *w);
+/* A list of walkers: puts one in front; takes the first one off, NULL if there is none. */
+void walker_push(struct walker **list, struct walker *w);
+struct walker *walker_pop(struct walker **list);
 
 /* Starts on a task; takes it over. */
 void walker_begin(struct walker *w, struct task *t);
 
 /* Goes on to the next batch. Returns it, or NULL when the task is done. */
 struct batch *walker_step(struct walker *w);
+
+/* The batch that walker_step returned last; NULL if there was none since the task was begun. */
+struct batch *walker_batch(struct walker *w);

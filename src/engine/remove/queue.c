@@ -29,33 +29,17 @@ struct slot {
 	uint64_t bytes;
 };
 
-struct queue_uring {
-	struct queue q;
-	struct engine_job *job;
+struct queue {
 	struct io_uring ring;
+	bool has_ring; /* if not, or not any more: system calls */
 	struct slot *slots;
-	unsigned n_slots, active, in_flight, workers;
-	bool dead; /* the ring failed and is gone: system calls from now on */
+	unsigned n_slots, active, workers;
 };
 
-static uint64_t request_id(unsigned slot, size_t entry)
-{
-	return (uint64_t)slot << 32 | (uint32_t)entry;
-}
-
-/* The kernel may start so many workers and no more: one for each directory that is in flight. */
-static void workers_set(struct queue_uring *u, unsigned n)
-{
-	unsigned max[2] = { n, n };
-
-	if (u->workers != n && io_uring_register_iowq_max_workers(&u->ring, max) == 0)
-		u->workers = n;
-}
-
 /* Queues one entry of a batch. Returns 1 if it is in flight, 0 if it was done at once. */
-static int entry_queue(struct queue_uring *u, unsigned slot, size_t i)
+static unsigned entry_queue(struct queue *q, unsigned slot, size_t i)
 {
-	struct slot *s = &u->slots[slot];
+	struct slot *s = &q->slots[slot];
 	struct batch *b = s->batch;
 	struct io_uring_sqe *sqe;
 	uint64_t bytes;
@@ -68,17 +52,17 @@ static int entry_queue(struct queue_uring *u, unsigned slot, size_t i)
 		s->bytes += r == 1 ? bytes : 0;
 		return 0;
 	}
-	sqe = io_uring_get_sqe(&u->ring);
+	sqe = io_uring_get_sqe(&q->ring);
 	if (!sqe) {
-		(void)io_uring_submit(&u->ring);
-		sqe = io_uring_get_sqe(&u->ring);
+		(void)io_uring_submit(&q->ring);
+		sqe = io_uring_get_sqe(&q->ring);
 	}
 	if (!sqe) {
 		b->results[i] = EAGAIN;
 		return 0;
 	}
 	io_uring_prep_unlinkat(sqe, b->dirfd, dirlist_name(b->list, &b->list->v[i]), b->flags);
-	io_uring_sqe_set_data64(sqe, request_id(slot, i));
+	io_uring_sqe_set_data64(sqe, (uint64_t)slot << 32 | (uint32_t)i);
 	s->bytes += bytes;
 	return 1;
 }
@@ -91,10 +75,10 @@ static void work_here(struct batch *b)
 }
 
 /* Tops a batch's window up. */
-static void slot_fill(struct queue_uring *u, unsigned slot)
+static void slot_fill(struct queue *q, unsigned slot)
 {
-	struct batch *b = u->slots[slot].batch;
-	unsigned window = u->active == 1 ? WIDE_WINDOW : b->job->profile.dir_lanes;
+	struct batch *b = q->slots[slot].batch;
+	unsigned window = q->active == 1 ? WIDE_WINDOW : b->job->profile.dir_lanes;
 
 	while (b->in_flight < window) {
 		size_t i;
@@ -105,7 +89,7 @@ static void slot_fill(struct queue_uring *u, unsigned slot)
 				return;
 			/* What others' windows hold was checked a moment ago, and must not wait
 			 * until this batch has had its pauses. */
-			(void)io_uring_submit(&u->ring);
+			(void)io_uring_submit(&q->ring);
 			work_here(b);
 			return;
 		}
@@ -117,76 +101,66 @@ static void slot_fill(struct queue_uring *u, unsigned slot)
 			b->results[i] = stop;
 			continue;
 		}
-		if (entry_queue(u, slot, i) == 1) {
-			b->in_flight++;
-			u->in_flight++;
-		}
+		b->in_flight += entry_queue(q, slot, i);
 	}
 }
 
-static void submit(struct queue *q, struct batch *b)
+void queue_submit(struct queue *q, struct batch *b)
 {
-	struct queue_uring *u = (struct queue_uring *)q;
-	unsigned i = 0;
+	unsigned i = 0, workers;
 
-	while (i + 1 < u->n_slots && u->slots[i].batch)
+	while (i + 1 < q->n_slots && q->slots[i].batch)
 		i++;
-	assert(!u->slots[i].batch && u->active < u->n_slots);
-	u->slots[i] = (struct slot){ .batch = b };
+	assert(!q->slots[i].batch && q->active < q->n_slots);
+	q->slots[i] = (struct slot){ .batch = b };
 	b->in_flight = 0;
-	u->active++;
-	if (u->dead) {
+	q->active++;
+	if (!q->has_ring) {
 		work_here(b);
 		return;
 	}
-	workers_set(u, u->active == 1 ? b->job->profile.dir_lanes : u->n_slots);
-	slot_fill(u, i);
+	/* The kernel may start so many workers and no more: one for each directory that is in
+	 * flight. */
+	workers = q->active == 1 ? b->job->profile.dir_lanes : q->n_slots;
+	if (q->workers != workers &&
+	    io_uring_register_iowq_max_workers(&q->ring, (unsigned[]){ workers, workers }) == 0)
+		q->workers = workers;
+	slot_fill(q, i);
 }
 
-static struct batch *slot_finish(struct queue_uring *u, unsigned slot)
-{
-	struct slot *s = &u->slots[slot];
-	struct batch *b = s->batch;
-
-	assert(u->active > 0 && b->in_flight == 0);
-	batch_tally(b, s->removed, s->bytes, s->tried);
-	s->batch = NULL;
-	u->active--;
-	return b;
-}
-
-/* The kernel's own numbers for an interrupted call begin at 512 and do not fit a result: the entry
- * was not removed, which is what has to be known. */
-static uint8_t result_of(int res)
-{
-	if (res >= 0)
-		return 0;
-	return -res < BATCH_CHANGED ? (uint8_t)-res : EINTR;
-}
-
-static void complete(struct queue_uring *u, const struct io_uring_cqe *cqe)
+static void complete(struct queue *q, const struct io_uring_cqe *cqe)
 {
 	unsigned slot = (unsigned)(cqe->user_data >> 32);
 	size_t i = (uint32_t)cqe->user_data;
-	struct slot *s = &u->slots[slot];
+	struct slot *s = &q->slots[slot];
 	struct batch *b = s->batch;
 
-	assert(slot < u->n_slots && b && i < b->n && b->in_flight > 0 && u->in_flight > 0);
-	b->results[i] = result_of(cqe->res);
+	assert(slot < q->n_slots && b && i < b->n && b->in_flight > 0);
+	/* The kernel's own numbers for an interrupted call begin at 512 and do not fit a result: the
+	 * entry was not removed, which is what has to be known. */
+	b->results[i] = cqe->res >= 0               ? 0
+			: -cqe->res < BATCH_CHANGED ? (uint8_t)-cqe->res
+						    : EINTR;
 	s->tried++;
 	s->removed += cqe->res == 0;
 	b->in_flight--;
-	u->in_flight--;
-	slot_fill(u, slot);
+	slot_fill(q, slot);
 }
 
-static struct batch *find_complete(struct queue_uring *u)
+static struct batch *find_complete(struct queue *q)
 {
-	for (unsigned i = 0; i < u->n_slots; i++) {
-		struct batch *b = u->slots[i].batch;
+	for (unsigned i = 0; i < q->n_slots; i++) {
+		struct slot *s = &q->slots[i];
+		struct batch *b = s->batch;
 
-		if (b && b->in_flight == 0 && atomic_load(&b->next) >= b->n)
-			return slot_finish(u, i);
+		if (!b || b->in_flight > 0 || atomic_load(&b->next) < b->n)
+			continue;
+		assert(q->active > 0);
+		if (s->tried > 0)
+			batch_tally(b, s->removed, s->bytes, s->tried);
+		s->batch = NULL;
+		q->active--;
+		return b;
 	}
 	return NULL;
 }
@@ -195,12 +169,12 @@ static struct batch *find_complete(struct queue_uring *u)
  * came late would find its descriptor's number given to another directory. What it did and what not
  * cannot be told; doing it again with system calls is harmless, because a name that is gone is
  * gone. */
-static void fail(struct queue_uring *u)
+static void fail(struct queue *q)
 {
-	io_uring_queue_exit(&u->ring);
-	u->dead = true;
-	for (unsigned i = 0; i < u->n_slots; i++) {
-		struct batch *b = u->slots[i].batch;
+	io_uring_queue_exit(&q->ring);
+	q->has_ring = false;
+	for (unsigned i = 0; i < q->n_slots; i++) {
+		struct batch *b = q->slots[i].batch;
 
 		if (!b)
 			continue;
@@ -208,44 +182,43 @@ static void fail(struct queue_uring *u)
 		b->in_flight = 0;
 		work_here(b);
 	}
-	u->in_flight = 0;
 }
 
-static struct batch *wait_one(struct queue *q)
+struct batch *queue_wait(struct queue *q)
 {
-	struct queue_uring *u = (struct queue_uring *)q;
-
-	while (u->active > 0) {
-		struct batch *b = find_complete(u);
+	while (q->active > 0) {
+		struct batch *b = find_complete(q);
 		struct io_uring_cqe *cqe;
 		unsigned head, n = 0;
 		int r;
 
 		if (b)
 			return b;
-		r = io_uring_submit_and_wait(&u->ring, 1);
+		assert(q->has_ring);
+		r = io_uring_submit_and_wait(&q->ring, 1);
 		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY) {
-			fail(u);
+			fail(q);
 			continue;
 		}
-		io_uring_for_each_cqe(&u->ring, head, cqe)
+		io_uring_for_each_cqe(&q->ring, head, cqe)
 		{
-			complete(u, cqe);
+			complete(q, cqe);
 			n++;
 		}
-		io_uring_cq_advance(&u->ring, n);
+		io_uring_cq_advance(&q->ring, n);
 	}
 	return NULL;
 }
 
-static void uring_free(struct queue *q)
+struct queue *queue_free(struct queue *q)
 {
-	struct queue_uring *u = (struct queue_uring *)q;
-
-	if (!u->dead)
-		io_uring_queue_exit(&u->ring);
-	free(u->slots);
-	free(u);
+	if (!q)
+		return NULL;
+	if (q->has_ring)
+		io_uring_queue_exit(&q->ring);
+	free(q->slots);
+	free(q);
+	return NULL;
 }
 
 /* Nothing but unlinkat can be asked of this ring, even by code that should not have it. */
@@ -288,24 +261,34 @@ static int ring_new(struct io_uring *ring)
 	return r;
 }
 
-int queue_uring_new(struct queue **ret, struct engine_job *j, unsigned lanes)
+bool queue_ring_usable(void)
 {
-	static const struct queue_ops ops = { submit, wait_one, uring_free };
-	struct queue_uring *u = calloc(1, sizeof(*u));
-	int r;
+	struct io_uring ring;
 
-	if (!u)
+	if (ring_new(&ring) < 0)
+		return false;
+	io_uring_queue_exit(&ring);
+	return true;
+}
+
+int queue_new(struct queue **ret, struct setting s)
+{
+	struct queue *q = calloc(1, sizeof(*q));
+	int r = 0;
+
+	if (!q)
 		return -ENOMEM;
-	u->q.ops = &ops;
-	u->job = j;
-	u->n_slots = lanes;
-	u->slots = calloc(lanes, sizeof(*u->slots));
-	r = u->slots ? ring_new(&u->ring) : -ENOMEM;
+	q->n_slots = s.backend == BACKEND_URING ? s.lanes : 1;
+	q->slots = calloc(q->n_slots, sizeof(*q->slots));
+	if (!q->slots)
+		r = -ENOMEM;
+	else if (s.backend == BACKEND_URING)
+		r = ring_new(&q->ring);
 	if (r < 0) {
-		free(u->slots);
-		free(u);
+		queue_free(q);
 		return r;
 	}
-	*ret = &u->q;
+	q->has_ring = s.backend == BACKEND_URING;
+	*ret = q;
 	return 0;
 }
