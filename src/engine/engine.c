@@ -225,9 +225,14 @@ void engine_cancel(struct engine *e)
 
 void engine_result(const struct engine *e, struct engine_progress *ret)
 {
-	job_result(&e->job, ret);
-	ret->elapsed_usec = e->elapsed_usec;
-	ret->space_bytes = e->space_bytes;
+	struct setting now = tasks_setting(e->job.tasks);
+
+	*ret = (struct engine_progress){ .weighed = e->job.o.weigh,
+					 .elapsed_usec = e->elapsed_usec,
+					 .space_bytes = e->space_bytes,
+					 .backend = now.backend,
+					 .lanes = now.lanes };
+	job_stats(&e->job, &ret->stats);
 }
 
 static const char *order_name(const struct fs_profile *w)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/filesystem/shrink-unit.h"
+#include "engine/filesystem/profile.h"
 #include "engine/remove/last-reference.h"
 #include "engine/remove/shrink.h"
 #include "support.h"

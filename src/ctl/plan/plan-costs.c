@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/filesystem/shrink-unit.h"
+#include "engine/filesystem/profile.h"
 #include "engine/remove/shrink.h"
 #include "plan.h"
 #include "base/macros.h"

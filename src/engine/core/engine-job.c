@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "tasks.h"
-
 #define PROGRESS_EVERY (100 * USEC_PER_MSEC)
 
 static void report(struct engine_job *j, const char *path, const char *what, int error,
@@ -32,26 +30,15 @@ void job_stats(const struct engine_job *j, struct stats *ret)
 	ret->first_error = __atomic_load_n(&j->stats.first_error, __ATOMIC_RELAXED);
 }
 
-void job_result(const struct engine_job *j, struct engine_progress *ret)
-{
-	struct setting now = tasks_setting(j->tasks);
-
-	*ret = (struct engine_progress){ .weighed = j->o.weigh,
-					 .elapsed_usec = now_usec() - j->began_usec,
-					 .backend = now.backend,
-					 .lanes = now.lanes };
-	job_stats(j, &ret->stats);
-}
-
 void job_progress(struct engine_job *j, bool last)
 {
 	uint64_t now = now_usec();
-	struct engine_progress p;
+	struct engine_progress p = { .elapsed_usec = now - j->began_usec };
 
 	if (!j->o.progress || (!last && now - j->reported_usec < PROGRESS_EVERY))
 		return;
 	j->reported_usec = now;
-	job_result(j, &p);
+	job_stats(j, &p.stats);
 	j->o.progress(&p, j->o.userdata);
 }
 

@@ -60,9 +60,6 @@ static inline uint64_t job_op_latency(const struct engine_job *j)
 /* Copies the counters while lanes go on counting. */
 void job_stats(const struct engine_job *j, struct stats *ret);
 
-/* All that is known by now. */
-void job_result(const struct engine_job *j, struct engine_progress *ret);
-
 /* Calls the progress callback, if that is due or nothing will follow. */
 void job_progress(struct engine_job *j, bool last);
 

@@ -85,7 +85,8 @@ struct engine_options {
 	 * cancelled: true if the rest is taken over, its descriptor included, and what is left is
 	 * not counted here. NULL, or false: the kernel frees it at once. */
 	bool (*remainder)(const struct shrink_remainder *remainder, void *userdata);
-	/* Called from engine_run's thread about ten times a second. May be NULL. */
+	/* Called from engine_run's thread about ten times a second, with the statistics and the
+	 * time. May be NULL. */
 	void (*progress)(const struct engine_progress *p, void *userdata);
 	void *userdata;
 };

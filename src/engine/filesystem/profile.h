@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The filesystem profile, what each filesystem wants of a deleter: one table, one small file per
- * family.
+/* The filesystem profile, what each filesystem wants of a deleter: one table.
  *
  * These are starting points measured once (each number names its measurement); what the engine
  * finds while it works wins over them. Safety rules (leases, truncation) are not starting points:
@@ -9,6 +8,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/macros.h"
 
 enum backend {
 	BACKEND_THREADS,
@@ -31,7 +32,6 @@ enum shrink_method {
 
 struct fs_profile {
 	const char *family;  /* "ext", "xfs", ...: for messages and the strategy's name */
-	enum backend start;  /* where `auto` begins */
 	unsigned lanes;      /* directories in flight to begin with; 0: one per CPU */
 	unsigned lanes_max;  /* as far as `auto` may go */
 	unsigned dir_lanes;  /* lanes within one directory that pay; 1: none beyond the first */
@@ -62,28 +62,23 @@ struct profile_query {
 	const char *source;
 };
 
-/* One family: which filesystems are its own, and its profile for given mount options. */
-struct fs_family {
-	const char *name;
-	const uint32_t *magics;                         /* f_type values; ends with 0 */
-	bool (*claims)(const struct profile_query *of); /* of those, which; NULL: all */
-	void (*fill)(struct fs_profile *p, const char *mount_options);
-};
-
-extern const struct fs_family profile_ext, profile_xfs, profile_btrfs, profile_memory,
-	profile_overlay, profile_moosefs, profile_cephfs, profile_nfs, profile_fuse, profile_remote,
-	profile_other;
-
 /* Finds the profile of a filesystem. Always succeeds: an unknown one gets the careful one of
- * profile-other.c. */
+ * "other". */
 void profile_find(const struct profile_query *of, struct fs_profile *ret);
 
 /* Whether large files are freed in steps on the filesystem that fd is on; not if that is not known.
  * By its type alone: mount options may still say that they are not. */
 bool profile_shrinks(int fd);
 
-/* What the families behind a server have in common. */
-void profile_fill_server(struct fs_profile *p);
-
 /* True if the comma-separated mount options contain the word. */
 bool mount_option(const char *options, const char *word);
+
+/* Below this no file is worth the calls that steps take. */
+#define SHRINK_LEAST MiB(2)
+
+/* The smallest step, and what all of them begin and end at a multiple of: no folio of the page
+ * cache is larger. 2 MiB where pages have 4 KiB. */
+uint64_t shrink_unit(void);
+
+/* Where the unit is larger (pages of 64 KiB: 512 MiB), nothing is shrunk: see profile_find(). */
+#define SHRINK_UNIT_MOST MiB(64)

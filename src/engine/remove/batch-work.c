@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/filesystem/shrink-unit.h"
 #include "engine/guard/still-inside.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"

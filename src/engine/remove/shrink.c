@@ -15,7 +15,6 @@
 
 #include "last-reference.h"
 #include "engine/core/slice.h"
-#include "engine/filesystem/shrink-unit.h"
 #include "base/debug.h"
 #include "base/fd.h"
 #include "base/gate.h"

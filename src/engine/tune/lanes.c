@@ -489,7 +489,7 @@ static struct setting setting_start(const struct engine_job *j, unsigned cpus)
 	/* What an operation takes alone has to be seen first. */
 	if (w->server && j->o.op_latency_usec)
 		lanes = 1;
-	return (struct setting){ .backend = j->o.fixed_backend ? j->o.backend : w->start,
+	return (struct setting){ .backend = j->o.fixed_backend ? j->o.backend : BACKEND_THREADS,
 				 .lanes = j->o.lanes ? j->o.lanes : MIN(lanes, w->lanes_max) };
 }
 
