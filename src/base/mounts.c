@@ -194,17 +194,31 @@ const struct mount *mounts_by_dev(const struct mounts *m, dev_t dev)
 	return NULL;
 }
 
+bool path_beneath(const char *path, const char *top)
+{
+	size_t len = strcmp(top, "/") == 0 ? 0 : strlen(top);
+
+	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+bool mounts_beneath(const struct mounts *m, const char *path, bool strictly)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (path_beneath(m->v[i].target, path) &&
+		    (!strictly || strcmp(m->v[i].target, path) != 0))
+			return true;
+	return false;
+}
+
 const struct mount *mounts_by_path(const struct mounts *m, const char *path)
 {
 	const struct mount *found = NULL;
 	size_t longest = 0;
 
 	for (size_t i = 0; i < m->n; i++) {
-		const char *target = m->v[i].target;
-		size_t len = strcmp(target, "/") == 0 ? 0 : strlen(target);
+		size_t len = strlen(m->v[i].target);
 
-		if (len >= longest && strncmp(path, target, len) == 0 &&
-		    (path[len] == '/' || path[len] == '\0')) {
+		if (len >= longest && path_beneath(path, m->v[i].target)) {
 			found = &m->v[i];
 			longest = len;
 		}
@@ -262,12 +276,10 @@ int mount_location(const struct mount *m, const char *path, struct location *ret
 
 bool mount_root_beneath(const struct mount *m, const struct location *at)
 {
-	size_t len = strlen(at->path);
 	struct location root;
 
 	return root_location(m, &root) >= 0 && root.dev == at->dev &&
-	       strncmp(root.path, at->path, len) == 0 &&
-	       (root.path[len] == '/' || root.path[len] == '\0');
+	       path_beneath(root.path, at->path);
 }
 
 /* The length of the option's name, if it is one that has layers; else 0. */
@@ -381,12 +393,11 @@ bool mounts_may_hang(const struct mounts *m, const char *path)
 	const struct mount *own = mounts_by_path(m, path);
 
 	for (size_t i = 0; i < m->n; i++) {
-		const char *target = m->v[i].target;
-		size_t len = strcmp(target, "/") == 0 ? 0 : strlen(target);
+		const struct mount *at = &m->v[i];
 
 		/* Without its root nothing of the system runs; as the mount itself it counts. */
-		if (strncmp(path, target, len) == 0 && (path[len] == '/' || path[len] == '\0') &&
-		    mount_may_hang(&m->v[i]) && (&m->v[i] == own || len > 0))
+		if (path_beneath(path, at->target) && mount_may_hang(at) &&
+		    (at == own || strcmp(at->target, "/") != 0))
 			return true;
 	}
 	return !own;

@@ -46,6 +46,12 @@ const struct mount *mounts_by_dev(const struct mounts *m, dev_t dev);
  * path or the longest part of its beginning. NULL if there is none. */
 const struct mount *mounts_by_path(const struct mounts *m, const char *path);
 
+/* Is the path `top`, or does it lie in it? */
+bool path_beneath(const char *path, const char *top);
+
+/* Is anything mounted at the path (unless strictly), or somewhere in it? */
+bool mounts_beneath(const struct mounts *m, const char *path, bool strictly);
+
 /* Where in its filesystem something is: the same through every mount of any part of it, in every
  * mount namespace. The path is empty for the filesystem's own root, and has no slash at its end. */
 struct location {

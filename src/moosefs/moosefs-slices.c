@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,22 +43,15 @@
 #define CHECK_EVERY (5 * USEC_PER_MSEC)
 #define STALL_SHORT USEC_PER_MSEC
 
-struct child {
-	uint32_t inode;
-	size_t name;      /* offset in the level's names */
-	uint64_t entries; /* it may go as a whole, and has so many; 0: it may not */
-};
-
 /* A directory on the way down. */
 struct level {
 	uint32_t inode;
-	uint64_t files, chunks; /* in it that are no directories, and of those */
-	bool stays;             /* something directly in it keeps it from going as a whole */
-	struct child *v;
-	size_t n, cap, at;
-	char *names;
-	size_t names_len, names_cap;
-	char name[256];
+	uint64_t files, chunks;  /* in it that are no directories, and of those */
+	bool stays;              /* something directly in it keeps it from going as a whole */
+	bool parts;              /* a directory in it may not go as a whole */
+	struct dirlist children; /* its directories; fresh: it may go as a whole, or is not known */
+	size_t at;               /* the one that is looked at */
+	uint64_t below;          /* entries of those that may go */
 };
 
 struct slices {
@@ -74,6 +68,7 @@ struct slices {
 	double list_usec, remove_usec; /* an entry costs the master; 0: not known */
 	uint64_t way_usec;             /* an answer takes at least */
 	uint64_t checked_usec;
+	union master_values answer;
 	int error; /* of the conversation: there is none any more */
 };
 
@@ -120,9 +115,17 @@ static uint32_t list_most(const struct slices *s)
 /* Keeps the error that ends the conversation. Returns r. */
 static int said(struct slices *s, int r)
 {
-	if (r == -EPROTO || r == -ETIMEDOUT || r == -EPIPE || r == -ENOMEM)
+	if (r < 0 && r != -EPERM && r != -ENOENT && r != -EACCES && r != -EIO)
 		s->error = r;
 	return r;
+}
+
+static int ask(struct slices *s, enum master_message type, uint32_t inode, uint32_t number,
+	       const char *name)
+{
+	const struct master_request q = { type, inode, number, name };
+
+	return said(s, moosefs_ask(s->m, &q, &s->answer));
 }
 
 static bool over(const struct slices *s)
@@ -133,43 +136,9 @@ static bool over(const struct slices *s)
 /* ---- levels -----------------------------------------------------------------------------------
  */
 
-static struct level *top(struct slices *s)
-{
-	return &s->levels[s->depth - 1];
-}
-
-static void level_clear(struct level *l)
-{
-	l->files = l->chunks = l->n = l->at = l->names_len = 0;
-	l->stays = false;
-}
-
-static void level_done(struct level *l)
-{
-	free(l->v);
-	free(l->names);
-	l->v = NULL;
-	l->names = NULL;
-	l->cap = l->names_cap = 0;
-	level_clear(l);
-}
-
 static size_t level_bytes(const struct level *l)
 {
-	return l->cap * sizeof(*l->v) + l->names_cap;
-}
-
-static int child_add(struct level *l, const struct moosefs_entry *e)
-{
-	size_t len = strlen(e->name) + 1;
-
-	if (array_reserve(&l->v, &l->cap, l->n + 1, sizeof(*l->v)) < 0 ||
-	    array_reserve(&l->names, &l->names_cap, l->names_len + len, 1) < 0)
-		return -ENOMEM;
-	memcpy(l->names + l->names_len, e->name, len);
-	l->v[l->n++] = (struct child){ .inode = e->inode, .name = l->names_len };
-	l->names_len += len;
-	return 0;
+	return l->children.cap * sizeof(*l->children.v) + l->children.arena_cap;
 }
 
 static int on_entry(const struct moosefs_entry *e, void *userdata)
@@ -177,7 +146,7 @@ static int on_entry(const struct moosefs_entry *e, void *userdata)
 	struct level *l = userdata;
 
 	if (e->is_directory)
-		return child_add(l, e);
+		return dirlist_add(&l->children, e->name, e->inode, DT_DIR);
 	l->files++;
 	l->chunks += e->chunks;
 	l->stays = l->stays || e->nlink > 1;
@@ -191,7 +160,8 @@ static void level_list(struct slices *s, struct level *l)
 	int n;
 
 	do {
-		level_clear(l);
+		dirlist_clear(&l->children);
+		l->files = l->chunks = l->stays = 0;
 		most = list_most(s);
 		n = said(s, moosefs_list(s->m, l->inode, most + 1, on_entry, l));
 		if (n < 0)
@@ -205,7 +175,7 @@ static void level_list(struct slices *s, struct level *l)
 		return;
 	}
 	note_kept(s, n < 0 ? "not to be listed" : "large directories");
-	level_done(l);
+	dirlist_done(&l->children);
 	l->stays = true;
 }
 
@@ -215,24 +185,15 @@ static void level_list(struct slices *s, struct level *l)
 /* True if something is mounted in the tree, or that cannot be told. */
 static bool has_mounts(const struct slices *s)
 {
-	char path[PATH_MAX + 1];
-	ssize_t len = fd_path(s->dirfd, path, sizeof(path));
+	char path[PATH_MAX + NAME_MAX + 2];
+	ssize_t len = fd_path(s->dirfd, path, PATH_MAX);
 	struct mounts mounts;
-	size_t name_len = strlen(s->root);
-	bool found = false;
+	bool found;
 
-	if (len < 0 || (size_t)len + 1 + name_len >= sizeof(path) ||
-	    mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+	if (len < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
 		return true;
-	if (len > 1)
-		path[len++] = '/';
-	memcpy(path + len, s->root, name_len + 1);
-	len += (ssize_t)name_len;
-	for (size_t i = 0; i < mounts.n && !found; i++) {
-		const char *t = mounts.v[i].target;
-
-		found = strncmp(t, path, (size_t)len) == 0 && (t[len] == '/' || t[len] == '\0');
-	}
+	(void)snprintf(path + len, sizeof(path) - (size_t)len, "%s%s", len > 1 ? "/" : "", s->root);
+	found = mounts_beneath(&mounts, path, /* strictly= */ false);
 	mounts_done(&mounts);
 	return found;
 }
@@ -242,7 +203,8 @@ static bool has_mounts(const struct slices *s)
 static bool in_place(struct slices *s)
 {
 	struct identity now;
-	uint32_t inode, in = s->parent;
+	const char *name = s->root;
+	uint32_t in = s->parent;
 
 	if (s->checked_usec && now_usec() < s->checked_usec + CHECK_EVERY)
 		return true;
@@ -257,11 +219,13 @@ static bool in_place(struct slices *s)
 	for (size_t i = 0; i < s->depth; i++) {
 		const struct level *l = &s->levels[i];
 
-		if (said(s, moosefs_lookup(s->m, in, l->name, &inode)) < 0 || inode != l->inode) {
+		if (ask(s, MASTER_LOOKUP, in, 0, name) < 0 || s->answer.inode != l->inode) {
 			note_kept(s, "moved");
 			return false;
 		}
-		in = inode;
+		in = l->inode;
+		if (i + 1 < s->depth)
+			name = dirlist_name(&l->children, &l->children.v[l->at]);
 	}
 	s->checked_usec = now_usec();
 	return true;
@@ -270,16 +234,18 @@ static bool in_place(struct slices *s)
 /* Directories of a slice that are still to be listed. */
 struct unlisted {
 	uint32_t *v;
-	size_t n, cap;
+	size_t n;
 	uint64_t entries, chunks;
 	bool linked;
 };
 
 static int unlisted_push(struct unlisted *u, uint32_t inode)
 {
-	if (array_reserve(&u->v, &u->cap, u->n + 1, sizeof(*u->v)) < 0)
+	uint32_t *v = array_add(&u->v, &u->n, sizeof(*v));
+
+	if (!v)
 		return -ENOMEM;
-	u->v[u->n++] = inode;
+	*v = inode;
 	return 0;
 }
 
@@ -318,45 +284,28 @@ static bool marked_right(struct slices *s, uint32_t inode, uint64_t entries)
 	       u.entries + u.chunks <= slice_most(s);
 }
 
-/* After a stall the master serves other clients for as long. They do not notice a short one: there
- * is room for them between any two requests. */
-static void cooldown(const struct slices *s)
-{
-	uint64_t took = moosefs_took_usec(s->m);
-
-	if (took > STALL_SHORT)
-		(void)usleep((useconds_t)MIN(took, s->j->o.stall_usec));
-}
-
-/* What stays is to be as it was. */
-static void unmark(struct slices *s, uint32_t inode)
-{
-	uint64_t n;
-
-	if (s->error == 0)
-		(void)said(s, moosefs_mark(s->m, inode, false, &n));
-	if (s->error < 0)
-		s->j->unsliced = "no more answers from the master: marks of a snapshot may stay";
-}
-
 /* Marks, lists once more, and removes. Returns 0 or a negative errno. */
 static int slice_take(struct slices *s, uint32_t parent, const char *name, uint32_t inode,
 		      const struct moosefs_census *c)
 {
 	bool was = c->marked == c->entries; /* it is a snapshot */
-	uint64_t marked = c->marked;
-	uint32_t now = 0;
-	int r = was ? 0 : said(s, moosefs_mark(s->m, inode, true, &marked));
+	int r = was ? 0 : ask(s, MASTER_MARK, inode, /* mark */ 1, NULL);
+	uint64_t marked = was ? c->marked : s->answer.changed;
 
 	if (r >= 0) {
 		gate("marked", name);
 		r = -ESTALE;
 		if (marked == c->entries && marked_right(s, inode, c->entries) && in_place(s) &&
-		    said(s, moosefs_lookup(s->m, parent, name, &now)) >= 0 && now == inode)
-			r = over(s) ? -ECANCELED : said(s, moosefs_remove(s->m, parent, name));
+		    ask(s, MASTER_LOOKUP, parent, 0, name) >= 0 && s->answer.inode == inode)
+			r = over(s) ? -ECANCELED : ask(s, MASTER_REMOVE, parent, 0, name);
 	}
-	if (r < 0 && !was)
-		unmark(s, inode);
+	if (r >= 0 || was)
+		return r;
+	/* What stays is to be as it was. */
+	if (s->error == 0)
+		(void)ask(s, MASTER_MARK, inode, /* unmark */ 0, NULL);
+	if (s->error < 0)
+		s->j->unsliced = "no more answers from the master: marks of a snapshot may stay";
 	return r;
 }
 
@@ -364,9 +313,11 @@ static int slice_take(struct slices *s, uint32_t parent, const char *name, uint3
 static bool slice_remove(struct slices *s, uint32_t parent, const char *name, uint32_t inode)
 {
 	struct moosefs_census c;
+	uint64_t took;
 
-	if (over(s) || !in_place(s) || said(s, moosefs_census(s->m, inode, &c)) < 0)
+	if (over(s) || !in_place(s) || ask(s, MASTER_CENSUS, inode, 0, NULL) < 0)
 		return false;
+	c = s->answer.census;
 	if (c.kept > 0 || c.entries > slice_most(s)) {
 		note_kept(s, c.kept > 0 ? "undeletable files" : "large directories");
 		return false;
@@ -380,7 +331,11 @@ static bool slice_remove(struct slices *s, uint32_t parent, const char *name, ui
 	stat_add(&s->j->stats.entries, c.entries);
 	stat_add(&s->j->stats.dirs, c.directories);
 	stat_add(&s->j->stats.sliced, c.entries);
-	cooldown(s);
+	/* After a stall the master serves other clients for as long. They do not notice a short
+	 * one: there is room for them between any two requests. */
+	took = moosefs_took_usec(s->m);
+	if (took > STALL_SHORT)
+		(void)usleep((useconds_t)MIN(took, s->j->o.stall_usec));
 	job_progress(s->j, /* last= */ false);
 	return true;
 }
@@ -389,7 +344,7 @@ static bool slice_remove(struct slices *s, uint32_t parent, const char *name, ui
  */
 
 /* Begins with a directory. False if it lies too deep. */
-static bool enter(struct slices *s, uint32_t inode, const char *name)
+static bool enter(struct slices *s, uint32_t inode)
 {
 	struct level *l;
 
@@ -398,48 +353,35 @@ static bool enter(struct slices *s, uint32_t inode, const char *name)
 		return false;
 	}
 	l = &s->levels[s->depth++];
-	l->inode = inode;
-	memcpy(l->name, name, strlen(name) + 1);
+	*l = (struct level){ .inode = inode };
 	s->checked_usec = 0; /* another way down */
 	level_list(s, l);
 	s->held_bytes += level_bytes(l);
 	return true;
 }
 
-/* Removes what of a directory may go as a whole. Returns true if nothing else is in it. */
-static bool children_remove(struct slices *s, struct level *l)
-{
-	bool all = true;
-
-	for (size_t i = 0; i < l->n; i++) {
-		const struct child *c = &l->v[i];
-
-		all = (c->entries > 0 && slice_remove(s, l->inode, l->names + c->name, c->inode)) &&
-		      all;
-	}
-	return all;
-}
-
 /* All of the current directory has been listed. Returns how many entries may go as a whole with
  * it; of what may not, it removes the parts that may. */
 static uint64_t leave(struct slices *s)
 {
-	struct level *l = top(s);
-	uint64_t own = 1 + l->files + l->chunks, all = own;
+	struct level *l = &s->levels[s->depth - 1];
+	uint64_t own = 1 + l->files + l->chunks, all = own + l->below;
 	bool whole = !l->stays;
 
-	for (size_t i = 0; i < l->n; i++) {
-		whole = whole && l->v[i].entries > 0;
-		all += l->v[i].entries;
-	}
-	if (!whole || all > slice_most(s)) {
-		whole = children_remove(s, l) && !l->stays;
+	if (l->stays || l->parts || all > slice_most(s)) {
+		for (size_t i = 0; i < l->children.n; i++) {
+			const struct dentry *d = &l->children.v[i];
+			const char *name = dirlist_name(&l->children, d);
+
+			if (!d->fresh || !slice_remove(s, l->inode, name, (uint32_t)d->ino))
+				whole = false;
+		}
 		all = own;
 	}
 	if (all > slice_most(s))
 		note_kept(s, l->chunks > l->files ? "large files" : "large directories");
 	s->held_bytes -= level_bytes(l);
-	level_done(l);
+	dirlist_done(&l->children);
 	s->depth--;
 	s->checked_usec = 0;
 	return whole && all <= slice_most(s) ? all : 0;
@@ -451,21 +393,23 @@ static bool tree_remove(struct slices *s)
 	struct identity now;
 	uint64_t entries = 0;
 
-	if (!enter(s, (uint32_t)s->id.ino, s->root))
-		return false;
+	(void)enter(s, (uint32_t)s->id.ino);
 	while (s->depth > 0 && !over(s)) {
-		struct level *l = top(s);
-		struct child *c = &l->v[l->at];
+		struct level *l = &s->levels[s->depth - 1];
 
-		if (l->at < l->n && enter(s, c->inode, l->names + c->name))
+		if (l->at < l->children.n && enter(s, (uint32_t)l->children.v[l->at].ino))
 			continue;
-		if (l->at < l->n) {
-			l->at++;
-			continue;
+		if (l->at == l->children.n) {
+			entries = leave(s);
+			if (s->depth == 0)
+				break;
+			l = &s->levels[s->depth - 1];
+		} else {
+			entries = 0; /* not entered */
 		}
-		entries = leave(s);
-		if (s->depth > 0)
-			top(s)->v[top(s)->at++].entries = entries;
+		l->below += entries;
+		l->children.v[l->at++].fresh = entries > 0;
+		l->parts = l->parts || entries == 0;
 	}
 	if (over(s) || entries == 0 || !slice_remove(s, s->parent, s->root, (uint32_t)s->id.ino))
 		return false;
@@ -508,7 +452,7 @@ void moosefs_slices(struct engine_job *j, const struct root_group *g, struct dir
 		names->n = n;
 	}
 	for (size_t i = 0; s.levels && i < LEVELS_MOST; i++)
-		level_done(&s.levels[i]);
+		dirlist_done(&s.levels[i].children);
 	free(s.levels);
 	if (s.dirfd != g->dirfd)
 		fd_closep(&s.dirfd);

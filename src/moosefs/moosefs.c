@@ -174,7 +174,7 @@ struct moosefs *moosefs_close(struct moosefs *m)
 
 struct listing {
 	uint32_t most, n;
-	int (*each)(const struct moosefs_entry *e, void *userdata);
+	moosefs_entry_t each;
 	void *userdata;
 };
 
@@ -209,7 +209,7 @@ static int entries_take(struct wire_in *in, struct listing *l)
 		if (in->error || ++l->n > l->most || e.name[0] == '\0' || strchr(e.name, '/') ||
 		    strlen(e.name) > NAME_MAX)
 			return -EPROTO;
-		r = l->each ? l->each(&e, l->userdata) : 0;
+		r = l->each(&e, l->userdata);
 		if (r < 0)
 			return r;
 	}
@@ -217,22 +217,24 @@ static int entries_take(struct wire_in *in, struct listing *l)
 }
 
 /* Takes what DONE says. Returns 0 or a negative errno. */
-static int done_take(struct moosefs *m, uint64_t *values, unsigned n_values)
+static int done_take(struct moosefs *m, union master_values *ret)
 {
 	uint64_t error = wire_get_most(&m->in, 4095), took = wire_get(&m->in);
+	union master_values values;
 
-	assert(n_values <= MASTER_VALUES);
-	for (unsigned i = 0; error == 0 && i < n_values; i++)
-		values[i] = wire_get(&m->in);
+	for (size_t i = 0; error == 0 && i < ELEMENTSOF(values.v); i++)
+		values.v[i] = wire_get(&m->in);
 	if (wire_end(&m->in) < 0)
 		return -EPROTO;
 	m->took_usec = took;
+	if (error == 0)
+		*ret = values;
 	return -(int)error;
 }
 
 /* Sends the request that was put, and takes the answer: its values, and entries if there is a
  * listing. Returns 0 or a negative errno. */
-static int ask(struct moosefs *m, uint64_t *values, unsigned n_values, struct listing *l)
+static int ask(struct moosefs *m, union master_values *ret, struct listing *l)
 {
 	uint64_t until = now_usec() + m->patience_usec + GRACE;
 	int r;
@@ -248,24 +250,17 @@ static int ask(struct moosefs *m, uint64_t *values, unsigned n_values, struct li
 			r = receive(m, until);
 	}
 	if (r >= 0)
-		r = m->in.type == MASTER_DONE ? done_take(m, values, n_values) : -EPROTO;
+		r = m->in.type == MASTER_DONE ? done_take(m, ret) : -EPROTO;
 	/* What the master itself refuses does not end the conversation. */
 	if (r != -EPERM && r != -ENOENT && r != -EACCES && r != -EIO)
 		m->error = r;
 	return r;
 }
 
-/* Begins a request about an inode. */
-static struct wire_out *begin(struct moosefs *m, enum master_message type, uint32_t inode)
-{
-	wire_begin(&m->out, type, 0);
-	wire_put(&m->out, inode);
-	return &m->out;
-}
-
 int moosefs_connect(struct moosefs *m, int fd)
 {
 	uint8_t info[MASTERINFO_BYTES];
+	union master_values none;
 	int r = masterinfo_read(fd, info);
 
 	if (r < 0)
@@ -274,7 +269,7 @@ int moosefs_connect(struct moosefs *m, int fd)
 	wire_put_string(&m->out, RECLAIM_VERSION);
 	wire_put_bytes(&m->out, info, sizeof(info));
 	m->patience_usec = MASTER_PATIENCE_CONNECT + MASTER_PATIENCE_FIRST;
-	r = ask(m, NULL, 0, NULL);
+	r = ask(m, &none, NULL);
 	m->patience_usec = MASTER_PATIENCE;
 	return r;
 }
@@ -301,74 +296,31 @@ uint64_t moosefs_took_usec(const struct moosefs *m)
 	return m->took_usec;
 }
 
-int moosefs_lookup(struct moosefs *m, uint32_t directory, const char *name, uint32_t *ret)
+static void request_put(struct moosefs *m, const struct master_request *q)
 {
-	uint64_t inode = 0;
-	int r;
-
-	wire_put_string(begin(m, MASTER_LOOKUP, directory), name);
-	r = ask(m, &inode, 1, NULL);
-	if (r >= 0 && inode > UINT32_MAX)
-		r = m->error = -EPROTO;
-	if (r >= 0)
-		*ret = (uint32_t)inode;
-	return r;
+	wire_begin(&m->out, q->type, 0);
+	wire_put(&m->out, q->inode);
+	wire_put(&m->out, q->number);
+	wire_put_string(&m->out, q->name ? q->name : "");
 }
 
-int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most,
-		 int (*each)(const struct moosefs_entry *e, void *userdata), void *userdata)
+int moosefs_ask(struct moosefs *m, const struct master_request *q, union master_values *ret)
+{
+	assert(q->type != MASTER_LIST);
+	request_put(m, q);
+	return ask(m, ret, NULL);
+}
+
+int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most, moosefs_entry_t each,
+		 void *userdata)
 {
 	struct listing l = { .most = most, .each = each, .userdata = userdata };
-	uint64_t n = 0;
+	union master_values values;
 	int r;
 
-	wire_put(begin(m, MASTER_LIST, directory), most);
-	r = ask(m, &n, 1, &l);
-	if (r >= 0 && n != l.n)
+	request_put(m, &(struct master_request){ MASTER_LIST, directory, most, NULL });
+	r = ask(m, &values, &l);
+	if (r >= 0 && values.listed != l.n)
 		r = m->error = -EPROTO;
 	return r < 0 ? r : (int)l.n;
-}
-
-int moosefs_census(struct moosefs *m, uint32_t inode, struct moosefs_census *ret)
-{
-	uint64_t v[4] = { 0 };
-	int r;
-
-	(void)begin(m, MASTER_CENSUS, inode);
-	r = ask(m, v, ELEMENTSOF(v), NULL);
-	if (r >= 0)
-		*ret = (struct moosefs_census){ v[0], v[1], v[2], v[3] };
-	return r;
-}
-
-int moosefs_mark(struct moosefs *m, uint32_t inode, bool snapshot, uint64_t *ret)
-{
-	wire_put(begin(m, MASTER_MARK, inode), snapshot);
-	return ask(m, ret, 1, NULL);
-}
-
-int moosefs_remove(struct moosefs *m, uint32_t directory, const char *name)
-{
-	wire_put_string(begin(m, MASTER_REMOVE, directory), name);
-	return ask(m, NULL, 0, NULL);
-}
-
-int moosefs_trash_time(struct moosefs *m, uint32_t inode, uint64_t *ret_seconds)
-{
-	(void)begin(m, MASTER_TRASH_TIME, inode);
-	return ask(m, ret_seconds, 1, NULL);
-}
-
-int moosefs_backlog(struct moosefs *m, uint64_t *ret_trash_bytes, uint64_t *ret_open_bytes)
-{
-	uint64_t v[2] = { 0 };
-	int r;
-
-	wire_begin(&m->out, MASTER_BACKLOG, 0);
-	r = ask(m, v, ELEMENTSOF(v), NULL);
-	if (r < 0)
-		return r;
-	*ret_trash_bytes = v[0];
-	*ret_open_bytes = v[1];
-	return 0;
 }

@@ -43,28 +43,12 @@ struct moosefs *moosefs_close(struct moosefs *m);
 /* µs that the master's last answer took, way included. */
 uint64_t moosefs_took_usec(const struct moosefs *m);
 
-/* The inode of the entry `name` of a directory. */
-int moosefs_lookup(struct moosefs *m, uint32_t directory, const char *name, uint32_t *ret_inode);
+/* Asks anything but for a list; see master-protocol.h. *ret is the part of that question. */
+int moosefs_ask(struct moosefs *m, const struct master_request *q, union master_values *ret);
 
 /* Lists a directory, `most` entries at most, "." and ".." left out: the master does nothing else
- * meanwhile. Returns how many there were, or -EPROTO if there were more. `each` may be NULL; its
- * error ends the conversation, too. */
-int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most,
-		 int (*each)(const struct moosefs_entry *e, void *userdata), void *userdata);
-
-/* What is in a tree, its own directory included. */
-int moosefs_census(struct moosefs *m, uint32_t inode, struct moosefs_census *ret);
-
-/* Marks a tree as a snapshot, or takes the mark away. *ret is how many entries have it now (or have
- * it not), without those that the master refuses to change. */
-int moosefs_mark(struct moosefs *m, uint32_t inode, bool snapshot, uint64_t *ret);
-
-/* Removes a tree all of whose entries have the mark, at once and past the trash; -EPERM if one has
- * it not. */
-int moosefs_remove(struct moosefs *m, uint32_t directory, const char *name);
-
-/* For how many seconds the trash keeps what is deleted of the files made here from now on. */
-int moosefs_trash_time(struct moosefs *m, uint32_t inode, uint64_t *ret_seconds);
-
-/* Bytes of all files in the trash, and of those that are deleted but open. */
-int moosefs_backlog(struct moosefs *m, uint64_t *ret_trash_bytes, uint64_t *ret_open_bytes);
+ * meanwhile. Returns how many there were, or -EPROTO if there were more. The error of `each` ends
+ * the conversation, too. */
+typedef int (*moosefs_entry_t)(const struct moosefs_entry *e, void *userdata);
+int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most, moosefs_entry_t each,
+		 void *userdata);

@@ -9,10 +9,19 @@
 
 void keeping_of_moosefs(struct moosefs *m, uint64_t inode, struct keeping *ret)
 {
+	struct master_request q = { .type = MASTER_TRASH_TIME, .inode = (uint32_t)inode };
+	union master_values trash, all;
+
 	*ret = (struct keeping){ 0 };
-	ret->has_trash = inode <= UINT32_MAX &&
-			 moosefs_trash_time(m, (uint32_t)inode, &ret->trash_seconds) >= 0 &&
-			 moosefs_backlog(m, &ret->trash_bytes, &ret->open_bytes) >= 0;
+	if (inode > UINT32_MAX || moosefs_ask(m, &q, &trash) < 0)
+		return;
+	q = (struct master_request){ .type = MASTER_BACKLOG };
+	if (moosefs_ask(m, &q, &all) < 0)
+		return;
+	*ret = (struct keeping){ .has_trash = true,
+				 .trash_seconds = trash.trash_seconds,
+				 .trash_bytes = all.backlog.trash_bytes,
+				 .open_bytes = all.backlog.open_bytes };
 }
 
 void keeping_of_cephfs(int fd, struct keeping *ret)

@@ -266,14 +266,13 @@ static int add_location(struct protect *p, const char *path, bool content, const
 /* What is mounted in a directory belongs to its content, also where it is mounted once more. */
 static int add_mounts(struct protect *p, const char *path, const char *reason)
 {
-	size_t len = strlen(path);
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < p->mounts.n; i++) {
 		const struct mount *m = &p->mounts.v[i];
 		struct location at;
 
-		if (strncmp(m->target, path, len) == 0 && m->target[len] == '/' &&
+		if (path_beneath(m->target, path) && strcmp(m->target, path) != 0 &&
 		    mount_location(m, m->target, &at) >= 0)
 			r = locations_add(&p->locations, &at, true, reason);
 	}
@@ -551,20 +550,6 @@ static bool is_pseudo(const char *fstype)
 	for (size_t i = 0; i < ELEMENTSOF(pseudo_filesystems); i++)
 		if (strcmp(fstype, pseudo_filesystems[i]) == 0)
 			return true;
-	return false;
-}
-
-/* Is a filesystem mounted at this path, or anywhere beneath it? */
-static bool mounts_beneath(const struct mounts *mounts, const char *path, bool strictly)
-{
-	size_t len = strcmp(path, "/") == 0 ? 0 : strlen(path);
-
-	for (size_t i = 0; i < mounts->n; i++) {
-		const char *t = mounts->v[i].target;
-
-		if (strncmp(t, path, len) == 0 && (t[len] == '/' || (t[len] == '\0' && !strictly)))
-			return true;
-	}
 	return false;
 }
 

@@ -33,15 +33,13 @@ static int subvolume_id(int fd, uint64_t *ret)
 enum mounted { MOUNTED_NOT, MOUNTED_INSIDE, MOUNTED_ITSELF };
 
 /* What a mount has to do with the subvolume of this id, which is open at this path. */
-static enum mounted mount_concerns(const struct mount *m, const char *path, size_t len, uint64_t id)
+static enum mounted mount_concerns(const struct mount *m, const char *path, uint64_t id)
 {
 	_cleanup_free_ char *subvolume = mount_value(m, "subvolid");
 
 	if (subvolume && strtoull(subvolume, NULL, 10) == id)
 		return MOUNTED_ITSELF;
-	if (strncmp(m->target, path, len) == 0 && (m->target[len] == '/' || m->target[len] == '\0'))
-		return MOUNTED_INSIDE;
-	return MOUNTED_NOT;
+	return path_beneath(m->target, path) ? MOUNTED_INSIDE : MOUNTED_NOT;
 }
 
 /* Destroying a subvolume detaches whatever is mounted in it: that is left to the walk, which stops
@@ -51,15 +49,14 @@ static enum mounted mounted(int fd)
 {
 	struct mounts mounts;
 	char path[PATH_MAX + 1];
-	ssize_t len = fd_path(fd, path, sizeof(path));
 	enum mounted found = MOUNTED_NOT;
 	uint64_t id = 0;
 
-	if (len < 0 || subvolume_id(fd, &id) < 0 ||
+	if (fd_path(fd, path, sizeof(path)) < 0 || subvolume_id(fd, &id) < 0 ||
 	    mounts_read(&mounts, "/proc/self/mountinfo") < 0)
 		return MOUNTED_INSIDE;
 	for (size_t i = 0; i < mounts.n; i++)
-		found = MAX(found, mount_concerns(&mounts.v[i], path, (size_t)len, id));
+		found = MAX(found, mount_concerns(&mounts.v[i], path, id));
 	mounts_done(&mounts);
 	return found;
 }

@@ -25,17 +25,8 @@ struct service {
 	struct master *master;
 	struct wire_in in;
 	struct wire_out out;
-	uint64_t values[MASTER_VALUES];
-	unsigned n_values;
+	union master_values values;
 };
-
-/* From here on bytes of the network are read. */
-static int confine(void)
-{
-	int r = landlock_restrict_proxy();
-
-	return r < 0 ? r : seccomp_restrict_moosefs();
-}
 
 static int serve_open(struct service *s)
 {
@@ -47,8 +38,11 @@ static int serve_open(struct service *s)
 	if (r < 0 || strcmp(version, RECLAIM_VERSION) != 0 || len != MASTERINFO_BYTES || s->master)
 		return -EBADMSG;
 	r = master_connect(&s->master, info);
+	/* From here on bytes of the network are read. */
 	if (r >= 0)
-		r = confine();
+		r = landlock_restrict_proxy();
+	if (r >= 0)
+		r = seccomp_restrict_moosefs();
 	return r < 0 ? r : master_register(s->master, info);
 }
 
@@ -69,82 +63,22 @@ static int on_entry(const struct moosefs_entry *e, void *userdata)
 	return r;
 }
 
-static int serve_list(struct service *s, uint32_t directory, uint32_t most)
-{
-	int n, r;
-
-	wire_begin(&s->out, MASTER_ENTRIES, 0);
-	n = master_list(s->master, directory, most, on_entry, s);
-	r = wire_post(MASTER_FD, &s->out);
-	if (n < 0 || r < 0)
-		return n < 0 ? n : r;
-	s->values[0] = (uint64_t)n;
-	s->n_values = 1;
-	return 0;
-}
-
-/* The name in a request; NULL if there is none that could be one. */
-static const char *get_name(struct service *s)
-{
-	const char *name = wire_get_string(&s->in);
-
-	return strlen(name) <= NAME_MAX ? name : NULL;
-}
-
-static int serve_census(struct service *s, uint32_t inode)
-{
-	struct moosefs_census c = { 0 };
-	int r = master_census(s->master, inode, &c);
-
-	s->values[0] = c.entries;
-	s->values[1] = c.directories;
-	s->values[2] = c.kept;
-	s->values[3] = c.marked;
-	s->n_values = 4;
-	return r;
-}
-
-/* A request about an inode that came as a whole. */
 static int serve_request(struct service *s)
 {
-	enum master_message type = s->in.type;
-	bool has_inode = type != MASTER_BACKLOG;
-	uint32_t inode = has_inode ? (uint32_t)wire_get_most(&s->in, UINT32_MAX) : 0;
-	uint32_t most = type == MASTER_LIST ? (uint32_t)wire_get_most(&s->in, INT_MAX - 2) : 0;
-	bool on = type == MASTER_MARK && wire_get_most(&s->in, 1);
-	const char *name = type == MASTER_LOOKUP || type == MASTER_REMOVE ? get_name(s) : "";
-	int r = wire_end(&s->in);
-	uint32_t found = 0;
+	struct master_request q = { .type = s->in.type };
+	int r, posted = 0;
 
-	if (r < 0 || !name || !s->master)
+	q.inode = (uint32_t)wire_get_most(&s->in, UINT32_MAX);
+	q.number = (uint32_t)wire_get_most(&s->in, INT_MAX - 2);
+	q.name = wire_get_string(&s->in);
+	if (wire_end(&s->in) < 0 || q.type < MASTER_LOOKUP || q.type > MASTER_BACKLOG ||
+	    strlen(q.name) > NAME_MAX || !s->master)
 		return -EBADMSG;
-	switch (type) {
-	case MASTER_LOOKUP:
-		r = master_lookup(s->master, inode, name, &found);
-		s->values[0] = found;
-		s->n_values = 1;
-		return r;
-	case MASTER_LIST:
-		return serve_list(s, inode, most);
-	case MASTER_CENSUS:
-		return serve_census(s, inode);
-	case MASTER_MARK:
-		s->n_values = 1;
-		return master_mark(s->master, inode, on, &s->values[0]);
-	case MASTER_REMOVE:
-		return master_remove(s->master, inode, name);
-	case MASTER_TRASH_TIME:
-		s->n_values = 1;
-		return master_trash_time(s->master, inode, &s->values[0]);
-	case MASTER_BACKLOG:
-		s->n_values = 2;
-		return master_backlog(s->master, &s->values[0], &s->values[1]);
-	case MASTER_OPEN:
-	case MASTER_ENTRIES:
-	case MASTER_DONE:
-		break;
-	}
-	return -EBADMSG;
+	wire_begin(&s->out, MASTER_ENTRIES, 0);
+	r = master_ask(s->master, &q, &s->values, on_entry, s);
+	if (q.type == MASTER_LIST)
+		posted = wire_post(MASTER_FD, &s->out);
+	return r < 0 ? r : posted;
 }
 
 /* Serves one request. Returns 0 or the negative errno that ends the process. */
@@ -154,13 +88,13 @@ static int serve_one(struct service *s)
 
 	if (r <= 0)
 		return r < 0 ? r : -EPIPE;
-	s->n_values = 0;
+	s->values = (union master_values){ .v = { 0 } };
 	error = s->in.type == MASTER_OPEN ? serve_open(s) : serve_request(s);
 	wire_begin(&s->out, MASTER_DONE, 0);
 	wire_put(&s->out, (uint64_t)-error);
 	wire_put(&s->out, s->master ? master_took_usec(s->master) : 0);
-	for (unsigned i = 0; error == 0 && i < s->n_values; i++)
-		wire_put(&s->out, s->values[i]);
+	for (size_t i = 0; error == 0 && i < ELEMENTSOF(s->values.v); i++)
+		wire_put(&s->out, s->values.v[i]);
 	r = wire_post(MASTER_FD, &s->out);
 	return error == -EBADMSG ? error : r;
 }

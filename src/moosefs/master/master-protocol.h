@@ -4,14 +4,16 @@
  * process that started it. One request at a time; OPEN is the first one, and must succeed. Numbers
  * and names are those of the functions in moosefs/moosefs.h.
  *
- *   request      content                                    answers
- *   OPEN         RECLAIM_VERSION, bytes of .masterinfo      DONE
+ *   request      its struct master_request                  answers, with their union master_values
  *   LOOKUP       directory, name                            DONE: inode
- *   LIST         directory, most                            ENTRIES, DONE: how many
- *   CENSUS       inode                                      DONE: entries, directories, kept,
- * marked MARK         inode, snapshot                            DONE: how many REMOVE directory,
- * name                            DONE TRASH_TIME   inode DONE: seconds BACKLOG DONE: trash, open
+ *   LIST         directory, number: of entries at most      ENTRIES, DONE: listed
+ *   CENSUS       inode                                      DONE: census
+ *   MARK         inode, number: 1 to mark, 0 to unmark      DONE: changed
+ *   REMOVE       directory, name                            DONE
+ *   TRASH_TIME   inode                                      DONE: trash_seconds
+ *   BACKLOG                                                 DONE: backlog
  *
+ *   OPEN         RECLAIM_VERSION, bytes of .masterinfo      DONE
  *   ENTRIES      n * (inode, links, chunks, is a directory, name)
  *   DONE         errno or 0, µs that the master's answer took, values if the errno is 0 */
 #pragma once
@@ -37,8 +39,6 @@ enum master_message {
 	MASTER_DONE,
 };
 
-#define MASTER_VALUES 4 /* of one answer */
-
 /* The size of .masterinfo: address, port, session and version. */
 #define MASTERINFO_BYTES 14
 
@@ -62,4 +62,26 @@ struct moosefs_census {
 	uint64_t entries, directories;
 	uint64_t kept;   /* of those, undeletable, immutable or append-only */
 	uint64_t marked; /* of those, as a snapshot */
+};
+
+/* What is not in the table above is 0 and "". */
+struct master_request {
+	enum master_message type;
+	uint32_t inode, number;
+	const char *name;
+};
+
+/* "." and ".." are not listed. A tree is marked as a snapshot, but for what the master refuses to
+ * change: `changed` is how many entries have the mark now, or have it not. Removed, at once and
+ * past the trash, is only a tree all of whose entries have it; else -EPERM. */
+union master_values {
+	uint64_t inode, listed, changed;
+	struct moosefs_census census;
+	uint64_t trash_seconds; /* that it keeps what is deleted of the files made here from now on
+				 */
+	struct {
+		uint64_t trash_bytes; /* of all files in the trash, */
+		uint64_t open_bytes;  /* and of those that are deleted but open */
+	} backlog;
+	uint64_t v[4];
 };

@@ -15,19 +15,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/fd.h"
 #include "base/macros.h"
 
 enum {
 	SAY_NOTHING = 0, /* sent now and then while an answer takes long */
 	SAY_REGISTER = 400,
-	SAY_STATFS = 402,
-	SAY_LOOKUP = 406,
-	SAY_READDIR = 428,
-	SAY_GETTRASHTIME = 442,
-	SAY_SNAPSHOT = 468,
-	SAY_GETEATTR = 472,
-	SAY_SETEATTR = 474,
+};
+
+static const uint32_t says[] = {
+	[MASTER_LOOKUP] = 406,  [MASTER_LIST] = 428,   [MASTER_CENSUS] = 472,
+	[MASTER_MARK] = 474,    [MASTER_REMOVE] = 468, [MASTER_TRASH_TIME] = 442,
+	[MASTER_BACKLOG] = 402,
 };
 
 /* What tools introduce themselves with. */
@@ -71,25 +71,19 @@ struct master {
 /* ---- numbers in messages ----------------------------------------------------------------------
  */
 
-static void put8(struct master *m, uint8_t v)
+static void put_bytes(struct master *m, const void *data, size_t len)
 {
-	assert(m->out_len < sizeof(m->out));
-	m->out[m->out_len++] = v;
+	assert(m->out_len + len <= sizeof(m->out));
+	memcpy(m->out + m->out_len, data, len);
+	m->out_len += len;
 }
 
-static void put32(struct master *m, uint32_t v)
+/* A number of so many bytes. */
+static void put(struct master *m, size_t bytes, uint64_t v)
 {
-	uint32_t be = htobe32(v);
+	uint64_t be = htobe64(v << (8 * (sizeof(v) - bytes)));
 
-	assert(m->out_len + sizeof(be) <= sizeof(m->out));
-	memcpy(m->out + m->out_len, &be, sizeof(be));
-	m->out_len += sizeof(be);
-}
-
-static void put64(struct master *m, uint64_t v)
-{
-	put32(m, (uint32_t)(v >> 32));
-	put32(m, (uint32_t)v);
+	put_bytes(m, &be, bytes);
 }
 
 /* A component. */
@@ -97,47 +91,40 @@ static void put_name(struct master *m, const char *name)
 {
 	size_t len = strlen(name);
 
-	assert(len <= NAME_MAX && m->out_len + 1 + len <= sizeof(m->out));
-	put8(m, (uint8_t)len);
-	memcpy(m->out + m->out_len, name, len);
-	m->out_len += len;
+	assert(len <= NAME_MAX);
+	put(m, 1, len);
+	put_bytes(m, name, len);
 }
 
 /* Who asks: root, and root's group. The master looks at permissions as if it were so. */
 static void put_root(struct master *m)
 {
-	put32(m, 0);
-	put32(m, 1);
-	put32(m, 0);
+	put(m, 4, 0);
+	put(m, 4, 1);
+	put(m, 4, 0);
 }
 
-/* Beyond the end there are zeros, and `at` lies beyond len: see complete(). */
-static const uint8_t *get(struct master *m, size_t n)
+/* Beyond the end there are zeros, and `at` lies beyond len: see values_get(). */
+static const uint8_t *get_bytes(struct master *m, size_t n)
 {
 	static const uint8_t zeros[256];
+
+	assert(n <= sizeof(zeros));
 	m->at += n;
 	return m->at <= m->len ? m->in + m->at - n : zeros;
 }
 
-static uint32_t get32(struct master *m)
+static uint64_t number_at(const uint8_t *p, size_t bytes)
 {
-	uint32_t be;
+	uint64_t be = 0;
 
-	memcpy(&be, get(m, sizeof(be)), sizeof(be));
-	return be32toh(be);
+	memcpy(&be, p, bytes);
+	return be64toh(be) >> (8 * (sizeof(be) - bytes));
 }
 
-static uint64_t get64(struct master *m)
+static uint64_t get(struct master *m, size_t bytes)
 {
-	uint64_t high = get32(m);
-
-	return high << 32 | get32(m);
-}
-
-/* Was there all that was read from the answer, and no more? */
-static int complete(const struct master *m)
-{
-	return m->at == m->len ? 0 : -EPROTO;
+	return number_at(get_bytes(m, bytes), bytes);
 }
 
 /* ---- the conversation -------------------------------------------------------------------------
@@ -184,22 +171,6 @@ static int receive_all(struct master *m, void *data, size_t len)
 	return 0;
 }
 
-static int answer_room(struct master *m, size_t len)
-{
-	uint8_t *bigger;
-
-	if (len > ANSWER_MOST)
-		return -EPROTO;
-	if (len <= m->cap)
-		return 0;
-	bigger = realloc(m->in, len);
-	if (!bigger)
-		return -ENOMEM;
-	m->in = bigger;
-	m->cap = len;
-	return 0;
-}
-
 /* Receives the answer of this type, past any nothing. */
 static int answer(struct master *m, uint32_t type)
 {
@@ -209,19 +180,15 @@ static int answer(struct master *m, uint32_t type)
 	do {
 		r = now_usec() < m->until_usec ? receive_all(m, head, sizeof(head)) : -ETIMEDOUT;
 		m->len = be32toh(head[1]);
+		if (r >= 0 && m->len > ANSWER_MOST)
+			r = -EPROTO;
 		if (r >= 0)
-			r = answer_room(m, m->len);
+			r = array_reserve(&m->in, &m->cap, m->len, 1);
 		if (r >= 0)
 			r = receive_all(m, m->in, m->len);
 	} while (r >= 0 && be32toh(head[0]) == SAY_NOTHING);
 	m->at = 0;
 	return r < 0 ? r : be32toh(head[0]) == type ? 0 : -EPROTO;
-}
-
-static void begin(struct master *m)
-{
-	m->out_len = 2 * sizeof(uint32_t);
-	put32(m, ++m->number);
 }
 
 static int exchange(struct master *m, uint32_t type)
@@ -243,7 +210,7 @@ static int exchange(struct master *m, uint32_t type)
 }
 
 /* The master's errors that are told apart here. */
-static int status_errno(uint8_t status)
+static int status_errno(uint64_t status)
 {
 	switch (status) {
 	case 0:
@@ -259,21 +226,6 @@ static int status_errno(uint8_t status)
 	}
 }
 
-/* Asks what has been put, and waits for the answer, whose bytes behind its number are then read. */
-static int ask(struct master *m, uint32_t type)
-{
-	int r = exchange(m, type);
-
-	if (r < 0)
-		return r;
-	if (get32(m) != m->number || m->at > m->len)
-		return m->error = -EPROTO;
-	if (m->len != m->at + 1)
-		return 0;
-	/* Where success has nothing more to say, it is the status 0. */
-	return status_errno(*get(m, 1));
-}
-
 uint64_t master_took_usec(const struct master *m)
 {
 	return m->took_usec;
@@ -282,11 +234,12 @@ uint64_t master_took_usec(const struct master *m)
 /* ---- beginning and end ------------------------------------------------------------------------
  */
 
-static int sock_connect(const uint8_t *info, int *ret)
+int master_connect(struct master **ret, const uint8_t *info)
 {
 	_cleanup_close_ int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	struct timeval timeout = { .tv_sec = MASTER_PATIENCE_CONNECT / USEC_PER_SEC };
+	struct master *m;
 	int one = 1;
 
 	if (sock < 0)
@@ -298,23 +251,10 @@ static int sock_connect(const uint8_t *info, int *ret)
 	    setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0 ||
 	    connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0)
 		return errno == EINPROGRESS ? -ETIMEDOUT : -errno;
-	*ret = fd_take(&sock);
-	return 0;
-}
-
-int master_connect(struct master **ret, const uint8_t *info)
-{
-	struct master *m = calloc(1, sizeof(*m));
-	int r;
-
+	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	m->sock = -1;
-	r = sock_connect(info, &m->sock);
-	if (r < 0) {
-		master_close(m);
-		return r;
-	}
+	m->sock = fd_take(&sock);
 	*ret = m;
 	return 0;
 }
@@ -325,16 +265,14 @@ int master_register(struct master *m, const uint8_t *info)
 
 	m->patience_usec = MASTER_PATIENCE_FIRST;
 	m->out_len = 8;
-	memcpy(m->out + m->out_len, TOOLS, strlen(TOOLS));
-	m->out_len += strlen(TOOLS);
-	put8(m, REGISTER_TOOLS);
-	memcpy(m->out + m->out_len, info + 6, 8); /* session and version, as we were told */
-	m->out_len += 8;
+	put_bytes(m, TOOLS, strlen(TOOLS));
+	put(m, 1, REGISTER_TOOLS);
+	put_bytes(m, info + 6, 8); /* session and version, as we were told */
 	r = exchange(m, SAY_REGISTER);
 	m->patience_usec = MASTER_PATIENCE;
 	if (r < 0)
 		return r;
-	return m->len == 1 ? status_errno(*get(m, 1)) : -EPROTO;
+	return m->len == 1 ? status_errno(get(m, 1)) : -EPROTO;
 }
 
 struct master *master_close(struct master *m)
@@ -350,185 +288,160 @@ struct master *master_close(struct master *m)
 /* ---- what can be asked ------------------------------------------------------------------------
  */
 
-int master_lookup(struct master *m, uint32_t directory, const char *name, uint32_t *ret)
+static void request_put(struct master *m, const struct master_request *q)
 {
-	int r;
-
-	begin(m);
-	put32(m, directory);
-	put_name(m, name);
-	put_root(m);
-	r = ask(m, SAY_LOOKUP);
-	if (r < 0)
-		return r;
-	if (m->len < m->at + 4 + ATTRIBUTES)
-		return -EPROTO;
-	*ret = get32(m);
-	return 0;
+	m->out_len = 2 * sizeof(uint32_t);
+	put(m, 4, ++m->number);
+	switch (q->type) {
+	case MASTER_LOOKUP:
+		put(m, 4, q->inode);
+		put_name(m, q->name);
+		put_root(m);
+		break;
+	case MASTER_LIST:
+		put(m, 4, q->inode);
+		put_root(m);
+		put(m, 1, LIST_ATTRIBUTES);
+		put(m, 4, q->number + 2); /* the directory itself and the one above are in it */
+		put(m, 8, 0);             /* from the beginning */
+		break;
+	case MASTER_CENSUS:
+		put(m, 4, q->inode);
+		put(m, 1, TREE);
+		break;
+	case MASTER_MARK:
+		put(m, 4, q->inode);
+		put(m, 4, 0); /* root */
+		put(m, 1, EATTR_SNAPSHOT);
+		put(m, 1, (q->number ? MARK_ADD : MARK_TAKE) | MARK_RECURSIVE);
+		break;
+	case MASTER_REMOVE:
+		put(m, 4, 0); /* no source */
+		put(m, 4, q->inode);
+		put_name(m, q->name);
+		put_root(m);
+		put(m, 1, SNAPSHOT_DELETE);
+		put(m, 2, 0); /* umask */
+		break;
+	case MASTER_TRASH_TIME:
+		put(m, 4, q->inode);
+		put(m, 1, 0); /* only this one */
+		break;
+	default:
+		break;
+	}
 }
 
 /* Reads an entry of a list. Returns 1, 0 if it is the directory itself or the one above, or a
  * negative errno. */
 static int entry_get(struct master *m, char *name, struct moosefs_entry *ret)
 {
-	size_t len = *get(m, 1);
+	size_t len = get(m, 1);
 	const uint8_t *attributes;
 	uint64_t length;
-	uint32_t be;
 
-	memcpy(name, get(m, len), len);
+	memcpy(name, get_bytes(m, len), len);
 	name[len] = '\0';
-	*ret = (struct moosefs_entry){ .name = name, .inode = get32(m) };
-	attributes = get(m, ATTRIBUTES);
-	memcpy(&be, attributes + ATTRIBUTE_NLINK, sizeof(be));
-	ret->nlink = be32toh(be);
+	*ret = (struct moosefs_entry){ .name = name, .inode = (uint32_t)get(m, 4) };
+	attributes = get_bytes(m, ATTRIBUTES);
+	ret->nlink = (uint32_t)number_at(attributes + ATTRIBUTE_NLINK, 4);
+	length = number_at(attributes + ATTRIBUTE_LENGTH, 8);
 	ret->is_directory = attributes[ATTRIBUTE_TYPE] >> 4 == TYPE_DIRECTORY;
-	memcpy(&length, attributes + ATTRIBUTE_LENGTH, sizeof(length));
 	if (attributes[ATTRIBUTE_TYPE] >> 4 == TYPE_FILE)
-		ret->chunks = be64toh(length) / CHUNK_BYTES + (be64toh(length) > 0);
+		ret->chunks = length / CHUNK_BYTES + (length > 0);
 	if (m->at > m->len || len == 0 || memchr(name, '\0', len) || memchr(name, '/', len))
 		return -EPROTO;
 	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-int master_list(struct master *m, uint32_t directory, uint32_t most,
-		int (*each)(const struct moosefs_entry *e, void *userdata), void *userdata)
+/* Returns how many entries there were, or a negative errno. */
+static int list_get(struct master *m, uint32_t most, master_entry_t each, void *userdata)
 {
 	struct moosefs_entry e;
 	char name[256];
-	int r, n = 0;
+	int r = m->len < m->at + 8 ? -EPROTO : 0, n = 0;
 
-	begin(m);
-	put32(m, directory);
-	put_root(m);
-	put8(m, LIST_ATTRIBUTES);
-	put32(m, most + 2); /* the directory itself and the one above are in it */
-	put64(m, 0);        /* from the beginning */
-	r = ask(m, SAY_READDIR);
-	if (r >= 0 && m->len < m->at + 8)
-		r = -EPROTO;
-	if (r >= 0)
-		(void)get64(m);
+	(void)get(m, 8);
 	while (r >= 0 && m->at < m->len) {
 		r = entry_get(m, name, &e);
 		if (r <= 0)
 			continue;
 		if ((uint32_t)++n > most)
 			return -EPROTO;
-		if (each)
-			r = each(&e, userdata);
+		r = each(&e, userdata);
 	}
 	return r < 0 ? r : n;
 }
 
-int master_census(struct master *m, uint32_t inode, struct moosefs_census *ret)
+static void census_get(struct master *m, struct moosefs_census *ret)
 {
-	struct moosefs_census found = { 0 };
-	unsigned directories, all;
-	int r;
+	uint64_t directories = get(m, 1), all = directories + get(m, 1);
 
-	begin(m);
-	put32(m, inode);
-	put8(m, TREE);
-	r = ask(m, SAY_GETEATTR);
-	if (r < 0)
-		return r;
-	directories = *get(m, 1);
-	all = directories + *get(m, 1);
-	for (unsigned i = 0; i < all; i++) {
-		uint8_t attributes = *get(m, 1);
-		uint32_t n = get32(m);
+	*ret = (struct moosefs_census){ 0 };
+	for (uint64_t i = 0; i < all; i++) {
+		uint64_t attributes = get(m, 1), n = get(m, 4);
 
-		found.entries += n;
-		found.directories += i < directories ? n : 0;
-		found.kept += attributes & EATTR_KEPT ? n : 0;
-		found.marked += attributes & EATTR_SNAPSHOT ? n : 0;
+		ret->entries += n;
+		ret->directories += i < directories ? n : 0;
+		ret->kept += attributes & EATTR_KEPT ? n : 0;
+		ret->marked += attributes & EATTR_SNAPSHOT ? n : 0;
 	}
-	r = complete(m);
-	if (r >= 0)
-		*ret = found;
-	return r;
 }
 
-int master_mark(struct master *m, uint32_t inode, bool snapshot, uint64_t *ret)
+static int values_get(struct master *m, const struct master_request *q, union master_values *ret)
 {
-	uint64_t n;
-	int r;
-
-	begin(m);
-	put32(m, inode);
-	put32(m, 0); /* root */
-	put8(m, EATTR_SNAPSHOT);
-	put8(m, (snapshot ? MARK_ADD : MARK_TAKE) | MARK_RECURSIVE);
-	r = ask(m, SAY_SETEATTR);
-	if (r < 0)
-		return r;
-	n = get32(m);
-	n += get32(m);
-	(void)get32(m); /* refused */
-	r = complete(m);
-	if (r >= 0)
-		*ret = n;
-	return r;
+	switch (q->type) {
+	case MASTER_LOOKUP:
+		ret->inode = get(m, 4);
+		(void)get_bytes(m, ATTRIBUTES); /* and others, later */
+		return m->at <= m->len ? 0 : -EPROTO;
+	case MASTER_CENSUS:
+		census_get(m, &ret->census);
+		break;
+	case MASTER_MARK:
+		ret->changed = get(m, 4);
+		ret->changed += get(m, 4); /* had it before */
+		(void)get(m, 4);           /* refused */
+		break;
+	case MASTER_TRASH_TIME:
+		if (get(m, 4) + get(m, 4) != 1)
+			return -EPROTO;
+		ret->trash_seconds = get(m, 4);
+		(void)get(m, 4); /* how many: one */
+		break;
+	case MASTER_BACKLOG:
+		(void)get(m, 8); /* all, available, and since 3.0.102 free */
+		(void)get(m, 8);
+		if (m->len - m->at > 20)
+			(void)get(m, 8);
+		ret->backlog.trash_bytes = get(m, 8);
+		ret->backlog.open_bytes = get(m, 8);
+		(void)get(m, 4); /* inodes */
+		break;
+	default:
+		break;
+	}
+	return m->at == m->len ? 0 : -EPROTO;
 }
 
-int master_remove(struct master *m, uint32_t directory, const char *name)
+int master_ask(struct master *m, const struct master_request *q, union master_values *ret,
+	       master_entry_t each, void *userdata)
 {
 	int r;
 
-	begin(m);
-	put32(m, 0); /* no source */
-	put32(m, directory);
-	put_name(m, name);
-	put_root(m);
-	put8(m, SNAPSHOT_DELETE);
-	put8(m, 0); /* umask */
-	put8(m, 0);
-	r = ask(m, SAY_SNAPSHOT);
-	return r < 0 ? r : complete(m);
-}
-
-int master_trash_time(struct master *m, uint32_t inode, uint64_t *ret_seconds)
-{
-	uint32_t kinds, seconds;
-	int r;
-
-	begin(m);
-	put32(m, inode);
-	put8(m, 0); /* only this one */
-	r = ask(m, SAY_GETTRASHTIME);
+	request_put(m, q);
+	r = exchange(m, says[q->type]);
 	if (r < 0)
 		return r;
-	kinds = get32(m);
-	kinds += get32(m);
-	seconds = get32(m);
-	(void)get32(m); /* how many: one */
-	r = kinds == 1 ? complete(m) : -EPROTO;
-	if (r >= 0)
-		*ret_seconds = seconds;
-	return r;
-}
-
-int master_backlog(struct master *m, uint64_t *ret_trash_bytes, uint64_t *ret_open_bytes)
-{
-	uint64_t trash, open;
-	int r;
-
-	begin(m);
-	r = ask(m, SAY_STATFS);
+	if (get(m, 4) != m->number || m->at > m->len)
+		return m->error = -EPROTO;
+	/* Where success has nothing more to say, it is the status 0. */
+	r = m->len == m->at + 1 ? status_errno(get(m, 1)) : 0;
 	if (r < 0)
 		return r;
-	(void)get64(m); /* all, available, and since 3.0.102 free */
-	(void)get64(m);
-	if (m->len - m->at > 20)
-		(void)get64(m);
-	trash = get64(m);
-	open = get64(m);
-	(void)get32(m); /* inodes */
-	r = complete(m);
-	if (r < 0)
-		return r;
-	*ret_trash_bytes = trash;
-	*ret_open_bytes = open;
-	return 0;
+	if (q->type != MASTER_LIST)
+		return values_get(m, q, ret);
+	r = list_get(m, q->number, each, userdata);
+	ret->listed = (uint64_t)MAX(r, 0);
+	return MIN(r, 0);
 }

@@ -24,25 +24,9 @@ int master_register(struct master *m, const uint8_t *info);
 /* µs that the last answer took, way included. */
 uint64_t master_took_usec(const struct master *m);
 
-int master_lookup(struct master *m, uint32_t directory, const char *name, uint32_t *ret_inode);
+typedef int (*master_entry_t)(const struct moosefs_entry *e, void *userdata);
 
-/* Lists a directory, `most` entries at most, "." and ".." left out. Returns how many there were, or
- * -EPROTO if there were more; or the error of `each`, which ends the listing. */
-int master_list(struct master *m, uint32_t directory, uint32_t most,
-		int (*each)(const struct moosefs_entry *e, void *userdata), void *userdata);
-
-int master_census(struct master *m, uint32_t inode, struct moosefs_census *ret);
-
-/* Marks a tree as a snapshot, or takes the mark away. *ret is how many entries have it now (or have
- * it not), without those that the master refuses to change. */
-int master_mark(struct master *m, uint32_t inode, bool snapshot, uint64_t *ret);
-
-/* Removes a tree all of whose entries have the mark, at once and past the trash; -EPERM if one has
- * it not. */
-int master_remove(struct master *m, uint32_t directory, const char *name);
-
-/* For how many seconds the trash keeps what is deleted of the files made here from now on. */
-int master_trash_time(struct master *m, uint32_t inode, uint64_t *ret_seconds);
-
-/* Bytes of all files in the trash, and of those that are deleted but open. */
-int master_backlog(struct master *m, uint64_t *ret_trash_bytes, uint64_t *ret_open_bytes);
+/* Asks any of MASTER_LOOKUP to MASTER_BACKLOG; the name has at most 255 bytes. Of a list, each
+ * entry goes to `each`, whose error ends the listing; -EPROTO if there were more than asked for. */
+int master_ask(struct master *m, const struct master_request *q, union master_values *ret,
+	       master_entry_t each, void *userdata);
