@@ -13,30 +13,37 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/mounts.h"
 
-/* One pass over /proc. */
-struct holders_scan {
-	struct holders *h;
-	struct mounts mounts; /* empty if unavailable */
-	dev_t odd_dev;        /* the last device asked about, and the answer */
-	bool odd;
-};
+static void dir_closep(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+#define _cleanup_dir_ _cleanup_(dir_closep)
+
+static void file_closep(FILE **f)
+{
+	if (*f)
+		(void)fclose(*f);
+}
+#define _cleanup_file_ _cleanup_(file_closep)
 
 static int add(struct holders *h, uint64_t dev, uint64_t ino, pid_t pid, enum holder_how how)
 {
-	if (h->n == h->cap) {
-		size_t cap = MAX(h->cap * 2, (size_t)1024);
-		struct file_holder *v = realloc(h->v, cap * sizeof(*v));
+	const struct file_holder holder = { .dev = dev, .ino = ino, .pid = pid, .how = how };
+	struct file_holder *v;
 
-		if (!v)
-			return -ENOMEM;
-		h->v = v;
-		h->cap = cap;
-	}
-	h->v[h->n++] = (struct file_holder){ .dev = dev, .ino = ino, .pid = pid, .how = how };
+	/* A library's segments follow one another: once is enough. */
+	if (h->n > 0 && memcmp(&h->v[h->n - 1], &holder, sizeof(holder)) == 0)
+		return 0;
+	v = array_add(&h->v, &h->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	*v = holder;
 	return 0;
 }
 
@@ -56,43 +63,30 @@ static int add_link(struct holders *h, int dirfd, const char *name, pid_t pid, e
 
 static int read_fds(struct holders *h, int piddir, pid_t pid)
 {
-	int fd = openat(piddir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	_cleanup_close_ int fd = openat(piddir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_dir_ DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *d;
+	int r = 0;
 
-	if (fd < 0) {
-		h->hidden += errno == EACCES || errno == EPERM;
-		return 0;
-	}
 	if (!dir) {
-		fd_closep(&fd);
-		return -ENOMEM;
+		h->hidden += errno == EACCES || errno == EPERM;
+		return fd >= 0 ? -ENOMEM : 0;
 	}
+	(void)fd_take(&fd);
 	while (r >= 0 && (d = readdir(dir)))
 		if (d->d_name[0] != '.')
 			r = add_link(h, dirfd(dir), d->d_name, pid, HOLDER_OPEN);
-	(void)closedir(dir);
 	return r;
 }
 
-/* Maps name the filesystem's own device, which is not what stat says on btrfs (a device per
- * subvolume) and overlayfs (one per layer). */
-static bool is_odd(struct holders_scan *g, dev_t dev)
-{
-	const struct mount *m;
-
-	if (dev == g->odd_dev)
-		return g->odd;
-	m = mounts_by_dev(&g->mounts, dev);
-	g->odd_dev = dev;
-	g->odd = m && (strcmp(m->type, "btrfs") == 0 || strcmp(m->type, "overlay") == 0);
-	return g->odd;
-}
-
-/* One line of /proc/PID/maps: "start-end perms offset major:minor inode path". */
-static int add_mapping(struct holders_scan *g, int piddir, pid_t pid, const char *line)
+/* One line of /proc/PID/maps: "start-end perms offset major:minor inode path". Maps name the
+ * filesystem's own device, which is not what stat says on btrfs (a device per subvolume) and
+ * overlayfs (one per layer). */
+static int add_mapping(struct holders *h, const struct mounts *mounts, int piddir, pid_t pid,
+		       const char *line)
 {
 	unsigned major_no, minor_no;
+	const struct mount *m;
 	uint64_t ino;
 	int at = 0;
 	char path[PATH_MAX + 8];
@@ -100,44 +94,37 @@ static int add_mapping(struct holders_scan *g, int piddir, pid_t pid, const char
 	if (sscanf(line, "%*s %*s %*s %x:%x %" SCNu64 " %n", &major_no, &minor_no, &ino, &at) < 3 ||
 	    ino == 0 || at == 0)
 		return 0;
-	if (!is_odd(g, makedev(major_no, minor_no)))
-		return add(g->h, makedev(major_no, minor_no), ino, pid, HOLDER_MAPPED);
+	m = mounts_by_dev(mounts, makedev(major_no, minor_no));
+	if (!m || (strcmp(m->type, "btrfs") != 0 && strcmp(m->type, "overlay") != 0))
+		return add(h, makedev(major_no, minor_no), ino, pid, HOLDER_MAPPED);
 	if (line[at] != '/' ||
 	    (size_t)snprintf(path, sizeof(path), "root%s", line + at) >= sizeof(path))
 		return 0;
-	return add_link(g->h, piddir, path, pid, HOLDER_MAPPED);
+	return add_link(h, piddir, path, pid, HOLDER_MAPPED);
 }
 
-static int read_maps(struct holders_scan *g, int piddir, pid_t pid)
+static int read_maps(struct holders *h, const struct mounts *mounts, int piddir, pid_t pid)
 {
-	int fd = openat(piddir, "maps", O_RDONLY | O_CLOEXEC), r = 0;
-	FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
-	char *line = NULL, *last = NULL;
+	_cleanup_close_ int fd = openat(piddir, "maps", O_RDONLY | O_CLOEXEC);
+	_cleanup_file_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
+	_cleanup_free_ char *line = NULL;
 	size_t cap = 0;
 	ssize_t len;
+	int r = 0;
 
-	if (!f) {
-		fd_closep(&fd);
+	if (!f)
 		return 0;
-	}
+	(void)fd_take(&fd);
 	while (r >= 0 && (len = getline(&line, &cap, f)) > 0) {
-		const char *path = strchr(line, '/');
-
 		line[len - 1] = '\0';
-		/* A library's segments follow one another: once is enough. */
-		if (!path || (last && strcmp(last, path) == 0))
-			continue;
-		free(last);
-		last = strdup(path);
-		r = add_mapping(g, piddir, pid, line);
+		if (strchr(line, '/'))
+			r = add_mapping(h, mounts, piddir, pid, line);
 	}
-	free(last);
-	free(line);
-	(void)fclose(f);
 	return r;
 }
 
-static int read_process(struct holders_scan *g, int procfd, const char *name)
+static int read_process(struct holders *h, const struct mounts *mounts, int procfd,
+			const char *name)
 {
 	static const struct {
 		const char *name;
@@ -152,32 +139,31 @@ static int read_process(struct holders_scan *g, int procfd, const char *name)
 	piddir = openat(procfd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (piddir < 0)
 		return 0; /* it has ended */
-	r = read_fds(g->h, piddir, pid);
+	r = read_fds(h, piddir, pid);
 	if (r >= 0)
-		r = read_maps(g, piddir, pid);
+		r = read_maps(h, mounts, piddir, pid);
 	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(links); i++)
-		r = add_link(g->h, piddir, links[i].name, pid, links[i].how);
+		r = add_link(h, piddir, links[i].name, pid, links[i].how);
 	return r;
 }
 
-static int read_processes(struct holders_scan *g, const char *proc)
+static int read_processes(struct holders *h, const struct mounts *mounts, const char *proc)
 {
-	DIR *dir = opendir(proc);
-	bool first = false;
+	_cleanup_dir_ DIR *dir = opendir(proc);
 	struct dirent *d;
 	int r = 0;
 
 	if (!dir)
 		return -errno;
+	/* With hidepid= on /proc even process 1 is not there. */
+	h->processes_hidden = true;
 	while (r >= 0 && (d = readdir(dir))) {
 		if (d->d_name[0] < '1' || d->d_name[0] > '9')
 			continue;
-		first = first || strcmp(d->d_name, "1") == 0;
-		r = read_process(g, dirfd(dir), d->d_name);
+		if (strcmp(d->d_name, "1") == 0)
+			h->processes_hidden = false;
+		r = read_process(h, mounts, dirfd(dir), d->d_name);
 	}
-	/* With hidepid= on /proc even process 1 is not there. */
-	g->h->processes_hidden = !first;
-	(void)closedir(dir);
 	return r;
 }
 
@@ -185,48 +171,47 @@ static int read_processes(struct holders_scan *g, const char *proc)
 static int read_loops(struct holders *h, const char *sys)
 {
 	_cleanup_free_ char *blocks = NULL;
+	_cleanup_dir_ DIR *dir = NULL;
 	struct dirent *d;
-	DIR *dir;
 	int r = 0;
 
-	if (asprintf(&blocks, "%s/block", sys) < 0)
+	if (asprintf(&blocks, "%s/block", sys) < 0) {
+		blocks = NULL;
 		return -ENOMEM;
+	}
 	dir = opendir(blocks);
 	while (dir && r >= 0 && (d = readdir(dir))) {
-		_cleanup_free_ char *file = NULL, *path = NULL;
+		_cleanup_free_ char *file = NULL;
+		char path[PATH_MAX];
 		ssize_t len;
 
-		if (strncmp(d->d_name, "loop", 4) != 0 ||
-		    asprintf(&path, "%s/%s/loop/backing_file", blocks, d->d_name) < 0)
-			continue;
-		len = fd_read_file(path, KiB(64), &file);
+		(void)snprintf(path, sizeof(path), "%s/%s/loop/backing_file", blocks, d->d_name);
+		len = strncmp(d->d_name, "loop", 4) == 0 ? fd_read_file(path, KiB(64), &file) : 0;
 		if (len <= 1)
 			continue;
 		file[len - 1] = '\0';
 		r = add_link(h, AT_FDCWD, file, (pid_t)strtol(d->d_name + 4, NULL, 10),
 			     HOLDER_LOOP);
 	}
-	if (dir)
-		(void)closedir(dir);
 	return r;
-}
-
-static int compare(const struct file_holder *x, const struct file_holder *y)
-{
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	return (x->ino > y->ino) - (x->ino < y->ino);
 }
 
 static int by_identity(const void *a, const void *b)
 {
 	const struct file_holder *x = a, *y = b;
-	int r = compare(x, y);
 
-	if (r != 0)
-		return r;
-	return x->pid != y->pid ? (int)(x->pid > y->pid) - (int)(x->pid < y->pid)
-				: (int)x->how - (int)y->how;
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return (x->ino > y->ino) - (x->ino < y->ino);
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct file_holder *x = a, *y = b;
+	int r = by_identity(a, b);
+
+	r = r != 0 ? r : (x->pid > y->pid) - (x->pid < y->pid);
+	return r != 0 ? r : (int)x->how - (int)y->how;
 }
 
 /* Sorts, and keeps one way of holding for each process and file: the first of the enum. */
@@ -234,24 +219,24 @@ static void tidy(struct holders *h)
 {
 	size_t n = 0;
 
-	if (h->n == 0)
-		return;
-	qsort(h->v, h->n, sizeof(*h->v), by_identity);
-	for (size_t i = 1; i < h->n; i++)
-		if (compare(&h->v[i], &h->v[n]) != 0 || h->v[i].pid != h->v[n].pid)
-			h->v[++n] = h->v[i];
-	h->n = n + 1;
+	if (h->n > 0)
+		qsort(h->v, h->n, sizeof(*h->v), by_process);
+	for (size_t i = 0; i < h->n; i++)
+		if (n == 0 || by_identity(&h->v[i], &h->v[n - 1]) != 0 ||
+		    h->v[i].pid != h->v[n - 1].pid)
+			h->v[n++] = h->v[i];
+	h->n = n;
 }
 
 int holders_read(struct holders *ret, const char *proc, const char *sys)
 {
+	struct mounts mounts = { 0 };
 	struct holders h = { 0 };
-	struct holders_scan g = { .h = &h };
 	int r;
 
-	(void)mounts_read(&g.mounts, "/proc/self/mountinfo");
-	r = read_processes(&g, proc);
-	mounts_done(&g.mounts);
+	(void)mounts_read(&mounts, "/proc/self/mountinfo");
+	r = read_processes(&h, &mounts, proc);
+	mounts_done(&mounts);
 	if (r >= 0)
 		r = read_loops(&h, sys);
 	if (r < 0) {
@@ -267,9 +252,9 @@ int holders_add_sockets(struct holders *h, const char *proc,
 			bool (*wanted)(void *userdata, const char *path), void *userdata)
 {
 	_cleanup_free_ char *file = NULL, *line = NULL;
+	_cleanup_file_ FILE *f = NULL;
 	size_t size = 0;
 	ssize_t len;
-	FILE *f;
 	int r = 0;
 
 	if (asprintf(&file, "%s/net/unix", proc) < 0) {
@@ -291,7 +276,6 @@ int holders_add_sockets(struct holders *h, const char *proc,
 	}
 	if (ferror(f))
 		r = -EIO;
-	(void)fclose(f);
 	tidy(h);
 	return r;
 }
@@ -305,21 +289,17 @@ void holders_done(struct holders *h)
 const struct file_holder *holders_find(const struct holders *h, uint64_t dev, uint64_t ino,
 				       size_t *ret_n)
 {
-	const struct file_holder key = { .dev = dev, .ino = ino };
-	size_t lo = 0, hi = h->n, n = 0;
+	const struct file_holder key = { .dev = dev, .ino = ino }, *v = h->v;
+	const struct file_holder *any =
+		h->n > 0 ? bsearch(&key, v, h->n, sizeof(key), by_identity) : NULL;
+	size_t from = any ? (size_t)(any - v) : h->n, to = from;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (compare(&h->v[mid], &key) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	while (lo + n < h->n && compare(&h->v[lo + n], &key) == 0)
-		n++;
-	*ret_n = n;
-	return n > 0 ? &h->v[lo] : NULL;
+	while (any && from > 0 && by_identity(&v[from - 1], &key) == 0)
+		from--;
+	while (to < h->n && by_identity(&v[to], &key) == 0)
+		to++;
+	*ret_n = to - from;
+	return any ? &v[from] : NULL;
 }
 
 static const struct {

@@ -31,7 +31,7 @@ struct file_holder {
 /* All zero is an empty list. */
 struct holders {
 	struct file_holder *v; /* sorted by identity, then by pid */
-	size_t n, cap;
+	size_t n;
 	size_t hidden;         /* processes whose descriptors the caller may not see */
 	bool processes_hidden; /* there are processes that the caller may not even see */
 };

@@ -38,7 +38,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -59,17 +58,12 @@ struct plan_session {
 	bool refused;
 };
 
-static struct survey *_Atomic current;
-static volatile sig_atomic_t interrupted;
+static _Atomic bool interrupted;
 
 static void on_signal(int sig)
 {
-	struct survey *s = atomic_load(&current);
-
 	(void)sig;
-	interrupted = 1;
-	if (s)
-		survey_cancel(s);
+	interrupted = true;
 }
 
 /* The first signal ends the reading and shows what is known; the second ends the process. */
@@ -140,29 +134,6 @@ bool plan_is_on(const struct plan *p, const char *type)
 	return p->around.type && strcmp(p->around.type, type) == 0;
 }
 
-static void on_progress(const struct engine_progress *e, void *userdata)
-{
-	progress_update(userdata, e);
-}
-
-static int survey_do(struct plan_session *s, struct plan *p, const struct target *t)
-{
-	struct progress *bar = progress_new(SWITCH_AUTO, s->o.quiet);
-	struct survey *v = NULL;
-	int r = survey_new(&v, t, &s->holders, on_progress, bar);
-
-	if (r >= 0) {
-		atomic_store(&current, v);
-		if (interrupted)
-			survey_cancel(v);
-		r = survey_run(v, &p->f);
-		atomic_store(&current, NULL);
-	}
-	survey_free(v);
-	progress_free(bar);
-	return r;
-}
-
 /* Finds out what keeps the space of what is deleted. */
 static void keeping_find(const struct plan_session *s, struct plan *p, const struct target *t)
 {
@@ -181,10 +152,12 @@ static void keeping_find(const struct plan_session *s, struct plan *p, const str
 /* Finds out everything about a target that was taken in. */
 static int plan_fill(struct plan_session *s, struct plan *p, const struct target *t)
 {
+	struct progress *bar = progress_new(SWITCH_AUTO, s->o.quiet);
 	int r = strategy_find(p, t->dirfd);
 
 	if (r >= 0)
-		r = survey_do(s, p, t);
+		r = survey(&p->f, t, &s->holders, bar, &interrupted);
+	progress_free(bar);
 	if (r >= 0)
 		r = surroundings_find(t->dirfd, &p->around);
 	if (r < 0)

@@ -3,32 +3,17 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/macros.h"
 
-/* splitmix64 (Steele, Lea and Flood, 2014); its increment is the seed as well. */
-#define INCREMENT 0x9e3779b97f4a7c15U
-
-static uint64_t random_next(struct sampler *s)
-{
-	uint64_t z = s->random += s->random == 0 ? 2 * INCREMENT : INCREMENT;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-	return z ^ (z >> 31);
-}
-
 static void run_end(struct sampler *s)
 {
-	double mean, delta;
+	double mean = s->run_n > 0 ? s->run_sum / (double)s->run_n : 0;
 
-	if (s->run_n == 0)
-		return;
-	mean = s->run_sum / s->run_n;
-	delta = mean - s->mean;
-	s->runs++;
-	s->mean += delta / (double)s->runs;
-	s->m2 += delta * (mean - s->mean);
+	s->runs += s->run_n > 0;
+	s->means += mean;
+	s->squares += mean * mean;
 	s->run_sum = 0;
 	s->run_n = 0;
 }
@@ -44,7 +29,7 @@ bool sampler_next(struct sampler *s)
 	at = (i - s->whole) % s->window;
 	if (at == 0) {
 		run_end(s);
-		s->run_start = (unsigned)(random_next(s) % (s->window - SAMPLE_RUN + 1));
+		s->run_start = (unsigned)nrand48(s->random) % (s->window - SAMPLE_RUN + 1);
 	}
 	return at >= s->run_start && at < s->run_start + SAMPLE_RUN;
 }
@@ -84,14 +69,13 @@ uint64_t sampler_total(const struct sampler *s, enum sample_sum sum)
 
 uint64_t sampler_margin(const struct sampler *s)
 {
-	struct sampler ended = *s;
-	double error;
+	struct sampler of = *s;
+	double runs, variance;
 
-	if (sampler_exact(s))
+	run_end(&of);
+	if (sampler_exact(s) || of.runs < 2)
 		return 0;
-	run_end(&ended);
-	if (ended.runs < 2)
-		return 0;
-	error = sqrt(ended.m2 / (double)(ended.runs - 1) / (double)ended.runs);
-	return (uint64_t)(2 * error * (double)(s->seen - s->whole));
+	runs = (double)of.runs;
+	variance = (of.squares - of.means * of.means / runs) / (runs - 1);
+	return (uint64_t)(2 * sqrt(MAX(variance, 0) / runs) * (double)(s->seen - s->whole));
 }

@@ -29,12 +29,11 @@ struct sampler {
 	uint64_t sums[SAMPLE_SUMS][2];
 	bool in_part; /* the current entry belongs to the remainder */
 	unsigned run_start;
-	uint64_t random;
+	unsigned short random[3];
 
-	/* Means of the runs, and their variance (Welford), for the margin of SAMPLE_BYTES. */
-	double run_sum, mean, m2;
-	unsigned run_n;
-	uint64_t runs;
+	/* Of the runs, for the margin of SAMPLE_BYTES: how many, their means and squares. */
+	uint64_t runs, run_n;
+	double run_sum, means, squares;
 };
 
 #define SAMPLE_RUN 16

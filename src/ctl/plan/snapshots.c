@@ -80,9 +80,7 @@ int64_t snapshots_elsewhere(int fd, const struct subvolume *of, size_t n)
 				count += shares(h.objectid, args.buf + at, h.len, of, n);
 			at += h.len;
 		}
-		/* The next search begins behind the last key of this one. */
-		args.key.min_objectid = h.objectid;
-		args.key.min_type = h.type + (h.offset == UINT64_MAX);
-		args.key.min_offset = h.offset + 1;
+		/* Each has one item. */
+		args.key.min_objectid = h.objectid + 1;
 	}
 }

@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <search.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,18 +61,16 @@ struct linked {
 struct survey {
 	const struct target *target;
 	const struct holders *holders;
-	survey_progress_t progress;
-	void *userdata;
+	struct progress *bar;
+	const _Atomic bool *interrupted;
 	struct engine *engine;
-	struct root_group group; /* what the engine is given: the target, and nothing else */
 	struct identity pin;
 	struct findings f;
 	uid_t euid;
 	bool fowner; /* has CAP_FOWNER: sticky directories do not hold it back */
-	_Atomic bool cancelled;
 
-	struct survey_level *levels; /* [0]: the directory that the target lies in */
-	struct survey_level deep;    /* for those below the levels kept */
+	struct survey_level *levels; /* [0]: the directory that the target lies in; the last: of all
+					that are deeper */
 
 	struct sampler sampler;
 	void *linked; /* tsearch(3) */
@@ -202,43 +199,29 @@ static void largest_put(const struct survey *s, struct largest *t, const struct 
 	t->v[i] = e;
 }
 
-static void largest_done(struct largest *t)
-{
-	for (size_t i = 0; i < t->n; i++)
-		free(t->v[i].path);
-}
-
 /* ---- hard links ----------------------------------------------------------------------------- */
 
 static int by_identity(const void *a, const void *b)
 {
-	const struct linked *x = a, *y = b;
-
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	return (x->ino > y->ino) - (x->ino < y->ino);
+	return memcmp(a, b, offsetof(struct linked, seen));
 }
 
 /* One more name of a file. Returns how many of its names were seen by now; 0 if that is not known,
  * because there are too many such files or out of memory. */
 static uint32_t linked_seen(struct survey *s, const struct statx *sx)
 {
-	struct linked key = { .dev = dev_of(sx), .ino = sx->stx_ino }, *own, **found;
+	struct linked *own = malloc(sizeof(*own)), **found = NULL;
 
-	found = tfind(&key, &s->linked, by_identity);
-	if (found)
-		return ++(*found)->seen;
-	own = s->n_linked < LINKED_MOST ? malloc(sizeof(*own)) : NULL;
 	if (!own)
 		return 0;
-	*own = key;
-	own->seen = 1;
-	if (!tsearch(own, &s->linked, by_identity)) {
+	*own = (struct linked){ .dev = dev_of(sx), .ino = sx->stx_ino };
+	found = s->n_linked < LINKED_MOST ? tsearch(own, &s->linked, by_identity)
+					  : tfind(own, &s->linked, by_identity);
+	if (found && *found == own)
+		s->n_linked++;
+	else
 		free(own);
-		return 0;
-	}
-	s->n_linked++;
-	return 1;
+	return found ? ++(*found)->seen : 0;
 }
 
 /* A name of a file that has more. Returns what deleting this one frees. */
@@ -374,7 +357,7 @@ static void pace(struct survey *s)
 	if (now - s->woke_usec < READ_FOR)
 		return;
 	until = now + (now - s->woke_usec);
-	while ((now = now_usec()) < until && !atomic_load(&s->cancelled))
+	while ((now = now_usec()) < until && !*s->interrupted)
 		(void)usleep((useconds_t)MIN(until - now, READ_FOR));
 	s->woke_usec = now_usec();
 }
@@ -438,11 +421,13 @@ static void on_listed(const struct engine_listing *l, void *userdata)
 {
 	struct survey *s = userdata;
 	bool known = l->depth < LEVELS_MOST;
-	struct survey_level *v = known ? &s->levels[l->depth] : &s->deep;
+	struct survey_level *v = &s->levels[known ? l->depth : LEVELS_MOST];
 	struct survey_place at = { l->fd, v, l };
 	struct statx sx;
 
 	assert(l->depth > 0);
+	if (*s->interrupted)
+		engine_cancel(s->engine);
 	if (!known || l->first) {
 		const char *why = level_fill(v, l->fd, &sx);
 
@@ -475,51 +460,12 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 {
 	struct survey *s = userdata;
 
-	if (s->progress)
-		s->progress(p, s->userdata);
+	progress_update(s->bar, p);
+	if (*s->interrupted)
+		engine_cancel(s->engine);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
-
-int survey_new(struct survey **ret, const struct target *t, const struct holders *h,
-	       survey_progress_t progress, void *userdata)
-{
-	struct survey *s = calloc(1, sizeof(*s));
-	struct engine_options o = {
-		.fixed_backend = true,
-		.backend = BACKEND_THREADS,
-		.lanes = 1,
-		.dry = true,
-		.memory_bytes = CHUNK_MEMORY,
-		.problem = on_problem,
-		.listed = on_listed,
-		.progress = on_progress,
-		.userdata = s,
-	};
-	bool remote;
-	int r;
-
-	if (!s)
-		return -ENOMEM;
-	s->target = t;
-	s->holders = h;
-	s->progress = progress;
-	s->userdata = userdata;
-	s->pin = t->id;
-	s->f.snapshots_elsewhere = -ENODATA;
-	caller_find(s);
-	s->levels = calloc(LEVELS_MOST, sizeof(*s->levels));
-	r = s->levels ? engine_new(&s->engine, &o, t->dirfd) : -ENOMEM;
-	if (r < 0) {
-		survey_free(s);
-		return r;
-	}
-	remote = engine_profile(s->engine)->server;
-	s->sampler.whole = remote ? WHOLE_REMOTE : WHOLE;
-	s->sampler.window = remote ? WINDOW_REMOTE : WINDOW;
-	*ret = s;
-	return 0;
-}
 
 void findings_done(struct findings *f)
 {
@@ -527,27 +473,11 @@ void findings_done(struct findings *f)
 		free(f->obstacles[i].path);
 	for (size_t i = 0; i < f->n_held; i++)
 		free(f->held[i].path);
-	largest_done(&f->largest_files);
-	largest_done(&f->largest_directories);
+	for (size_t i = 0; i < f->largest_files.n; i++)
+		free(f->largest_files.v[i].path);
+	for (size_t i = 0; i < f->largest_directories.n; i++)
+		free(f->largest_directories.v[i].path);
 	*f = (struct findings){ 0 };
-}
-
-struct survey *survey_free(struct survey *s)
-{
-	if (!s)
-		return NULL;
-	engine_free(s->engine);
-	findings_done(&s->f);
-	tdestroy(s->linked, free);
-	free(s->levels);
-	free(s);
-	return NULL;
-}
-
-void survey_cancel(struct survey *s)
-{
-	atomic_store(&s->cancelled, true);
-	engine_cancel(s->engine);
 }
 
 /* The target itself, and the directory that it lies in. */
@@ -572,20 +502,19 @@ static void take_target(struct survey *s)
 static int walk(struct survey *s)
 {
 	const struct target *t = s->target;
-	struct root_group *g = &s->group;
-	int r;
+	/* The target, and nothing else. */
+	struct root_group g = { .dir = t->dir,
+				.dirfd = t->dirfd,
+				.accepted = true,
+				.pins = &s->pin,
+				.explicit_names = true };
+	int r = fd_identity(t->dirfd, "", &g.id);
 
-	*g = (struct root_group){ .dir = t->dir,
-				  .dirfd = t->dirfd,
-				  .accepted = true,
-				  .pins = &s->pin,
-				  .explicit_names = true };
-	r = fd_identity(t->dirfd, "", &g->id);
 	if (r >= 0)
-		r = dirlist_add(&g->names, t->name, 0, DT_DIR);
+		r = dirlist_add(&g.names, t->name, 0, DT_DIR);
 	if (r >= 0)
-		r = engine_add(s->engine, g);
-	dirlist_done(&g->names);
+		r = engine_add(s->engine, &g);
+	dirlist_done(&g.names);
 	return r < 0 ? r : engine_run(s->engine);
 }
 
@@ -596,7 +525,7 @@ static void conclude(struct survey *s)
 	const struct sampler *of = &s->sampler;
 	uint64_t linked = sampler_total(of, SAMPLE_LINKED_BYTES);
 
-	f->complete = !atomic_load(&s->cancelled);
+	f->complete = !*s->interrupted;
 	f->sampled = !sampler_exact(of);
 	f->bytes = s->directory_bytes + sampler_total(of, SAMPLE_BYTES);
 	f->bytes_margin = sampler_margin(of);
@@ -610,28 +539,69 @@ static void conclude(struct survey *s)
 	f->most_entries = f->largest_directories.n ? f->largest_directories.v[0].amount : 0;
 }
 
-int survey_run(struct survey *s, struct findings *ret)
+static int look(struct survey *s)
 {
 	_cleanup_close_ int around = -1;
+	const struct fs_profile *profile = engine_profile(s->engine);
 	int r = 0;
 
-	s->began_usec = s->woke_usec = now_usec();
-	s->f.mode = s->target->id.mode;
-	if (engine_profile(s->engine)->subvolumes)
+	s->sampler.whole = profile->server ? WHOLE_REMOTE : WHOLE;
+	s->sampler.window = profile->server ? WINDOW_REMOTE : WINDOW;
+	if (profile->subvolumes)
 		around = fd_open_dir(s->target->dirfd, ".");
 	s->contained = around >= 0 && subvolume_info(around, &s->container) == 0;
 	take_target(s);
 	if (S_ISDIR(s->f.mode))
 		r = walk(s);
-	if (r < 0)
-		return r;
 	if (s->contained && s->n_subvolumes < SUBVOLUMES_MOST)
 		s->subvolumes[s->n_subvolumes++] = s->container;
 	if (around >= 0)
 		s->f.snapshots_elsewhere =
 			snapshots_elsewhere(around, s->subvolumes, s->n_subvolumes);
 	conclude(s);
-	*ret = s->f;
-	s->f = (struct findings){ 0 };
-	return 0;
+	return r;
+}
+
+int survey(struct findings *ret, const struct target *t, const struct holders *h,
+	   struct progress *bar, const _Atomic bool *interrupted)
+{
+	struct survey *s = calloc(1, sizeof(*s));
+	struct engine_options o = {
+		.fixed_backend = true,
+		.backend = BACKEND_THREADS,
+		.lanes = 1,
+		.dry = true,
+		.memory_bytes = CHUNK_MEMORY,
+		.problem = on_problem,
+		.listed = on_listed,
+		.progress = on_progress,
+		.userdata = s,
+	};
+	int r = -ENOMEM;
+
+	if (!s)
+		return r;
+	s->target = t;
+	s->pin = t->id;
+	s->holders = h;
+	s->bar = bar;
+	s->interrupted = interrupted;
+	s->f.mode = t->id.mode;
+	s->f.snapshots_elsewhere = -ENODATA;
+	s->began_usec = s->woke_usec = now_usec();
+	caller_find(s);
+	s->levels = calloc(LEVELS_MOST + 1, sizeof(*s->levels));
+	if (s->levels)
+		r = engine_new(&s->engine, &o, t->dirfd);
+	if (r >= 0)
+		r = look(s);
+	if (r >= 0)
+		*ret = s->f;
+	else
+		findings_done(&s->f);
+	engine_free(s->engine);
+	tdestroy(s->linked, free);
+	free(s->levels);
+	free(s);
+	return r;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ctl/output/progress.h"
 #include "engine/engine.h"
 #include "engine/guard/path-intake.h"
 #include "holders.h"
@@ -66,22 +67,10 @@ struct findings {
 	int64_t snapshots_elsewhere;    /* that keep what is deleted here; negative: not known */
 };
 
-struct survey;
-
-/* Called now and then with what the engine has counted so far. */
-typedef void (*survey_progress_t)(const struct engine_progress *p, void *userdata);
-
-/* Prepares; reads nothing yet. Target and holders stay the caller's and must live as long as the
- * survey. Returns 0, -ENOMEM, or what engine_new returns. */
-int survey_new(struct survey **ret, const struct target *t, const struct holders *h,
-	       survey_progress_t progress, void *userdata);
-struct survey *survey_free(struct survey *s);
-
-/* Does it, once. *ret is the caller's, for findings_done. Returns 0, also if it was cancelled, or a
- * negative errno: -ENOMEM, or why the walk could not be begun. */
-int survey_run(struct survey *s, struct findings *ret);
-
-/* Ends it with what is known by then. Safe in a signal handler. */
-void survey_cancel(struct survey *s);
+/* Does it. What was interrupted ends with what is known by then. Fills *ret, the caller's, for
+ * findings_done. The bar may be NULL. Returns 0 or a negative errno: -ENOMEM, or why the walk could
+ * not be begun. */
+int survey(struct findings *ret, const struct target *t, const struct holders *h,
+	   struct progress *bar, const _Atomic bool *interrupted);
 
 void findings_done(struct findings *f);
