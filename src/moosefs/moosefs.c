@@ -192,7 +192,8 @@ static int receive(struct moosefs *m, uint64_t until_usec)
 	if (r <= 0)
 		return r == 0 ? -ETIMEDOUT : -errno;
 	r = wire_receive(m->sock, &m->in, MSG_DONTWAIT, /* allow_long= */ false);
-	return r > 0 ? 0 : r == 0 ? -EPIPE : r == -EBADMSG ? -EPROTO : r;
+	/* A reset is an end with a request unread. */
+	return r > 0 ? 0 : r == 0 || r == -ECONNRESET ? -EPIPE : r == -EBADMSG ? -EPROTO : r;
 }
 
 /* Takes the entries of one message. Returns 0, -EPROTO, or the error of `each`. */
