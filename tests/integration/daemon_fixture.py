@@ -10,11 +10,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 import dbuswire
-from fixture import TIMEOUT, USER, command, scratch
+import fixture
+from fixture import TIMEOUT, USER, command, is_stopped, scratch
 
 FINISHED = ("done", "partial", "failed", "cancelled", "restored")
 FIELDS = ("id", "state", "uid", "origin", "priority", "path", "entries", "done", "bytes", "freed",
@@ -131,10 +131,8 @@ class Client:
 
     def wait_state(self, number, *states):
         """Until it is in one of these; asks again and again, as not every change is told."""
-        while True:
-            now = self.job(number)["state"]
-            if now in states or now in FINISHED:
-                return now
+        fixture.until(lambda: self.job(number)["state"] in states + FINISHED)
+        return self.job(number)["state"]
 
 
 def described(options):
@@ -235,13 +233,8 @@ class Daemon:
 
     def stopped_worker(self, besides=()):
         """The worker that stands at its gate, and is none of these."""
-        end = time.monotonic() + TIMEOUT
-        while time.monotonic() < end:
-            for worker in self.workers():
-                with contextlib.suppress(OSError), open("/proc/%d/stat" % worker) as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and worker not in besides:
-                        return worker
-        raise AssertionError("no worker has come to its gate: " + self.said())
+        return fixture.until(lambda: next((w for w in self.workers() if w not in besides and is_stopped(w)), None),
+                             lambda: "no worker has come to its gate: " + self.said())
 
     def again_with_gate(self, gate):
         """Stopped and started; each worker stops where the gate is."""
@@ -253,19 +246,12 @@ class Daemon:
 
     def wait_said(self, text, times=1):
         """Until it has logged that."""
-        end = time.monotonic() + TIMEOUT
-        while self.said().count(text) < times:
-            if time.monotonic() > end:
-                raise AssertionError("never said %r, but: %s" % (text, self.said()))
-            time.sleep(0.01)
+        fixture.until(lambda: self.said().count(text) >= times,
+                      lambda: "never said %r, but: %s" % (text, self.said()))
 
     def wait_gone(self, path):
         """Until there is no such name."""
-        end = time.monotonic() + TIMEOUT
-        while os.path.lexists(path):
-            if time.monotonic() > end:
-                raise AssertionError("%s is still there: %s" % (path, self.said()))
-            time.sleep(0.01)
+        fixture.until(lambda: not os.path.lexists(path), lambda: "%s is still there: %s" % (path, self.said()))
 
     def said(self):
         with open(self.log, errors="replace") as f:
@@ -293,6 +279,9 @@ class Case(unittest.TestCase):
         self.assertEqual(status, 0, self.daemon.said())
         self.assertNotIn("ERROR: ", self.daemon.said())
 
+    def until(self, condition, why=None):
+        return fixture.until(condition, why or self.daemon.said)
+
     def mount_disk(self):
         """The data are on a disk."""
         image = os.path.join(self.daemon.dir, "image")
@@ -316,12 +305,12 @@ class Case(unittest.TestCase):
     def staged(self):
         """What lies in staging, but for the users' own directories, once all has come to an end: what
         is empty goes a moment after its job has ended."""
-        end = time.monotonic() + TIMEOUT
-        while self.daemon.process.poll() is None and time.monotonic() < end:
+        def nothing_is_empty():
             with contextlib.suppress(FileNotFoundError):
-                if all(os.listdir(path) for path in self.in_staging()):
-                    break
-            time.sleep(0.02)
+                return all(os.listdir(path) for path in self.in_staging())
+            return False
+
+        self.until(lambda: self.daemon.process.poll() is not None or nothing_is_empty())
         self.daemon.stop()
         return self.in_staging()
 
@@ -333,9 +322,10 @@ class OnTheBus(Case):
         scratch.open()
         directory = os.path.join(scratch.dir, "bus-%d" % Daemon.count)
         os.mkdir(directory, 0o755)
-        self.address = "unix:path=" + os.path.join(directory, "socket")
+        self.bus_path = os.path.join(directory, "socket")
+        self.address = "unix:path=" + self.bus_path
         with open(os.path.join(directory, "conf"), "w") as f:
-            f.write(BUS_CONFIG % os.path.join(directory, "socket"))
+            f.write(BUS_CONFIG % self.bus_path)
         self.bus = subprocess.Popen(["dbus-daemon", "--nofork", "--print-address",
                                 "--config-file=" + os.path.join(directory, "conf")],
                                stdout=subprocess.PIPE)
@@ -352,6 +342,10 @@ class OnTheBus(Case):
         self.until_named()
 
     def until_named(self):
-        while subprocess.run(["busctl", "--address=" + self.address, "status", "org.reclaimd1"],
-                             capture_output=True).returncode:
-            pass
+        """Until the daemon has its name on the bus."""
+        with dbuswire.Connection(self.bus_path, bus=True, timeout=TIMEOUT) as c:
+            driver = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
+                      "destination": "org.freedesktop.DBus"}
+            c.call("AddMatch", "s", "type='signal',member='NameOwnerChanged',arg0='org.reclaimd1'", **driver)
+            if not c.call("NameHasOwner", "s", "org.reclaimd1", **driver).body[0]:
+                c.signal("NameOwnerChanged")

@@ -224,13 +224,20 @@ def unmount(path):
         subprocess.run(["umount", "-l", path], stderr=subprocess.DEVNULL)
 
 
-def unmount_when_free(path):
-    """A worker may end a moment after its daemon, and what is paused is let go of after a few seconds."""
+def until(condition, why=lambda: "this never happened"):
+    """Polls what no event tells of. Fails only after a time that no busy machine takes."""
     end = time.monotonic() + TIMEOUT
-    while subprocess.run(["umount", path], stderr=subprocess.DEVNULL, check=False).returncode:
+    while not (found := condition()):
         if time.monotonic() > end:
-            raise AssertionError("%s stays in use" % path)
+            raise AssertionError(why())
         time.sleep(0.01)
+    return found
+
+
+def unmount_when_free(path):
+    """A worker may end a moment after its daemon, and what is paused is released after a few seconds."""
+    until(lambda: subprocess.run(["umount", path], stderr=subprocess.DEVNULL, check=False).returncode == 0,
+          lambda: path + " stays in use")
 
 
 def unmount_beneath(prefix):
@@ -256,6 +263,19 @@ def workers_of(pid):
             if int(rest.split()[1]) == pid and name not in ("reclaim-proxy", "reclaim-canary"):
                 found.append(int(child))
     return found
+
+
+def is_stopped(pid):
+    """At a gate, or by a signal."""
+    with contextlib.suppress(OSError), open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
+        return f.read().rsplit(")", 1)[1].split()[0] == "T"
+    return False
+
+
+def is_blocked_by_lease(pid):
+    """In the open of a file whose lease is not given up yet."""
+    with open("/proc/%d/wchan" % pid, encoding="ascii") as f:
+        return "lease" in f.read()
 
 
 def build(base, text):

@@ -10,13 +10,12 @@ import signal
 import stat
 import struct
 import subprocess
-import time
 
 import daemon_fixture
 import fixture
-from daemon_fixture import FINISHED
+
 from dbuswire import Error
-from fixture import FS_APPEND_FL, FS_IMMUTABLE_FL, TIMEOUT, USER, build, command, listing, set_flag
+from fixture import FS_APPEND_FL, FS_IMMUTABLE_FL, USER, build, command, listing, set_flag
 
 HOUR = 3600 * 10**6
 XATTR_MOST = 65536  # XATTR_SIZE_MAX
@@ -107,12 +106,7 @@ class Immutable(OnDisk):
                 self.assertEqual(client.wait(n), "restored")
                 self.assertEqual(listing(top), before)
                 # What is empty goes a moment after its job has ended.
-                end = time.monotonic() + TIMEOUT
-                while left := self.staged_by(uid):
-                    self.assertLess(time.monotonic(), end, left)
-
-    def staged_by(self, uid):
-        return listing(self.staging(uid))
+                self.until(lambda: not listing(self.staging(uid)))
 
     def test_attack_16_in_mid_job(self):
         """What is in the tree goes; what lies in the directory itself is kept there, and it is said

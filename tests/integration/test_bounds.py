@@ -6,14 +6,13 @@ import os
 import signal
 import struct
 import threading
-import time
 
 import daemon_fixture
 import fixture
 from contents import fingerprint
 from daemon_fixture import described
 from dbuswire import Error
-from fixture import FULL, MIB, TIMEOUT, USER, Canary, write
+from fixture import FULL, MIB, USER, Canary, write
 
 # What has been freed is not kept, where the programs are built so: memory is measured here.
 os.environ["ASAN_OPTIONS"] = "quarantine_size_mb=1:" + os.environ.get("ASAN_OPTIONS", "")
@@ -232,10 +231,7 @@ class Together(Case):
 
     def wait_descriptors(self, most):
         """Until the daemon has no more open than that, but for the staging directories of users."""
-        end = time.monotonic() + TIMEOUT
-        while len(os.listdir("/proc/%d/fd" % self.daemon.process.pid)) > most + 16:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
+        self.until(lambda: len(os.listdir("/proc/%d/fd" % self.daemon.process.pid)) <= most + 16)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import shutil
 import signal
 import threading
 import sqlite3
-import time
 import unittest
 
 import fixture
@@ -240,12 +239,13 @@ class Crashes(Case):
         c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
         c.call("Reload")
         # The look for orphans may just have replaced it; or it has ended by itself, and another is needed.
-        end = time.monotonic() + fixture.TIMEOUT
-        while "has ended: was killed" not in self.daemon.said():
-            self.assertLess(time.monotonic(), end, self.daemon.said())
+        def killed():
             if not self.workers():
                 c.call("Cancel", "at", [c.submit(self.path("a"), undo_usec=HOUR)])
             self.signal_workers(signal.SIGKILL)
+            return "has ended: was killed" in self.daemon.said()
+
+        self.until(killed)
         self.assertEqual(c.wait(c.submit(self.path("a"))), "done")
 
     def test_fault_01_ends_before_there_is_staging(self):
@@ -279,10 +279,9 @@ class Crashes(Case):
 
         def go_on():
             while not over.wait(0.005):
-                for child in self.workers():
-                    with contextlib.suppress(OSError), open("/proc/%d/stat" % child) as f:
-                        if f.read().rsplit(")", 1)[1].split()[0] == "T":
-                            os.kill(child, signal.SIGCONT)
+                for child in filter(fixture.is_stopped, self.workers()):
+                    with contextlib.suppress(OSError):
+                        os.kill(child, signal.SIGCONT)
 
         thread = threading.Thread(target=go_on)
         thread.start()
@@ -294,14 +293,7 @@ class Crashes(Case):
 
     def stopped_worker(self, killed):
         """At its gate, and another than these."""
-        end = time.monotonic() + fixture.TIMEOUT
-        while time.monotonic() < end:
-            for child in self.workers():
-                with contextlib.suppress(OSError), open("/proc/%d/stat" % child) as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "T" and child not in killed:
-                        return child
-            time.sleep(0.005)
-        raise AssertionError("no worker has come to its gate: " + self.daemon.said())
+        return self.until(lambda: next((w for w in self.workers() if w not in killed and fixture.is_stopped(w)), None))
 
     def submit_without_staging(self):
         """Only root's worker makes staging directories; it stands still until the daemon is killed."""
@@ -418,7 +410,7 @@ class Crashes(Case):
             write(self.path("f%d" % i))
         c = self.daemon.client()
         jobs = [c.submit(self.path("t"))] + [c.submit(self.path("f%d" % i)) for i in range(50)]
-        self.assertEqual(self.daemon.stop(timeout=10), 0)
+        self.assertEqual(self.daemon.stop(timeout=30), 0)
         self.daemon.start()
         c = self.daemon.client()
         for n in jobs:

@@ -76,10 +76,7 @@ class Crowd(Case):
             honest = honest or late
         self.assertTrue(answers(honest))
         # Each came at the expense of one who had most, and shares are smaller now.
-        end = time.monotonic() + TIMEOUT
-        while sum(is_open(w) for v in held.values() for w in v) != ALL - 3:
-            self.assertLess(time.monotonic(), end, self.daemon.said())
-            time.sleep(0.01)
+        self.until(lambda: sum(is_open(w) for v in held.values() for w in v) == ALL - 3)
         for uid in USERS:
             self.assertIsNone(self.hold(uid))
         self.assertTrue(answers(honest))

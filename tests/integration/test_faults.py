@@ -151,10 +151,7 @@ class Killed(Faults):
         self.daemon.start(env={"RECLAIM_GATE": "life:" + event})
         c = self.daemon.client()
         do(c)
-        end = time.monotonic() + TIMEOUT
-        while stat_of(self.daemon.process.pid) != "T":
-            self.assertLess(time.monotonic(), end, (event, self.daemon.said()))
-            time.sleep(0.005)
+        self.until(lambda: stat_of(self.daemon.process.pid) == "T", lambda: (event, self.daemon.said()))
         self.daemon.kill()
         return self.again()
 
@@ -180,10 +177,8 @@ class Killed(Faults):
                 ("cancelled", asked("Cancel"), []), ("restored", asked("Restore"), [])):
             build(self.data, "t/a\nt/d/x")
             c = self.stop_at(event, do)
-            end = time.monotonic() + TIMEOUT
-            while [job["state"] for job in c.jobs()] != (left or []):
-                self.assertLess(time.monotonic(), end, (event, c.jobs(), self.daemon.said()))
-                time.sleep(0.01)
+            self.until(lambda: [job["state"] for job in c.jobs()] == (left or []),
+                       lambda: (event, c.jobs(), self.daemon.said()))
             if left:
                 c.call("Cancel", "at", [job["id"] for job in c.jobs()])
             if left is None:
@@ -270,10 +265,8 @@ class Disks(Faults):
         source = command("findmnt", "-no", "SOURCE", at).strip()
         write("/sys/fs/ext4/%s/trigger_fs_error" % os.path.basename(source), "1")
         os.kill(worker, signal.SIGCONT)
-        end = time.monotonic() + TIMEOUT
-        while "ead-only" not in c.get(n, "Message"):
-            self.assertLess(time.monotonic(), end, self.daemon.said())
-            self.assertNotIn(c.job(n)["state"], FINISHED)
+        self.until(lambda: "ead-only" in c.get(n, "Message") or c.job(n)["state"] in FINISHED)
+        self.assertNotIn(c.job(n)["state"], FINISHED)
         command("umount", "-l", at)
         self.others_go_on(c)
 
@@ -381,12 +374,12 @@ class Disks(Faults):
         command("mount", "-o", "loop,nodiscard", self.image, at)
         c.call("Resume", "at", [n])
         # Another worker comes to the gate, unless the first was past it before it was told to stop.
-        end = time.monotonic() + TIMEOUT
-        while c.job(n)["state"] != "done":
-            self.assertLess(time.monotonic(), end, self.daemon.said())
-            for other in self.daemon.workers():
+        def done():
+            for other in filter(fixture.is_stopped, self.daemon.workers()):
                 os.kill(other, signal.SIGCONT)
-            time.sleep(0.05)
+            return c.job(n)["state"] == "done"
+
+        self.until(done)
         c.call("Restore", "ta{sv}", held, {})
         self.assertTrue(os.path.exists(self.path("held")))
 
@@ -526,9 +519,7 @@ class Descriptors(Faults):
             for s in many:
                 s.connect(self.daemon.socket)
             # One is sent away, or they are left waiting.
-            end = time.monotonic() + TIMEOUT
-            while not select.select(many, [], [], 0.1)[0] and "have to wait" not in self.daemon.said():
-                self.assertLess(time.monotonic(), end)
+            self.until(lambda: select.select(many, [], [], 0)[0] or "have to wait" in self.daemon.said())
             write(self.path("a"))
             with contextlib.suppress(Error, OSError):
                 c.submit(self.path("a"))
@@ -554,20 +545,18 @@ class Descriptors(Faults):
                 c.close()
         for fd in fds:
             os.close(fd)
-        end = time.monotonic() + TIMEOUT
-        while self.descriptors() > before:
-            self.assertLess(time.monotonic(), end, "%d, not %d" % (self.descriptors(), before))
+        self.until(lambda: self.descriptors() <= before, lambda: "%d, not %d" % (self.descriptors(), before))
 
     def patient_client(self):
         """Until there is room again."""
-        end = time.monotonic() + TIMEOUT
-        while True:
-            try:
+        def let_in():
+            with contextlib.suppress(OSError):
                 c = self.daemon.client()
                 c.jobs()
                 return c
-            except OSError:
-                self.assertLess(time.monotonic(), end)
+            return None
+
+        return self.until(let_in)
 
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.daemon.process.pid))
@@ -739,9 +728,7 @@ class ClockSet(Faults):
             self.set(-100 * SECOND)
             other.send_submit(self.path("z"))
             os.kill(worker, signal.SIGCONT)
-            end = time.monotonic() + TIMEOUT
-            while changed_nsec(self.path("a")) <= moved:
-                self.assertLess(time.monotonic(), end)
+            self.until(lambda: changed_nsec(self.path("a")) > moved)
         finally:
             os.kill(pid, signal.SIGCONT)
         with self.assertRaises(Error) as e:
@@ -771,13 +758,12 @@ class Full(Faults):
         c.call("Cancel", "at", [first["id"]])
         self.assertEqual(c.wait(first["id"]), "cancelled")
         # It counts until that is on record.
-        end = time.monotonic() + TIMEOUT
-        n = None
-        while n is None:
-            self.assertLess(time.monotonic(), end)
+        def accepted():
             with contextlib.suppress(Error):
-                n = c.submit(self.path("t", names[-1]))
-        self.assertEqual(c.wait(n), "done")
+                return c.submit(self.path("t", names[-1]))
+            return None
+
+        self.assertEqual(c.wait(self.until(accepted)), "done")
 
 
 if __name__ == "__main__":

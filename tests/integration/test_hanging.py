@@ -37,6 +37,11 @@ class Hanging(Case):
                                for name, at in self.at.items()]))
         self.daemon.client().call("Reload", "")
 
+    @staticmethod
+    def is_stuck(pid):
+        with open("/proc/%d/status" % pid, encoding="ascii") as f:
+            return "State:\tD" in f.read()
+
     def mount_ext4(self, name):
         image, at = os.path.join(self.daemon.dir, name + ".image"), os.path.join("/mnt", name)
         os.mkdir(at)
@@ -153,8 +158,8 @@ class Frozen(Hanging):
         c.call("ResumeAll", "")
         self.goes_on("b")
         began = time.monotonic()
-        self.daemon.stop(timeout=20)
-        self.assertLess(time.monotonic() - began, 15)
+        self.daemon.stop()
+        self.assertLess(time.monotonic() - began, 25)
         self.daemon.start()
         self.goes_on("b", "c")
         self.thaw(fd)
@@ -187,11 +192,7 @@ class Frozen(Hanging):
         return c, job["state"]
 
     def until_waiting(self, pid):
-        end, state = time.monotonic() + TIMEOUT, ""
-        while state != "D":
-            self.assertLess(time.monotonic(), end)
-            with open("/proc/%d/stat" % pid) as f:
-                state = f.read().rsplit(")", 1)[1].split()[0]
+        self.until(lambda: self.is_stuck(pid))
 
     def all_in_place(self):
         self.assertEqual(sorted(os.listdir(os.path.join(self.at["a"], "data"))), ["a", "b", "c"], self.daemon.said())
@@ -208,9 +209,7 @@ class Frozen(Hanging):
     def test_attack_07_late_rename_of_what_goes_on(self):
         c, state = self.late_rename(self.daemon.kill)
         self.assertEqual(state, "accepted")
-        end = time.monotonic() + TIMEOUT
-        while c.job(1)["state"] != "held":
-            self.assertLess(time.monotonic(), end, self.daemon.said())
+        self.until(lambda: c.job(1)["state"] == "held")
         c.call("Restore", "ta{sv}", 1, {})
         self.assertEqual(c.wait(1), "restored")
         self.all_in_place()
@@ -304,11 +303,6 @@ class Fuse(Hanging):
         self.assertEqual(e.exception.name, "LimitExceeded")
         self.assertIn(at, e.exception.text)
         self.goes_on("b", uids=(0, OTHER))
-
-    @staticmethod
-    def is_stuck(pid):
-        with open("/proc/%d/status" % pid, encoding="ascii") as f:
-            return "State:\tD" in f.read()
 
     @unittest.skipUnless(FULL, "waits until processes are given up")
     def test_attack_07_stuck_processes_are_bounded(self):

@@ -73,14 +73,7 @@ class Case(daemon_fixture.Case):
 
     def until_said(self, p, text):
         """Until the program has printed that."""
-        self.wait_until(lambda: text.encode() in os.pread(p.out.fileno(), 65536, 0))
-
-    def wait_until(self, done):
-        for _ in range(fixture.TIMEOUT * 100):
-            if done():
-                return
-            fixture.time.sleep(0.01)
-        self.fail("that never happened: " + self.daemon.said())
+        self.until(lambda: text.encode() in os.pread(p.out.fileno(), 65536, 0))
 
 
 class Functions(Case):

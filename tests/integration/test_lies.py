@@ -7,14 +7,13 @@ Attack 13 of the second round."""
 import ctypes
 import os
 import subprocess
-import time
 import unittest
 
 import daemon_fixture
 import fixture
 from contents import fingerprint
 from daemon_fixture import user
-from fixture import TIMEOUT, USER, Proc, build, command, libc, scratch, unmount, write
+from fixture import USER, Proc, build, command, libc, scratch, unmount, write
 
 ENDING = ("same", "changing", "types", "links", "names")
 # Where it is the same each time. A listing that cannot be is an error, after what was listed before.
@@ -67,11 +66,8 @@ class Lies(daemon_fixture.Case):
 
     def end_of(self, client, number):
         """Its state once nothing more happens to it by itself."""
-        end = time.monotonic() + TIMEOUT
-        while client.job(number)["state"] not in daemon_fixture.FINISHED:
-            if time.monotonic() > end:
-                self.fail("%s: %s" % (client.job(number), self.daemon.said()))
-            time.sleep(0.01)
+        self.until(lambda: client.job(number)["state"] in daemon_fixture.FINISHED,
+                   lambda: "%s: %s" % (client.job(number), self.daemon.said()))
         return client.job(number)["state"]
 
     def test_attack_13_what_ends(self):
@@ -97,10 +93,7 @@ class Lies(daemon_fixture.Case):
                 c = self.daemon.client(USER)
                 with user():
                     n = c.submit(os.path.join(at, "tree"))
-                end = time.monotonic() + TIMEOUT
-                while kind != "deep" and os.stat(log).st_size < 20000:
-                    self.assertLess(time.monotonic(), end, self.daemon.said())
-                    time.sleep(0.01)
+                self.until(lambda: kind == "deep" or os.stat(log).st_size >= 20000)
                 self.others_go_on(kind)
                 for worker in self.daemon.workers():
                     with open("/proc/%d/statm" % worker, encoding="ascii") as f:

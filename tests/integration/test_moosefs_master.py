@@ -146,11 +146,8 @@ class Hostile(Case):
         os.mkdir(at)
         process = subprocess.Popen([program, self.below, str(master.port), at], stderr=subprocess.DEVNULL)
         try:
-            end = time.monotonic() + fixture.TIMEOUT
-            while not os.path.ismount(at):
-                self.assertIsNone(process.poll())
-                self.assertLess(time.monotonic(), end)
-                time.sleep(0.01)
+            fixture.until(lambda: os.path.ismount(at) or process.poll() is not None)
+            self.assertIsNone(process.poll())
             yield at
         finally:
             command("umount", at)
@@ -304,25 +301,24 @@ class Lists(Hostile):
 class Process(Hostile):
     """reclaim-moosefs, which reads what the master says."""
 
-    def of(self, parent):
-        """Its process, once it waits for the master's answer behind its fence."""
-        end = time.monotonic() + fixture.TIMEOUT
-        while True:
-            self.assertLess(time.monotonic(), end)
-            with open("/proc/%d/task/%d/children" % (parent, parent), encoding="ascii") as f:
-                for pid in map(int, f.read().split()):
-                    with open("/proc/%d/status" % pid, encoding="ascii") as status:
-                        fields = dict(line.rstrip("\n").split(":\t", 1) for line in status)
-                    if fields["Name"] == "reclaim-moosefs" and fields["Seccomp"] == "2":
-                        return pid, fields
-            time.sleep(0.01)
+    def of(self, parent, master):
+        """Its process and what the kernel says of that, once it waits for the master's answer to a question."""
+        fixture.until(lambda: len(master.asked) > 1)  # the first is that it is there
+        with open("/proc/%d/task/%d/children" % (parent, parent), encoding="ascii") as f:
+            for pid in map(int, f.read().split()):
+                with open("/proc/%d/status" % pid, encoding="ascii") as status:
+                    fields = dict(line.rstrip("\n").split(":\t", 1) for line in status)
+                if fields["Name"] == "reclaim-moosefs":
+                    self.assertEqual(fields["Seccomp"], "2")
+                    return pid, fields
+        return self.fail("there is no reclaim-moosefs")
 
     def test_has_nothing_and_ends_with_what_started_it(self):
         master = Master(lambda kind, number, body: nothings())
         with self.mounted(master) as at:
             p = fixture.Proc([scratch.binary, "run", "--strategy=moosefs-snapshot", os.path.join(at, "tree")], at)
             self.addCleanup(p.close)
-            pid, status = self.of(p.pid)
+            pid, status = self.of(p.pid, master)
             for held in ("CapPrm", "CapEff", "CapInh", "CapBnd", "CapAmb"):
                 self.assertEqual(int(status[held], 16), 0, held)
             self.assertEqual(status["NoNewPrivs"], "1")
@@ -343,7 +339,7 @@ class Process(Hostile):
         with self.mounted(master) as at:
             p = fixture.Proc([scratch.binary, "run", "--json=short", "--strategy=moosefs-snapshot",
                               os.path.join(at, "tree")], at)
-            os.kill(self.of(p.pid)[0], signal.SIGKILL)
+            os.kill(self.of(p.pid, master)[0], signal.SIGKILL)
             r = p.finish()
         self.assertEqual((r.status, r.json["entries"]), (0, 43), r)
         self.assertIn(ENDED, r.json["strategy"])

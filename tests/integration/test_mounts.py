@@ -10,7 +10,7 @@ import unittest
 import fixture
 from daemon_fixture import Case
 from dbuswire import Error
-from fixture import Canary, build, command, write
+from fixture import Canary, build, command
 
 ODD = "a b\\c\td"  # which mountinfo escapes
 

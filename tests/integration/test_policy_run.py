@@ -685,10 +685,7 @@ class Filling(Case):
         # No more went than it took.
         self.assertLess(most, 0.52 * size)
         # As nobody writes any more, nothing begins once there is room; what has begun is waited for.
-        end = time.monotonic() + fixture.TIMEOUT
-        while self.free() < 0.4 * size:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        self.until(lambda: self.free() >= 0.4 * size)
         c = self.daemon.client()
         jobs = c.jobs(finished=True)
         self.assertGreaterEqual(len(jobs), 2)

@@ -7,14 +7,13 @@ polkit here is a connection that has its name on the test's bus, and answers wha
 real one only polkitd may have that name: the bus's policy says so.)
 
   RECLAIMCTL, RECLAIMD, RECLAIM_WORKER   the programs under test (required)"""
-import contextlib
 import os
 import pty
 import signal
 import subprocess
-import time
 
 import bus_fixture
+import fixture
 from daemon_fixture import user
 from dbuswire import Connection, Error
 from fixture import USER
@@ -477,15 +476,8 @@ class Restored(Case):
         return sent, self.stopped()
 
     def stopped(self):
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            pid = self.s.daemon.pid
-            with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
-                for worker in f.read().split():
-                    with contextlib.suppress(OSError), open("/proc/%s/stat" % worker, encoding="ascii") as stat:
-                        if stat.read().rsplit(")", 1)[1].split()[0] == "T":
-                            return int(worker)
-        raise AssertionError("no worker came to its gate")
+        return fixture.until(lambda: next(filter(fixture.is_stopped, fixture.workers_of(self.s.daemon.pid)), None),
+                             lambda: "no worker came to its gate")
 
     def with_gate(self):
         self.s.daemon.terminate()

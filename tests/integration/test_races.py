@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What is exchanged between two steps of ours stays."""
-import contextlib
 import os
 import signal
-import time
 import unittest
 
 import fixture
 from daemon_fixture import user
 from dbuswire import Error
-from fixture import TIMEOUT, USER, Canary, scratch, write
+from fixture import USER, Canary, scratch, write
 from test_safety import Safety
 
 
@@ -25,13 +23,7 @@ class Races(Safety):
 
     def stopped(self):
         """The worker that stands at its gate."""
-        end = time.monotonic() + TIMEOUT
-        while time.monotonic() < end:
-            for pid in fixture.workers_of(self.daemon.process.pid):
-                with contextlib.suppress(OSError), open("/proc/%d/stat" % pid, encoding="ascii") as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "T":
-                        return pid
-        return self.fail("no worker came to its gate")
+        return self.until(lambda: next(filter(fixture.is_stopped, fixture.workers_of(self.daemon.process.pid)), None))
 
     def sent(self, c, path):
         fd = os.open(os.path.dirname(path), os.O_PATH)

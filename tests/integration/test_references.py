@@ -14,7 +14,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import daemon_fixture
 import fixture
@@ -333,7 +332,7 @@ class Shared(Case):
             os.read(asked, 1)
             os._exit(0 if kept.size > 0 and kept.digest() == first else 1)
         os.close(tell)
-        wait_until(lambda: blocked(child))
+        fixture.until(lambda: fixture.is_blocked_by_lease(child))
         self.check_gone(w, p.go_on().finish())
         self.assertEqual(os.read(told, 1), b"m")
         os.close(ask)
@@ -346,20 +345,6 @@ def give_name(fd, path):
     """As the manual of O_TMPFILE says."""
     if libc.linkat(-100, b"/proc/self/fd/%d" % fd, -100, os.fsencode(path), 0x400) < 0:
         raise OSError(ctypes.get_errno(), "linkat")
-
-
-def blocked(pid):
-    """In the open of a file whose lease is not given up yet."""
-    with open("/proc/%d/wchan" % pid, encoding="ascii") as f:
-        return "lease" in f.read()
-
-
-def wait_until(condition):
-    end = time.monotonic() + TIMEOUT
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError("never happened")
-        time.sleep(0.005)
 
 
 class OfTheDaemon(daemon_fixture.Case):
@@ -417,9 +402,7 @@ class OfTheDaemon(daemon_fixture.Case):
             self.assertEqual(int(status[held], 16), 0x6, "DAC_OVERRIDE and DAC_READ_SEARCH")
         self.assertEqual((status["Seccomp"].strip(), status["NoNewPrivs"].strip()), ("2", "1"))
         # What a question came with is closed a moment after its answer.
-        end = time.monotonic() + TIMEOUT
-        while (fds := self.descriptors(pid)) != {"0", "1", "2", "3", "4"}:
-            self.assertLess(time.monotonic(), end, fds)
+        self.until(lambda: self.descriptors(pid) == {"0", "1", "2", "3", "4"}, lambda: self.descriptors(pid))
         process = os.pidfd_open(pid)
         os.kill(worker, signal.SIGKILL)
         self.assertTrue(select.select([process], [], [], TIMEOUT)[0], "it did not end")

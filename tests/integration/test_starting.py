@@ -53,10 +53,7 @@ class Reload(Case):
         self.daemon.configure("protect: [%s]\n" % self.path("keep"))
         c.call("Reload")
         self.assertEqual(c.wait(c.submit(self.path("b"))), "done")
-        end = time.monotonic() + fixture.TIMEOUT
-        while left := before & self.workers():
-            self.assertLess(time.monotonic(), end, left)
-            time.sleep(0.01)
+        self.until(lambda: not before & self.workers())
         with self.assertRaises(Error) as e:
             c.submit(self.path("keep"))
         self.assertEqual(e.exception.name, "Protected")
@@ -290,8 +287,7 @@ class Crowded(unittest.TestCase):
                 self.assertEqual(process.wait(fixture.TIMEOUT), 0)
                 process.stderr.close()
                 thread.start()
-                while not os.path.exists(self.daemon.log) or "waits until" not in self.daemon.said():
-                    time.sleep(0.01)
+                fixture.until(lambda: os.path.exists(self.daemon.log) and "waits until" in self.daemon.said())
                 self.empty()
                 thread.join()
                 self.daemon.stop()

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 import termios
-import time
 
 import daemon_fixture
 import dbuswire
@@ -56,10 +55,7 @@ class Case(daemon_fixture.Case):
 
     def until_gone(self, proxies):
         """Until as few clients are connected."""
-        end = time.monotonic() + fixture.TIMEOUT
-        while self.proxies() > proxies:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        self.until(lambda: self.proxies() <= proxies)
 
     def go_on(self):
         os.kill(self.worker, signal.SIGCONT)

@@ -9,7 +9,6 @@ import resource
 import socket
 import stat
 import subprocess
-import time
 import unittest
 
 import fixture
@@ -437,11 +436,8 @@ class ListingFails(Case):
         os.mkdir(w.path("fuse"))
         p = subprocess.Popen([program, str(n), w.path("log"), w.path("fuse"), *sticks])
         w.procs.append(Daemon(p))
-        for _ in range(500):
-            if w.path("fuse") in fixture.mounts():
-                return w.path("fuse/tree")
-            time.sleep(0.01)
-        self.fail("eiofs is not mounted")
+        fixture.until(lambda: w.path("fuse") in fixture.mounts())
+        return w.path("fuse/tree")
 
     @staticmethod
     def unmounted(w):
