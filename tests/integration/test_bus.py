@@ -98,7 +98,7 @@ class BadInput(Case):
                     pass
         self.lives()
 
-    def test_nobody_else_by_saying_so(self):
+    def test_connect_rejects_claimed_uid(self):
         self.s.start()
         canary = self.s.file("roots")
         with user():
@@ -235,7 +235,7 @@ class Others(Case):
             jobs = {int(p.split("/")[-1]) for p in managed if "/job/" in p}
             self.assertEqual(jobs, set(range(1, 1001)))
 
-    def test_packed_is_the_same(self):
+    def test_list_jobs_packed_equals_list_jobs(self):
         """What ListJobsPacked tells is what ListJobs tells, of what is in memory and of the history, all at
         once and from page to page."""
         self.s.start()
@@ -287,7 +287,7 @@ class Others(Case):
                     silent.send("ListJobs", "a{sv}", {})
         self.lives()
 
-    def test_two_hundred_at_once(self):
+    def test_two_hundred_clients_are_served(self):
         self.s.start()
         clients = [self.s.client() for _ in range(200)]
         serials = [c.send("ListJobs", "a{sv}", {}) for c in clients]
@@ -296,7 +296,7 @@ class Others(Case):
         for c in clients:
             c.close()
 
-    def test_one_users_long_messages(self):
+    def test_long_messages_of_a_user_are_bounded(self):
         """Only two at a time: the others' bytes stay with who sends them."""
         self.s.start()
         fields = {dbuswire.PATH: "/", dbuswire.MEMBER: "NoSuchMethod"}
@@ -331,7 +331,7 @@ class Others(Case):
             c.answer(1)
         self.assertEqual(e.exception.name, "org.freedesktop.DBus.Error.UnknownObject")
 
-    def test_too_long_a_message(self):
+    def test_too_long_message_closes_connection(self):
         self.s.start()
         data = dbuswire.message(1, {dbuswire.PATH: "/", dbuswire.MEMBER: "X"}, "ay", b"x" * (17 << 20))
         with self.s.client() as c, self.assertRaises(OSError):
@@ -339,7 +339,7 @@ class Others(Case):
             c.receive()
         self.lives()
 
-    def test_one_users_connections(self):
+    def test_connections_of_a_user_are_bounded(self):
         self.s.start()
         with user():
             clients = [self.s.client() for _ in range(64)]
@@ -377,7 +377,7 @@ class OnABus(Case):
                 self.refused("org.freedesktop.DBus.Error.AccessDenied", "", c, "RequestName", "su",
                              "org.reclaimd1", flags, **driver)
 
-    def test_who_asks(self):
+    def test_caller_is_identified(self):
         self.s.start_bus()
         self.s.start(bus=True)
         self.s.wait_for_name().close()

@@ -31,7 +31,7 @@ def bind(w, at):
 
 class Correct(Case):
     @matrix(backends=plain, fs=tmpfs)
-    def test_a_file(self, w):
+    def test_check_reports_errors_of_a_file(self, w):
         write(w.path("a.yaml"), "undo: 1h\n")
         r = check(w, "a.yaml")
         self.assertEqual((r.status, r.out, r.err), (0, "a.yaml: correct\n", ""))
@@ -87,7 +87,7 @@ class Correct(Case):
         self.assertEqual(check(w, "--json", "a.yaml").json["files"], [])
 
     @matrix(backends=plain, fs=tmpfs)
-    def test_a_directory(self, w):
+    def test_check_reads_a_directory(self, w):
         os.makedirs(w.path("etc/reclaimd.d"))
         r = check(w, "etc")
         self.assertEqual((r.status, r.err), (0, ""))
@@ -105,7 +105,7 @@ class Correct(Case):
         self.assertEqual(fingerprint(w.dir), before)
 
     @matrix(backends=plain, fs=tmpfs)
-    def test_what_is_shipped(self, w):
+    def test_check_accepts_shipped_files(self, w):
         conf = os.path.join(os.path.dirname(fixture.HERE), "..", "conf", "reclaimd.yaml")
         r = check(w, conf)
         self.assertEqual((r.status, r.err), (0, ""))
@@ -159,7 +159,7 @@ class Looking(Case):
 
 class Wrong(Case):
     @matrix(backends=plain, fs=tmpfs)
-    def test_every_error_is_told(self, w):
+    def test_check_reports_every_error(self, w):
         write(w.path("a.yaml"), "paicng: {}\nundo: soon\nspools:\n  backups: {}\n")
         r = check(w, "a.yaml")
         self.assertEqual((r.status, r.out), (1, ""))

@@ -49,7 +49,7 @@ class Absent(Case):
         self.assertTrue(w.exists("file"))
 
     @matrix(backends=plain, fs=("tmpfs",))
-    def test_only_the_socket_that_was_named(self, w):
+    def test_runtime_directory_is_the_only_socket(self, w):
         write(w.path("file"))
         runtime = w.path("runtime")
         env = {"RECLAIMD_RUNTIME_DIRECTORY": runtime}
@@ -67,7 +67,7 @@ class Absent(Case):
         self.assertIn("reclaimctl: /nowhere: no daemon", r.err)
 
     @matrix(backends=plain, fs=("tmpfs",))
-    def test_a_directory_with_a_long_name(self, w):
+    def test_runtime_directory_with_long_name(self, w):
         # Longer than the address of a socket may be.
         runtime = w.path(*["n" * 60] * 4)
         os.makedirs(runtime)
@@ -76,7 +76,7 @@ class Absent(Case):
         self.assertIn("No such file or directory", r.err)
 
     @matrix(backends=plain, fs=("tmpfs",))
-    def test_somebody_who_does_not_answer_as_a_daemon_does(self, w):
+    def test_socket_of_another_program(self, w):
         os.mkdir(w.path("runtime"))
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(w.path("runtime", "private"))
@@ -165,7 +165,7 @@ class Refused(Case):
         return r
 
     @matrix(backends=plain, fs=("tmpfs",))
-    def test_one_bad_path_refuses_all(self, w):
+    def test_submit_rejects_all_for_one_bad_path(self, w):
         w.build("""
             file
             tree/a

@@ -94,7 +94,7 @@ class Listing(Case):
 
 
 class Submit(Case):
-    def test_a_file_and_a_tree(self):
+    def test_submit_file_and_tree(self):
         canary = Canary(self.path("canary"))
         build(self.data, """
             file
@@ -106,7 +106,7 @@ class Submit(Case):
         self.assertEqual((r.err, os.listdir(self.data)), ("", ["canary"]))
         canary.check()
 
-    def test_what_is_said(self):
+    def test_submit_output(self):
         for name in ("a", "b", "c", "d"):
             write(self.path(name))
         os.mkdir(self.path("sub"))
@@ -130,7 +130,7 @@ class Submit(Case):
         self.assertEqual(self.left(), [])
         self.assertIn("/esc\\x1b[31m\\xff\n", self.ctl("show", "1").out)
 
-    def test_a_list(self):
+    def test_submit_from_list(self):
         fill(self.path("many"), 1500)
         names = "".join("many/f%05d\n" % i for i in range(0, 1500, 2)) + "many/gone\nnowhere/x\n"
         write(self.path("names"), names)
@@ -143,20 +143,20 @@ class Submit(Case):
         self.assertEqual(json.loads(r.out.split("\n")[0]), {"jobs": [2], "accepted": 750, "missing": 0})
         self.assertEqual(os.listdir(self.path("many")), [])
 
-    def test_more_names_than_a_message_holds(self):
+    def test_submit_more_names_than_a_message_holds(self):
         fill(self.path("many"), 1500)
         r = self.ctl("submit", "--wait", *("many/f%05d" % i for i in range(1500)))
         self.assertIn("Job 1: 1,500 names in many\n", r.out)
         self.assertEqual(os.listdir(self.path("many")), [])
 
-    def test_more_directories_than_a_call_takes(self):
+    def test_submit_more_directories_than_a_call_takes(self):
         for i in range(150):
             build(self.data, "d%03d/file" % i)
         r = self.ctl("submit", "--wait", *("d%03d/file" % i for i in range(150)))
         self.assertIn("Job 1: 120 names in 120 directories\nJob 2: 30 names in 30 directories\n", r.out)
         self.assertFalse([n for n in self.left() if n.endswith("file")])
 
-    def test_two_mounts_are_two_jobs_or_none(self):
+    def test_submit_of_two_mounts_makes_two_jobs_or_none(self):
         os.mkdir(self.path("other"))
         fixture.command("mount", "-t", "tmpfs", "tmpfs", self.path("other"))
         try:
@@ -211,7 +211,7 @@ class Submit(Case):
 
 
 class Show(Case):
-    def test_a_list_of_jobs(self):
+    def test_list_jobs(self):
         self.assertEqual(self.ctl("list").out,
                          "No jobs that have not finished; --all shows the others\n")
         for name in ("a", "b"):
@@ -247,7 +247,7 @@ class Show(Case):
             self.assertIn(b"held", said)
             self.assertEqual(b"\033" in said, coloured, (env, said))
 
-    def test_all_there_is_to_know(self):
+    def test_show_job(self):
         build(self.data, "tree/a\ntree/b\nfile")
         n = self.submit("--undo=1h", "tree", "file")
         said = self.ctl("show", n).out
@@ -261,7 +261,7 @@ class Show(Case):
         self.assertEqual(sorted(e["path"] for e in j["contents"]), [self.path("file"), self.path("tree")])
         self.assertEqual((j["names"], j["problems"], j["uid"]), (2, [], 0))
 
-    def test_what_stays_is_named(self):
+    def test_show_names_what_stays(self):
         canary = Canary(self.path("tree", "canary"))
         os.chmod(self.data, 0o777)
         os.chown(self.path("tree"), USER, USER)
@@ -363,7 +363,7 @@ class Wait(Case):
         ended = json.loads(self.ctl("wait", "--json", *numbers).out)
         self.assertEqual([str(j["id"]) for j in ended], sorted(numbers, key=int))
 
-    def test_a_job_that_ends_while_it_is_waited_for(self):
+    def test_wait_for_job_that_ends_meanwhile(self):
         write(self.path("a"))
         n = self.submit("--undo=1h", "a")
         p = Proc([scratch.binary, "wait", n], self.data, env=self.env())
@@ -373,7 +373,7 @@ class Wait(Case):
         self.assertEqual((r.status, r.out), (1, "Job %s cancelled; reclaimctl show %s says why\n" % (n, n)))
 
     @unittest.skipUnless(terminal.pyte, "there is no pyte, which is a terminal")
-    def test_what_is_said_is_broken_at_blanks(self):
+    def test_wait_output_breaks_at_blanks(self):
         name = "with a name that is long, " * 8
         write(self.path(name))
         t = terminal.Terminal([scratch.binary, "submit", "--undo=1h", self.path(name)], self.env(), columns=60)
@@ -385,7 +385,7 @@ class Wait(Case):
         # Elsewhere it is one line.
         self.assertEqual(self.ctl("cancel", "1").out.count("\n"), 1)
 
-    def test_until_it_is_free(self):
+    def test_wait_free_until_free(self):
         fs = os.statvfs(self.data)
         with open(self.path("large"), "wb") as f:
             os.posix_fallocate(f.fileno(), 0, 64 << 20)
@@ -398,7 +398,7 @@ class Wait(Case):
         self.assertGreaterEqual(after.f_bavail * after.f_frsize, wanted)
         self.ctl("wait", "--free=1%", ".")
 
-    def test_when_nothing_is_left_that_could_free_more(self):
+    def test_wait_free_fails_when_nothing_is_left(self):
         write(self.path("a"))
         r = self.ctl("wait", "--free=100%", self.data, status=1)
         self.assertRegex(r.err, r"^reclaimctl: %s: has only .* free, not .*, and no job is left there that "
@@ -408,7 +408,7 @@ class Wait(Case):
         r = self.ctl("wait", "--free=100%", ".", status=1)
         self.assertIn("; job %s is paused\n" % n, r.err)
 
-    def test_the_daemon_ends_meanwhile(self):
+    def test_wait_fails_when_daemon_ends(self):
         write(self.path("a"))
         n = self.submit("--undo=1h", "a")
         p = Proc([scratch.binary, "wait", n], self.data, env=self.env())
@@ -419,7 +419,7 @@ class Wait(Case):
         self.assertEqual((r.status, r.out), (1, ""), r)
         self.assertIn("is not to be reached any more", r.err)
 
-    def test_the_daemon_is_started_again_meanwhile(self):
+    def test_wait_survives_daemon_restart(self):
         write(self.path("a"))
         write(self.path("b"))
         n = self.submit("--undo=1h", "a")
@@ -476,7 +476,7 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
             self.ctl("list", "--all", "--json", user=NOBODY).out)], [3])
         self.assertEqual(self.left(), ["b"])
 
-    def test_no_more_descriptors_than_the_bus_passes(self):
+    def test_submit_splits_descriptors_on_the_bus(self):
         for i in range(40):
             build(self.data, "d%03d/file" % i)
         r = self.ctl("submit", "--wait", *("d%03d/file" % i for i in range(40)))
@@ -484,7 +484,7 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
                       "Job 3: 8 names in 8 directories\n", r.out)
         self.assertFalse([n for n in self.left() if n.endswith("file")])
 
-    def test_the_daemon_is_killed_while_it_is_asked(self):
+    def test_submit_fails_when_daemon_is_killed(self):
         write(self.path("a"))
         n = self.submit("--undo=1h", "a")
         monitor = dbuswire.Connection(self.address.partition("=")[2], bus=True)
@@ -503,7 +503,7 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
         self.assertEqual((r.status, r.err),
                          (1, "reclaimctl: reclaimd: has ended; waiting for it to come back\n"))
 
-    def test_a_bus_without_a_daemon(self):
+    def test_submit_fails_on_bus_without_daemon(self):
         self.daemon.stop()
         r = self.ctl("list", status=5)
         self.assertIn("no daemon to talk to", r.err)

@@ -143,7 +143,7 @@ class Life(Case):
         self.assertEqual((e.exception.name, e.exception.text), (
             "NoSuchPath", self.path("none") + ": does not exist, nor does any of the 2 names"))
 
-    def test_how_much_there_is(self):
+    def test_submit_reports_size(self):
         write(self.path("a"), "x" * 100000)
         write(self.path("b"), "x" * 100000)
         os.link(self.path("b"), self.path("c"))
@@ -189,7 +189,7 @@ class Users(Case):
         n = c.submit(self.path("a"))
         self.assertEqual(c.wait(n), "done")
 
-    def test_others_file(self):
+    def test_submit_rejects_file_of_another_user(self):
         os.chmod(self.data, 0o755)
         os.chown(self.data, 0, 0)
         canary = Canary(self.path("t"))
@@ -200,7 +200,7 @@ class Users(Case):
         canary.check()
         self.assertEqual(c.jobs(finished=True), [])
 
-    def test_others_content_is_left_in_its_place(self):
+    def test_submit_leaves_content_of_another_user(self):
         with user():
             build(self.data, "own/mine")
         os.mkdir(self.path("own", "theirs"), 0o755)
@@ -215,7 +215,7 @@ class Users(Case):
         for path in paths:
             self.assertTrue(path.startswith(self.path("own", "theirs")), paths)
 
-    def test_others_job(self):
+    def test_job_of_another_user_is_hidden(self):
         write(self.path("a"))
         n = self.daemon.client().submit(self.path("a"), undo_usec=HOUR)
         c = self.daemon.client(USER)
@@ -280,7 +280,7 @@ class Spools(Case):
         self.client = self.daemon.client()
         self.client.call("Reload")
 
-    def test_what_is_moved_in_is_deleted(self):
+    def test_spool_deletes_what_is_moved_in(self):
         canary = Canary(self.path("canary"))
         os.mkdir(self.spool, 0o700)
         fill(self.path("many"), 1000)
@@ -292,7 +292,7 @@ class Spools(Case):
         self.assertEqual(os.listdir(self.spool), [])
         canary.check()
 
-    def test_tree_of_objects_has_an_end(self):
+    def test_introspection_tree_is_finite(self):
         paths = ["/"]
         for path in paths:
             text = self.client.call("Introspect", path=path,
@@ -302,7 +302,7 @@ class Spools(Case):
                       for n in ElementTree.fromstring(text).findall("node")]
         self.assertIn("/org/reclaimd1/spool/_2fmnt_2ftrash", paths)
 
-    def test_many_at_once_are_one_job(self):
+    def test_spool_makes_one_job_of_many_names(self):
         # What has settled is taken: before that, all of it has to be moved and seen, by a slow machine too.
         count = 50000 if FULL else 10000
         self.daemon.configure("spools: {%s: {settle: 3s, undo: 0s}}\n" % self.spool)
@@ -407,7 +407,7 @@ class Hurry(Case):
         # The connection waits no longer than TIMEOUT, which is far below what it takes at its pace.
         self.assertEqual(self.client.wait(number), "done")
 
-    def test_time_is_short(self):
+    def test_deadline_makes_job_urgent(self):
         self.check_at_pace(self.client.submit(self.path("t")))
         number = self.client.submit(self.path("t"), by_usec=int((time.time() + 1) * 1000000))
         self.client.wait_state(number, "running")
@@ -415,7 +415,7 @@ class Hurry(Case):
         self.assertRegex(said, "cannot be done in time|speed goes before latency|is late")
         self.check_urgent(number)
 
-    def test_space_is_short(self):
+    def test_low_space_makes_job_urgent(self):
         filler = self.path("filler")
         free = os.statvfs(self.data)
         with open(filler, "wb") as f:
@@ -427,7 +427,7 @@ class Hurry(Case):
 
 
 class Renumbered(Case):
-    def test_disks_in_another_order(self):
+    def test_job_survives_renumbered_disk(self):
         """XFS has no id but its device's number: a job is still known when that has changed."""
         image = os.path.join(self.daemon.dir, "image")
         with open(image, "wb") as f:

@@ -74,7 +74,7 @@ class Daemon(daemon_fixture.Case):
         self.assertRegex(said, r"(?m)^reclaimd\[\d+\]: pacing \d+:\d+: begins ")
         self.assertRegex(said, r"(?m)^reclaim-worker\[\d+\]: lanes: ")
 
-    def test_in_place_is_told(self):
+    def test_debug_log_tells_jobs_in_place(self):
         self.daemon.configure("staging: off\n")
         self.daemon.stop()
         self.daemon.start(env={"SYSTEMD_LOG_LEVEL": "debug"})
@@ -89,7 +89,7 @@ class Daemon(daemon_fixture.Case):
         self.assertRegex(self.daemon.said(), r"(?m)^<7>reclaimd\[\d+\]: job ")
         self.assertRegex(self.daemon.said(), r"(?m)^<7>reclaim-worker\[\d+\]: lanes: ")
 
-    def test_off_says_nothing(self):
+    def test_debug_log_is_silent_when_off(self):
         self.submitted()
         self.assertFalse(re.search(r"(?m)^(<7>)?[a-z-]+\[\d+\]: ", self.daemon.said()), self.daemon.said())
 

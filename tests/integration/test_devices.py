@@ -231,7 +231,7 @@ class Counted(Case):
             self.assertGreater(after["commits"]["log_bytes"], before["commits"]["log_bytes"])
 
     @matrix(backends=plain, fs=DISKS)
-    def test_looking_changes_nothing(self, w):
+    def test_makes_no_mutating_call(self, w):
         log = os.path.join(scratch.dir, "log")
         before = fingerprint(w.dir)
         devices(w, wrapper=("strace", "-f", "-qq", "-o", log, "-e",
@@ -249,7 +249,7 @@ class Counted(Case):
                 self.assertNotRegex(line, "O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE")
 
     @matrix(backends=plain, fs=DISKS)
-    def test_what_happens_while_it_looks(self, w):
+    def test_counts_activity_of_the_interval(self, w):
         end = threading.Event()
         writer = threading.Thread(target=write_until, args=(end, w.path("file")))
         writer.start()

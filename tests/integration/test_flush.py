@@ -87,13 +87,13 @@ class Together(Flushes):
         self.assertEqual({c.wait(n) for n in jobs}, {"done"})
         self.assertLess(commits(at) - before, JOBS // 3)
 
-    def test_ext4(self):
+    def test_backlog_takes_few_commits_on_ext4(self):
         self.backlog_takes_few_commits("ext4")
 
-    def test_btrfs(self):
+    def test_backlog_takes_few_commits_on_btrfs(self):
         self.backlog_takes_few_commits("btrfs")
 
-    def test_alone_none_waits(self):
+    def test_flush_is_prompt_on_an_idle_disk(self):
         """Nobody else is there: each is flushed at once, and nothing lingers."""
         self.disk("ext4")
         c = self.daemon.client()
@@ -104,7 +104,7 @@ class Together(Flushes):
         # That would be a second each.
         self.assertLess(time.monotonic() - began, 9)
 
-    def test_somebody_is_there(self):
+    def test_flush_spares_foreground_syncs(self):
         """Jobs that come one after another, each when the last has ended: with nobody there each has
         a commit of its own, but who syncs is not to meet them all. (On btrfs others' syncs are no
         commits.)"""
@@ -180,7 +180,7 @@ class Order(Flushes):
         self.assertEqual({c.job(n)["state"] for n in (a, *rest)}, {"running"})
         return a, rest
 
-    def test_no_flush_covers_who_ended_after_it_began(self):
+    def test_flush_covers_no_job_that_ended_later(self):
         self.disk("ext4")
         c = self.daemon.client()
         with self.slow_flushes(c):
@@ -189,7 +189,7 @@ class Order(Flushes):
             self.assertEqual({c.job(n)["state"] for n in rest}, {"running"})
             self.assertEqual({c.wait(n) for n in rest}, {"done"})
 
-    def test_a_flush_in_vain_is_in_vain_for_all(self):
+    def test_failed_flush_fails_all_its_jobs(self):
         """The power fails before: none is told done, and after it all is done again."""
         self.disk("ext4")
         c = self.daemon.client()
@@ -209,7 +209,7 @@ class Order(Flushes):
         self.assertEqual(os.listdir(self.data), [])
         self.assertEqual(self.in_job(), [], self.daemon.said())
 
-    def test_what_is_told_done_is(self):
+    def test_done_job_survives_power_loss(self):
         """Whoever asks, together or alone: when the power fails right after, nothing is there again."""
         for uid in (0, USER):
             for names in ("a", "bcd"):
@@ -231,7 +231,7 @@ class Order(Flushes):
                     os.rmdir(self.at)
                     self.daemon.start()
 
-    def test_a_removed_directory_is_flushed_in_its_own(self):
+    def test_flush_covers_removed_directory(self):
         """Somebody has removed the job's before it could be flushed."""
         self.disk("ext4")
         c = self.daemon.again_with_gate("flush:jobs")
@@ -248,7 +248,7 @@ class Order(Flushes):
         self.power_returns()
         self.assertFalse(os.path.exists(staged), self.daemon.said())
 
-    def test_a_stop_is_no_flush(self):
+    def test_stop_is_no_flush(self):
         """What a run stopped at once does not look at is gone, by the run whose flush was in vain."""
         self.disk("ext4")
         c = self.daemon.again_with_gate("flush:jobs")
@@ -276,7 +276,7 @@ class Order(Flushes):
         self.assertEqual(c.wait(n), "done")
         self.assertEqual(self.in_job(), [])
 
-    def test_who_waits_for_a_flush_can_be_stopped(self):
+    def test_cancel_ends_wait_for_flush(self):
         self.disk("ext4")
         c = self.daemon.client()
         with self.slow_flushes(c):
@@ -285,7 +285,7 @@ class Order(Flushes):
             self.assertIn(c.wait(rest[0]), ("cancelled", "done"))
             self.assertEqual({c.wait(n) for n in rest[1:]}, {"done"})
 
-    def test_the_worker_is_replaced_meanwhile(self):
+    def test_flush_survives_worker_replacement(self):
         """After a reload the next job has another one, which flushes what the last one did not."""
         self.disk("ext4")
         c = self.daemon.client()
@@ -297,7 +297,7 @@ class Order(Flushes):
             self.assertEqual({c.wait(n) for n in (a, b)}, {"done"})
         self.assertNotIn("interrupted", self.daemon.said())
 
-    def test_the_worker_dies_in_the_flush(self):
+    def test_flush_survives_worker_death(self):
         self.disk("ext4")
         c = self.daemon.client()
         with self.slow_flushes(c):

@@ -192,7 +192,7 @@ class Hostile(Case):
 
 
 class Introductions(Hostile):
-    def test_nobody_is_there(self):
+    def test_register_with_no_listener(self):
         master = Master(lambda *question: None)
         master.end()
         self.check(master, complaint="Connection refused")
@@ -203,22 +203,22 @@ class Introductions(Hostile):
     def test_closes_in_the_middle(self):
         self.check_first(cut(message(SAY_REGISTER + 1, b"")[:5]), "Broken pipe")
 
-    def test_does_not_want_us(self):
+    def test_register_denied(self):
         self.check_first(message(SAY_REGISTER + 1, b"\x04"), "Permission denied")
 
     def test_another_type(self):
         self.check_first(message(7, b"\0"), "Protocol error")
 
-    def test_too_much(self):
+    def test_register_answered_too_long(self):
         self.check_first(message(SAY_REGISTER + 1, b"\0\0"), "Protocol error")
 
-    def test_nothing_in_it(self):
+    def test_register_answered_empty(self):
         self.check_first(message(SAY_REGISTER + 1, b""), "Protocol error")
 
-    def test_says_nothing(self):
+    def test_register_unanswered(self):
         self.check_first(b"", "Connection timed out", most=PATIENCE_FIRST + 10)
 
-    def test_in_drops(self):
+    def test_register_answered_bytewise(self):
         self.check_first(drops(), "Connection timed out", most=PATIENCE_FIRST + 10)
 
 
@@ -226,22 +226,22 @@ class Answers(Hostile):
     def test_closes(self):
         self.check(Master(lambda *question: None), ENDED)
 
-    def test_huge_length(self):
+    def test_answer_has_huge_length(self):
         self.check_answer(lambda kind, number: message(kind + 1, number, 0xffffffff))
 
     def test_closes_in_the_middle(self):
         self.check_answer(lambda kind, number: cut(message(kind + 1, number, 100)))
 
-    def test_less_than_its_length(self):
+    def test_answer_ends_early(self):
         # The program waits for the rest, and this for the next question.
         self.check_answer(lambda kind, number: message(kind + 1, number, 100), most=PATIENCE + 10)
 
-    def test_short(self):
+    def test_answer_has_short_number(self):
         for n in range(4):
             with self.subTest(n=n):
                 self.check_answer(lambda kind, number, n=n: message(kind + 1, number[:n]))
 
-    def test_another_number(self):
+    def test_answer_has_wrong_number(self):
         right = Obliging(self.below, [entry(b"a", 100)])
         self.check(Master(lambda kind, number, body: right(kind, b"\xff" + number[1:], body)), ENDED)
 
@@ -250,19 +250,19 @@ class Answers(Hostile):
         self.check(Master(lambda kind, number, body: right(kind + 2, number, body)
                           if kind == SAY_READDIR else right(kind, number, body)), ENDED)
 
-    def test_nothing_but_its_number(self):
+    def test_answer_has_number_only(self):
         self.check_answer(lambda kind, number: message(kind + 1, number))
 
-    def test_errors_only(self):
+    def test_answer_is_error(self):
         self.check_answer(lambda kind, number: message(kind + 1, number + b"\x09"), "not to be listed")
 
-    def test_noise(self):
+    def test_answer_is_noise(self):
         for seed in range(8):
             with self.subTest(seed=seed):
                 noise = bytes((seed * 37 + i * i * 11) % 256 for i in range(999))
                 self.check_answer(lambda kind, number, b=noise: message(kind + 1, number + b))
 
-    def test_nothings(self):
+    def test_answer_is_endless_keepalive(self):
         self.check_answer(lambda kind, number: nothings(), most=PATIENCE + 10)
 
 
@@ -272,27 +272,27 @@ class Lists(Hostile):
         self.grow()
         return r
 
-    def test_name_beyond_the_end(self):
+    def test_list_name_overruns(self):
         self.check_list(entry(b"a" * 9, 5)[:7])
 
-    def test_attributes_beyond_the_end(self):
+    def test_list_attributes_overrun(self):
         self.check_list(entry(b"a", 5)[:-1])
 
-    def test_names_that_are_none(self):
+    def test_list_has_invalid_names(self):
         for name in (b"", b"a/b", b"a\0b", b"/"):
             with self.subTest(name=name):
                 self.check_list(entry(name, 5, directory=True))
 
-    def test_more_than_was_asked_for(self):
+    def test_list_is_too_long(self):
         self.check_list(*[entry(b"%d" % i, 100 + i) for i in range(40000)])
 
-    def test_the_way_up(self):
+    def test_list_has_dot_and_dotdot(self):
         self.check_list(entry(b".", 1, directory=True), entry(b"..", 1, directory=True))
 
-    def test_itself_for_ever(self):
+    def test_list_has_itself(self):
         self.check_list(entry(b"tree", os.stat(os.path.join(self.below, "tree")).st_ino, directory=True))
 
-    def test_says_that_it_has_removed_all(self):
+    def test_master_claims_removal(self):
         """The mount says otherwise."""
         r = self.check_list(*[entry(b"%d" % i, 100 + i) for i in range(5)])
         self.assertEqual(self.claimed(r), 6)
@@ -313,7 +313,7 @@ class Process(Hostile):
                     return pid, fields
         return self.fail("there is no reclaim-moosefs")
 
-    def test_has_nothing_and_ends_with_what_started_it(self):
+    def test_client_has_no_rights_and_ends_with_its_parent(self):
         master = Master(lambda kind, number, body: nothings())
         with self.mounted(master) as at:
             p = fixture.Proc([scratch.binary, "run", "--strategy=moosefs-snapshot", os.path.join(at, "tree")], at)
@@ -333,7 +333,7 @@ class Process(Hostile):
             self.assertTrue(select.select([process], [], [], fixture.TIMEOUT)[0], "it did not end")
         self.assertTrue(os.path.exists(os.path.join(self.below, "tree", "d")))
 
-    def test_ends_in_the_middle(self):
+    def test_client_killed_in_mid_conversation(self):
         """What remains is unlinked by name."""
         master = Master(lambda kind, number, body: nothings())
         with self.mounted(master) as at:
@@ -344,7 +344,7 @@ class Process(Hostile):
         self.assertEqual((r.status, r.json["entries"]), (0, 43), r)
         self.assertIn(ENDED, r.json["strategy"])
 
-    def test_is_not_installed(self):
+    def test_client_is_not_installed(self):
         name = os.path.join(scratch.dir, "reclaim-moosefs")
         os.rename(name, name + ".away")
         self.addCleanup(os.rename, name + ".away", name)
@@ -352,7 +352,7 @@ class Process(Hostile):
 
 
 class Jobs(Hostile):
-    def test_of_root(self):
+    def test_job_of_root_uses_master(self):
         """By its worker, which has the program beside it."""
         master = Master(Obliging(self.below, [entry(b"%d" % i, 100 + i) for i in range(5)]))
         with self.mounted(master) as at:

@@ -84,7 +84,7 @@ def iostats(directory):
 
 class Pacing(Case):
     @matrix(fs=DISKS, backends=ONE)
-    def test_alone_it_ends_up_fast(self, w):
+    def test_run_is_fast_on_an_idle_disk(self, w):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 40000)
         w.settle()
@@ -96,7 +96,7 @@ class Pacing(Case):
         self.assertEqual(modes[-1], "fast", "it went slowly with nobody there")
 
     @matrix(fs=DISKS, backends=("threads", "uring"))
-    def test_somebody_is_seen_and_spared(self, w):
+    def test_run_is_paced_beside_foreground_io(self, w):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 20000)
         w.settle()
@@ -115,7 +115,7 @@ class Pacing(Case):
             self.assertEqual(seen, 20001)
 
     @matrix(fs=("ext4", "xfs", "btrfs", "ext4-discard"), backends=ONE)
-    def test_a_large_file_goes_in_small_pieces(self, w):
+    def test_large_file_is_freed_in_small_steps(self, w):
         big_file(w.path("big"), 300)
         with Bystander(w.path("file")):
             r = w.run("--trace=" + w.path("trace"), "--json", "big")
@@ -132,7 +132,7 @@ class Pacing(Case):
         self.assertGreaterEqual(r.json["bytes"], 300 * MIB)
 
     @matrix(fs=("btrfs",), backends=ONE)
-    def test_what_a_large_file_frees_is_committed_by_and_by(self, w):
+    def test_large_file_is_committed_in_parts(self, w):
         """Every 512 MiB, where pieces are not larger, and at its end; not all at once, when everybody
         would wait for it."""
         if not shutil.which("strace"):
@@ -149,7 +149,7 @@ class Pacing(Case):
         self.assertGreaterEqual(made, 2)
 
     @matrix(fs=("btrfs",), backends=ONE)
-    def test_the_space_of_a_large_file_is_back_with_its_end(self, w):
+    def test_large_file_space_is_free_at_its_end(self, w):
         """Not with the filesystem's next commit, half a minute later."""
         big_file(w.path("big"), 700)
         w.settle()
@@ -181,7 +181,7 @@ class Pacing(Case):
         self.assertRegex(r.err, re.compile(r"entries/s$", re.M))
 
     @matrix(fs=("ext4", "xfs"), backends=ONE)
-    def test_without_counters_it_goes_on(self, w):
+    def test_run_continues_without_disk_counters(self, w):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 3000)
         big_file(w.path("d/big"), 300)
@@ -196,7 +196,7 @@ class Pacing(Case):
                 f.write("1")
 
     @matrix(fs=("tmpfs", "overlay"), backends=ONE)
-    def test_where_there_is_no_disk(self, w):
+    def test_run_is_not_paced_without_a_disk(self, w):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 3000)
         w.settle()
@@ -206,7 +206,7 @@ class Pacing(Case):
         self.assertEqual(r.err, "")
 
     @matrix(fs=("ext4",), backends=ONE)
-    def test_stopped_while_it_rests(self, w):
+    def test_signal_stops_a_paced_run(self, w):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 60000)
         w.settle()
@@ -222,7 +222,7 @@ class Pacing(Case):
         self.assertIn("Stopped by a signal", r.out)
 
     @matrix(fs=("ext4",), backends=ONE)
-    def test_nonsense_is_refused(self, w):
+    def test_run_rejects_invalid_pacing_options(self, w):
         w.build("d/f")
         for word in ("soon", "", "-5ms", "1us", "2h", "5 parsecs"):
             r = self.check_refused(w, ["--latency=" + word, "d"], "auto, off, or a time",

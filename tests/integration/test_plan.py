@@ -297,7 +297,7 @@ class Obstacles(Case):
         self.assertIn("append-only", found["tree/log"])
 
     @matrix(backends=plain, fs=("ext4", "tmpfs"))
-    def test_what_a_user_may_not(self, w):
+    def test_plan_reports_missing_rights(self, w):
         w.build("""
             tree/mine/f
             tree/theirs/a
@@ -426,7 +426,7 @@ class Around(Case):
 
 class Harmless(Case):
     @matrix(backends=plain)
-    def test_nothing_changes(self, w):
+    def test_plan_changes_nothing(self, w):
         w.build("tree/sub/f = content\ntree/l -> sub\ntree/h => tree/sub/f\ntree/p |")
         fill(w.path("tree/many"), 5000)
         w.settle()
@@ -438,7 +438,7 @@ class Harmless(Case):
         self.assertEqual(before, fingerprint(w.dir))
 
     @matrix(backends=plain, fs=("ext4", "btrfs", "tmpfs", "overlay"))
-    def test_no_call_that_changes_anything(self, w):
+    def test_plan_makes_no_mutating_call(self, w):
         if not shutil.which("strace"):
             self.skipTest("strace is not installed")
         w.build("tree/sub/f = content\ntree/l -> sub\ntree/h => tree/sub/f\ntree/p |")

@@ -325,7 +325,7 @@ class Hostile(Case):
 
 
 class Doubt(Case):
-    def test_what_is_replaced_stays(self):
+    def test_run_keeps_replaced_file(self):
         """Between the plan and the job: a name that means another file, or is gone, or a directory
         on the way that is another or a symbolic link."""
         self.policy("match: '**', max-age: 1d, max-delete: 100%")
@@ -350,7 +350,7 @@ class Doubt(Case):
         self.assertEqual(self.daemon.client().wait(1), "done")
         outside.check()
 
-    def test_what_changes_stays(self):
+    def test_run_keeps_changed_file(self):
         """Between the scan and the moment in which it goes: content, attributes, an open file."""
         self.policy("match: '**', max-age: 1d, max-delete: 100%")
         names = ("same", "written", "touched", "open", "d/same", "d/gone")
@@ -370,7 +370,7 @@ class Doubt(Case):
         self.assertEqual(self.left(), {"written", "touched", "open"})
         holder.kill()
 
-    def test_trees_that_change_stay(self):
+    def test_run_keeps_changed_tree(self):
         self.policy("match: 't*', kind: tree, max-age: 1us, max-delete: 100%")
         for tree in ("t-same", "t-new", "t-old", "t-locked"):
             self.make(tree + "/a/b/c", 5)
@@ -385,7 +385,7 @@ class Doubt(Case):
         self.assertEqual((o["entries"], o["missing"]), (1, 3))
         self.assertEqual(self.left(), {"t-new/a/b/c", "t-new/a/b/d", "t-old/a/b/c", "t-locked/a/b/c"})
 
-    def test_all_of_it_has_changed(self):
+    def test_run_fails_when_all_has_changed(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
         self.make("f", 5)
         p = self.begin("run", "p", gate="policy-again:p").meet()
@@ -393,7 +393,7 @@ class Doubt(Case):
         self.assertEqual(p.go_on().finish().out, "p: nothing to delete\n")
         self.assertEqual(self.left(), {"f"})
 
-    def test_too_much(self):
+    def test_run_rejects_more_than_max_delete(self):
         self.policy("match: '*', max-age: 1d")
         for i in range(10):
             self.make("f%d" % i, 5 if i < 3 else 0, "x" * 8192)
@@ -405,7 +405,7 @@ class Doubt(Case):
         self.assertEqual(self.run_policy("--force")["entries"], 3)
         self.assertEqual(len(self.left()), 7)
 
-    def test_too_many_that_are_empty(self):
+    def test_run_rejects_too_many_empty_files(self):
         """A wrong clock is no better where nothing takes any space."""
         self.policy("match: '*', max-age: 1d")
         for i in range(10):
@@ -419,7 +419,7 @@ class Doubt(Case):
         # Now it is one of ten, but of one that has bytes none.
         self.assertEqual(self.run_policy()["entries"], 1)
 
-    def test_the_clock_was_set(self):
+    def test_run_rejects_clock_change(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
         self.make("f", 5)
         self.run_policy()
@@ -503,7 +503,7 @@ class Watermarks(Case):
         self.daemon.process.send_signal(signal.SIGHUP)
         self.daemon.wait_said("was read again")
 
-    def test_between_the_marks(self):
+    def test_min_free_deletes_up_to_mark(self):
         keep = self.make("keep", 100, "x" * fixture.MIB)
         self.watch("match: 'f*', min-free: {below: 30%, until: 50%}, max-delete: 100%")
         c = self.daemon.client()
@@ -527,7 +527,7 @@ class Watermarks(Case):
         # It cannot run; and both have been looked at.
         self.daemon.wait_said("Policy q could not run")
 
-    def test_a_directory_that_comes_later(self):
+    def test_min_free_sees_new_directory(self):
         """Who makes it and fills it is not waited for until the minute is over that a look may be away."""
         self.later("path: %s/none, match: x, max-size: 1K" % self.data)
         c = self.daemon.client()
@@ -536,7 +536,7 @@ class Watermarks(Case):
         self.assertEqual(c.signal("JobFinished").body[2], "done")
         self.assertLess(time.monotonic() - began, 30)
 
-    def test_a_directory_that_is_not_there(self):
+    def test_min_free_ignores_missing_directory(self):
         """There is nothing to delete in it, however short of space its filesystem is."""
         os.mkdir(os.path.join(self.root, "real"))
         write(os.path.join(self.root, "real/file"), "x" * 8192)
@@ -546,7 +546,7 @@ class Watermarks(Case):
         self.daemon.wait_said("Policy q could not run", 3)
         self.assertNotIn("Policy p", self.daemon.said())
 
-    def test_two_on_one_filesystem(self):
+    def test_min_free_of_two_policies_deletes_once(self):
         """Both are short of the same space: once is enough."""
         keys = "min-free: {below: 30%, until: 50%}, max-delete: 100%"
         self.daemon.configure("policies:\n"
@@ -565,7 +565,7 @@ class Watermarks(Case):
             self.assertLess(self.free(), 0.5 * self.SIZE + 2 * fixture.MIB)
         self.assertNotIn("could not run", self.daemon.said())
 
-    def test_what_does_not_help(self):
+    def test_min_free_waits_for_space_under_way(self):
         """While space is still to come, nothing more is begun: of the policy's own job however long
         that takes, of another one's while it is about to. What fails is tried again after a second,
         and then after two and four; at each of these moments all of them are looked at."""
@@ -607,7 +607,7 @@ class Watermarks(Case):
         self.daemon.wait_said("Job 1 is done")
         self.assertEqual(self.left(), {"f2", "f3", "f4"})
 
-    def test_a_schedule_is_another_matter(self):
+    def test_min_free_ignores_scheduled_policy(self):
         self.fill(0.3)
         self.daemon.configure("policies:\n"
                               "  a: {path: %s, match: 'f*', min-free: 40%%, schedule: yearly,"
@@ -665,7 +665,7 @@ class Filling(Case):
         command("mkfs.ext4", "-q", "-F", image)
         command("mount", "-o", "loop", image, self.data)
 
-    def test_a_writer_that_never_stops(self):
+    def test_min_free_keeps_up_with_writer(self):
         before = Writer(self.data, float("inf"), self.SIZE // 2)
         before.write()
         self.policy("match: 'f*', min-free: {below: 40%, until: 50%}, max-delete: 100%")

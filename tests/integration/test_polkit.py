@@ -148,7 +148,7 @@ class OthersJobs(Case):
             self.answer(c, sent, "NoSuchJob")
         self.check_held()
 
-    def test_yes_is_for_once(self):
+    def test_authorization_is_for_one_call(self):
         polkit = self.polkit()
         with self.stranger() as c:
             for call, where, state in (("Pause", {}, "paused"), ("Resume", {}, "held")):
@@ -171,7 +171,7 @@ class OthersJobs(Case):
             self.assertTrue(os.path.exists(self.canary))
             self.assertEqual(self.state(), "restored")
 
-    def test_yes_to_cancel(self):
+    def test_authorized_cancel(self):
         polkit = self.polkit()
         with self.stranger() as c:
             sent = c.send("Cancel", "at", [self.job])
@@ -181,7 +181,7 @@ class OthersJobs(Case):
             self.assertEqual(self.state(), "cancelled")
             self.refused("NoSuchJob", "", c, "GetJob", "t", self.job)
 
-    def test_what_concerns_everybody(self):
+    def test_authorization_for_pause_all_and_reload(self):
         polkit = self.polkit()
         with self.stranger() as c:
             for call, verb in (("PauseAll", "pause-all"), ("ResumeAll", "resume-all"), ("Reload", "reload")):
@@ -194,7 +194,7 @@ class OthersJobs(Case):
                     self.assertEqual(told.body[0], verdict == YES if call == "PauseAll" else
                                      call == "ResumeAll" and verdict == NO)
 
-    def test_what_is_no_yes(self):
+    def test_invalid_answer_is_refusal(self):
         polkit = self.polkit()
         for call, where in self.calls():
             for signature, value in (("(bba{ss})", NO), ("(bba{ss})", CHALLENGE), ("b", True), ("(bb)", (True, False)),
@@ -284,7 +284,7 @@ class Asking(Case):
             self.answer(c, sent)
             self.assertEqual(self.state(), "paused")
 
-    def test_yes_is_for_what_was_there(self):
+    def test_authorization_is_for_listed_jobs(self):
         """Not for a job that comes, nor one that ends, while polkit thinks."""
         polkit = self.polkit()
         with self.stranger() as c, self.s.client() as root:
@@ -320,7 +320,7 @@ class Asking(Case):
         for bad in "\033\n\u202e":
             self.assertNotIn(bad, path)
 
-    def test_several_jobs(self):
+    def test_authorization_for_several_jobs(self):
         """All or none; of several, no path; of several users, no owner."""
         polkit = self.polkit()
         os.mkdir(self.s.path("data/users"))
@@ -351,7 +351,7 @@ class Asking(Case):
             self.refused("NoSuchJob", "", c, "Pause", "at", [self.job] * 65)
             self.assertTrue(polkit.unasked())
 
-    def test_whose_authority_restores(self):
+    def test_restore_has_authority_of_owner(self):
         """The owner's: what the owner may not do any more is not done by root's hand either."""
         polkit = self.polkit()
         directory = self.s.path("data/users")
@@ -372,7 +372,7 @@ class Asking(Case):
             self.answer(c, sent)
             self.assertEqual(os.stat(directory + "/theirs").st_uid, USER)
 
-    def test_who_is_not_asked_about(self):
+    def test_owner_and_root_need_no_authorization(self):
         """Another place, which would be chosen by the owner's authority; one's own that has finished;
         and whoever comes by the private socket, where nobody can be named."""
         polkit = self.polkit()

@@ -92,7 +92,7 @@ class Case(daemon_fixture.Case):
 
 
 class Remote(Case):
-    def test_as_if_it_were_here(self):
+    def test_remote_output_equals_local(self):
         write(self.path("a"))
         self.assertEqual(self.ctl("submit", "-H", self.host, "--undo=1h", "-q", self.path("a")).out, "")
         for words in (["list", "--json", "-H", self.host], ["-H", self.host, "list", "--json"],
@@ -102,7 +102,7 @@ class Remote(Case):
         self.ctl("-H", self.host, "restore", "1")
         self.assertEqual(os.listdir(self.data), ["a"])
 
-    def test_what_goes_wrong_there_goes_wrong_here(self):
+    def test_remote_failure_is_local_failure(self):
         r = self.ctl("cancel", "7", "-H", self.host, status=1)
         self.assertIn("there is no unfinished job 7", r.err)
         self.daemon.stop()
@@ -131,7 +131,7 @@ class Remote(Case):
         self.assertEqual(json.loads(r.out)["entries"], 2)
         self.assertEqual(os.listdir(self.data), ["b"])
 
-    def test_hosts_that_are_none(self):
+    def test_remote_rejects_invalid_hosts(self):
         trap = os.path.join(self.dir, "trap")
         for host in ("-oProxyCommand=touch " + trap, "", "host:ssh", "host:"):
             r = self.ctl("list", "-H", host, status=2)

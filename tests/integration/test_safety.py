@@ -452,7 +452,7 @@ class Hanging(Safety):
 
 
 class Staging(Safety):
-    def test_made_by_somebody_else(self):
+    def test_staging_made_by_user_is_rejected(self):
         """A .reclaim that is not root's is not used, nor looked into, nor changed."""
         os.chmod(self.root, 0o777)
         with user():
@@ -467,7 +467,7 @@ class Staging(Safety):
             self.assertTrue(c.get(n, "Inplace"))
         self.assertEqual(os.listdir(os.path.join(self.root, ".reclaim")), [str(USER)])
 
-    def test_something_mounted_on_it(self):
+    def test_staging_with_mount_is_rejected(self):
         """What is there then is on another filesystem, whoever owns it."""
         at = os.path.join(self.root, ".reclaim")
         os.mkdir(at, 0o711)
@@ -480,7 +480,7 @@ class Staging(Safety):
         self.assertEqual(os.listdir(at), [])
         unmounted(at)
 
-    def test_a_link_to_it(self):
+    def test_staging_as_link_is_rejected(self):
         os.chmod(self.root, 0o777)
         with user():
             os.symlink(self.path("canary"), os.path.join(self.root, ".reclaim"))
@@ -488,7 +488,7 @@ class Staging(Safety):
         c = self.daemon.client()
         self.assertEqual(c.wait(c.submit(self.path("roots"))), "done")
 
-    def test_what_root_has_renamed_for_somebody_is_left_alone(self):
+    def test_staging_renamed_by_root_is_kept(self):
         """Who owns the root of a mount can call a directory of root's .reclaim, and must not have
         root remove for him what he could not remove."""
         build(self.root, "roots/%d/void/" % OTHER)
@@ -502,7 +502,7 @@ class Staging(Safety):
         self.assertEqual(fixture.listing(os.path.join(self.root, ".reclaim")),
                          ["%d" % OTHER, "%d/void" % OTHER])
 
-    def test_what_root_has_closed_stays_closed(self):
+    def test_staging_closed_by_root_is_kept(self):
         build(self.root, "roots/secret")
         os.chmod(os.path.join(self.root, "roots"), 0)
         os.chown(self.root, USER, USER)

@@ -29,7 +29,7 @@ class Sandbox(Case):
         with open("/proc/%d/status" % pid, encoding="ascii") as f:
             return dict(line.rstrip("\n").split(":\t", 1) for line in f)
 
-    def test_every_process_is_somebody_for_good(self):
+    def test_worker_cannot_regain_root(self):
         # Of each: who looks, who deletes, and who stands between the daemon and the client.
         for uid in (0, USER):
             self.assertGreaterEqual(sum(s["Uid"].split()[0] == str(uid) for s in self.seen), 3, self.seen)
@@ -39,7 +39,7 @@ class Sandbox(Case):
             held = int(s["CapPrm"], 16) | int(s["CapEff"], 16) | int(s["CapInh"], 16) | int(s["CapAmb"], 16)
             self.assertEqual(held & ~(ROOTS if s["Uid"].split()[0] == "0" else 0), 0, s)
 
-    def test_every_process_has_given_up_calls(self):
+    def test_worker_has_seccomp_filter(self):
         with open("/proc/self/status", encoding="ascii") as f:
             if "Seccomp:" not in f.read():
                 self.skipTest("this kernel has no filters")

@@ -129,7 +129,7 @@ class Doubt(Case):
         self.run_it(*words, **kw)
         self.assertEqual(self.daemon.client().jobs(finished=True), [])
 
-    def test_nothing_is_asked_for(self):
+    def test_unlink_of_small_files_asks_nothing(self):
         for env in ({"RECLAIM_SHIM_PATHS": None}, {"RECLAIM_SHIM_PATHS": ""}, {"RECLAIM_SHIM_PATHS": "fs"},
                     {"RECLAIM_SHIM_PATHS": self.data + "x"}, {"RECLAIM_SHIM_PATHS": self.data + "/" * 5000},
                     {"RECLAIM_SHIM_SIZE": "2M1"}, {"RECLAIM_SHIM_SIZE": "3M"}, {"RECLAIM_SHIM_TIMEOUT": "1h"},
@@ -140,7 +140,7 @@ class Doubt(Case):
                 self.check_not_handed_over("rm", "a", env=env)
                 self.assertEqual(os.listdir(self.data), [])
 
-    def test_what_it_is_not_for(self):
+    def test_unlink_of_other_files_asks_nothing(self):
         self.large("kept")
         os.link(self.path("kept"), self.path("hard"))
         os.symlink("kept", self.path("symbolic"))
@@ -198,7 +198,7 @@ class Doubt(Case):
         self.run_it("rm", "a")
         self.assertEqual(os.listdir(self.data), [])
 
-    def test_a_daemon_that_hangs(self):
+    def test_unlink_when_daemon_hangs(self):
         """Its answer comes too late, and reaches nobody: not the one who has got the name since."""
         os.kill(self.daemon.process.pid, signal.SIGSTOP)
         try:
@@ -213,7 +213,7 @@ class Doubt(Case):
         self.assertEqual(self.daemon.client().jobs(finished=True), [])
         self.assertEqual(os.listdir(self.data), ["a"])
 
-    def test_a_job_that_works_in_place(self):
+    def test_unlink_by_job_in_place(self):
         """The name is gone nevertheless, when unlink() has returned."""
         self.daemon.configure("staging: off\n")
         self.daemon.client().call("Reload", "")

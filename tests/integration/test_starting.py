@@ -22,7 +22,7 @@ class Reload(Case):
     def workers(self):
         return set(fixture.workers_of(self.daemon.process.pid))
 
-    def test_a_busy_worker_is_replaced(self):
+    def test_reload_replaces_busy_worker(self):
         """Whoever was told that the new configuration is in force must not meet the old one, however
         much the worker that has it still has to do."""
         c = self.daemon.again_with_gate("stage:a")
@@ -40,7 +40,7 @@ class Reload(Case):
         self.daemon.wait_said("Job 1 is done")
         self.assertEqual(os.listdir(self.data), ["keep"])
 
-    def test_workers_are_replaced(self):
+    def test_reload_replaces_workers(self):
         """They have been told what is protected when they were started."""
         c = self.daemon.client()
         for name in "ab":

@@ -220,7 +220,7 @@ class Steps(Case):
         self.assertEqual(r.json["entries"], 3)
 
     @matrix(fs=SHRINKING)
-    def test_every_step_is_short(self, w):
+    def test_file_is_shrunk_in_short_steps(self, w):
         big_file(w.path("big"), 512)
         trace = w.path("trace")
         r = w.run("big", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=ftruncate,fallocate,fcntl"],
@@ -235,7 +235,7 @@ class Steps(Case):
         self.assertTrue(any("F_SETLEASE" in l for l in lines[:steps[0]]))
 
     @matrix(fs=EVERY)
-    def test_what_is_never_shrunk(self, w):
+    def test_small_and_sparse_files_are_unlinked_whole(self, w):
         """Smaller than any step, on tmpfs and on overlay, and for speed only."""
         big_file(w.path("big"), 300 if w.fs in ("tmpfs", "overlay") else 1)
         with open(w.path("sparse"), "wb") as f:

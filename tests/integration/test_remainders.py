@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Jobs that are paused or cancelled in the midst of a large file: what is left of it, which has no name
+"""Jobs that are paused or cancelled in the midst of a large file: the remainder, which has no name
 any more, is neither freed at once nor by a daemon that was told to do nothing."""
 import glob
 import os
@@ -20,7 +20,7 @@ SIZE = 512 * MIB
 MOST = 16  # of one user
 
 
-class Rests(Case):
+class Remainders(Case):
     config = CONFIG
     options = "loop,nodiscard"
 
@@ -129,19 +129,19 @@ class Rests(Case):
         self.assertLess(job["freed"], SIZE + MIB)
 
 
-class HeadFirst(Rests):
+class HeadFirst(Remainders):
     """Where it is freed from its beginning on."""
     options = "loop,discard"
 
-    def test_it_waits_and_goes_on(self):
+    def test_pause_keeps_remainder_and_resume_frees_it(self):
         self.check_waits_and_goes_on()
 
 
-class Pause(Rests):
-    def test_it_waits_and_goes_on(self):
+class Pause(Remainders):
+    def test_pause_keeps_remainder_and_resume_frees_it(self):
         self.check_waits_and_goes_on()
 
-    def test_of_a_user(self):
+    def test_pause_keeps_remainder_of_a_user(self):
         os.chown(self.data, USER, USER)
         with user():
             self.large()
@@ -157,7 +157,7 @@ class Pause(Rests):
         self.client.call("Cancel", "at", [n])
         self.assertEqual(self.client.job(n)["state"], "cancelled")
 
-    def test_nothing_is_looked_at_meanwhile(self):
+    def test_pause_stops_watching_the_device(self):
         n, left = self.paused()
         self.assertEqual(self.client.call("ListDevices").body[0], [])
         before = self.switches()
@@ -175,14 +175,14 @@ class Pause(Rests):
                 total += sum(int(line.split()[1]) for line in f if line.startswith("voluntary"))
         return total
 
-    def test_others_on_the_same_place_and_device_go_on(self):
+    def test_pause_lets_other_jobs_of_the_device_run(self):
         n, left = self.paused()
         self.client.call("Reload")
         fill(self.path("t"), 20)
         self.assertEqual(self.client.wait(self.client.submit(self.path("t"))), "done")
         self.check_still(n, left, "paused")
 
-    def test_again_and_again(self):
+    def test_pause_and_resume_repeat(self):
         n, left = self.paused()
         for _ in range(3):
             self.client.call("Resume", "at", [n])
@@ -193,7 +193,7 @@ class Pause(Rests):
         self.client.call("Resume", "at", [n])
         self.assertGreaterEqual(self.check_ends(n)["freed"], SIZE)
 
-    def test_in_a_tree(self):
+    def test_pause_keeps_remainder_in_a_tree(self):
         """What else is in it is deleted afterwards."""
         os.mkdir(self.path("t"))
         fill(self.path("t/small"), 50)
@@ -205,7 +205,7 @@ class Pause(Rests):
         self.assertEqual(job["done"], job["entries"] or job["done"])
         self.assertGreaterEqual(job["freed"], SIZE)
 
-    def test_in_place(self):
+    def test_pause_keeps_remainder_of_a_job_in_place(self):
         """Of a job whose names stay where they are."""
         self.daemon.configure(CONFIG + "staging: off\n")
         self.client.call("Reload")
@@ -216,7 +216,7 @@ class Pause(Rests):
         self.client.call("Cancel", "at", [n])
         self.check_ends(n, "cancelled")
 
-    def test_without_a_large_file_nothing_is_held(self):
+    def test_pause_holds_nothing_without_a_large_file(self):
         fill(self.path("t"), 20000)
         self.client = self.daemon.client()
         n = self.client.submit(self.path("t"))
@@ -227,7 +227,7 @@ class Pause(Rests):
         self.client.call("Resume", "at", [n])
         self.assertEqual(self.client.wait(n), "done")
 
-    def test_everything(self):
+    def test_pause_all_keeps_remainder(self):
         n = self.in_the_midst()
         self.client.call("PauseAll")
         (left,) = self.held()
@@ -236,7 +236,7 @@ class Pause(Rests):
         self.check_goes_on(left)
         self.assertGreaterEqual(self.check_ends(n)["freed"], SIZE)
 
-    def test_the_daemon_ends_at_once_and_the_job_lives(self):
+    def test_stop_is_prompt_and_keeps_the_paused_job(self):
         n, (worker, _, size) = self.paused()
         freed = self.client.job(n)["freed"]
         self.check_stops_at_once()
@@ -249,7 +249,7 @@ class Pause(Rests):
         self.client.call("Resume", "at", [n])
         self.assertEqual(self.client.wait(n), "done")
 
-    def test_the_daemon_ends_while_it_is_freed_again(self):
+    def test_stop_is_prompt_while_a_remainder_is_freed(self):
         n, left = self.paused()
         self.client.call("Resume", "at", [n])
         self.check_goes_on(left)
@@ -258,7 +258,7 @@ class Pause(Rests):
         self.client = self.daemon.client()
         self.assertEqual(self.client.wait(n), "done")
 
-    def test_the_worker_is_killed(self):
+    def test_job_survives_kill_of_its_worker(self):
         for resumed in (False, True):
             n, left = self.paused()
             if resumed:
@@ -298,7 +298,7 @@ class Pause(Rests):
         self.client.call("Resume", "at", [n])
         self.assertEqual(self.client.wait(n), "done")
 
-    def test_no_more_than_so_many(self):
+    def test_remainders_of_a_user_are_bounded(self):
         """Each is a process: what is beyond that the kernel frees."""
         for i in range(MOST + 1):
             n = self.client.submit(self.large("f%d" % i, 64 * MIB))
@@ -308,7 +308,7 @@ class Pause(Rests):
             self.until(lambda: len(self.held()) == min(i + 1, MOST))
 
 
-class Hurry(Rests):
+class Urgent(Remainders):
     config = CONFIG + "urgent: {below: 20%, until: 30%}\n"
 
     def short(self):
@@ -316,7 +316,7 @@ class Hurry(Rests):
         with open(self.path("filler"), "wb") as f:
             os.posix_fallocate(f.fileno(), 0, self.free() * 7 // 8 // MIB * MIB)
 
-    def test_space_is_short(self):
+    def test_low_space_frees_remainder_fast(self):
         n, left = self.paused()
         self.short()
         self.check_still(n, left, "paused")
@@ -329,20 +329,20 @@ class Hurry(Rests):
         self.assertEqual(self.client.wait(n), state)
         self.assertLess(time.monotonic() - began, SIZE / RATE / 3)
 
-    def test_space_is_short_when_it_was_cancelled(self):
+    def test_low_space_frees_cancelled_remainder_fast(self):
         n = self.in_the_midst()
         self.client.call("Cancel", "at", [n])
         self.assertTrue(self.held())
         self.short()
         self.check_soon(n, "cancelled")
 
-    def test_time_is_short(self):
+    def test_deadline_frees_remainder_fast(self):
         n, _ = self.paused(self.large(), by_usec=int((time.time() + 10) * 1000000))
         self.client.call("Resume", "at", [n])
         self.check_soon(n, "done")
 
 
-class Cancel(Rests):
+class Cancel(Remainders):
     def cancelled(self):
         """A job that was cancelled in the midst of a large file, and what is left of that."""
         fill(self.path("t"), 20000)
@@ -357,7 +357,7 @@ class Cancel(Rests):
         self.assertTrue(os.listdir(self.path("t")))
         return n, left
 
-    def test_freed_at_its_pace(self):
+    def test_cancel_frees_remainder_at_its_pace(self):
         n, left = self.cancelled()
         said = self.client.job(n)["freed"]
         self.check_goes_on(left)
@@ -371,20 +371,20 @@ class Cancel(Rests):
         self.assertIn("put back", self.client.get(n, "Message"))
         self.assertTrue(os.listdir(self.path("t")))
 
-    def test_twice_ends_at_once(self):
+    def test_second_cancel_releases_remainder(self):
         n, left = self.cancelled()
         self.client.call("Cancel", "at", [n])
         self.assertEqual(self.client.job(n)["state"], "cancelled")
         self.until(lambda: not self.held())
         self.assertGreaterEqual(self.client.job(n)["freed"], SIZE)
 
-    def test_others_go_on(self):
+    def test_cancel_lets_other_jobs_run(self):
         n, left = self.cancelled()
         write(self.path("small"))
         self.assertEqual(self.client.wait(self.client.submit(self.path("small"))), "done")
         self.check_goes_on(left)
 
-    def test_paused_and_resumed(self):
+    def test_cancelled_remainder_pauses_and_resumes(self):
         n, _ = self.cancelled()
         self.client.call("Pause", "at", [n])
         self.assertEqual(self.client.job(n)["state"], "paused")
@@ -398,13 +398,13 @@ class Cancel(Rests):
         self.assertEqual(self.client.job(n)["state"], "running")
         self.check_ends(n, "cancelled")
 
-    def test_paused_and_its_worker_killed(self):
+    def test_cancelled_job_ends_when_its_worker_is_killed(self):
         n, left = self.cancelled()
         self.client.call("Pause", "at", [n])
         os.kill(left[0], signal.SIGKILL)
         self.assertEqual(self.client.wait(n), "cancelled")
 
-    def test_everything_pauses(self):
+    def test_pause_all_pauses_cancelled_remainder(self):
         n, _ = self.cancelled()
         self.client.call("PauseAll")
         left = self.settled()
@@ -414,13 +414,13 @@ class Cancel(Rests):
         self.assertEqual(self.client.job(n)["state"], "running")
         self.check_ends(n, "cancelled")
 
-    def test_when_paused(self):
+    def test_cancel_of_a_paused_job_frees_remainder(self):
         n, left = self.paused()
         self.client.call("Cancel", "at", [n])
         self.check_goes_on(left)
         self.check_ends(n, "cancelled")
 
-    def test_when_everything_pauses(self):
+    def test_cancel_waits_for_resume_all(self):
         n = self.in_the_midst()
         self.client.call("PauseAll")
         (left,) = self.held()
@@ -430,7 +430,7 @@ class Cancel(Rests):
         self.check_goes_on(left)
         self.check_ends(n, "cancelled")
 
-    def test_the_daemon_ends(self):
+    def test_cancelled_job_ends_after_stop(self):
         for paused in (False, True):
             n, left = self.cancelled()
             if paused:
@@ -443,7 +443,7 @@ class Cancel(Rests):
             self.assertEqual(os.listdir(self.path("t")), names)
             command("rm", "-r", self.path("t"))
 
-    def test_the_daemon_is_killed(self):
+    def test_cancelled_job_ends_after_kill(self):
         n, left = self.cancelled()
         names = os.listdir(self.path("t"))
         self.daemon.kill()
@@ -454,7 +454,7 @@ class Cancel(Rests):
         self.assertRegex(self.client.get(n, "Message"), "^1 name was put back.*deleted$")
 
 
-class BesideFlushes(Rests):
+class BesideFlushes(Remainders):
     def sync_often(self, ends):
         """Somebody who is there, so that flushes at jobs' ends wait."""
         with open(self.path("somebody"), "wb") as f:
@@ -463,7 +463,7 @@ class BesideFlushes(Rests):
                 f.flush()
                 os.fsync(f.fileno())
 
-    def test_others_are_made_durable(self):
+    def test_flush_of_other_jobs_ignores_remainder(self):
         """Jobs that have ended, and whose flush waits or is under way by the very process that then holds a
         rest."""
         ends = threading.Event()
