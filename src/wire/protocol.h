@@ -5,36 +5,18 @@
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
  * next one comes when the last was answered, but for STOP and FREE_REMAINDERS, which have no answer
- * of their own, and FLUSH, of which one may be under way beside a RUN. "n * (...)" is repeated up
- * to the end of the message. Errors are negative errnos; a failure is a cause of
- * base/error-table.h and its text; ? may be NULL or absent.
+ * of their own, and FLUSH, of which one may be under way beside a RUN. ALIVE, "still at work", may
+ * come at any time. What is in each message is said once, below, from which both ends have its
+ * struct, and the one function that writes and the one that reads it (with every bound).
  *
- *   request          content                                      answers
- *   HELLO            version, role, uid, gid, flags, µs that a    WELCOME: version, Landlock's ABI
- *                    MooseFS master may be held up by snapshots   or 0
- *                    (0: none), groups, n * (protected path);
- *                    fds: page, death_pipe, landlock? (delete), pace,
- *                    its page?
- *   ADD_GROUPS       session, n * (flags, dir_path?, path?,       -
- *                    display?, names); fds: dir?, names?
- *   VALIDATE         session, flags; fd: mount table of the       DIRS, ENTRIES, VALIDATED
- *                    process that asks?
- *   FORGET           session                                      -
- *   STAGE            session, name; fd: staging                   RANGES, STAGED
- *   MAKE_STAGING     path, mount id, uid, gid, make, holder?      OPENED
- *   OPEN_DIR         path, flags, identity; fd: at?               OPENED
- *   RESTORE          flags, job_dir, seq, name, dir_path,         DONE
- *                    dir's identity, identity, to_name?,
- *                    number of the view (0: none);
- *                    fds: staging, to?, mount table of the
- *                    process that asks?
- *   REMOVE_STAGING   job_dir; fd: staging                         DONE
- *   LIST_STAGING     job_dir?; fd: staging                        LISTING, DONE
- *   RUN              display, flags, dir's identity,              PROBLEM, KEPT, RAN
- *                    n * (seq, name, identity); fd: dir
- *   STOP             keep                                         -
- *   FREE_REMAINDERS  -                                                 -
- *   FLUSH            n * (name); fd: where they are               DONE
+ *   request          answers                     request          answers
+ *   HELLO            WELCOME                     RESTORE          DONE
+ *   ADD_GROUPS       -                           REMOVE_STAGING   DONE
+ *   VALIDATE         DIRS, ENTRIES, VALIDATED    LIST_STAGING     LISTING, DONE
+ *   FORGET           -                           RUN              PROBLEM, KEPT, RAN
+ *   STAGE            RANGES, STAGED              STOP             -
+ *   MAKE_STAGING     OPENED                      FREE_REMAINDERS  -
+ *   OPEN_DIR         OPENED                      FLUSH            DONE
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
  * with VALIDATED at once, which fails. One that comes too late means nothing.
@@ -48,6 +30,7 @@
 
 #include <stdatomic.h>
 
+#include "base/error-table.h"
 #include "base/lasting-identity.h"
 #include "wire.h"
 
@@ -59,53 +42,197 @@
 /* What a client speaks: the byte that comes with what a proxy begins with. */
 enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 
-enum protocol_request {
-	REQUEST_HELLO = 1,
-	REQUEST_ADD_GROUPS,
-	REQUEST_VALIDATE,
-	REQUEST_FORGET,
-	REQUEST_STAGE,
-	REQUEST_MAKE_STAGING,
-	REQUEST_OPEN_DIR,
-	REQUEST_RESTORE,
-	REQUEST_REMOVE_STAGING,
-	REQUEST_LIST_STAGING,
-	REQUEST_RUN,
-	REQUEST_STOP,
-	REQUEST_FLUSH,
-	REQUEST_FREE_REMAINDERS,
-};
+/* What there is in messages, as F(type, field): these are the types, and what is in a struct for
+ * each. Whatever else comes is an error of the message: of a NAME, what is no component; of a BOOL,
+ * what is neither 0 nor 1; an ID that is -1; an ERROR that is not 0 or a negative errno; an
+ * IDENTITY whose type is none of S_IFMT; a TEXT that is NULL. */
+typedef uint64_t wire_NUMBER;
+typedef bool wire_BOOL;
+typedef uid_t wire_ID;                                                     /* or gid_t */
+typedef int wire_ERROR, wire_FD, wire_OPT_FD;                              /* -1: none */
+typedef const char *wire_TEXT, *wire_OPT_TEXT, *wire_NAME, *wire_OPT_NAME; /* NULL: none */
+typedef struct lasting_identity wire_IDENTITY;
+typedef struct wire_bytes wire_BYTES;
+typedef enum error_cause wire_CAUSE; /* that a worker can find */
 
-enum protocol_answer {
-	ANSWER_WELCOME = 64,
-	ANSWER_ALIVE,     /* still at work */
-	ANSWER_DIRS,      /* n * (number, path, identity) */
-	ANSWER_ENTRIES,   /* n * (dir, name, identity), seq counting from 1 */
-	ANSWER_VALIDATED, /* names, missing, entries, bytes, mount id, dev, discards, failure */
-	ANSWER_RANGES,    /* n * (from, to, error) */
-	ANSWER_STAGED, /* identity, failure; fd: the job's directory, if there is one and no failure
-			*/
-	ANSWER_OPENED, /* error; fd if 0 */
-	ANSWER_DONE,   /* error */
-	ANSWER_LISTING, /* n * (name, identity) */
-	ANSWER_PROBLEM, /* path, what, error, is_error */
-	ANSWER_KEPT,    /* n * (seq, error) */
-	ANSWER_RAN,     /* error, entries, bytes, errors, skipped, cancelled, unflushed, remainder,
-			 * strategy */
-};
+/* stall_usec: how long a MooseFS master may be held up by snapshots; 0: not at all. landlock: where
+ * it may delete. */
+#define FIELDS_hello_message(F)                                                                    \
+	F(NUMBER, version)                                                                         \
+	F(BOOL, deletes)                                                                           \
+	F(ID, uid)                                                                                 \
+	F(ID, gid)                                                                                 \
+	F(NUMBER, stall_usec)                                                                      \
+	F(BYTES, groups)                                                                           \
+	F(FD, page)                                                                                \
+	F(FD, death_pipe)                                                                          \
+	F(OPT_FD, landlock)                                                                        \
+	F(OPT_FD, pace)                                                                            \
+	F(OPT_FD, pace_page)
+#define FIELDS_protected_path(F) F(TEXT, path)
+#define FIELDS_groups_message(F) F(NUMBER, session)
+/* One directory and the names in it: a descriptor, or its path; or `path`, the whole path of one
+ * thing, and no names. Names are each ended by NUL, here or in a file. display: how the submitter
+ * wrote the directory. list: names that do not exist are counted, not an error. records: the names
+ * are records (wire/records.h); only with list. */
+#define FIELDS_group_item(F)                                                                       \
+	F(BOOL, list)                                                                              \
+	F(BOOL, records)                                                                           \
+	F(OPT_TEXT, dir_path)                                                                      \
+	F(OPT_TEXT, path)                                                                          \
+	F(OPT_TEXT, display)                                                                       \
+	F(BYTES, names)                                                                            \
+	F(OPT_FD, dir)                                                                             \
+	F(OPT_FD, names_file)
+/* view: the mount table of the process that asks, unless that is reclaimd. */
+#define FIELDS_validate_message(F) F(NUMBER, session) F(OPT_FD, view)
+#define FIELDS_stage_message(F) F(NUMBER, session) F(NAME, name) F(FD, staging)
+#define FIELDS_forget_message(F) F(NUMBER, session)
+/* mnt_id: 0 is whatever is mounted there. make: else only if it is there. holder: this daemon
+ * (base/lock-holder.h); NULL: whichever has the mount. */
+#define FIELDS_make_staging_message(F)                                                             \
+	F(TEXT, mount_path)                                                                        \
+	F(NUMBER, mnt_id)                                                                          \
+	F(ID, uid)                                                                                 \
+	F(ID, gid)                                                                                 \
+	F(BOOL, make)                                                                              \
+	F(OPT_TEXT, holder)
+/* checks: it must be the one that id says. */
+#define FIELDS_open_dir_message(F) F(TEXT, path) F(BOOL, checks) F(IDENTITY, id) F(OPT_FD, at)
+/* Put back is the thing `id` that is called seq in job_dir of staging: into the directory `to`, as
+ * to_name (NULL: its own name); or where it was, as `name` in dir_path, which must still be dir_id.
+ * view: the mount table of the process that asks, with a number that no other has. */
+#define FIELDS_restore_message(F)                                                                  \
+	F(NAME, job_dir)                                                                           \
+	F(NUMBER, seq)                                                                             \
+	F(NAME, name)                                                                              \
+	F(TEXT, dir_path)                                                                          \
+	F(IDENTITY, dir_id)                                                                        \
+	F(IDENTITY, id)                                                                            \
+	F(OPT_TEXT, to_name)                                                                       \
+	F(NUMBER, view_number)                                                                     \
+	F(FD, staging)                                                                             \
+	F(OPT_FD, to)                                                                              \
+	F(OPT_FD, view)
+#define FIELDS_remove_staging_message(F) F(NAME, job_dir) F(FD, staging)
+/* job_dir: NULL is `staging` itself. */
+#define FIELDS_list_staging_message(F) F(OPT_NAME, job_dir) F(FD, staging)
+/* may_wait: what is gone need not be durable yet, if RAN says so and FLUSH follows. */
+#define FIELDS_run_message(F)                                                                      \
+	F(TEXT, display)                                                                           \
+	F(BOOL, check_dir)                                                                         \
+	F(IDENTITY, dir_id)                                                                        \
+	F(NUMBER, unmoved_usec)                                                                    \
+	F(BOOL, may_wait)                                                                          \
+	F(FD, dir)
+/* name, in dir: the number as a decimal in staging, or the original name. */
+#define FIELDS_run_item(F) F(NUMBER, seq) F(NAME, name) F(IDENTITY, id)
+#define FIELDS_stop_message(F) F(BOOL, keep)
+#define FIELDS_flush_message(F) F(FD, dir)
+#define FIELDS_flush_item(F) F(NAME, name)
+#define FIELDS_welcome_message(F) F(NUMBER, version) F(NUMBER, landlock_abi)
+/* dir: its number, from 1. path: as the kernel names it; for people, and to find it by after a
+ * restart. */
+#define FIELDS_intake_dir(F) F(NUMBER, dir) F(TEXT, path) F(IDENTITY, id)
+/* The first has the number 1. */
+#define FIELDS_intake_entry(F) F(NUMBER, dir) F(NAME, name) F(IDENTITY, id)
+/* entries, bytes: in all, if no directory is among them; else 0: not known. mnt_id: all are on it.
+ * cause and text: of a failure, "PATH: WHY", escaped; or ERROR_NONE. */
+#define FIELDS_intake_validated(F)                                                                 \
+	F(NUMBER, names)                                                                           \
+	F(NUMBER, missing)                                                                         \
+	F(NUMBER, entries)                                                                         \
+	F(NUMBER, bytes)                                                                           \
+	F(NUMBER, mnt_id)                                                                          \
+	F(NUMBER, dev)                                                                             \
+	F(BOOL, discards)                                                                          \
+	F(CAUSE, cause)                                                                            \
+	F(OPT_TEXT, text)
+/* dir: the job's directory, if there is one and no failure. */
+#define FIELDS_staged_message(F)                                                                   \
+	F(IDENTITY, staging_id)                                                                    \
+	F(CAUSE, cause)                                                                            \
+	F(OPT_TEXT, text)                                                                          \
+	F(OPT_FD, dir)
+#define FIELDS_staged_range(F) F(NUMBER, from) F(NUMBER, to) F(ERROR, error)
+#define FIELDS_opened_message(F) F(ERROR, error) F(OPT_FD, fd)
+#define FIELDS_done_message(F) F(ERROR, error)
+#define FIELDS_listing_item(F) F(NAME, name) F(IDENTITY, id)
+#define FIELDS_problem_message(F) F(TEXT, path) F(TEXT, what) F(ERROR, error) F(BOOL, is_error)
+#define FIELDS_kept_item(F) F(NUMBER, seq) F(ERROR, error)
+/* unflushed: gone, but not durably: FLUSH has to follow. remainder_bytes: left of large files in
+ * whose midst it was stopped, and held. strategy: "ext: threads, 2 lanes, inode order". */
+#define FIELDS_run_result(F)                                                                       \
+	F(ERROR, error)                                                                            \
+	F(NUMBER, entries)                                                                         \
+	F(NUMBER, bytes)                                                                           \
+	F(NUMBER, errors)                                                                          \
+	F(NUMBER, skipped)                                                                         \
+	F(BOOL, cancelled)                                                                         \
+	F(BOOL, unflushed)                                                                         \
+	F(NUMBER, remainder_bytes)                                                                 \
+	F(TEXT, strategy)
 
-enum protocol_hello_flags { HELLO_PACED = 1 << 0 };
-enum protocol_group_flags {
-	GROUP_FD = 1 << 0,
-	GROUP_NAMES_FD = 1 << 1,
-	GROUP_LIST = 1 << 2,
-	GROUP_RECORDS = 1 << 3
+#define PROTOCOL_RECORDS(R)                                                                        \
+	R(hello_message)                                                                           \
+	R(protected_path)                                                                          \
+	R(groups_message)                                                                          \
+	R(group_item)                                                                              \
+	R(validate_message) R(stage_message) R(intake_validated) R(staged_message)                 \
+		R(forget_message) R(make_staging_message) R(open_dir_message) R(restore_message)   \
+			R(remove_staging_message) R(list_staging_message) R(run_message)           \
+				R(run_item) R(stop_message) R(flush_message) R(flush_item)         \
+					R(welcome_message) R(intake_dir) R(intake_entry)           \
+						R(staged_range) R(opened_message) R(done_message)  \
+							R(listing_item) R(problem_message)         \
+								R(kept_item) R(run_result)
+
+#define PROTOCOL_MEMBER(type, field) wire_##type field;
+#define PROTOCOL_STRUCT(s)                                                                         \
+	struct s {                                                                                 \
+		FIELDS_##s(PROTOCOL_MEMBER)                                                        \
+	};
+PROTOCOL_RECORDS(PROTOCOL_STRUCT)
+
+/* R(type, what a message has once, what is repeated behind that, up to its end). */
+#define PROTOCOL_REQUESTS(R)                                                                       \
+	R(REQUEST_HELLO, hello_message, protected_path)                                            \
+	R(REQUEST_ADD_GROUPS, groups_message, group_item)                                          \
+	R(REQUEST_VALIDATE, validate_message, nothing)                                             \
+	R(REQUEST_FORGET, forget_message, nothing)                                                 \
+	R(REQUEST_STAGE, stage_message, nothing)                                                   \
+	R(REQUEST_MAKE_STAGING, make_staging_message, nothing)                                     \
+	R(REQUEST_OPEN_DIR, open_dir_message, nothing)                                             \
+	R(REQUEST_RESTORE, restore_message, nothing)                                               \
+	R(REQUEST_REMOVE_STAGING, remove_staging_message, nothing)                                 \
+	R(REQUEST_LIST_STAGING, list_staging_message, nothing)                                     \
+	R(REQUEST_RUN, run_message, run_item)                                                      \
+	R(REQUEST_STOP, stop_message, nothing)                                                     \
+	R(REQUEST_FLUSH, flush_message, flush_item)                                                \
+	R(REQUEST_FREE_REMAINDERS, nothing, nothing)
+#define PROTOCOL_ANSWERS(R)                                                                        \
+	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
+	R(ANSWER_ALIVE, nothing, nothing)                                                          \
+	R(ANSWER_DIRS, nothing, intake_dir)                                                        \
+	R(ANSWER_ENTRIES, nothing, intake_entry)                                                   \
+	R(ANSWER_VALIDATED, intake_validated, nothing)                                             \
+	R(ANSWER_RANGES, nothing, staged_range)                                                    \
+	R(ANSWER_STAGED, staged_message, nothing)                                                  \
+	R(ANSWER_OPENED, opened_message, nothing)                                                  \
+	R(ANSWER_DONE, done_message, nothing)                                                      \
+	R(ANSWER_LISTING, nothing, listing_item)                                                   \
+	R(ANSWER_PROBLEM, problem_message, nothing)                                                \
+	R(ANSWER_KEPT, nothing, kept_item)                                                         \
+	R(ANSWER_RAN, run_result, nothing)
+
+#define PROTOCOL_TYPE(type, once, repeated) type,
+enum protocol_request { REQUEST_NONE, PROTOCOL_REQUESTS(PROTOCOL_TYPE) };
+enum protocol_answer { ANSWER_NONE = 63, PROTOCOL_ANSWERS(PROTOCOL_TYPE) };
+
+#define PROTOCOL_UNION(s) struct s s;
+union protocol_record {
+	PROTOCOL_RECORDS(PROTOCOL_UNION)
 };
-enum protocol_validate_flags { VALIDATE_VIEW = 1 << 0 };
-enum protocol_open_flags { OPEN_AT = 1 << 0, OPEN_IDENTITY = 1 << 1 };
-enum protocol_restore_flags { RESTORE_TO = 1 << 0 };
-/* RUN_FLUSH_LATER: what is gone need not be durable yet, if RAN says so and FLUSH follows. */
-enum protocol_run_flags { RUN_DIR_IDENTITY = 1 << 0, RUN_FLUSH_LATER = 1 << 1 };
 
 /* Of one run. */
 #define PROTOCOL_ITEMS 65536
@@ -120,16 +247,18 @@ struct worker_page {
 	_Atomic uint64_t entries, bytes;
 };
 
-/* A negative errno, or 0. */
-void wire_put_error(struct wire_out *o, int error);
-/* -4095 to 0; another value is an error of the message. */
-int wire_get_error(struct wire_in *in);
+/* Puts what a message of o's type has once, and each of what it repeats. Descriptors stay the
+ * caller's. */
+void protocol_put(struct wire_out *o, const void *once);
+void protocol_put_item(struct wire_out *o, const void *item);
 
-/* A type that is none of S_IFMT is an error of the message. */
-void wire_put_identity(struct wire_out *o, const struct lasting_identity *id);
-struct lasting_identity wire_get_identity(struct wire_in *in);
+/* Reads what a message has once: texts are valid until the next receive, and so are descriptors,
+ * which are the message's (wire_keep_fd). Returns 0; or -EBADMSG if anything is not as its type has
+ * it, if there is more than that in a message where nothing is repeated, or if there are no such
+ * messages. */
+int protocol_get(struct wire_in *in, void *ret);
+/* Reads one of what is repeated, likewise. Returns 1; 0 at the end of the message; or -EBADMSG. */
+int protocol_get_item(struct wire_in *in, void *ret);
 
 /* A name that can only mean one thing in one directory: 1 to 255 bytes, no slash, not . or .. */
 bool is_component(const char *name);
-/* Anything else is an error of the message. Valid until the next receive. */
-const char *wire_get_component(struct wire_in *in);

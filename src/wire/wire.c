@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -180,14 +179,26 @@ const char *wire_get_string(struct wire_in *in)
 	return "";
 }
 
-int wire_get_fd(struct wire_in *in)
+int wire_peek_fd(struct wire_in *in)
 {
 	assert(in->fd_at <= in->n_fds && in->n_fds <= WIRE_FDS);
-	if (in->error || in->fd_at >= in->n_fds) {
-		in->error = -EBADMSG;
-		return -1;
-	}
-	return fd_take(&in->fds[in->fd_at++]);
+	if (!in->error && in->fd_at < in->n_fds)
+		return in->fds[in->fd_at++];
+	in->error = -EBADMSG;
+	return -1;
+}
+
+int wire_keep_fd(struct wire_in *in, int fd)
+{
+	for (unsigned i = 0; i < in->n_fds; i++)
+		if (in->fds[i] == fd)
+			in->fds[i] = -1;
+	return fd;
+}
+
+int wire_get_fd(struct wire_in *in)
+{
+	return wire_keep_fd(in, wire_peek_fd(in));
 }
 
 int wire_end(struct wire_in *in)
@@ -277,7 +288,7 @@ int wire_post(int sock, struct wire_out *o)
 	return r;
 }
 
-static void in_clear(struct wire_in *in)
+void wire_in_clear(struct wire_in *in)
 {
 	for (unsigned i = 0; i < in->n_fds; i++)
 		fd_closep(&in->fds[i]);
@@ -290,7 +301,7 @@ static void in_clear(struct wire_in *in)
 
 void wire_in_done(struct wire_in *in)
 {
-	in_clear(in);
+	wire_in_clear(in);
 	free(in->data);
 	*in = (struct wire_in){ 0 };
 }
@@ -325,31 +336,20 @@ static int fds_take(struct wire_in *in, struct msghdr *m)
 static int read_file(struct wire_in *in)
 {
 	_cleanup_close_ int fd = -1;
-	struct stat st;
-	size_t done = 0;
+	ssize_t n;
 	int seals;
 
 	if (in->left > 0 || in->n_fds == 0)
 		return -EBADMSG;
 	fd = fd_take(&in->fds[--in->n_fds]);
 	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || (seals & SEALED_FILE) != SEALED_FILE || fstat(fd, &st) < 0 ||
-	    st.st_size <= 0 || st.st_size > (off_t)WIRE_LONG)
+	if (seals < 0 || (seals & SEALED_FILE) != SEALED_FILE)
 		return -EBADMSG;
-	in->file = malloc((size_t)st.st_size);
-	if (!in->file)
-		return -ENOMEM;
-	while (done < (size_t)st.st_size) {
-		ssize_t n = pread(fd, in->file + done, (size_t)st.st_size - done, (off_t)done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		done += (size_t)n;
-	}
+	n = fd_read_all(fd, WIRE_LONG + 1, (char **)&in->file);
+	if (n <= 0)
+		return n == -ENOMEM ? -ENOMEM : -EBADMSG;
 	in->at = in->file;
-	in->left = done;
+	in->left = (size_t)n;
 	return 0;
 }
 
@@ -380,7 +380,7 @@ int wire_receive(int sock, struct wire_in *in, int flags, bool allow_long)
 	ssize_t n;
 	int r;
 
-	in_clear(in);
+	wire_in_clear(in);
 	if (!in->data)
 		in->data = malloc(WIRE_MESSAGE);
 	if (!in->data)

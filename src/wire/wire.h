@@ -20,6 +20,11 @@
  * allows it. */
 #define WIRE_LONG MiB(64)
 
+struct wire_bytes {
+	const void *data;
+	size_t len;
+};
+
 struct wire_header {
 	uint32_t type, serial;
 	uint32_t n_fds;
@@ -86,8 +91,14 @@ const void *wire_get_bytes(struct wire_in *in, size_t *ret_len);
 const char *wire_get_string(struct wire_in *in);
 /* The same; NULL if NULL was sent. */
 const char *wire_get_string_or_null(struct wire_in *in);
-/* The caller's to close; -1 after an error. */
+/* The message's, until the next receive; -1 after an error. */
+int wire_peek_fd(struct wire_in *in);
+/* A descriptor of the message becomes the caller's: returns it. -1 is none. */
+int wire_keep_fd(struct wire_in *in, int fd);
+/* The next one, the caller's to close; -1 after an error. */
 int wire_get_fd(struct wire_in *in);
 /* 0 if everything was there, and nothing is left; else -EBADMSG. */
 int wire_end(struct wire_in *in);
+/* Lets go of all that the message has, but for the memory of the next. */
+void wire_in_clear(struct wire_in *in);
 void wire_in_done(struct wire_in *in);

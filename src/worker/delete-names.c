@@ -38,18 +38,16 @@ static void tell_problem(struct run *r, const char *path, const char *what, int 
 		return;
 	r->problems++;
 	(void)snprintf(shown, sizeof(shown), "%s", path);
-	wire_begin(&r->out, ANSWER_PROBLEM, r->serial);
-	wire_put_string(&r->out, shown);
-	wire_put_string(&r->out, what);
-	wire_put_error(&r->out, error);
-	wire_put(&r->out, is_error);
+	wire_begin(&r->out, ANSWER_PROBLEM, r->in.serial);
+	protocol_put(&r->out, &(struct problem_message){ shown, what, error, is_error });
 	/* If the other end is gone, the main thread knows, and stops us. */
 	(void)post(r);
 }
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp((*(struct run_name *const *)a)->name, (*(struct run_name *const *)b)->name);
+	return strcmp((*(struct run_name *const *)a)->is.name,
+		      (*(struct run_name *const *)b)->is.name);
 }
 
 static int by_inode(const void *a, const void *b)
@@ -74,14 +72,14 @@ static struct run_name *name_of(struct run *r, const char *path)
 			r->by_name[i] = &r->v[i];
 		qsort(r->by_name, r->n, sizeof(struct run_name *), by_name);
 	}
-	path += MIN(strlen(path), strlen(r->display));
+	path += MIN(strlen(path), strlen(r->m.display));
 	path += strspn(path, "/");
 	len = strcspn(path, "/");
 	if (len >= sizeof(name))
 		return NULL;
 	memcpy(name, path, len);
 	name[len] = '\0';
-	key.name = name;
+	key.is.name = name;
 	found = bsearch(&k, r->by_name, r->n, sizeof(struct run_name *), by_name);
 	return found ? *found : NULL;
 }
@@ -121,7 +119,7 @@ static bool on_remainder(const struct shrink_remainder *remainder, void *userdat
 static void leave_out(struct run *r, struct run_name *n, int error, const char *what)
 {
 	char path[PATH_SHOWN];
-	size_t len = strlen(r->display);
+	size_t len = strlen(r->m.display);
 
 	n->error = error;
 	n->left_out = true;
@@ -129,8 +127,8 @@ static void leave_out(struct run *r, struct run_name *n, int error, const char *
 	if (error == -ENOENT)
 		return;
 	r->skipped++;
-	(void)snprintf(path, sizeof(path), "%s%s%s", r->display,
-		       len > 0 && r->display[len - 1] == '/' ? "" : "/", n->name);
+	(void)snprintf(path, sizeof(path), "%s%s%s", r->m.display,
+		       len > 0 && r->m.display[len - 1] == '/' ? "" : "/", n->is.name);
 	tell_problem(r, path, what, error, /* is_error= */ true);
 }
 
@@ -139,9 +137,9 @@ static bool is_unmoved(const struct run *r, const char *name)
 {
 	struct stat st;
 
-	return fstatat(r->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	return fstatat(r->m.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       (uint64_t)st.st_ctim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_ctim.tv_nsec / 1000 <
-		       r->unmoved_usec;
+		       r->m.unmoved_usec;
 }
 
 /* Is it still the file that was accepted, and may it go? */
@@ -150,7 +148,7 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 {
 	struct lasting_identity now;
 	const char *why;
-	int k = fd_identity(r->dirfd, n->name, ret);
+	int k = fd_identity(r->m.dir, n->is.name, ret);
 
 	if (k < 0) {
 		leave_out(r, n, k, "cannot be looked at");
@@ -159,22 +157,22 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 	n->ino = ret->ino;
 	n->dev = ret->dev;
 	now = lasting_of(fsid, ret);
-	if (r->unmoved_usec > 0 && !lasting_equal(&now, &n->id)) {
+	if (r->m.unmoved_usec > 0 && !lasting_equal(&now, &n->is.id)) {
 		leave_out(r, n, -ENOENT, "");
 		return;
 	}
 	/* A process fetched it from staging; or the filesystem lost the way there and not its time
 	 * (as btrfs seems to, whose log has inodes apart from their names). */
-	if (r->unmoved_usec > 0 && !is_unmoved(r, n->name)) {
+	if (r->m.unmoved_usec > 0 && !is_unmoved(r, n->is.name)) {
 		leave_out(r, n, -ESTALE,
 			  "is where it was, but was moved or changed since it was accepted: kept");
 		return;
 	}
-	if (!lasting_equal(&now, &n->id)) {
+	if (!lasting_equal(&now, &n->is.id)) {
 		leave_out(r, n, -ESTALE, "is no longer what it was when it was accepted: kept");
 		return;
 	}
-	why = near ? protect_check(p, r->dirfd, n->name, ret) : NULL;
+	why = near ? protect_check(p, r->m.dir, n->is.name, ret) : NULL;
 	if (why)
 		leave_out(r, n, -EPERM, why);
 }
@@ -183,10 +181,10 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
  * numbers: what lies side by side goes side by side. */
 static int names_verify(struct run *r, struct root_group *g, const struct protect *p)
 {
-	bool near = protect_near(p, r->dirfd);
+	bool near = protect_near(p, r->m.dir);
 	struct identity id;
 	uint64_t fsid;
-	int k = lasting_fsid(r->dirfd, &fsid);
+	int k = lasting_fsid(r->m.dir, &fsid);
 
 	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++)
 		name_verify(r, &r->v[i], p, near, fsid, &id);
@@ -200,11 +198,12 @@ static int names_verify(struct run *r, struct root_group *g, const struct protec
 		if (n->left_out)
 			continue;
 		g->pins[g->names.n] = (struct identity){ .dev = n->dev,
-							 .ino = n->id.ino,
+							 .ino = n->is.id.ino,
 							 .mnt_id = g->id.mnt_id,
-							 .btime_nsec = n->id.btime_nsec,
-							 .mode = n->id.type };
-		k = dirlist_add(&g->names, n->name, n->id.ino, (uint8_t)IFTODT(n->id.type));
+							 .btime_nsec = n->is.id.btime_nsec,
+							 .mode = n->is.id.type };
+		k = dirlist_add(&g->names, n->is.name, n->is.id.ino,
+				(uint8_t)IFTODT(n->is.id.type));
 	}
 	return k;
 }
@@ -215,13 +214,13 @@ static int group_fill(struct run *r, struct root_group *g, const struct protect 
 	_cleanup_free_ char *culprit = NULL;
 	struct lasting_identity now;
 	const char *why;
-	int k = fd_identity(r->dirfd, "", &g->id);
+	int k = fd_identity(r->m.dir, "", &g->id);
 
 	if (k >= 0)
-		k = lasting_at(r->dirfd, "", &now);
+		k = lasting_at(r->m.dir, "", &now);
 	if (k < 0)
 		return k;
-	if (r->check_dir && !lasting_equal(&now, &r->dir_id))
+	if (r->m.check_dir && !lasting_equal(&now, &r->m.dir_id))
 		return -ESTALE;
 	*ret_protect = serving_protect(r->s, &culprit, &k);
 	if (!*ret_protect) {
@@ -229,12 +228,12 @@ static int group_fill(struct run *r, struct root_group *g, const struct protect 
 			     "cannot be resolved, so what is protected is not known", k, true);
 		return k;
 	}
-	why = protect_check_content(*ret_protect, r->dirfd);
+	why = protect_check_content(*ret_protect, r->m.dir);
 	if (why) {
-		tell_problem(r, r->display, why, -EPERM, true);
+		tell_problem(r, r->m.display, why, -EPERM, true);
 		return -EPERM;
 	}
-	g->dir = strdup(r->display);
+	g->dir = strdup(r->m.display);
 	return g->dir ? names_verify(r, g, *ret_protect) : -ENOMEM;
 }
 
@@ -296,7 +295,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 	};
 	struct keeping keeping = { 0 };
 	struct engine *e = NULL;
-	int k = engine_new(&e, &o, r->dirfd);
+	int k = engine_new(&e, &o, r->m.dir);
 
 	if (k < 0)
 		return k;
@@ -321,13 +320,13 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 static int name_end(struct run *r, const struct run_name *n, int otherwise)
 {
 	struct identity id;
-	int k = fd_identity(r->dirfd, n->name, &id);
+	int k = fd_identity(r->m.dir, n->is.name, &id);
 
 	if (k == -ENOENT)
 		return 0;
 	if (k < 0)
 		return k;
-	if (id.ino != n->id.ino || id.btime_nsec != n->id.btime_nsec)
+	if (id.ino != n->is.id.ino || id.btime_nsec != n->is.id.btime_nsec)
 		return -ESTALE;
 	return n->error ? n->error : otherwise;
 }
@@ -342,7 +341,7 @@ static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 	bool look = failed || atomic_load(&r->cancelled) || s->errors > 0 || stats_skipped(s) > 0;
 	size_t gone = 0;
 
-	wire_begin(&r->out, ANSWER_KEPT, r->serial);
+	wire_begin(&r->out, ANSWER_KEPT, r->in.serial);
 	for (size_t i = 0; i < r->n; i++) {
 		struct run_name *n = &r->v[i];
 		int error = n->left_out ? n->error : look ? name_end(r, n, otherwise) : 0;
@@ -350,12 +349,11 @@ static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 		gone += error == 0;
 		if (error == 0)
 			continue;
-		wire_put(&r->out, n->seq);
-		wire_put_error(&r->out, error);
+		protocol_put_item(&r->out, &(struct kept_item){ n->is.seq, error });
 		if (wire_room(&r->out) >= 64)
 			continue;
 		(void)post(r);
-		wire_begin(&r->out, ANSWER_KEPT, r->serial);
+		wire_begin(&r->out, ANSWER_KEPT, r->in.serial);
 	}
 	if (r->out.len > sizeof(struct wire_header))
 		(void)post(r);
@@ -365,19 +363,22 @@ static size_t kept_tell(struct run *r, const struct stats *s, int failed)
 static void ran_tell(struct run *r, int error, const struct stats *s, bool unflushed,
 		     const char *strategy)
 {
-	wire_begin(&r->out, ANSWER_RAN, r->serial);
-	wire_put_error(&r->out, error);
-	wire_put(&r->out, s->entries);
-	wire_put(&r->out, s->bytes);
-	wire_put(&r->out, s->errors);
-	wire_put(&r->out, stats_skipped(s) - s->skipped[SKIP_MISSING] - s->skipped[SKIP_CANCELLED] +
-				  r->skipped);
-	wire_put(&r->out, atomic_load(&r->cancelled));
-	wire_put(&r->out, unflushed);
 	/* That there is something, even where it takes nothing. */
-	wire_put(&r->out,
-		 r->remainders.n > 0 ? MAX(remainders_bytes(&r->remainders), (uint64_t)1) : 0);
-	wire_put_string(&r->out, strategy);
+	uint64_t left = MAX(remainders_bytes(&r->remainders), (uint64_t)(r->remainders.n > 0));
+
+	wire_begin(&r->out, ANSWER_RAN, r->in.serial);
+	protocol_put(&r->out, &(struct run_result){
+				      .error = error,
+				      .entries = s->entries,
+				      .bytes = s->bytes,
+				      .errors = s->errors,
+				      .skipped = stats_skipped(s) - s->skipped[SKIP_MISSING] -
+						 s->skipped[SKIP_CANCELLED] + r->skipped,
+				      .cancelled = atomic_load(&r->cancelled),
+				      .unflushed = unflushed,
+				      .remainder_bytes = left,
+				      .strategy = strategy,
+			      });
 	/* Before the answer: the next request may come at once, unless there are remainders. */
 	atomic_store(&r->ended, r->remainders.n == 0);
 	(void)post(r);
@@ -387,9 +388,9 @@ static void ran_tell(struct run *r, int error, const struct stats *s, bool unflu
  * this job's last try, whose flush was in vain; the record of it is flushed, too. */
 static int made_durable(struct run *r, bool *ret_unflushed)
 {
-	struct flush f = { .dirfd = r->dirfd };
+	struct flush f = { .dirfd = r->m.dir };
 
-	*ret_unflushed = r->may_wait && !r->missing && !atomic_load(&r->cancelled);
+	*ret_unflushed = r->m.may_wait && !r->missing && !atomic_load(&r->cancelled);
 	return *ret_unflushed ? 0 : flush_make(r->s, &f, &r->cancelled);
 }
 
@@ -405,7 +406,7 @@ static void remainders_follow(struct run *r)
 
 void run_all(struct run *r)
 {
-	struct root_group g = { .dirfd = r->dirfd, .accepted = true };
+	struct root_group g = { .dirfd = r->m.dir, .accepted = true };
 	struct engine_progress result = { 0 };
 	const struct protect *p = NULL;
 	char strategy[256] = "";
@@ -449,41 +450,24 @@ void run_free_remainders(struct run *r)
 	remainders_dispose(&r->remainders, REMAINDERS_FREE);
 }
 
-static int names_take(struct run *r)
-{
-	while (!r->in.error && r->in.left > 0) {
-		struct run_name *n;
-
-		if (r->n == PROTOCOL_ITEMS)
-			return -EBADMSG;
-		n = array_add(&r->v, &r->n, sizeof(*n));
-		if (!n)
-			return -ENOMEM;
-		n->seq = wire_get(&r->in);
-		n->name = wire_get_component(&r->in);
-		n->id = wire_get_identity(&r->in);
-	}
-	return wire_end(&r->in);
-}
-
 int run_take(struct run *r, struct serving *s)
 {
-	uint64_t flags;
+	struct run_item item;
+	struct run_name *n;
 	int k;
 
-	*r = (struct run){ .s = s, .in = s->in, .serial = s->in.serial, .dirfd = -1 };
+	*r = (struct run){ .s = s, .in = s->in, .m = s->m.run_message };
 	/* The next request needs memory of its own. */
 	s->in = (struct wire_in){ 0 };
 	pthread_mutex_init(&r->lock, NULL);
 	remainders_init(&r->remainders);
-	r->display = wire_get_string(&r->in);
-	flags = wire_get_most(&r->in, RUN_DIR_IDENTITY | RUN_FLUSH_LATER);
-	r->may_wait = flags & RUN_FLUSH_LATER;
-	r->check_dir = flags & RUN_DIR_IDENTITY;
-	r->dir_id = wire_get_identity(&r->in);
-	r->unmoved_usec = wire_get(&r->in);
-	r->dirfd = wire_get_fd(&r->in);
-	k = names_take(r);
+	while ((k = protocol_get_item(&r->in, &item)) > 0) {
+		n = r->n < PROTOCOL_ITEMS ? array_add(&r->v, &r->n, sizeof(*n)) : NULL;
+		k = r->n == PROTOCOL_ITEMS ? -EBADMSG : -ENOMEM;
+		if (!n)
+			break;
+		n->is = item;
+	}
 	if (k < 0)
 		run_done(r);
 	return k;
@@ -493,10 +477,9 @@ void run_done(struct run *r)
 {
 	wire_in_done(&r->in);
 	wire_out_done(&r->out);
-	fd_closep(&r->dirfd);
 	remainders_done(&r->remainders);
 	free(r->v);
 	free(r->by_name);
 	pthread_mutex_destroy(&r->lock);
-	*r = (struct run){ .dirfd = -1 };
+	*r = (struct run){ 0 };
 }

@@ -11,16 +11,13 @@
 
 #include "engine/filesystem/profile.h"
 #include "remainders.h"
-#include "base/lasting-identity.h"
-#include "wire/wire.h"
+#include "wire/protocol.h"
 
 struct engine;
 struct serving;
 
 struct run_name {
-	uint64_t seq;
-	const char *name; /* in the request's memory, which is the run's now */
-	struct lasting_identity id;
+	struct run_item is; /* the name is in the request's memory, which is the run's now */
 	uint64_t ino, dev;
 	int error;     /* why it is not gone */
 	bool left_out; /* of what the engine is given */
@@ -31,19 +28,13 @@ struct run {
 	struct wire_in in;   /* the request */
 	struct wire_out out; /* of answers; under the lock */
 	pthread_mutex_t lock;
-	uint32_t serial;
-	int dirfd;
-	const char *display;
-	bool check_dir;
-	struct lasting_identity dir_id;
-	uint64_t unmoved_usec; /* only what was neither changed nor moved since, or 0 */
+	struct run_message m;
 	struct run_name *v;
 	size_t n;
 	struct run_name **by_name; /* made when there is something to be looked up */
 	unsigned problems;         /* told so far */
 	uint64_t skipped;          /* before the engine began */
 	bool missing;              /* a name was not there then */
-	bool may_wait;             /* for a flush of several runs */
 	struct engine *engine;
 	_Atomic bool cancelled, ended;
 	struct remainders remainders;

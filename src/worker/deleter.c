@@ -74,7 +74,7 @@ static void *flusher(void *userdata)
 	int r = flush_make(f->s, &f->flush, &f->cancelled);
 
 	wire_begin(&f->out, ANSWER_DONE, f->in.serial);
-	wire_put_error(&f->out, r);
+	protocol_put(&f->out, &(struct done_message){ r });
 	/* Before the answer: the next request may come at once. */
 	atomic_store(&f->ended, true);
 	(void)wire_post(f->s->sock, &f->out);
@@ -85,7 +85,6 @@ static void flushing_done(struct flushing *f)
 {
 	wire_in_done(&f->in);
 	wire_out_done(&f->out);
-	fd_closep(&f->flush.dirfd);
 	free(f->flush.names);
 }
 
@@ -101,14 +100,17 @@ static void flush_join(struct flushing *f)
 static int flush_take(struct flushing *f, struct serving *s)
 {
 	struct flush *to = &f->flush;
+	struct flush_item item;
+	int r;
 
-	*f = (struct flushing){ .s = s, .in = s->in };
+	*f = (struct flushing){ .s = s, .in = s->in, .flush.dirfd = s->m.flush_message.dir };
 	s->in = (struct wire_in){ 0 };
-	to->dirfd = wire_get_fd(&f->in);
 	to->names = calloc(PROTOCOL_FLUSH, sizeof(*to->names));
-	while (to->names && !f->in.error && f->in.left > 0 && to->n < PROTOCOL_FLUSH)
-		to->names[to->n++] = wire_get_component(&f->in);
-	return to->names ? wire_end(&f->in) : -ENOMEM;
+	if (!to->names)
+		return -ENOMEM;
+	while ((r = protocol_get_item(&f->in, &item)) > 0 && to->n < PROTOCOL_FLUSH)
+		to->names[to->n++] = item.name;
+	return r > 0 ? -EBADMSG : r;
 }
 
 static int flush_begin(struct flushing *f, struct serving *s)
@@ -129,25 +131,24 @@ static int flush_begin(struct flushing *f, struct serving *s)
 
 static int serve_one(struct deleting *d)
 {
-	bool keep;
+	struct serving *s = d->s;
+	uint32_t type = s->in.type;
+	int r = protocol_get(&s->in, &s->m);
 
-	switch (d->s->in.type) {
-	case REQUEST_RUN:
-		return begin(d);
-	case REQUEST_STOP:
-		keep = wire_get_most(&d->s->in, 1);
-		if (d->running)
-			run_cancel(&d->run, keep);
-		return wire_end(&d->s->in);
-	case REQUEST_FREE_REMAINDERS:
-		if (d->running)
-			run_free_remainders(&d->run);
-		return wire_end(&d->s->in);
-	case REQUEST_FLUSH:
-		return flush_begin(&d->flushing, d->s);
-	default:
-		return -EBADMSG;
-	}
+	if (r < 0)
+		return r;
+	if (type == REQUEST_RUN)
+		r = begin(d);
+	else if (type == REQUEST_FLUSH)
+		r = flush_begin(&d->flushing, s);
+	else if (type != REQUEST_STOP && type != REQUEST_FREE_REMAINDERS)
+		r = -EBADMSG;
+	else if (d->running && type == REQUEST_STOP)
+		run_cancel(&d->run, s->m.stop_message.keep);
+	else if (d->running)
+		run_free_remainders(&d->run);
+	wire_in_clear(&s->in);
+	return r;
 }
 
 int delete_serve(struct serving *s)

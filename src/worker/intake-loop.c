@@ -11,19 +11,15 @@
 
 static int forget(struct serving *s)
 {
-	uint64_t id = wire_get(&s->in);
-	int r = wire_end(&s->in);
-
-	if (r >= 0)
-		session_forget(&s->sessions, id);
-	return r;
+	session_forget(&s->sessions, s->m.forget_message.session);
+	return 0;
 }
 
 /* What was to be stopped has come to its end already. */
 static int stop_late(struct serving *s)
 {
-	(void)wire_get_most(&s->in, 1);
-	return wire_end(&s->in);
+	(void)s;
+	return 0;
 }
 
 static const struct {
@@ -44,10 +40,17 @@ static const struct {
 
 static int serve_one(struct serving *s)
 {
+	uint32_t type = s->in.type;
+	int r = protocol_get(&s->in, &s->m);
+
+	if (r < 0)
+		return r;
+	r = -EBADMSG;
 	for (size_t i = 0; i < ELEMENTSOF(requests); i++)
-		if (requests[i].type == s->in.type)
-			return requests[i].serve(s);
-	return -EBADMSG;
+		if (requests[i].type == type)
+			r = requests[i].serve(s);
+	wire_in_clear(&s->in);
+	return r;
 }
 
 int intake_serve(struct serving *s)

@@ -67,110 +67,69 @@ static int socket_type(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 ? type : 0;
 }
 
-static int page_map(struct serving *s, int fd)
-{
-	void *p = mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (p == MAP_FAILED)
-		return -errno;
-	s->page = p;
-	return 0;
-}
-
-static int protect_take(struct serving *s)
-{
-	size_t n = 0;
-	int r = 0;
-
-	while (r >= 0 && !s->in.error && s->in.left > 0)
-		r = strings_add(&s->protect_extra, &n, strdup(wire_get_string(&s->in)));
-	return r;
-}
-
-struct hello {
-	uid_t uid;
-	gid_t gid;
-	const gid_t *groups;
-	size_t groups_len;
-	int death_pipe;
-};
-
 /* Reads the first message. */
-static int hello_take(struct serving *s, struct hello *h)
+static int hello_take(struct serving *s, struct hello_message *h)
 {
-	_cleanup_close_ int page = -1, pace = -1, pace_page = -1;
-	uint64_t flags;
+	struct protected_path path;
+	size_t n = 0;
 	int r = wire_receive(s->sock, &s->in, 0, /* allow_long= */ true);
 
 	if (r <= 0)
 		return r < 0 ? r : -EPIPE;
-	if (s->in.type != REQUEST_HELLO || wire_get(&s->in) != PROTOCOL_VERSION)
+	if (s->in.type != REQUEST_HELLO)
 		return -EPROTO;
-	s->serial = s->in.serial;
-	s->deletes = wire_get_most(&s->in, 1);
-	h->uid = (uid_t)wire_get_most(&s->in, UINT32_MAX - 1);
-	h->gid = (gid_t)wire_get_most(&s->in, UINT32_MAX - 1);
-	flags = wire_get_most(&s->in, HELLO_PACED);
-	s->stall_usec = wire_get(&s->in);
-	h->groups = wire_get_bytes(&s->in, &h->groups_len);
-	page = wire_get_fd(&s->in);
-	h->death_pipe = wire_get_fd(&s->in);
-	if (s->deletes)
-		s->landlock_fd = wire_get_fd(&s->in);
-	if (flags & HELLO_PACED) {
-		pace = wire_get_fd(&s->in);
-		pace_page = wire_get_fd(&s->in);
-	}
-	r = protect_take(s);
-	if (r >= 0)
-		r = wire_end(&s->in);
-	if (r >= 0 && h->groups_len % sizeof(gid_t) != 0)
-		r = -EBADMSG;
-	if (r >= 0)
-		r = page_map(s, page);
-	if (r >= 0 && pace >= 0)
-		r = remote_pace_new(&s->pace, fd_take(&pace), pace_page);
+	r = protocol_get(&s->in, h);
+	if (r >= 0 && (h->version != PROTOCOL_VERSION || h->deletes != (h->landlock >= 0) ||
+		       (h->pace < 0) != (h->pace_page < 0) || h->groups.len % sizeof(gid_t) != 0))
+		return -EPROTO;
+	while (r >= 0 && (r = protocol_get_item(&s->in, &path)) > 0)
+		r = strings_add(&s->protect_extra, &n, strdup(path.path));
 	return r;
 }
 
 /* Becomes the submitter, and says so. Nothing of any request is read before. */
 static int hello(struct serving *s)
 {
-	struct hello h = { .death_pipe = -1 };
-	struct wire_out *o;
+	struct hello_message h = { 0 };
 	int r = hello_take(s, &h), abi = 0;
 
+	s->page =
+		r < 0 ? NULL
+		      : mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, h.page, 0);
+	if (s->page == MAP_FAILED)
+		r = -errno;
+	if (r >= 0 && h.pace >= 0)
+		r = remote_pace_new(&s->pace, wire_keep_fd(&s->in, h.pace), h.pace_page);
 	if (r < 0)
 		return complain("invalid greeting from reclaimd", r);
+	s->serial = s->in.serial;
+	s->deletes = h.deletes;
+	s->stall_usec = h.uid == 0 ? h.stall_usec : 0;
 	/* Without it large files are unlinked whole, and jobs say so. */
 	if (s->deletes)
-		s->last_reference = last_reference_process_start(s->landlock_fd);
+		s->last_reference = last_reference_process_start(h.landlock);
 	/* Before this process loses the right to start it. */
 	if (s->deletes)
-		(void)moosefs_start(&s->moosefs, s->landlock_fd, NULL);
-	r = credentials_become(h.uid, h.gid, h.groups, h.groups_len / sizeof(gid_t), s->deletes);
+		(void)moosefs_start(&s->moosefs, h.landlock, NULL);
+	r = credentials_become(h.uid, h.gid, h.groups.data, h.groups.len / sizeof(gid_t),
+			       s->deletes);
 	if (r >= 0)
-		r = credentials_die_with_parent(h.death_pipe); /* stays open */
+		r = credentials_die_with_parent(
+			wire_keep_fd(&s->in, h.death_pipe)); /* stays open */
 	if (r < 0)
 		return complain("cannot become the submitter", r);
-	if (h.uid != 0)
-		s->stall_usec = 0;
 	/* As the submitter, and before Landlock: a file is read for it. */
-	if (s->moosefs && moosefs_connect(s->moosefs, s->landlock_fd) < 0)
+	if (s->moosefs && moosefs_connect(s->moosefs, h.landlock) < 0)
 		s->moosefs = moosefs_close(s->moosefs);
-	abi = s->deletes ? landlock_restrict_deleter(s->landlock_fd) : landlock_restrict_intake();
+	abi = s->deletes ? landlock_restrict_deleter(h.landlock) : landlock_restrict_intake();
 	if (abi < 0)
 		return complain("cannot restrict itself with Landlock", abi);
-	fd_closep(&s->landlock_fd);
+	wire_in_clear(&s->in);
 	r = seccomp_restrict(s->deletes);
 	if (r < 0)
 		return complain("cannot restrict its system calls with seccomp", r);
-	s->uid = h.uid;
-	s->gid = h.gid;
-	o = answer_begin(s, ANSWER_WELCOME);
-	wire_put(o, PROTOCOL_VERSION);
-	wire_put(o, (uint64_t)abi);
-	return answer_send(s);
+	return answer(s, ANSWER_WELCOME,
+		      &(struct welcome_message){ PROTOCOL_VERSION, (uint64_t)abi });
 }
 
 static void serving_done(struct serving *s)
@@ -189,7 +148,7 @@ static void serving_done(struct serving *s)
 
 static int serve(void)
 {
-	struct serving s = { .sock = PROTOCOL_FD, .landlock_fd = -1 };
+	struct serving s = { .sock = PROTOCOL_FD };
 	int r = hello(&s);
 
 	if (r >= 0)

@@ -87,9 +87,7 @@ static int tell_dir(struct validation *v, uint32_t number)
 	struct lasting_identity id = lasting_of(d->fsid, &d->found.id);
 	int r = telling(v, ANSWER_DIRS);
 
-	wire_put(&v->s->out, number + 1ULL);
-	wire_put_string(&v->s->out, d->path);
-	wire_put_identity(&v->s->out, &id);
+	protocol_put_item(&v->s->out, &(struct intake_dir){ number + 1ULL, d->path, id });
 	return r;
 }
 
@@ -99,9 +97,7 @@ static int tell_entry(struct validation *v, uint32_t dir, const char *name,
 	struct lasting_identity lasting = lasting_of(v->session->dirs[dir].fsid, id);
 	int r = telling(v, ANSWER_ENTRIES);
 
-	wire_put(&v->s->out, dir + 1ULL);
-	wire_put_string(&v->s->out, name);
-	wire_put_identity(&v->s->out, &lasting);
+	protocol_put_item(&v->s->out, &(struct intake_entry){ dir + 1ULL, name, lasting });
 	return r;
 }
 
@@ -630,37 +626,34 @@ static int all_validate(struct validation *v, int view_fd)
 static int validated_tell(struct validation *v)
 {
 	const struct session *s = v->session;
-	bool known = s && !s->has_dirs; /* how much there is in all */
-	struct wire_out *o;
+	struct intake_validated m = { 0 };
 	int r = 0;
 
+	if (s)
+		m = (struct intake_validated){ .names = s->n_entries,
+					       .missing = s->missing,
+					       /* How much there is in all. */
+					       .entries = s->has_dirs ? 0 : s->n_entries,
+					       .bytes = s->has_dirs ? 0 : s->bytes,
+					       .mnt_id = s->mnt_id,
+					       .dev = s->dev,
+					       .discards = s->discards };
 	if (v->telling && v->s->out.len > sizeof(struct wire_header))
 		r = answer_send(v->s);
-	o = answer_begin(v->s, ANSWER_VALIDATED);
-	wire_put(o, s ? s->n_entries : 0);
-	wire_put(o, s ? s->missing : 0);
-	wire_put(o, known ? s->n_entries : 0);
-	wire_put(o, known ? s->bytes : 0);
-	wire_put(o, s ? s->mnt_id : 0);
-	wire_put(o, s ? s->dev : 0);
-	wire_put(o, s && s->discards);
-	wire_put(o, v->f.cause);
-	wire_put_string(o, v->f.cause ? v->f.text.line : NULL);
-	return r < 0 ? r : answer_send(v->s);
+	m.cause = v->f.cause;
+	m.text = v->f.cause ? v->f.text.line : NULL;
+	return r < 0 ? r : answer(v->s, ANSWER_VALIDATED, &m);
 }
 
 int validate(struct serving *s)
 {
-	uint64_t id = wire_get(&s->in);
-	uint64_t flags = wire_get_most(&s->in, VALIDATE_VIEW);
-	_cleanup_close_ int view_fd = flags & VALIDATE_VIEW ? wire_get_fd(&s->in) : -1;
+	uint64_t id = s->m.validate_message.session;
 	struct validation v = { .s = s };
-	int r = wire_end(&s->in);
+	int r;
 
-	if (r < 0)
-		return r;
 	v.session = session_get(&s->sessions, id, true);
-	r = v.session ? all_validate(&v, view_fd) : refuse_errno(&v, -ENOMEM, "", NULL, NULL);
+	r = v.session ? all_validate(&v, s->m.validate_message.view)
+		      : refuse_errno(&v, -ENOMEM, "", NULL, NULL);
 	v.view = view_free(v.view);
 	if (v.session)
 		session_groups_done(v.session);
@@ -673,52 +666,41 @@ int validate(struct serving *s)
 	return r;
 }
 
-static int string_take(struct serving *s, char **ret)
+static char *copy(const char *text, int *error)
 {
-	const char *text = wire_get_string_or_null(&s->in);
+	char *own = text ? strdup(text) : NULL;
 
-	if (text)
-		*ret = strdup(text);
-	return text && !*ret ? -ENOMEM : 0;
-}
-
-static int group_take(struct serving *s, struct session *session)
-{
-	struct session_group *g = session_group_add(session);
-	uint64_t flags;
-	const void *names;
-	int r;
-
-	if (!g)
-		return -ENOMEM;
-	flags = wire_get_most(&s->in, GROUP_FD | GROUP_NAMES_FD | GROUP_LIST | GROUP_RECORDS);
-	r = string_take(s, &g->dir_path);
-	if (r >= 0)
-		r = string_take(s, &g->path);
-	if (r >= 0)
-		r = string_take(s, &g->display);
-	names = wire_get_bytes(&s->in, &g->names_len);
-	if (names && g->names_len > 0) {
-		g->names = malloc(g->names_len);
-		if (!g->names)
-			return -ENOMEM;
-		memcpy(g->names, names, g->names_len);
-	}
-	g->list = flags & GROUP_LIST;
-	g->records = flags & GROUP_RECORDS;
-	if (flags & GROUP_FD)
-		g->dirfd = wire_get_fd(&s->in);
-	if (flags & GROUP_NAMES_FD)
-		g->names_fd = wire_get_fd(&s->in);
-	return r;
+	if (text && !own)
+		*error = -ENOMEM;
+	return own;
 }
 
 int validate_groups_add(struct serving *s)
 {
-	struct session *session = session_get(&s->sessions, wire_get(&s->in), true);
-	int r = session ? 0 : -ENOMEM;
+	struct session *session = session_get(&s->sessions, s->m.groups_message.session, true);
+	struct session_group *g;
+	struct group_item item;
+	int r;
 
-	while (r >= 0 && !s->in.error && s->in.left > 0)
-		r = group_take(s, session);
-	return r < 0 ? r : wire_end(&s->in);
+	if (!session)
+		return -ENOMEM;
+	while ((r = protocol_get_item(&s->in, &item)) > 0) {
+		g = session_group_add(session);
+		if (!g)
+			return -ENOMEM;
+		g->list = item.list;
+		g->records = item.records;
+		g->dirfd = wire_keep_fd(&s->in, item.dir);
+		g->names_fd = wire_keep_fd(&s->in, item.names_file);
+		g->dir_path = copy(item.dir_path, &r);
+		g->path = copy(item.path, &r);
+		g->display = copy(item.display, &r);
+		g->names_len = item.names.len;
+		g->names = item.names.len > 0 ? malloc(item.names.len) : NULL;
+		if (r < 0 || (item.names.len > 0 && !g->names))
+			return -ENOMEM;
+		if (g->names)
+			memcpy(g->names, item.names.data, item.names.len);
+	}
+	return r;
 }

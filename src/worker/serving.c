@@ -40,6 +40,12 @@ int answer_send(struct serving *s)
 	return wire_post(s->sock, &s->out);
 }
 
+int answer(struct serving *s, enum protocol_answer type, const void *once)
+{
+	protocol_put(answer_begin(s, type), once);
+	return answer_send(s);
+}
+
 int answer_flush(struct serving *s, enum protocol_answer type, size_t room)
 {
 	bool empty = s->out.len <= sizeof(struct wire_header);
@@ -56,6 +62,5 @@ int answer_alive(struct serving *s)
 {
 	if (now_usec() - s->said_usec < SILENCE)
 		return 0;
-	answer_begin(s, ANSWER_ALIVE);
-	return answer_send(s);
+	return answer(s, ANSWER_ALIVE, NULL);
 }

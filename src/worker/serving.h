@@ -17,15 +17,14 @@ struct view;
 
 struct serving {
 	int sock;
-	struct wire_in in;   /* the request */
-	struct wire_out out; /* the answer; of the main thread */
+	struct wire_in in;       /* the request ... */
+	union protocol_record m; /* ... and what it has once; descriptors that are not taken are
+				  * closed */
+	struct wire_out out;     /* the answer; of the main thread */
 	uint32_t serial;
 	uint64_t said_usec; /* when an answer was last sent */
 
-	uid_t uid;
-	gid_t gid;
-	bool deletes; /* role */
-	int landlock_fd;
+	bool deletes;                                  /* role */
 	struct remote_pace *pace;                      /* or NULL */
 	struct last_reference_process *last_reference; /* or NULL */
 	struct moosefs *moosefs;                       /* or NULL */
@@ -50,8 +49,10 @@ int delete_serve(struct serving *s);
  * and *ret_error, if that cannot be told. */
 const struct protect *serving_protect(struct serving *s, char **ret_culprit, int *ret_error);
 
-/* Begins an answer to the request, in s->out; answer_send sends it, and returns 0 or the negative
- * errno of wire_post. */
+/* Answers the request. Returns 0 or the negative errno of wire_post. */
+int answer(struct serving *s, enum protocol_answer type, const void *once);
+
+/* The same in steps: in s->out an answer is begun, and sent. */
 struct wire_out *answer_begin(struct serving *s, enum protocol_answer type);
 int answer_send(struct serving *s);
 

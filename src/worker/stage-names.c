@@ -17,18 +17,12 @@
 #include "base/array.h"
 #include "base/gate.h"
 
-/* Names from..to, all moved or all left for the same reason. */
-struct range {
-	uint64_t from, to;
-	int error;
-};
-
 struct staging {
 	struct serving *s;
 	const struct session *session;
 	int job_fd;
 	struct lasting_identity job_id;
-	struct range *ranges;
+	struct staged_range *ranges; /* names from..to, all moved or all left for the same reason */
 	size_t n;
 	struct failure_text f;
 	uint32_t dir; /* that is open as dirfd; UINT32_MAX: none */
@@ -46,7 +40,7 @@ static int refuse(struct staging *st, enum error_cause cause, const struct sessi
 
 static int range_add(struct staging *st, uint64_t seq, int error)
 {
-	struct range *last = st->n > 0 ? &st->ranges[st->n - 1] : NULL;
+	struct staged_range *last = st->n > 0 ? &st->ranges[st->n - 1] : NULL;
 
 	if (last && last->to + 1 == seq && last->error == error) {
 		last->to = seq;
@@ -55,7 +49,7 @@ static int range_add(struct staging *st, uint64_t seq, int error)
 	last = array_add(&st->ranges, &st->n, sizeof(*last));
 	if (!last)
 		return -ENOMEM;
-	*last = (struct range){ seq, seq, error };
+	*last = (struct staged_range){ seq, seq, error };
 	return 0;
 }
 
@@ -153,7 +147,7 @@ static int entry_move(struct staging *st, uint64_t seq)
 /* Puts everything back. What cannot be is left in `ranges`. */
 static void undo(struct staging *st)
 {
-	struct range *all = st->ranges;
+	struct staged_range *all = st->ranges;
 	size_t n = st->n;
 
 	st->ranges = NULL;
@@ -248,9 +242,7 @@ static int ranges_tell(struct staging *st)
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < st->n; i++) {
-		wire_put(o, st->ranges[i].from);
-		wire_put(o, st->ranges[i].to);
-		wire_put_error(o, st->ranges[i].error);
+		protocol_put_item(o, &st->ranges[i]);
 		r = answer_flush(st->s, ANSWER_RANGES, 64);
 	}
 	return r < 0 || st->n == 0 ? r : answer_send(st->s);
@@ -258,34 +250,29 @@ static int ranges_tell(struct staging *st)
 
 int stage(struct serving *s)
 {
-	const struct session *session = session_get(&s->sessions, wire_get(&s->in), false);
-	const char *name = wire_get_component(&s->in);
-	_cleanup_close_ int staging_fd = wire_get_fd(&s->in);
-	struct staging st = { .s = s, .session = session, .job_fd = -1, .dirfd = -1 };
-	struct wire_out *o;
-	int error, r = wire_end(&s->in);
+	const struct stage_message *m = &s->m.stage_message;
+	struct staging st = { .s = s, .job_fd = -1, .dir = UINT32_MAX, .dirfd = -1 };
+	struct staged_message told = { .dir = -1 };
+	int error, r;
 
-	if (r < 0)
-		return r;
-	if (!session)
+	st.session = session_get(&s->sessions, m->session, false);
+	if (!st.session)
 		return -EBADMSG;
-	st.dir = UINT32_MAX;
-	error = all_move(&st, staging_fd, name);
+	error = all_move(&st, m->staging, m->name);
+	told.staging_id = st.job_id;
+	told.cause = st.f.cause;
+	if (st.f.cause) {
+		told.text = st.f.text.line;
+	} else if (st.job_id.ino != 0) {
+		/* All is moved, and reclaimd may keep this for a while. */
+		(void)flock(st.job_fd, LOCK_UN);
+		told.dir = st.job_fd;
+	}
 	/* Failed only if the other end is gone. */
 	r = error < 0 && !st.f.cause ? error : ranges_tell(&st);
+	if (r >= 0)
+		r = answer(s, ANSWER_STAGED, &told);
 	free(st.ranges);
-	if (r >= 0) {
-		o = answer_begin(s, ANSWER_STAGED);
-		wire_put_identity(o, &st.job_id);
-		if (!st.f.cause && st.job_id.ino != 0) {
-			/* All is moved, and reclaimd may keep this for a while. */
-			(void)flock(st.job_fd, LOCK_UN);
-			wire_put_fd(o, st.job_fd);
-		}
-		wire_put(o, st.f.cause);
-		wire_put_string(o, st.f.cause ? st.f.text.line : NULL);
-		r = answer_send(s);
-	}
 	fd_closep(&st.job_fd);
 	return r;
 }

@@ -16,7 +16,6 @@
 #include "engine/guard/path-intake.h"
 #include "identity.h"
 #include "base/lock-holder.h"
-#include "wire/protocol.h"
 
 /* Daemons that want the same mount at the same time. */
 #define LOCK_TRIES 8
@@ -191,7 +190,7 @@ static int lock_take_over(int top_fd, const char *from, const char *holder)
 }
 
 /* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's. */
-static int lock_get(int top_fd, const struct staging_wanted *w, uint64_t mnt_id)
+static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t mnt_id)
 {
 	char found[NAME_MAX + 1];
 	int r = -EEXIST;
@@ -212,7 +211,7 @@ static int lock_get(int top_fd, const struct staging_wanted *w, uint64_t mnt_id)
 	return r == -EEXIST ? -EBUSY : r;
 }
 
-int staging_get(const struct staging_wanted *w)
+int staging_get(const struct make_staging_message *w)
 {
 	struct wanted_dir top = { .name = ".reclaim", .mode = 0711 };
 	struct wanted_dir own = { .uid = w->uid, .gid = w->gid, .mode = 0700 };

@@ -338,6 +338,7 @@ static void staged(struct words *w, uint8_t serial)
 	at = message_begin(w, ANSWER_STAGED, serial, !failed);
 	identity(w);
 	failure(w, failed);
+	number(w, !failed);
 	message_end(w, at);
 }
 
@@ -347,6 +348,7 @@ static void opened(struct words *w, uint8_t serial)
 	size_t at = message_begin(w, ANSWER_OPENED, serial, !failed);
 
 	number(w, failed ? 1 + choose(w, 100) : 0);
+	number(w, !failed);
 	message_end(w, at);
 }
 

@@ -21,12 +21,8 @@ static void say(enum protocol_answer type, uint32_t serial)
 
 static void entry(const char *name, uint64_t dir)
 {
-	static const struct lasting_identity id;
-
 	say(ANSWER_ENTRIES, in.serial);
-	wire_put(&out, dir);
-	wire_put_string(&out, name);
-	wire_put_identity(&out, &id);
+	protocol_put_item(&out, &(struct intake_entry){ .dir = dir, .name = name });
 }
 
 /* The answer to a look. */

@@ -276,15 +276,20 @@ static int restore(const struct lasting_identity *dir, const struct lasting_iden
 		   int staging, int to_fd, const char *to_name)
 {
 	char path[128];
-	struct restore_item item = {
-		.seq = 1, .name = "x", .dir_path = path, .dir_id = dir, .id = id
-	};
+	struct restore_message m = { .job_dir = "job",
+				     .seq = 1,
+				     .name = "x",
+				     .dir_path = path,
+				     .dir_id = *dir,
+				     .id = *id,
+				     .to_name = to_name,
+				     .staging = staging,
+				     .to = to_fd,
+				     .view = -1 };
 
 	(void)snprintf(path, sizeof(path), "%s/d", f.dir);
 	f.seen.answered = false;
-	ck_assert_int_ge(worker_restore(f.worker, staging, "job", &item, to_fd, to_name, NULL,
-					fixture_done, &f),
-			 0);
+	ck_assert_int_ge(worker_restore(f.worker, &m, fixture_done, &f), 0);
 	fixture_wait(&f);
 	return f.seen.r;
 }
@@ -325,9 +330,11 @@ static int make(uid_t uid, bool really)
 
 	(void)snprintf(path, sizeof(path), "%s/mount", f.dir);
 	f.seen = (struct seen){ .fd = -1 };
-	ck_assert_int_ge(
-		worker_make_staging(f.worker, path, 0, uid, uid, really, NULL, fixture_opened, &f),
-		0);
+	ck_assert_int_ge(worker_make_staging(
+				 f.worker,
+				 &(struct make_staging_message){ path, 0, uid, uid, really, NULL },
+				 fixture_opened, &f),
+			 0);
 	fixture_wait(&f);
 	fd_closep(&f.seen.fd);
 	return f.seen.r;

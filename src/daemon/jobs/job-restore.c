@@ -28,7 +28,8 @@ struct job_restore {
 	int to_fd;
 	char *to_name;
 	filesystem_t filesystem;
-	struct restore_view view; /* fd -1: none */
+	int view_fd; /* the mount table of the process that asks; -1: none */
+	uint64_t view_number;
 	struct chunk *chunk;
 	struct outcome *outcome;
 	size_t asked, open; /* of the chunk: sent, and not answered */
@@ -63,7 +64,7 @@ static void finish(struct job_restore *b)
 	chunk_free(b->chunk);
 	sd_event_source_disable_unref(b->timer);
 	fd_closep(&b->to_fd);
-	fd_closep(&b->view.fd);
+	fd_closep(&b->view_fd);
 	free(b->to_name);
 	free(b);
 	done(j, &result, userdata);
@@ -194,22 +195,27 @@ static int restore_name(struct job_restore *b, struct worker *intake, size_t at)
 {
 	const struct chunk_entry *e = &b->chunk->entries[at];
 	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
-	struct restore_item item = { .seq = e->seq, .name = chunk_name(b->chunk, e), .id = &e->id };
+	struct restore_message m = {
+		.job_dir = b->j->uuid_text,
+		.seq = e->seq,
+		.name = chunk_name(b->chunk, e),
+		.dir_path = dir ? dir->path : "",
+		.id = e->id,
+		.to_name = b->to_name,
+		.view_number = b->view_number,
+		.staging = b->j->area->staging_fd,
+		.to = b->to_fd,
+		.view = b->view_fd,
+	};
 	struct name_restore *open = malloc(sizeof(*open));
 	int r;
 
 	if (!open)
 		return -ENOMEM;
 	*open = (struct name_restore){ .b = b, .at = at };
-	if (dir) {
-		item.dir_path = dir->path;
-		item.dir_id = &dir->id;
-	}
-	r = dir || b->to_fd >= 0
-		    ? worker_restore(intake, b->j->area->staging_fd, b->j->uuid_text, &item,
-				     b->to_fd, b->to_name, b->view.fd >= 0 ? &b->view : NULL,
-				     on_restored, open)
-		    : -ENOENT;
+	if (dir)
+		m.dir_id = dir->id;
+	r = dir || b->to_fd >= 0 ? worker_restore(intake, &m, on_restored, open) : -ENOENT;
 	if (r < 0)
 		free(open);
 	return r;
@@ -318,7 +324,8 @@ void restore_names(struct job *j, enum entry_state state, int to_fd, const char 
 				   .jobs = j->jobs,
 				   .state = state,
 				   .to_fd = -1,
-				   .view = { -1, ++j->jobs->views },
+				   .view_fd = -1,
+				   .view_number = ++j->jobs->views,
 				   .next = 1,
 				   .done = done,
 				   .userdata = userdata };
@@ -327,10 +334,10 @@ void restore_names(struct job *j, enum entry_state state, int to_fd, const char 
 	if (to_name)
 		b->to_name = strdup(to_name);
 	if (view_fd >= 0)
-		b->view.fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
-	if ((to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0) ||
+		b->view_fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
+	if ((to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view_fd < 0) ||
 	    (to_name && !b->to_name)) {
-		fail(b, (to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view.fd < 0) ? -errno
+		fail(b, (to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view_fd < 0) ? -errno
 											 : -ENOMEM);
 		return;
 	}

@@ -214,8 +214,12 @@ static void next_user(struct orphans *o)
 		/* Checked as closely as where something is to be put into it: the owner of the root
 		 * of the mount can call anything .reclaim, and root is about to remove there. */
 		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
-		    worker_make_staging(intake, o->mounts[o->at - 1], 0, uid, 0, /* make= */ false,
-					o->jobs->context->holder, on_user_dir, o) >= 0)
+		    worker_make_staging(
+			    intake,
+			    &(struct make_staging_message){ .mount_path = o->mounts[o->at - 1],
+							    .uid = uid,
+							    .holder = o->jobs->context->holder },
+			    on_user_dir, o) >= 0)
 			return;
 	}
 	names_clear(&o->users, &o->n_users);

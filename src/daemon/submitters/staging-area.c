@@ -285,9 +285,12 @@ static int request_open(struct staging_area *area, const struct staging_area_wai
 	r = submitter_intake(area->submitters->root, staging_area_filesystem(area), &worker);
 	if (r < 0)
 		return r;
-	return worker_make_staging(
-		worker, area->mount, id, area->submitter->id.uid, area->submitter->id.gid, w->make,
-		w->make ? area->submitters->context->holder : NULL, on_made, area);
+	return worker_make_staging(worker,
+				   &(struct make_staging_message){
+					   area->mount, id, area->submitter->id.uid,
+					   area->submitter->id.gid, w->make,
+					   w->make ? area->submitters->context->holder : NULL },
+				   on_made, area);
 }
 
 static void open_next(struct staging_area *area)

@@ -97,13 +97,8 @@ void worker_fail(struct worker *w, const char *how);
 void worker_limit(struct worker *w);
 
 /* worker-send.c */
-/* Descriptors that the worker is given with its greeting; -1: none. */
-struct worker_fds {
-	int page, death_pipe;
-	int pace, pace_page;
-};
-
-int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds);
+/* Fills what is not there yet of *h, and sends it. */
+int worker_greet(struct worker *w, const struct worker_options *o, struct hello_message *h);
 void worker_send(struct worker *w);
 void messages_free(struct messages *m);
 /* Its devices need not be looked at for now, unless a flush still waits for its turn. */

@@ -20,6 +20,7 @@
 #include <systemd/sd-event.h>
 
 #include "store/store.h"
+#include "wire/protocol.h"
 #include "base/error-table.h"
 
 struct worker;
@@ -98,28 +99,14 @@ struct intake_group {
 	bool records; /* the names are records: see wire/records.h; only with list */
 };
 
-/* What was found, in chunks: directories before their entries. All strings valid in the call. */
-struct intake_dir {
-	uint64_t dir; /* number, from 1 */
-	const char
-		*path; /* as the kernel names it; for people, and to find it by after a restart */
-	struct lasting_identity id;
-};
-
-struct intake_validated {
-	uint64_t names, missing;
-	uint64_t entries, bytes; /* in all, if no directory is among them; else 0: not known */
-	uint64_t mnt_id;         /* all are on it */
-	dev_t dev;
-	bool discards;
-};
-
 struct intake_failure {
 	enum error_cause cause;
 	const char *text; /* "PATH: WHY", escaped */
 };
 
 struct intake_callbacks {
+	/* What was found, in chunks: directories before their entries. All texts are valid in the
+	 * call. */
 	void (*dir)(const struct intake_dir *d, void *userdata);
 	/* seq counts from 1 over the session; state is ENTRY_WAITING. */
 	void (*entry)(const struct entry_record *e, void *userdata);
@@ -160,13 +147,11 @@ int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char 
 		 const struct staged_callbacks *cb, void *userdata);
 
 /* root's intake worker only: makes sure of <mount>/.reclaim (root's, 0711) and <mount>/.reclaim/UID
- * (0700, the submitter's own) and opens the latter. mount_path must be the root of the mount mnt_id
- * (0: whatever is mounted there). fd is the callback's, -1 if r < 0: -EROFS, -EXDEV (something else
- * is there), -EPERM (.reclaim is not ours)... `make` false: only if it exists (-ENOENT). holder:
- * this daemon (base/lock-holder.h); only if the mount is ours, or, with `make`, becomes it
- * (-EBUSY). NULL: also where it is another daemon's. */
-int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
-			gid_t gid, bool make, const char *holder,
+ * (0700, the submitter's own) and opens the latter. m->mount_path must be the root of the mount
+ * m->mnt_id. fd is the callback's, -1 if r < 0: -EROFS, -EXDEV (something else is there), -EPERM
+ * (.reclaim is not ours), -ENOENT (only without m->make), -EBUSY (the mount is another daemon's,
+ * and m->holder is given)... */
+int worker_make_staging(struct worker *w, const struct make_staging_message *m,
 			void (*made)(int r, int fd, void *userdata), void *userdata);
 
 /* Opens a directory (O_PATH) as the submitter: an absolute path without symbolic links, or, if
@@ -176,27 +161,12 @@ int worker_open_dir(struct worker *w, int at_fd, const char *path,
 		    const struct lasting_identity *id,
 		    void (*opened)(int r, int fd, void *userdata), void *userdata);
 
-struct restore_item {
-	uint64_t seq;
-	const char *name;     /* original */
-	const char *dir_path; /* original directory */
-	const struct lasting_identity *dir_id;
-	const struct lasting_identity *id;
-};
-
-/* Puts one thing back, never over another (renameat2 NOREPLACE): where it was, or, if to_fd >= 0,
- * into that directory under to_name (NULL: its own). -EEXIST, -ESTALE if the directory is not the
- * one it was, -ENOENT if it is not in staging. view: the mount table of the process that asks, with
- * a number that no other has; or NULL. -EROFS if it may not write there. */
-struct restore_view {
-	int fd;
-	uint64_t number;
-};
-
-int worker_restore(struct worker *w, int staging_fd, const char *job_dir,
-		   const struct restore_item *item, int to_fd, const char *to_name,
-		   const struct restore_view *view, void (*restored)(int r, void *userdata),
-		   void *userdata);
+/* Puts one thing back, never over another (renameat2 NOREPLACE): where it was, or, if m->to >= 0,
+ * into that directory. m->view is -1 where reclaimd itself asks. -EEXIST, -ESTALE if the directory
+ * is not the one it was, -ENOENT if it is not in staging, -EROFS if the process that asks may not
+ * write there. */
+int worker_restore(struct worker *w, const struct restore_message *m,
+		   void (*restored)(int r, void *userdata), void *userdata);
 
 /* Removes the job's own directory in staging, if it is empty. */
 int worker_remove_staging(struct worker *w, int staging_fd, const char *job_dir,
@@ -215,14 +185,6 @@ struct run_progress {
 	uint64_t entries, bytes; /* of this run, so far */
 };
 
-struct run_result {
-	uint64_t entries, bytes, errors, skipped;
-	bool cancelled;
-	bool unflushed;           /* gone, but not durably: worker_flush has to follow */
-	uint64_t remainder_bytes; /* left of large files in whose midst it was stopped, and held */
-	const char *strategy;     /* "ext: threads, 2 lanes, inode order" */
-};
-
 struct run_callbacks {
 	void (*problem)(const struct problem_record *p, void *userdata);
 	/* This name is gone (error 0), missing (-ENOENT) or still there. Told only for names that
@@ -230,12 +192,6 @@ struct run_callbacks {
 	void (*kept)(uint64_t seq, int error, void *userdata);
 	void (*ran)(int r, const struct run_result *result, void *userdata);
 	bool may_wait; /* what is gone need not be durable yet: see run_result.unflushed */
-};
-
-struct run_item {
-	uint64_t seq;
-	const char *name; /* in dirfd: the number as a decimal in staging, or the original name */
-	struct lasting_identity id;
 };
 
 /* Deletes names in dirfd (the directory of landlock_fd or one beneath it), each only if it still is

@@ -305,7 +305,7 @@ static bool discards(int fd)
 	return yes;
 }
 
-static int pace_make(struct worker *w, const struct worker_options *o, struct worker_fds *fds)
+static int pace_make(struct worker *w, const struct worker_options *o, struct hello_message *h)
 {
 	/* Only where it is ours are nameless files made to see what a sync costs: in staging, which
 	 * is open for reading, and not in a user's own directory. */
@@ -314,7 +314,7 @@ static int pace_make(struct worker *w, const struct worker_options *o, struct wo
 	if (o->role != WORKER_DELETE || !o->pacers)
 		return 0;
 	return pacers_attach(o->pacers, o->landlock_fd, ours ? o->landlock_fd : -1,
-			     discards(o->landlock_fd), &w->paced, &fds->pace, &fds->pace_page);
+			     discards(o->landlock_fd), &w->paced, &h->pace, &h->pace_page);
 }
 
 static int process_make(struct worker *w, const struct worker_options *o)
@@ -328,34 +328,27 @@ static int process_make(struct worker *w, const struct worker_options *o)
 	return r < 0 ? r : sources_add(w);
 }
 
-static int death_pipe_make(struct worker *w, struct worker_fds *fds)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	fds->death_pipe = ends[0];
-	w->death_pipe = ends[1];
-	return 0;
-}
-
 static int start(struct worker *w, const struct worker_options *o)
 {
-	struct worker_fds fds = { -1, -1, -1, -1 };
-	int r = page_make(w, &fds.page);
+	struct hello_message h = {
+		.page = -1, .death_pipe = -1, .landlock = -1, .pace = -1, .pace_page = -1
+	};
+	int ends[2] = { -1, -1 }, r = page_make(w, &h.page);
 
 	if (r >= 0)
-		r = death_pipe_make(w, &fds);
+		r = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
+	h.death_pipe = ends[0];
+	w->death_pipe = ends[1];
 	if (r >= 0)
-		r = pace_make(w, o, &fds);
+		r = pace_make(w, o, &h);
 	if (r >= 0)
 		r = process_make(w, o);
 	if (r >= 0)
-		r = worker_greet(w, o, &fds);
-	fd_closep(&fds.page);
-	fd_closep(&fds.death_pipe);
-	fd_closep(&fds.pace);
-	fd_closep(&fds.pace_page);
+		r = worker_greet(w, o, &h);
+	fd_closep(&h.page);
+	fd_closep(&h.death_pipe);
+	fd_closep(&h.pace);
+	fd_closep(&h.pace_page);
 	return r;
 }
 

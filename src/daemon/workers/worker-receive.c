@@ -55,63 +55,56 @@ void request_fail(struct request *rq, int error)
 	request_free(rq);
 }
 
-/* True while the records of an answer go on: a callback may have freed the worker. */
-static bool more(const struct worker *w)
+/* Takes the next record of an answer of many: true, unless there is none, or it is a bad one; or a
+ * callback has freed the worker. */
+static bool next(struct worker *w, void *ret)
 {
-	return !w->ended && !w->in.error && w->in.left > 0;
+	return !w->ended && protocol_get_item(&w->in, ret) > 0;
 }
 
-static int take_welcome(struct worker *w)
+static int take_welcome(struct worker *w, const struct welcome_message *m)
 {
-	uint64_t version = wire_get(&w->in);
-
-	if (w->welcome || w->in.serial != 0 || version != PROTOCOL_VERSION)
+	if (w->welcome || w->in.serial != 0 || m->version != PROTOCOL_VERSION ||
+	    m->landlock_abi > INT32_MAX)
 		return -EBADMSG;
-	w->landlock_abi = (int)wire_get_most(&w->in, INT32_MAX);
+	w->landlock_abi = (int)m->landlock_abi;
 	w->welcome = true;
 	worker_limit(w);
-	return wire_end(&w->in);
+	return 0;
 }
 
-static int take_dirs(struct worker *w, struct request *rq)
+static int take_dirs(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	while (more(w)) {
-		struct intake_dir d = { .dir = wire_get(&w->in) };
-
-		d.path = wire_get_string(&w->in);
-		d.id = wire_get_identity(&w->in);
-		if (w->in.error || d.dir != rq->dirs + 1)
+	while (next(w, &m->intake_dir)) {
+		if (m->intake_dir.dir != rq->dirs + 1)
 			return -EBADMSG;
 		rq->dirs++;
-		rq->validate.dir(&d, rq->userdata);
+		rq->validate.dir(&m->intake_dir, rq->userdata);
 	}
 	return 0;
 }
 
-static int take_entries(struct worker *w, struct request *rq)
+static int take_entries(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	while (more(w)) {
-		struct entry_record e = { .dir = wire_get(&w->in), .state = ENTRY_WAITING };
+	const struct intake_entry *e = &m->intake_entry;
 
-		e.name = wire_get_component(&w->in);
-		e.id = wire_get_identity(&w->in);
-		if (w->in.error || e.dir == 0 || e.dir > rq->dirs)
+	while (next(w, &m->intake_entry)) {
+		if (e->dir == 0 || e->dir > rq->dirs)
 			return -EBADMSG;
-		e.seq = ++rq->seq;
-		rq->validate.entry(&e, rq->userdata);
+		rq->validate.entry(&(struct entry_record){ .seq = ++rq->seq,
+							   .dir = e->dir,
+							   .name = e->name,
+							   .id = e->id,
+							   .state = ENTRY_WAITING },
+				   rq->userdata);
 	}
 	return 0;
 }
 
 /* Why something failed: ERROR_NONE and NULL, or a cause that a worker can find, and its text. */
-static struct intake_failure get_failure(struct wire_in *in)
+static bool failure_is_good(const struct intake_failure *f)
 {
-	struct intake_failure f = { .cause = wire_get_most(in, ERROR_WORKER_LAST) };
-
-	f.text = wire_get_string_or_null(in);
-	if (f.cause && (!f.text || strlen(f.text) > KiB(4)))
-		in->error = -EBADMSG;
-	return f;
+	return !f->cause || (f->text && strlen(f->text) <= KiB(4));
 }
 
 static int errno_of(const struct intake_failure *f)
@@ -119,39 +112,27 @@ static int errno_of(const struct intake_failure *f)
 	return f->cause ? error_entry(f->cause)->error : 0;
 }
 
-static int take_validated(struct worker *w, struct request *rq)
+static int take_validated(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	struct intake_validated l;
-	struct intake_failure f;
-	int r;
+	const struct intake_validated *l = &m->intake_validated;
+	const struct intake_failure f = { l->cause, l->text };
 
-	l.names = wire_get(&w->in);
-	l.missing = wire_get(&w->in);
-	l.entries = wire_get(&w->in);
-	l.bytes = wire_get(&w->in);
-	l.mnt_id = wire_get(&w->in);
-	l.dev = wire_get(&w->in);
-	l.discards = wire_get_most(&w->in, 1);
-	f = get_failure(&w->in);
-	r = wire_end(&w->in);
-	if (r < 0 || (!f.cause && l.names != rq->seq))
+	if (!failure_is_good(&f) || (!f.cause && l->names != rq->seq))
 		return -EBADMSG;
 	(void)request_take(w);
-	rq->validate.validated(errno_of(&f), f.cause ? NULL : &l, f.cause ? &f : NULL,
-			       rq->userdata);
+	rq->validate.validated(errno_of(&f), f.cause ? NULL : l, f.cause ? &f : NULL, rq->userdata);
 	return ENDS;
 }
 
-static int take_ranges(struct worker *w, struct request *rq)
+static int take_ranges(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	while (more(w)) {
-		uint64_t from = wire_get(&w->in), to = wire_get(&w->in);
-		int error = wire_get_error(&w->in);
+	struct staged_range *range = &m->staged_range;
 
-		if (w->in.error || from <= rq->seq || to < from)
+	while (next(w, range)) {
+		if (range->from <= rq->seq || range->to < range->from)
 			return -EBADMSG;
-		rq->seq = to;
-		rq->stage.range(from, to, error, rq->userdata);
+		rq->seq = range->to;
+		rq->stage.range(range->from, range->to, range->error, rq->userdata);
 	}
 	return 0;
 }
@@ -164,124 +145,96 @@ static bool is_directory(int fd, bool path_fd)
 	return flags >= 0 && (flags & O_TMPFILE) == O_DIRECTORY && !(flags & O_PATH) == !path_fd;
 }
 
-static int take_staged(struct worker *w, struct request *rq)
+static int take_staged(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	struct lasting_identity id = wire_get_identity(&w->in);
-	struct intake_failure f = get_failure(&w->in);
-	_cleanup_close_ int fd = !f.cause && id.ino != 0 ? wire_get_fd(&w->in) : -1;
-	int r = wire_end(&w->in);
+	const struct staged_message *s = &m->staged_message;
+	const struct intake_failure f = { s->cause, s->text };
 
-	if (r < 0 || (fd >= 0 && !is_directory(fd, /* path_fd= */ false)))
+	if (!failure_is_good(&f) || (s->dir >= 0) != (!f.cause && s->staging_id.ino != 0) ||
+	    (s->dir >= 0 && !is_directory(s->dir, /* path_fd= */ false)))
 		return -EBADMSG;
 	(void)request_take(w);
-	rq->stage.staged(errno_of(&f), fd_take(&fd), f.cause ? NULL : &id, f.cause ? &f : NULL,
-			 rq->userdata);
+	rq->stage.staged(errno_of(&f), wire_keep_fd(&w->in, s->dir),
+			 f.cause ? NULL : &s->staging_id, f.cause ? &f : NULL, rq->userdata);
 	return ENDS;
 }
 
-static int take_opened(struct worker *w, struct request *rq)
+static int take_opened(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	int error = wire_get_error(&w->in);
-	_cleanup_close_ int fd = error == 0 ? wire_get_fd(&w->in) : -1;
-	int r = wire_end(&w->in);
+	struct opened_message *o = &m->opened_message;
 
-	if (r < 0 || (fd >= 0 && !is_directory(fd, rq->wants_path_fd)))
+	if ((o->error == 0) != (o->fd >= 0) ||
+	    (o->fd >= 0 && !is_directory(o->fd, rq->wants_path_fd)))
 		return -EBADMSG;
 	(void)request_take(w);
-	rq->opened(error, fd_take(&fd), rq->userdata);
+	rq->opened(o->error, wire_keep_fd(&w->in, o->fd), rq->userdata);
 	return ENDS;
 }
 
-static int take_done(struct worker *w, struct request *rq)
+static int take_done(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	int error = wire_get_error(&w->in), r = wire_end(&w->in);
-
-	if (r < 0)
-		return r;
 	(void)request_take(w);
 	if (rq->kind == KIND_DONE)
-		rq->done(error, rq->userdata);
+		rq->done(m->done_message.error, rq->userdata);
 	else
-		rq->list.listed(error, rq->userdata);
+		rq->list.listed(m->done_message.error, rq->userdata);
 	return ENDS;
 }
 
-static int take_listing(struct worker *w, struct request *rq)
+static int take_listing(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	while (more(w)) {
-		const char *name = wire_get_component(&w->in);
-		struct lasting_identity id = wire_get_identity(&w->in);
-
-		if (w->in.error)
-			return -EBADMSG;
-		rq->list.entry(name, &id, rq->userdata);
-	}
+	while (next(w, &m->listing_item))
+		rq->list.entry(m->listing_item.name, &m->listing_item.id, rq->userdata);
 	return 0;
 }
 
-static int take_problem(struct worker *w, struct request *rq)
+static int take_problem(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	struct problem_record p = { .path = wire_get_string(&w->in) };
-	int r;
+	const struct problem_message *p = &m->problem_message;
 
-	p.what = wire_get_string(&w->in);
-	p.error = wire_get_error(&w->in);
-	p.is_error = wire_get_most(&w->in, 1);
-	r = wire_end(&w->in);
-	if (r < 0 || ++rq->problems > PROTOCOL_PROBLEMS)
+	(void)w;
+	if (++rq->problems > PROTOCOL_PROBLEMS)
 		return -EBADMSG;
-	rq->run.problem(&p, rq->userdata);
+	rq->run.problem(&(struct problem_record){ p->path, p->what, p->error, p->is_error },
+			rq->userdata);
 	return 0;
 }
 
-static int take_kept(struct worker *w, struct request *rq)
+static int take_kept(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	while (more(w)) {
-		uint64_t seq = wire_get(&w->in);
-		int error = wire_get_error(&w->in);
+	const struct kept_item *k = &m->kept_item;
 
-		if (w->in.error || error == 0 || seq < rq->least || seq > rq->most ||
+	while (next(w, &m->kept_item)) {
+		if (k->error == 0 || k->seq < rq->least || k->seq > rq->most ||
 		    ++rq->seq > PROTOCOL_ITEMS)
 			return -EBADMSG;
-		rq->run.kept(seq, error, rq->userdata);
+		rq->run.kept(k->seq, k->error, rq->userdata);
 	}
 	return 0;
 }
 
-static int take_ran(struct worker *w, struct request *rq)
+static int take_ran(struct worker *w, struct request *rq, union protocol_record *m)
 {
-	int error = wire_get_error(&w->in), r;
-	struct run_result res = { .entries = wire_get(&w->in) };
+	const struct run_result *res = &m->run_result;
 
-	res.bytes = wire_get(&w->in);
-	res.errors = wire_get(&w->in);
-	res.skipped = wire_get(&w->in);
-	res.cancelled = wire_get_most(&w->in, 1);
-	res.unflushed = wire_get_most(&w->in, 1);
-	res.remainder_bytes = wire_get(&w->in);
-	res.strategy = wire_get_string(&w->in);
-	r = wire_end(&w->in);
-	if (r < 0 || strlen(res.strategy) > KiB(1) || (res.unflushed && !rq->run.may_wait) ||
-	    (res.remainder_bytes > 0 && (!w->keeps || res.unflushed)))
+	if (strlen(res->strategy) > KiB(1) || (res->unflushed && !rq->run.may_wait) ||
+	    (res->remainder_bytes > 0 && (!w->keeps || res->unflushed)))
 		return -EBADMSG;
 	w->stopped_usec = 0;
 	/* A flush beside it may still wait for its turn. */
 	if (w->paced)
 		paced_stop(w->paced, false);
-	if (res.remainder_bytes > 0)
+	if (res->remainder_bytes > 0)
 		worker_suspend_pacing(w);
 	(void)request_take(w);
-	rq->run.ran(error, error == 0 ? &res : NULL, rq->userdata);
+	rq->run.ran(res->error, res->error == 0 ? res : NULL, rq->userdata);
 	return ENDS;
 }
 
-static int take_flushed(struct worker *w)
+static int take_flushed(struct worker *w, int error)
 {
-	int error = wire_get_error(&w->in), r = wire_end(&w->in);
 	struct request *rq = w->flush;
 
-	if (r < 0)
-		return r;
 	w->flush = NULL;
 	rq->done(error, rq->userdata);
 	request_free(rq);
@@ -292,7 +245,7 @@ static int take_flushed(struct worker *w)
 static const struct {
 	enum protocol_answer type;
 	enum request_kind kind;
-	int (*take)(struct worker *w, struct request *rq);
+	int (*take)(struct worker *w, struct request *rq, union protocol_record *m);
 } answers[] = {
 	{ ANSWER_DIRS, KIND_VALIDATE, take_dirs },
 	{ ANSWER_ENTRIES, KIND_VALIDATE, take_entries },
@@ -308,24 +261,24 @@ static const struct {
 	{ ANSWER_RAN, KIND_RUN, take_ran },
 };
 
-static int take_answer(struct worker *w)
+static int take_answer(struct worker *w, uint32_t type, union protocol_record *m)
 {
 	struct request *rq = w->first;
 
-	if (w->in.type == ANSWER_WELCOME)
-		return take_welcome(w);
-	if (w->flush && w->flush->serial == w->in.serial && w->in.type == ANSWER_DONE)
-		return take_flushed(w);
+	if (type == ANSWER_WELCOME)
+		return take_welcome(w, &m->welcome_message);
+	if (w->flush && w->flush->serial == w->in.serial && type == ANSWER_DONE)
+		return take_flushed(w, m->done_message.error);
 	if (!w->welcome || !rq || !rq->begun || rq->serial != w->in.serial)
 		return -EBADMSG;
-	if (w->in.type == ANSWER_ALIVE)
-		return wire_end(&w->in);
+	if (type == ANSWER_ALIVE)
+		return 0;
 	for (size_t i = 0; i < ELEMENTSOF(answers); i++) {
 		int r;
 
-		if (answers[i].type != w->in.type || answers[i].kind != rq->kind)
+		if (answers[i].type != type || answers[i].kind != rq->kind)
 			continue;
-		r = answers[i].take(w, rq);
+		r = answers[i].take(w, rq, m);
 		if (r == ENDS)
 			request_free(rq);
 		if (r != 0)
@@ -337,12 +290,17 @@ static int take_answer(struct worker *w)
 
 int worker_receive(struct worker *w)
 {
+	union protocol_record m;
 	int r = wire_receive(w->sock, &w->in, MSG_DONTWAIT, /* allow_long= */ false);
+	uint32_t type = w->in.type;
 
 	if (r <= 0)
 		return r;
 	w->heard_usec = now_usec();
-	r = take_answer(w);
+	r = protocol_get(&w->in, &m);
+	if (r < 0)
+		return r;
+	r = take_answer(w, type, &m);
 	if (r == ENDS && !w->ended)
 		worker_next(w);
 	return r < 0 ? r : 1;

@@ -97,7 +97,7 @@ void worker_next(struct worker *w)
 	worker_send(w);
 }
 
-int worker_greet(struct worker *w, const struct worker_options *o, const struct worker_fds *fds)
+int worker_greet(struct worker *w, const struct worker_options *o, struct hello_message *h)
 {
 	const struct credentials *credentials = o->credentials;
 	struct wire_out *out = message_add(&w->out, REQUEST_HELLO, 0);
@@ -105,44 +105,37 @@ int worker_greet(struct worker *w, const struct worker_options *o, const struct 
 
 	if (!out)
 		return -ENOMEM;
-	wire_put(out, PROTOCOL_VERSION);
-	wire_put(out, o->role == WORKER_DELETE);
-	wire_put(out, credentials->uid);
-	wire_put(out, credentials->gid);
-	wire_put(out, fds->pace >= 0 ? HELLO_PACED : 0);
-	wire_put(out, o->stall_usec);
-	wire_put_bytes(out, credentials->groups, credentials->n_groups * sizeof(gid_t));
-	wire_put_fd(out, fds->page);
-	wire_put_fd(out, fds->death_pipe);
-	if (o->role == WORKER_DELETE)
-		wire_put_fd(out, o->landlock_fd);
-	if (fds->pace >= 0) {
-		wire_put_fd(out, fds->pace);
-		wire_put_fd(out, fds->pace_page);
-	}
+	h->version = PROTOCOL_VERSION;
+	h->deletes = o->role == WORKER_DELETE;
+	h->uid = credentials->uid;
+	h->gid = credentials->gid;
+	h->stall_usec = o->stall_usec;
+	h->groups =
+		(struct wire_bytes){ credentials->groups, credentials->n_groups * sizeof(gid_t) };
+	h->landlock = h->deletes ? o->landlock_fd : -1;
+	protocol_put(out, h);
 	for (const char *const *p = o->protect; p && *p; p++)
-		wire_put_string(out, *p);
+		protocol_put_item(out, &(struct protected_path){ *p });
 	r = wire_pack(out);
 	if (r >= 0)
 		worker_send(w);
 	return r;
 }
 
-/* Begins a request of one role. NULL, with *ret_error, if there is no use. */
-static struct request *request_new(struct worker *w, enum worker_role role, enum request_kind kind,
-				   void *userdata, int *ret_error)
+/* Begins a request of the kind and with the callbacks that `like` has. NULL, with *ret_error, if
+ * there is no use. */
+static struct request *request_new(struct worker *w, enum worker_role role,
+				   const struct request *like, int *ret_error)
 {
-	struct request *rq;
+	struct request *rq = NULL;
 
 	*ret_error = w->role != role ? -EINVAL : w->ended ? -EPIPE : -ENOMEM;
-	if (*ret_error != -ENOMEM)
-		return NULL;
-	rq = calloc(1, sizeof(*rq));
+	if (*ret_error == -ENOMEM)
+		rq = malloc(sizeof(*rq));
 	if (!rq)
 		return NULL;
-	rq->kind = kind;
+	*rq = *like;
 	rq->serial = ++w->serial;
-	rq->userdata = userdata;
 	rq->messages.last = &rq->messages.first;
 	return rq;
 }
@@ -176,23 +169,36 @@ static int request_queue(struct worker *w, struct request *rq, int r)
 	return 0;
 }
 
-/* A request of a single message, to be filled. */
-static struct wire_out *request_begin(struct worker *w, enum request_kind kind,
-				      enum protocol_request type, void *userdata,
-				      struct request **ret, int *ret_error)
+/* A request whose first message has this; what is repeated in it is the caller's to add. */
+static struct wire_out *request_begin(struct worker *w, enum worker_role role,
+				      enum protocol_request type, const void *once,
+				      const struct request *like, struct request **ret,
+				      int *ret_error)
 {
-	enum worker_role role = type == REQUEST_RUN ? WORKER_DELETE : WORKER_INTAKE;
 	struct wire_out *out;
 
-	*ret = request_new(w, role, kind, userdata, ret_error);
+	*ret = request_new(w, role, like, ret_error);
 	if (!*ret)
 		return NULL;
 	out = message_add(&(*ret)->messages, type, (*ret)->serial);
-	if (!out) {
-		request_free(*ret);
-		*ret_error = -ENOMEM;
-	}
-	return out;
+	if (out && once)
+		protocol_put(out, once);
+	if (out)
+		return out;
+	request_free(*ret);
+	*ret_error = -ENOMEM;
+	return NULL;
+}
+
+/* A request of the intake role that is one message. */
+static int ask(struct worker *w, enum protocol_request type, const void *once,
+	       const struct request *like)
+{
+	struct request *rq;
+	int r;
+
+	return request_begin(w, WORKER_INTAKE, type, once, like, &rq, &r) ? request_queue(w, rq, 0)
+									  : r;
 }
 
 static bool message_takes(const struct wire_out *out, const struct intake_group *g)
@@ -206,16 +212,14 @@ static void group_put(struct wire_out *out, const struct intake_group *g)
 {
 	bool fd = g->dirfd >= 0 && !g->dir_path && !g->path;
 
-	wire_put(out, (fd ? GROUP_FD : 0U) | (g->names_fd >= 0 ? GROUP_NAMES_FD : 0U) |
-			      (g->list ? GROUP_LIST : 0U) | (g->records ? GROUP_RECORDS : 0U));
-	wire_put_string(out, g->dir_path);
-	wire_put_string(out, g->path);
-	wire_put_string(out, g->display);
-	wire_put_bytes(out, g->names, g->names_len);
-	if (fd)
-		wire_put_fd(out, g->dirfd);
-	if (g->names_fd >= 0)
-		wire_put_fd(out, g->names_fd);
+	protocol_put_item(out, &(struct group_item){ .list = g->list,
+						     .records = g->records,
+						     .dir_path = g->dir_path,
+						     .path = g->path,
+						     .display = g->display,
+						     .names = { g->names, g->names_len },
+						     .dir = fd ? g->dirfd : -1,
+						     .names_file = g->names_fd });
 }
 
 static int groups_put(struct request *rq, uint64_t session, const struct intake_group *groups,
@@ -232,7 +236,7 @@ static int groups_put(struct request *rq, uint64_t session, const struct intake_
 			out = message_add(&rq->messages, REQUEST_ADD_GROUPS, rq->serial);
 			if (!out)
 				return -ENOMEM;
-			wire_put(out, session);
+			protocol_put(out, &(struct groups_message){ session });
 		}
 		group_put(out, &groups[i]);
 	}
@@ -244,18 +248,17 @@ int worker_validate(struct worker *w, uint64_t session, const struct intake_grou
 {
 	struct wire_out *out;
 	int r;
-	struct request *rq = request_new(w, WORKER_INTAKE, KIND_VALIDATE, userdata, &r);
+	struct request *rq = request_new(
+		w, WORKER_INTAKE,
+		&(struct request){ .kind = KIND_VALIDATE, .validate = *cb, .userdata = userdata },
+		&r);
 
 	if (!rq)
 		return r;
-	rq->validate = *cb;
 	r = groups_put(rq, session, groups, n);
 	out = r < 0 ? NULL : message_add(&rq->messages, REQUEST_VALIDATE, rq->serial);
 	if (out) {
-		wire_put(out, session);
-		wire_put(out, view_fd >= 0 ? VALIDATE_VIEW : 0);
-		if (view_fd >= 0)
-			wire_put_fd(out, view_fd);
+		protocol_put(out, &(struct validate_message){ session, view_fd });
 	} else if (r >= 0) {
 		r = -ENOMEM;
 	}
@@ -264,116 +267,52 @@ int worker_validate(struct worker *w, uint64_t session, const struct intake_grou
 
 int worker_forget(struct worker *w, uint64_t session)
 {
-	struct request *rq;
-	int r;
-	struct wire_out *out = request_begin(w, KIND_FORGET, REQUEST_FORGET, NULL, &rq, &r);
-
-	if (!out)
-		return r;
-	wire_put(out, session);
-	return request_queue(w, rq, 0);
+	return ask(w, REQUEST_FORGET, &(struct forget_message){ session },
+		   &(struct request){ .kind = KIND_FORGET });
 }
 
 int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char *name,
 		 const struct staged_callbacks *cb, void *userdata)
 {
-	struct request *rq;
-	int r;
-	struct wire_out *out = request_begin(w, KIND_STAGE, REQUEST_STAGE, userdata, &rq, &r);
-
-	if (!out)
-		return r;
-	rq->stage = *cb;
-	wire_put(out, session);
-	wire_put_string(out, name);
-	wire_put_fd(out, staging_fd);
-	return request_queue(w, rq, 0);
+	return ask(w, REQUEST_STAGE, &(struct stage_message){ session, name, staging_fd },
+		   &(struct request){ .kind = KIND_STAGE, .stage = *cb, .userdata = userdata });
 }
 
-int worker_make_staging(struct worker *w, const char *mount_path, uint64_t mnt_id, uid_t uid,
-			gid_t gid, bool make, const char *holder,
+int worker_make_staging(struct worker *w, const struct make_staging_message *m,
 			void (*made)(int r, int fd, void *userdata), void *userdata)
 {
-	struct request *rq;
-	int r;
-	struct wire_out *out = request_begin(w, KIND_OPEN, REQUEST_MAKE_STAGING, userdata, &rq, &r);
-
-	if (!out)
-		return r;
-	rq->opened = made;
-	wire_put_string(out, mount_path);
-	wire_put(out, mnt_id);
-	wire_put(out, uid);
-	wire_put(out, gid);
-	wire_put(out, make);
-	wire_put_string(out, holder);
-	return request_queue(w, rq, 0);
+	return ask(w, REQUEST_MAKE_STAGING, m,
+		   &(struct request){ .kind = KIND_OPEN, .opened = made, .userdata = userdata });
 }
 
 int worker_open_dir(struct worker *w, int at_fd, const char *path,
 		    const struct lasting_identity *id,
 		    void (*opened)(int r, int fd, void *userdata), void *userdata)
 {
-	static const struct lasting_identity none;
-	struct request *rq;
-	int r;
-	struct wire_out *out = request_begin(w, KIND_OPEN, REQUEST_OPEN_DIR, userdata, &rq, &r);
+	struct open_dir_message m = { .path = path, .checks = id, .at = at_fd };
 
-	if (!out)
-		return r;
-	rq->opened = opened;
-	rq->wants_path_fd = true;
-	wire_put_string(out, path);
-	wire_put(out, (at_fd >= 0 ? OPEN_AT : 0U) | (id ? OPEN_IDENTITY : 0U));
-	wire_put_identity(out, id ? id : &none);
-	if (at_fd >= 0)
-		wire_put_fd(out, at_fd);
-	return request_queue(w, rq, 0);
+	if (id)
+		m.id = *id;
+	return ask(w, REQUEST_OPEN_DIR, &m,
+		   &(struct request){ .kind = KIND_OPEN,
+				      .wants_path_fd = true,
+				      .opened = opened,
+				      .userdata = userdata });
 }
 
-int worker_restore(struct worker *w, int staging_fd, const char *job_dir,
-		   const struct restore_item *item, int to_fd, const char *to_name,
-		   const struct restore_view *view, void (*restored)(int r, void *userdata),
-		   void *userdata)
+int worker_restore(struct worker *w, const struct restore_message *m,
+		   void (*restored)(int r, void *userdata), void *userdata)
 {
-	struct request *rq;
-	int r;
-	struct wire_out *out = request_begin(w, KIND_DONE, REQUEST_RESTORE, userdata, &rq, &r);
-
-	if (!out)
-		return r;
-	rq->done = restored;
-	wire_put(out, to_fd >= 0 ? RESTORE_TO : 0U);
-	wire_put_string(out, job_dir);
-	wire_put(out, item->seq);
-	wire_put_string(out, item->name);
-	wire_put_string(out, item->dir_path);
-	wire_put_identity(out, item->dir_id);
-	wire_put_identity(out, item->id);
-	wire_put_string(out, to_name);
-	wire_put(out, view ? view->number : 0);
-	wire_put_fd(out, staging_fd);
-	if (to_fd >= 0)
-		wire_put_fd(out, to_fd);
-	if (view)
-		wire_put_fd(out, view->fd);
-	return request_queue(w, rq, 0);
+	return ask(w, REQUEST_RESTORE, m,
+		   &(struct request){ .kind = KIND_DONE, .done = restored, .userdata = userdata });
 }
 
 int worker_remove_staging(struct worker *w, int staging_fd, const char *job_dir,
 			  void (*removed)(int r, void *userdata), void *userdata)
 {
-	struct request *rq;
-	int r;
-	struct wire_out *out =
-		request_begin(w, KIND_DONE, REQUEST_REMOVE_STAGING, userdata, &rq, &r);
-
-	if (!out)
-		return r;
-	rq->done = removed;
-	wire_put_string(out, job_dir);
-	wire_put_fd(out, staging_fd);
-	return request_queue(w, rq, 0);
+	return ask(w, REQUEST_REMOVE_STAGING,
+		   &(struct remove_staging_message){ job_dir, staging_fd },
+		   &(struct request){ .kind = KIND_DONE, .done = removed, .userdata = userdata });
 }
 
 int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir,
@@ -381,43 +320,36 @@ int worker_list_staging(struct worker *w, int staging_fd, const char *job_dir,
 				      void *userdata),
 			void (*listed)(int r, void *userdata), void *userdata)
 {
-	struct request *rq;
-	int r;
-	struct wire_out *out = request_begin(w, KIND_LIST, REQUEST_LIST_STAGING, userdata, &rq, &r);
-
-	if (!out)
-		return r;
-	rq->list.entry = entry;
-	rq->list.listed = listed;
-	wire_put_string(out, job_dir);
-	wire_put_fd(out, staging_fd);
-	return request_queue(w, rq, 0);
+	return ask(w, REQUEST_LIST_STAGING, &(struct list_staging_message){ job_dir, staging_fd },
+		   &(struct request){
+			   .kind = KIND_LIST, .list = { entry, listed }, .userdata = userdata });
 }
 
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
 	       uint64_t unmoved_usec, const char *display, const struct run_item *items, size_t n,
 	       const struct run_callbacks *cb, void *userdata)
 {
-	static const struct lasting_identity none;
+	struct run_message m = { .display = display,
+				 .check_dir = dir_id,
+				 .unmoved_usec = unmoved_usec,
+				 .may_wait = cb->may_wait,
+				 .dir = dirfd };
+	const struct request like = {
+		.kind = KIND_RUN, .run = *cb, .least = UINT64_MAX, .userdata = userdata
+	};
+	struct wire_out *out;
 	struct request *rq;
 	int r;
-	struct wire_out *out = request_begin(w, KIND_RUN, REQUEST_RUN, userdata, &rq, &r);
 
+	if (dir_id)
+		m.dir_id = *dir_id;
+	out = request_begin(w, WORKER_DELETE, REQUEST_RUN, &m, &like, &rq, &r);
 	if (!out)
 		return r;
-	rq->run = *cb;
-	rq->least = UINT64_MAX;
-	wire_put_string(out, display);
-	wire_put(out, (dir_id ? RUN_DIR_IDENTITY : 0U) | (cb->may_wait ? RUN_FLUSH_LATER : 0U));
-	wire_put_identity(out, dir_id ? dir_id : &none);
-	wire_put(out, unmoved_usec);
-	wire_put_fd(out, dirfd);
 	for (size_t i = 0; i < n; i++) {
 		rq->least = MIN(rq->least, items[i].seq);
 		rq->most = MAX(rq->most, items[i].seq);
-		wire_put(out, items[i].seq);
-		wire_put_string(out, items[i].name);
-		wire_put_identity(out, &items[i].id);
+		protocol_put_item(out, &items[i]);
 	}
 	return request_queue(w, rq, n > PROTOCOL_ITEMS ? -E2BIG : 0);
 }
@@ -427,26 +359,24 @@ _Static_assert(WORKER_FLUSH <= PROTOCOL_FLUSH, "the worker takes as many");
 int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n,
 		 void (*flushed)(int r, void *userdata), void *userdata)
 {
+	const struct request like = { .kind = KIND_DONE, .done = flushed, .userdata = userdata };
 	struct wire_out *out;
 	struct request *rq;
 	int r;
 
 	if (w->flush)
 		return -EBUSY;
-	rq = request_new(w, WORKER_DELETE, KIND_DONE, userdata, &r);
-	out = rq ? message_add(&rq->messages, REQUEST_FLUSH, rq->serial) : NULL;
-	if (out) {
-		wire_put_fd(out, dirfd);
-		for (size_t i = 0; i < n; i++)
-			wire_put_string(out, names[i]);
-		r = wire_pack(out);
-	}
+	out = request_begin(w, WORKER_DELETE, REQUEST_FLUSH, &(struct flush_message){ dirfd },
+			    &like, &rq, &r);
+	if (!out)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		protocol_put_item(out, &(struct flush_item){ names[i] });
+	r = wire_pack(out);
 	if (r < 0) {
-		if (rq)
-			request_free(rq);
+		request_free(rq);
 		return r;
 	}
-	rq->done = flushed;
 	w->flush = rq;
 	messages_move(&w->out, &rq->messages);
 	worker_send(w);
@@ -463,8 +393,8 @@ static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, 
 {
 	struct wire_out *out = message_add(&w->out, type, serial);
 
-	if (out && type == REQUEST_STOP)
-		wire_put(out, keep);
+	if (out)
+		protocol_put(out, &(struct stop_message){ keep });
 	if (!out || wire_pack(out) < 0) {
 		worker_ref(w);
 		worker_fail(w, "cannot be told what to do: out of memory");
