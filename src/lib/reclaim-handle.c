@@ -12,9 +12,6 @@
 #include "base/escape.h"
 #include "base/fd.h"
 
-/* Longer than a daemon that is well ever takes to greet, and than the bus takes to start one. */
-#define OPEN_USEC (90 * USEC_PER_SEC)
-
 int fail(struct reclaim *r, int error, const char *format, ...)
 {
 	struct safe_text text;
@@ -37,29 +34,24 @@ int fail_errno(struct reclaim *r, int error)
 	return error;
 }
 
-/* What the bus's names of errors are in errno(3); the daemon's are in the table. */
+/* A connection that is gone is told by many errors. */
+static int lost(int error)
+{
+	return error == -ENOTCONN || error == -EPIPE ? -ECONNRESET : error;
+}
+
+/* The daemon's errors are in the table; of those of the bus, sd-bus has made errnos. */
 static int errno_of(const struct reclaim *r, const sd_bus_error *e, int error)
 {
-	static const struct {
-		const char *name;
-		int error;
-	} known[] = {
-		{ SD_BUS_ERROR_ACCESS_DENIED, EACCES },
-		{ SD_BUS_ERROR_SERVICE_UNKNOWN, ECONNREFUSED },
-		{ SD_BUS_ERROR_NAME_HAS_NO_OWNER, ECONNREFUSED },
-		{ SD_BUS_ERROR_DISCONNECTED, ECONNRESET },
-	};
 	enum error_cause cause = error_by_bus_name(e->name);
 
 	if (cause)
 		return error_entry(cause)->error;
+	/* No such service, or none that could be started. */
+	if (error == -EHOSTUNREACH || error == -ENXIO)
+		return -ECONNREFUSED;
 	/* Said of an answer that takes too long, and of one that cannot come any more. */
-	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
-		return sd_bus_is_open(r->way.bus) > 0 ? -ETIMEDOUT : -ECONNRESET;
-	for (size_t i = 0; i < ELEMENTSOF(known); i++)
-		if (sd_bus_error_has_name(e, known[i].name))
-			return -known[i].error;
-	return error == -ENOTCONN || error == -EPIPE ? -ECONNRESET : error;
+	return error == -ETIMEDOUT && sd_bus_is_open(r->way.bus) <= 0 ? -ECONNRESET : lost(error);
 }
 
 int fail_answer(struct reclaim *r, const sd_bus_error *e, int error)
@@ -118,14 +110,28 @@ int handle_message(struct reclaim *r, const char *member, sd_bus_message **ret)
 	return 0;
 }
 
-int handle_call(struct reclaim *r, sd_bus_message *m, uint64_t timeout_usec, sd_bus_message **ret)
+int handle_send(struct reclaim *r, sd_bus_message *m, uint64_t timeout_usec, sd_bus_message **ret)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
 	/* 0 would be some default. */
 	int error = sd_bus_call(r->way.bus, m, MAX(timeout_usec, 1U), &e, ret);
 
-	sd_bus_message_unref(m);
 	return error < 0 ? fail_answer(r, &e, error) : 0;
+}
+
+int handle_call(struct reclaim *r, const char *member, uint64_t timeout_usec, sd_bus_message **ret,
+		const char *types, ...)
+{
+	_cleanup_message_ sd_bus_message *m = NULL;
+	int error = handle_message(r, member, &m);
+	va_list ap;
+
+	if (error < 0)
+		return error;
+	va_start(ap, types);
+	error = sd_bus_message_appendv(m, types, ap);
+	va_end(ap);
+	return error < 0 ? fail_errno(r, error) : handle_send(r, m, timeout_usec, ret);
 }
 
 uint64_t end_of(uint64_t timeout_usec)
@@ -144,7 +150,7 @@ int handle_listen(struct reclaim *r, const bool *stop, uint64_t end_usec)
 		uint64_t now;
 
 		if (error < 0)
-			return error == -ENOTCONN || error == -EPIPE ? -ECONNRESET : error;
+			return lost(error);
 		if (stop && *stop)
 			return 0;
 		if (error > 0)
@@ -155,49 +161,20 @@ int handle_listen(struct reclaim *r, const bool *stop, uint64_t end_usec)
 		error = sd_bus_wait(r->way.bus,
 				    end_usec == UINT64_MAX ? UINT64_MAX : end_usec - now);
 		if (error < 0 && error != -EINTR)
-			return error == -ENOTCONN ? -ECONNRESET : error;
-	}
-}
-
-/* Waits until the greetings are over, so that no later call waits for them. */
-static int greet(struct reclaim *r)
-{
-	uint64_t end = end_of(OPEN_USEC);
-
-	for (;;) {
-		int error = sd_bus_process(r->way.bus, NULL);
-		uint64_t now = now_usec();
-
-		if (error >= 0 && (error = sd_bus_is_ready(r->way.bus)) > 0)
-			return 0;
-		if (error >= 0 && now >= end)
-			error = -ETIMEDOUT;
-		if (error >= 0)
-			error = sd_bus_wait(r->way.bus, end - now);
-		if (error < 0 && error != -EINTR)
-			return error;
+			return lost(error);
 	}
 }
 
 /* That no daemon runs is told by many errors. */
 static int open_error(int error)
 {
-	switch (error) {
-	case -EACCES:
-	case -EPERM:
+	if (error == -EPERM)
 		return -EACCES;
-	case -ENOMEM:
-	case -EMFILE:
-	case -ENFILE:
-	case -ETIMEDOUT:
-		return error;
-	case -ENOTCONN:
-	case -EPIPE:
-	case -ECONNRESET:
-		return -ECONNRESET;
-	default:
-		return -ECONNREFUSED;
-	}
+	error = lost(error);
+	return error == -EACCES || error == -ECONNRESET || error == -ENOMEM || error == -EMFILE ||
+			       error == -ENFILE || error == -ETIMEDOUT
+		       ? error
+		       : -ECONNREFUSED;
 }
 
 static int own_mark(struct reclaim *r)
@@ -215,6 +192,7 @@ int reclaim_open(struct reclaim **ret, unsigned flags)
 {
 	struct route w = { .dir = reach_environment_dir(), .start = !(flags & RECLAIM_NO_START) };
 	struct reclaim *r;
+	sd_id128_t id;
 	int error;
 
 	if (flags & ~RECLAIM_NO_START)
@@ -226,8 +204,10 @@ int reclaim_open(struct reclaim **ret, unsigned flags)
 	error = own_mark(r);
 	if (error >= 0)
 		error = reach_daemon(&r->way, &w);
+	/* Waits until the greetings are over, so that no later call waits for them; as long as
+	 * sd-bus waits, 90 seconds. */
 	if (error >= 0)
-		error = greet(r);
+		error = sd_bus_get_bus_id(r->way.bus, &id);
 	if (error >= 0)
 		error = r->fd = sd_bus_get_fd(r->way.bus);
 	if (error < 0) {
@@ -266,31 +246,26 @@ const char *reclaim_error(const struct reclaim *r)
 	return known ? known : "";
 }
 
+/* What a call on the connection has said. */
+static int told(struct reclaim *r, int value)
+{
+	return value < 0 ? fail_errno(r, lost(value)) : value;
+}
+
 int reclaim_fd(struct reclaim *r)
 {
-	int fd = own_check(r);
-
-	if (fd >= 0)
-		fd = sd_bus_get_fd(r->way.bus);
-	return fd < 0 ? fail_errno(r, fd) : fd;
+	return told(r, own_check(r) < 0 ? -ECHILD : sd_bus_get_fd(r->way.bus));
 }
 
 int reclaim_events(struct reclaim *r)
 {
-	int events = own_check(r);
-
-	if (events >= 0)
-		events = sd_bus_get_events(r->way.bus);
-	return events < 0 ? fail_errno(r, events == -ENOTCONN ? -ECONNRESET : events) : events;
+	return told(r, own_check(r) < 0 ? -ECHILD : sd_bus_get_events(r->way.bus));
 }
 
 int reclaim_timeout(struct reclaim *r, uint64_t *ret_usec)
 {
-	int error = own_check(r);
-
-	if (error >= 0)
-		error = sd_bus_get_timeout(r->way.bus, ret_usec);
-	return error < 0 ? fail_errno(r, error == -ENOTCONN ? -ECONNRESET : error) : 0;
+	return MIN(told(r, own_check(r) < 0 ? -ECHILD : sd_bus_get_timeout(r->way.bus, ret_usec)),
+		   0);
 }
 
 int reclaim_process(struct reclaim *r)

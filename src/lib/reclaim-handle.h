@@ -41,8 +41,12 @@ int handle_check(struct reclaim *r);
 /* A call of the Manager, to be filled in. */
 int handle_message(struct reclaim *r, const char *member, sd_bus_message **ret);
 
-/* Sends it, unrefs it, and waits. */
-int handle_call(struct reclaim *r, sd_bus_message *m, uint64_t timeout_usec, sd_bus_message **ret);
+/* Sends it, and waits. */
+int handle_send(struct reclaim *r, sd_bus_message *m, uint64_t timeout_usec, sd_bus_message **ret);
+
+/* All at once, with arguments as to sd_bus_message_append(3). */
+int handle_call(struct reclaim *r, const char *member, uint64_t timeout_usec, sd_bus_message **ret,
+		const char *types, ...);
 
 /* Processes what comes until *stop is set, if it is not NULL, or the time (CLOCK_MONOTONIC) has
  * come. Returns 0 or a negative errno that has not been remembered. */

@@ -57,17 +57,9 @@ static int status_get(struct reclaim *r, uint64_t job, uint64_t timeout_usec,
 		      struct reclaim_status *ret)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	sd_bus_message *m = NULL;
-	int error = handle_message(r, "ListJobs", &m);
+	int error = handle_call(r, "ListJobs", timeout_usec, &reply, "a{sv}", 2, "ids", "at", 1,
+				job, "finished", "b", 1);
 
-	if (error < 0)
-		return error;
-	error = sd_bus_message_append(m, "a{sv}", 2, "ids", "at", 1, job, "finished", "b", 1);
-	if (error < 0) {
-		sd_bus_message_unref(m);
-		return fail_errno(r, error);
-	}
-	error = handle_call(r, m, timeout_usec, &reply);
 	if (error < 0)
 		return error;
 	return status_read(reply, ret) < 0 ? fail_errno(r, -EBADMSG) : 0;
@@ -89,18 +81,9 @@ int reclaim_get(struct reclaim *r, uint64_t job, struct reclaim_status *ret)
 int reclaim_cancel(struct reclaim *r, uint64_t job)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	sd_bus_message *m = NULL;
-	int error = handle_message(r, "Cancel", &m);
 
-	if (error < 0)
-		return error;
-	error = sd_bus_message_append(m, "at", 1, job);
-	if (error < 0) {
-		sd_bus_message_unref(m);
-		return fail_errno(r, error);
-	}
 	/* What is put back is many renames. */
-	return handle_call(r, m, UINT64_MAX, &reply);
+	return handle_call(r, "Cancel", UINT64_MAX, &reply, "at", 1, job);
 }
 
 struct end_signal {

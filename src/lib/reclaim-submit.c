@@ -40,19 +40,6 @@ static int options_take(struct reclaim *r, const struct reclaim_options *o,
 	return 0;
 }
 
-static int entry_look(struct reclaim *r, int dirfd, const char *name, struct submitted_name *ret)
-{
-	int error;
-
-	if (!name[0] || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-		return fail(r, -EINVAL, "\"%s\" is not a name in one directory", name);
-	error = fd_identity(dirfd, name, &ret->id);
-	if (error < 0)
-		return fail_errno(r, error);
-	ret->name = name;
-	return 0;
-}
-
 static void record_write(FILE *f, const void *what)
 {
 	const struct submitted_name *e = what;
@@ -82,38 +69,34 @@ static int options_append(sd_bus_message *m, const struct reclaim_options *o, bo
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int lists_append(sd_bus_message *m, int dirfd, const struct submitted_name *e)
-{
-	_cleanup_close_ int here = -1, records = -1;
-
-	if (dirfd == AT_FDCWD) {
-		dirfd = here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (here < 0)
-			return -errno;
-	}
-	records = sealed_file(record_write, e);
-	if (records < 0)
-		return records;
-	return sd_bus_message_append(m, "a(hh)", 1, dirfd, records);
-}
-
-/* The whole message; what there is at the name is *ret_entry. */
+/* The whole message; what there is at the name is *ret_id. */
 static int message_make(struct reclaim *r, int dirfd, const char *name,
-			const struct reclaim_options *o, bool dry_run,
-			struct submitted_name *ret_entry, sd_bus_message **ret)
+			const struct reclaim_options *o, bool dry_run, struct identity *ret_id,
+			sd_bus_message **ret)
 {
 	_cleanup_message_ sd_bus_message *m = NULL;
+	_cleanup_close_ int here = -1, records = -1;
+	struct submitted_name e = { .name = name };
 	int error = handle_message(r, "SubmitLists", &m);
 
-	if (error >= 0)
-		error = entry_look(r, dirfd, name, ret_entry);
 	if (error < 0)
 		return error;
-	error = lists_append(m, dirfd, ret_entry);
+	if (!name[0] || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return fail(r, -EINVAL, "\"%s\" is not a name in one directory", name);
+	error = fd_identity(dirfd, name, &e.id);
+	if (error >= 0 && dirfd == AT_FDCWD) {
+		dirfd = here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		error = here < 0 ? -errno : 0;
+	}
+	if (error >= 0)
+		error = records = sealed_file(record_write, &e);
+	if (error >= 0)
+		error = sd_bus_message_append(m, "a(hh)", 1, dirfd, records);
 	if (error >= 0)
 		error = options_append(m, o, dry_run);
 	if (error < 0)
 		return fail_errno(r, error);
+	*ret_id = e.id;
 	*ret = m;
 	m = NULL;
 	return 0;
@@ -129,17 +112,16 @@ static int job_read(struct reclaim *r, sd_bus_message *reply, uint64_t *ret_job)
 int reclaim_submit_at(struct reclaim *r, int dirfd, const char *name,
 		      const struct reclaim_options *options, uint64_t *ret_job)
 {
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	sd_bus_message *m = NULL;
+	_cleanup_message_ sd_bus_message *m = NULL, *reply = NULL;
 	struct reclaim_options o = RECLAIM_OPTIONS_INIT;
-	struct submitted_name e = { 0 };
+	struct identity id = { 0 };
 	uint64_t job = 0;
 	int error = options_take(r, options, &o);
 
 	if (error >= 0)
-		error = message_make(r, dirfd, name, &o, /* dry_run= */ false, &e, &m);
+		error = message_make(r, dirfd, name, &o, /* dry_run= */ false, &id, &m);
 	if (error >= 0)
-		error = handle_call(r, m, o.timeout_usec, &reply);
+		error = handle_send(r, m, o.timeout_usec, &reply);
 	if (error >= 0)
 		error = job_read(r, reply, &job);
 	if (error < 0)
@@ -168,75 +150,55 @@ static int on_submitted(sd_bus_message *m, void *userdata, sd_bus_error *ret_err
 	return 0;
 }
 
-/* Sends it; what is waited for it belongs to the connection then. */
-static int send_async(struct reclaim *r, sd_bus_message *m, uint64_t timeout_usec,
-		      const struct pending *p)
-{
-	struct pending *own = malloc(sizeof(*own));
-	sd_bus_slot *slot = NULL;
-	int error;
-
-	if (!own)
-		return -ENOMEM;
-	*own = *p;
-	error = sd_bus_call_async(r->way.bus, &slot, m, on_submitted, own, MAX(timeout_usec, 1U));
-	if (error < 0) {
-		free(own);
-		return error;
-	}
-	(void)sd_bus_slot_set_destroy_callback(slot, free);
-	(void)sd_bus_slot_set_floating(slot, true);
-	sd_bus_slot_unref(slot);
-	return 0;
-}
-
 int reclaim_submit_at_async(struct reclaim *r, int dirfd, const char *name,
 			    const struct reclaim_options *options, reclaim_submitted_fn callback,
 			    void *userdata)
 {
-	const struct pending p = { .r = r, .callback = callback, .userdata = userdata };
 	_cleanup_message_ sd_bus_message *m = NULL;
+	_cleanup_free_ struct pending *p = malloc(sizeof(*p));
 	struct reclaim_options o = RECLAIM_OPTIONS_INIT;
-	struct submitted_name e = { 0 };
+	struct identity id = { 0 };
+	sd_bus_slot *slot = NULL;
 	int error = options_take(r, options, &o);
 
 	if (error >= 0)
-		error = message_make(r, dirfd, name, &o, /* dry_run= */ false, &e, &m);
+		error = message_make(r, dirfd, name, &o, /* dry_run= */ false, &id, &m);
 	if (error < 0)
 		return error;
-	error = send_async(r, m, o.timeout_usec, &p);
-	return error < 0 ? fail_errno(r, error) : 0;
-}
-
-static struct reclaim_plan plan_of(const struct identity *id)
-{
-	bool file = S_ISREG(id->mode);
-
-	return (struct reclaim_plan){
-		.size = sizeof(struct reclaim_plan),
-		.length_bytes = file ? id->size_bytes : 0,
-		.frees_bytes = file && id->nlink == 1 ? id->blocks_bytes : 0,
-		.links = id->nlink,
-		.mode = id->mode,
-	};
+	if (!p)
+		return fail_errno(r, -ENOMEM);
+	*p = (struct pending){ r, callback, userdata };
+	error = sd_bus_call_async(r->way.bus, &slot, m, on_submitted, p, MAX(o.timeout_usec, 1U));
+	if (error < 0)
+		return fail_errno(r, error);
+	/* What is waited for belongs to the connection. */
+	(void)sd_bus_slot_set_destroy_callback(slot, free);
+	(void)sd_bus_slot_set_floating(slot, true);
+	sd_bus_slot_unref(slot);
+	p = NULL;
+	return 0;
 }
 
 int reclaim_plan(struct reclaim *r, int dirfd, const char *name, struct reclaim_plan *ret)
 {
 	const struct reclaim_options o = RECLAIM_OPTIONS_INIT;
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	sd_bus_message *m = NULL;
-	struct reclaim_plan plan;
-	struct submitted_name e = { 0 };
+	_cleanup_message_ sd_bus_message *m = NULL, *reply = NULL;
+	struct reclaim_plan plan = RECLAIM_PLAN_INIT;
+	struct identity id = { 0 };
 	int error = size_check(r, ret->size);
 
 	if (error >= 0)
-		error = message_make(r, dirfd, name, &o, /* dry_run= */ true, &e, &m);
+		error = message_make(r, dirfd, name, &o, /* dry_run= */ true, &id, &m);
 	if (error >= 0)
-		error = handle_call(r, m, o.timeout_usec, &reply);
+		error = handle_send(r, m, o.timeout_usec, &reply);
 	if (error < 0)
 		return error;
-	plan = plan_of(&e.id);
+	if (S_ISREG(id.mode)) {
+		plan.length_bytes = id.size_bytes;
+		plan.frees_bytes = id.nlink == 1 ? id.blocks_bytes : 0;
+	}
+	plan.links = id.nlink;
+	plan.mode = id.mode;
 	result_give(ret, &plan, ret->size, sizeof(plan));
 	return 0;
 }
