@@ -139,21 +139,13 @@ int credentials_drop_all(void)
 
 int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, bool deletes)
 {
-	uint64_t permitted = 0, effective = 0, caps;
+	uint64_t wanted = uid != 0 ? 0 : deletes ? KEPT : KEPT_BY_INTAKE;
 	int r;
 
+	/* As long as there is the right to. */
 	bounding_drop();
 	r = ids_set(uid, gid, groups, n_groups);
 	if (r >= 0)
-		r = caps_get(&permitted, &effective);
-	if (r < 0)
-		return r;
-	caps = uid == 0 ? permitted & (deletes ? KEPT : KEPT_BY_INTAKE) : 0;
-	r = caps_set(caps, caps);
-	if (r < 0)
-		return r;
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return -errno;
-	return verify(uid, caps);
+		r = keep(wanted);
+	return r < 0 ? r : verify(uid, wanted);
 }

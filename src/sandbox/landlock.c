@@ -36,37 +36,25 @@ struct ruleset {
  * for by renames, and so cannot be missed. */
 #define NOT_FOR_INTAKE (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE)
 
-static long abi_get(void)
+/* Nothing of `fs`, and of all the rest that this kernel knows, is allowed any more but what
+ * `allowed` has, beneath fd (-1: nowhere). Returns as the functions of landlock.h; 0 also with an
+ * ABI before `least`. */
+static int restrict_to(uint64_t fs, long least, int fd, uint64_t allowed)
 {
-	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-}
-
-/* What this kernel knows of `fs`, and all the rest that it knows. */
-static struct ruleset ruleset_for(long abi, uint64_t fs)
-{
-	struct ruleset r = { .fs = fs };
-
-	if (abi >= 2)
-		r.fs |= FS_REFER;
-	if (abi >= 3)
-		r.fs |= FS_TRUNCATE;
-	if (abi >= 5)
-		r.fs |= FS_IOCTL_DEV;
-	if (abi >= 4)
-		r.net = NET_ALL;
-	if (abi >= 6)
-		r.scoped = SCOPED_ALL;
-	return r;
-}
-
-/* Nothing of the set is allowed any more but what `allowed` has, beneath fd (-1: nowhere). */
-static int restrict_to(const struct ruleset *r, int fd, uint64_t allowed)
-{
-	struct landlock_path_beneath_attr beneath = { .allowed_access = allowed & r->fs,
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	struct ruleset rules = { .fs = fs | (abi >= 2 ? FS_REFER : 0) |
+				       (abi >= 3 ? FS_TRUNCATE : 0) | (abi >= 5 ? FS_IOCTL_DEV : 0),
+				 .net = abi >= 4 ? NET_ALL : 0,
+				 .scoped = abi >= 6 ? SCOPED_ALL : 0 };
+	struct landlock_path_beneath_attr beneath = { .allowed_access = allowed & rules.fs,
 						      .parent_fd = fd };
-	_cleanup_close_ int set =
-		(int)syscall(SYS_landlock_create_ruleset, r, sizeof(*r), /* flags= */ 0);
+	_cleanup_close_ int set = -1;
 
+	if (abi < 0 && errno != ENOSYS && errno != EOPNOTSUPP)
+		return -errno;
+	if (abi < least)
+		return 0;
+	set = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), /* flags= */ 0);
 	if (set < 0)
 		return -errno;
 	if (fd >= 0 &&
@@ -75,52 +63,23 @@ static int restrict_to(const struct ruleset *r, int fd, uint64_t allowed)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 	    syscall(SYS_landlock_restrict_self, set, 0) < 0)
 		return -errno;
-	return 0;
-}
-
-static int none(int error)
-{
-	return error == ENOSYS || error == EOPNOTSUPP ? 0 : -error;
+	return (int)abi;
 }
 
 int landlock_restrict_deleter(int fd)
 {
-	long abi = abi_get();
-	struct ruleset set = ruleset_for(abi, FS_ABI_1 & ~READING);
-	int r;
-
-	if (abi < 0)
-		return none(errno);
-	r = restrict_to(&set, fd, ALLOWED);
-	return r < 0 ? r : (int)abi;
+	return restrict_to(FS_ABI_1 & ~READING, 1, fd, ALLOWED);
 }
 
 int landlock_restrict_intake(void)
 {
 	_cleanup_close_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	long abi = abi_get();
-	struct ruleset set = ruleset_for(abi, NOT_FOR_INTAKE);
-	int r;
 
-	if (abi < 0)
-		return none(errno);
 	/* ABI 1 allows no rename from one directory to another. */
-	if (abi < 2)
-		return 0;
-	if (root < 0)
-		return -errno;
-	r = restrict_to(&set, root, FS_REFER);
-	return r < 0 ? r : (int)abi;
+	return root < 0 ? -errno : restrict_to(NOT_FOR_INTAKE, 2, root, FS_REFER);
 }
 
 int landlock_restrict_proxy(void)
 {
-	long abi = abi_get();
-	struct ruleset set = ruleset_for(abi, FS_ABI_1);
-	int r;
-
-	if (abi < 0)
-		return none(errno);
-	r = restrict_to(&set, -1, 0);
-	return r < 0 ? r : (int)abi;
+	return restrict_to(FS_ABI_1, 1, -1, 0);
 }

@@ -44,130 +44,71 @@
 
 static const uint32_t refused[] = {
 	/* programs and processes */
-	SYS_execve,
-	SYS_execveat,
-	SYS_ptrace,
-	SYS_process_vm_readv,
-	SYS_process_vm_writev,
-	SYS_pidfd_getfd,
-	SYS_kcmp,
+	SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev,
+	SYS_pidfd_getfd, SYS_kcmp,
 #ifdef SYS_fork
-	SYS_fork,
-	SYS_vfork,
+	SYS_fork, SYS_vfork,
 #endif
 	/* mounts and namespaces */
-	SYS_mount,
-	SYS_umount2,
-	SYS_pivot_root,
-	SYS_chroot,
-	SYS_open_tree,
-	SYS_move_mount,
-	SYS_fsopen,
-	SYS_fsconfig,
-	SYS_fsmount,
-	SYS_fspick,
-	SYS_mount_setattr,
-	SYS_setns,
-	SYS_unshare,
-	SYS_swapon,
-	SYS_swapoff,
-	SYS_quotactl,
+	SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount,
+	SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_setns,
+	SYS_unshare, SYS_swapon, SYS_swapoff, SYS_quotactl,
 	/* names and owners that were not there before */
-	SYS_linkat,
-	SYS_symlinkat,
-	SYS_mknodat,
-	SYS_fchownat,
-	SYS_fchown,
+	SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_fchownat, SYS_fchown,
 #ifdef SYS_link
-	SYS_link,
-	SYS_symlink,
-	SYS_mknod,
-	SYS_chown,
-	SYS_lchown,
+	SYS_link, SYS_symlink, SYS_mknod, SYS_chown, SYS_lchown,
 #endif
 	/* the machine and its kernel */
-	SYS_init_module,
-	SYS_finit_module,
-	SYS_delete_module,
-	SYS_kexec_load,
-	SYS_reboot,
-	SYS_bpf,
-	SYS_perf_event_open,
-	SYS_userfaultfd,
-	SYS_keyctl,
-	SYS_add_key,
-	SYS_request_key,
-	SYS_settimeofday,
-	SYS_clock_settime,
-	SYS_sethostname,
-	SYS_setdomainname,
-	SYS_acct,
-	SYS_personality,
-	SYS_open_by_handle_at,
+	SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_bpf,
+	SYS_perf_event_open, SYS_userfaultfd, SYS_keyctl, SYS_add_key, SYS_request_key,
+	SYS_settimeofday, SYS_clock_settime, SYS_sethostname, SYS_setdomainname, SYS_acct,
+	SYS_personality, SYS_open_by_handle_at
 };
 
 /* What only deleting needs. */
 static const uint32_t refused_to_intake[] = {
-	SYS_io_uring_setup,
-	SYS_truncate,
-	SYS_fallocate,
 #ifdef SYS_unlink
 	SYS_unlink,
 #endif
+	SYS_io_uring_setup, SYS_truncate, SYS_fallocate
 };
 
-/* All that the process which looks for other references to a file ever does, memory included. */
-static const uint32_t allowed_to_last_reference[] = {
-	SYS_recvmsg,
-	SYS_sendmsg,
-	SYS_close,
-	SYS_openat, /* of "." in a directory that it was given */
-	SYS_fcntl,
-	SYS_statx,
-	SYS_readlinkat, /* of /proc/self/fd */
-	SYS_name_to_handle_at,
-	SYS_open_by_handle_at,
-	SYS_landlock_create_ruleset,
-	SYS_landlock_add_rule,
-	SYS_inotify_init1,
-	SYS_inotify_add_watch,
-	SYS_inotify_rm_watch,
-	SYS_read,
-	SYS_write,
-	SYS_futex,
-	SYS_brk,
-	SYS_mmap,
-	SYS_mremap,
-	SYS_munmap,
-	SYS_madvise,
-	SYS_restart_syscall,
-	SYS_rt_sigreturn,
-	SYS_sigaltstack, /* of the sanitizers, at the end */
-	SYS_exit,
-	SYS_exit_group,
-};
+/* All that helpers of one purpose ever do, memory included; sigaltstack(2) and write(2) are also
+ * the sanitizers'. */
+static const uint32_t allowed[] = { SYS_recvmsg,
+				    SYS_sendmsg,
+				    SYS_close,
+				    SYS_write,
+				    SYS_futex,
+				    SYS_brk,
+				    SYS_mmap,
+				    SYS_mremap,
+				    SYS_munmap,
+				    SYS_madvise,
+				    SYS_restart_syscall,
+				    SYS_rt_sigreturn,
+				    SYS_sigaltstack,
+				    SYS_exit,
+				    SYS_exit_group };
 
-/* All that the program which speaks to a MooseFS master does with its two sockets. */
-static const uint32_t allowed_to_moosefs[] = {
-	SYS_recvmsg,
-	SYS_sendmsg,
-	SYS_recvfrom,
-	SYS_sendto,
-	SYS_close,
-	SYS_clock_gettime, /* where the kernel maps no clock into the process */
-	SYS_write,         /* of the sanitizers */
-	SYS_futex,
-	SYS_brk,
-	SYS_mmap,
-	SYS_mremap,
-	SYS_munmap,
-	SYS_madvise,
-	SYS_restart_syscall,
-	SYS_rt_sigreturn,
-	SYS_sigaltstack,
-	SYS_exit,
-	SYS_exit_group,
-};
+/* The process which looks for other references to a file also opens "." in a directory that it was
+ * given, and reads /proc/self/fd. */
+static const uint32_t allowed_to_last_reference[] = { SYS_openat,
+						      SYS_fcntl,
+						      SYS_statx,
+						      SYS_readlinkat,
+						      SYS_name_to_handle_at,
+						      SYS_open_by_handle_at,
+						      SYS_landlock_create_ruleset,
+						      SYS_landlock_add_rule,
+						      SYS_inotify_init1,
+						      SYS_inotify_add_watch,
+						      SYS_inotify_rm_watch,
+						      SYS_read };
+
+/* The program which speaks to a MooseFS master has two sockets, and maybe a clock that the kernel
+ * does not map into the process. */
+static const uint32_t allowed_to_moosefs[] = { SYS_recvfrom, SYS_sendto, SYS_clock_gettime };
 
 #define LOAD(field)                                                                                \
 	(struct sock_filter)                                                                       \
@@ -195,10 +136,11 @@ static void put(struct program *p, const struct sock_filter *f, size_t n)
 	put(p, (const struct sock_filter[]){ __VA_ARGS__ },                                        \
 	    sizeof((const struct sock_filter[]){ __VA_ARGS__ }) / sizeof(struct sock_filter))
 
-static void put_refused(struct program *p, const uint32_t *calls, size_t n)
+/* The same answer to all of these calls. */
+static void put_calls(struct program *p, const uint32_t *calls, size_t n, struct sock_filter answer)
 {
 	for (size_t i = 0; i < n; i++)
-		PUT(p, IF(BPF_JEQ, calls[i], 0, 1), REFUSE);
+		PUT(p, IF(BPF_JEQ, calls[i], 0, 1), answer);
 }
 
 /* Another architecture's numbers mean other calls. */
@@ -211,9 +153,9 @@ static void put_architecture(struct program *p)
 static void fill(struct program *p, bool deletes)
 {
 	put_architecture(p);
-	put_refused(p, refused, ELEMENTSOF(refused));
+	put_calls(p, refused, ELEMENTSOF(refused), REFUSE);
 	if (!deletes)
-		put_refused(p, refused_to_intake, ELEMENTSOF(refused_to_intake));
+		put_calls(p, refused_to_intake, ELEMENTSOF(refused_to_intake), REFUSE);
 	/* Threads, but no processes; the C library makes do without clone3, whose flags cannot be
 	 * looked at, if the kernel seems not to have it. */
 	PUT(p, IF(BPF_JEQ, SYS_clone3, 0, 1), ANSWER(SECCOMP_RET_ERRNO | ENOSYS));
@@ -248,13 +190,13 @@ int seccomp_restrict(bool deletes)
 	return enforce(&p);
 }
 
-static int restrict_to(const uint32_t *allowed, size_t n)
+static int restrict_to(const uint32_t *further, size_t n)
 {
 	struct program p = { .n = 0 };
 
 	put_architecture(&p);
-	for (size_t i = 0; i < n; i++)
-		PUT(&p, IF(BPF_JEQ, allowed[i], 0, 1), ALLOW);
+	put_calls(&p, allowed, ELEMENTSOF(allowed), ALLOW);
+	put_calls(&p, further, n, ALLOW);
 	PUT(&p, REFUSE);
 	return enforce(&p);
 }
