@@ -48,9 +48,9 @@ static void put_IDENTITY(struct wire_out *o, struct lasting_identity id)
 
 #define get_NUMBER wire_get
 #define get_BOOL(in) wire_get_most(in, 1)
-#define get_ID(in) (wire_ID) wire_get_most(in, UINT32_MAX - 1)
-#define get_CAUSE(in) (wire_CAUSE) wire_get_most(in, ERROR_WORKER_LAST)
-#define get_ERROR(in) -(int)wire_get_most(in, ERRNO_MOST)
+#define get_ID(in) ((wire_ID)wire_get_most(in, UINT32_MAX - 1))
+#define get_CAUSE(in) ((wire_CAUSE)wire_get_most(in, ERROR_WORKER_LAST))
+#define get_ERROR(in) (-(int)wire_get_most(in, ERRNO_MOST))
 #define get_TEXT wire_get_string
 #define get_OPT_TEXT wire_get_string_or_null
 #define get_NAME(in) component_check(in, wire_get_string(in))

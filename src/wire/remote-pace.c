@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "remote-pace.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -23,21 +22,11 @@ struct remote_pace {
 	struct pace pace;
 	struct pace_page *page;
 	int sock;
-	/* The conversation: taken by the lane whose slice was granted, until it is over. */
+	/* The conversation: held by the lane whose slice was granted, until it is over. */
 	pthread_mutex_t lock;
-	pthread_cond_t over;
-	bool taken;
 	_Atomic pthread_t holder; /* within a slice, else 0 */
 	_Atomic bool broken;
 };
-
-static void own_sectors_tell(struct remote_pace *p)
-{
-	struct rusage ru;
-
-	if (getrusage(RUSAGE_SELF, &ru) == 0)
-		atomic_store(&p->page->own_sectors, (uint64_t)ru.ru_inblock);
-}
 
 /* One question, one answer. False if the other process is not there any more. */
 static bool ask(struct remote_pace *p, struct pace_message *m)
@@ -66,34 +55,24 @@ static bool begin_free(struct remote_pace *p, struct pace_budget *ret)
 	return false;
 }
 
-/* Waits for the conversation. False if there is none to be had yet: look again. */
+/* Waits for the conversation. False if it goes on: look again. Should the clock be set back
+ * meanwhile, no longer than until its end. */
 static bool turn_take(struct remote_pace *p)
 {
 	struct timespec ts;
-	bool mine;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
 	ts.tv_nsec += POLL_NSEC;
 	if (ts.tv_nsec >= 1000000000L) {
 		ts.tv_nsec -= 1000000000L;
 		ts.tv_sec++;
 	}
-	pthread_mutex_lock(&p->lock);
-	if (p->taken)
-		(void)pthread_cond_timedwait(&p->over, &p->lock, &ts);
-	mine = !p->taken;
-	p->taken = true;
-	pthread_mutex_unlock(&p->lock);
-	return mine;
+	return pthread_mutex_timedlock(&p->lock, &ts) == 0;
 }
 
 static void turn_end(struct remote_pace *p)
 {
 	atomic_store(&p->holder, 0);
-	pthread_mutex_lock(&p->lock);
-	assert(p->taken);
-	p->taken = false;
-	pthread_cond_signal(&p->over);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -105,7 +84,7 @@ static bool my_turn(struct remote_pace *p)
 static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
 {
 	struct remote_pace *p = userdata;
-	struct pace_message m = { .kind = PACE_BEGIN };
+	struct pace_message m;
 
 	while (!atomic_load(cancelled) && !atomic_load(&p->broken)) {
 		if (begin_free(p, ret))
@@ -130,10 +109,12 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 {
 	struct remote_pace *p = userdata;
 	struct pace_message m = { PACE_SPENT, 0, entries, bytes, cost_usec };
+	struct rusage ru;
 
 	atomic_fetch_add(&p->page->entries, entries);
 	atomic_fetch_add(&p->page->bytes, bytes);
-	own_sectors_tell(p);
+	if (getrusage(RUSAGE_SELF, &ru) == 0)
+		atomic_store(&p->page->own_sectors, (uint64_t)ru.ru_inblock);
 	if (!my_turn(p)) {
 		atomic_fetch_add(&p->page->free_entries, entries);
 		atomic_fetch_add(&p->page->free_bytes, bytes);
@@ -170,17 +151,6 @@ static uint64_t step(void *userdata)
 	return atomic_load_explicit(&p->page->step, memory_order_relaxed);
 }
 
-static void locks_init(struct remote_pace *p)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->over, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 static uint64_t op_latency(void *userdata)
 {
 	struct remote_pace *p = userdata;
@@ -191,7 +161,7 @@ static uint64_t op_latency(void *userdata)
 int remote_pace_new(struct remote_pace **ret, int sock, int page_fd)
 {
 	struct remote_pace *p = calloc(1, sizeof(*p));
-	void *page;
+	int r;
 
 	if (!p) {
 		(void)close(sock);
@@ -199,15 +169,14 @@ int remote_pace_new(struct remote_pace **ret, int sock, int page_fd)
 	}
 	p->sock = sock;
 	p->pace = (struct pace){ begin, spent, synced, step, op_latency, p };
-	locks_init(p);
-	page = mmap(NULL, sizeof(struct pace_page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
-	if (page == MAP_FAILED) {
-		int r = -errno;
-
+	pthread_mutex_init(&p->lock, NULL);
+	p->page = mmap(NULL, sizeof(*p->page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
+	if (p->page == MAP_FAILED) {
+		r = -errno;
+		p->page = NULL;
 		remote_pace_free(p);
 		return r;
 	}
-	p->page = page;
 	*ret = p;
 	return 0;
 }
@@ -219,7 +188,6 @@ struct remote_pace *remote_pace_free(struct remote_pace *p)
 	if (p->page)
 		(void)munmap(p->page, sizeof(*p->page));
 	fd_closep(&p->sock);
-	pthread_cond_destroy(&p->over);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 	return NULL;

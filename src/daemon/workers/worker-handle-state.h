@@ -7,6 +7,8 @@
  *   worker-receive.c  answers, checked, and handed to callbacks */
 #pragma once
 
+#include <sys/queue.h>
+
 #include "wire/protocol.h"
 #include "worker-handle.h"
 #include "worker-process.h"
@@ -22,16 +24,14 @@ enum request_kind {
 };
 
 struct message {
-	struct message *next;
+	STAILQ_ENTRY(message) entry;
 	struct wire_out out; /* packed */
 };
 
-struct messages {
-	struct message *first, **last;
-};
+STAILQ_HEAD(messages, message);
 
 struct request {
-	struct request *next;
+	STAILQ_ENTRY(request) entry;
 	enum request_kind kind;
 	uint32_t serial;
 	struct messages messages; /* not sent yet, as its turn has not come */
@@ -72,13 +72,12 @@ struct worker {
 			   by now */
 	struct worker_page *page;
 	struct messages out;
-	struct request *first, **last;
+	STAILQ_HEAD(, request) requests;
 	struct request *flush; /* beside them, or NULL */
 	unsigned n_requests;
 	uint32_t serial;
 	struct wire_in in;
 	uint64_t heard_usec, stopped_usec, closed_usec; /* 0: not */
-	uint64_t polled_usec;                           /* whether its process goes on */
 	uint64_t signal_usec; /* since then it was stopped by a signal whenever looked at; 0: not */
 	void (*gone)(struct worker *w, const char *how, void *userdata);
 	void *userdata;

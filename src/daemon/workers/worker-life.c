@@ -20,7 +20,8 @@
  * every second; but a single call may wait for a slow disk. */
 #define SILENCE_MOST (30 * USEC_PER_SEC)
 
-/* One that deletes may work for hours without a word, but its user may stop its process. */
+/* Whether one has to be given up is looked at so often. One that deletes may work for hours without
+ * a word, but its user may stop its process. */
 #define POLL_USEC (5 * USEC_PER_SEC)
 
 /* Its end of the socket is closed: so long until it must be gone. */
@@ -117,32 +118,10 @@ static uint64_t limit_usec(const struct worker *w)
 	return 0;
 }
 
-/* When its process is to be polled next; 0: never. */
-static uint64_t poll_usec(const struct worker *w)
+/* Does it say nothing of itself that it lives? */
+static bool is_polled(const struct worker *w)
 {
-	if (w->role != WORKER_DELETE || !w->welcome || w->held || w->n_requests == 0)
-		return 0;
-	return w->polled_usec + POLL_USEC;
-}
-
-static void process_poll(struct worker *w)
-{
-	uint64_t now = now_usec();
-
-	if (poll_usec(w) == 0 || poll_usec(w) > now)
-		return;
-	w->polled_usec = now;
-	if (!process_stopped(w->pidfd))
-		w->signal_usec = 0;
-	else if (w->signal_usec == 0)
-		w->signal_usec = now;
-}
-
-static uint64_t next_usec(const struct worker *w)
-{
-	uint64_t limit = limit_usec(w), at = poll_usec(w);
-
-	return limit == 0 || (at > 0 && at < limit) ? at : limit;
+	return w->role == WORKER_DELETE && w->welcome && !w->held && w->n_requests > 0;
 }
 
 static const char *why(const struct worker *w)
@@ -155,38 +134,35 @@ static const char *why(const struct worker *w)
 static int on_limit(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct worker *w = userdata;
-	uint64_t limit;
+	uint64_t now = now_usec(), limit;
 
+	(void)s;
 	(void)usec;
-	process_poll(w);
+	if (!is_polled(w) || !process_stopped(w->pidfd))
+		w->signal_usec = 0;
+	else if (w->signal_usec == 0)
+		w->signal_usec = now;
 	limit = limit_usec(w);
-	if (limit > 0 && limit <= now_usec()) {
-		worker_ref(w);
-		worker_fail(w, why(w));
-		worker_unref(w);
+	if (limit == 0 || limit > now) {
+		worker_limit(w);
 		return 0;
 	}
-	limit = next_usec(w);
-	if (limit == 0)
-		return 0;
-	(void)sd_event_source_set_time(s, limit);
-	(void)sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+	worker_ref(w);
+	worker_fail(w, why(w));
+	worker_unref(w);
 	return 0;
 }
 
 void worker_limit(struct worker *w)
 {
-	uint64_t limit = next_usec(w), set = 0;
 	int on = SD_EVENT_OFF;
 
-	if (limit == 0 || !w->limit)
+	if (!w->limit || (!is_polled(w) && limit_usec(w) == 0))
 		return;
 	(void)sd_event_source_get_enabled(w->limit, &on);
-	(void)sd_event_source_get_time(w->limit, &set);
-	/* One that comes too early sets itself anew: cheaper than at every message. */
-	if (on != SD_EVENT_OFF && set <= limit)
+	if (on != SD_EVENT_OFF && !w->closed)
 		return;
-	(void)sd_event_source_set_time(w->limit, limit);
+	(void)sd_event_source_set_time_relative(w->limit, w->closed ? CLOSED_MOST : POLL_USEC);
 	(void)sd_event_source_set_enabled(w->limit, SD_EVENT_ONESHOT);
 }
 
@@ -277,32 +253,23 @@ static int sources_add(struct worker *w)
 				      USEC_PER_SEC, on_limit, w);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(w->limit, SD_EVENT_OFF);
-	if (r < 0)
-		return r;
-	(void)sd_event_source_set_description(w->io, "worker-socket");
-	(void)sd_event_source_set_description(w->process, "worker-process");
-	(void)sd_event_source_set_description(w->limit, "worker-limit");
-	return 0;
+	return r;
 }
 
-/* What the mount options say about it; no, if they cannot be had. */
+/* What the mount options say about it; no, if they are unavailable. */
 static bool discards(int fd)
 {
+	_cleanup_free_ char *options = NULL;
 	struct mounts mounts = { 0 };
-	const struct mount *m;
-	struct identity id;
-	char *options = NULL;
-	bool yes;
+	const struct mount *m = NULL;
+	uint64_t id;
 
-	if (fd_whereabouts(fd, &id) < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
-		return false;
-	m = mounts_by_id(&mounts, id.mnt_id);
+	if (fd_mount_id(fd, &id) >= 0 && mounts_read(&mounts, "/proc/self/mountinfo") >= 0)
+		m = mounts_by_id(&mounts, id);
 	if (m)
 		options = mount_all_options(m);
-	yes = options && mount_option(options, "discard");
-	free(options);
 	mounts_done(&mounts);
-	return yes;
+	return options && mount_option(options, "discard");
 }
 
 static int pace_make(struct worker *w, const struct worker_options *o, struct hello_message *h)
@@ -367,11 +334,11 @@ int worker_new(struct worker **ret, sd_event *event, const struct worker_options
 		.sock = -1,
 		.pidfd = -1,
 		.death_pipe = -1,
-		.last = &w->first,
-		.out = { .last = &w->out.first },
 		.heard_usec = now_usec(),
 		.userdata = o->userdata,
 	};
+	STAILQ_INIT(&w->requests);
+	STAILQ_INIT(&w->out);
 	r = start(w, o);
 	if (r < 0) {
 		worker_free(w);

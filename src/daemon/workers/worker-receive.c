@@ -16,14 +16,12 @@
 
 struct request *request_take(struct worker *w)
 {
-	struct request *rq = w->first;
+	struct request *rq = STAILQ_FIRST(&w->requests);
 
+	assert((w->n_requests > 0) == (rq != NULL));
 	if (!rq)
 		return NULL;
-	w->first = rq->next;
-	if (!w->first)
-		w->last = &w->first;
-	assert(w->n_requests > 0);
+	STAILQ_REMOVE_HEAD(&w->requests, entry);
 	w->n_requests--;
 	return rq;
 }
@@ -263,7 +261,7 @@ static const struct {
 
 static int take_answer(struct worker *w, uint32_t type, union protocol_record *m)
 {
-	struct request *rq = w->first;
+	struct request *rq = STAILQ_FIRST(&w->requests);
 
 	if (type == ANSWER_WELCOME)
 		return take_welcome(w, &m->welcome_message);

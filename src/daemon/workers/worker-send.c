@@ -12,16 +12,19 @@
 /* Groups are put into one message as long as it stays of a reasonable size. */
 #define GROUPS_MOST MiB(1)
 
+static void message_drop(struct messages *m)
+{
+	struct message *one = STAILQ_FIRST(m);
+
+	STAILQ_REMOVE_HEAD(m, entry);
+	wire_out_done(&one->out);
+	free(one);
+}
+
 void messages_free(struct messages *m)
 {
-	while (m->first) {
-		struct message *one = m->first;
-
-		m->first = one->next;
-		wire_out_done(&one->out);
-		free(one);
-	}
-	m->last = &m->first;
+	while (!STAILQ_EMPTY(m))
+		message_drop(m);
 }
 
 /* Appends an empty message, to be filled and packed. NULL if memory is out. */
@@ -31,42 +34,26 @@ static struct wire_out *message_add(struct messages *m, uint32_t type, uint32_t 
 
 	if (!one)
 		return NULL;
-	*m->last = one;
-	m->last = &one->next;
+	STAILQ_INSERT_TAIL(m, one, entry);
 	wire_begin(&one->out, type, serial);
 	return &one->out;
-}
-
-static void messages_move(struct messages *to, struct messages *from)
-{
-	if (!from->first)
-		return;
-	*to->last = from->first;
-	to->last = from->last;
-	*from = (struct messages){ .last = &from->first };
 }
 
 /* Sends what the socket takes; the rest when it takes more. */
 void worker_send(struct worker *w)
 {
-	while (w->out.first) {
-		struct message *one = w->out.first;
-		int r = wire_send(w->sock, &one->out, MSG_DONTWAIT);
+	int r = 0;
 
-		if (r == -EAGAIN)
-			break;
-		if (r < 0) {
-			/* It is gone, which the loop will be told in a moment. */
-			messages_free(&w->out);
-			break;
-		}
-		w->out.first = one->next;
-		if (!w->out.first)
-			w->out.last = &w->out.first;
-		wire_out_done(&one->out);
-		free(one);
+	while (r >= 0 && !STAILQ_EMPTY(&w->out)) {
+		r = wire_send(w->sock, &STAILQ_FIRST(&w->out)->out, MSG_DONTWAIT);
+		if (r >= 0)
+			message_drop(&w->out);
 	}
-	(void)sd_event_source_set_io_events(w->io, EPOLLIN | (w->out.first ? EPOLLOUT : 0));
+	/* It is gone, which the loop will be told in a moment. */
+	if (r < 0 && r != -EAGAIN)
+		messages_free(&w->out);
+	(void)sd_event_source_set_io_events(w->io,
+					    EPOLLIN | (STAILQ_EMPTY(&w->out) ? 0 : EPOLLOUT));
 }
 
 void request_free(struct request *rq)
@@ -79,10 +66,10 @@ void worker_next(struct worker *w)
 {
 	struct request *rq;
 
-	while ((rq = w->first) && !rq->begun) {
+	while ((rq = STAILQ_FIRST(&w->requests)) && !rq->begun) {
 		rq->begun = true;
-		messages_move(&w->out, &rq->messages);
-		w->heard_usec = w->polled_usec = now_usec();
+		STAILQ_CONCAT(&w->out, &rq->messages);
+		w->heard_usec = now_usec();
 		w->stopped_usec = w->signal_usec = 0;
 		w->keeps = false;
 		if (w->paced)
@@ -136,35 +123,30 @@ static struct request *request_new(struct worker *w, enum worker_role role,
 		return NULL;
 	*rq = *like;
 	rq->serial = ++w->serial;
-	rq->messages.last = &rq->messages.first;
+	STAILQ_INIT(&rq->messages);
 	return rq;
-}
-
-/* Puts it at the end of the line, or before all that has not been begun. */
-static void request_put(struct worker *w, struct request *rq, bool first)
-{
-	struct request **at = w->last;
-
-	if (first)
-		at = w->first && w->first->begun ? &w->first->next : &w->first;
-	rq->next = *at;
-	*at = rq;
-	if (!rq->next)
-		w->last = &rq->next;
-	w->n_requests++;
 }
 
 /* Queues it, if nothing has gone wrong with it so far (r). Takes it over. */
 static int request_queue(struct worker *w, struct request *rq, int r)
 {
-	for (struct message *m = rq->messages.first; r >= 0 && m; m = m->next)
-		r = wire_pack(&m->out);
+	struct request *first = STAILQ_FIRST(&w->requests);
+	struct message *m;
+
+	STAILQ_FOREACH(m, &rq->messages, entry)
+	r = r < 0 ? r : wire_pack(&m->out);
 	if (r < 0) {
 		request_free(rq);
 		return r;
 	}
 	/* What is forgotten makes room for what comes. */
-	request_put(w, rq, /* first= */ rq->kind == KIND_FORGET);
+	if (rq->kind != KIND_FORGET)
+		STAILQ_INSERT_TAIL(&w->requests, rq, entry);
+	else if (first && first->begun)
+		STAILQ_INSERT_AFTER(&w->requests, first, rq, entry);
+	else
+		STAILQ_INSERT_HEAD(&w->requests, rq, entry);
+	w->n_requests++;
 	worker_next(w);
 	return 0;
 }
@@ -378,7 +360,7 @@ int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n
 		return r;
 	}
 	w->flush = rq;
-	messages_move(&w->out, &rq->messages);
+	STAILQ_CONCAT(&w->out, &rq->messages);
 	worker_send(w);
 	return 0;
 }
@@ -410,7 +392,7 @@ static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, 
 
 void worker_stop(struct worker *w, bool keep)
 {
-	struct request *rq = w->first;
+	struct request *rq = STAILQ_FIRST(&w->requests);
 
 	if (w->ended || !rq || rq->kind != KIND_RUN || w->stopped_usec)
 		return;
@@ -422,7 +404,7 @@ void worker_stop(struct worker *w, bool keep)
 
 void worker_validate_stop(struct worker *w)
 {
-	struct request *rq = w->first;
+	struct request *rq = STAILQ_FIRST(&w->requests);
 
 	if (!w->ended && rq && rq->begun && rq->kind == KIND_VALIDATE)
 		(void)tell(w, REQUEST_STOP, rq->serial, false);
