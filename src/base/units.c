@@ -54,6 +54,21 @@ static int to_u64(double v, uint64_t *ret)
 	return 0;
 }
 
+int share_parse(const char *s, double *ret)
+{
+	double v;
+	int r = number_parse(&s, &v);
+
+	if (r < 0)
+		return r;
+	if (strcmp(s, "%") != 0)
+		return -EINVAL;
+	if (v > 100)
+		return -ERANGE;
+	*ret = v / 100;
+	return 0;
+}
+
 int size_parse(const char *s, uint64_t *ret_bytes)
 {
 	static const char prefixes[] = "KMGTPE";

@@ -9,6 +9,9 @@
  * powers of 1000. Returns 0, -EINVAL (not a size) or -ERANGE (negative or past 2^64-1). */
 int size_parse(const char *s, uint64_t *ret_bytes);
 
+/* Parses "5%" or "12.5 %", 0 to 1 then. Returns 0, -EINVAL or -ERANGE. */
+int share_parse(const char *s, double *ret);
+
 /* Parses systemd's time spans: "90s", "1h 30min", "2ms", "1.5d"; a bare number is seconds. Returns
  * 0, -EINVAL or -ERANGE. "infinity" is not accepted here. */
 int timespan_parse(const char *s, uint64_t *ret_usec);

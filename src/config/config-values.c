@@ -77,27 +77,10 @@ static int latency_read(struct value_limits l, const char *text, struct config_p
 	return 0;
 }
 
-/* "5%" or "12.5 %". */
-static int share_read(const char *text, double *ret)
-{
-	size_t digits = strspn(text, "0123456789."), blanks = strspn(text + digits, " ");
-	double share;
-
-	if (!isdigit((unsigned char)text[0]) || strcmp(text + digits + blanks, "%") != 0)
-		return text[0] == '-' ? -ERANGE : -EINVAL;
-	if (memchr(text, '.', digits) != memrchr(text, '.', digits))
-		return -EINVAL;
-	share = strtod(text, NULL) / 100;
-	if (share > 1)
-		return -ERANGE;
-	*ret = share;
-	return 0;
-}
-
 static int space_read(const char *text, bool floor, struct policy_space *ret)
 {
 	struct policy_space s = { .is_share = strchr(text, '%') != NULL };
-	int r = s.is_share ? share_read(text, &s.share) : size_parse(text, &s.bytes);
+	int r = s.is_share ? share_parse(text, &s.share) : size_parse(text, &s.bytes);
 
 	if (r < 0)
 		return r;
@@ -188,7 +171,7 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 	case VALUE_FLOOR:
 		return space_read(text, type == VALUE_FLOOR, target);
 	case VALUE_SHARE:
-		return share_read(text, target);
+		return share_parse(text, target);
 	case VALUE_SWITCH:
 	case VALUE_CHOICE:
 		r = which(l.words[0], l.words[1], text);

@@ -14,14 +14,12 @@
 
 struct prescan {
 	pthread_t thread;
-	pthread_mutex_t lock;
 	struct progress *progress;
 	struct engine **engines; /* one per filesystem */
 	size_t n, n_copies;
 	struct root_group *copies; /* one per group; dir is NULL until it is taken */
 	uint64_t entries, bytes;   /* of the engines that are done */
-	_Atomic bool stop;
-	bool done;
+	_Atomic bool stop, done;
 };
 
 static void on_progress(const struct engine_progress *p, void *userdata)
@@ -47,9 +45,7 @@ static void *count(void *userdata)
 	}
 	if (!s->stop)
 		progress_total(s->progress, s->entries, s->bytes, true);
-	pthread_mutex_lock(&s->lock);
 	s->done = true;
-	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
@@ -109,25 +105,12 @@ static void prescan_free(struct prescan *s)
 		dirlist_done(&s->copies[i].names);
 	free(s->copies);
 	free(s->engines);
-	pthread_mutex_destroy(&s->lock);
 	free(s);
-}
-
-static void wait_head_start(struct prescan *s)
-{
-	uint64_t until = now_usec() + HEAD_START;
-	bool done = false;
-
-	while (!done && now_usec() < until) {
-		(void)usleep(5000);
-		pthread_mutex_lock(&s->lock);
-		done = s->done;
-		pthread_mutex_unlock(&s->lock);
-	}
 }
 
 struct prescan *prescan_start(const struct roots *roots, struct progress *p, bool weigh)
 {
+	uint64_t until = now_usec() + HEAD_START;
 	struct prescan *s;
 	int r = 0;
 
@@ -136,10 +119,9 @@ struct prescan *prescan_start(const struct roots *roots, struct progress *p, boo
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	pthread_mutex_init(&s->lock, NULL);
 	s->progress = p;
-	s->engines = calloc(MAX(roots->n, (size_t)1), sizeof(struct engine *));
-	s->copies = calloc(MAX(roots->n, (size_t)1), sizeof(*s->copies));
+	s->engines = calloc(roots->n + 1, sizeof(struct engine *));
+	s->copies = calloc(roots->n + 1, sizeof(*s->copies));
 	s->n_copies = s->copies ? roots->n : 0;
 	for (size_t i = 0; s->engines && s->copies && r >= 0 && i < roots->n; i++)
 		if (roots->v[i]->accepted && !s->copies[i].dir)
@@ -149,7 +131,8 @@ struct prescan *prescan_start(const struct roots *roots, struct progress *p, boo
 		prescan_free(s);
 		return NULL;
 	}
-	wait_head_start(s);
+	while (!s->done && now_usec() < until)
+		(void)usleep(5000);
 	return s;
 }
 

@@ -147,17 +147,17 @@ START_TEST(progress_in_words)
 {
 	char b[64];
 
-	ck_assert_str_eq(entries_format(b, sizeof(b), 1234, 20000), "1,234 of 20,000");
-	ck_assert_str_eq(entries_format(b, sizeof(b), 1234, 0), "1,234");
-	ck_assert_str_eq(entries_format(b, sizeof(b), 7, 7), "7");
+	ck_assert_str_eq(entries_format(b, sizeof(b), 1234, 20000, " of "), "1,234 of 20,000");
+	ck_assert_str_eq(entries_format(b, sizeof(b), 1234, 0, " of "), "1,234");
+	ck_assert_str_eq(entries_format(b, sizeof(b), 7, 7, " of "), "7");
 	ck_assert_str_eq(bytes_format(b, sizeof(b), 3ULL << 29, 2ULL << 30), "1.5 of 2.0 GiB");
 	ck_assert_str_eq(bytes_format(b, sizeof(b), 512, 2ULL << 30), "512 B of 2.0 GiB");
 	ck_assert_str_eq(bytes_format(b, sizeof(b), 512, 0), "512 B");
-	ck_assert_str_eq(entries_brief(b, sizeof(b), 1234, 20000), "1,234/20,000");
+	ck_assert_str_eq(entries_format(b, sizeof(b), 1234, 20000, "/"), "1,234/20,000");
 	ck_assert_str_eq(bytes_brief(b, sizeof(b), 512, 2ULL << 30), "512B/2.0G");
 	ck_assert_str_eq(bytes_brief(b, sizeof(b), 2ULL << 30, 0), "2.0G");
 	/* More than was thought is no fraction. */
-	ck_assert_str_eq(entries_format(b, sizeof(b), 9, 7), "9");
+	ck_assert_str_eq(entries_format(b, sizeof(b), 9, 7, " of "), "9");
 }
 END_TEST
 

@@ -48,6 +48,26 @@ START_TEST(nonsense_sizes_are_refused)
 }
 END_TEST
 
+START_TEST(shares_parse)
+{
+	static const char *const bad[] = { "",     "%",    "much",   "10%%", "0x10%",
+					   "1e1%", "inf%", "1.2.3%", "10%G", "10" };
+	double v = 42;
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+		ck_assert_msg(share_parse(bad[i], &v) == -EINVAL, "%s", bad[i]);
+	ck_assert_int_eq(share_parse("101%", &v), -ERANGE);
+	ck_assert_int_eq(share_parse("-1%", &v), -ERANGE);
+	ck_assert_double_eq_tol(v, 42, 1e-9);
+	ck_assert_int_eq(share_parse("12.5%", &v), 0);
+	ck_assert_double_eq_tol(v, 0.125, 1e-9);
+	ck_assert_int_eq(share_parse("100 %", &v), 0);
+	ck_assert_double_eq_tol(v, 1, 1e-9);
+	ck_assert_int_eq(share_parse("0%", &v), 0);
+	ck_assert_double_eq_tol(v, 0, 1e-9);
+}
+END_TEST
+
 START_TEST(spans_parse_as_systemd_has_them)
 {
 	ck_assert_uint_eq(span("90s"), 90000000);
@@ -93,8 +113,11 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { sizes_parse, nonsense_sizes_are_refused,
-				 spans_parse_as_systemd_has_them, nonsense_spans_are_refused,
+	const TTest *tests[] = { sizes_parse,
+				 nonsense_sizes_are_refused,
+				 shares_parse,
+				 spans_parse_as_systemd_has_them,
+				 nonsense_spans_are_refused,
 				 formats };
 
 	return run_case("units", tests, ELEMENTSOF(tests));

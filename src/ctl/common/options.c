@@ -24,6 +24,9 @@
 #define LATENCY_LEAST 50ULL
 #define LATENCY_MOST (60 * USEC_PER_SEC)
 
+/* Where --help says what an option does. */
+#define HELP_COLUMN 28
+
 /* What takes jobs. */
 #define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
 
@@ -99,21 +102,26 @@ static int take_by(struct options *o, const char *word)
 	return refuse("by", word, "a time of day such as 06:00, or a time from now such as 2h");
 }
 
+static int free_parse(struct options *o, const char *word)
+{
+	o->wait = WAIT_FREE;
+	o->free.is_share = strchr(word, '%') != NULL;
+	return o->free.is_share ? share_parse(word, &o->free.share)
+				: size_parse(word, &o->free.bytes);
+}
+
 static int take_wait(struct options *o, const char *word)
 {
 	o->wait = WAIT_DONE;
-	if (!word || strcmp(word, "done") == 0)
-		return 0;
-	o->wait = WAIT_FREE;
-	if (strncmp(word, "free:", 5) == 0 && space_parse(word + 5, &o->free) >= 0)
+	if (!word || strcmp(word, "done") == 0 ||
+	    (strncmp(word, "free:", 5) == 0 && free_parse(o, word + 5) >= 0))
 		return 0;
 	return refuse("wait", word, "done, or free:SIZE such as free:120G or free:10%");
 }
 
 static int take_free(struct options *o, const char *word)
 {
-	o->wait = WAIT_FREE;
-	if (space_parse(word, &o->free) >= 0)
+	if (free_parse(o, word) >= 0)
 		return 0;
 	return refuse("free", word, "a size such as 120G, or a share such as 10%");
 }
@@ -161,101 +169,106 @@ static const struct rule {
 	const char *accepted;   /* said of what is refused */
 	const char *choices[4]; /* by their numbers */
 	const char *of;         /* the heading, where it is another than before */
-	const char *help;
+	const char *syntax;     /* of the argument, or NULL */
+	const char *help;       /* lines */
 } rules[] = {
-	{ "undo", 0, PARSED, VERB_SUBMIT, take_undo, .of = "submit",
-	  .help = "  --undo=TIME               hold it for so long, so that it can be taken "
-		  "back\n" },
-	{ "by", 0, PARSED, VERB_SUBMIT, take_by,
-	  .help = "  --by=TIME|CLOCK           be done in 2h, or at 06:00, whatever it costs\n" },
+	{ "undo", 0, PARSED, VERB_SUBMIT, take_undo, .of = "submit", .syntax = "=TIME",
+	  .help = "hold it for so long, so that it can be taken back" },
+	{ "by", 0, PARSED, VERB_SUBMIT, take_by, .syntax = "=TIME|CLOCK",
+	  .help = "be done in 2h, or at 06:00, whatever it costs" },
 	{ "priority", 0, WORD, VERB_SUBMIT, FIELD(priority), .accepted = "low, normal or high",
-	  .choices = { "low", "normal", "high" }, .help = "  --priority=low|normal|high\n" },
-	{ "wait", 0, OPTIONAL_PARSED, VERB_SUBMIT, take_wait,
-	  .help = "  --wait[=done|free:SIZE]   wait until it is done, or so much is free\n" },
-	{ "free", 0, PARSED, VERB_WAIT, take_free, .of = "wait",
-	  .help = "  --free=SIZE               wait until so much is free, such as 120G or 10%\n" },
+	  .choices = { "low", "normal", "high" }, .syntax = "=low|normal|high" },
+	{ "wait", 0, OPTIONAL_PARSED, VERB_SUBMIT, take_wait, .syntax = "[=done|free:SIZE]",
+	  .help = "wait until it is done, or so much is free" },
+	{ "free", 0, PARSED, VERB_WAIT, take_free, .of = "wait", .syntax = "=SIZE",
+	  .help = "wait until so much is free, such as 120G or 10%" },
 	{ "files-from", 0, TEXT, VERB_SUBMIT | VERB_RUN, FIELD(files_from), .of = "submit and run",
-	  .help = "  --files-from=FILE|-       the names listed in FILE, one a line\n" },
+	  .syntax = "=FILE|-", .help = "the names listed in FILE, one a line" },
 	{ "null", '0', NONE, VERB_SUBMIT | VERB_RUN, FIELD(null),
-	  .help = "  -0, --null                names in FILE end with NUL, not with a newline\n" },
+	  .help = "names in FILE end with NUL, not with a newline" },
 	{ "dry-run", 0, NONE, VERB_SUBMIT | VERB_RUN, FIELD(dry_run),
-	  .help = "  --dry-run                 check (run: walk and count, too), change "
-		  "nothing\n" },
-	{ "latency", 0, PARSED, VERB_RUN, take_latency, .of = "run",
-	  .help = "  --latency=auto|off|TIME   auto (default): spare foreground I/O on the "
-		  "device;\n"
-		  "                            off: nothing but speed; TIME: what it may take\n" },
-	{ "backend", 0, PARSED, VERB_RUN, take_backend,
-	  .help = "  --backend=auto|uring|threads\n"
-		  "                            how names are unlinked; auto finds the faster "
-		  "way\n" },
+	  .help = "check (run: walk and count, too), change nothing" },
+	{ "latency", 0, PARSED, VERB_RUN, take_latency, .of = "run", .syntax = "=auto|off|TIME",
+	  .help = "auto (default): spare foreground I/O on the device;\noff: nothing but speed; "
+		  "TIME: what it may take" },
+	{ "backend", 0, PARSED, VERB_RUN, take_backend, .syntax = "=auto|uring|threads",
+	  .help = "how names are unlinked; auto finds the faster way" },
 	{ "progress", 0, CHOICE, VERB_RUN, FIELD(progress), .accepted = "auto, on or off",
 	  .choices = { [SWITCH_AUTO] = "auto", [SWITCH_ON] = "on", [SWITCH_OFF] = "off" },
-	  .help = "  --progress=auto|on|off    a bar on a terminal, elsewhere a line now and "
-		  "then\n" },
+	  .syntax = "=auto|on|off", .help = "a bar on a terminal, elsewhere a line now and then" },
 	{ "verbose", 'v', NONE, VERB_RUN, FIELD(verbose),
-	  .help = "  -v, --verbose             the device, its latency and the rate, once a "
-		  "second\n" },
-	{ "trace", 0, TEXT, VERB_RUN, FIELD(trace),
-	  .help = "  --trace=FILE              write what the sensors measure to FILE\n" },
-	{ "strategy", 0, PARSED, VERB_RUN, take_strategy,
-	  .help = "  --strategy=moosefs-snapshot[:TIME]\n"
-		  "                            have MooseFS remove whole subtrees, past its "
-		  "trash,\n"
-		  "                            holding it up TIME (20ms) at a time\n" },
+	  .help = "the device, its latency and the rate, once a second" },
+	{ "trace", 0, TEXT, VERB_RUN, FIELD(trace), .syntax = "=FILE",
+	  .help = "write what the sensors measure to FILE" },
+	{ "strategy", 0, PARSED, VERB_RUN, take_strategy, .syntax = "=moosefs-snapshot[:TIME]",
+	  .help = "have MooseFS remove whole subtrees, past its trash,\nholding it up TIME (20ms) "
+		  "at a time" },
 	{ "all", 0, NONE, VERB_LIST, FIELD(all), .of = "list, pause and resume",
-	  .help = "  --all                     list: finished jobs, too\n" },
+	  .help = "list: finished jobs, too" },
 	{ "all", 0, NONE, VERB_PAUSE | VERB_RESUME, FIELD(all),
-	  .help = "  --all                     pause, resume: all jobs, and those to come\n" },
-	{ "to", 0, TEXT, VERB_RESTORE, FIELD(to), .of = "restore",
-	  .help = "  --to=PATH                 move it to PATH, not to where it was\n" },
+	  .help = "pause, resume: all jobs, and those to come" },
+	{ "to", 0, TEXT, VERB_RESTORE, FIELD(to), .of = "restore", .syntax = "=PATH",
+	  .help = "move it to PATH, not to where it was" },
 	{ "no-ask-password", 0, NONE, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
 	  FIELD(no_ask_password), .of = "cancel, pause, resume and restore",
-	  .help = "  --no-ask-password         never ask for a password for other users' jobs\n" },
+	  .help = "never ask for a password for other users' jobs" },
 	{ "interval", 0, PARSED, VERB_DEVICES | VERB_TOP, take_interval, .of = "devices and top",
-	  .help = "  --interval=TIME           how long to measure what happens now; 1s\n" },
+	  .syntax = "=TIME", .help = "how long to measure what happens now; 1s" },
 	{ "output", 0, NAME, VERB_METRICS, FIELD(output), .accepted = "a file", .of = "metrics",
-	  .help = "  --output=FILE             write to FILE, replacing it as a whole\n" },
+	  .syntax = "=FILE", .help = "write to FILE, replacing it as a whole" },
 	{ "format", 0, CHOICE, VERB_METRICS, FIELD(format), .accepted = "openmetrics or prometheus",
 	  .choices = { [FORMAT_OPENMETRICS] = "openmetrics", [FORMAT_PROMETHEUS] = "prometheus" },
-	  .help = "  --format=openmetrics|prometheus\n"
-		  "                            OpenMetrics 1.0 (default), or for node_exporter\n" },
+	  .syntax = "=openmetrics|prometheus",
+	  .help = "OpenMetrics 1.0 (default), or for node_exporter" },
 	{ "configuration-directory", 0, NAME, VERB_RUN | VERB_PLAN | VERB_POLICY,
 	  FIELD(configuration_dir), .accepted = "a directory", .of = "run, plan and policy",
-	  .help = "  --configuration-directory=DIR\n"
-		  "                            in place of /etc/reclaimd and /usr/lib/reclaimd\n" },
+	  .syntax = "=DIR", .help = "in place of /etc/reclaimd and /usr/lib/reclaimd" },
 	{ "latency", 0, PARSED, VERB_POLICY, take_latency, .of = "policy",
-	  .help = "  --latency=auto|off|TIME   plan, run: spare foreground I/O during the scan\n" },
+	  .syntax = "=auto|off|TIME", .help = "plan, run: spare foreground I/O during the scan" },
 	{ "state-directory", 0, NAME, VERB_POLICY, FIELD(state_dir), .accepted = "a directory",
-	  .help = "  --state-directory=DIR     run: the daemon's, where the clock's course is "
-		  "kept\n" },
+	  .syntax = "=DIR", .help = "run: the daemon's, where the clock's course is kept" },
 	{ "force", 0, NONE, VERB_POLICY, FIELD(force),
-	  .help = "  --force                   run: even if it is more than max-delete\n" },
+	  .help = "run: even if it is more than max-delete" },
 	{ "clock-is-right", 0, NONE, VERB_POLICY, FIELD(clock_is_right),
-	  .help = "  --clock-is-right          run: even if the clock was set; and remember "
-		  "that\n" },
+	  .help = "run: even if the clock was set; and remember that" },
 	{ "runtime-directory", 0, NAME, VERBS_DAEMON, FIELD(runtime_dir), .accepted = "a directory",
-	  .of = "verbs that call the daemon",
-	  .help = "  --runtime-directory=DIR   where the daemon's socket is\n" },
+	  .of = "verbs that call the daemon", .syntax = "=DIR",
+	  .help = "where the daemon's socket is" },
 	{ "json", 0, OPTIONAL, VERBS_JSON, FIELD(json), .accepted = "short, pretty or off",
 	  .choices = { [JSON_SHORT] = "short", [JSON_PRETTY] = "pretty", [JSON_OFF] = "off" },
-	  .of = "all verbs",
-	  .help = "  --json[=short|pretty]     the result as JSON (all but metrics and top)\n" },
-	{ "host", 'H', PARSED, VERBS_ALL, take_host,
-	  .help = "  -H, --host=[USER@]HOST[:PORT]\n"
-		  "                            on that machine, over ssh; all paths are its "
-		  "own\n" },
-	{ "quiet", 'q', NONE, VERBS_ALL, FIELD(quiet),
-	  .help = "  -q, --quiet               nothing but errors\n" },
+	  .of = "all verbs", .syntax = "[=short|pretty]",
+	  .help = "the result as JSON (all but metrics and top)" },
+	{ "host", 'H', PARSED, VERBS_ALL, take_host, .syntax = "=[USER@]HOST[:PORT]",
+	  .help = "on that machine, over ssh; all paths are its own" },
+	{ "quiet", 'q', NONE, VERBS_ALL, FIELD(quiet), .help = "nothing but errors" },
 	{ "no-pager", 0, NONE, VERBS_ALL, FIELD(no_pager),
-	  .help = "  --no-pager                long results straight to the terminal\n" },
-	{ "log-level", 0, PARSED, VERBS_ALL, take_log_level,
-	  .help = "  --log-level=LEVEL         debug: tell decisions, too, on standard error\n" },
+	  .help = "long results straight to the terminal" },
+	{ "log-level", 0, PARSED, VERBS_ALL, take_log_level, .syntax = "=LEVEL",
+	  .help = "debug: tell decisions, too, on standard error" },
 	{ "help", 'h', NONE, VERBS_ALL, FIELD(help),
-	  .help = "  -h, --help                this text; behind a verb, that of the verb\n" },
-	{ "version", 0, NONE, VERBS_ALL, FIELD(version),
-	  .help = "  --version                 the version\n" },
+	  .help = "this text; behind a verb, that of the verb" },
+	{ "version", 0, NONE, VERBS_ALL, FIELD(version), .help = "the version" },
 };
+
+/* "  -x, --name=ARGUMENT       what it does", and more lines of that below it. */
+static void rule_print(const struct rule *r)
+{
+	char letter[] = "-x, ";
+	int at;
+
+	letter[1] = r->letter;
+	at = printf("  %s--%s%s", r->letter ? letter : "", r->name, r->syntax ? r->syntax : "");
+	if (at >= HELP_COLUMN || !r->help) {
+		(void)putchar('\n');
+		at = 0;
+	}
+	for (const char *line = r->help; line; at = 0) {
+		int len = (int)strcspn(line, "\n");
+
+		(void)printf("%*s%.*s\n", HELP_COLUMN - at, "", len, line);
+		line = line[len] ? line + len + 1 : NULL;
+	}
+}
 
 void options_help(unsigned verbs)
 {
@@ -268,7 +281,7 @@ void options_help(unsigned verbs)
 			continue;
 		if (all && r->of)
 			(void)printf("\nOptions of %s:\n", r->of);
-		(void)fputs(r->help, stdout);
+		rule_print(r);
 	}
 }
 
@@ -381,23 +394,12 @@ int job_id_parse(const char *word, uint64_t *ret_id)
 	return EXIT_USAGE;
 }
 
-/* Every word must be a job before anything is done with one of them. */
-static int jobs_check(const struct options *o)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < o->n_paths; i++) {
-		uint64_t id;
-
-		r = job_id_parse(o->paths[i], &id);
-	}
-	return r;
-}
-
 /* Checks that the verb has what it works on. `what` is its name. */
 static int operands_check(const struct options *o, enum verb_flags verb, const char *what)
 {
 	const char *missing = NULL;
+	uint64_t id;
+	int r = 0;
 
 	if (o->help || o->version)
 		return 0;
@@ -418,21 +420,11 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		complain(what, "%s: see reclaimctl %s --help", missing, what);
 		return EXIT_USAGE;
 	}
-	if (verb & VERBS_JOBS && o->wait != WAIT_FREE)
-		return jobs_check(o);
-	return 0;
-}
-
-/* The same words, the verb first, are for the program on another machine. */
-static int go_to(const char *host, char **given, int argc)
-{
-	int n = remote_words(given, argc, host);
-
-	if (n < 0) {
-		complain("-H", "must stand by itself: -H HOST");
-		return EXIT_USAGE;
-	}
-	return remote_become(host, n, given);
+	/* Every word must be a job before anything is done with one of them. */
+	for (size_t i = 0; r == 0 && verb & VERBS_JOBS && o->wait != WAIT_FREE && i < o->n_paths;
+	     i++)
+		r = job_id_parse(o->paths[i], &id);
+	return r;
 }
 
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv)
@@ -460,7 +452,7 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 	if (r == 0)
 		r = operands_check(o, verb, what);
 	if (r == 0 && o->host)
-		r = go_to(o->host, given, argc);
+		r = remote_become(o->host, argc, given);
 	free(given);
 	return r;
 }

@@ -8,7 +8,7 @@
 
 #include "engine/filesystem/profile.h"
 #include "ctl/output/modes.h"
-#include "space.h"
+#include "policy/policy.h"
 
 enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
 
@@ -33,9 +33,9 @@ struct options {
 
 	/* of submit and wait */
 	uint64_t undo_usec;
-	uint64_t by_usec;       /* CLOCK_REALTIME, or 0 */
-	const char *priority;   /* NULL: not given */
-	struct space_goal free; /* WAIT_FREE */
+	uint64_t by_usec;         /* CLOCK_REALTIME, or 0 */
+	const char *priority;     /* NULL: not given */
+	struct policy_space free; /* WAIT_FREE */
 	enum wait_mode wait;
 
 	enum json_mode json;

@@ -15,12 +15,9 @@
 
 #define HOST_SIZE 512
 
-static bool is_host_option(const char *word)
-{
-	return strcmp(word, "-H") == 0 || strcmp(word, "--host") == 0;
-}
-
-int remote_words(char **argv, int argc, const char *host)
+/* Takes the option that gave the host (the very string that getopt has found) out of the words.
+ * Returns how many are left, or -EINVAL if it is mixed up with others, or given twice. */
+static int host_remove(char **argv, int argc, const char *host)
 {
 	int kept = 0;
 	bool found = false;
@@ -31,7 +28,7 @@ int remote_words(char **argv, int argc, const char *host)
 
 		if (strcmp(argv[i], "--") == 0 && !found)
 			return -EINVAL;
-		if (separate && !is_host_option(argv[i]))
+		if (separate && strcmp(argv[i], "-H") != 0 && strcmp(argv[i], "--host") != 0)
 			return -EINVAL;
 		if (within && strncmp(argv[i], "-H", 2) != 0 &&
 		    strncmp(argv[i], "--host=", strlen("--host=")) != 0)
@@ -47,19 +44,7 @@ int remote_words(char **argv, int argc, const char *host)
 	return kept;
 }
 
-/* As a word of the shell that runs on the other machine. */
-static void quote(FILE *f, const char *word)
-{
-	(void)fputs(" '", f);
-	for (; *word; word++)
-		if (*word == '\'')
-			(void)fputs("'\\''", f);
-		else
-			(void)fputc(*word, f);
-	(void)fputc('\'', f);
-}
-
-/* The command line for the shell there; malloc'ed. NULL if memory is out. */
+/* The command line for the shell there, each word quoted; malloc'ed. NULL if out of memory. */
 static char *command_make(int argc, char *const *argv)
 {
 	char *text = NULL;
@@ -69,8 +54,15 @@ static char *command_make(int argc, char *const *argv)
 	if (!f)
 		return NULL;
 	(void)fputs("reclaimctl", f);
-	for (int i = 0; i < argc; i++)
-		quote(f, argv[i]);
+	for (int i = 0; i < argc; i++) {
+		(void)fputs(" '", f);
+		for (const char *c = argv[i]; *c; c++)
+			if (*c == '\'')
+				(void)fputs("'\\''", f);
+			else
+				(void)fputc(*c, f);
+		(void)fputc('\'', f);
+	}
 	if (fclose(f) == 0)
 		return text;
 	free(text);
@@ -108,15 +100,21 @@ static char *brackets_strip(char *host)
 	return host;
 }
 
-int remote_become(const char *host, int argc, char *const *argv)
+int remote_become(const char *host, int argc, char **argv)
 {
-	_cleanup_free_ char *command = command_make(argc, argv);
+	_cleanup_free_ char *command = NULL;
 	/* With a terminal at both ends there is one over there, too, for bars, pagers and top. */
 	bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	const char *words[8] = { "ssh", terminal ? "-t" : "-T" }, *port;
 	char to[HOST_SIZE];
 	size_t n = 2;
 
+	argc = host_remove(argv, argc, host);
+	if (argc < 0) {
+		complain("-H", "must stand by itself: -H HOST");
+		return EXIT_USAGE;
+	}
+	command = command_make(argc, argv);
 	if (!command) {
 		complain("reclaimctl", "out of memory");
 		return EXIT_FAILED;

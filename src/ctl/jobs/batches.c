@@ -35,49 +35,36 @@ static size_t order_make(struct root_group **order, const struct roots *r)
 	return n;
 }
 
-static size_t same_mount(struct root_group *const *groups, size_t n)
+/* Appends the batches of the mount that n groups begin with. Returns how many groups are on it. */
+static size_t mount_divide(struct batches *b, struct root_group **groups, size_t n,
+			   unsigned fds_most)
 {
-	size_t i = 0;
+	size_t same = 0, names = 0, dirs;
+	bool lists = false;
 
-	while (i < n && groups[i]->id.mnt_id == groups[0]->id.mnt_id)
-		i++;
-	return i;
-}
-
-/* Names of a list may be missing, which only files of names allow. */
-static bool needs_lists(struct root_group *const *groups, size_t n)
-{
-	size_t names = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		names += groups[i]->names.n;
-		if (!groups[i]->explicit_names)
-			return true;
+	for (; same < n && groups[same]->id.mnt_id == groups[0]->id.mnt_id; same++) {
+		names += groups[same]->names.n;
+		/* Names of a list may be missing, which only files of names allow. */
+		lists = lists || !groups[same]->explicit_names;
 	}
-	return names > BATCH_NAMES_MOST;
-}
-
-/* Appends the batches of one mount. */
-static void mount_divide(struct batches *b, struct root_group **groups, size_t n, unsigned fds_most)
-{
-	bool lists = needs_lists(groups, n);
-	size_t dirs = MIN(BATCH_DIRS_MOST, lists ? fds_most / 2 : fds_most);
-
-	for (size_t at = 0; at < n; at += dirs) {
+	lists = lists || names > BATCH_NAMES_MOST;
+	dirs = MIN(BATCH_DIRS_MOST, lists ? fds_most / 2 : fds_most);
+	for (size_t at = 0; at < same; at += dirs) {
 		struct call_batch *v = &b->v[b->n++];
 
 		*v = (struct call_batch){ .groups = groups + at,
-					  .n = MIN(dirs, n - at),
+					  .n = MIN(dirs, same - at),
 					  .lists = lists };
 		for (size_t i = 0; i < v->n; i++)
 			v->names += v->groups[i]->names.n;
 	}
+	return same;
 }
 
 int batches_make(struct batches *ret, const struct roots *r, unsigned fds_most)
 {
-	struct batches b = { .order = calloc(MAX(r->n, (size_t)1), sizeof(struct root_group *)),
-			     .v = calloc(MAX(r->n, (size_t)1), sizeof(struct call_batch)) };
+	struct batches b = { .order = calloc(r->n + 1, sizeof(struct root_group *)),
+			     .v = calloc(r->n + 1, sizeof(struct call_batch)) };
 	size_t n;
 
 	if (!b.order || !b.v) {
@@ -85,12 +72,8 @@ int batches_make(struct batches *ret, const struct roots *r, unsigned fds_most)
 		return -ENOMEM;
 	}
 	n = order_make(b.order, r);
-	for (size_t at = 0; at < n;) {
-		size_t same = same_mount(b.order + at, n - at);
-
-		mount_divide(&b, b.order + at, same, fds_most);
-		at += same;
-	}
+	for (size_t at = 0; at < n;)
+		at += mount_divide(&b, b.order + at, n - at, fds_most);
 	*ret = b;
 	return 0;
 }

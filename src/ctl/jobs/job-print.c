@@ -76,15 +76,12 @@ char *user_format(char *buf, size_t len, uid_t uid)
 	return buf;
 }
 
-char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total)
+char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total, const char *of)
 {
-	char n[28], of[28];
+	char n[28], all[28];
 
-	if (total > done)
-		(void)snprintf(buf, len, "%s of %s", count_format(n, sizeof(n), done),
-			       count_format(of, sizeof(of), total));
-	else
-		(void)count_format(buf, len, done);
+	(void)snprintf(buf, len, "%s%s%s", count_format(n, sizeof(n), done), total > done ? of : "",
+		       total > done ? count_format(all, sizeof(all), total) : "");
 	return buf;
 }
 
@@ -93,28 +90,13 @@ char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total)
 	char n[16], of[16], *unit, *unit_of;
 
 	(void)size_format(n, sizeof(n), done);
-	if (total <= done) {
-		(void)snprintf(buf, len, "%s", n);
-		return buf;
-	}
 	(void)size_format(of, sizeof(of), total);
 	unit = strchr(n, ' ');
 	unit_of = strchr(of, ' ');
 	/* The unit is said once where both have the same. */
-	if (unit && unit_of && strcmp(unit, unit_of) == 0)
+	if (total > done && unit && unit_of && strcmp(unit, unit_of) == 0)
 		*unit = '\0';
-	(void)snprintf(buf, len, "%s of %s", n, of);
-	return buf;
-}
-
-char *entries_brief(char *buf, size_t len, uint64_t done, uint64_t total)
-{
-	size_t used = strlen(count_format(buf, len, done));
-
-	if (total > done && used + 2 < len) {
-		buf[used++] = '/';
-		(void)count_format(buf + used, len - used, total);
-	}
+	(void)snprintf(buf, len, "%s%s%s", n, total > done ? " of " : "", total > done ? of : "");
 	return buf;
 }
 
@@ -134,27 +116,25 @@ static char *size_brief(char *buf, size_t len, uint64_t bytes)
 
 char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total)
 {
-	size_t used = strlen(size_brief(buf, len, done));
+	char n[16], of[16];
 
-	if (total > done && used + 2 < len) {
-		buf[used++] = '/';
-		(void)size_brief(buf + used, len - used, total);
-	}
+	(void)snprintf(buf, len, "%s%s%s", size_brief(n, sizeof(n), done), total > done ? "/" : "",
+		       total > done ? size_brief(of, sizeof(of), total) : "");
 	return buf;
 }
 
-enum job_column { JOB, STATE, USER, PRIORITY, ORIGIN, ENTRIES, FREED, WHEN, PATH, COLUMNS };
+enum { PRIORITY = 3, ORIGIN = 4 };
 
-static const struct table_column columns[COLUMNS] = {
-	[JOB] = { "JOB", COLUMN_RIGHT },
-	[STATE] = { "STATE", COLUMN_STATE },
-	[USER] = { "USER", COLUMN_SPARE },
+static const struct table_column columns[] = {
+	{ "JOB", COLUMN_RIGHT },
+	{ "STATE", COLUMN_STATE },
+	{ "USER", COLUMN_SPARE },
 	[PRIORITY] = { "PRIORITY", COLUMN_SPARE },
 	[ORIGIN] = { "ORIGIN", COLUMN_SPARE },
-	[ENTRIES] = { "ENTRIES", COLUMN_RIGHT | COLUMN_SPARE },
-	[FREED] = { "FREED", COLUMN_RIGHT | COLUMN_SPARE },
-	[WHEN] = { "WHEN", COLUMN_SPARE },
-	[PATH] = { "PATH", COLUMN_PATH },
+	{ "ENTRIES", COLUMN_RIGHT | COLUMN_SPARE },
+	{ "FREED", COLUMN_RIGHT | COLUMN_SPARE },
+	{ "WHEN", COLUMN_SPARE },
+	{ "PATH", COLUMN_PATH },
 };
 
 /* What is most worth knowing: when it goes, since when it goes, how long it waits, when it ended.
@@ -174,16 +154,16 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 {
 	_cleanup_free_ char *origin = escape_name(j->origin), *path = escape_name(j->path);
 	char id[24], entries[60], freed[40], when[DISTANCE_SIZE];
-	const char *const cells[COLUMNS] = {
-		[JOB] = id,
-		[STATE] = j->state,
-		[USER] = user,
-		[PRIORITY] = j->priority,
-		[ORIGIN] = origin,
-		[ENTRIES] = entries_brief(entries, sizeof(entries), j->entries_done, j->entries),
-		[FREED] = bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
-		[WHEN] = distance_format(when, when_usec(j), now),
-		[PATH] = path,
+	const char *const cells[ELEMENTSOF(columns)] = {
+		id,
+		j->state,
+		user,
+		j->priority,
+		origin,
+		entries_format(entries, sizeof(entries), j->entries_done, j->entries, "/"),
+		bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
+		distance_format(when, when_usec(j), now),
+		path,
 	};
 
 	(void)snprintf(id, sizeof(id), "%" PRIu64, j->id);
@@ -192,7 +172,7 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 
 int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen)
 {
-	_cleanup_table_ struct table *t = table_new(columns, COLUMNS);
+	_cleanup_table_ struct table *t = table_new(columns, ELEMENTSOF(columns));
 	bool priorities = false, origins = false;
 	uint64_t now = realtime_usec();
 	char user[40] = "";

@@ -28,13 +28,12 @@ void job_end_print(const struct job_line *j);
 /* A user's name, or the number where there is none. Returns buf. */
 char *user_format(char *buf, size_t len, uid_t uid);
 
-/* "12,345 of 20,000", or only what is done where the rest is not known. Returns buf; 60 bytes are
- * enough. */
-char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total);
+/* "12,345 of 20,000" for " of ", or only what is done where the rest is not known. Returns buf; 60
+ * bytes are enough. */
+char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total, const char *of);
 
 /* "1.2 of 2.0 GiB", likewise. 40 bytes are enough. */
 char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total);
 
-/* The same for a column of a table: "12,345/20,000" and "1.2G/2.0G". */
-char *entries_brief(char *buf, size_t len, uint64_t done, uint64_t total);
+/* The same for a column of a table: "1.2G/2.0G". */
 char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total);

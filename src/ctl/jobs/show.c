@@ -50,7 +50,7 @@ static void progress_lines(const json_t *j, bool running)
 	if (started == 0 && done == 0)
 		return;
 	(void)printf("%10s: %s %s, %s freed\n", "Deleted",
-		     entries_format(words, sizeof(words), done, entries),
+		     entries_format(words, sizeof(words), done, entries, " of "),
 		     entries_word(MAX(done, entries)),
 		     bytes_format(sizes, sizeof(sizes), freed, bytes));
 	end = finished ? end : realtime_usec();

@@ -91,17 +91,6 @@ static int directory_append(sd_bus_message *m, const struct root_group *g)
 	return r;
 }
 
-static int entry_append(sd_bus_message *m, uint32_t parent, const char *name)
-{
-	int r = sd_bus_message_open_container(m, 'r', "uay");
-
-	if (r >= 0)
-		r = sd_bus_message_append(m, "u", parent);
-	if (r >= 0)
-		r = sd_bus_message_append_array(m, 'y', name, strlen(name));
-	return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
 /* ah a(uay): directories, and names in them. */
 static int files_append(sd_bus_message *m, const struct call_batch *b)
 {
@@ -116,8 +105,17 @@ static int files_append(sd_bus_message *m, const struct call_batch *b)
 	for (size_t i = 0; r >= 0 && i < b->n; i++) {
 		const struct dirlist *l = &b->groups[i]->names;
 
-		for (size_t k = 0; r >= 0 && k < l->n; k++)
-			r = entry_append(m, (uint32_t)i, dirlist_name(l, &l->v[k]));
+		for (size_t k = 0; r >= 0 && k < l->n; k++) {
+			const char *name = dirlist_name(l, &l->v[k]);
+
+			r = sd_bus_message_open_container(m, 'r', "uay");
+			if (r >= 0)
+				r = sd_bus_message_append(m, "u", (uint32_t)i);
+			if (r >= 0)
+				r = sd_bus_message_append_array(m, 'y', name, strlen(name));
+			if (r >= 0)
+				r = sd_bus_message_close_container(m);
+		}
 	}
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
@@ -153,19 +151,6 @@ static int lists_append(sd_bus_message *m, const struct call_batch *b)
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int answer_read(sd_bus_message *reply, const struct call_batch *b, struct answer *ret)
-{
-	struct answer a = { .accepted = b->names };
-	int r = sd_bus_message_read(reply, "to", &a.id, NULL);
-
-	if (r >= 0 && b->lists)
-		r = sd_bus_message_read(reply, "tt", &a.accepted, &a.missing);
-	if (r < 0)
-		return client_broken(r);
-	*ret = a;
-	return 0;
-}
-
 /* Makes one call. Returns 0 or an exit status. */
 static int batch_send(struct submission *s, const struct call_batch *b, bool dry,
 		      struct answer *ret)
@@ -187,43 +172,40 @@ static int batch_send(struct submission *s, const struct call_batch *b, bool dry
 	/* A million names are checked, recorded and renamed before the answer: no time is too
 	 * long, and giving up would leave open what has become of them. */
 	r = client_send(s->client, m, UINT64_MAX, &reply);
-	return r ? r : answer_read(reply, b, ret);
+	if (r)
+		return r;
+	*ret = (struct answer){ .accepted = b->names };
+	r = sd_bus_message_read(reply, "to", &ret->id, NULL);
+	if (r >= 0 && b->lists)
+		r = sd_bus_message_read(reply, "tt", &ret->accepted, &ret->missing);
+	return r < 0 ? client_broken(r) : 0;
 }
 
-/* "/backups/old.tar.gz", or how many names where: malloc'ed, escaped. */
-static char *batch_words(const struct call_batch *b, uint64_t names)
+/* "/backups/old.tar.gz", or how many names where. */
+static void names_print(FILE *out, const struct call_batch *b, uint64_t names)
 {
 	const struct root_group *g = b->groups[0];
-	_cleanup_free_ char *path = NULL;
-	char n[28], *words = NULL;
+	_cleanup_free_ char *dir = escape_name(b->names == 1 ? g->dir : dir_shown(g));
+	char n[28], dirs[28];
 
-	if (b->names == 1 && asprintf(&path, "%s%s%s", g->dir,
-				      g->dir[0] && g->dir[strlen(g->dir) - 1] != '/' ? "/" : "",
-				      dirlist_name(&g->names, &g->names.v[0])) < 0)
-		return NULL;
-	if (path)
-		return escape_name(path);
-	if (b->n > 1) {
-		char dirs[28];
+	if (b->names == 1) {
+		_cleanup_free_ char *name = escape_name(dirlist_name(&g->names, &g->names.v[0]));
+		bool slash = g->dir[0] && g->dir[strlen(g->dir) - 1] != '/';
 
-		return asprintf(&words, "%s names in %s directories",
-				count_format(n, sizeof(n), names),
-				count_format(dirs, sizeof(dirs), b->n)) < 0
-			       ? NULL
-			       : words;
+		(void)fprintf(out, "%s%s%s", dir ? dir : "?", slash ? "/" : "", name ? name : "?");
+	} else if (b->n > 1) {
+		(void)fprintf(out, "%s names in %s directories", count_format(n, sizeof(n), names),
+			      count_format(dirs, sizeof(dirs), b->n));
+	} else {
+		(void)fprintf(out, "%s names in %s", count_format(n, sizeof(n), names),
+			      dir ? dir : "?");
 	}
-	path = escape_name(dir_shown(g));
-	return asprintf(&words, "%s names in %s", count_format(n, sizeof(n), names),
-			path ? path : "?") < 0
-		       ? NULL
-		       : words;
 }
 
 /* "Job 12: /backups/old.tar.gz, to be had back until 12:30:00 (in 1h 0min)". */
 static void answer_print(const struct submission *s, const struct call_batch *b,
 			 const struct answer *a)
 {
-	_cleanup_free_ char *words = batch_words(b, a->accepted);
 	uint64_t now = realtime_usec();
 	char missing[28], moment[TIMESTAMP_SIZE];
 	struct sentence line;
@@ -233,11 +215,13 @@ static void answer_print(const struct submission *s, const struct call_batch *b,
 		return;
 	out = sentence_begin(&line, stdout);
 	if (s->o->dry_run)
-		(void)fprintf(out, "Would submit %s", words ? words : "?");
+		(void)fputs("Would submit ", out);
 	else if (a->id == 0)
-		(void)fprintf(out, "Nothing to do");
+		(void)fputs("Nothing to do", out);
 	else
-		(void)fprintf(out, "Job %" PRIu64 ": %s", a->id, words ? words : "?");
+		(void)fprintf(out, "Job %" PRIu64 ": ", a->id);
+	if (s->o->dry_run || a->id > 0)
+		names_print(out, b, a->accepted);
 	if (a->missing > 0)
 		(void)fprintf(out, "; %s do not exist",
 			      count_format(missing, sizeof(missing), a->missing));
@@ -271,7 +255,7 @@ static int all_send(struct submission *s)
 		int r;
 
 		if (!s->o->dry_run)
-			interrupt_says_unanswered(s->ids, s->n_ids);
+			interrupt_says_jobs(s->ids, s->n_ids, /* answered= */ false);
 		r = batch_send(s, b, s->o->dry_run, &a);
 
 		if (r && s->n_ids > 0) {
@@ -283,7 +267,7 @@ static int all_send(struct submission *s)
 		if (a.id > 0)
 			s->ids[s->n_ids++] = a.id;
 		if (s->n_ids > 0)
-			interrupt_says_jobs(s->ids, s->n_ids);
+			interrupt_says_jobs(s->ids, s->n_ids, /* answered= */ true);
 		s->accepted += a.accepted;
 		s->missing += a.missing;
 		answer_print(s, b, &a);
@@ -303,55 +287,36 @@ static void print_json(const struct submission *s)
 		   s->o->json);
 }
 
-/* One bad path refuses all. */
-static int take_in(struct submission *s)
-{
-	int r = arguments_take(&s->in, s->o, "nothing was submitted");
-	size_t bad = s->in.refused + s->in.absent;
-
-	if (bad > 0 && (s->o->n_paths > 1 || s->o->files_from))
-		complain("submit", "nothing was submitted, because of what was refused above");
-	return r == 0 && bad > 0 ? EXIT_FAILED : r;
-}
-
-static int divide(struct submission *s)
-{
-	int r = batches_make(&s->batches, &s->in.roots, client_fds_most(s->client));
-
-	s->ids = calloc(MAX(s->batches.n, (size_t)1), sizeof(s->ids[0]));
-	return r < 0 || !s->ids ? client_broken(-ENOMEM) : 0;
-}
-
-static int wait_after(struct submission *s)
-{
-	if (s->o->dry_run || s->n_ids == 0)
-		return EXIT_DONE;
-	if (s->o->wait == WAIT_DONE)
-		return wait_jobs(s->client, s->o, s->ids, s->n_ids);
-	if (s->o->wait == WAIT_FREE)
-		return wait_free_all(s->client, s->o, &s->batches);
-	return EXIT_DONE;
-}
-
 static int submit(struct submission *s)
 {
+	const struct options *o = s->o;
+	size_t bad;
 	int r;
 
 	interrupt_says("nothing was submitted");
-	r = take_in(s);
-
+	/* One bad path refuses all. */
+	r = arguments_take(&s->in, o, "nothing was submitted");
+	bad = s->in.refused + s->in.absent;
+	if (bad > 0 && (o->n_paths > 1 || o->files_from))
+		complain("submit", "nothing was submitted, because of what was refused above");
+	if (r || bad > 0)
+		return r ? r : EXIT_FAILED;
+	r = client_open(&s->client, o, batches_fds(&s->in.roots) > BUS_FDS_MOST);
 	if (r)
 		return r;
-	r = client_open(&s->client, s->o, batches_fds(&s->in.roots) > BUS_FDS_MOST);
-	if (r == 0)
-		r = divide(s);
-	if (r == 0)
-		r = all_check(s);
+	r = batches_make(&s->batches, &s->in.roots, client_fds_most(s->client));
+	s->ids = calloc(s->batches.n + 1, sizeof(s->ids[0]));
+	if (r < 0 || !s->ids)
+		return client_broken(-ENOMEM);
+	r = all_check(s);
 	if (r == 0)
 		r = all_send(s);
-	if (s->o->json != JSON_OFF && (r == 0 || r == EXIT_PARTLY))
+	if (o->json != JSON_OFF && (r == 0 || r == EXIT_PARTLY))
 		print_json(s);
-	return r ? r : wait_after(s);
+	if (r || o->dry_run || s->n_ids == 0 || o->wait == WAIT_NOT)
+		return r;
+	return o->wait == WAIT_DONE ? wait_jobs(s->client, o, s->ids, s->n_ids)
+				    : wait_free_all(s->client, o, &s->batches);
 }
 
 int verb_submit(const struct options *o, struct client *c)

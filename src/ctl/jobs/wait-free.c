@@ -112,8 +112,8 @@ static int free_step(struct waiter *w)
 		complain(g->path, "its free space cannot be found out: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
-	g->wanted = space_bytes(&w->o->free, &fs);
-	g->free = space_free(&fs);
+	g->wanted = policy_space_bytes(&w->o->free, (uint64_t)fs.f_blocks * fs.f_frsize);
+	g->free = (uint64_t)fs.f_bavail * fs.f_frsize;
 	if (g->free >= g->wanted)
 		return EXIT_DONE;
 	line_draw(w, g);

@@ -203,7 +203,7 @@ int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, si
 		w.progress = progress_new(SWITCH_AUTO, o->quiet);
 	if (w.progress)
 		w.every_usec = ASK_EVERY_BAR;
-	interrupt_says_jobs(ids, n);
+	interrupt_says_jobs(ids, n, /* answered= */ true);
 	r = wait_until(&w);
 	progress_free(w.progress);
 	if (r == 0 && o->json != JSON_OFF)

@@ -60,40 +60,25 @@ void interrupt_says(const char *format, ...)
 	current = t;
 }
 
-/* " 3 4 5" */
-static void numbers_format(const uint64_t *ids, size_t n, char *buf, size_t size)
-{
-	size_t len = 0;
-
-	buf[0] = '\0';
-	for (size_t i = 0; i < n && i < NAMED_MOST && len < size; i++)
-		len += (size_t)snprintf(buf + len, size - len, " %" PRIu64, ids[i]);
-	if (n > NAMED_MOST && len < size)
-		(void)snprintf(buf + len, size - len, " ...");
-}
-
-void interrupt_says_jobs(const uint64_t *ids, size_t n)
-{
-	char numbers[NAMED_MOST * 21 + 8];
-
-	numbers_format(ids, n, numbers, sizeof(numbers));
-	interrupt_says("%s%s go%s on; reclaimctl cancel%s stops %s", n == 1 ? "job" : "jobs",
-		       numbers, n == 1 ? "es" : "", numbers, n == 1 ? "it" : "them");
-}
-
-void interrupt_says_unanswered(const uint64_t *ids, size_t n)
+void interrupt_says_jobs(const uint64_t *ids, size_t n, bool answered)
 {
 	static const char withdrawn[] =
 		"reclaimd had not answered yet, and withdraws what it was given: what it has moved "
 		"it puts back. Only if the answer was on its way at this very moment does the job "
 		"go on: see reclaimctl list";
-	char numbers[NAMED_MOST * 21 + 8];
+	char numbers[NAMED_MOST * 21 + 8] = "";
+	size_t len = 0;
 
-	numbers_format(ids, n, numbers, sizeof(numbers));
-	if (n == 0)
+	if (n == 0) {
 		interrupt_says("%s", withdrawn);
-	else
-		interrupt_says("%s%s go%s on (reclaimctl cancel%s stops %s); of the rest, %s",
-			       n == 1 ? "job" : "jobs", numbers, n == 1 ? "es" : "", numbers,
-			       n == 1 ? "it" : "them", withdrawn);
+		return;
+	}
+	for (size_t i = 0; i < n && i < NAMED_MOST; i++)
+		len += (size_t)snprintf(numbers + len, sizeof(numbers) - len, " %" PRIu64, ids[i]);
+	if (n > NAMED_MOST)
+		(void)snprintf(numbers + len, sizeof(numbers) - len, " ...");
+	interrupt_says("%s%s go%s on%sreclaimctl cancel%s stops %s%s%s", n == 1 ? "job" : "jobs",
+		       numbers, n == 1 ? "es" : "", answered ? "; " : " (", numbers,
+		       n == 1 ? "it" : "them", answered ? "" : "); of the rest, ",
+		       answered ? "" : withdrawn);
 }

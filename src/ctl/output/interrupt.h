@@ -4,6 +4,7 @@
  * the connection, which is what tells the daemon (daemon/submit.h). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,9 +14,7 @@
  * the handlers. */
 void interrupt_says(const char *format, ...) _printf_(1, 2);
 
-/* That these jobs go on: "job 3 goes on; reclaimctl cancel 3 stops it". Of very many, not all. */
-void interrupt_says_jobs(const uint64_t *ids, size_t n);
-
-/* "reclaimd puts back what it has moved", for while an answer is waited for; jobs that were
- * answered before are named. */
-void interrupt_says_unanswered(const uint64_t *ids, size_t n);
+/* That these jobs go on: "job 3 goes on; reclaimctl cancel 3 stops it". Of very many, not all.
+ * While an answer is waited for, of which none may have come before (n is 0), that reclaimd puts
+ * back what it has moved. */
+void interrupt_says_jobs(const uint64_t *ids, size_t n, bool answered);

@@ -29,7 +29,6 @@ struct progress {
 
 struct progress *progress_new(enum switch_mode mode, bool quiet)
 {
-	bool terminal = screen_redraws();
 	struct progress *p;
 
 	if (quiet || mode == SWITCH_OFF)
@@ -38,7 +37,7 @@ struct progress *progress_new(enum switch_mode mode, bool quiet)
 	if (!p)
 		return NULL;
 	pthread_mutex_init(&p->lock, NULL);
-	p->bar = terminal;
+	p->bar = screen_redraws();
 	p->began_usec = p->last_usec = p->last_line_usec = now_usec();
 	return p;
 }
@@ -84,13 +83,6 @@ static double units(uint64_t entries, uint64_t bytes)
 	return (double)entries + (double)bytes / BYTES_PER_UNIT;
 }
 
-static unsigned columns(void)
-{
-	unsigned n = screen_columns(STDERR_FILENO);
-
-	return n > 0 ? n : 80;
-}
-
 static void rate_update(struct progress *p, double done, uint64_t now)
 {
 	double seconds = (double)(now - p->last_usec) / USEC_PER_SEC;
@@ -105,66 +97,39 @@ static void rate_update(struct progress *p, double done, uint64_t now)
 	p->last_usec = now;
 }
 
-static void time_left(const struct progress *p, double done, double total, char *buf, size_t len)
+/* "123,456 of 200,000 entries, 1.2 GiB of 3.0 GiB, 56,000/s, 3s left". */
+static void describe(FILE *out, const struct progress *p, uint64_t entries, uint64_t bytes,
+		     double left, uint64_t elapsed_usec)
 {
-	char span[32];
-
-	if (!p->total_complete || p->rate <= 0 || total <= done) {
-		buf[0] = '\0';
-		return;
-	}
-	timespan_format(span, sizeof(span), (uint64_t)((total - done) / p->rate * USEC_PER_SEC));
-	(void)snprintf(buf, len, ", %s left", span);
-}
-
-/* "1.2 GiB", "1.2 GiB of 4.0 GiB"; "" where no bytes are known of. */
-static void bytes_describe(const struct progress *p, uint64_t bytes, char *buf, size_t len)
-{
-	char done[16], total[16];
 	bool of = p->total_complete && p->total_bytes > bytes;
+	double seconds = (double)MAX(elapsed_usec, 1ULL) / USEC_PER_SEC;
+	char n[32];
 
-	buf[0] = '\0';
-	if (bytes > 0 || of)
-		(void)snprintf(buf, len, ", %s%s%s", size_format(done, sizeof(done), bytes),
-			       of ? " of " : "",
-			       of ? size_format(total, sizeof(total), p->total_bytes) : "");
-}
-
-/* Entries a second; of few large ones, bytes. */
-static void speed_describe(uint64_t entries, uint64_t bytes, uint64_t elapsed_usec, char *buf,
-			   size_t len)
-{
-	double seconds = (double)elapsed_usec / USEC_PER_SEC;
-	char speed[28];
-
-	if (seconds <= 0)
-		(void)snprintf(speed, sizeof(speed), "0");
-	else if ((double)entries < seconds && bytes > 0)
-		(void)size_format(speed, sizeof(speed), (uint64_t)((double)bytes / seconds));
-	else
-		(void)count_format(speed, sizeof(speed), (uint64_t)((double)entries / seconds));
-	(void)snprintf(buf, len, "%s/s", speed);
-}
-
-/* The numbers: "123,456 of 200,000 entries, 1.2 GiB of 3.0 GiB, 56,000/s, 3s left". */
-static void describe(const struct progress *p, uint64_t entries, uint64_t bytes, double done,
-		     double total, uint64_t elapsed_usec, char *buf, size_t len)
-{
-	char n[28], of[28] = "", sum[28], sizes[48], speed[32], left[48];
-
+	(void)fputs(count_format(n, sizeof(n), entries), out);
 	if (p->total_entries >= entries && p->total_entries > 0)
-		(void)snprintf(of, sizeof(of), " of %s%s", p->total_complete ? "" : "over ",
-			       count_format(sum, 16, p->total_entries));
-	time_left(p, done, total, left, sizeof(left));
-	bytes_describe(p, bytes, sizes, sizeof(sizes));
-	speed_describe(entries, bytes, elapsed_usec, speed, sizeof(speed));
-	(void)snprintf(buf, len, "%s%s entries%s, %s%s", count_format(n, sizeof(n), entries), of,
-		       sizes, speed, left);
+		(void)fprintf(out, " of %s%s", p->total_complete ? "" : "over ",
+			      count_format(n, sizeof(n), p->total_entries));
+	(void)fputs(" entries", out);
+	if (bytes > 0 || of)
+		(void)fprintf(out, ", %s", size_format(n, sizeof(n), bytes));
+	if (of)
+		(void)fprintf(out, " of %s", size_format(n, sizeof(n), p->total_bytes));
+	/* Of few large entries, bytes. */
+	if ((double)entries < seconds && bytes > 0)
+		(void)size_format(n, sizeof(n), (uint64_t)((double)bytes / seconds));
+	else
+		(void)count_format(n, sizeof(n), (uint64_t)((double)entries / seconds));
+	(void)fprintf(out, ", %s/s", n);
+	if (p->total_complete && p->rate > 0 && left > 0)
+		(void)fprintf(
+			out, ", %s left",
+			timespan_format(n, sizeof(n), (uint64_t)(left / p->rate * USEC_PER_SEC)));
 }
 
 static void draw_bar(struct progress *p, const char *text, double part)
 {
-	unsigned width = columns(), text_len = (unsigned)strlen(text);
+	unsigned columns = screen_columns(STDERR_FILENO), width = columns > 0 ? columns : 80;
+	unsigned text_len = (unsigned)strlen(text);
 	unsigned bar = width > text_len + 12 ? MIN(width - text_len - 9, 40U) : 0;
 	unsigned full = (unsigned)(part * bar);
 	char line[64];
@@ -185,7 +150,8 @@ void progress_update(struct progress *p, const struct engine_progress *e)
 {
 	uint64_t now = now_usec(), entries, bytes;
 	double done, total;
-	char text[192];
+	char text[192] = "";
+	FILE *out;
 
 	if (!p)
 		return;
@@ -195,7 +161,11 @@ void progress_update(struct progress *p, const struct engine_progress *e)
 	done = units(entries, bytes);
 	total = units(p->total_entries, p->total_bytes);
 	rate_update(p, done, now);
-	describe(p, entries, bytes, done, total, now - p->began_usec, text, sizeof(text));
+	out = fmemopen(text, sizeof(text), "w");
+	if (out) {
+		describe(out, p, entries, bytes, total - done, now - p->began_usec);
+		(void)fclose(out);
+	}
 	if (p->bar) {
 		draw_bar(p, text, p->total_complete && total > 0 ? MIN(done / total, 1.0) : -1);
 	} else if (now - p->last_line_usec >= LINE_EVERY) {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "screen.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -25,16 +22,16 @@ static bool is_dumb(void)
 	return term && strcmp(term, "dumb") == 0;
 }
 
-static bool wants_colours(void)
-{
-	const char *no = getenv("NO_COLOR");
-
-	return isatty(STDOUT_FILENO) && !(no && no[0]) && !is_dumb();
-}
-
 bool screen_redraws(void)
 {
 	return isatty(STDERR_FILENO) && !is_dumb();
+}
+
+bool screen_allows_colours(void)
+{
+	const char *no = getenv("NO_COLOR");
+
+	return !no || !no[0];
 }
 
 unsigned screen_columns(int fd)
@@ -62,45 +59,20 @@ static const char *pager_command(void)
 	return "command -v less >/dev/null && exec less; exec cat";
 }
 
-static int pager_spawn(const char *command, int in, pid_t *ret)
-{
-	char *const words[] = { (char *)"sh", (char *)"-c", (char *)command, NULL };
-	posix_spawn_file_actions_t actions;
-	int r = posix_spawn_file_actions_init(&actions);
-
-	if (r != 0)
-		return -r;
-	r = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-	if (r == 0)
-		r = posix_spawn(ret, "/bin/sh", &actions, NULL, words, environ);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	return -r;
-}
-
 static void pager_start(struct screen *s, const char *command)
 {
-	_cleanup_close_ int in = -1, out = -1;
-	int ends[2];
-	pid_t pid = 0;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return;
-	in = ends[0];
-	out = ends[1];
 	/* Leaves at once if all fits on the screen; keeps colours and what was on the screen. */
 	(void)setenv("LESS", "FRSXMK", /* overwrite= */ 0);
 	/* No commands and no files from inside a pager that may run with more rights than its user.
 	 */
 	(void)setenv("LESSSECURE", "1", /* overwrite= */ 0);
-	if (pager_spawn(command, in, &pid) < 0)
-		return;
 	(void)fflush(stdout);
-	if (dup2(out, STDOUT_FILENO) < 0)
+	s->pager = popen(command, "we");
+	if (!s->pager || dup2(fileno(s->pager), STDOUT_FILENO) < 0)
 		return;
 	/* Leaving the pager early is no error of ours, and ^C is the pager's. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGINT, SIG_IGN);
-	s->pager = pid;
 }
 
 void screen_locale(void)
@@ -113,7 +85,9 @@ void screen_open(struct screen *s, bool may_page)
 	const char *command = may_page ? pager_command() : NULL;
 
 	screen_locale();
-	*s = (struct screen){ .colours = wants_colours(), .width = screen_columns(STDOUT_FILENO) };
+	*s = (struct screen){ .colours = isatty(STDOUT_FILENO) && !is_dumb() &&
+					 screen_allows_colours(),
+			      .width = screen_columns(STDOUT_FILENO) };
 	if (command)
 		pager_start(s, command);
 }
@@ -121,43 +95,34 @@ void screen_open(struct screen *s, bool may_page)
 void screen_close(struct screen *s)
 {
 	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	int status;
 
-	if (s->pager <= 0)
+	if (!s->pager)
 		return;
 	(void)fflush(stdout);
 	/* The end of the pipe goes, and what could not be written into it is no error. */
 	if (null < 0 || dup2(null, STDOUT_FILENO) < 0)
 		(void)close(STDOUT_FILENO);
-	while (waitpid(s->pager, &status, 0) < 0 && errno == EINTR)
-		;
-	s->pager = 0;
-}
-
-/* Of a character with what belongs to it. */
-static size_t utf8_length(const char *s)
-{
-	size_t n = 1;
-
-	while ((s[n] & 0xC0) == 0x80)
-		n++;
-	return n;
+	(void)pclose(s->pager);
+	s->pager = NULL;
 }
 
 /* Reads one character. Returns its length; what is none counts as one byte of one column. */
 static size_t character(const char *s, size_t *ret_columns)
 {
 	mbstate_t state = { 0 };
-	wchar_t c;
-	size_t n;
+	size_t n = 1;
 	int columns;
+	wchar_t c;
 
 	*ret_columns = 1;
 	if (*s >= ' ' && *s <= '~')
 		return 1;
-	/* Names are in UTF-8 in whatever locale: their characters stay whole. */
-	if (MB_CUR_MAX == 1)
-		return utf8_length(s);
+	if (MB_CUR_MAX == 1) {
+		/* Names are in UTF-8 in whatever locale: their characters stay whole. */
+		while ((s[n] & 0xC0) == 0x80)
+			n++;
+		return n;
+	}
 	n = mbrtowc(&c, s, strnlen(s, MB_LEN_MAX), &state);
 	if (n == 0 || n == (size_t)-1 || n == (size_t)-2)
 		return 1;

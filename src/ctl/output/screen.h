@@ -19,11 +19,14 @@
 struct screen {
 	unsigned width; /* columns, or 0: no limit */
 	bool colours;
-	int pager; /* its process, or 0 */
+	FILE *pager; /* or NULL */
 };
 
 /* Standard error is a terminal that can draw a line again, which one of type "dumb" cannot. */
 bool screen_redraws(void);
+
+/* What the environment says of colours. */
+bool screen_allows_colours(void);
 
 /* Which characters there are, as the environment says. */
 void screen_locale(void);

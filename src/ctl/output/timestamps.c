@@ -22,87 +22,56 @@ uint64_t realtime_usec(void)
 	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* True if the whole of s is what the format of strptime(3) says. */
-static bool reads(const char *s, const char *format, struct tm *ret)
+/* Reads a local time of today or, with `date`, of any day. Returns 0, -EINVAL if it is none, or
+ * -ERANGE. mktime(3) finds out whether it is summer time. */
+static int local_parse(const char *s, bool date, uint64_t now_usec, uint64_t *ret_usec)
 {
-	struct tm tm = *ret;
-	const char *end = strptime(s, format, &tm);
+	static const char *const formats[][2] = { { "%H:%M", "%H:%M:%S" },
+						  { "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S" } };
+	time_t now = (time_t)(now_usec / USEC_PER_SEC), t;
 
-	if (!end || *end != '\0')
-		return false;
-	*ret = tm;
-	return true;
-}
+	for (size_t i = 0; i < ELEMENTSOF(formats[0]); i++) {
+		const char *end;
+		struct tm tm;
 
-/* Converts local time; mktime(3) finds out whether it is summer time. */
-static int local_to_usec(struct tm tm, uint64_t *ret_usec)
-{
-	time_t t;
-
-	tm.tm_isdst = -1;
-	t = mktime(&tm);
-	if (t < 0)
-		return -ERANGE;
-	*ret_usec = (uint64_t)t * USEC_PER_SEC;
-	return 0;
-}
-
-static int clock_parse(struct tm tm, const char *s, uint64_t now_usec, uint64_t *ret_usec)
-{
-	uint64_t usec;
-	int r;
-
-	tm.tm_sec = 0;
-	if (!reads(s, "%H:%M", &tm) && !reads(s, "%H:%M:%S", &tm))
-		return -EINVAL;
-	r = local_to_usec(tm, &usec);
-	if (r >= 0 && usec <= now_usec) {
-		tm.tm_mday++;
-		r = local_to_usec(tm, &usec);
+		if (!localtime_r(&now, &tm))
+			return -ERANGE;
+		tm.tm_sec = 0;
+		tm.tm_isdst = -1;
+		end = strptime(s, formats[date][i], &tm);
+		if (!end || *end != '\0')
+			continue;
+		t = mktime(&tm);
+		/* A time of day that has passed is that of tomorrow. */
+		if (t >= 0 && !date && (uint64_t)t * USEC_PER_SEC <= now_usec) {
+			tm.tm_mday++;
+			tm.tm_isdst = -1;
+			t = mktime(&tm);
+		}
+		if (t < 0)
+			return -ERANGE;
+		*ret_usec = (uint64_t)t * USEC_PER_SEC;
+		return 0;
 	}
-	if (r >= 0)
-		*ret_usec = usec;
-	return r;
-}
-
-static int date_parse(struct tm tm, const char *s, uint64_t now_usec, uint64_t *ret_usec)
-{
-	uint64_t usec;
-	int r;
-
-	tm.tm_sec = 0;
-	if (!reads(s, "%Y-%m-%d %H:%M", &tm) && !reads(s, "%Y-%m-%d %H:%M:%S", &tm))
-		return -EINVAL;
-	r = local_to_usec(tm, &usec);
-	if (r < 0)
-		return r;
-	if (usec <= now_usec || usec - now_usec > SPAN_MOST)
-		return -ERANGE;
-	*ret_usec = usec;
-	return 0;
+	return -EINVAL;
 }
 
 int timestamp_parse(const char *s, uint64_t now_usec, uint64_t *ret_usec)
 {
-	time_t now = (time_t)(now_usec / USEC_PER_SEC);
-	uint64_t span;
-	struct tm tm;
-	int r;
+	uint64_t usec = 0;
+	int r = local_parse(s, /* date= */ false, now_usec, &usec);
 
-	if (!localtime_r(&now, &tm))
-		return -ERANGE;
-	r = clock_parse(tm, s, now_usec, ret_usec);
-	if (r != -EINVAL)
-		return r;
-	r = date_parse(tm, s, now_usec, ret_usec);
-	if (r != -EINVAL || strchr(s, ':'))
-		return r;
-	r = timespan_parse(s, &span);
+	if (r == -EINVAL)
+		r = local_parse(s, /* date= */ true, now_usec, &usec);
+	if (r == -EINVAL && !strchr(s, ':')) {
+		r = timespan_parse(s, &usec);
+		usec = now_usec + MIN(usec, SPAN_MOST + 1);
+	}
 	if (r < 0)
 		return r;
-	if (span > SPAN_MOST)
+	if (usec < now_usec || usec - now_usec > SPAN_MOST)
 		return -ERANGE;
-	*ret_usec = now_usec + span;
+	*ret_usec = usec;
 	return 0;
 }
 
@@ -131,32 +100,24 @@ char *distance_format(char *buf, uint64_t usec, uint64_t now_usec)
 	return buf;
 }
 
-static char *span_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
+char *timestamp_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
 {
 	uint64_t away = distance(usec, now_usec);
-	char span[32];
+	time_t t = (time_t)(usec / USEC_PER_SEC);
+	char when[32], span[32];
+	struct tm tm;
 
-	if (away < USEC_PER_SEC) {
-		(void)snprintf(buf, len, "now");
-		return buf;
-	}
+	if (!localtime_r(&t, &tm) || strftime(when, sizeof(when), "%F %T", &tm) == 0)
+		when[0] = '\0';
 	/* Tenths of a second are of no use here. */
 	if (away < 10 * USEC_PER_SEC)
 		(void)snprintf(span, sizeof(span), "%us", (unsigned)(away / USEC_PER_SEC));
 	else
 		(void)timespan_format(span, sizeof(span), away);
-	(void)snprintf(buf, len, usec > now_usec ? "in %s" : "%s ago", span);
-	return buf;
-}
-
-char *timestamp_format(char *buf, size_t len, uint64_t usec, uint64_t now_usec)
-{
-	time_t t = (time_t)(usec / USEC_PER_SEC);
-	char when[32], away[48];
-	struct tm tm;
-
-	if (!localtime_r(&t, &tm) || strftime(when, sizeof(when), "%F %T", &tm) == 0)
-		when[0] = '\0';
-	(void)snprintf(buf, len, "%s (%s)", when, span_format(away, sizeof(away), usec, now_usec));
+	if (away < USEC_PER_SEC)
+		(void)snprintf(buf, len, "%s (now)", when);
+	else
+		(void)snprintf(buf, len, usec > now_usec ? "%s (in %s)" : "%s (%s ago)", when,
+			       span);
 	return buf;
 }

@@ -105,7 +105,7 @@ static int submit(struct running *u)
 		return client_broken(r);
 	}
 	/* As with submit, no time is too long. */
-	interrupt_says_unanswered(NULL, 0);
+	interrupt_says_jobs(NULL, 0, /* answered= */ false);
 	r = client_send(u->client, m, UINT64_MAX, &reply);
 	if (r)
 		return r;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <langinfo.h>
 #include <locale.h>
 #include <math.h>
 #include <ncurses.h>
@@ -33,59 +32,26 @@
 
 enum colour { COLOUR_PLAIN, COLOUR_GOOD, COLOUR_WARN, COLOUR_BAD };
 
-struct top_screen {
-	SCREEN *terminal;
-	bool utf8;
-};
-
-int top_screen_open(struct top_screen **ret)
+int top_screen_open(SCREEN **ret)
 {
-	const char *no_colours = getenv("NO_COLOR");
-	struct top_screen *s;
-
 	(void)setlocale(LC_CTYPE, "");
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+	*ret = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? newterm(NULL, stdout, stdin) : NULL;
+	if (!*ret)
 		return -ENOTTY;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return -ENOMEM;
-	s->terminal = newterm(NULL, stdout, stdin);
-	if (!s->terminal) {
-		free(s);
-		return -ENOTTY;
-	}
-	s->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	(void)cbreak();
 	(void)noecho();
 	(void)keypad(stdscr, TRUE);
 	(void)nodelay(stdscr, TRUE);
 	(void)set_escdelay(25);
 	(void)curs_set(0);
-	if (has_colors() && !(no_colours && no_colours[0])) {
+	if (has_colors() && screen_allows_colours()) {
 		(void)start_color();
 		(void)use_default_colors();
 		(void)init_pair(COLOUR_GOOD, COLOR_GREEN, -1);
 		(void)init_pair(COLOUR_WARN, COLOR_YELLOW, -1);
 		(void)init_pair(COLOUR_BAD, COLOR_RED, -1);
 	}
-	*ret = s;
 	return 0;
-}
-
-struct top_screen *top_screen_close(struct top_screen *s)
-{
-	if (!s)
-		return NULL;
-	(void)endwin();
-	delscreen(s->terminal);
-	free(s);
-	return NULL;
-}
-
-int top_screen_key(struct top_screen *s)
-{
-	(void)s;
-	return getch();
 }
 
 /* Puts a text on the screen, cut to its width. */
@@ -152,14 +118,14 @@ static int draw_head(const struct metrics *m)
 }
 
 /* A column of the graph: half of its height is what a quantum may cost. */
-static void draw_share(const struct top_screen *s, double share)
+static void draw_share(double share)
 {
 	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
 	static const char *const letters[] = { " ", "_", ".", ",", "-", "=", "+", "*", "#" };
 	size_t level = share > 0 ? (size_t)MIN(ceil(share * 4), 8.0) : 0;
 
 	(void)attrset(colour(share > 1 ? COLOUR_BAD : COLOUR_GOOD));
-	(void)addstr((s->utf8 ? blocks : letters)[level]);
+	(void)addstr((MB_CUR_MAX > 1 ? blocks : letters)[level]);
 	(void)attrset(A_NORMAL);
 }
 
@@ -172,7 +138,7 @@ static char *milliseconds(char *buf, size_t len, uint64_t usec)
 	return buf;
 }
 
-static void draw_device(const struct top_screen *s, const struct top_device *d, int y)
+static void draw_device(const struct top_device *d, int y)
 {
 	int graph = CLAMP(COLS - DEVICE_COLUMNS, GRAPH_LEAST, TOP_HISTORY);
 	const char *mode = json_text(d->now, "mode");
@@ -187,14 +153,14 @@ static void draw_device(const struct top_screen *s, const struct top_device *d, 
 	put(y, 0, A_NORMAL, text);
 	if (y < LINES && getcurx(stdscr) + graph < COLS)
 		for (int i = TOP_HISTORY - graph; i < TOP_HISTORY; i++)
-			draw_share(s, d->history[i]);
+			draw_share(d->history[i]);
 	(void)snprintf(text, sizeof(text), " %9s/s %9s/s",
 		       count_format(n, sizeof(n), json_number(d->now, "entries_per_second")),
 		       size_format(size, sizeof(size), json_number(d->now, "bytes_per_second")));
 	put(y, 39 + graph, A_NORMAL, text);
 }
 
-static int draw_devices(const struct top_screen *s, const struct top_model *m, int y)
+static int draw_devices(const struct top_model *m, int y)
 {
 	int graph = CLAMP(COLS - DEVICE_COLUMNS, GRAPH_LEAST, TOP_HISTORY);
 	char text[160];
@@ -205,7 +171,7 @@ static int draw_devices(const struct top_screen *s, const struct top_model *m, i
 		       "QUANTUM", "MAY COST", graph, "LATELY", "ENTRIES", "FREED");
 	put(y++, 0, A_UNDERLINE, text);
 	for (size_t i = 0; i < m->n_devices; i++)
-		draw_device(s, &m->devices[i], y++);
+		draw_device(&m->devices[i], y++);
 	return y + 1;
 }
 
@@ -316,10 +282,10 @@ static void draw_jobs(const struct top_model *m, struct top_view *v, int y)
 		put(y, 0, A_NORMAL, "No jobs that have not finished");
 }
 
-void top_screen_draw(struct top_screen *s, const struct top_model *m, struct top_view *v)
+void top_screen_draw(const struct top_model *m, struct top_view *v)
 {
 	(void)erase();
-	draw_jobs(m, v, draw_devices(s, m, draw_head(&m->metrics)));
+	draw_jobs(m, v, draw_devices(m, draw_head(&m->metrics)));
 	if (v->message[0])
 		put(LINES - 2, 0, v->asks || v->bad ? colour(COLOUR_BAD) | A_BOLD : A_NORMAL,
 		    v->message);

@@ -2,6 +2,7 @@
 /* The terminal that top draws on. */
 #pragma once
 
+#include <ncurses.h>
 #include <stdbool.h>
 
 #include "top-model.h"
@@ -13,15 +14,9 @@ struct top_view {
 	bool asks;              /* it is a question */
 };
 
-struct top_screen;
-
-/* Takes the terminal over. Returns 0 or -ENOTTY, if it can do less than is needed. */
-int top_screen_open(struct top_screen **ret);
-/* Gives it back as it was. NULL is accepted; returns NULL. */
-struct top_screen *top_screen_close(struct top_screen *s);
-
-/* A key of curses (KEY_DOWN, 'q'), or negative if none was pressed. */
-int top_screen_key(struct top_screen *s);
+/* Takes the terminal over, for curses. Returns 0, or -ENOTTY if it can do less than is needed. The
+ * caller gives it back: endwin(), delscreen(). */
+int top_screen_open(SCREEN **ret);
 
 /* Draws everything; v->first is put so that the selected job is on the screen. */
-void top_screen_draw(struct top_screen *s, const struct top_model *m, struct top_view *v);
+void top_screen_draw(const struct top_model *m, struct top_view *v);

@@ -29,7 +29,7 @@
 struct top {
 	const struct options *o;
 	struct client *client; /* NULL: it has ended, and is looked for */
-	struct top_screen *screen;
+	SCREEN *terminal;
 	struct top_model model;
 	struct top_view view;
 	char message[512];
@@ -292,9 +292,9 @@ static void turn(struct top *t)
 	bus_process(t);
 	errors_show(t);
 	t->view.message = t->message;
-	top_screen_draw(t->screen, &t->model, &t->view);
+	top_screen_draw(&t->model, &t->view);
 	wait_for(t);
-	while ((key = top_screen_key(t->screen)) >= 0)
+	while ((key = getch()) >= 0)
 		key_pressed(t, key);
 	if (t->signals >= 0 && read(t->signals, &info, sizeof(info)) > 0)
 		t->quit = true;
@@ -315,20 +315,18 @@ static int signals_open(sigset_t *ret_before)
 static int top_run(struct top *t)
 {
 	sigset_t before;
-	int r = top_screen_open(&t->screen);
 
-	if (r == -ENOTTY) {
+	if (top_screen_open(&t->terminal) < 0) {
 		complain("top", "needs a terminal: without one, see reclaimctl status");
 		return EXIT_FAILED;
 	}
-	if (r < 0)
-		return client_broken(r);
 	t->signals = signals_open(&before);
 	errors_catch(t);
 	while (!t->quit)
 		turn(t);
 	errors_release(t);
-	t->screen = top_screen_close(t->screen);
+	(void)endwin();
+	delscreen(t->terminal);
 	fd_closep(&t->signals);
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	return EXIT_DONE;
