@@ -213,7 +213,7 @@ static int read_bytes(sqlite3_stmt *st, int at, const struct column *c, char *me
 		return v && strlen(v) == len ? 0 : -EUCLEAN;
 	}
 	if (c->kind == COLUMN_UUID) {
-		if (len != 16)
+		if (!v || len != 16)
 			return -EUCLEAN;
 		memcpy(member, v, len);
 		return 0;
