@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdbool.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,19 +21,28 @@ struct account_range {
 	uid_t account;
 };
 
-/* A range that is given by name. */
-struct owner {
+/* A line of the password file. */
+struct account_name {
 	char *name;
-	size_t range;
-	bool known;
+	uid_t uid;
 };
 
-struct reading {
-	struct account_range *v;
-	size_t n;
-	struct owner *owners;
-	size_t n_owners;
-};
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct account_name *)a)->name,
+		      ((const struct account_name *)b)->name);
+}
+
+static void name_free(void *p)
+{
+	free(((struct account_name *)p)->name);
+	free(p);
+}
+
+static void names_free(void **tree)
+{
+	tdestroy(*tree, name_free);
+}
 
 static void closep(FILE **f)
 {
@@ -41,109 +50,71 @@ static void closep(FILE **f)
 		(void)fclose(*f);
 }
 
-static void reading_done(struct reading *r)
+/* Adds all names to a tree (tsearch(3)); the first line of a name counts. No file is an empty one.
+ * Not getpwnam(3): it may ask a server, and take as long as that likes. */
+static int names_read(void **tree, const char *passwd)
 {
-	for (size_t i = 0; i < r->n_owners; i++)
-		free(r->owners[i].name);
-	free(r->owners);
-	free(r->v);
-}
+	_cleanup_(closep) FILE *f = fopen(passwd, "re");
+	const struct passwd *p;
 
-static int owner_add(struct reading *r, const char *name)
-{
-	char *copy = strdup(name);
-	struct owner *o = copy ? array_add(&r->owners, &r->n_owners, sizeof(*o)) : NULL;
+	if (!f)
+		return errno == ENOENT ? 0 : -errno;
+	while ((p = fgetpwent(f))) {
+		struct account_name *n = calloc(1, sizeof(*n)), **in = NULL;
 
-	if (!o) {
-		free(copy);
-		return -ENOMEM;
+		if (n) {
+			*n = (struct account_name){ strdup(p->pw_name), p->pw_uid };
+			in = n->name ? tsearch(n, tree, by_name) : NULL;
+		}
+		if (n && (!in || *in != n))
+			name_free(n);
+		if (!in)
+			return -ENOMEM;
 	}
-	*o = (struct owner){ copy, r->n, false };
-	return 0;
+	return ferror(f) ? -EIO : 0;
 }
 
-/* "NAME-OR-ID:FIRST:COUNT"; what is none is left out. */
-static int range_add(struct reading *r, const char *line)
+/* Takes "NAME-OR-ID:FIRST:COUNT" lines; what is none is left out. */
+static int ranges_read(struct accounts *a, const char *subuid, void *const *names)
 {
-	struct account_range *v;
+	_cleanup_(closep) FILE *f = fopen(subuid, "re");
+	char line[512], name[257], end;
 	uint32_t first, n, id;
-	char name[257], end;
 
-	if (sscanf(line, "%256[^:]:%" SCNu32 ":%" SCNu32, name, &first, &n) != 3 || n == 0 ||
-	    first == 0)
-		return 0;
-	if (sscanf(name, "%" SCNu32 "%c", &id, &end) != 1) {
-		id = 0;
-		if (owner_add(r, name) < 0)
-			return -ENOMEM;
-	}
-	v = array_add(&r->v, &r->n, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	*v = (struct account_range){ first, n, id != 0 ? id : first };
-	return 0;
-}
-
-static int owners_order(const void *a, const void *b)
-{
-	return strcmp(((const struct owner *)a)->name, ((const struct owner *)b)->name);
-}
-
-/* The first line of a name counts. An account may have several ranges. */
-static void owners_name(struct reading *r, const struct passwd *p)
-{
-	size_t from = 0, to = r->n_owners;
-
-	while (from < to) {
-		size_t middle = from + (to - from) / 2;
-
-		if (strcmp(r->owners[middle].name, p->pw_name) < 0)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	for (struct owner *o = r->owners + from;
-	     o < r->owners + r->n_owners && !o->known && strcmp(o->name, p->pw_name) == 0; o++) {
-		o->known = true;
-		if (p->pw_uid != 0)
-			r->v[o->range].account = p->pw_uid;
-	}
-}
-
-/* Each file once, as this is done where all wait for it. Not getpwnam(3): it may ask a server, and
- * take as long as that likes. */
-static int files_read(struct reading *r, const char *subuid, const char *passwd)
-{
-	_cleanup_(closep) FILE *ids = fopen(subuid, "re");
-	_cleanup_(closep) FILE *names = ids ? fopen(passwd, "re") : NULL;
-	struct passwd *p;
-	char line[512];
-
-	if (!ids || (!names && errno != ENOENT))
+	if (!f)
 		return -errno;
-	while (r->n < RANGES_MOST && fgets(line, sizeof(line), ids))
-		if (range_add(r, line) < 0)
+	while (a->n < RANGES_MOST && fgets(line, sizeof(line), f)) {
+		struct account_name **known;
+		struct account_range *v;
+
+		if (sscanf(line, "%256[^:]:%" SCNu32 ":%" SCNu32, name, &first, &n) != 3 ||
+		    n == 0 || first == 0)
+			continue;
+		if (sscanf(name, "%" SCNu32 "%c", &id, &end) != 1) {
+			known = tfind(&(struct account_name){ name, 0 }, names, by_name);
+			id = known ? (*known)->uid : 0;
+		}
+		v = array_add(&a->v, &a->n, sizeof(*v));
+		if (!v)
 			return -ENOMEM;
-	if (ferror(ids))
-		return -EIO;
-	if (!names || r->n_owners == 0)
-		return 0;
-	qsort(r->owners, r->n_owners, sizeof(*r->owners), owners_order);
-	while ((p = fgetpwent(names)))
-		owners_name(r, p);
-	return ferror(names) ? -EIO : 0;
+		*v = (struct account_range){ first, n, id != 0 ? id : first };
+	}
+	return ferror(f) ? -EIO : 0;
 }
 
+/* Each file once, as this is done where all wait for it. */
 static void accounts_read(struct accounts *a, const struct stat *st, const char *subuid,
 			  const char *passwd)
 {
-	_cleanup_(reading_done) struct reading r = { 0 };
+	_cleanup_(names_free) void *names = NULL;
+	struct accounts read = { NULL, 0, st->st_mtim, st->st_size, st->st_ino };
 
-	if (files_read(&r, subuid, passwd) < 0)
+	if (names_read(&names, passwd) < 0 || ranges_read(&read, subuid, &names) < 0) {
+		accounts_done(&read);
 		return;
-	free(a->v);
-	*a = (struct accounts){ r.v, r.n, st->st_mtim, st->st_size, st->st_ino };
-	r.v = NULL;
+	}
+	accounts_done(a);
+	*a = read;
 }
 
 uid_t accounts_find(struct accounts *a, uid_t uid, const char *subuid, const char *passwd)

@@ -59,26 +59,6 @@ static void field_add(struct fields *f, const char *format, ...)
 	f->n++;
 }
 
-static void fields_send(struct fields *f, int level, const struct safe_text *t)
-{
-	if (!stderr_is_journal()) {
-		safe_text_print("reclaimd", t);
-		return;
-	}
-	field_add(f, "PRIORITY=%i", level);
-	field_add(f, "MESSAGE=%s", t->line);
-	field_add(f, "SYSLOG_IDENTIFIER=reclaimd");
-	(void)sd_journal_sendv(f->v, f->n);
-}
-
-static void field_add_message(struct fields *f, sd_id128_t message)
-{
-	char text[SD_ID128_STRING_MAX];
-
-	if (!sd_id128_is_null(message))
-		field_add(f, "MESSAGE_ID=%s", sd_id128_to_string(message, text));
-}
-
 static void field_add_job(struct fields *f, const struct job_record *r)
 {
 	_cleanup_free_ char *path = escape_name(r->path);
@@ -95,40 +75,6 @@ static void field_add_job(struct fields *f, const struct job_record *r)
 	field_add(f, "DEVICE=%s", r->mount);
 	field_add(f, "FREED_BYTES=%" PRIu64, r->bytes_freed);
 	field_add(f, "SUBMITTER_UID=%u", (unsigned)r->uid);
-}
-
-static void tell(int level, sd_id128_t message, const struct job_record *r, const char *format,
-		 va_list ap) _printf_(4, 0);
-
-static void tell(int level, sd_id128_t message, const struct job_record *r, const char *format,
-		 va_list ap)
-{
-	struct fields f = { .n = 0 };
-	struct safe_text t;
-
-	safe_text_formatv(&t, format, ap);
-	field_add_message(&f, message);
-	if (r)
-		field_add_job(&f, r);
-	fields_send(&f, level, &t);
-}
-
-void log_line(int level, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	tell(level, SD_ID128_NULL, NULL, format, ap);
-	va_end(ap);
-}
-
-void log_event(int level, sd_id128_t message, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	tell(level, message, NULL, format, ap);
-	va_end(ap);
 }
 
 /* ---- what a user does --------------------------------------------------------------------- */
@@ -217,24 +163,29 @@ void log_end(void)
 	minute.since_usec = 0;
 }
 
-void log_user(int level, uid_t uid, sd_id128_t message, const char *format, ...)
+void log_message(int level, uid_t uid, sd_id128_t message, const struct job_record *r,
+		 const char *format, ...)
 {
+	struct fields f = { .n = 0 };
+	char id[SD_ID128_STRING_MAX];
+	struct safe_text t;
 	va_list ap;
 
 	if (!minute_takes(uid, level))
 		return;
 	va_start(ap, format);
-	tell(level, message, NULL, format, ap);
+	safe_text_formatv(&t, format, ap);
 	va_end(ap);
-}
-
-void log_job(int level, sd_id128_t message, const struct job_record *r, const char *format, ...)
-{
-	va_list ap;
-
-	if (!minute_takes(r->uid, level))
+	if (!stderr_is_journal()) {
+		safe_text_print("reclaimd", &t);
 		return;
-	va_start(ap, format);
-	tell(level, message, r, format, ap);
-	va_end(ap);
+	}
+	if (!sd_id128_is_null(message))
+		field_add(&f, "MESSAGE_ID=%s", sd_id128_to_string(message, id));
+	if (r)
+		field_add_job(&f, r);
+	field_add(&f, "PRIORITY=%i", level);
+	field_add(&f, "MESSAGE=%s", t.line);
+	field_add(&f, "SYSLOG_IDENTIFIER=reclaimd");
+	(void)sd_journal_sendv(f.v, f.n);
 }

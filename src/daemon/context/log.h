@@ -28,19 +28,17 @@
 #define MESSAGE_CONFIGURATION                                                                      \
 	SD_ID128_MAKE(92, c8, 04, 0e, 1b, b8, 49, ba, 89, 2f, c6, af, 6c, 35, c1, d4)
 
-void log_line(int level, const char *format, ...) _printf_(2, 3);
+/* A message about a user; past a number of lines in a minute only their number is told. UID_NONE:
+ * about no user, always told. The message id, for what may be searched for or counted, may be
+ * SD_ID128_NULL. r: of the job that it is about, or NULL; JOB=, JOB_UUID=, PATH=, ORIGIN=, DEVICE=,
+ * FREED_BYTES= and SUBMITTER_UID= come from it. */
+void log_message(int level, uid_t uid, sd_id128_t message, const struct job_record *r,
+		 const char *format, ...) _printf_(5, 6);
 
-/* The same with a message id, for what may be searched for or counted. */
-void log_event(int level, sd_id128_t message, const char *format, ...) _printf_(3, 4);
-
-/* About what a user does: past a number of lines in a minute only their number is told. UID_NONE:
- * about no user, always told. The message id may be SD_ID128_NULL. */
-void log_user(int level, uid_t uid, sd_id128_t message, const char *format, ...) _printf_(4, 5);
-
-/* About a job, as log_user: JOB=, JOB_UUID=, PATH=, ORIGIN=, DEVICE=, FREED_BYTES= and
- * SUBMITTER_UID= come from its record. */
-void log_job(int level, sd_id128_t message, const struct job_record *r, const char *format, ...)
-	_printf_(4, 5);
+#define log_line(level, ...) log_message(level, UID_NONE, SD_ID128_NULL, NULL, __VA_ARGS__)
+#define log_event(level, message, ...) log_message(level, UID_NONE, message, NULL, __VA_ARGS__)
+#define log_user(level, uid, message, ...) log_message(level, uid, message, NULL, __VA_ARGS__)
+#define log_job(level, message, r, ...) log_message(level, (r)->uid, message, r, __VA_ARGS__)
 
 /* From then on, how many lines were left out is told when their minute is over; at the latest by
  * log_end. */

@@ -100,20 +100,6 @@ int store_name_holder(struct context *c, struct store *s)
 	return holder_format(c->holder, made);
 }
 
-static int try_store(struct context *c, struct store **ret, const char **ret_why)
-{
-	_cleanup_free_ char *set_aside = NULL;
-	int r = store_open(ret, c->o.state_dir, &set_aside, ret_why);
-
-	if (set_aside)
-		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
-			  "The job store was set aside: %s. Nothing was deleted; what lies in "
-			  "staging "
-			  "without a job is told of below",
-			  set_aside);
-	return r;
-}
-
 /* Returns 0 after a while, or -ECANCELED if it is to end instead. */
 static int wait_for_room(void)
 {
@@ -138,26 +124,31 @@ int store_open_patiently(struct context *c, struct store **ret)
 	bool said = false;
 	int r;
 
-	while ((r = try_store(c, ret, &why)) == -ENOSPC) {
-		if (!said)
+	do {
+		_cleanup_free_ char *set_aside = NULL;
+
+		r = store_open(ret, c->o.state_dir, &set_aside, &why);
+		if (set_aside)
+			log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
+				  "The job store was set aside: %s. Nothing was deleted; what lies "
+				  "in staging without a job is told of below",
+				  set_aside);
+		if (r == -ENOSPC && !said)
 			log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
 				  "%s in %s: reclaimd waits until there is some", why,
 				  c->o.state_dir);
 		said = true;
-		r = wait_for_room();
-		if (r < 0)
-			return r;
-	}
-	if (r < 0) {
+	} while (r == -ENOSPC && (r = wait_for_room()) == 0);
+	if (r == -ECANCELED)
+		return r;
+	if (r < 0)
 		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
 			  "The state directory %s cannot be used: %s", c->o.state_dir,
 			  why ? why : strerror(-r));
-		return r;
-	}
-	if (store_unreserved(*ret) < 0)
+	else if (store_unreserved(*ret) < 0)
 		log_event(LOG_WARNING, MESSAGE_STORE_TROUBLE,
 			  "No room is kept in %s for the ends of jobs: its reserve cannot be made: "
 			  "%s. While the directory is full, none is recorded",
 			  c->o.state_dir, strerror(-store_unreserved(*ret)));
-	return 0;
+	return r;
 }
