@@ -60,33 +60,13 @@ struct pacer {
 	uint64_t snapshot_usec;
 };
 
-static void timespec_at(struct timespec *ts, uint64_t usec)
-{
-	ts->tv_sec = (time_t)(usec / USEC_PER_SEC);
-	ts->tv_nsec = (long)(usec % USEC_PER_SEC * 1000);
-}
-
 /* Waits for a change, at most until `usec`. Lock held. */
 static void wait_until(struct pacer *p, uint64_t usec)
 {
-	struct timespec ts;
+	const struct timespec ts = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
+				     .tv_nsec = (long)(usec % USEC_PER_SEC * 1000) };
 
-	timespec_at(&ts, usec);
 	(void)pthread_cond_timedwait(&p->changed, &p->lock, &ts);
-}
-
-static void trace_quantum(struct pacer *p, char kind, uint64_t entries, uint64_t bytes,
-			  uint64_t cost)
-{
-	struct trace_line l = { .kind = kind,
-				.usec = now_usec(),
-				.entries = entries,
-				.bytes = bytes,
-				.cost_usec = cost,
-				.mode = p->controller.mode };
-
-	if (p->o.trace)
-		trace_work(p->o.trace, &l);
 }
 
 /* Lock held: after anything that the controller was told. */
@@ -174,14 +154,6 @@ static void *sampler(void *userdata)
 	return NULL;
 }
 
-/* When a slice may begin as far as foreign requests are concerned. Lock held. */
-static uint64_t yield_deadline(struct pacer *p, uint64_t now)
-{
-	uint64_t bytes;
-
-	return controller_yield_until(&p->controller, now, sensors_discards(&p->sensors, &bytes));
-}
-
 /* Lock held: asks the controller once, and waits if a slice may not begin yet. */
 static bool begin_try(struct pacer *p, const struct waiting_lane *me, struct pacing_grant *ret)
 {
@@ -198,7 +170,8 @@ static bool begin_try(struct pacer *p, const struct waiting_lane *me, struct pac
 		return false;
 	}
 	if (controller_yields(&p->controller)) {
-		ret->not_before_usec = yield_deadline(p, now);
+		ret->not_before_usec = controller_yield_until(
+			&p->controller, now, sensors_discards(&p->sensors, &(uint64_t){ 0 }));
 		if (ret->not_before_usec > now) {
 			wait_until(p, ret->not_before_usec);
 			return false;
@@ -253,7 +226,8 @@ static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cos
 	assert(p->controller.outstanding > 0);
 	freed_add(p, entries, bytes);
 	needs_sync = controller_spent(&p->controller, now_usec(), entries, bytes, cost_usec);
-	trace_quantum(p, 'w', entries, bytes, cost_usec);
+	if (p->o.trace)
+		trace_work(p->o.trace, 'w', p->controller.mode, entries, bytes, cost_usec);
 	if (!needs_sync)
 		leave(p);
 	pthread_mutex_unlock(&p->lock);
@@ -290,7 +264,9 @@ static void synced(void *userdata, uint64_t cost_usec)
 	controller_synced(&p->controller, now_usec(), cost_usec);
 	decision_log_update(&p->log, &p->controller, p->devices.key, cost_usec);
 	step_publish(p);
-	trace_quantum(p, 'y', p->controller.entries.limit, p->controller.bytes.limit, cost_usec);
+	if (p->o.trace)
+		trace_work(p->o.trace, 'y', p->controller.mode, p->controller.entries.limit,
+			   p->controller.bytes.limit, cost_usec);
 	leave(p);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -313,47 +289,12 @@ static bool presume_busy(const char *proc)
 	return pressure_sample(path, &pressure) < 0 || pressure.recent;
 }
 
-static void locks_init(struct pacer *p)
-{
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->changed, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
-static int start(struct pacer *p, const char *proc)
-{
-	uint64_t now = now_usec();
-	struct controller_options co = {
-		.latency_usec = p->o.latency_usec,
-		.rate_min = p->o.rate_min,
-		.rate_max = p->o.rate_max,
-		.observed = p->sensors.observed,
-		.ignore_foreign = p->o.off || p->sensors.n_disks == 0,
-		.served = p->devices.served,
-		.presumed_busy = presume_busy(proc),
-		.discards = p->o.discards,
-		.reads_only = p->o.reads_only,
-	};
-	int r;
-
-	if (p->o.trace)
-		trace_options(p->o.trace, &co, now);
-	controller_init(&p->controller, &co, now);
-	decision_log_update(&p->log, &p->controller, p->devices.key, 0);
-	step_publish(p);
-	r = thread_start(&p->thread, sampler, p);
-	p->started = r == 0;
-	return r;
-}
-
 int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd)
 {
 	const char *sys = o->sys ? o->sys : "/sys", *proc = o->proc ? o->proc : "/proc";
 	struct pacer *p = calloc(1, sizeof(*p));
+	struct controller_options co;
+	pthread_condattr_t attr;
 	int r;
 
 	*ret = NULL;
@@ -363,7 +304,11 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
 	p->snapshot_usec = now_usec();
 	TAILQ_INIT(&p->waiting);
-	locks_init(p);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->changed, &attr);
+	pthread_condattr_destroy(&attr);
 	r = devices_find(&p->devices, sys, proc, fd);
 	if (r >= 0)
 		sensors_open(&p->sensors, &p->devices, sys, canary_dirfd);
@@ -372,7 +317,24 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 		pacer_free(p);
 		return r;
 	}
-	r = start(p, proc);
+	co = (struct controller_options){
+		.latency_usec = o->latency_usec,
+		.rate_min = o->rate_min,
+		.rate_max = o->rate_max,
+		.observed = p->sensors.observed,
+		.ignore_foreign = o->off || p->sensors.n_disks == 0,
+		.served = p->devices.served,
+		.presumed_busy = presume_busy(proc),
+		.discards = o->discards,
+		.reads_only = o->reads_only,
+	};
+	if (o->trace)
+		trace_options(o->trace, &co, p->snapshot_usec);
+	controller_init(&p->controller, &co, p->snapshot_usec);
+	decision_log_update(&p->log, &p->controller, p->devices.key, 0);
+	step_publish(p);
+	r = thread_start(&p->thread, sampler, p);
+	p->started = r == 0;
 	if (r < 0) {
 		pacer_free(p);
 		return r;
@@ -448,21 +410,14 @@ void pacer_snapshot(struct pacer *p, struct pacer_view *ret)
 
 int pacer_peer_new(struct pacer *p, struct pacer_peer **ret, int *ret_sock, int *ret_page_fd)
 {
-	struct pacer_peer *peer;
-	int r = peer_new(&peer, &p->pace);
+	int r = peer_new(ret, &p->pace, ret_sock, ret_page_fd);
 
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&p->lock);
-	peers_add(&p->peers, peer);
+	peers_add(&p->peers, *ret);
 	step_publish(p);
 	pthread_mutex_unlock(&p->lock);
-	r = peer_start(peer, ret_sock, ret_page_fd);
-	if (r < 0) {
-		pacer_peer_free(p, peer);
-		return r;
-	}
-	*ret = peer;
 	return 0;
 }
 

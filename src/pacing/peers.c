@@ -125,27 +125,10 @@ static int page_make(struct pacer_peer *peer)
 	return 0;
 }
 
-int peer_new(struct pacer_peer **ret, const struct pace *pace)
-{
-	struct pacer_peer *peer = calloc(1, sizeof(*peer));
-	int r;
-
-	if (!peer)
-		return -ENOMEM;
-	peer->pace = pace;
-	peer->sock = peer->page_fd = -1;
-	r = page_make(peer);
-	if (r < 0) {
-		peer_free(peer);
-		return r;
-	}
-	*ret = peer;
-	return 0;
-}
-
-/* Receives one message. 0; -ECONNRESET when the other end is gone or silent for too long; -EBADMSG.
- */
-static int receive(struct pacer_peer *peer, int timeout_msec, struct pace_message *ret)
+/* Receives one message, of one of these kinds. 0; -ECONNRESET when the other end is gone or silent
+ * for too long; -EBADMSG. */
+static int receive(struct pacer_peer *peer, int timeout_msec, unsigned kinds,
+		   struct pace_message *ret)
 {
 	struct pollfd pfd = { .fd = peer->sock, .events = POLLIN };
 	ssize_t n;
@@ -156,73 +139,51 @@ static int receive(struct pacer_peer *peer, int timeout_msec, struct pace_messag
 	if (!(pfd.revents & POLLIN))
 		return -ECONNRESET;
 	n = recv(peer->sock, ret, sizeof(*ret), MSG_DONTWAIT | MSG_TRUNC);
-	if (n == 0)
-		return -ECONNRESET;
-	if (n < 0)
-		return -errno;
-	return n == (ssize_t)sizeof(*ret) && ret->kind < PACE_KINDS ? 0 : -EBADMSG;
+	if (n <= 0)
+		return n < 0 ? -errno : -ECONNRESET;
+	return n == (ssize_t)sizeof(*ret) && ret->kind < PACE_KINDS && kinds & 1U << ret->kind
+		       ? 0
+		       : -EBADMSG;
 }
 
-static int answer(struct pacer_peer *peer, struct pace_message *m)
+static int answer(struct pacer_peer *peer, const struct pace_message *m)
 {
 	/* One answer for each question: the socket has room, or its other end does not read. */
 	return send(peer->sock, m, sizeof(*m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* Goes through one slice that was begun: what it cost, and the sync if it is due. */
-static int slice_follow(struct pacer_peer *peer)
-{
-	const struct pace *pace = peer->pace;
-	struct pace_message m = { 0 };
-	bool needs_sync;
-	int r = receive(peer, SLICE_MOST_MSEC, &m);
-
-	if (r >= 0 && m.kind == PACE_SYNCED) {
-		pace->synced(pace->userdata, m.cost_usec);
-		return answer(peer, &m);
-	}
-	if (r >= 0 && m.kind != PACE_SPENT)
-		r = -EBADMSG;
-	if (r < 0)
-		m = (struct pace_message){ 0 };
-	/* However it ends, the slice does. */
-	needs_sync = pace->spent(pace->userdata, m.entries, m.bytes, m.cost_usec);
-	if (r >= 0) {
-		m.yes = needs_sync;
-		r = answer(peer, &m);
-	}
-	if (!needs_sync)
-		return r;
-	if (r >= 0)
-		r = receive(peer, SLICE_MOST_MSEC, &m);
-	if (r >= 0 && m.kind != PACE_SYNCED)
-		r = -EBADMSG;
-	pace->synced(pace->userdata, r < 0 ? 0 : m.cost_usec);
-	return r < 0 ? r : answer(peer, &m);
-}
-
+/* Goes through one slice: its beginning, what it cost, and the sync if it is due. */
 static int slice_serve(struct pacer_peer *peer)
 {
+	const struct pace *pace = peer->pace;
 	struct pace_budget budget = { 0 };
 	struct pace_message m = { 0 };
-	int r = receive(peer, -1, &m);
+	int r = receive(peer, -1, 1U << PACE_BEGIN, &m);
 
 	if (r < 0)
 		return r;
-	if (m.kind != PACE_BEGIN)
-		return -EBADMSG;
-	m.yes = peer->pace->begin(peer->pace->userdata, &peer->stopped, &budget);
+	m.yes = pace->begin(pace->userdata, &peer->stopped, &budget);
 	m.entries = budget.entries;
 	m.bytes = budget.bytes;
 	r = answer(peer, &m);
 	if (!m.yes)
 		return r;
-	if (r < 0) {
-		if (peer->pace->spent(peer->pace->userdata, 0, 0, 0))
-			peer->pace->synced(peer->pace->userdata, 0);
-		return r;
+	if (r >= 0)
+		r = receive(peer, SLICE_MOST_MSEC, 1U << PACE_SPENT | 1U << PACE_SYNCED, &m);
+	/* However it ends, the slice does. */
+	if (r < 0)
+		m = (struct pace_message){ .kind = PACE_SPENT };
+	if (m.kind == PACE_SPENT) {
+		m.yes = pace->spent(pace->userdata, m.entries, m.bytes, m.cost_usec);
+		if (r >= 0)
+			r = answer(peer, &m);
+		if (!m.yes)
+			return r;
+		if (r >= 0)
+			r = receive(peer, SLICE_MOST_MSEC, 1U << PACE_SYNCED, &m);
 	}
-	return slice_follow(peer);
+	pace->synced(pace->userdata, r < 0 ? 0 : m.cost_usec);
+	return r < 0 ? r : answer(peer, &m);
 }
 
 static void *serve(void *userdata)
@@ -236,24 +197,34 @@ static void *serve(void *userdata)
 	return NULL;
 }
 
-int peer_start(struct pacer_peer *peer, int *ret_sock, int *ret_page_fd)
+int peer_new(struct pacer_peer **ret, const struct pace *pace, int *ret_sock, int *ret_page_fd)
 {
-	_cleanup_close_ int page = fcntl(peer->page_fd, F_DUPFD_CLOEXEC, 3);
+	_cleanup_close_ int page = -1, its = -1;
+	struct pacer_peer *peer = calloc(1, sizeof(*peer));
 	int pair[2], r;
 
-	if (page < 0)
-		return -errno;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	peer->sock = pair[0];
-	r = thread_start(&peer->thread, serve, peer);
+	if (!peer)
+		return -ENOMEM;
+	peer->pace = pace;
+	peer->sock = peer->page_fd = -1;
+	r = page_make(peer);
+	if (r >= 0 && (page = fcntl(peer->page_fd, F_DUPFD_CLOEXEC, 3)) < 0)
+		r = -errno;
+	if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		r = -errno;
+	if (r >= 0) {
+		peer->sock = pair[0];
+		its = pair[1];
+		r = thread_start(&peer->thread, serve, peer);
+		peer->started = r >= 0;
+	}
 	if (r < 0) {
-		fd_closep(&pair[1]);
+		peer_free(peer);
 		return r;
 	}
-	peer->started = true;
-	*ret_sock = pair[1];
+	*ret_sock = fd_take(&its);
 	*ret_page_fd = fd_take(&page);
+	*ret = peer;
 	return 0;
 }
 

@@ -39,16 +39,15 @@ void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec);
 /* Has one that works sync what was freed by all. */
 void peers_request_sync(struct peers *p);
 
-/* Makes a peer of a pacer, which calls `pace`, borrowed. Returns 0 or a negative errno; -ENOMEM, or
- * what memfd_create(2) or mmap(2) says. */
-int peer_new(struct pacer_peer **ret, const struct pace *pace);
+/* Makes a peer of a pacer, whose thread calls `pace`, borrowed; the other ends of its socket and
+ * page are for the process (the caller's to close), which is to have them when the peer is in the
+ * list. Not under the lock. Returns 0 or a negative errno; -ENOMEM, or what memfd_create(2),
+ * mmap(2), socketpair(2) or starting a thread says. */
+int peer_new(struct pacer_peer **ret, const struct pace *pace, int *ret_sock, int *ret_page_fd);
 /* Puts it into the list, and takes it out again. */
 void peers_add(struct peers *p, struct pacer_peer *peer);
 void peers_remove(struct peers *p, struct pacer_peer *peer);
 
-/* Starts its thread; the other ends of its socket and page are for the process (the caller's to
- * close). Not under the lock. Returns 0 or a negative errno. */
-int peer_start(struct pacer_peer *peer, int *ret_sock, int *ret_page_fd);
 /* Its page; the peer's. */
 struct pace_page *peer_page(struct pacer_peer *peer);
 

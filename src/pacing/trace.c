@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/fd.h"
 
 void trace_options(FILE *f, const struct controller_options *o, uint64_t now_usec)
 {
@@ -24,10 +24,11 @@ void trace_sample(FILE *f, const struct pacing_sample *s)
 		      s->commits, s->discards, s->discard_usec);
 }
 
-void trace_work(FILE *f, const struct trace_line *l)
+void trace_work(FILE *f, char kind, enum pacing_mode mode, uint64_t entries, uint64_t bytes,
+		uint64_t cost_usec)
 {
-	(void)fprintf(f, "%c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", l->kind,
-		      l->usec, l->entries, l->bytes, l->cost_usec, pacing_mode_name(l->mode));
+	(void)fprintf(f, "%c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", kind,
+		      now_usec(), entries, bytes, cost_usec, pacing_mode_name(mode));
 }
 
 static int sample_parse(const char *text, struct pacing_sample *s)

@@ -29,10 +29,11 @@ struct trace_line {
 	enum pacing_mode mode;
 };
 
-/* Each writes one line. */
+/* Each writes one line; trace_work, of 'w' and 'y', that of now. */
 void trace_options(FILE *f, const struct controller_options *o, uint64_t now_usec);
 void trace_sample(FILE *f, const struct pacing_sample *s);
-void trace_work(FILE *f, const struct trace_line *l);
+void trace_work(FILE *f, char kind, enum pacing_mode mode, uint64_t entries, uint64_t bytes,
+		uint64_t cost_usec);
 
 /* Reads a line. Returns 0, or -EBADMSG if it is none. */
 int trace_parse(const char *text, struct trace_line *ret);

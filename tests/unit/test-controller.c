@@ -533,19 +533,21 @@ END_TEST
 
 START_TEST(histograms_add_up)
 {
-	struct histogram a = { 0 }, b = { 0 };
+	struct pacing_totals a = { .entries = 1 }, b = { .entries = 2, .backoffs = { 0, 3 } };
 
-	histogram_add(&a, 0, 1);
-	histogram_add(&a, 100, 2); /* up to, and including */
-	histogram_add(&a, 101, 4);
-	histogram_add(&b, 10 * USEC_PER_SEC, 8);
-	histogram_add(&b, 10 * USEC_PER_SEC + 1, 16);
-	histogram_merge(&a, &b);
-	ck_assert_uint_eq(a.counts[0], 3);
-	ck_assert_uint_eq(a.counts[1], 4);
-	ck_assert_uint_eq(a.counts[HISTOGRAM_BOUNDS - 1], 8);
-	ck_assert_uint_eq(a.counts[HISTOGRAM_BOUNDS], 16);
-	ck_assert_uint_eq(a.sum_usec, 200 + 404 + 24 * 10 * USEC_PER_SEC + 16);
+	histogram_add(&a.reads, 0, 1);
+	histogram_add(&a.reads, 100, 2); /* up to, and including */
+	histogram_add(&a.reads, 101, 4);
+	histogram_add(&b.reads, 10 * USEC_PER_SEC, 8);
+	histogram_add(&b.reads, 10 * USEC_PER_SEC + 1, 16);
+	pacing_totals_merge(&a, &b);
+	ck_assert_uint_eq(a.reads.counts[0], 3);
+	ck_assert_uint_eq(a.reads.counts[1], 4);
+	ck_assert_uint_eq(a.reads.counts[HISTOGRAM_BOUNDS - 1], 8);
+	ck_assert_uint_eq(a.reads.counts[HISTOGRAM_BOUNDS], 16);
+	ck_assert_uint_eq(a.reads.sum_usec, 200 + 404 + 24 * 10 * USEC_PER_SEC + 16);
+	ck_assert_uint_eq(a.entries, 3);
+	ck_assert_uint_eq(a.backoffs[1], 3);
 }
 END_TEST
 

@@ -315,9 +315,10 @@ START_TEST(what_pages_say_is_not_believed)
 	struct pacer_peer *peer;
 	struct pace_page *page;
 	struct fixture f;
+	int sock, fd;
 
 	begin(&f, QUIET);
-	ck_assert_int_eq(peer_new(&peer, pacer_pace(f.pacer)), 0);
+	ck_assert_int_eq(peer_new(&peer, pacer_pace(f.pacer), &sock, &fd), 0);
 	peers_add(&peers, peer);
 	peers_publish(&peers, PACE_NO_LIMITS, PACE_OP_AUTO);
 	page = peer_page(peer);
@@ -335,6 +336,8 @@ START_TEST(what_pages_say_is_not_believed)
 	peers_sample(&peers, 11 * USEC_PER_SEC, true, &s);
 	ck_assert_uint_eq(s.own_sectors, 100);
 	peer_free(peer);
+	(void)close(sock);
+	(void)close(fd);
 	end(&f);
 }
 END_TEST

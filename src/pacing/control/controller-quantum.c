@@ -13,6 +13,15 @@
 /* Not known yet what a sync costs: what it takes on a disk, a seek and a turn. */
 #define SYNC_UNKNOWN (10 * USEC_PER_MSEC)
 
+/* Quanta: from what was measured as unnoticeable on a disk that discards slowly, up to what one
+ * call frees at most. */
+#define BYTES_FIRST MiB(8)
+#define BYTES_FIRST_DISCARD MiB(2)
+#define BYTES_LEAST MiB(1)
+#define BYTES_MOST (MiB(1024) * 16)
+#define ENTRIES_FIRST 64
+#define ENTRIES_LEAST 16
+#define ENTRIES_MOST 16384
 #define CUT_EVERY 4
 
 /* A quantum that takes so many times what its sync takes need not be larger: that would only save
@@ -33,10 +42,29 @@ bool quantum_is_full(const struct quantum_size *s, unsigned parts)
 	return s->used >= limit - limit / 16;
 }
 
-void quantum_bound(struct quantum_size *s, uint64_t most)
+static void quantum_bound(struct quantum_size *s, uint64_t most)
 {
 	s->most = MAX(most, s->least);
 	s->limit = MIN(s->limit, s->most);
+}
+
+/* Under a ceiling a quantum is no more than a second of it: after a large one it would rest for as
+ * long as that. */
+void quanta_bound(struct controller *c)
+{
+	uint64_t bytes = c->o.discards ? FAST_DISCARD : BYTES_MOST, second = c->o.rate_max;
+
+	quantum_bound(&c->bytes, second ? MIN(bytes, second) : bytes);
+	quantum_bound(&c->entries, second ? MIN(ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
+}
+
+void quanta_init(struct controller *c)
+{
+	uint64_t first = c->o.discards ? BYTES_FIRST_DISCARD : BYTES_FIRST;
+
+	c->entries = (struct quantum_size){ ENTRIES_FIRST, ENTRIES_LEAST, ENTRIES_MOST, 0 };
+	c->bytes = (struct quantum_size){ first, BYTES_LEAST, BYTES_MOST, 0 };
+	quanta_bound(c);
 }
 
 static void quantum_scale(struct quantum_size *s, double by)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of the controller know of each other: controller-modes.c (modes, phases, slices),
- * controller-quantum.c (how large quanta may be), controller-share.c (for which share of a burst
- * they are at work) and controller-piggyback.c (which of them go along with foreign commits). */
+/* What the files of the controller know of each other: controller-modes.c (modes and phases),
+ * controller-grants.c (what may be done next, and how long to rest after it), controller-quantum.c
+ * (how large quanta may be), controller-share.c (for which share of a burst they are at work) and
+ * controller-piggyback.c (which of them go along with foreign commits). */
 #pragma once
 
 #include "base/macros.h"
@@ -12,7 +13,17 @@
 #define BURST (160 * USEC_PER_MSEC)
 #define GAP (32 * USEC_PER_MSEC)
 
-/* ---- controller-modes.c ---------------------------------------------------------------------- */
+/* At full speed a sample is taken so often: two of them see foreign I/O within 50 ms. */
+#define SAMPLE_EVERY (20 * USEC_PER_MSEC)
+
+/* So many bytes of discards at full speed are 16 ms on a disk that takes 0.5 ms for each MiB and
+ * does eight at a time, and a sync for them costs less than 1 % of the time. */
+#define FAST_DISCARD MiB(256)
+
+/* What an entry counts as, in bytes, where a rate is to be kept. */
+#define ENTRY_WORTH KiB(4)
+
+/* ---- controller-grants.c --------------------------------------------------------------------- */
 
 /* Nothing of ours is under way, and `in_flight` requests are. Returns when to go on: now, or a
  * later moment at which to ask again. */
@@ -43,8 +54,11 @@ uint64_t quantum_left(const struct quantum_size *s, unsigned parts);
 /* Is what is left of a part not worth a slice of its own? */
 bool quantum_is_full(const struct quantum_size *s, unsigned parts);
 
-/* From now on it is no larger than `most`, or than the least it may be. */
-void quantum_bound(struct quantum_size *s, uint64_t most);
+/* Sets both dimensions to where the search begins. */
+void quanta_init(struct controller *c);
+
+/* Quanta are no larger than the bounds allow, from now on. */
+void quanta_bound(struct controller *c);
 
 /* Keeps the newest `size` values, at most PACING_CANARIES. */
 void window_add(struct cost_window *w, unsigned size, uint64_t v);

@@ -20,22 +20,13 @@ void histogram_add(struct histogram *h, uint64_t usec, uint64_t times)
 	h->sum_usec += usec * times;
 }
 
-void histogram_merge(struct histogram *to, const struct histogram *from)
-{
-	for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++)
-		to->counts[i] += from->counts[i];
-	to->sum_usec += from->sum_usec;
-}
-
 void pacing_totals_merge(struct pacing_totals *to, const struct pacing_totals *from)
 {
-	histogram_merge(&to->reads, &from->reads);
-	histogram_merge(&to->syncs, &from->syncs);
-	histogram_merge(&to->quanta, &from->quanta);
-	for (int i = 0; i < PACING_BACKOFFS; i++)
-		to->backoffs[i] += from->backoffs[i];
-	to->entries += from->entries;
-	to->bytes += from->bytes;
+	const uint64_t *counted = (const uint64_t *)from;
+	uint64_t *sum = (uint64_t *)to;
+
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*sum); i++)
+		sum[i] += counted[i];
 }
 
 const char *pacing_backoff_name(enum pacing_backoff b)

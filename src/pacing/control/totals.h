@@ -21,9 +21,6 @@ struct histogram {
 /* Counts `times` operations that took `usec` each. */
 void histogram_add(struct histogram *h, uint64_t usec, uint64_t times);
 
-/* Adds what `from` has counted to `to`. */
-void histogram_merge(struct histogram *to, const struct histogram *from);
-
 /* Why deleting went slower. */
 enum pacing_backoff {
 	BACKOFF_FOREIGN_IO, /* foreign I/O was seen: full speed ended */
@@ -33,6 +30,7 @@ enum pacing_backoff {
 	PACING_BACKOFFS,
 };
 
+/* Counts and nothing else: they are added up as an array. */
 struct pacing_totals {
 	struct histogram reads;  /* of all processes, by their mean over some milliseconds */
 	struct histogram syncs;  /* the canary's: what a small sync of another process costs */
