@@ -64,6 +64,7 @@ struct identity identity_of(const struct statx *sx)
 				      ? sx->stx_btime.tv_sec * 1000000000LL + sx->stx_btime.tv_nsec
 				      : 0,
 		.mode = sx->stx_mode,
+		.is_mount_root = sx->stx_attributes & STATX_ATTR_MOUNT_ROOT,
 		.nlink = sx->stx_nlink,
 		.size_bytes = sx->stx_size,
 		.blocks_bytes = sx->stx_blocks * 512,
@@ -81,16 +82,20 @@ int fd_identity(int dirfd, const char *name, struct identity *ret)
 	return 0;
 }
 
-int fd_whereabouts(int fd, struct identity *ret)
+int fd_whereabouts(int dirfd, const char *path, int flags, struct identity *ret)
 {
 	struct identity id;
 	struct statx sx;
 
-	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-		  STATX_INO | STATX_MNT_ID, &sx) < 0)
+	if (statx(dirfd, path, flags | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		  STATX_TYPE | STATX_INO | STATX_MNT_ID, &sx) < 0)
 		return -errno;
 	id = identity_of(&sx);
-	*ret = (struct identity){ .dev = id.dev, .ino = id.ino, .mnt_id = id.mnt_id };
+	*ret = (struct identity){ .dev = id.dev,
+				  .ino = id.ino,
+				  .mnt_id = id.mnt_id,
+				  .mode = id.mode & S_IFMT,
+				  .is_mount_root = id.is_mount_root };
 	return 0;
 }
 

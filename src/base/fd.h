@@ -17,6 +17,7 @@ struct identity {
 	uint64_t mnt_id; /* 0 where the kernel does not say (before 5.8) */
 	int64_t btime_nsec;
 	uint32_t mode;
+	bool is_mount_root;
 	uint32_t nlink;
 	uint64_t size_bytes;
 	uint64_t blocks_bytes;
@@ -55,9 +56,11 @@ struct identity identity_of(const struct statx *sx);
  * itself). Returns 0 or a negative errno. */
 int fd_identity(int dirfd, const char *name, struct identity *ret);
 
-/* Fills only dev, ino and mnt_id of what fd is, from what the kernel has at hand: no server, and no
- * process that serves a filesystem, is asked. Returns 0 or a negative errno. */
-int fd_whereabouts(int fd, struct identity *ret);
+/* Fills only dev, ino, mnt_id, the type in mode, and is_mount_root of a path beneath dirfd (an
+ * empty one is dirfd itself) from what the kernel has at hand: once it is found, no server, and no
+ * process that serves a filesystem, is asked. flags: 0 or AT_SYMLINK_NOFOLLOW. Returns 0 or a
+ * negative errno. */
+int fd_whereabouts(int dirfd, const char *path, int flags, struct identity *ret);
 
 /* The id of the mount that fd is on, which the kernel knows without asking the filesystem anything.
  * Returns 0 or a negative errno. */

@@ -29,8 +29,8 @@ START_TEST(each_path_is_looked_at_once)
 	ck_assert_int_eq(lstat(at(dir, "/d/f", path), &st), 0);
 	file = path_cache_stat(&l, path, strlen(path));
 	ck_assert_int_eq(file->error, 0);
-	ck_assert_uint_eq(file->ino, st.st_ino);
-	ck_assert(!file->is_link);
+	ck_assert_uint_eq(file->id.ino, st.st_ino);
+	ck_assert(!S_ISLNK(file->id.mode));
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_ptr_eq(path_cache_stat(&l, path, strlen(path)), file);
 	ck_assert_int_eq(file->error, 0);
@@ -38,7 +38,7 @@ START_TEST(each_path_is_looked_at_once)
 	at(dir, "/d/l", path);
 	link = path_cache_stat(&l, path, strlen(path));
 	ck_assert_int_eq(link->error, 0);
-	ck_assert(link->is_link);
+	ck_assert(S_ISLNK(link->id.mode));
 	/* The first bytes of a path are another path. */
 	ck_assert_int_eq(path_cache_stat(&l, path, strlen(path) - 2)->error, 0);
 	ck_assert_int_eq(path_cache_stat(&l, path, strlen(dir) - 1)->error, -ENOENT);

@@ -78,7 +78,7 @@ static uint64_t mount_of(struct jobs *jobs, int fd)
 	const struct mounts *mounts = context_mounts(jobs->context);
 	struct identity id;
 
-	if (!mounts || fd_whereabouts(fd, &id) < 0 || !mounts_by_id(mounts, id.mnt_id))
+	if (!mounts || fd_whereabouts(fd, "", 0, &id) < 0 || !mounts_by_id(mounts, id.mnt_id))
 		return 0;
 	return id.mnt_id;
 }

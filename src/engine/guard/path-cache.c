@@ -34,21 +34,6 @@ void path_cache_done(struct path_cache *c)
 	*c = (struct path_cache){ 0 };
 }
 
-static void path_stat(struct cached_path *k)
-{
-	struct statx sx;
-
-	if (statx(AT_FDCWD, k->path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-		  STATX_TYPE | STATX_INO | STATX_MNT_ID, &sx) < 0) {
-		k->error = -errno;
-		return;
-	}
-	k->dev = (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor;
-	k->ino = sx.stx_ino;
-	k->mnt_id = sx.stx_mnt_id;
-	k->is_link = S_ISLNK(sx.stx_mode);
-}
-
 struct cached_path *path_cache_stat(struct path_cache *c, const char *path, size_t len)
 {
 	struct cached_path *k = calloc(1, sizeof(*k) + len + 1), **found;
@@ -62,7 +47,7 @@ struct cached_path *path_cache_stat(struct path_cache *c, const char *path, size
 		free(k);
 		return found ? *found : NULL;
 	}
-	path_stat(k);
+	k->error = fd_whereabouts(AT_FDCWD, k->path, AT_SYMLINK_NOFOLLOW, &k->id);
 	return k;
 }
 
@@ -92,7 +77,7 @@ bool path_cache_is_plain(struct path_cache *c, const char *path, size_t len)
 		const struct cached_path *k =
 			component_plain(path, len) ? path_cache_stat(c, path, len) : NULL;
 
-		if (!k || k->error || k->is_link)
+		if (!k || k->error || S_ISLNK(k->id.mode))
 			return false;
 	}
 	return true;

@@ -6,12 +6,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "base/fd.h"
 
 struct cached_path {
-	uint64_t dev, ino, mnt_id; /* of the path itself, a link not followed */
-	int error;                 /* negative errno, or 0 */
-	bool is_link;
+	struct identity id; /* fd_whereabouts() of the path itself, a link not followed */
+	int error;          /* negative errno, or 0 */
 	/* For protect.c: the path has been added, with its content, its ancestors have. */
 	bool taken, content, climbed;
 	char *resolved; /* see path_cache_resolve */

@@ -113,22 +113,28 @@ int intake_open_dir(const char *dir, const char **ret_why)
 	return -errno;
 }
 
-static int target_stat(struct target *t, bool slash, const char **ret_why)
+int intake_look(const struct protect *p, int dirfd, const char *name, bool slash,
+		struct identity *ret, const char **ret_why)
 {
-	int r = fd_identity(t->dirfd, t->name, &t->id);
+	int r = fd_identity(dirfd, name, ret);
 
-	if (r < 0) {
-		*ret_why = r == -ENOENT ? "does not exist" : strerror(-r);
-		return r;
-	}
-	if (slash && !S_ISDIR(t->id.mode)) {
-		*ret_why = S_ISLNK(t->id.mode)
-				   ? "is a symbolic link, and the slash behind it would "
-				     "mean what it points to: leave the slash out"
-				   : "is no directory, but has a slash behind it";
+	if (r >= 0 && slash && !S_ISDIR(ret->mode)) {
+		*ret_why = S_ISLNK(ret->mode) ? "is a symbolic link, and the slash behind it would "
+						"mean what it points to: leave the slash out"
+					      : "is no directory, but has a slash behind it";
 		return -ENOTDIR;
 	}
-	return 0;
+	if (r >= 0) {
+		*ret_why = protect_check(p, dirfd, name, ret);
+		if (!*ret_why)
+			return 0;
+		/* Another process may have removed it meanwhile. */
+		if (fd_identity(dirfd, name, ret) != -ENOENT)
+			return -EPERM;
+		r = -ENOENT;
+	}
+	*ret_why = r == -ENOENT ? "does not exist" : strerror(-r);
+	return r;
 }
 
 int intake(const struct protect *p, const char *path, struct target *ret, const char **ret_why)
@@ -137,17 +143,10 @@ int intake(const struct protect *p, const char *path, struct target *ret, const 
 	bool slash;
 	int r = intake_split(path, &t.dir, t.name, &slash, ret_why);
 
-	if (r < 0)
-		return r;
-	t.dirfd = intake_open_dir(t.dir, ret_why);
-	r = t.dirfd < 0 ? t.dirfd : target_stat(&t, slash, ret_why);
-	if (r >= 0) {
-		const char *reason = protect_check(p, t.dirfd, t.name, &t.id);
-		if (reason) {
-			*ret_why = reason;
-			r = -EPERM;
-		}
-	}
+	if (r >= 0)
+		r = t.dirfd = intake_open_dir(t.dir, ret_why);
+	if (r >= 0)
+		r = intake_look(p, t.dirfd, t.name, slash, &t.id, ret_why);
 	if (r < 0) {
 		target_done(&t);
 		return r;

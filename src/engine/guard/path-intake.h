@@ -28,6 +28,11 @@ int intake_split(const char *path, char **ret_dir, char *name, bool *ret_slash,
  * refused. Returns the descriptor (O_PATH) or a negative errno with *ret_why. */
 int intake_open_dir(const char *dir, const char **ret_why);
 
+/* Looks at `name` in a directory that intake_open_dir has opened; slash: one was written behind it.
+ * Returns 0, or a negative errno and the reason in words, as intake does. */
+int intake_look(const struct protect *p, int dirfd, const char *name, bool slash,
+		struct identity *ret, const char **ret_why);
+
 /* Accepts one path. Returns 0, or a negative errno and the reason in words, to follow the path:
  * -ENOENT if it does not exist, -EPERM if it is protected, -EINVAL and others if it is no path that
  * may be given. */

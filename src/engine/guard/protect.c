@@ -62,36 +62,32 @@ struct protect {
 	struct path_cache paths;    /* while it is made */
 	struct locations locations; /* of all that is protected */
 	struct live *live;
+	char *culprit; /* what could not be taken in */
 };
 
-/* The File Hierarchy Standard 3.0's directories, and those that every distribution has beside them.
- * With content: what the system itself consists of. */
+/* Without their content: what is in them is their users'. */
+static const char directory[] = "is a directory of the system";
+static const char belongs[] = "belongs to the system", own[] = "belongs to reclaimd itself";
+
+/* The File Hierarchy Standard 3.0's directories, those that every distribution has beside them, and
+ * what belongs to this program. */
 static const struct {
-	const char *path;
-	bool content;
-} system_paths[] = {
-	{ "/", false },        { "/bin", true },        { "/boot", true },
-	{ "/dev", false },     { "/efi", true },        { "/etc", true },
-	{ "/home", false },    { "/lib", true },        { "/lib32", true },
-	{ "/lib64", true },    { "/libx32", true },     { "/media", false },
-	{ "/mnt", false },     { "/opt", false },       { "/proc", false },
-	{ "/root", false },    { "/run", false },       { "/sbin", true },
-	{ "/srv", false },     { "/sys", false },       { "/tmp", false },
-	{ "/usr", true },      { "/var", false },       { "/var/cache", false },
-	{ "/var/lib", false }, { "/var/local", false }, { "/var/lock", false },
-	{ "/var/log", false }, { "/var/mail", false },  { "/var/opt", false },
-	{ "/var/run", false }, { "/var/spool", false }, { "/var/tmp", false },
+	const char *path, *reason;
+} known_paths[] = {
+	{ "/", directory },           { "/bin", belongs },         { "/boot", belongs },
+	{ "/dev", directory },        { "/efi", belongs },         { "/etc", belongs },
+	{ "/home", directory },       { "/lib", belongs },         { "/lib32", belongs },
+	{ "/lib64", belongs },        { "/libx32", belongs },      { "/media", directory },
+	{ "/mnt", directory },        { "/opt", directory },       { "/proc", directory },
+	{ "/root", directory },       { "/run", directory },       { "/sbin", belongs },
+	{ "/srv", directory },        { "/sys", directory },       { "/tmp", directory },
+	{ "/usr", belongs },          { "/var", directory },       { "/var/cache", directory },
+	{ "/var/lib", directory },    { "/var/local", directory }, { "/var/lock", directory },
+	{ "/var/log", directory },    { "/var/mail", directory },  { "/var/opt", directory },
+	{ "/var/run", directory },    { "/var/spool", directory }, { "/var/tmp", directory },
+	{ "/etc/reclaimd", own },     { "/run/reclaimd", own },    { "/usr/lib/reclaimd", own },
+	{ "/var/lib/reclaimd", own },
 };
-
-/* What belongs to this program itself. */
-static const char *const own_paths[] = {
-	"/etc/reclaimd",
-	"/run/reclaimd",
-	"/usr/lib/reclaimd",
-	"/var/lib/reclaimd",
-};
-
-static const char own_reason[] = "belongs to reclaimd itself";
 
 /* Names that mean the same at the root of every mount. */
 static const char *const mount_root_names[] = {
@@ -107,10 +103,18 @@ static const char *const pseudo_filesystems[] = {
 	"securityfs", "selinuxfs",   "smackfs",  "sysfs",    "tracefs",
 };
 
-static struct entry *find(struct entry *v, size_t n, uint64_t dev, uint64_t ino)
+static bool is_one_of(const char *name, const char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (v[i].ino == ino && v[i].dev == dev)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static struct entry *find(struct entry *v, size_t n, const struct identity *id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].ino == id->ino && v[i].dev == id->dev)
 			return &v[i];
 	return NULL;
 }
@@ -122,10 +126,10 @@ static bool nothing_there(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
 }
 
-static int add_identity(struct protect *p, uint64_t dev, uint64_t ino, bool content,
+static int add_identity(struct protect *p, const struct identity *id, bool content,
 			const char *reason)
 {
-	struct entry *known = find(p->v, p->n, dev, ino);
+	struct entry *known = find(p->v, p->n, id);
 
 	/* One entry for each: a search ends at the first. */
 	if (known && !(content && !known->content))
@@ -134,49 +138,24 @@ static int add_identity(struct protect *p, uint64_t dev, uint64_t ino, bool cont
 		known = array_add(&p->v, &p->n, sizeof(*known));
 	if (!known)
 		return -ENOMEM;
-	*known = (struct entry){ .dev = dev, .ino = ino, .content = content, .reason = reason };
+	*known = (struct entry){
+		.dev = id->dev, .ino = id->ino, .content = content, .reason = reason
+	};
 	return 0;
-}
-
-/* Adds what `path` leads to. 1 if it was added or known, 0 if there is nothing to protect, -errno
- * if it cannot be told. */
-static int add_followed(struct protect *p, const char *path, bool content, const char *reason)
-{
-	struct statx sx;
-	int r;
-
-	if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
-		return nothing_there(-errno) ? 0 : -errno;
-	r = add_identity(p, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor, sx.stx_ino,
-			 content, reason);
-	return r < 0 ? r : 1;
 }
 
 /* Adds a directory in which something protected lies: it can neither be deleted itself, nor can
  * things in it without a closer look. */
-static int add_parent(struct protect *p, uint64_t dev, uint64_t ino)
+static int add_parent(struct protect *p, const struct identity *id)
 {
-	if (!find(p->parents, p->n_parents, dev, ino)) {
+	if (!find(p->parents, p->n_parents, id)) {
 		struct entry *e = array_add(&p->parents, &p->n_parents, sizeof(*e));
 
 		if (!e)
 			return -ENOMEM;
-		*e = (struct entry){ .dev = dev, .ino = ino };
+		*e = (struct entry){ .dev = id->dev, .ino = id->ino };
 	}
-	return add_identity(p, dev, ino, false, "holds what is protected");
-}
-
-/* Adds the directory that these first bytes of a path lead to, if it can be looked at. */
-static int add_parent_followed(struct protect *p, const char *path, size_t len)
-{
-	char prefix[PATH_MAX];
-	struct statx sx;
-
-	memcpy(prefix, path, len);
-	prefix[len] = '\0';
-	if (statx(AT_FDCWD, prefix, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) < 0)
-		return nothing_there(-errno) ? 0 : -errno;
-	return add_parent(p, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor, sx.stx_ino);
+	return add_identity(p, id, false, "holds what is protected");
 }
 
 /* Adds every directory on the way to an absolute path, the path itself excluded. */
@@ -184,16 +163,21 @@ static int add_ancestors(struct protect *p, const char *path)
 {
 	size_t len = strlen(path);
 	bool plain = path_cache_is_plain(&p->paths, path, path_parent(path, len));
+	char prefix[PATH_MAX];
+	struct identity id;
 	int r = 0;
 
 	if (len >= PATH_MAX)
 		return -ENAMETOOLONG;
+	memcpy(prefix, path, len + 1);
 	while (r >= 0 && len > 1) {
 		struct cached_path *k;
 
 		len = path_parent(path, len);
 		if (!plain) {
-			r = add_parent_followed(p, path, len);
+			prefix[len] = '\0';
+			r = fd_whereabouts(AT_FDCWD, prefix, 0, &id);
+			r = r >= 0 ? add_parent(p, &id) : nothing_there(r) ? 0 : r;
 			continue;
 		}
 		k = path_cache_stat(&p->paths, path, len);
@@ -202,7 +186,7 @@ static int add_ancestors(struct protect *p, const char *path)
 		if (k->climbed)
 			break;
 		k->climbed = true;
-		r = k->error ? k->error : add_parent(p, k->dev, k->ino);
+		r = k->error ? k->error : add_parent(p, &k->id);
 	}
 	return r;
 }
@@ -240,7 +224,7 @@ static const struct mount *mount_of_path(struct protect *p, const char *path)
 		const struct cached_path *k = path_cache_stat(&p->paths, path, len);
 
 		if (k && !k->error)
-			return mounts_by_id(&p->mounts, k->mnt_id);
+			return mounts_by_id(&p->mounts, k->id.mnt_id);
 		if (!k || len <= 1)
 			return NULL;
 	}
@@ -290,7 +274,7 @@ static int add_real(struct protect *p, const char *path, bool content, const cha
 		return -ENOMEM;
 	if (k->error)
 		return nothing_there(k->error) ? 0 : k->error;
-	r = add_identity(p, k->dev, k->ino, content, reason);
+	r = add_identity(p, &k->id, content, reason);
 	if (r >= 0)
 		r = add_location(p, path, content, reason, 0);
 	if (r >= 0 && content)
@@ -298,31 +282,18 @@ static int add_real(struct protect *p, const char *path, bool content, const cha
 	if (r != -ESTALE)
 		return r;
 	/* In a chroot the table does not have all mounts. */
-	e = find(p->v, p->n, k->dev, k->ino);
+	e = find(p->v, p->n, &k->id);
 	e->unlocated = true;
 	return 0;
 }
 
-/* Adds what a path with symbolic links in it leads to, and the way there. */
-static int add_resolved(struct protect *p, const char *path, bool content, const char *reason)
-{
-	const char *real = NULL;
-	int r = add_followed(p, path, content, reason);
-
-	if (r <= 0)
-		return r;
-	r = path_cache_resolve(&p->paths, path, &real);
-	if (r < 0)
-		return nothing_there(r) ? 0 : r;
-	r = add_real(p, real, content, reason);
-	return r < 0 ? r : add_ancestors(p, real);
-}
-
 /* Adds a path in both spellings, as it stands and with its symbolic links resolved. */
-static int add_path(struct protect *p, const char *path, bool content, const char *reason)
+static int add_spellings(struct protect *p, const char *path, bool content, const char *reason)
 {
 	size_t len = strlen(path);
 	struct cached_path *k = path_cache_stat(&p->paths, path, len);
+	const char *real = NULL;
+	struct identity id;
 	int r;
 
 	if (!k)
@@ -333,120 +304,96 @@ static int add_path(struct protect *p, const char *path, bool content, const cha
 		return 0;
 	k->taken = true;
 	k->content |= content;
-	r = add_identity(p, k->dev, k->ino, content, reason);
+	r = add_identity(p, &k->id, content, reason);
 	if (r >= 0)
 		r = add_ancestors(p, path);
 	if (r < 0)
 		return r;
-	return path_cache_is_plain(&p->paths, path, len) ? add_real(p, path, content, reason)
-							 : add_resolved(p, path, content, reason);
+	if (path_cache_is_plain(&p->paths, path, len))
+		return add_real(p, path, content, reason);
+	/* What it leads to, and the way there. */
+	r = fd_whereabouts(AT_FDCWD, path, 0, &id);
+	if (r >= 0)
+		r = add_identity(p, &id, content, reason);
+	if (r >= 0)
+		r = path_cache_resolve(&p->paths, path, &real);
+	if (r < 0)
+		return nothing_there(r) ? 0 : r;
+	r = add_real(p, real, content, reason);
+	return r < 0 ? r : add_ancestors(p, real);
 }
 
-static int add_homes(struct protect *p, char **ret_culprit)
+static int add_path(struct protect *p, const char *path, bool content, const char *reason)
+{
+	int r = add_spellings(p, path, content, reason);
+
+	if (r < 0)
+		p->culprit = strdup(path);
+	return r;
+}
+
+static int add_homes(struct protect *p)
 {
 	struct passwd *pw;
 	int r = 0;
 
 	setpwent();
-	while (r >= 0 && (pw = getpwent())) {
-		if (!pw->pw_dir || pw->pw_dir[0] != '/')
-			continue;
-		r = add_path(p, pw->pw_dir, false, "is an account's home directory");
-		if (r < 0)
-			*ret_culprit = strdup(pw->pw_dir);
-	}
+	while (r >= 0 && (pw = getpwent()))
+		if (pw->pw_dir && pw->pw_dir[0] == '/')
+			r = add_path(p, pw->pw_dir, false, "is an account's home directory");
 	endpwent();
 	return r;
 }
 
-/* One line of /proc/swaps: the file's path with the kernel's escapes, blanks, and what it is. */
-static int add_swap(struct protect *p, char *line, char **ret_culprit)
+/* Each line of /proc/swaps has a file's path with the kernel's escapes, blanks, and what it is. */
+static int add_swaps(struct protect *p)
 {
-	static const char deleted[] = " (deleted)";
-	size_t len;
-	int r;
-
-	line[strcspn(line, " \t")] = '\0';
-	if (line[0] != '/')
-		return 0;
-	(void)mounts_unescape(line);
-	r = add_path(p, line, false, "is in use for swapping");
-	/* A network filesystem may have forgotten the name of a file that still has it. */
-	len = strlen(line);
-	if (r >= 0 && len >= sizeof(deleted) &&
-	    strcmp(line + len - (sizeof(deleted) - 1), deleted) == 0) {
-		line[len - (sizeof(deleted) - 1)] = '\0';
-		r = add_path(p, line, false, "is in use for swapping");
-	}
-	if (r < 0)
-		*ret_culprit = strdup(line);
-	return r;
-}
-
-static int add_swaps(struct protect *p, char **ret_culprit)
-{
+	static const char deleted[] = " (deleted)", reason[] = "is in use for swapping";
 	_cleanup_free_ char *text = NULL;
-	ssize_t len = fd_read_file("/proc/swaps", SWAPS_MAX, &text);
+	ssize_t n = fd_read_file("/proc/swaps", SWAPS_MAX, &text);
 	char *rest = text, *line;
 	int r = 0;
 
 	/* No /proc/swaps: no swap. */
-	if (len == -ENOENT)
-		return 0;
-	if (len < 0) {
-		*ret_culprit = strdup("/proc/swaps");
-		return (int)len;
+	if (n < 0 && n != -ENOENT)
+		p->culprit = strdup("/proc/swaps");
+	if (n < 0)
+		return n == -ENOENT ? 0 : (int)n;
+	while (r >= 0 && (line = strsep(&rest, "\n"))) {
+		size_t len;
+
+		line[strcspn(line, " \t")] = '\0';
+		if (line[0] != '/')
+			continue;
+		(void)mounts_unescape(line);
+		r = add_path(p, line, false, reason);
+		/* A network filesystem may have forgotten the name of a file that still has it. */
+		len = strlen(line);
+		if (r >= 0 && len >= sizeof(deleted) &&
+		    strcmp(line + len - (sizeof(deleted) - 1), deleted) == 0) {
+			line[len - (sizeof(deleted) - 1)] = '\0';
+			r = add_path(p, line, false, reason);
+		}
 	}
-	while (r >= 0 && (line = strsep(&rest, "\n")))
-		r = add_swap(p, line, ret_culprit);
 	return r;
 }
 
-static int add_all(struct protect *p, const char *const *extra, char **ret_culprit)
+static int add_all(struct protect *p, const char *const *extra)
 {
 	int r = 0;
 
-	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(system_paths); i++) {
-		r = add_path(p, system_paths[i].path, system_paths[i].content,
-			     system_paths[i].content ? "belongs to the system"
-						     : "is a directory of the system");
-		if (r < 0)
-			*ret_culprit = strdup(system_paths[i].path);
-	}
-	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(own_paths); i++) {
-		r = add_path(p, own_paths[i], true, own_reason);
-		if (r < 0)
-			*ret_culprit = strdup(own_paths[i]);
-	}
+	for (size_t i = 0; r >= 0 && i < ELEMENTSOF(known_paths); i++)
+		r = add_path(p, known_paths[i].path, known_paths[i].reason != directory,
+			     known_paths[i].reason);
 	for (size_t i = 0; r >= 0 && extra && extra[i]; i++) {
-		bool own = strncmp(extra[i], "//", 2) == 0;
+		bool ours = strncmp(extra[i], "//", 2) == 0;
 
-		r = add_path(p, extra[i] + own, true,
-			     own ? own_reason : "is protected by the configuration");
-		if (r < 0)
-			*ret_culprit = strdup(extra[i]);
+		r = add_path(p, extra[i] + ours, true,
+			     ours ? own : "is protected by the configuration");
 	}
 	if (r >= 0)
-		r = add_homes(p, ret_culprit);
-	if (r >= 0)
-		r = add_swaps(p, ret_culprit);
-	return r < 0 ? r : 0;
-}
-
-static int live_new(struct live **ret)
-{
-	struct live *l = calloc(1, sizeof(*l));
-
-	if (!l)
-		return -ENOMEM;
-	/* Before the table is read, so that each change after that is told. */
-	l->fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	if (l->fd < 0) {
-		free(l);
-		return -errno;
-	}
-	*ret = l;
-	return 0;
+		r = add_homes(p);
+	return r < 0 ? r : add_swaps(p);
 }
 
 static int build(struct protect **ret, const char *const *extra, char **ret_culprit)
@@ -457,15 +404,22 @@ static int build(struct protect **ret, const char *const *extra, char **ret_culp
 	*ret_culprit = NULL;
 	if (!p)
 		return -ENOMEM;
-	/* Without the mount table nothing can be said about any path. */
-	r = live_new(&p->live);
-	if (r >= 0)
-		r = mounts_read(&p->mounts, "/proc/self/mountinfo");
+	p->live = calloc(1, sizeof(*p->live));
+	if (!p->live) {
+		protect_free(p);
+		return -ENOMEM;
+	}
+	/* Before the table is read, so that each change after that is told. Without the table
+	 * nothing can be said about any path. */
+	p->live->fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	r = p->live->fd < 0 ? -errno : mounts_read(&p->mounts, "/proc/self/mountinfo");
 	if (r < 0)
-		*ret_culprit = strdup("/proc/self/mountinfo");
+		p->culprit = strdup("/proc/self/mountinfo");
 	if (r >= 0)
-		r = add_all(p, extra, ret_culprit);
+		r = add_all(p, extra);
 	if (r < 0) {
+		*ret_culprit = p->culprit;
+		p->culprit = NULL;
 		protect_free(p);
 		return r;
 	}
@@ -487,6 +441,7 @@ struct protect *protect_free(struct protect *p)
 		mounts_done(&p->live->mounts);
 	}
 	free(p->live);
+	free(p->culprit);
 	free(p->v);
 	free(p->parents);
 	free(p);
@@ -545,14 +500,6 @@ const struct mounts *protect_mounts(const struct protect *p)
 	return &p->mounts;
 }
 
-static bool is_pseudo(const char *fstype)
-{
-	for (size_t i = 0; i < ELEMENTSOF(pseudo_filesystems); i++)
-		if (strcmp(fstype, pseudo_filesystems[i]) == 0)
-			return true;
-	return false;
-}
-
 /* Where the upper directory of an overlay is. Returns 1; 0 if it has none; or -ENOENT if what was
  * said when it was mounted leads nowhere here. */
 static int upper_find(const struct mounts *mounts, const struct mount *overlay,
@@ -560,52 +507,43 @@ static int upper_find(const struct mounts *mounts, const struct mount *overlay,
 {
 	_cleanup_free_ char *text = mount_value(overlay, "upperdir"), *real = NULL;
 	const struct mount *m;
-	struct statx sx;
+	struct identity id;
 
 	if (!text)
 		return 0;
 	/* A backslash is the overlay's own escape, which nothing else here knows. */
 	real = text[0] == '/' && !strchr(text, '\\') ? realpath(text, NULL) : NULL;
-	if (!real ||
-	    statx(AT_FDCWD, real, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_MNT_ID, &sx) < 0)
+	if (!real || fd_whereabouts(AT_FDCWD, real, AT_SYMLINK_NOFOLLOW, &id) < 0)
 		return -ENOENT;
-	m = mounts_by_id(mounts, sx.stx_mnt_id);
+	m = mounts_by_id(mounts, id.mnt_id);
 	return m && mount_location(m, real, ret) >= 0 ? 1 : -ENOENT;
-}
-
-static int upper_known(const struct protect *p, const struct mounts *mounts,
-		       const struct mount *overlay)
-{
-	struct live *l = p->live;
-
-	if (l->upper_of != overlay->id)
-		l->upper_error = upper_find(mounts, overlay, &l->upper);
-	l->upper_of = overlay->id;
-	return l->upper_error;
 }
 
 /* Adds where the upper directory has what lies at this place of an overlay. */
 static const char *spot_upper(const struct protect *p, const struct mounts *mounts,
 			      const struct mount *overlay, struct spot *s)
 {
-	int r = upper_known(p, mounts, overlay), n;
-	const struct location *over = &s->v[0], *upper = &p->live->upper;
 	const struct mount *root = mounts_by_path(mounts, "/");
 	struct location *here = &s->v[1];
+	struct live *l = p->live;
+	int n;
 
-	if (r == 0)
+	if (l->upper_of != overlay->id)
+		l->upper_error = upper_find(mounts, overlay, &l->upper);
+	l->upper_of = overlay->id;
+	if (l->upper_error == 0)
 		return NULL;
 	/* A container's own root lies where the container sees nothing: but for it there is nothing
 	 * here that could be protected. */
-	if (r < 0)
+	if (l->upper_error < 0)
 		return root && root->dev == overlay->dev
 			       ? NULL
 			       : "is on an overlay whose upper directory cannot be found from "
 				 "here, so whether that is protected is not known";
-	n = snprintf(here->path, sizeof(here->path), "%s%s", upper->path, over->path);
+	n = snprintf(here->path, sizeof(here->path), "%s%s", l->upper.path, s->v[0].path);
 	if (n < 0 || (size_t)n >= sizeof(here->path))
 		return "lies too deep to be told apart from what is protected";
-	here->dev = upper->dev;
+	here->dev = l->upper.dev;
 	s->n = 2;
 	return NULL;
 }
@@ -621,10 +559,10 @@ static const char *spot_find(const struct protect *p, int dirfd, char *path, str
 	if (!mounts)
 		return "cannot be told apart from what is protected: the mount table cannot be "
 		       "read";
-	s->mount = fd_whereabouts(dirfd, &id) < 0 ? NULL : mounts_by_id(mounts, id.mnt_id);
+	s->mount = fd_whereabouts(dirfd, "", 0, &id) < 0 ? NULL : mounts_by_id(mounts, id.mnt_id);
 	if (!s->mount)
 		return "is on a mount that this process cannot see";
-	if (is_pseudo(s->mount->type))
+	if (is_one_of(s->mount->type, pseudo_filesystems, ELEMENTSOF(pseudo_filesystems)))
 		return "is on a pseudo-filesystem of the kernel";
 	if (len == -ENAMETOOLONG)
 		return "lies too deep to be told apart from what is protected";
@@ -642,24 +580,20 @@ static const char *ancestor_reason(const struct protect *p, int dirfd, const cha
 {
 	char prefix[PATH_MAX], *cleared = p->live->cleared;
 	size_t full = strlen(path), len = full;
-	struct identity id;
+	struct identity id, at;
 
-	if (fd_whereabouts(dirfd, &id) < 0)
+	if (fd_whereabouts(dirfd, "", 0, &id) < 0)
 		return "cannot be looked at";
 	memcpy(prefix, path, len + 1);
 	while (len == full || strcmp(prefix, cleared) != 0) {
-		struct statx sx;
 		const struct entry *e;
 
-		if (statx(AT_FDCWD, prefix, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO,
-			  &sx) < 0)
+		if (fd_whereabouts(AT_FDCWD, prefix, AT_SYMLINK_NOFOLLOW, &at) < 0)
 			return "lies in a directory that cannot be looked at";
-		if (len == full &&
-		    (sx.stx_ino != id.ino || makedev(sx.stx_dev_major, sx.stx_dev_minor) != id.dev))
+		if (len == full && (at.ino != id.ino || at.dev != id.dev))
 			return "is not where its path leads: it has just been moved, or something "
 			       "is mounted over it";
-		e = find(p->v, p->n, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
-			 sx.stx_ino);
+		e = find(p->v, p->n, &at);
 		if (e && e->content)
 			return e->reason;
 		if (len <= 1)
@@ -675,14 +609,12 @@ static const char *ancestor_reason(const struct protect *p, int dirfd, const cha
 /* On this filesystem there is something protected of which only the identity is known. */
 static bool has_unlocated(const struct protect *p, int dirfd)
 {
-	struct statx sx;
+	struct identity id;
 
-	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_INO, &sx) <
-	    0)
+	if (fd_whereabouts(dirfd, "", 0, &id) < 0)
 		return true;
 	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].unlocated && p->v[i].content &&
-		    p->v[i].dev == ((uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor))
+		if (p->v[i].unlocated && p->v[i].content && p->v[i].dev == id.dev)
 			return true;
 	return false;
 }
@@ -695,23 +627,10 @@ int protect_locate(const struct protect *p, int dirfd, struct location *ret)
 	const struct mount *m;
 	struct identity id;
 
-	if (!mounts || len < 0 || path[0] != '/' || fd_whereabouts(dirfd, &id) < 0)
+	if (!mounts || len < 0 || path[0] != '/' || fd_whereabouts(dirfd, "", 0, &id) < 0)
 		return -ESTALE;
 	m = mounts_by_id(mounts, id.mnt_id);
 	return m && mount_location(m, path, ret) >= 0 ? 0 : -ESTALE;
-}
-
-static const char *content_reason(const struct protect *p, int dirfd, const char *path,
-				  const struct spot *s)
-{
-	const char *reason = ancestor_reason(p, dirfd, path);
-
-	for (size_t i = 0; !reason && i < s->n; i++)
-		reason = locations_around(&p->locations, &s->v[i]);
-	if (!reason && has_unlocated(p, dirfd))
-		return "is on a filesystem of which a part is protected, and this process cannot "
-		       "see which";
-	return reason;
 }
 
 const char *protect_check_content(const struct protect *p, int dirfd)
@@ -720,21 +639,14 @@ const char *protect_check_content(const struct protect *p, int dirfd)
 	struct spot s;
 	const char *reason = spot_find(p, dirfd, path, &s);
 
-	return reason ? reason : content_reason(p, dirfd, path, &s);
-}
-
-static const char *mount_root_reason(int dirfd, const char *name)
-{
-	struct statx sx;
-
-	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0)
-		return "lies in a directory that cannot be looked at";
-	if (!(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
-		return NULL;
-	for (size_t i = 0; i < ELEMENTSOF(mount_root_names); i++)
-		if (strcmp(name, mount_root_names[i]) == 0)
-			return "belongs to its filesystem";
-	return NULL;
+	if (!reason)
+		reason = ancestor_reason(p, dirfd, path);
+	for (size_t i = 0; !reason && i < s.n; i++)
+		reason = locations_around(&p->locations, &s.v[i]);
+	if (!reason && has_unlocated(p, dirfd))
+		return "is on a filesystem of which a part is protected, and this process cannot "
+		       "see which";
+	return reason;
 }
 
 /* Is a directory with this name, or something in one, mounted elsewhere? A file that is stays
@@ -743,15 +655,13 @@ static bool is_mounted(const struct mounts *mounts, const struct location *at)
 {
 	for (size_t i = 0; i < mounts->n; i++) {
 		const struct mount *m = &mounts->v[i];
-		struct statx sx;
+		struct identity id;
 
 		if ((at->dev && m->dev != at->dev) || !mount_root_beneath(m, at))
 			continue;
 		/* What is covered by another mount is taken for a directory. */
-		if (statx(AT_FDCWD, m->target,
-			  AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-			  STATX_TYPE | STATX_MNT_ID, &sx) < 0 ||
-		    sx.stx_mnt_id != m->id || S_ISDIR(sx.stx_mode))
+		if (fd_whereabouts(AT_FDCWD, m->target, AT_SYMLINK_NOFOLLOW, &id) < 0 ||
+		    id.mnt_id != m->id || S_ISDIR(id.mode))
 			return true;
 	}
 	return false;
@@ -812,36 +722,36 @@ const char *protect_check(const struct protect *p, int dirfd, const char *name,
 			  const struct identity *id)
 {
 	const char *reason = protect_check_content(p, dirfd);
-	struct statx sx;
+	struct identity now, dir;
+	const struct entry *e;
 
 	if (reason)
 		return reason;
-	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0)
+	if (fd_whereabouts(dirfd, name, AT_SYMLINK_NOFOLLOW, &now) < 0)
 		return "cannot be looked at";
-	if (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+	if (now.is_mount_root)
 		return "is a mount point";
-	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].ino == sx.stx_ino &&
-		    p->v[i].dev == ((uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor))
-			return p->v[i].reason;
-	reason = mount_root_reason(dirfd, name);
-	return reason ? reason : hold_reason(p, dirfd, name, S_ISDIR(id->mode));
+	e = find(p->v, p->n, &now);
+	if (e)
+		return e->reason;
+	if (fd_whereabouts(dirfd, "", 0, &dir) < 0)
+		return "lies in a directory that cannot be looked at";
+	if (dir.is_mount_root && is_one_of(name, mount_root_names, ELEMENTSOF(mount_root_names)))
+		return "belongs to its filesystem";
+	return hold_reason(p, dirfd, name, S_ISDIR(id->mode));
 }
 
 bool protect_near(const struct protect *p, int dirfd)
 {
-	char path[PATH_MAX];
-	struct statx sx;
-	struct spot s;
 	const struct mounts *mounts;
+	char path[PATH_MAX];
+	struct identity id;
+	struct spot s;
 
-	if (statx(dirfd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO, &sx) < 0 ||
-	    spot_find(p, dirfd, path, &s))
+	if (fd_whereabouts(dirfd, "", 0, &id) < 0 || spot_find(p, dirfd, path, &s))
 		return true;
 	mounts = mounts_now(p);
-	if (!mounts || (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) ||
-	    find(p->parents, p->n_parents, (uint64_t)sx.stx_dev_major << 32 | sx.stx_dev_minor,
-		 sx.stx_ino) ||
+	if (!mounts || id.is_mount_root || find(p->parents, p->n_parents, &id) ||
 	    mounts_beneath(mounts, path, /* strictly= */ true))
 		return true;
 	for (size_t i = 0; i < s.n; i++)

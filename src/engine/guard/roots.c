@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <search.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -46,45 +47,30 @@ void roots_done(struct roots *r)
 	*r = (struct roots){ 0 };
 }
 
-static int group_append(struct roots *r, struct root_group *g)
-{
-	struct root_group **added;
-
-	if (!tsearch(g, &r->index, by_dir))
-		return -ENOMEM;
-	added = array_add(&r->v, &r->n, sizeof(struct root_group *));
-	if (!added) {
-		(void)tdelete(g, &r->index, by_dir);
-		return -ENOMEM;
-	}
-	*added = g;
-	return 0;
-}
-
-/* Finds or makes the group of a directory. Takes over dir. */
-static int group_get(struct roots *r, char *dir, bool explicit_names, struct root_group **ret)
+/* Finds or makes the group of a directory. Takes over dir. NULL: out of memory. */
+static struct root_group *group_get(struct roots *r, char *dir, bool explicit_names)
 {
 	struct root_group key = { .dir = dir, .explicit_names = explicit_names };
-	struct root_group **found = tfind(&key, &r->index, by_dir);
-	struct root_group *g;
+	struct root_group **found = tfind(&key, &r->index, by_dir), **added, *g;
 
 	if (found) {
 		free(dir);
-		*ret = *found;
-		return 0;
+		return *found;
 	}
 	g = calloc(1, sizeof(*g));
-	if (!g) {
+	added = g ? array_add(&r->v, &r->n, sizeof(*added)) : NULL;
+	if (!added) {
+		free(g);
 		free(dir);
-		return -ENOMEM;
+		return NULL;
 	}
+	*added = g;
 	*g = (struct root_group){ .dir = dir, .dirfd = -1, .explicit_names = explicit_names };
-	if (group_append(r, g) < 0) {
-		group_free(g);
-		return -ENOMEM;
-	}
-	*ret = g;
-	return 0;
+	if (tsearch(g, &r->index, by_dir))
+		return g;
+	r->n--;
+	group_free(g);
+	return NULL;
 }
 
 int roots_add(struct roots *r, const char *path, bool explicit_name, const char **ret_why)
@@ -99,9 +85,8 @@ int roots_add(struct roots *r, const char *path, bool explicit_name, const char 
 	if (r->last && r->last->explicit_names == explicit_name && strcmp(r->last->dir, dir) == 0)
 		free(dir); /* lists usually name a directory's entries together */
 	else
-		k = group_get(r, dir, explicit_name, &r->last);
-	if (k >= 0)
-		k = dirlist_add(&r->last->names, name, 0, slash ? DT_DIR : DT_UNKNOWN);
+		r->last = group_get(r, dir, explicit_name);
+	k = !r->last ? -ENOMEM : dirlist_add(&r->last->names, name, 0, slash ? DT_DIR : DT_UNKNOWN);
 	if (k < 0) {
 		*ret_why = "cannot be taken in: out of memory";
 		return k;
@@ -138,56 +123,28 @@ int roots_add_list(struct roots *r, const char *data, size_t len, char sep, char
 	return 0;
 }
 
-static char *join(const char *dir, const char *name)
+/* What all groups are checked with. */
+struct resolving {
+	struct roots *r;
+	const struct protect *p;
+	roots_refused_t refused;
+	void *userdata;
+};
+
+static void refuse(const struct resolving *c, const struct root_group *g, const char *name,
+		   const char *why, int error)
 {
-	size_t a = strlen(dir), b = strlen(name);
-	char *s = malloc(a + b + 2);
+	size_t len = strlen(g->dir);
+	_cleanup_free_ char *path = NULL;
 
-	if (!s)
-		return NULL;
-	memcpy(s, dir, a);
-	if (a > 0 && dir[a - 1] != '/')
-		s[a++] = '/';
-	memcpy(s + a, name, b + 1);
-	return s;
-}
-
-static void refuse(const struct root_group *g, const char *name, const char *why, int error,
-		   roots_refused_t refused, void *userdata)
-{
-	_cleanup_free_ char *path = name ? join(g->dir, name) : strdup(g->dir);
-
-	refused(path ? path : "", why, error, userdata);
-}
-
-/* Looks at one name. Returns 0, 1 if it is not there, or a negative errno with the reason. */
-static int name_check(struct root_group *g, struct dentry *d, const struct protect *p,
-		      struct identity *ret, const char **ret_why)
-{
-	const char *name = dirlist_name(&g->names, d);
-	int r = fd_identity(g->dirfd, name, ret);
-
-	if (r == -ENOENT)
-		return 1;
-	if (r < 0) {
-		*ret_why = strerror(-r);
-		return r;
-	}
-	if (d->type == DT_DIR && !S_ISDIR(ret->mode)) {
-		*ret_why = S_ISLNK(ret->mode) ? "is a symbolic link, and the slash behind it would "
-						"mean what it points to: leave the slash out"
-					      : "is no directory, but has a slash behind it";
-		return -ENOTDIR;
-	}
-	d->type = (uint8_t)IFTODT(ret->mode);
-	d->ino = ret->ino;
-	*ret_why = protect_check(p, g->dirfd, name, ret);
-	return *ret_why ? -EPERM : 0;
+	if (asprintf(&path, "%s%s%s", g->dir, name && len > 0 && g->dir[len - 1] != '/' ? "/" : "",
+		     name ? name : "") < 0)
+		path = NULL;
+	c->refused(path ? path : "", why, error, c->userdata);
 }
 
 /* Looks at each name of a group and pins it. Returns how many were refused. */
-static int names_check(struct roots *r, struct root_group *g, const struct protect *p,
-		       roots_refused_t refused, void *userdata)
+static int names_check(const struct resolving *c, struct root_group *g)
 {
 	size_t n = 0;
 	int bad = 0;
@@ -197,70 +154,51 @@ static int names_check(struct roots *r, struct root_group *g, const struct prote
 		return -ENOMEM;
 	for (size_t i = 0; i < g->names.n; i++) {
 		struct dentry *d = &g->names.v[i];
-		const char *why = "does not exist";
-		int k = name_check(g, d, p, &g->pins[n], &why);
+		const char *name = dirlist_name(&g->names, d), *why = NULL;
+		struct identity *pin = &g->pins[n];
+		int k = intake_look(c->p, g->dirfd, name, d->type == DT_DIR, pin, &why);
 
-		if (k == 0) {
+		if (k >= 0) {
+			d->type = (uint8_t)IFTODT(pin->mode);
+			d->ino = pin->ino;
 			g->names.v[n++] = *d;
-			continue;
+		} else if (k == -ENOENT && !g->explicit_names) {
+			c->r->missing++;
+		} else {
+			refuse(c, g, name, why, k);
+			bad += k != -ENOENT;
 		}
-		if (k == 1 && !g->explicit_names) {
-			r->missing++;
-			continue;
-		}
-		refuse(g, dirlist_name(&g->names, d), why, k == 1 ? -ENOENT : k, refused, userdata);
-		bad += k < 0;
 	}
 	g->names.n = n;
 	return bad;
 }
 
-/* Refuses a whole group: each name of a command line, the directory of a list. */
-static void group_refuse(const struct root_group *g, const char *why, int error,
-			 roots_refused_t refused, void *userdata)
-{
-	if (!g->explicit_names)
-		refuse(g, NULL, why, error, refused, userdata);
-	for (size_t i = 0; g->explicit_names && i < g->names.n; i++)
-		refuse(g, dirlist_name(&g->names, &g->names.v[i]), why, error, refused, userdata);
-}
-
-/* Checks an opened group. Returns how many of its paths were refused. */
-static int group_check(struct roots *r, struct root_group *g, const struct protect *p,
-		       roots_refused_t refused, void *userdata)
-{
-	const char *why;
-	int k = fd_identity(g->dirfd, "", &g->id);
-
-	if (k < 0)
-		return k;
-	why = protect_check_content(p, g->dirfd);
-	if (why) {
-		group_refuse(g, why, -EPERM, refused, userdata);
-		return 1;
-	}
-	g->accepted = true;
-	if (g->explicit_names || protect_near(p, g->dirfd))
-		return names_check(r, g, p, refused, userdata);
-	return 0;
-}
-
-static int group_resolve(struct roots *r, struct root_group *g, const struct protect *p,
-			 roots_refused_t refused, void *userdata)
+/* Opens a group's directory and checks the group. Returns how many of its paths were refused. */
+static int group_resolve(const struct resolving *c, struct root_group *g)
 {
 	const char *why = NULL;
-	int k;
+	int k = intake_open_dir(g->dir, &why);
 
-	g->dirfd = intake_open_dir(g->dir, &why);
-	if (g->dirfd >= 0)
-		return group_check(r, g, p, refused, userdata);
-	k = g->dirfd;
-	g->dirfd = -1;
-	if (k == -ENOENT && !g->explicit_names) {
-		r->missing += g->names.n;
+	if (k >= 0) {
+		g->dirfd = k;
+		k = fd_identity(g->dirfd, "", &g->id);
+		if (k < 0)
+			return k;
+		why = protect_check_content(c->p, g->dirfd);
+		g->accepted = !why;
+		if (g->accepted)
+			return g->explicit_names || protect_near(c->p, g->dirfd) ? names_check(c, g)
+										 : 0;
+		k = -EPERM;
+	} else if (k == -ENOENT && !g->explicit_names) {
+		c->r->missing += g->names.n;
 		return 0;
 	}
-	group_refuse(g, why, k, refused, userdata);
+	/* All of it is refused: each name of a command line, the directory of a list. */
+	if (!g->explicit_names)
+		refuse(c, g, NULL, why, k);
+	for (size_t i = 0; g->explicit_names && i < g->names.n; i++)
+		refuse(c, g, dirlist_name(&g->names, &g->names.v[i]), why, k);
 	return k == -ENOENT ? 0 : 1;
 }
 
@@ -282,27 +220,20 @@ int root_group_open(const struct root_group *g)
 	return r < 0 ? r : -ESTALE;
 }
 
-/* How many groups may keep their directory open: a third of what this process may have. */
-static size_t groups_kept_open(void)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
-		return 0;
-	return rl.rlim_cur / 3;
-}
-
 int roots_resolve(struct roots *r, const struct protect *p, roots_refused_t refused, void *userdata)
 {
-	size_t kept_open = groups_kept_open();
+	const struct resolving c = { r, p, refused, userdata };
+	struct rlimit rl = { 0 };
 	int bad = 0;
 
+	(void)getrlimit(RLIMIT_NOFILE, &rl);
 	for (size_t i = 0; i < r->n; i++) {
-		int k = group_resolve(r, r->v[i], p, refused, userdata);
+		int k = group_resolve(&c, r->v[i]);
 
 		if (k < 0)
 			return k;
-		if (i >= kept_open)
+		/* A third of what this process may have is for them. */
+		if (i >= rl.rlim_cur / 3)
 			fd_closep(&r->v[i]->dirfd);
 		bad += k;
 	}

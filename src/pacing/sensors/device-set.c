@@ -234,7 +234,7 @@ static int find(struct devices *d, const struct search *in, int fd, unsigned lev
 {
 	struct devices v = { 0 };
 	struct identity id;
-	int r = level >= LEVELS_MOST ? -ELOOP : fd_whereabouts(fd, &id);
+	int r = level >= LEVELS_MOST ? -ELOOP : fd_whereabouts(fd, "", 0, &id);
 
 	if (r < 0)
 		return r;
