@@ -2,6 +2,7 @@
 #include "mounts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,10 +142,10 @@ static int table_parse(struct mounts *m, size_t len)
 	return *at ? -EBADMSG : 0;
 }
 
-/* Takes the text over; len may be a negative errno instead. */
-static int mounts_take(struct mounts *ret, char *text, ssize_t len)
+int mounts_read_fd(struct mounts *ret, int fd, size_t max)
 {
-	struct mounts m = { .text = text };
+	struct mounts m = { 0 };
+	ssize_t len = fd_read_all(fd, max, &m.text);
 	int r = len < 0 ? (int)len : table_parse(&m, (size_t)len);
 
 	if (r < 0) {
@@ -157,18 +158,9 @@ static int mounts_take(struct mounts *ret, char *text, ssize_t len)
 
 int mounts_read(struct mounts *ret, const char *path)
 {
-	char *text = NULL;
-	ssize_t len = fd_read_file(path, TABLE_MAX, &text);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	return mounts_take(ret, text, len);
-}
-
-int mounts_read_fd(struct mounts *ret, int fd, size_t max)
-{
-	char *text = NULL;
-	ssize_t len = fd_read_all(fd, max, &text);
-
-	return mounts_take(ret, text, len);
+	return fd < 0 ? -errno : mounts_read_fd(ret, fd, TABLE_MAX);
 }
 
 void mounts_done(struct mounts *m)

@@ -63,19 +63,6 @@ static void profile_of_fd(struct fs_profile *ret, const struct mounts *mounts, i
 	mounts_done(&own);
 }
 
-/* On servers a look at each entry is a round trip more, and nothing is shrunk there: nothing is
- * weighed, except to say in advance what there is. A ring's workers are other threads than those
- * that list. */
-static void options_fit(struct engine_job *j)
-{
-	if (j->profile.server && !j->o.dry)
-		j->o.weigh = false;
-	if (j->profile.same_thread && !j->o.fixed_backend) {
-		j->o.fixed_backend = true;
-		j->o.backend = BACKEND_THREADS;
-	}
-}
-
 /* Divides the descriptors this process may have among lanes: fewer lanes where there are few. */
 static int fds_divide(struct engine_job *j)
 {
@@ -118,7 +105,15 @@ int engine_new(struct engine **ret, const struct engine_options *options, int fd
 	pthread_mutex_init(&e->job.report_lock, NULL);
 	pthread_mutex_init(&e->job.links_lock, NULL);
 	profile_of_fd(&e->job.profile, options->mounts, fd, (uint32_t)sfs.f_type);
-	options_fit(&e->job);
+	/* On servers a look at each entry is a round trip more, and nothing is shrunk there:
+	 * nothing is weighed, except to say in advance what there is. */
+	if (e->job.profile.server && !options->dry)
+		e->job.o.weigh = false;
+	/* A ring's workers are other threads than those that list. */
+	if (e->job.profile.same_thread && !options->fixed_backend) {
+		e->job.o.fixed_backend = true;
+		e->job.o.backend = BACKEND_THREADS;
+	}
 	atomic_init(&e->job.allowance,
 		    options->memory_bytes ? options->memory_bytes : MEMORY_DEFAULT);
 	r = fds_divide(&e->job);
@@ -235,21 +230,6 @@ void engine_result(const struct engine *e, struct engine_progress *ret)
 	job_stats(&e->job, &ret->stats);
 }
 
-static const char *order_name(const struct fs_profile *w)
-{
-	if (w->ascending)
-		return ", ascending inode order throughout";
-	switch (w->sort) {
-	case ORDER_LISTED:
-		break;
-	case ORDER_ASCENDING:
-		return ", inode order";
-	case ORDER_DESCENDING:
-		return ", descending inode order";
-	}
-	return "";
-}
-
 /* What became of large files, and why. */
 static void large_files(const struct engine_job *j, char *buf, size_t len)
 {
@@ -270,6 +250,11 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 {
 	const struct fs_profile *w = &e->job.profile;
 	struct setting set = tasks_setting(e->job.tasks);
+	static const char *const orders[] = {
+		[ORDER_LISTED] = "",
+		[ORDER_ASCENDING] = ", inode order",
+		[ORDER_DESCENDING] = ", descending inode order",
+	};
 	char sliced[128] = "", large[128];
 
 	if (e->job.o.stall_usec > 0 && strcmp(w->family, "moosefs") == 0)
@@ -279,6 +264,7 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 	large_files(&e->job, large, sizeof(large));
 	(void)snprintf(buf, len, "%s: %s%s, %u lane%s%s%s", w->family, sliced,
 		       backend_name(set.backend), set.lanes, set.lanes == 1 ? "" : "s",
-		       order_name(w), large);
+		       w->ascending ? ", ascending inode order throughout" : orders[w->sort],
+		       large);
 	return buf;
 }

@@ -31,37 +31,24 @@ struct linux_dirent64 {
 	char d_name[];
 };
 
-static void give_back(struct dirlist *l)
+void dirlist_done(struct dirlist *l)
 {
 	if (l->allowance)
 		atomic_fetch_add(l->allowance, l->borrowed);
-	l->borrowed = 0;
-}
-
-void dirlist_done(struct dirlist *l)
-{
-	give_back(l);
 	free(l->arena);
 	free(l->v);
 	l->arena = NULL;
 	l->v = NULL;
-	l->arena_cap = l->cap = 0;
-	dirlist_clear(l);
+	l->arena_cap = l->cap = l->borrowed = 0;
+	l->arena_len = l->n = 0;
 }
 
 void dirlist_clear(struct dirlist *l)
 {
-	l->arena_len = 0;
-	l->n = 0;
 	/* Buffers that one huge directory needed are not kept for thousands of small ones. */
-	if (l->borrowed == 0)
-		return;
-	free(l->arena);
-	free(l->v);
-	l->arena = NULL;
-	l->v = NULL;
-	l->arena_cap = l->cap = 0;
-	give_back(l);
+	if (l->borrowed > 0)
+		dirlist_done(l);
+	l->arena_len = l->n = 0;
 }
 
 /* Takes `want` bytes from the common allowance. Returns false if they are not to be had. */

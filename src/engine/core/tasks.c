@@ -2,6 +2,7 @@
 #include "tasks.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "base/thread.h"
@@ -39,6 +40,20 @@ void tasks_done(struct tasks *q)
 struct setting tasks_setting(const struct tasks *q)
 {
 	return setting_unpack(atomic_load_explicit(&q->setting, memory_order_relaxed));
+}
+
+struct task *task_of_one(struct node *n, const struct identity *pins, uint64_t pin,
+			 const char *name)
+{
+	size_t len = sizeof(pin) + strlen(name) + 1;
+	struct task *t = malloc(sizeof(*t) + len);
+
+	if (!t)
+		return NULL;
+	*t = (struct task){ .node = n, .pins = pins, .n_names = 1, .len = len };
+	memcpy(t->names, &pin, sizeof(pin));
+	memcpy(t->names + sizeof(pin), name, len - sizeof(pin));
+	return t;
 }
 
 /* Lock held. */

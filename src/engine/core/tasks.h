@@ -29,6 +29,11 @@ struct task {
 	char names[]; /* n_names records: the pin's number (64 bits, 0: none), name, NUL */
 };
 
+/* A task of one directory; the reference to the node is the caller's to give. NULL: out of memory.
+ */
+struct task *task_of_one(struct node *n, const struct identity *pins, uint64_t pin,
+			 const char *name);
+
 /* Room for a record with the longest name. */
 #define TASK_RECORD (sizeof(uint64_t) + 256)
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "last-reference.h"
+#include "engine/core/engine-job.h"
 #include "engine/core/slice.h"
 #include "base/debug.h"
 #include "base/fd.h"
@@ -156,24 +157,20 @@ static void count_step(struct shrink_count *count, uint64_t bytes, uint64_t leng
 	double part = (double)bytes / (double)length * (double)count->weight;
 	uint64_t n = MIN((uint64_t)part, count->weight - count->counted);
 
-	__atomic_fetch_add(count->bytes, n, __ATOMIC_RELAXED);
+	stat_add(count->bytes, n);
 	count->counted += n;
 }
 
-/* All the job's large files count together: as much may be freed of many that are not very large.
+/* Is the filesystem to be committed after a step? All the job's large files count together: as much
+ * may be freed of many that are not very large. With the last of a file so large its space is back.
  */
 static bool commit_due(const struct fs_profile *profile, const struct shrink_count *count,
-		       uint64_t before)
+		       uint64_t before, bool is_last, uint64_t length)
 {
-	return profile->commit_bytes > 0 &&
-	       before / profile->commit_bytes !=
-		       __atomic_load_n(count->bytes, __ATOMIC_RELAXED) / profile->commit_bytes;
-}
+	uint64_t each = profile->commit_bytes;
 
-/* With the last of a file so large its space is back. */
-static bool is_committed(const struct fs_profile *profile, uint64_t length)
-{
-	return profile->commit_bytes > 0 && length >= profile->commit_bytes;
+	return each > 0 &&
+	       (before / each != stat_get(count->bytes) / each || (is_last && length >= each));
 }
 
 bool shrink_can(const struct shrinker *by)
@@ -210,11 +207,10 @@ bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile
 		gate("shrink", "step");
 		slice_add(&slice, 0, MIN(bytes, left));
 		if (count) {
-			uint64_t before = __atomic_load_n(count->bytes, __ATOMIC_RELAXED);
+			uint64_t before = stat_get(count->bytes);
 
 			count_step(count, MIN(bytes, left), length);
-			slice.commit |= commit_due(profile, count, before) ||
-					(bytes >= left && is_committed(profile, length));
+			slice.commit |= commit_due(profile, count, before, bytes >= left, length);
 		}
 		slice_close(&slice);
 		if (profile->shrink == SHRINK_HEAD)

@@ -2,6 +2,7 @@
 #include "node.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +12,6 @@
 #include "engine/guard/still-inside.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
-#include "snapdir.h"
 #include "base/gate.h"
 #include "engine/guard/roots.h"
 
@@ -78,15 +78,24 @@ size_t node_path(const struct node *n, char *buf, size_t len)
 	return path_append(buf, len, node_path(n->parent, buf, len), n->name);
 }
 
-static void node_free(struct engine_job *j, struct node *n)
+bool snapdir_holds(int fd, const char *name)
 {
-	if (n->parent) {
-		unsigned before = atomic_fetch_sub(&j->nodes, 1);
+	_cleanup_close_ int own = name ? fd_open_dir(fd, name) : -1;
+	const struct dirent *d;
+	bool found = false;
+	DIR *dir;
 
-		assert(before > 0);
-	}
-	fd_closep(&n->fd);
-	free(n);
+	if (own < 0)
+		return false;
+	dir = fdopendir(own);
+	if (!dir)
+		return false;
+	(void)fd_take(&own);
+	/* With an underscore begin those that a directory above was made part of. */
+	while (!found && (d = readdir(dir)))
+		found = d->d_name[0] != '.' && d->d_name[0] != '_';
+	(void)closedir(dir);
+	return found;
 }
 
 static void rmdir_failed(struct engine_job *j, struct node *n, int error)
@@ -150,40 +159,30 @@ static int node_rmdir(struct engine_job *j, struct node *n)
 	return 0;
 }
 
-/* Has the directory listed again: queues it as a task, which takes over the node's reference to its
- * parent. Returns 0 or -ENOMEM. */
-static int node_relist(struct engine_job *j, const struct node *n)
-{
-	size_t len = strlen(n->name) + 1;
-	struct task *t = calloc(1, sizeof(*t) + sizeof(n->pin) + len);
-
-	if (!t)
-		return -ENOMEM;
-	t->node = n->parent;
-	t->pins = n->pins;
-	t->relists = n->relists + 1;
-	t->n_names = 1;
-	t->len = sizeof(n->pin) + len;
-	memcpy(t->names, &n->pin, sizeof(n->pin));
-	memcpy(t->names + sizeof(n->pin), n->name, len);
-	tasks_add(j->tasks, t);
-	return 0;
-}
-
 void node_put(struct engine_job *j, struct node *n)
 {
 	while (n && atomic_fetch_sub(&n->refs, 1) == 1) {
 		struct node *parent = n->parent;
 
 		if (parent && node_rmdir(j, n) == 1) {
+			struct task *again = task_of_one(parent, n->pins, n->pin, n->name);
+
 			stat_add(&j->stats.relists, 1);
-			/* The task takes over the reference to the parent. */
-			if (node_relist(j, n) == 0)
-				parent = NULL;
-			else
+			if (again) {
+				again->relists = n->relists + 1;
+				tasks_add(j->tasks, again);
+				parent = NULL; /* the task has the reference now */
+			} else {
 				rmdir_failed(j, n, -ENOMEM);
+			}
 		}
-		node_free(j, n);
+		if (n->parent) {
+			unsigned before = atomic_fetch_sub(&j->nodes, 1);
+
+			assert(before > 0);
+		}
+		fd_closep(&n->fd);
+		free(n);
 		n = parent;
 	}
 }

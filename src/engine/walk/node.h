@@ -57,3 +57,11 @@ size_t node_path(const struct node *n, char *buf, size_t len);
 
 /* Appends "/name" to a path in buf, cutting what does not fit. Returns the new length. */
 size_t path_append(char *buf, size_t len, size_t at, const char *name);
+
+/* What is said of a directory with snapshots of its own. */
+#define SNAPDIR_HOLDS "has snapshots in its .snap, and stays until they are removed (rmdir)"
+
+/* True if the open directory has snapshots of its own in its subdirectory `name`, which its listing
+ * does not name (NULL: there is no such thing on its filesystem). It lists empty, and cannot be
+ * removed while it has. */
+bool snapdir_holds(int fd, const char *name);

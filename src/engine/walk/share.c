@@ -63,7 +63,7 @@ static int promote(struct walker *w)
 	if (r < 0)
 		return r;
 	off = old.pend_hi;
-	r = trail_record_before(w, off, name, &pin);
+	r = trail_read(w, off, /* end= */ true, name, &pin);
 	if (r < 0)
 		return r;
 	r = trail_frame_read(w, off, &f);
@@ -103,7 +103,7 @@ static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
 		char *at = t->names + t->len;
 		char *name = at + sizeof(pin);
 
-		if (trail_record_at(w, f->pend_lo, name, &pin) < 0)
+		if (trail_read(w, f->pend_lo, /* end= */ false, name, &pin) < 0)
 			break;
 		memcpy(at, &pin, sizeof(pin));
 		f->pend_lo += trail_record(strlen(name));
@@ -121,26 +121,6 @@ static struct task *cut_task(struct walker *w, struct frame *f, uint64_t names)
 	return fitted ? fitted : t;
 }
 
-/* A task of the one directory that is to be visited next. NULL if memory is out. */
-static struct task *task_of_next(struct walker *w, char *name)
-{
-	struct task *t;
-	uint64_t pin;
-
-	if (trail_next(w, name, &pin) < 0)
-		return NULL;
-	t = malloc(sizeof(*t) + sizeof(pin) + strlen(name) + 1);
-	if (!t)
-		return NULL;
-	*t = (struct task){ .node = w->node,
-			    .pins = w->pins,
-			    .n_names = 1,
-			    .len = sizeof(pin) + strlen(name) + 1 };
-	memcpy(t->names, &pin, sizeof(pin));
-	memcpy(t->names + sizeof(pin), name, strlen(name) + 1);
-	return t;
-}
-
 void share_in_order(struct walker *w)
 {
 	char name[256];
@@ -151,7 +131,7 @@ void share_in_order(struct walker *w)
 	if (!w->job->profile.dirs_as_listed || w->level != w->base_level || w->cur.pending == 0 ||
 	    w->relists > 0 || tasks_queued(w->job->tasks) == 0)
 		return;
-	mine = task_of_next(w, name);
+	mine = trail_next(w, name, &pin) < 0 ? NULL : task_of_one(w->node, w->pins, pin, name);
 	if (!mine)
 		return;
 	first = tasks_exchange(w->job->tasks, mine);

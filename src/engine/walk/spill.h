@@ -11,8 +11,7 @@
 
 struct spill;
 
-/* resident_bytes is how much stays in memory; at least four blocks are kept. Returns 0 or -ENOMEM.
- */
+/* resident_bytes is how much stays in memory, 64 KiB at least. Returns 0 or -ENOMEM. */
 int spill_new(struct spill **ret, size_t resident_bytes);
 struct spill *spill_free(struct spill *s);
 

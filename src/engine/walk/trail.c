@@ -32,33 +32,21 @@ int trail_frame_write(struct walker *w, uint64_t off, const struct frame *f)
 	return spill_write(w->stack, off, f, sizeof(*f));
 }
 
-static int record_read(struct walker *w, uint64_t off, uint8_t len, char *buf, uint64_t *ret_pin)
+int trail_read(struct walker *w, uint64_t off, bool end, char *buf, uint64_t *ret_pin)
 {
-	int r = spill_read(w->stack, off + 1, ret_pin, sizeof(*ret_pin));
+	uint8_t len;
+	int r = spill_read(w->stack, end ? off - 1 : off, &len, 1);
 
 	if (r < 0)
 		return r;
-	r = spill_read(w->stack, off + 1 + sizeof(*ret_pin), buf, len);
+	off -= end ? trail_record(len) : 0;
+	r = spill_read(w->stack, off + 1, ret_pin, sizeof(*ret_pin));
+	if (r >= 0)
+		r = spill_read(w->stack, off + 1 + sizeof(*ret_pin), buf, len);
 	if (r < 0)
 		return r;
 	buf[len] = '\0';
 	return 0;
-}
-
-int trail_record_at(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin)
-{
-	uint8_t len;
-	int r = spill_read(w->stack, off, &len, 1);
-
-	return r < 0 ? r : record_read(w, off, len, buf, ret_pin);
-}
-
-int trail_record_before(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin)
-{
-	uint8_t len;
-	int r = spill_read(w->stack, off - 1, &len, 1);
-
-	return r < 0 ? r : record_read(w, off - trail_record(len), len, buf, ret_pin);
 }
 
 int trail_pend(struct walker *w, const char *name, uint64_t pin)
@@ -82,7 +70,7 @@ int trail_pend(struct walker *w, const char *name, uint64_t pin)
 
 int trail_next(struct walker *w, char *buf, uint64_t *ret_pin)
 {
-	return trail_record_before(w, w->cur.pend_hi, buf, ret_pin);
+	return trail_read(w, w->cur.pend_hi, /* end= */ true, buf, ret_pin);
 }
 
 int trail_choose(struct walker *w)
@@ -93,7 +81,7 @@ int trail_choose(struct walker *w)
 
 	if (w->cur.chosen || w->cur.pending < 2)
 		return 0;
-	r = trail_record_at(w, w->cur.pend_lo, name, &pin);
+	r = trail_read(w, w->cur.pend_lo, /* end= */ false, name, &pin);
 	if (r >= 0)
 		r = trail_pend(w, name, pin);
 	if (r < 0)
@@ -217,7 +205,7 @@ static int child_open(struct walker *w, int fd, uint64_t *off)
 	int r = trail_frame_read(w, *off, &f);
 
 	if (r >= 0)
-		r = trail_record_before(w, f.pend_hi, name, &pin);
+		r = trail_read(w, f.pend_hi, /* end= */ true, name, &pin);
 	if (r < 0)
 		return r;
 	*off = f.pend_hi;
@@ -232,22 +220,21 @@ static int child_open(struct walker *w, int fd, uint64_t *off)
 	return fd_take(&child);
 }
 
-/* Goes down `steps` levels from an anchor and leaves an anchor there. */
-static int climb(struct walker *w, const struct anchor *from, uint64_t steps)
+/* Goes down so many levels from an anchor. Returns the descriptor, and the frame in *ret_off. */
+static int go_down(struct walker *w, const struct anchor *from, uint64_t levels, uint64_t *ret_off)
 {
 	_cleanup_close_ int fd = -1;
-	uint64_t off = from->frame;
 
-	for (uint64_t i = 0; i < steps; i++) {
-		int next = child_open(w, fd >= 0 ? fd : from->fd, &off);
+	*ret_off = from->frame;
+	for (uint64_t i = 0; i < levels; i++) {
+		int next = child_open(w, fd >= 0 ? fd : from->fd, ret_off);
 
 		if (next < 0)
 			return next;
 		fd_closep(&fd);
 		fd = next;
 	}
-	anchors_push(&w->anchors, from->level + steps, off, fd_take(&fd), /* borrowed= */ false);
-	return 0;
+	return fd_take(&fd);
 }
 
 /* Opens a level again, from the nearest open one above it. */
@@ -257,6 +244,7 @@ static int level_fd(struct walker *w, uint64_t level)
 
 	while (fd < 0) {
 		struct anchor from = { .fd = -1 };
+		uint64_t off, stride;
 		size_t used = 0;
 		int r;
 
@@ -269,9 +257,11 @@ static int level_fd(struct walker *w, uint64_t level)
 		/* One is kept for the current level, which may stand behind these. */
 		if (w->anchors.max < used + 2)
 			return -EMFILE;
-		r = climb(w, &from, anchors_stride(level - from.level, w->anchors.max - used - 1));
+		stride = anchors_stride(level - from.level, w->anchors.max - used - 1);
+		r = go_down(w, &from, stride, &off);
 		if (r < 0)
 			return r;
+		anchors_push(&w->anchors, from.level + stride, off, r, /* borrowed= */ false);
 		fd = anchors_fd(&w->anchors, level);
 	}
 	return fd;
@@ -291,7 +281,7 @@ int trail_name(struct walker *w, char *buf)
 {
 	uint64_t pin;
 
-	return trail_record_before(w, w->cur_off, buf, &pin);
+	return trail_read(w, w->cur_off, /* end= */ true, buf, &pin);
 }
 
 void trail_path(struct walker *w, const char *name, char *buf, size_t len)
@@ -309,7 +299,7 @@ void trail_path(struct walker *w, const char *name, char *buf, size_t len)
 	} else {
 		for (uint64_t i = 0; i < levels; i++) {
 			if (trail_frame_read(w, off, &f) < 0 ||
-			    trail_record_before(w, f.pend_hi, part, &pin) < 0)
+			    trail_read(w, f.pend_hi, /* end= */ true, part, &pin) < 0)
 				break;
 			at = path_append(buf, len, at, part);
 			off = f.pend_hi;
@@ -334,29 +324,14 @@ static bool same_directory(int a, int b)
 	       x.st_dev == y.st_dev;
 }
 
-/* Follows the names from one open level to the next; true if they still lead there. */
-static bool leads_to(struct walker *w, const struct anchor *from, const struct anchor *to)
-{
-	_cleanup_close_ int fd = -1;
-	uint64_t off = from->frame;
-
-	for (uint64_t l = from->level; l < to->level; l++) {
-		int next = child_open(w, fd >= 0 ? fd : from->fd, &off);
-
-		if (next < 0)
-			return false;
-		fd_closep(&fd);
-		fd = next;
-	}
-	return same_directory(fd, to->fd);
-}
-
 /* For a directory deeper than PATH_MAX: finds the deepest open level whose path can be spelled, and
  * follows the names from there. */
 static bool in_place(struct walker *w, const char *tree, int top)
 {
 	const struct anchor *v = w->anchors.v;
+	bool same = true;
 	size_t from = 0;
+	uint64_t off;
 
 	if (!node_in_place(w->node))
 		return false;
@@ -369,10 +344,13 @@ static bool in_place(struct walker *w, const char *tree, int top)
 			break;
 		from = i;
 	}
-	for (; from + 1 < w->anchors.n; from++)
-		if (!leads_to(w, &v[from], &v[from + 1]))
-			return false;
-	return true;
+	for (; same && from + 1 < w->anchors.n; from++) {
+		uint64_t levels = v[from + 1].level - v[from].level;
+		_cleanup_close_ int fd = go_down(w, &v[from], levels, &off);
+
+		same = fd >= 0 && same_directory(fd, v[from + 1].fd);
+	}
+	return same;
 }
 
 void trail_check(struct walker *w)

@@ -98,9 +98,8 @@ static inline size_t trail_record(size_t name_len)
 {
 	return name_len + 2 + sizeof(uint64_t);
 }
-/* Reads the record that starts at, or ends at, offset off of the stack. */
-int trail_record_at(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin);
-int trail_record_before(struct walker *w, uint64_t off, char *buf, uint64_t *ret_pin);
+/* Reads the record that starts at offset off of the stack, or ends there. */
+int trail_read(struct walker *w, uint64_t off, bool end, char *buf, uint64_t *ret_pin);
 /* Looks whether the current directory is still in its tree, when that has not been done for a
  * while. If it is not, checked_usec says so to every batch. */
 void trail_check(struct walker *w);
@@ -111,13 +110,6 @@ int trail_frame_write(struct walker *w, uint64_t off, const struct frame *f);
  * if NULL), which then stays; drops what is still to be visited in it. */
 void walker_failed(struct walker *w, const char *name, const char *what, int error);
 void walker_give_up(struct walker *w);
-
-/* listing.c: reads the next chunk of the current directory, open as fd. NULL if nothing of it can
- * be read, which has been reported. */
-struct dirlist *listing_read(struct walker *w, int fd, struct slice *slice);
-/* Makes a chunk's directories pending and moves the rest to its front. Returns how many those are.
- */
-size_t listing_split(struct walker *w, struct dirlist *l);
 
 /* share.c: gives pending directories to idle lanes. */
 void share(struct walker *w);

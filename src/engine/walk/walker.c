@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "engine/core/slice.h"
-#include "snapdir.h"
 #include "engine/remove/subvolume.h"
 #include "base/array.h"
 #include "base/gate.h"
@@ -81,15 +80,6 @@ static void skipped(struct walker *w, const char *name, enum skip_reason why)
 	job_skip(w->job, why, path);
 }
 
-/* The directory of a list cannot be opened again, or is another one now: none of it is touched. */
-static void refuse_task(struct walker *w, int error)
-{
-	if (error == -ESTALE)
-		skipped(w, NULL, SKIP_CHANGED);
-	else
-		walker_failed(w, NULL, "cannot open directory", error);
-}
-
 void walker_push(struct walker **list, struct walker *w)
 {
 	w->next = *list;
@@ -126,8 +116,12 @@ void walker_begin(struct walker *w, struct task *t)
 	begun = trail_begin(w, t->node);
 	if (begun < 0)
 		w->cur = (struct frame){ .base = 1, .eof = 1, .failed = 1 };
-	if (begun < 0 || r < 0)
-		refuse_task(w, begun < 0 ? begun : r);
+	/* Where the directory of a list cannot be opened again, or is another one now, none of it
+	 * is touched. */
+	if (begun >= 0 && r == -ESTALE)
+		skipped(w, NULL, SKIP_CHANGED);
+	else if (begun < 0 || r < 0)
+		walker_failed(w, NULL, "cannot open directory", begun < 0 ? begun : r);
 	else if (t->roots)
 		w->state = WALK_LIST;
 	for (size_t i = 0; begun >= 0 && i < t->n_names; i++, name += strlen(name) + 1) {
@@ -174,6 +168,119 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 		.tree_name = tree,
 		.checked_usec = &w->checked_usec,
 	};
+}
+
+/* Makes a chunk's directories pending and moves the rest to its front. Returns how many those are.
+ */
+static size_t listing_split(struct walker *w, struct dirlist *l)
+{
+	bool pinned = w->pins && l == w->roots;
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct dentry *d = &l->v[i];
+		int r;
+
+		if (d->type != DT_DIR)
+			continue;
+		r = trail_pend(w, dirlist_name(l, d), pinned ? d->ino : 0);
+		if (r < 0)
+			walker_failed(w, dirlist_name(l, d), "cannot be taken up", r);
+	}
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].type != DT_DIR)
+			l->v[n++] = l->v[i];
+	l->n = n;
+	if (w->job->profile.dirs_as_listed)
+		dirlist_sort(l, w->job->profile.sort);
+	return n;
+}
+
+static void listing_path(const struct engine_listing *l, const char *name, char *buf, size_t len)
+{
+	trail_path((struct walker *)l->walker, name, buf, len);
+}
+
+/* Shows a chunk to the caller's callback. */
+static void listed(struct walker *w, int fd, bool first)
+{
+	struct engine_listing l = {
+		.fd = fd,
+		.depth = w->level,
+		.first = first,
+		.list = &w->own,
+		.path = listing_path,
+		.walker = w,
+	};
+
+	if (!w->job->o.listed)
+		return;
+	pthread_mutex_lock(&w->job->report_lock);
+	w->job->o.listed(&l, w->job->o.userdata);
+	pthread_mutex_unlock(&w->job->report_lock);
+}
+
+/* May a short answer of getdents64 be taken for the end of the directory? It also comes when a
+ * signal is pending, and completions of a ring arrive as such: with a ring, and wherever that guess
+ * was wrong before, only an empty answer is the end. */
+static bool short_is_eof(const struct walker *w)
+{
+	return w->job->profile.short_is_eof && w->cur.relists == 0 &&
+	       tasks_setting(w->job->tasks).backend == BACKEND_THREADS;
+}
+
+/* A directory in which new entries are found is listed again so often; where they come faster than
+ * they go, each listing is longer than the one before. */
+#define NEWBORN_RELISTS 2
+
+/* Was the last entry of this chunk born after the directory's first chunk was read? Then a listing
+ * goes on as long as another process goes on filling, and is ended here: SAFETY test 36. */
+static bool is_refilled(struct walker *w, int fd)
+{
+	struct identity id;
+
+	if (w->own.n == 0 ||
+	    fd_identity(fd, dirlist_name(&w->own, &w->own.v[w->own.n - 1]), &id) < 0)
+		return false;
+	return id.btime_nsec > w->cur.began_nsec;
+}
+
+/* Reads the next chunk of the current directory, open as fd: a chunk at a time, sorted. NULL if
+ * nothing of it can be read, which has been reported. */
+static struct dirlist *listing_read(struct walker *w, int fd, struct slice *slice)
+{
+	bool first = w->cur.cookie == 0;
+	struct timespec now;
+	int r;
+
+	if (w->roots && w->cur.base) {
+		if (w->job->profile.sort != ORDER_LISTED && !w->pins)
+			dirlist_find_inodes(w->roots, fd, w->job->profile.sort);
+		w->cur.eof = 1;
+		return w->roots;
+	}
+	if (w->cur.reopened && lseek(fd, w->cur.cookie, SEEK_SET) < 0) {
+		walker_failed(w, NULL, "cannot go on listing directory", -errno);
+		walker_give_up(w);
+		return NULL;
+	}
+	w->cur.reopened = 0;
+	r = dirlist_read(&w->own, fd, short_is_eof(w), slice, &w->cur.cookie);
+	w->cur.eof = r != 0;
+	/* ENOENT: another process removed the directory, which the rmdir will find out and count.
+	 */
+	if (r < 0 && r != -ENOENT)
+		walker_failed(w, NULL, "cannot list directory", r);
+	if (w->cur.began_nsec == 0) {
+		(void)clock_gettime(CLOCK_REALTIME, &now);
+		w->cur.began_nsec = now.tv_sec * 1000000000LL + now.tv_nsec;
+	} else if ((!first || w->cur.relists >= NEWBORN_RELISTS) && is_refilled(w, fd)) {
+		w->cur.eof = w->cur.refilled = 1;
+	}
+	if (!w->job->profile.dirs_as_listed)
+		dirlist_sort(&w->own, w->job->profile.sort);
+	listed(w, fd, first);
+	return &w->own;
 }
 
 /* Reading a directory is work, too: from a cold disk it is more than unlinking what it has. */
@@ -247,16 +354,6 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
 	}
 }
 
-/* A directory that goes is looked into by the server; one that stays has to be asked whether what
- * was unlinked in it is gone. */
-static void sync_roots(struct walker *w)
-{
-	int r = w->job->profile.sync_dirs && !w->job->o.dry ? fd_sync_dir(w->batch.dirfd) : 0;
-
-	if (r < 0)
-		walker_failed(w, NULL, "what was removed in it may come back: the server says", r);
-}
-
 /* WALK_UNLINKED: names every entry of the batch that is not gone. */
 static void step_unlinked(struct walker *w)
 {
@@ -270,7 +367,14 @@ static void step_unlinked(struct walker *w)
 			digest_one(w, &w->batch.list->v[i], w->batch.results[i]);
 	}
 	if (w->roots && w->cur.base) {
-		sync_roots(w);
+		/* A directory that goes is looked into by the server; one that stays has to be
+		 * asked whether what was unlinked in it is gone. */
+		int r = w->job->profile.sync_dirs && !w->job->o.dry ? fd_sync_dir(w->batch.dirfd)
+								    : 0;
+
+		if (r < 0)
+			walker_failed(w, NULL,
+				      "what was removed in it may come back: the server says", r);
 		roots_free(w);
 	}
 	if (!moved)
@@ -323,33 +427,18 @@ static void descend_failed(struct walker *w, int dirfd, const char *name, uint64
 	walker_failed(w, name, "cannot open directory", error);
 }
 
-/* What an open directory occupies: asked while it is full, because XFS shrinks it as names go. */
-static uint64_t blocks_bytes(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
-}
-
-/* Keeps what a directory takes, for those who share: a quarter of the newest. */
-static void clock_in(struct walker *w)
-{
-	uint64_t now = now_usec();
-
-	if (w->entered_usec)
-		w->dir_usec += ((now - w->entered_usec) >> 2) - (w->dir_usec >> 2);
-	w->entered_usec = now;
-}
-
 /* Enters the open directory fd (taken over), or finishes with it at once. Returns true if entered.
  */
 static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 {
 	_cleanup_close_ int own = fd;
-	uint64_t bytes = w->job->o.weigh ? blocks_bytes(fd) : 0;
-	int r;
+	uint64_t now, bytes = 0;
+	struct stat st;
+	int r = 0;
 
-	r = 0;
+	/* What it occupies is asked while it is full, because XFS shrinks it as names go. */
+	if (w->job->o.weigh && fstat(fd, &st) == 0)
+		bytes = (uint64_t)st.st_blocks * 512;
 	if (w->job->profile.subvolumes && !w->job->o.dry && subvolume_is(fd))
 		r = subvolume_destroy(dirfd, name, fd);
 	if (r == -EBUSY) {
@@ -371,7 +460,11 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	w->cur.bytes = bytes;
 	if (w->level == 1)
 		w->cur.relists = (uint8_t)w->relists;
-	clock_in(w);
+	/* What a directory takes, for those who share: a quarter of the newest. */
+	now = now_usec();
+	if (w->entered_usec)
+		w->dir_usec += ((now - w->entered_usec) >> 2) - (w->dir_usec >> 2);
+	w->entered_usec = now;
 	return true;
 }
 
