@@ -335,6 +335,26 @@ char *mount_all_options(const struct mount *m)
 	return s;
 }
 
+bool mount_option(const char *options, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = options; p && *p;) {
+		size_t n = strcspn(p, ",");
+
+		if ((n == len || (n > len && p[len] == '=')) && strncmp(p, name, len) == 0)
+			return true;
+		p += n;
+		p += *p == ',';
+	}
+	return false;
+}
+
+bool mount_has_option(const struct mount *m, const char *name)
+{
+	return m && (mount_option(m->options, name) || mount_option(m->super_options, name));
+}
+
 bool mount_read_only(const struct mount *m)
 {
 	const char *own = m->options, *super = m->super_options;

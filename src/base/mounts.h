@@ -75,6 +75,12 @@ bool mount_layer(const struct mount *m, size_t *at, char *buf, size_t size);
  * front: "ro" if either is. NULL if memory is out. */
 char *mount_all_options(const struct mount *m);
 
+/* Has the mount, or its filesystem, the option of this name? m may be NULL. */
+bool mount_has_option(const struct mount *m, const char *name);
+
+/* The same of options between commas, which may be NULL. */
+bool mount_option(const char *options, const char *name);
+
 /* Is the mount or its filesystem read-only? */
 bool mount_read_only(const struct mount *m);
 

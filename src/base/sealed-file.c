@@ -9,36 +9,22 @@
 
 #include "fd.h"
 
-static int file_write(int fd, void (*write)(FILE *f, const void *what), const void *what)
+int sealed_file(void (*write)(FILE *f, const void *what), const void *what)
 {
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	_cleanup_close_ int fd = memfd_create("reclaim-sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	FILE *f = copy < 0 ? NULL : fdopen(copy, "w");
 	bool failed;
 
 	if (!f) {
-		int r = -errno;
-
 		fd_closep(&copy);
-		return r;
+		return -errno;
 	}
 	errno = 0;
 	write(f, what);
 	failed = ferror(f) != 0;
-	if (fclose(f) == 0 && !failed)
-		return 0;
-	return errno ? -errno : -EIO;
-}
-
-int sealed_file(void (*write)(FILE *f, const void *what), const void *what)
-{
-	_cleanup_close_ int fd = memfd_create("reclaim-sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = file_write(fd, write, what);
-	if (r < 0)
-		return r;
+	if (fclose(f) != 0 || failed)
+		return errno ? -errno : -EIO;
 	if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, SEALED_FILE) < 0)
 		return -errno;
 	return fd_take(&fd);

@@ -44,8 +44,6 @@ struct engine {
 static void profile_of_fd(struct fs_profile *ret, const struct mounts *mounts, int fd,
 			  uint32_t f_type)
 {
-	_cleanup_free_ char *options = NULL;
-	struct profile_query of = { .f_type = f_type };
 	const struct mount *m = NULL;
 	struct mounts own = { 0 };
 	struct identity id;
@@ -53,13 +51,7 @@ static void profile_of_fd(struct fs_profile *ret, const struct mounts *mounts, i
 	if (fd_identity(fd, "", &id) >= 0 &&
 	    (mounts || mounts_read(&own, "/proc/self/mountinfo") >= 0))
 		m = mounts_by_id(mounts ? mounts : &own, id.mnt_id);
-	if (m) {
-		options = mount_all_options(m);
-		of.options = options;
-		of.type = m->type;
-		of.source = m->source;
-	}
-	profile_find(&of, ret);
+	profile_find(f_type, m, ret);
 	mounts_done(&own);
 }
 

@@ -64,10 +64,7 @@ static int mount_check(int fd, const struct mounts *mounts)
 	else if (fstatfs(fd, &sfs) < 0)
 		r = -errno;
 	if (r >= 0) {
-		profile_find(&(struct profile_query){ .f_type = (uint32_t)sfs.f_type,
-						      .type = m->type,
-						      .source = m->source },
-			     &profile);
+		profile_find((uint32_t)sfs.f_type, m, &profile);
 		r = strcmp(profile.family, "moosefs") == 0 ? 0 : -EOPNOTSUPP;
 	}
 	mounts_done(&own);

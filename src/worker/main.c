@@ -25,7 +25,7 @@
 #include "serving.h"
 #include "caller-view.h"
 #include "base/array.h"
-#include "base/courtesy.h"
+#include "base/thread.h"
 #include "base/debug.h"
 #include "base/escape.h"
 #include "base/fd.h"

@@ -573,9 +573,8 @@ static int group_validate(struct validation *v, struct session_group *g)
 static void discards_find(struct validation *v)
 {
 	const struct mount *m = mounts_by_id(protect_mounts(v->protect), v->session->mnt_id);
-	_cleanup_free_ char *options = m ? mount_all_options(m) : NULL;
 
-	v->session->discards = options && mount_option(options, "discard");
+	v->session->discards = mount_has_option(m, "discard");
 }
 
 /* Of all that is named there is nothing. */

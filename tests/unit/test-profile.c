@@ -4,6 +4,7 @@
 #include "engine/filesystem/profile.h"
 #include "support.h"
 #include "base/macros.h"
+#include "base/mounts.h"
 
 START_TEST(each_family_is_known)
 {
@@ -19,7 +20,7 @@ START_TEST(each_family_is_known)
 	struct fs_profile w;
 
 	for (size_t i = 0; i < ELEMENTSOF(known); i++) {
-		profile_find(&(struct profile_query){ .f_type = known[i].magic }, &w);
+		profile_find(known[i].magic, NULL, &w);
 		ck_assert_str_eq(w.family, known[i].family);
 		ck_assert_ptr_nonnull(w.reason);
 		ck_assert_uint_ge(w.dir_lanes, 1);
@@ -43,9 +44,12 @@ START_TEST(clusters_are_told_by_their_mounts)
 	struct fs_profile w;
 
 	for (size_t i = 0; i < ELEMENTSOF(mounts); i++) {
-		struct profile_query of = { 0x65735546, NULL, mounts[i].type, mounts[i].source };
+		struct mount m = { .options = "rw",
+				   .super_options = "rw",
+				   .type = mounts[i].type,
+				   .source = mounts[i].source };
 
-		profile_find(&of, &w);
+		profile_find(0x65735546, &m, &w);
 		ck_assert_str_eq(w.family, mounts[i].family);
 		ck_assert(w.server && !w.lease_truthful && w.shrink == SHRINK_NEVER);
 		ck_assert_int_eq(w.same_thread, strcmp(w.family, "moosefs") == 0);
@@ -58,27 +62,29 @@ START_TEST(truncation_only_where_leases_tell_the_truth)
 {
 	struct fs_profile w;
 
-	profile_find(&(struct profile_query){ .f_type = 0x794c7630, .options = NULL }, &w);
+	profile_find(0x794c7630, NULL, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
-	profile_find(&(struct profile_query){ .f_type = 0x65735546, .options = NULL }, &w);
+	profile_find(0x65735546, NULL, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
-	profile_find(&(struct profile_query){ .f_type = 0xabcdef, .options = NULL }, &w);
+	profile_find(0xabcdef, NULL, &w);
 	ck_assert(!w.lease_truthful && w.shrink == SHRINK_NEVER);
 }
 END_TEST
 
 START_TEST(discard_changes_the_order_on_ext)
 {
+	static const struct mount plain = { .options = "rw,relatime", .super_options = "rw" },
+				  discard = { .options = "rw,relatime",
+					      .super_options = "rw,discard,errors=remount-ro" },
+				  nodiscard = { .options = "rw", .super_options = "rw,nodiscard" };
 	struct fs_profile w;
 
-	profile_find(&(struct profile_query){ .f_type = 0xef53, .options = "rw,relatime" }, &w);
+	profile_find(0xef53, &plain, &w);
 	ck_assert(!w.ascending && w.shrink == SHRINK_TAIL);
-	profile_find(&(struct profile_query){ .f_type = 0xef53,
-					      .options = "rw,relatime,discard,errors=remount-ro" },
-		     &w);
+	profile_find(0xef53, &discard, &w);
 	ck_assert(w.ascending && w.shrink == SHRINK_HEAD);
 	ck_assert_uint_eq(w.lanes_max, 1);
-	profile_find(&(struct profile_query){ .f_type = 0xef53, .options = "rw,nodiscard" }, &w);
+	profile_find(0xef53, &nodiscard, &w);
 	ck_assert(!w.ascending);
 }
 END_TEST

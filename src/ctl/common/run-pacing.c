@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 #include "ctl/output/messages.h"
 #include "pacing/pacer.h"
-#include "base/courtesy.h"
+#include "base/thread.h"
 #include "base/fd.h"
 #include "base/units.h"
 

@@ -259,17 +259,14 @@ static int sources_add(struct worker *w)
 /* What the mount options say about it; no, if they are unavailable. */
 static bool discards(int fd)
 {
-	_cleanup_free_ char *options = NULL;
 	struct mounts mounts = { 0 };
-	const struct mount *m = NULL;
 	uint64_t id;
+	bool yes = fd_mount_id(fd, &id) >= 0 &&
+		   mounts_read(&mounts, "/proc/self/mountinfo") >= 0 &&
+		   mount_has_option(mounts_by_id(&mounts, id), "discard");
 
-	if (fd_mount_id(fd, &id) >= 0 && mounts_read(&mounts, "/proc/self/mountinfo") >= 0)
-		m = mounts_by_id(&mounts, id);
-	if (m)
-		options = mount_all_options(m);
 	mounts_done(&mounts);
-	return options && mount_option(options, "discard");
+	return yes;
 }
 
 static int pace_make(struct worker *w, const struct worker_options *o, struct hello_message *h)

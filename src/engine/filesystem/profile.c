@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "base/mounts.h"
 
 /* readdir answers in hash order; inode order is the disk's (300,000 files: 2.5 s against 6.0 s).
  * Within one directory a second lane pays too, because the inode is freed after the parent's lock
@@ -160,28 +161,27 @@ static const struct {
 };
 
 /* Is it mounted as the row of the table says? */
-static bool is_mounted_so(size_t row, const struct profile_query *of)
+static bool is_mounted_so(size_t row, const struct mount *m)
 {
 	const char *source = families[row].source;
 
-	if (families[row].option && !mount_option(of->options, families[row].option))
+	if (families[row].option && !mount_has_option(m, families[row].option))
 		return false;
-	for (size_t i = 0; of->type && i < ELEMENTSOF(families[row].types); i++)
-		if (families[row].types[i] && strcmp(of->type, families[row].types[i]) == 0)
+	for (size_t i = 0; m && i < ELEMENTSOF(families[row].types); i++)
+		if (families[row].types[i] && strcmp(m->type, families[row].types[i]) == 0)
 			return true;
-	return !source || (of->source && strncmp(of->source, source, strlen(source)) == 0);
+	return !source || (m && strncmp(m->source, source, strlen(source)) == 0);
 }
 
-void profile_find(const struct profile_query *of, struct fs_profile *ret)
+void profile_find(uint32_t f_type, const struct mount *m, struct fs_profile *ret)
 {
 	size_t i = 0;
 
-	while (i < ELEMENTSOF(families) &&
-	       (families[i].f_type != of->f_type || !is_mounted_so(i, of)))
+	while (i < ELEMENTSOF(families) && (families[i].f_type != f_type || !is_mounted_so(i, m)))
 		i++;
 	*ret = i < ELEMENTSOF(families) ? *families[i].profile : other;
 	ret->family = i < ELEMENTSOF(families) ? families[i].family : "other";
-	ret->discards = mount_option(of->options, "discard");
+	ret->discards = mount_has_option(m, "discard");
 	/* What a profile does not say. */
 	if (ret->server) {
 		ret->lanes = SERVER_LANES;
@@ -195,30 +195,13 @@ void profile_find(const struct profile_query *of, struct fs_profile *ret)
 
 bool profile_shrinks(int fd)
 {
-	struct profile_query of = { 0 };
 	struct fs_profile profile;
 	struct statfs sfs;
 
 	if (fstatfs(fd, &sfs) < 0)
 		return false;
-	of.f_type = (uint32_t)sfs.f_type;
-	profile_find(&of, &profile);
+	profile_find((uint32_t)sfs.f_type, NULL, &profile);
 	return profile.lease_truthful && profile.shrink != SHRINK_NEVER;
-}
-
-bool mount_option(const char *options, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *p = options; p && *p;) {
-		size_t n = strcspn(p, ",");
-
-		if ((n == len || (n > len && p[len] == '=')) && strncmp(p, word, len) == 0)
-			return true;
-		p += n;
-		p += *p == ',';
-	}
-	return false;
 }
 
 /* Large folios are as large as what one entry of a middle page table maps, at most: one page of

@@ -11,6 +11,8 @@
 
 #include "base/macros.h"
 
+struct mount;
+
 enum backend {
 	BACKEND_THREADS,
 	BACKEND_URING,
@@ -54,24 +56,14 @@ struct fs_profile {
 	const char *reason;    /* one sentence for people */
 };
 
-/* What is known of the filesystem. All but f_type may be NULL. */
-struct profile_query {
-	uint32_t f_type;     /* statfs */
-	const char *options; /* of the mount and its filesystem, as in mountinfo */
-	const char *type;    /* as in mountinfo: "ext4", "fuse.sshfs" */
-	const char *source;
-};
-
-/* Finds the profile of a filesystem. Always succeeds: an unknown one gets the careful one of
+/* Finds the profile of a filesystem by its f_type of statfs(2) and its mount, which may be NULL if
+ * that is not known. Always succeeds: an unknown one gets the careful one of
  * "other". */
-void profile_find(const struct profile_query *of, struct fs_profile *ret);
+void profile_find(uint32_t f_type, const struct mount *m, struct fs_profile *ret);
 
 /* Whether large files are freed in steps on the filesystem that fd is on; not if that is not known.
  * By its type alone: mount options may still say that they are not. */
 bool profile_shrinks(int fd);
-
-/* True if the comma-separated mount options contain the word. */
-bool mount_option(const char *options, const char *word);
 
 /* Below this no file is worth the calls that steps take. */
 #define SHRINK_LEAST MiB(2)
