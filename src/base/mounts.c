@@ -193,6 +193,18 @@ bool path_beneath(const char *path, const char *top)
 	return strncmp(path, top, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
 
+bool path_join(char *path, size_t size, const char *name)
+{
+	size_t len = strlen(path), name_len = strlen(name);
+	bool slash = len > 0 && path[len - 1] == '/';
+
+	if (len + !slash + name_len >= size)
+		return false;
+	path[len] = '/';
+	memcpy(path + len + !slash, name, name_len + 1);
+	return true;
+}
+
 bool mounts_beneath(const struct mounts *m, const char *path, bool strictly)
 {
 	for (size_t i = 0; i < m->n; i++)
@@ -218,24 +230,16 @@ const struct mount *mounts_by_path(const struct mounts *m, const char *path)
 	return found;
 }
 
-/* What a removed directory has behind its name, which nothing else can have. */
-static bool is_removed(const char *root)
-{
-	static const char mark[] = "//deleted";
-	size_t len = strlen(root);
-
-	return len >= sizeof(mark) - 1 && strcmp(root + len - (sizeof(mark) - 1), mark) == 0;
-}
-
 /* The place of what a mount shows. NFS says "/" for each part of a server's filesystem, and which
  * it is in the source; and may have a superblock for each mount of the same. */
 static int root_location(const struct mount *m, struct location *ret)
 {
 	bool nfs = strcmp(m->type, "nfs") == 0 || strcmp(m->type, "nfs4") == 0;
+	static const char removed[] = "//deleted"; /* behind its name, where nothing else has it */
 	const char *root = nfs ? m->source : m->root;
-	size_t len = strlen(root);
+	size_t len = strlen(root), mark = sizeof(removed) - 1;
 
-	if (!nfs && is_removed(root))
+	if (!nfs && len >= mark && strcmp(root + len - mark, removed) == 0)
 		return -ESTALE;
 	while (len > 0 && root[len - 1] == '/')
 		len--;

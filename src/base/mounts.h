@@ -49,6 +49,10 @@ const struct mount *mounts_by_path(const struct mounts *m, const char *path);
 /* Is the path `top`, or does it lie in it? */
 bool path_beneath(const char *path, const char *top);
 
+/* Appends "/name" to a path. Returns false, and path is as it was, if that does not fit into size.
+ */
+bool path_join(char *path, size_t size, const char *name);
+
 /* Is anything mounted at the path (unless strictly), or somewhere in it? */
 bool mounts_beneath(const struct mounts *m, const char *path, bool strictly);
 

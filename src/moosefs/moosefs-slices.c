@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -186,13 +185,12 @@ static void level_list(struct slices *s, struct level *l)
 static bool has_mounts(const struct slices *s)
 {
 	char path[PATH_MAX + NAME_MAX + 2];
-	ssize_t len = fd_path(s->dirfd, path, PATH_MAX);
 	struct mounts mounts;
 	bool found;
 
-	if (len < 0 || mounts_read(&mounts, "/proc/self/mountinfo") < 0)
+	if (fd_path(s->dirfd, path, PATH_MAX) < 0 || !path_join(path, sizeof(path), s->root) ||
+	    mounts_read(&mounts, "/proc/self/mountinfo") < 0)
 		return true;
-	(void)snprintf(path + len, sizeof(path) - (size_t)len, "%s%s", len > 1 ? "/" : "", s->root);
 	found = mounts_beneath(&mounts, path, /* strictly= */ false);
 	mounts_done(&mounts);
 	return found;

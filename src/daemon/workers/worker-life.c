@@ -261,8 +261,7 @@ static bool discards(int fd)
 {
 	struct mounts mounts = { 0 };
 	uint64_t id;
-	bool yes = fd_mount_id(fd, &id) >= 0 &&
-		   mounts_read(&mounts, "/proc/self/mountinfo") >= 0 &&
+	bool yes = fd_mount_id(fd, &id) >= 0 && mounts_read(&mounts, "/proc/self/mountinfo") >= 0 &&
 		   mount_has_option(mounts_by_id(&mounts, id), "discard");
 
 	mounts_done(&mounts);

@@ -673,11 +673,9 @@ static const char *location_reason(const struct protect *p, struct spot *s, cons
 {
 	for (size_t i = 0; i < s->n; i++) {
 		struct location *at = &s->v[i];
-		size_t len = strlen(at->path);
 		const char *reason;
-		int n = snprintf(at->path + len, sizeof(at->path) - len, "/%s", name);
 
-		if (n < 0 || (size_t)n >= sizeof(at->path) - len)
+		if (!path_join(at->path, sizeof(at->path), name))
 			return "lies too deep to be told apart from what is protected";
 		reason = locations_at(&p->locations, at);
 		if (reason)
@@ -695,18 +693,13 @@ static const char *hold_reason(const struct protect *p, int dirfd, const char *n
 	struct spot s;
 	const char *reason = spot_find(p, dirfd, path, &s);
 	const struct mounts *mounts = mounts_now(p);
-	size_t len;
 
 	if (!reason)
 		reason = location_reason(p, &s, name, is_dir);
 	if (reason || !is_dir)
 		return reason;
-	len = strlen(path);
-	if (len + 1 + strlen(name) >= sizeof(path))
+	if (!path_join(path, sizeof(path), name))
 		return "lies too deep to be told apart from what is protected";
-	if (path[len - 1] != '/')
-		path[len++] = '/';
-	memcpy(path + len, name, strlen(name) + 1);
 	if (!mounts)
 		return "cannot be told apart from what is protected: the mount table cannot be "
 		       "read";

@@ -8,30 +8,17 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-
-/* True if `path` is TOP/NAME, or lies beneath that. */
-static bool lies_beneath(const char *path, const char *top, size_t top_len, const char *name)
-{
-	size_t name_len = strlen(name);
-
-	if (top_len == 1)
-		top_len = 0; /* "/" ends with the slash that separates */
-	if (strncmp(path, top, top_len) != 0 || path[top_len] != '/')
-		return false;
-	path += top_len + 1;
-	return strncmp(path, name, name_len) == 0 &&
-	       (path[name_len] == '\0' || path[name_len] == '/');
-}
+#include "base/mounts.h"
 
 int still_inside(int dirfd, const char *name, int fd)
 {
-	char top[PATH_MAX + 1], path[PATH_MAX + 1];
-	ssize_t len = fd_path(dirfd, top, sizeof(top));
+	char top[PATH_MAX + NAME_MAX + 2], path[PATH_MAX + 1];
+	ssize_t len = fd_path(dirfd, top, PATH_MAX + 1);
 	ssize_t path_len = fd_path(fd, path, sizeof(path));
 	struct stat st;
 	bool gone;
 
-	if (len > 0 && path_len > 0 && lies_beneath(path, top, (size_t)len, name))
+	if (len > 0 && path_len > 0 && path_join(top, sizeof(top), name) && path_beneath(path, top))
 		return 1;
 	/* A directory that is gone has nothing in it that could be deleted wrongly, and a path that
 	 * says so in words which may just as well be a name. Asked last: it may go at any moment.

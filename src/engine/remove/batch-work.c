@@ -88,15 +88,6 @@ static bool is_large(const struct engine_job *j, uint64_t bytes)
 	return bytes >= j->o.shrink_min_bytes || (p && bytes >= p->step(p->userdata));
 }
 
-/* Counts what became of a large file where large files are shrunk at all. */
-static void count_large(struct engine_job *j, int result)
-{
-	if (result == SHRINK_DONE)
-		stat_add(&j->stats.shrunk, 1);
-	else if (result >= 0 && j->profile.lease_truthful && j->profile.shrink != SHRINK_NEVER)
-		stat_add(&j->stats.whole, 1);
-}
-
 /* Returns as batch_prepare, with what is left to be counted of the file's bytes. */
 static int file_shrink(struct batch *b, const char *name, struct slice *slice, uint64_t *bytes)
 {
@@ -109,7 +100,11 @@ static int file_shrink(struct batch *b, const char *name, struct slice *slice, u
 	int r = shrink_file(b->dirfd, name, &by, slice, &j->cancelled, &count, &remainder);
 
 	*bytes -= count.counted;
-	count_large(j, r);
+	/* What became of it is counted where large files are shrunk at all. */
+	if (r == SHRINK_DONE)
+		stat_add(&j->stats.shrunk, 1);
+	else if (r >= 0 && j->profile.lease_truthful && j->profile.shrink != SHRINK_NEVER)
+		stat_add(&j->stats.whole, 1);
 	remainder.weight = *bytes;
 	if (remainder.fd >= 0 && j->o.remainder && j->o.remainder(&remainder, j->o.userdata))
 		*bytes = 0;

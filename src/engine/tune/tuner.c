@@ -108,11 +108,6 @@ static double op_most(const struct tuner *t)
 	return t->o.op_usec == TUNER_OP_AUTO ? t->alone_op * OP_MOST : (double)t->o.op_usec;
 }
 
-static bool op_too_long(const struct tuner *t, double op)
-{
-	return op > op_most(t);
-}
-
 static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 		      struct setting *ret)
 {
@@ -122,7 +117,7 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 	case MORE:
 		s.lanes = more_lanes(t);
 		if (t->o.fixed_lanes || (!waiting && s.lanes > t->o.cpus) ||
-		    op_too_long(t, t->best_op))
+		    t->best_op > op_most(t))
 			return false;
 		break;
 	case FEWER:
@@ -142,7 +137,7 @@ static bool neighbour(const struct tuner *t, enum neighbour which, bool waiting,
 		return false;
 	}
 	*ret = s;
-	return s.backend != t->best.backend || s.lanes != t->best.lanes;
+	return setting_pack(s) != setting_pack(t->best);
 }
 
 /* Is a trial in vain as soon as it begins? */
@@ -231,7 +226,7 @@ static void trial_begin(struct tuner *t, uint64_t now, bool waiting)
 static void trial_end(struct tuner *t, uint64_t now, uint64_t spent, double rate, double op)
 {
 	t->trying = false;
-	if (rate > t->best_rate * GAIN && !op_too_long(t, op / OP_KEEP)) {
+	if (rate > t->best_rate * GAIN && op / OP_KEEP <= op_most(t)) {
 		t->best = t->now;
 		t->best_rate = rate;
 		t->best_op = op;
@@ -340,7 +335,7 @@ static void judge(struct tuner *t, uint64_t now, uint64_t spent, double rate, do
 	} else {
 		t->best_rate = t->best_rate > 0 ? (t->best_rate + rate) / 2 : rate;
 		t->best_op = t->best_op > 0 ? (t->best_op + op) / 2 : op;
-		t->long_windows = op_too_long(t, op) ? t->long_windows + 1 : 0;
+		t->long_windows = op > op_most(t) ? t->long_windows + 1 : 0;
 	}
 }
 
@@ -377,12 +372,12 @@ struct setting tuner_next(struct tuner *t, const struct tuner_sample *s)
 	t->leap = t->fresh && idle;
 	t->fresh = false;
 	judge(t, s->now_usec, spent, rate, op);
-	if (!t->trying && t->now.lanes == before.lanes && t->now.backend == before.backend) {
+	if (!t->trying && setting_pack(t->now) == setting_pack(before)) {
 		if (t->long_windows >= OP_LONG && t->best.lanes > 1 && !t->o.fixed_lanes)
 			relief_begin(t);
 		else
 			trial_begin(t, s->now_usec, waiting);
 	}
-	t->settling = t->now.lanes != before.lanes || t->now.backend != before.backend;
+	t->settling = setting_pack(t->now) != setting_pack(before);
 	return t->now;
 }
