@@ -14,6 +14,10 @@
 /* Past so many levels a message shows the first and the last few. */
 #define SHOWN_LEVELS 64
 
+/* Of a directory, when reading back what was spilled has failed. */
+#define UNREADABLE                                                                                 \
+	"cannot be emptied: the temporary file with names of its directories cannot be read"
+
 int trail_frame_read(struct walker *w, uint64_t off, struct frame *ret)
 {
 	if (off == w->cur_off) {
@@ -95,12 +99,12 @@ int trail_choose(struct walker *w)
 void trail_drop_next(struct walker *w)
 {
 	uint8_t len = 0;
+	int r = spill_read(w->stack, w->cur.pend_hi - 1, &len, 1);
 
 	w->cur.chosen = 0;
-	if (spill_read(w->stack, w->cur.pend_hi - 1, &len, 1) < 0)
-		w->cur.pend_hi = w->cur.pend_lo; /* unreadable: nothing of it is visited */
-	else
-		w->cur.pend_hi -= trail_record(len);
+	w->cur.pend_hi -= r < 0 ? w->cur.pend_hi - w->cur.pend_lo : trail_record(len);
+	if (r < 0)
+		walker_failed(w, NULL, UNREADABLE, r);
 	w->cur.pending = w->cur.pend_hi == w->cur.pend_lo ? 0 : w->cur.pending - 1;
 	spill_cut(w->stack, w->cur.pend_hi);
 }
@@ -176,15 +180,18 @@ int trail_down(struct walker *w, int fd)
 void trail_up(struct walker *w)
 {
 	uint64_t prev = w->cur.prev;
+	int r;
 
 	if (anchors_fd(&w->anchors, w->level) >= 0)
 		anchors_pop(&w->anchors);
 	spill_cut(w->stack, w->cur_off);
-	if (spill_read(w->stack, prev, &w->cur, sizeof(w->cur)) < 0) {
+	r = spill_read(w->stack, prev, &w->cur, sizeof(w->cur));
+	if (r < 0) {
 		/* The stack's file is gone: nothing above can be known, so nothing is touched. */
 		w->cur = (struct frame){ .base = 1, .eof = 1, .failed = 1 };
 		w->cur_off = w->base_off;
 		w->level = w->base_level;
+		walker_failed(w, NULL, UNREADABLE, r);
 		return;
 	}
 	assert(w->level > w->base_level);
