@@ -313,7 +313,7 @@ int moosefs_list(struct moosefs *m, uint32_t directory, uint32_t most, moosefs_e
 		 void *userdata)
 {
 	struct listing l = { .most = most, .each = each, .userdata = userdata };
-	union master_values values;
+	union master_values values = { .listed = 0 };
 	int r;
 
 	request_put(m, &(struct master_request){ MASTER_LIST, directory, most, NULL });

@@ -58,7 +58,7 @@ static struct root_group *group_get(struct roots *r, char *dir, bool explicit_na
 		return *found;
 	}
 	g = calloc(1, sizeof(*g));
-	added = g ? array_add(&r->v, &r->n, sizeof(*added)) : NULL;
+	added = g ? array_add(&r->v, &r->n, sizeof(struct root_group *)) : NULL;
 	if (!added) {
 		free(g);
 		free(dir);
