@@ -119,12 +119,6 @@ static int help(const struct verb *verb)
 	return EXIT_DONE;
 }
 
-static int version(void)
-{
-	(void)printf("reclaimctl %s\n", RECLAIM_VERSION);
-	return EXIT_DONE;
-}
-
 /* Finds --help and --version behind a verb too, as every tool does. */
 static bool has_word(int argc, char **argv, const char *a, const char *b)
 {
@@ -159,8 +153,9 @@ static int verb_call(const struct verb *verb, int argc, char **argv)
 		c = client_try(&o);
 	else if (r == 0 && verb->connection != NONE)
 		r = client_open(&c, &o, verb->connection == SOCKET);
-	if (r == 0 && verb->connection == ASKING && !o.no_ask_password && isatty(STDIN_FILENO))
-		client_ask_password(c);
+	if (r == 0 && verb->connection == ASKING)
+		c->asks = !c->way.direct && geteuid() != 0 && !o.no_ask_password &&
+			  isatty(STDIN_FILENO);
 	return r ? r : verb->run(&o, c);
 }
 
@@ -172,8 +167,10 @@ static int dispatch(int argc, char **argv)
 	verb = argc < 2 ? NULL : verb_find(argv[1]);
 	if (has_word(argc, argv, "-h", "--help") && (verb || argv[1][0] == '-'))
 		return help(verb);
-	if (has_word(argc, argv, "--version", "--version"))
-		return version();
+	if (has_word(argc, argv, "--version", "--version")) {
+		(void)printf("reclaimctl %s\n", RECLAIM_VERSION);
+		return EXIT_DONE;
+	}
 	if (argc < 2) {
 		(void)fputs("reclaimctl: no command given: see reclaimctl --help\n", stderr);
 		return EXIT_USAGE;

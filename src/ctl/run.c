@@ -80,19 +80,6 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 	progress_update(run->progress, p);
 }
 
-/* Takes everything in and checks it. Nothing is deleted unless every single path may be. */
-static int take_in(struct local_run *run)
-{
-	int r = protected_load(&run->in.protect, &run->o, "nothing was deleted");
-
-	if (r == 0)
-		r = arguments_take(&run->in, &run->o, "nothing was deleted");
-
-	if (run->in.refused > 0 && (run->o.n_paths > 1 || run->o.files_from))
-		complain("run", "nothing was deleted, because of what was refused above");
-	return r;
-}
-
 static void total_add(struct local_run *run, const struct engine_progress *p)
 {
 	const uint64_t *from = (const uint64_t *)&p->stats;
@@ -221,16 +208,6 @@ static int filesystem_run(struct local_run *run, size_t first)
 	return r < 0 ? start_failed(g, r) : 0;
 }
 
-static int all_run(struct local_run *run)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && !stopped && i < run->in.roots.n; i++)
-		if (run->in.roots.v[i]->accepted)
-			r = filesystem_run(run, i);
-	return r;
-}
-
 static void print_json(const struct local_run *run)
 {
 	const struct stats *s = &run->total;
@@ -292,26 +269,32 @@ static int exit_status(const struct local_run *run)
 
 static int run_all(struct local_run *run)
 {
+	const struct options *o = &run->o;
 	struct prescan *scan = NULL;
-	int r;
+	int r = pacing_trace(&run->pacing, o);
 
-	r = pacing_trace(&run->pacing, &run->o);
+	/* Nothing is deleted unless every single path may be. */
+	if (r == 0)
+		r = protected_load(&run->in.protect, o, "nothing was deleted");
+	if (r == 0)
+		r = arguments_take(&run->in, o, "nothing was deleted");
+	if (run->in.refused > 0 && (o->n_paths > 1 || o->files_from))
+		complain("run", "nothing was deleted, because of what was refused above");
 	if (r)
 		return r;
-	r = take_in(run);
-	if (r)
-		return r;
-	run->progress = progress_new(run->o.progress, run->o.quiet);
+	run->progress = progress_new(o->progress, o->quiet);
 	signals_install();
-	scan = prescan_start(&run->in.roots, run->progress, !run->o.latency_off);
-	r = all_run(run);
+	scan = prescan_start(&run->in.roots, run->progress, !o->latency_off);
+	for (size_t i = 0; r == 0 && !stopped && i < run->in.roots.n; i++)
+		if (run->in.roots.v[i]->accepted)
+			r = filesystem_run(run, i);
 	prescan_stop(scan);
 	run->progress = progress_free(run->progress);
 	if (r)
 		return run->total.entries > 0 ? EXIT_PARTLY : r;
-	if (run->o.json != JSON_OFF)
+	if (o->json != JSON_OFF)
 		print_json(run);
-	else if (!run->o.quiet)
+	else if (!o->quiet)
 		print_text(run);
 	return exit_status(run);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arguments.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,36 +44,27 @@ static void error_tell(const struct config_error *e, void *userdata)
 		config_error_print(e);
 }
 
-static int config_take(struct config **ret, const struct options *o, const char *nothing)
+int protected_load(struct protect **ret, const struct options *o, const char *nothing)
 {
 	const char *dir = o->configuration_dir;
-	int r = 0;
-
+	struct config *c = NULL;
 	/* Without /etc/reclaimd nothing is configured; one that was asked for must be there. */
-	if (dir && access(dir, R_OK | X_OK) < 0)
-		r = -errno;
-	if (r >= 0)
-		r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
-				error_tell, NULL);
+	int r = dir && access(dir, R_OK | X_OK) < 0
+			? -errno
+			: config_load(&c, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
+				      error_tell, NULL);
 
-	if (r >= 0)
-		return 0;
+	if (r >= 0) {
+		assert(c);
+		r = protect_make(ret, (const char *const *)c->protect, nothing);
+		config_free(c);
+		return r;
+	}
 	complain(dir ? dir : CONFIG_DIR,
 		 "the configuration %s%s, so what it protects is not known; %s",
 		 r == -EBADMSG ? "has errors" : "cannot be read: ",
 		 r == -EBADMSG ? "" : strerror(-r), nothing);
 	return EXIT_FAILED;
-}
-
-int protected_load(struct protect **ret, const struct options *o, const char *nothing)
-{
-	struct config *c = NULL;
-	int r = config_take(&c, o, nothing);
-
-	if (r == 0)
-		r = protect_make(ret, (const char *const *)c->protect, nothing);
-	config_free(c);
-	return r;
 }
 
 static void on_refused(const char *path, const char *why, int error, void *userdata)
@@ -105,17 +97,6 @@ static int list_read(struct arguments *a, const struct options *o, const char *n
 	return 0;
 }
 
-static int paths_take(struct arguments *a, const struct options *o, const char *nothing)
-{
-	for (size_t i = 0; i < o->n_paths; i++) {
-		const char *why = NULL;
-
-		if (roots_add(&a->roots, o->paths[i], true, &why) < 0)
-			on_refused(o->paths[i], why, -EINVAL, a);
-	}
-	return o->files_from ? list_read(a, o, nothing) : 0;
-}
-
 /* Lists may name thousands of directories, and each lane keeps some open. What may be had costs
  * nothing; what may not is done without (see roots.h). */
 static void descriptors_raise(void)
@@ -136,7 +117,13 @@ int arguments_take(struct arguments *a, const struct options *o, const char *not
 	r = a->protect ? 0 : protect_make(&a->protect, NULL, nothing);
 	if (r)
 		return r;
-	r = paths_take(a, o, nothing);
+	for (size_t i = 0; i < o->n_paths; i++) {
+		const char *why = NULL;
+
+		if (roots_add(&a->roots, o->paths[i], true, &why) < 0)
+			on_refused(o->paths[i], why, -EINVAL, a);
+	}
+	r = o->files_from ? list_read(a, o, nothing) : 0;
 	if (r)
 		return r;
 	r = roots_resolve(&a->roots, a->protect, on_refused, a);

@@ -9,32 +9,12 @@
 
 #include "agent.h"
 #include "ctl/output/messages.h"
-#include "client/reach.h"
 #include "base/error-table.h"
 #include "base/fd.h"
 
 /* How long a verb that waits waits for a daemon that has ended: longer than a restart takes. */
 #define AGAIN_USEC (30 * USEC_PER_SEC)
 #define AGAIN_EVERY_USEC (200 * USEC_PER_MSEC)
-
-struct client {
-	struct reach way;
-	uint64_t deadline_usec; /* until when the last call's answer is waited for */
-	pid_t agent;            /* that asks for a password at this terminal, or 0 */
-	bool outlives;
-	bool asks;   /* a person may be asked for a password */
-	bool hushed; /* what fails is not said */
-};
-
-sd_bus *client_bus(const struct client *c)
-{
-	return c->way.bus;
-}
-
-unsigned client_fds_most(const struct client *c)
-{
-	return c->way.direct ? SOCKET_FDS_MOST : BUS_FDS_MOST;
-}
 
 struct client *client_free(struct client *c)
 {
@@ -54,17 +34,10 @@ static const char *runtime_dir(const struct options *o)
 static int client_new(struct client **ret, const struct route *w)
 {
 	struct client *c = calloc(1, sizeof(*c));
-	int r;
+	int r = c ? reach_daemon(&c->way, w) : -ENOMEM;
 
-	if (!c)
-		return -ENOMEM;
-	r = reach_daemon(&c->way, w);
-	if (r < 0) {
-		client_free(c);
-		return r;
-	}
-	*ret = c;
-	return 0;
+	*ret = r < 0 ? client_free(c) : c;
+	return r;
 }
 
 int client_open(struct client **ret, const struct options *o, bool socket_first)
@@ -81,10 +54,12 @@ int client_open(struct client **ret, const struct options *o, bool socket_first)
 			 "yours: try again");
 		return EXIT_FAILED;
 	}
-	if (r == -EACCES || r == -EPERM)
+	if (r == -EACCES || r == -EPERM) {
 		complain(dir ? dir : REACH_RUNTIME_DIR, "the daemon's socket may not be opened: %s",
 			 strerror(-r));
-	else if (dir)
+		return EXIT_NOT_AUTHORIZED;
+	}
+	if (dir)
 		complain(dir,
 			 "no daemon to talk to (%s): start it (reclaimd --runtime-directory=...), "
 			 "or delete without one (reclaimctl run)",
@@ -92,15 +67,16 @@ int client_open(struct client **ret, const struct options *o, bool socket_first)
 	else
 		complain("reclaimd", "no daemon to talk to: start it (systemctl start reclaimd), "
 				     "or delete without one (reclaimctl run)");
-	return r == -EACCES || r == -EPERM ? EXIT_NOT_AUTHORIZED : EXIT_NO_DAEMON;
+	return EXIT_NO_DAEMON;
 }
 
 struct client *client_try(const struct options *o)
 {
 	const struct route w = { .dir = runtime_dir(o) };
-	struct client *c = NULL;
+	struct client *c;
 
-	return client_new(&c, &w) < 0 ? NULL : c;
+	(void)client_new(&c, &w);
+	return c;
 }
 
 int client_broken(int r)
@@ -124,23 +100,6 @@ static int lost(int r)
 	return EXIT_FAILED;
 }
 
-void client_ask_password(struct client *c)
-{
-	if (c->way.direct || geteuid() == 0)
-		return;
-	c->asks = true;
-}
-
-void client_hush(struct client *c, bool hush)
-{
-	c->hushed = hush;
-}
-
-void client_outlive(struct client *c)
-{
-	c->outlives = true;
-}
-
 int client_again(struct client *c, const struct options *o)
 {
 	const struct route w = { .dir = runtime_dir(o), .socket_first = c->way.direct };
@@ -157,58 +116,54 @@ int client_again(struct client *c, const struct options *o)
 	return r < 0 ? lost(r) : 0;
 }
 
-static bool has_ended(const struct client *c, const sd_bus_error *e, int r)
+static bool is_cut(int r)
 {
-	static const char *const names[] = { SD_BUS_ERROR_SERVICE_UNKNOWN,
-					     SD_BUS_ERROR_NAME_HAS_NO_OWNER,
-					     SD_BUS_ERROR_DISCONNECTED };
-
-	for (size_t i = 0; i < ELEMENTSOF(names); i++)
-		if (sd_bus_error_has_name(e, names[i]))
-			return true;
-	if (error_by_bus_name(e->name) == ERROR_BUSY)
-		return true;
-	/* The bus says of one that has ended, at once, what is said of one that is slow. */
-	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
-		return now_usec() < c->deadline_usec;
 	return r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
 }
 
 /* Says what the daemon, or the way to it, has against a call. */
 static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 {
-	static const struct {
+	static const struct known {
 		const char *name;
 		const char *text; /* NULL: the daemon's own */
 		int status;
+		bool ended;
 	} known[] = {
-		{ SD_BUS_ERROR_ACCESS_DENIED, NULL, EXIT_NOT_AUTHORIZED },
+		{ SD_BUS_ERROR_ACCESS_DENIED, NULL, EXIT_NOT_AUTHORIZED, false },
 		{ SD_BUS_ERROR_SERVICE_UNKNOWN, "has ended: start it (systemctl start reclaimd)",
-		  EXIT_NO_DAEMON },
+		  EXIT_NO_DAEMON, true },
+		{ SD_BUS_ERROR_NAME_HAS_NO_OWNER, NULL, EXIT_FAILED, true },
+		{ SD_BUS_ERROR_DISCONNECTED, NULL, EXIT_FAILED, true },
 		{ SD_BUS_ERROR_NO_REPLY,
-		  "did not answer: see systemctl status reclaimd and reclaimctl list",
-		  EXIT_FAILED },
+		  "did not answer: see systemctl status reclaimd and reclaimctl list", EXIT_FAILED,
+		  false },
 		{ SD_BUS_ERROR_TIMEOUT,
 		  "did not answer in time: see systemctl status reclaimd and reclaimctl list",
-		  EXIT_FAILED },
+		  EXIT_FAILED, false },
 	};
 	enum error_cause cause = error_by_bus_name(e->name);
 	int status = cause ? error_entry(cause)->exit_status : EXIT_FAILED;
+	bool ended = cause == ERROR_BUSY || is_cut(r);
 	const char *text = NULL;
 
-	if (c->outlives && has_ended(c, e, r))
-		return CLIENT_LOST;
 	for (size_t i = 0; i < ELEMENTSOF(known); i++)
 		if (sd_bus_error_has_name(e, known[i].name)) {
+			ended = known[i].ended;
 			status = known[i].status;
 			text = known[i].text;
 		}
+	/* The bus says of one that has ended, at once, what is said of one that is slow. */
+	if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY))
+		ended = now_usec() < c->deadline_usec;
+	if (c->outlives && ended)
+		return CLIENT_LOST;
 	if (c->hushed)
 		return status;
 	/* What the daemon says names what it is about. */
 	if (text)
 		complain("reclaimd", "%s", text);
-	else if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
+	else if (is_cut(r))
 		return lost(r);
 	else if (cause)
 		complain(NULL, "%s", e->message ? e->message : error_entry(cause)->text);
@@ -231,14 +186,6 @@ sd_bus_message *client_message(struct client *c, const char *path, const char *i
 	if (c->outlives)
 		(void)sd_bus_message_set_auto_start(m, false);
 	return m;
-}
-
-static bool might_be_allowed(const struct client *c, const sd_bus_error *e)
-{
-	enum error_cause cause = error_by_bus_name(e->name);
-
-	return c->asks && !c->hushed &&
-	       (cause == ERROR_NO_SUCH_JOB || cause == ERROR_NOT_AUTHORIZED);
 }
 
 /* Notes how long the answer to a call that begins now is waited for (0: as long as is usual). */
@@ -277,21 +224,22 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	enum error_cause cause;
 	int r;
 
 	deadline_note(c, timeout_usec);
 	r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
-	if (r < 0 && might_be_allowed(c, &error)) {
+	cause = error_by_bus_name(error.name);
+	if (r < 0 && c->asks && !c->hushed &&
+	    (cause == ERROR_NO_SUCH_JOB || cause == ERROR_NOT_AUTHORIZED)) {
 		sd_bus_error_free(&error);
 		r = call_asking(c, m, &error, &reply);
 	}
 	sd_bus_message_unref(m);
 	if (r < 0)
 		return call_failed(c, &error, r);
-	if (ret_reply) {
-		*ret_reply = reply;
-		reply = NULL;
-	}
+	if (ret_reply)
+		*ret_reply = sd_bus_message_ref(reply);
 	return 0;
 }
 

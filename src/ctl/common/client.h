@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
+#include "client/reach.h"
 #include "options.h"
 #include "base/macros.h"
 
@@ -20,7 +21,18 @@
 #define BUS_FDS_MOST 16
 #define SOCKET_FDS_MOST 240
 
-struct client;
+struct client {
+	struct reach way;
+	uint64_t deadline_usec; /* until when the last call's answer is waited for */
+	pid_t agent;            /* that asks for a password at this terminal, or 0 */
+	/* Calls that fail because the daemon has ended or is about to return CLIENT_LOST and say
+	 * nothing, and start none. For verbs that only ask, and can ask again. */
+	bool outlives;
+	/* What is refused is called for once more, and a person may be asked whether it may be
+	 * done: at this terminal, if the session has no other way. */
+	bool asks;
+	bool hushed; /* calls that fail say nothing: for what can be done without */
+};
 
 /* Connects. Where a runtime directory is given, only to the socket in it; otherwise to the bus, or
  * the socket where there is no bus or no daemon on it. socket_first: the other way round, because
@@ -40,11 +52,11 @@ static inline void client_freep(struct client **c)
 #define _cleanup_client_ _cleanup_(client_freep)
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
-/* The connection, which stays the client's. */
-sd_bus *client_bus(const struct client *c);
-
 /* How many descriptors one message may hold. */
-unsigned client_fds_most(const struct client *c);
+static inline unsigned client_fds_most(const struct client *c)
+{
+	return c->way.direct ? SOCKET_FDS_MOST : BUS_FDS_MOST;
+}
 
 /* A message to be filled in. NULL if memory is out, which has been said. */
 sd_bus_message *client_message(struct client *c, const char *path, const char *interface,
@@ -69,19 +81,8 @@ int option_close(sd_bus_message *m, int r);
  * message could not be made. Returns EXIT_FAILED. */
 int client_broken(int r);
 
-/* From now on what is refused is called for once more, and a person may be asked whether it may be
- * done: at this terminal, if the session has no other way. */
-void client_ask_password(struct client *c);
-
-/* From now on, or from now on not, calls that fail say nothing: for what can be done without. */
-void client_hush(struct client *c, bool hush);
-
 /* No exit status of ours: the daemon has ended in the middle of something. */
 #define CLIENT_LOST 255
-
-/* From now on, calls that fail because the daemon has ended or is about to return CLIENT_LOST and
- * say nothing, and start none. For verbs that only ask, and can ask again. */
-void client_outlive(struct client *c);
 
 /* After CLIENT_LOST: says so, waits until the daemon is there again, as after a restart, and
  * connects anew; what belonged to the connection must be gone. Returns 0, or EXIT_FAILED when it

@@ -23,6 +23,7 @@
 /* A bound on a device's latency outside of this is surely a slip. */
 #define LATENCY_LEAST 50ULL
 #define LATENCY_MOST (60 * USEC_PER_SEC)
+#define LATENCY_ACCEPTED "auto, off, or a time from 50us to 1min such as 5ms"
 
 /* Where --help says what an option does. */
 #define HELP_COLUMN 28
@@ -30,19 +31,15 @@
 /* What takes jobs. */
 #define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
 
-static int refuse(const char *option, const char *word, const char *accepted)
-{
-	complain(word[0] ? word : "''", "is not accepted by --%s: give %s", option, accepted);
-	return EXIT_USAGE;
-}
-
+/* Each of these takes the argument of an option. Returns 0, -1 if it is not accepted, or EXIT_USAGE
+ * after having said what is wrong. */
 static int take_backend(struct options *o, const char *word)
 {
 	o->fixed_backend = strcmp(word, "auto") != 0;
 	o->backend = strcmp(word, "uring") == 0 ? BACKEND_URING : BACKEND_THREADS;
-	if (!o->fixed_backend || o->backend == BACKEND_URING || strcmp(word, "threads") == 0)
-		return 0;
-	return refuse("backend", word, "auto, uring or threads");
+	return o->fixed_backend && o->backend == BACKEND_THREADS && strcmp(word, "threads") != 0
+		       ? -1
+		       : 0;
 }
 
 static int take_latency(struct options *o, const char *word)
@@ -51,10 +48,10 @@ static int take_latency(struct options *o, const char *word)
 	o->latency_usec = 0;
 	if (o->latency_off || strcmp(word, "auto") == 0)
 		return 0;
-	if (timespan_parse(word, &o->latency_usec) >= 0 && o->latency_usec >= LATENCY_LEAST &&
-	    o->latency_usec <= LATENCY_MOST)
-		return 0;
-	return refuse("latency", word, "auto, off, or a time from 50us to 1min such as 5ms");
+	return timespan_parse(word, &o->latency_usec) >= 0 && o->latency_usec >= LATENCY_LEAST &&
+			       o->latency_usec <= LATENCY_MOST
+		       ? 0
+		       : -1;
 }
 
 static int take_strategy(struct options *o, const char *word)
@@ -62,76 +59,57 @@ static int take_strategy(struct options *o, const char *word)
 	static const char moosefs[] = "moosefs-snapshot";
 	size_t len = strlen(moosefs);
 
-	o->stall_usec = MOOSEFS_STALL_USEC;
-	if (strcmp(word, "auto") == 0) {
-		o->stall_usec = 0;
+	o->stall_usec = strcmp(word, "auto") == 0 ? 0 : MOOSEFS_STALL_USEC;
+	if (o->stall_usec == 0 || strcmp(word, moosefs) == 0)
 		return 0;
-	}
-	if (strcmp(word, moosefs) == 0)
-		return 0;
-	if (strncmp(word, moosefs, len) == 0 && word[len] == ':' &&
-	    timespan_parse(word + len + 1, &o->stall_usec) >= 0 &&
-	    o->stall_usec >= MOOSEFS_STALL_LEAST && o->stall_usec <= MOOSEFS_STALL_MOST)
-		return 0;
-	return refuse("strategy", word,
-		      "auto, moosefs-snapshot, or with what its master may be held up, from 1ms "
-		      "to 10s: moosefs-snapshot:20ms");
+	return strncmp(word, moosefs, len) == 0 && word[len] == ':' &&
+			       timespan_parse(word + len + 1, &o->stall_usec) >= 0 &&
+			       o->stall_usec >= MOOSEFS_STALL_LEAST &&
+			       o->stall_usec <= MOOSEFS_STALL_MOST
+		       ? 0
+		       : -1;
 }
 
 static int take_interval(struct options *o, const char *word)
 {
-	if (timespan_parse(word, &o->interval_usec) >= 0 && o->interval_usec <= INTERVAL_MOST)
-		return 0;
-	return refuse("interval", word, "a time up to 1h, such as 500ms");
+	return timespan_parse(word, &o->interval_usec) >= 0 && o->interval_usec <= INTERVAL_MOST
+		       ? 0
+		       : -1;
 }
 
 static int take_undo(struct options *o, const char *word)
 {
-	o->has_undo = timespan_parse(word, &o->undo_usec) >= 0;
-	return o->has_undo ? 0 : refuse("undo", word, "a time such as 1h, or 0");
+	o->has_undo = true;
+	return timespan_parse(word, &o->undo_usec) < 0 ? -1 : 0;
 }
 
 static int take_by(struct options *o, const char *word)
 {
-	int r = timestamp_parse(word, realtime_usec(), &o->by_usec);
-
-	if (r >= 0)
-		return 0;
-	if (r == -ERANGE)
-		return refuse("by", word, "a time that is still to come");
-	return refuse("by", word, "a time of day such as 06:00, or a time from now such as 2h");
+	return timestamp_parse(word, realtime_usec(), &o->by_usec) < 0 ? -1 : 0;
 }
 
-static int free_parse(struct options *o, const char *word)
+static int take_free(struct options *o, const char *word)
 {
+	bool is_share = strchr(word, '%') != NULL;
+	int r = is_share ? share_parse(word, &o->free.share) : size_parse(word, &o->free.bytes);
+
 	o->wait = WAIT_FREE;
-	o->free.is_share = strchr(word, '%') != NULL;
-	return o->free.is_share ? share_parse(word, &o->free.share)
-				: size_parse(word, &o->free.bytes);
+	o->free.is_share = is_share;
+	return r < 0 ? -1 : 0;
 }
 
 static int take_wait(struct options *o, const char *word)
 {
 	o->wait = WAIT_DONE;
-	if (!word || strcmp(word, "done") == 0 ||
-	    (strncmp(word, "free:", 5) == 0 && free_parse(o, word + 5) >= 0))
+	if (!word || strcmp(word, "done") == 0)
 		return 0;
-	return refuse("wait", word, "done, or free:SIZE such as free:120G or free:10%");
-}
-
-static int take_free(struct options *o, const char *word)
-{
-	if (free_parse(o, word) >= 0)
-		return 0;
-	return refuse("free", word, "a size such as 120G, or a share such as 10%");
+	return strncmp(word, "free:", 5) == 0 ? take_free(o, word + 5) : -1;
 }
 
 static int take_log_level(struct options *o, const char *word)
 {
 	(void)o;
-	if (debug_set_level(word) >= 0)
-		return 0;
-	return refuse("log-level", word, DEBUG_LEVELS);
+	return debug_set_level(word) < 0 ? -1 : 0;
 }
 
 static int take_host(struct options *o, const char *word)
@@ -144,17 +122,6 @@ static int take_host(struct options *o, const char *word)
 	return 0;
 }
 
-enum argument {
-	NONE,     /* sets a bool */
-	TEXT,     /* any text */
-	NAME,     /* a text that is not empty */
-	CHOICE,   /* the number of one of some words */
-	WORD,     /* one of some words */
-	PARSED,   /* taken by a function */
-	OPTIONAL, /* the same, or nothing, which is number 1 */
-	OPTIONAL_PARSED,
-};
-
 #define FIELD(name) .at = offsetof(struct options, name)
 
 /* All options: which verbs have them, what they take, where it goes, and what --help says of them.
@@ -162,92 +129,103 @@ enum argument {
 static const struct rule {
 	const char *name;
 	char letter; /* 0: none */
-	enum argument argument;
 	unsigned verbs;
 	int (*take)(struct options *o, const char *word); /* word: NULL if there is none */
+	/* Without take: what has no argument is a bool, and what has choices the number of one, 1
+	 * without an argument. Other arguments are texts, not empty where `accepted` says what. */
 	size_t at;
 	const char *accepted;   /* said of what is refused */
 	const char *choices[4]; /* by their numbers */
 	const char *of;         /* the heading, where it is another than before */
-	const char *syntax;     /* of the argument, or NULL */
+	const char *syntax;     /* of the argument, in brackets if there need be none, or NULL */
 	const char *help;       /* lines */
 } rules[] = {
-	{ "undo", 0, PARSED, VERB_SUBMIT, take_undo, .of = "submit", .syntax = "=TIME",
-	  .help = "hold it for so long, so that it can be taken back" },
-	{ "by", 0, PARSED, VERB_SUBMIT, take_by, .syntax = "=TIME|CLOCK",
-	  .help = "be done in 2h, or at 06:00, whatever it costs" },
-	{ "priority", 0, WORD, VERB_SUBMIT, FIELD(priority), .accepted = "low, normal or high",
-	  .choices = { "low", "normal", "high" }, .syntax = "=low|normal|high" },
-	{ "wait", 0, OPTIONAL_PARSED, VERB_SUBMIT, take_wait, .syntax = "[=done|free:SIZE]",
-	  .help = "wait until it is done, or so much is free" },
-	{ "free", 0, PARSED, VERB_WAIT, take_free, .of = "wait", .syntax = "=SIZE",
-	  .help = "wait until so much is free, such as 120G or 10%" },
-	{ "files-from", 0, TEXT, VERB_SUBMIT | VERB_RUN, FIELD(files_from), .of = "submit and run",
+	{ "undo", 0, VERB_SUBMIT, take_undo, .accepted = "a time such as 1h, or 0", .of = "submit",
+	  .syntax = "=TIME", .help = "hold it for so long, so that it can be taken back" },
+	{ "by", 0, VERB_SUBMIT, take_by,
+	  .accepted = "a time of day such as 06:00, or a time from now such as 2h, that is still "
+		      "to come",
+	  .syntax = "=TIME|CLOCK", .help = "be done in 2h, or at 06:00, whatever it costs" },
+	{ "priority", 0, VERB_SUBMIT, FIELD(priority), .accepted = "low, normal or high",
+	  .choices = { [1] = "low", "normal", "high" }, .syntax = "=low|normal|high" },
+	{ "wait", 0, VERB_SUBMIT, take_wait,
+	  .accepted = "done, or free:SIZE such as free:120G or free:10%",
+	  .syntax = "[=done|free:SIZE]", .help = "wait until it is done, or so much is free" },
+	{ "free", 0, VERB_WAIT, take_free,
+	  .accepted = "a size such as 120G, or a share such as 10%", .of = "wait",
+	  .syntax = "=SIZE", .help = "wait until so much is free, such as 120G or 10%" },
+	{ "files-from", 0, VERB_SUBMIT | VERB_RUN, FIELD(files_from), .of = "submit and run",
 	  .syntax = "=FILE|-", .help = "the names listed in FILE, one a line" },
-	{ "null", '0', NONE, VERB_SUBMIT | VERB_RUN, FIELD(null),
+	{ "null", '0', VERB_SUBMIT | VERB_RUN, FIELD(null),
 	  .help = "names in FILE end with NUL, not with a newline" },
-	{ "dry-run", 0, NONE, VERB_SUBMIT | VERB_RUN, FIELD(dry_run),
+	{ "dry-run", 0, VERB_SUBMIT | VERB_RUN, FIELD(dry_run),
 	  .help = "check (run: walk and count, too), change nothing" },
-	{ "latency", 0, PARSED, VERB_RUN, take_latency, .of = "run", .syntax = "=auto|off|TIME",
+	{ "latency", 0, VERB_RUN, take_latency, .accepted = LATENCY_ACCEPTED, .of = "run",
+	  .syntax = "=auto|off|TIME",
 	  .help = "auto (default): spare foreground I/O on the device;\noff: nothing but speed; "
 		  "TIME: what it may take" },
-	{ "backend", 0, PARSED, VERB_RUN, take_backend, .syntax = "=auto|uring|threads",
+	{ "backend", 0, VERB_RUN, take_backend, .accepted = "auto, uring or threads",
+	  .syntax = "=auto|uring|threads",
 	  .help = "how names are unlinked; auto finds the faster way" },
-	{ "progress", 0, CHOICE, VERB_RUN, FIELD(progress), .accepted = "auto, on or off",
+	{ "progress", 0, VERB_RUN, FIELD(progress), .accepted = "auto, on or off",
 	  .choices = { [SWITCH_AUTO] = "auto", [SWITCH_ON] = "on", [SWITCH_OFF] = "off" },
 	  .syntax = "=auto|on|off", .help = "a bar on a terminal, elsewhere a line now and then" },
-	{ "verbose", 'v', NONE, VERB_RUN, FIELD(verbose),
+	{ "verbose", 'v', VERB_RUN, FIELD(verbose),
 	  .help = "the device, its latency and the rate, once a second" },
-	{ "trace", 0, TEXT, VERB_RUN, FIELD(trace), .syntax = "=FILE",
+	{ "trace", 0, VERB_RUN, FIELD(trace), .syntax = "=FILE",
 	  .help = "write what the sensors measure to FILE" },
-	{ "strategy", 0, PARSED, VERB_RUN, take_strategy, .syntax = "=moosefs-snapshot[:TIME]",
+	{ "strategy", 0, VERB_RUN, take_strategy,
+	  .accepted = "auto, moosefs-snapshot, or with what its master may be held up, from 1ms "
+		      "to 10s: moosefs-snapshot:20ms",
+	  .syntax = "=moosefs-snapshot[:TIME]",
 	  .help = "have MooseFS remove whole subtrees, past its trash,\nholding it up TIME (20ms) "
 		  "at a time" },
-	{ "all", 0, NONE, VERB_LIST, FIELD(all), .of = "list, pause and resume",
+	{ "all", 0, VERB_LIST, FIELD(all), .of = "list, pause and resume",
 	  .help = "list: finished jobs, too" },
-	{ "all", 0, NONE, VERB_PAUSE | VERB_RESUME, FIELD(all),
+	{ "all", 0, VERB_PAUSE | VERB_RESUME, FIELD(all),
 	  .help = "pause, resume: all jobs, and those to come" },
-	{ "to", 0, TEXT, VERB_RESTORE, FIELD(to), .of = "restore", .syntax = "=PATH",
+	{ "to", 0, VERB_RESTORE, FIELD(to), .of = "restore", .syntax = "=PATH",
 	  .help = "move it to PATH, not to where it was" },
-	{ "no-ask-password", 0, NONE, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
+	{ "no-ask-password", 0, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
 	  FIELD(no_ask_password), .of = "cancel, pause, resume and restore",
 	  .help = "never ask for a password for other users' jobs" },
-	{ "interval", 0, PARSED, VERB_DEVICES | VERB_TOP, take_interval, .of = "devices and top",
-	  .syntax = "=TIME", .help = "how long to measure what happens now; 1s" },
-	{ "output", 0, NAME, VERB_METRICS, FIELD(output), .accepted = "a file", .of = "metrics",
+	{ "interval", 0, VERB_DEVICES | VERB_TOP, take_interval,
+	  .accepted = "a time up to 1h, such as 500ms", .of = "devices and top", .syntax = "=TIME",
+	  .help = "how long to measure what happens now; 1s" },
+	{ "output", 0, VERB_METRICS, FIELD(output), .accepted = "a file", .of = "metrics",
 	  .syntax = "=FILE", .help = "write to FILE, replacing it as a whole" },
-	{ "format", 0, CHOICE, VERB_METRICS, FIELD(format), .accepted = "openmetrics or prometheus",
+	{ "format", 0, VERB_METRICS, FIELD(format), .accepted = "openmetrics or prometheus",
 	  .choices = { [FORMAT_OPENMETRICS] = "openmetrics", [FORMAT_PROMETHEUS] = "prometheus" },
 	  .syntax = "=openmetrics|prometheus",
 	  .help = "OpenMetrics 1.0 (default), or for node_exporter" },
-	{ "configuration-directory", 0, NAME, VERB_RUN | VERB_PLAN | VERB_POLICY,
+	{ "configuration-directory", 0, VERB_RUN | VERB_PLAN | VERB_POLICY,
 	  FIELD(configuration_dir), .accepted = "a directory", .of = "run, plan and policy",
 	  .syntax = "=DIR", .help = "in place of /etc/reclaimd and /usr/lib/reclaimd" },
-	{ "latency", 0, PARSED, VERB_POLICY, take_latency, .of = "policy",
+	{ "latency", 0, VERB_POLICY, take_latency, .accepted = LATENCY_ACCEPTED, .of = "policy",
 	  .syntax = "=auto|off|TIME", .help = "plan, run: spare foreground I/O during the scan" },
-	{ "state-directory", 0, NAME, VERB_POLICY, FIELD(state_dir), .accepted = "a directory",
+	{ "state-directory", 0, VERB_POLICY, FIELD(state_dir), .accepted = "a directory",
 	  .syntax = "=DIR", .help = "run: the daemon's, where the clock's course is kept" },
-	{ "force", 0, NONE, VERB_POLICY, FIELD(force),
+	{ "force", 0, VERB_POLICY, FIELD(force),
 	  .help = "run: even if it is more than max-delete" },
-	{ "clock-is-right", 0, NONE, VERB_POLICY, FIELD(clock_is_right),
+	{ "clock-is-right", 0, VERB_POLICY, FIELD(clock_is_right),
 	  .help = "run: even if the clock was set; and remember that" },
-	{ "runtime-directory", 0, NAME, VERBS_DAEMON, FIELD(runtime_dir), .accepted = "a directory",
+	{ "runtime-directory", 0, VERBS_DAEMON, FIELD(runtime_dir), .accepted = "a directory",
 	  .of = "verbs that call the daemon", .syntax = "=DIR",
 	  .help = "where the daemon's socket is" },
-	{ "json", 0, OPTIONAL, VERBS_JSON, FIELD(json), .accepted = "short, pretty or off",
+	{ "json", 0, VERBS_JSON, FIELD(json), .accepted = "short, pretty or off",
 	  .choices = { [JSON_SHORT] = "short", [JSON_PRETTY] = "pretty", [JSON_OFF] = "off" },
 	  .of = "all verbs", .syntax = "[=short|pretty]",
 	  .help = "the result as JSON (all but metrics and top)" },
-	{ "host", 'H', PARSED, VERBS_ALL, take_host, .syntax = "=[USER@]HOST[:PORT]",
+	{ "host", 'H', VERBS_ALL, take_host, .syntax = "=[USER@]HOST[:PORT]",
 	  .help = "on that machine, over ssh; all paths are its own" },
-	{ "quiet", 'q', NONE, VERBS_ALL, FIELD(quiet), .help = "nothing but errors" },
-	{ "no-pager", 0, NONE, VERBS_ALL, FIELD(no_pager),
+	{ "quiet", 'q', VERBS_ALL, FIELD(quiet), .help = "nothing but errors" },
+	{ "no-pager", 0, VERBS_ALL, FIELD(no_pager),
 	  .help = "long results straight to the terminal" },
-	{ "log-level", 0, PARSED, VERBS_ALL, take_log_level, .syntax = "=LEVEL",
+	{ "log-level", 0, VERBS_ALL, take_log_level, .accepted = DEBUG_LEVELS, .syntax = "=LEVEL",
 	  .help = "debug: tell decisions, too, on standard error" },
-	{ "help", 'h', NONE, VERBS_ALL, FIELD(help),
+	{ "help", 'h', VERBS_ALL, FIELD(help),
 	  .help = "this text; behind a verb, that of the verb" },
-	{ "version", 0, NONE, VERBS_ALL, FIELD(version), .help = "the version" },
+	{ "version", 0, VERBS_ALL, FIELD(version), .help = "the version" },
 };
 
 /* "  -x, --name=ARGUMENT       what it does", and more lines of that below it. */
@@ -285,57 +263,40 @@ void options_help(unsigned verbs)
 	}
 }
 
-/* Finds a word among the choices of an option, and puts its number, or the word, where it belongs.
- */
-static int choose(const struct rule *r, void *to, const char *word)
+/* Puts the argument of an option where it belongs. Returns 0, or EXIT_USAGE after having said what
+ * is wrong. */
+static int rule_take(const struct rule *rule, struct options *o, const char *word)
 {
-	for (size_t i = 0; i < ELEMENTSOF(r->choices); i++)
-		if (r->choices[i] && strcmp(word, r->choices[i]) == 0) {
-			if (r->argument == WORD)
-				*(const char **)to = word;
-			else
-				*(unsigned *)to = (unsigned)i;
-			return 0;
-		}
-	return refuse(r->name, word, r->accepted);
-}
+	void *to = (char *)o + rule->at;
+	int r = 0;
 
-static int rule_take(const struct rule *r, struct options *o, const char *word)
-{
-	void *to = (char *)o + r->at;
-
-	switch (r->argument) {
-	case NONE:
+	if (rule->take) {
+		r = rule->take(o, word);
+	} else if (!rule->syntax) {
 		*(bool *)to = true;
-		return 0;
-	case NAME:
-		if (!word[0])
-			return refuse(r->name, word, r->accepted);
+	} else if (rule->choices[1]) {
+		size_t i = 0, n = ELEMENTSOF(rule->choices);
+
+		while (word && i < n && (!rule->choices[i] || strcmp(word, rule->choices[i]) != 0))
+			i++;
+		r = i < n ? 0 : -1;
+		*(unsigned *)to = word ? (unsigned)i : 1;
+	} else {
+		r = rule->accepted && !word[0] ? -1 : 0;
 		*(const char **)to = word;
-		return 0;
-	case TEXT:
-		*(const char **)to = word;
-		return 0;
-	case CHOICE:
-	case WORD:
-		return choose(r, to, word);
-	case OPTIONAL:
-		if (word)
-			return choose(r, to, word);
-		*(unsigned *)to = 1;
-		return 0;
-	case PARSED:
-	case OPTIONAL_PARSED:
-		return r->take(o, word);
 	}
+	if (r >= 0)
+		return r;
+	complain(word[0] ? word : "''", "is not accepted by --%s: give %s", rule->name,
+		 rule->accepted);
 	return EXIT_USAGE;
 }
 
-static int argument_kind(enum argument a)
+static int argument_kind(const struct rule *r)
 {
-	if (a == NONE)
+	if (!r->syntax)
 		return no_argument;
-	return a == OPTIONAL || a == OPTIONAL_PARSED ? optional_argument : required_argument;
+	return r->syntax[0] == '[' ? optional_argument : required_argument;
 }
 
 /* What getopt returns for a rule; 0 is left out because it stands for flags there. */
@@ -357,12 +318,12 @@ static void known_fill(struct known *k, enum verb_flags verb)
 			continue;
 		k->names[n++] = (struct option){
 			.name = rules[i].name,
-			.has_arg = argument_kind(rules[i].argument),
+			.has_arg = argument_kind(&rules[i]),
 			.val = RULE_VALUE(i),
 		};
 		if (rules[i].letter)
 			k->letters[letters++] = rules[i].letter;
-		if (rules[i].letter && argument_kind(rules[i].argument) == required_argument)
+		if (rules[i].letter && argument_kind(&rules[i]) == required_argument)
 			k->letters[letters++] = ':';
 	}
 	k->names[n] = (struct option){ 0 };

@@ -12,6 +12,9 @@
 
 enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
 
+/* Of submit; PRIORITY_NONE: not given. */
+enum priority_choice { PRIORITY_NONE, PRIORITY_LOW, PRIORITY_NORMAL, PRIORITY_HIGH };
+
 enum metrics_format { FORMAT_OPENMETRICS, FORMAT_PROMETHEUS };
 
 struct options {
@@ -34,9 +37,9 @@ struct options {
 	/* of submit and wait */
 	uint64_t undo_usec;
 	uint64_t by_usec;         /* CLOCK_REALTIME, or 0 */
-	const char *priority;     /* NULL: not given */
 	struct policy_space free; /* WAIT_FREE */
 	enum wait_mode wait;
+	enum priority_choice priority;
 
 	enum json_mode json;
 	const char *to;                /* of restore, or NULL */

@@ -42,9 +42,9 @@ static void job_tell(struct job_action *c, uint64_t id)
 	c->done++;
 	if (c->o->quiet && !c->array)
 		return;
-	client_hush(c->client, true);
+	c->client->hushed = true;
 	r = job_view_get(c->client, id, 0, &j);
-	client_hush(c->client, false);
+	c->client->hushed = false;
 	if (c->array) {
 		(void)json_array_append_new(c->array,
 					    json_pack("{sIss?ss}", "id", (json_int_t)id, "state",

@@ -52,6 +52,7 @@ static const char *dir_shown(const struct root_group *g)
 static int options_append(sd_bus_message *m, const struct options *o, const struct call_batch *b,
 			  bool dry)
 {
+	static const char *const priorities[] = { "", "low", "normal", "high" };
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
 	if (r >= 0 && o->has_undo)
@@ -59,7 +60,7 @@ static int options_append(sd_bus_message *m, const struct options *o, const stru
 	if (r >= 0 && o->by_usec > 0)
 		r = sd_bus_message_append(m, "{sv}", "by-usec", "t", o->by_usec);
 	if (r >= 0 && o->priority)
-		r = sd_bus_message_append(m, "{sv}", "priority", "s", o->priority);
+		r = sd_bus_message_append(m, "{sv}", "priority", "s", priorities[o->priority]);
 	if (r >= 0 && dry)
 		r = sd_bus_message_append(m, "{sv}", "dry-run", "b", 1);
 	if (r >= 0)

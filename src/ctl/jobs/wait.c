@@ -46,7 +46,7 @@ static int on_finished(sd_bus_message *m, void *userdata, sd_bus_error *ret_erro
 static int end_wait(struct waiter *w)
 {
 	uint64_t end = now_usec() + w->every_usec, now;
-	sd_bus *bus = client_bus(w->client);
+	sd_bus *bus = w->client->way.bus;
 	int r = 0;
 
 	w->ended = false;
@@ -66,7 +66,7 @@ static int end_wait(struct waiter *w)
 static int wait_connected(struct waiter *w)
 {
 	sd_bus_slot *slot = NULL;
-	int r = sd_bus_match_signal(client_bus(w->client), &slot, NULL, MANAGER_PATH,
+	int r = sd_bus_match_signal(w->client->way.bus, &slot, NULL, MANAGER_PATH,
 				    MANAGER_INTERFACE, "JobFinished", on_finished, w);
 
 	if (r < 0)
@@ -89,7 +89,7 @@ int wait_until(struct waiter *w)
 {
 	int r;
 
-	client_outlive(w->client);
+	w->client->outlives = true;
 	while ((r = wait_connected(w)) == CLIENT_LOST) {
 		r = client_again(w->client, w->o);
 		if (r)

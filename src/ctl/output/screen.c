@@ -174,16 +174,6 @@ size_t screen_skip(const char *text, size_t width)
 	return n;
 }
 
-void screen_print(FILE *out, const char *text, size_t width)
-{
-	if (screen_width(text) <= width || width == 0) {
-		(void)fputs(text, out);
-		return;
-	}
-	(void)fwrite(text, 1, screen_cut(text, width), out);
-	(void)fputs(screen_ellipsis(), out);
-}
-
 void screen_wrap(FILE *out, const char *text, size_t width, size_t indent)
 {
 	/* In less room than this more is lost than won. */

@@ -57,6 +57,3 @@ size_t screen_cut(const char *text, size_t width);
 
 /* The same where its end says more: how many bytes are left away at its beginning. */
 size_t screen_skip(const char *text, size_t width);
-
-/* Prints a text, and cuts it to so many columns with an ellipsis at the end. */
-void screen_print(FILE *out, const char *text, size_t width);

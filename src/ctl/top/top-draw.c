@@ -57,21 +57,16 @@ int top_screen_open(SCREEN **ret)
 /* Puts a text on the screen, cut to its width. */
 static void put(int y, int x, attr_t attributes, const char *text)
 {
-	_cleanup_free_ char *cut = NULL;
-	size_t size;
-	FILE *f;
+	size_t room = (size_t)MAX(COLS - x, 0);
+	bool fits = screen_width(text) <= room;
 
 	if (y >= LINES || x >= COLS)
 		return;
-	f = open_memstream(&cut, &size);
-	if (!f)
-		return;
-	screen_print(f, text, (size_t)(COLS - x));
-	if (fclose(f) == 0) {
-		(void)attrset(attributes);
-		(void)mvaddstr(y, x, cut);
-		(void)attrset(A_NORMAL);
-	}
+	(void)attrset(attributes);
+	(void)mvaddnstr(y, x, text, fits ? -1 : (int)screen_cut(text, room));
+	if (!fits)
+		(void)addstr(screen_ellipsis());
+	(void)attrset(A_NORMAL);
 }
 
 /* Ends a line that was written to a stream of open_memstream, puts it on the screen and frees it.

@@ -92,27 +92,6 @@ static void disconnected(struct top *t)
 	say(t, /* bad= */ true, "reclaimd has ended; waiting for it to come back");
 }
 
-static void reconnect(struct top *t)
-{
-	t->client = client_try(t->o);
-	if (!t->client)
-		return;
-	client_outlive(t->client);
-	say(t, /* bad= */ false, "reclaimd is there again");
-}
-
-static int ask(struct top *t, struct metrics *metrics, struct job_list *lists)
-{
-	int r = metrics_get(t->client, metrics);
-
-	for (size_t s = 0; r == 0 && s < TOP_STATES; s++) {
-		const struct job_wish wish = { .state = top_state_names[s], .limit = JOBS_MOST };
-
-		r = job_list_get(t->client, &wish, &lists[s]);
-	}
-	return r;
-}
-
 static void select_here(struct top *t)
 {
 	t->selected_id = t->model.n_jobs > 0 ? t->model.jobs[t->view.selected].line->id : 0;
@@ -124,11 +103,19 @@ static void update(struct top *t)
 	struct metrics metrics = { 0 };
 	int r;
 
-	if (!t->client)
-		reconnect(t);
-	if (!t->client)
-		return;
-	r = ask(t, &metrics, lists);
+	if (!t->client) {
+		t->client = client_try(t->o);
+		if (!t->client)
+			return;
+		t->client->outlives = true;
+		say(t, /* bad= */ false, "reclaimd is there again");
+	}
+	r = metrics_get(t->client, &metrics);
+	for (size_t s = 0; r == 0 && s < TOP_STATES; s++) {
+		const struct job_wish wish = { .state = top_state_names[s], .limit = JOBS_MOST };
+
+		r = job_list_get(t->client, &wish, &lists[s]);
+	}
 	if (r == 0 && top_model_update(&t->model, &metrics, lists, now_usec()) < 0)
 		say(t, /* bad= */ true, "out of memory");
 	else if (r == CLIENT_LOST)
@@ -155,33 +142,22 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 }
 
 /* Asks for it; the answer may take its time. id 0: of all jobs. */
-static void act(struct top *t, const char *member, uint64_t id)
+static void act(struct top *t, const char *member, uint64_t id, const char *done)
 {
-	sd_bus_message *m =
-		t->client ? client_message(t->client, MANAGER_PATH, MANAGER_INTERFACE, member)
-			  : NULL;
+	sd_bus_message *m = client_message(t->client, MANAGER_PATH, MANAGER_INTERFACE, member);
 	int r = m && id > 0 ? sd_bus_message_append(m, "at", 1, id) : 0;
 
+	if (id == 0) {
+		(void)snprintf(t->doing, sizeof(t->doing), "%s", done);
+	} else {
+		(void)snprintf(t->doing, sizeof(t->doing), "Job %" PRIu64 " %s", id, done);
+		say(t, /* bad= */ false, "Job %" PRIu64 ": ...", id);
+	}
 	if (m && r >= 0)
-		r = sd_bus_call_async(client_bus(t->client), NULL, m, on_answer, t, 0);
+		r = sd_bus_call_async(t->client->way.bus, NULL, m, on_answer, t, 0);
 	if (r < 0)
 		say(t, /* bad= */ true, "%s: %s", member, strerror(-r));
 	sd_bus_message_unref(m);
-}
-
-static void act_on_job(struct top *t, const char *member, uint64_t id, const char *done)
-{
-	if (id == 0 || !t->client)
-		return;
-	(void)snprintf(t->doing, sizeof(t->doing), "Job %" PRIu64 " %s", id, done);
-	say(t, /* bad= */ false, "Job %" PRIu64 ": ...", id);
-	act(t, member, id);
-}
-
-static void act_on_all(struct top *t, const char *member, const char *done)
-{
-	(void)snprintf(t->doing, sizeof(t->doing), "%s", done);
-	act(t, member, 0);
 }
 
 /* ---- keys ---------------------------------------------------------------------------------- */
@@ -201,74 +177,52 @@ static void move_by(struct top *t, int by)
 
 static void key_pressed(struct top *t, int key)
 {
+	static const struct {
+		int key;
+		bool all;
+		const char *member, *done;
+	} acts[] = {
+		{ 'p', false, "Pause", "paused" },
+		{ 'r', false, "Resume", "resumed" },
+		{ 'P', true, "PauseAll", "Everything is paused" },
+		{ 'R', true, "ResumeAll", "Everything goes on" },
+	};
+
 	if (t->view.asks) {
 		say(t, /* bad= */ false, "%s", "");
-		if (key == 'y')
-			act_on_job(t, "Cancel", t->asked_id, "cancelled");
+		if (key == 'y' && t->client)
+			act(t, "Cancel", t->asked_id, "cancelled");
 		return;
 	}
-	switch (key) {
-	case 'q':
+	for (size_t i = 0; i < ELEMENTSOF(acts); i++)
+		if (key == acts[i].key && t->client && (acts[i].all || t->selected_id > 0))
+			act(t, acts[i].member, acts[i].all ? 0 : t->selected_id, acts[i].done);
+	if (key == 'q') {
 		t->quit = true;
-		break;
-	case KEY_UP:
-	case 'k':
+	} else if (key == KEY_UP || key == 'k') {
 		move_by(t, -1);
-		break;
-	case KEY_DOWN:
-	case 'j':
+	} else if (key == KEY_DOWN || key == 'j') {
 		move_by(t, 1);
-		break;
-	case KEY_PPAGE:
+	} else if (key == KEY_PPAGE) {
 		move_by(t, -(LINES / 2));
-		break;
-	case KEY_NPAGE:
+	} else if (key == KEY_NPAGE) {
 		move_by(t, LINES / 2);
-		break;
-	case 'p':
-		act_on_job(t, "Pause", t->selected_id, "paused");
-		break;
-	case 'r':
-		act_on_job(t, "Resume", t->selected_id, "resumed");
-		break;
-	case 'c':
-		if (t->selected_id == 0)
-			break;
+	} else if (key == 'c' && t->selected_id > 0) {
 		/* What is selected may be another one by the time of the answer. */
 		t->asked_id = t->selected_id;
 		say(t, /* bad= */ false, "Cancel job %" PRIu64 "?", t->asked_id);
 		t->view.asks = true;
-		break;
-	case 'P':
-		act_on_all(t, "PauseAll", "Everything is paused");
-		break;
-	case 'R':
-		act_on_all(t, "ResumeAll", "Everything goes on");
-		break;
-	default:
-		break;
 	}
 }
 
 /* ---- the loop ------------------------------------------------------------------------------ */
-
-static void bus_process(struct top *t)
-{
-	int r = 1;
-
-	while (t->client && r > 0) {
-		r = sd_bus_process(client_bus(t->client), NULL);
-		if (r < 0)
-			disconnected(t);
-	}
-}
 
 /* Until a key, an answer, a signal, or the time of the next update. */
 static void wait_for(const struct top *t)
 {
 	uint64_t now = now_usec();
 	int timeout = t->next_usec > now ? (int)((t->next_usec - now) / USEC_PER_MSEC) + 1 : 0;
-	int bus = t->client ? sd_bus_get_fd(client_bus(t->client)) : -1;
+	int bus = t->client ? sd_bus_get_fd(t->client->way.bus) : -1;
 	struct pollfd fds[] = {
 		{ .fd = STDIN_FILENO, .events = POLLIN },
 		{ .fd = t->signals, .events = POLLIN },
@@ -283,13 +237,17 @@ static void turn(struct top *t)
 {
 	struct signalfd_siginfo info;
 	uint64_t now = now_usec();
-	int key;
+	int key, r = 1;
 
 	if (now >= t->next_usec) {
 		update(t);
 		t->next_usec = now + MAX(t->o->interval_usec, USEC_PER_MSEC * 50);
 	}
-	bus_process(t);
+	while (t->client && r > 0) {
+		r = sd_bus_process(t->client->way.bus, NULL);
+		if (r < 0)
+			disconnected(t);
+	}
 	errors_show(t);
 	t->view.message = t->message;
 	top_screen_draw(&t->model, &t->view);
@@ -343,7 +301,7 @@ int main(int argc, char **argv)
 		r = client_open(&t.client, &o, /* socket_first= */ false);
 	if (r)
 		return r;
-	client_outlive(t.client);
+	t.client->outlives = true;
 	r = top_run(&t);
 	client_free(t.client);
 	top_model_done(&t.model);
