@@ -178,14 +178,31 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(protected_path)                                                                          \
 	R(groups_message)                                                                          \
 	R(group_item)                                                                              \
-	R(validate_message) R(stage_message) R(intake_validated) R(staged_message)                 \
-		R(forget_message) R(make_staging_message) R(open_dir_message) R(restore_message)   \
-			R(remove_staging_message) R(list_staging_message) R(run_message)           \
-				R(run_item) R(stop_message) R(flush_message) R(flush_item)         \
-					R(welcome_message) R(intake_dir) R(intake_entry)           \
-						R(staged_range) R(opened_message) R(done_message)  \
-							R(listing_item) R(problem_message)         \
-								R(kept_item) R(run_result)
+	R(validate_message)                                                                        \
+	R(stage_message)                                                                           \
+	R(intake_validated)                                                                        \
+	R(staged_message)                                                                          \
+	R(forget_message)                                                                          \
+	R(make_staging_message)                                                                    \
+	R(open_dir_message)                                                                        \
+	R(restore_message)                                                                         \
+	R(remove_staging_message)                                                                  \
+	R(list_staging_message)                                                                    \
+	R(run_message)                                                                             \
+	R(run_item)                                                                                \
+	R(stop_message)                                                                            \
+	R(flush_message)                                                                           \
+	R(flush_item)                                                                              \
+	R(welcome_message)                                                                         \
+	R(intake_dir)                                                                              \
+	R(intake_entry)                                                                            \
+	R(staged_range)                                                                            \
+	R(opened_message)                                                                          \
+	R(done_message)                                                                            \
+	R(listing_item)                                                                            \
+	R(problem_message)                                                                         \
+	R(kept_item)                                                                               \
+	R(run_result)
 
 #define PROTOCOL_MEMBER(type, field) wire_##type field;
 #define PROTOCOL_STRUCT(s)                                                                         \
