@@ -155,27 +155,29 @@ int reclaim_submit_at_async(struct reclaim *r, int dirfd, const char *name,
 			    void *userdata)
 {
 	_cleanup_message_ sd_bus_message *m = NULL;
-	_cleanup_free_ struct pending *p = malloc(sizeof(*p));
 	struct reclaim_options o = RECLAIM_OPTIONS_INIT;
 	struct identity id = { 0 };
 	sd_bus_slot *slot = NULL;
+	struct pending *p;
 	int error = options_take(r, options, &o);
 
 	if (error >= 0)
 		error = message_make(r, dirfd, name, &o, /* dry_run= */ false, &id, &m);
 	if (error < 0)
 		return error;
+	p = malloc(sizeof(*p));
 	if (!p)
 		return fail_errno(r, -ENOMEM);
 	*p = (struct pending){ r, callback, userdata };
 	error = sd_bus_call_async(r->way.bus, &slot, m, on_submitted, p, MAX(o.timeout_usec, 1U));
-	if (error < 0)
+	if (error < 0) {
+		free(p);
 		return fail_errno(r, error);
+	}
 	/* What is waited for belongs to the connection. */
 	(void)sd_bus_slot_set_destroy_callback(slot, free);
 	(void)sd_bus_slot_set_floating(slot, true);
 	sd_bus_slot_unref(slot);
-	p = NULL;
 	return 0;
 }
 
