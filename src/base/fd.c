@@ -162,14 +162,15 @@ ssize_t fd_read_all(int fd, size_t max, char **ret)
 	size_t len = 0, cap = 0;
 	ssize_t n;
 
-	if (lseek(fd, 0, SEEK_SET) < 0 && errno != ESPIPE)
-		return -errno;
+	/* Not lseek and read: another thread may read the same file. */
 	do {
 		if (len >= max)
 			return -EFBIG;
 		if (array_reserve(&buf, &cap, MAX(len + 2, KiB(4)), 1) < 0)
 			return -ENOMEM;
-		n = read(fd, buf + len, cap - len - 1);
+		n = pread(fd, buf + len, cap - len - 1, (off_t)len);
+		if (n < 0 && errno == ESPIPE)
+			n = read(fd, buf + len, cap - len - 1);
 		if (n < 0)
 			return -errno;
 		len += (size_t)n;

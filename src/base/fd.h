@@ -77,7 +77,9 @@ ssize_t fd_path(int fd, char *buf, size_t size);
  * NUL. Returns the length in bytes, -EFBIG, or another negative errno of opening or reading it. */
 ssize_t fd_read_file(const char *path, size_t max, char **ret);
 
-/* The same of what fd is open for, from its beginning where it has one. */
+/* The same of what fd is open for, from its beginning where it has one, whose offset stays as it
+ * is.
+ */
 ssize_t fd_read_all(int fd, size_t max, char **ret);
 
 /* Microseconds of CLOCK_MONOTONIC. */

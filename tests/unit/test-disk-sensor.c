@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
 #include "pacing/sensors/disk-sensor.h"
 #include "support.h"
+#include "base/macros.h"
 
 /* As recorded on Linux 4.9, 4.19 and 6.1. */
 #define STAT11 "   10   1   20   30   40   2   50   60   3   70   90\n"
@@ -72,11 +75,12 @@ END_TEST
 START_TEST(something_else_is_refused)
 {
 	static const char *const stats[] = { "", "1 2 3\n", "10 1 20 30 40 2 50 60 3 70\n",
-					     "10 1 20 thirty 40 2 50 60 3 70 90\n" };
+					     "10 1 20 thirty 40 2 50 60 3 70 90\n",
+					     "10 1 20 30 40 2 50 60 3 70 90 five\n" };
 	struct disk_sample d = { .reads = 77 };
 	struct fixture f;
 
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < ELEMENTSOF(stats); i++) {
 		begin(&f, stats[i]);
 		ck_assert_int_eq(disk_sensor_open(&f.s, f.dir, makedev(8, 0)), -EBADMSG);
 		ck_assert_int_eq(f.s.fd, -1);
@@ -88,6 +92,34 @@ START_TEST(something_else_is_refused)
 	file_make(f.dir, "dev/block/8:0/stat", "garbage");
 	ck_assert_int_eq(disk_sensor_sample(&f.s, &d), -EBADMSG);
 	ck_assert_uint_eq(d.reads, 77);
+	end(&f);
+}
+END_TEST
+
+static void *sample_often(void *userdata)
+{
+	const struct disk_sensor *s = userdata;
+	struct disk_sample d;
+	intptr_t failed = 0;
+
+	for (int i = 0; i < 20000; i++)
+		failed += disk_sensor_sample(s, &d) < 0 || d.reads != 10;
+	return (void *)failed;
+}
+
+/* As the sampler and a lane do. */
+START_TEST(two_threads_sample_one_disk)
+{
+	struct fixture f;
+	pthread_t thread;
+	void *failed;
+
+	begin(&f, STAT17);
+	ck_assert_int_eq(disk_sensor_open(&f.s, f.dir, makedev(8, 0)), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, sample_often, &f.s), 0);
+	ck_assert_ptr_null(sample_often(&f.s));
+	ck_assert_int_eq(pthread_join(thread, &failed), 0);
+	ck_assert_ptr_null(failed);
 	end(&f);
 }
 END_TEST
@@ -168,7 +200,8 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = { kernels_count_more_and_more, something_else_is_refused,
-				 each_sample_is_new, counters_that_go_backwards, sums };
+				 each_sample_is_new,          two_threads_sample_one_disk,
+				 counters_that_go_backwards,  sums };
 
 	return run_case("disk-sensor", tests, sizeof(tests) / sizeof(tests[0]));
 }

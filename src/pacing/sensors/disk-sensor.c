@@ -33,7 +33,7 @@ static int columns_read(int fd, struct disk_sample *ret)
 			break;
 	}
 	/* The oldest kernels end there. */
-	if (n <= COLUMN(queue_msec))
+	if (n <= COLUMN(queue_msec) || (n < COLUMNS && at[strspn(at, " \n")] != '\0'))
 		return -EBADMSG;
 	memcpy(ret, v, sizeof(*ret));
 	return (int)n;
@@ -60,7 +60,9 @@ int disk_sensor_open(struct disk_sensor *s, const char *sys, dev_t dev)
 
 int disk_sensor_sample(const struct disk_sensor *s, struct disk_sample *ret)
 {
-	return MIN(columns_read(s->fd, ret), 0);
+	int n = columns_read(s->fd, ret);
+
+	return n < 0 ? n : 0;
 }
 
 void disk_sensor_close(struct disk_sensor *s)
@@ -80,9 +82,7 @@ void disk_sample_add(struct disk_sample *sum, const struct disk_sample *other)
 void disk_sample_since(const struct disk_sample *now, const struct disk_sample *then,
 		       struct disk_sample *ret)
 {
-	/* The kernel keeps these in 32 bits, which a queue of 32 requests fills in a day and a
-	 * half.
-	 */
+	/* The kernel keeps these in 32 bits: a queue of 32 requests fills them in 37 hours. */
 	static const bool is_time[COLUMNS] = {
 		[COLUMN(read_msec)] = true,    [COLUMN(write_msec)] = true,
 		[COLUMN(busy_msec)] = true,    [COLUMN(queue_msec)] = true,
