@@ -2,7 +2,6 @@
 #include "decision-log.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/debug.h"
@@ -18,10 +17,12 @@ static bool has_moved(double from, double to, double factor)
 	return to > from * factor || from > to * factor;
 }
 
-static void tell_begin(const struct controller *c, const char *devices)
+static void tell_begin(struct decision_log *d, const struct controller *c, const char *devices)
 {
 	const struct controller_options *o = &c->o;
 
+	d->begun = true;
+	d->mode = c->mode;
 	debug_log("pacing %s: begins %s: %s; latency bound %" PRIu64
 		  " us (0: found out), at least %" PRIu64 " bytes/s, at most %" PRIu64
 		  " (0: no limit)%s%s%s",
@@ -34,38 +35,71 @@ static void tell_begin(const struct controller *c, const char *devices)
 		  o->reads_only ? "; reads only" : "", o->served ? "; a server" : "");
 }
 
-static void tell_mode(const struct controller *c, enum pacing_mode from, const char *devices)
+static void tell_mode(struct decision_log *d, const struct controller *c, const char *devices)
 {
 	static const char *const signs[] = {
 		"reads of other processes",
 		"flushes",
 		"time for a check",
 	};
-	const struct pacing_sample *then = &c->phase_start, *now = &c->last;
-	char why[128] = "no request of other processes while ours rested";
+	const struct pacing_sample *from = &c->phase_start, *s = &c->last;
 
-	if (c->mode == PACING_CHECK)
-		(void)snprintf(why, sizeof(why), "%s (%.1f requests lately)", signs[c->trigger],
-			       c->activity[c->trigger]);
-	if (c->mode == PACING_PACED)
-		(void)snprintf(why, sizeof(why),
-			       "%" PRIu64 " requests of other processes in %" PRIu64
-			       " us while ours rested, %" PRIu64 " in flight",
-			       now->requests - then->requests, now->now_usec - then->now_usec,
-			       now->in_flight);
-	debug_log("pacing %s: %s -> %s: %s", devices, pacing_mode_name(from),
-		  pacing_mode_name(c->mode), why);
+	switch (c->mode) {
+	case PACING_FAST:
+		debug_log("pacing %s: %s -> fast: no request of other processes while ours rested",
+			  devices, pacing_mode_name(d->mode));
+		break;
+	case PACING_CHECK:
+		debug_log("pacing %s: %s -> check: %s (%.1f requests lately)", devices,
+			  pacing_mode_name(d->mode), signs[c->trigger], c->activity[c->trigger]);
+		break;
+	case PACING_PACED:
+		debug_log("pacing %s: %s -> paced: %" PRIu64
+			  " requests of other processes in %" PRIu64
+			  " us while ours rested, %" PRIu64 " in flight; quantum %" PRIu64
+			  " entries, %" PRIu64 " bytes; share %.2f",
+			  devices, pacing_mode_name(d->mode), s->requests - from->requests,
+			  s->now_usec - from->now_usec, s->in_flight, c->entries.limit,
+			  c->bytes.limit, c->share);
+		break;
+	}
+	d->mode = c->mode;
 }
 
-static void tell_size(const struct decision_log *d, const struct pacing_view *v, const char *why,
-		      const char *devices, uint64_t cost_usec)
+/* Returns whether there was a backoff to be told. The one to paced mode is a change of the mode. */
+static bool tell_backoff(struct decision_log *d, const struct controller *c, const char *devices,
+			 const struct pacing_view *v, uint64_t cost_usec)
 {
-	debug_log("pacing %s: %squantum %" PRIu64 " entries, %" PRIu64 " bytes, costs %" PRIu64
-		  " us of %" PRIu64 " us (the last one %" PRIu64
-		  " us); share %.2f; reads of other processes take %" PRIu64
-		  " us while we work, %" PRIu64 " us while we rest%s",
-		  devices, why, v->entries, v->bytes, v->quantum_usec, v->target_usec, cost_usec,
-		  v->share, v->read_burst_usec, v->read_quiet_usec,
+	const uint64_t *now = c->totals.backoffs;
+	bool reads = now[BACKOFF_READS] != d->backoffs[BACKOFF_READS];
+	bool size = now[BACKOFF_QUANTUM] != d->backoffs[BACKOFF_QUANTUM];
+	bool discard = now[BACKOFF_DISCARD] != d->backoffs[BACKOFF_DISCARD];
+
+	memcpy(d->backoffs, now, sizeof(d->backoffs));
+	if (reads)
+		debug_log("pacing %s: backoff: reads of other processes take %" PRIu64
+			  " us while we work, %" PRIu64 " us while we rest: share %.2f -> %.2f",
+			  devices, v->read_burst_usec, v->read_quiet_usec, d->share, v->share);
+	if (size)
+		debug_log("pacing %s: backoff: quanta cost more than %" PRIu64
+			  " us (the last one %" PRIu64 " us): %" PRIu64 " -> %" PRIu64
+			  " entries, %" PRIu64 " -> %" PRIu64 " bytes",
+			  devices, v->target_usec, cost_usec, d->entries, v->entries, d->bytes,
+			  v->bytes);
+	if (discard)
+		debug_log("pacing %s: backoff: a discard took longer than a quantum may (%" PRIu64
+			  " us): rest until %" PRIu64 " us from now",
+			  devices, v->target_usec,
+			  c->discard_cooldown_until_usec - c->last.now_usec);
+	return reads || size;
+}
+
+static void tell_change(const struct decision_log *d, const char *devices,
+			const struct pacing_view *v)
+{
+	debug_log("pacing %s: quantum %" PRIu64 " entries, %" PRIu64 " bytes, costs %" PRIu64
+		  " us of %" PRIu64 " us; share %.2f%s",
+		  devices, v->entries, v->bytes, v->quantum_usec, v->target_usec, v->share,
 		  v->piggyback == d->piggyback ? ""
 		  : v->piggyback ? "; other processes commit often: goes along with their commits"
 				 : "; syncs by itself again");
@@ -74,45 +108,31 @@ static void tell_size(const struct decision_log *d, const struct pacing_view *v,
 void decision_log_update(struct decision_log *d, const struct controller *c, const char *devices,
 			 uint64_t cost_usec)
 {
-	const uint64_t *backoffs = c->totals.backoffs;
-	const char *why = NULL;
 	struct pacing_view v;
+	bool backoff, changed;
 
 	if (!debug_enabled)
 		return;
 	controller_view(c, &v);
 	if (!d->begun)
-		tell_begin(c, devices);
-	else if (c->mode != d->mode)
-		tell_mode(c, d->mode, devices);
+		tell_begin(d, c, devices);
 	if (v.urgent != d->urgent)
 		debug_log("pacing %s: %s", devices,
 			  v.urgent ? "speed first: no limits until that ends"
 				   : "speed first has ended");
-	if (backoffs[BACKOFF_DISCARD] != d->backoffs[BACKOFF_DISCARD])
-		debug_log("pacing %s: backoff: a discard took longer than a quantum may (%" PRIu64
-			  " us): rest until %" PRIu64 " us from now",
-			  devices, v.target_usec,
-			  c->discard_cooldown_until_usec - c->last.now_usec);
-	if (backoffs[BACKOFF_READS] != d->backoffs[BACKOFF_READS])
-		why = "backoff: other processes' reads are slower while we work: ";
-	else if (backoffs[BACKOFF_QUANTUM] != d->backoffs[BACKOFF_QUANTUM])
-		why = "backoff: quanta cost too much: ";
-	else if (c->mode != d->mode ||
-		 has_moved((double)d->entries, (double)v.entries, SIZE_FACTOR) ||
-		 has_moved((double)d->bytes, (double)v.bytes, SIZE_FACTOR) ||
-		 has_moved(d->share, v.share, SHARE_FACTOR) || v.piggyback != d->piggyback)
-		why = "";
-	if (why && c->mode == PACING_PACED)
-		tell_size(d, &v, why, devices, cost_usec);
-	if (why) {
-		d->entries = v.entries;
-		d->bytes = v.bytes;
-		d->share = v.share;
-		d->piggyback = v.piggyback;
-	}
-	memcpy(d->backoffs, backoffs, sizeof(d->backoffs));
-	d->mode = c->mode;
 	d->urgent = v.urgent;
-	d->begun = true;
+	if (c->mode != d->mode)
+		tell_mode(d, c, devices);
+	backoff = tell_backoff(d, c, devices, &v, cost_usec);
+	changed = has_moved((double)d->entries, (double)v.entries, SIZE_FACTOR) ||
+		  has_moved((double)d->bytes, (double)v.bytes, SIZE_FACTOR) ||
+		  has_moved(d->share, v.share, SHARE_FACTOR) || v.piggyback != d->piggyback;
+	if (!backoff && !changed)
+		return;
+	if (!backoff && c->mode == PACING_PACED)
+		tell_change(d, devices, &v);
+	d->entries = v.entries;
+	d->bytes = v.bytes;
+	d->share = v.share;
+	d->piggyback = v.piggyback;
 }
