@@ -33,6 +33,21 @@ static void begin(struct fixture *f)
 	ck_assert_int_eq(canary_new(&f->c, f->fd), 0);
 }
 
+/* Until it can be asked. */
+static void wait_ready(struct fixture *f)
+{
+	uint64_t began = now_usec();
+
+	for (canary_sample(f->c, &f->s); !f->s.ready; canary_sample(f->c, &f->s)) {
+		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
+		ck_assert(!f->s.gone);
+		canary_ask(f->c); /* does nothing yet */
+		(void)poll(NULL, 0, 1);
+		canary_sample(f->c, &f->s);
+		ck_assert(!f->s.busy);
+	}
+}
+
 static void end(struct fixture *f)
 {
 	f->c = canary_free(f->c);
@@ -58,6 +73,7 @@ START_TEST(silent_until_asked)
 	struct fixture f;
 
 	begin(&f);
+	wait_ready(&f);
 	(void)poll(NULL, 0, 50);
 	canary_sample(f.c, &f.s);
 	ck_assert_uint_eq(f.s.count, 0);
@@ -79,6 +95,7 @@ START_TEST(busy_from_the_moment_it_is_asked)
 	struct fixture f;
 
 	begin(&f);
+	wait_ready(&f);
 	for (uint64_t i = 1; i <= 3; i++) {
 		canary_sample(f.c, &f.s);
 		ck_assert(!f.s.busy);
@@ -98,6 +115,7 @@ START_TEST(five_times_a_second_at_most)
 	struct fixture f;
 
 	begin(&f);
+	wait_ready(&f);
 	do {
 		canary_ask(f.c);
 		wait_for(&f);
@@ -112,6 +130,7 @@ START_TEST(leaves_no_name)
 	struct fixture f;
 
 	begin(&f);
+	wait_ready(&f);
 	canary_ask(f.c);
 	wait_for(&f);
 	ck_assert_uint_eq(tree_count(f.dir), 0);
@@ -203,6 +222,7 @@ START_TEST(test_fault_14_killed_in_mid_sync)
 	pid_t pid;
 
 	begin(&f);
+	wait_ready(&f);
 	pid = its_process();
 	ck_assert_int_eq(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD), 0);
 	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);

@@ -24,7 +24,7 @@
 /* What the process closes before it ends takes no longer, unless it hangs. */
 #define END_MSEC 100
 
-/* What it tells of each. */
+/* What it tells: first that it has its file, then of each. */
 struct report {
 	uint64_t took_usec;
 	int error; /* negative errno, or 0 */
@@ -53,7 +53,7 @@ static int probe_sync(int fd, off_t *end)
 /* After a fork from among threads: nothing but system calls. */
 _Noreturn static void probe_main(int sock, int dirfd)
 {
-	struct report r;
+	struct report r = { 0 };
 	off_t end = 0;
 	char request;
 	int fd;
@@ -65,7 +65,9 @@ _Noreturn static void probe_main(int sock, int dirfd)
 		_exit(EXIT_FAILURE);
 	/* Making the file may take as long as anything else where a disk or a server hangs. */
 	fd = openat(STDOUT_FILENO, ".", O_TMPFILE | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-	while (fd >= 0 && recv(STDIN_FILENO, &request, 1, 0) == 1) {
+	if (fd < 0 || send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL) < 0)
+		_exit(EXIT_FAILURE);
+	while (recv(STDIN_FILENO, &request, 1, 0) == 1) {
 		uint64_t began = now_usec();
 
 		r.error = probe_sync(fd, &end);
@@ -152,7 +154,7 @@ void canary_ask(struct canary *c)
 {
 	uint64_t now = now_usec();
 
-	if (c->sample.busy || now - c->asked_usec < AGAIN_USEC)
+	if (!c->sample.ready || c->sample.busy || now - c->asked_usec < AGAIN_USEC)
 		return;
 	c->sample.busy = send(c->sock, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 	c->asked_usec = now;
@@ -162,9 +164,13 @@ void canary_sample(struct canary *c, struct canary_sample *ret)
 {
 	struct canary_sample *s = &c->sample;
 	struct report r;
-	ssize_t n = recv(c->sock, &r, sizeof(r), MSG_DONTWAIT);
+	ssize_t n = s->gone ? -1 : recv(c->sock, &r, sizeof(r), MSG_DONTWAIT);
 
-	if (n == (ssize_t)sizeof(r)) {
+	if (s->gone) {
+		;
+	} else if (n == (ssize_t)sizeof(r) && !s->ready) {
+		s->ready = true;
+	} else if (n == (ssize_t)sizeof(r)) {
 		s->busy = false;
 		s->count += r.error == 0;
 		s->last_usec = r.error == 0 ? r.took_usec : s->last_usec;
@@ -186,8 +192,9 @@ struct canary *canary_free(struct canary *c)
 	/* So that the filesystem can be unmounted as soon as this returns, unless one hangs. */
 	canary_sample(c, &s);
 	(void)shutdown(c->sock, SHUT_WR);
-	if (!s.busy)
-		(void)poll(&(struct pollfd){ c->sock, POLLIN, 0 }, 1, END_MSEC);
+	while (!s.busy && poll(&(struct pollfd){ c->sock, POLLIN, 0 }, 1, END_MSEC) > 0 &&
+	       recv(c->sock, &(struct report){ 0 }, sizeof(struct report), MSG_DONTWAIT) > 0)
+		;
 	fd_closep(&c->sock);
 	reap(c->pid);
 	free(c);
