@@ -19,7 +19,7 @@
  *   pressure              {some_usec, full_usec, now: {some_usec, full_usec}}, or null: of the
  *                         whole system
  *   daemon                what a running reclaimd says of them while it deletes there: see
- *                         daemon-devices.h; or null
+ *                         daemon-devices.h, without its key and name; or null
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,11 +48,12 @@ static bool begin_one(struct device_snapshot *l, const char *path)
 
 static json_t *of_daemon(json_t *devices, const char *key)
 {
-	json_t *d = daemon_devices_find(devices, key);
+	/* Another PATH may be on the same ones. */
+	json_t *d = json_copy(daemon_devices_find(devices, key));
 
 	(void)json_object_del(d, "key");
 	(void)json_object_del(d, "name");
-	return d ? json_incref(d) : json_null();
+	return d ? d : json_null();
 }
 
 static void print(const json_t *array)
@@ -82,14 +83,13 @@ int verb_devices(const struct options *o, struct client *c)
 		n += begin_one(&snapshots[n], o->n_paths > 0 ? o->paths[i] : ".");
 	if (n > 0 && o->interval_usec > 0)
 		(void)usleep((useconds_t)o->interval_usec);
+	for (size_t i = 0; i < n && o->interval_usec > 0; i++)
+		device_snapshot_update(&snapshots[i]);
 	if (c)
 		(void)daemon_devices_get(c, &daemon);
 	for (size_t i = 0; i < n; i++) {
-		json_t *v;
+		json_t *v = device_snapshot_json(&snapshots[i]);
 
-		if (o->interval_usec > 0)
-			device_snapshot_update(&snapshots[i]);
-		v = device_snapshot_json(&snapshots[i]);
 		(void)json_object_set_new(v, "daemon", of_daemon(daemon, snapshots[i].d.key));
 		(void)json_array_append_new(array, v);
 		device_snapshot_done(&snapshots[i]);
