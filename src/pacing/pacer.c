@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,7 +40,7 @@ struct pacer {
 	struct sensors sensors;
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* on CLOCK_MONOTONIC */
+	pthread_cond_t changed;
 	struct controller controller;
 	struct decision_log log;
 	struct peers peers;
@@ -59,15 +58,6 @@ struct pacer {
 	uint64_t entries, bytes;      /* since the last snapshot */
 	uint64_t snapshot_usec;
 };
-
-/* Waits for a change, at most until `usec`. Lock held. */
-static void wait_until(struct pacer *p, uint64_t usec)
-{
-	const struct timespec ts = { .tv_sec = (time_t)(usec / USEC_PER_SEC),
-				     .tv_nsec = (long)(usec % USEC_PER_SEC * 1000) };
-
-	(void)pthread_cond_timedwait(&p->changed, &p->lock, &ts);
-}
 
 /* Lock held: after anything that the controller was told. */
 static void step_publish(struct pacer *p)
@@ -148,7 +138,7 @@ static void *sampler(void *userdata)
 		    p->controller.not_before_usec < not_before_usec)
 			pthread_cond_broadcast(&p->changed);
 		while (!p->stop && (p->suspended || now_usec() < next))
-			wait_until(p, p->suspended ? UINT64_MAX : next);
+			cond_wait_until(&p->changed, &p->lock, p->suspended ? UINT64_MAX : next);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
@@ -166,14 +156,16 @@ static bool begin_try(struct pacer *p, const struct waiting_lane *me, struct pac
 		return true;
 	if (!mine || ret->not_before_usec > now) {
 		/* The lane that becomes the first one is woken, and so at the end of a slice. */
-		wait_until(p, mine ? MIN(ret->not_before_usec, now + WAIT_MOST) : now + WAIT_MOST);
+		cond_wait_until(&p->changed, &p->lock,
+				mine ? MIN(ret->not_before_usec, now + WAIT_MOST)
+				     : now + WAIT_MOST);
 		return false;
 	}
 	if (controller_yields(&p->controller)) {
 		ret->not_before_usec = controller_yield_until(
 			&p->controller, now, sensors_discards(&p->sensors, &(uint64_t){ 0 }));
 		if (ret->not_before_usec > now) {
-			wait_until(p, ret->not_before_usec);
+			cond_wait_until(&p->changed, &p->lock, ret->not_before_usec);
 			return false;
 		}
 	}
@@ -294,7 +286,6 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	const char *sys = o->sys ? o->sys : "/sys", *proc = o->proc ? o->proc : "/proc";
 	struct pacer *p = calloc(1, sizeof(*p));
 	struct controller_options co;
-	pthread_condattr_t attr;
 	int r;
 
 	*ret = NULL;
@@ -302,13 +293,9 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 		return -ENOMEM;
 	p->o = *o;
 	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
-	p->snapshot_usec = now_usec();
 	TAILQ_INIT(&p->waiting);
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&p->changed, NULL);
 	r = devices_find(&p->devices, sys, proc, fd);
 	if (r >= 0)
 		sensors_open(&p->sensors, &p->devices, sys, canary_dirfd);
@@ -328,6 +315,9 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 		.discards = o->discards,
 		.reads_only = o->reads_only,
 	};
+	/* Not before: finding the devices takes a while, in which the controller has seen nothing.
+	 */
+	p->snapshot_usec = now_usec();
 	if (o->trace)
 		trace_options(o->trace, &co, p->snapshot_usec);
 	controller_init(&p->controller, &co, p->snapshot_usec);

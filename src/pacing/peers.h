@@ -40,7 +40,7 @@ void peers_publish(struct peers *p, uint64_t step, uint64_t op_latency_usec);
 void peers_request_sync(struct peers *p);
 
 /* Makes a peer of a pacer, whose thread calls `pace`, borrowed; the other ends of its socket and
- * page are for the process (the caller's to close), which is to have them when the peer is in the
+ * page are for the process (the caller's to close), which gets them only once the peer is in the
  * list. Not under the lock. Returns 0 or a negative errno; -ENOMEM, or what memfd_create(2),
  * mmap(2), socketpair(2) or starting a thread says. */
 int peer_new(struct pacer_peer **ret, const struct pace *pace, int *ret_sock, int *ret_page_fd);

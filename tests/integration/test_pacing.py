@@ -22,7 +22,7 @@ ONE = (None,)  # pacing knows no backends
 
 # What the kernel tells of the last seconds, once tasks have waited for a disk.
 PRESSURE = "/proc/pressure/io"
-WAITED_FOR = "some avg10=1.00 avg60=1.00 avg300=1.00 total=1\n"
+WAITED_FOR = "".join("%s avg10=1.00 avg60=1.00 avg300=1.00 total=1\n" % which for which in ("some", "full"))
 
 
 class Bystander(threading.Thread):

@@ -17,7 +17,7 @@ struct devices {
 	char type[32];       /* filesystem type as mounted; "" where the mount is out of sight */
 	char upper_type[32]; /* of an overlay: that of the filesystem its upper directory is on */
 	enum commit_kind commit_kind; /* COMMIT_NONE where the filesystem tells nothing */
-	char *commit_path;            /* for commit_sensor_open, or NULL */
+	char *commit_path;            /* for commit_sample, or NULL */
 };
 
 /* Finds the devices of the filesystem that fd is on. fd is any descriptor, O_PATH ones included.
