@@ -7,8 +7,16 @@
 #include <sys/types.h>
 
 #define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Each argument is evaluated once: it may be a call, or what another process writes. */
+#define MIN(a, b) EITHER(<, a, b, __COUNTER__)
+#define MAX(a, b) EITHER(>, a, b, __COUNTER__)
+#define EITHER(op, a, b, n) EITHER_NAMED(op, a, b, n)
+#define EITHER_NAMED(op, a, b, n)                                                                  \
+	__extension__({                                                                            \
+		__auto_type either_a##n = (a);                                                     \
+		__auto_type either_b##n = (b);                                                     \
+		either_a##n op either_b##n ? either_a##n : either_b##n;                            \
+	})
 #define CLAMP(x, lo, hi) ((x) < (lo) ? (lo) : (x) > (hi) ? (hi) : (x))
 #define KiB(n) ((size_t)(n) << 10)
 #define MiB(n) ((size_t)(n) << 20)

@@ -108,7 +108,7 @@ static uint32_t slice_most(const struct slices *s)
 /* And so many when a directory is listed. */
 static uint32_t list_most(const struct slices *s)
 {
-	return MIN(slice_most(s), LIST_MOST);
+	return MIN(slice_most(s), (uint32_t)LIST_MOST);
 }
 
 /* Keeps the error that ends the conversation. Returns r. */

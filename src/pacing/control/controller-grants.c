@@ -103,7 +103,7 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 	if (c->mode == PACING_FAST) {
 		g.not_before_usec = MAX(now_usec, c->not_before_usec);
 		g.bytes = ceiling_bytes(c);
-		g.entries = MAX(g.bytes / ENTRY_WORTH, 1);
+		g.entries = MAX(g.bytes / ENTRY_WORTH, 1ULL);
 		return g;
 	}
 	if (c->gap) {
@@ -113,7 +113,7 @@ struct pacing_grant controller_next(struct controller *c, uint64_t now_usec)
 	g.not_before_usec = MAX(now_usec, c->not_before_usec);
 	g.entries = quantum_left(&c->entries, n);
 	if (controller_yields(c))
-		g.entries = MIN(g.entries, PACE_FEW);
+		g.entries = MIN(g.entries, (uint64_t)PACE_FEW);
 	g.bytes = quantum_left(&c->bytes, n);
 	return g;
 }

@@ -30,7 +30,7 @@
 
 uint64_t quantum_left(const struct quantum_size *s, unsigned parts)
 {
-	uint64_t limit = MAX(s->limit / parts, 1);
+	uint64_t limit = MAX(s->limit / parts, 1ULL);
 
 	return limit - MIN(s->used, limit - 1);
 }
@@ -55,7 +55,7 @@ void quanta_bound(struct controller *c)
 	uint64_t bytes = c->o.discards ? FAST_DISCARD : BYTES_MOST, second = c->o.rate_max;
 
 	quantum_bound(&c->bytes, second ? MIN(bytes, second) : bytes);
-	quantum_bound(&c->entries, second ? MIN(ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
+	quantum_bound(&c->entries, second ? MIN((uint64_t)ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
 }
 
 void quanta_init(struct controller *c)
