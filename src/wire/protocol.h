@@ -45,11 +45,12 @@ enum protocol_speech { SPEECH_DBUS, SPEECH_VARLINK };
 /* What there is in messages, as F(type, field): these are the types, and what is in a struct for
  * each. Whatever else comes is an error of the message: of a NAME, what is no component; of a BOOL,
  * what is neither 0 nor 1; an ID that is -1; an ERROR that is not 0 or a negative errno; an
- * IDENTITY whose type is none of S_IFMT; a TEXT that is NULL. */
+ * IDENTITY whose type is none of S_IFMT; a TEXT that is NULL; an FD that did not come; a CAUSE that
+ * a worker cannot find. */
 typedef uint64_t wire_NUMBER;
 typedef bool wire_BOOL;
 typedef uid_t wire_ID;                                                     /* or gid_t */
-typedef int wire_ERROR, wire_FD, wire_OPT_FD;                              /* -1: none */
+typedef int wire_ERROR, wire_FD, wire_OPT_FD;                              /* OPT_FD -1: none */
 typedef const char *wire_TEXT, *wire_OPT_TEXT, *wire_NAME, *wire_OPT_NAME; /* NULL: none */
 typedef struct lasting_identity wire_IDENTITY;
 typedef struct wire_bytes wire_BYTES;
@@ -86,7 +87,12 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(OPT_FD, names_file)
 /* view: the mount table of the process that asks, unless that is reclaimd. */
 #define FIELDS_validate_message(F) F(NUMBER, session) F(OPT_FD, view)
-#define FIELDS_stage_message(F) F(NUMBER, session) F(NAME, name) F(FD, staging)
+/* wants_dir: STAGED is to bring the directory that the names are in then. */
+#define FIELDS_stage_message(F)                                                                    \
+	F(NUMBER, session)                                                                         \
+	F(NAME, name)                                                                              \
+	F(BOOL, wants_dir)                                                                         \
+	F(FD, staging)
 #define FIELDS_forget_message(F) F(NUMBER, session)
 /* mnt_id: 0 is whatever is mounted there. make: else only if it is there. holder: this daemon
  * (base/lock-holder.h); NULL: whichever has the mount. */
@@ -264,8 +270,8 @@ struct worker_page {
 	_Atomic uint64_t entries, bytes;
 };
 
-/* Puts what a message of o's type has once, and each of what it repeats. Descriptors stay the
- * caller's. */
+/* Puts what a message of o's type has once, and each of what it repeats, if there is such.
+ * Descriptors stay the caller's. */
 void protocol_put(struct wire_out *o, const void *once);
 void protocol_put_item(struct wire_out *o, const void *item);
 
@@ -274,7 +280,8 @@ void protocol_put_item(struct wire_out *o, const void *item);
  * it, if there is more than that in a message where nothing is repeated, or if there are no such
  * messages. */
 int protocol_get(struct wire_in *in, void *ret);
-/* Reads one of what is repeated, likewise. Returns 1; 0 at the end of the message; or -EBADMSG. */
+/* Reads one of what is repeated, behind a protocol_get that succeeded. Returns 1; 0 at the end of
+ * the message; or -EBADMSG. */
 int protocol_get_item(struct wire_in *in, void *ret);
 
 /* A name that can only mean one thing in one directory: 1 to 255 bytes, no slash, not . or .. */

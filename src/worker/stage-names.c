@@ -263,7 +263,7 @@ int stage(struct serving *s)
 	told.cause = st.f.cause;
 	if (st.f.cause) {
 		told.text = st.f.text.line;
-	} else if (st.job_id.ino != 0) {
+	} else if (m->wants_dir && st.job_id.ino != 0) {
 		/* All is moved, and reclaimd may keep this for a while. */
 		(void)flock(st.job_fd, LOCK_UN);
 		told.dir = st.job_fd;

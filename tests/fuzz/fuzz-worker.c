@@ -136,7 +136,7 @@ static void ask_intake(struct worker *w)
 	};
 
 	asked += worker_validate(w, 1, &g, 1, -1, &validate, NULL) >= 0;
-	asked += worker_stage(w, 1, its, "job", &stage, NULL) >= 0;
+	asked += worker_stage(w, &(struct stage_message){ 1, "job", true, its }, &stage, NULL) >= 0;
 	asked += worker_open_dir(w, -1, "/a", NULL, on_opened, NULL) >= 0;
 	asked += worker_list_staging(w, its, NULL, on_listed_one, on_done, NULL) >= 0;
 	asked += worker_remove_staging(w, its, "job", on_done, NULL) >= 0;
@@ -166,7 +166,7 @@ static void turn(sd_event *e)
 static void answer(uint32_t type, uint32_t serial, unsigned n_fds, const void *data, size_t len)
 {
 	struct wire_out o = { 0 };
-	int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int dir = open("/", (type == ANSWER_STAGED ? 0 : O_PATH) | O_DIRECTORY | O_CLOEXEC);
 
 	wire_begin(&o, type, serial);
 	for (unsigned i = 0; i < n_fds; i++)

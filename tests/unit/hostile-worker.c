@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "wire/protocol.h"
@@ -53,6 +54,27 @@ static void lie(const char *how)
 	(void)wire_post(PROTOCOL_FD, &out);
 }
 
+/* The answer to STAGE: of a directory, what is none, or one where nothing was moved. */
+static void lie_staged(const char *how)
+{
+	struct staged_message m = { .staging_id = { .ino = 1, .type = S_IFDIR }, .dir = -1 };
+
+	if (strcmp(how, "staged-failed") == 0) {
+		m.cause = ERROR_NOT_AUTHORIZED;
+		m.text = "no";
+	} else if (strcmp(how, "staged-nowhere") == 0) {
+		m.staging_id.ino = 0;
+	}
+	if (strcmp(how, "staged-file") == 0)
+		m.dir = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	else
+		m.dir = open("/", (strcmp(how, "staged-path") == 0 ? O_PATH : O_RDONLY) |
+					  O_DIRECTORY | O_CLOEXEC);
+	say(ANSWER_STAGED, in.serial);
+	protocol_put(&out, &m);
+	(void)wire_post(PROTOCOL_FD, &out);
+}
+
 int main(void)
 {
 	const char *program = (const char *)getauxval(AT_EXECFN);
@@ -74,5 +96,7 @@ int main(void)
 	while (wire_receive(PROTOCOL_FD, &in, 0, true) > 0)
 		if (in.type == REQUEST_VALIDATE)
 			lie(how);
+		else if (in.type == REQUEST_STAGE)
+			lie_staged(how);
 	return EXIT_SUCCESS;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Which job goes next, and when those that are held are due. */
 #include <check.h>
+#include <fcntl.h>
 
 #include "daemon/jobs/deadlines.h"
 #include "daemon/jobs/job.h"
@@ -161,6 +162,28 @@ START_TEST(due_ones_come_in_order)
 }
 END_TEST
 
+/* The directory of the job that was staged last: of no other job, and of one at a time. */
+START_TEST(directory_at_hand_is_one_jobs)
+{
+	struct jobs jobs = { .at_hand = { .dirfd = -1 } };
+	struct job a = { .jobs = &jobs }, b = { .jobs = &jobs };
+	int of_a = open("/", O_PATH | O_CLOEXEC), of_b = open("/", O_PATH | O_CLOEXEC);
+
+	ck_assert_int_eq(at_hand_take(&a), -1);
+	at_hand_put(&a, of_a);
+	ck_assert_int_eq(at_hand_take(&b), -1);
+	ck_assert_int_eq(at_hand_take(&a), of_a);
+	ck_assert_int_eq(at_hand_take(&a), -1);
+	at_hand_put(&a, of_a);
+	at_hand_put(&b, of_b);
+	ck_assert_int_eq(fcntl(of_a, F_GETFD), -1); /* closed */
+	ck_assert_int_eq(at_hand_take(&a), -1);
+	at_hand_clear(&jobs);
+	ck_assert_int_eq(fcntl(of_b, F_GETFD), -1);
+	ck_assert_int_eq(at_hand_take(&b), -1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("scheduler");
@@ -175,6 +198,7 @@ int main(void)
 	tcase_add_test(c, test_attack_07_what_hangs_leaves_the_device);
 	tcase_add_test(c, test_attack_07_slow_jobs_leave_room);
 	tcase_add_test(c, due_ones_come_in_order);
+	tcase_add_test(c, directory_at_hand_is_one_jobs);
 	suite_add_tcase(s, c);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "support.h"
+#include "base/fd.h"
 #include "base/macros.h"
 #include "worker-fixture.h"
 
@@ -44,6 +45,25 @@ START_TEST(lies_end_the_worker)
 }
 END_TEST
 
+START_TEST(lies_about_staging_end_the_worker)
+{
+	static const char *const lies[] = { "staged-file", "staged-path", "staged-failed",
+					    "staged-nowhere" };
+	_cleanup_close_ int staging = fixture_mkdir(&f, "staging", 0700);
+	char path[128];
+
+	for (size_t i = 0; i < ELEMENTSOF(lies); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", f.dir, lies[i]);
+		ck_assert_int_eq(symlink(HOSTILE_WORKER, path), 0);
+		fixture_start_program(&f, path, -1);
+		ck_assert_int_eq(fixture_stage(&f, staging, "job"), -EPIPE);
+		fixture_wait_gone(&f);
+		ck_assert_str_eq(f.seen.how, "said what makes no sense");
+		ck_assert(!f.seen.dir_came);
+	}
+}
+END_TEST
+
 START_TEST(no_program)
 {
 	struct worker_options o = { .program = "/nonexistent/reclaim-worker",
@@ -57,7 +77,8 @@ int main(void)
 {
 	Suite *s = suite_create("worker-hostile");
 	TCase *tc = tcase_create("worker-hostile");
-	const TTest *const tests[] = { lies_end_the_worker, no_program };
+	const TTest *const tests[] = { lies_end_the_worker, lies_about_staging_end_the_worker,
+				       no_program };
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	return run_tests(s, tc, tests, ELEMENTSOF(tests));

@@ -50,6 +50,7 @@ START_TEST(look_stage_run)
 	ck_assert_uint_eq(f.seen.dirs, 1);
 	n = staged_items(items, names);
 	ck_assert_int_eq(fixture_stage(&f, staging, "job"), 0);
+	ck_assert(f.seen.dir_came);
 	ck_assert_uint_eq(f.seen.staged, 3);
 	ck_assert_uint_eq(f.seen.ranges, 1);
 	ck_assert(!fixture_has(&f, "src/a"));
@@ -471,7 +472,9 @@ START_TEST(a_hundred_thousand_names)
 	free(names);
 	ck_assert_uint_eq(f.seen.validated.names, MANY);
 	ck_assert_uint_eq(f.seen.entries, MANY);
+	f.wants_no_dir = true;
 	ck_assert_int_eq(fixture_stage(&f, staging, "job"), 0);
+	ck_assert(!f.seen.dir_came);
 	ck_assert_uint_eq(f.seen.staged, MANY);
 	ck_assert_uint_eq(f.seen.ranges, 1);
 }

@@ -190,6 +190,7 @@ static void on_staged(int r, int dirfd, const struct lasting_identity *id,
 {
 	struct seen *s = &((struct fixture *)userdata)->seen;
 
+	s->dir_came = dirfd >= 0;
 	if (dirfd >= 0) { /* unlocked, and what its identity says */
 		int again = openat(dirfd, ".", O_RDONLY | O_DIRECTORY);
 		struct stat st;
@@ -211,7 +212,11 @@ void fixture_stage_begin(struct fixture *f, int staging_fd, const char *name)
 	static const struct staged_callbacks cb = { on_range, on_staged };
 
 	begin(f);
-	ck_assert_int_ge(worker_stage(f->worker, SESSION, staging_fd, name, &cb, f), 0);
+	ck_assert_int_ge(
+		worker_stage(f->worker,
+			     &(struct stage_message){ SESSION, name, !f->wants_no_dir, staging_fd },
+			     &cb, f),
+		0);
 }
 
 int fixture_stage(struct fixture *f, int staging_fd, const char *name)

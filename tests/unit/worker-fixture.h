@@ -13,6 +13,7 @@
 
 /* What the last request was answered. */
 struct seen {
+	bool dir_came; /* with STAGED */
 	bool answered;
 	int r;
 	char name[64], text[1024]; /* of a failure */
@@ -38,6 +39,7 @@ struct fixture {
 	struct credentials who;
 	struct worker *worker;
 	struct seen seen;
+	bool wants_no_dir; /* of fixture_stage */
 };
 
 /* Uid 0, or one that has nothing. */

@@ -833,18 +833,11 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 static void load(struct job_run *run)
 {
 	uint32_t states = 1U << ENTRY_STAGED | (run->unmoved ? 0 : 1U << ENTRY_WAITING);
-	struct chunk *names;
-	int r;
+	/* Answered behind all that was posted before: nothing is deleted before it is durable which
+	 * names were moved. */
+	int r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK, states,
+			   on_loaded, run);
 
-	if (at_hand_take(run->job, &names, &run->staged_fd)) {
-		if (run->staged_fd >= 0)
-			staging_area_use(run->job->area);
-		run->uses_area = run->staged_fd >= 0;
-		on_loaded(0, names, run);
-		return;
-	}
-	r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK, states,
-		       on_loaded, run);
 	if (r < 0)
 		run_retry(run, r);
 }
@@ -950,6 +943,11 @@ void run_begin(struct job *j)
 	if (sd_event_add_time_relative(jobs->context->event, &run->tell, CLOCK_MONOTONIC, TELL_USEC,
 				       0, on_tell, run) >= 0)
 		(void)sd_event_source_set_description(run->tell, "run-progress");
+	if (j->area->staging_fd >= 0)
+		run->staged_fd = at_hand_take(j);
+	run->uses_area = run->staged_fd >= 0;
+	if (run->uses_area)
+		staging_area_use(j->area);
 	run->begun_usec = context_clock();
 	run->heard_usec = now_usec();
 	run->before = (struct run_progress){ j->r.entries_done, j->r.bytes_freed };

@@ -51,10 +51,8 @@ struct submit {
 	char staging[33];
 	char mount[PATH_MAX];
 	struct chunk *chunk; /* names that are not posted yet */
-	struct chunk *names; /* of a small job, until it is staged */
 	int dirfd;           /* its directory in staging, or -1 */
 	struct held held;
-	bool posts;      /* a piece has been posted */
 	unsigned posted; /* pieces the store has not answered */
 	int error;       /* the first that went wrong */
 	struct failure failure;
@@ -84,7 +82,6 @@ static void submit_end(struct submit *s)
 	s->done(&s->failure, &s->result, s->userdata);
 	outcome_free(s->outcome);
 	chunk_free(s->chunk);
-	chunk_free(s->names);
 	fd_closep(&s->dirfd);
 	free(s->path);
 	free(s->origin);
@@ -188,10 +185,8 @@ static void finish_staging(struct submit *s, bool known)
 		schedule_job(j);
 	else
 		job_event(j, EVENT_LISTLESS);
-	if (j->phase == PHASE_QUEUED && !j->unmarked && s->names) {
-		at_hand_put(j, s->names, fd_take(&s->dirfd));
-		s->names = NULL;
-	}
+	if (j->phase == PHASE_QUEUED && s->dirfd >= 0)
+		at_hand_put(j, fd_take(&s->dirfd));
 	job_save(j, NULL, NULL);
 	tell_new(j);
 	log_job(LOG_INFO, MESSAGE_JOB_ACCEPTED, &j->r, "Job %" PRIu64 " accepted: %s%s%s", j->r.id,
@@ -337,8 +332,6 @@ static void on_range(uint64_t from, uint64_t to, int error, void *userdata)
 		return;
 	}
 	s->staged += to - from + 1;
-	for (size_t i = from - 1; s->names && i < s->names->n && i < to; i++)
-		s->names->entries[i].state = ENTRY_STAGED;
 	if (!s->outcome)
 		s->outcome = outcome_new(s->id);
 	/* Without all the marks, staging is listed before anything is done. */
@@ -362,7 +355,6 @@ static void on_staged(int r, int dirfd, const struct lasting_identity *staging_i
 
 	s->dirfd = dirfd;
 	if (r == -EPIPE || r == -ECANCELED) {
-		s->names = chunk_free(s->names);
 		/* Where it had got to is seen where names are. */
 		s->outcome = outcome_free(s->outcome);
 		s->staged = 1;
@@ -389,7 +381,13 @@ static void on_staging(int r, int fd, void *userdata)
 	char why[160];
 
 	if (r >= 0 && intake)
-		r = worker_stage(intake, s->session, fd, s->staging, &callbacks, s);
+		r = worker_stage(
+			intake,
+			&(struct stage_message){ .session = s->session,
+						 .name = s->staging,
+						 .wants_dir = s->record.held_until_usec == 0,
+						 .staging = fd },
+			&callbacks, s);
 	else if (r >= 0)
 		r = -EPIPE;
 	if (r >= 0)
@@ -454,7 +452,7 @@ static void stage_begin(struct submit *s)
 struct piece {
 	struct submit *s;
 	struct chunk *chunk;
-	bool last, whole;         /* all names are in it */
+	bool last;
 	struct job_record record; /* as it was when it was posted: the loop goes on with its own */
 };
 
@@ -524,10 +522,7 @@ static void piece_done(int r, void *userdata)
 	struct worker *intake = intake_worker(s->intake);
 	bool last = p->last;
 
-	if (r >= 0 && p->whole && chunk_is_small(p->chunk))
-		s->names = p->chunk;
-	else
-		chunk_free(p->chunk);
+	chunk_free(p->chunk);
 	free(p);
 	s->posted--;
 	store_says(s->jobs->context, r);
@@ -552,11 +547,7 @@ static void post(struct submit *s, bool last)
 	int r = -ENOMEM;
 
 	if (p) {
-		*p = (struct piece){ .s = s,
-				     .chunk = s->chunk,
-				     .last = last,
-				     .whole = last && !s->posts,
-				     .record = s->record };
+		*p = (struct piece){ .s = s, .chunk = s->chunk, .last = last, .record = s->record };
 		r = store_queue_accept(s->jobs->context->store, piece_work, piece_done, p);
 	}
 	if (r < 0) {
@@ -568,7 +559,6 @@ static void post(struct submit *s, bool last)
 		return;
 	}
 	s->chunk = NULL;
-	s->posts = true;
 	s->posted++;
 	if (!last && s->posted >= POSTED_MOST && intake) {
 		s->held_back = true;

@@ -143,13 +143,35 @@ bool job_say(struct job *j, const char *format, ...)
 	return changed;
 }
 
+void at_hand_clear(struct jobs *jobs)
+{
+	fd_closep(&jobs->at_hand.dirfd);
+	jobs->at_hand.job = NULL;
+}
+
+void at_hand_put(struct job *j, int dirfd)
+{
+	at_hand_clear(j->jobs);
+	j->jobs->at_hand = (struct at_hand){ .job = j, .dirfd = dirfd };
+}
+
+int at_hand_take(const struct job *j)
+{
+	struct at_hand *a = &j->jobs->at_hand;
+
+	if (a->job != j)
+		return -1;
+	a->job = NULL;
+	return fd_take(&a->dirfd);
+}
+
 struct job *job_free(struct job *j)
 {
 	if (!j)
 		return NULL;
 	assert(!j->remainder && !j->deletes && !j->frees);
 	if (j->jobs->at_hand.job == j)
-		j->jobs->at_hand.job = NULL;
+		at_hand_clear(j->jobs);
 	job_set_text(&j->r.path, NULL);
 	if (j->r.origin != submitted)
 		job_set_text(&j->r.origin, NULL);

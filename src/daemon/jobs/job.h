@@ -16,7 +16,6 @@
 #include "job-life.h"
 #include "store/store.h"
 
-struct chunk;
 struct remainder;
 struct job_run;
 struct submit;
@@ -85,11 +84,12 @@ struct deadlines {
 
 LIST_HEAD(remainder_list, remainder);
 
-/* What stored-names.h keeps of the job that was staged last; job is NULL if that is nothing. */
+/* The job that was staged last, and its directory: if it begins at once, nothing has to open that
+ * again. Of one job at a time: a descriptor pins a filesystem, only until the schedule has been
+ * gone through. */
 struct at_hand {
-	const struct job *job;
-	struct chunk *names;
-	int dirfd; /* -1: none */
+	const struct job *job; /* NULL: none */
+	int dirfd;             /* -1: none */
 };
 
 /* All jobs, and what is counted of them. */
@@ -131,6 +131,12 @@ static inline void job_freep(struct job **j)
 {
 	(void)job_free(*j);
 }
+
+/* Takes dirfd over, and closes what is there of another job. */
+void at_hand_put(struct job *j, int dirfd);
+/* Gives it to the caller; -1 if it is not this job's. */
+int at_hand_take(const struct job *j);
+void at_hand_clear(struct jobs *jobs);
 
 /* Sets r.message, and tells whether it changed; words are lost rather than the job when memory is
  * out. */

@@ -12,7 +12,6 @@
 #include "job-run.h"
 #include "remainder.h"
 #include "schedule.h"
-#include "stored-names.h"
 
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
 #define PURGE_AT_ONCE 1000

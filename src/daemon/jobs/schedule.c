@@ -8,7 +8,6 @@
 #include "daemon/context/log.h"
 #include "deadlines.h"
 #include "schedule-order.h"
-#include "stored-names.h"
 
 /* Times of people: none notices a tenth of a second. */
 #define DEADLINE_ACCURACY_USEC (100 * USEC_PER_MSEC)

@@ -6,15 +6,11 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/fd.h"
 #include "base/macros.h"
 
 /* One task of the store. */
 #define CHUNK_NAMES 4096
 #define CHUNK_TEXT KiB(256)
-
-#define SMALL_NAMES 64
-#define SMALL_TEXT KiB(4)
 
 struct chunk *chunk_new(void)
 {
@@ -32,6 +28,7 @@ int chunk_add_dir(struct chunk *c, uint64_t dir, const char *path,
 		return -ENOMEM;
 	}
 	*d = (struct chunk_dir){ .dir = dir, .path = copy, .id = *id };
+	c->text += strlen(path) + 1;
 	return 0;
 }
 
@@ -50,17 +47,13 @@ int chunk_add_entry(struct chunk *c, const struct entry_record *e)
 	};
 	memcpy(c->names + c->names_len, e->name, len);
 	c->names_len += len;
+	c->text += len;
 	return 0;
 }
 
 bool chunk_is_full(const struct chunk *c)
 {
-	return c->n + c->n_dirs >= CHUNK_NAMES || c->names_len >= CHUNK_TEXT;
-}
-
-bool chunk_is_small(const struct chunk *c)
-{
-	return c->n <= SMALL_NAMES && c->n_dirs <= SMALL_NAMES && c->names_len <= SMALL_TEXT;
+	return c->n + c->n_dirs >= CHUNK_NAMES || c->text >= CHUNK_TEXT;
 }
 
 /* ---- the store ---------------------------------------------------------------------------- */
@@ -197,32 +190,4 @@ char *chunk_path(const struct chunk *c, const struct chunk_entry *e, const char 
 		     suffix) < 0)
 		return NULL;
 	return ret;
-}
-
-/* ---- at hand ------------------------------------------------------------------------------ */
-
-void at_hand_clear(struct jobs *jobs)
-{
-	fd_closep(&jobs->at_hand.dirfd);
-	jobs->at_hand.names = chunk_free(jobs->at_hand.names);
-	jobs->at_hand.job = NULL;
-}
-
-void at_hand_put(struct job *j, struct chunk *names, int dirfd)
-{
-	at_hand_clear(j->jobs);
-	j->jobs->at_hand = (struct at_hand){ .job = j, .names = names, .dirfd = dirfd };
-}
-
-bool at_hand_take(struct job *j, struct chunk **ret_names, int *ret_dirfd)
-{
-	struct at_hand *a = &j->jobs->at_hand;
-
-	if (a->job != j)
-		return false;
-	*ret_names = a->names;
-	*ret_dirfd = fd_take(&a->dirfd);
-	a->names = NULL;
-	a->job = NULL;
-	return true;
 }

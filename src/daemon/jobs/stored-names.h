@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A job's names on their way between the intake worker, the store and the workers that delete them:
- * into the store and out of it in chunks. Names of a job are not held in memory otherwise, but for
- * those of the small job that was staged last. */
+ * into the store and out of it in chunks. Names of a job are not held in memory otherwise. */
 #pragma once
 
 #include "daemon/workers/worker-handle.h"
-#include "job.h"
 #include "store/store-queue.h"
 
 /* Some names of a job: as many as are dealt with at a time, with the directories they were in. */
@@ -29,6 +27,7 @@ struct chunk {
 	size_t n_dirs;
 	char *names;
 	size_t names_len, names_cap;
+	size_t text; /* bytes of names and paths */
 };
 
 /* An empty one, or NULL. */
@@ -62,17 +61,3 @@ int chunk_store(const struct chunk *c, struct store *s, uint64_t job);
  * and the callback comes later with 0 or a negative errno and NULL; or -ENOMEM and no callback. */
 int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit, uint32_t states,
 	       void (*loaded)(int r, struct chunk *c, void *userdata), void *userdata);
-
-/* ---- at hand ------------------------------------------------------------------------------ */
-
-/* The names of a small job that has just been staged, and the descriptor of its directory: if it
- * begins at once, neither is fetched again. Of one job at a time: it pins a filesystem, and memory,
- * only until the schedule has been gone through. */
-
-/* Is it small enough for that? (64 names, 4 KiB of them.) */
-bool chunk_is_small(const struct chunk *c);
-/* Takes both over, and drops what is there of another job. dirfd may be -1. */
-void at_hand_put(struct job *j, struct chunk *names, int dirfd);
-/* Gives them to the caller; false if they are not this job's. */
-bool at_hand_take(struct job *j, struct chunk **ret_names, int *ret_dirfd);
-void at_hand_clear(struct jobs *jobs);

@@ -134,17 +134,17 @@ struct staged_callbacks {
 	void (*range)(uint64_t from, uint64_t to, int error, void *userdata);
 	/* r < 0: stopped at a name that the submitter may not remove or that is not any more what
 	 * it was; what had been moved is back in its place, or is named by range. dirfd is the
-	 * directory they are in, for the callee to close, or -1. */
+	 * directory they are in, if m->wants_dir, for the callee to close; or -1. */
 	void (*staged)(int r, int dirfd, const struct lasting_identity *staging_id,
 		       const struct intake_failure *f, void *userdata);
 };
 
-/* Renames each name of a validated session to its number, in the new directory `name` beneath
- * staging_fd (the submitter's own, see worker_make_staging). Where it cannot be renamed though it
+/* Renames each name of a validated session to its number, in the new directory m->name beneath
+ * m->staging (the submitter's own, see worker_make_staging). Where it cannot be renamed though it
  * may be deleted (EXDEV, a directory without write permission, a mount above), it stays and range
  * says why. */
-int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char *name,
-		 const struct staged_callbacks *cb, void *userdata);
+int worker_stage(struct worker *w, const struct stage_message *m, const struct staged_callbacks *cb,
+		 void *userdata);
 
 /* root's intake worker only: makes sure of <mount>/.reclaim (root's, 0711) and <mount>/.reclaim/UID
  * (0700, the submitter's own) and opens the latter. m->mount_path must be the root of the mount

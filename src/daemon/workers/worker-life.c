@@ -118,7 +118,8 @@ static uint64_t limit_usec(const struct worker *w)
 	return 0;
 }
 
-/* Does it say nothing of itself that it lives? */
+/* A deleter at work does not tell that it is alive: whether it is stopped by a signal has to be
+ * asked. */
 static bool is_polled(const struct worker *w)
 {
 	return w->role == WORKER_DELETE && w->welcome && !w->held && w->n_requests > 0;
@@ -162,7 +163,8 @@ void worker_limit(struct worker *w)
 	(void)sd_event_source_get_enabled(w->limit, &on);
 	if (on != SD_EVENT_OFF && !w->closed)
 		return;
-	(void)sd_event_source_set_time_relative(w->limit, w->closed ? CLOSED_MOST : POLL_USEC);
+	(void)sd_event_source_set_time(w->limit, w->closed ? w->closed_usec + CLOSED_MOST
+							   : now_usec() + POLL_USEC);
 	(void)sd_event_source_set_enabled(w->limit, SD_EVENT_ONESHOT);
 }
 
@@ -253,7 +255,12 @@ static int sources_add(struct worker *w)
 				      USEC_PER_SEC, on_limit, w);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(w->limit, SD_EVENT_OFF);
-	return r;
+	if (r < 0)
+		return r;
+	(void)sd_event_source_set_description(w->io, "worker-socket");
+	(void)sd_event_source_set_description(w->process, "worker-process");
+	(void)sd_event_source_set_description(w->limit, "worker-limit");
+	return 0;
 }
 
 /* What the mount options say about it; no, if they are unavailable. */

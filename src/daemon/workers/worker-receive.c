@@ -99,7 +99,7 @@ static int take_entries(struct worker *w, struct request *rq, union protocol_rec
 	return 0;
 }
 
-/* Why something failed: ERROR_NONE and NULL, or a cause that a worker can find, and its text. */
+/* Without a cause nothing has failed; with one there is a text, which a person is to read. */
 static bool failure_is_good(const struct intake_failure *f)
 {
 	return !f->cause || (f->text && strlen(f->text) <= KiB(4));
@@ -148,8 +148,8 @@ static int take_staged(struct worker *w, struct request *rq, union protocol_reco
 	const struct staged_message *s = &m->staged_message;
 	const struct intake_failure f = { s->cause, s->text };
 
-	if (!failure_is_good(&f) || (s->dir >= 0) != (!f.cause && s->staging_id.ino != 0) ||
-	    (s->dir >= 0 && !is_directory(s->dir, /* path_fd= */ false)))
+	if (!failure_is_good(&f) || (s->dir >= 0 && (f.cause || s->staging_id.ino == 0 ||
+						     !is_directory(s->dir, /* path_fd= */ false))))
 		return -EBADMSG;
 	(void)request_take(w);
 	rq->stage.staged(errno_of(&f), wire_keep_fd(&w->in, s->dir),

@@ -253,10 +253,10 @@ int worker_forget(struct worker *w, uint64_t session)
 		   &(struct request){ .kind = KIND_FORGET });
 }
 
-int worker_stage(struct worker *w, uint64_t session, int staging_fd, const char *name,
-		 const struct staged_callbacks *cb, void *userdata)
+int worker_stage(struct worker *w, const struct stage_message *m, const struct staged_callbacks *cb,
+		 void *userdata)
 {
-	return ask(w, REQUEST_STAGE, &(struct stage_message){ session, name, staging_fd },
+	return ask(w, REQUEST_STAGE, m,
 		   &(struct request){ .kind = KIND_STAGE, .stage = *cb, .userdata = userdata });
 }
 
