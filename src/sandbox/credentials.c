@@ -107,12 +107,12 @@ static int verify(uid_t uid, uint64_t caps)
 	return 0;
 }
 
-static int keep(uint64_t wanted)
+/* *ret_kept: those of them that there are. */
+static int keep(uint64_t wanted, uint64_t *ret_kept)
 {
 	uint64_t permitted = 0, effective = 0, caps;
 	int r;
 
-	bounding_drop();
 	r = caps_get(&permitted, &effective);
 	if (r < 0)
 		return r;
@@ -120,6 +120,7 @@ static int keep(uint64_t wanted)
 	r = caps_set(caps, caps);
 	if (r < 0)
 		return r;
+	*ret_kept = caps;
 	return prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
 			       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
 			       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
@@ -129,23 +130,29 @@ static int keep(uint64_t wanted)
 
 int credentials_keep_for_last_reference(void)
 {
-	return keep(BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH));
+	uint64_t kept;
+
+	bounding_drop();
+	return keep(BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH), &kept);
 }
 
 int credentials_drop_all(void)
 {
-	return keep(0);
+	uint64_t kept;
+
+	bounding_drop();
+	return keep(0, &kept);
 }
 
 int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_groups, bool deletes)
 {
-	uint64_t wanted = uid != 0 ? 0 : deletes ? KEPT : KEPT_BY_INTAKE;
+	uint64_t kept = 0;
 	int r;
 
-	/* As long as there is the right to. */
+	/* A user's worker has no right to do that any more behind ids_set. */
 	bounding_drop();
 	r = ids_set(uid, gid, groups, n_groups);
 	if (r >= 0)
-		r = keep(wanted);
-	return r < 0 ? r : verify(uid, wanted);
+		r = keep(uid != 0 ? 0 : deletes ? KEPT : KEPT_BY_INTAKE, &kept);
+	return r < 0 ? r : verify(uid, kept);
 }

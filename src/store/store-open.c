@@ -132,7 +132,8 @@ static int db_load(struct store *s, char *ret_words, size_t size)
 {
 	int version = 0, r = db_open(s, STORE_FILE);
 
-	if (r >= 0) /* not where it turns out damaged */
+	/* Closing what turns out damaged must not copy the log into it. */
+	if (r >= 0)
 		r = set_copy_at_end(s, false);
 	if (r >= 0)
 		r = statement_exec(s, settings_to_check);

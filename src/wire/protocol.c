@@ -122,7 +122,8 @@ static void put(struct wire_out *o, bool item, const void *from)
 	if (o->error)
 		return;
 	memcpy(&h, o->data, sizeof(h));
-	assert(h.type < ELEMENTSOF(messages));
+	assert(h.type < ELEMENTSOF(messages) && messages[h.type].known);
+	assert(!item || messages[h.type].put[1]);
 	if (messages[h.type].put[item])
 		messages[h.type].put[item](o, from);
 }
@@ -150,6 +151,7 @@ int protocol_get_item(struct wire_in *in, void *ret)
 {
 	if (in->error || in->left == 0)
 		return wire_end(in);
+	assert(in->type < ELEMENTSOF(messages) && messages[in->type].get[1]);
 	messages[in->type].get[1](in, ret);
 	return in->error ? in->error : 1;
 }

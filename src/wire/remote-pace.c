@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "remote-pace.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,16 +15,19 @@
 #include "pace.h"
 #include "base/fd.h"
 #include "base/macros.h"
+#include "base/thread.h"
 
 /* How often a waiting lane polls for cancellation. */
-#define POLL_NSEC (50 * 1000000L)
+#define POLL_USEC (50 * USEC_PER_MSEC)
 
 struct remote_pace {
 	struct pace pace;
 	struct pace_page *page;
 	int sock;
-	/* The conversation: held by the lane whose slice was granted, until it is over. */
+	/* The conversation: taken by the lane whose slice was granted, until it is over. */
 	pthread_mutex_t lock;
+	pthread_cond_t over;
+	bool taken;
 	_Atomic pthread_t holder; /* within a slice, else 0 */
 	_Atomic bool broken;
 };
@@ -55,24 +59,27 @@ static bool begin_free(struct remote_pace *p, struct pace_budget *ret)
 	return false;
 }
 
-/* Waits for the conversation. False if it goes on: look again. Should the clock be set back
- * meanwhile, no longer than until its end. */
+/* Waits for the conversation. False if it goes on: look again. */
 static bool turn_take(struct remote_pace *p)
 {
-	struct timespec ts;
+	bool mine;
 
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_nsec += POLL_NSEC;
-	if (ts.tv_nsec >= 1000000000L) {
-		ts.tv_nsec -= 1000000000L;
-		ts.tv_sec++;
-	}
-	return pthread_mutex_timedlock(&p->lock, &ts) == 0;
+	pthread_mutex_lock(&p->lock);
+	if (p->taken)
+		cond_wait_until(&p->over, &p->lock, now_usec() + POLL_USEC);
+	mine = !p->taken;
+	p->taken = true;
+	pthread_mutex_unlock(&p->lock);
+	return mine;
 }
 
 static void turn_end(struct remote_pace *p)
 {
 	atomic_store(&p->holder, 0);
+	pthread_mutex_lock(&p->lock);
+	assert(p->taken);
+	p->taken = false;
+	pthread_cond_signal(&p->over);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -100,7 +107,7 @@ static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_bud
 		turn_end(p);
 		/* It was stopped there, and will be told so here. */
 		if (!atomic_load(cancelled) && !atomic_load(&p->broken))
-			(void)nanosleep(&(struct timespec){ .tv_nsec = POLL_NSEC / 10 }, NULL);
+			(void)usleep(POLL_USEC / 10);
 	}
 	return false;
 }
@@ -170,6 +177,7 @@ int remote_pace_new(struct remote_pace **ret, int sock, int page_fd)
 	p->sock = sock;
 	p->pace = (struct pace){ begin, spent, synced, step, op_latency, p };
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->over, NULL);
 	p->page = mmap(NULL, sizeof(*p->page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd, 0);
 	if (p->page == MAP_FAILED) {
 		r = -errno;
@@ -188,6 +196,7 @@ struct remote_pace *remote_pace_free(struct remote_pace *p)
 	if (p->page)
 		(void)munmap(p->page, sizeof(*p->page));
 	fd_closep(&p->sock);
+	pthread_cond_destroy(&p->over);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 	return NULL;

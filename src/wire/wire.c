@@ -347,7 +347,7 @@ static int read_file(struct wire_in *in)
 		return -EBADMSG;
 	n = fd_read_all(fd, WIRE_LONG + 1, (char **)&in->file);
 	if (n <= 0)
-		return n == -ENOMEM ? -ENOMEM : -EBADMSG;
+		return n < 0 && n != -EFBIG ? (int)n : -EBADMSG;
 	in->at = in->file;
 	in->left = (size_t)n;
 	return 0;

@@ -62,8 +62,8 @@ int wire_pack(struct wire_out *o);
 /* Sends a packed message. flags as of send(2). 0 or a negative errno: -EAGAIN, -EPIPE. */
 int wire_send(int sock, const struct wire_out *o, int flags);
 
-/* Packs, sends (waiting as long as it takes), and keeps the memory for the next. Returns 0 or the
- * negative errno of wire_pack or wire_send. */
+/* Packs, sends (waiting as long as it takes), closes the descriptors that were put, on failure too,
+ * and keeps the memory for the next. Returns 0 or the negative errno of wire_pack or wire_send. */
 int wire_post(int sock, struct wire_out *o);
 
 /* A message that has come. Descriptors that are not taken are closed. Zero is an empty one. */

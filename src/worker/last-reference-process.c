@@ -62,10 +62,8 @@ static int answer_one(int sock, const struct last_reference *l, struct wire_in *
 	wire_put(out, (uint64_t)(fd < 0 ? -fd : 0));
 	if (fd >= 0)
 		wire_put_fd(out, fd);
-	r = wire_post(sock, out);
-	/* No descriptor of it may stay here, or it would not be the last one. */
-	wire_begin(out, TAKEN, 0);
-	return r;
+	/* Which closes it here: else it would not be the last one. */
+	return wire_post(sock, out);
 }
 
 static int answer_all(int sock, int death_pipe)
@@ -112,7 +110,6 @@ static int ask(struct last_reference_process *p, int *fd, int dirfd)
 	wire_put_fd(&p->out, dirfd);
 	fd_closep(fd);
 	r = wire_post(p->sock, &p->out);
-	/* Closes what was put. */
 	wire_begin(&p->out, GO, 0);
 	if (r >= 0)
 		r = wire_post(p->sock, &p->out);

@@ -92,12 +92,14 @@ static int hello(struct serving *s)
 {
 	struct hello_message h = { 0 };
 	int r = hello_take(s, &h), abi = 0;
+	void *page = NULL;
 
-	s->page =
-		r < 0 ? NULL
-		      : mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, h.page, 0);
-	if (s->page == MAP_FAILED)
+	if (r >= 0)
+		page = mmap(NULL, sizeof(*s->page), PROT_READ | PROT_WRITE, MAP_SHARED, h.page, 0);
+	if (page == MAP_FAILED)
 		r = -errno;
+	else
+		s->page = page;
 	if (r >= 0 && h.pace >= 0)
 		r = remote_pace_new(&s->pace, wire_keep_fd(&s->in, h.pace), h.pace_page);
 	if (r < 0)

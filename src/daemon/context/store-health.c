@@ -122,7 +122,7 @@ int store_open_patiently(struct context *c, struct store **ret)
 {
 	const char *why = NULL;
 	bool said = false;
-	int r;
+	int r, waited = 0;
 
 	do {
 		_cleanup_free_ char *set_aside = NULL;
@@ -138,9 +138,9 @@ int store_open_patiently(struct context *c, struct store **ret)
 				  "%s in %s: reclaimd waits until there is some", why,
 				  c->o.state_dir);
 		said = true;
-	} while (r == -ENOSPC && (r = wait_for_room()) == 0);
-	if (r == -ECANCELED)
-		return r;
+	} while (r == -ENOSPC && (waited = wait_for_room()) == 0);
+	if (waited < 0)
+		return waited;
 	if (r < 0)
 		log_event(LOG_ERR, MESSAGE_STORE_TROUBLE,
 			  "The state directory %s cannot be used: %s", c->o.state_dir,

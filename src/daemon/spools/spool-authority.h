@@ -9,12 +9,12 @@
  * group and others (the group bits of a file with a POSIX ACL are its mask: no ACL grants more than
  * they say):
  *
- *   users who may write it and all above it      authority
- *   root only                                    root's: no other user can have put anything there
- *   root and one user                            that user's, whichever owns the entry: that user
- * or root did it, and the user has fewer rights root only above, several the spool itself    the
- * entry's owner's, with the exceptions below anything else                                none: the
- * spool is not served
+ * - Only root may write it and all above it: root's, as no other user can have put anything there.
+ * - Root and one user may: that user's, whichever of them owns the entry, as that user has fewer
+ *   rights.
+ * - Only root may write what is above, and several users the spool itself: the entry's owner's,
+ *   with the exceptions below.
+ * - Anything else: none. The spool is not served.
  *
  * In the third case an entry may have been moved there by a user who is not its owner. Of
  * anything but a directory that user needed the right to take away its old name, so could

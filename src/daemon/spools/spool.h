@@ -3,13 +3,13 @@
  * not changed for the time that is configured, and offers what is due, many at once, to the
  * part that submits it. Submits and deletes nothing itself. Owns the watches and what it remembers.
  *
- *   inotify, mountinfo, timer --> names to check --thread--> spool-round
+ *   inotify, timer, spools_check --> names to check --thread--> spool-round
  *   what was seen --> spool-entries --what is due, by authority--> take --> spools_taken
  *
  * A spool that does not exist, is unmounted or is replaced is picked up when it appears: each
  * directory on the way to it is watched for being moved or removed, the last one that exists for
- * what is made in it, and the mount table for changes. Between two rounds no descriptor is held, so
- * that filesystems can be unmounted.
+ * what is made in it; the caller watches the mount table. Between two rounds no descriptor is held,
+ * so that filesystems can be unmounted.
  *
  * A directory's times tell of changes in itself, not of those further down: `settle` has to be
  * longer than the pauses of the program that fills a tree in the spool. Better is to make it
