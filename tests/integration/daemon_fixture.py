@@ -131,8 +131,11 @@ class Client:
 
     def wait_state(self, number, *states):
         """Until it is in one of these; asks again and again, as not every change is told."""
-        fixture.until(lambda: self.job(number)["state"] in states + FINISHED)
-        return self.job(number)["state"]
+        def state():
+            now = self.job(number)["state"]
+            return now if now in states + FINISHED else None
+
+        return fixture.until(state)
 
 
 def described(options):

@@ -410,7 +410,7 @@ class Crashes(Case):
             write(self.path("f%d" % i))
         c = self.daemon.client()
         jobs = [c.submit(self.path("t"))] + [c.submit(self.path("f%d" % i)) for i in range(50)]
-        self.assertEqual(self.daemon.stop(timeout=30), 0)
+        self.assertEqual(self.daemon.stop(timeout=10), 0)
         self.daemon.start()
         c = self.daemon.client()
         for n in jobs:

@@ -387,7 +387,9 @@ class Hurry(Case):
     def check_at_pace(self, number):
         """It goes on for longer than it takes to see that something is short."""
         # What devices do is asked twice a second, and told as it was then.
-        self.until(lambda: self.mode() != "urgent")
+        end = time.monotonic() + 1
+        while self.mode() == "urgent" and time.monotonic() < end:
+            time.sleep(0.01)
         for _ in range(25):
             time.sleep(0.1)
             self.assertEqual(self.client.wait_state(number, "running"), "running")
@@ -396,7 +398,7 @@ class Hurry(Case):
         self.assertEqual(self.client.wait(number), "cancelled")
 
     def check_urgent(self, number):
-        modes = set()
+        modes, began = set(), time.monotonic()
 
         def seen():
             modes.add(self.mode())
@@ -404,8 +406,9 @@ class Hurry(Case):
 
         self.until(seen)
         self.assertIn("urgent", modes)
-        # The connection waits no longer than TIMEOUT, which is far below what it takes at its pace.
         self.assertEqual(self.client.wait(number), "done")
+        # At its pace it takes several times as long.
+        self.assertLess(time.monotonic() - began, 60)
 
     def test_deadline_makes_job_urgent(self):
         self.check_at_pace(self.client.submit(self.path("t")))

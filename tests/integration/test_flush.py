@@ -101,8 +101,7 @@ class Together(Flushes):
         began = time.monotonic()
         for name in map(str, range(10)):
             self.assertEqual(c.wait(*self.submitted(c, name)), "done")
-        # That would be a second each.
-        self.assertLess(time.monotonic() - began, 9)
+        self.assertLess(time.monotonic() - began, 5)
 
     def test_flush_spares_foreground_syncs(self):
         """Jobs that come one after another, each when the last has ended: with nobody there each has
@@ -118,7 +117,7 @@ class Together(Flushes):
                 jobs += self.submitted(c, str(len(jobs)))
             made = commits(at) - before
         self.assertEqual({c.wait(n) for n in jobs}, {"done"})
-        self.assertLess(made, len(jobs) // 2)
+        self.assertLess(made, len(jobs) // 4)
 
 
 class Canaries(Flushes):

@@ -83,7 +83,6 @@ START_TEST(what_is_put_is_got)
 }
 END_TEST
 
-/* All types that fields have, but bytes. */
 START_TEST(records_are_put_and_got)
 {
 	const struct make_staging_message make = { "/m", 1, 2, 3, true, NULL };
@@ -131,6 +130,47 @@ START_TEST(records_are_put_and_got)
 }
 END_TEST
 
+static void check_refused(void *m)
+{
+	ck_assert_int_eq(wire_post(pair[0], &out), 0);
+	ck_assert_int_eq(receive(false), 1);
+	ck_assert_int_eq(protocol_get(&in, m), -EBADMSG);
+}
+
+START_TEST(each_type_is_checked)
+{
+	struct make_staging_message make = { .mount_path = NULL };
+	struct list_staging_message list = { "../x", STDIN_FILENO };
+	struct staged_message staged = { .cause = ERROR_WORKER_LAST + 1, .text = "x", .dir = -1 };
+	struct stage_message stage;
+	struct opened_message opened;
+
+	wire_begin(&out, REQUEST_MAKE_STAGING, 1); /* a TEXT */
+	protocol_put(&out, &make);
+	check_refused(&make);
+	wire_begin(&out, REQUEST_LIST_STAGING, 1); /* an OPT_NAME */
+	protocol_put(&out, &list);
+	check_refused(&list);
+	wire_begin(&out, ANSWER_STAGED, 1); /* a CAUSE */
+	protocol_put(&out, &staged);
+	check_refused(&staged);
+	for (uint64_t i = 0; i < 3; i++) { /* a BOOL, and an FD that did not come */
+		wire_begin(&out, REQUEST_STAGE, 1);
+		wire_put(&out, 1);
+		wire_put_string(&out, "name");
+		wire_put(&out, i);
+		if (i == 2)
+			wire_put_fd(&out, STDIN_FILENO);
+		check_refused(&stage);
+	}
+	wire_begin(&out, ANSWER_OPENED, 1); /* an OPT_FD */
+	wire_put(&out, 0);
+	wire_put(&out, 2);
+	wire_put_fd(&out, STDIN_FILENO);
+	check_refused(&opened);
+}
+END_TEST
+
 /* A message in which there is what its fields may not have costs no descriptor. */
 START_TEST(records_are_checked)
 {
@@ -165,9 +205,9 @@ START_TEST(records_are_checked)
 	ck_assert_int_eq(receive(false), 1);
 	ck_assert_int_eq(protocol_get_item(&in, &item), -EBADMSG);
 
-	for (size_t i = 0; i < 2; i++) {
-		wire_begin(&out, i == 0 ? ANSWER_DONE : 999, 1);
-		wire_put(&out, 4096);
+	for (size_t i = 0; i < 3; i++) {
+		wire_begin(&out, i < 2 ? ANSWER_DONE : 999, 1);
+		wire_put(&out, i == 1 ? UINT64_MAX : 4096);
 		ck_assert_int_eq(wire_post(pair[0], &out), 0);
 		ck_assert_int_eq(receive(false), 1);
 		ck_assert_int_eq(protocol_get(&in, &done), -EBADMSG);
@@ -419,6 +459,7 @@ int main(void)
 		components_are_checked,
 		records_are_put_and_got,
 		records_are_checked,
+		each_type_is_checked,
 		headers_are_checked,
 		too_large_a_message_is_cut_and_refused,
 		too_many_descriptors_are_closed_and_refused,
