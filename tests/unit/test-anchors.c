@@ -41,11 +41,11 @@ END_TEST
 
 static size_t dropped;
 
-static void drop(void *userdata, const struct anchor *v)
+static bool drop(void *userdata, const struct anchor *v)
 {
-	ck_assert_ptr_null(userdata);
 	ck_assert(!v->borrowed);
 	dropped++;
+	return !userdata; /* else it has to stay */
 }
 
 START_TEST(thinning_keeps_the_first_and_the_last)
@@ -73,9 +73,27 @@ START_TEST(thinning_keeps_the_first_and_the_last)
 }
 END_TEST
 
+START_TEST(what_has_to_stay_stays_open)
+{
+	struct anchors a = { 0 };
+	bool stays = true;
+
+	ck_assert_int_eq(anchors_init(&a, 24), 0);
+	for (uint64_t level = 0; level < 24; level++)
+		anchors_push(&a, level, level, open("/dev/null", O_RDONLY), false);
+	anchors_thin(&a, drop, &stays);
+	ck_assert_uint_eq(a.n, a.max);
+	for (uint64_t level = 0; level < 24; level++)
+		ck_assert_int_ge(fcntl(anchors_fd(&a, level), F_GETFD), 0);
+	anchors_thin(&a, drop, NULL);
+	ck_assert_uint_lt(a.n, a.max);
+	anchors_done(&a);
+}
+END_TEST
+
 int main(void)
 {
-	const TTest *tests[] = { a_climb_is_linear_in_its_height,
+	const TTest *tests[] = { a_climb_is_linear_in_its_height, what_has_to_stay_stays_open,
 				 thinning_keeps_the_first_and_the_last };
 
 	return run_case("anchors", tests, ELEMENTSOF(tests));

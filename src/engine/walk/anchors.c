@@ -27,7 +27,7 @@ void anchors_done(struct anchors *a)
 }
 
 /* Removes what does not stand on a multiple of the spacing. */
-static void keep_multiples(struct anchors *a, void (*drop)(void *userdata, const struct anchor *v),
+static void keep_multiples(struct anchors *a, bool (*drop)(void *userdata, const struct anchor *v),
 			   void *userdata)
 {
 	size_t n = 0, settled = a->n > RECENT ? a->n - RECENT : 0;
@@ -35,8 +35,8 @@ static void keep_multiples(struct anchors *a, void (*drop)(void *userdata, const
 	for (size_t i = 0; i < a->n; i++) {
 		struct anchor *v = &a->v[i];
 
-		if (i < settled && !v->borrowed && v->level % a->spacing != 0) {
-			drop(userdata, v);
+		if (i < settled && !v->borrowed && v->level % a->spacing != 0 &&
+		    drop(userdata, v)) {
 			fd_closep(&v->fd);
 			continue;
 		}
@@ -45,7 +45,7 @@ static void keep_multiples(struct anchors *a, void (*drop)(void *userdata, const
 	a->n = n;
 }
 
-void anchors_thin(struct anchors *a, void (*drop)(void *userdata, const struct anchor *v),
+void anchors_thin(struct anchors *a, bool (*drop)(void *userdata, const struct anchor *v),
 		  void *userdata)
 {
 	/* Down to a third, so that two thirds are there for the way up and that thinning is rare.

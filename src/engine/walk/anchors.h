@@ -32,9 +32,9 @@ struct anchors {
 int anchors_init(struct anchors *a, size_t max);
 void anchors_done(struct anchors *a);
 
-/* Opens up room for one more; `drop` is called for each anchor that goes, before its descriptor is
- * closed. */
-void anchors_thin(struct anchors *a, void (*drop)(void *userdata, const struct anchor *v),
+/* Opens up room for one more; `drop` is called for each anchor that is to go, before its descriptor
+ * is closed, and returns false if it has to stay. If all have to, there is no room. */
+void anchors_thin(struct anchors *a, bool (*drop)(void *userdata, const struct anchor *v),
 		  void *userdata);
 
 /* Adds one in its place. There must be room (n < max). Takes over fd unless borrowed. */

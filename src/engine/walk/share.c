@@ -69,9 +69,17 @@ static int promote(struct walker *w)
 	r = trail_frame_read(w, off, &f);
 	if (r < 0)
 		return r;
+	/* First what may fail: the walker and its frames say the same. */
+	f.base = 1;
+	r = trail_frame_write(w, off, &f);
+	if (r < 0)
+		return r;
 	n = node_new(w->node, w->anchors.v[1].fd, name, f.relists);
-	if (!n)
-		return -ENOMEM;
+	if (!n) {
+		f.base = 0;
+		r = trail_frame_write(w, off, &f);
+		return r < 0 ? r : -ENOMEM;
+	}
 	n->pin = pin;
 	n->bytes = f.bytes;
 	n->pins = w->pins;
@@ -80,13 +88,12 @@ static int promote(struct walker *w)
 	 */
 	if (old.failed)
 		atomic_store(&w->node->failed, true);
-	f.base = 1;
 	w->node = n;
 	w->base_off = off;
 	w->base_level++;
 	memmove(&w->anchors.v[0], &w->anchors.v[1], --w->anchors.n * sizeof(w->anchors.v[0]));
 	w->anchors.v[0].borrowed = true;
-	return trail_frame_write(w, off, &f);
+	return 0;
 }
 
 /* Moves up to `names` names from the front of the frame's pending ones into a new task. */

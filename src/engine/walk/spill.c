@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-/* What is read back of the file at once, where not all up to the top is. */
+/* How much spill_read takes from the file at once; spill_cut takes more. */
 #define BLOCK KiB(16)
 
 struct spill {
@@ -90,7 +90,7 @@ int spill_push(struct spill *s, const void *data, size_t len)
 	return 0;
 }
 
-/* Makes the block begin at `off`, which is in the file, unless it has that. */
+/* Makes sure that the block has `off`, which is in the file. */
 static int block_read(struct spill *s, uint64_t off)
 {
 	size_t len = MIN(s->base - off, BLOCK);
@@ -122,7 +122,7 @@ int spill_read(struct spill *s, uint64_t off, void *ret, size_t len)
 
 		if (r < 0)
 			return r;
-		n = MIN(len, s->block_off + s->block_len - off);
+		n = MIN(MIN(len, s->base - off), s->block_off + s->block_len - off);
 		memcpy(to, s->block + (off - s->block_off), n);
 		off += n;
 		to += n;
@@ -133,15 +133,38 @@ int spill_read(struct spill *s, uint64_t off, void *ret, size_t len)
 	return 0;
 }
 
+/* Takes back into memory all from `off` on, which cannot be changed in the file any more. */
+static int take_back(struct spill *s, uint64_t off)
+{
+	size_t back = s->base - off, have = s->top - s->base;
+	ssize_t n;
+
+	if (array_reserve(&s->buf, &s->cap, back + have, 1) < 0)
+		return -ENOMEM;
+	memmove(s->buf + back, s->buf, have);
+	n = pread(s->fd, s->buf, back, (off_t)off);
+	if (n != (ssize_t)back) {
+		memmove(s->buf, s->buf + back, have);
+		return n < 0 ? -errno : -EIO;
+	}
+	s->base = off;
+	s->no_file = true;
+	return 0;
+}
+
 int spill_write(struct spill *s, uint64_t off, const void *data, size_t len)
 {
 	size_t below = off < s->base ? MIN(len, s->base - off) : 0;
-	ssize_t n = below > 0 ? pwrite(s->fd, data, below, (off_t)off) : 0;
 
 	assert(off + len <= s->top);
 	s->block_len = below > 0 ? 0 : s->block_len;
-	if (n != (ssize_t)below)
-		return n < 0 ? -errno : -EIO;
+	if (below > 0 && pwrite(s->fd, data, below, (off_t)off) != (ssize_t)below) {
+		int r = take_back(s, off);
+
+		if (r < 0)
+			return r;
+		below = 0;
+	}
 	if (len > below)
 		memcpy(s->buf + (off + below - s->base), (const char *)data + below, len - below);
 	return 0;
@@ -153,6 +176,14 @@ void spill_cut(struct spill *s, uint64_t top)
 
 	assert(top <= s->top);
 	s->top = top;
+	/* What it had to grow by without the file is not kept for the next tree. */
+	if (top == 0 && s->cap > 2 * s->resident) {
+		free(s->buf);
+		s->buf = NULL;
+		s->cap = 0;
+		s->base = 0;
+		return;
+	}
 	if (top >= s->base)
 		return;
 	/* What cannot be read back is asked for again when it is needed. */

@@ -18,11 +18,12 @@ struct spill *spill_free(struct spill *s);
 /* Height in bytes; also the offset that the next push gets. */
 uint64_t spill_top(const struct spill *s);
 
-/* Appends len bytes. Returns 0, -ENOMEM or the error of the temporary file. */
+/* Appends len bytes. Returns 0 or -ENOMEM. */
 int spill_push(struct spill *s, const void *data, size_t len);
 
 /* Copies len bytes at offset off out of, or into, the stack; they must lie below its top. Returns 0
- * or the error of the temporary file. */
+ * or -ENOMEM, or the error of reading the temporary file: one that cannot be written any more is
+ * done without. */
 int spill_read(struct spill *s, uint64_t off, void *ret, size_t len);
 int spill_write(struct spill *s, uint64_t off, const void *data, size_t len);
 

@@ -145,24 +145,29 @@ void trail_end(struct walker *w)
 	w->node = NULL;
 }
 
-/* Whom to look for when a level has to be opened again. */
-static void remember_ino(void *userdata, const struct anchor *v)
+/* Which directory to look for when a level has to be opened again. A level of which that cannot be
+ * kept stays open. */
+static bool remember_ino(void *userdata, const struct anchor *v)
 {
 	struct walker *w = userdata;
 	struct frame f;
 	struct stat st;
 
 	if (fstat(v->fd, &st) < 0 || trail_frame_read(w, v->frame, &f) < 0)
-		return;
+		return false;
 	f.ino = st.st_ino;
 	f.reopened = 1;
-	(void)trail_frame_write(w, v->frame, &f);
+	return trail_frame_write(w, v->frame, &f) >= 0;
 }
 
 int trail_down(struct walker *w, int fd)
 {
 	int r;
 
+	if (w->anchors.n == w->anchors.max)
+		anchors_thin(&w->anchors, remember_ino, w);
+	if (w->anchors.n == w->anchors.max)
+		return -EMFILE;
 	/* The parent's frame must be on the stack before the child's becomes the current one. */
 	r = spill_write(w->stack, w->cur_off, &w->cur, sizeof(w->cur));
 	if (r < 0)
@@ -171,8 +176,6 @@ int trail_down(struct walker *w, int fd)
 	if (r < 0)
 		return r;
 	w->level++;
-	if (w->anchors.n == w->anchors.max)
-		anchors_thin(&w->anchors, remember_ino, w);
 	anchors_push(&w->anchors, w->level, w->cur_off, fd, /* borrowed= */ false);
 	return 0;
 }
