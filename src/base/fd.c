@@ -87,7 +87,10 @@ int fd_whereabouts(int dirfd, const char *path, int flags, struct identity *ret)
 	struct identity id;
 	struct statx sx;
 
-	if (statx(dirfd, path, flags | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+	/* An empty path is no name for where this process works. */
+	if (!path[0] && dirfd >= 0)
+		flags |= AT_EMPTY_PATH;
+	if (statx(dirfd, path, flags | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
 		  STATX_TYPE | STATX_INO | STATX_MNT_ID, &sx) < 0)
 		return -errno;
 	id = identity_of(&sx);

@@ -57,9 +57,9 @@ struct identity identity_of(const struct statx *sx);
 int fd_identity(int dirfd, const char *name, struct identity *ret);
 
 /* Fills only dev, ino, mnt_id, the type in mode, and is_mount_root of a path beneath dirfd (an
- * empty one is dirfd itself) from what the kernel has at hand: once it is found, no server, and no
- * process that serves a filesystem, is asked. flags: 0 or AT_SYMLINK_NOFOLLOW. Returns 0 or a
- * negative errno. */
+ * empty one is dirfd itself, which must not be AT_FDCWD then: -ENOENT) from what the kernel has at
+ * hand: once it is found, no server, and no process that serves a filesystem, is asked. flags: 0 or
+ * AT_SYMLINK_NOFOLLOW. Returns 0 or a negative errno. */
 int fd_whereabouts(int dirfd, const char *path, int flags, struct identity *ret);
 
 /* The id of the mount that fd is on, which the kernel knows without asking the filesystem anything.

@@ -258,7 +258,7 @@ int mount_location(const struct mount *m, const char *path, struct location *ret
 
 	if (r < 0)
 		return r;
-	if (strncmp(path, m->target, len) != 0 || (path[len] != '/' && path[len] != '\0'))
+	if (!path_beneath(path, m->target))
 		return -ESTALE;
 	path += len;
 	if (strcmp(path, "/") == 0)

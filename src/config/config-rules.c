@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "policy/overlap.h"
+#include "base/mounts.h"
 #include "base/units.h"
 
 /* The value of a key beneath a map; NULL if either is missing. */
@@ -76,7 +77,7 @@ static void check_spools(const struct config *c, struct problems *p)
 				     "is the root directory, expected one that is only for what "
 				     "is to be deleted");
 		for (size_t j = 0; j < c->n_spools; j++)
-			if (i != j && path_lies_in(a->path, c->spools[j].path))
+			if (i != j && path_beneath(a->path, c->spools[j].path))
 				problems_add(p, a->place, &at,
 					     "lies in the spool %s, expected spools outside of "
 					     "each other",
@@ -118,7 +119,7 @@ static void check_protected(const struct config *c, const struct config_policy *
 			    const struct crumb *at, struct problems *out)
 {
 	for (char **k = c->protect; p->rules.path && *k; k++)
-		if (path_lies_in(p->rules.path, *k))
+		if (path_beneath(p->rules.path, *k))
 			problems_add(out, p->place, at,
 				     "its path %s is or lies in %s, which is protected: expected "
 				     "one that is not",

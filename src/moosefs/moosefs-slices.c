@@ -160,7 +160,8 @@ static void level_list(struct slices *s, struct level *l)
 
 	do {
 		dirlist_clear(&l->children);
-		l->files = l->chunks = l->stays = 0;
+		l->files = l->chunks = 0;
+		l->stays = false;
 		most = list_most(s);
 		n = said(s, moosefs_list(s->m, l->inode, most + 1, on_entry, l));
 		if (n < 0)

@@ -7,7 +7,7 @@
  *                                          |
  *                                          +-- what may not, or is too large: left to be unlinked
  *
- * Only as root, which may remove anything, and whom the master believes to be so. What has other
+ * Only as root, which may remove anything: the master believes what it is told. What has other
  * hard links is left: it would keep the mark, and lose its time in the trash. What becomes part of
  * a slice after it was marked has no mark, or takes that of its directory away, and the master
  * removes nothing. */

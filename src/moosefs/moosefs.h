@@ -43,7 +43,8 @@ struct moosefs *moosefs_close(struct moosefs *m);
 /* µs that the master's last answer took, way included. */
 uint64_t moosefs_took_usec(const struct moosefs *m);
 
-/* Asks anything but for a list; see master-protocol.h. *ret is the part of that question. */
+/* Asks anything but for a list; see master-protocol.h. Of *ret, the member of that question is set;
+ * on failure none is. */
 int moosefs_ask(struct moosefs *m, const struct master_request *q, union master_values *ret);
 
 /* Lists a directory, `most` entries at most, "." and ".." left out: the master does nothing else

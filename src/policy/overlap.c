@@ -9,13 +9,7 @@
 
 #include "globs.h"
 #include "base/macros.h"
-
-bool path_lies_in(const char *path, const char *dir)
-{
-	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-
-	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
+#include "base/mounts.h"
 
 /* ---- patterns ---------------------------------------------------------------------------------
  */
@@ -72,7 +66,7 @@ static bool reaches(const struct policy *outer, const struct policy *inner)
 
 	if (strcmp(outer->path, inner->path) == 0)
 		return any_meet(outer, inner);
-	if (!path_lies_in(inner->path, outer->path))
+	if (!path_beneath(inner->path, outer->path))
 		return false;
 	for (const char *s = inner->path + strlen(outer->path) + 1; *s; s++)
 		down += *s == '/';
@@ -112,7 +106,7 @@ static int by_beginning(const void *key, const void *element)
 {
 	const char *name = *(const char *const *)key, *kept = *(const char *const *)element;
 
-	return path_lies_in(kept, name) ? 0 : path_compare(name, kept);
+	return path_beneath(kept, name) ? 0 : path_compare(name, kept);
 }
 
 /* Names that are kept, sorted. */
@@ -147,8 +141,8 @@ static bool name_there(char *buf, size_t len, const char *inner, const char *out
 		return true;
 	}
 	if (n > 0) {
-		*ret_around = path_lies_in(outer, name);
-		if (!path_lies_in(name, outer) || name[n] == '\0')
+		*ret_around = path_beneath(outer, name);
+		if (!path_beneath(name, outer) || name[n] == '\0')
 			return false;
 		name += n + 1;
 	}
@@ -159,7 +153,7 @@ static bool name_there(char *buf, size_t len, const char *inner, const char *out
 /* The way from dir to path, which is or lies in it; "" where it does not. */
 static const char *way(const char *path, const char *dir)
 {
-	const char *s = path_lies_in(path, dir) ? path + strlen(dir) : "";
+	const char *s = path_beneath(path, dir) ? path + strlen(dir) : "";
 
 	return s + strspn(s, "/");
 }

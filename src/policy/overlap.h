@@ -9,9 +9,6 @@
 #include "entries.h"
 #include "policy.h"
 
-/* Is path the same as dir, or beneath it? Both are absolute, without . and .. */
-bool path_lies_in(const char *path, const char *dir);
-
 /* May they be about the same entries? Told from paths and patterns alone, so that it may be true of
  * two that never are, but not the other way. Both have a path. */
 bool policies_meet(const struct policy *a, const struct policy *b);

@@ -117,13 +117,6 @@ struct view *view_free(struct view *v)
 	return NULL;
 }
 
-static bool lies_in(const char *path, const char *target)
-{
-	size_t len = strcmp(target, "/") == 0 ? 0 : strlen(target);
-
-	return strncmp(path, target, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 /* The mount over `m` that is met first on the way to a path. */
 static const struct mount *next_on_way(const struct view *v, const struct mount *m,
 				       const char *path)
@@ -133,7 +126,7 @@ static const struct mount *next_on_way(const struct view *v, const struct mount 
 	for (size_t i = 0; i < v->mounts.n; i++) {
 		const struct mount *c = &v->mounts.v[i];
 
-		if (c == m || c->parent != m->id || !lies_in(path, c->target) ||
+		if (c == m || c->parent != m->id || !path_beneath(path, c->target) ||
 		    (m == v->root && strcmp(c->target, "/") == 0))
 			continue;
 		if (!found || strlen(c->target) < strlen(found->target))

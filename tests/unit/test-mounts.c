@@ -253,10 +253,59 @@ START_TEST(this_process)
 }
 END_TEST
 
+START_TEST(paths_beneath)
+{
+	static const struct {
+		const char *path, *top;
+		bool is;
+	} cases[] = {
+		{ "/a", "/a", true },    { "/a/b", "/a", true }, { "/ab", "/a", false },
+		{ "/a", "/a/b", false }, { "/", "/", true },     { "/a", "/", true },
+		{ "/b/a", "/a", false }, { "/a/", "/a", true },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+		ck_assert_msg(path_beneath(cases[i].path, cases[i].top) == cases[i].is, "%s in %s",
+			      cases[i].path, cases[i].top);
+}
+END_TEST
+
+START_TEST(paths_joined)
+{
+	char path[8] = "/ab";
+
+	ck_assert(!path_join(path, sizeof(path), "cdef")); /* no room for the NUL */
+	ck_assert_str_eq(path, "/ab");
+	ck_assert(path_join(path, sizeof(path), "cde"));
+	ck_assert_str_eq(path, "/ab/cde");
+	(void)strcpy(path, "/");
+	ck_assert(path_join(path, sizeof(path), "abcdef"));
+	ck_assert_str_eq(path, "/abcdef");
+}
+END_TEST
+
+START_TEST(mounts_in_a_directory)
+{
+	char a[] = "/a", ab[] = "/a/b", acb[] = "/ac";
+	struct mount v[] = { { .target = a }, { .target = ab }, { .target = acb } };
+	struct mounts m = { .v = v, .n = 1 };
+
+	ck_assert(mounts_beneath(&m, "/a", /* strictly= */ false));
+	ck_assert(!mounts_beneath(&m, "/a", /* strictly= */ true));
+	ck_assert(mounts_beneath(&m, "/", /* strictly= */ true));
+	m.n = 2;
+	ck_assert(mounts_beneath(&m, "/a", /* strictly= */ true));
+	m = (struct mounts){ .v = v + 2, .n = 1 };
+	ck_assert(!mounts_beneath(&m, "/a", /* strictly= */ false));
+}
+END_TEST
+
 int main(void)
 {
-	const TTest *const tests[] = { lines,   escapes, unescaping, bad_lines,   no_table,
-				       finding, options, values,     this_process };
+	const TTest *const tests[] = { paths_beneath, paths_joined, mounts_in_a_directory,
+				       lines,         escapes,      unescaping,
+				       bad_lines,     no_table,     finding,
+				       options,       values,       this_process };
 
 	return run_case("mounts", tests, ELEMENTSOF(tests));
 }

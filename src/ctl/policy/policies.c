@@ -32,6 +32,7 @@
 #include "ctl/plan/holders.h"
 #include "policies.h"
 #include "policy/overlap.h"
+#include "base/mounts.h"
 #include "policy/keep-periods.h"
 #include "ctl/common/verbs.h"
 
@@ -184,7 +185,7 @@ static bool is_ours(void *userdata, const char *path)
 	const struct config *c = userdata;
 
 	for (size_t i = 0; i < c->n_policies; i++)
-		if (path_lies_in(path, c->policies[i].rules.path))
+		if (path_beneath(path, c->policies[i].rules.path))
 			return true;
 	return false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "profile.h"
 
+#include <fnmatch.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -136,7 +137,7 @@ static const struct {
 	uint32_t f_type;
 	const char *option;   /* NULL, or only if it is mounted with that */
 	const char *types[4]; /* none, or only of these types, as in mountinfo, ... */
-	const char *source;   /* ... or with a source that begins with this */
+	const char *source;   /* ... or with a source that matches this: fnmatch(3) */
 } families[] = {
 	{ "ext", &ext_discard, .f_type = 0xef53, .option = "discard" },
 	{ "ext", &ext, .f_type = 0xef53 },
@@ -148,7 +149,7 @@ static const struct {
 	/* mfsmount of MooseFS 3 mounts as "fuse" from "mfs#master:9421", later ones and those
 	 * mounted by mount(8) have a type of their own. */
 	{ "moosefs", &moosefs, .f_type = FUSE_MAGIC,
-	  .types = { "moosefs", "fuse.moosefs", "fuse.mfs", "fuse.mfsmount" }, .source = "mfs#" },
+	  .types = { "moosefs", "fuse.moosefs", "fuse.mfs", "fuse.mfsmount" }, .source = "mfs#*" },
 	/* The kernel's client, or ceph-fuse. */
 	{ "cephfs", &cephfs, .f_type = 0x00c36400 },
 	{ "cephfs", &cephfs, .f_type = FUSE_MAGIC, .types = { "fuse.ceph-fuse", "fuse.ceph" },
@@ -170,7 +171,7 @@ static bool is_mounted_so(size_t row, const struct mount *m)
 	for (size_t i = 0; m && i < ELEMENTSOF(families[row].types); i++)
 		if (families[row].types[i] && strcmp(m->type, families[row].types[i]) == 0)
 			return true;
-	return !source || (m && strncmp(m->source, source, strlen(source)) == 0);
+	return source ? m && fnmatch(source, m->source, 0) == 0 : !families[row].types[0];
 }
 
 void profile_find(uint32_t f_type, const struct mount *m, struct fs_profile *ret)

@@ -57,8 +57,7 @@ struct fs_profile {
 };
 
 /* Finds the profile of a filesystem by its f_type of statfs(2) and its mount, which may be NULL if
- * that is not known. Always succeeds: an unknown one gets the careful one of
- * "other". */
+ * that is not known. Always succeeds: an unknown one gets that of "other", which is careful. */
 void profile_find(uint32_t f_type, const struct mount *m, struct fs_profile *ret);
 
 /* Whether large files are freed in steps on the filesystem that fd is on; not if that is not known.

@@ -92,8 +92,9 @@ int intake_open_dir(const char *dir, const char **ret_why)
 		return (int)fd;
 	switch (errno) {
 	case ELOOP:
-		*ret_why = "has a symbolic link on the way to its last component, which somebody "
-			   "might change: give the path that realpath(1) prints for its directory";
+		*ret_why = "has a symbolic link on the way to its last component, which a "
+			   "user might change: give the path that realpath(1) prints for its "
+			   "directory";
 		break;
 	case ENOENT:
 		*ret_why = "does not exist";

@@ -28,8 +28,9 @@ int intake_split(const char *path, char **ret_dir, char *name, bool *ret_slash,
  * refused. Returns the descriptor (O_PATH) or a negative errno with *ret_why. */
 int intake_open_dir(const char *dir, const char **ret_why);
 
-/* Looks at `name` in a directory that intake_open_dir has opened; slash: one was written behind it.
- * Returns 0, or a negative errno and the reason in words, as intake does. */
+/* Looks at `name` in a directory that intake_open_dir has opened, and asks whether it is protected;
+ * slash: one was written behind it. *ret may be filled on failure, too. Returns 0, or a negative
+ * errno and the reason in words, as intake does. */
 int intake_look(const struct protect *p, int dirfd, const char *name, bool slash,
 		struct identity *ret, const char **ret_why);
 

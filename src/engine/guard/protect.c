@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "path-cache.h"
 #include "locations.h"
@@ -263,7 +262,7 @@ static int add_mounts(struct protect *p, const char *path, const char *reason)
 	return r;
 }
 
-/* Adds what a path without symbolic links leads to: who it is, and where. */
+/* Adds what a path without symbolic links leads to: its identity and its location. */
 static int add_real(struct protect *p, const char *path, bool content, const char *reason)
 {
 	struct cached_path *k = path_cache_stat(&p->paths, path, strlen(path));
@@ -720,7 +719,7 @@ const char *protect_check(const struct protect *p, int dirfd, const char *name,
 
 	if (reason)
 		return reason;
-	if (fd_whereabouts(dirfd, name, AT_SYMLINK_NOFOLLOW, &now) < 0)
+	if (!name[0] || fd_whereabouts(dirfd, name, AT_SYMLINK_NOFOLLOW, &now) < 0)
 		return "cannot be looked at";
 	if (now.is_mount_root)
 		return "is a mount point";

@@ -22,7 +22,8 @@ int still_inside(int dirfd, const char *name, int fd)
 		return 1;
 	/* A directory that is gone has nothing in it that could be deleted wrongly, and a path that
 	 * says so in words which may just as well be a name. Asked last: it may go at any moment.
-	 * A server may not know it any more (MooseFS). */
+	 * Where a server does not know it any more (MooseFS), names in it cannot be removed
+	 * either. */
 	gone = fstat(fd, &st) < 0 ? errno == ENOENT : st.st_nlink == 0;
 	if (gone)
 		return 1;

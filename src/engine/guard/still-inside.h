@@ -6,6 +6,6 @@
  * the same. Where the kernel has Landlock it refuses that; this look-up does where it has not. */
 #pragma once
 
-/* Returns 1 if fd lies at or beneath `name` in dirfd, 0 if it does not, a negative errno if that
- * cannot be told (-ENAMETOOLONG: deeper than PATH_MAX). */
+/* Returns 1 if fd lies at or beneath `name` in dirfd, or is gone, 0 if it does not, a negative
+ * errno if that cannot be told (-ENAMETOOLONG: deeper than PATH_MAX). */
 int still_inside(int dirfd, const char *name, int fd);

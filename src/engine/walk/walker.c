@@ -460,7 +460,7 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	w->cur.bytes = bytes;
 	if (w->level == 1)
 		w->cur.relists = (uint8_t)w->relists;
-	/* What a directory takes, for those who share: a quarter of the newest. */
+	/* What a directory takes, for share.c: a quarter of the newest. */
 	now = now_usec();
 	if (w->entered_usec)
 		w->dir_usec += ((now - w->entered_usec) >> 2) - (w->dir_usec >> 2);

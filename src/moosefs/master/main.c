@@ -72,7 +72,7 @@ static int serve_request(struct service *s)
 	q.number = (uint32_t)wire_get_most(&s->in, INT_MAX - 2);
 	q.name = wire_get_string(&s->in);
 	if (wire_end(&s->in) < 0 || q.type < MASTER_LOOKUP || q.type > MASTER_BACKLOG ||
-	    strlen(q.name) > NAME_MAX || !s->master)
+	    strlen(q.name) > NAME_MAX || !s->master || (q.type == MASTER_MARK && q.number > 1))
 		return -EBADMSG;
 	wire_begin(&s->out, MASTER_ENTRIES, 0);
 	r = master_ask(s->master, &q, &s->values, on_entry, s);

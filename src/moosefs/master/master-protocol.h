@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the engine and reclaim-moosefs say to each other, over a pair of SOCK_SEQPACKET sockets
  * (wire/wire.h). The program's end is descriptor 3; descriptor 4 is the pipe that ends it with the
- * process that started it. One request at a time; OPEN is the first one, and must succeed. Numbers
- * and names are those of the functions in moosefs/moosefs.h.
+ * process that started it. One request at a time; OPEN is the first one, and must succeed. What
+ * is in requests and answers, struct master_request and union master_values have.
  *
  *   request      its struct master_request                  answers, with their union master_values
  *   LOOKUP       directory, name                            DONE: inode
