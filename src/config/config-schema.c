@@ -164,7 +164,7 @@ _Static_assert(sizeof(enum policy_kind) == sizeof(unsigned) &&
 		       sizeof(enum policy_order) == sizeof(unsigned),
 	       "VALUE_CHOICE writes an unsigned int");
 
-/* It becomes part of the names of units. */
+/* A policy's name becomes part of the names of units. */
 static const char *name_tidy(char *name)
 {
 	static const char letters[] =

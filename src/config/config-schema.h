@@ -34,7 +34,9 @@ struct config_key {
 	 * `keys` and the place of the name are in an element. */
 	size_t count, size; /* the offset of the number of elements; of an element */
 	const char *(*tidy)(char *name);
-	size_t own, common, common_size; /* what it has as the configuration if nothing is said */
+	/* What an element has as the whole configuration has it, unless it says otherwise: where
+	 * that is in the element, where in struct config, and how many bytes. */
+	size_t own, common, common_size;
 };
 
 extern const struct config_key root_keys[];

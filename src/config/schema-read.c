@@ -173,8 +173,6 @@ static void read_value(struct problems *p, const struct config_key *key, struct 
 static void read_key(struct problems *p, const struct config_key *key, struct yaml_node *n,
 		     const struct crumb *in, char *target)
 {
-	const struct config_key *below = &key->keys[0], *until = &key->keys[1];
-
 	switch (key->kind) {
 	case KEY_VALUE:
 		read_value(p, key, n, in, target);
@@ -196,8 +194,9 @@ static void read_key(struct problems *p, const struct config_key *key, struct ya
 			read_section(p, key->keys, n, in, target);
 		else
 			read_value(p, key, n, in, target);
-		if (n->kind != NODE_MAP || !node_get(n, until->name, NULL))
-			memcpy(target + until->offset, target + below->offset,
+		/* Its keys are below and until. */
+		if (n->kind != NODE_MAP || !node_get(n, key->keys[1].name, NULL))
+			memcpy(target + key->keys[1].offset, target + key->keys[0].offset,
 			       sizeof(struct policy_space));
 		break;
 	}

@@ -38,8 +38,9 @@ int clock_parse(const char *line, struct clock_reading *ret)
 	/* What is past 64 bits becomes the largest of them. */
 	if (sscanf(line, "%36s %20" SCNd64 " %20" SCNd64 "%n", c.boot, &boottime, &c.realtime_usec,
 		   &end) != 3 ||
-	    strcmp(line + end, "\n") != 0 || boottime < 0 || boottime > CLOCK_MOST ||
-	    c.realtime_usec > CLOCK_MOST || c.realtime_usec < -CLOCK_MOST)
+	    line[0] == ' ' || line[strlen(c.boot)] != ' ' || strcmp(line + end, "\n") != 0 ||
+	    boottime < 0 || boottime > CLOCK_MOST || c.realtime_usec > CLOCK_MOST ||
+	    c.realtime_usec < -CLOCK_MOST)
 		return -EBADMSG;
 	c.boottime_usec = (uint64_t)boottime;
 	*ret = c;

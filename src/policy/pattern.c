@@ -414,10 +414,13 @@ static int parse_repeated(struct parser *s)
 	bool group = *s->at == '(';
 	int r = parse_atom(s);
 
-	while (r == 0 && *s->at && strchr("*+?{", *s->at)) {
+	/* Each repetition of a repetition is one more way through all steps, for each byte. */
+	for (unsigned n = 0; r == 0 && *s->at && strchr("*+?{", *s->at); n++) {
 		unsigned char c = *s->at++;
 		int least = c == '+', most = c == '?' ? 1 : -1;
 
+		if (n == PATTERN_DEPTH)
+			return too_much(s);
 		if (c == '{')
 			r = parse_braces(s, &least, &most);
 		/* What is in the group then, the C library answers in its own fashion. */

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define PATTERN_GROUPS 9
-#define PATTERN_DEPTH 20   /* of parentheses */
+#define PATTERN_DEPTH 20   /* of parentheses, and of repetitions of one repetition */
 #define PATTERN_STEPS 2000 /* that an expression may have, each repetition written out */
 
 struct pattern;

@@ -93,6 +93,8 @@ START_TEST(damage_is_noticed)
 		BOOT " 1 9223372036854775807\n",
 		BOOT "0 1 2\n",
 		" 1 2\n",
+		" 1 2 3\n",
+		BOOT "0 1\n",
 	};
 	struct clock_reading untouched = { .realtime_usec = 7 };
 

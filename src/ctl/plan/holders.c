@@ -107,7 +107,7 @@ static int read_maps(struct holders *h, const struct mounts *mounts, int piddir,
 {
 	_cleanup_close_ int fd = openat(piddir, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_file_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
-	_cleanup_free_ char *line = NULL;
+	_cleanup_free_ char *line = NULL, *last = NULL;
 	size_t cap = 0;
 	ssize_t len;
 	int r = 0;
@@ -116,9 +116,15 @@ static int read_maps(struct holders *h, const struct mounts *mounts, int piddir,
 		return 0;
 	(void)fd_take(&fd);
 	while (r >= 0 && (len = getline(&line, &cap, f)) > 0) {
+		const char *path = strchr(line, '/');
+
 		line[len - 1] = '\0';
-		if (strchr(line, '/'))
-			r = add_mapping(h, mounts, piddir, pid, line);
+		/* The parts of one library come one behind the other. */
+		if (!path || (last && strcmp(last, path) == 0))
+			continue;
+		r = add_mapping(h, mounts, piddir, pid, line);
+		free(last);
+		last = strdup(path);
 	}
 	return r;
 }

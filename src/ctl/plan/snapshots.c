@@ -80,7 +80,7 @@ int64_t snapshots_elsewhere(int fd, const struct subvolume *of, size_t n)
 				count += shares(h.objectid, args.buf + at, h.len, of, n);
 			at += h.len;
 		}
-		/* Each has one item. */
+		/* Its item comes first of all with its number; what refers to it is passed over. */
 		args.key.min_objectid = h.objectid + 1;
 	}
 }

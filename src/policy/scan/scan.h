@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The entries of a policy's directory, as they are now. Reads only.
- * Goes as deep as the patterns reach, and through all of each tree that goes as a whole; by
- * portions (reading.h), so that foreign I/O on the device does not suffer.
+/* The entries of a policy's directory, as they are now. Reads only: as deep as the patterns reach,
+ * and all of each tree that goes as a whole. It reads in portions (reading.h), so that foreign I/O
+ * on the device does not suffer.
  *
  * The directory is opened without following any symbolic link, and from there on one name at a
  * time; no mount is crossed. As systemd-tmpfiles does, a directory on which another process holds a
  * BSD lock is left alone with all that is in it. A tree that cannot be looked at in full, for
- * whatever reason, is kept. Memory is that of the list of entries; at most SCAN_DEPTH directories
- * are open.
+ * whatever reason, is kept. Memory is that of the list of entries; at most twice SCAN_DEPTH
+ * directories are open, of the patterns and of one tree, and the base.
  */
 #pragma once
 
