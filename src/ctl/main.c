@@ -119,6 +119,12 @@ static int help(const struct verb *verb)
 	return EXIT_DONE;
 }
 
+static int version(void)
+{
+	(void)printf("reclaimctl %s\n", RECLAIM_VERSION);
+	return EXIT_DONE;
+}
+
 /* Finds --help and --version behind a verb too, as every tool does. */
 static bool has_word(int argc, char **argv, const char *a, const char *b)
 {
@@ -148,6 +154,11 @@ static int verb_call(const struct verb *verb, int argc, char **argv)
 	struct options o;
 	int r = options_parse(&o, verb->flag, argc, argv);
 
+	/* Also where getopt takes it for that, as of --hel and -vh: nothing is done then. */
+	if (r == 0 && o.help)
+		return help(verb);
+	if (r == 0 && o.version)
+		return version();
 	json_init(o.json);
 	if (r == 0 && verb->connection == IF_IT_RUNS)
 		c = client_try(&o);
@@ -167,10 +178,8 @@ static int dispatch(int argc, char **argv)
 	verb = argc < 2 ? NULL : verb_find(argv[1]);
 	if (has_word(argc, argv, "-h", "--help") && (verb || argv[1][0] == '-'))
 		return help(verb);
-	if (has_word(argc, argv, "--version", "--version")) {
-		(void)printf("reclaimctl %s\n", RECLAIM_VERSION);
-		return EXIT_DONE;
-	}
+	if (has_word(argc, argv, "--version", "--version"))
+		return version();
 	if (argc < 2) {
 		(void)fputs("reclaimctl: no command given: see reclaimctl --help\n", stderr);
 		return EXIT_USAGE;

@@ -69,7 +69,7 @@ int verb_spools(const struct options *o, struct client *c)
 	int r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &reply, NULL);
 
 	if (r == 0)
-		r = answer_take(reply, keys, &spools);
+		r = answer_take(reply, "a(ayssttt)", keys, &spools);
 	if (r == 0 && o->json != JSON_OFF)
 		json_print(json_incref(spools), o->json);
 	else if (r == 0 && !o->quiet)

@@ -141,6 +141,17 @@ class Usage(Case):
         self.assertEqual((r.status, r.err),
                          (2, "reclaimctl: unrecognized option '--undo': see reclaimctl list --help\n"))
 
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_help_in_whatever_spelling_deletes_nothing(self, w):
+        os.mkdir(w.path("t"))
+        write(w.path("t", "file"))
+        for words in (("run", "--hel", "t"), ("run", "-vh", "t"), ("run", "t", "--he"), ("submit", "--versi", "t"),
+                      ("wait", "--hel"), ("cancel", "--hel", "1")):
+            r = ctl(w, *words)
+            self.assertEqual((r.status, r.err), (0, ""), (words, r))
+            self.assertRegex(r.out, "^reclaimctl " + ("[0-9]" if "--versi" in words else words[0]))
+        self.assertTrue(os.path.exists(w.path("t", "file")))
+
     @unittest.skipIf(terminal.pyte is None, "python3-pyte is missing")
     @matrix(backends=plain, fs=("tmpfs",))
     def test_errors_are_broken_at_blanks_on_a_terminal(self, w):

@@ -74,6 +74,8 @@ START_TEST(a_day_may_be_longer_or_shorter)
 	zone("CET-1CEST,M3.5.0,M10.5.0/3");
 	ck_assert_uint_eq(at("06:00", autumn), autumn + 6 * HOUR + HOUR / 2);
 	ck_assert_uint_eq(at("06:00", spring), spring + 4 * HOUR + HOUR / 2);
+	/* At noon of the day that has no 02:30: that of the next one is 14.5 hours away. */
+	ck_assert_uint_eq(at("02:30", spring + 10 * HOUR + HOUR / 2), spring + 25 * HOUR);
 }
 END_TEST
 

@@ -114,10 +114,13 @@ static int value_take(sd_bus_message *m, const char *const *keys, json_t **ret)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-int answer_take(sd_bus_message *reply, const char *const *keys, json_t **ret)
+int answer_take(sd_bus_message *reply, const char *signature, const char *const *keys, json_t **ret)
 {
 	json_t *v = NULL;
-	int r = value_take(reply, keys, &v);
+	int r = -EBADMSG;
+
+	if (strcmp(sd_bus_message_get_signature(reply, /* complete= */ true), signature) == 0)
+		r = value_take(reply, keys, &v);
 
 	sd_bus_message_unref(reply);
 	if (r < 0) {
@@ -137,10 +140,13 @@ int properties_get(struct client *c, const char *path, const char *interface,
 			    interface);
 
 	if (r == 0)
-		r = answer_take(reply, NULL, &all);
+		r = answer_take(reply, "a{sv}", NULL, &all);
 	if (r == 0)
 		*ret = table ? json_object() : json_incref(all);
-	for (size_t i = 0; r == 0 && table && i < n; i++)
-		(void)json_object_set(*ret, table[i].key, json_object_get(all, table[i].property));
+	for (size_t i = 0; r == 0 && table && i < n; i++) {
+		json_t *v = json_object_get(all, table[i].property);
+
+		(void)json_object_set(*ret, table[i].key, v ? v : json_null());
+	}
 	return r;
 }

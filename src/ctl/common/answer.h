@@ -11,9 +11,10 @@
 
 #include "client.h"
 
-/* Takes the first value of an answer, and unrefs it. Returns 0, or EXIT_FAILED after having said
- * what is wrong. The caller decrefs the value. */
-int answer_take(sd_bus_message *reply, const char *const *keys, json_t **ret);
+/* Takes the one value of an answer, which must have this signature, and unrefs the answer. Returns
+ * 0, or EXIT_FAILED after having said what is wrong. The caller decrefs the value. */
+int answer_take(sd_bus_message *reply, const char *signature, const char *const *keys,
+		json_t **ret);
 
 /* A property of the daemon, and what it is called where it is printed. */
 struct printed_property {
@@ -21,7 +22,7 @@ struct printed_property {
 };
 
 /* Asks for all properties of an object. With a table, the value has those that are in it, in that
- * order and by their keys; NULL: all, by their own names. A newer daemon may tell more, an older
- * one less. Returns 0 or an exit status. */
+ * order and by their keys, null for what an older daemon does not tell; NULL: all, by their own
+ * names. Returns 0 or an exit status. */
 int properties_get(struct client *c, const char *path, const char *interface,
 		   const struct printed_property *table, size_t n, json_t **ret);

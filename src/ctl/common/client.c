@@ -124,7 +124,7 @@ static bool is_cut(int r)
 /* Says what the daemon, or the way to it, has against a call. */
 static int call_failed(const struct client *c, const sd_bus_error *e, int r)
 {
-	static const struct known {
+	static const struct {
 		const char *name;
 		const char *text; /* NULL: the daemon's own */
 		int status;

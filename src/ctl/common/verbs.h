@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The verbs of reclaimctl: one function each, which main.c names in one table, and calls when the
- * command line is parsed and the connection made that the verb needs, or NULL. Each prints its
+/* The verbs of reclaimctl: one function each, which main.c names in one table, and calls with the
+ * options of the command line and the connection that the verb asks for, or NULL. Each prints its
  * result and what is wrong, and returns an exit status (output/modes.h). */
 #pragma once
 

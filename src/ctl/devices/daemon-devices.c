@@ -45,7 +45,7 @@ int daemon_devices_get(struct client *c, json_t **ret)
 	int r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListDevices", &reply, NULL);
 
 	if (r == 0)
-		r = answer_take(reply, keys, ret);
+		r = answer_take(reply, "a(ssbtttdd)", keys, ret);
 	if (r == 0)
 		json_array_foreach(*ret, i, d)(void)
 			json_object_set_new(d, "name", device_set_name(json_text(d, "key")));

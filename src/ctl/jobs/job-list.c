@@ -14,6 +14,7 @@
 
 /* Of each job, in an answer. */
 #define NUMBERS_SIZE offsetof(struct job_line, state)
+_Static_assert(NUMBERS_SIZE == 11 * sizeof(uint64_t), "ListJobsPacked has eleven numbers");
 
 bool job_is_finished(const char *state)
 {

@@ -35,14 +35,14 @@ static const struct printed_property table[] = {
 
 /* Calls one of the methods of a job that list something. */
 static int list_add(struct client *c, const char *path, const char *member, uint32_t limit,
-		    const char *const *keys, json_t *job, const char *key)
+		    const char *signature, const char *const *keys, json_t *job, const char *key)
 {
 	sd_bus_message *reply = NULL;
 	json_t *list = NULL;
 	int r = client_call(c, path, JOB_INTERFACE, member, &reply, "tu", (uint64_t)0, limit);
 
 	if (r == 0)
-		r = answer_take(reply, keys, &list);
+		r = answer_take(reply, signature, keys, &list);
 	(void)json_object_set_new(job, key, list);
 	return r;
 }
@@ -60,9 +60,9 @@ int job_view_get(struct client *c, uint64_t id, uint32_t limit, json_t **ret)
 	if (r == 0)
 		r = properties_get(c, path, JOB_INTERFACE, table, ELEMENTSOF(table), &job);
 	if (r == 0 && limit > 0)
-		r = list_add(c, path, "GetProblems", limit, problem, job, "problems");
+		r = list_add(c, path, "GetProblems", limit, "a(aysib)", problem, job, "problems");
 	if (r == 0 && limit > 0)
-		r = list_add(c, path, "GetEntries", limit, content, job, "contents");
+		r = list_add(c, path, "GetEntries", limit, "a(ays)", content, job, "contents");
 	if (r == 0)
 		*ret = json_incref(job);
 	return r;

@@ -158,7 +158,7 @@ int verb_show(const struct options *o, struct client *c)
 		int r = job_id_parse(o->paths[i], &id);
 
 		if (r == 0)
-			r = job_view_get(c, id, text ? SHOWN : SHOWN_JSON, &j);
+			r = job_view_get(c, id, o->json != JSON_OFF ? SHOWN_JSON : SHOWN, &j);
 		failed = r ? r : failed;
 		if (r)
 			continue;

@@ -64,12 +64,18 @@ static int jobs_find(struct waiter *w, struct goal *g)
 		return EXIT_FAILED;
 	}
 	here = mounts_by_id(&mounts, g->mnt_id);
+	if (!here) {
+		mounts_done(&mounts);
+		complain(g->path, "its filesystem cannot be found out: its mount is not in "
+				  "/proc/self/mountinfo");
+		return EXIT_FAILED;
+	}
 	g->left = g->paused = 0;
 	for (size_t i = 0; i < l.n; i++) {
 		/* Where it is not to be told, better to wait in vain than not at all. */
 		m = l.v[i].path[0] == '/' ? mounts_by_path(&mounts, l.v[i].path) : NULL;
 		/* By what the mount table has: btrfs gives files another device. */
-		if (m && here && m->dev != here->dev)
+		if (m && m->dev != here->dev)
 			continue;
 		if (strcmp(l.v[i].state, "paused") == 0)
 			g->paused = l.v[i].id;
@@ -117,6 +123,9 @@ static int free_step(struct waiter *w)
 	if (g->free >= g->wanted)
 		return EXIT_DONE;
 	line_draw(w, g);
+	/* Another daemon may have more to do. */
+	if (w->begins)
+		g->late_end_usec = g->asked_usec = 0;
 	if (g->late_end_usec > 0)
 		return now >= g->late_end_usec ? give_up(g) : WAIT_ON;
 	if (now - g->asked_usec < ASK_EVERY)

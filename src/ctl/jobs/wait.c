@@ -72,8 +72,10 @@ static int wait_connected(struct waiter *w)
 	if (r < 0)
 		return r == -ENOTCONN || r == -ECONNRESET || r == -EPIPE ? CLIENT_LOST
 									 : client_broken(r);
+	w->begins = true;
 	do {
 		r = w->step(w);
+		w->begins = false;
 		if (r == WAIT_ON && end_wait(w) < 0)
 			r = CLIENT_LOST;
 	} while (r == WAIT_ON);
@@ -157,7 +159,8 @@ static int jobs_step(struct waiter *w)
 		const struct job_line *j = &jw->jobs.v[i];
 
 		finished = finished && job_is_finished(j->state);
-		jw->told[i] = jw->told[i] || standing_tell(w, j);
+		if (i < w->n_ids)
+			jw->told[i] = jw->told[i] || standing_tell(w, j);
 		p.stats.entries += j->entries_done;
 		p.stats.bytes += j->bytes_freed;
 		entries += j->entries;

@@ -23,6 +23,7 @@ struct waiter {
 	int (*step)(struct waiter *w);
 	void *userdata;
 
+	bool begins;               /* with the first step on a connection */
 	bool ended;                /* a job, since the last step */
 	struct progress *progress; /* a bar that is drawn, or NULL */
 	bool drawn;                /* another line is, which is to be cleared */

@@ -94,7 +94,7 @@ int metrics_get(struct client *c, struct metrics *ret)
 	if (r == 0)
 		r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListSpools", &reply, NULL);
 	if (r == 0)
-		r = answer_take(reply, NULL, &ret->spools);
+		r = answer_take(reply, "a(ayssttt)", NULL, &ret->spools);
 	if (r == 0)
 		r = daemon_devices_get(c, &ret->devices);
 	if (r)
@@ -106,6 +106,18 @@ int metrics_get(struct client *c, struct metrics *ret)
 	totals = json_object_get(ret->manager, "DeviceTotals");
 	if (!totals || !json_object_get(ret->manager, "LatencyBounds"))
 		return client_broken(-ENODATA);
+	json_array_foreach(totals, k, d)
+	{
+		const json_t *h;
+		size_t i;
+
+		/* Of a histogram, the counts: one for each bound, and one above all. */
+		json_array_foreach(d, i, h) if (json_is_array(json_array_get(h, 1)) &&
+						json_array_size(json_array_get(h, 1)) !=
+							json_array_size(json_object_get(
+								ret->manager, "LatencyBounds")) +
+								1) return client_broken(-EBADMSG);
+	}
 	json_array_foreach(totals, k, d)(void)
 		json_array_set_new(d, 0, device_set_name(json_string_value(json_array_get(d, 0))));
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What is said when a signal (SIGINT, SIGTERM, SIGHUP) ends the program while something is with the
  * daemon: what becomes of it, and how to stop it. The program then ends by that signal, and with it
- * the connection, which is what tells the daemon (daemon/submit.h). */
+ * the connection, which is what tells the daemon (daemon/jobs/job-submit.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,6 @@
 void interrupt_says(const char *format, ...) _printf_(1, 2);
 
 /* That these jobs go on: "job 3 goes on; reclaimctl cancel 3 stops it". Of very many, not all.
- * While an answer is waited for, of which none may have come before (n is 0), that reclaimd puts
- * back what it has moved. */
+ * `answered` is false while an answer is waited for: of what that is about, reclaimd puts back what
+ * it has moved. */
 void interrupt_says_jobs(const uint64_t *ids, size_t n, bool answered);

@@ -56,8 +56,8 @@ const char *entries_word(uint64_t n)
 	return n == 1 ? "entry" : "entries";
 }
 
-/* A result that lacks some of its keys would be a lie: without memory there is none. Nothing is
- * lost by ending here: what a verb changes is changed by then. */
+/* A result that lacks some of its keys would be a lie: without memory there is none. What a
+ * verb has changed stays changed. */
 static void *allocate(size_t n)
 {
 	void *p = malloc(n);

@@ -2,6 +2,7 @@
 #include "screen.h"
 
 #include <fcntl.h>
+#include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
 #include <signal.h>
@@ -131,9 +132,14 @@ static size_t character(const char *s, size_t *ret_columns)
 	return n;
 }
 
+bool screen_is_utf8(void)
+{
+	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+}
+
 const char *screen_ellipsis(void)
 {
-	return MB_CUR_MAX > 1 ? "…" : "...";
+	return screen_is_utf8() ? "…" : "...";
 }
 
 size_t screen_width(const char *text)

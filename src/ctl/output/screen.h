@@ -46,6 +46,9 @@ unsigned screen_columns(int fd);
  * 0: no limit. */
 void screen_wrap(FILE *out, const char *text, size_t width, size_t indent);
 
+/* Whether the terminal shows UTF-8, as its locale says. */
+bool screen_is_utf8(void);
+
 /* What stands for what was cut away, as the locale can show it. */
 const char *screen_ellipsis(void);
 

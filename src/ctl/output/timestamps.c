@@ -32,7 +32,7 @@ static int local_parse(const char *s, bool date, uint64_t now_usec, uint64_t *re
 
 	for (size_t i = 0; i < ELEMENTSOF(formats[0]); i++) {
 		const char *end;
-		struct tm tm;
+		struct tm tm, today;
 
 		if (!localtime_r(&now, &tm))
 			return -ERANGE;
@@ -41,7 +41,9 @@ static int local_parse(const char *s, bool date, uint64_t now_usec, uint64_t *re
 		end = strptime(s, formats[date][i], &tm);
 		if (!end || *end != '\0')
 			continue;
-		t = mktime(&tm);
+		/* Of a copy, as mktime changes a time that the day does not have. */
+		today = tm;
+		t = mktime(&today);
 		/* A time of day that has passed is that of tomorrow. */
 		if (t >= 0 && !date && (uint64_t)t * USEC_PER_SEC <= now_usec) {
 			tm.tm_mday++;

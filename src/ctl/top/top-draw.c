@@ -120,7 +120,7 @@ static void draw_share(double share)
 	size_t level = share > 0 ? (size_t)MIN(ceil(share * 4), 8.0) : 0;
 
 	(void)attrset(colour(share > 1 ? COLOUR_BAD : COLOUR_GOOD));
-	(void)addstr((MB_CUR_MAX > 1 ? blocks : letters)[level]);
+	(void)addstr((screen_is_utf8() ? blocks : letters)[level]);
 	(void)attrset(A_NORMAL);
 }
 
@@ -225,7 +225,7 @@ static void path_print(FILE *f, const char *path, int room)
 		at += screen_skip(path, (size_t)MAX(room, 0));
 		(void)fputs(screen_ellipsis(), f);
 	}
-	if (MB_CUR_MAX > 1)
+	if (screen_is_utf8())
 		(void)fputs(at, f);
 	else
 		ascii_print(f, at);

@@ -21,6 +21,7 @@
 
 #include "ctl/output/messages.h"
 #include "top-draw.h"
+#include "base/escape.h"
 #include "base/fd.h"
 
 /* More than any screen shows of one state. */
@@ -130,11 +131,12 @@ static void update(struct top *t)
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(m);
+	_cleanup_free_ char *text = e ? escape_line(e->message ? e->message : e->name) : NULL;
 	struct top *t = userdata;
 
 	(void)ret_error;
 	if (e)
-		say(t, /* bad= */ true, "%s", e->message ? e->message : e->name);
+		say(t, /* bad= */ true, "%s", text ? text : "out of memory");
 	else
 		say(t, /* bad= */ false, "%s", t->doing);
 	t->next_usec = 0;
