@@ -2,20 +2,15 @@
 #include "remainders.h"
 
 #include <assert.h>
-#include <time.h>
 
 #include "base/fd.h"
+#include "base/thread.h"
 
 void remainders_init(struct remainders *r)
 {
-	pthread_condattr_t attr;
-
 	*r = (struct remainders){ .disposition = REMAINDERS_CLOSE, .wait = true };
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&r->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&r->changed, NULL);
 }
 
 void remainders_close(struct remainders *r)
@@ -81,14 +76,11 @@ static void let_go_of_broken(struct remainders *r)
 static enum remainders_disposition wait_while_held(struct remainders *r)
 {
 	enum remainders_disposition disposition;
-	struct timespec until;
 
 	pthread_mutex_lock(&r->lock);
 	while (r->disposition == REMAINDERS_HOLD && r->n > 0) {
 		let_go_of_broken(r);
-		(void)clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec++;
-		(void)pthread_cond_timedwait(&r->changed, &r->lock, &until);
+		cond_wait_until(&r->changed, &r->lock, now_usec() + USEC_PER_SEC);
 	}
 	disposition = r->disposition;
 	pthread_mutex_unlock(&r->lock);

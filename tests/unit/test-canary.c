@@ -101,6 +101,8 @@ START_TEST(busy_from_the_moment_it_is_asked)
 		ck_assert(!f.s.busy);
 		canary_ask(f.c);
 		canary_ask(f.c);
+		canary_sample(f.c, &f.s);
+		ck_assert(f.s.busy || f.s.count == i);
 		wait_for(&f);
 		ck_assert_uint_eq(f.s.count, i);
 		(void)poll(NULL, 0, 200);
@@ -119,6 +121,8 @@ START_TEST(five_times_a_second_at_most)
 	do {
 		canary_ask(f.c);
 		wait_for(&f);
+		ck_assert(!f.s.gone);
+		ck_assert_uint_lt(now_usec() - began, PATIENCE_USEC);
 	} while (f.s.count < 4);
 	ck_assert_uint_ge(now_usec() - began, 3 * USEC_PER_SEC / 5);
 	end(&f);

@@ -107,7 +107,8 @@ static int read_maps(struct holders *h, const struct mounts *mounts, int piddir,
 {
 	_cleanup_close_ int fd = openat(piddir, "maps", O_RDONLY | O_CLOEXEC);
 	_cleanup_file_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
-	_cleanup_free_ char *line = NULL, *last = NULL;
+	_cleanup_free_ char *line = NULL;
+	char last[PATH_MAX] = "";
 	size_t cap = 0;
 	ssize_t len;
 	int r = 0;
@@ -120,11 +121,10 @@ static int read_maps(struct holders *h, const struct mounts *mounts, int piddir,
 
 		line[len - 1] = '\0';
 		/* The parts of one library come one behind the other. */
-		if (!path || (last && strcmp(last, path) == 0))
+		if (!path || strcmp(last, path) == 0)
 			continue;
 		r = add_mapping(h, mounts, piddir, pid, line);
-		free(last);
-		last = strdup(path);
+		(void)snprintf(last, sizeof(last), "%s", path);
 	}
 	return r;
 }

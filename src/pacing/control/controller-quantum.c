@@ -55,7 +55,8 @@ void quanta_bound(struct controller *c)
 	uint64_t bytes = c->o.discards ? FAST_DISCARD : BYTES_MOST, second = c->o.rate_max;
 
 	quantum_bound(&c->bytes, second ? MIN(bytes, second) : bytes);
-	quantum_bound(&c->entries, second ? MIN((uint64_t)ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
+	quantum_bound(&c->entries,
+		      second ? MIN((uint64_t)ENTRIES_MOST, second / ENTRY_WORTH) : ENTRIES_MOST);
 }
 
 void quanta_init(struct controller *c)
