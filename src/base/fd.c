@@ -88,7 +88,7 @@ int fd_whereabouts(int dirfd, const char *path, int flags, struct identity *ret)
 	struct statx sx;
 
 	/* An empty path is no name for where this process works. */
-	if (!path[0] && dirfd >= 0)
+	if (!path[0] && dirfd != AT_FDCWD)
 		flags |= AT_EMPTY_PATH;
 	if (statx(dirfd, path, flags | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
 		  STATX_TYPE | STATX_INO | STATX_MNT_ID, &sx) < 0)
