@@ -303,7 +303,6 @@ static int listen_on_bus(struct manager *m)
 	const struct context *c = &m->context;
 	struct bus_options o = { .proxy_program = c->worker_program,
 				 .no_bus = c->o.no_bus,
-				 .features = c->o.features,
 				 .spools = view_spools,
 				 .say = bus_says,
 				 .userdata = m };

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/api/dbus/bus.h"
+#include "daemon/api/fields.h"
 #include "daemon/api/grant.h"
 #include "daemon/api/operations.h"
 #include "daemon/context/context.h"
@@ -100,27 +101,6 @@ static void on_jobs(struct operations *m, const struct caller *c, const uint64_t
 	done(&none, userdata);
 }
 
-void operation_cancel(struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
-		      operation_done_t done, void *userdata)
-{
-	on_jobs(m, c, ids, n, done, userdata);
-}
-
-void operation_pause(struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
-		     operation_done_t done, void *userdata)
-{
-	if (n == 1 && ids[0] == 1 && c->id.uid == 0 && m->n_held < HELD_MOST)
-		m->held[m->n_held++] = (struct held_call){ .done = done, .userdata = userdata };
-	else
-		on_jobs(m, c, ids, n, done, userdata);
-}
-
-void operation_resume(struct operations *m, const struct caller *c, const uint64_t *ids, size_t n,
-		      operation_done_t done, void *userdata)
-{
-	on_jobs(m, c, ids, n, done, userdata);
-}
-
 static void answer_held(struct operations *m)
 {
 	struct failure none = { 0 };
@@ -139,19 +119,6 @@ static void answer_held(struct operations *m)
 	m->n_held = 0;
 }
 
-void operation_pause_all(struct operations *m, const struct caller *c, bool pause,
-			 operation_done_t done, void *userdata)
-{
-	struct failure f = { 0 };
-
-	if (c->id.uid != 0)
-		f = (struct failure){ .cause = ERROR_NOT_AUTHORIZED,
-				      .text = { "Only root may do that." } };
-	else if (!pause)
-		answer_held(m);
-	done(&f, userdata);
-}
-
 void operation_restore(struct operations *m, const struct caller *c, uint64_t id, int to_fd,
 		       const char *to_name, operation_done_t done, void *userdata)
 {
@@ -160,20 +127,40 @@ void operation_restore(struct operations *m, const struct caller *c, uint64_t id
 	on_jobs(m, c, &id, 1, done, userdata);
 }
 
-void operation_reload(struct operations *m, const struct caller *c, operation_done_t done,
-		      void *userdata)
+static void tell_of_jobs(const struct operations *m)
 {
-	struct failure none = { 0 };
+	const struct listener *l = m->listener;
 
-	(void)c;
 	for (size_t i = 0; i < 2; i++) {
-		m->listener->job_new(&m->jobs[i], m->listener->userdata);
-		m->listener->job_changed(&m->jobs[i], m->listener->userdata);
-		m->listener->job_finished(&m->jobs[i], m->listener->userdata);
+		l->job_new(&m->jobs[i], l->userdata);
+		l->job_changed(&m->jobs[i], l->userdata);
+		l->job_finished(&m->jobs[i], l->userdata);
 	}
-	m->listener->daemon_changed("Paused", m->listener->userdata);
-	m->listener->daemon_changed("Jobs", m->listener->userdata);
-	done(&none, userdata);
+	l->daemon_changed("Paused", l->userdata);
+	l->daemon_changed("Jobs", l->userdata);
+}
+
+void operation_act(struct operations *m, const struct caller *c, enum act act, const uint64_t *ids,
+		   size_t n, operation_done_t done, void *userdata)
+{
+	struct failure f = { 0 };
+
+	if (act == ACT_PAUSE && n == 1 && ids[0] == 1 && c->id.uid == 0 && m->n_held < HELD_MOST) {
+		m->held[m->n_held++] = (struct held_call){ .done = done, .userdata = userdata };
+		return;
+	}
+	if (act <= ACT_RESUME) {
+		on_jobs(m, c, ids, n, done, userdata);
+		return;
+	}
+	if (act == ACT_RELOAD)
+		tell_of_jobs(m);
+	else if (c->id.uid != 0)
+		f = (struct failure){ .cause = ERROR_NOT_AUTHORIZED,
+				      .text = { "Only root may do that." } };
+	else if (act == ACT_RESUME_ALL)
+		answer_held(m);
+	done(&f, userdata);
 }
 
 void operation_submit(struct operations *m, const struct caller *c,
@@ -225,33 +212,21 @@ void operation_list(struct operations *m, const struct caller *c, const struct j
 		if (caller_may_see(c, &m->jobs[i]) && m->jobs[i].id >= q->since_id &&
 		    (q->n_ids == 0 || q->ids[0] == m->jobs[i].id) && found++ < q->limit)
 			seen(&m->jobs[i], userdata);
-	done(&none, userdata);
+	if (q->n_ids == 1 && found == 0)
+		no_job(done, q->ids[0], userdata);
+	else
+		done(&none, userdata);
 }
 
-void operation_problems(struct operations *m, const struct caller *c, uint64_t id, uint64_t offset,
-			uint32_t limit,
-			void (*seen)(const struct problem_record *p, void *userdata),
-			operation_done_t done, void *userdata)
+void operation_pieces(struct operations *m, const struct caller *c, uint64_t id, bool problems,
+		      uint64_t offset, uint64_t limit, piece_seen_t seen, operation_done_t done,
+		      void *userdata)
 {
 	struct problem_record p = { "/a/\xff\x1b", "is \xff", -EACCES, true };
-	struct failure none = { 0 };
-
-	if (!find(m, c, id)) {
-		no_job(done, id, userdata);
-		return;
-	}
-	for (uint64_t i = offset; i < 3 && i < offset + limit; i++)
-		seen(&p, userdata);
-	done(&none, userdata);
-}
-
-void operation_entries(struct operations *m, const struct caller *c, uint64_t id, uint64_t offset,
-		       uint32_t limit,
-		       void (*seen)(const char *path, enum entry_state state, void *userdata),
-		       operation_done_t done, void *userdata)
-{
 	char path[PATH_MAX];
+	struct entry_view e = { path, ENTRY_STAGED };
 	struct failure none = { 0 };
+	uint64_t end = offset + MIN(limit, problems ? 3 - MIN(offset, (uint64_t)3) : 1000);
 
 	if (!find(m, c, id)) {
 		no_job(done, id, userdata);
@@ -259,8 +234,9 @@ void operation_entries(struct operations *m, const struct caller *c, uint64_t id
 	}
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
-	for (uint64_t i = offset; i < offset + limit; i++)
-		seen(path, ENTRY_STAGED, userdata);
+	for (uint64_t i = offset; i < end; i++)
+		seen(problems ? problem_fields : entry_fields, problems ? (void *)&p : &e,
+		     userdata);
 	done(&none, userdata);
 }
 
@@ -277,8 +253,12 @@ void operation_ignore(struct operations *m, struct listener *l)
 
 void operation_view(struct operations *m, struct daemon_view *ret)
 {
+	static const char *const features[] = { "one", "two", NULL };
+
 	(void)m;
-	*ret = (struct daemon_view){ .paused = true,
+	*ret = (struct daemon_view){ .version = "0",
+				     .features = features,
+				     .paused = true,
 				     .configuration_error = "line \xff",
 				     .store_error = "",
 				     .jobs = { [JOB_QUEUED] = 2 },
@@ -384,7 +364,6 @@ static void *serve(void *arg)
 
 struct server *server_start(const char *bus_address)
 {
-	static const char *const features[] = { "one", "two", NULL };
 	struct server *s = calloc(1, sizeof(*s));
 
 	ck_assert_ptr_nonnull(s);
@@ -395,7 +374,6 @@ struct server *server_start(const char *bus_address)
 				     .proxy_program = RECLAIM_WORKER,
 				     .no_bus = !bus_address,
 				     .bus_address = bus_address,
-				     .features = features,
 				     .spools = spools };
 	operations_make(&s->m);
 	s->stop = eventfd(0, EFD_CLOEXEC);

@@ -96,9 +96,6 @@ void operation_submit(struct operations *o, const struct caller *c,
 /* ---- several jobs at once ---------------------------------------------------------------------
  */
 
-typedef void (*control_t)(struct job *j, control_done_t done, void *userdata);
-typedef bool (*control_may_t)(const struct job *j, struct failure *f);
-
 struct several {
 	size_t open;
 	struct failure failure; /* the first */
@@ -140,9 +137,17 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* All or none: a job that is not there, or cannot, refuses the rest too. */
-static void for_all(struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
-		    control_may_t may, control_t control, operation_done_t done, void *userdata)
+static void act_on_jobs(struct operations *o, const struct caller *c, enum act act,
+			const uint64_t *ids, size_t n, operation_done_t done, void *userdata)
 {
+	static const struct {
+		bool (*may)(const struct job *j, struct failure *f);
+		void (*begin)(struct job *j, control_done_t done, void *userdata);
+	} controls[] = {
+		[ACT_CANCEL] = { control_may_cancel, control_cancel },
+		[ACT_PAUSE] = { control_may_pause, control_pause },
+		[ACT_RESUME] = { control_may_resume, control_resume },
+	};
 	struct several *s = calloc(1, sizeof(*s) + n * sizeof(*ids));
 	struct failure f = { 0 };
 
@@ -151,14 +156,13 @@ static void for_all(struct operations *o, const struct caller *c, const uint64_t
 		done(&f, userdata);
 		return;
 	}
-	for (size_t i = 0; i < n; i++)
-		s->ids[i] = ids[i];
 	(void)stopping(o, &f);
 	for (size_t i = 0; i < n && !f.cause; i++) {
 		const struct job *j = find(o, c, ids[i], &f);
 
+		s->ids[i] = ids[i];
 		if (j)
-			(void)may(j, &f);
+			(void)controls[act].may(j, &f);
 	}
 	if (f.cause || n == 0) {
 		free(s);
@@ -173,27 +177,9 @@ static void for_all(struct operations *o, const struct caller *c, const uint64_t
 		if (i > 0 && s->ids[i] == s->ids[i - 1])
 			continue;
 		s->open++;
-		control(job_table_find(&o->jobs->table, s->ids[i]), one_done, s);
+		controls[act].begin(job_table_find(&o->jobs->table, s->ids[i]), one_done, s);
 	}
 	one_done(NULL, NULL, s);
-}
-
-void operation_cancel(struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
-		      operation_done_t done, void *userdata)
-{
-	for_all(o, c, ids, n, control_may_cancel, control_cancel, done, userdata);
-}
-
-void operation_pause(struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
-		     operation_done_t done, void *userdata)
-{
-	for_all(o, c, ids, n, control_may_pause, control_pause, done, userdata);
-}
-
-void operation_resume(struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
-		      operation_done_t done, void *userdata)
-{
-	for_all(o, c, ids, n, control_may_resume, control_resume, done, userdata);
 }
 
 void operation_restore(struct operations *o, const struct caller *c, uint64_t id, int to_fd,
@@ -234,54 +220,49 @@ void operation_restore(struct operations *o, const struct caller *c, uint64_t id
 /* ---- all at once ------------------------------------------------------------------------------
  */
 
-struct pause_request {
-	operation_done_t done;
-	void *userdata;
-};
-
 static void on_paused(int r, void *userdata)
 {
-	struct pause_request *p = userdata;
-	struct failure f = { 0 };
+	struct several *s = userdata;
 
 	if (r < 0)
-		failure_errno(&f, r, "it is done, but will not last over a restart");
-	p->done(&f, p->userdata);
-	free(p);
+		failure_errno(&s->failure, r, "it is done, but will not last over a restart");
+	one_done(NULL, NULL, s);
 }
 
-void operation_pause_all(struct operations *o, const struct caller *c, bool pause,
-			 operation_done_t done, void *userdata)
+static void act_on_all(struct operations *o, const struct caller *c, enum act act,
+		       operation_done_t done, void *userdata)
 {
+	bool reload = act == ACT_RELOAD;
 	struct failure f = { 0 };
-	struct pause_request *p;
+	struct several *s;
 
-	if (!authorize_everybody(c, &f, "let everybody's jobs pause")) {
-		done(&f, userdata);
-		return;
-	}
-	p = malloc(sizeof(*p));
-	if (p) {
-		*p = (struct pause_request){ .done = done, .userdata = userdata };
-		if (jobs_pause_all(o->jobs, pause, on_paused, p) >= 0)
-			return;
-		free(p);
-	}
-	failure_errno(&f, -ENOMEM, "nothing was done");
-	done(&f, userdata);
-}
-
-void operation_reload(struct operations *o, const struct caller *c, operation_done_t done,
-		      void *userdata)
-{
-	struct failure f = { 0 };
-
-	if (authorize_everybody(c, &f, "reload the configuration") && o->reload(o->userdata) < 0)
+	if (authorize_everybody(
+		    c, &f, reload ? "reload the configuration" : "let everybody's jobs pause") &&
+	    !reload) {
+		s = calloc(1, sizeof(*s));
+		if (s) {
+			*s = (struct several){ .open = 1, .done = done, .userdata = userdata };
+			if (jobs_pause_all(o->jobs, act == ACT_PAUSE_ALL, on_paused, s) >= 0)
+				return;
+			free(s);
+		}
+		failure_errno(&f, -ENOMEM, "nothing was done");
+	} else if (!f.cause && o->reload(o->userdata) < 0) {
 		failure_set(&f, ERROR_INVALID_ARGUMENT, "the configuration stays as it was: %s",
 			    o->jobs->context->configuration_error
 				    ? o->jobs->context->configuration_error
 				    : "out of memory");
+	}
 	done(&f, userdata);
+}
+
+void operation_act(struct operations *o, const struct caller *c, enum act act, const uint64_t *ids,
+		   size_t n, operation_done_t done, void *userdata)
+{
+	if (act <= ACT_RESUME)
+		act_on_jobs(o, c, act, ids, n, done, userdata);
+	else
+		act_on_all(o, c, act, done, userdata);
 }
 
 /* ---- the daemon itself ------------------------------------------------------------------------
@@ -330,6 +311,8 @@ void operation_view(struct operations *o, struct daemon_view *ret)
 	const struct context *c = jobs->context;
 
 	*ret = (struct daemon_view){
+		.version = RECLAIM_VERSION,
+		.features = c->o.features,
 		.paused = jobs->paused,
 		.configuration_error = c->configuration_error ? c->configuration_error : "",
 		.store_error = c->health.error ? c->health.error : "",
@@ -340,8 +323,6 @@ void operation_view(struct operations *o, struct daemon_view *ret)
 	memcpy(ret->finished, jobs->finished, sizeof(jobs->finished));
 	memcpy(ret->errors, jobs->errors, sizeof(jobs->errors));
 	memcpy(ret->jobs, jobs->counts, sizeof(jobs->counts));
-	for (int s = JOB_DONE; s < JOB_STATES; s++)
-		ret->jobs[s] = 0;
 }
 
 struct pacers *operation_pacers(struct operations *o)

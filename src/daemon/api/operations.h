@@ -17,6 +17,7 @@
 #include "daemon/jobs/job-submit.h"
 
 struct context;
+struct field;
 struct grant;
 struct job_record;
 struct jobs;
@@ -32,20 +33,15 @@ void operation_submit(struct operations *o, const struct caller *c,
 		      const struct intake_group *groups, size_t n, const struct submit_options *how,
 		      submit_done_t done, void *userdata);
 
-void operation_cancel(struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
-		      operation_done_t done, void *userdata);
-void operation_pause(struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
-		     operation_done_t done, void *userdata);
-void operation_resume(struct operations *o, const struct caller *c, const uint64_t *ids, size_t n,
-		      operation_done_t done, void *userdata);
-void operation_pause_all(struct operations *o, const struct caller *c, bool pause,
-			 operation_done_t done, void *userdata);
+enum act { ACT_CANCEL, ACT_PAUSE, ACT_RESUME, ACT_PAUSE_ALL, ACT_RESUME_ALL, ACT_RELOAD };
+
+/* The first three are on jobs, all or none; the others on no job. */
+void operation_act(struct operations *o, const struct caller *c, enum act act, const uint64_t *ids,
+		   size_t n, operation_done_t done, void *userdata);
 /* to_fd -1: where it was. Another place is for the job's owner and root only, because it is the
  * owner's authority that is used there. */
 void operation_restore(struct operations *o, const struct caller *c, uint64_t id, int to_fd,
 		       const char *to_name, operation_done_t done, void *userdata);
-void operation_reload(struct operations *o, const struct caller *c, operation_done_t done,
-		      void *userdata);
 
 /* Reading. Records live during the callback. Jobs that the caller may not know of are not there:
  * -ENOENT, as for those that never were. Unfinished jobs answer at once; history comes from the
@@ -66,14 +62,11 @@ struct job_query {
 
 void operation_list(struct operations *o, const struct caller *c, const struct job_query *q,
 		    job_seen_t seen, operation_done_t done, void *userdata);
-void operation_problems(struct operations *o, const struct caller *c, uint64_t id, uint64_t offset,
-			uint32_t limit,
-			void (*seen)(const struct problem_record *p, void *userdata),
-			operation_done_t done, void *userdata);
-void operation_entries(struct operations *o, const struct caller *c, uint64_t id, uint64_t offset,
-		       uint32_t limit,
-		       void (*seen)(const char *path, enum entry_state state, void *userdata),
-		       operation_done_t done, void *userdata);
+/* One job's problems, or its names: at most 1000 at once (limit 0: as many). */
+typedef void (*piece_seen_t)(const struct field *fields, const void *piece, void *userdata);
+void operation_pieces(struct operations *o, const struct caller *c, uint64_t id, bool problems,
+		      uint64_t offset, uint64_t limit, piece_seen_t seen, operation_done_t done,
+		      void *userdata);
 
 /* What happens is told to l from then on (context.h). l is the caller's, and stays where it is. */
 void operation_listen(struct operations *o, struct listener *l);
@@ -82,9 +75,11 @@ void operation_ignore(struct operations *o, struct listener *l);
 
 /* What there is to tell about the daemon itself. */
 struct daemon_view {
+	const char *version;
+	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */
 	bool paused;
 	const char *configuration_error, *store_error; /* "" if none */
-	uint64_t jobs[JOB_STATES];
+	uint64_t jobs[JOB_STATES];                     /* unfinished ones */
 	/* Since the daemon was started. */
 	uint64_t entries_freed, bytes_freed, interruptions;
 	uint64_t finished[JOB_STATES];

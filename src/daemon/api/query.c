@@ -6,27 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "daemon/jobs/stored-names.h"
 #include "daemon/context/failure.h"
+#include "fields.h"
 #include "operations-state.h"
 #include "operations.h"
 
 #define PAGE 1024
-#define TEXTS_BYTES KiB(32)
-
-/* Texts of records, each ended by NUL. */
-struct texts {
-	struct texts *next;
-	size_t used, size;
-	char v[];
-};
 
 /* Records of the store's, for the thread of the loop. */
 struct page {
 	struct job_record v[PAGE];
+	char *texts[PAGE]; /* of each, one after the other */
 	size_t n;
-	/* Of texts the one that is being filled comes first; spare ones have no text any more. */
-	struct texts *texts, *spare;
 };
 
 struct listing {
@@ -67,21 +60,13 @@ static void show(struct listing *l, const struct job_record *r)
 	l->seen(r, l->userdata);
 }
 
-/* Most are not asked for where few are, and of few anything is being deleted: nothing is copied for
- * the others. */
 static void show_job(struct listing *l, const struct job *j)
 {
-	struct job_record r;
+	struct job_record now;
 
-	if (is_full(l) || !is_asked(l, &j->r))
-		return;
-	l->told++;
-	if (!j->run && !j->remainder) {
-		l->seen(&j->r, l->userdata);
-		return;
-	}
-	job_snapshot(j, &r);
-	l->seen(&r, l->userdata);
+	if (j->run || j->remainder)
+		job_snapshot(j, &now);
+	show(l, j->run || j->remainder ? &now : &j->r);
 }
 
 static bool show_from_memory(struct listing *l, uint64_t id)
@@ -94,32 +79,10 @@ static bool show_from_memory(struct listing *l, uint64_t id)
 	return true;
 }
 
-/* Its memory is kept for the page that is read into it next. */
 static void page_clear(struct page *p)
 {
-	struct texts *t;
-
-	while ((t = p->texts)) {
-		p->texts = t->next;
-		t->used = 0;
-		t->next = p->spare;
-		p->spare = t;
-	}
-	p->n = 0;
-}
-
-static void page_free(struct page *p)
-{
-	struct texts *t;
-
-	if (!p)
-		return;
-	page_clear(p);
-	while ((t = p->spare)) {
-		p->spare = t->next;
-		free(t);
-	}
-	free(p);
+	while (p && p->n > 0)
+		free(p->texts[--p->n]);
 }
 
 static void listing_end(struct listing *l, int error)
@@ -131,46 +94,16 @@ static void listing_end(struct listing *l, int error)
 	else if (l->q.n_ids == 1 && l->told == 0)
 		failure_set(&f, ERROR_NO_SUCH_JOB, "there is no job %" PRIu64, l->q.ids[0]);
 	l->done(&f, l->userdata);
-	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++)
-		page_free(l->pages[i]);
+	for (size_t i = 0; i < ELEMENTSOF(l->pages); i++) {
+		page_clear(l->pages[i]);
+		free(l->pages[i]);
+	}
 	free((void *)l->q.ids);
 	free(l);
 }
 
 /* ---- pages of the store -----------------------------------------------------------------------
  */
-
-/* A spare one, or another. */
-static struct texts *texts_new(struct page *page, size_t len)
-{
-	size_t size = MAX(len, (size_t)TEXTS_BYTES);
-	struct texts *t = page->spare;
-
-	if (t && t->size >= len) {
-		page->spare = t->next;
-		return t;
-	}
-	t = malloc(sizeof(*t) + size);
-	if (t)
-		*t = (struct texts){ .size = size };
-	return t;
-}
-
-/* Makes room for so many bytes of texts. NULL: there is no memory. */
-static char *texts_room(struct page *page, size_t len)
-{
-	struct texts *t = page->texts;
-
-	if (!t || t->size - t->used < len) {
-		t = texts_new(page, len);
-		if (!t)
-			return NULL;
-		t->next = page->texts;
-		page->texts = t;
-	}
-	t->used += len;
-	return t->v + t->used - len;
-}
 
 static int keep(const struct job_record *r, void *userdata)
 {
@@ -185,7 +118,7 @@ static int keep(const struct job_record *r, void *userdata)
 	/* Most of them are empty. */
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
 		len += lens[i] = **texts[i] ? strlen(*texts[i]) + 1 : 0;
-	at = texts_room(page, len);
+	at = page->texts[page->n] = malloc(len + 1);
 	if (!at)
 		return -ENOMEM;
 	for (size_t i = 0; i < ELEMENTSOF(texts); at += lens[i++])
@@ -304,7 +237,6 @@ static int ask_page(struct listing *l)
 		*p = malloc(sizeof(**p)); /* its records would take long to be cleared */
 		if (!*p)
 			return -ENOMEM;
-		(*p)->texts = (*p)->spare = NULL;
 		(*p)->n = 0;
 	}
 	l->reading = *p;
@@ -380,24 +312,22 @@ void operation_list(struct operations *o, const struct caller *c, const struct j
 /* ---- one job's problems and names -------------------------------------------------------------
  */
 
-struct detail {
+/* At most, whatever is asked for. */
+#define PIECES_MOST 1000U
+
+struct pieces {
 	struct operations *o;
 	struct caller c;
-	uint64_t id, offset;
-	uint32_t limit;
+	uint64_t id, offset, limit;
 	bool problems;
 	struct problem_record *v;
-	size_t n, size;
-	void (*problem)(const struct problem_record *p, void *userdata);
-	void (*entry)(const char *path, enum entry_state state, void *userdata);
+	size_t n;
+	piece_seen_t seen;
 	operation_done_t done;
 	void *userdata;
 };
 
-/* A page of anything, whatever is asked for. */
-#define DETAIL_MAX 10000U
-
-static void detail_end(struct detail *d, int error)
+static void pieces_end(struct pieces *d, int error)
 {
 	struct failure f = { 0 };
 
@@ -416,38 +346,27 @@ static void detail_end(struct detail *d, int error)
 
 static int check_owner(const struct job_record *r, void *userdata)
 {
-	const struct detail *d = userdata;
+	const struct pieces *d = userdata;
 
 	return caller_may_see(&d->c, r) ? 0 : -ENOENT;
 }
 
 static int keep_problem(const struct problem_record *p, void *userdata)
 {
-	struct detail *d = userdata;
-	struct problem_record copy = *p;
-	void *v;
+	struct pieces *d = userdata;
+	struct problem_record *copy = array_add(&d->v, &d->n, sizeof(*copy));
 
-	if (d->n == d->size) {
-		d->size = d->size ? 2 * d->size : 16;
-		v = reallocarray(d->v, d->size, sizeof(*d->v));
-		if (!v)
-			return -ENOMEM;
-		d->v = v;
-	}
-	copy.path = strdup(p->path);
-	copy.what = strdup(p->what);
-	if (!copy.path || !copy.what) {
-		free((char *)copy.path);
-		free((char *)copy.what);
+	if (!copy)
 		return -ENOMEM;
-	}
-	d->v[d->n++] = copy;
-	return 0;
+	*copy = *p;
+	copy->path = strdup(p->path);
+	copy->what = strdup(p->what);
+	return copy->path && copy->what ? 0 : -ENOMEM;
 }
 
-static int read_detail(struct store *s, void *userdata)
+static int read_pieces(struct store *s, void *userdata)
 {
-	struct detail *d = userdata;
+	struct pieces *d = userdata;
 	int r = store_job_get(s, d->id, check_owner, d);
 
 	if (r >= 0 && d->problems)
@@ -457,7 +376,7 @@ static int read_detail(struct store *s, void *userdata)
 
 static void on_chunk(int r, struct chunk *c, void *userdata)
 {
-	struct detail *d = userdata;
+	struct pieces *d = userdata;
 
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
 		char *path = chunk_path(c, &c->entries[i], "");
@@ -466,73 +385,49 @@ static void on_chunk(int r, struct chunk *c, void *userdata)
 			r = -ENOMEM;
 			break;
 		}
-		d->entry(path, c->entries[i].state, d->userdata);
+		d->seen(entry_fields, &(struct entry_view){ path, c->entries[i].state },
+			d->userdata);
 		free(path);
 	}
 	chunk_free(c);
-	detail_end(d, r);
+	pieces_end(d, r);
 }
 
-static void on_detail(int r, void *userdata)
+static void on_pieces(int r, void *userdata)
 {
-	struct detail *d = userdata;
+	struct pieces *d = userdata;
 
 	for (size_t i = 0; r >= 0 && i < d->n; i++)
-		d->problem(&d->v[i], d->userdata);
+		d->seen(problem_fields, &d->v[i], d->userdata);
 	/* Numbers count from 1, without gaps. */
 	if (r >= 0 && !d->problems)
 		r = chunk_load(d->o->jobs->context->store, d->id, d->offset + 1, d->limit, ~0U,
 			       on_chunk, d);
 	if (r < 0 || d->problems)
-		detail_end(d, r);
+		pieces_end(d, r);
 }
 
-static void detail_begin(const struct detail *what, const struct caller *c)
+void operation_pieces(struct operations *o, const struct caller *c, uint64_t id, bool problems,
+		      uint64_t offset, uint64_t limit, piece_seen_t seen, operation_done_t done,
+		      void *userdata)
 {
-	struct detail *d = malloc(sizeof(*d));
+	struct pieces *d = malloc(sizeof(*d));
 	struct failure f = { 0 };
 
 	if (d) {
-		*d = *what;
-		d->c = (struct caller){ .id = { .uid = c->id.uid } };
-		d->limit = d->limit == 0 ? DETAIL_MAX : MIN(d->limit, DETAIL_MAX);
-		if (store_queue_read(d->o->jobs->context->store, read_detail, on_detail, d) >= 0)
+		*d = (struct pieces){ .o = o,
+				      .c = { .id = { .uid = c->id.uid } },
+				      .id = id,
+				      .offset = offset,
+				      .limit = limit == 0 ? PIECES_MOST : MIN(limit, PIECES_MOST),
+				      .problems = problems,
+				      .seen = seen,
+				      .done = done,
+				      .userdata = userdata };
+		if (store_queue_read(o->jobs->context->store, read_pieces, on_pieces, d) >= 0)
 			return;
 	}
 	free(d);
-	failure_errno(&f, -ENOMEM, "job %" PRIu64, what->id);
-	what->done(&f, what->userdata);
-}
-
-void operation_problems(struct operations *o, const struct caller *c, uint64_t id, uint64_t offset,
-			uint32_t limit,
-			void (*seen)(const struct problem_record *p, void *userdata),
-			operation_done_t done, void *userdata)
-{
-	struct detail d = { .o = o,
-			    .id = id,
-			    .offset = offset,
-			    .limit = limit,
-			    .problems = true,
-			    .problem = seen,
-			    .done = done,
-			    .userdata = userdata };
-
-	detail_begin(&d, c);
-}
-
-void operation_entries(struct operations *o, const struct caller *c, uint64_t id, uint64_t offset,
-		       uint32_t limit,
-		       void (*seen)(const char *path, enum entry_state state, void *userdata),
-		       operation_done_t done, void *userdata)
-{
-	struct detail d = { .o = o,
-			    .id = id,
-			    .offset = offset,
-			    .limit = limit,
-			    .entry = seen,
-			    .done = done,
-			    .userdata = userdata };
-
-	detail_begin(&d, c);
+	failure_errno(&f, -ENOMEM, "job %" PRIu64, id);
+	done(&f, userdata);
 }

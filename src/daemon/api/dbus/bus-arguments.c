@@ -33,9 +33,10 @@ static int refuse_option(struct bus_request *q, const char *key)
 
 static int read_option(struct bus_request *q, const struct option *o, void *target)
 {
+	void *to = (char *)target + o->offset;
 	const char *contents = NULL;
 	char type = 0;
-	int r = sd_bus_message_peek_type(q->m, &type, &contents);
+	int on = 0, r = sd_bus_message_peek_type(q->m, &type, &contents);
 
 	if (r < 0)
 		return r;
@@ -44,8 +45,13 @@ static int read_option(struct bus_request *q, const struct option *o, void *targ
 				      "The option %s is of type %s, not %.100s.", o->name, o->type,
 				      contents ? contents : "");
 	r = sd_bus_message_enter_container(q->m, 'v', o->type);
-	if (r >= 0)
-		r = o->set(q, q->m, target);
+	if (r >= 0 && o->set)
+		r = o->set(q, q->m, to);
+	else if (r >= 0)
+		r = sd_bus_message_read_basic(q->m, o->type[0],
+					      o->type[0] == 'b' ? (void *)&on : to);
+	if (r >= 0 && !o->set && o->type[0] == 'b')
+		*(bool *)to = on;
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
@@ -173,36 +179,6 @@ const char *arguments_name_wrong(const char *name, size_t len)
 	if (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.')))
 		return "is no name of an entry";
 	return NULL;
-}
-
-int message_append_text(sd_bus_message *m, const char *s)
-{
-	_cleanup_free_ char *escaped = NULL;
-
-	if (!s)
-		s = "";
-	if (!text_is_safe(s)) {
-		escaped = escape_line(s);
-		if (!escaped)
-			return -ENOMEM;
-		s = escaped;
-	}
-	return sd_bus_message_append_basic(m, 's', s);
-}
-
-int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_state from,
-			  enum job_state to)
-{
-	int r = sd_bus_message_open_container(m, 'a', "{st}");
-
-	for (enum job_state s = from; r >= 0 && s < to; s++)
-		r = sd_bus_message_append(m, "{st}", job_state_name(s), counts[s]);
-	return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-int message_append_bytes(sd_bus_message *m, const char *s)
-{
-	return sd_bus_message_append_array(m, 'y', s ? s : "", s ? strlen(s) : 0);
 }
 
 void job_path(char *buf, uint64_t id)

@@ -30,7 +30,7 @@
 #define WORDS_SIZE (JOBS_SIZE + 80)
 
 /* The calls that polkit is asked about. */
-static const struct act {
+static const struct polkit_act {
 	const char *member;
 	const char *verb;  /* for polkit's rules */
 	const char *words; /* for people */
@@ -44,7 +44,7 @@ static const struct act {
 	{ "Reload", "reload", "have reclaimd read its configuration again" },
 };
 
-static const struct act *act_of(const struct bus_request *q)
+static const struct polkit_act *act_of(const struct bus_request *q)
 {
 	for (size_t i = 0; i < ELEMENTSOF(acts); i++)
 		if (strcmp(q->call->member, acts[i].member) == 0)
@@ -251,12 +251,4 @@ void request_decide(const struct failure *f, void *userdata)
 		/* Those that have finished are no others', and nothing to be asked about. */
 		operation_list(q->bus->operations, &q->caller, &query, count_own, on_own, q);
 	}
-}
-
-int request_act(struct bus_request *q, job_operation_t operation, const uint64_t *ids, size_t n)
-{
-	q->ids = ids;
-	q->n_ids = n;
-	operation(q->bus->operations, &q->caller, ids, n, request_decide, q);
-	return 0;
 }

@@ -130,6 +130,20 @@ static int refuse_signature(struct link *l, sd_bus_message *m, const char *expec
 	return r < 0 ? r : 1;
 }
 
+/* The signature that a method takes, or NULL. */
+static const char *signature_of(const char *interface, const char *member)
+{
+	const sd_bus_vtable *v = !interface || !member                       ? NULL
+				 : strcmp(interface, MANAGER_INTERFACE) == 0 ? manager_vtable
+				 : strcmp(interface, JOB_INTERFACE) == 0     ? job_vtable
+									     : NULL;
+
+	for (; v && v->type != _SD_BUS_VTABLE_END; v++)
+		if (v->type == _SD_BUS_VTABLE_METHOD && strcmp(v->x.method.member, member) == 0)
+			return v->x.method.signature ? v->x.method.signature : "";
+	return NULL;
+}
+
 /* Sees every message before the objects do. What needs the caller's credentials, or the store, is
  * answered here: sd-bus itself only knows properties that can be had at once and are the same for
  * all. */
@@ -149,14 +163,13 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 			return r;
 	}
 	if (strcmp(path, ROOT_PATH) == 0 &&
-	    sd_bus_message_is_method_call(m, "org.freedesktop.DBus.ObjectManager",
-					  "GetManagedObjects"))
+	    sd_bus_message_is_method_call(m, OBJECT_MANAGER, "GetManagedObjects"))
 		return request_begin(m, l, error);
 	if (strncmp(path, JOB_PREFIX "/", strlen(JOB_PREFIX) + 1) == 0 &&
 	    (sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Properties", "Get") ||
 	     sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Properties", "GetAll")))
 		return request_begin(m, l, error);
-	expected = vtable_signature(sd_bus_message_get_interface(m), sd_bus_message_get_member(m));
+	expected = signature_of(sd_bus_message_get_interface(m), sd_bus_message_get_member(m));
 	if (expected && strcmp(expected, sd_bus_message_get_signature(m, true)) != 0)
 		return refuse_signature(l, m, expected);
 	return 0;

@@ -4,39 +4,14 @@
 #include <string.h>
 
 #include "bus-state.h"
+#include "daemon/workers/pacers.h"
 
-static int get_version(sd_bus *conn, const char *path, const char *interface, const char *property,
-		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	(void)conn;
-	(void)path;
-	(void)interface;
-	(void)property;
-	(void)userdata;
-	(void)error;
-	return sd_bus_message_append(reply, "s", RECLAIM_VERSION);
-}
-
-static int get_features(sd_bus *conn, const char *path, const char *interface, const char *property,
+static int get_property(sd_bus *conn, const char *path, const char *interface, const char *property,
 			sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	static const char *const none[] = { NULL };
+	const struct field *f = field_find(status_fields, property);
 	struct link *l = userdata;
-
-	(void)conn;
-	(void)path;
-	(void)interface;
-	(void)property;
-	(void)error;
-	return sd_bus_message_append_strv(
-		reply, (char **)(l->bus && l->bus->o.features ? l->bus->o.features : none));
-}
-
-static int get_view(sd_bus *conn, const char *path, const char *interface, const char *property,
-		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	struct link *l = userdata;
-	struct daemon_view v = { 0 };
+	struct daemon_view v;
 
 	(void)conn;
 	(void)path;
@@ -44,80 +19,62 @@ static int get_view(sd_bus *conn, const char *path, const char *interface, const
 	(void)error;
 	if (!l->bus)
 		return -ESHUTDOWN;
+	if (!f)
+		f = field_find(metrics_fields, property);
 	operation_view(l->bus->operations, &v);
-	if (strcmp(property, "Paused") == 0)
-		return sd_bus_message_append(reply, "b", v.paused);
-	if (strcmp(property, "ConfigurationError") == 0)
-		return message_append_text(reply, v.configuration_error);
-	if (strcmp(property, "StoreError") == 0)
-		return message_append_text(reply, v.store_error);
-	if (strcmp(property, "Jobs") == 0)
-		return message_append_states(reply, v.jobs, 0, JOB_DONE);
-	if (strcmp(property, "EntriesFreed") == 0)
-		return sd_bus_message_append(reply, "t", v.entries_freed);
-	if (strcmp(property, "Orphans") == 0)
-		return sd_bus_message_append(reply, "t", v.orphans);
-	return sd_bus_message_append(reply, "t", v.bytes_freed);
+	return f ? message_append_field(reply, f, &v) : -ENOENT;
+}
+
+static int get_totals(sd_bus *conn, const char *path, const char *interface, const char *property,
+		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	struct link *l = userdata;
+	struct pacers *pacers = l->bus ? operation_pacers(l->bus->operations) : NULL;
+	struct device_totals v[PACERS_PAST_MOST];
+	size_t n = pacers ? pacers_totals(pacers, v, ELEMENTSOF(v)) : 0;
+	int r = sd_bus_message_open_container(reply, 'a', "(stta{st}(tat)(tat)(tat))");
+
+	(void)conn;
+	(void)path;
+	(void)interface;
+	(void)property;
+	(void)error;
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = message_append_struct(reply, totals_fields, &v[i]);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-static int call_on_ids(struct bus_request *q, job_operation_t operation)
+/* On the job whose object is called, or on those that are named. */
+static int call_act(struct bus_request *q)
 {
-	const uint64_t *ids;
-	size_t n;
-	int r = arguments_ids(q, q->m, &ids, &n);
+	int r = 0;
 
-	return r < 0 ? r : request_act(q, operation, ids, n);
-}
-
-static int call_cancel(struct bus_request *q)
-{
-	return call_on_ids(q, operation_cancel);
-}
-
-static int call_pause(struct bus_request *q)
-{
-	return call_on_ids(q, operation_pause);
-}
-
-static int call_resume(struct bus_request *q)
-{
-	return call_on_ids(q, operation_resume);
-}
-
-static int call_pause_all(struct bus_request *q)
-{
-	operation_pause_all(q->bus->operations, &q->caller, true, request_decide, q);
-	return 0;
-}
-
-static int call_resume_all(struct bus_request *q)
-{
-	operation_pause_all(q->bus->operations, &q->caller, false, request_decide, q);
-	return 0;
-}
-
-static int call_reload(struct bus_request *q)
-{
-	operation_reload(q->bus->operations, &q->caller, request_decide, q);
-	return 0;
+	q->ids = &q->job;
+	q->n_ids = q->call->act <= ACT_RESUME;
+	if (strcmp(q->call->interface, JOB_INTERFACE) == 0)
+		q->job = job_path_parse(sd_bus_message_get_path(q->m));
+	else if (q->call->act <= ACT_RESUME)
+		r = arguments_ids(q, q->m, &q->ids, &q->n_ids);
+	if (r >= 0)
+		operation_act(q->bus->operations, &q->caller, q->call->act, q->ids, q->n_ids,
+			      request_decide, q);
+	return r;
 }
 
 const struct call manager_calls[] = {
-	{ MANAGER_INTERFACE, "Cancel", call_cancel },
-	{ MANAGER_INTERFACE, "Pause", call_pause },
-	{ MANAGER_INTERFACE, "Resume", call_resume },
-	{ MANAGER_INTERFACE, "PauseAll", call_pause_all },
-	{ MANAGER_INTERFACE, "ResumeAll", call_resume_all },
-	{ MANAGER_INTERFACE, "Reload", call_reload },
+	{ MANAGER_INTERFACE, "Cancel", call_act, ACT_CANCEL },
+	{ MANAGER_INTERFACE, "Pause", call_act, ACT_PAUSE },
+	{ MANAGER_INTERFACE, "Resume", call_act, ACT_RESUME },
+	{ JOB_INTERFACE, "Cancel", call_act, ACT_CANCEL },
+	{ JOB_INTERFACE, "Pause", call_act, ACT_PAUSE },
+	{ JOB_INTERFACE, "Resume", call_act, ACT_RESUME },
+	{ MANAGER_INTERFACE, "PauseAll", call_act, ACT_PAUSE_ALL },
+	{ MANAGER_INTERFACE, "ResumeAll", call_act, ACT_RESUME_ALL },
+	{ MANAGER_INTERFACE, "Reload", call_act, ACT_RELOAD },
 	{ 0 },
 };
-
-/* Every user may call; the operations decide what is allowed. */
-#define METHOD(member, in, in_names, out, out_names)                                               \
-	SD_BUS_METHOD_WITH_NAMES(member, in, in_names, out, out_names, request_begin,              \
-				 SD_BUS_VTABLE_UNPRIVILEGED)
 
 const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_VTABLE_START(0),
@@ -145,20 +102,7 @@ const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),
-	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-	SD_BUS_PROPERTY("Features", "as", get_features, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-	SD_BUS_PROPERTY("Paused", "b", get_view, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("ConfigurationError", "s", get_view, 0,
-			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("StoreError", "s", get_view, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("Orphans", "t", get_view, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("Jobs", "a{st}", get_view, 0, 0),
-	SD_BUS_PROPERTY("EntriesFreed", "t", get_view, 0, 0),
-	SD_BUS_PROPERTY("BytesFreed", "t", get_view, 0, 0),
-	SD_BUS_PROPERTY("JobsFinished", "a{st}", totals_get, 0, 0),
-	SD_BUS_PROPERTY("Interruptions", "t", totals_get, 0, 0),
-	SD_BUS_PROPERTY("Errors", "a{st}", totals_get, 0, 0),
-	SD_BUS_PROPERTY("LatencyBounds", "at", totals_get, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-	SD_BUS_PROPERTY("DeviceTotals", "a(stta{st}(tat)(tat)(tat))", totals_get, 0, 0),
+	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY)
+		SD_BUS_PROPERTY("DeviceTotals", "a(stta{st}(tat)(tat)(tat))", get_totals, 0, 0),
 	SD_BUS_VTABLE_END,
 };

@@ -64,7 +64,7 @@ struct bus *bus_free(struct bus *b)
 	for (struct bus_request *q = b->requests; q; q = q->next)
 		q->bus = NULL;
 	(void)quota_free(b->quota);
-	(void)device_views_free(b->devices);
+	device_views_clear(b);
 	(void)sd_event_unref(b->event);
 	free(b);
 	return NULL;

@@ -14,6 +14,9 @@
 #include "bus-state.h"
 #include "daemon/context/failure.h"
 
+/* What a structure takes in a message besides its fields, about. */
+#define STRUCT_BYTES 32
+
 static const struct call *const calls[] = { manager_calls, submit_calls, list_calls, job_calls,
 					    view_calls };
 
@@ -39,7 +42,8 @@ static void request_free(struct bus_request *q)
 		q->bus->requests = q->next;
 	if (q->bus && q->next)
 		q->next->prev = q->prev;
-	packed_done(&q->packed);
+	free(q->numbers.v);
+	free(q->texts.v);
 	(void)sd_bus_message_unref(q->reply);
 	(void)sd_bus_message_unref(q->m);
 	(void)grant_free(q->grant);
@@ -64,7 +68,9 @@ void request_answer(const struct failure *f, void *userdata)
 	struct failure broken;
 	int r = q->error;
 
-	if (f && f->cause) {
+	if (!f || !f->cause)
+		f = &q->failure;
+	if (f->cause) {
 		(void)message_refuse(q->m, f);
 	} else {
 		if (r >= 0 && !q->reply)
@@ -99,6 +105,38 @@ bool request_fits(struct bus_request *q, size_t bytes, size_t most)
 	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
 }
 
+int request_list(struct bus_request *q, const struct field *fields)
+{
+	char signature[SIGNATURE_SIZE + 2] = "(";
+	int r = request_reply(q);
+
+	fields_signature(fields, signature + 1);
+	return r < 0 ? r : sd_bus_message_open_container(q->reply, 'a', strcat(signature, ")"));
+}
+
+void request_append(struct bus_request *q, const struct field *fields, const void *object,
+		    size_t most)
+{
+	if (request_fits(q, fields_bytes(fields, object) + STRUCT_BYTES, most))
+		q->error = message_append_struct(q->reply, fields, object);
+}
+
+void request_listed(const struct failure *f, void *userdata)
+{
+	struct bus_request *q = userdata;
+
+	if (q->error >= 0)
+		q->error = sd_bus_message_close_container(q->reply);
+	request_answer(f, q);
+}
+
+void request_read_job(struct bus_request *q, job_seen_t seen)
+{
+	const struct job_query query = { .finished = true, .ids = &q->job, .n_ids = 1, .limit = 1 };
+
+	operation_list(q->bus->operations, &q->client->c, &query, seen, request_answer, q);
+}
+
 int request_refuse(struct bus_request *q, enum error_cause cause, const char *format, ...)
 {
 	va_list ap;
@@ -107,12 +145,6 @@ int request_refuse(struct bus_request *q, enum error_cause cause, const char *fo
 	failure_setv(&q->failure, cause, format, ap);
 	va_end(ap);
 	return -EINVAL;
-}
-
-int request_no_job(struct bus_request *q)
-{
-	return request_refuse(q, ERROR_NO_SUCH_JOB, "there is no job %llu",
-			      (unsigned long long)q->job);
 }
 
 static const char *quota_words(int r)

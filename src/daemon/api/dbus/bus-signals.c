@@ -8,103 +8,80 @@
 
 #include "bus-state.h"
 
-typedef int (*write_t)(sd_bus_message *m, const struct job_record *r, const char *path);
-
-struct job_signal {
-	const char *interface, *member;
-	bool of_job; /* comes from the job's object, not the manager's */
-	write_t write;
-};
-
-static int write_new(sd_bus_message *m, const struct job_record *r, const char *path)
+/* The names of the properties that may have changed, as "as"; or a negative errno. */
+static int append_changing(sd_bus_message *m)
 {
-	return sd_bus_message_append(m, "to", r->id, path);
+	int r = sd_bus_message_open_container(m, 'a', "s");
+
+	for (const sd_bus_vtable *v = job_vtable; r >= 0 && v->type != _SD_BUS_VTABLE_END; v++)
+		if (v->type == _SD_BUS_VTABLE_PROPERTY && (v->flags & FIELD_CHANGES))
+			r = sd_bus_message_append(m, "s", v->x.property.member);
+	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int write_finished(sd_bus_message *m, const struct job_record *r, const char *path)
+static void send_changed(sd_bus *conn, const char *path, const char *state)
 {
-	return sd_bus_message_append(m, "tos", r->id, path, job_state_name(r->state));
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	int r = sd_bus_message_new_signal(conn, &m, path, "org.freedesktop.DBus.Properties",
+					  "PropertiesChanged");
+
+	if (r >= 0)
+		r = sd_bus_message_append(m, "sa{sv}", JOB_INTERFACE, 1, "State", "s", state);
+	if (r >= 0)
+		r = append_changing(m);
+	if (r >= 0)
+		(void)sd_bus_send(conn, m, NULL);
 }
 
-static int write_added(sd_bus_message *m, const struct job_record *r, const char *path)
-{
-	return sd_bus_message_append(m, "oa{sa{sv}}", path, 1, JOB_INTERFACE, 2, "Id", "t", r->id,
-				     "State", "s", job_state_name(r->state));
-}
-
-static int write_removed(sd_bus_message *m, const struct job_record *r, const char *path)
-{
-	(void)r;
-	return sd_bus_message_append(m, "oas", path, 1, JOB_INTERFACE);
-}
-
-static int write_changed(sd_bus_message *m, const struct job_record *r, const char *path)
-{
-	int e = sd_bus_message_append(m, "sa{sv}", JOB_INTERFACE, 1, "State", "s",
-				      job_state_name(r->state));
-
-	(void)path;
-	return e < 0 ? e : vtable_append_changing(m, job_vtable);
-}
-
-static const struct job_signal signal_new = { MANAGER_INTERFACE, "JobNew", false, write_new };
-static const struct job_signal signal_finished = { MANAGER_INTERFACE, "JobFinished", false,
-						   write_finished };
-static const struct job_signal signal_added = { "org.freedesktop.DBus.ObjectManager",
-						"InterfacesAdded", false, write_added };
-static const struct job_signal signal_removed = { "org.freedesktop.DBus.ObjectManager",
-						  "InterfacesRemoved", false, write_removed };
-static const struct job_signal signal_changed = { "org.freedesktop.DBus.Properties",
-						  "PropertiesChanged", true, write_changed };
+enum happening { JOB_NEW, JOB_CHANGED, JOB_ENDED };
 
 /* A signal that cannot be sent is lost to a client that may have gone; clients ask again by
  * themselves when they connect. */
-static void send_to(struct link *l, const struct job_signal *s, const struct job_record *r)
+static void send_to(struct link *l, enum happening h, const struct job_record *r)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	const char *state = job_state_name(r->state);
 	char path[JOB_PATH_MAX];
-	int e;
 
 	job_path(path, r->id);
-	e = sd_bus_message_new_signal(l->conn, &m, s->of_job ? path : ROOT_PATH, s->interface,
-				      s->member);
-	if (e >= 0)
-		e = s->write(m, r, path);
-	if (e >= 0)
-		(void)sd_bus_send(l->conn, m, NULL);
+	if (h == JOB_NEW) {
+		(void)sd_bus_emit_signal(l->conn, ROOT_PATH, OBJECT_MANAGER, "InterfacesAdded",
+					 "oa{sa{sv}}", path, 1, JOB_INTERFACE, 2, "Id", "t", r->id,
+					 "State", "s", state);
+		(void)sd_bus_emit_signal(l->conn, ROOT_PATH, MANAGER_INTERFACE, "JobNew", "to",
+					 r->id, path);
+	} else {
+		send_changed(l->conn, path, state);
+	}
+	if (h == JOB_ENDED) {
+		(void)sd_bus_emit_signal(l->conn, ROOT_PATH, MANAGER_INTERFACE, "JobFinished",
+					 "tos", r->id, path, state);
+		(void)sd_bus_emit_signal(l->conn, ROOT_PATH, OBJECT_MANAGER, "InterfacesRemoved",
+					 "oas", path, 1, JOB_INTERFACE);
+	}
 	link_sent(l, MESSAGE_BYTES_USUAL);
 }
 
-static void send_all(struct bus *b, const struct job_signal *s, const struct job_record *r)
+static void send_all(struct bus *b, enum happening h, const struct job_record *r)
 {
 	for (struct link *l = b->links; l; l = l->next)
 		if (sd_bus_is_ready(l->conn) > 0 && !l->cutting_off &&
 		    (!l->client || caller_may_see(&l->client->c, r)))
-			send_to(l, s, r);
+			send_to(l, h, r);
 }
 
 static void on_job_new(const struct job_record *r, void *userdata)
 {
-	struct bus *b = userdata;
-
-	send_all(b, &signal_added, r);
-	send_all(b, &signal_new, r);
+	send_all(userdata, JOB_NEW, r);
 }
 
 static void on_job_changed(const struct job_record *r, void *userdata)
 {
-	struct bus *b = userdata;
-
-	send_all(b, &signal_changed, r);
+	send_all(userdata, JOB_CHANGED, r);
 }
 
 static void on_job_finished(const struct job_record *r, void *userdata)
 {
-	struct bus *b = userdata;
-
-	send_all(b, &signal_changed, r);
-	send_all(b, &signal_finished, r);
-	send_all(b, &signal_removed, r);
+	send_all(userdata, JOB_ENDED, r);
 }
 
 static void on_daemon_changed(const char *property, void *userdata)

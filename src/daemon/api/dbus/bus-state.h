@@ -12,7 +12,7 @@
 #include "daemon/api/grant.h"
 #include "daemon/api/operations.h"
 #include "daemon/context/context.h"
-#include "daemon/api/packed.h"
+#include "daemon/api/fields.h"
 #include "base/macros.h"
 #include "wire/protocol.h"
 
@@ -22,8 +22,7 @@
 #define SPOOL_PREFIX ROOT_PATH "/spool"
 #define MANAGER_INTERFACE "org.reclaimd1.Manager"
 #define JOB_INTERFACE "org.reclaimd1.Job"
-#define DEVICE_INTERFACE "org.reclaimd1.Device"
-#define SPOOL_INTERFACE "org.reclaimd1.Spool"
+#define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
 /* Room for an object path of a job. */
 #define JOB_PATH_MAX 48
@@ -32,8 +31,10 @@
 
 struct system_link;
 struct bus_socket;
-struct device_views;
 struct guest;
+
+#define DEVICES_MOST 64
+#define SPOOLS_MOST 256
 
 struct bus {
 	struct operations *operations;
@@ -47,9 +48,11 @@ struct bus {
 	struct bus_request *requests;
 	struct guest *guests; /* of all sockets */
 	struct quota *quota;
-	bool polkit_silent;           /* it did not answer last, and that has been said */
-	struct device_views *devices; /* as they were a moment ago, or NULL */
-	struct spool_view spool;      /* the one that was found last */
+	bool polkit_silent; /* it did not answer last, and that has been said */
+	struct device_view devices[DEVICES_MOST]; /* as they were a moment ago */
+	size_t n_devices;
+	uint64_t devices_usec;                 /* when; 0: never */
+	struct spool_view spools[SPOOLS_MOST]; /* as they were when they were asked for last */
 };
 
 /* A connection: to the system bus, or of a client of the private socket. */
@@ -110,7 +113,11 @@ struct bus_request {
 	size_t names_bytes;   /* taken from the quota */
 	size_t asks;          /* likewise */
 	struct answer_size answer;
-	struct packed packed; /* what goes into the answer as it is */
+	struct packed {
+		char *v;
+		size_t n, size;
+	} numbers, texts;     /* what goes into the answer as it is */
+	const char *property; /* that is asked for, in the message; NULL: all */
 	uint64_t job;         /* that is asked for, where it is one */
 	bool asked;           /* polkit has been asked, or need not be */
 	bool seen;            /* something has been found */
@@ -124,6 +131,7 @@ struct bus_request {
 struct call {
 	const char *interface, *member;
 	int (*run)(struct bus_request *q);
+	enum act act; /* where that is what it does */
 };
 
 extern const struct call manager_calls[], submit_calls[], list_calls[], job_calls[];
@@ -141,17 +149,21 @@ void request_answer(const struct failure *f, void *userdata);
  * q->ids are the jobs that it is about; none: all jobs. */
 void request_decide(const struct failure *f, void *userdata);
 
-typedef void (*job_operation_t)(struct operations *o, const struct caller *c, const uint64_t *ids,
-				size_t n, operation_done_t done, void *userdata);
-/* Begins one of the operations on jobs, with request_decide to answer. The ids are q's or its
- * message's. Returns 0. */
-int request_act(struct bus_request *q, job_operation_t operation, const uint64_t *ids, size_t n);
-
 /* Makes q->reply, to be filled in. */
 int request_reply(struct bus_request *q);
 
 /* answer_takes for what has not failed yet. */
 bool request_fits(struct bus_request *q, size_t bytes, size_t most);
+
+/* Makes q->reply with a list of structures that have these fields, and begins it. */
+int request_list(struct bus_request *q, const struct field *fields);
+/* One more, if it fits into an answer of at most so many bytes. */
+void request_append(struct bus_request *q, const struct field *fields, const void *object,
+		    size_t most);
+/* request_answer for such a list. */
+void request_listed(const struct failure *f, void *userdata);
+/* Has the record of q->job seen, and answers then. */
+void request_read_job(struct bus_request *q, job_seen_t seen);
 
 /* Sets q->failure and returns -EINVAL. */
 int request_refuse(struct bus_request *q, enum error_cause cause, const char *format, ...)
@@ -159,15 +171,15 @@ int request_refuse(struct bus_request *q, enum error_cause cause, const char *fo
 
 /* Answers a message that there is no request of. */
 int message_refuse(sd_bus_message *m, const struct failure *f);
-/* The same for what is no job, or none that the caller may know of. */
-int request_no_job(struct bus_request *q);
 
 /* ---- what is in a message ----------------------------------------------------------------- */
 
 struct option {
 	const char *name, *type;
-	/* Reads the value. Returns 0 or a negative errno, with q->failure where it is refused. */
-	int (*set)(struct bus_request *q, sd_bus_message *m, void *target);
+	size_t offset; /* in the target: of a value of that type (bool for "b") */
+	/* Reads the value, where it is another one or must be checked, to there. Returns 0 or a
+	 * negative errno, with q->failure where it is refused. */
+	int (*set)(struct bus_request *q, sd_bus_message *m, void *to);
 };
 
 /* Reads an a{sv} in which every key is one of options, at most once. */
@@ -190,64 +202,42 @@ const char *arguments_name_wrong(const char *name, size_t len);
 
 /* Strings of a message must be UTF-8: others are escaped. */
 int message_append_text(sd_bus_message *m, const char *s);
-/* Appends a{st}: for each state from `from` to before `to`, how many. */
-int message_append_states(sd_bus_message *m, const uint64_t *counts, enum job_state from,
-			  enum job_state to);
-int message_append_bytes(sd_bus_message *m, const char *s);
 void job_path(char *buf, uint64_t id);
-/* Where the job's directory in staging is, malloc'ed; "" if it has none. NULL: out of memory. */
-char *job_staging(const struct job_record *r);
 /* The number in the path of a job's object, or 0. */
 uint64_t job_path_parse(const char *path);
 
 /* ---- objects ------------------------------------------------------------------------------ */
 
-extern const sd_bus_vtable manager_vtable[], job_vtable[], device_vtable[], spool_vtable[];
+extern const sd_bus_vtable manager_vtable[], job_vtable[];
 
-/* All properties of an object as a{sv}. */
-int vtable_append_all(sd_bus_message *m, const sd_bus_vtable *v, const char *interface,
-		      void *userdata);
+/* Every user may call; the operations decide what is allowed. */
+#define METHOD(member, in, in_names, out, out_names)                                               \
+	SD_BUS_METHOD_WITH_NAMES(member, in, in_names, out, out_names, request_begin,              \
+				 SD_BUS_VTABLE_UNPRIVILEGED)
+/* A field as a property, for a function get_property. */
+#define PROPERTY(name, type, kind, member, change)                                                 \
+	SD_BUS_PROPERTY(name, type, get_property, 0, FIELD_##change),
+
+/* Room for the types of all fields of an object. */
+#define SIGNATURE_SIZE 64
+void fields_signature(const struct field *fields, char *ret);
+
+int message_append_field(sd_bus_message *m, const struct field *f, const void *object);
+int message_append_variant(sd_bus_message *m, const struct field *f, const void *object);
+int message_append_struct(sd_bus_message *m, const struct field *fields, const void *object);
+/* As a{sv}. */
+int message_append_properties(sd_bus_message *m, const struct field *fields, const void *object);
 /* An object with its only interface, as GetManagedObjects has it: {oa{sa{sv}}}. */
-int vtable_append_managed(sd_bus_message *m, const char *path, const sd_bus_vtable *v,
-			  const char *interface, void *userdata);
-/* The names of the properties that are only invalidated when they change, as "as". */
-int vtable_append_changing(sd_bus_message *m, const sd_bus_vtable *v);
-/* One property as a variant. Returns -ENOENT if there is none of that name. */
-int vtable_append_property(sd_bus_message *m, const sd_bus_vtable *v, const char *interface,
-			   const char *name, void *userdata);
-/* The signature that a method takes, or NULL. */
-const char *vtable_signature(const char *interface, const char *member);
-
-/* The getter of properties that tell of all that has happened; userdata is the link. */
-int totals_get(sd_bus *conn, const char *path, const char *interface, const char *property,
-	       sd_bus_message *reply, void *userdata, sd_bus_error *error);
+int message_append_managed(sd_bus_message *m, const char *path, const char *interface,
+			   const struct field *fields, const void *object);
 
 int views_export(struct link *l);
 /* Appends {oa{sa{sv}}} for every device and spool. */
 int views_append_managed(struct bus *b, sd_bus_message *m);
-
-#define DEVICES_MOST 64
-#define SPOOLS_MOST 256
-
-struct device_view {
-	char *name;
-	const char *mode;
-	int observed;
-	uint64_t target_usec, sync_usec, quantum_usec;
-	double entries_rate, bytes_rate;
-};
-
-struct device_views {
-	struct device_view v[DEVICES_MOST];
-	size_t n;
-	uint64_t snapshot_usec;
-};
-
-/* The bus's, until the next snapshot; NULL: out of memory. */
-const struct device_views *bus_devices_snapshot(struct bus *b);
-struct device_views *device_views_free(struct device_views *v);
-/* Fills SPOOLS_MOST views at most; returns how many. */
-size_t bus_spools_snapshot(struct bus *b, struct spool_view *views);
+/* Fill b->devices and b->spools; return how many there are. */
+size_t bus_devices_snapshot(struct bus *b);
+size_t bus_spools_snapshot(struct bus *b);
+void device_views_clear(struct bus *b);
 extern const struct call view_calls[];
 
 /* ---- signals, the two ways in ------------------------------------------------------------- */

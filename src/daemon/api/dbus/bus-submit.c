@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bus-state.h"
+#include "base/array.h"
 #include "base/escape.h"
 
 #define NAMES_MOST 100000
@@ -18,79 +19,53 @@
 /* Longer than anything is held, and far from where times overflow. */
 #define UNDO_USEC_MOST (10ULL * 365 * 24 * 3600 * USEC_PER_SEC)
 
-struct names {
-	char *v;
-	size_t len, size;
-};
-
-struct strings {
-	char **v;
-	size_t n, size;
-};
-
 struct bus_submission {
 	struct submit_options o;
 	struct intake_group *groups;
-	size_t n_groups, groups_size;
-	struct names names[GROUPS_MOST]; /* of SubmitFiles, for each group */
+	size_t n_groups;
+	struct names {
+		char *v;
+		size_t len, size;
+	} names[GROUPS_MOST]; /* of SubmitFiles, for each group */
 	size_t n_names, names_bytes;
-	uint64_t lists_bytes;   /* of SubmitLists */
-	struct strings paths;   /* of Submit */
-	struct strings display; /* an option of the others */
+	uint64_t lists_bytes; /* of SubmitLists */
+	char **paths;         /* of Submit */
+	size_t n_paths;
+	char **display; /* an option of the others */
+	size_t n_display;
 };
 
-static void strings_done(struct strings *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		free(s->v[i]);
-	free(s->v);
-}
-
-static void submit_free(struct bus_submission *s)
+static void submission_free(struct bus_submission *s)
 {
 	for (size_t i = 0; i < GROUPS_MOST; i++)
 		free(s->names[i].v);
-	strings_done(&s->paths);
-	strings_done(&s->display);
+	for (size_t i = 0; i < s->n_paths; i++)
+		free(s->paths[i]);
+	for (size_t i = 0; i < s->n_display; i++)
+		free(s->display[i]);
+	free(s->paths);
+	free(s->display);
 	free(s->groups);
 	free(s);
 }
 
-/* Makes room for one more of `size` bytes. */
-static int grow(void *array, size_t n, size_t *room, size_t size)
-{
-	size_t more = *room > 0 ? *room * 2 : 16;
-	void *v;
-
-	if (n < *room)
-		return 0;
-	v = reallocarray(*(void **)array, more, size);
-	if (!v)
-		return -ENOMEM;
-	*(void **)array = v;
-	*room = more;
-	return 0;
-}
-
 /* Reads a byte string and appends it. */
-static int strings_read(struct bus_request *q, struct strings *s, const char *what)
+static int read_string(struct bus_request *q, char ***list, size_t *n, const char *what)
 {
-	int r = grow(&s->v, s->n, &s->size, sizeof(*s->v));
+	char *text = NULL;
+	int r = arguments_bytes(q, q->m, what, &text);
 
-	if (r >= 0)
-		r = arguments_bytes(q, q->m, what, &s->v[s->n]);
-	if (r >= 0)
-		s->n++;
-	return r;
+	return r < 0 ? r : strings_add(list, n, text);
 }
 
-static int group_add(struct bus_submission *s, const struct intake_group *g)
+static int add_group(struct bus_submission *s, const struct intake_group *g)
 {
-	int r = grow(&s->groups, s->n_groups, &s->groups_size, sizeof(*s->groups));
+	struct intake_group *to = array_add(&s->groups, &s->n_groups, sizeof(*to));
 
-	if (r >= 0)
-		s->groups[s->n_groups++] = *g;
-	return r;
+	if (!to)
+		return -ENOMEM;
+	*to = *g;
+	return 0;
 }
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -108,15 +83,8 @@ static int set_undo(struct bus_request *q, sd_bus_message *m, void *target)
 	return 0;
 }
 
-static int set_by(struct bus_request *q, sd_bus_message *m, void *target)
+static int set_priority(struct bus_request *q, sd_bus_message *m, void *to)
 {
-	(void)q;
-	return sd_bus_message_read(m, "t", &((struct bus_submission *)target)->o.by_usec);
-}
-
-static int set_priority(struct bus_request *q, sd_bus_message *m, void *target)
-{
-	struct bus_submission *s = target;
 	const char *name;
 	int r = sd_bus_message_read(m, "s", &name);
 
@@ -125,20 +93,10 @@ static int set_priority(struct bus_request *q, sd_bus_message *m, void *target)
 	for (enum job_priority p = PRIORITY_LOW; p <= PRIORITY_HIGH; p++) {
 		if (strcmp(name, job_priority_name(p)) != 0)
 			continue;
-		s->o.priority = p;
+		*(enum job_priority *)to = p;
 		return 0;
 	}
 	return request_refuse(q, ERROR_INVALID_ARGUMENT, "priority is low, normal or high.");
-}
-
-static int set_dry_run(struct bus_request *q, sd_bus_message *m, void *target)
-{
-	int on, r = sd_bus_message_read(m, "b", &on);
-
-	(void)q;
-	if (r >= 0)
-		((struct bus_submission *)target)->o.dry_run = on != 0;
-	return r;
 }
 
 static int set_display(struct bus_request *q, sd_bus_message *m, void *target)
@@ -150,41 +108,32 @@ static int set_display(struct bus_request *q, sd_bus_message *m, void *target)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "display does not go with Submit.");
 	while (r >= 0 && (r = sd_bus_message_at_end(m, false)) == 0) {
-		if (s->display.n == GROUPS_MOST)
+		if (s->n_display == GROUPS_MOST)
 			return request_refuse(q, ERROR_INVALID_ARGUMENT,
 					      "display has more than %d paths.", GROUPS_MOST);
-		r = strings_read(q, &s->display, "path in display");
+		r = read_string(q, &s->display, &s->n_display, "path in display");
 	}
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
 /* Whose idea it is: only root may say, and only that it is a policy's. */
-static int set_origin(struct bus_request *q, sd_bus_message *m, void *target)
+static int set_origin(struct bus_request *q, sd_bus_message *m, void *to)
 {
-	struct bus_submission *s = target;
-	int r = sd_bus_message_read(m, "s", &s->o.origin);
+	const char *origin;
+	int r = sd_bus_message_read(m, "s", &origin);
 
 	if (r < 0)
 		return r;
 	if (q->client->c.id.uid != 0)
 		return request_refuse(q, ERROR_NOT_AUTHORIZED, "Only root may name an origin.");
-	if (strncmp(s->o.origin, ORIGIN_POLICY, strlen(ORIGIN_POLICY)) != 0 ||
-	    strlen(s->o.origin) > strlen(ORIGIN_POLICY) + POLICY_NAME_MOST)
+	if (strncmp(origin, ORIGIN_POLICY, strlen(ORIGIN_POLICY)) != 0 ||
+	    strlen(origin) > strlen(ORIGIN_POLICY) + POLICY_NAME_MOST)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "origin is " ORIGIN_POLICY "NAME, with no more than %d bytes "
 				      "of name.",
 				      POLICY_NAME_MOST);
+	*(const char **)to = origin;
 	return 0;
-}
-
-static int set_keep_moved(struct bus_request *q, sd_bus_message *m, void *target)
-{
-	int on, r = sd_bus_message_read(m, "b", &on);
-
-	(void)q;
-	if (r >= 0)
-		((struct bus_submission *)target)->o.keep_moved = on != 0;
-	return r;
 }
 
 static int set_records(struct bus_request *q, sd_bus_message *m, void *target)
@@ -200,11 +149,17 @@ static int set_records(struct bus_request *q, sd_bus_message *m, void *target)
 	return r;
 }
 
+#define OPTION(member) offsetof(struct bus_submission, o.member)
+
 static const struct option submit_options[] = {
-	{ "undo-usec", "t", set_undo },    { "by-usec", "t", set_by },
-	{ "priority", "s", set_priority }, { "dry-run", "b", set_dry_run },
-	{ "display", "aay", set_display }, { "origin", "s", set_origin },
-	{ "records", "b", set_records },   { "keep-moved", "b", set_keep_moved },
+	{ "undo-usec", "t", 0, set_undo },
+	{ "by-usec", "t", OPTION(by_usec), NULL },
+	{ "priority", "s", OPTION(priority), set_priority },
+	{ "dry-run", "b", OPTION(dry_run), NULL },
+	{ "display", "aay", 0, set_display },
+	{ "origin", "s", OPTION(origin), set_origin },
+	{ "records", "b", 0, set_records },
+	{ "keep-moved", "b", OPTION(keep_moved), NULL },
 };
 
 /* ---- the answer --------------------------------------------------------------------------- */
@@ -250,12 +205,12 @@ static int begin(struct bus_request *q, struct bus_submission *s)
 
 	if (r < 0)
 		return r;
-	if (s->display.n > 0 && s->display.n != s->n_groups)
+	if (s->n_display > 0 && s->n_display != s->n_groups)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "display has %zu paths for %zu directories.", s->display.n,
+				      "display has %zu paths for %zu directories.", s->n_display,
 				      s->n_groups);
-	for (size_t i = 0; i < s->display.n; i++)
-		s->groups[i].display = s->display.v[i];
+	for (size_t i = 0; i < s->n_display; i++)
+		s->groups[i].display = s->display[i];
 	s->names_bytes += s->n_groups * QUOTA_GROUP_BYTES;
 	r = quota_take(q->bus->quota, q->client->account, QUOTA_NAMES, s->names_bytes);
 	if (r < 0)
@@ -286,32 +241,6 @@ static int count_name(struct bus_request *q, struct bus_submission *s, size_t le
 	return 0;
 }
 
-static int names_add(struct names *n, const void *name, size_t len)
-{
-	if (!n->v || n->len + len + 1 > n->size) {
-		size_t size = MAX(n->size * 2, n->len + len + 1);
-		char *v = realloc(n->v, MAX(size, 64U));
-
-		if (!v)
-			return -ENOMEM;
-		n->v = v;
-		n->size = MAX(size, 64U);
-	}
-	memcpy(n->v + n->len, name, len);
-	n->v[n->len + len] = '\0';
-	n->len += len + 1;
-	return 0;
-}
-
-static int refuse_name(struct bus_request *q, size_t i, const char *name, size_t len,
-		       const char *why)
-{
-	_cleanup_free_ char *shown = escape_bytes(name, MIN(len, 255U));
-
-	return request_refuse(q, ERROR_INVALID_ARGUMENT, "Name %zu, \"%s\", %s.", i,
-			      shown ? shown : "", why);
-}
-
 static int read_parents(struct bus_request *q, struct bus_submission *s)
 {
 	int r = sd_bus_message_enter_container(q->m, 'a', "h");
@@ -326,32 +255,46 @@ static int read_parents(struct bus_request *q, struct bus_submission *s)
 		if (r >= 0)
 			r = arguments_directory(q, g.dirfd, "parent directory", s->n_groups);
 		if (r >= 0)
-			r = group_add(s, &g);
+			r = add_group(s, &g);
 	}
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
 static int read_entry(struct bus_request *q, struct bus_submission *s)
 {
-	const char *wrong;
-	const void *name;
+	const char *name, *wrong;
+	const void *bytes;
+	struct names *to;
 	uint32_t parent;
 	size_t len;
 	int r = sd_bus_message_read(q->m, "u", &parent);
 
 	if (r >= 0)
-		r = sd_bus_message_read_array(q->m, 'y', &name, &len);
+		r = sd_bus_message_read_array(q->m, 'y', &bytes, &len);
 	if (r < 0)
 		return r;
 	if (parent >= s->n_groups)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "Entry %zu is in parent %u, but there are only %zu.",
 				      s->n_names, parent, s->n_groups);
-	wrong = arguments_name_wrong(len > 0 ? name : "", len);
-	if (wrong)
-		return refuse_name(q, s->n_names, len > 0 ? name : "", len, wrong);
+	name = len > 0 ? bytes : "";
+	wrong = arguments_name_wrong(name, len);
+	if (wrong) {
+		_cleanup_free_ char *shown = escape_bytes(name, MIN(len, 255U));
+
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "Name %zu, \"%s\", %s.",
+				      s->n_names, shown ? shown : "", wrong);
+	}
 	r = count_name(q, s, len);
-	return r < 0 ? r : names_add(&s->names[parent], name, len);
+	if (r < 0)
+		return r;
+	to = &s->names[parent];
+	if (array_reserve(&to->v, &to->size, to->len + len + 1, 1) < 0)
+		return -ENOMEM;
+	memcpy(to->v + to->len, name, len);
+	to->v[to->len + len] = '\0';
+	to->len += len + 1;
+	return 0;
 }
 
 static int read_entries(struct bus_request *q, struct bus_submission *s)
@@ -399,7 +342,7 @@ static int read_list(struct bus_request *q, struct bus_submission *s)
 	r = arguments_directory(q, g.dirfd, "directory", s->n_groups);
 	if (r >= 0)
 		r = arguments_list_file(q, g.names_fd, s->n_groups, &s->lists_bytes);
-	return r < 0 ? r : group_add(s, &g);
+	return r < 0 ? r : add_group(s, &g);
 }
 
 static int read_lists(struct bus_request *q, struct bus_submission *s)
@@ -418,20 +361,21 @@ static int read_lists(struct bus_request *q, struct bus_submission *s)
 
 static int read_path(struct bus_request *q, struct bus_submission *s)
 {
-	const char *path;
-	int r = strings_read(q, &s->paths, "path");
+	struct intake_group g = { .dirfd = -1, .names_fd = -1 };
+	int r = read_string(q, &s->paths, &s->n_paths, "path");
 
 	if (r < 0)
 		return r;
-	path = s->paths.v[s->paths.n - 1];
-	if (path[0] != '/') {
-		_cleanup_free_ char *shown = escape_name(path);
+	g.path = s->paths[s->n_paths - 1];
+	if (g.path[0] != '/') {
+		_cleanup_free_ char *shown = escape_name(g.path);
 
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "The path \"%.800s\" is relative: give an absolute one.",
 				      shown ? shown : "");
 	}
-	return count_name(q, s, strlen(path));
+	r = count_name(q, s, strlen(g.path));
+	return r < 0 ? r : add_group(s, &g);
 }
 
 static int read_paths(struct bus_request *q, struct bus_submission *s)
@@ -440,18 +384,12 @@ static int read_paths(struct bus_request *q, struct bus_submission *s)
 
 	while (r >= 0 && (r = sd_bus_message_at_end(q->m, false)) == 0)
 		r = read_path(q, s);
-	if (r >= 0)
-		r = sd_bus_message_exit_container(q->m);
-	for (size_t i = 0; r >= 0 && i < s->paths.n; i++)
-		r = group_add(s, &(struct intake_group){
-					 .dirfd = -1, .names_fd = -1, .path = s->paths.v[i] });
 	if (r >= 0 && s->n_groups == 0)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT, "No paths are given.");
-	return r;
+	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-static int submit(struct bus_request *q,
-		  int (*read)(struct bus_request *q, struct bus_submission *s))
+static int call_submit(struct bus_request *q)
 {
 	struct bus_submission *s = calloc(1, sizeof(*s));
 	int r;
@@ -459,31 +397,18 @@ static int submit(struct bus_request *q,
 	if (!s)
 		return -ENOMEM;
 	s->o.priority = PRIORITY_NORMAL;
-	r = read(q, s);
+	r = strcmp(q->call->member, "SubmitFiles") == 0   ? read_files(q, s)
+	    : strcmp(q->call->member, "SubmitLists") == 0 ? read_lists(q, s)
+							  : read_paths(q, s);
 	if (r >= 0)
 		r = begin(q, s);
-	submit_free(s);
+	submission_free(s);
 	return r;
 }
 
-static int call_submit_files(struct bus_request *q)
-{
-	return submit(q, read_files);
-}
-
-static int call_submit_lists(struct bus_request *q)
-{
-	return submit(q, read_lists);
-}
-
-static int call_submit(struct bus_request *q)
-{
-	return submit(q, read_paths);
-}
-
 const struct call submit_calls[] = {
-	{ MANAGER_INTERFACE, "SubmitFiles", call_submit_files },
-	{ MANAGER_INTERFACE, "SubmitLists", call_submit_lists },
-	{ MANAGER_INTERFACE, "Submit", call_submit },
+	{ MANAGER_INTERFACE, "SubmitFiles", call_submit, 0 },
+	{ MANAGER_INTERFACE, "SubmitLists", call_submit, 0 },
+	{ MANAGER_INTERFACE, "Submit", call_submit, 0 },
 	{ 0 },
 };

@@ -6,334 +6,218 @@
 
 #include "bus-state.h"
 #include "daemon/workers/pacers.h"
+#include "base/array.h"
 #include "base/fd.h"
 
 /* Rates are taken between two snapshots: one so soon after another shows the same figures. */
 #define SNAPSHOT_USEC (500 * USEC_PER_MSEC)
 
-struct device_views *device_views_free(struct device_views *v)
+/* What an object is called on the way to it is its first field. */
+static_assert(offsetof(struct device_view, name) == 0 && offsetof(struct spool_view, path) == 0,
+	      "views begin with their names");
+
+void device_views_clear(struct bus *b)
 {
-	for (size_t i = 0; v && i < v->n; i++)
-		free(v->v[i].name);
-	free(v);
-	return NULL;
+	while (b->n_devices > 0)
+		free(b->devices[--b->n_devices].name);
 }
 
-static int device_view_set(struct device_view *d, const struct pacer_view *p)
-{
-	const struct pacing_view *c = &p->controller;
-	double seconds = (double)p->elapsed_usec / (double)USEC_PER_SEC;
-
-	*d = (struct device_view){
-		.name = strdup(p->devices ? p->devices : ""),
-		.mode = c->urgent ? "urgent" : pacing_mode_name(c->mode),
-		.observed = p->observed,
-		.target_usec = c->target_usec,
-		.sync_usec = c->quiet_sync_usec,
-		.quantum_usec = c->quantum_usec,
-		.entries_rate = seconds > 0 ? (double)p->entries / seconds : 0,
-		.bytes_rate = seconds > 0 ? (double)p->bytes / seconds : 0,
-	};
-	return d->name ? 0 : -ENOMEM;
-}
-
-const struct device_views *bus_devices_snapshot(struct bus *b)
+size_t bus_devices_snapshot(struct bus *b)
 {
 	struct pacer_view views[DEVICES_MOST];
 	struct pacers *pacers = operation_pacers(b->operations);
 	uint64_t now = now_usec();
-	struct device_views *v;
 	size_t n;
 
-	if (b->devices && now - b->devices->snapshot_usec < SNAPSHOT_USEC)
-		return b->devices;
-	b->devices = device_views_free(b->devices);
-	v = calloc(1, sizeof(*v));
-	if (!v)
-		return NULL;
+	if (b->devices_usec > 0 && now - b->devices_usec < SNAPSHOT_USEC)
+		return b->n_devices;
+	device_views_clear(b);
+	b->devices_usec = now;
 	n = pacers ? pacers_list(pacers, views, DEVICES_MOST) : 0;
-	for (size_t i = 0; i < n && i < DEVICES_MOST; i++)
-		if (device_view_set(&v->v[v->n], &views[i]) == 0)
-			v->n++;
-	v->snapshot_usec = now;
-	b->devices = v;
-	return v;
+	for (size_t i = 0; i < MIN(n, (size_t)DEVICES_MOST); i++) {
+		const struct pacer_view *p = &views[i];
+		const struct pacing_view *c = &p->controller;
+		double seconds = (double)p->elapsed_usec / (double)USEC_PER_SEC;
+		struct device_view d = {
+			.name = strdup(p->devices ? p->devices : ""),
+			.mode = c->urgent ? "urgent" : pacing_mode_name(c->mode),
+			.observed = p->observed,
+			.target_usec = c->target_usec,
+			.sync_usec = c->quiet_sync_usec,
+			.quantum_usec = c->quantum_usec,
+			.entries_rate = seconds > 0 ? (double)p->entries / seconds : 0,
+			.bytes_rate = seconds > 0 ? (double)p->bytes / seconds : 0,
+		};
+
+		if (d.name)
+			b->devices[b->n_devices++] = d;
+	}
+	return b->n_devices;
 }
 
-size_t bus_spools_snapshot(struct bus *b, struct spool_view *views)
+size_t bus_spools_snapshot(struct bus *b)
 {
-	size_t n = b->o.spools ? b->o.spools(views, SPOOLS_MOST, b->o.userdata) : 0;
+	size_t n = b->o.spools ? b->o.spools(b->spools, SPOOLS_MOST, b->o.userdata) : 0;
 
 	return MIN(n, (size_t)SPOOLS_MOST);
 }
 
-/* ---- objects found by their path ---------------------------------------------------------- */
+/* ---- the two kinds ------------------------------------------------------------------------ */
 
-static int find_device(sd_bus *conn, const char *path, const char *interface, void *userdata,
-		       void **ret_found, sd_bus_error *error)
+static const struct view_kind {
+	const char *prefix, *interface, *list;
+	const struct field *fields;
+	size_t (*snapshot)(struct bus *b);
+	size_t offset, size; /* of the views, in struct bus; of each */
+} kinds[] = {
+	{ DEVICE_PREFIX, "org.reclaimd1.Device", "ListDevices", device_fields, bus_devices_snapshot,
+	  offsetof(struct bus, devices), sizeof(struct device_view) },
+	{ SPOOL_PREFIX, "org.reclaimd1.Spool", "ListSpools", spool_fields, bus_spools_snapshot,
+	  offsetof(struct bus, spools), sizeof(struct spool_view) },
+};
+
+static const char *view_name(const void *view)
 {
-	_cleanup_free_ char *name = NULL;
-	const struct device_views *v;
-	struct link *l = userdata;
-
-	(void)conn;
-	(void)interface;
-	(void)error;
-	if (!l->bus || sd_bus_path_decode(path, DEVICE_PREFIX, &name) <= 0)
-		return 0;
-	v = bus_devices_snapshot(l->bus);
-	for (size_t i = 0; v && i < v->n; i++) {
-		if (strcmp(v->v[i].name, name) != 0)
-			continue;
-		*ret_found = (void *)&v->v[i];
-		return 1;
-	}
-	return 0;
+	return *(const char *const *)view;
 }
 
-/* A spool has no object of its own here: a request for it gets the link, and finds it again. */
-static int find_spool(sd_bus *conn, const char *path, const char *interface, void *userdata,
-		      void **ret_found, sd_bus_error *error)
+static void *view_at(struct bus *b, const struct view_kind *k, size_t i)
 {
+	return (char *)b + k->offset + i * k->size;
+}
+
+/* Of a path below one of the prefixes, or of such a prefix. */
+static const struct view_kind *kind_of(const char *path)
+{
+	for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+		if (strncmp(path, kinds[i].prefix, strlen(kinds[i].prefix)) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+static int find_view(sd_bus *conn, const char *path, const char *interface, void *userdata,
+		     void **ret_found, sd_bus_error *error)
+{
+	const struct view_kind *k = kind_of(path);
 	_cleanup_free_ char *name = NULL;
-	struct spool_view views[SPOOLS_MOST];
 	struct link *l = userdata;
 	size_t n;
 
 	(void)conn;
 	(void)interface;
 	(void)error;
-	if (!l->bus || sd_bus_path_decode(path, SPOOL_PREFIX, &name) <= 0)
+	if (!l->bus || !k || sd_bus_path_decode(path, k->prefix, &name) <= 0)
 		return 0;
-	n = bus_spools_snapshot(l->bus, views);
+	n = k->snapshot(l->bus);
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(views[i].path, name) != 0)
-			continue;
-		l->bus->spool = views[i];
-		*ret_found = &l->bus->spool;
-		return 1;
+		*ret_found = view_at(l->bus, k, i);
+		if (strcmp(view_name(*ret_found), name) == 0)
+			return 1;
 	}
 	return 0;
 }
 
-static int add_child(char ***paths, size_t *n, const char *prefix, const char *name)
-{
-	char **v = reallocarray(*paths, *n + 2, sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	*paths = v;
-	v[*n + 1] = NULL;
-	return sd_bus_path_encode(prefix, name, &v[(*n)++]);
-}
-
 /* The library also asks with the path of each object that is listed, as if it had such children. */
-static bool is_object(const char *prefix, const char *parent)
+static int list_views(sd_bus *conn, const char *prefix, void *userdata, char ***ret_nodes,
+		      sd_bus_error *error)
 {
-	size_t len = strlen(parent);
-
-	return strncmp(prefix, parent, len) == 0 && prefix[len] == '/';
-}
-
-static int list_devices(sd_bus *conn, const char *prefix, void *userdata, char ***ret_nodes,
-			sd_bus_error *error)
-{
-	const struct device_views *v;
+	const struct view_kind *k = kind_of(prefix);
 	struct link *l = userdata;
-	size_t n = 0;
+	size_t n, added = 0;
 	int r = 0;
 
 	(void)conn;
 	(void)error;
-	v = l->bus && !is_object(prefix, DEVICE_PREFIX) ? bus_devices_snapshot(l->bus) : NULL;
-	for (size_t i = 0; v && r >= 0 && i < v->n; i++)
-		r = add_child(ret_nodes, &n, DEVICE_PREFIX, v->v[i].name);
+	if (!l->bus || !k || strcmp(prefix, k->prefix) != 0)
+		return 0;
+	n = k->snapshot(l->bus);
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		char *path = NULL;
+
+		r = sd_bus_path_encode(prefix, view_name(view_at(l->bus, k, i)), &path);
+		if (r >= 0)
+			r = strings_add(ret_nodes, &added, path);
+	}
 	return r;
 }
 
-static int list_spools(sd_bus *conn, const char *prefix, void *userdata, char ***ret_nodes,
-		       sd_bus_error *error)
+static int get_property(sd_bus *conn, const char *path, const char *interface, const char *property,
+			sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	struct spool_view views[SPOOLS_MOST];
-	struct link *l = userdata;
-	size_t n = 0, found = 0;
-	int r = 0;
+	const struct view_kind *k = kind_of(path);
+	const struct field *f = k ? field_find(k->fields, property) : NULL;
 
 	(void)conn;
+	(void)interface;
 	(void)error;
-	if (l->bus && !is_object(prefix, SPOOL_PREFIX))
-		found = bus_spools_snapshot(l->bus, views);
-	for (size_t i = 0; r >= 0 && i < found; i++)
-		r = add_child(ret_nodes, &n, SPOOL_PREFIX, views[i].path);
-	return r;
+	return f ? message_append_field(reply, f, userdata) : -ENOENT;
 }
+
+static const sd_bus_vtable device_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	DEVICE_FIELDS(PROPERTY) SD_BUS_VTABLE_END,
+};
+
+static const sd_bus_vtable spool_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SPOOL_FIELDS(PROPERTY) SD_BUS_VTABLE_END,
+};
 
 int views_export(struct link *l)
 {
-	int r = sd_bus_add_fallback_vtable(l->conn, NULL, DEVICE_PREFIX, DEVICE_INTERFACE,
-					   device_vtable, find_device, l);
+	static const sd_bus_vtable *const vtables[] = { device_vtable, spool_vtable };
+	int r = 0;
 
-	if (r >= 0)
-		r = sd_bus_add_node_enumerator(l->conn, NULL, DEVICE_PREFIX, list_devices, l);
-	if (r >= 0)
-		r = sd_bus_add_fallback_vtable(l->conn, NULL, SPOOL_PREFIX, SPOOL_INTERFACE,
-					       spool_vtable, find_spool, l);
-	if (r >= 0)
-		r = sd_bus_add_node_enumerator(l->conn, NULL, SPOOL_PREFIX, list_spools, l);
+	for (size_t i = 0; i < ELEMENTSOF(kinds) && r >= 0; i++) {
+		r = sd_bus_add_fallback_vtable(l->conn, NULL, kinds[i].prefix, kinds[i].interface,
+					       vtables[i], find_view, l);
+		if (r >= 0)
+			r = sd_bus_add_node_enumerator(l->conn, NULL, kinds[i].prefix, list_views,
+						       l);
+	}
 	return r;
 }
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-static int append_managed(sd_bus_message *m, const char *prefix, const char *name,
-			  const sd_bus_vtable *v, const char *interface, void *userdata)
-{
-	_cleanup_free_ char *path = NULL;
-	int r = sd_bus_path_encode(prefix, name, &path);
-
-	return r < 0 ? r : vtable_append_managed(m, path, v, interface, userdata);
-}
-
 int views_append_managed(struct bus *b, sd_bus_message *m)
 {
-	const struct device_views *v = bus_devices_snapshot(b);
-	struct spool_view views[SPOOLS_MOST];
-	size_t n = bus_spools_snapshot(b, views);
 	int r = 0;
 
-	for (size_t i = 0; v && r >= 0 && i < v->n; i++)
-		r = append_managed(m, DEVICE_PREFIX, v->v[i].name, device_vtable, DEVICE_INTERFACE,
-				   (void *)&v->v[i]);
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = append_managed(m, SPOOL_PREFIX, views[i].path, spool_vtable, SPOOL_INTERFACE,
-				   &views[i]);
+	for (const struct view_kind *k = kinds; k < kinds + ELEMENTSOF(kinds); k++) {
+		size_t n = k->snapshot(b);
+
+		for (size_t i = 0; r >= 0 && i < n; i++) {
+			_cleanup_free_ char *path = NULL;
+			const void *view = view_at(b, k, i);
+
+			r = sd_bus_path_encode(k->prefix, view_name(view), &path);
+			if (r >= 0)
+				r = message_append_managed(m, path, k->interface, k->fields, view);
+		}
+	}
 	return r;
 }
 
-static int call_list_spools(struct bus_request *q)
+static int call_list(struct bus_request *q)
 {
-	struct spool_view views[SPOOLS_MOST];
-	size_t n = bus_spools_snapshot(q->bus, views);
-	int r = request_reply(q);
+	const struct view_kind *k = kinds;
+	size_t n;
+	int r;
 
+	while (strcmp(k->list, q->call->member) != 0)
+		k++;
+	n = k->snapshot(q->bus);
+	r = request_list(q, k->fields);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = message_append_struct(q->reply, k->fields, view_at(q->bus, k, i));
 	if (r >= 0)
-		r = sd_bus_message_open_container(q->reply, 'a', "(ayssttt)");
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		const struct spool_view *s = &views[i];
-
-		r = sd_bus_message_open_container(q->reply, 'r', "ayssttt");
-		if (r >= 0)
-			r = message_append_bytes(q->reply, s->path);
-		if (r >= 0)
-			r = sd_bus_message_append(q->reply, "s", s->state_name);
-		if (r >= 0)
-			r = message_append_text(q->reply, s->message);
-		if (r >= 0)
-			r = sd_bus_message_append(q->reply, "ttt", s->settle_usec, s->undo_usec,
-						  s->waiting);
-		if (r >= 0)
-			r = sd_bus_message_close_container(q->reply);
-	}
-	if (r >= 0)
-		r = sd_bus_message_close_container(q->reply);
-	if (r >= 0)
-		request_answer(NULL, q);
-	return r < 0 ? r : 0;
-}
-
-static int call_list_devices(struct bus_request *q)
-{
-	const struct device_views *v = bus_devices_snapshot(q->bus);
-	int r = request_reply(q);
-
-	if (r >= 0)
-		r = sd_bus_message_open_container(q->reply, 'a', "(ssbtttdd)");
-	for (size_t i = 0; v && r >= 0 && i < v->n; i++) {
-		const struct device_view *d = &v->v[i];
-
-		r = sd_bus_message_append(q->reply, "(ssbtttdd)", d->name, d->mode, d->observed,
-					  d->target_usec, d->sync_usec, d->quantum_usec,
-					  d->entries_rate, d->bytes_rate);
-	}
-	if (r >= 0)
-		r = sd_bus_message_close_container(q->reply);
-	if (r >= 0)
-		request_answer(NULL, q);
+		request_listed(NULL, q);
 	return r < 0 ? r : 0;
 }
 
 const struct call view_calls[] = {
-	{ MANAGER_INTERFACE, "ListSpools", call_list_spools },
-	{ MANAGER_INTERFACE, "ListDevices", call_list_devices },
+	{ MANAGER_INTERFACE, "ListSpools", call_list, 0 },
+	{ MANAGER_INTERFACE, "ListDevices", call_list, 0 },
 	{ 0 },
-};
-
-/* ---- properties --------------------------------------------------------------------------- */
-
-static int get_path(sd_bus *conn, const char *path, const char *interface, const char *property,
-		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	(void)conn;
-	(void)path;
-	(void)interface;
-	(void)property;
-	(void)error;
-	return message_append_bytes(reply, *(const char *const *)userdata);
-}
-
-static int get_text(sd_bus *conn, const char *path, const char *interface, const char *property,
-		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	(void)conn;
-	(void)path;
-	(void)interface;
-	(void)property;
-	(void)error;
-	return message_append_text(reply, *(const char *const *)userdata);
-}
-
-/* Any of the basic types that is no string, as the vtable says. */
-#define GET_BASIC(name, type)                                                                      \
-	static int name(sd_bus *conn, const char *path, const char *interface,                     \
-			const char *property, sd_bus_message *reply, void *userdata,               \
-			sd_bus_error *error)                                                       \
-	{                                                                                          \
-		(void)conn;                                                                        \
-		(void)path;                                                                        \
-		(void)interface;                                                                   \
-		(void)property;                                                                    \
-		(void)error;                                                                       \
-		return sd_bus_message_append_basic(reply, type, userdata);                         \
-	}
-GET_BASIC(get_bool, 'b')
-GET_BASIC(get_number, 't')
-GET_BASIC(get_rate, 'd')
-
-#define DEVICE(name, type, get, field)                                                             \
-	SD_BUS_PROPERTY(name, type, get, offsetof(struct device_view, field), 0)
-#define SPOOL(name, type, get, field)                                                              \
-	SD_BUS_PROPERTY(name, type, get, offsetof(struct spool_view, field), 0)
-
-const sd_bus_vtable device_vtable[] = {
-	SD_BUS_VTABLE_START(0),
-	DEVICE("Name", "s", get_text, name),
-	DEVICE("Mode", "s", get_text, mode),
-	DEVICE("Observed", "b", get_bool, observed),
-	DEVICE("LatencyTarget", "t", get_number, target_usec),
-	DEVICE("SyncLatency", "t", get_number, sync_usec),
-	DEVICE("PieceCost", "t", get_number, quantum_usec),
-	DEVICE("EntriesPerSecond", "d", get_rate, entries_rate),
-	DEVICE("BytesPerSecond", "d", get_rate, bytes_rate),
-	SD_BUS_VTABLE_END,
-};
-
-const sd_bus_vtable spool_vtable[] = {
-	SD_BUS_VTABLE_START(0),
-	SPOOL("Path", "ay", get_path, path),
-	SPOOL("State", "s", get_text, state_name),
-	SPOOL("Message", "s", get_text, message),
-	SPOOL("Settle", "t", get_number, settle_usec),
-	SPOOL("Undo", "t", get_number, undo_usec),
-	SPOOL("Waiting", "t", get_number, waiting),
-	SD_BUS_VTABLE_END,
 };

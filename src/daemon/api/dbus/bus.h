@@ -35,8 +35,7 @@ struct bus_options {
 	const char *socket;
 	const char *proxy_program; /* path of reclaim-worker, or what worker_program_pin gave */
 	bool no_bus;
-	const char *bus_address;     /* NULL: the system bus */
-	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */
+	const char *bus_address; /* NULL: the system bus */
 	/* Fills at most n views; returns how many spools there are. NULL: none. */
 	size_t (*spools)(struct spool_view *views, size_t n, void *userdata);
 	/* Something for the log: a level of syslog(3) and words. NULL: not said. */

@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "daemon/context/failure.h"
 #include "varlink-state.h"
 
+#define LIST_BYTES_MOST MiB(1)
 /* What an answer takes that is no list. */
 #define ANSWER_BYTES_USUAL KiB(4)
 
@@ -118,30 +120,14 @@ int call_refuse(struct varlink_call *q, enum error_cause cause, const char *form
 	return -EINVAL;
 }
 
-bool call_fits(struct varlink_call *q, size_t bytes, size_t most)
+void call_append(struct varlink_call *q, const struct field *fields, const void *object)
 {
-	return q->error >= 0 && answer_takes(&q->answer, bytes, most);
-}
+	sd_json_variant **to;
 
-void call_piece(struct varlink_call *q, int r, sd_json_variant *piece)
-{
-	if (r >= 0 && q->n_pieces == q->pieces_size) {
-		size_t size = MAX(2 * q->pieces_size, (size_t)16);
-		sd_json_variant **v =
-			reallocarray((void *)q->pieces, size, sizeof(sd_json_variant *));
-
-		if (v) {
-			q->pieces = v;
-			q->pieces_size = size;
-		} else {
-			(void)sd_json_variant_unref(piece);
-			r = -ENOMEM;
-		}
-	}
-	if (r < 0)
-		q->error = r;
-	else
-		q->pieces[q->n_pieces++] = piece;
+	if (q->error < 0 || !answer_takes(&q->answer, build_bytes(fields, object), LIST_BYTES_MOST))
+		return;
+	to = array_add(&q->pieces, &q->n_pieces, sizeof(sd_json_variant *));
+	q->error = to ? build_fields(to, fields, object) : -ENOMEM;
 }
 
 /* ---- the beginning ------------------------------------------------------------------------ */

@@ -7,20 +7,12 @@
 #include "varlink-state.h"
 
 #define LIST_MOST 1000
-#define LIST_BYTES_MOST MiB(1)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
 static void list_job(const struct job_record *r, void *userdata)
 {
-	struct varlink_call *q = userdata;
-	sd_json_variant *job = NULL;
-	int e;
-
-	if (!call_fits(q, job_bytes(r), LIST_BYTES_MOST))
-		return;
-	e = build_job(&job, r);
-	call_piece(q, e, job);
+	call_append(userdata, job_fields, r);
 }
 
 struct filter {
@@ -98,7 +90,7 @@ static void see_job(const struct job_record *r, void *userdata)
 
 	if (q->reply || q->error < 0)
 		return;
-	q->error = build_job(&job, r);
+	q->error = build_fields(&job, job_fields, r);
 	if (q->error >= 0)
 		q->error = sd_json_buildo(&q->reply, SD_JSON_BUILD_PAIR_VARIANT("job", job));
 	(void)sd_json_variant_unref(job);
@@ -137,66 +129,32 @@ static const sd_json_dispatch_field page_fields[] = {
 	{ 0 },
 };
 
-static int read_page(struct varlink_call *q, struct varlink_page *p)
+static void list_piece(const struct field *fields, const void *piece, void *userdata)
 {
-	int r = call_read(q, page_fields, p);
-
-	if (p->limit == 0 || p->limit > LIST_MOST)
-		p->limit = LIST_MOST;
-	return r;
+	call_append(userdata, fields, piece);
 }
 
-static void list_problem(const struct problem_record *p, void *userdata)
+static int get_pieces(struct varlink_call *q, bool problems)
 {
-	struct varlink_call *q = userdata;
-	sd_json_variant *v = NULL;
-	int r;
+	struct varlink_page p = { 0 };
+	int r = call_read(q, page_fields, &p);
 
-	if (!call_fits(q, 2 * strlen(p->path) + strlen(p->what) + 64, LIST_BYTES_MOST))
-		return;
-	r = sd_json_buildo(&v, BUILD_PAIRS_PATH(p->path), BUILD_PAIR_TEXT("what", p->what),
-			   SD_JSON_BUILD_PAIR_INTEGER("errno", -p->error),
-			   SD_JSON_BUILD_PAIR_BOOLEAN("isError", p->is_error));
-	call_piece(q, r, v);
+	if (r < 0)
+		return r;
+	q->list = problems ? "problems" : "entries";
+	operation_pieces(q->varlink->bus->operations, &q->client->c, p.id, problems, p.offset,
+			 p.limit, list_piece, call_answer, q);
+	return 0;
 }
 
 static int get_problems(struct varlink_call *q)
 {
-	struct varlink_page p = { 0 };
-	int r = read_page(q, &p);
-
-	if (r < 0)
-		return r;
-	q->list = "problems";
-	operation_problems(q->varlink->bus->operations, &q->client->c, p.id, p.offset,
-			   (uint32_t)p.limit, list_problem, call_answer, q);
-	return 0;
-}
-
-static void list_entry(const char *path, enum entry_state state, void *userdata)
-{
-	struct varlink_call *q = userdata;
-	sd_json_variant *v = NULL;
-	int r;
-
-	if (!call_fits(q, 2 * strlen(path) + 64, LIST_BYTES_MOST))
-		return;
-	r = sd_json_buildo(&v, BUILD_PAIRS_PATH(path),
-			   SD_JSON_BUILD_PAIR_STRING("state", entry_state_name(state)));
-	call_piece(q, r, v);
+	return get_pieces(q, true);
 }
 
 static int get_entries(struct varlink_call *q)
 {
-	struct varlink_page p = { 0 };
-	int r = read_page(q, &p);
-
-	if (r < 0)
-		return r;
-	q->list = "entries";
-	operation_entries(q->varlink->bus->operations, &q->client->c, p.id, p.offset,
-			  (uint32_t)p.limit, list_entry, call_answer, q);
-	return 0;
+	return get_pieces(q, false);
 }
 
 /* ---- acting ------------------------------------------------------------------------------- */
@@ -206,32 +164,18 @@ static const sd_json_dispatch_field ids_fields[] = {
 	{ 0 },
 };
 
-static int on_ids(struct varlink_call *q, job_operation_t operation)
+static int act(struct varlink_call *q, enum act act)
 {
 	struct numbers ids = { 0 };
-	int r = call_read(q, ids_fields, &ids);
+	int r = act <= ACT_RESUME ? call_read(q, ids_fields, &ids) : 0;
 
-	if (r >= 0 && ids.n == 0)
+	if (r >= 0 && act <= ACT_RESUME && ids.n == 0)
 		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "No job is named.");
 	if (r >= 0)
-		operation(q->varlink->bus->operations, &q->client->c, ids.v, ids.n, call_answer, q);
+		operation_act(q->varlink->bus->operations, &q->client->c, act, ids.v, ids.n,
+			      call_answer, q);
 	free(ids.v);
 	return r;
-}
-
-static int cancel(struct varlink_call *q)
-{
-	return on_ids(q, operation_cancel);
-}
-
-static int pause_jobs(struct varlink_call *q)
-{
-	return on_ids(q, operation_pause);
-}
-
-static int resume(struct varlink_call *q)
-{
-	return on_ids(q, operation_resume);
 }
 
 static int restore(struct varlink_call *q)
@@ -244,23 +188,17 @@ static int restore(struct varlink_call *q)
 	return r;
 }
 
-static int pause_all(struct varlink_call *q)
-{
-	operation_pause_all(q->varlink->bus->operations, &q->client->c, true, call_answer, q);
-	return 0;
-}
-
-static int resume_all(struct varlink_call *q)
-{
-	operation_pause_all(q->varlink->bus->operations, &q->client->c, false, call_answer, q);
-	return 0;
-}
-
-static int reload(struct varlink_call *q)
-{
-	operation_reload(q->varlink->bus->operations, &q->client->c, call_answer, q);
-	return 0;
-}
+#define ACT(name, which)                                                                           \
+	static int name(struct varlink_call *q)                                                    \
+	{                                                                                          \
+		return act(q, which);                                                              \
+	}
+ACT(cancel, ACT_CANCEL)
+ACT(pause_jobs, ACT_PAUSE)
+ACT(resume, ACT_RESUME)
+ACT(pause_all, ACT_PAUSE_ALL)
+ACT(resume_all, ACT_RESUME_ALL)
+ACT(reload, ACT_RELOAD)
 
 VARLINK_METHOD(on_list_jobs, list_jobs)
 VARLINK_METHOD(on_get_job, get_job)

@@ -73,7 +73,7 @@ static int build_job_happening(sd_json_variant **ret, const char *happening,
 			       const struct job_record *r)
 {
 	sd_json_variant *job = NULL;
-	int e = build_job(&job, r);
+	int e = build_fields(&job, job_fields, r);
 
 	if (e >= 0)
 		e = sd_json_buildo(ret, SD_JSON_BUILD_PAIR_STRING("happening", happening),
@@ -85,7 +85,7 @@ static int build_job_happening(sd_json_variant **ret, const char *happening,
 void monitor_tell_job(struct varlink *v, const char *happening, const struct job_record *r)
 {
 	sd_json_variant *what = NULL;
-	size_t bytes = job_bytes(r);
+	size_t bytes = build_bytes(job_fields, r);
 
 	for (struct visitor *i = v ? v->visitors : NULL; i; i = i->next) {
 		if (!caller_may_see(&i->client->c, r) || !is_told(i, bytes))

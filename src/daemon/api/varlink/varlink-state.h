@@ -6,6 +6,7 @@
 #include <systemd/sd-varlink.h>
 
 #include "daemon/api/dbus/bus-state.h"
+#include "daemon/api/fields.h"
 #include "varlink.h"
 
 #define VARLINK_INTERFACE "org.reclaimd.Reclaim"
@@ -57,7 +58,7 @@ struct varlink_call {
 	/* The answer: an object; or, where `list` is its name, a list of pieces. */
 	sd_json_variant *reply, **pieces;
 	const char *list;
-	size_t n_pieces, pieces_size;
+	size_t n_pieces;
 	size_t names_bytes; /* taken from the quota */
 	struct answer_size answer;
 	uint64_t job;    /* that is asked for, where it is one */
@@ -67,7 +68,7 @@ struct varlink_call {
 	struct failure failure;
 };
 
-/* Binds the methods of a file to the server. */
+/* Bind the methods of a file to the server. */
 int call_bind_jobs(sd_varlink_server *s);
 int call_bind_submit(sd_varlink_server *s);
 int call_bind_views(sd_varlink_server *s);
@@ -100,10 +101,8 @@ void call_answer(const struct failure *f, void *userdata);
 int call_refuse(struct varlink_call *q, enum error_cause cause, const char *format, ...)
 	_printf_(3, 4);
 
-/* answer_takes for what has not failed yet. */
-bool call_fits(struct varlink_call *q, size_t bytes, size_t most);
-/* Takes over a piece of the list; r is what making it returned. */
-void call_piece(struct varlink_call *q, int r, sd_json_variant *piece);
+/* One more piece of the list, if it still fits into the answer. */
+void call_append(struct varlink_call *q, const struct field *fields, const void *object);
 
 /* ---- values ------------------------------------------------------------------------------- */
 
@@ -124,16 +123,9 @@ int read_numbers(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t 
  * or not UTF-8, of which JSON is. */
 int build_text(sd_json_variant **ret, const char *name, void *s);
 #define BUILD_TEXT(s) SD_JSON_BUILD_CALLBACK(build_text, (void *)(s))
-#define BUILD_PAIR_TEXT(name, s) SD_JSON_BUILD_PAIR(name, BUILD_TEXT(s))
-/* A path as a pair of text, and one more with its bytes where that is not the same. */
-int build_path(sd_json_variant **ret, const char *name, void *s);
-#define BUILD_PAIRS_PATH(s)                                                                        \
-	SD_JSON_BUILD_PAIR("path", SD_JSON_BUILD_CALLBACK(build_path, (void *)(s))),               \
-		SD_JSON_BUILD_PAIR_CONDITION(!text_is_safe(s), "pathBase64",                       \
-					     SD_JSON_BUILD_BASE64(s, strlen(s)))
 
-int build_job(sd_json_variant **ret, const struct job_record *r);
-/* About how many bytes that is. */
-size_t job_bytes(const struct job_record *r);
+/* An object with these fields; and about how many bytes that is. */
+int build_fields(sd_json_variant **ret, const struct field *fields, const void *object);
+size_t build_bytes(const struct field *fields, const void *object);
 
 extern const sd_varlink_interface vl_interface_reclaim;

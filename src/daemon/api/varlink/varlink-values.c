@@ -2,13 +2,18 @@
 /* sd-varlink has compared parameters with the description before: what they are called, of which
  * type they are, and what an enumeration may be. What is left to look at is numbers: JSON has them
  * negative, broken and of any size. */
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-id128.h>
 
 #include "base/escape.h"
 #include "varlink-state.h"
+
+/* Room for a name, and for the names and values of an object. */
+#define NAME_SIZE 32
+#define FIELDS_MOST 32
 
 int call_read(struct varlink_call *q, const sd_json_dispatch_field *table, void *target)
 {
@@ -72,69 +77,140 @@ int read_numbers(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t 
 
 static int build_safe(sd_json_variant **ret, const char *text, char *(*escape)(const char *s))
 {
-	_cleanup_free_ char *escaped = NULL;
+	_cleanup_free_ char *escaped = text_is_safe(text) ? NULL : escape(text);
 
-	if (!text_is_safe(text)) {
-		escaped = escape(text);
-		if (!escaped)
-			return -ENOMEM;
-		text = escaped;
-	}
-	return sd_json_variant_new_string(ret, text);
+	if (!escaped && !text_is_safe(text))
+		return -ENOMEM;
+	return sd_json_variant_new_string(ret, escaped ? escaped : text);
 }
 
 int build_text(sd_json_variant **ret, const char *name, void *s)
 {
 	(void)name;
-	return build_safe(ret, s ? s : "", escape_line);
+	return build_safe(ret, s, escape_line);
 }
 
-/* With pathBase64 beside it it is escaped so that no two look alike; without, it is the path. */
-int build_path(sd_json_variant **ret, const char *name, void *s)
+/* ---- objects ------------------------------------------------------------------------------ */
+
+static int build_numbers(sd_json_variant **ret, const uint64_t *v, size_t n)
 {
-	(void)name;
-	return build_safe(ret, s ? s : "", escape_name);
+	int r = sd_json_variant_new_array(ret, NULL, 0);
+
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = sd_json_variant_append_arrayb(ret, SD_JSON_BUILD_UNSIGNED(v[i]));
+	return r;
 }
 
-int build_job(sd_json_variant **ret, const struct job_record *r)
+static int build_histogram(sd_json_variant **ret, const struct histogram *h)
 {
-	_cleanup_free_ char *staging = job_staging(r);
-	const char *path = r->path ? r->path : "";
-	sd_id128_t uuid;
+	sd_json_variant *counts = NULL;
+	int r = build_numbers(&counts, h->counts, ELEMENTSOF(h->counts));
 
-	if (!staging)
+	if (r >= 0)
+		r = sd_json_buildo(ret, SD_JSON_BUILD_PAIR_UNSIGNED("sumUSec", h->sum_usec),
+				   SD_JSON_BUILD_PAIR_VARIANT("counts", counts));
+	(void)sd_json_variant_unref(counts);
+	return r;
+}
+
+static int build_counts(sd_json_variant **ret, const struct field *f, const void *object)
+{
+	int r = sd_json_variant_new_object(ret, NULL, 0);
+	const char *name;
+	unsigned i = 0;
+	uint64_t n;
+
+	while (r >= 0 && field_count(f, object, &i, &name, &n))
+		r = sd_json_variant_set_field_unsigned(ret, name, n);
+	return r;
+}
+
+/* A path with pathBase64 beside it is escaped so that no two look alike; without, it is the path.
+ */
+static int build_string(sd_json_variant **ret, const struct field *f, const void *object)
+{
+	_cleanup_free_ char *made = NULL;
+	const char *text = field_text(f, object, &made);
+
+	if (!text)
 		return -ENOMEM;
-	memcpy(uuid.bytes, r->uuid, sizeof(uuid.bytes));
-	return sd_json_buildo(
-		ret, SD_JSON_BUILD_PAIR_UNSIGNED("id", r->id),
-		SD_JSON_BUILD_PAIR_ID128("uuid", uuid),
-		SD_JSON_BUILD_PAIR_STRING("state", job_state_name(r->state)),
-		SD_JSON_BUILD_PAIR_UNSIGNED("uid", r->uid), BUILD_PAIR_TEXT("origin", r->origin),
-		SD_JSON_BUILD_PAIR_STRING("priority", job_priority_name(r->priority)),
-		BUILD_PAIRS_PATH(path), BUILD_PAIR_TEXT("staging", staging),
-		BUILD_PAIR_TEXT("inplace", r->inplace), BUILD_PAIR_TEXT("mount", r->mount),
-		SD_JSON_BUILD_PAIR_UNSIGNED("names", r->names),
-		SD_JSON_BUILD_PAIR_UNSIGNED("entries", r->entries),
-		SD_JSON_BUILD_PAIR_UNSIGNED("entriesDone", r->entries_done),
-		SD_JSON_BUILD_PAIR_UNSIGNED("bytes", r->bytes),
-		SD_JSON_BUILD_PAIR_UNSIGNED("bytesFreed", r->bytes_freed),
-		SD_JSON_BUILD_PAIR_UNSIGNED("errors", r->errors),
-		SD_JSON_BUILD_PAIR_UNSIGNED("skipped", r->skipped),
-		SD_JSON_BUILD_PAIR_UNSIGNED("createdUSec", r->created_usec),
-		SD_JSON_BUILD_PAIR_UNSIGNED("heldUntilUSec", r->held_until_usec),
-		SD_JSON_BUILD_PAIR_UNSIGNED("byUSec", r->by_usec),
-		SD_JSON_BUILD_PAIR_UNSIGNED("startedUSec", r->started_usec),
-		SD_JSON_BUILD_PAIR_UNSIGNED("finishedUSec", r->finished_usec),
-		BUILD_PAIR_TEXT("message", r->message), BUILD_PAIR_TEXT("strategy", r->strategy));
+	return build_safe(ret, text, f->kind == FIELD_PATH ? escape_name : escape_line);
 }
 
-static size_t text_bytes(const char *s)
+static int build_field(sd_json_variant **ret, const struct field *f, const void *object)
 {
-	return s ? strlen(s) : 0;
+	static const char *const none[] = { NULL };
+	const void *at = (const char *)object + f->offset;
+	const char *const *strings;
+
+	switch (f->kind) {
+	case FIELD_TEXT ... FIELD_STAGING:
+		return build_string(ret, f, object);
+	case FIELD_NUMBER:
+	case FIELD_USEC:
+	case FIELD_UID:
+		return sd_json_variant_new_unsigned(ret, field_number(f, object));
+	case FIELD_UNFINISHED ... FIELD_BACKOFFS:
+		return build_counts(ret, f, object);
+	case FIELD_BOOL:
+		return sd_json_variant_new_boolean(ret, *(const bool *)at);
+	case FIELD_ERRNO:
+		return sd_json_variant_new_integer(ret, -*(const int *)at);
+	case FIELD_RATE:
+		return sd_json_variant_new_real(ret, *(const double *)at);
+	case FIELD_HISTOGRAM:
+		return build_histogram(ret, at);
+	case FIELD_BOUNDS:
+		return build_numbers(ret, histogram_bounds_usec, HISTOGRAM_BOUNDS);
+	case FIELD_STRINGS:
+		strings = *(const char *const *const *)at;
+		return sd_json_variant_new_array_strv(ret, (char **)(strings ? strings : none));
+	}
+	return -EINVAL;
 }
 
-size_t job_bytes(const struct job_record *r)
+/* As Varlink calls it. */
+static int build_name(sd_json_variant **ret, const struct field *f)
 {
-	return KiB(1) + text_bytes(r->path) + text_bytes(r->mount) + text_bytes(r->message) +
-	       text_bytes(r->strategy) + text_bytes(r->origin);
+	bool is_time = f->kind == FIELD_USEC || f->kind == FIELD_BOUNDS;
+	char name[NAME_SIZE];
+
+	(void)snprintf(name, sizeof(name), "%c%s%s", f->name[0] | ('a' - 'A'), f->name + 1,
+		       is_time ? "USec" : "");
+	return sd_json_variant_new_string(ret, name);
+}
+
+int build_fields(sd_json_variant **ret, const struct field *fields, const void *object)
+{
+	sd_json_variant *v[2 * FIELDS_MOST] = { NULL };
+	size_t n = 0;
+	int r = 0;
+
+	for (const struct field *f = fields; f->name && r >= 0; f++) {
+		const char *path = f->kind == FIELD_PATH ? field_text(f, object, NULL) : "";
+
+		assert(n + 4 <= ELEMENTSOF(v));
+		r = build_name(&v[n++], f);
+		if (r >= 0)
+			r = build_field(&v[n++], f, object);
+		if (r < 0 || text_is_safe(path))
+			continue;
+		r = sd_json_variant_new_string(&v[n++], "pathBase64");
+		if (r >= 0)
+			r = sd_json_variant_new_base64(&v[n++], path, strlen(path));
+	}
+	if (r >= 0)
+		r = sd_json_variant_new_object(ret, v, n);
+	while (n > 0)
+		(void)sd_json_variant_unref(v[--n]);
+	return r;
+}
+
+size_t build_bytes(const struct field *fields, const void *object)
+{
+	size_t bytes = 2 * fields_bytes(fields, object);
+
+	for (; fields->name; fields++)
+		bytes += NAME_SIZE;
+	return bytes;
 }

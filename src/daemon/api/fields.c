@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fields.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-id128.h>
+
+#include "base/macros.h"
+#include "daemon/spools/spool.h"
+#include "daemon/workers/pacers.h"
+#include "operations.h"
+
+#define FIELD(object, name, type, kind, member)                                                    \
+	{                                                                                          \
+		name, type, FIELD_##kind, offsetof(struct object, member)                          \
+	}
+#define JOB(name, type, kind, member, ...) FIELD(job_record, name, type, kind, member),
+#define DEVICE(name, type, kind, member, ...) FIELD(device_view, name, type, kind, member),
+#define SPOOL(name, type, kind, member, ...) FIELD(spool_view, name, type, kind, member),
+#define DAEMON(name, type, kind, member, ...) FIELD(daemon_view, name, type, kind, member),
+
+const struct field job_fields[] = { JOB_FIELDS(JOB){ 0 } };
+const struct field device_fields[] = { DEVICE_FIELDS(DEVICE){ 0 } };
+const struct field spool_fields[] = { SPOOL_FIELDS(SPOOL){ 0 } };
+const struct field status_fields[] = { STATUS_FIELDS(DAEMON){ 0 } };
+const struct field metrics_fields[] = { METRICS_FIELDS(DAEMON){ 0 } };
+
+const struct field job_line_fields[] = {
+	FIELD(job_record, "Id", "t", NUMBER, id),
+	FIELD(job_record, "State", "s", STATE, state),
+	FIELD(job_record, "Uid", "u", UID, uid),
+	FIELD(job_record, "Origin", "s", TEXT, origin),
+	FIELD(job_record, "Priority", "s", PRIORITY, priority),
+	FIELD(job_record, "Path", "ay", PATH, path),
+	FIELD(job_record, "Entries", "t", NUMBER, entries),
+	FIELD(job_record, "EntriesDone", "t", NUMBER, entries_done),
+	FIELD(job_record, "Bytes", "t", NUMBER, bytes),
+	FIELD(job_record, "BytesFreed", "t", NUMBER, bytes_freed),
+	FIELD(job_record, "Errors", "t", NUMBER, errors),
+	FIELD(job_record, "Created", "t", USEC, created_usec),
+	FIELD(job_record, "HeldUntil", "t", USEC, held_until_usec),
+	FIELD(job_record, "Finished", "t", USEC, finished_usec),
+	FIELD(job_record, "Started", "t", USEC, started_usec),
+	{ 0 },
+};
+
+const struct field problem_fields[] = {
+	FIELD(problem_record, "Path", "ay", PATH, path),
+	FIELD(problem_record, "What", "s", TEXT, what),
+	FIELD(problem_record, "Errno", "i", ERRNO, error),
+	FIELD(problem_record, "IsError", "b", BOOL, is_error),
+	{ 0 },
+};
+
+const struct field entry_fields[] = {
+	FIELD(entry_view, "Path", "ay", PATH, path),
+	FIELD(entry_view, "State", "s", ENTRY_STATE, state),
+	{ 0 },
+};
+
+const struct field totals_fields[] = {
+	FIELD(device_totals, "Name", "s", CHARS, key),
+	FIELD(device_totals, "Entries", "t", NUMBER, totals.entries),
+	FIELD(device_totals, "Bytes", "t", NUMBER, totals.bytes),
+	FIELD(device_totals, "Backoffs", "a{st}", BACKOFFS, totals.backoffs),
+	FIELD(device_totals, "Reads", "(tat)", HISTOGRAM, totals.reads),
+	FIELD(device_totals, "Syncs", "(tat)", HISTOGRAM, totals.syncs),
+	FIELD(device_totals, "Pieces", "(tat)", HISTOGRAM, totals.quanta),
+	{ 0 },
+};
+
+const struct field *field_find(const struct field *fields, const char *name)
+{
+	while (fields->name && strcmp(fields->name, name) != 0)
+		fields++;
+	return fields->name ? fields : NULL;
+}
+
+/* Malloc'ed. */
+static char *staging_path(const struct job_record *r)
+{
+	char *path;
+
+	if (!r->staging || r->staging[0] == '\0')
+		return strdup("");
+	return asprintf(&path, "%s/.reclaim/%u/%s", strcmp(r->mount, "/") == 0 ? "" : r->mount,
+			(unsigned)r->uid, r->staging) < 0
+		       ? NULL
+		       : path;
+}
+
+const char *field_text(const struct field *f, const void *object, char **ret_made)
+{
+	const void *at = (const char *)object + f->offset;
+	const char *text;
+	sd_id128_t id;
+
+	assert(field_is_text(f));
+	if (f->kind == FIELD_CHARS)
+		return at;
+	if (f->kind == FIELD_STATE)
+		return job_state_name(*(const enum job_state *)at);
+	if (f->kind == FIELD_PRIORITY)
+		return job_priority_name(*(const enum job_priority *)at);
+	if (f->kind == FIELD_ENTRY_STATE)
+		return entry_state_name(*(const enum entry_state *)at);
+	if (f->kind == FIELD_STAGING)
+		return *ret_made = staging_path(object);
+	if (f->kind == FIELD_UUID) {
+		memcpy(id.bytes, at, sizeof(id.bytes));
+		*ret_made = malloc(SD_ID128_STRING_MAX);
+		return *ret_made ? sd_id128_to_string(id, *ret_made) : NULL;
+	}
+	text = *(const char *const *)at;
+	return text ? text : "";
+}
+
+uint64_t field_number(const struct field *f, const void *object)
+{
+	const void *at = (const char *)object + f->offset;
+
+	assert(field_is_number(f));
+	return f->kind == FIELD_UID ? *(const uid_t *)at : *(const uint64_t *)at;
+}
+
+static const char *state_name(unsigned i)
+{
+	return job_state_name((enum job_state)i);
+}
+
+static const char *errno_name(unsigned i)
+{
+	return i > 0 ? strerrorname_np((int)i) : "other";
+}
+
+static const char *backoff_name(unsigned i)
+{
+	return pacing_backoff_name((enum pacing_backoff)i);
+}
+
+bool field_count(const struct field *f, const void *object, unsigned *i, const char **ret_name,
+		 uint64_t *ret)
+{
+	static const struct {
+		unsigned from, to;
+		const char *(*name)(unsigned i);
+	} counts[] = {
+		[FIELD_UNFINISHED] = { 0, JOB_DONE, state_name },
+		[FIELD_FINISHED] = { JOB_DONE, JOB_STATES, state_name },
+		[FIELD_ERRORS] = { 0, ERROR_KINDS, errno_name },
+		[FIELD_BACKOFFS] = { 0, PACING_BACKOFFS, backoff_name },
+	};
+	const uint64_t *v = (const void *)((const char *)object + f->offset);
+
+	assert(f->kind >= FIELD_UNFINISHED && f->kind <= FIELD_BACKOFFS);
+	for (*i = MAX(*i, counts[f->kind].from); *i < counts[f->kind].to;) {
+		*ret = v[*i];
+		*ret_name = counts[f->kind].name((*i)++);
+		if (*ret_name && (*ret > 0 || f->kind != FIELD_ERRORS))
+			return true;
+	}
+	return false;
+}
+
+size_t fields_bytes(const struct field *fields, const void *object)
+{
+	size_t bytes = 0;
+
+	for (; fields->name; fields++) {
+		_cleanup_free_ char *made = NULL;
+		const char *text = field_is_text(fields) ? field_text(fields, object, &made) : NULL;
+
+		bytes += text ? strlen(text) + 1 : sizeof(uint64_t);
+	}
+	return bytes;
+}

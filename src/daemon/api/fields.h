@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the objects of the API consist of, once for D-Bus and Varlink: a table of fields for each
+ * kind of object, which ends with an empty one. A field is named as the property on D-Bus is;
+ * Varlink's name begins with a small letter, and that of a time ends in USec. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pacing/control/totals.h"
+#include "store/store.h"
+
+enum field_kind {
+	/* Of these there is a text. */
+	FIELD_TEXT,        /* const char *; NULL is "" */
+	FIELD_CHARS,       /* char[] */
+	FIELD_BYTES,       /* the same, as bytes on D-Bus */
+	FIELD_PATH,        /* the same; on Varlink with pathBase64 where it needs that */
+	FIELD_STATE,       /* enum job_state */
+	FIELD_PRIORITY,    /* enum job_priority */
+	FIELD_ENTRY_STATE, /* enum entry_state */
+	FIELD_UUID,        /* 16 bytes */
+	FIELD_STAGING,     /* of a job record: where its directory is; "" if it has none */
+	/* Of these a number. */
+	FIELD_NUMBER, /* uint64_t */
+	FIELD_USEC,   /* the same, a time */
+	FIELD_UID,    /* uid_t */
+	/* Of these numbers by name. */
+	FIELD_UNFINISHED, /* uint64_t[JOB_STATES] */
+	FIELD_FINISHED,   /* the same */
+	FIELD_ERRORS,     /* uint64_t[ERROR_KINDS], without those that are 0 */
+	FIELD_BACKOFFS,   /* uint64_t[PACING_BACKOFFS] */
+	/* The rest. */
+	FIELD_BOOL,
+	FIELD_ERRNO, /* int, negative */
+	FIELD_RATE,  /* double */
+	FIELD_HISTOGRAM,
+	FIELD_BOUNDS,  /* of all histograms */
+	FIELD_STRINGS, /* const char *const *, NULL-terminated; NULL: none */
+};
+
+struct field {
+	const char *name; /* NULL: there are no more */
+	const char *type; /* on D-Bus */
+	enum field_kind kind;
+	size_t offset;
+};
+
+/* How a property on D-Bus tells that it has changed: it does not, never does, by its value, or by
+ * its name. */
+#define FIELD_VARIES 0
+#define FIELD_CONST SD_BUS_VTABLE_PROPERTY_CONST
+#define FIELD_TOLD SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+#define FIELD_CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_INVALIDATION
+
+/* Of struct job_record. */
+#define JOB_FIELDS(F)                                                                              \
+	F("Id", "t", NUMBER, id, CONST)                                                            \
+	F("Uuid", "s", UUID, uuid, CONST)                                                          \
+	F("State", "s", STATE, state, TOLD)                                                        \
+	F("Uid", "u", UID, uid, CONST)                                                             \
+	F("Origin", "s", TEXT, origin, CONST)                                                      \
+	F("Priority", "s", PRIORITY, priority, CONST)                                              \
+	F("Path", "ay", PATH, path, CONST)                                                         \
+	F("Staging", "ay", STAGING, staging, CHANGES)                                              \
+	F("Inplace", "s", TEXT, inplace, CHANGES)                                                  \
+	F("Mount", "ay", BYTES, mount, CONST)                                                      \
+	F("Names", "t", NUMBER, names, CHANGES)                                                    \
+	F("Entries", "t", NUMBER, entries, CHANGES)                                                \
+	F("EntriesDone", "t", NUMBER, entries_done, CHANGES)                                       \
+	F("Bytes", "t", NUMBER, bytes, CHANGES)                                                    \
+	F("BytesFreed", "t", NUMBER, bytes_freed, CHANGES)                                         \
+	F("Errors", "t", NUMBER, errors, CHANGES)                                                  \
+	F("Skipped", "t", NUMBER, skipped, CHANGES)                                                \
+	F("Created", "t", USEC, created_usec, CONST)                                               \
+	F("HeldUntil", "t", USEC, held_until_usec, CHANGES)                                        \
+	F("By", "t", USEC, by_usec, CONST)                                                         \
+	F("Started", "t", USEC, started_usec, CHANGES)                                             \
+	F("Finished", "t", USEC, finished_usec, CHANGES)                                           \
+	F("Message", "s", TEXT, message, CHANGES)                                                  \
+	F("Strategy", "s", TEXT, strategy, CHANGES)
+
+/* Of struct device_view. */
+#define DEVICE_FIELDS(F)                                                                           \
+	F("Name", "s", TEXT, name, VARIES)                                                         \
+	F("Mode", "s", TEXT, mode, VARIES)                                                         \
+	F("Observed", "b", BOOL, observed, VARIES)                                                 \
+	F("LatencyTarget", "t", USEC, target_usec, VARIES)                                         \
+	F("SyncLatency", "t", USEC, sync_usec, VARIES)                                             \
+	F("PieceCost", "t", USEC, quantum_usec, VARIES)                                            \
+	F("EntriesPerSecond", "d", RATE, entries_rate, VARIES)                                     \
+	F("BytesPerSecond", "d", RATE, bytes_rate, VARIES)
+
+/* Of struct spool_view. */
+#define SPOOL_FIELDS(F)                                                                            \
+	F("Path", "ay", PATH, path, VARIES)                                                        \
+	F("State", "s", TEXT, state_name, VARIES)                                                  \
+	F("Message", "s", TEXT, message, VARIES)                                                   \
+	F("Settle", "t", USEC, settle_usec, VARIES)                                                \
+	F("Undo", "t", USEC, undo_usec, VARIES)                                                    \
+	F("Waiting", "t", NUMBER, waiting, VARIES)
+
+/* Of struct daemon_view: how it is, and what has happened since it was started. */
+#define STATUS_FIELDS(F)                                                                           \
+	F("Version", "s", TEXT, version, CONST)                                                    \
+	F("Features", "as", STRINGS, features, CONST)                                              \
+	F("Paused", "b", BOOL, paused, TOLD)                                                       \
+	F("ConfigurationError", "s", TEXT, configuration_error, TOLD)                              \
+	F("StoreError", "s", TEXT, store_error, TOLD)                                              \
+	F("Orphans", "t", NUMBER, orphans, TOLD)                                                   \
+	F("Jobs", "a{st}", UNFINISHED, jobs, VARIES)                                               \
+	F("EntriesFreed", "t", NUMBER, entries_freed, VARIES)                                      \
+	F("BytesFreed", "t", NUMBER, bytes_freed, VARIES)
+#define METRICS_FIELDS(F)                                                                          \
+	F("JobsFinished", "a{st}", FINISHED, finished, VARIES)                                     \
+	F("Interruptions", "t", NUMBER, interruptions, VARIES)                                     \
+	F("Errors", "a{st}", ERRORS, errors, VARIES)                                               \
+	F("LatencyBounds", "at", BOUNDS, jobs, CONST)
+
+extern const struct field job_fields[], device_fields[], spool_fields[], status_fields[],
+	metrics_fields[];
+/* What a line of a list of jobs has; of a problem_record, an entry_view, a device_totals. */
+extern const struct field job_line_fields[], problem_fields[], entry_fields[], totals_fields[];
+
+struct device_view {
+	char *name;
+	const char *mode;
+	bool observed;
+	uint64_t target_usec, sync_usec, quantum_usec;
+	double entries_rate, bytes_rate;
+};
+
+struct entry_view {
+	const char *path;
+	enum entry_state state;
+};
+
+/* NULL if there is none of that name. */
+const struct field *field_find(const struct field *fields, const char *name);
+
+static inline bool field_is_text(const struct field *f)
+{
+	return f->kind <= FIELD_STAGING;
+}
+
+static inline bool field_is_number(const struct field *f)
+{
+	return f->kind >= FIELD_NUMBER && f->kind <= FIELD_UID;
+}
+
+/* The text of a field that has one, as it is: where it must be made, *ret_made is it, too, and the
+ * caller's to free. NULL: out of memory. */
+const char *field_text(const struct field *f, const void *object, char **ret_made);
+uint64_t field_number(const struct field *f, const void *object);
+
+/* Numbers by name, from *i = 0 on: false where there are no more. */
+bool field_count(const struct field *f, const void *object, unsigned *i, const char **ret_name,
+		 uint64_t *ret);
+
+/* What all fields take, packed: 8 bytes for a number, and texts with a NUL each. */
+size_t fields_bytes(const struct field *fields, const void *object);
