@@ -9,8 +9,6 @@
 
 #include "base/macros.h"
 
-#define DRIVER "org.freedesktop.DBus"
-#define DRIVER_PATH "/org/freedesktop/DBus"
 #define POLKIT "org.freedesktop.PolicyKit1"
 #define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define POLKIT_INTERFACE POLKIT ".Authority"
@@ -23,19 +21,19 @@
 
 /* A question that is open. */
 struct inquiry {
+	struct client_watch watch; /* of the caller */
+	LIST_ENTRY(inquiry) link;
 	struct authority *authority;
 	char id[32]; /* by which polkit knows it */
-	char *subject;
-	sd_bus_slot *watch, *look, *call;
+	sd_bus_slot *call;
 	verdict_t told;
 	void *userdata;
-	struct inquiry *next;
 };
 
 struct authority {
 	sd_bus *bus;
 	uint64_t asked;
-	struct inquiry *open;
+	LIST_HEAD(inquiry_list, inquiry) open;
 };
 
 int authority_new(struct authority **ret, sd_bus *bus)
@@ -49,32 +47,24 @@ int authority_new(struct authority **ret, sd_bus *bus)
 	return 0;
 }
 
-static void inquiry_free(struct inquiry *i)
-{
-	(void)sd_bus_slot_unref(i->watch);
-	(void)sd_bus_slot_unref(i->look);
-	(void)sd_bus_slot_unref(i->call);
-	free(i->subject);
-	free(i);
-}
-
 static void inquiry_end(struct inquiry *i, enum verdict v, const char *trouble)
 {
-	struct inquiry **at = &i->authority->open;
 	verdict_t told = i->told;
 	void *userdata = i->userdata;
 
-	while (*at != i)
-		at = &(*at)->next;
-	*at = i->next;
-	inquiry_free(i);
+	LIST_REMOVE(i, link);
+	LIST_REMOVE(&i->watch, link);
+	(void)sd_bus_slot_unref(i->call);
+	free(i);
 	told(v, trouble, userdata);
 }
 
 struct authority *authority_free(struct authority *a)
 {
-	while (a && a->open)
-		inquiry_end(a->open, VERDICT_NO, "the message bus has gone");
+	for (struct inquiry *i = a ? LIST_FIRST(&a->open) : NULL, *next; i; i = next) {
+		next = LIST_NEXT(i, link);
+		inquiry_end(i, VERDICT_NO, "the message bus has gone");
+	}
 	free(a);
 	return NULL;
 }
@@ -130,65 +120,12 @@ static int on_verdict(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* ---- is the caller still there? ------------------------------------------------------------- */
-
-static void subject_gone(struct inquiry *i)
+static void on_left(struct client_watch *w)
 {
+	struct inquiry *i = (struct inquiry *)(void *)((char *)w - offsetof(struct inquiry, watch));
+
 	take_back(i);
 	inquiry_end(i, VERDICT_NO, NULL);
-}
-
-static int on_owner_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	const char *name, *before, *now;
-	struct inquiry *i = userdata;
-
-	(void)error;
-	if (sd_bus_message_read(m, "sss", &name, &before, &now) >= 0 &&
-	    strcmp(name, i->subject) == 0 && now[0] == '\0')
-		subject_gone(i);
-	return 0;
-}
-
-static int on_watching(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	(void)error;
-	if (sd_bus_message_is_method_error(m, NULL)) {
-		take_back(userdata);
-		inquiry_end(userdata, VERDICT_NO,
-			    "the message bus does not tell when the caller leaves it");
-	}
-	return 0;
-}
-
-/* It may have left before it was watched. */
-static int on_has_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	int there = 0;
-
-	(void)error;
-	if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "b", &there) < 0 ||
-	    !there)
-		subject_gone(userdata);
-	return 0;
-}
-
-static int subject_watch(struct inquiry *i)
-{
-	char rule[512];
-	sd_bus *bus = i->authority->bus;
-	int n = snprintf(rule, sizeof(rule),
-			 "type='signal',sender='" DRIVER "',path='" DRIVER_PATH
-			 "',interface='" DRIVER "',member='NameOwnerChanged',arg0='%s'",
-			 i->subject),
-	    r;
-
-	if (n < 0 || (size_t)n >= sizeof(rule))
-		return -ENAMETOOLONG;
-	r = sd_bus_add_match_async(bus, &i->watch, rule, on_owner_changed, on_watching, i);
-	return r < 0 ? r
-		     : sd_bus_call_method_async(bus, &i->look, DRIVER, DRIVER_PATH, DRIVER,
-						"NameHasOwner", on_has_owner, i, "s", i->subject);
 }
 
 /* ---- asking ------------------------------------------------------------------------------- */
@@ -210,7 +147,7 @@ static int polkit_call(struct inquiry *i, const struct question *q)
 
 	if (r >= 0)
 		r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s",
-					  q->subject, q->action);
+					  q->caller->bus_name, q->action);
 	if (r >= 0)
 		r = details_append(m, q);
 	if (r >= 0)
@@ -223,23 +160,24 @@ static int polkit_call(struct inquiry *i, const struct question *q)
 
 int authority_ask(struct authority *a, const struct question *q, verdict_t told, void *userdata)
 {
-	struct inquiry *i = calloc(1, sizeof(*i));
-	int r = -ENOMEM;
+	struct inquiry *i;
+	int r;
 
+	if (q->caller->gone)
+		return -ENOTCONN;
+	i = calloc(1, sizeof(*i));
 	if (!i)
-		return r;
-	*i = (struct inquiry){ .authority = a, .told = told, .userdata = userdata };
+		return -ENOMEM;
+	*i = (struct inquiry){
+		.watch = { .left = on_left }, .authority = a, .told = told, .userdata = userdata
+	};
 	(void)snprintf(i->id, sizeof(i->id), "reclaimd-%" PRIu64, ++a->asked);
-	i->subject = strdup(q->subject);
-	if (i->subject)
-		r = subject_watch(i);
-	if (r >= 0)
-		r = polkit_call(i, q);
+	r = polkit_call(i, q);
 	if (r < 0) {
-		inquiry_free(i);
+		free(i);
 		return r;
 	}
-	i->next = a->open;
-	a->open = i;
+	LIST_INSERT_HEAD(&q->caller->watches, &i->watch, link);
+	LIST_INSERT_HEAD(&a->open, i, link);
 	return 0;
 }

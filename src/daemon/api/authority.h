@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <systemd/sd-bus.h>
 
+#include "caller.h"
+
 /* The questions that are open on one message bus. */
 struct authority;
 
@@ -22,7 +24,7 @@ struct polkit_detail {
 };
 
 struct question {
-	const char *subject; /* a unique name on the bus */
+	struct api_client *caller; /* on the bus; it outlives the question */
 	const char *action;
 	const struct polkit_detail *details;
 	size_t n_details;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "caller.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,24 +24,22 @@
 #define SENDERS_KEPT 64
 
 struct waiting {
+	STAILQ_ENTRY(waiting) link;
 	api_client_known_t known;
 	void *userdata;
-	struct waiting *next;
 };
 
 struct sender {
-	struct api_clients *owner;
-	char *name;
-	struct api_client *client; /* NULL: asked for */
+	LIST_ENTRY(sender) link;
+	struct api_client *client;
+	bool known; /* or else the client is asked for */
 	sd_bus_slot *slot;
-	sd_bus_slot *leaving; /* the client's, once there is one */
-	struct waiting *first, **end;
-	struct sender *next;
+	STAILQ_HEAD(waiting_list, waiting) waiting;
 };
 
 struct api_clients {
 	sd_bus *bus;
-	struct sender *senders; /* the newest first */
+	LIST_HEAD(sender_list, sender) senders; /* the newest first */
 };
 
 struct api_client *api_client_ref(struct api_client *a)
@@ -55,6 +54,7 @@ struct api_client *api_client_unref(struct api_client *a)
 	if (a)
 		a->used_usec = now_usec();
 	if (a && --a->refs == 0) {
+		assert(!LIST_FIRST(&a->watches));
 		(void)sd_bus_slot_unref(a->leaving);
 		free(a->c.id.groups);
 		free(a->bus_name);
@@ -145,14 +145,13 @@ int api_client_from_socket(struct api_client **ret, int fd)
 	struct api_client *a = api_client_new();
 	struct ucred cred;
 	socklen_t size = sizeof(cred);
-	int r = 0;
+	int r;
 
 	if (!a)
 		return -ENOMEM;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
-		r = -errno;
-	if (r >= 0)
-		r = socket_groups(fd, &a->c.id.groups, &a->c.id.n_groups);
+	r = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0
+		    ? -errno
+		    : socket_groups(fd, &a->c.id.groups, &a->c.id.n_groups);
 	if (r < 0) {
 		(void)api_client_unref(a);
 		return r;
@@ -187,29 +186,11 @@ static int read_groups(sd_bus_message *m, struct credentials *id)
 	return sd_bus_message_exit_container(m);
 }
 
-static int read_process_fd(sd_bus_message *m, struct caller *c)
-{
-	int fd, r = sd_bus_message_read(m, "v", "h", &fd);
-
-	fd_closep(&c->pidfd);
-	c->pidfd = r < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	return r;
-}
-
-static int read_process(sd_bus_message *m, struct caller *c)
-{
-	uint32_t pid;
-	int r = sd_bus_message_read(m, "v", "u", &pid);
-
-	if (r >= 0 && pid > 0 && pid <= INT32_MAX)
-		c->pid = (pid_t)pid;
-	return r;
-}
-
 static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, bool *ret_groups)
 {
 	struct credentials *id = &c->id;
-	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	int fd, r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	uint32_t pid;
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
 		const char *key;
@@ -224,9 +205,12 @@ static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, 
 			r = read_groups(m, id);
 			*ret_groups = r >= 0 && id->n_groups > 0;
 		} else if (strcmp(key, "ProcessFD") == 0) {
-			r = read_process_fd(m, c);
+			r = sd_bus_message_read(m, "v", "h", &fd);
+			fd_closep(&c->pidfd);
+			c->pidfd = r < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		} else if (strcmp(key, "ProcessID") == 0) {
-			r = read_process(m, c);
+			r = sd_bus_message_read(m, "v", "u", &pid);
+			c->pid = r >= 0 && pid <= INT32_MAX ? (pid_t)pid : 0;
 		} else {
 			r = sd_bus_message_skip(m, "v");
 		}
@@ -237,91 +221,62 @@ static int read_credentials(sd_bus_message *m, struct caller *c, bool *ret_uid, 
 }
 
 /* The bus does not say which of the groups is the primary one. Access is granted by each of them
- * alike, so any may take its place. */
-static int api_client_from_bus(struct api_client **ret, sd_bus_message *m, const char *sender,
-			       const char **ret_why)
+ * alike, so any may take its place. Returns NULL, or why the client is not known. */
+static const char *client_identify(struct api_client *a, sd_bus_message *m)
 {
-	struct api_client *a = api_client_new();
 	bool has_uid = false, has_groups = false;
-	int r;
 
-	if (!a)
-		return -ENOMEM;
-	a->bus_name = strdup(sender);
-	a->c.bus_name = a->bus_name;
-	r = a->bus_name ? read_credentials(m, &a->c, &has_uid, &has_groups) : -ENOMEM;
-	if (r >= 0 && !has_uid) {
-		*ret_why = "the message bus does not tell which user that is";
-		r = -ENODATA;
-	} else if (r >= 0 && !has_groups && a->c.id.uid != 0) {
-		*ret_why = "the message bus does not tell which groups the user is in: use the "
-			   "private socket";
-		r = -ENODATA;
-	}
-	if (r < 0) {
-		(void)api_client_unref(a);
-		return r;
-	}
+	if (sd_bus_message_is_method_error(m, NULL) ||
+	    read_credentials(m, &a->c, &has_uid, &has_groups) < 0)
+		return "the message bus does not tell which process that is";
+	if (!has_uid)
+		return "the message bus does not tell which user that is";
+	if (!has_groups && a->c.id.uid != 0)
+		return "the message bus does not tell which groups the user is in: use the "
+		       "private socket";
 	a->account = account_of(a->c.id.uid);
 	a->c.id.gid = has_groups ? a->c.id.groups[0] : 0;
 	/* Older buses give only its number, which may be another's if it ended a moment ago. */
 	if (a->c.pidfd < 0 && a->c.pid > 0)
 		a->c.pidfd = (int)syscall(SYS_pidfd_open, a->c.pid, 0);
-	*ret = a;
-	return 0;
-}
-
-static struct sender *sender_free(struct sender *s, const char *why)
-{
-	while (s->first) {
-		struct waiting *w = s->first;
-
-		s->first = w->next;
-		w->known(s->client, why, w->userdata);
-		free(w);
-	}
-	(void)sd_bus_slot_unref(s->slot);
-	(void)sd_bus_slot_unref(s->leaving);
-	(void)api_client_unref(s->client);
-	free(s->name);
-	free(s);
 	return NULL;
 }
 
-static void sender_unlink(struct sender *s)
+/* Answers what waits for the sender: why it is not known, or that it is. */
+static void sender_answer(struct sender *s, const char *why)
 {
-	struct sender **p = &s->owner->senders;
+	struct waiting_list waiting = STAILQ_HEAD_INITIALIZER(waiting);
+	struct waiting *w;
 
-	while (*p != s)
-		p = &(*p)->next;
-	*p = s->next;
+	STAILQ_CONCAT(&waiting, &s->waiting);
+	while ((w = STAILQ_FIRST(&waiting))) {
+		STAILQ_REMOVE_HEAD(&waiting, link);
+		w->known(why ? NULL : s->client, why, w->userdata);
+		free(w);
+	}
+}
+
+/* Forgets it, and answers what still waits. */
+static void sender_forget(struct sender *s, const char *why)
+{
+	LIST_REMOVE(s, link);
+	sender_answer(s, why);
+	(void)sd_bus_slot_unref(s->slot);
+	(void)api_client_unref(s->client);
+	free(s);
 }
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	const char *why = "the message bus does not tell which process that is";
 	struct sender *s = userdata;
-	struct waiting *first = s->first;
+	const char *why = client_identify(s->client, m);
 
 	(void)error;
-	if (sd_bus_message_is_method_error(m, NULL) ||
-	    api_client_from_bus(&s->client, m, s->name, &why) < 0) {
-		sender_unlink(s);
-		(void)sender_free(s, why);
-		return 0;
-	}
-	s->client->leaving = s->leaving;
-	s->leaving = NULL;
-	(void)sd_bus_slot_set_userdata(s->client->leaving, s->client);
-	s->first = NULL;
-	s->end = &s->first;
-	while (first) {
-		struct waiting *w = first;
-
-		first = w->next;
-		w->known(s->client, NULL, w->userdata);
-		free(w);
-	}
+	s->known = !why;
+	if (why)
+		sender_forget(s, why);
+	else
+		sender_answer(s, NULL);
 	return 0;
 }
 
@@ -340,11 +295,9 @@ struct api_clients *api_clients_free(struct api_clients *s)
 {
 	if (!s)
 		return NULL;
-	while (s->senders) {
-		struct sender *first = s->senders;
-
-		s->senders = first->next;
-		(void)sender_free(first, "the message bus has gone");
+	for (struct sender *i = LIST_FIRST(&s->senders), *next; i; i = next) {
+		next = LIST_NEXT(i, link);
+		sender_forget(i, "the message bus has gone");
 	}
 	free(s);
 	return NULL;
@@ -353,57 +306,44 @@ struct api_clients *api_clients_free(struct api_clients *s)
 /* Forgets the oldest sender that is known, where there are many. */
 static void api_clients_trim(struct api_clients *s)
 {
-	struct sender *oldest = NULL;
+	struct sender *oldest = NULL, *i;
 	unsigned n = 0;
 
-	for (struct sender *i = s->senders; i; i = i->next) {
-		if (!i->client)
-			continue;
-		n++;
-		oldest = i;
+	LIST_FOREACH(i, &s->senders, link)
+	{
+		n += i->known;
+		oldest = i->known ? i : oldest;
 	}
-	if (n <= SENDERS_KEPT)
-		return;
-	sender_unlink(oldest);
-	(void)sender_free(oldest, NULL);
+	if (n > SENDERS_KEPT)
+		sender_forget(oldest, NULL);
 }
 
-static int sender_wait(struct sender *s, api_client_known_t known, void *userdata)
-{
-	struct waiting *w = malloc(sizeof(*w));
-
-	if (!w)
-		return -ENOMEM;
-	*w = (struct waiting){ .known = known, .userdata = userdata };
-	*s->end = w;
-	s->end = &w->next;
-	return 0;
-}
-
-/* Userdata is NULL until the client is known: one that goes before is not known to the bus either.
- */
 static int on_leaving(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	struct api_client *a = userdata;
+	struct api_client *a = api_client_ref(userdata);
+	struct client_watch *w;
 
 	(void)m;
 	(void)error;
-	if (a)
-		a->gone = true;
+	a->gone = true;
+	while ((w = LIST_FIRST(&a->watches)))
+		w->left(w);
+	(void)api_client_unref(a);
 	return 0;
 }
 
 /* Without this, the default ends the connection when the bus refuses. */
 static int on_listening(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	(void)m;
-	(void)userdata;
+	struct api_client *a = userdata;
+
 	(void)error;
+	a->unwatched = sd_bus_message_is_method_error(m, NULL);
 	return 0;
 }
 
 /* Before its credentials are asked for, so that no end is missed. */
-static int sender_listen(struct sender *n)
+static int client_listen(struct api_client *a, sd_bus *bus)
 {
 	char match[320];
 
@@ -411,47 +351,49 @@ static int sender_listen(struct sender *n)
 		       "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
 		       "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='%s',"
 		       "arg2=''",
-		       n->name);
-	return sd_bus_add_match_async(n->owner->bus, &n->leaving, match, on_leaving, on_listening,
-				      NULL);
+		       a->bus_name);
+	return sd_bus_add_match_async(bus, &a->leaving, match, on_leaving, on_listening, a);
 }
 
 static int sender_new(struct api_clients *s, const char *name, struct sender **ret)
 {
 	struct sender *n = calloc(1, sizeof(*n));
+	struct api_client *a = n ? api_client_new() : NULL;
 	int r = -ENOMEM;
 
-	if (!n)
-		return -ENOMEM;
-	n->owner = s;
-	n->end = &n->first;
-	n->name = strdup(name);
-	if (n->name)
-		r = sender_listen(n);
+	if (!a) {
+		free(n);
+		return r;
+	}
+	*n = (struct sender){ .client = a };
+	STAILQ_INIT(&n->waiting);
+	LIST_INSERT_HEAD(&s->senders, n, link);
+	a->c.bus_name = a->bus_name = strdup(name);
+	if (a->bus_name)
+		r = client_listen(a, s->bus);
 	if (r >= 0)
 		r = sd_bus_call_method_async(s->bus, &n->slot, "org.freedesktop.DBus",
 					     "/org/freedesktop/DBus", "org.freedesktop.DBus",
 					     "GetConnectionCredentials", on_credentials, n, "s",
 					     name);
-	if (r < 0) {
-		(void)sender_free(n, NULL);
-		return r;
-	}
-	n->next = s->senders;
-	s->senders = n;
-	*ret = n;
-	return 0;
+	if (r < 0)
+		sender_forget(n, NULL);
+	else
+		*ret = n;
+	return r;
 }
 
 int api_clients_find(struct api_clients *s, const char *sender, api_client_known_t known,
 		     void *userdata)
 {
-	struct sender *i = s->senders;
+	struct waiting *w;
+	struct sender *i;
 	int r;
 
-	while (i && strcmp(i->name, sender) != 0)
-		i = i->next;
-	if (i && i->client) {
+	LIST_FOREACH(i, &s->senders, link)
+	if (strcmp(i->client->bus_name, sender) == 0)
+		break;
+	if (i && i->known) {
 		known(i->client, NULL, userdata);
 		return 0;
 	}
@@ -461,7 +403,12 @@ int api_clients_find(struct api_clients *s, const char *sender, api_client_known
 		if (r < 0)
 			return r;
 	}
-	return sender_wait(i, known, userdata);
+	w = malloc(sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	*w = (struct waiting){ .known = known, .userdata = userdata };
+	STAILQ_INSERT_TAIL(&i->waiting, w, link);
+	return 0;
 }
 
 bool caller_may_see(const struct caller *c, const struct job_record *r)

@@ -5,6 +5,7 @@
  * descriptor has pinned it. */
 #pragma once
 
+#include <sys/queue.h>
 #include <systemd/sd-bus.h>
 
 #include "daemon/workers/worker-handle.h"
@@ -25,6 +26,12 @@ struct caller {
 	const struct grant *grant; /* what polkit has said, for this one operation; or NULL */
 };
 
+/* Waits for a client to leave its bus. The callback takes it out of the client's list. */
+struct client_watch {
+	LIST_ENTRY(client_watch) link;
+	void (*left)(struct client_watch *w);
+};
+
 /* A caller that is kept as long as something that it asked for is open. */
 struct api_client {
 	unsigned refs;
@@ -36,6 +43,8 @@ struct api_client {
 	char *bus_name;
 	sd_bus_slot *leaving; /* on a bus: the subscription to its end */
 	bool gone;            /* from the bus */
+	bool unwatched;       /* the bus does not tell of its end */
+	LIST_HEAD(client_watch_list, client_watch) watches;
 };
 
 /* The credentials that the peer of a connected Unix socket had when it connected. Returns 0 or a

@@ -12,6 +12,9 @@
 #include "daemon/workers/pacers.h"
 #include "operations.h"
 
+/* What a text that is made takes, about. */
+#define MADE_BYTES 64
+
 #define FIELD(object, name, type, kind, member)                                                    \
 	{                                                                                          \
 		name, type, FIELD_##kind, offsetof(struct object, member)                          \
@@ -97,7 +100,7 @@ const char *field_text(const struct field *f, const void *object, char **ret_mad
 	const char *text;
 	sd_id128_t id;
 
-	assert(field_is_text(f));
+	assert(object && field_is_text(f));
 	if (f->kind == FIELD_CHARS)
 		return at;
 	if (f->kind == FIELD_STATE)
@@ -169,10 +172,12 @@ size_t fields_bytes(const struct field *fields, const void *object)
 	size_t bytes = 0;
 
 	for (; fields->name; fields++) {
-		_cleanup_free_ char *made = NULL;
-		const char *text = field_is_text(fields) ? field_text(fields, object, &made) : NULL;
-
-		bytes += text ? strlen(text) + 1 : sizeof(uint64_t);
+		if (!field_is_text(fields))
+			bytes += sizeof(uint64_t);
+		else if (fields->kind == FIELD_UUID || fields->kind == FIELD_STAGING)
+			bytes += MADE_BYTES;
+		else
+			bytes += strlen(field_text(fields, object, NULL)) + 1;
 	}
 	return bytes;
 }

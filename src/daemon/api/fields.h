@@ -158,5 +158,6 @@ uint64_t field_number(const struct field *f, const void *object);
 bool field_count(const struct field *f, const void *object, unsigned *i, const char **ret_name,
 		 uint64_t *ret);
 
-/* What all fields take, packed: 8 bytes for a number, and texts with a NUL each. */
+/* What all fields take, packed: 8 bytes for a number, and texts with a NUL each; about, where a
+ * text must be made. */
 size_t fields_bytes(const struct field *fields, const void *object);

@@ -97,63 +97,6 @@ static void allowed(struct bus_request *q)
 	request_again(q);
 }
 
-/* ---- the question ------------------------------------------------------------------------- */
-
-static void on_password(enum verdict v, const char *trouble, void *userdata);
-static void on_quiet(enum verdict v, const char *trouble, void *userdata);
-
-static int ask(struct bus_request *q, const struct polkit_detail *details, size_t n,
-	       bool interactive)
-{
-	const struct question question = {
-		.subject = q->caller.bus_name,
-		.action = MANAGE_OTHERS,
-		.details = details,
-		.n_details = n,
-		.interactive = interactive,
-	};
-
-	if (!q->link->authority) /* the bus has gone meanwhile */
-		return -ENOTCONN;
-	return authority_ask(q->link->authority, &question, interactive ? on_password : on_quiet,
-			     q);
-}
-
-static int ask_quietly(struct bus_request *q)
-{
-	_cleanup_free_ char *path = q->grant->path ? escape_name(q->grant->path) : NULL;
-	char jobs[JOBS_SIZE], owner[16];
-	struct polkit_detail details[4] = { { "verb", act_of(q)->verb } };
-	size_t n = 1;
-
-	if (q->grant->path && !path)
-		return -ENOMEM;
-	jobs_format(q->grant, jobs);
-	(void)snprintf(owner, sizeof(owner), "%u", (unsigned)q->grant->owner);
-	if (!q->grant->everybody)
-		details[n++] = (struct polkit_detail){ "jobs", jobs };
-	if (q->grant->one_owner)
-		details[n++] = (struct polkit_detail){ "owner", owner };
-	if (path)
-		details[n++] = (struct polkit_detail){ "path", path };
-	return ask(q, details, n, /* interactive= */ false);
-}
-
-static int ask_for_password(struct bus_request *q)
-{
-	char jobs[JOBS_SIZE], words[WORDS_SIZE], message[WORDS_SIZE + 40];
-	const struct polkit_detail details[] = { { "verb", act_of(q)->verb },
-						 { "polkit.message", message },
-						 { "jobs", jobs } };
-
-	jobs_format(q->grant, jobs);
-	words_format(q, words);
-	(void)snprintf(message, sizeof(message), "Authentication is required to %s.", words);
-	return ask(q, details, q->grant->everybody ? 2 : 3, /* interactive= */ true);
-}
-
-/* ---- the answers -------------------------------------------------------------------------- */
-
 /* Logged once: every user can cause it, as often as they like. */
 static void note(const struct bus_request *q, enum verdict v, const char *trouble)
 {
@@ -166,27 +109,54 @@ static void note(const struct bus_request *q, enum verdict v, const char *troubl
 		q->bus->polkit_silent = trouble;
 }
 
-static void on_password(enum verdict v, const char *trouble, void *userdata)
-{
-	struct bus_request *q = userdata;
+static void on_verdict(enum verdict v, const char *trouble, void *userdata);
 
-	note(q, v, trouble);
-	if (v == VERDICT_YES && q->bus)
-		allowed(q);
-	else
-		refuse(q);
+/* Of a person, for a password, or else quietly. */
+static int ask(struct bus_request *q, bool person)
+{
+	const struct grant *g = q->grant;
+	_cleanup_free_ char *path = g->path ? escape_name(g->path) : NULL;
+	char jobs[JOBS_SIZE], owner[16], words[WORDS_SIZE], message[WORDS_SIZE + 40];
+	struct polkit_detail details[4] = { { "verb", act_of(q)->verb } };
+	struct question question = { .caller = q->client,
+				     .action = MANAGE_OTHERS,
+				     .details = details,
+				     .n_details = 1,
+				     .interactive = person };
+
+	if (g->path && !path)
+		return -ENOMEM;
+	if (!q->link->authority) /* the bus has gone meanwhile */
+		return -ENOTCONN;
+	if (q->client->unwatched) {
+		note(q, VERDICT_NO, "the message bus does not tell when the caller leaves it");
+		return -EOPNOTSUPP;
+	}
+	jobs_format(g, jobs);
+	words_format(q, words);
+	(void)snprintf(owner, sizeof(owner), "%u", (unsigned)g->owner);
+	(void)snprintf(message, sizeof(message), "Authentication is required to %s.", words);
+	if (!g->everybody)
+		details[question.n_details++] = (struct polkit_detail){ "jobs", jobs };
+	if (person)
+		details[question.n_details++] = (struct polkit_detail){ "polkit.message", message };
+	if (!person && g->one_owner)
+		details[question.n_details++] = (struct polkit_detail){ "owner", owner };
+	if (!person && path)
+		details[question.n_details++] = (struct polkit_detail){ "path", path };
+	q->asked_person = person;
+	return authority_ask(q->link->authority, &question, on_verdict, q);
 }
 
-static void on_quiet(enum verdict v, const char *trouble, void *userdata)
+static void on_verdict(enum verdict v, const char *trouble, void *userdata)
 {
 	struct bus_request *q = userdata;
 
 	note(q, v, trouble);
 	if (v == VERDICT_YES && q->bus)
 		allowed(q);
-	else if (v != VERDICT_CHALLENGE || !q->bus ||
-		 sd_bus_message_get_allow_interactive_authorization(q->m) <= 0 ||
-		 ask_for_password(q) < 0)
+	else if (v != VERDICT_CHALLENGE || q->asked_person || !q->bus ||
+		 sd_bus_message_get_allow_interactive_authorization(q->m) <= 0 || ask(q, true) < 0)
 		refuse(q);
 }
 
@@ -206,7 +176,7 @@ static void begin(struct bus_request *q)
 	if (r >= 0 && !q->grant->everybody && q->grant->n == 0)
 		r = -ENOENT;
 	if (r >= 0)
-		r = ask_quietly(q);
+		r = ask(q, false);
 	if (r < 0)
 		refuse(q);
 }

@@ -84,10 +84,11 @@ int message_append_field(sd_bus_message *m, const struct field *f, const void *o
 	return -EINVAL;
 }
 
-void fields_signature(const struct field *fields, char *ret)
+char *fields_signature(const struct field *fields, char *ret)
 {
 	for (*ret = '\0'; fields->name; fields++)
 		ret = stpcpy(ret, fields->type);
+	return ret;
 }
 
 int message_append_struct(sd_bus_message *m, const struct field *fields, const void *object)

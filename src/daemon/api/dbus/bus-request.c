@@ -110,8 +110,8 @@ int request_list(struct bus_request *q, const struct field *fields)
 	char signature[SIGNATURE_SIZE + 2] = "(";
 	int r = request_reply(q);
 
-	fields_signature(fields, signature + 1);
-	return r < 0 ? r : sd_bus_message_open_container(q->reply, 'a', strcat(signature, ")"));
+	*fields_signature(fields, signature + 1) = ')';
+	return r < 0 ? r : sd_bus_message_open_container(q->reply, 'a', signature);
 }
 
 void request_append(struct bus_request *q, const struct field *fields, const void *object,

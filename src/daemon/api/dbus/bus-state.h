@@ -120,6 +120,7 @@ struct bus_request {
 	const char *property; /* that is asked for, in the message; NULL: all */
 	uint64_t job;         /* that is asked for, where it is one */
 	bool asked;           /* polkit has been asked, or need not be */
+	bool asked_person;    /* and it asks a person */
 	bool seen;            /* something has been found */
 	bool tried;           /* and a worker died of it, or with it */
 	int error;            /* of writing the answer */
@@ -220,7 +221,8 @@ extern const sd_bus_vtable manager_vtable[], job_vtable[];
 
 /* Room for the types of all fields of an object. */
 #define SIGNATURE_SIZE 64
-void fields_signature(const struct field *fields, char *ret);
+/* Returns where it ends; what is behind is left as it was. */
+char *fields_signature(const struct field *fields, char *ret);
 
 int message_append_field(sd_bus_message *m, const struct field *f, const void *object);
 int message_append_variant(sd_bus_message *m, const struct field *f, const void *object);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The three ways to hand names over. What can be seen from the message alone is checked here; what
  * a filesystem must be asked for is not: that may hang, and is the intake worker's. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,7 @@ static int read_entry(struct bus_request *q, struct bus_submission *s)
 	to = &s->names[parent];
 	if (array_reserve(&to->v, &to->size, to->len + len + 1, 1) < 0)
 		return -ENOMEM;
+	assert(to->v);
 	memcpy(to->v + to->len, name, len);
 	to->v[to->len + len] = '\0';
 	to->len += len + 1;
