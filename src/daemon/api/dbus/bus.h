@@ -7,7 +7,7 @@
  *   bus-system.c    the connection to the system bus, made again whenever it is lost
  *   bus-private.c   what is spoken on the private socket
  *   bus-socket.c    a socket of ours
- *   bus-guest.c     clients that have connected to it, and the process in between
+ *   proxy-start.c   clients that have connected to it, and the process in between
  *   bus-link.c      one connection of either kind
  *   bus-request.c   one method call, from the message to its answer
  *   bus-arguments.c what is in a message: names, descriptors, options

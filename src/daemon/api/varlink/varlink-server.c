@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Who is allowed in, sd-varlink does not decide: connections come by the same way as those of the
- * private socket (bus-guest.c), are counted together with them, and bring no descriptors. */
+ * private socket (proxy-start.c), are counted together with them, and bring no descriptors. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
