@@ -68,82 +68,58 @@ static const char *directory(const char *variable, const char *otherwise)
 	return dir && *dir == '/' && !strchr(dir, ':') ? dir : otherwise;
 }
 
+static int refuse(const struct safe_text *wrong)
+{
+	safe_text_print("reclaimd", wrong);
+	return -EINVAL;
+}
+
 /* Returns 1 to go on, 0 if all is done, or a negative errno. */
 static int options_parse(struct daemon_options *o, int argc, char **argv)
 {
-	enum {
-		STATE = 256,
-		RUNTIME,
-		CONFIGURATION,
-		WORKER,
-		RECLAIMCTL_PATH,
-		NO_BUS,
-		LOG_LEVEL,
-		VERSION,
-		HELP
-	};
+	enum { PATHS = 256, NO_BUS = 512, LOG_LEVEL, VERSION };
+	const char **const paths[] = { &o->state_dir, &o->runtime_dir, &o->config_dir,
+				       &o->worker_program, &o->reclaimctl };
 	static const struct option options[] = {
-		{ "state-directory", required_argument, NULL, STATE },
-		{ "runtime-directory", required_argument, NULL, RUNTIME },
-		{ "configuration-directory", required_argument, NULL, CONFIGURATION },
-		{ "worker", required_argument, NULL, WORKER },
-		{ "reclaimctl", required_argument, NULL, RECLAIMCTL_PATH },
+		{ "state-directory", required_argument, NULL, PATHS },
+		{ "runtime-directory", required_argument, NULL, PATHS + 1 },
+		{ "configuration-directory", required_argument, NULL, PATHS + 2 },
+		{ "worker", required_argument, NULL, PATHS + 3 },
+		{ "reclaimctl", required_argument, NULL, PATHS + 4 },
 		{ "no-bus", no_argument, NULL, NO_BUS },
 		{ "log-level", required_argument, NULL, LOG_LEVEL },
 		{ "version", no_argument, NULL, VERSION },
-		{ "help", no_argument, NULL, HELP },
+		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct safe_text wrong;
 
 	opterr = 0;
 	for (int c; (c = getopt_long(argc, argv, ":h", options, NULL)) >= 0;) {
-		switch (c) {
-		case STATE:
-			o->state_dir = optarg;
-			break;
-		case RUNTIME:
-			o->runtime_dir = optarg;
-			break;
-		case CONFIGURATION:
-			o->config_dir = optarg;
-			break;
-		case WORKER:
-			o->worker_program = optarg;
-			break;
-		case RECLAIMCTL_PATH:
-			o->reclaimctl = optarg;
-			break;
-		case NO_BUS:
+		if (c >= PATHS && c < NO_BUS) {
+			*paths[c - PATHS] = optarg;
+		} else if (c == NO_BUS) {
 			o->no_bus = true;
-			break;
-		case LOG_LEVEL:
-			if (debug_set_level(optarg) >= 0)
-				break;
+		} else if (c == VERSION) {
+			version(o->features);
+			return 0;
+		} else if (c == 'h') {
+			help();
+			return 0;
+		} else if (c != LOG_LEVEL) {
+			safe_text_option(&wrong, c, argv);
+			return refuse(&wrong);
+		} else if (debug_set_level(optarg) < 0) {
 			safe_text_format(
 				&wrong, "--log-level= takes " DEBUG_LEVELS ", but was given \"%s\"",
 				optarg);
-			safe_text_print("reclaimd", &wrong);
-			return -EINVAL;
-		case VERSION:
-			version(o->features);
-			return 0;
-		case HELP:
-		case 'h':
-			help();
-			return 0;
-		default:
-			safe_text_option(&wrong, c, argv);
-			safe_text_print("reclaimd", &wrong);
-			return -EINVAL;
+			return refuse(&wrong);
 		}
 	}
-	if (optind < argc) {
-		safe_text_format(&wrong, "takes no arguments, but was given \"%s\"", argv[optind]);
-		safe_text_print("reclaimd", &wrong);
-		return -EINVAL;
-	}
-	return 1;
+	if (optind == argc)
+		return 1;
+	safe_text_format(&wrong, "takes no arguments, but was given \"%s\"", argv[optind]);
+	return refuse(&wrong);
 }
 
 static int run(const struct daemon_options *o)

@@ -13,7 +13,6 @@
 
 #include "base/fd.h"
 #include "config/config.h"
-#include "configuration.h"
 #include "daemon/api/dbus/bus.h"
 #include "daemon/api/operations.h"
 #include "daemon/api/varlink/varlink.h"
@@ -118,6 +117,56 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t events, void *use
 
 /* ---- configuration ----------------------------------------------------------------------------
  */
+
+static void on_complaint(const struct config_error *e, void *userdata)
+{
+	struct context *context = userdata;
+	char *text;
+
+	log_event(e->is_warning ? LOG_WARNING : LOG_ERR, MESSAGE_CONFIGURATION, "%s:%u:%u: %s",
+		  e->file, e->line, e->column, e->text);
+	if (!e->is_warning && !context->configuration_error &&
+	    asprintf(&text, "%s:%u:%u: %s", e->file, e->line, e->column, e->text) >= 0)
+		context->configuration_error = text;
+}
+
+/* The engine knows where they usually are; they may be elsewhere. */
+static int protect_own(const struct context *context, struct config *c)
+{
+	const char *const own[] = { context->o.state_dir, context->o.runtime_dir,
+				    context->o.config_dir };
+
+	for (size_t i = 0; i < ELEMENTSOF(own); i++) {
+		int r = config_protect_own(c, own[i]);
+
+		if (r < 0 && r != -ENOENT)
+			return r;
+	}
+	return 0;
+}
+
+/* Reads it into *ret, which is the caller's to free. What is wrong with it is logged, and its first
+ * error is kept in context->configuration_error. Returns 0 or a negative errno. */
+static int configuration_load(struct context *context, struct config **ret)
+{
+	struct config *c = NULL;
+	int r;
+
+	free(context->configuration_error);
+	context->configuration_error = NULL;
+	r = config_load(&c, "/usr/lib/reclaimd", context->o.config_dir, on_complaint, context);
+	if (r >= 0)
+		r = protect_own(context, c);
+	if (r >= 0)
+		*ret = c;
+	else
+		config_free(c);
+	if (r < 0 && !context->configuration_error &&
+	    asprintf(&context->configuration_error, "the configuration in %s cannot be read: %s",
+		     context->o.config_dir, strerror(-r)) < 0)
+		context->configuration_error = NULL;
+	return r;
+}
 
 static void use_configuration(struct manager *m, struct config *fresh)
 {
@@ -291,12 +340,6 @@ static size_t view_spools(struct spool_view *views, size_t n, void *userdata)
 	return m->spools.spools ? spools_list(m->spools.spools, views, n) : 0;
 }
 
-static void bus_says(int level, uid_t uid, const char *text, void *userdata)
-{
-	(void)userdata;
-	log_user(level, uid, SD_ID128_NULL, "%s", text);
-}
-
 static int listen_on_bus(struct manager *m)
 {
 	_cleanup_free_ char *socket = NULL, *varlink = NULL;
@@ -304,7 +347,6 @@ static int listen_on_bus(struct manager *m)
 	struct bus_options o = { .proxy_program = c->worker_program,
 				 .no_bus = c->o.no_bus,
 				 .spools = view_spools,
-				 .say = bus_says,
 				 .userdata = m };
 	int r;
 

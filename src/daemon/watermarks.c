@@ -49,30 +49,32 @@ struct watermarks {
 	sd_event_source *timer;
 };
 
-static struct watermark *watermark_free(struct watermark *w)
+static void watermark_free(struct watermark *w)
 {
-	if (!w)
-		return NULL;
+	LIST_REMOVE(w, link);
 	sd_event_source_disable_unref(w->child);
 	free(w->name);
 	free(w->path);
 	free(w);
-	return NULL;
 }
 
-static struct watermark *watermark_new(struct watermarks *all, const struct config_policy *p)
+static int watermark_new(struct watermarks *all, const struct config_policy *p)
 {
 	struct watermark *w = calloc(1, sizeof(*w));
 
 	if (!w)
-		return NULL;
+		return -ENOMEM;
 	*w = (struct watermark){ .all = all,
+				 .name = strdup(p->name),
+				 .path = strdup(p->rules.path),
 				 .below = p->rules.min_free_below,
 				 .has_size = p->rules.max_size_bytes > 0,
 				 .wait_usec = RETRY_USEC };
-	w->name = strdup(p->name);
-	w->path = strdup(p->rules.path);
-	return w->name && w->path ? w : watermark_free(w);
+	LIST_INSERT_HEAD(&all->list, w, link);
+	if (w->name && w->path)
+		return 0;
+	watermark_free(w);
+	return -ENOMEM;
 }
 
 /* ---- running ----------------------------------------------------------------------------------
@@ -84,12 +86,9 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 
 	(void)source;
 	w->child = sd_event_source_disable_unref(w->child);
-	if (w->is_old) {
-		LIST_REMOVE(w, link);
-		(void)watermark_free(w);
-		return 0;
-	}
-	if (si->si_code != CLD_EXITED || si->si_status != 0)
+	if (w->is_old)
+		watermark_free(w);
+	else if (si->si_code != CLD_EXITED || si->si_status != 0)
 		log_line(LOG_ERR, "Policy %s could not run, see reclaimctl policy plan %s", w->name,
 			 w->name);
 	return 0;
@@ -260,17 +259,6 @@ static void rate_note(struct watermark *w, uint64_t free_bytes, uint64_t now)
 	w->checked_usec = now;
 }
 
-/* Tells once that space has become short. */
-static void short_tell(struct watermark *w)
-{
-	_cleanup_free_ char *path = escape_name(w->path);
-
-	if (!w->is_short)
-		log_line(LOG_NOTICE, "Policy %s: %s has less free space than min-free: it runs",
-			 w->name, path ? path : "?");
-	w->is_short = true;
-}
-
 /* Returns when to check again, in microseconds from now. */
 static uint64_t check(struct watermark *w, uint64_t now)
 {
@@ -289,10 +277,17 @@ static uint64_t check(struct watermark *w, uint64_t now)
 	}
 	if (w->child || (is_short && w->is_absent) || now < w->retry_usec || space_is_coming(w))
 		return next;
-	if (is_short)
-		short_tell(w);
-	else if (!w->has_size || now < w->size_usec)
+	if (is_short) {
+		_cleanup_free_ char *path = escape_name(w->path);
+
+		if (!w->is_short)
+			log_line(LOG_NOTICE,
+				 "Policy %s: %s has less free space than min-free: it runs",
+				 w->name, path ? path : "?");
+		w->is_short = true;
+	} else if (!w->has_size || now < w->size_usec) {
 		return next;
+	}
 	run_policy(w);
 	w->retry_usec = now + w->wait_usec;
 	w->wait_usec = MIN(w->wait_usec * 2, RETRY_MOST_USEC);
@@ -319,76 +314,29 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 /* ---- configuration ----------------------------------------------------------------------------
  */
 
-static void list_free(struct watermark_list *l)
-{
-	struct watermark *w;
-
-	while ((w = LIST_FIRST(l))) {
-		LIST_REMOVE(w, link);
-		(void)watermark_free(w);
-	}
-}
-
-/* What is watched from now on. */
-static int list_make(struct watermark_list *l, struct watermarks *all)
-{
-	const struct config *c = all->context->config;
-
-	LIST_INIT(l);
-	for (size_t i = 0; i < c->n_policies; i++) {
-		const struct config_policy *p = &c->policies[i];
-		struct watermark *w;
-
-		if (p->schedule || !policy_has_marks(&p->rules))
-			continue;
-		w = watermark_new(all, p);
-		if (!w) {
-			list_free(l);
-			return -ENOMEM;
-		}
-		LIST_INSERT_HEAD(l, w, link);
-	}
-	return 0;
-}
-
-/* Those that run now stay until that ends. */
-static void list_replace(struct watermark_list *l, struct watermark_list *fresh)
-{
-	struct watermark *w, *next;
-
-	for (w = LIST_FIRST(l); w; w = next) {
-		next = LIST_NEXT(w, link);
-		w->is_old = true;
-		if (w->child)
-			continue;
-		LIST_REMOVE(w, link);
-		(void)watermark_free(w);
-	}
-	while ((w = LIST_FIRST(fresh))) {
-		LIST_REMOVE(w, link);
-		LIST_INSERT_HEAD(l, w, link);
-	}
-}
-
 static int configure(struct watermarks *all)
 {
-	struct watermark_list fresh;
-	int r = list_make(&fresh, all);
+	const struct config *c = all->context->config;
+	int r = 0, k;
 
-	if (r < 0)
-		return r;
-	list_replace(&all->list, &fresh);
-	if (!LIST_FIRST(&all->list))
-		return all->timer ? sd_event_source_set_enabled(all->timer, SD_EVENT_OFF) : 0;
-	if (!all->timer) {
-		r = sd_event_add_time_relative(all->context->event, &all->timer, CLOCK_MONOTONIC, 0,
-					       0, on_timer, all);
-		if (r >= 0)
-			(void)sd_event_source_set_description(all->timer, "watermarks");
-		return r;
+	/* Those that run now stay until that ends. */
+	for (struct watermark *w = LIST_FIRST(&all->list), *next; w; w = next) {
+		next = LIST_NEXT(w, link);
+		w->is_old = true;
+		if (!w->child)
+			watermark_free(w);
 	}
-	r = sd_event_source_set_time_relative(all->timer, 0);
-	return r < 0 ? r : sd_event_source_set_enabled(all->timer, SD_EVENT_ONESHOT);
+	for (size_t i = 0; i < c->n_policies && r >= 0; i++)
+		if (!c->policies[i].schedule && policy_has_marks(&c->policies[i].rules))
+			r = watermark_new(all, &c->policies[i]);
+	all->timer = sd_event_source_disable_unref(all->timer);
+	if (!LIST_FIRST(&all->list))
+		return r;
+	k = sd_event_add_time_relative(all->context->event, &all->timer, CLOCK_MONOTONIC, 0, 0,
+				       on_timer, all);
+	if (k >= 0)
+		(void)sd_event_source_set_description(all->timer, "watermarks");
+	return r < 0 ? r : k;
 }
 
 void watermarks_configure(struct watermarks *w)
@@ -416,7 +364,10 @@ struct watermarks *watermarks_free(struct watermarks *w)
 {
 	if (!w)
 		return NULL;
-	list_free(&w->list);
+	for (struct watermark *i = LIST_FIRST(&w->list), *next; i; i = next) {
+		next = LIST_NEXT(i, link);
+		watermark_free(i);
+	}
 	sd_event_source_disable_unref(w->timer);
 	free(w);
 	return NULL;

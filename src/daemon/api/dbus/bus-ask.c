@@ -89,7 +89,7 @@ static void allowed(struct bus_request *q)
 	char words[WORDS_SIZE];
 
 	words_format(q, words);
-	bus_say(q->bus, LOG_NOTICE, uid, "polkit lets user %u %s.", (unsigned)uid, words);
+	log_user(LOG_NOTICE, uid, SD_ID128_NULL, "polkit lets user %u %s.", (unsigned)uid, words);
 	quota_give(q->bus->quota, q->client->account, QUOTA_ASKS, q->asks);
 	q->asks = 0;
 	q->caller.grant = q->grant;
@@ -101,10 +101,10 @@ static void allowed(struct bus_request *q)
 static void note(const struct bus_request *q, enum verdict v, const char *trouble)
 {
 	if (q->bus && trouble && !q->bus->polkit_silent)
-		bus_say(q->bus, LOG_NOTICE, UID_NONE,
-			"polkit does not say whether users may act on others' jobs (%s). Until it "
-			"does, the answer is no.",
-			trouble);
+		log_line(LOG_NOTICE,
+			 "polkit does not say whether users may act on others' jobs (%s). Until it "
+			 "does, the answer is no.",
+			 trouble);
 	if (q->bus && (trouble || v != VERDICT_NO))
 		q->bus->polkit_silent = trouble;
 }

@@ -26,12 +26,7 @@ struct link *link_unref(struct link *l)
 
 void link_cut(struct link *l)
 {
-	struct link **p = &l->bus->links;
-
-	while (*p && *p != l)
-		p = &(*p)->next;
-	if (*p)
-		*p = l->next;
+	LIST_REMOVE(l, of_bus);
 	l->cutting_off = sd_event_source_disable_unref(l->cutting_off);
 	l->clients = api_clients_free(l->clients);
 	l->authority = authority_free(l->authority);
@@ -88,12 +83,12 @@ void link_sent(struct link *l, size_t bytes)
 	if (waiting <= UNSENT_MESSAGES_MOST && l->unsent_bytes <= UNSENT_BYTES_MOST)
 		return;
 	if (l->client)
-		bus_say(l->bus, LOG_NOTICE, l->client->c.id.uid,
-			"A client of user %u does not read what it is sent; it is cut off.",
-			(unsigned)l->client->c.id.uid);
+		log_user(LOG_NOTICE, l->client->c.id.uid, SD_ID128_NULL,
+			 "A client of user %u does not read what it is sent; it is cut off.",
+			 (unsigned)l->client->c.id.uid);
 	else
-		bus_say(l->bus, LOG_WARNING, UID_NONE,
-			"The message bus does not read what it is sent; connecting to it anew.");
+		log_line(LOG_WARNING,
+			 "The message bus does not read what it is sent; connecting to it anew.");
 	link_cut_off(l);
 }
 
@@ -220,8 +215,7 @@ int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct api_client *
 	l->bus = b;
 	l->conn = conn;
 	l->client = a ? api_client_ref(a) : NULL;
-	l->next = b->links;
-	b->links = l;
+	LIST_INSERT_HEAD(&b->links, l, of_bus);
 	r = a ? 0 : api_clients_new(&l->clients, conn);
 	if (r >= 0 && !a)
 		r = authority_new(&l->authority, conn);

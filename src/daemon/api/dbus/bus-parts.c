@@ -2,24 +2,9 @@
 #include "bus.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "bus-state.h"
-
-void bus_say(const struct bus *b, int level, uid_t uid, const char *format, ...)
-{
-	struct safe_text text;
-	va_list ap;
-
-	if (!b->o.say)
-		return;
-	va_start(ap, format);
-	safe_text_formatv(&text, format, ap);
-	va_end(ap);
-	b->o.say(level, uid, text.line, b->o.userdata);
-}
 
 static void bus_freep(struct bus **b)
 {
@@ -54,15 +39,19 @@ int bus_new(struct bus **ret, struct operations *operations, sd_event *e,
 
 struct bus *bus_free(struct bus *b)
 {
+	struct bus_request *q;
+
 	if (!b)
 		return NULL;
 	signals_ignore(b);
 	b->socket = bus_socket_free(b->socket);
 	b->system = system_link_free(b->system);
-	while (b->links)
-		link_cut(b->links);
-	for (struct bus_request *q = b->requests; q; q = q->next)
+	while (LIST_FIRST(&b->links))
+		link_cut(LIST_FIRST(&b->links));
+	while ((q = LIST_FIRST(&b->requests))) {
+		LIST_REMOVE(q, of_bus);
 		q->bus = NULL;
+	}
 	(void)quota_free(b->quota);
 	device_views_clear(b);
 	(void)sd_event_unref(b->event);

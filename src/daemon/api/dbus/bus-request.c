@@ -36,12 +36,8 @@ static void request_free(struct bus_request *q)
 		quota_give(q->bus->quota, q->client->account, QUOTA_CALLS, 1);
 		quota_give(q->bus->quota, q->client->account, QUOTA_NAMES, q->names_bytes);
 	}
-	if (q->bus && q->prev)
-		q->prev->next = q->next;
-	else if (q->bus)
-		q->bus->requests = q->next;
-	if (q->bus && q->next)
-		q->next->prev = q->prev;
+	if (q->bus)
+		LIST_REMOVE(q, of_bus);
 	free(q->numbers.v);
 	free(q->texts.v);
 	(void)sd_bus_message_unref(q->reply);
@@ -217,10 +213,7 @@ static struct bus_request *request_new(struct link *l, sd_bus_message *m, const 
 	l->refs++;
 	q->call = c;
 	q->m = sd_bus_message_ref(m);
-	q->next = l->bus->requests;
-	if (q->next)
-		q->next->prev = q;
-	l->bus->requests = q;
+	LIST_INSERT_HEAD(&l->bus->requests, q, of_bus);
 	return q;
 }
 

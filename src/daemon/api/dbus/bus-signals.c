@@ -63,10 +63,12 @@ static void send_to(struct link *l, enum happening h, const struct job_record *r
 
 static void send_all(struct bus *b, enum happening h, const struct job_record *r)
 {
-	for (struct link *l = b->links; l; l = l->next)
-		if (sd_bus_is_ready(l->conn) > 0 && !l->cutting_off &&
-		    (!l->client || caller_may_see(&l->client->c, r)))
-			send_to(l, h, r);
+	struct link *l;
+
+	LIST_FOREACH(l, &b->links, of_bus)
+	if (sd_bus_is_ready(l->conn) > 0 && !l->cutting_off &&
+	    (!l->client || caller_may_see(&l->client->c, r)))
+		send_to(l, h, r);
 }
 
 static void on_job_new(const struct job_record *r, void *userdata)
@@ -87,8 +89,10 @@ static void on_job_finished(const struct job_record *r, void *userdata)
 static void on_daemon_changed(const char *property, void *userdata)
 {
 	struct bus *b = userdata;
+	struct link *l;
 
-	for (struct link *l = b->links; l; l = l->next) {
+	LIST_FOREACH(l, &b->links, of_bus)
+	{
 		if (sd_bus_is_ready(l->conn) <= 0 || l->cutting_off)
 			continue;
 		(void)sd_bus_emit_properties_changed(l->conn, ROOT_PATH, MANAGER_INTERFACE,

@@ -20,15 +20,6 @@
 /* How long no connection is accepted where descriptors have run out. */
 #define PAUSE_USEC USEC_PER_SEC
 
-struct bus_socket {
-	struct bus *bus;
-	int fd;
-	char *path;
-	bool made; /* to be removed; not where systemd listens */
-	sd_event_source *source, *timer;
-	struct guests *guests;
-};
-
 static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct bus_socket *s = userdata;
@@ -41,8 +32,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 /* Without a pause a connection that cannot be accepted would be tried again at once, for ever. */
 static int pause_accepting(struct bus_socket *s)
 {
-	bus_say(s->bus, LOG_WARNING, UID_NONE, "Connections to %s have to wait: %s.", s->path,
-		strerror(errno));
+	log_line(LOG_WARNING, "Connections to %s have to wait: %s.", s->path, strerror(errno));
 	s->timer = sd_event_source_disable_unref(s->timer);
 	if (sd_event_add_time_relative(s->bus->event, &s->timer, CLOCK_MONOTONIC, PAUSE_USEC, 0,
 				       on_pause_over, s) >= 0)
@@ -60,7 +50,7 @@ static int on_connection(sd_event_source *source, int listening, uint32_t events
 		int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			(void)guest_new(s->guests, fd);
+			(void)guest_new(s, fd);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -137,16 +127,10 @@ int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
 
 	if (!s)
 		return -ENOMEM;
-	s->bus = b;
-	s->fd = -1;
+	*s = (struct bus_socket){ .bus = b, .speech = speech, .userdata = userdata };
+	s->fd = listening_already(path);
 	s->path = strdup(path);
-	r = s->path ? 0 : -ENOMEM;
-	if (r >= 0)
-		s->fd = listening_already(path);
-	if (r >= 0)
-		r = s->fd >= 0 ? fd_nonblocking(s->fd) : listen_at(s);
-	if (r >= 0)
-		r = guests_new(&s->guests, b, speech, userdata);
+	r = !s->path ? -ENOMEM : s->fd >= 0 ? fd_nonblocking(s->fd) : listen_at(s);
 	if (r >= 0)
 		r = sd_event_add_io(b->event, &s->source, s->fd, EPOLLIN, on_connection, s);
 	if (r < 0) {
@@ -163,7 +147,7 @@ struct bus_socket *bus_socket_free(struct bus_socket *s)
 		return NULL;
 	(void)sd_event_source_disable_unref(s->timer);
 	(void)sd_event_source_disable_unref(s->source);
-	s->guests = guests_free(s->guests);
+	guests_free(s);
 	fd_closep(&s->fd);
 	if (s->made)
 		(void)unlink(s->path);

@@ -12,6 +12,7 @@
 #include "daemon/api/grant.h"
 #include "daemon/api/operations.h"
 #include "daemon/context/context.h"
+#include "daemon/context/log.h"
 #include "daemon/api/fields.h"
 #include "base/macros.h"
 #include "wire/protocol.h"
@@ -44,9 +45,9 @@ struct bus {
 	struct system_link *system;
 	struct bus_socket *socket;
 	sd_id128_t id; /* of the private socket, as a D-Bus server has one */
-	struct link *links;
-	struct bus_request *requests;
-	struct guest *guests; /* of all sockets */
+	LIST_HEAD(link_list, link) links;
+	LIST_HEAD(request_list, bus_request) requests;
+	LIST_HEAD(guest_list, guest) guests; /* of all sockets */
 	struct quota *quota;
 	bool polkit_silent; /* it did not answer last, and that has been said */
 	struct device_view devices[DEVICES_MOST]; /* as they were a moment ago */
@@ -65,7 +66,7 @@ struct link {
 	struct authority *authority; /* polkit, on a bus */
 	size_t unsent_bytes;
 	sd_event_source *cutting_off;
-	struct link *next;
+	LIST_ENTRY(link) of_bus;
 	/* It is cut off, and b->links has it no more. */
 	void (*gone)(struct link *l, void *userdata);
 	void *userdata;
@@ -101,7 +102,7 @@ bool answer_takes(struct answer_size *a, size_t bytes, size_t most);
 struct bus_request {
 	struct bus *bus; /* NULL once it is freed */
 	struct link *link;
-	struct bus_request *prev, *next;
+	LIST_ENTRY(bus_request) of_bus;
 	const struct call *call;
 	sd_bus_message *m;     /* what was asked */
 	sd_bus_message *reply; /* what has been written of the answer */
@@ -259,17 +260,23 @@ struct speech {
 
 extern const struct speech speech_private;
 
+struct bus_socket {
+	struct bus *bus;
+	const struct speech *speech;
+	void *userdata; /* of the speech */
+	int fd;
+	char *path;
+	bool made; /* to be removed; not where systemd listens */
+	sd_event_source *source, *timer;
+};
+
 /* Listens at the path, or goes on listening where systemd does for us. */
 int bus_socket_new(struct bus_socket **ret, struct bus *b, const char *path,
 		   const struct speech *speech, void *userdata);
 struct bus_socket *bus_socket_free(struct bus_socket *s);
 
-/* The clients that have connected to such a socket. */
-struct guests;
-int guests_new(struct guests **ret, struct bus *b, const struct speech *speech, void *userdata);
-struct guests *guests_free(struct guests *p);
-/* Takes the descriptor of a connection. A client that cannot be served finds it closed. */
-int guest_new(struct guests *p, int fd);
-
-/* To the log. uid: of the user that it is about, or UID_NONE. */
-void bus_say(const struct bus *b, int level, uid_t uid, const char *format, ...) _printf_(4, 5);
+/* Serves a client that has connected to such a socket. Takes the descriptor of the connection,
+ * which is closed where it cannot be served. */
+int guest_new(struct bus_socket *s, int fd);
+/* Forgets all clients of the socket. */
+void guests_free(struct bus_socket *s);

@@ -46,31 +46,30 @@ static void on_gone(struct link *l, void *userdata)
 	(void)l;
 	s->link = NULL;
 	if (s->connected)
-		bus_say(s->bus, LOG_NOTICE, UID_NONE,
-			"The connection to the message bus is lost; trying again. The private "
-			"socket is not concerned.");
+		log_line(LOG_NOTICE,
+			 "The connection to the message bus is lost; trying again. The private "
+			 "socket is not concerned.");
 	s->connected = false;
 	if (try_later(s) < 0)
-		bus_say(s->bus, LOG_ERR, UID_NONE,
-			"The message bus cannot be connected to any more: out of memory.");
+		log_line(LOG_ERR,
+			 "The message bus cannot be connected to any more: out of memory.");
 }
 
 static int on_named(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(m);
-	struct system_link *s = userdata;
 	uint32_t result = 0;
 
+	(void)userdata;
 	(void)error;
 	if (e)
-		bus_say(s->bus, LOG_ERR, UID_NONE,
-			"The message bus does not let the daemon be " BUS_NAME
-			": %s. Is the D-Bus policy installed?",
-			e->message ? e->message : e->name);
+		log_line(LOG_ERR,
+			 "The message bus does not let the daemon be " BUS_NAME
+			 ": %s. Is the D-Bus policy installed?",
+			 e->message ? e->message : e->name);
 	else if (sd_bus_message_read(m, "u", &result) < 0 || result == 2)
-		bus_say(s->bus, LOG_ERR, UID_NONE,
-			"Another process is " BUS_NAME
-			" on the message bus; waiting until it lets go.");
+		log_line(LOG_ERR, "Another process is " BUS_NAME
+				  " on the message bus; waiting until it lets go.");
 	return 0;
 }
 

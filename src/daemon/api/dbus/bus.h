@@ -38,8 +38,6 @@ struct bus_options {
 	const char *bus_address; /* NULL: the system bus */
 	/* Fills at most n views; returns how many spools there are. NULL: none. */
 	size_t (*spools)(struct spool_view *views, size_t n, void *userdata);
-	/* Something for the log: a level of syslog(3) and words. NULL: not said. */
-	void (*say)(int level, uid_t uid, const char *text, void *userdata);
 	void *userdata;
 };
 

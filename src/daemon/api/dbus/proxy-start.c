@@ -18,18 +18,12 @@
 #include "daemon/workers/worker-process.h"
 
 struct guest {
-	struct guests *guests;
+	struct bus_socket *socket;
 	struct api_client *client;
 	int pidfd;
 	bool leaving; /* does not count any more; its process still ends */
 	sd_event_source *end;
-	struct guest *next;
-};
-
-struct guests {
-	struct bus *bus;
-	const struct speech *speech;
-	void *userdata; /* of the speech */
+	LIST_ENTRY(guest) of_bus;
 };
 
 /* Processes of one account that are to end and do not. What they wait for when they close is their
@@ -39,60 +33,38 @@ struct guests {
 /* How long nothing was asked before a connection may be closed for a user who has none. */
 #define IDLE_USEC USEC_PER_SEC
 
-int guests_new(struct guests **ret, struct bus *b, const struct speech *speech, void *userdata)
-{
-	struct guests *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return -ENOMEM;
-	p->bus = b;
-	p->speech = speech;
-	p->userdata = userdata;
-	*ret = p;
-	return 0;
-}
-
 /* It is not in the list. */
 static void guest_free(struct guest *p)
 {
 	if (!p->leaving)
-		quota_give(p->guests->bus->quota, p->client->account, QUOTA_LINKS, 1);
+		quota_give(p->socket->bus->quota, p->client->account, QUOTA_LINKS, 1);
 	(void)sd_event_source_disable_unref(p->end);
 	(void)api_client_unref(p->client);
 	fd_closep(&p->pidfd);
 	free(p);
 }
 
-struct guests *guests_free(struct guests *p)
+void guests_free(struct bus_socket *s)
 {
-	struct guest **at = p ? &p->bus->guests : NULL;
-
-	while (p && *at) {
-		struct guest *one = *at;
-
-		if (one->guests != p) {
-			at = &one->next;
+	for (struct guest *p = LIST_FIRST(&s->bus->guests), *next; p; p = next) {
+		next = LIST_NEXT(p, of_bus);
+		if (p->socket != s)
 			continue;
-		}
-		*at = one->next;
-		guest_free(one);
+		LIST_REMOVE(p, of_bus);
+		guest_free(p);
 	}
-	free(p);
-	return NULL;
 }
 
 static int on_end(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
-	struct guest *p = userdata, **at = &p->guests->bus->guests;
+	struct guest *p = userdata;
 	char how[64];
 
 	(void)source;
 	(void)events;
 	if (!process_ended(fd, how, sizeof(how)))
 		return 0;
-	while (*at != p)
-		at = &(*at)->next;
-	*at = p->next;
+	LIST_REMOVE(p, of_bus);
 	guest_free(p);
 	return 0;
 }
@@ -121,10 +93,11 @@ static bool closes_before(const struct guest *a, size_t a_has, const struct gues
 
 static unsigned leaving_of(const struct bus *b, uid_t account)
 {
+	const struct guest *p;
 	unsigned n = 0;
 
-	for (const struct guest *p = b->guests; p; p = p->next)
-		n += p->leaving && p->client->account == account;
+	LIST_FOREACH(p, &b->guests, of_bus)
+	n += p->leaving && p->client->account == account;
 	return n;
 }
 
@@ -132,10 +105,11 @@ static unsigned leaving_of(const struct bus *b, uid_t account)
  * at least two more, so that they do not take turns; for a user without any, one that is idle. */
 static struct guest *guest_gives_way(const struct bus *b, uid_t account, size_t has)
 {
-	struct guest *best = NULL;
+	struct guest *best = NULL, *p;
 	size_t most = 0;
 
-	for (struct guest *p = b->guests; p; p = p->next) {
+	LIST_FOREACH(p, &b->guests, of_bus)
+	{
 		uid_t whose = p->client->account;
 		size_t n = quota_used(b->quota, whose, QUOTA_LINKS);
 
@@ -159,11 +133,11 @@ static struct guest *guest_gives_way(const struct bus *b, uid_t account, size_t 
  */
 static void guest_close(struct guest *p)
 {
-	const struct bus *b = p->guests->bus;
+	const struct bus *b = p->socket->bus;
 
-	bus_say(b, LOG_NOTICE, p->client->c.id.uid,
-		"A connection of user %u is closed: others have fewer, and there is no room.",
-		(unsigned)p->client->c.id.uid);
+	log_user(LOG_NOTICE, p->client->c.id.uid, SD_ID128_NULL,
+		 "A connection of user %u is closed: others have fewer, and there is no room.",
+		 (unsigned)p->client->c.id.uid);
 	quota_give(b->quota, p->client->account, QUOTA_LINKS, 1);
 	p->leaving = true;
 	api_client_disconnect(p->client);
@@ -215,7 +189,7 @@ static int greet(int sock, enum protocol_speech speech, int client, int permits)
 /* Returns our end of a connection to the proxy, or a negative errno. */
 static int proxy_start(struct guest *p, int client)
 {
-	struct bus *b = p->guests->bus;
+	struct bus *b = p->socket->bus;
 	int permits = quota_permits(b->quota, p->client->account), pair[2], r;
 	_cleanup_close_ int ours = -1, its = -1;
 
@@ -225,24 +199,24 @@ static int proxy_start(struct guest *p, int client)
 		return -errno;
 	ours = pair[0];
 	its = pair[1];
-	r = greet(ours, p->guests->speech->id, client, permits);
+	r = greet(ours, p->socket->speech->id, client, permits);
 	if (r >= 0)
 		r = process_start(b->o.proxy_program, fd_take(&its), &p->pidfd);
 	return r < 0 ? r : fd_take(&ours);
 }
 
 /* Returns our end as proxy_start, with a source that waits for the end of the proxy. */
-static int guest_start(struct guests *guests, struct api_client *a, int client)
+static int guest_start(struct bus_socket *s, struct api_client *a, int client)
 {
 	struct guest *p = calloc(1, sizeof(*p));
 	_cleanup_close_ int sock = -1;
-	int r = p ? link_take(guests->bus, a->account) : -ENOMEM;
+	int r = p ? link_take(s->bus, a->account) : -ENOMEM;
 
 	if (r < 0) {
 		free(p);
 		return r;
 	}
-	*p = (struct guest){ .guests = guests, .client = api_client_ref(a), .pidfd = -1 };
+	*p = (struct guest){ .socket = s, .client = api_client_ref(a), .pidfd = -1 };
 	sock = r = proxy_start(p, client);
 	/* So that it can be closed from here. */
 	if (r >= 0)
@@ -250,19 +224,18 @@ static int guest_start(struct guests *guests, struct api_client *a, int client)
 	if (r >= 0 && a->sock < 0)
 		r = -errno;
 	if (r >= 0)
-		r = sd_event_add_io(guests->bus->event, &p->end, p->pidfd, EPOLLIN, on_end, p);
+		r = sd_event_add_io(s->bus->event, &p->end, p->pidfd, EPOLLIN, on_end, p);
 	if (r < 0) {
-		process_reap(guests->bus->event, fd_take(&p->pidfd), -1, /* now= */ true,
+		process_reap(s->bus->event, fd_take(&p->pidfd), -1, /* now= */ true,
 			     &(struct process_watch){ 0 });
 		guest_free(p);
 		return r;
 	}
-	p->next = guests->bus->guests;
-	guests->bus->guests = p;
+	LIST_INSERT_HEAD(&s->bus->guests, p, of_bus);
 	return fd_take(&sock);
 }
 
-int guest_new(struct guests *p, int fd)
+int guest_new(struct bus_socket *s, int fd)
 {
 	_cleanup_close_ int client = fd;
 	struct api_client *a = NULL;
@@ -270,9 +243,9 @@ int guest_new(struct guests *p, int fd)
 
 	if (r < 0)
 		return r;
-	r = guest_start(p, a, client);
+	r = guest_start(s, a, client);
 	if (r >= 0)
-		r = p->speech->open(p->userdata, r, a);
+		r = s->speech->open(s->userdata, r, a);
 	if (r < 0)
 		api_client_disconnect(a);
 	(void)api_client_unref(a);

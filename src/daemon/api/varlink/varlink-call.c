@@ -27,12 +27,7 @@ static void call_free(struct varlink_call *q)
 
 		quota_give(quota, q->client->account, QUOTA_CALLS, 1);
 		quota_give(quota, q->client->account, QUOTA_NAMES, q->names_bytes);
-		if (q->prev)
-			q->prev->next = q->next;
-		else
-			q->varlink->calls = q->next;
-		if (q->next)
-			q->next->prev = q->prev;
+		LIST_REMOVE(q, of_varlink);
 	}
 	sd_json_variant_unref_many(q->pieces, q->n_pieces); /* and frees the array */
 	(void)sd_json_variant_unref(q->reply);
@@ -177,10 +172,7 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 	q->run = run;
 	q->oneway = flags & SD_VARLINK_METHOD_ONEWAY;
 	q->parameters = sd_json_variant_ref(parameters);
-	q->next = v->varlink->calls;
-	if (q->next)
-		q->next->prev = q;
-	v->varlink->calls = q;
+	LIST_INSERT_HEAD(&v->varlink->calls, q, of_varlink);
 	call_run(q);
 	return 0;
 }

@@ -85,9 +85,11 @@ static int build_job_happening(sd_json_variant **ret, const char *happening,
 void monitor_tell_job(struct varlink *v, const char *happening, const struct job_record *r)
 {
 	sd_json_variant *what = NULL;
+	struct visitor *i;
 	size_t bytes = build_bytes(job_fields, r);
 
-	for (struct visitor *i = v ? v->visitors : NULL; i; i = i->next) {
+	LIST_FOREACH(i, &v->visitors, of_varlink)
+	{
 		if (!caller_may_see(&i->client->c, r) || !is_told(i, bytes))
 			continue;
 		if (!what && build_job_happening(&what, happening, r) < 0) {
@@ -102,14 +104,15 @@ void monitor_tell_job(struct varlink *v, const char *happening, const struct job
 void monitor_tell_daemon(struct varlink *v, const char *property)
 {
 	sd_json_variant *what = NULL;
+	struct visitor *i;
 
-	if (v && v->visitors &&
+	if (LIST_FIRST(&v->visitors) &&
 	    sd_json_buildo(&what, SD_JSON_BUILD_PAIR_STRING("happening", "daemon"),
 			   SD_JSON_BUILD_PAIR_STRING("property", property)) < 0)
 		return;
-	for (struct visitor *i = v ? v->visitors : NULL; i; i = i->next)
-		if (is_told(i, 128))
-			(void)notify(i, what, 128);
+	LIST_FOREACH(i, &v->visitors, of_varlink)
+	if (is_told(i, 128))
+		(void)notify(i, what, 128);
 	(void)sd_json_variant_unref(what);
 }
 

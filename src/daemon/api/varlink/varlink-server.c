@@ -45,33 +45,26 @@ void visitor_sends(struct visitor *v, size_t bytes)
 	v->unsent_bytes += bytes;
 	if (v->unsent_bytes <= UNSENT_BYTES_MOST || v->cutting_off)
 		return;
-	bus_say(v->varlink->bus, LOG_NOTICE, v->client->c.id.uid,
-		"A client of user %u does not read what it is sent; it is cut off.",
-		(unsigned)v->client->c.id.uid);
+	log_user(LOG_NOTICE, v->client->c.id.uid, SD_ID128_NULL,
+		 "A client of user %u does not read what it is sent; it is cut off.",
+		 (unsigned)v->client->c.id.uid);
 	visitor_cut_off(v);
 }
 
-static void visitor_free(struct visitor *v)
+static void on_disconnect(sd_varlink_server *server, sd_varlink *link, void *userdata)
 {
+	struct visitor *v = sd_varlink_set_userdata(link, NULL);
+
+	(void)server;
+	(void)userdata;
+	if (!v)
+		return;
+	LIST_REMOVE(v, of_varlink);
 	(void)sd_event_source_disable_unref(v->cutting_off);
 	(void)sd_event_source_disable_unref(v->backlog);
 	api_client_disconnect(v->client);
 	(void)api_client_unref(v->client);
 	free(v);
-}
-
-static void on_disconnect(sd_varlink_server *server, sd_varlink *link, void *userdata)
-{
-	struct visitor *v = sd_varlink_set_userdata(link, NULL), **at;
-	struct varlink *varlink = userdata;
-
-	(void)server;
-	if (!v)
-		return;
-	for (at = &varlink->visitors; *at != v;)
-		at = &(*at)->next;
-	*at = v->next;
-	visitor_free(v);
 }
 
 /* Takes the descriptor. */
@@ -88,8 +81,7 @@ static int on_guest(void *userdata, int fd, struct api_client *a)
 	}
 	v->varlink = varlink;
 	v->client = api_client_ref(a);
-	v->next = varlink->visitors;
-	varlink->visitors = v;
+	LIST_INSERT_HEAD(&varlink->visitors, v, of_varlink);
 	(void)sd_varlink_set_userdata(v->link, v);
 	return 0;
 }
@@ -100,8 +92,8 @@ static const struct speech speech_varlink = { SPEECH_VARLINK, on_guest };
 
 static void visitors_close(struct varlink *v)
 {
-	while (v->visitors)
-		(void)sd_varlink_close(v->visitors->link);
+	while (LIST_FIRST(&v->visitors))
+		(void)sd_varlink_close(LIST_FIRST(&v->visitors)->link);
 }
 
 /* sd-varlink would wait until every client has read what there is, for ever. */
@@ -110,8 +102,8 @@ static int on_end(sd_event_source *source, void *userdata)
 	struct varlink *varlink = userdata;
 
 	(void)source;
-	for (struct visitor *v = varlink->visitors, *next; v; v = next) {
-		next = v->next;
+	for (struct visitor *v = LIST_FIRST(&varlink->visitors), *next; v; v = next) {
+		next = LIST_NEXT(v, of_varlink);
 		if (!visitor_has_read(v))
 			(void)sd_varlink_process(v->link);
 	}
@@ -198,13 +190,17 @@ int varlink_new(struct varlink **ret, struct bus *b, const char *path)
 
 struct varlink *varlink_free(struct varlink *v)
 {
+	struct varlink_call *q;
+
 	if (!v)
 		return NULL;
 	operation_ignore(v->bus->operations, &v->listener);
 	v->socket = bus_socket_free(v->socket);
 	visitors_close(v);
-	for (struct varlink_call *q = v->calls; q; q = q->next)
+	while ((q = LIST_FIRST(&v->calls))) {
+		LIST_REMOVE(q, of_varlink);
 		q->varlink = NULL;
+	}
 	(void)sd_event_source_disable_unref(v->end);
 	(void)sd_varlink_server_unref(v->server);
 	free(v);

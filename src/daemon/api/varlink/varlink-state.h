@@ -17,8 +17,8 @@ struct varlink {
 	struct bus_socket *socket;
 	struct listener listener;
 	sd_event_source *end;
-	struct visitor *visitors;
-	struct varlink_call *calls;
+	LIST_HEAD(visitor_list, visitor) visitors;
+	LIST_HEAD(call_list, varlink_call) calls;
 };
 
 /* A connection; the userdata of its sd_varlink, which has none any more once it is closed. */
@@ -30,7 +30,7 @@ struct visitor {
 	bool monitors;
 	bool lags; /* of what has happened, something has not been told */
 	sd_event_source *cutting_off, *backlog;
-	struct visitor *next;
+	LIST_ENTRY(visitor) of_varlink;
 };
 
 /* Something of about so many bytes is about to be sent. A client that does not read is cut off. */
@@ -49,7 +49,7 @@ typedef int (*call_run_t)(struct varlink_call *q);
 
 struct varlink_call {
 	struct varlink *varlink; /* NULL once it is freed */
-	struct varlink_call *prev, *next;
+	LIST_ENTRY(varlink_call) of_varlink;
 	sd_varlink *link;
 	struct api_client *client;
 	call_run_t run;

@@ -3,7 +3,7 @@
  * nothing where that is older.
  *
  *   varlink.c            opens and closes it; its connections
- *   varlink-interface.c  the description that clients are given
+ *   varlink-interface.awk makes the description that clients are given of its text
  *   varlink-call.c       one method call, from its parameters to its answer
  *   varlink-values.c     what is in parameters and answers
  *   varlink-submit.c, varlink-jobs.c, varlink-views.c   the methods
