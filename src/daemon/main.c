@@ -5,7 +5,6 @@
  *   manager.c       start, end, configuration, the store's troubles (manager.h lists its parts)
  *   worker*.c       reclaim-worker processes             pacers.c   how fast they may go
  *   bus*.c caller.c the API on D-Bus                      log.c      what is told to the journal
- *   authority.c     what polkit says
  */
 #include <errno.h>
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a caller may do beyond its own authority, because polkit has said so (authority.h): one
- * operation, once. What it is for is written down before polkit is asked, so that a yes covers the
- * jobs that were there then, and none that has come since. */
+/* What a caller may do beyond its own authority, because polkit has said so (dbus/bus-polkit.c):
+ * one operation, once. What it is for is written down before polkit is asked, so that a yes covers
+ * the jobs that were there then, and none that has come since. */
 #pragma once
 
 #include <stdbool.h>

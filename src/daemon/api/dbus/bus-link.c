@@ -29,7 +29,7 @@ void link_cut(struct link *l)
 	LIST_REMOVE(l, of_bus);
 	l->cutting_off = sd_event_source_disable_unref(l->cutting_off);
 	l->clients = api_clients_free(l->clients);
-	l->authority = authority_free(l->authority);
+	polkit_cut(l);
 	(void)sd_bus_detach_event(l->conn);
 	sd_bus_close(l->conn);
 	api_client_disconnect(l->client);
@@ -217,8 +217,6 @@ int link_new(struct link **ret, struct bus *b, sd_bus *conn, struct api_client *
 	l->client = a ? api_client_ref(a) : NULL;
 	LIST_INSERT_HEAD(&b->links, l, of_bus);
 	r = a ? 0 : api_clients_new(&l->clients, conn);
-	if (r >= 0 && !a)
-		r = authority_new(&l->authority, conn);
 	if (r >= 0)
 		r = link_export(l);
 	if (r >= 0)

@@ -5,7 +5,6 @@
 
 #include <systemd/sd-bus.h>
 
-#include "daemon/api/authority.h"
 #include "bus-quota.h"
 #include "bus.h"
 #include "daemon/api/caller.h"
@@ -49,6 +48,7 @@ struct bus {
 	LIST_HEAD(request_list, bus_request) requests;
 	LIST_HEAD(guest_list, guest) guests; /* of all sockets */
 	struct quota *quota;
+	uint64_t questions; /* that polkit was asked */
 	bool polkit_silent; /* it did not answer last, and that has been said */
 	struct device_view devices[DEVICES_MOST]; /* as they were a moment ago */
 	size_t n_devices;
@@ -63,7 +63,6 @@ struct link {
 	sd_bus *conn;
 	struct api_client *client;   /* the other end, or NULL: a bus with many senders */
 	struct api_clients *clients; /* the senders, on a bus */
-	struct authority *authority; /* polkit, on a bus */
 	size_t unsent_bytes;
 	sd_event_source *cutting_off;
 	LIST_ENTRY(link) of_bus;
@@ -117,14 +116,17 @@ struct bus_request {
 	struct packed {
 		char *v;
 		size_t n, size;
-	} numbers, texts;     /* what goes into the answer as it is */
-	const char *property; /* that is asked for, in the message; NULL: all */
-	uint64_t job;         /* that is asked for, where it is one */
-	bool asked;           /* polkit has been asked, or need not be */
-	bool asked_person;    /* and it asks a person */
-	bool seen;            /* something has been found */
-	bool tried;           /* and a worker died of it, or with it */
-	int error;            /* of writing the answer */
+	} numbers, texts;          /* what goes into the answer as it is */
+	const char *property;      /* that is asked for, in the message; NULL: all */
+	uint64_t job;              /* that is asked for, where it is one */
+	bool asked;                /* polkit has been asked, or need not be */
+	bool asked_person;         /* and it asks a person */
+	sd_bus_slot *polkit;       /* while it thinks */
+	char polkit_id[32];        /* by which it knows the question */
+	struct client_watch watch; /* whether the client still waits, then */
+	bool seen;                 /* something has been found */
+	bool tried;                /* and a worker died of it, or with it */
+	int error;                 /* of writing the answer */
 	struct failure failure;
 };
 
@@ -147,9 +149,12 @@ void request_again(struct bus_request *q);
 /* What the operations call back: answers, with q->reply where there is one, and frees q. */
 void request_answer(const struct failure *f, void *userdata);
 
-/* The same where polkit is asked if it takes more than the caller's own authority (bus-ask.c).
+/* The same where polkit is asked if it takes more than the caller's own authority (bus-polkit.c).
  * q->ids are the jobs that it is about; none: all jobs. */
 void request_decide(const struct failure *f, void *userdata);
+
+/* The link is cut: what polkit thinks about is refused. */
+void polkit_cut(struct link *l);
 
 /* Makes q->reply, to be filled in. */
 int request_reply(struct bus_request *q);
