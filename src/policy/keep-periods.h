@@ -11,10 +11,12 @@
 
 #define NSEC_PER_SEC 1000000000LL
 
+#define PERIOD_SIZE 17
+
 /* Of one series; all zero before its first time. */
 struct periods {
 	uint64_t used[KEEP_WITHIN];
-	int64_t seen[KEEP_WITHIN]; /* the period of the last one that was kept for it */
+	char seen[KEEP_WITHIN][PERIOD_SIZE]; /* the period of the last one that was kept for it */
 	int64_t newest_nsec;
 	bool begun;
 };

@@ -19,7 +19,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <locale.h>
+#include <regex.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,14 +122,10 @@ static int put(struct parser *s, const struct step *step)
 	return r;
 }
 
-static int put_set(struct parser *s, const struct set *set, bool invert)
+static int put_set(struct parser *s, const struct set *set)
 {
-	struct step step = { .op = OP_BYTES };
-
-	for (size_t i = 0; i < ELEMENTSOF(set->bits); i++)
-		step.set.bits[i] = invert ? ~set->bits[i] : set->bits[i];
 	s->empty = false;
-	return put(s, &step);
+	return put(s, &(struct step){ .op = OP_BYTES, .set = *set });
 }
 
 static void set_add(struct set *set, unsigned char c)
@@ -139,27 +138,6 @@ static bool set_has(const struct set *set, unsigned char c)
 	return set->bits[c / 64] >> c % 64 & 1;
 }
 
-/* Adds a class, as it is in the C locale. Returns whether there is one of this name. */
-static bool class_add(struct set *set, const char *name)
-{
-	static const struct {
-		const char *name;
-		int (*has)(int c);
-	} classes[] = { { "alpha", isalpha }, { "digit", isdigit }, { "alnum", isalnum },
-			{ "upper", isupper }, { "lower", islower }, { "space", isspace },
-			{ "blank", isblank }, { "punct", ispunct }, { "print", isprint },
-			{ "graph", isgraph }, { "cntrl", iscntrl }, { "xdigit", isxdigit } };
-	size_t i = 0;
-
-	while (i < ELEMENTSOF(classes) && strcmp(classes[i].name, name) != 0)
-		i++;
-	/* In ASCII all locales are the same. */
-	for (unsigned char c = 0; i < ELEMENTSOF(classes) && c < 0x80; c++)
-		if (classes[i].has(c))
-			set_add(set, c);
-	return i < ELEMENTSOF(classes);
-}
-
 static bool is_word(unsigned char c)
 {
 	return c < 0x80 && (isalnum(c) || c == '_');
@@ -170,64 +148,55 @@ static bool is_digit(unsigned char c)
 	return c >= '0' && c <= '9';
 }
 
-/* [:name:], [.c.] or [=c=] within brackets. Returns 0 with *ret a byte, 1 if it was a class. */
-static int parse_named(struct parser *s, struct set *set, unsigned char *ret)
+/* Puts what an expression that matches one byte, from `from` on, means to the C library. */
+static int put_class(struct parser *s, const unsigned char *from)
 {
-	unsigned char kind = s->at[1];
-	const unsigned char *from = s->at + 2, *to = from;
-	char name[8];
+	locale_t c = newlocale(LC_ALL_MASK, "C", NULL), before = c ? uselocale(c) : NULL;
+	_cleanup_free_ char *expression = NULL;
+	struct set set = { 0 };
+	regex_t re;
+	int r = c ? 0 : -ENOMEM;
 
-	while (*to && (to[0] != kind || to[1] != ']'))
-		to++;
-	if (!*to || to == from || to - from >= (ptrdiff_t)sizeof(name))
-		return wrong(s);
-	s->at = to + 2;
-	memcpy(name, from, (size_t)(to - from));
-	name[to - from] = '\0';
-	if (kind != ':') {
-		*ret = *from;
-		return to - from == 1 ? 0 : wrong(s);
+	if (asprintf(&expression, "^%.*s$", (int)(s->at - from), (const char *)from) < 0) {
+		expression = NULL;
+		r = -ENOMEM;
 	}
-	return class_add(set, name) ? 1 : wrong(s);
+	if (r >= 0)
+		r = regcomp(&re, expression, REG_EXTENDED | REG_NOSUB) == 0 ? 0 : wrong(s);
+	if (r >= 0) {
+		for (unsigned i = 1; i <= UCHAR_MAX; i++)
+			if (regexec(&re, (char[]){ (char)i, '\0' }, 0, NULL, 0) == 0)
+				set_add(&set, (unsigned char)i);
+		regfree(&re);
+	}
+	if (c) {
+		(void)uselocale(before);
+		freelocale(c);
+	}
+	return r < 0 ? r : put_set(s, &set);
 }
 
-/* What stands at one end of a range. */
-static int parse_element(struct parser *s, struct set *set, unsigned char *ret)
-{
-	if (s->at[0] == '[' && (s->at[1] == ':' || s->at[1] == '.' || s->at[1] == '='))
-		return parse_named(s, set, ret);
-	if (!*s->at)
-		return wrong(s);
-	*ret = *s->at++;
-	return 0;
-}
-
+/* Behind the opening one. */
 static int parse_brackets(struct parser *s)
 {
-	struct set set = { 0 };
-	bool invert = s->at[0] == '^', first = true;
+	const unsigned char *from = s->at - 1;
 
-	for (s->at += invert; first || *s->at != ']'; first = false) {
-		unsigned char from = 0, to;
-		bool hyphen = *s->at == '-' && s->at[1] != ']' && !first;
-		int r = hyphen ? wrong(s) : parse_element(s, &set, &from);
+	s->at += *s->at == '^';
+	s->at += *s->at == ']';
+	while (*s->at && *s->at != ']') {
+		const char end[] = { (char)s->at[1], ']', '\0' };
 
-		if (r < 0)
-			return r;
-		to = from;
-		if (s->at[0] == '-' && s->at[1] != ']') {
-			s->at++;
-			r = r > 0 ? wrong(s) : parse_element(s, &set, &to);
-			if (r != 0)
-				return r < 0 ? r : wrong(s);
-			if (from > to)
+		/* [:name:], [.c.] or [=c=] */
+		if (*s->at == '[' && s->at[1] && strchr(":.=", s->at[1])) {
+			const char *to = strstr((const char *)s->at + 2, end);
+
+			if (!to)
 				return wrong(s);
+			s->at = (const unsigned char *)to + 1;
 		}
-		for (unsigned c = from; r == 0 && c <= to; c++)
-			set_add(&set, (unsigned char)c);
+		s->at++;
 	}
-	s->at++;
-	return put_set(s, &set, invert);
+	return *s->at++ ? put_class(s, from) : wrong(s);
 }
 
 /* Returns 1: there are no repetitions of a place. */
@@ -244,28 +213,21 @@ static int put_byte(struct parser *s, unsigned char c)
 	struct set set = { 0 };
 
 	set_add(&set, c);
-	return put_set(s, &set, /* invert= */ false);
+	return put_set(s, &set);
 }
 
 /* What is said by a backslash. Returns 1 for a place. */
 static int parse_escape(struct parser *s)
 {
 	static const char places[] = "`'<>bB";
-	unsigned char c = *s->at;
+	unsigned char c = *s->at++;
 	const char *place = c ? strchr(places, c) : NULL;
-	struct set set = { 0 };
 
 	if (c == '\0' || (c >= '1' && c <= '9'))
 		return wrong(s);
-	s->at++;
 	if (place)
 		return put_where(s, (enum where)(place - places));
-	if (c == 'w' || c == 'W')
-		set_add(&set, '_');
-	else if (c != 's' && c != 'S')
-		return put_byte(s, c);
-	(void)class_add(&set, c == 'w' || c == 'W' ? "alnum" : "space");
-	return put_set(s, &set, isupper(c));
+	return strchr("wWsS", c) ? put_class(s, s->at - 2) : put_byte(s, c);
 }
 
 static int parse_all(struct parser *s);
@@ -291,7 +253,6 @@ static int parse_group(struct parser *s)
 /* Returns 1 if it was one that cannot be repeated. */
 static int parse_atom(struct parser *s)
 {
-	static const struct set nul = { { 1 } };
 	unsigned char c = *s->at++;
 
 	switch (c) {
@@ -300,7 +261,7 @@ static int parse_atom(struct parser *s)
 	case '[':
 		return parse_brackets(s);
 	case '.':
-		return put_set(s, &nul, /* invert= */ true);
+		return put_class(s, s->at - 1);
 	case '\\':
 		return parse_escape(s);
 	case '^':
