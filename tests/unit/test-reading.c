@@ -134,14 +134,6 @@ START_TEST(waiting_is_what_it_costs)
 }
 END_TEST
 
-static const struct pace *pace(void *userdata, int dirfd)
-{
-	struct counting *c = userdata;
-
-	ck_assert_int_ge(dirfd, 0);
-	return &c->pace;
-}
-
 /* How many entries were found; somebody comes with the others_after-th look. */
 static size_t scan(struct counting *c, uint64_t others_after, enum policy_kind kind,
 		   const char *pattern)
@@ -149,17 +141,20 @@ static size_t scan(struct counting *c, uint64_t others_after, enum policy_kind k
 	char dir[64], match[16];
 	char *matches[] = { match, NULL };
 	struct policy p = { .path = dir, .match = matches, .kind = kind };
-	const struct scan_watch w = { .pace = pace, .userdata = c };
+	const struct scan_by by = { .pace = &c->pace };
 	struct scan s = SCAN_NONE;
 	const char *why;
 	size_t n;
+	int base;
 
 	counting_init(c);
 	c->others_after = others_after;
 	(void)snprintf(match, sizeof(match), "%s", pattern);
 	scratch_make(dir, sizeof(dir));
 	tree_make(dir, "t/ t/u/ t/u/a t/u/b t/u/c t/u/d t/u/e t/u/f x y z");
-	ck_assert_int_eq(scan_policy(&s, &p, &w, &why), 0);
+	base = scan_base(dir);
+	ck_assert_int_eq(scan_policy(&s, &p, base, &by, &why), 0);
+	(void)close(base);
 	n = s.entries.n;
 	scan_done(&s);
 	scratch_remove(dir);

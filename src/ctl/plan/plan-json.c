@@ -35,34 +35,11 @@ static json_t *largest_json(const struct largest *t, bool files)
 	return list;
 }
 
-static json_t *undeletable_json(const struct findings *f)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < f->n_obstacles; i++)
-		(void)json_array_append_new(list,
-					    json_pack("{so so}", "path", text(f->obstacles[i].path),
-						      "reason", text(f->obstacles[i].reason)));
-	return json_pack("{sI so}", "entries", (json_int_t)f->undeletable, "reasons", list);
-}
-
 static json_t *open_json(const struct findings *f, const struct holders *h)
 {
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < f->n_held; i++) {
-		const struct held_entry *e = &f->held[i];
-
-		(void)json_array_append_new(list,
-					    json_pack("{so ss so so}", "path", text(e->path), "how",
-						      holder_how_name(e->holder.how), "pid",
-						      number_or_null(e->holder.how != HOLDER_LOOP,
-								     (uint64_t)e->holder.pid),
-						      "command", text(e->command)));
-	}
-	return json_pack("{sI sb so so}", "entries", (json_int_t)f->open_entries, "complete",
+	return json_pack("{sI sb so sO}", "entries", (json_int_t)f->open_entries, "complete",
 			 h->hidden == 0 && !h->processes_hidden, "hidden_processes",
-			 number_or_null(!h->processes_hidden, h->hidden), "holders", list);
+			 number_or_null(!h->processes_hidden, h->hidden), "holders", f->holders);
 }
 
 static json_t *devices_json(const struct blockdevs *b)
@@ -108,15 +85,6 @@ static json_t *keeping_json(const struct keeping *k)
 			 number_or_null(k->has_snapshots, k->snapshots));
 }
 
-static json_t *costs_json(const struct plan *p)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < p->n_costs; i++)
-		(void)json_array_append_new(list, json_string(p->costs[i]));
-	return list;
-}
-
 static json_t *contents_json(const struct findings *f)
 {
 	const struct {
@@ -138,14 +106,14 @@ static json_t *contents_json(const struct findings *f)
 		{ "large_files", f->large_files },
 	};
 	/* The mean is in hundredths: more digits would be noise. */
-	json_t *o = json_pack("{sb ss sb sf so so s{sI sI} so}", "complete", f->complete, "type",
-			      mode_name(f->mode), "bytes_exact",
-			      f->complete && !f->sampled && f->unread == 0, "mean_entries",
-			      round(f->mean_entries * 100) / 100, "largest_directories",
-			      largest_json(&f->largest_directories, /* files= */ false),
-			      "largest_files", largest_json(&f->largest_files, /* files= */ true),
-			      "hard_links", "entries", (json_int_t)f->linked_entries, "kept_bytes",
-			      (json_int_t)f->linked_bytes, "undeletable", undeletable_json(f));
+	json_t *o = json_pack(
+		"{sb ss sb sf so so s{sI sI} s{sI sO}}", "complete", f->complete, "type",
+		mode_name(f->mode), "bytes_exact", f->complete && !f->sampled && f->unread == 0,
+		"mean_entries", round(f->mean_entries * 100) / 100, "largest_directories",
+		largest_json(&f->largest_directories, /* files= */ false), "largest_files",
+		largest_json(&f->largest_files, /* files= */ true), "hard_links", "entries",
+		(json_int_t)f->linked_entries, "kept_bytes", (json_int_t)f->linked_bytes,
+		"undeletable", "entries", (json_int_t)f->undeletable, "reasons", f->reasons);
 
 	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
 		(void)json_object_set_new(o, numbers[i].key,
@@ -161,13 +129,13 @@ json_t *plan_json(const struct plan *p)
 
 	if (p->reason)
 		return o;
-	more = json_pack("{so so s{ss ss ss si ss} s{sI sI} so so}", "open",
+	more = json_pack("{so so s{ss ss ss si ss} s{sI sI} sO so}", "open",
 			 open_json(&p->f, p->holders), "filesystem", filesystem_json(p), "strategy",
 			 "name", p->strategy, "reason", p->profile.reason, "backend",
 			 p->backend == BACKEND_URING ? "uring" : "threads", "lanes", (int)p->lanes,
 			 "large_files", plan_large_files(p), "estimate", "warm_usec",
 			 (json_int_t)p->warm_usec, "cold_usec", (json_int_t)p->cold_usec, "costs",
-			 costs_json(p), "keeping", keeping_json(&p->keeping));
+			 p->costs, "keeping", keeping_json(&p->keeping));
 	(void)json_object_update_new(o, contents_json(&p->f));
 	(void)json_object_update_new(o, more);
 	return o;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "plan.h"
@@ -50,12 +49,6 @@ static void sentence(const char *label, const char *s)
 	unsigned columns = screen_columns(STDOUT_FILENO);
 
 	put(label, s, columns > 0 ? MIN(columns, SENTENCE_WIDTH) : SENTENCE_WIDTH);
-}
-
-/* Escaped for a terminal; the caller frees it. */
-static char *shown(const char *s)
-{
-	return escape_name(s ? s : "?");
 }
 
 static const char *const verdict_words[] = {
@@ -115,20 +108,24 @@ static void print_bytes(const struct findings *f)
 		line("Frees", "%s%s", hedge(f), size);
 }
 
-static void print_largest(const char *label, const struct largest *t, bool bytes)
+static void print_largest(const char *label, const json_t *list, const char *key)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		_cleanup_free_ char *path = shown(t->v[i].path);
+	bool bytes = strcmp(key, "bytes") == 0;
+	size_t i;
+	json_t *v;
+
+	json_array_foreach(list, i, v)
+	{
+		uint64_t amount = json_number(v, key);
 		char n[28];
 
 		line(i == 0 ? label : "", "%*s  %s", bytes ? 10 : 12,
-		     bytes ? size_format(n, sizeof(n), t->v[i].amount)
-			   : count_format(n, sizeof(n), t->v[i].amount),
-		     path);
+		     bytes ? size_format(n, sizeof(n), amount) : count_format(n, sizeof(n), amount),
+		     json_text(v, "path"));
 	}
 }
 
-static void print_directories(const struct findings *f)
+static void print_directories(const struct findings *f, const json_t *o)
 {
 	char n[28], mean[28], depth[28];
 
@@ -141,7 +138,8 @@ static void print_directories(const struct findings *f)
 	line("Directories", "%s, %s entries in each on average, %s level%s deep",
 	     count_format(n, sizeof(n), f->directories), mean,
 	     count_format(depth, sizeof(depth), f->depth), f->depth == 1 ? "" : "s");
-	print_largest("Most entries", &f->largest_directories, false);
+	print_largest("Most entries", json_object_get(o, "largest_directories"), "entries");
+	print_largest("Largest files", json_object_get(o, "largest_files"), "bytes");
 }
 
 static void print_links(const struct findings *f)
@@ -158,26 +156,15 @@ static void print_links(const struct findings *f)
 static void print_obstacles(const struct findings *f)
 {
 	char n[COUNTED_SIZE];
+	size_t i;
+	json_t *v;
 
 	if (f->undeletable == 0)
 		return;
 	line("Has to stay", "%s%s", hedge(f),
 	     counted_format(n, sizeof(n), f->undeletable, "entry", "entries"));
-	for (size_t i = 0; i < f->n_obstacles; i++) {
-		_cleanup_free_ char *path = shown(f->obstacles[i].path);
-
-		line("", "%s: %s", path, f->obstacles[i].reason);
-	}
-}
-
-static void print_held(const struct held_entry *e)
-{
-	_cleanup_free_ char *path = shown(e->path), *command = shown(e->command);
-	char pid[24] = "";
-
-	if (e->holder.how != HOLDER_LOOP)
-		(void)snprintf(pid, sizeof(pid), " (%d)", (int)e->holder.pid);
-	line("", "%s: %s %s%s", path, holder_how_words(e->holder.how), command, pid);
+	json_array_foreach(f->reasons, i, v)
+		line("", "%s: %s", json_text(v, "path"), json_text(v, "reason"));
 }
 
 static void print_open(const struct plan *p)
@@ -185,6 +172,8 @@ static void print_open(const struct plan *p)
 	const struct findings *f = &p->f;
 	const struct holders *h = p->holders;
 	char n[28], hidden[80] = "";
+	size_t i;
+	json_t *v;
 
 	if (h->processes_hidden)
 		(void)snprintf(hidden, sizeof(hidden), "; other users' processes are not visible");
@@ -195,43 +184,47 @@ static void print_open(const struct plan *p)
 	line("Open", "%s %s%s",
 	     f->open_entries ? count_format(n, sizeof(n), f->open_entries) : "no",
 	     f->open_entries == 1 ? "entry" : "entries", hidden);
-	for (size_t i = 0; i < f->n_held; i++)
-		print_held(&f->held[i]);
-}
+	json_array_foreach(f->holders, i, v)
+	{
+		const json_t *of = json_object_get(v, "pid");
+		char pid[24] = "";
 
-static void print_devices(const struct blockdevs *b)
-{
-	const char *label = "Devices";
-
-	if (b->n == 0)
-		line(label, "none that this system shows");
-	for (size_t i = 0; i < b->n; i++) {
-		const struct blockdev *d = &b->v[i];
-		_cleanup_free_ char *name = shown(d->name), *file = shown(d->backing_file);
-		char size[16], trim[64] = "no discard";
-
-		if (d->discard_max_bytes)
-			(void)snprintf(trim, sizeof(trim), "discards up to %s at once",
-				       size_format(size, sizeof(size), d->discard_max_bytes));
-		line(label, "%s%s (%u:%u): %s, %s%s%s", d->top ? "" : "on ", name, major(d->dev),
-		     minor(d->dev), d->rotating ? "rotating" : "not rotating", trim,
-		     d->backing_file ? ", behind it " : "", d->backing_file ? file : "");
-		label = "";
+		if (json_is_integer(of))
+			(void)snprintf(pid, sizeof(pid), " (%d)", (int)json_integer_value(of));
+		line("", "%s: %s %s%s", json_text(v, "path"), holder_how_words(json_text(v, "how")),
+		     json_text(v, "command"), pid);
 	}
 }
 
-static void print_filesystem(const struct plan *p)
+static void print_filesystem(const json_t *fs)
 {
-	const struct surroundings *s = &p->around;
-	_cleanup_free_ char *where = shown(s->mount_point), *source = shown(s->source),
-			    *type = shown(s->type), *options = shown(s->options);
-	char total[16], avail[16];
+	char size[16], avail[16];
+	const json_t *devices = json_object_get(fs, "devices");
+	size_t i;
+	json_t *v;
 
-	line("Filesystem", "%s on %s, from %s", type, where, source);
-	line("", "%s of %s free", size_format(avail, sizeof(avail), s->free_bytes),
-	     size_format(total, sizeof(total), s->size_bytes));
-	line("", "%s", options);
-	print_devices(&s->devices);
+	line("Filesystem", "%s on %s, from %s", json_text(fs, "type"), json_text(fs, "mount_point"),
+	     json_text(fs, "source"));
+	line("", "%s of %s free", size_format(avail, sizeof(avail), json_number(fs, "free_bytes")),
+	     size_format(size, sizeof(size), json_number(fs, "size_bytes")));
+	line("", "%s", json_text(fs, "options"));
+	if (json_array_size(devices) == 0)
+		line("Devices", "none that this system shows");
+	json_array_foreach(devices, i, v)
+	{
+		uint64_t most = json_number(v, "discard_max_bytes");
+		const char *file = json_text(v, "backing_file");
+		char trim[64] = "no discard";
+
+		if (most > 0)
+			(void)snprintf(trim, sizeof(trim), "discards up to %s at once",
+				       size_format(size, sizeof(size), most));
+		line(i == 0 ? "Devices" : "", "%s%s (%s): %s, %s%s%s",
+		     json_is_true(json_object_get(v, "top")) ? "" : "on ", json_text(v, "name"),
+		     json_text(v, "number"),
+		     json_is_true(json_object_get(v, "rotating")) ? "rotating" : "not rotating",
+		     trim, file[0] ? ", behind it " : "", file);
+	}
 }
 
 static void print_strategy(const struct plan *p)
@@ -268,27 +261,26 @@ static void print_estimate(const struct plan *p)
 		     blockdevs_rotating(b) ? ", rotating disk" : "");
 }
 
-void plan_print(const struct plan *p)
+void plan_print(const struct plan *p, const json_t *o)
 {
-	_cleanup_free_ char *path = shown(p->path);
 	const struct findings *f = &p->f;
+	size_t i;
+	json_t *v;
 
-	(void)printf("%s: %s%s%s\n", path, verdict_words[p->verdict], p->reason ? ": " : "",
-		     p->reason ? p->reason : "");
+	(void)printf("%s: %s%s%s\n", json_text(o, "path"), verdict_words[p->verdict],
+		     p->reason ? ": " : "", p->reason ? p->reason : "");
 	if (p->reason)
 		return;
 	line("Type", "%s", mode_name(f->mode));
 	print_entries(f);
 	print_bytes(f);
-	print_directories(f);
-	if (S_ISDIR(f->mode))
-		print_largest("Largest files", &f->largest_files, true);
+	print_directories(f, o);
 	print_links(f);
 	print_obstacles(f);
 	print_open(p);
-	print_filesystem(p);
+	print_filesystem(json_object_get(o, "filesystem"));
 	print_strategy(p);
 	print_estimate(p);
-	for (size_t i = 0; i < p->n_costs; i++)
-		sentence(i == 0 ? "What costs" : "", p->costs[i]);
+	json_array_foreach(p->costs, i, v)
+		sentence(i == 0 ? "What costs" : "", json_string_value(v));
 }

@@ -169,23 +169,23 @@ static int plan_fill(struct plan_session *s, struct plan *p, const struct target
 	keeping_find(s, p, t);
 	plan_estimate(p);
 	plan_costs(p);
-	return p->out_of_memory ? -ENOMEM : 0;
+	return 0;
 }
 
 static void plan_done(struct plan *p)
 {
 	findings_done(&p->f);
 	surroundings_done(&p->around);
-	for (size_t i = 0; i < p->n_costs; i++)
-		free(p->costs[i]);
+	json_decref(p->costs);
 }
 
 static void show(struct plan_session *s, const struct plan *p)
 {
-	if (s->array)
-		(void)json_array_append_new(s->array, plan_json(p));
-	else if (!s->o.quiet)
-		plan_print(p);
+	json_t *o = plan_json(p);
+
+	if (!s->array && !s->o.quiet)
+		plan_print(p, o);
+	(void)json_array_append_new(s->array, o);
 }
 
 static int plan_one(struct plan_session *s, const char *path)

@@ -2,8 +2,6 @@
 /* Everything that `plan` has to say about one path; plan-text.c and plan-json.c say it. */
 #pragma once
 
-#include <jansson.h>
-
 #include "engine/engine.h"
 #include "moosefs/space-return.h"
 #include "ctl/common/options.h"
@@ -17,8 +15,6 @@ enum plan_verdict {
 	VERDICT_REFUSED, /* it would not be taken in: protected, or no path that may be given */
 	VERDICT_MISSING, /* it does not exist */
 };
-
-#define COSTS_MOST 16
 
 struct plan {
 	const char *path; /* as given */
@@ -37,10 +33,8 @@ struct plan {
 	int last_reference; /* as last_reference_check returns */
 
 	uint64_t warm_usec,
-		cold_usec;       /* that it takes: all that is needed is in memory; nothing is */
-	char *costs[COSTS_MOST]; /* what makes it expensive: a sentence each */
-	size_t n_costs;
-	bool out_of_memory; /* a cost is missing */
+		cold_usec; /* that it takes: all that is needed is in memory; nothing is */
+	json_t *costs;     /* what makes it expensive: a sentence each */
 };
 
 /* The word for a verdict in JSON: "delete", ... */
@@ -68,8 +62,8 @@ void plan_costs(struct plan *p);
 /* plan-costs.c: what would be done about files of ENGINE_LARGE_FILE and more, and why. */
 const char *plan_large_files(const struct plan *p);
 
-/* plan-text.c: for people. */
-void plan_print(const struct plan *p);
+/* plan-text.c: for people; `o` is what programs are told. */
+void plan_print(const struct plan *p, const json_t *o);
 
-/* plan-json.c: for programs, as described in plan.c. After json_init. */
+/* plan-json.c: for programs, as described in plan.c. */
 json_t *plan_json(const struct plan *p);

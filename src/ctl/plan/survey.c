@@ -36,6 +36,9 @@
  */
 #define LEVELS_MOST 4096
 
+/* So many are shown of what cannot be deleted, and of what is open. */
+#define EXAMPLES_MOST 10
+
 /* Any value but 0 keeps directory chunks at the lane's own 64 KiB, some 2,000 entries: pauses come
  * between chunks. */
 #define CHUNK_MEMORY 1
@@ -116,14 +119,14 @@ static uint64_t dev_of(const struct statx *sx)
 
 /* ---- what cannot be deleted ----------------------------------------------------------------- */
 
-static void caller_find(struct survey *s)
+/* Has the caller CAP_FOWNER? */
+static bool is_fowner(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-	s->euid = geteuid();
-	s->fowner = syscall(SYS_capget, &header, data) == 0 &&
-		    data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
+	return syscall(SYS_capget, &header, data) == 0 &&
+	       data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER);
 }
 
 /* Why nothing can be deleted in a directory; NULL if something can. */
@@ -157,16 +160,17 @@ static const char *why_entry(const struct survey *s, const struct statx *sx,
 	return NULL;
 }
 
-/* Keeps an example, if there is room and memory for it. */
+/* Keeps an example, if it is one of the first. */
 static void obstacle_add(struct survey *s, const char *path, const char *reason, int error)
 {
-	struct obstacle *v = &s->f.obstacles[s->f.n_obstacles];
+	char text[96];
 
-	if (s->f.n_obstacles == OBSTACLES_SHOWN || !(v->path = strdup(path)))
-		return;
-	(void)snprintf(v->reason, sizeof(v->reason), "%s%s%s", reason, error < 0 ? ": " : "",
+	(void)snprintf(text, sizeof(text), "%s%s%s", reason, error < 0 ? ": " : "",
 		       error < 0 ? strerror(-error) : "");
-	s->f.n_obstacles++;
+	if (json_array_size(s->f.reasons) < EXAMPLES_MOST)
+		(void)json_array_append_new(
+			s->f.reasons,
+			json_pack("{so so}", "path", json_path(path), "reason", json_words(text)));
 }
 
 /* ---- the largest ---------------------------------------------------------------------------- */
@@ -331,17 +335,16 @@ static void entry_take(struct survey *s, const struct survey_place *at, const ch
 	if (!h)
 		return;
 	f->open_entries++;
-	if (f->n_held < HELD_SHOWN)
-		spot_path(s, at, name, path);
-	for (; n > 0 && f->n_held < HELD_SHOWN; n--, h++) {
-		struct held_entry *e = &f->held[f->n_held];
+	for (; n > 0 && json_array_size(f->holders) < EXAMPLES_MOST; n--, h++) {
+		char command[64];
 
-		e->path = strdup(path);
-		if (!e->path)
-			return;
-		e->holder = *h;
-		holder_command(h, e->command, sizeof(e->command));
-		f->n_held++;
+		(void)json_array_append_new(
+			f->holders,
+			json_pack("{so ss so so}", "path", json_path(spot_path(s, at, name, path)),
+				  "how", holder_how_name(h->how), "pid",
+				  h->how == HOLDER_LOOP ? json_null() : json_integer(h->pid),
+				  "command",
+				  json_path(holder_command(h, command, sizeof(command)))));
 	}
 }
 
@@ -469,10 +472,8 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 
 void findings_done(struct findings *f)
 {
-	for (size_t i = 0; i < f->n_obstacles; i++)
-		free(f->obstacles[i].path);
-	for (size_t i = 0; i < f->n_held; i++)
-		free(f->held[i].path);
+	json_decref(f->reasons);
+	json_decref(f->holders);
 	for (size_t i = 0; i < f->largest_files.n; i++)
 		free(f->largest_files.v[i].path);
 	for (size_t i = 0; i < f->largest_directories.n; i++)
@@ -565,8 +566,21 @@ static int look(struct survey *s)
 int survey(struct findings *ret, const struct target *t, const struct holders *h,
 	   struct progress *bar, const _Atomic bool *interrupted)
 {
-	struct survey *s = calloc(1, sizeof(*s));
-	struct engine_options o = {
+	struct survey s = { .target = t,
+			    .pin = t->id,
+			    .holders = h,
+			    .bar = bar,
+			    .interrupted = interrupted,
+			    .f = { .mode = t->id.mode,
+				   .snapshots_elsewhere = -ENODATA,
+				   .reasons = json_array(),
+				   .holders = json_array() },
+			    .euid = geteuid(),
+			    .fowner = is_fowner(),
+			    .levels = calloc(LEVELS_MOST + 1, sizeof(*s.levels)),
+			    .began_usec = now_usec(),
+			    .woke_usec = now_usec() };
+	const struct engine_options o = {
 		.fixed_backend = true,
 		.backend = BACKEND_THREADS,
 		.lanes = 1,
@@ -575,33 +589,18 @@ int survey(struct findings *ret, const struct target *t, const struct holders *h
 		.problem = on_problem,
 		.listed = on_listed,
 		.progress = on_progress,
-		.userdata = s,
+		.userdata = &s,
 	};
-	int r = -ENOMEM;
+	int r = s.levels ? engine_new(&s.engine, &o, t->dirfd) : -ENOMEM;
 
-	if (!s)
-		return r;
-	s->target = t;
-	s->pin = t->id;
-	s->holders = h;
-	s->bar = bar;
-	s->interrupted = interrupted;
-	s->f.mode = t->id.mode;
-	s->f.snapshots_elsewhere = -ENODATA;
-	s->began_usec = s->woke_usec = now_usec();
-	caller_find(s);
-	s->levels = calloc(LEVELS_MOST + 1, sizeof(*s->levels));
-	if (s->levels)
-		r = engine_new(&s->engine, &o, t->dirfd);
 	if (r >= 0)
-		r = look(s);
+		r = look(&s);
 	if (r >= 0)
-		*ret = s->f;
+		*ret = s.f;
 	else
-		findings_done(&s->f);
-	engine_free(s->engine);
-	tdestroy(s->linked, free);
-	free(s->levels);
-	free(s);
+		findings_done(&s.f);
+	engine_free(s.engine);
+	tdestroy(s.linked, free);
+	free(s.levels);
 	return r;
 }

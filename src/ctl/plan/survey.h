@@ -9,14 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ctl/output/messages.h"
 #include "ctl/output/progress.h"
 #include "engine/engine.h"
 #include "engine/guard/path-intake.h"
-#include "holders.h"
+#include "policy/scan/holders.h"
 
 #define LARGEST_MOST 5
-#define OBSTACLES_SHOWN 10
-#define HELD_SHOWN 10
 
 /* The largest of many, the largest first: files by bytes, directories by entries. */
 struct largest {
@@ -29,7 +28,7 @@ struct largest {
 	size_t n;
 };
 
-/* What was found. Paths are raw bytes. */
+/* What was found. */
 struct findings {
 	bool complete;    /* read to the end */
 	uint32_t mode;    /* of the thing itself */
@@ -49,19 +48,10 @@ struct findings {
 	uint64_t linked_bytes;   /* in those that have a name outside, or may have */
 	uint64_t undeletable;
 
-	struct obstacle {
-		char *path;
-		char reason[96];
-	} obstacles[OBSTACLES_SHOWN]; /* examples of what is undeletable, and why */
-	size_t n_obstacles;
+	json_t *reasons; /* [{path, reason}]: examples of what is undeletable, and why */
 	struct largest largest_files, largest_directories;
 	uint64_t open_entries; /* that a process or the kernel holds */
-	struct held_entry {
-		char *path;
-		struct file_holder holder;
-		char command[64];
-	} held[HELD_SHOWN];
-	size_t n_held;
+	json_t *holders;       /* [{path, how, pid, command}]: some of these */
 
 	uint64_t subvolumes, snapshots; /* btrfs; snapshots are subvolumes as well */
 	int64_t snapshots_elsewhere;    /* that keep what is deleted here; negative: not known */

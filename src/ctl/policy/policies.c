@@ -29,7 +29,7 @@
 #include <time.h>
 
 #include "engine/guard/protect.h"
-#include "ctl/plan/holders.h"
+#include "ctl/common/run-pacing.h"
 #include "policies.h"
 #include "policy/overlap.h"
 #include "base/mounts.h"
@@ -44,35 +44,6 @@ static void error_tell(const struct config_error *e, void *userdata)
 		config_error_print(e);
 }
 
-static bool is_open(void *userdata, uint64_t dev, uint64_t ino)
-{
-	const struct policy_session *s = userdata;
-	size_t n;
-
-	return holders_find(&s->holders, dev, ino, &n);
-}
-
-static bool is_near(void *userdata, int dirfd)
-{
-	const struct policy_session *s = userdata;
-
-	return protect_near(s->protect, dirfd);
-}
-
-static const char *why_name(void *userdata, int dirfd, const char *name, const struct identity *id)
-{
-	const struct policy_session *s = userdata;
-
-	return protect_check(s->protect, dirfd, name, id);
-}
-
-static const char *why_content(void *userdata, int dirfd)
-{
-	const struct policy_session *s = userdata;
-
-	return protect_check_content(s->protect, dirfd);
-}
-
 /* As with deletions, speed wins over the latency of foreign I/O where space is short. */
 static bool is_urgent(const struct config *c, int dirfd)
 {
@@ -83,15 +54,6 @@ static bool is_urgent(const struct config *c, int dirfd)
 		       policy_space_bytes(&c->urgent_below, (uint64_t)st.f_blocks * st.f_frsize);
 }
 
-static const struct pace *pace(void *userdata, int dirfd)
-{
-	struct policy_session *s = userdata;
-
-	if (is_urgent(s->config, dirfd))
-		return NULL;
-	return pacing_start_scan(&s->pacing, &s->o, dirfd);
-}
-
 static int64_t now_nsec(void)
 {
 	struct timespec t;
@@ -100,24 +62,19 @@ static int64_t now_nsec(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-static struct scan_watch watch_of(struct policy_session *s)
-{
-	return (struct scan_watch){ .is_open = is_open,
-				    .is_near = is_near,
-				    .why_name = why_name,
-				    .why_content = why_content,
-				    .pace = pace,
-				    .userdata = s };
-}
-
 /* *ret was SCAN_NONE. */
 static int scan(struct policy_session *s, const struct config_policy *p, struct scan *ret,
 		const char **ret_why)
 {
-	const struct scan_watch watch = watch_of(s);
-	int r = scan_policy(ret, &p->rules, &watch, ret_why);
+	_cleanup_close_ int base = scan_base(p->rules.path);
+	struct scan_by by = { .holders = &s->holders, .protect = s->protect };
+	struct pacing pacing = { 0 };
+	int r;
 
-	pacing_stop(&s->pacing);
+	if (base >= 0 && !is_urgent(s->config, base))
+		by.pace = pacing_start_scan(&pacing, &s->o, base);
+	r = scan_policy(ret, &p->rules, base, &by, ret_why);
+	pacing_stop(&pacing);
 	return r;
 }
 
@@ -206,12 +163,12 @@ static void holders_refresh(struct policy_session *s)
 
 size_t policy_recheck(struct policy_session *s, struct policy_preview *l)
 {
-	const struct scan_watch watch = watch_of(s);
+	const struct scan_by by = { .holders = &s->holders, .protect = s->protect };
 	uint64_t bytes;
 	size_t n;
 
 	holders_refresh(s);
-	n = scan_recheck(&l->scan, &l->policy->rules, &watch, &bytes);
+	n = scan_recheck(&l->scan, &l->policy->rules, &by, &bytes);
 	assert(n <= l->plan.deleted.n);
 	l->plan.deleted.n -= n;
 	l->plan.deleted.bytes -= bytes;
@@ -251,17 +208,6 @@ static const struct config_policy *find(const struct config *c, const char *name
 	return NULL;
 }
 
-static int names_check(const struct policy_session *s, char *const *names, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!find(s->config, names[i])) {
-			complain(names[i][0] ? names[i] : "''",
-				 "there is no such policy: see reclaimctl policy list");
-			return EXIT_FAILED;
-		}
-	return 0;
-}
-
 int policy_prepare(struct policy_session *s)
 {
 	_cleanup_free_ char *culprit = NULL;
@@ -277,39 +223,20 @@ int policy_prepare(struct policy_session *s)
 	return 0;
 }
 
+/* The policies with these names, or all. */
 static int plan_all(struct policy_session *s, char *const *names, size_t n)
 {
-	int r = names_check(s, names, n);
+	int r = policy_prepare(s);
 
-	if (r == 0)
-		r = policy_prepare(s);
 	if (r != 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
-		plan_one(s, find(s->config, names[i]));
-	for (size_t i = 0; n == 0 && i < s->config->n_policies; i++)
-		plan_one(s, &s->config->policies[i]);
+	for (size_t i = 0; i < (n > 0 ? n : s->config->n_policies); i++)
+		plan_one(s, n > 0 ? find(s->config, names[i]) : &s->config->policies[i]);
 	if (s->o.json != JSON_OFF)
 		(void)puts(s->n_shown > 0 ? "]" : "[]");
 	else if (s->n_shown == 0 && !s->o.quiet)
 		(void)puts("no policies");
 	return s->failed ? EXIT_FAILED : EXIT_DONE;
-}
-
-static int run_one(struct policy_session *s, char *name)
-{
-	int r = names_check(s, &name, 1);
-
-	return r == 0 ? policy_run(s, find(s->config, name)) : r;
-}
-
-static int list_all(struct policy_session *s)
-{
-	if (s->o.json != JSON_OFF)
-		json_print(policies_json(s->config), s->o.json);
-	else if (!s->o.quiet)
-		policies_print(s->config);
-	return EXIT_DONE;
 }
 
 static int policy_all(struct policy_session *s, const char *what, char *const *names, size_t n)
@@ -323,9 +250,21 @@ static int policy_all(struct policy_session *s, const char *what, char *const *n
 			 r == -EBADMSG ? "has errors, so no policy is used" : strerror(-r));
 		return EXIT_FAILED;
 	}
-	if (strcmp(what, "list") == 0)
-		return list_all(s);
-	return strcmp(what, "run") == 0 ? run_one(s, names[0]) : plan_all(s, names, n);
+	for (size_t i = 0; i < n; i++)
+		if (!find(s->config, names[i])) {
+			complain(names[i][0] ? names[i] : "''",
+				 "there is no such policy: see reclaimctl policy list");
+			return EXIT_FAILED;
+		}
+	if (strcmp(what, "plan") == 0)
+		return plan_all(s, names, n);
+	if (strcmp(what, "run") == 0)
+		return policy_run(s, find(s->config, names[0]));
+	if (s->o.json != JSON_OFF)
+		json_print(policies_json(s->config), s->o.json);
+	else if (!s->o.quiet)
+		policies_print(s->config);
+	return EXIT_DONE;
 }
 
 /* Returns 0, or EXIT_USAGE after having said what is wrong. */

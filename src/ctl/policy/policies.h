@@ -4,10 +4,10 @@
 
 #include "config/config.h"
 #include "engine/guard/protect.h"
-#include "ctl/plan/holders.h"
+#include "ctl/common/options.h"
 #include "ctl/output/messages.h"
-#include "ctl/common/run-pacing.h"
 #include "policy/rules.h"
+#include "policy/scan/holders.h"
 #include "policy/scan/scan.h"
 
 struct policy_preview {
@@ -25,7 +25,6 @@ struct policy_session {
 	struct config *config;
 	struct protect *protect;
 	struct holders holders;
-	struct pacing pacing; /* of the scan that is under way */
 	bool open_known, failed;
 	size_t n_shown;
 };

@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "engine/guard/protect.h"
+#include "holders.h"
 #include "policy/globs.h"
 #include "policy/keep-periods.h"
 #include "policy/name-time.h"
@@ -47,7 +49,7 @@ struct policy_frame {
 struct policy_walk {
 	struct scan *s;
 	const struct policy *p;
-	const struct scan_watch *w;
+	const struct scan_by *by;
 	struct globs *match, *exclude;
 	struct pattern *series;
 	struct scan_reading reading;
@@ -127,9 +129,11 @@ static int64_t time_nsec(const struct statx_timestamp *t)
 
 static bool is_open(const struct policy_walk *k, const struct statx *sx)
 {
-	return k->p->skip_open && k->w->is_open &&
-	       k->w->is_open(k->w->userdata, makedev(sx->stx_dev_major, sx->stx_dev_minor),
-			     sx->stx_ino);
+	size_t n;
+
+	return k->p->skip_open && k->by->holders &&
+	       holders_find(k->by->holders, makedev(sx->stx_dev_major, sx->stx_dev_minor),
+			    sx->stx_ino, &n);
 }
 
 /* ---- trees ------------------------------------------------------------------------------------
@@ -192,10 +196,8 @@ static bool is_protected(const struct policy_walk *k, const struct policy_frame 
 {
 	struct identity id;
 
-	if (!f->near || !k->w->why_name)
-		return false;
-	return fd_identity(dirfd(f->dir), name, &id) < 0 ||
-	       k->w->why_name(k->w->userdata, dirfd(f->dir), name, &id);
+	return f->near && (fd_identity(dirfd(f->dir), name, &id) < 0 ||
+			   protect_check(k->by->protect, dirfd(f->dir), name, &id));
 }
 
 /* The time to go by. Returns false if it has none. */
@@ -317,7 +319,7 @@ static int names_take(struct policy_walk *k, DIR *dir, unsigned depth)
 		.path_len = strlen(k->path),
 		.match = k->states + depth * all,
 		.exclude = k->states + depth * all + match,
-		.near = k->w->is_near && k->w->is_near(k->w->userdata, dirfd(dir)),
+		.near = k->by->protect && protect_near(k->by->protect, dirfd(dir)),
 	};
 	const char *name;
 	int r = 0;
@@ -367,29 +369,29 @@ static int base_stat(struct scan *s, int fd)
 }
 
 /* Lists the policy's directory. *ret_why is set where that needs more words than the error. */
-static int base_list(struct policy_walk *k, const char **ret_why)
+static int base_list(struct policy_walk *k, int base, const char **ret_why)
 {
-	_cleanup_close_ int fd = scan_base(k->p->path);
+	const struct protect *protect = k->by->protect;
 	DIR *dir = NULL;
-	int r = fd < 0 ? fd : dir_open(&dir, fd, ".");
+	int r = base < 0 ? base : dir_open(&dir, base, ".");
 
 	if (r < 0) {
 		*ret_why = open_reason(-r);
 		return r;
 	}
-	*ret_why = k->w->why_content ? k->w->why_content(k->w->userdata, dirfd(dir)) : NULL;
+	*ret_why = protect ? protect_check_content(protect, dirfd(dir)) : NULL;
 	r = *ret_why ? -EPERM : base_stat(k->s, dirfd(dir));
 	if (r < 0) {
 		(void)closedir(dir);
 		return r;
 	}
-	k->reading.pace = k->w->pace ? k->w->pace(k->w->userdata, dirfd(dir)) : NULL;
+	k->reading.pace = k->by->pace;
 	r = names_take(k, dir, 0);
 	reading_end(&k->reading);
 	return r;
 }
 
-int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
+int scan_policy(struct scan *ret, const struct policy *p, int base, const struct scan_by *by,
 		const char **ret_why)
 {
 	struct scan s = SCAN_NONE;
@@ -398,10 +400,10 @@ int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watc
 
 	*ret_why = "cannot be looked at: out of memory";
 	if (k) {
-		*k = (struct policy_walk){ .s = &s, .p = p, .w = w };
+		*k = (struct policy_walk){ .s = &s, .p = p, .by = by };
 		r = walk_begin(k);
 		if (r >= 0)
-			r = base_list(k, ret_why);
+			r = base_list(k, base, ret_why);
 		if (r < 0 && !*ret_why)
 			*ret_why = strerror(-r);
 		globs_free(k->match);
@@ -433,7 +435,7 @@ static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
 	return t.disposition != DISPOSITION_UNDECIDED || t.changed_nsec > k->s->began_nsec;
 }
 
-size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_watch *w,
+size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by,
 		    uint64_t *ret_bytes)
 {
 	struct policy_walk *k = calloc(1, sizeof(*k));
@@ -441,7 +443,7 @@ size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_wa
 
 	*ret_bytes = 0;
 	if (k)
-		*k = (struct policy_walk){ .s = s, .p = p, .w = w };
+		*k = (struct policy_walk){ .s = s, .p = p, .by = by };
 	for (size_t i = 0; i < s->entries.n; i++) {
 		struct policy_entry *e = &s->entries.v[i];
 

@@ -22,22 +22,15 @@
  * them is kept. */
 #define SCAN_DEPTH 128
 
+struct holders;
 struct pace;
+struct protect;
 
-/* What the scan asks; each may be NULL: no. */
-struct scan_watch {
-	/* Has a process this file open? */
-	bool (*is_open)(void *userdata, uint64_t dev, uint64_t ino);
-	/* Is anything in this very directory protected, so that each name must be asked for? */
-	bool (*is_near)(void *userdata, int dirfd);
-	/* Why a name may not be deleted, or anything in a directory; NULL if it may. */
-	const char *(*why_name)(void *userdata, int dirfd, const char *name,
-				const struct identity *id);
-	const char *(*why_content)(void *userdata, int dirfd);
-	/* What to ask before each portion of reading on the filesystem of the policy's directory;
-	 * NULL for no limits. It must live until the scan has ended. */
-	const struct pace *(*pace)(void *userdata, int dirfd);
-	void *userdata;
+/* What a scan goes by; each may be NULL: there is nothing of it. */
+struct scan_by {
+	const struct holders *holders;
+	const struct protect *protect;
+	const struct pace *pace; /* asked before each portion of reading */
 };
 
 struct scan {
@@ -58,17 +51,18 @@ struct scan {
  * if there is a symbolic link in the path, or another negative errno. */
 int scan_base(const char *path);
 
-/* Fills *ret, which was SCAN_NONE. Returns 0; -EWOULDBLOCK if another process has locked the
- * directory itself, -EPERM if it is protected, or another negative errno; *ret_why then says it in
- * words, to follow the path. */
-int scan_policy(struct scan *ret, const struct policy *p, const struct scan_watch *w,
+/* Fills *ret, which was SCAN_NONE. `base` is what scan_base has returned for the policy's path; it
+ * stays the caller's. Returns 0; -EWOULDBLOCK if another process has locked the directory itself,
+ * -EPERM if it is protected, or another negative errno; *ret_why then says it in words, to follow
+ * the path. */
+int scan_policy(struct scan *ret, const struct policy *p, int base, const struct scan_by *by,
 		const char **ret_why);
 
 /* Looks once more at what the rules want to go, just before it does: a scan takes its time. Keeps,
  * as DISPOSITION_CHANGED, what is gone or another, what has changed in any way since the scan
  * began, and what a process holds now. Returns how many these are, and *ret_bytes, what they come
  * to. */
-size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_watch *w,
+size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by,
 		    uint64_t *ret_bytes);
 
 void scan_done(struct scan *s);

@@ -325,9 +325,13 @@ const char *holder_how_name(enum holder_how how)
 	return hows[how].name;
 }
 
-const char *holder_how_words(enum holder_how how)
+const char *holder_how_words(const char *name)
 {
-	return hows[how].words;
+	size_t i = 0;
+
+	while (i + 1 < ELEMENTSOF(hows) && strcmp(hows[i].name, name) != 0)
+		i++;
+	return hows[i].words;
 }
 
 char *holder_command(const struct file_holder *h, char *buf, size_t len)

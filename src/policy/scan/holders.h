@@ -54,10 +54,10 @@ int holders_add_sockets(struct holders *h, const char *proc,
 const struct file_holder *holders_find(const struct holders *h, uint64_t dev, uint64_t ino,
 				       size_t *ret_n);
 
-/* How it is held, static: "open", "mapped", ... for programs; "open in", "mapped by", ... for
- * people, before the name of the process. */
+/* How it is held, static: "open", "mapped", ... for programs; and what that name is for people,
+ * before the name of the process: "open in", "mapped by", ... */
 const char *holder_how_name(enum holder_how how);
-const char *holder_how_words(enum holder_how how);
+const char *holder_how_words(const char *name);
 
 /* Writes the name of the process (or loop device) into buf, "?" if it is gone. Returns buf. */
 char *holder_command(const struct file_holder *h, char *buf, size_t len);
