@@ -49,53 +49,39 @@ static void value_write(FILE *f, const char *key, const char *value)
 	(void)fputc('\n', f);
 }
 
-static void timer_write(FILE *f, const struct config_policy *p)
+/* The timer, and the link that starts it with all others. */
+static int timer_make(int dirfd, const struct config_policy *p)
 {
-	(void)fputs(
-		"# Made by reclaimd-generator: change the configuration of reclaimd, not this.\n"
-		"[Unit]\n",
-		f);
-	(void)fprintf(f, "Description=Schedule of Retention Policy %s\n", p->name);
-	(void)fputs("Documentation=man:reclaimd.yaml(5)\n", f);
+	char unit[UNIT_NAME_MOST], link[sizeof(WANTS) + UNIT_NAME_MOST], target[UNIT_NAME_MOST + 3];
+	_cleanup_close_ int fd = -1;
+	bool failed;
+	FILE *f;
+
+	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", p->name);
+	(void)snprintf(link, sizeof(link), WANTS "/%s", unit);
+	(void)snprintf(target, sizeof(target), "../%s", unit);
+	fd = openat(dirfd, unit, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!f)
+		return -errno;
+	(void)fd_take(&fd);
+	(void)fprintf(f,
+		      "# Made by reclaimd-generator: change the configuration of reclaimd, not "
+		      "this.\n[Unit]\nDescription=Schedule of Retention Policy %s\n"
+		      "Documentation=man:reclaimd.yaml(5)\n",
+		      p->name);
 	if (text_is_safe(p->place.file))
 		value_write(f, "SourcePath", p->place.file);
 	(void)fputs("\n[Timer]\n", f);
 	value_write(f, "OnCalendar", p->schedule);
 	(void)fputs("Persistent=yes\n", f);
-}
-
-static int file_make(int dirfd, const char *unit, const struct config_policy *p)
-{
-	_cleanup_close_ int fd =
-		openat(dirfd, unit, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	bool failed;
-
-	if (!f)
-		return -errno;
-	(void)fd_take(&fd);
-	timer_write(f, p);
 	failed = ferror(f) != 0;
-	return fclose(f) != 0 || failed ? -EIO : 0;
-}
-
-/* The timer, and the link that starts it with all others. */
-static int timer_make(int dirfd, const struct config_policy *p)
-{
-	char unit[UNIT_NAME_MOST], link[sizeof(WANTS) + UNIT_NAME_MOST], target[UNIT_NAME_MOST + 3];
-	int r;
-
-	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", p->name);
-	(void)snprintf(link, sizeof(link), WANTS "/%s", unit);
-	(void)snprintf(target, sizeof(target), "../%s", unit);
-	r = file_make(dirfd, unit, p);
-	if (r >= 0 && mkdirat(dirfd, WANTS, 0755) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r >= 0 && symlinkat(target, dirfd, link) < 0)
-		r = -errno;
-	if (r < 0)
-		say("%s: cannot be made: %s", unit, strerror(-r));
-	return r;
+	if (fclose(f) != 0 || failed)
+		return -EIO;
+	if ((mkdirat(dirfd, WANTS, 0755) < 0 && errno != EEXIST) ||
+	    symlinkat(target, dirfd, link) < 0)
+		return -errno;
+	return 0;
 }
 
 static int timers_make(const struct config *c, const char *dir)
@@ -107,9 +93,14 @@ static int timers_make(const struct config *c, const char *dir)
 		say("%s: %s", dir, strerror(errno));
 		return -1;
 	}
-	for (size_t i = 0; i < c->n_policies; i++)
-		if (c->policies[i].schedule && timer_make(dirfd, &c->policies[i]) < 0)
-			failed = -1;
+	for (size_t i = 0; i < c->n_policies; i++) {
+		const struct config_policy *p = &c->policies[i];
+		int r = p->schedule ? timer_make(dirfd, p) : 0;
+
+		if (r < 0)
+			say("reclaimd-policy@%s.timer: cannot be made: %s", p->name, strerror(-r));
+		failed = r < 0 ? -1 : failed;
+	}
 	return failed;
 }
 

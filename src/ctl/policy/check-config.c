@@ -21,7 +21,6 @@
 
 #include "ctl/output/messages.h"
 #include "policy/scan/scan.h"
-#include "base/escape.h"
 #include "ctl/common/verbs.h"
 #include "ctl/common/options.h"
 
@@ -29,6 +28,7 @@ struct check {
 	struct options o;
 	struct config *config;
 	json_t *errors, *warnings; /* with --json */
+	bool wrong;                /* something that only this host can tell */
 };
 
 static void error_tell(const struct config_error *e, void *userdata)
@@ -36,13 +36,11 @@ static void error_tell(const struct config_error *e, void *userdata)
 	struct check *c = userdata;
 
 	if (c->o.json != JSON_OFF) {
-		json_t *o = json_object();
-
-		(void)json_object_set_new(o, "file", json_path(e->file));
-		(void)json_object_set_new(o, "line", json_integer(e->line));
-		(void)json_object_set_new(o, "column", json_integer(e->column));
-		(void)json_object_set_new(o, "text", json_path(e->text));
-		(void)json_array_append_new(e->is_warning ? c->warnings : c->errors, o);
+		(void)json_array_append_new(e->is_warning ? c->warnings : c->errors,
+					    json_pack("{so sI sI so}", "file", json_path(e->file),
+						      "line", (json_int_t)e->line, "column",
+						      (json_int_t)e->column, "text",
+						      json_path(e->text)));
 	} else if (!e->is_warning || !c->o.quiet) {
 		config_error_print(e);
 	}
@@ -96,92 +94,41 @@ static _printf_(3, 4) void policy_tell(struct check *c, const struct config_plac
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	error_tell(&e, c);
+	c->wrong = true;
 }
 
-/* Returns 0, or -EBADMSG if it is wrong. */
-static int schedule_check(struct check *c, const struct config_policy *p)
-{
-	if (!p->schedule || !schedule_is_wrong(p->schedule))
-		return 0;
-	policy_tell(c, &p->schedule_place,
-		    "policies: %s: schedule: found \"%.200s\", expected when, as OnCalendar= of "
-		    "systemd.timer(5) has it: see systemd-analyze calendar",
-		    p->name, p->schedule);
-	return -EBADMSG;
-}
-
-/* The same. What is not there may be mounted later. */
-static int base_check(struct check *c, const struct config_policy *p)
+static void policy_check(struct check *c, const struct config_policy *p)
 {
 	_cleanup_close_ int fd = scan_base(p->rules.path);
 
-	if (fd != -ELOOP && fd != -ENOTDIR)
-		return 0;
-	policy_tell(c, &p->path_place, "policies: %s: path: %s %s", p->name, p->rules.path,
-		    fd == -ELOOP ? "has a symbolic link in it, expected the path that realpath(1) "
-				   "prints"
-				 : "is not a directory, expected one");
-	return -EBADMSG;
+	/* What is not there may be mounted later. */
+	if (fd == -ELOOP || fd == -ENOTDIR)
+		policy_tell(c, &p->path_place, "policies: %s: path: %s %s", p->name, p->rules.path,
+			    fd == -ELOOP ? "has a symbolic link in it, expected the path that "
+					   "realpath(1) prints"
+					 : "is not a directory, expected one");
+	if (p->schedule && schedule_is_wrong(p->schedule))
+		policy_tell(c, &p->schedule_place,
+			    "policies: %s: schedule: found \"%.200s\", expected when, as "
+			    "OnCalendar= of systemd.timer(5) has it: see systemd-analyze calendar",
+			    p->name, p->schedule);
 }
 
-static int policies_check(struct check *c)
+/* The files are none where something is wrong. */
+static void show(struct check *c, char *const *files)
 {
-	int r = 0;
+	json_t *list = json_array(), *v;
+	size_t i;
 
-	for (size_t i = 0; i < c->config->n_policies; i++) {
-		const struct config_policy *p = &c->config->policies[i];
-
-		if (base_check(c, p) < 0)
-			r = -EBADMSG;
-		if (schedule_check(c, p) < 0)
-			r = -EBADMSG;
-	}
-	return r;
-}
-
-static void show_text(const struct check *c)
-{
-	if (c->o.quiet || !c->config)
-		return;
-	for (char **f = c->config->files; *f; f++) {
-		_cleanup_free_ char *shown = escape_name(*f);
-
-		(void)printf("%s: correct\n", shown ? shown : "?");
-	}
-	if (!c->config->files[0])
+	for (char *const *f = files; f && *f; f++)
+		(void)json_array_append_new(list, json_path(*f));
+	json_array_foreach(list, i, v) if (c->o.json == JSON_OFF && !c->o.quiet)(void)
+		printf("%s: correct\n", json_string_value(v));
+	if (files && !files[0] && c->o.json == JSON_OFF && !c->o.quiet)
 		(void)puts("no configuration files: everything is at its default");
-}
-
-static void show_json(struct check *c)
-{
-	json_t *o = json_object(), *files = json_array();
-
-	for (char **f = c->config ? c->config->files : NULL; f && *f; f++)
-		(void)json_array_append_new(files, json_path(*f));
-	(void)json_object_set_new(o, "files", files);
-	(void)json_object_set_new(o, "errors", c->errors);
-	(void)json_object_set_new(o, "warnings", c->warnings);
-	c->errors = c->warnings = NULL;
-	json_print(o, c->o.json);
-}
-
-static int check_all(struct check *c)
-{
-	int r = check_read(c);
-
-	if (r >= 0)
-		r = policies_check(c);
-	if (r == -EBADMSG)
-		c->config = config_free(c->config);
-	if (r < 0 && r != -EBADMSG) {
-		complain("check-config", "%s", strerror(-r));
-		return EXIT_FAILED;
-	}
-	if (c->o.json != JSON_OFF)
-		show_json(c);
-	else
-		show_text(c);
-	return r < 0 ? EXIT_FAILED : EXIT_DONE;
+	json_print(json_pack("{so sO sO}", "files", list, "errors", c->errors, "warnings",
+			     c->warnings),
+		   c->o.json);
 }
 
 int verb_check_config(const struct options *o, struct client *client)
@@ -194,13 +141,19 @@ int verb_check_config(const struct options *o, struct client *client)
 		complain(c.o.paths[1], "check-config takes one FILE or DIR");
 		return EXIT_USAGE;
 	}
-	if (c.o.json != JSON_OFF) {
-		c.errors = json_array();
-		c.warnings = json_array();
-	}
-	r = check_all(&c);
+	c.errors = json_array();
+	c.warnings = json_array();
+	r = check_read(&c);
+	for (size_t i = 0; r >= 0 && i < c.config->n_policies; i++)
+		policy_check(&c, &c.config->policies[i]);
+	if (c.wrong)
+		r = -EBADMSG;
+	if (r >= 0 || r == -EBADMSG)
+		show(&c, r < 0 ? NULL : c.config->files);
+	else
+		complain("check-config", "%s", strerror(-r));
 	json_decref(c.errors);
 	json_decref(c.warnings);
 	config_free(c.config);
-	return r;
+	return r < 0 ? EXIT_FAILED : EXIT_DONE;
 }

@@ -28,16 +28,20 @@ static const char *state_dir(const struct options *o)
 	return env && env[0] == '/' && !strchr(env, ':') ? env : STATE_DIR;
 }
 
-/* The directory, which must be ours alone, as the daemon wants it. */
-static int dir_open(const char *path)
+/* Opens and locks the file. The directory must be ours alone, as the daemon wants it. */
+static int turn_open(const char *dir)
 {
-	_cleanup_close_ int fd = open(path, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int dirfd = open(dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (dirfd < 0 || fstat(dirfd, &st) < 0)
 		return -errno;
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
+	fd = openat(dirfd, FILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return -errno;
 	return fd_take(&fd);
 }
 
@@ -63,23 +67,10 @@ static int clocks_read(struct clock_reading *ret)
 	return 0;
 }
 
-/* Says by how much the clock was set. */
-static void jump_tell(int64_t jump)
-{
-	char by[64];
-
-	(void)timespan_format(by, sizeof(by), (uint64_t)(jump < 0 ? -jump : jump));
-	complain("policy run",
-		 "the clock is %s %s where it should be since a policy ran last, so no policy "
-		 "runs: if it is right now, say so with reclaimctl policy run --clock-is-right "
-		 "NAME",
-		 by, jump < 0 ? "behind" : "ahead of");
-}
-
 /* Compares with what is in the file. Returns 0 or -EPERM, which has been said. */
 static int clock_check(int fd, const struct clock_reading *now)
 {
-	char line[CLOCK_LINE + 1] = "";
+	char line[CLOCK_LINE + 1] = "", by[32];
 	struct clock_reading before;
 	ssize_t n = pread(fd, line, CLOCK_LINE, 0);
 	int64_t jump;
@@ -96,7 +87,12 @@ static int clock_check(int fd, const struct clock_reading *now)
 	jump = clock_jump_usec(&before, now);
 	if (jump == 0)
 		return 0;
-	jump_tell(jump);
+	complain("policy run",
+		 "the clock is %s %s where it should be since a policy ran last, so no policy "
+		 "runs: if it is right now, say so with reclaimctl policy run --clock-is-right "
+		 "NAME",
+		 timespan_format(by, sizeof(by), (uint64_t)(jump < 0 ? -jump : jump)),
+		 jump < 0 ? "behind" : "ahead of");
 	return -EPERM;
 }
 
@@ -112,20 +108,6 @@ static int clock_write(int fd, const struct clock_reading *now)
 	if (n != (ssize_t)len)
 		return n < 0 ? -errno : -ENOSPC;
 	return ftruncate(fd, (off_t)len) < 0 || fdatasync(fd) < 0 ? -errno : 0;
-}
-
-/* Opens and locks the file. */
-static int turn_open(const char *dir)
-{
-	_cleanup_close_ int dirfd = dir_open(dir);
-	_cleanup_close_ int fd = -1;
-
-	if (dirfd < 0)
-		return dirfd;
-	fd = openat(dirfd, FILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX) < 0)
-		return -errno;
-	return fd_take(&fd);
 }
 
 int policy_turn(const struct options *o, int *ret_status)
