@@ -30,8 +30,6 @@ struct flush_group {
 
 typedef void (*staging_area_opened_t)(int r, int fd, void *userdata);
 
-struct staging_area_waiter;
-
 struct staging_area {
 	LIST_ENTRY(staging_area) link;
 	struct submitters *submitters;
@@ -40,12 +38,8 @@ struct staging_area {
 	char *mount;                 /* mount point in our namespace, or "" if it has none */
 	dev_t dev;
 	int staging_fd;
-	bool ours; /* more may be put there: no other daemon has the mount */
-	bool making;
-	char *lock_path;
-	int lock_fd; /* while the holder is asked for */
+	bool ours;   /* more may be put there: no other daemon has the mount */
 	bool absent; /* the mount or its staging directory is not there: jobs wait */
-	struct staging_area_waiter *waiters;
 	struct worker *deleter;
 	struct submitter *deleter_submitter;
 	bool stale; /* the worker is to be replaced */
@@ -53,12 +47,6 @@ struct staging_area {
 	struct job *running;
 	struct job_list queues[PRIORITIES];
 	struct flush_group flush; /* jobs that have run, and are not durable yet */
-};
-
-/* A mount that another daemon has, which has been logged. */
-struct busy_mount {
-	LIST_ENTRY(busy_mount) link;
-	char mount[];
 };
 
 /* So many jobs wait for a flush that the next job has to wait, too. */
@@ -74,6 +62,9 @@ int staging_area_get(struct staging_area **ret, struct submitters *submitters,
 struct staging_area *staging_area_ref(struct staging_area *area);
 /* What it is on, for its intake workers. */
 filesystem_t staging_area_filesystem(const struct staging_area *area);
+/* That submitter's intake worker for it; errors as those of submitter_intake. */
+int staging_area_intake(const struct staging_area *area, struct submitter *submitter,
+			struct worker **ret);
 struct staging_area *staging_area_unref(struct staging_area *area);
 static inline void staging_area_unrefp(struct staging_area **area)
 {
@@ -90,9 +81,6 @@ void staging_area_release(struct staging_area *area);
 /* The worker that deletes in the staging directory (which must be open) as that submitter. */
 int staging_area_deleter(struct staging_area *area, struct submitter *submitter,
 			 struct worker **ret);
-/* The worker was told what does not hold any more: another is started at its next use, which is at
- * the latest when the names of the next directory are begun with. */
-void staging_area_renew(struct staging_area *area);
 /* The deleter belongs to the caller from now on. */
 void staging_area_detach_deleter(struct staging_area *area);
 /* A worker that deletes in another directory; the caller's. */
@@ -102,7 +90,8 @@ int staging_area_deleter_for(struct staging_area *area, struct submitter *submit
 /* Removes a job's own directory in staging, if it is empty. It is not waited for. */
 void staging_tidy(struct staging_area *area, struct submitter *submitter, const char *job_dir);
 
-/* What their workers were told does not hold any more. */
+/* What their workers were told does not hold any more: others are started at their next use, which
+ * is at the latest when the names of the next directory are begun with. */
 void staging_areas_renew(struct submitters *s);
 /* Frees what is left of them at the end. */
 void staging_areas_done(struct submitters *s);

@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "daemon/context/failure.h"
 #include "daemon/context/log.h"
+#include "daemon/context/timer.h"
 #include "base/escape.h"
 #include "base/fd.h"
 #include "base/macros.h"
@@ -54,19 +55,16 @@ static bool same_credentials(const struct credentials *a, const struct credentia
 /* No device has such a number. */
 #define MOUNT_UNKNOWN (1ULL << 63)
 
-static filesystem_t filesystem_of_mount(struct context *c, uint64_t mnt_id)
-{
-	const struct mounts *mounts = context_mounts(c);
-	const struct mount *mount = mounts ? mounts_by_id(mounts, mnt_id) : NULL;
-
-	return mount ? mount->dev : MOUNT_UNKNOWN | mnt_id;
-}
-
 filesystem_t filesystem_of_fd(struct context *c, int fd)
 {
+	const struct mounts *mounts = context_mounts(c);
+	const struct mount *mount;
 	uint64_t mnt_id = 0;
 
-	return fd_mount_id(fd, &mnt_id) < 0 ? MOUNT_UNKNOWN : filesystem_of_mount(c, mnt_id);
+	if (fd_mount_id(fd, &mnt_id) < 0)
+		return MOUNT_UNKNOWN;
+	mount = mounts ? mounts_by_id(mounts, mnt_id) : NULL;
+	return mount ? mount->dev : MOUNT_UNKNOWN | mnt_id;
 }
 
 filesystem_t filesystem_of_path(struct context *c, const char *path)
@@ -85,12 +83,6 @@ static bool filesystem_may_hang(struct context *c, filesystem_t filesystem)
 	return !mount || mount_may_hang(mount);
 }
 
-/* Only what is in memory has seals. */
-static bool in_memory(int fd)
-{
-	return fcntl(fd, F_GET_SEALS) >= 0;
-}
-
 filesystem_t filesystem_of_groups(struct context *c, const struct intake_group *groups, size_t n)
 {
 	filesystem_t first = MOUNT_UNKNOWN;
@@ -105,7 +97,8 @@ filesystem_t filesystem_of_groups(struct context *c, const struct intake_group *
 			return is;
 		if (i == 0)
 			first = is;
-		if (g->names_fd < 0 || in_memory(g->names_fd))
+		/* Only what is in memory has seals. */
+		if (g->names_fd < 0 || fcntl(g->names_fd, F_GET_SEALS) >= 0)
 			continue;
 		is = filesystem_of_fd(c, g->names_fd);
 		if (filesystem_may_hang(c, is))
@@ -127,11 +120,6 @@ filesystem_t filesystem_of_groups(struct context *c, const struct intake_group *
 #define INTAKES_MOST 8
 #define INTAKES_ROOT_MOST 64
 
-static bool is_stuck(const struct attendant *a, uint64_t now)
-{
-	return a->left_usec > 0 && now - a->left_usec > STUCK_AFTER_USEC;
-}
-
 /* Counts them, in all and there. */
 static unsigned stuck(const struct user *u, filesystem_t filesystem, unsigned *ret_there)
 {
@@ -141,7 +129,7 @@ static unsigned stuck(const struct user *u, filesystem_t filesystem, unsigned *r
 
 	*ret_there = 0;
 	LIST_FOREACH(a, &u->attendants, link)
-	if (is_stuck(a, now)) {
+	if (a->left_usec > 0 && now - a->left_usec > STUCK_AFTER_USEC) {
 		all++;
 		*ret_there += a->filesystem == filesystem;
 	}
@@ -223,24 +211,19 @@ static void intake_end(struct intake *i)
 	free(i);
 }
 
-static struct intake *with_worker(const struct submitter *submitter)
-{
-	struct intake *i;
-
-	LIST_FOREACH(i, &submitter->intakes, link)
-	if (i->worker)
-		return i;
-	return NULL;
-}
-
 /* From the first again each time: a client whose requests fail with one may give back any other,
  * which is freed then. */
 void submitter_end_workers(struct submitter *submitter)
 {
 	struct intake *i, *next;
 
-	while ((i = with_worker(submitter)))
-		intake_stop(i);
+	do {
+		LIST_FOREACH(i, &submitter->intakes, link)
+		if (i->worker) {
+			intake_stop(i);
+			break;
+		}
+	} while (i);
 	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
 		next = LIST_NEXT(i, link);
 		intake_end(i);
@@ -265,35 +248,10 @@ static struct submitter *submitter_free(struct submitter *submitter)
 	return NULL;
 }
 
-static int submitter_new(struct submitter **ret, struct submitters *submitters,
-			 const struct credentials *id)
-{
-	struct submitter *submitter = calloc(1, sizeof(*submitter));
-
-	if (!submitter)
-		return -ENOMEM;
-	submitter->submitters = submitters;
-	submitter->refs = 1;
-	LIST_INIT(&submitter->intakes);
-	submitter->id = (struct credentials){ .uid = id->uid, .gid = id->gid };
-	submitter->user = user_get(submitters, account_of(id->uid));
-	if (id->n_groups > 0)
-		submitter->id.groups = malloc(id->n_groups * sizeof(*id->groups));
-	if (!submitter->user || (id->n_groups > 0 && !submitter->id.groups)) {
-		submitter_free(submitter);
-		return -ENOMEM;
-	}
-	if (id->n_groups > 0)
-		memcpy(submitter->id.groups, id->groups, id->n_groups * sizeof(*id->groups));
-	submitter->id.n_groups = id->n_groups;
-	LIST_INSERT_HEAD(&submitters->list, submitter, link);
-	*ret = submitter;
-	return 0;
-}
-
 int submitter_get(struct submitter **ret, struct submitters *submitters,
 		  const struct credentials *id)
 {
+	size_t size = id->n_groups * sizeof(*id->groups);
 	struct submitter *submitter;
 
 	LIST_FOREACH(submitter, &submitters->list, link)
@@ -301,7 +259,24 @@ int submitter_get(struct submitter **ret, struct submitters *submitters,
 		*ret = submitter_ref(submitter);
 		return 0;
 	}
-	return submitter_new(ret, submitters, id);
+	submitter = calloc(1, sizeof(*submitter));
+	if (!submitter)
+		return -ENOMEM;
+	submitter->submitters = submitters;
+	submitter->refs = 1;
+	LIST_INIT(&submitter->intakes);
+	submitter->id = *id;
+	submitter->id.groups = size > 0 ? malloc(size) : NULL;
+	submitter->user = user_get(submitters, account_of(id->uid));
+	if (!submitter->user || (size > 0 && !submitter->id.groups)) {
+		submitter_free(submitter);
+		return -ENOMEM;
+	}
+	if (size > 0)
+		memcpy(submitter->id.groups, id->groups, size);
+	LIST_INSERT_HEAD(&submitters->list, submitter, link);
+	*ret = submitter;
+	return 0;
 }
 
 struct submitter *submitter_ref(struct submitter *submitter)
@@ -342,70 +317,51 @@ static void intake_gone(struct worker *w, const char *how, void *userdata)
 	submitter_drop_if_unused(submitter);
 }
 
+static int end_idle_later(struct submitter *submitter);
+
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct submitter *submitter = userdata;
 	struct intake *i, *next;
 	uint64_t now = now_usec();
 
+	(void)source;
 	(void)usec;
 	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
 		next = LIST_NEXT(i, link);
 		if (is_idle(i) && (i->retired || now - i->used_usec >= IDLE_USEC))
 			intake_end(i);
 	}
-	if (!LIST_EMPTY(&submitter->intakes)) {
-		(void)sd_event_source_set_time_relative(source, IDLE_USEC);
-		return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	}
+	if (!LIST_EMPTY(&submitter->intakes))
+		return end_idle_later(submitter);
 	submitter_drop_if_unused(submitter);
 	return 0;
 }
 
-static int rest_later(struct submitter *submitter)
+static int end_idle_later(struct submitter *submitter)
 {
-	int r;
-
-	if (submitter->idle) {
-		r = sd_event_source_set_time_relative(submitter->idle, IDLE_USEC);
-		return r < 0 ? r : sd_event_source_set_enabled(submitter->idle, SD_EVENT_ONESHOT);
-	}
-	r = sd_event_add_time_relative(submitter->submitters->context->event, &submitter->idle,
-				       CLOCK_MONOTONIC, IDLE_USEC, USEC_PER_SEC, on_idle,
-				       submitter);
-	if (r >= 0)
-		(void)sd_event_source_set_description(submitter->idle, "intake-idle");
-	return r;
+	return timer_after(submitter->submitters->context->event, &submitter->idle, IDLE_USEC,
+			   USEC_PER_SEC, on_idle, submitter, "intake-idle");
 }
 
-/* Counts the intake workers of a user; the one that has had nothing to do for longest, or NULL. */
-static unsigned intakes_of(const struct user *u, struct submitters *submitters,
-			   struct intake **ret_idle)
-{
-	struct intake *i;
-	struct submitter *submitter;
-	unsigned n = 0;
-
-	*ret_idle = NULL;
-	LIST_FOREACH(submitter, &submitters->list, link)
-	LIST_FOREACH(i, &submitter->intakes, link)
-	{
-		if (submitter->user != u || !i->worker)
-			continue;
-		n++;
-		if (is_idle(i) && (!*ret_idle || i->used_usec < (*ret_idle)->used_usec))
-			*ret_idle = i;
-	}
-	return n;
-}
-
+/* Where a user has as many intake workers as it may, the one that has had nothing to do for longest
+ * ends. */
 static int make_room(const struct submitter *submitter)
 {
-	unsigned most = submitter->id.uid == 0 ? INTAKES_ROOT_MOST : INTAKES_MOST;
-	struct submitter *whose;
-	struct intake *idle;
+	unsigned most = submitter->id.uid == 0 ? INTAKES_ROOT_MOST : INTAKES_MOST, n = 0;
+	struct submitter *other, *whose;
+	struct intake *i, *idle = NULL;
 
-	if (intakes_of(submitter->user, submitter->submitters, &idle) < most)
+	LIST_FOREACH(other, &submitter->submitters->list, link)
+	LIST_FOREACH(i, &other->intakes, link)
+	{
+		if (other->user != submitter->user || !i->worker)
+			continue;
+		n++;
+		if (is_idle(i) && (!idle || i->used_usec < idle->used_usec))
+			idle = i;
+	}
+	if (n < most)
 		return 0;
 	if (!idle)
 		return -EUSERS;
@@ -460,7 +416,7 @@ static int intake_get(struct submitter *submitter, filesystem_t filesystem, stru
 		return r;
 	i->used_usec = now_usec();
 	*ret = i;
-	return rest_later(submitter);
+	return end_idle_later(submitter);
 }
 
 int submitter_intake(struct submitter *submitter, filesystem_t filesystem, struct worker **ret)
@@ -535,10 +491,20 @@ void submitter_set_full_failure(const struct submitter *submitter, filesystem_t 
 		    where ? where : "a filesystem that is not mounted here");
 }
 
-void submitter_renew(struct submitter *submitter)
+void submitters_init(struct submitters *s, struct context *c)
 {
+	*s = (struct submitters){ .context = c };
+	LIST_INIT(&s->list);
+	LIST_INIT(&s->users);
+	LIST_INIT(&s->areas);
+}
+
+void submitters_renew(struct submitters *s)
+{
+	struct submitter *submitter;
 	struct intake *i, *next;
 
+	LIST_FOREACH(submitter, &s->list, link)
 	for (i = LIST_FIRST(&submitter->intakes); i; i = next) {
 		next = LIST_NEXT(i, link);
 		i->retired = true;
@@ -548,23 +514,6 @@ void submitter_renew(struct submitter *submitter)
 		if (is_idle(i))
 			intake_end(i);
 	}
-}
-
-void submitters_init(struct submitters *s, struct context *c)
-{
-	*s = (struct submitters){ .context = c };
-	LIST_INIT(&s->list);
-	LIST_INIT(&s->users);
-	LIST_INIT(&s->areas);
-	LIST_INIT(&s->busy_mounts);
-}
-
-void submitters_renew(struct submitters *s)
-{
-	struct submitter *submitter;
-
-	LIST_FOREACH(submitter, &s->list, link)
-	submitter_renew(submitter);
 }
 
 void submitters_end_workers(struct submitters *s)

@@ -75,7 +75,6 @@ struct submitter {
 LIST_HEAD(submitter_list, submitter);
 
 LIST_HEAD(staging_area_list, staging_area);
-LIST_HEAD(busy_mount_list, busy_mount);
 
 /* All of them, and where their names are staged (staging-area.h). */
 struct submitters {
@@ -84,13 +83,15 @@ struct submitters {
 	struct user_list users;
 	struct held held; /* of all but root */
 	struct staging_area_list areas;
-	struct busy_mount_list busy_mounts;
+	char **busy_mounts; /* that another daemon has, which has been logged */
+	size_t n_busy_mounts;
 	struct submitter *root; /* whose intake worker makes staging directories */
 };
 
 /* Without root, which submitter_get finds. All zeroes but for the context. */
 void submitters_init(struct submitters *s, struct context *c);
-/* What they were told does not hold any more: their workers are replaced. */
+/* The intake workers were told what does not hold any more: others are started at the next use, and
+ * these end when they have done what they have begun. */
 void submitters_renew(struct submitters *s);
 /* Ends the intake workers, at once; their requests fail. */
 void submitters_end_workers(struct submitters *s);
@@ -125,10 +126,6 @@ struct worker *intake_worker(const struct intake *i);
 /* Starts a worker of any role, which counts as one of that user's there. -EUSERS as above. */
 int submitter_worker_new(struct submitter *submitter, filesystem_t filesystem,
 			 struct worker_options *options, struct worker **ret);
-
-/* The intake workers were told what does not hold any more: others are started at the next use, and
- * these end when they have done what they have begun. */
-void submitter_renew(struct submitter *submitter);
 
 /* At once, whatever they have begun: their requests fail. */
 void submitter_end_workers(struct submitter *submitter);
