@@ -17,6 +17,7 @@
 #include "daemon/api/operations.h"
 #include "daemon/api/varlink/varlink.h"
 #include "daemon/context/log.h"
+#include "daemon/jobs/job-recover.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/schedule.h"
 #include "daemon/workers/pacers.h"
@@ -224,7 +225,7 @@ static int open_store(struct manager *m)
 		return r;
 	r = store_name_holder(c, s);
 	if (r >= 0)
-		r = jobs_load(&m->jobs, s);
+		r = recover_load(&m->jobs, s);
 	if (r >= 0)
 		r = store_queue_new(&c->store, s);
 	if (r < 0) {
@@ -374,7 +375,7 @@ int manager_run(struct manager *m)
 	r = listen_on_bus(m);
 	if (r < 0)
 		return r;
-	jobs_find_orphans(&m->jobs);
+	recover_orphans(&m->jobs);
 	r = watermarks_new(&m->watermarks, &m->jobs);
 	if (r < 0)
 		return r;

@@ -145,17 +145,17 @@ class Killed(Faults):
                 os.close(pidfd)
             self.check_done(self.again())
 
-    def stop_at(self, event, do):
-        """The daemon stops where this happens to a job (src/daemon/jobs/job-life.c), and is killed there."""
+    def stop_at(self, phase, do):
+        """The daemon stops where a job enters this phase (src/daemon/jobs/job-life.c), and is killed there."""
         self.daemon.stop()
-        self.daemon.start(env={"RECLAIM_GATE": "life:" + event})
+        self.daemon.start(env={"RECLAIM_GATE": "life:" + phase})
         c = self.daemon.client()
         do(c)
-        self.until(lambda: stat_of(self.daemon.process.pid) == "T", lambda: (event, self.daemon.said()))
+        self.until(lambda: stat_of(self.daemon.process.pid) == "T", lambda: (phase, self.daemon.said()))
         self.daemon.kill()
         return self.again()
 
-    def test_fault_01_daemon_at_each_event_of_a_jobs_life(self):
+    def test_fault_01_daemon_at_each_phase_of_a_jobs_life(self):
         """It ends as it would have: deleted where nothing else was asked for, else back in its place."""
         def submit(c):
             c.send_submit(self.path("t"))
@@ -169,22 +169,22 @@ class Killed(Faults):
                 c.send(what, "ta{sv}" if what == "Restore" else "at", *((n, {}) if what == "Restore" else ([n],)))
             return do
 
-        for event, do, left in (
-                ("submitted", submit, None), ("queue", submit, None), ("begin", submit, None),
-                ("leave", submit, None), ("done", submit, None), ("hold", hold, ["held"]),
+        for phase, do, left in (
+                ("moving", submit, None), ("queued", submit, None), ("running", submit, None),
+                ("leaving", submit, None), ("done", submit, None), ("held", hold, ["held"]),
                 # Not on record yet, so not asked for; the caller has not been answered.
-                ("pause", asked("Pause"), ["held"]), ("take-back", asked("Cancel"), ["held"]),
+                ("paused", asked("Pause"), ["held"]), ("returning", asked("Cancel"), ["held"]),
                 ("cancelled", asked("Cancel"), []), ("restored", asked("Restore"), [])):
             build(self.data, "t/a\nt/d/x")
-            c = self.stop_at(event, do)
+            c = self.stop_at(phase, do)
             self.until(lambda: [job["state"] for job in c.jobs()] == (left or []),
-                       lambda: (event, c.jobs(), self.daemon.said()))
+                       lambda: (phase, c.jobs(), self.daemon.said()))
             if left:
                 c.call("Cancel", "at", [job["id"] for job in c.jobs()])
             if left is None:
-                self.assertFalse(os.path.exists(self.path("t")), event)
+                self.assertFalse(os.path.exists(self.path("t")), phase)
             else:
-                self.assertEqual(fixture.listing(self.path("t")), ["a", "d", "d/x"], event)
+                self.assertEqual(fixture.listing(self.path("t")), ["a", "d", "d/x"], phase)
                 fixture.remove(self.path("t"))
             self.canary.check()
         self.assertEqual(self.staged(), [])

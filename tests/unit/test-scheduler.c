@@ -3,8 +3,7 @@
 #include <check.h>
 #include <fcntl.h>
 
-#include "daemon/jobs/deadlines.h"
-#include "daemon/jobs/job.h"
+#include "daemon/jobs/due-heap.h"
 #include "daemon/jobs/schedule-order.h"
 
 START_TEST(priority_goes_before_turn)
@@ -136,29 +135,27 @@ END_TEST
 /* Takes jobs out of the middle and the rest from the front, which must come in order. */
 START_TEST(due_ones_come_in_order)
 {
-	static struct job jobs[JOBS];
-	struct deadlines d = { 0 };
+	static struct due jobs[JOBS];
+	struct due_heap h = { 0 };
 	uint64_t last = 0;
 	unsigned left = 0, seed = 1;
 
-	ck_assert_int_eq(deadlines_reserve(&d, JOBS), 0);
+	ck_assert_int_eq(due_heap_reserve(&h, JOBS), 0);
 	for (size_t i = 0; i < JOBS; i++) {
 		seed = seed * 1103515245 + 12345;
-		jobs[i].deadline_index = JOB_NO_DEADLINE;
-		jobs[i].r.held_until_usec = (seed >> 8) % 1000;
-		deadlines_add(&d, &jobs[i]);
+		due_heap_add(&h, &jobs[i], (seed >> 8) % 1000);
 	}
 	for (size_t i = 0; i < JOBS; i += 3)
-		deadlines_remove(&d, &jobs[i]);
-	deadlines_remove(&d, &jobs[0]); /* again: nothing happens */
-	for (struct job *j; (j = deadlines_first(&d)); left++) {
-		ck_assert(j->r.held_until_usec >= last);
-		last = j->r.held_until_usec;
-		deadlines_remove(&d, j);
-		ck_assert(j->deadline_index == JOB_NO_DEADLINE);
+		due_heap_remove(&h, &jobs[i]);
+	due_heap_remove(&h, &jobs[0]); /* again: nothing happens */
+	for (struct due *d; (d = due_heap_first(&h)); left++) {
+		ck_assert(d->usec >= last);
+		last = d->usec;
+		due_heap_remove(&h, d);
+		ck_assert_uint_eq(d->index, 0);
 	}
 	ck_assert_uint_eq(left, JOBS - (JOBS + 2) / 3);
-	deadlines_done(&d);
+	due_heap_done(&h);
 }
 END_TEST
 

@@ -140,14 +140,9 @@ static int compare_ids(const void *a, const void *b)
 static void act_on_jobs(struct operations *o, const struct caller *c, enum act act,
 			const uint64_t *ids, size_t n, operation_done_t done, void *userdata)
 {
-	static const struct {
-		bool (*may)(const struct job *j, struct failure *f);
-		void (*begin)(struct job *j, control_done_t done, void *userdata);
-	} controls[] = {
-		[ACT_CANCEL] = { control_may_cancel, control_cancel },
-		[ACT_PAUSE] = { control_may_pause, control_pause },
-		[ACT_RESUME] = { control_may_resume, control_resume },
-	};
+	static const enum control_verb verbs[] = { [ACT_CANCEL] = CONTROL_CANCEL,
+						   [ACT_PAUSE] = CONTROL_PAUSE,
+						   [ACT_RESUME] = CONTROL_RESUME };
 	struct several *s = calloc(1, sizeof(*s) + n * sizeof(*ids));
 	struct failure f = { 0 };
 
@@ -162,7 +157,7 @@ static void act_on_jobs(struct operations *o, const struct caller *c, enum act a
 
 		s->ids[i] = ids[i];
 		if (j)
-			(void)controls[act].may(j, &f);
+			(void)control_may(verbs[act], j, &f);
 	}
 	if (f.cause || n == 0) {
 		free(s);
@@ -177,7 +172,8 @@ static void act_on_jobs(struct operations *o, const struct caller *c, enum act a
 		if (i > 0 && s->ids[i] == s->ids[i - 1])
 			continue;
 		s->open++;
-		controls[act].begin(job_table_find(&o->jobs->table, s->ids[i]), one_done, s);
+		control_begin(verbs[act], job_table_find(&o->jobs->table, s->ids[i]), NULL,
+			      one_done, s);
 	}
 	one_done(NULL, NULL, s);
 }
@@ -214,7 +210,8 @@ void operation_restore(struct operations *o, const struct caller *c, uint64_t id
 		return;
 	}
 	*s = (struct several){ .open = 1, .done = done, .userdata = userdata };
-	control_restore(j, to_fd, to_name, view_fd, one_done, s);
+	control_begin(CONTROL_RESTORE, j, &(struct restore_target){ to_fd, to_name, view_fd },
+		      one_done, s);
 }
 
 /* ---- all at once ------------------------------------------------------------------------------

@@ -6,8 +6,9 @@
 
 #include "config/config.h"
 #include "daemon/context/log.h"
+#include "daemon/context/timer.h"
 #include "remainder.h"
-#include "job-run-state.h"
+#include "job-run.h"
 #include "schedule.h"
 #include "policy/urgency.h"
 #include "base/fd.h"
@@ -114,10 +115,10 @@ static bool boost_run(struct job_run *run)
 
 	check_time(run);
 	check_progress(run);
-	if (run->worker_runs)
-		worker_urgent(run->worker, run->short_of_space || run->short_of_time);
+	if (run->job->deletes)
+		worker_urgent(run->job->deletes, run->short_of_space || run->short_of_time);
 	else if (remainder)
-		remainder_set_urgent(remainder, run->short_of_space || run->short_of_time);
+		worker_urgent(remainder->worker, run->short_of_space || run->short_of_time);
 	return near;
 }
 
@@ -133,11 +134,13 @@ static bool boost_remainders(struct jobs *jobs, bool *near)
 			continue;
 		any = true;
 		*near = check_space(r->job, r->dirfd, &r->short_of_space) || *near;
-		remainder_set_urgent(r, r->short_of_space);
+		worker_urgent(r->worker, r->short_of_space);
 		job_progressed(r->job);
 	}
 	return any;
 }
+
+static int poll_after(struct jobs *jobs, uint64_t usec);
 
 static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -145,33 +148,25 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
 	struct staging_area *area;
 	bool near = false;
 
+	(void)source;
 	(void)usec;
 	if (!boost_remainders(jobs, &near) && jobs->running == 0)
 		return 0;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	if (area->running && area->running->run)
 		near = boost_run(area->running->run) || near;
-	(void)sd_event_source_set_time_relative(source, near ? POLL_NEAR_USEC : POLL_USEC);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	return poll_after(jobs, near ? POLL_NEAR_USEC : POLL_USEC);
+}
+
+static int poll_after(struct jobs *jobs, uint64_t usec)
+{
+	return timer_after(jobs->context->event, &jobs->boost_timer, usec, 0, on_poll, jobs,
+			   "boost");
 }
 
 void boost_begin(struct jobs *jobs)
 {
-	int enabled = SD_EVENT_OFF;
-
-	if (!jobs->boost_timer) {
-		if (sd_event_add_time_relative(jobs->context->event, &jobs->boost_timer,
-					       CLOCK_MONOTONIC, POLL_NEAR_USEC, 0, on_poll,
-					       jobs) < 0)
-			log_line(LOG_ERR, "Out of memory: this run is not boosted when space or "
-					  "time, ignoring");
-		else
-			(void)sd_event_source_set_description(jobs->boost_timer, "boost");
-		return;
-	}
-	(void)sd_event_source_get_enabled(jobs->boost_timer, &enabled);
-	if (enabled != SD_EVENT_OFF)
-		return;
-	(void)sd_event_source_set_time_relative(jobs->boost_timer, POLL_NEAR_USEC);
-	(void)sd_event_source_set_enabled(jobs->boost_timer, SD_EVENT_ONESHOT);
+	if (!timer_is_set(jobs->boost_timer) && poll_after(jobs, POLL_NEAR_USEC) < 0)
+		log_line(LOG_ERR, "Out of memory: this run is not boosted when space or time is "
+				  "short, ignoring");
 }

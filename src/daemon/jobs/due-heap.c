@@ -1,96 +1,61 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "deadlines.h"
+#include "due-heap.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include <assert.h>
 
-#include "job.h"
+#include "base/array.h"
 
-int deadlines_reserve(struct deadlines *d, size_t n)
+int due_heap_reserve(struct due_heap *h, size_t n)
 {
-	size_t size = MAX(d->size, (size_t)64);
-	struct job **v;
-
-	if (n <= d->size)
-		return 0;
-	while (size < n)
-		size *= 2;
-	v = reallocarray(d->v, size, sizeof(void *));
-	if (!v)
-		return -ENOMEM;
-	d->v = v;
-	d->size = size;
-	return 0;
+	return array_reserve(&h->v, &h->size, n, sizeof(*h->v));
 }
 
-static void place(struct deadlines *d, size_t at, struct job *j)
+static void place(struct due_heap *h, size_t at, struct due *d)
 {
-	d->v[at] = j;
-	j->deadline_index = at;
+	h->v[at] = d;
+	d->index = at + 1;
 }
 
-uint64_t job_deadline_usec(const struct job *j)
+/* Puts d where it belongs, beginning at a place that is free: towards the first, or away from it.
+ */
+static void settle(struct due_heap *h, size_t at, struct due *d)
 {
-	return j->retry_usec > 0 ? j->retry_usec : j->r.held_until_usec;
-}
-
-static uint64_t when(const struct deadlines *d, size_t at)
-{
-	return job_deadline_usec(d->v[at]);
-}
-
-static void up(struct deadlines *d, size_t at)
-{
-	struct job *j = d->v[at];
-
-	for (; at > 0 && when(d, (at - 1) / 2) > job_deadline_usec(j); at = (at - 1) / 2)
-		place(d, at, d->v[(at - 1) / 2]);
-	place(d, at, j);
-}
-
-static void down(struct deadlines *d, size_t at)
-{
-	struct job *j = d->v[at];
-
-	for (size_t child; (child = 2 * at + 1) < d->n; at = child) {
-		if (child + 1 < d->n && when(d, child + 1) < when(d, child))
+	for (; at > 0 && h->v[(at - 1) / 2]->usec > d->usec; at = (at - 1) / 2)
+		place(h, at, h->v[(at - 1) / 2]);
+	for (size_t child; (child = 2 * at + 1) < h->n; at = child) {
+		if (child + 1 < h->n && h->v[child + 1]->usec < h->v[child]->usec)
 			child++;
-		if (when(d, child) >= job_deadline_usec(j))
+		if (h->v[child]->usec >= d->usec)
 			break;
-		place(d, at, d->v[child]);
+		place(h, at, h->v[child]);
 	}
-	place(d, at, j);
+	place(h, at, d);
 }
 
-void deadlines_add(struct deadlines *d, struct job *j)
+void due_heap_add(struct due_heap *h, struct due *d, uint64_t usec)
 {
-	place(d, d->n++, j);
-	up(d, d->n - 1);
+	assert(h->n < h->size && d->index == 0);
+	d->usec = usec;
+	h->n++;
+	settle(h, h->n - 1, d);
 }
 
-void deadlines_remove(struct deadlines *d, struct job *j)
+void due_heap_remove(struct due_heap *h, struct due *d)
 {
-	size_t at = j->deadline_index;
-	struct job *last;
+	size_t at = d->index - 1;
+	struct due *last;
 
-	if (at == JOB_NO_DEADLINE)
+	if (d->index == 0)
 		return;
-	j->deadline_index = JOB_NO_DEADLINE;
-	last = d->v[--d->n];
-	if (last == j)
-		return;
-	place(d, at, last);
-	up(d, at);
-	down(d, last->deadline_index);
+	assert(at < h->n && h->v[at] == d);
+	d->index = 0;
+	last = h->v[--h->n];
+	if (last != d)
+		settle(h, at, last);
 }
 
-struct job *deadlines_first(const struct deadlines *d)
+void due_heap_done(struct due_heap *h)
 {
-	return d->n > 0 ? d->v[0] : NULL;
-}
-
-void deadlines_done(struct deadlines *d)
-{
-	free(d->v);
-	*d = (struct deadlines){ 0 };
+	free(h->v);
+	*h = (struct due_heap){ 0 };
 }

@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The jobs that are held or wait to be tried again, by when they are due: a binary heap, so that
- * one timer does for a hundred thousand of them. */
+/* What waits for a time, by when it is due: a binary heap, so that one timer does for a hundred
+ * thousand jobs that are held or wait to be tried again. */
 #pragma once
 
-#include "job.h"
+#include <stddef.h>
+#include <stdint.h>
 
-/* When that is, by context_clock. */
-uint64_t job_deadline_usec(const struct job *j);
+/* Part of what waits; all zero while it does not. */
+struct due {
+	uint64_t usec;
+	size_t index; /* in the heap, from 1 on */
+};
 
-/* Room for n jobs in all; adding then cannot fail. */
-int deadlines_reserve(struct deadlines *d, size_t n);
-void deadlines_add(struct deadlines *d, struct job *j);
+struct due_heap {
+	struct due **v;
+	size_t n, size;
+};
+
+/* Room for n in all; adding then cannot fail. Returns 0 or -ENOMEM. */
+int due_heap_reserve(struct due_heap *h, size_t n);
+void due_heap_add(struct due_heap *h, struct due *d, uint64_t usec);
 /* Does nothing if it is not in there. */
-void deadlines_remove(struct deadlines *d, struct job *j);
+void due_heap_remove(struct due_heap *h, struct due *d);
+void due_heap_done(struct due_heap *h);
+
 /* The next one, or NULL. */
-struct job *deadlines_first(const struct deadlines *d);
-void deadlines_done(struct deadlines *d);
+static inline struct due *due_heap_first(const struct due_heap *h)
+{
+	return h->n > 0 ? h->v[0] : NULL;
+}

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "daemon/context/timer.h"
 #include "schedule.h"
 #include "base/fd.h"
 
@@ -23,16 +24,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 /* Returns false if it cannot wait. */
 static bool arm(struct staging_area *area, uint64_t usec)
 {
-	struct flush_group *g = &area->flush;
-
-	if (g->timer)
-		return sd_event_source_set_time(g->timer, usec) >= 0 &&
-		       sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT) >= 0;
-	if (sd_event_add_time(area->submitters->context->event, &g->timer, CLOCK_MONOTONIC, usec,
-			      USEC_PER_MSEC, on_timer, area) < 0)
-		return false;
-	(void)sd_event_source_set_description(g->timer, "flush");
-	return true;
+	return timer_at(area->submitters->context->event, &area->flush.timer, CLOCK_MONOTONIC, usec,
+			USEC_PER_MSEC, on_timer, area, "flush") >= 0;
 }
 
 static void on_flushed(int r, void *userdata)

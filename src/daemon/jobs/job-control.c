@@ -9,21 +9,19 @@
 #include "daemon/context/failure.h"
 #include "boost.h"
 #include "daemon/context/log.h"
-#include "job-restore.h"
 #include "job-finish.h"
 #include "remainder.h"
 #include "job-run.h"
 #include "schedule.h"
+#include "undo-deadline.h"
 #include "base/fd.h"
 #include "base/units.h"
 
 struct control {
 	struct job *j;
 	enum job_state to, from;
-	int to_fd, view_fd;
-	char *to_name;
-	bool withdrawn;
-	control_done_t done;
+	struct restore_target target;
+	control_done_t done; /* NULL: no client waits for it */
 	void *userdata;
 };
 
@@ -33,27 +31,37 @@ static void answer(struct control *c, const struct failure *f)
 
 	if (c->done)
 		c->done(c->j, f, c->userdata);
-	fd_closep(&c->to_fd);
-	fd_closep(&c->view_fd);
-	free(c->to_name);
+	fd_closep(&c->target.fd);
+	fd_closep(&c->target.view_fd);
+	free((char *)c->target.name);
 	free(c);
 	context_flow_ends(jobs->context);
 }
 
+/* NULL: out of memory, and that has been answered; a job that no client waits for pauses. */
 static struct control *control_new(struct job *j, enum job_state to, control_done_t done,
 				   void *userdata)
 {
 	struct failure f = { 0 };
 	struct control *c = calloc(1, sizeof(*c));
 
-	if (!c) {
+	if (!c && done) {
 		failure_errno(&f, -ENOMEM, "job %" PRIu64, j->r.id);
 		done(j, &f, userdata);
-		return NULL;
+	} else if (!c) {
+		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " pauses",
+			j->r.id);
+		job_enter(j, PHASE_PAUSED);
+		job_save(j, NULL, NULL);
 	}
-	*c = (struct control){
-		.j = j, .to = to, .to_fd = -1, .view_fd = -1, .done = done, .userdata = userdata
-	};
+	if (!c)
+		return NULL;
+	*c = (struct control){ .j = j,
+			       .to = to,
+			       .from = j->r.state,
+			       .target = { .fd = -1, .view_fd = -1 },
+			       .done = done,
+			       .userdata = userdata };
 	context_flow_begins(j->jobs->context);
 	return c;
 }
@@ -76,9 +84,10 @@ static void on_saved(int r, void *userdata)
 static const char withdrawn_said[] = "withdrawn: its client disconnected before it could be "
 				     "told the job's number; what had been moved is put back";
 
+/* It goes back to before it was accepted. */
 static bool is_withdrawn(const struct job *j)
 {
-	return strcmp(j->r.message, withdrawn_said) == 0;
+	return j->r.resume_state == JOB_ACCEPTED;
 }
 
 /* Not all could be put back. What was held stays so, for as long as it would have been; anything
@@ -88,8 +97,8 @@ static void keep_stuck_names(struct control *c, const struct restore_result *bac
 			     struct failure *f)
 {
 	struct job *j = c->j;
-	bool held = c->from != JOB_PAUSED && !c->withdrawn && back->error != -ENOENT &&
-		    j->r.started_usec == 0 && j->r.held_until_usec > schedule_clock(j->jobs);
+	bool held = c->from != JOB_PAUSED && !is_withdrawn(j) && back->error != -ENOENT &&
+		    j->r.started_usec == 0 && j->r.held_until_usec > deadline_clock(j->jobs);
 	char names[COUNTED_SIZE];
 
 	failure_set(f, error_from_errno(back->error, ERROR_AT_PATH),
@@ -105,7 +114,7 @@ static void keep_stuck_names(struct control *c, const struct restore_result *bac
 	if (held)
 		schedule_job(j);
 	else
-		job_event(j, EVENT_PAUSE);
+		job_enter(j, PHASE_PAUSED);
 	job_save(j, NULL, NULL);
 }
 
@@ -140,7 +149,7 @@ static void begin_freeing(struct job *j)
 {
 	bool paused = j->jobs->paused;
 
-	job_event(j, paused ? EVENT_FREE_WAIT : EVENT_FREE);
+	job_enter(j, paused ? PHASE_FREE_WAITS : PHASE_FREEING);
 	if (paused) {
 		remainder_hold(j->remainder);
 	} else {
@@ -183,7 +192,7 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 			    "job %" PRIu64 ": reclaimd stops before all was put back: look again "
 			    "when it runs",
 			    j->r.id);
-		job_event(j, EVENT_PAUSE);
+		job_enter(j, PHASE_PAUSED);
 		answer(c, &f);
 		return;
 	}
@@ -192,8 +201,7 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 		answer(c, &f);
 		return;
 	}
-	/* After a restart, what was said of names that were back by then still holds. */
-	if (c->withdrawn || is_withdrawn(j))
+	if (is_withdrawn(j))
 		job_say(j, "%s", withdrawn_said);
 	else if (j->r.started_usec == 0)
 		job_set_text(&j->r.message, NULL);
@@ -213,7 +221,7 @@ static void on_intent(int r, void *userdata)
 	struct control *c = userdata;
 
 	(void)r; /* without the record it is still better to put back what is asked for */
-	restore_names(c->j, ENTRY_RESTORED, c->to_fd, c->to_name, c->view_fd, on_back, c);
+	restore_names(c->j, ENTRY_RESTORED, &c->target, on_back, c);
 }
 
 static void take_back(struct control *c)
@@ -223,29 +231,33 @@ static void take_back(struct control *c)
 	schedule_remove(j);
 	c->from = j->r.state;
 	/* Where else it was to go is not on record: after a crash, that is asked for again. */
-	j->r.resume_state = c->to_fd >= 0 ? JOB_QUEUED : c->to;
-	job_say(j, "%s", c->withdrawn ? withdrawn_said : "is being put back");
-	job_event(j, EVENT_TAKE_BACK);
+	if (!is_withdrawn(j)) {
+		j->r.resume_state = c->target.fd >= 0 ? JOB_QUEUED : c->to;
+		job_say(j, "is being put back");
+	}
+	job_enter(j, PHASE_RETURNING);
 	job_save(j, on_intent, c);
 }
 
 void control_withdraw(struct job *j)
 {
-	struct control *c = calloc(1, sizeof(*c));
+	struct control *c;
 
-	if (!c) { /* the next start puts it back */
-		log_line(LOG_ERR, "Out of memory: job %" PRIu64 " pauses", j->r.id);
-		j->r.resume_state = JOB_CANCELLED;
-		job_say(j, "%s", withdrawn_said);
-		job_event(j, EVENT_PAUSE);
-		job_save(j, NULL, NULL);
-		return;
-	}
-	*c = (struct control){
-		.j = j, .to = JOB_CANCELLED, .to_fd = -1, .view_fd = -1, .withdrawn = true
-	};
-	context_flow_begins(j->jobs->context);
-	take_back(c);
+	j->r.resume_state = JOB_ACCEPTED;
+	job_say(j, "%s", withdrawn_said);
+	c = control_new(j, JOB_CANCELLED, NULL, NULL); /* else the next start puts it back */
+	if (c)
+		take_back(c);
+}
+
+static void pause_at_rest(struct control *c)
+{
+	struct job *j = c->j;
+
+	schedule_remove(j);
+	j->r.resume_state = JOB_QUEUED; /* schedule_job holds it if its time is not over */
+	job_enter(j, PHASE_PAUSED);
+	job_save(j, on_saved, c);
 }
 
 static void on_stopped(struct job *j, void *userdata)
@@ -254,18 +266,64 @@ static void on_stopped(struct job *j, void *userdata)
 	struct failure f = { 0 };
 
 	if (!job_state_finished(j->r.state)) {
-		take_back(c);
+		if (c->to == JOB_PAUSED)
+			pause_at_rest(c);
+		else
+			take_back(c);
 		return;
 	}
-	failure_set(&f, ERROR_WRONG_STATE, "job %" PRIu64 " has just finished: it is %s", j->r.id,
-		    job_state_name(j->r.state));
+	if (c->to != JOB_PAUSED)
+		failure_set(&f, ERROR_WRONG_STATE, "job %" PRIu64 " has just finished: it is %s",
+			    j->r.id, job_state_name(j->r.state));
 	answer(c, &f);
 }
 
-static bool wrong_state(const struct job *j, struct failure *f, const char *what)
+/* What works for the job hands it over as soon as it can. */
+static void stop(struct control *c)
 {
-	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " cannot be %s: it is %s%s", j->r.id, what,
-		    job_state_name(j->r.state),
+	struct job *j = c->j;
+	struct failure f = { 0 };
+
+	if (j->phase == PHASE_MOVING && !j->stopped) {
+		j->stopped = on_stopped;
+		j->stopped_userdata = c;
+		return;
+	}
+	if (j->phase == PHASE_RUNNING && run_stop(j, /* keep= */ true, on_stopped, c) >= 0)
+		return;
+	failure_set(&f, ERROR_WRONG_STATE, "job %" PRIu64 " is being stopped already", j->r.id);
+	answer(c, &f);
+}
+
+#define STOPPABLE (PHASES_AT_REST | IN_PHASE(RUNNING) | PHASES_FREEING)
+
+static const struct {
+	const char *done;
+	unsigned phases;   /* in which it can be asked for */
+	enum job_state to; /* what the job becomes */
+} verbs[] = {
+	/* Unknown: accepted before a restart, and its directory in staging could not be listed
+	 * since. */
+	[CONTROL_CANCEL] = { "cancelled", STOPPABLE | IN_PHASE(UNKNOWN) | IN_PHASE(MOVING),
+			     JOB_CANCELLED },
+	[CONTROL_RESTORE] = { "restored", PHASES_AT_REST, JOB_RESTORED },
+	[CONTROL_PAUSE] = { "paused", STOPPABLE, JOB_PAUSED },
+	[CONTROL_RESUME] = { "resumed", STOPPABLE, JOB_QUEUED },
+};
+
+bool control_may(enum control_verb verb, const struct job *j, struct failure *f)
+{
+	if (verb == CONTROL_RESTORE && j->r.started_usec > 0 && !job_state_finished(j->r.state)) {
+		failure_set(f, ERROR_WRONG_STATE,
+			    "job %" PRIu64 " has begun to delete: `reclaimctl cancel "
+			    "%" PRIu64 "` puts back what is left",
+			    j->r.id, j->r.id);
+		return false;
+	}
+	if (job_phase_is(j->phase, verbs[verb].phases))
+		return true;
+	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " cannot be %s: it is %s%s", j->r.id,
+		    verbs[verb].done, job_state_name(j->r.state),
 		    job_phase_is(j->phase, IN_PHASE(RETURNING) | IN_PHASE(CLEARING))
 			    ? " and is being put back"
 		    : j->phase == PHASE_MOVING ? " and its names are being moved out of the way"
@@ -273,177 +331,79 @@ static bool wrong_state(const struct job *j, struct failure *f, const char *what
 	return false;
 }
 
-static bool at_rest(const struct job *j)
+static void cancel(struct control *c)
 {
-	return job_phase_is(j->phase, PHASES_AT_REST);
-}
-
-static bool may_stop(const struct job *j)
-{
-	return job_phase_is(j->phase, PHASES_AT_REST | IN_PHASE(RUNNING) | PHASES_FREEING);
-}
-
-/* Accepted before a restart, and its directory in staging could not be listed since. */
-static bool is_unknown(const struct job *j)
-{
-	return j->phase == PHASE_UNKNOWN;
-}
-
-bool control_may_cancel(const struct job *j, struct failure *f)
-{
-	return may_stop(j) || is_unknown(j) || j->phase == PHASE_MOVING ||
-	       wrong_state(j, f, "cancelled");
-}
-
-static void is_stopping(const struct job *j, struct failure *f)
-{
-	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " is being stopped already", j->r.id);
-}
-
-/* Its names are still being moved: it is handed over when they have been. */
-static int stop_submit(struct job *j, struct control *c)
-{
-	if (j->stopped)
-		return -EBUSY;
-	j->stopped = on_stopped;
-	j->stopped_userdata = c;
-	return 0;
-}
-
-void control_cancel(struct job *j, control_done_t done, void *userdata)
-{
-	struct control *c = control_new(j, JOB_CANCELLED, done, userdata);
 	struct failure f = { 0 };
+	struct job *j = c->j;
 
-	if (!c)
-		return;
 	if (j->phase == PHASE_RUNNING || j->phase == PHASE_MOVING) {
-		if ((j->phase == PHASE_RUNNING ? run_stop(j, /* keep= */ true, on_stopped, c)
-					       : stop_submit(j, c)) >= 0)
-			return;
-		is_stopping(j, &f);
-		answer(c, &f);
-	} else if (is_unknown(j)) {
-		j->unmarked = *j->r.staging ? -EAGAIN : 0;
+		stop(c);
+	} else if (!job_phase_is(j->phase, PHASES_FREEING)) {
+		if (j->phase == PHASE_UNKNOWN)
+			j->unmarked = *j->r.staging ? -EAGAIN : 0;
 		take_back(c);
-	} else if (job_phase_is(j->phase, PHASES_FREEING) && !j->remainder->released) {
+	} else if (j->remainder->released) {
+		answer(c, &f);
+	} else {
 		remainder_watch(j->remainder, on_remainder_gone, c);
 		remainder_release(j->remainder);
-	} else if (!job_phase_is(j->phase, PHASES_FREEING) && control_may_cancel(j, &f)) {
-		take_back(c);
-	} else {
-		answer(c, &f);
 	}
 }
 
-bool control_may_restore(const struct job *j, struct failure *f)
+static int duplicate(int fd)
 {
-	if (j->r.started_usec > 0 && !job_state_finished(j->r.state)) {
-		failure_set(f, ERROR_WRONG_STATE,
-			    "job %" PRIu64 " has begun to delete: `reclaimctl cancel "
-			    "%" PRIu64 "` puts back what is left",
-			    j->r.id, j->r.id);
-		return false;
-	}
-	return at_rest(j) || wrong_state(j, f, "restored");
+	int own = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+
+	return fd >= 0 && own < 0 ? -errno : own;
 }
 
-void control_restore(struct job *j, int to_fd, const char *to_name, int view_fd,
-		     control_done_t done, void *userdata)
+static void restore(struct control *c, const struct restore_target *to)
 {
-	struct control *c = control_new(j, JOB_RESTORED, done, userdata);
 	struct failure f = { 0 };
 
-	if (!c)
-		return;
-	if (!control_may_restore(j, &f)) {
+	c->target.fd = duplicate(to->fd);
+	c->target.view_fd = duplicate(to->view_fd);
+	c->target.name = to->name ? strdup(to->name) : NULL;
+	if (c->target.fd < -1 || c->target.view_fd < -1 || (to->name && !c->target.name)) {
+		failure_errno(&f, -ENOMEM, "job %" PRIu64, c->j->r.id);
 		answer(c, &f);
-		return;
+	} else {
+		take_back(c);
 	}
-	if (to_fd >= 0)
-		c->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
-	if (to_name)
-		c->to_name = strdup(to_name);
-	if (view_fd >= 0)
-		c->view_fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
-	if ((to_fd >= 0 && c->to_fd < 0) || (view_fd >= 0 && c->view_fd < 0) ||
-	    (to_name && !c->to_name)) {
-		failure_errno(&f, -ENOMEM, "job %" PRIu64, j->r.id);
-		answer(c, &f);
-		return;
-	}
-	take_back(c);
 }
 
 void control_resume_restore(struct job *j)
 {
-	struct control *c = calloc(1, sizeof(*c));
-
-	if (!c) {
-		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " pauses",
-			j->r.id);
-		job_event(j, EVENT_PAUSE);
-		return;
-	}
 	/* As it was asked for before, and is on record as pausing for it. */
-	*c = (struct control){
-		.j = j, .to = j->r.resume_state, .from = JOB_PAUSED, .to_fd = -1, .view_fd = -1
-	};
-	context_flow_begins(j->jobs->context);
-	job_event(j, EVENT_TAKE_BACK);
-	/* That it is to be taken back may have been on record before all that was moved. */
-	if (*j->r.staging && *j->area->mount)
-		j->unmarked = -EAGAIN;
-	restore_names(j, ENTRY_RESTORED, -1, NULL, -1, on_back, c);
-}
-
-/* ---- pausing ----------------------------------------------------------------------------------
- */
-
-static void pause_at_rest(struct control *c)
-{
-	struct job *j = c->j;
-
-	schedule_remove(j);
-	j->r.resume_state = JOB_QUEUED; /* schedule_job holds it if its time is not over */
-	job_event(j, EVENT_PAUSE);
-	job_save(j, on_saved, c);
-}
-
-static void on_stopped_pause(struct job *j, void *userdata)
-{
-	struct control *c = userdata;
-	struct failure f = { 0 };
-
-	if (!job_state_finished(j->r.state))
-		pause_at_rest(c);
-	else
-		answer(c, &f);
-}
-
-bool control_may_pause(const struct job *j, struct failure *f)
-{
-	return may_stop(j) || wrong_state(j, f, "paused");
-}
-
-void control_pause(struct job *j, control_done_t done, void *userdata)
-{
-	struct control *c = control_new(j, JOB_PAUSED, done, userdata);
-	struct failure f = { 0 };
+	struct control *c =
+		control_new(j, is_withdrawn(j) ? JOB_CANCELLED : j->r.resume_state, NULL, NULL);
 
 	if (!c)
 		return;
+	c->from = JOB_PAUSED;
+	job_enter(j, PHASE_RETURNING);
+	/* That it is to be taken back may have been on record before all that was moved. */
+	if (*j->r.staging && *j->area->mount)
+		j->unmarked = -EAGAIN;
+	restore_names(j, ENTRY_RESTORED, NULL, on_back, c);
+}
+
+/* ---- pausing and going on ---------------------------------------------------------------------
+ */
+
+static void pause_job(struct control *c)
+{
+	struct failure f = { 0 };
+	struct job *j = c->j;
+
 	if (j->phase == PHASE_RUNNING) {
-		if (run_stop(j, /* keep= */ true, on_stopped_pause, c) >= 0)
-			return;
-		is_stopping(j, &f);
-		answer(c, &f);
-	} else if (j->r.state == JOB_PAUSED || !control_may_pause(j, &f)) {
+		stop(c);
+	} else if (j->r.state == JOB_PAUSED) {
 		answer(c, &f);
 	} else if (job_phase_is(j->phase, PHASES_FREEING)) {
 		/* Where memory is out, nothing may be left to hold, and the job ends in this call.
 		 */
-		job_event(j, EVENT_FREE_PAUSE);
+		job_enter(j, PHASE_FREE_PAUSED);
 		remainder_hold(j->remainder);
 		job_save(j, on_saved, c);
 	} else {
@@ -451,30 +411,53 @@ void control_pause(struct job *j, control_done_t done, void *userdata)
 	}
 }
 
-bool control_may_resume(const struct job *j, struct failure *f)
+static void resume(struct control *c)
 {
-	return may_stop(j) || wrong_state(j, f, "resumed");
-}
-
-void control_resume(struct job *j, control_done_t done, void *userdata)
-{
-	struct control *c = control_new(j, JOB_QUEUED, done, userdata);
 	struct failure f = { 0 };
+	struct job *j = c->j;
 
-	if (!c)
-		return;
-	if ((j->r.state != JOB_PAUSED && j->retry_usec == 0) || !control_may_resume(j, &f)) {
-		(void)control_may_resume(j, &f);
+	if (j->r.state != JOB_PAUSED && j->retry_usec == 0) {
 		answer(c, &f);
 		return;
 	}
 	if (job_phase_is(j->phase, PHASES_FREEING)) {
 		begin_freeing(j);
-		job_save(j, on_saved, c);
+	} else {
+		job_set_text(&j->r.message, NULL);
+		j->r.resume_state = JOB_QUEUED;
+		j->retry_usec = 0;
+		schedule_job(j);
+	}
+	job_save(j, on_saved, c);
+}
+
+/* ---- what is asked for ------------------------------------------------------------------------
+ */
+
+void control_begin(enum control_verb verb, struct job *j, const struct restore_target *to,
+		   control_done_t done, void *userdata)
+{
+	struct control *c = control_new(j, verbs[verb].to, done, userdata);
+	struct failure f = { 0 };
+
+	if (!c)
+		return;
+	if (!control_may(verb, j, &f)) {
+		answer(c, &f);
 		return;
 	}
-	job_set_text(&j->r.message, NULL);
-	j->retry_usec = 0;
-	schedule_job(j);
-	job_save(j, on_saved, c);
+	switch (verb) {
+	case CONTROL_CANCEL:
+		cancel(c);
+		break;
+	case CONTROL_RESTORE:
+		restore(c, to);
+		break;
+	case CONTROL_PAUSE:
+		pause_job(c);
+		break;
+	case CONTROL_RESUME:
+		resume(c);
+		break;
+	}
 }

@@ -6,24 +6,21 @@
 #pragma once
 
 #include "daemon/context/failure.h"
+#include "job-restore.h"
 #include "job.h"
 
 typedef void (*control_done_t)(struct job *j, const struct failure *f, void *userdata);
 
-/* Each answers once, later or in this call; the job may have finished by then. What cannot be done
- * in the job's state is answered WrongState, and nothing has changed. */
-void control_cancel(struct job *j, control_done_t done, void *userdata);
-/* The arguments as those of restore_names. */
-void control_restore(struct job *j, int to_fd, const char *to_name, int view_fd,
-		     control_done_t done, void *userdata);
-void control_pause(struct job *j, control_done_t done, void *userdata);
-void control_resume(struct job *j, control_done_t done, void *userdata);
+enum control_verb { CONTROL_CANCEL, CONTROL_RESTORE, CONTROL_PAUSE, CONTROL_RESUME };
 
-/* Whether it could be done just now; fills *f if not. */
-bool control_may_cancel(const struct job *j, struct failure *f);
-bool control_may_restore(const struct job *j, struct failure *f);
-bool control_may_pause(const struct job *j, struct failure *f);
-bool control_may_resume(const struct job *j, struct failure *f);
+/* Whether it could be done just now; fills *f, as WrongState, if not. */
+bool control_may(enum control_verb verb, const struct job *j, struct failure *f);
+
+/* Answers once, later or in this call; the job may have finished by then. What cannot be done in
+ * the job's state is answered WrongState, and nothing has changed. to: for CONTROL_RESTORE, else
+ * NULL; name and descriptors are duplicated. */
+void control_begin(enum control_verb verb, struct job *j, const struct restore_target *to,
+		   control_done_t done, void *userdata);
 
 /* Cancelled jobs of which large files are still being freed: not while everything pauses. */
 void control_remainders_update(struct jobs *jobs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "job-finish.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/units.h"
@@ -32,7 +33,8 @@ void job_finish(struct job *j, enum job_state s)
 	remainder_abandon(j);
 	j->r.finished_usec = context_clock();
 	j->jobs->finished_last = MAX(j->jobs->finished_last, j->r.id);
-	job_event(j, job_life_end(s));
+	assert(job_state_finished(s));
+	job_enter(j, PHASE_DONE + (s - JOB_DONE));
 	log_finished(j);
 	job_save(j, NULL, NULL);
 }

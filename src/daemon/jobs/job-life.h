@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The life of a job, as data: its phases, what moves it from one to another, what is durable in
- * each, and what a start of the daemon does with a job that it finds there. Pure. job.c goes by it
- * (job_event), recovery does, and so do the test and the page that shows it.
+/* The life of a job, as data: its phases, which can follow which, what is durable in each, and what
+ * a start of the daemon does with a job that it finds there. Pure. job.c goes by it (job_enter),
+ * recovery does, and so do the test and the page that shows it.
  *
  * A phase is the state that users see and, where that is not enough, what goes on besides. */
 #pragma once
@@ -32,29 +32,6 @@ enum job_phase {
 	PHASES
 };
 
-enum job_event {
-	EVENT_SUBMITTED, /* its record and its names are durable */
-	EVENT_LIST,      /* staging is to be listed */
-	EVENT_LISTLESS,  /* staging could not be listed: it is, later */
-	EVENT_HOLD,
-	EVENT_QUEUE,
-	EVENT_BEGIN,
-	EVENT_LEAVE, /* the run lets go of it */
-	EVENT_CLEAR, /* names that are left go back */
-	EVENT_CLEARED,
-	EVENT_PAUSE,     /* it was asked for, or a person has to look first */
-	EVENT_TAKE_BACK, /* cancelled or restored */
-	EVENT_FREE,
-	EVENT_FREE_WAIT,
-	EVENT_FREE_PAUSE,
-	EVENT_DONE,
-	EVENT_PARTIAL,
-	EVENT_FAILED,
-	EVENT_CANCELLED,
-	EVENT_RESTORED,
-	EVENTS
-};
-
 /* What a start of the daemon does with a job that is on record in a phase. */
 enum job_start {
 	START_LIST,      /* lists staging for its names, then queues it */
@@ -66,33 +43,18 @@ enum job_start {
 struct job_phase_row {
 	const char *name;     /* one word, for messages and pages */
 	enum job_state state; /* that users see, and that is on record */
+	unsigned from;        /* 1 << phase, of all that it may follow */
 	enum job_start start; /* where it was not on its way back */
 	const char *durable;  /* what is on disk at the latest in this phase */
 	const char *then;     /* what a start does, in words */
 };
 
-struct job_move {
-	enum job_event event;
-	unsigned from; /* 1 << phase, of all that it may come in */
-	enum job_phase to;
-};
-
 extern const struct job_phase_row job_phases[PHASES];
-extern const char *const job_event_names[EVENTS];
-/* Each event once; ends with one whose `from` is 0. */
-extern const struct job_move job_moves[];
-
-/* The phase that an event leads to, or PHASES if it cannot come in this one. */
-enum job_phase job_life_next(enum job_phase from, enum job_event event);
-
 /* The phase in which a job on record begins: nothing goes on with it yet. */
 enum job_phase job_life_loaded(enum job_state state);
 
 /* What a start does with it. resume: the state that it was on its way to. */
 enum job_start job_life_start(enum job_phase phase, enum job_state resume);
-
-/* The event that ends a job in this state, which is an ended one. */
-enum job_event job_life_end(enum job_state state);
 
 static inline bool job_phase_is(enum job_phase phase, unsigned phases)
 {

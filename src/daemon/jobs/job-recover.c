@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "deadlines.h"
 #include "job-control.h"
 #include "daemon/context/log.h"
 #include "schedule.h"
 #include "staged-names.h"
-#include "base/units.h"
+#include "base/array.h"
 
 /* ---- jobs -------------------------------------------------------------------------------------
  */
@@ -22,7 +21,7 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 	if (known)
 		schedule_job(j);
 	else
-		job_event(j, EVENT_LISTLESS);
+		job_enter(j, PHASE_UNKNOWN);
 	job_save(j, NULL, NULL);
 }
 
@@ -30,7 +29,7 @@ static void take_up(struct job *j)
 {
 	switch (job_life_start(j->phase, j->r.resume_state)) {
 	case START_LIST:
-		job_event(j, EVENT_LIST);
+		job_enter(j, PHASE_LISTING);
 		if (*j->r.staging && *j->area->mount)
 			staged_names_find(j, on_staged_known, NULL);
 		else
@@ -51,21 +50,17 @@ void recover_retry(struct jobs *jobs)
 {
 	struct job *j, *next;
 
-	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
-		next = TAILQ_NEXT(j, in_order);
-		if (j->phase == PHASE_UNKNOWN)
-			take_up(j);
-	}
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	if (j->phase == PHASE_UNKNOWN)
+		take_up(j);
 }
 
 void recover_begin(struct jobs *jobs)
 {
 	struct job *j, *next;
 
-	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
-		next = TAILQ_NEXT(j, in_order);
-		take_up(j);
-	}
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	take_up(j);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------
@@ -76,17 +71,6 @@ struct loading {
 	uint64_t *incomplete;
 	size_t n_incomplete;
 };
-
-static int load_incomplete(struct loading *l, uint64_t id)
-{
-	uint64_t *v = reallocarray(l->incomplete, l->n_incomplete + 1, sizeof(*v));
-
-	if (!v)
-		return -ENOMEM;
-	l->incomplete = v;
-	v[l->n_incomplete++] = id;
-	return 0;
-}
 
 static int load_job(const struct job_record *r, void *userdata)
 {
@@ -100,18 +84,22 @@ static int load_job(const struct job_record *r, void *userdata)
 	_cleanup_(submitter_unrefp) struct submitter *submitter = NULL;
 	_cleanup_(staging_area_unrefp) struct staging_area *area = NULL;
 	struct job *j;
+	uint64_t *incomplete;
 	int e;
 
-	if (r->state == JOB_ACCEPTED && r->names == 0)
-		return load_incomplete(l, r->id);
+	if (r->state == JOB_ACCEPTED && r->names == 0) {
+		incomplete = array_add(&l->incomplete, &l->n_incomplete, sizeof(*incomplete));
+		if (!incomplete)
+			return -ENOMEM;
+		*incomplete = r->id;
+		return 0;
+	}
 	e = submitter_get(&submitter, jobs->submitters, &id);
 	if (e >= 0)
 		e = staging_area_get(&area, jobs->submitters, submitter, r->mount,
 				     mount ? mount->dev : 0);
 	if (e >= 0)
-		e = job_table_reserve(&jobs->table, jobs->table.n + 1);
-	if (e >= 0)
-		e = deadlines_reserve(&jobs->deadlines, jobs->table.n + 1);
+		e = jobs_reserve(jobs, jobs->table.n + 1);
 	if (e >= 0)
 		e = job_new(&j, jobs, r, submitter, area);
 	if (e < 0)

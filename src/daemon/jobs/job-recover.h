@@ -11,7 +11,9 @@
 
 #include "job.h"
 
-/* Reads unfinished jobs into memory. Before the store has its thread. */
+/* Reads unfinished jobs into memory, before the store has its thread. Returns 0 or a negative
+ * errno.
+ */
 int recover_load(struct jobs *jobs, struct store *s);
 
 /* They go on. */

@@ -2,18 +2,16 @@
 #include "job-restore.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "retry.h"
 #include "stored-names.h"
 #include "daemon/context/log.h"
+#include "daemon/context/timer.h"
 #include "outcome.h"
 #include "staged-names.h"
 #include "base/escape.h"
-#include "base/fd.h"
 
 /* Names that a worker is asked to move before it has answered the first. */
 #define CHUNK 1024
@@ -21,28 +19,7 @@
 /* A client may wait for it. */
 #define RETRY_MOST_USEC (8 * USEC_PER_SEC)
 
-struct job_restore {
-	struct job *j;
-	struct jobs *jobs;
-	enum entry_state state;
-	int to_fd;
-	char *to_name;
-	filesystem_t filesystem;
-	int view_fd; /* the mount table of the process that asks; -1: none */
-	uint64_t view_number;
-	struct chunk *chunk;
-	struct outcome *outcome;
-	size_t asked, open; /* of the chunk: sent, and not answered */
-	uint64_t next;
-	sd_event_source *timer;
-	unsigned interruptions; /* since something went back last */
-	int interrupted;        /* why, if the chunk was */
-	uint64_t stuck_before;  /* this chunk */
-	bool uses_area;
-	struct restore_result result;
-	void (*done)(struct job *j, const struct restore_result *result, void *userdata);
-	void *userdata;
-};
+struct job_restore;
 
 /* One name on its way; its place in the chunk says which. */
 struct name_restore {
@@ -50,24 +27,41 @@ struct name_restore {
 	size_t at;
 };
 
+struct job_restore {
+	struct job *j;
+	enum entry_state state;
+	struct restore_target to;
+	filesystem_t filesystem;
+	uint64_t view_number;
+	struct chunk *chunk;
+	struct name_restore names[CHUNK];
+	struct outcome *outcome;
+	size_t asked, open; /* of the chunk: sent, and not answered */
+	uint64_t next;
+	sd_event_source *timer;
+	unsigned interruptions; /* since something went back last */
+	int interrupted;        /* why, if the chunk was */
+	uint64_t stuck_before;  /* this chunk */
+	struct restore_result result;
+	void (*done)(struct job *j, const struct restore_result *result, void *userdata);
+	void *userdata;
+};
+
+static void end_chunk(struct job_restore *b)
+{
+	if (b->outcome)
+		outcome_record(b->outcome, b->j->jobs->context->store, NULL, NULL);
+	b->outcome = NULL;
+	b->chunk = chunk_free(b->chunk);
+}
+
 static void finish(struct job_restore *b)
 {
-	struct restore_result result = b->result;
-	void (*done)(struct job * j, const struct restore_result *r, void *userdata) = b->done;
-	void *userdata = b->userdata;
-	struct job *j = b->j;
-
-	if (b->outcome)
-		outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
-	if (b->uses_area)
-		staging_area_release(j->area);
-	chunk_free(b->chunk);
+	end_chunk(b);
+	staging_area_release(b->j->area);
 	sd_event_source_disable_unref(b->timer);
-	fd_closep(&b->to_fd);
-	fd_closep(&b->view_fd);
-	free(b->to_name);
+	b->done(b->j, &b->result, b->userdata);
 	free(b);
-	done(j, &result, userdata);
 }
 
 /* All that is left cannot be put back. */
@@ -89,7 +83,6 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 
 	(void)source;
 	(void)usec;
-	b->timer = sd_event_source_disable_unref(b->timer);
 	load_next(b);
 	return 0;
 }
@@ -97,25 +90,19 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 /* A worker has died, or something is short, which is not the names' fault. */
 static void retry(struct job_restore *b, int error)
 {
-	uint64_t after;
+	struct context *c = b->j->jobs->context;
+	uint64_t after = MIN(retry_after_usec(++b->interruptions), RETRY_MOST_USEC);
 
-	b->interruptions++;
-	after = MIN(retry_after_usec(b->interruptions), RETRY_MOST_USEC);
-	if (b->outcome)
-		outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
-	b->outcome = NULL;
-	b->chunk = chunk_free(b->chunk);
+	end_chunk(b);
 	b->result.stuck = b->stuck_before;
 	b->interrupted = 0;
 	/* Even at once is later: the process that has died may not be reaped yet. */
-	if (b->jobs->context->stopping ||
-	    sd_event_add_time_relative(b->jobs->context->event, &b->timer, CLOCK_MONOTONIC, after,
-				       0, on_retry, b) < 0) {
+	if (c->stopping ||
+	    timer_after(c->event, &b->timer, after, 0, on_retry, b, "restore-retry") < 0) {
 		b->result.interrupted = true;
 		finish(b);
 		return;
 	}
-	(void)sd_event_source_set_description(b->timer, "restore-retry");
 	if (b->interruptions > UNREAD_MAX)
 		return; /* that it waits has been said */
 	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &b->j->r,
@@ -150,9 +137,7 @@ static void chunk_answered(struct job_restore *b)
 		retry(b, b->interrupted);
 		return;
 	}
-	outcome_record(b->outcome, b->jobs->context->store, NULL, NULL);
-	b->outcome = NULL;
-	b->chunk = chunk_free(b->chunk);
+	end_chunk(b);
 	b->stuck_before = b->result.stuck;
 	b->next = last + 1;
 	if (n < CHUNK)
@@ -173,25 +158,22 @@ static void on_restored(int r, void *userdata)
 {
 	struct name_restore *item = userdata;
 	struct job_restore *b = item->b;
-	size_t at = item->at;
-	const struct chunk_entry *e = &b->chunk->entries[at];
+	const struct chunk_entry *e = &b->chunk->entries[item->at];
 
-	free(item);
 	if (r == 0) {
 		b->result.back++;
 		b->interruptions = 0;
-		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
-	} else if (r == -ENOENT) {
-		/* A worker or the daemon died after it had gone back, or it has been fetched. */
-		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
-	} else {
-		failed(b, at, r);
 	}
+	/* Not there: a worker or the daemon died after it had gone back, or it has been fetched. */
+	if (r == 0 || r == -ENOENT)
+		(void)outcome_mark(b->outcome, e->seq, e->seq, b->state);
+	else
+		failed(b, item->at, r);
 	if (--b->open == 0 && b->asked == b->chunk->n)
 		chunk_answered(b);
 }
 
-static int restore_name(struct job_restore *b, struct worker *intake, size_t at)
+static int restore_name(struct job_restore *b, size_t at)
 {
 	const struct chunk_entry *e = &b->chunk->entries[at];
 	const struct chunk_dir *dir = chunk_dir(b->chunk, e->dir);
@@ -201,39 +183,36 @@ static int restore_name(struct job_restore *b, struct worker *intake, size_t at)
 		.name = chunk_name(b->chunk, e),
 		.dir_path = dir ? dir->path : "",
 		.id = e->id,
-		.to_name = b->to_name,
+		.to_name = b->to.name,
 		.view_number = b->view_number,
 		.staging = b->j->area->staging_fd,
-		.to = b->to_fd,
-		.view = b->view_fd,
+		.to = b->to.fd,
+		.view = b->to.view_fd,
 	};
-	struct name_restore *open = malloc(sizeof(*open));
+	struct worker *intake;
 	int r;
 
-	if (!open)
-		return -ENOMEM;
-	*open = (struct name_restore){ .b = b, .at = at };
 	if (dir)
 		m.dir_id = dir->id;
-	r = dir || b->to_fd >= 0 ? worker_restore(intake, &m, on_restored, open) : -ENOENT;
+	else if (b->to.fd < 0)
+		return -ENOENT;
+	r = submitter_intake(b->j->submitter, b->filesystem, &intake);
 	if (r < 0)
-		free(open);
-	return r;
+		return r;
+	b->names[at] = (struct name_restore){ .b = b, .at = at };
+	return worker_restore(intake, &m, on_restored, &b->names[at]);
 }
 
 static void restore_chunk(struct job_restore *b)
 {
-	struct worker *intake;
-	int r;
-
 	/* One more is open while they are sent, so that answers in the call do not end the chunk.
 	 */
 	b->open = 1;
 	for (b->asked = 0; b->asked < b->chunk->n; b->asked++) {
+		int r;
+
 		b->open++;
-		r = submitter_intake(b->j->submitter, b->filesystem, &intake);
-		if (r >= 0)
-			r = restore_name(b, intake, b->asked);
+		r = restore_name(b, b->asked);
 		if (r < 0) {
 			b->open--;
 			failed(b, b->asked, r);
@@ -280,8 +259,8 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 
 static void load(struct job_restore *b)
 {
-	int r = chunk_load(b->jobs->context->store, b->j->r.id, b->next, CHUNK, 1U << ENTRY_STAGED,
-			   on_loaded, b);
+	int r = chunk_load(b->j->jobs->context->store, b->j->r.id, b->next, CHUNK,
+			   1U << ENTRY_STAGED, on_loaded, b);
 
 	if (r < 0)
 		retry(b, r);
@@ -308,43 +287,30 @@ static void load_next(struct job_restore *b)
 		load(b);
 }
 
-void restore_names(struct job *j, enum entry_state state, int to_fd, const char *to_name,
-		   int view_fd,
+void restore_names(struct job *j, enum entry_state state, const struct restore_target *to,
 		   void (*done)(struct job *j, const struct restore_result *result, void *userdata),
 		   void *userdata)
 {
-	struct restore_result failed = { .stuck = 1, .error = -ENOMEM, .text = "out of memory" };
+	static const struct restore_target origin = { .fd = -1, .view_fd = -1 };
+	static const struct restore_result failed = { .stuck = 1,
+						      .error = -ENOMEM,
+						      .text = "out of memory" };
 	struct job_restore *b = calloc(1, sizeof(*b));
 
 	if (!b) {
 		done(j, &failed, userdata);
 		return;
 	}
-	*b = (struct job_restore){ .j = j,
-				   .jobs = j->jobs,
-				   .state = state,
-				   .to_fd = -1,
-				   .view_fd = -1,
-				   .view_number = ++j->jobs->views,
-				   .next = 1,
-				   .done = done,
-				   .userdata = userdata };
-	if (to_fd >= 0)
-		b->to_fd = fcntl(to_fd, F_DUPFD_CLOEXEC, 3);
-	if (to_name)
-		b->to_name = strdup(to_name);
-	if (view_fd >= 0)
-		b->view_fd = fcntl(view_fd, F_DUPFD_CLOEXEC, 3);
-	if ((to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view_fd < 0) ||
-	    (to_name && !b->to_name)) {
-		fail(b, (to_fd >= 0 && b->to_fd < 0) || (view_fd >= 0 && b->view_fd < 0) ? -errno
-											 : -ENOMEM);
-		return;
-	}
+	b->j = j;
+	b->state = state;
+	b->to = to ? *to : origin;
+	b->view_number = ++j->jobs->views;
+	b->next = 1;
+	b->done = done;
+	b->userdata = userdata;
 	/* Both are one filesystem, unless the caller is wrong about it. */
-	b->filesystem = b->to_fd >= 0 ? filesystem_of_fd(b->jobs->context, b->to_fd)
+	b->filesystem = b->to.fd >= 0 ? filesystem_of_fd(j->jobs->context, b->to.fd)
 				      : staging_area_filesystem(j->area);
 	staging_area_use(j->area);
-	b->uses_area = true;
 	load_next(b);
 }

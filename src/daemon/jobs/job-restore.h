@@ -14,12 +14,17 @@ struct restore_result {
 	char text[512];   /* which, and why; escaped */
 };
 
-/* Names go where they were, or all into to_fd (duplicated) if that is not -1; to_name is for a job
- * of one name, or NULL. view_fd (duplicated): the mount table of the process that
- * wants it, which must be able to write there, or -1. They are recorded as `state`; those that
- * cannot go back stay staged. done is called once, later or in this call. The job belongs to no
- * other part before and after. */
-void restore_names(struct job *j, enum entry_state state, int to_fd, const char *to_name,
-		   int view_fd,
+/* Somewhere else than where they were. */
+struct restore_target {
+	int fd;           /* the directory; -1: each into its own */
+	const char *name; /* for a job of one name, or NULL */
+	int view_fd; /* the mount table of the process that wants it, which must be able to write
+		      * there; or -1 */
+};
+
+/* Names go where they were, or to a target, which lives, with its descriptors, until this is done;
+ * NULL: none. They are recorded as `state`; those that cannot go back stay staged. done is called
+ * once, later or in this call. The job belongs to no other part before and after. */
+void restore_names(struct job *j, enum entry_state state, const struct restore_target *to,
 		   void (*done)(struct job *j, const struct restore_result *result, void *userdata),
 		   void *userdata);

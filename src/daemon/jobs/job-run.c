@@ -10,13 +10,14 @@
 
 #include "durability.h"
 #include "job-finish.h"
-#include "job-run-state.h"
 #include "retry.h"
 #include "staged-names.h"
 #include "daemon/context/log.h"
+#include "daemon/context/timer.h"
 #include "job-restore.h"
 #include "remainder.h"
 #include "schedule.h"
+#include "undo-deadline.h"
 #include "base/fd.h"
 #include "base/units.h"
 
@@ -35,10 +36,10 @@ static void run_group_clear(struct job_run *run)
 	run->kept = NULL;
 	fd_closep(&run->origin_fd);
 	run->own_worker = worker_free(run->own_worker);
-	run->worker = NULL;
 }
 
-/* Takes the run away from the job, which is still running by its state. */
+/* Takes the run away from the job, which is still running by its state; the run is the caller's,
+ * and holds nothing any more. */
 static void release(struct job_run *run)
 {
 	struct job *j = run->job;
@@ -53,101 +54,64 @@ static void release(struct job_run *run)
 	j->run = NULL;
 	j->deletes = NULL;
 	j->silent = false;
-	job_event(j, EVENT_LEAVE);
+	job_enter(j, PHASE_LEAVING);
 	schedule_leave(j);
 	if (run->uses_area)
 		staging_area_release(j->area);
-	free(run);
 	schedule_kick(jobs);
 }
 
-/* Hands the job to the request that stopped it, if there is one. */
-static bool hand_to_stopper(struct job_run *run)
+static void end_flow(struct job_run *run)
 {
-	void (*stopped)(struct job * j, void *userdata) = run->stopped;
-	void *userdata = run->stopped_userdata;
-	struct jobs *jobs = run->jobs;
-	struct job *j = run->job;
+	struct context *c = run->jobs->context;
 
-	if (!stopped)
-		return false;
-	release(run);
-	stopped(j, userdata);
-	context_flow_ends(jobs->context);
-	return true;
+	free(run);
+	context_flow_ends(c);
 }
 
-static void back_to_queue(struct job_run *run)
+/* The run ends before its job does. Hands the job to the request that stopped it, if there is one,
+ * else to `next`, after which it is recorded. */
+static void leave(struct job_run *run, void (*next)(struct job *j))
 {
-	struct jobs *jobs = run->jobs;
 	struct job *j = run->job;
 
-	if (hand_to_stopper(run))
-		return;
 	release(run);
-	schedule_job(j);
-	job_save(j, NULL, NULL);
-	context_flow_ends(jobs->context);
+	if (run->stopped) {
+		run->stopped(j, run->stopped_userdata);
+	} else {
+		next(j);
+		job_save(j, NULL, NULL);
+	}
+	end_flow(run);
 }
 
-static void run_wait(struct job_run *run, int error)
+static void pause_for_person(struct job *j)
 {
-	struct job *j = run->job;
-
-	job_say(j,
-		"waits: the staging directory on %s is unavailable (%s); goes on when it is "
-		"mounted",
-		j->area->mount, strerror(-error));
-	j->area->absent = true;
-	back_to_queue(run);
-}
-
-static void run_pause(struct job_run *run, int error, const char *what)
-{
-	struct jobs *jobs = run->jobs;
-	struct job *j = run->job;
-
-	job_say(j,
-		"%s (%s): nothing more is done; `reclaimctl resume %" PRIu64 "` checks again, "
-		"`reclaimctl cancel %" PRIu64 "` gives it up",
-		what, strerror(-error), j->r.id, j->r.id);
-	if (hand_to_stopper(run))
-		return;
-	release(run);
 	j->r.resume_state = JOB_QUEUED;
-	job_event(j, EVENT_PAUSE);
+	job_enter(j, PHASE_PAUSED);
 	log_job(LOG_WARNING, MESSAGE_JOB_INCOMPLETE, &j->r, "Job %" PRIu64 " pauses: %s", j->r.id,
 		j->r.message);
-	job_save(j, NULL, NULL);
-	context_flow_ends(jobs->context);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------
  */
 
-struct ending {
-	bool any_gone, removed;
-	uint64_t left, missing;
-};
-
 static void conclude(struct job *j, const struct restore_result *back, void *userdata)
 {
-	struct ending *e = userdata;
-	struct jobs *jobs = j->jobs;
+	struct job_run *run = userdata;
 	enum job_state s = JOB_DONE;
 	char names[COUNTED_SIZE];
 
 	if (j->phase == PHASE_CLEARING)
-		job_event(j, EVENT_CLEARED);
+		job_enter(j, PHASE_LEAVING);
 	if (back->interrupted) {
-		free(e);
 		schedule_job(j);
 		job_save(j, NULL, NULL);
-		context_flow_ends(jobs->context);
+		end_flow(run);
 		return;
 	}
-	if (e->left > 0 || j->r.errors > 0 || back->stuck > 0)
-		s = e->any_gone || j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED;
+	if (run->left > 0 || j->r.errors > 0 || back->stuck > 0)
+		s = run->gone > run->missing || j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED;
 	(void)counted_format(names, sizeof(names), j->r.names, "name", "names");
 	if (back->stuck > 0)
 		job_say(j,
@@ -157,27 +121,16 @@ static void conclude(struct job *j, const struct restore_result *back, void *use
 			back->text);
 	else if (s != JOB_DONE)
 		job_say(j, "%" PRIu64 " of %s could not be deleted and are in their place",
-			MAX(e->left, back->back), names);
-	else if (e->removed)
+			MAX(run->left, back->back), names);
+	else if (run->removed)
 		job_say(j, "its directory in staging is not there any more; nothing of it "
 			   "is left there or where it was");
 	else
 		job_set_text(&j->r.message, NULL);
-	free(e);
 	job_finish(j, s);
-	context_flow_ends(jobs->context);
-}
-
-static void finish_stopped(struct job_run *run, struct ending *e)
-{
-	static const struct restore_result nothing;
-	void (*stopped)(struct job * j, void *userdata) = run->stopped;
-	void *userdata = run->stopped_userdata;
-	struct job *j = run->job;
-
-	release(run);
-	conclude(j, &nothing, e);
-	stopped(j, userdata);
+	if (run->stopped)
+		run->stopped(j, run->stopped_userdata);
+	end_flow(run);
 }
 
 static void load_next(struct job_run *run);
@@ -221,8 +174,7 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 	struct worker *intake;
 
 	if (r >= 0)
-		r = submitter_intake(run->job->submitter, staging_area_filesystem(run->job->area),
-				     &intake);
+		r = staging_area_intake(run->job->area, run->job->submitter, &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, NULL, on_sibling, on_siblings, run);
 	if (r < 0)
@@ -232,57 +184,52 @@ static void on_siblings_dir(int r, int fd, void *userdata)
 /* Names that are not in staging: looked for where they were, or waited for. */
 static bool search_lost(struct job_run *run)
 {
-	if (run->lost == 0 || run->stopped)
+	struct job *j = run->job;
+
+	if (run->lost == 0 || run->stopped || (run->unmoved && run->absent == 0))
 		return false;
-	if (!run->unmoved && run->absent == -ENOENT && !run->waits &&
-	    run->job->r.staging_id.ino != 0) {
+	if (!run->unmoved && run->absent == -ENOENT && !run->waits && j->r.staging_id.ino != 0) {
 		run->seen = false;
-		staging_area_open(run->job->area, /* make= */ false, on_siblings_dir, run);
+		staging_area_open(j->area, /* make= */ false, on_siblings_dir, run);
 	} else if (!run->unmoved) {
 		search_origin(run);
-	} else if (run->absent == 0) {
-		return false;
 	} else if (run->waits) {
-		run_wait(run, run->absent);
+		job_say(j,
+			"waits: the staging directory on %s is unavailable (%s); goes on when it "
+			"is mounted",
+			j->area->mount, strerror(-run->absent));
+		j->area->absent = true;
+		leave(run, schedule_job);
 	} else {
-		run_pause(run, run->absent,
-			  "its directory in staging is not there any more, or another filesystem "
-			  "is mounted");
+		job_say(j,
+			"its directory in staging is not there any more, or another filesystem is "
+			"mounted (%s): nothing more is done; `reclaimctl resume %" PRIu64
+			"` checks again, `reclaimctl cancel %" PRIu64 "` gives it up",
+			strerror(-run->absent), j->r.id, j->r.id);
+		leave(run, pause_for_person);
 	}
 	return true;
 }
 
 static void run_end(struct job_run *run)
 {
+	static const struct restore_result nothing;
 	struct job *j = run->job;
-	struct ending *e = calloc(1, sizeof(*e));
-	struct restore_result nothing = { 0 };
 	bool leaves = run->left > 0 || j->r.errors > 0 || j->r.skipped > 0;
 
-	if (search_lost(run)) {
-		free(e);
+	if (search_lost(run))
 		return;
-	}
 	/* What is left is for the request that stopped it; without any, that came too late. */
-	if (!e || (run->stopped && (leaves || run->lost > 0))) {
-		free(e);
-		back_to_queue(run);
-		return;
-	}
-	*e = (struct ending){ .any_gone = run->gone > run->missing,
-			      .left = run->left,
-			      .missing = run->missing,
-			      .removed = run->removed };
-	if (run->stopped) {
-		finish_stopped(run, e);
+	if (run->stopped && (leaves || run->lost > 0)) {
+		leave(run, schedule_job);
 		return;
 	}
 	release(run);
 	if (*j->r.staging && leaves) {
-		job_event(j, EVENT_CLEAR);
-		restore_names(j, ENTRY_KEPT, -1, NULL, -1, conclude, e);
+		job_enter(j, PHASE_CLEARING);
+		restore_names(j, ENTRY_KEPT, NULL, conclude, run);
 	} else {
-		conclude(j, &nothing, e);
+		conclude(j, &nothing, run);
 	}
 }
 
@@ -321,7 +268,7 @@ static void run_retry(struct job_run *run, int error)
 
 	/* A stop that takes too long ends the worker; that is no fault of the job. */
 	if (run->stopped || run->jobs->context->stopping) {
-		back_to_queue(run);
+		leave(run, schedule_job);
 		return;
 	}
 	if (got_further(run))
@@ -330,11 +277,11 @@ static void run_retry(struct job_run *run, int error)
 	run->jobs->interruptions++;
 	after = retry_after_usec(j->r.attempts);
 	if (after > 0)
-		j->retry_usec = schedule_clock(run->jobs) + after;
+		j->retry_usec = deadline_clock(run->jobs) + after;
 	set_retry_message(j, error, after);
 	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 		j->r.message);
-	back_to_queue(run);
+	leave(run, schedule_job);
 }
 
 static void run_group_done(struct job_run *run);
@@ -383,22 +330,21 @@ static int items_new(struct job_run *run)
 /* ---- what became of them ---------------------------------------------------------------------
  */
 
+static int compare_seq(const void *key, const void *item)
+{
+	const uint64_t *seq = key;
+	const struct run_item *i = item;
+
+	return *seq < i->seq ? -1 : *seq > i->seq;
+}
+
 /* Index of a name by its number, or -1 if the worker speaks of what it was not asked for. */
 static ssize_t index_of(const struct job_run *run, uint64_t seq)
 {
-	size_t low = 0, high = run->end - run->at;
+	const struct run_item *i =
+		bsearch(&seq, run->items, run->end - run->at, sizeof(*run->items), compare_seq);
 
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (run->items[mid].seq == seq)
-			return (ssize_t)mid;
-		if (run->items[mid].seq < seq)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return -1;
+	return i ? i - run->items : -1;
 }
 
 static void count_errors(struct jobs *jobs, int error, uint64_t n)
@@ -463,23 +409,14 @@ static void on_kept(uint64_t seq, int error, void *userdata)
 	if (i < 0)
 		return;
 	if (error == -ENOENT && (is_staged(run) || must_stay_on_record(run))) {
-		run->kept[i] = true;
 		run->lost++;
-		return;
-	}
-	if (error == -ENOENT) {
+	} else if (error == -ENOENT) {
 		run->missing++;
 		return;
+	} else if (error != -ECANCELED && !run->kept[i]) {
+		run->left++; /* why, the worker has told */
 	}
-	if (error == -ECANCELED) {
-		run->kept[i] = true;
-		return;
-	}
-	if (run->kept[i])
-		return;
-	/* Why, the worker has told. */
 	run->kept[i] = true;
-	run->left++;
 }
 
 /* Staged names that are left stay marked as staged: at the end of the run they are put back. */
@@ -498,84 +435,71 @@ static int mark_all(struct job_run *run)
 	return r;
 }
 
-/* What it had done is done, whether it could say so or not. */
-static void count_killed(struct job_run *run)
+/* What it has done is done, whether it could say so or not. */
+static void count_done(struct job_run *run, uint64_t entries, uint64_t bytes)
 {
-	struct run_progress done;
-
-	worker_progress(run->worker, &done);
-	run->job->r.entries_done += done.entries;
-	run->job->r.bytes_freed += done.bytes;
-	run->jobs->entries_freed += done.entries;
-	run->jobs->bytes_freed += done.bytes;
+	run->job->r.entries_done += entries;
+	run->job->r.bytes_freed += bytes;
+	run->jobs->entries_freed += entries;
+	run->jobs->bytes_freed += bytes;
 }
 
 /* The worker holds what is left of large files, and does nothing else any more. */
-static void keep_remainder(struct job_run *run, uint64_t bytes)
+static void keep_remainder(struct job_run *run, struct worker *w, uint64_t bytes)
 {
 	int dirfd = run->own_worker ? run->origin_fd : run->staged_fd;
-	struct worker *w = run->worker;
 
 	if (!run->own_worker)
 		staging_area_detach_deleter(run->job->area);
-	run->worker = run->own_worker = NULL;
+	run->own_worker = NULL;
 	remainder_new(run->job, w, dirfd, bytes);
 }
 
-static void run_flushed(struct job_run *run, int r)
+static void on_flushed(struct unflushed *u, int r)
 {
-	struct job *j = run->job;
+	struct job_run *run = u->job->run;
 
-	if (r < 0) {
-		run_retry(run, r);
-		return;
+	if (r >= 0) {
+		run->job->r.errors += run->errors;
+		/* Of many it tells only the first. */
+		if (run->errors > run->errors_told)
+			count_errors(run->jobs, 0, run->errors - run->errors_told);
+		run->job->r.skipped += run->skipped;
+		r = mark_all(run);
 	}
-	j->r.errors += run->errors;
-	/* Of many it tells only the first. */
-	if (run->errors > run->errors_told)
-		count_errors(run->jobs, 0, run->errors - run->errors_told);
-	j->r.skipped += run->skipped;
-	r = mark_all(run);
 	if (r < 0)
 		run_retry(run, r);
 	else
 		run_group_done(run);
 }
 
-static void on_flushed(struct unflushed *u, int r)
-{
-	run_flushed(u->job->run, r);
-}
-
 static void on_ran(int r, const struct run_result *result, void *userdata)
 {
 	struct job_run *run = userdata;
 	struct job *j = run->job;
+	struct worker *w = j->deletes;
+	struct run_progress killed;
 
-	run->worker_runs = false;
 	j->deletes = NULL;
-	worker_urgent(run->worker, false);
+	worker_urgent(w, false);
 	if (r < 0 || !result) {
-		count_killed(run);
+		worker_progress(w, &killed);
+		count_done(run, killed.entries, killed.bytes);
 		run_retry(run, r < 0 ? r : -EPROTO);
 		return;
 	}
-	j->r.entries_done += result->entries;
-	j->r.bytes_freed += result->bytes;
-	run->jobs->entries_freed += result->entries;
-	run->jobs->bytes_freed += result->bytes;
+	count_done(run, result->entries, result->bytes);
 	run->errors = result->errors;
 	run->skipped = result->skipped;
 	if (result->strategy && *result->strategy && !*j->r.strategy)
 		job_set_text(&j->r.strategy, result->strategy);
 	if (result->remainder_bytes > 0)
-		keep_remainder(run, result->bytes);
-	if (result->unflushed) {
-		run->unflushed = (struct unflushed){ .job = j, .flushed = on_flushed };
+		keep_remainder(run, w, result->bytes);
+	run->unflushed = (struct unflushed){ .job = j, .flushed = on_flushed };
+	if (result->unflushed)
 		flush_wait_for(&run->unflushed, run->stopped);
-	} else {
-		run_flushed(run, 0);
-	}
+	else
+		on_flushed(&run->unflushed, 0);
 }
 
 /* ---- asking the worker ------------------------------------------------------------------------
@@ -589,8 +513,8 @@ static bool flush_may_wait(const struct job_run *run)
 	       run->end - run->at <= NAMES_WAITING;
 }
 
-static void begin_in(struct job_run *run, struct worker *worker, int dirfd, const char *display,
-		     const struct lasting_identity *id)
+static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const char *display,
+		    const struct lasting_identity *id)
 {
 	const struct run_callbacks callbacks = {
 		.problem = on_problem,
@@ -598,26 +522,17 @@ static void begin_in(struct job_run *run, struct worker *worker, int dirfd, cons
 		.ran = on_ran,
 		.may_wait = flush_may_wait(run),
 	};
-	int r;
+	int r = run->stopped ? -ECANCELED : items_new(run);
 
-	if (run->stopped) {
-		run_retry(run, -ECANCELED);
-		return;
-	}
-	r = items_new(run);
 	run->errors_told = 0;
-	run->worker = worker;
-	run->worker_runs = true;
 	if (r >= 0)
 		r = worker_run(worker, dirfd, id, run->unmoved ? run->job->r.created_usec : 0,
 			       display, run->items, run->end - run->at, &callbacks, run);
-	if (r < 0) {
-		run->worker_runs = false;
-		run_retry(run, r);
-	} else {
-		run->job->deletes = worker;
-		worker_urgent(worker, run->short_of_space || run->short_of_time);
-	}
+	if (r < 0)
+		return r;
+	run->job->deletes = worker;
+	worker_urgent(worker, run->short_of_space || run->short_of_time);
+	return 0;
 }
 
 static const struct lasting_identity *id_or_null(const struct lasting_identity *id)
@@ -625,16 +540,15 @@ static const struct lasting_identity *id_or_null(const struct lasting_identity *
 	return id->ino != 0 ? id : NULL;
 }
 
-static void run_staged(struct job_run *run)
+static int run_staged(struct job_run *run)
 {
 	struct job *j = run->job;
 	struct worker *worker;
 	int r = staging_area_deleter(j->area, j->submitter, &worker);
 
-	if (r < 0)
-		run_retry(run, r);
-	else
-		begin_in(run, worker, run->staged_fd, j->uuid_text, id_or_null(&j->r.staging_id));
+	return r < 0 ? r
+		     : begin_in(run, worker, run->staged_fd, j->uuid_text,
+				id_or_null(&j->r.staging_id));
 }
 
 /* It may never have been made durable, or be on another disk that is not mounted. */
@@ -652,12 +566,13 @@ static void on_staged_dir(int r, int fd, void *userdata)
 
 	if (r >= 0) {
 		run->staged_fd = fd;
-		run_staged(run);
+		r = run_staged(run);
 	} else if (r == -ENOENT || r == -ESTALE || r == -ENOTDIR || r == -EXDEV) {
 		staged_absent(run, r, /* waits= */ false);
-	} else {
-		run_retry(run, r);
+		return;
 	}
+	if (r < 0)
+		run_retry(run, r);
 }
 
 static void on_staging(int r, int fd, void *userdata)
@@ -672,7 +587,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = submitter_intake(j->submitter, staging_area_filesystem(j->area), &intake);
+		r = staging_area_intake(j->area, j->submitter, &intake);
 	if (r >= 0)
 		r = worker_open_dir(intake, fd, j->uuid_text, id_or_null(&j->r.staging_id),
 				    on_staged_dir, run);
@@ -680,16 +595,15 @@ static void on_staging(int r, int fd, void *userdata)
 		run_retry(run, r);
 }
 
-static void begin_staged(struct job_run *run)
+static int begin_staged(struct job_run *run)
 {
-	if (run->staged_fd >= 0) {
-		run_staged(run);
-		return;
-	}
+	if (run->staged_fd >= 0)
+		return run_staged(run);
 	if (!run->uses_area)
 		staging_area_use(run->job->area);
 	run->uses_area = true;
 	staging_area_open(run->job->area, /* make= */ false, on_staging, run);
+	return 0;
 }
 
 static void keep_group(struct job_run *run, const char *path, int error)
@@ -719,23 +633,22 @@ static void on_origin_dir(int r, int fd, void *userdata)
 	struct job_run *run = userdata;
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 
-	if (retry_helps(r)) {
-		run_retry(run, r);
-		return;
-	}
-	if (r < 0) {
+	if (r < 0 && !retry_helps(r)) {
 		keep_group(run, dir->path, r);
 		return;
 	}
-	run->origin_fd = fd;
-	r = staging_area_deleter_for(run->job->area, run->job->submitter, fd, &run->own_worker);
+	if (r >= 0) {
+		run->origin_fd = fd;
+		r = staging_area_deleter_for(run->job->area, run->job->submitter, fd,
+					     &run->own_worker);
+	}
+	if (r >= 0)
+		r = begin_in(run, run->own_worker, fd, dir->path, id_or_null(&dir->id));
 	if (r < 0)
 		run_retry(run, r);
-	else
-		begin_in(run, run->own_worker, fd, dir->path, id_or_null(&dir->id));
 }
 
-static void begin_in_place(struct job_run *run)
+static int begin_in_place(struct job_run *run)
 {
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 	struct worker *intake;
@@ -743,25 +656,24 @@ static void begin_in_place(struct job_run *run)
 
 	if (!dir) {
 		keep_group(run, run->job->r.path, -ENOENT);
-		return;
+		return 0;
 	}
-	r = submitter_intake(run->job->submitter, staging_area_filesystem(run->job->area), &intake);
-	if (r >= 0)
-		r = worker_open_dir(intake, -1, dir->path, id_or_null(&dir->id), on_origin_dir,
-				    run);
-	if (r < 0)
-		run_retry(run, r);
+	r = staging_area_intake(run->job->area, run->job->submitter, &intake);
+	return r < 0 ? r
+		     : worker_open_dir(intake, -1, dir->path, id_or_null(&dir->id), on_origin_dir,
+				       run);
 }
 
 static void run_group_begin(struct job_run *run)
 {
+	int r;
+
 	run->end = run->at + 1;
 	while (run->end < run->chunk->n && same_group(run, &run->chunk->entries[run->end]))
 		run->end++;
-	if (is_staged(run))
-		begin_staged(run);
-	else
-		begin_in_place(run);
+	r = is_staged(run) ? begin_staged(run) : begin_in_place(run);
+	if (r < 0)
+		run_retry(run, r);
 }
 
 /* ---- from chunk to chunk ----------------------------------------------------------------------
@@ -773,7 +685,7 @@ static void run_group_done(struct job_run *run)
 	job_progressed(run->job);
 	run->at = run->end;
 	if (run->stopped) {
-		back_to_queue(run);
+		leave(run, schedule_job);
 		return;
 	}
 	if (run->at < run->chunk->n) {
@@ -796,38 +708,31 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 {
 	struct job_run *run = userdata;
 
-	if (r >= 0 && run->job->unmarked) {
-		chunk_free(c);
-		run_retry(run, run->job->unmarked);
-		return;
-	}
+	run->chunk = c;
+	run->at = 0;
 	/* A read fails with the writes of its transaction, which is no fault of this job. */
 	if (r < 0 && run->unread++ < UNREAD_MAX) {
 		load_next(run);
 		return;
 	}
+	if (r >= 0) {
+		run->unread = 0;
+		r = run->job->unmarked;
+	}
+	if (r >= 0 && !run->stopped && c->n > 0) {
+		run->outcome = outcome_new(run->job->r.id);
+		r = run->outcome ? 0 : -ENOMEM;
+	}
 	if (r < 0) {
 		run_retry(run, r);
-		return;
-	}
-	run->unread = 0;
-	run->chunk = c;
-	run->at = 0;
-	if (run->first_seq == 0 && c->n > 0)
-		run->first_seq = c->entries[0].seq;
-	if (run->stopped) {
-		back_to_queue(run);
-		return;
-	}
-	if (c->n == 0) {
+	} else if (run->stopped) {
+		leave(run, schedule_job);
+	} else if (c->n == 0) {
 		run_end(run);
-		return;
-	}
-	run->outcome = outcome_new(run->job->r.id);
-	if (!run->outcome)
-		run_retry(run, -ENOMEM);
-	else
+	} else {
+		run->first_seq = run->first_seq ? run->first_seq : c->entries[0].seq;
 		run_group_begin(run);
+	}
 }
 
 static void load(struct job_run *run)
@@ -876,7 +781,7 @@ static void run_start(struct job_run *run)
 	struct remainder *remainder = run->job->remainder;
 
 	if (run->stopped) {
-		back_to_queue(run);
+		leave(run, schedule_job);
 	} else if (remainder) {
 		run->frees_remainder = true;
 		remainder_watch(remainder, on_remainder_gone, run);
@@ -897,7 +802,7 @@ static void stop_freeing(struct job_run *run, bool keep)
 		remainder_hold(remainder);
 	else
 		remainder_release(remainder);
-	back_to_queue(run);
+	leave(run, schedule_job);
 }
 
 static void on_recorded(int r, void *userdata)
@@ -907,16 +812,24 @@ static void on_recorded(int r, void *userdata)
 	run_start(userdata);
 }
 
+static int tell_later(struct job_run *run);
+
 /* A large file is one name, and may take hours. */
 static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct job_run *run = userdata;
 
+	(void)source;
 	(void)usec;
-	if (run->worker_runs || run->frees_remainder)
+	if (run->job->deletes || run->frees_remainder)
 		job_progressed(run->job);
-	(void)sd_event_source_set_time_relative(source, TELL_USEC);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	return tell_later(run);
+}
+
+static int tell_later(struct job_run *run)
+{
+	return timer_after(run->jobs->context->event, &run->tell, TELL_USEC, 0, on_tell, run,
+			   "run-progress");
 }
 
 void run_begin(struct job *j)
@@ -928,7 +841,7 @@ void run_begin(struct job *j)
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " waits",
 			j->r.id);
 		/* Not at once: it would be chosen again in the same turn of the loop. */
-		j->retry_usec = schedule_clock(jobs) + USEC_PER_SEC;
+		j->retry_usec = deadline_clock(jobs) + USEC_PER_SEC;
 		schedule_job(j);
 		return;
 	}
@@ -940,9 +853,7 @@ void run_begin(struct job *j)
 	schedule_enter(j);
 	context_flow_begins(jobs->context);
 	/* Without it, only the end of each directory's names is told. */
-	if (sd_event_add_time_relative(jobs->context->event, &run->tell, CLOCK_MONOTONIC, TELL_USEC,
-				       0, on_tell, run) >= 0)
-		(void)sd_event_source_set_description(run->tell, "run-progress");
+	(void)tell_later(run);
 	if (j->area->staging_fd >= 0)
 		run->staged_fd = at_hand_take(j);
 	run->uses_area = run->staged_fd >= 0;
@@ -954,7 +865,7 @@ void run_begin(struct job *j)
 	if (j->r.started_usec == 0)
 		j->r.started_usec = run->begun_usec;
 	job_set_text(&j->r.message, NULL);
-	job_event(j, EVENT_BEGIN);
+	job_enter(j, PHASE_RUNNING);
 	/* What could still be had back is not touched before it is on record that the time is over,
 	 * or a clock that jumps could promise it again after a crash. */
 	if (j->r.held_until_usec > 0) {
@@ -974,8 +885,8 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 		return -EBUSY;
 	run->stopped = stopped;
 	run->stopped_userdata = userdata;
-	if (run->worker_runs && run->worker)
-		worker_stop(run->worker, keep);
+	if (j->deletes)
+		worker_stop(j->deletes, keep);
 	else if (run->unflushed.is_waiting)
 		flush_now(j->area);
 	else if (run->frees_remainder)

@@ -15,13 +15,13 @@
 #include "config/config.h"
 #include "daemon/context/failure.h"
 #include "daemon/context/log.h"
-#include "deadlines.h"
 #include "job-control.h"
 #include "job-finish.h"
 #include "job-restore.h"
 #include "stored-names.h"
 #include "outcome.h"
 #include "schedule.h"
+#include "undo-deadline.h"
 #include "staged-names.h"
 
 /* Pieces (chunk_is_full) that may wait for the store before the worker has to. */
@@ -184,7 +184,7 @@ static void finish_staging(struct submit *s, bool known)
 	if (known)
 		schedule_job(j);
 	else
-		job_event(j, EVENT_LISTLESS);
+		job_enter(j, PHASE_UNKNOWN);
 	if (j->phase == PHASE_QUEUED && s->dirfd >= 0)
 		at_hand_put(j, fd_take(&s->dirfd));
 	job_save(j, NULL, NULL);
@@ -250,7 +250,7 @@ static void unrecord_done(int r, void *userdata)
 		keep_refused(s, r);
 		(void)hand_to_stopper(s->job);
 	} else {
-		job_event(j, EVENT_FAILED);
+		job_enter(j, PHASE_FAILED);
 		(void)hand_to_stopper(s->job);
 		take_out(j);
 	}
@@ -408,9 +408,9 @@ static void stage_begin(struct submit *s)
 	int r;
 
 	s->record.id = s->id;
-	(void)schedule_clock(s->jobs);
+	(void)deadline_clock(s->jobs);
 	s->record.held_until_usec =
-		schedule_moved(s->record.held_until_usec, s->jobs->clock_offset - s->clock_offset);
+		deadline_moved(s->record.held_until_usec, s->jobs->clock_offset - s->clock_offset);
 	r = job_new(&s->job, s->jobs, &s->record, s->submitter, s->area);
 	if (r < 0) { /* it is on record: the next start takes it up */
 		s->error = r;
@@ -423,7 +423,7 @@ static void stage_begin(struct submit *s)
 	job_table_add(&s->jobs->table, s->job);
 	s->jobs->counts[JOB_ACCEPTED]++;
 	s->counts = false;
-	job_event(s->job, EVENT_SUBMITTED);
+	job_enter(s->job, PHASE_MOVING);
 	s->job->submit = s;
 	if (s->error == 0 && submit_is_unanswerable(s))
 		s->error = -ECANCELED;
@@ -705,9 +705,7 @@ static void complete(struct submit *s, const struct intake_validated *l)
 	find_mount(s, l);
 	r = staging_area_get(&s->area, s->jobs->submitters, s->submitter, s->mount, l->dev);
 	if (r >= 0)
-		r = job_table_reserve(&s->jobs->table, s->jobs->table.n + 256);
-	if (r >= 0)
-		r = deadlines_reserve(&s->jobs->deadlines, s->jobs->table.n + 256);
+		r = jobs_reserve(s->jobs, s->jobs->table.n + 256);
 	if (r < 0 || !names_wanted(s)) {
 		fail(s, r);
 		refuse(s);
@@ -763,7 +761,7 @@ static int describe(struct submit *s, const struct submit_options *o)
 	if (!s->origin)
 		return -ENOMEM;
 	(void)sd_id128_to_string(uuid, s->staging);
-	(void)schedule_clock(s->jobs);
+	(void)deadline_clock(s->jobs);
 	s->clock_offset = s->jobs->clock_offset;
 	s->undo_usec = o->has_undo ? o->undo_usec : s->jobs->context->config->undo_usec;
 	*r = (struct job_record){

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,13 +26,15 @@ static struct job **bucket(const struct job_table *t, uint64_t id)
 	return &t->buckets[id & (t->n_buckets - 1)];
 }
 
-int job_table_reserve(struct job_table *t, size_t n)
+int jobs_reserve(struct jobs *jobs, size_t n)
 {
+	struct job_table *t = &jobs->table;
 	struct job_table bigger = { .n_buckets = MAX(t->n_buckets, (size_t)64) };
-	struct job *j, **at;
+	struct job *j;
+	int r = due_heap_reserve(&jobs->waiting, n);
 
-	if (n <= t->n_buckets)
-		return 0;
+	if (r < 0 || n <= t->n_buckets)
+		return r;
 	while (bigger.n_buckets < n)
 		bigger.n_buckets *= 2;
 	bigger.buckets = calloc(bigger.n_buckets, sizeof(struct job *));
@@ -42,7 +45,8 @@ int job_table_reserve(struct job_table *t, size_t n)
 	t->n_buckets = bigger.n_buckets;
 	TAILQ_FOREACH(j, &t->in_order, in_order)
 	{
-		at = bucket(t, j->r.id);
+		struct job **at = bucket(t, j->r.id);
+
 		j->next_same_hash = *at;
 		*at = j;
 	}
@@ -120,11 +124,27 @@ static const char empty[] = "";
 /* Where most come from: many wait, and this is a tenth of what each of them needs. */
 static const char submitted[] = "submit";
 
+/* The texts of a record that are the job's own. */
+static const size_t own_texts[] = {
+	offsetof(struct job_record, path),     offsetof(struct job_record, origin),
+	offsetof(struct job_record, inplace),  offsetof(struct job_record, message),
+	offsetof(struct job_record, strategy),
+};
+
+static const char **text_of(struct job_record *r, size_t offset)
+{
+	return (const char **)((char *)r + offset);
+}
+
 void job_set_text(const char **text, const char *to)
 {
-	char *copy = to && *to ? strdup(to) : NULL;
+	const char *copy = empty;
 
-	if (*text != empty)
+	if (to && strcmp(to, submitted) == 0)
+		copy = submitted;
+	else if (to && *to)
+		copy = strdup(to);
+	if (*text != empty && *text != submitted)
 		free((char *)*text);
 	*text = copy ? copy : empty;
 }
@@ -172,12 +192,8 @@ struct job *job_free(struct job *j)
 	assert(!j->remainder && !j->deletes && !j->frees);
 	if (j->jobs->at_hand.job == j)
 		at_hand_clear(j->jobs);
-	job_set_text(&j->r.path, NULL);
-	if (j->r.origin != submitted)
-		job_set_text(&j->r.origin, NULL);
-	job_set_text(&j->r.inplace, NULL);
-	job_set_text(&j->r.message, NULL);
-	job_set_text(&j->r.strategy, NULL);
+	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++)
+		job_set_text(text_of(&j->r, own_texts[i]), NULL);
 	staging_area_unref(j->area);
 	submitter_unref(j->submitter);
 	free(j);
@@ -194,7 +210,6 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	j->r = *r;
 	j->jobs = jobs;
 	j->phase = job_life_loaded(r->state);
-	j->deadline_index = JOB_NO_DEADLINE;
 	j->submitter = submitter_ref(submitter);
 	j->area = area ? staging_area_ref(area) : NULL;
 	for (size_t i = 0; i < sizeof(r->uuid); i++)
@@ -203,15 +218,12 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	j->r.n_groups = submitter->id.n_groups;
 	j->r.mount = area ? area->mount : empty;
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
-	j->r.path = j->r.origin = j->r.inplace = j->r.message = j->r.strategy = empty;
-	job_set_text(&j->r.path, r->path);
-	if (r->origin && strcmp(r->origin, submitted) == 0)
-		j->r.origin = submitted;
-	else
-		job_set_text(&j->r.origin, r->origin);
-	job_set_text(&j->r.inplace, r->inplace);
-	job_set_text(&j->r.message, r->message);
-	job_set_text(&j->r.strategy, r->strategy);
+	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++) {
+		const char **text = text_of(&j->r, own_texts[i]), *to = *text;
+
+		*text = empty;
+		job_set_text(text, to);
+	}
 	*ret = j;
 	j = NULL;
 	return 0;
@@ -254,14 +266,13 @@ void job_progressed(struct job *j)
 		tell_changed(j);
 }
 
-void job_event(struct job *j, enum job_event event)
+void job_enter(struct job *j, enum job_phase to)
 {
-	enum job_phase before = j->phase, to = job_life_next(before, event);
 	struct jobs *jobs = j->jobs;
 
-	assert(to < PHASES);
-	debug_log("job %" PRIu64 ": %s, from %s to %s", j->r.id, job_event_names[event],
-		  job_phases[before].name, job_phases[to].name);
+	assert(to < PHASES && job_phase_is(j->phase, job_phases[to].from));
+	debug_log("job %" PRIu64 ": from %s to %s", j->r.id, job_phases[j->phase].name,
+		  job_phases[to].name);
 	j->phase = to;
 	if (to == PHASE_LEAVING || to == PHASE_CLEARING) {
 		assert(j->r.state == job_phases[to].state);
@@ -271,16 +282,16 @@ void job_event(struct job *j, enum job_event event)
 		jobs->counts[j->r.state]++;
 		tell_changed(j);
 	}
-	gate("life", job_event_names[event]);
+	gate("life", job_phases[to].name);
 }
 
 /* ---- saving -----------------------------------------------------------------------------------
  */
 
+/* The job lives while it is saved; of what may change meanwhile, the record has its own. */
 struct save {
 	struct job *j;
-	struct job_record r; /* with strings of its own */
-	char staging[33];
+	struct job_record r;
 	void (*saved)(int r, void *userdata);
 	void *userdata;
 };
@@ -289,8 +300,6 @@ static struct save *save_free(struct save *s)
 {
 	if (!s)
 		return NULL;
-	free((char *)s->r.path);
-	free((char *)s->r.mount);
 	free((char *)s->r.inplace);
 	free((char *)s->r.message);
 	free((char *)s->r.strategy);
@@ -306,19 +315,10 @@ static struct save *save_new(struct job *j)
 		return NULL;
 	s->j = j;
 	s->r = j->r;
-	(void)snprintf(s->staging, sizeof(s->staging), "%s", j->r.staging);
-	s->r.staging = s->staging;
-	s->r.origin = empty; /* who, what and when do not change */
-	s->r.groups = NULL;
-	s->r.n_groups = 0;
-	s->r.path = strdup(j->r.path);
-	s->r.mount = strdup(j->r.mount);
 	s->r.inplace = strdup(j->r.inplace);
 	s->r.message = strdup(j->r.message);
 	s->r.strategy = strdup(j->r.strategy);
-	if (!s->r.path || !s->r.mount || !s->r.inplace || !s->r.message || !s->r.strategy)
-		return save_free(s);
-	return s;
+	return s->r.inplace && s->r.message && s->r.strategy ? s : save_free(s);
 }
 
 static int save_work(struct store *store, void *userdata)

@@ -5,7 +5,7 @@
  * first is durable first. What is answered to a client waits for the durable part. Names are not
  * held here but read from the store in chunks.
  *
- * What goes on with a job is its phase (job-life.h), and only job_event changes it.
+ * What goes on with a job is its phase (job-life.h), and only job_enter changes it.
  */
 #pragma once
 
@@ -13,14 +13,13 @@
 
 #include "base/macros.h"
 #include "daemon/submitters/staging-area.h"
+#include "due-heap.h"
 #include "job-life.h"
 #include "store/store.h"
 
 struct remainder;
 struct job_run;
 struct submit;
-
-#define JOB_NO_DEADLINE SIZE_MAX
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
@@ -37,7 +36,7 @@ struct job {
 	bool told;             /* that there is such a job has been announced */
 	unsigned saving;       /* changes posted and not answered yet */
 	bool refused;          /* taken out: it goes when none of these is left */
-	uint64_t retry_usec;   /* by schedule_clock: not before is it tried again; 0: any time */
+	uint64_t retry_usec;   /* by deadline_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
 	struct jobs *jobs;
 	struct submitter *submitter;
@@ -48,15 +47,14 @@ struct job {
 	/* What works for it just now, for job_snapshot: a worker that deletes its names, or NULL;
 	 * and one that frees its remainder, or NULL, with the bytes of that which the record has.
 	 */
-	const struct worker *deletes, *frees;
+	struct worker *deletes, *frees;
 	uint64_t frees_from_bytes;
 	bool silent; /* its run gets no further: its filesystem may hang */
 	/* Of what asked for its names not to be moved any further while it is submitted, or NULL:
 	 * called when they have been, or when it has been refused, and is finished then. */
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
-	size_t deadline_index; /* where in the heap of those that wait for a time, or
-				  JOB_NO_DEADLINE */
+	struct due due; /* while it waits for a time: undo-deadline.h */
 	TAILQ_ENTRY(job) in_order, in_queue;
 	struct job *next_same_hash;
 };
@@ -67,20 +65,12 @@ struct job_table {
 	size_t n_buckets, n;
 };
 
-/* Room for one more is made before a job is accepted, so that adding cannot fail. */
-int job_table_reserve(struct job_table *t, size_t n);
 void job_table_add(struct job_table *t, struct job *j);
 void job_table_remove(struct job_table *t, struct job *j);
 struct job *job_table_find(const struct job_table *t, uint64_t id);
 /* The first with this number or a larger one, or NULL. */
 struct job *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
-
-/* The jobs that are held or wait to be tried again, by when they are due: a heap (deadlines.h). */
-struct deadlines {
-	struct job **v;
-	size_t n, size;
-};
 
 LIST_HEAD(remainder_list, remainder);
 
@@ -97,16 +87,18 @@ struct jobs {
 	struct context *context;
 	struct submitters *submitters;
 	struct job_table table;
-	struct deadlines deadlines;
+	struct due_heap waiting; /* for a time */
 	struct remainder_list remainders;
 	struct at_hand at_hand;
-	int64_t clock_offset; /* by which windows are reckoned: schedule_clock */
+	int64_t clock_offset; /* by which windows are reckoned: deadline_clock */
 	sd_event_source *deadline_timer;
 	sd_event_source *schedule_source; /* deferred: one choice for many changes */
 	sd_event_source *boost_timer;     /* while something runs */
 	sd_event_source *purge_timer;
+	uint64_t purge_before_usec;     /* what has finished before is forgotten */
 	sd_event_source *staging_timer; /* while staging could not be listed for some jobs */
-	void (*begin)(struct job *j);   /* what schedule.h calls: run.h */
+	void (*begin)(struct job *j);   /* what schedule.h calls: job-run.h */
+	void (*due)(struct job *j);     /* what undo-deadline.h calls: schedule.h */
 	void (*staging_changed)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
 	bool paused;
 	unsigned running;
@@ -121,6 +113,15 @@ struct jobs {
 	uint64_t interruptions;            /* of jobs, by workers that died or could not begin */
 	uint64_t errors[ERROR_KINDS];      /* by errno; 0: all others */
 };
+
+/* Each of them, in the order of ids. The loop may take this one out of the table, and no other. */
+#define JOBS_FOREACH_SAFE(j, next, jobs)                                                           \
+	for ((j) = TAILQ_FIRST(&(jobs)->table.in_order);                                           \
+	     (j) && ((next) = TAILQ_NEXT(j, in_order), true); (j) = (next))
+
+/* Room for n in all, in the table and to wait for a time: adding then cannot fail. Returns 0 or
+ * -ENOMEM. */
+int jobs_reserve(struct jobs *jobs, size_t n);
 
 /* Copies what the record says, its strings too; takes references on submitter and area. area may be
  * NULL, and set later. */
@@ -143,9 +144,9 @@ void at_hand_clear(struct jobs *jobs);
 bool job_say(struct job *j, const char *format, ...) _printf_(2, 3);
 void job_set_text(const char **text, const char *to);
 
-/* What has happened to it, which must be able to happen in its phase (job-life.h): changes phase
- * and state, and tells the listeners. Posts nothing. */
-void job_event(struct job *j, enum job_event event);
+/* Changes its phase, which must be able to follow the one it is in (job-life.h), and its state, and
+ * tells the listeners. Posts nothing. */
+void job_enter(struct job *j, enum job_phase to);
 /* Tells of progress, at most every half second. */
 void job_progressed(struct job *j);
 

@@ -5,7 +5,7 @@
 
 #include "boost.h"
 #include "config/config.h"
-#include "deadlines.h"
+#include "daemon/context/timer.h"
 #include "durability.h"
 #include "job-control.h"
 #include "job-recover.h"
@@ -15,6 +15,12 @@
 
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
 #define PURGE_AT_ONCE 1000
+
+static void on_due(struct job *j)
+{
+	schedule_job(j);
+	job_save(j, NULL, NULL);
+}
 
 static void begin_boosted(struct job *j)
 {
@@ -30,14 +36,10 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 			       .submitters = s,
 			       .at_hand = { .dirfd = -1 },
 			       .begin = begin_boosted,
+			       .due = on_due,
 			       .staging_changed = recover_retry };
 	TAILQ_INIT(&jobs->table.in_order);
 	LIST_INIT(&jobs->remainders);
-}
-
-int jobs_load(struct jobs *jobs, struct store *s)
-{
-	return recover_load(jobs, s);
 }
 
 /* ---- history ----------------------------------------------------------------------------------
@@ -45,68 +47,53 @@ int jobs_load(struct jobs *jobs, struct store *s)
 
 static int purge_work(struct store *s, void *userdata)
 {
-	uint64_t *before = userdata;
+	const struct jobs *jobs = userdata;
 
-	return store_history_purge(s, *before, PURGE_AT_ONCE);
+	return store_history_purge(s, jobs->purge_before_usec, PURGE_AT_ONCE);
 }
 
-static void purge(struct jobs *jobs);
-
-struct purging {
-	uint64_t before; /* first: what the work is given */
-	struct jobs *jobs;
-};
+static int set_purge(struct jobs *jobs, uint64_t after);
+static int on_purge(sd_event_source *source, uint64_t usec, void *userdata);
 
 static void purge_done(int r, void *userdata)
 {
-	struct purging *p = userdata;
-	struct jobs *jobs = p->jobs;
+	struct jobs *jobs = userdata;
 
-	free(p);
-	if (r == PURGE_AT_ONCE && !jobs->context->stopping)
-		purge(jobs);
-}
-
-static void purge(struct jobs *jobs)
-{
-	struct purging *p = malloc(sizeof(*p));
-	uint64_t now = context_clock();
-
-	if (!p)
+	if (jobs->context->stopping)
 		return;
-	p->jobs = jobs;
-	p->before = now > jobs->context->config->history_usec
-			    ? now - jobs->context->config->history_usec
-			    : 0;
-	if (store_queue_post(jobs->context->store, purge_work, purge_done, p) < 0)
-		free(p);
+	if (r == PURGE_AT_ONCE)
+		(void)on_purge(NULL, 0, jobs);
+	else
+		(void)set_purge(jobs, PURGE_USEC);
 }
 
 static int on_purge(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
+	uint64_t now = context_clock(), keep = jobs->context->config->history_usec;
 
+	(void)source;
 	(void)usec;
-	purge(jobs);
-	(void)sd_event_source_set_time_relative(source, PURGE_USEC);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	/* The store's thread reads it, until purge_done. */
+	jobs->purge_before_usec = now > keep ? now - keep : 0;
+	if (store_queue_post(jobs->context->store, purge_work, purge_done, jobs) < 0)
+		return set_purge(jobs, PURGE_USEC);
+	return 0;
+}
+
+static int set_purge(struct jobs *jobs, uint64_t after)
+{
+	return timer_after(jobs->context->event, &jobs->purge_timer, after, 60 * USEC_PER_SEC,
+			   on_purge, jobs, "history");
 }
 
 int jobs_begin(struct jobs *jobs)
 {
-	int r = sd_event_add_time_relative(jobs->context->event, &jobs->purge_timer,
-					   CLOCK_MONOTONIC, 0, 60 * USEC_PER_SEC, on_purge, jobs);
+	int r = set_purge(jobs, 0);
 
-	if (r < 0)
-		return r;
-	(void)sd_event_source_set_description(jobs->purge_timer, "history");
-	recover_begin(jobs);
-	return 0;
-}
-
-void jobs_find_orphans(struct jobs *jobs)
-{
-	recover_orphans(jobs);
+	if (r >= 0)
+		recover_begin(jobs);
+	return r;
 }
 
 /* ---- what changes around them -----------------------------------------------------------------
@@ -123,22 +110,20 @@ void jobs_save_retry(struct jobs *jobs)
 {
 	struct job *j, *next;
 
-	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
-		next = TAILQ_NEXT(j, in_order);
-		job_save_retry(j);
-	}
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	job_save_retry(j);
 }
 
 void jobs_store_recovered(struct jobs *jobs)
 {
 	struct job *j, *next;
 
-	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
-		next = TAILQ_NEXT(j, in_order);
-		if (j->retry_usec == 0 || j->phase != PHASE_QUEUED)
-			continue;
-		j->retry_usec = 0;
-		schedule_job(j);
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	{
+		if (j->phase == PHASE_QUEUED && j->retry_usec > 0) {
+			j->retry_usec = 0;
+			schedule_job(j);
+		}
 	}
 }
 
@@ -178,8 +163,9 @@ static void pausing_saved(int r, void *userdata)
 	pausing_step(p);
 }
 
-static void back_in_queue(struct job *j)
+static void back_in_queue(struct job *j, void *userdata)
 {
+	(void)userdata;
 	if (job_state_finished(j->r.state))
 		return;
 	schedule_job(j);
@@ -188,7 +174,7 @@ static void back_in_queue(struct job *j)
 
 static void on_paused(struct job *j, void *userdata)
 {
-	back_in_queue(j);
+	back_in_queue(j, NULL);
 	pausing_step(userdata);
 }
 
@@ -212,9 +198,9 @@ int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *user
 		p->open++;
 	else
 		store_says(jobs->context, p->error);
-	for (j = TAILQ_FIRST(&jobs->table.in_order); j && pause; j = next) {
-		next = TAILQ_NEXT(j, in_order);
-		if (j->phase != PHASE_RUNNING)
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	{
+		if (!pause || j->phase != PHASE_RUNNING)
 			continue;
 		p->open++;
 		if (run_stop(j, /* keep= */ true, on_paused, p) < 0)
@@ -230,21 +216,13 @@ int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *user
 /* ---- the end ----------------------------------------------------------------------------------
  */
 
-static void on_stopped(struct job *j, void *userdata)
-{
-	(void)userdata;
-	back_in_queue(j);
-}
-
 void jobs_stop(struct jobs *jobs)
 {
 	struct job *j, *next;
 
-	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next) {
-		next = TAILQ_NEXT(j, in_order);
-		if (j->phase == PHASE_RUNNING)
-			(void)run_stop(j, /* keep= */ false, on_stopped, NULL);
-	}
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	if (j->phase == PHASE_RUNNING)
+		(void)run_stop(j, /* keep= */ false, back_in_queue, NULL);
 }
 
 void jobs_end_workers(struct jobs *jobs)
@@ -253,10 +231,8 @@ void jobs_end_workers(struct jobs *jobs)
 	struct job *j, *next_job;
 
 	remainders_end(jobs);
-	for (j = TAILQ_FIRST(&jobs->table.in_order); j; j = next_job) {
-		next_job = TAILQ_NEXT(j, in_order);
-		run_end_worker(j);
-	}
+	JOBS_FOREACH_SAFE(j, next_job, jobs)
+	run_end_worker(j);
 	for (area = LIST_FIRST(&jobs->submitters->areas); area; area = next) {
 		staging_area_ref(area);
 		area->deleter = worker_free(area->deleter);
@@ -270,7 +246,7 @@ void jobs_done(struct jobs *jobs)
 {
 	at_hand_clear(jobs);
 	job_table_done(&jobs->table);
-	deadlines_done(&jobs->deadlines);
+	due_heap_done(&jobs->waiting);
 	sd_event_source_disable_unref(jobs->deadline_timer);
 	sd_event_source_disable_unref(jobs->staging_timer);
 	sd_event_source_disable_unref(jobs->schedule_source);

@@ -4,17 +4,11 @@
 
 #include "job.h"
 
-struct store;
-
 /* They work with these, which outlive them. All zeroes else. */
 void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s);
 
-/* Reads unfinished jobs from the store, before it has its thread. Returns 0 or a negative errno. */
-int jobs_load(struct jobs *jobs, struct store *s);
 /* They go on, and old history is removed from now on. Returns 0 or a negative errno. */
 int jobs_begin(struct jobs *jobs);
-/* Looks for job directories without a job on all mounts, and tells of them. */
-void jobs_find_orphans(struct jobs *jobs);
 
 /* Mounts have come or gone. */
 void jobs_mounts_changed(struct jobs *jobs);

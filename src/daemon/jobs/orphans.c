@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "daemon/context/log.h"
 #include "job-recover.h"
 #include "base/escape.h"
@@ -18,61 +19,44 @@
 /* A user may put any number of directories there, of any name: so many are named. */
 #define SHOWN_MOST 3
 
-/* One mount after the other: <mount>/.reclaim, each user's directory in it, each job's in that. */
+/* <mount>/.reclaim, each user's directory in it, each job's in that: one after the other, and into
+ * each before the next. */
+enum depth { MOUNTS, USERS, DIRS, DEPTHS };
+
 struct orphans {
 	struct jobs *jobs;
 	unsigned deaths;
-	char **mounts;
-	size_t n, at;
-	char **users; /* of the mount: uids in words */
-	size_t n_users, at_user;
-	int reclaim_fd;
-	char **dirs; /* of the user: job directories that are no unfinished job's */
-	size_t n_jobs, at_job, n_kept;
-	char shown[SHOWN_MOST * (NAME_MAX + 1)]; /* of those that are kept */
+	enum depth depth;
+	struct {
+		char **names; /* mount points; uids in words; directories of no unfinished job */
+		size_t n, at; /* at: of which it has been begun with */
+	} levels[DEPTHS];
 	int user_fd;
-	char (*known)[33]; /* of unfinished jobs, sorted */
+	size_t n_kept;
+	char shown[SHOWN_MOST * (NAME_MAX + 1)]; /* of those that are kept */
+	char (*known)[33];                       /* of unfinished jobs, sorted */
 	size_t n_known;
 };
 
-static void names_clear(char ***v, size_t *n)
+static void names_clear(struct orphans *o, enum depth depth)
 {
-	for (size_t i = 0; i < *n; i++)
-		free((*v)[i]);
-	free(*v);
-	*v = NULL;
-	*n = 0;
+	for (size_t i = 0; i < o->levels[depth].n; i++)
+		free(o->levels[depth].names[i]);
+	free(o->levels[depth].names);
+	o->levels[depth].names = NULL;
+	o->levels[depth].n = o->levels[depth].at = 0;
 }
 
-static void names_add(char ***v, size_t *n, const char *name)
+/* Without memory it is told of at another start. */
+static void names_add(struct orphans *o, enum depth depth, const char *name)
 {
-	char **bigger = reallocarray(*v, *n + 1, sizeof(*bigger));
-
-	if (!bigger)
-		return; /* it is told of at another start */
-	*v = bigger;
-	bigger[*n] = strdup(name);
-	if (bigger[*n])
-		++*n;
+	(void)strings_add(&o->levels[depth].names, &o->levels[depth].n, strdup(name));
 }
 
-static void orphans_end(struct orphans *o)
+static const char *begun(const struct orphans *o, enum depth depth)
 {
-	struct jobs *jobs = o->jobs;
-
-	names_clear(&o->mounts, &o->n);
-	names_clear(&o->users, &o->n_users);
-	names_clear(&o->dirs, &o->n_jobs);
-	fd_closep(&o->reclaim_fd);
-	fd_closep(&o->user_fd);
-	free(o->known);
-	free(o);
-	context_flow_ends(jobs->context);
+	return o->levels[depth].names[o->levels[depth].at - 1];
 }
-
-static void next_mount(struct orphans *o);
-static void next_user(struct orphans *o);
-static void next_job(struct orphans *o);
 
 static int compare_known(const void *a, const void *b)
 {
@@ -99,8 +83,8 @@ static void show(struct orphans *o, const char *name)
 /* One line about what is kept of a user's. */
 static void log_orphan(struct orphans *o)
 {
-	_cleanup_free_ char *mount = escape_name(o->mounts[o->at - 1]);
-	const char *user = o->users[o->at_user - 1];
+	_cleanup_free_ char *mount = escape_name(begun(o, MOUNTS));
+	const char *user = begun(o, USERS);
 	char n[COUNTED_SIZE], more[48] = "";
 
 	if (o->n_kept > SHOWN_MOST)
@@ -116,41 +100,21 @@ static void log_orphan(struct orphans *o)
 	o->shown[0] = '\0';
 }
 
+static void next(struct orphans *o);
+
 static void on_orphan_removed(int r, void *userdata)
 {
 	struct orphans *o = userdata;
-	const char *name;
 
 	if (once_more(o, r)) {
-		next_job(o);
-		return;
-	}
-	name = o->dirs[o->at_job++];
-	/* An empty one is what was left of a job that ended just before the daemon did. */
-	if (r == -ENOTEMPTY || r == -EEXIST) {
+		o->levels[DIRS].at--;
+	} else if (r == -ENOTEMPTY || r == -EEXIST) {
+		/* An empty one is what was left of a job that ended just before the daemon did. */
 		o->jobs->orphans++;
 		tell_daemon_changed(o->jobs->context, "Orphans");
-		show(o, name);
+		show(o, begun(o, DIRS));
 	}
-	next_job(o);
-}
-
-static void next_job(struct orphans *o)
-{
-	struct worker *intake;
-
-	while (o->at_job < o->n_jobs && !o->jobs->context->stopping) {
-		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
-		    worker_remove_staging(intake, o->user_fd, o->dirs[o->at_job], on_orphan_removed,
-					  o) >= 0)
-			return;
-		o->at_job++;
-	}
-	if (o->n_kept > 0)
-		log_orphan(o);
-	names_clear(&o->dirs, &o->n_jobs);
-	fd_closep(&o->user_fd);
-	next_user(o);
+	next(o);
 }
 
 /* Does it belong to a job that was submitted since the known ones were collected? Jobs are in the
@@ -165,133 +129,125 @@ static bool is_of_new_job(const struct orphans *o, const char *name)
 	return false;
 }
 
-static void on_job_dir(const char *name, const struct lasting_identity *id, void *userdata)
+static void on_entry(const char *name, const struct lasting_identity *id, void *userdata)
 {
 	struct orphans *o = userdata;
 
 	(void)id;
+	if (o->depth == MOUNTS) {
+		if (strspn(name, "0123456789") == strlen(name))
+			names_add(o, USERS, name);
+		return;
+	}
 	if (o->n_known > 0 && bsearch(name, o->known, o->n_known, sizeof(*o->known), compare_known))
 		return;
 	if (!is_of_new_job(o, name))
-		names_add(&o->dirs, &o->n_jobs, name);
+		names_add(o, DIRS, name);
 }
 
-static void on_jobs_listed(int r, void *userdata)
+/* What was listed is dealt with, also if not all was. */
+static void on_listed(int r, void *userdata)
 {
 	struct orphans *o = userdata;
 
 	if (once_more(o, r)) {
-		names_clear(&o->dirs, &o->n_jobs);
-		o->at_user--;
+		names_clear(o, o->depth + 1);
+		o->levels[o->depth].at--;
+	} else {
+		o->depth++;
 	}
-	/* What was listed is dealt with. */
-	o->at_job = 0;
-	next_job(o);
+	next(o);
 }
 
-static void on_user_dir(int r, int fd, void *userdata)
+static int root_intake(const struct orphans *o, struct worker **ret)
 {
+	return submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, ret);
+}
+
+static void on_opened(int r, int fd, void *userdata)
+{
+	_cleanup_(fd_closep) int own = fd;
 	struct orphans *o = userdata;
 	struct worker *intake;
 
-	if (r >= 0) {
-		o->user_fd = fd;
-		r = submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
-	}
 	if (r >= 0)
-		r = worker_list_staging(intake, fd, NULL, on_job_dir, on_jobs_listed, o);
-	if (r < 0)
-		on_jobs_listed(r, o);
-}
-
-static void next_user(struct orphans *o)
-{
-	struct worker *intake;
-
-	while (o->at_user < o->n_users && !o->jobs->context->stopping) {
-		uid_t uid = (uid_t)strtoul(o->users[o->at_user++], NULL, 10);
-
-		/* Checked as closely as where something is to be put into it: the owner of the root
-		 * of the mount can call anything .reclaim, and root is about to remove there. */
-		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
-		    worker_make_staging(
-			    intake,
-			    &(struct make_staging_message){ .mount_path = o->mounts[o->at - 1],
-							    .uid = uid,
-							    .holder = o->jobs->context->holder },
-			    on_user_dir, o) >= 0)
-			return;
-	}
-	names_clear(&o->users, &o->n_users);
-	fd_closep(&o->reclaim_fd);
-	next_mount(o);
-}
-
-static void on_user(const char *name, const struct lasting_identity *id, void *userdata)
-{
-	struct orphans *o = userdata;
-
-	(void)id;
-	if (strspn(name, "0123456789") == strlen(name))
-		names_add(&o->users, &o->n_users, name);
-}
-
-static void on_users_listed(int r, void *userdata)
-{
-	struct orphans *o = userdata;
-
-	if (once_more(o, r)) {
-		names_clear(&o->users, &o->n_users);
-		o->at--;
-	}
-	o->at_user = 0;
-	next_user(o);
-}
-
-static void on_reclaim_dir(int r, int fd, void *userdata)
-{
-	struct orphans *o = userdata;
-	struct worker *intake;
-
-	if (r >= 0) {
-		o->reclaim_fd = fd;
-		r = submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake);
-	}
+		r = root_intake(o, &intake);
 	if (r >= 0)
-		r = worker_list_staging(intake, fd, NULL, on_user, on_users_listed, o);
-	if (r < 0)
-		on_users_listed(r, o);
+		r = worker_list_staging(intake, own, NULL, on_entry, on_listed, o);
+	if (r < 0) {
+		on_listed(r, o);
+	} else if (o->depth == USERS) {
+		fd_closep(&o->user_fd);
+		o->user_fd = own;
+		own = -1;
+	}
 }
 
-static void next_mount(struct orphans *o)
+static int begin(struct orphans *o, struct worker *intake, const char *name)
 {
-	struct worker *intake;
 	char path[PATH_MAX];
 
-	while (o->at < o->n && !o->jobs->context->stopping) {
-		const char *mount = o->mounts[o->at++];
-
+	switch (o->depth) {
+	case MOUNTS:
 		(void)snprintf(path, sizeof(path), "%s/.reclaim",
-			       strcmp(mount, "/") == 0 ? "" : mount);
-		if (submitter_intake(o->jobs->submitters->root, FILESYSTEM_MANY, &intake) >= 0 &&
-		    worker_open_dir(intake, -1, path, NULL, on_reclaim_dir, o) >= 0)
-			return;
+			       strcmp(name, "/") == 0 ? "" : name);
+		return worker_open_dir(intake, -1, path, NULL, on_opened, o);
+	case USERS:
+		/* Checked as closely as where something is to be put into it: the owner of the root
+		 * of the mount can call anything .reclaim, and root is about to remove there. */
+		return worker_make_staging(
+			intake,
+			&(struct make_staging_message){ .mount_path = begun(o, MOUNTS),
+							.uid = (uid_t)strtoul(name, NULL, 10),
+							.holder = o->jobs->context->holder },
+			on_opened, o);
+	default:
+		return worker_remove_staging(intake, o->user_fd, name, on_orphan_removed, o);
 	}
-	orphans_end(o);
 }
 
+/* Goes on with the next name, up again where there is none; frees o at the end. */
+static void next(struct orphans *o)
+{
+	struct context *c = o->jobs->context;
+	struct worker *intake;
+
+	for (;;) {
+		if (o->levels[o->depth].at < o->levels[o->depth].n && !c->stopping) {
+			o->levels[o->depth].at++;
+			if (root_intake(o, &intake) >= 0 &&
+			    begin(o, intake, begun(o, o->depth)) >= 0)
+				return;
+			continue;
+		}
+		if (o->depth == DIRS && o->n_kept > 0)
+			log_orphan(o);
+		names_clear(o, o->depth);
+		if (o->depth == MOUNTS)
+			break;
+		o->depth--;
+	}
+	fd_closep(&o->user_fd);
+	free(o->known);
+	free(o);
+	context_flow_ends(c);
+}
+
+/* Returns 0, or -ENOMEM. */
 static int known_collect(struct orphans *o)
 {
 	const struct job *j;
 
-	if (o->jobs->table.n == 0)
-		return 0;
-	o->known = calloc(o->jobs->table.n, sizeof(*o->known));
-	if (!o->known)
-		return -ENOMEM;
 	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order)
-	memcpy(o->known[o->n_known++], j->uuid_text, sizeof(*o->known));
-	qsort(o->known, o->n_known, sizeof(*o->known), compare_known);
+	{
+		char *uuid = array_add(&o->known, &o->n_known, sizeof(*o->known));
+
+		if (!uuid)
+			return -ENOMEM;
+		memcpy(uuid, j->uuid_text, sizeof(*o->known));
+	}
+	if (o->n_known > 0)
+		qsort(o->known, o->n_known, sizeof(*o->known), compare_known);
 	return 0;
 }
 
@@ -319,13 +275,11 @@ void recover_orphans(struct jobs *jobs)
 		free(o);
 		return;
 	}
-	*o = (struct orphans){ .jobs = jobs, .reclaim_fd = -1, .user_fd = -1 };
+	*o = (struct orphans){ .jobs = jobs, .user_fd = -1 };
 	context_flow_begins(jobs->context);
-	for (size_t i = 0; i < mounts->n; i++)
+	/* Unless all known ones are known, none is looked for. */
+	for (size_t i = known_collect(o) < 0 ? mounts->n : 0; i < mounts->n; i++)
 		if (may_have_staging(&mounts->v[i]))
-			names_add(&o->mounts, &o->n, mounts->v[i].target);
-	if (known_collect(o) < 0)
-		orphans_end(o);
-	else
-		next_mount(o);
+			names_add(o, MOUNTS, mounts->v[i].target);
+	next(o);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define PROBLEMS_MAX 1000
 
 struct outcome_range {
@@ -16,7 +18,7 @@ struct outcome {
 	uint64_t job;
 	struct lasting_identity staging_id; /* ino 0: not to be set */
 	struct outcome_range *ranges;
-	size_t n_ranges, ranges_size;
+	size_t n_ranges;
 	struct problem_record *problems;
 	size_t n_problems;
 	void (*recorded)(int r, void *userdata);
@@ -37,14 +39,18 @@ void outcome_staging(struct outcome *o, const struct lasting_identity *id)
 	o->staging_id = *id;
 }
 
+static void problem_free(struct problem_record *p)
+{
+	free((char *)p->path);
+	free((char *)p->what);
+}
+
 struct outcome *outcome_free(struct outcome *o)
 {
 	if (!o)
 		return NULL;
-	for (size_t i = 0; i < o->n_problems; i++) {
-		free((char *)o->problems[i].path);
-		free((char *)o->problems[i].what);
-	}
+	for (size_t i = 0; i < o->n_problems; i++)
+		problem_free(&o->problems[i]);
 	free(o->problems);
 	free(o->ranges);
 	free(o);
@@ -54,21 +60,15 @@ struct outcome *outcome_free(struct outcome *o)
 int outcome_mark(struct outcome *o, uint64_t from, uint64_t to, enum entry_state state)
 {
 	struct outcome_range *last = o->n_ranges > 0 ? &o->ranges[o->n_ranges - 1] : NULL;
-	size_t size;
 
 	if (last && last->state == state && last->to + 1 == from) {
 		last->to = to;
 		return 0;
 	}
-	if (!o->ranges || o->n_ranges == o->ranges_size) {
-		size = o->ranges_size ? 2 * o->ranges_size : 4;
-		last = reallocarray(o->ranges, size, sizeof(*last));
-		if (!last)
-			return -ENOMEM;
-		o->ranges = last;
-		o->ranges_size = size;
-	}
-	o->ranges[o->n_ranges++] = (struct outcome_range){ .from = from, .to = to, .state = state };
+	last = array_add(&o->ranges, &o->n_ranges, sizeof(*last));
+	if (!last)
+		return -ENOMEM;
+	*last = (struct outcome_range){ .from = from, .to = to, .state = state };
 	return 0;
 }
 
@@ -78,21 +78,17 @@ int outcome_problem(struct outcome *o, const struct problem_record *p)
 
 	if (o->n_problems == PROBLEMS_MAX)
 		return 0;
-	copy = reallocarray(o->problems, o->n_problems + 1, sizeof(*copy));
+	copy = array_add(&o->problems, &o->n_problems, sizeof(*copy));
 	if (!copy)
 		return -ENOMEM;
-	o->problems = copy;
-	copy += o->n_problems;
 	*copy = *p;
 	copy->path = strdup(p->path);
 	copy->what = strdup(p->what);
-	if (!copy->path || !copy->what) {
-		free((char *)copy->path);
-		free((char *)copy->what);
-		return -ENOMEM;
-	}
-	o->n_problems++;
-	return 0;
+	if (copy->path && copy->what)
+		return 0;
+	problem_free(copy);
+	o->n_problems--;
+	return -ENOMEM;
 }
 
 static int record_work(struct store *s, void *userdata)
@@ -100,21 +96,14 @@ static int record_work(struct store *s, void *userdata)
 	struct outcome *o = userdata;
 	int r = o->staging_id.ino != 0 ? store_job_staged(s, o->job, &o->staging_id) : 0;
 
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < o->n_ranges; i++) {
+	for (size_t i = 0; i < o->n_ranges && r >= 0; i++) {
 		const struct outcome_range *range = &o->ranges[i];
 
 		r = store_entries_set(s, o->job, range->from, range->to, range->state);
-		if (r < 0)
-			return r;
 	}
-	for (size_t i = 0; i < o->n_problems; i++) {
+	for (size_t i = 0; i < o->n_problems && r >= 0; i++)
 		r = store_problem_add(s, o->job, &o->problems[i]);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return r < 0 ? r : 0;
 }
 
 static void record_done(int r, void *userdata)

@@ -119,7 +119,7 @@ void remainder_free_paced(struct remainder *r)
 void remainder_hold(struct remainder *r)
 {
 	r->held = true;
-	remainder_set_urgent(r, false);
+	worker_urgent(r->worker, false);
 	worker_remainders_stop(r->worker, /* keep= */ true);
 }
 
@@ -127,11 +127,6 @@ void remainder_release(struct remainder *r)
 {
 	r->released = true;
 	worker_remainders_stop(r->worker, /* keep= */ false);
-}
-
-void remainder_set_urgent(struct remainder *r, bool on)
-{
-	worker_urgent(r->worker, on);
 }
 
 void remainder_abandon(struct job *j)

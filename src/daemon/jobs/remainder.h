@@ -44,7 +44,6 @@ void remainder_release(struct remainder *r);
 
 /* How much of it is freed that the job's record does not count yet. */
 uint64_t remainder_bytes(const struct remainder *r);
-void remainder_set_urgent(struct remainder *r, bool on);
 
 /* The job is over: what it still has is left to the kernel. It need not have any. */
 void remainder_abandon(struct job *j);

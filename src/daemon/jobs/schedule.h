@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* When jobs begin: the undo window's end, the queues, and the choice among them. */
+/* When jobs begin: their queues, and the choice among them. What waits for a time is in
+ * undo-deadline.h. */
 #pragma once
 
 #include "job.h"
@@ -9,14 +10,6 @@
 void schedule_job(struct job *j);
 /* Takes it out again, wherever it waits. */
 void schedule_remove(struct job *j);
-
-/* The time, as context_clock has it. If the clock was set since this was last asked, what is held
- * or waits does so for as long as it would have, and its record says so: a window of an hour is one
- * of an hour, be the clock ahead by ten years. */
-uint64_t schedule_clock(struct jobs *jobs);
-
-/* A time of that clock after it was set by so much; 0 is none, and stays so. */
-uint64_t schedule_moved(uint64_t usec, int64_t step);
 
 /* It has begun to run, or runs no more: its staging area may begin with another one. */
 void schedule_enter(struct job *j);

@@ -38,7 +38,7 @@ static void listing_end(struct staging_listing *l)
 			"%s in %s/.reclaim/%u/%s, not of job %" PRIu64 ": kept",
 			counted_format(names, sizeof(names), l->strange, "name", "names"),
 			j->area->mount, (unsigned)j->r.uid, j->uuid_text, j->r.id);
-	if (l->found < j->r.names && !*j->r.inplace && !job_state_finished(j->r.resume_state))
+	if (l->found < j->r.names && !*j->r.inplace && j->phase != PHASE_RETURNING)
 		job_set_text(&j->r.inplace,
 			     "reclaimd was interrupted while moving names into staging");
 	staging_area_release(j->area);
