@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What can be asked for a job in which phase, and what it becomes (src/daemon/jobs/job-control.c).
+ */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "job-world.h"
+
+static struct job_world w;
+
+static uint64_t held(void)
+{
+	uint64_t id;
+
+	file_make(w.mount, "data/a", "old");
+	id = job_world_submit(&w, "data/a", HOUR_USEC);
+	ck_assert_msg(id > 0, "%s", w.failure.text.line);
+	return id;
+}
+
+START_TEST(test_control_cancel_puts_back)
+{
+	uint64_t id = held();
+
+	ck_assert_int_eq(job_world_control(&w, CONTROL_CANCEL, id), ERROR_NONE);
+	ck_assert(job_world_has(&w, "data/a"));
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_CANCELLED);
+}
+END_TEST
+
+START_TEST(test_control_pause_keeps_the_time_of_undo)
+{
+	uint64_t id = held();
+
+	ck_assert_int_eq(job_world_control(&w, CONTROL_PAUSE, id), ERROR_NONE);
+	ck_assert_int_eq(job_world_job(&w, id)->phase, PHASE_PAUSED);
+	ck_assert_int_eq(job_world_control(&w, CONTROL_PAUSE, id), ERROR_NONE);
+	ck_assert_int_eq(job_world_control(&w, CONTROL_RESUME, id), ERROR_NONE);
+	ck_assert_int_eq(job_world_job(&w, id)->phase, PHASE_HELD);
+	ck_assert_int_eq(access(job_world_staged(&w, id), F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_control_refuses_restore_of_what_deletes)
+{
+	uint64_t id = held();
+	struct job *j = job_table_find(&w.jobs.table, id);
+
+	j->r.started_usec = 1;
+	ck_assert_int_eq(job_world_control(&w, CONTROL_RESTORE, id), ERROR_WRONG_STATE);
+	ck_assert_ptr_nonnull(strstr(w.failure.text.line, "has begun to delete"));
+	ck_assert_int_eq(j->phase, PHASE_HELD);
+	ck_assert(!job_world_has(&w, "data/a"));
+}
+END_TEST
+
+/* While names go back, nothing else is done with the job. */
+START_TEST(test_control_refuses_what_is_being_put_back)
+{
+	static const enum control_verb verbs[] = { CONTROL_CANCEL, CONTROL_RESTORE, CONTROL_PAUSE,
+						   CONTROL_RESUME };
+	uint64_t id = held();
+	struct failure f;
+
+	job_world_control_begin(&w, CONTROL_CANCEL, id, NULL);
+	ck_assert_int_eq(job_world_job(&w, id)->phase, PHASE_RETURNING);
+	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+		f = (struct failure){ 0 };
+		ck_assert(!control_may(verbs[i], job_world_job(&w, id), &f));
+		ck_assert_int_eq(f.cause, ERROR_WRONG_STATE);
+		ck_assert_ptr_nonnull(strstr(f.text.line, "is being put back"));
+	}
+	job_world_until(&w, w.answered);
+	ck_assert_int_eq(w.failure.cause, ERROR_NONE);
+}
+END_TEST
+
+static void on_all(int r, void *userdata)
+{
+	(void)userdata;
+	ck_assert_int_ge(r, 0);
+}
+
+/* The run is stopped first; a second request is told so. */
+START_TEST(test_control_cancel_of_what_runs_stops_it_first)
+{
+	struct job *j;
+	uint64_t id;
+
+	file_make(w.mount, "data/a", "old");
+	w.jobs.paused = true;
+	id = job_world_submit(&w, "data/a", 0);
+	j = job_table_find(&w.jobs.table, id);
+	ck_assert_int_eq(jobs_pause_all(&w.jobs, false, on_all, NULL), 0);
+	job_world_until(&w, j->phase == PHASE_RUNNING);
+	job_world_control_begin(&w, CONTROL_CANCEL, id, NULL);
+	ck_assert(!w.answered);
+	job_world_control_begin(&w, CONTROL_PAUSE, id, NULL);
+	ck_assert(w.answered);
+	ck_assert_int_eq(w.failure.cause, ERROR_WRONG_STATE);
+	w.answered = false;
+	job_world_until(&w, w.answered);
+	ck_assert_int_eq(w.failure.cause, ERROR_NONE);
+	ck_assert(job_world_has(&w, "data/a"));
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_CANCELLED);
+}
+END_TEST
+
+START_TEST(test_control_withdraw_puts_back_and_says_why)
+{
+	uint64_t id = held();
+	struct job *j = job_table_find(&w.jobs.table, id);
+
+	control_withdraw(j);
+	ck_assert_int_eq(j->r.resume_state, JOB_ACCEPTED); /* what a start goes by */
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_CANCELLED);
+	ck_assert_ptr_nonnull(strstr(w.message, "withdrawn: its client"));
+	ck_assert(job_world_has(&w, "data/a"));
+}
+END_TEST
+
+/* What no client waits for is not held, but pauses, where it cannot go back. */
+START_TEST(test_control_withdraw_pauses_where_it_cannot_put_back)
+{
+	uint64_t id = held();
+
+	file_make(w.mount, "data/a", "new");
+	control_withdraw(job_table_find(&w.jobs.table, id));
+	job_world_until(&w, job_world_job(&w, id)->phase == PHASE_PAUSED);
+	ck_assert_int_eq(access(job_world_staged(&w, id), F_OK), 0);
+	ck_assert_int_eq(job_world_job(&w, id)->r.resume_state, JOB_QUEUED);
+	ck_assert_ptr_nonnull(
+		strstr(job_world_job(&w, id)->r.message, "`reclaimctl resume` deletes them"));
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		test_control_cancel_puts_back,
+		test_control_pause_keeps_the_time_of_undo,
+		test_control_refuses_restore_of_what_deletes,
+		test_control_refuses_what_is_being_put_back,
+		test_control_cancel_of_what_runs_stops_it_first,
+		test_control_withdraw_puts_back_and_says_why,
+		test_control_withdraw_pauses_where_it_cannot_put_back,
+	};
+
+	return job_world_run("job-control", &w, tests, ELEMENTSOF(tests));
+}
