@@ -9,7 +9,6 @@
 #include "stored-names.h"
 #include "daemon/context/log.h"
 #include "daemon/context/timer.h"
-#include "outcome.h"
 #include "staged-names.h"
 #include "base/escape.h"
 

@@ -15,7 +15,6 @@
 #pragma once
 
 #include "durability.h"
-#include "outcome.h"
 #include "stored-names.h"
 
 /* As boost.c polls it once a second. */

@@ -19,7 +19,6 @@
 #include "job-finish.h"
 #include "job-restore.h"
 #include "stored-names.h"
-#include "outcome.h"
 #include "schedule.h"
 #include "undo-deadline.h"
 #include "staged-names.h"

@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 #include "daemon/context/log.h"
-#include "outcome.h"
+#include "stored-names.h"
 #include "retry.h"
 
 /* Until staging is listed again, where a worker has died or something is short. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A job's names on their way between the intake worker, the store and the workers that delete them:
- * into the store and out of it in chunks. Names of a job are not held in memory otherwise. */
+ * into the store and out of it in chunks, and what became of them into it. Names of a job are not
+ * held in memory otherwise. */
 #pragma once
 
 #include "daemon/workers/worker-handle.h"
@@ -61,3 +62,22 @@ int chunk_store(const struct chunk *c, struct store *s, uint64_t job);
  * and the callback comes later with 0 or a negative errno and NULL; or -ENOMEM and no callback. */
 int chunk_load(struct store_queue *q, uint64_t job, uint64_t from, size_t limit, uint32_t states,
 	       void (*loaded)(int r, struct chunk *c, void *userdata), void *userdata);
+
+/* ---- what became of them --------------------------------------------------------------------- */
+
+/* Collected, and then recorded as one piece of work. */
+struct outcome;
+
+struct outcome *outcome_new(uint64_t job);
+struct outcome *outcome_free(struct outcome *o);
+
+/* Names are in this directory of staging: goes on record with those that are marked so. */
+void outcome_staging(struct outcome *o, const struct lasting_identity *id);
+/* Names with consecutive numbers and the same end are one range. */
+int outcome_mark(struct outcome *o, uint64_t from, uint64_t to, enum entry_state state);
+/* The first thousand; the rest is counted by the caller. */
+int outcome_problem(struct outcome *o, const struct problem_record *p);
+
+/* Takes o. recorded may be NULL; it is called once, in this call if nothing could be posted. */
+void outcome_record(struct outcome *o, struct store_queue *q,
+		    void (*recorded)(int r, void *userdata), void *userdata);
