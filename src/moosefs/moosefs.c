@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include "base/fd.h"
 #include "base/mounts.h"
 #include "base/program.h"
+#include "base/spawn.h"
 #include "engine/filesystem/profile.h"
 #include "wire/wire.h"
 
@@ -91,41 +91,12 @@ static int masterinfo_read(int fd, uint8_t *buf)
 	return buf[11] == 3 && buf[10] == 0 ? 0 : -EOPNOTSUPP;
 }
 
-/* Runs the program with these ends of the socket and of the pipe, out of the reach of the
- * terminal's signals. Returns 0 or a negative errno. */
-static int spawn(pid_t *ret, int sock, int pipe)
-{
-	/* Not where the program will have the other one. */
-	_cleanup_close_ int high_sock = fcntl(sock, F_DUPFD_CLOEXEC, MASTER_PIPE_FD + 1);
-	_cleanup_close_ int high_pipe = fcntl(pipe, F_DUPFD_CLOEXEC, MASTER_PIPE_FD + 1);
-	char *const argv[] = { (char *)"reclaim-moosefs", NULL }, *const env[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	char path[PATH_MAX];
-	int r;
-
-	if (high_sock < 0 || high_pipe < 0)
-		return -errno;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	r = -posix_spawn_file_actions_adddup2(&actions, high_sock, MASTER_FD);
-	if (r >= 0)
-		r = -posix_spawn_file_actions_adddup2(&actions, high_pipe, MASTER_PIPE_FD);
-	if (r >= 0)
-		r = -posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-	if (r >= 0)
-		r = program_find(argv[0], path, sizeof(path));
-	if (r >= 0)
-		r = -posix_spawn(ret, path, &actions, &attributes, argv, env);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return r;
-}
-
 int moosefs_start(struct moosefs **ret, int fd, const struct mounts *mounts)
 {
 	_cleanup_close_ int sock = -1, its_sock = -1, end = -1, its_end = -1;
+	char *const env[] = { NULL };
 	int r = mount_check(fd, mounts), pair[2];
+	char path[PATH_MAX];
 	struct moosefs *m;
 
 	if (r < 0)
@@ -141,7 +112,10 @@ int moosefs_start(struct moosefs **ret, int fd, const struct mounts *mounts)
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return -ENOMEM;
-	r = spawn(&m->pid, its_sock, its_end);
+	r = program_find("reclaim-moosefs", path, sizeof(path));
+	if (r >= 0)
+		r = spawn_program(path, "reclaim-moosefs", env, (int[]){ its_sock, its_end }, 2,
+				  &m->pid);
 	if (r < 0) {
 		free(m);
 		return r;

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -12,6 +11,7 @@
 
 #include "base/debug.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "wire/protocol.h"
 #include "worker-handle.h"
 #include "worker-process.h"
@@ -22,35 +22,6 @@
 
 /* What a worker that is not wanted any more may take to stop at the next entry. */
 #define PATIENCE USEC_PER_SEC
-
-static int actions_fill(posix_spawn_file_actions_t *a, int sock)
-{
-	int r = posix_spawn_file_actions_addopen(a, 0, "/dev/null", O_RDONLY, 0);
-
-	if (r == 0)
-		r = posix_spawn_file_actions_addopen(a, 1, "/dev/null", O_WRONLY, 0);
-	/* All else that is ours is closed by exec; what we were started with, the worker closes.
-	 * Here it would take away the descriptor of the program itself. */
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(a, sock, PROTOCOL_FD);
-	return -r;
-}
-
-/* With all signals as they are by default, and none blocked. */
-static int attributes_fill(posix_spawnattr_t *a)
-{
-	sigset_t all, none;
-	int r;
-
-	(void)sigfillset(&all);
-	(void)sigemptyset(&none);
-	r = posix_spawnattr_setsigdefault(a, &all);
-	if (r == 0)
-		r = posix_spawnattr_setsigmask(a, &none);
-	if (r == 0)
-		r = posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	return -r;
-}
 
 /* Only this process reaps it, so that the pid stays its own until a descriptor stands for it. */
 static int pidfd_open_or_kill(pid_t pid)
@@ -83,29 +54,18 @@ int worker_program_pin(const char *path, int *ret_fd, char **ret_program)
 int process_start(const char *program, int sock, int *ret_pidfd)
 {
 	_cleanup_close_ int own = sock;
-	char *const argv[] = { (char *)"reclaim-worker", NULL };
 #ifdef RECLAIM_TEST_GATES
 	char *const *env = environ;
 #else
 	char *env[DEBUG_ENVIRONMENT];
 #endif
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
 	pid_t pid;
 	int r;
 
 #ifndef RECLAIM_TEST_GATES
 	debug_environment(env);
 #endif
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	r = actions_fill(&actions, sock);
-	if (r >= 0)
-		r = attributes_fill(&attributes);
-	if (r >= 0)
-		r = -posix_spawn(&pid, program, &actions, &attributes, argv, env);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
+	r = spawn_program(program, "reclaim-worker", env, &own, 1, &pid);
 	if (r >= 0)
 		r = pidfd_open_or_kill(pid);
 	if (r < 0)
@@ -233,3 +193,5 @@ void process_reap(sd_event *event, int pidfd, int death_pipe, bool now,
 	else
 		(void)float_away(f->patience);
 }
+
+_Static_assert(SPAWN_FD == PROTOCOL_FD, "where a worker finds its socket");
