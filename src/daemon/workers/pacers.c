@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -22,17 +23,16 @@
 
 /* A set of devices in use. */
 struct entry {
-	struct entry *next;
+	LIST_ENTRY(entry) list;
 	char *key;
 	struct pacer *pacer;
-	struct config_pacing settings;
 	unsigned users;
 	unsigned n_suspended; /* of them */
 	unsigned urgent;      /* how many of them ask for speed */
 };
 
 struct pacers {
-	struct entry *first;
+	LIST_HEAD(, entry) entries;
 	struct device_totals past[PACERS_PAST_MOST]; /* of what is no longer in use */
 	size_t n_past;
 	const struct config *config;
@@ -82,17 +82,14 @@ static bool is_watched(const struct entry *e)
 
 static void entry_free(struct pacers *p, struct entry *e)
 {
-	struct entry **at = &p->first;
 	struct pacing_totals totals;
 
 	if (is_watched(e)) {
 		pacer_totals(e->pacer, &totals);
 		p->n_past = totals_add(p->past, p->n_past, PACERS_PAST_MOST, e->key, &totals);
 	}
-	while (*at && *at != e)
-		at = &(*at)->next;
-	if (*at)
-		*at = e->next;
+	LIST_REMOVE(e, list);
+	assert(LIST_FIRST(&p->entries) != e);
 	pacer_free(e->pacer);
 	free(e->key);
 	free(e);
@@ -100,25 +97,23 @@ static void entry_free(struct pacers *p, struct entry *e)
 
 struct pacers *pacers_free(struct pacers *p)
 {
-	if (!p)
-		return NULL;
-	while (p->first)
-		entry_free(p, p->first);
+	while (p && !LIST_EMPTY(&p->entries))
+		entry_free(p, LIST_FIRST(&p->entries));
 	free(p);
 	return NULL;
 }
 
 /* Where looking at a mount point could take for ever: the mount table tells its number, and that no
  * disk is behind it. */
-static bool hangs_on_the_way(const char *path, const char *proc, const char *key, bool *ret_same)
+static bool hangs_on_the_way(const char *path, const char *key, bool *ret_same)
 {
-	char table[64], number[40];
+	char number[40];
 	struct mounts mounts;
 	const struct mount *m;
 	bool hangs;
 
-	(void)snprintf(table, sizeof(table), "%s/self/mountinfo", proc);
-	if (strncmp(path, "/dev/", strlen("/dev/")) == 0 || mounts_read(&mounts, table) < 0)
+	if (strncmp(path, "/dev/", strlen("/dev/")) == 0 ||
+	    mounts_read(&mounts, "/proc/self/mountinfo") < 0)
 		return false;
 	hangs = mounts_may_hang(&mounts, path);
 	m = mounts_by_path(&mounts, path);
@@ -131,8 +126,7 @@ static bool hangs_on_the_way(const char *path, const char *proc, const char *key
 
 /* Is this device of the configuration the one with this key? Named as a mount point or a device
  * node, it is resolved when it is needed: what is mounted where may have changed. */
-static bool names_device(const struct config_device *d, const char *key, const char *sys,
-			 const char *proc)
+static bool names_device(const struct config_device *d, const char *key)
 {
 	struct devices found = { 0 };
 	struct stat st;
@@ -142,7 +136,7 @@ static bool names_device(const struct config_device *d, const char *key, const c
 
 	if (d->name[0] != '/')
 		return strcmp(d->name, key) == 0;
-	if (hangs_on_the_way(d->name, proc, key, &same))
+	if (hangs_on_the_way(d->name, key, &same))
 		return same;
 	if (stat(d->name, &st) < 0)
 		return false;
@@ -154,86 +148,68 @@ static bool names_device(const struct config_device *d, const char *key, const c
 	fd = open(d->name, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	same = devices_find(&found, sys, proc, fd) == 0 && strcmp(found.key, key) == 0;
+	same = devices_find(&found, "/sys", "/proc", fd) == 0 && strcmp(found.key, key) == 0;
 	devices_done(&found);
 	fd_closep(&fd);
 	return same;
 }
 
-static struct config_pacing settings_for(const struct pacers *p, const char *key)
+/* What applies to these devices. */
+static struct pacer_options options_for(const struct pacers *p, const char *key)
 {
 	struct config_pacing s = { .latency = LATENCY_AUTO,
 				   .rate_min = RATE_MIN,
 				   .rate_max = UINT64_MAX };
+	size_t n = p->config ? p->config->n_devices : 0;
 
-	if (!p->config)
-		return s;
-	s = p->config->pacing;
-	for (size_t i = 0; i < p->config->n_devices; i++)
-		if (names_device(&p->config->devices[i], key, "/sys", "/proc"))
+	if (p->config)
+		s = p->config->pacing;
+	for (size_t i = 0; i < n; i++)
+		if (names_device(&p->config->devices[i], key))
 			s = p->config->devices[i].pacing;
-	return s;
-}
-
-static uint64_t bound_of(const struct config_pacing *s)
-{
-	return s->latency == LATENCY_BOUND ? s->latency_usec : 0;
-}
-
-static uint64_t ceiling_of(const struct config_pacing *s)
-{
-	return s->rate_max == UINT64_MAX ? 0 : s->rate_max;
+	return (struct pacer_options){ .latency_usec =
+					       s.latency == LATENCY_BOUND ? s.latency_usec : 0,
+				       .rate_min = s.rate_min,
+				       .rate_max = s.rate_max == UINT64_MAX ? 0 : s.rate_max,
+				       .off = s.latency == LATENCY_OFF,
+				       .diskless = true };
 }
 
 void pacers_configure(struct pacers *p, const struct config *c)
 {
+	struct entry *e;
+
 	p->config = c;
-	for (struct entry *e = p->first; e; e = e->next) {
-		e->settings = settings_for(p, e->key);
+	LIST_FOREACH(e, &p->entries, list)
+	{
+		struct pacer_options o = options_for(p, e->key);
+
 		if (e->pacer)
-			pacer_limits(e->pacer, bound_of(&e->settings), e->settings.rate_min,
-				     ceiling_of(&e->settings));
+			pacer_limits(e->pacer, o.latency_usec, o.rate_min, o.rate_max);
 	}
-}
-
-static struct entry *entry_find(struct pacers *p, const char *key)
-{
-	struct entry *e = p->first;
-
-	while (e && strcmp(e->key, key) != 0)
-		e = e->next;
-	return e;
 }
 
 static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirfd, bool discards,
 		      struct entry **ret)
 {
+	struct pacer_options o = options_for(p, key);
 	struct entry *e = calloc(1, sizeof(*e));
-	struct pacer_options o = { .discards = discards, .diskless = true };
 	int r = 0;
 
-	if (e)
-		e->key = strdup(key);
-	if (!e || !e->key) {
-		free(e);
+	if (!e)
 		return -ENOMEM;
-	}
-	e->settings = settings_for(p, key);
-	o.latency_usec = bound_of(&e->settings);
-	o.rate_min = e->settings.rate_min;
-	o.rate_max = ceiling_of(&e->settings);
-	o.off = e->settings.latency == LATENCY_OFF;
-	if (!o.off || o.rate_max)
+	LIST_INSERT_HEAD(&p->entries, e, list);
+	e->key = strdup(key);
+	o.discards = discards;
+	if (!e->key)
+		r = -ENOMEM;
+	else if (!o.off || o.rate_max)
 		r = pacer_new(&e->pacer, &o, fd, canary_dirfd);
-	if (r < 0) {
-		free(e->key);
-		free(e);
-		return r;
-	}
-	e->next = p->first;
-	p->first = e;
-	*ret = e;
-	return 0;
+	if (r < 0)
+		entry_free(p, e);
+	else
+		*ret = e;
+	return r;
 }
 
 static bool suspended(const struct entry *e)
@@ -249,7 +225,9 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 
 	if (r < 0)
 		return r;
-	e = entry_find(p, d.key);
+	LIST_FOREACH(e, &p->entries, list)
+	if (strcmp(e->key, d.key) == 0)
+		break;
 	if (!e)
 		r = entry_make(p, d.key, fd, canary_dirfd, discards, &e);
 	devices_done(&d);
@@ -345,9 +323,11 @@ void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_
 
 size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n)
 {
+	const struct entry *e;
 	size_t found = 0;
 
-	for (struct entry *e = p->first; e; e = e->next) {
+	LIST_FOREACH(e, &p->entries, list)
+	{
 		if (!is_watched(e) || suspended(e))
 			continue;
 		if (found < n)
@@ -361,9 +341,11 @@ size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n
 {
 	size_t found = MIN(p->n_past, n);
 	struct pacing_totals totals;
+	const struct entry *e;
 
 	memcpy(ret, p->past, found * sizeof(*ret));
-	for (const struct entry *e = p->first; e; e = e->next) {
+	LIST_FOREACH(e, &p->entries, list)
+	{
 		if (!is_watched(e))
 			continue;
 		pacer_totals(e->pacer, &totals);
