@@ -58,8 +58,7 @@ static void submit_batch(struct spool_batch *b, void *userdata)
 	struct caller caller = { .id = *b->submitter, .is_us = true, .pidfd = -1 };
 	struct intake_group group = { .dirfd = b->dirfd,
 				      .display = b->dir_path,
-				      .names = b->names,
-				      .names_len = b->names_len,
+				      .names = { b->names, b->names_len },
 				      .names_fd = -1,
 				      .list = true };
 	struct submit_options o = { .has_undo = true,

@@ -72,19 +72,20 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(OPT_FD, pace_page)
 #define FIELDS_protected_path(F) F(TEXT, path)
 #define FIELDS_groups_message(F) F(NUMBER, session)
-/* One directory and the names in it: a descriptor, or its path; or `path`, the whole path of one
- * thing, and no names. Names are each ended by NUL, here or in a file. display: how the submitter
- * wrote the directory. list: names that do not exist are counted, not an error. records: the names
- * are records (wire/records.h); only with list. */
-#define FIELDS_group_item(F)                                                                       \
+/* One directory and the names in it that are submitted. Either dirfd (O_PATH will do), or dir_path
+ * (absolute, resolved without following symbolic links), or path: the whole path of one thing, and
+ * no names. Names are each ended by NUL, here or in a file. display: how the submitter wrote the
+ * directory. list: names that do not exist are counted, not an error. records: the names are
+ * records (wire/records.h); only with list. */
+#define FIELDS_intake_group(F)                                                                     \
 	F(BOOL, list)                                                                              \
 	F(BOOL, records)                                                                           \
 	F(OPT_TEXT, dir_path)                                                                      \
 	F(OPT_TEXT, path)                                                                          \
 	F(OPT_TEXT, display)                                                                       \
 	F(BYTES, names)                                                                            \
-	F(OPT_FD, dir)                                                                             \
-	F(OPT_FD, names_file)
+	F(OPT_FD, dirfd)                                                                           \
+	F(OPT_FD, names_fd)
 /* view: the mount table of the process that asks, unless that is reclaimd. */
 #define FIELDS_validate_message(F) F(NUMBER, session) F(OPT_FD, view)
 /* wants_dir: STAGED is to bring the directory that the names are in then. */
@@ -183,7 +184,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(hello_message)                                                                           \
 	R(protected_path)                                                                          \
 	R(groups_message)                                                                          \
-	R(group_item)                                                                              \
+	R(intake_group)                                                                            \
 	R(validate_message)                                                                        \
 	R(stage_message)                                                                           \
 	R(intake_validated)                                                                        \
@@ -220,7 +221,7 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 /* R(type, what a message has once, what is repeated behind that, up to its end). */
 #define PROTOCOL_REQUESTS(R)                                                                       \
 	R(REQUEST_HELLO, hello_message, protected_path)                                            \
-	R(REQUEST_ADD_GROUPS, groups_message, group_item)                                          \
+	R(REQUEST_ADD_GROUPS, groups_message, intake_group)                                        \
 	R(REQUEST_VALIDATE, validate_message, nothing)                                             \
 	R(REQUEST_FORGET, forget_message, nothing)                                                 \
 	R(REQUEST_STAGE, stage_message, nothing)                                                   \

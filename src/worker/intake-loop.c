@@ -2,25 +2,9 @@
 /* The intake role: one request after the other. */
 #include <errno.h>
 
-#include "name-check.h"
-#include "serving.h"
+#include "intake.h"
 #include "session.h"
-#include "stage-names.h"
-#include "staging-entry.h"
 #include "base/macros.h"
-
-static int forget(struct serving *s)
-{
-	session_forget(&s->sessions, s->m.forget_message.session);
-	return 0;
-}
-
-/* What was to be stopped has come to its end already. */
-static int stop_late(struct serving *s)
-{
-	(void)s;
-	return 0;
-}
 
 static const struct {
 	enum protocol_request type;
@@ -28,8 +12,6 @@ static const struct {
 } requests[] = {
 	{ REQUEST_ADD_GROUPS, validate_groups_add },
 	{ REQUEST_VALIDATE, validate },
-	{ REQUEST_FORGET, forget },
-	{ REQUEST_STOP, stop_late },
 	{ REQUEST_STAGE, stage },
 	{ REQUEST_MAKE_STAGING, staging_make },
 	{ REQUEST_OPEN_DIR, staging_open_dir },
@@ -40,17 +22,15 @@ static const struct {
 
 static int serve_one(struct serving *s)
 {
-	uint32_t type = s->in.type;
-	int r = protocol_get(&s->in, &s->m);
-
-	if (r < 0)
-		return r;
-	r = -EBADMSG;
+	if (s->in.type == REQUEST_FORGET)
+		session_forget(&s->sessions, s->m.forget_message.session);
+	/* What was to be stopped has come to its end already. */
+	if (s->in.type == REQUEST_FORGET || s->in.type == REQUEST_STOP)
+		return 0;
 	for (size_t i = 0; i < ELEMENTSOF(requests); i++)
-		if (requests[i].type == type)
-			r = requests[i].serve(s);
-	wire_in_clear(&s->in);
-	return r;
+		if (requests[i].type == s->in.type)
+			return requests[i].serve(s);
+	return -EBADMSG;
 }
 
 int intake_serve(struct serving *s)
@@ -59,9 +39,12 @@ int intake_serve(struct serving *s)
 
 	while ((r = wire_receive(s->sock, &s->in, 0, /* allow_long= */ true)) > 0) {
 		s->serial = s->in.serial;
-		r = serve_one(s);
+		r = protocol_get(&s->in, &s->m);
+		if (r >= 0)
+			r = serve_one(s);
 		if (r < 0)
 			break;
+		wire_in_clear(&s->in);
 	}
 	sessions_free(&s->sessions);
 	return r;

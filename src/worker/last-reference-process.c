@@ -17,8 +17,8 @@
 #include "wire/protocol.h"
 
 /* ASK (fds: file, directory), and GO once the asking process has closed its own descriptor of the
- * file; the answer is TAKEN: error; fd if 0. */
-enum message { ASK = 1, GO, TAKEN };
+ * file; the answer is that of the protocol for what was opened. */
+enum message { ASK = 1, GO, TAKEN = ANSWER_OPENED };
 
 struct last_reference_process {
 	struct last_reference face;
@@ -59,9 +59,7 @@ static int answer_one(int sock, const struct last_reference *l, struct wire_in *
 		return r;
 	fd = l->take(l->userdata, fd_take(&fd), dirfd);
 	wire_begin(out, TAKEN, 0);
-	wire_put(out, (uint64_t)(fd < 0 ? -fd : 0));
-	if (fd >= 0)
-		wire_put_fd(out, fd);
+	protocol_put(out, &(struct opened_message){ MIN(fd, 0), MAX(fd, -1) });
 	/* Which closes it here: else it would not be the last one. */
 	return wire_post(sock, out);
 }
@@ -102,7 +100,7 @@ _Noreturn static void process(int sock, int death_pipe)
 /* Returns the descriptor or a negative errno. */
 static int ask(struct last_reference_process *p, int *fd, int dirfd)
 {
-	uint64_t error;
+	struct opened_message m;
 	int r;
 
 	wire_begin(&p->out, ASK, 0);
@@ -117,10 +115,10 @@ static int ask(struct last_reference_process *p, int *fd, int dirfd)
 		r = receive(p->sock, &p->in, TAKEN);
 	if (r < 0)
 		return r;
-	error = wire_get_most(&p->in, 4095);
-	*fd = error == 0 ? wire_get_fd(&p->in) : -1;
-	r = wire_end(&p->in);
-	return r < 0 ? r : error > 0 ? -(int)error : fd_take(fd);
+	r = protocol_get(&p->in, &m);
+	if (r < 0)
+		return r;
+	return m.error ? m.error : m.fd < 0 ? -EBADMSG : wire_keep_fd(&p->in, m.fd);
 }
 
 static int take(void *userdata, int fd, int dirfd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "name-check.h"
+#include "intake.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -21,6 +21,7 @@
 #include "engine/filesystem/profile.h"
 #include "name-list.h"
 #include "session.h"
+#include "base/array.h"
 #include "base/escape.h"
 #include "base/mounts.h"
 #include "caller-view.h"
@@ -271,12 +272,13 @@ static int name_validate(struct validation *v, uint32_t dir, const char *name, b
 	return tell_entry(v, dir, name, &f.id);
 }
 
-/* Names that do not exist; the first of them is remembered, to be told if there are no others. */
-static void missing(struct validation *v, size_t n, const char *dir, const char *name)
+/* A name that does not exist; the first of them is remembered, to be told if there are no others.
+ */
+static void missing(struct validation *v, const char *dir, const char *name)
 {
 	struct session *s = v->session;
 
-	s->missing += n;
+	s->missing++;
 	if (dir && !s->first_missing &&
 	    asprintf(&s->first_missing, "%s%s%s", dir, name && strcmp(dir, "/") != 0 ? "/" : "",
 		     name ? name : "") < 0)
@@ -284,7 +286,7 @@ static void missing(struct validation *v, size_t n, const char *dir, const char 
 }
 
 /* Of a list, a directory that is not there is no failure: its names are missing. */
-static bool is_missing(struct validation *v, int r, const struct session_group *g)
+static bool is_missing(struct validation *v, int r, const struct intake_group *g)
 {
 	if (r != -ENOENT || !g->list)
 		return false;
@@ -292,7 +294,7 @@ static bool is_missing(struct validation *v, int r, const struct session_group *
 	return true;
 }
 
-static int path_validate(struct validation *v, const struct session_group *g)
+static int path_validate(struct validation *v, const struct intake_group *g)
 {
 	_cleanup_free_ char *dir = NULL;
 	const char *why = NULL;
@@ -309,7 +311,7 @@ static int path_validate(struct validation *v, const struct session_group *g)
 	if (is_missing(v, r, g))
 		r = 1;
 	if (r == 1)
-		missing(v, 1, g->path, NULL);
+		missing(v, g->path, NULL);
 	return r < 0 ? r : 0;
 }
 
@@ -364,26 +366,6 @@ static int refuse_list(struct validation *v, int error, const char *shown)
 		return refuse_errno(v, error, shown, NULL,
 				    "comes with a list of names that cannot be read");
 	}
-}
-
-static int names_validate(struct validation *v, struct name_list *list,
-			  const struct session_group *g, uint32_t dir, const char *shown)
-{
-	char *name;
-	int r;
-
-	while ((r = name_list_next(list, 0, &name)) > 0) {
-		r = name_check(v, shown, name);
-		if (r >= 0)
-			r = name_validate(v, dir, name, /* slash= */ false, g->list, shown);
-		if (r == 1)
-			missing(v, 1, shown, name);
-		if (r >= 0)
-			r = go_on(v);
-		if (r < 0)
-			return r;
-	}
-	return r < 0 ? refuse_list(v, r, shown) : 0;
 }
 
 /* Opens a directory beneath one of the session's, not by way of links or mounts. */
@@ -486,19 +468,30 @@ static int record_validate(struct validation *v, uint32_t base, char *path, cons
 			     v->session->dirs[dir].path);
 }
 
-static int records_validate(struct validation *v, struct name_list *list, uint32_t dir,
-			    const char *shown)
+/* Looks at all names of a list; if the directory is not there (dir UINT32_MAX), none of them is. */
+static int list_validate(struct validation *v, struct name_list *list, const struct intake_group *g,
+			 uint32_t dir, const char *shown)
 {
 	struct record_header h;
-	char *record;
+	size_t head = g->records ? sizeof(h) : 0;
+	char *name;
 	int r;
 
-	while ((r = name_list_next(list, sizeof(h), &record)) > 0) {
-		memcpy(&h, record, sizeof(h));
-		v->expected = &h;
-		r = record_validate(v, dir, record + sizeof(h), shown);
-		v->expected = NULL;
-		v->session->missing += r == 1;
+	while ((r = name_list_next(list, head, &name)) > 0) {
+		if (dir == UINT32_MAX) {
+			r = 1;
+		} else if (g->records) {
+			memcpy(&h, name, sizeof(h));
+			v->expected = &h;
+			r = record_validate(v, dir, name + head, shown);
+			v->expected = NULL;
+		} else {
+			r = name_check(v, shown, name);
+			if (r >= 0)
+				r = name_validate(v, dir, name, /* slash= */ false, g->list, shown);
+		}
+		if (r == 1)
+			missing(v, g->records ? NULL : shown, name);
 		if (r >= 0)
 			r = go_on(v);
 		if (r < 0)
@@ -507,25 +500,11 @@ static int records_validate(struct validation *v, struct name_list *list, uint32
 	return r < 0 ? refuse_list(v, r, shown) : 0;
 }
 
-/* The directory is not there, and so is none of the names. */
-static int names_missing(struct validation *v, struct name_list *list, const char *shown)
-{
-	char *name;
-	int r;
-
-	while ((r = name_list_next(list, 0, &name)) > 0) {
-		missing(v, 1, shown, name);
-		r = go_on(v);
-		if (r < 0)
-			return r;
-	}
-	return r < 0 ? refuse_list(v, r, shown) : 0;
-}
-
-static int list_open(struct validation *v, struct name_list *list, const struct session_group *g,
+static int list_open(struct validation *v, struct name_list *list, const struct intake_group *g,
 		     const char *shown)
 {
-	int r = name_list_open(list, g->names, g->names_len, g->names_fd, LISTS_MAX - v->lists);
+	int r = name_list_open(list, (char *)(uintptr_t)g->names.data, g->names.len, g->names_fd,
+			       LISTS_MAX - v->lists);
 
 	v->lists += r < 0 ? 0 : list->left + list->size;
 	if (r == -EINVAL)
@@ -538,7 +517,7 @@ static int list_open(struct validation *v, struct name_list *list, const struct 
 	return r < 0 ? refuse_errno(v, r, shown, NULL, NULL) : 0;
 }
 
-static int group_validate(struct validation *v, struct session_group *g)
+static int group_validate(struct validation *v, struct wire_in *in, const struct intake_group *g)
 {
 	const char *shown = g->display ? g->display : g->dir_path;
 	struct name_list list;
@@ -555,19 +534,29 @@ static int group_validate(struct validation *v, struct session_group *g)
 	if (r < 0)
 		return r;
 	if (g->dirfd >= 0)
-		r = dir_take(v, fd_take(&g->dirfd), WAY_FD, /* read_only= */ false,
+		r = dir_take(v, wire_keep_fd(in, g->dirfd), WAY_FD, /* read_only= */ false,
 			     shown ? shown : "", &dir);
 	else
 		r = dir_find(v, g->dir_path, shown, &dir);
 	if (g->dir_path && is_missing(v, r, g)) {
-		r = names_missing(v, &list, shown);
-	} else if (r >= 0) {
-		shown = shown ? shown : v->session->dirs[dir].path;
-		r = g->records ? records_validate(v, &list, dir, shown)
-			       : names_validate(v, &list, g, dir, shown);
+		dir = UINT32_MAX;
+		r = 0;
 	}
+	if (r >= 0)
+		r = list_validate(v, &list, g, dir, shown ? shown : v->session->dirs[dir].path);
 	name_list_done(&list);
 	return r;
+}
+
+/* All of one message. -EBADMSG if it makes no sense. */
+static int groups_validate(struct validation *v, struct wire_in *in)
+{
+	struct intake_group g;
+	int r, error = 0;
+
+	while (error >= 0 && (r = protocol_get_item(in, &g)) > 0)
+		error = group_validate(v, in, &g);
+	return error < 0 ? error : r;
 }
 
 static void discards_find(struct validation *v)
@@ -614,7 +603,7 @@ static int all_validate(struct validation *v, int view_fd)
 	if (view_fd >= 0)
 		r = view_take(v, view_fd);
 	for (size_t i = 0; r >= 0 && i < v->session->n_groups; i++)
-		r = group_validate(v, &v->session->groups[i]);
+		r = groups_validate(v, &v->session->groups[i]);
 	if (r >= 0 && v->session->n_entries == 0 && v->session->missing > 0)
 		return refuse_missing(v);
 	if (r >= 0 && v->session->n_dirs > 0)
@@ -665,41 +654,15 @@ int validate(struct serving *s)
 	return r;
 }
 
-static char *copy(const char *text, int *error)
-{
-	char *own = text ? strdup(text) : NULL;
-
-	if (text && !own)
-		*error = -ENOMEM;
-	return own;
-}
-
 int validate_groups_add(struct serving *s)
 {
 	struct session *session = session_get(&s->sessions, s->m.groups_message.session, true);
-	struct session_group *g;
-	struct group_item item;
-	int r;
+	struct wire_in *in =
+		session ? array_add(&session->groups, &session->n_groups, sizeof(*in)) : NULL;
 
-	if (!session)
+	if (!in)
 		return -ENOMEM;
-	while ((r = protocol_get_item(&s->in, &item)) > 0) {
-		g = session_group_add(session);
-		if (!g)
-			return -ENOMEM;
-		g->list = item.list;
-		g->records = item.records;
-		g->dirfd = wire_keep_fd(&s->in, item.dir);
-		g->names_fd = wire_keep_fd(&s->in, item.names_file);
-		g->dir_path = copy(item.dir_path, &r);
-		g->path = copy(item.path, &r);
-		g->display = copy(item.display, &r);
-		g->names_len = item.names.len;
-		g->names = item.names.len > 0 ? malloc(item.names.len) : NULL;
-		if (r < 0 || (item.names.len > 0 && !g->names))
-			return -ENOMEM;
-		if (g->names)
-			memcpy(g->names, item.names.data, item.names.len);
-	}
-	return r;
+	*in = s->in;
+	s->in = (struct wire_in){ 0 };
+	return 0;
 }

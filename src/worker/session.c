@@ -3,7 +3,9 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <search.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -22,9 +24,8 @@
 
 #define TYPE_SHIFT 12 /* of S_IFMT */
 
-/* In one of two trees: the path of a directory, or its identity. */
+/* In one of two trees: the path of a directory, or its identity as text. */
 struct dir_key {
-	struct identity id;
 	uint32_t number;
 	char text[];
 };
@@ -34,37 +35,22 @@ static int by_text(const void *a, const void *b)
 	return strcmp(((const struct dir_key *)a)->text, ((const struct dir_key *)b)->text);
 }
 
-static int by_identity(const void *a, const void *b)
-{
-	const struct identity *x = &((const struct dir_key *)a)->id;
-	const struct identity *y = &((const struct dir_key *)b)->id;
-
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	return x->mnt_id < y->mnt_id ? -1 : x->mnt_id > y->mnt_id;
-}
-
-static struct dir_key *key_new(const char *text, const struct identity *id, uint32_t number)
+static struct dir_key *key_new(const char *text, uint32_t number)
 {
 	size_t len = strlen(text) + 1;
-	struct dir_key *k = calloc(1, sizeof(*k) + len);
+	struct dir_key *k = malloc(sizeof(*k) + len);
 
 	if (!k)
 		return NULL;
-	if (id)
-		k->id = *id;
 	k->number = number;
 	memcpy(k->text, text, len);
 	return k;
 }
 
 /* Adds a key, unless its like is there. Returns the one that is in the tree; NULL: no memory. */
-static struct dir_key *key_add(void **tree, struct dir_key *k,
-			       int (*compare)(const void *a, const void *b))
+static struct dir_key *key_add(void **tree, struct dir_key *k)
 {
-	struct dir_key **at = k ? tsearch(k, tree, compare) : NULL;
+	struct dir_key **at = k ? tsearch(k, tree, by_text) : NULL;
 
 	if (at && *at == k)
 		return k;
@@ -72,28 +58,13 @@ static struct dir_key *key_add(void **tree, struct dir_key *k,
 	return at ? *at : NULL;
 }
 
-static void group_done(struct session_group *g)
-{
-	fd_closep(&g->dirfd);
-	fd_closep(&g->names_fd);
-	free(g->dir_path);
-	free(g->path);
-	free(g->display);
-	free(g->names);
-}
-
-static void groups_free(struct session *s)
+void session_groups_done(struct session *s)
 {
 	for (size_t i = 0; i < s->n_groups; i++)
-		group_done(&s->groups[i]);
+		wire_in_done(&s->groups[i]);
 	free(s->groups);
 	s->groups = NULL;
 	s->n_groups = 0;
-}
-
-void session_groups_done(struct session *s)
-{
-	groups_free(s);
 	tdestroy(s->by_identity, free);
 	tdestroy(s->by_path, free);
 	s->by_identity = s->by_path = NULL;
@@ -150,15 +121,6 @@ void sessions_free(struct session **list)
 		session_forget(list, (*list)->id);
 }
 
-struct session_group *session_group_add(struct session *s)
-{
-	struct session_group *g = array_add(&s->groups, &s->n_groups, sizeof(*g));
-
-	if (g)
-		g->dirfd = g->names_fd = -1;
-	return g;
-}
-
 /* How many directories may be kept open: a third of what this process may have. */
 static size_t dirs_kept_open(void)
 {
@@ -194,10 +156,13 @@ static int dir_append(struct session *s, int fd, const struct found *f)
 int session_dir_add(struct session *s, int *fd, const struct found *f, uint32_t *ret_dir,
 		    bool *ret_new)
 {
-	struct dir_key *k = key_new("", &f->id, (uint32_t)s->n_dirs);
+	struct dir_key *k;
+	char text[72];
 	int r;
 
-	k = key_add(&s->by_identity, k, by_identity);
+	(void)snprintf(text, sizeof(text), "%" PRIx64 ":%" PRIx64 ":%" PRIx64, f->id.ino, f->id.dev,
+		       f->id.mnt_id);
+	k = key_add(&s->by_identity, key_new(text, (uint32_t)s->n_dirs));
 	if (!k)
 		return -ENOMEM;
 	*ret_new = k->number == s->n_dirs;
@@ -212,7 +177,7 @@ int session_dir_add(struct session *s, int *fd, const struct found *f, uint32_t 
 
 bool session_dir_known(struct session *s, const char *dir, uint32_t *ret_dir)
 {
-	struct dir_key *k = key_new(dir, NULL, 0);
+	struct dir_key *k = key_new(dir, 0);
 	struct dir_key **at = k ? tfind(k, &s->by_path, by_text) : NULL;
 
 	free(k);
@@ -231,7 +196,7 @@ int session_dir_call(struct session *s, const char *dir, uint32_t number)
 		s->by_path_bytes = 0;
 	}
 	s->by_path_bytes += bytes;
-	return key_add(&s->by_path, key_new(dir, NULL, number), by_text) ? 0 : -ENOMEM;
+	return key_add(&s->by_path, key_new(dir, number)) ? 0 : -ENOMEM;
 }
 
 /* Appends a name to the arena. */

@@ -10,6 +10,7 @@
 
 #include "identity.h"
 #include "base/error-table.h"
+#include "wire/wire.h"
 
 struct session_dir {
 	int fd;     /* O_PATH; -1 where there are too many to keep them open: opened again, and
@@ -32,19 +33,10 @@ struct session_entry {
 	uint32_t dir : 28, type : 4; /* number from 0; S_IFMT bits, shifted */
 };
 
-/* Something that was submitted and is not validated yet. */
-struct session_group {
-	int dirfd, names_fd;
-	char *dir_path, *path, *display;
-	char *names;
-	size_t names_len;
-	bool list, records;
-};
-
 struct session {
 	struct session *next;
 	uint64_t id;
-	struct session_group *groups;
+	struct wire_in *groups; /* ADD_GROUPS, not validated yet */
 	size_t n_groups;
 	struct session_dir *dirs;
 	size_t n_dirs;
@@ -68,9 +60,6 @@ struct session *session_get(struct session **list, uint64_t id, bool make);
 /* Frees one, if it is there. */
 void session_forget(struct session **list, uint64_t id);
 void sessions_free(struct session **list);
-
-/* One more, without descriptors and else all zero. NULL: out of memory. */
-struct session_group *session_group_add(struct session *s);
 
 /* Finds or adds the directory that *fd is: *ret_dir is its number, from 0, and *ret_new tells
  * whether it was added. *fd is -1 then if the session keeps it open. Returns 0, -E2BIG, -ENOMEM, or

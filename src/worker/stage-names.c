@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "stage-names.h"
+#include "intake.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "directory.h"
-#include "serving.h"
 #include "session.h"
 #include "base/array.h"
 #include "base/gate.h"

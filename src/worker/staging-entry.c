@@ -1,30 +1,265 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "staging-entry.h"
+#include "intake.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/gate.h"
+#include "base/lock-holder.h"
+#include "base/mounts.h"
+#include "caller-view.h"
 #include "directory.h"
 #include "engine/guard/path-intake.h"
 #include "engine/guard/protect.h"
 #include "identity.h"
-#include "serving.h"
-#include "staging-make.h"
-#include "base/gate.h"
-#include "base/mounts.h"
-#include "caller-view.h"
+#include "sandbox/credentials.h"
+#include "wire/protocol.h"
 
 /* So long a worker that has ended may still have to be cleared away. */
 #define LOCK_TRIES 20
 #define LOCK_TRY_USEC 5000
+
+/* ---- <mount>/.reclaim and <mount>/.reclaim/UID: made by root, and believed only if they are
+ * exactly what root would have made ---- */
+
+/* Daemons that want the same mount at the same time. */
+#define HOLDER_TRIES 8
+
+/* A directory that has to be exactly so. */
+struct wanted_dir {
+	char name[16];
+	uid_t uid;
+	gid_t gid;
+	mode_t mode;
+};
+
+static const char *const acls[] = { "system.posix_acl_access", "system.posix_acl_default" };
+
+static bool has_acl(int fd)
+{
+	for (size_t i = 0; i < ELEMENTSOF(acls); i++)
+		if (fgetxattr(fd, acls[i], NULL, 0) >= 0)
+			return true;
+	return false;
+}
+
+/* A directory that is made and not finished: by us a moment ago, or before the machine went down.
+ * Its parent's default ACL is not for it. The mode comes last: it shows that all is done. */
+static int dir_finish(int fd, const struct wanted_dir *w)
+{
+	for (size_t i = 0; i < ELEMENTSOF(acls); i++)
+		if (fremovexattr(fd, acls[i]) < 0 && errno != ENODATA && errno != EOPNOTSUPP)
+			return -errno;
+	return fchmod(fd, w->mode) < 0 ? -errno : 0;
+}
+
+/* Makes it as its owner to be, so that nothing has to be given away, for which reclaimd would need
+ * CAP_CHOWN. Of root's powers only that to write in root's own directory is kept meanwhile. */
+static int dir_make(int parent, const struct wanted_dir *w)
+{
+	int r;
+
+	(void)setfsgid(w->gid);
+	(void)setfsuid(w->uid);
+	r = w->uid == 0 ? 0 : credentials_override();
+	if (r >= 0 && mkdirat(parent, w->name, 0) < 0)
+		r = -errno;
+	/* This brings back all that is permitted. */
+	(void)setfsuid(0);
+	(void)setfsgid(0);
+	return r;
+}
+
+static int dir_verify(int fd, const struct wanted_dir *w, uint64_t mnt_id)
+{
+	struct found f;
+	int r = found_at(fd, "", &f);
+
+	if (r < 0)
+		return r;
+	if ((f.attributes & STATX_ATTR_MOUNT_ROOT) || f.id.mnt_id != mnt_id)
+		return -EPERM;
+	if (f.uid != w->uid || (f.id.mode & 07777) != w->mode || has_acl(fd))
+		return -EPERM;
+	return 0;
+}
+
+static bool is_empty(int fd)
+{
+	int copy = fd_open_dir(fd, ".");
+	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+	const struct dirent *e;
+
+	if (!d) {
+		fd_closep(&copy);
+		return false;
+	}
+	while ((errno = 0, e = readdir(d)) && !is_component(e->d_name))
+		;
+	(void)closedir(d);
+	return !e && errno == 0;
+}
+
+/* Is it one that was begun, and not finished? Nothing is in such a one. The owner of the root of
+ * the filesystem can call so what root has closed and filled, which has to stay closed. */
+static bool is_unfinished(int fd, const struct wanted_dir *w)
+{
+	struct found f;
+
+	return found_at(fd, "", &f) == 0 && f.uid == w->uid &&
+	       (f.id.mode & 07777 & ~S_ISGID) == 0 && is_empty(fd);
+}
+
+/* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps every
+ * user but root out, and tells it from one that another user made. */
+static int dir_get(int parent, const struct wanted_dir *w, uint64_t mnt_id, bool make)
+{
+	_cleanup_close_ int fd = -1;
+	int r = 0;
+
+	if (make)
+		r = dir_make(parent, w);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	r = 0;
+	fd = fd_open_dir(parent, w->name);
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV ? -EPERM : fd;
+	if (make && is_unfinished(fd, w))
+		r = dir_finish(fd, w);
+	if (r >= 0)
+		r = dir_verify(fd, w, mnt_id);
+	return r < 0 ? r : fd_take(&fd);
+}
+
+/* The name of the only directory in `lock`: 1, 0 if there is none, or a negative errno. */
+static int lock_read(int top_fd, uint64_t mnt_id, char name[NAME_MAX + 1])
+{
+	const struct wanted_dir lock = { .name = HOLDER_DIR, .mode = 0700 };
+	_cleanup_close_ int fd = fd_open_dir(top_fd, HOLDER_DIR);
+	const struct dirent *e;
+	int r;
+	DIR *d;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	r = dir_verify(fd, &lock, mnt_id);
+	if (r < 0)
+		return r;
+	d = fdopendir(fd);
+	if (!d)
+		return -ENOMEM;
+	(void)fd_take(&fd);
+	while ((errno = 0, e = readdir(d)) && !is_component(e->d_name))
+		;
+	r = e ? 1 : -errno;
+	if (e)
+		(void)snprintf(name, NAME_MAX + 1, "%s", e->d_name);
+	(void)closedir(d);
+	return r;
+}
+
+/* Returns 0, -EEXIST if another was quicker, or another negative errno. */
+static int lock_make(int top_fd, const char *holder)
+{
+	char made[64], in_it[NAME_MAX + 72];
+	int r = 0;
+
+	(void)snprintf(made, sizeof(made), HOLDER_DIR ".%d.%" PRIx64, (int)getpid(), now_usec());
+	(void)snprintf(in_it, sizeof(in_it), "%s/%s", made, holder);
+	if (mkdirat(top_fd, made, 0700) < 0)
+		return -errno;
+	if (mkdirat(top_fd, in_it, 0700) < 0) {
+		r = -errno;
+		(void)unlinkat(top_fd, made, AT_REMOVEDIR);
+		return r;
+	}
+	/* Never over one with something in it. */
+	if (renameat(top_fd, made, top_fd, HOLDER_DIR) == 0)
+		return 0;
+	r = errno == ENOTEMPTY ? -EEXIST : -errno;
+	(void)unlinkat(top_fd, in_it, AT_REMOVEDIR);
+	(void)unlinkat(top_fd, made, AT_REMOVEDIR);
+	return r;
+}
+
+static int lock_take_over(int top_fd, const char *from, const char *holder)
+{
+	char old[NAME_MAX + 8], own[NAME_MAX + 8];
+
+	(void)snprintf(old, sizeof(old), HOLDER_DIR "/%s", from);
+	(void)snprintf(own, sizeof(own), HOLDER_DIR "/%s", holder);
+	if (renameat2(top_fd, old, top_fd, own, 0) == 0)
+		return 0;
+	return errno == ENOENT ? -EEXIST : -errno;
+}
+
+/* Has the mount for this daemon; or, if it is not to be made, sees that it is no other's. */
+static int lock_get(int top_fd, const struct make_staging_message *w, uint64_t mnt_id)
+{
+	char found[NAME_MAX + 1];
+	int r = -EEXIST;
+
+	for (unsigned tries = 0; r == -EEXIST && tries < HOLDER_TRIES; tries++) {
+		enum holder_is is;
+
+		r = lock_read(top_fd, mnt_id, found);
+		if (r < 0)
+			return r;
+		is = r > 0 ? holder_compare(w->holder, found) : HOLDER_ENDED;
+		if (is == HOLDER_OTHER)
+			return -EBUSY;
+		if (is == HOLDER_OWN || !w->make)
+			return 0;
+		r = r > 0 ? lock_take_over(top_fd, found, w->holder) : lock_make(top_fd, w->holder);
+	}
+	return r == -EEXIST ? -EBUSY : r;
+}
+
+/* Returns a descriptor of the submitter's own directory, open for listing, or a negative errno:
+ * -EXDEV if that path is no root of that mount, -EPERM if something there is not as it should be,
+ * -EBUSY if another daemon has the mount. */
+static int staging_get(const struct make_staging_message *w)
+{
+	struct wanted_dir top = { .name = ".reclaim", .mode = 0711 };
+	struct wanted_dir own = { .uid = w->uid, .gid = w->gid, .mode = 0700 };
+	_cleanup_close_ int root = -1, top_fd = -1;
+	const char *why;
+	struct found f;
+	int r;
+
+	if (w->mount_path[0] != '/')
+		return -EINVAL;
+	root = intake_open_dir(w->mount_path, &why);
+	if (root < 0)
+		return root;
+	r = found_at(root, "", &f);
+	if (r < 0)
+		return r;
+	if (!(f.attributes & STATX_ATTR_MOUNT_ROOT) || (w->mnt_id && w->mnt_id != f.id.mnt_id))
+		return -EXDEV;
+	top_fd = dir_get(root, &top, f.id.mnt_id, w->make);
+	if (top_fd < 0)
+		return top_fd;
+	r = w->holder ? lock_get(top_fd, w, f.id.mnt_id) : 0;
+	if (r < 0)
+		return r;
+	(void)snprintf(own.name, sizeof(own.name), "%u", (unsigned)w->uid);
+	return dir_get(top_fd, &own, f.id.mnt_id, w->make);
+}
+
+/* ---- requests ----------------------------------------------------------------------------- */
 
 static int done_tell(struct serving *s, int error)
 {

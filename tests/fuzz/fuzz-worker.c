@@ -132,7 +132,7 @@ static void ask_intake(struct worker *w)
 	static const struct intake_callbacks validate = { on_dir, on_entry, on_validated };
 	static const struct staged_callbacks stage = { on_range, on_staged };
 	struct intake_group g = {
-		.dirfd = -1, .dir_path = "/a", .names = "b", .names_len = 2, .names_fd = -1
+		.dirfd = -1, .dir_path = "/a", .names = { "b", 2 }, .names_fd = -1
 	};
 
 	asked += worker_validate(w, 1, &g, 1, -1, &validate, NULL) >= 0;

@@ -181,10 +181,10 @@ void operation_submit(struct operations *m, const struct caller *c,
 					groups[i].path ? groups[i].path : "",
 					groups[i].display ? groups[i].display : "",
 					groups[i].list ? " list" : "");
-		for (size_t at = 0; at < groups[i].names_len && len < sizeof(m->submitted);
-		     at += strlen(groups[i].names + at) + 1)
+		for (size_t at = 0; at < groups[i].names.len && len < sizeof(m->submitted);
+		     at += strlen((const char *)groups[i].names.data + at) + 1)
 			len += (size_t)snprintf(m->submitted + len, sizeof(m->submitted) - len,
-						" %s", groups[i].names + at);
+						" %s", (const char *)groups[i].names.data + at);
 		if (len < sizeof(m->submitted))
 			len += (size_t)snprintf(m->submitted + len, sizeof(m->submitted) - len,
 						"]");

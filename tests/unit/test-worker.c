@@ -177,8 +177,7 @@ START_TEST(paths_mean_one_thing)
 	ck_assert_int_lt(fixture_look(&f,
 				      &(struct intake_group){ .dirfd = STDERR_FILENO,
 							      .names_fd = -1,
-							      .names = "x",
-							      .names_len = 2 },
+							      .names = { "x", 2 } },
 				      1),
 			 0);
 }
@@ -251,8 +250,8 @@ START_TEST(another_mount_is_crossed_by_nothing)
 	_cleanup_close_ int other = -1;
 	char path[128], target[128];
 	struct intake_group two[2] = {
-		{ .names_fd = -1, .names = "x", .names_len = 2, .dirfd = d },
-		{ .names_fd = -1, .names = "x", .names_len = 2 },
+		{ .names_fd = -1, .names = { "x", 2 }, .dirfd = d },
+		{ .names_fd = -1, .names = { "x", 2 } },
 	};
 
 	tree_make(f.dir, "d/x d/staging/");
@@ -307,12 +306,11 @@ START_TEST(a_descriptor_from_another_namespace)
 	ck_assert_int_ge(ns, 0);
 	ck_assert_int_eq(unshare(CLONE_NEWNS), 0);
 	fixture_start(&f, -1);
-	ck_assert_int_eq(
-		fixture_look(&f,
-			     &(struct intake_group){
-				     .dirfd = d, .names_fd = -1, .names = "x", .names_len = 2 },
-			     1),
-		0);
+	ck_assert_int_eq(fixture_look(&f,
+				      &(struct intake_group){
+					      .dirfd = d, .names_fd = -1, .names = { "x", 2 } },
+				      1),
+			 0);
 	dir = f.seen.dir_id;
 	id = f.seen.ids[0];
 	(void)close(staging);
@@ -461,12 +459,12 @@ START_TEST(a_hundred_thousand_names)
 	_cleanup_close_ int d = fixture_mkdir(&f, "d", 0700);
 	_cleanup_close_ int staging = fixture_mkdir(&f, "staging", 0700);
 	char *names = malloc((size_t)MANY * 8), *at = names;
-	struct intake_group g = { .dirfd = d, .names_fd = -1, .names = names, .list = true };
+	struct intake_group g = { .dirfd = d, .names_fd = -1, .names = { names, 0 }, .list = true };
 
 	for (int i = 0; i < MANY; i++)
 		at += snprintf(at, 8, "%d", i) + 1;
-	g.names_len = (size_t)(at - names);
-	for (size_t i = 0; i < g.names_len; i += strlen(names + i) + 1)
+	g.names.len = (size_t)(at - names);
+	for (size_t i = 0; i < g.names.len; i += strlen(names + i) + 1)
 		ck_assert_int_eq(mknodat(d, names + i, S_IFREG | 0600, 0), 0);
 	ck_assert_int_eq(fixture_look(&f, &g, 1), 0);
 	free(names);

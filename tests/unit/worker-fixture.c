@@ -149,14 +149,14 @@ int fixture_look_names(struct fixture *f, const char *dir, const char *names, bo
 	char words[4096];
 	size_t len = strlen(names);
 	struct intake_group g = {
-		.dirfd = fixture_open(f, dir), .names_fd = -1, .names = words, .list = list
+		.dirfd = fixture_open(f, dir), .names_fd = -1, .names = { words, 0 }, .list = list
 	};
 	int r;
 
 	ck_assert_uint_lt(len, sizeof(words));
 	for (size_t i = 0; i <= len; i++)
 		words[i] = names[i] == ' ' ? '\0' : names[i];
-	g.names_len = len + 1;
+	g.names.len = len + 1;
 	r = fixture_look(f, &g, 1);
 	(void)close(g.dirfd);
 	return r;

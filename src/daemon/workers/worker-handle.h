@@ -84,21 +84,6 @@ int worker_landlock_abi(const struct worker *w);
 
 /* ---- intake ------------------------------------------------------------------------------- */
 
-/* One directory and the names in it that are submitted. Either dirfd (O_PATH will do), or dir_path
- * (absolute, resolved without following symbolic links), or path: the whole path of one thing, and
- * no names. Names as memory or as a descriptor of a file. */
-struct intake_group {
-	int dirfd;
-	const char *dir_path;
-	const char *path;
-	const char *display; /* how the submitter wrote the directory, or NULL */
-	const char *names;   /* each ended by NUL */
-	size_t names_len;
-	int names_fd; /* -1: not this way */
-	bool list;    /* names that do not exist are counted, not an error */
-	bool records; /* the names are records: see wire/records.h; only with list */
-};
-
 struct intake_failure {
 	enum error_cause cause;
 	const char *text; /* "PATH: WHY", escaped */

@@ -187,27 +187,14 @@ static bool message_takes(const struct wire_out *out, const struct intake_group 
 {
 	return out->n_fds + 2 < WIRE_FDS &&
 	       (out->len == sizeof(struct wire_header) + sizeof(uint64_t) ||
-		out->len + g->names_len < GROUPS_MOST);
-}
-
-static void group_put(struct wire_out *out, const struct intake_group *g)
-{
-	bool fd = g->dirfd >= 0 && !g->dir_path && !g->path;
-
-	protocol_put_item(out, &(struct group_item){ .list = g->list,
-						     .records = g->records,
-						     .dir_path = g->dir_path,
-						     .path = g->path,
-						     .display = g->display,
-						     .names = { g->names, g->names_len },
-						     .dir = fd ? g->dirfd : -1,
-						     .names_file = g->names_fd });
+		out->len + g->names.len < GROUPS_MOST);
 }
 
 static int groups_put(struct request *rq, uint64_t session, const struct intake_group *groups,
 		      size_t n)
 {
 	struct wire_out *out = NULL;
+	struct intake_group group;
 
 	for (size_t i = 0; i < n; i++) {
 		if (!out || !message_takes(out, &groups[i])) {
@@ -220,7 +207,10 @@ static int groups_put(struct request *rq, uint64_t session, const struct intake_
 				return -ENOMEM;
 			protocol_put(out, &(struct groups_message){ session });
 		}
-		group_put(out, &groups[i]);
+		group = groups[i];
+		if (group.dir_path || group.path)
+			group.dirfd = -1;
+		protocol_put_item(out, &group);
 	}
 	return out ? wire_pack(out) : 0;
 }

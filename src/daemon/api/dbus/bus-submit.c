@@ -325,8 +325,7 @@ static int read_files(struct bus_request *q, struct bus_submission *s)
 		if (s->names[i].len == 0)
 			return request_refuse(q, ERROR_INVALID_ARGUMENT,
 					      "No entry is in parent directory %zu.", i);
-		s->groups[i].names = s->names[i].v;
-		s->groups[i].names_len = s->names[i].len;
+		s->groups[i].names = (struct wire_bytes){ s->names[i].v, s->names[i].len };
 	}
 	return 0;
 }

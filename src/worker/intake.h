@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The requests of the intake role. Each function answers one, whose content is s->m, and returns 0,
+ * or a negative errno only if it could not be answered: then the worker ends. */
+#pragma once
+
+#include "serving.h"
+
+/* name-check.c: what is submitted is resolved, once, as the submitter; its identity is recorded;
+ * and it is told whether it may be deleted at all. Nothing is changed. */
+int validate_groups_add(struct serving *s);
+int validate(struct serving *s);
+
+/* stage-names.c: what was validated is moved out of the way: each name becomes a number in the
+ * job's own directory in staging. All of it, or none. */
+int stage(struct serving *s);
+
+/* staging-entry.c: the staging directories themselves, and single things put back. */
+int staging_make(struct serving *s);
+int staging_list(struct serving *s);
+int staging_remove(struct serving *s);
+int staging_restore(struct serving *s);
+int staging_open_dir(struct serving *s);
