@@ -66,8 +66,8 @@ END_TEST
  * then, and lead to an end; names that were asked back must not be deleted. */
 START_TEST(a_start_goes_on_from_each_phase)
 {
-	static const enum job_state resumes[] = { JOB_QUEUED, JOB_ACCEPTED,
-						  JOB_CANCELLED, JOB_RESTORED };
+	static const enum job_state resumes[] = { JOB_QUEUED, JOB_ACCEPTED, JOB_CANCELLED,
+						  JOB_RESTORED };
 
 	for (unsigned p = 0; p < PHASES; p++) {
 		enum job_phase loaded = job_life_loaded(job_phases[p].state);

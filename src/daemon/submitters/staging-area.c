@@ -258,12 +258,12 @@ static int request_open(struct staging_opening *o)
 	r = staging_area_intake(area, area->submitters->root, &root);
 	if (r < 0)
 		return r;
-	return worker_make_staging(
-		root,
-		&(struct make_staging_message){ area->mount, mnt_id, area->submitter->id.uid,
-						area->submitter->id.gid, o->make,
-						o->make ? area->submitters->context->holder : NULL },
-		on_made, o);
+	return worker_make_staging(root,
+				   &(struct make_staging_message){
+					   area->mount, mnt_id, area->submitter->id.uid,
+					   area->submitter->id.gid, o->make,
+					   o->make ? area->submitters->context->holder : NULL },
+				   on_made, o);
 }
 
 void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
