@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "engine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -62,6 +63,7 @@ static int fds_divide(struct engine_job *j)
 	rlim_t left;
 	unsigned lanes = j->o.lanes ? j->o.lanes : j->profile.lanes_max;
 
+	assert(lanes > 0);
 	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
 		return -errno;
 	/* A third is for the directories of roots (see roots.c). */

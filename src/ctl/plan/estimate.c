@@ -76,7 +76,8 @@ void plan_estimate(struct plan *p)
 	bool pointers = plan_is_on(p, "ext2") || plan_is_on(p, "ext3");
 	double mib = (double)p->f.bytes / (double)MiB(1);
 	/* A file with data has a block at least. */
-	double with_data = (double)MIN(p->f.files, p->f.bytes / KiB(4));
+	uint64_t blocks = p->f.bytes / KiB(4);
+	double with_data = (double)MIN(p->f.files, blocks);
 	double reads = (double)p->f.directories + (double)p->f.entries / INODES_PER_READ;
 	double warm = names_usec(p, c->serial_usec, c->spread_usec), cold;
 
