@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "daemon/jobs/due-heap.h"
+#include "daemon/jobs/job.h"
 #include "daemon/jobs/schedule-order.h"
 
 START_TEST(priority_goes_before_turn)
