@@ -28,6 +28,9 @@
 /* The program keeps to its own times; it is given so much more before it counts as hanging. */
 #define GRACE (2 * USEC_PER_SEC)
 
+static_assert(MASTER_FD == SPAWN_FD && MASTER_PIPE_FD == SPAWN_FD + 1,
+	      "where the program finds what it is given");
+
 struct moosefs {
 	int sock;
 	int pipe; /* the only end for writing: with it the program ends */
