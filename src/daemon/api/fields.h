@@ -15,8 +15,8 @@ enum field_kind {
 	/* Of these there is a text. */
 	FIELD_TEXT,        /* const char *; NULL is "" */
 	FIELD_CHARS,       /* char[] */
-	FIELD_BYTES,       /* the same, as bytes on D-Bus */
-	FIELD_PATH,        /* the same; on Varlink with pathBase64 where it needs that */
+	FIELD_BYTES,       /* as FIELD_TEXT, as bytes on D-Bus */
+	FIELD_PATH,        /* as FIELD_BYTES; on Varlink with pathBase64 where it needs that */
 	FIELD_STATE,       /* enum job_state */
 	FIELD_PRIORITY,    /* enum job_priority */
 	FIELD_ENTRY_STATE, /* enum entry_state */

@@ -11,11 +11,15 @@
 
 int message_append_text(sd_bus_message *m, const char *s)
 {
-	_cleanup_free_ char *escaped = text_is_safe(s) ? NULL : escape_line(s);
+	_cleanup_free_ char *escaped = NULL;
 
-	if (!escaped && !text_is_safe(s))
-		return -ENOMEM;
-	return sd_bus_message_append_basic(m, 's', escaped ? escaped : s);
+	if (!text_is_safe(s)) {
+		escaped = escape_line(s);
+		if (!escaped)
+			return -ENOMEM;
+		s = escaped;
+	}
+	return sd_bus_message_append_basic(m, 's', s);
 }
 
 static int append_counts(sd_bus_message *m, const struct field *f, const void *object)

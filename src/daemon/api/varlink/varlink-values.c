@@ -77,11 +77,15 @@ int read_numbers(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t 
 
 static int build_safe(sd_json_variant **ret, const char *text, char *(*escape)(const char *s))
 {
-	_cleanup_free_ char *escaped = text_is_safe(text) ? NULL : escape(text);
+	_cleanup_free_ char *escaped = NULL;
 
-	if (!escaped && !text_is_safe(text))
-		return -ENOMEM;
-	return sd_json_variant_new_string(ret, escaped ? escaped : text);
+	if (!text_is_safe(text)) {
+		escaped = escape(text);
+		if (!escaped)
+			return -ENOMEM;
+		text = escaped;
+	}
+	return sd_json_variant_new_string(ret, text);
 }
 
 int build_text(sd_json_variant **ret, const char *name, void *s)
