@@ -2,14 +2,14 @@
 /* The API on Varlink: conf/org.reclaimd.Reclaim.varlink, by sd-varlink of libsystemd 257 or later;
  * nothing where that is older.
  *
- *   varlink.c            opens and closes it; its connections
- *   varlink-interface.awk makes the description that clients are given of its text
- *   varlink-call.c       one method call, from its parameters to its answer
- *   varlink-values.c     what is in parameters and answers
+ *   varlink-server.c       opens and closes it; its connections
+ *   varlink-interface.awk  makes, of that text, the description that clients are given
+ *   varlink-call.c         one method call, from its parameters to its answer
+ *   varlink-values.c       what is in parameters and answers
  *   varlink-submit.c, varlink-jobs.c, varlink-views.c   the methods
- *   varlink-monitor.c    clients that are told of what happens
+ *   varlink-monitor.c      clients that are told of what happens
  *
- * Shares with the bus (bus.h) its sockets, quotas and views it uses. Nothing in it blocks. */
+ * Uses the sockets, quotas and views of the bus (bus.h). Nothing in it blocks. */
 #pragma once
 
 struct bus;
