@@ -235,6 +235,29 @@ class Others(Case):
             jobs = {int(p.split("/")[-1]) for p in managed if "/job/" in p}
             self.assertEqual(jobs, set(range(1, 1001)))
 
+    def test_entries_have_a_bound(self):
+        """A thousand at once, whatever is asked for; the others come behind them."""
+        names = ["n%d" % i for i in range(1003)]
+        paths = {self.s.file(name) for name in names}
+        self.s.start()
+        with self.s.client() as c:
+            fd = os.open(self.s.path("data"), os.O_PATH | os.O_DIRECTORY)
+            job = c.call("SubmitFiles", SUBMIT, [0], [(0, name.encode()) for name in names],
+                         {"undo-usec": ("t", HOUR)}, fds=[fd]).body[0]
+            os.close(fd)
+
+            def told(offset, limit):
+                return [os.fsdecode(bytes(path)) for path, _ in c.call(
+                    "GetEntries", "tu", offset, limit, path="/org/reclaimd1/job/%d" % job, interface=JOB).body[0]]
+
+            first = told(0, 0)
+            self.assertEqual(len(first), 1000)
+            self.assertEqual(told(0, 1001), first)
+            self.assertEqual(told(0, 0xffffffff), first)
+            self.assertEqual(told(998, 2), first[998:])
+            self.assertEqual(set(first + told(1000, 0)), paths)
+            self.assertEqual(told(1003, 0), [])
+
     def test_list_jobs_packed_equals_list_jobs(self):
         """What ListJobsPacked tells is what ListJobs tells, of what is in memory and of the history, all at
         once and from page to page."""

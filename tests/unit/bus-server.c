@@ -226,7 +226,8 @@ void operation_pieces(struct operations *m, const struct caller *c, uint64_t id,
 	char path[PATH_MAX];
 	struct entry_view e = { path, ENTRY_STAGED };
 	struct failure none = { 0 };
-	uint64_t end = offset + MIN(limit, problems ? 3 - MIN(offset, (uint64_t)3) : 1000);
+	uint64_t most = problems ? 3 - MIN(offset, (uint64_t)3) : 1000;
+	uint64_t end = offset + (limit == 0 ? most : MIN(limit, most));
 
 	if (!find(m, c, id)) {
 		no_job(done, id, userdata);
