@@ -66,12 +66,13 @@ static void arm(struct jobs *jobs);
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
-	uint64_t now = deadline_clock(jobs);
+	/* Once, and by the heap's clock: the other one may be set while jobs are told. */
+	uint64_t now = since_boot(jobs, deadline_clock(jobs));
 	struct due *first;
 
 	(void)source;
 	(void)usec;
-	while ((first = due_heap_first(&jobs->waiting)) && first->usec <= since_boot(jobs, now)) {
+	while ((first = due_heap_first(&jobs->waiting)) && first->usec <= now) {
 		due_heap_remove(&jobs->waiting, first);
 		jobs->due((struct job *)((char *)first - offsetof(struct job, due)));
 	}
