@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What can be asked for a job in which phase, and what it becomes (src/daemon/jobs/job-control.c).
  */
-#include <signal.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -138,6 +138,28 @@ START_TEST(test_control_withdraw_pauses_where_it_cannot_put_back)
 }
 END_TEST
 
+/* What is asked for is what it is about from then on: after a crash, that is asked for again. */
+START_TEST(test_control_restore_of_what_was_withdrawn)
+{
+	struct restore_target to = { .name = "b", .view_fd = -1 };
+	uint64_t id = held();
+	struct job *j = job_table_find(&w.jobs.table, id);
+
+	ck_assert_int_eq(job_world_control(&w, CONTROL_PAUSE, id), ERROR_NONE);
+	j->r.resume_state = JOB_ACCEPTED; /* as where memory was out */
+	to.fd = open(job_world_path(&w, "data"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_ge(to.fd, 0);
+	job_world_control_begin(&w, CONTROL_RESTORE, id, &to);
+	ck_assert_int_eq(close(to.fd), 0);
+	ck_assert_int_eq(j->phase, PHASE_RETURNING);
+	ck_assert_int_eq(j->r.resume_state, JOB_QUEUED);
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_RESTORED);
+	ck_assert_str_eq(w.message, "");
+	ck_assert(job_world_has(&w, "data/b"));
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -148,6 +170,7 @@ int main(void)
 		test_control_cancel_of_what_runs_stops_it_first,
 		test_control_withdraw_puts_back_and_says_why,
 		test_control_withdraw_pauses_where_it_cannot_put_back,
+		test_control_restore_of_what_was_withdrawn,
 	};
 
 	return job_world_run("job-control", &w, tests, ELEMENTSOF(tests));

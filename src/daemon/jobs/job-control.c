@@ -230,8 +230,9 @@ static void take_back(struct control *c)
 
 	schedule_remove(j);
 	c->from = j->r.state;
-	/* Where else it was to go is not on record: after a crash, that is asked for again. */
-	if (!is_withdrawn(j)) {
+	/* Where else it was to go is not on record: after a crash, that is asked for again. What is
+	 * withdrawn has been marked as that. */
+	if (c->done) {
 		j->r.resume_state = c->target.fd >= 0 ? JOB_QUEUED : c->to;
 		job_say(j, "is being put back");
 	}
