@@ -7,7 +7,7 @@
 
 int due_heap_reserve(struct due_heap *h, size_t n)
 {
-	return array_reserve(&h->v, &h->size, n, sizeof(*h->v));
+	return array_reserve(&h->v, &h->size, n, sizeof(void *));
 }
 
 static void place(struct due_heap *h, size_t at, struct due *d)

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Part of what waits; all zero while it does not. */
+/* Part of what may wait; all zero at first. */
 struct due {
 	uint64_t usec;
-	size_t index; /* in the heap, from 1 on */
+	size_t index; /* in the heap, from 1 on; 0: it does not wait */
 };
 
 struct due_heap {

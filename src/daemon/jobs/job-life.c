@@ -79,8 +79,8 @@ enum job_phase job_life_loaded(enum job_state state)
 
 enum job_start job_life_start(enum job_phase phase, enum job_state resume)
 {
-	/* Accepted: it was withdrawn. Of other ended states none is ever written: the store is
-	 * damaged, and the job is queued. */
+	/* Accepted: it was withdrawn. Where it is any other ended state, which is never written,
+	 * the store is damaged, and the job is queued. */
 	bool back = resume == JOB_ACCEPTED || resume == JOB_CANCELLED || resume == JOB_RESTORED;
 
 	if (back && !job_phase_is(phase, PHASES_ENDED | IN_PHASE(UNKNOWN)))

@@ -29,7 +29,7 @@ struct orphans {
 	enum depth depth;
 	struct {
 		char **names; /* mount points; uids in words; directories of no unfinished job */
-		size_t n, at; /* at: of which it has been begun with */
+		size_t n, at; /* at: so many of them have been begun with */
 	} levels[DEPTHS];
 	int user_fd;
 	size_t n_kept;
@@ -178,8 +178,7 @@ static void on_opened(int r, int fd, void *userdata)
 		on_listed(r, o);
 	} else if (o->depth == USERS) {
 		fd_closep(&o->user_fd);
-		o->user_fd = own;
-		own = -1;
+		o->user_fd = fd_take(&own);
 	}
 }
 
