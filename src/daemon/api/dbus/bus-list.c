@@ -32,6 +32,16 @@ static int set_states(struct bus_request *q, sd_bus_message *m, void *target)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* 4294967295 is a number like any other, which no job has. */
+static int set_uid(struct bus_request *q, sd_bus_message *m, void *target)
+{
+	struct job_query *query = target;
+
+	(void)q;
+	query->one_uid = true;
+	return sd_bus_message_read(m, "u", &query->uid);
+}
+
 static int set_ids(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct job_query *query = target;
@@ -42,7 +52,7 @@ static int set_ids(struct bus_request *q, sd_bus_message *m, void *target)
 #define OPTION(member) offsetof(struct job_query, member)
 
 static const struct option filters[] = {
-	{ "states", "as", OPTION(states), set_states }, { "uid", "u", OPTION(uid), NULL },
+	{ "states", "as", OPTION(states), set_states }, { "uid", "u", 0, set_uid },
 	{ "finished", "b", OPTION(finished), NULL },    { "since-id", "t", OPTION(since_id), NULL },
 	{ "limit", "u", OPTION(limit), NULL },          { "ids", "at", 0, set_ids },
 };
@@ -52,7 +62,6 @@ static int query_read(struct bus_request *q, struct job_query *query)
 	int r = arguments_options(q, filters, ELEMENTSOF(filters), query);
 
 	query->finished = query->finished || query->states >> JOB_DONE != 0;
-	query->one_uid = query->uid != UID_NONE;
 	if (query->limit == 0 || query->limit > LIST_JOBS_MOST)
 		query->limit = LIST_JOBS_MOST;
 	return r;
@@ -65,7 +74,7 @@ static void list_job(const struct job_record *r, void *userdata)
 
 static int call_list_jobs(struct bus_request *q)
 {
-	struct job_query query = { .uid = UID_NONE };
+	struct job_query query = { 0 };
 	int r = query_read(q, &query);
 
 	if (r >= 0)
@@ -120,7 +129,7 @@ static void on_packed(const struct failure *f, void *userdata)
 
 static int call_list_jobs_packed(struct bus_request *q)
 {
-	struct job_query query = { .brief = true, .uid = UID_NONE };
+	struct job_query query = { .brief = true };
 	int r = query_read(q, &query);
 
 	if (r < 0)
