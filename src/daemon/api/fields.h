@@ -47,8 +47,8 @@ struct field {
 	size_t offset;
 };
 
-/* How a property on D-Bus tells that it has changed: it does not, never does, by its value, or by
- * its name. */
+/* Whether a property on D-Bus tells that it has changed: no; it never changes; with its value; only
+ * that it has. */
 #define FIELD_VARIES 0
 #define FIELD_CONST SD_BUS_VTABLE_PROPERTY_CONST
 #define FIELD_TOLD SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE

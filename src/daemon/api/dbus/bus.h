@@ -10,7 +10,9 @@
  *   proxy-start.c   clients that have connected to it, and the process in between
  *   bus-link.c      one connection of either kind
  *   bus-request.c   one method call, from the message to its answer
+ *   bus-polkit.c    what takes more than the caller's own authority
  *   bus-arguments.c what is in a message: names, descriptors, options
+ *   bus-fields.c    the fields of objects, written into messages
  *   bus-manager.c, bus-submit.c, bus-list.c, bus-job.c, bus-views.c   the objects
  *   bus-signals.c   what is sent to clients that listen
  *   bus-quota.c     what one user may have open
