@@ -211,12 +211,12 @@ int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	j->jobs = jobs;
 	j->phase = job_life_loaded(r->state);
 	j->submitter = submitter_ref(submitter);
-	j->area = area ? staging_area_ref(area) : NULL;
+	j->area = staging_area_ref(area);
 	for (size_t i = 0; i < sizeof(r->uuid); i++)
 		(void)snprintf(j->uuid_text + 2 * i, 3, "%02x", r->uuid[i]);
 	j->r.groups = submitter->id.groups;
 	j->r.n_groups = submitter->id.n_groups;
-	j->r.mount = area ? area->mount : empty;
+	j->r.mount = area->mount;
 	j->r.staging = r->staging && *r->staging ? j->uuid_text : empty;
 	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++) {
 		const char **text = text_of(&j->r, own_texts[i]), *to = *text;

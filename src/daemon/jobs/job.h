@@ -123,8 +123,8 @@ struct jobs {
  * -ENOMEM. */
 int jobs_reserve(struct jobs *jobs, size_t n);
 
-/* Copies what the record says, its strings too; takes references on submitter and area. area may be
- * NULL, and set later. */
+/* Copies what the record says, its strings too; takes references on submitter and area. Returns 0
+ * or -ENOMEM. */
 int job_new(struct job **ret, struct jobs *jobs, const struct job_record *r,
 	    struct submitter *submitter, struct staging_area *area);
 struct job *job_free(struct job *j);

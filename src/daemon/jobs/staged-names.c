@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "daemon/context/log.h"
+#include "daemon/context/timer.h"
 #include "stored-names.h"
 #include "retry.h"
 
@@ -79,16 +80,9 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
  * become more and more. Returns false if memory is out. */
 static bool arm(struct jobs *jobs)
 {
-	int enabled = SD_EVENT_OFF;
-
-	if (!jobs->staging_timer)
-		return sd_event_add_time_relative(jobs->context->event, &jobs->staging_timer,
-						  CLOCK_MONOTONIC, RETRY_USEC, 0, on_retry,
-						  jobs) >= 0;
-	(void)sd_event_source_get_enabled(jobs->staging_timer, &enabled);
-	return enabled != SD_EVENT_OFF ||
-	       (sd_event_source_set_time_relative(jobs->staging_timer, RETRY_USEC) >= 0 &&
-		sd_event_source_set_enabled(jobs->staging_timer, SD_EVENT_ONESHOT) >= 0);
+	return timer_is_set(jobs->staging_timer) ||
+	       timer_after(jobs->context->event, &jobs->staging_timer, RETRY_USEC, 0, on_retry,
+			   jobs, "staging-retry") >= 0;
 }
 
 /* It cannot be listed now: names may be there, so nothing else is done with the job. */
