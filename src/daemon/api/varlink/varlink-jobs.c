@@ -6,7 +6,7 @@
 #include "base/escape.h"
 #include "varlink-state.h"
 
-#define LIST_MOST 1000
+#define LIST_MOST 1000U
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
