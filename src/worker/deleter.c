@@ -591,7 +591,7 @@ static int run_take(struct run *r, struct serving *s)
 	return k;
 }
 
-/* ---- the role ----------------------------------------------------------------------------- */
+/* ---- the role: runs ----------------------------------------------------------------------- */
 
 struct deleting {
 	struct serving *s;
@@ -634,8 +634,7 @@ static int begin(struct deleting *d)
 	return r;
 }
 
-/* ---- flushes ----------------------------------------------------------------------------------
- */
+/* ---- the role: flushes -------------------------------------------------------------------- */
 
 static void *flusher(void *userdata)
 {

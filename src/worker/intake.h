@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The requests of the intake role. Each function answers one, whose content is s->m, and returns 0,
- * or a negative errno only if it could not be answered: then the worker ends. */
+ * or a negative errno only if it could not be answered: then the worker ends. ADD_GROUPS has no
+ * answer: that to VALIDATE tells what is wrong with groups. */
 #pragma once
 
 #include "serving.h"

@@ -319,7 +319,7 @@ void trail_path(struct walker *w, const char *name, char *buf, size_t len)
 		(void)path_append(buf, len, at, name);
 }
 
-/* How long a directory that was moved out of the tree may go unnoticed; see batch.c. */
+/* How long a directory that was moved out of the tree may go unnoticed; see batch-work.c. */
 #define CHECK_EVERY (5 * USEC_PER_MSEC)
 
 /* A look that follows names level by level takes its time; the next is put off by so many times as
