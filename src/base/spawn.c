@@ -12,7 +12,7 @@
 #define FDS_MOST 4
 
 int spawn_program(const char *path, const char *name, char *const *env, const int *fds, size_t n,
-		  pid_t *ret)
+		  bool own_group, pid_t *ret)
 {
 	char *const argv[] = { (char *)name, NULL };
 	posix_spawn_file_actions_t a;
@@ -42,7 +42,7 @@ int spawn_program(const char *path, const char *name, char *const *env, const in
 		r = posix_spawnattr_setsigmask(&t, &none);
 	if (r == 0)
 		r = posix_spawnattr_setflags(&t, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
-							 POSIX_SPAWN_SETPGROUP);
+							 (own_group ? POSIX_SPAWN_SETPGROUP : 0));
 	if (r == 0)
 		r = posix_spawn(ret, path, &a, &t, argv, env);
 	for (size_t i = 0; i < n; i++)

@@ -118,7 +118,7 @@ int moosefs_start(struct moosefs **ret, int fd, const struct mounts *mounts)
 	r = program_find("reclaim-moosefs", path, sizeof(path));
 	if (r >= 0)
 		r = spawn_program(path, "reclaim-moosefs", env, (int[]){ its_sock, its_end }, 2,
-				  &m->pid);
+				  /* own_group= */ true, &m->pid);
 	if (r < 0) {
 		free(m);
 		return r;

@@ -15,7 +15,7 @@
 #include "support.h"
 
 #define NAME "spawned"
-#define AS_WANTED "/dev/null /dev/null second 0 more, 1 variable A=b, own group, no signals"
+#define AS_WANTED "/dev/null /dev/null second 0 more, 1 variable A=b, %s group, no signals"
 
 /* ---- the program: it tells what it has through its first descriptor ------------------------- */
 
@@ -67,7 +67,7 @@ static int spawned(void)
 	(void)!pread(SPAWN_FD + 1, content, sizeof(content) - 1, 0);
 	(void)snprintf(text, sizeof(text), "%s %s %s %d more, %d variable %s, %s, %s", stream(0),
 		       stream(1), content, more(), n, n > 0 ? environ[0] : "",
-		       getpgrp() == getpid() ? "own group" : "group of another",
+		       getpgrp() == getpid() ? "own group" : "same group",
 		       has_signals() ? "signals" : "no signals");
 	return write(SPAWN_FD, text, strlen(text)) < 0;
 }
@@ -76,7 +76,7 @@ static int spawned(void)
 
 /* Runs the program with these descriptors, which in this process are 3 and 4 already, in this order
  * or the other. */
-static int run(int first, int second, bool crossed)
+static int run(int first, int second, bool crossed, bool own_group)
 {
 	const int given[] = { SPAWN_FD + crossed, SPAWN_FD + !crossed };
 	char *const env[] = { (char *)"A=b", NULL };
@@ -93,15 +93,15 @@ static int run(int first, int second, bool crossed)
 	(void)sigaddset(&blocked, SIGUSR1);
 	SUCCEEDS(sigprocmask(SIG_BLOCK, &blocked, NULL));
 	SUCCEEDS(sigaction(SIGPIPE, &ignore, NULL));
-	SUCCEEDS(spawn_program("/proc/self/exe", NAME, env, given, 2, &pid));
+	SUCCEEDS(spawn_program("/proc/self/exe", NAME, env, given, 2, own_group, &pid));
 	SUCCEEDS(waitpid(pid, &status, 0));
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : __LINE__;
 }
 
-static void check_run(bool crossed)
+static void check_run(bool crossed, bool own_group)
 {
 	int file = memfd_create("second", MFD_CLOEXEC), ends[2], status;
-	char text[256];
+	char text[256], wanted[256];
 	ssize_t n;
 	pid_t pid;
 
@@ -110,22 +110,23 @@ static void check_run(bool crossed)
 	pid = fork();
 	ck_assert_int_ge(pid, 0);
 	if (pid == 0)
-		_exit(run(ends[1], file, crossed));
+		_exit(run(ends[1], file, crossed, own_group));
 	(void)close(ends[1]);
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 	n = read(ends[0], text, sizeof(text) - 1);
 	ck_assert_int_gt(n, 0);
 	text[n] = '\0';
-	ck_assert_str_eq(text, AS_WANTED);
+	(void)snprintf(wanted, sizeof(wanted), AS_WANTED, own_group ? "own" : "same");
+	ck_assert_str_eq(text, wanted);
 	(void)close(ends[0]);
 	(void)close(file);
 }
 
 START_TEST(spawn_gives_what_is_wanted_and_no_more)
 {
-	check_run(false);
-	check_run(true);
+	check_run(false, false);
+	check_run(true, true);
 }
 END_TEST
 
@@ -134,9 +135,10 @@ START_TEST(spawn_tells_why_not)
 	char *const env[] = { NULL };
 	pid_t pid = 0;
 
-	ck_assert_int_eq(spawn_program("/absent", NAME, env, NULL, 0, &pid), -ENOENT);
-	ck_assert_int_eq(spawn_program("/proc/self/exe", NAME, env, (int[]){ 0, -1 }, 2, &pid),
-			 -EBADF);
+	ck_assert_int_eq(spawn_program("/absent", NAME, env, NULL, 0, false, &pid), -ENOENT);
+	ck_assert_int_eq(
+		spawn_program("/proc/self/exe", NAME, env, (int[]){ 0, -1 }, 2, false, &pid),
+		-EBADF);
 	ck_assert_int_eq(pid, 0);
 }
 END_TEST

@@ -65,7 +65,11 @@ int process_start(const char *program, int sock, int *ret_pidfd)
 #ifndef RECLAIM_TEST_GATES
 	debug_environment(env);
 #endif
-	r = spawn_program(program, "reclaim-worker", env, &own, 1, &pid);
+	/* In reclaimd's process group: a terminal's signals reach both. In one of its own a stopped
+	 * worker, and what it started, would get SIGHUP from the kernel when the parent ends. One
+	 * that hangs in a filesystem would not, and tests could not tell what the death pipe does.
+	 */
+	r = spawn_program(program, "reclaim-worker", env, &own, 1, /* own_group= */ false, &pid);
 	if (r >= 0)
 		r = pidfd_open_or_kill(pid);
 	if (r < 0)
