@@ -8,9 +8,8 @@
 
 #include "macros.h"
 
-/* The identity of a file, whatever it is called (SAFETY I3). btime_nsec is 0 where the filesystem
- * has none.
- */
+/* The identity of a file, whatever it is called (I3 of SECURITY.md). btime_nsec is 0 where the
+ * filesystem has none. */
 struct identity {
 	uint64_t dev;
 	uint64_t ino;

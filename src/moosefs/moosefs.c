@@ -45,7 +45,7 @@ struct moosefs {
  */
 
 /* By the mount table alone until it is known that no user serves the filesystem: a deleter comes
- * here while it is root still, and must not wait for a user's program (SAFETY test 13). */
+ * here while it is root still, and must not wait for a user's program (negative test 13). */
 static int mount_check(int fd, const struct mounts *mounts)
 {
 	struct mounts own = { 0 };

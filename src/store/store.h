@@ -3,7 +3,7 @@
  * in the state directory. What a call here has returned 0 for is durable once its transaction is.
  *
  *   jobs      one row each; finished ones stay as history
- *   entries   the names a job consists of: where each was and who it is (SAFETY I3)
+ *   entries   the names a job consists of: where each was and who it is (I3 of SECURITY.md)
  *   problems  what could not be deleted, and why; the first thousand of a job
  *
  * Not thread-safe: one thread uses a store (see store-queue.h). All times are microseconds of

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What breaks beneath a real reclaimd: the faults of SAFETY.md by their numbers. After each of them
+"""What breaks beneath a real reclaimd: the faults that tests/safety-list names, by number. After each of them
 what must live lives, and every job that was acknowledged is done, goes on, or says why not."""
 import array
 import contextlib

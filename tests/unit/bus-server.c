@@ -17,7 +17,7 @@
 
 #include "daemon/api/dbus/bus.h"
 #include "daemon/api/fields.h"
-#include "daemon/api/grant.h"
+#include "daemon/api/polkit-grant.h"
 #include "daemon/api/operations.h"
 #include "daemon/context/context.h"
 #include "daemon/workers/pacers.h"

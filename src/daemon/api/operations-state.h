@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What operations work on: operations.c acts, query.c reads, grant.c writes down. */
+/* What operations work on: operations.c acts, query.c reads, polkit-grant.c writes down. */
 #pragma once
 
 #include "daemon/jobs/jobs.h"

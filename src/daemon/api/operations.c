@@ -13,7 +13,7 @@
 #include "config/config.h"
 #include "daemon/jobs/job-control.h"
 #include "daemon/context/failure.h"
-#include "grant.h"
+#include "polkit-grant.h"
 #include "daemon/context/log.h"
 #include "daemon/jobs/remainder.h"
 #include "base/fd.h"

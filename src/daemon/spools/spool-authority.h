@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whose authority the entries of a spool are deleted with: SAFETY I1 for entries of which it is not
- * known which user put them there. Pure.
+/* Whose authority the entries of a spool are deleted with: I1 of SECURITY.md for entries of which
+ * it is not known which user put them there. Pure.
  *
  * What counts is which users could have put an entry where it is. An entry gets there in three
  * ways: it is made there (then it is its owner's), it is moved there, or it is a link. And the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Submitters, with whose rights jobs are done: one object for each set of uid, gid and groups that
  * has jobs, with the intake workers that run as it. The same user may come with other groups
- * (SAFETY test 3): that is another submitter of the same user, whose limits they share. So do the
+ * (negative test 3): that is another submitter of the same user, whose limits they share. So do the
  * subordinate ids of an account (account.h); authority over jobs goes by the uid alone.
  *
  * A filesystem that is frozen, or whose server is silent, keeps a worker waiting, and not even

@@ -260,9 +260,9 @@ static void table_match(struct dirlist *l, const uint32_t *t, size_t size, const
 	}
 }
 
-/* A directory this much larger than the list is not read: sorting saves some 5 µs for each name of
- * the list (FACTS), reading costs some 0.3 µs for each entry of the directory. An entry takes about
- * 32 bytes of st_size on ext and XFS. */
+/* A directory this much larger than the list is not read. Measured on ext4: sorting saves some 5 µs
+ * for each name of the list, reading costs some 0.3 µs for each entry of the directory. An entry
+ * takes about 32 bytes of st_size on ext and XFS. */
 #define READ_WORTH 16
 #define ENTRY_BYTES 32
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The entries of a directory, a chunk at a time, by getdents64(2): one pass, no stat, and sorted by
- * inode number where the filesystem profits (FACTS: ext4 2.5 s instead of 6.0 s). */
+ * inode number where the filesystem profits (300,000 entries on ext4: 2.5 s
+ * instead of 6.0 s). */
 #pragma once
 
 #include <assert.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is never deleted, on no authority and with no option (I8): the list of SAFETY.md, by
- * identity.
+/* What is never deleted, on no authority and with no option (I8 of SECURITY.md), by identity.
  *
  * Built once for a run. Holds the identity of each protected directory and file and of each of
  * their ancestors, the place of each in its filesystem, which is the same through all mounts (see

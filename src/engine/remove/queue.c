@@ -3,7 +3,7 @@
  * from one thread. Which entries are in flight together is what decides: a directory's lock is
  * exclusive, so workers that meet in one directory only wait for each other. Hence a narrow window
  * for each batch while there are several, and a wide one, with as few workers as the directory
- * bears, when there is one. No linked requests (SAFETY I9). */
+ * bears, when there is one. No linked requests (I9 of SECURITY.md). */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -20,9 +20,9 @@
 #include "base/fd.h"
 #include "base/gate.h"
 
-/* A step should be short beside what others wait for anyway (a disk's seek is some 5 ms), and large
- * enough that the calls do not add up: 64 MiB is what FACTS measured as the largest step that a
- * disk without TRIM bears, 2 MiB as the smallest that still frees hundreds of MiB per second. */
+/* A step should be short beside what other programs wait for anyway (a disk's seek is some 5 ms),
+ * and large enough that the calls do not add up. Measured on simulated disks: 64 MiB is the largest
+ * step that a disk without TRIM bears, 2 MiB the smallest that frees hundreds of MiB per second. */
 #define STEP_FIRST MiB(64)
 #define STEP_MOST MiB(1024)
 #define COST_LOW (5 * USEC_PER_MSEC)

@@ -12,9 +12,8 @@ struct engine_job;
 struct identity;
 struct root_group;
 
-/* A directory that another process keeps filling is listed again so often and no more: SAFETY
- * test 36. Eight passes are also enough for filesystems whose listing skips entries while names go.
- */
+/* A directory that another process keeps filling is listed again so often and no more (negative
+ * test 36). Eight are also enough for filesystems whose listing skips entries while names go. */
 #define RELISTS_MAX 8
 
 struct node {

@@ -234,7 +234,7 @@ static bool short_is_eof(const struct walker *w)
 #define NEWBORN_RELISTS 2
 
 /* Was the last entry of this chunk born after the directory's first chunk was read? Then a listing
- * goes on as long as another process goes on filling, and is ended here: SAFETY test 36. */
+ * goes on as long as another process goes on filling, and is ended here (negative test 36). */
 static bool is_refilled(struct walker *w, int fd)
 {
 	struct identity id;

@@ -33,7 +33,7 @@ class Units(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stdout)
 
     def test_what_must_not_be_set(self):
-        # Each of these breaks deleting; SAFETY asks for their absence.
+        # Each of these breaks deleting; none of them may be there.
         shown = dict(line.split("=", 1) for line in command(
             "systemctl", "show", "reclaimd.service", "-p",
             "ReadWritePaths,ProtectHome,PrivateTmp,ProtectSystem,RestrictSUIDSGID,NoNewPrivileges,"

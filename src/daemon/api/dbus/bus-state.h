@@ -8,7 +8,7 @@
 #include "bus-quota.h"
 #include "bus.h"
 #include "daemon/api/caller.h"
-#include "daemon/api/grant.h"
+#include "daemon/api/polkit-grant.h"
 #include "daemon/api/operations.h"
 #include "daemon/context/context.h"
 #include "daemon/context/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "grant.h"
+#include "polkit-grant.h"
 
 #include <errno.h>
 #include <stdlib.h>
