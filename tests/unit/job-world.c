@@ -187,11 +187,12 @@ static void on_submitted(const struct failure *f, const struct submitted *s, voi
 	struct job_world *w = userdata;
 
 	w->answered = true;
+	w->submitted++;
 	w->failure = *f;
 	w->id = s->id;
 }
 
-uint64_t job_world_submit(struct job_world *w, const char *name, uint64_t undo_usec)
+void job_world_submit_begin(struct job_world *w, const char *name, uint64_t undo_usec)
 {
 	struct credentials who = { .uid = NOBODY, .gid = NOBODY };
 	struct intake_group group = { .dirfd = -1,
@@ -203,6 +204,11 @@ uint64_t job_world_submit(struct job_world *w, const char *name, uint64_t undo_u
 
 	w->answered = false;
 	submit_begin(&w->jobs, &who, -1, &group, 1, &o, on_submitted, w);
+}
+
+uint64_t job_world_submit(struct job_world *w, const char *name, uint64_t undo_usec)
+{
+	job_world_submit_begin(w, name, undo_usec);
 	job_world_until(w, w->answered);
 	return w->id;
 }

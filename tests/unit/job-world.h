@@ -24,6 +24,7 @@ struct job_world {
 	struct listener listener;
 	/* What was answered last. */
 	bool answered;
+	unsigned submitted; /* so many submits were */
 	struct failure failure;
 	uint64_t id;
 	/* The job that has finished last. */
@@ -46,8 +47,10 @@ const char *job_world_path(struct job_world *w, const char *name);
 const char *job_world_staged(struct job_world *w, uint64_t id);
 bool job_world_has(struct job_world *w, const char *name);
 
-/* Submits one name for uid NOBODY; returns the job's id, or 0 with w->failure. */
+/* Submits one name for uid NOBODY; returns the job's id, or 0 with w->failure. The other one
+ * returns before it is answered. */
 uint64_t job_world_submit(struct job_world *w, const char *name, uint64_t undo_usec);
+void job_world_submit_begin(struct job_world *w, const char *name, uint64_t undo_usec);
 /* Returns why it failed, or ERROR_NONE. The other one returns before it is answered. */
 enum error_cause job_world_control(struct job_world *w, enum control_verb verb, uint64_t id);
 void job_world_control_begin(struct job_world *w, enum control_verb verb, uint64_t id,
