@@ -205,7 +205,7 @@ static void on_holder_listed(int r, void *userdata)
 
 static void on_lock(int r, int fd, void *userdata)
 {
-	_cleanup_(fd_closep) int lock_fd = fd;
+	_cleanup_close_ int lock_fd = fd;
 	struct staging_opening *o = userdata;
 	struct worker *root;
 
