@@ -23,6 +23,7 @@ struct staging_listing {
 	struct jobs *jobs;
 	struct outcome *outcome;
 	uint64_t found, strange;
+	int error; /* not all of them could be marked */
 	void (*done)(struct job *j, bool known, void *userdata);
 	void *userdata;
 };
@@ -61,7 +62,8 @@ static void on_name(const char *name, const struct lasting_identity *id, void *u
 		return;
 	}
 	l->found++;
-	(void)outcome_mark(l->outcome, seq, seq, ENTRY_STAGED);
+	if (outcome_mark(l->outcome, seq, seq, ENTRY_STAGED) < 0)
+		l->error = -ENOMEM;
 }
 
 static void listing_begin(struct staging_listing *l);
@@ -120,6 +122,7 @@ static void on_listed(int r, void *userdata)
 {
 	struct staging_listing *l = userdata;
 
+	r = r == 0 ? l->error : r;
 	if (r == 0 || r == -ENOENT)
 		listing_end(l);
 	else
@@ -137,7 +140,7 @@ static void on_staging(int r, int fd, void *userdata)
 		return;
 	}
 	if (r >= 0)
-		r = submitter_intake(l->j->submitter, staging_area_filesystem(l->j->area), &intake);
+		r = staging_area_intake(l->j->area, l->j->submitter, &intake);
 	if (r >= 0)
 		r = worker_list_staging(intake, fd, l->j->uuid_text, on_name, on_listed, l);
 	if (r < 0)
