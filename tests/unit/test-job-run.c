@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a run makes of a job (src/daemon/jobs/job-run.c): done, with errors, interrupted, waiting
  * for a mount or for a person. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -153,18 +154,28 @@ START_TEST(test_run_pauses_where_its_directory_is_another)
 }
 END_TEST
 
+/* The deleter is that of the job before, and is stopped: it dies in the run for certain. */
 START_TEST(test_run_is_tried_again_after_its_worker_died)
 {
+	char dir[256];
 	uint64_t id;
 
+	file_make(w.mount, "data/first", "old");
+	job_world_wait_finished(&w, job_world_submit(&w, "data/first", 0));
 	file_make(w.mount, "data/a", "old");
 	id = queued("data/a");
+	(void)snprintf(dir, sizeof(dir), "%s", job_world_staged(&w, id));
+	*strrchr(dir, '/') = '\0';
+	/* Opening it takes a worker, too. */
+	at_hand_put(job_table_find(&w.jobs.table, id), open(dir, O_PATH | O_CLOEXEC));
+	ck_assert_uint_gt(job_world_signal(&w, SIGSTOP), 2);
 	go_on();
 	job_world_until(&w, job_world_job(&w, id)->deletes);
-	ck_assert_uint_gt(job_world_signal(&w, SIGKILL), 0);
+	(void)job_world_signal(&w, SIGKILL);
 	job_world_wait_finished(&w, id);
 	ck_assert_int_eq(w.state, JOB_DONE);
 	ck_assert_uint_ge(w.jobs.interruptions, 1);
+	ck_assert_uint_eq(w.jobs.entries_freed, 2);
 	ck_assert_uint_eq(w.jobs.running, 0);
 }
 END_TEST
