@@ -2,8 +2,8 @@
 /* reclaim-worker processes as reclaimd sees them: whatever touches a user's tree is asked of one.
  *
  *   role     lives as                   may
- *   intake   the submitter              resolve, validate, rename into staging and back; never
- * unlinks delete   the submitter, confined    unlink and truncate beneath one directory by Landlock
+ *   intake   the submitter              resolve, validate, rename into staging and back
+ *   delete   the submitter, confined    unlink and truncate beneath one directory by Landlock
  *
  * A worker drops its credentials for good before it reads its first request. Requests are answered
  * by callbacks on the event loop; a worker does one at a time, more are queued. When it dies, hangs
