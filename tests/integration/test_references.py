@@ -418,6 +418,8 @@ class OfTheDaemon(daemon_fixture.Case):
             worker = self.daemon.stopped_worker()
             with open("/proc/%d/task/%d/children" % (worker, worker), encoding="ascii") as f:
                 (pid,) = map(int, f.read().split())
+            # In a group of its own it would get SIGHUP, because it is stopped, and end anyway.
+            self.assertEqual(os.getpgid(pid), os.getpgid(self.daemon.process.pid))
             process = os.pidfd_open(pid)
             os.kill(pid, signal.SIGSTOP)
             try:
