@@ -187,7 +187,6 @@ static void on_submitted(const struct failure *f, const struct submitted *s, voi
 	struct job_world *w = userdata;
 
 	w->answered = true;
-	w->submitted++;
 	w->failure = *f;
 	w->id = s->id;
 }

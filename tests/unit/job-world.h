@@ -24,7 +24,6 @@ struct job_world {
 	struct listener listener;
 	/* What was answered last. */
 	bool answered;
-	unsigned submitted; /* so many submits were */
 	struct failure failure;
 	uint64_t id;
 	/* The job that has finished last. */

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From the record to the answer (src/daemon/jobs/job-submit.c): what comes before what, and many at
- * the same time. */
-#include <stdio.h>
+/* From the record to the answer (src/daemon/jobs/job-submit.c): what comes before what. */
 #include <unistd.h>
 
 #include "job-world.h"
-
-/* More than there is room for when the first of them is recorded. */
-#define MANY 300
 
 static struct job_world w;
 
@@ -47,29 +42,10 @@ START_TEST(test_submit_moves_nothing_before_it_is_on_record)
 }
 END_TEST
 
-START_TEST(test_submit_of_many_at_once)
-{
-	char name[32];
-
-	hear_store(false);
-	for (unsigned i = 0; i < MANY; i++) {
-		(void)snprintf(name, sizeof(name), "data/%u", i);
-		file_make(w.mount, name, "old");
-		job_world_submit_begin(&w, name, HOUR_USEC);
-	}
-	job_world_until(&w, all_validated());
-	hear_store(true);
-	job_world_until(&w, w.submitted == MANY);
-	ck_assert_uint_eq(w.jobs.counts[JOB_HELD], MANY);
-	ck_assert_uint_eq(w.jobs.waiting.n, MANY);
-}
-END_TEST
-
 int main(void)
 {
 	const TTest *const tests[] = {
 		test_submit_moves_nothing_before_it_is_on_record,
-		test_submit_of_many_at_once,
 	};
 
 	return job_world_run("job-submit", &w, tests, ELEMENTSOF(tests));

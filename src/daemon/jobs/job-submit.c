@@ -410,10 +410,7 @@ static void stage_begin(struct submit *s)
 	(void)deadline_clock(s->jobs);
 	s->record.held_until_usec =
 		deadline_moved(s->record.held_until_usec, s->jobs->clock_offset - s->clock_offset);
-	/* So many may have been recorded at the same time that the room made before is used up. */
-	r = jobs_reserve(s->jobs, s->jobs->table.n + 1);
-	if (r >= 0)
-		r = job_new(&s->job, s->jobs, &s->record, s->submitter, s->area);
+	r = job_new(&s->job, s->jobs, &s->record, s->submitter, s->area);
 	if (r < 0) { /* it is on record: the next start takes it up */
 		s->error = r;
 		failure_set(&s->failure, ERROR_FAILED,
