@@ -180,6 +180,32 @@ START_TEST(test_run_is_tried_again_after_its_worker_died)
 }
 END_TEST
 
+/* Which names were moved is not on record. */
+static void unmark(struct store *s, uint64_t id)
+{
+	static const struct lasting_identity none;
+
+	ck_assert_int_eq(store_entries_set(s, id, 1, 1, ENTRY_WAITING), 0);
+	ck_assert_int_eq(store_job_staged(s, id, &none), 0);
+}
+
+/* Staging tells; what is where the name was is another file. */
+START_TEST(test_run_lists_staging_of_what_is_not_marked)
+{
+	uint64_t id;
+
+	file_make(w.mount, "data/a", "old");
+	id = queued("data/a");
+	file_make(w.mount, "data/a", "new");
+	job_world_restart(&w, unmark, id);
+	ck_assert_int_lt(job_world_job(&w, id)->unmarked, 0);
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_DONE);
+	ck_assert_uint_eq(w.jobs.entries_freed, 1);
+	ck_assert(job_world_has(&w, "data/a"));
+}
+END_TEST
+
 static bool stopped;
 
 static void on_stopped(struct job *j, void *userdata)
@@ -221,6 +247,7 @@ int main(void)
 		test_run_waits_for_its_staging_directory,
 		test_run_pauses_where_its_directory_is_another,
 		test_run_is_tried_again_after_its_worker_died,
+		test_run_lists_staging_of_what_is_not_marked,
 		test_run_stop_hands_the_job_over_once,
 	};
 

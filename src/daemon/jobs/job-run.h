@@ -17,7 +17,7 @@
 #include "durability.h"
 #include "stored-names.h"
 
-/* As boost.c polls it once a second. */
+/* Is in this header because boost.c polls it once a second. */
 struct job_run {
 	struct job *job;
 	struct jobs *jobs;

@@ -180,7 +180,7 @@ struct run_callbacks {
 };
 
 /* Deletes names in dirfd (the directory of landlock_fd or one beneath it), each only if it still is
- * who it was; at most 65,536 at a time. dir_id: the directory itself must still be that one
+ * what it was; at most 65,536 at a time. dir_id: the directory itself must still be that one
  * (-ESTALE), or NULL. unmoved_usec: unless 0, all that was changed or moved since, and others of
  * the same names, is as if it were not there (-ENOENT). */
 int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_id,
