@@ -6,31 +6,59 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/macros.h"
+
+/* Texts lie one behind the other: allocated one by one they would take a third more. */
+struct text_block {
+	struct text_block *before;
+	size_t used;
+	char text[KiB(64)];
+};
+
+/* A copy that lives as long as the list; NULL: out of memory. */
+static const char *text_keep(struct policy_entries *l, const char *s)
+{
+	size_t len = strlen(s) + 1;
+	struct text_block *b = l->texts;
+
+	if (!b || sizeof(b->text) - b->used < len) {
+		b = len <= sizeof(b->text) ? malloc(sizeof(*b)) : NULL;
+		if (!b)
+			return NULL;
+		b->before = l->texts;
+		b->used = 0;
+		l->texts = b;
+	}
+	b->used += len;
+	return memcpy(b->text + b->used - len, s, len);
+}
 
 int entries_add(struct policy_entries *l, const struct policy_entry *e)
 {
-	size_t name = strlen(e->name) + 1, series = strlen(e->series) + 1;
+	const char *name, *series = l->n > 0 ? l->v[l->n - 1].series : "";
 	struct policy_entry *added;
-	char *text;
 
 	if (l->n >= UINT32_MAX)
 		return -E2BIG;
-	text = malloc(name + series);
-	added = text ? array_add(&l->v, &l->n, sizeof(*added)) : NULL;
-	if (!added) {
-		free(text);
+	name = text_keep(l, e->name);
+	/* Those of one series are listed one after the other more often than not. */
+	if (strcmp(series, e->series) != 0)
+		series = text_keep(l, e->series);
+	added = name && series ? array_add(&l->v, &l->n, sizeof(*added)) : NULL;
+	if (!added)
 		return -ENOMEM;
-	}
 	*added = *e;
-	added->name = memcpy(text, e->name, name);
-	added->series = memcpy(text + name, e->series, series);
+	added->name = name;
+	added->series = series;
 	return 0;
 }
 
 void entries_done(struct policy_entries *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		free((char *)l->v[i].name);
+	for (struct text_block *b = l->texts, *before; b; b = before) {
+		before = b->before;
+		free(b);
+	}
 	free(l->v);
 	*l = (struct policy_entries){ 0 };
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The entries that a policy is about: a list that may be long, so that a million take some 150 MiB.
- * Owns the names. */
+/* The entries that a policy is about: a list that may be long, so that a million, with names
+ * of 40 bytes, take some 100 MiB. Owns the names. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,23 +51,26 @@ const char *disposition_words(enum disposition disposition);
 
 struct policy_entry {
 	const char *name;   /* path beneath the policy's directory */
-	const char *series; /* it belongs to; "" without group-by; behind the name in memory */
+	const char *series; /* it belongs to; "" without group-by */
 	int64_t time_nsec;  /* since the epoch */
 	uint64_t ino;       /* its identity, with btime_nsec and the type in mode */
 	int64_t btime_nsec;
 	uint64_t bytes; /* that deleting it frees */
 	uint32_t uid;
-	uint32_t mode;
-	uint16_t kept_by; /* rules of keep, as bits; filled by rules_decide */
+	uint16_t mode;
+	uint8_t kept_by; /* rules of keep, as bits; filled by rules_decide */
 	/* DISPOSITION_UNDECIDED, or why it is kept whatever the rules say; then what rules_decide
 	 * says. */
 	uint8_t disposition; /* enum disposition */
 };
 
+struct text_block;
+
 /* All zero is empty. */
 struct policy_entries {
 	struct policy_entry *v;
 	size_t n;
+	struct text_block *texts; /* of names and series */
 };
 
 /* Adds a copy of *e. Returns 0, -ENOMEM, or -E2BIG when there are 2^32 of them. */

@@ -161,12 +161,19 @@ static int put_class(struct parser *s, const unsigned char *from)
 		expression = NULL;
 		r = -ENOMEM;
 	}
-	if (r >= 0)
-		r = regcomp(&re, expression, REG_EXTENDED | REG_NOSUB) == 0 ? 0 : wrong(s);
 	if (r >= 0) {
-		for (unsigned i = 1; i <= UCHAR_MAX; i++)
-			if (regexec(&re, (char[]){ (char)i, '\0' }, 0, NULL, 0) == 0)
+		int error = regcomp(&re, expression, REG_EXTENDED | REG_NOSUB);
+
+		r = error == 0 ? 0 : error == REG_ESPACE ? -ENOMEM : wrong(s);
+	}
+	if (r >= 0) {
+		for (unsigned i = 1; i <= UCHAR_MAX && r >= 0; i++) {
+			int is = regexec(&re, (char[]){ (char)i, '\0' }, 0, NULL, 0);
+
+			if (is == 0)
 				set_add(&set, (unsigned char)i);
+			r = is == 0 || is == REG_NOMATCH ? 0 : -ENOMEM;
+		}
 		regfree(&re);
 	}
 	if (c) {

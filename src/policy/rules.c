@@ -123,7 +123,8 @@ static void decide_series(const struct deciding *d, size_t from, size_t to)
 		e->kept_by = 0;
 		if (is_apart(d, e))
 			continue;
-		e->kept_by = (uint16_t)periods_step(&periods, &d->p->keep, e->time_nsec);
+		static_assert(KEEP_RULES <= 8, "each has a bit of kept_by");
+		e->kept_by = (uint8_t)periods_step(&periods, &d->p->keep, e->time_nsec);
 		nth++;
 		if (e->disposition == DISPOSITION_UNDECIDED)
 			e->disposition = (uint8_t)disposition_of(d, e, nth);

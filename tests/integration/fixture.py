@@ -206,6 +206,51 @@ class Scratch:
 scratch = Scratch()
 
 
+class Machine:
+    """Settings of the whole machine: what may depend on one shares it with all tests, also of other runs;
+    what changes one waits until it is alone."""
+
+    PATH = "/run/reclaimd-tests"
+
+    def __init__(self):
+        self.use = None
+
+    @contextlib.contextmanager
+    def turn(self):
+        """Which what waits to be alone keeps, so that nothing else begins."""
+        with open(self.PATH + ".turn", "w", encoding="ascii") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            yield
+
+    @contextlib.contextmanager
+    def shared(self):
+        self.use = self.use or open(self.PATH + ".use", "w", encoding="ascii")
+        with self.turn():
+            fcntl.flock(self.use, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            fcntl.flock(self.use, fcntl.LOCK_UN)
+
+    def is_free(self):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(self.use, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+    @contextlib.contextmanager
+    def alone(self):
+        """Of what shares it so far. A process that is given the descriptor keeps it for as long as it lives."""
+        fcntl.flock(self.use, fcntl.LOCK_UN)
+        with self.turn():
+            until(self.is_free, lambda: "tests beside this one do not end: see who has %s.use open" % self.PATH)
+            yield self.use.fileno()
+            fcntl.flock(self.use, fcntl.LOCK_SH)
+
+
+machine = Machine()
+
+
 def available():
     with open("/proc/meminfo") as f:
         for line in f:
@@ -583,6 +628,7 @@ def matrix(fs=FILESYSTEMS, backends=BACKENDS, latency=("auto",)):
                         try:
                             with contextlib.ExitStack() as stack:
                                 stack.enter_context(self.subTest(fs=f, backend=b, latency=l))
+                                stack.enter_context(machine.shared())
                                 with World(f, b, l) as w:
                                     test(self, w)
                                 ran += 1

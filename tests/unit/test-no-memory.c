@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "config/config.h"
 #include "engine/engine.h"
 #include "failing.h"
+#include "policy/pattern.h"
 #include "store-support.h"
 #include "support.h"
 #include "base/macros.h"
@@ -25,6 +27,9 @@ INSTEAD(void *, realloc, (void *p, size_t n), p, n)
 INSTEAD(void *, reallocarray, (void *p, size_t n, size_t size), p, n, size)
 INSTEAD(char *, strdup, (const char *s), s)
 INSTEAD(char *, strndup, (const char *s, size_t n), s, n)
+FAILING(REG_ESPACE, ENOMEM, int, regcomp, (regex_t * re, const char *s, int flags), re, s, flags)
+FAILING(REG_ESPACE, ENOMEM, int, regexec,
+	(const regex_t *re, const char *s, size_t n, regmatch_t *m, int flags), re, s, n, m, flags)
 
 /* Until one goes through without having met the failure: one alone, and a row of them. Not for
  * ever: a lane that has no memory for its queue waits until there is some. */
@@ -207,6 +212,32 @@ START_TEST(test_fault_14_while_reading_the_configuration)
 }
 END_TEST
 
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+/* A class is whole or the expression is none: what is in a group decides what is deleted. */
+static bool compile_with(unsigned nth, unsigned n_more, void *userdata)
+{
+	struct pattern *p = NULL;
+	const char *why = "";
+	bool met;
+	int r;
+
+	failing_arm(nth, n_more);
+	r = pattern_new(&p, userdata, &why);
+	met = failing_disarm();
+	ck_assert_msg(r == (met ? -ENOMEM : 0), "%u: %d %s", nth, r, why);
+	pattern_free(p);
+	return met;
+}
+
+START_TEST(test_fault_14_while_compiling_a_pattern)
+{
+	char expression[] = "^([^-]+)-([[:digit:]]{2,3})(\\w|.)?";
+
+	each(compile_with, expression);
+}
+END_TEST
+
 /* ---- the store ------------------------------------------------------------------------------- */
 
 static bool store_with(unsigned nth, unsigned n_more, void *userdata)
@@ -251,6 +282,7 @@ int main(void)
 				       test_fault_14_while_deleting_with_a_ring,
 				       test_fault_14_while_accepting,
 				       test_fault_14_while_reading_the_configuration,
+				       test_fault_14_while_compiling_a_pattern,
 				       test_fault_14_while_storing };
 
 	return run_case("no-memory", tests, ELEMENTSOF(tests));

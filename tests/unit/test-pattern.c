@@ -154,6 +154,8 @@ static const char *const expressions[] = {
 	"([b-a])",
 	"([[:foo:]])",
 	"([[:alpha:]-z])",
+	"([[=a=]-z])",
+	"([a-[=z=]])",
 	"([a-c-e])",
 	"(a){",
 	"(a){1",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,6 +263,36 @@ START_TEST(one_run_is_capped)
 	ck_assert(plan.over_max_delete);
 	policy_plan_done(&plan);
 	entries_done(&l);
+}
+END_TEST
+
+/* Names and series stay what they were, however many come after them. */
+START_TEST(texts_of_many_entries_stay)
+{
+	struct policy_entries l = { 0 };
+	char name[PATH_MAX], series[PATH_MAX] = "";
+	const struct policy_entry e = { .name = name, .series = series };
+	const size_t n = 20000;
+
+	for (size_t i = 0; i < n; i++) {
+		/* Now and then one as long as a path can be. */
+		int width = i % 1000 == 999 ? PATH_MAX - 1 : 1;
+
+		(void)snprintf(name, sizeof(name), "%0*zu", width, i);
+		if (i >= 100)
+			(void)snprintf(series, sizeof(series), "%0*zu", width, i / 50);
+		ck_assert_int_eq(entries_add(&l, &e), 0);
+	}
+	memset(name, 'x', sizeof(name));
+	memset(series, 'x', sizeof(series));
+	ck_assert_uint_eq(l.n, n);
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_uint_eq(strtoul(l.v[i].name, NULL, 10), i);
+		ck_assert_uint_eq(strtoul(l.v[i].series, NULL, 10), i < 100 ? 0 : i / 50);
+		ck_assert_uint_eq(strlen(l.v[i].series) == 0, i < 100);
+	}
+	entries_done(&l);
+	ck_assert_uint_eq(l.n, 0);
 }
 END_TEST
 
@@ -536,6 +567,7 @@ int main(void)
 				 each_series_keeps_its_own,
 				 limits_go_by_their_order,
 				 one_run_is_capped,
+				 texts_of_many_entries_stay,
 				 test_27_times_out_of_the_ordinary,
 				 any_input,
 				 keep_never_loses_to_pressure,

@@ -165,12 +165,12 @@ static void obstacle_add(struct survey *s, const char *path, const char *reason,
 {
 	char text[96];
 
+	if (json_array_size(s->f.reasons) >= EXAMPLES_MOST)
+		return;
 	(void)snprintf(text, sizeof(text), "%s%s%s", reason, error < 0 ? ": " : "",
 		       error < 0 ? strerror(-error) : "");
-	if (json_array_size(s->f.reasons) < EXAMPLES_MOST)
-		(void)json_array_append_new(
-			s->f.reasons,
-			json_pack("{so so}", "path", json_path(path), "reason", json_words(text)));
+	(void)json_array_append_new(s->f.reasons, json_pack("{so so}", "path", json_path(path),
+							    "reason", json_words(text)));
 }
 
 /* ---- the largest ---------------------------------------------------------------------------- */

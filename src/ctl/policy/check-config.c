@@ -117,14 +117,17 @@ static void policy_check(struct check *c, const struct config_policy *p)
 /* The files are none where something is wrong. */
 static void show(struct check *c, char *const *files)
 {
-	json_t *list = json_array(), *v;
-	size_t i;
+	bool says = c->o.json == JSON_OFF && !c->o.quiet;
+	json_t *list = json_array();
 
-	for (char *const *f = files; f && *f; f++)
-		(void)json_array_append_new(list, json_path(*f));
-	json_array_foreach(list, i, v) if (c->o.json == JSON_OFF && !c->o.quiet)(void)
-		printf("%s: correct\n", json_string_value(v));
-	if (files && !files[0] && c->o.json == JSON_OFF && !c->o.quiet)
+	for (char *const *f = files; f && *f; f++) {
+		json_t *v = json_path(*f);
+
+		if (says)
+			(void)printf("%s: correct\n", json_string_value(v));
+		(void)json_array_append_new(list, v);
+	}
+	if (files && !files[0] && says)
 		(void)puts("no configuration files: everything is at its default");
 	json_print(json_pack("{so sO sO}", "files", list, "errors", c->errors, "warnings",
 			     c->warnings),

@@ -225,7 +225,7 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	struct policy_entry e = { .name = k->path,
 				  .ino = id.ino,
 				  .btime_nsec = id.btime_nsec,
-				  .mode = id.mode,
+				  .mode = (uint16_t)id.mode,
 				  .uid = sx->stx_uid };
 	struct tree t = { .newest_nsec = INT64_MIN };
 	char series[PATH_MAX];
