@@ -73,15 +73,28 @@ class Remainders(Case):
         self.assertGreater(left[2], SIZE // 2)
         return n, left
 
+    @staticmethod
+    def is_at_rest(worker):
+        """No thread of it frees anything, nor would if it had a processor."""
+        states = set()
+        for task in os.listdir("/proc/%d/task" % worker):
+            with open("/proc/%d/task/%s/stat" % (worker, task), encoding="ascii") as f:
+                states.add(f.read().rsplit(")", 1)[1].split()[0])
+        return states == {"S"}
+
     def settled(self):
-        """What is left, once the step that was under way is over: that is soon."""
-        end, before = time.monotonic() + 3, self.held()
-        time.sleep(0.3)
-        while self.held() != before:
-            self.assertLess(time.monotonic(), end, self.daemon.said())
-            before = self.held()
-            time.sleep(0.3)
-        (left,) = before
+        """What is left, once the step that was under way is over: that is not much less."""
+        (first,) = now = self.held()
+
+        def still():
+            nonlocal now
+            before = now
+            time.sleep(0.3)  # longer than from one step to the next
+            now = self.held()
+            return now == before and self.is_at_rest(first[0])
+        self.until(still, self.daemon.said)
+        (left,) = now
+        self.assertLess(first[2] - left[2], RATE * 3)
         return left
 
     def check_still(self, number, left, state):
