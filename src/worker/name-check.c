@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "directory.h"
+#include "deletable.h"
 #include "engine/guard/path-intake.h"
 #include "engine/guard/protect.h"
 #include "engine/filesystem/profile.h"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "directory.h"
+#include "deletable.h"
 #include "session.h"
 #include "base/array.h"
 #include "base/gate.h"

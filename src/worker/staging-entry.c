@@ -19,7 +19,7 @@
 #include "base/lock-holder.h"
 #include "base/mounts.h"
 #include "caller-view.h"
-#include "directory.h"
+#include "deletable.h"
 #include "engine/guard/path-intake.h"
 #include "engine/guard/protect.h"
 #include "identity.h"
