@@ -78,9 +78,11 @@ static int db_open(struct store *s, const char *name)
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", s->dir_fd, name);
 	/* Without a mutex: one thread at a time has the store. */
 	rc = sqlite3_open_v2(path, &s->db,
-			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX |
-				     SQLITE_OPEN_EXRESCODE,
+			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX,
 			     s->vfs_name);
+	if (s->db)
+		rc = rc == SQLITE_OK ? sqlite3_extended_result_codes(s->db, 1)
+				     : sqlite3_extended_errcode(s->db);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_busy_timeout(s->db, BUSY_MSEC);
 	/* Where it cannot be opened for writing SQLite opens it for reading. */
