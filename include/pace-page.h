@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How a process that deletes and the one that paces it talk: a page of memory that both see, for
- * the time without limits, in which nobody is asked; and a conversation over a socket pair for the
+ * the time without limits, in which no lane asks; and a conversation over a socket pair for the
  * time with limits, in which each slice is granted.
  *
  *   step != none: BEGIN -> granted or not; SPENT -> due or not; if due, SYNCED -> nothing; or, of a
@@ -22,7 +22,7 @@ struct pace_page {
 	_Atomic uint64_t step; /* from which size on files go in steps; PACE_NO_LIMITS: no limits */
 	_Atomic uint64_t op_latency_usec; /* see pace.h */
 	_Atomic uint32_t
-		sync_wanted; /* what was freed without limits is to be synced, by whoever sees it */
+		sync_wanted; /* the first lane that sees it syncs what was freed without limits */
 
 	/* Written by the one that deletes; the counts only grow. */
 	_Atomic uint32_t busy;                     /* lanes that work without having asked */

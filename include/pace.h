@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the engine asks of whoever paces it: how much next, and when. The engine does not know why.
+/* What the engine asks the code that paces it: how much next, and when. The engine does not know
+ * why.
  *
  * A lane calls `begin` before each slice of work and `spent` after it. If `spent` says that the
  * work is due, the lane syncs what it freed and calls `synced`. Slices of one lane do not nest, and
@@ -13,8 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A slice of so few entries says that others wait for each single request of ours, as on a disk
- * with a head: what takes several, like reading a directory, is better done in as many slices. */
+/* A slice of so few entries says that foreign requests wait for each single one of ours, as on a
+ * disk with a head: what takes several, like reading a directory, is better done in as many
+ * slices. */
 #define PACE_FEW 16
 
 #define PACE_OP_AUTO UINT64_MAX

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* libreclaim: hand files and trees over to reclaimd, which deletes them while nobody notices. See
- * reclaim(3).
+/* libreclaim: hand files and trees over to reclaimd, which deletes them and spares the I/O of
+ * other programs. See reclaim(3).
  *
  * Functions return 0 (or what they say) or a negative errno, and then leave outputs as they were;
  * reclaim_error() has words for people. A handle is for one thread at a time; different ones know
  * nothing of each other. The library keeps nothing but its handles, logs nothing, changes no signal
- * and deletes nothing itself: whoever cannot hand a file over decides what to do instead.
+ * and deletes nothing itself: if a file cannot be handed over, the caller decides what to do.
  *
  * Structures begin with their size, so that they can grow: use their ..._INIT. */
 #ifndef RECLAIM_H

@@ -45,8 +45,8 @@ static void done(struct file *f, const char *what, int error)
 	f->job = 0;
 }
 
-/* Without the daemon. Where it has been asked first, the file may be gone already, and another may
- * have its name, which is nobody's to delete. */
+/* Without the daemon. Where it has been asked first, the file may be gone already, and another file
+ * may have its name, which must not be deleted. */
 static void unlink_it(struct file *f)
 {
 	struct stat now;

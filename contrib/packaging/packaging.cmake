@@ -11,8 +11,8 @@ set(CPACK_PACKAGE_CONTACT "The reclaimd project <reclaimd@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_PACKAGE_DESCRIPTION
 "reclaimd is the one place a host hands its deletions to. Names are gone at once;
-the space comes back as fast as the devices can take it while nobody else has to
-wait for them. Jobs outlive crashes and reboots, and can be taken back.")
+the space comes back as fast as the devices allow without delaying other
+programs. Jobs outlive crashes and reboots, and can be taken back.")
 set(CPACK_STRIP_FILES ON)
 # Some files have their place outside the prefix, as /etc.
 set(CPACK_SET_DESTDIR ON)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the shim runs in place of unlink(2): reclaim-hand-over FD NAME USEC submits NAME in the
- * directory that FD is, and waits no longer than that for the answer. Starts no daemon. Whoever
- * runs it looks whether the name is gone; its exit status is for people. */
+ * directory that FD is, and waits no longer than that for the answer. Starts no daemon. The
+ * caller looks whether the name is gone; the exit status is for people. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,6 +19,6 @@ int main(int argc, char **argv)
 	error = reclaim_open(&r, RECLAIM_NO_START);
 	if (error >= 0)
 		error = reclaim_submit_at(r, (int)strtol(argv[1], NULL, 10), argv[2], &o, NULL);
-	/* Whoever waits for this waits for nothing else. */
+	/* Nothing is closed first: the caller waits for the end alone. */
 	_exit(error < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The caller makes a child without a signal of its end, which shares the memory and for which it
- * waits; that one makes a grandchild, the program, and waits for it. An end that nobody but the
- * child is told of is the point: the caller's own waiting and SIGCHLD see nothing. */
+ * waits; that one makes a grandchild, the program, and waits for it. Only the child is told
+ * of its end, and that is the point: the caller's own waiting and SIGCHLD see nothing. */
 #include "helper.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int child(void *userdata)
 	/* By now it runs its program, or has ended. */
 	if (poll(&p, 1, (int)(run->h->timeout_usec / 1000)) <= 0)
 		(void)syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0);
-	/* Else it would go to whoever looks after orphans, who may be the caller. */
+	/* Else it would go to the process that looks after orphans, which may be the caller. */
 	end(p.fd, 0);
 	_exit(0);
 }

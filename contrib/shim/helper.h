@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Runs a program for a caller who may be anybody: in a signal handler, one of many threads, a child
+/* Runs a program for a caller of any kind: in a signal handler, one of many threads, a child
  * of vfork(2), with children of its own that it waits for. Calls nothing but the kernel; the caller
  * never gets to know of a child, nor a signal of its end. */
 #pragma once

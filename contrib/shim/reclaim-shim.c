@@ -93,7 +93,7 @@ __attribute__((constructor)) static void start(void)
 
 static int real_unlinkat(int dirfd, const char *path, int flags)
 {
-	/* Somebody's constructor may come before ours. */
+	/* A constructor of another library may come before ours. */
 	return shim.unlinkat ? shim.unlinkat(dirfd, path, flags)
 			     : (int)syscall(SYS_unlinkat, dirfd, path, flags);
 }
@@ -218,8 +218,8 @@ static bool is_worth(const struct identity *id)
 	       id->btime_nsec != 0;
 }
 
-/* Returns 0 if there is no such file any more; whether because of us, or of somebody who was
- * quicker. Otherwise 1: nothing has happened that the real function could not deal with. */
+/* Returns 0 if there is no such file any more; whether because of us, or of another process that
+ * was quicker. Otherwise 1: nothing has happened that the real function could not deal with. */
 static int hand_over(int dirfd, const char *path)
 {
 	_cleanup_close_ int parent = -1;

@@ -21,12 +21,12 @@ bool urgency_space(const struct policy_space *below, const struct policy_space *
 /* May that change within a second? Space is less than twice what `below` says. */
 bool urgency_is_near(const struct policy_space *below, const struct space *s);
 
-/* The longest that nobody looks. */
+/* The longest time between two looks. */
 #define URGENCY_LOOK_MOST (60 * USEC_PER_SEC)
 
-/* How long until the mark could be reached at the fastest that anybody writes, but 1 s at least:
- * nobody might. Where somebody does, and has been seen to take so many bytes a second, half as long
- * as that takes to the mark, if that is less; 100 ms at least. */
+/* How long until the next look: the time in which the fastest writing could reach the mark, but 1 s
+ * at least, as perhaps no program writes. If programs were seen to take `rate` bytes a second, half
+ * of the time that they need to the mark, if that is less; 100 ms at least. */
 uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s, uint64_t rate);
 
 /* How far a run is. Microseconds are of one clock. */
@@ -39,5 +39,5 @@ struct course {
 uint64_t urgency_ends_usec(const struct course *c);
 
 /* Is it time to hurry? A tenth of the work that is left is added, as rates change. Where it is not
- * known how much is left, the first half of the time is given to others. */
+ * known how much is left, the first half of the time is for foreign I/O. */
 bool urgency_presses(const struct course *c);

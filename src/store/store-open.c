@@ -14,8 +14,8 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-/* EXCLUSIVE keeps the log's index in our memory and everybody else out. No mapping: an I/O error
- * would be a SIGBUS. */
+/* EXCLUSIVE keeps the log's index in our memory and all other processes out. No mapping: an I/O
+ * error would be a SIGBUS. */
 static const char settings_to_check[] = "PRAGMA locking_mode = EXCLUSIVE;"
 					"PRAGMA trusted_schema = OFF;"
 					"PRAGMA cell_size_check = ON;"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * foreground DIRECTORY LOG SECONDS SYNC_RATE READ_RATE - a bystander that keeps its pace.
+ * foreground DIRECTORY LOG SECONDS SYNC_RATE READ_RATE - a foreground program that keeps its pace.
  *
  * Open loop: each request has a time at which it is due, drawn before anything starts, and what
  * counts is how long after that time it was done. So a request that waits because earlier ones are

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * statter DIRECTORY USEC TAG - somebody who asks for attributes at a fixed rate.
+ * statter DIRECTORY USEC TAG - a program that asks for attributes at a fixed rate.
  *
  * Every USEC it looks for a name that is not in DIRECTORY and that no cache knows, as TAG and a
  * number make it a new one each time. At the end (SIGTERM) it prints what each took, in
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 		snprintf(name, sizeof(name), "absent-%.20s-%u", argv[3], n);
 		(void)fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
 		took[n] = (uint32_t)((now_nsec() - began) / 1000);
-		/* At fixed times: whoever is kept waiting is late for the next, not spared it. */
+		/* At fixed times: a request that waits makes the next one late, and spares none. */
 		due += atol(argv[2]) * INT64_C(1000);
 		if (due < now_nsec() - LATE)
 			due = now_nsec() - LATE;

@@ -2,9 +2,9 @@
 /*
  * stepdelete STEP_BYTES FILES PAUSE_MSEC PATH - delete in steps of fixed size with fixed pauses.
  *
- * What people write who have been bitten by rm, and what PostgreSQL and others do for large tables:
- * a file is truncated from its tail, STEP_BYTES at a time, then unlinked; of a tree, FILES names
- * are removed at a time, as the directory lists them. No fsync. It knows nothing of the disk.
+ * What people write who have been bitten by rm, and what PostgreSQL and other programs do for large
+ * tables: a file is truncated from its tail, STEP_BYTES at a time, then unlinked; of a tree, FILES
+ * names are removed at a time, as the directory lists them. No fsync. It knows nothing of the disk.
  */
 #include <errno.h>
 #include <fcntl.h>

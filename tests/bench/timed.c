@@ -56,7 +56,7 @@ static int settle(int mount_fd, bool freeze)
 	return 0;
 }
 
-/* Whoever kills the benchmark must not leave a deletion running in a mount that then stays busy. */
+/* When the benchmark is killed, no deletion may go on in a mount that then stays busy. */
 static _Noreturn void run_child(char **command)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

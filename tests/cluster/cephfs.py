@@ -8,7 +8,7 @@ from servers import ADDRESS, Cluster, run
 FSID = "2c5a3f04-77f2-4d6e-9a51-0d2b8d1f6a01"
 OSD = "2c5a3f04-77f2-4d6e-9a51-0d2b8d1f6a02"
 
-# Nothing is written outside of the directory, nobody is asked who he is, and a pool of one group on
+# Nothing is written outside of the directory, no client has to authenticate, and a pool of one group on
 # one OSD is what is wanted, not a warning. A metadata server that is gone is replaced at once.
 CONF = """
 [global]

@@ -41,7 +41,7 @@ def until(what, ready):
 
 
 def runs(p):
-    """Has it not ended? It is left for whoever waits for it."""
+    """Has it not ended? It is left to be waited for."""
     return os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
@@ -94,7 +94,7 @@ class KilledCase(Case):
 
 
 def lanes_of_job(case, name):
-    """With how many a job of the daemon's begins: gone before anybody could have found out how many pay.
+    """With how many a job of the daemon's begins: gone before it could have been found out how many pay.
     And what it says of its way."""
     top = os.path.join(cluster(case.FS).mountpoint, name)
     os.mkdir(top)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What is so on a real MooseFS: what its master is asked for, that its end is survived, and that
-others hardly notice. The tests of what must never happen run on it, too: see CMakeLists.txt."""
+other programs hardly notice. The tests of what must never happen run on it, too: see CMakeLists.txt."""
 import os
 import sys
 import time
@@ -87,8 +87,8 @@ class KilledUnderDaemon(cluster_case.KilledUnderDaemonCase):
     FS = "moosefs"
 
 
-class Bystander(Moose):
-    """Somebody else's stat of something that no cache has, every 20 ms."""
+class Foreground(Moose):
+    """Another program's stat of something that no cache has, every 20 ms."""
 
     def stats_during(self, busy):
         took, i = [], 0

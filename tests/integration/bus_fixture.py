@@ -14,7 +14,7 @@ from dbuswire import Connection, Error
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INTERFACE = os.path.join(TOP, "conf/org.reclaimd1.xml")
 POLICY = os.path.join(TOP, "conf/org.reclaimd1.conf")
-NOBODY = 65534  # dbus-daemon lets nobody in who has no account
+NOBODY = 65534  # dbus-daemon lets no user in who has no account
 GROUP = 64997
 HOUR = 3600 * 1000 * 1000
 SUBMIT = "aha(uay)a{sv}"

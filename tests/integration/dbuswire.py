@@ -160,8 +160,8 @@ def message(serial, fields, signature="", *args, kind=CALL, flags=0):
 
 
 class Connection:
-    """To a socket that speaks D-Bus, as whoever this thread is (or claims to be); with bus=True after
-    a Hello."""
+    """To a socket that speaks D-Bus, as the user of this thread (or the one it claims to be); with
+    bus=True after a Hello."""
 
     def __init__(self, path, bus=False, timeout=30, claim=None):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

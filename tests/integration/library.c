@@ -185,7 +185,7 @@ static void on_submitted(struct reclaim *r, int error, uint64_t job, void *userd
 }
 
 struct expected {
-	uint64_t from; /* jobs before that are somebody else's */
+	uint64_t from; /* jobs before that are of other callers */
 	unsigned ended;
 };
 
@@ -194,7 +194,7 @@ static void on_finished(struct reclaim *r, uint64_t job, unsigned state, void *u
 	(void)r;
 	struct expected *e = userdata;
 
-	/* Others may only now be told of. */
+	/* Those may only now be told of. */
 	if (job < e->from)
 		return;
 	printf("finished: %" PRIu64 " %u\n", job, state);

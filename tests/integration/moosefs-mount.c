@@ -4,7 +4,7 @@
  *
  *   moosefs-mount DIRECTORY PORT MOUNTPOINT
  *
- * Whoever listens on that port of 127.0.0.1 is the master. */
+ * The process that listens on that port of 127.0.0.1 is the master. */
 #define FUSE_USE_VERSION 31
 #include <dirent.h>
 #include <endian.h>

@@ -123,7 +123,7 @@ class Immutable(OnDisk):
                 self.assertEqual(client.wait(n), "partial", self.daemon.said())
                 self.assertIn(held, client.get(n, "Message"))
                 self.assertEqual(listing(held), ["1"])
-            # It is on nobody's list any more, and nobody deletes it.
+            # It is on no list any more, and is not deleted.
             self.daemon.stop()
             self.daemon.start()
             self.assertEqual(listing(held), ["1"])

@@ -274,9 +274,9 @@ class Others(Case):
                 with self.subTest(kw):
                     (jobs,) = c.call("ListJobs", "a{sv}", kw).body
                     self.assertEqual(unpacked(c.call("ListJobsPacked", "a{sv}", kw)), [tuple(j) for j in jobs])
-            nobodys = {"uid": ("u", 0xffffffff)}  # a filter like any other
-            self.assertEqual(c.call("ListJobs", "a{sv}", nobodys).body[0], [])
-            self.assertEqual(unpacked(c.call("ListJobsPacked", "a{sv}", nobodys)), [])
+            no_users = {"uid": ("u", 0xffffffff)}  # a filter like any other
+            self.assertEqual(c.call("ListJobs", "a{sv}", no_users).body[0], [])
+            self.assertEqual(unpacked(c.call("ListJobsPacked", "a{sv}", no_users)), [])
             for limit in (1, 2, 3, 4):
                 seen = []
                 while page := unpacked(c.call("ListJobsPacked", "a{sv}", {

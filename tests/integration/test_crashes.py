@@ -315,7 +315,7 @@ class Crashes(Case):
             return text.encode() in f.read()
 
     def test_another_worker_is_installed(self):
-        """An upgrade is for the next start: nobody knows what the new program understands."""
+        """An upgrade is for the next start: it is not known what the new program understands."""
         self.daemon.stop()
         other = self.daemon.worker
         self.daemon.worker = os.path.join(self.daemon.dir, "reclaim-worker")

@@ -56,7 +56,7 @@ class Absent(Case):
         self.check_absent(w, "reclaimctl: %s: no daemon to talk to" % runtime, env=env)
         os.mkdir(runtime)
         self.check_absent(w, "reclaimctl: %s: no daemon to talk to" % runtime, env=env)
-        # Somebody was there, and is not any more.
+        # A process was there, and is not any more.
         s = socket.socket(socket.AF_UNIX)
         s.bind(os.path.join(runtime, "private"))
         s.close()

@@ -61,7 +61,7 @@ class Life(Case):
         self.assertIn(self.path("a") + ": File exists; it is held as before", e.exception.text)
         self.assertEqual(c.job(n)["state"], "held")
         self.assertIn("could not be put back", c.get(n, "Message"))
-        # What is held no longer is not deleted right after somebody wanted it back.
+        # What is held no longer is not deleted right after a client wanted it back.
         c.call("Pause", "at", [n])
         with self.assertRaises(Error):
             c.call("Restore", "ta{sv}", n, {})
@@ -271,7 +271,7 @@ class InPlace(Case):
 class Spools(Case):
     def setUp(self):
         super().setUp()
-        # Not below /tmp, where anybody may write: nobody would know who submits.
+        # Not below /tmp, where every user may write: it would not be known who submits.
         fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/mnt")
         self.addCleanup(fixture.command, "umount", "-l", "/mnt")
         self.data = "/mnt"

@@ -8,7 +8,7 @@ import daemon_fixture
 import fixture
 from contents import big_file
 from fixture import Case, fill, matrix, write
-from test_pacing import Bystander
+from test_pacing import Foreground
 
 
 class Run(Case):
@@ -18,7 +18,7 @@ class Run(Case):
         fill(w.path("d"), 20000)
         big_file(w.path("big"), 300)
         w.settle()
-        with Bystander(w.path("file")):
+        with Foreground(w.path("file")):
             r = w.run("d", "big", env={"SYSTEMD_LOG_LEVEL": "debug"})
         self.check_gone(w, r, "file")
         for decision in (r"pacing \d+:\d+: begins check: processes have waited for I/O in the last 10 s",

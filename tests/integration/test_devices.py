@@ -198,7 +198,7 @@ class Found(Case):
             try:
                 part = device + "p1"
                 if not os.path.exists(part):
-                    raise unittest.SkipTest("nobody makes %s" % part)
+                    raise unittest.SkipTest("there is no node %s" % part)
                 command("mkfs.ext4", "-q", "-F", part)
                 with mounted(w, part) as at:
                     (d,) = devices(w, at)

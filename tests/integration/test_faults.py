@@ -481,7 +481,7 @@ class Power(Faults):
         self.assertEqual([f for _, _, files in os.walk(self.at + "/.reclaim") for f in files], [])
 
     def test_fault_03_what_is_missing_stays_so(self):
-        """Somebody else removed it: it is on record as gone, and not only in memory."""
+        """Another process removed it: it is on record as gone, and not only in memory."""
         n = self.staged_on_a_disk()
         os.sync()
         (job,) = glob.glob(self.at + "/.reclaim/0/*")

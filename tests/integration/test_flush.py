@@ -17,7 +17,7 @@ import fixture
 from daemon_fixture import FINISHED, Case, user
 from dbuswire import Error
 from fixture import TIMEOUT, USER, command, write
-from test_pacing import Bystander
+from test_pacing import Foreground
 
 SHUTDOWN = 0x8004587d  # EXT4_IOC_SHUTDOWN: what is not durable is lost
 JOBS = 60
@@ -32,7 +32,7 @@ def commits(at):
     for path in glob.glob("/sys/fs/btrfs/*/devices/" + source):
         with open(path.rsplit("/", 2)[0] + "/commit_stats", encoding="ascii") as f:
             return int(re.search(r"commits (\d+)", f.read()).group(1))
-    raise unittest.SkipTest("nobody counts its commits")
+    raise unittest.SkipTest("its commits are not counted")
 
 
 class Flushes(Case):
@@ -94,7 +94,7 @@ class Together(Flushes):
         self.backlog_takes_few_commits("btrfs")
 
     def test_flush_is_prompt_on_an_idle_disk(self):
-        """Nobody else is there: each is flushed at once, and nothing lingers."""
+        """There is no foreign I/O: each is flushed at once, and nothing lingers."""
         self.disk("ext4")
         c = self.daemon.client()
         self.assertEqual(c.wait(*self.submitted(c, "first")), "done")
@@ -104,12 +104,12 @@ class Together(Flushes):
         self.assertLess(time.monotonic() - began, 5)
 
     def test_flush_spares_foreground_syncs(self):
-        """Jobs that come one after another, each when the last has ended: with nobody there each has
-        a commit of its own, but who syncs is not to meet them all. (On btrfs others' syncs are no
-        commits.)"""
+        """Jobs that come one after another, each when the last has ended: without foreign I/O each
+        has a commit of its own, but a program that syncs is not to meet them all. (On btrfs foreign
+        syncs are no commits.)"""
         at = self.disk("btrfs")
         c = self.daemon.client()
-        with Bystander(os.path.join(at, "file")):
+        with Foreground(os.path.join(at, "file")):
             self.assertEqual(c.wait(*self.submitted(c, "first")), "done")
             time.sleep(1)
             before, jobs, end = commits(at), [], time.monotonic() + 4
@@ -138,7 +138,7 @@ class Canaries(Flushes):
         c = self.daemon.client()
         os.mkdir(self.path("tree"))
         fixture.fill(self.path("tree"), 12000)
-        with Bystander(os.path.join(at, "file")):
+        with Foreground(os.path.join(at, "file")):
             n = c.submit(self.path("tree"))
             self.until(self.canaries)
             tracer = subprocess.run(["strace", "-e", "inject=fdatasync:signal=KILL", "-p",
@@ -209,7 +209,7 @@ class Order(Flushes):
         self.assertEqual(self.in_job(), [], self.daemon.said())
 
     def test_done_job_survives_power_loss(self):
-        """Whoever asks, together or alone: when the power fails right after, nothing is there again."""
+        """For each user, together or alone: when the power fails right after, nothing is there again."""
         for uid in (0, USER):
             for names in ("a", "bcd"):
                 with self.subTest(uid=uid, names=names):
@@ -231,7 +231,7 @@ class Order(Flushes):
                     self.daemon.start()
 
     def test_flush_covers_removed_directory(self):
-        """Somebody has removed the job's before it could be flushed."""
+        """An administrator has removed the job's before it could be flushed."""
         self.disk("ext4")
         c = self.daemon.again_with_gate("flush:jobs")
         c.call("PauseAll")

@@ -178,7 +178,7 @@ class NoRoom(Room):
                 self.delete_all(USER, 1)
 
     def test_attack_06_spool(self):
-        # Not below /tmp, where anybody may write.
+        # Not below /tmp, where every user may write.
         at = self.begun("ext4", 1)
         command("mount", "--bind", at, "/mnt")
         self.addCleanup(command, "umount", "-l", "/mnt")

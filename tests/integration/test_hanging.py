@@ -25,7 +25,7 @@ def unmounted(path):
 class Hanging(Case):
     def setUp(self):
         super().setUp()
-        # Where nobody but root may write above it, so that spools are served.
+        # Where only root may write above it, so that spools are served.
         command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/mnt")
         self.addCleanup(unmounted, "/mnt")
         self.at = {name: self.mount_ext4(name) for name in "abc"}

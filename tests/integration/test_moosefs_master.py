@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A master of MooseFS that answers nonsense, or nothing: what it was to remove at once is unlinked name
-by name, nothing else is touched, and nobody waits for it for ever."""
+by name, nothing else is touched, and no job waits for it for ever."""
 import contextlib
 import os
 import re

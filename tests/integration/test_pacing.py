@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Pacing: who else is on the device is seen, and nothing that the sensors lack holds a run up.
+"""Pacing: foreign I/O is seen, and nothing that the sensors lack holds a run up.
 
-How well others are spared is measured by tests/bench/interference; here it is shown that the parts
+How well foreign I/O is spared is measured by tests/bench/interference; here it is shown that the parts
 work together."""
 import contextlib
 import mmap
@@ -25,12 +25,12 @@ PRESSURE = "/proc/pressure/io"
 WAITED_FOR = "".join("%s avg10=1.00 avg60=1.00 avg300=1.00 total=1\n" % which for which in ("some", "full"))
 
 
-class Bystander(threading.Thread):
-    """Reads a block, and syncs one, fifty times a second: somebody with a small database. It is there
-    even where the processors are busy, as it goes before everybody else.
+class Foreground(threading.Thread):
+    """Reads a block, and syncs one, fifty times a second, as a program with a small database. It is
+    there even where the processors are busy, as it goes before all other threads.
 
     A run that takes the disk to be free until its first look may be over by then. So while this is
-    there, the kernel's mean that a run asks first says that somebody waits. By itself it may not: on a
+    there, the kernel's mean that a run asks first says that a task waits. By itself it may not: on a
     loop device in memory a request takes so little that the mean rounds it to nothing."""
 
     def __init__(self, path):
@@ -57,7 +57,7 @@ class Bystander(threading.Thread):
         os.close(fd)
 
     def __enter__(self):
-        if os.path.exists(PRESSURE):  # where it does not, somebody might be there, too
+        if os.path.exists(PRESSURE):  # where it does not, there might be foreign I/O, too
             said = self.known.enter_context(tempfile.NamedTemporaryFile("w", dir=fixture.scratch.dir))
             said.write(WAITED_FOR)
             said.flush()
@@ -93,22 +93,22 @@ class Pacing(Case):
         self.check_gone(w, r, "trace")
         modes = [l[-1] for l in lines(w.path("trace"), "w")]
         self.assertIn("fast", modes)
-        self.assertEqual(modes[-1], "fast", "it went slowly with nobody there")
+        self.assertEqual(modes[-1], "fast", "it went slowly without foreign I/O")
 
     @matrix(fs=DISKS, backends=("threads", "uring"))
     def test_run_is_paced_beside_foreground_io(self, w):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 20000)
         w.settle()
-        with Bystander(w.path("file")):
+        with Foreground(w.path("file")):
             r = w.run("--trace=" + w.path("trace"), "--json", "d")
         self.check_gone(w, r, "file", "trace")
         self.assertEqual(r.json["entries"], 20001)
         work = lines(w.path("trace"), "w")
         late = [l for l in work if l[-1] == "paced"]
-        self.assertGreater(len(late), len(work) // 2, "somebody was there, and it did not care")
+        self.assertGreater(len(late), len(work) // 2, "there was foreign I/O, and it was not spared")
         self.assertTrue(lines(w.path("trace"), "y"), "nothing was made due")
-        # A ring at full speed asks nobody.
+        # A ring at full speed does not ask.
         seen = sum(int(l[2]) for l in work)
         self.assertLessEqual(seen, 20001)
         if w.backend == "threads":
@@ -117,7 +117,7 @@ class Pacing(Case):
     @matrix(fs=("ext4", "xfs", "btrfs", "ext4-discard"), backends=ONE)
     def test_large_file_is_freed_in_small_steps(self, w):
         big_file(w.path("big"), 300)
-        with Bystander(w.path("file")):
+        with Foreground(w.path("file")):
             r = w.run("--trace=" + w.path("trace"), "--json", "big")
         work = lines(w.path("trace"), "w")
         steps = [int(l[3]) for l in work if l[-1] == "paced" and int(l[3]) > 0]
@@ -133,14 +133,14 @@ class Pacing(Case):
 
     @matrix(fs=("btrfs",), backends=ONE)
     def test_large_file_is_committed_in_parts(self, w):
-        """Every 512 MiB, where pieces are not larger, and at its end; not all at once, when everybody
-        would wait for it."""
+        """Every 512 MiB, where pieces are not larger, and at its end; not all at once, when all
+        programs would wait for it."""
         if not shutil.which("strace"):
             self.skipTest("strace is not installed")
         big_file(w.path("big"), 2000)
         w.settle()
         trace = os.path.join(fixture.scratch.dir, "commits")
-        with Bystander(w.path("file")):
+        with Foreground(w.path("file")):
             r = w.run("--json", "big", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=ioctl"],
                       env={"ASAN_OPTIONS": "detect_leaks=0"})
         self.check_gone(w, r, "file")
@@ -153,7 +153,7 @@ class Pacing(Case):
         """Not with the filesystem's next commit, half a minute later."""
         big_file(w.path("big"), 700)
         w.settle()
-        with Bystander(w.path("file")):
+        with Foreground(w.path("file")):
             before = os.statvfs(w.path("file")).f_bfree
             r = w.run("--json", "big")
             end, freed = time.monotonic() + 3, 0
@@ -169,7 +169,7 @@ class Pacing(Case):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 60000)
         w.settle()
-        with Bystander(w.path("file")):
+        with Foreground(w.path("file")):
             r = w.run("-v", "--latency=3ms", "d")
         dev = os.stat(w.dir).st_dev
         found = re.search(r"(?m)^%d:%d: sync ([\d.]+) ms, target ([\d.]+) ms"
@@ -210,7 +210,7 @@ class Pacing(Case):
         os.mkdir(w.path("d"))
         fill(w.path("d"), 60000)
         w.settle()
-        with Bystander(w.path("file")):
+        with Foreground(w.path("file")):
             p = w.start("--latency=1ms", "d")
             while len(os.listdir(w.path("d"))) == 60000:
                 self.assertIsNone(p.popen.poll())

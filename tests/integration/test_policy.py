@@ -259,7 +259,7 @@ class Held(Case):
 
     @matrix(backends=plain, fs=("ext4", "btrfs", "tmpfs"))
     def test_sockets(self, w):
-        """Whoever listens has the name no less than an open file."""
+        """A process that listens has the name no less than an open file."""
         one(w, "match: '**', max-age: 1d")
         with contextlib.ExitStack() as stack:
             for name in ("heard", "left", "one with blanks"):

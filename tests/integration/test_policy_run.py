@@ -358,7 +358,7 @@ class Doubt(Case):
             self.make(name, 5)
         p = self.begin("run", "p", "--json", gate="policy-again:p").meet()
         write(self.path("written"), "anew")
-        # As somebody does who puts back what a copy has changed.
+        # As an administrator does who puts back what a copy has changed.
         then = time.time() - 9 * DAY
         os.utime(self.path("touched"), (then, then))
         holder = Proc(["sleep", "1000"], self.daemon.dir,
@@ -483,7 +483,7 @@ class Doubt(Case):
 
 
 class Watermarks(Case):
-    """Nobody asks for it: the daemon watches."""
+    """Without a command: the daemon watches."""
 
     SIZE = 64 * fixture.MIB
 
@@ -651,7 +651,7 @@ class Writer(threading.Thread):
 
 
 class Filling(Case):
-    """A disk that would be full long before the end, if nobody made room."""
+    """A disk that would be full long before the end, if no room were made."""
 
     SIZE = (2048 if fixture.FULL else 512) * fixture.MIB
     RATE = (40 if fixture.FULL else 20) * fixture.MIB
@@ -684,7 +684,7 @@ class Filling(Case):
               *(free // fixture.MIB for free in dict(w.seen).values()))
         # No more went than it took.
         self.assertLess(most, 0.52 * size)
-        # As nobody writes any more, nothing begins once there is room; what has begun is waited for.
+        # As no program writes any more, nothing begins once there is room; what has begun is waited for.
         self.until(lambda: self.free() >= 0.4 * size)
         c = self.daemon.client()
         jobs = c.jobs(finished=True)
@@ -712,11 +712,11 @@ class Api(Case):
     def test_origin_is_roots(self):
         os.chmod(self.data, 0o777)
         self.make("f")
-        nobody = bytes(24) + b"f\0"
+        record = bytes(24) + b"f\0"
         for uid, origin, error in ((USER, "policy:p", "NotAuthorized"), (0, "submit", "InvalidArgument"),
                                    (0, "policy:" + "x" * 65, "InvalidArgument")):
             with self.assertRaises(Error) as e:
-                self.submit(nobody, uid, origin=("s", origin))
+                self.submit(record, uid, origin=("s", origin))
             self.assertEqual(e.exception.name, error)
         self.assertEqual(self.left(), {"f"})
 
@@ -732,7 +732,7 @@ class Api(Case):
             with self.assertRaises(Error) as e:
                 self.submit(data)
             self.assertEqual(e.exception.name, "InvalidPath", data)
-        # Nobody is all zeros, and no link is followed.
+        # No file has an identity of all zeros, and no link is followed.
         for name in (b"d/f", b"link/keep", b"link", b"d/f/g", b"none/f"):
             with self.assertRaises(Error) as e:
                 self.submit(who + name + b"\0")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What is another's takes polkit's leave: it is asked in the right words, its yes is for what it was
-asked about and once, and everything else is no, at once, of which nobody else notices.
+asked about and once, and everything else is no, at once, of which no other client notices.
 
 polkit here is a connection that has its name on the test's bus, and answers what the test says. (On a
 real one only polkitd may have that name: the bus's policy says so.)
@@ -50,7 +50,7 @@ class Polkit(Connection):
         return q
 
     def unasked(self):
-        """Whether the daemon, which has answered whoever it was, has not asked."""
+        """Whether the daemon, which has answered the caller, has not asked."""
         self.call("GetId", **DRIVER)
         return not any(m.member == "CheckAuthorization" for m in self.signals)
 
@@ -114,7 +114,7 @@ class OthersJobs(Case):
         self.check_held()
 
     def test_29_client_gone_while_polkit_thinks(self):
-        """polkit is told; what it says then is too late; others are served, and nothing was done."""
+        """polkit is told; what it says then is too late; other clients are served, and nothing was done."""
         polkit = self.polkit()
         for thinks_about_a_password in (False, True):
             for call, where in self.calls() + ((("PauseAll",), {}),):
@@ -252,7 +252,7 @@ class OthersJobs(Case):
 
 class Asking(Case):
     def test_32_who_is_refused_learns_nothing(self):
-        """The same answer, and where somebody is asked for a password the same question, but for the
+        """The same answer, and where a person is asked for a password the same question, but for the
         number, which the caller has said."""
         polkit = self.polkit()
         seen = []
@@ -267,7 +267,7 @@ class Asking(Case):
                 seen.append((repr(question.details) + text).replace(str(job), "N"))
             self.assertEqual(seen[0], seen[1])
             self.assertNotIn("roots", seen[0])
-            # Without somebody who may be asked, the answer is there as soon as polkit's.
+            # Where no person may be asked, the answer is there as soon as polkit's.
             for job in (self.job, self.job + 1000):
                 sent = c.send("Cancel", "at", [job])
                 polkit.says(CHALLENGE)
@@ -374,7 +374,7 @@ class Asking(Case):
 
     def test_owner_and_root_need_no_authorization(self):
         """Another place, which would be chosen by the owner's authority; one's own that has finished;
-        and whoever comes by the private socket, where nobody can be named."""
+        and a client of the private socket, which cannot be named to polkit."""
         polkit = self.polkit()
         os.mkdir(self.s.path("data/nobodys"))
         os.chown(self.s.path("data/nobodys"), bus_fixture.NOBODY, bus_fixture.NOBODY)

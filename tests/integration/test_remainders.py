@@ -288,7 +288,7 @@ class Pause(Remainders):
             self.assertLess(self.client.job(n)["freed"], SIZE)
 
     def test_40_lease_broken(self):
-        """I5: whoever opens it gets it soon, and as it is."""
+        """I5: a process that opens it gets it soon, and as it is."""
         n, (worker, link, size) = self.paused()
         opened = []
         opener = threading.Thread(target=lambda: opened.append(os.open(link, os.O_RDONLY)), daemon=True)
@@ -470,8 +470,8 @@ class Cancel(Remainders):
 
 class BesideFlushes(Remainders):
     def sync_often(self, ends):
-        """Somebody who is there, so that flushes at jobs' ends wait."""
-        with open(self.path("somebody"), "wb") as f:
+        """Foreign I/O, so that flushes at jobs' ends wait."""
+        with open(self.path("foreground"), "wb") as f:
             while not ends.wait(0.01):
                 f.write(b"x")
                 f.flush()
@@ -481,9 +481,9 @@ class BesideFlushes(Remainders):
         """Jobs that have ended, and whose flush waits or is under way by the very process that then holds a
         remainder."""
         ends = threading.Event()
-        somebody = threading.Thread(target=self.sync_often, args=(ends,))
-        somebody.start()
-        self.addCleanup(somebody.join)
+        foreground = threading.Thread(target=self.sync_often, args=(ends,))
+        foreground.start()
+        self.addCleanup(foreground.join)
         self.addCleanup(ends.set)
         for turn in range(4):
             others = []

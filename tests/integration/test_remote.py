@@ -107,7 +107,7 @@ class Remote(Case):
         self.assertIn("there is no unfinished job 7", r.err)
         self.daemon.stop()
         self.assertIn("no daemon to talk to", self.ctl("status", "-H", self.host, status=5).err)
-        # What is wrong with the words is known before anybody is asked.
+        # What is wrong with the words is known before the other host is asked.
         self.assertIn("takes no arguments", self.ctl("status", "-H", "nobody.invalid", "x", status=2).err)
 
     def test_words_arrive_as_they_are(self):

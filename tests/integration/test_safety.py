@@ -420,7 +420,7 @@ class Hanging(Safety):
         self.others_go_on()
 
     def test_13_closing_a_file(self):
-        """Whoever has such a file and closes it, or ends, waits: this sender, but not the daemon."""
+        """A process that has such a file and closes it, or ends, waits: this sender, but not the daemon."""
         mounted, mount = os.pipe()
         told, tell = os.pipe()
         sender = os.fork()
@@ -468,7 +468,7 @@ class Staging(Safety):
         self.assertEqual(os.listdir(os.path.join(self.root, ".reclaim")), [str(USER)])
 
     def test_staging_with_mount_is_rejected(self):
-        """What is there then is on another filesystem, whoever owns it."""
+        """What is there then is on another filesystem, of whatever owner."""
         at = os.path.join(self.root, ".reclaim")
         os.mkdir(at, 0o711)
         command("mount", "-t", "tmpfs", "-o", "mode=0711", "tmpfs", at)

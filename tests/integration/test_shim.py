@@ -199,7 +199,7 @@ class Doubt(Case):
         self.assertEqual(os.listdir(self.data), [])
 
     def test_unlink_when_daemon_hangs(self):
-        """Its answer comes too late, and reaches nobody: not the one who has got the name since."""
+        """Its answer comes too late, and has no effect: not on the file that has got the name since."""
         os.kill(self.daemon.process.pid, signal.SIGSTOP)
         try:
             self.large("a")

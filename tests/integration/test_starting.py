@@ -23,8 +23,8 @@ class Reload(Case):
         return set(fixture.workers_of(self.daemon.process.pid))
 
     def test_reload_replaces_busy_worker(self):
-        """Whoever was told that the new configuration is in force must not meet the old one, however
-        much the worker that has it still has to do."""
+        """A client that was told that the new configuration is in force must not meet the old one,
+        however much the worker that has it still has to do."""
         c = self.daemon.again_with_gate("stage:a")
         for name in ("a", "keep"):
             write(self.path(name))
@@ -294,7 +294,7 @@ class Crowded(unittest.TestCase):
 
     def test_attack_10_spools_are_served_again(self):
         """Without a restart, and sooner than they look again by themselves."""
-        # Not below /tmp, where anybody may write.
+        # Not below /tmp, where every user may write.
         fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", "/mnt")
         self.addCleanup(fixture.command, "umount", "-l", "/mnt")
         os.mkdir("/mnt/trash", 0o700)

@@ -152,7 +152,7 @@ class Keys(Case):
         t.wait("Cancel job 1?")
         self.hold("b")
         self.daemon.client().call("Cancel", "at", [1])
-        # By now another one is selected, which nobody was asked about.
+        # By now another one is selected, about which there was no question.
         t.wait(lambda text: not self.line(text, 1) and self.line(text, 2))
         t.press("y")
         t.wait("there is no unfinished job 1")
@@ -213,7 +213,7 @@ class Without(Case):
         self.assertEqual((r.status, r.out), (1, ""))
         self.assertEqual(r.err, "reclaimctl: top: needs a terminal: without one, see reclaimctl status\n")
 
-    def test_a_terminal_that_nobody_knows(self):
+    def test_unknown_terminal(self):
         t = self.top(term="no-such-terminal")
         self.assertEqual(t.finish(), 1)
         self.assertIn("needs a terminal", t.text())

@@ -19,7 +19,7 @@ from settings import setting
 
 SHRINKING = DISKS + ("ext4-discard",)
 EVERY = SHRINKING + ("tmpfs", "overlay")
-FIRST_STEP = 64 * MIB  # at most: where somebody else is on the device it is less
+FIRST_STEP = 64 * MIB  # at most: where there is foreign I/O it is less
 
 
 def held_fd(pid, top):
@@ -314,7 +314,7 @@ class Frozen(Case):
     """Alone: how long a lease is respected is the whole system's setting."""
     @matrix(fs=("ext4", "xfs"))
     def test_fault_22_frozen_while_the_lease_is_held(self, w):
-        """For so long that the kernel takes the lease away: whoever opened the file has it to himself."""
+        """For so long that the kernel takes the lease away: the process that opened the file has it alone."""
         content = big_file(w.path("big"))
         with setting("/proc/sys/fs/lease-break-time", "1"):
             p = w.at_gate("shrink:big", "big")

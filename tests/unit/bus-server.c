@@ -494,7 +494,7 @@ const char *call(sd_bus *c, const char *path, const char *member, sd_bus_message
 		c, &m, "org.reclaimd1", path ? path : "/org/reclaimd1",
 		path ? "org.reclaimd1.Job" : "org.reclaimd1.Manager", member);
 
-	/* Whoever is not let in may see that already. */
+	/* A client that is not let in may see that already. */
 	if (r == -ENOTCONN)
 		return "NotConnected";
 	ck_assert_int_ge(r, 0);

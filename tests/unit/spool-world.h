@@ -42,7 +42,8 @@ void world_ignore_mounts(struct world *w);
 void serve(struct world *w, const char *path);
 enum spool_state state_of(const struct world *w);
 
-/* Whatever is under way holds what is mounted for a moment, and nobody is told when it lets go. */
+/* Whatever is under way holds what is mounted for a moment, and does not say when it lets go.
+ */
 void unmount(const struct world *w, const char *path);
 
 /* Runs the loop until a condition holds; fails if nothing happens for a minute. */

@@ -20,7 +20,7 @@ struct store *state_open(const struct state_dir *d);
 /* Opens it; something is set aside, and the message has all of these words. */
 struct store *state_open_aside(const struct state_dir *d, const char *words);
 
-/* Changes a closed store, as somebody with sqlite3(1) would. Returns how many rows. */
+/* Changes a closed store, as an administrator with sqlite3(1) would. Returns how many rows. */
 int state_change(const struct state_dir *d, const char *sql);
 
 /* A job with so many entries, each in a call of its own. Returns 0 or the first error. */

@@ -33,7 +33,8 @@ void scratch_remove(const char *path)
 	(void)nftw(path, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Waits for the run's end and returns its exit status. Whoever ends the waiting ends the run. */
+/* Waits for the run's end and returns its exit status. What ends the waiting,
+ * a signal or the time, ends the run. */
 static int run_wait(pid_t pid, const sigset_t *signals)
 {
 	const struct timespec most = { .tv_sec = RUN_SECONDS_MOST };
@@ -69,7 +70,7 @@ static void run_begin(void)
 	(void)sigaddset(&signals, SIGCHLD);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigaddset(&signals, SIGTERM);
-	/* Some tests go on as somebody else. */
+	/* Some tests go on as another user. */
 	if (!mkdtemp(run_dir) || chmod(run_dir, 0711) < 0 ||
 	    sigprocmask(SIG_BLOCK, &signals, &before) < 0) {
 		perror(run_dir);

@@ -425,7 +425,7 @@ START_TEST(signals_reach_those_who_may_see)
 	become_user();
 	user = client_open(s);
 	become_root();
-	/* Signals in between reach nobody who has not been let in yet: so both have called. */
+	/* Signals in between reach no client that has not been let in yet: so both have called. */
 	ck_assert_str_eq(call(root, NULL, "ListJobs", NULL, "a{sv}", 0), "");
 	ck_assert_str_eq(call(user, NULL, "ListJobs", NULL, "a{sv}", 0), "");
 	ck_assert_int_ge(sd_bus_match_signal(root, NULL, NULL, "/org/reclaimd1",

@@ -14,7 +14,7 @@ START_TEST(alone_it_is_fast)
 }
 END_TEST
 
-/* Nobody is spared, but the ceiling holds. */
+/* Nothing is spared, but the ceiling holds. */
 START_TEST(without_a_disk_there_is_a_ceiling)
 {
 	struct controller_options o = { .rate_min = MiB(1),
@@ -28,7 +28,7 @@ START_TEST(without_a_disk_there_is_a_ceiling)
 	ck_assert_uint_eq(w.syncs, 0);
 	ck_assert_uint_ge(w.bytes, MiB(16) * 9);
 	ck_assert_uint_le(w.bytes, MiB(16) * 11);
-	/* So where somebody could be seen. */
+	/* So where foreign I/O could be seen. */
 	o.observed = true;
 	o.rate_max = 0;
 	world_init(&w, &o, with_reads(solid, 300));
@@ -37,7 +37,7 @@ START_TEST(without_a_disk_there_is_a_ceiling)
 }
 END_TEST
 
-START_TEST(own_reads_are_nobody)
+START_TEST(own_reads_are_not_foreign)
 {
 	struct device d = solid;
 	struct world w;
@@ -74,7 +74,7 @@ START_TEST(presumed_company_that_is_there)
 }
 END_TEST
 
-START_TEST(somebody_comes_and_goes)
+START_TEST(foreign_io_begins_and_ends)
 {
 	struct world w;
 
@@ -93,7 +93,7 @@ START_TEST(somebody_comes_and_goes)
 }
 END_TEST
 
-/* Without small pieces a bystander's sync would wait for all that a batch frees. */
+/* Without small pieces a foreign sync would wait for all that a batch frees. */
 START_TEST(pieces_cost_what_they_may)
 {
 	struct device d = with_reads(solid, 90);
@@ -142,7 +142,7 @@ START_TEST(entries_are_bounded_on_their_own)
 }
 END_TEST
 
-/* A larger piece would save syncs, which are few by then, and leave more to others' syncs. */
+/* A larger piece would save syncs, which are few by then, and leave more to foreign syncs. */
 START_TEST(pieces_need_not_be_larger_than_is_worth_a_sync)
 {
 	struct device d = with_reads(solid, 90);
@@ -158,7 +158,7 @@ START_TEST(pieces_need_not_be_larger_than_is_worth_a_sync)
 }
 END_TEST
 
-/* Others' reads are slower while we work: it is us, and we do less. */
+/* Foreign reads are slower while we work: it is us, and we do less. */
 START_TEST(slower_in_bursts_is_ours)
 {
 	struct device d = with_reads(solid, 300);
@@ -230,7 +230,7 @@ START_TEST(never_faster_than_the_ceiling)
 	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_uint_le(w.bytes, (uint64_t)MiB(64) * 10 * 21 / 20);
 	ck_assert_uint_ge(w.bytes, (uint64_t)MiB(64) * 10 * 8 / 10);
-	/* The same with somebody there, who bears more than that. */
+	/* The same with foreign I/O, which bears more than that. */
 	world_init(&w, &o, with_reads(solid, 300));
 	world_pass(&w, 10 * USEC_PER_SEC);
 	ck_assert_uint_le(w.bytes, (uint64_t)MiB(64) * 10 * 21 / 20);
@@ -344,8 +344,8 @@ START_TEST(discards_are_not_piled_up)
 }
 END_TEST
 
-/* A scan: others wait for each request of ours, so there are few, and nothing to be synced. */
-START_TEST(readings_leave_time_to_others)
+/* A scan: foreign requests wait for each of ours, so there are few, and nothing to be synced. */
+START_TEST(readings_leave_time_to_foreign_io)
 {
 	struct controller_options o = cautious;
 	struct device d = with_reads(solid, 90);
@@ -423,7 +423,7 @@ START_TEST(after_a_long_discard_there_is_calm)
 }
 END_TEST
 
-START_TEST(calm_is_for_others)
+START_TEST(calm_is_for_foreign_io)
 {
 	struct controller_options o = automatic;
 	uint64_t usual;
@@ -467,7 +467,7 @@ START_TEST(what_has_happened_is_counted)
 	ck_assert_uint_eq(t->backoffs[BACKOFF_FOREIGN_IO], 1);
 	ck_assert_uint_gt(t->backoffs[BACKOFF_READS], 2);
 	ck_assert_uint_gt(t->backoffs[BACKOFF_QUANTUM], 0);
-	/* All but those that nobody has looked at yet. */
+	/* All but those that were not looked at yet. */
 	ck_assert_uint_ge(count(&t->reads, 0, UINT64_MAX), w.s.reads - 10);
 	ck_assert_uint_eq(count(&t->reads, 0, 500), 0);
 	ck_assert_uint_gt(count(&t->reads, 500, 1000), 100);
@@ -479,7 +479,7 @@ START_TEST(what_has_happened_is_counted)
 }
 END_TEST
 
-START_TEST(alone_nobody_is_given_way_to)
+START_TEST(alone_it_gives_way_to_nothing)
 {
 	struct world w;
 
@@ -554,11 +554,11 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = { alone_it_is_fast,
-				 own_reads_are_nobody,
+				 own_reads_are_not_foreign,
 				 without_a_disk_there_is_a_ceiling,
 				 presumed_company_that_is_not_there,
 				 presumed_company_that_is_there,
-				 somebody_comes_and_goes,
+				 foreign_io_begins_and_ends,
 				 pieces_cost_what_they_may,
 				 what_costs_nothing_grows,
 				 entries_are_bounded_on_their_own,
@@ -574,12 +574,12 @@ int main(void)
 				 time_that_jumps,
 				 urgent_knows_no_limits,
 				 discards_are_not_piled_up,
-				 readings_leave_time_to_others,
+				 readings_leave_time_to_foreign_io,
 				 readings_alone_are_fast,
 				 after_a_long_discard_there_is_calm,
-				 calm_is_for_others,
+				 calm_is_for_foreign_io,
 				 what_has_happened_is_counted,
-				 alone_nobody_is_given_way_to,
+				 alone_it_gives_way_to_nothing,
 				 a_ceiling_behind_a_server,
 				 histograms_add_up };
 

@@ -110,7 +110,7 @@ START_TEST(ext4_without_journal)
 	begin(&f);
 	mounted(&f, f.id.mnt_id, "ext4", "");
 	disk(&f, "sda", f.id.dev);
-	/* These are others'. */
+	/* These are of other devices. */
 	file_make(f.proc, "fs/jbd2/sda1-8/info", "");
 	file_make(f.proc, "fs/jbd2/sda-8x/info", "");
 	file_make(f.proc, "fs/jbd2/sda18/info", "");

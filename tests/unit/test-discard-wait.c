@@ -15,7 +15,7 @@
 struct device {
 	uint64_t issued, done; /* usec after the sync; at 0 there is none */
 	uint64_t bytes;
-	uint64_t others; /* in flight, every other millisecond */
+	uint64_t foreign; /* in flight, every other millisecond */
 };
 
 static uint64_t looks(struct discard_wait *w, const struct device *d, uint64_t freed)
@@ -27,11 +27,11 @@ static uint64_t looks(struct discard_wait *w, const struct device *d, uint64_t f
 	discard_wait_begin(w, now, freed);
 	for (; more && since < 2 * USEC_PER_SEC; since += LOOK) {
 		bool under_way = since >= d->issued && since < d->done;
-		uint64_t others = since / MSEC % 2 ? d->others : 0;
+		uint64_t foreign = since / MSEC % 2 ? d->foreign : 0;
 
 		more = discard_wait_poll(w, now + since,
 					 BASE + (d->done && since >= d->done ? d->bytes : 0),
-					 under_way + others);
+					 under_way + foreign);
 	}
 	return since;
 }
@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(none_is_coming)
 {
-	struct device idle = { 0 }, busy = { .others = 3 };
+	struct device idle = { 0 }, busy = { .foreign = 3 };
 	struct discard_wait w;
 
 	ck_assert_uint_lt(looks(&w, &idle, MEBIBYTE), 5 * MSEC);

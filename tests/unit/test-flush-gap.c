@@ -11,7 +11,7 @@ static uint64_t flush(struct world *w, uint64_t cost_usec)
 	return controller_flush_from(&w->c);
 }
 
-START_TEST(ends_of_jobs_leave_room_to_others)
+START_TEST(ends_of_jobs_leave_room_to_foreign_io)
 {
 	struct pacing_view before, after;
 	struct world w;
@@ -38,7 +38,7 @@ START_TEST(ends_of_jobs_leave_room_to_others)
 }
 END_TEST
 
-START_TEST(ends_of_jobs_with_nobody_there)
+START_TEST(ends_of_jobs_without_foreign_io)
 {
 	struct controller_options blind = { .rate_min = MiB(8) };
 	struct world w;
@@ -46,7 +46,7 @@ START_TEST(ends_of_jobs_with_nobody_there)
 	world_init(&w, &automatic, solid);
 	world_pass(&w, 1 * USEC_PER_SEC);
 	ck_assert_uint_eq(flush(&w, 50 * MSEC), 0);
-	/* Whether anybody is there cannot be seen. */
+	/* Whether there is foreign I/O cannot be seen. */
 	world_init(&w, &blind, solid);
 	ck_assert_uint_eq(flush(&w, 50 * MSEC), 0);
 }
@@ -54,8 +54,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { ends_of_jobs_leave_room_to_others,
-				 ends_of_jobs_with_nobody_there };
+	const TTest *tests[] = { ends_of_jobs_leave_room_to_foreign_io,
+				 ends_of_jobs_without_foreign_io };
 
 	return run_case("flush-gap", tests, sizeof(tests) / sizeof(tests[0]));
 }

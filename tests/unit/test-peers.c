@@ -107,7 +107,7 @@ static void wait_mode(struct fixture *f, enum pacing_mode mode)
 
 static const _Atomic bool never;
 
-START_TEST(without_limits_nobody_is_asked)
+START_TEST(without_limits_no_question_is_asked)
 {
 	struct pace_budget budget;
 	const struct pace *pace;
@@ -128,7 +128,7 @@ START_TEST(without_limits_nobody_is_asked)
 }
 END_TEST
 
-/* Somebody else reads: slices are granted one by one, and the first check waits for ours. */
+/* A foreign process reads: slices are granted one by one, and the first check waits for ours. */
 START_TEST(with_company_each_slice_is_granted)
 {
 	uint64_t began = now_usec();
@@ -212,7 +212,7 @@ START_TEST(a_peer_can_be_stopped)
 END_TEST
 
 /* A process that is killed within a slice gives its turn back. */
-START_TEST(a_dead_process_holds_nobody_up)
+START_TEST(a_dead_process_holds_nothing_up)
 {
 	struct pace_budget budget;
 	const struct pace *own;
@@ -308,7 +308,7 @@ START_TEST(what_is_off_stays_off_under_a_ceiling)
 }
 END_TEST
 
-/* Numbers that fall, and lanes by the billion, are a process's own and nobody else's affair. */
+/* Numbers that fall, and lanes by the billion, concern only the process that says so. */
 START_TEST(what_pages_say_is_not_believed)
 {
 	struct peers peers = { 0 };
@@ -346,11 +346,11 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = {
-		without_limits_nobody_is_asked,
+		without_limits_no_question_is_asked,
 		with_company_each_slice_is_granted,
 		a_flush_is_a_slice,
 		a_peer_can_be_stopped,
-		a_dead_process_holds_nobody_up,
+		a_dead_process_holds_nothing_up,
 		nonsense_ends_the_conversation,
 		what_an_operation_may_take_is_told,
 		what_is_off_stays_off_under_a_ceiling,

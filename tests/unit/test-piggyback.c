@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Pieces that go along with others' commits, against an invented device (world.h). */
+/* Pieces that go along with foreign commits, against an invented device (world.h). */
 #include "support.h"
 #include "world.h"
 
-/* Half of what a sync costs is others', and they commit often. */
+/* Half of what a sync costs is foreign I/O's, which commits often. */
 static struct device with_commits(uint64_t per_sec)
 {
 	return (struct device){ .sync_usec = 1 * MSEC,
@@ -19,7 +19,7 @@ static void begin_anew(struct world *w)
 	w->bytes = w->syncs = 0;
 }
 
-START_TEST(others_commits_take_along)
+START_TEST(foreign_commits_take_along)
 {
 	struct pacing_grant g;
 	struct world w, own;
@@ -50,8 +50,8 @@ START_TEST(others_commits_take_along)
 }
 END_TEST
 
-/* What nobody takes along does not pile up. */
-START_TEST(others_commits_stop)
+/* What no commit takes along does not pile up. */
+START_TEST(foreign_commits_stop)
 {
 	struct world w;
 
@@ -95,7 +95,7 @@ START_TEST(large_files_ride_on_few_commits)
 	ck_assert_uint_le(w.syncs, 6);
 	ck_assert_uint_ge(w.syncs, 2);
 	ck_assert_uint_ge(w.c.bytes.limit, MiB(128));
-	/* Whoever has committed is the farthest from the next time. */
+	/* Right after a commit the next one is the farthest away. */
 	for (uint64_t i = 0; i < 20000; i++) {
 		seen = w.s.commits;
 		world_pass(&w, STEP);
@@ -124,7 +124,7 @@ START_TEST(entries_do_not_ride_on_few_commits)
 }
 END_TEST
 
-START_TEST(discards_are_not_left_to_others)
+START_TEST(discards_are_not_left_to_foreign_commits)
 {
 	struct controller_options o = cautious;
 	struct world w;
@@ -138,8 +138,8 @@ START_TEST(discards_are_not_left_to_others)
 }
 END_TEST
 
-/* Waiting for others is no reason to be slower than the configuration has it, in bytes or entries.
- * What is at least is so in bursts; a fifth of the time are gaps. */
+/* Waiting for foreign commits is no reason to be slower than the configuration has it, in bytes or
+ * entries. What is at least is so in bursts; a fifth of the time are gaps. */
 START_TEST(the_floor_holds_while_it_rides)
 {
 	struct controller_options o = cautious;
@@ -189,12 +189,13 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {
-		others_commits_take_along,       others_commits_stop,
-		large_files_ride_on_few_commits, entries_do_not_ride_on_few_commits,
-		discards_are_not_left_to_others, the_floor_holds_while_it_rides,
-		the_ceiling_holds_while_it_rides
-	};
+	const TTest *tests[] = { foreign_commits_take_along,
+				 foreign_commits_stop,
+				 large_files_ride_on_few_commits,
+				 entries_do_not_ride_on_few_commits,
+				 discards_are_not_left_to_foreign_commits,
+				 the_floor_holds_while_it_rides,
+				 the_ceiling_holds_while_it_rides };
 
 	return run_case("piggyback", tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -15,7 +15,7 @@ struct counting {
 	struct pace pace;
 	bool limited, open;
 	unsigned begun, ended;
-	uint64_t cost_usec, others_after; /* somebody comes with that look */
+	uint64_t cost_usec, foreign_after; /* foreign I/O begins with that look */
 };
 
 static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_budget *ret)
@@ -46,7 +46,7 @@ static uint64_t step(void *userdata)
 {
 	struct counting *c = userdata;
 
-	if (c->others_after > 0 && --c->others_after == 0)
+	if (c->foreign_after > 0 && --c->foreign_after == 0)
 		c->limited = true;
 	return c->limited ? MiB(1) : UINT64_MAX;
 }
@@ -56,7 +56,7 @@ static void counting_init(struct counting *c)
 	*c = (struct counting){ .pace = { begin, spent, NULL, step, NULL, c } };
 }
 
-START_TEST(nobody_asks_for_nothing)
+START_TEST(without_a_pace_nothing_is_asked)
 {
 	struct scan_reading r = { 0 };
 
@@ -134,8 +134,8 @@ START_TEST(waiting_is_what_it_costs)
 }
 END_TEST
 
-/* How many entries were found; somebody comes with the others_after-th look. */
-static size_t scan(struct counting *c, uint64_t others_after, enum policy_kind kind,
+/* How many entries were found; foreign I/O begins with the foreign_after-th look. */
+static size_t scan(struct counting *c, uint64_t foreign_after, enum policy_kind kind,
 		   const char *pattern)
 {
 	char dir[64], match[16];
@@ -148,7 +148,7 @@ static size_t scan(struct counting *c, uint64_t others_after, enum policy_kind k
 	int base;
 
 	counting_init(c);
-	c->others_after = others_after;
+	c->foreign_after = foreign_after;
 	(void)snprintf(match, sizeof(match), "%s", pattern);
 	scratch_make(dir, sizeof(dir));
 	tree_make(dir, "t/ t/u/ t/u/a t/u/b t/u/c t/u/d t/u/e t/u/f x y z");
@@ -169,7 +169,7 @@ START_TEST(a_scan_asks)
 
 	ck_assert_uint_eq(scan(&c, 0, POLICY_FILES, "*"), 3);
 	ck_assert_uint_eq(c.begun, 1);
-	/* Somebody comes while it is at the files of a tree. */
+	/* Foreign I/O begins while it is at the files of a tree. */
 	ck_assert_uint_eq(scan(&c, 8, POLICY_TREES, "t"), 1);
 	ck_assert_uint_ge(c.begun, 2);
 	ck_assert_uint_eq(scan(&c, 8, POLICY_FILES, "**"), 9);
@@ -179,7 +179,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { nobody_asks_for_nothing, alone_it_asks_once,
+	const TTest *tests[] = { without_a_pace_nothing_is_asked, alone_it_asks_once,
 				 it_is_over_after_a_millisecond, waiting_is_what_it_costs,
 				 a_scan_asks };
 

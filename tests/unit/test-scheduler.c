@@ -64,7 +64,7 @@ START_TEST(test_attack_07_what_hangs_takes_no_turn)
 	struct scheduler_slot v[SCHEDULER_BOTH_MAX];
 	size_t n = running(v, 0, 8, 1, 7, true);
 
-	/* Others go on, there too; but not who has eight of them. */
+	/* Other users go on, there too; but not who has eight of them. */
 	ck_assert(has_room(100, 8, v, n));
 	ck_assert(has_room(1, 8, v, n));
 	ck_assert(!has_room(100, 7, v, n));

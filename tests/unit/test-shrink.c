@@ -95,7 +95,7 @@ START_TEST(a_lonely_file_is_freed)
 }
 END_TEST
 
-START_TEST(what_others_hold_is_left_to_unlink)
+START_TEST(a_file_with_another_reference_is_left_to_unlink)
 {
 	_cleanup_close_ int holder = -1;
 	struct fixture f;
@@ -170,7 +170,7 @@ START_TEST(a_fifo_is_never_opened)
 }
 END_TEST
 
-/* Somebody opens the file while its map is being read. */
+/* Another process opens the file while its map is being read. */
 struct intruder {
 	struct pace pace;
 	unsigned begun;
@@ -244,7 +244,7 @@ START_TEST(a_lease_broken_while_the_map_is_read)
 }
 END_TEST
 
-/* Somebody looks at the counter before each step. */
+/* The counter is read before each step. */
 struct watcher {
 	struct pace pace;
 	uint64_t bytes, seen[4];
@@ -385,7 +385,7 @@ int main(void)
 {
 	const TTest *tests[] = { steps_follow_their_cost,
 				 a_lonely_file_is_freed,
-				 what_others_hold_is_left_to_unlink,
+				 a_file_with_another_reference_is_left_to_unlink,
 				 test_attack_02_nothing_is_shrunk_that_is_referred_to,
 				 nothing_where_leases_lie,
 				 a_fifo_is_never_opened,

@@ -7,7 +7,7 @@
 #include "daemon/spools/spool-authority.h"
 #include "spool-world.h"
 
-#define NOBODY_AT_ALL 64998 /* an id that no account has */
+#define NO_ACCOUNT 64998 /* an id that no account has */
 
 START_TEST(authority_is_never_more_than_what_put_it_there)
 {
@@ -55,27 +55,27 @@ START_TEST(authority_is_never_more_than_what_put_it_there)
 		{ { { .uid = 0, .mode = 0755 },
 		    { .uid = 5, .mode = 0755 },
 		    { .uid = 6, .mode = 0755 } },
-		  RULE_NOBODY,
+		  RULE_NONE,
 		  0 },
 		{ { { .uid = 0, .mode = 0755 },
 		    { .uid = 5, .mode = 0755 },
 		    { .uid = 5, .mode = 0777 } },
-		  RULE_NOBODY,
+		  RULE_NONE,
 		  0 },
 		{ { { .uid = 0, .mode = 0755 },
 		    { .uid = 0, .mode = 01777 },
 		    { .uid = 0, .mode = 0755 } },
-		  RULE_NOBODY,
+		  RULE_NONE,
 		  0 },
 		{ { { .uid = 0, .mode = 0755 },
 		    { .uid = 0, .mode = 0775 },
 		    { .uid = 5, .mode = 0755 } },
-		  RULE_NOBODY,
+		  RULE_NONE,
 		  0 },
 		{ { { .uid = 0, .mode = 0757 },
 		    { .uid = 0, .mode = 0755 },
 		    { .uid = 0, .mode = 0755 } },
-		  RULE_NOBODY,
+		  RULE_NONE,
 		  0 },
 	};
 	struct spool_authority owners = { .rule = RULE_OWNERS };
@@ -112,7 +112,7 @@ START_TEST(others_spools_are_emptied_with_others_authority)
 	make_as(0, "/mnt/spool/roots", S_IFREG | 0666);
 	make_as(0, "/mnt/spool/roots-dir", S_IFDIR | 0755);
 	make_as(1, "/mnt/spool/shared", S_IFDIR | 0775);
-	make_as(NOBODY_AT_ALL, "/mnt/spool/stranger", S_IFREG | 0600);
+	make_as(NO_ACCOUNT, "/mnt/spool/stranger", S_IFREG | 0600);
 	serve(&w, "/mnt/spool");
 	run_until(&w, w.names == 3 && w.tells == 4);
 	ck_assert(strcmp(w.log, "1: a c;2: b;") == 0 || strcmp(w.log, "2: b;1: a c;") == 0);
@@ -128,7 +128,7 @@ START_TEST(others_spools_are_emptied_with_others_authority)
 	ck_assert_int_eq(chmod("/mnt/spool/shared", 0755), 0);
 	ck_assert_int_eq(chown("/mnt/spool/stranger", 2, 2), 0);
 	run_until(&w, w.names == 6);
-	/* And all of it, when nobody else may write the spool. */
+	/* And all of it, when no other user may write the spool. */
 	ck_assert_int_eq(chmod("/mnt/spool", 0755), 0);
 	run_until(&w, w.names == 8);
 	ck_assert_str_eq(w.last, "0: roots roots-dir");

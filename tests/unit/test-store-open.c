@@ -160,7 +160,7 @@ START_TEST(a_directory_that_is_moved_is_still_the_one)
 END_TEST
 
 /* Another process that has it open: what it does not lock for us, SQLite does. */
-START_TEST(somebody_elses_lock_is_busy_and_not_damage)
+START_TEST(a_lock_of_another_process_is_busy_and_not_damage)
 {
 	struct state_dir d;
 	char path[256];
@@ -240,7 +240,7 @@ START_TEST(test_fault_05_what_is_no_store_is_put_aside)
 	sqlite3 *db = NULL;
 
 	state_make(&d);
-	file_make(d.path, "reclaimd.db", "This is not a database, but somebody may need it.\n");
+	file_make(d.path, "reclaimd.db", "This is not a database, but a user may need it.\n");
 	assert_aside(&d, "cannot be used");
 	ck_assert_int_eq(truncate(state_file(&d, "reclaimd.db", path), 0), 0);
 	assert_aside(&d, "it is empty");
@@ -556,7 +556,7 @@ int main(void)
 		only_a_file_of_our_own_is_used,
 		files_are_ours_alone_and_nothing_is_shared,
 		a_directory_that_is_moved_is_still_the_one,
-		somebody_elses_lock_is_busy_and_not_damage,
+		a_lock_of_another_process_is_busy_and_not_damage,
 		test_fault_05_what_is_no_store_is_put_aside,
 		a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for,
 		test_fault_05_newer_store_can_be_put_back,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Rows that hold what was never written there, tables that have gone while the store is open,
  * values that do not fit, and transactions that SQLite has ended by itself: each is an error with
- * the right number, nobody is handed half of a row, and nothing else is touched. */
+ * the right number, half of a row is never handed out, and nothing else is touched. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -132,7 +132,7 @@ static void damage_each(const char *table, const char *where, const char *const 
 	}
 }
 
-START_TEST(test_fault_05_a_damaged_row_is_handed_to_nobody)
+START_TEST(test_fault_05_a_damaged_row_is_not_handed_out)
 {
 	static const char *const numbers[] = { "uid",      "created",    "state",
 					       "priority", "names",      "entries_done",
@@ -427,7 +427,7 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = {
-		test_fault_05_a_damaged_row_is_handed_to_nobody,
+		test_fault_05_a_damaged_row_is_not_handed_out,
 		test_fault_05_nor_is_one_of_what_belongs_to_a_job,
 		tables_that_go_while_it_is_open_are_damage,
 		nothing_is_written_when_the_transaction_has_gone,

@@ -67,7 +67,7 @@ static struct replay replay(const char *name)
 }
 
 /* Traces are of a simulated solid disk (tests/bench/interference), ext4 mounted with discard, a
- * file of 2 GiB; the bystander reads 30 times and syncs 10 times a second. */
+ * file of 2 GiB; the foreground program reads 30 times and syncs 10 times a second. */
 
 static void decides_again(const struct replay *r)
 {
@@ -77,7 +77,7 @@ static void decides_again(const struct replay *r)
 	ck_assert_uint_ge(r->same_size * 10, r->syncs * 9);
 }
 
-START_TEST(somebody_is_there)
+START_TEST(with_foreign_io)
 {
 	struct replay r = replay("ssd-ext4-discard-busy.trace");
 
@@ -89,7 +89,7 @@ START_TEST(somebody_is_there)
 }
 END_TEST
 
-START_TEST(nobody_is_there)
+START_TEST(without_foreign_io)
 {
 	struct replay r = replay("ssd-ext4-discard-alone.trace");
 
@@ -99,7 +99,7 @@ START_TEST(nobody_is_there)
 }
 END_TEST
 
-START_TEST(somebody_comes)
+START_TEST(foreign_io_begins)
 {
 	struct replay r = replay("ssd-ext4-discard-comes.trace");
 
@@ -109,7 +109,7 @@ START_TEST(somebody_comes)
 }
 END_TEST
 
-START_TEST(somebody_leaves)
+START_TEST(foreign_io_ends)
 {
 	struct replay r = replay("ssd-ext4-discard-leaves.trace");
 
@@ -120,8 +120,8 @@ START_TEST(somebody_leaves)
 }
 END_TEST
 
-/* One head, XFS, small files, the same bystander. */
-START_TEST(others_go_first)
+/* One head, XFS, small files, the same foreground program. */
+START_TEST(foreign_requests_go_first)
 {
 	struct replay r = replay("hdd-xfs-busy.trace");
 	struct pacing_view view;
@@ -148,8 +148,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { somebody_is_there, nobody_is_there, somebody_comes,
-				 somebody_leaves,   others_go_first, nonsense_is_no_line };
+	const TTest *tests[] = { with_foreign_io, without_foreign_io,        foreign_io_begins,
+				 foreign_io_ends, foreign_requests_go_first, nonsense_is_no_line };
 
 	return run_case("trace", tests, ELEMENTSOF(tests));
 }

@@ -65,7 +65,7 @@ static const struct tuner_options far = {
 	.uring_possible = true,
 	.remote = true,
 };
-/* Far, too, and others wait for the same server. */
+/* Far, too, and foreign requests wait for the same server. */
 static const struct tuner_options gentle = {
 	.start = { BACKEND_THREADS, 1 },
 	.lanes_max = 64,
@@ -167,13 +167,14 @@ START_TEST(lanes_that_wait_for_each_other_stay_few)
 }
 END_TEST
 
-/* Ten requests are served at a time, the others wait: nobody gains, and all take longer. */
+/* Ten requests are served at a time, the others wait: the rate does not grow, and all take longer.
+ */
 static double ten_at_a_time_rate(struct setting s)
 {
 	return MIN(s.lanes, 10U) * 900.0;
 }
 
-START_TEST(where_others_would_wait_lanes_stay_fewer)
+START_TEST(where_foreign_requests_would_wait_lanes_stay_fewer)
 {
 	static const struct machine m = { ten_at_a_time_rate, idle_busy };
 	struct tuner_options bounded = gentle;
@@ -274,9 +275,9 @@ static double own_trouble_rate(struct setting s)
 	return MIN(s.lanes, 64U) * 900.0 / (slow_from < 0 ? slow_factor : 1);
 }
 
-static double others_come_rate(struct setting s)
+static double foreign_io_begins_rate(struct setting s)
 {
-	/* 8,000 in a second in all, of which others want 6,000. */
+	/* 8,000 in a second in all, of which foreign I/O takes 6,000. */
 	slow_from -= TICK / 1e6;
 	return MIN(s.lanes * 900.0, slow_from < 0 ? 2000.0 : 8000.0);
 }
@@ -305,7 +306,7 @@ END_TEST
 START_TEST(a_slow_server_is_told_from_our_own_load)
 {
 	static const struct machine alone = { own_trouble_rate, idle_busy };
-	static const struct machine shared = { others_come_rate, idle_busy };
+	static const struct machine shared = { foreign_io_begins_rate, idle_busy };
 	struct outcome o;
 
 	slow_from = 6;
@@ -421,7 +422,7 @@ int main(void)
 				 a_ring_is_found_within_the_bound,
 				 trials_in_vain_cost_little,
 				 lanes_that_wait_for_each_other_stay_few,
-				 where_others_would_wait_lanes_stay_fewer,
+				 where_foreign_requests_would_wait_lanes_stay_fewer,
 				 time_between_directories_is_not_the_servers,
 				 where_all_would_wait_that_is_found_out_quickly,
 				 one_window_is_no_reason_to_have_fewer_lanes,

@@ -49,7 +49,7 @@ START_TEST(looks_come_closer_as_the_mark_does)
 		s.free_bytes = rows[i][0] << 30;
 		ck_assert_uint_eq(urgency_look_usec(&below, &s, 0), rows[i][1] * USEC_PER_SEC);
 	}
-	/* 1 GiB is left: somebody who takes a GiB in a second has half of it in a half. */
+	/* 1 GiB is left: a program that writes a GiB in a second has half of it in a half. */
 	s.free_bytes = 2ULL << 30;
 	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 30), USEC_PER_SEC / 2);
 	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 28), USEC_PER_SEC);
@@ -73,7 +73,7 @@ START_TEST(time_presses_when_the_rate_does_not_do)
 }
 END_TEST
 
-START_TEST(half_of_the_time_is_for_others_when_nothing_is_known)
+START_TEST(half_of_the_time_is_for_foreign_io_when_nothing_is_known)
 {
 	struct course c = { .begun_usec = 1000, .now_usec = 1499, .by_usec = 2000 };
 
@@ -108,7 +108,7 @@ int main(void)
 		space_is_near_at_twice_the_mark,
 		looks_come_closer_as_the_mark_does,
 		time_presses_when_the_rate_does_not_do,
-		half_of_the_time_is_for_others_when_nothing_is_known,
+		half_of_the_time_is_for_foreign_io_when_nothing_is_known,
 		figures_that_make_no_sense_do_no_harm,
 	};
 

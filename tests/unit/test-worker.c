@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Workers as reclaimd uses them: real processes, as root and as somebody without rights. */
+/* Workers as reclaimd uses them: real processes, as root and as a user without rights. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -97,7 +97,7 @@ static void refused(const char *path, const char *name)
 	ck_assert_ptr_nonnull(strstr(f.seen.text, ": "));
 }
 
-START_TEST(nobody_learns_of_names_he_may_not_see)
+START_TEST(names_that_the_user_may_not_see_are_not_told)
 {
 	char there[1024];
 
@@ -210,7 +210,7 @@ START_TEST(missing_names_of_lists_are_counted)
 }
 END_TEST
 
-START_TEST(somebody_else_in_its_place)
+START_TEST(another_directory_in_its_place)
 {
 	_cleanup_close_ int staging = fixture_mkdir(&f, "staging", 0700);
 
@@ -230,7 +230,7 @@ START_TEST(what_cannot_be_moved_stays)
 {
 	_cleanup_close_ int staging = fixture_mkdir(&f, "staging", 0700);
 
-	/* A directory of somebody else: it can be removed, if it is empty, but not moved. */
+	/* A directory of another user: it can be removed, if it is empty, but not moved. */
 	tree_make(f.dir, "a b/ c gone");
 	ck_assert_int_eq(fixture_look_names(&f, "", "a b c gone", false), 0);
 	root_unlink("gone");
@@ -572,13 +572,13 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		look_stage_run,
-		nobody_learns_of_names_he_may_not_see,
+		names_that_the_user_may_not_see_are_not_told,
 		what_rm_would_be_refused_is_refused_at_once,
 		groups_are_the_submitters,
 		paths_mean_one_thing,
 		protected_is_protected,
 		missing_names_of_lists_are_counted,
-		somebody_else_in_its_place,
+		another_directory_in_its_place,
 		what_cannot_be_moved_stays,
 		another_mount_is_crossed_by_nothing,
 		a_descriptor_from_another_namespace,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Others' requests go first, within the floor of the rate. */
+/* Foreign requests go first, within the floor of the rate. */
 #include "pacing/control/controller-state.h"
 #include "support.h"
 #include "world.h"
@@ -15,7 +15,7 @@ static struct yield ahead(void)
 	return y;
 }
 
-START_TEST(nobody_is_waited_for)
+START_TEST(without_requests_there_is_no_wait)
 {
 	struct yield y = ahead();
 
@@ -83,7 +83,7 @@ START_TEST(without_a_floor)
 }
 END_TEST
 
-/* A solid disk, and one with a head; somebody reads 40 times a second. */
+/* A solid disk, and one with a head; there are 40 foreign reads a second. */
 static const struct device without_head = {
 	.sync_usec = 1 * MSEC, .entry_usec = 2, .read_usec = 400, .reads_per_sec = 40
 };
@@ -98,8 +98,8 @@ static void world_of_entries(struct world *w, struct device d)
 	world_pass(w, 3 * USEC_PER_SEC);
 }
 
-/* With one head, what others wait for is our next request: it is seen before each few entries
- * whether anybody waits. */
+/* With one head, what a foreign request waits for is our next one: before each few entries it is
+ * seen whether one waits. */
 START_TEST(a_disk_with_a_head_is_asked_often)
 {
 	uint64_t most = 0;
@@ -123,7 +123,7 @@ START_TEST(a_disk_with_a_head_is_asked_often)
 }
 END_TEST
 
-/* The lane may be waiting for somebody's request when the gap comes; then the canary must not pay
+/* The lane may be waiting for a foreign request when the gap comes; then the canary must not pay
  * for what it has done. */
 START_TEST(no_part_of_a_piece_is_left_for_the_canary)
 {
@@ -153,7 +153,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { nobody_is_waited_for,
+	const TTest *tests[] = { without_requests_there_is_no_wait,
 				 requests_go_first,
 				 and_what_follows_them,
 				 the_floor_is_kept,

@@ -340,10 +340,10 @@ int fixture_run_case(const char *name, struct fixture *f, const TTest *const *te
 	TCase *tc = tcase_create(name);
 
 	if (geteuid() != 0) {
-		(void)puts("skipped: only root can start workers of somebody else");
+		(void)puts("skipped: only root can start workers of another user");
 		return 77;
 	}
-	/* Mounts of ours are nobody else's business. */
+	/* Other processes do not see our mounts. */
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		(void)puts("skipped: no mounts can be made here");
 		return 77;

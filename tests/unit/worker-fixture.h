@@ -76,7 +76,7 @@ bool fixture_has(const struct fixture *f, const char *name);
 pid_t fixture_gate_wait(void);
 
 /* run_case in a mount namespace of its own, as root or not at all. Each test has a fixture of
- * nobody's in f, with an intake worker. */
+ * the user nobody in f, with an intake worker. */
 int fixture_run_case(const char *name, struct fixture *f, const TTest *const *tests, size_t n);
 
 void fixture_opened(int r, int fd, void *userdata);

@@ -25,7 +25,7 @@ void world_init(struct world *w, const struct controller_options *o, struct devi
 	controller_init(&w->c, o, w->now);
 }
 
-static void others(struct world *w)
+static void foreign_io(struct world *w)
 {
 	for (; w->d.commits_per_sec > 0 && w->commit_at <= w->now;
 	     w->commit_at += USEC_PER_SEC / w->d.commits_per_sec) {
@@ -121,7 +121,7 @@ static void lane(struct world *w)
 void world_pass(struct world *w, uint64_t usec)
 {
 	for (uint64_t end = w->now + usec; w->now < end; w->now += STEP) {
-		others(w);
+		foreign_io(w);
 		look(w);
 		lane(w);
 		w->fast_usec += w->c.mode == PACING_FAST ? STEP : 0;

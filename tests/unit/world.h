@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* An invented device for the controller: others who read, sync and commit, a sync that costs,
+/* An invented device for the controller: foreign reads, syncs and commits, a sync that costs,
  * pieces that cost more the larger they are, reads that suffer while pieces are at work or do not.
  */
 #pragma once
@@ -14,11 +14,11 @@ struct device {
 	uint64_t sync_usec;       /* with nothing freed */
 	double byte_usec;         /* added by each byte of a piece */
 	double entry_usec;        /* and by each entry */
-	uint64_t read_usec;       /* others' reads, at rest */
+	uint64_t read_usec;       /* foreign reads, at rest */
 	double suffer;            /* how much longer they take while a piece is at work */
-	uint64_t reads_per_sec;   /* of others; 0: nobody is there */
+	uint64_t reads_per_sec;   /* foreign; 0: none */
 	uint64_t own_sectors;     /* read by each slice of work */
-	uint64_t commits_per_sec; /* of others */
+	uint64_t commits_per_sec; /* foreign */
 };
 
 struct world {
@@ -33,16 +33,16 @@ struct world {
 	uint64_t fast_usec, worked_usec, syncs;
 };
 
-/* Who looks for others, and who expects them. */
+/* What looks for foreign I/O, and what presumes it. */
 extern const struct controller_options automatic, cautious;
 
 /* A solid disk: 1 ms for a sync, and half a millisecond for each MiB that is discarded. */
 extern const struct device solid;
 
-/* The same with somebody there. */
+/* The same with foreign reads. */
 struct device with_reads(struct device d, uint64_t per_sec);
 
 /* The device as it is at the beginning, and a controller that has just begun to work on it. */
 void world_init(struct world *w, const struct controller_options *o, struct device d);
-/* So much time passes: others go on, samples are taken, one lane works. */
+/* So much time passes: foreign I/O goes on, samples are taken, one lane works. */
 void world_pass(struct world *w, uint64_t usec);

@@ -95,7 +95,7 @@ class Power(unittest.TestCase):
         self.base = base
 
     def add_victim(self, number):
-        """Trees, files, several names, one large file; of root and of somebody else."""
+        """Trees, files, several names, one large file; of root and of another user."""
         top = os.path.join(self.root, "data", "v%d" % number)
         uid = USER if number % 3 == 2 else 0
         os.mkdir(top)

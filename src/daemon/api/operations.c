@@ -234,7 +234,7 @@ static void act_on_all(struct operations *o, const struct caller *c, enum act ac
 	struct several *s;
 
 	if (authorize_everybody(
-		    c, &f, reload ? "reload the configuration" : "let everybody's jobs pause") &&
+		    c, &f, reload ? "reload the configuration" : "pause the jobs of all users") &&
 	    !reload) {
 		s = calloc(1, sizeof(*s));
 		if (s) {

@@ -25,7 +25,7 @@ static void writers_add(struct writers *w, const struct spool_step *d)
 
 struct spool_authority spool_authority(const struct spool_step *steps, size_t n)
 {
-	struct spool_authority a = { .rule = RULE_NOBODY };
+	struct spool_authority a = { .rule = RULE_NONE };
 	struct writers above = { 0 }, all;
 
 	for (size_t i = 0; i + 1 < n; i++)
@@ -51,7 +51,7 @@ const char *spool_authority_entry(const struct spool_authority *a, uid_t uid, mo
 	case RULE_ONE:
 		*ret_uid = a->uid;
 		return NULL;
-	case RULE_NOBODY:
+	case RULE_NONE:
 		return "lies in a spool that is not served";
 	case RULE_OWNERS:
 		break;

@@ -40,7 +40,7 @@ enum spool_rule {
 	RULE_ROOT,   /* all with root's */
 	RULE_ONE,    /* all with one user's */
 	RULE_OWNERS, /* each with its owner's */
-	RULE_NOBODY,
+	RULE_NONE,   /* not served */
 };
 
 struct spool_authority {

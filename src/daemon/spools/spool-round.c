@@ -151,7 +151,7 @@ static int arrive(struct spool_round *r)
 		return k;
 	r->complete = true;
 	r->authority = spool_authority(r->steps, r->n_steps);
-	if (r->authority.rule == RULE_NOBODY)
+	if (r->authority.rule == RULE_NONE)
 		return refuse(r, -EPERM,
 			      "can be exchanged for another directory by several users, so that "
 			      "it is not known who submits: let only root, or only its owner, "

@@ -72,8 +72,8 @@ struct engine_progress {
 	uint64_t elapsed_usec;
 	enum backend backend;
 	unsigned lanes;
-	/* How much more is free on the filesystem than when the run began: what others do there is
-	 * in it. 0 until the end of the run, and if it became less. */
+	/* How much more is free on the filesystem than when the run began: what other
+	 * programs do there is in it. 0 until the end of the run, and if it became less. */
 	uint64_t space_bytes;
 	bool weighed; /* at the end: the bytes of the statistics were counted, see `weigh` below */
 };
@@ -102,8 +102,8 @@ struct engine_options {
 	bool weigh;
 	/* Change nothing: walk, count and (with weigh) weigh what a run would delete. */
 	bool dry;
-	/* Where a server answers: what an operation may take while we work, so that others' do not
-	 * take longer either. 0: whatever it takes. */
+	/* Where a server answers: what an operation may take while we work, so that foreign ones
+	 * do not take longer either. 0: whatever it takes. */
 	uint64_t op_latency_usec;
 	/* MooseFS, as root: whole subtrees are removed by its master, which may do nothing else for
 	 * stall_usec each time. The conversation is the caller's; NULL or 0: all is unlinked. */

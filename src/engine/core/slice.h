@@ -29,7 +29,7 @@ int slice_open(struct slice *s);
 /* Ends it all the same, and waits for a new one: 0 or -ECANCELED. */
 int slice_renew(struct slice *s);
 
-/* Others wait for each single request: see PACE_FEW. */
+/* Foreign requests wait for each single one of ours: see PACE_FEW. */
 static inline bool slice_is_small(const struct slice *s)
 {
 	return s->open && s->budget.entries <= PACE_FEW;

@@ -83,8 +83,8 @@ static const struct fs_profile memory = {
 	.reason = "memory is freed as names go: a lane for each CPU",
 };
 
-/* Grants write leases on files that others have mapped (I5 of SECURITY.md), so nothing is ever
- * truncated here; an entry of a lower layer becomes a whiteout and frees nothing. */
+/* Grants write leases on files that other processes have mapped (I5 of SECURITY.md), so nothing is
+ * ever truncated here; an entry of a lower layer becomes a whiteout and frees nothing. */
 static const struct fs_profile overlay = {
 	.shrink = SHRINK_NEVER,
 	.reason = "overlay: an entry of a lower layer becomes a whiteout, which frees nothing",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Is a descriptor the last reference to a file that has no name any more? Part of invariant I5.
  *
- * A write lease shows which processes have the file open. Others refer to it without that: an
+ * A write lease shows which processes have the file open. A reference can be without that: an
  * O_PATH descriptor, also one in flight in a socket; a mount of the file itself, in any namespace
  * or in none; an overlay that has it in one of its layers. After rm(1) its content could be read
  * through each of them. All of them hold a dentry of the file, so the kernel is asked for that:

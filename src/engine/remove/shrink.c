@@ -134,8 +134,8 @@ static int map_read(int fd, struct slice *slice, uint64_t from, uint64_t bytes)
 	return 0;
 }
 
-/* How much the next step frees, as far as others are to be spared after its map was read, for which
- * time may have passed; 0: the file is not to be touched any more. */
+/* How much the next step frees, as far as foreign I/O is to be spared after its map was read, for
+ * which time may have passed; 0: the file is not to be touched any more. */
 static uint64_t step_prepare(int fd, const struct fs_profile *profile, struct slice *slice,
 			     uint64_t size, uint64_t done, uint64_t step)
 {

@@ -19,7 +19,7 @@ struct slice;
 
 /* Where a file's bytes are counted as they are freed, so that progress shows within a large one. */
 struct shrink_count {
-	uint64_t *bytes;  /* read by others at any time: only added to, atomically */
+	uint64_t *bytes;  /* other threads read it at any time: only added to, atomically */
 	uint64_t weight;  /* what the file takes on the disk */
 	uint64_t counted; /* out: how much of that has been added */
 };

@@ -289,9 +289,9 @@ static void setting_apply(struct lanes *l, struct setting s)
 	setting_publish(l, s);
 }
 
-/* One lane: what it reads is one request at a time, as any process's. More of them gain what others
- * lose. */
-static void spare_others(struct lanes *l)
+/* One lane: what it reads is one request at a time, as any process's. More of them gain what other
+ * programs lose. */
+static void spare_foreign_io(struct lanes *l)
 {
 	struct setting s = tasks_setting(&l->tasks);
 
@@ -302,9 +302,9 @@ static void spare_others(struct lanes *l)
 	setting_apply(l, s);
 }
 
-/* How busy the lanes are: CPU time used, and time spent ready to run while others had the CPU, the
- * second number of schedstat, proc(5). A lane that cannot compute because the machine is busy is
- * not one that waits for a disk. */
+/* How busy the lanes are: CPU time used, and time spent ready to run while other threads had the
+ * CPU, the second number of schedstat, proc(5). A lane that cannot compute because the machine is
+ * busy is not one that waits for a disk. */
 static void gauge(const struct lanes *l, struct tuner_sample *s)
 {
 	struct timeval used;
@@ -341,7 +341,7 @@ static void tune(struct lanes *l, struct tuner *t)
 	struct stats st;
 
 	if (job_paced(l->job)) {
-		spare_others(l);
+		spare_foreign_io(l);
 		(void)tuner_next(t, &s); /* nothing is to be learnt from this */
 		return;
 	}
@@ -449,7 +449,7 @@ int lanes_run(struct lanes *l)
 			       .uring_possible = true, /* until one is wanted, see ring_usable */
 		       });
 	if (job_paced(j))
-		spare_others(l);
+		spare_foreign_io(l);
 	r = l->done ? 0 : threads_start(l, tasks_setting(&l->tasks));
 	if (r < 0)
 		return r;

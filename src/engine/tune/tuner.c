@@ -38,12 +38,12 @@
 #define OP_LONG 3
 
 /* More lanes that made operations too long are tried again after a while, which doubles each time:
- * the first may have been another process's doing, and later ones others would notice. */
+ * the first may have been another process's doing, and later ones would slow down foreign I/O. */
 #define OP_RETRY (500 * USEC_PER_MSEC)
 #define OP_RETRY_MOST (60 * USEC_PER_SEC)
 
 /* So many times what it takes alone may an operation take. An unlink is several requests, and makes
- * several threads run on the same CPUs; a request of others is one. On MooseFS 1 ms away, with 8,
+ * several threads run on the same CPUs; a foreign request is one. On MooseFS 1 ms away, with 8,
  * 10 and 12 lanes an operation took 1.2, 1.5 and 1.7 times as long, and of another process's stats,
  * the one in a hundred that takes longest 1.1, 1.25 and 1.6 times.
  *

@@ -10,12 +10,12 @@
  * or for a ring. Lanes that compute call for neither, as more of them than CPUs only get in each
  * other's way; and so do lanes that wait for each other's locks or for the journal.
  *
- * Where a server answers, what an operation takes may be bounded, as what others' take there grows
- * with it. Only the operations' own time counts: in small directories half of the time goes into
- * opening and listing, for all lanes at once, and windows differ. More lanes are then taken only
- * while that stays within the bound, and fewer as soon as it does not. If fewer make no difference,
- * the server is slow by itself, and that is the measure from then on: what an operation takes alone
- * is seen at the beginning only. */
+ * Where a server answers, what an operation takes may be bounded, as what foreign ones take there
+ * grows with it. Only the operations' own time counts: in small directories half of the time goes
+ * into opening and listing, for all lanes at once, and windows differ. More lanes are then taken
+ * only while that stays within the bound, and fewer as soon as it does not. If fewer make no
+ * difference, the server is slow by itself, and that is the measure from then on: what an operation
+ * takes alone is seen at the beginning only. */
 #pragma once
 
 #include <stdbool.h>

@@ -171,9 +171,9 @@ static uint64_t task_size(const struct walker *w, uint64_t names, unsigned tasks
 /* Was an attempt vain just now? */
 static bool pausing(struct walker *w)
 {
-	/* An attempt is nothing beside a step there. Whoever found one directory in the root and
-	 * then two in that would empty the first with a thousand round trips before the other was
-	 * seen by anybody. */
+	/* Behind a server an attempt is nothing beside a step. A lane that found one directory in
+	 * the root and then two in that would empty the first with a thousand round trips before
+	 * another lane saw the second. */
 	if (w->share_pause == 0 || w->job->profile.server)
 		return false;
 	w->share_pause--;

@@ -16,11 +16,11 @@ and, of the interference benchmark:
 
 scenarios    disks, filesystems, victims and loads
 stage        all of that set up once, and brought back for every arm
-bystander    whose I/O must not suffer
+foreground   the program whose I/O must not suffer
 postgres     one that is a real database
 deleters     the arms
-impact       one deletion, and what it does to the bystander
-dynamics     nobody there, somebody comes, somebody goes
+impact       one deletion, and what it does to foreground I/O
+dynamics     no foreground I/O; it begins; it ends
 verdict      medians, tables, bars
 curves       the picture
 recorded     reports of earlier runs

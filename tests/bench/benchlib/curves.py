@@ -34,9 +34,9 @@ def _draw(pyplot, verdicts, path):
         axis.set_visible(False)
     for axis, verdict in zip(axes.flat, verdicts):
         _draw_panel(axis, verdict)
-    figure.suptitle("p99 of a bystander's requests against the time a deletion takes\n"
+    figure.suptitle("p99 of foreground requests against the time a deletion takes\n"
                     "(line: the best fixed loops; triangle: not run to the end; "
-                    "dotted: nobody deletes; star: reclaimctl)",
+                    "dotted: no deletion; star: reclaimctl)",
                     fontsize=11)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)

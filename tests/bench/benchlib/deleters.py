@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Deleters: the arms of the interference benchmark, from nobody to loops to reclaimctl."""
+"""Deleters: the arms of the interference benchmark, from no deletion to loops to reclaimctl."""
 
 import dataclasses
 import re
@@ -32,7 +32,7 @@ class Deleter:
         return self.step_bytes > 0
 
     def command(self, program, victim):
-        """The command line; None for nobody."""
+        """The command line; None for the baseline."""
         if self.name == BASELINE:
             return None
         if self.is_loop:
@@ -82,7 +82,7 @@ class Deleters:
         self._stepdelete = work.compile("stepdelete", ["stepdelete.c"])
 
     def program(self, deleter):
-        """Its path, or None if it is not there; nobody needs none, and has an empty one."""
+        """Its path, or None if it is not there; the baseline needs none, and has an empty one."""
         if deleter.is_loop:
             return self._stepdelete
         return self._programs.find(deleter.program) if deleter.program else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Dynamics: what is on by default, with nobody there, and with a bystander who comes or goes."""
+"""Dynamics: what is on by default, without foreground I/O, and when that begins or ends."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from benchlib.verdict import P99_BAR, median
 
 ROUNDS = 3
 POLL_SECONDS = 0.01
-# When the bystander comes or goes: with much of the deletion still ahead.
+# When foreground I/O begins or ends: with much of the deletion still ahead.
 MID_SHARE = 0.25
 MID_SECONDS = 5.0
 NOTICE_SECONDS = 0.3
@@ -23,8 +23,8 @@ RESUME_BAR_SECONDS = 1.0
 
 
 def wait_for_calm():
-    """Until nobody has waited for I/O for a while: setting the stage was I/O too, and who starts right
-    after it has reason to listen first whether it goes on."""
+    """Until no task has waited for I/O for a while: setting the stage was I/O too, and a run that
+    starts right after it has reason to listen first whether it goes on."""
     end = time.monotonic() + CALM_SECONDS_MOST
     while time.monotonic() < end:
         try:
@@ -37,7 +37,7 @@ def wait_for_calm():
 
 
 class Lone:
-    """How long a deletion takes with nobody there, off and on by default."""
+    """How long a deletion takes without foreground I/O, off and on by default."""
 
     def __init__(self, stage, arms, timeout):
         self._stage = stage
@@ -71,48 +71,48 @@ class Lone:
 class Midway:
     """A deletion in whose course something happens."""
 
-    def __init__(self, stage, bystander, arms, timeout):
+    def __init__(self, stage, foreground, arms, timeout):
         self._stage = stage
-        self._bystander = bystander
+        self._foreground = foreground
         self._timeout = timeout
         self._deletion = None
         deleter = find(OWN)
         self._command = deleter.command(arms.program(deleter), stage.victim)
 
     def run(self, from_start):
-        """The bystander is there first and goes (from_start), or comes. Returns when that was,
+        """Foreground I/O is there first and ends (from_start), or begins. Returns when that was,
         the share that was deleted by then, when the command returned, and the requests."""
         try:
             return self._run(from_start)
         except BaseException:
             if self._deletion:
                 self._deletion.kill()
-            self._bystander.kill()
+            self._foreground.kill()
             raise
 
     def _run(self, from_start):
         self._stage.reset()
-        self._bystander.start(self._stage.mountpoint)
+        self._foreground.start(self._stage.mountpoint)
         with self._stage.disk.slow():
             if from_start:
-                self._bystander.go()
+                self._foreground.go()
                 time.sleep(1)
-            progress = Progress(self._stage, self._bystander.appended_per_second)
+            progress = Progress(self._stage, self._foreground.appended_per_second)
             self._deletion = deletion = Deletion(
                 self._command, os.path.join(self._stage.work.path, "output"))
             share = self._wait(deletion, progress, MID_SHARE, MID_SECONDS)
             change = time.monotonic()
             if from_start:
-                self._bystander.stop()
+                self._foreground.stop()
             else:
-                self._bystander.go()
+                self._foreground.go()
             self._wait(deletion, progress, None, self._timeout)
             returned = time.monotonic() if deletion.has_returned() else None
             deletion.kill()
             if not from_start:
                 time.sleep(0.5)
-                self._bystander.stop()
-        requests = self._bystander.reap()
+                self._foreground.stop()
+        requests = self._foreground.reap()
         deletion.failure(self._stage.victim.path)
         return change, share, returned, requests
 
@@ -143,7 +143,7 @@ def settles_after(requests, kind, change, bound):
 
 
 def _arrival(cell, midway):
-    """By kind: how long it took until the bystander was as well off as it has to be."""
+    """By kind: how long it took until foreground I/O was as well off as it has to be."""
     change, share, returned, requests = midway.run(from_start=False)
     during = [each for each in requests if returned is None or each.due < returned]
     result = {"share": share, "seconds_left": returned and returned - change, "kinds": {}}
@@ -168,12 +168,12 @@ def _departure(midway, full_seconds):
     return result
 
 
-def measure(cell, stage, bystander, arms, timeout):
+def measure(cell, stage, foreground, arms, timeout):
     """All three, of one cell."""
     if arms.program(find(OWN)) is None:
         return
     alone = Lone(stage, arms, timeout).compare()
-    midway = Midway(stage, bystander, arms, timeout)
+    midway = Midway(stage, foreground, arms, timeout)
     cell.dynamics = {"alone": alone, "arrival": _arrival(cell, midway),
                      "departure": _departure(midway, alone["auto_returned"])}
 
@@ -189,7 +189,7 @@ def bars(cell):
 
 
 def _alone_bar(cell):
-    what = f"{cell.name}: with nobody there, at least {SPEED_BAR} of the speed"
+    what = f"{cell.name}: without foreground I/O, at least {SPEED_BAR} of the speed"
     alone = cell.dynamics["alone"]
     if alone["failure"]:
         return Bar(what, False, alone["failure"])
@@ -199,7 +199,7 @@ def _alone_bar(cell):
 
 
 def _arrival_bar(cell, kind, numbers):
-    what = f"{cell.name}: {kind} p99 in bounds {NOTICE_SECONDS:.1f} s after a bystander came"
+    what = f"{cell.name}: {kind} p99 in bounds {NOTICE_SECONDS:.1f} s after foreground I/O began"
     if numbers["samples"] < SAMPLES_MIN or not numbers["bound"]:
         return Bar(what, None, f"only {numbers['samples']} requests before it was done")
     after = numbers["settles_after"]
@@ -209,7 +209,7 @@ def _arrival_bar(cell, kind, numbers):
 
 
 def _departure_bar(cell):
-    what = f"{cell.name}: at most {RESUME_BAR_SECONDS:.0f} s lost when a bystander leaves"
+    what = f"{cell.name}: at most {RESUME_BAR_SECONDS:.0f} s lost when foreground I/O ends"
     departure = cell.dynamics["departure"]
     if departure["lost"] is None:
         return Bar(what, None, "done, or not to be told")

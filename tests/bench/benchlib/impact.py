@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Impact: one deletion, how long it takes, and what it does to the bystander meanwhile.
+"""Impact: one deletion, how long it takes, and what it does to foreground I/O.
 
 A deletion is done when the command has returned, its space is free and what was to be trimmed is.
 What counts as harm is each request that came due from its start until it was done and some more,
@@ -27,7 +27,7 @@ TRIMMED_SHARE = 0.9
 TRIMS_QUIET_SECONDS = 1.0
 # With so many times the space trimmed, how long a loop takes is of no interest any more.
 STORM_RATIO = 5
-# A bystander that appends has a block trimmed now and then itself.
+# A foreground program that appends has a block trimmed now and then itself.
 TRIMS_NOISE_BYTES = 1 << 20
 TRIMS_NONE_SECONDS = 7.0
 
@@ -161,30 +161,30 @@ class Deletion:
 
 
 class Observer:
-    """Measures arms on one stage, with one bystander."""
+    """Measures arms on one stage, with one foreground program."""
 
-    def __init__(self, stage, bystander, deleters, limits):
+    def __init__(self, stage, foreground, deleters, limits):
         self._stage = stage
-        self._bystander = bystander
+        self._foreground = foreground
         self._deleters = deleters
         self._limits = limits
         self._deletion = None
 
     def measure(self, deleter):
-        """One arm, on a fresh disk; if it comes to nothing, nobody stays on the filesystem."""
+        """One arm, on a fresh disk; if it comes to nothing, no process stays on the filesystem."""
         try:
             return self._measure(deleter)
         except BaseException:
             self._kill()
-            self._bystander.kill()
+            self._foreground.kill()
             raise
 
     def _measure(self, deleter):
         self._stage.reset()
-        self._bystander.start(self._stage.mountpoint)
+        self._foreground.start(self._stage.mountpoint)
         impact = Impact(deleter.name)
         with StealWatch() as watch, self._stage.disk.slow():
-            self._bystander.go()
+            self._foreground.go()
             time.sleep(LEAD_SECONDS)
             start = time.monotonic()
             self._run(deleter, impact)
@@ -192,8 +192,8 @@ class Observer:
             if not impact.stopped:
                 time.sleep(GRACE_SECONDS)
             self._kill()
-            self._bystander.stop()
-        requests = self._bystander.reap()
+            self._foreground.stop()
+        requests = self._foreground.reap()
         requests = [request for request in requests
                     if start <= request.due < start + impact.window]
         if self._limits.undisturbed:
@@ -221,7 +221,7 @@ class Observer:
             time.sleep(self._limits.baseline)
             return
         start = time.monotonic()
-        progress = Progress(self._stage, self._bystander.appended_per_second)
+        progress = Progress(self._stage, self._foreground.appended_per_second)
         self._deletion = Deletion(command, os.path.join(self._stage.work.path, "output"))
         while impact.done is None and not impact.stopped:
             time.sleep(POLL_SECONDS)
@@ -263,7 +263,7 @@ class Observer:
         return max(least, now / share if share > 0 else math.inf)
 
     def _take(self, impact, requests):
-        for kind in self._bystander.kinds:
+        for kind in self._foreground.kinds:
             impact.latencies[kind] = sorted(each.latency for each in requests
                                             if each.kind == kind)
         impact.unfinished = sum(each.unfinished for each in requests)

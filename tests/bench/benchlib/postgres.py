@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Postgres: a bystander that is a real database, under half of the load that it can bear.
+"""Postgres: a foreground program that is a real database, under half of the load that it can bear.
 
 pgbench has a mode in which transactions come due at a fixed rate, and then counts latencies from
 when they were due. The database is small and in memory: what waits for the disk is its log.
@@ -15,7 +15,7 @@ import signal
 import subprocess
 import time
 
-from benchlib.bystander import Request
+from benchlib.foreground import Request
 from benchlib.scratch import Unavailable
 
 USER = "postgres"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a host that others share takes away from the processors of this machine."""
+"""What a host with other machines takes away from the processors of this one."""
 
 import bisect
 import threading

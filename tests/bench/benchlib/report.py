@@ -68,7 +68,7 @@ class CellReport:
         return counted["per_entry"][which] if counted else None
 
     def as_json(self):
-        """With every round, so that others can judge the spread themselves."""
+        """With every round, so that a reader can judge the spread."""
         result = self.result
         if result.unavailable:
             return {"cell": result.cell.name, "filesystem": result.filesystem,

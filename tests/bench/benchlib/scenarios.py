@@ -51,7 +51,7 @@ SCENARIOS = {scenario.name: scenario for scenario in (
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """Requests per second of the bystander."""
+    """Requests per second of the foreground program."""
 
     name: str
     syncs: float

@@ -24,11 +24,11 @@ MS_PRIVATE = 0x40000
 
 
 class Unavailable(Exception):
-    """Something the machine does not have; whoever asked decides whether that matters."""
+    """Something the machine does not have; the caller decides whether that matters."""
 
 
 def enter_mount_namespace():
-    """Leave the machine's mounts alone: ours are seen by nobody else and die with us."""
+    """Leave the machine's mounts alone: no other process sees ours, and they die with us."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS) < 0:
         raise Unavailable("no mount namespace: " + os.strerror(ctypes.get_errno()))

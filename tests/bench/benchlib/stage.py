@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Stage: a simulated disk with a filesystem, a victim and the bystander's files on it.
+"""Stage: a simulated disk with a filesystem, a victim and the foreground program's files on it.
 
 It is set up once; then every arm finds the very same disk, as what was on it is copied back. That
 takes a second where making it again takes a minute, and no arm inherits what another one left.
@@ -22,7 +22,7 @@ def free_bytes(mountpoint):
 class Stage:
     """What all arms of one scenario and victim have in common."""
 
-    def __init__(self, work, scenario, victim, bystander, scale):
+    def __init__(self, work, scenario, victim, foreground, scale):
         self.work = work
         self.scenario = scenario
         self._image = os.path.join(work.path, "disk.img")
@@ -33,11 +33,11 @@ class Stage:
         self.filesystem.freezes = scenario.kind.startswith("xfs")
         self.filesystem.mount()
         self.victim = victim(work, scenario.kind, self.mountpoint, scale)
-        bystander.prepare(self.mountpoint)
+        foreground.prepare(self.mountpoint)
         self.victim_bytes = self._build_victim()
         self.filesystem.unmount()
         self._copy("save")
-        bystander.calibrate(self)
+        foreground.calibrate(self)
 
     @property
     def mountpoint(self):

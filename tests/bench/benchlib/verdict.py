@@ -47,7 +47,7 @@ class Cell:
 
 @dataclasses.dataclass
 class Usual:
-    """What a kind of request is like when nobody deletes: seconds, and seconds per second."""
+    """What a kind of request is like when nothing is deleted: seconds, and seconds per second."""
 
     median: float
     harm_per_second: float
@@ -87,7 +87,7 @@ class Summary:
         return numbers
 
     def _harm(self, kind, usual):
-        """Per GiB freed; and the same without what there is of it when nobody deletes."""
+        """Per GiB freed; and the same without what there is of it when nothing is deleted."""
         known = [each for each in self.impacts if usual and each.freed_bytes > 0]
         per_gib = [(each.harm(kind, usual.median), usual.harm_per_second * each.window,
                     GIB / each.freed_bytes) for each in known]

@@ -11,7 +11,7 @@ BUS = ("org.reclaimd1", "/org/reclaimd1", "org.reclaimd1.Manager")
 CONFIGURATION = "/etc/reclaimd/reclaimd.d/50-test.yaml"
 # Nothing here takes nearly as long.
 TIMEOUT_SECONDS = 40
-# A pace at which a job is still there when somebody looks.
+# A pace at which a job is still there when a test looks.
 SLOW = "pacing: {latency: off, min-rate: 4MiB/s, max-rate: 8MiB/s}\n"
 
 
@@ -47,7 +47,7 @@ def remove():
 
 
 def configure(text):
-    """Puts a drop-in in place; nobody is told."""
+    """Puts a drop-in in place; the daemon is not told."""
     os.makedirs(os.path.dirname(CONFIGURATION), exist_ok=True)
     with open(CONFIGURATION, "w", encoding="utf-8") as f:
         f.write(text)

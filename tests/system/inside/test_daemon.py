@@ -31,7 +31,7 @@ class Service(unittest.TestCase):
         command("systemctl", "disable", "--now", "reclaimd")
         command("fallocate", "-l", "1G", "/backups/old.tar.gz")
         command("sh", "-c", "systemctl enable reclaimd")
-        # Enabled, it starts with the machine; meanwhile whoever speaks to it starts it.
+        # Enabled, it starts with the machine; meanwhile a client that speaks to it starts it.
         self.assertEqual(unit_property("ActiveState"), "inactive")
         said = command("sh", "-c", "reclaimctl submit /backups/old.tar.gz")
         self.assertRegex(said, r"^Job \d+: /backups/old.tar.gz\n$")
@@ -191,7 +191,7 @@ class Service(unittest.TestCase):
         self.assertTrue(any(int(record.get("FREED_BYTES", 0)) >= 10 << 20 for record in records), records)
 
     def test_metrics(self):
-        """What node_exporter reads: also that there is no daemon, which nobody starts for that."""
+        """What node_exporter reads: also that there is no daemon, which is not started for that."""
         collected = "/var/lib/prometheus/node-exporter"
         command("systemctl", "start", "reclaimd-metrics.service")
         self.assertEqual(unit_property("ConditionResult", "reclaimd-metrics.service"), "no")

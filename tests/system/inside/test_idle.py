@@ -43,7 +43,7 @@ class Idle(unittest.TestCase):
             try:
                 fd = os.pidfd_open(pid)
             except OSError as e:
-                # Ended; in the middle of that its number is valid, but nobody's.
+                # Ended; in the middle of that its number is valid, but of no process.
                 if e.errno not in (errno.ESRCH, errno.EINVAL):
                     raise
                 continue

@@ -39,7 +39,7 @@ def jobs_of(policy):
 
 @contextlib.contextmanager
 def holder(*words):
-    """Somebody else, who holds something until this ends. It has it when it says so."""
+    """A process of another user, which holds something until this ends. It has it when it says so."""
     with subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"held\n"
@@ -53,7 +53,7 @@ class Policy(unittest.TestCase):
         self.addCleanup(self.canary.check)
 
     def test_schedule(self):
-        """The timer that the generator makes fires. What others have open or locked stays, although
+        """The timer that the generator makes fires. What other processes have open or locked stays, although
         the service may see little else of them."""
         base = "/backups/nightly"
         for name in ("old-1", "old-2", "open", "deep/old", "locked/old"):

@@ -47,7 +47,7 @@ def until_a_password_is_read():
 
 
 def at_terminal(user, *words, answer):
-    """Runs reclaimctl in a session with a terminal, where somebody answers when a password is asked for.
+    """Runs reclaimctl in a session with a terminal, where a password is typed when it is asked for.
     (Without a session polkit has no use for an agent that is there for want of a better one.)"""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -126,7 +126,7 @@ class Polkit(unittest.TestCase):
         self.assertTrue(os.path.exists(WORKERS))
 
     def test_password(self):
-        """At a terminal, an administrator is asked, and told of what; somebody else's password is no use."""
+        """At a terminal, an administrator is asked, and told of what; another password is no use."""
         command("groupadd", "--force", "sudo")
         command("usermod", "--append", "--groups=sudo", "warden")
         command("chpasswd", input=f"warden:{PASSWORD}\n")
@@ -137,7 +137,7 @@ class Polkit(unittest.TestCase):
         self.assertIn(f"Authentication is required to cancel deletion job {self.roots} of another user.", said)
         self.assertNotIn("/backups/roots", said)
 
-    def test_nobody_to_be_asked(self):
+    def test_no_agent_can_ask(self):
         """With a terminal for its input, but none for an agent to ask at: no."""
         ours, theirs = pty.openpty()
         with subprocess.Popen(["reclaimctl", "cancel", str(self.roots)], user="stranger", group="stranger",

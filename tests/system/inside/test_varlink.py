@@ -335,7 +335,7 @@ class Monitor(Case):
             call("Cancel", ids=[job])
 
     def test_37_a_client_that_never_reads(self):
-        """It is told that it missed something once it reads; until then nobody waits for it."""
+        """It is told that it missed something once it reads; until then no other client waits for it."""
         deep = self.top + "/" + "/".join(["d" * 250] * 14)
         os.makedirs(deep)
         job = call("Submit", paths=[deep], undoUSec=HOUR_USEC)["id"]
@@ -409,7 +409,7 @@ class BadInput(Case):
         self.lives()
 
     def test_44_half_messages(self):
-        """They stay with those who send them, and nobody waits for the other half."""
+        """They stay with the clients that send them, and the daemon does not wait for the other half."""
         with contextlib.ExitStack() as stack:
             for size in (1, 1000, 65535, 65536, 200000, 500000):
                 w = stack.enter_context(Wire(USER))
@@ -562,7 +562,7 @@ PATHS = ("/", "/usr", "/etc/passwd", "/proc/1", "/absent", "relative", "", "/a/.
 
 
 class Hostile(Case):
-    """What the fuzzers say, and more, to the real daemon, while it serves others."""
+    """What the fuzzers say, and more, to the real daemon, while it serves other clients."""
 
     def setUp(self):
         super().setUp()
@@ -710,7 +710,7 @@ class Limits(Case):
             os.close(fd)
 
     def test_13_closing_is_not_left_to_the_daemon(self):
-        """Somebody else lets go last of what a client sends."""
+        """Another process lets go last of what a client sends."""
         message = json.dumps({"method": f"{INTERFACE}.GetStatus"}).encode() + b"\0"
         path = self.file()
         closings = Closings(path)
@@ -724,7 +724,7 @@ class Limits(Case):
         os.close(closings.fd)
 
     def test_connections(self):
-        """A user has 64, together with those of the private socket; others are let in."""
+        """A user has 64, together with those of the private socket; other users are let in."""
         with contextlib.ExitStack() as stack:
             served = 0
             for _ in range(80):

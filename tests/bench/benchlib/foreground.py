@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Bystander: whose I/O must not suffer, and how long each of its requests took.
+"""Foreground: the program whose I/O must not suffer, and how long each of its requests took.
 
 prepare makes its files and calibrate finds out what the disk can serve, both once; start, on a
 fast disk, gets it ready; go starts it; stop, on the slow disk, ends it; reap, when the disk is fast
