@@ -362,7 +362,9 @@ static void tune(struct lanes *l, struct tuner *t)
 		debug_log("lanes: %u on %s instead of %u on %s: %s (best so far %.0f entries/s, "
 			  "%" PRIu64 " entries removed, %u CPUs)",
 			  next.lanes, backend_name(next.backend), before.lanes,
-			  backend_name(before.backend), t->why, t->best_rate, s.entries, l->cpus);
+			  backend_name(before.backend),
+			  t->why ? t->why : "the pace has no limits any more", t->best_rate,
+			  s.entries, l->cpus);
 	setting_apply(l, next);
 }
 
