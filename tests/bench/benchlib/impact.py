@@ -2,8 +2,9 @@
 """Impact: one deletion, how long it takes, and what it does to foreground I/O.
 
 A deletion is done when the command has returned, its space is free and what was to be trimmed is.
-What counts as harm is each request that came due from its start until it was done and some more,
-at least `min_window` seconds. Nothing here syncs the filesystem: that would be one more disturber.
+But the kernel still has to write back, commit and discard what the command left, so two windows
+count: `all`, from the start of the deletion until `after` seconds after the command returned, and
+`after`, those seconds alone. Nothing here syncs the filesystem: that would be one more disturber.
 """
 
 import dataclasses
@@ -39,6 +40,8 @@ class Limits:
     timeout: float
     min_window: float
     baseline: float
+    after: float = 60.0  # how long after the command returned requests count
+    lead: float = LEAD_SECONDS  # how long the foreground program runs before
     undisturbed: bool = False  # leave out what came due while the host took processor time
     enough: float = None  # a loop that takes longer can no longer be the better one
 
@@ -58,6 +61,10 @@ class Impact:
     freed_bytes: int = 0
     trimmed_bytes: int = 0
     latencies: dict = dataclasses.field(default_factory=dict)
+    after: dict = dataclasses.field(default_factory=dict)  # those of the window `after`
+    # By kind, for each second from the start on (the lead is below 0): [second, samples, median,
+    # longest].
+    seconds: dict = dataclasses.field(default_factory=dict)
     unfinished: int = 0
     late: float = 0.0  # p99 of how late idle threads issued requests
     left_out: float = 0.0  # the share of requests that came due while the host took processor time
@@ -66,6 +73,15 @@ class Impact:
     def percentile(self, kind, share):
         """Nearest rank: with few samples the last ones are the maximum."""
         return nearest_rank(self.latencies.get(kind), share)
+
+    def percentile_after(self, kind, share):
+        """The same of the window after the end; None if there is none."""
+        return nearest_rank(self.after.get(kind), share)
+
+    def slow_seconds(self, kind, bound):
+        """In how many seconds from the start on the median was above it."""
+        return sum(second >= 0 and median > bound
+                   for second, _, median, _ in self.seconds.get(kind, ()))
 
     def harm(self, kind, usual):
         """Seconds beyond what was usual, over all requests; of those left out, as of the others."""
@@ -76,6 +92,15 @@ class Impact:
 def nearest_rank(ordered, share):
     """None of nothing."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+def by_second(requests, start):
+    """[second, samples, median, longest] of each second in which a request came due."""
+    seconds = {}
+    for each in requests:
+        seconds.setdefault(math.floor(each.due - start), []).append(each.latency)
+    return [[second, len(found), nearest_rank(sorted(found), 0.5), max(found)]
+            for second, found in sorted(seconds.items())]
 
 
 class Progress:
@@ -185,7 +210,7 @@ class Observer:
         impact = Impact(deleter.name)
         with StealWatch() as watch, self._stage.disk.slow():
             self._foreground.go()
-            time.sleep(LEAD_SECONDS)
+            time.sleep(self._limits.lead)
             start = time.monotonic()
             self._run(deleter, impact)
             impact.window = time.monotonic() - start
@@ -194,13 +219,12 @@ class Observer:
             self._kill()
             self._foreground.stop()
         requests = self._foreground.reap()
-        requests = [request for request in requests
-                    if start <= request.due < start + impact.window]
+        requests = [request for request in requests if request.due < start + impact.window]
         if self._limits.undisturbed:
             counting = [request for request in requests if not watch.is_near(request.due)]
             impact.left_out = 1 - len(counting) / max(1, len(requests))
             requests = counting
-        self._take(impact, requests)
+        self._take(impact, requests, start)
         impact.failure = self._end_deletion(impact.stopped)
         return impact
 
@@ -233,7 +257,8 @@ class Observer:
                 self._consider_stopping(deleter, impact, progress, now)
         impact.space_back = progress.space_back
         if not impact.stopped:
-            end = max(impact.done + SETTLE_SECONDS, self._limits.min_window)
+            end = max(impact.done + SETTLE_SECONDS, impact.returned + self._limits.after,
+                      self._limits.min_window)
             time.sleep(max(0, start + end - time.monotonic()))
             progress.poll(impact.returned)
         impact.freed_bytes = progress.freed_bytes
@@ -262,9 +287,16 @@ class Observer:
             return least
         return max(least, now / share if share > 0 else math.inf)
 
-    def _take(self, impact, requests):
+    def _take(self, impact, requests, start):
         for kind in self._foreground.kinds:
-            impact.latencies[kind] = sorted(each.latency for each in requests
-                                            if each.kind == kind)
+            impact.seconds[kind] = by_second([each for each in requests if each.kind == kind],
+                                             start)
+        requests = [each for each in requests if each.due >= start]
+        for kind in self._foreground.kinds:
+            of_kind = [each for each in requests if each.kind == kind]
+            impact.latencies[kind] = sorted(each.latency for each in of_kind)
+            if impact.returned is not None:
+                ended = start + impact.returned
+                impact.after[kind] = sorted(each.latency for each in of_kind if each.due >= ended)
         impact.unfinished = sum(each.unfinished for each in requests)
         impact.late = nearest_rank(sorted(each.late for each in requests), 0.99) or 0

@@ -10,6 +10,8 @@ from benchlib.trees import KIB, MIB, Cell, Trees
 
 GIB = 1 << 30
 HDD = ("--model=hdd", "--seek-ms=4", "--mbps=180")
+# A slower one: a full seek and half a turn.
+HDD_SLOW = ("--model=hdd", "--seek-ms=8", "--mbps=150")
 SSD = ("--model=ssd",)
 # A journal is sized by its disk, so the disk is not made smaller with the victim.
 DISK_BYTES = 64 * GIB
@@ -42,6 +44,9 @@ SCENARIOS = {scenario.name: scenario for scenario in (
     Scenario("hdd-ext3", "ext3", HDD, ("light",)),
     Scenario("hdd-ext4", "ext4", HDD, ("light",)),
     Scenario("hdd-xfs", "xfs", HDD, ("light",)),
+    Scenario("slow-ext4", "ext4", HDD_SLOW, ("light",)),
+    Scenario("slow-xfs", "xfs", HDD_SLOW, ("light",)),
+    Scenario("slow-btrfs", "btrfs", HDD_SLOW, ("light",)),
     Scenario("ssd-ext4", "ext4", SSD, ("light", "heavy")),
     Scenario("ssd-ext4-discard", "ext4-discard", SSD, ("light", "heavy")),
     Scenario("ssd-xfs-discard", "xfs-discard", SSD, ("light", "heavy")),

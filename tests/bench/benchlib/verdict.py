@@ -12,6 +12,8 @@ PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "max": 1.0}
 P99_BAR = 1.5
 P99_TARGET = 1.25
 P999_BAR = 3
+# After the end no request may take longer than so many times the longest without a deletion.
+LONGEST_BAR = 2
 TRIM_BAR = 1.5
 # Two runs of the same arm differ by as much.
 NOISE = 1.05
@@ -83,6 +85,9 @@ class Summary:
         numbers = {name: median([each.percentile(kind, share) for each in self.impacts])
                    for name, share in PERCENTILES.items()}
         numbers["samples"] = sum(len(each.latencies.get(kind, ())) for each in self.impacts)
+        numbers["after"] = {name: median([each.percentile_after(kind, share)
+                                          for each in self.impacts])
+                            for name, share in PERCENTILES.items()}
         numbers.update(self._harm(kind, usual))
         return numbers
 
@@ -105,7 +110,7 @@ class Summary:
         names = ("returned", "space_back", "done", "estimate", "stopped", "window", "freed_bytes",
                  "trimmed_bytes", "failure", "late", "left_out", "kinds")
         fields = [field.name for field in dataclasses.fields(self.impacts[0])
-                  if field.name not in ("arm", "latencies")]
+                  if field.name not in ("arm", "latencies", "after")]
         return {name: getattr(self, name) for name in names} | {
             "rounds": [{name: getattr(each, name) for name in fields} for each in self.impacts]}
 
@@ -125,6 +130,20 @@ class CellVerdict:
                   for each in (name, BASELINE)]
         return None if None in values or values[1] <= 0 else values[0] / values[1]
 
+    def ratio_after(self, name, kind, percentile):
+        """The window after the end to the baseline; None if one of them is missing."""
+        values = [self.arms[name].kinds[kind]["after"][percentile] if name in self.arms else None,
+                  self.arms[BASELINE].kinds[kind][percentile] if BASELINE in self.arms else None]
+        return None if None in values or values[1] <= 0 else values[0] / values[1]
+
+    def slow_seconds(self, name, kind):
+        """Seconds from the start on in which the median was above the baseline's p99; None if
+        that is not known."""
+        usual = self.arms[BASELINE].kinds[kind]["p99"] if BASELINE in self.arms else None
+        if usual is None or name not in self.arms:
+            return None
+        return median([each.slow_seconds(kind, usual) for each in self.arms[name].impacts])
+
     def failures(self):
         """Arms that did not do what they had to."""
         return [f"{self.cell.name}: {name}: {arm.failure}"
@@ -136,8 +155,10 @@ class CellVerdict:
         head = {"scenario": cell.scenario.name, "victim": cell.victim, "load": cell.load}
         if cell.unavailable:
             return head | {"unavailable": cell.unavailable}
-        ratios = {name: {kind: {each: self.ratio(name, kind, each) for each in PERCENTILES}
-                         for kind in cell.kinds} for name in self.arms}
+        ratios = {name: {kind: {each: self.ratio(name, kind, each) for each in PERCENTILES} | {
+            "after": {each: self.ratio_after(name, kind, each) for each in PERCENTILES},
+            "slow_seconds": self.slow_seconds(name, kind)} for kind in cell.kinds}
+                  for name in self.arms}
         return head | {"what": cell.what, "victim_bytes": cell.victim_bytes, "arms": {
             name: arm.as_json() | {"ratios": ratios[name]} for name, arm in self.arms.items()},
             "dynamics": cell.dynamics}
@@ -149,7 +170,8 @@ class CellVerdict:
             return [f"{cell.name}", f"  not measured: {cell.unavailable}", ""]
         head = ["arm", "returned", "done"]
         for kind in cell.kinds:
-            head += [kind + " n", "p50", "p99", "p99.9", "max", "x p99", "x p99.9"]
+            head += [kind + " n", "p50", "p99", "p99.9", "max", "x p99", "x p99.9", "after: p99",
+                     "max", "x p99", "x max", "slow s"]
         head += ["harm/GiB", "net"] + (["trimmed"] if self._trims() else [])
         rows = [head] + [self._row(name, arm) for name, arm in self.arms.items()]
         title = f"{cell.name}: {cell.what}, {cell.victim_bytes / GIB:.2f} GiB on the disk"
@@ -177,6 +199,10 @@ class CellVerdict:
             row += [str(numbers["samples"])]
             row += [milliseconds(numbers[each]) for each in PERCENTILES]
             row += [number(self.ratio(name, kind, each)) for each in ("p99", "p99.9")]
+            row += [milliseconds(numbers["after"][each]) for each in ("p99", "max")]
+            row += [number(self.ratio_after(name, kind, each)) for each in ("p99", "max")]
+            slow = self.slow_seconds(name, kind)
+            row += ["-" if slow is None else f"{slow:g}"]
         for which in ("harm_per_gib", "net_harm_per_gib"):
             harms = [numbers[which] for numbers in arm.kinds.values()]
             row += ["-" if None in harms else f"{sum(harms):.2f}"]
@@ -194,6 +220,13 @@ class CellVerdict:
         for kind in self.cell.kinds:
             yield self._ratio_bar(kind, "p99", P99_BAR)
             yield self._ratio_bar(kind, "p99.9", P999_BAR)
+            yield self._after_bar(kind, "p99", P99_BAR)
+            yield self._after_bar(kind, "p99.9", P999_BAR)
+            yield self._after_bar(kind, "max", LONGEST_BAR)
+            slow = self.slow_seconds(OWN, kind)
+            yield Bar(f"{self.cell.name}: no second with a median of {kind} above the baseline's p99",
+                      None if slow is None else slow == 0,
+                      "no baseline" if slow is None else f"{slow:g}")
         yield self._dominated_bar(own)
         if self.cell.scenario.discards:
             ratio = own.trimmed_bytes / own.freed_bytes
@@ -209,6 +242,13 @@ class CellVerdict:
         if percentile == "p99":
             aim = f", the aim of {P99_TARGET} {'' if ratio <= P99_TARGET else 'not '}reached"
         return Bar(what, ratio <= most, f"{ratio:.2f}{aim}")
+
+    def _after_bar(self, kind, percentile, most):
+        what = f"{self.cell.name}: {kind} {percentile} after the end at most {most} x baseline"
+        ratio = self.ratio_after(OWN, kind, percentile)
+        if ratio is None:
+            return Bar(what, None, "no baseline")
+        return Bar(what, ratio <= most, f"{ratio:.2f}")
 
     def _dominated_bar(self, own):
         """No loop that harms no more is faster."""
