@@ -69,7 +69,7 @@ _reclaimctl() {
 		;;
 	esac
 	case $verb in
-	run) options="--latency= --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
+	run) options="--latency= --no-settle --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
 	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= $daemon" ;;

@@ -91,6 +91,7 @@ __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL
 __reclaimctl_option 'run submit' -l dry-run -d 'check, change nothing'
 
 __reclaimctl_option 'run policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a request of another program may take'
+__reclaimctl_option run -l no-settle -d 'leave what is to be written back to the kernel'
 __reclaimctl_option run -l backend -xa 'auto uring threads' -d 'how names are unlinked'
 __reclaimctl_option run -l progress -xa 'auto on off' -d 'a bar on a terminal'
 __reclaimctl_option run -s v -l verbose -d 'the device and the rate, once a second'

@@ -28,7 +28,8 @@ struct local_run {
 	struct pacing pacing;
 	struct stats total; /* over all filesystems */
 	uint64_t elapsed_usec;
-	bool by_space; /* total.bytes is what the filesystem says has become free */
+	bool cut_short; /* by a signal, with something left to be deleted */
+	bool by_space;  /* total.bytes is what the filesystem says has become free */
 	char strategy[224];
 	enum backend backend;
 };
@@ -196,6 +197,9 @@ static int filesystem_run(struct local_run *run, size_t first)
 	if (r >= 0)
 		r = engine_run(e);
 	atomic_store(&current, NULL);
+	run->cut_short = stopped;
+	if (r >= 0)
+		pacing_settle(&run->pacing, &run->o, &stopped);
 	engine_result(e, &result);
 	total_add(run, &result);
 	(void)engine_strategy(e, run->strategy, sizeof(run->strategy));
@@ -249,7 +253,7 @@ static void print_text(const struct local_run *run)
 			     count_format(n, sizeof(n), s->errors));
 	if (left)
 		(void)printf("%s left on purpose\n", count_format(n, sizeof(n), left));
-	if (stopped)
+	if (run->cut_short)
 		(void)printf("Stopped by a signal before the end: the rest is as it was\n");
 }
 
@@ -258,7 +262,7 @@ static int exit_status(const struct local_run *run)
 	const struct stats *s = &run->total;
 	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
 
-	if (s->errors + left + run->in.refused + run->in.absent == 0 && !stopped)
+	if (s->errors + left + run->in.refused + run->in.absent == 0 && !run->cut_short)
 		return EXIT_DONE;
 	if (s->entries > 0)
 		return EXIT_PARTLY;
@@ -285,9 +289,14 @@ static int run_all(struct local_run *run)
 	run->progress = progress_new(o->progress, o->quiet);
 	signals_install();
 	scan = prescan_start(&run->in.roots, run->progress, !o->latency_off);
-	for (size_t i = 0; r == 0 && !stopped && i < run->in.roots.n; i++)
-		if (run->in.roots.v[i]->accepted)
-			r = filesystem_run(run, i);
+	for (size_t i = 0; r == 0 && i < run->in.roots.n; i++) {
+		if (!run->in.roots.v[i]->accepted)
+			continue;
+		run->cut_short = stopped;
+		if (stopped)
+			break;
+		r = filesystem_run(run, i);
+	}
 	prescan_stop(scan);
 	run->progress = progress_free(run->progress);
 	if (r)

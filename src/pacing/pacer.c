@@ -6,11 +6,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "decision-log.h"
+#include "pacing/debt/payer.h"
 #include "pacing/sensors/device-set.h"
 #include "pacing/sensors/discard-wait.h"
 #include "pacing/sensors/pressure-sensor.h"
@@ -26,6 +28,13 @@
 #define WAIT_MOST (50 * USEC_PER_MSEC)
 
 #define DISCARD_POLL_USEC 100
+
+/* Less than this leaves few blocks to be written back: a block of inodes has some 16 of them, and
+ * one of a bitmap stands for 128 MiB. */
+#define DEBT_ENTRIES 128
+#define DEBT_BYTES (MiB(1024))
+/* Filesystems on one set of devices: of more, the rest is left to the kernel. */
+#define DEBTS_MOST 16
 
 /* A lane that waits to be let go on; on its stack. */
 struct waiting_lane {
@@ -57,6 +66,14 @@ struct pacer {
 	struct discard_wait discards; /* its base_bytes: when the quantum was begun */
 	uint64_t entries, bytes;      /* since the last snapshot */
 	uint64_t snapshot_usec;
+
+	/* The filesystems that are deleted from. Their payers are made when there is something to
+	 * pay, and stay. */
+	struct {
+		dev_t device;
+		struct payer *payer;
+	} debts[DEBTS_MOST];
+	size_t n_debts;
 };
 
 /* Lock held: after anything that the controller was told. */
@@ -80,6 +97,9 @@ static void freed_add(struct pacer *p, uint64_t entries, uint64_t bytes)
 	p->bytes += bytes;
 	p->controller.totals.entries += entries;
 	p->controller.totals.bytes += bytes;
+	for (size_t i = 0; (entries > 0 || bytes > 0) && i < p->n_debts; i++)
+		if (p->debts[i].payer)
+			payer_work(p->debts[i].payer);
 }
 
 /* Lock held: what the lanes of peers did is part of what ours did. */
@@ -110,6 +130,97 @@ static void canary_steer(struct pacer *p)
 		canary_ask(p->sensors.canary);
 }
 
+/* Lock held. */
+static void leave(struct pacer *p)
+{
+	if (!p->owned || !pthread_equal(p->owner, pthread_self()))
+		return;
+	p->owned = false;
+	pthread_cond_broadcast(&p->changed);
+}
+
+/* Lock held: a turn for a step that pays. It does not wait in line: a lane behind it would rest for
+ * as long as it does. */
+static bool debt_try(struct pacer *p, uint64_t *ret_bytes)
+{
+	uint64_t now = now_usec();
+	struct pacing_grant g = controller_debt_next(&p->controller, now);
+
+	if (p->suspended)
+		g.not_before_usec = PACING_UNLIMITED;
+	if (g.not_before_usec <= now && !p->owned && controller_yields(&p->controller))
+		g.not_before_usec = controller_yield_until(
+			&p->controller, now, sensors_discards(&p->sensors, &(uint64_t){ 0 }));
+	if (g.not_before_usec > now || p->owned) {
+		cond_wait_until(&p->changed, &p->lock,
+				MIN(g.not_before_usec > now ? g.not_before_usec : UINT64_MAX,
+				    now + WAIT_MOST));
+		return false;
+	}
+	*ret_bytes = g.bytes;
+	return true;
+}
+
+static bool debt_begin(void *userdata, const _Atomic bool *cancelled, uint64_t *ret_bytes)
+{
+	struct pacer *p = userdata;
+	bool granted = false;
+
+	pthread_mutex_lock(&p->lock);
+	while (!granted && !atomic_load(cancelled))
+		granted = debt_try(p, ret_bytes);
+	if (granted) {
+		/* Where there is no foreign I/O lanes do not rest for a step. */
+		p->owned = p->controller.mode == PACING_PACED && !p->controller.urgent;
+		p->owner = pthread_self();
+		controller_begin(&p->controller);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return granted;
+}
+
+static void debt_end(void *userdata, uint64_t bytes, uint64_t cost_usec)
+{
+	struct pacer *p = userdata;
+
+	pthread_mutex_lock(&p->lock);
+	controller_debt_spent(&p->controller, now_usec(), bytes, cost_usec);
+	leave(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Lock held. */
+static bool owes(const struct pacer *p)
+{
+	const struct pacing_totals *t = &p->controller.totals;
+
+	return p->n_debts > 0 && (t->entries >= DEBT_ENTRIES || t->bytes >= DEBT_BYTES);
+}
+
+bool pacer_owes(struct pacer *p)
+{
+	bool r;
+
+	pthread_mutex_lock(&p->lock);
+	r = owes(p);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+/* Lock held. */
+static void payers_start(struct pacer *p)
+{
+	const struct payer_turn turn = { debt_begin, debt_end, p };
+
+	for (size_t i = 0; i < p->n_debts; i++) {
+		struct payer **payer = &p->debts[i].payer;
+
+		/* Without the memory or a thread it is tried again with the next sample. */
+		if (!*payer && payer_new(payer, p->debts[i].device, &turn) >= 0)
+			payer_work(*payer);
+	}
+}
+
 static void *sampler(void *userdata)
 {
 	struct pacer *p = userdata;
@@ -134,6 +245,8 @@ static void *sampler(void *userdata)
 			canary_steer(p);
 			step_publish(p);
 		}
+		if (owes(p))
+			payers_start(p);
 		if (before != p->controller.mode || gap != p->controller.gap ||
 		    p->controller.not_before_usec < not_before_usec)
 			pthread_cond_broadcast(&p->changed);
@@ -198,15 +311,6 @@ static bool begin(void *userdata, const _Atomic bool *cancelled, struct pace_bud
 	}
 	pthread_mutex_unlock(&p->lock);
 	return granted;
-}
-
-/* Lock held. */
-static void leave(struct pacer *p)
-{
-	if (!p->owned || !pthread_equal(p->owner, pthread_self()))
-		return;
-	p->owned = false;
-	pthread_cond_broadcast(&p->changed);
 }
 
 static bool spent(void *userdata, uint64_t entries, uint64_t bytes, uint64_t cost_usec)
@@ -281,6 +385,12 @@ static bool presume_busy(const char *proc)
 	return pressure_sample(path, &pressure) < 0 || pressure.recent;
 }
 
+/* ext2, ext3 and ext4 keep their metadata in the page cache of the device. */
+static bool has_debt(const struct devices *d)
+{
+	return strncmp(d->type, "ext", strlen("ext")) == 0 && d->b.n > 0 && d->b.v[0].top;
+}
+
 int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd)
 {
 	const char *sys = o->sys ? o->sys : "/sys", *proc = o->proc ? o->proc : "/proc";
@@ -304,6 +414,7 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 		pacer_free(p);
 		return r;
 	}
+	pacer_pay_for(p, &p->devices);
 	co = (struct controller_options){
 		.latency_usec = o->latency_usec,
 		.rate_min = o->rate_min,
@@ -333,6 +444,87 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	return 0;
 }
 
+void pacer_pay_for(struct pacer *p, const struct devices *d)
+{
+	size_t i = 0;
+
+	pthread_mutex_lock(&p->lock);
+	while (i < p->n_debts && p->debts[i].device != d->b.v[0].dev)
+		i++;
+	if (p->o.debt && has_debt(d) && i == p->n_debts && i < DEBTS_MOST)
+		p->debts[p->n_debts++].device = d->b.v[0].dev;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Returns how many there may be; they stay until the pacer goes. start: makes those that are
+ * missing. */
+static size_t payers(struct pacer *p, bool start)
+{
+	size_t n;
+
+	pthread_mutex_lock(&p->lock);
+	if (start)
+		payers_start(p);
+	n = p->n_debts;
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
+static struct payer *payer_at(struct pacer *p, size_t i)
+{
+	struct payer *payer;
+
+	pthread_mutex_lock(&p->lock);
+	payer = p->debts[i].payer;
+	pthread_mutex_unlock(&p->lock);
+	return payer;
+}
+
+void pacer_settle_ask(struct pacer *p)
+{
+	size_t n = payers(p, true);
+
+	for (size_t i = 0; i < n; i++)
+		if (payer_at(p, i))
+			payer_ask(payer_at(p, i));
+}
+
+bool pacer_is_settled(struct pacer *p)
+{
+	size_t n = payers(p, false);
+	bool settled = true;
+
+	for (size_t i = 0; i < n; i++)
+		settled = settled && (!payer_at(p, i) || payer_is_settled(payer_at(p, i)));
+	return settled;
+}
+
+void pacer_settle(struct pacer *p, const _Atomic bool *cancelled)
+{
+	size_t n = payers(p, true);
+
+	for (size_t i = 0; i < n; i++)
+		if (payer_at(p, i))
+			payer_settle(payer_at(p, i), cancelled);
+}
+
+void pacer_debt(struct pacer *p, struct payer_view *ret)
+{
+	size_t n = payers(p, false);
+	struct payer_view v;
+
+	*ret = (struct payer_view){ 0 };
+	for (size_t i = 0; i < n; i++) {
+		if (!payer_at(p, i))
+			continue;
+		payer_snapshot(payer_at(p, i), &v);
+		ret->owed_bytes += v.owed_bytes;
+		ret->paid_bytes += v.paid_bytes;
+		ret->steps += v.steps;
+		ret->works = ret->works || v.works;
+	}
+}
+
 struct pacer *pacer_free(struct pacer *p)
 {
 	if (!p)
@@ -344,6 +536,8 @@ struct pacer *pacer_free(struct pacer *p)
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->thread, NULL);
 	}
+	for (size_t i = 0; i < p->n_debts; i++)
+		payer_free(p->debts[i].payer);
 	assert(TAILQ_EMPTY(&p->waiting) && LIST_EMPTY(&p->peers.list));
 	sensors_close(&p->sensors);
 	devices_done(&p->devices);

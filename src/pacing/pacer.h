@@ -13,8 +13,10 @@
 
 #include "pacing/control/controller.h"
 
+struct devices;
 struct pace;
 struct pacer;
+struct payer_view;
 struct pacer_peer;
 
 struct pacer_options {
@@ -23,6 +25,7 @@ struct pacer_options {
 	uint64_t rate_max;     /* the same; 0: unlimited */
 	bool discards;         /* the filesystem discards what is freed as it goes */
 	bool reads_only;       /* nothing is removed: a scan */
+	bool debt;             /* what is left to be written back is paid in steps (debt/payer.h) */
 	bool off;              /* foreign I/O is not spared: rate_max is all that holds */
 	bool diskless; /* wanted without a disk, too: for rate_max, and for a server's sake */
 	FILE *trace;   /* borrowed; a line for each sample and each quantum (trace.h), or NULL */
@@ -65,6 +68,25 @@ void pacer_limits(struct pacer *p, uint64_t latency_usec, uint64_t rate_min, uin
 /* When the next flush at a job's end may be made, of CLOCK_MONOTONIC; 0: at any time. Any thread.
  */
 uint64_t pacer_flush_from(struct pacer *p);
+
+/* Another filesystem on these devices is deleted from, too: what that leaves is paid as well. Any
+ * thread. */
+void pacer_pay_for(struct pacer *p, const struct devices *d);
+
+/* Was so much deleted that there is something to pay, and is it to be paid? Any thread. */
+bool pacer_owes(struct pacer *p);
+
+/* Waits until all that was deleted so far is paid (debt/payer.h), where that is known to matter and
+ * can be paid, or *cancelled. Any thread but the pacer's. */
+void pacer_settle(struct pacer *p, const _Atomic bool *cancelled);
+
+/* The same without waiting: asks for it, and tells whether all is paid that was asked for. Any
+ * thread. */
+void pacer_settle_ask(struct pacer *p);
+bool pacer_is_settled(struct pacer *p);
+
+/* What is owed and was paid; all zero where nothing is paid. Any thread. */
+void pacer_debt(struct pacer *p, struct payer_view *ret);
 
 /* What has happened since it was made. Any thread. */
 void pacer_totals(struct pacer *p, struct pacing_totals *ret);

@@ -51,10 +51,10 @@ struct options {
 
 	bool null; /* names in files_from end with NUL, not with a newline */
 	bool dry_run, has_undo;
-	bool latency_off, fixed_backend, verbose; /* of run */
-	bool all;                                 /* of list, pause and resume */
-	bool no_ask_password;                     /* of what is done with jobs */
-	bool force, clock_is_right;               /* of policy run */
+	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
+	bool all;                                            /* of list, pause and resume */
+	bool no_ask_password;                                /* of what is done with jobs */
+	bool force, clock_is_right;                          /* of policy run */
 	bool quiet, no_pager, help, version;
 };
 

@@ -2,10 +2,14 @@
 #include "run-pacing.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/engine.h"
 #include "ctl/output/messages.h"
+#include "pace.h"
+#include "pacing/debt/payer.h"
 #include "pacing/pacer.h"
 #include "base/thread.h"
 #include "base/fd.h"
@@ -31,6 +35,7 @@ void pacing_start(struct pacing *p, const struct options *o, struct engine *e, i
 		.latency_usec = o->latency_usec,
 		.rate_min = RATE_MIN,
 		.discards = engine_profile(e)->discards,
+		.debt = !o->no_settle,
 		.trace = p->trace,
 	};
 	int r;
@@ -40,8 +45,10 @@ void pacing_start(struct pacing *p, const struct options *o, struct engine *e, i
 	r = pacer_new(&p->pacer, &po, dirfd, dirfd);
 	if (r < 0)
 		complain("run", "the device cannot be watched (%s): not paced", strerror(-r));
-	if (p->pacer)
+	if (p->pacer) {
 		engine_pace(e, pacer_pace(p->pacer));
+		p->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	}
 	/* After the pacer, which looks in time. */
 	courtesy_show();
 }
@@ -50,6 +57,7 @@ const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, 
 {
 	const struct pacer_options po = { .latency_usec = o->latency_usec, .reads_only = true };
 
+	p->dirfd = -1;
 	/* What cannot be watched is read as ever: nothing is lost by it. */
 	if (!o->latency_off)
 		(void)pacer_new(&p->pacer, &po, dirfd, /* canary_dirfd= */ -1);
@@ -57,8 +65,44 @@ const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, 
 	return p->pacer ? pacer_pace(p->pacer) : NULL;
 }
 
+void pacing_settle(struct pacing *p, const struct options *o, const _Atomic bool *cancelled)
+{
+	const struct pace *pace = p->pacer ? pacer_pace(p->pacer) : NULL;
+	uint64_t began = now_usec(), paid_before;
+	struct pace_budget budget;
+	struct payer_view v;
+	char paid[16], after[16], left[16];
+
+	if (!pace || !pacer_owes(p->pacer) || atomic_load(cancelled))
+		return;
+	pacer_debt(p->pacer, &v);
+	paid_before = v.paid_bytes;
+	pacer_settle(p->pacer, cancelled);
+	pacer_debt(p->pacer, &v);
+	/* What is not committed yet could not be written back yet. */
+	if (v.works && p->dirfd >= 0 && pace->begin(pace->userdata, cancelled, &budget)) {
+		uint64_t synced = now_usec();
+
+		(void)fd_sync_dir(p->dirfd);
+		pace->synced(pace->userdata, now_usec() - synced);
+		pacer_settle(p->pacer, cancelled);
+		pacer_debt(p->pacer, &v);
+	}
+	if (o->verbose && v.steps > 0)
+		(void)fprintf(
+			stderr,
+			"written back for the kernel: %s in %llu steps, of which %s in %.1f s "
+			"after the last name was gone; %s are left\n",
+			size_format(paid, sizeof(paid), v.paid_bytes), (unsigned long long)v.steps,
+			size_format(after, sizeof(after), v.paid_bytes - paid_before),
+			(double)(now_usec() - began) / USEC_PER_SEC,
+			size_format(left, sizeof(left), v.owed_bytes));
+}
+
 void pacing_stop(struct pacing *p)
 {
+	if (p->pacer)
+		fd_closep(&p->dirfd);
 	p->pacer = pacer_free(p->pacer);
 }
 

@@ -2,6 +2,7 @@
 /* How `run` and scans are paced, and what `run` says of that with -v. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@ struct pacing {
 	struct pacer *pacer; /* of the filesystem being worked on, or NULL */
 	FILE *trace;
 	uint64_t told_usec; /* when pacing_tell last said something */
+	int dirfd;          /* a directory that something was removed from; with a pacer only */
 };
 
 /* Opens the trace, if one is asked for. Returns 0, or EXIT_FAILED after having said why. */
@@ -29,6 +31,10 @@ void pacing_start(struct pacing *p, const struct options *o, struct engine *e, i
 /* The same for a scan of dirfd's filesystem. Returns the pace of the scan, or NULL if it is
  * not paced. */
 const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, int dirfd);
+
+/* The engine has run: waits until what it left to be written back is written (pacer_settle), or
+ * *cancelled. With -v it says what that came to. */
+void pacing_settle(struct pacing *p, const struct options *o, const _Atomic bool *cancelled);
 
 /* The engine or the scan has run. */
 void pacing_stop(struct pacing *p);

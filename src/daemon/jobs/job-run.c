@@ -14,6 +14,7 @@
 #include "staged-names.h"
 #include "daemon/context/log.h"
 #include "daemon/context/timer.h"
+#include "daemon/workers/pacers.h"
 #include "job-restore.h"
 #include "remainder.h"
 #include "schedule.h"
@@ -25,6 +26,15 @@
 #define CHUNK 16384
 #define UNREAD_MAX 8
 #define TELL_USEC (1 * USEC_PER_SEC)
+
+/* Jobs of less leave so little to be written back that it hurts no other program: some blocks. */
+#define DEBT_ENTRIES 128
+#define DEBT_BYTES MiB(1024)
+/* Is it paid? And for how long that is waited for. */
+#define SETTLE_LOOK_USEC (100 * USEC_PER_MSEC)
+#define SETTLE_MOST_USEC (60 * USEC_PER_SEC)
+/* So many jobs wait for that at a time; more are done without it, and it is paid nevertheless. */
+#define SETTLING_MOST 64
 
 static void run_group_clear(struct job_run *run)
 {
@@ -47,6 +57,10 @@ static void release(struct job_run *run)
 
 	run_group_clear(run);
 	run->tell = sd_event_source_disable_unref(run->tell);
+	run->settle = sd_event_source_disable_unref(run->settle);
+	run->debt = debt_hold_free(run->debt);
+	jobs->settling -= run->settles;
+	run->settles = false;
 	if (run->outcome)
 		outcome_record(run->outcome, jobs->context->store, NULL, NULL);
 	chunk_free(run->chunk);
@@ -211,13 +225,61 @@ static bool search_lost(struct job_run *run)
 	return true;
 }
 
+static void run_end(struct job_run *run);
+static bool settle_look(struct job_run *run, uint64_t usec);
+
+static int on_settle_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct job_run *run = userdata;
+
+	(void)source;
+	(void)usec;
+	if (run->stopped || debt_hold_is_settled(run->debt) ||
+	    now_usec() >= run->settle_until_usec || !settle_look(run, SETTLE_LOOK_USEC)) {
+		run->debt = debt_hold_free(run->debt);
+		run_end(run);
+	}
+	return 0;
+}
+
+/* Returns false if there can be no look. */
+static bool settle_look(struct job_run *run, uint64_t usec)
+{
+	return timer_after(run->jobs->context->event, &run->settle, usec, USEC_PER_MSEC,
+			   on_settle_time, run, "settle") >= 0;
+}
+
+/* Returns true if the end has to wait. Another job may begin meanwhile. */
+static bool settle(struct job_run *run)
+{
+	struct job *j = run->job;
+
+	if (!run->debt || run->stopped || run->jobs->context->stopping ||
+	    run->jobs->settling >= SETTLING_MOST ||
+	    (j->r.entries_done < DEBT_ENTRIES && j->r.bytes_freed < DEBT_BYTES))
+		return false;
+	debt_hold_settle(run->debt);
+	run->settle_until_usec = now_usec() + SETTLE_MOST_USEC;
+	if (debt_hold_is_settled(run->debt) || !settle_look(run, SETTLE_LOOK_USEC))
+		return false;
+	/* Nothing of the job is needed any more but its record. */
+	fd_closep(&run->staged_fd);
+	run->chunk = chunk_free(run->chunk);
+	run->settles = true;
+	run->jobs->settling++;
+	job_say(j, "all is deleted; what the kernel would write back later is being written back");
+	schedule_leave(j);
+	schedule_kick(run->jobs);
+	return true;
+}
+
 static void run_end(struct job_run *run)
 {
 	static const struct restore_result nothing;
 	struct job *j = run->job;
 	bool leaves = run->left > 0 || j->r.errors > 0 || j->r.skipped > 0;
 
-	if (search_lost(run))
+	if (search_lost(run) || (!leaves && settle(run)))
 		return;
 	/* What is left is for the request that stopped it; without any, that came too late. */
 	if (run->stopped && (leaves || run->lost > 0)) {
@@ -489,6 +551,8 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 		return;
 	}
 	count_done(run, result->entries, result->bytes);
+	if (!run->debt)
+		run->debt = worker_debt(w);
 	run->errors = result->errors;
 	run->skipped = result->skipped;
 	if (result->strategy && *result->strategy && !*j->r.strategy)
@@ -889,6 +953,8 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 		worker_stop(j->deletes, keep);
 	else if (run->unflushed.is_waiting)
 		flush_now(j->area);
+	else if (timer_is_set(run->settle))
+		(void)settle_look(run, 0);
 	else if (run->frees_remainder)
 		stop_freeing(run, keep);
 	return 0;

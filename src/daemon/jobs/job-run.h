@@ -59,6 +59,12 @@ struct job_run {
 	/* All its names have been dealt with, but not durably: durability.h has it. */
 	struct unflushed unflushed;
 	uint64_t errors, skipped; /* of the names that wait for it */
+
+	/* What the names leave to be written back is paid before the job ends (pacers.h). */
+	struct debt_hold *debt;
+	sd_event_source *settle; /* a look whether it is paid */
+	uint64_t settle_until_usec;
+	bool settles;
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
 };

@@ -111,7 +111,8 @@ struct jobs {
 	uint64_t finished[JOB_STATES];     /* since we began, by how they ended */
 	uint64_t finished_last;            /* no job with a larger number has finished; 0: none */
 	uint64_t interruptions;            /* of jobs, by workers that died or could not begin */
-	uint64_t errors[ERROR_KINDS];      /* by errno; 0: all others */
+	unsigned settling;            /* jobs whose names are gone, and whose debt is being paid */
+	uint64_t errors[ERROR_KINDS]; /* by errno; 0: all others */
 };
 
 /* Each of them, in the order of ids. The loop may take this one out of the table, and no other. */

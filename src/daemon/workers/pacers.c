@@ -27,6 +27,7 @@ struct entry {
 	char *key;
 	struct pacer *pacer;
 	unsigned users;
+	unsigned holds;       /* until a debt is paid */
 	unsigned n_suspended; /* of them */
 	unsigned urgent;      /* how many of them ask for speed */
 };
@@ -36,6 +37,11 @@ struct pacers {
 	struct device_totals past[PACERS_PAST_MOST]; /* of what is no longer in use */
 	size_t n_past;
 	const struct config *config;
+};
+
+struct debt_hold {
+	struct pacers *pacers;
+	struct entry *entry;
 };
 
 struct paced {
@@ -172,6 +178,7 @@ static struct pacer_options options_for(const struct pacers *p, const char *key)
 				       .rate_min = s.rate_min,
 				       .rate_max = s.rate_max == UINT64_MAX ? 0 : s.rate_max,
 				       .off = s.latency == LATENCY_OFF,
+				       .debt = s.latency != LATENCY_OFF,
 				       .diskless = true };
 }
 
@@ -214,7 +221,7 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 
 static bool suspended(const struct entry *e)
 {
-	return e->users > 0 && e->n_suspended == e->users;
+	return e->holds == 0 && e->users > 0 && e->n_suspended == e->users;
 }
 
 static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, struct entry **ret)
@@ -230,6 +237,8 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 		break;
 	if (!e)
 		r = entry_make(p, d.key, fd, canary_dirfd, discards, &e);
+	if (r >= 0 && e->pacer)
+		pacer_pay_for(e->pacer, &d);
 	devices_done(&d);
 	if (r < 0)
 		return r;
@@ -242,11 +251,51 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 
 static void entry_put(struct pacers *p, struct entry *e)
 {
-	assert(e->users > 0 && e->n_suspended <= e->users && e->urgent <= e->users);
-	if (--e->users == 0)
+	if (e->users == 0 && e->holds == 0)
 		entry_free(p, e);
 	else if (e->pacer)
 		pacer_suspend(e->pacer, suspended(e));
+}
+
+static void entry_leave(struct pacers *p, struct entry *e)
+{
+	assert(e->users > 0 && e->n_suspended <= e->users && e->urgent <= e->users);
+	e->users--;
+	entry_put(p, e);
+}
+
+int debt_hold_new(struct debt_hold **ret, struct paced *d)
+{
+	struct debt_hold *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	*h = (struct debt_hold){ d->pacers, d->entry };
+	h->entry->holds++;
+	*ret = h;
+	return 0;
+}
+
+void debt_hold_settle(struct debt_hold *h)
+{
+	pacer_suspend(h->entry->pacer, false);
+	pacer_settle_ask(h->entry->pacer);
+}
+
+bool debt_hold_is_settled(const struct debt_hold *h)
+{
+	return pacer_is_settled(h->entry->pacer);
+}
+
+struct debt_hold *debt_hold_free(struct debt_hold *h)
+{
+	if (!h)
+		return NULL;
+	assert(h->entry->holds > 0);
+	h->entry->holds--;
+	entry_put(h->pacers, h->entry);
+	free(h);
+	return NULL;
 }
 
 int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, struct paced **ret,
@@ -263,7 +312,7 @@ int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, str
 	if (d->entry->pacer)
 		r = pacer_peer_new(d->entry->pacer, &d->peer, ret_sock, ret_page_fd);
 	if (r < 0 || !d->entry->pacer) {
-		entry_put(p, d->entry);
+		entry_leave(p, d->entry);
 		free(d);
 		d = NULL;
 	}
@@ -301,7 +350,7 @@ struct paced *pacers_detach(struct paced *d)
 	paced_urgent(d, false);
 	paced_suspend(d, false);
 	pacer_peer_free(d->entry->pacer, d->peer);
-	entry_put(d->pacers, d->entry);
+	entry_leave(d->pacers, d->entry);
 	free(d);
 	return NULL;
 }

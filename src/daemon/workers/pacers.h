@@ -44,6 +44,19 @@ void paced_suspend(struct paced *d, bool on);
 void paced_urgent(struct paced *d, bool on);
 /* When the next flush at a job's end may be made there (controller.h); 0: at any time. */
 uint64_t paced_flush_from(const struct paced *d);
+/* What was deleted there leaves something to be written back later (pacing/debt/payer.h): a hold on
+ * the devices, so that it can be paid after its worker has ended. */
+struct debt_hold;
+
+/* Returns 0 or -ENOMEM. */
+int debt_hold_new(struct debt_hold **ret, struct paced *d);
+/* All that was deleted there so far is to be paid now. */
+void debt_hold_settle(struct debt_hold *h);
+/* Is it, or can it not be? */
+bool debt_hold_is_settled(const struct debt_hold *h);
+/* NULL is accepted; returns NULL. */
+struct debt_hold *debt_hold_free(struct debt_hold *h);
+
 /* What it says it has removed and freed so far. */
 void paced_progress(const struct paced *d, uint64_t *ret_entries, uint64_t *ret_bytes);
 

@@ -25,6 +25,7 @@
 
 struct worker;
 struct pacers;
+struct debt_hold;
 
 enum worker_role { WORKER_INTAKE, WORKER_DELETE };
 
@@ -196,6 +197,10 @@ int worker_flush(struct worker *w, int dirfd, const char *const *names, size_t n
 /* When the next may be made, on now_usec's clock, for the sake of foreground I/O; 0: at any time.
  */
 uint64_t worker_flush_from(const struct worker *w);
+
+/* A hold on its devices until what it leaves to be written back is paid (pacers.h), the caller's;
+ * NULL where nothing is paced. */
+struct debt_hold *worker_debt(struct worker *w);
 
 /* Stops the run at the next entry; its ran callback comes with cancelled set. keep: what is left of
  * large files that are being freed is held by the process; else the kernel frees it at once. If

@@ -360,6 +360,16 @@ uint64_t worker_flush_from(const struct worker *w)
 	return w->paced ? paced_flush_from(w->paced) : 0;
 }
 
+struct debt_hold *worker_debt(struct worker *w)
+{
+	struct debt_hold *h = NULL;
+
+	/* Without the memory for it the debt is the kernel's. */
+	if (w->paced)
+		(void)debt_hold_new(&h, w->paced);
+	return h;
+}
+
 /* What has no answer of its own. False: it is out of use. */
 static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, bool keep)
 {

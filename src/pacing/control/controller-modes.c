@@ -69,6 +69,7 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 		.canary_next_usec = now_usec,
 	};
 	quanta_init(c);
+	debt_init(c);
 	c->suppressed_until_usec[TRIGGER_TIMER] = now_usec + TRIGGER_TIMER_EVERY;
 	c->read_size = 8;
 	c->share = share_first(c);

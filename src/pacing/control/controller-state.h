@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the files of the controller know of each other: controller-modes.c (modes and phases),
  * controller-grants.c (what may be done next, and how long to rest after it), controller-quantum.c
- * (how large quanta may be), controller-share.c (for which share of a burst they are at work) and
- * controller-piggyback.c (which of them go along with foreign commits). */
+ * (how large quanta may be), controller-debt.c (steps that pay the debt), controller-share.c (for
+ * which share of a burst they are at work) and controller-piggyback.c (which of them go along with
+ * foreign commits). */
 #pragma once
 
 #include "base/macros.h"
@@ -78,6 +79,11 @@ double quantum_target(const struct controller *c);
 /* A quantum was synced, and a request that came meanwhile waited `cost_usec` for it. Finds how
  * large quanta may be: doubling at first, then in small steps around the target. */
 void quantum_adjust(struct controller *c, uint64_t cost_usec);
+
+/* ---- controller-debt.c ---------------------------------------------------------------------- */
+
+/* Sets the size of a step to where the search begins. */
+void debt_init(struct controller *c);
 
 /* ---- controller-share.c --------------------------------------------------------------------- */
 

@@ -185,6 +185,11 @@ struct controller {
 	struct piggyback piggyback;
 	struct yield yield;
 
+	/* debt */
+	struct quantum_size debt; /* bytes that a step writes back at most */
+	struct cost_window debt_costs;
+	uint64_t debt_not_before_usec;
+
 	/* baseline */
 	struct cost_window canaries;
 	uint64_t cheapest_usec; /* sync so far: where there is no canary */
@@ -270,6 +275,13 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 /* From which moment on the next of these flushes may be made; 0: at any. Jobs that end before wait
  * for it together. */
 uint64_t controller_flush_from(const struct controller *c);
+
+/* When the next step that pays the debt may begin, and how many bytes it may write back. It is a
+ * slice as any other: controller_begin, then controller_debt_spent. */
+struct pacing_grant controller_debt_next(const struct controller *c, uint64_t now_usec);
+/* It wrote back so many bytes, which took `cost_usec`. */
+void controller_debt_spent(struct controller *c, uint64_t now_usec, uint64_t bytes,
+			   uint64_t cost_usec);
 
 /* Fills in *ret. */
 void controller_view(const struct controller *c, struct pacing_view *ret);

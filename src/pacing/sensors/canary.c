@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A process of its own: a frozen filesystem holds a write, and with it the task that makes it. A
- * thread that waits there would keep the whole process, with its sockets and locks, from ending. */
 #include "canary.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macros.h"
+#include "base/side-process.h"
 
 #define RECORD KiB(4) /* appended each time */
 #define FILE_MOST MiB(1)
 #define AGAIN_USEC (USEC_PER_SEC / 5)
-
-/* What the process closes before it ends takes no longer, unless it hangs. */
-#define END_MSEC 100
 
 /* What it tells: first that it has its file, then of each. */
 struct report {
@@ -51,22 +42,18 @@ static int probe_sync(int fd, off_t *end)
 }
 
 /* After a fork from among threads: nothing but system calls. */
-_Noreturn static void probe_main(int sock, int dirfd)
+static void probe_main(void *userdata)
 {
 	struct report r = { 0 };
 	off_t end = 0;
 	char request;
 	int fd;
 
-	(void)prctl(PR_SET_NAME, "reclaim-canary");
-	/* All else that is ours would be held by it for as long as it hangs. */
-	if (dup2(sock, STDIN_FILENO) < 0 || dup2(dirfd, STDOUT_FILENO) < 0 ||
-	    close_range(STDERR_FILENO, ~0U, 0) < 0)
-		_exit(EXIT_FAILURE);
+	(void)userdata;
 	/* Making the file may take as long as anything else where a disk or a server hangs. */
 	fd = openat(STDOUT_FILENO, ".", O_TMPFILE | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0 || send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL) < 0)
-		_exit(EXIT_FAILURE);
+		return;
 	while (recv(STDIN_FILENO, &request, 1, 0) == 1) {
 		uint64_t began = now_usec();
 
@@ -75,77 +62,28 @@ _Noreturn static void probe_main(int sock, int dirfd)
 		if (send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL) < 0)
 			break;
 	}
-	_exit(EXIT_SUCCESS);
-}
-
-/* Those that had not ended when they were let go of. Each hangs, so there are few. */
-static struct {
-	pthread_mutex_t lock;
-	pid_t pids[64];
-	size_t n;
-} left = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-/* Reaps those that have ended meanwhile, and keeps this one (0: none) in mind if it has not. */
-static void reap(pid_t pid)
-{
-	size_t n = 0;
-
-	(void)pthread_mutex_lock(&left.lock);
-	for (size_t i = 0; i < left.n; i++)
-		if (waitpid(left.pids[i], NULL, WNOHANG) == 0)
-			left.pids[n++] = left.pids[i];
-	left.n = n;
-	if (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0 && n < ELEMENTSOF(left.pids))
-		left.pids[left.n++] = pid;
-	(void)pthread_mutex_unlock(&left.lock);
-}
-
-static int probe_start(int sock, int dirfd, pid_t *ret)
-{
-	sigset_t all, before;
-	pid_t pid;
-
-	reap(0);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid = fork();
-	if (pid == 0)
-		probe_main(sock, dirfd);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (pid < 0)
-		return -errno;
-	*ret = pid;
-	return 0;
 }
 
 /* ---- its owner ---------------------------------------------------------------------------- */
 
 struct canary {
-	int sock;
-	pid_t pid; /* 0: it has ended */
+	struct side_process process;
 	uint64_t asked_usec;
 	struct canary_sample sample;
 };
 
 int canary_new(struct canary **ret, int dirfd)
 {
-	_cleanup_close_ int copy = fcntl(dirfd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), its = -1;
-	struct canary *c;
-	int pair[2], r;
+	struct canary *c = dirfd < 0 ? NULL : calloc(1, sizeof(*c));
+	int r;
 
-	if (copy < 0)
-		return -errno;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	its = pair[1];
-	c = calloc(1, sizeof(*c));
-	r = c ? probe_start(its, copy, &c->pid) : -ENOMEM;
+	if (!c)
+		return dirfd < 0 ? -EBADF : -ENOMEM;
+	r = side_process_start(&c->process, "reclaim-canary", dirfd, probe_main, NULL);
 	if (r < 0) {
-		fd_closep(&pair[0]);
 		free(c);
 		return r;
 	}
-	c->sock = pair[0];
 	*ret = c;
 	return 0;
 }
@@ -156,7 +94,7 @@ void canary_ask(struct canary *c)
 
 	if (!c->sample.ready || c->sample.busy || now - c->asked_usec < AGAIN_USEC)
 		return;
-	c->sample.busy = send(c->sock, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+	c->sample.busy = send(c->process.sock, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 	c->asked_usec = now;
 }
 
@@ -164,7 +102,7 @@ void canary_sample(struct canary *c, struct canary_sample *ret)
 {
 	struct canary_sample *s = &c->sample;
 	struct report r;
-	ssize_t n = s->gone ? -1 : recv(c->sock, &r, sizeof(r), MSG_DONTWAIT);
+	ssize_t n = s->gone ? -1 : recv(c->process.sock, &r, sizeof(r), MSG_DONTWAIT);
 
 	if (s->gone) {
 		;
@@ -177,8 +115,7 @@ void canary_sample(struct canary *c, struct canary_sample *ret)
 	} else if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
 		s->gone = true;
 		s->busy = false;
-		reap(c->pid);
-		c->pid = 0;
+		side_process_reap(&c->process);
 	}
 	*ret = *s;
 }
@@ -191,12 +128,7 @@ struct canary *canary_free(struct canary *c)
 		return NULL;
 	/* So that the filesystem can be unmounted as soon as this returns, unless one hangs. */
 	canary_sample(c, &s);
-	(void)shutdown(c->sock, SHUT_WR);
-	while (!s.busy && poll(&(struct pollfd){ c->sock, POLLIN, 0 }, 1, END_MSEC) > 0 &&
-	       recv(c->sock, &(struct report){ 0 }, sizeof(struct report), MSG_DONTWAIT) > 0)
-		;
-	fd_closep(&c->sock);
-	reap(c->pid);
+	side_process_end(&c->process, !s.busy);
 	free(c);
 	return NULL;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The daemon as a service: what a person does with it on a machine."""
 
+import ctypes
 import json
 import os
+import stat
 import subprocess
 import time
 import unittest
@@ -12,6 +14,7 @@ from system import (BUS, Canary, attempt, command, configure, full_speed, instal
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 STOP_SECONDS = 5
+CACHESTAT = 451
 
 
 def setUpModule():
@@ -49,6 +52,31 @@ class Service(unittest.TestCase):
         self.assertGreaterEqual((os.statvfs("/backups").f_bavail - free) * 4096, 1000 << 20)
         self.assertEqual(unit_property("ActiveState"), "active")
         self.assertNotEqual(unit_property("StatusText"), "")
+
+    def test_service_writes_back_what_it_leaves(self):
+        """In the fence of its unit it may read the device, and no more than that."""
+        dev = os.stat("/backups").st_dev
+        with open(f"/sys/dev/block/{os.major(dev)}:{os.minor(dev)}/uevent", encoding="ascii") as f:
+            node = "/dev/" + dict(line.strip().split("=", 1) for line in f)["DEVNAME"]
+        if not os.path.exists(node):
+            try:
+                os.mknod(node, stat.S_IFBLK | 0o600, dev)
+            except PermissionError:
+                self.skipTest("no device node can be made here")
+            self.addCleanup(os.unlink, node)
+        for i in range(20000):
+            if i % 500 == 0:
+                os.makedirs(f"/backups/debt/{i // 500}")
+            with open(f"/backups/debt/{i // 500}/{i}", "wb"):
+                pass
+        command("sync", "-f", "/backups")
+        submit("--wait", "/backups/debt")
+        found = (ctypes.c_uint64 * 5)()
+        fd = os.open(node, os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        if ctypes.CDLL(None).syscall(CACHESTAT, fd, (ctypes.c_uint64 * 2)(0, 0), found, 0) != 0:
+            self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
+        self.assertLessEqual(found[1] * os.sysconf("SC_PAGESIZE"), 256 << 10)
 
     def test_line_of_a_backup_script(self):
         command("fallocate", "-l", "5G", "/backups/old.tar.gz")

@@ -51,7 +51,7 @@ class Units(unittest.TestCase):
             "fallocate", "ftruncate", "fcntl", "statx", "getdents64", "name_to_handle_at",
             "open_by_handle_at", "landlock_create_ruleset", "landlock_add_rule",
             "landlock_restrict_self", "setresuid", "setgroups", "capset", "prctl", "pidfd_open",
-            "inotify_add_watch", "recvmsg", "execve"}
+            "inotify_add_watch", "recvmsg", "execve", "sync_file_range", "cachestat"}
         self.assertEqual(needed - allowed, set())
         self.assertEqual(allowed & {"mount", "ptrace", "init_module", "reboot", "bpf"}, set())
 

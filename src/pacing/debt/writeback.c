@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "writeback.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macros.h"
+#include "base/side-process.h"
+
+/* Since Linux 6.5; the same number on all architectures with the generic table and on x86. */
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
+
+/* A window in which dirty pages are looked for; it grows where there are none. */
+#define WINDOW_FIRST MiB(64)
+#define PAGE KiB(4)
+
+/* include/uapi/linux/mman.h */
+struct cache_range {
+	uint64_t off, len; /* len 0: to the end */
+};
+
+struct cache_counts {
+	uint64_t cached, dirty, writeback, evicted, recently_evicted; /* pages */
+};
+
+struct request {
+	uint64_t most_bytes;
+};
+
+struct report {
+	uint64_t dirty_bytes, written, took_usec;
+	int error; /* negative errno, or 0 */
+	bool pass_done;
+};
+
+/* ---- the process -------------------------------------------------------------------------- */
+
+struct device {
+	char path[2][64]; /* where its node may be */
+	dev_t number;
+	int fd;
+	uint64_t size, cursor, window; /* bytes */
+	uint64_t dirty;                /* as of the last look, less what was written since */
+};
+
+/* Returns how many bytes are dirty, or a negative errno. */
+static int64_t dirty_in(const struct device *d, uint64_t off, uint64_t len)
+{
+	struct cache_range range = { off, len };
+	struct cache_counts n;
+
+	if (syscall(SYS_cachestat, d->fd, &range, &n, 0) < 0)
+		return -errno;
+	return (int64_t)(n.dirty * (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+static bool device_open(struct device *d)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < ELEMENTSOF(d->path); i++) {
+		d->fd = open(d->path[i], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		if (d->fd >= 0 && fstat(d->fd, &st) == 0 && S_ISBLK(st.st_mode) &&
+		    st.st_rdev == d->number && ioctl(d->fd, BLKGETSIZE64, &d->size) == 0)
+			return true;
+		if (d->fd >= 0)
+			(void)close(d->fd);
+	}
+	return false;
+}
+
+/* Moves the cursor to the next range of at most `most` bytes in which there are dirty pages.
+ * Returns how many bytes of them are dirty; 0: there are none up to the end. */
+static uint64_t seek_dirty(struct device *d, uint64_t most)
+{
+	while (d->cursor < d->size) {
+		int64_t dirty = dirty_in(d, d->cursor, d->window);
+
+		if (dirty > 0 && d->window <= most)
+			return (uint64_t)dirty;
+		if (dirty > 0) {
+			d->window = MAX(d->window / 2, most);
+			continue;
+		}
+		d->cursor += d->window;
+		d->window *= 2;
+	}
+	return 0;
+}
+
+static void step(struct device *d, uint64_t most, struct report *r)
+{
+	uint64_t began = now_usec();
+
+	most = MAX(most / PAGE * PAGE, PAGE);
+	d->window = MAX(d->window, most);
+	r->written = seek_dirty(d, most);
+	if (r->written > 0) {
+		if (sync_file_range(d->fd, (off_t)d->cursor, (off_t)d->window,
+				    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+					    SYNC_FILE_RANGE_WAIT_AFTER) < 0)
+			r->error = -errno;
+		d->cursor += d->window;
+		d->dirty -= MIN(r->written, d->dirty);
+	}
+	r->took_usec = now_usec() - began;
+	r->pass_done = d->cursor >= d->size;
+	if (r->pass_done) {
+		d->cursor = 0;
+		d->window = WINDOW_FIRST;
+	}
+}
+
+/* With the device open it needs no right any more. */
+static bool rights_drop(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+	return syscall(SYS_capset, &header, none) == 0;
+}
+
+/* Takes as long as there are pages in the cache of the device. Returns false if the kernel does not
+ * tell. */
+static bool count(struct device *d)
+{
+	int64_t dirty = dirty_in(d, 0, 0);
+
+	d->dirty = (uint64_t)MAX(dirty, (int64_t)0);
+	return dirty >= 0;
+}
+
+/* After a fork from among threads: nothing but system calls. */
+static void serve(void *userdata)
+{
+	struct device *d = userdata;
+	struct report r = { 0 };
+	struct request q;
+
+	if (!device_open(d) || !rights_drop() || !count(d))
+		return;
+	d->window = WINDOW_FIRST;
+	do {
+		r.dirty_bytes = d->dirty;
+		if (send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL) < 0)
+			return;
+		if (recv(STDIN_FILENO, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
+			return;
+		r = (struct report){ 0 };
+		if (q.most_bytes > 0)
+			step(d, q.most_bytes, &r);
+		else
+			(void)count(d);
+	} while (true);
+}
+
+/* ---- its owner ---------------------------------------------------------------------------- */
+
+struct writeback {
+	struct side_process process;
+	struct writeback_sample sample;
+};
+
+/* The name of the node that devtmpfs makes, from the device's uevent file. */
+static void node_name(dev_t device, char *ret, size_t size)
+{
+	char path[64], line[128];
+	FILE *f;
+
+	*ret = '\0';
+	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", major(device),
+		       minor(device));
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "DEVNAME=", strlen("DEVNAME=")) == 0)
+			(void)snprintf(ret, size, "/dev/%.*s",
+				       (int)strcspn(line + strlen("DEVNAME="), "\n"),
+				       line + strlen("DEVNAME="));
+	if (f)
+		(void)fclose(f);
+}
+
+int writeback_new(struct writeback **ret, dev_t device)
+{
+	struct writeback *w = calloc(1, sizeof(*w));
+	struct device d = { .number = device, .fd = -1 };
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	(void)snprintf(d.path[0], sizeof(d.path[0]), "/dev/block/%u:%u", major(device),
+		       minor(device));
+	node_name(device, d.path[1], sizeof(d.path[1]));
+	r = side_process_start(&w->process, "reclaim-settle", -1, serve, &d);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	*ret = w;
+	return 0;
+}
+
+void writeback_ask(struct writeback *w, uint64_t most_bytes)
+{
+	struct request q = { most_bytes };
+
+	if (w->sample.ready && !w->sample.busy)
+		w->sample.busy = send(w->process.sock, &q, sizeof(q),
+				      MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(q);
+}
+
+void writeback_sample(struct writeback *w, struct writeback_sample *ret)
+{
+	struct writeback_sample *s = &w->sample;
+	struct report r;
+	ssize_t n = s->gone ? -1 : recv(w->process.sock, &r, sizeof(r), MSG_DONTWAIT);
+
+	if (n == (ssize_t)sizeof(r)) {
+		s->steps += s->busy;
+		s->ready = true;
+		s->busy = false;
+		s->dirty_bytes = r.dirty_bytes;
+		s->written = r.written;
+		s->last_usec = r.took_usec;
+		s->pass_done = r.pass_done;
+		s->error = r.error;
+	} else if (!s->gone && (n >= 0 || (errno != EAGAIN && errno != EINTR))) {
+		s->gone = true;
+		s->busy = false;
+		side_process_reap(&w->process);
+	}
+	*ret = *s;
+}
+
+void writeback_wait(struct writeback *w, int msec)
+{
+	if (!w->sample.gone && (w->sample.busy || !w->sample.ready))
+		(void)poll(&(struct pollfd){ w->process.sock, POLLIN, 0 }, 1, msec);
+}
+
+struct writeback *writeback_free(struct writeback *w)
+{
+	struct writeback_sample s;
+
+	if (!w)
+		return NULL;
+	writeback_sample(w, &s);
+	side_process_end(&w->process, s.ready && !s.busy);
+	free(w);
+	return NULL;
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Debt: what a deletion leaves dirty in the page cache of its block device is written back by it, in
+steps, and nothing but that is done to the device."""
+import ctypes
+import os
+import re
+import shutil
+import signal
+import time
+
+import fixture
+from fixture import Case, fill, matrix
+from test_pacing import Foreground
+
+ONE = (None,)  # paying knows no backends
+CACHESTAT = 451
+EXT = ("ext4",)
+FILES = 20000
+# What twenty thousand files leave: a block of inodes for sixteen of them.
+LEFT = FILES // 16 * 4096
+# What the foreground program dirties meanwhile, and what is harmless.
+HARMLESS = 256 * 1024
+PROCESS = "reclaim-settle"
+
+
+class Cachestat(ctypes.Structure):
+    """As the kernel fills it in, in pages."""
+    _fields_ = [(name, ctypes.c_uint64)
+                for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")]
+
+
+def node(directory):
+    """The block device that a directory is on."""
+    dev = os.stat(directory).st_dev
+    with open("/sys/dev/block/%d:%d/uevent" % (os.major(dev), os.minor(dev)), encoding="ascii") as f:
+        return "/dev/" + dict(line.strip().split("=", 1) for line in f)["DEVNAME"]
+
+
+def dirty(directory):
+    """Bytes that wait to be written back to it; None where the kernel does not tell."""
+    fd = os.open(node(directory), os.O_RDONLY)
+    all_of_it = (ctypes.c_uint64 * 2)(0, 0)
+    found = Cachestat()
+    r = ctypes.CDLL(None).syscall(CACHESTAT, fd, all_of_it, ctypes.byref(found), 0)
+    os.close(fd)
+    return found.dirty * os.sysconf("SC_PAGESIZE") if r == 0 else None
+
+
+class Debt(Case):
+    def tree(self, w):
+        if dirty(w.dir) is None:
+            self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
+        os.mkdir(w.path("d"))
+        fill(w.path("d"), FILES)
+        w.settle()
+
+    @matrix(fs=EXT, backends=ONE)
+    def test_run_pays_what_it_leaves(self, w):
+        self.tree(w)
+        with Foreground(w.path("file")):
+            r = w.run("-v", "d")
+            left = dirty(w.dir)
+        self.check_gone(w, r, "file")
+        self.assertLessEqual(left, HARMLESS)
+        self.assertRegex(r.err, r"(?m)^written back for the kernel: .* in \d+ steps")
+
+    @matrix(fs=EXT, backends=ONE)
+    def test_no_settle_leaves_it(self, w):
+        self.tree(w)
+        with Foreground(w.path("file")):
+            r = w.run("-v", "--no-settle", "d")
+            left = dirty(w.dir)
+        self.check_gone(w, r, "file")
+        self.assertGreater(left, LEFT // 2)
+        self.assertNotIn("written back", r.err)
+
+    @matrix(fs=EXT, backends=ONE)
+    def test_run_pays_at_once_on_an_idle_disk(self, w):
+        self.tree(w)
+        r = w.run("d")
+        self.check_gone(w, r)
+        self.assertLessEqual(dirty(w.dir), HARMLESS)
+
+    @matrix(fs=EXT, backends=ONE)
+    def test_device_is_read_only_and_only_written_back(self, w):
+        """I1: the one process that has the device opens it for reading."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        self.tree(w)
+        trace = os.path.join(fixture.scratch.dir, "calls")
+        r = w.run("d", wrapper=["strace", "-f", "-qq", "-o", trace], env={"ASAN_OPTIONS": "detect_leaks=0"})
+        self.check_gone(w, r)
+        with open(trace, encoding="utf-8", errors="replace") as f:
+            calls = [line.split(None, 1) for line in f]
+        pids = {pid for pid, call in calls if 'PR_SET_NAME, "%s"' % PROCESS in call}
+        self.assertTrue(pids)
+        of_each = [[call for pid, call in calls if pid == each] for each in pids]
+        calls = [call for each in of_each
+                 for call in each[next(i for i, call in enumerate(each) if PROCESS in call):]]
+        names = {re.match(r"\w+", call)[0] for call in calls if re.match(r"\w+\(", call)}
+        allowed = {"prctl", "dup2", "close_range", "capset", "openat", "close", "fstat", "newfstatat", "ioctl", "cachestat",
+                   "syscall_0x1c3", "sync_file_range", "sendto", "recvfrom", "exit_group",
+                   "sigaltstack", "munmap"}  # of the sanitizers
+        self.assertLessEqual(names, allowed)
+        self.assertIn("sync_file_range", names)
+        opened = [call for call in calls if call.startswith("openat(")]
+        self.assertTrue(opened)
+        for call in opened:
+            self.assertRegex(call, r'openat\(AT_FDCWD, "/dev/[^"]*", O_RDONLY\|O_NONBLOCK\|O_CLOEXEC\b')
+        for call in calls:
+            if call.startswith("ioctl("):
+                self.assertIn("BLKGETSIZE64", call)
+
+    @matrix(fs=EXT, backends=ONE)
+    def test_run_ends_without_the_device_node(self, w):
+        self.tree(w)
+        began = time.monotonic()
+        r = w.run("-v", "d", wrapper=["unshare", "-m", "sh", "-c",
+                                      "mount -t tmpfs none /dev && exec \"$@\"", "sh"])
+        self.check_gone(w, r)
+        self.assertNotIn("written back", r.err)
+        self.assertLess(time.monotonic() - began, 25, "it waited for a device that is not there")
+
+    @matrix(fs=EXT, backends=ONE)
+    def test_signal_ends_the_paying(self, w):
+        """What is deleted is deleted: the run is complete."""
+        self.tree(w)
+        with Foreground(w.path("file")):
+            p = w.start("d")
+            fixture.until(lambda: not os.path.exists(w.path("d")))
+            os.kill(p.pid, signal.SIGTERM)
+            r = p.finish()
+        self.assertIn(r.status, (0, 3), r)
+        self.assertFalse(os.path.exists(w.path("d")))
+
+
+if __name__ == "__main__":
+    fixture.main()
