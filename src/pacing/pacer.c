@@ -29,10 +29,6 @@
 
 #define DISCARD_POLL_USEC 100
 
-/* Less than this leaves few blocks to be written back: a block of inodes has some 16 of them, and
- * one of a bitmap stands for 128 MiB. */
-#define DEBT_ENTRIES 128
-#define DEBT_BYTES (MiB(1024))
 /* Filesystems on one set of devices: of more, the rest is left to the kernel. */
 #define DEBTS_MOST 16
 
@@ -194,7 +190,7 @@ static bool owes(const struct pacer *p)
 {
 	const struct pacing_totals *t = &p->controller.totals;
 
-	return p->n_debts > 0 && (t->entries >= DEBT_ENTRIES || t->bytes >= DEBT_BYTES);
+	return p->n_debts > 0 && payer_matters(t->entries, t->bytes);
 }
 
 bool pacer_owes(struct pacer *p)

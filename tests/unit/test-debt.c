@@ -97,6 +97,7 @@ START_TEST(none_in_a_gap_or_a_check)
 
 	c.gap = true;
 	ck_assert_uint_eq(controller_debt_next(&c, NOW).not_before_usec, PACING_UNLIMITED);
+	c.gap = false;
 	c.mode = PACING_CHECK;
 	ck_assert_uint_eq(controller_debt_next(&c, NOW).not_before_usec, PACING_UNLIMITED);
 }

@@ -15,6 +15,7 @@
 #include "daemon/context/log.h"
 #include "daemon/context/timer.h"
 #include "daemon/workers/pacers.h"
+#include "pacing/debt/payer.h"
 #include "job-restore.h"
 #include "remainder.h"
 #include "schedule.h"
@@ -27,10 +28,7 @@
 #define UNREAD_MAX 8
 #define TELL_USEC (1 * USEC_PER_SEC)
 
-/* Jobs of less leave so little to be written back that it hurts no other program: some blocks. */
-#define DEBT_ENTRIES 128
-#define DEBT_BYTES MiB(1024)
-/* Is it paid? And for how long that is waited for. */
+/* Is what a job leaves to be written back paid? And for how long that is waited for. */
 #define SETTLE_LOOK_USEC (100 * USEC_PER_MSEC)
 #define SETTLE_MOST_USEC (60 * USEC_PER_SEC)
 /* So many jobs wait for that at a time; more are done without it, and it is paid nevertheless. */
@@ -57,10 +55,9 @@ static void release(struct job_run *run)
 
 	run_group_clear(run);
 	run->tell = sd_event_source_disable_unref(run->tell);
+	jobs->settling -= run->settle != NULL;
 	run->settle = sd_event_source_disable_unref(run->settle);
 	run->debt = debt_hold_free(run->debt);
-	jobs->settling -= run->settles;
-	run->settles = false;
 	if (run->outcome)
 		outcome_record(run->outcome, jobs->context->store, NULL, NULL);
 	chunk_free(run->chunk);
@@ -256,7 +253,7 @@ static bool settle(struct job_run *run)
 
 	if (!run->debt || run->stopped || run->jobs->context->stopping ||
 	    run->jobs->settling >= SETTLING_MOST ||
-	    (j->r.entries_done < DEBT_ENTRIES && j->r.bytes_freed < DEBT_BYTES))
+	    !payer_matters(j->r.entries_done, j->r.bytes_freed))
 		return false;
 	debt_hold_settle(run->debt);
 	run->settle_until_usec = now_usec() + SETTLE_MOST_USEC;
@@ -265,7 +262,6 @@ static bool settle(struct job_run *run)
 	/* Nothing of the job is needed any more but its record. */
 	fd_closep(&run->staged_fd);
 	run->chunk = chunk_free(run->chunk);
-	run->settles = true;
 	run->jobs->settling++;
 	job_say(j, "all is deleted; what the kernel would write back later is being written back");
 	schedule_leave(j);

@@ -62,9 +62,8 @@ struct job_run {
 
 	/* What the names leave to be written back is paid before the job ends (pacers.h). */
 	struct debt_hold *debt;
-	sd_event_source *settle; /* a look whether it is paid */
+	sd_event_source *settle; /* a look whether it is paid; NULL: that is not waited for */
 	uint64_t settle_until_usec;
-	bool settles;
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
 };

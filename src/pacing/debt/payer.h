@@ -15,6 +15,13 @@
 
 struct payer;
 
+/* Has so much been deleted that what it leaves may hurt another program? Less than 128 entries are
+ * some blocks of inodes, with 16 in each; a block of a bitmap stands for 128 MiB. */
+static inline bool payer_matters(uint64_t entries, uint64_t bytes)
+{
+	return entries >= 128 || bytes >= UINT64_C(1) << 30;
+}
+
 /* What it asks its pacer. */
 struct payer_turn {
 	/* Waits until a step may begin, of at most so many bytes. False if it was cancelled. */

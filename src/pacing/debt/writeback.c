@@ -231,7 +231,6 @@ void writeback_sample(struct writeback *w, struct writeback_sample *ret)
 	ssize_t n = s->gone ? -1 : recv(w->process.sock, &r, sizeof(r), MSG_DONTWAIT);
 
 	if (n == (ssize_t)sizeof(r)) {
-		s->steps += s->busy;
 		s->ready = true;
 		s->busy = false;
 		s->dirty_bytes = r.dirty_bytes;

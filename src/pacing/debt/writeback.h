@@ -16,7 +16,6 @@
 struct writeback;
 
 struct writeback_sample {
-	uint64_t steps;       /* how many have ended */
 	uint64_t dirty_bytes; /* on the whole device, as of the last answer */
 	uint64_t written;     /* bytes that the last step wrote back */
 	uint64_t last_usec;   /* what it took */

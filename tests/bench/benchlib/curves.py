@@ -4,6 +4,7 @@
 The loops that no other loop beats in both draw the curve that reclaimctl has to stay below.
 """
 
+from benchlib import plotting
 from benchlib.deleters import BASELINE, OWN, find
 
 COLOURS = {"fdatasync": "#0b5394", "read": "#b45f06", "transaction": "#38761d"}
@@ -12,13 +13,9 @@ COLUMNS_MAX = 4
 
 def draw(path, verdicts):
     """Write the picture; False without matplotlib, which nothing else needs."""
-    try:
-        import matplotlib  # pylint: disable=import-outside-toplevel
-    except ImportError:
+    pyplot = plotting.load()
+    if not pyplot:
         return False
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "reclaimd"
-    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
     measured = [verdict for verdict in verdicts if len(verdict.arms) > 1]
     if measured:
         _draw(pyplot, measured, path)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Picture: ratios to the best peer as bars, for a README."""
 
+from benchlib import plotting
 from benchlib.arms import ARMS, BACKENDS
 
 OWN_COLOURS = {"auto": "#0b5394", "threads": "#3d85c6", "uring": "#9fc5e8"}
@@ -13,13 +14,9 @@ LEGEND_HEIGHT = 0.55
 
 def draw(path, reports):
     """Write the picture; False without matplotlib, which nothing else needs."""
-    try:
-        import matplotlib  # pylint: disable=import-outside-toplevel
-    except ImportError:
+    pyplot = plotting.load()
+    if not pyplot:
         return False
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "reclaimd"
-    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
     measured = [report for report in reports if report.best_peer]
     if measured:
         _draw(pyplot, measured, path)

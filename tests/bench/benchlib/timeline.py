@@ -9,6 +9,7 @@ file.
 import json
 import os
 
+from benchlib import plotting
 from benchlib.deleters import BASELINE, OWN
 
 COLOURS = ("#0b5394", "#cc0000", "#38761d", "#b45f06", "#674ea7", "#7f7f7f")
@@ -17,13 +18,9 @@ ROW_INCHES = 1.7
 
 def draw(path, reports):
     """Write the picture; False without matplotlib, which nothing else needs."""
-    try:
-        import matplotlib  # pylint: disable=import-outside-toplevel
-    except ImportError:
+    pyplot = plotting.load()
+    if not pyplot:
         return False
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "reclaimd"
-    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
     cells = {}
     for report in reports:
         with open(report, encoding="utf-8") as file:
