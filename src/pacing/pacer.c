@@ -517,6 +517,7 @@ void pacer_debt(struct pacer *p, struct payer_view *ret)
 		ret->owed_bytes += v.owed_bytes;
 		ret->paid_bytes += v.paid_bytes;
 		ret->steps += v.steps;
+		ret->estimated = ret->estimated || v.estimated;
 		ret->works = ret->works || v.works;
 	}
 }

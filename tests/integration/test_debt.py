@@ -12,7 +12,7 @@ import signal
 import time
 
 import fixture
-from fixture import Case, fill, matrix
+from fixture import Case, fill, matrix, scratch
 from test_pacing import Foreground
 
 ONE = (None,)  # paying knows no backends
@@ -102,12 +102,24 @@ class Debt(Case):
         self.assertLessEqual(dirty(w.dir), HARMLESS)
 
     @matrix(fs=EXT, backends=ONE)
+    def test_run_pays_where_the_kernel_does_not_tell(self, w):
+        """Before Linux 6.5, and where a sandbox refuses the call."""
+        self.tree(w)
+        refuse = scratch.helper("refuse", ("-DREFUSED=%d" % CACHESTAT,))
+        with Foreground(w.path("file")):
+            r = w.run("-v", "d", wrapper=[refuse])
+            left = dirty(w.dir)
+        self.check_gone(w, r, "file")
+        self.assertLessEqual(left, HARMLESS)
+        self.assertRegex(r.err, r"(?m)^written back for the kernel: at most .* in \d+ steps")
+
+    @matrix(fs=EXT, backends=ONE)
     def test_device_is_read_only_and_only_written_back(self, w):
         """I1: the one process that has the device opens it for reading."""
         if not shutil.which("strace"):
             self.skipTest("strace is not installed")
         self.tree(w)
-        trace = os.path.join(fixture.scratch.dir, "calls")
+        trace = os.path.join(scratch.dir, "calls")
         r = w.run("d", wrapper=["strace", "-f", "-qq", "-o", trace], env={"ASAN_OPTIONS": "detect_leaks=0"})
         self.check_gone(w, r)
         with open(trace, encoding="utf-8", errors="replace") as f:

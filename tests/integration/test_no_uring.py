@@ -73,7 +73,7 @@ class BySysctl(Off, Case):
 class BySeccomp(Off, Case):
     @contextlib.contextmanager
     def off(self):
-        yield (scratch.helper("noring"),)
+        yield (scratch.helper("refuse", ("-DREFUSED=SYS_io_uring_setup",)),)
 
     @matrix(fs=EVERYWHERE, backends=(None,))
     def test_fault_19_off_for_the_process(self, w):

@@ -91,8 +91,9 @@ void pacing_settle(struct pacing *p, const struct options *o, const _Atomic bool
 	if (o->verbose && v.steps > 0)
 		(void)fprintf(
 			stderr,
-			"written back for the kernel: %s in %llu steps, of which %s in %.1f s "
+			"written back for the kernel: %s%s in %llu steps, of which %s in %.1f s "
 			"after the last name was gone; %s are left\n",
+			v.estimated ? "at most " : "",
 			size_format(paid, sizeof(paid), v.paid_bytes), (unsigned long long)v.steps,
 			size_format(after, sizeof(after), v.paid_bytes - paid_before),
 			(double)(now_usec() - began) / USEC_PER_SEC,

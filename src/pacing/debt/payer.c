@@ -15,6 +15,8 @@
 
 /* The kernel writes back by itself what is 30 s old (vm.dirty_expire_centisecs). */
 #define PASS_EVERY (10 * USEC_PER_SEC)
+/* Visiting all metadata of a large filesystem takes seconds of a processor: a twentieth of it. */
+#define SEARCH_SHARE 20
 /* Eight blocks are eight seeks at most: as much as a small file that is written elsewhere. */
 #define HARMLESS KiB(32)
 /* Blocks that later commits dirty again are paid by the next pass; where another program dirties
@@ -36,8 +38,9 @@ struct payer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	_Atomic bool stop;
-	bool worked;          /* something was deleted since the last pass began */
-	uint64_t passed_usec; /* when the last pass ended */
+	bool worked;            /* something was deleted since the last pass began */
+	uint64_t passed_usec;   /* when the last pass ended */
+	uint64_t searched_usec; /* what its search took */
 	uint64_t wanted,
 		settled; /* how often it was asked to settle, and how many of these are over */
 	struct payer_view view;
@@ -53,6 +56,7 @@ static bool answer(struct payer *p, struct writeback_sample *ret, uint64_t until
 		 now_usec() < until_usec);
 	pthread_mutex_lock(&p->lock);
 	p->view.owed_bytes = ret->dirty_bytes;
+	p->view.estimated = ret->estimated;
 	p->view.works = !ret->gone && ret->ready;
 	pthread_mutex_unlock(&p->lock);
 	return ret->ready && !ret->busy && !ret->gone;
@@ -97,10 +101,12 @@ static bool pass(struct payer *p, uint64_t until_usec)
 	struct writeback_sample s = { 0 };
 	uint64_t bytes;
 
+	p->searched_usec = 0;
 	while (!s.pass_done) {
 		if (now_usec() >= until_usec ||
 		    !p->turn.begin(p->turn.userdata, &p->stop, &bytes) || !step(p, bytes, &s))
 			return false;
+		p->searched_usec += s.searched_usec;
 	}
 	return true;
 }
@@ -128,18 +134,22 @@ static void pay_round(struct payer *p, unsigned passes_most)
 			  " steps so far; %" PRIu64 " are dirty",
 			  v.paid_bytes, v.steps, v.owed_bytes);
 	else
-		debug_log("debt: left to the kernel: %u:%u cannot be read, or the kernel does not "
-			  "tell what is dirty",
+		debug_log("debt: left to the kernel: %u:%u cannot be read, or neither the "
+			  "kernel nor the filesystem tells what is to be written back",
 			  major(p->device), minor(p->device));
+}
+
+/* Lock held: when the next pass is, if there is something to pay by then. */
+static uint64_t next_pass(const struct payer *p)
+{
+	return p->passed_usec + MAX(PASS_EVERY, SEARCH_SHARE * p->searched_usec);
 }
 
 /* Lock held: waits until there is something to do. */
 static void wait_for_work(struct payer *p)
 {
-	while (!p->stop && p->settled == p->wanted &&
-	       (!p->worked || now_usec() < p->passed_usec + PASS_EVERY))
-		cond_wait_until(&p->changed, &p->lock,
-				p->worked ? p->passed_usec + PASS_EVERY : UINT64_MAX);
+	while (!p->stop && p->settled == p->wanted && (!p->worked || now_usec() < next_pass(p)))
+		cond_wait_until(&p->changed, &p->lock, p->worked ? next_pass(p) : UINT64_MAX);
 }
 
 static void *pay(void *userdata)

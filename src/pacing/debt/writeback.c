@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/side-process.h"
+#include "ext-metadata.h"
 
 /* Since Linux 6.5; the same number on all architectures with the generic table and on x86. */
 #ifndef SYS_cachestat
@@ -28,6 +29,14 @@
 /* A window in which dirty pages are looked for; it grows where there are none. */
 #define WINDOW_FIRST MiB(64)
 #define PAGE KiB(4)
+
+/* Where the kernel does not tell what is dirty, the time that a range takes does: a clean one takes
+ * a microsecond or two. What is written in less than this hurts no foreign request. */
+#define NOTICED_USEC 30
+/* So many ranges of a large device are visited in a second or two. */
+#define SWEEP_RANGES ((uint64_t)1 << 20)
+/* A step that finds nothing in so long ends without: its owner may want to stop. */
+#define SEARCH_MOST (200 * USEC_PER_MSEC)
 
 /* include/uapi/linux/mman.h */
 struct cache_range {
@@ -43,9 +52,9 @@ struct request {
 };
 
 struct report {
-	uint64_t dirty_bytes, written, took_usec;
+	uint64_t dirty_bytes, written, took_usec, searched_usec;
 	int error; /* negative errno, or 0 */
-	bool pass_done;
+	bool pass_done, blind;
 };
 
 /* ---- the process -------------------------------------------------------------------------- */
@@ -56,6 +65,12 @@ struct device {
 	int fd;
 	uint64_t size, cursor, window; /* bytes */
 	uint64_t dirty;                /* as of the last look, less what was written since */
+	/* The kernel does not tell: all metadata is visited, and as much is taken to be dirty as
+	 * the last pass wrote. */
+	bool blind;
+	struct ext_metadata metadata;
+	bool metadata_done;
+	uint64_t pass_written;
 };
 
 /* Returns how many bytes are dirty, or a negative errno. */
@@ -103,22 +118,67 @@ static uint64_t seek_dirty(struct device *d, uint64_t most)
 	return 0;
 }
 
-static void step(struct device *d, uint64_t most, struct report *r)
+static void write_back(const struct device *d, uint64_t off, uint64_t len, struct report *r)
 {
 	uint64_t began = now_usec();
 
+	if (sync_file_range(d->fd, (off_t)off, (off_t)len,
+			    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+				    SYNC_FILE_RANGE_WAIT_AFTER) < 0)
+		r->error = -errno;
+	r->took_usec = now_usec() - began;
+}
+
+/* The next range to visit: all that is known to be metadata in ranges of that size, then the whole
+ * device for the rest, such as blocks of directories. Returns false after the last one. */
+static bool range_next(struct device *d, uint64_t most, uint64_t *ret_off, uint64_t *ret_len)
+{
+	if (!d->metadata_done && ext_metadata_next(&d->metadata, most, ret_off, ret_len))
+		return true;
+	d->metadata_done = d->cursor < d->size;
+	*ret_off = d->cursor;
+	*ret_len = MAX(most, d->size / SWEEP_RANGES / PAGE * PAGE);
+	d->cursor += *ret_len;
+	if (d->metadata_done)
+		return true;
+	d->cursor = 0;
+	return false;
+}
+
+static void step_blind(struct device *d, uint64_t most, struct report *r)
+{
+	uint64_t began = now_usec(), off, len;
+
+	while (r->error == 0 && r->written == 0 && now_usec() < began + SEARCH_MOST) {
+		r->pass_done = !range_next(d, most, &off, &len);
+		if (r->pass_done)
+			break;
+		write_back(d, off, len, r);
+		if (r->took_usec >= NOTICED_USEC)
+			r->written = MIN(len, most);
+	}
+	r->searched_usec = now_usec() - began - MIN(r->took_usec, now_usec() - began);
+	d->pass_written += r->written;
+	if (r->pass_done) {
+		d->dirty = d->pass_written;
+		d->pass_written = 0;
+	}
+}
+
+static void step(struct device *d, uint64_t most, struct report *r)
+{
 	most = MAX(most / PAGE * PAGE, PAGE);
+	if (d->blind) {
+		step_blind(d, most, r);
+		return;
+	}
 	d->window = MAX(d->window, most);
 	r->written = seek_dirty(d, most);
 	if (r->written > 0) {
-		if (sync_file_range(d->fd, (off_t)d->cursor, (off_t)d->window,
-				    SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-					    SYNC_FILE_RANGE_WAIT_AFTER) < 0)
-			r->error = -errno;
+		write_back(d, d->cursor, d->window, r);
 		d->cursor += d->window;
 		d->dirty -= MIN(r->written, d->dirty);
 	}
-	r->took_usec = now_usec() - began;
 	r->pass_done = d->cursor >= d->size;
 	if (r->pass_done) {
 		d->cursor = 0;
@@ -135,14 +195,23 @@ static bool rights_drop(void)
 	return syscall(SYS_capset, &header, none) == 0;
 }
 
-/* Takes as long as there are pages in the cache of the device. Returns false if the kernel does not
- * tell. */
-static bool count(struct device *d)
+/* Takes as long as there are pages in the cache of the device. */
+static void count(struct device *d)
 {
-	int64_t dirty = dirty_in(d, 0, 0);
+	if (!d->blind)
+		d->dirty = (uint64_t)MAX(dirty_in(d, 0, 0), (int64_t)0);
+}
 
-	d->dirty = (uint64_t)MAX(dirty, (int64_t)0);
-	return dirty >= 0;
+/* Returns false if it cannot be known what to write back. */
+static bool look_first(struct device *d)
+{
+	d->blind = dirty_in(d, 0, PAGE) < 0;
+	if (d->blind && ext_metadata_open(&d->metadata, d->fd, d->size) < 0)
+		return false;
+	d->dirty = d->blind ? ext_metadata_bytes(&d->metadata) : 0;
+	d->window = WINDOW_FIRST;
+	count(d);
+	return true;
 }
 
 /* After a fork from among threads: nothing but system calls. */
@@ -152,11 +221,11 @@ static void serve(void *userdata)
 	struct report r = { 0 };
 	struct request q;
 
-	if (!device_open(d) || !rights_drop() || !count(d))
+	if (!device_open(d) || !rights_drop() || !look_first(d))
 		return;
-	d->window = WINDOW_FIRST;
 	do {
 		r.dirty_bytes = d->dirty;
+		r.blind = d->blind;
 		if (send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL) < 0)
 			return;
 		if (recv(STDIN_FILENO, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
@@ -165,7 +234,7 @@ static void serve(void *userdata)
 		if (q.most_bytes > 0)
 			step(d, q.most_bytes, &r);
 		else
-			(void)count(d);
+			count(d);
 	} while (true);
 }
 
@@ -236,7 +305,9 @@ void writeback_sample(struct writeback *w, struct writeback_sample *ret)
 		s->dirty_bytes = r.dirty_bytes;
 		s->written = r.written;
 		s->last_usec = r.took_usec;
+		s->searched_usec = r.searched_usec;
 		s->pass_done = r.pass_done;
+		s->estimated = r.blind;
 		s->error = r.error;
 	} else if (!s->gone && (n >= 0 || (errno != EAGAIN && errno != EINTR))) {
 		s->gone = true;
