@@ -268,6 +268,9 @@ static int names_give(struct spool *s, struct spool_round *r)
 
 	LIST_FOREACH(e, &s->entries, link)
 	{
+		/* What came last is in front. */
+		if (s->n_touched == 0)
+			break;
 		if (e->touched && !r->list && k >= 0)
 			k = strings_add(&r->names, &r->n_names, strdup(e->name));
 		spool_entry_set_touched(s, e, false);
