@@ -21,6 +21,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/schedule.h"
 #include "daemon/workers/pacers.h"
+#include "pacing/debt/discard-hold.h"
 #include "spool-jobs.h"
 #include "watermarks.h"
 
@@ -376,6 +377,7 @@ int manager_run(struct manager *m)
 	if (r < 0)
 		return r;
 	recover_orphans(&m->jobs);
+	discard_hold_recover();
 	r = watermarks_new(&m->watermarks, &m->jobs);
 	if (r < 0)
 		return r;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "decision-log.h"
+#include "pacing/debt/discard-hold.h"
 #include "pacing/debt/payer.h"
 #include "pacing/sensors/device-set.h"
 #include "pacing/sensors/discard-wait.h"
@@ -20,6 +21,7 @@
 #include "peers.h"
 #include "pacing/sensors/sensors.h"
 #include "trace.h"
+#include "base/debug.h"
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/thread.h"
@@ -37,6 +39,16 @@ struct waiting_lane {
 	TAILQ_ENTRY(waiting_lane) link;
 };
 TAILQ_HEAD(waiting_lanes, waiting_lane);
+
+/* A filesystem on which something is left to the kernel. What pays it is made when there is
+ * something to pay, and stays. */
+struct debt {
+	dev_t device;
+	struct payer *payer;       /* ext2, ext3, ext4 */
+	struct discard_hold *hold; /* btrfs, once it was tried */
+	bool discards, tried;      /* a btrfs that discards by itself */
+	struct discard_request request;
+};
 
 struct pacer {
 	struct pace pace;
@@ -63,12 +75,8 @@ struct pacer {
 	uint64_t entries, bytes;      /* since the last snapshot */
 	uint64_t snapshot_usec;
 
-	/* The filesystems that are deleted from. Their payers are made when there is something to
-	 * pay, and stay. */
-	struct {
-		dev_t device;
-		struct payer *payer;
-	} debts[DEBTS_MOST];
+	/* The filesystems that are deleted from. */
+	struct debt debts[DEBTS_MOST];
 	size_t n_debts;
 };
 
@@ -186,11 +194,21 @@ static void debt_end(void *userdata, uint64_t bytes, uint64_t cost_usec)
 }
 
 /* Lock held. */
-static bool owes(const struct pacer *p)
+static bool debt_matters(const struct pacer *p, const struct debt *d)
 {
 	const struct pacing_totals *t = &p->controller.totals;
 
-	return p->n_debts > 0 && payer_matters(t->entries, t->bytes);
+	return d->discards ? discard_hold_matters(t->entries, t->bytes)
+			   : payer_matters(t->entries, t->bytes);
+}
+
+/* Lock held. */
+static bool owes(const struct pacer *p)
+{
+	for (size_t i = 0; i < p->n_debts; i++)
+		if (debt_matters(p, &p->debts[i]))
+			return true;
+	return false;
 }
 
 bool pacer_owes(struct pacer *p)
@@ -208,12 +226,32 @@ static void payers_start(struct pacer *p)
 {
 	const struct payer_turn turn = { debt_begin, debt_end, p };
 
-	for (size_t i = 0; i < p->n_debts; i++) {
-		struct payer **payer = &p->debts[i].payer;
-
+	for (struct debt *d = p->debts; d < p->debts + p->n_debts; d++)
 		/* Without the memory or a thread it is tried again with the next sample. */
-		if (!*payer && payer_new(payer, p->debts[i].device, &turn) >= 0)
-			payer_work(*payer);
+		if (!d->discards && !d->payer && payer_new(&d->payer, d->device, &turn) >= 0)
+			payer_work(d->payer);
+}
+
+/* Lock held, but not while a program is started, which may have to be read from a busy disk. */
+static void holds_start(struct pacer *p)
+{
+	uint64_t target = controller_debt_target(&p->controller);
+
+	for (struct debt *d = p->debts; d < p->debts + p->n_debts; d++) {
+		struct discard_hold *hold = NULL;
+		struct discard_request q = d->request;
+
+		if (d->hold)
+			discard_hold_target(d->hold, target);
+		if (!d->discards || d->tried || !debt_matters(p, d))
+			continue;
+		d->tried = true;
+		q.target_usec = target;
+		pthread_mutex_unlock(&p->lock);
+		if (discard_hold_new(&hold, &q) < 0)
+			debug_log("debt: the discards of btrfs %s are left as they are", q.uuid);
+		pthread_mutex_lock(&p->lock);
+		d->hold = hold;
 	}
 }
 
@@ -241,8 +279,10 @@ static void *sampler(void *userdata)
 			canary_steer(p);
 			step_publish(p);
 		}
-		if (owes(p))
+		if (owes(p)) {
 			payers_start(p);
+			holds_start(p);
+		}
 		if (before != p->controller.mode || gap != p->controller.gap ||
 		    p->controller.not_before_usec < not_before_usec)
 			pthread_cond_broadcast(&p->changed);
@@ -381,10 +421,23 @@ static bool presume_busy(const char *proc)
 	return pressure_sample(path, &pressure) < 0 || pressure.recent;
 }
 
-/* ext2, ext3 and ext4 keep their metadata in the page cache of the device. */
+/* ext2, ext3 and ext4 keep their metadata in the page cache of the device; btrfs discards later. */
 static bool has_debt(const struct devices *d)
 {
-	return strncmp(d->type, "ext", strlen("ext")) == 0 && d->b.n > 0 && d->b.v[0].top;
+	return d->b.n > 0 && d->b.v[0].top &&
+	       (d->discards_async || strncmp(d->type, "ext", strlen("ext")) == 0);
+}
+
+static struct debt debt_of(const struct devices *d)
+{
+	struct debt debt = { .device = d->b.v[0].dev, .discards = d->discards_async };
+	struct discard_request *q = &debt.request;
+
+	memcpy(q->uuid, d->uuid, sizeof(q->uuid));
+	for (size_t i = 0; i < d->b.n && q->n_disks < DISCARD_DISKS_MOST; i++)
+		if (d->b.v[i].top)
+			q->disks[q->n_disks++] = d->b.v[i].dev;
+	return debt;
 }
 
 int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int canary_dirfd)
@@ -448,7 +501,7 @@ void pacer_pay_for(struct pacer *p, const struct devices *d)
 	while (i < p->n_debts && p->debts[i].device != d->b.v[0].dev)
 		i++;
 	if (p->o.debt && has_debt(d) && i == p->n_debts && i < DEBTS_MOST)
-		p->debts[p->n_debts++].device = d->b.v[0].dev;
+		p->debts[p->n_debts++] = debt_of(d);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -476,6 +529,16 @@ static struct payer *payer_at(struct pacer *p, size_t i)
 	return payer;
 }
 
+static bool hold_works(struct pacer *p, size_t i)
+{
+	bool works;
+
+	pthread_mutex_lock(&p->lock);
+	works = discard_hold_works(p->debts[i].hold);
+	pthread_mutex_unlock(&p->lock);
+	return works;
+}
+
 void pacer_settle_ask(struct pacer *p)
 {
 	size_t n = payers(p, true);
@@ -499,6 +562,9 @@ void pacer_settle(struct pacer *p, const _Atomic bool *cancelled)
 {
 	size_t n = payers(p, true);
 
+	pthread_mutex_lock(&p->lock);
+	holds_start(p);
+	pthread_mutex_unlock(&p->lock);
 	for (size_t i = 0; i < n; i++)
 		if (payer_at(p, i))
 			payer_settle(payer_at(p, i), cancelled);
@@ -511,6 +577,7 @@ void pacer_debt(struct pacer *p, struct payer_view *ret)
 
 	*ret = (struct payer_view){ 0 };
 	for (size_t i = 0; i < n; i++) {
+		ret->discards_held = hold_works(p, i) || ret->discards_held;
 		if (!payer_at(p, i))
 			continue;
 		payer_snapshot(payer_at(p, i), &v);
@@ -533,8 +600,10 @@ struct pacer *pacer_free(struct pacer *p)
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->thread, NULL);
 	}
-	for (size_t i = 0; i < p->n_debts; i++)
+	for (size_t i = 0; i < p->n_debts; i++) {
 		payer_free(p->debts[i].payer);
+		discard_hold_free(p->debts[i].hold);
+	}
 	assert(TAILQ_EMPTY(&p->waiting) && LIST_EMPTY(&p->peers.list));
 	sensors_close(&p->sensors);
 	devices_done(&p->devices);

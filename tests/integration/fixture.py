@@ -107,9 +107,10 @@ class Scratch:
         shutil.copy(program, self.binary)
         os.chmod(self.binary, 0o755)
         # It looks for what it starts beside itself; so does a worker, which is copied here, too.
-        beside = os.path.join(os.path.dirname(program), "reclaim-moosefs")
-        if os.path.exists(beside):
-            shutil.copy(beside, self.dir)
+        for name in ("reclaim-moosefs", "reclaim-discards"):
+            beside = os.path.join(os.path.dirname(program), name)
+            if os.path.exists(beside):
+                shutil.copy(beside, self.dir)
 
     @staticmethod
     def hide_staging():
@@ -195,7 +196,7 @@ class Scratch:
         with open(image, "wb") as f:
             f.truncate(4 << 30)
         command(*words, image)
-        options = "loop,discard" if name.endswith("-discard") else "loop,nodiscard"
+        options = "loop," + {"discard": "discard", "async": "discard=async"}.get(name.rpartition("-")[2], "nodiscard")
         try:
             # "loop" frees the device by itself with the mount.
             command("mount", "-t", kind, "-o", options, image, at)

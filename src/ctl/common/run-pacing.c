@@ -98,6 +98,10 @@ void pacing_settle(struct pacing *p, const struct options *o, const _Atomic bool
 			size_format(after, sizeof(after), v.paid_bytes - paid_before),
 			(double)(now_usec() - began) / USEC_PER_SEC,
 			size_format(left, sizeof(left), v.owed_bytes));
+	if (o->verbose && v.discards_held)
+		(void)fputs("btrfs discards what was freed in the next minutes; reclaim-discards "
+			    "has it do so in small steps\n",
+			    stderr);
 }
 
 void pacing_stop(struct pacing *p)

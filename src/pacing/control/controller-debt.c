@@ -33,6 +33,11 @@ static double step_target(const struct controller *c)
 	return MAX(sync_target(c) - quiet, quiet / 4);
 }
 
+uint64_t controller_debt_target(const struct controller *c)
+{
+	return quiet_sync(c) > 0 ? (uint64_t)step_target(c) : 0;
+}
+
 struct pacing_grant controller_debt_next(const struct controller *c, uint64_t now_usec)
 {
 	struct pacing_grant g = { now_usec, 0, STEP_FAST };

@@ -283,6 +283,10 @@ struct pacing_grant controller_debt_next(const struct controller *c, uint64_t no
 void controller_debt_spent(struct controller *c, uint64_t now_usec, uint64_t bytes,
 			   uint64_t cost_usec);
 
+/* What a foreign request may wait for something that pays the debt, in microseconds; 0: not known.
+ */
+uint64_t controller_debt_target(const struct controller *c);
+
 /* Fills in *ret. */
 void controller_view(const struct controller *c, struct pacing_view *ret);
 

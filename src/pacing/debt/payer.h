@@ -36,8 +36,9 @@ struct payer_view {
 	uint64_t owed_bytes; /* dirty on the device, as of the last look */
 	uint64_t paid_bytes; /* written back since it was made */
 	uint64_t steps;
-	bool estimated; /* the kernel does not tell what is dirty: these are at most so many */
-	bool works;     /* false: the device cannot be opened, or what is dirty is unknown */
+	bool estimated;     /* the kernel does not tell what is dirty: these are at most so many */
+	bool discards_held; /* on btrfs: the discards that follow are made in small steps */
+	bool works;         /* false: the device cannot be opened, or what is dirty is unknown */
 };
 
 /* For the filesystem on this block device. turn is copied, and may be called before this returns.

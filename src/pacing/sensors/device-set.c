@@ -94,15 +94,16 @@ static int commits_set(struct devices *d, enum commit_kind kind, const char *for
 }
 
 /* btrfs spans several devices and gives its files device numbers of its own. */
-static int find_btrfs(struct devices *d, const struct search *in, int fd)
+static int find_btrfs(struct devices *d, const struct search *in, int fd, const struct mount *m)
 {
 	_cleanup_close_ int asked = open_for_asking(fd);
-	char uuid[40];
+	_cleanup_free_ char *discard = m ? mount_value(m, "discard") : NULL;
 
-	if (asked < 0 || btrfs_uuid(asked, uuid, sizeof(uuid)) < 0)
+	if (asked < 0 || btrfs_uuid(asked, d->uuid, sizeof(d->uuid)) < 0)
 		return 0;
-	(void)blockdevs_add_btrfs(&d->b, in->sys, uuid);
-	return commits_set(d, COMMIT_BTRFS, "%s/fs/btrfs/%s/commit_stats", in->sys, uuid);
+	d->discards_async = discard && strcmp(discard, "async") == 0;
+	(void)blockdevs_add_btrfs(&d->b, in->sys, d->uuid);
+	return commits_set(d, COMMIT_BTRFS, "%s/fs/btrfs/%s/commit_stats", in->sys, d->uuid);
 }
 
 /* An overlay's files are where its upper directory is, so all is as it is there. */
@@ -221,7 +222,7 @@ static int find_by_type(struct devices *d, const struct search *in, int fd,
 	if (strcmp(d->type, "overlay") == 0)
 		return find_upper(d, in, m, level);
 	if (strcmp(d->type, "btrfs") == 0)
-		r = find_btrfs(d, in, fd);
+		r = find_btrfs(d, in, fd, m);
 	else if (blockdevs_add(&d->b, in->sys, id->dev) >= 0)
 		r = commits_find(d, in);
 	for (size_t i = 0; r >= 0 && i < d->b.n; i++)

@@ -16,6 +16,8 @@ struct devices {
 	char *key;           /* the disks of the leaves, sorted: "8:0+8:16"; without: "none:0:45" */
 	char type[32];       /* filesystem type as mounted; "" where the mount is out of sight */
 	char upper_type[32]; /* of an overlay: that of the filesystem its upper directory is on */
+	char uuid[40];       /* of a btrfs, as text; else "" */
+	bool discards_async; /* a btrfs which discards by itself, minutes later */
 	enum commit_kind commit_kind; /* COMMIT_NONE where the filesystem tells nothing */
 	char *commit_path;            /* for commit_sample, or NULL */
 };
