@@ -529,16 +529,6 @@ static struct payer *payer_at(struct pacer *p, size_t i)
 	return payer;
 }
 
-static bool hold_works(struct pacer *p, size_t i)
-{
-	bool works;
-
-	pthread_mutex_lock(&p->lock);
-	works = discard_hold_works(p->debts[i].hold);
-	pthread_mutex_unlock(&p->lock);
-	return works;
-}
-
 void pacer_settle_ask(struct pacer *p)
 {
 	size_t n = payers(p, true);
@@ -570,23 +560,32 @@ void pacer_settle(struct pacer *p, const _Atomic bool *cancelled)
 			payer_settle(payer_at(p, i), cancelled);
 }
 
+/* Lock held. */
+static struct payer_view debt_sum(const struct pacer *p)
+{
+	struct payer_view sum = { 0 }, v;
+
+	for (size_t i = 0; i < p->n_debts; i++) {
+		const struct debt *d = &p->debts[i];
+
+		sum.discards_held = discard_hold_works(d->hold) || sum.discards_held;
+		if (!d->payer)
+			continue;
+		payer_snapshot(d->payer, &v);
+		sum.owed_bytes += v.owed_bytes;
+		sum.paid_bytes += v.paid_bytes;
+		sum.steps += v.steps;
+		sum.estimated = sum.estimated || v.estimated;
+		sum.works = sum.works || v.works;
+	}
+	return sum;
+}
+
 void pacer_debt(struct pacer *p, struct payer_view *ret)
 {
-	size_t n = payers(p, false);
-	struct payer_view v;
-
-	*ret = (struct payer_view){ 0 };
-	for (size_t i = 0; i < n; i++) {
-		ret->discards_held = hold_works(p, i) || ret->discards_held;
-		if (!payer_at(p, i))
-			continue;
-		payer_snapshot(payer_at(p, i), &v);
-		ret->owed_bytes += v.owed_bytes;
-		ret->paid_bytes += v.paid_bytes;
-		ret->steps += v.steps;
-		ret->estimated = ret->estimated || v.estimated;
-		ret->works = ret->works || v.works;
-	}
+	pthread_mutex_lock(&p->lock);
+	*ret = debt_sum(p);
+	pthread_mutex_unlock(&p->lock);
 }
 
 struct pacer *pacer_free(struct pacer *p)
@@ -637,6 +636,7 @@ void pacer_totals(struct pacer *p, struct pacing_totals *ret)
 {
 	pthread_mutex_lock(&p->lock);
 	*ret = p->controller.totals;
+	ret->written_back = debt_sum(p).paid_bytes;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -651,6 +651,7 @@ void pacer_snapshot(struct pacer *p, struct pacer_view *ret)
 		.entries = p->entries,
 		.bytes = p->bytes,
 		.elapsed_usec = now - p->snapshot_usec,
+		.owed_bytes = debt_sum(p).owed_bytes,
 	};
 	controller_view(&p->controller, &ret->controller);
 	p->entries = p->bytes = 0;

@@ -37,6 +37,7 @@ struct pacer_view {
 	const char *devices; /* "8:0+8:16", or "none:0:45" where there is no disk; the pacer's */
 	bool observed;       /* the devices have counters */
 	uint64_t entries, bytes, elapsed_usec; /* since the last snapshot: for rates */
+	uint64_t owed_bytes; /* dirty on the devices, as of the last look: to be written back */
 };
 
 /* Opens the sensors and starts the thread. fd is any descriptor on the filesystem; canary_dirfd a

@@ -12,6 +12,7 @@ import signal
 import time
 
 import fixture
+import test_metrics
 from fixture import Case, fill, matrix, scratch
 from test_pacing import Foreground
 
@@ -165,6 +166,18 @@ class Debt(Case):
         self.assertEqual(r.status, 0, r)
         self.assertNotIn("Stopped", r.out)
         self.assertFalse(os.path.exists(w.path("d")))
+
+
+class Counted(test_metrics.Case):
+    def test_what_is_written_back_is_counted(self):
+        self.mount_disk()
+        if dirty(self.data) is None:
+            self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
+        fill(self.path("t"), 3000)
+        self.ctl("submit", "--wait", "t")
+        (written,) = self.metrics()["reclaimd_device_written_back_bytes_total"].values()
+        # A block of inodes for sixteen files.
+        self.assertGreaterEqual(written, 3000 // 16 * 4096 // 2)
 
 
 if __name__ == "__main__":

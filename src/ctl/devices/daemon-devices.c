@@ -35,9 +35,9 @@ json_t *device_set_name(const char *key)
 int daemon_devices_get(struct client *c, json_t **ret)
 {
 	static const char *const keys[] = {
-		"key",       "mode",       "observed",           "target_usec",
-		"sync_usec", "piece_usec", "entries_per_second", "bytes_per_second",
-		NULL
+		"key",        "mode",       "observed",           "target_usec",
+		"sync_usec",  "piece_usec", "entries_per_second", "bytes_per_second",
+		"owed_bytes", NULL
 	};
 	sd_bus_message *reply = NULL;
 	json_t *d;
@@ -45,7 +45,7 @@ int daemon_devices_get(struct client *c, json_t **ret)
 	int r = client_call(c, MANAGER_PATH, MANAGER_INTERFACE, "ListDevices", &reply, NULL);
 
 	if (r == 0)
-		r = answer_take(reply, "a(ssbtttdd)", keys, ret);
+		r = answer_take(reply, "a(ssbtttddt)", keys, ret);
 	if (r == 0)
 		json_array_foreach(*ret, i, d)(void)
 			json_object_set_new(d, "name", device_set_name(json_text(d, "key")));
@@ -75,5 +75,8 @@ void daemon_device_print(const json_t *d)
 			      (double)json_number(d, "sync_usec") / 1e3,
 			      (double)json_number(d, "piece_usec") / 1e3,
 			      (double)json_number(d, "target_usec") / 1e3);
+	if (json_number(d, "owed_bytes") > 0)
+		(void)fprintf(out, "; %s are still to be written back",
+			      size_format(rate, sizeof(rate), json_number(d, "owed_bytes")));
 	sentence_end(&line);
 }

@@ -67,12 +67,16 @@ static const struct family of_devices[] = {
 	  "What a sync of a little took while something was deleted." },
 	{ "reclaimd_device_quantum_seconds", HISTOGRAM, "seconds", NULL, "device",
 	  "What quanta of deletions took, their syncs included, while foreign I/O was spared." },
+	{ "reclaimd_device_written_back_bytes", COUNTER, "bytes", NULL, "device",
+	  "Bytes that deletions had left dirty, written back in steps." },
 };
 
 /* Of each device on which something is being deleted now. */
 static const struct family of_live[] = {
 	{ "reclaimd_device_latency_target_seconds", GAUGE, "seconds", NULL, "device",
 	  "What a quantum of a deletion may cost there now." },
+	{ "reclaimd_device_owed_bytes", GAUGE, "bytes", NULL, "device",
+	  "Bytes that deletions have left dirty there, still to be written back." },
 	{ "reclaimd_device_mode", STATESET, NULL, NULL, "device", "How it is paced there now." },
 };
 
@@ -266,7 +270,7 @@ static void totals_write(const struct writer *w, const struct metrics *m)
 static void live_write(const struct writer *w, const struct metrics *m)
 {
 	static const char *const modes[] = { "fast", "check", "paced", "urgent" };
-	const struct family *target = &of_live[0], *mode = &of_live[1];
+	const struct family *target = &of_live[0], *owed = &of_live[1], *mode = &of_live[2];
 	const json_t *d;
 	char text[40];
 	size_t k;
@@ -275,6 +279,9 @@ static void live_write(const struct writer *w, const struct metrics *m)
 	json_array_foreach(m->devices, k, d)(void)
 		fprintf(w->f, "%s{device=\"%s\"} %s\n", target->name, json_text(d, "name"),
 			seconds(text, json_object_get(d, "target_usec")));
+	head_write(w, owed);
+	json_array_foreach(m->devices, k, d)
+		sample_write(w, owed, json_text(d, "name"), json_number(d, "owed_bytes"));
 	head_write(w, mode);
 	json_array_foreach(m->devices, k, d) for (size_t i = 0; i < ELEMENTSOF(modes); i++)(void)
 		fprintf(w->f, "%s{device=\"%s\",%s=\"%s\"} %d\n", mode->name, json_text(d, "name"),

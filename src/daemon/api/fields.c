@@ -71,6 +71,7 @@ const struct field totals_fields[] = {
 	FIELD(device_totals, "Reads", "(tat)", HISTOGRAM, totals.reads),
 	FIELD(device_totals, "Syncs", "(tat)", HISTOGRAM, totals.syncs),
 	FIELD(device_totals, "Pieces", "(tat)", HISTOGRAM, totals.quanta),
+	FIELD(device_totals, "WrittenBack", "t", NUMBER, totals.written_back),
 	{ 0 },
 };
 

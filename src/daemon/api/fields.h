@@ -90,7 +90,8 @@ struct field {
 	F("SyncLatency", "t", USEC, sync_usec, VARIES)                                             \
 	F("PieceCost", "t", USEC, quantum_usec, VARIES)                                            \
 	F("EntriesPerSecond", "d", RATE, entries_rate, VARIES)                                     \
-	F("BytesPerSecond", "d", RATE, bytes_rate, VARIES)
+	F("BytesPerSecond", "d", RATE, bytes_rate, VARIES)                                         \
+	F("Owed", "t", NUMBER, owed_bytes, VARIES)
 
 /* Of struct spool_view. */
 #define SPOOL_FIELDS(F)                                                                            \
@@ -129,6 +130,7 @@ struct device_view {
 	bool observed;
 	uint64_t target_usec, sync_usec, quantum_usec;
 	double entries_rate, bytes_rate;
+	uint64_t owed_bytes;
 };
 
 struct entry_view {

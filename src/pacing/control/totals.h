@@ -37,6 +37,7 @@ struct pacing_totals {
 	struct histogram quanta; /* of ours, the sync included, while foreign I/O was spared */
 	uint64_t backoffs[PACING_BACKOFFS];
 	uint64_t entries, bytes; /* removed and freed */
+	uint64_t written_back;   /* bytes that these have left dirty, written back in steps */
 };
 
 /* Adds what `from` has counted to `to`. */

@@ -32,7 +32,7 @@ static int get_totals(sd_bus *conn, const char *path, const char *interface, con
 	struct pacers *pacers = l->bus ? operation_pacers(l->bus->operations) : NULL;
 	struct device_totals v[PACERS_PAST_MOST];
 	size_t n = pacers ? pacers_totals(pacers, v, ELEMENTSOF(v)) : 0;
-	int r = sd_bus_message_open_container(reply, 'a', "(stta{st}(tat)(tat)(tat))");
+	int r = sd_bus_message_open_container(reply, 'a', "(stta{st}(tat)(tat)(tat)t)");
 
 	(void)conn;
 	(void)path;
@@ -97,12 +97,12 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("ResumeAll", NULL, "", NULL, ""),
 	METHOD("Restore", "ta{sv}", SD_BUS_PARAM(id) SD_BUS_PARAM(options), NULL, ""),
 	METHOD("ListSpools", NULL, "", "a(ayssttt)", SD_BUS_PARAM(spools)),
-	METHOD("ListDevices", NULL, "", "a(ssbtttdd)", SD_BUS_PARAM(devices)),
+	METHOD("ListDevices", NULL, "", "a(ssbtttddt)", SD_BUS_PARAM(devices)),
 	METHOD("Reload", NULL, "", NULL, ""),
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),
 	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY)
-		SD_BUS_PROPERTY("DeviceTotals", "a(stta{st}(tat)(tat)(tat))", get_totals, 0, 0),
+		SD_BUS_PROPERTY("DeviceTotals", "a(stta{st}(tat)(tat)(tat)t)", get_totals, 0, 0),
 	SD_BUS_VTABLE_END,
 };

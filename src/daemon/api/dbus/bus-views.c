@@ -47,6 +47,7 @@ size_t bus_devices_snapshot(struct bus *b)
 			.quantum_usec = c->quantum_usec,
 			.entries_rate = seconds > 0 ? (double)p->entries / seconds : 0,
 			.bytes_rate = seconds > 0 ? (double)p->bytes / seconds : 0,
+			.owed_bytes = p->owed_bytes,
 		};
 
 		if (d.name)
