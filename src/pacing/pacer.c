@@ -189,6 +189,9 @@ static void debt_end(void *userdata, uint64_t bytes, uint64_t cost_usec)
 
 	pthread_mutex_lock(&p->lock);
 	controller_debt_spent(&p->controller, now_usec(), bytes, cost_usec);
+	if (p->o.trace)
+		trace_work(p->o.trace, 'd', p->controller.mode, p->controller.debt.limit, bytes,
+			   cost_usec);
 	leave(p);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -69,7 +69,7 @@ int trace_parse(const char *text, struct trace_line *ret)
 		return options_parse(text, ret);
 	if (text[0] == 's')
 		return sample_parse(text, &ret->sample);
-	if ((text[0] != 'w' && text[0] != 'y') ||
+	if ((text[0] != 'w' && text[0] != 'y' && text[0] != 'd') ||
 	    sscanf(text + 1, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %7s", &ret->usec,
 		   &ret->entries, &ret->bytes, &ret->cost_usec, mode) != 5)
 		return -EBADMSG;

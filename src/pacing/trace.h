@@ -14,6 +14,9 @@
  *
  *   y USEC ENTRIES BYTES COST_USEC MODE
  *       it was synced; quanta may now have so many of each
+ *
+ *   d USEC STEP_BYTES BYTES COST_USEC MODE
+ *       a step has written back BYTES of what is dirty; the next may have STEP_BYTES
  */
 #pragma once
 
@@ -22,14 +25,14 @@
 #include "pacing/control/controller.h"
 
 struct trace_line {
-	char kind;                         /* 'o', 's', 'w' or 'y' */
-	struct controller_options options; /* of 'o' */
-	struct pacing_sample sample;       /* of 's' */
-	uint64_t usec, entries, bytes, cost_usec;
+	char kind;                                /* 'o', 's', 'w', 'y' or 'd' */
+	struct controller_options options;        /* of 'o' */
+	struct pacing_sample sample;              /* of 's' */
+	uint64_t usec, entries, bytes, cost_usec; /* of 'd', `entries` is the next step's bytes */
 	enum pacing_mode mode;
 };
 
-/* Each writes one line; trace_work, of 'w' and 'y', that of now. */
+/* Each writes one line; trace_work, of all but 'o' and 's', that of now. */
 void trace_options(FILE *f, const struct controller_options *o, uint64_t now_usec);
 void trace_sample(FILE *f, const struct pacing_sample *s);
 void trace_work(FILE *f, char kind, enum pacing_mode mode, uint64_t entries, uint64_t bytes,
