@@ -427,8 +427,10 @@ static bool presume_busy(const char *proc)
 /* ext2, ext3 and ext4 keep their metadata in the page cache of the device; btrfs discards later. */
 static bool has_debt(const struct devices *d)
 {
+	const char *type = d->upper_type[0] ? d->upper_type : d->type;
+
 	return d->b.n > 0 && d->b.v[0].top &&
-	       (d->discards_async || strncmp(d->type, "ext", strlen("ext")) == 0);
+	       (d->discards_async || strncmp(type, "ext", strlen("ext")) == 0);
 }
 
 static struct debt debt_of(const struct devices *d)

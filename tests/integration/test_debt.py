@@ -82,6 +82,25 @@ class Debt(Case):
         self.assertRegex(r.err, r"(?m)^written back for the kernel: .* in \d+ steps")
 
     @matrix(fs=EXT, backends=ONE)
+    def test_run_pays_for_an_overlay_above(self, w):
+        for name in ("lower", "upper", "work", "view"):
+            os.mkdir(w.path(name))
+        fixture.command("mount", "-t", "overlay", "-o",
+                        ",".join("%sdir=%s" % (name, w.path(name)) for name in ("lower", "upper", "work")),
+                        "overlay", w.path("view"))
+        os.mkdir(w.path("view/d"))
+        fill(w.path("view/d"), FILES)
+        w.settle()
+        if dirty(w.dir) is None:
+            self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
+        with Foreground(w.path("file")):
+            r = w.run("-v", "view/d")
+            left = dirty(w.dir)
+        self.assertEqual(r.status, 0, r)
+        self.assertLessEqual(left, HARMLESS)
+        self.assertRegex(r.err, r"(?m)^written back for the kernel: .* in \d+ steps")
+
+    @matrix(fs=EXT, backends=ONE)
     def test_no_settle_leaves_it(self, w):
         self.tree(w)
         with Foreground(w.path("file")):
