@@ -11,20 +11,26 @@ OWN = "auto"
 GRID = [f"loop-{size}M-{pause}ms" for size in (2, 10, 64) for pause in (5, 20, 100)]
 # What is recommended where people have asked how to delete large files gently.
 RECOMMENDED = ["loop-64M-50ms", "loop-128M-100ms"]
+# RocksDB's deleter at the rate that MyRocks recommends: 64 MiB at a time, each with an fsync.
+ROCKSDB = "rocksdb-64MBps"
 LOOPS = GRID + RECOMMENDED
-NAMES = [BASELINE, "rm", "ionice", *LOOPS, "off", OWN]
+NAMES = [BASELINE, "rm", "ionice", "ionice-bfq", *LOOPS, ROCKSDB, "off", OWN]
 _LOOP = re.compile(r"loop-([1-9][0-9]*)M-([0-9]+)ms")
+_ROCKSDB = re.compile(r"rocksdb-([1-9][0-9]*)MBps")
 
 
 @dataclasses.dataclass(frozen=True)
 class Deleter:
-    """A way of deleting; step and pause are those of a fixed loop, else 0."""
+    """A way of deleting; step and pause, or rate in bytes a second, are those of a fixed loop, else 0.
+    scheduler: of the disk, while it runs; None: as it is."""
 
     name: str
     program: str = None
     options: tuple = ()
     step_bytes: int = 0
     pause_msec: int = 0
+    rate: int = 0
+    scheduler: str = None
 
     @property
     def is_loop(self):
@@ -37,13 +43,15 @@ class Deleter:
             return None
         if self.is_loop:
             return [program, str(self.step_bytes), str(victim.files_in(self.step_bytes)),
-                    str(self.pause_msec), victim.path]
+                    f"rate={self.rate}" if self.rate else str(self.pause_msec), victim.path]
         return [program, *self.options, victim.path]
 
     def least_seconds(self, victim_bytes):
         """What the pauses alone take."""
         if not self.is_loop:
             return 0
+        if self.rate:
+            return victim_bytes / self.rate
         return victim_bytes / self.step_bytes * self.pause_msec / 1000
 
 
@@ -51,6 +59,8 @@ _FIXED = {deleter.name: deleter for deleter in (
     Deleter(BASELINE),
     Deleter("rm", "rm", ("-rf",)),
     Deleter("ionice", "ionice", ("-c3", "rm", "-rf")),
+    # Only this scheduler knows priorities.
+    Deleter("ionice-bfq", "ionice", ("-c3", "rm", "-rf"), scheduler="bfq"),
     Deleter("off", "reclaimctl", ("run", "--quiet", "--latency=off")),
     Deleter(OWN, "reclaimctl", ("run", "--quiet", "--latency=auto")),
 )}
@@ -62,6 +72,9 @@ def find(name):
     if match:
         return Deleter(name, "stepdelete", step_bytes=int(match[1]) * MIB,
                        pause_msec=int(match[2]))
+    match = _ROCKSDB.fullmatch(name)
+    if match:
+        return Deleter(name, "stepdelete", step_bytes=64 * MIB, rate=int(match[1]) * 1000000)
     return _FIXED.get(name)
 
 

@@ -7,6 +7,7 @@ count: `all`, from the start of the deletion until `after` seconds after the com
 `after`, those seconds alone. Nothing here syncs the filesystem: that would be one more disturber.
 """
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -31,6 +32,24 @@ STORM_RATIO = 5
 # A foreground program that appends has a block trimmed now and then itself.
 TRIMS_NOISE_BYTES = 1 << 20
 TRIMS_NONE_SECONDS = 7.0
+
+
+@contextlib.contextmanager
+def scheduler(device, name):
+    """Has a device that scheduler for a time. None: the one it has."""
+    path = f"/sys/block/{os.path.basename(device)}/queue/scheduler"
+    if name is None:
+        yield
+        return
+    with open(path, encoding="ascii") as before:
+        usual = before.read().partition("[")[2].partition("]")[0]
+    with open(path, "w", encoding="ascii") as to:
+        to.write(name)
+    try:
+        yield
+    finally:
+        with open(path, "w", encoding="ascii") as to:
+            to.write(usual)
 
 
 @dataclasses.dataclass
@@ -208,7 +227,8 @@ class Observer:
         self._stage.reset()
         self._foreground.start(self._stage.mountpoint)
         impact = Impact(deleter.name)
-        with StealWatch() as watch, self._stage.disk.slow():
+        with StealWatch() as watch, self._stage.disk.slow(), \
+                scheduler(self._stage.filesystem.device, deleter.scheduler):
             self._foreground.go()
             time.sleep(self._limits.lead)
             start = time.monotonic()

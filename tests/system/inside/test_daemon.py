@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The daemon as a service: what a person does with it on a machine."""
 
+import contextlib
+import glob
 import json
 import os
+import signal
 import stat
 import subprocess
 import time
@@ -73,6 +76,39 @@ class Service(unittest.TestCase):
         command("sync", "-f", "/backups")
         # It would be five.
         self.assertLess(self.written(dev) - before, 1 << 20)
+
+    def test_service_holds_the_discards_of_btrfs(self):
+        """In the fence of its unit it may set these limits; they stay when it is stopped, and come back."""
+        with open("/proc/self/mountinfo", encoding="utf-8") as f:
+            device = [os.path.basename(line.split(" - ")[1].split()[1]) for line in f if line.split()[4] == "/btrfs"
+                      and " - btrfs " in line]
+        found = glob.glob(f"/sys/fs/btrfs/*/devices/{device[-1]}") if device else []
+        if not found:
+            self.skipTest("there is no btrfs here")
+        attribute = found[0].rsplit("/", 2)[0] + "/discard/iops_limit"
+
+        def limit():
+            with open(attribute, encoding="ascii") as f:
+                return int(f.read())
+
+        usual = limit()
+        command("fallocate", "-l", "512M", "/btrfs/large")
+        command("sync", "-f", "/btrfs")
+        submit("--wait", "/btrfs/large")
+        self.until(lambda: limit() < usual)
+        command("systemctl", "stop", "reclaimd")
+        self.assertLess(limit(), usual)
+        for comm in glob.glob("/proc/[0-9]*/comm"):
+            with contextlib.suppress(OSError), open(comm, encoding="ascii", errors="replace") as f:
+                if f.read().strip() == "reclaim-discard":
+                    os.kill(int(comm.split("/")[2]), signal.SIGTERM)
+        self.until(lambda: limit() == usual)
+
+    def until(self, condition):
+        end = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.1)
 
     def written(self, dev):
         with open(f"/sys/dev/block/{os.major(dev)}:{os.minor(dev)}/stat", encoding="ascii") as f:

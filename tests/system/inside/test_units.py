@@ -33,15 +33,26 @@ class Units(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stdout)
 
     def test_what_must_not_be_set(self):
-        # Each of these breaks deleting; none of them may be there.
+        # Each of these breaks deleting; none of them may be there, but for what is no place to delete in.
         shown = dict(line.split("=", 1) for line in command(
             "systemctl", "show", "reclaimd.service", "-p",
             "ReadWritePaths,ProtectHome,PrivateTmp,ProtectSystem,RestrictSUIDSGID,NoNewPrivileges,"
             "OOMPolicy,Slice,RestartPreventExitStatus,KillMode").splitlines())
         self.assertEqual(shown, {
-            "ReadWritePaths": "", "ProtectHome": "no", "PrivateTmp": "no", "ProtectSystem": "full",
+            "ReadWritePaths": "-/sys/fs/btrfs", "ProtectHome": "no", "PrivateTmp": "no", "ProtectSystem": "full",
             "RestrictSUIDSGID": "no", "NoNewPrivileges": "yes", "OOMPolicy": "continue",
             "Slice": "reclaimd.slice", "RestartPreventExitStatus": "78", "KillMode": "process"})
+
+    def test_settings_of_the_kernel(self):
+        """None can be written but the limits of btrfs' discards."""
+        command("systemctl", "start", "reclaimd")
+        self.addCleanup(command, "systemctl", "stop", "reclaimd")
+        pid = command("systemctl", "show", "--value", "-p", "MainPID", "reclaimd.service").strip()
+        with open(f"/proc/{pid}/mountinfo", encoding="utf-8") as f:
+            mounts = {words[4]: words[5].split(",") for words in map(str.split, f)}
+        self.assertIn("ro", mounts["/sys"])
+        if os.path.isdir("/sys/fs/btrfs"):
+            self.assertIn("rw", mounts["/sys/fs/btrfs"])
 
     def test_system_calls(self):
         allowed = set(command("systemctl", "show", "--value", "-p", "SystemCallFilter",
