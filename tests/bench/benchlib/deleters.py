@@ -11,7 +11,7 @@ OWN = "auto"
 GRID = [f"loop-{size}M-{pause}ms" for size in (2, 10, 64) for pause in (5, 20, 100)]
 # What is recommended where people have asked how to delete large files gently.
 RECOMMENDED = ["loop-64M-50ms", "loop-128M-100ms"]
-# RocksDB's deleter at the rate that MyRocks recommends: 64 MiB at a time, each with an fsync.
+# RocksDB's deleter: 64 MiB at a time (bytes_max_delete_chunk), each with an fsync, at a rate that is configured.
 ROCKSDB = "rocksdb-64MBps"
 LOOPS = GRID + RECOMMENDED
 NAMES = [BASELINE, "rm", "ionice", "ionice-bfq", *LOOPS, ROCKSDB, "off", OWN]
