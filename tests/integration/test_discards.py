@@ -88,6 +88,13 @@ class Discards(Case):
         self.check_gone(w, r)
         return r
 
+    def held(self, w):
+        """After a deletion that is over."""
+        fs = self.filesystem(w)
+        self.delete(w)
+        until(fs.held)
+        return fs
+
     @matrix(fs=FS, backends=ONE)
     def test_limits_are_held_after_the_run_and_put_back(self, w):
         fs = self.filesystem(w)
@@ -101,9 +108,7 @@ class Discards(Case):
 
     @matrix(fs=FS, backends=ONE)
     def test_holder_ends_when_all_is_discarded(self, w):
-        fs = self.filesystem(w)
-        self.delete(w)
-        until(fs.held)
+        fs = self.held(w)
         until(fs.is_free)
         self.assertEqual(fs.limits(), USUAL)
         with open(fs.sysfs + "/discardable_bytes", encoding="ascii") as f:
@@ -124,9 +129,7 @@ class Discards(Case):
 
     @matrix(fs=FS, backends=ONE)
     def test_killed_holder_is_recovered_by_the_next(self, w):
-        fs = self.filesystem(w)
-        self.delete(w)
-        until(fs.held)
+        fs = self.held(w)
         fs.end(signal.SIGKILL)
         self.delete(w)
         until(fs.holders)
@@ -135,9 +138,7 @@ class Discards(Case):
 
     @matrix(fs=FS, backends=ONE)
     def test_killed_holder_is_recovered_by_the_daemon(self, w):
-        fs = self.filesystem(w)
-        self.delete(w)
-        until(fs.held)
+        fs = self.held(w)
         fs.end(signal.SIGKILL)
         self.daemon()
         until(fs.is_free)
@@ -145,9 +146,7 @@ class Discards(Case):
 
     @matrix(fs=FS, backends=ONE)
     def test_what_the_administrator_sets_stays(self, w):
-        fs = self.filesystem(w)
-        self.delete(w)
-        until(fs.held)
+        fs = self.held(w)
         fs.set(iops_limit=500)
         until(fs.is_free)
         self.assertEqual(fs.limits(), dict(USUAL, iops_limit=500))

@@ -57,6 +57,16 @@ static struct btrfs_limits take(void)
 	return l;
 }
 
+/* And set. */
+static struct btrfs_limits take_and_set(void)
+{
+	struct btrfs_limits l = take();
+
+	ck_assert_int_eq(btrfs_limits_set(&l, &ours), 0);
+	check(100, MiB(1));
+	return l;
+}
+
 /* As of one that is killed: what it has open is closed. */
 static void die(struct btrfs_limits *l)
 {
@@ -83,14 +93,12 @@ END_TEST
 /* I8 of a kind: no way to end leaves what was not there before. */
 START_TEST(killed_ones_are_put_back)
 {
-	struct btrfs_limits l = take();
+	struct btrfs_limits l = take_and_set();
 
-	ck_assert_int_eq(btrfs_limits_set(&l, &ours), 0);
 	die(&l);
-	check(100, MiB(1));
 	l = take();
 	check(1000, 67108864);
-	ck_assert_uint_eq(l.before.iops, 1000);
+	ck_assert_uint_eq(l.kept.before.iops, 1000);
 	ck_assert_int_eq(btrfs_limits_set(&l, &ours), 0);
 	ck_assert_int_eq(btrfs_limits_set(&l, &smaller), 0);
 	die(&l);
@@ -100,24 +108,46 @@ START_TEST(killed_ones_are_put_back)
 }
 END_TEST
 
-/* It has written what it sets, and one of the two. */
-START_TEST(killed_in_between)
+/* While it sets other ones: what is next is in the file, and none, one or both of them are set. */
+START_TEST(killed_while_it_sets)
 {
-	struct btrfs_limits l = take();
+	static const char *const iops[] = { "100\n", "50\n" }, *const max_bytes[] = { "1048576\n",
+										      "524288\n" };
 
-	ck_assert_int_eq(btrfs_limits_set(&l, &ours), 0);
-	die(&l);
-	file_make(top, DIR "/max_discard_size", "67108864\n");
+	for (unsigned i = 0; i < 4; i++) {
+		struct btrfs_limits l = take_and_set();
+
+		ck_assert_int_eq(btrfs_limits_set(&l, &smaller), 0);
+		die(&l);
+		file_make(top, DIR "/iops_limit", iops[i & 1]);
+		file_make(top, DIR "/max_discard_size", max_bytes[i >> 1]);
+		btrfs_limits_recover(top, top);
+		check(1000, 67108864);
+	}
+}
+END_TEST
+
+/* What cannot be put back now is not forgotten. */
+START_TEST(put_back_later)
+{
+	struct btrfs_limits l = take_and_set();
+
+	file_make(top, DIR "/iops_limit", "many\n");
+	btrfs_limits_put_back(&l);
+	ck_assert_int_eq(access(kept, F_OK), 0);
+	ck_assert_int_eq(btrfs_limits_take(&l, top, top, UUID), -EBADMSG);
+	ck_assert_int_eq(access(kept, F_OK), 0);
+	file_make(top, DIR "/iops_limit", "100\n");
 	btrfs_limits_recover(top, top);
 	check(1000, 67108864);
+	ck_assert_int_ne(access(kept, F_OK), 0);
 }
 END_TEST
 
 START_TEST(what_another_sets_stays)
 {
-	struct btrfs_limits l = take();
+	struct btrfs_limits l = take_and_set();
 
-	ck_assert_int_eq(btrfs_limits_set(&l, &ours), 0);
 	file_make(top, DIR "/iops_limit", "333\n");
 	ck_assert_int_eq(btrfs_limits_set(&l, &smaller), -ECANCELED);
 	check(333, MiB(1));
@@ -177,9 +207,8 @@ END_TEST
 
 START_TEST(what_is_no_number)
 {
-	struct btrfs_limits l = take();
+	struct btrfs_limits l = take_and_set();
 
-	ck_assert_int_eq(btrfs_limits_set(&l, &ours), 0);
 	file_make(top, DIR "/iops_limit", "many\n");
 	ck_assert_int_eq(btrfs_limits_set(&l, &smaller), -EBADMSG);
 	btrfs_limits_put_back(&l);
@@ -190,15 +219,22 @@ START_TEST(what_is_no_number)
 	l = take();
 	ck_assert_int_eq(btrfs_limits_discardable(&l), -EBADMSG);
 	btrfs_limits_put_back(&l);
+	ck_assert_int_ne(access(kept, F_OK), 0);
+
+	/* Nothing was set, and so there is nothing to remember. */
+	file_make(top, DIR "/iops_limit", "many\n");
+	ck_assert_int_eq(btrfs_limits_take(&l, top, top, UUID), -EBADMSG);
+	ck_assert_int_ne(access(kept, F_OK), 0);
 }
 END_TEST
 
 int main(void)
 {
-	const TTest *const tests[] = { set_and_put_back,  killed_ones_are_put_back,
-				       killed_in_between, what_another_sets_stays,
-				       one_at_a_time,     not_there,
-				       what_is_no_number };
+	const TTest *const tests[] = {
+		set_and_put_back, killed_ones_are_put_back, killed_while_it_sets,
+		put_back_later,   what_another_sets_stays,  one_at_a_time,
+		not_there,        what_is_no_number
+	};
 	Suite *s = suite_create("btrfs-limits");
 	TCase *tc = tcase_create("all");
 

@@ -14,9 +14,6 @@
 #define BYTES_LEAST KiB(64)
 #define BYTES_MOST MiB(64) /* what btrfs begins with */
 
-/* Of fewer, one that was slow by chance is too much of the mean. */
-#define ENOUGH 8
-
 /* Discards are at work for an eighth of the time. */
 #define SHARE 8
 
@@ -38,7 +35,7 @@ struct discard_limits discard_limits_next(const struct discard_limits *now,
 	struct discard_limits next = *now;
 	uint64_t cost;
 
-	if (n < ENOUGH || target_usec == 0)
+	if (n < DISCARDS_ENOUGH || target_usec == 0)
 		return next;
 	cost = MAX(usec / n, 1ULL);
 	if (cost > target_usec)

@@ -11,12 +11,15 @@ struct discard_limits {
 	uint64_t max_bytes; /* of each */
 };
 
+/* Of fewer discards, one that was slow by chance is too much of the mean. */
+#define DISCARDS_ENOUGH 8
+
 /* What to begin with: no more than `before`, which held without us. */
 struct discard_limits discard_limits_first(const struct discard_limits *before);
 
 /* The limits from now on, after n discards that took `usec` in all: a foreign request waits for
  * one of them, and that may take target_usec. They are at most those of `before`, and stay as they
- * are where n is too small to tell. */
+ * are where n is less than DISCARDS_ENOUGH. */
 struct discard_limits discard_limits_next(const struct discard_limits *now,
 					  const struct discard_limits *before, uint64_t target_usec,
 					  uint64_t n, uint64_t usec);

@@ -18,8 +18,8 @@
 struct writeback;
 
 struct writeback_sample {
-	uint64_t dirty_bytes;   /* on the whole device, as of the last answer; what the last pass
-				   wrote   where the kernel does not tell, before it all metadata */
+	uint64_t dirty_bytes;   /* on the whole device, as of the last answer. Where the kernel does
+				   not tell: what the last pass wrote; before it, all metadata */
 	uint64_t written;       /* bytes that the last step wrote back */
 	uint64_t last_usec;     /* what it took */
 	uint64_t searched_usec; /* what looking for it took, where the kernel does not tell */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,6 @@
 
 #define IOPS "iops_limit"
 #define MAX_BYTES "max_discard_size"
-
-/* What is in the file. */
-struct kept {
-	struct discard_limits before, now;
-};
 
 static int number_read(int dirfd, const char *name, int64_t *ret)
 {
@@ -63,31 +59,32 @@ static int limits_read(int dirfd, struct discard_limits *ret)
 	return r;
 }
 
-static int limits_write(int dirfd, const struct discard_limits *l)
-{
-	int r = number_write(dirfd, IOPS, l->iops);
-
-	return r < 0 ? r : number_write(dirfd, MAX_BYTES, l->max_bytes);
-}
-
 static bool limits_equal(const struct discard_limits *a, const struct discard_limits *b)
 {
 	return a->iops == b->iops && a->max_bytes == b->max_bytes;
 }
 
-/* Each that has the value that was set; *ret: what is there then. */
-static int limits_put_back(int dirfd, const struct kept *k, struct discard_limits *ret)
+/* *v: what is there, and then. */
+static int number_put_back(int dirfd, const char *name, uint64_t before, uint64_t now,
+			   uint64_t next, uint64_t *v)
+{
+	if (*v == before || (*v != now && *v != next))
+		return 0;
+	*v = before;
+	return number_write(dirfd, name, before);
+}
+
+/* Each that has a value that was set; *ret: what is there then. */
+static int limits_put_back(int dirfd, const struct kept_limits *k, struct discard_limits *ret)
 {
 	int r = limits_read(dirfd, ret);
 
-	if (r >= 0 && ret->iops == k->now.iops) {
-		ret->iops = k->before.iops;
-		r = number_write(dirfd, IOPS, ret->iops);
-	}
-	if (r >= 0 && ret->max_bytes == k->now.max_bytes) {
-		ret->max_bytes = k->before.max_bytes;
-		r = number_write(dirfd, MAX_BYTES, ret->max_bytes);
-	}
+	if (r >= 0)
+		r = number_put_back(dirfd, IOPS, k->before.iops, k->now.iops, k->next.iops,
+				    &ret->iops);
+	if (r >= 0)
+		r = number_put_back(dirfd, MAX_BYTES, k->before.max_bytes, k->now.max_bytes,
+				    k->next.max_bytes, &ret->max_bytes);
 	return r;
 }
 
@@ -107,17 +104,11 @@ static int kept_open(const char *path)
 	}
 }
 
-/* Before anything is set, so that there is always what to put back. */
-static int kept_write(const struct btrfs_limits *l, const struct discard_limits *now)
+/* error: of putting back. Where the filesystem was unmounted there is nothing to put back any more;
+ * in any other case the file tells the next one. */
+static void let_go(struct btrfs_limits *l, int error)
 {
-	struct kept k = { l->before, *now };
-
-	return pwrite(l->kept_fd, &k, sizeof(k), 0) == (ssize_t)sizeof(k) ? 0 : -EIO;
-}
-
-static void let_go(struct btrfs_limits *l)
-{
-	if (l->kept_fd >= 0)
+	if (l->kept_fd >= 0 && (error >= 0 || error == -ENOENT || error == -ENODEV))
 		(void)unlink(l->kept_path);
 	fd_closep(&l->kept_fd);
 	fd_closep(&l->dirfd);
@@ -125,8 +116,9 @@ static void let_go(struct btrfs_limits *l)
 
 int btrfs_limits_take(struct btrfs_limits *l, const char *sys, const char *run, const char *uuid)
 {
+	struct discard_limits found;
 	char path[PATH_MAX];
-	struct kept k;
+	bool left;
 	int r;
 
 	*l = (struct btrfs_limits){ .dirfd = -1, .kept_fd = -1 };
@@ -137,41 +129,44 @@ int btrfs_limits_take(struct btrfs_limits *l, const char *sys, const char *run, 
 	l->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (l->dirfd < 0)
 		return -errno;
-	r = kept_open(l->kept_path);
-	if (r < 0) {
-		let_go(l);
+	l->kept_fd = kept_open(l->kept_path);
+	if (l->kept_fd < 0) {
+		r = l->kept_fd;
+		let_go(l, r);
 		return r;
 	}
-	l->kept_fd = r;
-	/* Left by a process that was killed, perhaps between one and the other. */
-	if (pread(l->kept_fd, &k, sizeof(k), 0) == (ssize_t)sizeof(k))
-		r = limits_put_back(l->dirfd, &k, &l->now);
-	else
-		r = limits_read(l->dirfd, &l->now);
-	l->before = l->now;
+	/* Left by a process that was killed, perhaps while it set them. */
+	left = pread(l->kept_fd, &l->kept, sizeof(l->kept), 0) == (ssize_t)sizeof(l->kept);
+	r = left ? limits_put_back(l->dirfd, &l->kept, &found) : limits_read(l->dirfd, &found);
 	if (r < 0)
-		let_go(l);
+		let_go(l, left ? r : 0);
+	else
+		l->kept = (struct kept_limits){ found, found, found };
 	return r;
 }
 
 int btrfs_limits_set(struct btrfs_limits *l, const struct discard_limits *to)
 {
+	struct kept_limits *k = &l->kept;
 	struct discard_limits found;
 	int r = limits_read(l->dirfd, &found);
 
 	if (r < 0)
 		return r;
-	if (!limits_equal(&found, &l->now))
+	if (!limits_equal(&found, &k->now))
 		return -ECANCELED;
-	if (limits_equal(to, &l->now))
+	if (limits_equal(to, &k->now))
 		return 0;
-	r = kept_write(l, to);
+	k->next = *to;
+	/* First, so that there is always what to put back. */
+	if (pwrite(l->kept_fd, k, sizeof(*k), 0) != (ssize_t)sizeof(*k))
+		return -EIO;
+	r = number_write(l->dirfd, IOPS, to->iops);
 	if (r >= 0)
-		r = limits_write(l->dirfd, to);
-	if (r < 0)
-		return r;
-	l->now = *to;
-	return 0;
+		r = number_write(l->dirfd, MAX_BYTES, to->max_bytes);
+	if (r >= 0)
+		k->now = *to;
+	return r;
 }
 
 int64_t btrfs_limits_discardable(const struct btrfs_limits *l)
@@ -184,11 +179,10 @@ int64_t btrfs_limits_discardable(const struct btrfs_limits *l)
 
 void btrfs_limits_put_back(struct btrfs_limits *l)
 {
-	const struct kept k = { l->before, l->now };
+	struct discard_limits found;
 
 	if (l->dirfd >= 0)
-		(void)limits_put_back(l->dirfd, &k, &l->now);
-	let_go(l);
+		let_go(l, limits_put_back(l->dirfd, &l->kept, &found));
 }
 
 void btrfs_limits_recover(const char *sys, const char *run)

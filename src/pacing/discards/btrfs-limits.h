@@ -12,12 +12,18 @@
 
 #include "pacing/control/discard-limits.h"
 
+/* What is in the file. */
+struct kept_limits {
+	struct discard_limits before, now;
+	struct discard_limits next; /* being set: each value is that of `now` or this one */
+};
+
 /* Embedded by its users. */
 struct btrfs_limits {
 	char kept_path[PATH_MAX];
 	int dirfd;   /* /sys/fs/btrfs/UUID/discard */
 	int kept_fd; /* of that file, locked */
-	struct discard_limits before, now;
+	struct kept_limits kept;
 };
 
 /* Takes the limits of the btrfs with this UUID over, without a change of them, or with those that
@@ -34,7 +40,7 @@ int btrfs_limits_set(struct btrfs_limits *l, const struct discard_limits *to);
 int64_t btrfs_limits_discardable(const struct btrfs_limits *l);
 
 /* Puts back what was there before, but for what another program has set since, and lets go of them.
- */
+ * If that fails the file stays, for the next one. */
 void btrfs_limits_put_back(struct btrfs_limits *l);
 
 /* Puts back what killed processes have left, of all filesystems. */

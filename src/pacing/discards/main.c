@@ -113,7 +113,7 @@ static int take(struct holder *h)
 	if (r < 0)
 		return r;
 	h->held = true;
-	first = discard_limits_first(&h->limits.before);
+	first = discard_limits_first(&h->limits.kept.before);
 	return btrfs_limits_set(&h->limits, &first);
 }
 
@@ -124,9 +124,12 @@ static int steer(struct holder *h)
 
 	disks_sample(h, &now);
 	disk_sample_since(&now, &h->then, &done);
-	h->then = now;
-	next = discard_limits_next(&h->limits.now, &h->limits.before, h->request.target_usec,
-				   done.discards, done.discard_msec * USEC_PER_MSEC);
+	/* On a slow disk that takes some rounds. */
+	if (done.discards >= DISCARDS_ENOUGH)
+		h->then = now;
+	next = discard_limits_next(&h->limits.kept.now, &h->limits.kept.before,
+				   h->request.target_usec, done.discards,
+				   done.discard_msec * USEC_PER_MSEC);
 	return btrfs_limits_set(&h->limits, &next);
 }
 
@@ -148,7 +151,7 @@ static void hold(struct holder *h)
 	int r = 0;
 
 	while (r >= 0 && !told_to_end) {
-		/* Until then another one holds them for us. */
+		/* Until then another process holds them. */
 		if (!h->held && h->released_usec > 0 && now_usec() >= h->released_usec + COMMITTED)
 			break;
 		r = h->held ? steer(h) : take(h);
