@@ -72,7 +72,7 @@ _reclaimctl() {
 	run) options="--latency= --no-settle --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
 	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
-	wait) options="--free= $daemon" ;;
+	wait) options="--free= --no-settle $daemon" ;;
 	list) options="--all $daemon" ;;
 	pause | resume) options="--all --no-ask-password $daemon" ;;
 	cancel) options="--no-ask-password $daemon" ;;

@@ -103,6 +103,7 @@ __reclaimctl_option submit -l by -xa '1h 8h 06:00' -d 'be done by then'
 __reclaimctl_option submit -l priority -xa 'low normal high' -d 'which jobs come first'
 __reclaimctl_option submit -l wait -fa 'done free:' -d 'until it is done, or so much is free'
 
+__reclaimctl_option wait -l no-settle -d 'do not wait until what is left is written back'
 __reclaimctl_option wait -l free -xa '10G 10%' -d 'until so much is free'
 __reclaimctl_option 'list pause resume' -l all -d 'everything'
 __reclaimctl_option restore -l to -rF -d 'to this place'

@@ -78,6 +78,7 @@ struct pacer {
 	/* The filesystems that are deleted from. */
 	struct debt debts[DEBTS_MOST];
 	size_t n_debts;
+	uint64_t foreign_entries, foreign_bytes; /* that other processes have deleted */
 };
 
 /* Lock held: after anything that the controller was told. */
@@ -200,9 +201,9 @@ static void debt_end(void *userdata, uint64_t bytes, uint64_t cost_usec)
 static bool debt_matters(const struct pacer *p, const struct debt *d)
 {
 	const struct pacing_totals *t = &p->controller.totals;
+	uint64_t entries = t->entries + p->foreign_entries, bytes = t->bytes + p->foreign_bytes;
 
-	return d->discards ? discard_hold_matters(t->entries, t->bytes)
-			   : payer_matters(t->entries, t->bytes);
+	return d->discards ? discard_hold_matters(entries, bytes) : payer_matters(entries, bytes);
 }
 
 /* Lock held. */
@@ -389,10 +390,10 @@ static void synced(void *userdata, uint64_t cost_usec)
 	uint64_t freed;
 
 	pthread_mutex_lock(&p->lock);
-	freed = p->controller.mode == PACING_PACED ? p->controller.bytes.used : 0;
+	freed = p->o.discards && p->controller.mode == PACING_PACED ? p->controller.bytes.used : 0;
 	w = p->discards;
 	pthread_mutex_unlock(&p->lock);
-	if (p->o.discards && freed > 0)
+	if (freed > 0)
 		cost_usec += discards_wait(p, &w, freed);
 	pthread_mutex_lock(&p->lock);
 	assert(p->controller.outstanding > 0);
@@ -510,6 +511,27 @@ void pacer_pay_for(struct pacer *p, const struct devices *d)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void pacer_owe(struct pacer *p, uint64_t entries, uint64_t bytes)
+{
+	pthread_mutex_lock(&p->lock);
+	/* What a process claims about itself must not overflow. */
+	p->foreign_entries = MAX(p->foreign_entries, MIN(entries, UINT64_MAX >> 16));
+	p->foreign_bytes = MAX(p->foreign_bytes, MIN(bytes, UINT64_MAX >> 16));
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pacer_discards(struct pacer *p)
+{
+	pthread_mutex_lock(&p->lock);
+	/* Between two quanta, what has been discarded so far is what the next one begins with. */
+	if (!p->o.discards)
+		(void)sensors_discards(&p->sensors, &p->discards.base_bytes);
+	p->o.discards = true;
+	controller_discards(&p->controller);
+	step_publish(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* Returns how many there may be; they stay until the pacer goes. start: makes those that are
  * missing. */
 static size_t payers(struct pacer *p, bool start)
@@ -543,10 +565,22 @@ void pacer_settle_ask(struct pacer *p)
 			payer_ask(payer_at(p, i));
 }
 
+/* Is what holds the discards of each btrfs started that they matter on? The sampler does that. */
+static bool holds_are_tried(struct pacer *p)
+{
+	bool tried = true;
+
+	pthread_mutex_lock(&p->lock);
+	for (const struct debt *d = p->debts; d < p->debts + p->n_debts; d++)
+		tried = tried && (d->tried || !d->discards || !debt_matters(p, d));
+	pthread_mutex_unlock(&p->lock);
+	return tried;
+}
+
 bool pacer_is_settled(struct pacer *p)
 {
 	size_t n = payers(p, false);
-	bool settled = true;
+	bool settled = holds_are_tried(p);
 
 	for (size_t i = 0; i < n; i++)
 		settled = settled && (!payer_at(p, i) || payer_is_settled(payer_at(p, i)));

@@ -74,6 +74,13 @@ uint64_t pacer_flush_from(struct pacer *p);
  * thread. */
 void pacer_pay_for(struct pacer *p, const struct devices *d);
 
+/* Another process, whose deletions this pacer did not see, has deleted so much there: what that
+ * leaves is paid as well. Any thread. */
+void pacer_owe(struct pacer *p, uint64_t entries, uint64_t bytes);
+
+/* What is deleted from now on is discarded as it goes. Any thread. */
+void pacer_discards(struct pacer *p);
+
 /* Was so much deleted that there is something to pay, and is it to be paid? Any thread. */
 bool pacer_owes(struct pacer *p);
 

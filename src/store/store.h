@@ -68,6 +68,8 @@ struct job_record {
 	uint64_t entries_done, bytes_freed, errors, skipped;
 	uint64_t created_usec, held_until_usec, by_usec, started_usec, finished_usec;
 	uint32_t attempts; /* interruptions in a row in which it got no further */
+	bool settling;     /* running, and all is deleted: what that leaves is being written back.
+			    * Not on record: false as it is read */
 };
 
 struct entry_record {

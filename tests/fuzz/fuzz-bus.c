@@ -51,6 +51,7 @@ static const struct method of_manager[] = {
 	{ MANAGER, "Resume", "at" },
 	{ MANAGER, "Restore", "ta{sv}" },
 	{ MANAGER, "Reload", "" },
+	{ MANAGER, "Settle", "htt" },
 	{ MANAGER, "PauseAll", "" },
 	{ MANAGER, "ResumeAll", "" },
 	{ MANAGER, "ListDevices", "" },

@@ -12,8 +12,9 @@ import signal
 import time
 
 import fixture
+import dbuswire
 import test_metrics
-from fixture import Case, fill, matrix, scratch
+from fixture import Case, Proc, fill, matrix, scratch
 from test_pacing import Foreground
 
 ONE = (None,)  # paying knows no backends
@@ -50,17 +51,23 @@ def dirty(directory):
     return found.dirty * os.sysconf("SC_PAGESIZE") if r == 0 else None
 
 
+def payers(pid):
+    """The processes that pay for it."""
+    found = []
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError), open(stat, encoding="ascii", errors="replace") as f:
+            name, _, rest = f.read().rpartition(")")
+            if name.partition("(")[2] == PROCESS and int(rest.split()[1]) == pid:
+                found.append(int(stat.split("/")[2]))
+    return found
+
+
 def pays(pid):
     """Has it begun to, or has it ended?"""
     with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
         if f.read().rpartition(")")[2].split()[0] == "Z":
             return True
-    for stat in glob.glob("/proc/[0-9]*/stat"):
-        with contextlib.suppress(OSError), open(stat, encoding="ascii", errors="replace") as f:
-            name, _, rest = f.read().rpartition(")")
-            if name.partition("(")[2] == PROCESS and int(rest.split()[1]) == pid:
-                return True
-    return False
+    return bool(payers(pid))
 
 
 class Debt(Case):
@@ -170,7 +177,7 @@ class Debt(Case):
         r = w.run("-v", "d", wrapper=["unshare", "-m", "sh", "-c",
                                       "mount -t tmpfs none /dev && exec \"$@\"", "sh"])
         self.check_gone(w, r)
-        self.assertNotIn("written back", r.err)
+        self.assertRegex(r.err, r"(?m)^what this leaves is written back by the kernel, all at once: .* no reclaimd runs")
         self.assertLess(time.monotonic() - began, 25, "it waited for a device that is not there")
 
     @matrix(fs=EXT, backends=ONE)
@@ -197,6 +204,134 @@ class Counted(test_metrics.Case):
         (written,) = self.metrics()["reclaimd_device_written_back_bytes_total"].values()
         # A block of inodes for sixteen files.
         self.assertGreaterEqual(written, 3000 // 16 * 4096 // 2)
+
+
+class Settling(test_metrics.Case):
+    """A job all of whose names are gone, and whose debt is being paid."""
+
+    def settling(self):
+        self.mount_disk()
+        if dirty(self.data) is None:
+            self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
+        fill(self.path("t"), 3000)
+        client = self.daemon.again_with_gate("debt:pay")
+        job = client.submit(self.path("t"))
+        self.until(lambda: any(map(fixture.is_stopped, payers(self.daemon.process.pid))))
+        self.until(lambda: client.get(job, "Settling"))
+        return client, job
+
+    def go_on(self):
+        for pid in payers(self.daemon.process.pid):
+            os.kill(pid, signal.SIGCONT)
+
+    def test_wait_need_not_wait_for_it(self):
+        client, job = self.settling()
+        r = self.ctl("wait", "--no-settle", str(job))
+        self.assertRegex(r.out, r"^Job %d deleted: 3,001 entries, .*; what that leaves is still being written back\n$" % job)
+        self.assertEqual(client.job(job)["state"], "running")
+        self.assertIn('"settling":true', self.ctl("show", "--json", str(job)).out)
+        waiting = Proc([scratch.binary, "wait", str(job)], self.data,
+                       env={"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket)})
+        self.addCleanup(waiting.close)
+        time.sleep(0.5)
+        self.assertIsNone(waiting.popen.poll(), "it did not wait")
+        self.go_on()
+        self.assertRegex(waiting.finish().out, r"^Job %d done: 3,001 entries" % job)
+        self.assertFalse(client.get(job, "Settling"))
+
+    def test_cancel_ends_it(self):
+        client, job = self.settling()
+        began = time.monotonic()
+        with self.assertRaisesRegex(dbuswire.Error, "has just finished: it is done"):
+            client.call("Cancel", "at", [job])
+        self.until(lambda: client.job(job)["state"] == "done")
+        self.assertEqual(client.job(job)["done"], 3001)
+        self.assertLess(time.monotonic() - began, 25, "it waited for what pays")
+
+    def test_end_of_the_daemon_does_not_wait_for_it(self):
+        client, job = self.settling()
+        self.assertEqual(self.daemon.stop(), 0)
+        self.go_on()
+        client = self.daemon.start().client()
+        self.until(lambda: client.job(job)["state"] == "done")
+
+
+class OfUsers(test_metrics.Case):
+    """Users may not open the device: reclaimd writes back what they leave."""
+
+    def tree(self):
+        self.mount_disk()
+        if dirty(self.data) is None:
+            self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
+        fill(self.path("t"), 6000)
+        fixture.command("chown", "-R", "%d" % fixture.USER, self.data)
+        os.sync()
+        self.assertLessEqual(dirty(self.data), HARMLESS)
+
+    def run_by_user(self, directory):
+        p = Proc([scratch.binary, "run", "-v", "t"], self.data, user=fixture.USER,
+                         env={"RECLAIMD_RUNTIME_DIRECTORY": directory})
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual(r.status, 0, r)
+        self.assertFalse(os.path.exists(self.path("t")))
+        return r
+
+    def settle(self, client, path, entries=10000, flags=os.O_PATH):
+        fd = os.open(path, flags)
+        try:
+            return client.call("Settle", "htt", 0, entries, 0, fds=[fd])
+        finally:
+            os.close(fd)
+
+    def test_what_a_user_leaves_is_paid_by_the_daemon(self):
+        self.tree()
+        r = self.run_by_user(os.path.dirname(self.daemon.socket))
+        self.assertLessEqual(dirty(self.data), 6000 // 16 * 4096 // 2)
+        self.assertIn("reclaimd has written back what this leaves for the kernel\n", r.err)
+        self.until(lambda: not self.metrics().get("reclaimd_device_owed_bytes"))
+        (written,) = self.metrics()["reclaimd_device_written_back_bytes_total"].values()
+        self.assertGreaterEqual(written, 6000 // 16 * 4096 // 2)
+
+    def test_without_a_daemon_it_is_said(self):
+        self.tree()
+        r = self.run_by_user(self.path("none"))
+        self.assertRegex(r.err, r"(?m)^what this leaves is written back by the kernel, all at once: .* no reclaimd runs")
+        self.assertGreater(dirty(self.data), 6000 // 16 * 4096 // 2)
+
+    def test_others_may_only_ask(self):
+        """Nothing that is told makes it do more than write back what is dirty."""
+        self.tree()
+        c = self.daemon.client(fixture.USER)
+        os.mkdir(self.path("locked"), 0o700)
+        fd = os.open(self.path("locked"), os.O_PATH)
+        self.assertEqual(c.call("Settle", "htt", 0, 2**64 - 1, 2**64 - 1, fds=[fd]).body, [])
+        os.close(fd)
+        # Little, memory, and what has no disk: nothing to do.
+        self.settle(c, self.data, entries=1)
+        self.settle(c, self.root)
+        self.settle(c, "/proc")
+        for path in (self.path("t/f00000"), "/dev/null"):
+            with self.assertRaisesRegex(dbuswire.Error, "not a directory"):
+                self.settle(c, path)
+        self.assertTrue(os.path.exists(self.path("t")))
+
+    def test_end_of_the_daemon_does_not_wait(self):
+        self.tree()
+        self.daemon.again_with_gate("debt:pay")
+        c = self.daemon.client(fixture.USER)
+        shutil.rmtree(self.path("t"))
+        fd = os.open(self.data, os.O_PATH)
+        for _ in range(70):  # more than it takes at a time
+            c.send("Settle", "htt", 0, 10000, 0, fds=[fd])
+        os.close(fd)
+        self.until(lambda: any(map(fixture.is_stopped, payers(self.daemon.process.pid))))
+        with self.assertRaisesRegex(dbuswire.Error, "left to the kernel"):
+            self.settle(c, self.data)
+        stopped = payers(self.daemon.process.pid)
+        self.assertEqual(self.daemon.stop(), 0)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
 
 
 if __name__ == "__main__":

@@ -145,6 +145,17 @@ class Discards(Case):
         self.assertEqual(fs.limits(), USUAL)
 
     @matrix(fs=FS, backends=ONE)
+    def test_discards_of_a_user_are_held_by_the_daemon(self, w):
+        fs = self.filesystem(w)
+        daemon = self.daemon()
+        os.chmod(w.dir, 0o777)
+        r = self.delete(w, "-v", user=fixture.USER, env={"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(daemon.socket)})
+        until(fs.held)
+        self.assertNotIn("by the kernel", r.err)
+        daemon.stop()
+        self.assertTrue(fs.held(), "it is not the daemon's any more")
+
+    @matrix(fs=FS, backends=ONE)
     def test_what_the_administrator_sets_stays(self, w):
         fs = self.held(w)
         fs.set(iops_limit=500)

@@ -163,6 +163,18 @@ void operation_act(struct operations *m, const struct caller *c, enum act act, c
 	done(&f, userdata);
 }
 
+void operation_settle(struct operations *m, int dirfd, uint64_t entries, uint64_t bytes,
+		      operation_done_t done, void *userdata)
+{
+	(void)dirfd;
+	(void)entries;
+	(void)bytes;
+	if (m->n_held < HELD_MOST)
+		m->held[m->n_held++] = (struct held_call){ .done = done, .userdata = userdata };
+	else
+		done(&(struct failure){ .cause = ERROR_NONE }, userdata);
+}
+
 void operation_submit(struct operations *m, const struct caller *c,
 		      const struct intake_group *groups, size_t n, const struct submit_options *o,
 		      submit_done_t done, void *userdata)

@@ -6,7 +6,8 @@
  * Jobs: 1 and 3 are root's, 2 is USER's; 3 is in the history, and is answered for later.
  *   Reload      tells of job 1 and job 2: new, changed, finished
  *   ResumeAll   answers what has been held back
- *   Pause       of job 1: is held back */
+ *   Pause       of job 1: is held back
+ *   Settle      is held back */
 #pragma once
 
 #include <limits.h>

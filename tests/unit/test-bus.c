@@ -322,6 +322,7 @@ START_TEST(bad_arguments)
 	REFUSED("Restore", "ta{sv}", (uint64_t)1, 1, "name", "ay", 1, 'x');
 	REFUSED("Restore", "ta{sv}", (uint64_t)1, 2, "directory", "h", dir, "name", "ay", 2, '.',
 		'.');
+	REFUSED("Settle", "tt", (uint64_t)1, (uint64_t)1);
 	REFUSED("GetJob", "s", "1");
 #undef REFUSED
 	ck_assert_str_eq(call(c, NULL, "Dance", NULL, NULL),

@@ -167,8 +167,9 @@ static const struct rule {
 	{ "backend", 0, VERB_RUN, take_backend, .accepted = "auto, uring or threads",
 	  .syntax = "=auto|uring|threads",
 	  .help = "how names are unlinked; auto finds the faster way" },
-	{ "no-settle", 0, VERB_RUN, FIELD(no_settle),
-	  .help = "leave what is to be written back to the kernel" },
+	{ "no-settle", 0, VERB_RUN | VERB_WAIT, FIELD(no_settle),
+	  .help = "run: leave it to the kernel to write back the rest;\nwait: do not wait for "
+		  "that" },
 	{ "progress", 0, VERB_RUN, FIELD(progress), .accepted = "auto, on or off",
 	  .choices = { [SWITCH_AUTO] = "auto", [SWITCH_ON] = "on", [SWITCH_OFF] = "off" },
 	  .syntax = "=auto|on|off", .help = "a bar on a terminal, elsewhere a line now and then" },

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "ctl/output/messages.h"
+#include "debt-leave.h"
 #include "pace.h"
 #include "pacing/debt/payer.h"
 #include "pacing/pacer.h"
@@ -65,6 +66,27 @@ const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, 
 	return p->pacer ? pacer_pace(p->pacer) : NULL;
 }
 
+/* What this process may not open the disk for, reclaimd may. */
+static void leave_debt(const struct pacing *p, const struct options *o,
+		       const _Atomic bool *cancelled)
+{
+	struct pacing_totals t;
+	int r;
+
+	pacer_totals(p->pacer, &t);
+	r = debt_leave(o, p->dirfd, t.entries, t.bytes, cancelled);
+	if (!o->verbose)
+		return;
+	if (r >= 0)
+		(void)fputs("reclaimd has written back what this leaves for the kernel\n", stderr);
+	else
+		(void)fprintf(stderr,
+			      "what this leaves is written back by the kernel, all at once: the "
+			      "disk may not be opened, or what is dirty is not known, and %s\n",
+			      r == -ENOTCONN ? "no reclaimd runs that could do it in steps"
+					     : "reclaimd did not do it in steps");
+}
+
 void pacing_settle(struct pacing *p, const struct options *o, const _Atomic bool *cancelled)
 {
 	const struct pace *pace = p->pacer ? pacer_pace(p->pacer) : NULL;
@@ -98,6 +120,8 @@ void pacing_settle(struct pacing *p, const struct options *o, const _Atomic bool
 			size_format(after, sizeof(after), v.paid_bytes - paid_before),
 			(double)(now_usec() - began) / USEC_PER_SEC,
 			size_format(left, sizeof(left), v.owed_bytes));
+	if (!v.works && !v.discards_held)
+		leave_debt(p, o, cancelled);
 	if (o->verbose && v.discards_held)
 		(void)fputs("btrfs discards what was freed in the next minutes; reclaim-discards "
 			    "has it do so in small steps\n",

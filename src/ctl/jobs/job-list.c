@@ -2,6 +2,8 @@
 #include "job-list.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -62,6 +64,7 @@ static int answer_read(sd_bus_message *m, struct job_list *l, size_t *ret_n, siz
 		const char **const texts[] = { &v[i].state, &v[i].origin, &v[i].priority,
 					       &v[i].path };
 
+		v[i].settling = false;
 		memcpy(&v[i], (const char *)numbers + i * NUMBERS_SIZE, NUMBERS_SIZE);
 		for (size_t k = 0; k < ELEMENTSOF(texts); k++) {
 			const char *nul = memchr(text, 0, (size_t)(end - text));
@@ -76,6 +79,24 @@ static int answer_read(sd_bus_message *m, struct job_list *l, size_t *ret_n, siz
 	*ret_n = n;
 	*ret_bytes = size + len;
 	return 0;
+}
+
+void job_line_settling(struct client *c, struct job_line *j)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	bool hushed = c->hushed;
+	char path[64];
+	int settling = 0;
+
+	(void)snprintf(path, sizeof(path), MANAGER_PATH "/job/%" PRIu64, j->id);
+	/* One that has ended meanwhile is seen the next time. */
+	c->hushed = true;
+	if (client_call(c, path, "org.freedesktop.DBus.Properties", "Get", &reply, "ss",
+			JOB_INTERFACE, "Settling") == 0 &&
+	    sd_bus_message_read(reply, "v", "b", &settling) < 0)
+		settling = 0;
+	c->hushed = hushed;
+	j->settling = settling;
 }
 
 static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_t since)

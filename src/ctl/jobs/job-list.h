@@ -15,6 +15,7 @@ struct job_line {
 	uint64_t created_usec, held_until_usec, finished_usec, started_usec;
 	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
 	const char *state, *origin, *priority, *path;
+	bool settling; /* where it was asked for: all is deleted */
 };
 
 /* All zero is an empty list. */
@@ -40,6 +41,9 @@ struct job_wish {
  * it with job_list_done(), after a failure too. Returns 0 or an exit status, after saying what
  * failed. */
 int job_list_get(struct client *c, const struct job_wish *wish, struct job_list *ret);
+
+/* Asks of a running job whether all is deleted, and only what that leaves is written back. */
+void job_line_settling(struct client *c, struct job_line *j);
 
 /* Whether a job in this state will not change any more. */
 bool job_is_finished(const char *state);

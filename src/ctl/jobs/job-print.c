@@ -48,7 +48,7 @@ void job_end_print(const struct job_line *j)
 	struct sentence line;
 	FILE *out = sentence_begin(&line, stdout);
 
-	(void)fprintf(out, "Job %" PRIu64 " %s", j->id, j->state);
+	(void)fprintf(out, "Job %" PRIu64 " %s", j->id, j->settling ? "deleted" : j->state);
 	if (j->entries_done > 0 || strcmp(j->state, "done") == 0)
 		(void)fprintf(out, ": %s %s, %s", count_format(n, sizeof(n), j->entries_done),
 			      entries_word(j->entries_done),
@@ -60,7 +60,9 @@ void job_end_print(const struct job_line *j)
 	if (j->errors > 0)
 		(void)fprintf(out, "; %s could not be deleted",
 			      count_format(errors, sizeof(errors), j->errors));
-	if (strcmp(j->state, "done") != 0)
+	if (j->settling)
+		(void)fputs("; what that leaves is still being written back", out);
+	else if (strcmp(j->state, "done") != 0)
 		(void)fprintf(out, "; reclaimctl show %" PRIu64 " says why", j->id);
 	sentence_end(&line);
 }

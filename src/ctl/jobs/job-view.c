@@ -31,6 +31,7 @@ static const struct printed_property table[] = {
 	{ "By", "by_usec" },
 	{ "Message", "message" },
 	{ "Strategy", "strategy" },
+	{ "Settling", "settling" },
 };
 
 /* Calls one of the methods of a job that list something. */

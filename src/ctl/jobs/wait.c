@@ -142,6 +142,13 @@ static bool standing_tell(const struct waiter *w, const struct job_line *j)
 	return true;
 }
 
+static bool is_over(const struct waiter *w, struct job_line *j)
+{
+	if (w->o->no_settle && strcmp(j->state, "running") == 0)
+		job_line_settling(w->client, j);
+	return j->settling || job_is_finished(j->state);
+}
+
 static int jobs_step(struct waiter *w)
 {
 	const struct job_wish wish = { .ids = w->ids, .n_ids = w->n_ids };
@@ -156,9 +163,9 @@ static int jobs_step(struct waiter *w)
 	if (r)
 		return r;
 	for (size_t i = 0; i < jw->jobs.n; i++) {
-		const struct job_line *j = &jw->jobs.v[i];
+		struct job_line *j = &jw->jobs.v[i];
 
-		finished = finished && job_is_finished(j->state);
+		finished = is_over(w, j) && finished;
 		if (i < w->n_ids)
 			jw->told[i] = jw->told[i] || standing_tell(w, j);
 		p.stats.entries += j->entries_done;
@@ -179,7 +186,7 @@ static int outcome(const struct job_list *l)
 	int status = EXIT_DONE;
 
 	for (size_t i = 0; i < l->n; i++) {
-		if (strcmp(l->v[i].state, "done") == 0)
+		if (l->v[i].settling || strcmp(l->v[i].state, "done") == 0)
 			continue;
 		if (strcmp(l->v[i].state, "partial") != 0)
 			return EXIT_FAILED;
@@ -204,7 +211,8 @@ int wait_jobs(struct client *c, const struct options *o, const uint64_t *ids, si
 		return client_broken(-ENOMEM);
 	if (isatty(STDERR_FILENO))
 		w.progress = progress_new(SWITCH_AUTO, o->quiet);
-	if (w.progress)
+	/* No signal tells of what settles. */
+	if (w.progress || o->no_settle)
 		w.every_usec = ASK_EVERY_BAR;
 	interrupt_says_jobs(ids, n, /* answered= */ true);
 	r = wait_until(&w);

@@ -79,7 +79,8 @@ struct field {
 	F("Started", "t", USEC, started_usec, CHANGES)                                             \
 	F("Finished", "t", USEC, finished_usec, CHANGES)                                           \
 	F("Message", "s", TEXT, message, CHANGES)                                                  \
-	F("Strategy", "s", TEXT, strategy, CHANGES)
+	F("Strategy", "s", TEXT, strategy, CHANGES)                                                \
+	F("Settling", "b", BOOL, settling, CHANGES)
 
 /* Of struct device_view. */
 #define DEVICE_FIELDS(F)                                                                           \

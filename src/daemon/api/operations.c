@@ -16,6 +16,7 @@
 #include "polkit-grant.h"
 #include "daemon/context/log.h"
 #include "daemon/jobs/remainder.h"
+#include "daemon/jobs/settlement.h"
 #include "base/fd.h"
 
 /* Whether the caller may do what concerns all users. */
@@ -327,6 +328,80 @@ struct pacers *operation_pacers(struct operations *o)
 	return o->jobs->context->pacers;
 }
 
+/* ---- what other processes leave ---------------------------------------------------------------
+ */
+
+/* More are refused, and what they ask for is then left to the kernel. */
+#define SETTLINGS_MOST 64
+
+struct settling {
+	LIST_ENTRY(settling) link;
+	struct operations *operations;
+	struct settlement *settlement;
+	operation_done_t done;
+	void *userdata;
+};
+
+static void settling_end(struct settling *s, const struct failure *f)
+{
+	LIST_REMOVE(s, link);
+	s->operations->n_settlings--;
+	s->done(f, s->userdata);
+	settlement_free(s->settlement);
+	free(s);
+}
+
+static void on_settled(void *userdata)
+{
+	struct failure none = { 0 };
+
+	settling_end(userdata, &none);
+}
+
+/* Returns 1 if done is called later, or what settlement_new does. */
+static int settling_begin(struct operations *o, struct debt_hold *hold, operation_done_t done,
+			  void *userdata)
+{
+	struct settling *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s) {
+		debt_hold_free(hold);
+		return -ENOMEM;
+	}
+	*s = (struct settling){ .operations = o, .done = done, .userdata = userdata };
+	r = settlement_new(&s->settlement, o->jobs->context->event, hold, on_settled, s);
+	if (r <= 0) {
+		free(s);
+		return r;
+	}
+	LIST_INSERT_HEAD(&o->settlings, s, link);
+	o->n_settlings++;
+	return r;
+}
+
+void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_t bytes,
+		      operation_done_t done, void *userdata)
+{
+	struct debt_hold *hold = NULL;
+	struct failure f = { 0 };
+	int r = 0;
+
+	if (!stopping(o, &f) && o->n_settlings >= SETTLINGS_MOST)
+		failure_set(&f, ERROR_LIMIT_EXCEEDED,
+			    "%u others have asked for what they left to be written back: it is "
+			    "left to the kernel",
+			    o->n_settlings);
+	if (!f.cause)
+		r = debt_hold_new_for(&hold, o->jobs->context->pacers, dirfd, entries, bytes);
+	if (r > 0)
+		r = settling_begin(o, hold, done, userdata);
+	if (r < 0)
+		failure_errno(&f, r, "what was deleted is left to the kernel to be written back");
+	if (r <= 0)
+		done(&f, userdata);
+}
+
 int operations_new(struct operations **ret, struct jobs *jobs, int (*reload)(void *userdata),
 		   void *userdata)
 {
@@ -341,6 +416,12 @@ int operations_new(struct operations **ret, struct jobs *jobs, int (*reload)(voi
 
 struct operations *operations_free(struct operations *o)
 {
+	struct failure f = { 0 };
+
+	while (o && !LIST_EMPTY(&o->settlings)) {
+		(void)stopping(o, &f);
+		settling_end(LIST_FIRST(&o->settlings), &f);
+	}
 	free(o);
 	return NULL;
 }

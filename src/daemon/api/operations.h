@@ -90,6 +90,13 @@ struct daemon_view {
 void operation_view(struct operations *o, struct daemon_view *ret);
 struct pacers *operation_pacers(struct operations *o);
 
+/* A process of the caller has deleted so much by itself on the filesystem of this directory, and
+ * may not write back what that leaves: has it done here, and answers when it is. The descriptor is
+ * only needed during the call. Every user may ask: the same could be had with sync(2), though not
+ * in steps. */
+void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_t bytes,
+		      operation_done_t done, void *userdata);
+
 /* reload reads the configuration again; it returns a negative errno where it stays as it was. */
 int operations_new(struct operations **ret, struct jobs *jobs, int (*reload)(void *userdata),
 		   void *userdata);

@@ -19,6 +19,7 @@
 #include "job-restore.h"
 #include "remainder.h"
 #include "schedule.h"
+#include "settlement.h"
 #include "undo-deadline.h"
 #include "base/fd.h"
 #include "base/units.h"
@@ -28,10 +29,8 @@
 #define UNREAD_MAX 8
 #define TELL_USEC (1 * USEC_PER_SEC)
 
-/* Is what a job leaves to be written back paid? And for how long that is waited for. */
-#define SETTLE_LOOK_USEC (100 * USEC_PER_MSEC)
-#define SETTLE_MOST_USEC (60 * USEC_PER_SEC)
-/* So many jobs wait for that at a time; more are done without it, and it is paid nevertheless. */
+/* So many jobs wait at a time for what they leave to be written back; more are done without it, and
+ * it is written back nevertheless. */
 #define SETTLING_MOST 64
 
 static void run_group_clear(struct job_run *run)
@@ -55,8 +54,9 @@ static void release(struct job_run *run)
 
 	run_group_clear(run);
 	run->tell = sd_event_source_disable_unref(run->tell);
-	jobs->settling -= run->settle != NULL;
-	run->settle = sd_event_source_disable_unref(run->settle);
+	jobs->settling -= run->settlement != NULL;
+	j->r.settling = false;
+	run->settlement = settlement_free(run->settlement);
 	run->debt = debt_hold_free(run->debt);
 	if (run->outcome)
 		outcome_record(run->outcome, jobs->context->store, NULL, NULL);
@@ -223,46 +223,31 @@ static bool search_lost(struct job_run *run)
 }
 
 static void run_end(struct job_run *run);
-static bool settle_look(struct job_run *run, uint64_t usec);
 
-static int on_settle_time(sd_event_source *source, uint64_t usec, void *userdata)
+static void on_settled(void *userdata)
 {
-	struct job_run *run = userdata;
-
-	(void)source;
-	(void)usec;
-	if (run->stopped || debt_hold_is_settled(run->debt) ||
-	    now_usec() >= run->settle_until_usec || !settle_look(run, SETTLE_LOOK_USEC)) {
-		run->debt = debt_hold_free(run->debt);
-		run_end(run);
-	}
-	return 0;
-}
-
-/* Returns false if there can be no look. */
-static bool settle_look(struct job_run *run, uint64_t usec)
-{
-	return timer_after(run->jobs->context->event, &run->settle, usec, USEC_PER_MSEC,
-			   on_settle_time, run, "settle") >= 0;
+	run_end(userdata);
 }
 
 /* Returns true if the end has to wait. Another job may begin meanwhile. */
 static bool settle(struct job_run *run)
 {
 	struct job *j = run->job;
+	int r;
 
 	if (!run->debt || run->stopped || run->jobs->context->stopping ||
 	    run->jobs->settling >= SETTLING_MOST ||
 	    !payer_matters(j->r.entries_done, j->r.bytes_freed))
 		return false;
-	debt_hold_settle(run->debt);
-	run->settle_until_usec = now_usec() + SETTLE_MOST_USEC;
-	if (debt_hold_is_settled(run->debt) || !settle_look(run, SETTLE_LOOK_USEC))
+	r = settlement_new(&run->settlement, run->jobs->context->event, run->debt, on_settled, run);
+	run->debt = NULL;
+	if (r <= 0)
 		return false;
 	/* Nothing of the job is needed any more but its record. */
 	fd_closep(&run->staged_fd);
 	run->chunk = chunk_free(run->chunk);
 	run->jobs->settling++;
+	j->r.settling = true;
 	job_say(j, "all is deleted; what the kernel would write back later is being written back");
 	schedule_leave(j);
 	schedule_kick(run->jobs);
@@ -949,8 +934,8 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 		worker_stop(j->deletes, keep);
 	else if (run->unflushed.is_waiting)
 		flush_now(j->area);
-	else if (timer_is_set(run->settle))
-		(void)settle_look(run, 0);
+	else if (run->settlement)
+		settlement_hurry(run->settlement);
 	else if (run->frees_remainder)
 		stop_freeing(run, keep);
 	return 0;

@@ -62,8 +62,7 @@ struct job_run {
 
 	/* What the names leave to be written back is paid before the job ends (pacers.h). */
 	struct debt_hold *debt;
-	sd_event_source *settle; /* a look whether it is paid; NULL: that is not waited for */
-	uint64_t settle_until_usec;
+	struct settlement *settlement; /* NULL: that is not waited for */
 	void (*stopped)(struct job *j, void *userdata);
 	void *stopped_userdata;
 };

@@ -245,6 +245,9 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 	e->users++;
 	if (e->pacer)
 		pacer_suspend(e->pacer, false);
+	/* Made for another filesystem on these disks, perhaps. */
+	if (e->pacer && discards)
+		pacer_discards(e->pacer);
 	*ret = e;
 	return 0;
 }
@@ -264,16 +267,41 @@ static void entry_leave(struct pacers *p, struct entry *e)
 	entry_put(p, e);
 }
 
-int debt_hold_new(struct debt_hold **ret, struct paced *d)
+static int hold(struct debt_hold **ret, struct pacers *p, struct entry *e)
 {
-	struct debt_hold *h = calloc(1, sizeof(*h));
+	struct debt_hold *h = malloc(sizeof(*h));
 
 	if (!h)
 		return -ENOMEM;
-	*h = (struct debt_hold){ d->pacers, d->entry };
-	h->entry->holds++;
+	*h = (struct debt_hold){ p, e };
+	e->holds++;
 	*ret = h;
 	return 0;
+}
+
+int debt_hold_new(struct debt_hold **ret, struct paced *d)
+{
+	return hold(ret, d->pacers, d->entry);
+}
+
+int debt_hold_new_for(struct debt_hold **ret, struct pacers *p, int fd, uint64_t entries,
+		      uint64_t bytes)
+{
+	struct entry *e;
+	int r = entry_get(p, fd, /* canary_dirfd= */ -1, /* discards= */ false, &e);
+
+	*ret = NULL;
+	if (r < 0)
+		return r;
+	if (e->pacer)
+		pacer_owe(e->pacer, entries, bytes);
+	if (e->pacer && pacer_owes(e->pacer)) {
+		r = hold(ret, p, e);
+		if (r >= 0)
+			r = 1;
+	}
+	entry_leave(p, e);
+	return r;
 }
 
 void debt_hold_settle(struct debt_hold *h)

@@ -50,6 +50,11 @@ struct debt_hold;
 
 /* Returns 0 or -ENOMEM. */
 int debt_hold_new(struct debt_hold **ret, struct paced *d);
+/* The same where another process, which is no worker, says that it has deleted so much on the
+ * filesystem that fd is on. Returns 1, or 0 and *ret NULL where nothing is to be paid; or a
+ * negative errno: -ENOMEM, or what finding the devices says. */
+int debt_hold_new_for(struct debt_hold **ret, struct pacers *p, int fd, uint64_t entries,
+		      uint64_t bytes);
 /* All that was deleted there so far is to be paid now. */
 void debt_hold_settle(struct debt_hold *h);
 /* Is it, or can it not be? */

@@ -95,6 +95,12 @@ void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rat
 	quanta_bound(c);
 }
 
+void controller_discards(struct controller *c)
+{
+	c->o.discards = true;
+	quanta_bound(c);
+}
+
 /* Keeps how large reads are: a page at least. */
 static void read_size(struct controller *c, const struct pacing_sample *s)
 {

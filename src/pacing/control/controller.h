@@ -230,6 +230,9 @@ void controller_urgent(struct controller *c, bool on);
 void controller_limits(struct controller *c, uint64_t latency_usec, uint64_t rate_min,
 		       uint64_t rate_max);
 
+/* What is deleted from now on is discarded as it goes, as in the options. */
+void controller_discards(struct controller *c);
+
 /* From which size on, in bytes, a file is to be freed in steps now; UINT64_MAX: no limits. */
 uint64_t controller_step(const struct controller *c);
 

@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/gate.h"
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/side-process.h"
@@ -231,6 +232,7 @@ static void serve(void *userdata)
 		if (recv(STDIN_FILENO, &q, sizeof(q), 0) != (ssize_t)sizeof(q))
 			return;
 		r = (struct report){ 0 };
+		gate("debt", "pay");
 		if (q.most_bytes > 0)
 			step(d, q.most_bytes, &r);
 		else

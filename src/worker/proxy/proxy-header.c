@@ -52,7 +52,7 @@ static bool text_is_good(enum field f, const char *s)
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	static const char *const interfaces[] = { "org.reclaimd1.Manager", "org.reclaimd1.Job" };
 	static const char *const signatures[] = { "aha(uay)a{sv}", "a(hh)a{sv}", "aaya{sv}",
-						  "ta{sv}", "a{sv}" };
+						  "ta{sv}",        "htt",        "a{sv}" };
 
 	switch (f) {
 	case PATH:

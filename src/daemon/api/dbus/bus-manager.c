@@ -63,6 +63,18 @@ static int call_act(struct bus_request *q)
 	return r;
 }
 
+static int call_settle(struct bus_request *q)
+{
+	uint64_t entries, bytes;
+	int fd, r = sd_bus_message_read(q->m, "htt", &fd, &entries, &bytes);
+
+	if (r >= 0)
+		r = arguments_directory(q, fd, "descriptor", 0);
+	if (r >= 0)
+		operation_settle(q->bus->operations, fd, entries, bytes, request_answer, q);
+	return r;
+}
+
 const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "Cancel", call_act, ACT_CANCEL },
 	{ MANAGER_INTERFACE, "Pause", call_act, ACT_PAUSE },
@@ -73,6 +85,7 @@ const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "PauseAll", call_act, ACT_PAUSE_ALL },
 	{ MANAGER_INTERFACE, "ResumeAll", call_act, ACT_RESUME_ALL },
 	{ MANAGER_INTERFACE, "Reload", call_act, ACT_RELOAD },
+	{ MANAGER_INTERFACE, "Settle", call_settle, 0 },
 	{ 0 },
 };
 
@@ -99,6 +112,8 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("ListSpools", NULL, "", "a(ayssttt)", SD_BUS_PARAM(spools)),
 	METHOD("ListDevices", NULL, "", "a(ssbtttddt)", SD_BUS_PARAM(devices)),
 	METHOD("Reload", NULL, "", NULL, ""),
+	METHOD("Settle", "htt", SD_BUS_PARAM(directory) SD_BUS_PARAM(entries) SD_BUS_PARAM(bytes),
+	       NULL, ""),
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),
