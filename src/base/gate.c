@@ -12,16 +12,22 @@
 
 static atomic_uint passed; /* a bit for each of the gates */
 
+#define TAKEN_USEC 100
+#define TAKEN_MOST 10000
+
 /* What was sent to the process while it was stopped is taken by whichever thread does not block it,
  * as soon as that one runs: not before work goes on here, unless it is waited for. */
 static void wait_taken(void)
 {
 	sigset_t pending;
 
-	while (sigpending(&pending) == 0 &&
-	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-		sigismember(&pending, SIGHUP) == 1))
-		(void)usleep(100);
+	/* Where every thread blocks it, it stays. */
+	for (unsigned i = 0;
+	     i < TAKEN_MOST && sigpending(&pending) == 0 &&
+	     (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+	      sigismember(&pending, SIGHUP) == 1);
+	     i++)
+		(void)usleep(TAKEN_USEC);
 	/* From taken to handled. */
 	(void)usleep(1000);
 }
