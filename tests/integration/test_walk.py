@@ -5,7 +5,9 @@
 The numbers are those of the negative tests in the safety requirements. A gate stops the program
 between looking and acting, so that a race is certain to be lost."""
 import os
+import re
 import resource
+import shutil
 import socket
 import stat
 import subprocess
@@ -511,6 +513,25 @@ class Daemon:
 
     def close(self):
         pass
+
+
+class Order(Case):
+    @matrix(fs=("xfs",), backends=("threads",), latency=("off",))
+    def test_lanes_stay_near_each_other(self, w):
+        """Directories made one after the other lie in one allocation group after the other: the lanes go
+        through them side by side, whatever each lane was given at first."""
+        if not shutil.which("strace") or len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("strace is not installed, or there is only one processor")
+        for i in range(60):
+            fill(w.path("tree/d%02d" % i), 300)
+        trace = os.path.join(scratch.dir, "calls")
+        r = w.run("tree", wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=unlinkat"],
+                  env={"ASAN_OPTIONS": "detect_leaks=0"})
+        self.check_gone(w, r)
+        with open(trace, encoding="utf-8", errors="replace") as f:
+            gone = [int(d) for d in re.findall(r'unlinkat\(\d+, "d(\d+)", AT_REMOVEDIR', f.read())]
+        self.assertEqual(sorted(gone), list(range(60)))
+        self.assertLess(max(abs(d - at) for at, d in enumerate(gone)), 20, gone)
 
 
 if __name__ == "__main__":

@@ -160,12 +160,14 @@ void share_in_order(struct walker *w)
 /* How many directories make a task: so many that taking it is nothing beside doing it. */
 static uint64_t task_size(const struct walker *w, uint64_t names, unsigned tasks)
 {
-	uint64_t most = CLAMP((names + tasks - 1) / tasks, 1, NAMES_MOST);
+	uint64_t most = CLAMP((names + tasks - 1) / tasks, 1, NAMES_MOST), usec;
 
 	/* While nothing is known, little is given away: what is gone cannot be dealt better. */
 	if (w->dir_usec == 0)
 		return 1;
-	return CLAMP(TASK_USEC / w->dir_usec, 1, most);
+	/* The directory before this one may be the first that had anything in it. */
+	usec = MAX(w->dir_usec, now_usec() - w->entered_usec);
+	return CLAMP(TASK_USEC / usec, 1, most);
 }
 
 /* Was an attempt vain just now? */
