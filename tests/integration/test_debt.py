@@ -70,6 +70,12 @@ def pays(pid):
     return bool(payers(pid))
 
 
+def end(pid):
+    """One that stands at its gate, perhaps."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 class Debt(Case):
     def tree(self, w):
         if dirty(w.dir) is None:
@@ -217,6 +223,8 @@ class Settling(test_metrics.Case):
         client = self.daemon.again_with_gate("debt:pay")
         job = client.submit(self.path("t"))
         self.until(lambda: any(map(fixture.is_stopped, payers(self.daemon.process.pid))))
+        for pid in payers(self.daemon.process.pid):
+            self.addCleanup(end, pid)
         self.until(lambda: client.get(job, "Settling"))
         return client, job
 
@@ -331,7 +339,7 @@ class OfUsers(test_metrics.Case):
         stopped = payers(self.daemon.process.pid)
         self.assertEqual(self.daemon.stop(), 0)
         for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+            end(pid)
 
 
 if __name__ == "__main__":

@@ -416,11 +416,13 @@ int operations_new(struct operations **ret, struct jobs *jobs, int (*reload)(voi
 
 struct operations *operations_free(struct operations *o)
 {
+	struct settling *s = o ? LIST_FIRST(&o->settlings) : NULL, *next;
 	struct failure f = { 0 };
 
-	while (o && !LIST_EMPTY(&o->settlings)) {
+	for (; s; s = next) {
+		next = LIST_NEXT(s, link);
 		(void)stopping(o, &f);
-		settling_end(LIST_FIRST(&o->settlings), &f);
+		settling_end(s, &f);
 	}
 	free(o);
 	return NULL;
