@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -63,6 +64,8 @@ struct pacer {
 	struct peers peers;
 	pthread_t thread;
 	bool started, stop, suspended;
+	bool canary_changes; /* the sampler is to make another one, with its file in: */
+	int canary_dirfd;    /* -1: none */
 
 	/* In paced mode one lane works at a time. The others wait in the order in which they came,
 	 * so that the lanes of several jobs share a device evenly. */
@@ -133,6 +136,19 @@ static void canary_steer(struct pacer *p)
 		controller_no_canary(&p->controller);
 	else if (!p->suspended && controller_wants_canary(&p->controller))
 		canary_ask(p->sensors.canary);
+}
+
+/* Lock held, but not while a process is ended and another started. Only the sampler uses the
+ * canary. */
+static void canary_change(struct pacer *p)
+{
+	int fd = fd_take(&p->canary_dirfd);
+
+	p->canary_changes = false;
+	pthread_mutex_unlock(&p->lock);
+	sensors_canary(&p->sensors, fd);
+	fd_closep(&fd);
+	pthread_mutex_lock(&p->lock);
 }
 
 /* Lock held. */
@@ -271,6 +287,8 @@ static void *sampler(void *userdata)
 		bool gap = p->controller.gap, told;
 		uint64_t next = now_usec() + WAIT_MOST;
 
+		if (p->canary_changes)
+			canary_change(p);
 		pthread_mutex_unlock(&p->lock);
 		told = sensors_sample(&p->sensors, &s);
 		pthread_mutex_lock(&p->lock);
@@ -290,7 +308,7 @@ static void *sampler(void *userdata)
 		if (before != p->controller.mode || gap != p->controller.gap ||
 		    p->controller.not_before_usec < not_before_usec)
 			pthread_cond_broadcast(&p->changed);
-		while (!p->stop && (p->suspended || now_usec() < next))
+		while (!p->stop && !p->canary_changes && (p->suspended || now_usec() < next))
 			cond_wait_until(&p->changed, &p->lock, p->suspended ? UINT64_MAX : next);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -457,6 +475,7 @@ int pacer_new(struct pacer **ret, const struct pacer_options *o, int fd, int can
 	if (!p)
 		return -ENOMEM;
 	p->o = *o;
+	p->canary_dirfd = -1;
 	p->pace = (struct pace){ begin, spent, synced, step, NULL, p };
 	TAILQ_INIT(&p->waiting);
 	pthread_mutex_init(&p->lock, NULL);
@@ -517,6 +536,17 @@ void pacer_owe(struct pacer *p, uint64_t entries, uint64_t bytes)
 	/* What a process claims about itself must not overflow. */
 	p->foreign_entries = MAX(p->foreign_entries, MIN(entries, UINT64_MAX >> 16));
 	p->foreign_bytes = MAX(p->foreign_bytes, MIN(bytes, UINT64_MAX >> 16));
+	pthread_mutex_unlock(&p->lock);
+}
+
+void pacer_canary(struct pacer *p, int canary_dirfd)
+{
+	pthread_mutex_lock(&p->lock);
+	fd_closep(&p->canary_dirfd);
+	if (canary_dirfd >= 0)
+		p->canary_dirfd = fcntl(canary_dirfd, F_DUPFD_CLOEXEC, 3);
+	p->canary_changes = true;
+	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -644,6 +674,7 @@ struct pacer *pacer_free(struct pacer *p)
 	}
 	assert(TAILQ_EMPTY(&p->waiting) && LIST_EMPTY(&p->peers.list));
 	sensors_close(&p->sensors);
+	fd_closep(&p->canary_dirfd);
 	devices_done(&p->devices);
 	pthread_cond_destroy(&p->changed);
 	pthread_mutex_destroy(&p->lock);

@@ -78,6 +78,11 @@ void pacer_pay_for(struct pacer *p, const struct devices *d);
  * leaves is paid as well. Any thread. */
 void pacer_owe(struct pacer *p, uint64_t entries, uint64_t bytes);
 
+/* The canary's file goes into that directory from now on, which is only needed during the call; -1:
+ * no canary, and nothing of the pacer keeps the filesystem from being unmounted. It takes place
+ * soon afterwards. Any thread. */
+void pacer_canary(struct pacer *p, int canary_dirfd);
+
 /* What is deleted from now on is discarded as it goes. Any thread. */
 void pacer_discards(struct pacer *p);
 

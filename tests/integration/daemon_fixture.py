@@ -294,7 +294,7 @@ class Case(unittest.TestCase):
             f.truncate(64 << 20)
         command("mkfs.ext4", "-q", "-F", "-N", "8000", image)
         command("mount", "-o", "loop", image, self.data)
-        self.addCleanup(command, "umount", "-l", self.data)
+        self.addCleanup(fixture.unmount, self.data)
 
     def path(self, *names):
         return os.path.join(self.data, *names)

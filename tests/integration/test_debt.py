@@ -256,6 +256,13 @@ class Settling(test_metrics.Case):
         self.assertEqual(client.job(job)["done"], 3001)
         self.assertLess(time.monotonic() - began, 25, "it waited for what pays")
 
+    def test_filesystem_can_be_unmounted_meanwhile(self):
+        client, job = self.settling()
+        fixture.unmount_when_free(self.data)
+        self.assertTrue(client.get(job, "Settling"))
+        self.go_on()
+        self.until(lambda: client.job(job)["state"] == "done")
+
     def test_end_of_the_daemon_does_not_wait_for_it(self):
         client, job = self.settling()
         self.assertEqual(self.daemon.stop(), 0)

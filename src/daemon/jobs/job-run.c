@@ -243,8 +243,12 @@ static bool settle(struct job_run *run)
 	run->debt = NULL;
 	if (r <= 0)
 		return false;
-	/* Nothing of the job is needed any more but its record. */
+	/* Nothing of the job is needed any more but its record: its filesystem can be unmounted. */
 	fd_closep(&run->staged_fd);
+	run_group_clear(run);
+	if (run->uses_area)
+		staging_area_release(j->area);
+	run->uses_area = false;
 	run->chunk = chunk_free(run->chunk);
 	run->jobs->settling++;
 	j->r.settling = true;

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-#define IDLE_USEC (30 * USEC_PER_SEC)
+#define IDLE_USEC (10 * USEC_PER_SEC)
 
 static struct user *user_get(struct submitters *submitters, uid_t account)
 {

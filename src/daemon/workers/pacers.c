@@ -237,6 +237,8 @@ static int entry_get(struct pacers *p, int fd, int canary_dirfd, bool discards, 
 		break;
 	if (!e)
 		r = entry_make(p, d.key, fd, canary_dirfd, discards, &e);
+	else if (e->users == 0 && e->pacer)
+		pacer_canary(e->pacer, canary_dirfd);
 	if (r >= 0 && e->pacer)
 		pacer_pay_for(e->pacer, &d);
 	devices_done(&d);
@@ -264,6 +266,9 @@ static void entry_leave(struct pacers *p, struct entry *e)
 {
 	assert(e->users > 0 && e->n_suspended <= e->users && e->urgent <= e->users);
 	e->users--;
+	/* Until a debt is paid the filesystem may be unmounted. */
+	if (e->users == 0 && e->holds > 0 && e->pacer)
+		pacer_canary(e->pacer, -1);
 	entry_put(p, e);
 }
 

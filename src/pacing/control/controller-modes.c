@@ -272,7 +272,8 @@ static void paced(struct controller *c, const struct pacing_sample *s)
 
 static void canary_take(struct controller *c, const struct pacing_sample *s)
 {
-	if (!c->has_last || s->canary_count == c->last.canary_count)
+	/* Another canary counts from 0. */
+	if (!c->has_last || s->canary_count <= c->last.canary_count)
 		return;
 	if (!c->canary_invalid)
 		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);

@@ -91,6 +91,12 @@ void sensors_open(struct sensors *s, const struct devices *devices, const char *
 		s->n_disks++;
 		s->observed |= b->v[i].counts;
 	}
+	sensors_canary(s, canary_dirfd);
+}
+
+void sensors_canary(struct sensors *s, int canary_dirfd)
+{
+	s->canary = canary_free(s->canary);
 	if (canary_dirfd >= 0 && s->n_disks > 0)
 		(void)canary_new(&s->canary, canary_dirfd);
 }

@@ -26,6 +26,9 @@ struct sensors {
  * goes, borrowed during the call; -1: none. What cannot be opened is left out. */
 void sensors_open(struct sensors *s, const struct devices *devices, const char *sys,
 		  int canary_dirfd);
+/* The canary's file goes into that directory from now on, borrowed during the call; -1: no canary,
+ * and the filesystem can be unmounted. Not beside sensors_sample(). */
+void sensors_canary(struct sensors *s, int canary_dirfd);
 /* All zero is accepted. */
 void sensors_close(struct sensors *s);
 
