@@ -258,7 +258,10 @@ char *engine_strategy(const struct engine *e, char *buf, size_t len)
 	large_files(&e->job, large, sizeof(large));
 	(void)snprintf(buf, len, "%s: %s%s, %u lane%s%s%s", w->family, sliced,
 		       backend_name(set.backend), set.lanes, set.lanes == 1 ? "" : "s",
-		       w->ascending ? ", ascending inode order throughout" : orders[w->sort],
+		       w->by_place && e->job.o.weigh
+			       ? ", ascending order of blocks in each directory"
+		       : w->ascending ? ", ascending inode order throughout"
+				      : orders[w->sort],
 		       large);
 	return buf;
 }

@@ -4,17 +4,23 @@
 
 The numbers are those of the negative tests in the safety requirements. A gate stops the program
 between looking and acting, so that a race is certain to be lost."""
+import ctypes
+import fcntl
 import os
 import re
 import resource
+import select
 import shutil
 import socket
 import stat
+import struct
 import subprocess
+import threading
+import time
 import unittest
 
 import fixture
-from fixture import Case, DISKS, FULL, command, fill, matrix, scratch, write
+from fixture import Case, DISKS, FULL, command, fill, libc, matrix, scratch, write
 
 FEW = ("ext4", "btrfs", "tmpfs", "overlay")
 
@@ -532,6 +538,134 @@ class Order(Case):
             gone = [int(d) for d in re.findall(r'unlinkat\(\d+, "d(\d+)", AT_REMOVEDIR', f.read())]
         self.assertEqual(sorted(gone), list(range(60)))
         self.assertLess(max(abs(d - at) for at, d in enumerate(gone)), 20, gone)
+
+
+def first_block(path):
+    """Where a file's first block is, in bytes; 0 if it has none."""
+    asked = bytearray(struct.pack("=QQLLLL", 0, (1 << 64) - 1, 0, 0, 1, 0) + bytes(56))
+    with open(path, "rb") as f:
+        fcntl.ioctl(f, 0xC020660B, asked)  # FS_IOC_FIEMAP
+    n, = struct.unpack_from("=L", asked, 20)
+    return struct.unpack_from("=Q", asked, 40)[0] if n else 0
+
+
+class Opens(threading.Thread):
+    """Takes its time to allow each open of a file on the same mount, as a virus scanner does."""
+
+    OPEN_PERM, CLASS_CONTENT, ADD, MOUNT, ALLOW = 0x10000, 4, 1, 0x10, 1
+
+    def __init__(self, path, seconds):
+        super().__init__(daemon=True)
+        self.seconds, self.n = seconds, 0
+        self.fd = libc.fanotify_init(self.CLASS_CONTENT, os.O_RDONLY)
+        if self.fd < 0 or libc.fanotify_mark(self.fd, self.ADD | self.MOUNT, ctypes.c_uint64(self.OPEN_PERM),
+                                             -100, os.fsencode(path)) < 0:
+            raise unittest.SkipTest("opens cannot be watched here")
+        self.ends, self.end = os.pipe()
+
+    def run(self):
+        while self.ends not in select.select([self.fd, self.ends], [], [])[0]:
+            events = os.read(self.fd, 24)
+            event, = struct.unpack_from("=i", events, 16)
+            time.sleep(self.seconds)
+            os.write(self.fd, struct.pack("=iI", event, self.ALLOW))
+            os.close(event)
+            self.n += 1
+
+    def close(self):
+        os.write(self.end, b"x")
+        self.join()
+        for fd in (self.fd, self.ends, self.end):
+            os.close(fd)
+
+
+class Places(Case):
+    """On ext4 with discard the files of a directory go in the order of their blocks."""
+
+    def scattered(self, w, n=60):
+        """Written back in another order than they were made. Returns their names by where they are."""
+        names = ["f%03d" % i for i in range(n)]
+        os.mkdir(w.path("tree"))
+        for name in names:
+            write(w.path("tree", name), "x" * 9000)
+        for name in sorted(names, key=lambda name: name[::-1]):
+            fd = os.open(w.path("tree", name), os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+        found = sorted(names, key=lambda name: first_block(w.path("tree", name)))
+        self.assertNotEqual(found, names)
+        return found
+
+    def gone(self, w, *args, **kw):
+        """Runs, and returns the calls, and the names that were unlinked."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        trace = w.path("calls")
+        r = w.run(*args, wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=unlinkat,openat,openat2,open"],
+                  env={"ASAN_OPTIONS": "detect_leaks=0"}, **kw)
+        with open(trace, encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        os.unlink(trace)
+        self.check_gone(w, r)
+        return text, re.findall(r'unlinkat\(\d+, "([^"]+)", 0', text)
+
+    @matrix(fs=("ext4-discard",), backends=("threads",))
+    def test_files_go_in_the_order_of_their_blocks(self, w):
+        placed = self.scattered(w)
+        w.build("tree/empty =\ntree/fifo |\ntree/link -> /nowhere")
+        calls, gone = self.gone(w, "tree")
+        # What has no blocks comes first, and what is no file is not opened.
+        self.assertEqual(sorted(gone[:3]), ["empty", "fifo", "link"])
+        self.assertEqual(gone[3:], placed)
+        for name in ("fifo", "link"):
+            self.assertFalse([l for l in calls.split("\n") if "open" in l and '"%s"' % name in l])
+
+    @matrix(fs=("ext4-discard",), backends=("threads",), latency=("off",))
+    def test_nothing_is_opened_that_is_not_looked_at(self, w):
+        placed = self.scattered(w)
+        calls, gone = self.gone(w, "tree")
+        self.assertEqual(gone, sorted(placed))
+        self.assertNotIn('"f000", O_', calls)
+
+    @matrix(fs=("ext4-discard",), backends=("threads",))
+    def test_43_fifo_in_place_of_a_file(self, w):
+        self.scattered(w)
+        p = w.at_gate("place:f030", "tree")
+        os.unlink(w.path("tree/f030"))
+        os.mkfifo(w.path("tree/f030"))
+        fifo = os.open(w.path("tree/f030"), os.O_PATH)
+        self.addCleanup(os.close, fifo)
+        writer = threading.Thread(target=lambda: os.close(os.open("/proc/self/fd/%d" % fifo, os.O_WRONLY)))
+        writer.start()
+        try:
+            self.check_gone(w, p.go_on().finish())
+            self.assertTrue(writer.is_alive(), "it was opened")
+        finally:
+            os.close(os.open("/proc/self/fd/%d" % fifo, os.O_RDONLY | os.O_NONBLOCK))
+            writer.join()
+
+    @matrix(fs=("ext4-discard",), backends=("threads",))
+    def test_what_may_not_be_read_goes_as_it_would_without(self, w):
+        placed = self.scattered(w)
+        os.chmod(w.path("tree"), 0o777)
+        os.chmod(w.path(), 0o777)
+        for name in placed[::2]:
+            os.chmod(w.path("tree", name), 0)
+        _, gone = self.gone(w, "tree", user=1234)
+        self.assertEqual(gone, sorted(placed[::2]) + placed[1::2])
+
+    @matrix(fs=("ext4-discard",), backends=("threads",))
+    def test_no_more_are_opened_where_that_takes_long(self, w):
+        self.scattered(w, 400)
+        opens = Opens(w.dir, 0.002)
+        opens.start()
+        try:
+            r = w.run("tree")
+        finally:
+            opens.close()
+        self.check_gone(w, r)
+        self.assertGreaterEqual(opens.n, 64)
+        self.assertLess(opens.n, 200)
 
 
 if __name__ == "__main__":

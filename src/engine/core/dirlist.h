@@ -16,7 +16,7 @@ struct slice;
 
 /* One entry; its name lies in the list's arena. type is a DT_* value. */
 struct dentry {
-	uint64_t ino;
+	uint64_t ino;  /* or what else it is sorted by, see places.h */
 	uint32_t name; /* offset in the arena */
 	uint8_t type;
 	uint8_t fresh; /* not yet handled; for the users of a list */

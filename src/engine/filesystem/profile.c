@@ -24,9 +24,12 @@ static const struct fs_profile ext = {
 
 /* Freeing an extent trims the whole free run up to the next used block, so what is freed in
  * ascending order is trimmed once and anything else over and over (60,000 files of 32 KiB: 2.6 GiB
- * against 162 GiB trimmed). More than one lane breaks the order. */
+ * against 162 GiB trimmed). More than one lane breaks the order. Inodes tell it poorly: of 19,200
+ * files in 48 directories, 0.48 GiB, made by one process, 9.8 GiB were trimmed in the order of
+ * inodes and 1.5 GiB in that of blocks; made by four, 25 and 10 GiB. */
 static const struct fs_profile ext_discard = {
 	.sort = ORDER_ASCENDING,
+	.by_place = true,
 	.ascending = true,
 	.lanes = 1,
 	.lanes_max = 1,
@@ -36,7 +39,8 @@ static const struct fs_profile ext_discard = {
 	.shrink = SHRINK_HEAD,
 	.map_first = true,
 	.reason = "ext mounted with discard trims each free run again unless blocks are freed in "
-		  "ascending order: one lane, inode order, large files from the head",
+		  "ascending order: one lane, files in the order of their blocks, large ones "
+		  "from the head",
 };
 
 /* Directories live in different allocation groups, so a lane each pays (2.0 s against 3.6 s); two

@@ -39,6 +39,7 @@ struct fs_profile {
 	unsigned dir_lanes;  /* lanes within one directory that pay; 1: none beyond the first */
 	enum order sort;     /* within a chunk of a directory, by inode number */
 	bool dirs_as_listed; /* that order is for files only */
+	bool by_place;       /* within a chunk files go by their blocks, where these are known */
 	bool ascending;      /* keep to that order over the whole tree: one lane only */
 	bool short_is_eof;   /* getdents64 answers short only at the end */
 	bool remote;         /* waits for answers that are no disk's of this machine */

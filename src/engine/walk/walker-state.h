@@ -18,6 +18,7 @@
 #include "engine/core/engine-job.h"
 #include "engine/core/tasks.h"
 #include "node.h"
+#include "places.h"
 #include "spill.h"
 
 struct frame {
@@ -57,6 +58,7 @@ struct walker {
 	struct dirlist own, one; /* entries of a directory; the single name of an rmdir */
 	struct dirlist *roots;   /* of the task, or NULL */
 	const struct identity *pins;
+	struct places places; /* of the files that were listed */
 	uint8_t *results;
 	size_t results_cap;
 	struct batch batch;

@@ -296,6 +296,21 @@ static struct dirlist *list_paced(struct walker *w, int fd)
 	return l;
 }
 
+/* Has the n files of a chunk in the order of their blocks, if that is worth while. One that is not
+ * looked at before it is deleted is not opened either. */
+static void order_paced(struct walker *w, int fd, struct dirlist *l, size_t n)
+{
+	struct slice slice;
+
+	if (!w->job->profile.by_place || !w->job->o.weigh || w->job->o.dry || n < 2 ||
+	    (w->pins && l == w->roots) || !places_worth(&w->places))
+		return;
+	slice_init(&slice, w->job->pace, &w->job->cancelled, fd);
+	if (slice_open(&slice) >= 0)
+		places_order(&w->places, fd, l, n, &slice);
+	slice_close(&slice);
+}
+
 /* WALK_LIST: reads a chunk, and makes a batch of what is no directory. */
 static struct batch *step_list(struct walker *w)
 {
@@ -320,6 +335,7 @@ static struct batch *step_list(struct walker *w)
 		walker_give_up(w);
 		return NULL;
 	}
+	order_paced(w, fd, l, n);
 	w->state = WALK_UNLINKED;
 	batch_make(w, fd, 0, l, n);
 	return &w->batch;
