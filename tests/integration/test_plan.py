@@ -353,6 +353,8 @@ class Around(Case):
         self.assertEqual((fs["type"], fs["mount_point"]), (w.fs, scratch.filesystem(w.fs)))
         self.assertIn("rw", fs["options"].split(","))
         self.assertFalse(fs["discard"])
+        self.assertFalse(fs["discard_rest"])
+        self.assertIsNone(fs["discard_avoided_by"])
         vfs = os.statvfs(w.dir)
         self.assertEqual(fs["size_bytes"], vfs.f_blocks * vfs.f_bsize)
         device = fs["devices"][0]
@@ -384,11 +386,16 @@ class Around(Case):
         (p,), _ = plan(w, "tree")
         self.assertTrue(p["filesystem"]["discard"])
         self.assertTrue(any("mounted with discard" in c and "ascending" in c for c in p["costs"]))
-        self.assertIn("ascending", p["strategy"]["name"])
+        self.assertTrue(any("up to 128.0 MiB at a time" in c and "nodiscard" in c and "fstrim.timer" in c
+                            for c in p["costs"]))
+        self.assertTrue(p["filesystem"]["discard_rest"])
+        self.assertEqual(p["filesystem"]["discard_avoided_by"], "nodiscard")
+        self.assertIn("ascending order of blocks", p["strategy"]["name"])
         self.assertEqual(p["strategy"]["lanes"], 1)
         self.assertEqual(p["large_files"], 1)
         self.assertIn("from the start", p["strategy"]["large_files"])
         r = text(w, "tree")
+        self.assertIn("the mount option nodiscard does: enable fstrim.timer", " ".join(r.out.split()))
         self.assertRegex(r.out, r"Devices: loop\d+ .* discards up to ")
         self.assertRegex(r.out, r"Large files: 1 of 256.0 MiB or more: freed in steps")
 

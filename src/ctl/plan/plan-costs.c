@@ -66,22 +66,46 @@ static void shape(struct plan *p)
 		    count_format(n, sizeof(n), f->depth));
 }
 
+bool plan_discards(const struct plan *p)
+{
+	return p->around.mounted_with_discard &&
+	       (p->around.devices.n == 0 || blockdevs_discard(&p->around.devices));
+}
+
+bool plan_discards_rest(const struct plan *p)
+{
+	return plan_discards(p) && p->profile.ascending;
+}
+
+/* A bitmap of one block says which blocks of a group are free. */
+static uint64_t group_bytes(const struct plan *p)
+{
+	return 8 * p->around.block_bytes * p->around.block_bytes;
+}
+
 static void discard(struct plan *p)
 {
-	char size[16];
+	char size[16], rest[16];
 
 	if (!p->around.mounted_with_discard || p->f.bytes == 0)
 		return;
 	size_format(size, sizeof(size), p->f.bytes);
-	if (p->around.devices.n > 0 && !blockdevs_discard(&p->around.devices))
+	size_format(rest, sizeof(rest), group_bytes(p));
+	if (!plan_discards(p))
 		say(p, "mounted with discard, which the device does not support: no effect");
-	else if (p->profile.ascending)
+	else if (plan_discards_rest(p)) {
 		say(p,
 		    "mounted with discard: about %s is discarded as it is freed, and the order "
 		    "matters, as each free run is trimmed again when its neighbour goes; it is "
-		    "done in ascending order, in which each is trimmed once",
+		    "done in ascending order, in which most of it is trimmed once",
 		    size);
-	else
+		say(p,
+		    "with each run of blocks that is freed, the kernel also trims the free blocks "
+		    "behind it in its block group, up to %s at a time; no program that deletes "
+		    "can avoid that, but the mount option nodiscard does: enable fstrim.timer, "
+		    "which trims once a week",
+		    rest);
+	} else
 		say(p,
 		    "mounted with discard: about %s is discarded%s, which keeps the device busy "
 		    "for other processes; fstrim.timer instead would do it at a quiet hour",

@@ -66,12 +66,13 @@ static json_t *filesystem_json(const struct plan *p)
 	const struct findings *f = &p->f;
 
 	return json_pack(
-		"{so so so so sI sI sb sb sI sI so so}", "type", text(s->type), "mount_point",
+		"{so so so so sI sI sb sb so sb sI sI so so}", "type", text(s->type), "mount_point",
 		text(s->mount_point), "source", text(s->source), "options", text(s->options),
 		"size_bytes", (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
-		"discard", s->mounted_with_discard, "quota_groups", s->quota_groups, "subvolumes",
-		(json_int_t)f->subvolumes, "snapshots", (json_int_t)f->snapshots,
-		"snapshots_elsewhere",
+		"discard", s->mounted_with_discard, "discard_rest", plan_discards_rest(p),
+		"discard_avoided_by", text(plan_discards(p) ? "nodiscard" : NULL), "quota_groups",
+		s->quota_groups, "subvolumes", (json_int_t)f->subvolumes, "snapshots",
+		(json_int_t)f->snapshots, "snapshots_elsewhere",
 		number_or_null(f->snapshots_elsewhere >= 0, (uint64_t)f->snapshots_elsewhere),
 		"devices", devices_json(&s->devices));
 }

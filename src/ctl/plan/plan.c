@@ -25,8 +25,11 @@
  *   open                  {entries, complete, hidden_processes, holders: [{path, how, pid,
  *                         command}]}: pid is null where the kernel itself holds a file
  *   filesystem            {type, mount_point, source, options, size_bytes, free_bytes, discard,
- *                         quota_groups, subvolumes, snapshots, snapshots_elsewhere, devices:
- *                         [{name, number, top, leaf, rotating, discard_max_bytes, backing_file}]}
+ *                         discard_rest, discard_avoided_by, quota_groups, subvolumes, snapshots,
+ *                         snapshots_elsewhere, devices: [{name, number, top, leaf, rotating,
+ *                         discard_max_bytes, backing_file}]}; discard_rest: the kernel discards
+ *                         with what is freed the free blocks behind it; discard_avoided_by: the
+ *                         mount option with which nothing is discarded
  *   strategy              {name, reason, backend, lanes, large_files}
  *   estimate              {warm_usec, cold_usec}
  *   costs                 [sentence]: what makes it expensive

@@ -59,6 +59,10 @@ double plan_spread_gain(const struct plan *p);
 /* plan-costs.c: finds what makes this deletion expensive. */
 void plan_costs(struct plan *p);
 
+/* plan-costs.c: does the kernel discard what is freed? And with it what is free already? */
+bool plan_discards(const struct plan *p);
+bool plan_discards_rest(const struct plan *p);
+
 /* plan-costs.c: what would be done about files of ENGINE_LARGE_FILE and more, and why. */
 const char *plan_large_files(const struct plan *p);
 

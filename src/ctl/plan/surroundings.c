@@ -58,6 +58,7 @@ int surroundings_find(int fd, struct surroundings *ret)
 		return -errno;
 	s.size_bytes = (uint64_t)sfs.f_blocks * (uint64_t)sfs.f_bsize;
 	s.free_bytes = (uint64_t)sfs.f_bfree * (uint64_t)sfs.f_bsize;
+	s.block_bytes = (uint64_t)sfs.f_bsize;
 	mount_find(id.mnt_id, &s);
 	s.mounted_with_discard = mount_option(s.options, "discard");
 	if (s.type && strcmp(s.type, "btrfs") == 0)

@@ -6,7 +6,7 @@
 
 struct surroundings {
 	char *type, *mount_point, *source, *options; /* NULL: unavailable */
-	uint64_t size_bytes, free_bytes;
+	uint64_t size_bytes, free_bytes, block_bytes;
 	bool mounted_with_discard;
 	bool quota_groups; /* btrfs keeps quota groups, and updates them for each extent freed */
 	struct blockdevs devices;
