@@ -39,7 +39,7 @@ bool places_worth(const struct places *p)
 }
 
 /* Opens exactly the file that was looked at: a FIFO or a device in its place is never opened. Never
- * waits for whoever has a lease on it. */
+ * waits for the holder of a lease. */
 static int open_regular(int dirfd, const char *name)
 {
 	_cleanup_close_ int pin = fd_open_beneath(dirfd, name, O_PATH);
