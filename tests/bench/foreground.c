@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * foreground DIRECTORY LOG SECONDS SYNC_RATE READ_RATE - a foreground program that keeps its pace.
+ * foreground DIRECTORY LOG SECONDS append|overwrite SYNC_RATE READ_RATE - a foreground program that
+ * keeps its pace.
  *
  * Open loop: each request has a time at which it is due, drawn before anything starts, and what
  * counts is how long after that time it was done. So a request that waits because earlier ones are
@@ -8,9 +9,11 @@
  * one request that a closed loop would have under way ("coordinated omission"). fio counts from
  * when it got around to issuing.
  *
- * Two streams: appends of 8 KiB with fdatasync to DIRECTORY/append, O_DIRECT reads of 4 KiB at
- * random places of DIRECTORY/read. Request i is due at a random time within the i-th interval: the
- * rate is steady, but does not beat with a deletion loop that has a period of its own.
+ * Two streams. One writes 8 KiB and waits until they are on the disk: appends with fdatasync to
+ * DIRECTORY/append, as a log does, or writes with O_DSYNC at random places of DIRECTORY/overwrite,
+ * as a database does in its tables. The other reads 4 KiB with O_DIRECT at random places of
+ * DIRECTORY/read. Request i is due at a random time within the i-th interval: the rate is steady,
+ * but does not beat with a deletion loop that has a period of its own.
  *
  * Prints "ready", starts with the first byte it can read, and at SIGTERM writes the LOG, prints
  * "done" and exits, whatever hangs. Lines of the LOG: kind, when due, how long after that it was
@@ -34,7 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define APPEND_BYTES 8192
+#define WRITE_BYTES 8192
 #define READ_BYTES 4096
 #define WARM_APPENDS 16
 #define WARM_STRIDE_BYTES (1024 * 1024)
@@ -77,11 +80,20 @@ static uint64_t random_next(uint64_t *state)
 /* Positions, not O_APPEND: a late one must not change where the others write. */
 static int perform_append(const struct stream *stream, uint64_t index, char *buffer)
 {
-	off_t offset = (off_t)(stream->size_bytes + index * APPEND_BYTES);
+	off_t offset = (off_t)(stream->size_bytes + index * WRITE_BYTES);
 
-	if (pwrite(stream->fd, buffer, APPEND_BYTES, offset) < 0)
+	if (pwrite(stream->fd, buffer, WRITE_BYTES, offset) < 0)
 		return -errno;
 	return fdatasync(stream->fd) < 0 ? -errno : 0;
+}
+
+/* The blocks are there and written: without copy on write there is nothing to commit. */
+static int perform_overwrite(const struct stream *stream, uint64_t index, char *buffer)
+{
+	uint64_t place = stream->places[index] % (stream->size_bytes / WRITE_BYTES);
+	off_t offset = (off_t)(place * WRITE_BYTES);
+
+	return pwrite(stream->fd, buffer, WRITE_BYTES, offset) < 0 ? -errno : 0;
 }
 
 static int perform_read(const struct stream *stream, uint64_t index, char *buffer)
@@ -93,10 +105,10 @@ static int perform_read(const struct stream *stream, uint64_t index, char *buffe
 
 static char *buffer_new(void)
 {
-	char *buffer = aligned_alloc(ALIGNMENT, APPEND_BYTES);
+	char *buffer = aligned_alloc(ALIGNMENT, WRITE_BYTES);
 
 	if (buffer)
-		memset(buffer, 'x', APPEND_BYTES);
+		memset(buffer, 'x', WRITE_BYTES);
 	return buffer;
 }
 
@@ -185,22 +197,39 @@ static int stream_start(struct stream *stream, uint64_t start_nsec)
 	return 0;
 }
 
-/* Files long in use: it is known where the blocks of the one are, and for the other where there are
- * free ones, for which ext3 may have to read the bitmaps of many full groups. That one has holes,
- * and so more than the four extents that ext4 keeps in an inode: at four, each append makes it take
- * a block for a fifth, and free and trim it as soon as two have become one. */
-static int warm(struct stream *appends, const struct stream *reads)
+/* Files long in use: it is known where the blocks of one are that is read or overwritten, and for
+ * one that grows where there are free ones, for which ext3 may have to read the bitmaps of many
+ * full groups. */
+static int warm_places(const struct stream *stream, char *buffer)
 {
-	char *buffer = buffer_new();
-	int r = buffer ? 0 : -ENOMEM;
+	for (uint64_t at = 0; at + READ_BYTES <= stream->size_bytes; at += WARM_STRIDE_BYTES)
+		if (pread(stream->fd, buffer, READ_BYTES, (off_t)at) < 0)
+			return -errno;
+	return 0;
+}
+
+/* It has holes, and so more than the four extents that ext4 keeps in an inode: at four, each append
+ * makes it take a block for a fifth, and free and trim it as soon as two have become one. */
+static int warm_appends(struct stream *appends, char *buffer)
+{
+	int r = 0;
 
 	for (uint64_t i = 0; r >= 0 && i < WARM_APPENDS; i++)
 		r = perform_append(appends, 2 * i, buffer);
-	appends->size_bytes += (uint64_t)2 * WARM_APPENDS * APPEND_BYTES;
-	for (uint64_t at = 0; r >= 0 && at + READ_BYTES <= reads->size_bytes;
-	     at += WARM_STRIDE_BYTES)
-		if (pread(reads->fd, buffer, READ_BYTES, (off_t)at) < 0)
-			r = -errno;
+	appends->size_bytes += (uint64_t)2 * WARM_APPENDS * WRITE_BYTES;
+	return r;
+}
+
+static int warm(struct stream *writes, const struct stream *reads)
+{
+	char *buffer = buffer_new();
+	int r = -ENOMEM;
+
+	if (buffer)
+		r = writes->perform == perform_append ? warm_appends(writes, buffer)
+						      : warm_places(writes, buffer);
+	if (r >= 0)
+		r = warm_places(reads, buffer);
 	free(buffer);
 	return r;
 }
@@ -228,22 +257,25 @@ static int write_log(const char *path, const struct stream *streams, size_t n_st
 	return fclose(f) < 0 ? -errno : 0;
 }
 
-static int prepare(struct stream *appends, struct stream *reads, char **argv)
+static int prepare(struct stream *writes, struct stream *reads, char **argv)
 {
 	double seconds = atof(argv[3]);
+	bool overwrites = writes->perform == perform_overwrite;
 	int r;
 
-	r = stream_open(appends, argv[1], O_WRONLY);
+	/* By way of the page cache; readable, so that it can be warmed. */
+	r = stream_open(writes, argv[1], overwrites ? O_RDWR | O_DSYNC : O_WRONLY);
 	if (r >= 0)
 		r = stream_open(reads, argv[1], O_RDONLY | O_DIRECT);
-	if (r >= 0 && reads->size_bytes < READ_BYTES)
+	if (r >= 0 &&
+	    (reads->size_bytes < READ_BYTES || (overwrites && writes->size_bytes < WRITE_BYTES)))
 		r = -ENODATA;
 	if (r >= 0)
-		r = stream_plan(appends, atof(argv[4]), seconds);
+		r = stream_plan(writes, atof(argv[5]), seconds);
 	if (r >= 0)
-		r = stream_plan(reads, atof(argv[5]), seconds);
+		r = stream_plan(reads, atof(argv[6]), seconds);
 	if (r >= 0)
-		r = warm(appends, reads);
+		r = warm(writes, reads);
 	return r;
 }
 
@@ -259,8 +291,9 @@ static int wait_for_start(void)
 
 static int run(char **argv)
 {
+	bool overwrites = strcmp(argv[4], "overwrite") == 0;
 	struct stream streams[] = {
-		{ .name = "append", .perform = perform_append },
+		{ .name = argv[4], .perform = overwrites ? perform_overwrite : perform_append },
 		{ .name = "read", .perform = perform_read },
 	};
 	sigset_t set;
@@ -300,8 +333,10 @@ int main(int argc, char **argv)
 {
 	int r;
 
-	if (argc != 6) {
-		fprintf(stderr, "usage: foreground DIRECTORY LOG SECONDS SYNC_RATE READ_RATE\n");
+	if (argc != 7 || (strcmp(argv[4], "append") != 0 && strcmp(argv[4], "overwrite") != 0)) {
+		fprintf(stderr,
+			"usage: foreground DIRECTORY LOG SECONDS append|overwrite SYNC_RATE "
+			"READ_RATE\n");
 		return 2;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -4,6 +4,7 @@
 scratch      a directory, a mount namespace and the undoing of everything
 filesystems  filesystems on loop devices and tmpfs
 slowdisk     a simulated disk to put a filesystem on
+filling      large files, written around the page cache
 trees        the trees to delete (cells), building and checking them
 arms         the programs that delete, found or installed
 measure      one deletion: time, processor, memory, system calls

@@ -7,7 +7,7 @@ The loops that no other loop beats in both draw the curve that reclaimctl has to
 from benchlib import plotting
 from benchlib.deleters import BASELINE, OWN, find
 
-COLOURS = {"fdatasync": "#0b5394", "read": "#b45f06", "transaction": "#38761d"}
+COLOURS = {"fdatasync": "#0b5394", "overwrite": "#674ea7", "read": "#b45f06", "transaction": "#38761d"}
 COLUMNS_MAX = 4
 
 

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 
+from benchlib import filling
 from benchlib.scratch import Unavailable
 from benchlib.trees import MIB
 
@@ -18,16 +19,24 @@ from benchlib.trees import MIB
 # idle thread.
 Request = collections.namedtuple("Request", "kind due latency unfinished late")
 READ_FILE_BYTES = 2048 * MIB
-KIND_NAMES = {"append": "fdatasync", "read": "read"}
+OVERWRITE_FILE_BYTES = 512 * MIB
+# The files take no more than such a share of a small disk.
+FILE_SHARE = 16
+# What is written, and what its requests are called in reports.
+APPEND, OVERWRITE = "append", "overwrite"
+WRITES = (APPEND, OVERWRITE)
+KIND_NAMES = {APPEND: "fdatasync", OVERWRITE: "overwrite", "read": "read"}
 
 
 class OpenLoop:
-    """Appends with fdatasync and direct reads at a fixed rate (foreground.c)."""
+    """Appends with fdatasync, or writes with O_DSYNC at random places, and direct reads, at a fixed
+    rate (foreground.c). files: what the writers of all programs that share its files need."""
 
-    kinds = ("fdatasync", "read")
-
-    def __init__(self, work, load, seconds):
-        self.name = load.name
+    def __init__(self, work, load, seconds, writes=APPEND, files=(APPEND,)):
+        self.name = load.name if writes == APPEND else f"{load.name}-{writes}"
+        self.kinds = (KIND_NAMES[writes], "read")
+        self._writes = writes
+        self._files = files
         self._load = load
         self._seconds = seconds
         self._log = os.path.join(work.path, "requests")
@@ -38,23 +47,25 @@ class OpenLoop:
     @property
     def appended_per_second(self):
         """Space it takes while a deletion gives some back."""
-        return self._load.syncs * 8192
+        return self._load.syncs * 8192 if self._writes == APPEND else 0
 
-    @staticmethod
-    def prepare(mountpoint):
-        """Its two files; zeros are on the disk as well as anything."""
-        with open(os.path.join(mountpoint, "append"), "wb") as file:
-            os.fsync(file.fileno())
-        subprocess.run(["dd", "if=/dev/zero", "of=" + os.path.join(mountpoint, "read"), "bs=32M",
-                        f"count={READ_FILE_BYTES >> 25}", "oflag=direct", "status=none"],
-                       check=True)
+    def prepare(self, mountpoint, disk):
+        """Its files, in the beginning of the disk."""
+        most = disk.size_bytes // FILE_SHARE // MIB * MIB
+        if APPEND in self._files:
+            with open(os.path.join(mountpoint, APPEND), "wb") as file:
+                os.fsync(file.fileno())
+        if OVERWRITE in self._files:
+            filling.write(os.path.join(mountpoint, OVERWRITE), min(OVERWRITE_FILE_BYTES, most),
+                          disk.simulated)
+        filling.write(os.path.join(mountpoint, "read"), min(READ_FILE_BYTES, most), disk.simulated)
 
     def calibrate(self, stage):
         """Its rate is given."""
 
     def start(self, mountpoint):
         """Ready to go."""
-        command = [self._program, mountpoint, self._log, str(self._seconds),
+        command = [self._program, mountpoint, self._log, str(self._seconds), self._writes,
                    str(self._load.syncs), str(self._load.reads)]
         self._process = subprocess.Popen(  # pylint: disable=consider-using-with
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

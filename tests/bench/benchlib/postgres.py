@@ -80,7 +80,7 @@ class Postgres:
             raise Unavailable(f"{os.path.basename(command[0])}: {result.stderr.strip()[-300:]}")
         return result.stdout
 
-    def prepare(self, mountpoint):
+    def prepare(self, mountpoint, _disk):
         """A database with pgbench's tables."""
         data = os.path.join(mountpoint, "postgres")
         os.mkdir(data, 0o700)

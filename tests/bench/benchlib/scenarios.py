@@ -3,9 +3,8 @@
 
 import dataclasses
 import os
-import subprocess
 
-from benchlib import filesystems
+from benchlib import filesystems, filling
 from benchlib.trees import KIB, MIB, Cell, Trees
 
 GIB = 1 << 30
@@ -78,12 +77,10 @@ class FileVictim:
         self.what = f"a file of {self._mib / 1024:.1f} GiB"
         self.files = 1
 
-    def build(self):
-        """Around the page cache, in large pieces: as fast as zeros can be written."""
-        subprocess.run(["dd", "if=/dev/zero", f"of={self.path}", "bs=32M", "oflag=direct",
-                        "iflag=count_bytes", f"count={self._mib * MIB}", "status=none"],
-                       check=True)
+    def build(self, disk):
+        """Around the page cache, in large pieces: as fast as the disk takes them."""
         self.file_bytes = self._mib * MIB
+        filling.write(self.path, self.file_bytes, disk.simulated)
 
     def share_gone(self, _free_share):
         """How much of it is deleted, 0 to 1; from its size, as some free later."""
@@ -111,7 +108,7 @@ class SmallVictim:
         self.files = None
         self.what = None
 
-    def build(self):
+    def build(self, _disk):
         """The tree that peers uses, too."""
         self._trees.build()
         self.files = self._trees.files

@@ -33,13 +33,17 @@ def fuse_flags():
 class SlowDisk:
     """A running slowdisk; options are those of its command line."""
 
-    def __init__(self, scratch, options):
+    simulated = True
+
+    def __init__(self, scratch, options, size_bytes):
+        self.size_bytes = size_bytes
         program = scratch.compile("slowdisk", SOURCES, [*fuse_flags(), "-lm", "-lpthread"])
         self.mountpoint = scratch.dir("slowdisk")
         self._statistics = os.path.join(scratch.path, "slowdisk.stat")
         with open(self._statistics, "w", encoding="ascii") as statistics:
             self._process = subprocess.Popen(  # pylint: disable=consider-using-with
-                [program, *options, "--start-off", "--die-with-parent", self.mountpoint],
+                [program, *options, f"--size={size_bytes}", "--start-off", "--die-with-parent",
+                 self.mountpoint],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=statistics, text=True,
                 start_new_session=True)
         scratch.undo(self.close)

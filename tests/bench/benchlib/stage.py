@@ -27,13 +27,13 @@ class Stage:
         self.scenario = scenario
         self._image = os.path.join(work.path, "disk.img")
         self._diskcopy = work.compile("diskcopy", ["diskcopy.c"], ["-lpthread"])
-        self.disk = SlowDisk(work, [*scenario.disk, f"--size={DISK_BYTES}"])
+        self.disk = SlowDisk(work, scenario.disk, DISK_BYTES)
         self.filesystem = self.disk.filesystem(work, scenario.kind)
         # However it is mounted, unlinked inodes are freed behind its back.
         self.filesystem.freezes = scenario.kind.startswith("xfs")
         self.filesystem.mount()
         self.victim = victim(work, scenario.kind, self.mountpoint, scale)
-        foreground.prepare(self.mountpoint)
+        foreground.prepare(self.mountpoint, self.disk)
         self.victim_bytes = self._build_victim()
         self.filesystem.unmount()
         self._copy("save")
@@ -51,7 +51,7 @@ class Stage:
         """Returns the space it takes."""
         self._sync()
         before = free_bytes(self.mountpoint)
-        self.victim.build()
+        self.victim.build(self.disk)
         self._sync()
         return before - free_bytes(self.mountpoint)
 

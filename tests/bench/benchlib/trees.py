@@ -72,7 +72,7 @@ class Trees:
         """How many names an arm has to remove."""
         return self._n_listed or self.files + self.directories
 
-    def build(self):
+    def build(self, _disk=None):
         """A fresh tree, on disk: what an arm is timed on must not include writing it back."""
         command = [self._maketree, self._cell.shape, self.root, *map(str, self._counts)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
