@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * maketree KIND ROOT NUMBER... - build one of the benchmark's trees.
+ * maketree [--writers=N] KIND ROOT NUMBER... - build one of the benchmark's trees.
  *
  * The benchmark makes a fresh tree for every single measurement, so making one has to be about as
  * fast as the filesystem allows. The same arguments always make the same names, sizes and order.
  * Prints "FILES DIRECTORIES BYTES" on success, ROOT itself counted as a directory.
+ *
+ * With several writers, which are processes, each makes a share of the same tree, all at the same
+ * time. Then files that are neighbours by name are none on the disk, and only their order varies.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <math.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CONTENT_MAX (1024 * 1024)
 #define SOURCE_DEPTH_MAX 9
+#define WRITERS_MAX 64
 
+/* What one writer makes of it: of the parts that it is divided into, each writers-th. */
 struct tree {
+	uint64_t writer;
+	uint64_t writers;
 	uint64_t files;
 	uint64_t directories;
 	uint64_t bytes;
@@ -106,12 +117,13 @@ static int make_empty(struct tree *tree, int dir_fd, const char *name)
 	return 0;
 }
 
-static int fill_dir(struct tree *tree, int dir_fd, uint64_t n_files, size_t size)
+static int fill_share(struct tree *tree, int dir_fd, uint64_t n_files, size_t size, uint64_t first,
+		      uint64_t step)
 {
 	char name[32];
 	int r;
 
-	for (uint64_t i = 0; i < n_files; i++) {
+	for (uint64_t i = first; i < n_files; i += step) {
 		snprintf(name, sizeof(name), "f%06llu.dat", (unsigned long long)i);
 		r = size > 0 ? make_written(tree, dir_fd, name, size)
 			     : make_empty(tree, dir_fd, name);
@@ -121,10 +133,15 @@ static int fill_dir(struct tree *tree, int dir_fd, uint64_t n_files, size_t size
 	return 0;
 }
 
+static int fill_dir(struct tree *tree, int dir_fd, uint64_t n_files, size_t size)
+{
+	return fill_share(tree, dir_fd, n_files, size, 0, 1);
+}
+
 /* flat FILES */
 static int build_flat(struct tree *tree, int root_fd, const uint64_t *arg)
 {
-	return fill_dir(tree, root_fd, arg[0], 0);
+	return fill_share(tree, root_fd, arg[0], 0, tree->writer, tree->writers);
 }
 
 /* wide DIRECTORIES FILES SIZE: FILES of SIZE written bytes in each directory */
@@ -133,7 +150,7 @@ static int build_wide(struct tree *tree, int root_fd, const uint64_t *arg)
 	char name[32];
 	int fd, r;
 
-	for (uint64_t i = 0; i < arg[0]; i++) {
+	for (uint64_t i = tree->writer; i < arg[0]; i += tree->writers) {
 		snprintf(name, sizeof(name), "d%05llu", (unsigned long long)i);
 		fd = make_dir(tree, root_fd, name);
 		if (fd < 0)
@@ -333,9 +350,11 @@ static const struct kind {
 	const char *name;
 	int n_args;
 	int (*build)(struct tree *tree, int root_fd, const uint64_t *arg);
+	bool divisible; /* among several writers */
 } kinds[] = {
-	{ "flat", 1, build_flat }, { "wide", 3, build_wide },     { "spread", 3, build_spread },
-	{ "deep", 3, build_deep }, { "source", 2, build_source }, { "large", 2, build_large },
+	{ "flat", 1, build_flat, true },      { "wide", 3, build_wide, true },
+	{ "spread", 3, build_spread, true },  { "deep", 3, build_deep, false },
+	{ "source", 2, build_source, false }, { "large", 2, build_large, false },
 };
 
 static const struct kind *find_kind(const char *name, int n_args)
@@ -346,9 +365,67 @@ static const struct kind *find_kind(const char *name, int n_args)
 	return NULL;
 }
 
-static int build(const struct kind *kind, const char *root, char **numbers)
+/* A writer is a process: threads would share a table of descriptors, and wait for each other there.
+ */
+static pid_t start_writer(const struct kind *kind, struct tree *tree, int root_fd,
+			  const uint64_t *args)
 {
-	struct tree tree = { 0 };
+	pid_t pid = fork();
+	int r;
+
+	if (pid != 0)
+		return pid < 0 ? -errno : pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	r = kind->build(tree, root_fd, args);
+	_exit(r < 0 ? -r : 0);
+}
+
+/* Returns the first error of any. */
+static int wait_for_writers(const pid_t *writers, uint64_t n_writers)
+{
+	int status, r = 0;
+
+	for (uint64_t i = 0; i < n_writers; i++) {
+		if (waitpid(writers[i], &status, 0) < 0)
+			status = -1;
+		if (r == 0 && status != 0)
+			r = WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
+	}
+	return r;
+}
+
+static int build_together(const struct kind *kind, struct tree *tree, int root_fd,
+			  const uint64_t *args)
+{
+	pid_t writers[WRITERS_MAX];
+	uint64_t n = 0;
+	struct tree *parts = mmap(NULL, WRITERS_MAX * sizeof(*parts), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r = 0, waited;
+
+	if (parts == MAP_FAILED)
+		return -errno;
+	for (; r >= 0 && n < tree->writers; n++) {
+		parts[n] = (struct tree){ .writer = n, .writers = tree->writers };
+		writers[n] = start_writer(kind, &parts[n], root_fd, args);
+		if (writers[n] < 0) {
+			r = writers[n];
+			break;
+		}
+	}
+	waited = wait_for_writers(writers, n);
+	for (uint64_t i = 0; i < n; i++) {
+		tree->files += parts[i].files;
+		tree->directories += parts[i].directories;
+		tree->bytes += parts[i].bytes;
+	}
+	munmap(parts, WRITERS_MAX * sizeof(*parts));
+	return r < 0 ? r : waited;
+}
+
+static int build(const struct kind *kind, uint64_t writers, const char *root, char **numbers)
+{
+	struct tree tree = { .writers = writers };
 	uint64_t args[3] = { 0 };
 	int fd, r;
 
@@ -358,7 +435,7 @@ static int build(const struct kind *kind, const char *root, char **numbers)
 	fd = make_dir(&tree, AT_FDCWD, root);
 	if (fd < 0)
 		return fd;
-	r = kind->build(&tree, fd, args);
+	r = writers > 1 ? build_together(kind, &tree, fd, args) : kind->build(&tree, fd, args);
 	close(fd);
 	if (r < 0)
 		return r;
@@ -369,15 +446,23 @@ static int build(const struct kind *kind, const char *root, char **numbers)
 
 int main(int argc, char **argv)
 {
-	const struct kind *kind = argc > 3 ? find_kind(argv[1], argc - 3) : NULL;
+	static const char option[] = "--writers=";
+	const struct kind *kind;
+	uint64_t writers = 1;
 	int r;
 
-	if (!kind) {
-		fprintf(stderr,
-			"usage: maketree flat|wide|spread|deep|source|large ROOT NUMBER...\n");
+	if (argc > 1 && strncmp(argv[1], option, strlen(option)) == 0) {
+		writers = strtoull(argv[1] + strlen(option), NULL, 10);
+		argc--;
+		argv++;
+	}
+	kind = argc > 3 ? find_kind(argv[1], argc - 3) : NULL;
+	if (!kind || writers < 1 || writers > (kind->divisible ? WRITERS_MAX : 1)) {
+		fprintf(stderr, "usage: maketree [--writers=N] flat|wide|spread ROOT NUMBER...\n"
+				"       maketree deep|source|large ROOT NUMBER...\n");
 		return 2;
 	}
-	r = build(kind, argv[2], argv + 3);
+	r = build(kind, writers, argv[2], argv + 3);
 	if (r < 0) {
 		fprintf(stderr, "maketree: %s: %s\n", argv[2], strerror(-r));
 		return 1;

@@ -99,10 +99,11 @@ class SmallVictim:
 
     name = "small"
     file_bytes = 8 * KIB
-    _cell = Cell("small", "400 directories of 500 files of 8 KiB", "wide", (400, 500, 8 * KIB))
+    cell = Cell("small", "400 directories of 500 files of 8 KiB", "wide", (400, 500, 8 * KIB))
+    _made = ""
 
     def __init__(self, work, kind, mountpoint, scale):
-        self._trees = Trees(work, self._cell, mountpoint, scale)
+        self._trees = Trees(work, self.cell, mountpoint, scale)
         self._frees_late = kind == "btrfs"
         self.path = self._trees.root
         self.files = None
@@ -112,7 +113,7 @@ class SmallVictim:
         """The tree that peers uses, too."""
         self._trees.build()
         self.files = self._trees.files
-        self.what = f"{self.files:,} files of 8 KiB"
+        self.what = f"{self.files:,} files of 8 KiB{self._made}"
 
     def share_gone(self, free_share):
         """How much of it is deleted, as far as the filesystem's free space tells; None if not."""
@@ -123,4 +124,12 @@ class SmallVictim:
         return max(1, step_bytes // self.file_bytes)
 
 
-VICTIMS = {"file": FileVictim, "small": SmallVictim}
+class SmallVictimOfFour(SmallVictim):
+    """The same files, made by four writers at once: neighbours by name are none on the disk."""
+
+    name = "small-4"
+    cell = dataclasses.replace(SmallVictim.cell, writers=4)
+    _made = ", made by four writers"
+
+
+VICTIMS = {victim.name: victim for victim in (FileVictim, SmallVictim, SmallVictimOfFour)}

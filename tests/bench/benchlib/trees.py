@@ -8,6 +8,8 @@ import subprocess
 KIB = 1 << 10
 MIB = 1 << 20
 TREE_FILESYSTEMS = ("ext4", "xfs", "btrfs", "tmpfs")
+# tmpfs has no layout on a disk.
+DISK_FILESYSTEMS = ("ext4", "xfs", "btrfs")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Cell:
     listed: bool = False
     filesystems: tuple = TREE_FILESYSTEMS
     space_bytes: int = 0
+    writers: int = 1
 
     def scaled(self, scale):
         """The numbers for maketree; never so small that the tree loses its shape."""
@@ -45,6 +48,11 @@ CELLS = {cell.name: cell for cell in (
          "flat", (200_000,), listed=True),
     Cell("list-tree", "every other one of 196 empty files in each of 1,024 directories, from a "
          "list", "wide", (1024, 196, 0), listed=True),
+    # Which writer made them decides which files are neighbours on the disk.
+    Cell("one-writer", "200 directories of 500 empty files, made by one writer", "wide",
+         (200, 500, 0), filesystems=DISK_FILESYSTEMS),
+    Cell("four-writers", "200 directories of 500 empty files, made by four writers at once",
+         "wide", (200, 500, 0), filesystems=DISK_FILESYSTEMS, writers=4),
     Cell("discard-small", "60 directories of 1,000 files of 32 KiB, mounted with discard", "wide",
          (60, 1000, 32 * KIB), filesystems=("ext4-discard",), space_bytes=60 * 1000 * 32 * KIB),
 )}
@@ -74,7 +82,8 @@ class Trees:
 
     def build(self, _disk=None):
         """A fresh tree, on disk: what an arm is timed on must not include writing it back."""
-        command = [self._maketree, self._cell.shape, self.root, *map(str, self._counts)]
+        command = [self._maketree, f"--writers={self._cell.writers}", self._cell.shape, self.root,
+                   *map(str, self._counts)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise RuntimeError(result.stderr.strip())
