@@ -3,18 +3,21 @@
 
 import dataclasses
 import re
+import subprocess
 
 from benchlib.trees import MIB
 
 BASELINE = "baseline"
 OWN = "auto"
+# The same, of another build, to show what has changed since.
+BEFORE = "before"
 GRID = [f"loop-{size}M-{pause}ms" for size in (2, 10, 64) for pause in (5, 20, 100)]
 # What is recommended where people have asked how to delete large files gently.
 RECOMMENDED = ["loop-64M-50ms", "loop-128M-100ms"]
 # RocksDB's deleter: 64 MiB at a time (bytes_max_delete_chunk), each with an fsync, at a rate that is configured.
 ROCKSDB = "rocksdb-64MBps"
 LOOPS = GRID + RECOMMENDED
-NAMES = [BASELINE, "rm", "ionice", "ionice-bfq", *LOOPS, ROCKSDB, "off", OWN]
+NAMES = [BASELINE, "rm", "ionice", "ionice-bfq", *LOOPS, ROCKSDB, "off", BEFORE, OWN]
 _LOOP = re.compile(r"loop-([1-9][0-9]*)M-([0-9]+)ms")
 _ROCKSDB = re.compile(r"rocksdb-([1-9][0-9]*)MBps")
 
@@ -62,6 +65,7 @@ _FIXED = {deleter.name: deleter for deleter in (
     # Only this scheduler knows priorities.
     Deleter("ionice-bfq", "ionice", ("-c3", "rm", "-rf"), scheduler="bfq"),
     Deleter("off", "reclaimctl", ("run", "--quiet", "--latency=off")),
+    Deleter(BEFORE, "before", ("run", "--quiet", "--latency=auto")),
     Deleter(OWN, "reclaimctl", ("run", "--quiet", "--latency=auto")),
 )}
 
@@ -88,14 +92,24 @@ def expand(text):
 
 
 class Deleters:
-    """Finds the programs of the arms."""
+    """Finds the programs of the arms. before: the reclaimctl of another build, or None."""
 
-    def __init__(self, work, programs):
+    def __init__(self, work, programs, before=None):
         self._programs = programs
+        self._before = before
         self._stepdelete = work.compile("stepdelete", ["stepdelete.c"])
 
     def program(self, deleter):
         """Its path, or None if it is not there; the baseline needs none, and has an empty one."""
         if deleter.is_loop:
             return self._stepdelete
+        if deleter.name == BEFORE:
+            return self._before
         return self._programs.find(deleter.program) if deleter.program else ""
+
+    def versions(self, names):
+        """What each build that is measured says of itself, by arm."""
+        programs = {name: self.program(find(name)) for name in names if name in (OWN, BEFORE)}
+        return {name: subprocess.run([program, "--version"], capture_output=True, text=True,
+                                     check=False).stdout.partition("\n")[0]
+                for name, program in programs.items() if program}
