@@ -10,7 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
-from benchlib import scratch
+from benchlib import recorded, scratch, timeline
 
 
 def contents(root):
@@ -72,6 +72,49 @@ class Writers(unittest.TestCase):
             result = subprocess.run([self.maketree, *words], check=False, capture_output=True)
             self.assertEqual(result.returncode, 2, words)
             self.assertFalse(os.path.exists(root))
+
+
+def run_interference(*words):
+    """Without root, it gets as far as its options."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "interference")
+    return subprocess.run([sys.executable, program, *words], capture_output=True, text=True,
+                          check=False)
+
+
+class Options(unittest.TestCase):
+    """What is no input is told in one line, and not by a traceback."""
+
+    def test_bad_values(self):
+        for words in (["--scale", "nan"], ["--scale", "x"], ["--rounds", "0"], ["--lead", "-1"],
+                      ["--after", "inf"], ["--arms", "before"], ["--arms", "loop-0M-1ms"],
+                      ["--before", "/dev/null"], ["--json", "/nonexistent/x"],
+                      ["--foreground", "nothing"], ["--scenarios", "ssd-fat"]):
+            result = run_interference(*words)
+            self.assertEqual(result.returncode, 2, words)
+            self.assertIn("interference: error: ", result.stderr.splitlines()[-1])
+
+    def test_what_is_no_report(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for number, text in enumerate(("", "7", "[]", "{}", '{"cells": 7}',
+                                           '{"cells": [7], "bars": []}')):
+                path = os.path.join(directory, str(number))
+                with open(path, "w", encoding="ascii") as file:
+                    file.write(text)
+                result = run_interference("--recorded", path)
+                self.assertEqual(result.returncode, 2, text)
+                self.assertEqual(result.stderr, f"interference: {path}: no report of this benchmark\n")
+        with self.assertRaises(recorded.NoReport):
+            recorded.read(["/nonexistent"])
+
+
+class Timeline(unittest.TestCase):
+    """What is drawn."""
+
+    def test_whole_seconds_of_all_kinds(self):
+        fields = {"rounds": [{"window": 2.5, "seconds": {
+            "fdatasync": [[-1, 10, 0.001, 0.002], [0, 10, 0.001, 0.5], [2, 3, 0.001, 9.0]],
+            "read": [[-1, 10, 0.001, 0.004], [1, 10, 0.001, 0.003]]}}]}
+        self.assertEqual(timeline.longest(fields), [(-1, 4.0), (0, 500.0), (1, 3.0)])
 
 
 if __name__ == "__main__":

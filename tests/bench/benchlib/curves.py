@@ -72,24 +72,12 @@ def _draw_panel(axis, verdict):
         if BASELINE in verdict.arms:
             axis.axhline(verdict.arms[BASELINE].kinds[kind]["p99"] * 1000, color=colour,
                          linewidth=0.8, linestyle=":")
-    _scale(axis)
+    plotting.plain_log(axis.xaxis, axis.yaxis)
     axis.set_title(verdict.cell.name, fontsize=9)
     axis.set_xlabel("seconds until done", fontsize=8)
     axis.set_ylabel("p99, ms", fontsize=8)
     if axis.get_legend_handles_labels()[0]:
         axis.legend(fontsize=7, frameon=False)
-
-
-def _scale(axis):
-    """Both logarithmic, with plain numbers also where they span less than a decade."""
-    from matplotlib import ticker  # pylint: disable=import-outside-toplevel
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    for each in (axis.xaxis, axis.yaxis):
-        each.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
-        each.set_major_formatter(ticker.FormatStrFormatter("%g"))
-        each.set_minor_formatter(ticker.FormatStrFormatter("%g"))
-    axis.tick_params(which="both", labelsize=7)
 
 
 def _mark(axis, name, point, colour, stopped):

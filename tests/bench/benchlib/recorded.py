@@ -33,12 +33,21 @@ class RecordedVerdict:
         self.cell = types.SimpleNamespace(name=name, kinds=kinds)
 
 
+class NoReport(Exception):
+    """A file that is not what --json writes."""
+
+
 def read(paths):
     """Verdicts and bars of all files, in their order."""
     verdicts, bars = [], []
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-        verdicts += map(RecordedVerdict, document["cells"])
-        bars += [Bar(**bar) for bar in document["bars"]]
+        try:
+            with open(path, encoding="utf-8") as file:
+                document = json.load(file)
+            verdicts += map(RecordedVerdict, document["cells"])
+            bars += [Bar(**bar) for bar in document["bars"]]
+        except OSError as error:
+            raise NoReport(f"{path}: {error.strerror}") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise NoReport(f"{path}: no report of this benchmark") from error
     return verdicts, bars

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Timeline: the longest request of each second, from before a deletion until after it; a row for
-each cell, a line for each arm of each report.
+each cell, a line for rm, the version before and now.
 
-It reads reports written with --json, so that versions can be compared: each report is named by its
-file.
+It reads reports written with --json. Where there are several, each has lines of its own, which are named by
+its file.
 """
 
 import json
 import os
 
 from benchlib import plotting
-from benchlib.deleters import BASELINE, OWN
+from benchlib.deleters import BASELINE, BEFORE, OWN
 
-COLOURS = ("#0b5394", "#cc0000", "#38761d", "#b45f06", "#674ea7", "#7f7f7f")
+# What is drawn, in this order, and how it is called. Loops would hide the rest.
+LABELS = {"rm": "rm", BEFORE: "reclaimctl, before", OWN: "reclaimctl, now"}
+# Told apart by brightness, too, and by people who see fewer colours (Okabe and Ito).
+COLOURS = ("#d55e00", "#8c8c8c", "#0072b2", "#e69f00", "#cc79a7", "#56b4e9")
+GREEN = "#009e73"
 ROW_INCHES = 1.7
+# Of the highest and the lowest point, so that no line lies on the frame.
+MARGIN = 1.4
 
 
 def draw(path, reports):
@@ -35,46 +41,66 @@ def draw(path, reports):
     return True
 
 
-def _longest(fields):
-    """Second to the longest request of any kind, of the first round, in ms."""
-    longest = {}
-    for seconds in fields["rounds"][0].get("seconds", {}).values():
+def longest(fields):
+    """Second to the longest request of any kind, of the first round, in ms; whole seconds alone."""
+    first = fields["rounds"][0]
+    most_of = {}
+    for seconds in first.get("seconds", {}).values():
         for second, _, _, most in seconds:
-            longest[second] = max(longest.get(second, 0), most * 1000)
-    return sorted(longest.items())
+            if second + 1 <= first["window"]:
+                most_of[second] = max(most_of.get(second, 0), most * 1000)
+    return sorted(most_of.items())
+
+
+def _label(arm, name, several):
+    return f"{LABELS[arm]} ({name})" if several else LABELS[arm]
+
+
+def _colours(cells, several):
+    """By label, in the order of LABELS; the same arm has the same colour in all rows."""
+    labels = dict.fromkeys(_label(arm, name, several) for arm in LABELS for lines in cells.values()
+                           for name, known, _ in lines if known == arm)
+    return {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
+
+
+def _draw_row(axis, title, lines, colours, several):
+    drawn = [(_label(arm, name, several), fields["returned"], longest(fields))
+             for name, arm, fields in lines if arm in LABELS]
+    for label, returned, points in drawn:
+        if points:
+            # The last one ends where its second does.
+            seconds, most = zip(*points, (points[-1][0] + 1, points[-1][1]))
+            axis.step(seconds, most, where="post", color=colours[label], linewidth=1.1)
+        if returned is not None:
+            axis.axvline(returned, color=colours[label], linewidth=0.8, linestyle="--")
+    usual = [most for _, arm, fields in lines if arm == BASELINE for _, most in longest(fields)]
+    shown = [most for _, _, points in drawn for _, most in points] + usual
+    if shown:
+        plotting.plain_log(axis.yaxis)
+        axis.set_ylim(min(shown) / MARGIN, max(shown) * MARGIN)
+    if usual:
+        axis.axhspan(axis.get_ylim()[0], max(usual), color=GREEN, alpha=0.15, linewidth=0)
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.set_title(title, fontsize=9, loc="left")
+    axis.tick_params(axis="x", labelsize=7)
+    axis.set_ylabel("ms", fontsize=8)
+    axis.margins(x=0.01)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
 
 
 def _draw(pyplot, cells, path, several):
     figure, axes = pyplot.subplots(len(cells), 1, squeeze=False, layout="constrained",
-                                   figsize=(9, ROW_INCHES * len(cells) + 0.8))
-    colours = {}
+                                   figsize=(9, ROW_INCHES * len(cells) + 1))
+    colours = _colours(cells, several)
     for axis, (title, lines) in zip(axes.flat, cells.items()):
-        usual = 0
-        for name, arm, fields in lines:
-            points = _longest(fields)
-            if arm == BASELINE:
-                usual = max([usual] + [longest for _, longest in points])
-                continue
-            label = f"{'reclaimctl' if arm == OWN else arm}{f' ({name})' if several else ''}"
-            colour = colours.setdefault(label, COLOURS[len(colours) % len(COLOURS)])
-            if points:
-                axis.plot(*zip(*points), color=colour, linewidth=1.1, label=label)
-            if fields["returned"] is not None:
-                axis.axvline(fields["returned"], color=colour, linewidth=0.7, linestyle="--")
-        if usual:
-            axis.axhspan(0, usual, color="#009e73", alpha=0.15, linewidth=0)
-        axis.set_yscale("log")
-        axis.axvline(0, color="black", linewidth=0.8)
-        axis.set_title(title, fontsize=9, loc="left")
-        axis.tick_params(labelsize=7)
-        axis.set_ylabel("ms", fontsize=8)
-        for side in ("top", "right"):
-            axis.spines[side].set_visible(False)
+        _draw_row(axis, title, lines, colours, several)
     axes[-1][0].set_xlabel("seconds since the deletion began", fontsize=8)
     handles = [pyplot.Line2D([], [], color=colour) for colour in colours.values()]
     figure.legend(handles, list(colours), loc="outside lower center", ncol=3, fontsize=8,
                   frameon=False)
     figure.suptitle("The longest request of a foreground program in each second\n(dashed: the "
-                    "command has returned; green: nothing is deleted)", fontsize=10)
+                    "command has returned; green: up to the longest when nothing is deleted)",
+                    fontsize=10)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
