@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the benchmarks compute and make, without a disk."""
+import json
+import math
 import os
 import subprocess
 import sys
@@ -10,7 +12,10 @@ import unittest
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
-from benchlib import recorded, scratch, timeline
+from benchlib import recorded, report, scratch, timeline
+from benchlib.impact import Impact
+from benchlib.scenarios import GIB, SCENARIOS
+from benchlib.verdict import Cell, CellVerdict, overall
 
 
 def contents(root):
@@ -115,6 +120,114 @@ class Timeline(unittest.TestCase):
             "fdatasync": [[-1, 10, 0.001, 0.002], [0, 10, 0.001, 0.5], [2, 3, 0.001, 9.0]],
             "read": [[-1, 10, 0.001, 0.004], [1, 10, 0.001, 0.003]]}}]}
         self.assertEqual(timeline.longest(fields), [(-1, 4.0), (0, 500.0), (1, 3.0)])
+
+
+def impact(arm, usual=0.010, slow=None, n_slow=0, after=None, seconds=(), done=5.0):
+    """A round with 1000 requests of `usual` seconds, the last n_slow of which took `slow`; and 100 in
+    the window after the end, which take `after` at most."""
+    requests = [usual] * (1000 - n_slow) + [slow] * n_slow
+    later = [usual] * 99 + [after or usual]
+    return Impact(arm, returned=done, space_back=done, done=done, window=60.0, freed_bytes=GIB,
+                  latencies={"fdatasync": sorted(requests + later)},
+                  after={"fdatasync": sorted(later)}, seconds={"fdatasync": list(seconds)})
+
+
+def judge(*rounds, kind="fdatasync"):
+    """A cell with one round of each arm."""
+    cell = Cell(SCENARIOS["ssd-ext4"], "file", "light", (kind,), victim_bytes=GIB)
+    for each in rounds:
+        for by_kind in (each.latencies, each.after, each.seconds):
+            by_kind[kind] = by_kind.pop("fdatasync")
+        cell.impacts[each.arm] = [each]
+    return CellVerdict(cell)
+
+
+class Bars(unittest.TestCase):
+    """What is to be reached, on rounds that were made up."""
+
+    def missed(self, *rounds, kind="fdatasync"):
+        """Of all bars, those that are missed, without the name of the cell."""
+        verdict = judge(impact("baseline"), *rounds, kind=kind)
+        return [bar.what.partition(": ")[2] for bar in verdict.bars() if bar.reached is False]
+
+    def test_as_without_a_deletion(self):
+        loop = impact("loop-2M-5ms", done=9.0)
+        self.assertEqual(self.missed(impact("auto"), impact("rm"), loop), [])
+        bars = list(judge(impact("baseline"), impact("auto"), impact("rm"), loop).bars())
+        self.assertTrue(all(bar.reached for bar in bars))
+
+    def test_p99_in_both_windows(self):
+        self.assertEqual(self.missed(impact("auto", slow=0.016, n_slow=20)),
+                         ["fdatasync p99 at most 1.5 x baseline"])
+        self.assertEqual(self.missed(impact("auto", slow=0.0149, n_slow=20)), [])
+        late = impact("auto")
+        late.after["fdatasync"] = [0.010] * 90 + [0.016] * 10
+        self.assertEqual(self.missed(late), ["fdatasync p99 after the end at most 1.5 x baseline"])
+
+    def test_p999(self):
+        self.assertEqual(self.missed(impact("auto", slow=0.031, n_slow=5)),
+                         ["fdatasync p99.9 at most 3 x baseline"])
+
+    def test_longest_after_the_end(self):
+        self.assertEqual(self.missed(impact("auto", after=0.021)),
+                         ["fdatasync max after the end at most 2 x baseline"])
+
+    def test_slow_seconds(self):
+        slow = impact("auto", seconds=[[-1, 10, 0.011, 0.011], [0, 10, 0.009, 0.5]])
+        self.assertEqual(self.missed(slow), [])
+        slow = impact("auto", seconds=[[3, 10, 0.011, 0.011]])
+        self.assertEqual(self.missed(slow),
+                         ["no second with a median of fdatasync above the baseline's p99"])
+
+    def test_no_more_harm_than_rm(self):
+        ours = {"slow": 0.0125, "n_slow": 500}
+        self.assertEqual(self.missed(impact("auto", **ours), impact("rm", slow=0.0122, n_slow=500)),
+                         ["no more harm than rm"])
+        self.assertEqual(self.missed(impact("auto", **ours), impact("rm", slow=0.0125, n_slow=500)), [])
+
+    def test_no_loop_is_as_gentle_and_faster(self):
+        self.assertEqual(self.missed(impact("auto"), impact("loop-2M-5ms", done=4.0)),
+                         ["no fixed loop that harms no more is faster"])
+
+    def test_what_does_not_end_misses(self):
+        stopped = impact("auto")
+        stopped.stopped = "timeout"
+        self.assertEqual(self.missed(stopped), ["auto deletes in time"])
+        self.assertEqual(judge(impact("baseline"), stopped).worst_p99(), math.inf)
+
+    def test_transactions_have_a_bar_of_their_own(self):
+        slow = {"slow": 0.013, "n_slow": 20}
+        self.assertEqual(self.missed(impact("auto", **slow)), [])
+        self.assertEqual(self.missed(impact("auto", **slow), kind="transaction"),
+                         ["transaction p99 at most 1.25 x baseline"])
+
+    def test_without_baseline_nothing_is_known(self):
+        bars = list(judge(impact("auto"), impact("rm")).bars())
+        self.assertEqual({bar.reached for bar in bars}, {None})
+        self.assertEqual(overall([judge(impact("auto"))])[0].reached, None)
+
+    def test_two_thirds_within_the_goal(self):
+        good = judge(impact("baseline"), impact("auto", slow=0.012, n_slow=20))
+        bad = judge(impact("baseline"), impact("auto", slow=0.013, n_slow=20))
+        unknown = judge(impact("auto"))
+        self.assertTrue(overall([good, good, bad, unknown])[0].reached)
+        self.assertFalse(overall([good, bad])[0].reached)
+        late = judge(impact("baseline"), impact("auto"))
+        late.cell.impacts["auto"][0].after["fdatasync"] = [0.013] * 9
+        late = CellVerdict(late.cell)
+        self.assertFalse(overall([good, late])[0].reached)
+
+    def test_recorded_is_judged_alike(self):
+        for own in (impact("auto", slow=0.013, n_slow=20), impact("auto")):
+            verdict = judge(impact("baseline"), own)
+            again = recorded.RecordedVerdict(json.loads(json.dumps(verdict.as_json())))
+            self.assertEqual(again.worst_p99(), verdict.worst_p99())
+            self.assertEqual(overall([again])[0], overall([verdict])[0])
+
+    def test_lines(self):
+        bars = [report.Bar("a", True, "1"), report.Bar("b", False, "2"), report.Bar("c", None, "-")]
+        self.assertEqual([bar.line().split(":")[0] for bar in bars], ["kept", "MISSED", "not known"])
+        self.assertEqual(report.tally(bars), "bars: 1 kept, 1 missed, 1 not known")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The loops that no other loop beats in both draw the curve that reclaimctl has to
 
 from benchlib import plotting
 from benchlib.deleters import BASELINE, OWN, find
+from benchlib.verdict import P99_BAR
 
 COLOURS = {"fdatasync": "#0b5394", "overwrite": "#674ea7", "read": "#b45f06", "transaction": "#38761d"}
 COLUMNS_MAX = 4
@@ -33,7 +34,7 @@ def _draw(pyplot, verdicts, path):
         _draw_panel(axis, verdict)
     figure.suptitle("p99 of foreground requests against the time a deletion takes\n"
                     "(line: the best fixed loops; triangle: not run to the end; "
-                    "dotted: no deletion; star: reclaimctl)",
+                    f"dotted: no deletion; dashed: {P99_BAR} times that; star: reclaimctl)",
                     fontsize=11)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
@@ -70,8 +71,9 @@ def _draw_panel(axis, verdict):
         for name, point in points.items():
             _mark(axis, name, point, colour, verdict.arms[name].stopped)
         if BASELINE in verdict.arms:
-            axis.axhline(verdict.arms[BASELINE].kinds[kind]["p99"] * 1000, color=colour,
-                         linewidth=0.8, linestyle=":")
+            usual = verdict.arms[BASELINE].kinds[kind]["p99"] * 1000
+            axis.axhline(usual, color=colour, linewidth=0.8, linestyle=":")
+            axis.axhline(usual * P99_BAR, color=colour, linewidth=0.8, linestyle="--")
     plotting.plain_log(axis.xaxis, axis.yaxis)
     axis.set_title(verdict.cell.name, fontsize=9)
     axis.set_xlabel("seconds until done", fontsize=8)

@@ -2,8 +2,10 @@
 """Recorded: reports that were written earlier, for a rig that takes longer than one sitting."""
 
 import json
+import math
 import types
 
+from benchlib.deleters import OWN
 from benchlib.report import Bar
 
 
@@ -29,8 +31,18 @@ class RecordedVerdict:
     def __init__(self, cell):
         self.arms = {name: RecordedArm(fields) for name, fields in cell.get("arms", {}).items()}
         kinds = next((tuple(arm.kinds) for arm in self.arms.values()), ())
+        self._ratios = cell.get("arms", {}).get(OWN, {}).get("ratios", {})
         name = f"{cell['scenario']} / {cell['victim']} / {cell['load']}"
         self.cell = types.SimpleNamespace(name=name, kinds=kinds)
+
+    def worst_p99(self):
+        """As CellVerdict.worst_p99."""
+        own = self.arms.get(OWN)
+        if own and (own.stopped or own.seconds() is None):
+            return math.inf
+        ratios = [ratio for kind in self._ratios.values()
+                  for ratio in (kind["p99"], kind.get("after", {}).get("p99"))]
+        return None if None in ratios or not ratios else max(ratios)
 
 
 class NoReport(Exception):

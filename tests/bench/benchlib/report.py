@@ -131,7 +131,7 @@ def align(rows):
 
 @dataclasses.dataclass
 class Bar:
-    """Something to be reached: in words, whether it was (None: not measured), and the number."""
+    """Something to be reached: in words, whether it was (None: not known), and the number."""
 
     what: str
     reached: bool
@@ -139,8 +139,14 @@ class Bar:
 
     def line(self):
         """As the report prints it."""
-        state = {True: "reached", False: "NOT reached", None: "not measured"}[self.reached]
-        return f"{state + ':':14} {self.what}: {self.value}"
+        state = {True: "kept", False: "MISSED", None: "not known"}[self.reached]
+        return f"{state + ':':10} {self.what}: {self.value}"
+
+
+def tally(all_bars):
+    """How many are kept, in one line."""
+    counts = [sum(bar.reached is reached for bar in all_bars) for reached in (True, False, None)]
+    return "bars: {} kept, {} missed, {} not known".format(*counts)
 
 
 def geometric_mean(values):
