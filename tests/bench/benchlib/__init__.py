@@ -2,6 +2,7 @@
 """What the benchmarks share; one noun per file.
 
 scratch      a directory, a mount namespace and the undoing of everything
+blockdev     what the kernel says about a block device
 filesystems  filesystems on loop devices and tmpfs
 slowdisk     a simulated disk to put a filesystem on
 filling      large files, written around the page cache
@@ -16,6 +17,7 @@ reclaimd     a daemon
 and, of the interference benchmark:
 
 scenarios    disks, filesystems, victims and loads
+owndisk      a disk of the user's in place of a simulated one
 stage        all of that set up once, and brought back for every arm
 foreground   the program whose I/O must not suffer
 postgres     one that is a real database

@@ -6,9 +6,9 @@ import os
 import subprocess
 import time
 
+from benchlib import blockdev
 from benchlib.scratch import Unavailable, memory_available
 
-SECTOR_BYTES = 512
 DISCARDS_QUIET_SECONDS = 0.3
 
 # kind: mkfs command and mount options. ext4's lazy initialisation would go on in the background
@@ -67,43 +67,41 @@ class Tmpfs:
         return None
 
 
-class LoopFilesystem:
-    """A filesystem on a loop device over a file, by default a sparse one of its own.
+class BlockFilesystem:
+    """A filesystem on a block device, which _attach provides and _detach lets go of."""
 
-    The loop device is set to detach itself with the last mount as soon as it is mounted. It is a
-    new one each time, so no block stays cached over an unmount and a mount.
-    """
-
-    def __init__(self, scratch, kind, size_bytes, backing=None, direct_io=False):
+    def __init__(self, scratch, kind):
         self.kind = kind
         self.freezes = kind == "xfs"
         self.device = None
-        self._direct_io = direct_io
-        self._backing = backing or os.path.join(scratch.dir("images"), kind + ".img")
-        self._own_backing = backing is None
         self.mountpoint = scratch.dir("mnt")
-        if self._own_backing:
-            with open(self._backing, "wb") as image:
-                image.truncate(size_bytes)
         scratch.undo(self.destroy)
 
+    def _attach(self):
+        """The device's path."""
+        raise NotImplementedError
+
+    def _detach(self, device):
+        """What is mounted stays usable."""
+        raise NotImplementedError
+
     def format(self):
-        """Make the filesystem, through the loop device as on a disk."""
+        """Make the filesystem."""
         device = self._attach()
         try:
             run(*KINDS[self.kind][0], device)
         finally:
-            run("losetup", "--detach", device)
+            self._detach(device)
 
     def mount(self):
-        """Mount, and leave it to the kernel to detach the loop device after the unmount."""
+        """Mount, with the options of its kind."""
         options = KINDS[self.kind][1]
         device = self._attach()
         try:
             run("mount", "-t", self.kind.partition("-")[0], "-o", options or "defaults", device,
                 self.mountpoint)
         finally:
-            run("losetup", "--detach", device)
+            self._detach(device)
         self.device = device
 
     def unmount(self):
@@ -113,7 +111,47 @@ class LoopFilesystem:
         self.device = None
 
     def destroy(self):
-        """Unmount and give the space back; harmless when already done."""
+        """Harmless when already done."""
+        self.unmount()
+
+    def discarded_bytes(self):
+        """What has been trimmed so far."""
+        return blockdev.discarded_bytes(self.device)
+
+    def wait_for_discards(self):
+        """Wait until trimming has stopped; returns the time (monotonic) when it last went on.
+
+        ext4 trims in a worker after the commit that frees, and no call waits for that worker.
+        """
+        last_change = time.monotonic()
+        seen = None
+        while time.monotonic() - last_change < DISCARDS_QUIET_SECONDS:
+            now = (self.discarded_bytes(), blockdev.in_flight(self.device))
+            if now != seen or now[1] > 0:
+                seen = now
+                last_change = time.monotonic()
+            time.sleep(0.005)
+        return last_change
+
+
+class LoopFilesystem(BlockFilesystem):
+    """A filesystem on a loop device over a file, by default a sparse one of its own.
+
+    The loop device is set to detach itself with the last mount as soon as it is mounted. It is a
+    new one each time, so no block stays cached over an unmount and a mount.
+    """
+
+    def __init__(self, scratch, kind, size_bytes, backing=None, direct_io=False):
+        super().__init__(scratch, kind)
+        self._direct_io = direct_io
+        self._backing = backing or os.path.join(scratch.dir("images"), kind + ".img")
+        self._own_backing = backing is None
+        if self._own_backing:
+            with open(self._backing, "wb") as image:
+                image.truncate(size_bytes)
+
+    def destroy(self):
+        """Unmount and give the space back."""
         self.unmount()
         if self._own_backing:
             with contextlib.suppress(FileNotFoundError):
@@ -124,29 +162,9 @@ class LoopFilesystem:
         return run("losetup", "--find", "--show", f"--direct-io={direct_io}",
                    self._backing).strip()
 
-    def _stat(self, name):
-        path = f"/sys/block/{os.path.basename(self.device)}/{name}"
-        with open(path, encoding="ascii") as stat:
-            return [int(field) for field in stat.read().split()]
-
-    def discarded_bytes(self):
-        """What has been trimmed so far: field 14 of the device's stat, in sectors."""
-        return self._stat("stat")[13] * SECTOR_BYTES
-
-    def wait_for_discards(self):
-        """Wait until trimming has stopped; returns the time (monotonic) when it last went on.
-
-        ext4 trims in a worker after the commit that frees, and no call waits for that worker.
-        """
-        last_change = time.monotonic()
-        seen = None
-        while time.monotonic() - last_change < DISCARDS_QUIET_SECONDS:
-            now = (self.discarded_bytes(), sum(self._stat("inflight")))
-            if now != seen or now[1] > 0:
-                seen = now
-                last_change = time.monotonic()
-            time.sleep(0.005)
-        return last_change
+    def _detach(self, device):
+        """The kernel does it after the unmount."""
+        run("losetup", "--detach", device)
 
 
 def unmount_patiently(mountpoint):

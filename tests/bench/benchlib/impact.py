@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 
+from benchlib import blockdev
 from benchlib.processors import StealWatch
 from benchlib.stage import free_bytes
 
@@ -34,17 +35,24 @@ TRIMS_NOISE_BYTES = 1 << 20
 TRIMS_NONE_SECONDS = 7.0
 
 
+class NoScheduler(Exception):
+    """A scheduler that an arm needs is not there."""
+
+
 @contextlib.contextmanager
 def scheduler(device, name):
     """Has a device that scheduler for a time. None: the one it has."""
-    path = f"/sys/block/{os.path.basename(device)}/queue/scheduler"
     if name is None:
         yield
         return
-    with open(path, encoding="ascii") as before:
-        usual = before.read().partition("[")[2].partition("]")[0]
-    with open(path, "w", encoding="ascii") as to:
-        to.write(name)
+    queue = blockdev.queue(device)
+    path = os.path.join(queue, "scheduler")
+    usual = blockdev.read(queue, "scheduler").partition("[")[2].partition("]")[0]
+    try:
+        with open(path, "w", encoding="ascii") as to:
+            to.write(name)
+    except OSError as error:
+        raise NoScheduler(f"the device takes no scheduler {name}") from error
     try:
         yield
     finally:
@@ -146,7 +154,7 @@ class Progress:
         self.trimmed_bytes = filesystem.discarded_bytes() - self._trimmed
         if self.trimmed_bytes - self._seen_bytes >= TRIMS_NOISE_BYTES:
             self._seen_bytes, self._moved = self.trimmed_bytes, now
-        if in_flight(filesystem.device) == 0:
+        if blockdev.in_flight(filesystem.device) == 0:
             self._idle = now
         return self._done(now, returned)
 
@@ -167,12 +175,6 @@ class Progress:
         # A single trim may take seconds, in which the disk is never idle.
         quiet = now - self._moved > TRIMS_QUIET_SECONDS and (self._idle or 0) >= self._moved
         return max(done, self._moved) if quiet else None
-
-
-def in_flight(device):
-    """Requests that the block device has not answered."""
-    with open(f"/sys/block/{os.path.basename(device)}/inflight", encoding="ascii") as counts:
-        return sum(map(int, counts.read().split()))
 
 
 class Deletion:

@@ -64,6 +64,18 @@ SCENARIOS = {scenario.name: scenario for scenario in (
 )}
 
 
+# On a disk of the user's a scenario is a filesystem, and called like that.
+OWN_DISK_KINDS = ("ext3", "ext4", "ext4-discard", "xfs", "xfs-discard", "btrfs-async",
+                  "btrfs-nodiscard")
+
+
+def of_own_disk(disk):
+    """Those that it can have, by name."""
+    loads = ("light",) if disk.rotates else ("light", "heavy")
+    return {kind: Scenario(kind, kind, (disk.path,), loads) for kind in OWN_DISK_KINDS
+            if disk.discards or not kind.endswith(("-discard", "-async"))}
+
+
 @dataclasses.dataclass(frozen=True)
 class Load:
     """Requests per second of the foreground program."""
@@ -80,17 +92,19 @@ class FileVictim:
     """One large file, written: unwritten extents are freed without being trimmed on some."""
 
     name = "file"
-    file_bytes = None
+    @staticmethod
+    def space_bytes(kind, scale):
+        """What it takes of a disk."""
+        return max(64, round((40 if kind == "ext3" else 20) * 1024 * scale)) * MIB
 
     def __init__(self, _work, kind, mountpoint, scale):
         self.path = os.path.join(mountpoint, "victim")
-        self._mib = max(64, round((40 if kind == "ext3" else 20) * 1024 * scale))
-        self.what = f"a file of {self._mib / 1024:.1f} GiB"
+        self.file_bytes = self.space_bytes(kind, scale)
+        self.what = f"a file of {self.file_bytes / GIB:.1f} GiB"
         self.files = 1
 
     def build(self, disk):
         """Around the page cache, in large pieces: as fast as the disk takes them."""
-        self.file_bytes = self._mib * MIB
         filling.write(self.path, self.file_bytes, disk.simulated)
 
     def share_gone(self, _free_share):
@@ -112,6 +126,12 @@ class SmallVictim:
     file_bytes = 8 * KIB
     cell = Cell("small", "400 directories of 500 files of 8 KiB", "wide", (400, 500, 8 * KIB))
     _made = ""
+
+    @classmethod
+    def space_bytes(cls, _kind, scale):
+        """What it takes of a disk, with inodes and directories."""
+        n_directories, n_files, _ = cls.cell.scaled(scale)
+        return n_directories * n_files * (cls.file_bytes + 4 * KIB)
 
     def __init__(self, work, kind, mountpoint, scale):
         self._trees = Trees(work, self.cell, mountpoint, scale)
