@@ -12,9 +12,10 @@ import unittest
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
-from benchlib import recorded, report, scratch, timeline
+from benchlib import dynamics, recorded, report, scratch, speeds, timeline
 from benchlib.impact import Impact
 from benchlib.scenarios import GIB, SCENARIOS
+from benchlib.trees import MIB
 from benchlib.verdict import Cell, CellVerdict, overall
 
 
@@ -110,6 +111,92 @@ class Options(unittest.TestCase):
                 self.assertEqual(result.stderr, f"interference: {path}: no report of this benchmark\n")
         with self.assertRaises(recorded.NoReport):
             recorded.read(["/nonexistent"])
+
+
+def track(*pieces):
+    """From second 0 on, sampled every 10 ms: pieces of (seconds, MiB a second)."""
+    result, now, gone = speeds.Track(), 0.0, 0.0
+    result.add(now, gone)
+    for seconds, rate in pieces:
+        for _ in range(round(seconds * 100)):
+            now, gone = now + 0.01, gone + rate * MIB / 100
+            result.add(now, gone)
+    return result
+
+
+class Speeds(unittest.TestCase):
+    """When a deletion becomes slower and faster, from made-up samples."""
+
+    def test_rates(self):
+        two = track((1, 100), (1, 50))
+        self.assertAlmostEqual(two.rate(0, 1) / MIB, 100)
+        self.assertAlmostEqual(two.rate(0.5, 1.5) / MIB, 75)
+        self.assertIsNone(two.rate(0, 2.5))
+        self.assertIsNone(two.rate(1, 1.1))
+        self.assertIsNone(speeds.Track().rate(0, 1))
+
+    def test_what_comes_back_is_not_counted(self):
+        one = speeds.Track()
+        for time, gone in ((0, -5), (1, 10), (2, 8), (3, 20)):
+            one.add(time, gone)
+        self.assertEqual(one.rate(1, 2), 0)
+        self.assertEqual(one.rate(0, 3), 20 / 3)
+
+    def test_arrival(self):
+        result = speeds.arrival(track((0.2, 0), (2, 400), (0.2, 400), (3, 20)), 2.2, 0.3)
+        self.assertAlmostEqual(result["full_rate"] / MIB, 400, delta=5)
+        self.assertAlmostEqual(result["beside_rate"] / MIB, 20, delta=5)
+        # The window of a quarter second is half in the slow part, and more.
+        self.assertAlmostEqual(result["backed_off_after"], 0.15, delta=0.06)
+
+    def test_late_arrival(self):
+        result = speeds.arrival(track((2, 400), (1.5, 400), (9, 20)), 2.0, 0.3)
+        self.assertAlmostEqual(result["backed_off_after"], 1.45, delta=0.06)
+
+    def test_standstill(self):
+        result = speeds.arrival(track((2, 400), (0.5, 400), (0.5, 38), (4, 0)), 2.0, 1.1)
+        self.assertEqual(result["beside_rate"], 0)
+        self.assertAlmostEqual(result["backed_off_after"], 0.48, delta=0.06)
+
+    def test_arrival_that_cannot_be_told(self):
+        for pieces, change in ((((2, 100), (2, 60)), 2.0), (((0.1, 100), (2, 10)), 0.1),
+                               (((2, 100), (0.1, 10)), 2.0), (((2, 0), (2, 0)), 2.0)):
+            self.assertIsNone(speeds.arrival(track(*pieces), change, 0.3)["backed_off_after"])
+
+    def test_departure(self):
+        beside = track((2, 20), (0.7, 20), (3, 400))
+        self.assertAlmostEqual(speeds.departure(beside, 2.0, 400 * MIB), 0.65, delta=0.06)
+        self.assertIsNone(speeds.departure(beside, 2.0, 800 * MIB))
+        self.assertIsNone(speeds.departure(beside, 2.0, None))
+
+    def bars(self, pieces_in, pieces_out):
+        """Of both directions; foreground I/O comes and goes after two seconds."""
+        come = speeds.arrival(track(*pieces_in), 2.0, 0.3)
+        gone = speeds.departure(track(*pieces_out), 2.0, come["full_rate"])
+        alone = {"off": 10, "unsettled": 10.4, "auto": 12.9, "failure": None}
+        cell = Cell(SCENARIOS["ssd-ext4"], "file", "light", (), dynamics={
+            "alone": alone, "arrival": come | {"kinds": {}},
+            "departure": {"lost": None, "seconds_left": 5, "full_speed_after": gone}})
+        return [bar.reached for bar in dynamics.bars(cell)]
+
+    def test_bars(self):
+        self.assertEqual(self.bars(((2, 400), (0.2, 400), (5, 20)), ((2, 20), (0.9, 20), (2, 400))),
+                         [True, True, True, None, True])
+        self.assertEqual(self.bars(((2, 400), (0.6, 400), (5, 20)), ((2, 20), (1.3, 20), (2, 400))),
+                         [True, True, False, None, False])
+        self.assertEqual(self.bars(((2, 400), (5, 20)), ((2, 20), (5, 20))),
+                         [True, True, True, None, False])
+        self.assertEqual(self.bars(((0.1, 400), (0.2, 0)), ((2, 20), (5, 20))),
+                         [True, True, None, None, None])
+
+    def test_bars_of_the_time_alone(self):
+        for unsettled, auto, reached in ((10.4, 12.9, [True, True]), (10.6, 12.9, [False, True]),
+                                         (10.4, 13.1, [True, False])):
+            cell = Cell(SCENARIOS["ssd-ext4"], "file", "light", (), dynamics={
+                "alone": {"off": 10, "unsettled": unsettled, "auto": auto, "failure": None},
+                "arrival": {"kinds": {}, "full_rate": None, "beside_rate": None},
+                "departure": {"lost": None, "seconds_left": 5, "full_speed_after": None}})
+            self.assertEqual([bar.reached for bar in dynamics.bars(cell)][:2], reached)
 
 
 class Timeline(unittest.TestCase):

@@ -24,6 +24,7 @@ postgres     one that is a real database
 deleters     the arms
 impact       one deletion, and what it does to foreground I/O
 dynamics     no foreground I/O; it begins; it ends
+speeds       how fast a deletion goes on, and how soon that changes
 verdict      medians, tables, bars
 curves       the picture
 recorded     reports of earlier runs

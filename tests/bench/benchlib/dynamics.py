@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Dynamics: what is on by default, without foreground I/O, and when that begins or ends."""
 
+import dataclasses
 import os
 import time
 
+from benchlib import speeds
 from benchlib.deleters import BASELINE, OWN, find
 from benchlib.impact import Deletion, Progress, nearest_rank
 from benchlib.measure import Meter
 from benchlib.report import Bar
+from benchlib.trees import MIB
 from benchlib.verdict import P99_BAR, median
 
 ROUNDS = 3
@@ -18,6 +21,8 @@ MID_SECONDS = 5.0
 NOTICE_SECONDS = 0.3
 SAMPLES_MIN = 20
 SPEED_BAR = 0.95
+# Of the time that it takes without pacing, until all that it leaves is written back, too.
+DEBT_BAR = 1.3
 CALM_SECONDS_MOST = 120
 RESUME_BAR_SECONDS = 1.0
 
@@ -44,9 +49,10 @@ class Lone:
         self._arms = arms
         self._meter = Meter(stage.work, stage.filesystem, timeout)
 
-    def run(self, name):
+    def run(self, name, *options):
         """Seconds until it returned, and until all that it left to the filesystem was done."""
         deleter = find(name)
+        deleter = dataclasses.replace(deleter, options=(*deleter.options, *options))
         self._stage.reset()
         wait_for_calm()
         with self._stage.disk.slow():
@@ -59,11 +65,13 @@ class Lone:
         return measured
 
     def compare(self):
-        """Both in turn; seconds, medians."""
-        rounds = [(self.run("off"), self.run(OWN)) for _ in range(ROUNDS)]
-        failure = next((each.failure for pair in rounds for each in pair if each.failure), None)
-        off, own = zip(*rounds)
+        """In turn, not paced, paced without what it writes back in the end, and paced; seconds, medians."""
+        rounds = [(self.run("off"), self.run(OWN, "--no-settle"), self.run(OWN))
+                  for _ in range(ROUNDS)]
+        failure = next((each.failure for some in rounds for each in some if each.failure), None)
+        off, unsettled, own = zip(*rounds)
         return {"off": median([each.settled for each in off]),
+                "unsettled": median([each.settled for each in unsettled]),
                 "auto": median([each.settled for each in own]),
                 "auto_returned": median([each.elapsed for each in own]), "failure": failure}
 
@@ -75,13 +83,14 @@ class Midway:
         self._stage = stage
         self._foreground = foreground
         self._timeout = timeout
-        self._deletion = None
+        self._deletion = self._track = None
         deleter = find(OWN)
         self._command = deleter.command(arms.program(deleter), stage.victim)
 
     def run(self, from_start):
         """Foreground I/O is there first and ends (from_start), or begins. Returns when that was,
-        the share that was deleted by then, when the command returned, and the requests."""
+        the share that was deleted by then, when the command returned, the requests, and the track of
+        what was gone when."""
         try:
             return self._run(from_start)
         except BaseException:
@@ -98,6 +107,7 @@ class Midway:
                 self._foreground.go()
                 time.sleep(1)
             progress = Progress(self._stage, self._foreground.appended_per_second)
+            self._track = speeds.Track()
             self._deletion = deletion = Deletion(
                 self._command, os.path.join(self._stage.work.path, "output"))
             share = self._wait(deletion, progress, MID_SHARE, MID_SECONDS)
@@ -114,7 +124,7 @@ class Midway:
                 self._foreground.stop()
         requests = self._foreground.reap()
         deletion.failure(self._stage.victim.path)
-        return change, share, returned, requests
+        return change, share, returned, requests, self._track
 
     def _wait(self, deletion, progress, share_wanted, seconds):
         """Until it has returned, or has come as far as wanted; the share, None if not known."""
@@ -123,7 +133,10 @@ class Midway:
         while not deletion.has_returned() and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
             progress.poll(None)
-            share = self._stage.victim.share_gone(progress.share_free)
+            gone = self._stage.victim.bytes_gone(progress.freed_bytes)
+            if gone is not None:
+                self._track.add(time.monotonic(), gone)
+                share = gone / self._stage.victim_bytes
             if share_wanted is not None and share is not None and share >= share_wanted:
                 break
         return share
@@ -143,10 +156,12 @@ def settles_after(requests, kind, change, bound):
 
 
 def _arrival(cell, midway):
-    """By kind: how long it took until foreground I/O was as well off as it has to be."""
-    change, share, returned, requests = midway.run(from_start=False)
+    """By kind: how long it took until foreground I/O was as well off as it has to be; and until the
+    deletion had become slower."""
+    change, share, returned, requests, track = midway.run(from_start=False)
     during = [each for each in requests if returned is None or each.due < returned]
-    result = {"share": share, "seconds_left": returned and returned - change, "kinds": {}}
+    result = {"share": share, "seconds_left": returned and returned - change, "kinds": {},
+              **speeds.arrival(track, change, NOTICE_SECONDS)}
     for kind in cell.kinds:
         usual = median([each.percentile(kind, 0.99) for each in cell.impacts.get(BASELINE, ())])
         later = sorted(each.latency for each in during
@@ -159,10 +174,11 @@ def _arrival(cell, midway):
     return result
 
 
-def _departure(midway, full_seconds):
-    """How much longer the rest took than it does at full speed."""
-    change, share, returned, _ = midway.run(from_start=True)
-    result = {"share": share, "seconds_left": returned and returned - change, "lost": None}
+def _departure(midway, full_seconds, full_rate):
+    """How much longer the rest took than it does at full speed, and how soon it was at full speed."""
+    change, share, returned, _, track = midway.run(from_start=True)
+    result = {"share": share, "seconds_left": returned and returned - change, "lost": None,
+              "full_speed_after": speeds.departure(track, change, full_rate)}
     if returned is not None and share is not None and share < 1 and full_seconds:
         result["lost"] = returned - change - (1 - share) * full_seconds
     return result
@@ -174,28 +190,63 @@ def measure(cell, stage, foreground, arms, timeout):
         return
     alone = Lone(stage, arms, timeout).compare()
     midway = Midway(stage, foreground, arms, timeout)
-    cell.dynamics = {"alone": alone, "arrival": _arrival(cell, midway),
-                     "departure": _departure(midway, alone["auto_returned"])}
+    arrival = _arrival(cell, midway)
+    cell.dynamics = {"alone": alone, "arrival": arrival,
+                     "departure": _departure(midway, alone["auto_returned"], arrival["full_rate"])}
 
 
 def bars(cell):
     """What is to be reached."""
     if not cell.dynamics:
         return
-    yield _alone_bar(cell)
+    yield from _alone_bars(cell)
     for kind, numbers in cell.dynamics["arrival"]["kinds"].items():
         yield _arrival_bar(cell, kind, numbers)
+    yield _back_off_bar(cell)
     yield _departure_bar(cell)
+    yield _full_speed_bar(cell)
 
 
-def _alone_bar(cell):
-    what = f"{cell.name}: without foreground I/O, at least {SPEED_BAR} of the speed"
+def _alone_bars(cell):
+    speed_bar = f"{cell.name}: without foreground I/O, at least {SPEED_BAR} of the speed"
+    debt_bar = f"{cell.name}: with what is written back, at most {DEBT_BAR} x the time"
     alone = cell.dynamics["alone"]
     if alone["failure"]:
-        return Bar(what, False, alone["failure"])
-    speed = alone["off"] / alone["auto"]
-    return Bar(what, speed >= SPEED_BAR,
-               f"{speed:.2f} ({alone['auto']:.2f} s, off {alone['off']:.2f} s)")
+        yield Bar(speed_bar, False, alone["failure"])
+        return
+    speed = alone["off"] / alone["unsettled"]
+    yield Bar(speed_bar, speed >= SPEED_BAR,
+              f"{speed:.2f} ({alone['unsettled']:.2f} s, off {alone['off']:.2f} s)")
+    times = alone["auto"] / alone["off"]
+    yield Bar(debt_bar, times <= DEBT_BAR,
+              f"{times:.2f} ({alone['auto']:.2f} s, off {alone['off']:.2f} s)")
+
+
+def _back_off_bar(cell):
+    what = f"{cell.name}: slower at most {NOTICE_SECONDS:.1f} s after foreground I/O began"
+    arrival = cell.dynamics["arrival"]
+    full, beside = arrival["full_rate"], arrival["beside_rate"]
+    if not full or beside is None:
+        return Bar(what, None, "too short to tell")
+    speed = f"{full / MIB:.0f} MiB/s, beside it {beside / MIB:.0f} MiB/s"
+    if full < speeds.APART * beside:
+        return Bar(what, None, f"hardly slower: {speed}")
+    after = arrival["backed_off_after"]
+    if after is None:
+        return Bar(what, False, f"never; {speed}")
+    return Bar(what, after <= NOTICE_SECONDS, f"{after:.2f} s; {speed}")
+
+
+def _full_speed_bar(cell):
+    what = (f"{cell.name}: at {speeds.FULL_SHARE} of full speed at most {RESUME_BAR_SECONDS:.0f} s "
+            "after foreground I/O ended")
+    after = cell.dynamics["departure"]["full_speed_after"]
+    left = cell.dynamics["departure"]["seconds_left"]
+    if after is not None:
+        return Bar(what, after <= RESUME_BAR_SECONDS, f"{after:.2f} s")
+    if not cell.dynamics["arrival"]["full_rate"] or left is not None and left < RESUME_BAR_SECONDS:
+        return Bar(what, None, "too short to tell")
+    return Bar(what, False, "never")
 
 
 def _arrival_bar(cell, kind, numbers):

@@ -100,6 +100,7 @@ class FileVictim:
     def __init__(self, _work, kind, mountpoint, scale):
         self.path = os.path.join(mountpoint, "victim")
         self.file_bytes = self.space_bytes(kind, scale)
+        self._frees_late = kind.startswith("btrfs")
         self.what = f"a file of {self.file_bytes / GIB:.1f} GiB"
         self.files = 1
 
@@ -113,6 +114,11 @@ class FileVictim:
             return 1 - os.stat(self.path).st_size / self.file_bytes
         except FileNotFoundError:
             return 1.0
+
+    def bytes_gone(self, freed_bytes):
+        """As free space tells, None if that is late: reclaimctl takes its name away first, and to look
+        at it by another way would be one more reference, under which nothing is shrunk."""
+        return None if self._frees_late else freed_bytes
 
     def files_in(self, _step_bytes):
         """For deleters that count files."""
@@ -149,6 +155,10 @@ class SmallVictim:
     def share_gone(self, free_share):
         """How much of it is deleted, as far as the filesystem's free space tells; None if not."""
         return None if self._frees_late else free_share
+
+    def bytes_gone(self, freed_bytes):
+        """As free space tells; None if that is late."""
+        return None if self._frees_late else freed_bytes
 
     def files_in(self, step_bytes):
         """How many files come to so many bytes."""
