@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -31,6 +32,14 @@
 #define WAIT_MOST (50 * USEC_PER_MSEC)
 
 #define DISCARD_POLL_USEC 100
+
+/* Of what a step trims the device tells when it has done it. Nothing more comes if nothing is in
+ * flight for so long, or, where devices round off what they discard and foreign requests are always
+ * in flight, if most has come and nothing for a while. No single discard takes as long as the last.
+ */
+#define TRIM_LULL (4 * USEC_PER_MSEC)
+#define TRIM_ROUNDED (20 * USEC_PER_MSEC)
+#define TRIM_STUCK (2 * USEC_PER_SEC)
 
 /* Filesystems on one set of devices: of more, the rest is left to the kernel. */
 #define DEBTS_MOST 16
@@ -75,6 +84,8 @@ struct pacer {
 	_Atomic uint64_t step; /* see include/pace.h */
 
 	struct discard_wait discards; /* its base_bytes: when the quantum was begun */
+	uint64_t trim_base_bytes;     /* discarded when the step was begun */
+	bool trim_released;           /* the step goes on, and is not waited for */
 	uint64_t entries, bytes;      /* since the last snapshot */
 	uint64_t snapshot_usec;
 
@@ -160,12 +171,15 @@ static void leave(struct pacer *p)
 	pthread_cond_broadcast(&p->changed);
 }
 
-/* Lock held: a turn for a step that pays. It does not wait in line: a lane behind it would rest for
- * as long as it does. */
-static bool debt_try(struct pacer *p, uint64_t *ret_bytes)
+/* What says how large a step beside the lanes may be. */
+typedef struct pacing_grant step_next(const struct controller *c, uint64_t now_usec);
+
+/* Lock held: a turn for a step that pays, or trims. It does not wait in line: a lane behind it
+ * would rest for as long as it does. */
+static bool turn_try(struct pacer *p, step_next *next, uint64_t *ret_bytes)
 {
 	uint64_t now = now_usec();
-	struct pacing_grant g = controller_debt_next(&p->controller, now);
+	struct pacing_grant g = next(&p->controller, now);
 
 	if (p->suspended)
 		g.not_before_usec = PACING_UNLIMITED;
@@ -182,14 +196,14 @@ static bool debt_try(struct pacer *p, uint64_t *ret_bytes)
 	return true;
 }
 
-static bool debt_begin(void *userdata, const _Atomic bool *cancelled, uint64_t *ret_bytes)
+static bool turn_begin(struct pacer *p, step_next *next, const _Atomic bool *cancelled,
+		       uint64_t *ret_bytes)
 {
-	struct pacer *p = userdata;
 	bool granted = false;
 
 	pthread_mutex_lock(&p->lock);
 	while (!granted && !atomic_load(cancelled))
-		granted = debt_try(p, ret_bytes);
+		granted = turn_try(p, next, ret_bytes);
 	if (granted) {
 		/* Where there is no foreign I/O lanes do not rest for a step. */
 		p->owned = p->controller.mode == PACING_PACED && !p->controller.urgent;
@@ -198,6 +212,11 @@ static bool debt_begin(void *userdata, const _Atomic bool *cancelled, uint64_t *
 	}
 	pthread_mutex_unlock(&p->lock);
 	return granted;
+}
+
+static bool debt_begin(void *userdata, const _Atomic bool *cancelled, uint64_t *ret_bytes)
+{
+	return turn_begin(userdata, controller_debt_next, cancelled, ret_bytes);
 }
 
 static void debt_end(void *userdata, uint64_t bytes, uint64_t cost_usec)
@@ -209,6 +228,67 @@ static void debt_end(void *userdata, uint64_t bytes, uint64_t cost_usec)
 	if (p->o.trace)
 		trace_work(p->o.trace, 'd', p->controller.mode, p->controller.debt.limit, bytes,
 			   cost_usec);
+	leave(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+bool pacer_trim_begin(struct pacer *p, const _Atomic bool *cancelled, uint64_t *ret_bytes)
+{
+	if (!turn_begin(p, controller_trim_next, cancelled, ret_bytes))
+		return false;
+	p->trim_released = false;
+	(void)sensors_discards(&p->sensors, &p->trim_base_bytes);
+	return true;
+}
+
+/* Returns what it took until the last of them. */
+static uint64_t trim_wait(struct pacer *p, uint64_t trimmed)
+{
+	uint64_t began = now_usec(), now = began, moved = began, idle = began, done, bytes;
+	uint64_t last = p->trim_base_bytes;
+
+	while (true) {
+		uint64_t in_flight = sensors_discards(&p->sensors, &bytes);
+
+		now = now_usec();
+		moved = bytes != last ? now : moved;
+		last = bytes;
+		idle = in_flight > 0 ? now : idle;
+		done = bytes - p->trim_base_bytes;
+		if (done >= trimmed || now - idle >= TRIM_LULL ||
+		    (done >= trimmed / 10 * 9 && now - moved >= TRIM_ROUNDED))
+			return moved - began;
+		if (now - moved >= TRIM_STUCK)
+			return (moved > began ? moved : now) - began;
+		(void)usleep(DISCARD_POLL_USEC);
+	}
+}
+
+uint64_t pacer_trim_end(struct pacer *p, uint64_t bytes, uint64_t cost_usec)
+{
+	if (bytes > 0)
+		cost_usec += trim_wait(p, bytes);
+	pthread_mutex_lock(&p->lock);
+	if (p->trim_released)
+		controller_begin(&p->controller);
+	p->trim_released = false;
+	controller_trim_spent(&p->controller, now_usec(), bytes, cost_usec);
+	debug_log("trim: %" PRIu64 " bytes in %" PRIu64 " us (%s); next %" PRIu64
+		  " bytes, in %" PRIu64 " us",
+		  bytes, cost_usec, pacing_mode_name(p->controller.mode), p->controller.trim.limit,
+		  p->controller.trim_not_before_usec -
+			  MIN(p->controller.trim_not_before_usec, now_usec()));
+	leave(p);
+	pthread_mutex_unlock(&p->lock);
+	return cost_usec;
+}
+
+void pacer_trim_release(struct pacer *p)
+{
+	pthread_mutex_lock(&p->lock);
+	if (!p->trim_released)
+		controller_trim_spent(&p->controller, now_usec(), 0, 0);
+	p->trim_released = true;
 	leave(p);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -101,6 +101,17 @@ bool pacer_is_settled(struct pacer *p);
 /* What is owed and was paid; all zero where nothing is paid. Any thread. */
 void pacer_debt(struct pacer *p, struct payer_view *ret);
 
+/* A step that trims free space: waits until it may begin, of at most so many bytes. False, and
+ * nothing has begun, if *cancelled. Any thread but the pacer's; one step at a time. */
+bool pacer_trim_begin(struct pacer *p, const _Atomic bool *cancelled, uint64_t *ret_bytes);
+/* It has trimmed so many bytes in calls that took `cost_usec`. Waits until the device has done with
+ * them, as the calls of some filesystems do not (XFS). Returns what the step took, this included.
+ */
+uint64_t pacer_trim_end(struct pacer *p, uint64_t bytes, uint64_t cost_usec);
+/* The step goes on, and lanes do not wait for it any more. pacer_trim_end follows when it has
+ * ended, or does not, if it never ends. */
+void pacer_trim_release(struct pacer *p);
+
 /* What has happened since it was made. Any thread. */
 void pacer_totals(struct pacer *p, struct pacing_totals *ret);
 

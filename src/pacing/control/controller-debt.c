@@ -16,17 +16,12 @@
 #define RESTS 2
 #define REST_MOST USEC_PER_SEC
 
-/* On a disk with a head a step waits for a lull as long as this. */
-#define LULL_MOST (30 * USEC_PER_MSEC)
-
 void debt_init(struct controller *c)
 {
 	c->debt = (struct quantum_size){ STEP_FIRST, STEP_LEAST, STEP_MOST, 0 };
 }
 
-/* What a foreign request may wait for a step: as much as it may wait more for a quantum than for a
- * sync with nothing freed. */
-static double step_target(const struct controller *c)
+double step_target(const struct controller *c)
 {
 	double quiet = (double)quiet_sync(c);
 

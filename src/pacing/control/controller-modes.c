@@ -28,12 +28,6 @@
 
 #define CANARY_FIRST (200 * USEC_PER_MSEC)
 
-/* The cooldown is so many times as long as a discard took too long. A hundred times would be 1 % of
- * the time; requests that wait in a queue behind it lose some more. */
-#define COOLDOWN_FACTOR 150
-/* The floor of the rate ends it sooner on most disks; without one, this does. */
-#define COOLDOWN_MOST (120 * USEC_PER_SEC)
-
 const char *pacing_mode_name(enum pacing_mode mode)
 {
 	static const char *const names[] = { "fast", "check", "paced" };
@@ -70,6 +64,7 @@ void controller_init(struct controller *c, const struct controller_options *o, u
 	};
 	quanta_init(c);
 	debt_init(c);
+	trim_init(c);
 	c->suppressed_until_usec[TRIGGER_TIMER] = now_usec + TRIGGER_TIMER_EVERY;
 	c->read_size = 8;
 	c->share = share_first(c);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the files of the controller know of each other: controller-modes.c (modes and phases),
  * controller-grants.c (what may be done next, and how long to rest after it), controller-quantum.c
- * (how large quanta may be), controller-debt.c (steps that pay the debt), controller-share.c (for
- * which share of a burst they are at work) and controller-piggyback.c (which of them go along with
- * foreign commits). */
+ * (how large quanta may be), controller-debt.c (steps that pay the debt), controller-trim.c (steps
+ * that trim free space), controller-share.c (for which share of a burst they are at work) and
+ * controller-piggyback.c (which of them go along with foreign commits). */
 #pragma once
 
 #include "base/macros.h"
@@ -23,6 +23,15 @@
 
 /* What an entry counts as, in bytes, where a rate is to be kept. */
 #define ENTRY_WORTH KiB(4)
+
+/* The cooldown is so many times as long as a discard took too long. A hundred times would be 1 % of
+ * the time; requests that wait in a queue behind it lose some more. */
+#define COOLDOWN_FACTOR 150
+/* The floor of the rate ends it sooner on most disks; without one, this does. */
+#define COOLDOWN_MOST (120 * USEC_PER_SEC)
+
+/* On a disk with a head a step waits for a lull as long as this. */
+#define LULL_MOST (30 * USEC_PER_MSEC)
 
 /* ---- controller-grants.c --------------------------------------------------------------------- */
 
@@ -84,6 +93,15 @@ void quantum_adjust(struct controller *c, uint64_t cost_usec);
 
 /* Sets the size of a step to where the search begins. */
 void debt_init(struct controller *c);
+
+/* What a foreign request may wait for a step, in microseconds: as much as it may wait more for a
+ * quantum than for a sync with nothing freed. */
+double step_target(const struct controller *c);
+
+/* ---- controller-trim.c ---------------------------------------------------------------------- */
+
+/* Sets the sizes of steps to where the search begins. */
+void trim_init(struct controller *c);
 
 /* ---- controller-share.c --------------------------------------------------------------------- */
 

@@ -190,6 +190,12 @@ struct controller {
 	struct cost_window debt_costs;
 	uint64_t debt_not_before_usec;
 
+	/* trim */
+	struct quantum_size trim;      /* bytes that a step trims at most */
+	struct quantum_size trim_fast; /* the same with no foreign I/O */
+	struct cost_window trim_costs;
+	uint64_t trim_not_before_usec;
+
 	/* baseline */
 	struct cost_window canaries;
 	uint64_t cheapest_usec; /* sync so far: where there is no canary */
@@ -289,6 +295,13 @@ void controller_debt_spent(struct controller *c, uint64_t now_usec, uint64_t byt
 /* What a foreign request may wait for something that pays the debt, in microseconds; 0: not known.
  */
 uint64_t controller_debt_target(const struct controller *c);
+
+/* The same for steps that trim free space. */
+struct pacing_grant controller_trim_next(const struct controller *c, uint64_t now_usec);
+/* It trimmed so many bytes, which may be more than were granted: a kernel may not divide what is
+ * free. `cost_usec` is what the device was busy with it. */
+void controller_trim_spent(struct controller *c, uint64_t now_usec, uint64_t bytes,
+			   uint64_t cost_usec);
 
 /* Fills in *ret. */
 void controller_view(const struct controller *c, struct pacing_view *ret);
