@@ -136,6 +136,16 @@ int credentials_keep_for_last_reference(void)
 	return keep(BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH), &kept);
 }
 
+int credentials_keep_for_trim(void)
+{
+	uint64_t kept = 0;
+	int r;
+
+	bounding_drop();
+	r = keep(BIT(CAP_SYS_ADMIN), &kept);
+	return r < 0 ? r : kept ? 0 : -EPERM;
+}
+
 int credentials_drop_all(void)
 {
 	uint64_t kept;

@@ -17,6 +17,10 @@ int credentials_become(uid_t uid, gid_t gid, const gid_t *groups, size_t n_group
  * negative errno, after which the process must end. */
 int credentials_keep_for_last_reference(void);
 
+/* Keeps the capability that FITRIM takes, and no other. System calls only. Returns 0; -EPERM if
+ * there is none; or another negative errno, after which the process must end. */
+int credentials_keep_for_trim(void);
+
 /* Keeps no capability, whatever user this process has. Returns 0 or a negative errno, after which
  * the process must end. */
 int credentials_drop_all(void);

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
@@ -110,6 +111,10 @@ static const uint32_t allowed_to_last_reference[] = { SYS_openat,
  * does not map into the process. */
 static const uint32_t allowed_to_moosefs[] = { SYS_recvfrom, SYS_sendto, SYS_clock_gettime };
 
+/* What trims free space has a socket, and reads from a device. */
+static const uint32_t allowed_to_trim[] = { SYS_recvfrom, SYS_sendto, SYS_pread64,
+					    SYS_clock_gettime };
+
 #define LOAD(field)                                                                                \
 	(struct sock_filter)                                                                       \
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
@@ -190,14 +195,29 @@ int seccomp_restrict(bool deletes)
 	return enforce(&p);
 }
 
+static void fill_allowed(struct program *p, const uint32_t *further, size_t n)
+{
+	put_architecture(p);
+	put_calls(p, allowed, ELEMENTSOF(allowed), ALLOW);
+	put_calls(p, further, n, ALLOW);
+}
+
 static int restrict_to(const uint32_t *further, size_t n)
 {
 	struct program p = { .n = 0 };
 
-	put_architecture(&p);
-	put_calls(&p, allowed, ELEMENTSOF(allowed), ALLOW);
-	put_calls(&p, further, n, ALLOW);
+	fill_allowed(&p, further, n);
 	PUT(&p, REFUSE);
+	return enforce(&p);
+}
+
+int seccomp_restrict_trim(void)
+{
+	struct program p = { .n = 0 };
+
+	fill_allowed(&p, allowed_to_trim, ELEMENTSOF(allowed_to_trim));
+	PUT(&p, IF(BPF_JEQ, SYS_ioctl, 0, 3), LOAD_ARGUMENT(1), IF(BPF_JEQ, FITRIM, 0, 1), ALLOW,
+	    REFUSE);
 	return enforce(&p);
 }
 

@@ -4,7 +4,10 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <linux/fs.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -170,6 +173,49 @@ static int what_speaking_to_a_master_needs_and_no_more(const char *dir)
 	return 0;
 }
 
+/* What it has open it had before. */
+static int held_dir, held_file;
+
+static int restrict_trim(void)
+{
+	held_dir = open("/", O_RDONLY | O_DIRECTORY);
+	held_file = memfd_create("held", 0);
+	return held_dir < 0 || write(held_file, "x", 1) != 1 ? -EIO : seccomp_restrict_trim();
+}
+
+static int what_trimming_needs_and_no_more(const char *dir)
+{
+	struct fstrim_range range = { .start = UINT64_MAX };
+	int fd = held_dir, file = held_file;
+	char *const argv[] = { (char *)"true", NULL };
+	char buf[1] = "x";
+	int n = 0;
+
+	SUCCEEDS(fd);
+	SUCCEEDS(file);
+	SUCCEEDS(pread(file, buf, 1, 0));
+	FAILS_WITH(EBADF, send(-1, buf, 1, 0));
+	FAILS_WITH(EBADF, recv(-1, buf, sizeof(buf), 0));
+	FAILS_WITH(EBADF, ioctl(-1, FITRIM, &range));
+	REFUSED(ioctl(fd, FIFREEZE, &n));
+	REFUSED(ioctl(file, FS_IOC_GETFLAGS, &n));
+	REFUSED(ioctl(file, FIONREAD, &n));
+	REFUSED(open(dir, O_RDONLY | O_DIRECTORY));
+	REFUSED(openat(fd, "file", O_RDONLY));
+	REFUSED(unlinkat(fd, "file", 0));
+	REFUSED(ftruncate(file, 0));
+	REFUSED(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1));
+	REFUSED(pwrite(file, buf, 1, 0));
+	REFUSED(renameat(fd, "file", fd, "other"));
+	REFUSED(mkdirat(fd, "made", 0700));
+	REFUSED(execv("/bin/true", argv));
+	REFUSED(fork());
+	REFUSED(socket(AF_UNIX, SOCK_STREAM, 0));
+	REFUSED(syscall(SYS_io_uring_setup, 1, NULL));
+	REFUSED(thread());
+	return 0;
+}
+
 START_TEST(seccomp_of_the_deleter)
 {
 	behind(restrict_deleter, never);
@@ -195,6 +241,15 @@ START_TEST(seccomp_of_the_last_reference)
 }
 END_TEST
 
+START_TEST(seccomp_of_trim)
+{
+#ifdef __SANITIZE_THREAD__
+	return;
+#endif
+	behind(restrict_trim, what_trimming_needs_and_no_more);
+}
+END_TEST
+
 START_TEST(seccomp_of_moosefs)
 {
 #ifdef __SANITIZE_THREAD__
@@ -207,7 +262,8 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = { seccomp_of_the_deleter, seccomp_of_intake,
-				 seccomp_of_the_last_reference, seccomp_of_moosefs };
+				 seccomp_of_the_last_reference, seccomp_of_trim,
+				 seccomp_of_moosefs };
 
 	/* Without an architecture's own list there is no filter, whatever the kernel has. */
 #if !defined(__x86_64__) && !defined(__aarch64__)

@@ -12,7 +12,8 @@
 #define SUPERBLOCK 1024
 #define SB_BLOCKS 0x4
 #define SB_FIRST_BLOCK 0x14
-#define SB_BLOCK_SIZE 0x18 /* 1024 << it */
+#define SB_BLOCK_SIZE 0x18   /* 1024 << it */
+#define SB_CLUSTER_SIZE 0x1c /* the same, with bigalloc */
 #define SB_GROUP_BLOCKS 0x20
 #define SB_GROUP_INODES 0x28
 #define SB_MAGIC 0x38
@@ -27,10 +28,15 @@
 #define INCOMPATIBLE_META_BG 0x10
 #define INCOMPATIBLE_64BIT 0x80
 #define READ_ONLY_GDT_CSUM 0x10
+#define READ_ONLY_BIGALLOC 0x200
 #define READ_ONLY_METADATA_CSUM 0x400
 
 /* A descriptor's first 32 bytes; from there on, the upper halves of the first three. */
+#define GD_FREE 0xc
+#define GD_FLAGS 0x12
+#define GD_BLOCK_UNUSED 0x2 /* of the flags */
 #define GD_HIGH 0x20
+#define GD_FREE_HIGH 0x2c
 #define GD_ITABLE_UNUSED 0x1c
 #define GD_ITABLE_UNUSED_HIGH 0x32
 
@@ -104,9 +110,13 @@ int ext_metadata_open(struct ext_metadata *m, int fd, uint64_t size)
 	incompatible = u32(sb + SB_INCOMPATIBLE);
 	if (u16(sb + SB_MAGIC) != MAGIC || shift > 6)
 		return -EINVAL;
-	if (incompatible & INCOMPATIBLE_META_BG)
-		return -EOPNOTSUPP;
+	m->scattered = incompatible & INCOMPATIBLE_META_BG;
 	m->block = 1024U << shift;
+	m->cluster = m->block;
+	if (u32(sb + SB_READ_ONLY) & READ_ONLY_BIGALLOC) {
+		shift = u32(sb + SB_CLUSTER_SIZE);
+		m->cluster = shift < 31 - 10 ? 1024U << shift : 0;
+	}
 	blocks = u32(sb + SB_BLOCKS);
 	m->descriptor = GD_HIGH;
 	if (incompatible & INCOMPATIBLE_64BIT) {
@@ -120,11 +130,41 @@ int ext_metadata_open(struct ext_metadata *m, int fd, uint64_t size)
 	m->has_unused = u32(sb + SB_READ_ONLY) & (READ_ONLY_GDT_CSUM | READ_ONLY_METADATA_CSUM);
 	m->descriptors = (first + 1) * m->block;
 	if (group_blocks == 0 || blocks <= first || blocks > size / m->block || m->table == 0 ||
+	    m->cluster < m->block || group_blocks * m->block % m->cluster != 0 ||
 	    m->descriptor < GD_HIGH || m->descriptor > sizeof(m->read) ||
 	    (m->descriptor & (m->descriptor - 1)) != 0)
 		return -EINVAL;
 	m->n_groups = (blocks - first + group_blocks - 1) / group_blocks;
+	m->first = first * m->block;
+	m->end = blocks * m->block;
+	m->group_bytes = group_blocks * m->block;
 	rewind_to_head(m);
+	return m->scattered ? -EOPNOTSUPP : 0;
+}
+
+int ext_metadata_group(struct ext_metadata *m, uint64_t group, struct ext_group *ret)
+{
+	uint64_t bitmap;
+	const uint8_t *d;
+
+	if (m->scattered || group >= m->n_groups)
+		return m->scattered ? -EOPNOTSUPP : -EINVAL;
+	d = descriptor(m, group);
+	if (!d)
+		return -EIO;
+	*ret = (struct ext_group){ .start = m->first + group * m->group_bytes,
+				   .free = u16(d + GD_FREE),
+				   .unused =
+					   m->has_unused && (u16(d + GD_FLAGS) & GD_BLOCK_UNUSED) };
+	ret->end = MIN(ret->start + m->group_bytes, m->end);
+	bitmap = u32(d + BLOCK_BITMAP * sizeof(uint32_t));
+	if (m->descriptor > GD_HIGH) {
+		bitmap |= (uint64_t)u32(d + GD_HIGH + BLOCK_BITMAP * sizeof(uint32_t)) << 32;
+		ret->free |= (uint32_t)u16(d + GD_FREE_HIGH) << 16;
+	}
+	if (bitmap == 0 || bitmap >= m->size / m->block)
+		return -EINVAL;
+	ret->bitmap = bitmap * m->block;
 	return 0;
 }
 

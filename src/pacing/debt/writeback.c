@@ -4,20 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/fs.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/gate.h"
+#include "base/block-node.h"
 #include "base/fd.h"
+#include "base/gate.h"
 #include "base/macros.h"
 #include "base/side-process.h"
 #include "ext-metadata.h"
@@ -61,8 +56,7 @@ struct report {
 /* ---- the process -------------------------------------------------------------------------- */
 
 struct device {
-	char path[2][64]; /* where its node may be */
-	dev_t number;
+	struct block_node node;
 	int fd;
 	uint64_t size, cursor, window; /* bytes */
 	uint64_t dirty;                /* as of the last look, less what was written since */
@@ -83,21 +77,6 @@ static int64_t dirty_in(const struct device *d, uint64_t off, uint64_t len)
 	if (syscall(SYS_cachestat, d->fd, &range, &n, 0) < 0)
 		return -errno;
 	return (int64_t)(n.dirty * (uint64_t)sysconf(_SC_PAGESIZE));
-}
-
-static bool device_open(struct device *d)
-{
-	struct stat st;
-
-	for (size_t i = 0; i < ELEMENTSOF(d->path); i++) {
-		d->fd = open(d->path[i], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-		if (d->fd >= 0 && fstat(d->fd, &st) == 0 && S_ISBLK(st.st_mode) &&
-		    st.st_rdev == d->number && ioctl(d->fd, BLKGETSIZE64, &d->size) == 0)
-			return true;
-		if (d->fd >= 0)
-			(void)close(d->fd);
-	}
-	return false;
 }
 
 /* Moves the cursor to the next range of at most `most` bytes in which there are dirty pages.
@@ -222,7 +201,8 @@ static void serve(void *userdata)
 	struct report r = { 0 };
 	struct request q;
 
-	if (!device_open(d) || !rights_drop() || !look_first(d))
+	d->fd = block_node_open(&d->node, &d->size);
+	if (d->fd < 0 || !rights_drop() || !look_first(d))
 		return;
 	do {
 		r.dirty_bytes = d->dirty;
@@ -247,36 +227,14 @@ struct writeback {
 	struct writeback_sample sample;
 };
 
-/* The name of the node that devtmpfs makes, from the device's uevent file. */
-static void node_name(dev_t device, char *ret, size_t size)
-{
-	char path[64], line[128];
-	FILE *f;
-
-	*ret = '\0';
-	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/uevent", major(device),
-		       minor(device));
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (strncmp(line, "DEVNAME=", strlen("DEVNAME=")) == 0)
-			(void)snprintf(ret, size, "/dev/%.*s",
-				       (int)strcspn(line + strlen("DEVNAME="), "\n"),
-				       line + strlen("DEVNAME="));
-	if (f)
-		(void)fclose(f);
-}
-
 int writeback_new(struct writeback **ret, dev_t device)
 {
 	struct writeback *w = calloc(1, sizeof(*w));
-	struct device d = { .number = device, .fd = -1 };
+	struct device d = { .node = block_node_find(device), .fd = -1 };
 	int r;
 
 	if (!w)
 		return -ENOMEM;
-	(void)snprintf(d.path[0], sizeof(d.path[0]), "/dev/block/%u:%u", major(device),
-		       minor(device));
-	node_name(device, d.path[1], sizeof(d.path[1]));
 	r = side_process_start(&w->process, "reclaim-settle", -1, serve, &d);
 	if (r < 0) {
 		free(w);
