@@ -16,7 +16,7 @@ _reclaimctl_policies() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore spools status run plan devices check-config policy metrics top'
+	local verbs='submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy metrics top'
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
@@ -52,6 +52,7 @@ _reclaimctl() {
 	--undo) mapfile -t COMPREPLY < <(compgen -W '0 1h 1d' -- "$cur") && return ;;
 	--by) mapfile -t COMPREPLY < <(compgen -W '1h 8h' -- "$cur") && return ;;
 	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
+	--min) mapfile -t COMPREPLY < <(compgen -W '1M 16M' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
 	--log-level) mapfile -t COMPREPLY < <(compgen -W 'debug info' -- "$cur") && return ;;
@@ -70,6 +71,7 @@ _reclaimctl() {
 	esac
 	case $verb in
 	run) options="--latency= --no-settle --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
+	trim) options='--all --min= --latency= --progress= --verbose --dry-run' ;;
 	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= --no-settle $daemon" ;;
@@ -104,7 +106,7 @@ _reclaimctl() {
 		show | cancel | pause | resume | restore | wait)
 			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")
 			;;
-		submit | run | plan | devices | check-config)
+		submit | run | trim | plan | devices | check-config)
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			;;

@@ -56,6 +56,7 @@ for pair in \
         'top|the same on the whole screen, with keys to act' \
         'metrics|the counters of the daemon, for monitoring' \
         'run|delete, in this process, without a daemon' \
+        'trim|tell devices what is free, in small steps' \
         'plan|what would be deleted, how, and why' \
         'devices|which devices it is on, and their latency' \
         'check-config|what is wrong with the configuration' \
@@ -74,7 +75,7 @@ function __reclaimctl_option
 end
 
 set -l daemon 'submit list show wait cancel pause resume restore spools status top metrics devices policy'
-set -l json 'submit list show wait cancel pause resume restore spools status run plan devices check-config policy'
+set -l json 'submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
 __reclaimctl_option '' -s H -l host -xa '(__fish_print_hostnames)' -d 'on that machine, over ssh'
@@ -88,13 +89,13 @@ __reclaimctl_option 'cancel pause resume restore' -l no-ask-password -d 'never a
 
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
-__reclaimctl_option 'run submit' -l dry-run -d 'check, change nothing'
+__reclaimctl_option 'run submit trim' -l dry-run -d 'check, change nothing'
 
-__reclaimctl_option 'run policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a request of another program may take'
+__reclaimctl_option 'run trim policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a request of another program may take'
 __reclaimctl_option run -l no-settle -d 'leave what is to be written back to the kernel'
 __reclaimctl_option run -l backend -xa 'auto uring threads' -d 'how names are unlinked'
-__reclaimctl_option run -l progress -xa 'auto on off' -d 'a bar on a terminal'
-__reclaimctl_option run -s v -l verbose -d 'the device and the rate, once a second'
+__reclaimctl_option 'run trim' -l progress -xa 'auto on off' -d 'a bar on a terminal'
+__reclaimctl_option 'run trim' -s v -l verbose -d 'the device and the rate, once a second'
 __reclaimctl_option run -l strategy -xa 'auto moosefs-snapshot moosefs-snapshot:50ms' -d 'another way to remove'
 __reclaimctl_option run -l trace -rF -d 'write what the sensors measure to a file'
 
@@ -105,7 +106,8 @@ __reclaimctl_option submit -l wait -fa 'done free:' -d 'until it is done, or so 
 
 __reclaimctl_option wait -l no-settle -d 'do not wait until what is left is written back'
 __reclaimctl_option wait -l free -xa '10G 10%' -d 'until so much is free'
-__reclaimctl_option 'list pause resume' -l all -d 'everything'
+__reclaimctl_option 'list pause resume trim' -l all -d 'everything'
+__reclaimctl_option trim -l min -xa '1M 16M' -d 'leave what is free in smaller pieces'
 __reclaimctl_option restore -l to -rF -d 'to this place'
 __reclaimctl_option 'devices top' -l interval -xa '0 1s 10s' -d 'how long to look'
 __reclaimctl_option metrics -l output -rF -d 'write to a file'
@@ -115,7 +117,7 @@ __reclaimctl_option policy -l state-directory -xa '(__fish_complete_directories)
 __reclaimctl_option policy -l force -d 'run: even if it is more than max-delete'
 __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
 
-complete -c reclaimctl -n '__reclaimctl_verb_is submit run plan devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
+complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is wait; and __fish_seen_argument -l free' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore' -a '(__reclaimctl_jobs)'
 complete -c reclaimctl -n __reclaimctl_policy_needs_what -a 'list plan run'

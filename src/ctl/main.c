@@ -58,6 +58,9 @@ static const struct verb {
 	  "reclaimctl metrics [--output=FILE]   the daemon's counters, for monitoring\n" },
 	{ "run", VERB_RUN, NONE, verb_run,
 	  "reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n" },
+	{ "trim", VERB_TRIM, NONE, verb_trim,
+	  "reclaimctl trim [OPTIONS] PATH...|--all\n"
+	  "                                     tell devices what is free, in small steps\n" },
 	{ "plan", VERB_PLAN, NONE, verb_plan,
 	  "reclaimctl plan [OPTIONS] PATH...    what would be deleted, how, and why\n" },
 	{ "devices", VERB_DEVICES, IF_IT_RUNS, verb_devices,

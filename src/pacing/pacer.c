@@ -244,7 +244,7 @@ bool pacer_trim_begin(struct pacer *p, const _Atomic bool *cancelled, uint64_t *
 /* Returns what it took until the last of them. */
 static uint64_t trim_wait(struct pacer *p, uint64_t trimmed)
 {
-	uint64_t began = now_usec(), now = began, moved = began, idle = began, done, bytes;
+	uint64_t began = now_usec(), now, moved = began, idle = began, done, bytes;
 	uint64_t last = p->trim_base_bytes;
 
 	while (true) {

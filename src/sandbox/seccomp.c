@@ -14,6 +14,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/fs.h>
+#include <linux/fsmap.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
@@ -216,8 +217,8 @@ int seccomp_restrict_trim(void)
 	struct program p = { .n = 0 };
 
 	fill_allowed(&p, allowed_to_trim, ELEMENTSOF(allowed_to_trim));
-	PUT(&p, IF(BPF_JEQ, SYS_ioctl, 0, 3), LOAD_ARGUMENT(1), IF(BPF_JEQ, FITRIM, 0, 1), ALLOW,
-	    REFUSE);
+	PUT(&p, IF(BPF_JEQ, SYS_ioctl, 0, 4), LOAD_ARGUMENT(1), IF(BPF_JEQ, FITRIM, 1, 0),
+	    IF(BPF_JEQ, (uint32_t)FS_IOC_GETFSMAP, 0, 1), ALLOW, REFUSE);
 	return enforce(&p);
 }
 

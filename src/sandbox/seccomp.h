@@ -15,8 +15,8 @@ int seccomp_restrict(bool deletes);
 /* The same for last-reference-process.c: nothing is left but what it takes. */
 int seccomp_restrict_last_reference(void);
 
-/* The same for what trims free space: of ioctl(2) FITRIM alone, and no call that opens or removes
- * anything. */
+/* The same for what trims free space: of ioctl(2) FITRIM, and what tells what is free (GETFSMAP);
+ * no call that opens or removes anything. */
 int seccomp_restrict_trim(void);
 
 /* The same for reclaim-moosefs, once it is connected. */

@@ -21,6 +21,7 @@
 #include "base/macros.h"
 #include "base/side-process.h"
 #include "ext-runs.h"
+#include "fsmap-runs.h"
 #include "sandbox/credentials.h"
 #include "sandbox/seccomp.h"
 #include "trim-ranges.h"
@@ -62,6 +63,7 @@ struct trimmer {
 	uint64_t min_bytes;
 	struct trim_ranges ranges;
 	struct ext_runs runs;
+	struct fsmap_runs fsmap;
 };
 
 /* By block groups, as far as their addresses are known. */
@@ -95,13 +97,16 @@ static int ext_begin(struct trimmer *t)
 		ext_groups(t, error == -EOPNOTSUPP && fd >= 0 ? &t->runs.metadata : NULL);
 		return 0;
 	}
+	r->base = t->runs.metadata.first;
+	r->unit = t->runs.metadata.group_bytes;
 	r->end = t->runs.metadata.end;
 	r->next_run = ext_runs_next;
 	r->userdata = &t->runs;
 	return 0;
 }
 
-/* Its addresses go through all allocation groups, and then through the real-time device. */
+/* Its addresses go through all allocation groups, and then through the real-time device, of which
+ * it is not known here what is free. */
 static int xfs_begin(struct trimmer *t)
 {
 	struct trim_ranges *r = &t->ranges;
@@ -109,8 +114,13 @@ static int xfs_begin(struct trimmer *t)
 
 	if (ioctl(FILESYSTEM, XFS_GEOMETRY, &g) < 0)
 		return -errno;
-	r->unit = (uint64_t)g.ag_blocks * g.block;
+	r->counts = false;
 	r->end = (g.data_blocks + g.rt_blocks) * g.block;
+	fsmap_runs_begin(&t->fsmap, FILESYSTEM, t->target.node.number, r->end);
+	if (g.rt_blocks == 0 && fsmap_runs_work(&t->fsmap)) {
+		r->next_run = fsmap_runs_next;
+		r->userdata = &t->fsmap;
+	}
 	return 0;
 }
 
@@ -145,7 +155,9 @@ static int chunks_read(struct btrfs_ioctl_search_args *a, struct trim_area *area
 	return (int)a->key.nr_items;
 }
 
-/* Its addresses are logical ones: those of chunks, with nothing in between. */
+/* Its addresses are logical ones: those of chunks, with nothing in between. A range that begins
+ * within a chunk trims nothing of it (btrfs_lookup_first_block_group() finds the first one that
+ * begins behind): each is asked for as a whole. */
 static int btrfs_begin(struct trimmer *t)
 {
 	struct trim_ranges *r = &t->ranges;
@@ -175,10 +187,7 @@ static int btrfs_begin(struct trimmer *t)
 	r->areas = areas;
 	r->n_areas = n;
 	r->end = n > 0 ? areas[n - 1].end : 0;
-	/* A mirrored chunk is counted once for each copy, and what is not allocated with the first
-	 * range. */
-	r->counts_once = false;
-	r->whole_units = t->bound == TRIM_BY_CHUNK;
+	r->whole_units = true;
 	return 0;
 }
 
@@ -187,7 +196,7 @@ static int ranges_begin(struct trimmer *t)
 	struct trim_ranges *r = &t->ranges;
 
 	t->bound = trim_target_bound(&t->target, t->min_bytes);
-	*r = (struct trim_ranges){ .end = UINT64_MAX, .least = t->min_bytes, .counts_once = true };
+	*r = (struct trim_ranges){ .end = UINT64_MAX, .least = t->min_bytes, .counts = true };
 	switch (t->target.family) {
 	case TRIM_EXT:
 		return ext_begin(t);
@@ -234,8 +243,7 @@ static bool range_trim(struct trimmer *t, uint64_t most, struct report *r)
 		r->error = 0;
 	if (r->done || r->error < 0)
 		return false;
-	r->trimmed += call.len;
-	trim_ranges_done(&t->ranges, &range, call.len);
+	r->trimmed += trim_ranges_done(&t->ranges, &range, call.len);
 	return true;
 }
 
@@ -314,9 +322,14 @@ void trim_process_ask(struct trim_process *p, uint64_t most_bytes)
 {
 	struct request q = { most_bytes };
 
-	if (p->sample.ready && !p->sample.busy)
-		p->sample.busy = send(p->process.sock, &q, sizeof(q),
-				      MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(q);
+	if (!p->sample.ready || p->sample.busy || p->sample.gone)
+		return;
+	p->sample.busy = send(p->process.sock, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+			 (ssize_t)sizeof(q);
+	/* There is room for one request: it has ended. */
+	p->sample.gone = !p->sample.busy;
+	if (p->sample.gone)
+		side_process_reap(&p->process);
 }
 
 void trim_process_sample(struct trim_process *p, struct trim_process_sample *ret)

@@ -3,9 +3,9 @@
  *
  * A process of its own does it, which can do nothing else: it has the filesystem and, for ext2,
  * ext3 and ext4, the block device open for reading, CAP_SYS_ADMIN of all capabilities, and of
- * ioctl(2) FITRIM alone (sandbox/seccomp.h). A filesystem or a device that hangs holds up this
- * process only. No function here waits for the disk. A trim_process belongs to one thread, and ends
- * with it. */
+ * ioctl(2) FITRIM and what tells what is free (sandbox/seccomp.h). A filesystem or a device that
+ * hangs holds up this process only. No function here waits for the disk. A trim_process belongs to
+ * one thread, and ends with it. */
 #pragma once
 
 #include <stdbool.h>

@@ -50,44 +50,61 @@ static bool next_exact(struct trim_ranges *r, uint64_t most, struct trim_range *
 }
 
 /* A run that is longer than a range may be. Kernels that keep to the range would leave out a rest
- * that is below the least size. */
-static void take_part(const struct trim_ranges *r, uint64_t start, uint64_t run_end, uint64_t most,
+ * that is below the least size. Returns whether the range has the run as a whole. */
+static bool take_part(const struct trim_ranges *r, uint64_t start, uint64_t run_end, uint64_t most,
 		      struct trim_range *ret)
 {
-	uint64_t part = MAX(most, r->least);
+	uint64_t part = MAX(most, r->least), all = run_end - start;
 
-	ret->free = run_end - start;
-	if (ret->free > part && ret->free - part >= MAX(r->least, (uint64_t)TRIM_RANGE_LEAST)) {
+	ret->free = all;
+	if (!r->whole_runs && all > part &&
+	    all - part >= MAX(r->least, (uint64_t)TRIM_RANGE_LEAST)) {
 		ret->free = part;
 		ret->run_end = run_end;
 	}
 	ret->bytes = start + ret->free - ret->start;
+	return ret->run_end == 0;
 }
 
+/* A range ends where the run begins that it has no room for. But one that has all runs of a block
+ * group is to have the whole group, and no part of the next: only then does ext4 know the group to
+ * be trimmed, so that the next trim leaves it out. */
 static bool next_by_runs(struct trim_ranges *r, uint64_t most, struct trim_range *ret)
 {
-	uint64_t start, end, at = r->at;
+	uint64_t start, end, bytes, at = r->at, room = most, free_before = 0, unit_start = r->at;
 
 	if (r->at >= r->end)
 		return false;
 	*ret = (struct trim_range){ .start = r->at };
-	while (r->next_run(r->userdata, at, &start, &end)) {
+	for (; r->next_run(r->userdata, at, &start, &end); at = end) {
 		assert(start >= at && end >= start && end <= r->end);
-		if (ret->free == 0 && end - start > most) {
-			take_part(r, start, end, most, ret);
+		bytes = end - start;
+		if (bytes > 0 && bytes < r->least)
+			continue;
+		if (start >= unit_end(r, unit_start)) {
+			free_before = ret->free;
+			unit_start = unit_end(r, start) - r->unit;
+		}
+		if (ret->free == 0 && bytes > 0 && !r->counts)
+			ret->start = start;
+		if (ret->free == 0 && bytes > most) {
+			if (!take_part(r, start, end, most, ret))
+				return true;
+			room = 0;
+			continue;
+		}
+		if (bytes == 0 || bytes > room) {
+			ret->bytes = start - ret->start;
+			if (free_before > 0 && bytes > 0) {
+				ret->free = free_before;
+				ret->bytes = unit_start - ret->start;
+			}
 			return true;
 		}
-		/* The range ends where the run begins that it has no room for: so one that has all
-		 * runs of a block group has the whole group, which the kernel then knows to be
-		 * trimmed. */
-		if (ret->free + (end - start) > most || end == start) {
-			ret->bytes = start - r->at;
-			return true;
-		}
-		ret->free += end - start;
-		at = end;
+		room -= bytes;
+		ret->free += bytes;
 	}
-	ret->bytes = r->end - r->at;
+	ret->bytes = r->end - ret->start;
 	return true;
 }
 
@@ -100,21 +117,18 @@ bool trim_ranges_next(struct trim_ranges *r, uint64_t most_bytes, struct trim_ra
 	return any;
 }
 
-void trim_ranges_done(struct trim_ranges *r, const struct trim_range *range, uint64_t trimmed)
+uint64_t trim_ranges_done(struct trim_ranges *r, const struct trim_range *range, uint64_t said)
 {
 	uint64_t end =
 		range->bytes < UINT64_MAX - range->start ? range->start + range->bytes : UINT64_MAX;
 
-	assert(range->start == r->at);
-	if (range->run_end > 0 && trimmed > range->free) {
-		/* This kernel went on to the end of the run; or of what it takes for the run, which
-		 * ends where it has blocks in reserve. */
-		r->at = MIN(end - range->free + trimmed, range->run_end);
-		return;
-	}
-	/* XFS before Linux 6.11 trims runs whole that are in part in the range: cut at the ends of
-	 * allocation groups, there are none. */
-	if (!r->next_run && r->counts_once && r->unit > 0 && trimmed > range->bytes)
-		r->whole_units = true;
+	assert(range->start >= r->at && end > r->at);
 	r->at = end;
+	if (range->run_end == 0 || said <= (r->counts ? range->free : range->bytes))
+		return r->counts ? said : MIN(said, range->free);
+	/* This kernel went on to the end of the run; or of what it takes for the run, which ends
+	 * where it has blocks in reserve. */
+	r->whole_runs = true;
+	r->at = MIN(end - range->free + said, range->run_end);
+	return said;
 }

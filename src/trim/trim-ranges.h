@@ -2,12 +2,14 @@
 /* Divides a filesystem into the ranges that FITRIM is called with, one after another, each with at
  * most so many bytes that may be free. Pure: what is free is asked of a function.
  *
- *   exact       XFS, btrfs and others: the kernel trims what is free in the range, cut at its ends
- *   by runs     ext4: since Linux 6.8 the kernel trims each free run that begins in the range to
- * its end, so that a range that ends inside of one would have the next one trim the rest of it
- * again. Ranges end behind runs. A run that is too long is asked for in part, and what came of that
- * says how this kernel does it. by units    where not even that is known: a block group, an
- * allocation group, or all at once
+ *   exact      FAT and others: the kernel trims what is free in the range, cut at its ends.
+ *   by runs    ext4 and XFS, of which it is known what is free. Since Linux 6.8 ext4 trims each
+ *              free run that begins in the range to its end, so that a range that ends inside of
+ *              one would have the next one trim the rest of it again; XFS did before 6.11. Ranges
+ *              end behind runs. A run that is too long is asked for in part, and what came of
+ *              that says how this kernel does it.
+ *   by units   where not even that is known, or the kernel divides no more: a block group, a
+ *              chunk of btrfs, or all at once.
  */
 #pragma once
 
@@ -37,8 +39,11 @@ struct trim_ranges {
 	void *userdata;
 	uint64_t least;   /* what is free in pieces below this size is not trimmed */
 	bool whole_units; /* a unit or an area is not divided */
-	bool counts_once; /* FITRIM says how much of the range it trimmed, each byte once */
-	bool open;        /* `end` is a guess: the last range goes as far as there are addresses */
+	bool whole_runs;  /* a run is not divided, as has been seen */
+	/* FITRIM says what it has trimmed. If not, it says the length of the range (XFS since 6.6),
+	 * and a range begins where the first run does. */
+	bool counts;
+	bool open; /* `end` is a guess: the last range goes as far as there are addresses */
 };
 
 struct trim_range {
@@ -51,5 +56,6 @@ struct trim_range {
  * is none. */
 bool trim_ranges_next(struct trim_ranges *r, uint64_t most_bytes, struct trim_range *ret);
 
-/* It was trimmed, or there was nothing to be done (0). The next one begins behind it. */
-void trim_ranges_done(struct trim_ranges *r, const struct trim_range *range, uint64_t trimmed);
+/* It was trimmed, and this is what FITRIM says of it; or there was nothing to be done (0). The next
+ * one begins behind it. Returns how much was trimmed, as far as that is known. */
+uint64_t trim_ranges_done(struct trim_ranges *r, const struct trim_range *range, uint64_t said);

@@ -131,7 +131,7 @@ enum trim_bound trim_target_bound(const struct trim_target *t, uint64_t min_byte
 		/* Cut into ranges, what is free would be in pieces below that size. */
 		return min_bytes > 0 ? TRIM_UNBOUNDED : TRIM_BY_SIZE;
 	case TRIM_BTRFS:
-		return min_bytes > 0 ? TRIM_BY_CHUNK : TRIM_BY_SIZE_BEYOND;
+		return TRIM_BY_CHUNK;
 	case TRIM_WHOLE:
 	case TRIM_NONE:
 		break;
@@ -141,8 +141,8 @@ enum trim_bound trim_target_bound(const struct trim_target *t, uint64_t min_byte
 
 const char *trim_bound_name(enum trim_bound b)
 {
-	static const char *const names[] = { "by-size",        "by-run",   "by-group",
-					     "by-size-beyond", "by-chunk", "unbounded" };
+	static const char *const names[] = { "by-size", "by-run", "by-group", "by-chunk",
+					     "unbounded" };
 
 	static_assert(ELEMENTSOF(names) == TRIM_BOUNDS, "a name for each");
 	assert(b < TRIM_BOUNDS);
@@ -155,10 +155,7 @@ const char *trim_bound_text(enum trim_bound b)
 		"in steps of any size",
 		"in steps of free runs, which the kernel does not divide: up to a block group",
 		"by block groups, as the free runs in them are not known",
-		"in steps of any size; but what btrfs has not allocated it trims at once, first, "
-		"and once after each mount",
-		"by chunks, because of --min=; what btrfs has not allocated it trims at once, "
-		"first",
+		"by chunks, of a gibibyte or more; first, once after a mount, all not allocated",
 		"all at once: the kernel, or this filesystem, divides it in no other way",
 	};
 

@@ -31,12 +31,11 @@ enum trim_obstacle {
 
 /* How a step is bounded: what one call may have to discard at most. */
 enum trim_bound {
-	TRIM_BY_SIZE,        /* as much as is asked for */
-	TRIM_BY_RUN,         /* a free run, at most a block group */
-	TRIM_BY_GROUP,       /* a block group */
-	TRIM_BY_SIZE_BEYOND, /* btrfs: as asked for; but first all that is not allocated */
-	TRIM_BY_CHUNK,       /* the same by chunks, for a least size; a gibibyte or more each */
-	TRIM_UNBOUNDED,      /* the whole filesystem */
+	TRIM_BY_SIZE,  /* as much as is asked for */
+	TRIM_BY_RUN,   /* a free run, at most a block group */
+	TRIM_BY_GROUP, /* a block group */
+	TRIM_BY_CHUNK, /* btrfs: a chunk, a gibibyte or more; but first all that is not allocated */
+	TRIM_UNBOUNDED, /* the whole filesystem */
 	TRIM_BOUNDS,
 };
 

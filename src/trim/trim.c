@@ -45,8 +45,7 @@ bool trim_is_permitted(void)
 
 static uint64_t patience(const struct trim *t)
 {
-	bool bounded = t->result.bound != TRIM_UNBOUNDED && t->result.bound != TRIM_BY_CHUNK &&
-		       t->result.bound != TRIM_BY_SIZE_BEYOND;
+	bool bounded = t->result.bound != TRIM_UNBOUNDED && t->result.bound != TRIM_BY_CHUNK;
 
 	return HANGS + (bounded ? 0 : (t->target->size_bytes >> 30) * HANGS_PER_GIB);
 }
@@ -59,23 +58,28 @@ static bool is_cancelled(const struct trim *t)
 /* Waits for the answer to what was asked. Returns false if there is none. */
 static bool answer(struct trim *t)
 {
-	uint64_t began = now_usec(), now = began, cancelled = 0;
+	uint64_t began = now_usec(), now, cancelled = 0;
 	bool released = false;
 
 	do {
 		trim_process_wait(t->process, WAIT_MSEC);
 		trim_process_sample(t->process, &t->sample);
+		if (t->sample.gone)
+			return false;
 		if (!t->sample.busy && t->sample.ready)
 			return true;
 		now = now_usec();
 		if (cancelled == 0 && is_cancelled(t))
 			cancelled = now;
-		if (!released && t->o->pacer && t->sample.busy && now - began >= SILENT) {
-			pacer_trim_release(t->o->pacer);
+		if (!released && t->sample.busy && now - began >= SILENT) {
+			debug_log("trim: %s: a step takes long: it is not waited for any more by "
+				  "deletions",
+				  t->target->device);
+			if (t->o->pacer)
+				pacer_trim_release(t->o->pacer);
 			released = true;
 		}
-	} while (!t->sample.gone && now - began < patience(t) &&
-		 (cancelled == 0 || now - cancelled < STOP_MOST));
+	} while (now - began < patience(t) && (cancelled == 0 || now - cancelled < STOP_MOST));
 	return false;
 }
 
@@ -106,7 +110,6 @@ static int step(struct trim *t, uint64_t bytes)
 	struct pacer *pacer = t->o->pacer;
 	uint64_t cost;
 
-	gate("trim", "step");
 	trim_process_ask(t->process, bytes);
 	if (!answer(t)) {
 		if (pacer)
@@ -128,8 +131,10 @@ static int pass(struct trim *t)
 	uint64_t bytes = UNPACED;
 	int r = 0;
 
-	while (r >= 0 && !t->sample.done && !t->result.broken_off && !is_cancelled(t)) {
-		if (t->o->pacer && !pacer_trim_begin(t->o->pacer, t->o->cancelled, &bytes))
+	while (r >= 0 && !t->sample.done && !t->result.broken_off) {
+		gate("trim", t->result.steps == 0 ? "first" : "next");
+		if (is_cancelled(t) ||
+		    (t->o->pacer && !pacer_trim_begin(t->o->pacer, t->o->cancelled, &bytes)))
 			break;
 		r = step(t, bytes);
 	}

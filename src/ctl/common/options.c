@@ -70,6 +70,11 @@ static int take_strategy(struct options *o, const char *word)
 		       : -1;
 }
 
+static int take_min(struct options *o, const char *word)
+{
+	return size_parse(word, &o->min_bytes) < 0 || o->min_bytes == 0 ? -1 : 0;
+}
+
 static int take_interval(struct options *o, const char *word)
 {
 	return timespan_parse(word, &o->interval_usec) >= 0 && o->interval_usec <= INTERVAL_MOST
@@ -158,23 +163,24 @@ static const struct rule {
 	  .syntax = "=FILE|-", .help = "the names listed in FILE, one a line" },
 	{ "null", '0', VERB_SUBMIT | VERB_RUN, FIELD(null),
 	  .help = "names in FILE end with NUL, not with a newline" },
-	{ "dry-run", 0, VERB_SUBMIT | VERB_RUN, FIELD(dry_run),
-	  .help = "check (run: walk and count, too), change nothing" },
-	{ "latency", 0, VERB_RUN, take_latency, .accepted = LATENCY_ACCEPTED, .of = "run",
-	  .syntax = "=auto|off|TIME",
+	{ "dry-run", 0, VERB_SUBMIT | VERB_RUN | VERB_TRIM, FIELD(dry_run),
+	  .help = "check (run: walk and count; trim: say how);\nchange nothing" },
+	{ "latency", 0, VERB_RUN | VERB_TRIM, take_latency, .accepted = LATENCY_ACCEPTED,
+	  .of = "run and trim", .syntax = "=auto|off|TIME",
 	  .help = "auto (default): spare foreground I/O on the device;\noff: nothing but speed; "
 		  "TIME: what it may take" },
-	{ "backend", 0, VERB_RUN, take_backend, .accepted = "auto, uring or threads",
+	{ "progress", 0, VERB_RUN | VERB_TRIM, FIELD(progress), .accepted = "auto, on or off",
+	  .choices = { [SWITCH_AUTO] = "auto", [SWITCH_ON] = "on", [SWITCH_OFF] = "off" },
+	  .syntax = "=auto|on|off", .help = "a bar on a terminal, elsewhere a line now and then" },
+	{ "verbose", 'v', VERB_RUN | VERB_TRIM, FIELD(verbose),
+	  .help = "once a second: the device, its latency, the rate;\ntrim: its last and its "
+		  "longest step" },
+	{ "backend", 0, VERB_RUN, take_backend, .accepted = "auto, uring or threads", .of = "run",
 	  .syntax = "=auto|uring|threads",
 	  .help = "how names are unlinked; auto finds the faster way" },
 	{ "no-settle", 0, VERB_RUN | VERB_WAIT, FIELD(no_settle),
 	  .help = "run: leave it to the kernel to write back the rest;\nwait: do not wait for "
 		  "that" },
-	{ "progress", 0, VERB_RUN, FIELD(progress), .accepted = "auto, on or off",
-	  .choices = { [SWITCH_AUTO] = "auto", [SWITCH_ON] = "on", [SWITCH_OFF] = "off" },
-	  .syntax = "=auto|on|off", .help = "a bar on a terminal, elsewhere a line now and then" },
-	{ "verbose", 'v', VERB_RUN, FIELD(verbose),
-	  .help = "the device, its latency and the rate, once a second" },
 	{ "trace", 0, VERB_RUN, FIELD(trace), .syntax = "=FILE",
 	  .help = "write what the sensors measure to FILE" },
 	{ "strategy", 0, VERB_RUN, take_strategy,
@@ -183,6 +189,10 @@ static const struct rule {
 	  .syntax = "=moosefs-snapshot[:TIME]",
 	  .help = "have MooseFS remove whole subtrees, past its trash,\nholding it up TIME (20ms) "
 		  "at a time" },
+	{ "all", 0, VERB_TRIM, FIELD(all), .of = "trim",
+	  .help = "all mounted filesystems whose devices discard" },
+	{ "min", 0, VERB_TRIM, take_min, .accepted = "a size above 0, such as 1M",
+	  .syntax = "=SIZE", .help = "leave what is free in smaller pieces" },
 	{ "all", 0, VERB_LIST, FIELD(all), .of = "list, pause and resume",
 	  .help = "list: finished jobs, too" },
 	{ "all", 0, VERB_PAUSE | VERB_RESUME, FIELD(all),
@@ -369,6 +379,8 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		return 0;
 	if (verb & (VERB_RUN | VERB_PLAN | VERB_SUBMIT) && o->n_paths == 0 && !o->files_from)
 		missing = "no PATH given";
+	if (verb & VERB_TRIM && o->all == (o->n_paths > 0))
+		missing = o->all ? "give either PATHs or --all" : "no PATH given, nor --all";
 	if (verb & VERB_WAIT && o->wait == WAIT_FREE && o->n_paths != 1)
 		missing = "--free= takes exactly one PATH";
 	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL) && o->n_paths == 0)

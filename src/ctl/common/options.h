@@ -24,12 +24,15 @@ struct options {
 	const char *runtime_dir; /* NULL: not given */
 	const char *host;        /* where it is done; NULL: here */
 
-	/* of run */
+	/* of run; latency, progress and verbose also of trim */
 	uint64_t latency_usec; /* a bound, or 0: found out */
 	const char *trace;     /* file for what the sensors said, or NULL */
 	uint64_t stall_usec; /* MooseFS: by its snapshots, holding up its master so long; 0: not */
 	enum backend backend;
 	enum switch_mode progress;
+
+	/* of trim */
+	uint64_t min_bytes; /* what is free in smaller pieces is left; 0: nothing is */
 
 	/* of run and submit */
 	const char *files_from; /* NULL: none; "-": standard input */
@@ -52,7 +55,7 @@ struct options {
 	bool null; /* names in files_from end with NUL, not with a newline */
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
-	bool all;                                            /* of list, pause and resume */
+	bool all;                                            /* of list, pause, resume and trim */
 	bool no_ask_password;                                /* of what is done with jobs */
 	bool force, clock_is_right;                          /* of policy run */
 	bool quiet, no_pager, help, version;
@@ -76,6 +79,7 @@ enum verb_flags {
 	VERB_POLICY = 1 << 14,
 	VERB_METRICS = 1 << 15,
 	VERB_TOP = 1 << 16,
+	VERB_TRIM = 1 << 17,
 };
 
 #define VERBS_ALL (~0U)

@@ -66,6 +66,22 @@ const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, 
 	return p->pacer ? pacer_pace(p->pacer) : NULL;
 }
 
+struct pacer *pacing_start_trim(struct pacing *p, const struct options *o, int fd, bool is_dir)
+{
+	/* What is discarded then is ours. */
+	const struct pacer_options po = { .latency_usec = o->latency_usec, .discards = true };
+	int r;
+
+	p->dirfd = -1;
+	if (o->latency_off)
+		return NULL;
+	r = pacer_new(&p->pacer, &po, fd, is_dir ? fd : -1);
+	if (r < 0)
+		complain("trim", "the device cannot be watched (%s): not paced", strerror(-r));
+	courtesy_show();
+	return p->pacer;
+}
+
 /* What this process may not open the disk for, reclaimd may. */
 static void leave_debt(const struct pacing *p, const struct options *o,
 		       const _Atomic bool *cancelled)

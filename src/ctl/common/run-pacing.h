@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How `run` and scans are paced, and what `run` says of that with -v. */
+/* How `run`, `trim` and scans are paced, and what `run` says of that with -v. */
 #pragma once
 
 #include <stdatomic.h>
@@ -31,6 +31,9 @@ void pacing_start(struct pacing *p, const struct options *o, struct engine *e, i
 /* The same for a scan of dirfd's filesystem. Returns the pace of the scan, or NULL if it is
  * not paced. */
 const struct pace *pacing_start_scan(struct pacing *p, const struct options *o, int dirfd);
+
+/* The same for trimming fd's filesystem. Returns the pacer, or NULL if it is not paced. */
+struct pacer *pacing_start_trim(struct pacing *p, const struct options *o, int fd, bool is_dir);
 
 /* The engine has run: waits until what it left to be written back is written (pacer_settle), or
  * *cancelled. With -v it says what that came to. */

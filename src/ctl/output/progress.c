@@ -146,6 +146,16 @@ static void draw_bar(struct progress *p, const char *text, double part)
 	p->drawn = true;
 }
 
+static void show(struct progress *p, const char *text, double part, uint64_t now)
+{
+	if (p->bar) {
+		draw_bar(p, text, part);
+	} else if (now - p->last_line_usec >= LINE_EVERY) {
+		p->last_line_usec = now;
+		(void)fprintf(stderr, "reclaimctl: %s\n", text);
+	}
+}
+
 void progress_update(struct progress *p, const struct engine_progress *e)
 {
 	uint64_t now = now_usec(), entries, bytes;
@@ -166,12 +176,19 @@ void progress_update(struct progress *p, const struct engine_progress *e)
 		describe(out, p, entries, bytes, total - done, now - p->began_usec);
 		(void)fclose(out);
 	}
-	if (p->bar) {
-		draw_bar(p, text, p->total_complete && total > 0 ? MIN(done / total, 1.0) : -1);
-	} else if (now - p->last_line_usec >= LINE_EVERY) {
-		p->last_line_usec = now;
-		(void)fprintf(stderr, "reclaimctl: %s\n", text);
-	}
+	show(p, text, p->total_complete && total > 0 ? MIN(done / total, 1.0) : -1, now);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void progress_share(struct progress *p, const char *what, uint64_t bytes, double part)
+{
+	char size[16], text[64];
+
+	if (!p)
+		return;
+	(void)snprintf(text, sizeof(text), "%s %s", size_format(size, sizeof(size), bytes), what);
+	pthread_mutex_lock(&p->lock);
+	show(p, text, MIN(part, 1.0), now_usec());
 	pthread_mutex_unlock(&p->lock);
 }
 

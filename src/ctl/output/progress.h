@@ -24,5 +24,9 @@ void progress_total(struct progress *p, uint64_t entries, uint64_t bytes, bool c
 void progress_base(struct progress *p, uint64_t entries, uint64_t bytes);
 void progress_update(struct progress *p, const struct engine_progress *e);
 
+/* The same of work that is bytes alone: "1.2 GiB trimmed"; part: of all, 0 to 1, below 0 where that
+ * is not known. */
+void progress_share(struct progress *p, const char *what, uint64_t bytes, double part);
+
 /* Clears the bar so that a message can be written; the next update draws it again. */
 void progress_pause(struct progress *p);
