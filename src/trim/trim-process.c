@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/side-process.h"
+#include "ext-marks.h"
 #include "ext-runs.h"
 #include "fsmap-runs.h"
 #include "sandbox/credentials.h"
@@ -63,6 +64,7 @@ struct trimmer {
 	uint64_t min_bytes;
 	struct trim_ranges ranges;
 	struct ext_runs runs;
+	struct ext_marks marks;
 	struct fsmap_runs fsmap;
 };
 
@@ -216,6 +218,21 @@ static int ranges_begin(struct trimmer *t)
 	return 0;
 }
 
+/* A group was trimmed in several ranges: has ext4 know. It is no error if that fails. */
+static void mark(struct trimmer *t)
+{
+	struct ext_marks_call c;
+	struct fstrim_range call;
+
+	if (!ext_marks_begin(&t->marks, &t->runs, &c))
+		return;
+	call = (struct fstrim_range){ c.start, c.bytes, c.min_bytes };
+	(void)ioctl(FILESYSTEM, FITRIM, &call);
+	ext_marks_end(&t->marks, &t->runs, t->min_bytes, &c);
+	call = (struct fstrim_range){ c.start, c.bytes, c.min_bytes };
+	(void)ioctl(FILESYSTEM, FITRIM, &call);
+}
+
 /* Trims one range. Returns false if there is no more, or it failed. */
 static bool range_trim(struct trimmer *t, uint64_t most, struct report *r)
 {
@@ -244,6 +261,9 @@ static bool range_trim(struct trimmer *t, uint64_t most, struct report *r)
 	if (r->done || r->error < 0)
 		return false;
 	r->trimmed += trim_ranges_done(&t->ranges, &range, call.len);
+	if (t->ranges.next_run == ext_runs_next &&
+	    ext_marks_trimmed(&t->marks, &t->runs, range.start, t->ranges.at))
+		mark(t);
 	return true;
 }
 

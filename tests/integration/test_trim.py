@@ -253,6 +253,24 @@ class Whole(TrimCase):
         command("fstrim", d.dir)
         self.assertLess(d.discarded() - first, LITTLE)
 
+    @each(("ext4", "ext4-1k"))
+    def test_ext4_knows_what_was_trimmed_in_small_steps(self, kind):
+        d = self.disk(kind).mount()
+        with Foreground(os.path.join(d.dir, "file")):
+            # Of a file, so that there is no canary, which frees its blocks in the end.
+            done = self.trim("--log-level=debug", os.path.join(d.dir, "f1"))
+            self.assertRegex(done.err, r"trim: \d+ bytes in \d+ us \(paced\)")
+            first = d.discarded()
+            self.assertLess(abs(first - d.free()), LITTLE)
+            command("fstrim", d.dir)
+            self.assertLess(d.discarded() - first, LITTLE)
+            # And not what it is told with another least size.
+            command("fstrim", "--minimum", "1M", d.dir)
+            self.assertLess(d.discarded() - first, LITTLE)
+        d.unmount()
+        d.check()
+        d.close()
+
     @each(("ext4", "xfs"))
     def test_least_size_is_that_of_fstrim(self, kind):
         ours, theirs = self.two(kind)
