@@ -11,8 +11,8 @@
 
 /* A line: these numbers, in the machine's own byte order, then origin and path, each with a NUL. */
 struct history_line {
-	uint64_t created, priority, entries, bytes, entries_done, bytes_freed, errors, held_until,
-		started, finished;
+	uint64_t created, priority, kind, entries, bytes, entries_done, bytes_freed, errors,
+		held_until, started, finished;
 };
 
 /* SQL's pack(): integers as eight bytes, bytes with a NUL behind them, one after the other. */
@@ -78,10 +78,12 @@ static int line_read(const char *v, size_t len, struct job_record *r)
 	memcpy(&n, v, sizeof(n));
 	r->origin = v + sizeof(n);
 	r->path = r->origin + strlen(r->origin) + 1;
-	if (r->path >= end || r->path + strlen(r->path) + 1 != end || n.priority > PRIORITY_HIGH)
+	if (r->path >= end || r->path + strlen(r->path) + 1 != end || n.priority > PRIORITY_HIGH ||
+	    n.kind >= JOB_KINDS)
 		return -EUCLEAN;
 	r->created_usec = n.created;
 	r->priority = (enum job_priority)n.priority;
+	r->kind = (enum job_kind)n.kind;
 	r->entries = n.entries;
 	r->bytes = n.bytes;
 	r->entries_done = n.entries_done;

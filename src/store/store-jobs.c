@@ -26,6 +26,8 @@ static const struct column job_columns[] = {
 	COLUMN(U64, job_record, skipped), COLUMN(U64, job_record, held_until_usec),
 	COLUMN(U64, job_record, by_usec), COLUMN(U64, job_record, started_usec),
 	COLUMN(U64, job_record, finished_usec), COLUMN(U32, job_record, attempts), /* ?32 */
+	COLUMN_BELOW(JOB_KINDS, job_record, kind), COLUMN(U64, job_record, trim_min_bytes),
+	COLUMN(U64, job_record, longest_step_usec), /* ?35 */
 };
 _Static_assert(offsetof(struct job_record, n_groups) ==
 		       offsetof(struct job_record, groups) + sizeof(gid_t *),
@@ -37,7 +39,7 @@ int store_job_add(struct store *s, const struct job_record *r, uint64_t *ret_id)
 		s,
 		"INSERT INTO jobs VALUES (NULL, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 		"?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, "
-		"?29, ?30, ?31, ?32)",
+		"?29, ?30, ?31, ?32, ?33, ?34, ?35)",
 		PARAMETERS(RECORD(job_columns, r)));
 
 	if (e < 0)
@@ -52,8 +54,10 @@ int store_job_update(struct store *s, const struct job_record *r)
 		s,
 		"UPDATE jobs SET (state, resume_state, priority, mount, staging, inplace, message, "
 		"strategy, names, entries, bytes, entries_done, bytes_freed, errors, skipped, "
-		"held_until, by_time, started, finished, attempts) = (?9, ?10, ?11, ?12, ?13, ?14, "
-		"?15, ?16, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32) WHERE id = "
+		"held_until, by_time, started, finished, attempts, longest_step) = (?9, ?10, ?11, "
+		"?12, ?13, ?14, "
+		"?15, ?16, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?35) WHERE "
+		"id = "
 		"?1",
 		PARAMETERS(RECORD(job_columns, r)));
 
@@ -161,6 +165,16 @@ const char *job_state_name(enum job_state s)
 	};
 
 	return names[s];
+}
+
+const char *job_kind_name(enum job_kind k)
+{
+	static const char *const names[JOB_KINDS] = {
+		[JOB_DELETE] = "delete",
+		[JOB_TRIM] = "trim",
+	};
+
+	return names[k];
 }
 
 const char *job_priority_name(enum job_priority p)

@@ -47,7 +47,11 @@ static const char *const steps[] = {
 	/* What lists show of jobs that have finished; see store-history.c. */
 	"CREATE TABLE history ("
 	"  job INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
-	"  owner INTEGER NOT NULL, outcome INTEGER NOT NULL, line BLOB NOT NULL);" HISTORY_TAKE,
+	"  owner INTEGER NOT NULL, outcome INTEGER NOT NULL, line BLOB NOT NULL);",
+	/* Jobs that trim. The history tells of each which it was: all of it is taken anew. */
+	"ALTER TABLE jobs ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE jobs ADD COLUMN trim_min INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE jobs ADD COLUMN longest_step INTEGER NOT NULL DEFAULT 0;" HISTORY_TAKE,
 };
 
 int schema_version(void)

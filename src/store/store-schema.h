@@ -9,8 +9,9 @@ struct store;
 
 /* Takes what has finished into the history, or again if it is there; more conditions may follow. */
 #define HISTORY_TAKE                                                                               \
-	"INSERT OR REPLACE INTO history SELECT id, uid, state, pack(created, priority, entries, "  \
-	"bytes, entries_done, bytes_freed, errors, held_until, started, finished, origin, path) "  \
+	"INSERT OR REPLACE INTO history SELECT id, uid, state, pack(created, priority, kind, "     \
+	"entries, bytes, entries_done, bytes_freed, errors, held_until, started, finished, "       \
+	"origin, path) "                                                                           \
 	"FROM jobs WHERE state >= 5"
 
 /* Makes that statement known to a database. Returns 0 or a negative errno. */

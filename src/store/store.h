@@ -33,6 +33,12 @@ enum job_state {
 	JOB_STATES
 };
 
+enum job_kind {
+	JOB_DELETE,
+	JOB_TRIM, /* tells the device of a filesystem what is free there; it has no names */
+	JOB_KINDS
+};
+
 enum job_priority { PRIORITY_LOW, PRIORITY_NORMAL, PRIORITY_HIGH };
 
 enum entry_state {
@@ -48,28 +54,32 @@ enum entry_state {
 struct job_record {
 	uint64_t id; /* 0 for a new one: the store chooses */
 	uint8_t uuid[16];
+	enum job_kind kind;
 	enum job_state state, resume_state; /* resume_state: what a paused job goes back to */
 	enum job_priority priority;
 	uid_t uid;
 	gid_t gid;
 	const gid_t *groups; /* as the kernel gave them at submit */
 	size_t n_groups;
-	const char *origin;  /* "submit", "spool:/backups/.trash", "policy:NAME" */
-	const char *path;    /* of the first entry, as people know it */
+	const char *origin;  /* "submit", "spool:/backups/.trash", "policy:NAME", "trim" */
+	const char *path;    /* of the first entry, as people know it; a trim's mount point */
 	const char *mount;   /* mount point; of the staging directory or the entries */
 	const char *staging; /* name of the job's own directory below <mount>/.reclaim/<uid>; "" if
 			      * in place */
 	const char *inplace; /* why in place, or "" */
 	const char *message; /* how it ended or why it waits, or "" */
 	const char *strategy;
-	struct lasting_identity staging_id; /* of the job's own directory; ino 0: not known */
+	struct lasting_identity staging_id; /* of the job's own directory; ino 0: not known. A
+					     * trim's: of its filesystem's root */
 	uint64_t names;                     /* entries in the table */
 	uint64_t entries, bytes;            /* found so far below them; 0: not known */
-	uint64_t entries_done, bytes_freed, errors, skipped;
+	uint64_t entries_done, bytes_freed, errors, skipped; /* bytes_freed: a trim's, trimmed */
 	uint64_t created_usec, held_until_usec, by_usec, started_usec, finished_usec;
-	uint32_t attempts; /* interruptions in a row in which it got no further */
-	bool settling;     /* running, and all is deleted: what that leaves is being written back.
-			    * Not on record: false as it is read */
+	uint32_t attempts;       /* interruptions in a row in which it got no further */
+	uint64_t trim_min_bytes; /* what is free in smaller pieces is not trimmed */
+	uint64_t longest_step_usec;
+	bool settling; /* running, and all is deleted: what that leaves is being written back.
+			* Not on record: false as it is read */
 };
 
 struct entry_record {
@@ -189,5 +199,6 @@ int store_meta_set(struct store *s, const char *key, const char *value);
 int store_meta_get(struct store *s, const char *key, char **ret);
 
 const char *job_state_name(enum job_state s);
+const char *job_kind_name(enum job_kind k);
 const char *job_priority_name(enum job_priority p);
 const char *entry_state_name(enum entry_state s);

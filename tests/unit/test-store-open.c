@@ -271,7 +271,7 @@ START_TEST(test_fault_05_newer_store_can_be_put_back)
 	assert_aside(&d, "a newer reclaimd made it (version 99");
 	ck_assert_int_eq(rename(state_file(&d, "kept", path), state_file(&d, "reclaimd.db", to)),
 			 0);
-	(void)state_change(&d, "PRAGMA user_version = 2");
+	(void)state_change(&d, "PRAGMA user_version = 3");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 3);
 	store_close(s);
@@ -283,6 +283,13 @@ static int count(const struct job_record *r, void *userdata)
 {
 	(void)r;
 	++*(unsigned *)userdata;
+	return 0;
+}
+
+/* Not its texts, which do not last. */
+static int keep_numbers(const struct job_record *r, void *userdata)
+{
+	*(struct job_record *)userdata = *r;
 	return 0;
 }
 
@@ -300,11 +307,54 @@ START_TEST(a_store_of_the_first_version_gets_its_history)
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	store_close(s);
-	(void)state_change(&d, "DROP TABLE history; PRAGMA user_version = 1");
+	(void)state_change(&d, "DROP TABLE history; ALTER TABLE jobs DROP COLUMN kind; "
+			       "ALTER TABLE jobs DROP COLUMN trim_min; ALTER TABLE jobs DROP "
+			       "COLUMN longest_step; PRAGMA user_version = 1");
 	s = state_open(&d);
 	ck_assert_uint_eq(jobs_count(s), 5);
 	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, count, &n), 0);
 	ck_assert_uint_eq(n, 2);
+	store_close(s);
+	state_remove(&d);
+}
+END_TEST
+
+/* What the version before kinds of jobs has written. */
+START_TEST(jobs_of_a_store_without_kinds_delete)
+{
+	static const char older[] =
+		"UPDATE history SET line = substr(line, 1, 16) || substr(line, 25);"
+		"ALTER TABLE jobs DROP COLUMN kind; ALTER TABLE jobs DROP COLUMN trim_min;"
+		"ALTER TABLE jobs DROP COLUMN longest_step; PRAGMA user_version = 2";
+	struct job_record job = { .state = JOB_DONE,
+				  .origin = "submit",
+				  .path = "/a",
+				  .kind = JOB_TRIM,
+				  .bytes_freed = 5 };
+	struct state_dir d;
+	struct job_record seen = { .kind = JOB_KINDS };
+	struct store *s;
+	uint64_t id;
+
+	state_make(&d);
+	s = state_open(&d);
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	store_close(s);
+	(void)state_change(&d, older);
+	s = state_open(&d);
+	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, keep_numbers, &seen), 0);
+	ck_assert_uint_eq(seen.kind, JOB_DELETE);
+	ck_assert_uint_eq(seen.bytes_freed, 5);
+	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
+	ck_assert_uint_eq(seen.kind, JOB_DELETE);
+	job.state = JOB_QUEUED;
+	job.trim_min_bytes = 4096;
+	job.longest_step_usec = 7;
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
+	ck_assert_uint_eq(seen.kind, JOB_TRIM);
+	ck_assert_uint_eq(seen.trim_min_bytes, 4096);
+	ck_assert_uint_eq(seen.longest_step_usec, 7);
 	store_close(s);
 	state_remove(&d);
 }
@@ -561,6 +611,7 @@ int main(void)
 		a_copy_of_the_lock_that_goes_in_a_moment_is_waited_for,
 		test_fault_05_newer_store_can_be_put_back,
 		a_store_of_the_first_version_gets_its_history,
+		jobs_of_a_store_without_kinds_delete,
 		tables_that_are_not_as_they_were_made_are_damage,
 		test_fault_05_truncated_store_is_put_aside,
 		test_fault_05_overwritten_pages_are_noticed,

@@ -137,10 +137,11 @@ START_TEST(test_fault_05_a_damaged_row_is_not_handed_out)
 	static const char *const numbers[] = { "uid",      "created",    "state",
 					       "priority", "names",      "entries_done",
 					       "errors",   "held_until", "staging_ino",
-					       "attempts", NULL };
+					       "attempts", "kind",       "longest_step",
+					       NULL };
 	static const char *const narrow[] = { "uid",          "gid",      "state",
 					      "resume_state", "priority", "staging_type",
-					      "attempts",     NULL };
+					      "attempts",     "kind",     NULL };
 	static const char *const strings[] = { "origin",  "path",    "mount",    "staging",
 					       "inplace", "message", "strategy", NULL };
 	static const char *const shapes[] = { "uuid", "groups", NULL };

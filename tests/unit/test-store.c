@@ -48,6 +48,9 @@ static struct job_record full_job(void)
 		.started_usec = 11,
 		.finished_usec = 12,
 		.attempts = UINT32_MAX,
+		.kind = JOB_TRIM,
+		.trim_min_bytes = 65536,
+		.longest_step_usec = 62000,
 	};
 }
 
@@ -93,6 +96,9 @@ static int assert_job(const struct job_record *r, void *userdata)
 	ck_assert_uint_eq(r->started_usec, e->started_usec);
 	ck_assert_uint_eq(r->finished_usec, e->finished_usec);
 	ck_assert_uint_eq(r->attempts, e->attempts);
+	ck_assert_uint_eq(r->kind, e->kind);
+	ck_assert_uint_eq(r->trim_min_bytes, e->trim_min_bytes);
+	ck_assert_uint_eq(r->longest_step_usec, e->longest_step_usec);
 	return 42;
 }
 
@@ -131,6 +137,8 @@ START_TEST(an_update_changes_all_but_who_what_and_when)
 	ck_assert_int_eq(store_job_update(s, &other), 0);
 	job = (struct job_record){
 		.id = was.id,
+		.kind = was.kind,
+		.trim_min_bytes = was.trim_min_bytes,
 		.uid = was.uid,
 		.gid = was.gid,
 		.groups = was.groups,
