@@ -3,7 +3,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
+
+struct identity;
 
 /* The identity of a file across reboots: mount ids and device numbers change, these do not. */
 struct lasting_identity {
@@ -12,3 +15,13 @@ struct lasting_identity {
 	int64_t btime_nsec; /* 0: the filesystem has none */
 	uint32_t type;      /* S_IFMT bits */
 };
+
+/* The filesystem's part of lasting identities. Returns 0 or a negative errno. */
+int lasting_fsid(int fd, uint64_t *ret);
+
+/* What is recorded of an identity on a filesystem with that fsid. */
+struct lasting_identity lasting_of(uint64_t fsid, const struct identity *id);
+bool lasting_equal(const struct lasting_identity *a, const struct lasting_identity *b);
+
+/* The lasting identity of `name` beneath dirfd. Returns 0 or a negative errno. */
+int lasting_at(int dirfd, const char *name, struct lasting_identity *ret);
