@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -285,15 +286,11 @@ static int restrict_self(void)
 	return r < 0 ? r : seccomp_restrict_trim();
 }
 
-/* After a fork from among threads: nothing but system calls. */
-static void serve(void *userdata)
+static void serve(struct trimmer *t)
 {
-	struct trimmer *t = userdata;
 	struct report r = { 0 };
 	struct request q;
 
-	/* A call that takes minutes is not to go on without its owner. */
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	r.error = ranges_begin(t);
 	if (r.error >= 0)
 		r.error = MIN(restrict_self(), 0);
@@ -308,6 +305,30 @@ static void serve(void *userdata)
 		r = (struct report){ 0 };
 		step(t, q.most_bytes, &r);
 	} while (true);
+}
+
+/* After a fork from among threads: nothing but system calls. */
+static void serve_owner(void *userdata)
+{
+	/* A call that takes minutes is not to go on without its owner. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	serve(userdata);
+}
+
+void trim_process_serve(const struct trim_target *target, uint64_t min_bytes)
+{
+	static struct trimmer t;
+
+	t.target = *target;
+	t.min_bytes = min_bytes;
+	serve(&t);
+}
+
+void trim_process_refuse(int error)
+{
+	struct report r = { .error = error };
+
+	(void)send(STDIN_FILENO, &r, sizeof(r), MSG_NOSIGNAL);
 }
 
 /* ---- its owner ---------------------------------------------------------------------------- */
@@ -327,13 +348,37 @@ int trim_process_new(struct trim_process **ret, int fd, const struct trim_target
 	if (r >= 0) {
 		t->target = *target;
 		t->min_bytes = min_bytes;
-		r = side_process_start(&p->process, "reclaim-trim", fd, serve, t);
+		r = side_process_start(&p->process, "reclaim-trim", fd, serve_owner, t);
 	}
 	free(t);
 	if (r < 0) {
 		free(p);
 		return r;
 	}
+	*ret = p;
+	return 0;
+}
+
+int trim_process_connect(struct trim_process **ret, const char *path, const char *mount, dev_t dev,
+			 uint64_t min_bytes)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	struct trim_request q = { .dev = dev, .min_bytes = min_bytes };
+	_cleanup_close_ int sock = -1;
+	struct trim_process *p;
+
+	if (strlen(path) >= sizeof(to.sun_path) || strlen(mount) >= sizeof(q.mount))
+		return -ENAMETOOLONG;
+	memcpy(to.sun_path, path, strlen(path) + 1);
+	memcpy(q.mount, mount, strlen(mount) + 1);
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (sock < 0 || connect(sock, (struct sockaddr *)&to, sizeof(to)) < 0 ||
+	    send(sock, &q, sizeof(q), MSG_NOSIGNAL) != (ssize_t)sizeof(q))
+		return -errno;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->process.sock = fd_take(&sock);
 	*ret = p;
 	return 0;
 }
