@@ -52,6 +52,7 @@ static const struct method of_manager[] = {
 	{ MANAGER, "Restore", "ta{sv}" },
 	{ MANAGER, "Reload", "" },
 	{ MANAGER, "Settle", "htt" },
+	{ MANAGER, "Trim", "aya{sv}" },
 	{ MANAGER, "PauseAll", "" },
 	{ MANAGER, "ResumeAll", "" },
 	{ MANAGER, "ListDevices", "" },

@@ -279,10 +279,11 @@ def unpacked(answer):
     """The jobs of ListJobsPacked as ListJobs has them."""
     numbers, texts = answer.body
     texts = bytes(texts).split(b"\0")
-    assert texts.pop() == b"" and len(numbers) // 11 == len(texts) // 4, (len(numbers), len(texts))
+    assert texts.pop() == b"" and len(numbers) // 11 == len(texts) // 5, (len(numbers), len(texts))
     jobs = []
     for at in range(len(numbers) // 11):
         number, uid, *rest = numbers[11 * at:11 * at + 11]
-        state, origin, priority, path = texts[4 * at:4 * at + 4]
-        jobs.append((number, state.decode(), uid, origin.decode(), priority.decode(), path, *rest))
+        state, origin, priority, path, kind = texts[5 * at:5 * at + 5]
+        jobs.append((number, state.decode(), uid, origin.decode(), priority.decode(), path, *rest,
+                     kind.decode()))
     return jobs

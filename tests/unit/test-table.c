@@ -172,6 +172,7 @@ static void jobs_fill(struct job_line *v, size_t n)
 					  .state = "done",
 					  .origin = "spool:/s",
 					  .priority = "low",
+					  .kind = i % 3 == 0 ? "trim" : "delete",
 					  .path = paths[i % ELEMENTSOF(paths)],
 					  .entries = 5,
 					  .entries_done = 4,

@@ -62,7 +62,7 @@ static int answer_read(sd_bus_message *m, struct job_list *l, size_t *ret_n, siz
 	v += l->n;
 	for (size_t i = 0; i < n; i++) {
 		const char **const texts[] = { &v[i].state, &v[i].origin, &v[i].priority,
-					       &v[i].path };
+					       &v[i].path, &v[i].kind };
 
 		v[i].settling = false;
 		memcpy(&v[i], (const char *)numbers + i * NUMBERS_SIZE, NUMBERS_SIZE);

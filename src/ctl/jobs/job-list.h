@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "ctl/common/client.h"
@@ -14,7 +15,7 @@ struct job_line {
 	uint64_t id, uid, entries, entries_done, bytes, bytes_freed, errors;
 	uint64_t created_usec, held_until_usec, finished_usec, started_usec;
 	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
-	const char *state, *origin, *priority, *path;
+	const char *state, *origin, *priority, *path, *kind;
 	bool settling; /* where it was asked for: all is deleted */
 };
 
@@ -44,6 +45,12 @@ int job_list_get(struct client *c, const struct job_wish *wish, struct job_list 
 
 /* Asks of a running job whether all is deleted, and only what that leaves is written back. */
 void job_line_settling(struct client *c, struct job_line *j);
+
+/* Whether it tells devices what is free, and deletes nothing. */
+static inline bool job_is_trim(const char *kind)
+{
+	return strcmp(kind, "trim") == 0;
+}
 
 /* Whether a job in this state will not change any more. */
 bool job_is_finished(const char *state);

@@ -15,15 +15,15 @@
 
 json_t *job_line_json(const struct job_line *j)
 {
-	return json_pack("{sIsssIsssssosIsIsIsIsIsIsIsIsI}", "id", (json_int_t)j->id, "state",
+	return json_pack("{sIsssIsssssosIsIsIsIsIsIsIsIsIss}", "id", (json_int_t)j->id, "state",
 			 j->state, "uid", (json_int_t)j->uid, "origin", j->origin, "priority",
 			 j->priority, "path", json_path(j->path), "entries", (json_int_t)j->entries,
 			 "entries_done", (json_int_t)j->entries_done, "bytes", (json_int_t)j->bytes,
 			 "bytes_freed", (json_int_t)j->bytes_freed, "errors", (json_int_t)j->errors,
 			 "created_usec", (json_int_t)j->created_usec, "held_until_usec",
 			 (json_int_t)j->held_until_usec, "started_usec",
-			 (json_int_t)j->started_usec, "finished_usec",
-			 (json_int_t)j->finished_usec);
+			 (json_int_t)j->started_usec, "finished_usec", (json_int_t)j->finished_usec,
+			 "kind", j->kind);
 }
 
 void jobs_json_print(FILE *out, const struct job_line *v, size_t n, bool pretty)
@@ -49,7 +49,9 @@ void job_end_print(const struct job_line *j)
 	FILE *out = sentence_begin(&line, stdout);
 
 	(void)fprintf(out, "Job %" PRIu64 " %s", j->id, j->settling ? "deleted" : j->state);
-	if (j->entries_done > 0 || strcmp(j->state, "done") == 0)
+	if (job_is_trim(j->kind))
+		(void)fprintf(out, ": %s trimmed", size_format(size, sizeof(size), j->bytes_freed));
+	else if (j->entries_done > 0 || strcmp(j->state, "done") == 0)
 		(void)fprintf(out, ": %s %s, %s", count_format(n, sizeof(n), j->entries_done),
 			      entries_word(j->entries_done),
 			      size_format(size, sizeof(size), j->bytes_freed));
@@ -125,11 +127,12 @@ char *bytes_brief(char *buf, size_t len, uint64_t done, uint64_t total)
 	return buf;
 }
 
-enum { PRIORITY = 3, ORIGIN = 4 };
+enum { KIND = 2, PRIORITY = 4, ORIGIN = 5 };
 
 static const struct table_column columns[] = {
 	{ "JOB", COLUMN_RIGHT },
 	{ "STATE", COLUMN_STATE },
+	[KIND] = { "KIND", COLUMN_SPARE },
 	{ "USER", COLUMN_SPARE },
 	[PRIORITY] = { "PRIORITY", COLUMN_SPARE },
 	[ORIGIN] = { "ORIGIN", COLUMN_SPARE },
@@ -159,10 +162,13 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 	const char *const cells[ELEMENTSOF(columns)] = {
 		id,
 		j->state,
+		j->kind,
 		user,
 		j->priority,
 		origin,
-		entries_format(entries, sizeof(entries), j->entries_done, j->entries, "/"),
+		job_is_trim(j->kind) ? ""
+				     : entries_format(entries, sizeof(entries), j->entries_done,
+						      j->entries, "/"),
 		bytes_brief(freed, sizeof(freed), j->bytes_freed, j->bytes),
 		distance_format(when, when_usec(j), now),
 		path,
@@ -175,7 +181,7 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen)
 {
 	_cleanup_table_ struct table *t = table_new(columns, ELEMENTSOF(columns));
-	bool priorities = false, origins = false;
+	bool kinds = false, priorities = false, origins = false;
 	uint64_t now = realtime_usec();
 	char user[40] = "";
 	int r = t ? 0 : -ENOMEM;
@@ -184,12 +190,15 @@ int jobs_table_print(const struct job_line *v, size_t n, const struct screen *sc
 		/* Looking for a name reads files, and most jobs are of the same user. */
 		if (i == 0 || v[i].uid != v[i - 1].uid)
 			(void)user_format(user, sizeof(user), (uid_t)v[i].uid);
+		kinds = kinds || job_is_trim(v[i].kind);
 		priorities = priorities || strcmp(v[i].priority, "normal") != 0;
 		origins = origins || strcmp(v[i].origin, "submit") != 0;
 		r = row_add(t, &v[i], user, now);
 	}
 	if (r < 0)
 		return r;
+	if (!kinds)
+		table_hide(t, KIND);
 	if (!priorities)
 		table_hide(t, PRIORITY);
 	if (!origins)

@@ -12,7 +12,8 @@
 #include "ctl/output/screen.h"
 
 /* The keys of a job in a list: id, state, uid, origin, priority, path, entries, entries_done,
- * bytes, bytes_freed, errors, created_usec, held_until_usec, started_usec, finished_usec. */
+ * bytes, bytes_freed (of a trim: trimmed), errors, created_usec, held_until_usec, started_usec,
+ * finished_usec, kind (delete, trim). */
 json_t *job_line_json(const struct job_line *j);
 
 /* Prints an array of these, as json_print() would. After json_init. */

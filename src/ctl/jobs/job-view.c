@@ -8,6 +8,7 @@
 
 static const struct printed_property table[] = {
 	{ "Id", "id" },
+	{ "Kind", "kind" },
 	{ "State", "state" },
 	{ "Uid", "uid" },
 	{ "Origin", "origin" },
@@ -32,6 +33,7 @@ static const struct printed_property table[] = {
 	{ "Message", "message" },
 	{ "Strategy", "strategy" },
 	{ "Settling", "settling" },
+	{ "LongestStep", "longest_step_usec" },
 };
 
 /* Calls one of the methods of a job that list something. */

@@ -2,7 +2,8 @@
 /* reclaimctl show: all there is to know of a job, in words.
  *
  * With --json, an array with one object for each job. Keys are only ever added: those of list, and
- * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, problems [{path,
+ * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, settling,
+ * longest_step_usec (of a trim), problems [{path,
  * what, error, is_error}] and contents [{path, state}]; of both the first thousand.
  */
 #include <inttypes.h>
@@ -44,22 +45,30 @@ static void progress_lines(const json_t *j, bool running)
 	uint64_t entries = json_number(j, "entries"), done = json_number(j, "entries_done");
 	uint64_t bytes = json_number(j, "bytes"), freed = json_number(j, "bytes_freed");
 	char words[60], sizes[40], rate[16], count[28], span[32];
-	bool finished = end > 0;
+	bool finished = end > 0, trims = job_is_trim(json_text(j, "kind"));
 	double seconds;
 
 	if (started == 0 && done == 0)
 		return;
-	(void)printf("%10s: %s %s, %s freed\n", "Deleted",
-		     entries_format(words, sizeof(words), done, entries, " of "),
-		     entries_word(MAX(done, entries)),
-		     bytes_format(sizes, sizeof(sizes), freed, bytes));
+	if (trims)
+		(void)printf(
+			"%10s: %s, in steps of at most %s\n", "Trimmed",
+			bytes_format(sizes, sizeof(sizes), freed, bytes),
+			timespan_format(span, sizeof(span), json_number(j, "longest_step_usec")));
+	else
+		(void)printf("%10s: %s %s, %s freed\n", "Deleted",
+			     entries_format(words, sizeof(words), done, entries, " of "),
+			     entries_word(MAX(done, entries)),
+			     bytes_format(sizes, sizeof(sizes), freed, bytes));
 	end = finished ? end : realtime_usec();
 	seconds = started > 0 && end > started ? (double)(end - started) / USEC_PER_SEC : 0;
 	if (seconds < 0.001 || (!running && !finished))
 		return;
-	(void)printf("%10s: %s entries/s, %s/s", "Rate",
-		     count_format(count, sizeof(count), (uint64_t)((double)done / seconds)),
-		     size_format(rate, sizeof(rate), (uint64_t)((double)freed / seconds)));
+	(void)printf("%10s: ", "Rate");
+	if (!trims)
+		(void)printf("%s entries/s, ", count_format(count, sizeof(count),
+							    (uint64_t)((double)done / seconds)));
+	(void)printf("%s/s", size_format(rate, sizeof(rate), (uint64_t)((double)freed / seconds)));
 	if (running && bytes > freed && freed > 0)
 		(void)printf(", about %s left",
 			     timespan_format(span, sizeof(span),
@@ -121,6 +130,8 @@ static void view_print(const json_t *j, bool colours)
 		     colours ? COLOUR_OFF : "", json_text(j, "path"));
 	(void)printf("%10s: %s%s%s%s%s\n", "State", colour, state, colour[0] ? COLOUR_OFF : "",
 		     message[0] ? ": " : "", message);
+	if (job_is_trim(json_text(j, "kind")))
+		line("Kind", json_text(j, "kind"));
 	(void)printf("%10s: %s (%u), by %s, priority %s\n", "User",
 		     user_format(user, sizeof(user), uid), uid, json_text(j, "origin"),
 		     json_text(j, "priority"));

@@ -46,6 +46,7 @@ const struct field job_line_fields[] = {
 	FIELD(job_record, "HeldUntil", "t", USEC, held_until_usec),
 	FIELD(job_record, "Finished", "t", USEC, finished_usec),
 	FIELD(job_record, "Started", "t", USEC, started_usec),
+	FIELD(job_record, "Kind", "s", KIND, kind),
 	{ 0 },
 };
 
@@ -106,6 +107,8 @@ const char *field_text(const struct field *f, const void *object, char **ret_mad
 		return at;
 	if (f->kind == FIELD_STATE)
 		return job_state_name(*(const enum job_state *)at);
+	if (f->kind == FIELD_KIND)
+		return job_kind_name(*(const enum job_kind *)at);
 	if (f->kind == FIELD_PRIORITY)
 		return job_priority_name(*(const enum job_priority *)at);
 	if (f->kind == FIELD_ENTRY_STATE)

@@ -18,6 +18,7 @@ enum field_kind {
 	FIELD_BYTES,       /* as FIELD_TEXT, as bytes on D-Bus */
 	FIELD_PATH,        /* as FIELD_BYTES; on Varlink with pathBase64 where it needs that */
 	FIELD_STATE,       /* enum job_state */
+	FIELD_KIND,        /* enum job_kind */
 	FIELD_PRIORITY,    /* enum job_priority */
 	FIELD_ENTRY_STATE, /* enum entry_state */
 	FIELD_UUID,        /* 16 bytes */
@@ -58,6 +59,7 @@ struct field {
 #define JOB_FIELDS(F)                                                                              \
 	F("Id", "t", NUMBER, id, CONST)                                                            \
 	F("Uuid", "s", UUID, uuid, CONST)                                                          \
+	F("Kind", "s", KIND, kind, CONST)                                                          \
 	F("State", "s", STATE, state, TOLD)                                                        \
 	F("Uid", "u", UID, uid, CONST)                                                             \
 	F("Origin", "s", TEXT, origin, CONST)                                                      \
@@ -80,7 +82,8 @@ struct field {
 	F("Finished", "t", USEC, finished_usec, CHANGES)                                           \
 	F("Message", "s", TEXT, message, CHANGES)                                                  \
 	F("Strategy", "s", TEXT, strategy, CHANGES)                                                \
-	F("Settling", "b", BOOL, settling, CHANGES)
+	F("Settling", "b", BOOL, settling, CHANGES)                                                \
+	F("LongestStep", "t", USEC, longest_step_usec, CHANGES)
 
 /* Of struct device_view. */
 #define DEVICE_FIELDS(F)                                                                           \

@@ -94,6 +94,17 @@ void operation_submit(struct operations *o, const struct caller *c,
 		submit_begin(o->jobs, &c->id, view_fd, groups, n, how, done, userdata);
 }
 
+void operation_trim(struct operations *o, const struct caller *c, const char *mount,
+		    uint64_t min_bytes, trim_submitted_t done, void *userdata)
+{
+	struct failure f = { 0 };
+
+	if (!stopping(o, &f) && authorize_everybody(c, &f, "have a filesystem trimmed"))
+		trim_submit(o->jobs, mount, min_bytes, "submit", done, userdata);
+	else
+		done(&f, 0, userdata);
+}
+
 /* ---- several jobs at once ---------------------------------------------------------------------
  */
 
@@ -289,7 +300,7 @@ static void freed_view(struct jobs *jobs, struct daemon_view *ret)
 	bytes += remainder_bytes(remainder);
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	{
-		if (!area->running)
+		if (!area->running || area->kind == JOB_TRIM)
 			continue;
 		job_snapshot(area->running, &now);
 		entries += now.entries_done - area->running->r.entries_done;

@@ -15,6 +15,7 @@
 #include "caller.h"
 #include "daemon/context/failure.h"
 #include "daemon/jobs/job-submit.h"
+#include "daemon/jobs/trim-accept.h"
 
 struct context;
 struct field;
@@ -32,6 +33,12 @@ typedef void (*operation_done_t)(const struct failure *f, void *userdata);
 void operation_submit(struct operations *o, const struct caller *c,
 		      const struct intake_group *groups, size_t n, const struct submit_options *how,
 		      submit_done_t done, void *userdata);
+
+/* Has what is free on the filesystem at this mount point given back to its devices. For root, and
+ * where polkit agrees. Answers when the job is durable; with the number of one that is there
+ * already. */
+void operation_trim(struct operations *o, const struct caller *c, const char *mount,
+		    uint64_t min_bytes, trim_submitted_t done, void *userdata);
 
 enum act { ACT_CANCEL, ACT_PAUSE, ACT_RESUME, ACT_PAUSE_ALL, ACT_RESUME_ALL, ACT_RELOAD };
 

@@ -20,7 +20,8 @@ struct granted {
 };
 
 struct grant {
-	bool everybody; /* for no jobs, but for what concerns the jobs of all users */
+	bool everybody; /* for no jobs, but for what concerns the jobs of all users, or the machine
+			 */
 	bool one_owner; /* all jobs are there, and of `owner` */
 	uid_t owner;
 	char *path; /* of the job, if it is one and there; or NULL */

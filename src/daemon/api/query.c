@@ -62,11 +62,12 @@ static void show(struct listing *l, const struct job_record *r)
 
 static void show_job(struct listing *l, const struct job *j)
 {
+	bool goes_on = j->run || j->trim || j->remainder;
 	struct job_record now;
 
-	if (j->run || j->remainder)
+	if (goes_on)
 		job_snapshot(j, &now);
-	show(l, j->run || j->remainder ? &now : &j->r);
+	show(l, goes_on ? &now : &j->r);
 }
 
 static bool show_from_memory(struct listing *l, uint64_t id)

@@ -13,7 +13,7 @@
 #include "base/escape.h"
 #include "base/fd.h"
 
-#define FIELDS_MAX 12
+#define FIELDS_MAX 14
 
 /* So much is told in a minute about one user: of what goes well, and once more of what does not;
  * and about all users. The journal itself takes 20,000 lines a minute from a service
@@ -73,7 +73,13 @@ static void field_add_job(struct fields *f, const struct job_record *r)
 	if (r->origin)
 		field_add(f, "ORIGIN=%s", r->origin);
 	field_add(f, "DEVICE=%s", r->mount);
-	field_add(f, "FREED_BYTES=%" PRIu64, r->bytes_freed);
+	field_add(f, "KIND=%s", job_kind_name(r->kind));
+	if (r->kind == JOB_TRIM) {
+		field_add(f, "TRIMMED_BYTES=%" PRIu64, r->bytes_freed);
+		field_add(f, "LONGEST_STEP_USEC=%" PRIu64, r->longest_step_usec);
+	} else {
+		field_add(f, "FREED_BYTES=%" PRIu64, r->bytes_freed);
+	}
 	field_add(f, "SUBMITTER_UID=%u", (unsigned)r->uid);
 }
 

@@ -203,7 +203,7 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 	}
 	if (is_withdrawn(j))
 		job_say(j, "%s", withdrawn_said);
-	else if (j->r.started_usec == 0)
+	else if (j->r.kind == JOB_TRIM || j->r.started_usec == 0)
 		job_set_text(&j->r.message, NULL);
 	else if (!remove_remainder_message(j))
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
@@ -234,7 +234,8 @@ static void take_back(struct control *c)
 	 * withdrawn has been marked as that. */
 	if (c->done) {
 		j->r.resume_state = c->target.fd >= 0 ? JOB_QUEUED : c->to;
-		job_say(j, "is being put back");
+		job_say(j, "%s",
+			j->r.kind == JOB_TRIM ? "is being cancelled" : "is being put back");
 	}
 	job_enter(j, PHASE_RETURNING);
 	job_save(j, on_intent, c);
@@ -314,6 +315,13 @@ static const struct {
 
 bool control_may(enum control_verb verb, const struct job *j, struct failure *f)
 {
+	if (verb == CONTROL_RESTORE && j->r.kind == JOB_TRIM) {
+		failure_set(f, ERROR_WRONG_STATE,
+			    "job %" PRIu64 " trims free space: there is nothing to be restored; "
+			    "`reclaimctl cancel %" PRIu64 "` ends it",
+			    j->r.id, j->r.id);
+		return false;
+	}
 	if (verb == CONTROL_RESTORE && j->r.started_usec > 0 && !job_state_finished(j->r.state)) {
 		failure_set(f, ERROR_WRONG_STATE,
 			    "job %" PRIu64 " has begun to delete: `reclaimctl cancel "

@@ -9,6 +9,17 @@
 #include "remainder.h"
 #include "schedule.h"
 
+static void log_trimmed(const struct job *j, bool bad)
+{
+	char trimmed[16], longest[32];
+
+	log_job(bad ? LOG_WARNING : LOG_INFO, bad ? MESSAGE_TRIM_FAILED : MESSAGE_TRIM_ENDED, &j->r,
+		"Job %" PRIu64 " is %s: %s of %s trimmed, in steps of at most %s%s%s", j->r.id,
+		job_state_name(j->r.state), size_format(trimmed, sizeof(trimmed), j->r.bytes_freed),
+		j->r.mount, timespan_format(longest, sizeof(longest), j->r.longest_step_usec),
+		*j->r.message ? "; " : "", j->r.message);
+}
+
 static void log_finished(const struct job *j)
 {
 	static const sd_id128_t ids[JOB_STATES] = {
@@ -18,6 +29,11 @@ static void log_finished(const struct job *j)
 	};
 	bool bad = j->r.state == JOB_PARTIAL || j->r.state == JOB_FAILED;
 	char entries[COUNTED_SIZE], freed[16];
+
+	if (j->r.kind == JOB_TRIM) {
+		log_trimmed(j, bad);
+		return;
+	}
 
 	log_job(bad ? LOG_WARNING : LOG_INFO, ids[j->r.state], &j->r,
 		"Job %" PRIu64 " is %s: %s deleted, %s freed%s%s", j->r.id,

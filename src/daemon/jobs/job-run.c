@@ -17,6 +17,7 @@
 #include "daemon/workers/pacers.h"
 #include "pacing/debt/payer.h"
 #include "job-restore.h"
+#include "job-trim.h"
 #include "remainder.h"
 #include "schedule.h"
 #include "settlement.h"
@@ -884,8 +885,13 @@ static int tell_later(struct job_run *run)
 void run_begin(struct job *j)
 {
 	struct jobs *jobs = j->jobs;
-	struct job_run *run = calloc(1, sizeof(*run));
+	struct job_run *run;
 
+	if (j->r.kind == JOB_TRIM) {
+		trim_begin(j);
+		return;
+	}
+	run = calloc(1, sizeof(*run));
 	if (!run) {
 		log_job(LOG_ERR, SD_ID128_NULL, &j->r, "Out of memory: job %" PRIu64 " waits",
 			j->r.id);
@@ -930,6 +936,8 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 {
 	struct job_run *run = j->run;
 
+	if (j->trim)
+		return trim_stop(j, stopped, userdata);
 	if (run->stopped)
 		return -EBUSY;
 	run->stopped = stopped;

@@ -67,7 +67,8 @@ struct job_run {
 	void *stopped_userdata;
 };
 
-/* The job is in no queue. It ends with job_finish, or waits again. boost.h is told by the caller.
+/* Also of a job that trims, which job-trim.h does. The job is in no queue. It ends with job_finish,
+ * or waits again. boost.h is told by the caller.
  */
 void run_begin(struct job *j);
 

@@ -697,25 +697,15 @@ static void find_mount(struct submit *s, const struct intake_validated *l)
 	s->record.mount = s->mount;
 }
 
-/* Room for all jobs and all that may become one while this one is recorded. */
-static int reserve(struct jobs *jobs)
-{
-	const struct user *u;
-	size_t n = 0;
-
-	LIST_FOREACH(u, &jobs->submitters->users, link)
-	n += u->jobs;
-	return jobs_reserve(jobs, n);
-}
-
 static void complete(struct submit *s, const struct intake_validated *l)
 {
 	int r;
 
 	find_mount(s, l);
-	r = staging_area_get(&s->area, s->jobs->submitters, s->submitter, s->mount, l->dev);
+	r = staging_area_get(&s->area, s->jobs->submitters, s->submitter, JOB_DELETE, s->mount,
+			     l->dev);
 	if (r >= 0)
-		r = reserve(s->jobs);
+		r = jobs_reserve_all(s->jobs);
 	if (r < 0 || !names_wanted(s)) {
 		fail(s, r);
 		refuse(s);

@@ -2,13 +2,11 @@
 #include "job-trim.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <systemd/sd-id128.h>
 
 #include "base/escape.h"
 #include "base/fd.h"
@@ -20,6 +18,7 @@
 #include "job-finish.h"
 #include "retry.h"
 #include "schedule.h"
+#include "trim-accept.h"
 #include "undo-deadline.h"
 
 #define TELL_USEC (1 * USEC_PER_SEC)
@@ -27,237 +26,6 @@
 #define ATTEMPTS_MOST 3
 /* Below the runtime directory; as reclaimd-trim.socket has it. */
 #define TRIM_SOCKET "trim"
-
-/* ---- submit -----------------------------------------------------------------------------------
- */
-
-struct trim_caller {
-	trim_submitted_t done;
-	void *userdata;
-	struct trim_caller *next;
-};
-
-/* On its way into the store. */
-struct trim_submit {
-	LIST_ENTRY(trim_submit) link;
-	struct jobs *jobs;
-	struct staging_area *area;
-	struct job_record record;
-	uint64_t id; /* the store's thread's until it has answered */
-	dev_t dev;
-	struct trim_caller *callers;
-};
-
-static void submit_answer(struct trim_submit *s, const struct failure *f, uint64_t id)
-{
-	struct context *c = s->jobs->context;
-	struct trim_caller *next;
-
-	LIST_REMOVE(s, link);
-	for (struct trim_caller *i = s->callers; i; i = next) {
-		next = i->next;
-		i->done(f, id, i->userdata);
-		free(i);
-	}
-	staging_area_unref(s->area);
-	free((char *)s->record.path);
-	free(s);
-	context_flow_ends(c);
-}
-
-static int add_work(struct store *store, void *userdata)
-{
-	struct trim_submit *s = userdata;
-
-	return store_job_add(store, &s->record, &s->id);
-}
-
-static void on_added(int r, void *userdata)
-{
-	struct trim_submit *s = userdata;
-	struct jobs *jobs = s->jobs;
-	struct failure f = { 0 };
-	struct job *j = NULL;
-
-	store_says(jobs->context, r);
-	s->record.id = s->id;
-	if (r >= 0)
-		r = job_new(&j, jobs, &s->record, jobs->submitters->root, s->area);
-	if (r < 0) {
-		jobs->submitters->root->user->jobs--;
-		failure_errno(&f, r, "nothing was accepted");
-		submit_answer(s, &f, 0);
-		return;
-	}
-	job_table_add(&jobs->table, j);
-	jobs->counts[j->r.state]++;
-	j->told = true;
-	schedule_job(j);
-	tell_job_new(jobs->context, &j->r);
-	log_job(LOG_INFO, SD_ID128_NULL, &j->r, "Job %" PRIu64 " accepted: trims %s (%s)", j->r.id,
-		j->r.mount, j->r.origin);
-	submit_answer(s, &f, j->r.id);
-}
-
-static int describe(struct trim_submit *s, const struct lasting_identity *root, uint64_t min_bytes,
-		    const char *origin)
-{
-	const struct submitter *owner = s->jobs->submitters->root;
-	sd_id128_t uuid;
-	int r = sd_id128_randomize(&uuid);
-
-	if (r < 0)
-		return r;
-	s->record = (struct job_record){
-		.kind = JOB_TRIM,
-		.state = JOB_QUEUED,
-		.resume_state = JOB_QUEUED,
-		.priority = PRIORITY_NORMAL,
-		.uid = owner->id.uid,
-		.gid = owner->id.gid,
-		.groups = owner->id.groups,
-		.n_groups = owner->id.n_groups,
-		.origin = origin,
-		.path = strdup(s->area->mount),
-		.mount = s->area->mount,
-		.staging = "",
-		.inplace = "",
-		.message = "",
-		.strategy = "",
-		.staging_id = *root,
-		.created_usec = context_clock(),
-		.trim_min_bytes = min_bytes,
-	};
-	memcpy(s->record.uuid, uuid.bytes, sizeof(s->record.uuid));
-	return s->record.path ? 0 : -ENOMEM;
-}
-
-/* Opens nothing that could hang: the mount table tells that first. */
-static int root_open(const char *mount, struct lasting_identity *ret_id)
-{
-	int fd = open(mount, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	int r = fd < 0 ? -errno : lasting_at(fd, "", ret_id);
-
-	if (r < 0)
-		fd_closep(&fd);
-	return r < 0 ? r : fd;
-}
-
-static const struct mount *mount_find(struct context *c, const char *path)
-{
-	const struct mounts *mounts = context_mounts(c);
-	const struct mount *m = mounts ? mounts_by_path(mounts, path) : NULL;
-
-	return m && strcmp(m->target, path) == 0 ? m : NULL;
-}
-
-/* Fills in *f if it surely cannot be trimmed. */
-static const struct mount *mount_check(struct context *c, const char *path, struct failure *f)
-{
-	const struct mount *m = path[0] == '/' ? mount_find(c, path) : NULL;
-	_cleanup_free_ char *shown = escape_name(path);
-
-	if (!m)
-		failure_set(f, ERROR_INVALID_PATH, "%s is no mount point here: nothing was accepted",
-			    shown ? shown : "it");
-	else if (mount_may_hang(m))
-		failure_set(f, ERROR_UNSUPPORTED,
-			    "%s is on no device of this machine (%s), so there is nothing to trim",
-			    shown ? shown : "it", m->type);
-	else if (mount_read_only(m))
-		failure_set(f, ERROR_UNSUPPORTED,
-			    "%s is mounted read-only: what is free there cannot be trimmed",
-			    shown ? shown : "it");
-	return f->cause ? NULL : m;
-}
-
-static const struct job *job_there(const struct jobs *jobs, dev_t dev)
-{
-	const struct job *j;
-
-	TAILQ_FOREACH(j, &jobs->table.in_order, in_order)
-	if (j->r.kind == JOB_TRIM && !job_state_finished(j->r.state) && j->area->dev == dev)
-		return j;
-	return NULL;
-}
-
-static int caller_add(struct trim_submit *s, trim_submitted_t done, void *userdata)
-{
-	struct trim_caller *i = malloc(sizeof(*i));
-
-	if (!i)
-		return -ENOMEM;
-	*i = (struct trim_caller){ done, userdata, s->callers };
-	s->callers = i;
-	return 0;
-}
-
-/* Returns 0, and it is answered later; or a negative errno. */
-static int submit_begin_on(struct jobs *jobs, const struct mount *m, uint64_t min_bytes,
-			   const char *origin, trim_submitted_t done, void *userdata)
-{
-	struct lasting_identity root = { 0 };
-	_cleanup_close_ int fd = root_open(m->target, &root);
-	struct submitter *owner = jobs->submitters->root;
-	struct trim_submit *s = fd < 0 ? NULL : calloc(1, sizeof(*s));
-	int r = fd < 0 ? fd : s ? 0 : -ENOMEM;
-
-	if (r < 0)
-		return r;
-	s->jobs = jobs;
-	s->dev = m->dev;
-	owner->user->jobs++;
-	r = staging_area_get(&s->area, jobs->submitters, owner, JOB_TRIM, m->target, m->dev);
-	if (r >= 0)
-		r = describe(s, &root, min_bytes, origin);
-	if (r >= 0)
-		r = jobs_reserve_all(jobs);
-	if (r >= 0)
-		r = caller_add(s, done, userdata);
-	if (r >= 0)
-		r = store_queue_accept(jobs->context->store, add_work, on_added, s);
-	if (r < 0) {
-		owner->user->jobs--;
-		free(s->callers);
-		staging_area_unref(s->area);
-		free((char *)s->record.path);
-		free(s);
-		return r;
-	}
-	LIST_INSERT_HEAD(&jobs->trim_submits, s, link);
-	context_flow_begins(jobs->context);
-	return 0;
-}
-
-void trim_submit(struct jobs *jobs, const char *mount, uint64_t min_bytes, const char *origin,
-		 trim_submitted_t done, void *userdata)
-{
-	struct failure f = { 0 };
-	const struct mount *m = mount_check(jobs->context, mount, &f);
-	const struct job *there = m ? job_there(jobs, m->dev) : NULL;
-	struct trim_submit *s = NULL;
-	int r = 0;
-
-	if (m)
-		LIST_FOREACH(s, &jobs->trim_submits, link)
-		if (s->dev == m->dev)
-			break;
-	if (there) {
-		done(&f, there->r.id, userdata);
-		return;
-	}
-	if (s)
-		r = caller_add(s, done, userdata);
-	else if (m)
-		r = submit_begin_on(jobs, m, min_bytes, origin, done, userdata);
-	if (r < 0)
-		failure_errno(&f, r, "nothing was accepted");
-	if (f.cause)
-		done(&f, 0, userdata);
-}
-
-/* ---- running ----------------------------------------------------------------------------------
- */
 
 struct trim_run {
 	struct job *job;
@@ -344,7 +112,11 @@ static const char *words_of(int error)
 	case -EOPNOTSUPP:
 	case -ENOTTY:
 		return "this filesystem cannot be trimmed";
-	case -EPIPE:
+	case -EINVAL:
+		return "no piece of free space can be as large as the least one that was asked for";
+	case -ETIMEDOUT:
+		return "the filesystem or its device does not answer";
+	case -ECONNRESET:
 		return "the process that trims died";
 	default:
 		return "";
@@ -362,7 +134,7 @@ static void run_failed(struct trim_run *run, int error, const char *why, uint64_
 		leave(run);
 		return;
 	}
-	if (!retry_helps(error) || ++j->r.attempts >= ATTEMPTS_MOST) {
+	if ((!retry_helps(error) && error != -ECONNRESET) || ++j->r.attempts >= ATTEMPTS_MOST) {
 		conclude(run, error, *why ? why : words_of(error));
 		return;
 	}
@@ -370,7 +142,7 @@ static void run_failed(struct trim_run *run, int error, const char *why, uint64_
 	after = MAX(retry_after_usec(j->r.attempts), USEC_PER_SEC);
 	j->retry_usec = deadline_clock(run->jobs) + after;
 	job_say(j, "was interrupted (%s) and is tried again",
-		error == -EPIPE ? words_of(error) : strerror(-error));
+		error == -ECONNRESET ? words_of(error) : strerror(-error));
 	log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 		j->r.message);
 	leave(run);
@@ -412,7 +184,7 @@ static int tell_later(struct trim_run *run)
 /* Still the filesystem that was meant, by its root and not by its path? */
 static int open_mount(const struct job *j)
 {
-	const struct mount *m = mount_find(j->jobs->context, j->area->mount);
+	const struct mount *m = trim_mount_find(j->jobs->context, j->area->mount);
 	struct lasting_identity id = { 0 };
 	int fd;
 
@@ -420,7 +192,7 @@ static int open_mount(const struct job *j)
 		return -ENOENT;
 	if (mount_may_hang(m))
 		return -ESTALE;
-	fd = root_open(j->area->mount, &id);
+	fd = trim_root_open(j->area->mount, &id);
 	if (fd >= 0 && !lasting_equal(&id, &j->r.staging_id)) {
 		fd_closep(&fd);
 		return -ESTALE;
@@ -434,8 +206,7 @@ static int task_begin(struct trim_run *run)
 	struct job *j = run->job;
 	struct context *c = run->jobs->context;
 	_cleanup_close_ int fd = open_mount(j);
-	struct trim_task_options o = { .mount = j->area->mount,
-				       .min_bytes = j->r.trim_min_bytes };
+	struct trim_task_options o = { .mount = j->area->mount, .min_bytes = j->r.trim_min_bytes };
 	_cleanup_free_ char *socket = NULL;
 	struct statvfs vfs;
 	struct stat st;
@@ -449,6 +220,7 @@ static int task_begin(struct trim_run *run)
 	}
 	if (fstat(fd, &st) < 0 || fstatvfs(fd, &vfs) < 0)
 		return -errno;
+	o.fd = fd;
 	o.socket = socket;
 	o.dev = st.st_dev;
 	r = trim_task_new(&run->task, c->event, &o, on_ended, run);

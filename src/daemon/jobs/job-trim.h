@@ -12,23 +12,13 @@
  *   record not durable      nothing was accepted
  *   mount point is gone,    the job fails and says so; nothing was trimmed of what is there now. It
  *   or another filesystem   does not wait: the next trim of the schedule is not far
- *   cannot be trimmed       the job fails and says why; a device that does not discard is no failure
- *   the process dies        tried again, twice; then it fails: a trim is not a promise
- *   the daemon dies         it is queued at the next start and begins anew. What was trimmed costs
- *                           little where the filesystem knows of it (ext4), and is trimmed once more
- *                           where it does not */
+ *   cannot be trimmed       the job fails and says why; a device that does not discard is no
+ * failure the process dies        tried again, twice; then it fails: a trim is not a promise the
+ * daemon dies         it is queued at the next start and begins anew. What was trimmed costs little
+ * where the filesystem knows of it (ext4), and is trimmed once more where it does not */
 #pragma once
 
-#include "daemon/context/failure.h"
 #include "job.h"
-
-/* f->cause is ERROR_NONE on success. */
-typedef void (*trim_submitted_t)(const struct failure *f, uint64_t id, void *userdata);
-
-/* Accepts a trim of the filesystem that is mounted at `mount`. Answers once, in this call or later:
- * when the job is durable. origin is static. */
-void trim_submit(struct jobs *jobs, const char *mount, uint64_t min_bytes, const char *origin,
-		 trim_submitted_t done, void *userdata);
 
 /* As run_begin and run_stop (job-run.h), which call these. */
 void trim_begin(struct job *j);

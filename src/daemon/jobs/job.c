@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/context/log.h"
+#include "daemon/trims/trim-task.h"
 #include "base/debug.h"
 #include "base/escape.h"
 #include "base/fd.h"
@@ -51,6 +52,16 @@ int jobs_reserve(struct jobs *jobs, size_t n)
 		*at = j;
 	}
 	return 0;
+}
+
+int jobs_reserve_all(struct jobs *jobs)
+{
+	const struct user *u;
+	size_t n = 0;
+
+	LIST_FOREACH(u, &jobs->submitters->users, link)
+	n += u->jobs;
+	return jobs_reserve(jobs, n);
 }
 
 void job_table_add(struct job_table *t, struct job *j)
@@ -237,6 +248,7 @@ bool job_state_finished(enum job_state s)
 void job_snapshot(const struct job *j, struct job_record *ret)
 {
 	struct run_progress deleted = { 0 }, freed = { 0 };
+	struct trim_task_progress trimmed = { 0 };
 
 	if (j->deletes)
 		worker_progress(j->deletes, &deleted);
@@ -245,6 +257,10 @@ void job_snapshot(const struct job *j, struct job_record *ret)
 	*ret = j->r;
 	ret->entries_done += deleted.entries;
 	ret->bytes_freed += deleted.bytes;
+	if (j->trims)
+		trim_task_progress(j->trims, &trimmed);
+	ret->bytes_freed += trimmed.trimmed_bytes;
+	ret->longest_step_usec = MAX(ret->longest_step_usec, trimmed.longest_step_usec);
 	if (freed.bytes > j->frees_from_bytes)
 		ret->bytes_freed += freed.bytes - j->frees_from_bytes;
 }

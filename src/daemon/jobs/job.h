@@ -20,6 +20,9 @@
 struct remainder;
 struct job_run;
 struct submit;
+struct trim_run;
+struct trim_submit;
+struct trim_task;
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
@@ -42,12 +45,14 @@ struct job {
 	struct submitter *submitter;
 	struct staging_area *area;
 	struct job_run *run;
+	struct trim_run *trim;       /* the same of a job that trims */
 	struct submit *submit;       /* while its names are being moved out of the way */
 	struct remainder *remainder; /* of large files, or NULL */
 	/* What works for it just now, for job_snapshot: a worker that deletes its names, or NULL;
 	 * and one that frees its remainder, or NULL, with the bytes of that which the record has.
 	 */
 	struct worker *deletes, *frees;
+	struct trim_task *trims; /* the same of a job that trims */
 	uint64_t frees_from_bytes;
 	bool silent; /* its run gets no further: its filesystem may hang */
 	/* Of what asked for its names not to be moved any further while it is submitted, or NULL:
@@ -73,6 +78,7 @@ struct job *job_table_from(const struct job_table *t, uint64_t id);
 void job_table_done(struct job_table *t);
 
 LIST_HEAD(remainder_list, remainder);
+LIST_HEAD(trim_submit_list, trim_submit);
 
 /* The job that was staged last, and its directory: if it begins at once, nothing has to open that
  * again. Of one job at a time: a descriptor pins a filesystem, only until the schedule has been
@@ -89,6 +95,7 @@ struct jobs {
 	struct job_table table;
 	struct due_heap waiting; /* for a time */
 	struct remainder_list remainders;
+	struct trim_submit_list trim_submits; /* trims that are on their way into the store */
 	struct at_hand at_hand;
 	int64_t clock_offset; /* by which windows are reckoned: deadline_clock */
 	sd_event_source *deadline_timer;
@@ -101,9 +108,10 @@ struct jobs {
 	void (*due)(struct job *j);     /* what undo-deadline.h calls: schedule.h */
 	void (*staging_changed)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
 	bool paused;
-	unsigned running;
-	uint64_t views;  /* counts those of callers, for their numbers */
-	uint64_t served; /* counts the jobs that have begun, for fairness */
+	unsigned running;  /* jobs that delete */
+	unsigned trimming; /* jobs that trim */
+	uint64_t views;    /* counts those of callers, for their numbers */
+	uint64_t served;   /* counts the jobs that have begun, for fairness */
 
 	uint64_t counts[JOB_STATES];
 	uint64_t entries_freed, bytes_freed, orphans;
@@ -123,6 +131,8 @@ struct jobs {
 /* Room for n in all, in the table and to wait for a time: adding then cannot fail. Returns 0 or
  * -ENOMEM. */
 int jobs_reserve(struct jobs *jobs, size_t n);
+/* The same for all that are there, and all that may become one while another one is recorded. */
+int jobs_reserve_all(struct jobs *jobs);
 
 /* Copies what the record says, its strings too; takes references on submitter and area. Returns 0
  * or -ENOMEM. */

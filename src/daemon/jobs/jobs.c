@@ -10,6 +10,7 @@
 #include "job-control.h"
 #include "job-recover.h"
 #include "job-run.h"
+#include "job-trim.h"
 #include "remainder.h"
 #include "schedule.h"
 
@@ -40,6 +41,7 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 			       .staging_changed = recover_retry };
 	TAILQ_INIT(&jobs->table.in_order);
 	LIST_INIT(&jobs->remainders);
+	LIST_INIT(&jobs->trim_submits);
 }
 
 /* ---- history ----------------------------------------------------------------------------------
@@ -231,6 +233,7 @@ void jobs_end_workers(struct jobs *jobs)
 	struct job *j, *next_job;
 
 	remainders_end(jobs);
+	trims_end(jobs);
 	JOBS_FOREACH_SAFE(j, next_job, jobs)
 	run_end_worker(j);
 	for (area = LIST_FIRST(&jobs->submitters->areas); area; area = next) {

@@ -40,12 +40,13 @@ static struct staging_area *staging_area_free(struct staging_area *area)
 }
 
 int staging_area_get(struct staging_area **ret, struct submitters *submitters,
-		     struct submitter *submitter, const char *mount, dev_t dev)
+		     struct submitter *submitter, enum job_kind kind, const char *mount, dev_t dev)
 {
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &submitters->areas, link)
-	if (area->submitter->id.uid == submitter->id.uid && strcmp(area->mount, mount) == 0) {
+	if (area->submitter->id.uid == submitter->id.uid && area->kind == kind &&
+	    strcmp(area->mount, mount) == 0) {
 		area->dev = dev ? dev : area->dev;
 		*ret = staging_area_ref(area);
 		return 0;
@@ -57,6 +58,7 @@ int staging_area_get(struct staging_area **ret, struct submitters *submitters,
 	area->refs = 1;
 	area->submitters = submitters;
 	area->dev = dev;
+	area->kind = kind;
 	area->mount = strdup(mount);
 	if (!area->mount) {
 		staging_area_free(area);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The staging area of a user on a mount: <mount>/.reclaim/<uid>, the worker that deletes beneath
- * it, and the queue of jobs for it, of which one runs at a time.
+ * it, and the queue of jobs for it, of which one runs at a time. Jobs that trim a filesystem have
+ * one of their own there, which is nothing but their queue: they hold up no deletions.
  *
  * The staging directory's descriptor and the delete worker keep the filesystem busy. They are let
  * go ten seconds after their last use, so that it can be unmounted. */
@@ -38,8 +39,10 @@ struct staging_area {
 	char *mount;                 /* mount point in our namespace, or "" if it has none */
 	dev_t dev;
 	int staging_fd;
-	bool ours;   /* more may be put there: no other daemon has the mount */
-	bool absent; /* the mount or its staging directory is not there: jobs wait */
+	bool ours;          /* more may be put there: no other daemon has the mount */
+	bool absent;        /* the mount or its staging directory is not there: jobs wait */
+	enum job_kind kind; /* of the jobs in its queue */
+	bool trims_wait;    /* another trim is going on on its devices */
 	struct worker *deleter;
 	struct submitter *deleter_submitter;
 	bool stale; /* the worker is to be replaced */
@@ -58,7 +61,7 @@ static inline bool staging_area_flush_is_full(const struct staging_area *area)
 /* The staging area of that user on that mount, made if there is none. Drop it with
  * staging_area_unref. */
 int staging_area_get(struct staging_area **ret, struct submitters *submitters,
-		     struct submitter *submitter, const char *mount, dev_t dev);
+		     struct submitter *submitter, enum job_kind kind, const char *mount, dev_t dev);
 struct staging_area *staging_area_ref(struct staging_area *area);
 /* What it is on, for its intake workers. */
 filesystem_t staging_area_filesystem(const struct staging_area *area);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One trim of a filesystem, on a thread of its own, as its steps wait for their turn and for the
- * device. Who calls FITRIM is another process (trim/trim-process.h): that of the unit
- * reclaimd-trim@.service, where its socket is there, or one that is forked here. */
+ * device. FITRIM is called by another process (trim/trim-process.h): one that the service manager
+ * starts (reclaimd-trim.socket), or, where there is no such socket, one that is forked here. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,11 +13,12 @@ struct pacer;
 struct trim_task;
 
 struct trim_task_options {
-	const char *mount;    /* mount point; only needed during the call */
-	dev_t dev;            /* st_dev of its root: another filesystem there is left alone */
-	uint64_t min_bytes;   /* what is free in smaller pieces is left as it is */
-	struct pacer *pacer;  /* must live until trim_task_free; NULL: as fast as it goes */
-	const char *socket;   /* of the unit; only needed during the call */
+	int fd;              /* of that root, open for reading; only needed during the call */
+	const char *mount;   /* mount point; only needed during the call */
+	dev_t dev;           /* st_dev of its root: another filesystem there is left alone */
+	uint64_t min_bytes;  /* what is free in smaller pieces is left as it is */
+	struct pacer *pacer; /* must live until trim_task_free; NULL: as fast as it goes */
+	const char *socket;  /* of the unit; only needed during the call */
 };
 
 struct trim_task_progress {
@@ -25,8 +26,8 @@ struct trim_task_progress {
 	uint64_t longest_step_usec;
 };
 
-/* error: 0, or a negative errno: -ECANCELED if it was stopped, -ESTALE if another filesystem is
- * mounted there, -ENOENT if none is, -EPIPE if the process has died. why: in words, or "". */
+/* error: 0, or a negative errno: -ECANCELED if it was stopped before it came to the end, or what
+ * trim_run says (trim/trim.h). why (static): what there is to say of it in words, or "". */
 typedef void (*trim_task_ended_t)(int error, const char *why, void *userdata);
 
 /* Begins. `ended` is called once, on the event loop and not in this call, unless trim_task_free

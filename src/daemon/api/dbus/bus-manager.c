@@ -75,6 +75,38 @@ static int call_settle(struct bus_request *q)
 	return r;
 }
 
+static void on_trim(const struct failure *f, uint64_t id, void *userdata)
+{
+	struct bus_request *q = userdata;
+	char path[JOB_PATH_MAX];
+
+	if (f->cause) {
+		request_decide(f, q);
+		return;
+	}
+	job_path(path, id);
+	q->error = request_reply(q);
+	if (q->error >= 0)
+		q->error = sd_bus_message_append(q->reply, "to", id, path);
+	request_answer(f, q);
+}
+
+static int call_trim(struct bus_request *q)
+{
+	static const struct option options[] = {
+		{ "min-bytes", "t", 0, NULL },
+	};
+	uint64_t min_bytes = 0;
+	_cleanup_free_ char *mount = NULL;
+	int r = arguments_bytes(q, q->m, "mount point", &mount);
+
+	if (r >= 0)
+		r = arguments_options(q, options, ELEMENTSOF(options), &min_bytes);
+	if (r >= 0)
+		operation_trim(q->bus->operations, &q->caller, mount, min_bytes, on_trim, q);
+	return r < 0 ? r : 0;
+}
+
 const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "Cancel", call_act, ACT_CANCEL },
 	{ MANAGER_INTERFACE, "Pause", call_act, ACT_PAUSE },
@@ -86,6 +118,7 @@ const struct call manager_calls[] = {
 	{ MANAGER_INTERFACE, "ResumeAll", call_act, ACT_RESUME_ALL },
 	{ MANAGER_INTERFACE, "Reload", call_act, ACT_RELOAD },
 	{ MANAGER_INTERFACE, "Settle", call_settle, 0 },
+	{ MANAGER_INTERFACE, "Trim", call_trim, 0 },
 	{ 0 },
 };
 
@@ -99,7 +132,7 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("Submit", "aaya{sv}", SD_BUS_PARAM(paths) SD_BUS_PARAM(options), "to",
 	       SD_BUS_PARAM(id) SD_BUS_PARAM(job)),
 	METHOD("GetJob", "t", SD_BUS_PARAM(id), "o", SD_BUS_PARAM(job)),
-	METHOD("ListJobs", "a{sv}", SD_BUS_PARAM(filter), "a(tsussayttttttttt)",
+	METHOD("ListJobs", "a{sv}", SD_BUS_PARAM(filter), "a(tsussayttttttttts)",
 	       SD_BUS_PARAM(jobs)),
 	METHOD("ListJobsPacked", "a{sv}", SD_BUS_PARAM(filter), "atay",
 	       SD_BUS_PARAM(numbers) SD_BUS_PARAM(texts)),
@@ -114,6 +147,8 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("Reload", NULL, "", NULL, ""),
 	METHOD("Settle", "htt", SD_BUS_PARAM(directory) SD_BUS_PARAM(entries) SD_BUS_PARAM(bytes),
 	       NULL, ""),
+	METHOD("Trim", "aya{sv}", SD_BUS_PARAM(mount) SD_BUS_PARAM(options), "to",
+	       SD_BUS_PARAM(id) SD_BUS_PARAM(job)),
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),

@@ -35,6 +35,7 @@
 #define POLKIT_INTERFACE POLKIT ".Authority"
 #define ALLOW_USER_INTERACTION 1U
 #define MANAGE_OTHERS "org.reclaimd1.manage-others"
+#define TRIM "org.reclaimd1.trim"
 
 /* polkit may have to be started first; and a password may need a person who is not at the machine.
  */
@@ -51,14 +52,16 @@ static const struct polkit_act {
 	const char *member;
 	const char *verb;  /* for polkit's rules */
 	const char *words; /* for people */
+	const char *action;
 } acts[] = {
-	{ "Cancel", "cancel", "cancel" },
-	{ "Pause", "pause", "pause" },
-	{ "Resume", "resume", "resume" },
-	{ "Restore", "restore", "have back what is held by" },
-	{ "PauseAll", "pause-all", "let all deletions pause" },
-	{ "ResumeAll", "resume-all", "let all deletions go on" },
-	{ "Reload", "reload", "have reclaimd read its configuration again" },
+	{ "Cancel", "cancel", "cancel", MANAGE_OTHERS },
+	{ "Pause", "pause", "pause", MANAGE_OTHERS },
+	{ "Resume", "resume", "resume", MANAGE_OTHERS },
+	{ "Restore", "restore", "have back what is held by", MANAGE_OTHERS },
+	{ "PauseAll", "pause-all", "let all deletions pause", MANAGE_OTHERS },
+	{ "ResumeAll", "resume-all", "let all deletions go on", MANAGE_OTHERS },
+	{ "Reload", "reload", "have reclaimd read its configuration again", MANAGE_OTHERS },
+	{ "Trim", "trim", "have a filesystem trimmed", TRIM },
 };
 
 static const struct polkit_act *act_of(const struct bus_request *q)
@@ -125,8 +128,8 @@ static void note(const struct bus_request *q, enum verdict v, const char *troubl
 {
 	if (q->bus && trouble && !q->bus->polkit_silent)
 		log_line(LOG_NOTICE,
-			 "polkit does not say whether users may act on others' jobs (%s). Until it "
-			 "does, the answer is no.",
+			 "polkit does not say whether users may act on others' jobs, or trim (%s). "
+			 "Until it does, the answer is no.",
 			 trouble);
 	if (q->bus && (trouble || v != VERDICT_NO))
 		q->bus->polkit_silent = trouble;
@@ -264,7 +267,7 @@ static int ask(struct bus_request *q, bool person)
 					   "CheckAuthorization");
 	if (r >= 0)
 		r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s",
-					  q->caller.bus_name, MANAGE_OTHERS);
+					  q->caller.bus_name, act_of(q)->action);
 	if (r >= 0)
 		r = append_details(m, q, person);
 	if (r >= 0)
