@@ -71,7 +71,7 @@ _reclaimctl() {
 	esac
 	case $verb in
 	run) options="--latency= --no-settle --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
-	trim) options='--all --min= --latency= --progress= --verbose --dry-run' ;;
+	trim) options="--all --min= --latency= --progress= --verbose --dry-run --submit --configured --wait --wait= --configuration-directory= $daemon" ;;
 	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= --no-settle $daemon" ;;

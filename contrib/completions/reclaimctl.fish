@@ -74,7 +74,7 @@ function __reclaimctl_option
     end
 end
 
-set -l daemon 'submit list show wait cancel pause resume restore spools status top metrics devices policy'
+set -l daemon 'submit list show wait cancel pause resume restore spools status top metrics devices policy trim'
 set -l json 'submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
@@ -107,12 +107,15 @@ __reclaimctl_option submit -l wait -fa 'done free:' -d 'until it is done, or so 
 __reclaimctl_option wait -l no-settle -d 'do not wait until what is left is written back'
 __reclaimctl_option wait -l free -xa '10G 10%' -d 'until so much is free'
 __reclaimctl_option 'list pause resume trim' -l all -d 'everything'
+__reclaimctl_option trim -l submit -d 'have the daemon do it'
+__reclaimctl_option trim -l configured -d 'those that the configuration names'
+__reclaimctl_option trim -l wait -fa done -d 'until all are done'
 __reclaimctl_option trim -l min -xa '1M 16M' -d 'leave what is free in smaller pieces'
 __reclaimctl_option restore -l to -rF -d 'to this place'
 __reclaimctl_option 'devices top' -l interval -xa '0 1s 10s' -d 'how long to look'
 __reclaimctl_option metrics -l output -rF -d 'write to a file'
 __reclaimctl_option metrics -l format -xa 'openmetrics prometheus' -d 'which text format'
-__reclaimctl_option 'run plan policy' -l configuration-directory -xa '(__fish_complete_directories)' -d 'in place of /etc/reclaimd'
+__reclaimctl_option 'run trim plan policy' -l configuration-directory -xa '(__fish_complete_directories)' -d 'in place of /etc/reclaimd'
 __reclaimctl_option policy -l state-directory -xa '(__fish_complete_directories)' -d 'where the course of the clock is kept'
 __reclaimctl_option policy -l force -d 'run: even if it is more than max-delete'
 __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'

@@ -58,6 +58,8 @@ struct config *config_free(struct config *c)
 		strings_free(p->rules.match);
 		strings_free(p->rules.exclude);
 	}
+	free(c->trim_schedule);
+	strings_free(c->trim_filesystems);
 	free(c->spools);
 	free(c->devices);
 	free(c->policies);
@@ -65,6 +67,15 @@ struct config *config_free(struct config *c)
 	strings_free(c->files);
 	free(c);
 	return NULL;
+}
+
+bool config_trims(const struct config *c, const char *mount)
+{
+	char *const *s = c->trim_filesystems;
+
+	while (s && *s && strcmp(*s, mount) != 0)
+		s++;
+	return !s || *s;
 }
 
 int config_protect_own(struct config *c, const char *path)

@@ -85,6 +85,23 @@ static const struct config_key strategy_keys[] = {
 	{ 0 },
 };
 
+static const struct config_key trim_keys[] = {
+	VALUE("schedule", VALUE_LINE, config, trim_schedule, .limits = { .words = { "off" } },
+	      .place = offsetof(struct config, trim_schedule_place),
+	      .expected = "off, or when, as OnCalendar= of systemd.timer(5) has it, such as "
+			  "weekly"),
+	{ .name = "filesystems",
+	  .kind = KEY_MOUNTS,
+	  .offset = offsetof(struct config, trim_filesystems),
+	  .expected = "all, or a list of mount points, such as [/, /srv]" },
+	VALUE("min", VALUE_SIZE, config, trim_min_bytes, .limits = { .words = { "0" } },
+	      .preset = "0", .expected = "0, or a size with a unit such as 1M"),
+	VALUE("after", VALUE_SIZE, config, trim_after_bytes,
+	      .limits = { MiB(1), UINT64_MAX, .words = { "off" } }, .preset = "off",
+	      .expected = "off, or a size of at least 1M such as 50G"),
+	{ 0 },
+};
+
 #define PERIODS(name_, rule)                                                                       \
 	VALUE(name_, VALUE_COUNT, config_policy, rules.keep.periods[rule],                         \
 	      .limits = { 0, 1000000 }, .expected = "a number from 0 to 1000000")
@@ -193,6 +210,10 @@ const struct config_key root_keys[] = {
 	  .kind = KEY_SECTION,
 	  .keys = strategy_keys,
 	  .expected = "a map with moosefs and moosefs-stall" },
+	{ .name = "trim",
+	  .kind = KEY_SECTION,
+	  .keys = trim_keys,
+	  .expected = "a map with schedule, filesystems, min or after" },
 	VALUE("staging", VALUE_SWITCH, config, staging, .limits = { .words = { "off", "auto" } },
 	      .preset = "auto", .expected = "auto or off"),
 	VALUE("history", VALUE_TIME, config, history_usec, .limits = { 0, 36500 * DAY },

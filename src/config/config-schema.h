@@ -15,6 +15,7 @@ enum key_kind {
 	KEY_SECTION, /* a map of known keys */
 	KEY_NAMED,   /* a map of elements by name, each a map of known keys */
 	KEY_PATHS,   /* a list of paths: char **, NULL-terminated */
+	KEY_MOUNTS,  /* the same, or "all": NULL */
 	KEY_GLOBS,   /* a pattern or a list of them, the same */
 	KEY_BAND,    /* a value, or a section whose second key is as the first where not said */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config-values.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -154,8 +155,15 @@ static bool is_line(const char *text)
 
 int value_read(enum value_type type, struct value_limits l, const char *text, void *target)
 {
+	bool none = l.words[0] && strcmp(text, l.words[0]) == 0;
 	int r;
 
+	if (none && type == VALUE_LINE)
+		return replace(target, NULL);
+	if (none && type == VALUE_SIZE) {
+		*(uint64_t *)target = 0;
+		return 0;
+	}
 	if ((type == VALUE_AGE || type == VALUE_SIZE || type == VALUE_FLOOR) && !has_units(text))
 		return -EINVAL;
 	switch (type) {
@@ -174,6 +182,7 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 		return share_parse(text, target);
 	case VALUE_SWITCH:
 	case VALUE_CHOICE:
+		assert(l.words[0] && l.words[1]);
 		r = which(l.words[0], l.words[1], text);
 		if (r >= 0 && type == VALUE_SWITCH)
 			*(bool *)target = r;

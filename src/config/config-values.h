@@ -28,7 +28,9 @@ enum value_type {
 
 struct value_limits {
 	uint64_t least, most; /* of a number; both 0: any */
-	const char *words[2]; /* VALUE_SWITCH, VALUE_CHOICE: for 0 and 1 */
+	/* VALUE_SWITCH, VALUE_CHOICE: for 0 and 1. VALUE_SIZE, VALUE_LINE: the first, or NULL, is
+	 * for 0, and for NULL. */
+	const char *words[2];
 };
 
 /* Reads `text` into *target, whose type is as above. UINT64_MAX is "unlimited" and only a rate

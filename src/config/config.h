@@ -57,6 +57,10 @@ struct config {
 	bool moosefs_snapshot;       /* its master removes subtrees at once */
 	uint64_t moosefs_stall_usec; /* and does nothing else so long */
 	bool staging;                /* auto: rename out of the way first; off: in place */
+	char *trim_schedule;         /* OnCalendar= of systemd.timer(5); NULL: none */
+	char **trim_filesystems;     /* mount points, NULL-terminated; NULL: all */
+	uint64_t trim_min_bytes;     /* what is free in smaller pieces is not trimmed */
+	uint64_t trim_after_bytes;   /* freed by jobs since the last trim; 0: no matter how much */
 	uint64_t undo_usec;          /* of submits that do not say; 0 */
 	uint64_t history_usec;       /* how long finished jobs are kept */
 	uint64_t jobs_per_user;      /* unfinished, at most */
@@ -64,6 +68,8 @@ struct config {
 	char **protect;              /* NULL-terminated, absolute */
 	struct config_policy *policies;
 	size_t n_policies;
+
+	struct config_place trim_schedule_place;
 
 	char **files; /* that were read, NULL-terminated; config_place points here */
 };
@@ -101,5 +107,8 @@ int config_load_file(struct config **ret, const char *file, config_complain_t co
 /* Protects one more directory, which is reclaimd's own (see protect_new): made absolute, with
  * symbolic links followed. Returns 0 or a negative errno, and then c protects what it did. */
 int config_protect_own(struct config *c, const char *path);
+
+/* Is the filesystem at this mount point one of those that `trim:` is about? */
+bool config_trims(const struct config *c, const char *mount);
 
 struct config *config_free(struct config *c);

@@ -131,7 +131,7 @@ static void read_elements(struct problems *p, const struct config_key *key, stru
 static void read_strings(struct problems *p, const struct config_key *key, struct yaml_node *n,
 			 const struct crumb *in, char ***ret)
 {
-	bool paths = key->kind == KEY_PATHS;
+	bool paths = key->kind != KEY_GLOBS;
 	struct yaml_node *items = n->kind == NODE_LIST ? n->v : n;
 	size_t n_items = n->kind == NODE_LIST ? n->n : 1, added = 0;
 
@@ -184,6 +184,11 @@ static void read_key(struct problems *p, const struct config_key *key, struct ya
 	case KEY_NAMED:
 		if (is_map(p, n, in, key->expected))
 			read_elements(p, key, n, in, target);
+		break;
+	case KEY_MOUNTS:
+		if (n->kind == NODE_SCALAR && strcmp(n->text, "all") == 0)
+			break;
+		read_strings(p, key, n, in, (char ***)(target + key->offset));
 		break;
 	case KEY_PATHS:
 	case KEY_GLOBS:

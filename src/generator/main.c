@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimd-generator, a systemd.generator(7): each policy with a schedule becomes a timer unit,
  * reclaimd-policy@NAME.timer, that starts reclaimd-policy@NAME.service, a template that is
- * installed. Run by the service manager early at boot and whenever it reloads; what it writes is
- * gone before it runs again. A configuration that is wrong makes no timers: the manager logs what
- * is said about it. */
+ * installed; and the schedule of trims reclaimd-trim-scheduled.timer, likewise. Run by the service
+ * manager early at boot and whenever it reloads; what it writes is gone before it runs again. A
+ * configuration that is wrong makes no timers: the manager logs what is said about it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -19,6 +19,7 @@
 #include "base/fd.h"
 
 #define WANTS "timers.target.wants"
+#define TRIM_TIMER "reclaimd-trim-scheduled.timer"
 /* "reclaimd-policy@", a name of a policy, ".timer" */
 #define UNIT_NAME_MOST 96
 
@@ -50,14 +51,14 @@ static void value_write(FILE *f, const char *key, const char *value)
 }
 
 /* The timer, and the link that starts it with all others. */
-static int timer_make(int dirfd, const struct config_policy *p)
+static int timer_make(int dirfd, const char *unit, const char *description,
+		      const struct config_place *place, const char *schedule, const char *further)
 {
-	char unit[UNIT_NAME_MOST], link[sizeof(WANTS) + UNIT_NAME_MOST], target[UNIT_NAME_MOST + 3];
+	char link[sizeof(WANTS) + UNIT_NAME_MOST], target[UNIT_NAME_MOST + 3];
 	_cleanup_close_ int fd = -1;
 	bool failed;
 	FILE *f;
 
-	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", p->name);
 	(void)snprintf(link, sizeof(link), WANTS "/%s", unit);
 	(void)snprintf(target, sizeof(target), "../%s", unit);
 	fd = openat(dirfd, unit, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -67,14 +68,14 @@ static int timer_make(int dirfd, const struct config_policy *p)
 	(void)fd_take(&fd);
 	(void)fprintf(f,
 		      "# Made by reclaimd-generator: change the configuration of reclaimd, not "
-		      "this.\n[Unit]\nDescription=Schedule of Retention Policy %s\n"
+		      "this.\n[Unit]\nDescription=%s\n"
 		      "Documentation=man:reclaimd.yaml(5)\n",
-		      p->name);
-	if (text_is_safe(p->place.file))
-		value_write(f, "SourcePath", p->place.file);
+		      description);
+	if (text_is_safe(place->file))
+		value_write(f, "SourcePath", place->file);
 	(void)fputs("\n[Timer]\n", f);
-	value_write(f, "OnCalendar", p->schedule);
-	(void)fputs("Persistent=yes\n", f);
+	value_write(f, "OnCalendar", schedule);
+	(void)fprintf(f, "Persistent=yes\n%s", further);
 	failed = ferror(f) != 0;
 	if (fclose(f) != 0 || failed)
 		return -EIO;
@@ -84,10 +85,28 @@ static int timer_make(int dirfd, const struct config_policy *p)
 	return 0;
 }
 
+static int policy_timer_make(int dirfd, const struct config_policy *p)
+{
+	char unit[UNIT_NAME_MOST], description[UNIT_NAME_MOST + 32];
+
+	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", p->name);
+	(void)snprintf(description, sizeof(description), "Schedule of Retention Policy %s",
+		       p->name);
+	return timer_make(dirfd, unit, description, &p->place, p->schedule, "");
+}
+
+/* As fstrim.timer, so that the machines of a site do not all trim at once. */
+static int trim_timer_make(int dirfd, const struct config *c)
+{
+	return timer_make(dirfd, TRIM_TIMER, "Schedule of Trims by reclaimd",
+			  &c->trim_schedule_place, c->trim_schedule,
+			  "AccuracySec=1h\nRandomizedDelaySec=100min\n");
+}
+
 static int timers_make(const struct config *c, const char *dir)
 {
 	_cleanup_close_ int dirfd = open(dir, O_DIRECTORY | O_CLOEXEC);
-	int failed = 0;
+	int failed = 0, r;
 
 	if (dirfd < 0) {
 		say("%s: %s", dir, strerror(errno));
@@ -95,12 +114,17 @@ static int timers_make(const struct config *c, const char *dir)
 	}
 	for (size_t i = 0; i < c->n_policies; i++) {
 		const struct config_policy *p = &c->policies[i];
-		int r = p->schedule ? timer_make(dirfd, p) : 0;
+
+		r = p->schedule ? policy_timer_make(dirfd, p) : 0;
 
 		if (r < 0)
 			say("reclaimd-policy@%s.timer: cannot be made: %s", p->name, strerror(-r));
 		failed = r < 0 ? -1 : failed;
 	}
+	r = c->trim_schedule ? trim_timer_make(dirfd, c) : 0;
+	if (r < 0)
+		say(TRIM_TIMER ": cannot be made: %s", strerror(-r));
+	failed = r < 0 ? -1 : failed;
 	return failed;
 }
 
@@ -134,7 +158,7 @@ int main(int argc, char **argv)
 	r = config_load(&c, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, on_complaint,
 			NULL);
 	if (r < 0) {
-		say("no policy gets a timer: %s",
+		say("no timer is made: %s",
 		    r == -EBADMSG ? "the configuration has errors" : strerror(-r));
 		return EXIT_FAILURE;
 	}

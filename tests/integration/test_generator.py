@@ -53,6 +53,17 @@ class Case(unittest.TestCase):
         self.assertIn("\nOnCalendar=daily\n", self.text("normal", names[1]))
         self.assertIn("\nOnCalendar=Mon *-*-* 04:00:00\n", self.text("normal", names[0]))
 
+    def test_trim_timer(self):
+        name, wants = "reclaimd-trim-scheduled.timer", "timers.target.wants"
+        for off in ("", "trim: {schedule: off, min: 1M}\n"):
+            self.generate(off, self.path("normal"))
+            self.assertEqual(os.listdir(self.path("normal")), [])
+        self.generate("trim: {schedule: weekly}\n", self.path("normal"))
+        self.assertEqual(sorted(os.listdir(self.path("normal"))), [name, wants])
+        self.assertEqual(os.readlink(self.path("normal", wants, name)), "../" + name)
+        self.assertIn("\nOnCalendar=weekly\nPersistent=yes\n", self.text("normal", name))
+        self.assertIn("SourcePath=%s\n" % self.path("conf/reclaimd.yaml"), self.text("normal", name))
+
     def test_systemd_takes_them(self):
         if not shutil.which("systemd-analyze"):
             self.skipTest("there is no systemd-analyze")

@@ -371,6 +371,63 @@ class Capable(TrimCase):
         self.assertEqual(self.client.wait(job), "done", self.daemon.said())
 
 
+class Submit(TrimCase):
+    """reclaimctl trim --submit."""
+
+    def setUp(self):
+        super().setUp()
+        self.start_unit()
+
+    def ctl(self, *words):
+        return subprocess.run([scratch.binary, "trim", "--submit", "--runtime-directory=" + os.path.join(self.daemon.dir, "run"),
+                               "--configuration-directory=" + os.path.join(self.daemon.dir, "conf"), *words],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+
+    def test_path_inside_stands_for_its_filesystem(self):
+        r = self.ctl("--wait", os.path.join(self.disk, "lost+found"))
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn("Job 1: trims " + self.disk, r.stdout)
+        self.assertTrue(self.is_trimmed())
+        self.assertEqual(self.client.job(1)["state"], "done")
+
+    def test_configured_filesystems_are_trimmed(self):
+        other = self.make_disk("other")
+        self.daemon.configure("trim: {filesystems: [%s]}\n" % other)
+        r = self.ctl("--configured", "--wait", "--json")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn('"jobs":[1]', r.stdout)
+        self.assertTrue(self.is_trimmed("other"))
+        self.assertFalse(self.is_trimmed())
+
+    def test_one_that_fails_is_told_and_the_others_are_done(self):
+        command("mount", "-o", "remount,ro", self.make_disk("other"))
+        r = self.ctl("--wait", os.path.join(self.daemon.dir, "other"), self.disk)
+        self.assertEqual(r.returncode, 3, r.stdout)
+        self.assertIn("read-only", r.stderr)
+        self.assertTrue(self.is_trimmed())
+
+    def test_waiting_fails_with_the_job(self):
+        self.unit.hold(3)
+        p = subprocess.Popen([scratch.binary, "trim", "--submit", "--wait", "--quiet",
+                              "--runtime-directory=" + os.path.join(self.daemon.dir, "run"), self.disk])
+        self.unit.wait_steps(3)
+        self.assertIsNone(p.poll())
+        self.act("Cancel", 1)
+        self.assertEqual(p.wait(fixture.TIMEOUT), 1)
+
+    def test_words_that_do_not_go_together(self):
+        for words in (["--all", self.disk], ["--configured", self.disk], ["--dry-run", self.disk],
+                      ["--latency=5ms", self.disk], []):
+            self.assertEqual(self.ctl(*words).returncode, 2, words)
+        self.assertEqual(self.client.jobs(finished=True), [])
+
+    def test_user_is_not_authorized(self):
+        r = subprocess.run(["setpriv", "--reuid=%d" % USER, "--clear-groups", scratch.binary, "trim", "--submit",
+                            "--runtime-directory=" + os.path.join(self.daemon.dir, "run"), self.disk],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(r.returncode, 4, r.stderr)
+
+
 def threads_children(pid):
     found = []
     for task in os.listdir("/proc/%d/task" % pid):

@@ -30,6 +30,17 @@ static const struct bad {
 	{ "protect:\n- /a\n- /b\n- //a\n", 4, 3, 1, "found \"/a\", expected each path once" },
 	{ "? [a, b]\n: c\n", 1, 3, 1, "found a list as a key, expected a word" },
 	{ "? {a: b}\n: c\n", 1, 3, 1, "found a map as a key, expected a word" },
+	/* Trims. */
+	{ "trim: weekly\n", 1, 7, 1, "trim: found \"weekly\", expected a map with schedule" },
+	{ "trim: {scedule: weekly}\n", 1, 8, 1, "trim: scedule: unknown key: did you mean sche" },
+	{ "trim: {schedule: ''}\n", 1, 18, 1, "schedule: found \"\", expected off, or when" },
+	{ "trim: {filesystems: /srv}\n", 1, 21, 1, "found \"/srv\", expected all, or a list of" },
+	{ "trim: {filesystems: [srv]}\n", 1, 22, 1, "found \"srv\", expected an absolute path" },
+	{ "trim: {filesystems: [/, /]}\n", 1, 25, 1, "found \"/\", expected each path once" },
+	{ "trim: {min: 5}\n", 1, 13, 1, "min: found \"5\", expected 0, or a size with a unit" },
+	{ "trim: {after: 50}\n", 1, 15, 1, "after: found \"50\", expected off, or a size" },
+	{ "trim: {after: 1K}\n", 1, 15, 1, "expected off, or a size of at least 1M" },
+	{ "trim:\n  after: [1G]\n", 2, 10, 1, "trim: after: found a list, expected off" },
 	/* Policies. */
 	{ "policies: []\n", 1, 11, 1, "policies: found a list, expected a map of policies" },
 	{ "policies: {a/b: {}}\n", 1, 12, 1, "found \"a/b\", expected a name of at most 64" },

@@ -344,9 +344,10 @@ static char *uncommented(void)
 START_TEST(the_shipped_file_has_the_defaults)
 {
 	static const char *const keys[] = {
-		"spools:",  "pacing:",  "latency:", "min-rate:",      "max-rate:",
-		"devices:", "urgent:",  "below:",   "until:",         "staging:",
-		"undo:",    "history:", "limits:",  "jobs-per-user:", "names-per-user:",
+		"spools:",  "pacing:",   "latency:",     "min-rate:",      "max-rate:",
+		"trim:",    "schedule:", "filesystems:", "min:",           "after:",
+		"devices:", "urgent:",   "below:",       "until:",         "staging:",
+		"undo:",    "history:",  "limits:",      "jobs-per-user:", "names-per-user:",
 		"protect:", "policies:"
 	};
 	_cleanup_free_ char *text = uncommented(), *shipped = NULL;
@@ -367,6 +368,30 @@ START_TEST(the_shipped_file_has_the_defaults)
 	ck_assert_int_gt(fd_read_file(CONF "/reclaimd.yaml", MiB(1), &shipped), 0);
 	c = load_good(shipped);
 	assert_defaults(c);
+	config_free(c);
+	config_dir_remove();
+}
+END_TEST
+
+START_TEST(trims_are_read)
+{
+	struct config *c;
+
+	(void)config_dir_make();
+	c = load_good("trim:\n  schedule: Sun 03:00\n  filesystems: [/srv//, /]\n  min: 1M\n"
+		      "  after: 50G\n");
+	ck_assert_str_eq(c->trim_schedule, "Sun 03:00");
+	ck_assert_uint_eq(c->trim_schedule_place.line, 2);
+	ck_assert_uint_eq(c->trim_min_bytes, MiB(1));
+	ck_assert_uint_eq(c->trim_after_bytes, 50ULL << 30);
+	ck_assert(config_trims(c, "/srv"));
+	ck_assert(config_trims(c, "/"));
+	ck_assert(!config_trims(c, "/home"));
+	config_free(c);
+	c = load_good("trim: {schedule: off, filesystems: all, min: 0, after: off}\n");
+	ck_assert_ptr_null(c->trim_schedule);
+	ck_assert_uint_eq(c->trim_min_bytes + c->trim_after_bytes, 0);
+	ck_assert(config_trims(c, "/home"));
 	config_free(c);
 	config_dir_remove();
 }
@@ -397,6 +422,7 @@ int main(void)
 				 errors_of_all_files_are_told,
 				 files_together_can_be_wrong,
 				 the_shipped_file_has_the_defaults,
+				 trims_are_read,
 				 slips_are_recognised };
 
 	return run_case("config", tests, ELEMENTSOF(tests));

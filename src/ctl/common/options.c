@@ -191,6 +191,13 @@ static const struct rule {
 		  "at a time" },
 	{ "all", 0, VERB_TRIM, FIELD(all), .of = "trim",
 	  .help = "all mounted filesystems whose devices discard" },
+	{ "submit", 0, VERB_TRIM, FIELD(submit),
+	  .help = "have the daemon do it, as a job for each filesystem" },
+	{ "configured", 0, VERB_TRIM, FIELD(configured),
+	  .help = "with --submit: those that the configuration names" },
+	{ "wait", 0, VERB_TRIM, FIELD(wait), .accepted = "done",
+	  .choices = { [WAIT_DONE] = "done" }, .syntax = "[=done]",
+	  .help = "with --submit: wait until all are done" },
 	{ "min", 0, VERB_TRIM, take_min, .accepted = "a size above 0, such as 1M",
 	  .syntax = "=SIZE", .help = "leave what is free in smaller pieces" },
 	{ "all", 0, VERB_LIST, FIELD(all), .of = "list, pause and resume",
@@ -211,8 +218,8 @@ static const struct rule {
 	  .choices = { [FORMAT_OPENMETRICS] = "openmetrics", [FORMAT_PROMETHEUS] = "prometheus" },
 	  .syntax = "=openmetrics|prometheus",
 	  .help = "OpenMetrics 1.0 (default), or for node_exporter" },
-	{ "configuration-directory", 0, VERB_RUN | VERB_PLAN | VERB_POLICY,
-	  FIELD(configuration_dir), .accepted = "a directory", .of = "run, plan and policy",
+	{ "configuration-directory", 0, VERB_RUN | VERB_TRIM | VERB_PLAN | VERB_POLICY,
+	  FIELD(configuration_dir), .accepted = "a directory", .of = "run, trim, plan and policy",
 	  .syntax = "=DIR", .help = "in place of /etc/reclaimd and /usr/lib/reclaimd" },
 	{ "latency", 0, VERB_POLICY, take_latency, .accepted = LATENCY_ACCEPTED, .of = "policy",
 	  .syntax = "=auto|off|TIME", .help = "plan, run: spare foreground I/O during the scan" },
@@ -379,8 +386,14 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		return 0;
 	if (verb & (VERB_RUN | VERB_PLAN | VERB_SUBMIT) && o->n_paths == 0 && !o->files_from)
 		missing = "no PATH given";
-	if (verb & VERB_TRIM && o->all == (o->n_paths > 0))
+	if (verb & VERB_TRIM && o->configured && (o->all || o->n_paths > 0))
+		missing = "--configured takes no PATHs, nor --all";
+	else if (verb & VERB_TRIM && !o->configured && o->all == (o->n_paths > 0))
 		missing = o->all ? "give either PATHs or --all" : "no PATH given, nor --all";
+	else if (verb & VERB_TRIM && !o->submit && (o->configured || o->wait != WAIT_NOT))
+		missing = "--configured and --wait go with --submit";
+	else if (verb & VERB_TRIM && o->submit && (o->dry_run || o->latency_off || o->latency_usec))
+		missing = "--dry-run and --latency= do not go with --submit";
 	if (verb & VERB_WAIT && o->wait == WAIT_FREE && o->n_paths != 1)
 		missing = "--free= takes exactly one PATH";
 	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL) && o->n_paths == 0)

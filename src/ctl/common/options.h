@@ -55,6 +55,7 @@ struct options {
 	bool null; /* names in files_from end with NUL, not with a newline */
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
+	bool submit, configured;                             /* of trim */
 	bool all;                                            /* of list, pause, resume and trim */
 	bool no_ask_password;                                /* of what is done with jobs */
 	bool force, clock_is_right;                          /* of policy run */
@@ -86,7 +87,7 @@ enum verb_flags {
 #define VERBS_JSON (VERBS_ALL & ~(VERB_METRICS | VERB_TOP))
 /* What speaks to the daemon. */
 #define VERBS_DAEMON                                                                               \
-	(VERB_SUBMIT | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |              \
+	(VERB_SUBMIT | VERB_TRIM | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |  \
 	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
 	 VERB_METRICS | VERB_TOP)
 

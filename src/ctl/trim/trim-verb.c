@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimctl trim: tells devices what is free, in paced steps, in this process and without a
- * daemon. */
+ * daemon; with --submit, by the daemon. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -17,6 +17,7 @@
 #include "ctl/output/progress.h"
 #include "trim-paths.h"
 #include "trim-print.h"
+#include "trim-submit.h"
 
 #define TELL_EVERY USEC_PER_SEC
 
@@ -173,6 +174,8 @@ int verb_trim(const struct options *o, struct client *c)
 	int r;
 
 	(void)c;
+	if (o->submit)
+		return trim_submit_paths(o);
 	if (!o->dry_run && !trim_is_permitted())
 		return not_permitted();
 	r = trim_paths_find(&t.paths, o);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "trim-submit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/escape.h"
+#include "base/fd.h"
+#include "base/mounts.h"
+#include "config/config.h"
+#include "ctl/common/client.h"
+#include "ctl/common/options.h"
+#include "ctl/jobs/wait.h"
+#include "ctl/output/messages.h"
+#include "trim-paths.h"
+
+struct trim_submission {
+	const struct options *o;
+	struct options found; /* those by which filesystems are found */
+	struct trim_paths paths;
+	struct mounts mounts;
+	struct client *client;
+	json_t *array;
+	uint64_t *ids;
+	size_t n_ids, failed;
+};
+
+static void on_complaint(const struct config_error *e, void *userdata)
+{
+	struct safe_text t;
+
+	(void)userdata;
+	safe_text_format(&t, "%s:%u:%u: %s", e->file, e->line, e->column, e->text);
+	if (!e->is_warning)
+		complain(NULL, "%s", t.line);
+}
+
+/* What --configured means. The configuration must live as long as s->found. */
+static int configured_find(struct trim_submission *s, struct config **ret)
+{
+	const char *dir = s->o->configuration_dir;
+	int r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
+			    on_complaint, NULL);
+
+	if (r < 0) {
+		complain("trim", "the configuration cannot be read%s%s; nothing was submitted",
+			 r == -EBADMSG ? "" : ": ", r == -EBADMSG ? "" : strerror(-r));
+		return EXIT_FAILED;
+	}
+	s->found.all = !(*ret)->trim_filesystems;
+	s->found.paths = (*ret)->trim_filesystems;
+	for (s->found.n_paths = 0; !s->found.all && s->found.paths[s->found.n_paths];)
+		s->found.n_paths++;
+	if (s->found.min_bytes == 0)
+		s->found.min_bytes = (*ret)->trim_min_bytes;
+	return 0;
+}
+
+/* The mount point of the filesystem of a path; the mount table's. */
+static const char *mount_point(struct trim_submission *s, const struct trim_path *p)
+{
+	const struct mount *m = NULL;
+	uint64_t id;
+
+	if (fd_mount_id(p->fd, &id) >= 0)
+		m = mounts_by_id(&s->mounts, id);
+	if (!m)
+		return NULL;
+	(void)mounts_unescape((char *)m->target);
+	return m->target;
+}
+
+static int call_trim(struct trim_submission *s, const char *mount, uint64_t *ret_id)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	sd_bus_message *m = client_message(s->client, MANAGER_PATH, MANAGER_INTERFACE, "Trim");
+	int r;
+
+	if (!m)
+		return EXIT_FAILED;
+	r = sd_bus_message_append_array(m, 'y', mount, strlen(mount));
+	if (r >= 0)
+		r = sd_bus_message_append(m, "a{sv}", 1, "min-bytes", "t", s->found.min_bytes);
+	if (r < 0) {
+		sd_bus_message_unref(m);
+		return client_broken(r);
+	}
+	r = client_send(s->client, m, 0, &reply);
+	if (r)
+		return r;
+	r = sd_bus_message_read(reply, "t", ret_id);
+	return r < 0 ? client_broken(r) : 0;
+}
+
+static void job_tell(struct trim_submission *s, const char *mount, uint64_t id)
+{
+	_cleanup_free_ char *shown = escape_name(mount);
+	struct sentence line;
+	FILE *out;
+
+	if (s->o->quiet || s->o->json != JSON_OFF)
+		return;
+	out = sentence_begin(&line, stdout);
+	(void)fprintf(out, "Job %" PRIu64 ": trims %s", id, shown ? shown : "?");
+	sentence_end(&line);
+	(void)fflush(stdout);
+}
+
+/* Returns 0 or an exit status. */
+static int path_submit(struct trim_submission *s, struct trim_path *p)
+{
+	const char *mount = mount_point(s, p);
+	uint64_t id = 0;
+	int r = EXIT_FAILED;
+
+	if (p->outcome == TRIM_WAITS && !mount)
+		trim_path_fail(p, "its mount is not one of this process's");
+	if (p->outcome == TRIM_WAITS && mount)
+		r = call_trim(s, mount, &id);
+	if (p->outcome == TRIM_SKIPPED && !s->o->quiet)
+		complain(p->path, "nothing to do: %s", p->why);
+	if (id > 0) {
+		s->ids[s->n_ids++] = id;
+		job_tell(s, mount, id);
+	}
+	s->failed += id == 0 && p->outcome != TRIM_SKIPPED;
+	(void)json_array_append_new(s->array,
+				    json_pack("{sosososs?}", "path", json_path(p->path), "mount",
+					      mount ? json_path(mount) : json_null(), "job",
+					      id > 0 ? json_integer((json_int_t)id) : json_null(),
+					      "why", id > 0 ? NULL : p->why));
+	return p->outcome == TRIM_WAITS ? r : 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int submit_all(struct trim_submission *s)
+{
+	json_t *ids = json_array();
+	int r = 0, last = 0;
+
+	for (size_t i = 0; i < s->paths.n; i++) {
+		r = path_submit(s, &s->paths.v[i]);
+		last = r ? r : last;
+		/* The next would be told the same. */
+		if (r == EXIT_NO_DAEMON || r == EXIT_NOT_AUTHORIZED)
+			break;
+	}
+	if (s->n_ids > 1)
+		qsort(s->ids, s->n_ids, sizeof(s->ids[0]), by_number);
+	for (size_t i = 0; i < s->n_ids; i++)
+		(void)json_array_append_new(ids, json_integer((json_int_t)s->ids[i]));
+	if (s->o->json != JSON_OFF)
+		json_print(json_pack("{soso}", "jobs", ids, "filesystems", json_incref(s->array)),
+			   s->o->json);
+	else
+		json_decref(ids);
+	s->failed += s->paths.absent;
+	if (s->failed == 0)
+		return EXIT_DONE;
+	return s->n_ids > 0 ? EXIT_PARTLY : last ? last : EXIT_FAILED;
+}
+
+static int submit(struct trim_submission *s)
+{
+	int r = trim_paths_find(&s->paths, &s->found), waited = EXIT_DONE;
+
+	if (r == 0 && mounts_read(&s->mounts, "/proc/self/mountinfo") < 0) {
+		complain("trim", "the mount table cannot be read; nothing was submitted");
+		r = EXIT_FAILED;
+	}
+	if (r == 0)
+		r = client_open(&s->client, s->o, /* socket_first= */ false);
+	if (r)
+		return r;
+	s->ids = calloc(s->paths.n + 1, sizeof(s->ids[0]));
+	s->array = json_array();
+	if (!s->ids || !s->array)
+		return client_broken(-ENOMEM);
+	r = submit_all(s);
+	if (s->o->wait == WAIT_DONE && s->n_ids > 0)
+		waited = wait_jobs(s->client, s->o, s->ids, s->n_ids);
+	return r ? r : waited;
+}
+
+int trim_submit_paths(const struct options *o)
+{
+	struct trim_submission s = { .o = o, .found = *o };
+	struct config *c = NULL;
+	int r = o->configured ? configured_find(&s, &c) : 0;
+
+	if (r == 0)
+		r = submit(&s);
+	json_decref(s.array);
+	free(s.ids);
+	client_free(s.client);
+	mounts_done(&s.mounts);
+	trim_paths_done(&s.paths);
+	config_free(c);
+	return r;
+}
