@@ -10,6 +10,7 @@
  *   orphans                  directories in staging that are of no job: kept
  *   jobs                     {STATE: how many}, of those that have not finished
  *   entries_freed, bytes_freed   since the daemon was started
+ *   trim_timers              {fstrim, reclaimd}: whether fstrim.timer, and ours, is active
  *   running                  the jobs that are running, as list has them
  */
 #include <inttypes.h>
@@ -21,6 +22,7 @@
 #include "ctl/jobs/job-print.h"
 #include "ctl/output/messages.h"
 #include "base/units.h"
+#include "trim-timers.h"
 
 static const struct printed_property table[] = {
 	{ "Version", "version" },
@@ -39,6 +41,25 @@ static void error_line(const struct screen *screen, const char *label, const cha
 	if (text[0])
 		(void)printf("%14s: %s%s%s\n", label, screen->colours ? COLOUR_RED : "", text,
 			     screen->colours ? COLOUR_OFF : "");
+}
+
+static void timers_print(const json_t *s)
+{
+	const json_t *timers = json_object_get(s, "trim_timers");
+	bool fstrim = json_is_true(json_object_get(timers, "fstrim"));
+	bool ours = json_is_true(json_object_get(timers, "reclaimd"));
+
+	if (fstrim && ours)
+		(void)printf("%14s: twice: fstrim.timer is active beside "
+			     "reclaimd-trim-scheduled.timer, and trims without a pace: "
+			     "systemctl disable --now fstrim.timer\n",
+			     "Trims");
+	else if (fstrim)
+		(void)printf("%14s: by fstrim.timer, without a pace; `trim: {schedule: weekly}` in "
+			     "the configuration spares other programs\n",
+			     "Trims");
+	else if (ours)
+		(void)printf("%14s: by reclaimd-trim-scheduled.timer\n", "Trims");
 }
 
 static void status_print(json_t *s, const struct screen *screen)
@@ -68,12 +89,14 @@ static void status_print(json_t *s, const struct screen *screen)
 	(void)printf("\n%14s: %s %s, %s since it was started\n", "Deleted",
 		     count_format(n, sizeof(n), freed), entries_word(freed),
 		     size_format(size, sizeof(size), json_number(s, "bytes_freed")));
+	timers_print(s);
 }
 
 int verb_status(const struct options *o, struct client *c)
 {
 	_cleanup_job_list_ struct job_list running = { 0 };
 	const struct job_wish wish = { .state = "running" };
+	struct trim_timers timers;
 	json_auto_t *s = NULL;
 	struct screen screen;
 	int r = properties_get(c, MANAGER_PATH, MANAGER_INTERFACE, table, ELEMENTSOF(table), &s);
@@ -82,6 +105,10 @@ int verb_status(const struct options *o, struct client *c)
 		r = job_list_get(c, &wish, &running);
 	if (r || (o->quiet && o->json == JSON_OFF))
 		return r;
+	timers = trim_timers_get();
+	(void)json_object_set_new(
+		s, "trim_timers",
+		json_pack("{sbsb}", "fstrim", (int)timers.fstrim, "reclaimd", (int)timers.ours));
 	if (o->json != JSON_OFF) {
 		json_t *jobs = json_array();
 

@@ -24,7 +24,8 @@ class Units(unittest.TestCase):
             self.skipTest("this build has no daemon")
         self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service",
                                  "reclaimd.slice", "reclaimd-policy@x.service", "reclaimd-varlink.socket",
-                                 "reclaimd-metrics.service", "reclaimd-metrics.timer"), "")
+                                 "reclaimd-metrics.service", "reclaimd-metrics.timer", "reclaimd-trim.socket",
+                                 "reclaimd-trim@x.service", "reclaimd-trim-scheduled.service"), "")
 
     def test_security(self):
         r = attempt("systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE_LIMIT}",
@@ -68,6 +69,7 @@ class Units(unittest.TestCase):
 
     def test_enabled_by_preset(self):
         self.assertEqual(command("systemctl", "is-enabled", "reclaimd").strip(), "enabled")
+        self.assertEqual(command("systemctl", "is-enabled", "reclaimd-trim.socket").strip(), "enabled")
         self.assertEqual(attempt("systemctl", "is-enabled", "reclaimd-metrics.timer").stdout.strip(), "disabled")
 
 

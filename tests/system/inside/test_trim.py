@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Trims as a machine runs them: by the units, in their sandbox, and by the timer."""
+
+import json
+import os
+import unittest
+
+from system import attempt, command, configure, install, journal, remove, signals, unit_property
+
+SOCKET = "reclaimd-trim.socket"
+TIMER = "reclaimd-trim-scheduled.timer"
+DROP_IN = f"/etc/systemd/system/{TIMER}.d"
+
+
+def setUpModule():
+    install("deb", 1)
+
+
+def jobs():
+    return [j for j in json.loads(command("reclaimctl", "list", "--all", "--json=short")) if j["kind"] == "trim"]
+
+
+def fill_and_empty(mount):
+    command("fallocate", "-l", "256M", f"{mount}/large")
+    command("sync", "-f", mount)
+    os.unlink(f"{mount}/large")
+    command("sync", "-f", mount)
+
+
+class Trim(unittest.TestCase):
+    def test_unit_trims_in_its_sandbox(self):
+        self.assertNotIn("cap_sys_admin", unit_property("CapabilityBoundingSet").split())
+        self.assertEqual(unit_property("ActiveState", SOCKET), "active")
+        for mount in filter(os.path.ismount, ("/backups", "/btrfs")):
+            with self.subTest(mount=mount):
+                fill_and_empty(mount)
+                said = command("reclaimctl", "trim", "--submit", "--wait", mount)
+                self.assertIn(f"trims {mount}", said)
+                job = jobs()[-1]
+                self.assertEqual((job["state"], job["path"], job["uid"]), ("done", mount, 0))
+                self.assertGreater(job["bytes_freed"], 256 << 20)
+                ended = journal("JOB=%d" % job["id"])[-1]
+                self.assertEqual((ended["KIND"], ended["TRIMMED_BYTES"]), ("trim", str(job["bytes_freed"])))
+                self.assertGreater(int(ended["LONGEST_STEP_USEC"]), 0)
+        # The unit's processes have gone.
+        self.assertEqual(command("systemctl", "list-units", "--no-legend", "--plain", "reclaimd-trim@*.service"), "")
+
+    def test_without_the_socket_it_fails_and_says_so(self):
+        command("systemctl", "stop", SOCKET)
+        self.addCleanup(command, "systemctl", "start", SOCKET)
+        r = attempt("reclaimctl", "trim", "--submit", "--wait", "/backups")
+        self.assertEqual(r.returncode, 1, r.stdout)
+        shown = command("reclaimctl", "show", "--no-pager", str(jobs()[-1]["id"]))
+        self.assertIn(SOCKET, shown)
+
+    def test_socket_is_for_root_only(self):
+        self.assertEqual(os.stat("/run/reclaimd/trim").st_mode & 0o777, 0o600)
+        command("systemctl", "restart", "reclaimd")
+        self.assertTrue(os.path.exists("/run/reclaimd/trim"))
+
+    def test_the_timer_trims_and_status_names_both(self):
+        os.makedirs(DROP_IN, exist_ok=True)
+        with open(f"{DROP_IN}/test.conf", "w", encoding="ascii") as f:
+            f.write("[Timer]\nAccuracySec=1us\nRandomizedDelaySec=0\n")
+        configure("trim: {schedule: '*:*:0/2', filesystems: [/backups]}\n")
+        self.addCleanup(configure, "")
+        self.addCleanup(command, "systemctl", "stop", TIMER)
+        before = len(jobs())
+        with signals("JobFinished") as finished:
+            command("systemctl", "daemon-reload")
+            command("systemctl", "reload-or-restart", "reclaimd")
+            command("systemctl", "start", "timers.target", TIMER)
+            finished()
+        job = jobs()[before]
+        self.assertEqual((job["state"], job["path"]), ("done", "/backups"))
+        self.assertIn("reclaimd-trim-scheduled.timer", command("reclaimctl", "status", "--no-pager"))
+        command("systemctl", "start", "fstrim.timer")
+        self.addCleanup(command, "systemctl", "stop", "fstrim.timer")
+        self.assertIn("twice", command("reclaimctl", "status", "--no-pager"))
+        timers = json.loads(command("reclaimctl", "status", "--json=short"))["trim_timers"]
+        self.assertEqual(timers, {"fstrim": True, "reclaimd": True})
+
+    def test_zz_removed_package_leaves_no_socket(self):
+        remove()
+        self.assertNotEqual(attempt("systemctl", "is-active", SOCKET).returncode, 0)
