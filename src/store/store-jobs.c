@@ -144,6 +144,28 @@ int store_jobs_each(struct store *s, const struct job_filter *f,
 	return e;
 }
 
+int store_trims_each(struct store *s,
+		     int (*trim)(const char *mount, uint64_t finished_usec, void *userdata),
+		     void *userdata)
+{
+	static const struct column columns[] = { COLUMN(TEXT, job_record, mount),
+						 COLUMN(U64, job_record, finished_usec) };
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct job_record r = { 0 };
+	int e = statement_query(s, &st,
+				"SELECT mount, MAX(finished) FROM jobs INDEXED BY jobs_trims "
+				"WHERE kind = 1 AND state = 5 GROUP BY mount",
+				NULL, 0);
+
+	while (e >= 0 && (e = statement_next(s, st, COLUMNS(columns), &r)) > 0) {
+		e = trim(r.mount, r.finished_usec, userdata);
+		if (e != 0)
+			return e;
+	}
+	return e;
+}
+_Static_assert(JOB_TRIM == 1, "schema and queries know which kind trims");
+
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit)
 {
 	int e = statement_run(

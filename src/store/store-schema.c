@@ -51,7 +51,8 @@ static const char *const steps[] = {
 	/* Jobs that trim. The history tells of each which it was: all of it is taken anew. */
 	"ALTER TABLE jobs ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE jobs ADD COLUMN trim_min INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE jobs ADD COLUMN longest_step INTEGER NOT NULL DEFAULT 0;" HISTORY_TAKE,
+	"ALTER TABLE jobs ADD COLUMN longest_step INTEGER NOT NULL DEFAULT 0;"
+	"CREATE INDEX jobs_trims ON jobs (mount, finished) WHERE kind = 1;" HISTORY_TAKE,
 };
 
 int schema_version(void)

@@ -189,6 +189,11 @@ int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t
 /* The largest number of those in it, or 0. */
 int store_history_last(struct store *s, uint64_t *ret_id);
 
+/* Of each mount point with a trim that was done: when the last one was. */
+int store_trims_each(struct store *s,
+		     int (*trim)(const char *mount, uint64_t finished_usec, void *userdata),
+		     void *userdata);
+
 /* Forgets jobs that finished before a time, at most `limit` of them with all they had. Returns how
  * many, or a negative errno. */
 int store_history_purge(struct store *s, uint64_t before_usec, uint64_t limit);

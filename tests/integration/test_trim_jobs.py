@@ -371,6 +371,68 @@ class Capable(TrimCase):
         self.assertEqual(self.client.wait(job), "done", self.daemon.said())
 
 
+class After(TrimCase):
+    """`after:` of the configuration, and what metrics tell."""
+
+    def setUp(self):
+        super().setUp()
+        self.start_unit()
+
+    def deletes(self, size, at=None):
+        path = os.path.join(at or self.disk, "large")
+        with open(path, "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, size)
+        self.assertEqual(self.client.wait(self.client.submit(path)), "done")
+
+    def configured(self, text):
+        self.daemon.configure(text)
+        self.client.call("Reload", "")
+
+    def trims(self):
+        return [j for j in self.client.jobs(finished=True) if j["origin"] == "trim:after"]
+
+    def test_it_is_trimmed_when_jobs_have_freed_so_much(self):
+        self.configured("trim: {after: 30M}\n")
+        self.deletes(20 * MIB)
+        self.assertEqual(self.trims(), [])
+        self.deletes(20 * MIB)
+        until(self.trims)
+        self.assertEqual(self.client.wait(self.trims()[0]["id"]), "done")
+        self.assertTrue(self.is_trimmed())
+        # It is counted anew.
+        self.deletes(20 * MIB)
+        self.assertEqual(len(self.trims()), 1)
+
+    def test_not_elsewhere_and_not_where_discard_is_on(self):
+        other = self.make_disk("other")
+        command("mount", "-o", "remount,discard", self.disk)
+        self.configured("trim: {after: 1M, filesystems: [%s]}\n" % self.disk)
+        self.deletes(8 * MIB)
+        self.deletes(8 * MIB, at=other)
+        self.assertEqual(self.trims(), [])
+
+    def test_metrics_of_trims(self):
+        def metrics():
+            return scratch_ctl(self.daemon, "metrics")
+
+        self.assertNotIn("reclaimd_trims_total{", metrics())
+        self.client.wait(self.trim())
+        at = '{filesystem="%s"} ' % self.disk
+        said = metrics()
+        self.assertIn('reclaimd_trims_total{state="done"} 1\n', said)
+        self.assertRegex(said, r"reclaimd_trimmed_bytes_total%s[1-9]\d{8,}\n" % at)
+        self.assertRegex(said, r"reclaimd_trim_longest_step_seconds%s0\.\d+\n" % at)
+        last = r"reclaimd_trim_last_done_timestamp_seconds%s[1-9]\d{8,}\.\d+\n" % at
+        self.assertRegex(said, last)
+        # Of these, one lasts.
+        self.daemon.stop()
+        self.daemon.start()
+        self.client = self.daemon.client()
+        said = metrics()
+        self.assertIn("reclaimd_trimmed_bytes_total%s0\n" % at, said)
+        self.assertRegex(said, last)
+
+
 class Submit(TrimCase):
     """reclaimctl trim --submit."""
 

@@ -294,6 +294,12 @@ void operation_view(struct operations *m, struct daemon_view *ret)
 				     .errors = { [0] = 6, [EACCES] = 7 } };
 }
 
+const struct trim_total *operation_trim_totals(struct operations *m)
+{
+	(void)m;
+	return NULL;
+}
+
 struct pacers *operation_pacers(struct operations *m)
 {
 	(void)m;

@@ -307,7 +307,8 @@ START_TEST(a_store_of_the_first_version_gets_its_history)
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
 	store_close(s);
-	(void)state_change(&d, "DROP TABLE history; ALTER TABLE jobs DROP COLUMN kind; "
+	(void)state_change(&d, "DROP TABLE history; DROP INDEX jobs_trims; "
+			       "ALTER TABLE jobs DROP COLUMN kind; "
 			       "ALTER TABLE jobs DROP COLUMN trim_min; ALTER TABLE jobs DROP "
 			       "COLUMN longest_step; PRAGMA user_version = 1");
 	s = state_open(&d);
@@ -324,7 +325,8 @@ START_TEST(jobs_of_a_store_without_kinds_delete)
 {
 	static const char older[] =
 		"UPDATE history SET line = substr(line, 1, 16) || substr(line, 25);"
-		"ALTER TABLE jobs DROP COLUMN kind; ALTER TABLE jobs DROP COLUMN trim_min;"
+		"DROP INDEX jobs_trims; ALTER TABLE jobs DROP COLUMN kind;"
+		"ALTER TABLE jobs DROP COLUMN trim_min;"
 		"ALTER TABLE jobs DROP COLUMN longest_step; PRAGMA user_version = 2";
 	struct job_record job = { .state = JOB_DONE,
 				  .origin = "submit",

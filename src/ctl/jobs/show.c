@@ -51,10 +51,9 @@ static void progress_lines(const json_t *j, bool running)
 	if (started == 0 && done == 0)
 		return;
 	if (trims)
-		(void)printf(
-			"%10s: %s, in steps of at most %s\n", "Trimmed",
-			bytes_format(sizes, sizeof(sizes), freed, bytes),
-			timespan_format(span, sizeof(span), json_number(j, "longest_step_usec")));
+		(void)printf("%10s: %s, in steps of at most %.1f ms\n", "Trimmed",
+			     bytes_format(sizes, sizeof(sizes), freed, bytes),
+			     (double)json_number(j, "longest_step_usec") / 1e3);
 	else
 		(void)printf("%10s: %s %s, %s freed\n", "Deleted",
 			     entries_format(words, sizeof(words), done, entries, " of "),

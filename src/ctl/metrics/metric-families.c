@@ -80,6 +80,20 @@ static const struct family of_live[] = {
 	{ "reclaimd_device_mode", STATESET, NULL, NULL, "device", "How it is paced there now." },
 };
 
+/* Of trims. */
+static const struct family trims_ended = {
+	"reclaimd_trims", COUNTER, NULL, NULL, "state", "Trims that have ended, by how."
+};
+
+/* Of the trims of each filesystem, which is an array with these behind the mount point. */
+static const struct family of_trims[] = {
+	{ "reclaimd_trimmed_bytes", COUNTER, "bytes", NULL, "filesystem", "Bytes trimmed there." },
+	{ "reclaimd_trim_longest_step_seconds", GAUGE, "seconds", NULL, "filesystem",
+	  "What the longest step of a trim took there." },
+	{ "reclaimd_trim_last_done_timestamp_seconds", GAUGE, "seconds", NULL, "filesystem",
+	  "When the last trim was done there; 0: never." },
+};
+
 void metrics_done(struct metrics *m)
 {
 	json_decref(m->manager);
@@ -151,6 +165,12 @@ static void head_write(const struct writer *w, const struct family *f)
 	(void)fprintf(w->f, "# HELP %s%s %s\n", f->name, suffix, f->help);
 }
 
+static void label_write(FILE *f, const char *value)
+{
+	for (; *value; value++)
+		(void)fprintf(f, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+}
+
 /* {label="value"}; nothing without a value. */
 static void sample_write(const struct writer *w, const struct family *f, const char *value,
 			 uint64_t n)
@@ -158,11 +178,7 @@ static void sample_write(const struct writer *w, const struct family *f, const c
 	(void)fprintf(w->f, "%s%s", f->name, suffix_of(f->kind));
 	if (value) {
 		(void)fprintf(w->f, "{%s=\"", f->label);
-		for (; *value; value++) {
-			if (*value == '"' || *value == '\\')
-				(void)fputc('\\', w->f);
-			(void)fputc(*value, w->f);
-		}
+		label_write(w->f, value);
 		(void)fputs("\"}", w->f);
 	}
 	(void)fprintf(w->f, " %" PRIu64 "\n", n);
@@ -267,6 +283,44 @@ static void totals_write(const struct writer *w, const struct metrics *m)
 	}
 }
 
+static void trims_write(const struct writer *w, const struct metrics *m)
+{
+	const json_t *totals = json_object_get(m->manager, "TrimTotals"), *t, *n;
+	json_auto_t *ended = json_object();
+	const char *state;
+	char text[40];
+	size_t k;
+
+	json_array_foreach(totals, k, t)
+	{
+		json_t *v = json_array_get(t, ELEMENTSOF(of_trims) + 1);
+
+		json_object_foreach(v, state, n)(void) json_object_set_new(
+			ended, state,
+			json_integer(json_integer_value(n) +
+				     json_integer_value(json_object_get(ended, state))));
+	}
+	head_write(w, &trims_ended);
+	json_object_foreach(ended, state, n) sample_write(w, &trims_ended, state, number_of(n));
+	for (size_t i = 0; i < ELEMENTSOF(of_trims); i++) {
+		const struct family *f = &of_trims[i];
+
+		head_write(w, f);
+		json_array_foreach(totals, k, t)
+		{
+			const char *mount = json_string_value(json_array_get(t, 0));
+
+			if (f->kind == COUNTER) {
+				sample_write(w, f, mount, number_of(json_array_get(t, i + 1)));
+				continue;
+			}
+			(void)fprintf(w->f, "%s{filesystem=\"", f->name);
+			label_write(w->f, mount ? mount : "");
+			(void)fprintf(w->f, "\"} %s\n", seconds(text, json_array_get(t, i + 1)));
+		}
+	}
+}
+
 static void live_write(const struct writer *w, const struct metrics *m)
 {
 	static const char *const modes[] = { "fast", "check", "paced", "urgent" };
@@ -300,6 +354,7 @@ void metrics_write(FILE *f, const struct metrics *m, bool openmetrics)
 		manager_write(&w, m);
 		spools_write(&w, m);
 		totals_write(&w, m);
+		trims_write(&w, m);
 		live_write(&w, m);
 	}
 	if (openmetrics)

@@ -8,6 +8,7 @@
 #include <systemd/sd-id128.h>
 
 #include "base/macros.h"
+#include "daemon/jobs/trim-totals.h"
 #include "daemon/spools/spool.h"
 #include "daemon/workers/pacers.h"
 #include "operations.h"
@@ -73,6 +74,15 @@ const struct field totals_fields[] = {
 	FIELD(device_totals, "Syncs", "(tat)", HISTOGRAM, totals.syncs),
 	FIELD(device_totals, "Pieces", "(tat)", HISTOGRAM, totals.quanta),
 	FIELD(device_totals, "WrittenBack", "t", NUMBER, totals.written_back),
+	{ 0 },
+};
+
+const struct field trim_total_fields[] = {
+	FIELD(trim_total, "Mount", "ay", PATH, mount),
+	FIELD(trim_total, "Trimmed", "t", NUMBER, trimmed_bytes),
+	FIELD(trim_total, "LongestStep", "t", USEC, longest_step_usec),
+	FIELD(trim_total, "LastDone", "t", USEC, last_done_usec),
+	FIELD(trim_total, "Finished", "a{st}", FINISHED, finished),
 	{ 0 },
 };
 

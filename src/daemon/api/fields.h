@@ -127,6 +127,8 @@ extern const struct field job_fields[], device_fields[], spool_fields[], status_
 	metrics_fields[];
 /* What a line of a list of jobs has; of a problem_record, an entry_view, a device_totals. */
 extern const struct field job_line_fields[], problem_fields[], entry_fields[], totals_fields[];
+/* Of a trim_total (daemon/jobs/trim-totals.h). */
+extern const struct field trim_total_fields[];
 
 struct device_view {
 	char *name;

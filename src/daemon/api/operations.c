@@ -339,6 +339,11 @@ struct pacers *operation_pacers(struct operations *o)
 	return o->jobs->context->pacers;
 }
 
+const struct trim_total *operation_trim_totals(struct operations *o)
+{
+	return LIST_FIRST(&o->jobs->trim_totals);
+}
+
 /* ---- what other processes leave ---------------------------------------------------------------
  */
 

@@ -96,6 +96,9 @@ struct daemon_view {
 
 void operation_view(struct operations *o, struct daemon_view *ret);
 struct pacers *operation_pacers(struct operations *o);
+/* The first of what there is to tell of trims, or NULL; they live until the next turn of the loop.
+ */
+const struct trim_total *operation_trim_totals(struct operations *o);
 
 /* A process of the caller has deleted so much by itself on the filesystem of this directory, and
  * may not write back what that leaves: has it done here, and answers when it is. The descriptor is

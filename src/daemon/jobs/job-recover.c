@@ -10,6 +10,7 @@
 #include "daemon/context/log.h"
 #include "schedule.h"
 #include "staged-names.h"
+#include "trim-totals.h"
 #include "base/array.h"
 
 /* ---- jobs -------------------------------------------------------------------------------------
@@ -129,6 +130,8 @@ int recover_load(struct jobs *jobs, struct store *s)
 	free(l.incomplete);
 	if (r >= 0)
 		r = store_history_last(s, &jobs->finished_last);
+	if (r >= 0)
+		r = trim_totals_load(jobs, s);
 	if (r >= 0 && store_meta_get(s, "paused", &paused) >= 0)
 		jobs->paused = strcmp(paused, "yes") == 0;
 	free(paused);

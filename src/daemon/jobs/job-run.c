@@ -21,6 +21,7 @@
 #include "remainder.h"
 #include "schedule.h"
 #include "settlement.h"
+#include "trim-totals.h"
 #include "undo-deadline.h"
 #include "base/fd.h"
 #include "base/units.h"
@@ -490,6 +491,7 @@ static void count_done(struct job_run *run, uint64_t entries, uint64_t bytes)
 	run->job->r.bytes_freed += bytes;
 	run->jobs->entries_freed += entries;
 	run->jobs->bytes_freed += bytes;
+	trim_totals_freed(run->job, bytes);
 }
 
 /* The worker holds what is left of large files, and does nothing else any more. */

@@ -23,6 +23,7 @@ struct submit;
 struct trim_run;
 struct trim_submit;
 struct trim_task;
+struct trim_total;
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
@@ -79,6 +80,7 @@ void job_table_done(struct job_table *t);
 
 LIST_HEAD(remainder_list, remainder);
 LIST_HEAD(trim_submit_list, trim_submit);
+LIST_HEAD(trim_total_list, trim_total);
 
 /* The job that was staged last, and its directory: if it begins at once, nothing has to open that
  * again. Of one job at a time: a descriptor pins a filesystem, only until the schedule has been
@@ -96,6 +98,7 @@ struct jobs {
 	struct due_heap waiting; /* for a time */
 	struct remainder_list remainders;
 	struct trim_submit_list trim_submits; /* trims that are on their way into the store */
+	struct trim_total_list trim_totals;   /* trim-totals.h */
 	struct at_hand at_hand;
 	int64_t clock_offset; /* by which windows are reckoned: deadline_clock */
 	sd_event_source *deadline_timer;

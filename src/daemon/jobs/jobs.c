@@ -13,6 +13,7 @@
 #include "job-trim.h"
 #include "remainder.h"
 #include "schedule.h"
+#include "trim-totals.h"
 
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
 #define PURGE_AT_ONCE 1000
@@ -42,6 +43,7 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 	TAILQ_INIT(&jobs->table.in_order);
 	LIST_INIT(&jobs->remainders);
 	LIST_INIT(&jobs->trim_submits);
+	LIST_INIT(&jobs->trim_totals);
 }
 
 /* ---- history ----------------------------------------------------------------------------------
@@ -249,6 +251,7 @@ void jobs_done(struct jobs *jobs)
 {
 	at_hand_clear(jobs);
 	job_table_done(&jobs->table);
+	trim_totals_done(jobs);
 	due_heap_done(&jobs->waiting);
 	sd_event_source_disable_unref(jobs->deadline_timer);
 	sd_event_source_disable_unref(jobs->staging_timer);

@@ -135,9 +135,10 @@ class Bus(unittest.TestCase):
 
 class Polkit(unittest.TestCase):
     def test_actions(self):
-        said = command("pkaction", "--verbose", "--action-id", "org.reclaimd1.manage-others")
-        self.assertEqual(re.findall(r"implicit \w+: +(\S+)", said), ["auth_admin"] * 3, said)
-        self.assertEqual(command("pkaction").count("org.reclaimd1."), 1)
+        for action in ("org.reclaimd1.manage-others", "org.reclaimd1.trim"):
+            said = command("pkaction", "--verbose", "--action-id", action)
+            self.assertEqual(re.findall(r"implicit \w+: +(\S+)", said), ["auth_admin"] * 3, said)
+        self.assertEqual(command("pkaction").count("org.reclaimd1."), 2)
 
 
 if __name__ == "__main__":

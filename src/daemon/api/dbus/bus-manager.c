@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bus-state.h"
+#include "daemon/jobs/trim-totals.h"
 #include "daemon/workers/pacers.h"
 
 static int get_property(sd_bus *conn, const char *path, const char *interface, const char *property,
@@ -41,6 +42,24 @@ static int get_totals(sd_bus *conn, const char *path, const char *interface, con
 	(void)error;
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = message_append_struct(reply, totals_fields, &v[i]);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int get_trim_totals(sd_bus *conn, const char *path, const char *interface,
+			   const char *property, sd_bus_message *reply, void *userdata,
+			   sd_bus_error *error)
+{
+	const struct link *l = userdata;
+	const struct trim_total *t = l->bus ? operation_trim_totals(l->bus->operations) : NULL;
+	int r = sd_bus_message_open_container(reply, 'a', "(ayttta{st})");
+
+	(void)conn;
+	(void)path;
+	(void)interface;
+	(void)property;
+	(void)error;
+	for (; r >= 0 && t; t = LIST_NEXT(t, link))
+		r = message_append_struct(reply, trim_total_fields, t);
 	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -154,5 +173,6 @@ const sd_bus_vtable manager_vtable[] = {
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),
 	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY)
 		SD_BUS_PROPERTY("DeviceTotals", "a(stta{st}(tat)(tat)(tat)t)", get_totals, 0, 0),
+	SD_BUS_PROPERTY("TrimTotals", "a(ayttta{st})", get_trim_totals, 0, 0),
 	SD_BUS_VTABLE_END,
 };
