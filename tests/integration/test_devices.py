@@ -284,6 +284,31 @@ class Counted(Case):
         self.assertGreater(b["count"], a["count"])
         self.assertGreaterEqual(b["bytes"] - a["bytes"], 8 * MIB)
 
+    @matrix(backends=plain, fs=("ext4", "ext4-discard", "xfs", "btrfs", "btrfs-async"))
+    def test_discard_setup_is_told(self, w):
+        (d,) = devices(w)
+        setup, kind = d["discard_setup"], w.fs.split("-")[0]
+        queue = "/sys/class/block/%s/queue/discard_" % mount_source(scratch.filesystem(w.fs))
+        for key, name in (("granularity_bytes", "granularity"), ("max_bytes", "max_bytes")):
+            with open(queue + name) as f:
+                self.assertEqual(setup[key], int(f.read()))
+        gentlest = "asynchronous" if kind == "btrfs" else "none"
+        mode = {"discard": "online", "async": "asynchronous"}.get(w.fs.rpartition("-")[2], "none")
+        self.assertEqual((setup["possible"], setup["mode"], setup["gentlest"]), (True, mode, gentlest))
+        if mode == gentlest:
+            self.assertIsNone(setup["fstab"])
+        else:
+            option = "discard=async" if kind == "btrfs" else "nodiscard"
+            self.assertRegex(setup["fstab"], r"^/dev/loop\d+  %s  %s  defaults,%s  0 [02]$" % (
+                scratch.filesystem(w.fs), kind, option))
+            self.assertIn(setup["fstab"], text(w, "--interval=0").out)
+        self.assertRegex(text(w, "--interval=0").out, r"\nDiscards: %s: .* up to .* at once, in units of" % mode)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_without_devices_there_is_no_discard_setup(self, w):
+        (d,) = devices(w)
+        self.assertIsNone(d["discard_setup"])
+
     @matrix(backends=plain, fs=("ext4",))
     def test_a_device_that_counts_nothing(self, w):
         switch = "/sys/class/block/%s/queue/iostats" % mount_source(scratch.filesystem(w.fs))

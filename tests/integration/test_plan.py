@@ -385,6 +385,8 @@ class Around(Case):
             os.posix_fallocate(f.fileno(), 0, 300 * MIB)
         (p,), _ = plan(w, "tree")
         self.assertTrue(p["filesystem"]["discard"])
+        self.assertEqual((p["discard_setup"]["mode"], p["discard_setup"]["gentlest"]), ("online", "none"))
+        self.assertIn("defaults,nodiscard", p["discard_setup"]["fstab"])
         self.assertTrue(any("mounted with discard" in c and "ascending" in c for c in p["costs"]))
         self.assertTrue(any("up to 128.0 MiB at a time" in c and "nodiscard" in c and "fstrim.timer" in c
                             for c in p["costs"]))

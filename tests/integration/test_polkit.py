@@ -194,6 +194,18 @@ class OthersJobs(Case):
                     self.assertEqual(told.body[0], verdict == YES if call == "PauseAll" else
                                      call == "ResumeAll" and verdict == NO)
 
+    def test_trim_has_an_action_of_its_own(self):
+        """What is asked is org.reclaimd1.trim, and yes is for this call alone."""
+        polkit = self.polkit()
+        trim = ("Trim", "aya{sv}", b"/no/mount/point", {})
+        with self.stranger() as c:
+            for verdict, error in ((NO, "NotAuthorized"), (YES, "InvalidPath")):
+                serial = c.send(*trim)
+                question = polkit.says(verdict)
+                self.assertEqual((question.action, question.details), ("org.reclaimd1.trim", {"verb": "trim"}))
+                self.answer(c, serial, error)
+        self.check_held()
+
     def test_invalid_answer_is_refusal(self):
         polkit = self.polkit()
         for call, where in self.calls():

@@ -5,9 +5,11 @@
 The daemon has no CAP_SYS_ADMIN, as in its unit, but where a test is about one that has. What systemd does
 for reclaimd-trim.socket is done here: a process for each connection, whose steps a test can hold."""
 import contextlib
+import errno
 import os
 import select
 import socket
+import struct
 import subprocess
 import threading
 import unittest
@@ -369,6 +371,54 @@ class Capable(TrimCase):
         self.daemon.start()
         self.client = self.daemon.client()
         self.assertEqual(self.client.wait(job), "done", self.daemon.said())
+
+
+class UnitProgram(TrimCase):
+    """reclaim-trim itself, asked by a client that says what is not so."""
+
+    def ask(self, mount, dev, size=None):
+        """What its first report has for an error; 0: it serves. And the process."""
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(ours.close)
+        with its:
+            p = subprocess.Popen([os.path.join(os.path.dirname(os.environ["RECLAIMD"]), "reclaim-trim")], stdin=its,
+                                 stdout=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        request = struct.pack("=QQ4096s", dev, 0, os.fsencode(mount))
+        ours.settimeout(fixture.TIMEOUT)
+        ours.send(request[:size])
+        # Five numbers of 64 bits, and then the error.
+        return -struct.unpack_from("=i", ours.recv(4096), 40)[0], p
+
+    def test_unit_refuses_what_is_not_meant(self):
+        dev = os.stat(self.disk).st_dev
+        link = os.path.join(self.daemon.dir, "link")
+        os.symlink(self.disk, link)
+        for mount, number, error in ((self.disk, dev + 1, errno.ESTALE),
+                                     (os.path.join(self.disk, "lost+found"), dev, errno.ENOENT),
+                                     (link, dev, errno.ENOTDIR), (self.disk + "/absent", dev, errno.ENOENT),
+                                     ("relative", dev, errno.EBADMSG)):
+            with self.subTest(mount=mount):
+                said, process = self.ask(mount, number)
+                self.assertEqual(said, error, os.strerror(said))
+                self.assertEqual(process.wait(fixture.TIMEOUT), 1)
+        self.assertEqual(self.ask(self.disk, dev, size=100)[0], errno.EBADMSG)
+        self.assertFalse(self.is_trimmed())
+
+    def test_unit_keeps_one_right(self):
+        said, process = self.ask(self.disk, os.stat(self.disk).st_dev)
+        self.assertEqual(said, 0)
+        with open("/proc/%d/status" % process.pid, encoding="ascii") as f:
+            status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+        self.assertEqual(int(status["CapPrm"], 16), 1 << 21)
+        self.assertEqual((status["Seccomp"], status["NoNewPrivs"]), ("2", "1"))
+
+    def test_unit_is_not_started_by_hand(self):
+        r = subprocess.run([os.path.join(os.path.dirname(os.environ["RECLAIMD"]), "reclaim-trim")],
+                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(r.returncode, 1)
+        self.assertIn("reclaimd-trim.socket", r.stderr)
 
 
 class After(TrimCase):

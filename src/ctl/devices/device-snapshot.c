@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mounts.h"
 
 #define PRESSURE "/proc/pressure/io"
 
@@ -50,16 +51,36 @@ static int disks_add(struct device_snapshot *l)
 	return 0;
 }
 
-static int devices_of(struct devices *d, const char *path)
+/* What cannot be seen of its mount is left out. */
+static void discards_find(struct device_snapshot *l, int fd)
+{
+	_cleanup_free_ char *options = NULL;
+	struct mounts mounts = { 0 };
+	const struct mount *m = NULL;
+	uint64_t id;
+
+	if (mounts_read(&mounts, "/proc/self/mountinfo") >= 0 && fd_mount_id(fd, &id) >= 0)
+		m = mounts_by_id(&mounts, id);
+	options = m ? mount_all_options(m) : NULL;
+	discard_setup_find(&l->discards, m ? m->type : NULL, options, m ? m->source : NULL,
+			   m ? m->target : NULL, &l->d.b);
+	mounts_done(&mounts);
+}
+
+static int devices_of(struct device_snapshot *l, const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat st;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISBLK(st.st_mode))
 		return -ENOTBLK;
-	return devices_find(d, "/sys", "/proc", fd);
+	r = devices_find(&l->d, "/sys", "/proc", fd);
+	if (r >= 0)
+		discards_find(l, fd);
+	return r;
 }
 
 int device_snapshot_begin(struct device_snapshot *l, const char *path)
@@ -67,7 +88,7 @@ int device_snapshot_begin(struct device_snapshot *l, const char *path)
 	int r;
 
 	*l = (struct device_snapshot){ .path = path };
-	r = devices_of(&l->d, path);
+	r = devices_of(l, path);
 	if (r >= 0)
 		r = disks_add(l);
 	if (r < 0)

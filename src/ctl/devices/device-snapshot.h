@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "discard-setup.h"
 #include "pacing/sensors/device-set.h"
 #include "pacing/sensors/disk-sensor.h"
 #include "pacing/sensors/pressure-sensor.h"
@@ -21,6 +22,7 @@ struct snapshot_disk {
 struct device_snapshot {
 	const char *path; /* as given */
 	struct devices d;
+	struct discard_setup discards;
 	struct snapshot_disk *disks;
 	size_t n_disks;
 	bool has_commits, has_pressure;

@@ -99,10 +99,11 @@ json_t *device_snapshot_json(const struct device_snapshot *l)
 
 	for (size_t i = 0; i < l->n_disks; i++)
 		(void)json_array_append_new(disks, disk_json(l, &l->disks[i]));
-	return json_pack("{sos{soso}sososIsososo}", "path", json_path(l->path), "filesystem",
+	return json_pack("{sos{soso}sososIsosososo}", "path", json_path(l->path), "filesystem",
 			 "type", text_or_null(l->d.type), "upper_type",
 			 text_or_null(l->d.upper_type), "key", json_path(l->d.key), "none",
 			 l->d.none ? json_string(l->d.none) : json_null(), "span_usec",
 			 (json_int_t)l->span_usec, "devices", disks, "commits", commits_json(l),
-			 "pressure", pressure_json(l));
+			 "pressure", pressure_json(l), "discard_setup",
+			 l->n_disks > 0 ? discard_setup_json(&l->discards) : json_null());
 }

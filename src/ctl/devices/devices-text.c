@@ -120,6 +120,21 @@ static void commits_print(const json_t *c)
 	(void)putchar('\n');
 }
 
+static void discards_print(const json_t *setup)
+{
+	const char *fstab = json_text(setup, "fstab");
+	char now[160], advice[160];
+
+	if (!json_is_object(setup))
+		return;
+	discard_setup_texts(setup, now, sizeof(now), advice, sizeof(advice));
+	(void)printf("Discards: %s\n", now);
+	if (advice[0])
+		(void)printf("          %s\n", advice);
+	if (fstab[0])
+		(void)printf("          %s\n", fstab);
+}
+
 void device_snapshot_print(const json_t *l)
 {
 	const json_t *filesystem = json_object_get(l, "filesystem");
@@ -141,6 +156,7 @@ void device_snapshot_print(const json_t *l)
 	disks_print(devices, span_usec);
 	if (json_array_size(devices) > 0)
 		commits_print(json_object_get(l, "commits"));
+	discards_print(json_object_get(l, "discard_setup"));
 	if (!json_is_object(pressure))
 		(void)puts("Pressure: not measured by this kernel");
 	else if (json_is_object(now))

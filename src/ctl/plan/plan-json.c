@@ -137,6 +137,9 @@ json_t *plan_json(const struct plan *p)
 			 "large_files", plan_large_files(p), "estimate", "warm_usec",
 			 (json_int_t)p->warm_usec, "cold_usec", (json_int_t)p->cold_usec, "costs",
 			 p->costs, "keeping", keeping_json(&p->keeping));
+	(void)json_object_set_new(more, "discard_setup",
+				  p->around.devices.n > 0 ? discard_setup_json(&p->discards)
+							  : json_null());
 	(void)json_object_update_new(o, contents_json(&p->f));
 	(void)json_object_update_new(o, more);
 	return o;

@@ -227,6 +227,20 @@ static void print_filesystem(const json_t *fs)
 	}
 }
 
+static void print_discards(const json_t *setup)
+{
+	char now[160], advice[160];
+
+	if (!json_is_object(setup))
+		return;
+	discard_setup_texts(setup, now, sizeof(now), advice, sizeof(advice));
+	sentence("Discards", now);
+	if (advice[0])
+		sentence("", advice);
+	if (json_text(setup, "fstab")[0])
+		line("", "%s", json_text(setup, "fstab"));
+}
+
 static void print_strategy(const struct plan *p)
 {
 	_cleanup_free_ char *large = NULL;
@@ -279,6 +293,7 @@ void plan_print(const struct plan *p, const json_t *o)
 	print_obstacles(f);
 	print_open(p);
 	print_filesystem(json_object_get(o, "filesystem"));
+	print_discards(json_object_get(o, "discard_setup"));
 	print_strategy(p);
 	print_estimate(p);
 	json_array_foreach(p->costs, i, v)

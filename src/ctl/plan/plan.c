@@ -30,6 +30,8 @@
  *                         discard_max_bytes, backing_file}]}; discard_rest: the kernel discards
  *                         with what is freed the free blocks behind it; discard_avoided_by: the
  *                         mount option with which nothing is discarded
+ *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, fstab}: as
+ *                         `devices` has it, or null
  *   strategy              {name, reason, backend, lanes, large_files}
  *   estimate              {warm_usec, cold_usec}
  *   costs                 [sentence]: what makes it expensive
@@ -165,6 +167,8 @@ static int plan_fill(struct plan_session *s, struct plan *p, const struct target
 		r = surroundings_find(t->dirfd, &p->around);
 	if (r < 0)
 		return r;
+	discard_setup_find(&p->discards, p->around.type, p->around.options, p->around.source,
+			   p->around.mount_point, &p->around.devices);
 	p->holders = &s->holders;
 	p->verdict = p->f.undeletable == 0              ? VERDICT_DELETE
 		     : p->f.undeletable >= p->f.entries ? VERDICT_BLOCKED

@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "moosefs/space-return.h"
 #include "ctl/common/options.h"
+#include "ctl/devices/discard-setup.h"
 #include "surroundings.h"
 #include "survey.h"
 
@@ -24,6 +25,7 @@ struct plan {
 	struct findings f;
 	const struct holders *holders;
 	struct surroundings around;
+	struct discard_setup discards;
 	struct keeping keeping;
 
 	struct fs_profile profile;

@@ -125,6 +125,7 @@ static int describe(struct blockdevs *b, size_t i, const char *sys)
 	(void)snprintf(v->disk_name, sizeof(v->disk_name), "%.63s", strrchr(real, '/') + 1);
 	v->rotating = queue_read(real, "rotational", 0) == 1;
 	v->discard_max_bytes = queue_read(real, "discard_max_bytes", 0);
+	v->discard_granularity = queue_read(real, "discard_granularity", 0);
 	v->counts = queue_read(real, "iostats", 1) != 0;
 	return 0;
 }

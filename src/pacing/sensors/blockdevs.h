@@ -18,8 +18,9 @@ struct blockdev {
 	bool top;           /* the filesystem is on it directly */
 	bool leaf;          /* consists of no other block device */
 	bool rotating;
-	uint64_t discard_max_bytes; /* 0: no discard */
-	bool counts;                /* its counters move: queue/iostats is not off */
+	uint64_t discard_max_bytes;   /* 0: no discard */
+	uint64_t discard_granularity; /* bytes; 0: not told */
+	bool counts;                  /* its counters move: queue/iostats is not off */
 };
 
 /* Embedded by its users; all zero is an empty one. */

@@ -206,6 +206,13 @@ class Interface(Case):
         self.assertEqual(len(metrics["devices"][0]["reads"]["counts"]),
                          len(metrics["latencyBoundsUSec"]) + 1)
         self.views()
+        trim = call("Trim", mount="/backups", minBytes=4096)["id"]
+        self.wait(trim, "done")
+        job = call("GetJob", id=trim)["job"]
+        self.assertEqual((job["kind"], job["mount"], job["uid"]), ("trim", "/backups", 0))
+        self.assertGreater(job["longestStepUSec"], 0)
+        (total,) = (t for t in call("GetMetrics")["trims"] if t["mount"] == "/backups")
+        self.assertEqual((total["finished"]["done"], total["trimmed"]), (1, job["bytesFreed"]))
         METHODS.add("Monitor")
         with open(DESCRIPTION, encoding="utf-8") as f:
             self.assertEqual(METHODS, set(re.findall(r"^method (\w+)\(", f.read(), re.M)))
@@ -285,6 +292,7 @@ class Users(Case):
     def test_what_is_roots(self):
         for method in ("PauseAll", "ResumeAll", "Reload"):
             self.refused("NotAuthorized", method, USER)
+        self.refused("NotAuthorized", "Trim", USER, mount="/backups")
 
     def test_errors(self):
         self.refused("Protected", "Submit", paths=["/etc/passwd"])
