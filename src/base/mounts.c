@@ -366,6 +366,11 @@ bool mount_read_only(const struct mount *m)
 	return access_take(&own) || access_take(&super);
 }
 
+bool mount_filesystem_read_only(const struct mount *m)
+{
+	return mount_option(m->super_options, "ro");
+}
+
 char *mount_value(const struct mount *m, const char *name)
 {
 	size_t len = strlen(name), n;

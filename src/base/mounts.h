@@ -87,6 +87,9 @@ bool mount_option(const char *options, const char *name);
 
 /* Is the mount or its filesystem read-only? */
 bool mount_read_only(const struct mount *m);
+/* Is its filesystem, through whatever mount? In the namespace of a service others are read-only,
+ * too (ProtectSystem=). */
+bool mount_filesystem_read_only(const struct mount *m);
 
 /* The value of an option of the mount's filesystem, malloc'ed, without escapes: "/a" for upperdir
  * of "rw,upperdir=/a". NULL if it has none (or memory is out). */

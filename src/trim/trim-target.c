@@ -79,7 +79,7 @@ static void obstacle_find(struct trim_target *t, const struct devices *d, const 
 		t->obstacle = TRIM_NO_DEVICE;
 	else if (t->family == TRIM_NONE)
 		t->obstacle = TRIM_UNKNOWN;
-	else if (mount_read_only(m))
+	else if (mount_filesystem_read_only(m))
 		t->obstacle = TRIM_READ_ONLY;
 	else
 		devices_look(t, d);

@@ -145,7 +145,7 @@ static const struct mount *mount_check(struct context *c, const char *path, stru
 		failure_set(f, ERROR_UNSUPPORTED,
 			    "%s is on no device of this machine (%s), so there is nothing to trim",
 			    shown ? shown : "it", m->type);
-	else if (mount_read_only(m))
+	else if (mount_filesystem_read_only(m))
 		failure_set(f, ERROR_UNSUPPORTED,
 			    "%s is mounted read-only: what is free there cannot be trimmed",
 			    shown ? shown : "it");

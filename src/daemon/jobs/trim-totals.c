@@ -95,8 +95,8 @@ static bool is_worth_it(struct jobs *jobs, const char *mount)
 	const struct mount *m = mounts ? mounts_by_path(mounts, mount) : NULL;
 
 	return m && strcmp(m->target, mount) == 0 && strncmp(m->source, "/dev/", 5) == 0 &&
-	       !mount_may_hang(m) && !mount_read_only(m) && !mount_has_option(m, "discard") &&
-	       !mount_has_option(m, "discard=async");
+	       !mount_may_hang(m) && !mount_filesystem_read_only(m) &&
+	       !mount_has_option(m, "discard") && !mount_has_option(m, "discard=async");
 }
 
 void trim_totals_freed(const struct job *j, uint64_t bytes)

@@ -45,6 +45,17 @@ class Trim(unittest.TestCase):
         # The unit's processes have gone.
         self.assertEqual(command("systemctl", "list-units", "--no-legend", "--plain", "reclaimd-trim@*.service"), "")
 
+    def test_what_is_read_only_for_the_service_alone_is_trimmed(self):
+        """ProtectSystem= makes /boot read-only there."""
+        command("mount", "--bind", "/backups", "/boot")
+        self.addCleanup(command, "systemctl", "restart", "reclaimd")
+        self.addCleanup(command, "umount", "/boot")
+        command("systemctl", "restart", "reclaimd")
+        fill_and_empty("/boot")
+        command("reclaimctl", "trim", "--submit", "--wait", "/boot")
+        self.assertEqual((jobs()[-1]["state"], jobs()[-1]["path"]), ("done", "/boot"))
+        self.assertGreater(jobs()[-1]["bytes_freed"], 256 << 20)
+
     def test_without_the_socket_it_fails_and_says_so(self):
         command("systemctl", "stop", SOCKET)
         self.addCleanup(command, "systemctl", "start", SOCKET)
