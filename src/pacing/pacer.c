@@ -57,6 +57,7 @@ struct debt {
 	struct payer *payer;       /* ext2, ext3, ext4 */
 	struct discard_hold *hold; /* btrfs, once it was tried */
 	bool discards, tried;      /* a btrfs that discards by itself */
+	bool trying;               /* just now, by another thread */
 	struct discard_request request;
 };
 
@@ -345,13 +346,15 @@ static void holds_start(struct pacer *p)
 			discard_hold_target(d->hold, target);
 		if (!d->discards || d->tried || !debt_matters(p, d))
 			continue;
-		d->tried = true;
+		d->tried = d->trying = true;
 		q.target_usec = target;
 		pthread_mutex_unlock(&p->lock);
 		if (discard_hold_new(&hold, &q) < 0)
 			debug_log("debt: the discards of btrfs %s are left as they are", q.uuid);
 		pthread_mutex_lock(&p->lock);
 		d->hold = hold;
+		d->trying = false;
+		pthread_cond_broadcast(&p->changed);
 	}
 }
 
@@ -675,6 +678,16 @@ void pacer_settle_ask(struct pacer *p)
 			payer_ask(payer_at(p, i));
 }
 
+/* Lock held: is what holds the discards of a btrfs being started? */
+static bool is_trying(const struct pacer *p)
+{
+	bool trying = false;
+
+	for (size_t i = 0; i < p->n_debts; i++)
+		trying = trying || p->debts[i].trying;
+	return trying;
+}
+
 /* Is what holds the discards of each btrfs started that they matter on? The sampler does that. */
 static bool holds_are_tried(struct pacer *p)
 {
@@ -682,7 +695,7 @@ static bool holds_are_tried(struct pacer *p)
 
 	pthread_mutex_lock(&p->lock);
 	for (const struct debt *d = p->debts; d < p->debts + p->n_debts; d++)
-		tried = tried && (d->tried || !d->discards || !debt_matters(p, d));
+		tried = tried && !d->trying && (d->tried || !d->discards || !debt_matters(p, d));
 	pthread_mutex_unlock(&p->lock);
 	return tried;
 }
@@ -703,6 +716,8 @@ void pacer_settle(struct pacer *p, const _Atomic bool *cancelled)
 
 	pthread_mutex_lock(&p->lock);
 	holds_start(p);
+	while (is_trying(p) && !(cancelled && atomic_load(cancelled)))
+		cond_wait_until(&p->changed, &p->lock, now_usec() + WAIT_MOST);
 	pthread_mutex_unlock(&p->lock);
 	for (size_t i = 0; i < n; i++)
 		if (payer_at(p, i))
