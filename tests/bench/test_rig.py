@@ -208,6 +208,11 @@ class Timeline(unittest.TestCase):
             "read": [[-1, 10, 0.001, 0.004], [1, 10, 0.001, 0.003]]}}]}
         self.assertEqual(timeline.longest(fields), [(-1, 4.0), (0, 500.0), (1, 3.0)])
 
+    def test_lines_are_named_by_their_file_only_where_a_cell_is_in_two(self):
+        one = {"a": [("x", "rm", {}), ("x", "auto", {})], "b": [("y", "rm", {})]}
+        self.assertFalse(timeline.repeated(one))
+        self.assertTrue(timeline.repeated(one | {"a": [("x", "rm", {}), ("y", "rm", {})]}))
+
 
 def impact(arm, usual=0.010, slow=None, n_slow=0, after=None, seconds=(), done=5.0):
     """A round with 1000 requests of `usual` seconds, the last n_slow of which took `slow`; and 100 in

@@ -2,8 +2,8 @@
 """Timeline: the longest request of each second, from before a deletion until after it; a row for
 each cell, a line for rm, the version before and now.
 
-It reads reports written with --json. Where there are several, each has lines of its own, which are named by
-its file.
+It reads reports written with --json. Where several have the same cell, each has lines of its own, which are
+named by its file.
 """
 
 import json
@@ -37,8 +37,13 @@ def draw(path, reports):
             for arm, fields in cell.get("arms", {}).items():
                 cells.setdefault(title, []).append((name, arm, fields))
     if cells:
-        _draw(pyplot, cells, path, len(reports) > 1)
+        _draw(pyplot, cells, path, repeated(cells))
     return True
+
+
+def repeated(cells):
+    """Whether a cell is in more than one report, so that an arm's name does not tell its lines apart."""
+    return any(len({name for name, _, _ in lines}) > 1 for lines in cells.values())
 
 
 def longest(fields):
