@@ -213,6 +213,19 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si,
 	return 0;
 }
 
+/* ---- leases -----------------------------------------------------------------------------------
+ */
+
+static int on_lease(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)source;
+	(void)si;
+	jobs_lease_broken(&m->jobs);
+	return 0;
+}
+
 /* ---- beginning and end ------------------------------------------------------------------------
  */
 
@@ -258,6 +271,8 @@ static int add_sources(struct manager *m)
 	if (r >= 0)
 		r = sd_event_add_signal(e, NULL, SIGHUP, on_reload, m);
 	if (r >= 0)
+		r = sd_event_add_signal(e, NULL, SIGURG, on_lease, m);
+	if (r >= 0)
 		r = sd_event_add_io(e, &m->store_source, store_queue_fd(m->context.store), EPOLLIN,
 				    on_store, m);
 	if (r < 0)
@@ -284,6 +299,7 @@ static int build(struct manager *m)
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigaddset(&signals, SIGHUP);
+	(void)sigaddset(&signals, SIGURG);
 	(void)sigaddset(&signals, SIGCHLD);
 	(void)sigaddset(&signals, SIGPIPE);
 	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)

@@ -6,6 +6,7 @@
 #include <linux/landlock.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -68,6 +69,12 @@ static int restrict_to(uint64_t fs, long least, int fd, uint64_t allowed)
 
 int landlock_restrict_deleter(int fd)
 {
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		return restrict_to(FS_ABI_1 & ~READING, 1, -1, 0);
 	return restrict_to(FS_ABI_1 & ~READING, 1, fd, ALLOWED);
 }
 

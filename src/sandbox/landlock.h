@@ -4,7 +4,8 @@
  * useful as they were; signals, abstract sockets and ports are closed to all roles (ABI 4, 6). */
 #pragma once
 
-/* The deleter: removes and truncates beneath the directory fd, and makes nothing anywhere. */
+/* The deleter: removes and truncates beneath the directory fd, and makes nothing anywhere. Where fd
+ * is a file, it removes nothing, and truncates only what it has a descriptor of. */
 int landlock_restrict_deleter(int fd);
 
 /* The intake role: opens nothing for writing, truncates and runs nothing. It renames, in the

@@ -4,19 +4,20 @@
  *
  * The worker's end of the socket is descriptor 3. reclaimd says HELLO first; the worker becomes the
  * submitter, and says WELCOME. Each request has a serial number, which all answers to it carry; the
- * next one comes when the last was answered, but for STOP and FREE_REMAINDERS, which have no answer
- * of their own, and FLUSH, of which one may be under way beside a RUN. ALIVE, "still at work", may
- * come at any time. What is in each message is said once, below, from which both ends have its
- * struct, and the one function that writes and the one that reads it (with every bound).
+ * next one comes when the last was answered, but for STOP and the two for remainders, which have no
+ * answer of their own, and FLUSH, of which one may be under way beside a RUN. ALIVE, "still at
+ * work", may come at any time. What is in each message is said once, below, from which both ends
+ * have its struct, and the one function that writes and the one that reads it (with every bound).
  *
  *   request          answers                     request          answers
  *   HELLO            WELCOME                     RESTORE          DONE
  *   ADD_GROUPS       -                           REMOVE_STAGING   DONE
  *   VALIDATE         DIRS, ENTRIES, VALIDATED    LIST_STAGING     LISTING, DONE
- *   FORGET           -                           RUN              PROBLEM, KEPT, RAN
+ *   FORGET           -                           RUN              SHRINKS, PROBLEM, KEPT, RAN
  *   STAGE            RANGES, STAGED              STOP             -
  *   MAKE_STAGING     OPENED                      FREE_REMAINDERS  -
- *   OPEN_DIR         OPENED                      FLUSH            DONE
+ *   OPEN_DIR         OPENED                      TAKE_REMAINDER   -
+ *   FLUSH            DONE
  *
  * To an intake worker STOP says that the names of the VALIDATE under way are too many: it answers
  * with VALIDATED at once, which fails. One that comes too late means nothing.
@@ -25,6 +26,10 @@
  * them. Such a worker gets no further RUN: it holds what is left, frees it at its pace after
  * FREE_REMAINDERS, holds it again after STOP with `keep`, lets go of it after STOP without, and
  * ends when nothing is left.
+ *
+ * SHRINKS brings the descriptor of a large file that has no name any more and is freed from now on.
+ * When the worker is done with it, it gives up the lease. Another worker, which gets no RUN, is
+ * given what is left by TAKE_REMAINDER, once for each file, and then by FREE_REMAINDERS frees it.
  */
 #pragma once
 
@@ -34,7 +39,7 @@
 #include "base/lasting-identity.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 7
+#define PROTOCOL_VERSION 8
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -135,6 +140,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 /* name, in dir: the number as a decimal in staging, or the original name. */
 #define FIELDS_run_item(F) F(NUMBER, seq) F(NAME, name) F(IDENTITY, id)
 #define FIELDS_stop_message(F) F(BOOL, keep)
+#define FIELDS_take_remainder_message(F) F(FD, file)
 #define FIELDS_flush_message(F) F(FD, dir)
 #define FIELDS_flush_item(F) F(NAME, name)
 #define FIELDS_welcome_message(F) F(NUMBER, version) F(NUMBER, landlock_abi)
@@ -165,6 +171,8 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 #define FIELDS_opened_message(F) F(ERROR, error) F(OPT_FD, fd)
 #define FIELDS_done_message(F) F(ERROR, error)
 #define FIELDS_listing_item(F) F(NAME, name) F(IDENTITY, id)
+/* bytes: what it took on the disk. */
+#define FIELDS_shrinks_message(F) F(NUMBER, bytes) F(FD, file)
 #define FIELDS_problem_message(F) F(TEXT, path) F(TEXT, what) F(ERROR, error) F(BOOL, is_error)
 #define FIELDS_kept_item(F) F(NUMBER, seq) F(ERROR, error)
 /* unflushed: gone, but not durably: FLUSH has to follow. remainder_bytes: left of large files in
@@ -198,6 +206,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(run_message)                                                                             \
 	R(run_item)                                                                                \
 	R(stop_message)                                                                            \
+	R(take_remainder_message)                                                                  \
 	R(flush_message)                                                                           \
 	R(flush_item)                                                                              \
 	R(welcome_message)                                                                         \
@@ -207,6 +216,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	R(opened_message)                                                                          \
 	R(done_message)                                                                            \
 	R(listing_item)                                                                            \
+	R(shrinks_message)                                                                         \
 	R(problem_message)                                                                         \
 	R(kept_item)                                                                               \
 	R(run_result)
@@ -233,6 +243,7 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(REQUEST_RUN, run_message, run_item)                                                      \
 	R(REQUEST_STOP, stop_message, nothing)                                                     \
 	R(REQUEST_FLUSH, flush_message, flush_item)                                                \
+	R(REQUEST_TAKE_REMAINDER, take_remainder_message, nothing)                                 \
 	R(REQUEST_FREE_REMAINDERS, nothing, nothing)
 #define PROTOCOL_ANSWERS(R)                                                                        \
 	R(ANSWER_WELCOME, welcome_message, nothing)                                                \
@@ -245,6 +256,7 @@ PROTOCOL_RECORDS(PROTOCOL_STRUCT)
 	R(ANSWER_OPENED, opened_message, nothing)                                                  \
 	R(ANSWER_DONE, done_message, nothing)                                                      \
 	R(ANSWER_LISTING, nothing, listing_item)                                                   \
+	R(ANSWER_SHRINKS, shrinks_message, nothing)                                                \
 	R(ANSWER_PROBLEM, problem_message, nothing)                                                \
 	R(ANSWER_KEPT, nothing, kept_item)                                                         \
 	R(ANSWER_RAN, run_result, nothing)

@@ -15,12 +15,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/btrfs.h"
 #include "base/fd.h"
 #include "base/gate.h"
+#include "base/mounts.h"
 #include "base/thread.h"
 #include "base/units.h"
 #include "engine/engine.h"
@@ -226,6 +228,17 @@ static void on_progress(const struct engine_progress *p, void *userdata)
 	page_set(userdata, &p->stats);
 }
 
+static void on_shrinks(int fd, uint64_t weight, void *userdata)
+{
+	struct run *r = userdata;
+
+	pthread_mutex_lock(&r->lock);
+	wire_begin(&r->out, ANSWER_SHRINKS, r->in.serial);
+	protocol_put(&r->out, &(struct shrinks_message){ weight, fd });
+	(void)post(r);
+	pthread_mutex_unlock(&r->lock);
+}
+
 static bool on_remainder(const struct shrink_remainder *remainder, void *userdata)
 {
 	struct run *r = userdata;
@@ -408,6 +421,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 		.mounts = protect_mounts(p),
 		.problem = on_problem,
 		.progress = on_progress,
+		.shrinks = on_shrinks,
 		.remainder = on_remainder,
 		.userdata = r,
 	};
@@ -598,6 +612,7 @@ struct deleting {
 	struct run run;
 	pthread_t thread;
 	bool running; /* the thread is to be joined */
+	bool takes;   /* the run is none: it only has what another worker has left */
 	struct flush flush;
 };
 
@@ -609,11 +624,11 @@ static void *runner(void *userdata)
 
 static void join(struct deleting *d)
 {
-	if (!d->running)
-		return;
-	pthread_join(d->thread, NULL);
-	d->running = false;
-	run_done(&d->run);
+	if (d->running)
+		pthread_join(d->thread, NULL);
+	if (d->running || d->takes)
+		run_done(&d->run);
+	d->running = d->takes = false;
 }
 
 static int begin(struct deleting *d)
@@ -621,7 +636,7 @@ static int begin(struct deleting *d)
 	int r;
 
 	/* reclaimd asks for the next only when it has the answer to the last. */
-	if (d->running && !atomic_load(&d->run.ended))
+	if (d->takes || (d->running && !atomic_load(&d->run.ended)))
 		return -EBADMSG;
 	join(d);
 	r = run_take(&d->run, d->s);
@@ -631,6 +646,66 @@ static int begin(struct deleting *d)
 	d->running = r == 0;
 	if (r < 0)
 		run_done(&d->run);
+	return r;
+}
+
+/* ---- the role: what another worker has left of large files --------------------------------- */
+
+/* As the engine finds it; but a file that was opened in another mount namespace is on a mount that
+ * this one does not have. */
+static int profile_of_file(struct fs_profile *ret, int fd)
+{
+	struct mounts mounts = { 0 };
+	struct statfs sfs;
+	struct stat st;
+
+	if (fstatfs(fd, &sfs) < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	(void)mounts_read(&mounts, "/proc/self/mountinfo");
+	profile_find((uint32_t)sfs.f_type, mounts_by_dev(&mounts, st.st_dev), ret);
+	mounts_done(&mounts);
+	return 0;
+}
+
+static int remainder_take(struct deleting *d)
+{
+	struct run *r = &d->run;
+	struct shrink_remainder remainder;
+	int fd = d->s->m.take_remainder_message.file;
+
+	if (d->running)
+		return -EBADMSG;
+	if (!d->takes) {
+		*r = (struct run){ .s = d->s };
+		pthread_mutex_init(&r->lock, NULL);
+		remainders_init(&r->remainders);
+		remainders_dispose(&r->remainders, REMAINDERS_HOLD);
+	}
+	d->takes = true;
+	/* What it may not touch reclaimd sees by the lease, which is not there any more. */
+	if (profile_of_file(&r->profile, fd) >= 0 &&
+	    shrink_take_up(fd, &r->profile, &remainder) >= 0)
+		(void)(remainders_add(&r->remainders, &remainder) && wire_keep_fd(&d->s->in, fd));
+	return 0;
+}
+
+static void *freer(void *userdata)
+{
+	struct run *r = userdata;
+
+	remainders_work(&r->remainders, &r->profile, pace_of(r->s), &r->s->page->bytes);
+	(void)shutdown(r->s->sock, SHUT_RDWR);
+	return NULL;
+}
+
+static int remainders_free(struct deleting *d)
+{
+	int r = 0;
+
+	remainders_dispose(&d->run.remainders, REMAINDERS_FREE);
+	if (!d->running)
+		r = thread_start(&d->thread, freer, &d->run);
+	d->running = r >= 0;
 	return r;
 }
 
@@ -708,12 +783,14 @@ static int serve_one(struct deleting *d)
 		r = begin(d);
 	else if (type == REQUEST_FLUSH)
 		r = flush_begin(&d->flush, s);
+	else if (type == REQUEST_TAKE_REMAINDER)
+		r = remainder_take(d);
 	else if (type != REQUEST_STOP && type != REQUEST_FREE_REMAINDERS)
 		r = -EBADMSG;
 	else if (d->running && type == REQUEST_STOP)
 		run_cancel(&d->run, s->m.stop_message.keep);
-	else if (d->running)
-		remainders_dispose(&d->run.remainders, REMAINDERS_FREE);
+	else if (type == REQUEST_FREE_REMAINDERS && (d->running || d->takes))
+		r = remainders_free(d);
 	wire_in_clear(&s->in);
 	return r;
 }

@@ -2,7 +2,8 @@
 /* reclaim-worker: does for reclaimd what touches a user's tree, as that user.
  * This file becomes the submitter, in the order that nothing of a request is read before all is
  * given up. Then serve the intake role (intake-loop.c), which validates, stages and restores, the
- * delete role (deleter.c), or the proxy between reclaimd and one client (proxy/). */
+ * delete role (deleter.c), or the proxy between reclaimd and one client (proxy/); or it holds
+ * descriptors, and nothing else (keeper.c). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "moosefs/moosefs.h"
 #include "engine/guard/protect.h"
 #include "sandbox/landlock.h"
+#include "keeper.h"
 #include "last-reference-process.h"
 #include "worker/proxy/proxy.h"
 #include "wire/remote-pace.h"
@@ -65,6 +67,14 @@ static int socket_type(int fd)
 	socklen_t len = sizeof(type);
 
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 ? type : 0;
+}
+
+static bool is_listening(int fd)
+{
+	int on = 0;
+	socklen_t len = sizeof(on);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) == 0 && on;
 }
 
 /* Reads the first message. */
@@ -171,7 +181,9 @@ int main(void)
 	courtesy_show();
 	r = surroundings_clear();
 	if (r >= 0)
-		r = type == SOCK_STREAM ? proxy_serve(PROTOCOL_FD) : serve();
+		r = is_listening(PROTOCOL_FD) ? keeper_serve(PROTOCOL_FD)
+		    : type == SOCK_STREAM     ? proxy_serve(PROTOCOL_FD)
+					      : serve();
 	if (r < 0 && r != -EPIPE && type == SOCK_SEQPACKET)
 		(void)complain("ends", r);
 	/* Not exit: a process that may not be traced cannot be looked through for leaks. */

@@ -67,7 +67,7 @@ static void let_go_of_broken(struct remainders *r)
 		if (shrink_may_continue(&r->v[i]))
 			r->v[kept++] = r->v[i];
 		else
-			fd_closep(&r->v[i].fd);
+			shrink_give_up(&r->v[i].fd);
 	}
 	r->n = kept;
 }
@@ -102,7 +102,7 @@ void remainders_work(struct remainders *r, const struct fs_profile *profile,
 		remainder->weight -= count.counted;
 		if (more)
 			continue;
-		fd_closep(&remainder->fd);
+		shrink_give_up(&remainder->fd);
 		r->n--;
 	}
 	if (disposition == REMAINDERS_CLOSE)

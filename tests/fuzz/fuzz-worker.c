@@ -142,9 +142,16 @@ static void ask_intake(struct worker *w)
 	asked += worker_remove_staging(w, its, "job", on_done, NULL) >= 0;
 }
 
+static void on_shrinks(int fd, uint64_t bytes, void *userdata)
+{
+	(void)bytes;
+	(void)userdata;
+	fd_closep(&fd);
+}
+
 static void ask_delete(struct worker *w)
 {
-	static const struct run_callbacks run = { on_problem, on_kept, on_ran, true };
+	static const struct run_callbacks run = { on_problem, on_kept, on_ran, true, on_shrinks };
 	const struct run_item items[] = { { .seq = 3, .name = "3" }, { .seq = 5, .name = "5" } };
 
 	for (int i = 0; i < 2; i++)
@@ -216,7 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		answer(ANSWER_WELCOME, 0, 0, welcome, sizeof(welcome));
 	(data[0] & DELETES ? ask_delete : ask_intake)(w);
 	if (data[0] & STOPS)
-		worker_stop(w, /* keep= */ true);
+		worker_stop(w);
 	turn(e);
 	answer_all(e, w, data + 1, size - 1);
 	worker_free(w);
@@ -376,6 +383,11 @@ static void ran(struct words *w, uint8_t serial, bool keeps)
 {
 	size_t at;
 
+	if (chance(w, 30)) {
+		at = message_begin(w, ANSWER_SHRINKS, serial, 1);
+		number(w, any_number(w));
+		message_end(w, at);
+	}
 	for (uint32_t i = choose(w, 3); i > 0; i--) {
 		at = message_begin(w, ANSWER_PROBLEM, serial, 0);
 		string(w, CHOOSE(w, "/a", "/a/\x1b"));

@@ -232,7 +232,7 @@ class Daemon:
     def workers(self):
         pid = self.process.pid
         with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-            return [int(worker) for worker in f.read().split()]
+            return [int(worker) for worker in f.read().split() if not fixture.is_keeper(int(worker))]
 
     def stopped_worker(self, besides=()):
         """The worker that stands at its gate, and is none of these."""
@@ -277,6 +277,8 @@ class Case(unittest.TestCase):
 
     def finish(self):
         status = self.daemon.stop()
+        # It would hold what a test has stopped in the midst of, and its filesystem, for ever.
+        fixture.end_keepers()
         # What a test leaves in staging on purpose is not for the next one to find.
         command("umount", "-l", self.root)
         self.assertEqual(status, 0, self.daemon.said())

@@ -60,6 +60,25 @@ def command(*words, **kw):
     return p.stdout.decode(errors="replace")
 
 
+def is_keeper(pid):
+    """A process that holds descriptors for a daemon of this mount namespace."""
+    with contextlib.suppress(OSError), open("/proc/%d/cmdline" % pid, "rb") as f:
+        return f.read() == b"reclaim-keeper\0" and (os.readlink("/proc/%d/ns/mnt" % pid)
+                                                    == os.readlink("/proc/self/ns/mnt"))
+    return False
+
+
+def keepers():
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_keeper(int(pid))]
+
+
+def end_keepers():
+    for pid in keepers():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    until(lambda: not keepers())
+
+
 class Scratch:
     """The scratch directory, and everything that is made once per process."""
 
@@ -136,6 +155,7 @@ class Scratch:
             return
         for cluster in self.clusters:
             cluster.stop()
+        end_keepers()
         unmount_beneath(self.dir + "/")
         unmount(self.dir)
         subprocess.run(["rm", "-rf", "--one-file-system", self.dir])

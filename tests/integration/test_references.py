@@ -414,7 +414,7 @@ class OfTheDaemon(daemon_fixture.Case):
         for uid in (USER, 0):
             client = self.daemon.client(uid)
             path, _ = self.large(uid, "hangs")
-            client.submit(path)
+            n = client.submit(path)
             worker = self.daemon.stopped_worker()
             with open("/proc/%d/task/%d/children" % (worker, worker), encoding="ascii") as f:
                 (pid,) = map(int, f.read().split())
@@ -429,6 +429,9 @@ class OfTheDaemon(daemon_fixture.Case):
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(process, signal.SIGKILL)
                 os.close(process)
+            # Another worker goes on with the file.
+            os.kill(self.daemon.stopped_worker(besides=(worker,)), signal.SIGCONT)
+            self.assertEqual(client.wait(n), "done")
 
 
 if __name__ == "__main__":

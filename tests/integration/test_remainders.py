@@ -261,7 +261,7 @@ class Pause(Remainders):
         self.assertGreaterEqual(self.client.job(n)["freed"], freed)
         self.assertLess(self.client.job(n)["freed"], SIZE - size + MIB)
         self.client.call("Resume", "at", [n])
-        self.assertEqual(self.client.wait(n), "done")
+        self.check_ends(n)
 
     def test_stop_is_prompt_while_a_remainder_is_freed(self):
         n, left = self.paused()
@@ -270,22 +270,40 @@ class Pause(Remainders):
         self.check_stops_at_once()
         self.daemon.start()
         self.client = self.daemon.client()
-        self.assertEqual(self.client.wait(n), "done")
+        self.check_ends(n)
 
     def test_job_survives_kill_of_its_worker(self):
+        """What is left of its file, too: another goes on with it."""
         for resumed in (False, True):
+            self.daemon.configure(CONFIG)
+            self.client.call("Reload")
             n, left = self.paused()
             if resumed:
                 self.client.call("Resume", "at", [n])
                 self.check_goes_on(left)
             os.kill(left[0], signal.SIGKILL)
-            self.until(lambda: not self.held())
             if not resumed:
-                self.daemon.wait_said("is not held any more")
+                self.until(lambda: not self.held())
+                free = self.free()
+                time.sleep(0.5)  # it would be gone in less
+                self.assertLess(abs(self.free() - free), MIB)
                 self.assertEqual(self.client.job(n)["state"], "paused")
                 self.client.call("Resume", "at", [n])
-            self.assertEqual(self.client.wait(n), "done")
-            self.assertLess(self.client.job(n)["freed"], SIZE)
+            self.until(lambda: self.held() and self.held()[0][0] != left[0])
+            job = self.check_ends(n)
+            self.assertGreaterEqual(job["freed"], SIZE)
+            self.assertLess(job["freed"], SIZE + MIB)
+
+    def test_job_survives_kill_of_its_deleter(self):
+        """Before it was paused."""
+        n = self.in_the_midst()
+        ((worker, _, _),) = self.held()
+        os.kill(worker, signal.SIGKILL)
+        self.until(lambda: self.held() and self.held()[0][0] != worker)
+        job = self.check_ends(n)
+        self.assertEqual(job["done"], 1)
+        self.assertGreaterEqual(job["freed"], SIZE)
+        self.assertLess(job["freed"], SIZE + MIB)
 
     def test_40_lease_broken(self):
         """I5: a process that opens it gets it soon, and as it is."""
@@ -313,13 +331,17 @@ class Pause(Remainders):
         self.assertEqual(self.client.wait(n), "done")
 
     def test_remainders_of_a_user_are_bounded(self):
-        """Each is a process: what is beyond that the kernel frees."""
+        """Each is a process: what is beyond that is held without one."""
         for i in range(MOST + 1):
             n = self.client.submit(self.large("f%d" % i, 64 * MIB))
             self.until(lambda: self.client.job(n)["freed"] >= MIB)
             self.client.call("Pause", "at", [n])
             self.assertEqual(self.client.job(n)["state"], "paused")
             self.until(lambda: len(self.held()) == min(i + 1, MOST))
+        self.client.call("Resume", "at", [n])
+        self.faster()
+        self.assertEqual(self.client.wait(n), "done")
+        self.assertGreaterEqual(self.client.job(n)["freed"], 64 * MIB)
 
 
 class Urgent(Remainders):
@@ -416,7 +438,10 @@ class Cancel(Remainders):
         n, left = self.cancelled()
         self.client.call("Pause", "at", [n])
         os.kill(left[0], signal.SIGKILL)
-        self.assertEqual(self.client.wait(n), "cancelled")
+        self.until(lambda: not self.held())
+        self.assertEqual(self.client.job(n)["state"], "paused")
+        self.client.call("Resume", "at", [n])
+        self.check_ends(n, "cancelled")
 
     def test_pause_all_pauses_cancelled_remainder(self):
         n, _ = self.cancelled()
@@ -446,6 +471,8 @@ class Cancel(Remainders):
 
     def test_cancelled_job_ends_after_stop(self):
         for paused in (False, True):
+            self.daemon.configure(CONFIG)
+            self.client.call("Reload")
             n, left = self.cancelled()
             if paused:
                 self.client.call("Pause", "at", [n])
@@ -453,7 +480,7 @@ class Cancel(Remainders):
             self.check_stops_at_once()
             self.daemon.start()
             self.client = self.daemon.client()
-            self.assertEqual(self.client.wait(n), "cancelled")
+            self.check_ends(n, "cancelled")
             self.assertEqual(os.listdir(self.path("t")), names)
             command("rm", "-r", self.path("t"))
 
@@ -463,7 +490,7 @@ class Cancel(Remainders):
         self.daemon.kill()
         self.daemon.start()
         self.client = self.daemon.client()
-        self.assertEqual(self.client.wait(n), "cancelled")
+        self.check_ends(n, "cancelled")
         self.assertEqual(os.listdir(self.path("t")), names)
         self.assertRegex(self.client.get(n, "Message"), "^1 name was put back.*deleted$")
 

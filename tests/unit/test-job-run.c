@@ -229,8 +229,8 @@ START_TEST(test_run_stop_hands_the_job_over_once)
 	go_on();
 	job_world_until(&w, j->run);
 	stopped = false;
-	ck_assert_int_eq(run_stop(j, false, on_stopped, NULL), 0);
-	ck_assert_int_eq(run_stop(j, false, on_stopped, NULL), -EBUSY);
+	ck_assert_int_eq(run_stop(j, on_stopped, NULL), 0);
+	ck_assert_int_eq(run_stop(j, on_stopped, NULL), -EBUSY);
 	job_world_until(&w, stopped);
 	job_world_wait_finished(&w, id);
 	ck_assert_int_eq(w.state, JOB_DONE);

@@ -381,6 +381,66 @@ START_TEST(what_is_left_is_gone_on_with)
 }
 END_TEST
 
+static void on_begun(int fd, uint64_t weight, void *userdata)
+{
+	ck_assert_uint_eq(weight, 1000);
+	*(int *)userdata = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/* Another process has the descriptor: as long as there is something left, it has the lease. */
+START_TEST(what_another_process_has_left_is_taken_up)
+{
+	const struct fs_profile *const both[] = { &tail, &head };
+
+	for (size_t i = 0; i < ELEMENTSOF(both); i++) {
+		struct stopper s = { .pace = { .begin = begin_stopping,
+					       .spent = spent_due,
+					       .synced = synced_unheard } };
+		uint64_t bytes = 0;
+		struct shrink_count count = { .bytes = &bytes, .weight = 1000 };
+		struct shrink_remainder remainder;
+		unsigned asked = 0;
+		const struct last_reference last = { .take = take_same, .userdata = &asked };
+		int other = -1, third;
+		const struct shrinker by = { .profile = both[i],
+					     .pace = &s.pace,
+					     .last_reference = &last,
+					     .begun = on_begun,
+					     .userdata = &other };
+		struct fixture f;
+		struct stat st;
+
+		begin(&f, "a");
+		s.pace.userdata = &s;
+		third = openat(f.fd, "a", O_WRONLY);
+		ck_assert_int_eq(posix_fallocate(third, 0, (off_t)MiB(16)), 0);
+		/* It has a name, and no lease. */
+		ck_assert_int_eq(shrink_take_up(third, both[i], &remainder), -ESTALE);
+		(void)close(third);
+		ck_assert_int_eq(shrink_file(f.fd, "a", &by, NULL, &s.cancelled, &count, NULL),
+				 SHRINK_DONE);
+		ck_assert_int_ge(other, 0);
+		ck_assert_int_eq(fcntl(other, F_GETLEASE), F_WRLCK);
+		third = fcntl(other, F_DUPFD_CLOEXEC, 3);
+		ck_assert_int_eq(shrink_take_up(other, both[i], &remainder), 0);
+		ck_assert_int_eq(fstat(other, &st), 0);
+		ck_assert_uint_eq(remainder.weight, (uint64_t)st.st_blocks * 512);
+		ck_assert_uint_gt(remainder.weight, 0);
+		ck_assert_uint_le(remainder.done, (uint64_t)MiB(8));
+		atomic_store(&s.cancelled, false);
+		count = (struct shrink_count){ .bytes = &bytes, .weight = remainder.weight };
+		bytes = 0;
+		ck_assert(!shrink_continue(&remainder, both[i], &s.pace, &s.cancelled, &count));
+		ck_assert_uint_eq(bytes, remainder.weight);
+		shrink_give_up(&remainder.fd);
+		ck_assert_int_eq(fcntl(third, F_GETLEASE), F_UNLCK);
+		ck_assert_int_eq(shrink_take_up(third, both[i], &remainder), -ESTALE);
+		(void)close(third);
+		end(&f);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = { steps_follow_their_cost,
@@ -392,6 +452,7 @@ int main(void)
 				 each_step_is_counted,
 				 test_attack_02_steps_are_whole_folios_however_little_is_granted,
 				 what_is_left_is_gone_on_with,
+				 what_another_process_has_left_is_taken_up,
 				 a_lease_broken_while_the_map_is_read };
 
 	return run_case("shrink", tests, sizeof(tests) / sizeof(tests[0]));

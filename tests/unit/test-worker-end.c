@@ -86,7 +86,7 @@ START_TEST(a_stopped_run_keeps_the_rest)
 
 		fixture_start(&f, -1);
 		pid = run_to_gate(d);
-		worker_stop(f.worker, /* keep= */ false);
+		worker_stop(f.worker);
 		ck_assert_int_eq(kill(pid, SIGCONT), 0);
 		fixture_wait(&f);
 		ck_assert_int_eq(f.seen.r, 0);

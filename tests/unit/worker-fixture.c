@@ -256,7 +256,7 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 
 void fixture_run_begin(struct fixture *f, int dirfd, const struct run_item *items, size_t n)
 {
-	static const struct run_callbacks cb = { on_problem, on_kept, on_ran, false };
+	static const struct run_callbacks cb = { on_problem, on_kept, on_ran, false, NULL };
 
 	begin(f);
 	ck_assert_int_ge(worker_run(f->worker, dirfd, NULL, 0, "/shown", items, n, &cb, f), 0);

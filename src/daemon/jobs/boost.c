@@ -111,13 +111,14 @@ static bool boost_run(struct job_run *run)
 {
 	int fd = run->staged_fd >= 0 ? run->staged_fd : run->origin_fd;
 	struct remainder *remainder = run->frees_remainder ? run->job->remainder : NULL;
-	bool near = check_space(run->job, remainder ? remainder->dirfd : fd, &run->short_of_space);
+	bool near = check_space(run->job, remainder ? remainder_fd(remainder) : fd,
+				&run->short_of_space);
 
 	check_time(run);
 	check_progress(run);
 	if (run->job->deletes)
 		worker_urgent(run->job->deletes, run->short_of_space || run->short_of_time);
-	else if (remainder)
+	else if (remainder && remainder->worker)
 		worker_urgent(remainder->worker, run->short_of_space || run->short_of_time);
 	return near;
 }
@@ -133,8 +134,9 @@ static bool boost_remainders(struct jobs *jobs, bool *near)
 		if (r->held || !r->job || !job_phase_is(r->job->phase, PHASES_FREEING))
 			continue;
 		any = true;
-		*near = check_space(r->job, r->dirfd, &r->short_of_space) || *near;
-		worker_urgent(r->worker, r->short_of_space);
+		*near = check_space(r->job, remainder_fd(r), &r->short_of_space) || *near;
+		if (r->worker)
+			worker_urgent(r->worker, r->short_of_space);
 		job_progressed(r->job);
 	}
 	return any;

@@ -209,7 +209,7 @@ static void on_back(struct job *j, const struct restore_result *back, void *user
 		job_say(j, "%s put back, as far as they were there still; %s had been deleted",
 			counted_format(names, sizeof(names), back->back, "name was", "names were"),
 			counted_format(gone, sizeof(gone), j->r.entries_done, "entry", "entries"));
-	if (j->remainder)
+	if (remainder_of(j))
 		finish_after_remainder(j);
 	else
 		job_finish(j, c->to);
@@ -291,7 +291,7 @@ static void stop(struct control *c)
 		j->stopped_userdata = c;
 		return;
 	}
-	if (j->phase == PHASE_RUNNING && run_stop(j, /* keep= */ true, on_stopped, c) >= 0)
+	if (j->phase == PHASE_RUNNING && run_stop(j, on_stopped, c) >= 0)
 		return;
 	failure_set(&f, ERROR_WRONG_STATE, "job %" PRIu64 " is being stopped already", j->r.id);
 	answer(c, &f);

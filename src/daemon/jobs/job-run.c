@@ -21,6 +21,7 @@
 #include "remainder.h"
 #include "schedule.h"
 #include "settlement.h"
+#include "shrinking.h"
 #include "trim-totals.h"
 #include "undo-deadline.h"
 #include "base/fd.h"
@@ -505,6 +506,13 @@ static void keep_remainder(struct job_run *run, struct worker *w, uint64_t bytes
 	remainder_new(run->job, w, dirfd, bytes);
 }
 
+static void on_shrinks(int fd, uint64_t bytes, void *userdata)
+{
+	struct job_run *run = userdata;
+
+	shrinking_add(run->job, fd, bytes);
+}
+
 static void on_flushed(struct unflushed *u, int r)
 {
 	struct job_run *run = u->job->run;
@@ -535,10 +543,13 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	if (r < 0 || !result) {
 		worker_progress(w, &killed);
 		count_done(run, killed.entries, killed.bytes);
+		shrinking_counted(j, /* names= */ false);
+		(void)remainder_of(j);
 		run_retry(run, r < 0 ? r : -EPROTO);
 		return;
 	}
 	count_done(run, result->entries, result->bytes);
+	shrinking_counted(j, /* names= */ true);
 	if (!run->debt)
 		run->debt = worker_debt(w);
 	run->errors = result->errors;
@@ -572,6 +583,7 @@ static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const
 		.problem = on_problem,
 		.kept = on_kept,
 		.ran = on_ran,
+		.shrinks = on_shrinks,
 		.may_wait = flush_may_wait(run),
 	};
 	int r = run->stopped ? -ECANCELED : items_new(run);
@@ -830,7 +842,7 @@ static void on_remainder_gone(struct job *j, void *userdata)
 
 static void run_start(struct job_run *run)
 {
-	struct remainder *remainder = run->job->remainder;
+	struct remainder *remainder = remainder_of(run->job);
 
 	if (run->stopped) {
 		leave(run, schedule_job);
@@ -843,17 +855,14 @@ static void run_start(struct job_run *run)
 	}
 }
 
-/* As far as it is; the remainder stays the job's, or is released. */
-static void stop_freeing(struct job_run *run, bool keep)
+/* As far as it is; the remainder stays the job's. */
+static void stop_freeing(struct job_run *run)
 {
 	struct remainder *remainder = run->job->remainder;
 
 	run->frees_remainder = false;
 	remainder_watch(remainder, NULL, NULL);
-	if (keep)
-		remainder_hold(remainder);
-	else
-		remainder_release(remainder);
+	remainder_hold(remainder);
 	leave(run, schedule_job);
 }
 
@@ -933,8 +942,7 @@ void run_begin(struct job *j)
 	}
 }
 
-int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
-	     void *userdata)
+int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata)
 {
 	struct job_run *run = j->run;
 
@@ -945,13 +953,13 @@ int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *user
 	run->stopped = stopped;
 	run->stopped_userdata = userdata;
 	if (j->deletes)
-		worker_stop(j->deletes, keep);
+		worker_stop(j->deletes);
 	else if (run->unflushed.is_waiting)
 		flush_now(j->area);
 	else if (run->settlement)
 		settlement_hurry(run->settlement);
 	else if (run->frees_remainder)
-		stop_freeing(run, keep);
+		stop_freeing(run);
 	return 0;
 }
 

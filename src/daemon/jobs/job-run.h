@@ -72,12 +72,11 @@ struct job_run {
  */
 void run_begin(struct job *j);
 
-/* Stops it at the next entry. keep: what is left of a large file that is being freed is held as the
- * job's remainder (remainder.h); else the kernel frees it at once. stopped is called once the job
- * belongs to no other part: it is running still by its state, and the caller decides what is next,
- * or it has finished meanwhile. Only one stop at a time: -EBUSY for another. */
-int run_stop(struct job *j, bool keep, void (*stopped)(struct job *j, void *userdata),
-	     void *userdata);
+/* Stops it at the next entry. What is left of a large file that is being freed is held as the job's
+ * remainder (remainder.h). stopped is called once the job belongs to no other part: it is running
+ * still by its state, and the caller decides what is next, or it has finished meanwhile. Only one
+ * stop at a time: -EBUSY for another. */
+int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata);
 
 /* reclaimd ends: the worker that deletes where names were, if it has one, is ended at once. (That
  * of a staging area is the area's.) What it had done is recorded. */

@@ -18,6 +18,8 @@
 #include "store/store.h"
 
 struct remainder;
+struct shrinking;
+struct shrinking_file;
 struct job_run;
 struct submit;
 struct trim_run;
@@ -27,6 +29,8 @@ struct trim_total;
 
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
+
+LIST_HEAD(shrinking_files, shrinking_file);
 
 struct job {
 	/* Strings are the job's own but for mount, which is the staging area's; staging is "" or
@@ -46,9 +50,10 @@ struct job {
 	struct submitter *submitter;
 	struct staging_area *area;
 	struct job_run *run;
-	struct trim_run *trim;       /* the same of a job that trims */
-	struct submit *submit;       /* while its names are being moved out of the way */
-	struct remainder *remainder; /* of large files, or NULL */
+	struct trim_run *trim;            /* the same of a job that trims */
+	struct submit *submit;            /* while its names are being moved out of the way */
+	struct remainder *remainder;      /* of large files, or NULL */
+	struct shrinking_files shrinking; /* those of them that are kept */
 	/* What works for it just now, for job_snapshot: a worker that deletes its names, or NULL;
 	 * and one that frees its remainder, or NULL, with the bytes of that which the record has.
 	 */
@@ -97,6 +102,7 @@ struct jobs {
 	struct job_table table;
 	struct due_heap waiting; /* for a time */
 	struct remainder_list remainders;
+	struct shrinking *shrinking;          /* NULL: no large file is kept */
 	struct trim_submit_list trim_submits; /* trims that are on their way into the store */
 	struct trim_total_list trim_totals;   /* trim-totals.h */
 	struct at_hand at_hand;

@@ -13,6 +13,7 @@
 #include "job-trim.h"
 #include "remainder.h"
 #include "schedule.h"
+#include "shrinking.h"
 #include "trim-totals.h"
 
 #define PURGE_USEC (24 * 3600 * USEC_PER_SEC)
@@ -93,8 +94,14 @@ static int set_purge(struct jobs *jobs, uint64_t after)
 
 int jobs_begin(struct jobs *jobs)
 {
+	struct job *j, *next;
 	int r = set_purge(jobs, 0);
 
+	if (r >= 0)
+		r = shrinking_begin(jobs);
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	(void)remainder_of(j);
+	remainders_check_mounts(jobs);
 	if (r >= 0)
 		recover_begin(jobs);
 	return r;
@@ -108,6 +115,14 @@ void jobs_mounts_changed(struct jobs *jobs)
 	recover_retry(jobs);
 	remainders_check_mounts(jobs);
 	schedule_retry_absent(jobs);
+}
+
+void jobs_lease_broken(struct jobs *jobs)
+{
+	struct job *j, *next;
+
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	(void)shrinking_is_left(j);
 }
 
 void jobs_save_retry(struct jobs *jobs)
@@ -207,7 +222,7 @@ int jobs_pause_all(struct jobs *jobs, bool pause, void (*done)(int r, void *user
 		if (!pause || j->phase != PHASE_RUNNING)
 			continue;
 		p->open++;
-		if (run_stop(j, /* keep= */ true, on_paused, p) < 0)
+		if (run_stop(j, on_paused, p) < 0)
 			p->open--;
 	}
 	control_remainders_update(jobs);
@@ -226,7 +241,7 @@ void jobs_stop(struct jobs *jobs)
 
 	JOBS_FOREACH_SAFE(j, next, jobs)
 	if (j->phase == PHASE_RUNNING)
-		(void)run_stop(j, /* keep= */ false, back_in_queue, NULL);
+		(void)run_stop(j, back_in_queue, NULL);
 }
 
 void jobs_end_workers(struct jobs *jobs)
@@ -234,7 +249,6 @@ void jobs_end_workers(struct jobs *jobs)
 	struct staging_area *area, *next;
 	struct job *j, *next_job;
 
-	remainders_end(jobs);
 	trims_end(jobs);
 	JOBS_FOREACH_SAFE(j, next_job, jobs)
 	run_end_worker(j);
@@ -245,11 +259,13 @@ void jobs_end_workers(struct jobs *jobs)
 		next = LIST_NEXT(area, link);
 		staging_area_unref(area);
 	}
+	remainders_end(jobs);
 }
 
 void jobs_done(struct jobs *jobs)
 {
 	at_hand_clear(jobs);
+	shrinking_end(jobs);
 	job_table_done(&jobs->table);
 	trim_totals_done(jobs);
 	due_heap_done(&jobs->waiting);

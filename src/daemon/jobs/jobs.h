@@ -12,6 +12,8 @@ int jobs_begin(struct jobs *jobs);
 
 /* Mounts have come or gone. */
 void jobs_mounts_changed(struct jobs *jobs);
+/* SIGURG: another process waits to open a large file that is being freed. */
+void jobs_lease_broken(struct jobs *jobs);
 /* The store refused changes: posts them again. */
 void jobs_save_retry(struct jobs *jobs);
 /* The store works again: what waits for a time because it did not need not wait any longer. */

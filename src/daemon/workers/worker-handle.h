@@ -41,8 +41,10 @@ struct worker_options {
 	const char *program; /* path of reclaim-worker, or what worker_program_pin gave */
 	enum worker_role role;
 	const struct credentials *credentials; /* copied */
-	int landlock_fd;                       /* WORKER_DELETE: the directory; duplicated */
-	struct pacers *pacers;                 /* WORKER_DELETE: what paces it, or NULL */
+	/* WORKER_DELETE: the directory; or, of one that is only to free large files, one of those.
+	 * Duplicated. */
+	int landlock_fd;
+	struct pacers *pacers; /* WORKER_DELETE: what paces it, or NULL */
 	/* WORKER_DELETE, root: how long MooseFS's master may be held up; 0: not at all. */
 	uint64_t stall_usec;
 	const char *const *protect; /* further protected paths (I8), NULL-terminated, or NULL */
@@ -178,6 +180,10 @@ struct run_callbacks {
 	void (*kept)(uint64_t seq, int error, void *userdata);
 	void (*ran)(int r, const struct run_result *result, void *userdata);
 	bool may_wait; /* what is gone need not be durable yet: see run_result.unflushed */
+	/* A large file, which took so many bytes, has no name any more and is being freed by the
+	 * worker, as long as its lease is on fd, which is the callee's. Nothing of fd is checked.
+	 * NULL: nobody wants to know. */
+	void (*shrinks)(int fd, uint64_t bytes, void *userdata);
 };
 
 /* Deletes names in dirfd (the directory of landlock_fd or one beneath it), each only if it still is
@@ -202,11 +208,14 @@ uint64_t worker_flush_from(const struct worker *w);
  * NULL where nothing is paced. */
 struct debt_hold *worker_debt(struct worker *w);
 
-/* Stops the run at the next entry; its ran callback comes with cancelled set. keep: what is left of
- * large files that are being freed is held by the process; else the kernel frees it at once. If
- * there is any (remainder_bytes), the process is of no other use any more, and ends when nothing is
- * left, which `gone` is told as any other end. */
-void worker_stop(struct worker *w, bool keep);
+/* Stops the run at the next entry; its ran callback comes with cancelled set. What is left of large
+ * files that are being freed is held by the process: if there is any (remainder_bytes), it is of no
+ * other use any more, and ends when nothing is left, which `gone` is told as any other end. */
+void worker_stop(struct worker *w);
+
+/* Of a worker that gets no run: it holds what is left of this large file, too, whose descriptor has
+ * our lease. Returns 0 or a negative errno. */
+int worker_remainder_take(struct worker *w, int fd);
 
 /* Of a worker that holds what is left: it is freed at its pace; it is held again, or let go of.
  * What is freed adds to the bytes of worker_progress. */

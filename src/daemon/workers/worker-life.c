@@ -267,10 +267,17 @@ static int sources_add(struct worker *w)
 static bool discards(int fd)
 {
 	struct mounts mounts = { 0 };
-	uint64_t id;
-	bool yes = fd_mount_id(fd, &id) >= 0 && mounts_read(&mounts, "/proc/self/mountinfo") >= 0 &&
-		   mount_has_option(mounts_by_id(&mounts, id), "discard");
+	const struct mount *m = NULL;
+	struct identity where;
+	bool yes;
 
+	if (fd_whereabouts(fd, "", 0, &where) >= 0 &&
+	    mounts_read(&mounts, "/proc/self/mountinfo") >= 0) {
+		m = mounts_by_id(&mounts, where.mnt_id);
+		/* Opened by the daemon before, in a mount namespace of its own. */
+		m = m ? m : mounts_by_dev(&mounts, where.dev);
+	}
+	yes = mount_has_option(m, "discard");
 	mounts_done(&mounts);
 	return yes;
 }
@@ -279,7 +286,7 @@ static int pace_make(struct worker *w, const struct worker_options *o, struct he
 {
 	/* Only where it is ours are nameless files made to see what a sync costs: in staging, which
 	 * is open for reading, and not in a user's own directory. */
-	bool ours = !(fcntl(o->landlock_fd, F_GETFL) & O_PATH);
+	bool ours = (fcntl(o->landlock_fd, F_GETFL) & (O_PATH | O_DIRECTORY)) == O_DIRECTORY;
 
 	if (o->role != WORKER_DELETE || !o->pacers)
 		return 0;

@@ -186,6 +186,15 @@ static int take_listing(struct worker *w, struct request *rq, union protocol_rec
 	return 0;
 }
 
+static int take_shrinks(struct worker *w, struct request *rq, union protocol_record *m)
+{
+	const struct shrinks_message *s = &m->shrinks_message;
+
+	if (rq->run.shrinks)
+		rq->run.shrinks(wire_keep_fd(&w->in, s->file), s->bytes, rq->userdata);
+	return 0;
+}
+
 static int take_problem(struct worker *w, struct request *rq, union protocol_record *m)
 {
 	const struct problem_message *p = &m->problem_message;
@@ -254,6 +263,7 @@ static const struct {
 	{ ANSWER_DONE, KIND_DONE, take_done },
 	{ ANSWER_DONE, KIND_LIST, take_done },
 	{ ANSWER_LISTING, KIND_LIST, take_listing },
+	{ ANSWER_SHRINKS, KIND_RUN, take_shrinks },
 	{ ANSWER_PROBLEM, KIND_RUN, take_problem },
 	{ ANSWER_KEPT, KIND_RUN, take_kept },
 	{ ANSWER_RAN, KIND_RUN, take_ran },

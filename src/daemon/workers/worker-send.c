@@ -390,15 +390,15 @@ static bool tell(struct worker *w, enum protocol_request type, uint32_t serial, 
 	return true;
 }
 
-void worker_stop(struct worker *w, bool keep)
+void worker_stop(struct worker *w)
 {
 	struct request *rq = STAILQ_FIRST(&w->requests);
 
 	if (w->ended || !rq || rq->kind != KIND_RUN || w->stopped_usec)
 		return;
-	w->keeps = keep;
+	w->keeps = true;
 	w->stopped_usec = now_usec();
-	if (tell(w, REQUEST_STOP, rq->serial, keep))
+	if (tell(w, REQUEST_STOP, rq->serial, /* keep= */ true))
 		worker_limit(w);
 }
 
@@ -408,6 +408,21 @@ void worker_validate_stop(struct worker *w)
 
 	if (!w->ended && rq && rq->begun && rq->kind == KIND_VALIDATE)
 		(void)tell(w, REQUEST_STOP, rq->serial, false);
+}
+
+int worker_remainder_take(struct worker *w, int fd)
+{
+	struct wire_out *out = w->ended ? NULL : message_add(&w->out, REQUEST_TAKE_REMAINDER, 0);
+	int r;
+
+	if (!out)
+		return w->ended ? -EPIPE : -ENOMEM;
+	protocol_put(out, &(struct take_remainder_message){ fd });
+	r = wire_pack(out);
+	if (r < 0)
+		return r;
+	worker_send(w);
+	return 0;
 }
 
 void worker_remainders_free(struct worker *w)

@@ -120,6 +120,9 @@ struct engine_options {
 	/* Called on any lane, one call at a time, for each chunk of a directory that is read,
 	 * before anything in it is deleted. May be NULL. */
 	void (*listed)(const struct engine_listing *l, void *userdata);
+	/* Called on any lane, any number at a time, for a large file that has lost its name and is
+	 * about to be freed in steps (shrink.h). May be NULL. */
+	void (*shrinks)(int fd, uint64_t weight, void *userdata);
 	/* Called on any lane, any number at a time, for a large file in whose midst it was
 	 * cancelled: true if the rest is taken over, its descriptor included, and what is left is
 	 * not counted here. NULL, or false: the kernel frees it at once. */

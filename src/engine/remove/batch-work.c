@@ -94,7 +94,9 @@ static int file_shrink(struct batch *b, const char *name, struct slice *slice, u
 	struct engine_job *j = b->job;
 	struct shrinker by = { .profile = &j->profile,
 			       .pace = j->pace,
-			       .last_reference = j->o.last_reference };
+			       .last_reference = j->o.last_reference,
+			       .begun = j->o.shrinks,
+			       .userdata = j->o.userdata };
 	struct shrink_count count = { .bytes = &j->stats.bytes, .weight = *bytes };
 	struct shrink_remainder remainder;
 	int r = shrink_file(b->dirfd, name, &by, slice, &j->cancelled, &count, &remainder);

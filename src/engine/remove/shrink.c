@@ -223,6 +223,44 @@ bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile
 	return atomic_load(cancelled) && still_ours(fd, &size) && size > remainder->done;
 }
 
+/* Where the first block of a file is, in whole units; where that cannot be asked, 0; where it has
+ * none, its end. */
+static uint64_t first_block(int fd, uint64_t size)
+{
+	struct {
+		struct fiemap map;
+		struct fiemap_extent extent;
+	} m = { .map = { .fm_length = FIEMAP_MAX_OFFSET, .fm_extent_count = 1 } };
+
+	if (ioctl(fd, FS_IOC_FIEMAP, &m) < 0)
+		return 0;
+	return m.map.fm_mapped_extents == 0 ? size
+					    : m.extent.fe_logical / shrink_unit() * shrink_unit();
+}
+
+int shrink_take_up(int fd, const struct fs_profile *profile, struct shrink_remainder *ret)
+{
+	struct stat st;
+	uint64_t size;
+
+	if (!profile->lease_truthful || profile->shrink == SHRINK_NEVER || !still_ours(fd, &size) ||
+	    fstat(fd, &st) < 0)
+		return -ESTALE;
+	*ret = (struct shrink_remainder){
+		.fd = fd,
+		.done = profile->shrink == SHRINK_HEAD ? first_block(fd, size) : 0,
+		.weight = (uint64_t)st.st_blocks * 512,
+	};
+	return 0;
+}
+
+void shrink_give_up(int *fd)
+{
+	if (*fd >= 0)
+		(void)fcntl(*fd, F_SETLEASE, F_UNLCK);
+	fd_closep(fd);
+}
+
 /* From here on the file is ours alone, or left to the kernel. Takes *fd over; it is -1, or another
  * one that holds our lease. */
 static void take_alone(int *fd, int dirfd, const struct last_reference *last_reference)
@@ -269,10 +307,14 @@ int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct s
 			 : "unlinked, and freed in steps");
 	if (fd < 0)
 		return SHRINK_UNLINKED;
+	if (by->begun)
+		by->begun(fd, count ? count->weight : 0, by->userdata);
 	if (slice)
 		slice_close(slice);
 	remainder.fd = fd;
-	if (shrink_continue(&remainder, by->profile, by->pace, cancelled, count) && ret_remainder) {
+	if (!shrink_continue(&remainder, by->profile, by->pace, cancelled, count)) {
+		shrink_give_up(&fd);
+	} else if (ret_remainder) {
 		*ret_remainder = remainder;
 		(void)fd_take(&fd);
 	}

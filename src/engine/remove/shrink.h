@@ -3,7 +3,9 @@
  *
  * The name goes first, then the file that no name leads to is made smaller under our own write
  * lease, so that each journal commit and each batch of TRIMs stays short. Should the process end in
- * between, the kernel frees the rest as it would after a plain unlink. */
+ * between, the kernel frees the rest as it would after a plain unlink; unless the descriptor is
+ * held elsewhere, too. The lease is the descriptor's, whoever has it: as long as it is there,
+ * something is left to be freed, and nobody else has opened the file. */
 #pragma once
 
 #include <stdatomic.h>
@@ -36,6 +38,10 @@ struct shrinker {
 	const struct fs_profile *profile;
 	const struct pace *pace;                     /* or NULL */
 	const struct last_reference *last_reference; /* or NULL: nothing is shrunk */
+	/* Told of a file that has no name any more and is about to be freed; weight: what it takes
+	 * on the disk. Or NULL. */
+	void (*begun)(int fd, uint64_t weight, void *userdata);
+	void *userdata;
 };
 
 /* Is anything shrunk at all? */
@@ -61,6 +67,13 @@ int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct s
 bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile *profile,
 		     const struct pace *pace, const _Atomic bool *cancelled,
 		     struct shrink_count *count);
+
+/* A file that another process began with, and whose descriptor we have: all that is asked before a
+ * step is asked now. Returns 0, or -ESTALE: it is not to be touched. fd becomes the remainder's. */
+int shrink_take_up(int fd, const struct fs_profile *profile, struct shrink_remainder *ret);
+
+/* Gives up the lease, for whoever else has the descriptor, and closes ours. */
+void shrink_give_up(int *fd);
 
 /* Our lease is still on it, and no name leads to it. */
 bool shrink_may_continue(const struct shrink_remainder *remainder);

@@ -102,13 +102,25 @@ def signals(member):
 
 @contextlib.contextmanager
 def running_job(path, files=128):
-    """A job on a tree that goes on slowly, for a minute, and has freed something already. (One large
-    file would do no longer: it has lost its name when its job begins, and is gone when that stops.)"""
+    """A job on a tree that goes on slowly, for a minute, and has freed something already."""
     configure(SLOW)
     command("systemctl", "reload-or-restart", "reclaimd")
     os.mkdir(path)
     for n in range(files):
         command("fallocate", "-l", "4M", f"{path}/{n}")
+    with signals("PropertiesChanged") as changed:
+        job = submit(path)
+        while job_property(job, "BytesFreed") == 0:
+            changed()
+        yield job
+
+
+@contextlib.contextmanager
+def running_file(path, mib=512):
+    """The same with one large file, which has no name any more."""
+    configure(SLOW)
+    command("systemctl", "reload-or-restart", "reclaimd")
+    command("fallocate", "-l", f"{mib}M", path)
     with signals("PropertiesChanged") as changed:
         job = submit(path)
         while job_property(job, "BytesFreed") == 0:

@@ -12,10 +12,13 @@ import time
 import unittest
 
 from system import (BUS, Canary, attempt, command, configure, full_speed, install, job_property, journal,
-                    manager_property, running_job, signals, submit, unit_property)
+                    manager_property, running_file, running_job, signals, submit, unit_property)
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 STOP_SECONDS = 5
+FILE = 512 << 20
+# Else the keeper of the service's own control group has them.
+HAS_STORE = int(command("systemctl", "--version").split()[1]) >= 254
 
 
 def setUpModule():
@@ -26,6 +29,12 @@ def processes():
     """The ids of all processes of the service."""
     with open(f"/sys/fs/cgroup{unit_property('ControlGroup')}/cgroup.procs", encoding="ascii") as f:
         return f.read().split()
+
+
+def is_keeper(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="ascii", errors="replace") as f:
+        return f.read() == "reclaim-keeper\0"
+    return False
 
 
 class Service(unittest.TestCase):
@@ -232,6 +241,89 @@ class Service(unittest.TestCase):
             command("reclaimctl", "wait", str(job))
         self.assertEqual(job_property(job, "State"), "done")
         self.assertEqual(unit_property("ActiveState"), "active")
+
+    @staticmethod
+    def free():
+        s = os.statvfs("/backups")
+        return s.f_bfree * s.f_frsize
+
+    def check_file_survives(self, restart):
+        """What is left of a large file is freed as slowly as it was; all of it counts."""
+        with running_file("/backups/large") as job:
+            before = self.free()
+            restart()
+            self.assertLess(self.free() - before, FILE // 2)
+            self.until(lambda: job_property(job, "State") == "running")
+            freed, began = job_property(job, "BytesFreed"), time.monotonic()
+            self.until(lambda: job_property(job, "BytesFreed") >= freed + (16 << 20))
+            self.assertLess(job_property(job, "BytesFreed"), freed + (8 << 20) * (time.monotonic() - began + 4))
+            full_speed()
+            command("reclaimctl", "wait", str(job))
+        self.assertEqual(job_property(job, "State"), "done")
+        self.assertGreaterEqual(job_property(job, "BytesFreed"), FILE)
+        self.assertLess(job_property(job, "BytesFreed"), FILE + (1 << 20))
+        self.until(lambda: self.free() - before > FILE // 2)
+        if HAS_STORE:
+            self.until(lambda: unit_property("NFileDescriptorStore") == "0")
+
+    def test_restart_in_mid_file(self):
+        self.check_file_survives(lambda: command("systemctl", "restart", "reclaimd"))
+
+    def test_stop_in_mid_file(self):
+        def restart():
+            command("systemctl", "stop", "reclaimd")
+            time.sleep(1)  # it would be gone in less
+            command("systemctl", "start", "reclaimd")
+
+        self.check_file_survives(restart)
+
+    def test_killed_in_mid_file(self):
+        """With all its processes; but the keeper, where there is one, is one of them."""
+        def restart():
+            killed = [pid for pid in processes() if not is_keeper(pid)]
+            for pid in killed:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            self.until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in killed))
+            command("systemctl", "start", "reclaimd")
+
+        self.check_file_survives(restart)
+
+    @unittest.skipUnless(HAS_STORE, "systemd keeps no descriptors while a service is stopped")
+    def test_stopped_in_mid_file_and_cleaned(self):
+        with running_file("/backups/large") as job:
+            before = self.free()
+            command("systemctl", "stop", "reclaimd")
+            self.assertEqual(unit_property("NFileDescriptorStore"), "2")
+            self.assertIn("systemd holds them", command("journalctl", "-o", "cat", "-u", "reclaimd"))
+            command("systemctl", "clean", "--what=fdstore", "reclaimd")
+            self.until(lambda: self.free() - before > FILE // 2)
+            command("systemctl", "start", "reclaimd")
+            command("reclaimctl", "wait", str(job))
+
+    @unittest.skipUnless(HAS_STORE, "only systemd's store can be so small")
+    def test_more_files_than_are_kept(self):
+        drop_in = "/run/systemd/system/reclaimd.service.d"
+        os.makedirs(drop_in)
+        self.addCleanup(command, "systemctl", "daemon-reload")
+        self.addCleanup(command, "rm", "-r", drop_in)
+        with open(f"{drop_in}/store.conf", "w", encoding="utf-8") as f:
+            f.write("[Service]\nFileDescriptorStoreMax=2\n")
+        command("systemctl", "daemon-reload")
+        command("systemctl", "restart", "reclaimd")
+        with running_file("/backups/kept") as kept:
+            command("reclaimctl", "pause", str(kept))
+            with running_file("/backups/released") as released:
+                before = self.free()
+                command("systemctl", "restart", "reclaimd")
+                self.until(lambda: self.free() - before > FILE // 2)
+                self.assertEqual(job_property(kept, "State"), "paused")
+                self.assertIn("are kept over a restart", command("journalctl", "-o", "cat", "-u", "reclaimd"))
+                full_speed()
+                command("reclaimctl", "resume", str(kept))
+                command("reclaimctl", "wait", str(kept), str(released))
+        self.assertGreaterEqual(job_property(kept, "BytesFreed"), FILE)
+        self.assertLess(job_property(released, "BytesFreed"), FILE)
 
     def test_stop_with_a_full_queue(self):
         with running_job("/backups/large") as job:
