@@ -6,6 +6,7 @@
 
 #include "config.h"
 
+/* Times, rates and sizes have a unit; 0 needs none. */
 enum value_type {
 	VALUE_TIME,    /* uint64_t, microseconds */
 	VALUE_RATE,    /* uint64_t, bytes per second */
@@ -16,7 +17,7 @@ enum value_type {
 	VALUE_SWITCH,  /* bool: which of two words */
 	VALUE_CHOICE,  /* an enum, the same */
 	VALUE_CLOCK,   /* struct policy_time */
-	/* What is unlikely to be meant without a unit must have one. */
+	/* Here 0 is not meant, and needs one, too. */
 	VALUE_AGE,   /* uint64_t, microseconds */
 	VALUE_SIZE,  /* uint64_t, bytes */
 	VALUE_FLOOR, /* struct policy_space, not nothing */
