@@ -65,7 +65,7 @@ static int options_append(sd_bus_message *m, const struct reclaim_options *o, bo
 	if (r >= 0 && o->undo_usec != RECLAIM_UNDO_DEFAULT)
 		r = sd_bus_message_append(m, "{sv}", "undo-usec", "t", o->undo_usec);
 	if (r >= 0 && o->by_usec > 0)
-		r = sd_bus_message_append(m, "{sv}", "by-usec", "t", o->by_usec);
+		r = sd_bus_message_append(m, "{sv}", "deadline-usec", "t", o->by_usec);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

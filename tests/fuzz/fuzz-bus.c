@@ -382,10 +382,10 @@ static void say_ids(struct words *w)
 static const struct {
 	const char *name, *type;
 } options[] = {
-	{ "undo-usec", "t" }, { "by-usec", "t" },   { "priority", "s" }, { "dry-run", "b" },
-	{ "display", "aay" }, { "origin", "s" },    { "records", "b" },  { "states", "as" },
-	{ "uid", "u" },       { "finished", "b" },  { "since-id", "t" }, { "limit", "u" },
-	{ "ids", "at" },      { "directory", "h" }, { "name", "ay" },
+	{ "undo-usec", "t" }, { "deadline-usec", "t" }, { "priority", "s" }, { "dry-run", "b" },
+	{ "display", "aay" }, { "origin", "s" },        { "records", "b" },  { "states", "as" },
+	{ "uid", "u" },       { "finished", "b" },      { "since-id", "t" }, { "limit", "u" },
+	{ "ids", "at" },      { "directory", "h" },     { "name", "ay" },
 };
 
 /* n: of directories that were given */
@@ -461,10 +461,10 @@ static void say_submit(struct words *w, const char *member)
 		array_end(w, a);
 	}
 	say_options(w,
-		    strcmp(member, "Submit") == 0 ? "undo-usec by-usec priority dry-run"
+		    strcmp(member, "Submit") == 0 ? "undo-usec deadline-usec priority dry-run"
 		    : strcmp(member, "SubmitLists") == 0
-			    ? "undo-usec by-usec priority dry-run display records"
-			    : "undo-usec by-usec priority dry-run display origin",
+			    ? "undo-usec deadline-usec priority dry-run display records"
+			    : "undo-usec deadline-usec priority dry-run display origin",
 		    n);
 }
 

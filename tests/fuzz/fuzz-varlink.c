@@ -171,7 +171,7 @@ static const struct method {
 	  { { "paths", "as", true },
 	    { "pathsBase64", "base64", false },
 	    { "undoUSec", "i", false },
-	    { "byUSec", "i", false },
+	    { "deadlineUSec", "i", false },
 	    { "priority", "priority", false },
 	    { "dryRun", "b", false } } },
 	{ "GetJob", { { "id", "I", true } } },

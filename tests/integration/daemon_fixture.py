@@ -139,7 +139,7 @@ class Client:
 
 
 def described(options):
-    kinds = {"undo_usec": "t", "by_usec": "t", "priority": "s", "dry_run": "b", "records": "b",
+    kinds = {"undo_usec": "t", "deadline_usec": "t", "priority": "s", "dry_run": "b", "records": "b",
              "keep_moved": "b"}
     return {k.replace("_", "-"): (kinds[k], v) for k, v in options.items()}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """D-Bus as bytes: a client that can also say what no library would let it say.
 
-Values are Python's: ay is bytes, arrays are lists, a{..} are dicts, structs are tuples, a variant is
-(signature, value), h is an index into the descriptors of the message.
+Values are Python's: ay is bytes (read without the NUL at its end, which must be there), arrays are lists, a{..} are
+dicts, structs are tuples, a variant is (signature, value), h is an index into the descriptors of the message.
 """
 import array
 import os
@@ -124,7 +124,9 @@ class Reader:
         length = self.get("u")
         self.at += -self.at % alignment(kind)
         if kind == "y":
-            return bytes(self.take(length))
+            data = bytes(self.take(length))
+            assert not data or data.endswith(b"\0"), data
+            return data[:-1]
         end = self.at + length
         found = []
         while self.at < end:
@@ -278,8 +280,8 @@ class Connection:
 def unpacked(answer):
     """The jobs of ListJobsPacked as ListJobs has them."""
     numbers, texts = answer.body
-    texts = bytes(texts).split(b"\0")
-    assert texts.pop() == b"" and len(numbers) // 11 == len(texts) // 5, (len(numbers), len(texts))
+    texts = texts.split(b"\0") if texts else []
+    assert len(numbers) // 11 == len(texts) // 5, (len(numbers), len(texts))
     jobs = []
     for at in range(len(numbers) // 11):
         number, uid, *rest = numbers[11 * at:11 * at + 11]

@@ -11,6 +11,7 @@ import select
 import shutil
 import socket
 import struct
+import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -120,7 +121,8 @@ class BadInput(Case):
             self.refused("InvalidArgument", "type", c, "Submit", "aaya{sv}", [b"/x"],
                          {"dry-run": ("s", "yes")})
             self.refused("InvalidArgument", "relative", c, "Submit", "aaya{sv}", [b"x"], {})
-            self.refused("InvalidArgument", "NUL", c, "Submit", "aaya{sv}", [b"/x\0"], {})
+            self.refused("InvalidArgument", "NUL", c, "Submit", "aaya{sv}", [b"/x\0y"], {})
+            self.refused("InvalidArgument", "NUL", c, "Submit", "aaya{sv}", [b"/x\0\0"], {})
             self.refused("InvalidArgument", "cannot be read", c, "SubmitFiles", SUBMIT, [7],
                          [(0, b"x")], {})
             self.lives(c)
@@ -430,6 +432,34 @@ class OnABus(Case):
         os.close(group)
         os.close(data)
         self.assertEqual(content(canary), "canary")
+
+    @unittest.skipUnless(shutil.which("gdbus"), "there is no gdbus")
+    def test_glib_reads_and_writes_paths(self):
+        """A path is a byte string to GLib, which ends with a NUL: it is shown as text, and may be given so."""
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        env = dict(os.environ, DBUS_SYSTEM_BUS_ADDRESS="unix:path=" + self.s.bus_path, LC_ALL="C.UTF-8")
+
+        def gdbus(path, method, *args):
+            return subprocess.run(["gdbus", "call", "--system", "--dest", "org.reclaimd1", "--object-path", path,
+                                   "--method", method, *args], env=env, check=True, stdout=subprocess.PIPE,
+                                  text=True, timeout=60).stdout.strip()
+
+        canary, other = self.s.file("cänary"), self.s.file("other")
+        told = gdbus("/org/reclaimd1", "org.reclaimd1.Manager.Submit", "[b'%s', b'%s']" % (
+            canary.replace("ä", "\\303\\244"), other), "{'undo-usec': <uint64 %d>}" % HOUR)
+        self.assertEqual(told, "(uint64 1, objectpath '/org/reclaimd1/job/1')")
+        self.assertFalse(os.path.exists(canary))
+        shown = "b'%s'" % canary.replace("ä", "\\303\\244")
+        job = "/org/reclaimd1/job/1"
+        self.assertEqual(gdbus(job, "org.freedesktop.DBus.Properties.Get", JOB, "Path"), "(<%s>,)" % shown)
+        self.assertIn(shown, gdbus("/org/reclaimd1", "org.reclaimd1.Manager.ListJobs", "{}"))
+        self.assertIn("(%s, 'staged')" % shown, gdbus(job, JOB + ".GetEntries", "0", "0"))
+        for name in ("Mount", "Staging"):
+            self.assertRegex(gdbus(job, "org.freedesktop.DBus.Properties.Get", JOB, name), r"^\(<b'/.*'>,\)$")
+        gdbus(job, JOB + ".Restore", "{}")
+        self.assertTrue(os.path.exists(canary) and os.path.exists(other))
 
     def test_signals_tell_nothing(self):
         self.s.start_bus()

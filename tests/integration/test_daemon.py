@@ -412,7 +412,7 @@ class Hurry(Case):
 
     def test_deadline_makes_job_urgent(self):
         self.check_at_pace(self.client.submit(self.path("t")))
-        number = self.client.submit(self.path("t"), by_usec=int((time.time() + 1) * 1000000))
+        number = self.client.submit(self.path("t"), deadline_usec=int((time.time() + 1) * 1000000))
         self.client.wait_state(number, "running")
         said = self.until(lambda: self.client.get(number, "Message"))
         self.assertRegex(said, "cannot be done in time|speed goes before latency|is late")

@@ -373,7 +373,7 @@ class Urgent(Remainders):
         self.check_soon(n, "cancelled")
 
     def test_deadline_frees_remainder_fast(self):
-        n, _ = self.paused(self.large(), by_usec=int((time.time() + 10) * 1000000))
+        n, _ = self.paused(self.large(), deadline_usec=int((time.time() + 10) * 1000000))
         self.client.call("Resume", "at", [n])
         self.check_soon(n, "done")
 

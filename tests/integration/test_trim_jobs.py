@@ -172,7 +172,7 @@ class Trims(TrimCase):
         self.assertEqual(self.client.wait(job), "done", self.daemon.said())
         self.assertTrue(self.is_trimmed(), allocated(self.image("disk")))
         self.assertEqual(self.client.get(job, "Kind"), "trim")
-        self.assertGreater(self.client.get(job, "LongestStep"), 0)
+        self.assertGreater(self.client.get(job, "LongestStepUSec"), 0)
         line = self.client.job(job)
         self.assertEqual((line["uid"], line["origin"], line["path"]), (0, "submit", os.fsencode(self.disk)))
         self.assertGreater(line["freed"], SIZE // 2)

@@ -85,12 +85,13 @@ START_TEST(spools_are_told)
 	ck_assert_int_ge(sd_bus_message_enter_container(list, 'a', "(ayssttt)"), 0);
 	ck_assert_int_gt(sd_bus_message_enter_container(list, 'r', "ayssttt"), 0);
 	ck_assert_int_ge(sd_bus_message_read_array(list, 'y', &p, &size), 0);
-	ck_assert_uint_eq(size, strlen("/s/?.trash"));
-	ck_assert_str_eq(properties(c, path, "Get", "org.reclaimd1.Spool", "Undo", &one), "");
+	ck_assert_uint_eq(size, sizeof("/s/?.trash")); /* with its NUL */
+	ck_assert_uint_eq(((const char *)p)[size - 1], 0);
+	ck_assert_str_eq(properties(c, path, "Get", "org.reclaimd1.Spool", "UndoUSec", &one), "");
 	ck_assert_int_ge(sd_bus_message_read(one, "v", "t", &n), 0);
 	ck_assert_uint_eq(n, 20);
 	ck_assert_str_ne(properties(c, "/org/reclaimd1/spool/other", "Get", "org.reclaimd1.Spool",
-				    "Undo", NULL),
+				    "UndoUSec", NULL),
 			 "");
 	ck_assert_str_eq(call(c, NULL, "ListDevices", NULL, NULL), "");
 	(void)sd_bus_flush_close_unref(c);
@@ -118,7 +119,8 @@ START_TEST(long_lists_come_in_parts)
 	ck_assert_int_ge(sd_bus_message_enter_container(problems, 'a', "(aysib)"), 0);
 	ck_assert_int_gt(sd_bus_message_enter_container(problems, 'r', "aysib"), 0);
 	ck_assert_int_ge(sd_bus_message_read_array(problems, 'y', &p, &size), 0);
-	ck_assert_mem_eq(p, "/a/\xff\x1b", 5);
+	ck_assert_uint_eq(size, 6);
+	ck_assert_mem_eq(p, "/a/\xff\x1b", size);
 	ck_assert_int_ge(sd_bus_message_read(problems, "sib", &what, &error, &is_error), 0);
 	ck_assert_str_eq(what, "is \\xff");
 	ck_assert_int_eq(error, 13);
@@ -189,8 +191,8 @@ START_TEST(a_dry_run_has_no_object)
 	const char *path;
 	uint64_t id;
 
-	ck_assert_str_eq(call(c, NULL, "Submit", &reply, "aaya{sv}", 2, 2, '/', 'x', 2, '/', 'y', 1,
-			      "dry-run", "b", 1),
+	ck_assert_str_eq(call(c, NULL, "Submit", &reply, "aaya{sv}", 2, 2, '/', 'x', 3, '/', 'y',
+			      '\0', 1, "dry-run", "b", 1),
 			 "");
 	ck_assert_int_ge(sd_bus_message_read(reply, "to", &id, &path), 0);
 	ck_assert_uint_eq(id, 0);
@@ -298,7 +300,9 @@ START_TEST(bad_arguments)
 	REFUSED("Submit", "aaya{sv}", 0, 0);
 	REFUSED("Submit", "aaya{sv}", 1, 0, 0);
 	REFUSED("Submit", "aaya{sv}", 1, 1, 'x', 0);
-	REFUSED("Submit", "aaya{sv}", 1, 3, '/', 'x', '\0', 0);
+	REFUSED("Submit", "aaya{sv}", 1, 1, '\0', 0);
+	REFUSED("Submit", "aaya{sv}", 1, 4, '/', 'x', '\0', '\0', 0);
+	REFUSED("Submit", "aaya{sv}", 1, 4, '/', '\0', 'x', '\0', 0);
 	REFUSED("Submit", "aaya{sv}", 1, 1, '/', 1, "shoes", "b", 1);
 	REFUSED("Submit", "aaya{sv}", 1, 1, '/', 1, "dry-run", "s", "yes");
 	REFUSED("Submit", "aaya{sv}", 1, 1, '/', 1, "priority", "s", "urgent");
@@ -310,7 +314,8 @@ START_TEST(bad_arguments)
 	REFUSED("SubmitFiles", "aha(uay)a{sv}", 0, 1, 0, 1, 'x', 0);
 	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 1, 1, 'x', 0);
 	REFUSED("SubmitFiles", "aha(uay)a{sv}", 2, dir, dir, 1, 0, 1, 'x', 0);
-	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 0, 2, 'x', '\0', 0);
+	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 0, 1, '\0', 0);
+	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 0, 3, 'x', '\0', '\0', 0);
 	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 0, 1, 'x', 1, "display", "aay", 2, 1,
 		'a', 1, 'b');
 	REFUSED("SubmitLists", "a(hh)a{sv}", 0, 0);

@@ -58,7 +58,7 @@ static int options_append(sd_bus_message *m, const struct options *o, const stru
 	if (r >= 0 && o->has_undo)
 		r = sd_bus_message_append(m, "{sv}", "undo-usec", "t", o->undo_usec);
 	if (r >= 0 && o->by_usec > 0)
-		r = sd_bus_message_append(m, "{sv}", "by-usec", "t", o->by_usec);
+		r = sd_bus_message_append(m, "{sv}", "deadline-usec", "t", o->by_usec);
 	if (r >= 0 && o->priority)
 		r = sd_bus_message_append(m, "{sv}", "priority", "s", priorities[o->priority]);
 	if (r >= 0 && dry)

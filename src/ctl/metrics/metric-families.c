@@ -122,7 +122,7 @@ int metrics_get(struct client *c, struct metrics *ret)
 		if (!json_object_get(ret->manager, of_manager[i].property))
 			return client_broken(-ENODATA);
 	totals = json_object_get(ret->manager, "DeviceTotals");
-	if (!totals || !json_object_get(ret->manager, "LatencyBounds"))
+	if (!totals || !json_object_get(ret->manager, "LatencyBoundsUSec"))
 		return client_broken(-ENODATA);
 	json_array_foreach(totals, k, d)
 	{
@@ -130,11 +130,12 @@ int metrics_get(struct client *c, struct metrics *ret)
 		size_t i;
 
 		/* Of a histogram, the counts: one for each bound, and one above all. */
-		json_array_foreach(d, i, h) if (json_is_array(json_array_get(h, 1)) &&
-						json_array_size(json_array_get(h, 1)) !=
-							json_array_size(json_object_get(
-								ret->manager, "LatencyBounds")) +
-								1) return client_broken(-EBADMSG);
+		json_array_foreach(
+			d, i, h) if (json_is_array(json_array_get(h, 1)) &&
+				     json_array_size(json_array_get(h, 1)) !=
+					     json_array_size(json_object_get(ret->manager,
+									     "LatencyBoundsUSec")) +
+						     1) return client_broken(-EBADMSG);
 	}
 	json_array_foreach(totals, k, d)(void)
 		json_array_set_new(d, 0, device_set_name(json_string_value(json_array_get(d, 0))));
@@ -260,7 +261,7 @@ static void spools_write(const struct writer *w, const struct metrics *m)
 static void totals_write(const struct writer *w, const struct metrics *m)
 {
 	const json_t *totals = json_object_get(m->manager, "DeviceTotals"), *d;
-	const json_t *bounds = json_object_get(m->manager, "LatencyBounds");
+	const json_t *bounds = json_object_get(m->manager, "LatencyBoundsUSec");
 	size_t k;
 
 	for (size_t i = 0; i < ELEMENTSOF(of_devices); i++) {

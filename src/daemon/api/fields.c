@@ -43,10 +43,10 @@ const struct field job_line_fields[] = {
 	FIELD(job_record, "Bytes", "t", NUMBER, bytes),
 	FIELD(job_record, "BytesFreed", "t", NUMBER, bytes_freed),
 	FIELD(job_record, "Errors", "t", NUMBER, errors),
-	FIELD(job_record, "Created", "t", USEC, created_usec),
-	FIELD(job_record, "HeldUntil", "t", USEC, held_until_usec),
-	FIELD(job_record, "Finished", "t", USEC, finished_usec),
-	FIELD(job_record, "Started", "t", USEC, started_usec),
+	FIELD(job_record, "CreatedUSec", "t", USEC, created_usec),
+	FIELD(job_record, "HeldUntilUSec", "t", USEC, held_until_usec),
+	FIELD(job_record, "FinishedUSec", "t", USEC, finished_usec),
+	FIELD(job_record, "StartedUSec", "t", USEC, started_usec),
 	FIELD(job_record, "Kind", "s", KIND, kind),
 	{ 0 },
 };
@@ -72,7 +72,7 @@ const struct field totals_fields[] = {
 	FIELD(device_totals, "Backoffs", "a{st}", BACKOFFS, totals.backoffs),
 	FIELD(device_totals, "Reads", "(tat)", HISTOGRAM, totals.reads),
 	FIELD(device_totals, "Syncs", "(tat)", HISTOGRAM, totals.syncs),
-	FIELD(device_totals, "Pieces", "(tat)", HISTOGRAM, totals.quanta),
+	FIELD(device_totals, "Quanta", "(tat)", HISTOGRAM, totals.quanta),
 	FIELD(device_totals, "WrittenBack", "t", NUMBER, totals.written_back),
 	{ 0 },
 };
@@ -80,8 +80,8 @@ const struct field totals_fields[] = {
 const struct field trim_total_fields[] = {
 	FIELD(trim_total, "Mount", "ay", PATH, mount),
 	FIELD(trim_total, "Trimmed", "t", NUMBER, trimmed_bytes),
-	FIELD(trim_total, "LongestStep", "t", USEC, longest_step_usec),
-	FIELD(trim_total, "LastDone", "t", USEC, last_done_usec),
+	FIELD(trim_total, "LongestStepUSec", "t", USEC, longest_step_usec),
+	FIELD(trim_total, "LastDoneUSec", "t", USEC, last_done_usec),
 	FIELD(trim_total, "Finished", "a{st}", FINISHED, finished),
 	{ 0 },
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the objects of the API consist of, once for D-Bus and Varlink: a table of fields for each
  * kind of object, which ends with an empty one. A field is named as the property on D-Bus is;
- * Varlink's name begins with a small letter, and that of a time ends in USec. */
+ * Varlink's name begins with a small letter. That of a time ends in USec. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ enum field_kind {
 	/* Of these there is a text. */
 	FIELD_TEXT,        /* const char *; NULL is "" */
 	FIELD_CHARS,       /* char[] */
-	FIELD_BYTES,       /* as FIELD_TEXT, as bytes on D-Bus */
+	FIELD_BYTES,       /* as FIELD_TEXT, as bytes with their NUL on D-Bus */
 	FIELD_PATH,        /* as FIELD_BYTES; on Varlink with pathBase64 where it needs that */
 	FIELD_STATE,       /* enum job_state */
 	FIELD_KIND,        /* enum job_kind */
@@ -75,24 +75,24 @@ struct field {
 	F("BytesFreed", "t", NUMBER, bytes_freed, CHANGES)                                         \
 	F("Errors", "t", NUMBER, errors, CHANGES)                                                  \
 	F("Skipped", "t", NUMBER, skipped, CHANGES)                                                \
-	F("Created", "t", USEC, created_usec, CONST)                                               \
-	F("HeldUntil", "t", USEC, held_until_usec, CHANGES)                                        \
-	F("By", "t", USEC, by_usec, CONST)                                                         \
-	F("Started", "t", USEC, started_usec, CHANGES)                                             \
-	F("Finished", "t", USEC, finished_usec, CHANGES)                                           \
+	F("CreatedUSec", "t", USEC, created_usec, CONST)                                           \
+	F("HeldUntilUSec", "t", USEC, held_until_usec, CHANGES)                                    \
+	F("DeadlineUSec", "t", USEC, by_usec, CONST)                                               \
+	F("StartedUSec", "t", USEC, started_usec, CHANGES)                                         \
+	F("FinishedUSec", "t", USEC, finished_usec, CHANGES)                                       \
 	F("Message", "s", TEXT, message, CHANGES)                                                  \
 	F("Strategy", "s", TEXT, strategy, CHANGES)                                                \
 	F("Settling", "b", BOOL, settling, CHANGES)                                                \
-	F("LongestStep", "t", USEC, longest_step_usec, CHANGES)
+	F("LongestStepUSec", "t", USEC, longest_step_usec, CHANGES)
 
 /* Of struct device_view. */
 #define DEVICE_FIELDS(F)                                                                           \
 	F("Name", "s", TEXT, name, VARIES)                                                         \
 	F("Mode", "s", TEXT, mode, VARIES)                                                         \
 	F("Observed", "b", BOOL, observed, VARIES)                                                 \
-	F("LatencyTarget", "t", USEC, target_usec, VARIES)                                         \
-	F("SyncLatency", "t", USEC, sync_usec, VARIES)                                             \
-	F("PieceCost", "t", USEC, quantum_usec, VARIES)                                            \
+	F("LatencyTargetUSec", "t", USEC, target_usec, VARIES)                                     \
+	F("SyncLatencyUSec", "t", USEC, sync_usec, VARIES)                                         \
+	F("QuantumCostUSec", "t", USEC, quantum_usec, VARIES)                                      \
 	F("EntriesPerSecond", "d", RATE, entries_rate, VARIES)                                     \
 	F("BytesPerSecond", "d", RATE, bytes_rate, VARIES)                                         \
 	F("Owed", "t", NUMBER, owed_bytes, VARIES)
@@ -102,8 +102,8 @@ struct field {
 	F("Path", "ay", PATH, path, VARIES)                                                        \
 	F("State", "s", TEXT, state_name, VARIES)                                                  \
 	F("Message", "s", TEXT, message, VARIES)                                                   \
-	F("Settle", "t", USEC, settle_usec, VARIES)                                                \
-	F("Undo", "t", USEC, undo_usec, VARIES)                                                    \
+	F("SettleUSec", "t", USEC, settle_usec, VARIES)                                            \
+	F("UndoUSec", "t", USEC, undo_usec, VARIES)                                                \
 	F("Waiting", "t", NUMBER, waiting, VARIES)
 
 /* Of struct daemon_view: how it is, and what has happened since it was started. */
@@ -121,7 +121,7 @@ struct field {
 	F("JobsFinished", "a{st}", FINISHED, finished, VARIES)                                     \
 	F("Interruptions", "t", NUMBER, interruptions, VARIES)                                     \
 	F("Errors", "a{st}", ERRORS, errors, VARIES)                                               \
-	F("LatencyBounds", "at", BOUNDS, jobs, CONST)
+	F("LatencyBoundsUSec", "at", BOUNDS, jobs, CONST)
 
 extern const struct field job_fields[], device_fields[], spool_fields[], status_fields[],
 	metrics_fields[];

@@ -200,7 +200,7 @@ class Interface(Case):
         status = call("GetStatus")
         self.assertFalse(status["paused"])
         self.assertIn("+varlink", status["features"])
-        self.wait(call("Submit", paths=[path], byUSec=(int(time.time()) + 3600) * 1000000)["id"], "done")
+        self.wait(call("Submit", paths=[path], deadlineUSec=(int(time.time()) + 3600) * 1000000)["id"], "done")
         metrics = call("GetMetrics")
         self.assertGreater(metrics["jobsFinished"]["done"], 0)
         self.assertEqual(len(metrics["devices"][0]["reads"]["counts"]),

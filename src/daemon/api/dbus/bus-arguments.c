@@ -81,11 +81,24 @@ int arguments_options(struct bus_request *q, const struct option *options, size_
 	return r < 0 ? r : sd_bus_message_exit_container(q->m);
 }
 
-int arguments_bytes(struct bus_request *q, sd_bus_message *m, const char *what, char **ret)
+int arguments_string(sd_bus_message *m, const char **ret, size_t *ret_len)
 {
 	const void *p;
 	size_t len;
 	int r = sd_bus_message_read_array(m, 'y', &p, &len);
+
+	if (r < 0)
+		return r;
+	*ret = len > 0 ? p : "";
+	*ret_len = len - (len > 0 && (*ret)[len - 1] == '\0');
+	return 0;
+}
+
+int arguments_bytes(struct bus_request *q, sd_bus_message *m, const char *what, char **ret)
+{
+	const char *p;
+	size_t len;
+	int r = arguments_string(m, &p, &len);
 
 	if (r < 0)
 		return r;

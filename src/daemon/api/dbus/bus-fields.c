@@ -53,7 +53,7 @@ static int append_string(sd_bus_message *m, const struct field *f, const void *o
 	if (!text)
 		return -ENOMEM;
 	return f->type[0] == 's' ? message_append_text(m, text)
-				 : sd_bus_message_append_array(m, 'y', text, strlen(text));
+				 : sd_bus_message_append_array(m, 'y', text, strlen(text) + 1);
 }
 
 int message_append_field(sd_bus_message *m, const struct field *f, const void *object)

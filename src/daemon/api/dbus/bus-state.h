@@ -192,7 +192,9 @@ struct option {
 /* Reads an a{sv} in which every key is one of options, at most once. */
 int arguments_options(struct bus_request *q, const struct option *options, size_t n, void *target);
 
-/* A NUL-free byte string, malloc'ed; `what` it is, for the message. */
+/* A byte string and its length, in the message, without the NUL at its end where it has one. */
+int arguments_string(sd_bus_message *m, const char **ret, size_t *ret_len);
+/* The same, malloc'ed and without any other NUL; `what` it is, for the message. */
 int arguments_bytes(struct bus_request *q, sd_bus_message *m, const char *what, char **ret);
 
 /* Refuse a descriptor that is none of a directory, or no file to read names from. Do not touch the

@@ -154,7 +154,7 @@ static int set_records(struct bus_request *q, sd_bus_message *m, void *target)
 
 static const struct option submit_options[] = {
 	{ "undo-usec", "t", 0, set_undo },
-	{ "by-usec", "t", OPTION(by_usec), NULL },
+	{ "deadline-usec", "t", OPTION(by_usec), NULL },
 	{ "priority", "s", OPTION(priority), set_priority },
 	{ "dry-run", "b", OPTION(dry_run), NULL },
 	{ "display", "aay", 0, set_display },
@@ -264,21 +264,19 @@ static int read_parents(struct bus_request *q, struct bus_submission *s)
 static int read_entry(struct bus_request *q, struct bus_submission *s)
 {
 	const char *name, *wrong;
-	const void *bytes;
 	struct names *to;
 	uint32_t parent;
 	size_t len;
 	int r = sd_bus_message_read(q->m, "u", &parent);
 
 	if (r >= 0)
-		r = sd_bus_message_read_array(q->m, 'y', &bytes, &len);
+		r = arguments_string(q->m, &name, &len);
 	if (r < 0)
 		return r;
 	if (parent >= s->n_groups)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
 				      "Entry %zu is in parent %u, but there are only %zu.",
 				      s->n_names, parent, s->n_groups);
-	name = len > 0 ? bytes : "";
 	wrong = arguments_name_wrong(name, len);
 	if (wrong) {
 		_cleanup_free_ char *shown = escape_bytes(name, MIN(len, 255U));

@@ -41,7 +41,7 @@ static const sd_json_dispatch_field fields[] = {
 	  offsetof(struct varlink_submission, base64), SD_JSON_NULLABLE },
 	{ "undoUSec", SD_JSON_VARIANT_NUMBER, read_number,
 	  offsetof(struct varlink_submission, undo_usec), SD_JSON_NULLABLE },
-	{ "byUSec", SD_JSON_VARIANT_NUMBER, read_number,
+	{ "deadlineUSec", SD_JSON_VARIANT_NUMBER, read_number,
 	  offsetof(struct varlink_submission, o.by_usec), SD_JSON_NULLABLE },
 	{ "priority", SD_JSON_VARIANT_STRING, read_priority,
 	  offsetof(struct varlink_submission, o.priority), SD_JSON_NULLABLE },

@@ -176,11 +176,9 @@ static int build_field(sd_json_variant **ret, const struct field *f, const void 
 /* As Varlink calls it. */
 static int build_name(sd_json_variant **ret, const struct field *f)
 {
-	bool is_time = f->kind == FIELD_USEC || f->kind == FIELD_BOUNDS;
 	char name[NAME_SIZE];
 
-	(void)snprintf(name, sizeof(name), "%c%s%s", f->name[0] | ('a' - 'A'), f->name + 1,
-		       is_time ? "USec" : "");
+	(void)snprintf(name, sizeof(name), "%c%s", f->name[0] | ('a' - 'A'), f->name + 1);
 	return sd_json_variant_new_string(ret, name);
 }
 
