@@ -78,8 +78,10 @@ struct job_record {
 	uint32_t attempts;       /* interruptions in a row in which it got no further */
 	uint64_t trim_min_bytes; /* what is free in smaller pieces is not trimmed */
 	uint64_t longest_step_usec;
-	bool settling; /* running, and all is deleted: what that leaves is being written back.
-			* Not on record: false as it is read */
+	/* Not on record; 0 and false as it is read. Of a job that runs: what it does in a second,
+	 * and when it will have ended at that rate, 0 if that is not known. */
+	uint64_t rate_bytes, rate_entries, expected_end_usec;
+	bool settling; /* running, and all is deleted: what that leaves is being written back */
 };
 
 struct entry_record {

@@ -55,6 +55,8 @@ static const struct method of_manager[] = {
 	{ MANAGER, "Trim", "aya{sv}" },
 	{ MANAGER, "PauseAll", "" },
 	{ MANAGER, "ResumeAll", "" },
+	{ MANAGER, "Subscribe", "" },
+	{ MANAGER, "Unsubscribe", "" },
 	{ MANAGER, "ListDevices", "" },
 };
 

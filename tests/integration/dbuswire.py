@@ -281,11 +281,11 @@ def unpacked(answer):
     """The jobs of ListJobsPacked as ListJobs has them."""
     numbers, texts = answer.body
     texts = texts.split(b"\0") if texts else []
-    assert len(numbers) // 11 == len(texts) // 5, (len(numbers), len(texts))
+    assert len(numbers) // 14 == len(texts) // 6, (len(numbers), len(texts))
     jobs = []
-    for at in range(len(numbers) // 11):
-        number, uid, *rest = numbers[11 * at:11 * at + 11]
-        state, origin, priority, path, kind = texts[5 * at:5 * at + 5]
-        jobs.append((number, state.decode(), uid, origin.decode(), priority.decode(), path, *rest,
-                     kind.decode()))
+    for at in range(len(numbers) // 14):
+        number, uid, *rest = numbers[14 * at:14 * at + 14]
+        state, origin, priority, path, kind, message = texts[6 * at:6 * at + 6]
+        jobs.append((number, state.decode(), uid, origin.decode(), priority.decode(), path, *rest[:9],
+                     kind.decode(), *rest[9:], message.decode()))
     return jobs

@@ -19,7 +19,11 @@ import dbuswire
 from dbuswire import Connection, Error, unpacked
 from bus_fixture import GROUP, HOUR, INTERFACE, JOB, NOBODY, POLICY, SUBMIT, Case, content, main
 from daemon_fixture import user
-from fixture import USER
+from fixture import USER, until
+
+
+DRIVER = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
+          "destination": "org.freedesktop.DBus"}
 
 
 def described(interface):
@@ -306,6 +310,51 @@ class Others(Case):
                 self.assertNotIn("/org/reclaimd1/job/%d" % hidden, [m.path] + m.body)
             self.assertIn("/org/reclaimd1/job/%d" % own, [m.path for m in told])
 
+    def test_ten_thousand_jobs_in_one_call(self):
+        """And what becomes of them in as many messages as a quarter of a second each, and one mebibyte, take."""
+        self.s.start()
+        fd = os.open(self.s.path("data"), os.O_PATH | os.O_DIRECTORY)
+        with self.s.client() as c:
+            c.call("Subscribe")
+            for at in range(0, 10000, 500):
+                for i in range(at, at + 500):
+                    self.s.file("j%d" % i)
+                sent = [c.send("SubmitFiles", SUBMIT, [0], [(0, b"j%d" % i)], {"undo-usec": ("t", HOUR)}, fds=[fd])
+                        for i in range(at, at + 500)]
+                for serial in sent:
+                    c.answer(serial)
+            os.close(fd)
+            jobs = c.call("ListJobs", "a{sv}", {}).body[0]
+            self.assertEqual([j[0] for j in jobs], list(range(1, 10001)))
+            told = {}
+            while len(told) < 10000 or set(told.values()) != {"held"}:
+                told.update({j[0]: j[1] for j in c.signal("JobsChanged").body[0]})
+
+    def test_subscriptions_are_bounded(self):
+        self.s.start()
+        with user():
+            clients = [self.s.client() for _ in range(17)]
+        for c in clients[:16]:
+            for _ in range(2):
+                c.call("Subscribe")
+        self.refused("LimitExceeded", "", clients[16], "Subscribe")
+        clients[3].call("Unsubscribe")
+        clients[3].call("Unsubscribe")
+        clients[16].call("Subscribe")
+        clients[5].close()
+        with self.s.client() as root:
+            root.call("Subscribe")
+            until(lambda: not self.raises(clients[3]))
+        for c in clients:
+            c.close()
+
+    @staticmethod
+    def raises(c):
+        with contextlib.suppress(Error):
+            c.call("Subscribe")
+            return False
+        return True
+
     def test_37_clients_that_never_read(self):
         self.s.start()
         with self.s.client() as silent:
@@ -395,15 +444,13 @@ class OnABus(Case):
     def test_45_only_root_is_reclaimd(self):
         self.s.start_bus()
         self.s.start(bus=True)
-        driver = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
-                  "destination": "org.freedesktop.DBus"}
         self.s.wait_for_name().close()
         with user(NOBODY):
             c = Connection(self.s.bus_path, bus=True)
         with c:
             for flags in (0, 2, 4):
                 self.refused("org.freedesktop.DBus.Error.AccessDenied", "", c, "RequestName", "su",
-                             "org.reclaimd1", flags, **driver)
+                             "org.reclaimd1", flags, **DRIVER)
 
     def test_caller_is_identified(self):
         self.s.start_bus()
@@ -469,9 +516,7 @@ class OnABus(Case):
         with user(NOBODY):
             c = Connection(self.s.bus_path, bus=True)
         with c, self.s.client() as root:
-            c.call("AddMatch", "s", "type='signal',sender='org.reclaimd1'",
-                   path="/org/freedesktop/DBus", interface="org.freedesktop.DBus",
-                   destination="org.freedesktop.DBus")
+            c.call("AddMatch", "s", "type='signal',sender='org.reclaimd1'", **DRIVER)
             job = self.s.submit(root, self.s.path("data"), "secret-name")
             self.assertEqual(c.signal("JobFinished").body,
                              [job, "/org/reclaimd1/job/%d" % job, "done"])
@@ -481,6 +526,71 @@ class OnABus(Case):
                     self.assertNotIn("secret", str(m.body))
                 if m.member == "InterfacesAdded":
                     self.assertEqual(set(m.body[1][JOB]), {"Id", "State"})
+
+    def test_job_tells_that_it_has_completed(self):
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        self.s.file("f")
+        with Connection(self.s.bus_path, bus=True) as c, self.s.client() as root:
+            c.call("AddMatch", "s", "type='signal',sender='org.reclaimd1',interface='%s'" % JOB, **DRIVER)
+            job = self.s.submit(root, self.s.path("data"), "f")
+            m = c.signal("Completed")
+            self.assertEqual((m.path, m.interface, m.body), ("/org/reclaimd1/job/%d" % job, JOB, ["done"]))
+
+    def test_subscriber_alone_is_told_of_its_jobs(self):
+        """What a job is about is sent to those who may see it, and no other client hears it."""
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        os.chmod(self.s.path("data"), 0o777)
+        self.s.file("secret")
+        self.s.file("own", owner=NOBODY)
+        with user(NOBODY):
+            subscriber, listener = (Connection(self.s.bus_path, bus=True) for _ in range(2))
+        with subscriber, listener, self.s.client() as root:
+            listener.call("AddMatch", "s", "type='signal'", **DRIVER)
+            subscriber.call("Subscribe")
+            hidden = self.s.submit(root, self.s.path("data"), "secret")
+            root.signal("JobFinished")
+            own = self.s.submit(subscriber, self.s.path("data"), "own")
+            told = []
+            while not told or told[-1][1] != "done":
+                m = subscriber.signal("JobsChanged")
+                self.assertEqual(m.fields[dbuswire.DESTINATION], subscriber.name)
+                told += m.body[0]
+            self.assertEqual({j[0] for j in told}, {own})
+            self.assertEqual({j[5] for j in told}, {os.fsencode(self.s.path("data/own"))})
+            subscriber.call("Unsubscribe")
+            subscriber.signals.clear()
+            self.s.file("own", owner=NOBODY)
+            self.s.submit(subscriber, self.s.path("data"), "own")
+            for name in (hidden, own, own + 1):
+                while listener.signal("JobFinished").body[0] != name:
+                    pass
+            subscriber.call("GetId", **DRIVER)
+            for c in (listener, subscriber):
+                self.assertFalse([m for m in c.signals if m.member == "JobsChanged"])
+
+    def test_subscriber_that_leaves_the_bus(self):
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        for i in range(40):  # more than there may be at once
+            with user(NOBODY):
+                c = Connection(self.s.bus_path, bus=True)
+            with c:
+                until(lambda c=c: not self.raises(c))
+            self.s.file("f%d" % i)
+            with self.s.client() as root:
+                self.s.submit(root, self.s.path("data"), "f%d" % i)
+        # A connection to the bus that is lost takes them along.
+        with Connection(self.s.bus_path, bus=True) as c:
+            c.call("Subscribe")
+            self.s.stop_bus()
+        self.lives()
+
+    raises = staticmethod(Others.raises)
 
     def test_many_calls_of_many(self):
         self.s.start_bus()

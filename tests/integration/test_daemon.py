@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The life of jobs in a real reclaimd."""
+import itertools
 import os
 import subprocess
 import time
@@ -8,7 +9,7 @@ import unittest
 from xml.etree import ElementTree
 
 import fixture
-from daemon_fixture import Case, user
+from daemon_fixture import FIELDS, Case, user
 from dbuswire import Error, unpacked
 from fixture import FULL, USER, Canary, build, fill, write
 
@@ -427,6 +428,68 @@ class Hurry(Case):
         os.unlink(filler)
         fill(self.path("t"), self.ENTRIES)
         self.check_at_pace(self.client.submit(self.path("t")))
+
+
+class Progress(Case):
+    config = "pacing: {max-rate: 16MiB/s, min-rate: 1MiB/s}\n"
+    SIZE = 96 * fixture.MIB
+
+    def setUp(self):
+        super().setUp()
+        image = os.path.join(self.daemon.dir, "image")
+        self.data = os.path.join(self.daemon.dir, "disk")
+        os.mkdir(self.data)
+        with open(image, "wb") as f:
+            f.truncate(400 * fixture.MIB)
+        fixture.command("mkfs.ext4", "-q", "-F", image)
+        fixture.command("mount", "-o", "loop,nodiscard", image, self.data)
+        self.addCleanup(fixture.command, "umount", "-l", self.data)
+        with open(self.path("big"), "wb") as f:
+            os.posix_fallocate(f.fileno(), 0, self.SIZE)
+            self.bytes = os.fstat(f.fileno()).st_blocks * 512
+
+    def lines(self, c, n):
+        """What a subscriber is told of a job until it has ended."""
+        told = []
+        while not told or told[-1]["finished"] == 0:
+            told += [dict(zip(FIELDS, j)) for j in c.signal("JobsChanged").body[0] if j[0] == n]
+        return told
+
+    def test_progress_is_told_to_subscriber(self):
+        """How far a job is, how fast it gets on, and when it will have ended; seldom enough; without a question."""
+        c, began, moment = self.daemon.client(), time.monotonic(), time.time() * 1e6
+        c.call("Subscribe")
+        n = c.submit(self.path("big"))
+        told = self.lines(c, n)
+        took = time.monotonic() - began
+        self.assertEqual([state for state, _ in itertools.groupby(j["state"] for j in told)][-2:], ["running", "done"])
+        running = [j for j in told if j["state"] == "running"]
+        midst = [j for j in running if 0 < j["freed"] < self.SIZE // 2]
+        self.assertTrue(midst, running)
+        self.assertEqual([j["freed"] for j in midst], sorted(j["freed"] for j in midst))
+        for j in midst:
+            self.assertEqual(j["bytes"], self.bytes)
+            self.assertGreater(j["rate"], 0)
+            self.assertGreater(j["expected_end"], moment)
+            self.assertLess(j["expected_end"], time.time() * 1e6 + 3600e6)
+        self.assertEqual((told[-1]["freed"], told[-1]["rate"], told[-1]["expected_end"]), (self.bytes, 0, 0))
+        self.assertEqual(c.get(n, "ProgressBytes"), self.bytes)
+        self.assertEqual(c.get(n, "ProgressEntries"), 1)
+        # At most two a second of progress, and one for each state.
+        changed = [m for m in c.signals if m.member == "PropertiesChanged" and m.path.endswith("/job/%d" % n)]
+        self.assertLess(len(changed), 2 * took + 8)
+        self.assertLess(len(running), 2 * took + 8)
+
+    def test_paused_job_has_no_rate(self):
+        c = self.daemon.client()
+        n = c.submit(self.path("big"))
+        self.until(lambda: c.get(n, "Rate") > 0 and c.get(n, "ExpectedEndUSec") > 0)
+        self.assertEqual(c.job(n)["state"], "running")
+        c.call("Pause", "at", [n])
+        self.assertEqual((c.get(n, "Rate"), c.get(n, "EntriesRate"), c.get(n, "ExpectedEndUSec")), (0, 0, 0))
+        self.assertGreater(c.get(n, "ProgressBytes"), 0)
+        c.call("Resume", "at", [n])
+        self.until(lambda: c.get(n, "Rate") > 0)
 
 
 class Renumbered(Case):

@@ -16,7 +16,7 @@
 
 /* Of each job, in an answer. */
 #define NUMBERS_SIZE offsetof(struct job_line, state)
-_Static_assert(NUMBERS_SIZE == 11 * sizeof(uint64_t), "ListJobsPacked has eleven numbers");
+_Static_assert(NUMBERS_SIZE == 14 * sizeof(uint64_t), "ListJobsPacked has fourteen numbers");
 
 bool job_is_finished(const char *state)
 {
@@ -62,7 +62,7 @@ static int answer_read(sd_bus_message *m, struct job_list *l, size_t *ret_n, siz
 	v += l->n;
 	for (size_t i = 0; i < n; i++) {
 		const char **const texts[] = { &v[i].state, &v[i].origin, &v[i].priority,
-					       &v[i].path, &v[i].kind };
+					       &v[i].path,  &v[i].kind,   &v[i].message };
 
 		v[i].settling = false;
 		memcpy(&v[i], (const char *)numbers + i * NUMBERS_SIZE, NUMBERS_SIZE);

@@ -15,9 +15,9 @@ static const struct printed_property table[] = {
 	{ "Priority", "priority" },
 	{ "Path", "path" },
 	{ "Entries", "entries" },
-	{ "EntriesDone", "entries_done" },
+	{ "ProgressEntries", "entries_done" },
 	{ "Bytes", "bytes" },
-	{ "BytesFreed", "bytes_freed" },
+	{ "ProgressBytes", "bytes_freed" },
 	{ "Errors", "errors" },
 	{ "CreatedUSec", "created_usec" },
 	{ "HeldUntilUSec", "held_until_usec" },
@@ -33,6 +33,9 @@ static const struct printed_property table[] = {
 	{ "Message", "message" },
 	{ "Strategy", "strategy" },
 	{ "Settling", "settling" },
+	{ "Rate", "rate" },
+	{ "EntriesRate", "entries_rate" },
+	{ "ExpectedEndUSec", "expected_end_usec" },
 	{ "LongestStepUSec", "longest_step_usec" },
 };
 

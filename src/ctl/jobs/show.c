@@ -3,6 +3,7 @@
  *
  * With --json, an array with one object for each job. Keys are only ever added: those of list, and
  * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, settling,
+ * rate and entries_rate (a second), expected_end_usec (of a job that runs; 0: not known),
  * longest_step_usec (of a trim), problems [{path,
  * what, error, is_error}] and contents [{path, state}]; of both the first thousand.
  */

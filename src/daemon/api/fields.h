@@ -70,9 +70,12 @@ struct field {
 	F("Mount", "ay", BYTES, mount, CONST)                                                      \
 	F("Names", "t", NUMBER, names, CHANGES)                                                    \
 	F("Entries", "t", NUMBER, entries, CHANGES)                                                \
-	F("EntriesDone", "t", NUMBER, entries_done, CHANGES)                                       \
+	F("ProgressEntries", "t", NUMBER, entries_done, CHANGES)                                   \
 	F("Bytes", "t", NUMBER, bytes, CHANGES)                                                    \
-	F("BytesFreed", "t", NUMBER, bytes_freed, CHANGES)                                         \
+	F("ProgressBytes", "t", NUMBER, bytes_freed, CHANGES)                                      \
+	F("Rate", "t", NUMBER, rate_bytes, CHANGES)                                                \
+	F("EntriesRate", "t", NUMBER, rate_entries, CHANGES)                                       \
+	F("ExpectedEndUSec", "t", USEC, expected_end_usec, CHANGES)                                \
 	F("Errors", "t", NUMBER, errors, CHANGES)                                                  \
 	F("Skipped", "t", NUMBER, skipped, CHANGES)                                                \
 	F("CreatedUSec", "t", USEC, created_usec, CONST)                                           \

@@ -256,6 +256,7 @@ static bool settle(struct job_run *run)
 	run->jobs->settling++;
 	j->r.settling = true;
 	job_say(j, "all is deleted; what the kernel would write back later is being written back");
+	job_tell(j);
 	schedule_leave(j);
 	schedule_kick(run->jobs);
 	return true;

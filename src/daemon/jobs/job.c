@@ -265,11 +265,29 @@ void job_snapshot(const struct job *j, struct job_record *ret)
 		ret->bytes_freed += freed.bytes - j->frees_from_bytes;
 }
 
-static void tell_changed(struct job *j)
+/* Of a job that runs; its record has it until it is measured again. */
+static void rate_measure(struct job *j, const struct job_record *now)
+{
+	uint64_t left = UINT64_MAX;
+
+	if (j->r.state != JOB_RUNNING || j->r.settling)
+		j->rate = (struct job_rate){ 0 };
+	else
+		job_rate_add(&j->rate, j->changed_usec, now->entries_done, now->bytes_freed);
+	if (j->rate.usec > j->rate.begun_usec)
+		left = job_rate_left_usec(&j->rate, now);
+	j->r.rate_bytes = (uint64_t)j->rate.bytes_second;
+	j->r.rate_entries = (uint64_t)j->rate.entries_second;
+	j->r.expected_end_usec = left < UINT64_MAX ? context_clock() + left : 0;
+}
+
+void job_tell(struct job *j)
 {
 	struct job_record r;
 
 	j->changed_usec = now_usec();
+	job_snapshot(j, &r);
+	rate_measure(j, &r);
 	if (!j->told)
 		return;
 	job_snapshot(j, &r);
@@ -279,7 +297,7 @@ static void tell_changed(struct job *j)
 void job_progressed(struct job *j)
 {
 	if (now_usec() - j->changed_usec >= TELL_USEC)
-		tell_changed(j);
+		job_tell(j);
 }
 
 void job_enter(struct job *j, enum job_phase to)
@@ -296,7 +314,7 @@ void job_enter(struct job *j, enum job_phase to)
 		jobs->counts[j->r.state]--;
 		j->r.state = job_phases[to].state;
 		jobs->counts[j->r.state]++;
-		tell_changed(j);
+		job_tell(j);
 	}
 	gate("life", job_phases[to].name);
 }

@@ -15,6 +15,7 @@
 #include "daemon/submitters/staging-area.h"
 #include "due-heap.h"
 #include "job-life.h"
+#include "job-rate.h"
 #include "store/store.h"
 
 struct remainder;
@@ -46,6 +47,7 @@ struct job {
 	bool refused;          /* taken out: it goes when none of these is left */
 	uint64_t retry_usec;   /* by deadline_clock: not before is it tried again; 0: any time */
 	uint64_t changed_usec; /* when progress was told last */
+	struct job_rate rate;  /* as of then, while it runs */
 	struct jobs *jobs;
 	struct submitter *submitter;
 	struct staging_area *area;
@@ -167,6 +169,8 @@ void job_set_text(const char **text, const char *to);
 /* Changes its phase, which must be able to follow the one it is in (job-life.h), and its state, and
  * tells the listeners. Posts nothing. */
 void job_enter(struct job *j, enum job_phase to);
+/* Tells the listeners that something of it has changed. */
+void job_tell(struct job *j);
 /* Tells of progress, at most every half second. */
 void job_progressed(struct job *j);
 

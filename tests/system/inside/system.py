@@ -110,7 +110,7 @@ def running_job(path, files=128):
         command("fallocate", "-l", "4M", f"{path}/{n}")
     with signals("PropertiesChanged") as changed:
         job = submit(path)
-        while job_property(job, "BytesFreed") == 0:
+        while job_property(job, "ProgressBytes") == 0:
             changed()
         yield job
 

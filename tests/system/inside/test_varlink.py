@@ -212,7 +212,7 @@ class Interface(Case):
         self.assertEqual((job["kind"], job["mount"], job["uid"]), ("trim", "/backups", 0))
         self.assertGreater(job["longestStepUSec"], 0)
         (total,) = (t for t in call("GetMetrics")["trims"] if t["mount"] == "/backups")
-        self.assertEqual((total["finished"]["done"], total["trimmed"]), (1, job["bytesFreed"]))
+        self.assertEqual((total["finished"]["done"], total["trimmed"]), (1, job["progressBytes"]))
         METHODS.add("Monitor")
         with open(DESCRIPTION, encoding="utf-8") as f:
             self.assertEqual(METHODS, set(re.findall(r"^method (\w+)\(", f.read(), re.M)))

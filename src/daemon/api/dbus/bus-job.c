@@ -164,5 +164,6 @@ const sd_bus_vtable job_vtable[] = {
 	       SD_BUS_PARAM(problems)),
 	METHOD("GetEntries", "tu", SD_BUS_PARAM(offset) SD_BUS_PARAM(limit), "a(ays)",
 	       SD_BUS_PARAM(entries)),
+	SD_BUS_SIGNAL_WITH_NAMES("Completed", "s", SD_BUS_PARAM(state), 0),
 	JOB_FIELDS(PROPERTY) SD_BUS_VTABLE_END,
 };

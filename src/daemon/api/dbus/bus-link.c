@@ -30,6 +30,7 @@ void link_cut(struct link *l)
 	l->cutting_off = sd_event_source_disable_unref(l->cutting_off);
 	l->clients = api_clients_free(l->clients);
 	polkit_cut(l);
+	subscriptions_cut(l);
 	(void)sd_bus_detach_event(l->conn);
 	sd_bus_close(l->conn);
 	api_client_disconnect(l->client);

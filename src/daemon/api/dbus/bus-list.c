@@ -8,7 +8,8 @@
 #include "base/array.h"
 
 #define LIST_JOBS_MOST 10000
-#define LIST_BYTES_MOST MiB(4)
+/* Ten thousand, with paths of some 500 bytes. */
+#define LIST_BYTES_MOST MiB(8)
 #define MANAGED_JOBS_MOST 1000
 
 /* ---- ListJobs ----------------------------------------------------------------------------- */

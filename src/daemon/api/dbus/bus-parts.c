@@ -54,6 +54,7 @@ struct bus *bus_free(struct bus *b)
 	}
 	(void)quota_free(b->quota);
 	device_views_clear(b);
+	(void)sd_event_source_disable_unref(b->telling);
 	(void)sd_event_unref(b->event);
 	free(b);
 	return NULL;

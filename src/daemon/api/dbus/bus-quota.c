@@ -17,6 +17,7 @@ static const struct {
 	[QUOTA_CALLS] = { .user = 1024, .all = 8192 },
 	[QUOTA_NAMES] = { .user = MiB(64), .all = MiB(256) },
 	[QUOTA_ASKS] = { .user = 8, .all = 64 },
+	[QUOTA_SUBSCRIPTIONS] = { .user = 16, .all = 128 },
 };
 
 /* Connections of root, so that not even that one uses up all descriptors. */

@@ -11,6 +11,7 @@ enum quota_kind {
 	QUOTA_CALLS, /* not answered yet */
 	QUOTA_NAMES, /* bytes of names in them */
 	QUOTA_ASKS,  /* that polkit thinks about */
+	QUOTA_SUBSCRIPTIONS,
 	QUOTA_KINDS
 };
 

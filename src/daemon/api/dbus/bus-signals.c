@@ -53,6 +53,7 @@ static void send_to(struct link *l, enum happening h, const struct job_record *r
 		send_changed(l->conn, path, state);
 	}
 	if (h == JOB_ENDED) {
+		(void)sd_bus_emit_signal(l->conn, path, JOB_INTERFACE, "Completed", "s", state);
 		(void)sd_bus_emit_signal(l->conn, ROOT_PATH, MANAGER_INTERFACE, "JobFinished",
 					 "tos", r->id, path, state);
 		(void)sd_bus_emit_signal(l->conn, ROOT_PATH, OBJECT_MANAGER, "InterfacesRemoved",
@@ -69,6 +70,7 @@ static void send_all(struct bus *b, enum happening h, const struct job_record *r
 	if (sd_bus_is_ready(l->conn) > 0 && !l->cutting_off &&
 	    (!l->client || caller_may_see(&l->client->c, r)))
 		send_to(l, h, r);
+	subscriptions_tell(b, r);
 }
 
 static void on_job_new(const struct job_record *r, void *userdata)

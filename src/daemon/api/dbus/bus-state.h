@@ -47,6 +47,9 @@ struct bus {
 	LIST_HEAD(link_list, link) links;
 	LIST_HEAD(request_list, bus_request) requests;
 	LIST_HEAD(guest_list, guest) guests; /* of all sockets */
+	LIST_HEAD(subscription_list, subscription) subscriptions;
+	sd_event_source *telling; /* of them */
+	uint64_t told_usec;
 	struct quota *quota;
 	uint64_t questions; /* that polkit was asked */
 	bool polkit_silent; /* it did not answer last, and that has been said */
@@ -138,7 +141,8 @@ struct call {
 	enum act act; /* where that is what it does */
 };
 
-extern const struct call manager_calls[], submit_calls[], list_calls[], job_calls[];
+extern const struct call manager_calls[], submit_calls[], list_calls[], job_calls[],
+	subscribe_calls[];
 
 /* The handler of every method in our vtables; userdata is the link. */
 int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error);
@@ -155,6 +159,11 @@ void request_decide(const struct failure *f, void *userdata);
 
 /* The link is cut: what polkit thinks about is refused. */
 void polkit_cut(struct link *l);
+
+/* A job has changed, become one or ended: to those who have subscribed and may see it. */
+void subscriptions_tell(struct bus *b, const struct job_record *r);
+/* The link is cut. */
+void subscriptions_cut(struct link *l);
 
 /* Makes q->reply, to be filled in. */
 int request_reply(struct bus_request *q);
@@ -226,6 +235,9 @@ extern const sd_bus_vtable manager_vtable[], job_vtable[];
 /* A field as a property, for a function get_property. */
 #define PROPERTY(name, type, kind, member, change)                                                 \
 	SD_BUS_PROPERTY(name, type, get_property, 0, FIELD_##change),
+
+/* What a structure takes in a message besides its fields, about. */
+#define STRUCT_BYTES 32
 
 /* Room for the types of all fields of an object. */
 #define SIGNATURE_SIZE 64

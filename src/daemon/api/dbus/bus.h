@@ -15,6 +15,7 @@
  *   bus-fields.c    the fields of objects, written into messages
  *   bus-manager.c, bus-submit.c, bus-list.c, bus-job.c, bus-views.c   the objects
  *   bus-signals.c   what is sent to clients that listen
+ *   bus-subscribe.c what is sent to those that follow all jobs they may see
  *   bus-quota.c     what one user may have open
  *   caller.c        credentials of callers
  *

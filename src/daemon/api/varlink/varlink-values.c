@@ -13,7 +13,7 @@
 
 /* Room for a name, and for the names and values of an object. */
 #define NAME_SIZE 32
-#define FIELDS_MOST 32
+#define FIELDS_MOST 40
 
 int call_read(struct varlink_call *q, const sd_json_dispatch_field *table, void *target)
 {
