@@ -49,6 +49,8 @@ static const struct method of_manager[] = {
 	{ MANAGER, "Cancel", "at" },
 	{ MANAGER, "Pause", "at" },
 	{ MANAGER, "Resume", "at" },
+	{ MANAGER, "SetPriority", "ats" },
+	{ MANAGER, "SetDeadline", "att" },
 	{ MANAGER, "Restore", "ta{sv}" },
 	{ MANAGER, "Reload", "" },
 	{ MANAGER, "Settle", "htt" },
@@ -62,7 +64,8 @@ static const struct method of_manager[] = {
 
 static const struct method of_job[] = {
 	{ JOB, "GetProblems", "tu" }, { JOB, "GetEntries", "tu" }, { JOB, "Cancel", "" },
-	{ JOB, "Pause", "" },         { JOB, "Resume", "" },       { JOB, "Nothing", "s" },
+	{ JOB, "SetPriority", "s" },  { JOB, "SetDeadline", "t" }, { JOB, "Pause", "" },
+	{ JOB, "Resume", "" },        { JOB, "Nothing", "s" },
 };
 
 /* What every object on a bus has. */

@@ -189,6 +189,8 @@ static const struct method {
 	{ "Cancel", { { "ids", "aI", true } } },
 	{ "Pause", { { "ids", "aI", true } } },
 	{ "Resume", { { "ids", "aI", true } } },
+	{ "SetPriority", { { "ids", "aI", true }, { "priority", "priority", true } } },
+	{ "SetDeadline", { { "ids", "aI", true }, { "deadlineUSec", "i", true } } },
 	{ "PauseAll", { { 0 } } },
 	{ "ResumeAll", { { 0 } } },
 	{ "Restore", { { "id", "I", true } } },

@@ -198,7 +198,10 @@ class Others(Case):
         for args, place in (
                 (("GetJob", "t", job), {}), (("Cancel", "at", [job]), {}),
                 (("Pause", "at", [job]), {}), (("Resume", "at", [job]), {}),
-                (("Restore", "ta{sv}", job, {}), {}),
+                (("Restore", "ta{sv}", job, {}), {}), (("SetPriority", "ats", [job], "high"), {}),
+                (("SetDeadline", "att", [job], 1), {}),
+                (("SetPriority", "s", "low"), {"path": path, "interface": JOB}),
+                (("SetDeadline", "t", 0), {"path": path, "interface": JOB}),
                 (("ListJobs", "a{sv}", {"ids": ("at", [job]), "finished": ("b", 1)}), {}),
                 (("Cancel",), {"path": path, "interface": JOB}),
                 (("Pause",), {"path": path, "interface": JOB}),

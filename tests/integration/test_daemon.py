@@ -419,6 +419,18 @@ class Hurry(Case):
         self.assertRegex(said, "cannot be done in time|speed goes before latency|is late")
         self.check_urgent(number)
 
+    def test_deadline_of_running_job_is_changed(self):
+        """It counts at once, and so does that there is none any more."""
+        number = self.client.submit(self.path("t"))
+        self.client.wait_state(number, "running")
+        self.client.call("SetDeadline", "att", [number], int((time.time() + 1) * 1000000))
+        self.until(lambda: self.mode() == "urgent" or self.client.job(number)["state"] != "running")
+        self.assertEqual(self.mode(), "urgent")
+        self.assertGreater(self.client.get(number, "DeadlineUSec"), 0)
+        self.client.call("SetDeadline", "t", 0, path="/org/reclaimd1/job/%d" % number, interface="org.reclaimd1.Job")
+        self.assertEqual(self.client.get(number, "Message"), "")
+        self.check_at_pace(number)
+
     def test_low_space_makes_job_urgent(self):
         filler = self.path("filler")
         free = os.statvfs(self.data)

@@ -79,7 +79,8 @@ class Case(bus_fixture.Case):
         path = {"path": "/org/reclaimd1/job/%d" % job, "interface": bus_fixture.JOB}
         return ((("Cancel", "at", [job]), {}), (("Pause", "at", [job]), {}), (("Resume", "at", [job]), {}),
                 (("Restore", "ta{sv}", job, {}), {}), (("Cancel",), path), (("Pause",), path),
-                (("Resume",), path), (("Restore", "a{sv}", {}), path))
+                (("Resume",), path), (("Restore", "a{sv}", {}), path),
+                (("SetPriority", "ats", [job], "high"), {}), (("SetDeadline", "t", 1), path))
 
     def state(self, job=None):
         with self.s.client() as root:
@@ -170,6 +171,21 @@ class OthersJobs(Case):
             self.answer(c, sent)
             self.assertTrue(os.path.exists(self.canary))
             self.assertEqual(self.state(), "restored")
+
+    def test_authorization_for_a_change(self):
+        polkit = self.polkit()
+        with self.stranger() as c, self.s.client() as root:
+            for call, verb, property_, value in ((("SetPriority", "ats", [self.job], "high"), "set-priority", "Priority", "high"),
+                                                 (("SetDeadline", "att", [self.job], 5), "set-deadline", "DeadlineUSec", 5)):
+                for verdict, error in ((NO, "NoSuchJob"), (YES, None)):
+                    sent = c.send(*call)
+                    question = polkit.says(verdict)
+                    self.assertEqual((question.action, question.details["verb"]), (ACTION, verb))
+                    self.answer(c, sent, error)
+                    told = root.call("Get", "ss", bus_fixture.JOB, property_, path="/org/reclaimd1/job/%d" % self.job,
+                                     interface="org.freedesktop.DBus.Properties").body[0]
+                    self.assertEqual(told == value, verdict == YES)
+        self.check_held()
 
     def test_authorized_cancel(self):
         polkit = self.polkit()

@@ -163,6 +163,16 @@ void operation_act(struct operations *m, const struct caller *c, enum act act, c
 	done(&f, userdata);
 }
 
+void operation_change(struct operations *m, const struct caller *c, const struct job_change *to,
+		      const uint64_t *ids, size_t n, operation_done_t done, void *userdata)
+{
+	pthread_mutex_lock(&m->lock);
+	(void)snprintf(m->submitted, sizeof(m->submitted), "change %d %u %d %llu", to->has_priority,
+		       to->priority, to->has_deadline, (unsigned long long)to->deadline_usec);
+	pthread_mutex_unlock(&m->lock);
+	on_jobs(m, c, ids, n, done, userdata);
+}
+
 void operation_settle(struct operations *m, int dirfd, uint64_t entries, uint64_t bytes,
 		      operation_done_t done, void *userdata)
 {

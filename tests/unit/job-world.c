@@ -237,6 +237,19 @@ enum error_cause job_world_control(struct job_world *w, enum control_verb verb, 
 	return w->failure.cause;
 }
 
+enum error_cause job_world_change(struct job_world *w, const struct job_change *to, uint64_t id)
+{
+	struct job *j = job_table_find(&w->jobs.table, id);
+	struct failure f = { 0 };
+
+	if (!control_may_change(to, j, &f))
+		return f.cause;
+	w->answered = false;
+	control_change(j, to, on_answered, w);
+	job_world_until(w, w->answered);
+	return w->failure.cause;
+}
+
 const struct job *job_world_job(const struct job_world *w, uint64_t id)
 {
 	return job_table_find(&w->jobs.table, id);

@@ -55,6 +55,8 @@ enum error_cause job_world_control(struct job_world *w, enum control_verb verb, 
 void job_world_control_begin(struct job_world *w, enum control_verb verb, uint64_t id,
 			     const struct restore_target *to);
 
+enum error_cause job_world_change(struct job_world *w, const struct job_change *to, uint64_t id);
+
 /* NULL if it has finished. */
 const struct job *job_world_job(const struct job_world *w, uint64_t id);
 void job_world_wait_finished(struct job_world *w, uint64_t id);

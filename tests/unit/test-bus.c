@@ -183,6 +183,26 @@ START_TEST(names_arrive)
 }
 END_TEST
 
+START_TEST(changes_arrive)
+{
+	struct server *s = server_start(NULL);
+	sd_bus *c = client_open(s);
+
+	ck_assert_str_eq(
+		call(c, NULL, "SetPriority", NULL, "ats", 2, (uint64_t)1, (uint64_t)2, "high"), "");
+	ck_assert_str_eq(server_submitted(s), "change 1 2 0 0");
+	ck_assert_str_eq(call(c, JOB2, "SetPriority", NULL, "s", "low"), "");
+	ck_assert_str_eq(server_submitted(s), "change 1 0 0 0");
+	ck_assert_str_eq(call(c, JOB1, "SetDeadline", NULL, "t", UINT64_MAX), "");
+	ck_assert_str_eq(server_submitted(s), "change 0 0 1 18446744073709551615");
+	ck_assert_str_eq(call(c, NULL, "SetDeadline", NULL, "att", 1, (uint64_t)2, (uint64_t)0),
+			 "");
+	ck_assert_str_eq(server_submitted(s), "change 0 0 1 0");
+	(void)sd_bus_flush_close_unref(c);
+	server_stop(s);
+}
+END_TEST
+
 START_TEST(a_dry_run_has_no_object)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
@@ -321,6 +341,11 @@ START_TEST(bad_arguments)
 	REFUSED("SubmitLists", "a(hh)a{sv}", 0, 0);
 	REFUSED("Cancel", "at", 0);
 	REFUSED("Cancel", "t", (uint64_t)1);
+	REFUSED("SetPriority", "ats", 0, "low");
+	REFUSED("SetPriority", "ats", 1, (uint64_t)1, "urgent");
+	REFUSED("SetPriority", "at", 1, (uint64_t)1);
+	REFUSED("SetDeadline", "att", 0, (uint64_t)1);
+	REFUSED("SetDeadline", "atx", 1, (uint64_t)1, (int64_t)-1);
 	REFUSED("ListJobs", "a{sv}", 1, "states", "as", 1, "asleep");
 	REFUSED("ListJobs", "a{sv}", 1, "limit", "t", (uint64_t)1);
 	REFUSED("ListJobs", "a{sv}", 1, "ids", "at", 0);
@@ -387,6 +412,8 @@ START_TEST(others_jobs_are_not_there)
 			HIDDEN(call(c, NULL, on_manager[k], NULL, "at", 1, ids[i]));
 		for (size_t k = 0; k < ELEMENTSOF(on_job); k++)
 			HIDDEN(call(c, path, on_job[k], NULL, NULL));
+		HIDDEN(call(c, NULL, "SetPriority", NULL, "ats", 1, ids[i], "high"));
+		HIDDEN(call(c, path, "SetDeadline", NULL, "t", (uint64_t)1));
 		HIDDEN(call(c, NULL, "GetJob", NULL, "t", ids[i]));
 		HIDDEN(call(c, NULL, "Restore", NULL, "ta{sv}", ids[i], 0));
 		HIDDEN(call(c, path, "Restore", NULL, "a{sv}", 0));
@@ -581,6 +608,7 @@ int main(void)
 		spools_are_told,
 		long_lists_come_in_parts,
 		names_arrive,
+		changes_arrive,
 		a_dry_run_has_no_object,
 		bad_names,
 		bad_descriptors,

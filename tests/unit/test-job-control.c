@@ -160,6 +160,94 @@ START_TEST(test_control_restore_of_what_was_withdrawn)
 }
 END_TEST
 
+struct begun {
+	uint64_t ids[3];
+	size_t n;
+};
+
+static void note_begun(const struct job_record *r, void *userdata)
+{
+	struct begun *b = userdata;
+
+	if (r->state == JOB_RUNNING && b->n < ELEMENTSOF(b->ids) &&
+	    (b->n == 0 || b->ids[b->n - 1] != r->id))
+		b->ids[b->n++] = r->id;
+}
+
+static uint64_t queued(const char *name)
+{
+	uint64_t id;
+
+	file_make(w.mount, name, "old");
+	id = job_world_submit(&w, name, 0);
+	ck_assert_int_eq(job_world_job(&w, id)->phase, PHASE_QUEUED);
+	return id;
+}
+
+/* It waits in the queue of its new priority, behind those that are there; also after a restart. */
+START_TEST(test_control_priority_of_what_waits)
+{
+	static const struct job_change high = { .has_priority = true, .priority = PRIORITY_HIGH };
+	struct begun begun = { 0 };
+	struct listener l = { .job_changed = note_begun, .userdata = &begun };
+	uint64_t ids[3];
+
+	w.jobs.paused = true;
+	ids[0] = queued("data/a");
+	ids[1] = queued("data/b");
+	ids[2] = queued("data/c");
+	for (size_t i = 3; i-- > 1;)
+		ck_assert_int_eq(job_world_change(&w, &high, ids[i]), ERROR_NONE);
+	job_world_restart(&w, NULL, 0);
+	ck_assert_int_eq(job_world_job(&w, ids[0])->r.priority, PRIORITY_NORMAL);
+	ck_assert_int_eq(job_world_job(&w, ids[1])->r.priority, PRIORITY_HIGH);
+	w.jobs.paused = true;
+	ck_assert_int_eq(job_world_change(&w, &high, ids[0]), ERROR_NONE);
+	ck_assert_int_eq(jobs_pause_all(&w.jobs, false, on_all, NULL), 0);
+	listener_add(&w.context, &l);
+	job_world_until(&w, begun.n == 3);
+	ck_assert_uint_eq(begun.ids[0], ids[1]);
+	ck_assert_uint_eq(begun.ids[1], ids[2]);
+	ck_assert_uint_eq(begun.ids[2], ids[0]);
+	listener_remove(&w.context, &l);
+	job_world_wait_finished(&w, ids[0]);
+}
+END_TEST
+
+START_TEST(test_control_deadline_is_on_record)
+{
+	static const struct job_change soon = { .has_deadline = true, .deadline_usec = 5 };
+	static const struct job_change none = { .has_deadline = true };
+	uint64_t id = held();
+
+	ck_assert_int_eq(job_world_change(&w, &soon, id), ERROR_NONE);
+	job_world_restart(&w, NULL, 0);
+	ck_assert_uint_eq(job_world_job(&w, id)->r.by_usec, 5);
+	ck_assert_int_eq(job_world_job(&w, id)->r.priority, PRIORITY_NORMAL);
+	ck_assert_int_eq(job_world_change(&w, &none, id), ERROR_NONE);
+	ck_assert_uint_eq(job_world_job(&w, id)->r.by_usec, 0);
+}
+END_TEST
+
+START_TEST(test_control_refuses_change_of_what_is_put_back)
+{
+	static const struct job_change to = { .has_deadline = true, .deadline_usec = 5 };
+	uint64_t id = held();
+	struct job *j = job_table_find(&w.jobs.table, id);
+	struct failure f = { 0 };
+
+	j->r.kind = JOB_TRIM;
+	ck_assert(!control_may_change(&to, j, &f));
+	ck_assert_ptr_nonnull(strstr(f.text.line, "no deadline"));
+	j->r.kind = JOB_DELETE;
+	job_world_control_begin(&w, CONTROL_CANCEL, id, NULL);
+	ck_assert(!control_may_change(&to, j, &f));
+	ck_assert_int_eq(f.cause, ERROR_WRONG_STATE);
+	ck_assert_ptr_nonnull(strstr(f.text.line, "is being put back"));
+	job_world_until(&w, w.answered);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -168,6 +256,9 @@ int main(void)
 		test_control_refuses_restore_of_what_deletes,
 		test_control_refuses_what_is_being_put_back,
 		test_control_cancel_of_what_runs_stops_it_first,
+		test_control_priority_of_what_waits,
+		test_control_deadline_is_on_record,
+		test_control_refuses_change_of_what_is_put_back,
 		test_control_withdraw_puts_back_and_says_why,
 		test_control_withdraw_pauses_where_it_cannot_put_back,
 		test_control_restore_of_what_was_withdrawn,

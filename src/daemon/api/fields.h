@@ -63,7 +63,7 @@ struct field {
 	F("State", "s", STATE, state, TOLD)                                                        \
 	F("Uid", "u", UID, uid, CONST)                                                             \
 	F("Origin", "s", TEXT, origin, CONST)                                                      \
-	F("Priority", "s", PRIORITY, priority, CONST)                                              \
+	F("Priority", "s", PRIORITY, priority, CHANGES)                                            \
 	F("Path", "ay", PATH, path, CONST)                                                         \
 	F("Staging", "ay", STAGING, staging, CHANGES)                                              \
 	F("Inplace", "s", TEXT, inplace, CHANGES)                                                  \
@@ -80,7 +80,7 @@ struct field {
 	F("Skipped", "t", NUMBER, skipped, CHANGES)                                                \
 	F("CreatedUSec", "t", USEC, created_usec, CONST)                                           \
 	F("HeldUntilUSec", "t", USEC, held_until_usec, CHANGES)                                    \
-	F("DeadlineUSec", "t", USEC, by_usec, CONST)                                               \
+	F("DeadlineUSec", "t", USEC, by_usec, CHANGES)                                             \
 	F("StartedUSec", "t", USEC, started_usec, CHANGES)                                         \
 	F("FinishedUSec", "t", USEC, finished_usec, CHANGES)                                       \
 	F("Message", "s", TEXT, message, CHANGES)                                                  \

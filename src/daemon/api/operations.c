@@ -148,13 +148,11 @@ static int compare_ids(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* All or none: a job that is not there, or cannot, refuses the rest too. */
-static void act_on_jobs(struct operations *o, const struct caller *c, enum act act,
-			const uint64_t *ids, size_t n, operation_done_t done, void *userdata)
+/* All or none: a job that is not there, or cannot, refuses the rest too. to: for CONTROL_CHANGE. */
+static void act_on_jobs(struct operations *o, const struct caller *c, enum control_verb verb,
+			const struct job_change *to, const uint64_t *ids, size_t n,
+			operation_done_t done, void *userdata)
 {
-	static const enum control_verb verbs[] = { [ACT_CANCEL] = CONTROL_CANCEL,
-						   [ACT_PAUSE] = CONTROL_PAUSE,
-						   [ACT_RESUME] = CONTROL_RESUME };
 	struct several *s = calloc(1, sizeof(*s) + n * sizeof(*ids));
 	struct failure f = { 0 };
 
@@ -168,8 +166,10 @@ static void act_on_jobs(struct operations *o, const struct caller *c, enum act a
 		const struct job *j = find(o, c, ids[i], &f);
 
 		s->ids[i] = ids[i];
-		if (j)
-			(void)control_may(verbs[act], j, &f);
+		if (j && to)
+			(void)control_may_change(to, j, &f);
+		else if (j)
+			(void)control_may(verb, j, &f);
 	}
 	if (f.cause || n == 0) {
 		free(s);
@@ -181,13 +181,23 @@ static void act_on_jobs(struct operations *o, const struct caller *c, enum act a
 	s->done = done;
 	s->userdata = userdata;
 	for (size_t i = 0; i < n; i++) {
+		struct job *j = job_table_find(&o->jobs->table, s->ids[i]);
+
 		if (i > 0 && s->ids[i] == s->ids[i - 1])
 			continue;
 		s->open++;
-		control_begin(verbs[act], job_table_find(&o->jobs->table, s->ids[i]), NULL,
-			      one_done, s);
+		if (to)
+			control_change(j, to, one_done, s);
+		else
+			control_begin(verb, j, NULL, one_done, s);
 	}
 	one_done(NULL, NULL, s);
+}
+
+void operation_change(struct operations *o, const struct caller *c, const struct job_change *to,
+		      const uint64_t *ids, size_t n, operation_done_t done, void *userdata)
+{
+	act_on_jobs(o, c, CONTROL_CHANGE, to, ids, n, done, userdata);
 }
 
 void operation_restore(struct operations *o, const struct caller *c, uint64_t id, int to_fd,
@@ -268,8 +278,12 @@ static void act_on_all(struct operations *o, const struct caller *c, enum act ac
 void operation_act(struct operations *o, const struct caller *c, enum act act, const uint64_t *ids,
 		   size_t n, operation_done_t done, void *userdata)
 {
+	static const enum control_verb verbs[] = { [ACT_CANCEL] = CONTROL_CANCEL,
+						   [ACT_PAUSE] = CONTROL_PAUSE,
+						   [ACT_RESUME] = CONTROL_RESUME };
+
 	if (act <= ACT_RESUME)
-		act_on_jobs(o, c, act, ids, n, done, userdata);
+		act_on_jobs(o, c, verbs[act], NULL, ids, n, done, userdata);
 	else
 		act_on_all(o, c, act, done, userdata);
 }

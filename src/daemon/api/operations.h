@@ -14,6 +14,7 @@
 
 #include "caller.h"
 #include "daemon/context/failure.h"
+#include "daemon/jobs/job-control.h"
 #include "daemon/jobs/job-submit.h"
 #include "daemon/jobs/trim-accept.h"
 
@@ -45,6 +46,9 @@ enum act { ACT_CANCEL, ACT_PAUSE, ACT_RESUME, ACT_PAUSE_ALL, ACT_RESUME_ALL, ACT
 /* The first three are on jobs, all or none; the others on no job. */
 void operation_act(struct operations *o, const struct caller *c, enum act act, const uint64_t *ids,
 		   size_t n, operation_done_t done, void *userdata);
+/* Of these jobs, all or none. */
+void operation_change(struct operations *o, const struct caller *c, const struct job_change *to,
+		      const uint64_t *ids, size_t n, operation_done_t done, void *userdata);
 /* to_fd -1: where it was. Another place is for the job's owner and root only, because it is the
  * owner's authority that is used there. */
 void operation_restore(struct operations *o, const struct caller *c, uint64_t id, int to_fd,

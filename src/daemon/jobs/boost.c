@@ -166,6 +166,18 @@ static int poll_after(struct jobs *jobs, uint64_t usec)
 			   "boost");
 }
 
+void boost_again(struct job *j)
+{
+	struct job_run *run = j->run;
+
+	if (!run || run->settlement)
+		return;
+	if (run->short_of_time)
+		job_set_text(&j->r.message, NULL);
+	run->short_of_time = false;
+	(void)boost_run(run);
+}
+
 void boost_begin(struct jobs *jobs)
 {
 	if (!timer_is_set(jobs->boost_timer) && poll_after(jobs, POLL_NEAR_USEC) < 0)

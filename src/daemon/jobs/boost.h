@@ -9,3 +9,5 @@
 
 /* A run has begun: polls from now on, until none is left. */
 void boost_begin(struct jobs *jobs);
+/* A job has another deadline. */
+void boost_again(struct job *j);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "job-control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -311,6 +312,7 @@ static const struct {
 	[CONTROL_RESTORE] = { "restored", PHASES_AT_REST, JOB_RESTORED },
 	[CONTROL_PAUSE] = { "paused", STOPPABLE, JOB_PAUSED },
 	[CONTROL_RESUME] = { "resumed", STOPPABLE, JOB_QUEUED },
+	[CONTROL_CHANGE] = { "changed", STOPPABLE | IN_PHASE(UNKNOWN), JOB_STATES },
 };
 
 bool control_may(enum control_verb verb, const struct job *j, struct failure *f)
@@ -468,5 +470,32 @@ void control_begin(enum control_verb verb, struct job *j, const struct restore_t
 	case CONTROL_RESUME:
 		resume(c);
 		break;
+	case CONTROL_CHANGE:
+		assert(false);
 	}
+}
+
+bool control_may_change(const struct job_change *to, const struct job *j, struct failure *f)
+{
+	if (!to->has_deadline || j->r.kind != JOB_TRIM)
+		return control_may(CONTROL_CHANGE, j, f);
+	failure_set(f, ERROR_WRONG_STATE, "job %" PRIu64 " trims free space, which has no deadline",
+		    j->r.id);
+	return false;
+}
+
+void control_change(struct job *j, const struct job_change *to, control_done_t done, void *userdata)
+{
+	struct control *c = control_new(j, j->r.state, done, userdata);
+
+	if (!c)
+		return;
+	if (to->has_priority)
+		schedule_priority(j, to->priority);
+	if (to->has_deadline) {
+		j->r.by_usec = to->deadline_usec;
+		boost_again(j);
+	}
+	job_tell(j);
+	job_save(j, on_saved, c);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What can be asked for a job: to be taken back, to pause, to go on.
+/* What can be asked for a job: to be taken back, to pause, to go on, to be done sooner or later.
  *
  * Taking back is on record before the first name goes back, as "paused, to become cancelled (or
  * restored)", so that it goes on after a crash instead of what is left being deleted. */
@@ -11,10 +11,29 @@
 
 typedef void (*control_done_t)(struct job *j, const struct failure *f, void *userdata);
 
-enum control_verb { CONTROL_CANCEL, CONTROL_RESTORE, CONTROL_PAUSE, CONTROL_RESUME };
+enum control_verb {
+	CONTROL_CANCEL,
+	CONTROL_RESTORE,
+	CONTROL_PAUSE,
+	CONTROL_RESUME,
+	CONTROL_CHANGE
+};
 
 /* Whether it could be done just now; fills *f, as WrongState, if not. */
 bool control_may(enum control_verb verb, const struct job *j, struct failure *f);
+
+/* What of a job may be another than it was submitted with. */
+struct job_change {
+	bool has_priority, has_deadline;
+	enum job_priority priority;
+	uint64_t deadline_usec; /* 0: none */
+};
+
+/* CONTROL_CHANGE is both; of what a job that trims has no use for, control_may_change says so. */
+bool control_may_change(const struct job_change *to, const struct job *j, struct failure *f);
+/* Answers once, when it is on record; in force at once. After control_may_change. */
+void control_change(struct job *j, const struct job_change *to, control_done_t done,
+		    void *userdata);
 
 /* Answers once, later or in this call; the job may have finished by then. What cannot be done in
  * the job's state is answered WrongState, and nothing has changed. to: for CONTROL_RESTORE, else

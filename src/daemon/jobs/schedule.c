@@ -163,6 +163,16 @@ void schedule_remove(struct job *j)
 	j->queued = false;
 }
 
+void schedule_priority(struct job *j, enum job_priority p)
+{
+	if (j->queued && p != j->r.priority) {
+		TAILQ_REMOVE(&j->area->queues[j->r.priority], j, in_queue);
+		TAILQ_INSERT_TAIL(&j->area->queues[p], j, in_queue);
+		schedule_kick(j->jobs);
+	}
+	j->r.priority = p;
+}
+
 void schedule_retry_absent(struct jobs *jobs)
 {
 	struct staging_area *area;

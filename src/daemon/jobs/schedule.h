@@ -11,6 +11,9 @@ void schedule_job(struct job *j);
 /* Takes it out again, wherever it waits. */
 void schedule_remove(struct job *j);
 
+/* Where it waits in a queue, it goes to the end of that of its new priority. */
+void schedule_priority(struct job *j, enum job_priority p);
+
 /* It has begun to run, or runs no more: its staging area may begin with another one. */
 void schedule_enter(struct job *j);
 void schedule_leave(struct job *j);

@@ -179,6 +179,22 @@ int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret
 	return 0;
 }
 
+int arguments_priority(struct bus_request *q, sd_bus_message *m, void *to)
+{
+	const char *name;
+	int r = sd_bus_message_read(m, "s", &name);
+
+	if (r < 0)
+		return r;
+	for (enum job_priority p = PRIORITY_LOW; p <= PRIORITY_HIGH; p++) {
+		if (strcmp(name, job_priority_name(p)) != 0)
+			continue;
+		*(enum job_priority *)to = p;
+		return 0;
+	}
+	return request_refuse(q, ERROR_INVALID_ARGUMENT, "priority is low, normal or high.");
+}
+
 const char *arguments_name_wrong(const char *name, size_t len)
 {
 	if (len == 0)

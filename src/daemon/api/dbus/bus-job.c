@@ -159,6 +159,8 @@ const sd_bus_vtable job_vtable[] = {
 	METHOD("Cancel", NULL, "", NULL, ""),
 	METHOD("Pause", NULL, "", NULL, ""),
 	METHOD("Resume", NULL, "", NULL, ""),
+	METHOD("SetPriority", "s", SD_BUS_PARAM(priority), NULL, ""),
+	METHOD("SetDeadline", "t", SD_BUS_PARAM(deadline_usec), NULL, ""),
 	METHOD("Restore", "a{sv}", SD_BUS_PARAM(options), NULL, ""),
 	METHOD("GetProblems", "tu", SD_BUS_PARAM(offset) SD_BUS_PARAM(limit), "a(aysib)",
 	       SD_BUS_PARAM(problems)),

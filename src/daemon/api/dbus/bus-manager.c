@@ -82,6 +82,27 @@ static int call_act(struct bus_request *q)
 	return r;
 }
 
+static int call_change(struct bus_request *q)
+{
+	struct job_change to = { .has_priority = strcmp(q->call->member, "SetPriority") == 0 };
+	int r = 0;
+
+	q->ids = &q->job;
+	q->n_ids = 1;
+	if (strcmp(q->call->interface, JOB_INTERFACE) == 0)
+		q->job = job_path_parse(sd_bus_message_get_path(q->m));
+	else
+		r = arguments_ids(q, q->m, &q->ids, &q->n_ids);
+	to.has_deadline = !to.has_priority;
+	if (r >= 0)
+		r = to.has_priority ? arguments_priority(q, q->m, &to.priority)
+				    : sd_bus_message_read(q->m, "t", &to.deadline_usec);
+	if (r >= 0)
+		operation_change(q->bus->operations, &q->caller, &to, q->ids, q->n_ids,
+				 request_decide, q);
+	return r;
+}
+
 static int call_settle(struct bus_request *q)
 {
 	uint64_t entries, bytes;
@@ -133,6 +154,10 @@ const struct call manager_calls[] = {
 	{ JOB_INTERFACE, "Cancel", call_act, ACT_CANCEL },
 	{ JOB_INTERFACE, "Pause", call_act, ACT_PAUSE },
 	{ JOB_INTERFACE, "Resume", call_act, ACT_RESUME },
+	{ MANAGER_INTERFACE, "SetPriority", call_change, 0 },
+	{ MANAGER_INTERFACE, "SetDeadline", call_change, 0 },
+	{ JOB_INTERFACE, "SetPriority", call_change, 0 },
+	{ JOB_INTERFACE, "SetDeadline", call_change, 0 },
 	{ MANAGER_INTERFACE, "PauseAll", call_act, ACT_PAUSE_ALL },
 	{ MANAGER_INTERFACE, "ResumeAll", call_act, ACT_RESUME_ALL },
 	{ MANAGER_INTERFACE, "Reload", call_act, ACT_RELOAD },
@@ -160,6 +185,8 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("Cancel", "at", SD_BUS_PARAM(ids), NULL, ""),
 	METHOD("Pause", "at", SD_BUS_PARAM(ids), NULL, ""),
 	METHOD("Resume", "at", SD_BUS_PARAM(ids), NULL, ""),
+	METHOD("SetPriority", "ats", SD_BUS_PARAM(ids) SD_BUS_PARAM(priority), NULL, ""),
+	METHOD("SetDeadline", "att", SD_BUS_PARAM(ids) SD_BUS_PARAM(deadline_usec), NULL, ""),
 	METHOD("PauseAll", NULL, "", NULL, ""),
 	METHOD("ResumeAll", NULL, "", NULL, ""),
 	METHOD("Restore", "ta{sv}", SD_BUS_PARAM(id) SD_BUS_PARAM(options), NULL, ""),

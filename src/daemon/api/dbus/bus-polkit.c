@@ -58,6 +58,8 @@ static const struct polkit_act {
 	{ "Pause", "pause", "pause", MANAGE_OTHERS },
 	{ "Resume", "resume", "resume", MANAGE_OTHERS },
 	{ "Restore", "restore", "have back what is held by", MANAGE_OTHERS },
+	{ "SetPriority", "set-priority", "change the priority of", MANAGE_OTHERS },
+	{ "SetDeadline", "set-deadline", "change the deadline of", MANAGE_OTHERS },
 	{ "PauseAll", "pause-all", "let all deletions pause", MANAGE_OTHERS },
 	{ "ResumeAll", "resume-all", "let all deletions go on", MANAGE_OTHERS },
 	{ "Reload", "reload", "have reclaimd read its configuration again", MANAGE_OTHERS },

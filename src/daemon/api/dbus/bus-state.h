@@ -215,6 +215,9 @@ int arguments_list_file(struct bus_request *q, int fd, size_t i, uint64_t *bytes
 /* An array of job ids, which is the message's. */
 int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);
 
+/* An enum job_priority, by its name; also as what reads an option. */
+int arguments_priority(struct bus_request *q, sd_bus_message *m, void *to);
+
 /* NULL if a string is a name for one component, else what is wrong with it. */
 const char *arguments_name_wrong(const char *name, size_t len);
 

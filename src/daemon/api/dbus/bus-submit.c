@@ -84,22 +84,6 @@ static int set_undo(struct bus_request *q, sd_bus_message *m, void *target)
 	return 0;
 }
 
-static int set_priority(struct bus_request *q, sd_bus_message *m, void *to)
-{
-	const char *name;
-	int r = sd_bus_message_read(m, "s", &name);
-
-	if (r < 0)
-		return r;
-	for (enum job_priority p = PRIORITY_LOW; p <= PRIORITY_HIGH; p++) {
-		if (strcmp(name, job_priority_name(p)) != 0)
-			continue;
-		*(enum job_priority *)to = p;
-		return 0;
-	}
-	return request_refuse(q, ERROR_INVALID_ARGUMENT, "priority is low, normal or high.");
-}
-
 static int set_display(struct bus_request *q, sd_bus_message *m, void *target)
 {
 	struct bus_submission *s = target;
@@ -155,7 +139,7 @@ static int set_records(struct bus_request *q, sd_bus_message *m, void *target)
 static const struct option submit_options[] = {
 	{ "undo-usec", "t", 0, set_undo },
 	{ "deadline-usec", "t", OPTION(by_usec), NULL },
-	{ "priority", "s", OPTION(priority), set_priority },
+	{ "priority", "s", OPTION(priority), arguments_priority },
 	{ "dry-run", "b", OPTION(dry_run), NULL },
 	{ "display", "aay", 0, set_display },
 	{ "origin", "s", OPTION(origin), set_origin },

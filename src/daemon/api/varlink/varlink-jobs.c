@@ -178,6 +178,44 @@ static int act(struct varlink_call *q, enum act act)
 	return r;
 }
 
+struct varlink_change {
+	struct numbers ids;
+	struct job_change to;
+};
+
+#define CHANGE(member) offsetof(struct varlink_change, member)
+
+static const sd_json_dispatch_field change_fields[] = {
+	{ "ids", SD_JSON_VARIANT_ARRAY, read_numbers, CHANGE(ids), SD_JSON_MANDATORY },
+	{ "priority", SD_JSON_VARIANT_STRING, read_priority, CHANGE(to.priority), 0 },
+	{ "deadlineUSec", SD_JSON_VARIANT_NUMBER, read_number, CHANGE(to.deadline_usec), 0 },
+	{ 0 },
+};
+
+static int change(struct varlink_call *q, bool priority)
+{
+	struct varlink_change c = { .to = { .has_priority = priority, .has_deadline = !priority } };
+	int r = call_read(q, change_fields, &c);
+
+	if (r >= 0 && c.ids.n == 0)
+		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "No job is named.");
+	if (r >= 0)
+		operation_change(q->varlink->bus->operations, &q->client->c, &c.to, c.ids.v,
+				 c.ids.n, call_answer, q);
+	free(c.ids.v);
+	return r;
+}
+
+static int set_priority(struct varlink_call *q)
+{
+	return change(q, true);
+}
+
+static int set_deadline(struct varlink_call *q)
+{
+	return change(q, false);
+}
+
 static int restore(struct varlink_call *q)
 {
 	int r = call_read(q, id_fields, q);
@@ -244,6 +282,8 @@ VARLINK_METHOD(on_get_entries, get_entries)
 VARLINK_METHOD(on_cancel, cancel)
 VARLINK_METHOD(on_pause, pause_jobs)
 VARLINK_METHOD(on_resume, resume)
+VARLINK_METHOD(on_set_priority, set_priority)
+VARLINK_METHOD(on_set_deadline, set_deadline)
 VARLINK_METHOD(on_restore, restore)
 VARLINK_METHOD(on_pause_all, pause_all)
 VARLINK_METHOD(on_resume_all, resume_all)
@@ -257,7 +297,9 @@ int call_bind_jobs(sd_varlink_server *s)
 		on_get_job, VARLINK_INTERFACE ".GetProblems", on_get_problems,
 		VARLINK_INTERFACE ".GetEntries", on_get_entries, VARLINK_INTERFACE ".Cancel",
 		on_cancel, VARLINK_INTERFACE ".Pause", on_pause, VARLINK_INTERFACE ".Resume",
-		on_resume, VARLINK_INTERFACE ".Restore", on_restore, VARLINK_INTERFACE ".PauseAll",
-		on_pause_all, VARLINK_INTERFACE ".ResumeAll", on_resume_all,
-		VARLINK_INTERFACE ".Reload", on_reload, VARLINK_INTERFACE ".Trim", on_trim);
+		on_resume, VARLINK_INTERFACE ".SetPriority", on_set_priority,
+		VARLINK_INTERFACE ".SetDeadline", on_set_deadline, VARLINK_INTERFACE ".Restore",
+		on_restore, VARLINK_INTERFACE ".PauseAll", on_pause_all,
+		VARLINK_INTERFACE ".ResumeAll", on_resume_all, VARLINK_INTERFACE ".Reload",
+		on_reload, VARLINK_INTERFACE ".Trim", on_trim);
 }

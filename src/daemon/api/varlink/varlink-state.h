@@ -112,6 +112,7 @@ int call_read(struct varlink_call *q, const sd_json_dispatch_field *table, void 
 /* Callbacks of such a table. What is null is left as it was. */
 int read_number(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to);
 int read_bool(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to);
+int read_priority(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to);
 /* Job numbers, malloc'ed. */
 struct numbers {
 	uint64_t *v;

@@ -21,19 +21,6 @@ struct varlink_submission {
 	size_t n, bytes;
 };
 
-static int read_priority(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags,
-			 void *to)
-{
-	(void)name;
-	(void)flags;
-	if (sd_json_variant_is_null(v))
-		return 0;
-	for (enum job_priority p = PRIORITY_LOW; p <= PRIORITY_HIGH; p++)
-		if (strcmp(sd_json_variant_string(v), job_priority_name(p)) == 0)
-			*(enum job_priority *)to = p;
-	return 0;
-}
-
 static const sd_json_dispatch_field fields[] = {
 	{ "paths", SD_JSON_VARIANT_ARRAY, sd_json_dispatch_variant_noref,
 	  offsetof(struct varlink_submission, texts), SD_JSON_NULLABLE },

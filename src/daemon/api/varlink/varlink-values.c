@@ -41,6 +41,18 @@ int read_number(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t f
 	return sd_json_variant_is_null(v) ? 0 : number(v, to);
 }
 
+int read_priority(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to)
+{
+	(void)name;
+	(void)flags;
+	if (sd_json_variant_is_null(v))
+		return 0;
+	for (enum job_priority p = PRIORITY_LOW; p <= PRIORITY_HIGH; p++)
+		if (strcmp(sd_json_variant_string(v), job_priority_name(p)) == 0)
+			*(enum job_priority *)to = p;
+	return 0;
+}
+
 int read_bool(const char *name, sd_json_variant *v, sd_json_dispatch_flags_t flags, void *to)
 {
 	(void)name;
