@@ -11,6 +11,7 @@ import os
 import pty
 import signal
 import subprocess
+from xml.etree import ElementTree
 
 import bus_fixture
 import fixture
@@ -20,6 +21,9 @@ from fixture import USER
 
 POLKIT = "org.freedesktop.PolicyKit1"
 ACTION = "org.reclaimd1.manage-others"
+ACTIONS = {"cancel": "manage-others", "pause": "manage-others", "resume": "manage-others",
+           "set-priority": "manage-others", "set-deadline": "manage-others", "restore": "restore-others",
+           "pause-all": "pause-all", "resume-all": "pause-all", "reload": "reload", "trim": "trim"}
 DRIVER = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
           "destination": "org.freedesktop.DBus"}
 DAEMON = 1  # another user whom dbus-daemon lets in
@@ -209,6 +213,37 @@ class OthersJobs(Case):
                                   interface="org.freedesktop.DBus.Properties")
                     self.assertEqual(told.body[0], verdict == YES if call == "PauseAll" else
                                      call == "ResumeAll" and verdict == NO)
+
+    def test_each_kind_of_act_has_its_action(self):
+        """Which is in the file that is installed, as its verb is in the manual."""
+        polkit, seen = self.polkit(), set()
+        with self.stranger() as c:
+            for call, where in self.calls() + ((("PauseAll",), {}), (("ResumeAll",), {}), (("Reload",), {}),
+                                               (("Trim", "aya{sv}", b"/", {}), {})):
+                serial = c.send(*call, **where)
+                question = polkit.says(NO)
+                with self.assertRaises(Error):
+                    c.answer(serial)
+                self.assertEqual(question.action, "org.reclaimd1." + ACTIONS[question.details["verb"]])
+                seen.add(question.details["verb"])
+        self.assertEqual(seen, set(ACTIONS))
+        actions = ElementTree.parse(os.path.join(bus_fixture.TOP, "conf/org.reclaimd1.policy")).getroot()
+        self.assertEqual({a.get("id") for a in actions.iter("action")}, {"org.reclaimd1." + a for a in ACTIONS.values()})
+        page = bus_fixture.content(os.path.join(bus_fixture.TOP, "man/reclaimd.8.scd"))
+        for word in [*ACTIONS, *("org.reclaimd1." + a for a in ACTIONS.values())]:
+            self.assertIn("_%s_" % word, page)
+        self.check_held()
+
+    def test_own_jobs_take_no_leave(self):
+        polkit = self.polkit()
+        os.chmod(self.s.path("data"), 0o777)
+        self.s.file("own", owner=bus_fixture.NOBODY)
+        with self.stranger() as c:
+            job = self.s.submit(c, self.s.path("data"), "own", undo_usec=("t", bus_fixture.HOUR))
+            for call in (("Pause", "at", [job]), ("SetPriority", "ats", [job], "low"), ("SetDeadline", "att", [job], 7),
+                         ("Resume", "at", [job]), ("Restore", "ta{sv}", job, {})):
+                c.call(*call)
+        self.assertTrue(polkit.unasked())
 
     def test_trim_has_an_action_of_its_own(self):
         """What is asked is org.reclaimd1.trim, and yes is for this call alone."""

@@ -35,6 +35,9 @@
 #define POLKIT_INTERFACE POLKIT ".Authority"
 #define ALLOW_USER_INTERACTION 1U
 #define MANAGE_OTHERS "org.reclaimd1.manage-others"
+#define RESTORE_OTHERS "org.reclaimd1.restore-others"
+#define PAUSE_ALL "org.reclaimd1.pause-all"
+#define RELOAD "org.reclaimd1.reload"
 #define TRIM "org.reclaimd1.trim"
 
 /* polkit may have to be started first; and a password may need a person who is not at the machine.
@@ -47,7 +50,8 @@
 #define JOBS_SIZE (JOBS_MOST * 21)
 #define WORDS_SIZE (JOBS_SIZE + 80)
 
-/* The calls that polkit is asked about. */
+/* The calls that polkit is asked about. None is about what is the caller's own: that takes no
+ * leave, and goes on without polkit. */
 static const struct polkit_act {
 	const char *member;
 	const char *verb;  /* for polkit's rules */
@@ -57,12 +61,12 @@ static const struct polkit_act {
 	{ "Cancel", "cancel", "cancel", MANAGE_OTHERS },
 	{ "Pause", "pause", "pause", MANAGE_OTHERS },
 	{ "Resume", "resume", "resume", MANAGE_OTHERS },
-	{ "Restore", "restore", "have back what is held by", MANAGE_OTHERS },
+	{ "Restore", "restore", "have back what is held by", RESTORE_OTHERS },
 	{ "SetPriority", "set-priority", "change the priority of", MANAGE_OTHERS },
 	{ "SetDeadline", "set-deadline", "change the deadline of", MANAGE_OTHERS },
-	{ "PauseAll", "pause-all", "let all deletions pause", MANAGE_OTHERS },
-	{ "ResumeAll", "resume-all", "let all deletions go on", MANAGE_OTHERS },
-	{ "Reload", "reload", "have reclaimd read its configuration again", MANAGE_OTHERS },
+	{ "PauseAll", "pause-all", "let all deletions pause", PAUSE_ALL },
+	{ "ResumeAll", "resume-all", "let all deletions go on", PAUSE_ALL },
+	{ "Reload", "reload", "have reclaimd read its configuration again", RELOAD },
 	{ "Trim", "trim", "have a filesystem trimmed", TRIM },
 };
 
@@ -130,7 +134,7 @@ static void note(const struct bus_request *q, enum verdict v, const char *troubl
 {
 	if (q->bus && trouble && !q->bus->polkit_silent)
 		log_line(LOG_NOTICE,
-			 "polkit does not say whether users may act on others' jobs, or trim (%s). "
+			 "polkit does not say what users may do beyond their own jobs (%s). "
 			 "Until it does, the answer is no.",
 			 trouble);
 	if (q->bus && (trouble || v != VERDICT_NO))
