@@ -69,6 +69,122 @@ class Case(daemon_fixture.Case):
                 for d, _, files in os.walk(self.data) for f in files}
 
 
+class OverTheBus(Case):
+    """Policies as objects of the API."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = self.daemon.client()
+
+    def configured(self, keys):
+        self.policy(keys)
+        self.client.call("Reload")
+
+    def of_policy(self, member, *args, client=None, interface="org.reclaimd1.Policy"):
+        return (client or self.client).call(member, *args, path="/org/reclaimd1/policy/p", interface=interface).body
+
+    def properties(self):
+        return self.of_policy("GetAll", "s", "org.reclaimd1.Policy", interface="org.freedesktop.DBus.Properties")[0]
+
+    def test_policy_is_described(self):
+        self.configured("match: ['*.gz', '*.xz'], max-age: 1d, max-delete: 25%, undo: 2h, schedule: daily")
+        told = self.properties()
+        self.assertEqual(told, {"Name": "p", "Path": os.fsencode(self.data), "Match": ["*.gz", "*.xz"], "Schedule": "daily",
+                                "Watched": False, "MaxDelete": 0.25, "UndoUSec": 7200 * 10**6, "Running": False, "Job": 0,
+                                "NextElapseUSec": 0})
+        self.assertEqual(self.client.call("ListPolicies").body[0], [tuple(told.values())])
+        managed = self.client.call("GetManagedObjects", interface="org.freedesktop.DBus.ObjectManager").body[0]
+        self.assertEqual(managed["/org/reclaimd1/policy/p"]["org.reclaimd1.Policy"], told)
+        self.configured("match: '*.gz', min-free: 10%")
+        self.assertTrue(self.properties()["Watched"])
+        self.daemon.configure("")
+        self.client.call("Reload")
+        self.assertEqual(self.client.call("ListPolicies").body[0], [])
+
+    def test_plan_is_that_of_reclaimctl(self):
+        self.configured(BACKUPS)
+        for i in range(60):
+            self.make("db-%02d.tar.gz" % i, i)
+        there = self.left()
+        plan = json.loads(self.of_policy("Plan")[0])
+        self.assertEqual(plan["entries"], json.loads(self.ctl("plan", "p", "--json").out)[0]["entries"])
+        self.assertGreater(plan["deleted"]["entries"], 45)
+        self.assertEqual({e["rule"] for e in plan["entries"] if e["fate"] == "keep"}, {"keep"})
+        self.assertEqual(self.left(), there)
+
+    def test_run_does_what_was_planned(self):
+        self.configured(BACKUPS + ", undo: 1h")
+        canary = Canary(self.path("canary"))
+        for i in range(60):
+            self.make("db-%02d.tar.gz" % i, i)
+        planned, there = self.planned(), self.left()
+        job, path = self.of_policy("Run")
+        self.assertEqual(path, "/org/reclaimd1/job/%d" % job)
+        self.assertEqual(there - self.left(), planned)
+        told = self.client.job(job)
+        self.assertEqual((told["origin"], told["state"]), ("policy:p", "held"))
+        self.until(lambda: self.properties()["Job"] == job and self.properties()["Running"])
+        self.client.call("Restore", "ta{sv}", job, {})
+        self.until(lambda: not self.properties()["Running"])
+        self.assertEqual(self.left(), there)
+        self.configured(BACKUPS)
+        self.assertEqual(self.client.wait(self.of_policy("Run")[0]), "done")
+        self.assertEqual(self.of_policy("Run"), [0, "/"])
+        canary.check()
+
+    def test_only_root_plans_and_runs(self):
+        """Without polkit, which is not asked here."""
+        self.configured(BACKUPS)
+        self.make("db.tar.gz", 100)
+        other = self.daemon.client(USER)
+        self.assertEqual(other.call("ListPolicies").body[0][0][0], "p")
+        for member in ("Plan", "Run"):
+            with self.assertRaises(Error) as e:
+                self.of_policy(member, client=other)
+            self.assertEqual(e.exception.name, "NotAuthorized")
+        self.assertEqual(self.left(), {"db.tar.gz"})
+
+    def test_what_cannot_be_run_is_said(self):
+        self.configured(BACKUPS)
+        os.rename(self.data, self.data + "-away")
+        with self.assertRaises(Error) as e:
+            self.of_policy("Run")
+        self.assertEqual(e.exception.name, "Failed")
+        self.assertIn("policy p", e.exception.text)
+        self.assertIsNotNone(json.loads(self.of_policy("Plan")[0])["error"])
+        for member in ("Plan", "Run"):
+            with self.assertRaises(Error) as e:
+                self.client.call(member, path="/org/reclaimd1/policy/other", interface="org.reclaimd1.Policy")
+            self.assertEqual(e.exception.name, "org.freedesktop.DBus.Error.UnknownObject")
+
+    def test_long_plan_is_refused(self):
+        self.configured(BACKUPS)
+        for i in range(20000):
+            self.make("%s-%05d.gz" % ("x" * 200, i), 400)
+        with self.assertRaises(Error) as e:
+            self.of_policy("Plan")
+        self.assertEqual(e.exception.name, "LimitExceeded")
+        self.assertIn("reclaimctl policy plan p", e.exception.text)
+
+    def test_plans_at_once_are_bounded(self):
+        """The ninth is refused; all others are answered, and the daemon ends with some of them open."""
+        self.configured(BACKUPS)
+        for i in range(3000):
+            self.make("%d/%d.gz" % (i, i), 400)
+        sent = [self.client.send("Plan", path="/org/reclaimd1/policy/p", interface="org.reclaimd1.Policy") for _ in range(9)]
+        refused = 0
+        for serial in sent:
+            try:
+                self.client.answer(serial)
+            except Error as e:
+                self.assertEqual(e.name, "LimitExceeded", e)
+                refused += 1
+        self.assertLessEqual(refused, 1)
+        for _ in range(8):
+            self.client.send("Plan", path="/org/reclaimd1/policy/p", interface="org.reclaimd1.Policy")
+        self.client.call("ListPolicies")
+
+
 class Run(Case):
     def test_sixty_days_of_backups(self):
         self.policy(BACKUPS)

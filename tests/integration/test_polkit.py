@@ -23,9 +23,11 @@ POLKIT = "org.freedesktop.PolicyKit1"
 ACTION = "org.reclaimd1.manage-others"
 ACTIONS = {"cancel": "manage-others", "pause": "manage-others", "resume": "manage-others",
            "set-priority": "manage-others", "set-deadline": "manage-others", "restore": "restore-others",
-           "pause-all": "pause-all", "resume-all": "pause-all", "reload": "reload", "trim": "trim"}
+           "pause-all": "pause-all", "resume-all": "pause-all", "reload": "reload", "trim": "trim",
+           "plan-policy": "plan-policy", "run-policy": "run-policy"}
 DRIVER = {"path": "/org/freedesktop/DBus", "interface": "org.freedesktop.DBus",
           "destination": "org.freedesktop.DBus"}
+POLICY_P = {"path": "/org/reclaimd1/policy/p", "interface": "org.reclaimd1.Policy"}
 DAEMON = 1  # another user whom dbus-daemon lets in
 INTERACTIVE = 4  # the flag of a message
 YES, CHALLENGE, NO = (True, False, {}), (False, True, {}), (False, False, {})
@@ -62,6 +64,8 @@ class Polkit(Connection):
 class Case(bus_fixture.Case):
     def setUp(self):
         super().setUp()
+        with open(self.s.path("conf/reclaimd.yaml"), "w", encoding="utf-8") as f:
+            f.write("policies: {p: {path: /no/such/directory, match: '*', max-age: 1d}}\n")
         self.s.start_bus()
         self.s.start(bus=True)
         self.s.wait_for_name().close()
@@ -219,7 +223,8 @@ class OthersJobs(Case):
         polkit, seen = self.polkit(), set()
         with self.stranger() as c:
             for call, where in self.calls() + ((("PauseAll",), {}), (("ResumeAll",), {}), (("Reload",), {}),
-                                               (("Trim", "aya{sv}", b"/", {}), {})):
+                                               (("Trim", "aya{sv}", b"/", {}), {}), (("Plan",), POLICY_P),
+                                               (("Run",), POLICY_P)):
                 serial = c.send(*call, **where)
                 question = polkit.says(NO)
                 with self.assertRaises(Error):

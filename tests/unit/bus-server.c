@@ -304,6 +304,41 @@ void operation_view(struct operations *m, struct daemon_view *ret)
 				     .errors = { [0] = 6, [EACCES] = 7 } };
 }
 
+size_t operation_policies(struct operations *m, struct policy_view *views, size_t n)
+{
+	static char match[] = "*.tar", *matches[] = { match, NULL };
+
+	(void)m;
+	if (n > 0)
+		*views = (struct policy_view){ .name = "daily-1",
+					       .path = "/p/\xff",
+					       .schedule = "daily",
+					       .match = matches,
+					       .undo_usec = 30,
+					       .max_delete = 0.25 };
+	return 1;
+}
+
+void operation_policy_plan(struct operations *m, const struct caller *c, const char *name,
+			   policy_planned_t done, void *userdata)
+{
+	struct failure f = { .cause = c->id.uid == 0 ? ERROR_NONE : ERROR_NOT_AUTHORIZED,
+			     .text = { "Only root may do that." } };
+
+	(void)m;
+	done(&f, name, userdata);
+}
+
+void operation_policy_run(struct operations *m, const struct caller *c, const char *name,
+			  policy_ran_t done, void *userdata)
+{
+	struct failure f = { .cause = c->id.uid == 0 ? ERROR_NONE : ERROR_NOT_AUTHORIZED,
+			     .text = { "Only root may do that." } };
+
+	(void)m;
+	done(&f, strlen(name), userdata);
+}
+
 const struct trim_total *operation_trim_totals(struct operations *m)
 {
 	(void)m;

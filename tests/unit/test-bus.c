@@ -99,6 +99,70 @@ START_TEST(spools_are_told)
 }
 END_TEST
 
+#define POLICY "/org/reclaimd1/policy/daily_2d1"
+
+static const char *call_policy(sd_bus *c, const char *path, const char *member,
+			       sd_bus_message **ret)
+{
+	sd_bus_message *m = NULL;
+
+	ck_assert_int_ge(sd_bus_message_new_method_call(c, &m, "org.reclaimd1", path,
+							"org.reclaimd1.Policy", member),
+			 0);
+	return send_message(c, m, ret);
+}
+
+START_TEST(policies_are_told)
+{
+	struct server *s = server_start(NULL);
+	sd_bus *c = client_open(s), *user;
+	_cleanup_message_ sd_bus_message *list = NULL, *one = NULL, *all = NULL, *plan = NULL;
+	_cleanup_message_ sd_bus_message *run = NULL;
+	const char *name, *text;
+	uint64_t n;
+	double share;
+
+	become_user();
+	user = client_open(s);
+	become_root();
+	ck_assert_str_eq(call(c, NULL, "ListPolicies", &list, NULL), "");
+	ck_assert_int_ge(sd_bus_message_enter_container(list, 'a', "(sayassbdtbtt)"), 0);
+	ck_assert_int_gt(sd_bus_message_enter_container(list, 'r', "sayassbdtbtt"), 0);
+	ck_assert_int_ge(sd_bus_message_read(list, "s", &name), 0);
+	ck_assert_str_eq(name, "daily-1");
+	ck_assert_str_eq(properties(user, POLICY, "Get", "org.reclaimd1.Policy", "UndoUSec", &one),
+			 "");
+	ck_assert_int_ge(sd_bus_message_read(one, "v", "t", &n), 0);
+	ck_assert_uint_eq(n, 30);
+	ck_assert_str_eq(properties(user, POLICY, "GetAll", "org.reclaimd1.Policy", NULL, &all),
+			 "");
+	ck_assert_int_ge(sd_bus_message_skip(all, "a{sv}"), 0);
+	one = sd_bus_message_unref(one);
+	ck_assert_str_eq(properties(c, POLICY, "Get", "", "MaxDelete", &one), "");
+	ck_assert_int_ge(sd_bus_message_read(one, "v", "d", &share), 0);
+	ck_assert(share > 0.249 && share < 0.251);
+	ck_assert_str_eq(properties(c, POLICY, "Get", "org.reclaimd1.Policy", "Shoes", NULL),
+			 "InvalidArgument");
+	ck_assert_str_eq(properties(c, POLICY, "Get", "org.reclaimd1.Job", "Path", NULL),
+			 "InvalidArgument");
+	ck_assert_str_eq(properties(c, POLICY "0", "GetAll", "org.reclaimd1.Policy", NULL, NULL),
+			 "InvalidArgument");
+	ck_assert_str_eq(call_policy(c, POLICY, "Plan", &plan), "");
+	ck_assert_int_ge(sd_bus_message_read(plan, "s", &text), 0);
+	ck_assert_str_eq(text, "daily-1");
+	ck_assert_str_eq(call_policy(c, POLICY, "Run", &run), "");
+	ck_assert_int_ge(sd_bus_message_read(run, "to", &n, &text), 0);
+	ck_assert_str_eq(text, "/org/reclaimd1/job/7");
+	ck_assert_str_eq(call_policy(user, POLICY, "Plan", NULL), "NotAuthorized");
+	ck_assert_str_eq(call_policy(user, POLICY, "Run", NULL), "NotAuthorized");
+	ck_assert_str_eq(call_policy(c, POLICY "0", "Run", NULL),
+			 "org.freedesktop.DBus.Error.UnknownObject");
+	(void)sd_bus_flush_close_unref(c);
+	(void)sd_bus_flush_close_unref(user);
+	server_stop(s);
+}
+END_TEST
+
 START_TEST(long_lists_come_in_parts)
 {
 	struct server *s = server_start(NULL);
@@ -606,6 +670,7 @@ int main(void)
 	const TTest *tests[] = {
 		jobs_are_told,
 		spools_are_told,
+		policies_are_told,
 		long_lists_come_in_parts,
 		names_arrive,
 		changes_arrive,

@@ -23,11 +23,13 @@
 #define JOB(name, type, kind, member, ...) FIELD(job_record, name, type, kind, member),
 #define DEVICE(name, type, kind, member, ...) FIELD(device_view, name, type, kind, member),
 #define SPOOL(name, type, kind, member, ...) FIELD(spool_view, name, type, kind, member),
+#define POLICY(name, type, kind, member, ...) FIELD(policy_view, name, type, kind, member),
 #define DAEMON(name, type, kind, member, ...) FIELD(daemon_view, name, type, kind, member),
 
 const struct field job_fields[] = { JOB_FIELDS(JOB){ 0 } };
 const struct field device_fields[] = { DEVICE_FIELDS(DEVICE){ 0 } };
 const struct field spool_fields[] = { SPOOL_FIELDS(SPOOL){ 0 } };
+const struct field policy_fields[] = { POLICY_FIELDS(POLICY){ 0 } };
 const struct field status_fields[] = { STATUS_FIELDS(DAEMON){ 0 } };
 const struct field metrics_fields[] = { METRICS_FIELDS(DAEMON){ 0 } };
 

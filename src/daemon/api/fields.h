@@ -109,6 +109,19 @@ struct field {
 	F("UndoUSec", "t", USEC, undo_usec, VARIES)                                                \
 	F("Waiting", "t", NUMBER, waiting, VARIES)
 
+/* Of struct policy_view (operations.h). */
+#define POLICY_FIELDS(F)                                                                           \
+	F("Name", "s", TEXT, name, VARIES)                                                         \
+	F("Path", "ay", PATH, path, VARIES)                                                        \
+	F("Match", "as", STRINGS, match, VARIES)                                                   \
+	F("Schedule", "s", TEXT, schedule, VARIES)                                                 \
+	F("Watched", "b", BOOL, watched, VARIES)                                                   \
+	F("MaxDelete", "d", RATE, max_delete, VARIES)                                              \
+	F("UndoUSec", "t", USEC, undo_usec, VARIES)                                                \
+	F("Running", "b", BOOL, running, VARIES)                                                   \
+	F("Job", "t", NUMBER, job, VARIES)                                                         \
+	F("NextElapseUSec", "t", USEC, next_usec, VARIES)
+
 /* Of struct daemon_view: how it is, and what has happened since it was started. */
 #define STATUS_FIELDS(F)                                                                           \
 	F("Version", "s", TEXT, version, CONST)                                                    \
@@ -126,8 +139,8 @@ struct field {
 	F("Errors", "a{st}", ERRORS, errors, VARIES)                                               \
 	F("LatencyBoundsUSec", "at", BOUNDS, jobs, CONST)
 
-extern const struct field job_fields[], device_fields[], spool_fields[], status_fields[],
-	metrics_fields[];
+extern const struct field job_fields[], device_fields[], spool_fields[], policy_fields[],
+	status_fields[], metrics_fields[];
 /* What a line of a list of jobs has; of a problem_record, an entry_view, a device_totals. */
 extern const struct field job_line_fields[], problem_fields[], entry_fields[], totals_fields[];
 /* Of a trim_total (daemon/jobs/trim-totals.h). */

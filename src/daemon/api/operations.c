@@ -19,8 +19,7 @@
 #include "daemon/jobs/settlement.h"
 #include "base/fd.h"
 
-/* Whether the caller may do what concerns all users. */
-static bool authorize_everybody(const struct caller *c, struct failure *f, const char *what)
+bool authorize_everybody(const struct caller *c, struct failure *f, const char *what)
 {
 	if (c->id.uid == 0 || (c->grant && c->grant->everybody))
 		return true;
@@ -29,7 +28,7 @@ static bool authorize_everybody(const struct caller *c, struct failure *f, const
 	return false;
 }
 
-static bool stopping(const struct operations *o, struct failure *f)
+bool operations_stopping(const struct operations *o, struct failure *f)
 {
 	bool is = o->jobs->context->stopping;
 
@@ -75,7 +74,7 @@ void operation_submit(struct operations *o, const struct caller *c,
 	uid_t account = account_of(c->id.uid);
 	_cleanup_close_ int view_fd = -1;
 
-	if (stopping(o, &f))
+	if (operations_stopping(o, &f))
 		;
 	else if (n == 0)
 		failure_set(&f, ERROR_INVALID_ARGUMENT, "nothing is named that is to be deleted");
@@ -99,7 +98,7 @@ void operation_trim(struct operations *o, const struct caller *c, const char *mo
 {
 	struct failure f = { 0 };
 
-	if (!stopping(o, &f) && authorize_everybody(c, &f, "have a filesystem trimmed"))
+	if (!operations_stopping(o, &f) && authorize_everybody(c, &f, "have a filesystem trimmed"))
 		trim_submit(o->jobs, mount, min_bytes, "submit", done, userdata);
 	else
 		done(&f, 0, userdata);
@@ -161,7 +160,7 @@ static void act_on_jobs(struct operations *o, const struct caller *c, enum contr
 		done(&f, userdata);
 		return;
 	}
-	(void)stopping(o, &f);
+	(void)operations_stopping(o, &f);
 	for (size_t i = 0; i < n && !f.cause; i++) {
 		const struct job *j = find(o, c, ids[i], &f);
 
@@ -214,7 +213,7 @@ void operation_restore(struct operations *o, const struct caller *c, uint64_t id
 		by.grant = NULL;
 	if (!s)
 		failure_errno(&f, -ENOMEM, "nothing was done");
-	else if (!stopping(o, &f))
+	else if (!operations_stopping(o, &f))
 		j = find(o, &by, id, &f);
 	if (to_fd >= 0)
 		f.others = false;
@@ -417,7 +416,7 @@ void operation_settle(struct operations *o, int dirfd, uint64_t entries, uint64_
 	struct failure f = { 0 };
 	int r = 0;
 
-	if (!stopping(o, &f) && o->n_settlings >= SETTLINGS_MOST)
+	if (!operations_stopping(o, &f) && o->n_settlings >= SETTLINGS_MOST)
 		failure_set(&f, ERROR_LIMIT_EXCEEDED,
 			    "%u others have asked for what they left to be written back: it is "
 			    "left to the kernel",
@@ -449,9 +448,11 @@ struct operations *operations_free(struct operations *o)
 	struct settling *s = o ? LIST_FIRST(&o->settlings) : NULL, *next;
 	struct failure f = { 0 };
 
+	if (o)
+		policy_works_end(o);
 	for (; s; s = next) {
 		next = LIST_NEXT(s, link);
-		(void)stopping(o, &f);
+		(void)operations_stopping(o, &f);
 		settling_end(s, &f);
 	}
 	free(o);

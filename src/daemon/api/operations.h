@@ -54,6 +54,32 @@ void operation_change(struct operations *o, const struct caller *c, const struct
 void operation_restore(struct operations *o, const struct caller *c, uint64_t id, int to_fd,
 		       const char *to_name, operation_done_t done, void *userdata);
 
+/* How a policy is, as the daemon knows it. */
+struct policy_view {
+	const char *name, *path, *schedule; /* schedule: "" if none. The configuration's */
+	char **match;
+	bool watched; /* runs by itself when space is short, or much is there */
+	double max_delete;
+	uint64_t undo_usec;
+	bool running;
+	uint64_t job;       /* the last one of it that has not ended; 0: none */
+	uint64_t next_usec; /* when its timer elapses, which the buses find out; 0: not known */
+};
+
+/* Fills at most n; returns how many there are. They live until the next turn of the loop. */
+size_t operation_policies(struct operations *o, struct policy_view *views, size_t n);
+
+/* What it would keep and delete now, and why, entry by entry: an object in JSON, as reclaimctl
+ * policy plan has it. For root, and where polkit agrees, as are runs. */
+typedef void (*policy_planned_t)(const struct failure *f, const char *plan, void *userdata);
+void operation_policy_plan(struct operations *o, const struct caller *c, const char *name,
+			   policy_planned_t done, void *userdata);
+/* Has it run. Answers with the number of its job once that is accepted, or with 0 if there was
+ * nothing to delete. */
+typedef void (*policy_ran_t)(const struct failure *f, uint64_t job, void *userdata);
+void operation_policy_run(struct operations *o, const struct caller *c, const char *name,
+			  policy_ran_t done, void *userdata);
+
 /* Reading. Records live during the callback. Jobs that the caller may not know of are not there:
  * -ENOENT, as for those that never were. Unfinished jobs answer at once; history comes from the
  * store. */

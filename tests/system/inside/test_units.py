@@ -135,10 +135,10 @@ class Bus(unittest.TestCase):
 
 class Polkit(unittest.TestCase):
     def test_actions(self):
-        for action in ("manage-others", "restore-others", "pause-all", "reload", "trim"):
+        for action in ("manage-others", "restore-others", "pause-all", "reload", "trim", "plan-policy", "run-policy"):
             said = command("pkaction", "--verbose", "--action-id", "org.reclaimd1." + action)
             self.assertEqual(re.findall(r"implicit \w+: +(\S+)", said), ["auth_admin"] * 3, said)
-        self.assertEqual(command("pkaction").count("org.reclaimd1."), 5)
+        self.assertEqual(command("pkaction").count("org.reclaimd1."), 7)
 
 
 if __name__ == "__main__":

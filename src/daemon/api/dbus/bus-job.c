@@ -30,10 +30,24 @@ static void see_properties(const struct job_record *r, void *userdata)
 			     : message_append_properties(q->reply, job_fields, r);
 }
 
+static void on_timers(void *userdata)
+{
+	struct bus_request *q = userdata;
+
+	if (!q->bus)
+		(void)request_refuse(q, ERROR_BUSY, "The daemon is stopping.");
+	else
+		q->error = views_append_properties(q, q->property);
+	request_answer(NULL, q);
+}
+
+/* Of a job or of a policy: other objects have what can be had at once. */
 static int call_properties(struct bus_request *q)
 {
 	bool all = strcmp(q->call->member, "GetAll") == 0;
 	const char *interface, *expected = all ? "s" : "ss";
+	bool policy = strncmp(sd_bus_message_get_path(q->m), POLICY_PREFIX "/",
+			      strlen(POLICY_PREFIX) + 1) == 0;
 	int r;
 
 	if (strcmp(sd_bus_message_get_signature(q->m, true), expected) != 0)
@@ -42,10 +56,15 @@ static int call_properties(struct bus_request *q)
 	r = sd_bus_message_read(q->m, expected, &interface, &q->property);
 	if (r < 0)
 		return r;
-	if (interface[0] != '\0' && strcmp(interface, JOB_INTERFACE) != 0)
+	if (interface[0] != '\0' &&
+	    strcmp(interface, policy ? POLICY_INTERFACE : JOB_INTERFACE) != 0)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "A job has no properties of the interface %.100s.",
-				      interface);
+				      "A %s has no properties of the interface %.100s.",
+				      policy ? "policy" : "job", interface);
+	if (policy) {
+		policy_timers_update(q->bus, on_timers, q);
+		return 0;
+	}
 	q->job = job_path_parse(sd_bus_message_get_path(q->m));
 	request_read_job(q, see_properties);
 	return 0;

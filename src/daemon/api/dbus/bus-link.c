@@ -31,6 +31,8 @@ void link_cut(struct link *l)
 	l->clients = api_clients_free(l->clients);
 	polkit_cut(l);
 	subscriptions_cut(l);
+	if (!l->client)
+		policy_timers_cut(l->bus);
 	(void)sd_bus_detach_event(l->conn);
 	sd_bus_close(l->conn);
 	api_client_disconnect(l->client);
@@ -132,6 +134,7 @@ static const char *signature_of(const char *interface, const char *member)
 	const sd_bus_vtable *v = !interface || !member                       ? NULL
 				 : strcmp(interface, MANAGER_INTERFACE) == 0 ? manager_vtable
 				 : strcmp(interface, JOB_INTERFACE) == 0     ? job_vtable
+				 : strcmp(interface, POLICY_INTERFACE) == 0  ? policy_vtable
 									     : NULL;
 
 	for (; v && v->type != _SD_BUS_VTABLE_END; v++)
@@ -161,7 +164,8 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (strcmp(path, ROOT_PATH) == 0 &&
 	    sd_bus_message_is_method_call(m, OBJECT_MANAGER, "GetManagedObjects"))
 		return request_begin(m, l, error);
-	if (strncmp(path, JOB_PREFIX "/", strlen(JOB_PREFIX) + 1) == 0 &&
+	if ((strncmp(path, JOB_PREFIX "/", strlen(JOB_PREFIX) + 1) == 0 ||
+	     strncmp(path, POLICY_PREFIX "/", strlen(POLICY_PREFIX) + 1) == 0) &&
 	    (sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Properties", "Get") ||
 	     sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Properties", "GetAll")))
 		return request_begin(m, l, error);

@@ -178,18 +178,28 @@ static void manage_job(const struct job_record *r, void *userdata)
 	q->error = message_append_managed(q->reply, path, JOB_INTERFACE, job_fields, r);
 }
 
-static int call_managed(struct bus_request *q)
+static void manage(void *userdata)
 {
+	struct bus_request *q = userdata;
 	struct job_query query = { .limit = MANAGED_JOBS_MOST };
-	int r = request_reply(q);
+	int r = q->bus ? request_reply(q) : -ESHUTDOWN;
 
 	if (r >= 0)
 		r = sd_bus_message_open_container(q->reply, 'a', "{oa{sa{sv}}}");
 	if (r >= 0)
 		r = views_append_managed(q->bus, q->reply);
-	if (r < 0)
-		return r;
-	operation_list(q->bus->operations, &q->client->c, &query, manage_job, request_listed, q);
+	if (r >= 0) {
+		operation_list(q->bus->operations, &q->client->c, &query, manage_job,
+			       request_listed, q);
+		return;
+	}
+	q->error = r;
+	request_answer(NULL, q);
+}
+
+static int call_managed(struct bus_request *q)
+{
+	policy_timers_update(q->bus, manage, q);
 	return 0;
 }
 

@@ -24,6 +24,8 @@ int bus_new(struct bus **ret, struct operations *operations, sd_event *e,
 	b->o = *o;
 	r = quota_new(&b->quota);
 	if (r >= 0)
+		r = policy_timers_new(&b->timers);
+	if (r >= 0)
 		r = sd_id128_randomize(&b->id);
 	if (r >= 0 && o->socket)
 		r = bus_socket_new(&b->socket, b, o->socket, &speech_private, b);
@@ -53,6 +55,7 @@ struct bus *bus_free(struct bus *b)
 		q->bus = NULL;
 	}
 	(void)quota_free(b->quota);
+	(void)policy_timers_free(b->timers);
 	device_views_clear(b);
 	(void)sd_event_source_disable_unref(b->telling);
 	(void)sd_event_unref(b->event);

@@ -39,6 +39,8 @@
 #define PAUSE_ALL "org.reclaimd1.pause-all"
 #define RELOAD "org.reclaimd1.reload"
 #define TRIM "org.reclaimd1.trim"
+#define PLAN_POLICY "org.reclaimd1.plan-policy"
+#define RUN_POLICY "org.reclaimd1.run-policy"
 
 /* polkit may have to be started first; and a password may need a person who is not at the machine.
  */
@@ -68,6 +70,8 @@ static const struct polkit_act {
 	{ "ResumeAll", "resume-all", "let all deletions go on", PAUSE_ALL },
 	{ "Reload", "reload", "have reclaimd read its configuration again", RELOAD },
 	{ "Trim", "trim", "have a filesystem trimmed", TRIM },
+	{ "Plan", "plan-policy", "see what a retention policy would delete", PLAN_POLICY },
+	{ "Run", "run-policy", "have a retention policy run", RUN_POLICY },
 };
 
 static const struct polkit_act *act_of(const struct bus_request *q)

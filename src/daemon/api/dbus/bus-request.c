@@ -14,8 +14,8 @@
 #include "bus-state.h"
 #include "daemon/context/failure.h"
 
-static const struct call *const calls[] = { manager_calls, submit_calls, list_calls,
-					    job_calls,     view_calls,   subscribe_calls };
+static const struct call *const calls[] = { manager_calls, submit_calls,    list_calls,  job_calls,
+					    view_calls,    subscribe_calls, policy_calls };
 
 static const struct call *find_call(const char *interface, const char *member)
 {

@@ -20,8 +20,10 @@
 #define JOB_PREFIX ROOT_PATH "/job"
 #define DEVICE_PREFIX ROOT_PATH "/device"
 #define SPOOL_PREFIX ROOT_PATH "/spool"
+#define POLICY_PREFIX ROOT_PATH "/policy"
 #define MANAGER_INTERFACE "org.reclaimd1.Manager"
 #define JOB_INTERFACE "org.reclaimd1.Job"
+#define POLICY_INTERFACE "org.reclaimd1.Policy"
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
 /* Room for an object path of a job. */
@@ -35,6 +37,9 @@ struct guest;
 
 #define DEVICES_MOST 64
 #define SPOOLS_MOST 256
+#define POLICIES_MOST 256
+
+struct policy_timers;
 
 struct bus {
 	struct operations *operations;
@@ -55,8 +60,11 @@ struct bus {
 	bool polkit_silent; /* it did not answer last, and that has been said */
 	struct device_view devices[DEVICES_MOST]; /* as they were a moment ago */
 	size_t n_devices;
-	uint64_t devices_usec;                 /* when; 0: never */
-	struct spool_view spools[SPOOLS_MOST]; /* as they were when they were asked for last */
+	uint64_t devices_usec; /* when; 0: never */
+	/* As they were when they were asked for last. */
+	struct spool_view spools[SPOOLS_MOST];
+	struct policy_view policies[POLICIES_MOST];
+	struct policy_timers *timers; /* of them */
 };
 
 /* A connection: to the system bus, or of a client of the private socket. */
@@ -142,7 +150,7 @@ struct call {
 };
 
 extern const struct call manager_calls[], submit_calls[], list_calls[], job_calls[],
-	subscribe_calls[];
+	subscribe_calls[], policy_calls[];
 
 /* The handler of every method in our vtables; userdata is the link. */
 int request_begin(sd_bus_message *m, void *userdata, sd_bus_error *error);
@@ -229,7 +237,7 @@ uint64_t job_path_parse(const char *path);
 
 /* ---- objects ------------------------------------------------------------------------------ */
 
-extern const sd_bus_vtable manager_vtable[], job_vtable[];
+extern const sd_bus_vtable manager_vtable[], job_vtable[], policy_vtable[];
 
 /* Every user may call; the operations decide what is allowed. */
 #define METHOD(member, in, in_names, out, out_names)                                               \
@@ -257,13 +265,23 @@ int message_append_managed(sd_bus_message *m, const char *path, const char *inte
 			   const struct field *fields, const void *object);
 
 int views_export(struct link *l);
-/* Appends {oa{sa{sv}}} for every device and spool. */
+/* Appends {oa{sa{sv}}} for every device, spool and policy. */
 int views_append_managed(struct bus *b, sd_bus_message *m);
-/* Fill b->devices and b->spools; return how many there are. */
+/* Fill b->devices, b->spools and b->policies; return how many there are. */
 size_t bus_devices_snapshot(struct bus *b);
 size_t bus_spools_snapshot(struct bus *b);
+size_t bus_policies_snapshot(struct bus *b);
+/* Makes the answer of Get or, with NULL, of GetAll of one of them: the object that was called. */
+int views_append_properties(struct bus_request *q, const char *property);
 void device_views_clear(struct bus *b);
 extern const struct call view_calls[];
+
+/* Calls done, in this call or later, when it is known when policies run next. */
+void policy_timers_update(struct bus *b, void (*done)(void *userdata), void *userdata);
+/* The link to the system bus is cut. */
+void policy_timers_cut(struct bus *b);
+int policy_timers_new(struct policy_timers **ret);
+struct policy_timers *policy_timers_free(struct policy_timers *t);
 
 /* ---- signals, the two ways in ------------------------------------------------------------- */
 
@@ -272,6 +290,8 @@ void signals_ignore(struct bus *b);
 
 int system_link_new(struct system_link **ret, struct bus *b);
 struct system_link *system_link_free(struct system_link *s);
+/* The connection, or NULL: there is none just now. s may be NULL. */
+sd_bus *system_link_connection(const struct system_link *s);
 /* What is spoken on a socket of ours. */
 struct speech {
 	enum protocol_speech id;

@@ -135,6 +135,11 @@ static int system_connect(struct system_link *s)
 	return 0;
 }
 
+sd_bus *system_link_connection(const struct system_link *s)
+{
+	return s && s->link && s->connected ? s->link->conn : NULL;
+}
+
 int system_link_new(struct system_link **ret, struct bus *b)
 {
 	struct system_link *s = calloc(1, sizeof(*s));

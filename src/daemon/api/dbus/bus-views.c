@@ -13,7 +13,8 @@
 #define SNAPSHOT_USEC (500 * USEC_PER_MSEC)
 
 /* What an object is called on the way to it is its first field. */
-static_assert(offsetof(struct device_view, name) == 0 && offsetof(struct spool_view, path) == 0,
+static_assert(offsetof(struct device_view, name) == 0 && offsetof(struct spool_view, path) == 0 &&
+		      offsetof(struct policy_view, name) == 0,
 	      "views begin with their names");
 
 void device_views_clear(struct bus *b)
@@ -63,7 +64,7 @@ size_t bus_spools_snapshot(struct bus *b)
 	return MIN(n, (size_t)SPOOLS_MOST);
 }
 
-/* ---- the two kinds ------------------------------------------------------------------------ */
+/* ---- the kinds ---------------------------------------------------------------------------- */
 
 static const struct view_kind {
 	const char *prefix, *interface, *list;
@@ -75,6 +76,8 @@ static const struct view_kind {
 	  offsetof(struct bus, devices), sizeof(struct device_view) },
 	{ SPOOL_PREFIX, "org.reclaimd1.Spool", "ListSpools", spool_fields, bus_spools_snapshot,
 	  offsetof(struct bus, spools), sizeof(struct spool_view) },
+	{ POLICY_PREFIX, POLICY_INTERFACE, "ListPolicies", policy_fields, bus_policies_snapshot,
+	  offsetof(struct bus, policies), sizeof(struct policy_view) },
 };
 
 static const char *view_name(const void *view)
@@ -96,26 +99,35 @@ static const struct view_kind *kind_of(const char *path)
 	return NULL;
 }
 
+static void *view_find(const struct link *l, const struct view_kind *k, const char *path)
+{
+	_cleanup_free_ char *name = NULL;
+	size_t n;
+
+	if (!l->bus || !k || sd_bus_path_decode(path, k->prefix, &name) <= 0)
+		return NULL;
+	n = k->snapshot(l->bus);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(view_name(view_at(l->bus, k, i)), name) == 0)
+			return view_at(l->bus, k, i);
+	return NULL;
+}
+
+/* Calls for properties of policies are ours, as they may have to wait; their methods need to know
+ * the link. */
 static int find_view(sd_bus *conn, const char *path, const char *interface, void *userdata,
 		     void **ret_found, sd_bus_error *error)
 {
 	const struct view_kind *k = kind_of(path);
-	_cleanup_free_ char *name = NULL;
 	struct link *l = userdata;
-	size_t n;
+	void *view = view_find(l, k, path);
 
 	(void)conn;
 	(void)interface;
 	(void)error;
-	if (!l->bus || !k || sd_bus_path_decode(path, k->prefix, &name) <= 0)
-		return 0;
-	n = k->snapshot(l->bus);
-	for (size_t i = 0; i < n; i++) {
-		*ret_found = view_at(l->bus, k, i);
-		if (strcmp(view_name(*ret_found), name) == 0)
-			return 1;
-	}
-	return 0;
+	if (view)
+		*ret_found = k->fields == policy_fields ? l : view;
+	return view != NULL;
 }
 
 /* The library also asks with the path of each object that is listed, as if it had such children. */
@@ -151,6 +163,8 @@ static int get_property(sd_bus *conn, const char *path, const char *interface, c
 	(void)conn;
 	(void)interface;
 	(void)error;
+	if (k && k->fields == policy_fields)
+		return -EOPNOTSUPP;
 	return f ? message_append_field(reply, f, userdata) : -ENOENT;
 }
 
@@ -164,9 +178,17 @@ static const sd_bus_vtable spool_vtable[] = {
 	SPOOL_FIELDS(PROPERTY) SD_BUS_VTABLE_END,
 };
 
+const sd_bus_vtable policy_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	METHOD("Plan", NULL, "", "s", SD_BUS_PARAM(plan)),
+	METHOD("Run", NULL, "", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job)),
+	POLICY_FIELDS(PROPERTY) SD_BUS_VTABLE_END,
+};
+
 int views_export(struct link *l)
 {
-	static const sd_bus_vtable *const vtables[] = { device_vtable, spool_vtable };
+	static const sd_bus_vtable *const vtables[] = { device_vtable, spool_vtable,
+							policy_vtable };
 	int r = 0;
 
 	for (size_t i = 0; i < ELEMENTSOF(kinds) && r >= 0; i++) {
@@ -200,25 +222,60 @@ int views_append_managed(struct bus *b, sd_bus_message *m)
 	return r;
 }
 
-static int call_list(struct bus_request *q)
+static void list(void *userdata)
 {
+	struct bus_request *q = userdata;
 	const struct view_kind *k = kinds;
 	size_t n;
-	int r;
 
+	if (!q->bus) {
+		(void)request_refuse(q, ERROR_BUSY, "The daemon is stopping.");
+		request_answer(NULL, q);
+		return;
+	}
 	while (strcmp(k->list, q->call->member) != 0)
 		k++;
 	n = k->snapshot(q->bus);
-	r = request_list(q, k->fields);
-	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = message_append_struct(q->reply, k->fields, view_at(q->bus, k, i));
-	if (r >= 0)
-		request_listed(NULL, q);
-	return r < 0 ? r : 0;
+	q->error = request_list(q, k->fields);
+	for (size_t i = 0; q->error >= 0 && i < n; i++)
+		q->error = message_append_struct(q->reply, k->fields, view_at(q->bus, k, i));
+	request_listed(NULL, q);
+}
+
+static int call_list(struct bus_request *q)
+{
+	list(q);
+	return 0;
+}
+
+static int call_list_policies(struct bus_request *q)
+{
+	policy_timers_update(q->bus, list, q);
+	return 0;
+}
+
+int views_append_properties(struct bus_request *q, const char *property)
+{
+	const char *path = sd_bus_message_get_path(q->m);
+	const struct view_kind *k = kind_of(path);
+	const struct field *f = property && k ? field_find(k->fields, property) : NULL;
+	const void *view = view_find(q->link, k, path);
+	int r;
+
+	if (!view)
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "There is no such object.");
+	if (property && !f)
+		return request_refuse(q, ERROR_INVALID_ARGUMENT, "It has no such property.");
+	r = request_reply(q);
+	if (r < 0)
+		return r;
+	return f ? message_append_variant(q->reply, f, view)
+		 : message_append_properties(q->reply, k->fields, view);
 }
 
 const struct call view_calls[] = {
 	{ MANAGER_INTERFACE, "ListSpools", call_list, 0 },
 	{ MANAGER_INTERFACE, "ListDevices", call_list, 0 },
+	{ MANAGER_INTERFACE, "ListPolicies", call_list_policies, 0 },
 	{ 0 },
 };

@@ -28,7 +28,7 @@ function field(name, type,    flags, macro) {
 		flags = flags " | SD_VARLINK_ARRAY"
 	if (sub(/^\[string\]/, "", type))
 		flags = flags " | SD_VARLINK_MAP"
-	if (type ~ /^(bool|int|float|string)$/)
+	if (type ~ /^(bool|int|float|string|object)$/)
 		type = "SD_VARLINK_" toupper(type)
 	else
 		macro = macro "_BY_TYPE"
