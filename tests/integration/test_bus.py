@@ -511,6 +511,46 @@ class OnABus(Case):
         gdbus(job, JOB + ".Restore", "{}")
         self.assertTrue(os.path.exists(canary) and os.path.exists(other))
 
+    @unittest.skipUnless(shutil.which("gdbus") and shutil.which("busctl"), "there is no gdbus or no busctl")
+    def test_usual_clients_read_act_and_follow(self):
+        """busctl and gdbus: each gets a property, pauses a job, and sees how it ends."""
+        self.s.start_bus()
+        self.s.start(bus=True)
+        self.s.wait_for_name().close()
+        env = dict(os.environ, DBUS_SYSTEM_BUS_ADDRESS="unix:path=" + self.s.bus_path)
+        gdbus = ("gdbus", "call", "--system", "--dest", "org.reclaimd1", "--object-path")
+
+        def run(*words):
+            return subprocess.run(words, env=env, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout.strip()
+
+        for number, monitor, get, pause, state, completed in (
+                (1, ("busctl", "monitor", "--json=short", "--match=type='signal',member='Completed'"),
+                 ("busctl", "get-property", "org.reclaimd1", "/org/reclaimd1/job/1", JOB, "State"),
+                 ("busctl", "call", "org.reclaimd1", "/org/reclaimd1", "org.reclaimd1.Manager", "Pause", "at", "1", "1"),
+                 's "%s"', '"data":["restored"]'),
+                (2, ("gdbus", "monitor", "--system", "--dest", "org.reclaimd1"),
+                 (*gdbus, "/org/reclaimd1/job/2", "--method", "org.freedesktop.DBus.Properties.Get", JOB, "State"),
+                 (*gdbus, "/org/reclaimd1/job/2", "--method", JOB + ".Pause"),
+                 "(<'%s'>,)", "Completed ('restored',)")):
+            self.s.file("f")
+            with self.s.client() as root, subprocess.Popen(monitor, env=env, stdout=subprocess.PIPE,
+                                                           stderr=subprocess.STDOUT, text=True) as told:
+                # Each says first that it listens, and gdbus then who has the name.
+                self.assertTrue(told.stdout.readline())
+                if monitor[0] == "gdbus":
+                    self.assertIn("owned by", told.stdout.readline())
+                self.assertEqual(self.s.submit(root, self.s.path("data"), "f", undo_usec=("t", HOUR)), number)
+                self.assertEqual(run(*get), state % "held")
+                run(*pause)
+                self.assertEqual(run(*get), state % "paused")
+                root.call("Restore", "ta{sv}", number, {})
+                line = " "
+                while line and completed not in line:
+                    line = told.stdout.readline()
+                self.assertIn(completed, line)
+                told.terminate()
+            os.unlink(self.s.path("data/f"))
+
     def test_signals_tell_nothing(self):
         self.s.start_bus()
         self.s.start(bus=True)

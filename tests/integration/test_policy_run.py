@@ -166,23 +166,30 @@ class OverTheBus(Case):
         self.assertEqual(e.exception.name, "LimitExceeded")
         self.assertIn("reclaimctl policy plan p", e.exception.text)
 
-    def test_plans_at_once_are_bounded(self):
-        """The ninth is refused; all others are answered, and the daemon ends with some of them open."""
+    def test_runs_at_once_are_bounded(self):
+        """The ninth is refused while eight wait for their turn; the daemon ends while some do."""
+        def send():
+            return [self.client.send("Run", path="/org/reclaimd1/policy/p", interface="org.reclaimd1.Policy")
+                    for _ in range(8)]
+
         self.configured(BACKUPS)
-        for i in range(3000):
-            self.make("%d/%d.gz" % (i, i), 400)
-        sent = [self.client.send("Plan", path="/org/reclaimd1/policy/p", interface="org.reclaimd1.Policy") for _ in range(9)]
-        refused = 0
+        self.assertEqual(self.of_policy("Run"), [0, "/"])
+        with open(os.path.join(self.daemon.state, "policy-clock"), "r+b") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            sent = send()
+            for member in ("Run", "Plan"):
+                with self.assertRaises(Error) as e:
+                    self.of_policy(member)
+                self.assertEqual(e.exception.name, "LimitExceeded")
+            self.assertTrue(self.properties()["Running"])
         for serial in sent:
-            try:
-                self.client.answer(serial)
-            except Error as e:
-                self.assertEqual(e.name, "LimitExceeded", e)
-                refused += 1
-        self.assertLessEqual(refused, 1)
-        for _ in range(8):
-            self.client.send("Plan", path="/org/reclaimd1/policy/p", interface="org.reclaimd1.Policy")
-        self.client.call("ListPolicies")
+            self.assertEqual(self.client.answer(serial).body, [0, "/"])
+        self.assertFalse(self.properties()["Running"])
+        with open(os.path.join(self.daemon.state, "policy-clock"), "r+b") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            send()
+            self.client.call("ListPolicies")
+            self.assertEqual(self.daemon.stop(), 0)
 
 
 class Run(Case):

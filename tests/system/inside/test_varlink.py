@@ -184,6 +184,10 @@ class Interface(Case):
         self.assertEqual(call("GetJob", id=job)["job"]["state"], "paused")
         call("Resume", ids=[job])
         self.assertEqual(call("GetJob", id=job)["job"]["state"], "held")
+        call("SetPriority", ids=[job], priority="low")
+        call("SetDeadline", ids=[job], deadlineUSec=7)
+        told = call("GetJob", id=job)["job"]
+        self.assertEqual((told["priority"], told["deadlineUSec"]), ("low", 7))
         call("Cancel", ids=[job])
         self.assertTrue(os.path.exists(path))
         self.assertEqual(call("GetJob", id=job)["job"]["state"], "cancelled")
@@ -206,6 +210,7 @@ class Interface(Case):
         self.assertEqual(len(metrics["devices"][0]["reads"]["counts"]),
                          len(metrics["latencyBoundsUSec"]) + 1)
         self.views()
+        self.policies()
         trim = call("Trim", mount="/backups", minBytes=4096)["id"]
         self.wait(trim, "done")
         job = call("GetJob", id=trim)["job"]
@@ -216,6 +221,30 @@ class Interface(Case):
         METHODS.add("Monitor")
         with open(DESCRIPTION, encoding="utf-8") as f:
             self.assertEqual(METHODS, set(re.findall(r"^method (\w+)\(", f.read(), re.M)))
+
+    def policies(self):
+        path = f"{self.top}/kept"
+        os.mkdir(path)
+        for i in range(3):
+            with open(f"{path}/{i}.gz", "w", encoding="utf-8"):
+                os.utime(f"{path}/{i}.gz", (0, 86400 * i))
+        configure(f"policies: {{p: {{path: {path}, match: '*.gz', keep: {{last: 1}}, schedule: yearly, max-delete: 100%}}}}\n")
+        self.addCleanup(full_speed)
+        call("Reload")
+        command("systemctl", "daemon-reload")
+        command("systemctl", "start", "reclaimd-policy@p.timer")
+        self.addCleanup(command, "systemctl", "stop", "reclaimd-policy@p.timer")
+        (told,) = call("ListPolicies")["policies"]
+        self.assertEqual((told["name"], told["path"], told["schedule"], told["running"]), ("p", path, "yearly", False))
+        self.assertGreater(told["nextElapseUSec"], time.time() * 1e6)
+        plan = call("PlanPolicy", name="p")["plan"]
+        self.assertEqual({e["name"]: e["fate"] for e in plan["entries"]},
+                         {"0.gz": "delete", "1.gz": "delete", "2.gz": "keep"})
+        self.assertTrue(plan["open_complete"])
+        self.refused("NotAuthorized", "PlanPolicy", USER, name="p")
+        self.refused("InvalidArgument", "RunPolicy", name="q")
+        self.wait(call("RunPolicy", name="p")["id"], "done")
+        self.assertEqual(os.listdir(path), ["2.gz"])
 
     def views(self):
         spool = f"{self.top}/spool"
@@ -293,6 +322,7 @@ class Users(Case):
         for method in ("PauseAll", "ResumeAll", "Reload"):
             self.refused("NotAuthorized", method, USER)
         self.refused("NotAuthorized", "Trim", USER, mount="/backups")
+        self.refused("NotAuthorized", "RunPolicy", USER, name="p")
 
     def test_errors(self):
         self.refused("Protected", "Submit", paths=["/etc/passwd"])
@@ -332,6 +362,43 @@ class Monitor(Case):
                          ["new", "finished", "daemon"])
         self.assertTrue(all(w["job"]["path"] == path for w in said[:-1]))
         self.assertEqual(said[-1]["property"], "Paused")
+
+    def test_list_as_a_whole(self):
+        """All jobs come for one call, in several answers, also to a client that reads slowly; and all names."""
+        ids, count = [], 2300
+        with Wire() as w:
+            for i in range(count):
+                answer = w.call("Submit", paths=[self.file(f"f{i}")], undoUSec=HOUR_USEC)
+                ids.append(answer["parameters"]["id"])
+            self.assertLess(len(w.call("ListJobs", ids=ids)["parameters"]["jobs"]), 1001)  # or 1 MiB
+            w.send({"method": f"{INTERFACE}.ListJobs", "more": True, "parameters": {"sinceId": ids[0]}})
+            time.sleep(0.5)  # longer than what is sent at once takes to be made
+            told, answers = [], 0
+            while True:
+                answer = w.receive()
+                answers += 1
+                self.assertLessEqual(len(answer["parameters"]["jobs"]), 1000)
+                told += [j["id"] for j in answer["parameters"]["jobs"]]
+                if not answer.get("continues"):
+                    break
+            self.assertEqual(told, ids)
+            self.assertGreaterEqual(answers, 3)
+            w.send({"method": f"{INTERFACE}.ListJobs", "more": True, "parameters": {"sinceId": ids[0], "limit": 1001}})
+            said = [w.receive(), w.receive()]
+            self.assertEqual(sum(len(a["parameters"]["jobs"]) for a in said), 1001)
+            self.assertEqual([a.get("continues", False) for a in said], [True, False])
+            for at in range(0, count, 500):
+                w.call("Cancel", ids=ids[at:at + 500])
+            # One that goes in the midst of it holds up nothing.
+            with Wire() as gone:
+                gone.send({"method": f"{INTERFACE}.ListJobs", "more": True, "parameters": {"finished": True}})
+                gone.receive()
+            names = [self.file(f"f{i}") for i in range(count)]
+            job = w.call("Submit", paths=names, undoUSec=HOUR_USEC)["parameters"]["id"]
+            r = varlinkctl("call", "-j", "--more", SOCKET, f"{INTERFACE}.GetEntries", json.dumps({"id": job}))
+            entries = [e["path"] for line in r.stdout.split("\x1e") if line.strip() for e in json.loads(line)["entries"]]
+            self.assertEqual(sorted(entries), sorted(names))
+            w.call("Cancel", ids=[job])
 
     def test_not_of_others(self):
         with Wire(USER) as w:

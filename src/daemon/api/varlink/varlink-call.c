@@ -14,11 +14,22 @@
 
 #include "base/array.h"
 #include "daemon/context/failure.h"
+#include "daemon/context/timer.h"
 #include "varlink-state.h"
 
 #define LIST_BYTES_MOST MiB(1)
 /* What an answer takes that is no list. */
 #define ANSWER_BYTES_USUAL KiB(4)
+
+/* How often it is checked whether a client has read the last part of a list. */
+#define READING_USEC (5 * USEC_PER_MSEC)
+
+static void pieces_clear(struct varlink_call *q)
+{
+	sd_json_variant_unref_many(q->pieces, q->n_pieces); /* and frees the array */
+	q->pieces = NULL;
+	q->n_pieces = 0;
+}
 
 static void call_free(struct varlink_call *q)
 {
@@ -29,7 +40,9 @@ static void call_free(struct varlink_call *q)
 		quota_give(quota, q->client->account, QUOTA_NAMES, q->names_bytes);
 		LIST_REMOVE(q, of_varlink);
 	}
-	sd_json_variant_unref_many(q->pieces, q->n_pieces); /* and frees the array */
+	(void)sd_event_source_disable_unref(q->reading);
+	free((void *)q->query.ids);
+	pieces_clear(q);
 	(void)sd_json_variant_unref(q->reply);
 	(void)sd_json_variant_unref(q->parameters);
 	(void)api_client_unref(q->client);
@@ -96,6 +109,73 @@ void call_answer(const struct failure *f, void *userdata)
 			visitor_cut_off(v);
 	}
 	call_free(q);
+}
+
+/* ---- lists as a whole --------------------------------------------------------------------- */
+
+static int read_later(struct varlink_call *q);
+
+static int on_reading(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct varlink_call *q = userdata;
+	const struct visitor *v = sd_varlink_get_userdata(q->link);
+
+	(void)source;
+	(void)usec;
+	if (!v || !q->varlink)
+		call_answer(NULL, q);
+	else if (visitor_has_read(v))
+		q->go_on(q);
+	else if ((q->error = read_later(q)) < 0)
+		call_answer(NULL, q);
+	return 0;
+}
+
+static int read_later(struct varlink_call *q)
+{
+	return timer_after(q->varlink->bus->event, &q->reading, READING_USEC, READING_USEC,
+			   on_reading, q, "varlink-list");
+}
+
+/* A client that does not read what it is sent has no more made for it. */
+static int part_send(struct varlink_call *q, struct visitor *v)
+{
+	int r;
+
+	visitor_sends(v, q->answer.bytes + ANSWER_BYTES_USUAL);
+	r = sd_varlink_notifybo(q->link,
+				SD_JSON_BUILD_PAIR_VARIANT_ARRAY(q->list, q->pieces, q->n_pieces));
+	q->from += q->n_pieces;
+	q->most -= MIN(q->most, (uint64_t)q->n_pieces);
+	pieces_clear(q);
+	q->answer = (struct answer_size){ 0 };
+	return r;
+}
+
+void call_answer_part(const struct failure *f, void *userdata)
+{
+	struct varlink_call *q = userdata;
+	struct visitor *v = sd_varlink_get_userdata(q->link);
+	bool is_last = !q->answer.full && q->n_pieces < LIST_MOST;
+
+	if (!v || !q->varlink || !q->more || is_last || q->most <= q->n_pieces || (f && f->cause) ||
+	    q->error < 0) {
+		call_answer(f, q);
+		return;
+	}
+	q->error = part_send(q, v);
+	if (q->error >= 0)
+		q->error = read_later(q);
+	if (q->error < 0)
+		call_answer(NULL, q);
+}
+
+void call_stop(struct varlink_call *q)
+{
+	LIST_REMOVE(q, of_varlink);
+	q->varlink = NULL;
+	if (q->reading)
+		call_answer(NULL, q);
 }
 
 bool call_is_awaited(const struct varlink_call *q)
@@ -171,6 +251,7 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 	q->client = api_client_ref(v->client);
 	q->run = run;
 	q->oneway = flags & SD_VARLINK_METHOD_ONEWAY;
+	q->more = flags & SD_VARLINK_METHOD_MORE;
 	q->parameters = sd_json_variant_ref(parameters);
 	LIST_INSERT_HEAD(&v->varlink->calls, q, of_varlink);
 	call_run(q);

@@ -37,16 +37,17 @@ function field(name, type,    flags, macro) {
 
 function symbol_end() {
 	if (more)
-		printf "static SD_VARLINK_DEFINE_METHOD_FULL(%s, SD_VARLINK_REQUIRES_MORE%s);\n\n", symbol, fields
+		printf "static SD_VARLINK_DEFINE_METHOD_FULL(%s, SD_VARLINK_%s_MORE%s);\n\n", symbol, more, fields
 	else
 		printf "static SD_VARLINK_DEFINE_%s(%s%s);\n\n", kind, symbol, fields
-	more = 0
+	more = ""
 }
 
 BEGIN { print "/* Made by varlink-interface.awk. */\n#include \"daemon/api/varlink/varlink-state.h\"\n" }
 
 /^# SPDX/ { next }
-/^# \[Requires 'more' flag\]$/ { more = 1; next }
+/^# \[Requires 'more' flag\]$/ { more = "REQUIRES"; next }
+/^# \[Supports 'more' flag\]$/ { more = "SUPPORTS"; next }
 /^#/ { note = note (note == "" ? "" : " \"\\n\" ") quoted(substr($0, 3)); next }
 /^\t#/ { fields = fields ",\n\tSD_VARLINK_FIELD_COMMENT(" quoted(substr($0, 4)) ")"; next }
 /^\t/ { sub(/,$/, ""); sub(/:$/, "", $1); field($1, $2); next }

@@ -6,13 +6,25 @@
 #include "base/escape.h"
 #include "varlink-state.h"
 
-#define LIST_MOST 1000U
-
 /* ---- reading ------------------------------------------------------------------------------ */
 
 static void list_job(const struct job_record *r, void *userdata)
 {
-	call_append(userdata, job_fields, r);
+	struct varlink_call *q = userdata;
+	size_t n = q->n_pieces;
+
+	call_append(q, job_fields, r);
+	if (q->n_pieces > n)
+		q->query.since_id = r->id + 1;
+}
+
+static void ask_jobs(struct varlink_call *q)
+{
+	struct job_query query = q->query;
+
+	query.limit = (uint32_t)MIN(q->most, LIST_MOST);
+	operation_list(q->varlink->bus->operations, &q->client->c, &query, list_job,
+		       call_answer_part, q);
 }
 
 struct filter {
@@ -57,30 +69,28 @@ static const sd_json_dispatch_field filter_fields[] = {
 static int list_jobs(struct varlink_call *q)
 {
 	struct filter f = { .uid = UINT64_MAX };
-	struct job_query query;
 	int r = call_read(q, filter_fields, &f);
 
 	if (r >= 0 && f.uid != UINT64_MAX && f.uid >= UINT32_MAX)
 		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "uid is no number of a user.");
 	else if (r >= 0 && f.ids.v && f.ids.n == 0)
 		r = call_refuse(q, ERROR_INVALID_ARGUMENT, "No job is named.");
-	if (r >= 0) {
-		query = (struct job_query){
-			.states = f.states,
-			.finished = f.finished || f.states >> JOB_DONE != 0,
-			.one_uid = f.uid != UINT64_MAX,
-			.uid = (uid_t)f.uid,
-			.since_id = f.since_id,
-			.limit = f.limit == 0 ? LIST_MOST : (uint32_t)MIN(f.limit, LIST_MOST),
-			.ids = f.ids.v,
-			.n_ids = f.ids.n,
-		};
-		q->list = "jobs";
-		operation_list(q->varlink->bus->operations, &q->client->c, &query, list_job,
-			       call_answer, q);
-	}
-	free(f.ids.v);
-	return r;
+	q->query = (struct job_query){
+		.states = f.states,
+		.finished = f.finished || f.states >> JOB_DONE != 0,
+		.one_uid = f.uid != UINT64_MAX,
+		.uid = (uid_t)f.uid,
+		.since_id = f.since_id,
+		.ids = f.ids.v,
+		.n_ids = f.ids.n,
+	};
+	if (r < 0)
+		return r;
+	q->list = "jobs";
+	q->go_on = ask_jobs;
+	q->most = f.limit == 0 ? UINT64_MAX : f.limit;
+	ask_jobs(q);
+	return 0;
 }
 
 static void see_job(const struct job_record *r, void *userdata)
@@ -134,27 +144,37 @@ static void list_piece(const struct field *fields, const void *piece, void *user
 	call_append(userdata, fields, piece);
 }
 
-static int get_pieces(struct varlink_call *q, bool problems)
+static void ask_pieces(struct varlink_call *q)
+{
+	operation_pieces(q->varlink->bus->operations, &q->client->c, q->job,
+			 strcmp(q->list, "problems") == 0, q->from, MIN(q->most, LIST_MOST),
+			 list_piece, call_answer_part, q);
+}
+
+static int get_pieces(struct varlink_call *q, const char *list)
 {
 	struct varlink_page p = { 0 };
 	int r = call_read(q, page_fields, &p);
 
 	if (r < 0)
 		return r;
-	q->list = problems ? "problems" : "entries";
-	operation_pieces(q->varlink->bus->operations, &q->client->c, p.id, problems, p.offset,
-			 p.limit, list_piece, call_answer, q);
+	q->list = list;
+	q->job = p.id;
+	q->from = p.offset;
+	q->most = p.limit == 0 ? UINT64_MAX : p.limit;
+	q->go_on = ask_pieces;
+	ask_pieces(q);
 	return 0;
 }
 
 static int get_problems(struct varlink_call *q)
 {
-	return get_pieces(q, true);
+	return get_pieces(q, "problems");
 }
 
 static int get_entries(struct varlink_call *q)
 {
-	return get_pieces(q, false);
+	return get_pieces(q, "entries");
 }
 
 /* ---- acting ------------------------------------------------------------------------------- */

@@ -197,10 +197,8 @@ struct varlink *varlink_free(struct varlink *v)
 	operation_ignore(v->bus->operations, &v->listener);
 	v->socket = bus_socket_free(v->socket);
 	visitors_close(v);
-	while ((q = LIST_FIRST(&v->calls))) {
-		LIST_REMOVE(q, of_varlink);
-		q->varlink = NULL;
-	}
+	while ((q = LIST_FIRST(&v->calls)))
+		call_stop(q);
 	(void)sd_event_source_disable_unref(v->end);
 	(void)sd_varlink_server_unref(v->server);
 	free(v);

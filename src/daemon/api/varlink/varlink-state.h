@@ -54,6 +54,7 @@ struct varlink_call {
 	struct api_client *client;
 	call_run_t run;
 	bool oneway;                 /* no answer is waited for */
+	bool more;                   /* a list comes as a whole, in as many answers as it takes */
 	sd_json_variant *parameters; /* what was asked */
 	/* The answer: an object; or, where `list` is its name, a list of pieces. */
 	sd_json_variant *reply, **pieces;
@@ -66,6 +67,12 @@ struct varlink_call {
 	int error;       /* of making the answer */
 	const char *bad; /* the parameter that cannot be what it is */
 	struct failure failure;
+	/* Of a list, with `more`: what asks for the rest of it, from there on, and no more than so
+	 * many; and what waits until the client has read what was sent. */
+	void (*go_on)(struct varlink_call *q);
+	struct job_query query; /* of jobs; ids are the call's */
+	uint64_t from, most;
+	sd_event_source *reading;
 };
 
 /* Bind the methods of a file to the server. */
@@ -89,6 +96,9 @@ int call_begin(sd_varlink *link, sd_json_variant *parameters, sd_varlink_method_
 		return call_begin(link, parameters, flags, userdata, run);                         \
 	}
 
+/* The server ends: what is asked for meanwhile still answers, to no one. */
+void call_stop(struct varlink_call *q);
+
 /* Whether it can still be answered, or wants no answer. */
 bool call_is_awaited(const struct varlink_call *q);
 
@@ -96,6 +106,12 @@ bool call_is_awaited(const struct varlink_call *q);
 void call_again(struct varlink_call *q);
 /* What the operations call back: answers, with what has been made of the answer, and frees q. */
 void call_answer(const struct failure *f, void *userdata);
+
+/* call_answer for a part of a list, after which the next one is asked for, if it is to come as a
+ * whole and this was no more than one answer holds. */
+void call_answer_part(const struct failure *f, void *userdata);
+/* What is in one part of it. */
+#define LIST_MOST 1000U
 
 /* Sets q->failure and returns -EINVAL. */
 int call_refuse(struct varlink_call *q, enum error_cause cause, const char *format, ...)
