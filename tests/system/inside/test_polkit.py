@@ -16,7 +16,7 @@ from system import TIMEOUT_SECONDS, attempt, command, install, job_property, jou
 RULES = "/etc/polkit-1/rules.d/10-test.rules"
 RULE = """
 polkit.addRule(function(action, subject) {
-        if (action.id != "org.reclaimd1.manage-others" && action.id != "org.reclaimd1.pause-all")
+        if (!/^org.reclaimd1.(manage-others|restore-others|pause-all)$/.test(action.id))
                 return polkit.Result.NOT_HANDLED;
         if (subject.user == "keeper" ||
             subject.user == "helper" && action.lookup("owner") == "%d" && action.lookup("path") == "%s")

@@ -133,7 +133,7 @@ class Case(unittest.TestCase):
         path = self.file(name, user)
         return call("Submit", user, paths=[path], undoUSec=HOUR_USEC)["id"], path
 
-    def refused(self, name, method, user=None, words="", **parameters):
+    def refused(self, name, method, /, user=None, words="", **parameters):
         with self.assertRaises(Refused) as caught:
             call(method, user, **parameters)
         self.assertEqual(caught.exception.name, name, caught.exception)
