@@ -46,7 +46,7 @@ struct submit {
 	int64_t clock_offset; /* when the window began */
 
 	struct job_record record; /* strings: path is the submit's, the others static or below */
-	char *path, *origin, *dir_path;
+	char *path, *origin, *dir_path; /* dir_path: of the first directory */
 	char staging[33];
 	char mount[PATH_MAX];
 	struct chunk *chunk; /* names that are not posted yet */
@@ -659,10 +659,26 @@ static void refuse_stranger(struct submit *s, const struct entry_record *e)
 		    "%s is not any more what it was: nothing was accepted", name ? name : "a name");
 }
 
+/* The path that the job is listed by: that of its first name. Directories are told as they are
+ * found, also those of which no name is there. */
+static int path_set(struct submit *s, const struct entry_record *e)
+{
+	const struct chunk_dir *found = chunk_dir(s->chunk, e->dir);
+	const char *dir = found ? found->path : s->dir_path ? s->dir_path : "";
+
+	/* Thousands of others came between the two: then the first directory has to do. */
+	if (asprintf(&s->path, "%s%s%s", strcmp(dir, "/") == 0 && found ? "" : dir,
+		     found ? "/" : "", found ? e->name : "") < 0) {
+		s->path = NULL;
+		return -ENOMEM;
+	}
+	s->record.path = s->path;
+	return 0;
+}
+
 static void on_entry(const struct entry_record *e, void *userdata)
 {
 	struct submit *s = userdata;
-	const char *dir = s->dir_path ? s->dir_path : "";
 	int r;
 
 	count_held(s, 1, e->name);
@@ -672,15 +688,9 @@ static void on_entry(const struct entry_record *e, void *userdata)
 		refuse_stranger(s, e);
 		return;
 	}
-	if (!s->path) {
-		if (asprintf(&s->path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, e->name) < 0) {
-			s->path = NULL;
-			fail(s, -ENOMEM);
-			return;
-		}
-		s->record.path = s->path;
-	}
-	r = chunk_add_entry(s->chunk, e);
+	r = s->path ? 0 : path_set(s, e);
+	if (r >= 0)
+		r = chunk_add_entry(s->chunk, e);
 	if (r < 0)
 		fail(s, r);
 	else
