@@ -75,13 +75,13 @@ _reclaimctl() {
 	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= --no-settle $daemon" ;;
-	list) options="--all $daemon" ;;
+	list | show) options="--all $daemon" ;;
 	pause | resume) options="--all --no-ask-password $daemon" ;;
 	cancel) options="--no-ask-password $daemon" ;;
 	restore) options="--to= --no-ask-password $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	top) options="--interval= $daemon" json='' ;;
-	show | spools | status) options=$daemon ;;
+	spools | status) options=$daemon ;;
 	metrics) options="--output= --format= $daemon" json='' ;;
 	policy) options="--latency= --configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac

@@ -106,7 +106,7 @@ __reclaimctl_option submit -l wait -fa 'done free:' -d 'until it is done, or so 
 
 __reclaimctl_option wait -l no-settle -d 'do not wait until what is left is written back'
 __reclaimctl_option wait -l free -xa '10G 10%' -d 'until so much is free'
-__reclaimctl_option 'list pause resume trim' -l all -d 'everything'
+__reclaimctl_option 'list show pause resume trim' -l all -d 'everything'
 __reclaimctl_option trim -l submit -d 'have the daemon do it'
 __reclaimctl_option trim -l configured -d 'those that the configuration names'
 __reclaimctl_option trim -l wait -fa done -d 'until all are done'

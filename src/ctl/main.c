@@ -35,7 +35,7 @@ static const struct verb {
 	{ "list", VERB_LIST, SOCKET, verb_list,
 	  "reclaimctl list [--all]              the daemon's jobs; --all: finished, too\n" },
 	{ "show", VERB_SHOW, DAEMON, verb_show,
-	  "reclaimctl show JOB...               all that is known of a job\n" },
+	  "reclaimctl show [--all] JOB...       all that is known of a job\n" },
 	{ "wait", VERB_WAIT, DAEMON, verb_wait,
 	  "reclaimctl wait JOB...               until they have finished\n"
 	  "reclaimctl wait --free=SIZE PATH     until so much is free on its filesystem\n" },

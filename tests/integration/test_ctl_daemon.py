@@ -261,6 +261,25 @@ class Show(Case):
         self.assertEqual(sorted(e["path"] for e in j["contents"]), [self.path("file"), self.path("tree")])
         self.assertEqual((j["names"], j["problems"], j["uid"]), (2, [], 0))
 
+    def test_show_lists_all_names(self):
+        """The first ten, and how many more; or all, which takes more than one answer of the daemon."""
+        count = 2345
+        os.mkdir(self.path("many"))
+        fill(self.path("many"), count)
+        write(self.path("names"), b"".join(b"many/%s\n" % os.fsencode(n) for n in sorted(os.listdir(self.path("many")))))
+        job = self.submit("--undo=1h", "--files-from=names")
+        shown = self.ctl("show", job).out
+        self.assertEqual(shown.count("/many/"), 10 + 1, shown)
+        self.assertIn("     Names: 2,345\n", shown)
+        self.assertIn("and 2,335 more: reclaimctl show --all %s\n" % job, shown)
+        shown = self.ctl("show", "--all", job).out
+        self.assertEqual(len(set(re.findall(r"(?m)^ {12}(\S+) \(staged\)$", shown))), count)
+        self.assertNotIn(" more", shown)
+        (described,) = json.loads(self.ctl("show", "--json", job).out)
+        self.assertEqual(len(described["contents"]), 1000)
+        (described,) = json.loads(self.ctl("show", "--json", "--all", job).out)
+        self.assertEqual(len({c["path"] for c in described["contents"]}), count)
+
     def test_show_names_what_stays(self):
         canary = Canary(self.path("tree", "canary"))
         os.chmod(self.data, 0o777)

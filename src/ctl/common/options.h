@@ -56,9 +56,9 @@ struct options {
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
 	bool submit, configured;                             /* of trim */
-	bool all;                                            /* of list, pause, resume and trim */
-	bool no_ask_password;                                /* of what is done with jobs */
-	bool force, clock_is_right;                          /* of policy run */
+	bool all;                   /* of list, show, pause, resume, trim */
+	bool no_ask_password;       /* of what is done with jobs */
+	bool force, clock_is_right; /* of policy run */
 	bool quiet, no_pager, help, version;
 };
 

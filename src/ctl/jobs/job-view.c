@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "job-view.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -39,17 +40,30 @@ static const struct printed_property table[] = {
 	{ "LongestStepUSec", "longest_step_usec" },
 };
 
-/* Calls one of the methods of a job that list something. */
+/* Calls one of the methods of a job that list something: an answer has no more than a part of much.
+ */
 static int list_add(struct client *c, const char *path, const char *member, uint32_t limit,
 		    const char *signature, const char *const *keys, json_t *job, const char *key)
 {
-	sd_bus_message *reply = NULL;
-	json_t *list = NULL;
-	int r = client_call(c, path, JOB_INTERFACE, member, &reply, "tu", (uint64_t)0, limit);
+	json_t *all = json_array();
+	size_t came;
+	int r;
 
-	if (r == 0)
-		r = answer_take(reply, signature, keys, &list);
-	(void)json_object_set_new(job, key, list);
+	(void)json_object_set_new(job, key, all);
+	do {
+		uint32_t wanted =
+			limit == JOB_VIEW_ALL ? 0 : limit - (uint32_t)json_array_size(all);
+		json_auto_t *list = NULL;
+		sd_bus_message *reply = NULL;
+
+		r = client_call(c, path, JOB_INTERFACE, member, &reply, "tu",
+				(uint64_t)json_array_size(all), wanted);
+		if (r == 0)
+			r = answer_take(reply, signature, keys, &list);
+		came = json_array_size(list);
+		if (r == 0 && json_array_extend(all, list) < 0)
+			r = client_broken(-ENOMEM);
+	} while (r == 0 && came > 0 && json_array_size(all) < limit);
 	return r;
 }
 

@@ -7,6 +7,9 @@
 
 #include "ctl/common/client.h"
 
+/* As many as there are. */
+#define JOB_VIEW_ALL UINT32_MAX
+
 /* Reads a job: an object with the keys that show.c tells, without problems and contents for a limit
  * of 0, otherwise with so many of each. The caller decrefs it. Returns 0 or an exit status, after
  * saying what failed. */

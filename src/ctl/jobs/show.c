@@ -5,7 +5,8 @@
  * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, settling,
  * rate and entries_rate (a second), expected_end_usec (of a job that runs; 0: not known),
  * longest_step_usec (of a trim), problems [{path,
- * what, error, is_error}] and contents [{path, state}]; of both the first thousand.
+ * what, error, is_error}] and contents [{path, state}]; of both the first thousand, or all with
+ * --all.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,8 +91,9 @@ static void names_lines(const json_t *j)
 	json_array_foreach(contents, i, v)(void)
 		printf("%12s%s (%s)\n", "", json_text(v, "path"), json_text(v, "state"));
 	if (names > json_array_size(contents))
-		(void)printf("%12sand %s more\n", "",
-			     count_format(n, sizeof(n), names - json_array_size(contents)));
+		(void)printf("%12sand %s more: reclaimctl show --all %" PRIu64 "\n", "",
+			     count_format(n, sizeof(n), names - json_array_size(contents)),
+			     json_number(j, "id"));
 }
 
 static void problems_lines(const json_t *j, bool colours)
@@ -115,7 +117,7 @@ static void problems_lines(const json_t *j, bool colours)
 			     error ? ": " : "", error ? strerror(error) : "");
 	}
 	if (errors + skipped > json_array_size(problems) && json_array_size(problems) == SHOWN)
-		(void)printf("%12sand more: see reclaimctl show --json=pretty %" PRIu64 "\n", "",
+		(void)printf("%12sand more: reclaimctl show --all %" PRIu64 "\n", "",
 			     json_number(j, "id"));
 }
 
@@ -158,6 +160,7 @@ static void view_print(const json_t *j, bool colours)
 int verb_show(const struct options *o, struct client *c)
 {
 	bool text = o->json == JSON_OFF && !o->quiet;
+	uint32_t shown = o->all ? JOB_VIEW_ALL : text ? SHOWN : SHOWN_JSON;
 	json_auto_t *jobs = json_array();
 	struct screen screen;
 	int failed = 0;
@@ -169,7 +172,7 @@ int verb_show(const struct options *o, struct client *c)
 		int r = job_id_parse(o->paths[i], &id);
 
 		if (r == 0)
-			r = job_view_get(c, id, o->json != JSON_OFF ? SHOWN_JSON : SHOWN, &j);
+			r = job_view_get(c, id, shown, &j);
 		failed = r ? r : failed;
 		if (r)
 			continue;
