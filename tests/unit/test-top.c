@@ -85,11 +85,16 @@ START_TEST(how_fast_and_how_long)
 		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 200 });
 	update(&m, &s, MOMENT + 2 * USEC_PER_SEC);
 	ck_assert_double_eq_tol(m.jobs[0].entries_rate, 50, 0.001);
-	ck_assert_uint_eq(m.jobs[0].left_usec, 16 * USEC_PER_SEC);
+	/* Two seconds tell nothing of hours. */
+	ck_assert_uint_eq(m.jobs[0].left_usec, 0);
+	say_job(&s, TOP_RUNNING,
+		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 300 });
+	update(&m, &s, MOMENT + 4 * USEC_PER_SEC);
+	ck_assert_uint_eq(m.jobs[0].left_usec, 14 * USEC_PER_SEC);
 	/* One that stands still is soon known to. */
 	say_job(&s, TOP_RUNNING,
-		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 200 });
-	update(&m, &s, MOMENT + 4 * USEC_PER_SEC);
+		(struct job_line){ .id = 1, .entries = 1000, .entries_done = 300 });
+	update(&m, &s, MOMENT + 6 * USEC_PER_SEC);
 	ck_assert_double_eq_tol(m.jobs[0].entries_rate, 35, 0.001);
 	top_model_done(&m);
 }
@@ -105,10 +110,10 @@ START_TEST(a_file_is_its_bytes)
 	update(&m, &s, MOMENT);
 	j.bytes_freed = MiB(4) * 500;
 	say_job(&s, TOP_RUNNING, j);
-	update(&m, &s, MOMENT + 1 * USEC_PER_SEC);
+	update(&m, &s, MOMENT + 5 * USEC_PER_SEC);
 	ck_assert_double_eq_tol(m.jobs[0].share, 0.5, 0.001);
-	ck_assert_double_eq_tol(m.jobs[0].bytes_rate, MiB(4) * 500, 0.001);
-	ck_assert_double_eq_tol((double)m.jobs[0].left_usec, 1e6, 1e4);
+	ck_assert_double_eq_tol(m.jobs[0].bytes_rate, MiB(4) * 100, 0.001);
+	ck_assert_double_eq_tol((double)m.jobs[0].left_usec, 5e6, 1e5);
 	top_model_done(&m);
 }
 END_TEST

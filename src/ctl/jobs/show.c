@@ -15,6 +15,7 @@
 #include "job-list.h"
 #include "job-print.h"
 #include "job-view.h"
+#include "ctl/output/estimate.h"
 #include "ctl/output/timestamps.h"
 #include "ctl/output/messages.h"
 #include "ctl/output/screen.h"
@@ -47,6 +48,7 @@ static void progress_lines(const json_t *j, bool running)
 	uint64_t entries = json_number(j, "entries"), done = json_number(j, "entries_done");
 	uint64_t bytes = json_number(j, "bytes"), freed = json_number(j, "bytes_freed");
 	char words[60], sizes[40], rate[16], count[28], span[32];
+	uint64_t left;
 	bool finished = end > 0, trims = job_is_trim(json_text(j, "kind"));
 	double seconds;
 
@@ -70,11 +72,9 @@ static void progress_lines(const json_t *j, bool running)
 		(void)printf("%s entries/s, ", count_format(count, sizeof(count),
 							    (uint64_t)((double)done / seconds)));
 	(void)printf("%s/s", size_format(rate, sizeof(rate), (uint64_t)((double)freed / seconds)));
-	if (running && bytes > freed && freed > 0)
-		(void)printf(", about %s left",
-			     timespan_format(span, sizeof(span),
-					     (uint64_t)((double)(bytes - freed) / (double)freed *
-							seconds * USEC_PER_SEC)));
+	left = running ? estimate_average(end - started, (double)freed, (double)bytes) : 0;
+	if (left > 0)
+		(void)printf(", about %s left", timespan_format(span, sizeof(span), left));
 	(void)putchar('\n');
 }
 

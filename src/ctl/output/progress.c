@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "estimate.h"
 #include "screen.h"
 #include "base/fd.h"
 #include "base/units.h"
@@ -16,15 +17,12 @@
  * same. Only the bar's evenness hangs on it. */
 #define BYTES_PER_UNIT MiB(4)
 
-/* The share of the newest rate in the one shown. */
-#define SMOOTH 0.1
-
 struct progress {
 	pthread_mutex_t lock;
 	bool bar, drawn, total_complete;
 	uint64_t total_entries, total_bytes, base_entries, base_bytes;
-	uint64_t began_usec, last_usec, last_line_usec;
-	double last_units, rate; /* units per second */
+	uint64_t began_usec, last_line_usec;
+	struct estimate estimate; /* of units */
 };
 
 struct progress *progress_new(enum switch_mode mode, bool quiet)
@@ -38,7 +36,7 @@ struct progress *progress_new(enum switch_mode mode, bool quiet)
 		return NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	p->bar = screen_redraws();
-	p->began_usec = p->last_usec = p->last_line_usec = now_usec();
+	p->began_usec = p->last_line_usec = now_usec();
 	return p;
 }
 
@@ -83,26 +81,13 @@ static double units(uint64_t entries, uint64_t bytes)
 	return (double)entries + (double)bytes / BYTES_PER_UNIT;
 }
 
-static void rate_update(struct progress *p, double done, uint64_t now)
-{
-	double seconds = (double)(now - p->last_usec) / USEC_PER_SEC;
-
-	if (seconds < 0.05)
-		return;
-	if (p->last_units > 0 || done > 0) {
-		double r = (done - p->last_units) / seconds;
-		p->rate = p->rate > 0 ? p->rate * (1 - SMOOTH) + r * SMOOTH : r;
-	}
-	p->last_units = done;
-	p->last_usec = now;
-}
-
 /* "123,456 of 200,000 entries, 1.2 GiB of 3.0 GiB, 56,000/s, 3s left". */
 static void describe(FILE *out, const struct progress *p, uint64_t entries, uint64_t bytes,
 		     double left, uint64_t elapsed_usec)
 {
 	bool of = p->total_complete && p->total_bytes > bytes;
 	double seconds = (double)MAX(elapsed_usec, 1ULL) / USEC_PER_SEC;
+	uint64_t left_usec = p->total_complete ? estimate_left(&p->estimate, left) : 0;
 	char n[32];
 
 	(void)fputs(count_format(n, sizeof(n), entries), out);
@@ -120,10 +105,8 @@ static void describe(FILE *out, const struct progress *p, uint64_t entries, uint
 	else
 		(void)count_format(n, sizeof(n), (uint64_t)((double)entries / seconds));
 	(void)fprintf(out, ", %s/s", n);
-	if (p->total_complete && p->rate > 0 && left > 0)
-		(void)fprintf(
-			out, ", %s left",
-			timespan_format(n, sizeof(n), (uint64_t)(left / p->rate * USEC_PER_SEC)));
+	if (left_usec > 0)
+		(void)fprintf(out, ", %s left", timespan_format(n, sizeof(n), left_usec));
 }
 
 static void draw_bar(struct progress *p, const char *text, double part)
@@ -170,7 +153,7 @@ void progress_update(struct progress *p, const struct engine_progress *e)
 	bytes = p->base_bytes + e->stats.bytes;
 	done = units(entries, bytes);
 	total = units(p->total_entries, p->total_bytes);
-	rate_update(p, done, now);
+	estimate_add(&p->estimate, now, done);
 	out = fmemopen(text, sizeof(text), "w");
 	if (out) {
 		describe(out, p, entries, bytes, total - done, now - p->began_usec);

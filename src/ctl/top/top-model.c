@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/output/estimate.h"
 #include "ctl/output/messages.h"
 #include "base/macros.h"
 
@@ -47,6 +48,7 @@ static void rates_find(struct top_job *j, const struct top_model *before, uint64
 		j->entries_rate =
 			rate(b->entries_rate, l->entries_done, b->line->entries_done, seconds);
 		j->bytes_rate = rate(b->bytes_rate, l->bytes_freed, b->line->bytes_freed, seconds);
+		j->since_usec = b->since_usec > 0 ? b->since_usec : before->usec;
 		return;
 	}
 }
@@ -64,7 +66,8 @@ static struct top_job job_make(const struct job_line *l, const struct top_model 
 	if (strcmp(l->state, "running") == 0)
 		rates_find(&j, before, now);
 	speed = j.entries_rate + j.bytes_rate / BYTES_PER_ENTRY;
-	if (j.share >= 0 && speed > 0 && total > done)
+	if (j.since_usec > 0 && now - j.since_usec >= ESTIMATE_BASIS_USEC && j.share >= 0 &&
+	    speed > 0 && total > done)
 		j.left_usec = (uint64_t)((total - done) / speed * (double)USEC_PER_SEC);
 	return j;
 }

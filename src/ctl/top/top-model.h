@@ -22,6 +22,7 @@ struct top_job {
 	uint64_t left_usec; /* 0: not known */
 	/* Of running jobs, lately, a second; negative: not known yet. */
 	double entries_rate, bytes_rate;
+	uint64_t since_usec; /* they are known; 0: not */
 };
 
 struct top_device {
