@@ -303,6 +303,24 @@ class Spools(Case):
                       for n in ElementTree.fromstring(text).findall("node")]
         self.assertIn("/org/reclaimd1/spool/_2fmnt_2ftrash", paths)
 
+    def test_introspection_shows_jobs_to_those_who_may_see_them(self):
+        def tree(client):
+            text = client.call("Introspect", path="/org/reclaimd1/job",
+                               interface="org.freedesktop.DBus.Introspectable").body[0]
+            return [n.get("name") for n in ElementTree.fromstring(text).findall("node")]
+
+        for name in ("a", "b"):
+            write(self.path(name))
+        os.chown(self.path("b"), USER, USER)
+        os.chown(self.data, USER, USER)
+        other = self.daemon.client(USER)
+        roots = self.client.submit(self.path("a"), undo_usec=HOUR)
+        theirs = other.submit(self.path("b"), undo_usec=HOUR)
+        self.assertEqual(tree(self.client), [str(roots), str(theirs)])
+        self.assertEqual(tree(other), [str(theirs)])
+        self.client.call("Restore", "ta{sv}", theirs, {})
+        self.assertEqual(tree(other), [])
+
     def test_spool_makes_one_job_of_many_names(self):
         # What has settled is taken: before that, all of it has to be moved and seen, by a slow machine too.
         count = 50000 if FULL else 10000

@@ -164,6 +164,9 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (strcmp(path, ROOT_PATH) == 0 &&
 	    sd_bus_message_is_method_call(m, OBJECT_MANAGER, "GetManagedObjects"))
 		return request_begin(m, l, error);
+	if (strcmp(path, JOB_PREFIX) == 0 &&
+	    sd_bus_message_is_method_call(m, INTROSPECTABLE, "Introspect"))
+		return request_begin(m, l, error);
 	if ((strncmp(path, JOB_PREFIX "/", strlen(JOB_PREFIX) + 1) == 0 ||
 	     strncmp(path, POLICY_PREFIX "/", strlen(POLICY_PREFIX) + 1) == 0) &&
 	    (sd_bus_message_is_method_call(m, "org.freedesktop.DBus.Properties", "Get") ||

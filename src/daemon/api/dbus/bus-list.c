@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lists of jobs: ListJobs, ListJobsPacked, GetJob, and what the ObjectManager manages. Answers are
- * bounded: a client that wants more goes on where the last one ended. */
+/* Lists of jobs: ListJobs, ListJobsPacked, GetJob, what the ObjectManager manages, and what is seen
+ * beneath the path of all jobs. Answers are bounded: a client that wants more goes on where the
+ * last one ended. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bus-state.h"
@@ -203,10 +206,56 @@ static int call_managed(struct bus_request *q)
 	return 0;
 }
 
+/* ---- Introspect, of the path of all jobs ------------------------------------------------------
+ */
+
+/* The library asks for the children of a path without saying who wants to know them, and of jobs
+ * everyone sees their own. */
+static void introspect_job(const struct job_record *r, void *userdata)
+{
+	struct bus_request *q = userdata;
+	char node[48];
+	int n = snprintf(node, sizeof(node), " <node name=\"%" PRIu64 "\"/>\n", r->id);
+
+	if (q->error >= 0)
+		q->error = pack(&q->texts, node, (size_t)n);
+}
+
+static void on_introspected(const struct failure *f, void *userdata)
+{
+	static const char end[] = "</node>\n";
+	struct bus_request *q = userdata;
+
+	if (q->error >= 0)
+		q->error = pack(&q->texts, end, sizeof(end));
+	if (q->error >= 0)
+		q->error = request_reply(q);
+	if (q->error >= 0)
+		q->error = sd_bus_message_append(q->reply, "s", q->texts.v);
+	q->answer.bytes += q->texts.n;
+	request_answer(f, q);
+}
+
+static int call_introspect(struct bus_request *q)
+{
+	static const char begin[] =
+		"<!DOCTYPE node PUBLIC \"-//freedesktop//DTD D-BUS Object Introspection 1.0//EN\"\n"
+		"\"https://www.freedesktop.org/standards/dbus/1.0/introspect.dtd\">\n<node>\n";
+	struct job_query query = { .limit = MANAGED_JOBS_MOST };
+	int r = pack(&q->texts, begin, strlen(begin));
+
+	if (r < 0)
+		return r;
+	operation_list(q->bus->operations, &q->client->c, &query, introspect_job, on_introspected,
+		       q);
+	return 0;
+}
+
 const struct call list_calls[] = {
 	{ MANAGER_INTERFACE, "ListJobs", call_list_jobs, 0 },
 	{ MANAGER_INTERFACE, "ListJobsPacked", call_list_jobs_packed, 0 },
 	{ MANAGER_INTERFACE, "GetJob", call_get_job, 0 },
 	{ OBJECT_MANAGER, "GetManagedObjects", call_managed, 0 },
+	{ INTROSPECTABLE, "Introspect", call_introspect, 0 },
 	{ 0 },
 };

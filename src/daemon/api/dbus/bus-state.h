@@ -25,6 +25,7 @@
 #define JOB_INTERFACE "org.reclaimd1.Job"
 #define POLICY_INTERFACE "org.reclaimd1.Policy"
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
+#define INTROSPECTABLE "org.freedesktop.DBus.Introspectable"
 
 /* Room for an object path of a job. */
 #define JOB_PATH_MAX 48
