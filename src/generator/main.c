@@ -2,8 +2,9 @@
 /* reclaimd-generator, a systemd.generator(7): each policy with a schedule becomes a timer unit,
  * reclaimd-policy@NAME.timer, that starts reclaimd-policy@NAME.service, a template that is
  * installed; and the schedule of trims reclaimd-trim-scheduled.timer, likewise. Run by the service
- * manager early at boot and whenever it reloads; what it writes is gone before it runs again. A
- * configuration that is wrong makes no timers: the manager logs what is said about it. */
+ * manager early at boot and whenever it reloads; what it writes is gone before it runs again, and
+ * timers of the same names that are installed, and never elapse, take its place. A configuration
+ * that is wrong makes no timers: the manager logs what is said about it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

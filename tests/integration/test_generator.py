@@ -9,6 +9,7 @@ import unittest
 
 from fixture import Proc, listing, write
 
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GENERATOR = os.environ["RECLAIMD_GENERATOR"]
 CONFIG = """policies:
   backups: {path: /srv/b, match: "*.gz", max-age: 90d, schedule: daily}
@@ -75,9 +76,12 @@ class Case(unittest.TestCase):
         service = "\n".join("ExecStart=/bin/true %i" if line.startswith("ExecStart=") else line
                             for line in lines)
         write(self.path("normal/reclaimd-policy@.service"), service + "\n")
+        # Of a policy that has no schedule any more.
+        shutil.copy(os.path.join(TOP, "systemd", "reclaimd-policy@.timer"), self.path("normal"))
         r = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
                             self.path("normal/reclaimd-policy@backups.timer"),
-                            self.path("normal/reclaimd-policy@a_b-c.timer")],
+                            self.path("normal/reclaimd-policy@a_b-c.timer"),
+                            self.path("normal/reclaimd-policy@.timer")],
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                            env=dict(os.environ, SYSTEMD_UNIT_PATH=self.path("normal") + ":"))
         self.assertEqual((r.returncode, r.stdout), (0, b""))
