@@ -384,12 +384,12 @@ static int listen_on_bus(struct manager *m)
 int manager_run(struct manager *m)
 {
 	struct context *c = &m->context;
-	int r = jobs_begin(&m->jobs);
+	int r;
 
-	if (r < 0)
-		return r;
 	spooling_begin(&m->spools, c, m->operations);
-	r = listen_on_bus(m);
+	r = jobs_begin(&m->jobs);
+	if (r >= 0)
+		r = listen_on_bus(m);
 	if (r < 0)
 		return r;
 	recover_orphans(&m->jobs);

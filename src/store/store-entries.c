@@ -99,6 +99,37 @@ int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t li
 	return r;
 }
 
+struct returned_row {
+	struct lasting_identity id;
+	uint64_t finished_usec;
+};
+
+int store_returned_each(struct store *s,
+			int (*entry)(const struct lasting_identity *id, uint64_t finished_usec,
+				     void *userdata),
+			void *userdata)
+{
+	static const struct column columns[] = { COLUMNS_IDENTITY(returned_row, id),
+						 COLUMN(U64, returned_row, finished_usec) };
+	_cleanup_statement_ sqlite3_stmt *st = NULL;
+	struct returned_row row;
+	int r = statement_query(s, &st,
+				"SELECT e.fsid, e.ino, e.btime, e.type, j.finished FROM jobs AS j "
+				"JOIN entries AS e ON e.job = j.id "
+				"WHERE substr(j.origin, 1, 6) = CAST('spool:' AS BLOB) "
+				"AND (j.finished = 0 OR j.state IN (?1, ?2)) "
+				"AND (e.state = ?3 OR (e.state = ?4 AND j.state = ?1))",
+				PARAMETERS(NUMBER(JOB_CANCELLED), NUMBER(JOB_RESTORED),
+					   NUMBER(ENTRY_RESTORED), NUMBER(ENTRY_WAITING)));
+
+	while (r >= 0 && (r = statement_next(s, st, COLUMNS(columns), &row)) > 0) {
+		r = entry(&row.id, row.finished_usec, userdata);
+		if (r != 0)
+			return r;
+	}
+	return r;
+}
+
 int store_problem_add(struct store *s, uint64_t job, const struct problem_record *p)
 {
 	return statement_run(s,

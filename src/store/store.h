@@ -182,6 +182,13 @@ int store_entries_set(struct store *s, uint64_t job, uint64_t from, uint64_t to,
 int store_entries_each(struct store *s, uint64_t job, uint64_t from, uint64_t limit,
 		       int (*entry)(const struct entry_record *e, void *userdata), void *userdata);
 
+/* Of jobs from spools that were cancelled or restored, or are being so: who each name is that was
+ * put back, or stayed where it was, and when its job ended (0: it has not). */
+int store_returned_each(struct store *s,
+			int (*entry)(const struct lasting_identity *id, uint64_t finished_usec,
+				     void *userdata),
+			void *userdata);
+
 /* Only the first thousand of a job are kept. */
 int store_problem_add(struct store *s, uint64_t job, const struct problem_record *p);
 int store_problems_each(struct store *s, uint64_t job, uint64_t offset, uint64_t limit,

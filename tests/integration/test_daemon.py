@@ -14,6 +14,7 @@ from dbuswire import Error, unpacked
 from fixture import FULL, USER, Canary, build, fill, write
 
 HOUR = 3600 * 1000000
+NOBODY = 65534
 
 
 class Life(Case):
@@ -320,6 +321,66 @@ class Spools(Case):
         self.assertEqual(tree(other), [str(theirs)])
         self.client.call("Restore", "ta{sv}", theirs, {})
         self.assertEqual(tree(other), [])
+
+    def settled(self):
+        """Whatever was due in the spool before has been taken."""
+        write(self.path("marker"))
+        os.rename(self.path("marker"), os.path.join(self.spool, "marker"))
+        self.daemon.wait_gone(os.path.join(self.spool, "marker"))
+
+    def restored(self):
+        """A tree that a job has had from the spool, and that is back."""
+        self.daemon.configure("spools: {%s: {settle: 100ms, undo: 1h}}\n" % self.spool)
+        self.client.call("Reload")
+        canary = Canary(self.path("canary"))
+        os.mkdir(self.spool, 0o700)
+        os.rename(self.path("canary"), os.path.join(self.spool, "canary"))
+        job = self.client.signal("JobNew").body[0]
+        self.assertEqual(self.client.job(job)["state"], "held")
+        self.client.call("Restore", "ta{sv}", job, {})
+        canary.path = os.fsencode(os.path.join(self.spool, "canary"))
+        return canary
+
+    def test_what_is_restored_to_a_spool_stays(self):
+        canary = self.restored()
+        self.settled()
+        canary.check()
+        self.client.call("Reload")
+        self.settled()
+        canary.check()
+        # Neither memory nor the name tell of it then.
+        os.rename(canary.path, canary.path + b"2")
+        os.rename(canary.path + b"2", canary.path)
+        self.daemon.wait_gone(canary.path)
+
+    def test_what_was_restored_to_a_spool_stays_after_a_restart(self):
+        canary = self.restored()
+        self.daemon.stop()
+        self.daemon.start()
+        self.client = self.daemon.client()
+        self.settled()
+        canary.check()
+        os.utime(canary.path)
+        self.daemon.wait_gone(canary.path)
+
+    def test_what_a_spool_cannot_delete_is_not_tried_for_ever(self):
+        canary = Canary(self.path("tree", "canary"))
+        write(self.path("tree", "mine"))
+        os.mkdir(self.spool, 0o700)
+        for path in (self.path("tree"), self.spool):
+            os.chown(path, NOBODY, NOBODY)
+        os.rename(self.path("tree"), os.path.join(self.spool, "tree"))
+        self.assertEqual(self.client.signal("JobFinished").body[2], "partial")
+        canary.path = os.fsencode(os.path.join(self.spool, "tree", "canary"))
+        canary.check()
+        self.settled()
+        self.assertEqual(self.client.signal("JobFinished").body[2], "done")
+        self.assertEqual([j["state"] for j in self.client.jobs(finished=True)], ["partial", "done"])
+        canary.check()
+        # Nothing of it can go any more.
+        self.client.call("Reload")
+        self.assertEqual(self.client.signal("JobFinished").body[2], "failed")
+        canary.check()
 
     def test_spool_makes_one_job_of_many_names(self):
         # What has settled is taken: before that, all of it has to be moved and seen, by a slow machine too.

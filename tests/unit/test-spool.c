@@ -277,6 +277,73 @@ START_TEST(nothing_is_offered_twice)
 }
 END_TEST
 
+static struct lasting_identity identity_of_path(const char *path)
+{
+	struct identity id;
+
+	ck_assert_int_eq(fd_identity(AT_FDCWD, path, &id), 0);
+	return (struct lasting_identity){ .ino = id.ino,
+					  .btime_nsec = id.btime_nsec,
+					  .type = id.mode & S_IFMT };
+}
+
+/* As a job does it: it tells, then moves the name back. */
+static void put_back(struct world *w, const char *from, const char *to, bool kept)
+{
+	struct lasting_identity id = identity_of_path(from);
+
+	ck_assert_int_eq(spools_returned(w->spools, &id, kept, INT64_MAX), 0);
+	ck_assert_int_eq(rename(from, to), 0);
+}
+
+START_TEST(what_is_put_back_stays_until_it_changes)
+{
+	struct lasting_identity id;
+	struct world w;
+	struct stat st;
+
+	world_open(&w, 0, NULL);
+	make_dir("/mnt/spool");
+	make("/mnt/restored");
+	make_dir("/mnt/kept");
+	make("/mnt/before");
+	make("/mnt/moved");
+	/* By the record: one as it was then, and one that has changed since. */
+	ck_assert_int_eq(rename("/mnt/before", "/mnt/spool/before"), 0);
+	ck_assert_int_eq(rename("/mnt/moved", "/mnt/spool/moved"), 0);
+	ck_assert_int_eq(stat("/mnt/spool/before", &st), 0);
+	id = identity_of_path("/mnt/spool/before");
+	ck_assert_int_eq(spools_returned(w.spools, &id, false,
+					 st.st_ctim.tv_sec * 1000000000LL + st.st_ctim.tv_nsec),
+			 0);
+	id = identity_of_path("/mnt/spool/moved");
+	ck_assert_int_eq(spools_returned(w.spools, &id, false, 1000000000), 0);
+	serve(&w, "/mnt/spool");
+	run_until(&w, w.names == 1);
+	put_back(&w, "/mnt/restored", "/mnt/spool/restored", false);
+	put_back(&w, "/mnt/kept", "/mnt/spool/kept", true);
+	run_out(&w);
+	make("/mnt/spool/another");
+	run_until(&w, w.names == 2);
+	ck_assert_str_eq(w.log, "0: moved;0: another;");
+	/* What could not be deleted is tried once more. */
+	serve(&w, "/mnt/spool");
+	run_until(&w, w.names == 3);
+	ck_assert_str_eq(w.last, "0: kept");
+	/* A change, and a way out and in again. */
+	ck_assert_int_eq(chmod("/mnt/spool/restored", 0600), 0);
+	run_until(&w, w.names == 4);
+	ck_assert_str_eq(w.last, "0: restored");
+	ck_assert_int_eq(rename("/mnt/spool/before", "/mnt/out"), 0);
+	run_out(&w);
+	ck_assert_int_eq(rename("/mnt/out", "/mnt/spool/in"), 0);
+	run_until(&w, w.names == 5);
+	ck_assert_str_eq(w.last, "0: in");
+	ck_assert_uint_eq(w.tells, 0);
+	world_close(&w);
+}
+END_TEST
+
 START_TEST(what_is_quiet_costs_nothing)
 {
 	unsigned wakes = 0;
@@ -339,6 +406,7 @@ int main(void)
 				 a_spool_is_mounted_and_unmounted,
 				 one_bad_entry_does_not_keep_the_others,
 				 nothing_is_offered_twice,
+				 what_is_put_back_stays_until_it_changes,
 				 what_is_quiet_costs_nothing,
 				 it_can_end_at_any_time };
 

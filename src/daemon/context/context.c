@@ -94,6 +94,14 @@ void tell_job_finished(struct context *c, const struct job_record *r)
 			l->job_finished(r, l->userdata);
 }
 
+void tell_name_returns(struct context *c, const struct job_record *r,
+		       const struct lasting_identity *id, bool kept)
+{
+	for (const struct listener *l = c->listeners; l; l = l->next)
+		if (l->name_returns)
+			l->name_returns(r, id, kept, l->userdata);
+}
+
 void tell_daemon_changed(struct context *c, const char *property)
 {
 	for (const struct listener *l = c->listeners; l; l = l->next)

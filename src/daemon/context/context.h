@@ -20,6 +20,9 @@ struct listener {
 	/* State changes at once; progress at most every half second for a job. */
 	void (*job_changed)(const struct job_record *r, void *userdata);
 	void (*job_finished)(const struct job_record *r, void *userdata);
+	/* A name is about to be put back where it was; kept: because it could not be deleted. */
+	void (*name_returns)(const struct job_record *r, const struct lasting_identity *id,
+			     bool kept, void *userdata);
 	/* A property of the daemon itself: "Paused", "Orphans", "StoreError", ... (static). */
 	void (*daemon_changed)(const char *property, void *userdata);
 	void *userdata;
@@ -95,4 +98,6 @@ void listener_remove(struct context *c, struct listener *l);
 void tell_job_new(struct context *c, const struct job_record *r);
 void tell_job_changed(struct context *c, const struct job_record *r);
 void tell_job_finished(struct context *c, const struct job_record *r);
+void tell_name_returns(struct context *c, const struct job_record *r,
+		       const struct lasting_identity *id, bool kept);
 void tell_daemon_changed(struct context *c, const char *property);

@@ -199,6 +199,8 @@ static int restore_name(struct job_restore *b, size_t at)
 	if (r < 0)
 		return r;
 	b->names[at] = (struct name_restore){ .b = b, .at = at };
+	if (b->to.fd < 0)
+		tell_name_returns(b->j->jobs->context, &b->j->r, &e->id, b->state == ENTRY_KEPT);
 	return worker_restore(intake, &m, on_restored, &b->names[at]);
 }
 

@@ -98,7 +98,8 @@ static int64_t next_batch_usec(const struct spool *s, int64_t now)
 int spool_prepare(struct spool *s)
 {
 	int64_t now = spool_clock_usec(CLOCK_MONOTONIC);
-	int64_t at = s->state == SPOOL_SERVED ? next_batch_usec(s, now) : INT64_MAX;
+	bool serves = s->state == SPOOL_SERVED && !s->common->returned_more;
+	int64_t at = serves ? next_batch_usec(s, now) : INT64_MAX;
 	struct spool_entry *e;
 
 	if (at > now)
@@ -182,6 +183,8 @@ int spool_deliver(struct spool *s, const struct spool_round *r)
 
 	if (!v)
 		return -ENOMEM;
+	if (s->common->returned_more)
+		return 0;
 	LIST_FOREACH(e, &s->entries, link)
 	if (deadline_usec(s, e) <= now && e->round == r->number && e->submitter >= 0)
 		v[n++] = e;

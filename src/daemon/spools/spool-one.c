@@ -170,9 +170,11 @@ static bool same_stamp(const struct spool_stamp *a, const struct spool_stamp *b)
 }
 
 /* Is it another file, or has it changed in a way that matters in its state? */
-static bool is_changed(const struct spool_entry *e, const struct spool_seen *seen)
+static bool is_changed(const struct spool_entry *e, const struct spool_seen *seen,
+		       enum returned_why returned)
 {
-	if (e->state == SPOOL_NEW)
+	/* It may have gone and come back since it was seen last. */
+	if (e->state == SPOOL_NEW || (e->state == SPOOL_TAKEN && returned != RETURNED_NOT))
 		return true;
 	/* What is being deleted in place changes all the time. */
 	if (e->state == SPOOL_OFFERED || e->state == SPOOL_TAKEN)
@@ -182,7 +184,11 @@ static bool is_changed(const struct spool_entry *e, const struct spool_seen *see
 
 static void entry_seen(struct spool *s, const struct spool_round *r, const struct spool_seen *seen)
 {
+	static const enum spool_entry_state states[] = { [RETURNED_NOT] = SPOOL_WAITING,
+							 [RETURNED_RESTORED] = SPOOL_RETURNED,
+							 [RETURNED_KEPT] = SPOOL_REFUSED };
 	struct spool_entry *e = spool_entry_find(s, seen->name);
+	enum returned_why returned;
 	int64_t age;
 
 	if (seen->error == -ENOENT) {
@@ -201,12 +207,13 @@ static void entry_seen(struct spool *s, const struct spool_round *r, const struc
 		spool_entry_later(s, e);
 		return;
 	}
-	if (is_changed(e, seen)) {
+	returned = spool_returned_check(&s->common->returned, &seen->stamp);
+	if (is_changed(e, seen, returned)) {
 		/* Its times are believed as far as they say that it is older than what we know; a
 		 * clock that was set back makes it no younger than now. */
 		age = spool_clock_usec(CLOCK_REALTIME) - seen->stamp.ctime_nsec / 1000;
 		e->since_usec = spool_clock_usec(CLOCK_MONOTONIC) - MAX(age, 0);
-		e->state = SPOOL_WAITING;
+		e->state = states[returned];
 		e->later = false;
 		e->part = 0;
 		e->stamp = seen->stamp;

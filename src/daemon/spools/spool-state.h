@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "spool.h"
+#include "spool-returned.h"
 #include "spool-round.h"
 #include "base/macros.h"
 
@@ -17,16 +18,19 @@ struct spool_common {
 	sd_event *event;
 	struct spools_options options;
 	char *const *protect; /* NULL-terminated, or NULL */
-	uint64_t last_id;     /* of batches */
+	struct spool_returned returned;
+	bool returned_more; /* than can be remembered: nothing is taken any more */
+	uint64_t last_id;   /* of batches */
 	uint32_t last_part;
 };
 
 enum spool_entry_state {
-	SPOOL_NEW,     /* not checked yet */
-	SPOOL_WAITING, /* until it has not changed for long enough */
-	SPOOL_OFFERED, /* in a batch that is not answered */
-	SPOOL_TAKEN,   /* there is a job for it */
-	SPOOL_REFUSED, /* until it changes */
+	SPOOL_NEW,      /* not checked yet */
+	SPOOL_WAITING,  /* until it has not changed for long enough */
+	SPOOL_OFFERED,  /* in a batch that is not answered */
+	SPOOL_TAKEN,    /* there is a job for it */
+	SPOOL_REFUSED,  /* until it changes */
+	SPOOL_RETURNED, /* it was restored: likewise */
 };
 
 struct spool_entry {

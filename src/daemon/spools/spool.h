@@ -13,7 +13,7 @@
  *
  * A directory's times tell of changes in itself, not of those further down: `settle` has to be
  * longer than the pauses of the program that fills a tree in the spool. Better is to make it
- * elsewhere and move it there. What is restored to a spool is deleted again, in time.
+ * elsewhere and move it there. What is put back into a spool stays there: spool-returned.h.
  *
  * Whose authority is used: spool-authority.h. */
 #pragma once
@@ -93,6 +93,13 @@ int spools_configure(struct spools *s, const struct config_spool *v, size_t n,
 
 /* What became of a batch. Ids that are not known (any more) are ignored. */
 void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome);
+
+/* What was a spool's is put back where it was, or has been, at ctime_nsec (INT64_MAX: not yet): it
+ * is left alone until it changes. kept: because it could not be deleted; that is tried again when
+ * spools are configured, too. Returns 0; or, once, a negative errno if it cannot be remembered:
+ * then nothing is taken from any spool any more. */
+int spools_returned(struct spools *s, const struct lasting_identity *id, bool kept,
+		    int64_t ctime_nsec);
 
 /* What was to be tried again later is tried now. */
 void spools_retry(struct spools *s);

@@ -30,6 +30,7 @@ struct spools *spools_free(struct spools *s)
 	for (size_t i = 0; i < s->n; i++)
 		spool_free(s->v[i]);
 	free(s->v);
+	spool_returned_done(&s->common.returned);
 	sd_event_unref(s->common.event);
 	free(s);
 	return NULL;
@@ -75,6 +76,18 @@ void spools_taken(struct spools *s, uint64_t batch, enum spool_outcome outcome)
 	for (size_t i = 0; i < s->n; i++)
 		if (spool_answer(s->v[i], batch, outcome))
 			return;
+}
+
+int spools_returned(struct spools *s, const struct lasting_identity *id, bool kept,
+		    int64_t ctime_nsec)
+{
+	int r = spool_returned_add(&s->common.returned, id,
+				   kept ? RETURNED_KEPT : RETURNED_RESTORED, ctime_nsec);
+
+	if (r >= 0 || s->common.returned_more)
+		return 0;
+	s->common.returned_more = true;
+	return r;
 }
 
 void spools_retry(struct spools *s)
