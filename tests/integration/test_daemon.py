@@ -270,6 +270,36 @@ class InPlace(Case):
         self.assertEqual(fixture.listing(self.data), ["d", "d/a", "e", "e/a"])
 
 
+class Unmounting(Case):
+    def test_held_job_lets_its_filesystem_be_unmounted(self):
+        """And what is mounted there instead is not taken for it."""
+        self.mount_disk()
+        image = os.path.join(self.daemon.dir, "image")
+        canary = Canary(self.path("tree"))
+        c = self.daemon.client()
+        n = c.submit(self.path("tree"), undo_usec=HOUR)
+        staged = os.fsdecode(c.get(n, "Staging"))
+        began = time.monotonic()
+        fixture.unmount_when_free(self.data)
+        # It took ten seconds and more as long as workers were kept for that long.
+        self.assertLess(time.monotonic() - began, 9)
+        fixture.command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", self.data)
+        for path, mode in ((".reclaim", 0o711), (".reclaim/0", 0o700), (staged[len(self.data) + 1:], 0o700)):
+            os.mkdir(self.path(path), mode)
+            os.chmod(self.path(path), mode)
+        decoy = Canary(os.path.join(staged, "1"))
+        with self.assertRaises(Error):
+            c.call("Restore", "ta{sv}", n, {})
+        decoy.check()
+        self.assertFalse(os.path.exists(self.path("tree")))
+        self.assertEqual(c.job(n)["state"], "held")
+        fixture.unmount_when_free(self.data)
+        fixture.command("mount", "-o", "loop", image, self.data)
+        c.call("Restore", "ta{sv}", n, {})
+        self.assertEqual(c.job(n)["state"], "restored")
+        canary.check()
+
+
 class Spools(Case):
     def setUp(self):
         super().setUp()

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/lock-holder.h"
 
-#define IDLE_USEC (10 * USEC_PER_SEC)
+#define IDLE_USEC USEC_PER_SEC
 
 /* Its staging directory is being opened, for one that waits for it. */
 struct staging_opening {
@@ -123,7 +123,7 @@ void staging_area_release(struct staging_area *area)
 {
 	if (--area->users == 0 && area->staging_fd >= 0)
 		(void)timer_after(area->submitters->context->event, &area->idle, IDLE_USEC,
-				  USEC_PER_SEC, on_idle, area, "staging-idle");
+				  USEC_PER_SEC / 4, on_idle, area, "staging-idle");
 	staging_area_unref(area);
 }
 

@@ -4,7 +4,8 @@
  * one of their own there, which is nothing but their queue: they hold up no deletions.
  *
  * The staging directory's descriptor and the delete worker keep the filesystem busy. They are let
- * go ten seconds after their last use, so that it can be unmounted. */
+ * go a second after their last use, so that it can be unmounted: jobs that are held or paused keep
+ * nothing of it open, and when they go on, all is opened and compared anew. */
 #pragma once
 
 #include <sys/queue.h>

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/macros.h"
 
-#define IDLE_USEC (10 * USEC_PER_SEC)
+#define IDLE_USEC USEC_PER_SEC
 
 static struct user *user_get(struct submitters *submitters, uid_t account)
 {
@@ -341,7 +341,7 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 static int end_idle_later(struct submitter *submitter)
 {
 	return timer_after(submitter->submitters->context->event, &submitter->idle, IDLE_USEC,
-			   USEC_PER_SEC, on_idle, submitter, "intake-idle");
+			   USEC_PER_SEC / 4, on_idle, submitter, "intake-idle");
 }
 
 /* Where a user has as many intake workers as it may, the one that has had nothing to do for longest
@@ -416,7 +416,8 @@ static int intake_get(struct submitter *submitter, filesystem_t filesystem, stru
 		return r;
 	i->used_usec = now_usec();
 	*ret = i;
-	return end_idle_later(submitter);
+	/* Not later because of this: others, for other filesystems, may be idle for long. */
+	return timer_is_set(submitter->idle) ? 0 : end_idle_later(submitter);
 }
 
 int submitter_intake(struct submitter *submitter, filesystem_t filesystem, struct worker **ret)

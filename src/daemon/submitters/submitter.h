@@ -108,7 +108,7 @@ static inline void submitter_unrefp(struct submitter **submitter)
 	(void)submitter_unref(*submitter);
 }
 
-/* The intake worker for a filesystem, started if there is none; it lives half a minute after its
+/* The intake worker for a filesystem, started if there is none; it ends a second or two after its
  * last use. -EUSERS: too many processes of that user wait already. */
 int submitter_intake(struct submitter *submitter, filesystem_t filesystem, struct worker **ret);
 /* Says so in *f, and which filesystem they wait for. */
