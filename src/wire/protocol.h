@@ -279,7 +279,7 @@ union protocol_record {
 
 /* Shared by a worker and reclaimd. What the worker writes may be anything. */
 struct worker_page {
-	/* by the worker: of the run that is going on */
+	/* by the worker: of the run that is going on; entries, of a STAGE, too */
 	_Atomic uint64_t entries, bytes;
 };
 

@@ -149,6 +149,21 @@ class Submit(Case):
         self.assertIn("Job 1: 1,500 names in many\n", r.out)
         self.assertEqual(os.listdir(self.path("many")), [])
 
+    @unittest.skipUnless(terminal.pyte, "there is no pyte")
+    def test_submit_shows_how_far_many_names_are(self):
+        count = 12000
+        fill(self.path("many"), count)
+        write(self.path("names"), "".join("%s/f%05d\n" % (self.path("many"), i) for i in range(count)))
+        self.daemon.again_with_gate("stage:f09000")
+        t = terminal.Terminal([scratch.binary, "submit", "--undo=1h", "--files-from=" + self.path("names")],
+                              self.env(), columns=110)
+        self.addCleanup(t.close)
+        t.wait(lambda text: re.search(r"^\[#+\.+\]  8[78]% 9,000 of 12,000 names moved out of the way$", text, re.M))
+        os.kill(self.daemon.stopped_worker(), signal.SIGCONT)
+        self.assertEqual(t.finish(), 0)
+        self.assertRegex(t.text(), r"^Job 1: 12,000 names in ")
+        self.assertNotIn("[#", t.text())
+
     def test_submit_more_directories_than_a_call_takes(self):
         for i in range(150):
             build(self.data, "d%03d/file" % i)

@@ -375,6 +375,7 @@ START_TEST(bad_arguments)
 	struct server *s = server_start(NULL);
 	sd_bus *c = client_open(s);
 	_cleanup_close_ int dir = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int full = open("/dev/full", O_RDWR | O_CLOEXEC);
 
 #define REFUSED(member, ...)                                                                       \
 	ck_assert_str_eq(call(c, NULL, member, NULL, __VA_ARGS__), "InvalidArgument")
@@ -394,6 +395,8 @@ START_TEST(bad_arguments)
 	REFUSED("Submit", "aaya{sv}", 1, 1, '/', 2, "undo-usec", "t", (uint64_t)1, "undo-usec", "t",
 		(uint64_t)2);
 	REFUSED("Submit", "aaya{sv}", 1, 1, '/', 1, "display", "aay", 1, 1, '/');
+	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 0, 1, 'x', 1, "progress", "h", dir);
+	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 0, 1, 'x', 1, "progress", "h", full);
 	REFUSED("SubmitFiles", "aha(uay)a{sv}", 0, 0, 0);
 	REFUSED("SubmitFiles", "aha(uay)a{sv}", 0, 1, 0, 1, 'x', 0);
 	REFUSED("SubmitFiles", "aha(uay)a{sv}", 1, dir, 1, 1, 1, 'x', 0);

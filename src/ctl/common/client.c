@@ -229,6 +229,8 @@ int client_send(struct client *c, sd_bus_message *m, uint64_t timeout_usec,
 
 	deadline_note(c, timeout_usec);
 	r = sd_bus_call(c->way.bus, m, timeout_usec, &error, &reply);
+	if (c->answered)
+		c->answered(c->userdata);
 	cause = error_by_bus_name(error.name);
 	if (r < 0 && c->asks && !c->hushed &&
 	    (cause == ERROR_NO_SUCH_JOB || cause == ERROR_NOT_AUTHORIZED)) {

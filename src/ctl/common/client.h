@@ -32,6 +32,9 @@ struct client {
 	 * done: at this terminal, if the session has no other way. */
 	bool asks;
 	bool hushed; /* calls that fail say nothing: for what can be done without */
+	/* Called when the answer to a call is there, before anything is said of it; or NULL. */
+	void (*answered)(void *userdata);
+	void *userdata;
 };
 
 /* Connects. Where a runtime directory is given, only to the socket in it; otherwise to the bus, or

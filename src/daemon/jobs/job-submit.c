@@ -2,11 +2,13 @@
 #include "job-submit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-id128.h>
+#include <unistd.h>
 
 #include "base/debug.h"
 #include "base/escape.h"
@@ -15,6 +17,7 @@
 #include "config/config.h"
 #include "daemon/context/failure.h"
 #include "daemon/context/log.h"
+#include "daemon/context/timer.h"
 #include "job-control.h"
 #include "job-finish.h"
 #include "job-restore.h"
@@ -26,6 +29,9 @@
 /* Pieces (chunk_is_full) that may wait for the store before the worker has to. */
 #define POSTED_MOST 8
 #define POSTED_AGAIN 2
+
+/* How often a client is told how far it is. */
+#define TELL_USEC (100 * USEC_PER_MSEC)
 
 struct submit {
 	struct jobs *jobs;
@@ -63,6 +69,10 @@ struct submit {
 	struct staging_area *area;
 	struct outcome *outcome;
 	uint64_t staged;
+
+	int progress_fd; /* or -1 */
+	sd_event_source *tell;
+	uint64_t checked; /* names */
 };
 
 static void submit_end(struct submit *s)
@@ -82,6 +92,8 @@ static void submit_end(struct submit *s)
 	outcome_free(s->outcome);
 	chunk_free(s->chunk);
 	fd_closep(&s->dirfd);
+	fd_closep(&s->progress_fd);
+	sd_event_source_disable_unref(s->tell);
 	free(s->path);
 	free(s->origin);
 	free(s->dir_path);
@@ -681,6 +693,7 @@ static void on_entry(const struct entry_record *e, void *userdata)
 	struct submit *s = userdata;
 	int r;
 
+	s->checked++;
 	count_held(s, 1, e->name);
 	if (!names_wanted(s))
 		return;
@@ -754,6 +767,41 @@ static void on_validated(int r, const struct intake_validated *l, const struct i
 		submit_end(s);
 	else
 		complete(s, l);
+}
+
+/* ---- how far it is ----------------------------------------------------------------------------
+ */
+
+static int tell_later(struct submit *s);
+
+static int on_tell(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct submit *s = userdata;
+	struct worker *intake = intake_worker(s->intake);
+	struct run_progress moved = { 0 };
+
+	(void)source;
+	(void)usec;
+	if (s->job && intake)
+		worker_progress(intake, &moved);
+	/* It is the client's, which may have done anything with it. */
+	if (pwrite(s->progress_fd, (const uint64_t[]){ s->checked, moved.entries },
+		   2 * sizeof(uint64_t), 0) < 0)
+		return 0;
+	return tell_later(s);
+}
+
+static int tell_later(struct submit *s)
+{
+	return timer_after(s->jobs->context->event, &s->tell, TELL_USEC, 0, on_tell, s,
+			   "submit-progress");
+}
+
+static void tell_begin(struct submit *s, const struct submit_options *o)
+{
+	s->progress_fd = o->has_progress ? fcntl(o->progress_fd, F_DUPFD_CLOEXEC, 3) : -1;
+	if (s->progress_fd >= 0)
+		(void)tell_later(s);
 }
 
 /* ---- beginning --------------------------------------------------------------------------------
@@ -830,6 +878,7 @@ void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 	s->is_awaited = o->is_awaited;
 	s->keep_moved = o->keep_moved;
 	s->dirfd = -1;
+	tell_begin(s, o);
 	s->is_expected = o->is_expected;
 	s->expected_userdata = o->expected_userdata;
 	r = describe(s, o);

@@ -163,6 +163,18 @@ int arguments_list_file(struct bus_request *q, int fd, size_t i, uint64_t *bytes
 	return 0;
 }
 
+int arguments_progress_file(struct bus_request *q, int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	/* Only what is in memory has seals, and never keeps the event loop waiting. */
+	if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || (flags & (O_APPEND | O_PATH)) ||
+	    fcntl(fd, F_GET_SEALS) < 0)
+		return request_refuse(q, ERROR_INVALID_ARGUMENT,
+				      "progress is no memfd that can be written to.");
+	return 0;
+}
+
 int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n)
 {
 	const void *p;

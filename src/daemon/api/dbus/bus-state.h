@@ -221,6 +221,9 @@ int arguments_directory(struct bus_request *q, int fd, const char *what, size_t 
 /* *bytes is how much the lists before have, and this one then. */
 int arguments_list_file(struct bus_request *q, int fd, size_t i, uint64_t *bytes);
 
+/* Refuses what is no file in memory that can be written to. */
+int arguments_progress_file(struct bus_request *q, int fd);
+
 /* An array of job ids, which is the message's. */
 int arguments_ids(struct bus_request *q, sd_bus_message *m, const uint64_t **ret, size_t *ret_n);
 

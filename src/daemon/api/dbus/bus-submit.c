@@ -134,6 +134,15 @@ static int set_records(struct bus_request *q, sd_bus_message *m, void *target)
 	return r;
 }
 
+static int set_progress(struct bus_request *q, sd_bus_message *m, void *target)
+{
+	struct bus_submission *s = target;
+	int r = sd_bus_message_read(m, "h", &s->o.progress_fd);
+
+	s->o.has_progress = true;
+	return r < 0 ? r : arguments_progress_file(q, s->o.progress_fd);
+}
+
 #define OPTION(member) offsetof(struct bus_submission, o.member)
 
 static const struct option submit_options[] = {
@@ -145,6 +154,7 @@ static const struct option submit_options[] = {
 	{ "origin", "s", OPTION(origin), set_origin },
 	{ "records", "b", 0, set_records },
 	{ "keep-moved", "b", OPTION(keep_moved), NULL },
+	{ "progress", "h", 0, set_progress },
 };
 
 /* ---- the answer --------------------------------------------------------------------------- */
