@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "job-run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +37,28 @@
  * it is written back nevertheless. */
 #define SETTLING_MOST 64
 
+/* What comes is freed by itself where it is not wanted any more. */
+struct chunk_ahead {
+	struct job_run *run; /* NULL: that has ended */
+	struct chunk *chunk;
+	int r;
+	bool came, wanted; /* wanted: the run waits for it */
+};
+
+static void ahead_drop(struct job_run *run)
+{
+	struct chunk_ahead *a = run->ahead;
+
+	run->ahead = NULL;
+	if (!a)
+		return;
+	a->run = NULL;
+	if (!a->came)
+		return;
+	chunk_free(a->chunk);
+	free(a);
+}
+
 static void run_group_clear(struct job_run *run)
 {
 	free(run->items);
@@ -64,6 +87,7 @@ static void release(struct job_run *run)
 	if (run->outcome)
 		outcome_record(run->outcome, jobs->context->store, NULL, NULL);
 	chunk_free(run->chunk);
+	ahead_drop(run);
 	fd_closep(&run->staged_fd);
 	j->run = NULL;
 	j->deletes = NULL;
@@ -157,6 +181,7 @@ static void search_origin(struct job_run *run)
 	run->lost = 0;
 	run->next = 1;
 	run->chunk = chunk_free(run->chunk);
+	ahead_drop(run);
 	load_next(run);
 }
 
@@ -769,6 +794,8 @@ static void run_group_done(struct job_run *run)
 	load_next(run);
 }
 
+static void ahead_load(struct job_run *run);
+
 static void on_loaded(int r, struct chunk *c, void *userdata)
 {
 	struct job_run *run = userdata;
@@ -796,17 +823,60 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		run_end(run);
 	} else {
 		run->first_seq = run->first_seq ? run->first_seq : c->entries[0].seq;
+		ahead_load(run);
 		run_group_begin(run);
 	}
 }
 
+static uint32_t states_to_load(const struct job_run *run)
+{
+	return 1U << ENTRY_STAGED | (run->unmoved ? 0 : 1U << ENTRY_WAITING);
+}
+
+static void ahead_loaded(int r, struct chunk *c, void *userdata)
+{
+	struct chunk_ahead *a = userdata;
+	struct job_run *run = a->run;
+
+	if (run && !a->wanted) {
+		a->chunk = c;
+		a->r = r;
+		a->came = true;
+		return;
+	}
+	free(a);
+	if (!run) {
+		chunk_free(c);
+		return;
+	}
+	run->ahead = NULL;
+	on_loaded(r, c, run);
+}
+
+/* What becomes of this chunk says nothing of the next one, so that the deleter need not wait for
+ * the store. */
+static void ahead_load(struct job_run *run)
+{
+	const struct chunk *c = run->chunk;
+
+	assert(!run->ahead);
+	run->ahead = c->n == CHUNK ? calloc(1, sizeof(*run->ahead)) : NULL;
+	if (!run->ahead)
+		return;
+	run->ahead->run = run;
+	if (chunk_load(run->jobs->context->store, run->job->r.id, c->entries[c->n - 1].seq + 1,
+		       CHUNK, states_to_load(run), ahead_loaded, run->ahead) >= 0)
+		return;
+	free(run->ahead);
+	run->ahead = NULL; /* it is read when its time comes */
+}
+
 static void load(struct job_run *run)
 {
-	uint32_t states = 1U << ENTRY_STAGED | (run->unmoved ? 0 : 1U << ENTRY_WAITING);
 	/* Answered behind all that was posted before: nothing is deleted before it is durable which
 	 * names were moved. */
-	int r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK, states,
-			   on_loaded, run);
+	int r = chunk_load(run->jobs->context->store, run->job->r.id, run->next, CHUNK,
+			   states_to_load(run), on_loaded, run);
 
 	if (r < 0)
 		run_retry(run, r);
@@ -825,11 +895,21 @@ static void on_staged_known(struct job *j, bool known, void *userdata)
 
 static void load_next(struct job_run *run)
 {
+	struct chunk_ahead *a = run->ahead;
+
 	/* The store does not know which names were moved: staging does. */
-	if (run->job->unmarked)
+	if (run->job->unmarked) {
+		ahead_drop(run);
 		staged_names_find(run->job, on_staged_known, run);
-	else
+	} else if (!a) {
 		load(run);
+	} else if (!a->came) {
+		a->wanted = true;
+	} else {
+		run->ahead = NULL;
+		on_loaded(a->r, a->chunk, run);
+		free(a);
+	}
 }
 
 static void on_remainder_gone(struct job *j, void *userdata)

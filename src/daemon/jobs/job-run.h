@@ -17,6 +17,8 @@
 #include "durability.h"
 #include "stored-names.h"
 
+struct chunk_ahead;
+
 /* Is in this header because boost.c polls it once a second. */
 struct job_run {
 	struct job *job;
@@ -24,7 +26,8 @@ struct job_run {
 	struct chunk *chunk;
 	size_t at, end; /* the names of the chunk that are being dealt with: one directory's */
 	uint64_t next;  /* seq of the next chunk */
-	struct outcome *outcome; /* of the chunk */
+	struct chunk_ahead *ahead; /* the next chunk, which is read while this one is worked on */
+	struct outcome *outcome;   /* of the chunk */
 	struct run_item *items;
 	char (*numbers)[24];  /* the names of items in staging */
 	bool *kept;           /* by index in the chunk from `at` on */
