@@ -28,6 +28,7 @@ struct store {
 	bool is_short;  /* of room: the reserve has been given up */
 	int unreserved; /* negative errno: why there is no reserve, though there is room */
 	int lost;       /* negative errno: why SQLite undid the transaction by itself */
+	bool lazy;      /* commits are not flushed */
 	bool vfs_registered;
 	bool in_transaction;
 };

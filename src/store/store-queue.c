@@ -25,6 +25,7 @@ struct store_task {
 	void *userdata;
 	int r;
 	bool reads, accepts;
+	bool part;  /* need not be durable before more is */
 	bool again; /* was missed */
 };
 
@@ -127,6 +128,7 @@ static void work_off(struct store_queue *q, struct store_tasks *list)
 	struct store_tasks batch = STAILQ_HEAD_INITIALIZER(batch);
 	struct store_task *t;
 	uint64_t begun;
+	bool parts;
 	int r;
 
 	while (!STAILQ_EMPTY(list) && STAILQ_FIRST(list)->reads) {
@@ -139,12 +141,17 @@ static void work_off(struct store_queue *q, struct store_tasks *list)
 		return;
 	store_room_check(q->store);
 	begun = now_usec();
-	r = store_begin(q->store);
+	/* If it has to be durable all the same, that is no harm. */
+	parts = STAILQ_FIRST(list)->part && store_set_durable(q->store, false) >= 0;
+	r = parts ? 0 : store_set_durable(q->store, true);
+	if (r >= 0)
+		r = store_begin(q->store);
 	do {
 		t = tasks_take(list);
 		t->r = r < 0 ? r : task_do(q->store, t);
 		STAILQ_INSERT_TAIL(&batch, t, next);
-	} while (!STAILQ_EMPTY(list) && now_usec() - begun < BATCH_USEC);
+	} while (!STAILQ_EMPTY(list) && (!parts || STAILQ_FIRST(list)->part) &&
+		 now_usec() - begun < BATCH_USEC);
 	if (r == 0)
 		commit(q, &batch, /* again= */ false);
 	for (unsigned i = 0; any(&batch, is_missed) && store_room_make(q->store, i); i++)
@@ -285,6 +292,16 @@ int store_queue_accept(struct store_queue *q, store_work_t work, store_done_t do
 {
 	return post(q, (struct store_task){
 			       .work = work, .done = done, .userdata = userdata, .accepts = true });
+}
+
+int store_queue_accept_part(struct store_queue *q, store_work_t work, store_done_t done,
+			    void *userdata)
+{
+	return post(q, (struct store_task){ .work = work,
+					    .done = done,
+					    .userdata = userdata,
+					    .accepts = true,
+					    .part = true });
 }
 
 int store_queue_read(struct store_queue *q, store_work_t work, store_done_t done, void *userdata)

@@ -32,5 +32,10 @@ int store_queue_post(struct store_queue *q, store_work_t work, store_done_t done
 /* The same for what is new: -ENOSPC where there is nothing but the reserve, and not done twice. */
 int store_queue_accept(struct store_queue *q, store_work_t work, store_done_t done, void *userdata);
 
+/* The same for a part of what is accepted: it is not durable before what store_queue_accept posts
+ * behind the last part is, which fails if it is not. */
+int store_queue_accept_part(struct store_queue *q, store_work_t work, store_done_t done,
+			    void *userdata);
+
 /* The same for work that only reads and need not wait for a commit. */
 int store_queue_read(struct store_queue *q, store_work_t work, store_done_t done, void *userdata);

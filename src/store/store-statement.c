@@ -279,6 +279,22 @@ void store_rollback(struct store *s)
 	s->lost = 0;
 }
 
+int store_set_durable(struct store *s, bool durable)
+{
+	int r;
+
+	if (s->in_transaction)
+		return -EBUSY;
+	if (s->lazy == !durable)
+		return 0;
+	/* The log is written one way, and flushed as a whole. */
+	r = statement_exec(s,
+			   durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+	if (r >= 0)
+		s->lazy = !durable;
+	return r;
+}
+
 int store_part(struct store *s, int (*work)(struct store *s, void *userdata), void *userdata)
 {
 	int e = 0, r = statement_run(s, "SAVEPOINT work", NULL, 0);

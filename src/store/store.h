@@ -121,6 +121,10 @@ struct store *store_close(struct store *s);
 int store_begin(struct store *s);
 int store_commit(struct store *s);
 void store_rollback(struct store *s);
+/* Whether a commit is durable when it returns, as it is from the start; else it is with the next
+ * one that is, which fails if it is not. Between transactions. Returns 0 or a negative errno, and
+ * then nothing has changed. */
+int store_set_durable(struct store *s, bool durable);
 
 /* Room for the ends of what was accepted. As long as the filesystem has some, a reserve is kept in
  * the directory. Where a transaction has failed with -ENOSPC, store_room_make makes some outside of

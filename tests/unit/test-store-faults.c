@@ -285,6 +285,50 @@ START_TEST(test_fault_09_each_flush_fails)
 }
 END_TEST
 
+/* Commits that are not flushed are so with the next one that is; and if that cannot be, none of
+ * them was said to be durable. */
+START_TEST(what_is_not_flushed_is_so_with_the_next)
+{
+	struct state_dir d;
+	struct disk disk;
+	struct store *s;
+	uint64_t id;
+
+	disk_install(&disk);
+	state_make(&d);
+	s = state_open(&d);
+	/* The head of the log is flushed in any case, once. */
+	ck_assert_int_eq(job_make(s, "/a", NAMES / 10, &id), 0);
+	ck_assert_int_eq(store_set_durable(s, false), 0);
+	disk_arm(&disk, OP_SYNC, 1, SQLITE_IOERR_FSYNC, true);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(store_begin(s), 0);
+		ck_assert_int_eq(store_set_durable(s, true), -EBUSY);
+		ck_assert_int_eq(job_make(s, "/a", NAMES / 10, &id), 0);
+		ck_assert_int_eq(store_commit(s), 0);
+	}
+	ck_assert(!disk.fired);
+	ck_assert_int_eq(store_set_durable(s, true), 0);
+	ck_assert_int_eq(store_begin(s), 0);
+	ck_assert_int_eq(job_make(s, "/a", NAMES / 10, &id), 0);
+	ck_assert_int_eq(store_commit(s), -EIO);
+	ck_assert(disk.fired);
+	disk_heal(&disk);
+	ck_assert_int_eq(store_begin(s), 0);
+	ck_assert_int_eq(job_make(s, "/a", NAMES / 10, &id), 0);
+	disk_arm(&disk, OP_SYNC, 2, SQLITE_IOERR_FSYNC, false);
+	ck_assert_int_eq(store_commit(s), 0);
+	ck_assert_uint_eq(disk.countdown, 1);
+	disk_heal(&disk);
+	store_close(s);
+	s = state_open(&d);
+	ck_assert_uint_eq(jobs_count(s), 5);
+	store_close(s);
+	state_remove(&d);
+	disk_remove(&disk);
+}
+END_TEST
+
 START_TEST(an_open_that_fails_puts_nothing_aside)
 {
 	static const int codes[OPS] = { SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC,
@@ -395,6 +439,7 @@ int main(void)
 		test_fault_04_09_each_write_fails,
 		test_fault_01_03_each_write_is_the_last,
 		test_fault_09_each_flush_fails,
+		what_is_not_flushed_is_so_with_the_next,
 		an_open_that_fails_puts_nothing_aside,
 		test_fault_04_05_what_is_put_aside_is_said_though_nothing_new_can_be_made,
 		a_first_start_that_fails_is_done_by_the_next,

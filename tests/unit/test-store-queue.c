@@ -24,7 +24,7 @@ struct fixture {
 	struct store *store; /* the queue's */
 	struct store_queue *q;
 	sem_t begun, go;
-	atomic_uint commits;
+	atomic_uint commits, lazy_commits;
 	bool refuse_commits; /* set before the thread is let go */
 	unsigned int answers, failed;
 	int last;
@@ -43,6 +43,7 @@ static int count_commit(void *userdata)
 	struct fixture *f = userdata;
 
 	atomic_fetch_add(&f->commits, 1);
+	atomic_fetch_add(&f->lazy_commits, f->store->lazy);
 	return f->refuse_commits;
 }
 
@@ -153,6 +154,35 @@ START_TEST(one_commit_answers_many)
 	s = state_open(&f.dir);
 	ck_assert_uint_eq(jobs_count(s), MANY);
 	store_close(s);
+	fixture_remove(&f);
+}
+END_TEST
+
+START_TEST(parts_are_flushed_with_what_completes_them)
+{
+	struct request r[12];
+	struct fixture f;
+
+	fixture_make(&f);
+	requests_init(&f, r, 12);
+	for (unsigned int i = 0; i < 5; i++)
+		ck_assert_int_eq(store_queue_accept_part(f.q, add_work, answered, &r[i]), 0);
+	wait_answers(&f, 5);
+	ck_assert_uint_ge(atomic_load(&f.commits), 1);
+	ck_assert_uint_eq(atomic_load(&f.commits), atomic_load(&f.lazy_commits));
+	/* Together with more of them: these are not flushed, but what is posted behind them is. */
+	atomic_store(&f.commits, 0);
+	atomic_store(&f.lazy_commits, 0);
+	hold(&f);
+	for (unsigned int i = 5; i < 12; i++)
+		ck_assert_int_eq((i == 9 ? store_queue_accept : store_queue_accept_part)(
+					 f.q, add_work, answered, &r[i]),
+				 0);
+	(void)sem_post(&f.go);
+	wait_answers(&f, 12);
+	ck_assert_uint_eq(f.failed, 0);
+	ck_assert_uint_ge(atomic_load(&f.lazy_commits), 1);
+	ck_assert_uint_gt(atomic_load(&f.commits), atomic_load(&f.lazy_commits));
 	fixture_remove(&f);
 }
 END_TEST
@@ -366,6 +396,7 @@ int main(void)
 {
 	const TTest *tests[] = {
 		one_commit_answers_many,
+		parts_are_flushed_with_what_completes_them,
 		work_that_fails_is_undone_alone,
 		a_commit_that_fails_fails_all_of_it,
 		reading_commits_nothing_and_sees_what_was_posted_before,

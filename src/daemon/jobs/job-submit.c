@@ -559,7 +559,9 @@ static void post(struct submit *s, bool last)
 
 	if (p) {
 		*p = (struct piece){ .s = s, .chunk = s->chunk, .last = last, .record = s->record };
-		r = store_queue_accept(s->jobs->context->store, piece_work, piece_done, p);
+		/* Only with the last is it a job. */
+		r = (last ? store_queue_accept : store_queue_accept_part)(
+			s->jobs->context->store, piece_work, piece_done, p);
 	}
 	if (r < 0) {
 		free(p);
