@@ -39,7 +39,7 @@
 #include "base/lasting-identity.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 8
+#define PROTOCOL_VERSION 9
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -129,13 +129,15 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 #define FIELDS_remove_staging_message(F) F(NAME, job_dir) F(FD, staging)
 /* job_dir: NULL is `staging` itself. */
 #define FIELDS_list_staging_message(F) F(OPT_NAME, job_dir) F(FD, staging)
-/* may_wait: what is gone need not be durable yet, if RAN says so and FLUSH follows. */
+/* may_wait: what is gone need not be durable yet, if RAN says so and FLUSH, or a RUN with `owes`,
+ * follows. owes: what was gone before in this directory is not. */
 #define FIELDS_run_message(F)                                                                      \
 	F(TEXT, display)                                                                           \
 	F(BOOL, check_dir)                                                                         \
 	F(IDENTITY, dir_id)                                                                        \
 	F(NUMBER, unmoved_usec)                                                                    \
 	F(BOOL, may_wait)                                                                          \
+	F(BOOL, owes)                                                                              \
 	F(FD, dir)
 /* name, in dir: the number as a decimal in staging, or the original name. */
 #define FIELDS_run_item(F) F(NUMBER, seq) F(NAME, name) F(IDENTITY, id)

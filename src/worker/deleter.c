@@ -549,7 +549,7 @@ static void run_all(struct run *r)
 		k = engine_work(r, &g, p, &result, strategy, sizeof(strategy));
 	page_set(r, &result.stats);
 	gone = kept_tell(r, &result.stats, MIN(k, 0));
-	if (k >= 0 && (gone > 0 || r->missing || result.stats.entries > 0))
+	if (k >= 0 && (gone > 0 || r->missing || r->m.owes || result.stats.entries > 0))
 		k = made_durable(r, &unflushed);
 	/* With an error nothing else is told. */
 	if (k < 0)

@@ -151,7 +151,8 @@ static void on_shrinks(int fd, uint64_t bytes, void *userdata)
 
 static void ask_delete(struct worker *w)
 {
-	static const struct run_callbacks run = { on_problem, on_kept, on_ran, true, on_shrinks };
+	static const struct run_callbacks run = { on_problem, on_kept, on_ran,
+						  true,       true,    on_shrinks };
 	const struct run_item items[] = { { .seq = 3, .name = "3" }, { .seq = 5, .name = "5" } };
 
 	for (int i = 0; i < 2; i++)

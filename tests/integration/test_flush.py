@@ -36,11 +36,11 @@ def commits(at):
 
 
 class Flushes(Case):
-    def disk(self, kind):
+    def disk(self, kind, *options):
         image, at = (os.path.join(self.daemon.dir, name) for name in ("image", "disk"))
         with open(image, "wb") as f:
             f.truncate(400 << 20)
-        command("mkfs." + kind, *{"ext4": ["-qF"], "btrfs": ["-qf", "-m", "single"]}[kind], image)
+        command("mkfs." + kind, *{"ext4": ["-qF"], "btrfs": ["-qf", "-m", "single"]}[kind], *options, image)
         os.mkdir(at)
         command("mount", "-o", "loop,nodiscard", image, at)
         self.addCleanup(subprocess.run, ["umount", "-l", at], stderr=subprocess.DEVNULL, check=False)
@@ -92,6 +92,24 @@ class Together(Flushes):
 
     def test_backlog_takes_few_commits_on_btrfs(self):
         self.backlog_takes_few_commits("btrfs")
+
+    def test_job_of_many_names_takes_few_commits(self):
+        """Names go in chunks of 16,384; what each leaves in the journal is much the same blocks."""
+        count = 5 * 16384
+        at = self.disk("ext4", "-N", "100000", "-J", "size=128")
+        # No commit but those that are asked for.
+        command("mount", "-o", "remount,commit=300", at)
+        c = self.daemon.client()
+        fixture.fill(self.path("many"), count)
+        c.call("PauseAll")
+        n, _, _ = c.submit_list(self.path("many"), sorted(os.listdir(self.path("many"))))
+        os.sync()
+        before = commits(at)
+        c.call("ResumeAll")
+        self.assertEqual(c.wait(n), "done")
+        self.assertLess(commits(at) - before, 5)
+        self.assertEqual(c.job(n)["done"], count)
+        self.assertEqual(self.in_job(), [])
 
     def test_flush_is_prompt_on_an_idle_disk(self):
         """There is no foreign I/O: each is flushed at once, and nothing lingers."""
@@ -229,6 +247,27 @@ class Order(Flushes):
                     self.unmount()
                     os.rmdir(self.at)
                     self.daemon.start()
+
+    def test_names_that_are_owed_a_flush_are_not_on_record(self):
+        """The power fails before the one flush of three chunks: all of them are there again, and deleted."""
+        count = 40000
+        at = self.disk("ext4", "-N", "60000", "-J", "size=128")
+        command("mount", "-o", "remount,commit=300", at)
+        c = self.daemon.again_with_gate("flush:job")
+        fixture.fill(self.path("many"), count)
+        c.call("PauseAll")
+        n, _, _ = c.submit_list(self.path("many"), sorted(os.listdir(self.path("many"))))
+        os.sync()
+        c.call("ResumeAll")
+        worker = self.daemon.stopped_worker()
+        self.assertEqual(self.in_job(), [])
+        self.shut_down()
+        self.daemon.kill()
+        os.kill(worker, signal.SIGKILL)
+        c = self.power_returns()
+        self.assertEqual(c.wait(n), "done")
+        self.assertEqual(self.in_job(), [], self.daemon.said())
+        self.assertEqual(c.job(n)["done"], count)
 
     def test_flush_covers_removed_directory(self):
         """An administrator has removed the job's before it could be flushed."""

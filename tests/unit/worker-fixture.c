@@ -256,7 +256,9 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 
 void fixture_run_begin(struct fixture *f, int dirfd, const struct run_item *items, size_t n)
 {
-	static const struct run_callbacks cb = { on_problem, on_kept, on_ran, false, NULL };
+	static const struct run_callbacks cb = { .problem = on_problem,
+						 .kept = on_kept,
+						 .ran = on_ran };
 
 	begin(f);
 	ck_assert_int_ge(worker_run(f->worker, dirfd, NULL, 0, "/shown", items, n, &cb, f), 0);

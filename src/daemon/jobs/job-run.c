@@ -33,6 +33,10 @@
 #define UNREAD_MAX 8
 #define TELL_USEC (1 * USEC_PER_SEC)
 
+/* After a crash so many are looked for in vain; and each flush commits what the names before have
+ * left in the journal, over and over the same blocks. */
+#define OWED_MOST 8
+
 /* So many jobs wait at a time for what they leave to be written back; more are done without it, and
  * it is written back nevertheless. */
 #define SETTLING_MOST 64
@@ -84,7 +88,10 @@ static void release(struct job_run *run)
 	j->r.settling = false;
 	run->settlement = settlement_free(run->settlement);
 	run->debt = debt_hold_free(run->debt);
-	if (run->outcome)
+	/* What may come back with a power cut is not on record as gone. */
+	if (run->outcome && run->owed > 0)
+		outcome_free(run->outcome);
+	else if (run->outcome)
 		outcome_record(run->outcome, jobs->context->store, NULL, NULL);
 	chunk_free(run->chunk);
 	ahead_drop(run);
@@ -287,12 +294,66 @@ static bool settle(struct job_run *run)
 	return true;
 }
 
+/* ---- what is owed -----------------------------------------------------------------------------
+ */
+
+static void count_errors(struct jobs *jobs, int error, uint64_t n)
+{
+	jobs->errors[error < 0 && error > -ERROR_KINDS ? -error : 0] += n;
+}
+
+static void errors_count(struct job_run *run)
+{
+	run->job->r.errors += run->errors;
+	/* Of many it tells only the first. */
+	if (run->errors > run->errors_told)
+		count_errors(run->jobs, 0, run->errors - run->errors_told);
+	run->job->r.skipped += run->skipped;
+	run->errors = run->skipped = run->errors_told = 0;
+}
+
+static void on_owed_flushed(struct unflushed *u, int r)
+{
+	struct job_run *run = u->job->run;
+
+	if (r < 0) {
+		run_retry(run, r);
+		return;
+	}
+	run->owed = 0;
+	errors_count(run);
+	/* Before names are looked for where they were. */
+	outcome_record(run->outcome, run->jobs->context->store, NULL, NULL);
+	run->outcome = NULL;
+	run->then(run);
+}
+
+/* No more names are coming that would be flushed with it. */
+static void owed_flush(struct job_run *run, void (*then)(struct job_run *run))
+{
+	run->then = then;
+	run->unflushed = (struct unflushed){ .job = run->job, .flushed = on_owed_flushed };
+	flush_wait_for(&run->unflushed, /* urgent= */ true);
+}
+
+static void stop_here(struct job_run *run)
+{
+	if (run->owed > 0)
+		owed_flush(run, stop_here);
+	else
+		leave(run, schedule_job);
+}
+
 static void run_end(struct job_run *run)
 {
 	static const struct restore_result nothing;
 	struct job *j = run->job;
 	bool leaves = run->left > 0 || j->r.errors > 0 || j->r.skipped > 0;
 
+	if (run->owed > 0) {
+		owed_flush(run, run_end);
+		return;
+	}
 	if (search_lost(run) || (!leaves && settle(run)))
 		return;
 	/* What is left is for the request that stopped it; without any, that came too late. */
@@ -373,6 +434,12 @@ static bool is_staged(const struct job_run *run)
 	return run->chunk->entries[run->at].state == ENTRY_STAGED && !run->unmoved;
 }
 
+/* Behind this chunk, as far as can be told. */
+static bool more_follow(const struct job_run *run)
+{
+	return run->chunk->n == CHUNK;
+}
+
 static bool same_group(const struct job_run *run, const struct chunk_entry *e)
 {
 	const struct chunk_entry *first = &run->chunk->entries[run->at];
@@ -421,11 +488,6 @@ static ssize_t index_of(const struct job_run *run, uint64_t seq)
 		bsearch(&seq, run->items, run->end - run->at, sizeof(*run->items), compare_seq);
 
 	return i ? i - run->items : -1;
-}
-
-static void count_errors(struct jobs *jobs, int error, uint64_t n)
-{
-	jobs->errors[error < 0 && error > -ERROR_KINDS ? -error : 0] += n;
 }
 
 static void tell_problem(struct job_run *run, const char *path, const char *what, int error)
@@ -544,13 +606,22 @@ static void on_flushed(struct unflushed *u, int r)
 	struct job_run *run = u->job->run;
 
 	if (r >= 0) {
-		run->job->r.errors += run->errors;
-		/* Of many it tells only the first. */
-		if (run->errors > run->errors_told)
-			count_errors(run->jobs, 0, run->errors - run->errors_told);
-		run->job->r.skipped += run->skipped;
+		run->owed = is_staged(run) ? 0 : run->owed;
+		errors_count(run);
 		r = mark_all(run);
 	}
+	if (r < 0)
+		run_retry(run, r);
+	else
+		run_group_done(run);
+}
+
+/* They are flushed with the names that follow. */
+static void owe(struct job_run *run)
+{
+	int r = mark_all(run);
+
+	run->owed++;
 	if (r < 0)
 		run_retry(run, r);
 	else
@@ -578,14 +649,16 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
 	shrinking_counted(j, /* names= */ true);
 	if (!run->debt)
 		run->debt = worker_debt(w);
-	run->errors = result->errors;
-	run->skipped = result->skipped;
+	run->errors += result->errors;
+	run->skipped += result->skipped;
 	if (result->strategy && *result->strategy && !*j->r.strategy)
 		job_set_text(&j->r.strategy, result->strategy);
 	if (result->remainder_bytes > 0)
 		keep_remainder(run, w, result->bytes);
 	run->unflushed = (struct unflushed){ .job = j, .flushed = on_flushed };
-	if (result->unflushed)
+	if (result->unflushed && more_follow(run))
+		owe(run);
+	else if (result->unflushed)
 		flush_wait_for(&run->unflushed, run->stopped);
 	else
 		on_flushed(&run->unflushed, 0);
@@ -595,11 +668,14 @@ static void on_ran(int r, const struct run_result *result, void *userdata)
  */
 
 /* With all its names dealt with, nothing is left of it but to wait: others can go on meanwhile. One
- * of many names has a flush of its own, as all of them are in memory until then. */
+ * of many names has a flush of its own, as all of them are in memory until then. Where more names
+ * follow in the same directory, one flush does for several chunks. */
 static bool flush_may_wait(const struct job_run *run)
 {
-	return is_staged(run) && run->lost == 0 && run->end == run->chunk->n &&
-	       run->end - run->at <= NAMES_WAITING;
+	if (!is_staged(run) || run->end < run->chunk->n)
+		return false;
+	return more_follow(run) ? run->owed + 1 < OWED_MOST
+				: run->lost == 0 && run->end - run->at <= NAMES_WAITING;
 }
 
 static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const char *display,
@@ -611,10 +687,10 @@ static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const
 		.ran = on_ran,
 		.shrinks = on_shrinks,
 		.may_wait = flush_may_wait(run),
+		.owes = is_staged(run) && run->owed > 0,
 	};
 	int r = run->stopped ? -ECANCELED : items_new(run);
 
-	run->errors_told = 0;
 	if (r >= 0)
 		r = worker_run(worker, dirfd, id, run->unmoved ? run->job->r.created_usec : 0,
 			       display, run->items, run->end - run->at, &callbacks, run);
@@ -775,22 +851,25 @@ static void run_group_done(struct job_run *run)
 	job_progressed(run->job);
 	run->at = run->end;
 	if (run->stopped) {
-		leave(run, schedule_job);
+		stop_here(run);
 		return;
 	}
 	if (run->at < run->chunk->n) {
 		run_group_begin(run);
 		return;
 	}
-	outcome_record(run->outcome, run->jobs->context->store, NULL, NULL);
-	run->outcome = NULL;
+	if (run->owed == 0) {
+		outcome_record(run->outcome, run->jobs->context->store, NULL, NULL);
+		run->outcome = NULL;
+	}
 	if (run->chunk->n < CHUNK) {
 		run_end(run);
 		return;
 	}
 	run->next = run->chunk->entries[run->chunk->n - 1].seq + 1;
 	run->chunk = chunk_free(run->chunk);
-	job_save(run->job, NULL, NULL);
+	if (run->owed == 0)
+		job_save(run->job, NULL, NULL);
 	load_next(run);
 }
 
@@ -811,14 +890,14 @@ static void on_loaded(int r, struct chunk *c, void *userdata)
 		run->unread = 0;
 		r = run->job->unmarked;
 	}
-	if (r >= 0 && !run->stopped && c->n > 0) {
+	if (r >= 0 && !run->stopped && c->n > 0 && !run->outcome) {
 		run->outcome = outcome_new(run->job->r.id);
 		r = run->outcome ? 0 : -ENOMEM;
 	}
 	if (r < 0) {
 		run_retry(run, r);
 	} else if (run->stopped) {
-		leave(run, schedule_job);
+		stop_here(run);
 	} else if (c->n == 0) {
 		run_end(run);
 	} else {

@@ -31,7 +31,7 @@ struct job_run {
 	struct run_item *items;
 	char (*numbers)[24];  /* the names of items in staging */
 	bool *kept;           /* by index in the chunk from `at` on */
-	uint64_t errors_told; /* by this run of the worker */
+	uint64_t errors_told; /* of `errors` */
 
 	int staged_fd;              /* the job's own directory */
 	int origin_fd;              /* of the names where they were */
@@ -61,7 +61,11 @@ struct job_run {
 
 	/* All its names have been dealt with, but not durably: durability.h has it. */
 	struct unflushed unflushed;
-	uint64_t errors, skipped; /* of the names that wait for it */
+	/* So many chunks of staged names are gone, but not durably: they are flushed with those
+	 * that follow. What became of them goes on record then. */
+	unsigned owed;
+	void (*then)(struct job_run *run); /* when what is owed has been flushed */
+	uint64_t errors, skipped;          /* of the names that wait for it */
 
 	/* What the names leave to be written back is paid before the job ends (pacers.h). */
 	struct debt_hold *debt;

@@ -180,6 +180,7 @@ struct run_callbacks {
 	void (*kept)(uint64_t seq, int error, void *userdata);
 	void (*ran)(int r, const struct run_result *result, void *userdata);
 	bool may_wait; /* what is gone need not be durable yet: see run_result.unflushed */
+	bool owes;     /* what was gone before in that directory is not */
 	/* A large file, which took so many bytes, has no name any more and is being freed by the
 	 * worker, as long as its lease is on fd, which is the callee's. Nothing of fd is checked.
 	 * NULL: nobody wants to know. */

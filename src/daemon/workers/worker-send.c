@@ -305,6 +305,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 				 .check_dir = dir_id,
 				 .unmoved_usec = unmoved_usec,
 				 .may_wait = cb->may_wait,
+				 .owes = cb->owes,
 				 .dir = dirfd };
 	const struct request like = {
 		.kind = KIND_RUN, .run = *cb, .least = UINT64_MAX, .userdata = userdata
