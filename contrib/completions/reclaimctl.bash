@@ -16,7 +16,7 @@ _reclaimctl_policies() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy metrics top'
+	local verbs='submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy metrics top help'
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
@@ -83,9 +83,10 @@ _reclaimctl() {
 	top) options="--interval= $daemon" json='' ;;
 	spools | status) options=$daemon ;;
 	metrics) options="--output= --format= $daemon" json='' ;;
+	help) json='' ;;
 	policy) options="--latency= --configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
 	esac
-	if [ -z "$verb" ]; then
+	if [ -z "$verb" ] && [[ $cur != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options $json $common" -- "$cur")
@@ -96,6 +97,7 @@ _reclaimctl() {
 			verb=submit
 		fi
 		case $verb in
+		help) mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
 		policy)
 			if ((COMP_CWORD == verb_at + 1)); then
 				mapfile -t COMPREPLY < <(compgen -W 'list plan run' -- "$cur")

@@ -40,6 +40,10 @@ function __reclaimctl_policy_needs_what
     __reclaimctl_verb_is policy; and not string match -qr '^(list|plan|run)$' -- (commandline -opc)[2..]
 end
 
+function __reclaimctl_help_needs_verb
+    __reclaimctl_verb_is help; and test (commandline -opc)[-1] = help
+end
+
 complete -c reclaimctl -f
 
 for pair in \
@@ -60,9 +64,10 @@ for pair in \
         'plan|what would be deleted, how, and why' \
         'devices|which devices it is on, and their latency' \
         'check-config|what is wrong with the configuration' \
-        'policy|retention policies, and what they would delete'
+        'policy|retention policies, and what they would delete' \
+        'help|what a verb does, with examples'
     set -l parts (string split '|' $pair)
-    complete -c reclaimctl -n __reclaimctl_no_verb -a $parts[1] -d $parts[2]
+    complete -c reclaimctl -n '__reclaimctl_no_verb; or __reclaimctl_help_needs_verb' -a $parts[1] -d $parts[2]
 end
 
 # Options: of which verbs (empty: all), then as complete takes them.

@@ -39,3 +39,13 @@ size_t slips_between(const char *word, const char *known)
 	d = distance(word, n, known, m);
 	return d <= 2 && 2 * d < m ? d : SIZE_MAX;
 }
+
+void similar_offer(struct similar *s, const char *known)
+{
+	size_t n = slips_between(s->word, known);
+
+	if (n == SIZE_MAX || (s->near && n >= s->slips))
+		return;
+	s->near = known;
+	s->slips = n;
+}

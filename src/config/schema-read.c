@@ -73,23 +73,18 @@ static void complain_unknown(struct problems *p, const struct yaml_node *key,
 {
 	_cleanup_free_ char *known = NULL;
 	struct crumb at = { .up = in, .key = key->text };
-	size_t least = SIZE_MAX, len;
-	const char *near = NULL;
+	struct similar similar = { .word = key->text };
+	size_t len;
 	FILE *f = open_memstream(&known, &len);
 
 	for (const struct config_key *k = keys; f && k->name; k++) {
-		size_t n = slips_between(key->text, k->name);
-
-		if (n < least) {
-			least = n;
-			near = k->name;
-		}
+		similar_offer(&similar, k->name);
 		(void)fprintf(f, "%s%s", k == keys ? "" : ", ", k->name);
 	}
 	if (!f || fclose(f) != 0)
 		p->out_of_memory = true;
-	else if (near)
-		problems_add(p, key->place, &at, "unknown key: did you mean %s?", near);
+	else if (similar.near)
+		problems_add(p, key->place, &at, "unknown key: did you mean %s?", similar.near);
 	else
 		problems_add(p, key->place, &at, "unknown key: expected one of %s", known);
 }

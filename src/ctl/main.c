@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimctl, the command line: the table of verbs, with what --help says of them. */
-#include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,56 +22,156 @@ enum connection {
 	IF_IT_RUNS, /* NULL if none runs */
 };
 
+static verb_function verb_help;
+
 /* In the order of the help: first the verbs that call the daemon. */
 static const struct verb {
 	const char *name;
 	enum verb_flags flag;
 	enum connection connection;
 	verb_function *run;
-	const char *usage;
+	struct usage {
+		const char *syntax, *words; /* NULL: there is no more */
+	} usage[4];
+	const char *examples; /* lines, with options of this verb alone */
 } verbs[] = {
-	{ "submit", VERB_SUBMIT, NONE, verb_submit,
-	  "reclaimctl submit [OPTIONS] PATH...  have the daemon delete it; gone at once\n" },
-	{ "list", VERB_LIST, SOCKET, verb_list,
-	  "reclaimctl list [--all]              the daemon's jobs; --all: finished, too\n" },
-	{ "show", VERB_SHOW, DAEMON, verb_show,
-	  "reclaimctl show [--all] JOB...       all that is known of a job\n" },
-	{ "wait", VERB_WAIT, DAEMON, verb_wait,
-	  "reclaimctl wait JOB...               until they have finished\n"
-	  "reclaimctl wait --free=SIZE PATH     until so much is free on its filesystem\n" },
-	{ "cancel", VERB_CANCEL, ASKING, verb_cancel,
-	  "reclaimctl cancel JOB...             put back what has not begun; stop what has\n" },
-	{ "pause", VERB_PAUSE, ASKING, verb_pause,
-	  "reclaimctl pause JOB...|--all        stop deleting until it is resumed\n" },
-	{ "resume", VERB_RESUME, ASKING, verb_resume,
-	  "reclaimctl resume JOB...|--all       go on deleting\n" },
-	{ "restore", VERB_RESTORE, ASKING, verb_restore,
-	  "reclaimctl restore JOB... [--to=PATH]\n"
-	  "                                     move it back, while it is held or queued\n" },
-	{ "spools", VERB_SPOOLS, DAEMON, verb_spools,
-	  "reclaimctl spools                    directories whose content is deleted\n" },
-	{ "status", VERB_STATUS, DAEMON, verb_status,
-	  "reclaimctl status                    the daemon, and what it does now\n" },
-	{ "top", VERB_TOP, NONE, verb_top,
-	  "reclaimctl top                       the same on the whole screen, with keys\n" },
-	{ "metrics", VERB_METRICS, IF_IT_RUNS, verb_metrics,
-	  "reclaimctl metrics [--output=FILE]   the daemon's counters, for monitoring\n" },
-	{ "run", VERB_RUN, NONE, verb_run,
-	  "reclaimctl run [OPTIONS] PATH...     delete, in this process, without a daemon\n" },
-	{ "trim", VERB_TRIM, NONE, verb_trim,
-	  "reclaimctl trim [OPTIONS] PATH...|--all\n"
-	  "                                     tell devices what is free, in small steps\n" },
-	{ "plan", VERB_PLAN, NONE, verb_plan,
-	  "reclaimctl plan [OPTIONS] PATH...    what would be deleted, how, and why\n" },
-	{ "devices", VERB_DEVICES, IF_IT_RUNS, verb_devices,
-	  "reclaimctl devices [OPTIONS] [PATH...]\n"
-	  "                                     which devices it is on, and their latency\n" },
-	{ "check-config", VERB_CHECK_CONFIG, NONE, verb_check_config,
-	  "reclaimctl check-config [FILE|DIR]   what is wrong with the configuration\n" },
-	{ "policy", VERB_POLICY, NONE, verb_policy,
-	  "reclaimctl policy list|plan [OPTIONS] [NAME...]\n"
-	  "                                     the policies, and what they would delete\n"
-	  "reclaimctl policy run [OPTIONS] NAME have the daemon delete what it selects\n" },
+	{ "submit",
+	  VERB_SUBMIT,
+	  NONE,
+	  verb_submit,
+	  { { "submit [OPTIONS] PATH...", "have the daemon delete it; gone at once" } },
+	  "reclaimctl submit --undo=1h /backups/old.tar.gz\n"
+	  "reclaimctl submit --by=06:00 --priority=low /srv/scratch/build-1234\n"
+	  "find /srv/cache -mtime +7 -print0 | reclaimctl submit --files-from=- --null\n" },
+	{ "list",
+	  VERB_LIST,
+	  SOCKET,
+	  verb_list,
+	  { { "list [--all]", "the daemon's jobs; --all: finished, too" } },
+	  "reclaimctl list --all\n"
+	  "reclaimctl list --json=pretty\n" },
+	{ "show",
+	  VERB_SHOW,
+	  DAEMON,
+	  verb_show,
+	  { { "show [--all] JOB...", "all that is known of a job" } },
+	  "reclaimctl show 12\n"
+	  "reclaimctl show --json=pretty 12 13\n" },
+	{ "wait",
+	  VERB_WAIT,
+	  DAEMON,
+	  verb_wait,
+	  { { "wait JOB...", "until they have finished" },
+	    { "wait --free=SIZE PATH", "until so much is free on its filesystem" } },
+	  "reclaimctl wait 12 13\n"
+	  "reclaimctl wait --free=10% /backups\n" },
+	{ "cancel",
+	  VERB_CANCEL,
+	  ASKING,
+	  verb_cancel,
+	  { { "cancel JOB...", "put back what has not begun; stop what has" } },
+	  "reclaimctl cancel 12\n" },
+	{ "pause",
+	  VERB_PAUSE,
+	  ASKING,
+	  verb_pause,
+	  { { "pause JOB...|--all", "stop deleting until it is resumed" } },
+	  "reclaimctl pause 12\n"
+	  "reclaimctl pause --all\n" },
+	{ "resume",
+	  VERB_RESUME,
+	  ASKING,
+	  verb_resume,
+	  { { "resume JOB...|--all", "go on deleting" } },
+	  "reclaimctl resume 12\n"
+	  "reclaimctl resume --all\n" },
+	{ "restore",
+	  VERB_RESTORE,
+	  ASKING,
+	  verb_restore,
+	  { { "restore JOB... [--to=PATH]", "move it back, while it is held or queued" } },
+	  "reclaimctl restore 12\n"
+	  "reclaimctl restore 12 --to=/srv/scratch/build-1234.saved\n" },
+	{ "spools",
+	  VERB_SPOOLS,
+	  DAEMON,
+	  verb_spools,
+	  { { "spools", "directories whose content is deleted" } },
+	  "reclaimctl spools\n"
+	  "reclaimctl spools --json=pretty\n" },
+	{ "status",
+	  VERB_STATUS,
+	  DAEMON,
+	  verb_status,
+	  { { "status", "the daemon, and what it does now" } },
+	  "reclaimctl status\n"
+	  "reclaimctl status --json\n" },
+	{ "top",
+	  VERB_TOP,
+	  NONE,
+	  verb_top,
+	  { { "top", "the same on the whole screen, with keys" } },
+	  "reclaimctl top --interval=250ms\n" },
+	{ "metrics",
+	  VERB_METRICS,
+	  IF_IT_RUNS,
+	  verb_metrics,
+	  { { "metrics [--output=FILE]", "the daemon's counters, for monitoring" } },
+	  "reclaimctl metrics\n"
+	  "reclaimctl metrics --output=/srv/metrics/reclaimd.prom --format=prometheus\n" },
+	{ "run",
+	  VERB_RUN,
+	  NONE,
+	  verb_run,
+	  { { "run [OPTIONS] PATH...", "delete, in this process, without a daemon" } },
+	  "reclaimctl run --dry-run /srv/scratch/build-1234\n"
+	  "reclaimctl run /srv/scratch/build-1234 /backups/old.tar.gz\n"
+	  "reclaimctl run --latency=5ms --files-from=/var/tmp/expired.list\n" },
+	{ "trim",
+	  VERB_TRIM,
+	  NONE,
+	  verb_trim,
+	  { { "trim [OPTIONS] PATH...|--all", "tell devices what is free, in small steps" } },
+	  "reclaimctl trim --dry-run /srv\n"
+	  "reclaimctl trim --all\n"
+	  "reclaimctl trim --submit --wait /srv\n" },
+	{ "plan",
+	  VERB_PLAN,
+	  NONE,
+	  verb_plan,
+	  { { "plan [OPTIONS] PATH...", "what would be deleted, how, and why" } },
+	  "reclaimctl plan /srv/scratch/build-1234\n"
+	  "reclaimctl plan --json=pretty /backups/old.tar.gz\n" },
+	{ "devices",
+	  VERB_DEVICES,
+	  IF_IT_RUNS,
+	  verb_devices,
+	  { { "devices [OPTIONS] [PATH...]", "which devices it is on, and their latency" } },
+	  "reclaimctl devices --interval=10s /backups\n"
+	  "reclaimctl devices --interval=0 --json\n" },
+	{ "check-config",
+	  VERB_CHECK_CONFIG,
+	  NONE,
+	  verb_check_config,
+	  { { "check-config [FILE|DIR]", "what is wrong with the configuration" } },
+	  "reclaimctl check-config\n"
+	  "reclaimctl check-config /etc/reclaimd/reclaimd.yaml\n" },
+	{ "policy",
+	  VERB_POLICY,
+	  NONE,
+	  verb_policy,
+	  { { "policy list", "the retention policies" },
+	    { "policy plan [OPTIONS] [NAME...]", "what they would delete, and why" },
+	    { "policy run [OPTIONS] NAME", "have the daemon delete what it selects" } },
+	  "reclaimctl policy list\n"
+	  "reclaimctl policy plan pg-backups\n"
+	  "reclaimctl policy run pg-backups\n" },
+	{ "help",
+	  VERB_HELP,
+	  NONE,
+	  verb_help,
+	  { { "help [VERB]", "this text, or that of a verb" } },
+	  "reclaimctl help submit\n" },
 };
 
 static const struct verb *verb_find(const char *name)
@@ -84,42 +184,71 @@ static const struct verb *verb_find(const char *name)
 
 static int verb_unknown(const char *name)
 {
-	const char *near = NULL;
-	size_t least = SIZE_MAX;
+	struct similar similar = { .word = name };
 
-	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
-		size_t n = slips_between(name, verbs[i].name);
-
-		if (n < least) {
-			least = n;
-			near = verbs[i].name;
-		}
-	}
-	if (near)
-		complain(name, "no such command: did you mean %s?", near);
+	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+		similar_offer(&similar, verbs[i].name);
+	if (similar.near)
+		complain(name, "no such command: did you mean %s?", similar.near);
 	else
-		complain(name, "no such command: see reclaimctl --help");
+		complain(name[0] ? name : "''", "no such command: see reclaimctl --help");
 	return EXIT_USAGE;
+}
+
+/* Where the words are that say what is done. */
+#define WORDS_COLUMN 37
+
+/* "reclaimctl SYNTAX   what is done", for the list of all verbs. */
+static void usage_print(const struct usage *u)
+{
+	int at = printf("reclaimctl %s", u->syntax);
+
+	if (at >= WORDS_COLUMN) {
+		(void)putchar('\n');
+		at = 0;
+	}
+	(void)printf("%*s%s\n", WORDS_COLUMN - at, "", u->words);
+}
+
+static void help_of(const struct verb *v)
+{
+	for (const struct usage *u = v->usage; u->syntax; u++)
+		(void)printf("%s reclaimctl %s\n         %s\n", u == v->usage ? "Usage:" : "      ",
+			     u->syntax, u->words);
+	options_help(v->flag);
+	(void)fputs("\nExamples:\n", stdout);
+	for (const char *line = v->examples; *line; line += strcspn(line, "\n") + 1)
+		(void)printf("  %.*s\n", (int)strcspn(line, "\n"), line);
+	(void)fputs("\nMore is in reclaimctl(1); reclaimctl --help shows all verbs.\n", stdout);
 }
 
 /* All verbs, or one. */
 static int help(const struct verb *verb)
 {
 	if (verb) {
-		(void)fputs(verb->usage, stdout);
-		options_help(verb->flag);
-		(void)fputs("\nMore is in reclaimctl(1); reclaimctl --help shows all verbs.\n",
-			    stdout);
+		help_of(verb);
 		return EXIT_DONE;
 	}
-	for (const struct verb *v = verbs; v < verbs + ELEMENTSOF(verbs); v++)
-		(void)printf("%s%s", v->flag == VERB_RUN ? "\n" : "", v->usage);
+	(void)fputs("Usage: reclaimctl [OPTIONS] VERB ...\n\n", stdout);
+	for (const struct verb *v = verbs; v < verbs + ELEMENTSOF(verbs); v++) {
+		(void)fputs(v->flag == VERB_RUN ? "\n" : "", stdout);
+		for (const struct usage *u = v->usage; u->syntax; u++)
+			usage_print(u);
+	}
 	options_help(VERBS_ALL);
 	(void)fputs(
 		"\nExit status: 0 done, 1 failed (nothing done), 2 wrong usage, 3 partly done,\n"
 		"4 not authorised, 5 no daemon to talk to.\n",
 		stdout);
 	return EXIT_DONE;
+}
+
+static int verb_help(const struct options *o, struct client *c)
+{
+	const struct verb *verb = o->n_paths > 0 ? verb_find(o->paths[0]) : NULL;
+
+	(void)c;
+	return o->n_paths > 0 && !verb ? verb_unknown(o->paths[0]) : help(verb);
 }
 
 static int version(void)
@@ -135,20 +264,6 @@ static bool has_word(int argc, char **argv, const char *a, const char *b)
 		if (strcmp(argv[i], a) == 0 || strcmp(argv[i], b) == 0)
 			return true;
 	return false;
-}
-
-/* As with systemctl, the machine may come before the verb: then it is moved behind it. */
-static void host_move(int argc, char **argv)
-{
-	const char *word = argc > 1 ? argv[1] : "";
-	int n = strcmp(word, "-H") == 0 || strcmp(word, "--host") == 0 ? 2 : 1;
-	char *verb;
-
-	if (argc < n + 2 || (strncmp(word, "-H", 2) != 0 && strncmp(word, "--host", 6) != 0))
-		return;
-	verb = argv[1 + n];
-	memmove(&argv[2], &argv[1], (size_t)n * sizeof(*argv));
-	argv[1] = verb;
 }
 
 static int verb_call(const struct verb *verb, int argc, char **argv)
@@ -173,32 +288,45 @@ static int verb_call(const struct verb *verb, int argc, char **argv)
 	return r ? r : verb->run(&o, c);
 }
 
+/* There is no verb: what is wrong may be one of the options. */
+static int verb_missing(int argc, char **argv)
+{
+	struct options o;
+	int r = options_parse(&o, VERBS_ALL, argc, argv);
+
+	if (r)
+		return r;
+	return o.version ? version() : help(NULL);
+}
+
 static int dispatch(int argc, char **argv)
 {
-	const struct verb *verb;
+	bool found = options_verb_first(argc, argv);
+	const struct verb *verb = found ? verb_find(argv[1]) : NULL;
 
-	host_move(argc, argv);
-	verb = argc < 2 ? NULL : verb_find(argv[1]);
-	if (has_word(argc, argv, "-h", "--help") && (verb || argv[1][0] == '-'))
+	if (has_word(argc, argv, "-h", "--help") && (verb || !found))
 		return help(verb);
 	if (has_word(argc, argv, "--version", "--version"))
 		return version();
-	if (argc < 2) {
-		(void)fputs("reclaimctl: no command given: see reclaimctl --help\n", stderr);
-		return EXIT_USAGE;
-	}
+	if (!found)
+		return verb_missing(argc, argv);
 	return verb ? verb_call(verb, argc - 1, argv + 1) : verb_unknown(argv[1]);
+}
+
+/* A result that could not be written is not a success. */
+static int output_end(int status)
+{
+	int r = fflush(stdout) != 0 ? errno : 0;
+
+	if (r == 0 && !ferror(stdout))
+		return status;
+	complain("standard output", "the result could not be written%s%s", r ? ": " : "",
+		 r ? strerror(r) : "");
+	return status ? status : EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
 {
-	int r;
-
 	debug_begin();
-	r = dispatch(argc, argv);
-
-	/* A result that could not be written is not a success. */
-	if (fflush(stdout) != 0 && r == 0)
-		r = EXIT_FAILURE;
-	return r;
+	return output_end(dispatch(argc, argv));
 }

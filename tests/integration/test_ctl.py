@@ -5,6 +5,7 @@ and then that it is not there and what to do."""
 import json
 import os
 import re
+import shlex
 import socket
 import unittest
 
@@ -133,13 +134,78 @@ class Usage(Case):
         for verb in verbs:
             r = ctl(w, verb, "--help")
             self.assertEqual((r.status, r.err), (0, ""), r)
-            self.assertEqual(set(re.findall("^reclaimctl ([a-z-]+) ", r.out, re.MULTILINE)), {verb})
-            # In its own words, too, but for where to look for more.
-            said = [line for line in r.out.splitlines()[:-1] if line not in ("", "Options:")]
-            self.assertEqual([line for line in said if line not in everything.splitlines()], [])
+            self.assertRegex(r.out, "^Usage: reclaimctl %s\\b" % verb)
+            self.assertEqual([line for line in r.out.splitlines() if len(line) >= 80], [])
+            said, examples = r.out.split("\nExamples:\n")
+            # Its usage and options are those of the help of all verbs.
+            for line in said.splitlines():
+                self.assertIn(re.sub("^(Usage:|      ) reclaimctl |^         ", "", line),
+                              everything + "\nOptions:\n")
+            self.assertEqual(set(re.findall("reclaimctl ([a-z-]+)", examples.rsplit("\n\n", 1)[0])), {verb})
+            self.assertEqual(ctl(w, "help", verb).out, r.out)
+        self.assertEqual(ctl(w, "help").out, everything)
         r = ctl(w, "list", "--undo=1h")
         self.assertEqual((r.status, r.err),
                          (2, "reclaimctl: unrecognized option '--undo': see reclaimctl list --help\n"))
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_examples_of_the_help_are_right_usage(self, w):
+        """By a user who may do nothing with what they name, on a machine without a daemon."""
+        examples = []
+        for verb in re.findall("^reclaimctl ([a-z-]+)", ctl(w, "help").out, re.MULTILINE):
+            examples += re.findall("^  .*?(reclaimctl .*)", ctl(w, "help", verb).out.split("\nExamples:")[1], re.MULTILINE)
+        self.assertGreater(len(examples), 30)
+        for line in examples:
+            r = ctl(w, *shlex.split(line)[1:], user=USER)
+            self.assertNotEqual(r.status, 2, (line, r))
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_options_anywhere(self, w):
+        write(w.path("file"))
+        for before, words in (
+                (("-q",), ("list",)), (("--json",), ("list",)), (("--json=pretty",), ("list", "--all")),
+                (("--runtime-directory", "/nowhere"), ("list",)), (("--runtime", "/nowhere", "-q"), ("list",)),
+                (("--undo", "1h"), ("submit", "missing")), (("--undo=1h", "-q"), ("submit", "file")),
+                (("-qv", "--latency", "5ms"), ("run", "missing")), (("--",), ("list",)),
+                (("-q", "--"), ("show", "1")), (("--json",), ("policy", "list")),
+                (("--log-level", "info"), ("status",))):
+            r, behind = ctl(w, *before, *words), ctl(w, words[0], *before, *words[1:])
+            self.assertEqual((r.status, r.out, r.err), (behind.status, behind.out, behind.err), words)
+            self.assertNotEqual(r.status, 2, (words, r))
+        for words, why in ((("--undo=1h", "list"), "unrecognized option '--undo'"), (("-q",), "no command given"),
+                           (("--files-from", "list"), "no command given"), (("-x",), "unrecognized option '-x'"),
+                           ((), "no command given")):
+            r = ctl(w, *words)
+            self.assertEqual((r.status, r.out), (2, ""), r)
+            self.assertIn(why, r.err, words)
+        self.assertTrue(w.exists("file"))
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_slips_are_answered_with_what_is_likely(self, w):
+        for words, why in (
+                (("lst",), "lst: no such command: did you mean list?"),
+                (("-q", "submti", "a"), "did you mean submit?"),
+                (("help", "cancle"), "cancle: no such command: did you mean cancel?"),
+                (("list", "--quite"), "unrecognized option '--quite': did you mean --quiet?"),
+                (("--josn", "list"), "did you mean --json?"), (("submit", "--udno=1h", "a"), "did you mean --undo?"),
+                (("--hlep",), "did you mean --help?"), (("list", "--frobnicate"), "see reclaimctl list --help"),
+                (("--frobnicate",), "unrecognized option '--frobnicate': see reclaimctl --help"),
+                (("policy", "lst"), "lst: no such command of policy: did you mean list?"),
+                (("policy", "plna", "a"), "did you mean plan?"), (("policy", "delete"), "give list, plan or run"),
+                (("policy",), "give list, plan or run")):
+            r = ctl(w, *words)
+            self.assertEqual((r.status, r.out), (2, ""), (words, r))
+            self.assertIn(why, r.err, words)
+
+    @matrix(backends=plain, fs=("tmpfs",))
+    def test_output_that_cannot_be_written(self, w):
+        os.mkdir(w.path("t"))
+        for words in (("--help",), ("help", "list"), ("--version",), ("devices", "--interval=0", "--json"),
+                      ("run", "t")):
+            r = ctl(w, *words, preexec=lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1))
+            self.assertEqual((r.status, r.err), (
+                1, "reclaimctl: standard output: the result could not be written: No space left on device\n"), words)
+        self.assertFalse(w.exists("t"))
 
     @matrix(backends=plain, fs=("tmpfs",))
     def test_help_in_whatever_spelling_deletes_nothing(self, w):
@@ -149,7 +215,7 @@ class Usage(Case):
                       ("wait", "--hel"), ("cancel", "--hel", "1")):
             r = ctl(w, *words)
             self.assertEqual((r.status, r.err), (0, ""), (words, r))
-            self.assertRegex(r.out, "^reclaimctl " + ("[0-9]" if "--versi" in words else words[0]))
+            self.assertRegex(r.out, "^reclaimctl [0-9]" if "--versi" in words else "^Usage: reclaimctl " + words[0])
         self.assertTrue(os.path.exists(w.path("t", "file")))
 
     @unittest.skipIf(terminal.pyte is None, "python3-pyte is missing")

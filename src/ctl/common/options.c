@@ -16,6 +16,7 @@
 #include "base/debug.h"
 #include "base/escape.h"
 #include "base/macros.h"
+#include "base/similar.h"
 #include "base/units.h"
 
 /* To measure for longer than an hour is surely a slip. */
@@ -236,7 +237,7 @@ static const struct rule {
 	{ "json", 0, VERBS_JSON, FIELD(json), .accepted = "short, pretty or off",
 	  .choices = { [JSON_SHORT] = "short", [JSON_PRETTY] = "pretty", [JSON_OFF] = "off" },
 	  .of = "all verbs", .syntax = "[=short|pretty]",
-	  .help = "the result as JSON (all but metrics and top)" },
+	  .help = "the result as JSON (all but help, metrics and top)" },
 	{ "host", 'H', VERBS_ALL, take_host, .syntax = "=[USER@]HOST[:PORT]",
 	  .help = "on that machine, over ssh; all paths are its own" },
 	{ "quiet", 'q', VERBS_ALL, FIELD(quiet), .help = "nothing but errors" },
@@ -244,8 +245,7 @@ static const struct rule {
 	  .help = "long results straight to the terminal" },
 	{ "log-level", 0, VERBS_ALL, take_log_level, .accepted = DEBUG_LEVELS, .syntax = "=LEVEL",
 	  .help = "debug: tell decisions, too, on standard error" },
-	{ "help", 'h', VERBS_ALL, FIELD(help),
-	  .help = "this text; behind a verb, that of the verb" },
+	{ "help", 'h', VERBS_ALL, FIELD(help), .help = "this text; with a verb, that of the verb" },
 	{ "version", 0, VERBS_ALL, FIELD(version), .help = "the version" },
 };
 
@@ -326,13 +326,16 @@ static int argument_kind(const struct rule *r)
 /* The options of one verb, as getopt wants them. */
 struct known {
 	struct option names[ELEMENTSOF(rules) + 1];
-	char letters[2 * ELEMENTSOF(rules) + 2]; /* a colon where there is an argument */
+	/* A colon where there is an argument. The plus has it stop at the first word that is none.
+	 */
+	char letters[2 * ELEMENTSOF(rules) + 3];
 };
 
 static void known_fill(struct known *k, enum verb_flags verb)
 {
 	size_t n = 0, letters = 0;
 
+	k->letters[letters++] = '+';
 	k->letters[letters++] = ':';
 	for (size_t i = 0; i < ELEMENTSOF(rules); i++) {
 		if (!(rules[i].verbs & verb))
@@ -351,16 +354,63 @@ static void known_fill(struct known *k, enum verb_flags verb)
 	k->letters[letters] = '\0';
 }
 
-/* Takes what getopt has found for a verb. */
-static int option_take(struct options *o, int c, char *const *argv, const char *verb)
+bool options_verb_first(int argc, char **argv)
 {
+	struct known known;
+	char *verb;
+
+	known_fill(&known, VERBS_ALL);
+	optind = opterr = 0;
+	while (getopt_long(argc, argv, known.letters, known.names, NULL) != -1)
+		;
+	if (optind >= argc)
+		return false;
+	verb = argv[optind];
+	memmove(&argv[2], &argv[1], (size_t)(optind - 1) * sizeof(*argv));
+	argv[1] = verb;
+	return true;
+}
+
+/* Says what is wrong with the words of a verb (of: its name, or NULL if that need not be said), and
+ * where to look. Returns EXIT_USAGE. */
+static int refuse(const char *of, enum verb_flags verb, const char *name, const char *why)
+{
+	bool none = verb == (enum verb_flags)VERBS_ALL;
+
+	complain(none ? NULL : of, "%s: see reclaimctl%s%s --help", why, none ? "" : " ",
+		 none ? "" : name);
+	return EXIT_USAGE;
+}
+
+/* The option of a verb that a word may be a slip for, or NULL. */
+static const char *option_near(enum verb_flags verb, const char *word)
+{
+	char name[40];
+	struct similar similar = { .word = name };
+
+	if (strncmp(word, "--", 2) != 0)
+		return NULL;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	for (const struct rule *r = rules; r < rules + ELEMENTSOF(rules); r++)
+		if (r->verbs & verb)
+			similar_offer(&similar, r->name);
+	return similar.near;
+}
+
+/* Takes what getopt has found for a verb. */
+static int option_take(struct options *o, int c, char *const *argv, enum verb_flags verb,
+		       const char *what)
+{
+	const char *near = c == '?' && optopt == 0 ? option_near(verb, argv[optind - 1]) : NULL;
 	struct safe_text wrong;
 
 	for (size_t i = 0; i < ELEMENTSOF(rules); i++)
 		if (c == RULE_VALUE(i) || (c < 256 && c == rules[i].letter))
 			return rule_take(&rules[i], o, optarg);
 	safe_text_option(&wrong, c, argv);
-	complain(NULL, "%s: see reclaimctl %s --help", wrong.line, verb);
+	if (!near)
+		return refuse(NULL, verb, what, wrong.line);
+	complain(NULL, "%s: did you mean --%s?", wrong.line, near);
 	return EXIT_USAGE;
 }
 
@@ -385,6 +435,8 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 
 	if (o->help || o->version)
 		return 0;
+	if (verb == (enum verb_flags)VERBS_ALL)
+		return refuse(what, verb, what, "no command given");
 	if (verb & (VERB_RUN | VERB_PLAN | VERB_SUBMIT) && o->n_paths == 0 && !o->files_from)
 		missing = "no PATH given";
 	if (verb & VERB_TRIM && o->configured && (o->all || o->n_paths > 0))
@@ -406,10 +458,10 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 	if (verb & (VERB_LIST | VERB_SPOOLS | VERB_STATUS | VERB_METRICS | VERB_TOP) &&
 	    o->n_paths > 0)
 		missing = "takes no arguments";
-	if (missing) {
-		complain(what, "%s: see reclaimctl %s --help", missing, what);
-		return EXIT_USAGE;
-	}
+	if (verb & VERB_HELP && o->n_paths > 1)
+		missing = "takes one VERB";
+	if (missing)
+		return refuse(what, verb, what, missing);
 	/* Every word must be a job before anything is done with one of them. */
 	for (size_t i = 0; r == 0 && verb & VERBS_JOBS && o->wait != WAIT_FREE && i < o->n_paths;
 	     i++)
@@ -433,10 +485,10 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 		return EXIT_FAILED;
 	}
 	memcpy(given, argv, (size_t)argc * sizeof(*given));
-	optind = 1;
+	optind = 0; /* it begins anew, also with how it sorts */
 	opterr = 0; /* it would write what it was given as it is */
-	while (r == 0 && (c = getopt_long(argc, argv, known.letters, known.names, NULL)) != -1)
-		r = option_take(o, c, argv, what);
+	while (r == 0 && (c = getopt_long(argc, argv, known.letters + 1, known.names, NULL)) != -1)
+		r = option_take(o, c, argv, verb, what);
 	o->paths = argv + optind;
 	o->n_paths = (size_t)(argc - optind);
 	if (r == 0)

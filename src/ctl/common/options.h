@@ -81,19 +81,25 @@ enum verb_flags {
 	VERB_METRICS = 1 << 15,
 	VERB_TOP = 1 << 16,
 	VERB_TRIM = 1 << 17,
+	VERB_HELP = 1 << 18,
 };
 
 #define VERBS_ALL (~0U)
-#define VERBS_JSON (VERBS_ALL & ~(VERB_METRICS | VERB_TOP))
+#define VERBS_JSON (VERBS_ALL & ~(VERB_METRICS | VERB_TOP | VERB_HELP))
 /* What speaks to the daemon. */
 #define VERBS_DAEMON                                                                               \
 	(VERB_SUBMIT | VERB_TRIM | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |  \
 	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
 	 VERB_METRICS | VERB_TOP)
 
-/* Parses the words behind the verb; argv[0] is its name. What is in *o points into argv. With -H it
- * becomes ssh (remote.h) and does not return. Returns 0; EXIT_USAGE or EXIT_FAILED after having
- * said what is wrong. */
+/* Options may come before the verb, too: moves the verb before them, to argv[1]. False: there is
+ * none. */
+bool options_verb_first(int argc, char **argv);
+
+/* Parses the words behind the verb; argv[0] is its name. VERBS_ALL: there is none, which is wrong
+ * unless --help or --version are asked for. What is in *o points into argv. With -H it becomes ssh
+ * (remote.h) and does not return. Returns 0; EXIT_USAGE or EXIT_FAILED after having said what is
+ * wrong. */
 int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv);
 
 /* Prints the options of these verbs: of VERBS_ALL under headings that say whose they are, of one

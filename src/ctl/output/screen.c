@@ -101,6 +101,7 @@ void screen_close(struct screen *s)
 		return;
 	(void)fflush(stdout);
 	/* The end of the pipe goes, and what could not be written into it is no error. */
+	clearerr(stdout);
 	if (null < 0 || dup2(null, STDOUT_FILENO) < 0)
 		(void)close(STDOUT_FILENO);
 	(void)pclose(s->pager);

@@ -33,6 +33,7 @@
 #include "policies.h"
 #include "policy/overlap.h"
 #include "base/mounts.h"
+#include "base/similar.h"
 #include "policy/keep-periods.h"
 #include "ctl/common/verbs.h"
 
@@ -271,9 +272,18 @@ static int policy_all(struct policy_session *s, const char *what, char *const *n
 static int words_check(const struct options *o, const char *what)
 {
 	bool list = strcmp(what, "list") == 0, run = strcmp(what, "run") == 0;
+	bool known = list || run || strcmp(what, "plan") == 0;
+	struct similar similar = { .word = what };
 	const char *wrong = NULL;
 
-	if (!list && !run && strcmp(what, "plan") != 0)
+	similar_offer(&similar, "list");
+	similar_offer(&similar, "plan");
+	similar_offer(&similar, "run");
+	if (!known && similar.near) {
+		complain(what, "no such command of policy: did you mean %s?", similar.near);
+		return EXIT_USAGE;
+	}
+	if (!known)
 		wrong = "give list, plan or run";
 	else if (list && o->n_paths > 1)
 		wrong = "list takes no NAME";
