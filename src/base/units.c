@@ -79,6 +79,8 @@ int size_parse(const char *s, uint64_t *ret_bytes)
 	r = number_parse(&s, &v);
 	if (r < 0)
 		return r;
+	if (*s == '\0' && v > 0)
+		return -EINVAL;
 	base = 1024;
 	if (*s && strchr(prefixes, *s)) {
 		power = (int)(strchr(prefixes, *s++) - prefixes) + 1;
@@ -141,7 +143,7 @@ int timespan_parse(const char *s, uint64_t *ret_usec)
 			return r;
 		len = strcspn(s, " \t0123456789.-");
 		u = unit_find(units, ELEMENTSOF(units), s, len);
-		if (!u)
+		if (!u || (len == 0 && v > 0))
 			return -EINVAL;
 		total += v * u->factor;
 		s += len;

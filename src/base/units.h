@@ -5,15 +5,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses "10G", "1.5 MiB", "200MB", "4096": K/M/G/T/P/E alone or with iB are powers of 1024, with B
- * powers of 1000. Returns 0, -EINVAL (not a size) or -ERANGE (negative or past 2^64-1). */
+/* A number without a unit is surely a slip, and refused; but 0 needs none. */
+
+/* Parses "10G", "1.5 MiB", "200MB", "4096B": K/M/G/T/P/E alone or with iB are powers of 1024, with
+ * B powers of 1000. Returns 0, -EINVAL (not a size) or -ERANGE (negative or past 2^64-1). */
 int size_parse(const char *s, uint64_t *ret_bytes);
 
 /* Parses "5%" or "12.5 %", 0 to 1 then. Returns 0, -EINVAL or -ERANGE. */
 int share_parse(const char *s, double *ret);
 
-/* Parses systemd's time spans: "90s", "1h 30min", "2ms", "1.5d"; a bare number is seconds. Returns
- * 0, -EINVAL or -ERANGE. "infinity" is not accepted here. */
+/* Parses systemd's time spans: "90s", "1h 30min", "2ms", "1.5d". Returns 0, -EINVAL or
+ * -ERANGE. "infinity" is not accepted here. */
 int timespan_parse(const char *s, uint64_t *ret_usec);
 
 /* Writes the digits without a NUL behind them, at most 20. Returns their end. */

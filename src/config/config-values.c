@@ -92,45 +92,6 @@ static int space_read(const char *text, bool floor, struct policy_space *ret)
 	return 0;
 }
 
-/* Is there a unit behind each number? "30d" and "1h 30min" say what is meant; "30" alone is a slip.
- */
-static bool has_units(const char *text)
-{
-	for (const char *s = text; *(s += strcspn(s, "0123456789")); s++) {
-		s += strspn(s, "0123456789.");
-		s += strspn(s, " ");
-		if (!isalpha((unsigned char)*s) && *s != '%')
-			return false;
-	}
-	return true;
-}
-
-/* Nothing is nothing in any unit; but not where files would depend on it. */
-static bool wants_units(enum value_type type, const char *text)
-{
-	switch (type) {
-	case VALUE_AGE:
-	case VALUE_SIZE:
-	case VALUE_FLOOR:
-		return true;
-	case VALUE_TIME:
-	case VALUE_LATENCY:
-	case VALUE_RATE:
-	case VALUE_SPACE:
-		return strcmp(text, "0") != 0;
-	case VALUE_COUNT:
-	case VALUE_SHARE:
-	case VALUE_SWITCH:
-	case VALUE_CHOICE:
-	case VALUE_CLOCK:
-	case VALUE_BASE:
-	case VALUE_REGEX:
-	case VALUE_LINE:
-		break;
-	}
-	return false;
-}
-
 /* Which of two words it is, 0 or 1, or -EINVAL. */
 static int which(const char *zero, const char *one, const char *text)
 {
@@ -190,7 +151,9 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 		*(uint64_t *)target = 0;
 		return 0;
 	}
-	if (!has_units(text) && wants_units(type, text))
+	/* Nothing is nothing in any unit; but not where files would depend on it. */
+	if ((type == VALUE_AGE || type == VALUE_SIZE || type == VALUE_FLOOR) &&
+	    strcmp(text, "0") == 0)
 		return -EINVAL;
 	switch (type) {
 	case VALUE_TIME:

@@ -426,7 +426,7 @@ class Wait(Case):
         free = os.statvfs(self.data)
         wanted = free.f_bavail * free.f_frsize + (48 << 20)
         self.assertLessEqual(wanted, fs.f_bavail * fs.f_frsize)
-        r = self.ctl("submit", "--wait=free:%d" % wanted, "large")
+        r = self.ctl("submit", "--wait=free:%dB" % wanted, "large")
         self.assertEqual((r.out, r.err), ("Job 1: large\n", ""))
         after = os.statvfs(self.data)
         self.assertGreaterEqual(after.f_bavail * after.f_frsize, wanted)

@@ -97,7 +97,7 @@ START_TEST(a_span_counts_from_now)
 {
 	ck_assert_uint_eq(at("2h", NOW), NOW + 2 * HOUR);
 	ck_assert_uint_eq(at("1h 30min", NOW), NOW + 3 * HOUR / 2);
-	ck_assert_uint_eq(at("90", NOW), NOW + 90 * USEC_PER_SEC);
+	ck_assert_uint_eq(at("90s", NOW), NOW + 90 * USEC_PER_SEC);
 }
 END_TEST
 
@@ -105,7 +105,8 @@ START_TEST(nonsense_is_refused)
 {
 	static const char *const bad[] = { "",      "soon",      "24:00",
 					   "12:60", "12:00x",    "12:00:",
-					   "noon",  "12:00 CET", "2026-13-01 12:00" };
+					   "noon",  "12:00 CET", "2026-13-01 12:00",
+					   "90" };
 	uint64_t v = 42;
 
 	zone("UTC");
