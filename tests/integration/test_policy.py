@@ -471,9 +471,10 @@ class Command(Case):
         self.assertEqual([(o["name"], o["entries"][0]["name"]) for o in r],
                          [("a", "x.a"), ("b", "x.b")])
         self.assertEqual([o["name"] for o in policy(w, "plan", "--json", "b").json], ["b"])
-        pretty = policy(w, "plan", "--json=pretty", "a").out
-        self.assertEqual(json.loads(pretty)[0]["deleted"]["entries"], 1)
-        self.assertEqual(len(pretty.splitlines()), 2)
+        for names in (("a",), ("a", "a"), ()):
+            pretty = policy(w, "plan", "--json=pretty", *names).out
+            self.assertEqual(pretty, json.dumps(json.loads(pretty), indent=2) + "\n")
+            self.assertEqual(json.loads(pretty)[0]["deleted"]["entries"], 1)
         self.assertIn("no such policy", policy(w, "plan", "zzz", status=1).err)
 
     @matrix(backends=plain, fs=tmpfs)

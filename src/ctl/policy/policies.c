@@ -234,7 +234,7 @@ static int plan_all(struct policy_session *s, char *const *names, size_t n)
 	for (size_t i = 0; i < (n > 0 ? n : s->config->n_policies); i++)
 		plan_one(s, n > 0 ? find(s->config, names[i]) : &s->config->policies[i]);
 	if (s->o.json != JSON_OFF)
-		(void)puts(s->n_shown > 0 ? "]" : "[]");
+		(void)puts(s->n_shown == 0 ? "[]" : s->o.json == JSON_PRETTY ? "\n]" : "]");
 	else if (s->n_shown == 0 && !s->o.quiet)
 		(void)puts("no policies");
 	return s->failed ? EXIT_FAILED : EXIT_DONE;

@@ -44,8 +44,7 @@ size_t policy_recheck(struct policy_session *s, struct policy_preview *l);
 /* Makes the plan and hands what it deletes to the daemon, as one job. Returns the exit status. */
 int policy_run(struct policy_session *s, const struct config_policy *p);
 
-/* Prints. The entries come one by one: there may be millions. JSON is on one line, or with one for
- * each entry where it is to be pretty. */
+/* Prints. The entries come one by one: there may be millions. JSON is an element of an array. */
 void policy_preview_print(const struct policy_preview *l);
 void policy_preview_json(const struct policy_preview *l, enum json_mode mode);
 

@@ -46,17 +46,32 @@ static json_t *totals_json(const struct policy_preview *l)
 			 (json_int_t)s->too_deep, "open_complete", l->open_known);
 }
 
-/* Prints what is between the braces of an object, and frees it. */
-static void members_print(json_t *o)
+/* Each level of a document is two columns further in. */
+static void line_begin(enum json_mode mode, int level)
 {
-	char *s = json_dumps(o, JSON_COMPACT | JSON_ENSURE_ASCII);
+	if (mode == JSON_PRETTY)
+		(void)printf("\n%*s", 2 * level, "");
+}
 
-	if (s) {
-		s[strlen(s) - 1] = '\0';
-		(void)fputs(s + 1, stdout);
+/* Prints and frees a value at a level; of an object only the members, where something is to go
+ * between them. */
+static void value_print(json_t *v, enum json_mode mode, int level, bool members)
+{
+	size_t flags = JSON_ENSURE_ASCII | (mode == JSON_PRETTY ? JSON_INDENT(2) : JSON_COMPACT) |
+		       (members ? JSON_EMBED : 0);
+	_cleanup_free_ char *text = json_dumps(v, flags);
+
+	/* A string has no newline of its own: it is escaped. Without braces there is one at the
+	 * end. */
+	for (char *line = text, *end; line; line = end) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = '\0';
+		(void)fputs(line, stdout);
+		if (end && *end)
+			line_begin(mode, level);
 	}
-	free(s);
-	json_decref(o);
+	json_decref(v);
 }
 
 void policy_preview_json(const struct policy_preview *l, enum json_mode mode)
@@ -64,21 +79,25 @@ void policy_preview_json(const struct policy_preview *l, enum json_mode mode)
 	json_t *head = json_pack("{so so so}", "name", text(l->policy->name), "path",
 				 text(l->policy->rules.path), "error", text(l->problem));
 
+	line_begin(mode, 1);
 	(void)putchar('{');
-	members_print(head);
+	value_print(head, mode, 1, /* members= */ true);
 	if (!l->problem) {
-		(void)fputs(",\"entries\":[", stdout);
+		(void)putchar(',');
+		line_begin(mode, 2);
+		(void)fputs(mode == JSON_PRETTY ? "\"entries\": [" : "\"entries\":[", stdout);
 		for (size_t i = 0; i < l->scan.entries.n; i++) {
-			json_t *e = entry_json(&l->scan.entries.v[l->plan.order[i]]);
-
 			(void)fputs(i > 0 ? "," : "", stdout);
-			(void)fputs(mode == JSON_PRETTY ? "\n" : "", stdout);
-			(void)json_dumpf(e, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
-			json_decref(e);
+			line_begin(mode, 3);
+			value_print(entry_json(&l->scan.entries.v[l->plan.order[i]]), mode, 3,
+				    /* members= */ false);
 		}
+		if (l->scan.entries.n > 0)
+			line_begin(mode, 2);
 		(void)fputs("],", stdout);
-		members_print(totals_json(l));
+		value_print(totals_json(l), mode, 1, /* members= */ true);
 	}
+	line_begin(mode, 1);
 	(void)putchar('}');
 }
 
