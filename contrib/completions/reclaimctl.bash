@@ -20,6 +20,7 @@ _reclaimctl() {
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
+	local states='accepted held queued running paused done partial failed cancelled restored'
 	local options='' runtime=() configuration=()
 
 	for ((i = 1; i < COMP_CWORD; i++)); do
@@ -55,6 +56,8 @@ _reclaimctl() {
 	--min) mapfile -t COMPREPLY < <(compgen -W '1M 16M' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
+	--state) mapfile -t COMPREPLY < <(compgen -W "$states" -- "$cur") && return ;;
+	--user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") && return ;;
 	--log-level) mapfile -t COMPREPLY < <(compgen -W 'debug info' -- "$cur") && return ;;
 	--host | -H) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W 'openmetrics prometheus' -- "$cur") && return ;;
@@ -75,13 +78,15 @@ _reclaimctl() {
 	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= --no-settle $daemon" ;;
-	list | show) options="--all $daemon" ;;
+	list) options="--all --state= --user= --lines= --no-legend $daemon" ;;
+	show) options="--all $daemon" ;;
 	pause | resume) options="--all --no-ask-password $daemon" ;;
 	cancel) options="--no-ask-password $daemon" ;;
 	restore) options="--to= --no-ask-password $daemon" ;;
 	devices) options="--interval= $daemon" ;;
 	top) options="--interval= $daemon" json='' ;;
-	spools | status) options=$daemon ;;
+	spools) options="--no-legend $daemon" ;;
+	status) options=$daemon ;;
 	metrics) options="--output= --format= $daemon" json='' ;;
 	help) json='' ;;
 	policy) options="--latency= --configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;

@@ -47,8 +47,9 @@ static const struct verb {
 	  VERB_LIST,
 	  SOCKET,
 	  verb_list,
-	  { { "list [--all]", "the daemon's jobs; --all: finished, too" } },
-	  "reclaimctl list --all\n"
+	  { { "list [OPTIONS]", "the daemon's jobs; --all: finished, too" } },
+	  "reclaimctl list --all -n 20\n"
+	  "reclaimctl list --state=failed,partial --user=root\n"
 	  "reclaimctl list --json=pretty\n" },
 	{ "show",
 	  VERB_SHOW,

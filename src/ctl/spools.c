@@ -52,9 +52,11 @@ static int table_show(const json_t *spools, const struct options *o)
 		if (r >= 0)
 			r = table_add(t, cells);
 	}
-	if (i == 0)
+	if (r >= 0 && o->no_legend)
+		table_hide_titles(t);
+	if (i == 0 && !o->no_legend)
 		(void)puts("No spools are configured: see spools in reclaimd.yaml(5)");
-	else if (r >= 0)
+	else if (i > 0 && r >= 0)
 		r = table_print(t, stdout, screen.width, screen.colours);
 	screen_close(&screen);
 	return r < 0 ? client_broken(r) : EXIT_DONE;

@@ -95,7 +95,7 @@ static void status_print(json_t *s, const struct screen *screen)
 int verb_status(const struct options *o, struct client *c)
 {
 	_cleanup_job_list_ struct job_list running = { 0 };
-	const struct job_wish wish = { .state = "running" };
+	const struct job_wish wish = { .states = "running" };
 	struct trim_timers timers;
 	json_auto_t *s = NULL;
 	struct screen screen;
@@ -122,7 +122,7 @@ int verb_status(const struct options *o, struct client *c)
 	status_print(s, &screen);
 	if (running.n > 0) {
 		(void)putchar('\n');
-		r = jobs_table_print(running.v, running.n, &screen);
+		r = jobs_table_print(running.v, running.n, &screen, /* titles= */ true);
 	}
 	screen_close(&screen);
 	return r < 0 ? client_broken(r) : EXIT_DONE;

@@ -243,6 +243,31 @@ class Show(Case):
         self.assertEqual(self.ctl("list", "-q").out, "")
         self.assertIn("\n    \"id\": 1,\n", self.ctl("list", "--json=pretty").out)
 
+    def test_list_filters(self):
+        os.chmod(self.data, 0o777)
+        for name in ("a", "b", "c", "d"):
+            write(self.path(name))
+        os.chown(self.path("c"), USER, USER)
+        self.ctl("submit", "--undo=1h", "a")
+        self.ctl("submit", "--wait", "b")
+        self.ctl("submit", "--undo=1h", "c", user=USER)
+        self.ctl("pause", self.submit("--undo=1h", "d"))
+        for words, ids in ((("--state=held",), [1, 3]), (("--state=held,done",), [1, 2, 3]),
+                           (("--state=done", "--all"), [2]), (("--state=failed,partial",), []),
+                           (("--user=root",), [1, 4]), (("--user=%d" % USER, "--all"), [3]),
+                           (("--user=%d" % NOBODY,), []), (("--user=0", "--state=done,paused"), [2, 4]),
+                           (("-n", "2"), [3, 4]), (("--all", "-n3"), [2, 3, 4]), (("--lines=9",), [1, 3, 4])):
+            self.assertEqual(sorted(self.jobs(*words)), ids, words)
+        # To others their own jobs are all there are.
+        self.assertEqual(self.ctl("list", "--user=root", "--all", "--json", user=USER).out, "[]\n")
+        lines = self.ctl("list", "--all", "-n", "2").out.splitlines()
+        self.assertEqual((len(lines), lines[0].split()[0], lines[-1]), (5, "JOB", "2 of 4 jobs"))
+        self.assertEqual(self.ctl("list", "--state=failed").out, "No such jobs\n")
+        bare = self.ctl("list", "--state=held", "--no-legend").out.splitlines()
+        self.assertEqual([line.split()[:2] for line in bare], [["1", "held"], ["3", "held"]])
+        self.assertEqual(self.ctl("list", "--state=failed", "--no-legend").out, "")
+        self.assertEqual(self.ctl("spools", "--no-legend").out, "")
+
     def test_colours_are_for_those_who_want_them(self):
         build(self.data, "file")
         self.submit("--undo=1h", "file")

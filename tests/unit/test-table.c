@@ -50,6 +50,10 @@ START_TEST(columns_are_as_wide_as_what_is_in_them)
 	       " N STATE\n"
 	       " 7 running\n"
 	       "12 held\n");
+	table_hide_titles(t);
+	expect(t, 0, false,
+	       " 7 running\n"
+	       "12 held\n");
 	table_free(t);
 }
 END_TEST

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,54 @@ static int take_wait(struct options *o, const char *word)
 	return strncmp(word, "free:", 5) == 0 ? take_free(o, word + 5) : -1;
 }
 
+static int take_states(struct options *o, const char *word)
+{
+	static const char *const states[] = { "accepted",  "held",    "queued",  "running",
+					      "paused",    "done",    "partial", "failed",
+					      "cancelled", "restored" };
+
+	o->states = word;
+	for (size_t len;; word += len + 1) {
+		size_t i = 0;
+
+		len = strcspn(word, ",");
+		while (i < ELEMENTSOF(states) &&
+		       (strlen(states[i]) != len || strncmp(states[i], word, len) != 0))
+			i++;
+		if (i == ELEMENTSOF(states))
+			return -1;
+		if (word[len] == '\0')
+			return 0;
+	}
+}
+
+/* Parses digits and nothing else. */
+static bool number_take(const char *word, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(word, &end, 10);
+	return isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0;
+}
+
+static int take_user(struct options *o, const char *word)
+{
+	const struct passwd *p = getpwnam(word);
+	uint64_t n = 0;
+
+	if (!p && (!number_take(word, &n) || n >= UINT32_MAX))
+		return -1;
+	o->one_user = true;
+	o->uid = p ? p->pw_uid : (uid_t)n;
+	return 0;
+}
+
+static int take_lines(struct options *o, const char *word)
+{
+	return number_take(word, &o->lines) && o->lines > 0 ? 0 : -1;
+}
+
 static int take_log_level(struct options *o, const char *word)
 {
 	(void)o;
@@ -201,11 +250,20 @@ static const struct rule {
 	  .help = "with --submit: wait until all are done" },
 	{ "min", 0, VERB_TRIM, take_min, .accepted = "a size above 0, such as 1M",
 	  .syntax = "=SIZE", .help = "leave what is free in smaller pieces" },
-	{ "all", 0, VERB_LIST, FIELD(all), .of = "list, show, pause and resume",
-	  .help = "list: finished jobs, too" },
-	{ "all", 0, VERB_SHOW, FIELD(all), .help = "show: all names and problems" },
-	{ "all", 0, VERB_PAUSE | VERB_RESUME, FIELD(all),
-	  .help = "pause, resume: all jobs, and those to come" },
+	{ "all", 0, VERB_LIST, FIELD(all), .of = "list", .help = "finished jobs, too" },
+	{ "all", 0, VERB_SHOW, FIELD(all), .of = "show", .help = "all names and problems" },
+	{ "state", 0, VERB_LIST, take_states,
+	  .accepted = "accepted, held, queued, running, paused, done, partial, failed, cancelled "
+		      "or restored; or several, with commas between them",
+	  .syntax = "=STATE[,STATE...]", .help = "those in these states, such as failed,partial" },
+	{ "user", 0, VERB_LIST, take_user, .accepted = "a user's name or number", .syntax = "=USER",
+	  .help = "those of this user" },
+	{ "lines", 'n', VERB_LIST, take_lines, .accepted = "a number above 0", .syntax = "=NUMBER",
+	  .help = "so many, the newest" },
+	{ "no-legend", 0, VERB_LIST | VERB_SPOOLS, FIELD(no_legend), .of = "list and spools",
+	  .help = "no titles above the table, and no sum below it" },
+	{ "all", 0, VERB_PAUSE | VERB_RESUME, FIELD(all), .of = "pause and resume",
+	  .help = "all jobs, and those to come" },
 	{ "to", 0, VERB_RESTORE, FIELD(to), .of = "restore", .syntax = "=PATH",
 	  .help = "move it to PATH, not to where it was" },
 	{ "no-ask-password", 0, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
@@ -416,11 +474,7 @@ static int option_take(struct options *o, int c, char *const *argv, enum verb_fl
 
 int job_id_parse(const char *word, uint64_t *ret_id)
 {
-	char *end;
-
-	errno = 0;
-	*ret_id = strtoull(word, &end, 10);
-	if (isdigit((unsigned char)word[0]) && *end == '\0' && errno == 0 && *ret_id > 0)
+	if (number_take(word, ret_id) && *ret_id > 0)
 		return 0;
 	complain(word[0] ? word : "''", "invalid job ID: give a number that reclaimctl list shows");
 	return EXIT_USAGE;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "engine/filesystem/profile.h"
 #include "ctl/output/modes.h"
@@ -44,6 +45,12 @@ struct options {
 	enum wait_mode wait;
 	enum priority_choice priority;
 
+	/* of list */
+	const char *states; /* only in these, with commas between them, or NULL */
+	uint64_t lines;     /* only so many, the newest; 0: all */
+	uid_t uid;          /* one_user: only those of this one */
+	bool one_user;
+
 	enum json_mode json;
 	const char *to;                /* of restore, or NULL */
 	uint64_t interval_usec;        /* of devices and top */
@@ -56,9 +63,10 @@ struct options {
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
 	bool submit, configured;                             /* of trim */
-	bool all;                   /* of list, show, pause, resume, trim */
-	bool no_ask_password;       /* of what is done with jobs */
-	bool force, clock_is_right; /* of policy run */
+	bool all;                                            /* of list, show, pause, resume, trim */
+	bool no_legend;                                      /* of list and spools */
+	bool no_ask_password;                                /* of what is done with jobs */
+	bool force, clock_is_right;                          /* of policy run */
 	bool quiet, no_pager, help, version;
 };
 

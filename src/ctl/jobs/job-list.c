@@ -99,6 +99,25 @@ void job_line_settling(struct client *c, struct job_line *j)
 	j->settling = settling;
 }
 
+/* The daemon knows which states there are. */
+static int states_append(sd_bus_message *m, const char *states)
+{
+	int r = option_open(m, "states", "as");
+
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "s");
+	for (const char *s = states; r >= 0 && *s;) {
+		size_t len = strcspn(s, ",");
+		_cleanup_free_ char *state = strndup(s, len);
+
+		r = state ? sd_bus_message_append(m, "s", state) : -ENOMEM;
+		s += len + (s[len] == ',');
+	}
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return option_close(m, r);
+}
+
 static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_t since)
 {
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
@@ -108,8 +127,10 @@ static int filter_append(sd_bus_message *m, const struct job_wish *wish, uint64_
 					  (int)(wish->finished || wish->n_ids > 0), "since-id", "t",
 					  since, "limit", "u",
 					  wish->limit ? MIN(wish->limit, PAGE) : PAGE);
-	if (r >= 0 && wish->state)
-		r = sd_bus_message_append(m, "{sv}", "states", "as", 1, wish->state);
+	if (r >= 0 && wish->states)
+		r = states_append(m, wish->states);
+	if (r >= 0 && wish->one_user)
+		r = sd_bus_message_append(m, "{sv}", "uid", "u", (uint32_t)wish->uid);
 	if (r >= 0 && wish->n_ids > 0) {
 		r = option_open(m, "ids", "at");
 		if (r >= 0)

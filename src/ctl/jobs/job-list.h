@@ -32,8 +32,10 @@ void job_list_done(struct job_list *l);
 #define _cleanup_job_list_ _cleanup_(job_list_done)
 
 struct job_wish {
-	bool finished;       /* those too */
-	const char *state;   /* only these, or NULL */
+	bool finished;      /* those too */
+	const char *states; /* only in these, with commas between them, or NULL */
+	bool one_user;      /* only those of this one */
+	uid_t uid;
 	uint32_t limit;      /* no more than these; 0: all */
 	const uint64_t *ids; /* only these, if n_ids > 0; then finished ones too */
 	size_t n_ids;

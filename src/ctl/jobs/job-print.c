@@ -178,7 +178,7 @@ static int row_add(struct table *t, const struct job_line *j, const char *user, 
 	return table_add(t, cells);
 }
 
-int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen)
+int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen, bool titles)
 {
 	_cleanup_table_ struct table *t = table_new(columns, ELEMENTSOF(columns));
 	bool kinds = false, priorities = false, origins = false;
@@ -203,5 +203,7 @@ int jobs_table_print(const struct job_line *v, size_t n, const struct screen *sc
 		table_hide(t, PRIORITY);
 	if (!origins)
 		table_hide(t, ORIGIN);
+	if (!titles)
+		table_hide_titles(t);
 	return table_print(t, stdout, screen->width, screen->colours);
 }

@@ -19,9 +19,10 @@ json_t *job_line_json(const struct job_line *j);
 /* Prints an array of these, as json_print() would. After json_init. */
 void jobs_json_print(FILE *out, const struct job_line *v, size_t n, bool pretty);
 
-/* Prints a table on standard output; columns in which all is as usual are left out. To be called
- * when the locale is known (screen.h). Returns 0 or -ENOMEM. */
-int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen);
+/* Prints a table on standard output; columns in which all is as usual are left out, and so are the
+ * titles without `titles`. To be called when the locale is known (screen.h). Returns 0 or -ENOMEM.
+ */
+int jobs_table_print(const struct job_line *v, size_t n, const struct screen *screen, bool titles);
 
 /* "Job 12 done: 20,000 entries, 2.0 GiB, in 3min 2s" on stdout. */
 void job_end_print(const struct job_line *j);

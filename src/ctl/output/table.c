@@ -141,6 +141,11 @@ static int fit(struct table *t, size_t width)
 	return r;
 }
 
+void table_hide_titles(struct table *t)
+{
+	(void)scols_table_enable_noheadings(t->rows, 1);
+}
+
 int table_print(struct table *t, FILE *out, unsigned width, bool colours)
 {
 	if (width > 0 && fit(t, width) < 0)

@@ -45,6 +45,9 @@ int table_add(struct table *t, const char *const *cells);
 /* Leaves a column out of the print. */
 void table_hide(struct table *t, size_t column);
 
+/* Leaves the titles out of the print. */
+void table_hide_titles(struct table *t);
+
 /* Prints the titles and all rows; nothing if there is no row. width: columns of the terminal, 0: no
  * limit. To be called once. Returns 0 or -ENOMEM. */
 int table_print(struct table *t, FILE *out, unsigned width, bool colours);

@@ -113,7 +113,7 @@ static void update(struct top *t)
 	}
 	r = metrics_get(t->client, &metrics);
 	for (size_t s = 0; r == 0 && s < TOP_STATES; s++) {
-		const struct job_wish wish = { .state = top_state_names[s], .limit = JOBS_MOST };
+		const struct job_wish wish = { .states = top_state_names[s], .limit = JOBS_MOST };
 
 		r = job_list_get(t->client, &wish, &lists[s]);
 	}
