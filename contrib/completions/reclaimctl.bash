@@ -89,7 +89,7 @@ _reclaimctl() {
 	status) options=$daemon ;;
 	metrics) options="--output= --format= $daemon" json='' ;;
 	help) json='' ;;
-	policy) options="--latency= --configuration-directory= --state-directory= --force --clock-is-right $daemon" ;;
+	policy) options="--latency= --configuration-directory= --state-directory= --dry-run --force --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ] && [[ $cur != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")

@@ -94,7 +94,7 @@ __reclaimctl_option 'cancel pause resume restore' -l no-ask-password -d 'never a
 
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
-__reclaimctl_option 'run submit trim' -l dry-run -d 'check, change nothing'
+__reclaimctl_option 'run submit trim policy' -l dry-run -d 'check, change nothing'
 
 __reclaimctl_option 'run trim policy' -l latency -xa 'auto off 5ms 20ms' -d 'what a request of another program may take'
 __reclaimctl_option run -l no-settle -d 'leave what is to be written back to the kernel'

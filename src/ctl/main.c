@@ -166,7 +166,7 @@ static const struct verb {
 	    { "policy run [OPTIONS] NAME", "have the daemon delete what it selects" } },
 	  "reclaimctl policy list\n"
 	  "reclaimctl policy plan pg-backups\n"
-	  "reclaimctl policy run pg-backups\n" },
+	  "reclaimctl policy run --dry-run pg-backups\n" },
 	{ "help",
 	  VERB_HELP,
 	  NONE,

@@ -250,6 +250,35 @@ class Run(Case):
         c.call("Restore", "ta{sv}", 1, {})
         self.assertEqual(self.left(), {"f"})
 
+    def test_dry_run_changes_nothing(self):
+        self.policy(BACKUPS)
+        for i in range(30):
+            self.make("db-%02d.tar.gz" % i, i)
+        planned, before = self.planned(), fingerprint(self.data)
+        clock = os.path.join(self.daemon.state, "policy-clock")
+        r = self.ctl("run", "--dry-run", "p")
+        self.assertRegex(r.out, r"^Would submit %d entries of p, .*iB\n$" % len(planned))
+        o = self.run_policy("--dry-run")
+        self.assertEqual((o["job"], o["entries"], o["missing"]), (None, len(planned), 0))
+        self.assertEqual((fingerprint(self.data), self.daemon.client().jobs(finished=True)), (before, []))
+        # Neither is the time recorded.
+        self.assertFalse(os.path.exists(clock))
+        # It says what would keep a run from deleting.
+        self.policy("match: '*.gz', max-age: 1d, max-delete: 1%")
+        self.assertIn("more than the 1% of max-delete: nothing was deleted",
+                      self.ctl("run", "--dry-run", "p", status=1).err)
+        self.policy(BACKUPS)
+        self.assertEqual(self.run_policy()["entries"], len(planned))
+        with open(clock) as f:
+            line = f.read()
+        self.assertEqual(self.ctl("run", "--dry-run", "p").out, "p: nothing to delete\n")
+        with open(clock) as f:
+            self.assertEqual(f.read(), line)
+        # Nor does it wait for a run that has its turn.
+        with open(clock) as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            self.ctl("run", "--dry-run", "p")
+
     def test_only_root(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
         self.make("f", 5)
@@ -260,7 +289,7 @@ class Run(Case):
 
     def test_usage(self):
         self.policy("match: '*', max-age: 1d")
-        for wrong in (("run",), ("run", "p", "q"), ("plan", "--force"), ("list", "--clock-is-right")):
+        for wrong in (("run",), ("run", "p", "q"), ("plan", "--force"), ("plan", "--dry-run"), ("list", "--dry-run"), ("list", "--clock-is-right")):
             self.assertIn("reclaimctl: ", self.ctl(*wrong, status=2).err)
         self.assertIn("no such policy", self.ctl("run", "q", status=1).err)
 

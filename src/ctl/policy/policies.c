@@ -291,9 +291,10 @@ static int words_check(const struct options *o, const char *what)
 		wrong = "--latency goes only with plan and run";
 	else if (run && o->n_paths != 2)
 		wrong = "run takes exactly one NAME";
-	else if (!run && (o->force || o->clock_is_right || o->state_dir || o->runtime_dir))
-		wrong = "--force, --clock-is-right, --state-directory and --runtime-directory go "
-			"only with run";
+	else if (!run &&
+		 (o->dry_run || o->force || o->clock_is_right || o->state_dir || o->runtime_dir))
+		wrong = "--dry-run, --force, --clock-is-right, --state-directory and "
+			"--runtime-directory go only with run";
 	if (!wrong)
 		return 0;
 	complain("policy", "%s: see reclaimctl policy --help", wrong);

@@ -7,7 +7,7 @@
  * With --json, one object. Keys are only ever added.
  *
  *   name     of the policy
- *   job      its number, or null if there was nothing to delete
+ *   job      its number, or null if there was nothing to delete, and with --dry-run
  *   entries  how many are in the job
  *   missing  how many are gone, have changed or are held, since they were planned for
  *   bytes    what the plan deletes
@@ -96,8 +96,9 @@ static int submit(struct running *u)
 	if (!m)
 		return EXIT_FAILED;
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}", "origin", "s", u->origin, "undo-usec", "t",
-					  u->look.policy->undo_usec);
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "origin", "s", u->origin, "undo-usec",
+					  "t", u->look.policy->undo_usec, "dry-run", "b",
+					  (int)u->o->dry_run);
 	if (r >= 0)
 		r = sd_bus_message_close_container(m);
 	if (r < 0) {
@@ -105,11 +106,13 @@ static int submit(struct running *u)
 		return client_broken(r);
 	}
 	/* As with submit, no time is too long. */
-	interrupt_says_jobs(NULL, 0, /* answered= */ false);
+	if (!u->o->dry_run)
+		interrupt_says_jobs(NULL, 0, /* answered= */ false);
 	r = client_send(u->client, m, UINT64_MAX, &reply);
 	if (r)
 		return r;
-	interrupt_says("what was handed over goes on: see reclaimctl list");
+	if (!u->o->dry_run)
+		interrupt_says("what was handed over goes on: see reclaimctl list");
 	r = sd_bus_message_read(reply, "tott", &u->job, NULL, &u->accepted, &u->missing);
 	return r < 0 ? client_broken(r) : 0;
 }
@@ -205,12 +208,15 @@ static void print_text(const struct running *u)
 {
 	char n[COUNTED_SIZE], size[16];
 
-	if (u->job == 0) {
+	if (u->accepted == 0) {
 		(void)printf("%s: nothing to delete\n", u->look.policy->name);
 		return;
 	}
-	(void)printf("Job %" PRIu64 ": %s of %s, %s", u->job,
-		     counted_format(n, sizeof(n), u->accepted, "entry", "entries"),
+	if (u->o->dry_run)
+		(void)fputs("Would submit ", stdout);
+	else
+		(void)printf("Job %" PRIu64 ": ", u->job);
+	(void)printf("%s of %s, %s", counted_format(n, sizeof(n), u->accepted, "entry", "entries"),
 		     u->look.policy->name,
 		     size_format(size, sizeof(size), u->look.plan.deleted.bytes));
 	if (u->missing > 0)

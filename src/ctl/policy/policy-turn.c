@@ -28,8 +28,9 @@ static const char *state_dir(const struct options *o)
 	return env && env[0] == '/' && !strchr(env, ':') ? env : STATE_DIR;
 }
 
-/* Opens and locks the file. The directory must be ours alone, as the daemon wants it. */
-static int turn_open(const char *dir)
+/* Opens and locks the file; for a dry run only to be read, and empty where there is none. The
+ * directory must be ours alone, as the daemon wants it. */
+static int turn_open(const char *dir, bool dry)
 {
 	_cleanup_close_ int dirfd = open(dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_close_ int fd = -1;
@@ -39,8 +40,11 @@ static int turn_open(const char *dir)
 		return -errno;
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
-	fd = openat(dirfd, FILE_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+	fd = openat(dirfd, FILE_NAME, (dry ? O_RDONLY : O_RDWR | O_CREAT) | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	if (fd < 0 && errno == ENOENT && dry)
+		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || (!dry && flock(fd, LOCK_EX) < 0))
 		return -errno;
 	return fd_take(&fd);
 }
@@ -113,14 +117,14 @@ static int clock_write(int fd, const struct clock_reading *now)
 int policy_turn(const struct options *o, int *ret_status)
 {
 	const char *dir = state_dir(o);
-	_cleanup_close_ int fd = turn_open(dir);
+	_cleanup_close_ int fd = turn_open(dir, o->dry_run);
 	struct clock_reading now;
 	int r = fd < 0 ? fd : clocks_read(&now);
 
 	*ret_status = EXIT_FAILED;
 	if (r >= 0 && !o->clock_is_right && clock_check(fd, &now) < 0)
 		return -1;
-	if (r >= 0)
+	if (r >= 0 && !o->dry_run)
 		r = clock_write(fd, &now);
 	/* A policy may be what makes room. What was read is compared with next time. */
 	if (r == -ENOSPC || r == -EDQUOT) {

@@ -7,5 +7,5 @@
 
 /* Waits for its turn. Returns a descriptor that holds it, or -1 with *ret_status and after having
  * said why: the clock was set since the last time, or the directory cannot be used. With
- * --clock-is-right, the clock is right as it is. */
+ * --clock-is-right, the clock is right as it is. A dry run does not wait, and records nothing. */
 int policy_turn(const struct options *o, int *ret_status);
