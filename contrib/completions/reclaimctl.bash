@@ -19,7 +19,7 @@ _reclaimctl() {
 	local verbs='submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy metrics top help'
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
-	local daemon='--runtime-directory=' files='--files-from= --null --dry-run'
+	local daemon='--runtime-directory=' machine='--machine= --runtime-directory=' files='--files-from= --null --dry-run'
 	local states='accepted held queued running paused done partial failed cancelled restored'
 	local options='' runtime=() configuration=()
 
@@ -59,6 +59,10 @@ _reclaimctl() {
 	--state) mapfile -t COMPREPLY < <(compgen -W "$states" -- "$cur") && return ;;
 	--user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") && return ;;
 	--log-level) mapfile -t COMPREPLY < <(compgen -W 'debug info' -- "$cur") && return ;;
+	--machine | -M)
+		mapfile -t COMPREPLY < <(compgen -W "$(machinectl list --no-legend --no-pager 2>/dev/null | cut -d' ' -f1)" -- "$cur")
+		return
+		;;
 	--host | -H) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
 	--format) mapfile -t COMPREPLY < <(compgen -W 'openmetrics prometheus' -- "$cur") && return ;;
 	--files-from | --trace | --to | --output)
@@ -77,17 +81,17 @@ _reclaimctl() {
 	trim) options="--all --min= --latency= --progress= --verbose --dry-run --submit --configured --wait --wait= --configuration-directory= $daemon" ;;
 	plan) options=--configuration-directory= ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
-	wait) options="--free= --no-settle $daemon" ;;
-	list) options="--all --state= --user= --lines= --no-legend $daemon" ;;
-	show) options="--all $daemon" ;;
-	pause | resume) options="--all --no-ask-password $daemon" ;;
-	cancel) options="--no-ask-password $daemon" ;;
+	wait) options="--free= --no-settle $machine" ;;
+	list) options="--all --state= --user= --lines= --no-legend $machine" ;;
+	pause | resume) options="--all --no-ask-password $machine" ;;
+	cancel) options="--no-ask-password $machine" ;;
 	restore) options="--to= --no-ask-password $daemon" ;;
 	devices) options="--interval= $daemon" ;;
-	top) options="--interval= $daemon" json='' ;;
-	spools) options="--no-legend $daemon" ;;
-	status) options=$daemon ;;
-	metrics) options="--output= --format= $daemon" json='' ;;
+	top) options="--interval= $machine" json='' ;;
+	spools) options="--no-legend $machine" ;;
+	show) options="--all $machine" ;;
+	status) options=$machine ;;
+	metrics) options="--output= --format= $machine" json='' ;;
 	help) json='' ;;
 	policy) options="--latency= --configuration-directory= --state-directory= --dry-run --force --clock-is-right $daemon" ;;
 	esac

@@ -82,6 +82,7 @@ end
 set -l daemon 'submit list show wait cancel pause resume restore spools status top metrics devices policy trim'
 set -l json 'submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
+__reclaimctl_option 'list show wait cancel pause resume spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
 __reclaimctl_option '' -s H -l host -xa '(__fish_print_hostnames)' -d 'on that machine, over ssh'
 __reclaimctl_option '' -s q -l quiet -d 'nothing but errors'

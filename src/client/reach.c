@@ -62,12 +62,13 @@ static int name_reach(sd_bus *bus, bool start)
 				  REACH_BUS_NAME, 0);
 }
 
-static int open_bus(struct reach *reach, bool start)
+static int open_bus(struct reach *reach, const struct route *w)
 {
-	int r = sd_bus_open_system(&reach->bus);
+	int r = w->machine ? sd_bus_open_system_machine(&reach->bus, w->machine)
+			   : sd_bus_open_system(&reach->bus);
 
 	if (r >= 0)
-		r = name_reach(reach->bus, start);
+		r = name_reach(reach->bus, w->start);
 	reach->direct = false;
 	return r;
 }
@@ -82,7 +83,7 @@ static int try_one(struct reach *ret, bool direct, const struct route *w)
 {
 	struct reach reach = { 0 };
 	int r = direct ? open_socket(&reach, w->dir ? w->dir : REACH_RUNTIME_DIR)
-		       : open_bus(&reach, w->start);
+		       : open_bus(&reach, w);
 
 	if (r < 0) {
 		reach_close(&reach);
@@ -96,8 +97,8 @@ int reach_daemon(struct reach *ret, const struct route *w)
 {
 	int r;
 
-	if (w->dir)
-		return try_one(ret, /* direct= */ true, w);
+	if (w->dir || w->machine)
+		return try_one(ret, /* direct= */ w->dir, w);
 	r = try_one(ret, w->socket_first, w);
 	return r < 0 ? try_one(ret, !w->socket_first, w) : r;
 }

@@ -17,7 +17,8 @@ struct reach {
 
 /* How to connect. */
 struct route {
-	const char *dir; /* only to the socket in it, or NULL */
+	const char *dir;     /* only to the socket in it, or NULL */
+	const char *machine; /* only on the system bus of this container, or NULL */
 	bool socket_first;
 	bool start; /* the bus may start the daemon */
 };

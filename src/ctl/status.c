@@ -105,10 +105,13 @@ int verb_status(const struct options *o, struct client *c)
 		r = job_list_get(c, &wish, &running);
 	if (r || (o->quiet && o->json == JSON_OFF))
 		return r;
-	timers = trim_timers_get();
-	(void)json_object_set_new(
-		s, "trim_timers",
-		json_pack("{sbsb}", "fstrim", (int)timers.fstrim, "reclaimd", (int)timers.ours));
+	/* Those are of this machine. */
+	if (!o->machine) {
+		timers = trim_timers_get();
+		(void)json_object_set_new(s, "trim_timers",
+					  json_pack("{sbsb}", "fstrim", (int)timers.fstrim,
+						    "reclaimd", (int)timers.ours));
+	}
 	if (o->json != JSON_OFF) {
 		json_t *jobs = json_array();
 

@@ -90,6 +90,14 @@ class Absent(Case):
         self.assertIn("reclaimctl: reclaimd: ", r.err)
 
     @matrix(backends=plain, fs=("tmpfs",))
+    def test_no_such_machine(self, w):
+        for words in (("list", "-M", "no-such-machine"), ("-M", "no-such-machine", "show", "1"),
+                      ("cancel", "--machine=no-such-machine", "1")):
+            r = ctl(w, *words, env={"RECLAIMD_RUNTIME_DIRECTORY": "/nowhere"})
+            self.assertEqual((r.status, r.out, r.err), (
+                5, "", "reclaimctl: no-such-machine: no machine of this name runs: see machinectl list\n"))
+
+    @matrix(backends=plain, fs=("tmpfs",))
     def test_devices_does_without(self, w):
         r = ctl(w, "devices", "--json", "--interval=0")
         self.assertEqual((r.status, r.err), (0, ""), r)
@@ -115,6 +123,9 @@ class Usage(Case):
                 (("list", "--state=held,"), "accepted by --state"), (("list", "--state="), "accepted by --state"),
                 (("list", "--user=nobody-has-this"), "a user's name or number"), (("list", "--user="), "user's name"),
                 (("list", "-n", "0"), "a number above 0"), (("list", "--lines=x"), "a number above 0"),
+                (("list", "-M", ""), "give a machine's name"), (("submit", "-M", "box", "a"), "unrecognized option '-M'"),
+                (("restore", "-M", "box", "1"), "unrecognized option '-M'"),
+                (("wait", "--machine=box", "--free=1G", "."), "a path of this machine"),
                 (("submit", "--undo=5", "a"), "5: is not accepted by --undo: give a time such as 1h"),
                 (("submit", "--undo=1h 5", "a"), "such as 1h"), (("submit", "--by=2", "a"), "such as 2h"),
                 (("run", "--latency=5", "a"), "such as 5ms"), (("devices", "--interval=2"), "such as 500ms"),

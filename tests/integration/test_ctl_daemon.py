@@ -535,6 +535,36 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
             self.ctl("list", "--all", "--json", user=NOBODY).out)], [3])
         self.assertEqual(self.left(), ["b"])
 
+    def test_the_daemon_of_a_container(self):
+        """A container is known by the first process in it, and its bus is at the usual place there. Here it has
+        the mounts of this test."""
+        fixture.command("mount", "-t", "tmpfs", "tmpfs", "/run")
+        self.addCleanup(fixture.command, "umount", "-l", "/run")
+        for name in ("dbus", "systemd/machines"):
+            os.makedirs(os.path.join("/run", name))
+        os.symlink(self.bus_path, "/run/dbus/system_bus_socket")
+        leader = subprocess.Popen(["sleep", "infinity"])
+        self.addCleanup(leader.wait)
+        self.addCleanup(leader.kill)
+        write("/run/systemd/machines/box", "LEADER=%d\nCLASS=container\n" % leader.pid)
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "a")
+
+        def ctl(*words):
+            p = Proc([scratch.binary, *words], self.data, env={
+                "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent", "RECLAIMD_RUNTIME_DIRECTORY": "/nonexistent"})
+            self.addCleanup(p.close)
+            r = p.finish()
+            self.assertEqual((r.status, r.err), (0, ""), (words, r))
+            return r.out
+
+        self.assertEqual([j["id"] for j in json.loads(ctl("-M", "box", "list", "--json"))], [int(n)])
+        self.assertIn("State: held", ctl("show", "--machine=box", n))
+        self.assertIn("Jobs: 1 held", ctl("status", "-Mbox"))
+        self.assertIn("Job %s paused" % n, ctl("pause", n, "-M", "box"))
+        self.assertIn("Job %s cancelled" % n, ctl("cancel", n, "-M", "box"))
+        self.assertEqual(self.left(), ["a"])
+
     def test_submit_splits_descriptors_on_the_bus(self):
         for i in range(40):
             build(self.data, "d%03d/file" % i)

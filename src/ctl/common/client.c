@@ -31,6 +31,14 @@ static const char *runtime_dir(const struct options *o)
 	return o->runtime_dir ? o->runtime_dir : reach_environment_dir();
 }
 
+static struct route route_of(const struct options *o, bool socket_first, bool start)
+{
+	return (struct route){ .dir = o->machine ? NULL : runtime_dir(o),
+			       .machine = o->machine,
+			       .socket_first = socket_first,
+			       .start = start };
+}
+
 static int client_new(struct client **ret, const struct route *w)
 {
 	struct client *c = calloc(1, sizeof(*c));
@@ -40,14 +48,32 @@ static int client_new(struct client **ret, const struct route *w)
 	return r;
 }
 
+static int machine_failed(const char *machine, int r)
+{
+	if (r == -EACCES || r == -EPERM) {
+		complain(machine, "its system bus may not be opened: %s", strerror(-r));
+		return EXIT_NOT_AUTHORIZED;
+	}
+	if (r == -EHOSTDOWN || r == -EINVAL)
+		complain(machine, "no machine of this name runs: see machinectl list");
+	else
+		complain(machine,
+			 "no daemon to talk to there (%s): start it (systemctl -M %s start "
+			 "reclaimd)",
+			 strerror(-r), machine);
+	return EXIT_NO_DAEMON;
+}
+
 int client_open(struct client **ret, const struct options *o, bool socket_first)
 {
 	const char *dir = runtime_dir(o);
-	const struct route w = { .dir = dir, .socket_first = socket_first, .start = true };
+	const struct route w = route_of(o, socket_first, /* start= */ true);
 	int r = client_new(ret, &w);
 
 	if (r >= 0)
 		return 0;
+	if (o->machine)
+		return machine_failed(o->machine, r);
 	if (r == -EPIPE || r == -ECONNRESET) {
 		complain("reclaimd",
 			 "has closed the connection: it is stopping, or has too many of "
@@ -72,7 +98,7 @@ int client_open(struct client **ret, const struct options *o, bool socket_first)
 
 struct client *client_try(const struct options *o)
 {
-	const struct route w = { .dir = runtime_dir(o) };
+	const struct route w = route_of(o, /* socket_first= */ false, /* start= */ false);
 	struct client *c;
 
 	(void)client_new(&c, &w);
@@ -102,7 +128,7 @@ static int lost(int r)
 
 int client_again(struct client *c, const struct options *o)
 {
-	const struct route w = { .dir = runtime_dir(o), .socket_first = c->way.direct };
+	const struct route w = route_of(o, c->way.direct, /* start= */ false);
 	uint64_t end = now_usec() + AGAIN_USEC;
 	int r = -ENOTCONN;
 

@@ -37,7 +37,8 @@ struct client {
 	void *userdata;
 };
 
-/* Connects. Where a runtime directory is given, only to the socket in it; otherwise to the bus, or
+/* Connects. Where a machine is given, only on its system bus; where a runtime directory is, only to
+ * the socket in it; otherwise to the bus, or
  * the socket where there is no bus or no daemon on it. socket_first: the other way round, because
  * the socket takes more descriptors in a message, and long answers go through one process less.
  * Returns 0, or EXIT_NO_DAEMON. */

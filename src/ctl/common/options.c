@@ -293,6 +293,8 @@ static const struct rule {
 	{ "runtime-directory", 0, VERBS_DAEMON, FIELD(runtime_dir), .accepted = "a directory",
 	  .of = "verbs that call the daemon", .syntax = "=DIR",
 	  .help = "where the daemon's socket is" },
+	{ "machine", 'M', VERBS_MACHINE, FIELD(machine), .accepted = "a machine's name",
+	  .syntax = "=MACHINE", .help = "the daemon in this container" },
 	{ "json", 0, VERBS_JSON, FIELD(json), .accepted = "short, pretty or off",
 	  .choices = { [JSON_SHORT] = "short", [JSON_PRETTY] = "pretty", [JSON_OFF] = "off" },
 	  .of = "all verbs", .syntax = "[=short|pretty]",
@@ -508,6 +510,8 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = "no JOB given";
 	if (verb & (VERB_PAUSE | VERB_RESUME) && o->all == (o->n_paths > 0))
 		missing = o->all ? "give either JOBs or --all" : "no JOB given, nor --all";
+	if (o->machine && o->wait == WAIT_FREE)
+		missing = "--free= takes a path of this machine, not of that of --machine";
 	if (verb & VERB_RESTORE && (o->n_paths == 0 || (o->to && o->n_paths > 1)))
 		missing = o->to ? "--to= takes exactly one JOB" : "no JOB given";
 	if (verb & (VERB_LIST | VERB_SPOOLS | VERB_STATUS | VERB_METRICS | VERB_TOP) &&

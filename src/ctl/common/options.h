@@ -24,6 +24,7 @@ struct options {
 	size_t n_paths;
 	const char *runtime_dir; /* NULL: not given */
 	const char *host;        /* where it is done; NULL: here */
+	const char *machine;     /* the container whose daemon is meant, or NULL */
 
 	/* of run; latency, progress and verbose also of trim */
 	uint64_t latency_usec; /* a bound, or 0: found out */
@@ -99,6 +100,12 @@ enum verb_flags {
 	(VERB_SUBMIT | VERB_TRIM | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |  \
 	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
 	 VERB_METRICS | VERB_TOP)
+
+/* Of these, what can be asked of the daemon in a container: paths would be of this machine, and
+ * restore needs the mounts of the process that asks. */
+#define VERBS_MACHINE                                                                              \
+	(VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME |              \
+	 VERB_SPOOLS | VERB_STATUS | VERB_METRICS | VERB_TOP)
 
 /* Options may come before the verb, too: moves the verb before them, to argv[1]. False: there is
  * none. */
