@@ -5,7 +5,10 @@
 _reclaimctl_jobs() {
 	local all=''
 
-	case $1 in show | wait) all=--all ;; esac
+	case $1 in
+	show | wait) all=--all ;;
+	retry) all=--state=partial,failed ;;
+	esac
 	reclaimctl list ${all:+"$all"} --json=short "${@:2}" 2>/dev/null | grep -o '"id":[0-9]*' | cut -d: -f2
 }
 
@@ -16,7 +19,7 @@ _reclaimctl_policies() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy metrics top help'
+	local verbs='submit list show wait cancel pause resume restore retry spools status run trim plan devices check-config policy metrics top help'
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' machine='--machine= --runtime-directory=' files='--files-from= --null --dry-run'
@@ -91,6 +94,7 @@ _reclaimctl() {
 	spools) options="--no-legend $machine" ;;
 	show) options="--all $machine" ;;
 	status) options=$machine ;;
+	retry) options=$daemon ;;
 	metrics) options="--output= --format= $machine" json='' ;;
 	help) json='' ;;
 	policy) options="--latency= --configuration-directory= --state-directory= --dry-run --force --clock-is-right $daemon" ;;
@@ -114,7 +118,7 @@ _reclaimctl() {
 				mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_policies "${configuration[@]}")" -- "$cur")
 			fi
 			;;
-		show | cancel | pause | resume | restore | wait)
+		show | cancel | pause | resume | restore | retry | wait)
 			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")
 			;;
 		submit | run | trim | plan | devices | check-config)

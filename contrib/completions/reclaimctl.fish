@@ -27,6 +27,7 @@ end
 function __reclaimctl_jobs
     set -l all
     __reclaimctl_verb_is show wait; and set all --all
+    __reclaimctl_verb_is retry; and set all --state=partial,failed
     reclaimctl list $all --json=short (__reclaimctl_directory runtime-directory) 2>/dev/null |
         string match -ar '"id":\d+' | string replace '"id":' ''
 end
@@ -55,6 +56,7 @@ for pair in \
         'pause|stop deleting until it is resumed' \
         'resume|go on deleting' \
         'restore|move it back, while it is held or queued' \
+        'retry|submit again what it could not delete' \
         'spools|directories whose content is deleted' \
         'status|the daemon, and what it does now' \
         'top|the same on the whole screen, with keys to act' \
@@ -79,8 +81,8 @@ function __reclaimctl_option
     end
 end
 
-set -l daemon 'submit list show wait cancel pause resume restore spools status top metrics devices policy trim'
-set -l json 'submit list show wait cancel pause resume restore spools status run trim plan devices check-config policy'
+set -l daemon 'submit list show wait cancel pause resume restore retry spools status top metrics devices policy trim'
+set -l json 'submit list show wait cancel pause resume restore retry spools status run trim plan devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option 'list show wait cancel pause resume spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
@@ -132,6 +134,6 @@ __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
 
 complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is wait; and __fish_seen_argument -l free' -F
-complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore' -a '(__reclaimctl_jobs)'
+complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore retry' -a '(__reclaimctl_jobs)'
 complete -c reclaimctl -n __reclaimctl_policy_needs_what -a 'list plan run'
 complete -c reclaimctl -n '__reclaimctl_verb_is policy; and not __reclaimctl_policy_needs_what' -a '(__reclaimctl_policies)'

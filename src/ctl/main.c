@@ -93,6 +93,12 @@ static const struct verb {
 	  { { "restore JOB... [--to=PATH]", "move it back, while it is held or queued" } },
 	  "reclaimctl restore 12\n"
 	  "reclaimctl restore 12 --to=/srv/scratch/build-1234.saved\n" },
+	{ "retry",
+	  VERB_RETRY,
+	  SOCKET,
+	  verb_retry,
+	  { { "retry JOB...", "submit again what it could not delete" } },
+	  "reclaimctl retry 12\n" },
 	{ "spools",
 	  VERB_SPOOLS,
 	  DAEMON,

@@ -48,6 +48,7 @@ struct validation {
 	uint64_t lists;               /* bytes of names so far */
 	unsigned deaf;                /* names since reclaimd was heard last */
 	const struct record_header *expected; /* the identity of the next name, or NULL */
+	bool records;                         /* names come with who they are */
 	struct failure_text f;
 };
 
@@ -477,6 +478,8 @@ static int list_validate(struct validation *v, struct name_list *list, const str
 	char *name;
 	int r;
 
+	v->records = v->records || g->records;
+
 	while ((r = name_list_next(list, head, &name)) > 0) {
 		if (dir == UINT32_MAX) {
 			r = 1;
@@ -491,7 +494,7 @@ static int list_validate(struct validation *v, struct name_list *list, const str
 				r = name_validate(v, dir, name, /* slash= */ false, g->list, shown);
 		}
 		if (r == 1)
-			missing(v, g->records ? NULL : shown, name);
+			missing(v, shown, g->records ? NULL : name);
 		if (r >= 0)
 			r = go_on(v);
 		if (r < 0)
@@ -572,7 +575,10 @@ static int refuse_missing(struct validation *v)
 	const struct session *s = v->session;
 	char why[96] = "does not exist";
 
-	if (s->missing > 1)
+	if (v->records)
+		(void)snprintf(why, sizeof(why),
+			       "none of the names there is still what it was, or is there at all");
+	else if (s->missing > 1)
 		(void)snprintf(why, sizeof(why),
 			       "does not exist, nor does any of the %" PRIu64 " names", s->missing);
 	return refuse(v, ERROR_NO_SUCH_PATH, s->first_missing ? s->first_missing : "", NULL, why);

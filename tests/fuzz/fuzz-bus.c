@@ -66,7 +66,7 @@ static const struct method of_manager[] = {
 static const struct method of_job[] = {
 	{ JOB, "GetProblems", "tu" }, { JOB, "GetEntries", "tu" }, { JOB, "Cancel", "" },
 	{ JOB, "SetPriority", "s" },  { JOB, "SetDeadline", "t" }, { JOB, "Pause", "" },
-	{ JOB, "Resume", "" },        { JOB, "Nothing", "s" },
+	{ JOB, "Resume", "" },        { JOB, "Nothing", "s" },     { JOB, "GetKept", "tu" },
 };
 
 /* What every object on a bus has. */

@@ -209,6 +209,7 @@ class Others(Case):
                 (("Restore", "a{sv}", {}), {"path": path, "interface": JOB}),
                 (("GetProblems", "tu", 0, 9), {"path": path, "interface": JOB}),
                 (("GetEntries", "tu", 0, 9), {"path": path, "interface": JOB}),
+                (("GetKept", "tu", 0, 9), {"path": path, "interface": JOB}),
                 (("GetAll", "s", JOB), {"path": path, "interface": properties}),
                 (("Get", "ss", JOB, "State"), {"path": path, "interface": properties})):
             with self.assertRaises(Error) as caught:

@@ -15,6 +15,7 @@ import daemon_fixture
 import dbuswire
 import fixture
 import terminal
+from contents import fingerprint
 from fixture import USER, Canary, Proc, build, fill, listing, scratch, write
 
 NOBODY = 65534
@@ -408,6 +409,106 @@ class Control(Case):
         self.assertIn("999", r.err)
         self.assertEqual(self.left(), ["a", "b"])
         self.assertIn("reclaimctl: ", self.ctl("cancel", a, status=1).err)
+
+
+class Retry(Case):
+    """A user's tree, with something of root's in it, stays in part."""
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.data, 0o777)
+        for name in ("tree", "other/tree"):
+            build(self.path(name), "mine\nroots/a")
+            os.chown(self.path(name), USER, USER)
+        os.chown(self.path("other"), USER, USER)
+        self.n = self.submit("--priority=high", "tree", "other/tree", user=USER)
+        self.ctl("wait", self.n, status=3, user=USER)
+        self.assertFalse(os.path.exists(self.path("tree/mine")))
+
+    def give(self, *names):
+        for name in names:
+            for there in (self.path(name, "roots"), self.path(name, "roots/a")):
+                os.chown(there, USER, USER)
+
+    def test_retry(self):
+        canary = Canary(self.path("canary"))
+        self.give("tree", "other/tree")
+        r = self.ctl("retry", self.n, user=USER)
+        self.assertEqual(r.out, "Job 2: 2 names of job 1 in 2 directories\n")
+        self.ctl("wait", "2", user=USER)
+        (j,) = json.loads(self.ctl("show", "--json", "2").out)
+        self.assertEqual((j["priority"], j["uid"], j["names"]), ("high", USER, 2))
+        self.assertEqual([n for n in self.left() if not n.startswith("canary")], ["other"])
+        canary.check()
+
+    def test_retry_of_what_still_cannot_be_deleted(self):
+        self.give("tree")
+        self.assertEqual(json.loads(self.ctl("retry", "--json", self.n, user=USER).out),
+                         [{"id": 1, "job": 2, "accepted": 2, "missing": 0}])
+        self.ctl("wait", "2", status=3, user=USER)
+        self.assertEqual(self.left(), ["other", "other/tree", "other/tree/roots", "other/tree/roots/a"])
+        # Of that one what is left now is one name.
+        self.give("other/tree")
+        self.assertEqual(self.ctl("retry", "2", user=USER).out,
+                         "Job 3: 1 name of job 2 in %s\n" % self.path("other"))
+        self.ctl("wait", "3", user=USER)
+        self.assertEqual(self.left(), ["other"])
+
+    def test_retry_leaves_what_has_been_replaced(self):
+        self.give("tree", "other/tree")
+        os.rename(self.path("tree"), self.path("moved"))
+        shutil.copytree(self.path("moved"), self.path("tree"))
+        write(self.path("tree/new"))
+        for name in ("tree", "tree/new", "tree/roots", "tree/roots/a"):
+            os.chown(self.path(name), USER, USER)
+        new = fingerprint(self.path("tree"))
+        r = self.ctl("retry", self.n, user=USER)
+        self.assertEqual(r.out, "Job 2: 1 name of job 1 in 2 directories; 1 gone, or not any more what was submitted\n")
+        self.ctl("wait", "2", user=USER)
+        self.assertEqual(fingerprint(self.path("tree")), new)
+        self.assertEqual([n for n in self.left() if not n.startswith("tree/")],
+                         ["moved", "moved/roots", "moved/roots/a", "other", "tree"])
+        # If none is left that was meant, there is nothing to do; also where the directory has gone.
+        shutil.rmtree(self.path("other"))
+        r = self.ctl("retry", self.n, status=1, user=USER)
+        self.assertEqual(r.err, "reclaimctl: %s: none of the names there is still what it was, or is there at all\n"
+                         % self.data)
+        self.assertEqual(fingerprint(self.path("tree")), new)
+        os.rename(self.data, self.data + "-elsewhere")
+        self.data = self.root
+        self.assertIn("job 1: has left nothing in its place that is still there",
+                      self.ctl("retry", self.n, status=1, user=USER).err)
+
+    def test_retry_refuses_what_submit_refuses(self):
+        self.give("tree", "other/tree")
+        self.daemon.configure("protect: [%s]\n" % self.path("tree/roots"))
+        self.daemon.stop()
+        self.daemon.start()
+        said = self.ctl("submit", self.path("tree"), status=1, user=USER).err
+        self.assertIn("holds what is protected", said)
+        self.assertEqual(self.ctl("retry", self.n, status=1, user=USER).err, said)
+        # A way that leads elsewhere by now.
+        self.daemon.configure("")
+        self.daemon.stop()
+        self.daemon.start()
+        os.rename(self.path("other"), self.path("real"))
+        os.symlink("real", self.path("other"))
+        self.assertIn("%s: has a symbolic link on the way" % self.path("other"),
+                      self.ctl("retry", self.n, status=3, user=USER).err)
+        self.ctl("wait", "2", user=USER)
+        self.assertEqual(self.left(), ["other", "real", "real/tree", "real/tree/roots", "real/tree/roots/a"])
+
+    def test_retry_is_for_its_own_user_and_jobs_that_have_left_something(self):
+        before = self.left()
+        self.assertIn("job 1: is %d's, who alone may retry it" % USER, self.ctl("retry", self.n, status=4).err)
+        os.chown(self.path("tree"), NOBODY, NOBODY)
+        self.assertIn("there is no job 1", self.ctl("retry", self.n, status=1, user=NOBODY).err)
+        write(self.path("a"))
+        held = self.submit("--undo=1h", "a")
+        self.assertIn("job %s: is held: retry is for" % held, self.ctl("retry", held, status=1).err)
+        self.assertEqual(self.left(), before)
+        self.ctl("cancel", held)
+        self.assertIn("is cancelled: retry is for", self.ctl("retry", held, status=1).err)
 
 
 class Wait(Case):

@@ -253,13 +253,17 @@ void operation_list(struct operations *m, const struct caller *c, const struct j
 		done(&none, userdata);
 }
 
-void operation_pieces(struct operations *m, const struct caller *c, uint64_t id, bool problems,
+void operation_pieces(struct operations *m, const struct caller *c, uint64_t id, enum pieces_of of,
 		      uint64_t offset, uint64_t limit, piece_seen_t seen, operation_done_t done,
 		      void *userdata)
 {
 	struct problem_record p = { "/a/\xff\x1b", "is \xff", -EACCES, true };
 	char path[PATH_MAX];
-	struct entry_view e = { path, ENTRY_STAGED };
+	struct entry_view e = { .path = path, .state = ENTRY_STAGED };
+	bool problems = of == PIECES_PROBLEMS;
+	const struct field *fields = problems            ? problem_fields
+				     : of == PIECES_KEPT ? kept_fields
+							 : entry_fields;
 	struct failure none = { 0 };
 	uint64_t most = problems ? 3 - MIN(offset, (uint64_t)3) : 1000;
 	uint64_t end = offset + (limit == 0 ? most : MIN(limit, most));
@@ -271,8 +275,7 @@ void operation_pieces(struct operations *m, const struct caller *c, uint64_t id,
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
 	for (uint64_t i = offset; i < end; i++)
-		seen(problems ? problem_fields : entry_fields, problems ? (void *)&p : &e,
-		     userdata);
+		seen(fields, problems ? (void *)&p : &e, userdata);
 	done(&none, userdata);
 }
 

@@ -486,6 +486,7 @@ START_TEST(others_jobs_are_not_there)
 		HIDDEN(call(c, path, "Restore", NULL, "a{sv}", 0));
 		HIDDEN(call(c, path, "GetProblems", NULL, "tu", (uint64_t)0, 9));
 		HIDDEN(call(c, path, "GetEntries", NULL, "tu", (uint64_t)0, 9));
+		HIDDEN(call(c, path, "GetKept", NULL, "tu", (uint64_t)0, 9));
 		HIDDEN(properties(c, path, "GetAll", "org.reclaimd1.Job", NULL, NULL));
 		HIDDEN(properties(c, path, "Get", "org.reclaimd1.Job", "State", NULL));
 #undef HIDDEN

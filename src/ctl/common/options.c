@@ -31,7 +31,8 @@
 #define HELP_COLUMN 28
 
 /* What takes jobs. */
-#define VERBS_JOBS (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE)
+#define VERBS_JOBS                                                                                 \
+	(VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_RETRY)
 
 /* Each of these takes the argument of an option. Returns 0, -1 if it is not accepted, or EXIT_USAGE
  * after having said what is wrong. */
@@ -506,7 +507,7 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = "--dry-run and --latency= do not go with --submit";
 	if (verb & VERB_WAIT && o->wait == WAIT_FREE && o->n_paths != 1)
 		missing = "--free= takes exactly one PATH";
-	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL) && o->n_paths == 0)
+	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_RETRY) && o->n_paths == 0)
 		missing = "no JOB given";
 	if (verb & (VERB_PAUSE | VERB_RESUME) && o->all == (o->n_paths > 0))
 		missing = o->all ? "give either JOBs or --all" : "no JOB given, nor --all";

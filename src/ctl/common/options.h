@@ -91,6 +91,7 @@ enum verb_flags {
 	VERB_TOP = 1 << 16,
 	VERB_TRIM = 1 << 17,
 	VERB_HELP = 1 << 18,
+	VERB_RETRY = 1 << 19,
 };
 
 #define VERBS_ALL (~0U)
@@ -98,8 +99,8 @@ enum verb_flags {
 /* What speaks to the daemon. */
 #define VERBS_DAEMON                                                                               \
 	(VERB_SUBMIT | VERB_TRIM | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |  \
-	 VERB_RESUME | VERB_RESTORE | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES | VERB_POLICY |     \
-	 VERB_METRICS | VERB_TOP)
+	 VERB_RESUME | VERB_RESTORE | VERB_RETRY | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES |      \
+	 VERB_POLICY | VERB_METRICS | VERB_TOP)
 
 /* Of these, what can be asked of the daemon in a container: paths would be of this machine, and
  * restore needs the mounts of the process that asks. */

@@ -71,6 +71,15 @@ const struct field entry_fields[] = {
 	{ 0 },
 };
 
+const struct field kept_fields[] = {
+	FIELD(entry_view, "Number", "t", NUMBER, number),
+	FIELD(entry_view, "Path", "ay", PATH, path),
+	FIELD(entry_view, "Inode", "t", NUMBER, ino),
+	FIELD(entry_view, "Birth", "t", NUMBER, btime_nsec),
+	FIELD(entry_view, "Type", "t", NUMBER, type),
+	{ 0 },
+};
+
 const struct field totals_fields[] = {
 	FIELD(device_totals, "Name", "s", CHARS, key),
 	FIELD(device_totals, "Entries", "t", NUMBER, totals.entries),

@@ -141,8 +141,10 @@ struct field {
 
 extern const struct field job_fields[], device_fields[], spool_fields[], policy_fields[],
 	status_fields[], metrics_fields[];
-/* What a line of a list of jobs has; of a problem_record, an entry_view, a device_totals. */
-extern const struct field job_line_fields[], problem_fields[], entry_fields[], totals_fields[];
+/* What a line of a list of jobs has; of a problem_record, an entry_view (and with who it is), a
+ * device_totals. */
+extern const struct field job_line_fields[], problem_fields[], entry_fields[], kept_fields[],
+	totals_fields[];
 /* Of a trim_total (daemon/jobs/trim-totals.h). */
 extern const struct field trim_total_fields[];
 
@@ -158,6 +160,7 @@ struct device_view {
 struct entry_view {
 	const char *path;
 	enum entry_state state;
+	uint64_t number, ino, btime_nsec, type; /* who it was when it was submitted */
 };
 
 /* NULL if there is none of that name. */

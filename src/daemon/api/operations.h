@@ -99,9 +99,11 @@ struct job_query {
 
 void operation_list(struct operations *o, const struct caller *c, const struct job_query *q,
 		    job_seen_t seen, operation_done_t done, void *userdata);
-/* One job's problems, or its names: at most 1000 at once (limit 0: as many). */
+/* One job's names, its problems, or those of its names that were not deleted and are in their
+ * place: at most 1000 at once (limit 0: as many). */
+enum pieces_of { PIECES_ENTRIES, PIECES_PROBLEMS, PIECES_KEPT };
 typedef void (*piece_seen_t)(const struct field *fields, const void *piece, void *userdata);
-void operation_pieces(struct operations *o, const struct caller *c, uint64_t id, bool problems,
+void operation_pieces(struct operations *o, const struct caller *c, uint64_t id, enum pieces_of of,
 		      uint64_t offset, uint64_t limit, piece_seen_t seen, operation_done_t done,
 		      void *userdata);
 

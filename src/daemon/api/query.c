@@ -320,7 +320,7 @@ struct pieces {
 	struct operations *o;
 	struct caller c;
 	uint64_t id, offset, limit;
-	bool problems;
+	enum pieces_of of;
 	struct problem_record *v;
 	size_t n;
 	piece_seen_t seen;
@@ -370,7 +370,7 @@ static int read_pieces(struct store *s, void *userdata)
 	struct pieces *d = userdata;
 	int r = store_job_get(s, d->id, check_owner, d);
 
-	if (r >= 0 && d->problems)
+	if (r >= 0 && d->of == PIECES_PROBLEMS)
 		r = store_problems_each(s, d->id, d->offset, d->limit, keep_problem, d);
 	return r;
 }
@@ -380,15 +380,20 @@ static void on_chunk(int r, struct chunk *c, void *userdata)
 	struct pieces *d = userdata;
 
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
-		char *path = chunk_path(c, &c->entries[i], "");
+		const struct chunk_entry *e = &c->entries[i];
+		_cleanup_free_ char *path = chunk_path(c, e, "");
+		struct entry_view view = { .path = path,
+					   .state = e->state,
+					   .number = e->seq,
+					   .ino = e->id.ino,
+					   .btime_nsec = (uint64_t)e->id.btime_nsec,
+					   .type = e->id.type };
 
 		if (!path) {
 			r = -ENOMEM;
 			break;
 		}
-		d->seen(entry_fields, &(struct entry_view){ path, c->entries[i].state },
-			d->userdata);
-		free(path);
+		d->seen(d->of == PIECES_KEPT ? kept_fields : entry_fields, &view, d->userdata);
 	}
 	chunk_free(c);
 	pieces_end(d, r);
@@ -401,14 +406,14 @@ static void on_pieces(int r, void *userdata)
 	for (size_t i = 0; r >= 0 && i < d->n; i++)
 		d->seen(problem_fields, &d->v[i], d->userdata);
 	/* Numbers count from 1, without gaps. */
-	if (r >= 0 && !d->problems)
-		r = chunk_load(d->o->jobs->context->store, d->id, d->offset + 1, d->limit, ~0U,
-			       on_chunk, d);
-	if (r < 0 || d->problems)
+	if (r >= 0 && d->of != PIECES_PROBLEMS)
+		r = chunk_load(d->o->jobs->context->store, d->id, d->offset + 1, d->limit,
+			       d->of == PIECES_KEPT ? 1U << ENTRY_KEPT : ~0U, on_chunk, d);
+	if (r < 0 || d->of == PIECES_PROBLEMS)
 		pieces_end(d, r);
 }
 
-void operation_pieces(struct operations *o, const struct caller *c, uint64_t id, bool problems,
+void operation_pieces(struct operations *o, const struct caller *c, uint64_t id, enum pieces_of of,
 		      uint64_t offset, uint64_t limit, piece_seen_t seen, operation_done_t done,
 		      void *userdata)
 {
@@ -421,7 +426,7 @@ void operation_pieces(struct operations *o, const struct caller *c, uint64_t id,
 				      .id = id,
 				      .offset = offset,
 				      .limit = limit == 0 ? PIECES_MOST : MIN(limit, PIECES_MOST),
-				      .problems = problems,
+				      .of = of,
 				      .seen = seen,
 				      .done = done,
 				      .userdata = userdata };

@@ -134,17 +134,22 @@ static void list_piece(const struct field *fields, const void *piece, void *user
 
 static int call_pieces(struct bus_request *q)
 {
-	bool problems = strcmp(q->call->member, "GetProblems") == 0;
+	static const struct field *const fields[] = { [PIECES_ENTRIES] = entry_fields,
+						      [PIECES_PROBLEMS] = problem_fields,
+						      [PIECES_KEPT] = kept_fields };
+	enum pieces_of of = strcmp(q->call->member, "GetProblems") == 0 ? PIECES_PROBLEMS
+			    : strcmp(q->call->member, "GetKept") == 0   ? PIECES_KEPT
+									: PIECES_ENTRIES;
 	uint64_t offset;
 	uint32_t limit;
 	int r = sd_bus_message_read(q->m, "tu", &offset, &limit);
 
 	if (r >= 0)
-		r = request_list(q, problems ? problem_fields : entry_fields);
+		r = request_list(q, fields[of]);
 	if (r < 0)
 		return r;
 	operation_pieces(q->bus->operations, &q->client->c,
-			 job_path_parse(sd_bus_message_get_path(q->m)), problems, offset, limit,
+			 job_path_parse(sd_bus_message_get_path(q->m)), of, offset, limit,
 			 list_piece, request_listed, q);
 	return 0;
 }
@@ -154,6 +159,7 @@ const struct call job_calls[] = {
 	{ MANAGER_INTERFACE, "Restore", call_restore, 0 },
 	{ JOB_INTERFACE, "GetProblems", call_pieces, 0 },
 	{ JOB_INTERFACE, "GetEntries", call_pieces, 0 },
+	{ JOB_INTERFACE, "GetKept", call_pieces, 0 },
 	{ "org.freedesktop.DBus.Properties", "Get", call_properties, 0 },
 	{ "org.freedesktop.DBus.Properties", "GetAll", call_properties, 0 },
 	{ 0 },
@@ -185,6 +191,8 @@ const sd_bus_vtable job_vtable[] = {
 	       SD_BUS_PARAM(problems)),
 	METHOD("GetEntries", "tu", SD_BUS_PARAM(offset) SD_BUS_PARAM(limit), "a(ays)",
 	       SD_BUS_PARAM(entries)),
+	METHOD("GetKept", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(limit), "a(tayttt)",
+	       SD_BUS_PARAM(names)),
 	SD_BUS_SIGNAL_WITH_NAMES("Completed", "s", SD_BUS_PARAM(state), 0),
 	JOB_FIELDS(PROPERTY) SD_BUS_VTABLE_END,
 };

@@ -147,18 +147,18 @@ static void list_piece(const struct field *fields, const void *piece, void *user
 static void ask_pieces(struct varlink_call *q)
 {
 	operation_pieces(q->varlink->bus->operations, &q->client->c, q->job,
-			 strcmp(q->list, "problems") == 0, q->from, MIN(q->most, LIST_MOST),
-			 list_piece, call_answer_part, q);
+			 strcmp(q->list, "problems") == 0 ? PIECES_PROBLEMS : PIECES_ENTRIES, q->from,
+			 MIN(q->most, LIST_MOST), list_piece, call_answer_part, q);
 }
 
-static int get_pieces(struct varlink_call *q, const char *list)
+static int get_pieces(struct varlink_call *q, enum pieces_of of)
 {
 	struct varlink_page p = { 0 };
 	int r = call_read(q, page_fields, &p);
 
 	if (r < 0)
 		return r;
-	q->list = list;
+	q->list = of == PIECES_PROBLEMS ? "problems" : "entries";
 	q->job = p.id;
 	q->from = p.offset;
 	q->most = p.limit == 0 ? UINT64_MAX : p.limit;
@@ -169,12 +169,12 @@ static int get_pieces(struct varlink_call *q, const char *list)
 
 static int get_problems(struct varlink_call *q)
 {
-	return get_pieces(q, "problems");
+	return get_pieces(q, PIECES_PROBLEMS);
 }
 
 static int get_entries(struct varlink_call *q)
 {
-	return get_pieces(q, "entries");
+	return get_pieces(q, PIECES_ENTRIES);
 }
 
 /* ---- acting ------------------------------------------------------------------------------- */
