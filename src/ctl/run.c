@@ -239,17 +239,19 @@ static void print_text(const struct local_run *run)
 {
 	const struct stats *s = &run->total;
 	char n[28], size[16], span[32];
-	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING];
+	/* What a signal has left is told below. */
+	uint64_t left = stats_skipped(s) - s->skipped[SKIP_MISSING] - s->skipped[SKIP_CANCELLED];
 	uint64_t missing = s->skipped[SKIP_MISSING] + run->in.roots.missing;
 
-	(void)printf("%s %s %s, %s%s, in %s (%s)\n", run->o.dry_run ? "Would remove" : "Removed",
+	(void)printf("%s %s %s, %s%s, in %s (%s)\n", run->o.dry_run ? "Would delete" : "Deleted",
 		     count_format(n, sizeof(n), s->entries), entries_word(s->entries),
 		     run->by_space ? "about " : "", size_format(size, sizeof(size), s->bytes),
 		     timespan_format(span, sizeof(span), run->elapsed_usec), run->strategy);
 	if (missing)
-		(void)printf("%s were not there any more\n", count_format(n, sizeof(n), missing));
+		(void)printf("%s %s not there any more\n", count_format(n, sizeof(n), missing),
+			     missing == 1 ? "was" : "were");
 	if (s->errors)
-		(void)printf("%s could not be removed: see the messages above\n",
+		(void)printf("%s could not be deleted: see the messages above\n",
 			     count_format(n, sizeof(n), s->errors));
 	if (left)
 		(void)printf("%s left on purpose\n", count_format(n, sizeof(n), left));

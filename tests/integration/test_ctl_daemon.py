@@ -136,7 +136,7 @@ class Submit(Case):
         names = "".join("many/f%05d\n" % i for i in range(0, 1500, 2)) + "many/gone\nnowhere/x\n"
         write(self.path("names"), names)
         r = self.ctl("submit", "--files-from=names", "--wait")
-        self.assertIn("Job 1: 750 names in many; 1 do not exist\n", r.out)
+        self.assertIn("Job 1: 750 names in many; 1 does not exist\n", r.out)
         self.assertEqual(len(os.listdir(self.path("many"))), 750)
         nul = "\0".join("many/f%05d" % i for i in range(1, 1500, 2))
         write(self.path("names"), nul)
@@ -336,6 +336,18 @@ class Show(Case):
         self.assertTrue(json.loads(self.ctl("show", "--json", n).out)[0]["problems"])
         canary.check()
 
+    def test_words_for_what_stays(self):
+        os.chmod(self.data, 0o777)
+        for name, stays in (("a", True), ("b", False), ("c", True), ("d", True)):
+            build(self.path(name), "x\nroots/x" if stays else "x")
+            os.chown(self.path(name), USER, USER)
+        for names, message in (("a", "partial: not all of it could be deleted; what is left is in its place"),
+                               ("ab", "partial: 1 of 2 names could not be deleted and is in its place"),
+                               ("cd", "partial: 2 of 2 names could not be deleted and are in their place")):
+            n = self.submit(*names, user=USER)
+            self.ctl("wait", n, status=3, user=USER)
+            self.assertIn("State: %s\n" % message, self.ctl("show", n).out)
+
     def test_no_such_job(self):
         write(self.path("a"))
         n = self.submit("--undo=1h", "a")
@@ -396,6 +408,19 @@ class Control(Case):
         with open(self.path("a")) as f:
             self.assertEqual(f.read(), "new")
         self.assertEqual(self.state(n), "held")
+
+    def test_restore_where_nothing_is_mounted(self):
+        self.mount_disk()
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "a")
+        self.daemon.stop()
+        fixture.command("umount", self.data)
+        self.daemon.start()
+        r = self.ctl("restore", n, status=1)
+        self.assertIn("could not be put back: its filesystem is not mounted; it is held as before", r.err)
+        fixture.command("mount", "-o", "loop", os.path.join(self.daemon.dir, "image"), self.data)
+        self.ctl("restore", n)
+        self.assertIn("a", os.listdir(self.data))
 
     def test_cancel_pause_and_resume(self):
         for name in ("a", "b"):

@@ -116,13 +116,13 @@ class Results(Case):
 
     @matrix(fs=("tmpfs",))
     def test_output_forms(self, w):
-        for args, check in (([], lambda r: self.assertIn("Removed 2 entries", r.out)),
+        for args, check in (([], lambda r: self.assertIn("Deleted 2 entries", r.out)),
                             (["-q"], lambda r: self.assertEqual((r.out, r.err), ("", ""))),
                             (["--json=pretty"], lambda r: self.assertIn('\n  "entries": 2', r.out)),
-                            (["--json=off"], lambda r: self.assertIn("Removed", r.out)),
+                            (["--json=off"], lambda r: self.assertIn("Deleted", r.out)),
                             (["-q", "--json"], lambda r: self.assertEqual(r.json["entries"], 2)),
                             (["--progress=off"], lambda r: self.assertEqual(r.err, "")),
-                            (["--progress=on"], lambda r: self.assertIn("Removed 2", r.out))):
+                            (["--progress=on"], lambda r: self.assertIn("Deleted 2", r.out))):
             w.build("tree/f")
             r = w.run(*args, "tree")
             self.check_gone(w, r)
@@ -292,7 +292,7 @@ class DryRun(Case):
             r = w.run("--dry-run", *args, env={"ASAN_OPTIONS": "detect_leaks=0"},
                       wrapper=["strace", "-f", "-qq", "-o", trace, "-e", "trace=all"])
             self.assertEqual(r.status, 0, r)
-            self.assertIn("Would remove", r.out)
+            self.assertIn("Would delete", r.out)
             self.assertEqual(before, fingerprint(w.dir))
             with open(trace, errors="replace") as f:
                 # The thread sanitizer makes, and removes, a file of its own.

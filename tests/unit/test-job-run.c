@@ -88,7 +88,7 @@ START_TEST(test_run_puts_back_what_it_may_not_delete)
 	ck_assert_int_eq(w.state, JOB_PARTIAL);
 	ck_assert(!job_world_has(&w, "data/t/a"));
 	ck_assert(job_world_has(&w, "data/t/d/b"));
-	ck_assert_ptr_nonnull(strstr(w.message, "are in their place"));
+	ck_assert_ptr_nonnull(strstr(w.message, "what is left is in its place"));
 }
 END_TEST
 

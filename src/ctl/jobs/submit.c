@@ -229,8 +229,9 @@ static void answer_print(const struct submission *s, const struct call_batch *b,
 	if (s->o->dry_run || a->id > 0)
 		names_print(out, b, a->accepted);
 	if (a->missing > 0)
-		(void)fprintf(out, "; %s do not exist",
-			      count_format(missing, sizeof(missing), a->missing));
+		(void)fprintf(out, "; %s %s not exist",
+			      count_format(missing, sizeof(missing), a->missing),
+			      a->missing == 1 ? "does" : "do");
 	if (s->o->undo_usec > 0 && a->id > 0)
 		(void)fprintf(out, "; reclaimctl restore %" PRIu64 " has it back until %s", a->id,
 			      timestamp_format(moment, sizeof(moment), now + s->o->undo_usec, now));

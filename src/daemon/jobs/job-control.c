@@ -120,7 +120,7 @@ static void keep_stuck_names(struct control *c, const struct restore_result *bac
 }
 
 static const char remainder_message[] =
-	"; the rest of a large file without a name is still freed at its "
+	"; the remainder of a large file without a name is still freed at its "
 	"pace: once more cancelled, it is freed at once";
 
 /* True if that was said: what stands before it is what has become of the job. */

@@ -26,7 +26,7 @@ const struct job_phase_row job_phases[PHASES] = {
 			   "the same; of a job that has run, what is gone",
 			   "it waits for its turn" },
 	[PHASE_RUNNING] = { "running", JOB_RUNNING, IN_PHASE(QUEUED), START_QUEUE,
-			    "that its time of undo is over, before the first name goes; what is "
+			    "that its undo window is over, before the first name goes; what is "
 			    "gone, once its directories are synced",
 			    "it is queued; what is gone already is found missing, which is no "
 			    "error" },

@@ -69,7 +69,8 @@ static void fail(struct job_restore *b, int error)
 	b->result.stuck += b->chunk && b->chunk->n > 0 ? b->chunk->n : 1;
 	if (b->result.error == 0) {
 		b->result.error = error;
-		(void)snprintf(b->result.text, sizeof(b->result.text), "%s", strerror(-error));
+		(void)snprintf(b->result.text, sizeof(b->result.text), "%s",
+			       staging_area_error(error));
 	}
 	finish(b);
 }

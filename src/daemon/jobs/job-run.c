@@ -141,11 +141,33 @@ static void pause_for_person(struct job *j)
 /* ---- the end ----------------------------------------------------------------------------------
  */
 
+/* What is left of a job that has ended with s, and where it is. */
+static void say_left(struct job *j, const struct restore_result *back, uint64_t left,
+		     enum job_state s)
+{
+	char names[COUNTED_SIZE];
+
+	(void)counted_format(names, sizeof(names), j->r.names, "name", "names");
+	if (back->stuck > 0)
+		job_say(j,
+			"%" PRIu64 " of %s could not be deleted, and %s kept in %s/.reclaim/%u/%s "
+			"because %s cannot go back: %s",
+			back->stuck, names, back->stuck == 1 ? "is" : "are", j->area->mount,
+			(unsigned)j->r.uid, j->r.staging, back->stuck == 1 ? "it" : "they",
+			back->text);
+	else if (j->r.names == 1)
+		job_say(j, "%s in its place",
+			s == JOB_PARTIAL ? "not all of it could be deleted; what is left is"
+					 : "it could not be deleted and is");
+	else
+		job_say(j, "%" PRIu64 " of %s could not be deleted and %s", left, names,
+			left == 1 ? "is in its place" : "are in their place");
+}
+
 static void conclude(struct job *j, const struct restore_result *back, void *userdata)
 {
 	struct job_run *run = userdata;
 	enum job_state s = JOB_DONE;
-	char names[COUNTED_SIZE];
 
 	if (j->phase == PHASE_CLEARING)
 		job_enter(j, PHASE_LEAVING);
@@ -157,16 +179,8 @@ static void conclude(struct job *j, const struct restore_result *back, void *use
 	}
 	if (run->left > 0 || j->r.errors > 0 || back->stuck > 0)
 		s = run->gone > run->missing || j->r.entries_done > 0 ? JOB_PARTIAL : JOB_FAILED;
-	(void)counted_format(names, sizeof(names), j->r.names, "name", "names");
-	if (back->stuck > 0)
-		job_say(j,
-			"%" PRIu64 " of %s could not be deleted, and are kept in "
-			"%s/.reclaim/%u/%s because they cannot go back: %s",
-			back->stuck, names, j->area->mount, (unsigned)j->r.uid, j->r.staging,
-			back->text);
-	else if (s != JOB_DONE)
-		job_say(j, "%" PRIu64 " of %s could not be deleted and are in their place",
-			MAX(run->left, back->back), names);
+	if (s != JOB_DONE)
+		say_left(j, back, MAX(run->left, back->back), s);
 	else if (run->removed)
 		job_say(j, "its directory in staging is not there any more; nothing of it "
 			   "is left there or where it was");
@@ -241,9 +255,9 @@ static bool search_lost(struct job_run *run)
 		search_origin(run);
 	} else if (run->waits) {
 		job_say(j,
-			"waits: the staging directory on %s is unavailable (%s); goes on when it "
+			"waits: the staging area on %s is unavailable (%s); goes on when it "
 			"is mounted",
-			j->area->mount, strerror(-run->absent));
+			j->area->mount, staging_area_error(run->absent));
 		j->area->absent = true;
 		leave(run, schedule_job);
 	} else {

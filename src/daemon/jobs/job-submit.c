@@ -408,7 +408,7 @@ static void on_staging(int r, int fd, void *userdata)
 		refuse_staged(s, r, NULL);
 		return;
 	}
-	(void)snprintf(why, sizeof(why), "no staging directory on this mount: %s",
+	(void)snprintf(why, sizeof(why), "no staging area on this mount: %s",
 		       r == -EBUSY ? "another reclaimd has it (see its log)" : unmovable(r));
 	set_in_place(s, why);
 	finish_staging(s, /* known= */ true);

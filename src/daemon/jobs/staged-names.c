@@ -105,8 +105,8 @@ static void listing_retry(struct staging_listing *l, int error)
 			"it waits for",
 			j->area->mount);
 	else
-		changed = job_say(j, "waits: the staging directory on %s cannot be looked at (%s)",
-				  j->area->mount, strerror(-error));
+		changed = job_say(j, "waits: the staging area on %s cannot be looked at (%s)",
+				  j->area->mount, staging_area_error(error));
 	if (changed)
 		log_job(LOG_WARNING, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
 			j->r.message);

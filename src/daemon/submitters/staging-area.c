@@ -194,7 +194,7 @@ static void on_holder(const char *name, const struct lasting_identity *id, void 
 		return;
 	holder_describe(name, holder, sizeof(holder));
 	log_line(LOG_WARNING,
-		 "%s: another reclaimd (%s) has the staging directories there, so jobs delete in "
+		 "%s: another reclaimd (%s) has the staging areas there, so jobs delete in "
 		 "place. If that one is gone for good, remove %s/.reclaim/" HOLDER_DIR,
 		 mount ? mount : "?", holder, mount ? mount : "?");
 }
@@ -241,6 +241,11 @@ static void on_made(int r, int fd, void *userdata)
 
 	if (r != -EBUSY || is_logged(o->area) || find_holder(o) < 0)
 		opened(o, r, fd);
+}
+
+const char *staging_area_error(int error)
+{
+	return error == -ENODEV ? "its filesystem is not mounted" : strerror(-error);
 }
 
 static int request_open(struct staging_opening *o)

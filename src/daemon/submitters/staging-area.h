@@ -79,6 +79,8 @@ static inline void staging_area_unrefp(struct staging_area **area)
  * descriptor is the area's, and is not closed between staging_area_use and staging_area_release. */
 void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
 		       void *userdata);
+/* Why it could not be opened, in words. */
+const char *staging_area_error(int error);
 void staging_area_use(struct staging_area *area);
 void staging_area_release(struct staging_area *area);
 
