@@ -101,9 +101,7 @@ enum error_cause directory_validate(const struct session_dir *d, int fd, const c
 
 	if (r < 0) {
 		/* A user that may not search a directory learns nothing about what is in it. */
-		*ret_why = r == -EACCES   ? "cannot be reached: permission denied"
-			   : r == -ENOENT ? "does not exist"
-					  : strerror(-r);
+		*ret_why = intake_words(r);
 		return error_from_errno(r, ERROR_AT_PATH);
 	}
 	*ret_why = d->refusal;

@@ -436,6 +436,77 @@ class Control(Case):
         self.assertIn("reclaimctl: ", self.ctl("cancel", a, status=1).err)
 
 
+class Reasons(Case):
+    """Why a path is refused: in one sentence, whoever is asked."""
+
+    def said(self, path, user=None):
+        """By run, by submit, and by the method Submit of the daemon."""
+        c = self.daemon.client(user or 0)
+        with self.assertRaises(dbuswire.Error) as caught:
+            c.call("Submit", "aaya{sv}", [os.fsencode(path)], {})
+        texts = [caught.exception.text]
+        for words in (("run", "--configuration-directory=" + os.path.join(self.daemon.dir, "conf")), ("submit",)):
+            p = Proc([scratch.binary, *words, "--", path], self.data, env=self.env(), user=user)
+            self.addCleanup(p.close)
+            r = p.finish()
+            self.assertIn(r.status, (1, 4), (path, r))
+            self.assertEqual(r.err.count("\n"), 1, r)
+            texts.append(r.err.replace("reclaimctl: ", "", 1).rstrip("\n"))
+        return texts
+
+    def check(self, why, *paths, user=None):
+        for path in paths:
+            texts = self.said(path, user)
+            self.assertEqual(texts, [texts[0]] * 3)
+            self.assertIn(": " + why, texts[0])
+
+    def test_one_sentence_for_one_path(self):
+        protected = self.path("keep")
+        build(self.data, """
+            file
+            keep/file
+            mount/
+            holds/mount/
+            link -> keep
+        """)
+        self.daemon.configure("protect: [%s]\n" % protected)
+        self.daemon.stop()
+        self.daemon.start()
+        # Both that and that it holds mount points would be true later.
+        self.assertIn("holds what is protected", self.said(self.data)[0])
+        for name in ("mount", "holds/mount"):
+            fixture.command("mount", "-t", "tmpfs", "tmpfs", self.path(name))
+            self.addCleanup(fixture.unmount, self.path(name))
+        # It makes the staging area.
+        write(self.path("a"))
+        self.ctl("submit", "--undo=1h", "a")
+        before = self.left()
+        self.check("is the root of everything", "/")
+        self.check("belongs to the system", "/usr", "/etc/passwd", "/usr/bin")
+        self.check("is on a pseudo-filesystem of the kernel", "/proc/self", "/sys/kernel")
+        self.check("is protected by the configuration", protected, protected + "/file")
+        self.check("belongs to reclaimd itself", os.path.join(self.root, ".reclaim"))
+        self.check("is a mount point", self.path("mount"), self.root)
+        self.check("holds a mount point", self.path("holds"))
+        self.check("does not exist", self.path("none"), self.path("none/x"), "/usr/none", "/proc/none",
+                   self.path("keep/none"))
+        self.check("leads through something that is no directory", self.path("file/x"))
+        self.check("has a symbolic link on the way", self.path("link/file"))
+        self.check("is a symbolic link, and the slash", self.path("link/"))
+        self.check("is no directory, but has a slash behind it", self.path("file/"))
+        self.check("contains '..'", self.path("keep/../file"))
+        self.check("ends in '.'", self.path("."))
+        self.check("has a component of more than 255 bytes", self.path("n" * 256))
+        self.assertEqual(self.left(), before)
+
+    def test_one_sentence_for_a_user(self):
+        build(self.path("closed"), "file\nd/file")
+        os.chmod(self.path("closed"), 0o700)
+        self.check("cannot be reached: permission denied", self.path("closed/file"), self.path("closed/d/file"),
+                   self.path("closed/none"), user=USER)
+        self.check("belongs to the system", "/usr/bin", user=USER)
+
+
 class Retry(Case):
     """A user's tree, with something of root's in it, stays in part."""
 

@@ -180,7 +180,8 @@ class Paths(Case):
                 fixture.write(path)
             r = w.run(path)
             self.assertEqual(r.status, 1, r)
-            self.assertIn("reclaimctl: %s: belongs to its filesystem" % path, r.err)
+            owner = "reclaimd itself" if name == ".reclaim" else "its filesystem"
+            self.assertIn("reclaimctl: %s: belongs to %s" % (path, owner), r.err)
             fixture.write(w.path("list"), path + "\n")
             self.assertEqual(w.run("--files-from=list").status, 1)
             self.assertTrue(os.path.exists(path))

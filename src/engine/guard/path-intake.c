@@ -80,6 +80,25 @@ int intake_split(const char *path, char **ret_dir, char *name, bool *ret_slash,
 	return -ENOMEM;
 }
 
+const char *intake_words(int error)
+{
+	switch (-error) {
+	case ELOOP:
+		return "has a symbolic link on the way to its last component, which a user might "
+		       "change: give the path that realpath(1) prints for its directory";
+	case ENOENT:
+		return "does not exist";
+	case ENOTDIR:
+		return "leads through something that is no directory";
+	case EACCES:
+		return "cannot be reached: permission denied";
+	case ENOSYS:
+		return "cannot be opened safely: this kernel or sandbox has no openat2(2)";
+	default:
+		return strerror(-error);
+	}
+}
+
 int intake_open_dir(const char *dir, const char **ret_why)
 {
 	struct open_how how = {
@@ -87,31 +106,11 @@ int intake_open_dir(const char *dir, const char **ret_why)
 		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
 	long fd = syscall(SYS_openat2, AT_FDCWD, dir[0] ? dir : ".", &how, sizeof(how));
+	int r = fd < 0 ? -errno : (int)fd;
 
-	if (fd >= 0)
-		return (int)fd;
-	switch (errno) {
-	case ELOOP:
-		*ret_why = "has a symbolic link on the way to its last component, which a "
-			   "user might change: give the path that realpath(1) prints for its "
-			   "directory";
-		break;
-	case ENOENT:
-		*ret_why = "does not exist";
-		break;
-	case ENOTDIR:
-		*ret_why = "leads through something that is no directory";
-		break;
-	case EACCES:
-		*ret_why = "cannot be reached: permission denied";
-		break;
-	case ENOSYS:
-		*ret_why = "cannot be opened safely: this kernel or sandbox has no openat2(2)";
-		break;
-	default:
-		*ret_why = strerror(errno);
-	}
-	return -errno;
+	if (r < 0)
+		*ret_why = intake_words(r);
+	return r;
 }
 
 int intake_look(const struct protect *p, int dirfd, const char *name, bool slash,
@@ -134,7 +133,7 @@ int intake_look(const struct protect *p, int dirfd, const char *name, bool slash
 			return -EPERM;
 		r = -ENOENT;
 	}
-	*ret_why = r == -ENOENT ? "does not exist" : strerror(-r);
+	*ret_why = intake_words(r);
 	return r;
 }
 

@@ -24,6 +24,10 @@ void target_done(struct target *t);
 int intake_split(const char *path, char **ret_dir, char *name, bool *ret_slash,
 		 const char **ret_why);
 
+/* What the kernel says of a path, in words that follow it: the same from the command line and from
+ * reclaimd. */
+const char *intake_words(int error);
+
 /* Opens the directory that a path's directory part names; a symbolic link anywhere in it is
  * refused. Returns the descriptor (O_PATH) or a negative errno with *ret_why. */
 int intake_open_dir(const char *dir, const char **ret_why);

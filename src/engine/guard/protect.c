@@ -729,7 +729,7 @@ const char *protect_check(const struct protect *p, int dirfd, const char *name,
 	if (fd_whereabouts(dirfd, "", 0, &dir) < 0)
 		return "lies in a directory that cannot be looked at";
 	if (dir.is_mount_root && is_one_of(name, mount_root_names, ELEMENTSOF(mount_root_names)))
-		return "belongs to its filesystem";
+		return strcmp(name, ".reclaim") == 0 ? own : "belongs to its filesystem";
 	return hold_reason(p, dirfd, name, S_ISDIR(id->mode));
 }
 

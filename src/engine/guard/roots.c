@@ -173,6 +173,25 @@ static int names_check(const struct resolving *c, struct root_group *g)
 	return bad;
 }
 
+/* Refuses all names of a group, for the reason that its directory has; of what is not there, that
+ * is said. Returns how many there are. */
+static int names_refuse(const struct resolving *c, const struct root_group *g, const char *why,
+			int error)
+{
+	int bad = 0;
+
+	for (size_t i = 0; i < g->names.n; i++) {
+		const char *name = dirlist_name(&g->names, &g->names.v[i]);
+		struct identity id;
+		bool absent = error == -ENOENT ||
+			      (g->dirfd >= 0 && fd_identity(g->dirfd, name, &id) == -ENOENT);
+
+		refuse(c, g, name, absent ? intake_words(-ENOENT) : why, absent ? -ENOENT : error);
+		bad += !absent;
+	}
+	return bad;
+}
+
 /* Opens a group's directory and checks the group. Returns how many of its paths were refused. */
 static int group_resolve(const struct resolving *c, struct root_group *g)
 {
@@ -197,9 +216,7 @@ static int group_resolve(const struct resolving *c, struct root_group *g)
 	/* All of it is refused: each name of a command line, the directory of a list. */
 	if (!g->explicit_names)
 		refuse(c, g, NULL, why, k);
-	for (size_t i = 0; g->explicit_names && i < g->names.n; i++)
-		refuse(c, g, dirlist_name(&g->names, &g->names.v[i]), why, k);
-	return k == -ENOENT ? 0 : 1;
+	return g->explicit_names ? names_refuse(c, g, why, k) : k != -ENOENT;
 }
 
 int root_group_open(const struct root_group *g)
