@@ -17,6 +17,7 @@ enum disposition {
 	DISPOSITION_IN_USE,
 	DISPOSITION_LOCKED,
 	DISPOSITION_UNREAD,
+	DISPOSITION_IMMUTABLE, /* it, something in it, or the directory that it is in */
 	DISPOSITION_NO_TIME,
 	DISPOSITION_NO_SERIES,
 	DISPOSITION_OTHER_KEEPS,
@@ -45,6 +46,12 @@ static inline bool disposition_deletes(enum disposition disposition)
 	return disposition >= DISPOSITION_NOT_KEPT;
 }
 
+/* Does it keep entries that the rules may want to go, and that nothing but a person can let go? */
+static inline bool disposition_refuses(enum disposition disposition)
+{
+	return disposition == DISPOSITION_UNREAD || disposition == DISPOSITION_IMMUTABLE;
+}
+
 /* One word or two for programs ("max-age"), and a few words for people. */
 const char *disposition_name(enum disposition disposition);
 const char *disposition_words(enum disposition disposition);
@@ -58,11 +65,20 @@ struct policy_entry {
 	uint64_t bytes; /* that deleting it frees */
 	uint32_t uid;
 	uint16_t mode;
-	uint8_t kept_by; /* rules of keep, as bits; filled by rules_decide */
+	uint8_t kept_by : 7; /* rules of keep, as bits; filled by rules_decide */
+	/* The rules want it to go, and it stays: either its disposition refuses, or that is what
+	 * the rules say, and max-delete does not let it go in this run. Filled by rules_decide. */
+	uint8_t stays : 1;
 	/* DISPOSITION_UNDECIDED, or why it is kept whatever the rules say; then what rules_decide
 	 * says. */
 	uint8_t disposition; /* enum disposition */
 };
+
+/* Does it go in this run? */
+static inline bool entry_goes(const struct policy_entry *e)
+{
+	return disposition_deletes((enum disposition)e->disposition) && !e->stays;
+}
 
 struct text_block;
 

@@ -175,7 +175,8 @@ int overlap_hold(struct policy_entries *l, const char *base, const struct policy
 		struct policy_entry *e = &l->v[i];
 		bool around;
 
-		if (e->disposition != DISPOSITION_UNDECIDED)
+		if (e->disposition != DISPOSITION_UNDECIDED &&
+		    !disposition_refuses((enum disposition)e->disposition))
 			continue;
 		if (name_there(name, sizeof(name), inner, outer, e->name, &around)
 			    ? is_held(&h, name)

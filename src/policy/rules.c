@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/macros.h"
 #include "keep-periods.h"
 
 struct deciding {
@@ -13,7 +14,12 @@ struct deciding {
 	struct policy_entry *v;
 	size_t n;
 	uint32_t *order;
+	uint32_t *limited; /* entries that only limits may want */
+	size_t n_limited;
 	struct policy_moment now;
+	struct policy_sum matched;
+	struct policy_sum going; /* so far */
+	bool age_excess;
 };
 
 uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes)
@@ -112,26 +118,35 @@ static enum disposition disposition_of(const struct deciding *d, const struct po
 
 /* Decides one series, the entries of d->order from `from` to `to`, by what does not depend on other
  * series. */
-static void decide_series(const struct deciding *d, size_t from, size_t to)
+static void decide_series(struct deciding *d, size_t from, size_t to)
 {
 	struct periods periods = { 0 };
 	uint64_t nth = 0;
 
 	for (size_t i = from; i < to; i++) {
 		struct policy_entry *e = &d->v[d->order[i]];
+		enum disposition wanted;
 
 		e->kept_by = 0;
+		e->stays = 0;
 		if (is_apart(d, e))
 			continue;
-		static_assert(KEEP_RULES <= 8, "each has a bit of kept_by");
-		e->kept_by = (uint8_t)periods_step(&periods, &d->p->keep, e->time_nsec);
+		static_assert(KEEP_RULES <= 7, "each has a bit of kept_by");
+		e->kept_by = periods_step(&periods, &d->p->keep, e->time_nsec) & 0x7f;
 		nth++;
+		wanted = disposition_of(d, e, nth);
 		if (e->disposition == DISPOSITION_UNDECIDED)
-			e->disposition = (uint8_t)disposition_of(d, e, nth);
+			e->disposition = (uint8_t)wanted;
+		else if (disposition_refuses((enum disposition)e->disposition))
+			e->stays = disposition_deletes(wanted);
+		else
+			continue;
+		if (wanted == DISPOSITION_WITHIN_LIMITS)
+			d->limited[d->n_limited++] = d->order[i];
 	}
 }
 
-static void decide_all(const struct deciding *d)
+static void decide_all(struct deciding *d)
 {
 	size_t from = 0;
 
@@ -143,7 +158,63 @@ static void decide_all(const struct deciding *d)
 		}
 }
 
-/* What the limits see: it changes with each entry that goes. */
+static void count(struct policy_sum *s, const struct policy_entry *e)
+{
+	s->n++;
+	s->bytes += e->bytes;
+}
+
+/* ---- max-delete -------------------------------------------------------------------------------
+ */
+
+static double share_of(const struct policy_sum *part, const struct policy_sum *all)
+{
+	if (all->bytes > 0)
+		return (double)part->bytes / (double)all->bytes;
+	return all->n > 0 ? (double)part->n / (double)all->n : 0;
+}
+
+static bool is_too_much(const struct deciding *d, const struct policy_sum *going)
+{
+	return !d->now.unbounded && share_of(going, &d->matched) > d->p->max_delete;
+}
+
+/* What keep and max-age want to go does, or stays for limits to take of it. */
+static void bound_ages(struct deciding *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		count(&d->matched, &d->v[i]);
+		if (entry_goes(&d->v[i]))
+			count(&d->going, &d->v[i]);
+	}
+	if (!is_too_much(d, &d->going))
+		return;
+	d->age_excess = true;
+	d->going = (struct policy_sum){ 0 };
+	for (size_t i = 0; i < d->n; i++)
+		if (entry_goes(&d->v[i])) {
+			d->v[i].stays = 1;
+			d->limited[d->n_limited++] = (uint32_t)i;
+		}
+}
+
+/* May an entry that a limit wants go in this run? */
+static bool has_room(struct deciding *d, const struct policy_entry *e)
+{
+	struct policy_sum with = d->going;
+	bool first = with.n == 0 && d->p->max_delete > 0;
+
+	count(&with, e);
+	if (is_too_much(d, &with) && !first)
+		return false;
+	d->going = with;
+	return true;
+}
+
+/* ---- limits -----------------------------------------------------------------------------------
+ */
+
+/* What the limits see: it changes with each entry that they take. */
 struct limits {
 	uint64_t files, bytes, free_bytes; /* there would be */
 	uint64_t free_wanted_bytes;
@@ -156,7 +227,7 @@ static struct limits limits_begin(const struct deciding *d)
 	for (size_t i = 0; i < d->n; i++) {
 		const struct policy_entry *e = &d->v[i];
 
-		if (disposition_deletes(e->disposition)) {
+		if (entry_goes(e)) {
 			l.free_bytes += e->bytes;
 		} else {
 			l.files++;
@@ -182,56 +253,67 @@ static enum disposition limit_on(const struct policy *p, const struct limits *l,
 	return DISPOSITION_WITHIN_LIMITS;
 }
 
-static int apply_limits(const struct deciding *d)
+static void apply_limits(struct deciding *d)
 {
 	struct limits l = limits_begin(d);
-	size_t n = 0;
-	uint32_t *candidates = malloc((d->n + 1) * sizeof(*candidates));
+	bool full = false;
 
-	if (!candidates)
-		return -ENOMEM;
-	for (size_t i = 0; i < d->n; i++)
-		if (d->v[i].disposition == DISPOSITION_WITHIN_LIMITS)
-			candidates[n++] = (uint32_t)i;
-	qsort_r(candidates, n, sizeof(*candidates),
-		d->p->order == ORDER_LARGEST ? largest_first : oldest_first, d->v);
-	for (size_t i = 0; i < n; i++) {
-		struct policy_entry *e = &d->v[candidates[i]];
+	if (d->n_limited > 0)
+		qsort_r(d->limited, d->n_limited, sizeof(*d->limited),
+			d->p->order == ORDER_LARGEST ? largest_first : oldest_first, d->v);
+	for (size_t i = 0; i < d->n_limited; i++) {
+		struct policy_entry *e = &d->v[d->limited[i]];
+		enum disposition limit = limit_on(d->p, &l, e);
 
-		e->disposition = (uint8_t)limit_on(d->p, &l, e);
-		if (disposition_deletes(e->disposition)) {
-			assert(l.files > 0);
-			l.files--;
-			l.bytes -= e->bytes;
-			l.free_bytes += e->bytes;
+		if (!disposition_deletes(limit))
+			continue;
+		if (disposition_refuses((enum disposition)e->disposition)) {
+			e->stays = 1;
+			continue;
 		}
+		/* No smaller one takes the place of one that does not fit. */
+		full = full || !has_room(d, e);
+		if (!full || e->disposition == DISPOSITION_WITHIN_LIMITS)
+			e->disposition = (uint8_t)limit;
+		e->stays = full;
+		assert(l.files > 0);
+		l.files--;
+		l.bytes -= e->bytes;
+		l.free_bytes += e->bytes;
 	}
-	free(candidates);
-	return 0;
 }
 
-static void count(struct policy_sum *s, const struct policy_entry *e)
+static bool has_time(const struct policy_entry *e)
 {
-	s->n++;
-	s->bytes += e->bytes;
+	return e->disposition != DISPOSITION_NO_TIME && e->disposition != DISPOSITION_FUTURE;
 }
 
 static void sum_up(const struct deciding *d, struct policy_plan *plan)
 {
+	struct policy_sum wanted;
+
+	plan->matched = d->matched;
+	plan->oldest_nsec = INT64_MAX;
 	for (size_t i = 0; i < d->n; i++) {
 		const struct policy_entry *e = &d->v[i];
 
-		count(&plan->matched, e);
-		count(&plan->dispositions[e->disposition], e);
-		if (disposition_deletes(e->disposition))
+		if (entry_goes(e))
 			count(&plan->deleted, e);
+		else if (has_time(e))
+			plan->oldest_nsec = MIN(plan->oldest_nsec, e->time_nsec);
+		if (!e->stays)
+			count(&plan->dispositions[e->disposition], e);
+		else if (disposition_deletes((enum disposition)e->disposition))
+			count(&plan->excess, e);
+		else
+			count(&plan->refused, e);
 	}
-	if (plan->matched.bytes > 0)
-		plan->share = (double)plan->deleted.bytes / (double)plan->matched.bytes;
-	else if (plan->matched.n > 0)
-		plan->share = (double)plan->deleted.n / (double)plan->matched.n;
-	assert(plan->deleted.n <= plan->matched.n);
-	plan->over_max_delete = plan->share > d->p->max_delete;
+	plan->is_over = d->age_excess || (plan->excess.n > 0 && d->p->max_delete <= 0);
+	wanted = (struct policy_sum){ plan->deleted.n + plan->excess.n,
+				      plan->deleted.bytes + plan->excess.bytes };
+	plan->share = share_of(&wanted, &plan->matched);
+	assert(wanted.n <= plan->matched.n);
+	assert(plan->deleted.n == d->going.n);
 }
 
 int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_entries *l,
@@ -239,21 +321,22 @@ int rules_decide(struct policy_plan *ret, const struct policy *p, struct policy_
 {
 	struct deciding d = { .p = p, .v = l->v, .n = l->n, .now = now };
 	struct policy_plan plan = { 0 };
-	int r;
 
 	d.order = malloc((l->n + 1) * sizeof(*d.order));
-	if (!d.order)
+	d.limited = malloc((l->n + 1) * sizeof(*d.limited));
+	if (!d.order || !d.limited) {
+		free(d.order);
+		free(d.limited);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < l->n; i++)
 		d.order[i] = (uint32_t)i;
 	if (l->n > 0)
 		qsort_r(d.order, l->n, sizeof(*d.order), by_series, l->v);
 	decide_all(&d);
-	r = apply_limits(&d);
-	if (r < 0) {
-		free(d.order);
-		return r;
-	}
+	bound_ages(&d);
+	apply_limits(&d);
+	free(d.limited);
 	plan.order = d.order;
 	sum_up(&d, &plan);
 	*ret = plan;

@@ -7,7 +7,13 @@
  *   2. Series by series, newest first: what a rule of keep keeps, stays; then what min-count and
  *      min-age hold. If there is a keep, the rest goes; what is older than max-age goes.
  *   3. Of what is left, max-files, max-size and min-free take as many as they need, in the policy's
- *      order; nothing that frees no space for the sake of space. What they do not need stays. */
+ *      order; nothing that frees no space for the sake of space. What they do not need stays.
+ *
+ * Then max-delete says how much of that one run lets go. Of what goes by 2, all or, if it is more
+ * than that, nothing: a wrong pattern or clock shows in there being too much of it, and to delete
+ * it bit by bit would only hide that. The limits of 3 know how much they need and begin with the
+ * oldest, so they go up to max-delete, and on from there in the next run; with one entry at least,
+ * or a large one would be in their way for ever. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,6 +25,7 @@
 struct policy_moment {
 	int64_t now_nsec;
 	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	bool unbounded;                  /* max-delete does not matter */
 };
 
 struct policy_sum {
@@ -29,11 +36,15 @@ struct policy_sum {
 struct policy_plan {
 	uint32_t *order; /* of the entries: by series and name of it, newest first */
 	struct policy_sum matched, deleted;
-	struct policy_sum dispositions[DISPOSITIONS];
-	/* How much of the bytes that match would go; where they are none at all, of the entries. */
+	struct policy_sum refused; /* the rules want it to go, and it cannot */
+	struct policy_sum excess; /* the rules want it to go, and max-delete keeps it in this run */
+	/* In it is all that keep and max-age want to go; with a max-delete of 0%, all. */
+	bool is_over;
+	struct policy_sum dispositions[DISPOSITIONS]; /* without refused and excess */
+	/* How much of the bytes that match deleted and excess are; where there are none at all, of
+	 * the entries. */
 	double share;
-	/* That is more than max-delete lets one run delete. */
-	bool over_max_delete;
+	int64_t oldest_nsec; /* the time of the oldest that stays; INT64_MAX: there is none */
 };
 
 /* Fills *ret and the dispositions of all entries. Returns 0 or -ENOMEM. */

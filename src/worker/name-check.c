@@ -253,6 +253,10 @@ static int name_validate(struct validation *v, uint32_t dir, const char *name, b
 		fd_closep(&fd);
 	if (cause == ERROR_NO_SUCH_PATH && list)
 		return 1;
+	/* A policy has looked for what is refused; if something has become so since, it is not what
+	 * was planned for, and the rest is all the same. */
+	if (cause && v->expected)
+		return 1;
 	if (cause)
 		return refuse(v, cause, shown, name, why);
 	if (!is_expected(v, &f.id))

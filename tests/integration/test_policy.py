@@ -15,7 +15,8 @@ import unittest
 import fixture
 from contents import fingerprint
 import test_run
-from fixture import Canary, Case, FULL, MIB, Proc, USER, command, matrix, scratch, write
+from fixture import (Canary, Case, FS_APPEND_FL, FS_IMMUTABLE_FL, FULL, MIB, Proc, USER, command, matrix,
+                     scratch, set_flag, write)
 
 plain = (None,)
 tmpfs = ("tmpfs",)
@@ -40,7 +41,7 @@ def configure(w, text):
 
 
 def one(w, keys):
-    configure(w, "policies: {p: {path: BASE, %s}}\n" % keys)
+    configure(w, "policies: {p: {path: BASE, max-delete: 100%%, %s}}\n" % keys)
 
 
 def make(w, name, days=0.0, content="x"):
@@ -80,18 +81,20 @@ class Rules(Case):
         before = fingerprint(w.dir)
         fates, o = plan(w)
         self.assertEqual(len(fates), 60)
+        self.assertEqual({f[0] for f in fates.values()}, {"keep", "excess"})
         kept = sorted(n for n, f in fates.items() if f[0] == "keep")
         self.assertEqual(kept[:7], ["db-%02d.tar.gz" % i for i in range(7)])
         # Seven days; at most three more weeks and two months that have no entry among those yet.
         self.assertTrue(10 <= len(kept) <= 12, kept)
-        self.assertEqual(o["kept"]["entries"] + o["deleted"]["entries"], o["matched"]["entries"])
-        self.assertEqual(o["deleted"]["bytes"], (60 - len(kept)) * 8192)
+        self.assertEqual((o["kept"], o["deleted"]["entries"]), (o["matched"], 0))
+        self.assertEqual(o["excess"], {"entries": 60 - len(kept), "bytes": (60 - len(kept)) * 8192})
         self.assertTrue(o["over_max_delete"])
         r = policy(w, "plan", "pg-backups")
         self.assertIn("keep: last, daily, weekly, monthly", r.out)
-        self.assertRegex(r.out, r"Keeps %d entries, .*; deletes %d entries, .* \(8\d%%\)"
-                         % (len(kept), 60 - len(kept)))
-        self.assertIn("more than the 20% of max-delete", r.out)
+        self.assertRegex(r.out, "\\nexcess .*no rule of keep keeps it")
+        self.assertRegex(r.out, r"Keeps 60 entries, .*; deletes 0 entries, 0 B\n"
+                                r"In excess of max-delete: %d entries, .* With 8\d%%, more than 20%% would "
+                                r"go: by keep and max-age a run would delete nothing" % (60 - len(kept)))
         self.assertEqual(fingerprint(w.dir), before)
 
     @matrix(backends=plain, fs=tmpfs)
@@ -317,7 +320,7 @@ class Held(Case):
         make(w, "a/f", 5)
         make(w, "b/f", 5)
         configure(w, "protect: [BASE/a]\npolicies: {p: {path: BASE, match: '*', kind: tree, "
-                     "max-age: 1us}}\n")
+                     "max-age: 1us, max-delete: 100%}}\n")
         self.assertEqual(plan(w)[0], {"a": ("keep", "protected"), "b": ("delete", "max-age")})
         # A base that belongs to the system.
         configure(w, "policies: {p: {path: /usr/share, match: '*', max-age: 1us}}\n")
@@ -379,6 +382,41 @@ class Held(Case):
         self.assertEqual((fates, o["not_looked_into"]["too_deep"]), ({}, 1))
 
 
+class Immutable(Case):
+    """What cannot be deleted keeps nothing else, and the plan says so."""
+
+    @matrix(backends=plain, fs=("ext4",))
+    def test_immutable(self, w):
+        one(w, "match: ['*', 'closed/*'], max-age: 1d")
+        for name in ("f0", "f1", "young", "closed/f"):
+            make(w, name, 0 if name == "young" else 5, "x" * 4096)
+        flags = {"f1": FS_IMMUTABLE_FL, "young": FS_APPEND_FL, "closed": FS_IMMUTABLE_FL}
+        for name, flag in flags.items():
+            set_flag(w.path("base", name), flag)
+        fates, o = plan(w)
+        self.assertEqual(fates, {"f0": ("delete", "max-age"), "f1": ("keep", "immutable"),
+                                 "young": ("keep", "immutable"), "closed/f": ("keep", "immutable")})
+        self.assertEqual({e["name"] for e in o["entries"] if e["refused"]}, {"f1", "closed/f"})
+        self.assertEqual((o["refused"]["entries"], o["deleted"]["entries"]), (2, 1))
+        self.assertIn("f1  (is immutable or append-only: see lsattr(1))", policy(w, "plan").out)
+        self.assertIn("To be deleted, but cannot be: 2 entries, ", policy(w, "plan").out)
+        for name, flag in flags.items():
+            set_flag(w.path("base", name), flag, on=False)
+        self.assertEqual({f[0] for n, f in plan(w)[0].items() if n != "young"}, {"delete"})
+
+    @matrix(backends=plain, fs=("ext4",))
+    def test_immutable_in_a_tree(self, w):
+        one(w, "match: '*', kind: tree, max-age: 1us")
+        for name in ("a/b/f", "c/d/f", "e/f"):
+            make(w, name, 5)
+        for name in ("a/b/f", "c/d"):
+            set_flag(w.path("base", name), FS_IMMUTABLE_FL)
+        self.assertEqual(plan(w)[0], {"a": ("keep", "immutable"), "c": ("keep", "immutable"),
+                                      "e": ("delete", "max-age")})
+        for name in ("a/b/f", "c/d"):
+            set_flag(w.path("base", name), FS_IMMUTABLE_FL, on=False)
+
+
 class Several(Case):
     """Policies that are about the same entries: keep wins."""
 
@@ -390,8 +428,8 @@ class Several(Case):
         configure(w, "policies:\n"
                      "  a: {path: BASE, match: 'db-*', keep: {last: 2}, max-delete: 100%}\n"
                      "  b: {path: BASE, match: '**', max-age: 3d, max-delete: 100%}\n"
-                     "  c: {path: BASE, match: '*', max-files: 2}\n"
-                     "  d: {path: BASE/sub, match: '*', max-age: 1d}\n")
+                     "  c: {path: BASE, match: '*', max-files: 2, max-delete: 100%}\n"
+                     "  d: {path: BASE/sub, match: '*', max-age: 1d, max-delete: 100%}\n")
         for i in range(4):
             make(w, "db-%d" % i, 5 + i)
         make(w, "other", 9)
@@ -414,10 +452,10 @@ class Several(Case):
     @matrix(backends=plain, fs=tmpfs)
     def test_trees_and_what_is_in_them(self, w):
         configure(w, "policies:\n"
-                     "  trees: {path: BASE, kind: tree, match: '*', max-age: 1us}\n"
+                     "  trees: {path: BASE, kind: tree, match: '*', max-age: 1us, max-delete: 100%}\n"
                      "  files: {path: BASE/a, match: '**', keep: {last: 1}}\n"
                      "  kept: {path: BASE, kind: tree, match: 'k*', keep: {last: 1}}\n"
-                     "  all: {path: BASE, match: '**', max-age: 1us}\n")
+                     "  all: {path: BASE, match: '**', max-age: 1us, max-delete: 100%}\n")
         for name in ("a/x", "a/s/y", "b/x", "k1/x", "k2/x"):
             make(w, name, 5)
         age(make(w, "a/new"), 1)
@@ -432,7 +470,7 @@ class Several(Case):
     def test_what_another_keeps_is_not_known(self, w):
         configure(w, "policies:\n"
                      "  a: {path: BASE/a, match: '*', keep: {last: 2}}\n"
-                     "  b: {path: BASE, match: '**', max-age: 3d}\n")
+                     "  b: {path: BASE, match: '**', max-age: 3d, max-delete: 100%}\n")
         make(w, "f", 9)
         # What is not there keeps nothing.
         self.assertEqual(self.fates(w, "b"), {"f": ("delete", "max-age")})
@@ -463,8 +501,8 @@ class Command(Case):
     @matrix(backends=plain, fs=tmpfs)
     def test_several(self, w):
         configure(w, "policies:\n"
-                     "  a: {path: BASE, match: '*.a', max-age: 1d}\n"
-                     "  b: {path: BASE, match: '*.b', max-age: 1d}\n")
+                     "  a: {path: BASE, match: '*.a', max-age: 1d, max-delete: 100%}\n"
+                     "  b: {path: BASE, match: '*.b', max-age: 1d, max-delete: 100%}\n")
         make(w, "x.a", 5)
         make(w, "x.b", 5)
         r = policy(w, "plan", "--json").json
@@ -521,7 +559,7 @@ class Migration(Case):
                 age(path, days[i % len(days)])
 
     def goes(self, w, name):
-        return {n for n, f in plan(w, name)[0].items() if f[0] == "delete"}
+        return {n for n, f in plan(w, name)[0].items() if f[0] in ("delete", "excess")}
 
     @matrix(backends=plain, fs=tmpfs)
     def test_find(self, w):

@@ -16,7 +16,7 @@ import fixture
 from contents import fingerprint
 from daemon_fixture import user
 from dbuswire import Error
-from fixture import USER, Canary, Proc, command, scratch, write
+from fixture import FS_IMMUTABLE_FL, USER, Canary, Proc, command, scratch, set_flag, write
 
 DAY = 86400
 BACKUPS = "match: '*.gz', keep: {last: 3, daily: 7, weekly: 4}, max-delete: 100%"
@@ -634,6 +634,56 @@ class Doubt(Case):
         self.assertEqual(self.left(), set())
 
 
+class Refused(Case):
+    """What cannot be deleted is said by name, and the rest goes."""
+
+    def flag(self, *names):
+        path = self.path(*names)
+        set_flag(path, FS_IMMUTABLE_FL)
+        self.addCleanup(lambda: os.path.exists(path) and set_flag(path, FS_IMMUTABLE_FL, on=False))
+        return path
+
+    def test_immutable_file_stops_nothing_else(self):
+        self.policy("match: '**', max-age: 1d, max-delete: 100%")
+        for name in ("a", "b", "c", "d/e"):
+            self.make(name, 5)
+        path = self.flag("b")
+        for status, entries, left in ((3, 3, {"b"}), (1, 0, {"b"})):
+            r = self.ctl("run", "p", "--json", status=status)
+            self.assertEqual((r.json["entries"], r.json["refused"]["entries"]), (entries, 1), r)
+            self.assertEqual(r.err.splitlines()[1:], ["reclaimctl: %s: not deleted: is immutable or "
+                                                      "append-only: see lsattr(1)" % path])
+            self.assertEqual(self.left(), left)
+        self.assertEqual(self.daemon.client().wait(1), "done")
+
+    def test_many_are_not_all_named(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        for i in range(15):
+            self.make("f%02d" % i, 5)
+            self.flag("f%02d" % i)
+        r = self.ctl("run", "p", status=1)
+        self.assertEqual(r.err.count("not deleted: is immutable"), 10)
+        self.assertIn("p: 5 entries more cannot be deleted: see reclaimctl policy plan p", r.err)
+
+    def test_immutable_since_it_was_planned_for(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        for name in "abc":
+            self.make(name, 5)
+        p = self.begin("run", "p", "--json", gate="policy:p").meet()
+        self.flag("b")
+        r = p.go_on().finish()
+        self.assertEqual((r.status, r.json["entries"], r.json["missing"]), (0, 2, 1), r)
+        self.assertEqual(self.left(), {"b"})
+
+    def test_limits_take_the_next_one(self):
+        self.policy("match: '*', max-files: 3, max-delete: 100%")
+        for i in range(5):
+            self.make("f%d" % i, 5 - i)
+        self.flag("f0")
+        self.assertEqual(json.loads(self.ctl("run", "p", "--json", status=3).out)["entries"], 2)
+        self.assertEqual(self.left(), {"f0", "f3", "f4"})
+
+
 class Watermarks(Case):
     """Without a command: the daemon watches."""
 
@@ -745,11 +795,46 @@ class Watermarks(Case):
         for name in "pr":
             self.assertNotIn("Policy %s could not run" % name, self.daemon.said())
 
-    def test_max_delete_holds(self):
-        self.watch("match: '*', min-free: {below: 30%, until: 50%}, max-delete: 1%")
+    def rounds(self, n):
+        """Waits for so many jobs; of each, how many entries."""
+        c, entries = self.daemon.client(), []
+        for job in range(1, n + 1):
+            self.until(lambda job=job: len(c.jobs(finished=True)) >= job)
+            self.assertEqual(c.wait(job), "done")
+            entries.append(c.job(job)["done"])
+        return entries
+
+    def test_min_free_goes_up_to_max_delete(self):
+        """And on from there in the next round, until there is room: the default does not disarm it."""
+        self.fill(0.2)
+        files = self.count
+        self.watch("match: '*', min-free: 50%")
+        self.until(lambda: self.free() >= 0.5 * self.SIZE)
+        self.assertLess(self.free(), 0.5 * self.SIZE + 2 * fixture.MIB)
+        jobs = len(self.daemon.client().jobs(finished=True))
+        self.assertGreaterEqual(jobs, 2)
+        for entries in self.rounds(jobs):
+            self.assertLessEqual(entries, files / 5)
+            files -= entries
+        left = sorted(self.left())
+        self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
+        self.assertNotIn("could not run", self.daemon.said())
+
+    def test_min_free_of_few_large_trees(self):
+        """Each of them is more than max-delete: then they go one by one."""
+        for i in range(4):
+            self.make("t%d/f" % i, 5 - i, "x" * 12 * fixture.MIB)
+            os.utime(self.path("t%d" % i), (1, 1))
+        self.watch("match: '*', kind: tree, min-free: 55%")
+        self.until(lambda: self.free() >= 0.55 * self.SIZE)
+        self.assertEqual(self.rounds(2), [2, 2])
+        self.assertEqual(self.left(), {"t2/f", "t3/f"})
+
+    def test_max_delete_of_nothing(self):
+        self.watch("match: '*', min-free: {below: 30%, until: 50%}, max-delete: 0%")
         self.fill(0.3)
         self.daemon.wait_said("could not run")
-        self.assertIn("more than the 1% of max-delete", self.daemon.said())
+        self.assertIn("more than the 0% of max-delete", self.daemon.said())
         self.assertEqual(len(self.left()), self.count)
 
     def test_max_size(self):

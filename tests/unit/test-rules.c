@@ -44,10 +44,14 @@ static const struct policy_entry *get(const struct policy_entries *l, const char
 	return NULL;
 }
 
+/* Where nothing is said of max-delete, it does not matter. */
 static struct policy_plan decide(const struct policy *p, struct policy_entries *l, uint64_t free,
 				 uint64_t size)
 {
-	struct policy_moment now = { .now_nsec = NOW, .free_bytes = free, .size_bytes = size };
+	struct policy_moment now = { .now_nsec = NOW,
+				     .free_bytes = free,
+				     .size_bytes = size,
+				     .unbounded = p->max_delete <= 0 };
 	struct policy_plan plan = { 0 };
 
 	ck_assert_int_eq(rules_decide(&plan, p, l, now), 0);
@@ -61,7 +65,7 @@ static const char *deleted(const struct policy_entries *l)
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n; i++)
-		if (disposition_deletes(l->v[i].disposition))
+		if (entry_goes(&l->v[i]))
 			names[n++] = l->v[i].name[0];
 	names[n] = '\0';
 	return names;
@@ -153,8 +157,8 @@ END_TEST
 
 static const enum disposition held[] = { DISPOSITION_PROTECTED, DISPOSITION_MOUNT,
 					 DISPOSITION_IN_USE,    DISPOSITION_LOCKED,
-					 DISPOSITION_UNREAD,    DISPOSITION_NO_TIME,
-					 DISPOSITION_NO_SERIES };
+					 DISPOSITION_UNREAD,    DISPOSITION_IMMUTABLE,
+					 DISPOSITION_NO_TIME,   DISPOSITION_NO_SERIES };
 
 /* Whatever the rules: what was found to be in use stays, and counts as what it is. */
 START_TEST(what_is_held_stays)
@@ -170,7 +174,8 @@ START_TEST(what_is_held_stays)
 		plan = decide(&p, &l, 0, 1000);
 		ck_assert_str_eq(deleted(&l), "abc");
 		ck_assert_int_eq(get(&l, "x")->disposition, held[i]);
-		ck_assert_uint_eq(plan.dispositions[held[i]].bytes, 50);
+		ck_assert_uint_eq(plan.refused.bytes, disposition_refuses(held[i]) ? 50 : 0);
+		ck_assert_uint_eq(plan.dispositions[held[i]].bytes + plan.refused.bytes, 50);
 		policy_plan_done(&plan);
 		entries_done(&l);
 	}
@@ -244,7 +249,14 @@ START_TEST(limits_go_by_their_order)
 }
 END_TEST
 
-START_TEST(one_run_is_capped)
+static void undecide(struct policy_entries *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		l->v[i].disposition = DISPOSITION_UNDECIDED;
+}
+
+/* Too much of what goes by age is a wrong clock or pattern: none of it goes. */
+START_TEST(ages_go_up_to_max_delete_or_not_at_all)
 {
 	struct policy p = { .max_age_usec = 7 * DAY_USEC, .max_delete = 0.2 };
 	struct policy_entries l = { 0 };
@@ -253,14 +265,169 @@ START_TEST(one_run_is_capped)
 	add_days(&l, 10, 10);
 	plan = decide(&p, &l, 0, 0);
 	ck_assert_uint_eq(plan.deleted.n, 2);
-	ck_assert(!plan.over_max_delete);
+	ck_assert_uint_eq(plan.excess.n, 0);
+	ck_assert(!plan.is_over);
 	policy_plan_done(&plan);
 	p.max_age_usec = 6 * DAY_USEC;
-	for (size_t i = 0; i < l.n; i++)
-		l.v[i].disposition = DISPOSITION_UNDECIDED;
+	undecide(&l);
 	plan = decide(&p, &l, 0, 0);
-	ck_assert_uint_eq(plan.deleted.n, 3);
-	ck_assert(plan.over_max_delete);
+	ck_assert_str_eq(deleted(&l), "");
+	ck_assert_uint_eq(plan.deleted.n, 0);
+	ck_assert_uint_eq(plan.excess.bytes, 30);
+	ck_assert_double_eq_tol(plan.share, 0.3, 1e-9);
+	ck_assert(plan.is_over);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+/* Limits know how much they need, and begin with the oldest: the rest is for the next run. */
+START_TEST(limits_go_up_to_max_delete)
+{
+	static const struct {
+		double max_delete;
+		const char *deleted;
+		uint64_t excess;
+		bool is_over;
+	} bounds[] = { { 1, "cdefghij", 0, false },   { 0.8, "cdefghij", 0, false },
+		       { 0.79, "defghij", 1, false }, { 0.2, "ij", 6, false },
+		       { 0.19, "j", 7, false },       { 0.01, "j", 7, false } };
+	static const struct policy limits[] = {
+		{ .max_size_bytes = 25 },
+		{ .max_files = 2 },
+		{ .min_free_below = { .bytes = 101 }, .min_free_until = { .bytes = 180 } },
+	};
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add_days(&l, 10, 10);
+	for (size_t i = 0; i < ELEMENTSOF(bounds) * ELEMENTSOF(limits); i++) {
+		struct policy p = limits[i % ELEMENTSOF(limits)];
+		size_t k = i / ELEMENTSOF(limits);
+
+		p.max_delete = bounds[k].max_delete;
+		undecide(&l);
+		plan = decide(&p, &l, 100, 1000);
+		ck_assert_str_eq(deleted(&l), bounds[k].deleted);
+		ck_assert_uint_eq(plan.deleted.n, strlen(bounds[k].deleted));
+		ck_assert_uint_eq(plan.excess.n, bounds[k].excess);
+		ck_assert_int_eq(plan.is_over, bounds[k].is_over);
+		policy_plan_done(&plan);
+	}
+	entries_done(&l);
+}
+END_TEST
+
+/* With 0% it is on purpose that nothing goes; and that is said. */
+START_TEST(max_delete_of_nothing_is_over)
+{
+	struct policy p = { .max_size_bytes = 25 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan = { 0 };
+
+	add_days(&l, 10, 10);
+	ck_assert_int_eq(rules_decide(&plan, &p, &l, (struct policy_moment){ .now_nsec = NOW }), 0);
+	ck_assert_str_eq(deleted(&l), "");
+	ck_assert_uint_eq(plan.excess.n, 8);
+	ck_assert(plan.is_over);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+/* The order is kept: what is small and newer does not go in the place of what does not fit. */
+START_TEST(max_delete_stops_at_what_does_not_fit)
+{
+	struct policy p = { .max_size_bytes = 1, .max_delete = 0.2 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add(&l, "a", "", 1, 100, DISPOSITION_UNDECIDED);
+	add(&l, "b", "", 2, 1, DISPOSITION_UNDECIDED);
+	add(&l, "c", "", 3, 30, DISPOSITION_UNDECIDED);
+	add(&l, "d", "", 4, 10, DISPOSITION_UNDECIDED);
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_str_eq(deleted(&l), "d");
+	ck_assert_uint_eq(plan.excess.n, 3);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+/* When it is too much by age, a full disk is no less full: the limit takes what it needs. */
+START_TEST(limits_go_on_where_ages_are_over)
+{
+	struct policy p = { .max_age_usec = 6 * DAY_USEC,
+			    .min_free_below = { .bytes = 101 },
+			    .min_free_until = { .bytes = 115 },
+			    .max_delete = 0.2 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add_days(&l, 10, 10);
+	plan = decide(&p, &l, 100, 1000);
+	ck_assert_str_eq(deleted(&l), "ij");
+	ck_assert_int_eq(get(&l, "j")->disposition, DISPOSITION_MIN_FREE);
+	ck_assert_int_eq(get(&l, "h")->disposition, DISPOSITION_MAX_AGE);
+	ck_assert_uint_eq(plan.excess.n, 1);
+	ck_assert(plan.is_over);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+/* What cannot go is told where a rule wants it, and only there; the others go all the same, and
+ * limits take the next one. */
+START_TEST(what_cannot_go_is_refused)
+{
+	static const struct {
+		struct policy p;
+		const char *deleted;
+		uint64_t refused;
+	} cases[] = {
+		{ { .max_age_usec = 7 * DAY_USEC }, "i", 1 },
+		{ { .max_age_usec = 20 * DAY_USEC }, "", 0 },
+		{ { .max_age_usec = 7 * DAY_USEC, .min_count = 10 }, "", 0 },
+		{ { .keep.periods[KEEP_LAST] = 8 }, "i", 1 },
+		{ { .keep.periods[KEEP_LAST] = 10 }, "", 0 },
+		{ { .max_files = 8 }, "hi", 1 },
+		{ { .max_files = 10 }, "", 0 },
+		{ { .max_files = 8, .min_count = 10 }, "", 0 },
+		{ { .max_size_bytes = 85 }, "hi", 1 },
+	};
+
+	for (size_t i = 0; i < 2 * ELEMENTSOF(cases); i++) {
+		struct policy_entries l = { 0 };
+		struct policy_plan plan;
+
+		add_days(&l, 10, 10);
+		l.v[9].disposition = i % 2 ? DISPOSITION_IMMUTABLE : DISPOSITION_UNREAD;
+		plan = decide(&cases[i / 2].p, &l, 0, 0);
+		ck_assert_msg(strcmp(deleted(&l), cases[i / 2].deleted) == 0, "case %zu: %s", i / 2,
+			      deleted(&l));
+		ck_assert_uint_eq(plan.refused.n, cases[i / 2].refused);
+		ck_assert_uint_eq(l.v[9].stays, cases[i / 2].refused);
+		ck_assert_int_eq(plan.oldest_nsec, l.v[9].time_nsec);
+		policy_plan_done(&plan);
+		entries_done(&l);
+	}
+}
+END_TEST
+
+START_TEST(the_oldest_that_stays)
+{
+	struct policy p = { .max_age_usec = 7 * DAY_USEC };
+	struct policy_entries l = { 0 }, none = { 0 };
+	struct policy_plan plan;
+
+	add(&l, "x", "", 500, 10, DISPOSITION_NO_TIME);
+	add(&l, "y", "", -1, 10, DISPOSITION_UNDECIDED);
+	add_days(&l, 10, 10);
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_int_eq(plan.oldest_nsec, get(&l, "h")->time_nsec);
+	policy_plan_done(&plan);
+	plan = decide(&p, &none, 0, 0);
+	ck_assert_int_eq(plan.oldest_nsec, INT64_MAX);
 	policy_plan_done(&plan);
 	entries_done(&l);
 }
@@ -566,7 +733,13 @@ int main(void)
 				 test_27_future_is_kept_and_counts_for_nothing,
 				 each_series_keeps_its_own,
 				 limits_go_by_their_order,
-				 one_run_is_capped,
+				 ages_go_up_to_max_delete_or_not_at_all,
+				 limits_go_up_to_max_delete,
+				 max_delete_of_nothing_is_over,
+				 max_delete_stops_at_what_does_not_fit,
+				 limits_go_on_where_ages_are_over,
+				 what_cannot_go_is_refused,
+				 the_oldest_that_stays,
 				 texts_of_many_entries_stay,
 				 test_27_times_out_of_the_ordinary,
 				 any_input,

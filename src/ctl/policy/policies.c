@@ -12,10 +12,13 @@
  *
  *   name, path              as configured
  *   error                   why it could not be looked at, or null; then there is nothing below
- *   entries                 [{name, series, time_usec, bytes, uid, fate, rule, keep}]: fate is
- *                           "keep" or "delete"; rule is what decided; keep the rules of keep that
- *                           keep it; time_usec is null if it has none
+ *   entries                 [{name, series, time_usec, bytes, uid, fate, rule, keep, refused}]:
+ *                           fate is "keep", "delete", or "excess" (to be deleted, but not by this
+ *                           run: max-delete); rule is what decided; keep the rules of keep that
+ *                           keep it; refused: it is to be deleted, and cannot; time_usec is null
+ *                           if it has none
  *   matched, kept, deleted  {entries, bytes}: bytes are what deleting frees
+ *   refused, excess         likewise; both are in kept
  *   over_max_delete         more would go than one run may delete
  *   filesystem              {size_bytes, free_bytes}
  *   not_looked_into         {unread, locked, mounts, too_deep}: directories
@@ -129,7 +132,8 @@ int policy_preview(struct policy_session *s, struct policy_preview *l)
 	l->now_nsec = now_nsec();
 	moment = (struct policy_moment){ .now_nsec = l->now_nsec,
 					 .free_bytes = l->scan.free_bytes,
-					 .size_bytes = l->scan.size_bytes };
+					 .size_bytes = l->scan.size_bytes,
+					 .unbounded = s->o.force };
 	r = hold_others(s, l, moment);
 	if (r >= 0)
 		r = rules_decide(&l->plan, &l->policy->rules, &l->scan.entries, moment);
@@ -170,7 +174,7 @@ size_t policy_recheck(struct policy_session *s, struct policy_preview *l)
 
 	holders_refresh(s);
 	n = scan_recheck(&l->scan, &l->policy->rules, &by, &bytes);
-	assert(n <= l->plan.deleted.n);
+	assert(n <= l->plan.deleted.n && bytes <= l->plan.deleted.bytes);
 	l->plan.deleted.n -= n;
 	l->plan.deleted.bytes -= bytes;
 	return n;

@@ -48,6 +48,9 @@ int policy_run(struct policy_session *s, const struct config_policy *p);
 void policy_preview_print(const struct policy_preview *l);
 void policy_preview_json(const struct policy_preview *l, enum json_mode mode);
 
+/* "keep", "delete", or "excess": it is to go, and max-delete keeps it in this run. */
+const char *entry_fate(const struct policy_entry *e);
+
 /* The table of all policies, and the same as JSON, the caller's. */
 void policies_print(const struct config *c);
 json_t *policies_json(const struct config *c);

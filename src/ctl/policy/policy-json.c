@@ -20,30 +20,36 @@ static json_t *entry_json(const struct policy_entry *e)
 		if (e->kept_by >> rule & 1)
 			(void)json_array_append_new(
 				keep, json_string(keep_rule_name((enum keep_rule)rule)));
-	return json_pack("{so so so sI sI ss ss so}", "name", text(e->name), "series",
+	return json_pack("{so so so sI sI ss ss so sb}", "name", text(e->name), "series",
 			 text(e->series), "time_usec",
 			 e->disposition == DISPOSITION_NO_TIME ? json_null()
 							       : json_integer(e->time_nsec / 1000),
 			 "bytes", (json_int_t)e->bytes, "uid", (json_int_t)e->uid, "fate",
-			 disposition_deletes(e->disposition) ? "delete" : "keep", "rule",
-			 disposition_name(e->disposition), "keep", keep);
+			 entry_fate(e), "rule", disposition_name(e->disposition), "keep", keep,
+			 "refused", (int)(e->stays && disposition_refuses(e->disposition)));
+}
+
+static json_t *sum(uint64_t n, uint64_t bytes)
+{
+	return json_pack("{sI sI}", "entries", (json_int_t)n, "bytes", (json_int_t)bytes);
 }
 
 static json_t *totals_json(const struct policy_preview *l)
 {
 	const struct policy_sum *matched = &l->plan.matched, *deleted = &l->plan.deleted;
+	const struct policy_sum *refused = &l->plan.refused, *excess = &l->plan.excess;
 	const struct scan *s = &l->scan;
 
-	return json_pack("{s{sI sI} s{sI sI} s{sI sI} sb s{sI sI} s{sI sI sI sI} sb}", "matched",
-			 "entries", (json_int_t)matched->n, "bytes", (json_int_t)matched->bytes,
-			 "kept", "entries", (json_int_t)(matched->n - deleted->n), "bytes",
-			 (json_int_t)(matched->bytes - deleted->bytes), "deleted", "entries",
-			 (json_int_t)deleted->n, "bytes", (json_int_t)deleted->bytes,
-			 "over_max_delete", l->plan.over_max_delete, "filesystem", "size_bytes",
+	return json_pack("{so so so so so sb s{sI sI} s{sI sI sI sI} sb}", "matched",
+			 sum(matched->n, matched->bytes), "kept",
+			 sum(matched->n - deleted->n, matched->bytes - deleted->bytes), "deleted",
+			 sum(deleted->n, deleted->bytes), "refused",
+			 sum(refused->n, refused->bytes), "excess", sum(excess->n, excess->bytes),
+			 "over_max_delete", (int)(excess->n > 0), "filesystem", "size_bytes",
 			 (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
 			 "not_looked_into", "unread", (json_int_t)s->unread, "locked",
 			 (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
-			 (json_int_t)s->too_deep, "open_complete", l->open_known);
+			 (json_int_t)s->too_deep, "open_complete", (int)l->open_known);
 }
 
 /* Each level of a document is two columns further in. */

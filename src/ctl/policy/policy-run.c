@@ -2,7 +2,8 @@
 /* reclaimctl policy run: makes the plan that `policy plan` shows, here, and hands what it deletes
  * to the daemon as one job of origin policy:NAME. Each name goes with who it was when it was
  * planned for: what has been replaced since is left alone. From there on the job is like any other:
- * staged, held if the configuration says so, paced, in the history.
+ * staged, held if the configuration says so, paced, in the history. What cannot be deleted is left
+ * out of it, and said.
  *
  * With --json, one object. Keys are only ever added.
  *
@@ -11,9 +12,12 @@
  *   entries  how many are in the job
  *   missing  how many are gone, have changed or are held, since they were planned for
  *   bytes    what the plan deletes
+ *   refused, excess   {entries, bytes}: what was to be deleted and cannot be; and what max-delete
+ *            keeps
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,6 +35,8 @@
 #include "wire/records.h"
 
 #define ORIGIN "policy:"
+/* So many names are told of, of what is refused. */
+#define REFUSED_TOLD 10U
 
 struct running {
 	struct policy_preview look;
@@ -59,7 +65,7 @@ static void records_write(FILE *f, const void *what)
 						 .btime_nsec = e->btime_nsec,
 						 .type = e->mode & S_IFMT };
 
-		if (!disposition_deletes((enum disposition)e->disposition))
+		if (!entry_goes(e))
 			continue;
 		(void)fwrite(&h, sizeof(h), 1, f);
 		(void)fwrite(e->name, 1, strlen(e->name) + 1, f);
@@ -162,21 +168,45 @@ static int wait_for_space(const struct running *u)
 	return r;
 }
 
-static int refuse_much(const struct running *u)
+/* What is to go, and cannot. */
+static void tell_refused(const struct running *u)
 {
 	const struct policy_preview *l = &u->look;
-	const struct policy_sum *deleted = &l->plan.deleted, *matched = &l->plan.matched;
+	char path[PATH_MAX + NAME_MAX], n[COUNTED_SIZE];
+	uint64_t told = 0;
+
+	for (size_t i = 0; i < l->scan.entries.n && told < REFUSED_TOLD; i++) {
+		const struct policy_entry *e = &l->scan.entries.v[l->plan.order[i]];
+
+		if (!e->stays || !disposition_refuses((enum disposition)e->disposition))
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", l->policy->rules.path, e->name);
+		complain(path, "not deleted: %s",
+			 disposition_words((enum disposition)e->disposition));
+		told++;
+	}
+	if (l->plan.refused.n > told)
+		complain(l->policy->name,
+			 "%s more cannot be deleted: see reclaimctl policy plan %s",
+			 counted_format(n, sizeof(n), l->plan.refused.n - told, "entry", "entries"),
+			 l->policy->name);
+}
+
+static void tell_over(const struct running *u)
+{
+	const struct policy_preview *l = &u->look;
+	const struct policy_plan *p = &l->plan;
 	char entries[COUNTED_SIZE], some[16], all[16];
 
 	complain(l->policy->name,
 		 "would delete %s, %s of the %s that match, more than the %.0f%% of max-delete: "
-		 "nothing was deleted. See reclaimctl policy plan %s; if it is right, "
+		 "nothing was deleted%s. See reclaimctl policy plan %s; if it is right, "
 		 "reclaimctl policy run --force %s",
-		 counted_format(entries, sizeof(entries), deleted->n, "entry", "entries"),
-		 size_format(some, sizeof(some), deleted->bytes),
-		 size_format(all, sizeof(all), matched->bytes), l->policy->rules.max_delete * 100,
-		 l->policy->name, l->policy->name);
-	return EXIT_FAILED;
+		 counted_format(entries, sizeof(entries), p->deleted.n + p->excess.n, "entry",
+				"entries"),
+		 size_format(some, sizeof(some), p->deleted.bytes + p->excess.bytes),
+		 size_format(all, sizeof(all), p->matched.bytes), l->policy->rules.max_delete * 100,
+		 p->deleted.n > 0 ? " by keep and max-age" : "", l->policy->name, l->policy->name);
 }
 
 /* Hands over what is to go. Returns 0 or an exit status. */
@@ -185,10 +215,12 @@ static int hand_over(struct policy_session *s, struct running *u)
 	struct policy_preview *l = &u->look;
 	int r;
 
+	if (l->plan.refused.n > 0)
+		tell_refused(u);
+	if (l->plan.is_over)
+		tell_over(u);
 	if (l->plan.deleted.n == 0)
 		return 0;
-	if (l->plan.over_max_delete && !u->o->force)
-		return refuse_much(u);
 	r = client_open(&u->client, u->o, /* socket_first= */ false);
 	if (r == 0 && l->plan.dispositions[DISPOSITION_MIN_FREE].n > 0)
 		r = wait_for_space(u);
@@ -204,12 +236,19 @@ static int hand_over(struct policy_session *s, struct running *u)
 	return submit(u);
 }
 
+/* Has something stayed that was to go, and will not by itself? */
+static bool is_short(const struct policy_plan *p)
+{
+	return p->refused.n > 0 || p->is_over;
+}
+
 static void print_text(const struct running *u)
 {
 	char n[COUNTED_SIZE], size[16];
 
 	if (u->accepted == 0) {
-		(void)printf("%s: nothing to delete\n", u->look.policy->name);
+		if (!is_short(&u->look.plan))
+			(void)printf("%s: nothing to delete\n", u->look.policy->name);
 		return;
 	}
 	if (u->o->dry_run)
@@ -222,18 +261,25 @@ static void print_text(const struct running *u)
 	if (u->missing > 0)
 		(void)printf("; %s gone, replaced or changed meanwhile",
 			     count_format(n, sizeof(n), u->missing));
+	if (u->look.plan.excess.n > 0 && !u->look.plan.is_over)
+		(void)printf(
+			"; stopped at max-delete: %s stay until the next run",
+			counted_format(n, sizeof(n), u->look.plan.excess.n, "entry", "entries"));
 	(void)putchar('\n');
 }
 
 static void print(const struct running *u)
 {
 	json_t *job = u->job > 0 ? json_integer((json_int_t)u->job) : json_null();
+	const struct policy_plan *p = &u->look.plan;
 
 	if (u->o->json != JSON_OFF)
-		json_print(json_pack("{sssosIsIsI}", "name", u->look.policy->name, "job", job,
-				     "entries", (json_int_t)u->accepted, "missing",
-				     (json_int_t)u->missing, "bytes",
-				     (json_int_t)u->look.plan.deleted.bytes),
+		json_print(json_pack("{sssosIsIsIs{sIsI}s{sIsI}}", "name", u->look.policy->name,
+				     "job", job, "entries", (json_int_t)u->accepted, "missing",
+				     (json_int_t)u->missing, "bytes", (json_int_t)p->deleted.bytes,
+				     "refused", "entries", (json_int_t)p->refused.n, "bytes",
+				     (json_int_t)p->refused.bytes, "excess", "entries",
+				     (json_int_t)p->excess.n, "bytes", (json_int_t)p->excess.bytes),
 			   u->o->json);
 	else
 		json_decref(job);
@@ -283,6 +329,8 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	u.missing += u.changed;
 	if (r == 0)
 		print(&u);
+	if (r == 0 && is_short(&u.look.plan))
+		r = u.job > 0 ? EXIT_PARTLY : EXIT_FAILED;
 	client_free(u.client);
 	policy_preview_done(&u.look);
 	return r;

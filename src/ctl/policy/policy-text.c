@@ -40,6 +40,13 @@ static char *age_format(char *buf, size_t len, const struct policy_preview *l,
 /* Where the names begin. */
 #define NAME_COLUMN 32
 
+const char *entry_fate(const struct policy_entry *e)
+{
+	if (!disposition_deletes((enum disposition)e->disposition))
+		return "keep";
+	return e->stays ? "excess" : "delete";
+}
+
 static void entry_print(const struct policy_preview *l, const struct policy_entry *e)
 {
 	_cleanup_free_ char *name = escape_name(e->name), *text = NULL;
@@ -52,8 +59,8 @@ static void entry_print(const struct policy_preview *l, const struct policy_entr
 		(void)snprintf(reason, sizeof(reason), "%s", disposition_words(e->disposition));
 	if (asprintf(&text, "%s  (%s)", name ? name : "?", reason) < 0)
 		text = NULL;
-	(void)printf("%-6s  %10s  %10s  ", disposition_deletes(e->disposition) ? "delete" : "keep",
-		     age_format(age, sizeof(age), l, e), size_format(size, sizeof(size), e->bytes));
+	(void)printf("%-6s  %10s  %10s  ", entry_fate(e), age_format(age, sizeof(age), l, e),
+		     size_format(size, sizeof(size), e->bytes));
 	screen_wrap(stdout, text ? text : "?", screen_columns(STDOUT_FILENO), NAME_COLUMN);
 }
 
@@ -75,6 +82,26 @@ static void left_print(uint64_t n, const char *why)
 			     why);
 }
 
+/* What max-delete keeps, and what becomes of that. */
+static void excess_print(const struct policy_preview *l)
+{
+	const struct policy_plan *p = &l->plan;
+	char count[COUNTED_SIZE], size[16], text[320];
+
+	(void)snprintf(text, sizeof(text),
+		       p->is_over
+			       ? "In excess of max-delete: %s, %s. With %.0f%%, more than %.0f%% "
+				 "would go: by keep and max-age a run would delete nothing and "
+				 "say so; with --force it deletes all of it"
+			       : "In excess of max-delete: %s, %s. That is for the next runs: with "
+				 "%.0f%%, more than %.0f%% would go; with --force a run deletes "
+				 "all of it",
+		       counted_format(count, sizeof(count), p->excess.n, "entry", "entries"),
+		       size_format(size, sizeof(size), p->excess.bytes), 100 * p->share,
+		       100 * l->policy->rules.max_delete);
+	screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
+}
+
 static void totals_print(const struct policy_preview *l)
 {
 	const struct policy_plan *p = &l->plan;
@@ -82,16 +109,13 @@ static void totals_print(const struct policy_preview *l)
 
 	sum_print("Keeps", p->matched.n - p->deleted.n, p->matched.bytes - p->deleted.bytes);
 	sum_print("; deletes", p->deleted.n, p->deleted.bytes);
-	(void)printf(" (%.0f%%)\n", 100 * p->share);
-	if (p->over_max_delete) {
-		char text[120];
-
-		(void)snprintf(text, sizeof(text),
-			       "That is more than the %.0f%% of max-delete: a run would delete "
-			       "nothing and say so",
-			       100 * l->policy->rules.max_delete);
-		screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
+	(void)putchar('\n');
+	if (p->refused.n > 0) {
+		sum_print("To be deleted, but cannot be:", p->refused.n, p->refused.bytes);
+		(void)putchar('\n');
 	}
+	if (p->excess.n > 0)
+		excess_print(l);
 	left_print(s->unread, "that could not be read");
 	left_print(s->locked, "that another process has locked");
 	left_print(s->mounts, "with another filesystem on them");

@@ -44,6 +44,7 @@ struct policy_frame {
 	size_t path_len;           /* of its path in struct policy_walk */
 	uint64_t *match, *exclude; /* states of the patterns here; those of the next depth follow */
 	bool near;
+	enum disposition closed; /* why nothing in it may go, or DISPOSITION_UNDECIDED */
 };
 
 struct policy_walk {
@@ -152,6 +153,8 @@ static void tree_add(const struct policy_walk *k, struct tree *t, const struct s
 		t->bytes += sx->stx_blocks * 512;
 	t->newest_nsec = MAX(t->newest_nsec, time_nsec(&sx->stx_mtime));
 	t->changed_nsec = MAX(t->changed_nsec, time_nsec(&sx->stx_ctime));
+	if (sx->stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+		hold(t, DISPOSITION_IMMUTABLE);
 	if (sx->stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		hold(t, DISPOSITION_MOUNT);
 	if (is_open(k, sx))
@@ -232,6 +235,7 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 
 	if (!(sx->stx_attributes & STATX_ATTR_MOUNT_ROOT) && is_protected(k, f, name))
 		hold(&t, DISPOSITION_PROTECTED);
+	hold(&t, f->closed);
 	tree_add(k, &t, sx);
 	if (S_ISDIR(sx->stx_mode))
 		tree_add_all(k, &t, dirfd(f->dir), name, 0);
@@ -308,6 +312,20 @@ static int name_take(struct policy_walk *k, const struct policy_frame *f, const 
 	return 0;
 }
 
+/* Nothing that is in such a directory would be accepted. */
+static enum disposition closed_by(const struct policy_walk *k, int fd)
+{
+	struct statx sx;
+
+	if (k->by->protect && protect_check_content(k->by->protect, fd))
+		return DISPOSITION_PROTECTED;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &sx) < 0)
+		return DISPOSITION_UNREAD;
+	return sx.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)
+		       ? DISPOSITION_IMMUTABLE
+		       : DISPOSITION_UNDECIDED;
+}
+
 /* Takes all names in a directory, whose path is in k->path and whose states are known; closes it.
  * The recursion ends at SCAN_DEPTH. */
 static int names_take(struct policy_walk *k, DIR *dir, unsigned depth)
@@ -320,6 +338,7 @@ static int names_take(struct policy_walk *k, DIR *dir, unsigned depth)
 		.match = k->states + depth * all,
 		.exclude = k->states + depth * all + match,
 		.near = k->by->protect && protect_near(k->by->protect, dirfd(dir)),
+		.closed = closed_by(k, dirfd(dir)),
 	};
 	const char *name;
 	int r = 0;
@@ -448,7 +467,7 @@ size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by
 		struct policy_entry *e = &s->entries.v[i];
 
 		/* Without memory to look with, all of it. */
-		if (!disposition_deletes(e->disposition) || (k && !has_changed(k, e)))
+		if (!entry_goes(e) || (k && !has_changed(k, e)))
 			continue;
 		e->disposition = DISPOSITION_CHANGED;
 		*ret_bytes += e->bytes;
