@@ -55,7 +55,10 @@ _reclaimctl() {
 	--priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") && return ;;
 	--undo) mapfile -t COMPREPLY < <(compgen -W '0 1h 1d' -- "$cur") && return ;;
 	--by) mapfile -t COMPREPLY < <(compgen -W '1h 8h' -- "$cur") && return ;;
-	--wait) mapfile -t COMPREPLY < <(compgen -W 'done free:' -- "$cur") && return ;;
+	--wait)
+		[ "$verb" = submit ] && options=free:
+		mapfile -t COMPREPLY < <(compgen -W "done $options" -- "$cur") && return
+		;;
 	--min) mapfile -t COMPREPLY < <(compgen -W '1M 16M' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
@@ -97,7 +100,7 @@ _reclaimctl() {
 	retry) options=$daemon ;;
 	metrics) options="--output= --format= $machine" json='' ;;
 	help) json='' ;;
-	policy) options="--latency= --configuration-directory= --state-directory= --dry-run --force --clock-is-right $daemon" ;;
+	policy) options="--latency= --configuration-directory= --state-directory= --dry-run --force --wait --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ] && [[ $cur != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")

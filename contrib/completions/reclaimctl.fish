@@ -128,8 +128,9 @@ __reclaimctl_option 'devices top' -l interval -xa '0 1s 10s' -d 'how long to loo
 __reclaimctl_option metrics -l output -rF -d 'write to a file'
 __reclaimctl_option metrics -l format -xa 'openmetrics prometheus' -d 'which text format'
 __reclaimctl_option 'run trim plan policy' -l configuration-directory -xa '(__fish_complete_directories)' -d 'in place of /etc/reclaimd'
-__reclaimctl_option policy -l state-directory -xa '(__fish_complete_directories)' -d 'where the course of the clock is kept'
-__reclaimctl_option policy -l force -d 'run: even if it is more than max-delete'
+__reclaimctl_option policy -l state-directory -xa '(__fish_complete_directories)' -d 'where results are kept'
+__reclaimctl_option policy -l force -d 'run: all of it, even if it is more than max-delete'
+__reclaimctl_option policy -l wait -fa done -d 'run: until its job has ended'
 __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
 
 complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan devices check-config; and not string match -q -- "-*" (commandline -ct)' -F

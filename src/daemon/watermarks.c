@@ -18,12 +18,14 @@
 #include "config/config.h"
 #include "daemon/context/log.h"
 #include "daemon/jobs/jobs.h"
+#include "policy/result.h"
 #include "policy/urgency.h"
 #include "base/escape.h"
 #include "base/fd.h"
 
 #define RETRY_USEC (1 * USEC_PER_SEC)
 #define RETRY_MOST_USEC (600 * USEC_PER_SEC)
+#define ORIGIN "policy:"
 #define SIZE_USEC (900 * USEC_PER_SEC)
 
 struct watermark {
@@ -80,17 +82,38 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 /* ---- running ----------------------------------------------------------------------------------
  */
 
+/* Has max-delete kept some of what a run that went well was to delete? */
+static bool has_more(const struct watermark *w)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	struct policy_result r;
+
+	if (asprintf(&path, "%s/policy-result-%s", w->all->context->o.state_dir, w->name) < 0) {
+		path = NULL;
+		return false;
+	}
+	return fd_read_file(path, RESULT_TEXT_MOST, &text) >= 0 && result_parse(text, &r) >= 0 &&
+	       r.excess.n > 0;
+}
+
 static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata)
 {
 	struct watermark *w = userdata;
+	bool went_well = si->si_code == CLD_EXITED && si->si_status == 0;
 
 	(void)source;
 	w->child = sd_event_source_disable_unref(w->child);
 	if (w->is_old)
 		watermark_free(w);
-	else if (si->si_code != CLD_EXITED || si->si_status != 0)
-		log_line(LOG_ERR, "Policy %s could not run, see reclaimctl policy plan %s", w->name,
+	else if (!went_well)
+		log_line(LOG_ERR,
+			 "Policy %s could not run, or not do all it was to do: see reclaimctl "
+			 "policy list",
 			 w->name);
+	else if (w->has_size && has_more(w)) {
+		w->size_usec = now_usec();
+		(void)sd_event_source_set_time_relative(w->all->timer, 0);
+	}
 	return 0;
 }
 
@@ -115,12 +138,13 @@ static int spawn(pid_t *ret, char *const *words)
 
 /* By its unit, which may see what other processes have open; or as our own child where there are no
  * units, or they are about another configuration than ours. */
-static int start_policy(const struct watermark *w, pid_t *ret)
+static int start_policy(const struct watermark *w, pid_t *ret, bool *ret_by_unit)
 {
 	const struct daemon_options *o = &w->all->context->o;
 	_cleanup_free_ char *unit = NULL, *state = NULL, *runtime = NULL, *config = NULL;
 
-	if (!o->no_bus && strcmp(o->config_dir, CONFIG_DIR) == 0 && sd_booted() > 0) {
+	*ret_by_unit = !o->no_bus && strcmp(o->config_dir, CONFIG_DIR) == 0 && sd_booted() > 0;
+	if (*ret_by_unit) {
 		if (asprintf(&unit, "reclaimd-policy@%s.service", w->name) < 0)
 			return -ENOMEM;
 		return spawn(ret, (char *const[]){ (char *)"systemctl", (char *)"--no-ask-password",
@@ -139,7 +163,8 @@ static int start_policy(const struct watermark *w, pid_t *ret)
 static void run_policy(struct watermark *w)
 {
 	pid_t pid = 0;
-	int r = start_policy(w, &pid);
+	bool by_unit;
+	int r = start_policy(w, &pid, &by_unit);
 
 	if (r >= 0)
 		r = sd_event_add_child(w->all->context->event, &w->child, pid, WEXITED, on_child,
@@ -148,20 +173,39 @@ static void run_policy(struct watermark *w)
 		log_line(LOG_ERR, "Policy %s cannot be run: %s", w->name, strerror(-r));
 	else
 		(void)sd_event_source_set_description(w->child, "policy");
+	/* What waits for the unit, and may do so for as long as its job takes, ends with us; the
+	 * unit goes on. */
+	if (r >= 0 && by_unit)
+		(void)sd_event_source_set_child_process_own(w->child, true);
+}
+
+/* Is this an unfinished job of the policy? */
+static bool is_of(const struct job *j, const struct watermark *w)
+{
+	return !job_state_finished(j->r.state) &&
+	       strncmp(j->r.origin, ORIGIN, strlen(ORIGIN)) == 0 &&
+	       strcmp(j->r.origin + strlen(ORIGIN), w->name) == 0;
+}
+
+static bool has_job(const struct watermark *w)
+{
+	struct job *j;
+
+	TAILQ_FOREACH(j, &w->all->jobs->table.in_order, in_order)
+	if (is_of(j, w))
+		return true;
+	return false;
 }
 
 /* Is space on its way that a policy has made? Its own jobs, whatever holds them up; and, if it is
  * about free space, those of others on the same filesystem that are about to free it. */
 static bool frees_space(const struct watermark *w, const struct job *j)
 {
-	const char prefix[] = "policy:";
-
-	if (job_state_finished(j->r.state) || strncmp(j->r.origin, prefix, strlen(prefix)) != 0)
-		return false;
-	if (strcmp(j->r.origin + strlen(prefix), w->name) == 0)
+	if (is_of(j, w))
 		return true;
-	return w->dev && j->area && j->area->dev == w->dev && j->r.state != JOB_HELD &&
-	       j->r.state != JOB_PAUSED;
+	return !job_state_finished(j->r.state) &&
+	       strncmp(j->r.origin, ORIGIN, strlen(ORIGIN)) == 0 && w->dev && j->area &&
+	       j->area->dev == w->dev && j->r.state != JOB_HELD && j->r.state != JOB_PAUSED;
 }
 
 static bool space_is_coming(const struct watermark *w)
@@ -172,8 +216,9 @@ static bool space_is_coming(const struct watermark *w)
 	TAILQ_FOREACH(j, &w->all->jobs->table.in_order, in_order)
 	if (frees_space(w, j))
 		return true;
+	/* One that runs and has its job already only waits for that. */
 	LIST_FOREACH(other, &w->all->list, link)
-	if (other->child && w->dev && other->dev == w->dev)
+	if (other->child && w->dev && other->dev == w->dev && !has_job(other))
 		return true;
 	return false;
 }
@@ -266,6 +311,7 @@ static uint64_t check(struct watermark *w, uint64_t now)
 	bool knows = (w->below.share > 0 || w->below.bytes > 0) && space_query(w, &s);
 	bool is_short = knows && urgency_space(&w->below, &w->below, &s, false);
 	uint64_t next = URGENCY_LOOK_MOST;
+	bool is_due;
 
 	if (knows) {
 		rate_note(w, s.free_bytes, now);
@@ -275,8 +321,11 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		w->is_short = false;
 		w->wait_usec = RETRY_USEC;
 	}
-	if (w->child || (is_short && w->is_absent) || now < w->retry_usec || space_is_coming(w))
+	if (w->child || (is_short && w->is_absent))
 		return next;
+	is_due = w->has_size && now >= w->size_usec;
+	if (now < w->retry_usec || space_is_coming(w))
+		return is_due ? MIN(next, RETRY_USEC) : next;
 	if (is_short) {
 		_cleanup_free_ char *path = escape_name(w->path);
 
@@ -285,7 +334,7 @@ static uint64_t check(struct watermark *w, uint64_t now)
 				 "Policy %s: %s has less free space than min-free: it runs",
 				 w->name, path ? path : "?");
 		w->is_short = true;
-	} else if (!w->has_size || now < w->size_usec) {
+	} else if (!is_due) {
 		return next;
 	}
 	run_policy(w);

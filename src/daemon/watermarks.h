@@ -7,8 +7,9 @@
  *   less than `below` is free  ->  policy run  ->  a job  ->  `until` is free
  *
  * It is not begun again while a job of it is unfinished, whose space is still to come, nor while
- * another one makes room on the same filesystem. If it does not help, it is tried again after a
- * while, and then after a longer one. */
+ * another one makes room on the same filesystem. A run deletes no more than max-delete; if that is
+ * not enough, the next one begins when the job has ended. If it does not help, it is tried again
+ * after a while, and then after a longer one. */
 #pragma once
 
 struct jobs;

@@ -29,7 +29,7 @@ class Case(daemon_fixture.Case):
     def words(self, *args):
         words = [scratch.binary, "policy", *args,
                  "--configuration-directory=" + os.path.join(self.daemon.dir, "conf")]
-        if args[0] == "run":
+        if args[0] in ("run", "list"):
             words += ["--state-directory=" + self.daemon.state,
                       "--runtime-directory=" + os.path.dirname(self.daemon.socket)]
         return words
@@ -655,6 +655,17 @@ class Refused(Case):
                                                       "append-only: see lsattr(1)" % path])
             self.assertEqual(self.left(), left)
         self.assertEqual(self.daemon.client().wait(1), "done")
+        (o,) = json.loads(self.ctl("list", "--json").out)
+        self.assertEqual((o["last"]["result"], o["last"]["job"], o["last"]["refused"]["entries"]),
+                         ("failed", None, 1))
+        self.assertEqual(o["last"]["why"], [path + ": not deleted: is immutable or append-only: see lsattr(1)"])
+        self.assertEqual((o["deleted"]["entries"], o["success_usec"]), (3, None))
+        self.assertIn("\n  %s: not deleted: is immutable" % path, self.ctl("list").out)
+        set_flag(path, FS_IMMUTABLE_FL, on=False)
+        self.ctl("run", "p", "--wait")
+        (o,) = json.loads(self.ctl("list", "--json").out)
+        self.assertEqual((o["last"]["result"], o["deleted"]["entries"]), ("done", 4))
+        self.assertGreater(o["success_usec"], o["last"]["time_usec"])
 
     def test_many_are_not_all_named(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
@@ -682,6 +693,146 @@ class Refused(Case):
         self.flag("f0")
         self.assertEqual(json.loads(self.ctl("run", "p", "--json", status=3).out)["entries"], 2)
         self.assertEqual(self.left(), {"f0", "f3", "f4"})
+
+
+class Waits(Case):
+    """run --wait, as the unit has it: it ends as its job does."""
+
+    def test_wait(self):
+        self.daemon.configure("policies:\n  p: {path: %s, match: 'p*', max-age: 1d, max-delete: 100%%}\n"
+                              "  q: {path: %s, match: 'q*', max-age: 1d, max-delete: 100%%}\n"
+                              % (self.data, self.data))
+        for name in ("p0", "p1", "q0"):
+            self.make(name, 5)
+        c = self.daemon.client()
+        c.call("PauseAll", "")
+        p = self.begin("run", "p", "--wait")
+        self.daemon.wait_said("Job 1 accepted")
+        # The turn of another one comes meanwhile.
+        self.assertRegex(self.ctl("run", "q").out, "^Job 2: 1 entry of q")
+        last = [o["last"] for o in json.loads(self.ctl("list", "--json").out)]
+        self.assertEqual([(o["job"], o["result"], o["entries"]) for o in last],
+                         [(1, "queued", 2), (2, "queued", 1)])
+        self.assertIsNone(p.popen.poll())
+        c.call("ResumeAll", "")
+        r = p.finish()
+        self.assertEqual(r.status, 0, r)
+        self.assertRegex(r.out, "^Job 1: 2 entries of p, .*\nJob 1 done: 2 entries")
+        self.assertEqual(c.wait(2), "done")
+        self.assertEqual([o["last"]["result"] for o in json.loads(self.ctl("list", "--json").out)],
+                         ["done", "done"])
+
+    def test_partial(self):
+        """What the job cannot delete is named, by the run and afterwards, also without a daemon."""
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        for name in ("a", "b"):
+            self.make(name, 5)
+        c = self.daemon.client()
+        c.call("PauseAll", "")
+        p = self.begin("run", "p", "--wait")
+        self.daemon.wait_said("Job 1 accepted")
+        def files():
+            return [os.path.join(d, f) for top in (self.data, os.path.join(self.root, ".reclaim"))
+                    for d, _, names in os.walk(top) for f in names]
+
+        # Of the two that are in staging.
+        set_flag(files()[0], FS_IMMUTABLE_FL)
+        c.call("ResumeAll", "")
+        r = p.finish()
+        for path in files():
+            set_flag(path, FS_IMMUTABLE_FL, on=False)
+        self.assertEqual(r.status, 3, r)
+        self.assertRegex(r.err, r"/[ab]: not deleted: .*Operation not permitted")
+        self.daemon.stop()
+        (o,) = json.loads(self.ctl("list", "--json").out)
+        self.assertEqual((o["last"]["result"], o["success_usec"], o["deleted"]["entries"]),
+                         ("partial", None, 1))
+        self.assertIn("Operation not permitted", o["last"]["why"][0])
+
+    def test_what_can_be_undone_is_not_waited_for(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%, undo: 1h")
+        self.make("f", 5)
+        self.assertEqual(self.ctl("run", "p", "--wait").out.count("\n"), 1)
+        (o,) = json.loads(self.ctl("list", "--json").out)
+        self.assertEqual((o["last"]["result"], o["success_usec"]), ("held", None))
+
+    def test_the_daemon_is_restarted(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("f", 5)
+        self.daemon.client().call("PauseAll", "")
+        p = self.begin("run", "p", "--wait")
+        self.daemon.wait_said("Job 1 accepted")
+        self.daemon.stop()
+        self.daemon.start()
+        self.daemon.client().call("ResumeAll", "")
+        r = p.finish()
+        self.assertEqual(r.status, 0, r)
+        self.assertIn("Job 1 done", r.out)
+
+
+class Results(Case):
+    """What became of the last run is known afterwards."""
+
+    def listed(self):
+        (o,) = json.loads(self.ctl("list", "--json").out)
+        return o
+
+    def test_never(self):
+        self.policy("match: '*', min-free: 1K")
+        o = self.listed()
+        self.assertEqual((o["last"], o["success_usec"], o["next_usec"], o["watched"]),
+                         (None, None, None, True))
+
+    def test_other_users(self):
+        self.policy("match: '*', min-free: 1K")
+        self.ctl("run", "p")
+        for name in ("", "conf"):
+            os.chmod(os.path.join(self.daemon.dir, name), 0o755)
+        self.assertEqual(self.listed()["last"]["result"], "done")
+        (o,) = json.loads(self.ctl("list", "--json", user=USER).out)
+        self.assertEqual((o["last"], o["error"]), (None, "Permission denied"))
+
+    def test_done(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        for name in ("f", "g"):
+            self.make(name, 5, "x" * 8192)
+        self.make("new", 0.5)
+        self.ctl("run", "p", "--wait")
+        o = self.listed()
+        self.assertEqual((o["last"]["result"], o["last"]["entries"], o["last"]["bytes"]), ("done", 2, 16384))
+        self.assertEqual(o["deleted"], {"entries": 2, "bytes": 16384})
+        self.assertGreaterEqual(o["success_usec"], o["last"]["time_usec"])
+        # They go on from there; what had not ended when it was looked at last is counted, too.
+        for i in range(2):
+            self.make("h%d" % i, 5, "x" * 8192)
+            self.ctl("run", "p")
+            self.assertEqual(self.daemon.client().wait(2 + i), "done")
+        self.assertEqual(self.listed()["deleted"], {"entries": 4, "bytes": 32768})
+
+    def test_failed(self):
+        self.policy("match: '*', max-age: 1d")
+        self.make("f", 5)
+        self.ctl("run", "p", status=1)
+        o = self.listed()
+        self.assertEqual((o["last"]["result"], o["last"]["excess"]["entries"]), ("failed", 1))
+        self.assertIn("more than the 20% of max-delete", o["last"]["why"][0])
+        os.rename(self.data, self.data + "-old")
+        self.ctl("run", "p", status=1)
+        os.rename(self.data + "-old", self.data)
+        self.assertIn("No such file", self.listed()["last"]["why"][0])
+
+    def test_records_that_are_none(self):
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.ctl("run", "p")
+        path = os.path.join(self.daemon.state, "policy-result-p")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        for text in ("", "nonsense", "reclaimd-policy-result 1\nbegan x\n"):
+            write(path, text)
+            self.assertIsNone(self.listed()["last"])
+            self.ctl("run", "p")
+            self.assertEqual(self.listed()["last"]["result"], "done")
+        self.assertEqual([n for n in os.listdir(self.daemon.state) if n.startswith("policy-result")],
+                         ["policy-result-p"])
 
 
 class Watermarks(Case):
@@ -829,6 +980,13 @@ class Watermarks(Case):
         self.until(lambda: self.free() >= 0.55 * self.SIZE)
         self.assertEqual(self.rounds(2), [2, 2])
         self.assertEqual(self.left(), {"t2/f", "t3/f"})
+
+    def test_max_size_goes_up_to_max_delete(self):
+        for i in range(5):
+            self.make("f%d" % i, 5 - i, "x" * fixture.MIB)
+        self.watch("match: '*', max-size: 2M")
+        self.assertEqual(self.rounds(3), [1, 1, 1])
+        self.assertEqual(self.left(), {"f3", "f4"})
 
     def test_max_delete_of_nothing(self):
         self.watch("match: '*', min-free: {below: 30%, until: 50%}, max-delete: 0%")

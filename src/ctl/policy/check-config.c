@@ -17,9 +17,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "ctl/output/messages.h"
+#include "policy-state.h"
 #include "policy/scan/scan.h"
 #include "ctl/common/verbs.h"
 #include "ctl/common/options.h"
@@ -81,37 +83,78 @@ static bool schedule_is_wrong(const char *schedule)
 	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE;
 }
 
-static _printf_(3, 4) void policy_tell(struct check *c, const struct config_place *place,
-				       const char *format, ...)
+static _printf_(4, 5) void policy_tell(struct check *c, const struct config_place *place,
+				       bool is_warning, const char *format, ...)
 {
 	char text[PATH_MAX + 512];
-	const struct config_error e = {
-		.file = place->file, .line = place->line, .column = place->column, .text = text
-	};
+	const struct config_error e = { .file = place->file,
+					.line = place->line,
+					.column = place->column,
+					.is_warning = is_warning,
+					.text = text };
 	va_list args;
 
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	error_tell(&e, c);
-	c->wrong = true;
+	c->wrong = c->wrong || !is_warning;
+}
+
+/* What is not there may be made or mounted later, as at boot. */
+static void path_check(struct check *c, const struct config_policy *p)
+{
+	_cleanup_close_ int fd = scan_base(p->rules.path);
+	const char *wrong = fd == -ELOOP     ? "has a symbolic link in it, expected the path that "
+					       "realpath(1) prints"
+			    : fd == -ENOTDIR ? "is not a directory, expected one"
+			    : fd == -ENOENT  ? "does not exist (now), so nothing is deleted there"
+					     : NULL;
+
+	if (wrong)
+		policy_tell(c, &p->path_place, fd == -ENOENT, "policies: %s: path: %s %s", p->name,
+			    p->rules.path, wrong);
 }
 
 static void policy_check(struct check *c, const struct config_policy *p)
 {
-	_cleanup_close_ int fd = scan_base(p->rules.path);
-
-	/* What is not there may be mounted later. */
-	if (fd == -ELOOP || fd == -ENOTDIR)
-		policy_tell(c, &p->path_place, "policies: %s: path: %s %s", p->name, p->rules.path,
-			    fd == -ELOOP ? "has a symbolic link in it, expected the path that "
-					   "realpath(1) prints"
-					 : "is not a directory, expected one");
+	path_check(c, p);
 	if (p->schedule && schedule_is_wrong(p->schedule))
-		policy_tell(c, &p->schedule_place,
+		policy_tell(c, &p->schedule_place, /* is_warning= */ false,
 			    "policies: %s: schedule: found \"%.200s\", expected when, as "
 			    "OnCalendar= of systemd.timer(5) has it: see systemd-analyze calendar",
 			    p->name, p->schedule);
+}
+
+/* Of the system's configuration there is more to know: how its policies are. */
+static void state_check(struct check *c, const struct config_policy *p, const json_t *state)
+{
+	const json_t *last = json_object_get(state, "last"), *why = json_object_get(last, "why");
+	const char *result = json_text(last, "result");
+	char words[POLICY_WORDS];
+
+	if (p->schedule && json_number(state, "next_usec") == 0 && sd_booted() > 0)
+		policy_tell(c, &p->schedule_place, /* is_warning= */ true,
+			    "policies: %s: schedule: its timer is not active: systemctl "
+			    "daemon-reload && systemctl start timers.target",
+			    p->name);
+	if (strcmp(result, "partial") == 0 || strcmp(result, "failed") == 0)
+		policy_tell(c, &p->place, /* is_warning= */ true,
+			    "policies: %s: its last run: %s: %s", p->name,
+			    policy_last_format(words, state),
+			    json_array_size(why) > 0 ? json_string_value(json_array_get(why, 0))
+						     : "see reclaimctl policy list");
+}
+
+static void states_check(struct check *c)
+{
+	struct client *client = client_try(&c->o);
+	json_t *states = policy_states_json(&c->o, c->config, client);
+
+	for (size_t i = 0; i < c->config->n_policies; i++)
+		state_check(c, &c->config->policies[i], json_array_get(states, i));
+	json_decref(states);
+	client_free(client);
 }
 
 /* The files are none where something is wrong. */
@@ -149,6 +192,8 @@ int verb_check_config(const struct options *o, struct client *client)
 	r = check_read(&c);
 	for (size_t i = 0; r >= 0 && i < c.config->n_policies; i++)
 		policy_check(&c, &c.config->policies[i]);
+	if (r >= 0 && c.o.n_paths == 0 && c.config->n_policies > 0 && !c.o.quiet)
+		states_check(&c);
 	if (c.wrong)
 		r = -EBADMSG;
 	if (r >= 0 || r == -EBADMSG)

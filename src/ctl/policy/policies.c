@@ -7,6 +7,7 @@
  *
  *   name, path, match, schedule   as configured; schedule may be null
  *   rules                         has it any rule that deletes?
+ *   watched ... last              see policy-state.h
  *
  * `plan`; entries come in the order of their series, newest first:
  *
@@ -34,6 +35,7 @@
 #include "engine/guard/protect.h"
 #include "ctl/common/run-pacing.h"
 #include "policies.h"
+#include "policy-state.h"
 #include "policy/overlap.h"
 #include "base/mounts.h"
 #include "base/similar.h"
@@ -244,6 +246,18 @@ static int plan_all(struct policy_session *s, char *const *names, size_t n)
 	return s->failed ? EXIT_FAILED : EXIT_DONE;
 }
 
+static int policies_list(const struct policy_session *s)
+{
+	struct client *client = client_try(&s->o);
+	json_t *states = policy_states_json(&s->o, s->config, client);
+
+	if (s->o.json == JSON_OFF && !s->o.quiet)
+		policies_print(states);
+	json_print(states, s->o.json);
+	client_free(client);
+	return EXIT_DONE;
+}
+
 static int policy_all(struct policy_session *s, const char *what, char *const *names, size_t n)
 {
 	const char *dir = s->o.configuration_dir;
@@ -265,11 +279,7 @@ static int policy_all(struct policy_session *s, const char *what, char *const *n
 		return plan_all(s, names, n);
 	if (strcmp(what, "run") == 0)
 		return policy_run(s, find(s->config, names[0]));
-	if (s->o.json != JSON_OFF)
-		json_print(policies_json(s->config), s->o.json);
-	else if (!s->o.quiet)
-		policies_print(s->config);
-	return EXIT_DONE;
+	return policies_list(s);
 }
 
 /* Returns 0, or EXIT_USAGE after having said what is wrong. */
@@ -295,10 +305,10 @@ static int words_check(const struct options *o, const char *what)
 		wrong = "--latency goes only with plan and run";
 	else if (run && o->n_paths != 2)
 		wrong = "run takes exactly one NAME";
-	else if (!run &&
-		 (o->dry_run || o->force || o->clock_is_right || o->state_dir || o->runtime_dir))
-		wrong = "--dry-run, --force, --clock-is-right, --state-directory and "
-			"--runtime-directory go only with run";
+	else if (!run && (o->dry_run || o->force || o->clock_is_right || o->wait))
+		wrong = "--dry-run, --force, --clock-is-right and --wait go only with run";
+	else if (!run && !list && (o->state_dir || o->runtime_dir))
+		wrong = "--state-directory and --runtime-directory go only with list and run";
 	if (!wrong)
 		return 0;
 	complain("policy", "%s: see reclaimctl policy --help", wrong);

@@ -41,7 +41,8 @@ void policy_preview_done(struct policy_preview *l);
  * how many of it these are. */
 size_t policy_recheck(struct policy_session *s, struct policy_preview *l);
 
-/* Makes the plan and hands what it deletes to the daemon, as one job. Returns the exit status. */
+/* Makes the plan and hands what it deletes to the daemon, as one job; with --wait, waits until that
+ * has ended. Returns the exit status. */
 int policy_run(struct policy_session *s, const struct config_policy *p);
 
 /* Prints. The entries come one by one: there may be millions. JSON is an element of an array. */
@@ -51,6 +52,5 @@ void policy_preview_json(const struct policy_preview *l, enum json_mode mode);
 /* "keep", "delete", or "excess": it is to go, and max-delete keeps it in this run. */
 const char *entry_fate(const struct policy_entry *e);
 
-/* The table of all policies, and the same as JSON, the caller's. */
-void policies_print(const struct config *c);
-json_t *policies_json(const struct config *c);
+/* The table of all policies, from policy_states_json. */
+void policies_print(const json_t *states);

@@ -106,22 +106,3 @@ void policy_preview_json(const struct policy_preview *l, enum json_mode mode)
 	line_begin(mode, 1);
 	(void)putchar('}');
 }
-
-json_t *policies_json(const struct config *c)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < c->n_policies; i++) {
-		const struct config_policy *p = &c->policies[i];
-		json_t *match = json_array();
-
-		for (char **g = p->rules.match; g && *g; g++)
-			(void)json_array_append_new(match, text(*g));
-		(void)json_array_append_new(list,
-					    json_pack("{so so so sb so}", "name", text(p->name),
-						      "path", text(p->rules.path), "match", match,
-						      "rules", policy_has_rules(&p->rules),
-						      "schedule", text(p->schedule)));
-	}
-	return list;
-}

@@ -3,9 +3,9 @@
  * to the daemon as one job of origin policy:NAME. Each name goes with who it was when it was
  * planned for: what has been replaced since is left alone. From there on the job is like any other:
  * staged, held if the configuration says so, paced, in the history. What cannot be deleted is left
- * out of it, and said.
+ * out of it, and said; how it all ended is written down (policy-state.h).
  *
- * With --json, one object. Keys are only ever added.
+ * With --json, one object; with --wait, then the job as `wait` has it. Keys are only ever added.
  *
  *   name     of the policy
  *   job      its number, or null if there was nothing to delete, and with --dry-run
@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,8 +27,12 @@
 #include "ctl/common/client.h"
 #include "ctl/output/interrupt.h"
 #include "ctl/jobs/job-list.h"
+#include "ctl/jobs/job-view.h"
+#include "ctl/jobs/wait.h"
+#include "ctl/output/timestamps.h"
 #include "policy-turn.h"
 #include "policies.h"
+#include "policy-state.h"
 #include "base/fd.h"
 #include "base/gate.h"
 #include "base/sealed-file.h"
@@ -35,7 +40,7 @@
 #include "wire/records.h"
 
 #define ORIGIN "policy:"
-/* So many names are told of, of what is refused. */
+/* So many names are told of, of what is refused; and of what its job could not delete. */
 #define REFUSED_TOLD 10U
 
 struct running {
@@ -43,9 +48,24 @@ struct running {
 	const struct options *o;
 	const struct config *config;
 	struct client *client;
+	struct policy_result result;
 	char origin[80];
 	uint64_t job, accepted, missing, changed;
 };
+
+/* Complains, and notes it for `policy list`. */
+static _printf_(3, 4) void tell(struct running *u, const char *what, const char *format, ...)
+{
+	struct safe_text why, line;
+	va_list ap;
+
+	va_start(ap, format);
+	safe_text_formatv(&why, format, ap);
+	va_end(ap);
+	complain(what, "%s", why.line);
+	safe_text_format(&line, "%s: %s", what, why.line);
+	result_say(&u->result, what == u->look.policy->name ? &why : &line);
+}
 
 /* Entries of one directory one after the other: so the daemon opens it once. */
 static int by_name(const void *a, const void *b, void *userdata)
@@ -150,7 +170,7 @@ static bool is_coming(const struct running *u, const struct job_line *j)
 }
 
 /* Returns 0 or an exit status, after having said why. */
-static int wait_for_space(const struct running *u)
+static int wait_for_space(struct running *u)
 {
 	_cleanup_job_list_ struct job_list jobs = { 0 };
 	const struct job_wish wish = { 0 };
@@ -159,17 +179,17 @@ static int wait_for_space(const struct running *u)
 	for (size_t i = 0; r == 0 && i < jobs.n; i++) {
 		if (!is_coming(u, &jobs.v[i]))
 			continue;
-		complain(u->look.policy->name,
-			 "job %" PRIu64 " of %s has not ended, so how much space there will be is "
-			 "not known: nothing more was deleted",
-			 jobs.v[i].id, jobs.v[i].origin);
+		tell(u, u->look.policy->name,
+		     "job %" PRIu64 " of %s has not ended, so how much space there will be is not "
+		     "known: nothing more was deleted",
+		     jobs.v[i].id, jobs.v[i].origin);
 		r = EXIT_FAILED;
 	}
 	return r;
 }
 
 /* What is to go, and cannot. */
-static void tell_refused(const struct running *u)
+static void tell_refused(struct running *u)
 {
 	const struct policy_preview *l = &u->look;
 	char path[PATH_MAX + NAME_MAX], n[COUNTED_SIZE];
@@ -181,32 +201,31 @@ static void tell_refused(const struct running *u)
 		if (!e->stays || !disposition_refuses((enum disposition)e->disposition))
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/%s", l->policy->rules.path, e->name);
-		complain(path, "not deleted: %s",
-			 disposition_words((enum disposition)e->disposition));
+		tell(u, path, "not deleted: %s",
+		     disposition_words((enum disposition)e->disposition));
 		told++;
 	}
 	if (l->plan.refused.n > told)
-		complain(l->policy->name,
-			 "%s more cannot be deleted: see reclaimctl policy plan %s",
-			 counted_format(n, sizeof(n), l->plan.refused.n - told, "entry", "entries"),
-			 l->policy->name);
+		tell(u, l->policy->name, "%s more cannot be deleted: see reclaimctl policy plan %s",
+		     counted_format(n, sizeof(n), l->plan.refused.n - told, "entry", "entries"),
+		     l->policy->name);
 }
 
-static void tell_over(const struct running *u)
+static void tell_over(struct running *u)
 {
 	const struct policy_preview *l = &u->look;
 	const struct policy_plan *p = &l->plan;
 	char entries[COUNTED_SIZE], some[16], all[16];
 
-	complain(l->policy->name,
-		 "would delete %s, %s of the %s that match, more than the %.0f%% of max-delete: "
-		 "nothing was deleted%s. See reclaimctl policy plan %s; if it is right, "
-		 "reclaimctl policy run --force %s",
-		 counted_format(entries, sizeof(entries), p->deleted.n + p->excess.n, "entry",
-				"entries"),
-		 size_format(some, sizeof(some), p->deleted.bytes + p->excess.bytes),
-		 size_format(all, sizeof(all), p->matched.bytes), l->policy->rules.max_delete * 100,
-		 p->deleted.n > 0 ? " by keep and max-age" : "", l->policy->name, l->policy->name);
+	tell(u, l->policy->name,
+	     "would delete %s, %s of the %s that match, more than the %.0f%% of max-delete: "
+	     "nothing was deleted%s. See reclaimctl policy plan %s; if it is right, reclaimctl "
+	     "policy run --force %s",
+	     counted_format(entries, sizeof(entries), p->deleted.n + p->excess.n, "entry",
+			    "entries"),
+	     size_format(some, sizeof(some), p->deleted.bytes + p->excess.bytes),
+	     size_format(all, sizeof(all), p->matched.bytes), l->policy->rules.max_delete * 100,
+	     p->deleted.n > 0 ? " by keep and max-age" : "", l->policy->name, l->policy->name);
 }
 
 /* Hands over what is to go. Returns 0 or an exit status. */
@@ -236,10 +255,108 @@ static int hand_over(struct policy_session *s, struct running *u)
 	return submit(u);
 }
 
+/* ---- what became of it ------------------------------------------------------------------------
+ */
+
+static enum result_status status_of(int exit_status)
+{
+	return exit_status == EXIT_DONE     ? RESULT_DONE
+	       : exit_status == EXIT_PARTLY ? RESULT_PARTIAL
+					    : RESULT_FAILED;
+}
+
+static void record(const struct running *u, const struct policy_result *result)
+{
+	const char *dir = policy_state_dir(u->o);
+	int r = u->o->dry_run ? 0 : policy_result_write(dir, u->look.policy->name, result);
+
+	if (r < 0)
+		complain(dir, "%s: what became of this run is not recorded there; ignoring",
+			 strerror(-r));
+}
+
+static void record_begin(struct running *u)
+{
+	struct policy_result before;
+
+	/* What cannot be read is none. */
+	if (policy_result_read(policy_state_dir(u->o), u->look.policy->name, &before) < 0)
+		before = (struct policy_result){ 0 };
+	result_begin(&u->result, &before, realtime_usec());
+}
+
 /* Has something stayed that was to go, and will not by itself? */
 static bool is_short(const struct policy_plan *p)
 {
 	return p->refused.n > 0 || p->is_over;
+}
+
+/* Of the run without its job. Returns its exit status. */
+static int record_end(struct running *u, int r)
+{
+	const struct policy_plan *p = &u->look.plan;
+	struct client *c = u->client ? u->client : client_try(u->o);
+
+	if (r == 0 && is_short(p))
+		r = u->accepted > 0 ? EXIT_PARTLY : EXIT_FAILED;
+	policy_result_refresh(c, &u->result);
+	u->result.job = u->job;
+	if (u->job > 0)
+		u->result.handed = (struct policy_sum){ u->accepted, p->deleted.bytes };
+	u->result.refused = p->refused;
+	u->result.excess = p->excess;
+	if (p->oldest_nsec > 0 && p->oldest_nsec < INT64_MAX && p->matched.n > 0)
+		u->result.oldest_usec = (uint64_t)p->oldest_nsec / 1000;
+	result_end(&u->result, status_of(r), realtime_usec());
+	record(u, &u->result);
+	if (c != u->client)
+		client_free(c);
+	return r;
+}
+
+/* Says what the job could not delete, as its unit's log is looked at first. */
+static void tell_problems(struct running *u)
+{
+	json_t *job = NULL, *p;
+	size_t i;
+
+	u->client->hushed = true;
+	if (job_view_get(u->client, u->job, REFUSED_TOLD, &job) != 0)
+		return;
+	if (json_text(job, "message")[0])
+		tell(u, u->look.policy->name, "job %" PRIu64 ": %s", u->job,
+		     json_text(job, "message"));
+	json_array_foreach(json_object_get(job, "problems"), i, p)
+	{
+		int error = (int)json_number(p, "error");
+
+		if (json_is_true(json_object_get(p, "is_error")))
+			tell(u, json_text(p, "path"), "not deleted: %s%s%s", json_text(p, "what"),
+			     error ? ": " : "", error ? strerror(error) : "");
+	}
+	json_decref(job);
+}
+
+/* A job that can be taken back is not waited for: that may take days, in which the next runs
+ * would have to wait, too. Returns the exit status of all. */
+static int job_wait(struct running *u, int r)
+{
+	struct policy_result now;
+	int waited;
+
+	if (u->job == 0 || u->o->wait == WAIT_NOT || u->look.policy->undo_usec > 0)
+		return r;
+	waited = wait_jobs(u->client, u->o, &u->job, 1);
+	if (waited != EXIT_DONE)
+		tell_problems(u);
+	/* Another run may have begun by now, and has the last word. */
+	if (policy_result_read(policy_state_dir(u->o), u->look.policy->name, &now) < 0)
+		return waited ? waited : r;
+	if (now.job == u->job)
+		memcpy(now.why, u->result.why, sizeof(now.why));
+	policy_result_refresh(u->client, &now);
+	record(u, &now);
+	return waited ? waited : r;
 }
 
 static void print_text(const struct running *u)
@@ -292,8 +409,8 @@ static int preview(struct policy_session *s, struct running *u)
 	struct policy_preview *l = &u->look;
 
 	if (policy_preview(s, l) < 0) {
-		complain(l->policy->name, "%s %s: nothing was deleted", l->policy->rules.path,
-			 l->problem);
+		tell(u, l->policy->name, "%s %s: nothing was deleted", l->policy->rules.path,
+		     l->problem);
 		return EXIT_FAILED;
 	}
 	if (!s->open_known && l->policy->rules.skip_open && l->plan.deleted.n > 0)
@@ -319,18 +436,21 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	}
 	(void)snprintf(u.origin, sizeof(u.origin), ORIGIN "%s", p->name);
 	turn = policy_turn(&s->o, &r);
-	if (turn < 0)
-		return r;
-	r = policy_prepare(s);
+	record_begin(&u);
+	r = turn < 0 ? r : policy_prepare(s);
 	if (r == 0)
 		r = preview(s, &u);
 	if (r == 0)
 		r = hand_over(s, &u);
 	u.missing += u.changed;
+	if (r != 0 && !u.result.why[0])
+		result_say(&u.result, &(struct safe_text){ "failed: its log says why" });
 	if (r == 0)
 		print(&u);
-	if (r == 0 && is_short(&u.look.plan))
-		r = u.job > 0 ? EXIT_PARTLY : EXIT_FAILED;
+	r = record_end(&u, r);
+	/* Others need not wait for the job. */
+	fd_closep(&turn);
+	r = job_wait(&u, r);
 	client_free(u.client);
 	policy_preview_done(&u.look);
 	return r;

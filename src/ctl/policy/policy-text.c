@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "policies.h"
+#include "policy-state.h"
 #include "policy/keep-periods.h"
 #include "ctl/output/screen.h"
 #include "base/escape.h"
@@ -141,42 +142,90 @@ void policy_preview_print(const struct policy_preview *l)
 	totals_print(l);
 }
 
-static char *match_format(char *const *match)
+/* In the order of the columns; the last one has no width. */
+enum { NAME, PATH, SCHEDULE, LAST, NEXT, MATCH, COLUMNS };
+
+static char *match_format(const json_t *state)
 {
+	const json_t *match = json_object_get(state, "match"), *g;
 	char *s = NULL;
-	size_t len;
+	size_t len, i;
 	FILE *f = open_memstream(&s, &len);
 
-	for (char *const *g = match; f && g && *g; g++) {
-		_cleanup_free_ char *shown = escape_name(*g);
-
-		(void)fprintf(f, "%s%s", g == match ? "" : " ", shown ? shown : "?");
-	}
-	return f && fclose(f) == 0 ? s : NULL;
+	if (!f)
+		return NULL;
+	json_array_foreach(match, i, g)(void)
+		fprintf(f, "%s%s", i > 0 ? " " : "", json_string_value(g));
+	if (!json_is_true(json_object_get(state, "rules")))
+		(void)fputs("  (no rule: deletes nothing)", f);
+	return fclose(f) == 0 ? s : NULL;
 }
 
-void policies_print(const struct config *c)
-{
-	int name_width = 4, path_width = 4;
+struct policy_row {
+	char last[POLICY_WORDS], next[POLICY_WORDS];
+	const char *cells[COLUMNS]; /* but MATCH */
+};
 
-	for (size_t i = 0; i < c->n_policies; i++) {
-		name_width = MAX(name_width, (int)strlen(c->policies[i].name));
-		path_width = MAX(path_width, (int)strlen(c->policies[i].rules.path));
-	}
-	if (c->n_policies == 0) {
+static void row_fill(struct policy_row *r, const json_t *state)
+{
+	const char *schedule = json_text(state, "schedule");
+
+	*r = (struct policy_row){ .cells = { [NAME] = json_text(state, "name"),
+					     [PATH] = json_text(state, "path"),
+					     [SCHEDULE] = schedule[0] ? schedule : "-" } };
+	r->cells[LAST] = policy_last_format(r->last, state);
+	r->cells[NEXT] = policy_next_format(r->next, state);
+}
+
+/* What else there is to know, each in a line of its own below the name. */
+static void notes_print(const json_t *state)
+{
+	const json_t *last = json_object_get(state, "last");
+	const json_t *why = json_object_get(last, "why"), *line;
+	uint64_t excess = json_number(json_object_get(last, "excess"), "entries");
+	char count[COUNTED_SIZE];
+	size_t i;
+
+	if (!json_is_true(json_object_get(state, "path_exists")))
+		(void)puts("  its path does not exist: it deletes nothing");
+	if (excess > 0)
+		(void)printf("  %s in excess of max-delete: see reclaimctl policy plan %s\n",
+			     counted_format(count, sizeof(count), excess, "entry", "entries"),
+			     json_text(state, "name"));
+	json_array_foreach(why, i, line)(void) printf("  %s\n", json_string_value(line));
+}
+
+void policies_print(const json_t *states)
+{
+	static const char *const titles[COLUMNS] = { "NAME", "PATH", "SCHEDULE",
+						     "LAST", "NEXT", "MATCH" };
+	size_t widths[COLUMNS] = { 0 }, i;
+	struct policy_row r;
+	const json_t *state;
+
+	if (json_array_size(states) == 0) {
 		(void)puts("no policies");
 		return;
 	}
-	(void)printf("%-*s  %-*s  %-12s  %s\n", name_width, "NAME", path_width, "PATH", "SCHEDULE",
-		     "MATCH");
-	for (size_t i = 0; i < c->n_policies; i++) {
-		const struct config_policy *p = &c->policies[i];
-		_cleanup_free_ char *path = escape_name(p->rules.path),
-				    *match = match_format(p->rules.match),
-				    *schedule = p->schedule ? escape_name(p->schedule) : NULL;
+	for (int c = 0; c < MATCH; c++)
+		widths[c] = strlen(titles[c]);
+	json_array_foreach(states, i, state)
+	{
+		row_fill(&r, state);
+		for (int c = 0; c < MATCH; c++)
+			widths[c] = MAX(widths[c], screen_width(r.cells[c]));
+	}
+	for (int c = 0; c < COLUMNS; c++)
+		(void)printf("%-*s%s", (int)widths[c], titles[c], c < MATCH ? "  " : "\n");
+	json_array_foreach(states, i, state)
+	{
+		_cleanup_free_ char *match = match_format(state);
 
-		(void)printf("%-*s  %-*s  %-12s  %s%s\n", name_width, p->name, path_width,
-			     path ? path : "?", schedule ? schedule : "-", match ? match : "",
-			     policy_has_rules(&p->rules) ? "" : "  (no rule: deletes nothing)");
+		row_fill(&r, state);
+		for (int c = 0; c < MATCH; c++)
+			(void)printf("%s%*s  ", r.cells[c],
+				     (int)(widths[c] - screen_width(r.cells[c])), "");
+		(void)puts(match ? match : "?");
+		notes_print(state);
 	}
 }

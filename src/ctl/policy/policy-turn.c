@@ -12,21 +12,12 @@
 #include <unistd.h>
 
 #include "ctl/output/messages.h"
+#include "policy-state.h"
 #include "policy/clock.h"
 #include "base/fd.h"
 #include "base/units.h"
 
-#define STATE_DIR "/var/lib/reclaimd"
 #define FILE_NAME "policy-clock"
-
-static const char *state_dir(const struct options *o)
-{
-	const char *env = getenv("STATE_DIRECTORY");
-
-	if (o->state_dir)
-		return o->state_dir;
-	return env && env[0] == '/' && !strchr(env, ':') ? env : STATE_DIR;
-}
 
 /* Opens and locks the file; for a dry run only to be read, and empty where there is none. The
  * directory must be ours alone, as the daemon wants it. */
@@ -116,7 +107,7 @@ static int clock_write(int fd, const struct clock_reading *now)
 
 int policy_turn(const struct options *o, int *ret_status)
 {
-	const char *dir = state_dir(o);
+	const char *dir = policy_state_dir(o);
 	_cleanup_close_ int fd = turn_open(dir, o->dry_run);
 	struct clock_reading now;
 	int r = fd < 0 ? fd : clocks_read(&now);

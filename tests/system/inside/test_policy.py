@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from system import Canary, command, configure, install, journal, remove, signals, unit_property
+from system import Canary, attempt, command, configure, install, journal, remove, signals, unit_property
 
 DAY_SECONDS = 86400
 GIB = 1 << 30
@@ -120,6 +120,95 @@ class Policy(unittest.TestCase):
         self.assertIn(f"Job {job['id']}: ", command("journalctl", "-o", "cat", "-u",
                                                     "reclaimd-policy@cache"))
         self.assertEqual(unit_property("Result", "reclaimd-policy@cache.service"), "success")
+
+
+class Failures(unittest.TestCase):
+    """A policy that does not delete all that was to go fails its unit, and is seen."""
+
+    UNIT = "reclaimd-policy@p.service"
+    DROP_IN = "/etc/systemd/system/reclaimd-policy@.service.d"
+
+    def setUp(self):
+        self.base = f"/backups/{self.id()}"
+        for name in ("a", "b", "c"):
+            make(f"{self.base}/{name}", 5)
+        self.configure("")
+
+    def configure(self, more):
+        configure(f"policies: {{p: {{path: {self.base}, match: '*', max-age: 1d, max-delete: 100%{more}}}}}\n")
+        command("systemctl", "reload", "reclaimd")
+
+    def immutable(self, name):
+        command("chattr", "+i", f"{self.base}/{name}")
+        self.addCleanup(attempt, "chattr", "-R", "-i", "/backups/.reclaim", self.base)
+
+    def test_immutable_file(self):
+        """It stops nothing else; OnFailure= is started; the next run is well again."""
+        os.makedirs(self.DROP_IN, exist_ok=True)
+        with open(f"{self.DROP_IN}/test.conf", "w", encoding="ascii") as f:
+            f.write("[Unit]\nOnFailure=told.service\n")
+        with open("/etc/systemd/system/told.service", "w", encoding="ascii") as f:
+            f.write("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n")
+        command("systemctl", "daemon-reload")
+        self.immutable("b")
+        self.assertNotEqual(attempt("systemctl", "start", self.UNIT).returncode, 0)
+        self.assertEqual(os.listdir(self.base), ["b"])
+        self.assertEqual(unit_property("ExecMainStatus", self.UNIT), "3")
+        self.assertIn(self.UNIT, command("systemctl", "--failed", "--no-pager"))
+        while unit_property("ActiveState", "told.service") != "active":
+            pass
+        said = command("journalctl", "-o", "cat", "-u", self.UNIT)
+        self.assertIn(f"{self.base}/b: not deleted: is immutable", said)
+        for words in (("policy", "list"), ("check-config",)):
+            self.assertIn("partial", command("reclaimctl", *words), words)
+        command("chattr", "-i", f"{self.base}/b")
+        command("systemctl", "start", self.UNIT)
+        self.assertEqual(os.listdir(self.base), [])
+        self.assertIn("done", command("reclaimctl", "policy", "list"))
+
+    def test_the_unit_lasts_until_its_job_has_ended(self):
+        """And through a restart of the daemon; what becomes partial then fails it."""
+        command("reclaimctl", "pause", "--all")
+        with signals("JobNew") as came:
+            command("systemctl", "start", "--no-block", self.UNIT)
+            came()
+        job = jobs_of("p")[-1]
+        self.assertEqual(unit_property("ActiveState", self.UNIT), "activating")
+        command("systemctl", "restart", "reclaimd")
+        self.assertEqual(unit_property("ActiveState", self.UNIT), "activating")
+        command("sh", "-c", "find /backups/.reclaim -type f | head -n 1 | xargs chattr +i")
+        self.addCleanup(attempt, "chattr", "-R", "-i", "/backups/.reclaim", self.base)
+        command("reclaimctl", "resume", "--all")
+        self.assertEqual(attempt("reclaimctl", "wait", str(job["id"])).returncode, 3)
+        while unit_property("ActiveState", self.UNIT) == "activating":
+            pass
+        self.assertEqual(unit_property("ExecMainStatus", self.UNIT), "3")
+        self.assertEqual(unit_property("ActiveState", self.UNIT), "failed")
+
+    def test_stopped_it_has_not_failed(self):
+        command("reclaimctl", "pause", "--all")
+        with signals("JobNew") as came:
+            command("systemctl", "start", "--no-block", self.UNIT)
+            came()
+        command("systemctl", "stop", self.UNIT)
+        self.assertEqual(unit_property("ActiveState", self.UNIT), "inactive")
+        command("reclaimctl", "resume", "--all")
+        job = jobs_of("p")[-1]
+        command("reclaimctl", "wait", str(job["id"]))
+
+    def test_next_run(self):
+        self.configure(", schedule: '*-*-* 03:00'")
+        command("systemctl", "daemon-reload")
+        self.assertIn("its timer is not active", command("reclaimctl", "check-config"))
+        self.assertIn("no timer", command("reclaimctl", "policy", "list"))
+        command("systemctl", "start", "timers.target")
+        (p,) = json.loads(command("reclaimctl", "policy", "list", "--json"))
+        self.assertLess(time.time(), p["next_usec"] / 1e6)
+        self.assertLess(p["next_usec"] / 1e6, time.time() + 2 * DAY_SECONDS)
+        self.assertNotIn("timer", command("reclaimctl", "check-config"))
+        self.configure("")
+        command("systemctl", "daemon-reload")
+        command("systemctl", "stop", "reclaimd-policy@p.timer")
 
 
 class Removal(unittest.TestCase):

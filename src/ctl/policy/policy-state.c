@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "policy-state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mounts.h"
+#include "ctl/jobs/job-list.h"
+#include "ctl/output/messages.h"
+#include "ctl/output/timestamps.h"
+#include "policy/scan/scan.h"
+
+#define STATE_DIR "/var/lib/reclaimd"
+#define FILE_NAME "%s/policy-result-%s"
+#define MANAGER "org.freedesktop.systemd1"
+/* It says so at once, or not at all. */
+#define PATIENCE_USEC (2 * USEC_PER_SEC)
+
+/* ---- the record -------------------------------------------------------------------------------
+ */
+
+/* Of a list of directories none is meant. */
+static const char *environment_dir(const char *variable)
+{
+	const char *dir = getenv(variable);
+
+	return dir && dir[0] == '/' && !strchr(dir, ':') ? dir : NULL;
+}
+
+const char *policy_state_dir(const struct options *o)
+{
+	const char *dir = environment_dir("STATE_DIRECTORY");
+
+	return o->state_dir ? o->state_dir : dir ? dir : STATE_DIR;
+}
+
+int policy_result_read(const char *dir, const char *name, struct policy_result *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[PATH_MAX];
+	ssize_t r;
+
+	*ret = (struct policy_result){ 0 };
+	if (snprintf(path, sizeof(path), FILE_NAME, dir, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	r = fd_read_file(path, RESULT_TEXT_MOST, &text);
+	if (r < 0)
+		return r == -ENOENT ? 0 : (int)r;
+	return result_parse(text, ret);
+}
+
+static int record_put(int fd, const struct policy_result *r)
+{
+	FILE *f = fdopen(fd, "w");
+	int error;
+
+	if (!f) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
+	result_write(f, r);
+	error = fflush(f) != 0 || fdatasync(fd) < 0 ? -errno : 0;
+	return fclose(f) != 0 && error >= 0 ? -errno : error;
+}
+
+int policy_result_write(const char *dir, const char *name, const struct policy_result *result)
+{
+	char path[PATH_MAX], fresh[PATH_MAX + 8];
+	int fd, r;
+
+	if (snprintf(path, sizeof(path), FILE_NAME, dir, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	(void)snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
+	fd = mkostemp(fresh, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = record_put(fd, result);
+	if (r >= 0 && rename(fresh, path) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlink(fresh);
+	return r;
+}
+
+/* ---- its jobs ---------------------------------------------------------------------------------
+ */
+
+static enum result_status status_of(const char *job_state)
+{
+	return strcmp(job_state, "done") == 0      ? RESULT_DONE
+	       : strcmp(job_state, "partial") == 0 ? RESULT_PARTIAL
+						   : RESULT_FAILED;
+}
+
+static const struct job_line *find(const struct job_list *jobs, uint64_t id)
+{
+	for (size_t i = 0; i < jobs->n; i++)
+		if (jobs->v[i].id == id)
+			return &jobs->v[i];
+	return NULL;
+}
+
+/* Fills *ret, which job_list_done frees. */
+static int jobs_ask(struct client *c, const struct policy_result *r, struct job_list *ret)
+{
+	uint64_t ids[RESULT_JOBS_MOST];
+	const struct job_wish wish = { .ids = ids, .n_ids = r->n_jobs };
+	bool hushed;
+	int error;
+
+	for (size_t i = 0; i < r->n_jobs; i++)
+		ids[i] = r->jobs[i].id;
+	if (!c || r->n_jobs == 0)
+		return EXIT_NO_DAEMON;
+	hushed = c->hushed;
+	c->hushed = true;
+	error = job_list_get(c, &wish, ret);
+	c->hushed = hushed;
+	return error;
+}
+
+static void jobs_take(struct policy_result *r, const struct job_list *jobs)
+{
+	for (size_t i = 0; i < r->n_jobs;) {
+		const struct job_line *j = find(jobs, r->jobs[i].id);
+
+		if (!j)
+			result_job_forget(r, i);
+		else if (job_is_finished(j->state))
+			result_job_ended(r, i, status_of(j->state), j->finished_usec,
+					 &(struct policy_sum){ j->entries_done, j->bytes_freed });
+		else
+			i++;
+	}
+}
+
+void policy_result_refresh(struct client *c, struct policy_result *r)
+{
+	_cleanup_job_list_ struct job_list jobs = { 0 };
+
+	if (jobs_ask(c, r, &jobs) == 0)
+		jobs_take(r, &jobs);
+}
+
+/* ---- the next run -----------------------------------------------------------------------------
+ */
+
+/* When a policy's timer elapses next; 0: it has none that is active, or that cannot be told. */
+static uint64_t next_usec(sd_bus *bus, const char *policy)
+{
+	_cleanup_message_ sd_bus_message *m = NULL;
+	const char *path;
+	char unit[96];
+	uint64_t usec;
+
+	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", policy);
+	if (!bus ||
+	    sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager",
+			       "GetUnit", NULL, &m, "s", unit) < 0 ||
+	    sd_bus_message_read(m, "o", &path) < 0 ||
+	    sd_bus_get_property_trivial(bus, MANAGER, path, MANAGER ".Timer",
+					"NextElapseUSecRealtime", NULL, 't', &usec) < 0)
+		return 0;
+	return usec == UINT64_MAX ? 0 : usec;
+}
+
+static sd_bus *manager_bus(void)
+{
+	sd_bus *bus = NULL;
+
+	if (sd_booted() <= 0 || sd_bus_open_system(&bus) < 0)
+		return NULL;
+	(void)sd_bus_set_method_call_timeout(bus, PATIENCE_USEC);
+	return bus;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------
+ */
+
+static json_t *sum_json(const struct policy_sum *s)
+{
+	return json_pack("{sI sI}", "entries", (json_int_t)s->n, "bytes", (json_int_t)s->bytes);
+}
+
+static json_t *usec_json(uint64_t usec)
+{
+	return usec > 0 ? json_integer((json_int_t)usec) : json_null();
+}
+
+static json_t *why_json(const char *why)
+{
+	_cleanup_free_ char *lines = strdup(why);
+	json_t *list = json_array();
+	char *rest;
+
+	for (char *s = lines ? strtok_r(lines, "\n", &rest) : NULL; s;
+	     s = strtok_r(NULL, "\n", &rest))
+		(void)json_array_append_new(list, json_words(s));
+	return list;
+}
+
+static json_t *last_json(const struct policy_result *r, const char *job_state)
+{
+	if (r->began_usec == 0)
+		return json_null();
+	return json_pack("{sI so ss sI sI so so so}", "time_usec", (json_int_t)r->began_usec, "job",
+			 usec_json(r->job), "result", job_state ? job_state : result_word(r),
+			 "entries", (json_int_t)r->handed.n, "bytes", (json_int_t)r->handed.bytes,
+			 "refused", sum_json(&r->refused), "excess", sum_json(&r->excess), "why",
+			 why_json(r->why));
+}
+
+static json_t *path_text(const char *s)
+{
+	return s ? json_path(s) : json_null();
+}
+
+static json_t *match_json(const struct config_policy *p)
+{
+	json_t *match = json_array();
+
+	for (char **g = p->rules.match; g && *g; g++)
+		(void)json_array_append_new(match, json_path(*g));
+	return match;
+}
+
+/* What all policies are looked at with; each may be missing. */
+struct view {
+	const char *dir;
+	struct client *client;
+	sd_bus *bus;
+	struct mounts mounts;
+};
+
+/* Where asking may take for ever, it is not asked for. */
+static bool is_absent(const struct view *v, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (!v->mounts.n || mounts_may_hang(&v->mounts, path))
+		return false;
+	fd = scan_base(path);
+	return fd == -ENOENT;
+}
+
+static json_t *state_json(const struct view *v, const struct config_policy *p)
+{
+	_cleanup_job_list_ struct job_list jobs = { 0 };
+	const struct job_line *job = NULL;
+	struct policy_result r;
+	int error = policy_result_read(v->dir, p->name, &r);
+
+	if (error < 0)
+		r = (struct policy_result){ 0 };
+	if (jobs_ask(v->client, &r, &jobs) == 0) {
+		jobs_take(&r, &jobs);
+		job = find(&jobs, r.job);
+	}
+	return json_pack("{so so so sb so sb sb so so so so so so}", "name", path_text(p->name),
+			 "path", path_text(p->rules.path), "match", match_json(p), "rules",
+			 (int)policy_has_rules(&p->rules), "schedule", path_text(p->schedule),
+			 "watched", (int)(!p->schedule && policy_has_marks(&p->rules)),
+			 "path_exists", (int)!is_absent(v, p->rules.path), "next_usec",
+			 usec_json(p->schedule ? next_usec(v->bus, p->name) : 0), "success_usec",
+			 usec_json(r.success_usec), "oldest_kept_usec", usec_json(r.oldest_usec),
+			 "deleted", sum_json(&r.total), "last",
+			 last_json(&r, job && !job_is_finished(job->state) ? job->state : NULL),
+			 "error", error < 0 ? json_string(strerror(-error)) : json_null());
+}
+
+json_t *policy_states_json(const struct options *o, const struct config *config,
+			   struct client *client)
+{
+	struct view v = { .dir = policy_state_dir(o), .client = client };
+	json_t *list = json_array();
+
+	if (config->n_policies > 0) {
+		v.bus = manager_bus();
+		(void)mounts_read(&v.mounts, "/proc/self/mountinfo");
+	}
+	for (size_t i = 0; i < config->n_policies; i++)
+		(void)json_array_append_new(list, state_json(&v, &config->policies[i]));
+	(void)sd_bus_flush_close_unref(v.bus);
+	mounts_done(&v.mounts);
+	return list;
+}
+
+static void pass_over(const struct config_error *e, void *userdata)
+{
+	(void)e;
+	(void)userdata;
+}
+
+json_t *policy_states_of_daemon(const struct options *o, struct client *client, bool *ret_wrong)
+{
+	const char *dir = environment_dir("CONFIGURATION_DIRECTORY");
+	struct config *config = NULL;
+	json_t *list = NULL;
+	int r;
+
+	*ret_wrong = false;
+	/* One that is not where it usually is may have another configuration. */
+	if ((o->runtime_dir || reach_environment_dir()) && !environment_dir("STATE_DIRECTORY"))
+		return NULL;
+	r = config_load(&config, CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, pass_over, NULL);
+	*ret_wrong = r == -EBADMSG;
+	if (r >= 0)
+		list = policy_states_json(o, config, client);
+	config_free(config);
+	return list;
+}
+
+/* ---- words ------------------------------------------------------------------------------------
+ */
+
+char *policy_last_format(char *buf, const json_t *state)
+{
+	const json_t *last = json_object_get(state, "last");
+	char when[DISTANCE_SIZE];
+
+	if (!json_is_object(last))
+		return strcpy(buf, json_text(state, "error")[0] ? "?" : "-");
+	(void)snprintf(buf, POLICY_WORDS, "%s %s", json_text(last, "result"),
+		       distance_format(when, json_number(last, "time_usec"), realtime_usec()));
+	return buf;
+}
+
+char *policy_next_format(char *buf, const json_t *state)
+{
+	uint64_t usec = json_number(state, "next_usec");
+
+	if (usec > 0)
+		return distance_format(buf, usec, realtime_usec());
+	return strcpy(buf, json_is_true(json_object_get(state, "watched"))      ? "watched"
+			   : json_is_string(json_object_get(state, "schedule")) ? "no timer"
+										: "by hand");
+}
