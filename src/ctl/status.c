@@ -12,15 +12,18 @@
  *   entries_freed, bytes_freed   since the daemon was started
  *   trim_timers              {fstrim, reclaimd}: whether fstrim.timer, and ours, is active
  *   running                  the jobs that are running, as list has them
+ *   policies                 as policy list has them; null where that is not known
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ctl/common/answer.h"
 #include "ctl/common/verbs.h"
 #include "ctl/jobs/job-list.h"
 #include "ctl/jobs/job-print.h"
 #include "ctl/output/messages.h"
+#include "ctl/policy/policy-state.h"
 #include "base/units.h"
 #include "trim-timers.h"
 
@@ -62,6 +65,35 @@ static void timers_print(const json_t *s)
 		(void)printf("%14s: by reclaimd-trim-scheduled.timer\n", "Trims");
 }
 
+/* "pg-backups: done 9h ago, next in 14h: WHY", one a line. */
+static void policies_lines(const json_t *states, const struct screen *screen)
+{
+	const json_t *state;
+	size_t i;
+
+	json_array_foreach(states, i, state)
+	{
+		const json_t *last = json_object_get(state, "last");
+		const json_t *why = json_array_get(json_object_get(last, "why"), 0);
+		const char *result = json_text(last, "result"), *error = json_text(state, "error");
+		bool red = screen->colours &&
+			   (strcmp(result, "failed") == 0 || strcmp(result, "partial") == 0);
+		char words[POLICY_WORDS], next[POLICY_WORDS];
+
+		if (json_is_object(last))
+			(void)policy_last_format(words, state);
+		else
+			(void)snprintf(words, sizeof(words), "%s%s",
+				       error[0] ? "last run not known: " : "no run yet", error);
+		(void)printf("%14s%c %s%s: %s%s, next: %s", i == 0 ? "Policies" : "",
+			     i == 0 ? ':' : ' ', red ? COLOUR_RED : "", json_text(state, "name"),
+			     words, red ? COLOUR_OFF : "", policy_next_format(next, state));
+		if (!json_is_true(json_object_get(state, "path_exists")))
+			(void)fputs("; its path does not exist", stdout);
+		(void)printf("%s%s\n", why ? "; " : "", why ? json_string_value(why) : "");
+	}
+}
+
 static void status_print(json_t *s, const struct screen *screen)
 {
 	json_t *features = json_object_get(s, "features");
@@ -90,6 +122,19 @@ static void status_print(json_t *s, const struct screen *screen)
 		     count_format(n, sizeof(n), freed), entries_word(freed),
 		     size_format(size, sizeof(size), json_number(s, "bytes_freed")));
 	timers_print(s);
+	policies_lines(json_object_get(s, "policies"), screen);
+}
+
+/* Adds what the configuration on disk, and the records of its policies, say. */
+static void policies_add(json_t *s, const struct options *o, struct client *c)
+{
+	bool wrong;
+	json_t *policies = policy_states_of_daemon(o, c, &wrong);
+
+	if (wrong && !json_text(s, "configuration_error")[0])
+		(void)json_object_set_new(s, "configuration_error",
+					  json_string(CONFIGURATION_WRONG));
+	(void)json_object_set_new(s, "policies", policies ? policies : json_null());
 }
 
 int verb_status(const struct options *o, struct client *c)
@@ -111,6 +156,7 @@ int verb_status(const struct options *o, struct client *c)
 		(void)json_object_set_new(s, "trim_timers",
 					  json_pack("{sbsb}", "fstrim", (int)timers.fstrim,
 						    "reclaimd", (int)timers.ours));
+		policies_add(s, o, c);
 	}
 	if (o->json != JSON_OFF) {
 		json_t *jobs = json_array();

@@ -199,8 +199,12 @@ class Dashboard(Case):
         exist = set(re.findall("^# TYPE (\\S+)", self.ctl("metrics", "--format=prometheus").out, re.M))
         shown = set(re.findall("reclaimd_[a-z_]+", " ".join(self.expressions())))
         shown = {re.sub("_bucket$", "", name) for name in shown}
-        # Spools, of which none is configured here.
-        self.assertEqual(shown - exist, {"reclaimd_spool_waiting"})
+        # Spools and policies, of which none is configured here.
+        policies = {"reclaimd_policy_" + name for name in (
+            "last_run_timestamp_seconds", "last_success_timestamp_seconds",
+            "oldest_kept_timestamp_seconds", "failed", "refused_entries", "excess_entries",
+            "deleted_entries_total", "freed_bytes_total")}
+        self.assertEqual(shown - exist, {"reclaimd_spool_waiting"} | policies)
         self.assertEqual(exist - shown, {"reclaimd_build_info", "reclaimd_device_mode",
                                          "reclaimd_device_freed_entries_total"})
 

@@ -16,6 +16,7 @@ import fixture
 from contents import fingerprint
 from daemon_fixture import user
 from dbuswire import Error
+import openmetrics
 from fixture import FS_IMMUTABLE_FL, USER, Canary, Proc, command, scratch, set_flag, write
 
 DAY = 86400
@@ -771,7 +772,18 @@ class Waits(Case):
 
 
 class Results(Case):
-    """What became of the last run is known afterwards."""
+    """What became of the last run is known afterwards: to policy list, status, and metrics."""
+
+    def elsewhere(self, *words, status=0):
+        """A verb that is not about policies."""
+        p = Proc([scratch.binary, *words], self.daemon.dir, env={
+            "RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket),
+            "STATE_DIRECTORY": self.daemon.state,
+            "CONFIGURATION_DIRECTORY": os.path.join(self.daemon.dir, "conf")})
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual(r.status, status, r)
+        return r
 
     def listed(self):
         (o,) = json.loads(self.ctl("list", "--json").out)
@@ -782,6 +794,9 @@ class Results(Case):
         o = self.listed()
         self.assertEqual((o["last"], o["success_usec"], o["next_usec"], o["watched"]),
                          (None, None, None, True))
+        self.assertIn("p: no run yet, next: watched", self.elsewhere("status").out)
+        m = openmetrics.parse(self.elsewhere("metrics").out)
+        self.assertEqual(m["reclaimd_policy_last_run_timestamp_seconds"][(("policy", "p"),)], 0)
 
     def test_other_users(self):
         self.policy("match: '*', min-free: 1K")
@@ -794,6 +809,7 @@ class Results(Case):
 
     def test_done(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        before = time.time()
         for name in ("f", "g"):
             self.make(name, 5, "x" * 8192)
         self.make("new", 0.5)
@@ -802,6 +818,16 @@ class Results(Case):
         self.assertEqual((o["last"]["result"], o["last"]["entries"], o["last"]["bytes"]), ("done", 2, 16384))
         self.assertEqual(o["deleted"], {"entries": 2, "bytes": 16384})
         self.assertGreaterEqual(o["success_usec"], o["last"]["time_usec"])
+        self.assertRegex(self.elsewhere("status").out, "Policies: p: done (now|[0-9]+s ago), next: by hand\n")
+        (s,) = json.loads(self.elsewhere("status", "--json").out)["policies"]
+        self.assertEqual(s, o)
+        m = openmetrics.parse(self.elsewhere("metrics").out)
+        value = {n[len("reclaimd_policy_"):]: v[(("policy", "p"),)] for n, v in m.items()
+                 if n.startswith("reclaimd_policy_")}
+        self.assertEqual([value[n] for n in ("deleted_entries_total", "freed_bytes_total", "failed",
+                                             "refused_entries", "excess_entries")], [2, 16384, 0, 0, 0])
+        self.assertGreaterEqual(value["last_success_timestamp_seconds"], before - 1)
+        self.assertAlmostEqual(value["oldest_kept_timestamp_seconds"], before - DAY / 2, delta=60)
         # They go on from there; what had not ended when it was looked at last is counted, too.
         for i in range(2):
             self.make("h%d" % i, 5, "x" * 8192)
@@ -816,10 +842,23 @@ class Results(Case):
         o = self.listed()
         self.assertEqual((o["last"]["result"], o["last"]["excess"]["entries"]), ("failed", 1))
         self.assertIn("more than the 20% of max-delete", o["last"]["why"][0])
+        self.assertRegex(self.elsewhere("status").out, "Policies: p: failed .*; would delete 1 entry")
+        m = openmetrics.parse(self.elsewhere("metrics").out)
+        for name in ("failed", "excess_entries"):
+            self.assertEqual(m["reclaimd_policy_" + name][(("policy", "p"),)], 1)
         os.rename(self.data, self.data + "-old")
         self.ctl("run", "p", status=1)
         os.rename(self.data + "-old", self.data)
         self.assertIn("No such file", self.listed()["last"]["why"][0])
+
+    def test_configuration_with_an_error(self):
+        """The daemon has not been told of it, and knows nothing of it."""
+        self.daemon.configure("policis: {}\n")
+        s = json.loads(self.elsewhere("status", "--json").out)
+        self.assertIn("has errors", s["configuration_error"])
+        self.assertIsNone(s["policies"])
+        m = openmetrics.parse(self.elsewhere("metrics").out)
+        self.assertEqual(m["reclaimd_configuration_error"][()], 1)
 
     def test_records_that_are_none(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")

@@ -94,8 +94,40 @@ static const struct family of_trims[] = {
 	  "When the last trim was done there; 0: never." },
 };
 
+/* Of each policy, and where in what policy-state.h has of it. */
+static const struct policy_family {
+	struct family f;
+	const char *path[4];
+} of_policies[] = {
+	{ { "reclaimd_policy_last_run_timestamp_seconds", GAUGE, "seconds", NULL, "policy",
+	    "When the policy ran last; 0: never." },
+	  { "last", "time_usec" } },
+	{ { "reclaimd_policy_last_success_timestamp_seconds", GAUGE, "seconds", NULL, "policy",
+	    "When a run that deleted all it was to delete had ended last; 0: never." },
+	  { "success_usec" } },
+	{ { "reclaimd_policy_oldest_kept_timestamp_seconds", GAUGE, "seconds", NULL, "policy",
+	    "The time of the oldest entry that stayed in the last run; 0: not known." },
+	  { "oldest_kept_usec" } },
+	{ { "reclaimd_policy_failed", GAUGE, NULL, NULL, "policy",
+	    "Whether the last run did not delete all it was to delete." },
+	  { "last", "result" } },
+	{ { "reclaimd_policy_deleted_entries", COUNTER, NULL, NULL, "policy",
+	    "What the policy handed over and was deleted." },
+	  { "deleted", "entries" } },
+	{ { "reclaimd_policy_freed_bytes", COUNTER, "bytes", NULL, "policy",
+	    "Bytes that were freed by that." },
+	  { "deleted", "bytes" } },
+	{ { "reclaimd_policy_refused_entries", GAUGE, NULL, NULL, "policy",
+	    "Entries that the last run was to delete and could not." },
+	  { "last", "refused", "entries" } },
+	{ { "reclaimd_policy_excess_entries", GAUGE, NULL, NULL, "policy",
+	    "Entries that max-delete kept from the last run." },
+	  { "last", "excess", "entries" } },
+};
+
 void metrics_done(struct metrics *m)
 {
+	json_decref(m->policies);
 	json_decref(m->manager);
 	json_decref(m->spools);
 	json_decref(m->devices);
@@ -322,6 +354,41 @@ static void trims_write(const struct writer *w, const struct metrics *m)
 	}
 }
 
+/* Of a result, whether it is a bad one. */
+static uint64_t policy_number(const json_t *v)
+{
+	const char *result = json_string_value(v);
+
+	return result ? strcmp(result, "partial") == 0 || strcmp(result, "failed") == 0
+		      : (uint64_t)json_integer_value(v);
+}
+
+static void policies_write(const struct writer *w, const struct metrics *m)
+{
+	const json_t *p;
+	char text[40];
+	size_t k;
+
+	for (size_t i = 0; i < ELEMENTSOF(of_policies) && json_array_size(m->policies) > 0; i++) {
+		const struct policy_family *of = &of_policies[i];
+
+		head_write(w, &of->f);
+		json_array_foreach(m->policies, k, p)
+		{
+			const char *name = json_text(p, "name");
+			const json_t *v = p;
+
+			for (const char *const *key = of->path; *key; key++)
+				v = json_object_get(v, *key);
+			if (of->f.kind == GAUGE && of->f.unit)
+				(void)fprintf(w->f, "%s{policy=\"%s\"} %s\n", of->f.name, name,
+					      seconds(text, v));
+			else
+				sample_write(w, &of->f, name, policy_number(v));
+		}
+	}
+}
+
 static void live_write(const struct writer *w, const struct metrics *m)
 {
 	static const char *const modes[] = { "fast", "check", "paced", "urgent" };
@@ -356,6 +423,7 @@ void metrics_write(FILE *f, const struct metrics *m, bool openmetrics)
 		spools_write(&w, m);
 		totals_write(&w, m);
 		trims_write(&w, m);
+		policies_write(&w, m);
 		live_write(&w, m);
 	}
 	if (openmetrics)

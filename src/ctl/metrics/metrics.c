@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "ctl/output/messages.h"
+#include "ctl/policy/policy-state.h"
 #include "base/fd.h"
 #include "ctl/common/verbs.h"
 
@@ -79,6 +80,17 @@ static int absent(const struct options *o)
 	return r == 0 ? EXIT_NO_DAEMON : r;
 }
 
+/* What the configuration on disk, and the records of its policies, say. */
+static void policies_add(const struct options *o, struct client *c, struct metrics *m)
+{
+	bool wrong;
+
+	m->policies = policy_states_of_daemon(o, c, &wrong);
+	if (wrong)
+		(void)json_object_set_new(m->manager, "ConfigurationError",
+					  json_string(CONFIGURATION_WRONG));
+}
+
 int verb_metrics(const struct options *o, struct client *c)
 {
 	struct metrics m = { 0 };
@@ -87,6 +99,8 @@ int verb_metrics(const struct options *o, struct client *c)
 	if (!c)
 		return absent(o);
 	r = metrics_get(c, &m);
+	if (r == 0)
+		policies_add(o, c, &m);
 	if (r == 0)
 		r = publish(o, &m);
 	metrics_done(&m);

@@ -10,9 +10,10 @@
 
 /* All zero: nothing has been read. */
 struct metrics {
-	json_t *manager; /* all its properties, by their names */
-	json_t *spools;  /* arrays, as ListSpools has them */
-	json_t *devices; /* that are in use: daemon-devices.h */
+	json_t *manager;  /* all its properties, by their names */
+	json_t *spools;   /* arrays, as ListSpools has them */
+	json_t *devices;  /* that are in use: daemon-devices.h */
+	json_t *policies; /* objects, as policy-state.h has them; NULL: not known */
 };
 
 /* Reads everything. Returns 0 or an exit status; either way metrics_done frees what there is. */

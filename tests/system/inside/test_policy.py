@@ -159,12 +159,14 @@ class Failures(unittest.TestCase):
             pass
         said = command("journalctl", "-o", "cat", "-u", self.UNIT)
         self.assertIn(f"{self.base}/b: not deleted: is immutable", said)
-        for words in (("policy", "list"), ("check-config",)):
+        for words in (("policy", "list"), ("status",), ("check-config",)):
             self.assertIn("partial", command("reclaimctl", *words), words)
+        self.assertIn('reclaimd_policy_failed{policy="p"} 1', command("reclaimctl", "metrics"))
         command("chattr", "-i", f"{self.base}/b")
         command("systemctl", "start", self.UNIT)
         self.assertEqual(os.listdir(self.base), [])
-        self.assertIn("done", command("reclaimctl", "policy", "list"))
+        self.assertIn("p: done", command("reclaimctl", "status"))
+        self.assertIn('reclaimd_policy_failed{policy="p"} 0', command("reclaimctl", "metrics"))
 
     def test_the_unit_lasts_until_its_job_has_ended(self):
         """And through a restart of the daemon; what becomes partial then fails it."""
@@ -200,7 +202,7 @@ class Failures(unittest.TestCase):
         self.configure(", schedule: '*-*-* 03:00'")
         command("systemctl", "daemon-reload")
         self.assertIn("its timer is not active", command("reclaimctl", "check-config"))
-        self.assertIn("no timer", command("reclaimctl", "policy", "list"))
+        self.assertIn("next: no timer", command("reclaimctl", "status"))
         command("systemctl", "start", "timers.target")
         (p,) = json.loads(command("reclaimctl", "policy", "list", "--json"))
         self.assertLess(time.time(), p["next_usec"] / 1e6)
