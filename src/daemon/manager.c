@@ -37,7 +37,7 @@ struct manager {
 	struct spool_jobs spools;
 	struct watermarks *watermarks;
 	int mounts_fd;
-	sd_event_source *mounts_source, *store_source, *stop_timer;
+	sd_event_source *mounts_source, *store_source, *reload_source, *stop_timer;
 };
 
 /* ---- ending -----------------------------------------------------------------------------------
@@ -268,8 +268,11 @@ static int add_sources(struct manager *m)
 
 	for (size_t i = 0; i < ELEMENTSOF(signals) && r >= 0; i++)
 		r = sd_event_add_signal(e, NULL, signals[i], on_stop, m);
+	/* Before calls: what asks for an answer after the signal gets it after the reload. */
 	if (r >= 0)
-		r = sd_event_add_signal(e, NULL, SIGHUP, on_reload, m);
+		r = sd_event_add_signal(e, &m->reload_source, SIGHUP, on_reload, m);
+	if (r >= 0)
+		r = sd_event_source_set_priority(m->reload_source, SD_EVENT_PRIORITY_IMPORTANT);
 	if (r >= 0)
 		r = sd_event_add_signal(e, NULL, SIGURG, on_lease, m);
 	if (r >= 0)
@@ -431,6 +434,7 @@ struct manager *manager_free(struct manager *m)
 	config_free(c->config);
 	mounts_done(&c->mounts);
 	sd_event_source_disable_unref(m->mounts_source);
+	sd_event_source_disable_unref(m->reload_source);
 	sd_event_source_disable_unref(m->stop_timer);
 	sd_event_source_disable_unref(c->health.timer);
 	fd_closep(&m->mounts_fd);

@@ -201,10 +201,31 @@ class Service(unittest.TestCase):
         command("systemctl", "reload", "reclaimd")
         refused = attempt("reclaimctl", "submit", f"{self.canary.top}/canary/a")
         self.assertEqual(refused.returncode, 1, refused.stdout)
-        # What is wrong changes nothing, and says where.
+        # It has been read when systemctl returns, however often and whatever else goes on.
+        for n in range(20):
+            configure(f"spools: {{/backups/spool-{n}: {{}}}}\n")
+            command("systemctl", "reload", "reclaimd")
+            self.assertIn(f"/backups/spool-{n}", command("reclaimctl", "spools"))
+        configure(f"protect: [{self.canary.top}]\n")
+        command("systemctl", "reload", "reclaimd")
+        # What is wrong fails the reload, says where, and changes nothing: the daemon is not told.
+        for wrong, where in (("protekt: [/srv]\n", "50-test.yaml:1:1"), ("undo: 5\n", "50-test.yaml:1:7"),
+                             (f"policies: {{p: {{path: {self.canary.top}/canary, match: x, max-age: 1d,"
+                              " schedule: sometimes}}\n", "expected when")):
+            configure(wrong)
+            failed = attempt("systemctl", "reload", "reclaimd")
+            self.assertNotEqual(failed.returncode, 0, failed.stdout)
+            self.assertIn(where, command("journalctl", "-o", "cat", "-u", "reclaimd"))
+            self.assertEqual(manager_property("ConfigurationError"), "")
+            self.assertEqual(unit_property("ActiveState"), "active")
+            refused = attempt("reclaimctl", "submit", f"{self.canary.top}/canary/a")
+            self.assertEqual(refused.returncode, 1, refused.stdout)
+        # Who is not asked is told.
         configure("protekt: [/srv]\n")
-        attempt("systemctl", "reload", "reclaimd")
-        self.assertIn("50-test.yaml:1:1", manager_property("ConfigurationError"))
+        self.assertIn("has errors", command("reclaimctl", "status"))
+        command("systemctl", "kill", "--signal=HUP", "--kill-who=main", "reclaimd")
+        while "50-test.yaml:1:1" not in manager_property("ConfigurationError"):
+            pass
         self.assertTrue(journal("-u", "reclaimd", "MESSAGE_ID=92c8040e1bb849ba892fc6af6c35c1d4"))
         refused = attempt("reclaimctl", "submit", f"{self.canary.top}/canary/a")
         self.assertEqual(refused.returncode, 1, refused.stdout)
