@@ -201,6 +201,18 @@ class Restarts(Kept):
         self.check_counted(self.client.job(n))
         self.check_nothing_held()
 
+    def test_keeper_has_no_rights(self):
+        self.in_the_midst()
+        self.until(self.held_by_keepers)
+        (keeper,) = fixture.keepers()
+        with open("/proc/%d/status" % keeper, encoding="ascii") as f:
+            status = dict(line.split(":", 1) for line in f)
+        for held in ("CapPrm", "CapEff", "CapBnd"):
+            self.assertEqual(int(status[held], 16), 0, held)
+        self.assertEqual((status["Seccomp"].strip(), status["NoNewPrivs"].strip()), ("2", "1"))
+        with user(), self.assertRaises(PermissionError):
+            os.stat(os.path.join(self.daemon.state, "keeper"))
+
     def test_keeper_killed(self):
         """Then it is as after rm, and the job goes on."""
         n = self.in_the_midst()
@@ -280,14 +292,15 @@ class Doubt(Kept):
             self.assertEqual(os.fstat(f.fileno()).st_blocks * 512, left)
 
     def test_fault_12_unmounted_while_no_daemon_runs(self):
-        """Nothing of it is held any more once a daemon runs."""
-        n = self.in_the_midst()
+        """Nothing of a paused job is held any more once a daemon runs."""
+        n, _ = self.paused()
         self.kill()
         self.check_kept()
         command("umount", "-l", self.data)
         self.start()
         self.until(lambda: not subprocess.check_output(["losetup", "-j", self.image]))
         command("mount", "-o", self.options, self.image, self.data)
+        self.client.call("Resume", "at", [n])
         self.assertEqual(self.client.wait(n), "done")
 
     def test_fault_12_unmounted_after_a_restart(self):

@@ -252,8 +252,6 @@ void shrinking_add(struct job *j, int fd, uint64_t bytes)
 	char name[16];
 	unsigned i;
 
-	/* What has been freed since makes room. */
-	(void)shrinking_is_left(j);
 	f = s && may_be_freed(j->jobs, fd, &id) ? malloc(sizeof(*f)) : NULL;
 	if (!f)
 		return;
@@ -277,6 +275,8 @@ void shrinking_add(struct job *j, int fd, uint64_t bytes)
 	s->n++;
 	if (!descriptor_store_put(s->store, slot_name(i, name), fd))
 		let_go(f, s, /* drop= */ true);
+	/* What has been freed since makes room for the next. */
+	(void)shrinking_is_left(j);
 }
 
 /* ---- those of the daemon before ---------------------------------------------------------------
