@@ -174,8 +174,9 @@ static bool may_begin(const struct operations *o, const struct caller *c, const 
 	const struct policy_work *w;
 	unsigned n = 0;
 
+	/* What has been answered only waits for a job. */
 	LIST_FOREACH(w, &o->policy_works, link)
-	n++;
+	n += w->planned || w->ran;
 	if (operations_stopping(o, f) || !authorize_everybody(c, f, what))
 		return false;
 	if (!is_there(o, name))
