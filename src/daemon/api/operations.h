@@ -58,12 +58,12 @@ void operation_restore(struct operations *o, const struct caller *c, uint64_t id
 struct policy_view {
 	const char *name, *path, *schedule; /* schedule: "" if none. The configuration's */
 	char **match;
-	bool watched; /* runs by itself when space is short, or much is there */
 	double max_delete;
 	uint64_t undo_usec;
-	bool running;
 	uint64_t job;       /* the last one of it that has not ended; 0: none */
 	uint64_t next_usec; /* when its timer elapses, which the buses find out; 0: not known */
+	bool watched;       /* runs by itself when space is short, or much is there */
+	bool running;
 };
 
 /* Fills at most n; returns how many there are. They live until the next turn of the loop. */

@@ -245,10 +245,10 @@ void operation_policy_run(struct operations *o, const struct caller *c, const ch
 void policy_works_end(struct operations *o)
 {
 	struct failure f = { 0 };
-	struct policy_work *w;
 
 	failure_set(&f, ERROR_BUSY, "reclaimd is stopping: try again when it runs");
-	while ((w = LIST_FIRST(&o->policy_works))) {
+	for (struct policy_work *w = LIST_FIRST(&o->policy_works), *next; w; w = next) {
+		next = LIST_NEXT(w, link);
 		work_answer(w, &f, NULL, 0);
 		(void)work_free(w);
 	}

@@ -206,7 +206,7 @@ static int start(struct policy_process *p, const char *name, bool run)
 	_cleanup_close_ int ours = -1, its = -1;
 	struct words w = { 0 };
 	int pair[2], r = 0;
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (!run) {
 		if (pipe2(pair, O_CLOEXEC) < 0)

@@ -122,11 +122,9 @@ static int on_reading(sd_event_source *source, uint64_t usec, void *userdata)
 
 	(void)source;
 	(void)usec;
-	if (!v || !q->varlink)
-		call_answer(NULL, q);
-	else if (visitor_has_read(v))
+	if (v && q->varlink && visitor_has_read(v))
 		q->go_on(q);
-	else if ((q->error = read_later(q)) < 0)
+	else if (!v || !q->varlink || (q->error = read_later(q)) < 0)
 		call_answer(NULL, q);
 	return 0;
 }
