@@ -4,12 +4,14 @@
  *
  * Serves MOUNTPOINT/disk from memory through FUSE. With `losetup --direct-io=on` on it, it becomes
  * a block device with real queues, flushes and discards, whose speed does not depend on the machine
- * it runs on. Runs in the foreground, prints "ready" when mounted, and statistics when it ends by
+ * it runs on. MOUNTPOINT/trims tells how often each page of it was trimmed (slowdisk-trims.h), and
+ * is cleared by writing to it. Runs in the foreground, prints "ready" when mounted, and statistics when it ends by
  * SIGINT, SIGTERM or unmounting. SIGUSR1 turns the delays off, SIGUSR2 on.
  *
  *   slowdisk.c          FUSE, signals
  *   slowdisk-options.c  the command line
  *   slowdisk-store.c    the bytes
+ *   slowdisk-trims.c    what was trimmed
  *   slowdisk-model.c    what a request costs
  *   slowdisk-queue.c    which request is next, and waiting for it
  *
@@ -34,9 +36,12 @@
 #include "slowdisk-options.h"
 #include "slowdisk-queue.h"
 #include "slowdisk-store.h"
+#include "slowdisk-trims.h"
 
 #define DISK_NAME "disk"
 #define DISK_INODE 2
+#define TRIMS_NAME "trims"
+#define TRIMS_INODE 3
 #define REQUEST_BYTES_MAX (1024 * 1024)
 /* More than the loop driver ever has under way (128), so that the queue is ours and not FUSE's. */
 #define BACKGROUND_MAX 256
@@ -46,6 +51,7 @@
 struct disk {
 	uint64_t size_bytes;
 	struct store *store;
+	struct trims *trims;
 	struct queue *queue;
 	pthread_t signal_thread;
 };
@@ -121,6 +127,10 @@ static void disk_stat(struct disk *disk, fuse_ino_t inode, struct stat *ret)
 		return;
 	}
 	ret->st_mode = S_IFREG | 0600;
+	if (inode == TRIMS_INODE) {
+		ret->st_size = (off_t)trims_size(disk->trims);
+		return;
+	}
 	ret->st_size = (off_t)disk->size_bytes;
 	ret->st_blocks = (blkcnt_t)(store_used_bytes(disk->store) / 512);
 }
@@ -136,13 +146,17 @@ static void op_init(void *userdata, struct fuse_conn_info *connection)
 
 static void op_lookup(fuse_req_t fuse, fuse_ino_t parent, const char *name)
 {
-	struct fuse_entry_param entry = { .ino = DISK_INODE };
+	struct fuse_entry_param entry = { 0 };
 
-	if (parent != FUSE_ROOT_ID || strcmp(name, DISK_NAME) != 0) {
+	if (parent == FUSE_ROOT_ID && strcmp(name, DISK_NAME) == 0)
+		entry.ino = DISK_INODE;
+	if (parent == FUSE_ROOT_ID && strcmp(name, TRIMS_NAME) == 0)
+		entry.ino = TRIMS_INODE;
+	if (entry.ino == 0) {
 		fuse_reply_err(fuse, ENOENT);
 		return;
 	}
-	disk_stat(disk_of(fuse), DISK_INODE, &entry.attr);
+	disk_stat(disk_of(fuse), entry.ino, &entry.attr);
 	fuse_reply_entry(fuse, &entry);
 }
 
@@ -171,14 +185,38 @@ static int check_range(struct disk *disk, off_t offset, uint64_t length)
 	return length > disk->size_bytes - (uint64_t)offset ? -ENOSPC : 0;
 }
 
+static void read_trims(fuse_req_t fuse, size_t length, off_t offset)
+{
+	struct trims *trims = disk_of(fuse)->trims;
+	uint64_t size = trims_size(trims);
+	char *data;
+
+	if (offset < 0 || (uint64_t)offset >= size)
+		length = 0;
+	else if (length > size - (uint64_t)offset)
+		length = size - (uint64_t)offset;
+	data = malloc(length + 1);
+	if (!data) {
+		fuse_reply_err(fuse, ENOMEM);
+		return;
+	}
+	if (length > 0)
+		trims_read(trims, (uint64_t)offset, length, data);
+	fuse_reply_buf(fuse, data, length);
+	free(data);
+}
+
 static void op_read(fuse_req_t fuse, fuse_ino_t inode, size_t length, off_t offset,
 		    struct fuse_file_info *file)
 {
 	struct disk *disk = disk_of(fuse);
 	struct call *call;
 
-	(void)inode;
 	(void)file;
+	if (inode == TRIMS_INODE) {
+		read_trims(fuse, length, offset);
+		return;
+	}
 	if (offset < 0 || (uint64_t)offset >= disk->size_bytes) {
 		fuse_reply_buf(fuse, NULL, 0);
 		return;
@@ -201,8 +239,12 @@ static void op_write(fuse_req_t fuse, fuse_ino_t inode, const char *data, size_t
 	struct call *call;
 	int r;
 
-	(void)inode;
 	(void)file;
+	if (inode == TRIMS_INODE) {
+		trims_clear(disk->trims);
+		fuse_reply_write(fuse, length);
+		return;
+	}
 	r = check_range(disk, offset, length);
 	if (r >= 0)
 		r = store_write(disk->store, (uint64_t)offset, length, data);
@@ -211,6 +253,7 @@ static void op_write(fuse_req_t fuse, fuse_ino_t inode, const char *data, size_t
 		fuse_reply_err(fuse, r < 0 ? -r : ENOMEM);
 		return;
 	}
+	trims_written(disk->trims, (uint64_t)offset, length);
 	submit(call, complete_write);
 }
 
@@ -233,9 +276,8 @@ static void op_fallocate(fuse_req_t fuse, fuse_ino_t inode, int mode, off_t offs
 {
 	struct disk *disk = disk_of(fuse);
 	struct call *call;
-	int r = check_range(disk, offset, (uint64_t)length);
+	int r = inode == DISK_INODE ? check_range(disk, offset, (uint64_t)length) : -EOPNOTSUPP;
 
-	(void)inode;
 	(void)file;
 	if (r < 0 || !(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) {
 		fuse_reply_err(fuse, r < 0 ? -r : EOPNOTSUPP);
@@ -247,6 +289,7 @@ static void op_fallocate(fuse_req_t fuse, fuse_ino_t inode, int mode, off_t offs
 		return;
 	}
 	store_zero(disk->store, (uint64_t)offset, (uint64_t)length);
+	trims_add(disk->trims, (uint64_t)offset, (uint64_t)length);
 	submit(call, complete_done);
 }
 
@@ -399,11 +442,13 @@ static int run(const struct options *options)
 	if (r < 0)
 		return r;
 	r = store_new(disk.size_bytes, &disk.store);
-	if (r < 0) {
+	if (r >= 0)
+		r = trims_new(disk.size_bytes, &disk.trims);
+	if (r >= 0)
+		r = serve_with_model(&disk, model, options);
+	else
 		model_free(model);
-		return r;
-	}
-	r = serve_with_model(&disk, model, options);
+	trims_free(disk.trims);
 	store_free(disk.store);
 	return r;
 }

@@ -28,4 +28,11 @@ speeds       how fast a deletion goes on, and how soon that changes
 verdict      medians, tables, bars
 curves       the picture
 recorded     reports of earlier runs
+
+and, of the trim benchmark:
+
+freespace    a filesystem that is full but for some pieces
+trimmap      what the simulated disk says was trimmed
+trimming     one trim, beside foreground I/O or alone
+trimverdict  tables, bars
 """

@@ -69,7 +69,7 @@ class Meter:
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                   env=environment, start_new_session=True) as process:
                 try:
-                    ended = _wait(process, self._timeout)
+                    ended = ends_within(process, self._timeout)
                 except BaseException:
                     os.killpg(process.pid, signal.SIGKILL)
                     raise
@@ -92,8 +92,8 @@ class Meter:
                            failure=failure)
 
 
-def _wait(process, timeout):
-    """Whether the process has ended within the time; Popen.wait would poll, 50 ms apart."""
+def ends_within(process, timeout):
+    """Whether the process has ended within so many seconds; Popen.wait would poll, 50 ms apart."""
     descriptor = os.pidfd_open(process.pid)
     try:
         return bool(select.select([descriptor], [], [], timeout)[0])

@@ -13,9 +13,10 @@ import time
 
 from benchlib.filesystems import LoopFilesystem, unmount_patiently
 from benchlib.scratch import Unavailable
+from benchlib.trimmap import TrimMap
 
 SOURCES = ["slowdisk.c", "slowdisk-model.c", "slowdisk-options.c", "slowdisk-queue.c",
-           "slowdisk-store.c"]
+           "slowdisk-store.c", "slowdisk-trims.c"]
 # A signal is asynchronous; nothing tells when it has been obeyed, but it is soon.
 OBEY_SECONDS = 0.05
 
@@ -69,6 +70,23 @@ class SlowDisk:
             yield
         finally:
             self.delays(False)
+
+    @property
+    def _trims(self):
+        return os.path.join(self.mountpoint, "trims")
+
+    def forget_trims(self):
+        """What was trimmed and written so far does not count."""
+        map_fd = os.open(self._trims, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(map_fd, b"\0")
+        finally:
+            os.close(map_fd)
+
+    def trims(self):
+        """How often each page was trimmed since then: a TrimMap."""
+        with open(self._trims, "rb") as pages:
+            return TrimMap(pages.read())
 
     def close(self):
         """Ends it; returns its statistics. Harmless when it has ended."""
