@@ -304,6 +304,27 @@ class Counted(Case):
             self.assertIn(setup["fstab"], text(w, "--interval=0").out)
         self.assertRegex(text(w, "--interval=0").out, r"\nDiscards: %s: .* up to .* at once, in units of" % mode)
 
+    @matrix(backends=plain, fs=("ext4",))
+    def test_cost_of_a_discard_is_what_is_counted(self, w):
+        """A loop device counts on when it is used again: there may have been discards before."""
+        def check():
+            (d,) = devices(w)
+            counted, cost = d["devices"][0]["boot"]["discard"], d["discard_setup"]["usec_per_mib"]
+            told = re.search(r"\nDiscards: .*; a MiB takes (\S+)\n", text(w, "--interval=0").out)[1]
+            if counted["bytes"] < 4 * MIB:
+                self.assertEqual((cost, told), (None, "-"))
+            else:
+                self.assertAlmostEqual(cost, counted["total_msec"] * 1000 / (counted["bytes"] / MIB), delta=1)
+                self.assertEqual(told, "%.2fms" % (cost / 1000))
+            return counted["bytes"]
+
+        check()
+        write(w.path("file"), b"x" * 8 * MIB)
+        sync_all(w.dir)
+        os.unlink(w.path("file"))
+        command("fstrim", scratch.filesystem(w.fs))
+        self.assertGreaterEqual(check(), 8 * MIB)
+
     @matrix(backends=plain, fs=("tmpfs",))
     def test_without_devices_there_is_no_discard_setup(self, w):
         (d,) = devices(w)

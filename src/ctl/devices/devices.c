@@ -18,9 +18,10 @@
  *                         now: {count}}, or null
  *   pressure              {some_usec, full_usec, now: {some_usec, full_usec}}, or null: of the
  *                         whole system
- *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, fstab}: mode and
- *                         gentlest are none, online or asynchronous, the latter null where it is
- *                         not known; fstab: a line that sets it, or null; null without devices
+ *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib,
+ *                         fstab}: mode and gentlest are none, online or asynchronous, the latter
+ *                         null where it is not known; usec_per_mib: what a discard has taken since
+ *                         boot, or null; fstab: a line that sets it, or null; null without devices
  *   daemon                what a running reclaimd says of them while it deletes there: see
  *                         daemon-devices.h, without its key and name; or null
  */

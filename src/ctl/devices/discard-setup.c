@@ -7,6 +7,11 @@
 #include "base/mounts.h"
 #include "base/units.h"
 #include "ctl/output/messages.h"
+#include "pacing/sensors/disk-sensor.h"
+
+/* Of less the kernel's milliseconds tell little. */
+#define COST_OF MiB(4)
+#define SECTOR 512
 
 static bool is_btrfs(const char *type)
 {
@@ -39,11 +44,29 @@ static bool gentlest_of(const char *type, enum discard_mode *ret)
 	return false;
 }
 
+/* What a MiB has taken since the device appeared; below 0: not known. */
+static double usec_per_mib(dev_t dev)
+{
+	struct disk_sample counted = { 0 };
+	struct disk_sensor sensor;
+
+	if (disk_sensor_open(&sensor, "/sys", dev) < 0)
+		return -1;
+	if (disk_sensor_sample(&sensor, &counted) < 0)
+		counted = (struct disk_sample){ 0 };
+	disk_sensor_close(&sensor);
+	if (counted.discard_sectors * SECTOR < COST_OF)
+		return -1;
+	return (double)counted.discard_msec * USEC_PER_MSEC /
+	       ((double)counted.discard_sectors * SECTOR / (double)MiB(1));
+}
+
 void discard_setup_find(struct discard_setup *ret, const char *type, const char *options,
 			const char *source, const char *mount_point, const struct blockdevs *b)
 {
 	struct discard_setup s = { .mode = mode_of(type, options),
-				   .possible = blockdevs_discard(b) };
+				   .possible = blockdevs_discard(b),
+				   .usec_per_mib = -1 };
 	size_t i = 0;
 
 	while (i < b->n && !b->v[i].top)
@@ -51,6 +74,7 @@ void discard_setup_find(struct discard_setup *ret, const char *type, const char 
 	if (i < b->n) {
 		s.granularity_bytes = b->v[i].discard_granularity;
 		s.max_bytes = b->v[i].discard_max_bytes;
+		s.usec_per_mib = usec_per_mib(b->v[i].dev);
 	}
 	s.is_known = s.possible && gentlest_of(type, &s.gentlest);
 	if (s.is_known && s.mode != s.gentlest && source && mount_point)
@@ -72,11 +96,13 @@ static const char *mode_name(enum discard_mode m)
 
 json_t *discard_setup_json(const struct discard_setup *s)
 {
-	return json_pack(
-		"{sssbsosIsIso}", "mode", mode_name(s->mode), "possible", (int)s->possible,
-		"gentlest", s->is_known ? json_string(mode_name(s->gentlest)) : json_null(),
-		"granularity_bytes", (json_int_t)s->granularity_bytes, "max_bytes",
-		(json_int_t)s->max_bytes, "fstab", s->fstab[0] ? json_path(s->fstab) : json_null());
+	return json_pack("{sssbsosIsIsoso}", "mode", mode_name(s->mode), "possible",
+			 (int)s->possible, "gentlest",
+			 s->is_known ? json_string(mode_name(s->gentlest)) : json_null(),
+			 "granularity_bytes", (json_int_t)s->granularity_bytes, "max_bytes",
+			 (json_int_t)s->max_bytes, "usec_per_mib",
+			 s->usec_per_mib >= 0 ? json_real(s->usec_per_mib) : json_null(), "fstab",
+			 s->fstab[0] ? json_path(s->fstab) : json_null());
 }
 
 static const char *mode_words(const char *mode)
@@ -93,16 +119,20 @@ void discard_setup_texts(const json_t *setup, char *now, size_t now_size, char *
 {
 	const char *mode = json_text(setup, "mode"), *gentlest = json_text(setup, "gentlest");
 	uint64_t granularity = json_number(setup, "granularity_bytes");
-	char units[16], most[16];
+	const json_t *cost = json_object_get(setup, "usec_per_mib");
+	char units[16], most[16], mean[32] = "-";
 
 	*advice = '\0';
 	if (!json_is_true(json_object_get(setup, "possible"))) {
 		(void)snprintf(now, now_size, "the device does not: there is nothing to set up");
 		return;
 	}
-	(void)snprintf(now, now_size, "%s; up to %s at once, in units of %s", mode_words(mode),
+	if (json_is_real(cost))
+		(void)snprintf(mean, sizeof(mean), "%.2fms", json_real_value(cost) / 1e3);
+	(void)snprintf(now, now_size, "%s; up to %s at once, in units of %s; a MiB takes %s",
+		       mode_words(mode),
 		       size_format(most, sizeof(most), json_number(setup, "max_bytes")),
-		       size_format(units, sizeof(units), granularity));
+		       size_format(units, sizeof(units), granularity), mean);
 	if (strcmp(gentlest, "none") == 0)
 		(void)snprintf(advice, advice_size,
 			       "%s and trims by reclaimd (`trim: {schedule: weekly}`, "

@@ -21,6 +21,9 @@ struct discard_setup {
 	bool is_known; /* which way is the gentlest */
 	enum discard_mode gentlest;
 	uint64_t granularity_bytes, max_bytes; /* of the first device that it is on */
+	/* What a MiB has taken there since it appeared, with what discards waited for each other; below
+	 * 0: not known, as next to nothing was discarded. */
+	double usec_per_mib;
 	char fstab[512]; /* the line for /etc/fstab, where the gentlest is not what is set; or "" */
 };
 
@@ -28,7 +31,7 @@ struct discard_setup {
 void discard_setup_find(struct discard_setup *ret, const char *type, const char *options,
 			const char *source, const char *mount_point, const struct blockdevs *b);
 
-/* For programs: {mode, possible, gentlest, granularity_bytes, max_bytes, fstab}. */
+/* For programs: {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib, fstab}. */
 json_t *discard_setup_json(const struct discard_setup *s);
 
 /* For people, from that: a text of one line, and what to do in the second, or "". */

@@ -30,8 +30,8 @@
  *                         discard_max_bytes, backing_file}]}; discard_rest: the kernel discards
  *                         with what is freed the free blocks behind it; discard_avoided_by: the
  *                         mount option with which nothing is discarded
- *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, fstab}: as
- *                         `devices` has it, or null
+ *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib,
+ *                         fstab}: as `devices` has it, or null
  *   strategy              {name, reason, backend, lanes, large_files}
  *   estimate              {warm_usec, cold_usec}
  *   costs                 [sentence]: what makes it expensive
