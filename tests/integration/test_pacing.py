@@ -47,6 +47,12 @@ class Foreground(threading.Thread):
         with contextlib.suppress(PermissionError):  # of this thread only
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         fd = os.open(self.path, os.O_RDWR | os.O_DIRECT)
+        try:
+            self.use(fd)
+        finally:
+            os.close(fd)
+
+    def use(self, fd):
         block = mmap.mmap(-1, 4096)
         n = 0
         while not self.over.wait(0.02):
@@ -54,7 +60,6 @@ class Foreground(threading.Thread):
             os.preadv(fd, [block], n * 7 % 1000 * 4096)
             os.pwritev(fd, [block], n * 13 % 1000 * 4096)
             os.fdatasync(fd)
-        os.close(fd)
 
     def __enter__(self):
         if os.path.exists(PRESSURE):  # where it does not, there might be foreign I/O, too

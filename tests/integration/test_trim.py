@@ -88,11 +88,11 @@ def missing(ranges, others):
 
 
 class Disk:
-    """A file without a hole, with a filesystem that was used."""
+    """A file without a hole, or with nothing else, with a filesystem that was used."""
 
-    def __init__(self, kind, size=SIZE, image=None):
+    def __init__(self, kind, size=SIZE, image=None, where=None):
         self.kind, self.family = kind, kind.split("-")[0]
-        self.top = tempfile.mkdtemp(prefix="trim", dir=scratch.dir)
+        self.top = tempfile.mkdtemp(prefix="trim", dir=where or scratch.dir)
         self.image, self.dir = os.path.join(self.top, "image"), os.path.join(self.top, "m")
         os.mkdir(self.dir)
         if image:
@@ -101,8 +101,11 @@ class Disk:
         if not shutil.which(MKFS[kind][0]):
             raise fixture.unittest.SkipTest("%s is not installed" % MKFS[kind][0])
         with open(self.image, "wb") as f:
-            for _ in range(size // MIB):
-                f.write(b"\xff" * MIB)
+            if where:
+                f.truncate(size)
+            else:
+                for _ in range(size // MIB):
+                    f.write(b"\xff" * MIB)
         command(*MKFS[kind], self.image)
         self.mount()
         fill(self.dir)
