@@ -29,17 +29,20 @@ def command(*arguments, **kwargs):
     return r.stdout
 
 
-def package(kind, release):
+def package(kind, release, name="reclaimd"):
     """The file of the package."""
-    found = glob.glob(f"/packages/reclaimd?*-{release}[._]*.{kind}")
+    found = glob.glob(f"/packages/{name}_*-{release}_*.deb" if kind == "deb" else
+                      f"/packages/{name}-[0-9]*-1.fc{release}.*[!c].rpm")
     assert len(found) == 1, f"{kind} {release}: {found}"
     return found[0]
 
 
-def install(kind, release):
-    if kind == "deb":
-        return command("dpkg", "--install", package(kind, release))
-    return command("rpm", "--install", "--nodeps", package(kind, release))
+def install(kind, release, *names):
+    # autopkgtest has installed the packages that it tests.
+    if "AUTOPKGTEST_TMP" in os.environ:
+        return ""
+    files = [package(kind, release, name) for name in names or ("reclaimd",)]
+    return command(*(("dpkg", "--install") if kind == "deb" else ("rpm", "--install", "--nodeps")), *files)
 
 
 def remove():

@@ -67,7 +67,7 @@ class Units(unittest.TestCase):
         self.assertEqual(needed - allowed, set())
         self.assertEqual(allowed & {"mount", "ptrace", "init_module", "reboot", "bpf"}, set())
 
-    def test_enabled_by_preset(self):
+    def test_enabled(self):
         self.assertEqual(command("systemctl", "is-enabled", "reclaimd").strip(), "enabled")
         self.assertEqual(command("systemctl", "is-enabled", "reclaimd-trim.socket").strip(), "enabled")
         self.assertEqual(attempt("systemctl", "is-enabled", "reclaimd-metrics.timer").stdout.strip(), "disabled")

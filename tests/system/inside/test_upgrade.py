@@ -4,8 +4,8 @@
 import os
 import unittest
 
-from system import (Canary, attempt, command, configure, full_speed, install, job_property, package, remove,
-                    running_job, unit_property)
+from system import (Canary, attempt, command, configure, full_speed, install, job_property, remove, running_job,
+                    unit_property)
 
 
 class Upgrade(unittest.TestCase):
@@ -47,20 +47,6 @@ class Upgrade(unittest.TestCase):
         self.assertEqual(attempt("systemctl", "is-enabled", "reclaimd").stdout.strip(), "disabled")
         self.assertEqual(unit_property("ActiveState"), "inactive")
         remove()
-
-    def test_rpm(self):
-        remove()
-        command("rpm", "--initdb")
-        command("rpm", "--install", "--nodeps", package("rpm", 1))
-        self.addCleanup(attempt, "rpm", "--erase", "reclaimd")
-        with running_job("/backups/large") as job:
-            pid = unit_property("MainPID")
-            command("rpm", "--upgrade", "--nodeps", package("rpm", 2))
-            self.assertNotEqual(unit_property("MainPID"), pid)
-            full_speed()
-            command("reclaimctl", "wait", str(job))
-        command("rpm", "--erase", "reclaimd")
-        self.assertFalse(os.path.exists("/var/lib/reclaimd"))
 
 
 if __name__ == "__main__":
