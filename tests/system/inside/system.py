@@ -126,7 +126,7 @@ def running_file(path, mib=512):
     command("fallocate", "-l", f"{mib}M", path)
     with signals("PropertiesChanged") as changed:
         job = submit(path)
-        while job_property(job, "BytesFreed") == 0:
+        while job_property(job, "ProgressBytes") == 0:
             changed()
         yield job
 

@@ -275,14 +275,14 @@ class Service(unittest.TestCase):
             restart()
             self.assertLess(self.free() - before, FILE // 2)
             self.until(lambda: job_property(job, "State") == "running")
-            freed, began = job_property(job, "BytesFreed"), time.monotonic()
-            self.until(lambda: job_property(job, "BytesFreed") >= freed + (16 << 20))
-            self.assertLess(job_property(job, "BytesFreed"), freed + (8 << 20) * (time.monotonic() - began + 4))
+            freed, began = job_property(job, "ProgressBytes"), time.monotonic()
+            self.until(lambda: job_property(job, "ProgressBytes") >= freed + (16 << 20))
+            self.assertLess(job_property(job, "ProgressBytes"), freed + (8 << 20) * (time.monotonic() - began + 4))
             full_speed()
             command("reclaimctl", "wait", str(job))
         self.assertEqual(job_property(job, "State"), "done")
-        self.assertGreaterEqual(job_property(job, "BytesFreed"), FILE)
-        self.assertLess(job_property(job, "BytesFreed"), FILE + (1 << 20))
+        self.assertGreaterEqual(job_property(job, "ProgressBytes"), FILE)
+        self.assertLess(job_property(job, "ProgressBytes"), FILE + (1 << 20))
         self.until(lambda: self.free() - before > FILE // 2)
         if HAS_STORE:
             self.until(lambda: unit_property("NFileDescriptorStore") == "0")
@@ -343,8 +343,8 @@ class Service(unittest.TestCase):
                 full_speed()
                 command("reclaimctl", "resume", str(kept))
                 command("reclaimctl", "wait", str(kept), str(released))
-        self.assertGreaterEqual(job_property(kept, "BytesFreed"), FILE)
-        self.assertLess(job_property(released, "BytesFreed"), FILE)
+        self.assertGreaterEqual(job_property(kept, "ProgressBytes"), FILE)
+        self.assertLess(job_property(released, "ProgressBytes"), FILE)
 
     def test_stop_with_a_full_queue(self):
         with running_job("/backups/large") as job:

@@ -4,8 +4,11 @@
 import os
 import unittest
 
-from system import (Canary, attempt, command, configure, full_speed, install, job_property, remove, running_job,
-                    unit_property)
+from system import (Canary, attempt, command, configure, full_speed, install, job_property, remove, running_file,
+                    running_job, unit_property)
+
+# What running_file() makes.
+FILE = 512 << 20
 
 
 class Upgrade(unittest.TestCase):
@@ -27,6 +30,17 @@ class Upgrade(unittest.TestCase):
         remove()
         self.assertFalse(os.path.exists("/var/lib/reclaimd"))
         self.assertFalse(os.path.exists("/backups/.reclaim"))
+
+    def test_upgrade_in_mid_file(self):
+        """What is left of a large file is not freed at once, and all of it counts."""
+        with running_file("/backups/large") as job:
+            before = os.statvfs("/backups").f_bfree
+            install("deb", 2)
+            self.assertLess((os.statvfs("/backups").f_bfree - before) * os.statvfs("/backups").f_frsize, FILE // 2)
+            full_speed()
+            command("reclaimctl", "wait", str(job))
+        self.assertEqual(job_property(job, "State"), "done")
+        self.assertGreaterEqual(job_property(job, "ProgressBytes"), FILE)
 
     def test_removal_keeps_jobs(self):
         with running_job("/backups/large") as job:
