@@ -385,6 +385,44 @@ class Example(Case):
         self.assertEqual(os.listdir(self.data), [])
 
 
+class FileDeleter(Case):
+    def said(self, *names):
+        p = self.begin(self.data, *names, name="file-deleter").finish()
+        return p.status, p.out, p.err
+
+    def test_with_the_daemon(self):
+        build(self.data, "a\nb\nkept/")
+        self.daemon.configure("protect: [%s]\n" % self.path("kept"))
+        self.daemon.client().call("Reload", "")
+        status, out, err = self.said("a", "kept", "absent", "b")
+        self.assertEqual((status, out), (1, "handed over: 2, unlinked: 0, failed: 1\n"))
+        self.assertEqual(sorted(err.splitlines()), ["absent: cannot be found: No such file or directory",
+                                                    "kept: cannot be deleted: Operation not permitted"])
+        # It waits until all of it is deleted.
+        self.assertEqual({j["state"] for j in self.daemon.client().jobs(finished=True)}, {"done"})
+        self.assertEqual(os.listdir(self.data), ["kept"])
+
+    def test_another_has_the_name(self):
+        """It is not known whether the file was taken; the one that is called so now is another's."""
+        write(self.path("a"))
+        self.daemon.again_with_gate("stage:a")
+        p = self.begin(self.data, "a", name="file-deleter")
+        self.daemon.stopped_worker()
+        os.rename(self.path("a"), self.path("moved"))
+        write(self.path("a"))
+        self.daemon.kill()
+        p.finish()
+        self.daemon.start()
+        self.daemon.client().jobs(finished=True)
+        self.assertEqual(sorted(os.listdir(self.data)), ["a", "moved"])
+
+    def test_without(self):
+        build(self.data, "a\nb")
+        self.daemon.stop()
+        self.assertEqual(self.said("a", "b"), (0, "handed over: 0, unlinked: 2, failed: 0\n", ""))
+        self.assertEqual(os.listdir(self.data), [])
+
+
 class OnTheBus(daemon_fixture.OnTheBus, Case):
     def env(self):
         return {"DBUS_SYSTEM_BUS_ADDRESS": self.address}
