@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""docs/how-to: what each page promises, on files as its reader has them."""
+
+import glob
+import os
+import shutil
+import time
+import unittest
+
+from page import Page
+from system import Canary, attempt, command, install, signals, unit_property
+
+HOUR_SECONDS = 3600
+DAY_SECONDS = 24 * HOUR_SECONDS
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+def setUpModule():
+    install("deb", 1, "reclaimd", "libreclaim0", "libreclaim-dev")
+
+
+def make(path, size="4K", age_seconds=0):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    command("fallocate", "-l", size, path)
+    then = time.time() - age_seconds
+    os.utime(path, (then, then))
+
+
+class HowTo(unittest.TestCase):
+    def setUp(self):
+        attempt("systemctl", "reset-failed", "reclaimd")
+        command("systemctl", "reload-or-restart", "reclaimd")
+        self.canary = Canary(f"/backups/{self.id()}")
+        self.addCleanup(self.canary.check)
+
+    def test_all_pages_are_here(self):
+        pages = {os.path.basename(path)[:-3] for path in glob.glob("/docs/how-to/*.md")}
+        tests = {name.removeprefix("test_").replace("_", "-") for name in dir(self) if name.startswith("test_")}
+        self.assertEqual(pages - {"README"}, tests - {"all-pages-are-here"})
+
+    def test_camera_recordings(self):
+        self.addCleanup(shutil.rmtree, "/backups/video")
+        for n in range(14):
+            make(f"/backups/video/{'ab'[n % 2]}/{n:02}.mp4", "500M", (20 - n) * HOUR_SECONDS)
+        Page(self, "how-to/camera-recordings").follow()
+        self.until_ended("policy:video")
+        left = sorted(glob.glob("*/*", root_dir="/backups/video"), key=os.path.basename)
+        self.assertEqual([os.path.basename(path)[:-4] for path in left], [f"{n:02}" for n in range(2, 14)])
+
+    def until_ended(self, origin):
+        """Whatever has that origin."""
+        for line in command("reclaimctl", "list", "--all", "--no-pager").splitlines():
+            if origin in line:
+                command("reclaimctl", "wait", line.split()[0])
+
+    def test_ci_workspaces(self):
+        self.addCleanup(shutil.rmtree, "/backups/runner")
+        workspace = "/backups/runner/_work/project/project"
+        for name in (".git/objects/1", ".hidden", "build/x", "build/with\nnewline", "a b"):
+            make(f"{workspace}/{name}")
+        command("chown", "-R", "65534:65534", "/backups/runner")
+        Page(self, "how-to/ci-workspaces").follow()
+        with open("/backups/runner/.env", encoding="ascii") as f:
+            hooks = dict(line.strip().split("=", 1) for line in f)
+        env = {"PATH": os.environ["PATH"], "GITHUB_WORKSPACE": workspace, "RUNNER_WORKSPACE": os.path.dirname(workspace)}
+        self.assertEqual(command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_COMPLETED"], env=env), "")
+        self.assertEqual(os.listdir(workspace), [])
+        # The next job, in a workspace that is still empty, and on a machine without the daemon.
+        command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_STARTED"], env=env)
+        command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_COMPLETED"], env=env)
+        make(f"{workspace}/left")
+        command("systemctl", "mask", "--runtime", "--now", "reclaimd")
+        self.addCleanup(command, "systemctl", "unmask", "--runtime", "reclaimd")
+        said = command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_COMPLETED"], env=env)
+        self.assertIn("left to the next checkout", said)
+        self.assertEqual(os.listdir(workspace), ["left"])
+
+    def test_container_storage(self):
+        self.addCleanup(shutil.rmtree, "/backups/layers")
+        for layer in ("base-1", "base-2", "base-3"):
+            for n in range(200):
+                make(f"/backups/layers/{layer}/diff/{n}")
+        make("/backups/layers/base-1/blob", "3G")
+        Page(self, "how-to/container-storage").follow()
+        self.assertEqual(sorted(os.listdir("/backups/layers")), ["base-3", "lock", "trash"])
+        self.assertEqual(os.listdir("/backups/layers/trash"), [])
+        self.assertEqual(len(os.listdir("/backups/layers/base-3/diff")), 200)
+
+    def test_file_deleter(self):
+        self.addCleanup(shutil.rmtree, "/backups/db")
+        for name in ("000017.sst", "000018.sst", "000019.sst"):
+            make(f"/backups/db/{name}", "64M")
+        Page(self, "how-to/file-deleter").follow()
+        self.assertEqual(glob.glob("*.sst", root_dir="/backups/db"), ["000019.sst"])
+
+    def test_old_tmp(self):
+        Page(self, "how-to/old-tmp").follow()
+        self.addCleanup(attempt, "systemctl", "disable", "old-tmp.service")
+        # nspawn mounts a tmpfs there.
+        while os.path.ismount("/tmp"):
+            command("umount", "--lazy", "/tmp")
+        make("/tmp/old/session", "1M")
+        with signals("JobFinished") as finished:
+            command("systemctl", "start", "old-tmp.service")
+            self.assertEqual(unit_property("ConditionResult", "old-tmp.service"), "yes")
+            self.assertEqual((os.listdir("/tmp"), os.stat("/tmp").st_mode & 0o7777), ([], 0o1777))
+            finished()
+        self.assertEqual(os.listdir("/old-tmp"), [])
+        # And what it says of a tmpfs.
+        command("mount", "-t", "tmpfs", "tmpfs", "/tmp")
+        self.addCleanup(command, "umount", "/tmp")
+        make("/tmp/new")
+        command("systemctl", "start", "old-tmp.service")
+        self.assertEqual(unit_property("ConditionResult", "old-tmp.service"), "no")
+        self.assertEqual(os.listdir("/tmp"), ["new"])
+
+    def test_postgresql_dumps(self):
+        if not shutil.which("pg_dump") and not glob.glob("/usr/lib/postgresql/*/bin/pg_dump"):
+            self.skipTest("there is no PostgreSQL here")
+        self.addCleanup(shutil.rmtree, "/backups/dumps")
+        command("systemctl", "start", "postgresql")
+        self.addCleanup(command, "systemctl", "stop", "postgresql")
+        for words in (["createdb", "billing"], ["psql", "-d", "billing", "-c", "create table t as select 1"]):
+            command("runuser", "-u", "postgres", "--", *words, cwd="/")
+        page = Page(self, "how-to/postgresql-dumps")
+        # What is there before the policy has ever run: real dumps, one of each of 60 nights.
+        policy_blocks = page.blocks[-1:]
+        page.blocks = page.blocks[:-1]
+        page.follow()
+        made = sorted(os.listdir("/backups/dumps"))
+        self.assertRegex(" ".join(made), r"^billing-\d{8}-\d{6}\.dump postgres-\d{8}-\d{6}\.dump( \S+)*$")
+        for name in made:
+            command("pg_restore", "--list", f"/backups/dumps/{name}")
+            database = name.split("-")[0]
+            for night in range(1, 60):
+                day = time.strftime("%Y%m%d", time.localtime(time.time() - night * DAY_SECONDS))
+                shutil.copy(f"/backups/dumps/{name}", f"/backups/dumps/{database}-{day}-030000.dump")
+        make("/backups/dumps/billing-20200101-030000.dump.part")
+        page.blocks = policy_blocks
+        page.follow()
+        self.until_ended("policy:dumps")
+        for database in ("billing", "postgres"):
+            left = sorted(glob.glob(f"{database}-*.dump", root_dir="/backups/dumps"), reverse=True)
+            # The last 7 days are some of 2 weeks and 1 or 2 months.
+            self.assertIn(len(left), range(9, 14), left)
+            week = [time.strftime("%Y%m%d", time.localtime(time.time() - n * DAY_SECONDS)) for n in range(7)]
+            self.assertEqual([name.split("-")[1] for name in left[:7]], week)
+            command("pg_restore", "--list", f"/backups/dumps/{left[0]}")
+        self.assertTrue(os.path.exists("/backups/dumps/billing-20200101-030000.dump.part"))
+        command("systemctl", "disable", "--now", "dump-databases.timer")
+
+
+if __name__ == "__main__":
+    unittest.main()
