@@ -71,6 +71,6 @@ uint64_t trims_size(const struct trims *trims)
 void trims_read(const struct trims *trims, uint64_t offset, size_t length, char *ret)
 {
 	for (size_t i = 0; i < length; i++)
-		ret[i] = (char)atomic_load_explicit(&trims->pages[offset + i],
-						    memory_order_relaxed);
+		ret[i] =
+			(char)atomic_load_explicit(&trims->pages[offset + i], memory_order_relaxed);
 }

@@ -5,8 +5,8 @@
  * Serves MOUNTPOINT/disk from memory through FUSE. With `losetup --direct-io=on` on it, it becomes
  * a block device with real queues, flushes and discards, whose speed does not depend on the machine
  * it runs on. MOUNTPOINT/trims tells how often each page of it was trimmed (slowdisk-trims.h), and
- * is cleared by writing to it. Runs in the foreground, prints "ready" when mounted, and statistics when it ends by
- * SIGINT, SIGTERM or unmounting. SIGUSR1 turns the delays off, SIGUSR2 on.
+ * is cleared by writing to it. Runs in the foreground, prints "ready" when mounted, and statistics
+ * when it ends by SIGINT, SIGTERM or unmounting. SIGUSR1 turns the delays off, SIGUSR2 on.
  *
  *   slowdisk.c          FUSE, signals
  *   slowdisk-options.c  the command line

@@ -175,8 +175,8 @@ START_TEST(parts_are_flushed_with_what_completes_them)
 	atomic_store(&f.lazy_commits, 0);
 	hold(&f);
 	for (unsigned int i = 5; i < 12; i++)
-		ck_assert_int_eq((i == 9 ? store_queue_accept : store_queue_accept_part)(
-					 f.q, add_work, answered, &r[i]),
+		ck_assert_int_eq((i == 9 ? store_queue_accept
+					 : store_queue_accept_part)(f.q, add_work, answered, &r[i]),
 				 0);
 	(void)sem_post(&f.go);
 	wait_answers(&f, 12);

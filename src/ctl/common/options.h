@@ -64,10 +64,10 @@ struct options {
 	bool dry_run, has_undo;
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
 	bool submit, configured;                             /* of trim */
-	bool all;                                            /* of list, show, pause, resume, trim */
-	bool no_legend;                                      /* of list and spools */
-	bool no_ask_password;                                /* of what is done with jobs */
-	bool force, clock_is_right;                          /* of policy run */
+	bool all;                   /* of list, show, pause, resume, trim */
+	bool no_legend;             /* of list and spools */
+	bool no_ask_password;       /* of what is done with jobs */
+	bool force, clock_is_right; /* of policy run */
 	bool quiet, no_pager, help, version;
 };
 

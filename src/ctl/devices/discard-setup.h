@@ -21,8 +21,8 @@ struct discard_setup {
 	bool is_known; /* which way is the gentlest */
 	enum discard_mode gentlest;
 	uint64_t granularity_bytes, max_bytes; /* of the first device that it is on */
-	/* What a MiB has taken there since it appeared, with what discards waited for each other; below
-	 * 0: not known, as next to nothing was discarded. */
+	/* What a MiB has taken there since it appeared, with what discards waited for each other;
+	 * below 0: not known, as next to nothing was discarded. */
 	double usec_per_mib;
 	char fstab[512]; /* the line for /etc/fstab, where the gentlest is not what is set; or "" */
 };

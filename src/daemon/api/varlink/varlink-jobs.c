@@ -147,8 +147,8 @@ static void list_piece(const struct field *fields, const void *piece, void *user
 static void ask_pieces(struct varlink_call *q)
 {
 	operation_pieces(q->varlink->bus->operations, &q->client->c, q->job,
-			 strcmp(q->list, "problems") == 0 ? PIECES_PROBLEMS : PIECES_ENTRIES, q->from,
-			 MIN(q->most, LIST_MOST), list_piece, call_answer_part, q);
+			 strcmp(q->list, "problems") == 0 ? PIECES_PROBLEMS : PIECES_ENTRIES,
+			 q->from, MIN(q->most, LIST_MOST), list_piece, call_answer_part, q);
 }
 
 static int get_pieces(struct varlink_call *q, enum pieces_of of)
