@@ -81,10 +81,11 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
  * (absolute, resolved without following symbolic links), or path: the whole path of one thing, and
  * no names. Names are each ended by NUL, here or in a file. display: how the submitter wrote the
  * directory. list: names that do not exist are counted, not an error. records: the names are
- * records (wire/records.h); only with list. */
+ * records (wire/records.h); only with list. skip_refused: nor is what is refused. */
 #define FIELDS_intake_group(F)                                                                     \
 	F(BOOL, list)                                                                              \
 	F(BOOL, records)                                                                           \
+	F(BOOL, skip_refused)                                                                      \
 	F(OPT_TEXT, dir_path)                                                                      \
 	F(OPT_TEXT, path)                                                                          \
 	F(OPT_TEXT, display)                                                                       \

@@ -48,6 +48,7 @@ struct validation {
 	uint64_t lists;               /* bytes of names so far */
 	unsigned deaf;                /* names since reclaimd was heard last */
 	const struct record_header *expected; /* the identity of the next name, or NULL */
+	bool skip_refused;                    /* of the list */
 	bool records;                         /* names come with who they are */
 	struct failure_text f;
 };
@@ -253,9 +254,7 @@ static int name_validate(struct validation *v, uint32_t dir, const char *name, b
 		fd_closep(&fd);
 	if (cause == ERROR_NO_SUCH_PATH && list)
 		return 1;
-	/* A policy has looked for what is refused; if something has become so since, it is not what
-	 * was planned for, and the rest is all the same. */
-	if (cause && v->expected)
+	if (cause && v->skip_refused)
 		return 1;
 	if (cause)
 		return refuse(v, cause, shown, name, why);
@@ -483,6 +482,7 @@ static int list_validate(struct validation *v, struct name_list *list, const str
 	int r;
 
 	v->records = v->records || g->records;
+	v->skip_refused = g->skip_refused;
 
 	while ((r = name_list_next(list, head, &name)) > 0) {
 		if (dir == UINT32_MAX) {

@@ -206,6 +206,10 @@ static int begin(struct bus_request *q, struct bus_submission *s)
 				      s->n_groups);
 	for (size_t i = 0; i < s->n_display; i++)
 		s->groups[i].display = s->display[i];
+	/* A policy has looked for what is refused; if something has become so since, it is not what
+	 * was planned for, and the rest is all the same. */
+	for (size_t i = 0; i < s->n_groups; i++)
+		s->groups[i].skip_refused = s->o.origin && s->groups[i].records;
 	s->names_bytes += s->n_groups * QUOTA_GROUP_BYTES;
 	r = quota_take(q->bus->quota, q->client->account, QUOTA_NAMES, s->names_bytes);
 	if (r < 0)
