@@ -108,9 +108,10 @@ static int states_append(sd_bus_message *m, const char *states)
 		r = sd_bus_message_open_container(m, 'a', "s");
 	for (const char *s = states; r >= 0 && *s;) {
 		size_t len = strcspn(s, ",");
-		_cleanup_free_ char *state = strndup(s, len);
+		char state[32];
 
-		r = state ? sd_bus_message_append(m, "s", state) : -ENOMEM;
+		(void)snprintf(state, sizeof(state), "%.*s", (int)len, s);
+		r = sd_bus_message_append(m, "s", state);
 		s += len + (s[len] == ',');
 	}
 	if (r >= 0)

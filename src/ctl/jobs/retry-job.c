@@ -13,6 +13,7 @@
  *   accepted  how many names
  *   missing   how many are gone or replaced
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -94,11 +95,35 @@ static int name_add(struct retry *t, const char *path, const struct record_heade
 	len = strlen(slash + 1) + 1;
 	if (!d || array_reserve(&d->records, &d->size, d->len + sizeof(*who) + len, 1) < 0)
 		return -ENOMEM;
+	assert(d->records);
 	memcpy(d->records + d->len, who, sizeof(*who));
 	memcpy(d->records + d->len + sizeof(*who), slash + 1, len);
 	d->len += sizeof(*who) + len;
 	d->n++;
 	return 0;
+}
+
+static int row_read(struct retry *t, sd_bus_message *m, uint64_t *after)
+{
+	_cleanup_free_ char *path = NULL;
+	struct record_header who;
+	const void *bytes = NULL;
+	uint64_t birth;
+	size_t len = 0;
+	int r = sd_bus_message_read(m, "t", after);
+
+	if (r >= 0)
+		r = sd_bus_message_read_array(m, 'y', &bytes, &len);
+	if (r >= 0)
+		r = sd_bus_message_read(m, "ttt", &who.ino, &birth, &who.type);
+	if (r < 0)
+		return r;
+	who.btime_nsec = (int64_t)birth;
+	if (asprintf(&path, "%.*s", (int)len, len > 0 ? (const char *)bytes : "") < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	return name_add(t, path, &who);
 }
 
 /* One answer of the daemon. Returns 1 if there were names, 0, or a negative errno. */
@@ -107,22 +132,7 @@ static int page_read(struct retry *t, sd_bus_message *m, uint64_t *after)
 	int r = sd_bus_message_enter_container(m, 'a', "(tayttt)"), any = 0;
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "tayttt")) > 0) {
-		_cleanup_free_ char *path = NULL;
-		struct record_header who;
-		const void *bytes = NULL;
-		uint64_t birth;
-		size_t len = 0;
-
-		r = sd_bus_message_read(m, "t", after);
-		if (r >= 0)
-			r = sd_bus_message_read_array(m, 'y', &bytes, &len);
-		if (r >= 0)
-			r = sd_bus_message_read(m, "ttt", &who.ino, &birth, &who.type);
-		if (r < 0)
-			return r;
-		who.btime_nsec = (int64_t)birth;
-		path = strndup(len > 0 ? bytes : "", len);
-		r = path ? name_add(t, path, &who) : -ENOMEM;
+		r = row_read(t, m, after);
 		if (r >= 0)
 			r = sd_bus_message_exit_container(m);
 		any = 1;
