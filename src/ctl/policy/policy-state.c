@@ -196,13 +196,16 @@ static json_t *usec_json(uint64_t usec)
 
 static json_t *why_json(const char *why)
 {
-	_cleanup_free_ char *lines = strdup(why);
 	json_t *list = json_array();
-	char *rest;
 
-	for (char *s = lines ? strtok_r(lines, "\n", &rest) : NULL; s;
-	     s = strtok_r(NULL, "\n", &rest))
-		(void)json_array_append_new(list, json_words(s));
+	for (const char *line = why; *line;) {
+		size_t len = strcspn(line, "\n");
+		struct safe_text t;
+
+		safe_text_format(&t, "%.*s", (int)len, line);
+		(void)json_array_append_new(list, json_words(t.line));
+		line += len + (line[len] != '\0');
+	}
 	return list;
 }
 
@@ -307,7 +310,8 @@ json_t *policy_states_of_daemon(const struct options *o, struct client *client, 
 
 	*ret_wrong = false;
 	/* One that is not where it usually is may have another configuration. */
-	if ((o->runtime_dir || reach_environment_dir()) && !environment_dir("STATE_DIRECTORY"))
+	if (o->machine ||
+	    ((o->runtime_dir || reach_environment_dir()) && !environment_dir("STATE_DIRECTORY")))
 		return NULL;
 	r = config_load(&config, CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, pass_over, NULL);
 	*ret_wrong = r == -EBADMSG;
@@ -325,20 +329,24 @@ char *policy_last_format(char *buf, const json_t *state)
 	const json_t *last = json_object_get(state, "last");
 	char when[DISTANCE_SIZE];
 
-	if (!json_is_object(last))
-		return strcpy(buf, json_text(state, "error")[0] ? "?" : "-");
-	(void)snprintf(buf, POLICY_WORDS, "%s %s", json_text(last, "result"),
-		       distance_format(when, json_number(last, "time_usec"), realtime_usec()));
+	if (json_is_object(last))
+		(void)snprintf(
+			buf, POLICY_WORDS, "%s %s", json_text(last, "result"),
+			distance_format(when, json_number(last, "time_usec"), realtime_usec()));
+	else
+		(void)snprintf(buf, POLICY_WORDS, "%s", json_text(state, "error")[0] ? "?" : "-");
 	return buf;
 }
 
 char *policy_next_format(char *buf, const json_t *state)
 {
 	uint64_t usec = json_number(state, "next_usec");
+	const char *words = json_is_true(json_object_get(state, "watched"))      ? "watched"
+			    : json_is_string(json_object_get(state, "schedule")) ? "no timer"
+										 : "by hand";
 
 	if (usec > 0)
 		return distance_format(buf, usec, realtime_usec());
-	return strcpy(buf, json_is_true(json_object_get(state, "watched"))      ? "watched"
-			   : json_is_string(json_object_get(state, "schedule")) ? "no timer"
-										: "by hand");
+	(void)snprintf(buf, POLICY_WORDS, "%s", words);
+	return buf;
 }
