@@ -130,6 +130,7 @@ class Failures(unittest.TestCase):
 
     def setUp(self):
         self.base = f"/backups/{self.id()}"
+        self.addCleanup(attempt, "systemctl", "reset-failed", self.UNIT)
         for name in ("a", "b", "c"):
             make(f"{self.base}/{name}", 5)
         self.configure("")
