@@ -92,7 +92,8 @@ class OverTheBus(Case):
         told = self.properties()
         self.assertEqual(told, {"Name": "p", "Path": os.fsencode(self.data), "Match": ["*.gz", "*.xz"], "Schedule": "daily",
                                 "Watched": False, "MaxDelete": 0.25, "UndoUSec": 7200 * 10**6, "Running": False, "Job": 0,
-                                "NextElapseUSec": 0})
+                                "NextElapseUSec": 0, "LastRunUSec": 0, "LastResult": "", "LastJob": 0, "LastRefused": 0,
+                                "LastExcess": 0, "LastWhy": [], "LastSuccessUSec": 0, "OldestKeptUSec": 0})
         self.assertEqual(self.client.call("ListPolicies").body[0], [tuple(told.values())])
         managed = self.client.call("GetManagedObjects", interface="org.freedesktop.DBus.ObjectManager").body[0]
         self.assertEqual(managed["/org/reclaimd1/policy/p"]["org.reclaimd1.Policy"], told)
@@ -132,6 +133,38 @@ class OverTheBus(Case):
         self.assertEqual(self.client.wait(self.of_policy("Run")[0]), "done")
         self.assertEqual(self.of_policy("Run"), [0, "/"])
         canary.check()
+
+    def test_last_run_is_told(self):
+        """How it ended, how much max-delete left for the next, and what was refused and why."""
+        self.configured("match: '*.gz', max-files: 1, max-delete: 50%")
+        for i in range(4):
+            self.make("db-%d.gz" % i, 10 + i, "x" * 4096)
+        began = time.time() * 1e6
+        job, _ = self.of_policy("Run")
+        self.assertEqual(self.client.wait(job), "done")
+        self.until(lambda: self.properties()["LastRunUSec"] > 0)
+        told = self.properties()
+        self.assertGreaterEqual(told["LastRunUSec"], began - 1e6)
+        self.assertEqual((told["LastJob"], told["LastExcess"], told["LastRefused"], told["LastWhy"]), (job, 1, 0, []))
+        self.assertEqual(told["LastResult"], "done")
+        self.assertEqual(self.client.call("ListPolicies").body[0], [tuple(told.values())])
+        self.configured("match: '*.gz', max-age: 1d, max-delete: 100%")
+        os.rename(self.data, self.data + "-away")
+        with self.assertRaises(Error):
+            self.of_policy("Run")
+        self.until(lambda: self.properties()["LastResult"] == "failed")
+        self.assertTrue(self.properties()["LastWhy"])
+        os.rename(self.data + "-away", self.data)
+        # What is on disk is all there is: it is there for the next daemon, and gone with the file.
+        before = self.properties()
+        self.daemon.stop()
+        self.client = self.daemon.start().client()
+        self.assertEqual(self.properties(), before)
+        with open(os.path.join(self.daemon.state, "policy-result-p"), "w", encoding="utf-8") as f:
+            f.write("nonsense")
+        self.assertEqual((self.properties()["LastRunUSec"], self.properties()["LastWhy"]), (0, []))
+        os.unlink(os.path.join(self.daemon.state, "policy-result-p"))
+        self.assertEqual(self.properties()["LastResult"], "")
 
     def test_only_root_plans_and_runs(self):
         """Without polkit, which is not asked here."""

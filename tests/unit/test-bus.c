@@ -126,8 +126,8 @@ START_TEST(policies_are_told)
 	user = client_open(s);
 	become_root();
 	ck_assert_str_eq(call(c, NULL, "ListPolicies", &list, NULL), "");
-	ck_assert_int_ge(sd_bus_message_enter_container(list, 'a', "(sayassbdtbtt)"), 0);
-	ck_assert_int_gt(sd_bus_message_enter_container(list, 'r', "sayassbdtbtt"), 0);
+	ck_assert_int_ge(sd_bus_message_enter_container(list, 'a', "(sayassbdtbtttstttastt)"), 0);
+	ck_assert_int_gt(sd_bus_message_enter_container(list, 'r', "sayassbdtbtttstttastt"), 0);
 	ck_assert_int_ge(sd_bus_message_read(list, "s", &name), 0);
 	ck_assert_str_eq(name, "daily-1");
 	ck_assert_str_eq(properties(user, POLICY, "Get", "org.reclaimd1.Policy", "UndoUSec", &one),

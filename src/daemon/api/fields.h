@@ -120,7 +120,15 @@ struct field {
 	F("UndoUSec", "t", USEC, undo_usec, VARIES)                                                \
 	F("Running", "b", BOOL, running, VARIES)                                                   \
 	F("Job", "t", NUMBER, job, VARIES)                                                         \
-	F("NextElapseUSec", "t", USEC, next_usec, VARIES)
+	F("NextElapseUSec", "t", USEC, next_usec, VARIES)                                          \
+	F("LastRunUSec", "t", USEC, last_usec, VARIES)                                             \
+	F("LastResult", "s", TEXT, last_result, VARIES)                                            \
+	F("LastJob", "t", NUMBER, last_job, VARIES)                                                \
+	F("LastRefused", "t", NUMBER, refused, VARIES)                                             \
+	F("LastExcess", "t", NUMBER, excess, VARIES)                                               \
+	F("LastWhy", "as", STRINGS, why, VARIES)                                                   \
+	F("LastSuccessUSec", "t", USEC, success_usec, VARIES)                                      \
+	F("OldestKeptUSec", "t", USEC, oldest_usec, VARIES)
 
 /* Of struct daemon_view: how it is, and what has happened since it was started. */
 #define STATUS_FIELDS(F)                                                                           \

@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "daemon/jobs/jobs.h"
 
+struct policy_last;
 struct policy_work;
 struct settling;
 
@@ -17,6 +18,9 @@ struct operations {
 	unsigned n_settlings;
 	LIST_HEAD(, policy_work)
 	policy_works; /* plans and runs of policies that callers wait for */
+	/* Of as many policies, which were the configuration's. */
+	struct policy_last *policy_lasts;
+	size_t n_policy_lasts;
 	int (*reload)(void *userdata);
 	void *userdata;
 };

@@ -455,6 +455,8 @@ struct operations *operations_free(struct operations *o)
 		(void)operations_stopping(o, &f);
 		settling_end(s, &f);
 	}
+	if (o)
+		free(o->policy_lasts);
 	free(o);
 	return NULL;
 }

@@ -62,7 +62,13 @@ struct policy_view {
 	uint64_t undo_usec;
 	uint64_t job;       /* the last one of it that has not ended; 0: none */
 	uint64_t next_usec; /* when its timer elapses, which the buses find out; 0: not known */
-	bool watched;       /* runs by itself when space is short, or much is there */
+	/* Of the last run, 0 and "" if there was none: when it began, how it ended ("done",
+	 * "partial", "failed"), its job, entries that could not be deleted, or not in this run, and
+	 * why; and when one that did all it was to do had ended, and the oldest that was kept. */
+	uint64_t last_usec, last_job, refused, excess, success_usec, oldest_usec;
+	const char *last_result;
+	const char *const *why;
+	bool watched; /* runs by itself when space is short, or much is there */
 	bool running;
 };
 

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "daemon/context/failure.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/policies/policy-last.h"
 #include "daemon/policies/policy-process.h"
 #include "operations-state.h"
 #include "operations.h"
@@ -58,6 +59,30 @@ static void view_fill(struct policy_view *v, const struct config_policy *p)
 	};
 }
 
+/* Room for n; they point into themselves, and are read again where that is another number. Without
+ * memory it is as if none had run. */
+static struct policy_last *lasts_get(struct operations *o, size_t n)
+{
+	if (n == o->n_policy_lasts)
+		return o->policy_lasts;
+	free(o->policy_lasts);
+	o->policy_lasts = calloc(n, sizeof(*o->policy_lasts));
+	o->n_policy_lasts = o->policy_lasts ? n : 0;
+	return o->policy_lasts;
+}
+
+static void view_add_last(struct policy_view *v, const struct policy_last *l)
+{
+	v->last_usec = l->r.began_usec;
+	v->last_result = l->r.began_usec > 0 ? result_word(&l->r) : "";
+	v->last_job = l->r.job;
+	v->refused = l->r.refused.n;
+	v->excess = l->r.excess.n;
+	v->success_usec = l->r.success_usec;
+	v->oldest_usec = l->r.oldest_usec;
+	v->why = l->why;
+}
+
 static struct policy_view *view_find(struct policy_view *views, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
@@ -70,11 +95,17 @@ size_t operation_policies(struct operations *o, struct policy_view *views, size_
 {
 	const struct config *c = o->jobs->context->config;
 	size_t filled = MIN(n, c->n_policies);
+	struct policy_last *lasts = lasts_get(o, c->n_policies);
 	const struct policy_work *w;
 	const struct job *j;
 
-	for (size_t i = 0; i < filled; i++)
+	for (size_t i = 0; i < filled; i++) {
 		view_fill(&views[i], &c->policies[i]);
+		if (lasts)
+			policy_last_update(&lasts[i], o->jobs->context->o.state_dir, views[i].name);
+		if (lasts)
+			view_add_last(&views[i], &lasts[i]);
+	}
 	LIST_FOREACH(w, &o->policy_works, link)
 	{
 		struct policy_view *v = w->planned ? NULL : view_find(views, filled, w->name);

@@ -245,6 +245,8 @@ class Interface(Case):
         self.refused("InvalidArgument", "RunPolicy", name="q")
         self.wait(call("RunPolicy", name="p")["id"], "done")
         self.assertEqual(os.listdir(path), ["2.gz"])
+        (told,) = call("ListPolicies")["policies"]
+        self.assertGreater(told["lastRunUSec"], 0)
 
     def views(self):
         spool = f"{self.top}/spool"
