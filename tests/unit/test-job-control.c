@@ -191,6 +191,7 @@ static uint64_t queued(const char *name)
 START_TEST(test_control_priority_of_what_waits)
 {
 	static const struct job_change high = { .has_priority = true, .priority = PRIORITY_HIGH };
+	static const struct job_change low = { .has_priority = true, .priority = PRIORITY_LOW };
 	struct begun begun = { 0 };
 	struct listener l = { .job_changed = note_begun, .userdata = &begun };
 	uint64_t ids[3];
@@ -205,15 +206,15 @@ START_TEST(test_control_priority_of_what_waits)
 	ck_assert_int_eq(job_world_job(&w, ids[0])->r.priority, PRIORITY_NORMAL);
 	ck_assert_int_eq(job_world_job(&w, ids[1])->r.priority, PRIORITY_HIGH);
 	w.jobs.paused = true;
-	ck_assert_int_eq(job_world_change(&w, &high, ids[0]), ERROR_NONE);
+	ck_assert_int_eq(job_world_change(&w, &low, ids[1]), ERROR_NONE);
 	ck_assert_int_eq(jobs_pause_all(&w.jobs, false, on_all, NULL), 0);
 	listener_add(&w.context, &l);
 	job_world_until(&w, begun.n == 3);
 	listener_remove(&w.context, &l);
-	ck_assert_uint_eq(begun.ids[0], ids[1]);
-	ck_assert_uint_eq(begun.ids[1], ids[2]);
-	ck_assert_uint_eq(begun.ids[2], ids[0]);
-	job_world_wait_finished(&w, ids[0]);
+	ck_assert_uint_eq(begun.ids[0], ids[2]);
+	ck_assert_uint_eq(begun.ids[1], ids[0]);
+	ck_assert_uint_eq(begun.ids[2], ids[1]);
+	job_world_wait_finished(&w, ids[1]);
 }
 END_TEST
 
