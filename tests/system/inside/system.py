@@ -6,11 +6,13 @@ import glob
 import json
 import os
 import subprocess
+import time
 
 BUS = ("org.reclaimd1", "/org/reclaimd1", "org.reclaimd1.Manager")
 CONFIGURATION = "/etc/reclaimd/reclaimd.d/50-test.yaml"
 # Nothing here takes nearly as long.
 TIMEOUT_SECONDS = 40
+FILE = 512 << 20
 # A pace at which a job is still there when a test looks.
 SLOW = "pacing: {latency: off, min-rate: 4MiB/s, max-rate: 8MiB/s}\n"
 
@@ -118,12 +120,25 @@ def running_job(path, files=128):
         yield job
 
 
+def free():
+    """Bytes of the disk."""
+    s = os.statvfs("/backups")
+    return s.f_bfree * s.f_frsize
+
+
+def until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 @contextlib.contextmanager
-def running_file(path, mib=512):
-    """The same with one large file, which has no name any more."""
+def running_file(path):
+    """The same with one file of FILE bytes, which has no name any more."""
     configure(SLOW)
     command("systemctl", "reload-or-restart", "reclaimd")
-    command("fallocate", "-l", f"{mib}M", path)
+    command("fallocate", "-l", str(FILE), path)
     with signals("PropertiesChanged") as changed:
         job = submit(path)
         while job_property(job, "ProgressBytes") == 0:

@@ -11,12 +11,11 @@ import subprocess
 import time
 import unittest
 
-from system import (BUS, Canary, attempt, command, configure, full_speed, install, job_property, journal,
-                    manager_property, running_file, running_job, signals, submit, unit_property)
+from system import (BUS, FILE, Canary, attempt, command, configure, free, full_speed, install, job_property, journal,
+                    manager_property, running_file, running_job, signals, submit, unit_property, until)
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 STOP_SECONDS = 5
-FILE = 512 << 20
 # Else the keeper of the service's own control group has them.
 HAS_STORE = int(command("systemctl", "--version").split()[1]) >= 254
 
@@ -110,20 +109,14 @@ class Service(unittest.TestCase):
         command("fallocate", "-l", "512M", "/btrfs/large")
         command("sync", "-f", "/btrfs")
         submit("--wait", "/btrfs/large")
-        self.until(lambda: limit() < usual)
+        until(lambda: limit() < usual)
         command("systemctl", "stop", "reclaimd")
         self.assertLess(limit(), usual)
         for comm in glob.glob("/proc/[0-9]*/comm"):
             with contextlib.suppress(OSError), open(comm, encoding="ascii", errors="replace") as f:
                 if f.read().strip() == "reclaim-discard":
                     os.kill(int(comm.split("/")[2]), signal.SIGTERM)
-        self.until(lambda: limit() == usual)
-
-    def until(self, condition):
-        end = time.monotonic() + 60
-        while not condition():
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.1)
+        until(lambda: limit() == usual)
 
     def written(self, dev):
         with open(f"/sys/dev/block/{os.major(dev)}:{os.minor(dev)}/stat", encoding="ascii") as f:
@@ -256,36 +249,31 @@ class Service(unittest.TestCase):
             command("systemctl", "kill", "--signal=KILL", "reclaimd")
             # Some kernels kill what is cloned into a cgroup on which cgroup.kill was used (seen with Linux 6.18).
             # The service manager removes the cgroup with its last process.
-            self.until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in killed))
+            until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in killed))
             # Asking starts it, if it is not there again by itself by then.
             command("systemctl", "start", "reclaimd")
             command("reclaimctl", "wait", str(job))
         self.assertEqual(job_property(job, "State"), "done")
         self.assertEqual(unit_property("ActiveState"), "active")
 
-    @staticmethod
-    def free():
-        s = os.statvfs("/backups")
-        return s.f_bfree * s.f_frsize
-
     def check_file_survives(self, restart):
         """What is left of a large file is freed as slowly as it was; all of it counts."""
         with running_file("/backups/large") as job:
-            before = self.free()
+            before = free()
             restart()
-            self.assertLess(self.free() - before, FILE // 2)
-            self.until(lambda: job_property(job, "State") == "running")
+            self.assertLess(free() - before, FILE // 2)
+            until(lambda: job_property(job, "State") == "running")
             freed, began = job_property(job, "ProgressBytes"), time.monotonic()
-            self.until(lambda: job_property(job, "ProgressBytes") >= freed + (16 << 20))
+            until(lambda: job_property(job, "ProgressBytes") >= freed + (16 << 20))
             self.assertLess(job_property(job, "ProgressBytes"), freed + (8 << 20) * (time.monotonic() - began + 4))
             full_speed()
             command("reclaimctl", "wait", str(job))
         self.assertEqual(job_property(job, "State"), "done")
         self.assertGreaterEqual(job_property(job, "ProgressBytes"), FILE)
         self.assertLess(job_property(job, "ProgressBytes"), FILE + (1 << 20))
-        self.until(lambda: self.free() - before > FILE // 2)
+        until(lambda: free() - before > FILE // 2)
         if HAS_STORE:
-            self.until(lambda: unit_property("NFileDescriptorStore") == "0")
+            until(lambda: unit_property("NFileDescriptorStore") == "0")
 
     def test_restart_in_mid_file(self):
         self.check_file_survives(lambda: command("systemctl", "restart", "reclaimd"))
@@ -305,7 +293,7 @@ class Service(unittest.TestCase):
             for pid in killed:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
-            self.until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in killed))
+            until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in killed))
             command("systemctl", "start", "reclaimd")
 
         self.check_file_survives(restart)
@@ -313,12 +301,12 @@ class Service(unittest.TestCase):
     @unittest.skipUnless(HAS_STORE, "systemd keeps no descriptors while a service is stopped")
     def test_stopped_in_mid_file_and_cleaned(self):
         with running_file("/backups/large") as job:
-            before = self.free()
+            before = free()
             command("systemctl", "stop", "reclaimd")
             self.assertEqual(unit_property("NFileDescriptorStore"), "2")
             self.assertIn("systemd holds them", command("journalctl", "-o", "cat", "-u", "reclaimd"))
             command("systemctl", "clean", "--what=fdstore", "reclaimd")
-            self.until(lambda: self.free() - before > FILE // 2)
+            until(lambda: free() - before > FILE // 2)
             command("systemctl", "start", "reclaimd")
             command("reclaimctl", "wait", str(job))
 
@@ -335,9 +323,9 @@ class Service(unittest.TestCase):
         with running_file("/backups/kept") as kept:
             command("reclaimctl", "pause", str(kept))
             with running_file("/backups/released") as released:
-                before = self.free()
+                before = free()
                 command("systemctl", "restart", "reclaimd")
-                self.until(lambda: self.free() - before > FILE // 2)
+                until(lambda: free() - before > FILE // 2)
                 self.assertEqual(job_property(kept, "State"), "paused")
                 self.assertIn("are kept over a restart", command("journalctl", "-o", "cat", "-u", "reclaimd"))
                 full_speed()

@@ -4,11 +4,8 @@
 import os
 import unittest
 
-from system import (Canary, attempt, command, configure, full_speed, install, job_property, remove, running_file,
-                    running_job, unit_property)
-
-# What running_file() makes.
-FILE = 512 << 20
+from system import (FILE, Canary, attempt, command, configure, free, full_speed, install, job_property, remove,
+                    running_file, running_job, unit_property, until)
 
 
 class Upgrade(unittest.TestCase):
@@ -34,13 +31,25 @@ class Upgrade(unittest.TestCase):
     def test_upgrade_in_mid_file(self):
         """What is left of a large file is not freed at once, and all of it counts."""
         with running_file("/backups/large") as job:
-            before = os.statvfs("/backups").f_bfree
+            before = free()
             install("deb", 2)
-            self.assertLess((os.statvfs("/backups").f_bfree - before) * os.statvfs("/backups").f_frsize, FILE // 2)
+            self.assertLess(free() - before, FILE // 2)
             full_speed()
             command("reclaimctl", "wait", str(job))
         self.assertEqual(job_property(job, "State"), "done")
         self.assertGreaterEqual(job_property(job, "ProgressBytes"), FILE)
+        remove()
+
+    def test_removal_in_mid_file(self):
+        """Nothing holds the file for a program that is not there; its job stays on record."""
+        with running_file("/backups/large") as job:
+            before = free()
+            command("dpkg", "--remove", "reclaimd")
+            until(lambda: free() - before > FILE // 2)
+            self.assertTrue(os.path.exists("/var/lib/reclaimd"))
+            install("deb", 1)
+            command("reclaimctl", "wait", str(job))
+        remove()
 
     def test_removal_keeps_jobs(self):
         with running_job("/backups/large") as job:
