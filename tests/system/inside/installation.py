@@ -7,7 +7,7 @@ import unittest
 from system import command
 
 # What may be there after a removal: the package manager's and the service manager's own records.
-RECORDS = ("/var/lib/dpkg", "/var/lib/rpm", "/root/.rpmdb", "/var/log", "/var/lib/systemd", "/var/cache",
+RECORDS = ("/var/lib/dpkg", "/var/lib/apt", "/var/lib/rpm", "/root/.rpmdb", "/var/log", "/var/lib/systemd", "/var/cache",
            "/var/lib/polkit-1", "/var/tmp/systemd-private", "/etc/.pwd.lock")
 # What runs policies by their schedules.
 POLICY_FILES = ("/usr/lib/systemd/system-generators/reclaimd-generator",

@@ -3,8 +3,8 @@
 
 Blocks between ``` are a file if the first line (or the second, after #!) is a comment with its path; and
 commands if the first line begins with $. What follows a command there is what it prints: numbers, times and
-white space may differ, … in a line stands for any text, and as a line for any lines. A command whose output ends
-with an error of reclaimctl must fail, any other succeed. /srv is /backups here, where there is room.
+white space may differ, … in a line stands for any text, and as a line for any lines. A command must fail
+if its output ends with an error of reclaimctl, and succeed otherwise. /srv is /backups here, where there is room.
 """
 
 import os
@@ -13,6 +13,7 @@ import re
 from system import attempt
 
 PATH = re.compile(r"^(?:#!.*\n)?# (/\S+)\n")
+ERROR = re.compile(r"reclaimctl: |/\S+:\d+:\d+: ")
 TIME = re.compile(r"(?:\d+(?:\.\d+)?(?:us|ms|s|min|h|d)\b ?)+")
 NUMBER = re.compile(r"\d(?:[\d.,:]*\d)?")
 
@@ -31,6 +32,10 @@ def matches(expected, said):
     return re.fullmatch(pattern, "".join(shape(line) + "\n" for line in said)) is not None
 
 
+def there(text):
+    return re.sub(r"/srv\b", "/backups", text)
+
+
 def commands(block):
     """(how it stands there, the command, lines of its output)"""
     for part in re.split(r"^(?=\$ )", block, flags=re.M)[1:]:
@@ -45,6 +50,7 @@ class Page:
         self.name = name
         self.cwd = cwd
         self.wrong = []
+        self.at = 0  # how far it has been followed
         with open(f"/docs/{name}.md", encoding="utf-8") as f:
             self.text = f.read()
         self.blocks = re.findall(r"^```\w*\n(.*?)^```$", self.text, re.S | re.M)
@@ -65,15 +71,19 @@ class Page:
     def write(self, path, content):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as f:
-            f.write(content.replace("/srv/", "/backups/"))
+            f.write(there(content))
         self.test.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
 
     def run(self, part, command, expected):
-        r = attempt("bash", "-c", command.replace("/srv/", "/backups/"), cwd=self.cwd)
-        said = r.stdout.replace("/backups/", "/srv/").splitlines()
-        fails = bool(expected) and expected[-1].startswith("reclaimctl: ")
+        r = attempt("bash", "-c", there(command), cwd=self.cwd)
+        said = re.sub(r"/backups\b", "/srv", r.stdout).splitlines()
+        fails = bool(said) and ERROR.match(said[-1]) is not None
+        at = self.text.index(part, self.at)
+        self.at = at + len(part)
         if (r.returncode != 0) == fails and matches(expected, said):
             return
         self.wrong.append(f"$ {command}\n{r.stdout}exit status {r.returncode}, instead of\n" + "\n".join(expected))
         head = re.match(r"(?:.*\\\n)*.*\n", part)[0]
-        self.text = self.text.replace(part, head + "".join(line + "\n" for line in said), 1)
+        renewed = head + "".join(line + "\n" for line in said)
+        self.text = self.text[:at] + renewed + self.text[self.at:]
+        self.at = at + len(renewed)
