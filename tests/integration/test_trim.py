@@ -424,10 +424,17 @@ class Given(TrimCase):
         r = self.trim("-q", d.dir)
         self.assertEqual((r.out, r.err), ("", ""))
         r = self.trim("-v", "--latency=off", d.dir)
-        self.assertRegex(r.err, r"(?m)^loop\d+: .* trimmed in \d+ steps; the last one: ")
+        self.assertRegex(r.err, r"(?m)^loop\d+: .* trimmed in \d+ steps?; the last one: \S+ \S+ in [\d.]+ms; longest: [\d.]+ms$")
         keys = {"path", "type", "device", "outcome", "why", "size_bytes", "free_bytes", "bound", "backing_file",
                 "trimmed_bytes", "steps", "calls", "elapsed_usec", "longest_step_usec"}
         self.assertEqual(set(self.trim("--json", d.dir).json["filesystems"][0]), keys)
+
+    def test_on_a_terminal_progress_names_the_device(self):
+        d = self.small().mount()
+        said = command("script", "-qec", "%s trim %s" % (scratch.binary, d.dir), "/dev/null", stdin=subprocess.DEVNULL)
+        self.assertRegex(said, r"\[#+\.*\] +\d+%% [\d.]+ MiB trimmed on %s\r" % os.path.basename(d.device))
+        # Nothing of it is left in the line of the table's head.
+        self.assertRegex(said, r"\r\x1b\[K(\x1b\[\d*m)* *TRIMMED")
 
     @each(DISKS)
     def test_dry_run_trims_nothing(self, kind):

@@ -165,7 +165,7 @@ void progress_update(struct progress *p, const struct engine_progress *e)
 
 void progress_share(struct progress *p, const char *what, uint64_t bytes, double part)
 {
-	char size[16], text[64];
+	char size[16], text[128];
 
 	if (!p)
 		return;

@@ -49,15 +49,13 @@ static void signals_install(void)
 
 static void tell(struct trimming *t, const struct trim_result *r)
 {
-	char done[16], step[16], took[32];
+	char done[16], steps[COUNTED_SIZE], last[16];
 
 	progress_pause(t->progress);
-	(void)fprintf(stderr,
-		      "%s: %s trimmed in %" PRIu64 " steps; the last one: %s in %s; longest: %.1f "
-		      "ms\n",
+	(void)fprintf(stderr, "%s: %s trimmed in %s; the last one: %s in %.1fms; longest: %.1fms\n",
 		      t->now->target.device, size_format(done, sizeof(done), r->trimmed_bytes),
-		      r->steps, size_format(step, sizeof(step), r->last_bytes),
-		      timespan_format(took, sizeof(took), r->last_usec),
+		      counted_format(steps, sizeof(steps), r->steps, "step", "steps"),
+		      size_format(last, sizeof(last), r->last_bytes), (double)r->last_usec / 1e3,
 		      (double)r->longest_usec / 1e3);
 }
 
@@ -65,12 +63,14 @@ static void on_progress(const struct trim_result *r, void *userdata)
 {
 	struct trimming *t = userdata;
 	uint64_t now = now_usec();
+	char what[80];
 
 	if (t->o->verbose && now - t->told_usec >= TELL_EVERY) {
 		t->told_usec = now;
 		tell(t, r);
 	}
-	progress_share(t->progress, "trimmed", r->trimmed_bytes,
+	(void)snprintf(what, sizeof(what), "trimmed on %s", t->now->target.device);
+	progress_share(t->progress, what, r->trimmed_bytes,
 		       r->end > 0 ? (double)r->at / (double)r->end : -1);
 }
 
