@@ -22,7 +22,7 @@ from test_pacing import Foreground
 from test_trim import DISKS, Disk, TrimCase, each, helpers, sums
 
 ROUNDS = 25 if FULL else 1
-HOST_BYTES = 2 << 30
+DISK_BYTES, HOST_BYTES = 3 << 30, 4 << 30
 # Seconds.
 FROZEN_MOST = 0.3
 MOMENTS_MOST = 60 if FULL else 4
@@ -98,10 +98,10 @@ class Run:
         self.disk = disk
         self.foreground = Enduring(os.path.join(disk.dir, FOREGROUND))
         self.foreground.__enter__()
-        self.began = time.monotonic()
         self.process = case.start(disk.dir)
         # It heeds signals before it has this one.
         until(lambda: helpers(self.process.pid) or has_ended(self.process.pid))
+        self.began = time.monotonic()
         self.processes = children(self.process.pid)
 
     def lull(self):
@@ -120,7 +120,7 @@ class Moments(TrimCase):
     def on_host(self, kind):
         host = Host()
         self.addCleanup(host.close)
-        d = Disk(kind, where=host.dir)
+        d = Disk(kind, DISK_BYTES, where=host.dir)
         self.addCleanup(d.close)
         return host, d
 
