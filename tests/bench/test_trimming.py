@@ -203,7 +203,7 @@ class Whole(Root):
         path = os.path.join(directory.name, "report.json")
         result = subprocess.run(
             [sys.executable, os.path.join(HERE, "trim"), "--scale", str(SCALE), "--pieces", str(PIECES),
-             "--baseline-seconds", "1", "--min-window", "1", "--timeout", "15", "--json", path, "--reclaimctl", reclaimctl, *words],
+             "--baseline-seconds", "1", "--min-window", "1", "--timeout", "8", "--json", path, "--reclaimctl", reclaimctl, *words],
             stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode == 77:
             self.skipTest("not here")
