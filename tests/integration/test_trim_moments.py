@@ -21,7 +21,7 @@ from fixture import FULL, command, scratch, until
 from test_pacing import Foreground
 from test_trim import DISKS, Disk, TrimCase, each, helpers, sums
 
-ROUNDS = 25 if FULL else 1
+ROUNDS = 10 if FULL else 1
 DISK_BYTES, HOST_BYTES = 3 << 30, 4 << 30
 # Seconds.
 FROZEN_MOST = 0.3
