@@ -19,7 +19,7 @@ from benchlib.slowdisk import SlowDisk
 from benchlib.trees import MIB
 from benchlib.trimmap import PAGE_BYTES, TrimMap, named, total
 from benchlib.trimming import Trim
-from benchlib.trimverdict import ALONE, BESIDE, TrimCell, TrimVerdict
+from benchlib.trimverdict import ALONE, BESIDE, LITTLE_BYTES, TrimCell, TrimVerdict
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # So that what is free lies in several chunks of a btrfs: it has no room for others in one that is trimmed.
@@ -107,8 +107,10 @@ class Bars(unittest.TestCase):
         alone = (trim("fstrim", trims="0111"),)
         self.assertEqual(self.missed(trim("trim", trims="011w"), alone=(*alone, trim("trim", trims="0112"))),
                          ["no byte is trimmed twice, alone"])
-        self.assertEqual(self.missed(trim("trim", trims="0110"), alone=(*alone, trim("trim"))),
-                         ["all is trimmed that fstrim trims, beside foreground I/O"])
+        alone = (trim("fstrim", trims="1" * 2000),)
+        self.assertEqual(self.missed(trim("trim", trims="1" * 976 + "0" * 1024), alone=alone), [])
+        self.assertEqual(self.missed(trim("trim", trims="1" * 975 + "0" * 1025), alone=alone),
+                         ["all is trimmed that fstrim trims but for 4 MiB, beside foreground I/O"])
 
     def test_what_is_not_known(self):
         bars = self.bars(trim("trim", stopped="timeout", trims="0100"), alone=(trim("trim"),))
@@ -230,8 +232,10 @@ class Whole(Root):
                 self.assertGreaterEqual(reference["pieces"], PIECES * SCALE * 0.8)
                 self.assertGreaterEqual(reference["trimmed_bytes"], free_bytes * 0.9)
                 self.assertLessEqual(reference["trimmed_bytes"], free_bytes + SLACK_BYTES)
-                own, = cell["alone"]["trim"]["coverage"]
-                self.assertEqual((own["missing"], own["twice"]), ([], []))
+                # With a canary, btrfs holds free space of its metadata in reserve, and trims none of that.
+                own, = cell["alone"]["trim-off" if cell["scenario"] == "btrfs" else "trim"]["coverage"]
+                self.assertLessEqual(total(own["missing"]), LITTLE_BYTES)
+                self.assertEqual(own["twice"], [])
                 self.assertGreater(cell["alone"]["trim"]["rounds"][0]["steps"], 0)
         self.assertEqual(len(document["cells"]), 3, said)
 
@@ -247,13 +251,13 @@ class Whole(Root):
     def test_what_is_left_out_is_named(self):
         document, said = self.run_other('fstrim --minimum 1G "$path"')
         self.assertEqual(document["failures"], [])
-        self.assertRegex(said, r"MISSED: +xfs .*: all is trimmed that fstrim trims, alone: [\d,]+ bytes: \d+-\d+")
+        self.assertRegex(said, r"MISSED: +xfs .*: all is trimmed that fstrim trims but for 4 MiB, alone: [\d,]+ bytes: \d+-\d+")
 
     def test_what_is_trimmed_twice_is_named(self):
         document, said = self.run_other('fstrim "$path"', 'fstrim "$path"')
         self.assertEqual(document["failures"], [])
         self.assertRegex(said, r"MISSED: +xfs .*: no byte is trimmed twice, alone: [\d,]+ bytes: \d+-\d+")
-        self.assertRegex(said, r"kept: +xfs .*: all is trimmed that fstrim trims, alone: none")
+        self.assertRegex(said, r"kept: +xfs .*: all is trimmed that fstrim trims but for 4 MiB, alone: none")
 
 
 if __name__ == "__main__":
