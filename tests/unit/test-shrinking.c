@@ -92,7 +92,7 @@ START_TEST(test_shrinking_lets_go_without_a_lease)
 	ck_assert(shrinking_is_left(job(id)));
 	ck_assert_int_eq(fcntl(worker, F_SETLEASE, F_UNLCK), 0);
 	ck_assert(!shrinking_is_left(job(id)));
-	ck_assert(LIST_EMPTY(&job(id)->shrinking));
+	ck_assert(SLIST_EMPTY(&job(id)->shrinking));
 	(void)close(worker);
 }
 END_TEST
@@ -105,7 +105,7 @@ START_TEST(test_shrinking_bounds_files_of_a_user)
 
 	for (unsigned i = 0; i < 200; i++)
 		shrinking_add(job(id), nameless(), SIZE);
-	LIST_FOREACH(f, &job(id)->shrinking, link)
+	SLIST_FOREACH(f, &job(id)->shrinking, link)
 	n++;
 	ck_assert_uint_eq(n, 128);
 	shrinking_drop(job(id));
@@ -126,7 +126,7 @@ START_TEST(test_shrinking_gives_back_and_counts)
 	shrinking_add(job(a), fd, SIZE);
 	shrinking_add(job(b), nameless(), SIZE);
 	for (unsigned i = 0; i < 2; i++) {
-		const struct shrinking_file *f = LIST_FIRST(&job(a)->shrinking);
+		const struct shrinking_file *f = SLIST_FIRST(&job(a)->shrinking);
 
 		if (i == 0)
 			ck_assert_int_eq(ftruncate(f->fd, (off_t)SIZE / 4), 0);
@@ -135,16 +135,16 @@ START_TEST(test_shrinking_gives_back_and_counts)
 		ck_assert_uint_eq(job(b)->r.bytes_freed, 0);
 		ck_assert_ptr_nonnull(job(a)->remainder);
 		ck_assert_ptr_nonnull(job(b)->remainder);
-		f = LIST_FIRST(&job(a)->shrinking);
+		f = SLIST_FIRST(&job(a)->shrinking);
 		ck_assert_int_ge(fd_identity(f->fd, "", &now), 0);
 		ck_assert_uint_eq(now.ino, before.ino);
-		ck_assert_ptr_null(LIST_NEXT(f, link));
+		ck_assert_ptr_null(SLIST_NEXT(f, link));
 	}
 	remainder_abandon(job(a));
 	remainder_abandon(job(b));
 	job_world_restart(&w, NULL, 0);
 	ck_assert_ptr_null(job(a)->remainder);
-	ck_assert(LIST_EMPTY(&job(a)->shrinking));
+	ck_assert(SLIST_EMPTY(&job(a)->shrinking));
 }
 END_TEST
 
@@ -197,7 +197,7 @@ START_TEST(test_shrinking_goes_by_identity)
 
 	shrinking_add(job(id), nameless(), SIZE);
 	job_world_restart(&w, exchange, id);
-	ck_assert(LIST_EMPTY(&job(id)->shrinking));
+	ck_assert(SLIST_EMPTY(&job(id)->shrinking));
 	ck_assert_ptr_null(job(id)->remainder);
 	ck_assert_uint_eq(job(id)->r.bytes_freed, 0);
 }

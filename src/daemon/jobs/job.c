@@ -200,7 +200,7 @@ struct job *job_free(struct job *j)
 {
 	if (!j)
 		return NULL;
-	assert(!j->remainder && !j->deletes && !j->frees && LIST_EMPTY(&j->shrinking));
+	assert(!j->remainder && !j->deletes && !j->frees && SLIST_EMPTY(&j->shrinking));
 	if (j->jobs->at_hand.job == j)
 		at_hand_clear(j->jobs);
 	for (size_t i = 0; i < ELEMENTSOF(own_texts); i++)

@@ -31,7 +31,7 @@ struct trim_total;
 /* Errnos that entries are counted by. Of Linux there are fewer. */
 #define ERROR_KINDS 160
 
-LIST_HEAD(shrinking_files, shrinking_file);
+SLIST_HEAD(shrinking_files, shrinking_file);
 
 struct job {
 	/* Strings are the job's own but for mount, which is the staging area's; staging is "" or

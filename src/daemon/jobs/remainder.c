@@ -29,7 +29,7 @@ uint64_t remainder_bytes(const struct remainder *r)
 
 int remainder_fd(const struct remainder *r)
 {
-	const struct shrinking_file *f = r->job ? LIST_FIRST(&r->job->shrinking) : NULL;
+	const struct shrinking_file *f = r->job ? SLIST_FIRST(&r->job->shrinking) : NULL;
 
 	return r->dirfd >= 0 ? r->dirfd : f ? f->fd : -1;
 }
@@ -111,7 +111,7 @@ static void on_gone(struct worker *w, const char *how, void *userdata)
 /* One that has what is kept of the job's files, and frees it. Returns 0 or a negative errno. */
 static int worker_begin(struct remainder *r)
 {
-	const struct shrinking_file *f = LIST_FIRST(&r->job->shrinking);
+	const struct shrinking_file *f = SLIST_FIRST(&r->job->shrinking);
 	struct job *j = r->job;
 	struct worker *w;
 	int k = f ? staging_area_deleter_for(j->area, j->submitter, f->fd, &w) : -ENOENT;
@@ -119,7 +119,7 @@ static int worker_begin(struct remainder *r)
 	if (k < 0)
 		return k;
 	worker_give(w, on_gone, r);
-	LIST_FOREACH(f, &j->shrinking, link)
+	SLIST_FOREACH(f, &j->shrinking, link)
 	k = k < 0 ? k : worker_remainder_take(w, f->fd);
 	if (k < 0) {
 		worker_free(w);

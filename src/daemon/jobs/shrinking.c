@@ -103,8 +103,9 @@ static void table_drop(struct shrinking *s)
 }
 
 /* Ours first: the store's is the last, and it may take long to close that. */
-static void let_go(struct shrinking_file *f, struct shrinking *s, bool drop)
+static void let_go(struct job *j, struct shrinking_file *f, bool drop)
 {
+	struct shrinking *s = j->jobs->shrinking;
 	char name[16];
 
 	fd_closep(&f->fd);
@@ -114,7 +115,7 @@ static void let_go(struct shrinking_file *f, struct shrinking *s, bool drop)
 		if (--s->n == 0)
 			table_drop(s);
 	}
-	LIST_REMOVE(f, link);
+	SLIST_REMOVE(&j->shrinking, f, shrinking_file, link);
 	free(f);
 }
 
@@ -122,8 +123,8 @@ static void let_go_of_all(struct job *j, bool drop)
 {
 	struct shrinking_file *f;
 
-	while ((f = LIST_FIRST(&j->shrinking)))
-		let_go(f, j->jobs->shrinking, drop);
+	while ((f = SLIST_FIRST(&j->shrinking)))
+		let_go(j, f, drop);
 }
 
 void shrinking_drop(struct job *j)
@@ -135,12 +136,12 @@ bool shrinking_is_left(struct job *j)
 {
 	struct shrinking_file *f, *next;
 
-	for (f = LIST_FIRST(&j->shrinking); f; f = next) {
-		next = LIST_NEXT(f, link);
+	for (f = SLIST_FIRST(&j->shrinking); f; f = next) {
+		next = SLIST_NEXT(f, link);
 		if (!has_lease(f->fd))
-			let_go(f, j->jobs->shrinking, /* drop= */ true);
+			let_go(j, f, /* drop= */ true);
 	}
-	return !LIST_EMPTY(&j->shrinking);
+	return !SLIST_EMPTY(&j->shrinking);
 }
 
 uint64_t shrinking_bytes(const struct job *j)
@@ -148,7 +149,7 @@ uint64_t shrinking_bytes(const struct job *j)
 	const struct shrinking_file *f;
 	uint64_t bytes = 0;
 
-	LIST_FOREACH(f, &j->shrinking, link)
+	SLIST_FOREACH(f, &j->shrinking, link)
 	bytes += bytes_left(f->fd);
 	return bytes;
 }
@@ -167,7 +168,8 @@ void shrinking_counted(struct job *j, bool names)
 
 	if (!shrinking_is_left(j))
 		return;
-	LIST_FOREACH(f, &j->shrinking, link)
+	assert(j->jobs->shrinking->table);
+	SLIST_FOREACH(f, &j->shrinking, link)
 	{
 		struct slot *slot = &j->jobs->shrinking->table->slots[f->slot];
 
@@ -271,10 +273,10 @@ void shrinking_add(struct job *j, int fd, uint64_t bytes)
 	slot->counted_name = false;
 	atomic_store(&slot->job, j->r.id);
 	*f = (struct shrinking_file){ .slot = i, .fd = fd_take(&own) };
-	LIST_INSERT_HEAD(&j->shrinking, f, link);
+	SLIST_INSERT_HEAD(&j->shrinking, f, link);
 	s->n++;
 	if (!descriptor_store_put(s->store, slot_name(i, name), fd))
-		let_go(f, s, /* drop= */ true);
+		let_go(j, f, /* drop= */ true);
 	/* What has been freed since makes room for the next. */
 	(void)shrinking_is_left(j);
 }
@@ -289,6 +291,7 @@ static void on_kept(const char *name, int fd, void *userdata)
 	unsigned slot;
 	char more;
 
+	assert(s);
 	if (!at && sscanf(name, "file-%u%c", &slot, &more) == 1 && slot < FILES_MOST)
 		at = &s->fds[slot];
 	if (at && *at < 0) {
@@ -363,7 +366,7 @@ static bool take_up(struct jobs *jobs, unsigned i, uint64_t *bytes)
 		return false;
 	}
 	*f = (struct shrinking_file){ .slot = i, .fd = fd_take(&s->fds[i]) };
-	LIST_INSERT_HEAD(&j->shrinking, f, link);
+	SLIST_INSERT_HEAD(&j->shrinking, f, link);
 	s->n++;
 	own_breaks(f->fd);
 	*bytes += bytes_left(f->fd);

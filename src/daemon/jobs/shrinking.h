@@ -14,7 +14,7 @@
 #include "job.h"
 
 struct shrinking_file {
-	LIST_ENTRY(shrinking_file) link; /* in the job's list */
+	SLIST_ENTRY(shrinking_file) link; /* in the job's list */
 	unsigned slot;
 	int fd;
 };

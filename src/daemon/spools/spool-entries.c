@@ -174,17 +174,17 @@ static int offer(struct spool *s, const struct spool_round *r, struct spool_entr
 
 int spool_deliver(struct spool *s, const struct spool_round *r)
 {
-	_cleanup_free_ struct spool_entry **v =
-		calloc(s->n_entries + 1, sizeof(struct spool_entry *));
+	_cleanup_free_ struct spool_entry **v = NULL;
 	int64_t now = spool_clock_usec(CLOCK_MONOTONIC);
 	struct spool_entry *e;
 	size_t n = 0, end;
 	int k = 0;
 
-	if (!v)
-		return -ENOMEM;
 	if (s->common->returned_more)
 		return 0;
+	v = calloc(s->n_entries + 1, sizeof(struct spool_entry *));
+	if (!v)
+		return -ENOMEM;
 	LIST_FOREACH(e, &s->entries, link)
 	if (deadline_usec(s, e) <= now && e->round == r->number && e->submitter >= 0)
 		v[n++] = e;
