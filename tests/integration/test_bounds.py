@@ -24,6 +24,33 @@ def peak(pid):
         return next(int(line.split()[1]) << 10 for line in f if line.startswith("VmHWM:"))
 
 
+class Peaks(threading.Thread):
+    """The most memory of the daemon and of each worker while this runs: a worker goes a second after its last use."""
+
+    def __init__(self, daemon):
+        super().__init__()
+        self.daemon_process, self.of, self.over = daemon, {}, threading.Event()
+
+    def look(self):
+        for pid in [*self.daemon_process.workers(), self.daemon_process.process.pid]:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError, StopIteration):
+                self.of[pid] = peak(pid)
+
+    def run(self):
+        while not self.over.wait(0.02):
+            self.look()
+
+    def __enter__(self):
+        self.look()
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.look()
+        self.over.set()
+        self.join()
+
+
 @contextlib.contextmanager
 def memfd(content=b""):
     fd = os.memfd_create("names")
@@ -69,6 +96,19 @@ class Case(daemon_fixture.Case):
         self.assertEqual(fingerprint(self.data), before)
         self.assertEqual(client.jobs(finished=True), jobs)
 
+    def before(self, client):
+        """The memory of the daemon, and of a worker that has looked at one name."""
+        with Peaks(self.daemon) as peaks:
+            self.assertEqual(client.submit_list(self.data, ["f"], dry_run=True)[1], 1)
+        daemon = peaks.of.pop(self.daemon.process.pid)
+        return daemon, max(peaks.of.values())
+
+    def check_peaks(self, peaks, daemon, worker):
+        self.assertLess(peaks.of.pop(self.daemon.process.pid) - daemon, 8 * MIB)
+        self.assertTrue(peaks.of)
+        for most in peaks.of.values():
+            self.assertLess(most - worker, 8 * MIB)
+
     def make(self, *names, uid=None):
         for name in names:
             write(self.path(name))
@@ -81,15 +121,12 @@ class Lists(Case):
         """12 times 8 MiB of names: what is held of them is a chunk of one."""
         c = self.daemon.client()
         self.make("f")
-        # Of workers there is only the one that looks at names, which stays for a while.
-        self.assertEqual(c.submit_list(self.data, ["f"], dry_run=True)[1], 1)
-        before = {w: peak(w) for w in [*self.daemon.workers(), self.daemon.process.pid]}
-        with memfd(b"".join(b"%0250d\0" % i for i in range(8 * MIB // 251))) as names:
+        daemon, worker = self.before(c)
+        with memfd(b"".join(b"%0250d\0" % i for i in range(8 * MIB // 251))) as names, Peaks(self.daemon) as peaks:
             with self.assertRaises(Error) as e:
                 self.lists(c, [names] * 12)
         self.assertEqual(e.exception.name, "NoSuchPath")
-        for pid, was in before.items():
-            self.assertLess(peak(pid) - was, 8 * MIB)
+        self.check_peaks(peaks, daemon, worker)
 
     def test_attack_05_more_than_a_gibibyte_together(self):
         c = self.daemon.client(USER)
@@ -145,11 +182,10 @@ class Sums(Case):
         """Two million names would be 80 MB."""
         c = self.daemon.client(USER)
         self.make("f", uid=USER)
-        self.assertEqual(c.submit_list(self.data, ["f"], dry_run=True)[1], 1)
-        workers = {w: peak(w) for w in self.daemon.workers()}
-        self.refused(c, b"f\0" * 2000000, "1000 names")
-        for worker, was in workers.items():
-            self.assertLess(peak(worker) - was, 8 * MIB)
+        daemon, worker = self.before(c)
+        with Peaks(self.daemon) as peaks:
+            self.refused(c, b"f\0" * 2000000, "1000 names")
+        self.check_peaks(peaks, daemon, worker)
         self.assertEqual(c.submit_list(self.data, ["f"])[1], 1)
 
     def test_attack_05_of_a_user_and_of_all(self):
