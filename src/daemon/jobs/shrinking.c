@@ -102,7 +102,8 @@ static void table_drop(struct shrinking *s)
 	descriptor_store_drop(s->store, TABLE);
 }
 
-/* Ours first: the store's is the last, and it may take long to close that. */
+/* It is in no list any more. Ours first: the store's is the last, and it may take long to close
+ * that. */
 static void let_go(struct job *j, struct shrinking_file *f, bool drop)
 {
 	struct shrinking *s = j->jobs->shrinking;
@@ -115,7 +116,6 @@ static void let_go(struct job *j, struct shrinking_file *f, bool drop)
 		if (--s->n == 0)
 			table_drop(s);
 	}
-	SLIST_REMOVE(&j->shrinking, f, shrinking_file, link);
 	free(f);
 }
 
@@ -123,8 +123,10 @@ static void let_go_of_all(struct job *j, bool drop)
 {
 	struct shrinking_file *f;
 
-	while ((f = SLIST_FIRST(&j->shrinking)))
+	while ((f = SLIST_FIRST(&j->shrinking))) {
+		SLIST_REMOVE_HEAD(&j->shrinking, link);
 		let_go(j, f, drop);
+	}
 }
 
 void shrinking_drop(struct job *j)
@@ -134,11 +136,15 @@ void shrinking_drop(struct job *j)
 
 bool shrinking_is_left(struct job *j)
 {
-	struct shrinking_file *f, *next;
+	struct shrinking_files all = j->shrinking;
+	struct shrinking_file *f;
 
-	for (f = SLIST_FIRST(&j->shrinking); f; f = next) {
-		next = SLIST_NEXT(f, link);
-		if (!has_lease(f->fd))
+	SLIST_INIT(&j->shrinking);
+	while ((f = SLIST_FIRST(&all))) {
+		SLIST_REMOVE_HEAD(&all, link);
+		if (has_lease(f->fd))
+			SLIST_INSERT_HEAD(&j->shrinking, f, link);
+		else
 			let_go(j, f, /* drop= */ true);
 	}
 	return !SLIST_EMPTY(&j->shrinking);
@@ -275,8 +281,10 @@ void shrinking_add(struct job *j, int fd, uint64_t bytes)
 	*f = (struct shrinking_file){ .slot = i, .fd = fd_take(&own) };
 	SLIST_INSERT_HEAD(&j->shrinking, f, link);
 	s->n++;
-	if (!descriptor_store_put(s->store, slot_name(i, name), fd))
+	if (!descriptor_store_put(s->store, slot_name(i, name), fd)) {
+		SLIST_REMOVE_HEAD(&j->shrinking, link);
 		let_go(j, f, /* drop= */ true);
+	}
 	/* What has been freed since makes room for the next. */
 	(void)shrinking_is_left(j);
 }
