@@ -102,6 +102,9 @@ class Bars(unittest.TestCase):
         self.assertEqual(self.missed(alone=(trim("fstrim"), trim("trim", done=21.0))), [])
         self.assertEqual(self.missed(alone=(trim("fstrim"), trim("trim", done=21.2))),
                          ["alone at least 0.95 of fstrim's speed"])
+        # That of less is no faster.
+        self.assertEqual(self.missed(alone=(trim("fstrim", done=11.0, trims="0100"),
+                                            trim("trim", done=20.0, trims="0110"))), [])
 
     def test_map(self):
         alone = (trim("fstrim", trims="0111"),)

@@ -94,10 +94,17 @@ class TrimVerdict:
         return None if None in values or values[1] <= 0 else values[0] / values[1]
 
     def speed(self, arm):
-        """Of fstrim's, without foreground I/O; None if one of them is missing, or did not end."""
-        times = [self.alone[each].done if each in self.alone and not self.alone[each].failure
-                 and not self.alone[each].stopped else None for each in (arm, FSTRIM)]
-        return None if None in times else times[1] / times[0]
+        """Of fstrim's, for each byte, without foreground I/O: fstrim leaves most of it out on some XFS.
+        None if one of them is missing, or did not end."""
+        rates = [self._rate(each) for each in (arm, FSTRIM)]
+        return None if None in rates or rates[1] == 0 else rates[0] / rates[1]
+
+    def _rate(self, arm):
+        """Bytes a second."""
+        summary = self.alone.get(arm)
+        if not summary or summary.failure or summary.stopped:
+            return None
+        return statistics.median(each.trims.trimmed_bytes() for each in self.cell.alone[arm]) / summary.done
 
     def failures(self):
         """Arms that did not do what they had to."""
