@@ -784,6 +784,8 @@ class OnTheBus(daemon_fixture.OnTheBus, Case):
         self.daemon.kill()
         self.daemon.start()
         self.until_named()
+        # It is accepted anew until its staging directory has been looked at.
+        self.until(lambda: json.loads(self.ctl("show", "--json", n).out)[0]["state"] == "held")
         self.ctl("cancel", n)
         r = p.finish(60)
         self.assertEqual((r.status, r.err),
