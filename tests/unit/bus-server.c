@@ -47,6 +47,7 @@ struct server {
 	char dir[PATH_MAX], socket[PATH_MAX + 16];
 	struct bus_options o;
 	struct operations m;
+	char told[1024]; /* what its client has looked at, of m.submitted */
 	pthread_t thread;
 	sem_t ready;
 	int stop;
@@ -488,8 +489,9 @@ void server_operations_free(struct operations *m)
 const char *server_submitted(struct server *s)
 {
 	pthread_mutex_lock(&s->m.lock);
+	memcpy(s->told, s->m.submitted, sizeof(s->told));
 	pthread_mutex_unlock(&s->m.lock);
-	return s->m.submitted;
+	return s->told;
 }
 
 const char *server_socket(const struct server *s)

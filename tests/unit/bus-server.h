@@ -24,7 +24,7 @@ struct operations;
 
 /* With bus_address NULL: only the private socket. */
 struct server *server_start(const char *bus_address);
-/* What the last submit had in it, in words. Valid until the server is stopped. */
+/* What the last submit or change had in it, in words. Valid until the next call. */
 const char *server_submitted(struct server *s);
 const char *server_socket(const struct server *s);
 /* Callbacks that are held back are called after the bus is freed. */
