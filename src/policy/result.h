@@ -13,7 +13,9 @@
 /* More unfinished jobs of one policy are not followed, nor is more said of why something stayed. */
 #define RESULT_JOBS_MOST 16
 #define RESULT_WHY_SIZE 2048
-/* The text is shorter than this. */
+/* Where the text is: in the state directory, by the policy's name. */
+#define RESULT_FILE "%s/policy-result-%s"
+/* It is shorter than this. */
 #define RESULT_TEXT_MOST 8192
 
 /* How a run ended, or a job; the worst of several is the largest. */

@@ -7,13 +7,12 @@
 #include "metrics.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/output/messages.h"
+#include "ctl/output/replace-file.h"
 #include "ctl/policy/policy-state.h"
 #include "base/fd.h"
 #include "ctl/common/verbs.h"
@@ -21,51 +20,27 @@
 /* Collectors run as other users. */
 #define FILE_MODE 0644
 
-static int file_write(int fd, const struct metrics *m, bool openmetrics)
+struct publication {
+	const struct metrics *m;
+	bool openmetrics;
+};
+
+static void publication_write(FILE *f, const void *userdata)
 {
-	FILE *f = fdopen(fd, "w");
-	int r;
+	const struct publication *p = userdata;
 
-	if (!f) {
-		(void)close(fd);
-		return -ENOMEM;
-	}
-	metrics_write(f, m, openmetrics);
-	r = fflush(f) != 0 || fchmod(fd, FILE_MODE) < 0 ? -errno : ferror(f) ? -EIO : 0;
-	return fclose(f) != 0 && r >= 0 ? -errno : r;
-}
-
-/* A program that reads the file finds the old text or the new one, whole. What is not finished yet
- * has a name that collectors pass over. */
-static int file_replace(const char *path, const struct metrics *m, bool openmetrics)
-{
-	_cleanup_free_ char *temporary = NULL;
-	int fd, r;
-
-	if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
-		temporary = NULL;
-		return -ENOMEM;
-	}
-	fd = mkostemp(temporary, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = file_write(fd, m, openmetrics);
-	if (r >= 0 && rename(temporary, path) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlink(temporary);
-	return r;
+	metrics_write(f, p->m, p->openmetrics);
 }
 
 static int publish(const struct options *o, const struct metrics *m)
 {
-	bool openmetrics = o->format == FORMAT_OPENMETRICS;
+	const struct publication p = { m, o->format == FORMAT_OPENMETRICS };
 	int r = 0;
 
 	if (o->output)
-		r = file_replace(o->output, m, openmetrics);
+		r = file_replace(o->output, FILE_MODE, /* durable= */ false, publication_write, &p);
 	else
-		metrics_write(stdout, m, openmetrics);
+		publication_write(stdout, &p);
 	if (r < 0)
 		complain(o->output, "cannot be written: %s", strerror(-r));
 	return r < 0 ? EXIT_FAILED : 0;

@@ -14,11 +14,12 @@
 #include "base/mounts.h"
 #include "ctl/jobs/job-list.h"
 #include "ctl/output/messages.h"
+#include "ctl/output/replace-file.h"
 #include "ctl/output/timestamps.h"
 #include "policy/scan/scan.h"
 
 #define STATE_DIR "/var/lib/reclaimd"
-#define FILE_NAME "%s/policy-result-%s"
+#define RECORD_MODE 0600
 #define MANAGER "org.freedesktop.systemd1"
 /* It says so at once, or not at all. */
 #define PATIENCE_USEC (2 * USEC_PER_SEC)
@@ -48,7 +49,7 @@ int policy_result_read(const char *dir, const char *name, struct policy_result *
 	ssize_t r;
 
 	*ret = (struct policy_result){ 0 };
-	if (snprintf(path, sizeof(path), FILE_NAME, dir, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), RESULT_FILE, dir, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
 	r = fd_read_file(path, RESULT_TEXT_MOST, &text);
 	if (r < 0)
@@ -56,37 +57,18 @@ int policy_result_read(const char *dir, const char *name, struct policy_result *
 	return result_parse(text, ret);
 }
 
-static int record_put(int fd, const struct policy_result *r)
+static void record_put(FILE *f, const void *userdata)
 {
-	FILE *f = fdopen(fd, "w");
-	int error;
-
-	if (!f) {
-		(void)close(fd);
-		return -ENOMEM;
-	}
-	result_write(f, r);
-	error = fflush(f) != 0 || fdatasync(fd) < 0 ? -errno : 0;
-	return fclose(f) != 0 && error >= 0 ? -errno : error;
+	result_write(f, userdata);
 }
 
 int policy_result_write(const char *dir, const char *name, const struct policy_result *result)
 {
-	char path[PATH_MAX], fresh[PATH_MAX + 8];
-	int fd, r;
+	char path[PATH_MAX];
 
-	if (snprintf(path, sizeof(path), FILE_NAME, dir, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), RESULT_FILE, dir, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	(void)snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
-	fd = mkostemp(fresh, O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = record_put(fd, result);
-	if (r >= 0 && rename(fresh, path) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)unlink(fresh);
-	return r;
+	return file_replace(path, RECORD_MODE, /* durable= */ true, record_put, result);
 }
 
 /* ---- its jobs ---------------------------------------------------------------------------------

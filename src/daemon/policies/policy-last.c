@@ -31,8 +31,7 @@ void policy_last_update(struct policy_last *l, const char *state_dir, const char
 	if (strcmp(l->name, name) != 0)
 		*l = (struct policy_last){ 0 };
 	(void)snprintf(l->name, sizeof(l->name), "%s", name);
-	if (snprintf(path, sizeof(path), "%s/policy-result-%s", state_dir, name) >=
-		    (int)sizeof(path) ||
+	if (snprintf(path, sizeof(path), RESULT_FILE, state_dir, name) >= (int)sizeof(path) ||
 	    stat(path, &st) < 0) {
 		l->r = (struct policy_result){ 0 };
 		l->why[0] = NULL;
