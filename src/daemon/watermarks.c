@@ -4,28 +4,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "daemon/context/log.h"
 #include "daemon/jobs/jobs.h"
-#include "policy/result.h"
+#include "daemon/policies/policy-last.h"
+#include "daemon/policies/policy-process.h"
+#include "policy/policy.h"
 #include "policy/urgency.h"
 #include "base/escape.h"
 #include "base/fd.h"
 
 #define RETRY_USEC (1 * USEC_PER_SEC)
 #define RETRY_MOST_USEC (600 * USEC_PER_SEC)
-#define ORIGIN "policy:"
 #define SIZE_USEC (900 * USEC_PER_SEC)
 
 struct watermark {
@@ -39,7 +36,7 @@ struct watermark {
 	dev_t dev;                      /* its filesystem's, where space is watched; or 0 */
 	uint64_t free_bytes, rate;      /* at the last check; and bytes a second since */
 	uint64_t checked_usec;          /* when that was */
-	sd_event_source *child;         /* while it runs */
+	struct policy_process *process; /* while it runs */
 	uint64_t retry_usec, wait_usec; /* not before; and how long after the next */
 	uint64_t size_usec;             /* when it is due for max-size */
 };
@@ -54,7 +51,7 @@ struct watermarks {
 static void watermark_free(struct watermark *w)
 {
 	LIST_REMOVE(w, link);
-	sd_event_source_disable_unref(w->child);
+	policy_process_free(w->process);
 	free(w->name);
 	free(w->path);
 	free(w);
@@ -85,24 +82,19 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 /* Has max-delete kept some of what a run that went well was to delete? */
 static bool has_more(const struct watermark *w)
 {
-	_cleanup_free_ char *path = NULL, *text = NULL;
-	struct policy_result r;
+	struct policy_last last = { 0 };
 
-	if (asprintf(&path, "%s/policy-result-%s", w->all->context->o.state_dir, w->name) < 0) {
-		path = NULL;
-		return false;
-	}
-	return fd_read_file(path, RESULT_TEXT_MOST, &text) >= 0 && result_parse(text, &r) >= 0 &&
-	       r.excess.n > 0;
+	policy_last_update(&last, w->all->context->o.state_dir, w->name);
+	return last.r.excess.n > 0;
 }
 
-static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata)
+static void on_ended(bool went_well, const char *output, size_t len, void *userdata)
 {
 	struct watermark *w = userdata;
-	bool went_well = si->si_code == CLD_EXITED && si->si_status == 0;
 
-	(void)source;
-	w->child = sd_event_source_disable_unref(w->child);
+	(void)output;
+	(void)len;
+	w->process = policy_process_free(w->process);
 	if (w->is_old)
 		watermark_free(w);
 	else if (!went_well)
@@ -114,77 +106,23 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 		w->size_usec = now_usec();
 		(void)sd_event_source_set_time_relative(w->all->timer, 0);
 	}
-	return 0;
-}
-
-/* As the loop has signals blocked, they are let through again. */
-static int spawn(pid_t *ret, char *const *words)
-{
-	posix_spawnattr_t attr;
-	sigset_t none;
-	int r = posix_spawnattr_init(&attr);
-
-	if (r != 0)
-		return -r;
-	(void)sigemptyset(&none);
-	r = posix_spawnattr_setsigmask(&attr, &none);
-	if (r == 0)
-		r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	if (r == 0)
-		r = posix_spawnp(ret, words[0], NULL, &attr, words, environ);
-	(void)posix_spawnattr_destroy(&attr);
-	return -r;
-}
-
-/* By its unit, which may see what other processes have open; or as our own child where there are no
- * units, or they are about another configuration than ours. */
-static int start_policy(const struct watermark *w, pid_t *ret, bool *ret_by_unit)
-{
-	const struct daemon_options *o = &w->all->context->o;
-	_cleanup_free_ char *unit = NULL, *state = NULL, *runtime = NULL, *config = NULL;
-
-	*ret_by_unit = !o->no_bus && strcmp(o->config_dir, CONFIG_DIR) == 0 && sd_booted() > 0;
-	if (*ret_by_unit) {
-		if (asprintf(&unit, "reclaimd-policy@%s.service", w->name) < 0)
-			return -ENOMEM;
-		return spawn(ret, (char *const[]){ (char *)"systemctl", (char *)"--no-ask-password",
-						   (char *)"start", unit, NULL });
-	}
-	if (asprintf(&state, "--state-directory=%s", o->state_dir) < 0 ||
-	    asprintf(&runtime, "--runtime-directory=%s", o->runtime_dir) < 0 ||
-	    asprintf(&config, "--configuration-directory=%s", o->config_dir) < 0)
-		return -ENOMEM;
-	return spawn(ret, (char *const[]){ (char *)o->reclaimctl, (char *)"policy", (char *)"run",
-					   (char *)"--quiet", w->name, state, runtime,
-					   strcmp(o->config_dir, CONFIG_DIR) == 0 ? NULL : config,
-					   NULL });
 }
 
 static void run_policy(struct watermark *w)
 {
-	pid_t pid = 0;
-	bool by_unit;
-	int r = start_policy(w, &pid, &by_unit);
+	int r = policy_process_new(&w->process, w->all->context, w->name, /* run= */ true, on_ended,
+				   w);
 
-	if (r >= 0)
-		r = sd_event_add_child(w->all->context->event, &w->child, pid, WEXITED, on_child,
-				       w);
 	if (r < 0)
 		log_line(LOG_ERR, "Policy %s cannot be run: %s", w->name, strerror(-r));
-	else
-		(void)sd_event_source_set_description(w->child, "policy");
-	/* What waits for the unit, and may do so for as long as its job takes, ends with us; the
-	 * unit goes on. */
-	if (r >= 0 && by_unit)
-		(void)sd_event_source_set_child_process_own(w->child, true);
 }
 
 /* Is this an unfinished job of the policy? */
 static bool is_of(const struct job *j, const struct watermark *w)
 {
-	return !job_state_finished(j->r.state) &&
-	       strncmp(j->r.origin, ORIGIN, strlen(ORIGIN)) == 0 &&
-	       strcmp(j->r.origin + strlen(ORIGIN), w->name) == 0;
+	const char *name = policy_of_origin(j->r.origin);
+
+	return !job_state_finished(j->r.state) && name && strcmp(name, w->name) == 0;
 }
 
 static bool has_job(const struct watermark *w)
@@ -203,9 +141,9 @@ static bool frees_space(const struct watermark *w, const struct job *j)
 {
 	if (is_of(j, w))
 		return true;
-	return !job_state_finished(j->r.state) &&
-	       strncmp(j->r.origin, ORIGIN, strlen(ORIGIN)) == 0 && w->dev && j->area &&
-	       j->area->dev == w->dev && j->r.state != JOB_HELD && j->r.state != JOB_PAUSED;
+	return !job_state_finished(j->r.state) && policy_of_origin(j->r.origin) && w->dev &&
+	       j->area && j->area->dev == w->dev && j->r.state != JOB_HELD &&
+	       j->r.state != JOB_PAUSED;
 }
 
 static bool space_is_coming(const struct watermark *w)
@@ -218,7 +156,7 @@ static bool space_is_coming(const struct watermark *w)
 		return true;
 	/* One that runs and has its job already only waits for that. */
 	LIST_FOREACH(other, &w->all->list, link)
-	if (other->child && w->dev && other->dev == w->dev && !has_job(other))
+	if (other->process && w->dev && other->dev == w->dev && !has_job(other))
 		return true;
 	return false;
 }
@@ -321,7 +259,7 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		w->is_short = false;
 		w->wait_usec = RETRY_USEC;
 	}
-	if (w->child || (is_short && w->is_absent))
+	if (w->process || (is_short && w->is_absent))
 		return next;
 	is_due = w->has_size && now >= w->size_usec;
 	if (now < w->retry_usec || space_is_coming(w))
@@ -372,7 +310,7 @@ static int configure(struct watermarks *all)
 	for (struct watermark *w = LIST_FIRST(&all->list), *next; w; w = next) {
 		next = LIST_NEXT(w, link);
 		w->is_old = true;
-		if (!w->child)
+		if (!w->process)
 			watermark_free(w);
 	}
 	for (size_t i = 0; i < c->n_policies && r >= 0; i++)

@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* Before its name, the origin of a policy's jobs. */
+#define POLICY_ORIGIN "policy:"
 
 /* In the order in which they are written. */
 enum keep_rule {
@@ -65,6 +69,14 @@ struct policy {
 	double max_delete;                /* share of the matching bytes that one run may delete */
 	bool skip_open;
 };
+
+/* The name of the policy whose job has this origin, within it; NULL: it is no policy's. */
+static inline const char *policy_of_origin(const char *origin)
+{
+	size_t n = strlen(POLICY_ORIGIN);
+
+	return strncmp(origin, POLICY_ORIGIN, n) == 0 ? origin + n : NULL;
+}
 
 /* What that comes to on a filesystem of this size. */
 uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes);

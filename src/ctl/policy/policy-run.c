@@ -39,7 +39,6 @@
 #include "base/units.h"
 #include "wire/records.h"
 
-#define ORIGIN "policy:"
 /* So many names are told of, of what is refused; and of what its job could not delete. */
 #define REFUSED_TOLD 10U
 
@@ -150,9 +149,9 @@ static bool is_near(const struct running *u, const char *origin)
 
 	for (size_t i = 0; i < u->config->n_policies; i++) {
 		const struct config_policy *p = &u->config->policies[i];
+		const char *name = policy_of_origin(origin);
 
-		if (strncmp(origin, ORIGIN, strlen(ORIGIN)) == 0 &&
-		    strcmp(origin + strlen(ORIGIN), p->name) == 0)
+		if (name && strcmp(name, p->name) == 0)
 			return fstat(u->look.scan.basefd, &here) >= 0 &&
 			       stat(p->rules.path, &there) >= 0 && here.st_dev == there.st_dev;
 	}
@@ -434,7 +433,7 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 			 p->name, p->name);
 		return EXIT_NOT_AUTHORIZED;
 	}
-	(void)snprintf(u.origin, sizeof(u.origin), ORIGIN "%s", p->name);
+	(void)snprintf(u.origin, sizeof(u.origin), POLICY_ORIGIN "%s", p->name);
 	turn = policy_turn(&s->o, &r);
 	record_begin(&u);
 	r = turn < 0 ? r : policy_prepare(s);

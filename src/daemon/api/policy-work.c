@@ -10,10 +10,10 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/policies/policy-last.h"
 #include "daemon/policies/policy-process.h"
+#include "policy/policy.h"
 #include "operations-state.h"
 #include "operations.h"
 
-#define ORIGIN "policy:"
 /* Each is a process that scans. */
 #define WORKS_MOST 8
 
@@ -36,12 +36,6 @@ static struct policy_work *work_free(struct policy_work *w)
 	free(w->name);
 	free(w);
 	return NULL;
-}
-
-/* Whose job that is; NULL: no policy's. */
-static const char *policy_of(const struct job_record *r)
-{
-	return strncmp(r->origin, ORIGIN, strlen(ORIGIN)) == 0 ? r->origin + strlen(ORIGIN) : NULL;
 }
 
 /* ---- views -------------------------------------------------------------------------------- */
@@ -115,7 +109,7 @@ size_t operation_policies(struct operations *o, struct policy_view *views, size_
 	}
 	TAILQ_FOREACH(j, &o->jobs->table.in_order, in_order)
 	{
-		const char *name = policy_of(&j->r);
+		const char *name = policy_of_origin(j->r.origin);
 		struct policy_view *v = name ? view_find(views, filled, name) : NULL;
 
 		if (v && !job_state_finished(j->r.state)) {
@@ -182,7 +176,7 @@ static void on_ended(bool went_well, const char *output, size_t len, void *userd
 static void on_job_new(const struct job_record *r, void *userdata)
 {
 	struct policy_work *w = userdata;
-	const char *name = policy_of(r);
+	const char *name = policy_of_origin(r->origin);
 	struct failure none = { 0 };
 
 	if (name && strcmp(name, w->name) == 0)

@@ -9,13 +9,12 @@
 #include "bus-state.h"
 #include "base/array.h"
 #include "base/escape.h"
+#include "policy/policy.h"
 
 #define NAMES_MOST 100000
 #define NAMES_BYTES_MOST MiB(8)
 /* The kernel passes 253 at most. */
 #define GROUPS_MOST 256
-/* A job that a policy began has this before the policy's name as its origin. */
-#define ORIGIN_POLICY "policy:"
 #define POLICY_NAME_MOST 64
 /* Longer than anything is held, and far from where times overflow. */
 #define UNDO_USEC_MOST (10ULL * 365 * 24 * 3600 * USEC_PER_SEC)
@@ -104,17 +103,17 @@ static int set_display(struct bus_request *q, sd_bus_message *m, void *target)
 /* Whose idea it is: only root may say, and only that it is a policy's. */
 static int set_origin(struct bus_request *q, sd_bus_message *m, void *to)
 {
-	const char *origin;
+	const char *origin, *name;
 	int r = sd_bus_message_read(m, "s", &origin);
 
 	if (r < 0)
 		return r;
 	if (q->client->c.id.uid != 0)
 		return request_refuse(q, ERROR_NOT_AUTHORIZED, "Only root may name an origin.");
-	if (strncmp(origin, ORIGIN_POLICY, strlen(ORIGIN_POLICY)) != 0 ||
-	    strlen(origin) > strlen(ORIGIN_POLICY) + POLICY_NAME_MOST)
+	name = policy_of_origin(origin);
+	if (!name || strlen(name) > POLICY_NAME_MOST)
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "origin is " ORIGIN_POLICY "NAME, with no more than %d bytes "
+				      "origin is " POLICY_ORIGIN "NAME, with no more than %d bytes "
 				      "of name.",
 				      POLICY_NAME_MOST);
 	*(const char **)to = origin;
