@@ -84,6 +84,13 @@ class Kept(Remainders):
         self.daemon.stop()
         self.until(lambda: not fixture.keepers())
 
+    def check_survives_kill(self):
+        n = self.in_the_midst()
+        self.kill()
+        left = self.check_kept()
+        self.start()
+        self.check_goes_on_after(n, left)
+
 
 class Restarts(Kept):
     def test_restart_goes_on(self):
@@ -97,11 +104,7 @@ class Restarts(Kept):
         self.check_nothing_held()
 
     def test_kill_goes_on(self):
-        n = self.in_the_midst()
-        self.kill()
-        left = self.check_kept()
-        self.start()
-        self.check_goes_on_after(n, left)
+        self.check_survives_kill()
         self.check_nothing_held()
 
     def test_kill_again_and_again(self):
@@ -134,20 +137,11 @@ class Restarts(Kept):
     def test_kill_keeps_that_of_a_job_in_place(self):
         self.daemon.configure(CONFIG + "staging: off\n")
         self.client.call("Reload")
-        n = self.in_the_midst()
-        self.kill()
-        left = self.check_kept()
-        self.start()
-        self.check_goes_on_after(n, left)
+        self.check_survives_kill()
 
     def test_kill_keeps_that_of_a_user(self):
         """Whose process goes on with it."""
-        os.chown(self.data, USER, USER)
-        with user():
-            self.large()
-        self.client = self.daemon.client(USER)
-        n = self.client.submit(self.path("big"))
-        self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB)
+        n = self.in_the_midst_of_a_user()
         self.kill()
         left = self.check_kept()
         self.start()
@@ -230,11 +224,7 @@ class HeadFirst(Kept):
     options = "loop,discard"
 
     def test_kill_goes_on(self):
-        n = self.in_the_midst()
-        self.kill()
-        left = self.check_kept()
-        self.start()
-        self.check_goes_on_after(n, left)
+        self.check_survives_kill()
 
 
 class Doubt(Kept):

@@ -64,6 +64,15 @@ class Remainders(Case):
         self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB and self.held())
         return n
 
+    def in_the_midst_of_a_user(self):
+        os.chown(self.data, USER, USER)
+        with user():
+            self.large()
+        self.client = self.daemon.client(USER)
+        n = self.client.submit(self.path("big"))
+        self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB)
+        return n
+
     def paused(self, *paths, **options):
         """A job that is paused in the midst of a large file, and what is left of that."""
         n = self.in_the_midst(*paths, **options)
@@ -156,12 +165,7 @@ class Pause(Remainders):
         self.check_waits_and_goes_on()
 
     def test_pause_keeps_remainder_of_a_user(self):
-        os.chown(self.data, USER, USER)
-        with user():
-            self.large()
-        self.client = self.daemon.client(USER)
-        n = self.client.submit(self.path("big"))
-        self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB)
+        n = self.in_the_midst_of_a_user()
         self.client.call("Pause", "at", [n])
         (left,) = self.held()
         self.check_still(n, left, "paused")
