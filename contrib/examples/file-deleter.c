@@ -34,7 +34,7 @@ struct file_deleter {
 	struct old_file *first, **last; /* the queue, and where its next file goes */
 	bool busy;                      /* the thread has one in its hands */
 	bool ending;
-	uint64_t *jobs; /* that nobody has waited for */
+	uint64_t *jobs; /* that have not been waited for */
 	size_t n_jobs;
 	unsigned handed_over, unlinked, failed;
 };

@@ -16,7 +16,7 @@
 #include "sandbox/seccomp.h"
 #include "wire/named-fd.h"
 
-/* reclaimd has a bound of its own; this is for what nobody foresaw. */
+/* reclaimd has a bound of its own, far below this one. */
 #define HELD_MOST 4096
 
 struct held {

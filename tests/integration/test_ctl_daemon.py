@@ -437,7 +437,7 @@ class Control(Case):
 
 
 class Reasons(Case):
-    """Why a path is refused: in one sentence, whoever is asked."""
+    """Why a path is refused: in the same sentence by the command line and the daemon."""
 
     def said(self, path, user=None):
         """By run, by submit, and by the method Submit of the daemon."""

@@ -66,8 +66,8 @@ static uint64_t bytes_left(int fd)
 	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
 }
 
-/* It is us whom the kernel tells when the lease is to be broken: whoever opens the file waits until
- * it is given up. (A worker looks at it before each step.) The signal was set with the lease. */
+/* The kernel tells us when the lease is to be broken: a process that opens the file waits until it
+ * is given up. (A worker looks at it before each step.) The signal was set with the lease. */
 static void own_breaks(int fd)
 {
 	(void)fcntl(fd, F_SETOWN, getpid());

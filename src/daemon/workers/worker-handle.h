@@ -183,7 +183,7 @@ struct run_callbacks {
 	bool owes;     /* what was gone before in that directory is not */
 	/* A large file, which took so many bytes, has no name any more and is being freed by the
 	 * worker, as long as its lease is on fd, which is the callee's. Nothing of fd is checked.
-	 * NULL: nobody wants to know. */
+	 * NULL: it is of no interest. */
 	void (*shrinks)(int fd, uint64_t bytes, void *userdata);
 };
 

@@ -4,8 +4,8 @@
  * The name goes first, then the file that no name leads to is made smaller under our own write
  * lease, so that each journal commit and each batch of TRIMs stays short. Should the process end in
  * between, the kernel frees the rest as it would after a plain unlink; unless the descriptor is
- * held elsewhere, too. The lease is the descriptor's, whoever has it: as long as it is there,
- * something is left to be freed, and nobody else has opened the file. */
+ * held elsewhere, too. The lease is the descriptor's, in whatever process: as long as it is there,
+ * something is left to be freed, and no other process has opened the file. */
 #pragma once
 
 #include <stdatomic.h>
@@ -72,7 +72,7 @@ bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile
  * step is asked now. Returns 0, or -ESTALE: it is not to be touched. fd becomes the remainder's. */
 int shrink_take_up(int fd, const struct fs_profile *profile, struct shrink_remainder *ret);
 
-/* Gives up the lease, for whoever else has the descriptor, and closes ours. */
+/* Gives up the lease, for all processes that have the descriptor, and closes ours. */
 void shrink_give_up(int *fd);
 
 /* Our lease is still on it, and no name leads to it. */

@@ -209,8 +209,8 @@ static int call_managed(struct bus_request *q)
 /* ---- Introspect, of the path of all jobs ------------------------------------------------------
  */
 
-/* The library asks for the children of a path without saying who wants to know them, and of jobs
- * everyone sees their own. */
+/* The library asks for the children of a path without saying which client wants to know them, and a
+ * client sees its own user's jobs. */
 static void introspect_job(const struct job_record *r, void *userdata)
 {
 	struct bus_request *q = userdata;
