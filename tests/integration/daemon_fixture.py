@@ -288,15 +288,15 @@ class Case(unittest.TestCase):
     def until(self, condition, why=None):
         return fixture.until(condition, why or self.daemon.said)
 
-    def mount_disk(self):
+    def mount_disk(self, size=64 << 20, inodes=8000, options="loop"):
         """The data are on a disk."""
         image = os.path.join(self.daemon.dir, "image")
         self.data = os.path.join(self.daemon.dir, "disk")
         os.mkdir(self.data)
         with open(image, "wb") as f:
-            f.truncate(64 << 20)
-        command("mkfs.ext4", "-q", "-F", "-N", "8000", image)
-        command("mount", "-o", "loop", image, self.data)
+            f.truncate(size)
+        command("mkfs.ext4", "-q", "-F", "-N", str(inodes), image)
+        command("mount", "-o", options, image, self.data)
         self.addCleanup(fixture.unmount, self.data)
 
     def path(self, *names):

@@ -479,14 +479,7 @@ class Hurry(Case):
 
     def setUp(self):
         super().setUp()
-        image = os.path.join(self.daemon.dir, "image")
-        self.data = os.path.join(self.daemon.dir, "disk")
-        os.mkdir(self.data)
-        with open(image, "wb") as f:
-            f.truncate(512 << 20)
-        fixture.command("mkfs.ext4", "-q", "-F", "-N", "150000", image)
-        fixture.command("mount", "-o", "loop", image, self.data)
-        self.addCleanup(fixture.command, "umount", "-l", self.data)
+        self.mount_disk(size=512 << 20, inodes=150000)
         fill(self.path("t"), self.ENTRIES)
         self.client = self.daemon.client()
 
@@ -557,14 +550,7 @@ class Progress(Case):
 
     def setUp(self):
         super().setUp()
-        image = os.path.join(self.daemon.dir, "image")
-        self.data = os.path.join(self.daemon.dir, "disk")
-        os.mkdir(self.data)
-        with open(image, "wb") as f:
-            f.truncate(400 * fixture.MIB)
-        fixture.command("mkfs.ext4", "-q", "-F", image)
-        fixture.command("mount", "-o", "loop,nodiscard", image, self.data)
-        self.addCleanup(fixture.command, "umount", "-l", self.data)
+        self.mount_disk(size=400 * fixture.MIB, options="loop,nodiscard")
         with open(self.path("big"), "wb") as f:
             os.posix_fallocate(f.fileno(), 0, self.SIZE)
             self.bytes = os.fstat(f.fileno()).st_blocks * 512
