@@ -104,7 +104,7 @@ class TrimVerdict:
         summary = self.alone.get(arm)
         if not summary or summary.failure or summary.stopped:
             return None
-        return statistics.median(each.trims.trimmed_bytes() for each in self.cell.alone[arm]) / summary.done
+        return statistics.median(each.trimmed_bytes for each in self.cell.coverage[ALONE, arm]) / summary.done
 
     def failures(self):
         """Arms that did not do what they had to."""
