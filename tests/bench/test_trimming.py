@@ -12,7 +12,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
-from benchlib import scratch
+from benchlib import blockdev, scratch
 from benchlib.filesystems import LoopFilesystem
 from benchlib.scenarios import SSD, Scenario
 from benchlib.slowdisk import SlowDisk
@@ -197,6 +197,22 @@ class Disk(Root):
         self.assertLessEqual(self.disk.trims().trimmed_bytes(), discarded)
         self.assertGreater(discarded, 32 * MIB)
         filesystem.unmount()
+
+    def test_a_limit_that_was_left_on_a_loop_device_is_taken_off(self):
+        filesystem = self.disk.filesystem(self.work, "ext4")
+        self.addCleanup(filesystem.destroy)
+        filesystem.mount()
+        device = filesystem.device
+        self.addCleanup(blockdev.stop_dividing_discards, device)
+        self.assertTrue(blockdev.discards_undivided(device))
+        with open(os.path.join(blockdev.queue(device), "discard_max_bytes"), "w", encoding="ascii") as limit:
+            limit.write(str(MIB))
+        self.assertFalse(blockdev.discards_undivided(device))
+        filesystem.unmount()
+        filesystem.mount()
+        # Another process may have taken that number meanwhile.
+        if filesystem.device == device:
+            self.assertTrue(blockdev.discards_undivided(device))
 
 
 class Whole(Root):

@@ -49,6 +49,28 @@ def discards(device):
     return read(queue(device), "discard_max_bytes") not in ("", "0")
 
 
+def discards_undivided(device):
+    """Whether the kernel divides none that the driver takes as one, as far as a limit can be taken off."""
+    return _limit(device, "discard_max_bytes") >= _most_settable(device)
+
+
+def stop_dividing_discards(device):
+    """A limit that was set on a loop device once stays there for the files that are attached to it later."""
+    if not discards_undivided(device):
+        with open(os.path.join(queue(device), "discard_max_bytes"), "w", encoding="ascii") as file:
+            file.write(str(_most_settable(device)))
+
+
+def _limit(device, name):
+    return int(read(queue(device), name) or 0)
+
+
+def _most_settable(device):
+    """The kernel takes 32 bits, and multiples of the granularity: less than what a driver may begin with."""
+    granularity = _limit(device, "discard_granularity") or SECTOR_BYTES
+    return min(_limit(device, "discard_max_hw_bytes"), (1 << 32) - 1) // granularity * granularity
+
+
 def rotates(device):
     """Whether it is a hard disk."""
     return read(queue(device), "rotational") == "1"

@@ -159,8 +159,14 @@ class LoopFilesystem(BlockFilesystem):
 
     def _attach(self):
         direct_io = "on" if self._direct_io else "off"
-        return run("losetup", "--find", "--show", f"--direct-io={direct_io}",
-                   self._backing).strip()
+        device = run("losetup", "--find", "--show", f"--direct-io={direct_io}",
+                     self._backing).strip()
+        try:
+            blockdev.stop_dividing_discards(device)
+        except OSError as error:
+            self._detach(device)
+            raise Unavailable(f"{device}: a limit of its discards stays: {error}") from error
+        return device
 
     def _detach(self, device):
         """The kernel does it after the unmount."""
