@@ -186,6 +186,7 @@ static const struct method {
 	  { { "id", "I", true }, { "offset", "i", false }, { "limit", "i", false } } },
 	{ "GetEntries",
 	  { { "id", "I", true }, { "offset", "i", false }, { "limit", "i", false } } },
+	{ "GetKept", { { "id", "I", true }, { "after", "i", false }, { "limit", "i", false } } },
 	{ "Cancel", { { "ids", "aI", true } } },
 	{ "Pause", { { "ids", "aI", true } } },
 	{ "Resume", { { "ids", "aI", true } } },

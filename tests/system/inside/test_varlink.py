@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import socket
+import stat
 import struct
 import subprocess
 import time
@@ -209,6 +210,7 @@ class Interface(Case):
         self.assertGreater(metrics["jobsFinished"]["done"], 0)
         self.assertEqual(len(metrics["devices"][0]["reads"]["counts"]),
                          len(metrics["latencyBoundsUSec"]) + 1)
+        self.kept()
         self.views()
         self.policies()
         trim = call("Trim", mount="/backups", minBytes=4096)["id"]
@@ -221,6 +223,32 @@ class Interface(Case):
         METHODS.add("Monitor")
         with open(DESCRIPTION, encoding="utf-8") as f:
             self.assertEqual(METHODS, set(re.findall(r"^method (\w+)\(", f.read(), re.M)))
+
+    def kept(self):
+        """Every second name of a user's holds a directory of root's, which the user cannot empty."""
+        top = f"{self.top}/users"
+        paths = [f"{top}/{i:04}" for i in range(2002)]
+        for path in paths:
+            os.makedirs(path)
+            os.chown(path, USER, USER)
+        for path in paths[::2]:
+            os.makedirs(f"{path}/roots/full")
+        os.chown(top, USER, USER)
+        job = call("Submit", USER, paths=paths)["id"]
+        self.wait(job, "partial")
+        self.assertEqual(sorted(os.listdir(top)), [os.path.basename(p) for p in paths[::2]])
+        (first,) = call("GetKept", USER, id=job, limit=1)["names"]
+        born = int(command("stat", "-c", "%W", paths[0]))
+        self.assertEqual((first["number"], first["path"], first["inode"], first["birth"] // 10**9, first["type"]),
+                         (1, paths[0], os.stat(paths[0]).st_ino, born, stat.S_IFDIR))
+        self.assertEqual(call("GetKept", USER, id=job, after=2001), {"names": []})
+        self.assertEqual([k["path"] for k in call("GetKept", USER, id=job, after=1, limit=2)["names"]],
+                         [paths[2], paths[4]])
+        # More than are in one answer: the next begins behind a number, not behind a count.
+        r = varlinkctl("call", "-j", "--more", SOCKET, f"{INTERFACE}.GetKept", json.dumps({"id": job}), user=USER)
+        answers = [json.loads(line)["names"] for line in r.stdout.split("\x1e") if line.strip()]
+        self.assertGreater(len(answers), 1)
+        self.assertEqual([k["path"] for a in answers for k in a], paths[::2])
 
     def policies(self):
         path = f"{self.top}/kept"
@@ -307,7 +335,7 @@ class Users(Case):
         job, _ = self.held()
         for method in ("Cancel", "Pause", "Resume"):
             self.refused("NoSuchJob", method, USER, ids=[job])
-        for method in ("GetJob", "Restore", "GetProblems", "GetEntries"):
+        for method in ("GetJob", "Restore", "GetProblems", "GetEntries", "GetKept"):
             self.refused("NoSuchJob", method, USER, id=job)
         self.refused("NoSuchJob", "ListJobs", USER, ids=[job])
         self.assertEqual(call("ListJobs", USER, finished=True, uid=0), {"jobs": []})

@@ -143,7 +143,6 @@ static int part_send(struct varlink_call *q, struct visitor *v)
 	visitor_sends(v, q->answer.bytes + ANSWER_BYTES_USUAL);
 	r = sd_varlink_notifybo(q->link,
 				SD_JSON_BUILD_PAIR_VARIANT_ARRAY(q->list, q->pieces, q->n_pieces));
-	q->from += q->n_pieces;
 	q->most -= MIN(q->most, (uint64_t)q->n_pieces);
 	pieces_clear(q);
 	q->answer = (struct answer_size){ 0 };

@@ -126,41 +126,54 @@ static int get_job(struct varlink_call *q)
 /* ---- one job's problems and names --------------------------------------------------------- */
 
 struct varlink_page {
-	uint64_t id, offset, limit;
+	uint64_t id, from, limit;
 };
 
 static const sd_json_dispatch_field page_fields[] = {
 	{ "id", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, id),
 	  SD_JSON_MANDATORY },
-	{ "offset", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, offset),
+	{ "offset", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, from),
+	  SD_JSON_NULLABLE },
+	{ "after", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, from),
 	  SD_JSON_NULLABLE },
 	{ "limit", SD_JSON_VARIANT_NUMBER, read_number, offsetof(struct varlink_page, limit),
 	  SD_JSON_NULLABLE },
 	{ 0 },
 };
 
+/* The next part begins behind what has come: names that are kept have gaps between their numbers.
+ */
 static void list_piece(const struct field *fields, const void *piece, void *userdata)
 {
-	call_append(userdata, fields, piece);
+	struct varlink_call *q = userdata;
+	size_t n = q->n_pieces;
+
+	call_append(q, fields, piece);
+	if (q->n_pieces > n)
+		q->from = q->of == PIECES_KEPT ? ((const struct entry_view *)piece)->number
+					       : q->from + 1;
 }
 
 static void ask_pieces(struct varlink_call *q)
 {
-	operation_pieces(q->varlink->bus->operations, &q->client->c, q->job,
-			 strcmp(q->list, "problems") == 0 ? PIECES_PROBLEMS : PIECES_ENTRIES,
-			 q->from, MIN(q->most, LIST_MOST), list_piece, call_answer_part, q);
+	operation_pieces(q->varlink->bus->operations, &q->client->c, q->job, q->of, q->from,
+			 MIN(q->most, LIST_MOST), list_piece, call_answer_part, q);
 }
 
 static int get_pieces(struct varlink_call *q, enum pieces_of of)
 {
+	static const char *const lists[] = { [PIECES_ENTRIES] = "entries",
+					     [PIECES_PROBLEMS] = "problems",
+					     [PIECES_KEPT] = "names" };
 	struct varlink_page p = { 0 };
 	int r = call_read(q, page_fields, &p);
 
 	if (r < 0)
 		return r;
-	q->list = of == PIECES_PROBLEMS ? "problems" : "entries";
+	q->list = lists[of];
+	q->of = of;
 	q->job = p.id;
-	q->from = p.offset;
+	q->from = p.from;
 	q->most = p.limit == 0 ? UINT64_MAX : p.limit;
 	q->go_on = ask_pieces;
 	ask_pieces(q);
@@ -175,6 +188,11 @@ static int get_problems(struct varlink_call *q)
 static int get_entries(struct varlink_call *q)
 {
 	return get_pieces(q, PIECES_ENTRIES);
+}
+
+static int get_kept(struct varlink_call *q)
+{
+	return get_pieces(q, PIECES_KEPT);
 }
 
 /* ---- acting ------------------------------------------------------------------------------- */
@@ -299,6 +317,7 @@ VARLINK_METHOD(on_list_jobs, list_jobs)
 VARLINK_METHOD(on_get_job, get_job)
 VARLINK_METHOD(on_get_problems, get_problems)
 VARLINK_METHOD(on_get_entries, get_entries)
+VARLINK_METHOD(on_get_kept, get_kept)
 VARLINK_METHOD(on_cancel, cancel)
 VARLINK_METHOD(on_pause, pause_jobs)
 VARLINK_METHOD(on_resume, resume)
@@ -315,11 +334,11 @@ int call_bind_jobs(sd_varlink_server *s)
 	return sd_varlink_server_bind_method_many(
 		s, VARLINK_INTERFACE ".ListJobs", on_list_jobs, VARLINK_INTERFACE ".GetJob",
 		on_get_job, VARLINK_INTERFACE ".GetProblems", on_get_problems,
-		VARLINK_INTERFACE ".GetEntries", on_get_entries, VARLINK_INTERFACE ".Cancel",
-		on_cancel, VARLINK_INTERFACE ".Pause", on_pause, VARLINK_INTERFACE ".Resume",
-		on_resume, VARLINK_INTERFACE ".SetPriority", on_set_priority,
-		VARLINK_INTERFACE ".SetDeadline", on_set_deadline, VARLINK_INTERFACE ".Restore",
-		on_restore, VARLINK_INTERFACE ".PauseAll", on_pause_all,
-		VARLINK_INTERFACE ".ResumeAll", on_resume_all, VARLINK_INTERFACE ".Reload",
-		on_reload, VARLINK_INTERFACE ".Trim", on_trim);
+		VARLINK_INTERFACE ".GetEntries", on_get_entries, VARLINK_INTERFACE ".GetKept",
+		on_get_kept, VARLINK_INTERFACE ".Cancel", on_cancel, VARLINK_INTERFACE ".Pause",
+		on_pause, VARLINK_INTERFACE ".Resume", on_resume, VARLINK_INTERFACE ".SetPriority",
+		on_set_priority, VARLINK_INTERFACE ".SetDeadline", on_set_deadline,
+		VARLINK_INTERFACE ".Restore", on_restore, VARLINK_INTERFACE ".PauseAll",
+		on_pause_all, VARLINK_INTERFACE ".ResumeAll", on_resume_all,
+		VARLINK_INTERFACE ".Reload", on_reload, VARLINK_INTERFACE ".Trim", on_trim);
 }

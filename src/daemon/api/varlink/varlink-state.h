@@ -71,6 +71,7 @@ struct varlink_call {
 	 * many; and what waits until the client has read what was sent. */
 	void (*go_on)(struct varlink_call *q);
 	struct job_query query; /* of jobs; ids are the call's */
+	enum pieces_of of;      /* of one job */
 	uint64_t from, most;
 	sd_event_source *reading;
 };
