@@ -19,7 +19,7 @@ _reclaimctl_policies() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore retry spools status run trim plan devices check-config policy metrics top help'
+	local verbs='submit list show wait cancel pause resume restore retry set spools status run trim plan devices check-config policy metrics top help'
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' machine='--machine= --runtime-directory=' files='--files-from= --null --dry-run'
@@ -54,7 +54,7 @@ _reclaimctl() {
 	--interval) mapfile -t COMPREPLY < <(compgen -W '0 1s 10s' -- "$cur") && return ;;
 	--priority) mapfile -t COMPREPLY < <(compgen -W 'low normal high' -- "$cur") && return ;;
 	--undo) mapfile -t COMPREPLY < <(compgen -W '0 1h 1d' -- "$cur") && return ;;
-	--by) mapfile -t COMPREPLY < <(compgen -W '1h 8h' -- "$cur") && return ;;
+	--by) mapfile -t COMPREPLY < <(compgen -W '1h 8h none' -- "$cur") && return ;;
 	--wait)
 		[ "$verb" = submit ] && options=free:
 		mapfile -t COMPREPLY < <(compgen -W "done $options" -- "$cur") && return
@@ -98,6 +98,7 @@ _reclaimctl() {
 	show) options="--all $machine" ;;
 	status) options=$machine ;;
 	retry) options=$daemon ;;
+	set) options="--priority= --by= --no-ask-password $machine" ;;
 	metrics) options="--output= --format= $machine" json='' ;;
 	help) json='' ;;
 	policy) options="--latency= --configuration-directory= --state-directory= --dry-run --force --wait --clock-is-right $daemon" ;;
@@ -121,7 +122,7 @@ _reclaimctl() {
 				mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_policies "${configuration[@]}")" -- "$cur")
 			fi
 			;;
-		show | cancel | pause | resume | restore | retry | wait)
+		show | cancel | pause | resume | restore | retry | set | wait)
 			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")
 			;;
 		submit | run | trim | plan | devices | check-config)

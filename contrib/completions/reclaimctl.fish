@@ -57,6 +57,7 @@ for pair in \
         'resume|go on deleting' \
         'restore|move it back, while it is held or queued' \
         'retry|submit again what it could not delete' \
+        'set|another priority, or time to be done by' \
         'spools|directories whose content is deleted' \
         'status|the daemon, and what it does now' \
         'top|the same on the whole screen, with keys to act' \
@@ -81,10 +82,10 @@ function __reclaimctl_option
     end
 end
 
-set -l daemon 'submit list show wait cancel pause resume restore retry spools status top metrics devices policy trim'
-set -l json 'submit list show wait cancel pause resume restore retry spools status run trim plan devices check-config policy'
+set -l daemon 'submit list show wait cancel pause resume restore retry set spools status top metrics devices policy trim'
+set -l json 'submit list show wait cancel pause resume restore retry set spools status run trim plan devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
-__reclaimctl_option 'list show wait cancel pause resume spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'
+__reclaimctl_option 'list show wait cancel pause resume set spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
 __reclaimctl_option '' -s H -l host -xa '(__fish_print_hostnames)' -d 'on that machine, over ssh'
 __reclaimctl_option '' -s q -l quiet -d 'nothing but errors'
@@ -93,7 +94,7 @@ __reclaimctl_option '' -l log-level -xa 'debug info' -d 'debug: tell decisions, 
 __reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'
 __reclaimctl_option '' -l version -d 'show the version'
 
-__reclaimctl_option 'cancel pause resume restore' -l no-ask-password -d 'never ask for a password'
+__reclaimctl_option 'cancel pause resume restore set' -l no-ask-password -d 'never ask for a password'
 
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'
@@ -108,8 +109,8 @@ __reclaimctl_option run -l strategy -xa 'auto moosefs-snapshot moosefs-snapshot:
 __reclaimctl_option run -l trace -rF -d 'write what the sensors measure to a file'
 
 __reclaimctl_option submit -l undo -xa '0 1h 1d' -d 'hold it for so long'
-__reclaimctl_option submit -l by -xa '1h 8h 06:00' -d 'be done by then'
-__reclaimctl_option submit -l priority -xa 'low normal high' -d 'which jobs come first'
+__reclaimctl_option 'submit set' -l by -xa '1h 8h 06:00 none' -d 'be done by then'
+__reclaimctl_option 'submit set' -l priority -xa 'low normal high' -d 'which jobs come first'
 __reclaimctl_option submit -l wait -fa 'done free:' -d 'until it is done, or so much is free'
 
 __reclaimctl_option wait -l no-settle -d 'do not wait until what is left is written back'
@@ -135,6 +136,6 @@ __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
 
 complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is wait; and __fish_seen_argument -l free' -F
-complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore retry' -a '(__reclaimctl_jobs)'
+complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore retry set' -a '(__reclaimctl_jobs)'
 complete -c reclaimctl -n __reclaimctl_policy_needs_what -a 'list plan run'
 complete -c reclaimctl -n '__reclaimctl_verb_is policy; and not __reclaimctl_policy_needs_what' -a '(__reclaimctl_policies)'

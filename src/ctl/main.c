@@ -99,6 +99,14 @@ static const struct verb {
 	  verb_retry,
 	  { { "retry JOB...", "submit again what it could not delete" } },
 	  "reclaimctl retry 12\n" },
+	{ "set",
+	  VERB_SET,
+	  ASKING,
+	  verb_set,
+	  { { "set [OPTIONS] JOB...", "another priority, or time to be done by" } },
+	  "reclaimctl set --priority=high 12\n"
+	  "reclaimctl set --by=06:00 12 13\n"
+	  "reclaimctl set --by=none 12\n" },
 	{ "spools",
 	  VERB_SPOOLS,
 	  DAEMON,

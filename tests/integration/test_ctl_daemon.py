@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import daemon_fixture
@@ -434,6 +435,33 @@ class Control(Case):
         self.assertIn("999", r.err)
         self.assertEqual(self.left(), ["a", "b"])
         self.assertIn("reclaimctl: ", self.ctl("cancel", a, status=1).err)
+
+
+    def test_set(self):
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "--by=none", "a")
+        r = self.ctl("set", "--priority=high", "--by=2h", n)
+        self.assertRegex(r.out, r"^Job 1 held: priority high, done by \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(in .*\)\n$")
+        (j,) = json.loads(self.ctl("show", "--json", n).out)
+        self.assertEqual(j["priority"], "high")
+        self.assertAlmostEqual(j["by_usec"] / 1e6, time.time() + 7200, delta=600)
+        self.assertEqual(self.ctl("set", "--priority=low", n).out.split(", done")[0], "Job 1 held: priority low")
+        r = self.ctl("set", "--json", "--by=none", n, "999", status=3)
+        self.assertEqual(json.loads(r.out), [{"id": 1, "state": "held", "message": "", "priority": "low", "by_usec": 0}])
+        self.assertIn("999", r.err)
+
+    def test_set_refuses(self):
+        write(self.path("a"))
+        n = self.submit("--undo=1h", "a")
+        self.assertIn("neither --priority= nor --by= given", self.ctl("set", n, status=2).err)
+        self.assertIn("no JOB given", self.ctl("set", "--by=2h", status=2).err)
+        for bad in ("--priority=urgent", "--by=7", "--by=yesterday", "--by="):
+            self.assertIn("is not accepted by", self.ctl("set", bad, n, status=2).err)
+        self.assertIn("there is no unfinished job 1", self.ctl("set", "--priority=high", n, status=1, user=NOBODY).err)
+        self.ctl("cancel", n)
+        self.ctl("set", "--priority=high", n, status=1)
+        (j,) = json.loads(self.ctl("show", "--json", n).out)
+        self.assertEqual((j["priority"], j["by_usec"]), ("normal", 0))
 
 
 class Reasons(Case):

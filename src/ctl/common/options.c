@@ -32,7 +32,8 @@
 
 /* What takes jobs. */
 #define VERBS_JOBS                                                                                 \
-	(VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_RETRY)
+	(VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE |           \
+	 VERB_RETRY | VERB_SET)
 
 /* Each of these takes the argument of an option. Returns 0, -1 if it is not accepted, or EXIT_USAGE
  * after having said what is wrong. */
@@ -93,6 +94,10 @@ static int take_undo(struct options *o, const char *word)
 
 static int take_by(struct options *o, const char *word)
 {
+	o->has_by = true;
+	o->by_usec = 0;
+	if (strcmp(word, "none") == 0)
+		return 0;
 	return timestamp_parse(word, realtime_usec(), &o->by_usec) < 0 ? -1 : 0;
 }
 
@@ -198,15 +203,16 @@ static const struct rule {
 } rules[] = {
 	{ "undo", 0, VERB_SUBMIT, take_undo, .accepted = "a time such as 1h, or 0", .of = "submit",
 	  .syntax = "=TIME", .help = "hold it for so long, so that it can be taken back" },
-	{ "by", 0, VERB_SUBMIT, take_by,
-	  .accepted = "a time of day such as 06:00, or a time from now such as 2h, that is still "
-		      "to come",
-	  .syntax = "=TIME|CLOCK", .help = "be done in 2h, or at 06:00, whatever it costs" },
-	{ "priority", 0, VERB_SUBMIT, FIELD(priority), .accepted = "low, normal or high",
-	  .choices = { [1] = "low", "normal", "high" }, .syntax = "=low|normal|high" },
 	{ "wait", 0, VERB_SUBMIT, take_wait,
 	  .accepted = "done, or free:SIZE such as free:120G or free:10%",
 	  .syntax = "[=done|free:SIZE]", .help = "wait until it is done, or so much is free" },
+	{ "by", 0, VERB_SUBMIT | VERB_SET, take_by,
+	  .accepted = "a time of day such as 06:00, or a time from now such as 2h, that is still "
+		      "to come; or none",
+	  .of = "submit and set", .syntax = "=TIME|CLOCK|none",
+	  .help = "be done in 2h, or at 06:00, whatever it costs" },
+	{ "priority", 0, VERB_SUBMIT | VERB_SET, FIELD(priority), .accepted = "low, normal or high",
+	  .choices = { [1] = "low", "normal", "high" }, .syntax = "=low|normal|high" },
 	{ "free", 0, VERB_WAIT, take_free,
 	  .accepted = "a size such as 120G, or a share such as 10%", .of = "wait",
 	  .syntax = "=SIZE", .help = "wait until so much is free, such as 120G or 10%" },
@@ -268,8 +274,8 @@ static const struct rule {
 	  .help = "all jobs, and those to come" },
 	{ "to", 0, VERB_RESTORE, FIELD(to), .of = "restore", .syntax = "=PATH",
 	  .help = "move it to PATH, not to where it was" },
-	{ "no-ask-password", 0, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE,
-	  FIELD(no_ask_password), .of = "cancel, pause, resume and restore",
+	{ "no-ask-password", 0, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_SET,
+	  FIELD(no_ask_password), .of = "cancel, pause, resume, restore and set",
 	  .help = "never ask for a password for other users' jobs" },
 	{ "interval", 0, VERB_DEVICES | VERB_TOP, take_interval,
 	  .accepted = "a time up to 1h, such as 500ms", .of = "devices and top", .syntax = "=TIME",
@@ -510,8 +516,11 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = "--dry-run and --latency= do not go with --submit";
 	if (verb & VERB_WAIT && o->wait == WAIT_FREE && o->n_paths != 1)
 		missing = "--free= takes exactly one PATH";
-	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_RETRY) && o->n_paths == 0)
+	else if (verb & (VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_RETRY | VERB_SET) &&
+		 o->n_paths == 0)
 		missing = "no JOB given";
+	if (verb & VERB_SET && !o->priority && !o->has_by)
+		missing = "neither --priority= nor --by= given";
 	if (verb & (VERB_PAUSE | VERB_RESUME) && o->all == (o->n_paths > 0))
 		missing = o->all ? "give either JOBs or --all" : "no JOB given, nor --all";
 	if (o->machine && o->wait == WAIT_FREE)

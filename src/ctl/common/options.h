@@ -13,7 +13,7 @@
 
 enum wait_mode { WAIT_NOT, WAIT_DONE, WAIT_FREE };
 
-/* Of submit; PRIORITY_NONE: not given. */
+/* Of submit and set; PRIORITY_NONE: not given. */
 enum priority_choice { PRIORITY_NONE, PRIORITY_LOW, PRIORITY_NORMAL, PRIORITY_HIGH };
 
 enum metrics_format { FORMAT_OPENMETRICS, FORMAT_PROMETHEUS };
@@ -39,9 +39,9 @@ struct options {
 	/* of run and submit */
 	const char *files_from; /* NULL: none; "-": standard input */
 
-	/* of submit and wait */
+	/* of submit, set and wait */
 	uint64_t undo_usec;
-	uint64_t by_usec;         /* CLOCK_REALTIME, or 0 */
+	uint64_t by_usec;         /* has_by: CLOCK_REALTIME, or 0 */
 	struct policy_space free; /* WAIT_FREE */
 	enum wait_mode wait;
 	enum priority_choice priority;
@@ -61,7 +61,7 @@ struct options {
 	enum metrics_format format;
 
 	bool null; /* names in files_from end with NUL, not with a newline */
-	bool dry_run, has_undo;
+	bool dry_run, has_undo, has_by;
 	bool latency_off, fixed_backend, verbose, no_settle; /* of run */
 	bool submit, configured;                             /* of trim */
 	bool all;                   /* of list, show, pause, resume, trim */
@@ -92,6 +92,7 @@ enum verb_flags {
 	VERB_TRIM = 1 << 17,
 	VERB_HELP = 1 << 18,
 	VERB_RETRY = 1 << 19,
+	VERB_SET = 1 << 20,
 };
 
 #define VERBS_ALL (~0U)
@@ -99,13 +100,13 @@ enum verb_flags {
 /* What speaks to the daemon. */
 #define VERBS_DAEMON                                                                               \
 	(VERB_SUBMIT | VERB_TRIM | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |  \
-	 VERB_RESUME | VERB_RESTORE | VERB_RETRY | VERB_SPOOLS | VERB_STATUS | VERB_DEVICES |      \
-	 VERB_POLICY | VERB_METRICS | VERB_TOP)
+	 VERB_RESUME | VERB_RESTORE | VERB_RETRY | VERB_SET | VERB_SPOOLS | VERB_STATUS |          \
+	 VERB_DEVICES | VERB_POLICY | VERB_METRICS | VERB_TOP)
 
 /* Of these, what can be asked of the daemon in a container: paths would be of this machine, and
  * restore needs the mounts of the process that asks. */
 #define VERBS_MACHINE                                                                              \
-	(VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME |              \
+	(VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_SET |   \
 	 VERB_SPOOLS | VERB_STATUS | VERB_METRICS | VERB_TOP)
 
 /* Options may come before the verb, too: moves the verb before them, to argv[1]. False: there is
@@ -121,6 +122,14 @@ int options_parse(struct options *o, enum verb_flags verb, int argc, char **argv
 /* Prints the options of these verbs: of VERBS_ALL under headings that say whose they are, of one
  * verb under "Options:". */
 void options_help(unsigned verbs);
+
+/* As the API calls it; "" for PRIORITY_NONE. */
+static inline const char *options_priority(const struct options *o)
+{
+	static const char *const priorities[] = { "", "low", "normal", "high" };
+
+	return priorities[o->priority];
+}
 
 /* May results go through a pager? */
 static inline bool options_page(const struct options *o)

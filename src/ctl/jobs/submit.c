@@ -54,7 +54,6 @@ static const char *dir_shown(const struct root_group *g)
 static int options_append(sd_bus_message *m, const struct options *o, const struct call_batch *b,
 			  bool dry, int progress_fd)
 {
-	static const char *const priorities[] = { "", "low", "normal", "high" };
 	int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
 	if (r >= 0 && o->has_undo)
@@ -62,7 +61,7 @@ static int options_append(sd_bus_message *m, const struct options *o, const stru
 	if (r >= 0 && o->by_usec > 0)
 		r = sd_bus_message_append(m, "{sv}", "deadline-usec", "t", o->by_usec);
 	if (r >= 0 && o->priority)
-		r = sd_bus_message_append(m, "{sv}", "priority", "s", priorities[o->priority]);
+		r = sd_bus_message_append(m, "{sv}", "priority", "s", options_priority(o));
 	if (r >= 0 && dry)
 		r = sd_bus_message_append(m, "{sv}", "dry-run", "b", 1);
 	if (r >= 0 && progress_fd >= 0)
