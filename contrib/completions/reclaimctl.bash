@@ -19,7 +19,7 @@ _reclaimctl_policies() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore retry set spools status run trim plan devices check-config policy metrics top help'
+	local verbs='submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy metrics top help'
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' machine='--machine= --runtime-directory=' files='--files-from= --null --dry-run'
@@ -59,6 +59,7 @@ _reclaimctl() {
 		[ "$verb" = submit ] && options=free:
 		mapfile -t COMPREPLY < <(compgen -W "done $options" -- "$cur") && return
 		;;
+	--until) mapfile -t COMPREPLY < <(compgen -W '7d 30d' -- "$cur") && return ;;
 	--min) mapfile -t COMPREPLY < <(compgen -W '1M 16M' -- "$cur") && return ;;
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
@@ -86,6 +87,7 @@ _reclaimctl() {
 	run) options="--latency= --no-settle --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
 	trim) options="--all --min= --latency= --progress= --verbose --dry-run --submit --configured --wait --wait= --configuration-directory= $daemon" ;;
 	plan) options=--configuration-directory= ;;
+	pin) options='--until= --list' ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= --no-settle $machine" ;;
 	list) options="--all --state= --user= --lines= --no-legend $machine" ;;
@@ -125,7 +127,7 @@ _reclaimctl() {
 		show | cancel | pause | resume | restore | retry | set | wait)
 			mapfile -t COMPREPLY < <(compgen -W "$(_reclaimctl_jobs "$verb" "${runtime[@]}")" -- "$cur")
 			;;
-		submit | run | trim | plan | devices | check-config)
+		submit | run | trim | plan | pin | unpin | devices | check-config)
 			compopt -o filenames
 			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 			;;

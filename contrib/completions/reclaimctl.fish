@@ -65,6 +65,8 @@ for pair in \
         'run|delete, in this process, without a daemon' \
         'trim|tell devices what is free, in small steps' \
         'plan|what would be deleted, how, and why' \
+        'pin|keep it, whoever wants it deleted' \
+        'unpin|let it be deleted again' \
         'devices|which devices it is on, and their latency' \
         'check-config|what is wrong with the configuration' \
         'policy|retention policies, and what they would delete' \
@@ -83,7 +85,7 @@ function __reclaimctl_option
 end
 
 set -l daemon 'submit list show wait cancel pause resume restore retry set spools status top metrics devices policy trim'
-set -l json 'submit list show wait cancel pause resume restore retry set spools status run trim plan devices check-config policy'
+set -l json 'submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option 'list show wait cancel pause resume set spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
@@ -124,6 +126,8 @@ __reclaimctl_option trim -l submit -d 'have the daemon do it'
 __reclaimctl_option trim -l configured -d 'those that the configuration names'
 __reclaimctl_option trim -l wait -fa done -d 'until all are done'
 __reclaimctl_option trim -l min -xa '1M 16M' -d 'leave what is free in smaller pieces'
+__reclaimctl_option pin -l until -xa '7d 30d' -d 'to the end of that day, or for so long'
+__reclaimctl_option pin -l list -d 'say whether they are pinned'
 __reclaimctl_option restore -l to -rF -d 'to this place'
 __reclaimctl_option 'devices top' -l interval -xa '0 1s 10s' -d 'how long to look'
 __reclaimctl_option metrics -l output -rF -d 'write to a file'
@@ -134,7 +138,7 @@ __reclaimctl_option policy -l force -d 'run: all of it, even if it is more than 
 __reclaimctl_option policy -l wait -fa done -d 'run: until its job has ended'
 __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
 
-complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
+complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan pin unpin devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is wait; and __fish_seen_argument -l free' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore retry set' -a '(__reclaimctl_jobs)'
 complete -c reclaimctl -n __reclaimctl_policy_needs_what -a 'list plan run'

@@ -34,6 +34,8 @@ static const struct error_entry table[ERROR_CAUSES] = {
 				   -EDQUOT, EXIT_FAILED, RETRY_LATER },
 	[ERROR_FAILED] = { "Failed", "Something else failed; the text says what.", -EIO,
 			   EXIT_FAILED, RETRY_LATER },
+	[ERROR_PINNED] = { "Pinned", "Is pinned, or lies in a directory that is.", -EPERM,
+			   EXIT_FAILED, RETRY_NO },
 	[ERROR_NO_SUCH_JOB] = { "NoSuchJob", "No such job, or not one that the caller may know of.",
 				-ESRCH, EXIT_FAILED, RETRY_ANEW },
 	[ERROR_WRONG_STATE] = { "WrongState",

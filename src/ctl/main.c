@@ -157,6 +157,21 @@ static const struct verb {
 	  { { "plan [OPTIONS] PATH...", "what would be deleted, how, and why" } },
 	  "reclaimctl plan /srv/scratch/build-1234\n"
 	  "reclaimctl plan --json=pretty /backups/old.tar.gz\n" },
+	{ "pin",
+	  VERB_PIN,
+	  NONE,
+	  verb_pin,
+	  { { "pin [--until=DATE|TIME] PATH...", "keep it, whoever wants it deleted" },
+	    { "pin --list PATH...", "whether it is pinned, and until when" } },
+	  "reclaimctl pin --until=2027-01-31 /backups/before-migration.tar.gz\n"
+	  "reclaimctl pin --until=30d /srv/scratch/build-1234\n"
+	  "reclaimctl pin --list /backups\n" },
+	{ "unpin",
+	  VERB_UNPIN,
+	  NONE,
+	  verb_unpin,
+	  { { "unpin PATH...", "let it be deleted again" } },
+	  "reclaimctl unpin /backups/before-migration.tar.gz\n" },
 	{ "devices",
 	  VERB_DEVICES,
 	  IF_IT_RUNS,

@@ -12,6 +12,7 @@
 #include "engine/core/engine-job.h"
 #include "moosefs.h"
 #include "engine/guard/roots.h"
+#include "engine/guard/user-pin.h"
 #include "base/array.h"
 #include "base/gate.h"
 #include "base/macros.h"
@@ -421,9 +422,13 @@ static bool tree_remove(struct slices *s)
 static bool root_remove(struct slices *s, const struct dirlist *names, const struct dentry *d,
 			const struct identity *pins)
 {
+	const struct user_pin pin = user_pin_read(s->dirfd, dirlist_name(names, d));
 	bool gone;
 
 	s->root = dirlist_name(names, d);
+	/* The walk will say why it stays. */
+	if (user_pin_holds(&pin))
+		return false;
 	if (strlen(s->root) > NAME_MAX || fd_identity(s->dirfd, s->root, &s->id) < 0 ||
 	    !S_ISDIR(s->id.mode) || (pins && !identity_equal(&s->id, &pins[d->ino - 1])) ||
 	    s->id.ino > UINT32_MAX)

@@ -73,6 +73,7 @@ static const struct {
 	[DISPOSITION_LOCKED] = { "locked", "is locked by another process" },
 	[DISPOSITION_UNREAD] = { "unread", "could not be looked at in full" },
 	[DISPOSITION_IMMUTABLE] = { "immutable", "is immutable or append-only: see lsattr(1)" },
+	[DISPOSITION_PINNED] = { "pinned", "pinned" },
 	[DISPOSITION_NO_TIME] = { "no-time", "has no time to go by" },
 	[DISPOSITION_NO_SERIES] = { "no-series", "group-by does not match it" },
 	[DISPOSITION_OTHER_KEEPS] = { "other-keep", "keep of another policy" },

@@ -18,6 +18,7 @@ enum disposition {
 	DISPOSITION_LOCKED,
 	DISPOSITION_UNREAD,
 	DISPOSITION_IMMUTABLE, /* it, something in it, or the directory that it is in */
+	DISPOSITION_PINNED,    /* by a person (engine/guard/user-pin.h); likewise */
 	DISPOSITION_NO_TIME,
 	DISPOSITION_NO_SERIES,
 	DISPOSITION_OTHER_KEEPS,
@@ -62,7 +63,8 @@ struct policy_entry {
 	int64_t time_nsec;  /* since the epoch */
 	uint64_t ino;       /* its identity, with btime_nsec and the type in mode */
 	int64_t btime_nsec;
-	uint64_t bytes; /* that deleting it frees */
+	uint64_t bytes;           /* that deleting it frees */
+	int64_t pinned_until_sec; /* DISPOSITION_PINNED: since the epoch; 0: without a date */
 	uint32_t uid;
 	uint16_t mode;
 	uint8_t kept_by : 7; /* rules of keep, as bits; filled by rules_decide */

@@ -24,6 +24,7 @@ static const struct number {
 	{ "handed", offsetof(struct policy_result, handed), 2 },
 	{ "refused", offsetof(struct policy_result, refused), 2 },
 	{ "excess", offsetof(struct policy_result, excess), 2 },
+	{ "pinned", offsetof(struct policy_result, pinned), 2 },
 	{ "total", offsetof(struct policy_result, total), 2 },
 };
 

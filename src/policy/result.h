@@ -29,7 +29,8 @@ struct policy_result {
 	uint64_t status;       /* enum result_status; of its job too, once that has ended */
 	uint64_t job;          /* 0: there was nothing to delete */
 	struct policy_sum handed, refused, excess; /* as in struct policy_plan */
-	struct policy_sum total;                   /* what the jobs of all runs have deleted */
+	struct policy_sum pinned;
+	struct policy_sum total; /* what the jobs of all runs have deleted */
 	struct result_job {
 		uint64_t id, status; /* of the run that it is of */
 	} jobs[RESULT_JOBS_MOST];    /* that have not ended, as far as is known */

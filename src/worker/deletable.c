@@ -78,6 +78,7 @@ void directory_check(struct session_dir *d, int fd, const struct protect *p)
 		return;
 	d->refusal = directory_closed(fd, &d->found);
 	d->cause = d->refusal ? ERROR_NOT_AUTHORIZED : ERROR_NONE;
+	d->pin = user_pin_around(fd);
 }
 
 /* Not by its directory, but by what it is. */

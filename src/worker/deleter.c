@@ -28,6 +28,7 @@
 #include "engine/engine.h"
 #include "engine/filesystem/profile.h"
 #include "engine/guard/protect.h"
+#include "engine/guard/user-pin.h"
 #include "identity.h"
 #include "last-reference-process.h"
 #include "moosefs/space-return.h"
@@ -246,13 +247,13 @@ static bool on_remainder(const struct shrink_remainder *remainder, void *userdat
 	return remainders_add(&r->remainders, remainder);
 }
 
-/* A name that does not take part. */
+/* A name that does not take part; error 0: on purpose. */
 static void leave_out(struct run *r, struct run_name *n, int error, const char *what)
 {
 	char path[PATH_SHOWN];
 	size_t len = strlen(r->m.display);
 
-	n->error = error;
+	n->error = error ? error : -EPERM;
 	n->left_out = true;
 	r->missing = r->missing || error == -ENOENT;
 	if (error == -ENOENT)
@@ -260,7 +261,15 @@ static void leave_out(struct run *r, struct run_name *n, int error, const char *
 	r->skipped++;
 	(void)snprintf(path, sizeof(path), "%s%s%s", r->m.display,
 		       len > 0 && r->m.display[len - 1] == '/' ? "" : "/", n->is.name);
-	tell_problem(r, path, what, error, /* is_error= */ true);
+	tell_problem(r, path, what, error, /* is_error= */ error != 0);
+}
+
+/* A person has pinned a directory that it lies in. Its own pin is the engine's to see. */
+static void leave_pinned(struct run *r, struct run_name *n, const struct user_pin *pin)
+{
+	char words[USER_PIN_WORDS];
+
+	leave_out(r, n, 0, user_pin_words(pin, /* around= */ true, words));
 }
 
 /* A rename changes what is moved, so this has been where it is all the time. */
@@ -313,12 +322,16 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 static int names_verify(struct run *r, struct root_group *g, const struct protect *p)
 {
 	bool near = protect_near(p, r->m.dir);
+	struct user_pin pin = user_pin_around(r->m.dir);
 	struct identity id;
 	uint64_t fsid;
 	int k = lasting_fsid(r->m.dir, &fsid);
 
-	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++)
+	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++) {
 		name_verify(r, &r->v[i], p, near, fsid, &id);
+		if (user_pin_holds(&pin) && !r->v[i].left_out)
+			leave_pinned(r, &r->v[i], &pin);
+	}
 	qsort(r->v, r->n, sizeof(*r->v), by_inode);
 	g->pins = calloc(MAX(r->n, (size_t)1), sizeof(*g->pins));
 	if (!g->pins)

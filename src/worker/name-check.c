@@ -235,12 +235,26 @@ static enum error_cause covered_check(const struct validation *v, int fd, const 
 	return view_mounts_at(v->view, &at) ? ERROR_CROSSES_MOUNT : ERROR_NONE;
 }
 
+/* By a person, or a directory that it lies in. */
+static enum error_cause pinned_check(const struct session_dir *d, int fd, const char *name,
+				     char words[USER_PIN_WORDS], const char **ret_why)
+{
+	struct user_pin pin = d->pin;
+	bool around = user_pin_holds(&pin);
+
+	if (!around)
+		pin = user_pin_read(fd, name);
+	*ret_why = user_pin_words(&pin, around, words);
+	return user_pin_holds(&pin) ? ERROR_PINNED : ERROR_NONE;
+}
+
 /* Looks at one name. Returns 0; 1 if it is counted as missing; or refuses. */
 static int name_validate(struct validation *v, uint32_t dir, const char *name, bool slash,
 			 bool list, const char *shown)
 {
 	struct session_dir *d = &v->session->dirs[dir];
 	int fd = session_dir_open(d), r;
+	char words[USER_PIN_WORDS];
 	const char *why = NULL;
 	enum error_cause cause;
 	struct found f;
@@ -250,6 +264,8 @@ static int name_validate(struct validation *v, uint32_t dir, const char *name, b
 	cause = directory_validate(d, fd, name, v->protect, &f, &why);
 	if (!cause && d->covered)
 		cause = covered_check(v, fd, name, &why);
+	if (!cause)
+		cause = pinned_check(d, fd, name, words, &why);
 	if (fd != d->fd)
 		fd_closep(&fd);
 	if (cause == ERROR_NO_SUCH_PATH && list)

@@ -10,6 +10,7 @@
 
 #include "identity.h"
 #include "base/error-table.h"
+#include "engine/guard/user-pin.h"
 #include "wire/wire.h"
 
 struct session_dir {
@@ -18,9 +19,10 @@ struct session_dir {
 	char *path; /* as the kernel names it */
 	struct found found;
 	uint64_t fsid;
-	bool near;      /* something in it is protected: each name is checked */
-	bool read_only; /* by the mount through which the submitter has it */
-	bool covered;   /* in the submitter's view, something in it is mounted: likewise */
+	bool near;           /* something in it is protected: each name is checked */
+	bool read_only;      /* by the mount through which the submitter has it */
+	bool covered;        /* in the submitter's view, something in it is mounted: likewise */
+	struct user_pin pin; /* of it, or of one that it lies in */
 	/* Why nothing in it may be deleted, or ERROR_NONE; and in words, static. */
 	enum error_cause cause;
 	const char *refusal;

@@ -38,6 +38,7 @@ START_TEST(what_is_written_is_read)
 				   .handed = { 4, 5 },
 				   .refused = { 6, 7 },
 				   .excess = { 8, 9 },
+				   .pinned = { 13, 14 },
 				   .total = { 10, 11 },
 				   .jobs = { { 2, RESULT_DONE }, { 12, RESULT_PARTIAL } },
 				   .n_jobs = 2 };
@@ -53,6 +54,7 @@ START_TEST(what_is_written_is_read)
 	ck_assert_str_eq(text, again);
 	ck_assert_uint_eq(read.n_jobs, 2);
 	ck_assert_uint_eq(read.success_usec, UINT64_MAX);
+	ck_assert_uint_eq(read.pinned.bytes, 14);
 	ck_assert_str_eq(read.why, r.why);
 	ck_assert_ptr_nonnull(strstr(text, "why a line with\\na newline and \\x1b[31m\n"));
 	free(text);

@@ -101,6 +101,18 @@ static int take_by(struct options *o, const char *word)
 	return timestamp_parse(word, realtime_usec(), &o->by_usec) < 0 ? -1 : 0;
 }
 
+/* A day is pinned to its end. */
+static int take_until(struct options *o, const char *word)
+{
+	char end_of_day[32];
+
+	if (strlen(word) == strlen("2027-01-31") && word[4] == '-') {
+		(void)snprintf(end_of_day, sizeof(end_of_day), "%s 23:59:59", word);
+		word = end_of_day;
+	}
+	return timestamp_parse(word, realtime_usec(), &o->until_usec) < 0 ? -1 : 0;
+}
+
 static int take_free(struct options *o, const char *word)
 {
 	bool is_share = strchr(word, '%') != NULL;
@@ -277,6 +289,12 @@ static const struct rule {
 	{ "no-ask-password", 0, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_SET,
 	  FIELD(no_ask_password), .of = "cancel, pause, resume, restore and set",
 	  .help = "never ask for a password for other users' jobs" },
+	{ "until", 0, VERB_PIN, take_until,
+	  .accepted =
+		  "a date such as 2027-01-31 or \"2027-01-31 12:00\", or a time from now such as "
+		  "30d, that is still to come",
+	  .of = "pin", .syntax = "=DATE|TIME", .help = "to the end of that day, or for so long" },
+	{ "list", 0, VERB_PIN, FIELD(list), .help = "change nothing: say whether they are pinned" },
 	{ "interval", 0, VERB_DEVICES | VERB_TOP, take_interval,
 	  .accepted = "a time up to 1h, such as 500ms", .of = "devices and top", .syntax = "=TIME",
 	  .help = "how long to measure what happens now; 1s" },
@@ -504,8 +522,11 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		return 0;
 	if (verb == (enum verb_flags)VERBS_ALL)
 		return refuse(what, verb, what, "no command given");
-	if (verb & (VERB_RUN | VERB_PLAN | VERB_SUBMIT) && o->n_paths == 0 && !o->files_from)
+	if (verb & (VERB_RUN | VERB_PLAN | VERB_SUBMIT | VERB_PIN | VERB_UNPIN) &&
+	    o->n_paths == 0 && !o->files_from)
 		missing = "no PATH given";
+	if (verb & VERB_PIN && o->list && o->until_usec > 0)
+		missing = "--list and --until= do not go together";
 	if (verb & VERB_TRIM && o->configured && (o->all || o->n_paths > 0))
 		missing = "--configured takes no PATHs, nor --all";
 	else if (verb & VERB_TRIM && !o->configured && o->all == (o->n_paths > 0))

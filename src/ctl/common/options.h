@@ -46,6 +46,9 @@ struct options {
 	enum wait_mode wait;
 	enum priority_choice priority;
 
+	/* of pin */
+	uint64_t until_usec; /* CLOCK_REALTIME, or 0: for ever */
+
 	/* of list */
 	const char *states; /* only in these, with commas between them, or NULL */
 	uint64_t lines;     /* only so many, the newest; 0: all */
@@ -66,6 +69,7 @@ struct options {
 	bool submit, configured;                             /* of trim */
 	bool all;                   /* of list, show, pause, resume, trim */
 	bool no_legend;             /* of list and spools */
+	bool list;                  /* of pin */
 	bool no_ask_password;       /* of what is done with jobs */
 	bool force, clock_is_right; /* of policy run */
 	bool quiet, no_pager, help, version;
@@ -93,6 +97,8 @@ enum verb_flags {
 	VERB_HELP = 1 << 18,
 	VERB_RETRY = 1 << 19,
 	VERB_SET = 1 << 20,
+	VERB_PIN = 1 << 21,
+	VERB_UNPIN = 1 << 22,
 };
 
 #define VERBS_ALL (~0U)

@@ -50,6 +50,7 @@
 #include "engine/remove/last-reference.h"
 #include "moosefs/moosefs.h"
 #include "engine/guard/protect.h"
+#include "engine/guard/user-pin.h"
 #include "ctl/output/messages.h"
 #include "ctl/common/arguments.h"
 #include "ctl/output/progress.h"
@@ -195,12 +196,30 @@ static void show(struct plan_session *s, const struct plan *p)
 	(void)json_array_append_new(s->array, o);
 }
 
+/* Why a person's pin keeps it, or NULL. */
+static const char *pinned(const struct target *t, char words[USER_PIN_WORDS])
+{
+	struct user_pin pin = user_pin_around(t->dirfd);
+	bool around = user_pin_holds(&pin);
+
+	if (!around)
+		pin = user_pin_read(t->dirfd, t->name);
+	return user_pin_holds(&pin) ? user_pin_words(&pin, around, words) : NULL;
+}
+
 static int plan_one(struct plan_session *s, const char *path)
 {
 	struct plan p = { .path = path };
 	struct target t = { .dirfd = -1 };
+	char words[USER_PIN_WORDS];
 	int r = intake(s->protect, path, &t, &p.reason);
 
+	if (r >= 0) {
+		p.reason = pinned(&t, words);
+		if (p.reason)
+			target_done(&t);
+		r = p.reason ? -EPERM : 0;
+	}
 	if (r < 0) {
 		p.verdict = r == -ENOENT ? VERDICT_MISSING : VERDICT_REFUSED;
 		complain(path[0] ? path : "''", "%s", p.reason);

@@ -13,11 +13,12 @@
  *
  *   name, path              as configured
  *   error                   why it could not be looked at, or null; then there is nothing below
- *   entries                 [{name, series, time_usec, bytes, uid, fate, rule, keep, refused}]:
+ *   entries                 [{name, series, time_usec, bytes, uid, fate, rule, keep, refused,
+ *                           pinned_until_usec}]:
  *                           fate is "keep", "delete", or "excess" (to be deleted, but not by this
  *                           run: max-delete); rule is what decided; keep the rules of keep that
  *                           keep it; refused: it is to be deleted, and cannot; time_usec is null
- *                           if it has none
+ *                           if it has none, pinned_until_usec if no pin with a date keeps it
  *   matched, kept, deleted  {entries, bytes}: bytes are what deleting frees
  *   refused, excess         likewise; both are in kept
  *   over_max_delete         more would go than one run may delete

@@ -20,13 +20,15 @@ static json_t *entry_json(const struct policy_entry *e)
 		if (e->kept_by >> rule & 1)
 			(void)json_array_append_new(
 				keep, json_string(keep_rule_name((enum keep_rule)rule)));
-	return json_pack("{so so so sI sI ss ss so sb}", "name", text(e->name), "series",
-			 text(e->series), "time_usec",
-			 e->disposition == DISPOSITION_NO_TIME ? json_null()
-							       : json_integer(e->time_nsec / 1000),
-			 "bytes", (json_int_t)e->bytes, "uid", (json_int_t)e->uid, "fate",
-			 entry_fate(e), "rule", disposition_name(e->disposition), "keep", keep,
-			 "refused", (int)(e->stays && disposition_refuses(e->disposition)));
+	return json_pack(
+		"{so so so sI sI ss ss so sb so}", "name", text(e->name), "series", text(e->series),
+		"time_usec",
+		e->disposition == DISPOSITION_NO_TIME ? json_null()
+						      : json_integer(e->time_nsec / 1000),
+		"bytes", (json_int_t)e->bytes, "uid", (json_int_t)e->uid, "fate", entry_fate(e),
+		"rule", disposition_name(e->disposition), "keep", keep, "refused",
+		(int)(e->stays && disposition_refuses(e->disposition)), "pinned_until_usec",
+		e->pinned_until_sec ? json_integer(e->pinned_until_sec * 1000000) : json_null());
 }
 
 static json_t *sum(uint64_t n, uint64_t bytes)

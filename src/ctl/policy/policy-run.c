@@ -304,6 +304,7 @@ static int record_end(struct running *u, int r)
 		u->result.handed = (struct policy_sum){ u->accepted, p->deleted.bytes };
 	u->result.refused = p->refused;
 	u->result.excess = p->excess;
+	u->result.pinned = p->dispositions[DISPOSITION_PINNED];
 	if (p->oldest_nsec > 0 && p->oldest_nsec < INT64_MAX && p->matched.n > 0)
 		u->result.oldest_usec = (uint64_t)p->oldest_nsec / 1000;
 	result_end(&u->result, status_of(r), realtime_usec());

@@ -195,11 +195,11 @@ static json_t *last_json(const struct policy_result *r, const char *job_state)
 {
 	if (r->began_usec == 0)
 		return json_null();
-	return json_pack("{sI so ss sI sI so so so}", "time_usec", (json_int_t)r->began_usec, "job",
-			 usec_json(r->job), "result", job_state ? job_state : result_word(r),
+	return json_pack("{sI so ss sI sI so so so so}", "time_usec", (json_int_t)r->began_usec,
+			 "job", usec_json(r->job), "result", job_state ? job_state : result_word(r),
 			 "entries", (json_int_t)r->handed.n, "bytes", (json_int_t)r->handed.bytes,
-			 "refused", sum_json(&r->refused), "excess", sum_json(&r->excess), "why",
-			 why_json(r->why));
+			 "refused", sum_json(&r->refused), "excess", sum_json(&r->excess), "pinned",
+			 sum_json(&r->pinned), "why", why_json(r->why));
 }
 
 static json_t *path_text(const char *s)

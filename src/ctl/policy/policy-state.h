@@ -15,6 +15,7 @@
  *     entries, bytes       what it handed over
  *     refused, excess      {entries, bytes}: what it was to delete and could not; and what
  *                          max-delete kept from it
+ *     pinned               likewise: what pins kept
  *     why                  what was refused, and why: texts
  *   error                  why that cannot be read, or null
  */

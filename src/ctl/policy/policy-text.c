@@ -2,6 +2,7 @@
 /* Policies and their plans for people. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "policies.h"
@@ -52,10 +53,15 @@ static void entry_print(const struct policy_preview *l, const struct policy_entr
 {
 	_cleanup_free_ char *name = escape_name(e->name), *text = NULL;
 	char age[32], size[16], rules[80], reason[128];
+	time_t until = (time_t)e->pinned_until_sec;
+	struct tm tm;
 
 	if (e->disposition == DISPOSITION_KEPT)
 		(void)snprintf(reason, sizeof(reason), "keep: %s",
 			       kept_by_format(rules, sizeof(rules), e->kept_by));
+	else if (e->disposition == DISPOSITION_PINNED && gmtime_r(&until, &tm))
+		(void)strftime(reason, sizeof(reason),
+			       until ? "pinned until %Y-%m-%d %H:%M:%S UTC" : "pinned", &tm);
 	else
 		(void)snprintf(reason, sizeof(reason), "%s", disposition_words(e->disposition));
 	if (asprintf(&text, "%s  (%s)", name ? name : "?", reason) < 0)
@@ -183,6 +189,7 @@ static void notes_print(const json_t *state)
 	const json_t *last = json_object_get(state, "last");
 	const json_t *why = json_object_get(last, "why"), *line;
 	uint64_t excess = json_number(json_object_get(last, "excess"), "entries");
+	uint64_t pinned = json_number(json_object_get(last, "pinned"), "entries");
 	char count[COUNTED_SIZE];
 	size_t i;
 
@@ -191,6 +198,10 @@ static void notes_print(const json_t *state)
 	if (excess > 0)
 		(void)printf("  %s in excess of max-delete: see reclaimctl policy plan %s\n",
 			     counted_format(count, sizeof(count), excess, "entry", "entries"),
+			     json_text(state, "name"));
+	if (pinned > 0)
+		(void)printf("  %s pinned: see reclaimctl policy plan %s\n",
+			     counted_format(count, sizeof(count), pinned, "entry", "entries"),
 			     json_text(state, "name"));
 	json_array_foreach(why, i, line)(void) printf("  %s\n", json_string_value(line));
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "dirlist.h"
 
@@ -14,6 +15,7 @@ struct walker;
 
 /* Results beside plain errno values, which are all smaller. */
 enum {
+	BATCH_PINNED = 252,    /* not tried: a person has pinned it */
 	BATCH_CHANGED = 253,   /* not tried: no longer the file that was accepted */
 	BATCH_CANCELLED = 254, /* not tried: the job was stopped */
 	BATCH_MOVED = 255,     /* not tried: the directory is no longer in the tree */
@@ -31,6 +33,8 @@ struct batch {
 	/* Of entries that were accepted one by one: who each must still be; its ino is the pin's
 	 * number, counted from 1. NULL for what a directory listed. */
 	const struct identity *pins;
+	/* A person may have pinned some of them (user-pin.h): each is asked before it goes. */
+	bool marked;
 
 	/* Where the tree of this batch must be found: beneath this directory, under this name. */
 	int tree_dirfd;

@@ -60,16 +60,22 @@ void job_skip(struct engine_job *j, enum skip_reason why, const char *path)
 		[SKIP_MOVED] = "was moved out of the tree while it was deleted: the rest is kept",
 	};
 
+	job_skip_as(j, why, path, words[why]);
+}
+
+void job_skip_as(struct engine_job *j, enum skip_reason why, const char *path, const char *words)
+{
 	stat_add(&j->stats.skipped[why], 1);
-	if (words[why])
-		report(j, path, words[why], 0, false);
+	if (words)
+		report(j, path, words, 0, false);
 }
 
 const char *skip_reason_name(enum skip_reason why)
 {
 	static const char *const names[SKIP_REASONS] = {
-		[SKIP_MISSING] = "missing", [SKIP_MOUNT] = "mount", [SKIP_CHANGED] = "changed",
-		[SKIP_MOVED] = "moved",     [SKIP_KEPT] = "kept",   [SKIP_CANCELLED] = "cancelled",
+		[SKIP_MISSING] = "missing",     [SKIP_MOUNT] = "mount", [SKIP_CHANGED] = "changed",
+		[SKIP_PINNED] = "pinned",       [SKIP_MOVED] = "moved", [SKIP_KEPT] = "kept",
+		[SKIP_CANCELLED] = "cancelled",
 	};
 
 	return names[why];

@@ -68,3 +68,5 @@ void job_error(struct engine_job *j, const char *path, const char *what, int err
 
 /* Counts and, unless it is routine (missing, kept, cancelled), reports an entry left on purpose. */
 void job_skip(struct engine_job *j, enum skip_reason why, const char *path);
+/* The same, in words of its own. */
+void job_skip_as(struct engine_job *j, enum skip_reason why, const char *path, const char *words);

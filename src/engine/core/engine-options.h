@@ -24,6 +24,7 @@ enum skip_reason {
 	SKIP_MISSING,   /* another process was faster, or a listed name never existed */
 	SKIP_MOUNT,     /* a mount point: never crossed (I4) */
 	SKIP_CHANGED,   /* not what it was when it was looked at (I3) */
+	SKIP_PINNED,    /* pinned by a person (user-pin.h) */
 	SKIP_MOVED,     /* moved out of the tree while it was being deleted */
 	SKIP_KEPT,      /* a directory kept because something in it was */
 	SKIP_CANCELLED, /* not reached before the job was stopped */

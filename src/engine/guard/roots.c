@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "path-intake.h"
+#include "user-pin.h"
 #include "base/array.h"
 
 static int by_dir(const void *a, const void *b)
@@ -146,6 +147,7 @@ static void refuse(const struct resolving *c, const struct root_group *g, const 
 /* Looks at each name of a group and pins it. Returns how many were refused. */
 static int names_check(const struct resolving *c, struct root_group *g)
 {
+	char words[USER_PIN_WORDS];
 	size_t n = 0;
 	int bad = 0;
 
@@ -157,7 +159,14 @@ static int names_check(const struct resolving *c, struct root_group *g)
 		const char *name = dirlist_name(&g->names, d), *why = NULL;
 		struct identity *pin = &g->pins[n];
 		int k = intake_look(c->p, g->dirfd, name, d->type == DT_DIR, pin, &why);
+		struct user_pin by_user = { 0 };
 
+		if (k >= 0)
+			by_user = user_pin_read(g->dirfd, name);
+		if (user_pin_holds(&by_user)) {
+			why = user_pin_words(&by_user, /* around= */ false, words);
+			k = -EPERM;
+		}
 		if (k >= 0) {
 			d->type = (uint8_t)IFTODT(pin->mode);
 			d->ino = pin->ino;
@@ -195,6 +204,8 @@ static int names_refuse(const struct resolving *c, const struct root_group *g, c
 /* Opens a group's directory and checks the group. Returns how many of its paths were refused. */
 static int group_resolve(const struct resolving *c, struct root_group *g)
 {
+	char words[USER_PIN_WORDS];
+	struct user_pin pin;
 	const char *why = NULL;
 	int k = intake_open_dir(g->dir, &why);
 
@@ -204,6 +215,9 @@ static int group_resolve(const struct resolving *c, struct root_group *g)
 		if (k < 0)
 			return k;
 		why = protect_check_content(c->p, g->dirfd);
+		pin = user_pin_around(g->dirfd);
+		if (!why && user_pin_holds(&pin))
+			why = user_pin_words(&pin, /* around= */ true, words);
 		g->accepted = !why;
 		if (g->accepted)
 			return g->explicit_names || protect_near(c->p, g->dirfd) ? names_check(c, g)

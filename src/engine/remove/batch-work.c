@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/guard/still-inside.h"
+#include "engine/guard/user-pin.h"
 #include "engine/core/tasks.h"
 #include "engine/core/engine-job.h"
 #include "shrink.h"
@@ -115,6 +116,18 @@ static int file_shrink(struct batch *b, const char *name, struct slice *slice, u
 	return r > SHRINK_NOT;
 }
 
+/* Only files and directories can be, and directories are asked when they are entered. */
+static bool is_pinned(const struct batch *b, size_t i)
+{
+	const struct dentry *d = &b->list->v[i];
+	struct user_pin pin;
+
+	if (!b->marked || (d->type != DT_REG && d->type != DT_UNKNOWN))
+		return false;
+	pin = user_pin_read(b->dirfd, dirlist_name(b->list, d));
+	return user_pin_holds(&pin);
+}
+
 int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_bytes)
 {
 	const char *name = dirlist_name(b->list, &b->list->v[i]);
@@ -126,6 +139,8 @@ int batch_prepare(struct batch *b, size_t i, struct slice *slice, uint64_t *ret_
 	/* A directory's own blocks were counted when it was entered. */
 	if (b->flags & AT_REMOVEDIR)
 		return j->o.dry;
+	if (is_pinned(b, i))
+		return -BATCH_PINNED;
 	if (!j->o.weigh && !b->pins && !(j->o.dry && b->list->v[i].type == DT_UNKNOWN))
 		return j->o.dry;
 	stat_add(&j->stats.stat_calls, 1);

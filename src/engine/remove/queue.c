@@ -138,7 +138,7 @@ static void complete(struct queue *q, const struct io_uring_cqe *cqe)
 	assert(slot < q->n_slots && b && i < b->n && b->in_flight > 0);
 	/* The kernel's own numbers for an interrupted call begin at 512 and do not fit a result:
 	 * the entry was not removed, which is what has to be known. */
-	b->results[i] = cqe->res >= 0 ? 0 : -cqe->res < BATCH_CHANGED ? (uint8_t)-cqe->res : EINTR;
+	b->results[i] = cqe->res >= 0 ? 0 : -cqe->res < BATCH_PINNED ? (uint8_t)-cqe->res : EINTR;
 	s->tried++;
 	s->removed += cqe->res == 0;
 	b->in_flight--;

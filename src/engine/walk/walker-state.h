@@ -33,6 +33,7 @@ struct frame {
 	uint8_t failed;     /* something in it stays, so it stays */
 	uint8_t base;       /* the node's own directory: goes with the node */
 	uint8_t relists;
+	uint8_t marked;   /* files in it may be pinned by a person */
 	uint8_t refilled; /* entries appear faster than they go: not listed again */
 	uint8_t chosen;   /* the last pending name is the one to visit */
 	uint8_t reopened; /* its descriptor is new: listing must be put where it was */

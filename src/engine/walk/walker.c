@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine/core/slice.h"
+#include "engine/guard/user-pin.h"
 #include "engine/remove/subvolume.h"
 #include "base/array.h"
 #include "base/gate.h"
@@ -78,6 +79,16 @@ static void skipped(struct walker *w, const char *name, enum skip_reason why)
 		w->cur.failed = 1;
 	trail_path(w, name, path, sizeof(path));
 	job_skip(w->job, why, path);
+}
+
+/* Keeps what a person has pinned. */
+static void pinned(struct walker *w, const char *name, const struct user_pin *pin)
+{
+	char path[PATH_MAX], words[USER_PIN_WORDS];
+
+	w->cur.failed = 1;
+	trail_path(w, name, path, sizeof(path));
+	job_skip_as(w->job, SKIP_PINNED, path, user_pin_words(pin, /* around= */ false, words));
 }
 
 void walker_push(struct walker **list, struct walker *w)
@@ -164,6 +175,7 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 		.n = n,
 		.results = w->results,
 		.pins = l == w->roots ? w->pins : NULL,
+		.marked = l == w->roots || (l == &w->own && w->cur.marked),
 		.tree_dirfd = top->fd,
 		.tree_name = tree,
 		.checked_usec = &w->checked_usec,
@@ -344,6 +356,7 @@ static struct batch *step_list(struct walker *w)
 static void digest_one(struct walker *w, const struct dentry *d, int result)
 {
 	const char *name = dirlist_name(w->batch.list, d);
+	struct user_pin pin;
 	int r;
 
 	switch (result) {
@@ -352,6 +365,10 @@ static void digest_one(struct walker *w, const struct dentry *d, int result)
 		break;
 	case BATCH_CHANGED:
 		skipped(w, name, SKIP_CHANGED);
+		break;
+	case BATCH_PINNED:
+		pin = user_pin_read(w->batch.dirfd, name);
+		pinned(w, name, &pin);
 		break;
 	case EISDIR: /* d_type did not say, or did not say so any more */
 		if (w->batch.pins) {
@@ -448,10 +465,15 @@ static void descend_failed(struct walker *w, int dirfd, const char *name, uint64
 static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 {
 	_cleanup_close_ int own = fd;
+	const struct user_pin pin = user_pin_read(fd, "");
 	uint64_t now, bytes = 0;
 	struct stat st;
 	int r = 0;
 
+	if (user_pin_holds(&pin)) {
+		pinned(w, name, &pin);
+		return false;
+	}
 	/* What it occupies is asked while it is full, because XFS shrinks it as names go. */
 	if (w->job->o.weigh && fstat(fd, &st) == 0)
 		bytes = (uint64_t)st.st_blocks * 512;
@@ -474,6 +496,7 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	}
 	(void)fd_take(&own);
 	w->cur.bytes = bytes;
+	w->cur.marked = pin.entries;
 	if (w->level == 1)
 		w->cur.relists = (uint8_t)w->relists;
 	/* What a directory takes, for share.c: a quarter of the newest. */

@@ -18,6 +18,7 @@
 
 #include "base/macros.h"
 #include "engine/guard/protect.h"
+#include "engine/guard/user-pin.h"
 #include "holders.h"
 #include "policy/globs.h"
 #include "policy/keep-periods.h"
@@ -35,6 +36,7 @@ struct tree {
 	int64_t newest_nsec;  /* mtime of whatever changed last */
 	int64_t changed_nsec; /* ctime of the same, or of what is not its content */
 	enum disposition disposition; /* DISPOSITION_UNDECIDED, or why it is kept */
+	int64_t pinned_until_sec;     /* DISPOSITION_PINNED: 0: without a date */
 };
 
 /* A directory in which names are matched. */
@@ -45,6 +47,7 @@ struct policy_frame {
 	uint64_t *match, *exclude; /* states of the patterns here; those of the next depth follow */
 	bool near;
 	enum disposition closed; /* why nothing in it may go, or DISPOSITION_UNDECIDED */
+	struct user_pin pin;     /* of it; of the policy's directory, or of one around that */
 };
 
 struct policy_walk {
@@ -146,6 +149,25 @@ static void hold(struct tree *t, enum disposition disposition)
 		t->disposition = disposition;
 }
 
+/* What is pinned, or holds such a thing, or lies in it, stays; the first pin found says how long.
+ */
+static void hold_pinned(struct tree *t, const struct user_pin *pin)
+{
+	if (!user_pin_holds(pin) || t->disposition != DISPOSITION_UNDECIDED)
+		return;
+	t->disposition = DISPOSITION_PINNED;
+	t->pinned_until_sec = pin->kind == USER_PIN_UNTIL ? pin->until_sec : 0;
+}
+
+static void hold_pinned_file(struct tree *t, int at, const char *name, const struct statx *sx)
+{
+	struct user_pin pin = { 0 };
+
+	if (S_ISREG(sx->stx_mode))
+		pin = user_pin_read(at, name);
+	hold_pinned(t, &pin);
+}
+
 /* Adds one thing, without what is beneath it. */
 static void tree_add(const struct policy_walk *k, struct tree *t, const struct statx *sx)
 {
@@ -167,6 +189,7 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 {
 	DIR *dir = NULL;
 	int r = depth < SCAN_DEPTH ? dir_open(&dir, at, name) : -ELOOP;
+	struct user_pin pin;
 	struct statx sx;
 
 	if (r < 0 && r != -ENOENT)
@@ -175,6 +198,8 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 					  : DISPOSITION_UNREAD);
 	if (r < 0)
 		return;
+	pin = user_pin_read(dirfd(dir), "");
+	hold_pinned(t, &pin);
 	while ((name = dir_next(k, dir))) {
 		if (statx(dirfd(dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
 			  STATX_BASIC_STATS, &sx) < 0) {
@@ -183,6 +208,8 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 			continue;
 		}
 		tree_add(k, t, &sx);
+		if (pin.entries)
+			hold_pinned_file(t, dirfd(dir), name, &sx);
 		if (S_ISDIR(sx.stx_mode))
 			tree_add_all(k, t, dirfd(dir), name, depth + 1);
 	}
@@ -236,6 +263,8 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	if (!(sx->stx_attributes & STATX_ATTR_MOUNT_ROOT) && is_protected(k, f, name))
 		hold(&t, DISPOSITION_PROTECTED);
 	hold(&t, f->closed);
+	hold_pinned(&t, &f->pin);
+	hold_pinned_file(&t, dirfd(f->dir), name, sx);
 	tree_add(k, &t, sx);
 	if (S_ISDIR(sx->stx_mode))
 		tree_add_all(k, &t, dirfd(f->dir), name, 0);
@@ -248,6 +277,7 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	e.series = series;
 	e.bytes = t.bytes;
 	e.disposition = (uint8_t)t.disposition;
+	e.pinned_until_sec = t.pinned_until_sec;
 	return entries_add(&k->s->entries, &e);
 }
 
@@ -264,7 +294,8 @@ static bool path_make(struct policy_walk *k, const struct policy_frame *f, const
 	return true;
 }
 
-static int names_take(struct policy_walk *k, DIR *dir, unsigned depth);
+static int names_take(struct policy_walk *k, DIR *dir, unsigned depth,
+		      const struct user_pin *around);
 
 /* Goes into a directory, whose path is in k->path. */
 static int descend(struct policy_walk *k, const struct policy_frame *f, const char *name)
@@ -273,7 +304,7 @@ static int descend(struct policy_walk *k, const struct policy_frame *f, const ch
 	int r = f->depth + 1 < SCAN_DEPTH ? dir_open(&dir, dirfd(f->dir), name) : -ELOOP;
 
 	if (r >= 0)
-		return names_take(k, dir, f->depth + 1);
+		return names_take(k, dir, f->depth + 1, &f->pin);
 	if (f->depth + 1 == SCAN_DEPTH)
 		k->s->too_deep++;
 	else if (r == -EWOULDBLOCK)
@@ -327,8 +358,9 @@ static enum disposition closed_by(const struct policy_walk *k, int fd)
 }
 
 /* Takes all names in a directory, whose path is in k->path and whose states are known; closes it.
- * The recursion ends at SCAN_DEPTH. */
-static int names_take(struct policy_walk *k, DIR *dir, unsigned depth)
+ * The recursion ends at SCAN_DEPTH. around: the pin of one that it lies in, or none. */
+static int names_take(struct policy_walk *k, DIR *dir, unsigned depth,
+		      const struct user_pin *around)
 {
 	size_t match = globs_words(k->match), all = match + globs_words(k->exclude);
 	const struct policy_frame f = {
@@ -339,6 +371,7 @@ static int names_take(struct policy_walk *k, DIR *dir, unsigned depth)
 		.exclude = k->states + depth * all + match,
 		.near = k->by->protect && protect_near(k->by->protect, dirfd(dir)),
 		.closed = closed_by(k, dirfd(dir)),
+		.pin = user_pin_holds(around) ? *around : user_pin_read(dirfd(dir), ""),
 	};
 	const char *name;
 	int r = 0;
@@ -391,6 +424,7 @@ static int base_stat(struct scan *s, int fd)
 static int base_list(struct policy_walk *k, int base, const char **ret_why)
 {
 	const struct protect *protect = k->by->protect;
+	struct user_pin around;
 	DIR *dir = NULL;
 	int r = base < 0 ? base : dir_open(&dir, base, ".");
 
@@ -405,7 +439,8 @@ static int base_list(struct policy_walk *k, int base, const char **ret_why)
 		return r;
 	}
 	k->reading.pace = k->by->pace;
-	r = names_take(k, dir, 0);
+	around = user_pin_around(base);
+	r = names_take(k, dir, 0, &around);
 	reading_end(&k->reading);
 	return r;
 }
@@ -438,7 +473,8 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 	return r;
 }
 
-/* Is an entry not what it was, or not in the state in which it was? */
+/* Is an entry not what it was, or not in the state in which it was? Who pins a file changes its
+ * ctime. */
 static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
 {
 	struct tree t = { 0 };

@@ -6,9 +6,9 @@
  * The directory is opened without following any symbolic link, and from there on one name at a
  * time; no mount is crossed. As systemd-tmpfiles does, a directory on which another process holds a
  * BSD lock is left alone with all that is in it. A tree that cannot be looked at in full, for
- * whatever reason, is kept; so is what is immutable or append-only, holds such a thing or lies in
- * it, which no deletion would be accepted of. Memory is that of the list of entries; at most twice
- * SCAN_DEPTH directories are open, of the patterns and of one tree, and the base.
+ * whatever reason, is kept; so is what is immutable, append-only or pinned, holds such a thing or
+ * lies in it, which no deletion would be accepted of. Memory is that of the list of entries; at
+ * most twice SCAN_DEPTH directories are open, of the patterns and of one tree, and the base.
  */
 #pragma once
 
