@@ -2,13 +2,14 @@
 """docs/how-to: what each page promises, on files as its reader has them."""
 
 import glob
+import json
 import os
 import shutil
 import time
 import unittest
 
 from page import Page
-from system import Canary, attempt, command, install, signals, unit_property
+from system import Canary, attempt, command, install, job_property, signals, unit_property
 
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
@@ -92,6 +93,44 @@ class HowTo(unittest.TestCase):
             make(f"/backups/db/{name}", "64M")
         Page(self, "how-to/file-deleter").follow()
         self.assertEqual(glob.glob("*.sst", root_dir="/backups/db"), ["000019.sst"])
+
+    def test_mariadb(self):
+        if not shutil.which("mariadbd"):
+            self.skipTest("there is no MariaDB here")
+        data = "/backups/mysql"
+        command("useradd", "--system", "mysql")
+        self.addCleanup(command, "userdel", "mysql")
+        command("install", "-d", "-m", "700", "-o", "mysql", data)
+        self.addCleanup(shutil.rmtree, data)
+        self.addCleanup(shutil.rmtree, "/backups/mariadb-dumps")
+        command("mariadb-install-db", "--user=mysql", f"--datadir={data}", "--skip-test-db")
+        command("systemd-run", "--quiet", "--unit=mariadb", "-p", "Type=notify", "-p", "RuntimeDirectory=mysqld",
+                "-p", "User=mysql", "mariadbd", f"--datadir={data}", "--socket=/run/mysqld/mysqld.sock")
+        self.addCleanup(command, "systemctl", "stop", "mariadb")
+        command("mariadb", "-e", "create database billing; use billing; create table log (x longblob) as "
+                "select repeat('x', 1000000) as x from seq_1_to_100; create table invoice (n int primary key);"
+                " create table item (n int, foreign key (n) references invoice (n)); insert into invoice values (7);")
+        Page(self, "how-to/mariadb").follow()
+        self.addCleanup(command, "systemctl", "disable", "--now", "--quiet", "dump-mariadb.timer")
+        (job,) = (j["id"] for j in json.loads(command("reclaimctl", "list", "--all", "--json=short"))
+                  if j["path"] == f"{data}/billing/log.ibd.dropped")
+        command("reclaimctl", "wait", str(job))
+        self.assertEqual(job_property(job, "State"), "done")
+        self.assertGreaterEqual(job_property(job, "ProgressBytes"), 100_000_000)
+        # A file that the server still had open would be unlinked whole.
+        server = unit_property("MainPID", "mariadb")
+        self.assertNotIn("log.ibd", command("ls", "-l", f"/proc/{server}/fd"))
+        # What cannot be dropped is as it was.
+        said = attempt("drop-table", "billing", "invoice")
+        self.assertNotEqual(said.returncode, 0)
+        self.assertIn("foreign key", said.stdout)
+        self.assertEqual(sorted(os.listdir(f"{data}/billing")),
+                         ["db.opt", "invoice.frm", "invoice.ibd", "item.frm", "item.ibd"])
+        self.assertEqual(command("mariadb", "-NBe", "select n from billing.invoice"), "7\n")
+        made = sorted(os.listdir("/backups/mariadb-dumps"))
+        self.assertRegex(" ".join(made), r"^billing-\d{8}-\d{6}\.sql\.gz mysql-\d{8}-\d{6}\.sql\.gz$")
+        for table in ("log", "invoice", "item"):
+            command("sh", "-c", f"gunzip <{made[0]} | grep -q 'CREATE TABLE `{table}`'", cwd="/backups/mariadb-dumps")
 
     def test_old_tmp(self):
         Page(self, "how-to/old-tmp").follow()
