@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import time
 import unittest
@@ -187,6 +188,42 @@ class HowTo(unittest.TestCase):
             command("pg_restore", "--list", f"/backups/dumps/{left[0]}")
         self.assertTrue(os.path.exists("/backups/dumps/billing-20200101-030000.dump.part"))
         command("systemctl", "disable", "--now", "dump-databases.timer")
+
+    def snapshots(self):
+        """The numbers of those that are there for snapper, and of their subvolumes."""
+        listed = command("snapper", "--no-dbus", "-c", "data", "--csvout", "list", "--disable-used-space", "--columns",
+                         "number")
+        real = command("btrfs", "subvolume", "list", "-o", "/btrfs/.snapshots")
+        return [int(n) for n in listed.split()[2:]], [int(n) for n in re.findall(r"\.snapshots/(\d+)/snapshot", real)]
+
+    def test_snapper_snapshots(self):
+        if not shutil.which("snapper") or not os.path.exists("/sys/fs/btrfs/features"):
+            self.skipTest("there is no snapper here, or no btrfs")
+        os.mkdir("/data")
+        command("mount", "--bind", "/btrfs", "/data")
+        self.addCleanup(os.rmdir, "/data")
+        self.addCleanup(command, "umount", "--lazy", "/data")
+        snapper = ("snapper", "-c", "data")
+        command(*snapper, "create-config", "/data")
+        self.addCleanup(command, *snapper, "delete-config")
+        command(*snapper, "set-config", "TIMELINE_CREATE=no")
+        for n in range(14):
+            make(f"/data/tree/{n}", "1M")
+            command(*snapper, "create", "--description", str(n), *(() if n == 3 else ("--cleanup-algorithm=number",)))
+        # Without the capability.
+        said = attempt("reclaimctl", "submit", "--wait", "/data/.snapshots/1/snapshot")
+        self.assertEqual(said.returncode, 1, said.stdout)
+        self.assertEqual(self.snapshots(), ([*range(1, 15)], [*range(1, 15)]))
+        self.assertEqual(os.listdir("/data/.snapshots/1/snapshot/tree"), ["0"])
+        self.addCleanup(command, "systemctl", "restart", "reclaimd")
+        self.addCleanup(command, "systemctl", "daemon-reload")
+        for unit in ("reclaimd", "snapper-cleanup"):
+            self.addCleanup(shutil.rmtree, f"/etc/systemd/system/{unit}.service.d")
+        Page(self, "how-to/snapper-snapshots").follow()
+        # Ten that may be cleaned up, and the fourth, which may not.
+        self.assertEqual(self.snapshots(), ([*range(4, 15)], [*range(4, 15)]))
+        self.assertEqual(sorted(map(int, os.listdir("/data/tree"))), [*range(14)])
+        self.assertEqual(sorted(map(int, os.listdir("/data/.snapshots/14/snapshot/tree"))), [*range(14)])
 
 
 if __name__ == "__main__":
