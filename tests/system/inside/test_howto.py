@@ -14,6 +14,7 @@ from system import Canary, attempt, command, install, job_property, signals, uni
 
 HOUR_SECONDS = 3600
 DAY_SECONDS = 24 * HOUR_SECONDS
+DATE = "%Y-%m-%dT%H:%M:%S"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
@@ -87,6 +88,72 @@ class HowTo(unittest.TestCase):
         self.assertEqual(sorted(os.listdir("/backups/layers")), ["base-3", "lock", "trash"])
         self.assertEqual(os.listdir("/backups/layers/trash"), [])
         self.assertEqual(len(os.listdir("/backups/layers/base-3/diff")), 200)
+
+    def as_desktop(self, *words):
+        return attempt("setpriv", "--reuid=4711", "--regid=4711", "--clear-groups", "env", "HOME=/backups/desktop",
+                       "XDG_RUNTIME_DIR=/run/user/4711", *words, cwd="/")
+
+    def trashed(self, name, days, what="file"):
+        """Puts something into the trash, as a desktop does. What is said of its path is of no matter."""
+        trash = b"/backups/desktop/.local/share/Trash"
+        file, info = trash + b"/files/" + name, trash + b"/info/" + name + b".trashinfo"
+        if what == "tree":
+            make(file.decode() + "/d/e/f")
+        elif what == "link":
+            os.symlink(f"{self.canary.top}/canary", file)
+        elif what == "file":
+            with open(file, "wb") as f:
+                f.write(b"x" * 5000)
+        date = days if isinstance(days, str) else time.strftime(DATE, time.localtime(time.time() - days * DAY_SECONDS))
+        with open(info, "w", encoding="ascii") as f:
+            f.write(f"[Trash Info]\nPath=/etc/passwd%00/../..{self.canary.top}%0ADeletionDate=x\nDeletionDate={date}\n")
+        return os.fsdecode(name)
+
+    def test_desktop_trash(self):
+        command("groupadd", "--gid=4711", "desktop")
+        command("useradd", "--uid=4711", "--gid=4711", "--create-home", "--home-dir=/backups/desktop", "desktop")
+        self.addCleanup(shutil.rmtree, "/backups/desktop")
+        self.addCleanup(command, "userdel", "--force", "desktop")
+        trash = "/backups/desktop/.local/share/Trash"
+        for directory in ("files", "info"):
+            os.makedirs(f"{trash}/{directory}")
+        for name in (b"old", b"new\nline", b"\xff\x1b[31m", b".hidden", b"-rf", b"a%2F..%2Fb", b"a.trashinfo"):
+            self.trashed(name, 31)
+        self.trashed(b"tree", 40, "tree")
+        self.trashed(b"link", 99, "link")
+        stays = [self.trashed(name, days) for name, days in (
+            (b"young", 29), (b"future", -5), (b"undated", ""), (b"no-day", "2020-02-31T00:00:00"),
+            (b"text", "long ago"), (b"zone", "2020-01-01T00:00:00Z"))]
+        self.trashed(b"gone", 50, "nothing")
+        # All of files/, all of the trash, and all names; and dates that are not in a file.
+        for name in (b".", b"..", b""):
+            self.trashed(name, 50, "nothing")
+        for name in ("symbolic", "fifo"):
+            make(f"{trash}/files/{name}")
+        os.symlink("gone.trashinfo", f"{trash}/info/symbolic.trashinfo")
+        os.mkfifo(f"{trash}/info/fifo.trashinfo")
+        stays += ["symbolic", "fifo"]
+        command("chown", "-hR", "4711:4711", "/backups/desktop")
+        Page(self, "how-to/desktop-trash").follow()
+        self.addCleanup(command, "systemctl", "--global", "disable", "--quiet", "reclaim-trash.timer")
+        command("systemctl", "start", "user@4711.service")
+        self.addCleanup(command, "systemctl", "stop", "user@4711.service")
+        self.assertEqual(self.as_desktop("systemctl", "--user", "is-active", "reclaim-trash.timer").stdout, "active\n")
+        said = self.as_desktop("systemctl", "--user", "start", "reclaim-trash.service")
+        self.assertEqual(said.returncode, 0, said.stdout + command("journalctl", "-n", "50"))
+        self.assertEqual(sorted(os.listdir(f"{trash}/files")), sorted(stays))
+        self.assertEqual(sorted(os.listdir(f"{trash}/info")),
+                         sorted(f"{name}.trashinfo" for name in (*stays, "gone", ".", "..", "")))
+        # What is refused holds up nothing else, and makes it fail.
+        for name in (b"mounted", b"other"):
+            self.trashed(name, 50, "tree")
+        command("chown", "-hR", "4711:4711", trash)
+        command("mount", "-t", "tmpfs", "tmpfs", f"{trash}/files/mounted")
+        self.addCleanup(command, "umount", f"{trash}/files/mounted")
+        said = self.as_desktop("/usr/local/bin/reclaim-trash")
+        self.assertNotEqual(said.returncode, 0, said.stdout)
+        self.assertIn("mounted", said.stdout)
+        self.assertEqual(sorted(os.listdir(f"{trash}/files")), sorted([*stays, "mounted"]))
 
     def test_file_deleter(self):
         self.addCleanup(shutil.rmtree, "/backups/db")
