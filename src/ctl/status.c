@@ -88,7 +88,7 @@ static void policies_lines(const json_t *states, const struct screen *screen)
 		(void)printf("%14s%c %s%s: %s%s, next: %s", i == 0 ? "Policies" : "",
 			     i == 0 ? ':' : ' ', red ? COLOUR_RED : "", json_text(state, "name"),
 			     words, red ? COLOUR_OFF : "", policy_next_format(next, state));
-		if (!json_is_true(json_object_get(state, "path_exists")))
+		if (json_is_false(json_object_get(state, "path_exists")))
 			(void)fputs("; its path does not exist", stdout);
 		(void)printf("%s%s\n", why ? "; " : "", why ? json_string_value(why) : "");
 	}

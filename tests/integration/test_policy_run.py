@@ -885,13 +885,21 @@ class Results(Case):
         self.assertIn("No such file", self.listed()["last"]["why"][0])
 
     def test_configuration_with_an_error(self):
-        """The daemon has not been told of it, and knows nothing of it."""
+        """The daemon has not been told of it: the policies are those that are in force, and one that has failed
+        stays failed."""
+        self.policy("match: '*', max-age: 1d")
+        self.daemon.client().call("Reload")
+        self.make("f", 5)
+        self.ctl("run", "p", status=1)
+        before = self.listed()
         self.daemon.configure("policis: {}\n")
         s = json.loads(self.elsewhere("status", "--json").out)
         self.assertIn("has errors", s["configuration_error"])
-        self.assertIsNone(s["policies"])
+        self.assertEqual(s["policies"], [dict(before, rules=None, path_exists=None)])
+        self.assertRegex(self.elsewhere("status").out, "Policies: p: failed .*, next: by hand; would delete 1 entry")
         m = openmetrics.parse(self.elsewhere("metrics").out)
         self.assertEqual(m["reclaimd_configuration_error"][()], 1)
+        self.assertEqual(m["reclaimd_policy_failed"][(("policy", "p"),)], 1)
 
     def test_records_that_are_none(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")

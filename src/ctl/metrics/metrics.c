@@ -55,7 +55,7 @@ static int absent(const struct options *o)
 	return r == 0 ? EXIT_NO_DAEMON : r;
 }
 
-/* What the configuration on disk, and the records of its policies, say. */
+/* What the configuration on disk, and the records of the policies that are in force, say. */
 static void policies_add(const struct options *o, struct client *c, struct metrics *m)
 {
 	bool wrong;

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/mounts.h"
+#include "ctl/common/answer.h"
 #include "ctl/jobs/job-list.h"
 #include "ctl/output/messages.h"
 #include "ctl/output/replace-file.h"
@@ -235,12 +236,13 @@ static bool is_absent(const struct view *v, const char *path)
 	return fd == -ENOENT;
 }
 
-static json_t *state_json(const struct view *v, const struct config_policy *p)
+/* What has become of the runs of the policy with this name. */
+static json_t *record_json(const struct view *v, const char *name)
 {
 	_cleanup_job_list_ struct job_list jobs = { 0 };
 	const struct job_line *job = NULL;
 	struct policy_result r;
-	int error = policy_result_read(v->dir, p->name, &r);
+	int error = policy_result_read(v->dir, name, &r);
 
 	if (error < 0)
 		r = (struct policy_result){ 0 };
@@ -248,16 +250,65 @@ static json_t *state_json(const struct view *v, const struct config_policy *p)
 		jobs_take(&r, &jobs);
 		job = find(&jobs, r.job);
 	}
-	return json_pack("{so so so sb so sb sb so so so so so so}", "name", path_text(p->name),
-			 "path", path_text(p->rules.path), "match", match_json(p), "rules",
-			 (int)policy_has_rules(&p->rules), "schedule", path_text(p->schedule),
-			 "watched", (int)(!p->schedule && policy_has_marks(&p->rules)),
-			 "path_exists", (int)!is_absent(v, p->rules.path), "next_usec",
-			 usec_json(p->schedule ? next_usec(v->bus, p->name) : 0), "success_usec",
-			 usec_json(r.success_usec), "oldest_kept_usec", usec_json(r.oldest_usec),
-			 "deleted", sum_json(&r.total), "last",
+	return json_pack("{so so so so so}", "success_usec", usec_json(r.success_usec),
+			 "oldest_kept_usec", usec_json(r.oldest_usec), "deleted",
+			 sum_json(&r.total), "last",
 			 last_json(&r, job && !job_is_finished(job->state) ? job->state : NULL),
 			 "error", error < 0 ? json_string(strerror(-error)) : json_null());
+}
+
+static json_t *state_json(const struct view *v, const struct config_policy *p)
+{
+	json_t *state =
+		json_pack("{so so so sb so sb sb so}", "name", path_text(p->name), "path",
+			  path_text(p->rules.path), "match", match_json(p), "rules",
+			  (int)policy_has_rules(&p->rules), "schedule", path_text(p->schedule),
+			  "watched", (int)(!p->schedule && policy_has_marks(&p->rules)),
+			  "path_exists", (int)!is_absent(v, p->rules.path), "next_usec",
+			  usec_json(p->schedule ? next_usec(v->bus, p->name) : 0));
+
+	(void)json_object_update_new(state, record_json(v, p->name));
+	return state;
+}
+
+/* Of those that the daemon has, which are in force while the configuration on disk has errors.
+ * Rules and directories it does not tell. */
+static json_t *states_in_force(const struct options *o, struct client *client)
+{
+	const struct view v = { .dir = policy_state_dir(o), .client = client };
+	sd_bus_message *reply = NULL;
+	json_auto_t *told = NULL;
+	json_t *list, *p;
+	bool hushed;
+	size_t i;
+	int r;
+
+	if (!client)
+		return NULL;
+	hushed = client->hushed;
+	client->hushed = true;
+	r = client_call(client, MANAGER_PATH, MANAGER_INTERFACE, "ListPolicies", &reply, NULL);
+	if (r == 0)
+		r = answer_take(reply, "a(sayassbdtbtttstttastt)", NULL, &told);
+	client->hushed = hushed;
+	if (r != 0)
+		return NULL;
+	list = json_array();
+	json_array_foreach(told, i, p)
+	{
+		const char *name = json_string_value(json_array_get(p, 0));
+		const char *schedule = json_string_value(json_array_get(p, 3));
+		json_t *state =
+			json_pack("{sO sO sO sn so sO sn so}", "name", json_array_get(p, 0), "path",
+				  json_array_get(p, 1), "match", json_array_get(p, 2), "rules",
+				  "schedule", path_text(schedule && schedule[0] ? schedule : NULL),
+				  "watched", json_array_get(p, 4), "path_exists", "next_usec",
+				  usec_json((uint64_t)json_integer_value(json_array_get(p, 9))));
+
+		(void)json_object_update_new(state, record_json(&v, name ? name : ""));
+		(void)json_array_append_new(list, state);
+	}
+	return list;
 }
 
 json_t *policy_states_json(const struct options *o, const struct config *config,
@@ -299,6 +350,8 @@ json_t *policy_states_of_daemon(const struct options *o, struct client *client, 
 	*ret_wrong = r == -EBADMSG;
 	if (r >= 0)
 		list = policy_states_json(o, config, client);
+	else if (*ret_wrong)
+		list = states_in_force(o, client);
 	config_free(config);
 	return list;
 }

@@ -4,7 +4,8 @@
  *
  * The keys of each in JSON, beside those of policy list:
  *
- *   watched, path_exists   it runs when space is short, or too much is there; and its directory
+ *   watched, path_exists   it runs when space is short, or too much is there; and its directory, or
+ *                          null: that is not known
  *   next_usec              when its timer elapses, or null: there is none
  *   success_usec           when a run that did all it was to do had ended last, or null
  *   oldest_kept_usec       the time of the oldest entry that stayed in the last run, or null
@@ -47,7 +48,8 @@ json_t *policy_states_json(const struct options *o, const struct config *config,
 			   struct client *client);
 
 /* The same for verbs that are not about policies, if the configuration is that of their daemon:
- * NULL if it is not known to be, or cannot be read. *ret_wrong: it has errors. */
+ * NULL if it is not known to be, or cannot be read. *ret_wrong: it has errors, and the policies are
+ * those that are in force. */
 json_t *policy_states_of_daemon(const struct options *o, struct client *client, bool *ret_wrong);
 
 /* What is said then; the daemon was not told of it, and so has none. */
