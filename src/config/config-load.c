@@ -58,10 +58,13 @@ struct config *config_free(struct config *c)
 		strings_free(p->rules.match);
 		strings_free(p->rules.exclude);
 	}
+	for (size_t i = 0; i < c->n_windows; i++)
+		free(c->windows[i].span);
 	free(c->trim_schedule);
 	strings_free(c->trim_filesystems);
 	free(c->spools);
 	free(c->devices);
+	free(c->windows);
 	free(c->policies);
 	strings_free(c->protect);
 	strings_free(c->files);

@@ -29,6 +29,20 @@ static void check_rates(const struct config_pacing *pacing, const struct yaml_no
 		     size_format(b, sizeof(b), pacing->rate_min));
 }
 
+/* One that says nothing would be taken for a pause. */
+static void check_windows(const struct config *c, const struct yaml_node *map, struct problems *p)
+{
+	struct crumb in = { .key = "pacing" }, in_windows = { .up = &in, .key = "windows" };
+
+	for (size_t i = 0; i < c->n_windows; i++) {
+		const struct config_window *w = &c->windows[i];
+		struct crumb at = { .up = &in_windows, .key = w->span };
+
+		if (!beneath(beneath(map, w->span), "rate"))
+			problems_add(p, w->place, &at, "has no rate, expected one, or paused");
+	}
+}
+
 static void check_pacing(const struct config *c, const struct yaml_node *root, struct problems *p)
 {
 	const struct yaml_node *pacing = beneath(root, "pacing"),
@@ -41,6 +55,7 @@ static void check_pacing(const struct config *c, const struct yaml_node *root, s
 
 		check_rates(&c->devices[i].pacing, beneath(devices, c->devices[i].name), &at, p);
 	}
+	check_windows(c, beneath(pacing, "windows"), p);
 }
 
 /* `until` must not be less than `below`, nor of another sort; `map` is where they are said. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "pacing-windows.h"
+
 #define DAY (86400 * USEC_PER_SEC)
 #define AGE_MOST (36500 * DAY)
 #define NAME_MOST 64
@@ -52,10 +54,32 @@ static const struct config_key device_keys[] = {
 	{ 0 },
 };
 
+static const char *window_tidy(char *span)
+{
+	return window_span_check(span);
+}
+
+static const struct config_key window_keys[] = {
+	VALUE("rate", VALUE_RATE, config_window, rate,
+	      .limits = { KiB(1), 1ULL << 40, .words = { "paused" } },
+	      .expected = "paused, or a rate from 1KiB/s to 1TiB/s such as 20MiB/s"),
+	{ 0 },
+};
+
 static const struct config_key pacing_keys[] = {
 	PACING(config, "auto", "8MiB/s", "unlimited"),
 	NAMED(devices, config_device, pacing, .tidy = device_tidy, .keys = device_keys,
 	      .expected = "a map of devices, such as /backups: {latency: 20ms}"),
+	{ .name = "windows",
+	  .kind = KEY_NAMED,
+	  .offset = offsetof(struct config, windows),
+	  .place = offsetof(struct config_window, place),
+	  .count = offsetof(struct config, n_windows),
+	  .size = sizeof(struct config_window),
+	  .tidy = window_tidy,
+	  .keys = window_keys,
+	  .expected = "a map of spans of time, such as \"Mon..Fri 08:00..18:00\": {rate: "
+		      "20MiB/s}" },
 	{ 0 },
 };
 
@@ -201,7 +225,7 @@ const struct config_key root_keys[] = {
 	{ .name = "pacing",
 	  .kind = KEY_SECTION,
 	  .keys = pacing_keys,
-	  .expected = "a map with latency, min-rate, max-rate or devices" },
+	  .expected = "a map with latency, min-rate, max-rate, devices or windows" },
 	{ .name = "urgent",
 	  .kind = KEY_SECTION,
 	  .keys = urgent_keys,

@@ -147,7 +147,7 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 
 	if (none && type == VALUE_LINE)
 		return replace(target, NULL);
-	if (none && type == VALUE_SIZE) {
+	if (none && (type == VALUE_SIZE || type == VALUE_RATE)) {
 		*(uint64_t *)target = 0;
 		return 0;
 	}

@@ -29,8 +29,8 @@ enum value_type {
 
 struct value_limits {
 	uint64_t least, most; /* of a number; both 0: any */
-	/* VALUE_SWITCH, VALUE_CHOICE: for 0 and 1. VALUE_SIZE, VALUE_LINE: the first, or NULL, is
-	 * for 0, and for NULL. */
+	/* VALUE_SWITCH, VALUE_CHOICE: for 0 and 1. VALUE_SIZE, VALUE_RATE, VALUE_LINE: the first,
+	 * or NULL, is for 0, and for NULL. */
 	const char *words[2];
 };
 

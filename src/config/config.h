@@ -39,6 +39,13 @@ struct config_device {
 	struct config_place place;
 };
 
+/* No job goes faster in it (config/pacing-windows.h). */
+struct config_window {
+	char *span;
+	uint64_t rate; /* bytes per second; 0: none runs */
+	struct config_place place;
+};
+
 struct config_policy {
 	char *name; /* letters, digits, - and _: it becomes part of the names of units */
 	struct policy rules;
@@ -53,6 +60,8 @@ struct config {
 	struct config_pacing pacing;
 	struct config_device *devices;
 	size_t n_devices;
+	struct config_window *windows;
+	size_t n_windows;
 	struct policy_space urgent_below, urgent_until;
 	bool moosefs_snapshot;       /* its master removes subtrees at once */
 	uint64_t moosefs_stall_usec; /* and does nothing else so long */

@@ -5,14 +5,14 @@
  *
  *   version, features        of the daemon
  *   paused                   by pause --all
- *   configuration_error      what is wrong with the configuration on disk, or ""
- *   store_error              what is wrong with the job store, or ""
- *   orphans                  directories in staging that are of no job: kept
- *   jobs                     {STATE: how many}, of those that have not finished
- *   entries_freed, bytes_freed   since the daemon was started
- *   trim_timers              {fstrim, reclaimd}: whether fstrim.timer, and ours, is active
- *   running                  the jobs that are running, as list has them
- *   policies                 as policy list has them; null where that is not known
+ *   pacing_window, pacing_window_rate, pacing_window_until_usec   the pacing window in force, or
+ * ""; its rate, 0: no job runs; and when that changes, 0: never configuration_error      what is
+ * wrong with the configuration on disk, or "" store_error              what is wrong with the job
+ * store, or "" orphans                  directories in staging that are of no job: kept jobs
+ * {STATE: how many}, of those that have not finished entries_freed, bytes_freed   since the daemon
+ * was started trim_timers              {fstrim, reclaimd}: whether fstrim.timer, and ours, is
+ * active running                  the jobs that are running, as list has them policies as policy
+ * list has them; null where that is not known
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,6 +31,9 @@ static const struct printed_property table[] = {
 	{ "Version", "version" },
 	{ "Features", "features" },
 	{ "Paused", "paused" },
+	{ "PacingWindow", "pacing_window" },
+	{ "PacingWindowRate", "pacing_window_rate" },
+	{ "PacingWindowUntilUSec", "pacing_window_until_usec" },
 	{ "ConfigurationError", "configuration_error" },
 	{ "StoreError", "store_error" },
 	{ "Orphans", "orphans" },
@@ -98,7 +101,7 @@ static void status_print(json_t *s, const struct screen *screen)
 {
 	json_t *features = json_object_get(s, "features");
 	uint64_t freed = json_number(s, "entries_freed"), orphans = json_number(s, "orphans");
-	char n[28], size[16];
+	char n[28], size[16], window[WINDOW_WORDS];
 
 	(void)printf("%sreclaimd %s%s", screen->colours ? COLOUR_BOLD : "", json_text(s, "version"),
 		     screen->colours ? COLOUR_OFF : "");
@@ -108,6 +111,11 @@ static void status_print(json_t *s, const struct screen *screen)
 	(void)puts(json_array_size(features) > 0 ? ")" : "");
 	if (json_is_true(json_object_get(s, "paused")))
 		(void)printf("%14s: nothing is deleted until reclaimctl resume --all\n", "Paused");
+	(void)window_format(window, json_text(s, "pacing_window"),
+			    json_number(s, "pacing_window_rate"),
+			    json_number(s, "pacing_window_until_usec"));
+	if (window[0])
+		(void)printf("%14s: %s\n", "Pacing window", window);
 	error_line(screen, "Configuration", json_text(s, "configuration_error"));
 	error_line(screen, "Job store", json_text(s, "store_error"));
 	if (orphans > 0)

@@ -19,6 +19,7 @@
 #include "daemon/context/log.h"
 #include "daemon/jobs/job-recover.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/jobs/pacing-window.h"
 #include "daemon/jobs/schedule.h"
 #include "daemon/workers/pacers.h"
 #include "pacing/debt/discard-hold.h"
@@ -176,6 +177,7 @@ static void use_configuration(struct manager *m, struct config *fresh)
 
 	m->context.config = fresh;
 	pacers_configure(m->context.pacers, fresh);
+	pacing_window_configure(m->jobs.window);
 	spooling_configure(&m->spools);
 	watermarks_configure(m->watermarks);
 	config_free(before);

@@ -167,6 +167,18 @@ static const struct bad {
 	{ "pacing: {devices: {8:: {}}}\n", 1, 20, 1, "expected a mount point, a block device" },
 	{ "pacing: {devices: {8:0x: {}}}\n", 1, 20, 1, "expected a mount point, a block device" },
 	{ "pacing: {devices: {/a/..: {}}}\n", 1, 20, 1, "expected a path without . and .." },
+	/* Spans of time. */
+	{ "pacing: {windows: [paused]}\n", 1, 19, 1,
+	  "windows: found a list, expected a map of spans" },
+	{ "pacing: {windows: {daily: {rate: 1M}}}\n", 1, 20, 1,
+	  "windows: found \"daily\", expected weekdays, times of the day" },
+	{ "pacing: {windows: {\"*-*-* 08:00..09:00\": {rate: 1M}}}\n", 1, 20, 1, "no dates, no *" },
+	{ "pacing: {windows: {\"08:00..08:00\": {rate: 1M}}}\n", 1, 20, 1, "expected weekdays" },
+	{ "pacing: {windows: {Sat: {}}}\n", 1, 20, 1, "windows: Sat: has no rate, expected one" },
+	{ "pacing: {windows: {Sat: {rate: 0}}}\n", 1, 32, 1,
+	  "Sat: rate: found \"0\", expected paused" },
+	{ "pacing: {windows: {Sat: {rate: unlimited}}}\n", 1, 32, 1, "expected paused, or a rate" },
+	{ "pacing: {windows: {Sat: {max-rate: 1M}}}\n", 1, 26, 1, "unknown key" },
 	/* Several keys together. */
 	{ "spools:\n  /a/b/c: {}\n  /a/b: {}\n", 2, 3, 1, "/a/b/c: lies in the spool /a/b" },
 	{ "spools: {/: {}}\n", 1, 10, 1, "/: is the root directory" },

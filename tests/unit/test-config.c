@@ -53,6 +53,9 @@ START_TEST(every_key_is_read)
 		      "  latency: 5ms\n"
 		      "  min-rate: 1 MiB\n"
 		      "  max-rate: 1G\n"
+		      "  windows:\n"
+		      "    Mon..Fri 08:00..18:00: {rate: 20MiB/s}\n"
+		      "    \"22:00..06:00\": {rate: paused}\n"
 		      "urgent: {below: 20G, until: 40G}\n"
 		      "staging: off\n"
 		      "history: 0\n"
@@ -73,6 +76,11 @@ START_TEST(every_key_is_read)
 	ck_assert_int_eq(c->pacing.latency, LATENCY_BOUND);
 	ck_assert_uint_eq(c->pacing.latency_usec, 5000);
 	ck_assert_uint_eq(c->pacing.rate_min, MiB(1));
+	ck_assert_uint_eq(c->n_windows, 2);
+	ck_assert_str_eq(c->windows[0].span, "Mon..Fri 08:00..18:00");
+	ck_assert_uint_eq(c->windows[0].rate, MiB(20));
+	ck_assert_str_eq(c->windows[1].span, "22:00..06:00");
+	ck_assert_uint_eq(c->windows[1].rate, 0);
 	ck_assert_uint_eq(c->pacing.rate_max, 1ULL << 30);
 	ck_assert_uint_eq(c->n_devices, 2);
 	ck_assert_str_eq(c->devices[0].name, "8:16");
@@ -348,7 +356,7 @@ START_TEST(the_shipped_file_has_the_defaults)
 		"trim:",    "schedule:", "filesystems:", "min:",           "after:",
 		"devices:", "urgent:",   "below:",       "until:",         "staging:",
 		"undo:",    "history:",  "limits:",      "jobs-per-user:", "names-per-user:",
-		"protect:", "policies:"
+		"protect:", "policies:", "windows:"
 	};
 	_cleanup_free_ char *text = uncommented(), *shipped = NULL;
 	struct config *c;

@@ -42,6 +42,24 @@ void jobs_json_print(FILE *out, const struct job_line *v, size_t n, bool pretty)
 	(void)fputs(n == 0 ? "[]\n" : pretty ? "\n]\n" : "]\n", out);
 }
 
+char *window_format(char buf[static WINDOW_WORDS], const char *span, uint64_t rate,
+		    uint64_t until_usec)
+{
+	char size[16], moment[TIMESTAMP_SIZE], most[32], until[TIMESTAMP_SIZE + 8] = "";
+
+	buf[0] = '\0';
+	if (!span[0])
+		return buf;
+	(void)snprintf(most, sizeof(most), "at most %s/s", size_format(size, sizeof(size), rate));
+	if (until_usec > 0)
+		(void)snprintf(
+			until, sizeof(until), " until %s",
+			timestamp_format(moment, sizeof(moment), until_usec, realtime_usec()));
+	(void)snprintf(buf, WINDOW_WORDS, "%s: %s%s", span,
+		       rate > 0 ? most : "no job runs, but where free space is short,", until);
+	return buf;
+}
+
 void job_end_print(const struct job_line *j)
 {
 	char n[28], size[16], span[32], errors[28];

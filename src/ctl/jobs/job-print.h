@@ -27,6 +27,12 @@ int jobs_table_print(const struct job_line *v, size_t n, const struct screen *sc
 /* "Job 12 done: 20,000 entries, 2.0 GiB, in 3min 2s" on stdout. */
 void job_end_print(const struct job_line *j);
 
+/* "Mon..Fri 08:00..18:00: at most 20.0 MiB/s until 2026-11-24 18:00:00 (in 2h)": the pacing window
+ * that is in force, as the daemon tells of it; "" if none is. Returns buf. */
+#define WINDOW_WORDS 256
+char *window_format(char buf[static WINDOW_WORDS], const char *span, uint64_t rate,
+		    uint64_t until_usec);
+
 /* A user's name, or the number where there is none. Returns buf. */
 char *user_format(char *buf, size_t len, uid_t uid);
 

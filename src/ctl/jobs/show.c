@@ -15,6 +15,7 @@
 #include "job-list.h"
 #include "job-print.h"
 #include "job-view.h"
+#include "ctl/common/answer.h"
 #include "ctl/output/estimate.h"
 #include "ctl/output/timestamps.h"
 #include "ctl/output/messages.h"
@@ -121,7 +122,31 @@ static void problems_lines(const json_t *j, bool colours)
 			     json_number(j, "id"));
 }
 
-static void view_print(const json_t *j, bool colours)
+static bool is_waiting_or_running(const json_t *j)
+{
+	const char *state = json_text(j, "state");
+
+	return strcmp(state, "queued") == 0 || strcmp(state, "running") == 0;
+}
+
+/* Of what may be why it does not run, or slowly. */
+static int window_get(struct client *c, char window[static WINDOW_WORDS])
+{
+	static const struct printed_property table[] = {
+		{ "PacingWindow", "window" },
+		{ "PacingWindowRate", "rate" },
+		{ "PacingWindowUntilUSec", "until_usec" },
+	};
+	json_auto_t *s = NULL;
+	int r = properties_get(c, MANAGER_PATH, MANAGER_INTERFACE, table, ELEMENTSOF(table), &s);
+
+	if (r == 0)
+		(void)window_format(window, json_text(s, "window"), json_number(s, "rate"),
+				    json_number(s, "until_usec"));
+	return r;
+}
+
+static void view_print(const json_t *j, const char *window, bool colours)
 {
 	const char *state = json_text(j, "state"), *message = json_text(j, "message");
 	const char *colour = colours ? state_colour(state) : "";
@@ -142,6 +167,8 @@ static void view_print(const json_t *j, bool colours)
 		moment_line("Held until", json_number(j, "held_until_usec"));
 	if (!job_is_finished(state))
 		moment_line("Done by", json_number(j, "by_usec"));
+	if (is_waiting_or_running(j))
+		line("Window", window);
 	moment_line("Started", json_number(j, "started_usec"));
 	moment_line("Finished", json_number(j, "finished_usec"));
 	/* Where it is now: out of the way, or where it was and why. */
@@ -162,6 +189,7 @@ int verb_show(const struct options *o, struct client *c)
 	bool text = o->json == JSON_OFF && !o->quiet;
 	uint32_t shown = o->all ? JOB_VIEW_ALL : text ? SHOWN : SHOWN_JSON;
 	json_auto_t *jobs = json_array();
+	char window[WINDOW_WORDS] = "";
 	struct screen screen;
 	int failed = 0;
 
@@ -178,8 +206,10 @@ int verb_show(const struct options *o, struct client *c)
 			continue;
 		if (text && json_array_size(jobs) > 0)
 			(void)putchar('\n');
+		if (text && !window[0] && is_waiting_or_running(j))
+			(void)window_get(c, window);
 		if (text)
-			view_print(j, screen.colours);
+			view_print(j, window, screen.colours);
 		(void)json_array_append_new(jobs, j);
 	}
 	json_print(json_incref(jobs), o->json);

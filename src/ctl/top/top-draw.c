@@ -86,13 +86,16 @@ static attr_t colour(enum colour c)
 static int draw_head(const struct metrics *m)
 {
 	uint64_t freed = json_number(m->manager, "EntriesFreed");
-	char n[28], size[16];
+	char n[28], size[16], window[WINDOW_WORDS];
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
 	if (!f)
 		return 1;
+	(void)window_format(window, json_text(m->manager, "PacingWindow"),
+			    json_number(m->manager, "PacingWindowRate"),
+			    json_number(m->manager, "PacingWindowUntilUSec"));
 	(void)fprintf(f, "reclaimd %s  ", json_text(m->manager, "Version"));
 	if (!counts_print(f, json_object_get(m->manager, "Jobs")))
 		(void)fputs("no jobs", f);
@@ -109,6 +112,8 @@ static int draw_head(const struct metrics *m)
 	else if (json_text(m->manager, "ConfigurationError")[0])
 		put(1, 0, colour(COLOUR_WARN),
 		    "The configuration has an error: see reclaimctl status");
+	else if (window[0])
+		put(1, 0, colour(COLOUR_WARN), window);
 	return 3;
 }
 

@@ -135,6 +135,9 @@ struct field {
 	F("Version", "s", TEXT, version, CONST)                                                    \
 	F("Features", "as", STRINGS, features, CONST)                                              \
 	F("Paused", "b", BOOL, paused, TOLD)                                                       \
+	F("PacingWindow", "s", TEXT, window, TOLD)                                                 \
+	F("PacingWindowRate", "t", NUMBER, window_rate, TOLD)                                      \
+	F("PacingWindowUntilUSec", "t", USEC, window_until_usec, TOLD)                             \
 	F("ConfigurationError", "s", TEXT, configuration_error, TOLD)                              \
 	F("StoreError", "s", TEXT, store_error, TOLD)                                              \
 	F("Orphans", "t", NUMBER, orphans, TOLD)                                                   \

@@ -12,6 +12,7 @@
 #include "caller.h"
 #include "config/config.h"
 #include "daemon/jobs/job-control.h"
+#include "daemon/jobs/pacing-window.h"
 #include "daemon/context/failure.h"
 #include "polkit-grant.h"
 #include "daemon/context/log.h"
@@ -331,11 +332,15 @@ void operation_view(struct operations *o, struct daemon_view *ret)
 {
 	struct jobs *jobs = o->jobs;
 	const struct context *c = jobs->context;
+	const struct window_state w = pacing_window_state(jobs->window);
 
 	*ret = (struct daemon_view){
 		.version = RECLAIM_VERSION,
 		.features = c->o.features,
 		.paused = jobs->paused,
+		.window = w.window ? w.window->span : "",
+		.window_rate = w.window ? w.window->rate : 0,
+		.window_until_usec = w.until_usec == UINT64_MAX ? 0 : w.until_usec,
 		.configuration_error = c->configuration_error ? c->configuration_error : "",
 		.store_error = c->health.error ? c->health.error : "",
 		.interruptions = jobs->interruptions,

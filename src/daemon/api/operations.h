@@ -123,6 +123,10 @@ struct daemon_view {
 	const char *version;
 	const char *const *features; /* what this build and kernel have, NULL-terminated; or NULL */
 	bool paused;
+	/* The pacing window in force, "" if none; its rate, 0 if it pauses; and when that changes,
+	 * 0 if never. */
+	const char *window;
+	uint64_t window_rate, window_until_usec;
 	const char *configuration_error, *store_error; /* "" if none */
 	uint64_t jobs[JOB_STATES];                     /* unfinished ones */
 	/* Since the daemon was started. */

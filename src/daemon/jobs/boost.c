@@ -9,6 +9,7 @@
 #include "daemon/context/timer.h"
 #include "remainder.h"
 #include "job-run.h"
+#include "pacing-window.h"
 #include "schedule.h"
 #include "policy/urgency.h"
 #include "base/fd.h"
@@ -22,27 +23,57 @@
 /* ---- space ------------------------------------------------------------------------------------
  */
 
-static bool may_hang(const struct job *j)
+static bool may_hang(const struct jobs *jobs, const struct staging_area *area)
 {
-	const struct mounts *mounts = context_mounts(j->jobs->context);
-	const struct mount *mount = mounts ? mounts_by_path(mounts, j->area->mount) : NULL;
+	const struct mounts *mounts = context_mounts(jobs->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, area->mount) : NULL;
 
 	return !mount || mount_may_hang(mount);
 }
 
 /* Returns whether space may be short soon. */
-static bool check_space(const struct job *j, int fd, bool *is_short)
+static bool is_near(const struct config *c, const struct statfs *st, bool *is_short)
 {
-	const struct config *c = j->jobs->context->config;
-	struct statfs st;
-	struct space s;
+	struct space s = { .free_bytes = (uint64_t)st->f_bavail * (uint64_t)st->f_bsize,
+			   .all_bytes = (uint64_t)st->f_blocks * (uint64_t)st->f_bsize };
 
-	if (fd < 0 || may_hang(j) || fstatfs(fd, &st) < 0)
-		return false;
-	s = (struct space){ .free_bytes = (uint64_t)st.f_bavail * (uint64_t)st.f_bsize,
-			    .all_bytes = (uint64_t)st.f_blocks * (uint64_t)st.f_bsize };
 	*is_short = urgency_space(&c->urgent_below, &c->urgent_until, &s, *is_short);
 	return urgency_is_near(&c->urgent_below, &s);
+}
+
+static bool check_space(const struct job *j, int fd, bool *is_short)
+{
+	struct statfs st;
+
+	if (fd < 0 || may_hang(j->jobs, j->area) || fstatfs(fd, &st) < 0)
+		return false;
+	return is_near(j->jobs->context->config, &st, is_short);
+}
+
+/* In a pacing window that pauses: jobs for which space is short run nevertheless. Returns whether
+ * there are any to look for. */
+static bool check_waiting(struct jobs *jobs, bool *near)
+{
+	bool any = jobs->running > 0 || jobs->counts[JOB_QUEUED] > 0, changed = false;
+	struct staging_area *area;
+
+	if (!pacing_window_pauses(jobs->window))
+		return false;
+	LIST_FOREACH(area, &jobs->submitters->areas, link)
+	{
+		bool is_short = any && area->short_of_space;
+		struct statfs st;
+
+		/* What is known for jobs that come later would be old by then. */
+		if (any && area->kind == JOB_DELETE && !may_hang(jobs, area) &&
+		    statfs(area->mount, &st) >= 0)
+			*near = is_near(jobs->context->config, &st, &is_short) || *near;
+		changed = changed || is_short != area->short_of_space;
+		area->short_of_space = is_short;
+	}
+	if (changed)
+		jobs->window_changed(jobs);
+	return any;
 }
 
 /* ---- time -------------------------------------------------------------------------------------
@@ -148,11 +179,11 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct jobs *jobs = userdata;
 	struct staging_area *area;
-	bool near = false;
+	bool near = false, waiting = check_waiting(jobs, &near);
 
 	(void)source;
 	(void)usec;
-	if (!boost_remainders(jobs, &near) && jobs->running == 0)
+	if (!boost_remainders(jobs, &near) && jobs->running == 0 && !waiting)
 		return 0;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	if (area->running && area->running->run)

@@ -13,6 +13,7 @@
 #include "job-finish.h"
 #include "remainder.h"
 #include "job-run.h"
+#include "pacing-window.h"
 #include "schedule.h"
 #include "undo-deadline.h"
 #include "base/fd.h"
@@ -148,7 +149,7 @@ static void on_remainder_gone(struct job *j, void *userdata)
 /* Frees it, or, while everything pauses, does not. */
 static void begin_freeing(struct job *j)
 {
-	bool paused = j->jobs->paused;
+	bool paused = j->jobs->paused || pacing_window_rests(j->jobs, j->area);
 
 	job_enter(j, paused ? PHASE_FREE_WAITS : PHASE_FREEING);
 	if (paused) {

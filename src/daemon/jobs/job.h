@@ -22,6 +22,7 @@ struct remainder;
 struct shrinking;
 struct shrinking_file;
 struct job_run;
+struct pacing_window;
 struct submit;
 struct trim_run;
 struct trim_submit;
@@ -118,6 +119,11 @@ struct jobs {
 	void (*begin)(struct job *j);   /* what schedule.h calls: job-run.h */
 	void (*due)(struct job *j);     /* what undo-deadline.h calls: schedule.h */
 	void (*staging_changed)(struct jobs *jobs); /* job-recover.h, for what waits for staging */
+	/* In a pacing window that pauses. */
+	void (*rest)(struct jobs *jobs); /* what schedule.h calls: boost.h */
+	/* What pacing-window.h and boost.h call, for what may run now, and may not: jobs.h. */
+	void (*window_changed)(struct jobs *jobs);
+	struct pacing_window *window; /* NULL: none is looked for */
 	bool paused;
 	unsigned running;  /* jobs that delete */
 	unsigned trimming; /* jobs that trim */

@@ -11,6 +11,7 @@
 #include "job-recover.h"
 #include "job-run.h"
 #include "job-trim.h"
+#include "pacing-window.h"
 #include "remainder.h"
 #include "schedule.h"
 #include "shrinking.h"
@@ -33,6 +34,31 @@ static void begin_boosted(struct job *j)
 	boost_begin(jobs);
 }
 
+static void back_in_queue(struct job *j, void *userdata)
+{
+	(void)userdata;
+	if (job_state_finished(j->r.state))
+		return;
+	schedule_job(j);
+	job_save(j, NULL, NULL);
+}
+
+/* What may not run any more stops, and what may now begins. */
+static void on_window(struct jobs *jobs)
+{
+	struct staging_area *area;
+	struct job *j, *next;
+
+	LIST_FOREACH(area, &jobs->submitters->areas, link)
+	area->short_of_space = area->short_of_space && pacing_window_pauses(jobs->window);
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	if (j->phase == PHASE_RUNNING && pacing_window_rests(jobs, j->area))
+		(void)run_stop(j, back_in_queue, NULL);
+	control_remainders_update(jobs);
+	schedule_kick(jobs);
+	schedule_status(jobs);
+}
+
 void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 {
 	*jobs = (struct jobs){ .context = c,
@@ -40,7 +66,9 @@ void jobs_init(struct jobs *jobs, struct context *c, struct submitters *s)
 			       .at_hand = { .dirfd = -1 },
 			       .begin = begin_boosted,
 			       .due = on_due,
-			       .staging_changed = recover_retry };
+			       .staging_changed = recover_retry,
+			       .rest = boost_begin,
+			       .window_changed = on_window };
 	TAILQ_INIT(&jobs->table.in_order);
 	LIST_INIT(&jobs->remainders);
 	LIST_INIT(&jobs->trim_submits);
@@ -97,6 +125,8 @@ int jobs_begin(struct jobs *jobs)
 	struct job *j, *next;
 	int r = set_purge(jobs, 0);
 
+	if (r >= 0)
+		r = pacing_window_new(&jobs->window, jobs);
 	if (r >= 0)
 		r = shrinking_begin(jobs);
 	JOBS_FOREACH_SAFE(j, next, jobs)
@@ -182,15 +212,6 @@ static void pausing_saved(int r, void *userdata)
 	pausing_step(p);
 }
 
-static void back_in_queue(struct job *j, void *userdata)
-{
-	(void)userdata;
-	if (job_state_finished(j->r.state))
-		return;
-	schedule_job(j);
-	job_save(j, NULL, NULL);
-}
-
 static void on_paused(struct job *j, void *userdata)
 {
 	back_in_queue(j, NULL);
@@ -264,6 +285,7 @@ void jobs_end_workers(struct jobs *jobs)
 
 void jobs_done(struct jobs *jobs)
 {
+	jobs->window = pacing_window_free(jobs->window);
 	at_hand_clear(jobs);
 	shrinking_end(jobs);
 	job_table_done(&jobs->table);

@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "daemon/context/log.h"
+#include "pacing-window.h"
 #include "schedule-order.h"
 #include "undo-deadline.h"
 
@@ -48,7 +49,8 @@ static struct job *choose(struct jobs *jobs)
 		running[n++] = slot_of(area);
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	{
-		bool waits = area->running || area->absent || staging_area_flush_is_full(area);
+		bool waits = area->running || area->absent || pacing_window_rests(jobs, area) ||
+			     staging_area_flush_is_full(area);
 		const struct job *j = waits ? NULL : next_of(area);
 		struct scheduler_slot slot = slot_of(area);
 		struct candidate c;
@@ -72,10 +74,12 @@ void schedule_status(const struct jobs *jobs)
 		return;
 	(void)sd_notifyf(
 		/* unset_environment= */ 0,
-		"STATUS=%s%u running, %u trimming, %" PRIu64 " queued, %" PRIu64 " held, %" PRIu64
+		"STATUS=%s%s%u running, %u trimming, %" PRIu64 " queued, %" PRIu64 " held, %" PRIu64
 		" paused%s",
-		jobs->paused ? "Paused; " : "", jobs->running, jobs->trimming,
-		jobs->counts[JOB_QUEUED], jobs->counts[JOB_HELD], jobs->counts[JOB_PAUSED],
+		jobs->paused ? "Paused; " : "",
+		pacing_window_pauses(jobs->window) ? "Pauses by a pacing window; " : "",
+		jobs->running, jobs->trimming, jobs->counts[JOB_QUEUED], jobs->counts[JOB_HELD],
+		jobs->counts[JOB_PAUSED],
 		jobs->orphans > 0 ? "; staging has what is of no job (see the journal)" : "");
 }
 
@@ -91,6 +95,8 @@ static int on_schedule(sd_event_source *source, void *userdata)
 		jobs->begin(j);
 	}
 	at_hand_clear(jobs);
+	if (pacing_window_pauses(jobs->window))
+		jobs->rest(jobs);
 	schedule_status(jobs);
 	return 0;
 }

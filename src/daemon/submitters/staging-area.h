@@ -40,10 +40,11 @@ struct staging_area {
 	char *mount;                 /* mount point in our namespace, or "" if it has none */
 	dev_t dev;
 	int staging_fd;
-	bool ours;          /* more may be put there: no other daemon has the mount */
-	bool absent;        /* the mount or its staging directory is not there: jobs wait */
-	enum job_kind kind; /* of the jobs in its queue */
-	bool trims_wait;    /* another trim is going on on its devices */
+	bool ours;           /* more may be put there: no other daemon has the mount */
+	bool absent;         /* the mount or its staging directory is not there: jobs wait */
+	enum job_kind kind;  /* of the jobs in its queue */
+	bool short_of_space; /* its jobs run in a pacing window that pauses, too */
+	bool trims_wait;     /* another trim is going on on its devices */
 	struct worker *deleter;
 	struct submitter *deleter_submitter;
 	bool stale; /* the worker is to be replaced */

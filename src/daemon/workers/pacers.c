@@ -38,6 +38,7 @@ struct pacers {
 	struct device_totals past[PACERS_PAST_MOST]; /* of what is no longer in use */
 	size_t n_past;
 	const struct config *config;
+	uint64_t window_rate;
 };
 
 struct debt_hold {
@@ -63,6 +64,7 @@ int pacers_new(struct pacers **ret)
 
 	if (!p)
 		return -ENOMEM;
+	p->window_rate = UINT64_MAX;
 	*ret = p;
 	return 0;
 }
@@ -179,6 +181,8 @@ static struct pacer_options options_for(const struct pacers *p, const char *key)
 	for (size_t i = 0; i < n; i++)
 		if (names_device(&p->config->devices[i], key))
 			s = p->config->devices[i].pacing;
+	s.rate_max = MIN(s.rate_max, p->window_rate);
+	s.rate_min = MIN(s.rate_min, s.rate_max);
 	return (struct pacer_options){ .latency_usec =
 					       s.latency == LATENCY_BOUND ? s.latency_usec : 0,
 				       .rate_min = s.rate_min,
@@ -188,11 +192,10 @@ static struct pacer_options options_for(const struct pacers *p, const char *key)
 				       .diskless = true };
 }
 
-void pacers_configure(struct pacers *p, const struct config *c)
+static void limits_update(struct pacers *p)
 {
 	struct entry *e;
 
-	p->config = c;
 	LIST_FOREACH(e, &p->entries, list)
 	{
 		struct pacer_options o = options_for(p, e->key);
@@ -200,6 +203,24 @@ void pacers_configure(struct pacers *p, const struct config *c)
 		if (e->pacer)
 			pacer_limits(e->pacer, o.latency_usec, o.rate_min, o.rate_max);
 	}
+}
+
+void pacers_configure(struct pacers *p, const struct config *c)
+{
+	p->config = c;
+	limits_update(p);
+}
+
+void pacers_window(struct pacers *p, uint64_t rate)
+{
+	p->window_rate = rate;
+	limits_update(p);
+}
+
+/* A window may begin while jobs run that are not paced else. */
+static bool has_windows(const struct pacers *p)
+{
+	return p->config && p->config->n_windows > 0;
 }
 
 static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirfd, bool discards,
@@ -216,7 +237,7 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 	o.discards = discards;
 	if (!e->key)
 		r = -ENOMEM;
-	else if (!o.off || o.rate_max)
+	else if (!o.off || o.rate_max || has_windows(p))
 		r = pacer_new(&e->pacer, &o, fd, canary_dirfd);
 	if (r < 0)
 		entry_free(p, e);

@@ -25,6 +25,10 @@ struct pacers *pacers_free(struct pacers *p);
  * The configuration must live until the next call; NULL: the defaults. */
 void pacers_configure(struct pacers *p, const struct config *c);
 
+/* From now on no job goes faster than so many bytes a second anywhere, nor faster than it does by
+ * the configuration; UINT64_MAX: as that says. */
+void pacers_window(struct pacers *p, uint64_t rate);
+
 /* Another process will delete on the filesystem that fd is on; canary_dirfd is a directory there in
  * which nameless files may be made, or -1. *ret_sock and *ret_page_fd are for that process, and the
  * caller's. *ret is NULL, and 0 returned, where nothing is to be paced, as is configured.
