@@ -39,12 +39,20 @@ static void strings_free(char **v)
 	free(v);
 }
 
+static void hooks_free(struct config_hooks *h)
+{
+	free(h->on_success);
+	free(h->on_failure);
+}
+
 struct config *config_free(struct config *c)
 {
 	if (!c)
 		return NULL;
-	for (size_t i = 0; i < c->n_spools; i++)
+	for (size_t i = 0; i < c->n_spools; i++) {
 		free(c->spools[i].path);
+		hooks_free(&c->spools[i].hooks);
+	}
 	for (size_t i = 0; i < c->n_devices; i++)
 		free(c->devices[i].name);
 	for (size_t i = 0; i < c->n_policies; i++) {
@@ -52,6 +60,7 @@ struct config *config_free(struct config *c)
 
 		free(p->name);
 		free(p->schedule);
+		hooks_free(&p->hooks);
 		free(p->rules.path);
 		free(p->rules.group_by);
 		free(p->rules.time.format);

@@ -18,6 +18,14 @@
 	VALUE("undo", VALUE_TIME, in, undo_usec, .limits = { 0, 365 * DAY }, .preset = (preset_),  \
 	      .expected = "a time from 0 to 365d such as 1h")
 
+#define HOOKS(in)                                                                                  \
+	VALUE("on-success", VALUE_UNIT, in, hooks.on_success,                                      \
+	      .place = offsetof(struct in, hooks.success_place), .expected = UNIT_EXPECTED),       \
+		VALUE("on-failure", VALUE_UNIT, in, hooks.on_failure,                              \
+		      .place = offsetof(struct in, hooks.failure_place),                           \
+		      .expected = UNIT_EXPECTED)
+#define UNIT_EXPECTED "the name of a service or a target of systemd, such as told@.service"
+
 /* The three that pacing has for all devices and for each. Times and rates outside of these limits
  * are slips of the hand. */
 #define PACING(in, auto_, least, unlimited)                                                        \
@@ -46,6 +54,7 @@ static const struct config_key spool_keys[] = {
 	VALUE("settle", VALUE_TIME, config_spool, settle_usec, .limits = { 0, 365 * DAY },
 	      .preset = "10s", .expected = "a time from 0 to 365d such as 10s"),
 	UNDO(config_spool, NULL),
+	HOOKS(config_spool),
 	{ 0 },
 };
 
@@ -198,6 +207,7 @@ static const struct config_key policy_keys[] = {
 	VALUE("schedule", VALUE_LINE, config_policy, schedule,
 	      .place = offsetof(struct config_policy, schedule_place),
 	      .expected = "when, as OnCalendar= of systemd.timer(5) has it, such as daily"),
+	HOOKS(config_policy),
 	{ 0 },
 };
 

@@ -13,6 +13,9 @@
 #include "base/macros.h"
 #include "base/units.h"
 
+/* systemd takes 255. */
+#define UNIT_NAME_MOST 200
+
 /* Each of these changes *ret only if it returns 0. */
 
 /* "8MiB/s", or a size alone. */
@@ -140,6 +143,19 @@ static bool is_line(const char *text)
 	return text[0];
 }
 
+/* With room for the number of a job in it. */
+static bool is_unit(const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789:-_.\\@";
+	const char *suffix = strrchr(text, '.'), *at = strchr(text, '@');
+
+	return strlen(text) <= UNIT_NAME_MOST && text[strspn(text, letters)] == '\0' &&
+	       !strchr("-.@", text[0]) && suffix &&
+	       (!at || (at < suffix && !strchr(at + 1, '@'))) &&
+	       (strcmp(suffix, ".service") == 0 || strcmp(suffix, ".target") == 0);
+}
+
 int value_read(enum value_type type, struct value_limits l, const char *text, void *target)
 {
 	bool none = l.words[0] && strcmp(text, l.words[0]) == 0;
@@ -186,6 +202,8 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 		return series_check(text) ? -EINVAL : replace(target, text);
 	case VALUE_LINE:
 		return is_line(text) ? replace(target, text) : -EINVAL;
+	case VALUE_UNIT:
+		return is_unit(text) ? replace(target, text) : -EINVAL;
 	}
 	return -EINVAL;
 }

@@ -25,6 +25,7 @@ enum value_type {
 	VALUE_BASE,  /* a path, not the root directory */
 	VALUE_REGEX, /* as series.h has it */
 	VALUE_LINE,  /* of printable text, as a unit of systemd can have it */
+	VALUE_UNIT,  /* the name of a unit that can be started and has an end */
 };
 
 struct value_limits {

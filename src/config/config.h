@@ -19,9 +19,17 @@ struct config_place {
 	unsigned line, column; /* from 1 */
 };
 
+/* Units of systemd that are started when a job has ended; NULL: none. Of a template,
+ * "NAME@.service", the instance is that of the job's number. */
+struct config_hooks {
+	char *on_success, *on_failure;
+	struct config_place success_place, failure_place;
+};
+
 struct config_spool {
 	char *path; /* absolute, without . and .. */
 	uint64_t settle_usec, undo_usec;
+	struct config_hooks hooks;
 	struct config_place place;
 };
 
@@ -51,6 +59,7 @@ struct config_policy {
 	struct policy rules;
 	char *schedule;     /* OnCalendar= of systemd.timer(5); NULL: none */
 	uint64_t undo_usec; /* how long what goes can be taken back */
+	struct config_hooks hooks;
 	struct config_place place, path_place, schedule_place;
 };
 

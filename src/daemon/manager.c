@@ -22,6 +22,7 @@
 #include "daemon/jobs/pacing-window.h"
 #include "daemon/jobs/schedule.h"
 #include "daemon/workers/pacers.h"
+#include "hooks.h"
 #include "pacing/debt/discard-hold.h"
 #include "spool-jobs.h"
 #include "watermarks.h"
@@ -37,6 +38,7 @@ struct manager {
 	struct varlink *varlink;
 	struct spool_jobs spools;
 	struct watermarks *watermarks;
+	struct hooks *hooks;
 	int mounts_fd;
 	sd_event_source *mounts_source, *store_source, *reload_source, *stop_timer;
 };
@@ -395,6 +397,8 @@ int manager_run(struct manager *m)
 	r = jobs_begin(&m->jobs);
 	if (r >= 0)
 		r = listen_on_bus(m);
+	if (r >= 0)
+		r = hooks_new(&m->hooks, c, m->bus);
 	if (r < 0)
 		return r;
 	recover_orphans(&m->jobs);
@@ -420,6 +424,7 @@ struct manager *manager_free(struct manager *m)
 		return NULL;
 	c = &m->context;
 	m->varlink = varlink_free(m->varlink);
+	m->hooks = hooks_free(m->hooks);
 	m->bus = bus_free(m->bus);
 	spooling_end(&m->spools);
 	m->watermarks = watermarks_free(m->watermarks);

@@ -45,6 +45,7 @@ START_TEST(every_key_is_read)
 		      "  /backups//.trash/:\n"
 		      "    settle: 1min 30s\n"
 		      "    undo: \"1h\"\n"
+		      "    on-failure: tell@.service\n"
 		      "  '/b c':\n"
 		      "pacing:\n"
 		      "  devices:\n"
@@ -69,6 +70,9 @@ START_TEST(every_key_is_read)
 	ck_assert_uint_eq(c->spools[0].place.line, 3);
 	ck_assert_uint_eq(c->spools[0].place.column, 3);
 	ck_assert_str_eq(c->spools[0].place.file, c->files[0]);
+	ck_assert_str_eq(c->spools[0].hooks.on_failure, "tell@.service");
+	ck_assert_uint_eq(c->spools[0].hooks.failure_place.line, 6);
+	ck_assert_ptr_null(c->spools[0].hooks.on_success);
 	/* What a spool does not say. */
 	ck_assert_str_eq(c->spools[1].path, "/b c");
 	ck_assert_uint_eq(c->spools[1].settle_usec, 10 * USEC_PER_SEC);

@@ -60,11 +60,10 @@ static int check_read(struct check *c)
 	return config_load_file(&c->config, path, error_tell, c);
 }
 
-/* Asks systemd whether it understands a schedule. Where it is not installed, that is not known.
+/* Has a tool of systemd's looked, and not liked it? Where it is not installed, that is not known.
  */
-static bool schedule_is_wrong(const char *schedule)
+static bool tool_fails(const char *const *words)
 {
-	const char *const words[] = { "systemd-analyze", "calendar", "--", schedule, NULL };
 	posix_spawn_file_actions_t files;
 	int r = posix_spawn_file_actions_init(&files), status = 0;
 	pid_t pid;
@@ -83,8 +82,15 @@ static bool schedule_is_wrong(const char *schedule)
 	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE;
 }
 
-static _printf_(4, 5) void policy_tell(struct check *c, const struct config_place *place,
-				       bool is_warning, const char *format, ...)
+static bool schedule_is_wrong(const char *schedule)
+{
+	const char *const words[] = { "systemd-analyze", "calendar", "--", schedule, NULL };
+
+	return tool_fails(words);
+}
+
+static _printf_(4, 5) void place_tell(struct check *c, const struct config_place *place,
+				      bool is_warning, const char *format, ...)
 {
 	char text[PATH_MAX + 512];
 	const struct config_error e = { .file = place->file,
@@ -112,18 +118,43 @@ static void path_check(struct check *c, const struct config_policy *p)
 					     : NULL;
 
 	if (wrong)
-		policy_tell(c, &p->path_place, fd == -ENOENT, "policies: %s: path: %s %s", p->name,
-			    p->rules.path, wrong);
+		place_tell(c, &p->path_place, fd == -ENOENT, "policies: %s: path: %s %s", p->name,
+			   p->rules.path, wrong);
+}
+
+static void hook_check(struct check *c, const char *unit, const struct config_place *place,
+		       const char *where, const char *key)
+{
+	const char *const words[] = { "systemctl", "cat", "--", unit, NULL };
+	const char *wrong = !unit               ? NULL
+			    : sd_booted() <= 0  ? "there is no systemd here that could start it"
+			    : tool_fails(words) ? "systemd has no such unit"
+						: NULL;
+
+	if (wrong)
+		place_tell(c, place, /* is_warning= */ true, "%s: %s: %s: %s", where, key, unit,
+			   wrong);
+}
+
+static void hooks_check(struct check *c, const struct config_hooks *h, const char *section,
+			const char *name)
+{
+	char where[PATH_MAX + 16];
+
+	(void)snprintf(where, sizeof(where), "%s: %s", section, name);
+	hook_check(c, h->on_success, &h->success_place, where, "on-success");
+	hook_check(c, h->on_failure, &h->failure_place, where, "on-failure");
 }
 
 static void policy_check(struct check *c, const struct config_policy *p)
 {
 	path_check(c, p);
+	hooks_check(c, &p->hooks, "policies", p->name);
 	if (p->schedule && schedule_is_wrong(p->schedule))
-		policy_tell(c, &p->schedule_place, /* is_warning= */ false,
-			    "policies: %s: schedule: found \"%.200s\", expected when, as "
-			    "OnCalendar= of systemd.timer(5) has it: see systemd-analyze calendar",
-			    p->name, p->schedule);
+		place_tell(c, &p->schedule_place, /* is_warning= */ false,
+			   "policies: %s: schedule: found \"%.200s\", expected when, as "
+			   "OnCalendar= of systemd.timer(5) has it: see systemd-analyze calendar",
+			   p->name, p->schedule);
 }
 
 /* Of the system's configuration there is more to know: how its policies are. */
@@ -134,16 +165,16 @@ static void state_check(struct check *c, const struct config_policy *p, const js
 	char words[POLICY_WORDS];
 
 	if (p->schedule && json_number(state, "next_usec") == 0 && sd_booted() > 0)
-		policy_tell(c, &p->schedule_place, /* is_warning= */ true,
-			    "policies: %s: schedule: its timer is not active: systemctl "
-			    "daemon-reload && systemctl start timers.target",
-			    p->name);
+		place_tell(c, &p->schedule_place, /* is_warning= */ true,
+			   "policies: %s: schedule: its timer is not active: systemctl "
+			   "daemon-reload && systemctl start timers.target",
+			   p->name);
 	if (strcmp(result, "partial") == 0 || strcmp(result, "failed") == 0)
-		policy_tell(c, &p->place, /* is_warning= */ true,
-			    "policies: %s: its last run: %s: %s", p->name,
-			    policy_last_format(words, state),
-			    json_array_size(why) > 0 ? json_string_value(json_array_get(why, 0))
-						     : "see reclaimctl policy list");
+		place_tell(c, &p->place, /* is_warning= */ true,
+			   "policies: %s: its last run: %s: %s", p->name,
+			   policy_last_format(words, state),
+			   json_array_size(why) > 0 ? json_string_value(json_array_get(why, 0))
+						    : "see reclaimctl policy list");
 }
 
 static void states_check(struct check *c)
@@ -192,6 +223,8 @@ int verb_check_config(const struct options *o, struct client *client)
 	r = check_read(&c);
 	for (size_t i = 0; r >= 0 && i < c.config->n_policies; i++)
 		policy_check(&c, &c.config->policies[i]);
+	for (size_t i = 0; r >= 0 && i < c.config->n_spools; i++)
+		hooks_check(&c, &c.config->spools[i].hooks, "spools", c.config->spools[i].path);
 	if (r >= 0 && c.o.n_paths == 0 && c.config->n_policies > 0 && !c.o.quiet)
 		states_check(&c);
 	if (c.wrong)

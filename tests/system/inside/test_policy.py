@@ -9,7 +9,8 @@ import subprocess
 import time
 import unittest
 
-from system import Canary, attempt, command, configure, install, journal, remove, signals, unit_property
+from system import (Canary, attempt, command, configure, install, job_property, journal, remove, signals,
+                    unit_property, until)
 
 DAY_SECONDS = 86400
 GIB = 1 << 30
@@ -212,6 +213,81 @@ class Failures(unittest.TestCase):
         self.configure("")
         command("systemctl", "daemon-reload")
         command("systemctl", "stop", "reclaimd-policy@p.timer")
+
+
+class Hooks(unittest.TestCase):
+    """The manager starts them, with what became of the job."""
+
+    TOLD = "/run/told"
+
+    def setUp(self):
+        self.base = f"/backups/{self.id()}"
+        self.addCleanup(attempt, "systemctl", "reset-failed")
+        os.makedirs(self.TOLD, exist_ok=True)
+        self.unit("tell@", "EnvironmentFile=/run/reclaimd/jobs/%i.env\nUser=nobody\n"
+                  f"ExecStart=+/bin/sh -c 'env | grep ^RECLAIMD_ | sort >{self.TOLD}/new; mv {self.TOLD}/new {self.TOLD}/%i'")
+        self.unit("broken@", "ExecStart=/bin/false")
+        command("systemctl", "daemon-reload")
+        for name in ("a", "b"):
+            make(f"{self.base}/{name}", 5)
+
+    @staticmethod
+    def unit(name, service):
+        with open(f"/etc/systemd/system/{name}.service", "w", encoding="ascii") as f:
+            f.write(f"[Service]\nType=oneshot\n{service}\n")
+
+    def run_policy(self, hooks):
+        """Returns its job, which has ended."""
+        configure(f"policies: {{p: {{path: {self.base}, match: '*', max-age: 1d, max-delete: 100%, {hooks}}}}}\n")
+        command("systemctl", "reload", "reclaimd")
+        attempt("systemctl", "start", "reclaimd-policy@p.service")
+        return jobs_of("p")[-1]["id"]
+
+    def told(self, job):
+        path = f"{self.TOLD}/{job}"
+        until(lambda: os.path.exists(path))
+        with open(path, encoding="ascii") as f:
+            return dict(line.rstrip("\n").split("=") for line in f)
+
+    def test_success(self):
+        job = self.run_policy("on-success: tell@.service, on-failure: broken@.service")
+        told = self.told(job)
+        self.assertEqual((told["RECLAIMD_JOB"], told["RECLAIMD_RESULT"], told["RECLAIMD_POLICY"]), (str(job), "done", "p"))
+        self.assertEqual((told["RECLAIMD_NAMES"], told["RECLAIMD_ENTRIES"], told["RECLAIMD_BYTES"]), ("2", "2", str(2 << 20)))
+        self.assertEqual(unit_property("ActiveState", f"broken@{job}.service"), "inactive")
+        self.assertNotIn("on-success", command("reclaimctl", "check-config"))
+
+    def test_failure(self):
+        os.mkdir(f"{self.base}/tree")
+        make(f"{self.base}/tree/f", 5)
+        command("chattr", "+i", f"{self.base}/tree/f")
+        self.addCleanup(attempt, "chattr", "-R", "-i", "/backups/.reclaim", self.base)
+        configure(f"spools: {{{self.base}: {{settle: 0, on-failure: tell@.service}}}}\n")
+        command("systemctl", "reload", "reclaimd")
+
+        def failed():
+            listed = json.loads(command("reclaimctl", "list", "--all", "--json=short"))
+            return [j["id"] for j in listed if j["origin"] == f"spool:{self.base}" and j["state"] == "partial"]
+
+        until(failed)
+        told = self.told(failed()[0])
+        self.assertEqual(told["RECLAIMD_RESULT"], "partial")
+        self.assertGreaterEqual(int(told["RECLAIMD_ERRORS"]), 1)
+
+    def test_hook_that_fails(self):
+        """It fails by itself; its job is done."""
+        job = self.run_policy("on-success: broken@.service")
+        until(lambda: unit_property("ActiveState", f"broken@{job}.service") == "failed")
+        self.assertEqual(job_property(job, "State"), "done")
+
+    def test_hook_that_is_not_there(self):
+        job = self.run_policy("on-success: nothing@.service")
+        until(lambda: any("its hook" in r["MESSAGE"] for r in journal("-u", "reclaimd")))
+        said = [r["MESSAGE"] for r in journal("-u", "reclaimd") if "its hook" in r["MESSAGE"]]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn(f"Job {job}: its hook nothing@{job}.service could not be started: Unit nothing@", said[0])
+        self.assertIn("on-success: nothing@.service: systemd has no such unit",
+                      attempt("reclaimctl", "check-config").stdout)
 
 
 class Removal(unittest.TestCase):

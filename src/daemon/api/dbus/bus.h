@@ -17,6 +17,7 @@
  *   bus-signals.c   what is sent to clients that listen
  *   bus-subscribe.c what is sent to those that follow all jobs they may see
  *   bus-quota.c     what one user may have open
+ *   bus-units.c     units that the service manager is asked to start
  *   caller.c        credentials of callers
  *
  * Everything happens on the event loop, and nothing in it blocks; the daemon lives whatever becomes
@@ -31,6 +32,7 @@
 #include "daemon/spools/spool.h"
 
 struct bus;
+struct job_record;
 struct operations;
 
 struct bus_options {
@@ -50,6 +52,9 @@ struct bus_options {
  * bus that is not there is no error: it is waited for. */
 int bus_new(struct bus **ret, struct operations *operations, sd_event *e,
 	    const struct bus_options *o);
+
+/* Has the service manager start a unit, as the hook of a job, and logs it if that cannot be. */
+void bus_start_unit(struct bus *b, const char *unit, const struct job_record *r);
 
 /* Ends all connections. Operations that are not answered yet may still answer later. NULL is
  * accepted; returns NULL. */
