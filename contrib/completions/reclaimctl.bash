@@ -103,7 +103,7 @@ _reclaimctl() {
 	set) options="--priority= --by= --no-ask-password $machine" ;;
 	metrics) options="--output= --format= $machine" json='' ;;
 	help) json='' ;;
-	policy) options="--latency= --configuration-directory= --state-directory= --dry-run --force --wait --clock-is-right $daemon" ;;
+	policy) options="--user --latency= --configuration-directory= --state-directory= --dry-run --force --wait --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ] && [[ $cur != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$verbs --help --version" -- "$cur")

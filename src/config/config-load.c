@@ -10,10 +10,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "config-problems.h"
 #include "config-schema.h"
@@ -25,6 +27,7 @@
 
 struct config_loading {
 	struct config *c;
+	const struct config_key *keys;
 	struct yaml_node root; /* all files so far */
 	size_t n_files;
 	struct problems p;
@@ -154,7 +157,7 @@ static int tree_read(struct config_loading *l, const char *file, const char *tex
 	if (r >= 0)
 		r = config_new(&trial);
 	if (r >= 0)
-		schema_read(trial, &root, &l->p);
+		schema_read(trial, l->keys, &root, &l->p);
 	if (r >= 0 && !l->p.found)
 		r = node_merge(&l->root, &root);
 	config_free(trial);
@@ -246,49 +249,130 @@ static int load_dir(struct config_loading *l, const char *dir)
 static int finish(struct config_loading *l)
 {
 	if (!l->p.found && !l->p.out_of_memory)
-		schema_read(l->c, &l->root, &l->p);
+		schema_read(l->c, l->keys, &l->root, &l->p);
 	if (!l->p.found && !l->p.out_of_memory)
 		rules_check(l->c, &l->root, &l->p);
 	problems_tell(&l->p, l->complain, l->userdata);
 	return l->p.found ? -EBADMSG : 0;
 }
 
-static int load(struct config **ret, const char *vendor_dir, const char *dir, const char *file,
-		config_complain_t complain, void *userdata)
+/* Units that root's manager starts are for root to name. */
+static void hooks_refuse(struct config_loading *l)
 {
-	struct config_loading l = { .root.kind = NODE_MAP,
-				    .complain = complain,
-				    .userdata = userdata };
-	int r = config_new(&l.c);
+	for (size_t i = 0; i < l->c->n_policies; i++) {
+		const struct config_policy *p = &l->c->policies[i];
 
-	if (r >= 0 && file)
-		r = load_one(&l, strdup(file), /* must_exist= */ true);
+		if (p->hooks.on_success || p->hooks.on_failure)
+			problems_add(&l->p, p->place, &(struct crumb){ .key = "policies" },
+				     "%s has on-success or on-failure, which only the system's "
+				     "policies have: expected OnSuccess= and OnFailure= by "
+				     "systemctl --user edit reclaimd-policy@%s.service",
+				     p->name, p->name);
+	}
+	problems_tell(&l->p, l->complain, l->userdata);
+}
+
+/* Makes it of what was read with result r, and frees the rest. */
+static int end(struct config_loading *l, int r, struct config **ret)
+{
 	if (r >= 0)
-		r = load_dir(&l, vendor_dir);
-	if (r >= 0)
-		r = load_dir(&l, dir);
-	if (r >= 0)
-		r = finish(&l);
-	if (l.p.out_of_memory)
+		r = finish(l);
+	if (r >= 0 && l->keys == user_keys) {
+		hooks_refuse(l);
+		r = l->p.found ? -EBADMSG : r;
+	}
+	if (l->p.out_of_memory)
 		r = -ENOMEM;
 	if (r >= 0) {
-		*ret = l.c;
-		l.c = NULL;
+		*ret = l->c;
+		l->c = NULL;
 	}
-	node_done(&l.root);
-	problems_done(&l.p);
-	config_free(l.c);
+	node_done(&l->root);
+	problems_done(&l->p);
+	config_free(l->c);
 	return r;
+}
+
+static int begin(struct config_loading *l, const struct config_key *keys,
+		 config_complain_t complain, void *userdata)
+{
+	*l = (struct config_loading){
+		.keys = keys, .root.kind = NODE_MAP, .complain = complain, .userdata = userdata
+	};
+	return config_new(&l->c);
 }
 
 int config_load(struct config **ret, const char *vendor_dir, const char *dir,
 		config_complain_t complain, void *userdata)
 {
-	return load(ret, vendor_dir, dir, NULL, complain, userdata);
+	struct config_loading l;
+	int r = begin(&l, root_keys, complain, userdata);
+
+	if (r >= 0)
+		r = load_dir(&l, vendor_dir);
+	if (r >= 0)
+		r = load_dir(&l, dir);
+	return end(&l, r, ret);
 }
 
 int config_load_file(struct config **ret, const char *file, config_complain_t complain,
 		     void *userdata)
 {
-	return load(ret, NULL, NULL, file, complain, userdata);
+	struct config_loading l;
+	int r = begin(&l, root_keys, complain, userdata);
+
+	if (r >= 0)
+		r = load_one(&l, strdup(file), /* must_exist= */ true);
+	return end(&l, r, ret);
+}
+
+/* ---- of a user --------------------------------------------------------------------------------
+ */
+
+int config_user_path(const char *variable, const char *otherwise, const char *name, char *buf,
+		     size_t len)
+{
+	const char *dir = getenv(variable), *home = getenv("HOME");
+	int n;
+
+	if (dir && dir[0] == '/')
+		n = snprintf(buf, len, "%s/reclaimd%s", dir, name);
+	else if (home && home[0] == '/')
+		n = snprintf(buf, len, "%s/%s/reclaimd%s", home, otherwise, name);
+	else
+		return -ENOENT;
+	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
+}
+
+/* Who can write it decides what is deleted. */
+static bool is_own(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == ENOENT;
+	return st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+int config_load_user(struct config **ret, config_complain_t complain, void *userdata)
+{
+	char dir[PATH_MAX], file[PATH_MAX];
+	struct config_loading l;
+	int r = config_user_path("XDG_CONFIG_HOME", ".config", "", dir, sizeof(dir));
+
+	if (r >= 0)
+		r = config_user_path("XDG_CONFIG_HOME", ".config", "/policies.yaml", file,
+				     sizeof(file));
+	if (r < 0)
+		return r;
+	r = begin(&l, user_keys, complain, userdata);
+	if (r >= 0 && !(is_own(dir) && is_own(file))) {
+		problems_add(&l.p, (struct config_place){ .file = file }, NULL,
+			     "or its directory is not yours, or other users may write to it: "
+			     "expected one that is, and that only you may");
+		problems_tell(&l.p, complain, userdata);
+	}
+	if (r >= 0 && !l.p.found)
+		r = load_one(&l, strdup(file), /* must_exist= */ false);
+	return end(&l, r, ret);
 }

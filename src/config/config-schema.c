@@ -227,6 +227,10 @@ static const char *name_tidy(char *name)
 	return "a name of at most 64 letters, digits, - and _";
 }
 
+#define POLICIES                                                                                   \
+	NAMED(policies, config_policy, undo_usec, .tidy = name_tidy, .keys = policy_keys,          \
+	      .expected = "a map of policies, such as backups: {path: /backups, ...}")
+
 /* Read in this order, whatever the order of the file: what others begin with comes first. */
 const struct config_key root_keys[] = {
 	UNDO(config, "0"),
@@ -260,7 +264,12 @@ const struct config_key root_keys[] = {
 	  .kind = KEY_PATHS,
 	  .offset = offsetof(struct config, protect),
 	  .expected = "a list of absolute paths, such as [/srv/keep]" },
-	NAMED(policies, config_policy, undo_usec, .tidy = name_tidy, .keys = policy_keys,
-	      .expected = "a map of policies, such as backups: {path: /backups, ...}"),
+	POLICIES,
+	{ 0 },
+};
+
+const struct config_key user_keys[] = {
+	UNDO(config, NULL),
+	POLICIES,
 	{ 0 },
 };

@@ -40,7 +40,8 @@ struct config_key {
 	size_t own, common, common_size;
 };
 
-extern const struct config_key root_keys[];
+/* Of the whole configuration, and of that of a user. */
+extern const struct config_key root_keys[], user_keys[];
 
 /* Fills *c (all zero before) with what the tables have as defaults. */
 void schema_defaults(struct config *c);
@@ -48,7 +49,8 @@ void schema_defaults(struct config *c);
 /* Reads a tree into *c, which has the defaults. Paths in the tree are tidied on the way, so that
  * the same path is the same text. What is wrong goes to p, and *c is then good for nothing but
  * config_free. */
-void schema_read(struct config *c, struct yaml_node *root, struct problems *p);
+void schema_read(struct config *c, const struct config_key *keys, struct yaml_node *root,
+		 struct problems *p);
 
 /* Checks what has to be true of several keys together, of all files. `root` is the tree that *c was
  * read from, for the places. */

@@ -122,6 +122,18 @@ int config_load(struct config **ret, const char *vendor_dir, const char *dir,
 int config_load_file(struct config **ret, const char *file, config_complain_t complain,
 		     void *userdata);
 
+/* That of the calling process's user, which has nothing but `policies` and `undo`:
+ * $XDG_CONFIG_HOME/reclaimd/policies.yaml. It need not be there; if it is, it must be the user's,
+ * and its directory, and no other user may write to them. The same errors, and -ENOENT: the user
+ * has no home directory. */
+int config_load_user(struct config **ret, config_complain_t complain, void *userdata);
+
+/* A path in a directory for all programs of a user, which a variable names; else it is `otherwise`
+ * in the home directory. name: "", or begins with a slash. Returns 0, -ENOENT if that is not known
+ * either, or -ENAMETOOLONG. */
+int config_user_path(const char *variable, const char *otherwise, const char *name, char *buf,
+		     size_t len);
+
 /* Protects one more directory, which is reclaimd's own (see protect_new): made absolute, with
  * symbolic links followed. Returns 0 or a negative errno, and then c protects what it did. */
 int config_protect_own(struct config *c, const char *path);

@@ -225,8 +225,9 @@ static void read_section(struct problems *p, const struct config_key *keys, stru
 	}
 }
 
-void schema_read(struct config *c, struct yaml_node *root, struct problems *p)
+void schema_read(struct config *c, const struct config_key *keys, struct yaml_node *root,
+		 struct problems *p)
 {
 	if (is_map(p, root, NULL, "a map with keys such as spools or pacing"))
-		read_section(p, root_keys, root, NULL, c);
+		read_section(p, keys, root, NULL, c);
 }

@@ -4,7 +4,10 @@
  * installed; and the schedule of trims reclaimd-trim-scheduled.timer, likewise. Run by the service
  * manager early at boot and whenever it reloads; what it writes is gone before it runs again, and
  * timers of the same names that are installed, and never elapse, take its place. A configuration
- * that is wrong makes no timers: the manager logs what is said about it. */
+ * that is wrong makes no timers: the manager logs what is said about it.
+ *
+ * It is a user generator, too: the service manager of a user gets the timers of the policies that
+ * are this user's own. Root's are those of the system. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -136,7 +139,9 @@ int main(int argc, char **argv)
 		{ "configuration-directory", required_argument, NULL, CONFIGURATION },
 		{ 0 },
 	};
-	const char *dir = NULL;
+	/* As systemd.generator(7) has it. */
+	const char *dir = NULL, *scope = getenv("SYSTEMD_SCOPE");
+	bool of_user = scope && strcmp(scope, "user") == 0;
 	struct safe_text wrong;
 	struct config *c;
 	int r;
@@ -156,8 +161,13 @@ int main(int argc, char **argv)
 			    stderr);
 		return EXIT_FAILURE;
 	}
-	r = config_load(&c, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, on_complaint,
-			NULL);
+	if (of_user && geteuid() == 0)
+		return EXIT_SUCCESS;
+	r = of_user ? config_load_user(&c, on_complaint, NULL)
+		    : config_load(&c, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
+				  on_complaint, NULL);
+	if (of_user && r == -ENOENT)
+		return EXIT_SUCCESS;
 	if (r < 0) {
 		say("no timer is made: %s",
 		    r == -EBADMSG ? "the configuration has errors" : strerror(-r));

@@ -10,8 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Before its name, the origin of a policy's jobs. */
+/* Before its name, the origin of a policy's jobs; and of those of a policy of a user's own. */
 #define POLICY_ORIGIN "policy:"
+#define USER_POLICY_ORIGIN "user-policy:"
 
 /* In the order in which they are written. */
 enum keep_rule {

@@ -67,6 +67,9 @@ static const struct key pacing_keys[] = {
 	{ "max-rate", { "unlimited", "100MiB/s", "1TiB/s" } },
 	{ "devices",
 	  { "{/backups: {latency: 20ms}}", "{8:0: {min-rate: 1MiB/s}, /dev/sda: {}}", "{}" } },
+	{ "windows",
+	  { "{\"Mon..Fri 08:00..18:00\": {rate: 20MiB/s}}", "{Sat: {rate: paused}}",
+	    "{\"22:00..06:00\": {}}", "{\"Sun..Tue,Fri 23:59:59..24:00\": {rate: 1M}}" } },
 };
 
 static const struct key policy_keys[] = {

@@ -1189,6 +1189,7 @@ class Api(Case):
         self.make("f")
         record = bytes(24) + b"f\0"
         for uid, origin, error in ((USER, "policy:p", "NotAuthorized"), (0, "submit", "InvalidArgument"),
+                                   (USER, "user-policy:a b", "InvalidArgument"), (USER, "submit", "NotAuthorized"),
                                    (0, "policy:" + "x" * 65, "InvalidArgument")):
             with self.assertRaises(Error) as e:
                 self.submit(record, uid, origin=("s", origin))

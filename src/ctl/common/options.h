@@ -72,6 +72,7 @@ struct options {
 	bool list;                  /* of pin */
 	bool no_ask_password;       /* of what is done with jobs */
 	bool force, clock_is_right; /* of policy run */
+	bool user;                  /* of policy: those of the user, not of the system */
 	bool quiet, no_pager, help, version;
 };
 

@@ -28,10 +28,13 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "engine/guard/protect.h"
 #include "ctl/common/run-pacing.h"
@@ -262,8 +265,9 @@ static int policies_list(const struct policy_session *s)
 static int policy_all(struct policy_session *s, const char *what, char *const *names, size_t n)
 {
 	const char *dir = s->o.configuration_dir;
-	int r = config_load(&s->config, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
-			    error_tell, s);
+	int r = s->o.user ? config_load_user(&s->config, error_tell, s)
+			  : config_load(&s->config, dir ? NULL : CONFIG_VENDOR_DIR,
+					dir ? dir : CONFIG_DIR, error_tell, s);
 
 	if (r < 0) {
 		complain("configuration", "%s",
@@ -281,6 +285,17 @@ static int policy_all(struct policy_session *s, const char *what, char *const *n
 	if (strcmp(what, "run") == 0)
 		return policy_run(s, find(s->config, names[0]));
 	return policies_list(s);
+}
+
+/* For this user alone. Where one cannot be made, using it says why. */
+static void directories_make(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdir(path, 0700);
+		*slash = '/';
+	}
+	(void)mkdir(path, 0700);
 }
 
 /* Returns 0, or EXIT_USAGE after having said what is wrong. */
@@ -308,6 +323,8 @@ static int words_check(const struct options *o, const char *what)
 		wrong = "run takes exactly one NAME";
 	else if (!run && (o->dry_run || o->force || o->clock_is_right || o->wait))
 		wrong = "--dry-run, --force, --clock-is-right and --wait go only with run";
+	else if (o->user && o->configuration_dir)
+		wrong = "--configuration-directory is of the system, and does not go with --user";
 	else if (!run && !list && (o->state_dir || o->runtime_dir))
 		wrong = "--state-directory and --runtime-directory go only with list and run";
 	if (!wrong)
@@ -316,13 +333,41 @@ static int words_check(const struct options *o, const char *what)
 	return EXIT_USAGE;
 }
 
+/* Root's are those of the system: with the environment of another user, root would do what that
+ * user says. Returns 0 or an exit status. */
+static int user_begin(struct policy_session *s, char *state_dir, size_t len)
+{
+	int r;
+
+	if (geteuid() == 0) {
+		complain("policy",
+			 "--user is not for root, whose policies are those of the system");
+		return EXIT_USAGE;
+	}
+	if (s->o.state_dir)
+		return 0;
+	r = config_user_path("XDG_STATE_HOME", ".local/state", "", state_dir, len);
+	if (r < 0) {
+		complain("policy", "there is no home directory that results could be kept in: set "
+				   "HOME or XDG_STATE_HOME");
+		return EXIT_FAILED;
+	}
+	s->o.state_dir = state_dir;
+	if (!s->o.dry_run && strcmp(s->o.paths[0], "run") == 0)
+		directories_make(state_dir);
+	return 0;
+}
+
 int verb_policy(const struct options *o, struct client *c)
 {
 	struct policy_session s = { .o = *o };
 	const char *what = o->n_paths > 0 ? o->paths[0] : "";
+	char state_dir[PATH_MAX];
 	int r = words_check(o, what);
 
 	(void)c;
+	if (r == 0 && o->user)
+		r = user_begin(&s, state_dir, sizeof(state_dir));
 	if (r != 0)
 		return r;
 	r = policy_all(&s, what, s.o.paths + 1, s.o.n_paths - 1);

@@ -427,14 +427,15 @@ int policy_run(struct policy_session *s, const struct config_policy *p)
 	_cleanup_close_ int turn = -1;
 	int r;
 
-	if (geteuid() != 0) {
+	if (geteuid() != 0 && !s->o.user) {
 		complain("policy run",
 			 "only root may: sudo reclaimctl policy run %s. What it would delete says "
-			 "reclaimctl policy plan %s",
+			 "reclaimctl policy plan %s; your own policies run with --user",
 			 p->name, p->name);
 		return EXIT_NOT_AUTHORIZED;
 	}
-	(void)snprintf(u.origin, sizeof(u.origin), POLICY_ORIGIN "%s", p->name);
+	(void)snprintf(u.origin, sizeof(u.origin), "%s%s",
+		       s->o.user ? USER_POLICY_ORIGIN : POLICY_ORIGIN, p->name);
 	turn = policy_turn(&s->o, &r);
 	record_begin(&u);
 	r = turn < 0 ? r : policy_prepare(s);

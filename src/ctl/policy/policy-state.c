@@ -154,11 +154,11 @@ static uint64_t next_usec(sd_bus *bus, const char *policy)
 	return usec == UINT64_MAX ? 0 : usec;
 }
 
-static sd_bus *manager_bus(void)
+static sd_bus *manager_bus(bool of_user)
 {
 	sd_bus *bus = NULL;
 
-	if (sd_booted() <= 0 || sd_bus_open_system(&bus) < 0)
+	if (sd_booted() <= 0 || (of_user ? sd_bus_open_user(&bus) : sd_bus_open_system(&bus)) < 0)
 		return NULL;
 	(void)sd_bus_set_method_call_timeout(bus, PATIENCE_USEC);
 	return bus;
@@ -223,6 +223,7 @@ struct view {
 	struct client *client;
 	sd_bus *bus;
 	struct mounts mounts;
+	bool of_user; /* which the daemon does not watch */
 };
 
 /* Where asking may take for ever, it is not asked for. */
@@ -259,13 +260,13 @@ static json_t *record_json(const struct view *v, const char *name)
 
 static json_t *state_json(const struct view *v, const struct config_policy *p)
 {
-	json_t *state =
-		json_pack("{so so so sb so sb sb so}", "name", path_text(p->name), "path",
-			  path_text(p->rules.path), "match", match_json(p), "rules",
-			  (int)policy_has_rules(&p->rules), "schedule", path_text(p->schedule),
-			  "watched", (int)(!p->schedule && policy_has_marks(&p->rules)),
-			  "path_exists", (int)!is_absent(v, p->rules.path), "next_usec",
-			  usec_json(p->schedule ? next_usec(v->bus, p->name) : 0));
+	json_t *state = json_pack("{so so so sb so sb sb so}", "name", path_text(p->name), "path",
+				  path_text(p->rules.path), "match", match_json(p), "rules",
+				  (int)policy_has_rules(&p->rules), "schedule",
+				  path_text(p->schedule), "watched",
+				  (int)(!p->schedule && !v->of_user && policy_has_marks(&p->rules)),
+				  "path_exists", (int)!is_absent(v, p->rules.path), "next_usec",
+				  usec_json(p->schedule ? next_usec(v->bus, p->name) : 0));
 
 	(void)json_object_update_new(state, record_json(v, p->name));
 	return state;
@@ -314,11 +315,11 @@ static json_t *states_in_force(const struct options *o, struct client *client)
 json_t *policy_states_json(const struct options *o, const struct config *config,
 			   struct client *client)
 {
-	struct view v = { .dir = policy_state_dir(o), .client = client };
+	struct view v = { .dir = policy_state_dir(o), .client = client, .of_user = o->user };
 	json_t *list = json_array();
 
 	if (config->n_policies > 0) {
-		v.bus = manager_bus();
+		v.bus = manager_bus(o->user);
 		(void)mounts_read(&v.mounts, "/proc/self/mountinfo");
 	}
 	for (size_t i = 0; i < config->n_policies; i++)

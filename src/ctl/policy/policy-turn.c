@@ -27,6 +27,8 @@ static int turn_open(const char *dir, bool dry)
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 
+	if (dirfd < 0 && errno == ENOENT && dry)
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (dirfd < 0 || fstat(dirfd, &st) < 0)
 		return -errno;
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
@@ -126,8 +128,9 @@ int policy_turn(const struct options *o, int *ret_status)
 	if (r >= 0)
 		return fd_take(&fd);
 	complain(dir, "%s, and without it no policy runs",
-		 r == -EPERM ? "is the daemon's state directory and must be root's and writable "
-			       "by root alone"
-			     : strerror(-r));
+		 r != -EPERM ? strerror(-r)
+		 : o->user   ? "must be yours and writable by you alone"
+			     : "is the daemon's state directory and must be root's and writable by "
+			       "root alone");
 	return -1;
 }

@@ -11,7 +11,9 @@ RECORDS = ("/var/lib/dpkg", "/var/lib/apt", "/var/lib/rpm", "/root/.rpmdb", "/va
            "/var/lib/polkit-1", "/var/tmp/systemd-private", "/etc/.pwd.lock")
 # What runs policies by their schedules.
 POLICY_FILES = ("/usr/lib/systemd/system-generators/reclaimd-generator",
-                "/usr/lib/systemd/system/reclaimd-policy@.service")
+                "/usr/lib/systemd/system/reclaimd-policy@.service",
+                "/usr/lib/systemd/user-generators/reclaimd-generator",
+                "/usr/lib/systemd/user/reclaimd-policy@.service")
 SETTINGS = "/etc/reclaimd/reclaimd.yaml"
 LOOKED_AT = ("/etc", "/usr", "/var", "/root", "/backups", "/home", "/srv")
 
@@ -30,7 +32,7 @@ class Case(unittest.TestCase):
         self.assertIn("reclaimctl", command("reclaimctl", "--version"))
         self.assertEqual(command("systemctl", "show", "--value", "-p", "LoadState", "reclaimd").strip(),
                          "loaded")
-        self.assertEqual([os.stat(path).st_mode & 0o777 for path in POLICY_FILES], [0o755, 0o644])
+        self.assertEqual([os.stat(path).st_mode & 0o777 for path in POLICY_FILES], [0o755, 0o644] * 2)
 
     def check_gone(self, before):
         self.assertEqual(sorted(listing() - before), [])

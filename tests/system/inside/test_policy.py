@@ -5,6 +5,7 @@ import contextlib
 import glob
 import json
 import os
+import pwd
 import subprocess
 import time
 import unittest
@@ -288,6 +289,33 @@ class Hooks(unittest.TestCase):
         self.assertIn(f"Job {job}: its hook nothing@{job}.service could not be started: Unit nothing@", said[0])
         self.assertIn("on-success: nothing@.service: systemd has no such unit",
                       attempt("reclaimctl", "check-config").stdout)
+
+
+class OfAUser(unittest.TestCase):
+    def test_schedule(self):
+        """The service manager of a user has the timers of this user's policies, which run with this user's rights."""
+        command("useradd", "--create-home", "alice")
+        uid = pwd.getpwnam("alice").pw_uid
+        base, settings = "/backups/alice", "/home/alice/.config"
+        make(f"{base}/old", 5)
+        for name in ("reclaimd", "systemd/user/reclaimd-policy@.timer.d"):
+            os.makedirs(f"{settings}/{name}")
+        with open(f"{settings}/reclaimd/policies.yaml", "w", encoding="ascii") as f:
+            f.write(f"policies: {{p: {{path: {base}, match: '*', max-age: 1d, max-delete: 100%, schedule: '*:*:0/3'}}}}\n")
+        with open(f"{settings}/systemd/user/reclaimd-policy@.timer.d/test.conf", "w", encoding="ascii") as f:
+            f.write("[Timer]\nAccuracySec=10ms\n")
+        command("chown", "-R", "alice:", base, settings)
+        self.addCleanup(attempt, "systemctl", "stop", f"user@{uid}.service")
+        with signals("JobFinished") as finished:
+            command("systemctl", "start", f"user@{uid}.service")
+            finished()
+        listed = json.loads(command("reclaimctl", "list", "--all", "--json=short"))
+        (job,) = [j for j in listed if j["origin"] == "user-policy:p"]
+        self.assertEqual((job["state"], job["uid"], job["entries_done"]), ("done", uid, 1))
+        self.assertEqual(os.listdir(base), [])
+        said = command("runuser", "-u", "alice", "--", "env", f"XDG_RUNTIME_DIR=/run/user/{uid}", "HOME=/home/alice",
+                       "systemctl", "--user", "list-timers", "--no-pager")
+        self.assertIn("reclaimd-policy@p.timer", said)
 
 
 class Removal(unittest.TestCase):

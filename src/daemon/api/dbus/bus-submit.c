@@ -100,21 +100,28 @@ static int set_display(struct bus_request *q, sd_bus_message *m, void *target)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* Whose idea it is: only root may say, and only that it is a policy's. */
+/* Whose idea it is: that it is a policy's of the system only root may say, and every user that it
+ * is one of their own. It is a word, and changes nothing of what the caller may have deleted. */
 static int set_origin(struct bus_request *q, sd_bus_message *m, void *to)
 {
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 	const char *origin, *name;
 	int r = sd_bus_message_read(m, "s", &origin);
+	bool own;
 
 	if (r < 0)
 		return r;
-	if (q->client->c.id.uid != 0)
-		return request_refuse(q, ERROR_NOT_AUTHORIZED, "Only root may name an origin.");
-	name = policy_of_origin(origin);
-	if (!name || strlen(name) > POLICY_NAME_MOST)
+	own = strncmp(origin, USER_POLICY_ORIGIN, strlen(USER_POLICY_ORIGIN)) == 0;
+	if (q->client->c.id.uid != 0 && !own)
+		return request_refuse(q, ERROR_NOT_AUTHORIZED,
+				      "Only root may name an origin other than " USER_POLICY_ORIGIN
+				      "NAME.");
+	name = own ? origin + strlen(USER_POLICY_ORIGIN) : policy_of_origin(origin);
+	if (!name || strlen(name) > POLICY_NAME_MOST || (own && name[strspn(name, letters)]))
 		return request_refuse(q, ERROR_INVALID_ARGUMENT,
-				      "origin is " POLICY_ORIGIN "NAME, with no more than %d bytes "
-				      "of name.",
+				      "origin is " POLICY_ORIGIN "NAME or " USER_POLICY_ORIGIN
+				      "NAME, with no more than %d letters of name.",
 				      POLICY_NAME_MOST);
 	*(const char **)to = origin;
 	return 0;
