@@ -3,6 +3,11 @@
  *
  * With --json, one object. Keys are only ever added.
  *
+ */
+/* reclaimctl status: the daemon itself, what is wrong with it, and what it does now.
+ *
+ * With --json, one object. Keys are only ever added.
+ *
  *   version, features        of the daemon
  *   paused                   by pause --all
  *   pacing_window, pacing_window_rate, pacing_window_until_usec   the pacing window in force, or
