@@ -23,20 +23,29 @@
 
 #define RETRY_USEC (1 * USEC_PER_SEC)
 #define RETRY_MOST_USEC (600 * USEC_PER_SEC)
+/* With max-size: how long after the last run at the latest; after what part of it was written to
+ * the filesystem, but not for less than so much; and how often that is looked at, at least. */
 #define SIZE_USEC (900 * USEC_PER_SEC)
+#define SIZE_PARTS 100
+#define SIZE_PART_LEAST MiB(1)
+#define SIZE_LOOK_MOST (15 * USEC_PER_SEC)
 
 struct watermark {
 	LIST_ENTRY(watermark) link;
 	struct watermarks *all;
 	char *name, *path;
-	struct policy_space below;
-	bool has_size;
-	bool is_old; /* not configured any more: goes when its process has */
+	struct policy_space below; /* all zero: without min-free */
+	uint64_t max_size_bytes;   /* 0: without max-size */
+	bool is_old;               /* not configured any more: goes when its process has */
 	bool is_short, may_hang, is_absent;
-	dev_t dev;                      /* its filesystem's, where space is watched; or 0 */
+	dev_t dev;                      /* its filesystem's, with min-free; or 0 */
 	uint64_t free_bytes, rate;      /* at the last check; and bytes a second since */
 	uint64_t checked_usec;          /* when that was */
 	struct policy_process *process; /* while it runs */
+	bool went_well, has_more;       /* the last run; max-delete kept some of what it wanted */
+	uint64_t began_free_bytes;      /* when that began */
+	uint64_t most_free_bytes;       /* that were seen since */
+	uint64_t handed_bytes;          /* what it was to free */
 	uint64_t retry_usec, wait_usec; /* not before; and how long after the next */
 	uint64_t size_usec;             /* when it is due for max-size */
 };
@@ -67,7 +76,7 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 				 .name = strdup(p->name),
 				 .path = strdup(p->rules.path),
 				 .below = p->rules.min_free_below,
-				 .has_size = p->rules.max_size_bytes > 0,
+				 .max_size_bytes = p->rules.max_size_bytes,
 				 .wait_usec = RETRY_USEC };
 	LIST_INSERT_HEAD(&all->list, w, link);
 	if (w->name && w->path)
@@ -79,13 +88,14 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 /* ---- running ----------------------------------------------------------------------------------
  */
 
-/* Has max-delete kept some of what a run that went well was to delete? */
-static bool has_more(const struct watermark *w)
+static void note_result(struct watermark *w, bool went_well)
 {
 	struct policy_last last = { 0 };
 
 	policy_last_update(&last, w->all->context->o.state_dir, w->name);
-	return last.r.excess.n > 0;
+	w->went_well = went_well;
+	w->handed_bytes = last.r.handed.bytes;
+	w->has_more = last.r.handed.n > 0 && last.r.excess.n > 0;
 }
 
 static void on_ended(bool went_well, const char *output, size_t len, void *userdata)
@@ -95,17 +105,17 @@ static void on_ended(bool went_well, const char *output, size_t len, void *userd
 	(void)output;
 	(void)len;
 	w->process = policy_process_free(w->process);
-	if (w->is_old)
+	if (w->is_old) {
 		watermark_free(w);
-	else if (!went_well)
+		return;
+	}
+	if (!went_well)
 		log_line(LOG_ERR,
 			 "Policy %s could not run, or not do all it was to do: see reclaimctl "
 			 "policy list",
 			 w->name);
-	else if (w->has_size && has_more(w)) {
-		w->size_usec = now_usec();
-		(void)sd_event_source_set_time_relative(w->all->timer, 0);
-	}
+	note_result(w, went_well);
+	(void)sd_event_source_set_time_relative(w->all->timer, 0);
 }
 
 static void run_policy(struct watermark *w)
@@ -164,6 +174,11 @@ static bool space_is_coming(const struct watermark *w)
 /* ---- checking ---------------------------------------------------------------------------------
  */
 
+static bool has_min_free(const struct watermark *w)
+{
+	return w->below.share > 0 || w->below.bytes > 0;
+}
+
 /* Opens a directory on a mount, by no other mount and no symbolic link: a user who may write above
  * it may put these there at any moment, to where opening hangs. */
 static int open_on(const struct mount *mount, const char *path)
@@ -208,7 +223,7 @@ static bool space_query(struct watermark *w, struct space *ret)
 	struct statvfs st;
 	int r;
 
-	if (hangs && !w->may_hang)
+	if (hangs && !w->may_hang && has_min_free(w))
 		log_line(LOG_WARNING,
 			 "Policy %s: free space is not watched on this kind of filesystem, as "
 			 "asking for it may take forever: give it a schedule",
@@ -224,7 +239,7 @@ static bool space_query(struct watermark *w, struct space *ret)
 		r = space_ask(mount, mount->target, &st);
 	if (r < 0)
 		return false;
-	w->dev = mount->dev;
+	w->dev = has_min_free(w) ? mount->dev : 0;
 	*ret = (struct space){ .free_bytes = (uint64_t)st.f_bavail * st.f_frsize,
 			       .all_bytes = (uint64_t)st.f_blocks * st.f_frsize };
 	return true;
@@ -239,31 +254,69 @@ static void rate_note(struct watermark *w, uint64_t free_bytes, uint64_t now)
 
 	w->rate = MAX((uint64_t)(rate * USEC_PER_SEC), w->rate / 2);
 	w->free_bytes = free_bytes;
+	w->most_free_bytes = MAX(w->most_free_bytes, free_bytes);
 	w->checked_usec = now;
+}
+
+/* Free space at which so much has been written since the last run that max-size may be exceeded. */
+static uint64_t size_mark(const struct watermark *w)
+{
+	uint64_t part = MAX(w->max_size_bytes / SIZE_PARTS, SIZE_PART_LEAST);
+
+	return w->most_free_bytes - MIN(part, w->most_free_bytes);
+}
+
+static uint64_t look_usec(const struct watermark *w, const struct space *s)
+{
+	uint64_t next =
+		has_min_free(w) ? urgency_look_usec(&w->below, s, w->rate) : URGENCY_LOOK_MOST;
+	uint64_t mark = size_mark(w);
+	uint64_t left = s->free_bytes > mark ? s->free_bytes - mark : 0;
+	double half = w->rate > 0 ? (double)left / (double)w->rate / 2 * USEC_PER_SEC
+				  : (double)SIZE_LOOK_MOST;
+
+	if (w->max_size_bytes > 0)
+		next = MIN(next, (uint64_t)CLAMP(half, (double)RETRY_USEC, (double)SIZE_LOOK_MOST));
+	return next;
+}
+
+/* Has the last run made room? Where programs write quickly, there may be as little after it as
+ * before. */
+static bool has_helped(const struct watermark *w)
+{
+	return w->handed_bytes > 0 &&
+	       w->most_free_bytes - w->began_free_bytes >= w->handed_bytes / 2;
+}
+
+static bool is_due_for_size(const struct watermark *w, uint64_t now)
+{
+	return w->max_size_bytes > 0 && (now >= w->size_usec || w->free_bytes < size_mark(w) ||
+					 (w->has_more && (w->went_well || has_helped(w))));
 }
 
 /* Returns when to check again, in microseconds from now. */
 static uint64_t check(struct watermark *w, uint64_t now)
 {
 	struct space s = { 0 };
-	bool knows = (w->below.share > 0 || w->below.bytes > 0) && space_query(w, &s);
+	bool knows = space_query(w, &s);
 	bool is_short = knows && urgency_space(&w->below, &w->below, &s, false);
 	uint64_t next = URGENCY_LOOK_MOST;
 	bool is_due;
 
 	if (knows) {
 		rate_note(w, s.free_bytes, now);
-		next = urgency_look_usec(&w->below, &s, w->rate);
+		next = look_usec(w, &s);
 	}
-	if (!is_short) {
-		w->is_short = false;
+	is_due = is_due_for_size(w, now);
+	w->is_short = w->is_short && is_short;
+	if (!is_short || has_helped(w)) {
 		w->wait_usec = RETRY_USEC;
+		w->retry_usec = MIN(w->retry_usec, now + RETRY_USEC);
 	}
 	if (w->process || (is_short && w->is_absent))
 		return next;
-	is_due = w->has_size && now >= w->size_usec;
 	if (now < w->retry_usec || space_is_coming(w))
-		return is_due ? MIN(next, RETRY_USEC) : next;
+		return is_due || w->has_more ? MIN(next, RETRY_USEC) : next;
 	if (is_short) {
 		_cleanup_free_ char *path = escape_name(w->path);
 
@@ -276,6 +329,9 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		return next;
 	}
 	run_policy(w);
+	w->began_free_bytes = w->most_free_bytes = w->free_bytes;
+	w->handed_bytes = 0;
+	w->has_more = false;
 	w->retry_usec = now + w->wait_usec;
 	w->wait_usec = MIN(w->wait_usec * 2, RETRY_MOST_USEC);
 	w->size_usec = now + SIZE_USEC;

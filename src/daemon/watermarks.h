@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Policies without a schedule run when the filesystem of their directory has less free than
- * min-free says, and, with max-size, every quarter of an hour. Looks the more often the less is
- * free; running is a process's, the policy's unit or reclaimctl, because the daemon itself neither
- * scans nor may see what other processes have open.
+ * min-free says, and, with max-size, when a hundredth of that was written to it since the last run,
+ * and every quarter of an hour. Looks the more often the less is free; running is a process's, the
+ * policy's unit or reclaimctl, because the daemon itself neither scans nor may see what other
+ * processes have open.
  *
  *   less than `below` is free  ->  policy run  ->  a job  ->  `until` is free
  *
  * It is not begun again while a job of it is unfinished, whose space is still to come, nor while
  * another one makes room on the same filesystem. A run deletes no more than max-delete; if that is
  * not enough, the next one begins when the job has ended. If it does not help, it is tried again
- * after a while, and then after a longer one. */
+ * after a while, and then after a longer one. Whether it does is seen in the free space since it
+ * began: where programs write quickly, there may be as little at its end. */
 #pragma once
 
 struct jobs;

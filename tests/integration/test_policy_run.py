@@ -728,6 +728,16 @@ class Refused(Case):
         self.assertEqual(json.loads(self.ctl("run", "p", "--json", status=3).out)["entries"], 2)
         self.assertEqual(self.left(), {"f0", "f3", "f4"})
 
+    def test_watched_policy_goes_on_past_it(self):
+        """In as many runs as max-delete makes of it, each of which fails."""
+        for i, name in enumerate("abcdef"):
+            self.make(name, 9 - i, "x" * fixture.MIB)
+        self.flag("a")
+        self.policy("match: '*', max-size: 2M")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.until(lambda: self.left() == {"a", "f"})
+        self.daemon.wait_said("Policy p could not run, or not do all it was to do", 4)
+
 
 class Waits(Case):
     """run --wait, as the unit has it: it ends as its job does."""
@@ -1082,6 +1092,15 @@ class Watermarks(Case):
         self.daemon.wait_said("Job 1 is done")
         self.assertEqual(self.left(), {"f2", "f3", "f4"})
 
+    def test_max_size_sees_what_is_written(self):
+        """A hundredth of it is enough; the quarter of an hour is not waited for."""
+        self.watch("match: '*', max-size: 8M, max-delete: 100%")
+        self.until(lambda: os.path.exists(os.path.join(self.daemon.state, "policy-result-p")))
+        for i in range(20):
+            self.make("f%02d" % i, 1 - i / 100, "x" * fixture.MIB)
+        self.until(lambda: self.left() == {"f%02d" % i for i in range(12, 20)})
+        self.assertNotIn("could not run", self.daemon.said())
+
     def test_min_free_ignores_scheduled_policy(self):
         self.fill(0.3)
         self.daemon.configure("policies:\n"
@@ -1139,6 +1158,18 @@ class Filling(Case):
             f.truncate(self.SIZE)
         command("mkfs.ext4", "-q", "-F", image)
         command("mount", "-o", "loop", image, self.data)
+
+    def test_min_free_of_one_mark_keeps_up_with_writer(self):
+        """When a run ends, as much has been written meanwhile as it has deleted, or more."""
+        before = Writer(self.data, float("inf"), self.SIZE * 2 // 3)
+        before.write()
+        self.policy("match: 'f*', min-free: 25%, max-delete: 100%")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.wait_said("was read again")
+        w = Writer(self.data, self.RATE * 3 // 2, self.RATE * 3 // 2 * 14, before.count)
+        w.start()
+        w.join()
+        self.assertIsNone(w.error)
 
     def test_min_free_keeps_up_with_writer(self):
         before = Writer(self.data, float("inf"), self.SIZE // 2)
