@@ -287,6 +287,15 @@ class Bars(unittest.TestCase):
         self.assertEqual(self.missed(stopped), ["auto deletes in time"])
         self.assertEqual(judge(impact("baseline"), stopped).worst_p99(), math.inf)
 
+    def test_daemon_that_is_interrupted(self):
+        self.assertEqual(self.missed(impact("restart"), impact("kill")), [])
+        slow = impact("kill", slow=0.016, n_slow=20)
+        self.assertEqual(self.missed(impact("auto"), impact("restart"), slow), ["fdatasync p99 at most 1.5 x baseline"])
+        self.assertIn("kill: ", next(bar.line() for bar in judge(impact("baseline"), slow).bars()))
+        failed = impact("kill")
+        failed.failure = "exit status 1"
+        self.assertEqual(self.missed(failed), ["kill deletes in time"])
+
     def test_transactions_have_a_bar_of_their_own(self):
         slow = {"slow": 0.013, "n_slow": 20}
         self.assertEqual(self.missed(impact("auto", **slow)), [])

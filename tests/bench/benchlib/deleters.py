@@ -2,9 +2,11 @@
 """Deleters: the arms of the interference benchmark, from no deletion to loops to reclaimctl."""
 
 import dataclasses
+import os
 import re
 import subprocess
 
+from benchlib.scratch import SOURCE_DIR
 from benchlib.trees import MIB
 
 BASELINE = "baseline"
@@ -18,6 +20,8 @@ RECOMMENDED = ["loop-64M-50ms", "loop-128M-100ms"]
 ROCKSDB = "rocksdb-64MBps"
 LOOPS = GRID + RECOMMENDED
 NAMES = [BASELINE, "rm", "ionice", "ionice-bfq", *LOOPS, ROCKSDB, "off", BEFORE, OWN]
+# By the daemon, to which something happens when a third of it is gone; by the first one nothing.
+INTERRUPTED = ["daemon", "restart", "kill"]
 _LOOP = re.compile(r"loop-([1-9][0-9]*)M-([0-9]+)ms")
 _ROCKSDB = re.compile(r"rocksdb-([1-9][0-9]*)MBps")
 
@@ -25,7 +29,7 @@ _ROCKSDB = re.compile(r"rocksdb-([1-9][0-9]*)MBps")
 @dataclasses.dataclass(frozen=True)
 class Deleter:
     """A way of deleting; step and pause, or rate in bytes a second, are those of a fixed loop, else 0.
-    scheduler: of the disk, while it runs; None: as it is."""
+    scheduler: of the disk, while it runs; None: as it is. through_daemon: what happens to that is the name."""
 
     name: str
     program: str = None
@@ -34,16 +38,20 @@ class Deleter:
     pause_msec: int = 0
     rate: int = 0
     scheduler: str = None
+    through_daemon: bool = False
 
     @property
     def is_loop(self):
         """Whether its speed is fixed, so that its time can be told from a part of it."""
         return self.step_bytes > 0
 
-    def command(self, program, victim):
-        """The command line; None for the baseline."""
+    def command(self, program, victim, directory):
+        """The command line, with a directory to work in; None for the baseline."""
         if self.name == BASELINE:
             return None
+        if self.through_daemon:
+            return [os.path.join(SOURCE_DIR, "interrupted"), self.name, directory, program,
+                    str(victim.file_bytes * victim.files // 3), victim.path]
         if self.is_loop:
             return [program, str(self.step_bytes), str(victim.files_in(self.step_bytes)),
                     f"rate={self.rate}" if self.rate else str(self.pause_msec), victim.path]
@@ -67,6 +75,7 @@ _FIXED = {deleter.name: deleter for deleter in (
     Deleter("off", "reclaimctl", ("run", "--quiet", "--latency=off")),
     Deleter(BEFORE, "before", ("run", "--quiet", "--latency=auto")),
     Deleter(OWN, "reclaimctl", ("run", "--quiet", "--latency=auto")),
+    *(Deleter(name, "reclaimctl", through_daemon=True) for name in INTERRUPTED),
 )}
 
 
@@ -84,7 +93,7 @@ def find(name):
 
 def expand(text):
     """Names from a list in which `grid` and `loops` stand for many."""
-    groups = {"grid": GRID, "loops": LOOPS, "all": NAMES}
+    groups = {"grid": GRID, "loops": LOOPS, "interrupted": INTERRUPTED, "all": NAMES}
     names = []
     for word in text.split(","):
         names += groups.get(word, [word])

@@ -262,7 +262,8 @@ class Observer:
 
     def _run(self, deleter, impact):
         """Until it is done, settled, and long enough ago."""
-        command = deleter.command(self._deleters.program(deleter), self._stage.victim)
+        command = deleter.command(self._deleters.program(deleter), self._stage.victim,
+                                  self._stage.work.path)
         if command is None:
             time.sleep(self._limits.baseline)
             return

@@ -25,13 +25,20 @@ class Daemon:
         state, etc = os.path.join(base, name, "state"), work.dir(name, "etc")
         os.makedirs(state, 0o700)
         os.chmod(state, 0o700)
-        self._process = subprocess.Popen(  # pylint: disable=consider-using-with
-            [self.program("reclaimd"), "--no-bus", "--state-directory=" + state,
-             "--runtime-directory=" + self.runtime, "--configuration-directory=" + etc,
-             "--worker=" + self.program("reclaim-worker")],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=open(os.path.join(work.path, "daemon.log"), "wb"))
+        self._command = [
+            self.program("reclaimd"), "--no-bus", "--state-directory=" + state,
+            "--runtime-directory=" + self.runtime, "--configuration-directory=" + etc,
+            "--worker=" + self.program("reclaim-worker")]
+        self._log = os.path.join(work.path, "daemon.log")
+        self._process = None
         work.undo(self.close)
+        self.start()
+
+    def start(self):
+        """Until it answers."""
+        with open(self._log, "ab") as log:
+            self._process = subprocess.Popen(  # pylint: disable=consider-using-with
+                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
         for _ in range(200):
             if self.call("status", "-q", check=False) == 0:
                 return
@@ -74,8 +81,15 @@ class Daemon:
         """VmRSS or VmHWM, in MiB."""
         return int(status_fields(f"/proc/{self._process.pid}/status")[which].split()[0]) / 1024
 
+    def stop(self, number):
+        """By that signal, and waits for its end."""
+        self._process.send_signal(number)
+        self._process.wait(30)
+
     def close(self):
         """Harmless when it has ended."""
+        if not self._process:
+            return
         if self._process.poll() is None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -5,7 +5,7 @@ import dataclasses
 import math
 import statistics
 
-from benchlib.deleters import BASELINE, OWN, find
+from benchlib.deleters import BASELINE, INTERRUPTED, OWN, find
 from benchlib.report import Bar, align, number
 from benchlib.scenarios import GIB, Scenario
 
@@ -224,19 +224,22 @@ class CellVerdict:
         return row + ([f"{arm.trimmed_bytes / GIB:.2f}"] if self._trims() else [])
 
     def bars(self):
-        """What is to be reached by what is on by default."""
-        own = self.arms.get(OWN)
-        if not own:
-            return
+        """What is to be reached by what is on by default, and by a daemon that is interrupted."""
+        if OWN in self.arms:
+            yield from self._own_bars(self.arms[OWN])
+        for name in INTERRUPTED:
+            if name in self.arms:
+                yield from self._interrupted_bars(name, self.arms[name])
+
+    def _own_bars(self, own):
         if own.failure or own.stopped:
             yield Bar(f"{self.cell.name}: {OWN} deletes in time", False,
                       own.failure or own.stopped)
             return
         for kind in self.cell.kinds:
-            p99_bar = TRANSACTION_BAR if kind == "transaction" else P99_BAR
-            yield self._ratio_bar(kind, "p99", p99_bar)
+            yield self._ratio_bar(kind, "p99", p99_bar(kind))
             yield self._ratio_bar(kind, "p99.9", P999_BAR)
-            yield self._after_bar(kind, "p99", p99_bar)
+            yield self._after_bar(kind, "p99", p99_bar(kind))
             yield self._after_bar(kind, "p99.9", P999_BAR)
             yield self._after_bar(kind, "max", LONGEST_BAR)
             slow = self.slow_seconds(OWN, kind)
@@ -250,9 +253,21 @@ class CellVerdict:
             yield Bar(f"{self.cell.name}: trims at most {TRIM_BAR} x what it frees",
                       ratio <= TRIM_BAR, number(ratio))
 
-    def _ratio_bar(self, kind, percentile, most):
-        what = f"{self.cell.name}: {kind} {percentile} at most {most} x baseline"
-        ratio = self.ratio(OWN, kind, percentile)
+    def _interrupted_bars(self, name, arm):
+        if arm.failure or arm.stopped:
+            yield Bar(f"{self.cell.name}: {name} deletes in time", False, arm.failure or arm.stopped)
+            return
+        for kind in self.cell.kinds:
+            yield self._ratio_bar(kind, "p99", p99_bar(kind), name)
+            yield self._after_bar(kind, "p99", p99_bar(kind), name)
+
+    def _bar_name(self, arm):
+        """Ours need not be named."""
+        return self.cell.name if arm == OWN else f"{self.cell.name}, {arm}"
+
+    def _ratio_bar(self, kind, percentile, most, arm=OWN):
+        what = f"{self._bar_name(arm)}: {kind} {percentile} at most {most} x baseline"
+        ratio = self.ratio(arm, kind, percentile)
         if ratio is None:
             return Bar(what, None, "no baseline")
         aim = ""
@@ -260,9 +275,9 @@ class CellVerdict:
             aim = f", the goal of {P99_TARGET} {'' if ratio <= P99_TARGET else 'not '}reached"
         return Bar(what, ratio <= most, f"{ratio:.2f}{aim}")
 
-    def _after_bar(self, kind, percentile, most):
-        what = f"{self.cell.name}: {kind} {percentile} after the end at most {most} x baseline"
-        ratio = self.ratio_after(OWN, kind, percentile)
+    def _after_bar(self, kind, percentile, most, arm=OWN):
+        what = f"{self._bar_name(arm)}: {kind} {percentile} after the end at most {most} x baseline"
+        ratio = self.ratio_after(arm, kind, percentile)
         if ratio is None:
             return Bar(what, None, "no baseline, or nothing after the end")
         return Bar(what, ratio <= most, f"{ratio:.2f}")
@@ -299,6 +314,11 @@ class CellVerdict:
         fastest = kind[best].seconds()
         return Bar(what, own.done <= fastest * NOISE,
                    f"{own.done:.1f} s, {best} {fastest:.1f} s")
+
+
+def p99_bar(kind):
+    """Of requests, and of transactions."""
+    return TRANSACTION_BAR if kind == "transaction" else P99_BAR
 
 
 def overall(verdicts):
