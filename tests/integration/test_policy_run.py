@@ -511,6 +511,15 @@ class Hostile(Case):
 
 
 class Doubt(Case):
+    def test_configuration_with_an_error(self):
+        """Of which the daemon knows nothing, and goes on with the one before."""
+        self.policy("match: '*', max-age: 1d, max-delete: 100%")
+        self.make("a", 5)
+        self.daemon.configure("policies: {p: {path: %s, match: '*', max-age: 1}}\n" % self.data)
+        self.assertIn("max-age", self.ctl("run", "p", status=1).err)
+        self.assertEqual(self.left(), {"a"})
+        self.assertEqual(self.daemon.client().jobs(finished=True), [])
+
     def test_run_keeps_replaced_file(self):
         """Between the plan and the job: a name that means another file, or is gone, or a directory
         on the way that is another or a symbolic link."""
