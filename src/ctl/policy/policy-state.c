@@ -132,26 +132,62 @@ void policy_result_refresh(struct client *c, struct policy_result *r)
 		jobs_take(r, &jobs);
 }
 
-/* ---- the next run -----------------------------------------------------------------------------
+/* ---- its units --------------------------------------------------------------------------------
  */
+
+/* Its path, which is the message's; NULL: it is not loaded, or cannot be asked. */
+static const char *unit_path(sd_bus *bus, const char *policy, const char *type,
+			     sd_bus_message **ret)
+{
+	const char *path = NULL;
+	char unit[96];
+
+	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.%s", policy, type);
+	if (!bus ||
+	    sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager",
+			       "GetUnit", NULL, ret, "s", unit) < 0 ||
+	    sd_bus_message_read(*ret, "o", &path) < 0)
+		return NULL;
+	return path;
+}
 
 /* When a policy's timer elapses next; 0: it has none that is active, or that cannot be told. */
 static uint64_t next_usec(sd_bus *bus, const char *policy)
 {
 	_cleanup_message_ sd_bus_message *m = NULL;
-	const char *path;
-	char unit[96];
+	const char *path = unit_path(bus, policy, "timer", &m);
 	uint64_t usec;
 
-	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", policy);
-	if (!bus ||
-	    sd_bus_call_method(bus, MANAGER, "/org/freedesktop/systemd1", MANAGER ".Manager",
-			       "GetUnit", NULL, &m, "s", unit) < 0 ||
-	    sd_bus_message_read(m, "o", &path) < 0 ||
-	    sd_bus_get_property_trivial(bus, MANAGER, path, MANAGER ".Timer",
-					"NextElapseUSecRealtime", NULL, 't', &usec) < 0)
+	if (!path || sd_bus_get_property_trivial(bus, MANAGER, path, MANAGER ".Timer",
+						 "NextElapseUSecRealtime", NULL, 't', &usec) < 0)
 		return 0;
 	return usec == UINT64_MAX ? 0 : usec;
+}
+
+/* A run of the service that was killed, or could not read the configuration, has recorded nothing:
+ * the service has failed, and was started after the last run that has. */
+static void take_unrecorded(sd_bus *bus, bool of_user, const char *policy, struct policy_result *r)
+{
+	_cleanup_message_ sd_bus_message *m = NULL;
+	const char *path = unit_path(bus, policy, "service", &m);
+	_cleanup_free_ char *state = NULL;
+	uint64_t began;
+
+	if (!path ||
+	    sd_bus_get_property_string(bus, MANAGER, path, MANAGER ".Unit", "ActiveState", NULL,
+				       &state) < 0 ||
+	    strcmp(state, "failed") != 0 ||
+	    sd_bus_get_property_trivial(bus, MANAGER, path, MANAGER ".Unit",
+					"InactiveExitTimestamp", NULL, 't', &began) < 0 ||
+	    began <= r->began_usec)
+		return;
+	*r = (struct policy_result){ .began_usec = began,
+				     .success_usec = r->success_usec,
+				     .status = RESULT_FAILED,
+				     .total = r->total };
+	(void)snprintf(r->why, sizeof(r->why),
+		       "its service has failed: journalctl %s-u reclaimd-policy@%s",
+		       of_user ? "--user " : "", policy);
 }
 
 static sd_bus *manager_bus(bool of_user)
@@ -251,6 +287,8 @@ static json_t *record_json(const struct view *v, const char *name)
 		jobs_take(&r, &jobs);
 		job = find(&jobs, r.job);
 	}
+	if (error >= 0)
+		take_unrecorded(v->bus, v->of_user, name, &r);
 	return json_pack("{so so so so so}", "success_usec", usec_json(r.success_usec),
 			 "oldest_kept_usec", usec_json(r.oldest_usec), "deleted",
 			 sum_json(&r.total), "last",
@@ -276,7 +314,7 @@ static json_t *state_json(const struct view *v, const struct config_policy *p)
  * Rules and directories it does not tell. */
 static json_t *states_in_force(const struct options *o, struct client *client)
 {
-	const struct view v = { .dir = policy_state_dir(o), .client = client };
+	struct view v = { .dir = policy_state_dir(o), .client = client };
 	sd_bus_message *reply = NULL;
 	json_auto_t *told = NULL;
 	json_t *list, *p;
@@ -294,6 +332,7 @@ static json_t *states_in_force(const struct options *o, struct client *client)
 	client->hushed = hushed;
 	if (r != 0)
 		return NULL;
+	v.bus = manager_bus(/* of_user= */ false);
 	list = json_array();
 	json_array_foreach(told, i, p)
 	{
@@ -309,6 +348,7 @@ static json_t *states_in_force(const struct options *o, struct client *client)
 		(void)json_object_update_new(state, record_json(&v, name ? name : ""));
 		(void)json_array_append_new(list, state);
 	}
+	(void)sd_bus_flush_close_unref(v.bus);
 	return list;
 }
 

@@ -190,6 +190,18 @@ class Failures(unittest.TestCase):
         self.assertEqual(unit_property("ExecMainStatus", self.UNIT), "3")
         self.assertEqual(unit_property("ActiveState", self.UNIT), "failed")
 
+    def test_run_that_records_nothing(self):
+        """It cannot say what became of it, but its service does, until the next run."""
+        configure("policies: {p: {max-age: 1}}\n")
+        self.assertNotEqual(attempt("systemctl", "start", self.UNIT).returncode, 0)
+        self.configure("")
+        for words in (("policy", "list"), ("status",), ("check-config",)):
+            said = command("reclaimctl", *words)
+            self.assertIn("failed", said, words)
+            self.assertIn("its service has failed: journalctl -u reclaimd-policy@p", said, words)
+        command("systemctl", "start", self.UNIT)
+        self.assertIn("p: done", command("reclaimctl", "status"))
+
     def test_stopped_it_has_not_failed(self):
         command("reclaimctl", "pause", "--all")
         with signals("JobNew") as came:
