@@ -33,7 +33,7 @@ def script(command, kernel):
         "cd %s && exec %s\n" % (shlex.quote(os.getcwd()), shlex.join(command))
 
 
-def words(kernel, scratch, disks):
+def words(kernel, scratch, disks, layer, clock):
     yield from ("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,la57=off",
                 "-smp", "2", "-m", MEMORY, "-nodefaults", "-no-user-config", "-display", "none",
                 "-no-reboot", "-device", "virtio-rng-pci",
@@ -41,14 +41,21 @@ def words(kernel, scratch, disks):
                 "-device", "isa-debug-exit,iobase=0x501,iosize=1",
                 "-kernel", "%s/vmlinuz" % kernel, "-initrd", "%s/initrd" % kernel,
                 "-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off "
-                "inside=%s/inside %s %s/command" % (HERE, kernel, scratch),
+                "inside=%s/inside %s %s/command %s" % (HERE, kernel, scratch, "layer" if layer else ""),
                 "-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap")
+    if layer:
+        yield from ("-virtfs", "local,path=%s,mount_tag=layer,security_model=none,readonly=on" % layer)
+    if clock:
+        yield from ("-rtc", "base=" + clock)
     for disk in disks:
         yield from ("-drive", "file=%s,format=raw,if=virtio,discard=unmap" % disk)
 
 
-def run(command, disks=(), timeout=600, **kwargs):
-    """The exit status; what the command says goes where this process's output goes, or as for subprocess."""
+def run(command, disks=(), timeout=600, layer=None, clock=None, **kwargs):
+    """The exit status; what the command says goes where this process's output goes, or as for subprocess.
+
+    layer: a directory that lies over the machine's root, and systemd runs the command; see inside. clock:
+    the time at which its clock begins, 2026-03-02T00:00:00, if not now."""
     made = subprocess.run([HERE / "kernel"], stdout=subprocess.PIPE, text=True, check=False)
     if made.returncode != 0 or not shutil.which("qemu-system-x86_64"):
         print("skipped: no qemu-system-x86_64, or no kernel for it", file=sys.stderr)
@@ -58,7 +65,7 @@ def run(command, disks=(), timeout=600, **kwargs):
         pathlib.Path(scratch, "command").write_text(script(command, kernel), encoding="utf-8")
         console = pathlib.Path(scratch, "console")
         try:
-            p = subprocess.run(list(words(kernel, scratch, disks)), check=False,
+            p = subprocess.run(list(words(kernel, scratch, disks, layer, clock)), check=False,
                                stdin=subprocess.DEVNULL, timeout=timeout, **kwargs)
             # Odd: what was written to the port by `inside`.
             p.returncode = p.returncode >> 1 if p.returncode % 2 else ENDED
