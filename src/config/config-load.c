@@ -69,6 +69,7 @@ struct config *config_free(struct config *c)
 		free(p->rules.time.format);
 		strings_free(p->rules.match);
 		strings_free(p->rules.exclude);
+		strings_free(p->rules.owners);
 	}
 	for (size_t i = 0; i < c->n_windows; i++)
 		free(c->windows[i].span);

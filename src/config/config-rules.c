@@ -164,6 +164,20 @@ static void check_overlap(const struct config *c, size_t i, const struct crumb *
 	}
 }
 
+/* `map` is where they are said. */
+static void check_sizes(const struct policy *p, const struct yaml_node *map, const struct crumb *in,
+			struct problems *out)
+{
+	if (!map || map->kind != NODE_MAP)
+		return;
+	if (p->size_least_bytes == 0 && p->size_below_bytes == 0)
+		problems_add(out, map->place, in, "has neither min nor below, expected one");
+	else if (p->size_below_bytes > 0 && p->size_least_bytes >= p->size_below_bytes)
+		problems_add(out, map->place, in,
+			     "found a min that is not less than below, expected it to be: no entry "
+			     "is of that size");
+}
+
 static void check_policies(const struct config *c, const struct yaml_node *root, struct problems *p)
 {
 	const struct yaml_node *map = beneath(root, "policies");
@@ -172,12 +186,15 @@ static void check_policies(const struct config *c, const struct yaml_node *root,
 	for (size_t i = 0; i < c->n_policies; i++) {
 		const struct config_policy *policy = &c->policies[i];
 		struct crumb at = { .up = &in, .key = policy->name };
-		struct crumb at_free = { .up = &at, .key = "min-free" };
-		const struct yaml_node *min_free = beneath(beneath(map, policy->name), "min-free");
+		struct crumb at_free = { .up = &at, .key = "min-free" },
+			     at_size = { .up = &at, .key = "size" };
+		const struct yaml_node *keys = beneath(map, policy->name),
+				       *min_free = beneath(keys, "min-free");
 
 		check_effect(policy, &at, p);
 		check_protected(c, policy, &at, p);
 		check_overlap(c, i, &at, p);
+		check_sizes(&policy->rules, beneath(keys, "size"), &at_size, p);
 		if (min_free && min_free->kind == NODE_MAP && !node_get(min_free, "below", NULL))
 			problems_add(p, min_free->place, &at_free, "has no below, expected one");
 		else

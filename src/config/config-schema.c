@@ -159,6 +159,14 @@ static const struct config_key min_free_keys[] = {
 	{ 0 },
 };
 
+static const struct config_key size_keys[] = {
+	VALUE("min", VALUE_SIZE, config_policy, rules.size_least_bytes, .limits = { 1, UINT64_MAX },
+	      .expected = "a size with a unit, such as 1M"),
+	VALUE("below", VALUE_SIZE, config_policy, rules.size_below_bytes,
+	      .limits = { 1, UINT64_MAX }, .expected = "a size with a unit, such as 10G"),
+	{ 0 },
+};
+
 static const struct config_key policy_keys[] = {
 	VALUE("path", VALUE_BASE, config_policy, rules.path,
 	      .place = offsetof(struct config_policy, path_place),
@@ -169,6 +177,15 @@ static const struct config_key policy_keys[] = {
 	{ .name = "exclude",
 	  .kind = KEY_GLOBS,
 	  .offset = offsetof(struct config_policy, rules.exclude) },
+	{ .name = "size",
+	  .kind = KEY_SECTION,
+	  .keys = size_keys,
+	  .expected = "a map with min or below, such as {min: 1M, below: 10G}" },
+	{ .name = "owner",
+	  .kind = KEY_OWNERS,
+	  .offset = offsetof(struct config_policy, rules.owners),
+	  .place = offsetof(struct config_policy, owner_place),
+	  .expected = "a user, or a list of at least one, such as [backup, 1000]" },
 	VALUE("kind", VALUE_CHOICE, config_policy, rules.kind,
 	      .limits = { .words = { "file", "tree" } }, .preset = "file",
 	      .expected = "file or tree"),

@@ -15,6 +15,7 @@
 
 /* systemd takes 255. */
 #define UNIT_NAME_MOST 200
+#define OWNER_SIZE 256
 
 /* Each of these changes *ret only if it returns 0. */
 
@@ -248,4 +249,21 @@ const char *device_tidy(char *name)
 	    name[major + 1 + strspn(name + major + 1, "0123456789")] == '\0')
 		return NULL;
 	return "a mount point, a block device such as /dev/sda, or a device number such as 8:0";
+}
+
+const char *owner_check(const char *owner)
+{
+	uint64_t uid = 0;
+	size_t len = strlen(owner);
+
+	for (const char *s = owner; *s; s++)
+		if (!isgraph((unsigned char)*s) || *s == ':' || *s == '/')
+			len = 0;
+	if (len == 0 || len >= OWNER_SIZE || strchr("-+", owner[0]))
+		return "the name or number of a user, such as backup";
+	/* The last one is none. */
+	if (isdigit((unsigned char)owner[0]) && owner[strspn(owner, "0123456789")] == '\0' &&
+	    (count_parse(owner, &uid) < 0 || uid >= UINT32_MAX))
+		return "the number of a user, up to 4294967294";
+	return NULL;
 }

@@ -60,7 +60,7 @@ struct config_policy {
 	char *schedule;     /* OnCalendar= of systemd.timer(5); NULL: none */
 	uint64_t undo_usec; /* how long what goes can be taken back */
 	struct config_hooks hooks;
-	struct config_place place, path_place, schedule_place;
+	struct config_place place, path_place, owner_place, schedule_place;
 };
 
 struct config {

@@ -122,24 +122,33 @@ static void read_elements(struct problems *p, const struct config_key *key, stru
 	}
 }
 
-/* A list of paths, each once, or of patterns, of which one is a list of one. */
+/* What is expected in the place of an item; NULL: it is one. text is NULL if it is no word. */
+static const char *item_check(enum key_kind kind, char *text)
+{
+	if (kind == KEY_GLOBS)
+		return text ? glob_check(text) : "a pattern for names, such as \"*.tar.gz\"";
+	if (kind == KEY_OWNERS)
+		return text ? owner_check(text) : "the name or number of a user, such as backup";
+	return text ? path_tidy(text) : "an absolute path, such as /srv/keep";
+}
+
+/* A list of paths, each once; or of patterns or users, of which one is a list of one. */
 static void read_strings(struct problems *p, const struct config_key *key, struct yaml_node *n,
 			 const struct crumb *in, char ***ret)
 {
-	bool paths = key->kind != KEY_GLOBS;
+	bool paths = key->kind == KEY_PATHS || key->kind == KEY_MOUNTS;
 	struct yaml_node *items = n->kind == NODE_LIST ? n->v : n;
 	size_t n_items = n->kind == NODE_LIST ? n->n : 1, added = 0;
 
-	if (paths && n->kind != NODE_LIST) {
+	/* No user at all would be any. */
+	if ((paths && n->kind != NODE_LIST) || (key->kind == KEY_OWNERS && n_items == 0)) {
 		complain_found(p, n, in, key->expected);
 		return;
 	}
 	for (size_t i = 0; i < n_items; i++) {
-		const char *expected = paths ? "an absolute path, such as /srv/keep"
-					     : "a pattern for names, such as \"*.tar.gz\"";
+		const char *expected =
+			item_check(key->kind, items[i].kind == NODE_SCALAR ? items[i].text : NULL);
 
-		if (items[i].kind == NODE_SCALAR)
-			expected = paths ? path_tidy(items[i].text) : glob_check(items[i].text);
 		for (size_t j = 0; paths && !expected && j < added; j++)
 			if (strcmp((*ret)[j], items[i].text) == 0)
 				expected = "each path once";
@@ -187,7 +196,10 @@ static void read_key(struct problems *p, const struct config_key *key, struct ya
 		break;
 	case KEY_PATHS:
 	case KEY_GLOBS:
+	case KEY_OWNERS:
 		read_strings(p, key, n, in, (char ***)(target + key->offset));
+		if (key->place > 0)
+			*(struct config_place *)(target + key->place) = n->place;
 		break;
 	case KEY_BAND:
 		if (n->kind == NODE_MAP)

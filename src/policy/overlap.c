@@ -73,9 +73,18 @@ static bool reaches(const struct policy *outer, const struct policy *inner)
 	return outer->kind == POLICY_TREES || deepest(outer) > down;
 }
 
+/* Could one file be of a size for both? A tree has files of any size in it. */
+static bool sizes_meet(const struct policy *a, const struct policy *b)
+{
+	if (a->kind == POLICY_TREES || b->kind == POLICY_TREES)
+		return true;
+	return (a->size_below_bytes == 0 || a->size_below_bytes > b->size_least_bytes) &&
+	       (b->size_below_bytes == 0 || b->size_below_bytes > a->size_least_bytes);
+}
+
 bool policies_meet(const struct policy *a, const struct policy *b)
 {
-	return reaches(a, b) || reaches(b, a);
+	return sizes_meet(a, b) && (reaches(a, b) || reaches(b, a));
 }
 
 /* ---- entries ----------------------------------------------------------------------------------

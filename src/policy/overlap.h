@@ -9,8 +9,8 @@
 #include "entries.h"
 #include "policy.h"
 
-/* May they be about the same entries? Told from paths and patterns alone, so that it may be true of
- * two that never are, but not the other way. Both have a path. */
+/* May they be about the same entries? Told from paths, patterns and sizes alone, so that it may be
+ * true of two that never are, but not the other way. Both have a path. */
 bool policies_meet(const struct policy *a, const struct policy *b);
 
 /* Marks in `l`, the entries of a policy with the path `base`, what may not be deleted as another

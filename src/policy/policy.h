@@ -56,7 +56,11 @@ struct policy_time {
 struct policy {
 	char *path;              /* absolute, without . and .. */
 	char **match, **exclude; /* NULL-terminated or NULL; see globs.h */
-	char *group_by;          /* see series.h; NULL: one series */
+	/* Of what matches, only this is an entry at all: of these lengths, and of these users, by
+	 * name or number; 0 and NULL: of any. */
+	uint64_t size_least_bytes, size_below_bytes;
+	char **owners;
+	char *group_by; /* see series.h; NULL: one series */
 	struct policy_time time;
 	enum policy_kind kind;
 	enum policy_order order; /* in which limits delete */

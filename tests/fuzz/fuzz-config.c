@@ -77,6 +77,8 @@ static const struct key policy_keys[] = {
 	  { "\"*\"", "\"*.tar.gz\"", "[\"**/*.log\", \"a/b/c?\"]", "\".[!.]*\"", "\"x/**\"",
 	    "\"[[:digit:]]*\"" } },
 	{ "exclude", { "\"keep-*\"", "[\"*.pin\", \"**/lost+found\"]", "[]" } },
+	{ "size", { "{min: 1M}", "{below: 10G}", "{min: 1 B, below: 1K}" } },
+	{ "owner", { "backup", "[root, 1000]", "\"0\"" } },
 	{ "kind", { "file", "tree" } },
 	{ "group-by", { "^([a-z]+)-", "\"([^.]*)[.]\"", "'(a|b)(c*)'" } },
 	{ "time", { "mtime", "birth", "name:%Y-%m-%d", "\"name:%s\"" } },

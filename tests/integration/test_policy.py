@@ -245,6 +245,92 @@ class Matching(Case):
         self.assertNotIn("\x1b", r.out)
 
 
+class Filters(Case):
+    """What they leave out is no entry: it is not counted, nor deleted."""
+
+    def names(self, w, keys):
+        one(w, keys + ", max-age: 1d")
+        fates, o = plan(w)
+        self.assertEqual(set(fates.values()), {("delete", "max-age")} if fates else set())
+        self.assertEqual(o["matched"]["entries"], len(fates))
+        return sorted(fates), o["left_out"]
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_sizes(self, w):
+        for size in (0, 1, 4095, 4096, 4097):
+            make(w, "f%d" % size, 5, "x" * size)
+        os.truncate(make(w, "sparse", 5), MIB)
+        age(w.path("base/sparse"), 5)
+        os.symlink("x" * 4000, w.path("base/link"))
+        age(w.path("base/link"), 5)
+        self.assertEqual(self.names(w, "match: '*', size: {min: 4K}"),
+                         (["f4096", "f4097", "sparse"], {"owner": 0, "size": 4}))
+        self.assertEqual(self.names(w, "match: '*', size: {below: 4K}")[0], ["f0", "f1", "f4095", "link"])
+        self.assertEqual(self.names(w, "match: '*', size: {min: 1B, below: 4097B}")[0], ["f1", "f4095", "f4096"])
+        self.assertEqual(self.names(w, "match: 'f*', size: {below: 1B}"), (["f0"], {"owner": 0, "size": 4}))
+        self.assertIn("\nLeft out: 0 entries by owner, 4 entries by size\n", policy(w, "plan").out)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_sizes_of_trees(self, w):
+        """All files in it together; one that cannot be looked at in full counts, and stays."""
+        for tree, files in (("small", 1), ("large", 5), ("locked", 1)):
+            for i in range(files):
+                make(w, "%s/a/%d" % (tree, i), 5, "x" * 1000)
+            for d in (tree + "/a", tree):
+                age(w.path("base", d), 5)
+        fd = os.open(w.path("base/locked/a"), os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        one(w, "match: '*', kind: tree, max-age: 1d, skip-open: false, size: {min: 5000B}")
+        self.assertEqual(plan(w)[0], {"large": ("delete", "max-age"), "locked": ("keep", "locked")})
+        os.close(fd)
+        self.assertEqual(set(plan(w)[0]), {"large"})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_owners(self, w):
+        for name, uid in (("r", 0), ("u", USER), ("v", USER + 1)):
+            os.chown(make(w, name, 5), uid, 0)
+            os.makedirs(w.path("base", "t" + name, "in"))
+            os.chown(w.path("base", "t" + name), uid, 0)
+            age(w.path("base", "t" + name, "in"), 5)
+            age(w.path("base", "t" + name), 5)
+        for owner, names, out in (("root", ["r"], 2), (0, ["r"], 2), (USER, ["u"], 2), ("[root, %d]" % USER, ["r", "u"], 1)):
+            self.assertEqual(self.names(w, "match: '*', owner: %s" % owner), (names, {"owner": out, "size": 0}))
+        # A tree is its directory's owner's; into one of another user it does not go.
+        self.assertEqual(self.names(w, "match: '**', kind: tree, owner: %d" % USER)[0], ["tu"])
+        self.assertEqual(self.names(w, "match: '**', kind: tree, owner: %d" % (USER + 2))[0], [])
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_counted_are_only_entries(self, w):
+        """keep, max-files and min-count see nothing of the rest."""
+        for i in range(4):
+            os.chown(make(w, "mine%d" % i, 5 + i), USER, 0)
+            make(w, "other%d" % i, 1 + i)
+        for rule in ("keep: {last: 2}", "max-files: 2", "max-age: 1d, min-count: 2"):
+            one(w, "match: '*', owner: %d, %s" % (USER, rule))
+            self.assertEqual({n: f[0] for n, f in plan(w)[0].items()},
+                             {"mine0": "keep", "mine1": "keep", "mine2": "delete", "mine3": "delete"})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_unknown_owner(self, w):
+        """Without knowing whose entries they are, nothing of it is planned; nor what its keep might hold."""
+        make(w, "f", 5)
+        for i, plans in enumerate((["p"], ["p", "q"])):
+            configure(w, "policies:\n"
+                         "  p: {path: BASE, match: '*', max-age: 1d, max-delete: 100%%, schedule: daily}\n"
+                         "  q: {path: BASE, match: '*', keep: {last: 1}, schedule: daily, owner: [root, %s]}\n"
+                         % ("0", "no-such-user")[i])
+            r = policy(w, "plan", "--json", status=i)
+            self.assertEqual([o["error"] is not None for o in r.json], [i == 1] * 2)
+        self.assertIn("owner names a user that is not known", r.err)
+        self.assertIn("what another policy keeps of it is not known", r.err)
+        p = Proc([scratch.binary, "check-config", w.path("etc/reclaimd.yaml")], w.dir)
+        w.procs.append(p)
+        r = p.finish()
+        self.assertEqual(r.status, 0)
+        self.assertRegex(r.err, r"reclaimd\.yaml:3:\d+: warning: policies: q: owner: there is no user no-such-user "
+                                r"\(now\), so the policy does not run")
+
+
 class Held(Case):
     @matrix(backends=plain, fs=("ext4", "xfs", "btrfs", "tmpfs"))
     def test_open_files(self, w):

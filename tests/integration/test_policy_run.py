@@ -268,6 +268,15 @@ class Run(Case):
         self.assertEqual(self.left(), {"new/a/b"})
         self.assertEqual(self.daemon.client().wait(1), "done")
 
+    def test_filters(self):
+        """Of other users and sizes nothing goes, whatever the rest of it says."""
+        self.policy("match: '*', max-age: 1d, max-delete: 100%%, owner: %d, size: {min: 4K}" % USER)
+        for name, size, uid in (("large", 8192, USER), ("small", 10, USER), ("roots", 8192, 0)):
+            os.chown(self.make(name, 5, "x" * size), uid, 0)
+        self.assertEqual(self.run_policy()["entries"], 1)
+        self.assertEqual(self.left(), {"small", "roots"})
+        self.assertEqual(self.daemon.client().wait(1), "done")
+
     def test_what_the_journal_says(self):
         self.policy("match: '*', max-age: 1d, max-delete: 100%")
         self.make("f", 5, "x" * 8192)

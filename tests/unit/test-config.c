@@ -120,6 +120,8 @@ START_TEST(every_key_of_a_policy_is_read)
 		"    path: //backups/pg/\n"
 		"    match: ['*.tar.gz', \"**/*.dump\"]\n"
 		"    exclude: keep/**\n"
+		"    size: {min: 1M, below: 10G}\n"
+		"    owner: [backup, 1000]\n"
 		"    kind: tree\n"
 		"    group-by: ^([a-z]+)-\n"
 		"    time: name:%Y-%m-%d\n"
@@ -136,13 +138,14 @@ START_TEST(every_key_of_a_policy_is_read)
 		"    skip-open: false\n"
 		"    undo: 2h\n"
 		"    schedule: Mon *-*-* 03:00\n"
-		"  b: {path: /b, match: '*', min-free: 20G}\n"
+		"  b: {path: /b, match: '*', min-free: 20G, owner: www-data}\n"
 		"undo: 1h\n");
 	ck_assert_uint_eq(c->n_policies, 2);
 	ck_assert_str_eq(c->policies[0].name, "pg_backups-1");
 	ck_assert_uint_eq(c->policies[0].place.line, 2);
 	ck_assert_str_eq(c->policies[0].schedule, "Mon *-*-* 03:00");
 	ck_assert_uint_eq(c->policies[0].schedule_place.column, 15);
+	ck_assert_uint_eq(c->policies[0].owner_place.line, 7);
 	p = &c->policies[0].rules;
 	ck_assert_str_eq(p->path, "/backups/pg");
 	ck_assert_str_eq(p->match[0], "*.tar.gz");
@@ -150,6 +153,11 @@ START_TEST(every_key_of_a_policy_is_read)
 	ck_assert_ptr_null(p->match[2]);
 	ck_assert_str_eq(p->exclude[0], "keep/**");
 	ck_assert_ptr_null(p->exclude[1]);
+	ck_assert_uint_eq(p->size_least_bytes, MiB(1));
+	ck_assert_uint_eq(p->size_below_bytes, 10ULL << 30);
+	ck_assert_str_eq(p->owners[0], "backup");
+	ck_assert_str_eq(p->owners[1], "1000");
+	ck_assert_ptr_null(p->owners[2]);
 	ck_assert_int_eq(p->kind, POLICY_TREES);
 	ck_assert_str_eq(p->group_by, "^([a-z]+)-");
 	ck_assert_int_eq(p->time.clock, CLOCK_NAME);
@@ -171,6 +179,9 @@ START_TEST(every_key_of_a_policy_is_read)
 	/* What one does not say. */
 	p = &c->policies[1].rules;
 	ck_assert_ptr_null(c->policies[1].schedule);
+	ck_assert_str_eq(p->owners[0], "www-data");
+	ck_assert_ptr_null(p->owners[1]);
+	ck_assert_uint_eq(p->size_least_bytes + p->size_below_bytes, 0);
 	ck_assert_uint_eq(c->policies[0].undo_usec, 2 * HOUR);
 	ck_assert_uint_eq(c->policies[1].undo_usec, HOUR);
 	ck_assert_int_eq(p->kind, POLICY_FILES);
@@ -209,6 +220,16 @@ static const struct {
 	  NULL },
 	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /b, match: x, max-size: 1K"),
 	  "policies: b: may be about the same entries as a in line 1" },
+	/* No file is of a size for both; a tree may have any in it. */
+	{ POLICY1("path: /b, match: x, max-size: 1K, size: {below: 1M}}, b: {path: /b, match: x, "
+		  "max-size: 1K, size: {min: 1M}"),
+	  NULL },
+	{ POLICY1("path: /b, match: x, max-size: 1K, size: {min: 1M}}, b: {path: /b, match: x, "
+		  "max-size: 1K, size: {below: 1025K}"),
+	  "may be about the same entries" },
+	{ POLICY1("path: /b, match: x, max-size: 1K, size: {below: 1M}}, b: {path: /b, kind: tree, "
+		  "match: x, max-size: 1K, size: {min: 1M}"),
+	  "may be about the same entries" },
 	{ POLICY1("path: /b, match: x*, max-size: 1K}, b: {path: /b, match: '*y', max-size: 1K"),
 	  "may be about the same entries" },
 	{ POLICY1("path: /b, match: '*.a', max-size: 1K}, b: {path: /b, match: '*.b', max-size: "

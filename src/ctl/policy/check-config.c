@@ -22,6 +22,7 @@
 
 #include "ctl/output/messages.h"
 #include "policy-state.h"
+#include "policy/scan/owners.h"
 #include "policy/scan/scan.h"
 #include "ctl/common/verbs.h"
 #include "ctl/common/options.h"
@@ -146,10 +147,25 @@ static void hooks_check(struct check *c, const struct config_hooks *h, const cha
 	hook_check(c, h->on_failure, &h->failure_place, where, "on-failure");
 }
 
+/* Who is not known may be later, as when the user database is a server's. */
+static void owners_check(struct check *c, const struct config_policy *p)
+{
+	struct owners owners = { 0 };
+	const char *unknown = NULL;
+
+	if (owners_find(&owners, p->rules.owners, &unknown) == -ESRCH)
+		place_tell(c, &p->owner_place, /* is_warning= */ true,
+			   "policies: %s: owner: there is no user %s (now), so the policy does not "
+			   "run",
+			   p->name, unknown);
+	owners_done(&owners);
+}
+
 static void policy_check(struct check *c, const struct config_policy *p)
 {
 	path_check(c, p);
 	hooks_check(c, &p->hooks, "policies", p->name);
+	owners_check(c, p);
 	if (p->schedule && schedule_is_wrong(p->schedule))
 		place_tell(c, &p->schedule_place, /* is_warning= */ false,
 			   "policies: %s: schedule: found \"%.200s\", expected when, as "

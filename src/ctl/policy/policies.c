@@ -24,6 +24,7 @@
  *   over_max_delete         more would go than one run may delete
  *   filesystem              {size_bytes, free_bytes}
  *   not_looked_into         {unread, locked, mounts, too_deep}: directories
+ *   left_out                {owner, size}: how many match, and are no entries for that reason
  *   open_complete           all processes' open files could be seen
  */
 #include <assert.h>

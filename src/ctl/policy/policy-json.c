@@ -42,7 +42,7 @@ static json_t *totals_json(const struct policy_preview *l)
 	const struct policy_sum *refused = &l->plan.refused, *excess = &l->plan.excess;
 	const struct scan *s = &l->scan;
 
-	return json_pack("{so so so so so sb s{sI sI} s{sI sI sI sI} sb}", "matched",
+	return json_pack("{so so so so so sb s{sI sI} s{sI sI sI sI} s{sI sI} sb}", "matched",
 			 sum(matched->n, matched->bytes), "kept",
 			 sum(matched->n - deleted->n, matched->bytes - deleted->bytes), "deleted",
 			 sum(deleted->n, deleted->bytes), "refused",
@@ -51,7 +51,8 @@ static json_t *totals_json(const struct policy_preview *l)
 			 (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
 			 "not_looked_into", "unread", (json_int_t)s->unread, "locked",
 			 (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
-			 (json_int_t)s->too_deep, "open_complete", (int)l->open_known);
+			 (json_int_t)s->too_deep, "left_out", "owner", (json_int_t)s->other_owner,
+			 "size", (json_int_t)s->other_size, "open_complete", (int)l->open_known);
 }
 
 /* Each level of a document is two columns further in. */

@@ -89,6 +89,18 @@ static void left_print(uint64_t n, const char *why)
 			     why);
 }
 
+/* What only seems to be missing in the list. */
+static void left_out_print(const struct scan *s)
+{
+	char owner[COUNTED_SIZE], size[COUNTED_SIZE];
+
+	if (s->other_owner > 0 || s->other_size > 0)
+		(void)printf(
+			"Left out: %s by owner, %s by size\n",
+			counted_format(owner, sizeof(owner), s->other_owner, "entry", "entries"),
+			counted_format(size, sizeof(size), s->other_size, "entry", "entries"));
+}
+
 /* What max-delete keeps, and what becomes of that. */
 static void excess_print(const struct policy_preview *l)
 {
@@ -127,6 +139,7 @@ static void totals_print(const struct policy_preview *l)
 	left_print(s->locked, "that another process has locked");
 	left_print(s->mounts, "with another filesystem on them");
 	left_print(s->too_deep, "too deep");
+	left_out_print(s);
 	if (l->policy->rules.skip_open && !l->open_known)
 		screen_wrap(stdout,
 			    "Not all processes may be looked into by this user: more may be open",

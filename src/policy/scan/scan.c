@@ -20,6 +20,7 @@
 #include "engine/guard/protect.h"
 #include "engine/guard/user-pin.h"
 #include "holders.h"
+#include "owners.h"
 #include "policy/globs.h"
 #include "policy/keep-periods.h"
 #include "policy/name-time.h"
@@ -32,11 +33,13 @@
 
 /* What a tree that goes as a whole, or a file, has in it. */
 struct tree {
-	uint64_t bytes;       /* that deleting it frees: a file with other names frees nothing */
-	int64_t newest_nsec;  /* mtime of whatever changed last */
-	int64_t changed_nsec; /* ctime of the same, or of what is not its content */
+	uint64_t bytes;        /* that deleting it frees: a file with other names frees nothing */
+	uint64_t length_bytes; /* of all files */
+	int64_t newest_nsec;   /* mtime of whatever changed last */
+	int64_t changed_nsec;  /* ctime of the same, or of what is not its content */
 	enum disposition disposition; /* DISPOSITION_UNDECIDED, or why it is kept */
 	int64_t pinned_until_sec;     /* DISPOSITION_PINNED: 0: without a date */
+	bool incomplete;              /* there is more of it, which could not be looked at */
 };
 
 /* A directory in which names are matched. */
@@ -56,6 +59,7 @@ struct policy_walk {
 	const struct scan_by *by;
 	struct globs *match, *exclude;
 	struct pattern *series;
+	struct owners owners;
 	struct scan_reading reading;
 	uint64_t *states;
 	char path[PATH_MAX]; /* beneath the policy's directory, of what is looked at */
@@ -168,11 +172,21 @@ static void hold_pinned_file(struct tree *t, int at, const char *name, const str
 	hold_pinned(t, &pin);
 }
 
+/* Something of it is not known, so it is kept. */
+static void hold_incomplete(struct tree *t, enum disposition disposition)
+{
+	t->incomplete = true;
+	hold(t, disposition);
+}
+
 /* Adds one thing, without what is beneath it. */
 static void tree_add(const struct policy_walk *k, struct tree *t, const struct statx *sx)
 {
 	if (S_ISDIR(sx->stx_mode) || sx->stx_nlink <= 1)
 		t->bytes += sx->stx_blocks * 512;
+	/* Sparse files may come to more than any size. */
+	if (S_ISREG(sx->stx_mode))
+		t->length_bytes += MIN(sx->stx_size, UINT64_MAX - t->length_bytes);
 	t->newest_nsec = MAX(t->newest_nsec, time_nsec(&sx->stx_mtime));
 	t->changed_nsec = MAX(t->changed_nsec, time_nsec(&sx->stx_ctime));
 	if (sx->stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
@@ -193,9 +207,9 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 	struct statx sx;
 
 	if (r < 0 && r != -ENOENT)
-		hold(t, r == -EWOULDBLOCK ? DISPOSITION_LOCKED
-			: r == -EXDEV     ? DISPOSITION_MOUNT
-					  : DISPOSITION_UNREAD);
+		hold_incomplete(t, r == -EWOULDBLOCK ? DISPOSITION_LOCKED
+				   : r == -EXDEV     ? DISPOSITION_MOUNT
+						     : DISPOSITION_UNREAD);
 	if (r < 0)
 		return;
 	pin = user_pin_read(dirfd(dir), "");
@@ -204,7 +218,7 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 		if (statx(dirfd(dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
 			  STATX_BASIC_STATS, &sx) < 0) {
 			if (errno != ENOENT)
-				hold(t, DISPOSITION_UNREAD);
+				hold_incomplete(t, DISPOSITION_UNREAD);
 			continue;
 		}
 		tree_add(k, t, &sx);
@@ -214,7 +228,7 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 			tree_add_all(k, t, dirfd(dir), name, depth + 1);
 	}
 	if (errno != 0)
-		hold(t, DISPOSITION_UNREAD);
+		hold_incomplete(t, DISPOSITION_UNREAD);
 	(void)closedir(dir);
 }
 
@@ -247,7 +261,15 @@ static bool time_of(const struct policy_walk *k, const struct statx *sx, int64_t
 	return name_time_parse(k->p->time.format, k->path, ret);
 }
 
-/* Adds what matches, whose path is in k->path. */
+/* Has it a length that the policy is about? In doubt it has, and stays. */
+static bool has_size(const struct policy *p, const struct tree *t)
+{
+	return t->incomplete ||
+	       (t->length_bytes >= p->size_least_bytes &&
+		(p->size_below_bytes == 0 || t->length_bytes < p->size_below_bytes));
+}
+
+/* Adds what matches, whose path is in k->path, if the policy is about it. */
 static int take(struct policy_walk *k, const struct policy_frame *f, const char *name,
 		const struct statx *sx)
 {
@@ -260,6 +282,10 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	struct tree t = { .newest_nsec = INT64_MIN };
 	char series[PATH_MAX];
 
+	if (k->p->owners && !owners_have(&k->owners, sx->stx_uid)) {
+		k->s->other_owner++;
+		return 0;
+	}
 	if (!(sx->stx_attributes & STATX_ATTR_MOUNT_ROOT) && is_protected(k, f, name))
 		hold(&t, DISPOSITION_PROTECTED);
 	hold(&t, f->closed);
@@ -268,6 +294,10 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	tree_add(k, &t, sx);
 	if (S_ISDIR(sx->stx_mode))
 		tree_add_all(k, &t, dirfd(f->dir), name, 0);
+	if (!has_size(k->p, &t)) {
+		k->s->other_size++;
+		return 0;
+	}
 	if (!time_of(k, sx, t.newest_nsec, &e.time_nsec))
 		hold(&t, DISPOSITION_NO_TIME);
 	if (!series_of(k->series, k->path, series, sizeof(series))) {
@@ -393,6 +423,8 @@ static int walk_begin(struct policy_walk *k)
 		r = globs_new(&k->exclude, k->p->exclude, /* exclude= */ true);
 	if (r >= 0 && k->p->group_by)
 		r = pattern_new(&k->series, k->p->group_by, &(const char *){ NULL });
+	if (r >= 0)
+		r = owners_find(&k->owners, k->p->owners, &(const char *){ NULL });
 	if (r < 0)
 		return r;
 	/* One more than there are depths, for what is looked at in the last. */
@@ -456,6 +488,9 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 	if (k) {
 		*k = (struct policy_walk){ .s = &s, .p = p, .by = by };
 		r = walk_begin(k);
+		if (r == -ESRCH)
+			*ret_why = "cannot be looked at: owner names a user that is not known: see "
+				   "reclaimctl check-config";
 		if (r >= 0)
 			r = base_list(k, base, ret_why);
 		if (r < 0 && !*ret_why)
@@ -463,6 +498,7 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 		globs_free(k->match);
 		globs_free(k->exclude);
 		pattern_free(k->series);
+		owners_done(&k->owners);
 		free(k->states);
 		free(k);
 	}

@@ -41,6 +41,8 @@ struct scan {
 	int64_t began_nsec;              /* by the clock that the filesystem's times are of */
 	/* Directories that were to be looked into and were not. */
 	uint64_t unread, locked, mounts, too_deep;
+	/* What matches, and is no entry: it is of another user, or of another size. */
+	uint64_t other_owner, other_size;
 };
 
 #define SCAN_NONE                                                                                  \
