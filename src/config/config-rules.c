@@ -164,6 +164,17 @@ static void check_overlap(const struct config *c, size_t i, const struct crumb *
 	}
 }
 
+/* Both say which time counts. */
+static void check_times(const struct yaml_node *keys, const struct crumb *in, struct problems *out)
+{
+	struct crumb at = { .up = in, .key = "age-by" };
+	const struct yaml_node *age_by = beneath(keys, "age-by");
+
+	if (age_by && beneath(keys, "time"))
+		problems_add(out, age_by->place, &at,
+			     "there is a time, too, expected one or the other");
+}
+
 /* `map` is where they are said. */
 static void check_sizes(const struct policy *p, const struct yaml_node *map, const struct crumb *in,
 			struct problems *out)
@@ -194,6 +205,7 @@ static void check_policies(const struct config *c, const struct yaml_node *root,
 		check_effect(policy, &at, p);
 		check_protected(c, policy, &at, p);
 		check_overlap(c, i, &at, p);
+		check_times(keys, &at, p);
 		check_sizes(&policy->rules, beneath(keys, "size"), &at_size, p);
 		if (min_free && min_free->kind == NODE_MAP && !node_get(min_free, "below", NULL))
 			problems_add(p, min_free->place, &at_free, "has no below, expected one");

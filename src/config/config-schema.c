@@ -194,7 +194,11 @@ static const struct config_key policy_keys[] = {
 			  "parentheses, such as ^([a-z]+)-"),
 	VALUE("time", VALUE_CLOCK, config_policy, rules.time, .preset = "mtime",
 	      .expected = "mtime, birth, or name: and a format of strptime(3) that has a year and "
-			  "a day, such as name:%Y-%m-%d"),
+			  "a day, such as name:%Y-%m-%d (ctime and atime: see age-by)"),
+	{ .name = "age-by",
+	  .kind = KEY_AGES,
+	  .offset = offsetof(struct config_policy, rules.time.ages),
+	  .expected = "mtime, ctime, atime or birth, or a list of them, such as [mtime, ctime]" },
 	VALUE("order", VALUE_CHOICE, config_policy, rules.order,
 	      .limits = { .words = { "oldest", "largest" } }, .preset = "oldest",
 	      .expected = "oldest or largest"),

@@ -18,6 +18,7 @@ enum key_kind {
 	KEY_MOUNTS,  /* the same, or "all": NULL */
 	KEY_GLOBS,   /* a pattern or a list of them, the same */
 	KEY_OWNERS,  /* a user or a list of them, the same; not empty */
+	KEY_AGES,    /* one of enum age or a list of them: bits of an unsigned int */
 	KEY_BAND,    /* a value, or a section whose second key is as the first where not said */
 };
 

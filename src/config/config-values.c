@@ -121,9 +121,11 @@ static int clock_read(const char *text, struct policy_time *ret)
 	if (birth < 0 || (format && !name_time_check(format)))
 		return -EINVAL;
 	r = replace(&ret->format, format);
-	if (r >= 0)
-		ret->clock = format ? CLOCK_NAME : birth ? CLOCK_BIRTH : CLOCK_MTIME;
-	return r;
+	if (r < 0)
+		return r;
+	ret->clock = format ? CLOCK_NAME : birth ? CLOCK_BIRTH : CLOCK_AGE;
+	ret->ages = ret->clock == CLOCK_AGE ? AGE_MTIME : 0;
+	return 0;
 }
 
 static int base_read(const char *text, char **ret)
@@ -249,6 +251,17 @@ const char *device_tidy(char *name)
 	    name[major + 1 + strspn(name + major + 1, "0123456789")] == '\0')
 		return NULL;
 	return "a mount point, a block device such as /dev/sda, or a device number such as 8:0";
+}
+
+unsigned age_parse(const char *text)
+{
+	static const char *const words[] = { "mtime", "ctime", "atime", "birth" };
+	static const enum age ages[] = { AGE_MTIME, AGE_CTIME, AGE_ATIME, AGE_BIRTH };
+
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		if (strcmp(text, words[i]) == 0)
+			return ages[i];
+	return 0;
 }
 
 const char *owner_check(const char *owner)

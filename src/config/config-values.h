@@ -47,6 +47,9 @@ const char *path_tidy(char *path);
 /* The same for what may name a device: a path, or a number such as 8:0. */
 const char *device_tidy(char *name);
 
+/* Which enum age a word means; 0: none. */
+unsigned age_parse(const char *text);
+
 /* Can this be a user's name or number? Returns NULL, or what was expected in its stead, in words.
  * Whether there is such a user is not looked up: that may take long, and change. */
 const char *owner_check(const char *owner);

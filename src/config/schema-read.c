@@ -159,6 +159,25 @@ static void read_strings(struct problems *p, const struct config_key *key, struc
 	}
 }
 
+/* A word, or a list of them, each once. */
+static void read_ages(struct problems *p, const struct config_key *key, const struct yaml_node *n,
+		      const struct crumb *in, unsigned *ret)
+{
+	const struct yaml_node *items = n->kind == NODE_LIST ? n->v : n;
+	size_t n_items = n->kind == NODE_LIST ? n->n : 1;
+
+	*ret = 0;
+	if (n_items == 0)
+		complain_found(p, n, in, key->expected);
+	for (size_t i = 0; i < n_items; i++) {
+		unsigned age = items[i].kind == NODE_SCALAR ? age_parse(items[i].text) : 0;
+
+		if (age == 0 || *ret & age)
+			complain_found(p, &items[i], in, age ? "each time once" : key->expected);
+		*ret |= age;
+	}
+}
+
 static void read_value(struct problems *p, const struct config_key *key, struct yaml_node *n,
 		       const struct crumb *in, char *target)
 {
@@ -200,6 +219,9 @@ static void read_key(struct problems *p, const struct config_key *key, struct ya
 		read_strings(p, key, n, in, (char ***)(target + key->offset));
 		if (key->place > 0)
 			*(struct config_place *)(target + key->place) = n->place;
+		break;
+	case KEY_AGES:
+		read_ages(p, key, n, in, (unsigned *)(target + key->offset));
 		break;
 	case KEY_BAND:
 		if (n->kind == NODE_MAP)

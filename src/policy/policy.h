@@ -38,7 +38,14 @@ enum policy_kind {
 	POLICY_TREES, /* directories: each ages and goes as a whole */
 };
 
-enum policy_clock { CLOCK_MTIME, CLOCK_BIRTH, CLOCK_NAME };
+/* Times of a file, as bits. */
+enum age { AGE_MTIME = 1 << 0, AGE_CTIME = 1 << 1, AGE_ATIME = 1 << 2, AGE_BIRTH = 1 << 3 };
+
+enum policy_clock {
+	CLOCK_AGE,   /* the youngest of some times of an entry, and of all that is in it */
+	CLOCK_BIRTH, /* its own birth */
+	CLOCK_NAME,
+};
 enum policy_order { ORDER_OLDEST, ORDER_LARGEST };
 
 /* A share of the filesystem or a number of bytes. */
@@ -50,7 +57,8 @@ struct policy_space {
 
 struct policy_time {
 	enum policy_clock clock;
-	char *format; /* of CLOCK_NAME, for strptime */
+	unsigned ages; /* of CLOCK_AGE: enum age */
+	char *format;  /* of CLOCK_NAME, for strptime */
 };
 
 struct policy {

@@ -82,6 +82,7 @@ static const struct key policy_keys[] = {
 	{ "kind", { "file", "tree" } },
 	{ "group-by", { "^([a-z]+)-", "\"([^.]*)[.]\"", "'(a|b)(c*)'" } },
 	{ "time", { "mtime", "birth", "name:%Y-%m-%d", "\"name:%s\"" } },
+	{ "age-by", { "mtime", "[mtime, ctime, atime, birth]", "[birth]" } },
 	{ "order", { "oldest", "largest" } },
 	{ "keep",
 	  { "{last: 3, daily: 7, weekly: 4, monthly: 6}", "{within: 14d}", "{yearly: 1000000}",

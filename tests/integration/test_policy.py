@@ -245,6 +245,85 @@ class Matching(Case):
         self.assertNotIn("\x1b", r.out)
 
 
+class Ages(Case):
+    """age-by: the youngest of some times."""
+
+    OLD = 30
+
+    def fates(self, w, ages, keys="match: '*'"):
+        one(w, "%s, max-age: 1d, age-by: %s" % (keys, ages))
+        return {n: f[0] for n, f in plan(w)[0].items()}
+
+    @matrix(backends=plain, fs=("ext4", "xfs", "btrfs", "tmpfs"))
+    def test_youngest_counts(self, w):
+        """What was made just now is old by those times alone that can be set."""
+        now = time.time()
+        for name, atime, mtime in (("unused", self.OLD, self.OLD), ("used", 0, self.OLD), ("changed", self.OLD, 0.5)):
+            os.utime(make(w, name), (now - atime * DAY, now - mtime * DAY))
+        for ages, kept in (("mtime", {"changed"}), ("atime", {"used"}), ("[mtime, atime]", {"used", "changed"}),
+                           ("[atime, mtime]", {"used", "changed"})):
+            self.assertEqual({n for n, f in self.fates(w, ages).items() if f == "keep"}, kept)
+        for ages in ("ctime", "birth", "[mtime, ctime]", "[birth, atime, mtime]"):
+            self.assertEqual(set(self.fates(w, ages).values()), {"keep"})
+        # keep and order go by it, too.
+        one(w, "match: '*', age-by: [mtime, atime], keep: {last: 1}")
+        self.assertEqual({n for n, f in plan(w)[0].items() if f[0] == "keep"}, {"used"})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_trees(self, w):
+        """All that is in it counts. To list a directory, as plans do, is no use of it."""
+        now = time.time()
+        for tree, atime in (("unused", self.OLD), ("used", 0)):
+            os.utime(make(w, tree + "/a/f"), (now - atime * DAY, now - self.OLD * DAY))
+            for d in (tree + "/a", tree):
+                os.utime(w.path("base", d), (now, now - self.OLD * DAY))
+        os.mkdir(w.path("base/empty"))
+        os.utime(w.path("base/empty"), (now - self.OLD * DAY,) * 2)
+        keys = "match: '*', kind: tree"
+        self.assertEqual(self.fates(w, "[mtime, atime]", keys), {"unused": "delete", "used": "keep", "empty": "delete"})
+        # Without a file in it there is no access.
+        self.assertEqual(self.fates(w, "atime", keys), {"unused": "delete", "used": "keep", "empty": "keep"})
+        self.assertEqual(self.fates(w, "[mtime, birth]", keys), dict.fromkeys(("unused", "used", "empty"), "keep"))
+
+    def check_missing(self, w, ages, missing, words):
+        fates = self.fates(w, ages)
+        self.assertEqual(fates, {"f": "keep"})
+        self.assertEqual(plan(w)[0], {"f": ("keep", "no-time")})
+        self.assertEqual(plan(w)[1]["missing_times"], [missing])
+        said = " ".join(policy(w, "plan").out.split())
+        self.assertIn("No entry has the times of age-by, so all stay: %s is where %s" % (w.path("base"), words), said)
+        p = Proc([scratch.binary, "check-config", w.path("etc/reclaimd.yaml")], w.dir)
+        w.procs.append(p)
+        self.assertRegex(p.finish().err, r"warning: policies: p: age-by: \S+ is where %s.*, so nothing is deleted there"
+                         % re.escape(words))
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_noatime(self, w):
+        """Where accesses are not recorded, what was not accessed is not known, and nothing goes."""
+        os.makedirs(w.path("base"))
+        command("mount", "-t", "tmpfs", "-o", "noatime", "tmpfs", w.path("base"))
+        make(w, "f", self.OLD)
+        for ages in ("atime", "[mtime, atime]"):
+            self.check_missing(w, ages, "atime", "access times (atime) are not kept")
+        self.assertEqual(self.fates(w, "mtime"), {"f": "delete"})
+        # Nor does another policy take what keep may be about.
+        configure(w, "policies:\n"
+                     "  p: {path: BASE, match: '*', max-age: 1d, max-delete: 100%}\n"
+                     "  q: {path: BASE, match: '*', keep: {last: 1}, age-by: atime}\n")
+        r = policy(w, "plan", "p", status=1)
+        self.assertIn("what another policy keeps of it is not known", r.err)
+        self.assertIn("q: %s is where access times" % w.path("base"), r.err)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_no_birth(self, w):
+        os.makedirs(w.path("base"))
+        command("mount", "-t", "ramfs", "ramfs", w.path("base"))
+        make(w, "f", self.OLD)
+        for ages in ("birth", "[mtime, birth]"):
+            self.check_missing(w, ages, "birth", "the times of birth are not kept")
+        self.assertEqual(self.fates(w, "[mtime, atime]"), {"f": "delete"})
+
+
 class Filters(Case):
     """What they leave out is no entry: it is not counted, nor deleted."""
 

@@ -574,6 +574,28 @@ class Doubt(Case):
         self.assertEqual(self.left(), {"written", "touched", "open"})
         holder.kill()
 
+    def test_run_keeps_used_file(self):
+        """Since it was planned for it was read; nothing of it has changed."""
+        command("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", self.data)
+        self.policy("match: '*', max-age: 1d, max-delete: 100%, age-by: [mtime, atime]")
+        for name in ("used", "unused"):
+            self.make(name, 5)
+        p = self.begin("run", "p", gate="policy-again:p").meet()
+        with open(self.path("used")) as f:
+            f.read()
+        self.assertIn("1 gone, replaced or changed meanwhile", p.go_on().finish().out)
+        self.assertEqual(self.daemon.client().wait(1), "done")
+        self.assertEqual(self.left(), {"used"})
+
+    def test_run_fails_without_access_times(self):
+        command("mount", "-t", "tmpfs", "-o", "noatime,mode=0755", "tmpfs", self.data)
+        self.policy("match: '*', max-age: 1d, max-delete: 100%, age-by: [mtime, atime]")
+        self.make("f", 5)
+        self.assertIn("nothing was deleted, as age-by goes by that", self.ctl("run", "p", status=1).err)
+        self.assertEqual(self.left(), {"f"})
+        (listed,) = json.loads(self.ctl("list", "--json").out)
+        self.assertIn("access times (atime) are not kept", listed["last"]["why"][0])
+
     def test_run_keeps_changed_tree(self):
         self.policy("match: 't*', kind: tree, max-age: 1us, max-delete: 100%")
         for tree in ("t-same", "t-new", "t-old", "t-locked"):

@@ -161,6 +161,7 @@ START_TEST(every_key_of_a_policy_is_read)
 	ck_assert_int_eq(p->kind, POLICY_TREES);
 	ck_assert_str_eq(p->group_by, "^([a-z]+)-");
 	ck_assert_int_eq(p->time.clock, CLOCK_NAME);
+	ck_assert_uint_eq(p->time.ages, 0);
 	ck_assert_str_eq(p->time.format, "%Y-%m-%d");
 	ck_assert_int_eq(p->order, ORDER_LARGEST);
 	for (int i = 0; i < KEEP_WITHIN; i++)
@@ -186,13 +187,46 @@ START_TEST(every_key_of_a_policy_is_read)
 	ck_assert_uint_eq(c->policies[1].undo_usec, HOUR);
 	ck_assert_int_eq(p->kind, POLICY_FILES);
 	ck_assert_int_eq(p->order, ORDER_OLDEST);
-	ck_assert_int_eq(p->time.clock, CLOCK_MTIME);
+	ck_assert_int_eq(p->time.clock, CLOCK_AGE);
+	ck_assert_uint_eq(p->time.ages, AGE_MTIME);
 	ck_assert(p->skip_open && !policy_has_keep(p) && policy_has_rules(p));
 	ck_assert_double_eq_tol(p->max_delete, 0.2, 1e-9);
 	ck_assert_uint_eq(p->max_size_bytes + p->max_files + p->max_age_usec + p->min_count, 0);
 	ck_assert_uint_eq(p->min_free_below.bytes, 20ULL << 30);
 	ck_assert_uint_eq(p->min_free_until.bytes, 20ULL << 30);
 	config_free(c);
+	config_dir_remove();
+}
+END_TEST
+
+START_TEST(ages_are_a_word_or_a_list)
+{
+	static const struct {
+		const char *text;
+		enum policy_clock clock;
+		unsigned ages;
+	} rows[] = {
+		{ "time: mtime", CLOCK_AGE, AGE_MTIME },
+		{ "time: birth", CLOCK_BIRTH, 0 },
+		{ "age-by: birth", CLOCK_AGE, AGE_BIRTH },
+		{ "age-by: [atime]", CLOCK_AGE, AGE_ATIME },
+		{ "age-by: [mtime, ctime]", CLOCK_AGE, AGE_MTIME | AGE_CTIME },
+		{ "age-by: [birth, atime, ctime, mtime]", CLOCK_AGE,
+		  AGE_MTIME | AGE_CTIME | AGE_ATIME | AGE_BIRTH },
+	};
+
+	(void)config_dir_make();
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		char text[256];
+		struct config *c;
+
+		(void)snprintf(text, sizeof(text), RULE("match: x, max-size: 1K, %s"),
+			       rows[i].text);
+		c = load_good(text);
+		ck_assert_int_eq(c->policies[0].rules.time.clock, rows[i].clock);
+		ck_assert_uint_eq(c->policies[0].rules.time.ages, rows[i].ages);
+		config_free(c);
+	}
 	config_dir_remove();
 }
 END_TEST
@@ -450,6 +484,7 @@ int main(void)
 	const TTest *tests[] = { nothing_is_a_configuration,
 				 every_key_is_read,
 				 every_key_of_a_policy_is_read,
+				 ages_are_a_word_or_a_list,
 				 what_is_odd_is_told,
 				 later_files_go_over_earlier_ones,
 				 errors_of_all_files_are_told,

@@ -71,6 +71,22 @@ START_TEST(truncation_only_where_leases_tell_the_truth)
 }
 END_TEST
 
+START_TEST(access_times_are_of_local_filesystems)
+{
+	static const uint32_t told[] = { 0xef53, 0x58465342, 0x9123683e, 0x01021994 },
+			      hidden[] = { 0x794c7630, 0x65735546, 0x6969, 0xabcdef };
+	struct fs_profile w;
+
+	for (size_t i = 0; i < ELEMENTSOF(told); i++) {
+		profile_find(told[i], NULL, &w);
+		ck_assert(w.atime_truthful);
+		profile_find(hidden[i], NULL, &w);
+		ck_assert(!w.atime_truthful);
+	}
+	ck_assert(!profile_keeps_atime(-1));
+}
+END_TEST
+
 START_TEST(discard_changes_the_order_on_ext)
 {
 	static const struct mount plain = { .options = "rw,relatime", .super_options = "rw" },
@@ -102,9 +118,12 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { each_family_is_known, clusters_are_told_by_their_mounts,
+	const TTest *tests[] = { each_family_is_known,
+				 clusters_are_told_by_their_mounts,
 				 truncation_only_where_leases_tell_the_truth,
-				 discard_changes_the_order_on_ext, mount_options_are_words };
+				 access_times_are_of_local_filesystems,
+				 discard_changes_the_order_on_ext,
+				 mount_options_are_words };
 
 	return run_case("profile", tests, ELEMENTSOF(tests));
 }

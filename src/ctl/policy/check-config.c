@@ -108,6 +108,17 @@ static _printf_(4, 5) void place_tell(struct check *c, const struct config_place
 	c->wrong = c->wrong || !is_warning;
 }
 
+/* What a policy goes by, and the filesystem of its directory does not have. */
+static void filesystem_check(struct check *c, const struct config_policy *p, int fd)
+{
+	unsigned missing = scan_missing_ages(fd, &p->rules);
+
+	if (missing)
+		place_tell(c, &p->path_place, /* is_warning= */ true,
+			   "policies: %s: age-by: %s %s (now), so nothing is deleted there",
+			   p->name, p->rules.path, scan_missing_words(missing));
+}
+
 /* What is not there may be made or mounted later, as at boot. */
 static void path_check(struct check *c, const struct config_policy *p)
 {
@@ -121,6 +132,8 @@ static void path_check(struct check *c, const struct config_policy *p)
 	if (wrong)
 		place_tell(c, &p->path_place, fd == -ENOENT, "policies: %s: path: %s %s", p->name,
 			   p->rules.path, wrong);
+	else if (fd >= 0)
+		filesystem_check(c, p, fd);
 }
 
 static void hook_check(struct check *c, const char *unit, const struct config_place *place,

@@ -25,6 +25,7 @@
  *   filesystem              {size_bytes, free_bytes}
  *   not_looked_into         {unread, locked, mounts, too_deep}: directories
  *   left_out                {owner, size}: how many match, and are no entries for that reason
+ *   missing_times           ["atime", ...]: of age-by, what is not known there; then all is kept
  *   open_complete           all processes' open files could be seen
  */
 #include <assert.h>
@@ -98,9 +99,14 @@ static int hold_one(struct policy_session *s, struct policy_preview *l,
 
 	if (r == -ENOENT)
 		return 0;
+	if (r >= 0 && o.scan.missing_ages) {
+		o.problem = scan_missing_words(o.scan.missing_ages);
+		r = -EOPNOTSUPP;
+	}
 	if (r < 0) {
 		complain(other->name, "%s %s", other->rules.path, o.problem);
 		l->problem = "cannot be planned for: what another policy keeps of it is not known";
+		policy_preview_done(&o);
 		return r;
 	}
 	r = rules_decide(&o.plan, &other->rules, &o.scan.entries, moment);

@@ -36,13 +36,24 @@ static json_t *sum(uint64_t n, uint64_t bytes)
 	return json_pack("{sI sI}", "entries", (json_int_t)n, "bytes", (json_int_t)bytes);
 }
 
+static json_t *missing_json(unsigned ages)
+{
+	json_t *v = json_array();
+
+	if (ages & AGE_ATIME)
+		(void)json_array_append_new(v, json_string("atime"));
+	if (ages & AGE_BIRTH)
+		(void)json_array_append_new(v, json_string("birth"));
+	return v;
+}
+
 static json_t *totals_json(const struct policy_preview *l)
 {
 	const struct policy_sum *matched = &l->plan.matched, *deleted = &l->plan.deleted;
 	const struct policy_sum *refused = &l->plan.refused, *excess = &l->plan.excess;
 	const struct scan *s = &l->scan;
 
-	return json_pack("{so so so so so sb s{sI sI} s{sI sI sI sI} s{sI sI} sb}", "matched",
+	return json_pack("{so so so so so sb s{sI sI} s{sI sI sI sI} s{sI sI} so sb}", "matched",
 			 sum(matched->n, matched->bytes), "kept",
 			 sum(matched->n - deleted->n, matched->bytes - deleted->bytes), "deleted",
 			 sum(deleted->n, deleted->bytes), "refused",
@@ -52,7 +63,8 @@ static json_t *totals_json(const struct policy_preview *l)
 			 "not_looked_into", "unread", (json_int_t)s->unread, "locked",
 			 (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
 			 (json_int_t)s->too_deep, "left_out", "owner", (json_int_t)s->other_owner,
-			 "size", (json_int_t)s->other_size, "open_complete", (int)l->open_known);
+			 "size", (json_int_t)s->other_size, "missing_times",
+			 missing_json(s->missing_ages), "open_complete", (int)l->open_known);
 }
 
 /* Each level of a document is two columns further in. */

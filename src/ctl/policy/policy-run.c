@@ -413,6 +413,12 @@ static int preview(struct policy_session *s, struct running *u)
 		     l->problem);
 		return EXIT_FAILED;
 	}
+	/* It would be so each time. */
+	if (l->scan.missing_ages) {
+		tell(u, l->policy->name, "%s %s: nothing was deleted, as age-by goes by that",
+		     l->policy->rules.path, scan_missing_words(l->scan.missing_ages));
+		return EXIT_FAILED;
+	}
 	if (!s->open_known && l->policy->rules.skip_open && l->plan.deleted.n > 0)
 		complain(l->policy->name, "what other processes have open could not be seen in "
 					  "full; ignoring");

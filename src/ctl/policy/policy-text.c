@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Policies and their plans for people. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -101,6 +102,18 @@ static void left_out_print(const struct scan *s)
 			counted_format(size, sizeof(size), s->other_size, "entry", "entries"));
 }
 
+/* What all of it stays for. */
+static void missing_print(const struct policy_preview *l, const char *path)
+{
+	char text[PATH_MAX + 256];
+
+	if (!l->scan.missing_ages)
+		return;
+	(void)snprintf(text, sizeof(text), "No entry has the times of age-by, so all stay: %s %s",
+		       path, scan_missing_words(l->scan.missing_ages));
+	screen_wrap(stdout, text, screen_columns(STDOUT_FILENO), 0);
+}
+
 /* What max-delete keeps, and what becomes of that. */
 static void excess_print(const struct policy_preview *l)
 {
@@ -159,6 +172,7 @@ void policy_preview_print(const struct policy_preview *l)
 	for (size_t i = 0; i < e->n; i++)
 		entry_print(l, &e->v[l->plan.order[i]]);
 	totals_print(l);
+	missing_print(l, path ? path : "?");
 }
 
 /* In the order of the columns; the last one has no width. */

@@ -3,6 +3,7 @@
 
 #include <fnmatch.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ static const struct fs_profile ext = {
 	.dir_lanes = 2,
 	.short_is_eof = true,
 	.lease_truthful = true,
+	.atime_truthful = true,
 	.shrink = SHRINK_TAIL,
 	.map_first = true,
 	.reason = "ext lists in hash order: unlinked in inode order instead",
@@ -36,6 +38,7 @@ static const struct fs_profile ext_discard = {
 	.dir_lanes = 1,
 	.short_is_eof = true,
 	.lease_truthful = true,
+	.atime_truthful = true,
 	.shrink = SHRINK_HEAD,
 	.map_first = true,
 	.reason = "ext mounted with discard trims each free run again unless blocks are freed in "
@@ -53,6 +56,7 @@ static const struct fs_profile xfs = {
 	.dirs_as_listed = true,
 	.short_is_eof = true,
 	.lease_truthful = true,
+	.atime_truthful = true,
 	.shrink = SHRINK_TAIL,
 	.reason = "XFS frees inodes behind the scenes, per allocation group: a lane for each "
 		  "directory, never two in one",
@@ -72,6 +76,7 @@ static const struct fs_profile btrfs = {
 	.short_is_eof = true,
 	.subvolumes = true,
 	.lease_truthful = true,
+	.atime_truthful = true,
 	.shrink = SHRINK_TAIL,
 	.commit_bytes = MiB(512),
 	.reason = "btrfs keeps all directories in one tree, where a second lane only waits: one "
@@ -84,6 +89,7 @@ static const struct fs_profile memory = {
 	.dir_lanes = 2,
 	.short_is_eof = true,
 	.lease_truthful = true,
+	.atime_truthful = true,
 	.reason = "memory is freed as names go: a lane for each CPU",
 };
 
@@ -198,15 +204,32 @@ void profile_find(uint32_t f_type, const struct mount *m, struct fs_profile *ret
 		ret->shrink = SHRINK_NEVER;
 }
 
-bool profile_shrinks(int fd)
+/* As profile_find(), by the type alone; returns false if that is not known. */
+static bool find_by_fd(int fd, struct fs_profile *ret, unsigned long *ret_flags)
 {
-	struct fs_profile profile;
 	struct statfs sfs;
 
 	if (fstatfs(fd, &sfs) < 0)
 		return false;
-	profile_find((uint32_t)sfs.f_type, NULL, &profile);
-	return profile.lease_truthful && profile.shrink != SHRINK_NEVER;
+	profile_find((uint32_t)sfs.f_type, NULL, ret);
+	*ret_flags = (unsigned long)sfs.f_flags;
+	return true;
+}
+
+bool profile_shrinks(int fd)
+{
+	struct fs_profile p;
+	unsigned long flags;
+
+	return find_by_fd(fd, &p, &flags) && p.lease_truthful && p.shrink != SHRINK_NEVER;
+}
+
+bool profile_keeps_atime(int fd)
+{
+	struct fs_profile p;
+	unsigned long flags;
+
+	return find_by_fd(fd, &p, &flags) && p.atime_truthful && !(flags & ST_NOATIME);
 }
 
 /* Large folios are as large as what one entry of a middle page table maps, at most: one page of

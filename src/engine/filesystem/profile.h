@@ -49,6 +49,8 @@ struct fs_profile {
 	bool discards;       /* what is freed is discarded by the way */
 	bool subvolumes;     /* btrfs: inode 256 is a subvolume's root */
 	bool lease_truthful; /* F_SETLEASE is refused whenever a process has the file open: I5 */
+	bool atime_truthful; /* the access time of a file is that of the last one, but for options
+			      */
 	enum shrink_method shrink;
 	bool map_first; /* a step reads where its blocks are before it begins, see shrink.c */
 	uint64_t commit_bytes; /* freed of large files, until the filesystem itself is committed as
@@ -64,6 +66,10 @@ void profile_find(uint32_t f_type, const struct mount *m, struct fs_profile *ret
 /* Whether large files are freed in steps on the filesystem that fd is on; not if that is not known.
  * By its type alone: mount options may still say that they are not. */
 bool profile_shrinks(int fd);
+
+/* Whether access times of files are kept where fd is: not with noatime, nor where other machines or
+ * the page cache of this one may hide accesses, nor if it is not known. */
+bool profile_keeps_atime(int fd);
 
 /* Below this no file is worth the calls that steps take. */
 #define SHRINK_LEAST MiB(2)

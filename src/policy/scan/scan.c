@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
+#include "engine/filesystem/profile.h"
 #include "engine/guard/protect.h"
 #include "engine/guard/user-pin.h"
 #include "holders.h"
@@ -31,14 +32,18 @@
 #define TIME_LEAST_SEC (-2000000000LL)
 #define TIME_MOST_SEC 7000000000LL
 
+/* What is asked for of all that is in a tree, or is one. */
+#define TREE_MASK (STATX_BASIC_STATS | STATX_BTIME)
+
 /* What a tree that goes as a whole, or a file, has in it. */
 struct tree {
 	uint64_t bytes;        /* that deleting it frees: a file with other names frees nothing */
 	uint64_t length_bytes; /* of all files */
-	int64_t newest_nsec;   /* mtime of whatever changed last */
-	int64_t changed_nsec;  /* ctime of the same, or of what is not its content */
+	int64_t newest_nsec;   /* the youngest of the times that count; INT64_MIN: none */
+	int64_t changed_nsec;  /* ctime of whatever changed last */
 	enum disposition disposition; /* DISPOSITION_UNDECIDED, or why it is kept */
 	int64_t pinned_until_sec;     /* DISPOSITION_PINNED: 0: without a date */
+	bool is_timeless;             /* of one of those times it is not known */
 	bool incomplete;              /* there is more of it, which could not be looked at */
 };
 
@@ -179,6 +184,31 @@ static void hold_incomplete(struct tree *t, enum disposition disposition)
 	hold(t, disposition);
 }
 
+/* Adds the times that count. To read a directory, as scans do, is no use of it. */
+static void ages_add(const struct policy_walk *k, struct tree *t, const struct statx *sx)
+{
+	const struct {
+		const struct statx_timestamp *at;
+		enum age age;
+		uint32_t known;
+	} times[] = {
+		{ &sx->stx_mtime, AGE_MTIME, STATX_MTIME },
+		{ &sx->stx_ctime, AGE_CTIME, STATX_CTIME },
+		{ &sx->stx_atime, AGE_ATIME, STATX_ATIME },
+		{ &sx->stx_btime, AGE_BIRTH, STATX_BTIME },
+	};
+	unsigned ages = k->p->time.ages & ~(S_ISDIR(sx->stx_mode) ? (unsigned)AGE_ATIME : 0U);
+
+	for (size_t i = 0; i < ELEMENTSOF(times); i++) {
+		if (!(ages & times[i].age))
+			continue;
+		if (sx->stx_mask & times[i].known)
+			t->newest_nsec = MAX(t->newest_nsec, time_nsec(times[i].at));
+		else
+			t->is_timeless = true;
+	}
+}
+
 /* Adds one thing, without what is beneath it. */
 static void tree_add(const struct policy_walk *k, struct tree *t, const struct statx *sx)
 {
@@ -187,7 +217,7 @@ static void tree_add(const struct policy_walk *k, struct tree *t, const struct s
 	/* Sparse files may come to more than any size. */
 	if (S_ISREG(sx->stx_mode))
 		t->length_bytes += MIN(sx->stx_size, UINT64_MAX - t->length_bytes);
-	t->newest_nsec = MAX(t->newest_nsec, time_nsec(&sx->stx_mtime));
+	ages_add(k, t, sx);
 	t->changed_nsec = MAX(t->changed_nsec, time_nsec(&sx->stx_ctime));
 	if (sx->stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
 		hold(t, DISPOSITION_IMMUTABLE);
@@ -215,8 +245,8 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 	pin = user_pin_read(dirfd(dir), "");
 	hold_pinned(t, &pin);
 	while ((name = dir_next(k, dir))) {
-		if (statx(dirfd(dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-			  STATX_BASIC_STATS, &sx) < 0) {
+		if (statx(dirfd(dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, TREE_MASK, &sx) <
+		    0) {
 			if (errno != ENOENT)
 				hold_incomplete(t, DISPOSITION_UNREAD);
 			continue;
@@ -245,13 +275,13 @@ static bool is_protected(const struct policy_walk *k, const struct policy_frame 
 }
 
 /* The time to go by. Returns false if it has none. */
-static bool time_of(const struct policy_walk *k, const struct statx *sx, int64_t newest_nsec,
+static bool time_of(const struct policy_walk *k, const struct statx *sx, const struct tree *t,
 		    int64_t *ret)
 {
 	switch (k->p->time.clock) {
-	case CLOCK_MTIME:
-		*ret = newest_nsec;
-		return true;
+	case CLOCK_AGE:
+		*ret = t->newest_nsec;
+		return !t->is_timeless && !k->s->missing_ages && t->newest_nsec > INT64_MIN;
 	case CLOCK_BIRTH:
 		*ret = time_nsec(&sx->stx_btime);
 		return sx->stx_mask & STATX_BTIME;
@@ -298,8 +328,13 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 		k->s->other_size++;
 		return 0;
 	}
-	if (!time_of(k, sx, t.newest_nsec, &e.time_nsec))
+	if (!time_of(k, sx, &t, &e.time_nsec)) {
+		e.time_nsec = 0;
+		/* No rule that goes by it has anything to say of what cannot be deleted. */
+		if (disposition_refuses(t.disposition))
+			t.disposition = DISPOSITION_UNDECIDED;
 		hold(&t, DISPOSITION_NO_TIME);
+	}
 	if (!series_of(k->series, k->path, series, sizeof(series))) {
 		series[0] = '\0';
 		hold(&t, DISPOSITION_NO_SERIES);
@@ -361,8 +396,7 @@ static int name_take(struct policy_walk *k, const struct policy_frame *f, const 
 		k->s->too_deep++;
 		return 0;
 	}
-	if (statx(dirfd(f->dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-		  STATX_BASIC_STATS | STATX_BTIME, &sx) < 0) {
+	if (statx(dirfd(f->dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, TREE_MASK, &sx) < 0) {
 		k->s->unread += errno != ENOENT;
 		return 0;
 	}
@@ -437,12 +471,34 @@ static int walk_begin(struct policy_walk *k)
 	return 0;
 }
 
-static int base_stat(struct scan *s, int fd)
+unsigned scan_missing_ages(int fd, const struct policy *p)
+{
+	unsigned kept = AGE_MTIME | AGE_CTIME;
+	struct statx sx;
+
+	if (profile_keeps_atime(fd))
+		kept |= AGE_ATIME;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &sx) >= 0 && sx.stx_mask & STATX_BTIME)
+		kept |= AGE_BIRTH;
+	return p->time.ages & ~kept;
+}
+
+const char *scan_missing_words(unsigned missing)
+{
+	return missing & AGE_ATIME
+		       ? "is where access times (atime) are not kept, or not by this machine "
+			 "alone: "
+			 "it is mounted with noatime, or of another kind than local disks have"
+		       : "is where the times of birth are not kept";
+}
+
+static int base_stat(struct scan *s, const struct policy *p, int fd)
 {
 	struct timespec now;
 	struct statvfs st;
 
 	s->basefd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	s->missing_ages = scan_missing_ages(fd, p);
 	if (s->basefd < 0 || fstatvfs(fd, &st) < 0)
 		return -errno;
 	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
@@ -465,7 +521,7 @@ static int base_list(struct policy_walk *k, int base, const char **ret_why)
 		return r;
 	}
 	*ret_why = protect ? protect_check_content(protect, dirfd(dir)) : NULL;
-	r = *ret_why ? -EPERM : base_stat(k->s, dirfd(dir));
+	r = *ret_why ? -EPERM : base_stat(k->s, k->p, dirfd(dir));
 	if (r < 0) {
 		(void)closedir(dir);
 		return r;
@@ -509,21 +565,22 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 	return r;
 }
 
-/* Is an entry not what it was, or not in the state in which it was? Who pins a file changes its
- * ctime. */
+/* Is an entry not what it was, or not in the state in which it was, or has it been used, where that
+ * counts? Who pins a file changes its ctime. */
 static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
 {
 	struct tree t = { 0 };
 	struct statx sx;
 
-	if (statx(k->s->basefd, e->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS,
-		  &sx) < 0 ||
+	if (statx(k->s->basefd, e->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, TREE_MASK, &sx) <
+		    0 ||
 	    sx.stx_ino != e->ino)
 		return true;
 	tree_add(k, &t, &sx);
 	if (S_ISDIR(sx.stx_mode))
 		tree_add_all(k, &t, k->s->basefd, e->name, 0);
-	return t.disposition != DISPOSITION_UNDECIDED || t.changed_nsec > k->s->began_nsec;
+	return t.disposition != DISPOSITION_UNDECIDED ||
+	       MAX(t.changed_nsec, t.newest_nsec) > k->s->began_nsec;
 }
 
 size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by,

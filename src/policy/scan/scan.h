@@ -43,6 +43,7 @@ struct scan {
 	uint64_t unread, locked, mounts, too_deep;
 	/* What matches, and is no entry: it is of another user, or of another size. */
 	uint64_t other_owner, other_size;
+	unsigned missing_ages; /* of enum age */
 };
 
 #define SCAN_NONE                                                                                  \
@@ -53,6 +54,12 @@ struct scan {
 /* Pins a policy's own directory, which may well be on another mount. Returns a descriptor, -ELOOP
  * if there is a symbolic link in the path, or another negative errno. */
 int scan_base(const char *path);
+
+/* What of the times that a policy goes by (bits of enum age) is not kept where fd is: then none of
+ * its entries has a time. */
+unsigned scan_missing_ages(int fd, const struct policy *p);
+/* Why not, in words to follow the path. */
+const char *scan_missing_words(unsigned missing);
 
 /* Fills *ret, which was SCAN_NONE. `base` is what scan_base has returned for the policy's path; it
  * stays the caller's. Returns 0; -EWOULDBLOCK if another process has locked the directory itself,
