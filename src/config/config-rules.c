@@ -58,9 +58,11 @@ static void check_pacing(const struct config *c, const struct yaml_node *root, s
 	check_windows(c, beneath(pacing, "windows"), p);
 }
 
-/* `until` must not be less than `below`, nor of another sort; `map` is where they are said. */
+/* `until` must not be less than `below`, nor of another sort, a share or what `sort` says; `map` is
+ * where they are said. */
 static void check_band(const struct policy_space *below, const struct policy_space *until,
-		       const struct yaml_node *map, const struct crumb *in, struct problems *p)
+		       const char *sort, const struct yaml_node *map, const struct crumb *in,
+		       struct problems *p)
 {
 	const struct yaml_node *b = beneath(map, "below"), *u = beneath(map, "until"),
 			       *n = u ? u : b;
@@ -69,9 +71,9 @@ static void check_band(const struct policy_space *below, const struct policy_spa
 		return;
 	if (below->is_share != until->is_share)
 		problems_add(p, n->place, in,
-			     "found a share and a size, expected below and until to be both shares "
-			     "or both sizes%s",
-			     b && u ? "" : " (the defaults are 5% and 10%)");
+			     "found a share and a %s, expected below and until to be both shares "
+			     "or both %ss%s",
+			     sort, sort, b && u ? "" : " (the defaults are 5% and 10%)");
 	else if (below->is_share ? below->share > until->share : below->bytes > until->bytes)
 		problems_add(p, n->place, in,
 			     "found an until that is less than below, expected "
@@ -118,16 +120,19 @@ static void check_effect(const struct config_policy *p, const struct crumb *at,
 	else if (!policy_has_rules(&p->rules))
 		problems_warn(out, p->place, at,
 			      "has no rule, so it deletes nothing: expected keep, max-age, "
-			      "max-size, max-files or min-free");
+			      "max-size, max-files, min-free or min-free-inodes");
 	else if (!p->schedule && !policy_has_marks(&p->rules))
+		problems_warn(
+			out, p->place, at,
+			"has no schedule, nor min-free, min-free-inodes or max-size, which are "
+			"watched, so it never runs by itself, but only by reclaimctl policy run %s",
+			p->name);
+	else if (p->undo_usec > 0 &&
+		 (policy_has_min_free(&p->rules) || policy_has_min_inodes(&p->rules)))
 		problems_warn(out, p->place, at,
-			      "has no schedule, nor min-free or max-size, which are watched, so it "
-			      "never runs by itself, but only by reclaimctl policy run %s",
-			      p->name);
-	else if (p->undo_usec > 0 && policy_has_min_free(&p->rules))
-		problems_warn(out, p->place, at,
-			      "has min-free, but what it deletes is held for undo first, and "
-			      "frees no space before: expected undo: 0 here");
+			      "has %s, but what it deletes is held for undo first, and frees "
+			      "nothing before: expected undo: 0 here",
+			      policy_has_min_free(&p->rules) ? "min-free" : "min-free-inodes");
 }
 
 static void check_protected(const struct config *c, const struct config_policy *p,
@@ -189,6 +194,20 @@ static void check_sizes(const struct policy *p, const struct yaml_node *map, con
 			     "is of that size");
 }
 
+/* A mark of free space, whose key is `name`. */
+static void check_mark(const struct policy_space *below, const struct policy_space *until,
+		       const char *sort, const char *name, const struct yaml_node *keys,
+		       const struct crumb *in, struct problems *p)
+{
+	const struct yaml_node *n = beneath(keys, name);
+	struct crumb at = { .up = in, .key = name };
+
+	if (n && n->kind == NODE_MAP && !node_get(n, "below", NULL))
+		problems_add(p, n->place, &at, "has no below, expected one");
+	else
+		check_band(below, until, sort, n, &at, p);
+}
+
 static void check_policies(const struct config *c, const struct yaml_node *root, struct problems *p)
 {
 	const struct yaml_node *map = beneath(root, "policies");
@@ -197,21 +216,19 @@ static void check_policies(const struct config *c, const struct yaml_node *root,
 	for (size_t i = 0; i < c->n_policies; i++) {
 		const struct config_policy *policy = &c->policies[i];
 		struct crumb at = { .up = &in, .key = policy->name };
-		struct crumb at_free = { .up = &at, .key = "min-free" },
-			     at_size = { .up = &at, .key = "size" };
-		const struct yaml_node *keys = beneath(map, policy->name),
-				       *min_free = beneath(keys, "min-free");
+		struct crumb at_size = { .up = &at, .key = "size" };
+		const struct yaml_node *keys = beneath(map, policy->name);
+		const struct policy *rules = &policy->rules;
 
 		check_effect(policy, &at, p);
 		check_protected(c, policy, &at, p);
 		check_overlap(c, i, &at, p);
 		check_times(keys, &at, p);
-		check_sizes(&policy->rules, beneath(keys, "size"), &at_size, p);
-		if (min_free && min_free->kind == NODE_MAP && !node_get(min_free, "below", NULL))
-			problems_add(p, min_free->place, &at_free, "has no below, expected one");
-		else
-			check_band(&policy->rules.min_free_below, &policy->rules.min_free_until,
-				   min_free, &at_free, p);
+		check_sizes(rules, beneath(keys, "size"), &at_size, p);
+		check_mark(&rules->min_free_below, &rules->min_free_until, "size", "min-free", keys,
+			   &at, p);
+		check_mark(&rules->min_inodes_below, &rules->min_inodes_until, "number",
+			   "min-free-inodes", keys, &at, p);
 	}
 }
 
@@ -220,7 +237,7 @@ void rules_check(const struct config *c, const struct yaml_node *root, struct pr
 	struct crumb urgent = { .key = "urgent" };
 
 	check_pacing(c, root, p);
-	check_band(&c->urgent_below, &c->urgent_until, beneath(root, "urgent"), &urgent, p);
+	check_band(&c->urgent_below, &c->urgent_until, "size", beneath(root, "urgent"), &urgent, p);
 	check_spools(c, p);
 	check_policies(c, root, p);
 }

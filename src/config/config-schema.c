@@ -159,6 +159,14 @@ static const struct config_key min_free_keys[] = {
 	{ 0 },
 };
 
+static const struct config_key min_inodes_keys[] = {
+	VALUE("below", VALUE_INODES, config_policy, rules.min_inodes_below,
+	      .expected = "a share up to 100%, or a number such as 100000"),
+	VALUE("until", VALUE_INODES, config_policy, rules.min_inodes_until,
+	      .expected = "a share up to 100%, or a number such as 200000"),
+	{ 0 },
+};
+
 static const struct config_key size_keys[] = {
 	VALUE("min", VALUE_SIZE, config_policy, rules.size_least_bytes, .limits = { 1, UINT64_MAX },
 	      .expected = "a size with a unit, such as 1M"),
@@ -216,6 +224,10 @@ static const struct config_key policy_keys[] = {
 	      .keys = min_free_keys,
 	      .expected = "a share such as 10%, a size with a unit such as 20G, or a map with "
 			  "below and until"),
+	VALUE("min-free-inodes", VALUE_INODES, config_policy, rules.min_inodes_below,
+	      .kind = KEY_BAND, .keys = min_inodes_keys,
+	      .expected = "a share such as 5%, a number such as 100000, or a map with below and "
+			  "until"),
 	VALUE("min-age", VALUE_AGE, config_policy, rules.min_age_usec, .limits = { 0, AGE_MOST },
 	      .expected = "a time with a unit, up to 36500d, such as 1h"),
 	VALUE("min-count", VALUE_COUNT, config_policy, rules.min_count, .expected = "a number"),

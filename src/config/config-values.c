@@ -82,15 +82,17 @@ static int latency_read(struct value_limits l, const char *text, struct config_p
 	return 0;
 }
 
-static int space_read(const char *text, bool floor, struct policy_space *ret)
+static int space_read(enum value_type type, const char *text, struct policy_space *ret)
 {
 	struct policy_space s = { .is_share = strchr(text, '%') != NULL };
-	int r = s.is_share ? share_parse(text, &s.share) : size_parse(text, &s.bytes);
+	int r = s.is_share             ? share_parse(text, &s.share)
+		: type == VALUE_INODES ? count_parse(text, &s.bytes)
+				       : size_parse(text, &s.bytes);
 
 	if (r < 0)
 		return r;
 	/* Nothing at all would be no floor. */
-	if (floor && s.bytes == 0 && !(s.share > 0))
+	if (type != VALUE_SPACE && s.bytes == 0 && !(s.share > 0))
 		return -ERANGE;
 	*ret = s;
 	return 0;
@@ -185,7 +187,8 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 		return latency_read(l, text, target);
 	case VALUE_SPACE:
 	case VALUE_FLOOR:
-		return space_read(text, type == VALUE_FLOOR, target);
+	case VALUE_INODES:
+		return space_read(type, text, target);
 	case VALUE_SHARE:
 		return share_parse(text, target);
 	case VALUE_SWITCH:

@@ -18,9 +18,10 @@ enum value_type {
 	VALUE_CHOICE,  /* an enum, the same */
 	VALUE_CLOCK,   /* struct policy_time */
 	/* Here 0 is not meant, and needs one, too. */
-	VALUE_AGE,   /* uint64_t, microseconds */
-	VALUE_SIZE,  /* uint64_t, bytes */
-	VALUE_FLOOR, /* struct policy_space, not nothing */
+	VALUE_AGE,    /* uint64_t, microseconds */
+	VALUE_SIZE,   /* uint64_t, bytes */
+	VALUE_FLOOR,  /* struct policy_space, not nothing */
+	VALUE_INODES, /* the same, of a number of inodes */
 	/* char *, malloc'ed; what was there before is freed. */
 	VALUE_BASE,  /* a path, not the root directory */
 	VALUE_REGEX, /* as series.h has it */

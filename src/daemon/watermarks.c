@@ -30,17 +30,23 @@
 #define SIZE_PART_LEAST MiB(1)
 #define SIZE_LOOK_MOST (15 * USEC_PER_SEC)
 
+/* What there is less and less of on a filesystem. */
+struct supply {
+	struct policy_space below; /* all zero: it may get short */
+	uint64_t most;             /* that is taken in a second */
+	uint64_t free, rate;       /* at the last check; and what was taken a second since */
+};
+
 struct watermark {
 	LIST_ENTRY(watermark) link;
 	struct watermarks *all;
 	char *name, *path;
-	struct policy_space below; /* all zero: without min-free */
-	uint64_t max_size_bytes;   /* 0: without max-size */
-	bool is_old;               /* not configured any more: goes when its process has */
-	bool is_short, may_hang, is_absent;
-	dev_t dev;                      /* its filesystem's, with min-free; or 0 */
-	uint64_t free_bytes, rate;      /* at the last check; and bytes a second since */
-	uint64_t checked_usec;          /* when that was */
+	struct supply space, inodes;
+	uint64_t max_size_bytes; /* 0: without max-size */
+	bool is_old;             /* not configured any more: goes when its process has */
+	bool is_short, may_hang, is_absent, is_endless;
+	dev_t dev;                      /* its filesystem's, where something may get short; or 0 */
+	uint64_t checked_usec;          /* when what is free was checked last */
 	struct policy_process *process; /* while it runs */
 	bool went_well, has_more;       /* the last run; max-delete kept some of what it wanted */
 	uint64_t began_free_bytes;      /* when that began */
@@ -75,7 +81,8 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 	*w = (struct watermark){ .all = all,
 				 .name = strdup(p->name),
 				 .path = strdup(p->rules.path),
-				 .below = p->rules.min_free_below,
+				 .space = { p->rules.min_free_below, URGENCY_BYTES_MOST, 0, 0 },
+				 .inodes = { p->rules.min_inodes_below, URGENCY_INODES_MOST, 0, 0 },
 				 .max_size_bytes = p->rules.max_size_bytes,
 				 .wait_usec = RETRY_USEC };
 	LIST_INSERT_HEAD(&all->list, w, link);
@@ -174,9 +181,14 @@ static bool space_is_coming(const struct watermark *w)
 /* ---- checking ---------------------------------------------------------------------------------
  */
 
-static bool has_min_free(const struct watermark *w)
+static bool has_mark(const struct supply *s)
 {
-	return w->below.share > 0 || w->below.bytes > 0;
+	return s->below.share > 0 || s->below.bytes > 0;
+}
+
+static bool has_marks_of_free(const struct watermark *w)
+{
+	return has_mark(&w->space) || has_mark(&w->inodes);
 }
 
 /* Opens a directory on a mount, by no other mount and no symbolic link: a user who may write above
@@ -215,15 +227,14 @@ static int space_ask(const struct mount *mount, const char *path, struct statvfs
 
 /* Where asking may hang, the loop does not ask. A directory that is not there yet may be made and
  * filled at any moment: the filesystem that it will be on is asked in its stead. */
-static bool space_query(struct watermark *w, struct space *ret)
+static bool space_query(struct watermark *w, struct statvfs *ret)
 {
 	const struct mounts *mounts = context_mounts(w->all->context);
 	const struct mount *mount = mounts ? mounts_by_path(mounts, w->path) : NULL;
 	bool hangs = !mount || mounts_may_hang(mounts, w->path);
-	struct statvfs st;
 	int r;
 
-	if (hangs && !w->may_hang && has_min_free(w))
+	if (hangs && !w->may_hang && has_marks_of_free(w))
 		log_line(LOG_WARNING,
 			 "Policy %s: free space is not watched on this kind of filesystem, as "
 			 "asking for it may take forever: give it a schedule",
@@ -232,30 +243,66 @@ static bool space_query(struct watermark *w, struct space *ret)
 	w->is_absent = false;
 	if (hangs)
 		return false;
-	r = space_ask(mount, w->path, &st);
+	r = space_ask(mount, w->path, ret);
 	w->is_absent = r == -ENOENT;
 	/* If it is no directory on this mount, the run will say so. */
 	if (r < 0)
-		r = space_ask(mount, mount->target, &st);
+		r = space_ask(mount, mount->target, ret);
 	if (r < 0)
 		return false;
-	w->dev = has_min_free(w) ? mount->dev : 0;
-	*ret = (struct space){ .free_bytes = (uint64_t)st.f_bavail * st.f_frsize,
-			       .all_bytes = (uint64_t)st.f_blocks * st.f_frsize };
+	w->dev = has_marks_of_free(w) ? mount->dev : 0;
 	return true;
 }
 
-/* How fast space goes, which is not forgotten at once. */
-static void rate_note(struct watermark *w, uint64_t free_bytes, uint64_t now)
+/* How fast it goes, which is not forgotten at once. */
+static void rate_note(struct supply *s, uint64_t free, uint64_t passed_usec)
 {
-	uint64_t taken = w->free_bytes > free_bytes ? w->free_bytes - free_bytes : 0;
-	uint64_t passed = now - w->checked_usec;
-	double rate = w->checked_usec > 0 && passed > 0 ? (double)taken / (double)passed : 0;
+	uint64_t taken = s->free > free ? s->free - free : 0;
+	double rate = passed_usec > 0 ? (double)taken / (double)passed_usec : 0;
 
-	w->rate = MAX((uint64_t)(rate * USEC_PER_SEC), w->rate / 2);
-	w->free_bytes = free_bytes;
-	w->most_free_bytes = MAX(w->most_free_bytes, free_bytes);
+	s->rate = MAX((uint64_t)(rate * USEC_PER_SEC), s->rate / 2);
+	s->free = free;
+}
+
+/* Is it short? *next becomes less, if it is to be checked again before. */
+static bool supply_check(struct supply *s, struct space now, uint64_t passed_usec, uint64_t *next)
+{
+	rate_note(s, now.free, passed_usec);
+	if (!has_mark(s))
+		return false;
+	*next = MIN(*next, urgency_look_usec(&s->below, &now, s->rate, s->most));
+	return urgency_space(&s->below, &s->below, &now, false);
+}
+
+/* Returns what is short, in words, or NULL. */
+static const char *supplies_check(struct watermark *w, uint64_t now, uint64_t *next)
+{
+	uint64_t passed = w->checked_usec > 0 ? now - w->checked_usec : 0;
+	struct space inodes, space;
+	bool endless, space_is_short;
+	struct statvfs st;
+
+	if (!space_query(w, &st))
+		return NULL;
 	w->checked_usec = now;
+	space = (struct space){ (uint64_t)st.f_bavail * st.f_frsize,
+				(uint64_t)st.f_blocks * st.f_frsize };
+	inodes = (struct space){ st.f_favail, st.f_files };
+	endless = has_mark(&w->inodes) && inodes.all == 0;
+	if (endless && !w->is_endless)
+		log_line(
+			LOG_WARNING,
+			"Policy %s: min-free-inodes is not watched, as its filesystem has no limit "
+			"of inodes",
+			w->name);
+	w->is_endless = endless;
+	space_is_short = supply_check(&w->space, space, passed, next);
+	w->most_free_bytes = MAX(w->most_free_bytes, space.free);
+	if (space_is_short)
+		return "less free space than min-free";
+	return !endless && supply_check(&w->inodes, inodes, passed, next)
+		       ? "fewer free inodes than min-free-inodes"
+		       : NULL;
 }
 
 /* Free space at which so much has been written since the last run that max-size may be exceeded. */
@@ -266,18 +313,15 @@ static uint64_t size_mark(const struct watermark *w)
 	return w->most_free_bytes - MIN(part, w->most_free_bytes);
 }
 
-static uint64_t look_usec(const struct watermark *w, const struct space *s)
+/* When to look again for max-size. */
+static uint64_t size_look_usec(const struct watermark *w)
 {
-	uint64_t next =
-		has_min_free(w) ? urgency_look_usec(&w->below, s, w->rate) : URGENCY_LOOK_MOST;
-	uint64_t mark = size_mark(w);
-	uint64_t left = s->free_bytes > mark ? s->free_bytes - mark : 0;
-	double half = w->rate > 0 ? (double)left / (double)w->rate / 2 * USEC_PER_SEC
+	const struct supply *s = &w->space;
+	uint64_t mark = size_mark(w), left = s->free > mark ? s->free - mark : 0;
+	double half = s->rate > 0 ? (double)left / (double)s->rate / 2 * USEC_PER_SEC
 				  : (double)SIZE_LOOK_MOST;
 
-	if (w->max_size_bytes > 0)
-		next = MIN(next, (uint64_t)CLAMP(half, (double)RETRY_USEC, (double)SIZE_LOOK_MOST));
-	return next;
+	return (uint64_t)CLAMP(half, (double)RETRY_USEC, (double)SIZE_LOOK_MOST);
 }
 
 /* Has the last run made room? Where programs write quickly, there may be as little after it as
@@ -290,23 +334,19 @@ static bool has_helped(const struct watermark *w)
 
 static bool is_due_for_size(const struct watermark *w, uint64_t now)
 {
-	return w->max_size_bytes > 0 && (now >= w->size_usec || w->free_bytes < size_mark(w) ||
+	return w->max_size_bytes > 0 && (now >= w->size_usec || w->space.free < size_mark(w) ||
 					 (w->has_more && (w->went_well || has_helped(w))));
 }
 
 /* Returns when to check again, in microseconds from now. */
 static uint64_t check(struct watermark *w, uint64_t now)
 {
-	struct space s = { 0 };
-	bool knows = space_query(w, &s);
-	bool is_short = knows && urgency_space(&w->below, &w->below, &s, false);
 	uint64_t next = URGENCY_LOOK_MOST;
-	bool is_due;
+	const char *lack = supplies_check(w, now, &next);
+	bool is_short = lack != NULL, is_due;
 
-	if (knows) {
-		rate_note(w, s.free_bytes, now);
-		next = look_usec(w, &s);
-	}
+	if (w->max_size_bytes > 0 && !w->may_hang)
+		next = MIN(next, size_look_usec(w));
 	is_due = is_due_for_size(w, now);
 	w->is_short = w->is_short && is_short;
 	if (!is_short || has_helped(w)) {
@@ -321,15 +361,14 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		_cleanup_free_ char *path = escape_name(w->path);
 
 		if (!w->is_short)
-			log_line(LOG_NOTICE,
-				 "Policy %s: %s has less free space than min-free: it runs",
-				 w->name, path ? path : "?");
+			log_line(LOG_NOTICE, "Policy %s: %s has %s: it runs", w->name,
+				 path ? path : "?", lack);
 		w->is_short = true;
 	} else if (!is_due) {
 		return next;
 	}
 	run_policy(w);
-	w->began_free_bytes = w->most_free_bytes = w->free_bytes;
+	w->began_free_bytes = w->most_free_bytes = w->space.free;
 	w->handed_bytes = 0;
 	w->has_more = false;
 	w->retry_usec = now + w->wait_usec;

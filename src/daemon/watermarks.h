@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Policies without a schedule run when the filesystem of their directory has less free than
- * min-free says, and, with max-size, when a hundredth of that was written to it since the last run,
- * and every quarter of an hour. Looks the more often the less is free; running is a process's, the
- * policy's unit or reclaimctl, because the daemon itself neither scans nor may see what other
- * processes have open.
+ * min-free or min-free-inodes says, and, with max-size, when a hundredth of that was written to it
+ * since the last run, and every quarter of an hour. Looks the more often the less is free; running
+ * is a process's, the policy's unit or reclaimctl, because the daemon itself neither scans nor may
+ * see what other processes have open.
  *
  *   less than `below` is free  ->  policy run  ->  a job  ->  `until` is free
  *

@@ -89,6 +89,7 @@ static const struct {
 	[DISPOSITION_MAX_FILES] = { "max-files", "max-files" },
 	[DISPOSITION_MAX_SIZE] = { "max-size", "max-size" },
 	[DISPOSITION_MIN_FREE] = { "min-free", "min-free" },
+	[DISPOSITION_MIN_INODES] = { "min-free-inodes", "min-free-inodes" },
 };
 
 const char *disposition_name(enum disposition disposition)

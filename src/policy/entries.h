@@ -38,6 +38,7 @@ enum disposition {
 	DISPOSITION_MAX_FILES,
 	DISPOSITION_MAX_SIZE,
 	DISPOSITION_MIN_FREE,
+	DISPOSITION_MIN_INODES,
 
 	DISPOSITIONS
 };
@@ -65,6 +66,7 @@ struct policy_entry {
 	int64_t btime_nsec;
 	uint64_t bytes;           /* that deleting it frees */
 	int64_t pinned_until_sec; /* DISPOSITION_PINNED: since the epoch; 0: without a date */
+	uint32_t inodes;          /* that deleting it frees, at most */
 	uint32_t uid;
 	uint16_t mode;
 	uint8_t kept_by : 7; /* rules of keep, as bits; filled by rules_decide */

@@ -48,7 +48,7 @@ enum policy_clock {
 };
 enum policy_order { ORDER_OLDEST, ORDER_LARGEST };
 
-/* A share of the filesystem or a number of bytes. */
+/* A share of the filesystem or a number of bytes; of inodes, where it is about those. */
 struct policy_space {
 	bool is_share;
 	double share; /* 0 to 1 */
@@ -78,6 +78,7 @@ struct policy {
 	uint64_t max_files;      /* 0: none */
 	/* While less than `below` is free, until `until` is free; `below` all zero: none. */
 	struct policy_space min_free_below, min_free_until;
+	struct policy_space min_inodes_below, min_inodes_until; /* the same of inodes */
 	uint64_t min_age_usec, min_count; /* nothing younger; never fewer of a series */
 	double max_delete;                /* share of the matching bytes that one run may delete */
 	bool skip_open;
@@ -91,12 +92,13 @@ static inline const char *policy_of_origin(const char *origin)
 	return strncmp(origin, POLICY_ORIGIN, n) == 0 ? origin + n : NULL;
 }
 
-/* What that comes to on a filesystem of this size. */
+/* What that comes to on a filesystem of this size, or with so many inodes. */
 uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes);
 
 /* Does anything of it delete? Without a rule nothing is ever deleted. */
 bool policy_has_rules(const struct policy *p);
 bool policy_has_keep(const struct policy *p);
 bool policy_has_min_free(const struct policy *p);
-/* Has it marks that can be watched, min-free or max-size? */
+bool policy_has_min_inodes(const struct policy *p);
+/* Has it marks that can be watched, min-free, min-free-inodes or max-size? */
 bool policy_has_marks(const struct policy *p);

@@ -40,9 +40,14 @@ bool policy_has_min_free(const struct policy *p)
 	return p->min_free_below.share > 0 || p->min_free_below.bytes > 0;
 }
 
+bool policy_has_min_inodes(const struct policy *p)
+{
+	return p->min_inodes_below.share > 0 || p->min_inodes_below.bytes > 0;
+}
+
 bool policy_has_marks(const struct policy *p)
 {
-	return policy_has_min_free(p) || p->max_size_bytes > 0;
+	return policy_has_min_free(p) || policy_has_min_inodes(p) || p->max_size_bytes > 0;
 }
 
 bool policy_has_rules(const struct policy *p)
@@ -167,16 +172,19 @@ static void count(struct policy_sum *s, const struct policy_entry *e)
 /* ---- max-delete -------------------------------------------------------------------------------
  */
 
-static double share_of(const struct policy_sum *part, const struct policy_sum *all)
+static double share_of(const struct policy *p, const struct policy_sum *part,
+		       const struct policy_sum *all)
 {
-	if (all->bytes > 0)
-		return (double)part->bytes / (double)all->bytes;
-	return all->n > 0 ? (double)part->n / (double)all->n : 0;
+	double bytes = all->bytes > 0 ? (double)part->bytes / (double)all->bytes : 0;
+	double n = all->n > 0 ? (double)part->n / (double)all->n : 0;
+
+	/* Empty files have an inode each, and no bytes. */
+	return all->bytes == 0 || policy_has_min_inodes(p) ? MAX(bytes, n) : bytes;
 }
 
 static bool is_too_much(const struct deciding *d, const struct policy_sum *going)
 {
-	return !d->now.unbounded && share_of(going, &d->matched) > d->p->max_delete;
+	return !d->now.unbounded && share_of(d->p, going, &d->matched) > d->p->max_delete;
 }
 
 /* What keep and max-age want to go does, or stays for limits to take of it. */
@@ -216,27 +224,32 @@ static bool has_room(struct deciding *d, const struct policy_entry *e)
 
 /* What the limits see: it changes with each entry that they take. */
 struct limits {
-	uint64_t files, bytes, free_bytes; /* there would be */
-	uint64_t free_wanted_bytes;
+	uint64_t files, bytes, free_bytes, free_inodes; /* there would be */
+	uint64_t free_wanted_bytes, free_wanted_inodes;
 };
 
 static struct limits limits_begin(const struct deciding *d)
 {
-	struct limits l = { .free_bytes = d->now.free_bytes };
+	const struct policy *p = d->p;
+	struct limits l = { .free_bytes = d->now.free_bytes, .free_inodes = d->now.free_inodes };
 
 	for (size_t i = 0; i < d->n; i++) {
 		const struct policy_entry *e = &d->v[i];
 
 		if (entry_goes(e)) {
 			l.free_bytes += e->bytes;
+			l.free_inodes += e->inodes;
 		} else {
 			l.files++;
 			l.bytes += e->bytes;
 		}
 	}
-	if (policy_has_min_free(d->p) &&
-	    l.free_bytes < policy_space_bytes(&d->p->min_free_below, d->now.size_bytes))
-		l.free_wanted_bytes = policy_space_bytes(&d->p->min_free_until, d->now.size_bytes);
+	if (policy_has_min_free(p) &&
+	    l.free_bytes < policy_space_bytes(&p->min_free_below, d->now.size_bytes))
+		l.free_wanted_bytes = policy_space_bytes(&p->min_free_until, d->now.size_bytes);
+	if (policy_has_min_inodes(p) && d->now.inodes > 0 &&
+	    l.free_inodes < policy_space_bytes(&p->min_inodes_below, d->now.inodes))
+		l.free_wanted_inodes = policy_space_bytes(&p->min_inodes_until, d->now.inodes);
 	return l;
 }
 
@@ -250,6 +263,8 @@ static enum disposition limit_on(const struct policy *p, const struct limits *l,
 		return DISPOSITION_MAX_SIZE;
 	if (e->bytes > 0 && l->free_bytes < l->free_wanted_bytes)
 		return DISPOSITION_MIN_FREE;
+	if (e->inodes > 0 && l->free_inodes < l->free_wanted_inodes)
+		return DISPOSITION_MIN_INODES;
 	return DISPOSITION_WITHIN_LIMITS;
 }
 
@@ -280,6 +295,7 @@ static void apply_limits(struct deciding *d)
 		l.files--;
 		l.bytes -= e->bytes;
 		l.free_bytes += e->bytes;
+		l.free_inodes += e->inodes;
 	}
 }
 
@@ -311,7 +327,7 @@ static void sum_up(const struct deciding *d, struct policy_plan *plan)
 	plan->is_over = d->age_excess || (plan->excess.n > 0 && d->p->max_delete <= 0);
 	wanted = (struct policy_sum){ plan->deleted.n + plan->excess.n,
 				      plan->deleted.bytes + plan->excess.bytes };
-	plan->share = share_of(&wanted, &plan->matched);
+	plan->share = share_of(d->p, &wanted, &plan->matched);
 	assert(wanted.n <= plan->matched.n);
 	assert(plan->deleted.n == d->going.n);
 }

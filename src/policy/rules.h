@@ -6,8 +6,9 @@
  *      which counts for nothing else either.
  *   2. Series by series, newest first: what a rule of keep keeps, stays; then what min-count and
  *      min-age hold. If there is a keep, the rest goes; what is older than max-age goes.
- *   3. Of what is left, max-files, max-size and min-free take as many as they need, in the policy's
- *      order; nothing that frees no space for the sake of space. What they do not need stays.
+ *   3. Of what is left, max-files, max-size, min-free and min-free-inodes take as many as they
+ * need, in the policy's order; nothing for the sake of space that frees none, nor of inodes. What
+ *      they do not need stays.
  *
  * Then max-delete says how much of that one run lets go. Of what goes by 2, all or, if it is more
  * than that, nothing: a wrong pattern or clock shows in there being too much of it, and to delete
@@ -25,6 +26,7 @@
 struct policy_moment {
 	int64_t now_nsec;
 	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	uint64_t free_inodes, inodes;    /* the same; 0: it has as many as there is space for */
 	bool unbounded;                  /* max-delete does not matter */
 };
 
@@ -42,7 +44,7 @@ struct policy_plan {
 	bool is_over;
 	struct policy_sum dispositions[DISPOSITIONS]; /* without refused and excess */
 	/* How much of the bytes that match deleted and excess are; where there are none at all, of
-	 * the entries. */
+	 * the entries; with min-free-inodes, the larger of both. */
 	double share;
 	int64_t oldest_nsec; /* the time of the oldest that stays; INT64_MAX: there is none */
 };

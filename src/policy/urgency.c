@@ -4,26 +4,25 @@
 #include "policy/policy.h"
 #include "base/macros.h"
 
-/* Bytes a second that a fast device takes. */
-#define WRITTEN_MOST (2ULL << 30)
 #define LOOK_LEAST (100 * USEC_PER_MSEC)
 
 bool urgency_space(const struct policy_space *below, const struct policy_space *until,
 		   const struct space *s, bool on)
 {
-	return s->free_bytes < policy_space_bytes(on ? until : below, s->all_bytes);
+	return s->free < policy_space_bytes(on ? until : below, s->all);
 }
 
 bool urgency_is_near(const struct policy_space *below, const struct space *s)
 {
-	return s->free_bytes / 2 < policy_space_bytes(below, s->all_bytes);
+	return s->free / 2 < policy_space_bytes(below, s->all);
 }
 
-uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s, uint64_t rate)
+uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s, uint64_t rate,
+			   uint64_t most)
 {
-	uint64_t mark = policy_space_bytes(below, s->all_bytes);
-	uint64_t left = s->free_bytes > mark ? s->free_bytes - mark : 0;
-	uint64_t look = CLAMP(left / WRITTEN_MOST * USEC_PER_SEC, USEC_PER_SEC, URGENCY_LOOK_MOST);
+	uint64_t mark = policy_space_bytes(below, s->all);
+	uint64_t left = s->free > mark ? s->free - mark : 0;
+	uint64_t look = CLAMP(left / most * USEC_PER_SEC, USEC_PER_SEC, URGENCY_LOOK_MOST);
 	double half = rate > 0 ? (double)left / (double)rate / 2 * USEC_PER_SEC : (double)look;
 
 	return half < (double)look ? MAX((uint64_t)half, LOOK_LEAST) : look;

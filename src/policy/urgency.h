@@ -10,8 +10,9 @@
 
 struct policy_space;
 
+/* Of bytes, or of inodes. */
 struct space {
-	uint64_t free_bytes, all_bytes;
+	uint64_t free, all;
 };
 
 /* From where free space is less than `below` until it is `until`; `on` is what was decided last. */
@@ -24,10 +25,15 @@ bool urgency_is_near(const struct policy_space *below, const struct space *s);
 /* The longest time between two looks. */
 #define URGENCY_LOOK_MOST (60 * USEC_PER_SEC)
 
-/* How long until the next look: the time in which the fastest writing could reach the mark, but 1 s
- * at least, as perhaps no program writes. If programs were seen to take `rate` bytes a second, half
+/* What programs can take in a second: bytes that a fast device takes, and inodes that one makes. */
+#define URGENCY_BYTES_MOST (2ULL << 30)
+#define URGENCY_INODES_MOST (1ULL << 19)
+
+/* How long until the next look: the time in which programs that take `most` a second could reach
+ * the mark, but 1 s at least, as perhaps none does. If they were seen to take `rate` a second, half
  * of the time that they need to the mark, if that is less; 100 ms at least. */
-uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s, uint64_t rate);
+uint64_t urgency_look_usec(const struct policy_space *below, const struct space *s, uint64_t rate,
+			   uint64_t most);
 
 /* How far a run is. Microseconds are of one clock. */
 struct course {

@@ -91,6 +91,7 @@ static const struct key policy_keys[] = {
 	{ "max-size", { "500G", "1 B", "1K" } },
 	{ "max-files", { "1", "18446744073709551615" } },
 	{ "min-free", { "10%", "20G", "{below: 5%, until: 10%}" } },
+	{ "min-free-inodes", { "5%", "100000", "{below: 5%, until: 10%}" } },
 	{ "min-age", { "1h", "0s" } },
 	{ "min-count", { "0", "7" } },
 	{ "max-delete", { "20%", "100 %", "0.5%" } },

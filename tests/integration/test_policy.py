@@ -125,6 +125,55 @@ class Rules(Case):
         self.assertEqual(set(plan(w)[0].values()), {("keep", "within-limits")})
 
     @matrix(backends=plain, fs=tmpfs)
+    def test_free_inodes(self, w):
+        """Those that free none stay; of a tree, all that is in it counts."""
+        os.makedirs(w.path("base"))
+        command("mount", "-t", "tmpfs", "-o", "nr_inodes=200", "tmpfs", w.path("base"))
+        for i in range(50):
+            make(w, "f%02d" % i, i, "")
+        os.link(w.path("base/f49"), w.path("base/other"))
+        free = os.statvfs(w.path("base")).f_favail
+        keys = "match: 'f*', min-free-inodes: {below: %d, until: %d}"
+        one(w, keys % (free + 1, free + 3))
+        fates, o = plan(w)
+        self.assertEqual([n for n, f in fates.items() if f[0] == "delete"], ["f46", "f47", "f48"])
+        self.assertEqual(fates["f48"], ("delete", "min-free-inodes"))
+        self.assertEqual((o["filesystem"]["inodes"], o["filesystem"]["free_inodes"]), (200, free))
+        self.assertEqual({e["name"]: e["inodes"] for e in o["entries"]}["f49"], 0)
+        one(w, keys % (free, free + 3))
+        self.assertEqual({f[0] for f in plan(w)[0].values()}, {"keep"})
+        for i in range(2):
+            for k in range(3):
+                make(w, "t%d/%d" % (i, k), 60 + i)
+            age(w.path("base/t%d" % i), 60 + i)
+        free = os.statvfs(w.path("base")).f_favail
+        one(w, "match: 't*', kind: tree, min-free-inodes: %d" % (free + 4))
+        self.assertEqual({n: f[0] for n, f in plan(w)[0].items()}, {"t0": "keep", "t1": "delete"})
+        one(w, "match: 't*', kind: tree, min-free-inodes: %d" % (free + 5))
+        self.assertEqual({n: f[0] for n, f in plan(w)[0].items()}, {"t0": "delete", "t1": "delete"})
+
+    @matrix(backends=plain, fs=("xfs",))
+    def test_free_inodes_that_space_makes(self, w):
+        """Where they are made of free space, a large file frees more than its own: one is enough."""
+        for i in range(4):
+            make(w, "f%d" % i, i, "x" * MIB)
+        os.sync()
+        one(w, "match: '*', min-free-inodes: %d" % (os.statvfs(w.dir).f_favail + 500))
+        self.assertEqual([n for n, f in plan(w)[0].items() if f[0] == "delete"], ["f3"])
+
+    @matrix(backends=plain, fs=("btrfs",))
+    def test_inodes_without_limit(self, w):
+        one(w, "match: '*', min-free-inodes: 100%")
+        make(w, "f", 100)
+        fates, o = plan(w)
+        self.assertEqual((fates, o["filesystem"]["inodes"]), ({"f": ("keep", "within-limits")}, 0))
+        words = "is on a filesystem without a limit of inodes"
+        self.assertIn("%s %s: min-free-inodes does nothing there\n" % (w.path("base"), words), policy(w, "plan").out)
+        p = Proc([scratch.binary, "check-config", w.path("etc/reclaimd.yaml")], w.dir)
+        w.procs.append(p)
+        self.assertIn("warning: policies: p: min-free-inodes: %s %s" % (w.path("base"), words), p.finish().err)
+
+    @matrix(backends=plain, fs=tmpfs)
     def test_series_and_times_in_names(self, w):
         one(w, "match: '*.dump', group-by: '^([a-z]+)-', time: 'name:%Y-%m-%d', keep: {last: 1}")
         for name in ("a-2024-01-01", "a-2024-01-02", "b-2023-05-05", "b-2023-05-06", "c-2024-02-30",

@@ -1002,6 +1002,29 @@ class Watermarks(Case):
             self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
         self.assertTrue(os.path.exists(keep))
 
+    def test_min_free_inodes_deletes_up_to_mark(self):
+        """Empty files, which free no space."""
+        command("mount", "-o", "remount,nr_inodes=400", self.data)
+
+        def free():
+            return os.statvfs(self.data).f_favail
+
+        keep = self.make("keep", 100, "")
+        self.watch("match: 'f*', min-free-inodes: {below: 100, until: 200}, max-delete: 100%")
+        c = self.daemon.client()
+        for _ in range(2):
+            # The staging directory of a job has some for a moment.
+            while free() >= 90:
+                self.make("f%04d" % self.count, 1 - self.count / 10000, "")
+                self.count += 1
+            self.until(lambda: free() >= 190 and not c.jobs())
+            self.assertLessEqual(free(), 201)
+            left = sorted(self.left() - {"keep"})
+            self.assertEqual(left, ["f%04d" % i for i in range(self.count - len(left), self.count)])
+        self.assertEqual({j["state"] for j in c.jobs(finished=True)}, {"done"})
+        self.assertTrue(os.path.exists(keep))
+        self.daemon.wait_said("has fewer free inodes than min-free-inodes: it runs")
+
     def later(self, keys):
         self.daemon.configure("policies:\n"
                               "  p: {path: %s/later, match: '*', min-free: {below: 30%%, until: 50%%},"

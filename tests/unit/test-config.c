@@ -132,13 +132,15 @@ START_TEST(every_key_of_a_policy_is_read)
 		"    max-size: 500G\n"
 		"    max-files: 1000\n"
 		"    min-free: {below: 10%, until: 15%}\n"
+		"    min-free-inodes: {below: 5%, until: 8%}\n"
 		"    min-age: 1h 30min\n"
 		"    min-count: 2\n"
 		"    max-delete: 50%\n"
 		"    skip-open: false\n"
 		"    undo: 2h\n"
 		"    schedule: Mon *-*-* 03:00\n"
-		"  b: {path: /b, match: '*', min-free: 20G, owner: www-data}\n"
+		"  b: {path: /b, match: '*', min-free: 20G, owner: www-data,\n"
+		"    min-free-inodes: 100000}\n"
 		"undo: 1h\n");
 	ck_assert_uint_eq(c->n_policies, 2);
 	ck_assert_str_eq(c->policies[0].name, "pg_backups-1");
@@ -173,6 +175,8 @@ START_TEST(every_key_of_a_policy_is_read)
 	ck_assert(p->min_free_below.is_share && p->min_free_until.is_share);
 	ck_assert_double_eq_tol(p->min_free_below.share, 0.1, 1e-9);
 	ck_assert_double_eq_tol(p->min_free_until.share, 0.15, 1e-9);
+	ck_assert_double_eq_tol(p->min_inodes_below.share, 0.05, 1e-9);
+	ck_assert_double_eq_tol(p->min_inodes_until.share, 0.08, 1e-9);
 	ck_assert_uint_eq(p->min_age_usec, HOUR * 3 / 2);
 	ck_assert_uint_eq(p->min_count, 2);
 	ck_assert_double_eq_tol(p->max_delete, 0.5, 1e-9);
@@ -194,6 +198,9 @@ START_TEST(every_key_of_a_policy_is_read)
 	ck_assert_uint_eq(p->max_size_bytes + p->max_files + p->max_age_usec + p->min_count, 0);
 	ck_assert_uint_eq(p->min_free_below.bytes, 20ULL << 30);
 	ck_assert_uint_eq(p->min_free_until.bytes, 20ULL << 30);
+	ck_assert(!p->min_inodes_below.is_share && !p->min_inodes_until.is_share);
+	ck_assert_uint_eq(p->min_inodes_below.bytes, 100000);
+	ck_assert_uint_eq(p->min_inodes_until.bytes, 100000);
 	config_free(c);
 	config_dir_remove();
 }
@@ -241,8 +248,8 @@ static const struct {
 	{ POLICY1("path: /b, match: x, keep: {}"), "has no rule" },
 	{ POLICY1("path: /b, match: x, keep: {last: 0}, min-count: 1"), "has no rule" },
 	{ POLICY1("path: /b, match: x, keep: {last: 1}, max-age: 1d, max-files: 9"),
-	  "a.yaml:1:12: policies: a: has no schedule, nor min-free or max-size, which are "
-	  "watched, so it never runs by itself, but only by reclaimctl policy run a" },
+	  "a.yaml:1:12: policies: a: has no schedule, nor min-free, min-free-inodes or max-size, "
+	  "which are watched, so it never runs by itself, but only by reclaimctl policy run a" },
 	{ POLICY1("path: /b, match: x, max-age: 1d, schedule: daily"), NULL },
 	{ POLICY1("path: /b, match: x, max-age: 1d, min-free: 1G"), NULL },
 	{ POLICY1("path: /b, match: x, max-age: 1d, max-size: 1G"), NULL },
@@ -250,6 +257,9 @@ static const struct {
 	  "policies: a: has min-free, but what it deletes is held for undo first" },
 	{ "undo: 1h\n" POLICY1("path: /b, match: x, min-free: 1G, undo: 0"), NULL },
 	{ POLICY1("path: /b, match: x, min-free: 1G, undo: 1h"), "has min-free, but" },
+	{ POLICY1("path: /b, match: x, min-free-inodes: 1%, undo: 1h"),
+	  "has min-free-inodes, but" },
+	{ POLICY1("path: /b, match: x, max-age: 1d, min-free-inodes: 1%"), NULL },
 	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /c, match: x, max-size: 1K"),
 	  NULL },
 	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /b, match: x, max-size: 1K"),

@@ -87,6 +87,21 @@ START_TEST(access_times_are_of_local_filesystems)
 }
 END_TEST
 
+START_TEST(inodes_are_fixed_where_that_is_known)
+{
+	static const uint32_t fixed[] = { 0xef53, 0x01021994 }, grow[] = { 0x58465342, 0xabcdef };
+	struct fs_profile w;
+
+	for (size_t i = 0; i < ELEMENTSOF(fixed); i++) {
+		profile_find(fixed[i], NULL, &w);
+		ck_assert(w.inodes_fixed);
+		profile_find(grow[i], NULL, &w);
+		ck_assert(!w.inodes_fixed);
+	}
+	ck_assert(!profile_fixes_inodes(-1));
+}
+END_TEST
+
 START_TEST(discard_changes_the_order_on_ext)
 {
 	static const struct mount plain = { .options = "rw,relatime", .super_options = "rw" },
@@ -122,6 +137,7 @@ int main(void)
 				 clusters_are_told_by_their_mounts,
 				 truncation_only_where_leases_tell_the_truth,
 				 access_times_are_of_local_filesystems,
+				 inodes_are_fixed_where_that_is_known,
 				 discard_changes_the_order_on_ext,
 				 mount_options_are_words };
 

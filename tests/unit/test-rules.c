@@ -256,6 +256,72 @@ static void undecide(struct policy_entries *l)
 }
 
 /* Too much of what goes by age is a wrong clock or pattern: none of it goes. */
+/* Ten entries a to j of 10 bytes and an inode each, but h and i, which have other names; of 1000
+ * inodes 100 are free. */
+static const struct {
+	struct policy_space below, until;
+	uint64_t inodes;
+	const char *deleted;
+} inode_rows[] = {
+	{ { .bytes = 100 }, { .bytes = 100 }, 1000, "" },
+	{ { .bytes = 101 }, { .bytes = 101 }, 1000, "j" },
+	{ { .bytes = 100 }, { .bytes = 150 }, 1000, "" },
+	{ { .bytes = 101 }, { .bytes = 103 }, 1000, "fgj" },
+	{ { .is_share = true, .share = 0.102 }, { .is_share = true, .share = 0.102 }, 1000, "gj" },
+	{ { .bytes = 101 }, { .bytes = 900 }, 1000, "abcdefgj" },
+	/* There is no number of which they could be few. */
+	{ { .bytes = 101 }, { .bytes = 900 }, 0, "" },
+	{ { .is_share = true, .share = 1 }, { .is_share = true, .share = 1 }, 0, "" },
+};
+
+START_TEST(inodes_are_freed_up_to_the_mark)
+{
+	for (size_t i = 0; i < ELEMENTSOF(inode_rows); i++) {
+		const struct policy p = { .min_inodes_below = inode_rows[i].below,
+					  .min_inodes_until = inode_rows[i].until };
+		const struct policy_moment now = { .now_nsec = NOW,
+						   .free_inodes = 100,
+						   .inodes = inode_rows[i].inodes,
+						   .unbounded = true };
+		struct policy_entries l = { 0 };
+		struct policy_plan plan;
+
+		add_days(&l, 10, 10);
+		for (size_t k = 0; k < l.n; k++)
+			l.v[k].inodes = k != 7 && k != 8;
+		ck_assert_int_eq(rules_decide(&plan, &p, &l, now), 0);
+		ck_assert_msg(strcmp(deleted(&l), inode_rows[i].deleted) == 0, "row %zu: %s", i,
+			      deleted(&l));
+		ck_assert_uint_eq(plan.dispositions[DISPOSITION_MIN_INODES].n, plan.deleted.n);
+		policy_plan_done(&plan);
+		entries_done(&l);
+	}
+}
+END_TEST
+
+/* Empty files are no bytes of what matches, and still not without a bound. */
+START_TEST(max_delete_bounds_empty_files_for_inodes)
+{
+	const struct policy p = { .min_inodes_below = { .bytes = 1000 },
+				  .min_inodes_until = { .bytes = 1000 },
+				  .max_delete = 0.2 };
+	const struct policy_moment now = { .now_nsec = NOW, .inodes = 1000 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add_days(&l, 10, 0);
+	l.v[0].bytes = 1000;
+	for (size_t k = 0; k < l.n; k++)
+		l.v[k].inodes = 1;
+	ck_assert_int_eq(rules_decide(&plan, &p, &l, now), 0);
+	ck_assert_str_eq(deleted(&l), "ij");
+	ck_assert_uint_eq(plan.excess.n, 8);
+	ck_assert_double_eq_tol(plan.share, 1, 1e-9);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
 START_TEST(ages_go_up_to_max_delete_or_not_at_all)
 {
 	struct policy p = { .max_age_usec = 7 * DAY_USEC, .max_delete = 0.2 };
@@ -733,6 +799,8 @@ int main(void)
 				 test_27_future_is_kept_and_counts_for_nothing,
 				 each_series_keeps_its_own,
 				 limits_go_by_their_order,
+				 inodes_are_freed_up_to_the_mark,
+				 max_delete_bounds_empty_files_for_inodes,
 				 ages_go_up_to_max_delete_or_not_at_all,
 				 limits_go_up_to_max_delete,
 				 max_delete_of_nothing_is_over,

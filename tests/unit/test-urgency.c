@@ -11,15 +11,15 @@ START_TEST(space_has_two_marks)
 {
 	const struct policy_space below = { .is_share = true, .share = 0.05 },
 				  until = { .bytes = 100 };
-	struct space s = { .free_bytes = 50, .all_bytes = 1000 };
+	struct space s = { .free = 50, .all = 1000 };
 
 	ck_assert(!urgency_space(&below, &until, &s, false));
-	s.free_bytes = 49;
+	s.free = 49;
 	ck_assert(urgency_space(&below, &until, &s, false));
-	s.free_bytes = 99;
+	s.free = 99;
 	ck_assert(urgency_space(&below, &until, &s, true));
 	ck_assert(!urgency_space(&below, &until, &s, false));
-	s.free_bytes = 100;
+	s.free = 100;
 	ck_assert(!urgency_space(&below, &until, &s, true));
 }
 END_TEST
@@ -27,36 +27,41 @@ END_TEST
 START_TEST(space_is_near_at_twice_the_mark)
 {
 	const struct policy_space below = { .bytes = 100 };
-	struct space s = { .free_bytes = 199, .all_bytes = 1000 };
+	struct space s = { .free = 199, .all = 1000 };
 
 	ck_assert(urgency_is_near(&below, &s));
-	s.free_bytes = 200;
+	s.free = 200;
 	ck_assert(!urgency_is_near(&below, &s));
-	s.free_bytes = UINT64_MAX;
+	s.free = UINT64_MAX;
 	ck_assert(!urgency_is_near(&below, &s));
 }
 END_TEST
 
+static uint64_t look_usec(const struct policy_space *below, const struct space *s, uint64_t rate)
+{
+	return urgency_look_usec(below, s, rate, URGENCY_BYTES_MOST);
+}
+
 START_TEST(looks_come_closer_as_the_mark_does)
 {
 	const struct policy_space below = { .bytes = 1ULL << 30 };
-	struct space s = { .all_bytes = 1ULL << 50 };
+	struct space s = { .all = 1ULL << 50 };
 	/* Free space in GiB, and seconds. */
 	static const uint64_t rows[][2] = { { 0, 1 },   { 1, 1 },    { 2, 1 },        { 5, 2 },
 					    { 41, 20 }, { 121, 60 }, { 1U << 20, 60 } };
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-		s.free_bytes = rows[i][0] << 30;
-		ck_assert_uint_eq(urgency_look_usec(&below, &s, 0), rows[i][1] * USEC_PER_SEC);
+		s.free = rows[i][0] << 30;
+		ck_assert_uint_eq(look_usec(&below, &s, 0), rows[i][1] * USEC_PER_SEC);
 	}
 	/* 1 GiB is left: a program that writes a GiB in a second has half of it in a half. */
-	s.free_bytes = 2ULL << 30;
-	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 30), USEC_PER_SEC / 2);
-	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 28), USEC_PER_SEC);
-	ck_assert_uint_eq(urgency_look_usec(&below, &s, UINT64_MAX), USEC_PER_SEC / 10);
-	s.free_bytes = 41ULL << 30;
-	ck_assert_uint_eq(urgency_look_usec(&below, &s, 1ULL << 30), 20 * USEC_PER_SEC);
-	ck_assert_uint_eq(urgency_look_usec(&below, &s, 4ULL << 30), 5 * USEC_PER_SEC);
+	s.free = 2ULL << 30;
+	ck_assert_uint_eq(look_usec(&below, &s, 1ULL << 30), USEC_PER_SEC / 2);
+	ck_assert_uint_eq(look_usec(&below, &s, 1ULL << 28), USEC_PER_SEC);
+	ck_assert_uint_eq(look_usec(&below, &s, UINT64_MAX), USEC_PER_SEC / 10);
+	s.free = 41ULL << 30;
+	ck_assert_uint_eq(look_usec(&below, &s, 1ULL << 30), 20 * USEC_PER_SEC);
+	ck_assert_uint_eq(look_usec(&below, &s, 4ULL << 30), 5 * USEC_PER_SEC);
 }
 END_TEST
 

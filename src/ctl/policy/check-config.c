@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -112,11 +113,18 @@ static _printf_(4, 5) void place_tell(struct check *c, const struct config_place
 static void filesystem_check(struct check *c, const struct config_policy *p, int fd)
 {
 	unsigned missing = scan_missing_ages(fd, &p->rules);
+	struct statvfs st;
 
 	if (missing)
 		place_tell(c, &p->path_place, /* is_warning= */ true,
 			   "policies: %s: age-by: %s %s (now), so nothing is deleted there",
 			   p->name, p->rules.path, scan_missing_words(missing));
+	if (policy_has_min_inodes(&p->rules) && fstatvfs(fd, &st) >= 0 && st.f_files == 0)
+		place_tell(
+			c, &p->path_place, /* is_warning= */ true,
+			"policies: %s: min-free-inodes: %s is on a filesystem without a limit of "
+			"inodes (now), so it does nothing there",
+			p->name, p->rules.path);
 }
 
 /* What is not there may be made or mounted later, as at boot. */

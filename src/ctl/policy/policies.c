@@ -13,8 +13,8 @@
  *
  *   name, path              as configured
  *   error                   why it could not be looked at, or null; then there is nothing below
- *   entries                 [{name, series, time_usec, bytes, uid, fate, rule, keep, refused,
- *                           pinned_until_usec}]:
+ *   entries                 [{name, series, time_usec, bytes, inodes, uid, fate, rule, keep,
+ *                           refused, pinned_until_usec}]:
  *                           fate is "keep", "delete", or "excess" (to be deleted, but not by this
  *                           run: max-delete); rule is what decided; keep the rules of keep that
  *                           keep it; refused: it is to be deleted, and cannot; time_usec is null
@@ -22,7 +22,7 @@
  *   matched, kept, deleted  {entries, bytes}: bytes are what deleting frees
  *   refused, excess         likewise; both are in kept
  *   over_max_delete         more would go than one run may delete
- *   filesystem              {size_bytes, free_bytes}
+ *   filesystem              {size_bytes, free_bytes, inodes, free_inodes}; inodes 0: no limit
  *   not_looked_into         {unread, locked, mounts, too_deep}: directories
  *   left_out                {owner, size}: how many match, and are no entries for that reason
  *   missing_times           ["atime", ...]: of age-by, what is not known there; then all is kept
@@ -146,6 +146,8 @@ int policy_preview(struct policy_session *s, struct policy_preview *l)
 	moment = (struct policy_moment){ .now_nsec = l->now_nsec,
 					 .free_bytes = l->scan.free_bytes,
 					 .size_bytes = l->scan.size_bytes,
+					 .free_inodes = l->scan.free_inodes,
+					 .inodes = l->scan.inodes,
 					 .unbounded = s->o.force };
 	r = hold_others(s, l, moment);
 	if (r >= 0)

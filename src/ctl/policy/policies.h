@@ -49,6 +49,10 @@ int policy_run(struct policy_session *s, const struct config_policy *p);
 void policy_preview_print(const struct policy_preview *l);
 void policy_preview_json(const struct policy_preview *l, enum json_mode mode);
 
+/* What min-free-inodes does not do where a filesystem has no limit, in words to follow the path;
+ * NULL: it has one, or the policy has none. */
+const char *policy_inodes_words(const struct policy_preview *l);
+
 /* "keep", "delete", or "excess": it is to go, and max-delete keeps it in this run. */
 const char *entry_fate(const struct policy_entry *e);
 

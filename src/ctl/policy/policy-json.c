@@ -21,13 +21,14 @@ static json_t *entry_json(const struct policy_entry *e)
 			(void)json_array_append_new(
 				keep, json_string(keep_rule_name((enum keep_rule)rule)));
 	return json_pack(
-		"{so so so sI sI ss ss so sb so}", "name", text(e->name), "series", text(e->series),
-		"time_usec",
+		"{so so so sI sI sI ss ss so sb so}", "name", text(e->name), "series",
+		text(e->series), "time_usec",
 		e->disposition == DISPOSITION_NO_TIME ? json_null()
 						      : json_integer(e->time_nsec / 1000),
-		"bytes", (json_int_t)e->bytes, "uid", (json_int_t)e->uid, "fate", entry_fate(e),
-		"rule", disposition_name(e->disposition), "keep", keep, "refused",
-		(int)(e->stays && disposition_refuses(e->disposition)), "pinned_until_usec",
+		"bytes", (json_int_t)e->bytes, "inodes", (json_int_t)e->inodes, "uid",
+		(json_int_t)e->uid, "fate", entry_fate(e), "rule", disposition_name(e->disposition),
+		"keep", keep, "refused", (int)(e->stays && disposition_refuses(e->disposition)),
+		"pinned_until_usec",
 		e->pinned_until_sec ? json_integer(e->pinned_until_sec * 1000000) : json_null());
 }
 
@@ -53,13 +54,14 @@ static json_t *totals_json(const struct policy_preview *l)
 	const struct policy_sum *refused = &l->plan.refused, *excess = &l->plan.excess;
 	const struct scan *s = &l->scan;
 
-	return json_pack("{so so so so so sb s{sI sI} s{sI sI sI sI} s{sI sI} so sb}", "matched",
-			 sum(matched->n, matched->bytes), "kept",
+	return json_pack("{so so so so so sb s{sI sI sI sI} s{sI sI sI sI} s{sI sI} so sb}",
+			 "matched", sum(matched->n, matched->bytes), "kept",
 			 sum(matched->n - deleted->n, matched->bytes - deleted->bytes), "deleted",
 			 sum(deleted->n, deleted->bytes), "refused",
 			 sum(refused->n, refused->bytes), "excess", sum(excess->n, excess->bytes),
 			 "over_max_delete", (int)(excess->n > 0), "filesystem", "size_bytes",
 			 (json_int_t)s->size_bytes, "free_bytes", (json_int_t)s->free_bytes,
+			 "inodes", (json_int_t)s->inodes, "free_inodes", (json_int_t)s->free_inodes,
 			 "not_looked_into", "unread", (json_int_t)s->unread, "locked",
 			 (json_int_t)s->locked, "mounts", (json_int_t)s->mounts, "too_deep",
 			 (json_int_t)s->too_deep, "left_out", "owner", (json_int_t)s->other_owner,

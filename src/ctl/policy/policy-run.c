@@ -240,7 +240,8 @@ static int hand_over(struct policy_session *s, struct running *u)
 	if (l->plan.deleted.n == 0)
 		return 0;
 	r = client_open(&u->client, u->o, /* socket_first= */ false);
-	if (r == 0 && l->plan.dispositions[DISPOSITION_MIN_FREE].n > 0)
+	if (r == 0 && (l->plan.dispositions[DISPOSITION_MIN_FREE].n > 0 ||
+		       l->plan.dispositions[DISPOSITION_MIN_INODES].n > 0))
 		r = wait_for_space(u);
 	if (r)
 		return r;
@@ -419,6 +420,9 @@ static int preview(struct policy_session *s, struct running *u)
 		     l->policy->rules.path, scan_missing_words(l->scan.missing_ages));
 		return EXIT_FAILED;
 	}
+	if (policy_inodes_words(l))
+		complain(l->policy->name, "%s %s; ignoring", l->policy->rules.path,
+			 policy_inodes_words(l));
 	if (!s->open_known && l->policy->rules.skip_open && l->plan.deleted.n > 0)
 		complain(l->policy->name, "what other processes have open could not be seen in "
 					  "full; ignoring");

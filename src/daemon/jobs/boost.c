@@ -34,8 +34,8 @@ static bool may_hang(const struct jobs *jobs, const struct staging_area *area)
 /* Returns whether space may be short soon. */
 static bool is_near(const struct config *c, const struct statfs *st, bool *is_short)
 {
-	struct space s = { .free_bytes = (uint64_t)st->f_bavail * (uint64_t)st->f_bsize,
-			   .all_bytes = (uint64_t)st->f_blocks * (uint64_t)st->f_bsize };
+	struct space s = { .free = (uint64_t)st->f_bavail * (uint64_t)st->f_bsize,
+			   .all = (uint64_t)st->f_blocks * (uint64_t)st->f_bsize };
 
 	*is_short = urgency_space(&c->urgent_below, &c->urgent_until, &s, *is_short);
 	return urgency_is_near(&c->urgent_below, &s);

@@ -19,6 +19,7 @@ static const struct fs_profile ext = {
 	.short_is_eof = true,
 	.lease_truthful = true,
 	.atime_truthful = true,
+	.inodes_fixed = true,
 	.shrink = SHRINK_TAIL,
 	.map_first = true,
 	.reason = "ext lists in hash order: unlinked in inode order instead",
@@ -39,6 +40,7 @@ static const struct fs_profile ext_discard = {
 	.short_is_eof = true,
 	.lease_truthful = true,
 	.atime_truthful = true,
+	.inodes_fixed = true,
 	.shrink = SHRINK_HEAD,
 	.map_first = true,
 	.reason = "ext mounted with discard trims each free run again unless blocks are freed in "
@@ -90,6 +92,7 @@ static const struct fs_profile memory = {
 	.short_is_eof = true,
 	.lease_truthful = true,
 	.atime_truthful = true,
+	.inodes_fixed = true,
 	.reason = "memory is freed as names go: a lane for each CPU",
 };
 
@@ -230,6 +233,14 @@ bool profile_keeps_atime(int fd)
 	unsigned long flags;
 
 	return find_by_fd(fd, &p, &flags) && p.atime_truthful && !(flags & ST_NOATIME);
+}
+
+bool profile_fixes_inodes(int fd)
+{
+	struct fs_profile p;
+	unsigned long flags;
+
+	return find_by_fd(fd, &p, &flags) && p.inodes_fixed;
 }
 
 /* Large folios are as large as what one entry of a middle page table maps, at most: one page of

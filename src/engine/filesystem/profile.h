@@ -51,6 +51,7 @@ struct fs_profile {
 	bool lease_truthful; /* F_SETLEASE is refused whenever a process has the file open: I5 */
 	bool atime_truthful; /* the access time of a file is that of the last one, but for options
 			      */
+	bool inodes_fixed;   /* there are so many inodes, however much space is free */
 	enum shrink_method shrink;
 	bool map_first; /* a step reads where its blocks are before it begins, see shrink.c */
 	uint64_t commit_bytes; /* freed of large files, until the filesystem itself is committed as
@@ -70,6 +71,9 @@ bool profile_shrinks(int fd);
 /* Whether access times of files are kept where fd is: not with noatime, nor where other machines or
  * the page cache of this one may hide accesses, nor if it is not known. */
 bool profile_keeps_atime(int fd);
+
+/* Is the number of inodes fixed where fd is? Not if that is not known. */
+bool profile_fixes_inodes(int fd);
 
 /* Below this no file is worth the calls that steps take. */
 #define SHRINK_LEAST MiB(2)

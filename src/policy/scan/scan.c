@@ -32,12 +32,17 @@
 #define TIME_LEAST_SEC (-2000000000LL)
 #define TIME_MOST_SEC 7000000000LL
 
+/* No filesystem makes more inodes of the space that an entry frees: XFS has them of 256 bytes at
+ * least. Without them, a large file would count as one, and far more would go than is needed. */
+#define INODE_LEAST_BYTES 256
+
 /* What is asked for of all that is in a tree, or is one. */
 #define TREE_MASK (STATX_BASIC_STATS | STATX_BTIME)
 
 /* What a tree that goes as a whole, or a file, has in it. */
 struct tree {
 	uint64_t bytes;        /* that deleting it frees: a file with other names frees nothing */
+	uint64_t inodes;       /* the same */
 	uint64_t length_bytes; /* of all files */
 	int64_t newest_nsec;   /* the youngest of the times that count; INT64_MIN: none */
 	int64_t changed_nsec;  /* ctime of whatever changed last */
@@ -212,8 +217,10 @@ static void ages_add(const struct policy_walk *k, struct tree *t, const struct s
 /* Adds one thing, without what is beneath it. */
 static void tree_add(const struct policy_walk *k, struct tree *t, const struct statx *sx)
 {
-	if (S_ISDIR(sx->stx_mode) || sx->stx_nlink <= 1)
+	if (S_ISDIR(sx->stx_mode) || sx->stx_nlink <= 1) {
 		t->bytes += sx->stx_blocks * 512;
+		t->inodes++;
+	}
 	/* Sparse files may come to more than any size. */
 	if (S_ISREG(sx->stx_mode))
 		t->length_bytes += MIN(sx->stx_size, UINT64_MAX - t->length_bytes);
@@ -341,6 +348,9 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 	}
 	e.series = series;
 	e.bytes = t.bytes;
+	if (k->s->inodes_by_space)
+		t.inodes += t.bytes / INODE_LEAST_BYTES;
+	e.inodes = (uint32_t)MIN(t.inodes, UINT32_MAX);
 	e.disposition = (uint8_t)t.disposition;
 	e.pinned_until_sec = t.pinned_until_sec;
 	return entries_add(&k->s->entries, &e);
@@ -503,6 +513,9 @@ static int base_stat(struct scan *s, const struct policy *p, int fd)
 		return -errno;
 	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	s->size_bytes = (uint64_t)st.f_blocks * st.f_frsize;
+	s->free_inodes = st.f_favail;
+	s->inodes = st.f_files;
+	s->inodes_by_space = !profile_fixes_inodes(fd);
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
 	s->began_nsec = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 	return 0;

@@ -38,6 +38,8 @@ struct scan {
 	int basefd; /* the policy's directory; -1: not looked at */
 	struct policy_entries entries;
 	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	uint64_t free_inodes, inodes;    /* the same; 0: it has as many as there is space for */
+	bool inodes_by_space;            /* their number grows with free space */
 	int64_t began_nsec;              /* by the clock that the filesystem's times are of */
 	/* Directories that were to be looked into and were not. */
 	uint64_t unread, locked, mounts, too_deep;
