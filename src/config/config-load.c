@@ -65,6 +65,7 @@ struct config *config_free(struct config *c)
 		free(p->schedule);
 		hooks_free(&p->hooks);
 		free(p->rules.path);
+		strings_free(p->rules.paths);
 		free(p->rules.group_by);
 		free(p->rules.time.format);
 		strings_free(p->rules.match);
@@ -246,11 +247,44 @@ static int load_dir(struct config_loading *l, const char *dir)
 	return r < 0 ? r : load_drop_ins(l, drop_ins);
 }
 
+/* The directory that all of them are in; NULL: out of memory. */
+static char *common_dir(char *const *paths)
+{
+	size_t len = strlen(paths[0]);
+
+	for (char *const *path = paths + 1; *path; path++) {
+		size_t n = 0;
+
+		while (n < len && paths[0][n] == (*path)[n])
+			n++;
+		/* Not in the middle of a name. */
+		while (n > 0 && !((n == len || paths[0][n] == '/') &&
+				  ((*path)[n] == '/' || (*path)[n] == '\0')))
+			n--;
+		len = n;
+	}
+	return len > 0 ? strndup(paths[0], len) : strdup("/");
+}
+
+static void bases_find(struct config *c, struct problems *p)
+{
+	for (size_t i = 0; i < c->n_policies; i++) {
+		struct policy *rules = &c->policies[i].rules;
+
+		/* With both, there is an error. */
+		if (rules->path || !rules->paths)
+			continue;
+		rules->path = common_dir(rules->paths);
+		p->out_of_memory = p->out_of_memory || !rules->path;
+	}
+}
+
 /* Makes the configuration of all that was read. */
 static int finish(struct config_loading *l)
 {
 	if (!l->p.found && !l->p.out_of_memory)
 		schema_read(l->c, l->keys, &l->root, &l->p);
+	bases_find(l->c, &l->p);
 	if (!l->p.found && !l->p.out_of_memory)
 		rules_check(l->c, &l->root, &l->p);
 	problems_tell(&l->p, l->complain, l->userdata);

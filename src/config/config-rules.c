@@ -138,12 +138,15 @@ static void check_effect(const struct config_policy *p, const struct crumb *at,
 static void check_protected(const struct config *c, const struct config_policy *p,
 			    const struct crumb *at, struct problems *out)
 {
-	for (char **k = c->protect; p->rules.path && *k; k++)
-		if (path_beneath(p->rules.path, *k))
-			problems_add(out, p->place, at,
-				     "its path %s is or lies in %s, which is protected: expected "
-				     "one that is not",
-				     p->rules.path, *k);
+	char *one[2];
+
+	for (char *const *path = policy_paths(&p->rules, one); *path; path++)
+		for (char **k = c->protect; *k; k++)
+			if (path_beneath(*path, *k))
+				problems_add(out, p->place, at,
+					     "its path %s is or lies in %s, which is protected: "
+					     "expected one that is not",
+					     *path, *k);
 }
 
 static bool does_something(const struct policy *p)
@@ -169,15 +172,33 @@ static void check_overlap(const struct config *c, size_t i, const struct crumb *
 	}
 }
 
-/* Both say which time counts. */
-static void check_times(const struct yaml_node *keys, const struct crumb *in, struct problems *out)
+/* Two keys that say the same in different ways. */
+static void check_either(const char *key, const char *other, const struct yaml_node *keys,
+			 const struct crumb *in, struct problems *out)
 {
-	struct crumb at = { .up = in, .key = "age-by" };
-	const struct yaml_node *age_by = beneath(keys, "age-by");
+	struct crumb at = { .up = in, .key = key };
+	const struct yaml_node *n = beneath(keys, key);
 
-	if (age_by && beneath(keys, "time"))
-		problems_add(out, age_by->place, &at,
-			     "there is a time, too, expected one or the other");
+	if (n && beneath(keys, other))
+		problems_add(out, n->place, &at, "there is a %s, too, expected one or the other",
+			     other);
+}
+
+static void check_paths(const struct config_policy *p, const struct crumb *in, struct problems *out)
+{
+	struct crumb at = { .up = in, .key = "paths" };
+
+	for (char **a = p->rules.paths; a && *a; a++) {
+		if (strcmp(*a, "/") == 0)
+			problems_add(out, p->path_place, &at,
+				     "found the root directory, expected others");
+		for (char **b = p->rules.paths; *b; b++)
+			if (a != b && path_beneath(*a, *b))
+				problems_add(out, p->path_place, &at,
+					     "%s lies in %s, expected directories outside of each "
+					     "other",
+					     *a, *b);
+	}
 }
 
 /* `map` is where they are said. */
@@ -223,7 +244,9 @@ static void check_policies(const struct config *c, const struct yaml_node *root,
 		check_effect(policy, &at, p);
 		check_protected(c, policy, &at, p);
 		check_overlap(c, i, &at, p);
-		check_times(keys, &at, p);
+		check_either("paths", "path", keys, &at, p);
+		check_either("age-by", "time", keys, &at, p);
+		check_paths(policy, &at, p);
 		check_sizes(rules, beneath(keys, "size"), &at_size, p);
 		check_mark(&rules->min_free_below, &rules->min_free_until, "size", "min-free", keys,
 			   &at, p);

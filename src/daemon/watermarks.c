@@ -75,12 +75,14 @@ static void watermark_free(struct watermark *w)
 static int watermark_new(struct watermarks *all, const struct config_policy *p)
 {
 	struct watermark *w = calloc(1, sizeof(*w));
+	char *one[2];
 
 	if (!w)
 		return -ENOMEM;
+	/* Several are on one filesystem. */
 	*w = (struct watermark){ .all = all,
 				 .name = strdup(p->name),
-				 .path = strdup(p->rules.path),
+				 .path = strdup(policy_paths(&p->rules, one)[0]),
 				 .space = { p->rules.min_free_below, URGENCY_BYTES_MOST, 0, 0 },
 				 .inodes = { p->rules.min_inodes_below, URGENCY_INODES_MOST, 0, 0 },
 				 .max_size_bytes = p->rules.max_size_bytes,

@@ -59,16 +59,17 @@ static bool any_meet(const struct policy *a, const struct policy *b)
 	return false;
 }
 
-/* Does `outer` reach what `inner` is about? */
-static bool reaches(const struct policy *outer, const struct policy *inner)
+/* Does `outer` reach, from one of its directories, what `inner` is about in one of its own? */
+static bool reaches(const struct policy *outer, const char *from, const struct policy *inner,
+		    const char *to)
 {
 	unsigned down = 1;
 
-	if (strcmp(outer->path, inner->path) == 0)
+	if (strcmp(from, to) == 0)
 		return any_meet(outer, inner);
-	if (!path_beneath(inner->path, outer->path))
+	if (!path_beneath(to, from))
 		return false;
-	for (const char *s = inner->path + strlen(outer->path) + 1; *s; s++)
+	for (const char *s = to + strlen(from) + 1; *s; s++)
 		down += *s == '/';
 	return outer->kind == POLICY_TREES || deepest(outer) > down;
 }
@@ -84,7 +85,13 @@ static bool sizes_meet(const struct policy *a, const struct policy *b)
 
 bool policies_meet(const struct policy *a, const struct policy *b)
 {
-	return sizes_meet(a, b) && (reaches(a, b) || reaches(b, a));
+	char *one[2], *other[2];
+
+	for (char *const *x = policy_paths(a, one); *x; x++)
+		for (char *const *y = policy_paths(b, other); *y; y++)
+			if (reaches(a, *x, b, *y) || reaches(b, *y, a, *x))
+				return sizes_meet(a, b);
+	return false;
 }
 
 /* ---- entries ----------------------------------------------------------------------------------

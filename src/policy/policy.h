@@ -62,7 +62,9 @@ struct policy_time {
 };
 
 struct policy {
-	char *path;              /* absolute, without . and .. */
+	/* Absolute, without . and ..; `path` is where the entries' names begin, and `paths` (NULL:
+	 * that alone) are directories beneath it, none in another, on the same mount. */
+	char *path, **paths;
 	char **match, **exclude; /* NULL-terminated or NULL; see globs.h */
 	/* Of what matches, only this is an entry at all: of these lengths, and of these users, by
 	 * name or number; 0 and NULL: of any. */
@@ -102,3 +104,11 @@ bool policy_has_min_free(const struct policy *p);
 bool policy_has_min_inodes(const struct policy *p);
 /* Has it marks that can be watched, min-free, min-free-inodes or max-size? */
 bool policy_has_marks(const struct policy *p);
+
+/* Its directories, NULL-terminated. */
+static inline char *const *policy_paths(const struct policy *p, char *one[static 2])
+{
+	one[0] = p->path;
+	one[1] = NULL;
+	return p->paths ? p->paths : one;
+}

@@ -73,6 +73,7 @@ static const struct key pacing_keys[] = {
 };
 
 static const struct key policy_keys[] = {
+	{ "paths", { "[/a/b, /a/c]", "[/d]", "[/e, /f/g, //f/h/]" } },
 	{ "match",
 	  { "\"*\"", "\"*.tar.gz\"", "[\"**/*.log\", \"a/b/c?\"]", "\".[!.]*\"", "\"x/**\"",
 	    "\"[[:digit:]]*\"" } },

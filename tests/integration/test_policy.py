@@ -373,6 +373,96 @@ class Ages(Case):
         self.assertEqual(self.fates(w, "[mtime, atime]"), {"f": "delete"})
 
 
+class Paths(Case):
+    """Several directories of one policy."""
+
+    def configure(self, w, keys):
+        configure(w, "policies: {p: {paths: [BASE/a/logs, BASE/b/logs], max-delete: 100%%, %s}}\n" % keys)
+
+    def fill(self, w):
+        """Those of b are older."""
+        for i in range(3):
+            make(w, "a/logs/x%d-1" % i, 1 + i, "x" * 4096)
+            make(w, "b/logs/x%d-1" % i, 10 + i, "x" * 4096)
+        make(w, "other/x9-1", 50)
+        make(w, "a/x9-1", 50)
+
+    def goes(self, w):
+        fates, o = plan(w)
+        self.assertEqual(len(fates), 6)
+        return {n for n, f in fates.items() if f[0] == "delete"}, o
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_series_are_of_each_and_limits_of_all(self, w):
+        self.fill(w)
+        self.configure(w, "match: 'x*', keep: {last: 1}")
+        goes, o = self.goes(w)
+        self.assertEqual(goes, {d + "/logs/x%d-1" % i for d in "ab" for i in (1, 2)})
+        self.assertEqual((o["path"], o["paths"]), (w.path("base"), [w.path("base/a/logs"), w.path("base/b/logs")]))
+        # A name is, for group-by, what it is in its directory; and the same one is another in each.
+        self.configure(w, "match: 'x*', group-by: '^(x)', keep: {last: 1}")
+        self.assertEqual(self.goes(w)[0], goes)
+        self.configure(w, "match: 'x*', group-by: '^(x[0-9])', keep: {last: 1}")
+        self.assertEqual(self.goes(w)[0], set())
+        self.configure(w, "match: 'x*', max-age: 1d, min-count: 2")
+        self.assertEqual(self.goes(w)[0], {"a/logs/x2-1", "b/logs/x2-1"})
+        for limit in ("max-files: 4", "max-size: 16K"):
+            self.configure(w, "match: 'x*', " + limit)
+            self.assertEqual(self.goes(w)[0], {"b/logs/x1-1", "b/logs/x2-1"})
+        r = policy(w, "plan")
+        self.assertIn("p: %s, %s\n" % (w.path("base/a/logs"), w.path("base/b/logs")), r.out)
+        self.assertIn("b/logs/x2-1", r.out)
+        self.assertIn(w.path("base/a/logs") + " (+1)", policy(w, "list").out)
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_all_must_be_there_on_one_filesystem(self, w):
+        """What is not known of one may be what keep is about in another."""
+        self.fill(w)
+        self.configure(w, "match: '*', max-age: 1d")
+        os.rename(w.path("base/b"), w.path("base/c"))
+        self.assertIn("p: %s No such file" % w.path("base/b/logs"), policy(w, "plan", status=1).err)
+        p = Proc([scratch.binary, "check-config", w.path("etc/reclaimd.yaml")], w.dir)
+        w.procs.append(p)
+        self.assertIn("warning: policies: p: paths: %s does not exist" % w.path("base/b/logs"), p.finish().err)
+        self.assertFalse(policy(w, "list", "--json").json[0]["path_exists"])
+        configure(w, "policies:\n"
+                     "  p: {path: BASE/a/logs, match: '*', max-age: 1d}\n"
+                     "  q: {paths: [BASE/b/logs, BASE/a/logs], match: '*', keep: {last: 1}}\n")
+        self.assertIn("what another policy keeps of it is not known", policy(w, "plan", "p", status=1).err)
+        os.makedirs(w.path("base/b/logs"))
+        self.configure(w, "match: '*', max-age: 1d")
+        command("mount", "-t", "tmpfs", "tmpfs", w.path("base/b"))
+        os.mkdir(w.path("base/b/logs"))
+        r = policy(w, "plan", status=1)
+        self.assertIn("%s is on another filesystem than the other paths" % w.path("base/b/logs"), r.err)
+        command("umount", w.path("base/b"))
+        fd = os.open(w.path("base/a/logs"), os.O_RDONLY)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        self.assertIn("%s is locked by another process" % w.path("base/a/logs"), policy(w, "plan", status=1).err)
+        os.close(fd)
+        os.rename(w.path("base/b"), w.path("base/real"))
+        os.symlink("real", w.path("base/b"))
+        self.assertIn("%s has a symbolic link in it" % w.path("base/b/logs"), policy(w, "plan", status=1).err)
+
+    @matrix(backends=plain, fs=("ext4",))
+    def test_pin_around_one_of_them(self, w):
+        """It may be on any directory on the way there."""
+        self.fill(w)
+        self.configure(w, "match: 'x*', max-age: 12h")
+        os.setxattr(w.path("base/a"), "user.reclaimd.pin", b"always")
+        self.assertEqual(self.goes(w)[0], {"b/logs/x%d-1" % i for i in range(3)})
+
+    @matrix(backends=plain, fs=tmpfs)
+    def test_keep_wins_in_each(self, w):
+        self.fill(w)
+        configure(w, "policies:\n"
+                     "  p: {paths: [BASE/a/logs, BASE/b/logs], match: '*', max-age: 12h, max-delete: 100%}\n"
+                     "  q: {path: BASE/b/logs, match: '*', keep: {last: 2}}\n"
+                     "  r: {paths: [BASE/a, BASE/other], kind: tree, match: '*', keep: {last: 1}}\n")
+        goes = {n for n, f in plan(w, "p")[0].items() if f[0] == "delete"}
+        self.assertEqual(goes, {"b/logs/x2-1"})
+
+
 class Filters(Case):
     """What they leave out is no entry: it is not counted, nor deleted."""
 

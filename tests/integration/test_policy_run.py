@@ -268,6 +268,16 @@ class Run(Case):
         self.assertEqual(self.left(), {"new/a/b"})
         self.assertEqual(self.daemon.client().wait(1), "done")
 
+    def test_several_paths_are_one_job(self):
+        for d in "abc":
+            self.make("srv/%s/logs/f" % d, 5)
+            self.make("srv/%s/f" % d, 5)
+        self.daemon.configure("policies: {p: {paths: [%s, %s], match: '*', max-age: 1d, max-delete: 100%%}}\n"
+                              % (self.path("srv/a/logs"), self.path("srv/b/logs")))
+        self.assertEqual((self.planned(), self.run_policy()["entries"]), ({"a/logs/f", "b/logs/f"}, 2))
+        self.assertEqual(self.left(), {"srv/a/f", "srv/b/f", "srv/c/f", "srv/c/logs/f"})
+        self.assertEqual(self.daemon.client().wait(1), "done")
+
     def test_filters(self):
         """Of other users and sizes nothing goes, whatever the rest of it says."""
         self.policy("match: '*', max-age: 1d, max-delete: 100%%, owner: %d, size: {min: 4K}" % USER)
@@ -945,7 +955,7 @@ class Results(Case):
         self.daemon.configure("policis: {}\n")
         s = json.loads(self.elsewhere("status", "--json").out)
         self.assertIn("has errors", s["configuration_error"])
-        self.assertEqual(s["policies"], [dict(before, rules=None, path_exists=None)])
+        self.assertEqual(s["policies"], [dict(before, rules=None, paths=None, path_exists=None)])
         self.assertRegex(self.elsewhere("status").out, "Policies: p: failed .*, next: by hand; would delete 1 entry")
         m = openmetrics.parse(self.elsewhere("metrics").out)
         self.assertEqual(m["reclaimd_configuration_error"][()], 1)

@@ -206,6 +206,34 @@ START_TEST(every_key_of_a_policy_is_read)
 }
 END_TEST
 
+/* Names begin in the directory that all of them are in. */
+START_TEST(several_paths_have_one_base)
+{
+	static const struct {
+		const char *paths, *base;
+	} rows[] = {
+		{ "[/srv/a/logs, /srv/b/logs]", "/srv" },     { "[//srv/a/logs/]", "/srv/a/logs" },
+		{ "[/srv/ab, /srv/a, /srv/abc]", "/srv" },    { "[/srv/a, /srw]", "/" },
+		{ "[/srv/x/ab, /srv/x/a, /srv/xy]", "/srv" }, { "[/a, /b]", "/" },
+	};
+
+	(void)config_dir_make();
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		char text[256];
+		struct config *c;
+
+		(void)snprintf(text, sizeof(text), POLICY1("paths: %s, match: x, max-size: 1K"),
+			       rows[i].paths);
+		c = load_good(text);
+		ck_assert_str_eq(c->policies[0].rules.path, rows[i].base);
+		ck_assert_int_eq(c->policies[0].rules.paths[0][0], '/');
+		ck_assert_uint_eq(c->policies[0].path_place.column, 23);
+		config_free(c);
+	}
+	config_dir_remove();
+}
+END_TEST
+
 START_TEST(ages_are_a_word_or_a_list)
 {
 	static const struct {
@@ -264,6 +292,18 @@ static const struct {
 	  NULL },
 	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /b, match: x, max-size: 1K"),
 	  "policies: b: may be about the same entries as a in line 1" },
+	{ POLICY1("paths: [/b, /c], match: x, max-size: 1K}, b: {paths: [/d, /e], match: x, "
+		  "max-size: "
+		  "1K"),
+	  NULL },
+	{ POLICY1("paths: [/b, /c], match: x, max-size: 1K}, b: {paths: [/d, /c], match: x, "
+		  "max-size: "
+		  "1K"),
+	  "may be about the same entries" },
+	{ POLICY1("paths: [/b, /c/d], match: x, max-size: 1K}, b: {path: /c, match: '**', "
+		  "max-size: "
+		  "1K"),
+	  "may be about the same entries" },
 	/* No file is of a size for both; a tree may have any in it. */
 	{ POLICY1("path: /b, match: x, max-size: 1K, size: {below: 1M}}, b: {path: /b, match: x, "
 		  "max-size: 1K, size: {min: 1M}"),
@@ -494,6 +534,7 @@ int main(void)
 	const TTest *tests[] = { nothing_is_a_configuration,
 				 every_key_is_read,
 				 every_key_of_a_policy_is_read,
+				 several_paths_have_one_base,
 				 ages_are_a_word_or_a_list,
 				 what_is_odd_is_told,
 				 later_files_go_over_earlier_ones,

@@ -143,7 +143,7 @@ static size_t scan(struct counting *c, uint64_t foreign_after, enum policy_kind 
 	struct policy p = { .path = dir, .match = matches, .kind = kind };
 	const struct scan_by by = { .pace = &c->pace };
 	struct scan s = SCAN_NONE;
-	const char *why;
+	const char *where, *why;
 	size_t n;
 	int base;
 
@@ -153,7 +153,7 @@ static size_t scan(struct counting *c, uint64_t foreign_after, enum policy_kind 
 	scratch_make(dir, sizeof(dir));
 	tree_make(dir, "t/ t/u/ t/u/a t/u/b t/u/c t/u/d t/u/e t/u/f x y z");
 	base = scan_base(dir);
-	ck_assert_int_eq(scan_policy(&s, &p, base, &by, &why), 0);
+	ck_assert_int_eq(scan_policy(&s, &p, base, &by, &where, &why), 0);
 	(void)close(base);
 	n = s.entries.n;
 	scan_done(&s);

@@ -110,7 +110,8 @@ static _printf_(4, 5) void place_tell(struct check *c, const struct config_place
 }
 
 /* What a policy goes by, and the filesystem of its directory does not have. */
-static void filesystem_check(struct check *c, const struct config_policy *p, int fd)
+static void filesystem_check(struct check *c, const struct config_policy *p, const char *path,
+			     int fd)
 {
 	unsigned missing = scan_missing_ages(fd, &p->rules);
 	struct statvfs st;
@@ -118,19 +119,19 @@ static void filesystem_check(struct check *c, const struct config_policy *p, int
 	if (missing)
 		place_tell(c, &p->path_place, /* is_warning= */ true,
 			   "policies: %s: age-by: %s %s (now), so nothing is deleted there",
-			   p->name, p->rules.path, scan_missing_words(missing));
+			   p->name, path, scan_missing_words(missing));
 	if (policy_has_min_inodes(&p->rules) && fstatvfs(fd, &st) >= 0 && st.f_files == 0)
 		place_tell(
 			c, &p->path_place, /* is_warning= */ true,
 			"policies: %s: min-free-inodes: %s is on a filesystem without a limit of "
 			"inodes (now), so it does nothing there",
-			p->name, p->rules.path);
+			p->name, path);
 }
 
 /* What is not there may be made or mounted later, as at boot. */
-static void path_check(struct check *c, const struct config_policy *p)
+static void path_check(struct check *c, const struct config_policy *p, const char *path)
 {
-	_cleanup_close_ int fd = scan_base(p->rules.path);
+	_cleanup_close_ int fd = scan_base(path);
 	const char *wrong = fd == -ELOOP     ? "has a symbolic link in it, expected the path that "
 					       "realpath(1) prints"
 			    : fd == -ENOTDIR ? "is not a directory, expected one"
@@ -138,10 +139,10 @@ static void path_check(struct check *c, const struct config_policy *p)
 					     : NULL;
 
 	if (wrong)
-		place_tell(c, &p->path_place, fd == -ENOENT, "policies: %s: path: %s %s", p->name,
-			   p->rules.path, wrong);
+		place_tell(c, &p->path_place, fd == -ENOENT, "policies: %s: %s: %s %s", p->name,
+			   p->rules.paths ? "paths" : "path", path, wrong);
 	else if (fd >= 0)
-		filesystem_check(c, p, fd);
+		filesystem_check(c, p, path, fd);
 }
 
 static void hook_check(struct check *c, const char *unit, const struct config_place *place,
@@ -184,7 +185,10 @@ static void owners_check(struct check *c, const struct config_policy *p)
 
 static void policy_check(struct check *c, const struct config_policy *p)
 {
-	path_check(c, p);
+	char *one[2];
+
+	for (char *const *path = policy_paths(&p->rules, one); *path; path++)
+		path_check(c, p, *path);
 	hooks_check(c, &p->hooks, "policies", p->name);
 	owners_check(c, p);
 	if (p->schedule && schedule_is_wrong(p->schedule))

@@ -5,13 +5,14 @@
  *
  * With --json, an array with one object for each policy. Keys are only ever added. `list`:
  *
- *   name, path, match, schedule   as configured; schedule may be null
+ *   name, paths, match, schedule  as configured; schedule may be null
+ *   path                          the directory that all its paths are in, or its path
  *   rules                         has it any rule that deletes?
  *   watched ... last              see policy-state.h
  *
  * `plan`; entries come in the order of their series, newest first:
  *
- *   name, path              as configured
+ *   name, path, paths       as in list; the entries' names are beneath path
  *   error                   why it could not be looked at, or null; then there is nothing below
  *   entries                 [{name, series, time_usec, bytes, inodes, uid, fate, rule, keep,
  *                           refused, pinned_until_usec}]:
@@ -74,18 +75,18 @@ static int64_t now_nsec(void)
 	return t.tv_sec * NSEC_PER_SEC + t.tv_nsec;
 }
 
-/* *ret was SCAN_NONE. */
-static int scan(struct policy_session *s, const struct config_policy *p, struct scan *ret,
-		const char **ret_why)
+/* Fills l->scan, which was SCAN_NONE. */
+static int scan(struct policy_session *s, struct policy_preview *l)
 {
-	_cleanup_close_ int base = scan_base(p->rules.path);
+	const struct policy *p = &l->policy->rules;
+	_cleanup_close_ int base = scan_base(p->path);
 	struct scan_by by = { .holders = &s->holders, .protect = s->protect };
 	struct pacing pacing = { 0 };
 	int r;
 
 	if (base >= 0 && !is_urgent(s->config, base))
 		by.pace = pacing_start_scan(&pacing, &s->o, base);
-	r = scan_policy(ret, &p->rules, base, &by, ret_why);
+	r = scan_policy(&l->scan, p, base, &by, &l->where, &l->problem);
 	pacing_stop(&pacing);
 	return r;
 }
@@ -95,7 +96,7 @@ static int hold_one(struct policy_session *s, struct policy_preview *l,
 		    const struct config_policy *other, struct policy_moment moment)
 {
 	struct policy_preview o = { .policy = other, .scan = SCAN_NONE };
-	int r = scan(s, other, &o.scan, &o.problem);
+	int r = scan(s, &o);
 
 	if (r == -ENOENT)
 		return 0;
@@ -104,7 +105,7 @@ static int hold_one(struct policy_session *s, struct policy_preview *l,
 		r = -EOPNOTSUPP;
 	}
 	if (r < 0) {
-		complain(other->name, "%s %s", other->rules.path, o.problem);
+		complain(other->name, "%s %s", o.where, o.problem);
 		l->problem = "cannot be planned for: what another policy keeps of it is not known";
 		policy_preview_done(&o);
 		return r;
@@ -136,7 +137,7 @@ static int hold_others(struct policy_session *s, struct policy_preview *l,
 int policy_preview(struct policy_session *s, struct policy_preview *l)
 {
 	struct policy_moment moment;
-	int r = scan(s, l->policy, &l->scan, &l->problem);
+	int r = scan(s, l);
 
 	if (r < 0)
 		return r;
@@ -161,9 +162,12 @@ static bool is_ours(void *userdata, const char *path)
 {
 	const struct config *c = userdata;
 
+	char *one[2];
+
 	for (size_t i = 0; i < c->n_policies; i++)
-		if (path_beneath(path, c->policies[i].rules.path))
-			return true;
+		for (char *const *p = policy_paths(&c->policies[i].rules, one); *p; p++)
+			if (path_beneath(path, *p))
+				return true;
 	return false;
 }
 
@@ -206,7 +210,7 @@ static void plan_one(struct policy_session *s, const struct config_policy *p)
 	struct policy_preview l = { .policy = p, .scan = SCAN_NONE };
 
 	if (policy_preview(s, &l) < 0) {
-		complain(p->name, "%s %s", p->rules.path, l.problem);
+		complain(p->name, "%s %s", l.where, l.problem);
 		s->failed = true;
 	}
 	if (s->o.json != JSON_OFF) {

@@ -12,7 +12,8 @@
 
 struct policy_preview {
 	const struct config_policy *policy;
-	const char *problem; /* why it could not be looked at; then there is nothing else */
+	/* Why it could not be looked at, after which of its paths; then there is nothing else. */
+	const char *where, *problem;
 	struct scan scan;
 	struct policy_plan plan;
 	int64_t now_nsec;
@@ -52,6 +53,9 @@ void policy_preview_json(const struct policy_preview *l, enum json_mode mode);
 /* What min-free-inodes does not do where a filesystem has no limit, in words to follow the path;
  * NULL: it has one, or the policy has none. */
 const char *policy_inodes_words(const struct policy_preview *l);
+
+/* Its directories, one behind the other, escaped; NULL: out of memory. */
+char *policy_paths_text(const struct policy *p);
 
 /* "keep", "delete", or "excess": it is to go, and max-delete keeps it in this run. */
 const char *entry_fate(const struct policy_entry *e);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "policies.h"
+#include "policy-state.h"
 #include "policy/keep-periods.h"
 
 static json_t *text(const char *s)
@@ -99,8 +100,10 @@ static void value_print(json_t *v, enum json_mode mode, int level, bool members)
 
 void policy_preview_json(const struct policy_preview *l, enum json_mode mode)
 {
-	json_t *head = json_pack("{so so so}", "name", text(l->policy->name), "path",
-				 text(l->policy->rules.path), "error", text(l->problem));
+	const struct policy *p = &l->policy->rules;
+	json_t *head =
+		json_pack("{so so so so}", "name", text(l->policy->name), "path", text(p->path),
+			  "paths", policy_paths_json(p), "error", text(l->problem));
 
 	line_begin(mode, 1);
 	(void)putchar('{');

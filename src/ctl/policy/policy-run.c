@@ -199,7 +199,9 @@ static void tell_refused(struct running *u)
 
 		if (!e->stays || !disposition_refuses((enum disposition)e->disposition))
 			continue;
-		(void)snprintf(path, sizeof(path), "%s/%s", l->policy->rules.path, e->name);
+		(void)snprintf(path, sizeof(path), "%s/%s",
+			       strcmp(l->policy->rules.path, "/") == 0 ? "" : l->policy->rules.path,
+			       e->name);
 		tell(u, path, "not deleted: %s",
 		     disposition_words((enum disposition)e->disposition));
 		told++;
@@ -410,8 +412,7 @@ static int preview(struct policy_session *s, struct running *u)
 	struct policy_preview *l = &u->look;
 
 	if (policy_preview(s, l) < 0) {
-		tell(u, l->policy->name, "%s %s: nothing was deleted", l->policy->rules.path,
-		     l->problem);
+		tell(u, l->policy->name, "%s %s: nothing was deleted", l->where, l->problem);
 		return EXIT_FAILED;
 	}
 	/* It would be so each time. */

@@ -244,6 +244,16 @@ static json_t *path_text(const char *s)
 	return s ? json_path(s) : json_null();
 }
 
+json_t *policy_paths_json(const struct policy *p)
+{
+	json_t *v = json_array();
+	char *one[2];
+
+	for (char *const *path = policy_paths(p, one); *path; path++)
+		(void)json_array_append_new(v, json_path(*path));
+	return v;
+}
+
 static json_t *match_json(const struct config_policy *p)
 {
 	json_t *match = json_array();
@@ -262,15 +272,20 @@ struct view {
 	bool of_user; /* which the daemon does not watch */
 };
 
-/* Where asking may take for ever, it is not asked for. */
-static bool is_absent(const struct view *v, const char *path)
+/* Is one of its directories not there? Where asking may take for ever, it is not asked for. */
+static bool is_absent(const struct view *v, const struct policy *p)
 {
-	_cleanup_close_ int fd = -1;
+	bool absent = false;
+	char *one[2];
 
-	if (!v->mounts.n || mounts_may_hang(&v->mounts, path))
-		return false;
-	fd = scan_base(path);
-	return fd == -ENOENT;
+	for (char *const *path = policy_paths(p, one); *path && v->mounts.n > 0 && !absent;
+	     path++) {
+		_cleanup_close_ int fd =
+			mounts_may_hang(&v->mounts, *path) ? -EAGAIN : scan_base(*path);
+
+		absent = fd == -ENOENT;
+	}
+	return absent;
 }
 
 /* What has become of the runs of the policy with this name. */
@@ -298,13 +313,14 @@ static json_t *record_json(const struct view *v, const char *name)
 
 static json_t *state_json(const struct view *v, const struct config_policy *p)
 {
-	json_t *state = json_pack("{so so so sb so sb sb so}", "name", path_text(p->name), "path",
-				  path_text(p->rules.path), "match", match_json(p), "rules",
-				  (int)policy_has_rules(&p->rules), "schedule",
-				  path_text(p->schedule), "watched",
-				  (int)(!p->schedule && !v->of_user && policy_has_marks(&p->rules)),
-				  "path_exists", (int)!is_absent(v, p->rules.path), "next_usec",
-				  usec_json(p->schedule ? next_usec(v->bus, p->name) : 0));
+	json_t *state =
+		json_pack("{so so so so sb so sb sb so}", "name", path_text(p->name), "path",
+			  path_text(p->rules.path), "paths", policy_paths_json(&p->rules), "match",
+			  match_json(p), "rules", (int)policy_has_rules(&p->rules), "schedule",
+			  path_text(p->schedule), "watched",
+			  (int)(!p->schedule && !v->of_user && policy_has_marks(&p->rules)),
+			  "path_exists", (int)!is_absent(v, &p->rules), "next_usec",
+			  usec_json(p->schedule ? next_usec(v->bus, p->name) : 0));
 
 	(void)json_object_update_new(state, record_json(v, p->name));
 	return state;
@@ -338,12 +354,12 @@ static json_t *states_in_force(const struct options *o, struct client *client)
 	{
 		const char *name = json_string_value(json_array_get(p, 0));
 		const char *schedule = json_string_value(json_array_get(p, 3));
-		json_t *state =
-			json_pack("{sO sO sO sn so sO sn so}", "name", json_array_get(p, 0), "path",
-				  json_array_get(p, 1), "match", json_array_get(p, 2), "rules",
-				  "schedule", path_text(schedule && schedule[0] ? schedule : NULL),
-				  "watched", json_array_get(p, 4), "path_exists", "next_usec",
-				  usec_json((uint64_t)json_integer_value(json_array_get(p, 9))));
+		json_t *state = json_pack(
+			"{sO sO sn sO sn so sO sn so}", "name", json_array_get(p, 0), "path",
+			json_array_get(p, 1), "paths", "match", json_array_get(p, 2), "rules",
+			"schedule", path_text(schedule && schedule[0] ? schedule : NULL), "watched",
+			json_array_get(p, 4), "path_exists", "next_usec",
+			usec_json((uint64_t)json_integer_value(json_array_get(p, 9))));
 
 		(void)json_object_update_new(state, record_json(&v, name ? name : ""));
 		(void)json_array_append_new(list, state);

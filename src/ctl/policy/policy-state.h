@@ -56,6 +56,9 @@ json_t *policy_states_of_daemon(const struct options *o, struct client *client, 
 #define CONFIGURATION_WRONG                                                                        \
 	"the configuration on disk has errors and is not in force: see reclaimctl check-config"
 
+/* An array of its directories. */
+json_t *policy_paths_json(const struct policy *p);
+
 /* "done 9h ago", and "in 14h"; buf has room for POLICY_WORDS bytes. */
 #define POLICY_WORDS 64
 char *policy_last_format(char *buf, const json_t *state);

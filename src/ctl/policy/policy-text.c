@@ -168,12 +168,28 @@ static void totals_print(const struct policy_preview *l)
 			    screen_columns(STDOUT_FILENO), 0);
 }
 
+char *policy_paths_text(const struct policy *p)
+{
+	char *one[2], *s = NULL;
+	char *const *paths = policy_paths(p, one);
+	size_t len;
+	FILE *f = open_memstream(&s, &len);
+
+	for (size_t i = 0; f && paths[i]; i++) {
+		_cleanup_free_ char *shown = escape_name(paths[i]);
+
+		(void)fprintf(f, "%s%s", i > 0 ? ", " : "", shown ? shown : "?");
+	}
+	return f && fclose(f) == 0 ? s : NULL;
+}
+
 void policy_preview_print(const struct policy_preview *l)
 {
+	_cleanup_free_ char *paths = policy_paths_text(&l->policy->rules);
 	_cleanup_free_ char *path = escape_name(l->policy->rules.path);
 	const struct policy_entries *e = &l->scan.entries;
 
-	(void)printf("%s: %s\n", l->policy->name, path ? path : "?");
+	(void)printf("%s: %s\n", l->policy->name, paths ? paths : "?");
 	if (e->n == 0)
 		(void)puts("Nothing matches");
 	else
@@ -206,6 +222,7 @@ static char *match_format(const json_t *state)
 }
 
 struct policy_row {
+	char path[PATH_MAX + 32]; /* where there are several */
 	char last[POLICY_WORDS], next[POLICY_WORDS];
 	const char *cells[COLUMNS]; /* but MATCH */
 };
@@ -213,10 +230,17 @@ struct policy_row {
 static void row_fill(struct policy_row *r, const json_t *state)
 {
 	const char *schedule = json_text(state, "schedule");
+	const json_t *paths = json_object_get(state, "paths");
 
 	*r = (struct policy_row){ .cells = { [NAME] = json_text(state, "name"),
 					     [PATH] = json_text(state, "path"),
 					     [SCHEDULE] = schedule[0] ? schedule : "-" } };
+	if (json_array_size(paths) > 1) {
+		(void)snprintf(r->path, sizeof(r->path), "%s (+%zu)",
+			       json_string_value(json_array_get(paths, 0)),
+			       json_array_size(paths) - 1);
+		r->cells[PATH] = r->path;
+	}
 	r->cells[LAST] = policy_last_format(r->last, state);
 	r->cells[NEXT] = policy_next_format(r->next, state);
 }

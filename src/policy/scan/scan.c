@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scan.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -72,7 +74,8 @@ struct policy_walk {
 	struct owners owners;
 	struct scan_reading reading;
 	uint64_t *states;
-	char path[PATH_MAX]; /* beneath the policy's directory, of what is looked at */
+	char path[PATH_MAX]; /* beneath the policy's `path`, of what is looked at */
+	size_t own;          /* from here on beneath its own directory, as patterns are */
 };
 
 static const char *open_reason(int error)
@@ -85,6 +88,8 @@ static const char *open_reason(int error)
 		return "is locked by another process (flock), and so left alone";
 	case ENOTDIR:
 		return "is not a directory";
+	case EXDEV:
+		return "is on another filesystem than the other paths: give it a policy of its own";
 	default:
 		return strerror(error);
 	}
@@ -295,7 +300,18 @@ static bool time_of(const struct policy_walk *k, const struct statx *sx, const s
 	case CLOCK_NAME:
 		break;
 	}
-	return name_time_parse(k->p->time.format, k->path, ret);
+	return name_time_parse(k->p->time.format, k->path + k->own, ret);
+}
+
+/* The series of what is at k->path, which the directory is part of where there are several. */
+static bool series_find(const struct policy_walk *k, char *buf, size_t len)
+{
+	size_t n = k->own > 0 ? k->own - 1 : 0;
+	int at = snprintf(buf, len, "%.*s%s", (int)n, k->path,
+			  n > 0 && k->series ? SERIES_SEPARATOR : "");
+
+	assert(at >= 0 && (size_t)at < len);
+	return series_of(k->series, k->path + k->own, buf + at, len - (size_t)at);
 }
 
 /* Has it a length that the policy is about? In doubt it has, and stays. */
@@ -317,7 +333,7 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 				  .mode = (uint16_t)id.mode,
 				  .uid = sx->stx_uid };
 	struct tree t = { .newest_nsec = INT64_MIN };
-	char series[PATH_MAX];
+	char series[2 * PATH_MAX];
 
 	if (k->p->owners && !owners_have(&k->owners, sx->stx_uid)) {
 		k->s->other_owner++;
@@ -342,7 +358,7 @@ static int take(struct policy_walk *k, const struct policy_frame *f, const char 
 			t.disposition = DISPOSITION_UNDECIDED;
 		hold(&t, DISPOSITION_NO_TIME);
 	}
-	if (!series_of(k->series, k->path, series, sizeof(series))) {
+	if (!series_find(k, series, sizeof(series))) {
 		series[0] = '\0';
 		hold(&t, DISPOSITION_NO_SERIES);
 	}
@@ -502,14 +518,17 @@ const char *scan_missing_words(unsigned missing)
 		       : "is where the times of birth are not kept";
 }
 
-static int base_stat(struct scan *s, const struct policy *p, int fd)
+static int base_open(struct scan *s, const struct policy *p, int base)
 {
+	int fd = fd_open_dir(base, ".");
 	struct timespec now;
 	struct statvfs st;
 
-	s->basefd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return fd;
+	s->basefd = fd;
 	s->missing_ages = scan_missing_ages(fd, p);
-	if (s->basefd < 0 || fstatvfs(fd, &st) < 0)
+	if (fstatvfs(fd, &st) < 0)
 		return -errno;
 	s->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
 	s->size_bytes = (uint64_t)st.f_blocks * st.f_frsize;
@@ -521,38 +540,62 @@ static int base_stat(struct scan *s, const struct policy *p, int fd)
 	return 0;
 }
 
-/* Lists the policy's directory. *ret_why is set where that needs more words than the error. */
-static int base_list(struct policy_walk *k, int base, const char **ret_why)
+/* Where a directory of the policy begins beneath its `path`. */
+static const char *name_in_base(const struct policy *p, const char *path)
+{
+	const char *name = path + strlen(p->path);
+
+	return name + strspn(name, "/");
+}
+
+/* Lists one directory of the policy. *ret_why is set where that needs more words than the error. */
+static int dir_list(struct policy_walk *k, const char *path, const char **ret_why)
 {
 	const struct protect *protect = k->by->protect;
 	struct user_pin around;
+	const char *name = name_in_base(k->p, path);
 	DIR *dir = NULL;
-	int r = base < 0 ? base : dir_open(&dir, base, ".");
+	int r = dir_open(&dir, k->s->basefd, name[0] ? name : ".");
 
 	if (r < 0) {
 		*ret_why = open_reason(-r);
-		return r;
+		/* Of several, this one is not all that there is. */
+		return r == -ENOENT && name[0] ? -ENODEV : r;
 	}
 	*ret_why = protect ? protect_check_content(protect, dirfd(dir)) : NULL;
-	r = *ret_why ? -EPERM : base_stat(k->s, k->p, dirfd(dir));
-	if (r < 0) {
+	if (*ret_why) {
 		(void)closedir(dir);
-		return r;
+		return -EPERM;
 	}
+	k->own = name[0] ? strlen(name) + 1 : 0;
+	memcpy(k->path, name, strlen(name) + 1);
+	around = user_pin_around(dirfd(dir));
+	return names_take(k, dir, 0, &around);
+}
+
+static int paths_list(struct policy_walk *k, int base, const char **ret_where, const char **ret_why)
+{
+	char *one[2];
+	int r = base < 0 ? base : base_open(k->s, k->p, base);
+
+	*ret_why = r < 0 ? open_reason(-r) : NULL;
 	k->reading.pace = k->by->pace;
-	around = user_pin_around(base);
-	r = names_take(k, dir, 0, &around);
+	for (char *const *path = policy_paths(k->p, one); *path && r >= 0; path++) {
+		*ret_where = *path;
+		r = dir_list(k, *path, ret_why);
+	}
 	reading_end(&k->reading);
 	return r;
 }
 
 int scan_policy(struct scan *ret, const struct policy *p, int base, const struct scan_by *by,
-		const char **ret_why)
+		const char **ret_where, const char **ret_why)
 {
 	struct scan s = SCAN_NONE;
 	struct policy_walk *k = calloc(1, sizeof(*k));
 	int r = -ENOMEM;
 
+	*ret_where = p->path;
 	*ret_why = "cannot be looked at: out of memory";
 	if (k) {
 		*k = (struct policy_walk){ .s = &s, .p = p, .by = by };
@@ -561,7 +604,7 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 			*ret_why = "cannot be looked at: owner names a user that is not known: see "
 				   "reclaimctl check-config";
 		if (r >= 0)
-			r = base_list(k, base, ret_why);
+			r = paths_list(k, base, ret_where, ret_why);
 		if (r < 0 && !*ret_why)
 			*ret_why = strerror(-r);
 		globs_free(k->match);

@@ -63,12 +63,14 @@ unsigned scan_missing_ages(int fd, const struct policy *p);
 /* Why not, in words to follow the path. */
 const char *scan_missing_words(unsigned missing);
 
-/* Fills *ret, which was SCAN_NONE. `base` is what scan_base has returned for the policy's path; it
- * stays the caller's. Returns 0; -EWOULDBLOCK if another process has locked the directory itself,
- * -EPERM if it is protected, or another negative errno; *ret_why then says it in words, to follow
- * the path. */
+/* Fills *ret, which was SCAN_NONE. `base` is what scan_base has returned for the policy's `path`;
+ * it stays the caller's. Each of several directories is a series of its own, or more by group-by,
+ * and all of them have to be there. Returns 0; -EWOULDBLOCK if another process has locked a
+ * directory itself, -EPERM if it is protected, -ENOENT if there is no `path`, or another negative
+ * errno; *ret_why then says it in words, to follow *ret_where, which is one of the policy's paths.
+ */
 int scan_policy(struct scan *ret, const struct policy *p, int base, const struct scan_by *by,
-		const char **ret_why);
+		const char **ret_where, const char **ret_why);
 
 /* Looks once more at what the rules want to go, just before it does: a scan takes its time. Keeps,
  * as DISPOSITION_CHANGED, what is gone or another, what has changed in any way since the scan
