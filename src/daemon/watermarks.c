@@ -44,7 +44,7 @@ struct watermark {
 	struct supply space, inodes;
 	uint64_t max_size_bytes; /* 0: without max-size */
 	bool is_old;             /* not configured any more: goes when its process has */
-	bool is_short, may_hang, is_absent, is_endless;
+	bool is_short, may_hang, is_absent, is_untold;
 	dev_t dev;                      /* its filesystem's, where something may get short; or 0 */
 	uint64_t checked_usec;          /* when what is free was checked last */
 	struct policy_process *process; /* while it runs */
@@ -266,11 +266,12 @@ static void rate_note(struct supply *s, uint64_t free, uint64_t passed_usec)
 	s->free = free;
 }
 
-/* Is it short? *next becomes less, if it is to be checked again before. */
+/* Is it short? Not if it is not known how much there is in all. *next becomes less, if it is to be
+ * checked again before. */
 static bool supply_check(struct supply *s, struct space now, uint64_t passed_usec, uint64_t *next)
 {
 	rate_note(s, now.free, passed_usec);
-	if (!has_mark(s))
+	if (!has_mark(s) || now.all == 0)
 		return false;
 	*next = MIN(*next, urgency_look_usec(&s->below, &now, s->rate, s->most));
 	return urgency_space(&s->below, &s->below, &now, false);
@@ -281,8 +282,9 @@ static const char *supplies_check(struct watermark *w, uint64_t now, uint64_t *n
 {
 	uint64_t passed = w->checked_usec > 0 ? now - w->checked_usec : 0;
 	struct space inodes, space;
-	bool endless, space_is_short;
+	bool space_is_short;
 	struct statvfs st;
+	const char *untold;
 
 	if (!space_query(w, &st))
 		return NULL;
@@ -290,19 +292,18 @@ static const char *supplies_check(struct watermark *w, uint64_t now, uint64_t *n
 	space = (struct space){ (uint64_t)st.f_bavail * st.f_frsize,
 				(uint64_t)st.f_blocks * st.f_frsize };
 	inodes = (struct space){ st.f_favail, st.f_files };
-	endless = has_mark(&w->inodes) && inodes.all == 0;
-	if (endless && !w->is_endless)
-		log_line(
-			LOG_WARNING,
-			"Policy %s: min-free-inodes is not watched, as its filesystem has no limit "
-			"of inodes",
-			w->name);
-	w->is_endless = endless;
+	untold = has_mark(&w->space) && space.all == 0     ? "size, so min-free"
+		 : has_mark(&w->inodes) && inodes.all == 0 ? "limit of inodes, so min-free-inodes"
+							   : NULL;
+	if (untold && !w->is_untold)
+		log_line(LOG_WARNING, "Policy %s: its filesystem has no %s is not watched", w->name,
+			 untold);
+	w->is_untold = untold != NULL;
 	space_is_short = supply_check(&w->space, space, passed, next);
 	w->most_free_bytes = MAX(w->most_free_bytes, space.free);
 	if (space_is_short)
 		return "less free space than min-free";
-	return !endless && supply_check(&w->inodes, inodes, passed, next)
+	return supply_check(&w->inodes, inodes, passed, next)
 		       ? "fewer free inodes than min-free-inodes"
 		       : NULL;
 }

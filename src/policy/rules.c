@@ -244,7 +244,7 @@ static struct limits limits_begin(const struct deciding *d)
 			l.bytes += e->bytes;
 		}
 	}
-	if (policy_has_min_free(p) &&
+	if (policy_has_min_free(p) && d->now.size_bytes > 0 &&
 	    l.free_bytes < policy_space_bytes(&p->min_free_below, d->now.size_bytes))
 		l.free_wanted_bytes = policy_space_bytes(&p->min_free_until, d->now.size_bytes);
 	if (policy_has_min_inodes(p) && d->now.inodes > 0 &&

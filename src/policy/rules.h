@@ -25,7 +25,7 @@
 
 struct policy_moment {
 	int64_t now_nsec;
-	uint64_t free_bytes, size_bytes; /* of the filesystem */
+	uint64_t free_bytes, size_bytes; /* of the filesystem; 0: it does not tell */
 	uint64_t free_inodes, inodes;    /* the same; 0: it has as many as there is space for */
 	bool unbounded;                  /* max-delete does not matter */
 };

@@ -125,6 +125,18 @@ class Rules(Case):
         self.assertEqual(set(plan(w)[0].values()), {("keep", "within-limits")})
 
     @matrix(backends=plain, fs=tmpfs)
+    def test_free_space_of_what_has_no_size(self, w):
+        """However much were deleted, as little would be free as before."""
+        os.makedirs(w.path("base"))
+        command("mount", "-t", "ramfs", "ramfs", w.path("base"))
+        make(w, "f", 5)
+        one(w, "match: '*', min-free: 20G")
+        fates, o = plan(w)
+        self.assertEqual((fates, o["filesystem"]["size_bytes"]), ({"f": ("keep", "within-limits")}, 0))
+        self.assertIn("%s is on a filesystem that has no size: min-free does nothing there\n" % w.path("base"),
+                      policy(w, "plan").out)
+
+    @matrix(backends=plain, fs=tmpfs)
     def test_free_inodes(self, w):
         """Those that free none stay; of a tree, all that is in it counts."""
         os.makedirs(w.path("base"))

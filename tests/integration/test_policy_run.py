@@ -1035,6 +1035,15 @@ class Watermarks(Case):
         self.assertTrue(os.path.exists(keep))
         self.daemon.wait_said("has fewer free inodes than min-free-inodes: it runs")
 
+    def test_inodes_without_limit_are_not_watched(self):
+        command("mount", "-t", "tmpfs", "-o", "nr_inodes=0,mode=0755", "tmpfs", self.data)
+        self.make("f", 5)
+        self.watch("match: 'f*', min-free-inodes: 100%, max-delete: 100%")
+        self.daemon.wait_said("Policy p: its filesystem has no limit of inodes, so min-free-inodes is not watched")
+        r = self.ctl("run", "p")
+        self.assertIn("without a limit of inodes: min-free-inodes does nothing there; ignoring", r.err)
+        self.assertEqual((r.out, self.left()), ("p: nothing to delete\n", {"f"}))
+
     def later(self, keys):
         self.daemon.configure("policies:\n"
                               "  p: {path: %s/later, match: '*', min-free: {below: 30%%, until: 50%%},"

@@ -256,6 +256,25 @@ static void undecide(struct policy_entries *l)
 }
 
 /* Too much of what goes by age is a wrong clock or pattern: none of it goes. */
+/* Or all would go, and there would still be as much free as before: none. */
+START_TEST(without_a_size_no_space_is_short)
+{
+	const struct policy p = { .min_free_below = { .bytes = 20 },
+				  .min_free_until = { .bytes = 20 } };
+
+	for (uint64_t size = 0; size <= 100; size += 100) {
+		struct policy_entries l = { 0 };
+		struct policy_plan plan;
+
+		add_days(&l, 10, 10);
+		plan = decide(&p, &l, 0, size);
+		ck_assert_str_eq(deleted(&l), size > 0 ? "ij" : "");
+		policy_plan_done(&plan);
+		entries_done(&l);
+	}
+}
+END_TEST
+
 /* Ten entries a to j of 10 bytes and an inode each, but h and i, which have other names; of 1000
  * inodes 100 are free. */
 static const struct {
@@ -799,6 +818,7 @@ int main(void)
 				 test_27_future_is_kept_and_counts_for_nothing,
 				 each_series_keeps_its_own,
 				 limits_go_by_their_order,
+				 without_a_size_no_space_is_short,
 				 inodes_are_freed_up_to_the_mark,
 				 max_delete_bounds_empty_files_for_inodes,
 				 ages_go_up_to_max_delete_or_not_at_all,

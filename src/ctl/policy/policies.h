@@ -50,9 +50,9 @@ int policy_run(struct policy_session *s, const struct config_policy *p);
 void policy_preview_print(const struct policy_preview *l);
 void policy_preview_json(const struct policy_preview *l, enum json_mode mode);
 
-/* What min-free-inodes does not do where a filesystem has no limit, in words to follow the path;
- * NULL: it has one, or the policy has none. */
-const char *policy_inodes_words(const struct policy_preview *l);
+/* Which mark of free space or inodes does nothing, as the filesystem does not tell how much there
+ * is in all, in words to follow the path; NULL: none. */
+const char *policy_marks_words(const struct policy_preview *l);
 
 /* Its directories, one behind the other, escaped; NULL: out of memory. */
 char *policy_paths_text(const struct policy *p);

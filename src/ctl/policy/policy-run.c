@@ -421,9 +421,9 @@ static int preview(struct policy_session *s, struct running *u)
 		     l->policy->rules.path, scan_missing_words(l->scan.missing_ages));
 		return EXIT_FAILED;
 	}
-	if (policy_inodes_words(l))
+	if (policy_marks_words(l))
 		complain(l->policy->name, "%s %s; ignoring", l->policy->rules.path,
-			 policy_inodes_words(l));
+			 policy_marks_words(l));
 	if (!s->open_known && l->policy->rules.skip_open && l->plan.deleted.n > 0)
 		complain(l->policy->name, "what other processes have open could not be seen in "
 					  "full; ignoring");

@@ -102,13 +102,16 @@ static void left_out_print(const struct scan *s)
 			counted_format(size, sizeof(size), s->other_size, "entry", "entries"));
 }
 
-const char *policy_inodes_words(const struct policy_preview *l)
+const char *policy_marks_words(const struct policy_preview *l)
 {
-	return policy_has_min_inodes(&l->policy->rules) && l->scan.inodes == 0
-		       ? "is on a filesystem without a limit of inodes: min-free-inodes does "
-			 "nothing "
-			 "there"
-		       : NULL;
+	const struct policy *p = &l->policy->rules;
+
+	if (policy_has_min_free(p) && l->scan.size_bytes == 0)
+		return "is on a filesystem that has no size: min-free does nothing there";
+	if (policy_has_min_inodes(p) && l->scan.inodes == 0)
+		return "is on a filesystem without a limit of inodes: min-free-inodes does nothing "
+		       "there";
+	return NULL;
 }
 
 /* What all of it stays for. */
@@ -198,8 +201,8 @@ void policy_preview_print(const struct policy_preview *l)
 		entry_print(l, &e->v[l->plan.order[i]]);
 	totals_print(l);
 	missing_print(l, path ? path : "?");
-	if (policy_inodes_words(l))
-		(void)printf("%s %s\n", path ? path : "?", policy_inodes_words(l));
+	if (policy_marks_words(l))
+		(void)printf("%s %s\n", path ? path : "?", policy_marks_words(l));
 }
 
 /* In the order of the columns; the last one has no width. */
