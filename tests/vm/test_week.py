@@ -4,7 +4,7 @@
 happens there. The power cut on its last day ends the first machine; the second one has the same disks.
 
   RECLAIM_BUILD   what is installed there
-  RECLAIM_STEPS   only so many steps of three hours, without the power cut, to try something"""
+  RECLAIM_STEPS   only so many steps of three hours, an even number, without the power cut, to try something"""
 import os
 import shutil
 import sys
