@@ -7,6 +7,7 @@ polkit here is a connection that has its name on the test's bus, and answers wha
 real one only polkitd may have that name: the bus's policy says so.)
 
   RECLAIMCTL, RECLAIMD, RECLAIM_WORKER   the programs under test (required)"""
+import json
 import os
 import pty
 import signal
@@ -644,7 +645,7 @@ class CommandLine(Case):
         self.assertTrue(polkit.unasked())
         with self.reclaimctl("pause", job, "--json", stdin=subprocess.DEVNULL) as r:
             polkit.says(YES)
-            self.assertEqual(r.stdout.read(), '[{"id":%s,"state":null,"message":""}]\n' % job)
+            self.assertEqual(json.load(r.stdout), [{"id": self.job, "state": None, "message": "", "priority": None, "by_usec": 0}])
 
 
 if __name__ == "__main__":
