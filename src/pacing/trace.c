@@ -18,10 +18,10 @@ void trace_sample(FILE *f, const struct pacing_sample *s)
 	(void)fprintf(f,
 		      "s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
 		      " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64
-		      " %" PRIu64 "\n",
+		      " %" PRIu64 " %" PRIu64 "\n",
 		      s->now_usec, s->reads, s->read_sectors, s->read_usec, s->flushes, s->requests,
 		      s->in_flight, s->own_sectors, s->canary_count, s->canary_usec, s->canary_busy,
-		      s->commits, s->discards, s->discard_usec);
+		      s->commits, s->discards, s->discard_usec, s->flush_usec);
 }
 
 void trace_work(FILE *f, char kind, enum pacing_mode mode, uint64_t entries, uint64_t bytes,
@@ -33,14 +33,15 @@ void trace_work(FILE *f, char kind, enum pacing_mode mode, uint64_t entries, uin
 
 static int sample_parse(const char *text, struct pacing_sample *s)
 {
-	/* Older traces know nothing of commits, or of discards. */
+	/* Older traces know nothing of commits, of discards, or of how long flushes took. */
 	int busy, n = sscanf(text,
 			     "s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
 			     " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-			     " %d %" SCNu64 " %" SCNu64 " %" SCNu64,
+			     " %d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
 			     &s->now_usec, &s->reads, &s->read_sectors, &s->read_usec, &s->flushes,
 			     &s->requests, &s->in_flight, &s->own_sectors, &s->canary_count,
-			     &s->canary_usec, &busy, &s->commits, &s->discards, &s->discard_usec);
+			     &s->canary_usec, &busy, &s->commits, &s->discards, &s->discard_usec,
+			     &s->flush_usec);
 
 	s->canary_busy = n >= 11 && busy;
 	return n >= 11 ? 0 : -EBADMSG;

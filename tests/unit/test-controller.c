@@ -187,6 +187,30 @@ START_TEST(slower_in_gaps_too_is_not_ours)
 }
 END_TEST
 
+/* A process that only writes in place, and flushes for each transaction: what a sync of ours takes
+ * is no measure of what it may wait. */
+START_TEST(foreign_syncs_that_are_short_and_many)
+{
+	struct device d = with_reads(solid, 300);
+	struct world w;
+
+	d.sync_usec = 12 * MSEC;
+	d.flushes_per_sec = 200;
+	world_init(&w, &cautious, d);
+	world_pass(&w, 5 * USEC_PER_SEC);
+	ck_assert_double_le(w.c.share, 0.05);
+	/* Few of them. */
+	w.d.flushes_per_sec = 30;
+	world_pass(&w, 20 * USEC_PER_SEC);
+	ck_assert_double_ge(w.c.share, 0.8);
+	/* Or where ours are no longer than theirs. */
+	w.d.flushes_per_sec = 200;
+	w.d.sync_usec = 2 * MSEC;
+	world_pass(&w, 60 * USEC_PER_SEC);
+	ck_assert_double_ge(w.c.share, 0.8);
+}
+END_TEST
+
 /* The device itself becomes slow: its syncs take longer, so pieces may. */
 START_TEST(device_that_slows_down)
 {
@@ -564,6 +588,7 @@ int main(void)
 				 entries_are_bounded_on_their_own,
 				 slower_in_bursts_is_ours,
 				 slower_in_gaps_too_is_not_ours,
+				 foreign_syncs_that_are_short_and_many,
 				 device_that_slows_down,
 				 never_slower_than_the_floor,
 				 never_faster_than_the_ceiling,

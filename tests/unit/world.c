@@ -20,7 +20,7 @@ struct device with_reads(struct device d, uint64_t per_sec)
 void world_init(struct world *w, const struct controller_options *o, struct device d)
 {
 	*w = (struct world){ .d = d, .now = 1000 * MSEC };
-	w->sample_at = w->read_at = w->commit_at = w->now;
+	w->sample_at = w->read_at = w->flush_at = w->commit_at = w->now;
 	w->s.now_usec = w->now;
 	controller_init(&w->c, o, w->now);
 }
@@ -31,6 +31,12 @@ static void foreign_io(struct world *w)
 	     w->commit_at += USEC_PER_SEC / w->d.commits_per_sec) {
 		w->s.commits++;
 		w->s.flushes++;
+		w->s.requests += 2;
+	}
+	for (; w->d.flushes_per_sec > 0 && w->flush_at <= w->now;
+	     w->flush_at += USEC_PER_SEC / w->d.flushes_per_sec) {
+		w->s.flushes++;
+		w->s.flush_usec += 1 * MSEC;
 		w->s.requests += 2;
 	}
 	if (w->d.reads_per_sec == 0)

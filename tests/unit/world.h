@@ -17,6 +17,7 @@ struct device {
 	uint64_t read_usec;       /* foreign reads, at rest */
 	double suffer;            /* how much longer they take while a piece is at work */
 	uint64_t reads_per_sec;   /* foreign; 0: none */
+	uint64_t flushes_per_sec; /* foreign, which commit nothing, and take 1 ms */
 	uint64_t own_sectors;     /* read by each slice of work */
 	uint64_t commits_per_sec; /* foreign */
 };
@@ -25,7 +26,7 @@ struct world {
 	struct device d;
 	struct controller c;
 	struct pacing_sample s;
-	uint64_t now, sample_at, busy_until, sync_from, read_at, commit_at, canary_until;
+	uint64_t now, sample_at, busy_until, sync_from, read_at, flush_at, commit_at, canary_until;
 	uint64_t slice_entries, slice_bytes;
 	bool working, syncing, by_entries;
 	uint64_t bytes, entries; /* done */

@@ -227,6 +227,9 @@ static void phase_enter(struct controller *c, bool gap, const struct pacing_samp
 static void gap_end(struct controller *c, const struct pacing_sample *s)
 {
 	reads_add(c, &c->in_gap, s, &c->phase_start);
+	/* A canary flushes, too. */
+	if (!c->canary_in_gap)
+		flushes_add(&c->flushes, s, &c->phase_start);
 	share_adjust(c, s->now_usec);
 	c->idle_gaps = c->gap_active ? 0 : c->idle_gaps + 1;
 	if (c->idle_gaps > IDLE_GAPS && c->o.observed)
@@ -345,8 +348,8 @@ void controller_view(const struct controller *c, struct pacing_view *ret)
 		.quiet_sync_usec = quiet_sync(c),
 		.target_usec = (uint64_t)quantum_target(c),
 		.quantum_usec = window_median(&c->costs),
-		.read_quiet_usec = (uint64_t)reads_mean(&c->in_gap),
-		.read_burst_usec = (uint64_t)reads_mean(&c->in_burst),
+		.read_quiet_usec = (uint64_t)waits_mean(&c->in_gap),
+		.read_burst_usec = (uint64_t)waits_mean(&c->in_burst),
 		.entries = c->entries.limit,
 		.bytes = c->bytes.limit,
 		.share = c->share,

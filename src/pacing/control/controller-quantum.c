@@ -132,7 +132,7 @@ double quantum_target(const struct controller *c)
 {
 	bool pays = c->large_files && controller_yields(c) && !c->o.latency_usec;
 
-	return sync_target(c) + (pays ? reads_mean(&c->in_gap) : 0);
+	return sync_target(c) + (pays ? waits_mean(&c->in_gap) : 0);
 }
 
 /* ---- the search ----------------------------------------------------------------------------- */

@@ -16,8 +16,15 @@
 #define SLOWER_FINE_USEC 100
 #define SLOWER_MOST 0.4
 #define SLOWER_MOST_USEC 300
-#define READS_FADE 0.85
+#define FADE 0.85
 #define READS_ENOUGH 4.0
+/* A database that writes its log in one place flushes a hundred times a second and more, and waits
+ * a millisecond or two where a sync of ours takes a seek. A quantum of any size makes it wait for
+ * that seek: how seldom is all there is to choose. Below these the size of quanta does it. */
+#define FLUSHES_ENOUGH 20.0
+#define SHORT_TIMES 4.0
+#define SEEK (5 * USEC_PER_MSEC)
+#define SHARE_SHORT_SYNCS 0.05
 
 double foreign_reads(const struct controller *c, const struct pacing_sample *s,
 		     const struct pacing_sample *then)
@@ -27,29 +34,52 @@ double foreign_reads(const struct controller *c, const struct pacing_sample *s,
 	return (sectors - (double)(s->own_sectors - then->own_sectors)) / c->read_size;
 }
 
-void reads_add(const struct controller *c, struct pacing_reads *r, const struct pacing_sample *s,
-	       const struct pacing_sample *then)
+/* So many of `all` requests are foreign. Ours and theirs wait in the same queue: the mean of all is
+ * that of theirs. */
+static void waits_add(struct pacing_waits *w, double foreign, double all, double usec)
 {
-	double foreign = foreign_reads(c, s, then);
-	double reads = (double)(s->reads - then->reads);
-
-	r->count *= READS_FADE;
-	r->usec *= READS_FADE;
-	if (reads <= 0 || foreign <= 0)
+	w->count *= FADE;
+	w->usec *= FADE;
+	if (all <= 0 || foreign <= 0)
 		return;
-	/* Ours and theirs wait in the same queue: the mean of all is that of theirs. */
-	r->count += foreign;
-	r->usec += (double)(s->read_usec - then->read_usec) / reads * foreign;
+	w->count += foreign;
+	w->usec += usec / all * foreign;
 }
 
-double reads_mean(const struct pacing_reads *r)
+void reads_add(const struct controller *c, struct pacing_waits *w, const struct pacing_sample *s,
+	       const struct pacing_sample *then)
 {
-	return r->count >= 1 ? r->usec / r->count : 0;
+	waits_add(w, foreign_reads(c, s, then), (double)(s->reads - then->reads),
+		  (double)(s->read_usec - then->read_usec));
+}
+
+void flushes_add(struct pacing_waits *w, const struct pacing_sample *s,
+		 const struct pacing_sample *then)
+{
+	double n = (double)(s->flushes - then->flushes);
+
+	waits_add(w, s->flush_usec >= then->flush_usec ? n : 0, n,
+		  (double)(s->flush_usec - then->flush_usec));
+}
+
+double waits_mean(const struct pacing_waits *w)
+{
+	return w->count >= 1 ? w->usec / w->count : 0;
+}
+
+static bool foreign_syncs_are_short(const struct controller *c)
+{
+	return c->flushes.count >= FLUSHES_ENOUGH && c->canaries.n > 0 &&
+	       waits_mean(&c->flushes) * SHORT_TIMES + SEEK <= (double)quiet_sync(c);
 }
 
 static double share_most(const struct controller *c)
 {
-	return c->o.reads_only && !c->o.latency_usec ? SHARE_READING : SHARE_MOST;
+	if (c->o.latency_usec)
+		return SHARE_MOST;
+	if (foreign_syncs_are_short(c))
+		return SHARE_SHORT_SYNCS;
+	return c->o.reads_only ? SHARE_READING : SHARE_MOST;
 }
 
 double share_first(const struct controller *c)
@@ -59,7 +89,7 @@ double share_first(const struct controller *c)
 
 void share_adjust(struct controller *c, uint64_t now_usec)
 {
-	double quiet = reads_mean(&c->in_gap), slower = reads_mean(&c->in_burst) - quiet;
+	double quiet = waits_mean(&c->in_gap), slower = waits_mean(&c->in_burst) - quiet;
 
 	if (now_usec - c->share_changed_usec < SHARE_EVERY)
 		return;
@@ -73,10 +103,12 @@ void share_adjust(struct controller *c, uint64_t now_usec)
 	if (c->o.latency_usec && quiet + slower <= (double)c->o.latency_usec)
 		slower = 0;
 	if (slower > MAX(quiet * SLOWER_MOST, SLOWER_MOST_USEC)) {
-		c->share = MAX(c->share * 0.75, SHARE_LEAST);
+		c->share = MIN(MAX(c->share * 0.75, SHARE_LEAST), share_most(c));
 		c->totals.backoffs[BACKOFF_READS]++;
 	} else if (slower < MAX(quiet * SLOWER_FINE, SLOWER_FINE_USEC)) {
 		c->share = MIN(c->share + 0.05, share_most(c));
+	} else if (c->share > share_most(c)) {
+		c->share = share_most(c);
 	} else {
 		return;
 	}

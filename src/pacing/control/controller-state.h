@@ -111,12 +111,16 @@ void trim_init(struct controller *c);
 double foreign_reads(const struct controller *c, const struct pacing_sample *s,
 		     const struct pacing_sample *then);
 
-/* Foreign reads between two samples are taken into r. */
-void reads_add(const struct controller *c, struct pacing_reads *r, const struct pacing_sample *s,
+/* Foreign reads between two samples are taken into w. */
+void reads_add(const struct controller *c, struct pacing_waits *w, const struct pacing_sample *s,
 	       const struct pacing_sample *then);
 
+/* Flushes between two samples in which nothing of ours was under way are taken into w. */
+void flushes_add(struct pacing_waits *w, const struct pacing_sample *s,
+		 const struct pacing_sample *then);
+
 /* In microseconds; 0: not known. */
-double reads_mean(const struct pacing_reads *r);
+double waits_mean(const struct pacing_waits *w);
 
 /* What to begin with. */
 double share_first(const struct controller *c);

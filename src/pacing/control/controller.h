@@ -17,7 +17,9 @@
  *     for a quantum waits as it would for any fsync of another process;
  *   - the share of a burst for which quanta may be at work (controller-share.c): foreign reads may
  *     be so little slower in bursts than in gaps that it goes unnoticed. If they are not slower,
- *     slowness is not ours, and the share rises whatever else the device goes through.
+ *     slowness is not ours, and the share rises whatever else the device goes through. Where
+ *     foreign syncs are many, and far shorter than any of ours can be, the size of a quantum bounds
+ *     nothing, and the share is small.
  *
  * Three kinds of disks and loads need more:
  *   - On a disk with a head neither is enough, and foreign requests go first, one by one (struct
@@ -72,7 +74,7 @@ struct controller_options {
 struct pacing_sample {
 	uint64_t now_usec;
 	uint64_t reads, read_sectors, read_usec; /* read_usec: summed over requests */
-	uint64_t flushes;
+	uint64_t flushes, flush_usec;    /* flush_usec: summed over requests; may stand still */
 	uint64_t discards, discard_usec; /* discard_usec: summed over requests */
 	uint64_t commits;  /* of the filesystem's journal; stands still where none is known */
 	uint64_t requests; /* reads, writes and flushes; not discards, which are ours */
@@ -141,8 +143,8 @@ struct yield {
 	uint64_t ahead_usec; /* the time at which, at the floor, all would be done that is */
 };
 
-/* Mean latency of foreign reads in one phase, the past fading. */
-struct pacing_reads {
+/* Mean latency of foreign requests of one kind in one phase, the past fading. */
+struct pacing_waits {
 	double count, usec;
 };
 
@@ -202,7 +204,8 @@ struct controller {
 
 	/* share */
 	double share;
-	struct pacing_reads in_burst, in_gap;
+	struct pacing_waits in_burst, in_gap; /* reads */
+	struct pacing_waits flushes;          /* in gaps */
 	uint64_t share_changed_usec;
 
 	struct pacing_totals totals;

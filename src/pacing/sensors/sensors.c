@@ -53,6 +53,7 @@ bool sensors_sample(struct sensors *s, struct pacing_sample *ret)
 		.discards = sum.discards,
 		.discard_usec = sum.discard_msec * USEC_PER_MSEC,
 		.flushes = sum.flushes,
+		.flush_usec = sum.flush_msec * USEC_PER_MSEC,
 		.requests = sum.reads + sum.writes + sum.flushes,
 		.commits = s->last_commits,
 		.in_flight = sum.in_flight,
