@@ -34,7 +34,7 @@ int owners_find(struct owners *ret, char *const *names, const char **ret_unknown
 	int r = 0;
 
 	for (char *const *name = names; name && *name && r >= 0; name++) {
-		uid_t *uid, found;
+		uid_t *uid, found = 0;
 
 		if (!user_find(*name, &found)) {
 			*ret_unknown = *name;
