@@ -318,18 +318,24 @@ static void name_verify(struct run *r, struct run_name *n, const struct protect 
 }
 
 /* Looks at every name, and fills the group with those that are to go, in the order of their inode
- * numbers: what lies side by side goes side by side. */
+ * numbers: what lies side by side goes side by side. In a protected or pinned directory none is. */
 static int names_verify(struct run *r, struct root_group *g, const struct protect *p)
 {
+	const char *why = protect_check_content(p, r->m.dir);
 	bool near = protect_near(p, r->m.dir);
 	struct user_pin pin = user_pin_around(r->m.dir);
+	bool closed = why || user_pin_holds(&pin);
 	struct identity id;
 	uint64_t fsid;
 	int k = lasting_fsid(r->m.dir, &fsid);
 
 	for (size_t i = 0; k >= 0 && i < r->n && !atomic_load(&r->cancelled); i++) {
 		name_verify(r, &r->v[i], p, near, fsid, &id);
-		if (user_pin_holds(&pin) && !r->v[i].left_out)
+		if (r->v[i].left_out)
+			continue;
+		if (why)
+			leave_out(r, &r->v[i], -EPERM, why);
+		else if (closed)
 			leave_pinned(r, &r->v[i], &pin);
 	}
 	qsort(r->v, r->n, sizeof(*r->v), by_inode);
@@ -339,7 +345,7 @@ static int names_verify(struct run *r, struct root_group *g, const struct protec
 	for (size_t i = 0; k >= 0 && i < r->n; i++) {
 		struct run_name *n = &r->v[i];
 
-		if (n->left_out)
+		if (n->left_out || closed)
 			continue;
 		g->pins[g->names.n] = (struct identity){ .dev = n->dev,
 							 .ino = n->is.id.ino,
@@ -357,7 +363,6 @@ static int group_fill(struct run *r, struct root_group *g, const struct protect 
 {
 	_cleanup_free_ char *culprit = NULL;
 	struct lasting_identity now;
-	const char *why;
 	int k = fd_identity(r->m.dir, "", &g->id);
 
 	if (k >= 0)
@@ -371,11 +376,6 @@ static int group_fill(struct run *r, struct root_group *g, const struct protect 
 		tell_problem(r, culprit ? culprit : "protected paths",
 			     "cannot be resolved, so what is protected is not known", k, true);
 		return k;
-	}
-	why = protect_check_content(*ret_protect, r->m.dir);
-	if (why) {
-		tell_problem(r, r->m.display, why, -EPERM, true);
-		return -EPERM;
 	}
 	g->dir = strdup(r->m.display);
 	return g->dir ? names_verify(r, g, *ret_protect) : -ENOMEM;

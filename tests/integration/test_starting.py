@@ -58,6 +58,25 @@ class Reload(Case):
             c.submit(self.path("keep"))
         self.assertEqual(e.exception.name, "Protected")
 
+    def test_directory_is_protected_while_a_job_waits(self):
+        """The job ends, and is not tried again for ever."""
+        self.mount_disk()
+        for staging in ("off", "auto"):
+            os.mkdir(self.path(staging))
+            write(self.path(staging, "f"))
+            self.daemon.configure("staging: %s\n" % staging)
+            c = self.daemon.client()
+            c.call("Reload")
+            c.call("PauseAll")
+            job = c.submit(self.path(staging, "f"))
+            self.daemon.configure("staging: %s\nprotect: [%s]\n" % (staging, self.data))
+            c.call("Reload")
+            c.call("ResumeAll")
+            self.assertEqual(c.wait(job), "failed")
+            self.assertEqual([(path.decode(), what) for path, what, _, _ in c.problems(job)],
+                             [(self.path(staging, "f"), "is protected by the configuration")])
+            self.assertEqual(os.listdir(self.path(staging)), ["f"])
+
 
 class NoRoom(unittest.TestCase):
     def test_fault_04_full_state_directory(self):
