@@ -125,6 +125,19 @@ class Run(Case):
         self.assertEqual(w.left(), [])
 
     @matrix(fs=("ext4",), backends=("threads",))
+    def test_far_below(self, w):
+        """Also where as many times `..` as it takes to get there do not fit into a path."""
+        deep = w.path("d" + "/a" * 1700)
+        command("mkdir", "-p", deep)
+        write(deep + "/f")
+        self.addCleanup(command, "rm", "-rf", w.path("d"))
+        pin(w.path("d"))
+        self.assertIn("f: " + AROUND, ctl(self, deep, "run", "f", status=1).err)
+        self.assertEqual(os.listdir(deep), ["f"])
+        os.removexattr(w.path("d"), PIN)
+        ctl(self, deep, "run", "f")
+
+    @matrix(fs=("ext4",), backends=("threads",))
     def test_values(self, w):
         write(w.path("f"))
         for bad in (b"", b"x", b"Always", b"always ", b"entries always", b"2099-01-31", b"2099-13-01T00:00:00Z",

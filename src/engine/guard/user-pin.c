@@ -120,8 +120,17 @@ struct user_pin user_pin_read(int dirfd, const char *name)
 	return taken(value, len);
 }
 
+/* Opens one of the directories above. Returns a descriptor or a negative errno. */
+static int dir_above(const char *up)
+{
+	int fd = open(up, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
 struct user_pin user_pin_around(int dirfd)
 {
+	_cleanup_close_ int from = -1; /* where a path of `..` that is full goes on */
 	char at[PATH_MAX], up[PATH_MAX], value[USER_PIN_VALUE];
 	struct user_pin p = user_pin_read(dirfd, "");
 	size_t len = (size_t)snprintf(up, sizeof(up), "/proc/self/fd/%d", dirfd);
@@ -133,7 +142,19 @@ struct user_pin user_pin_around(int dirfd)
 	else
 		for (const char *s = at; (s = strchr(s, '/')); s++)
 			levels++;
-	for (; levels > 0 && !user_pin_holds(&p) && len + sizeof("/..") <= sizeof(up); levels--) {
+	for (; levels > 0 && !user_pin_holds(&p); levels--) {
+		if (len + sizeof("/..") > sizeof(up)) {
+			/* Where there is no path, it is not known how far to go. */
+			int above = levels > PATH_MAX ? -EACCES : dir_above(up);
+
+			fd_closep(&from);
+			from = above;
+			if (from < 0)
+				return from == -EACCES ? p
+						       : (struct user_pin){ .kind = USER_PIN_UNREAD,
+									    .error = from };
+			len = (size_t)snprintf(up, sizeof(up), "/proc/self/fd/%d", from);
+		}
 		memcpy(up + len, "/..", sizeof("/.."));
 		len += strlen("/..");
 		p = taken(value, getxattr(up, USER_PIN_ATTRIBUTE, value, sizeof(value)));
