@@ -73,15 +73,16 @@ static int pinned_path_open(struct pinned_path *p, const char **ret_why)
 	return -EINVAL;
 }
 
-/* Replaces the attribute of what fd pins down. Returns 0 or a negative errno. */
-static int attribute_write(int fd, const struct user_pin *pin)
+/* Replaces the attribute of what fd pins down; flags are those of setxattr(2). Returns 0 or a
+ * negative errno. */
+static int attribute_write(int fd, const struct user_pin *pin, int flags)
 {
 	char path[32], value[USER_PIN_VALUE];
 	size_t len = user_pin_format(pin, value);
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (len > 0)
-		return setxattr(path, USER_PIN_ATTRIBUTE, value, len, 0) < 0 ? -errno : 0;
+		return setxattr(path, USER_PIN_ATTRIBUTE, value, len, flags) < 0 ? -errno : 0;
 	return removexattr(path, USER_PIN_ATTRIBUTE) < 0 && errno != ENODATA ? -errno : 0;
 }
 
@@ -99,17 +100,25 @@ static const char *attribute_words(int error)
 	}
 }
 
-/* Files of a tree are asked in directories that are marked, and in no others. */
+/* Files of a tree are asked in directories that are marked, and in no others. Where there was no
+ * pin none is replaced: the directory itself may be pinned at the same moment. */
 static int directory_mark(const struct pinned_path *p)
 {
-	struct user_pin pin = user_pin_read(p->dirfd, "");
+	struct user_pin pin;
+	int r = -EEXIST;
 
-	if (pin.entries || pin.kind == USER_PIN_UNCLEAR)
-		return 0;
-	if (pin.kind == USER_PIN_UNREAD)
-		return pin.error;
-	pin.entries = true;
-	return attribute_write(p->dirfd, &pin);
+	for (int i = 0; i < 2 && r == -EEXIST; i++) {
+		pin = user_pin_read(p->dirfd, "");
+		if (pin.entries || pin.kind == USER_PIN_UNCLEAR)
+			return 0;
+		if (pin.kind == USER_PIN_UNREAD)
+			return pin.error;
+		pin.entries = true;
+		/* The second time it is one whose date has passed. */
+		r = attribute_write(p->dirfd, &pin,
+				    i == 0 && pin.kind == USER_PIN_NOT ? XATTR_CREATE : 0);
+	}
+	return r;
 }
 
 static void tell(struct pinning *c, const char *path, const struct user_pin *pin, bool around,
@@ -143,7 +152,7 @@ static int path_pin(struct pinning *c, const struct pinned_path *p, const char *
 
 	pin.kind = c->o->until_usec > 0 ? USER_PIN_UNTIL : USER_PIN_ALWAYS;
 	pin.until_sec = (int64_t)(c->o->until_usec / USEC_PER_SEC);
-	r = attribute_write(p->fd, &pin);
+	r = attribute_write(p->fd, &pin, 0);
 	*ret_why = r < 0 ? attribute_words(r) : NULL;
 	if (r < 0)
 		return r;
@@ -168,7 +177,7 @@ static int path_unpin(struct pinning *c, const struct pinned_path *p, const char
 	int r;
 
 	pin.kind = USER_PIN_NOT;
-	r = attribute_write(p->fd, &pin);
+	r = attribute_write(p->fd, &pin, 0);
 	/* Without attributes nothing is pinned. */
 	if (r == -EOPNOTSUPP)
 		r = 0;

@@ -59,6 +59,20 @@ class Verbs(Case):
         self.assertEqual((value(w.path("d/f")), value(w.path("d"))), (None, b"entries"))
 
     @matrix(fs=("ext4",), backends=plain)
+    def test_directory_is_pinned_at_the_same_moment(self, w):
+        w.build("d/f")
+        p = Proc(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=setxattr:delay_enter=1000000:when=1",
+                  scratch.binary, "pin", "d/f"], w.dir, env={"ASAN_OPTIONS": "detect_leaks=0"})
+        self.addCleanup(p.close)
+        time.sleep(0.5)
+        pin(w.path("d"))
+        self.assertEqual(p.finish().status, 0)
+        self.assertEqual((value(w.path("d")), value(w.path("d/f"))), (b"always entries", b"always"))
+        pin(w.path("d"), b"2001-01-01T00:00:00Z")
+        self.ctl(w, "pin", "d/f")
+        self.assertEqual(value(w.path("d")), b"entries")
+
+    @matrix(fs=("ext4",), backends=plain)
     def test_list(self, w):
         w.build("d/f\nd/g\nd/h\nd/e/x\nother")
         self.ctl(w, "pin", "d/f", "d/e")
