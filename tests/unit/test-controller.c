@@ -196,6 +196,7 @@ START_TEST(foreign_syncs_that_are_short_and_many)
 
 	d.sync_usec = 12 * MSEC;
 	d.flushes_per_sec = 200;
+	d.flush_usec = 1 * MSEC;
 	world_init(&w, &cautious, d);
 	world_pass(&w, 5 * USEC_PER_SEC);
 	ck_assert_double_le(w.c.share, 0.05);
@@ -207,6 +208,11 @@ START_TEST(foreign_syncs_that_are_short_and_many)
 	w.d.flushes_per_sec = 200;
 	w.d.sync_usec = 2 * MSEC;
 	world_pass(&w, 60 * USEC_PER_SEC);
+	ck_assert_double_ge(w.c.share, 0.8);
+	/* Or where nothing tells how long theirs are, as in an older trace. */
+	d.flush_usec = 0;
+	world_init(&w, &cautious, d);
+	world_pass(&w, 20 * USEC_PER_SEC);
 	ck_assert_double_ge(w.c.share, 0.8);
 }
 END_TEST

@@ -36,7 +36,7 @@ static void foreign_io(struct world *w)
 	for (; w->d.flushes_per_sec > 0 && w->flush_at <= w->now;
 	     w->flush_at += USEC_PER_SEC / w->d.flushes_per_sec) {
 		w->s.flushes++;
-		w->s.flush_usec += 1 * MSEC;
+		w->s.flush_usec += w->d.flush_usec;
 		w->s.requests += 2;
 	}
 	if (w->d.reads_per_sec == 0)

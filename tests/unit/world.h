@@ -17,7 +17,8 @@ struct device {
 	uint64_t read_usec;       /* foreign reads, at rest */
 	double suffer;            /* how much longer they take while a piece is at work */
 	uint64_t reads_per_sec;   /* foreign; 0: none */
-	uint64_t flushes_per_sec; /* foreign, which commit nothing, and take 1 ms */
+	uint64_t flushes_per_sec; /* foreign, which commit nothing */
+	uint64_t flush_usec;      /* what each of them takes; 0: it is not told */
 	uint64_t own_sectors;     /* read by each slice of work */
 	uint64_t commits_per_sec; /* foreign */
 };

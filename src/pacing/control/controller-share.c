@@ -69,8 +69,10 @@ double waits_mean(const struct pacing_waits *w)
 
 static bool foreign_syncs_are_short(const struct controller *c)
 {
-	return c->flushes.count >= FLUSHES_ENOUGH && c->canaries.n > 0 &&
-	       waits_mean(&c->flushes) * SHORT_TIMES + SEEK <= (double)quiet_sync(c);
+	double mean = waits_mean(&c->flushes);
+
+	return c->flushes.count >= FLUSHES_ENOUGH && c->canaries.n > 0 && mean > 0 &&
+	       mean * SHORT_TIMES + SEEK <= (double)quiet_sync(c);
 }
 
 static double share_most(const struct controller *c)
