@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "fd.h"
 #include "macros.h"
@@ -422,4 +426,31 @@ bool mounts_may_hang(const struct mounts *m, const char *path)
 			return true;
 	}
 	return !own;
+}
+
+static int open_directory(int at, const char *path, uint64_t resolve)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | resolve };
+	int fd = (int)syscall(SYS_openat2, at, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+int mount_open(const struct mount *m, const char *path)
+{
+	_cleanup_close_ int at = open_directory(AT_FDCWD, m->target, 0);
+	const char *rest = path + strlen(m->target);
+	struct statx sx;
+
+	if (at < 0)
+		return at;
+	if (statx(at, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_MNT_ID, &sx) <
+	    0)
+		return -errno;
+	if (sx.stx_mnt_id != m->id)
+		return -EXDEV;
+	while (*rest == '/')
+		rest++;
+	return *rest ? open_directory(at, rest, RESOLVE_BENEATH | RESOLVE_NO_XDEV) : fd_take(&at);
 }

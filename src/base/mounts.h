@@ -105,6 +105,12 @@ bool mount_may_hang(const struct mount *m);
 /* The same of the way to an absolute path: of its mount, and of each that is passed on the way. */
 bool mounts_may_hang(const struct mounts *m, const char *path);
 
+/* Opens a directory on a mount (O_PATH), whose target is unescaped, by no other mount behind that
+ * and no symbolic link: a user who may write above it may put these there at any moment, to where
+ * opening hangs. Returns a descriptor, -EXDEV if another mount is there now, or the negative errno
+ * of openat2(2) or statx(2). */
+int mount_open(const struct mount *m, const char *path);
+
 /* Replaces the kernel's octal escapes ("\040" for a space) in place. Returns false if a backslash
  * begins none; it then stands for itself. */
 bool mounts_unescape(char *s);

@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -193,34 +191,9 @@ static bool has_marks_of_free(const struct watermark *w)
 	return has_mark(&w->space) || has_mark(&w->inodes);
 }
 
-/* Opens a directory on a mount, by no other mount and no symbolic link: a user who may write above
- * it may put these there at any moment, to where opening hangs. */
-static int open_on(const struct mount *mount, const char *path)
-{
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-					   RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
-	_cleanup_close_ int at = open(mount->target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	const char *rest = path + strlen(mount->target);
-	struct statx sx;
-	int fd;
-
-	if (at < 0 || statx(at, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-			    STATX_MNT_ID, &sx) < 0)
-		return -errno;
-	if (sx.stx_mnt_id != mount->id)
-		return -EXDEV;
-	while (*rest == '/')
-		rest++;
-	if (*rest == '\0')
-		return fd_take(&at);
-	fd = (int)syscall(SYS_openat2, at, rest, &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
-}
-
 static int space_ask(const struct mount *mount, const char *path, struct statvfs *ret)
 {
-	_cleanup_close_ int fd = open_on(mount, path);
+	_cleanup_close_ int fd = mount_open(mount, path);
 
 	if (fd < 0)
 		return fd;

@@ -5,11 +5,12 @@ is tested by unit-pacing-windows; here, that jobs go by it. The daemon gets a ti
 the clock shows what the test wants."""
 import json
 import os
+import subprocess
 import time
 
 import daemon_fixture
 import fixture
-from fixture import Proc, fill, scratch, write
+from fixture import USER, Proc, command, fill, scratch, write
 
 SPAN = "12:00..13:00"
 NOON = 12 * 3600
@@ -198,19 +199,70 @@ class Rate(Case):
 
 
 class Short(Case):
-    config = windows("paused", further="urgent: {below: 20%, until: 30%}\n")
+    urgent = "urgent: {below: 20%, until: 30%}\n"
+    config = windows("paused", further=urgent)
+
+    def setUp(self):
+        super().setUp()
+        self.mount_disk(size=64 << 20)
+
+    def leave_free(self, percent):
+        free = os.statvfs(self.data)
+        with open(self.path("filler"), "ab") as f:
+            size = f.tell() + (free.f_bavail - free.f_blocks * percent // 100) * free.f_frsize
+            f.truncate(min(size, f.tell()))
+            os.posix_fallocate(f.fileno(), 0, size)
 
     def test_space_goes_before_a_pause(self):
-        self.mount_disk(size=64 << 20)
+        # What is known of a filesystem lasts as long as there are jobs there.
+        write(self.path("paused"))
+        self.client.call("Pause", "at", [self.client.submit(self.path("paused"))])
         fill(self.path("t"), 100)
         number = self.client.submit(self.path("t"))
         self.assertEqual(self.client.job(number)["state"], "queued")
-        free = os.statvfs(self.data)
-        with open(self.path("filler"), "wb") as f:
-            os.posix_fallocate(f.fileno(), 0, free.f_bavail * free.f_frsize * 7 // 8)
+        self.leave_free(10)
         self.done(number)
-        os.unlink(self.path("filler"))
+        # Still less than `until`: a job that comes now is not what it was short for.
+        self.leave_free(25)
         self.until(self.next_one_waits)
+
+    def mount_hanging(self):
+        """A filesystem of a user's that answers nothing; returns where."""
+        hangs, trigger = os.path.join(self.daemon.dir, "hangs"), os.path.join(self.daemon.dir, "trigger")
+        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
+        os.mkdir(hangs)
+        fd = os.open("/dev/fuse", os.O_RDWR)
+        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
+        if fixture.libc.mount(b"hangs", hangs.encode(), b"fuse.hangs", 0, options.encode()) != 0:
+            self.skipTest("no FUSE")
+        self.addCleanup(command, "umount", "-l", hangs)
+        process = subprocess.Popen([program, "look", trigger, "/dev/fd/%d" % fd], pass_fds=[fd], user=USER,
+                                   group=USER, extra_groups=[])
+        os.close(fd)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.stat(os.path.join(hangs, "tree"))
+        write(trigger)
+        return os.path.join(hangs, "tree")
+
+    def test_13_a_way_to_a_mount_that_hangs(self):
+        """A user moves a directory above the mount, and puts a symbolic link in its place: nothing tells the daemon, and
+        asking for free space by the old path would not end."""
+        hangs = self.mount_hanging()
+        above, disk = os.path.join(self.daemon.dir, "above"), self.data
+        self.data = os.path.join(above, "disk")
+        os.makedirs(self.data)
+        command("mount", "--bind", disk, self.data)
+        self.addCleanup(command, "umount", "-l", self.data)
+        write(self.path("f"))
+        number = self.client.submit(self.path("f"))
+        self.addCleanup(os.rename, above + "-was", above)
+        self.addCleanup(os.unlink, above)
+        os.rename(above, above + "-was")
+        os.symlink(hangs, above)
+        # It looks each second.
+        time.sleep(2.5)
+        self.assertEqual(self.client.job(number)["state"], "queued")
 
     def next_one_waits(self):
         """Whether a job that is submitted now does; one that comes before the daemon has seen that there is enough
@@ -219,6 +271,21 @@ class Short(Case):
         number = self.client.submit(self.path("one"))
         time.sleep(1.5)
         return self.client.job(number)["state"] == "queued"
+
+    def test_what_was_short_in_a_window_is_not_in_the_next(self):
+        self.leave_free(10)
+        fill(self.path("t"), 100)
+        self.done(self.client.submit(self.path("t")))
+        # Before the daemon looks again.
+        self.reload(self.urgent)
+        self.leave_free(25)
+        self.client.call("PauseAll")
+        write(self.path("one"))
+        number = self.client.submit(self.path("one"))
+        self.reload(self.config)
+        self.client.call("ResumeAll")
+        time.sleep(1.5)
+        self.assertEqual(self.client.job(number)["state"], "queued")
 
 
 if __name__ == "__main__":

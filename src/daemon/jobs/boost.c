@@ -50,6 +50,21 @@ static bool check_space(const struct job *j, int fd, bool *is_short)
 	return is_near(j->jobs->context->config, &st, is_short);
 }
 
+/* Of the filesystem that is mounted there; nothing of it need be open. Returns false where that is
+ * not known, or asking may hang. */
+static bool ask_mount(struct jobs *jobs, const struct staging_area *area, struct statfs *ret)
+{
+	const struct mounts *mounts = context_mounts(jobs->context);
+	const struct mount *mount = mounts ? mounts_by_path(mounts, area->mount) : NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (!mount || strcmp(mount->target, area->mount) != 0 ||
+	    mounts_may_hang(mounts, area->mount))
+		return false;
+	fd = mount_open(mount, area->mount);
+	return fd >= 0 && fstatfs(fd, ret) >= 0;
+}
+
 /* In a pacing window that pauses: jobs for which space is short run nevertheless. Returns whether
  * there are any to look for. */
 static bool check_waiting(struct jobs *jobs, bool *near)
@@ -65,8 +80,7 @@ static bool check_waiting(struct jobs *jobs, bool *near)
 		struct statfs st;
 
 		/* What is known for jobs that come later would be old by then. */
-		if (any && area->kind == JOB_DELETE && !may_hang(jobs, area) &&
-		    statfs(area->mount, &st) >= 0)
+		if (any && area->kind == JOB_DELETE && ask_mount(jobs, area, &st))
 			*near = is_near(jobs->context->config, &st, &is_short) || *near;
 		changed = changed || is_short != area->short_of_space;
 		area->short_of_space = is_short;
