@@ -136,8 +136,9 @@ class WithoutABus(Hooks, daemon_fixture.Case):
         self.addCleanup(p.close)
         r = p.finish()
         self.assertEqual(r.status, 0)
-        self.assertRegex(r.err, "hooks.yaml:1:27: warning: spools: /s: on-success: reclaimd-nothing@.service: "
-                                "(there is no systemd here|systemd has no such unit)")
+        # As sd_booted(3) finds out.
+        why = "systemd has no such unit" if os.path.isdir("/run/systemd/system") else "there is no systemd here that"
+        self.assertIn("hooks.yaml:1:27: warning: spools: /s: on-success: reclaimd-nothing@.service: " + why, r.err)
 
 
 if __name__ == "__main__":

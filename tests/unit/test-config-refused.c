@@ -8,6 +8,8 @@
 #include "config-support.h"
 #include "base/macros.h"
 
+#define A50 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 /* Where the first complaint is, how many there are, and what they say among other things. */
 static const struct bad {
 	const char *text;
@@ -219,6 +221,8 @@ static const struct bad {
 	{ POLICY1("path: /b, on-failure: a b.service"), 1, 38, 1,
 	  "expected the name of a service" },
 	{ POLICY1("path: /b, on-failure: .service"), 1, 38, 1, "expected the name of a service" },
+	{ POLICY1("path: /b, on-failure: " A50 A50 A50 A50 ".service"), 1, 38, 1,
+	  "expected the name of a service" },
 	{ "spools: {/a: {on-success: \"@.service\"}}\n", 1, 27, 1,
 	  "expected the name of a service" },
 	/* Spans of time. */

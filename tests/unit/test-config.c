@@ -46,7 +46,7 @@ START_TEST(every_key_is_read)
 		      "    settle: 1min 30s\n"
 		      "    undo: \"1h\"\n"
 		      "    on-failure: tell@.service\n"
-		      "  '/b c':\n"
+		      "  '/b c': {on-success: told.target}\n"
 		      "pacing:\n"
 		      "  devices:\n"
 		      "    8:16: {latency: off}\n"
@@ -75,6 +75,7 @@ START_TEST(every_key_is_read)
 	ck_assert_ptr_null(c->spools[0].hooks.on_success);
 	/* What a spool does not say. */
 	ck_assert_str_eq(c->spools[1].path, "/b c");
+	ck_assert_str_eq(c->spools[1].hooks.on_success, "told.target");
 	ck_assert_uint_eq(c->spools[1].settle_usec, 10 * USEC_PER_SEC);
 	ck_assert_uint_eq(c->spools[1].undo_usec, HOUR / 12);
 	ck_assert_int_eq(c->pacing.latency, LATENCY_BOUND);
