@@ -65,7 +65,7 @@ for pair in \
         'run|delete, in this process, without a daemon' \
         'trim|tell devices what is free, in small steps' \
         'plan|what would be deleted, how, and why' \
-        'pin|keep it, whoever wants it deleted' \
+        'pin|keep it from being deleted' \
         'unpin|let it be deleted again' \
         'devices|which devices it is on, and their latency' \
         'check-config|what is wrong with the configuration' \

@@ -127,8 +127,7 @@ const char *window_span_check(const char *span)
 		return NULL;
 	return "weekdays, times of the day from..to, or both, such as \"Mon..Fri 08:00..18:00\", "
 	       "22:00..06:00 or Sat,Sun; nothing else of OnCalendar= is understood here (no dates, "
-	       "no *, no "
-	       "time zones)";
+	       "no *, no time zones)";
 }
 
 /* ---- the week --------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ static const struct verb {
 	  VERB_PIN,
 	  NONE,
 	  verb_pin,
-	  { { "pin [--until=DATE|TIME] PATH...", "keep it, whoever wants it deleted" },
+	  { { "pin [--until=DATE|TIME] PATH...", "keep it from being deleted" },
 	    { "pin --list PATH...", "whether it is pinned, and until when" } },
 	  "reclaimctl pin --until=2027-01-31 /backups/before-migration.tar.gz\n"
 	  "reclaimctl pin --until=30d /srv/scratch/build-1234\n"
