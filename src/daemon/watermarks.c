@@ -33,6 +33,7 @@ struct supply {
 	struct policy_space below; /* all zero: it may get short */
 	uint64_t most;             /* that is taken in a second */
 	uint64_t free, rate;       /* at the last check; and what was taken a second since */
+	uint64_t began, highest;   /* free when the last run began; the most that was since */
 };
 
 struct watermark {
@@ -46,10 +47,8 @@ struct watermark {
 	dev_t dev;                      /* its filesystem's, where something may get short; or 0 */
 	uint64_t checked_usec;          /* when what is free was checked last */
 	struct policy_process *process; /* while it runs */
-	bool went_well, has_more;       /* the last run; max-delete kept some of what it wanted */
-	uint64_t began_free_bytes;      /* when that began */
-	uint64_t most_free_bytes;       /* that were seen since */
-	uint64_t handed_bytes;          /* what it was to free */
+	bool has_failed, has_more;      /* the last run; max-delete kept some of what it wanted */
+	struct policy_sum handed;       /* what it was to free */
 	uint64_t retry_usec, wait_usec; /* not before; and how long after the next */
 	uint64_t size_usec;             /* when it is due for max-size */
 };
@@ -78,13 +77,15 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 	if (!w)
 		return -ENOMEM;
 	/* Several are on one filesystem. */
-	*w = (struct watermark){ .all = all,
-				 .name = strdup(p->name),
-				 .path = strdup(policy_paths(&p->rules, one)[0]),
-				 .space = { p->rules.min_free_below, URGENCY_BYTES_MOST, 0, 0 },
-				 .inodes = { p->rules.min_inodes_below, URGENCY_INODES_MOST, 0, 0 },
-				 .max_size_bytes = p->rules.max_size_bytes,
-				 .wait_usec = RETRY_USEC };
+	*w = (struct watermark){
+		.all = all,
+		.name = strdup(p->name),
+		.path = strdup(policy_paths(&p->rules, one)[0]),
+		.space = { p->rules.min_free_below, URGENCY_BYTES_MOST, 0, 0, 0, 0 },
+		.inodes = { p->rules.min_inodes_below, URGENCY_INODES_MOST, 0, 0, 0, 0 },
+		.max_size_bytes = p->rules.max_size_bytes,
+		.wait_usec = RETRY_USEC
+	};
 	LIST_INSERT_HEAD(&all->list, w, link);
 	if (w->name && w->path)
 		return 0;
@@ -100,8 +101,8 @@ static void note_result(struct watermark *w, bool went_well)
 	struct policy_last last = { 0 };
 
 	policy_last_update(&last, w->all->context->o.state_dir, w->name);
-	w->went_well = went_well;
-	w->handed_bytes = last.r.handed.bytes;
+	w->has_failed = !went_well;
+	w->handed = last.r.handed;
 	w->has_more = last.r.handed.n > 0 && last.r.excess.n > 0;
 }
 
@@ -237,6 +238,7 @@ static void rate_note(struct supply *s, uint64_t free, uint64_t passed_usec)
 
 	s->rate = MAX((uint64_t)(rate * USEC_PER_SEC), s->rate / 2);
 	s->free = free;
+	s->highest = MAX(s->highest, free);
 }
 
 /* Is it short? Not if it is not known how much there is in all. *next becomes less, if it is to be
@@ -255,7 +257,7 @@ static const char *supplies_check(struct watermark *w, uint64_t now, uint64_t *n
 {
 	uint64_t passed = w->checked_usec > 0 ? now - w->checked_usec : 0;
 	struct space inodes, space;
-	bool space_is_short;
+	bool space_is_short, inodes_are_short;
 	struct statvfs st;
 	const char *untold;
 
@@ -273,12 +275,10 @@ static const char *supplies_check(struct watermark *w, uint64_t now, uint64_t *n
 			 untold);
 	w->is_untold = untold != NULL;
 	space_is_short = supply_check(&w->space, space, passed, next);
-	w->most_free_bytes = MAX(w->most_free_bytes, space.free);
-	if (space_is_short)
-		return "less free space than min-free";
-	return supply_check(&w->inodes, inodes, passed, next)
-		       ? "fewer free inodes than min-free-inodes"
-		       : NULL;
+	inodes_are_short = supply_check(&w->inodes, inodes, passed, next);
+	return space_is_short     ? "less free space than min-free"
+	       : inodes_are_short ? "fewer free inodes than min-free-inodes"
+				  : NULL;
 }
 
 /* Free space at which so much has been written since the last run that max-size may be exceeded. */
@@ -286,7 +286,7 @@ static uint64_t size_mark(const struct watermark *w)
 {
 	uint64_t part = MAX(w->max_size_bytes / SIZE_PARTS, SIZE_PART_LEAST);
 
-	return w->most_free_bytes - MIN(part, w->most_free_bytes);
+	return w->space.highest - MIN(part, w->space.highest);
 }
 
 /* When to look again for max-size. */
@@ -300,18 +300,31 @@ static uint64_t size_look_usec(const struct watermark *w)
 	return (uint64_t)CLAMP(half, (double)RETRY_USEC, (double)SIZE_LOOK_MOST);
 }
 
+/* Is there more of it since the last run, by half of what that was to free? */
+static bool has_grown(const struct supply *s, uint64_t handed)
+{
+	return handed > 0 && s->highest - s->began >= (handed + 1) / 2;
+}
+
 /* Has the last run made room? Where programs write quickly, there may be as little after it as
- * before. */
+ * before. Each entry has an inode, but for those with other names. */
 static bool has_helped(const struct watermark *w)
 {
-	return w->handed_bytes > 0 &&
-	       w->most_free_bytes - w->began_free_bytes >= w->handed_bytes / 2;
+	return has_grown(&w->space, w->handed.bytes) ||
+	       (has_mark(&w->inodes) && has_grown(&w->inodes, w->handed.n));
+}
+
+/* Is there no reason to wait longer before the next run? For max-size, what was written calls for
+ * one, whether the last one has failed or not. */
+static bool is_calm(const struct watermark *w, bool is_short)
+{
+	return has_helped(w) || (!is_short && !(w->has_failed && w->max_size_bytes > 0));
 }
 
 static bool is_due_for_size(const struct watermark *w, uint64_t now)
 {
 	return w->max_size_bytes > 0 && (now >= w->size_usec || w->space.free < size_mark(w) ||
-					 (w->has_more && (w->went_well || has_helped(w))));
+					 (w->has_more && (!w->has_failed || has_helped(w))));
 }
 
 /* Returns when to check again, in microseconds from now. */
@@ -325,7 +338,7 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		next = MIN(next, size_look_usec(w));
 	is_due = is_due_for_size(w, now);
 	w->is_short = w->is_short && is_short;
-	if (!is_short || has_helped(w)) {
+	if (is_calm(w, is_short)) {
 		w->wait_usec = RETRY_USEC;
 		w->retry_usec = MIN(w->retry_usec, now + RETRY_USEC);
 	}
@@ -344,8 +357,9 @@ static uint64_t check(struct watermark *w, uint64_t now)
 		return next;
 	}
 	run_policy(w);
-	w->began_free_bytes = w->most_free_bytes = w->space.free;
-	w->handed_bytes = 0;
+	w->space.began = w->space.highest = w->space.free;
+	w->inodes.began = w->inodes.highest = w->inodes.free;
+	w->handed = (struct policy_sum){ 0 };
 	w->has_more = false;
 	w->retry_usec = now + w->wait_usec;
 	w->wait_usec = MIN(w->wait_usec * 2, RETRY_MOST_USEC);

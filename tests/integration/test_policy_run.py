@@ -1035,6 +1035,19 @@ class Watermarks(Case):
         self.assertTrue(os.path.exists(keep))
         self.daemon.wait_said("has fewer free inodes than min-free-inodes: it runs")
 
+    def test_min_free_inodes_goes_up_to_max_delete(self):
+        """A run of empty files makes room too, so the next one does not wait longer and longer for it."""
+        command("mount", "-o", "remount,nr_inodes=400", self.data)
+        while os.statvfs(self.data).f_favail >= 40:
+            self.make("f%04d" % self.count, 1 - self.count / 10000, "")
+            self.count += 1
+        self.watch("match: 'f*', min-free-inodes: 320")
+        began = time.monotonic()
+        self.until(lambda: os.statvfs(self.data).f_favail >= 310)
+        self.assertGreaterEqual(len(self.daemon.client().jobs(finished=True)), 6)
+        # With waits that double it would be more than a minute.
+        self.assertLess(time.monotonic() - began, 25)
+
     def test_inodes_without_limit_are_not_watched(self):
         command("mount", "-t", "tmpfs", "-o", "nr_inodes=0,mode=0755", "tmpfs", self.data)
         self.make("f", 5)
@@ -1182,6 +1195,17 @@ class Watermarks(Case):
             self.make("f%02d" % i, 1 - i / 100, "x" * fixture.MIB)
         self.until(lambda: self.left() == {"f%02d" % i for i in range(12, 20)})
         self.assertNotIn("could not run", self.daemon.said())
+
+    def test_max_size_waits_longer_after_failures(self):
+        """However much is written meanwhile: at the beginning, and then after 1, 2, 4 and 8 seconds."""
+        self.watch("match: '*', max-size: 3M, max-delete: 0%")
+        for i in range(50):
+            self.make("f%02d" % i, 1 - i / 100, "x" * fixture.MIB)
+            time.sleep(0.25)
+        failures = self.daemon.said().count("Policy p could not run")
+        self.assertGreaterEqual(failures, 2)
+        self.assertLessEqual(failures, 5)
+        self.assertEqual(len(self.left()), 50)
 
     def test_min_free_ignores_scheduled_policy(self):
         self.fill(0.3)
