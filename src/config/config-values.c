@@ -92,7 +92,7 @@ static int space_read(enum value_type type, const char *text, struct policy_spac
 	if (r < 0)
 		return r;
 	/* Nothing at all would be no floor. */
-	if (type != VALUE_SPACE && s.bytes == 0 && !(s.share > 0))
+	if (type != VALUE_SPACE && !policy_space_is_set(&s))
 		return -ERANGE;
 	*ret = s;
 	return 0;

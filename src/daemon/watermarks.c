@@ -182,14 +182,9 @@ static bool space_is_coming(const struct watermark *w)
 /* ---- checking ---------------------------------------------------------------------------------
  */
 
-static bool has_mark(const struct supply *s)
-{
-	return s->below.share > 0 || s->below.bytes > 0;
-}
-
 static bool has_marks_of_free(const struct watermark *w)
 {
-	return has_mark(&w->space) || has_mark(&w->inodes);
+	return policy_space_is_set(&w->space.below) || policy_space_is_set(&w->inodes.below);
 }
 
 static int space_ask(const struct mount *mount, const char *path, struct statvfs *ret)
@@ -246,7 +241,7 @@ static void rate_note(struct supply *s, uint64_t free, uint64_t passed_usec)
 static bool supply_check(struct supply *s, struct space now, uint64_t passed_usec, uint64_t *next)
 {
 	rate_note(s, now.free, passed_usec);
-	if (!has_mark(s) || now.all == 0)
+	if (!policy_space_is_set(&s->below) || now.all == 0)
 		return false;
 	*next = MIN(*next, urgency_look_usec(&s->below, &now, s->rate, s->most));
 	return urgency_space(&s->below, &s->below, &now, false);
@@ -267,9 +262,10 @@ static const char *supplies_check(struct watermark *w, uint64_t now, uint64_t *n
 	space = (struct space){ (uint64_t)st.f_bavail * st.f_frsize,
 				(uint64_t)st.f_blocks * st.f_frsize };
 	inodes = (struct space){ st.f_favail, st.f_files };
-	untold = has_mark(&w->space) && space.all == 0     ? "size, so min-free"
-		 : has_mark(&w->inodes) && inodes.all == 0 ? "limit of inodes, so min-free-inodes"
-							   : NULL;
+	untold = policy_space_is_set(&w->space.below) && space.all == 0 ? "size, so min-free"
+		 : policy_space_is_set(&w->inodes.below) && inodes.all == 0
+			 ? "limit of inodes, so min-free-inodes"
+			 : NULL;
 	if (untold && !w->is_untold)
 		log_line(LOG_WARNING, "Policy %s: its filesystem has no %s is not watched", w->name,
 			 untold);
@@ -311,7 +307,7 @@ static bool has_grown(const struct supply *s, uint64_t handed)
 static bool has_helped(const struct watermark *w)
 {
 	return has_grown(&w->space, w->handed.bytes) ||
-	       (has_mark(&w->inodes) && has_grown(&w->inodes, w->handed.n));
+	       (policy_space_is_set(&w->inodes.below) && has_grown(&w->inodes, w->handed.n));
 }
 
 /* Is there no reason to wait longer before the next run? For max-size, what was written calls for

@@ -94,6 +94,8 @@ static inline const char *policy_of_origin(const char *origin)
 	return strncmp(origin, POLICY_ORIGIN, n) == 0 ? origin + n : NULL;
 }
 
+/* Is it anything at all? */
+bool policy_space_is_set(const struct policy_space *s);
 /* What that comes to on a filesystem of this size, or with so many inodes. */
 uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes);
 

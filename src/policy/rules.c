@@ -22,6 +22,11 @@ struct deciding {
 	bool age_excess;
 };
 
+bool policy_space_is_set(const struct policy_space *s)
+{
+	return s->share > 0 || s->bytes > 0;
+}
+
 uint64_t policy_space_bytes(const struct policy_space *s, uint64_t size_bytes)
 {
 	return s->is_share ? (uint64_t)(s->share * (double)size_bytes) : s->bytes;
@@ -37,12 +42,12 @@ bool policy_has_keep(const struct policy *p)
 
 bool policy_has_min_free(const struct policy *p)
 {
-	return p->min_free_below.share > 0 || p->min_free_below.bytes > 0;
+	return policy_space_is_set(&p->min_free_below);
 }
 
 bool policy_has_min_inodes(const struct policy *p)
 {
-	return p->min_inodes_below.share > 0 || p->min_inodes_below.bytes > 0;
+	return policy_space_is_set(&p->min_inodes_below);
 }
 
 bool policy_has_marks(const struct policy *p)
@@ -228,6 +233,14 @@ struct limits {
 	uint64_t free_wanted_bytes, free_wanted_inodes;
 };
 
+/* How much is to be free, of so much in all; 0: enough is, or it is not known. */
+static uint64_t wanted(const struct policy_space *below, const struct policy_space *until,
+		       uint64_t free, uint64_t all)
+{
+	return all > 0 && free < policy_space_bytes(below, all) ? policy_space_bytes(until, all)
+								: 0;
+}
+
 static struct limits limits_begin(const struct deciding *d)
 {
 	const struct policy *p = d->p;
@@ -244,12 +257,10 @@ static struct limits limits_begin(const struct deciding *d)
 			l.bytes += e->bytes;
 		}
 	}
-	if (policy_has_min_free(p) && d->now.size_bytes > 0 &&
-	    l.free_bytes < policy_space_bytes(&p->min_free_below, d->now.size_bytes))
-		l.free_wanted_bytes = policy_space_bytes(&p->min_free_until, d->now.size_bytes);
-	if (policy_has_min_inodes(p) && d->now.inodes > 0 &&
-	    l.free_inodes < policy_space_bytes(&p->min_inodes_below, d->now.inodes))
-		l.free_wanted_inodes = policy_space_bytes(&p->min_inodes_until, d->now.inodes);
+	l.free_wanted_bytes =
+		wanted(&p->min_free_below, &p->min_free_until, l.free_bytes, d->now.size_bytes);
+	l.free_wanted_inodes =
+		wanted(&p->min_inodes_below, &p->min_inodes_until, l.free_inodes, d->now.inodes);
 	return l;
 }
 
