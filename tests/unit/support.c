@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Longer than any suite takes, and shorter than ctest waits before it kills all. */
@@ -195,4 +196,14 @@ size_t tree_count(const char *dir)
 	counted = 0;
 	(void)nftw(dir, count_one, 32, FTW_PHYS);
 	return counted;
+}
+
+void zone_set(const char *zone)
+{
+	char path[128];
+
+	ck_assert_int_eq(setenv("TZ", zone, 1), 0);
+	tzset();
+	(void)snprintf(path, sizeof(path), "/usr/share/zoneinfo/%s", zone);
+	ck_assert_msg(access(path, R_OK) == 0, "%s: there is no such zone: install tzdata", zone);
 }

@@ -27,6 +27,9 @@ void link_make(const char *dir, const char *name, const char *target);
 /* How many entries a directory has, all levels, itself not counted. */
 size_t tree_count(const char *dir);
 
+/* Has the C library go by a zone of tzdata, such as Europe/Berlin. */
+void zone_set(const char *zone);
+
 /* For what runs in a child and returns the line of the first surprise: a call that has to fail, and
  * with this error; and one that must not. */
 #define FAILS_WITH(error, call)                                                                    \

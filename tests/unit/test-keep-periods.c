@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "policy/keep-periods.h"
 #include "support.h"
@@ -11,16 +10,6 @@
 
 #define HOUR 3600LL
 #define SERIES_MOST 64
-
-static void zone_set(const char *zone)
-{
-	char path[128];
-
-	ck_assert_int_eq(setenv("TZ", zone, 1), 0);
-	tzset();
-	(void)snprintf(path, sizeof(path), "/usr/share/zoneinfo/%s", zone);
-	ck_assert_msg(access(path, R_OK) == 0, "%s: there is no such zone: install tzdata", zone);
-}
 
 /* Which of these times (seconds, newest first) are kept: a K or - for each. */
 static void decide(const struct policy_keep *k, const int64_t *times, size_t n, char *ret)

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/macros.h"
 #include "config/config.h"
@@ -11,16 +10,6 @@
 #include "support.h"
 
 #define NEVER "never"
-
-static void zone_set(const char *zone)
-{
-	char path[128];
-
-	ck_assert_int_eq(setenv("TZ", zone, 1), 0);
-	tzset();
-	(void)snprintf(path, sizeof(path), "/usr/share/zoneinfo/%s", zone);
-	ck_assert_msg(access(path, R_OK) == 0, "%s: there is no such zone: install tzdata", zone);
-}
 
 /* Of UTC, "2026-03-29 00:59:59". */
 static uint64_t moment(const char *text)
