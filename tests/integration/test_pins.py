@@ -232,6 +232,21 @@ class Run(Case):
         os.removexattr(w.path("t/kept"), PIN)
         w.run("t")
 
+    @matrix(fs=("btrfs",), backends=("threads",))
+    def test_file_in_a_subvolume(self, w):
+        """It would go with the whole: what is marked is deleted name by name."""
+        os.mkdir(w.path("t"))
+        command("btrfs", "-q", "subvolume", "create", w.path("t", "sub"))
+        write(w.path("t/sub/f"))
+        write(w.path("t/sub/g"))
+        ctl(self, w.dir, "pin", "t/sub/f")
+        r = w.run("t")
+        self.assertEqual(r.status, 3, r)
+        self.assertEqual(w.left(), ["t", "t/sub", "t/sub/f"])
+        ctl(self, w.dir, "unpin", "t/sub/f")
+        self.assertEqual(w.run("t").status, 0)
+        self.assertEqual(w.left(), [])
+
     @matrix(fs=("ext4",), backends=("threads",), latency=("auto", "off"))
     def test_one_call_for_each_directory(self, w):
         for i in range(30):

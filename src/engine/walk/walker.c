@@ -477,7 +477,8 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	/* What it occupies is asked while it is full, because XFS shrinks it as names go. */
 	if (w->job->o.weigh && fstat(fd, &st) == 0)
 		bytes = (uint64_t)st.st_blocks * 512;
-	if (w->job->profile.subvolumes && !w->job->o.dry && subvolume_is(fd))
+	/* In a marked one a file may be pinned, which would go with it. */
+	if (w->job->profile.subvolumes && !w->job->o.dry && !pin.entries && subvolume_is(fd))
 		r = subvolume_destroy(dirfd, name, fd);
 	if (r == -EBUSY) {
 		skipped(w, name, SKIP_MOUNT);
