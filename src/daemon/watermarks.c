@@ -212,6 +212,7 @@ static bool space_query(struct watermark *w, struct statvfs *ret)
 			 w->name);
 	w->may_hang = hangs;
 	w->is_absent = false;
+	w->dev = 0;
 	if (hangs)
 		return false;
 	r = space_ask(mount, w->path, ret);

@@ -49,6 +49,9 @@ static void on_window(struct jobs *jobs)
 	struct staging_area *area;
 	struct job *j, *next;
 
+	/* Nothing begins any more. */
+	if (jobs->context->stopping)
+		return;
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
 	area->short_of_space = area->short_of_space && pacing_window_pauses(jobs->window);
 	JOBS_FOREACH_SAFE(j, next, jobs)

@@ -124,7 +124,7 @@ int pacing_window_new(struct pacing_window **ret, struct jobs *jobs)
 		return -ENOMEM;
 	*w = (struct pacing_window){ .jobs = jobs, .state = { NULL, UINT64_MAX } };
 	w->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-	r = w->fd < 0 ? -errno : timer_set(w, UINT64_MAX);
+	r = w->fd < 0 ? -errno : 0;
 	if (r >= 0)
 		r = sd_event_add_io(jobs->context->event, &w->source, w->fd, EPOLLIN, on_timer, w);
 	if (r < 0) {
