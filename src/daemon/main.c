@@ -21,13 +21,6 @@
 #include "base/debug.h"
 #include "base/escape.h"
 
-#ifndef RECLAIM_WORKER
-#define RECLAIM_WORKER "/usr/libexec/reclaim-worker"
-#endif
-#ifndef RECLAIMCTL
-#define RECLAIMCTL "/usr/bin/reclaimctl"
-#endif
-
 static void help(void)
 {
 	puts("reclaimd [OPTIONS]\n"

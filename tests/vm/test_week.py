@@ -29,8 +29,7 @@ class Week(unittest.TestCase):
     def install(self):
         """Where a package of the administrator's own goes."""
         command("cmake", "--install", os.environ["RECLAIM_BUILD"], env=os.environ | {"DESTDIR": self.layer})
-        # Where the daemon and the bus look.
-        shutil.copytree(os.path.join(self.layer, "usr/local/libexec"), os.path.join(self.layer, "usr/libexec"))
+        # Where the bus looks.
         bus, manager = (os.path.join(self.layer, "etc", name) for name in ("dbus-1/system.d", "systemd/system.conf.d"))
         os.makedirs(bus)
         shutil.copy(os.path.join(HERE, "../../conf/org.reclaimd1.conf"), bus)
