@@ -60,6 +60,11 @@ def command(*words, **kw):
     return p.stdout.decode(errors="replace")
 
 
+def sync(path):
+    """Writes back the filesystem of path, and no other: another test may count commits on its own."""
+    command("sync", "-f", path)
+
+
 def is_keeper(pid):
     """A process that holds descriptors for a daemon of this mount namespace."""
     with contextlib.suppress(OSError), open("/proc/%d/cmdline" % pid, "rb") as f:

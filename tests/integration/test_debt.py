@@ -280,7 +280,7 @@ class OfUsers(test_metrics.Case):
             self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
         fill(self.path("t"), 6000)
         fixture.command("chown", "-R", "%d" % fixture.USER, self.data)
-        os.sync()
+        fixture.sync(self.data)
         self.assertLessEqual(dirty(self.data), HARMLESS)
 
     def run_by_user(self, directory):

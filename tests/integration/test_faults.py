@@ -259,7 +259,7 @@ class Disks(Faults):
         c = self.daemon.again_with_gate("shrink:step")
         with open(self.path("t"), "wb") as f:
             os.posix_fallocate(f.fileno(), 0, 256 << 20)
-        os.sync()
+        fixture.sync(at)
         n = c.submit(self.path("t"))
         worker = self.daemon.stopped_worker()
         source = command("findmnt", "-no", "SOURCE", at).strip()
@@ -420,7 +420,7 @@ class Power(Faults):
         for name in before:
             write(self.path(name))
             self.assertEqual(c.wait(c.submit(self.path(name))), "done")
-        os.sync()
+        fixture.sync(self.at)
         c.call("PauseAll")
         n = c.submit(self.path("t"))
         self.assertFalse(os.path.exists(self.path("t")))
@@ -472,7 +472,7 @@ class Power(Faults):
     def test_fault_03_what_is_done_is_done(self):
         self.at = self.disk()
         build(self.data, "t/d/x\nt/y")
-        os.sync()
+        fixture.sync(self.at)
         c = self.daemon.client()
         self.assertEqual(c.wait(c.submit(self.path("t"))), "done")
         self.daemon.stop()
@@ -483,7 +483,7 @@ class Power(Faults):
     def test_fault_03_what_is_missing_stays_so(self):
         """Another process removed it: it is on record as gone, and not only in memory."""
         n = self.staged_on_a_disk()
-        os.sync()
+        fixture.sync(self.at)
         (job,) = glob.glob(self.at + "/.reclaim/0/*")
         shutil.rmtree(job + "/1")
         self.assertEqual(self.resumed().wait(n), "done")

@@ -115,7 +115,7 @@ class Rules(Case):
     def test_free_space(self, w):
         for i in range(4):
             make(w, "f%d" % i, i, "x" * MIB)
-        os.sync()
+        fixture.sync(w.dir)
         size = os.statvfs(w.dir)
         one(w, "match: '*', min-free: 100%")
         fates, o = plan(w)
@@ -169,7 +169,7 @@ class Rules(Case):
         """Where they are made of free space, a large file frees more than its own: one is enough."""
         for i in range(4):
             make(w, "f%d" % i, i, "x" * MIB)
-        os.sync()
+        fixture.sync(w.dir)
         one(w, "match: '*', min-free-inodes: %d" % (os.statvfs(w.dir).f_favail + 500))
         self.assertEqual([n for n, f in plan(w)[0].items() if f[0] == "delete"], ["f3"])
 

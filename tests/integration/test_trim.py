@@ -44,10 +44,10 @@ def fill(top, n=400):
     for i in range(n):
         with open(os.path.join(top, "f%d" % i), "wb") as f:
             f.write(source.randbytes(source.randrange(1, 800000)))
-    os.sync()
+    fixture.sync(top)
     for i in range(0, n, 3):
         os.unlink(os.path.join(top, "f%d" % i))
-    os.sync()
+    fixture.sync(top)
 
 
 def sums(top):
