@@ -142,7 +142,7 @@ class OverTheBus(Case):
         began = time.time() * 1e6
         job, _ = self.of_policy("Run")
         self.assertEqual(self.client.wait(job), "done")
-        self.until(lambda: self.properties()["LastRunUSec"] > 0)
+        self.until(lambda: self.properties()["LastRunUSec"] > 0 and not self.properties()["Running"])
         told = self.properties()
         self.assertGreaterEqual(told["LastRunUSec"], began - 1e6)
         self.assertEqual((told["LastJob"], told["LastExcess"], told["LastRefused"], told["LastWhy"]), (job, 1, 0, []))
@@ -152,7 +152,8 @@ class OverTheBus(Case):
         os.rename(self.data, self.data + "-away")
         with self.assertRaises(Error):
             self.of_policy("Run")
-        self.until(lambda: self.properties()["LastResult"] == "failed")
+        # The result is on disk a moment before the run has ended.
+        self.until(lambda: self.properties()["LastResult"] == "failed" and not self.properties()["Running"])
         self.assertTrue(self.properties()["LastWhy"])
         os.rename(self.data + "-away", self.data)
         # What is on disk is all there is: it is there for the next daemon, and gone with the file.
