@@ -6,6 +6,8 @@
 #include "base/fd.h"
 #include "base/thread.h"
 
+#define RETRY_USEC (50 * USEC_PER_MSEC)
+
 void remainders_init(struct remainders *r)
 {
 	*r = (struct remainders){ .disposition = REMAINDERS_CLOSE, .wait = true };
@@ -87,6 +89,16 @@ static enum remainders_disposition wait_while_held(struct remainders *r)
 	return disposition;
 }
 
+/* Where the pace has ended, the process that keeps it has: what is to become of them is told soon,
+ * by the end of the conversation with it. */
+static void wait_for_word(struct remainders *r)
+{
+	pthread_mutex_lock(&r->lock);
+	if (r->disposition == REMAINDERS_FREE)
+		cond_wait_until(&r->changed, &r->lock, now_usec() + RETRY_USEC);
+	pthread_mutex_unlock(&r->lock);
+}
+
 void remainders_work(struct remainders *r, const struct fs_profile *profile,
 		     const struct pace *pace, _Atomic uint64_t *bytes)
 {
@@ -100,8 +112,10 @@ void remainders_work(struct remainders *r, const struct fs_profile *profile,
 		bool more = shrink_continue(remainder, profile, pace, &r->wait, &count);
 
 		remainder->weight -= count.counted;
-		if (more)
+		if (more) {
+			wait_for_word(r);
 			continue;
+		}
 		shrink_give_up(&remainder->fd);
 		r->n--;
 	}

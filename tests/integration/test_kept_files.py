@@ -107,6 +107,18 @@ class Restarts(Kept):
         self.check_survives_kill()
         self.check_nothing_held()
 
+    def test_kill_of_the_daemon_alone_goes_on(self):
+        """Its workers see that it is gone before the kernel ends them: they do not let go of the file."""
+        n = self.in_the_midst()
+        for _ in range(3):
+            workers = self.daemon.workers()
+            self.daemon.kill()
+            self.gone(workers)
+            left = self.check_kept()
+            self.start()
+            self.until(lambda: any(held[2] <= left - 4 * MIB for held in self.held()))
+        self.check_goes_on_after(n, left)
+
     def test_kill_again_and_again(self):
         n = self.in_the_midst()
         for _ in range(3):

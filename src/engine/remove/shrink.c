@@ -193,16 +193,18 @@ bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile
 	uint64_t step = STEP_FIRST, size = 0, length = 0;
 	int fd = remainder->fd;
 	struct slice slice;
+	bool stopped;
 
 	slice_init(&slice, pace, cancelled, fd);
-	while (!atomic_load(cancelled) && slice_open(&slice) >= 0 && still_ours(fd, &size) &&
-	       size > remainder->done) {
+	while (!(stopped = atomic_load(cancelled) || slice_open(&slice) < 0) &&
+	       still_ours(fd, &size) && size > remainder->done) {
 		uint64_t left = size - remainder->done;
 		uint64_t bytes = step_prepare(fd, profile, &slice, size, remainder->done, step);
 		uint64_t began = now_usec();
 
 		length = MAX(length, left);
-		if (bytes == 0 || step_free(fd, profile->shrink, size, remainder->done, bytes) < 0)
+		stopped = bytes == 0;
+		if (stopped || step_free(fd, profile->shrink, size, remainder->done, bytes) < 0)
 			break;
 		gate("shrink", "step");
 		slice_add(&slice, 0, MIN(bytes, left));
@@ -220,7 +222,10 @@ bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile
 			step = shrink_next_step(step, now_usec() - began);
 	}
 	slice_finish(&slice);
-	return atomic_load(cancelled) && still_ours(fd, &size) && size > remainder->done;
+	/* Also where the pace has ended without a word, as it does with the process that keeps it:
+	 * that of the next one goes on with the file, if the lease is still there. */
+	return (stopped || atomic_load(cancelled)) && still_ours(fd, &size) &&
+	       size > remainder->done;
 }
 
 /* Where the first block of a file is, in whole units; where that cannot be asked, 0; where it has

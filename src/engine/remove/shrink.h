@@ -57,13 +57,15 @@ enum shrunk {
  * Returns an enum shrunk or the negative errno of the unlink. Each step asks the pace, if there is
  * one; the caller's slice (or NULL) is closed before the first, and only then, so that no time
  * passes between the caller's look at the file and a plain unlink. Freeing stops, and leaves the
- * rest to the kernel, when the lease is broken or *cancelled; in that case the caller gets the
- * remainder, if ret_remainder is not NULL, but for its weight. count may be NULL. */
+ * rest to the kernel, when the lease is broken, or *cancelled, or the pace has ended; in the last
+ * two cases the caller gets the remainder, if ret_remainder is not NULL, but for its weight. count
+ * may be NULL. */
 int shrink_file(int dirfd, const char *name, const struct shrinker *by, struct slice *slice,
 		_Atomic bool *cancelled, struct shrink_count *count,
 		struct shrink_remainder *ret_remainder);
 
-/* Goes on with what is left. True if it was cancelled once more, and there still is something. */
+/* Goes on with what is left. True if it was cancelled once more, or its pace has ended, and there
+ * still is something. */
 bool shrink_continue(struct shrink_remainder *remainder, const struct fs_profile *profile,
 		     const struct pace *pace, const _Atomic bool *cancelled,
 		     struct shrink_count *count);
