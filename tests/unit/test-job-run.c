@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -132,6 +133,54 @@ START_TEST(test_run_waits_for_its_staging_directory)
 }
 END_TEST
 
+static void mounts_changed(void)
+{
+	context_mounts_changed(&w.context);
+	jobs_mounts_changed(&w.jobs);
+}
+
+/* Where it is, other names may have its paths meanwhile. */
+static void wait_without_its_mount(bool staging)
+{
+	char other[256];
+	uint64_t id;
+
+	w.context.config->staging = staging;
+	file_make(w.mount, "data/a", "old");
+	id = queued("data/a");
+	(void)snprintf(other, sizeof(other), "%s/other", w.dir);
+	ck_assert_int_eq(mkdir(other, 0755), 0);
+	ck_assert_int_eq(mount(w.mount, other, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(w.mount, MNT_DETACH), 0);
+	tree_make(w.mount, "data/ data/a");
+	mounts_changed();
+	go_on();
+	job_world_until(&w, strstr(job_world_job(&w, id)->r.message, "is not mounted"));
+	ck_assert_int_eq(job_world_job(&w, id)->phase, PHASE_QUEUED);
+	ck_assert_uint_eq(job_world_job(&w, id)->r.errors, 0);
+	mounts_changed();
+	ck_assert(job_world_job(&w, id)->area->absent);
+	ck_assert(job_world_has(&w, "data/a"));
+	ck_assert_int_eq(mount(other, w.mount, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(other, 0), 0);
+	mounts_changed();
+	job_world_wait_finished(&w, id);
+	ck_assert_int_eq(w.state, JOB_DONE);
+	ck_assert(!job_world_has(&w, "data/a"));
+}
+
+START_TEST(test_run_waits_for_its_mount)
+{
+	wait_without_its_mount(/* staging= */ true);
+}
+END_TEST
+
+START_TEST(test_run_in_place_waits_for_its_mount)
+{
+	wait_without_its_mount(/* staging= */ false);
+}
+END_TEST
+
 /* Another directory has its name: a person has to look, and nothing is deleted (I7). */
 START_TEST(test_run_pauses_where_its_directory_is_another)
 {
@@ -245,6 +294,8 @@ int main(void)
 		test_run_puts_back_what_it_may_not_delete,
 		test_run_in_place_refuses_another_directory,
 		test_run_waits_for_its_staging_directory,
+		test_run_waits_for_its_mount,
+		test_run_in_place_waits_for_its_mount,
 		test_run_pauses_where_its_directory_is_another,
 		test_run_is_tried_again_after_its_worker_died,
 		test_run_lists_staging_of_what_is_not_marked,

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,39 @@ START_TEST(test_staging_area_is_open_once_for_all)
 }
 END_TEST
 
+/* After umount -l and another mount; what is in use by others is not closed beneath them. */
+START_TEST(test_staging_area_opens_what_is_mounted_now)
+{
+	char other[128];
+
+	area_open();
+	open_for_all();
+	job_world_until(&w, all_answered());
+	(void)snprintf(other, sizeof(other), "%s/other", w.dir);
+	ck_assert_int_eq(mkdir(other, 0755), 0);
+	ck_assert_int_eq(mount(w.mount, other, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(w.mount, MNT_DETACH), 0);
+	ck_assert_int_eq(mount(other, w.mount, NULL, MS_BIND, NULL), 0);
+	ck_assert_int_eq(umount2(other, 0), 0);
+	context_mounts_changed(&w.context);
+	ck_assert(!context_is_mounted(&w.context, area->staging_fd));
+	staging_area_use(area);
+	staging_area_use(area);
+	open_for_all();
+	for (size_t i = 0; i < WAITERS; i++)
+		expect(i, -EAGAIN);
+	staging_area_release(area);
+	memset(waiters, 0, sizeof(waiters));
+	staging_area_open(area, /* make= */ true, on_opened, &waiters[0]);
+	job_world_until(&w, waiters[0].answers > 0);
+	expect(0, 0);
+	ck_assert(context_is_mounted(&w.context, area->staging_fd));
+	ck_assert_uint_eq(count_open(), 1);
+	staging_area_release(area);
+	staging_area_unref(area);
+}
+END_TEST
+
 START_TEST(test_staging_area_answers_all_when_its_worker_dies)
 {
 	struct worker *root;
@@ -153,6 +187,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		test_staging_area_is_open_once_for_all,
+		test_staging_area_opens_what_is_mounted_now,
 		test_staging_area_answers_all_when_its_worker_dies,
 		test_staging_area_is_another_daemons,
 	};

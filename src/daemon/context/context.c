@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <time.h>
 
+#include "base/fd.h"
 #include "base/gate.h"
 #include "base/macros.h"
 
@@ -31,6 +32,14 @@ const struct mounts *context_mounts(struct context *c)
 		(void)mounts_unescape((char *)mounts.v[i].target);
 	c->mounts = mounts;
 	return &c->mounts;
+}
+
+bool context_is_mounted(struct context *c, int fd)
+{
+	const struct mounts *mounts = context_mounts(c);
+	struct identity id;
+
+	return !mounts || fd_whereabouts(fd, "", 0, &id) < 0 || mounts_by_id(mounts, id.mnt_id);
 }
 
 void context_mounts_changed(struct context *c)

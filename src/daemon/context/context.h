@@ -72,6 +72,9 @@ void context_flow_ends(struct context *c);
 /* The mount table, read again if it has changed since (context_mounts_changed). NULL if it cannot
  * be read. It lives until the next turn of the loop. */
 const struct mounts *context_mounts(struct context *c);
+/* Is what fd was opened through mounted still, or was it detached (umount -l)? No filesystem is
+ * asked. True where that cannot be told. */
+bool context_is_mounted(struct context *c, int fd);
 void context_mounts_changed(struct context *c);
 
 /* Microseconds of CLOCK_REALTIME, as records have them. */

@@ -130,6 +130,18 @@ static void leave(struct job_run *run, void (*next)(struct job *j))
 	end_flow(run);
 }
 
+/* For its turn, and where its filesystem is not mounted, first for that. */
+static void wait_again(struct job *j)
+{
+	if (!staging_area_is_mounted(j->area)) {
+		job_say(j, "waits: %s is not mounted; goes on when it is", j->area->mount);
+		log_job(LOG_NOTICE, MESSAGE_JOB_RETRIED, &j->r, "Job %" PRIu64 " %s", j->r.id,
+			j->r.message);
+		j->area->absent = true;
+	}
+	schedule_job(j);
+}
+
 static void pause_for_person(struct job *j)
 {
 	j->r.resume_state = JOB_QUEUED;
@@ -422,6 +434,10 @@ static void run_retry(struct job_run *run, int error)
 		leave(run, schedule_job);
 		return;
 	}
+	if (!staging_area_is_mounted(j->area)) {
+		leave(run, wait_again);
+		return;
+	}
 	if (got_further(run))
 		j->r.attempts = 0;
 	j->r.attempts++;
@@ -705,6 +721,9 @@ static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const
 	};
 	int r = run->stopped ? -ECANCELED : items_new(run);
 
+	/* Since it was opened, it was unmounted, and all that is open keeps it. */
+	if (r >= 0 && !context_is_mounted(run->jobs->context, dirfd))
+		r = -ENODEV;
 	if (r >= 0)
 		r = worker_run(worker, dirfd, id, run->unmoved ? run->job->r.created_usec : 0,
 			       display, run->items, run->end - run->at, &callbacks, run);
@@ -813,7 +832,8 @@ static void on_origin_dir(int r, int fd, void *userdata)
 	struct job_run *run = userdata;
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 
-	if (r < 0 && !retry_helps(r)) {
+	/* What has the path where its filesystem is not mounted any more says nothing. */
+	if (r < 0 && !retry_helps(r) && staging_area_is_mounted(run->job->area)) {
 		keep_group(run, dir->path, r);
 		return;
 	}
@@ -851,7 +871,10 @@ static void run_group_begin(struct job_run *run)
 	run->end = run->at + 1;
 	while (run->end < run->chunk->n && same_group(run, &run->chunk->entries[run->end]))
 		run->end++;
-	r = is_staged(run) ? begin_staged(run) : begin_in_place(run);
+	if (!staging_area_is_mounted(run->job->area))
+		r = -ENODEV;
+	else
+		r = is_staged(run) ? begin_staged(run) : begin_in_place(run);
 	if (r < 0)
 		run_retry(run, r);
 }
@@ -1135,6 +1158,30 @@ int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void
 	else if (run->frees_remainder)
 		stop_freeing(run);
 	return 0;
+}
+
+static void on_unmounted(struct job *j, void *userdata)
+{
+	(void)userdata;
+	if (job_state_finished(j->r.state))
+		return;
+	wait_again(j);
+	job_save(j, NULL, NULL);
+	/* What is left of a large file keeps the filesystem, too. */
+	remainders_check_mounts(j->jobs);
+}
+
+void run_check_mount(struct job *j)
+{
+	const struct job_run *run = j->run;
+	int fd = run->staged_fd >= 0 ? run->staged_fd : run->origin_fd;
+
+	if (fd < 0 || context_is_mounted(run->jobs->context, fd))
+		return;
+	if (run->unflushed.is_waiting)
+		flush_now(j->area); /* it may be all that is left to be done */
+	else
+		(void)run_stop(j, on_unmounted, NULL);
 }
 
 void run_end_worker(struct job *j)

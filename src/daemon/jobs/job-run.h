@@ -10,8 +10,8 @@
  *
  * A worker that dies costs the job a retry and nothing else, however often: only that a job that
  * gets no further waits longer and longer between them (retry.h). A mount or a staging directory
- * that is not there lets the job wait until mounts change; a directory that is another one than it
- * was lets it pause, for a person to look (I7). */
+ * that is not there, or is no longer, lets the job wait until mounts change; a directory that is
+ * another one than it was lets it pause, for a person to look (I7). */
 #pragma once
 
 #include "durability.h"
@@ -84,6 +84,10 @@ void run_begin(struct job *j);
  * still by its state, and the caller decides what is next, or it has finished meanwhile. Only one
  * stop at a time: -EBUSY for another. */
 int run_stop(struct job *j, void (*stopped)(struct job *j, void *userdata), void *userdata);
+
+/* Mounts have changed. Of a job that runs: if its mount was detached (umount -l), it is stopped and
+ * waits until its filesystem is mounted again, and what it has open is closed. */
+void run_check_mount(struct job *j);
 
 /* reclaimd ends: the worker that deletes where names were, if it has one, is ended at once. (That
  * of a staging area is the area's.) What it had done is recorded. */

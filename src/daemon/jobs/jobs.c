@@ -145,7 +145,14 @@ int jobs_begin(struct jobs *jobs)
 
 void jobs_mounts_changed(struct jobs *jobs)
 {
+	struct job *j, *next;
+
 	recover_retry(jobs);
+	JOBS_FOREACH_SAFE(j, next, jobs)
+	{
+		if (j->run)
+			run_check_mount(j);
+	}
 	remainders_check_mounts(jobs);
 	schedule_retry_absent(jobs);
 }

@@ -184,6 +184,6 @@ void schedule_retry_absent(struct jobs *jobs)
 	struct staging_area *area;
 
 	LIST_FOREACH(area, &jobs->submitters->areas, link)
-	area->absent = false;
+	area->absent = area->absent && !staging_area_is_mounted(area);
 	schedule_kick(jobs);
 }

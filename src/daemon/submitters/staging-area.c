@@ -97,6 +97,15 @@ struct staging_area *staging_area_unref(struct staging_area *area)
 	return NULL;
 }
 
+/* Nothing of the filesystem is open for it any more. */
+static void staging_area_close(struct staging_area *area)
+{
+	area->deleter = worker_free(area->deleter);
+	area->deleter_submitter = submitter_unref(area->deleter_submitter);
+	fd_closep(&area->staging_fd);
+	area->ours = false;
+}
+
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct staging_area *area = userdata;
@@ -105,10 +114,7 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)usec;
 	if (area->users > 0)
 		return 0; /* staging_area_release will set it again */
-	area->deleter = worker_free(area->deleter);
-	area->deleter_submitter = submitter_unref(area->deleter_submitter);
-	fd_closep(&area->staging_fd);
-	area->ours = false;
+	staging_area_close(area);
 	staging_area_drop_if_unused(area);
 	return 0;
 }
@@ -155,6 +161,11 @@ static const struct mount *mount_of(const struct staging_area *area)
 	const struct mount *mount = mounts ? mounts_by_path(mounts, area->mount) : NULL;
 
 	return mount && strcmp(mount->target, area->mount) == 0 ? mount : NULL;
+}
+
+bool staging_area_is_mounted(const struct staging_area *area)
+{
+	return !*area->mount || mount_of(area);
 }
 
 filesystem_t staging_area_filesystem(const struct staging_area *area)
@@ -279,6 +290,14 @@ void staging_area_open(struct staging_area *area, bool make, staging_area_opened
 	struct staging_opening *o;
 	int r;
 
+	if (area->staging_fd >= 0 &&
+	    !context_is_mounted(area->submitters->context, area->staging_fd)) {
+		if (area->users > 1) {
+			done(-EAGAIN, -1, userdata);
+			return;
+		}
+		staging_area_close(area);
+	}
 	if (area->staging_fd >= 0 && (area->ours || !make)) {
 		done(0, area->staging_fd, userdata);
 		return;

@@ -65,6 +65,8 @@ static inline bool staging_area_flush_is_full(const struct staging_area *area)
 int staging_area_get(struct staging_area **ret, struct submitters *submitters,
 		     struct submitter *submitter, enum job_kind kind, const char *mount, dev_t dev);
 struct staging_area *staging_area_ref(struct staging_area *area);
+/* Is its filesystem mounted, where it has a mount point? */
+bool staging_area_is_mounted(const struct staging_area *area);
 /* What it is on, for its intake workers. */
 filesystem_t staging_area_filesystem(const struct staging_area *area);
 /* That submitter's intake worker for it; errors as those of submitter_intake. */
@@ -77,7 +79,8 @@ static inline void staging_area_unrefp(struct staging_area **area)
 }
 
 /* Opens the staging directory, and makes it first if `make`. Answers in this call or later. The
- * descriptor is the area's, and is not closed between staging_area_use and staging_area_release. */
+ * descriptor is the area's, and is not closed between staging_area_use, which comes before this,
+ * and staging_area_release. -EAGAIN: its mount was detached, and others use it yet. */
 void staging_area_open(struct staging_area *area, bool make, staging_area_opened_t done,
 		       void *userdata);
 /* Why it could not be opened, in words. */

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Filesystems that are unmounted while jobs are on them: what does not run keeps nothing of one open, and what
+runs is stopped by umount -l, waits, and goes on when the filesystem is mounted again."""
+import os
+import subprocess
+
+import fixture
+import test_remainders
+from fixture import MIB, Canary, command, write
+
+HOUR = 3600 * 1000000
+FILES = 400  # of a MiB each: half a minute at the pace that is set
+
+
+class Unmounting(test_remainders.Remainders):
+    def tree(self, name="tree"):
+        os.mkdir(self.path(name))
+        for i in range(FILES):
+            with open(self.path(name, str(i)), "wb") as f:
+                os.posix_fallocate(f.fileno(), 0, MIB)
+        return self.path(name)
+
+    def begun(self, path):
+        n = self.client.submit(path)
+        self.until(lambda: self.client.job(n)["freed"] >= 4 * MIB)
+        return n
+
+    def mount(self):
+        command("mount", "-o", self.options, self.image, self.data)
+
+    def detached(self):
+        """Lazily, and all that is open of it is closed: its loop device goes with it."""
+        command("umount", "-l", self.data)
+        self.until(lambda: not subprocess.check_output(["losetup", "-j", self.image]))
+
+    def waits(self, *numbers):
+        for n in numbers:
+            self.assertEqual(self.client.job(n)["state"], "queued")
+        self.assertRegex(self.client.get(numbers[0], "Message"), "^waits: .*/disk is not mounted; goes on when it is$")
+
+    def ended(self, *numbers):
+        self.faster()
+        for n in numbers:
+            self.assertEqual(self.client.wait(n), "done", self.daemon.said())
+
+
+class Staged(Unmounting):
+    def test_fault_12_lazily_among_many_names(self):
+        n = self.begun(self.tree())
+        self.detached()
+        self.waits(n)
+        self.assertIn("Job %d waits: %s is not mounted" % (n, self.data), self.daemon.said())
+        self.mount()
+        self.ended(n)
+        self.until(lambda: not os.listdir(self.path(".reclaim", "0")))
+
+    def test_fault_12_lazily_in_mid_file(self):
+        """Another job waits behind it."""
+        write(self.path("small"))
+        canary = Canary(self.path("canary"))
+        n, second = self.begun(self.large()), self.client.submit(self.path("small"))
+        self.detached()
+        self.waits(n, second)
+        self.mount()
+        self.ended(n, second)
+        canary.check()
+
+    def test_fault_12_lazily_while_a_remainder_is_freed(self):
+        """It is all that is left of the job."""
+        n, _ = self.paused()
+        self.client.call("Resume", "at", [n])
+        self.detached()
+        self.assertEqual(self.client.wait(n), "done")
+
+    def test_fault_12_lazily_and_mounted_again_at_once(self):
+        """It goes on in what is mounted now, and keeps nothing of what was."""
+        n = self.begun(self.tree())
+        command("umount", "-l", self.data)
+        self.mount()
+        self.ended(n)
+        fixture.unmount_when_free(self.data)
+        self.until(lambda: not subprocess.check_output(["losetup", "-j", self.image]))
+
+    def test_jobs_that_do_not_run_keep_nothing_open(self):
+        for name in ("done", "held", "paused", "queued"):
+            write(self.path(name))
+        done = self.client.submit(self.path("done"))
+        self.assertEqual(self.client.wait(done), "done")
+        held = self.client.submit(self.path("held"), undo_usec=HOUR)
+        self.client.call("PauseAll")
+        paused, queued = self.client.submit(self.path("paused")), self.client.submit(self.path("queued"))
+        self.client.call("Pause", "at", [paused])
+        states = [self.client.job(n)["state"] for n in (held, paused, queued)]
+        self.assertEqual(states, ["held", "paused", "queued"])
+        fixture.unmount_when_free(self.data)
+        self.client.call("ResumeAll")
+        self.until(lambda: self.client.get(queued, "Message").startswith("waits: "))
+        self.waits(queued)
+        self.mount()
+        self.ended(queued)
+        self.client.call("Restore", "ta{sv}", held, {})
+        self.assertTrue(os.path.exists(self.path("held")))
+
+
+class InPlace(Unmounting):
+    config = test_remainders.CONFIG + "staging: off\n"
+
+    def test_fault_12_lazily_among_many_names(self):
+        """What has the path without the mount is kept."""
+        write(self.path("second"))
+        n, second = self.begun(self.tree()), self.client.submit(self.path("second"))
+        self.detached()
+        self.waits(n, second)
+        canary = Canary(self.path("tree"))
+        # Mounts change, and that one is not there yet.
+        other = os.path.join(self.daemon.dir, "other")
+        os.mkdir(other)
+        command("mount", "-t", "tmpfs", "tmpfs", other)
+        self.addCleanup(fixture.unmount, other)
+        self.client.jobs()
+        self.waits(n, second)
+        canary.check()
+        self.mount()
+        self.ended(n, second)
+        self.assertFalse(os.path.exists(self.path("tree")))
+        fixture.unmount_when_free(self.data)
+        canary.check()
+
+
+if __name__ == "__main__":
+    fixture.main()
