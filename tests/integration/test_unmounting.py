@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Filesystems that are unmounted while jobs are on them: what does not run keeps nothing of one open, and what
 runs is stopped by umount -l, waits, and goes on when the filesystem is mounted again."""
+import contextlib
 import os
 import subprocess
 
 import fixture
 import test_remainders
+from dbuswire import Error
 from fixture import MIB, Canary, command, write
 
 HOUR = 3600 * 1000000
@@ -101,6 +103,28 @@ class Staged(Unmounting):
         self.ended(queued)
         self.client.call("Restore", "ta{sv}", held, {})
         self.assertTrue(os.path.exists(self.path("held")))
+
+    def test_what_measures_leaves_with_the_job(self):
+        """Another job goes on for long on the same disk, but another filesystem."""
+        small, large = (self.another(name) for name in ("small", "large"))
+        first = self.begun(self.large(os.path.join(small, "f"), 320 * MIB))
+        second = self.begun(self.large(os.path.join(large, "f"), 512 * MIB))
+        self.client.call("Cancel", "at", [first])
+        with contextlib.suppress(Error):  # it may have ended by itself
+            self.client.call("Cancel", "at", [first])
+        fixture.unmount_when_free(small)
+        self.assertEqual(self.client.job(second)["state"], "running")
+
+    def another(self, name):
+        """A filesystem in a file on the disk."""
+        image, at = self.path(name + ".image"), os.path.join(self.daemon.dir, name)
+        with open(image, "wb") as f:
+            f.truncate(700 * MIB)
+        command("mkfs.ext4", "-q", "-F", image)
+        os.mkdir(at)
+        command("mount", "-o", self.options, image, at)
+        self.addCleanup(subprocess.run, ["umount", "-l", at], stderr=subprocess.DEVNULL, check=False)
+        return at
 
 
 class InPlace(Unmounting):

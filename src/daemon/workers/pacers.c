@@ -26,6 +26,8 @@ struct entry {
 	LIST_ENTRY(entry) list;
 	char *key;
 	struct pacer *pacer;
+	LIST_HEAD(, paced) paced;
+	const struct paced *canary; /* on whose filesystem the canary's file is, or NULL */
 	unsigned users;
 	unsigned holds;       /* until a debt is paid */
 	unsigned n_suspended; /* of them */
@@ -52,6 +54,8 @@ struct trim_hold {
 };
 
 struct paced {
+	LIST_ENTRY(paced) list;
+	int canary_dirfd; /* -1: none */
 	struct pacers *pacers;
 	struct entry *entry;
 	struct pacer_peer *peer;
@@ -233,6 +237,7 @@ static int entry_make(struct pacers *p, const char *key, int fd, int canary_dirf
 	if (!e)
 		return -ENOMEM;
 	LIST_INSERT_HEAD(&p->entries, e, list);
+	LIST_INIT(&e->paced);
 	e->key = strdup(key);
 	o.discards = discards;
 	if (!e->key)
@@ -293,9 +298,6 @@ static void entry_leave(struct pacers *p, struct entry *e)
 {
 	assert(e->users > 0 && e->n_suspended <= e->users && e->urgent <= e->users);
 	e->users--;
-	/* Until a debt is paid the filesystem may be unmounted. */
-	if (e->users == 0 && e->holds > 0 && e->pacer)
-		pacer_canary(e->pacer, -1);
 	entry_put(p, e);
 }
 
@@ -390,6 +392,33 @@ struct trim_hold *trim_hold_free(struct trim_hold *h)
 	return NULL;
 }
 
+/* The first one's has been taken by entry_get. */
+static void canary_lend(struct paced *d, int canary_dirfd)
+{
+	struct entry *e = d->entry;
+
+	d->canary_dirfd = canary_dirfd < 0 ? -1 : fcntl(canary_dirfd, F_DUPFD_CLOEXEC, 3);
+	LIST_INSERT_HEAD(&e->paced, d, list);
+	if (e->users == 1 && canary_dirfd >= 0)
+		e->canary = d;
+}
+
+/* Others may work on these devices for long, on filesystems of their own: this one's may be
+ * unmounted. */
+static void canary_withdraw(struct paced *d)
+{
+	struct entry *e = d->entry;
+
+	LIST_REMOVE(d, list);
+	if (e->canary == d) {
+		LIST_FOREACH(e->canary, &e->paced, list)
+		if (e->canary->canary_dirfd >= 0)
+			break;
+		pacer_canary(e->pacer, e->canary ? e->canary->canary_dirfd : -1);
+	}
+	fd_closep(&d->canary_dirfd);
+}
+
 int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, struct paced **ret,
 		  int *ret_sock, int *ret_page_fd)
 {
@@ -408,6 +437,8 @@ int pacers_attach(struct pacers *p, int fd, int canary_dirfd, bool discards, str
 		free(d);
 		d = NULL;
 	}
+	if (d)
+		canary_lend(d, canary_dirfd);
 	if (r >= 0)
 		*ret = d;
 	return r;
@@ -442,6 +473,7 @@ struct paced *pacers_detach(struct paced *d)
 	paced_urgent(d, false);
 	paced_suspend(d, false);
 	pacer_peer_free(d->entry->pacer, d->peer);
+	canary_withdraw(d);
 	entry_leave(d->pacers, d->entry);
 	free(d);
 	return NULL;
