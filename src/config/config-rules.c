@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "pacing-windows.h"
 #include "policy/overlap.h"
 #include "base/mounts.h"
 #include "base/units.h"
@@ -34,6 +35,10 @@ static void check_windows(const struct config *c, const struct yaml_node *map, s
 {
 	struct crumb in = { .key = "pacing" }, in_windows = { .up = &in, .key = "windows" };
 
+	if (c->n_windows > PACING_WINDOWS_MOST)
+		problems_add(p, c->windows[PACING_WINDOWS_MOST].place, &in,
+			     "found %zu windows, expected %d at most", c->n_windows,
+			     PACING_WINDOWS_MOST);
 	for (size_t i = 0; i < c->n_windows; i++) {
 		const struct config_window *w = &c->windows[i];
 		struct crumb at = { .up = &in_windows, .key = w->span };

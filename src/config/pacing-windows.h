@@ -9,6 +9,10 @@
 
 struct config_window;
 
+/* One for each hour of the week. Which one is in force, and until when, is found by looking at all
+ * of them, again and again. */
+#define PACING_WINDOWS_MOST 168
+
 /* NULL if it is a span such as "Mon..Fri 08:00..18:00", else what was expected. */
 const char *window_span_check(const char *span);
 

@@ -338,6 +338,14 @@ START_TEST(limits_hold)
 		(void)fprintf(f, "- /a/%u\n", i);
 	ck_assert_int_eq(fclose(f), 0);
 	ck_assert_ptr_nonnull(strstr(refused(big, strlen(big), 4098, 3), "more than 4096 entries"));
+	f = fmemopen(big, MiB(1), "w");
+	ck_assert_ptr_nonnull(f);
+	(void)fputs("pacing:\n windows:\n", f);
+	for (unsigned i = 0; i < 169; i++)
+		(void)fprintf(f, "  \"%02u:%02u..24:00\": {rate: 1M}\n", i / 60, i % 60);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_ptr_nonnull(
+		strstr(refused(big, strlen(big), 171, 3), "found 169 windows, expected 168"));
 	/* NUL, where a text would end. */
 	ck_assert_ptr_nonnull(strstr(refused("undo: 1h\0x", 10, 1, 9), "0x00"));
 	/* A path and a component that no path can be. */
