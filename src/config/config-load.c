@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,19 +128,30 @@ static int config_new(struct config **ret)
 	return 0;
 }
 
-/* Reads a file's text. Returns its length, or a negative errno with *ret_why, in words. */
-static ssize_t text_read(const char *file, char **ret, const char **ret_why)
+/* Returns a descriptor or a negative errno. A FIFO waits for nobody here. */
+static int text_open(int dirfd, const char *file)
+{
+	int fd = openat(dirfd, file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Reads the text of what text_open has returned. Returns its length, or a negative errno with
+ * *ret_why, in words. */
+static ssize_t text_read(int fd, char **ret, const char **ret_why)
 {
 	struct stat st;
 	ssize_t n;
 
-	/* A FIFO or a device would block, or never end. */
-	if (stat(file, &st) < 0)
+	/* A device may never end. */
+	if (fd < 0)
+		n = fd == -ENXIO ? -EISDIR : fd;
+	else if (fstat(fd, &st) < 0)
 		n = -errno;
 	else if (!S_ISREG(st.st_mode))
 		n = -EISDIR;
 	else
-		n = fd_read_file(file, FILE_MOST, ret);
+		n = fd_read_all(fd, FILE_MOST, ret);
 	if (n == -EISDIR)
 		*ret_why = "is not a regular file, expected one";
 	else if (n == -EFBIG)
@@ -166,12 +178,13 @@ static int tree_read(struct config_loading *l, const char *file, const char *tex
 	return r == -EBADMSG ? 0 : r;
 }
 
-/* Reads a file over what is there. What is wrong with it is told at once; that is no failure. */
-static int load_one(struct config_loading *l, char *name, bool must_exist)
+/* Reads a file, as text_open has returned it, over what is there. What is wrong with it is told at
+ * once; that is no failure. Takes the name over. */
+static int load_opened(struct config_loading *l, int fd, char *name, bool must_exist)
 {
 	_cleanup_free_ char *text = NULL;
 	const char *why = NULL;
-	ssize_t len = name ? text_read(name, &text, &why) : 0;
+	ssize_t len = text_read(fd, &text, &why);
 	int r;
 
 	if (len == -ENOENT && !must_exist) {
@@ -187,6 +200,13 @@ static int load_one(struct config_loading *l, char *name, bool must_exist)
 		r = tree_read(l, name, text, (size_t)len);
 	problems_tell(&l->p, l->complain, l->userdata);
 	return r;
+}
+
+static int load_one(struct config_loading *l, char *name, bool must_exist)
+{
+	_cleanup_close_ int fd = name ? text_open(AT_FDCWD, name) : -ENOMEM;
+
+	return load_opened(l, fd, name, must_exist);
 }
 
 static int is_drop_in(const struct dirent *d)
@@ -379,35 +399,38 @@ int config_user_path(const char *variable, const char *otherwise, const char *na
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
 }
 
-/* Who can write it decides what is deleted. */
-static bool is_own(const char *path)
+/* Who can write it decides what is deleted. What could not be opened is not read. */
+static bool is_own(int fd)
 {
 	struct stat st;
 
-	if (stat(path, &st) < 0)
-		return errno == ENOENT;
-	return st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	if (fd < 0)
+		return true;
+	return fstat(fd, &st) >= 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 int config_load_user(struct config **ret, config_complain_t complain, void *userdata)
 {
+	static const char name[] = "/policies.yaml";
 	char dir[PATH_MAX], file[PATH_MAX];
+	_cleanup_close_ int dirfd = -1, fd = -1;
 	struct config_loading l;
 	int r = config_user_path("XDG_CONFIG_HOME", ".config", "", dir, sizeof(dir));
 
 	if (r >= 0)
-		r = config_user_path("XDG_CONFIG_HOME", ".config", "/policies.yaml", file,
-				     sizeof(file));
+		r = config_user_path("XDG_CONFIG_HOME", ".config", name, file, sizeof(file));
 	if (r < 0)
 		return r;
 	r = begin(&l, user_keys, complain, userdata);
-	if (r >= 0 && !(is_own(dir) && is_own(file))) {
+	dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = dirfd < 0 ? -errno : text_open(dirfd, name + 1);
+	if (r >= 0 && !(is_own(dirfd) && is_own(fd))) {
 		problems_add(&l.p, (struct config_place){ .file = file }, NULL,
 			     "or its directory is not yours, or other users may write to it: "
 			     "expected one that is, and that only you may");
 		problems_tell(&l.p, complain, userdata);
 	}
 	if (r >= 0 && !l.p.found)
-		r = load_one(&l, strdup(file), /* must_exist= */ false);
+		r = load_opened(&l, fd, strdup(file), /* must_exist= */ false);
 	return end(&l, r, ret);
 }

@@ -3,6 +3,7 @@
 """Policies of a user: reclaimctl policy --user, by a real reclaimd, with no more than this user's rights."""
 import json
 import os
+import shutil
 import time
 
 import daemon_fixture
@@ -35,9 +36,11 @@ class Case(daemon_fixture.Case):
         then = time.time() - days * DAY
         os.utime(path, (then, then))
 
-    def ctl(self, *args, status=0, uid=USER):
+    def ctl(self, *args, status=0, uid=USER, wrapper=()):
         env = {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket), "HOME": self.home}
-        p = Proc([scratch.binary, "policy", *args], self.root, env=env, user=uid)
+        if wrapper:
+            env["ASAN_OPTIONS"] = "detect_leaks=0"  # which cannot be looked for in what is traced
+        p = Proc([*wrapper, scratch.binary, "policy", *args], self.root, env=env, user=uid)
         self.addCleanup(p.close)
         r = p.finish()
         self.assertEqual(r.status, status, r)
@@ -109,6 +112,17 @@ class Refused(Case):
             os.chown(path, USER, USER)
             os.chmod(path, 0o700)
         self.assertEqual(os.listdir(self.path("own")), ["old"])
+
+    def test_file_is_judged_as_it_is_read(self):
+        """Not what is at its path a moment before."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is not installed")
+        self.policy("max-age: 1d")
+        trace = os.path.join(self.home, "trace")
+        self.ctl("list", "--user", wrapper=("strace", "-f", "-qq", "-o", trace, "-e", "trace=%file"))
+        with open(trace, encoding="ascii", errors="replace") as f:
+            calls = [line.split(" ", 1)[1].split("(")[0].strip() for line in f if "policies.yaml" in line]
+        self.assertEqual(calls, ["openat"])
 
     def test_what_is_of_the_system(self):
         self.policy("max-age: 1d")
