@@ -139,9 +139,10 @@ int main(int argc, char **argv)
 		{ "configuration-directory", required_argument, NULL, CONFIGURATION },
 		{ 0 },
 	};
-	/* As systemd.generator(7) has it. */
+	/* As systemd.generator(7) has it, since systemd 251. Without it, the system's policies are
+	 * for root alone. */
 	const char *dir = NULL, *scope = getenv("SYSTEMD_SCOPE");
-	bool of_user = scope && strcmp(scope, "user") == 0;
+	bool of_user = scope ? strcmp(scope, "user") == 0 : geteuid() != 0;
 	struct safe_text wrong;
 	struct config *c;
 	int r;

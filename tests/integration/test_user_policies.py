@@ -139,11 +139,13 @@ class Refused(Case):
 
 
 class Timers(Case):
-    def generate(self, uid=USER, status=0):
+    def generate(self, uid=USER, status=0, scope="user"):
         directory = os.path.join(self.home, "units")
         with user():
-            os.makedirs(directory, exist_ok=True)
-        p = Proc([GENERATOR, directory], self.root, env={"HOME": self.home, "SYSTEMD_SCOPE": "user"}, user=uid)
+            shutil.rmtree(directory, ignore_errors=True)
+            os.makedirs(directory)
+        env = {"HOME": self.home, **({"SYSTEMD_SCOPE": scope} if scope else {})}
+        p = Proc([GENERATOR, directory], self.root, env=env, user=uid)
         self.addCleanup(p.close)
         r = p.finish()
         self.assertEqual(r.status, status, r)
@@ -156,6 +158,12 @@ class Timers(Case):
         self.assertEqual(self.generate(), ["reclaimd-policy@p.timer", "timers.target.wants"])
         with open(os.path.join(self.home, "units/reclaimd-policy@p.timer"), encoding="ascii") as f:
             self.assertIn("\nOnCalendar=daily\n", f.read())
+
+    def test_manager_that_does_not_tell_its_scope(self):
+        """A user gets timers of no policies but the user's own."""
+        self.assertEqual(self.generate(scope=None), [])
+        self.policy("max-age: 1d, schedule: daily")
+        self.assertEqual(self.generate(scope=None), ["reclaimd-policy@p.timer", "timers.target.wants"])
 
 
 if __name__ == "__main__":
