@@ -8,13 +8,15 @@ import os
 import socket
 import stat
 import subprocess
+import sys
 import unittest
 
 import fixture
 from daemon_fixture import Case, user
 from dbuswire import Error
-from fixture import USER, Canary, build, command, libc, scratch, write
+from fixture import USER, Canary, Proc, build, command, libc, scratch, write
 
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HOUR = 3600 * 1000000
 GROUP = USER - 2  # of which a user is a member in some sessions only
 OTHER = USER - 1
@@ -512,6 +514,47 @@ class Staging(Safety):
         c = self.daemon.client(USER)
         self.assertEqual(c.wait(c.submit(self.path("mine"))), "done")
         self.assertEqual(stat.S_IMODE(os.stat(os.path.join(self.root, ".reclaim")).st_mode), 0)
+
+
+class Trash(Safety):
+    """contrib/trash/reclaim-trash, run by root for a user."""
+
+    def trash(self, *names):
+        for directory in ("files", "info"):
+            os.makedirs(self.path(*names, directory))
+        write(self.path(*names, "files", "old"))
+        write(self.path(*names, "info", "old.trashinfo"), "[Trash Info]\nDeletionDate=2020-01-01T00:00:00\n")
+
+    def empty(self, *names, status):
+        programs = os.path.join(self.daemon.dir, "bin")
+        os.makedirs(programs, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.symlink(scratch.binary, os.path.join(programs, "reclaimctl"))
+        p = Proc([sys.executable, os.path.join(TOP, "contrib/trash/reclaim-trash"), self.path(*names)], self.root,
+                 env={"PATH": programs + ":" + os.environ["PATH"],
+                      "RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket)})
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual(r.status, status, r)
+        return r
+
+    def test_05_root_follows_no_link_of_a_user(self):
+        self.trash("theirs", "Trash")
+        os.mkdir(self.path("own"))
+        os.symlink(self.path("theirs", "Trash"), self.path("own", "Trash"))
+        os.symlink("theirs", self.path("link"))
+        for names in (("own", "Trash"), ("link", "Trash")):
+            self.assertIn("root follows no symbolic link there", self.empty(*names, status=1).err)
+        self.assertTrue(os.path.exists(self.path("theirs", "Trash", "files", "old")))
+        # Behind a link in it, nothing is accepted.
+        self.trash("other")
+        os.rename(self.path("other", "files"), self.path("elsewhere"))
+        os.symlink(self.path("elsewhere"), self.path("other", "files"))
+        self.empty("other", status=1)
+        self.assertTrue(os.path.exists(self.path("elsewhere", "old")))
+        self.empty("missing", status=0)
+        self.empty("theirs", "Trash", status=0)
+        self.daemon.wait_gone(self.path("theirs", "Trash", "files", "old"))
 
 
 if __name__ == "__main__":
