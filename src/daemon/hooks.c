@@ -56,7 +56,9 @@ static void forget_oldest(int dirfd, const char *newest)
 		return;
 	}
 	while ((e = readdir(d))) {
-		if (e->d_name[0] == '.' || fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		/* What is no file of ours could not be unlinked, or is not ours to be. */
+		if (e->d_name[0] == '.' ||
+		    fstatat(dirfd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		n++;
 		if (mtime_of(&st) < oldest && strcmp(e->d_name, newest) != 0) {

@@ -110,12 +110,16 @@ class OnABus(Hooks, daemon_fixture.OnTheBus):
             path = os.path.join(jobs, "%d.env" % (n + 1000))
             write(path)
             os.utime(path, (n + 1, n + 1))
+        # What somebody has made there, long ago, is in the way of nothing.
+        os.mkdir(os.path.join(jobs, "directory"))
+        os.utime(os.path.join(jobs, "directory"), (0, 0))
         write(self.path("f"))
         number = self.submit("f")
         self.assertEqual(self.client.wait(number), "done")
         self.daemon.wait_said("its hook")
         left = os.listdir(jobs)
-        self.assertEqual(len(left), 256)
+        self.assertEqual(len(left), 256 + 1)
+        self.assertIn("directory", left)
         self.assertIn("%d.env" % number, left)
         self.assertNotIn("1000.env", left)
 
