@@ -3,21 +3,19 @@
  *
  * With --json, one object. Keys are only ever added.
  *
- */
-/* reclaimctl status: the daemon itself, what is wrong with it, and what it does now.
- *
- * With --json, one object. Keys are only ever added.
- *
- *   version, features        of the daemon
- *   paused                   by pause --all
- *   pacing_window, pacing_window_rate, pacing_window_until_usec   the pacing window in force, or
- * ""; its rate, 0: no job runs; and when that changes, 0: never configuration_error      what is
- * wrong with the configuration on disk, or "" store_error              what is wrong with the job
- * store, or "" orphans                  directories in staging that are of no job: kept jobs
- * {STATE: how many}, of those that have not finished entries_freed, bytes_freed   since the daemon
- * was started trim_timers              {fstrim, reclaimd}: whether fstrim.timer, and ours, is
- * active running                  the jobs that are running, as list has them policies as policy
- * list has them; null where that is not known
+ *   version, features             of the daemon
+ *   paused                        by pause --all
+ *   pacing_window                 the pacing window in force, or ""
+ *   pacing_window_rate            its rate, 0: no job runs
+ *   pacing_window_until_usec      when that changes, 0: never
+ *   configuration_error           what is wrong with the configuration on disk, or ""
+ *   store_error                   what is wrong with the job store, or ""
+ *   orphans                       directories in staging that are of no job: kept
+ *   jobs                          {STATE: how many}, of those that have not finished
+ *   entries_freed, bytes_freed    since the daemon was started
+ *   trim_timers                   {fstrim, reclaimd}: whether fstrim.timer, and ours, is active
+ *   running                       the jobs that are running, as list has them
+ *   policies                      as policy list has them; null where that is not known
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,7 +80,7 @@ static void policies_lines(const json_t *states, const struct screen *screen)
 	json_array_foreach(states, i, state)
 	{
 		const json_t *last = json_object_get(state, "last");
-		const json_t *why = json_array_get(json_object_get(last, "why"), 0);
+		const json_t *reasons = json_object_get(last, "why"), *why;
 		const char *result = json_text(last, "result"), *error = json_text(state, "error");
 		bool red = screen->colours &&
 			   (strcmp(result, "failed") == 0 || strcmp(result, "partial") == 0);
@@ -98,7 +96,12 @@ static void policies_lines(const json_t *states, const struct screen *screen)
 			     words, red ? COLOUR_OFF : "", policy_next_format(next, state));
 		if (json_is_false(json_object_get(state, "path_exists")))
 			(void)fputs("; its path does not exist", stdout);
-		(void)printf("%s%s\n", why ? "; " : "", why ? json_string_value(why) : "");
+		why = json_array_get(reasons, 0);
+		(void)printf("%s%s", why ? "; " : "", why ? json_string_value(why) : "");
+		if (json_array_size(reasons) > 1)
+			(void)printf("; and %zu more: reclaimctl policy list",
+				     json_array_size(reasons) - 1);
+		(void)putchar('\n');
 	}
 }
 

@@ -45,6 +45,17 @@ class Case(daemon_fixture.Case):
         self.assertEqual(r.status, status, r)
         return r
 
+    def elsewhere(self, *words, status=0):
+        """A verb that is not about policies."""
+        p = Proc([scratch.binary, *words], self.daemon.dir, env={
+            "RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket),
+            "STATE_DIRECTORY": self.daemon.state,
+            "CONFIGURATION_DIRECTORY": os.path.join(self.daemon.dir, "conf")})
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual(r.status, status, r)
+        return r
+
     def run_policy(self, *args):
         return json.loads(self.ctl("run", "p", "--json", *args).out)
 
@@ -758,6 +769,9 @@ class Refused(Case):
             self.make("f%02d" % i, 5)
             self.flag("f%02d" % i)
         r = self.ctl("run", "p", status=1)
+        said = self.elsewhere("status").out
+        self.assertIn(": not deleted: is immutable or append-only: see lsattr(1); and ", said)
+        self.assertIn(" more: reclaimctl policy list\n", said)
         self.assertEqual(r.err.count("not deleted: is immutable"), 10)
         self.assertIn("p: 5 entries more cannot be deleted: see reclaimctl policy plan p", r.err)
 
@@ -867,17 +881,6 @@ class Waits(Case):
 
 class Results(Case):
     """What became of the last run is known afterwards: to policy list, status, and metrics."""
-
-    def elsewhere(self, *words, status=0):
-        """A verb that is not about policies."""
-        p = Proc([scratch.binary, *words], self.daemon.dir, env={
-            "RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket),
-            "STATE_DIRECTORY": self.daemon.state,
-            "CONFIGURATION_DIRECTORY": os.path.join(self.daemon.dir, "conf")})
-        self.addCleanup(p.close)
-        r = p.finish()
-        self.assertEqual(r.status, status, r)
-        return r
 
     def listed(self):
         (o,) = json.loads(self.ctl("list", "--json").out)
