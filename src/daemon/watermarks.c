@@ -16,6 +16,7 @@
 #include "daemon/policies/policy-process.h"
 #include "policy/policy.h"
 #include "policy/urgency.h"
+#include "base/array.h"
 #include "base/escape.h"
 #include "base/fd.h"
 
@@ -39,7 +40,8 @@ struct supply {
 struct watermark {
 	LIST_ENTRY(watermark) link;
 	struct watermarks *all;
-	char *name, *path;
+	char *name;
+	char **paths; /* NULL-terminated; all on one filesystem */
 	struct supply space, inodes;
 	uint64_t max_size_bytes; /* 0: without max-size */
 	bool is_old;             /* not configured any more: goes when its process has */
@@ -64,8 +66,10 @@ static void watermark_free(struct watermark *w)
 {
 	LIST_REMOVE(w, link);
 	policy_process_free(w->process);
+	for (char **path = w->paths; path && *path; path++)
+		free(*path);
+	free(w->paths);
 	free(w->name);
-	free(w->path);
 	free(w);
 }
 
@@ -73,21 +77,23 @@ static int watermark_new(struct watermarks *all, const struct config_policy *p)
 {
 	struct watermark *w = calloc(1, sizeof(*w));
 	char *one[2];
+	size_t n = 0;
+	int r = 0;
 
 	if (!w)
 		return -ENOMEM;
-	/* Several are on one filesystem. */
 	*w = (struct watermark){
 		.all = all,
 		.name = strdup(p->name),
-		.path = strdup(policy_paths(&p->rules, one)[0]),
 		.space = { p->rules.min_free_below, URGENCY_BYTES_MOST, 0, 0, 0, 0 },
 		.inodes = { p->rules.min_inodes_below, URGENCY_INODES_MOST, 0, 0, 0, 0 },
 		.max_size_bytes = p->rules.max_size_bytes,
 		.wait_usec = RETRY_USEC
 	};
 	LIST_INSERT_HEAD(&all->list, w, link);
-	if (w->name && w->path)
+	for (char *const *path = policy_paths(&p->rules, one); *path && r >= 0; path++)
+		r = strings_add(&w->paths, &n, strdup(*path));
+	if (w->name && r >= 0)
 		return 0;
 	watermark_free(w);
 	return -ENOMEM;
@@ -196,13 +202,29 @@ static int space_ask(const struct mount *mount, const char *path, struct statvfs
 	return fstatvfs(fd, ret) < 0 ? -errno : 0;
 }
 
+/* A run fails until all of them are there. */
+static bool any_is_absent(const struct watermark *w, const struct mounts *mounts)
+{
+	for (char **path = w->paths; *path; path++) {
+		_cleanup_close_ int fd = -1;
+
+		if (mounts_may_hang(mounts, *path))
+			continue;
+		fd = mount_open(mounts_by_path(mounts, *path), *path);
+		if (fd == -ENOENT)
+			return true;
+	}
+	return false;
+}
+
 /* Where asking may hang, the loop does not ask. A directory that is not there yet may be made and
  * filled at any moment: the filesystem that it will be on is asked in its stead. */
 static bool space_query(struct watermark *w, struct statvfs *ret)
 {
 	const struct mounts *mounts = context_mounts(w->all->context);
-	const struct mount *mount = mounts ? mounts_by_path(mounts, w->path) : NULL;
-	bool hangs = !mount || mounts_may_hang(mounts, w->path);
+	const char *path = w->paths[0];
+	const struct mount *mount = mounts ? mounts_by_path(mounts, path) : NULL;
+	bool hangs = !mount || mounts_may_hang(mounts, path);
 	int r;
 
 	if (hangs && !w->may_hang && has_marks_of_free(w))
@@ -215,8 +237,8 @@ static bool space_query(struct watermark *w, struct statvfs *ret)
 	w->dev = 0;
 	if (hangs)
 		return false;
-	r = space_ask(mount, w->path, ret);
-	w->is_absent = r == -ENOENT;
+	w->is_absent = any_is_absent(w, mounts);
+	r = space_ask(mount, path, ret);
 	/* If it is no directory on this mount, the run will say so. */
 	if (r < 0)
 		r = space_ask(mount, mount->target, ret);
@@ -344,7 +366,7 @@ static uint64_t check(struct watermark *w, uint64_t now)
 	if (now < w->retry_usec || space_is_coming(w))
 		return is_due || w->has_more ? MIN(next, RETRY_USEC) : next;
 	if (is_short) {
-		_cleanup_free_ char *path = escape_name(w->path);
+		_cleanup_free_ char *path = escape_name(w->paths[0]);
 
 		if (!w->is_short)
 			log_line(LOG_NOTICE, "Policy %s: %s has %s: it runs", w->name,

@@ -1088,6 +1088,24 @@ class Watermarks(Case):
         self.daemon.wait_said("Policy q could not run", 3)
         self.assertNotIn("Policy p", self.daemon.said())
 
+    def test_min_free_waits_for_all_directories(self):
+        """Of several, each has to be there for a run."""
+        os.mkdir(os.path.join(self.root, "real"))
+        write(os.path.join(self.root, "real/file"), "x" * 8192)
+        os.symlink("real", os.path.join(self.root, "link"))
+        self.fill(0.3, "there/")
+        self.daemon.configure("policies:\n"
+                              "  p: {paths: [%s/there, %s/later], match: '*', min-free: {below: 30%%, until: 50%%},"
+                              " max-delete: 100%%}\n"
+                              "  q: {path: %s/link, match: x, min-free: 100%%}\n" % (self.data, self.data, self.root))
+        self.daemon.process.send_signal(signal.SIGHUP)
+        # It cannot run; and both have been looked at.
+        self.daemon.wait_said("Policy q could not run", 3)
+        self.assertNotIn("Policy p", self.daemon.said())
+        os.mkdir(self.path("later"))
+        self.daemon.wait_said("Job 1 is done")
+        self.assertGreaterEqual(self.free(), 0.5 * self.SIZE)
+
     def test_min_free_of_two_policies_deletes_once(self):
         """Both are short of the same space: once is enough."""
         keys = "min-free: {below: 30%, until: 50%}, max-delete: 100%"
