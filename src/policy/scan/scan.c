@@ -622,7 +622,8 @@ int scan_policy(struct scan *ret, const struct policy *p, int base, const struct
 }
 
 /* Is an entry not what it was, or not in the state in which it was, or has it been used, where that
- * counts? Who pins a file changes its ctime. */
+ * counts? Who pins a file changes its ctime. The filesystem's clock stands still for milliseconds:
+ * what has changed as the scan began may have done so after it was looked at. */
 static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
 {
 	struct tree t = { 0 };
@@ -636,7 +637,7 @@ static bool has_changed(struct policy_walk *k, const struct policy_entry *e)
 	if (S_ISDIR(sx.stx_mode))
 		tree_add_all(k, &t, k->s->basefd, e->name, 0);
 	return t.disposition != DISPOSITION_UNDECIDED ||
-	       MAX(t.changed_nsec, t.newest_nsec) > k->s->began_nsec;
+	       MAX(t.changed_nsec, t.newest_nsec) >= k->s->began_nsec;
 }
 
 size_t scan_recheck(struct scan *s, const struct policy *p, const struct scan_by *by,
