@@ -217,6 +217,25 @@ START_TEST(foreign_syncs_that_are_short_and_many)
 }
 END_TEST
 
+/* The canary's own flush is not taken for one of theirs. */
+START_TEST(canaries_are_no_foreign_syncs)
+{
+	struct device d = with_reads(solid, 300);
+	struct world w;
+
+	d.sync_usec = 12 * MSEC;
+	d.flushes_per_sec = 200;
+	d.flush_usec = 1 * MSEC;
+	world_init(&w, &cautious, d);
+	for (unsigned i = 0; i < 100; i++) {
+		world_pass(&w, 50 * MSEC);
+		ck_assert_double_le(w.c.flushes.usec, w.c.flushes.count * 1000 + 1);
+	}
+	ck_assert_uint_ge(w.s.canary_count, 3);
+	ck_assert_double_gt(w.c.flushes.count, 1);
+}
+END_TEST
+
 /* The device itself becomes slow: its syncs take longer, so pieces may. */
 START_TEST(device_that_slows_down)
 {
@@ -388,7 +407,7 @@ START_TEST(readings_leave_time_to_foreign_io)
 	ck_assert_int_eq(w.c.mode, PACING_PACED);
 	ck_assert_uint_le(w.worked_usec, 10 * USEC_PER_SEC / 4);
 	ck_assert_uint_ge(w.worked_usec, 10 * USEC_PER_SEC / 20);
-	ck_assert_uint_eq(w.s.flushes, 0);
+	ck_assert_uint_eq(w.syncs, 0);
 	/* Where a bound is given, it bounds. */
 	o.latency_usec = 10 * MSEC;
 	world_init(&w, &o, d);
@@ -595,6 +614,7 @@ int main(void)
 				 slower_in_bursts_is_ours,
 				 slower_in_gaps_too_is_not_ours,
 				 foreign_syncs_that_are_short_and_many,
+				 canaries_are_no_foreign_syncs,
 				 device_that_slows_down,
 				 never_slower_than_the_floor,
 				 never_faster_than_the_ceiling,

@@ -59,6 +59,8 @@ static void look(struct world *w)
 		w->s.canary_count++;
 		w->s.canary_usec = w->d.sync_usec;
 		w->s.requests += 3;
+		w->s.flushes++;
+		w->s.flush_usec += w->d.flush_usec > 0 ? w->d.sync_usec : 0;
 		w->s.commits++;
 	}
 	if (w->now < w->sample_at)
