@@ -80,9 +80,10 @@ class ManyNames(Flushes):
     config = "pacing: {latency: off}\n"  # a quantum beside foreign I/O is synced by itself
 
     def test_job_of_many_names_takes_few_commits(self):
-        """Names go in chunks of 16,384; what each leaves in the journal is much the same blocks."""
-        count = 5 * 16384
-        at = self.disk("ext4", "-N", "100000", "-J", "size=128")
+        """Names go in chunks of 16,384; what each leaves in the journal is much the same blocks. A flush of each would
+        be eight commits."""
+        count = 8 * 16384
+        at = self.disk("ext4", "-N", "150000", "-J", "size=128")
         # No commit but those that are asked for.
         command("mount", "-o", "remount,commit=300", at)
         c = self.daemon.client()
