@@ -157,6 +157,38 @@ class Service(unittest.TestCase):
                 self.assertEqual(r.returncode, 0, (line, properties, r.stdout))
                 self.assertFalse(os.path.exists("/backups/d/y"))
 
+    def test_mount_unit(self):
+        """What waits is not in its way; what runs is, until the filesystem is detached."""
+        unit, at, kept = "srv-disk.mount", "/srv/disk", "/srv/kept"
+        with open(f"/run/systemd/system/{unit}", "w", encoding="ascii") as f:
+            f.write(f"[Mount]\nWhat=tmpfs\nWhere={at}\nType=tmpfs\n")
+        self.addCleanup(attempt, "systemctl", "reset-failed", unit)
+        for path in (at, kept):
+            self.addCleanup(attempt, "umount", "-l", path)
+        command("systemctl", "daemon-reload")
+        command("systemctl", "start", unit)
+        # Else it would be gone with what is in it.
+        os.makedirs(kept)
+        command("mount", "--bind", at, kept)
+        command("fallocate", "-l", "1M", f"{at}/file")
+        held = submit("--undo=1h", f"{at}/file")
+        until(lambda: attempt("systemctl", "stop", unit).returncode == 0)
+        self.assertFalse(os.path.ismount(at))
+        self.assertEqual(job_property(held, "State"), "held")
+        command("mount", "--bind", kept, at)
+        command("reclaimctl", "restore", str(held))
+        self.assertTrue(os.path.exists(f"{at}/file"))
+        with running_job(f"{at}/tree", files=32) as job:
+            self.assertNotEqual(attempt("systemctl", "stop", unit).returncode, 0)
+            self.assertTrue(os.path.ismount(at))
+            command("umount", "-l", at)
+            until(lambda: job_property(job, "State") == "queued")
+            self.assertIn("is not mounted; goes on when it is", job_property(job, "Message"))
+            command("mount", "--bind", kept, at)
+            full_speed()
+            command("reclaimctl", "wait", str(job))
+        self.assertFalse(os.path.exists(f"{at}/tree"))
+
     def test_spool(self):
         """An entry can be taken back while its time has not passed, and then it is gone."""
         spool = "/backups/.trash"
