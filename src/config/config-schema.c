@@ -200,8 +200,8 @@ static const struct config_key policy_keys[] = {
 	  .place = offsetof(struct config_policy, owner_place),
 	  .expected = "a user, or a list of at least one, such as [backup, 1000]" },
 	VALUE("kind", VALUE_CHOICE, config_policy, rules.kind,
-	      .limits = { .words = { "file", "tree" } }, .preset = "file",
-	      .expected = "file or tree"),
+	      .limits = { .words = { "file", "tree", "empty-directory" } }, .preset = "file",
+	      .expected = "file, tree or empty-directory"),
 	VALUE("group-by", VALUE_REGEX, config_policy, rules.group_by,
 	      .expected = "an extended regular expression, regex(7), with one to nine groups in "
 			  "parentheses, such as ^([a-z]+)-"),

@@ -98,10 +98,13 @@ static int space_read(enum value_type type, const char *text, struct policy_spac
 	return 0;
 }
 
-/* Which of two words it is, 0 or 1, or -EINVAL. */
-static int which(const char *zero, const char *one, const char *text)
+/* Which of at most three words it is, from 0 on, or -EINVAL. */
+static int which(const char *const words[static 3], const char *text)
 {
-	return strcmp(text, zero) == 0 ? 0 : strcmp(text, one) == 0 ? 1 : -EINVAL;
+	for (int i = 0; i < 3 && words[i]; i++)
+		if (strcmp(text, words[i]) == 0)
+			return i;
+	return -EINVAL;
 }
 
 static int replace(char **target, const char *text)
@@ -118,7 +121,7 @@ static int replace(char **target, const char *text)
 static int clock_read(const char *text, struct policy_time *ret)
 {
 	const char *format = strncmp(text, "name:", 5) == 0 ? text + 5 : NULL;
-	int r, birth = format ? 0 : which("mtime", "birth", text);
+	int r, birth = format ? 0 : which((const char *const[3]){ "mtime", "birth" }, text);
 
 	if (birth < 0 || (format && !name_time_check(format)))
 		return -EINVAL;
@@ -194,7 +197,7 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 	case VALUE_SWITCH:
 	case VALUE_CHOICE:
 		assert(l.words[0] && l.words[1]);
-		r = which(l.words[0], l.words[1], text);
+		r = which(l.words, text);
 		if (r >= 0 && type == VALUE_SWITCH)
 			*(bool *)target = r;
 		else if (r >= 0)

@@ -15,7 +15,7 @@ enum value_type {
 	VALUE_SPACE,   /* struct policy_space */
 	VALUE_SHARE,   /* double, 0 to 1 */
 	VALUE_SWITCH,  /* bool: which of two words */
-	VALUE_CHOICE,  /* an enum, the same */
+	VALUE_CHOICE,  /* an enum: which of two or three */
 	VALUE_CLOCK,   /* struct policy_time */
 	/* Here 0 is not meant, and needs one, too. */
 	VALUE_AGE,    /* uint64_t, microseconds */
@@ -31,9 +31,9 @@ enum value_type {
 
 struct value_limits {
 	uint64_t least, most; /* of a number; both 0: any */
-	/* VALUE_SWITCH, VALUE_CHOICE: for 0 and 1. VALUE_SIZE, VALUE_RATE, VALUE_LINE: the first,
-	 * or NULL, is for 0, and for NULL. */
-	const char *words[2];
+	/* VALUE_SWITCH, VALUE_CHOICE: for 0, 1 and 2. VALUE_SIZE, VALUE_RATE, VALUE_LINE: the
+	 * first, or NULL, is for 0, and for NULL. */
+	const char *words[3];
 };
 
 /* Reads `text` into *target, whose type is as above. UINT64_MAX is "unlimited" and only a rate

@@ -185,6 +185,10 @@ static void slices(struct engine *e)
 {
 	struct engine_job *j = &e->job;
 
+	if (j->o.rmdir) {
+		j->unsliced = "what is not empty has to stay";
+		return;
+	}
 	if (!j->o.moosefs || j->o.stall_usec == 0 || j->o.dry || j->o.listed) {
 		j->unsliced = "the mount cannot be spoken to";
 		return;

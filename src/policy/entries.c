@@ -76,6 +76,7 @@ static const struct {
 	[DISPOSITION_PINNED] = { "pinned", "pinned" },
 	[DISPOSITION_NO_TIME] = { "no-time", "has no time to go by" },
 	[DISPOSITION_NO_SERIES] = { "no-series", "group-by does not match it" },
+	[DISPOSITION_NOT_EMPTY] = { "not-empty", "is not empty" },
 	[DISPOSITION_OTHER_KEEPS] = { "other-keep", "keep of another policy" },
 	[DISPOSITION_CHANGED] = { "changed", "has changed meanwhile" },
 	[DISPOSITION_FUTURE] = { "future", "its time is in the future" },

@@ -21,6 +21,7 @@ enum disposition {
 	DISPOSITION_PINNED,    /* by a person (engine/guard/user-pin.h); likewise */
 	DISPOSITION_NO_TIME,
 	DISPOSITION_NO_SERIES,
+	DISPOSITION_NOT_EMPTY, /* of POLICY_EMPTY_DIRECTORIES */
 	DISPOSITION_OTHER_KEEPS,
 	DISPOSITION_CHANGED, /* since it was looked at first */
 

@@ -74,6 +74,12 @@ static bool reaches(const struct policy *outer, const char *from, const struct p
 	return outer->kind == POLICY_TREES || deepest(outer) > down;
 }
 
+/* Could one thing be an entry of both, or in a tree that is? */
+static bool kinds_meet(const struct policy *a, const struct policy *b)
+{
+	return a->kind == b->kind || a->kind == POLICY_TREES || b->kind == POLICY_TREES;
+}
+
 /* Could one file be of a size for both? A tree has files of any size in it. */
 static bool sizes_meet(const struct policy *a, const struct policy *b)
 {
@@ -90,7 +96,7 @@ bool policies_meet(const struct policy *a, const struct policy *b)
 	for (char *const *x = policy_paths(a, one); *x; x++)
 		for (char *const *y = policy_paths(b, other); *y; y++)
 			if (reaches(a, *x, b, *y) || reaches(b, *y, a, *x))
-				return sizes_meet(a, b);
+				return kinds_meet(a, b) && sizes_meet(a, b);
 	return false;
 }
 

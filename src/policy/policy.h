@@ -36,6 +36,7 @@ struct policy_keep {
 enum policy_kind {
 	POLICY_FILES, /* everything but directories; a symbolic link is an entry itself */
 	POLICY_TREES, /* directories: each ages and goes as a whole */
+	POLICY_EMPTY_DIRECTORIES, /* directories: one in which nothing is ages, and goes */
 };
 
 /* Times of a file, as bits. */

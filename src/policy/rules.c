@@ -96,7 +96,8 @@ static int largest_first(const void *a, const void *b, void *userdata)
 /* Has an entry no place in a series? */
 static bool is_apart(const struct deciding *d, struct policy_entry *e)
 {
-	if (e->disposition == DISPOSITION_NO_TIME || e->disposition == DISPOSITION_NO_SERIES)
+	if (e->disposition == DISPOSITION_NO_TIME || e->disposition == DISPOSITION_NO_SERIES ||
+	    e->disposition == DISPOSITION_NOT_EMPTY)
 		return true;
 	if (e->time_nsec <= d->now.now_nsec)
 		return false;
@@ -310,9 +311,11 @@ static void apply_limits(struct deciding *d)
 	}
 }
 
-static bool has_time(const struct policy_entry *e)
+/* Has it an age that rules go by? */
+static bool has_age(const struct policy_entry *e)
 {
-	return e->disposition != DISPOSITION_NO_TIME && e->disposition != DISPOSITION_FUTURE;
+	return e->disposition != DISPOSITION_NO_TIME && e->disposition != DISPOSITION_FUTURE &&
+	       e->disposition != DISPOSITION_NOT_EMPTY;
 }
 
 static void sum_up(const struct deciding *d, struct policy_plan *plan)
@@ -326,7 +329,7 @@ static void sum_up(const struct deciding *d, struct policy_plan *plan)
 
 		if (entry_goes(e))
 			count(&plan->deleted, e);
-		else if (has_time(e))
+		else if (has_age(e))
 			plan->oldest_nsec = MIN(plan->oldest_nsec, e->time_nsec);
 		if (!e->stays)
 			count(&plan->dispositions[e->disposition], e);

@@ -194,6 +194,7 @@ const char *job_kind_name(enum job_kind k)
 	static const char *const names[JOB_KINDS] = {
 		[JOB_DELETE] = "delete",
 		[JOB_TRIM] = "trim",
+		[JOB_RMDIR] = "rmdir",
 	};
 
 	return names[k];

@@ -53,6 +53,9 @@ static const char *const steps[] = {
 	"ALTER TABLE jobs ADD COLUMN trim_min INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE jobs ADD COLUMN longest_step INTEGER NOT NULL DEFAULT 0;"
 	"CREATE INDEX jobs_trims ON jobs (mount, finished) WHERE kind = 1;" HISTORY_TAKE,
+	/* Jobs that remove empty directories. An older reclaimd knows no such kind, and is to set
+	 * the store aside. */
+	"",
 };
 
 int schema_version(void)

@@ -35,7 +35,8 @@ enum job_state {
 
 enum job_kind {
 	JOB_DELETE,
-	JOB_TRIM, /* tells the device of a filesystem what is free there; it has no names */
+	JOB_TRIM,  /* tells the device of a filesystem what is free there; it has no names */
+	JOB_RMDIR, /* deletes directories that are still empty then, and nothing in any of them */
 	JOB_KINDS
 };
 

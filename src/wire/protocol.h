@@ -39,7 +39,7 @@
 #include "base/lasting-identity.h"
 #include "wire.h"
 
-#define PROTOCOL_VERSION 9
+#define PROTOCOL_VERSION 10
 
 /* Where a worker finds its end of the socket. */
 #define PROTOCOL_FD 3
@@ -92,8 +92,9 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(BYTES, names)                                                                            \
 	F(OPT_FD, dirfd)                                                                           \
 	F(OPT_FD, names_fd)
-/* view: the mount table of the process that asks, unless that is reclaimd. */
-#define FIELDS_validate_message(F) F(NUMBER, session) F(OPT_FD, view)
+/* rmdir: what is no empty directory is refused; STAGE leaves it where it is. view: the mount table
+ * of the process that asks, unless that is reclaimd. */
+#define FIELDS_validate_message(F) F(NUMBER, session) F(BOOL, rmdir) F(OPT_FD, view)
 /* wants_dir: STAGED is to bring the directory that the names are in then. */
 #define FIELDS_stage_message(F)                                                                    \
 	F(NUMBER, session)                                                                         \
@@ -131,7 +132,8 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 /* job_dir: NULL is `staging` itself. */
 #define FIELDS_list_staging_message(F) F(OPT_NAME, job_dir) F(FD, staging)
 /* may_wait: what is gone need not be durable yet, if RAN says so and FLUSH, or a RUN with `owes`,
- * follows. owes: what was gone before in this directory is not. */
+ * follows. owes: what was gone before in this directory is not. rmdir: names go only if they are
+ * empty directories. */
 #define FIELDS_run_message(F)                                                                      \
 	F(TEXT, display)                                                                           \
 	F(BOOL, check_dir)                                                                         \
@@ -139,6 +141,7 @@ typedef enum error_cause wire_CAUSE; /* that a worker can find */
 	F(NUMBER, unmoved_usec)                                                                    \
 	F(BOOL, may_wait)                                                                          \
 	F(BOOL, owes)                                                                              \
+	F(BOOL, rmdir)                                                                             \
 	F(FD, dir)
 /* name, in dir: the number as a decimal in staging, or the original name. */
 #define FIELDS_run_item(F) F(NUMBER, seq) F(NAME, name) F(IDENTITY, id)

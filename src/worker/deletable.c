@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "deletable.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +14,7 @@
 #include "engine/guard/protect.h"
 #include "base/escape.h"
 #include "base/mounts.h"
+#include "wire/protocol.h"
 
 #define STAGING ".reclaim"
 
@@ -47,6 +49,24 @@ const char *directory_closed(int fd, const struct found *dir)
 	if (errno == EROFS)
 		return "is on a filesystem that is mounted read-only";
 	return "lies in a directory that the submitter may not change";
+}
+
+int directory_is_empty(int dirfd, const char *name)
+{
+	int fd = fd_open_dir(dirfd, name), r;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+
+	if (!d) {
+		r = fd < 0 ? fd : -errno;
+		fd_closep(&fd);
+		return r;
+	}
+	while ((errno = 0, e = readdir(d)) && !is_component(e->d_name))
+		;
+	r = e ? 0 : errno ? -errno : 1;
+	(void)closedir(d);
+	return r;
 }
 
 void directory_here(int *fd, struct found *f)

@@ -26,6 +26,10 @@ enum error_cause directory_validate(const struct session_dir *d, int fd, const c
 /* May names in this directory be deleted by us at all? NULL, or why not. */
 const char *directory_closed(int fd, const struct found *dir);
 
+/* Is nothing in the directory `name` of dirfd? Returns 1; 0 if something is; or a negative errno,
+ * -ENOTDIR or -ELOOP if it is none. */
+int directory_is_empty(int dirfd, const char *name);
+
 /* An answer to the API: the cause, and "PATH: WHY". */
 struct failure_text {
 	enum error_cause cause;

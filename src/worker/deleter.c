@@ -425,6 +425,7 @@ static int engine_work(struct run *r, struct root_group *g, const struct protect
 {
 	struct engine_options o = {
 		.weigh = true,
+		.rmdir = r->m.rmdir,
 		/* Not paced at all: latency is off. Otherwise the pace says what it is. */
 		.op_latency_usec = r->s->pace ? ENGINE_LATENCY_AUTO : 0,
 		.shrink_min_bytes = ENGINE_LARGE_FILE,

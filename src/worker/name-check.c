@@ -248,6 +248,15 @@ static enum error_cause pinned_check(const struct session_dir *d, int fd, const 
 	return user_pin_holds(&pin) ? ERROR_PINNED : ERROR_NONE;
 }
 
+/* Of what is to go as by rmdir(1). One that cannot be read may be empty. */
+static enum error_cause empty_check(int fd, const char *name, const struct found *f,
+				    const char **ret_why)
+{
+	*ret_why = "is no empty directory";
+	return S_ISDIR(f->id.mode) && directory_is_empty(fd, name) != 0 ? ERROR_NONE
+									: ERROR_INVALID_PATH;
+}
+
 /* Looks at one name. Returns 0; 1 if it is counted as missing; or refuses. */
 static int name_validate(struct validation *v, uint32_t dir, const char *name, bool slash,
 			 bool list, const char *shown)
@@ -266,6 +275,8 @@ static int name_validate(struct validation *v, uint32_t dir, const char *name, b
 		cause = covered_check(v, fd, name, &why);
 	if (!cause)
 		cause = pinned_check(d, fd, name, words, &why);
+	if (!cause && v->session->rmdir)
+		cause = empty_check(fd, name, &f, &why);
 	if (fd != d->fd)
 		fd_closep(&fd);
 	if (cause == ERROR_NO_SUCH_PATH && list)
@@ -666,6 +677,8 @@ int validate(struct serving *s)
 	int r;
 
 	v.session = session_get(&s->sessions, id, true);
+	if (v.session)
+		v.session->rmdir = s->m.validate_message.rmdir;
 	r = v.session ? all_validate(&v, s->m.validate_message.view)
 		      : refuse_errno(&v, -ENOMEM, "", NULL, NULL);
 	v.view = view_free(v.view);

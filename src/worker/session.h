@@ -50,6 +50,7 @@ struct session {
 	char *first_missing;         /* as its submitter wrote it, or NULL */
 	uint64_t bytes;              /* allocated to the entries themselves */
 	bool has_dirs;               /* so that there is more than that */
+	bool rmdir;                  /* all are empty directories, and go only as such */
 	void *by_identity, *by_path; /* tsearch(3), of struct dir_key */
 	size_t by_path_bytes;
 	dev_t dev;

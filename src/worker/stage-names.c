@@ -86,6 +86,22 @@ static int dir_open(struct staging *st, uint32_t dir)
 	return 0;
 }
 
+/* Between that last look and the rename it may have been filled, and what is in it must not go. It
+ * is the same directory, so the other names can be taken in all the same. */
+static int moved_empty(struct staging *st, const struct session_entry *e, uint64_t seq)
+{
+	const char *name = st->session->arena + e->name;
+	bool filled;
+	char n[24];
+
+	gate("staged", name);
+	filled = st->session->rmdir && directory_is_empty(st->job_fd, number(n, seq)) == 0;
+	/* What cannot go back is kept by the run, and told. */
+	if (filled && back(st->job_fd, seq, st->dirfd, name) == 0)
+		return range_add(st, seq, -ENOTEMPTY);
+	return range_add(st, seq, 0);
+}
+
 /* Makes sure that what has been moved is what was looked at: between the last look and the rename
  * another process may have put something else there, which then goes back. */
 static int moved_check(struct staging *st, const struct session_entry *e, uint64_t seq)
@@ -96,7 +112,7 @@ static int moved_check(struct staging *st, const struct session_entry *e, uint64
 	int r = fd_identity(st->job_fd, number(n, seq), &id);
 
 	if (r >= 0 && session_entry_is(st->session, e, &id))
-		return range_add(st, seq, 0);
+		return moved_empty(st, e, seq);
 	r = back(st->job_fd, seq, st->dirfd, name);
 	if (r < 0)
 		(void)range_add(st, seq, 0);

@@ -95,22 +95,6 @@ static int dir_verify(int fd, const struct wanted_dir *w, uint64_t mnt_id)
 	return 0;
 }
 
-static bool is_empty(int fd)
-{
-	int copy = fd_open_dir(fd, ".");
-	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
-	const struct dirent *e;
-
-	if (!d) {
-		fd_closep(&copy);
-		return false;
-	}
-	while ((errno = 0, e = readdir(d)) && !is_component(e->d_name))
-		;
-	(void)closedir(d);
-	return !e && errno == 0;
-}
-
 /* Is it one that was begun, and not finished? Nothing is in such a one. The owner of the root of
  * the filesystem can call so what root has closed and filled, which has to stay closed. */
 static bool is_unfinished(int fd, const struct wanted_dir *w)
@@ -118,7 +102,7 @@ static bool is_unfinished(int fd, const struct wanted_dir *w)
 	struct found f;
 
 	return found_at(fd, "", &f) == 0 && f.uid == w->uid &&
-	       (f.id.mode & 07777 & ~S_ISGID) == 0 && is_empty(fd);
+	       (f.id.mode & 07777 & ~S_ISGID) == 0 && directory_is_empty(fd, ".") > 0;
 }
 
 /* Opens it, and makes it if that is wanted. The mode 0 it has until it is finished keeps every

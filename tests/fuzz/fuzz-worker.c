@@ -135,7 +135,7 @@ static void ask_intake(struct worker *w)
 		.dirfd = -1, .dir_path = "/a", .names = { "b", 2 }, .names_fd = -1
 	};
 
-	asked += worker_validate(w, 1, &g, 1, -1, &validate, NULL) >= 0;
+	asked += worker_validate(w, 1, &g, 1, false, -1, &validate, NULL) >= 0;
 	asked += worker_stage(w, &(struct stage_message){ 1, "job", true, its }, &stage, NULL) >= 0;
 	asked += worker_open_dir(w, -1, "/a", NULL, on_opened, NULL) >= 0;
 	asked += worker_list_staging(w, its, NULL, on_listed_one, on_done, NULL) >= 0;
@@ -151,8 +151,14 @@ static void on_shrinks(int fd, uint64_t bytes, void *userdata)
 
 static void ask_delete(struct worker *w)
 {
-	static const struct run_callbacks run = { on_problem, on_kept, on_ran,
-						  true,       true,    on_shrinks };
+	static const struct run_callbacks run = {
+		.problem = on_problem,
+		.kept = on_kept,
+		.ran = on_ran,
+		.may_wait = true,
+		.owes = true,
+		.shrinks = on_shrinks,
+	};
 	const struct run_item items[] = { { .seq = 3, .name = "3" }, { .seq = 5, .name = "5" } };
 
 	for (int i = 0; i < 2; i++)

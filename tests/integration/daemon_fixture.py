@@ -141,7 +141,7 @@ class Client:
 
 def described(options):
     kinds = {"undo_usec": "t", "deadline_usec": "t", "priority": "s", "dry_run": "b", "records": "b",
-             "keep_moved": "b"}
+             "keep_moved": "b", "rmdir": "b"}
     return {k.replace("_", "-"): (kinds[k], v) for k, v in options.items()}
 
 

@@ -88,7 +88,7 @@ static const struct bad {
 	{ RULE("owner: a:b"), 1, 33, 1, "found \"a:b\", expected the name or number" },
 	{ RULE("owner: 4294967295"), 1, 33, 1, "expected the number of a user, up to 4294967294" },
 	{ RULE("owner: 99999999999999999999"), 1, 33, 1, "expected the number of a user" },
-	{ RULE("kind: dir"), 1, 32, 1, "kind: found \"dir\", expected file or tree" },
+	{ RULE("kind: dir"), 1, 32, 1, "kind: found \"dir\", expected file, tree or empty-dir" },
 	{ RULE("order: newest"), 1, 33, 1, "order: found \"newest\", expected oldest or largest" },
 	{ RULE("group-by: '(a'"), 1, 36, 1, "found \"(a\", expected an extended regular" },
 	{ RULE("group-by: a"), 1, 36, 1, "with one to nine groups" },

@@ -142,8 +142,10 @@ START_TEST(every_key_of_a_policy_is_read)
 		"    schedule: Mon *-*-* 03:00\n"
 		"  b: {path: /b, match: '*', min-free: 20G, owner: www-data,\n"
 		"    min-free-inodes: 100000}\n"
+		"  c: {path: /c, match: '*', kind: empty-directory, max-age: 1d}\n"
 		"undo: 1h\n");
-	ck_assert_uint_eq(c->n_policies, 2);
+	ck_assert_uint_eq(c->n_policies, 3);
+	ck_assert_int_eq(c->policies[2].rules.kind, POLICY_EMPTY_DIRECTORIES);
 	ck_assert_str_eq(c->policies[0].name, "pg_backups-1");
 	ck_assert_uint_eq(c->policies[0].place.line, 2);
 	ck_assert_str_eq(c->policies[0].schedule, "Mon *-*-* 03:00");
@@ -316,6 +318,13 @@ static const struct {
 		  "match: x, max-size: 1K, size: {min: 1M}"),
 	  "may be about the same entries" },
 	{ POLICY1("path: /b, match: x*, max-size: 1K}, b: {path: /b, match: '*y', max-size: 1K"),
+	  "may be about the same entries" },
+	/* A file is in no empty directory; a tree may have one in it. */
+	{ POLICY1("path: /b, match: x, max-size: 1K}, b: {path: /b, match: x, kind: "
+		  "empty-directory, max-size: 1K"),
+	  NULL },
+	{ POLICY1("path: /b, match: x, max-size: 1K, kind: tree}, b: {path: /b, match: '*/*', "
+		  "kind: empty-directory, max-size: 1K"),
 	  "may be about the same entries" },
 	{ POLICY1("path: /b, match: '*.a', max-size: 1K}, b: {path: /b, match: '*.b', max-size: "
 		  "1K"),

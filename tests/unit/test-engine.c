@@ -158,6 +158,36 @@ START_TEST(a_dry_run_changes_nothing)
 }
 END_TEST
 
+static void empty_directories(struct engine_options o)
+{
+	struct world w;
+
+	o.rmdir = true;
+	begin(&w, "e/ filled/ filled/x outer/ outer/inner/ file z/");
+	root(&w, "e");
+	root(&w, "filled");
+	root(&w, "outer");
+	root(&w, "file");
+	root(&w, "missing");
+	root(&w, "z");
+	delete (&w, o);
+	ck_assert_uint_eq(tree_count(w.dir), 5);
+	ck_assert_uint_eq(w.result.stats.entries, 2);
+	ck_assert_uint_eq(w.result.stats.errors, 2);
+	ck_assert_int_eq(w.result.stats.first_error, -ENOTEMPTY);
+	ck_assert_uint_eq(w.result.stats.skipped[SKIP_CHANGED], 1);
+	ck_assert_uint_eq(w.result.stats.skipped[SKIP_MISSING], 1);
+	ck_assert_uint_eq(w.result.stats.getdents_calls, 0);
+	ck_assert_uint_eq(w.problems, 3);
+	end(&w);
+}
+
+START_TEST(of_directories_only_the_empty_ones_go)
+{
+	each_backend(empty_directories);
+}
+END_TEST
+
 START_TEST(a_replaced_root_is_left_alone)
 {
 	struct identity pins[2];
@@ -254,6 +284,7 @@ int main(void)
 	const TTest *tests[] = { a_plain_tree_goes,
 				 a_wide_tree_goes_with_one_call_for_each_entry,
 				 a_dry_run_changes_nothing,
+				 of_directories_only_the_empty_ones_go,
 				 a_replaced_root_is_left_alone,
 				 a_replaced_directory_of_a_list_is_left_alone,
 				 a_cancelled_engine_deletes_nothing_more,

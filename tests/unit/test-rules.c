@@ -158,7 +158,8 @@ END_TEST
 static const enum disposition held[] = { DISPOSITION_PROTECTED, DISPOSITION_MOUNT,
 					 DISPOSITION_IN_USE,    DISPOSITION_LOCKED,
 					 DISPOSITION_UNREAD,    DISPOSITION_IMMUTABLE,
-					 DISPOSITION_NO_TIME,   DISPOSITION_NO_SERIES };
+					 DISPOSITION_NO_TIME,   DISPOSITION_NO_SERIES,
+					 DISPOSITION_NOT_EMPTY };
 
 /* Whatever the rules: what was found to be in use stays, and counts as what it is. */
 START_TEST(what_is_held_stays)
@@ -196,6 +197,29 @@ START_TEST(test_27_future_is_kept_and_counts_for_nothing)
 	ck_assert_int_eq(get(&l, "f")->disposition, DISPOSITION_FUTURE);
 	ck_assert_int_eq(get(&l, "g")->disposition, DISPOSITION_IN_USE);
 	ck_assert_int_eq(get(&l, "a")->disposition, DISPOSITION_KEPT);
+	policy_plan_done(&plan);
+	entries_done(&l);
+}
+END_TEST
+
+/* Of empty directories; but max-delete and the number go by all of them. */
+START_TEST(what_is_not_empty_has_no_place_in_a_series)
+{
+	struct policy p = { .keep.periods[KEEP_LAST] = 1, .max_delete = 0.4 };
+	struct policy_entries l = { 0 };
+	struct policy_plan plan;
+
+	add(&l, "x", "", -1, 10, DISPOSITION_NOT_EMPTY);
+	add(&l, "y", "", 0, 10, DISPOSITION_NOT_EMPTY);
+	add(&l, "z", "", 100, 10, DISPOSITION_NOT_EMPTY);
+	add_days(&l, 3, 10);
+	plan = decide(&p, &l, 0, 0);
+	ck_assert_str_eq(deleted(&l), "bc");
+	ck_assert_int_eq(get(&l, "x")->disposition, DISPOSITION_NOT_EMPTY);
+	ck_assert_int_eq(get(&l, "z")->disposition, DISPOSITION_NOT_EMPTY);
+	ck_assert_int_eq(get(&l, "a")->disposition, DISPOSITION_KEPT);
+	ck_assert_uint_eq(plan.dispositions[DISPOSITION_NOT_EMPTY].n, 3);
+	ck_assert_int_eq(plan.oldest_nsec, get(&l, "a")->time_nsec);
 	policy_plan_done(&plan);
 	entries_done(&l);
 }
@@ -816,6 +840,7 @@ int main(void)
 	const TTest *tests[] = { rules_take_what_they_may,
 				 what_is_held_stays,
 				 test_27_future_is_kept_and_counts_for_nothing,
+				 what_is_not_empty_has_no_place_in_a_series,
 				 each_series_keeps_its_own,
 				 limits_go_by_their_order,
 				 without_a_size_no_space_is_short,

@@ -357,6 +357,10 @@ START_TEST(jobs_of_a_store_without_kinds_delete)
 	ck_assert_uint_eq(seen.kind, JOB_TRIM);
 	ck_assert_uint_eq(seen.trim_min_bytes, 4096);
 	ck_assert_uint_eq(seen.longest_step_usec, 7);
+	job.kind = JOB_RMDIR;
+	ck_assert_int_eq(store_job_add(s, &job, &id), 0);
+	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
+	ck_assert_uint_eq(seen.kind, JOB_RMDIR);
 	store_close(s);
 	state_remove(&d);
 }

@@ -208,7 +208,7 @@ int jobs_table_print(const struct job_line *v, size_t n, const struct screen *sc
 		/* Looking for a name reads files, and most jobs are of the same user. */
 		if (i == 0 || v[i].uid != v[i - 1].uid)
 			(void)user_format(user, sizeof(user), (uid_t)v[i].uid);
-		kinds = kinds || job_is_trim(v[i].kind);
+		kinds = kinds || strcmp(v[i].kind, "delete") != 0;
 		priorities = priorities || strcmp(v[i].priority, "normal") != 0;
 		origins = origins || strcmp(v[i].origin, "submit") != 0;
 		r = row_add(t, &v[i], user, now);

@@ -50,7 +50,7 @@ struct retry {
 	struct client *client;
 	json_t *array; /* with --json */
 	uint64_t id;   /* of the job */
-	const char *priority;
+	const char *priority, *kind;
 	struct kept_dir *dirs;
 	size_t n_dirs, done;
 	uint64_t missing; /* names whose directory is gone */
@@ -186,6 +186,8 @@ static int options_append(sd_bus_message *m, const struct retry *t, struct kept_
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}{sv}", "records", "b", 1, "priority", "s",
 					  t->priority);
+	if (r >= 0 && strcmp(t->kind, "rmdir") == 0)
+		r = sd_bus_message_append(m, "{sv}", "rmdir", "b", 1);
 	if (r >= 0)
 		r = option_open(m, "display", "aay");
 	if (r >= 0)
@@ -352,8 +354,9 @@ static int retry_one(struct retry *t)
 	if (t->n_dirs == 0)
 		return nothing_left(t);
 	t->priority = json_text(j, "priority");
+	t->kind = json_text(j, "kind");
 	r = names_send(t);
-	t->priority = NULL;
+	t->priority = t->kind = NULL;
 	return r;
 }
 

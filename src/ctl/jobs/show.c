@@ -157,7 +157,7 @@ static void view_print(const json_t *j, const char *window, bool colours)
 		     colours ? COLOUR_OFF : "", json_text(j, "path"));
 	(void)printf("%10s: %s%s%s%s%s\n", "State", colour, state, colour[0] ? COLOUR_OFF : "",
 		     message[0] ? ": " : "", message);
-	if (job_is_trim(json_text(j, "kind")))
+	if (strcmp(json_text(j, "kind"), "delete") != 0)
 		line("Kind", json_text(j, "kind"));
 	(void)printf("%10s: %s (%u), by %s, priority %s\n", "User",
 		     user_format(user, sizeof(user), uid), uid, json_text(j, "origin"),

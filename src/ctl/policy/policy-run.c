@@ -124,6 +124,9 @@ static int submit(struct running *u)
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "origin", "s", u->origin, "undo-usec",
 					  "t", u->look.policy->undo_usec, "dry-run", "b",
 					  (int)u->o->dry_run);
+	/* What is put into one of them from now on stays, and so does that one. */
+	if (r >= 0 && u->look.policy->rules.kind == POLICY_EMPTY_DIRECTORIES)
+		r = sd_bus_message_append(m, "{sv}", "rmdir", "b", 1);
 	if (r >= 0)
 		r = sd_bus_message_close_container(m);
 	if (r < 0) {

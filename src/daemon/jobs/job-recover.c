@@ -97,7 +97,8 @@ static int load_job(const struct job_record *r, void *userdata)
 	}
 	e = submitter_get(&submitter, jobs->submitters, &id);
 	if (e >= 0)
-		e = staging_area_get(&area, jobs->submitters, submitter, r->kind, r->mount,
+		e = staging_area_get(&area, jobs->submitters, submitter,
+				     r->kind == JOB_TRIM ? JOB_TRIM : JOB_DELETE, r->mount,
 				     mount ? mount->dev : 0);
 	if (e >= 0)
 		e = jobs_reserve(jobs, jobs->table.n + 1);

@@ -718,6 +718,7 @@ static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const
 		.shrinks = on_shrinks,
 		.may_wait = flush_may_wait(run),
 		.owes = is_staged(run) && run->owed > 0,
+		.rmdir = run->job->r.kind == JOB_RMDIR,
 	};
 	int r = run->stopped ? -ECANCELED : items_new(run);
 

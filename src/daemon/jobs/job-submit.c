@@ -327,6 +327,8 @@ static const char *unmovable(int error)
 		return "there is no room for it on its filesystem";
 	case -EDQUOT:
 		return "a quota leaves no room for it";
+	case -ENOTEMPTY:
+		return "it is not empty any more";
 	default:
 		return strerror(-error);
 	}
@@ -825,6 +827,7 @@ static int describe(struct submit *s, const struct submit_options *o)
 	s->clock_offset = s->jobs->clock_offset;
 	s->undo_usec = o->has_undo ? o->undo_usec : s->jobs->context->config->undo_usec;
 	*r = (struct job_record){
+		.kind = o->rmdir ? JOB_RMDIR : JOB_DELETE,
 		.state = JOB_ACCEPTED,
 		.resume_state = JOB_QUEUED,
 		.priority = o->priority,
@@ -890,8 +893,8 @@ void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 		submitter_set_full_failure(s->submitter, filesystem, &s->failure);
 	s->session = ++s->submitter->sessions;
 	if (r >= 0)
-		r = worker_validate(intake_worker(s->intake), s->session, groups, n, view_fd,
-				    &callbacks, s);
+		r = worker_validate(intake_worker(s->intake), s->session, groups, n, o->rmdir,
+				    view_fd, &callbacks, s);
 	if (r < 0) {
 		fail(s, r);
 		submit_end(s);

@@ -37,6 +37,7 @@ struct submit_options {
 	uint64_t by_usec;
 	enum job_priority priority;
 	bool dry_run;
+	bool rmdir;         /* a JOB_RMDIR */
 	const char *origin; /* NULL: "submit" */
 	/* NULL: no caller waits for an answer, as with spools. Else whether the caller still does,
 	 * with the userdata of `done`: a submit that cannot be answered any more is withdrawn. */

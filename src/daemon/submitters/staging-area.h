@@ -42,7 +42,7 @@ struct staging_area {
 	int staging_fd;
 	bool ours;           /* more may be put there: no other daemon has the mount */
 	bool absent;         /* the mount or its staging directory is not there: jobs wait */
-	enum job_kind kind;  /* of the jobs in its queue */
+	enum job_kind kind;  /* of the jobs in its queue; JOB_DELETE for all that have names */
 	bool short_of_space; /* its jobs run in a pacing window that pauses, too */
 	bool trims_wait;     /* another trim is going on on its devices */
 	struct worker *deleter;

@@ -105,10 +105,11 @@ struct intake_callbacks {
 };
 
 /* Looks at everything once, as the submitter, and keeps the list for worker_stage. `session` is the
- * caller's number for it. view_fd: the mount table of the process that asks, or -1 if that is
- * reclaimd. All groups must be on one mount (-EXDEV). */
+ * caller's number for it. rmdir: only empty directories are to be among them. view_fd: the mount
+ * table of the process that asks, or -1 if that is reclaimd. All groups must be on one mount
+ * (-EXDEV). */
 int worker_validate(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		    int view_fd, const struct intake_callbacks *cb, void *userdata);
+		    bool rmdir, int view_fd, const struct intake_callbacks *cb, void *userdata);
 
 /* From a callback of worker_validate: what it validates is not wanted any more, and the callback
  * `validated` is to come soon. */
@@ -181,6 +182,7 @@ struct run_callbacks {
 	void (*ran)(int r, const struct run_result *result, void *userdata);
 	bool may_wait; /* what is gone need not be durable yet: see run_result.unflushed */
 	bool owes;     /* what was gone before in that directory is not */
+	bool rmdir;    /* names go only if they are empty directories (-ENOTEMPTY) */
 	/* A large file, which took so many bytes, has no name any more and is being freed by the
 	 * worker, as long as its lease is on fd, which is the callee's. Nothing of fd is checked.
 	 * NULL: it is of no interest. */

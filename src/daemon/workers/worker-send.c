@@ -216,7 +216,7 @@ static int groups_put(struct request *rq, uint64_t session, const struct intake_
 }
 
 int worker_validate(struct worker *w, uint64_t session, const struct intake_group *groups, size_t n,
-		    int view_fd, const struct intake_callbacks *cb, void *userdata)
+		    bool rmdir, int view_fd, const struct intake_callbacks *cb, void *userdata)
 {
 	struct wire_out *out;
 	int r;
@@ -230,7 +230,7 @@ int worker_validate(struct worker *w, uint64_t session, const struct intake_grou
 	r = groups_put(rq, session, groups, n);
 	out = r < 0 ? NULL : message_add(&rq->messages, REQUEST_VALIDATE, rq->serial);
 	if (out) {
-		protocol_put(out, &(struct validate_message){ session, view_fd });
+		protocol_put(out, &(struct validate_message){ session, rmdir, view_fd });
 	} else if (r >= 0) {
 		r = -ENOMEM;
 	}
@@ -306,6 +306,7 @@ int worker_run(struct worker *w, int dirfd, const struct lasting_identity *dir_i
 				 .unmoved_usec = unmoved_usec,
 				 .may_wait = cb->may_wait,
 				 .owes = cb->owes,
+				 .rmdir = cb->rmdir,
 				 .dir = dirfd };
 	const struct request like = {
 		.kind = KIND_RUN, .run = *cb, .least = UINT64_MAX, .userdata = userdata

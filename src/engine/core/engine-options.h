@@ -103,6 +103,9 @@ struct engine_options {
 	bool weigh;
 	/* Change nothing: walk, count and (with weigh) weigh what a run would delete. */
 	bool dry;
+	/* All names are directories, which go if nothing is in them, as by rmdir(1): none is looked
+	 * into. Not with dry. */
+	bool rmdir;
 	/* Where a server answers: what an operation may take while we work, so that foreign ones
 	 * do not take longer either. 0: whatever it takes. */
 	uint64_t op_latency_usec;

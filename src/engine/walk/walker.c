@@ -182,6 +182,12 @@ static void batch_make(struct walker *w, int dirfd, int flags, const struct dirl
 	};
 }
 
+/* Is it to be opened? With rmdir all are: what is no directory then is found out, not unlinked. */
+static bool is_visited(const struct walker *w, const struct dentry *d)
+{
+	return d->type == DT_DIR || w->job->o.rmdir;
+}
+
 /* Makes a chunk's directories pending and moves the rest to its front. Returns how many those are.
  */
 static size_t listing_split(struct walker *w, struct dirlist *l)
@@ -193,14 +199,14 @@ static size_t listing_split(struct walker *w, struct dirlist *l)
 		struct dentry *d = &l->v[i];
 		int r;
 
-		if (d->type != DT_DIR)
+		if (!is_visited(w, d))
 			continue;
 		r = trail_pend(w, dirlist_name(l, d), pinned ? d->ino : 0);
 		if (r < 0)
 			walker_failed(w, dirlist_name(l, d), "cannot be taken up", r);
 	}
 	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].type != DT_DIR)
+		if (!is_visited(w, &l->v[i]))
 			l->v[n++] = l->v[i];
 	l->n = n;
 	if (w->job->profile.dirs_as_listed)
@@ -478,7 +484,8 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 	if (w->job->o.weigh && fstat(fd, &st) == 0)
 		bytes = (uint64_t)st.st_blocks * 512;
 	/* In a marked one a file may be pinned, which would go with it. */
-	if (w->job->profile.subvolumes && !w->job->o.dry && !pin.entries && subvolume_is(fd))
+	if (w->job->profile.subvolumes && !w->job->o.dry && !w->job->o.rmdir && !pin.entries &&
+	    subvolume_is(fd))
 		r = subvolume_destroy(dirfd, name, fd);
 	if (r == -EBUSY) {
 		skipped(w, name, SKIP_MOUNT);
@@ -496,6 +503,7 @@ static bool enter(struct walker *w, int dirfd, const char *name, int fd)
 		return false;
 	}
 	(void)fd_take(&own);
+	w->cur.eof = w->job->o.rmdir;
 	w->cur.bytes = bytes;
 	w->cur.marked = pin.entries;
 	if (w->level == 1)
@@ -531,7 +539,7 @@ static void descend(struct walker *w)
 			memcpy(w->tree, name, strlen(name) + 1);
 		gate("opened", name);
 		if (enter(w, dirfd, name, fd)) {
-			w->state = WALK_LIST;
+			w->state = w->cur.eof ? WALK_DESCEND : WALK_LIST;
 			return;
 		}
 	} else {
@@ -609,10 +617,11 @@ static void step_removed(struct walker *w)
 		return;
 	case ENOTEMPTY:
 	case EEXIST:
-		if (relist(w))
+		if (!w->job->o.rmdir && relist(w))
 			return;
-		what = snapdir_holds(trail_fd(w), w->job->profile.snapdir)
-			       ? SNAPDIR_HOLDS
+		what = snapdir_holds(trail_fd(w), w->job->profile.snapdir) ? SNAPDIR_HOLDS
+		       : w->job->o.rmdir
+			       ? "is not empty any more, and stays with all that is in it"
 			       : "is being filled by another process, and cannot be removed";
 		break;
 	case ENOENT:

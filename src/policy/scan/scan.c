@@ -239,7 +239,8 @@ static void tree_add(const struct policy_walk *k, struct tree *t, const struct s
 		hold(t, DISPOSITION_IN_USE);
 }
 
-/* Adds everything beneath `name` in the directory `at`. The recursion ends at SCAN_DEPTH. */
+/* Adds everything beneath `name` in the directory `at`; or, where entries are empty directories,
+ * finds that there is something. The recursion ends at SCAN_DEPTH. */
 static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const char *name,
 			 unsigned depth)
 {
@@ -257,6 +258,12 @@ static void tree_add_all(struct policy_walk *k, struct tree *t, int at, const ch
 	pin = user_pin_read(dirfd(dir), "");
 	hold_pinned(t, &pin);
 	while ((name = dir_next(k, dir))) {
+		if (k->p->kind == POLICY_EMPTY_DIRECTORIES) {
+			/* Whatever else keeps it is of no interest. */
+			t->disposition = DISPOSITION_NOT_EMPTY;
+			t->pinned_until_sec = 0;
+			break;
+		}
 		if (statx(dirfd(dir), name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, TREE_MASK, &sx) <
 		    0) {
 			if (errno != ENOENT)
@@ -410,9 +417,10 @@ static int descend(struct policy_walk *k, const struct policy_frame *f, const ch
 static int name_take(struct policy_walk *k, const struct policy_frame *f, const char *name)
 {
 	size_t all = globs_words(k->match) + globs_words(k->exclude);
-	bool deeper, beyond,
+	bool deeper, beyond, is_dir,
 		matches = globs_step(k->match, f->match, name, f->match + all, &deeper);
 	struct statx sx;
+	int r;
 
 	if (!matches && !deeper)
 		return 0;
@@ -426,11 +434,14 @@ static int name_take(struct policy_walk *k, const struct policy_frame *f, const 
 		k->s->unread += errno != ENOENT;
 		return 0;
 	}
-	if (matches && S_ISDIR(sx.stx_mode) == (k->p->kind == POLICY_TREES))
-		return take(k, f, name, &sx);
-	if (deeper && S_ISDIR(sx.stx_mode))
-		return descend(k, f, name);
-	return 0;
+	is_dir = S_ISDIR(sx.stx_mode);
+	if (matches && is_dir == (k->p->kind != POLICY_FILES)) {
+		r = take(k, f, name, &sx);
+		/* A tree is one with what is in it, and what is not empty is no obstacle. */
+		if (r < 0 || k->p->kind != POLICY_EMPTY_DIRECTORIES)
+			return r;
+	}
+	return deeper && is_dir ? descend(k, f, name) : 0;
 }
 
 /* Nothing that is in such a directory would be accepted. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The entries of a policy's directory, as they are now. Reads only: as deep as the patterns reach,
- * and all of each tree that goes as a whole. It reads in portions (reading.h), so that foreign I/O
- * on the device does not suffer.
+ * all of each tree that goes as a whole, and the first name of a directory that goes if it is
+ * empty. It reads in portions (reading.h), so that foreign I/O on the device does not suffer.
  *
  * The directory is opened without following any symbolic link, and from there on one name at a
  * time; no mount is crossed. As systemd-tmpfiles does, a directory on which another process holds a

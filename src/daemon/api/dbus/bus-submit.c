@@ -156,6 +156,7 @@ static const struct option submit_options[] = {
 	{ "deadline-usec", "t", OPTION(by_usec), NULL },
 	{ "priority", "s", OPTION(priority), arguments_priority },
 	{ "dry-run", "b", OPTION(dry_run), NULL },
+	{ "rmdir", "b", OPTION(rmdir), NULL },
 	{ "display", "aay", 0, set_display },
 	{ "origin", "s", OPTION(origin), set_origin },
 	{ "records", "b", 0, set_records },
