@@ -1038,16 +1038,42 @@ static void on_remainder_gone(struct job *j, void *userdata)
 	load_next(run);
 }
 
+static void remainder_begin(struct job_run *run, struct remainder *remainder)
+{
+	run->frees_remainder = true;
+	remainder_watch(remainder, on_remainder_gone, run);
+	remainder_free_paced(remainder);
+}
+
+/* Without the staging directory it is freed all the same, at a pace that knows less. */
+static void on_remainder_staging(int r, int fd, void *userdata)
+{
+	struct job_run *run = userdata;
+	struct remainder *remainder = remainder_of(run->job);
+
+	(void)r;
+	(void)fd;
+	if (run->stopped)
+		leave(run, schedule_job);
+	else if (remainder)
+		remainder_begin(run, remainder);
+	else
+		load_next(run);
+}
+
 static void run_start(struct job_run *run)
 {
 	struct remainder *remainder = remainder_of(run->job);
 
 	if (run->stopped) {
 		leave(run, schedule_job);
+	} else if (remainder && !remainder->worker && !run->uses_area) {
+		/* For the pace of its worker. */
+		staging_area_use(run->job->area);
+		run->uses_area = true;
+		staging_area_open(run->job->area, /* make= */ false, on_remainder_staging, run);
 	} else if (remainder) {
-		run->frees_remainder = true;
-		remainder_watch(remainder, on_remainder_gone, run);
-		remainder_free_paced(remainder);
+		remainder_begin(run, remainder);
 	} else {
 		load_next(run);
 	}

@@ -114,7 +114,9 @@ static int worker_begin(struct remainder *r)
 	const struct shrinking_file *f = SLIST_FIRST(&r->job->shrinking);
 	struct job *j = r->job;
 	struct worker *w;
-	int k = f ? staging_area_deleter_for(j->area, j->submitter, f->fd, &w) : -ENOENT;
+	/* What a sync costs is measured in the staging directory, if that is open. */
+	int at = f && j->area->staging_fd >= 0 ? j->area->staging_fd : f ? f->fd : -1;
+	int k = f ? staging_area_deleter_for(j->area, j->submitter, at, &w) : -ENOENT;
 
 	if (k < 0)
 		return k;
