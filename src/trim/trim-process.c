@@ -276,6 +276,8 @@ static void step(struct trimmer *t, uint64_t most, struct report *r)
 	while (range_trim(t, most - MIN(most, r->trimmed), r) && r->trimmed < most / 2 &&
 	       now_usec() < began + STEP_MOST)
 		;
+	/* Otherwise the owner would learn it from one more step, after the rest for this one. */
+	r->done = r->done || (r->error == 0 && t->ranges.at >= t->ranges.end);
 }
 
 /* With all open that it takes, it can do nothing but trim. */
