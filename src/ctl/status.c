@@ -27,8 +27,8 @@
 #include "ctl/jobs/job-print.h"
 #include "ctl/output/messages.h"
 #include "ctl/policy/policy-state.h"
+#include "ctl/trim/trim-timers.h"
 #include "base/units.h"
-#include "trim-timers.h"
 
 static const struct printed_property table[] = {
 	{ "Version", "version" },

@@ -89,6 +89,10 @@ class Correct(Case):
             self.assertTrue(right or lines[0].startswith(
                 'a.yaml:2:50: policies: p: schedule: found "%s"' % schedule), r)
             self.assertEqual("correct" in r.out, right)
+            write(w.path("b.yaml"), "trim: {schedule: %s}\n" % schedule)
+            r = check(w, "b.yaml")
+            self.assertEqual((r.status, bool(r.err)), (0, False) if right else (1, True), r)
+            self.assertTrue(right or r.err.startswith('b.yaml:1:18: trim: schedule: found "%s", expected when' % schedule), r)
         self.assertEqual(check(w, "--json", "a.yaml").json["files"], [])
 
     @matrix(backends=plain, fs=tmpfs)

@@ -27,6 +27,7 @@
 #include "policy/scan/scan.h"
 #include "ctl/common/verbs.h"
 #include "ctl/common/options.h"
+#include "ctl/trim/trim-timers.h"
 
 struct check {
 	struct options o;
@@ -183,19 +184,44 @@ static void owners_check(struct check *c, const struct config_policy *p)
 	owners_done(&owners);
 }
 
+static void schedule_check(struct check *c, const char *where, const char *schedule,
+			   const struct config_place *place)
+{
+	if (schedule && schedule_is_wrong(schedule))
+		place_tell(c, place, /* is_warning= */ false,
+			   "%s: schedule: found \"%.200s\", expected when, as OnCalendar= of "
+			   "systemd.timer(5) has it: see systemd-analyze calendar",
+			   where, schedule);
+}
+
+/* "policies: NAME", of 64 letters at most. */
+#define POLICY_WHERE 80
+
+static const char *policy_where(char buf[static POLICY_WHERE], const struct config_policy *p)
+{
+	(void)snprintf(buf, POLICY_WHERE, "policies: %s", p->name);
+	return buf;
+}
+
 static void policy_check(struct check *c, const struct config_policy *p)
 {
-	char *one[2];
+	char *one[2], where[POLICY_WHERE];
 
 	for (char *const *path = policy_paths(&p->rules, one); *path; path++)
 		path_check(c, p, *path);
 	hooks_check(c, &p->hooks, "policies", p->name);
 	owners_check(c, p);
-	if (p->schedule && schedule_is_wrong(p->schedule))
-		place_tell(c, &p->schedule_place, /* is_warning= */ false,
-			   "policies: %s: schedule: found \"%.200s\", expected when, as "
-			   "OnCalendar= of systemd.timer(5) has it: see systemd-analyze calendar",
-			   p->name, p->schedule);
+	schedule_check(c, policy_where(where, p), p->schedule, &p->schedule_place);
+}
+
+static void timer_check(struct check *c, const char *where, const struct config_place *place,
+			bool is_active)
+{
+	if (!is_active && sd_booted() > 0)
+		place_tell(c, place, /* is_warning= */ true,
+			   "%s: schedule: its timer is not active: systemctl daemon-reload && "
+			   "systemctl start timers.target",
+			   where);
 }
 
 /* Of the system's configuration there is more to know: how its policies are. */
@@ -203,13 +229,11 @@ static void state_check(struct check *c, const struct config_policy *p, const js
 {
 	const json_t *last = json_object_get(state, "last"), *why = json_object_get(last, "why");
 	const char *result = json_text(last, "result");
-	char words[POLICY_WORDS];
+	char words[POLICY_WORDS], where[POLICY_WHERE];
 
-	if (p->schedule && json_number(state, "next_usec") == 0 && sd_booted() > 0)
-		place_tell(c, &p->schedule_place, /* is_warning= */ true,
-			   "policies: %s: schedule: its timer is not active: systemctl "
-			   "daemon-reload && systemctl start timers.target",
-			   p->name);
+	if (p->schedule)
+		timer_check(c, policy_where(where, p), &p->schedule_place,
+			    json_number(state, "next_usec") > 0);
 	if (strcmp(result, "partial") == 0 || strcmp(result, "failed") == 0)
 		place_tell(c, &p->place, /* is_warning= */ true,
 			   "policies: %s: its last run: %s: %s", p->name,
@@ -227,6 +251,14 @@ static void states_check(struct check *c)
 		state_check(c, &c->config->policies[i], json_array_get(states, i));
 	json_decref(states);
 	client_free(client);
+}
+
+static void system_check(struct check *c)
+{
+	if (c->config->n_policies > 0)
+		states_check(c);
+	if (c->config->trim_schedule)
+		timer_check(c, "trim", &c->config->trim_schedule_place, trim_timers_get().ours);
 }
 
 /* The files are none where something is wrong. */
@@ -266,8 +298,10 @@ int verb_check_config(const struct options *o, struct client *client)
 		policy_check(&c, &c.config->policies[i]);
 	for (size_t i = 0; r >= 0 && i < c.config->n_spools; i++)
 		hooks_check(&c, &c.config->spools[i].hooks, "spools", c.config->spools[i].path);
-	if (r >= 0 && c.o.n_paths == 0 && c.config->n_policies > 0 && !c.o.quiet)
-		states_check(&c);
+	if (r >= 0)
+		schedule_check(&c, "trim", c.config->trim_schedule, &c.config->trim_schedule_place);
+	if (r >= 0 && c.o.n_paths == 0 && !c.o.quiet)
+		system_check(&c);
 	if (c.wrong)
 		r = -EBADMSG;
 	if (r >= 0 || r == -EBADMSG)

@@ -76,6 +76,8 @@ class Trim(unittest.TestCase):
         configure("trim: {schedule: '*:*:0/2', filesystems: [/backups]}\n")
         self.addCleanup(configure, "")
         self.addCleanup(command, "systemctl", "stop", TIMER)
+        not_active = "trim: schedule: its timer is not active"
+        self.assertIn(not_active, command("reclaimctl", "check-config"))
         before = len(jobs())
         with signals("JobFinished") as finished:
             command("systemctl", "daemon-reload")
@@ -85,6 +87,7 @@ class Trim(unittest.TestCase):
         job = jobs()[before]
         self.assertEqual((job["state"], job["path"]), ("done", "/backups"))
         self.assertIn("reclaimd-trim-scheduled.timer", command("reclaimctl", "status", "--no-pager"))
+        self.assertNotIn(not_active, command("reclaimctl", "check-config"))
         # Which does not begin in a container by itself.
         os.makedirs("/etc/systemd/system/fstrim.timer.d", exist_ok=True)
         with open("/etc/systemd/system/fstrim.timer.d/test.conf", "w", encoding="ascii") as f:
