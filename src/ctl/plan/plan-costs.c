@@ -102,13 +102,13 @@ static void discard(struct plan *p)
 		say(p,
 		    "with each run of blocks that is freed, the kernel also trims the free blocks "
 		    "behind it in its block group, up to %s at a time; no program that deletes "
-		    "can avoid that, but the mount option nodiscard does: enable fstrim.timer, "
-		    "which trims once a week",
+		    "can avoid that, but the mount option nodiscard does: have reclaimd trim "
+		    "once a week instead (`trim: {schedule: weekly}`, reclaimd.yaml(5))",
 		    rest);
 	} else
 		say(p,
 		    "mounted with discard: about %s is discarded%s, which keeps the device busy "
-		    "for other processes; fstrim.timer instead would do it at a quiet hour",
+		    "for other processes",
 		    size, family(p, "btrfs") ? " soon after it is freed" : " as it is freed");
 }
 
