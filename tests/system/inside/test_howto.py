@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import time
+import tomllib
 import unittest
 
 from page import Page
@@ -58,25 +59,50 @@ class HowTo(unittest.TestCase):
 
     def test_ci_workspaces(self):
         self.addCleanup(shutil.rmtree, "/backups/runner")
+        for directory in ("gitlab-runner", "buildkite-agent"):
+            self.addCleanup(shutil.rmtree, f"/etc/{directory}")
         workspace = "/backups/runner/_work/project/project"
-        for name in (".git/objects/1", ".hidden", "build/x", "build/with\nnewline", "a b"):
-            make(f"{workspace}/{name}")
-        command("chown", "-R", "65534:65534", "/backups/runner")
-        Page(self, "how-to/ci-workspaces").follow()
+        left = (".hidden", "build/x", "build/with\nnewline", "a b")
+        page = Page(self, "how-to/ci-workspaces")
+        (step,) = re.findall(r"^post .* sh '(.*)' } }$", page.text, re.M)
+
+        def make_workspace():
+            for name in (".git/objects/1", *left):
+                make(f"{workspace}/{name}")
+            command("chown", "-R", "65534:65534", "/backups/runner")
+
+        make_workspace()
+        page.follow()
         with open("/backups/runner/.env", encoding="ascii") as f:
             hooks = dict(line.strip().split("=", 1) for line in f)
-        env = {"PATH": os.environ["PATH"], "GITHUB_WORKSPACE": workspace, "RUNNER_WORKSPACE": os.path.dirname(workspace)}
-        self.assertEqual(command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_COMPLETED"], env=env), "")
-        self.assertEqual(os.listdir(workspace), [])
-        # The next job, in a workspace that is still empty, and on a machine without the daemon.
+        with open("/etc/gitlab-runner/config.toml", "rb") as f:
+            (gitlab,) = tomllib.load(f)["runners"]
+        completed = ["bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_COMPLETED"]]
+        # As each runner calls it, and with what it sets.
+        runners = (completed, {"GITHUB_WORKSPACE": workspace, "RUNNER_WORKSPACE": os.path.dirname(workspace)}), \
+            (["bash", "-eo", "pipefail", "-c", gitlab["pre_get_sources_script"]], {"CI_PROJECT_DIR": workspace}), \
+            (["/etc/buildkite-agent/hooks/pre-exit"], {"BUILDKITE_BUILD_CHECKOUT_PATH": workspace}), \
+            (["sh", "-xe", "-c", step], {"WORKSPACE": workspace})
+        for words, env in runners:
+            with self.subTest(env=env):
+                env["PATH"] = os.environ["PATH"]
+                make_workspace()
+                command(*NOBODY, *words, env=env)
+                self.assertEqual(os.listdir(workspace), [".git"])
+                self.assertEqual(os.listdir(f"{workspace}/.git/objects"), ["1"])
+                # Once more, in one that is empty, and where there is none yet.
+                command(*NOBODY, *words, env=env)
+                shutil.rmtree(workspace)
+                command(*NOBODY, *words, env=env)
+        env = runners[0][1]
+        make_workspace()
         command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_STARTED"], env=env)
-        command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_COMPLETED"], env=env)
-        make(f"{workspace}/left")
+        # On a machine without the daemon.
         command("systemctl", "mask", "--runtime", "--now", "reclaimd")
         self.addCleanup(command, "systemctl", "unmask", "--runtime", "reclaimd")
-        said = command(*NOBODY, "bash", "-e", hooks["ACTIONS_RUNNER_HOOK_JOB_COMPLETED"], env=env)
+        said = command(*NOBODY, *completed, env=env)
         self.assertIn("left to the next checkout", said)
-        self.assertEqual(os.listdir(workspace), ["left"])
+        self.assertEqual(len(os.listdir(workspace)), 1 + 3)
 
     def test_container_storage(self):
         self.addCleanup(shutil.rmtree, "/backups/layers")
@@ -220,6 +246,60 @@ class HowTo(unittest.TestCase):
         command("systemctl", "start", "old-tmp.service")
         self.assertEqual(unit_property("ConditionResult", "old-tmp.service"), "no")
         self.assertEqual(os.listdir("/tmp"), ["new"])
+
+    def test_postgresql_drop_table(self):
+        programs = glob.glob("/usr/lib/postgresql/*/bin")
+        if not programs or not os.path.exists("/sys/fs/btrfs/features"):
+            self.skipTest("there is no PostgreSQL here, or no btrfs")
+
+        def sql(text, database="billing"):
+            return command("runuser", "-u", "postgres", "--", "psql", "-AtXqd", database, "-v", "ON_ERROR_STOP=1", "-c",
+                           text, cwd="/")
+
+        command("install", "-d", "-o", "postgres", "/btrfs/pg")
+        self.addCleanup(shutil.rmtree, "/btrfs/pg")
+        command("runuser", "-u", "postgres", "--", f"{programs[0]}/initdb", "-D", "/btrfs/pg/data", cwd="/")
+        command("systemd-run", "--quiet", "--unit=pg", "-p", "Type=notify", "-p", "User=postgres",
+                f"{programs[0]}/postgres", "-D", "/btrfs/pg/data", "-c", "unix_socket_directories=/run/postgresql")
+        self.addCleanup(attempt, "systemctl", "stop", "pg")
+        sql("create database billing", "postgres")
+        for table in ("log", "linked"):
+            sql(f"create table {table} (n int primary key, x text); alter table {table} alter x set storage external;"
+                f" insert into {table} select n, repeat('x', 1000000) from generate_series(1, 100) n")
+        sql("create table invoice (n int primary key); create table item (n int references invoice);"
+            " insert into invoice values (7)")
+        # A second name: PostgreSQL empties the file.
+        path = sql("select pg_relation_filepath(reltoastrelid) from pg_class where relname = 'linked'").strip()
+        os.link(f"/btrfs/pg/data/{path}", "/btrfs/pg/linked")
+        self.assertGreater(os.path.getsize("/btrfs/pg/linked"), 100_000_000)
+        sql("drop table linked")
+        self.assertEqual(os.path.getsize("/btrfs/pg/linked"), 0)
+        Page(self, "how-to/postgresql-drop-table").follow()
+        (job,) = (j["id"] for j in json.loads(command("reclaimctl", "list", "--all", "--json=short"))
+                  if j["path"].startswith("/btrfs/pg/data.dropped."))
+        command("reclaimctl", "wait", str(job))
+        self.assertEqual(job_property(job, "State"), "done")
+        self.assertGreaterEqual(job_property(job, "ProgressBytes"), 100_000_000)
+        # What cannot be dropped is as it was.
+        drop = ("runuser", "-u", "postgres", "--", "pg-drop-table", "billing")
+        for table, why in (("invoice", "other objects depend on it"), ("none", "does not exist")):
+            said = attempt(*drop, table, cwd="/")
+            self.assertNotEqual(said.returncode, 0)
+            self.assertIn(why, said.stdout)
+        self.assertEqual(sql("select relname from pg_class where relname in ('log', 'invoice', 'item') order by 1"),
+                         "invoice\nitem\n")
+        self.assertEqual(sql("select n from invoice"), "7\n")
+        self.assertEqual(sorted(os.listdir("/btrfs/pg")), ["data", "linked"])
+        # Where there are no clones.
+        command("systemctl", "stop", "pg")
+        command("systemctl", "start", "postgresql")
+        self.addCleanup(command, "systemctl", "stop", "postgresql")
+        sql("create table log (n int)", "postgres")
+        said = attempt(*drop[:-1], "postgres", "log", cwd="/")
+        self.assertNotEqual(said.returncode, 0)
+        self.assertIn("failed to clone", said.stdout)
+        self.assertEqual(sql("drop table log", "postgres"), "")
+        self.assertEqual(glob.glob("/var/lib/postgresql/*/*.dropped.*"), [])
 
     def test_postgresql_dumps(self):
         if not shutil.which("pg_dump") and not glob.glob("/usr/lib/postgresql/*/bin/pg_dump"):
