@@ -288,9 +288,9 @@ class Case(unittest.TestCase):
     def until(self, condition, why=None):
         return fixture.until(condition, why or self.daemon.said)
 
-    def mount_disk(self, size=64 << 20, inodes=8000, options="loop"):
-        """The data are on a disk."""
-        image = os.path.join(self.daemon.dir, "image")
+    def mount_disk(self, size=64 << 20, inodes=8000, options="loop", where=None):
+        """The data are on a disk, whose file is in that directory."""
+        image = os.path.join(where or self.daemon.dir, "image")
         self.data = os.path.join(self.daemon.dir, "disk")
         os.mkdir(self.data)
         with open(image, "wb") as f:

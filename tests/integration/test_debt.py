@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import time
 
 import fixture
@@ -16,6 +17,7 @@ import dbuswire
 import test_metrics
 from fixture import Case, Proc, fill, matrix, scratch
 from test_pacing import Foreground
+from test_trim_moments import Host
 
 ONE = (None,)  # paying knows no backends
 CACHESTAT = 451
@@ -215,8 +217,8 @@ class Counted(test_metrics.Case):
 class Settling(test_metrics.Case):
     """A job all of whose names are gone, and whose debt is being paid."""
 
-    def settling(self):
-        self.mount_disk()
+    def settling(self, where=None):
+        self.mount_disk(where=where)
         if dirty(self.data) is None:
             self.skipTest("this kernel does not tell what is dirty (before Linux 6.5)")
         fill(self.path("t"), 3000)
@@ -260,6 +262,32 @@ class Settling(test_metrics.Case):
         client, job = self.settling()
         fixture.unmount_when_free(self.data)
         self.assertTrue(client.get(job, "Settling"))
+        self.go_on()
+        self.until(lambda: client.job(job)["state"] == "done")
+
+    def test_filesystem_can_be_frozen_meanwhile(self):
+        client, job = self.settling()
+        fixture.command("fsfreeze", "--freeze", self.data)
+        try:
+            self.go_on()
+            self.until(lambda: client.job(job)["state"] == "done")
+        finally:
+            fixture.command("fsfreeze", "--unfreeze", self.data)
+
+    def test_filesystem_can_become_read_only_meanwhile(self):
+        client, job = self.settling()
+        self.until(lambda: subprocess.run(["mount", "-o", "remount,ro", self.data], stderr=subprocess.DEVNULL,
+                                          check=False).returncode == 0)
+        self.assertTrue(client.get(job, "Settling"))
+        self.go_on()
+        self.until(lambda: client.job(job)["state"] == "done")
+
+    def test_device_can_be_lost_meanwhile(self):
+        """What is deleted has been made durable by then. What cannot be written back is not tried again and again."""
+        host = Host()
+        self.addCleanup(host.close)
+        client, job = self.settling(host.dir)
+        host.lose()
         self.go_on()
         self.until(lambda: client.job(job)["state"] == "done")
 
