@@ -146,6 +146,18 @@ def running_file(path):
         yield job
 
 
+def upgrade_in_mid_file(upgrade):
+    """What is left of a large file is not freed at once, and all of it counts."""
+    with running_file("/backups/large") as job:
+        pid, before = unit_property("MainPID"), free()
+        upgrade()
+        assert unit_property("MainPID") != pid
+        assert free() - before < FILE // 2, "the kernel has freed it"
+        full_speed()
+        command("reclaimctl", "wait", str(job))
+    assert (job_property(job, "State"), job_property(job, "ProgressBytes") >= FILE) == ("done", True)
+
+
 def full_speed():
     configure("")
     command("systemctl", "reload", "reclaimd")

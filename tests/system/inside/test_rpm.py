@@ -6,7 +6,7 @@ import unittest
 
 import installation
 from installation import POLICY_FILES, SETTINGS, listing
-from system import attempt, command, full_speed, install, package, running_job, unit_property
+from system import attempt, command, full_speed, install, package, running_job, unit_property, upgrade_in_mid_file
 
 CATALOG = "/usr/lib/systemd/catalog/reclaimd.catalog"
 # What belongs to other packages of a distribution with .rpm, and is not there on Debian.
@@ -42,6 +42,11 @@ class Package(installation.Case):
             command("reclaimctl", "wait", str(job))
         command("rpm", "--erase", "reclaimd")
         self.assertFalse(os.path.exists("/var/lib/reclaimd"))
+
+    def test_upgrade_in_mid_file(self):
+        install("rpm", 1)
+        self.addCleanup(attempt, "rpm", "--erase", "reclaimd")
+        upgrade_in_mid_file(lambda: command("rpm", "--upgrade", "--nodeps", package("rpm", 2)))
 
 
 if __name__ == "__main__":
