@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The daemon as the page knows it: lists once, and then what it sends by itself.
+ *
+ *   connecting -> ready -> stopped -> connecting ...      closed: the bridge has ended the channel
+ *
+ * While the name has no owner nothing is asked: the bus would start a daemon that was stopped on purpose. */
+import { _, bytesOf, cockpit, decode, encode, line, objectName } from "./format.js";
+
+const NAME = "org.reclaimd1", ROOT = "/org/reclaimd1", MANAGER = NAME + ".Manager", JOB = NAME + ".Job";
+const DBUS = "org.freedesktop.DBus", PROPERTIES = DBUS + ".Properties";
+const AT_ONCE = 2000; /* jobs in an answer; the first are drawn meanwhile */
+const DRAW_MSEC = 250;
+
+export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: new Map(), listed: false,
+	devices: [], policies: [], spools: [], filesystems: [], marks: [] };
+const permission = cockpit.permission({ admin: true });
+/* For what polkit cannot allow: files and units. */
+export const isAdmin = () => permission.allowed === true;
+
+let client = null, generation = 0, history = false, reading = 0, news = new Set();
+
+/* ---- drawing ---- */
+
+export const on = { draw() {}, jobs() {} };
+let drawn = 0, timer = 0;
+
+export function changed() {
+	timer = timer || setTimeout(() => {
+		timer = 0;
+		if (document.hidden)
+			return;
+		drawn = performance.now();
+		on.draw();
+	}, Math.max(0, drawn + DRAW_MSEC - performance.now()));
+}
+
+document.addEventListener("visibilitychange", changed);
+permission.addEventListener("changed", changed);
+/* Whether something that was asked for is still to come. */
+export const isBusy = () => daemon.phase === "connecting" || reading > 0 || (daemon.phase === "ready" && !daemon.listed);
+
+/* ---- calls: none is made twice ---- */
+
+const LOST = _("The connection ended before the answer. Whether it was done is not known: look before you try again.");
+const REFUSED = _("Not allowed without administrative access.");
+const KNOWN = {
+	[DBUS + ".Error.UnknownMethod"]: _("This reclaimd is older than the page and cannot do that."),
+	[DBUS + ".Error.NoReply"]: LOST,
+	[DBUS + ".Error.Timeout"]: _("No answer came in time. Whether it will be done is not known: look before you try again."),
+	[NAME + ".Error.NotAuthorized"]: REFUSED,
+	"access-denied": REFUSED,
+	"not-found": _("It is not installed, or cannot be started."),
+	disconnected: LOST,
+	terminated: LOST,
+};
+
+/* What is wrong, for a person. */
+export function words(e) {
+	const known = KNOWN[e.name] || KNOWN[e.problem], why = line(e.message || e.name || e.problem || e);
+	return !known ? why : known === REFUSED && e.message ? known + " (" + why + ")" : known;
+}
+
+export const isThere = () => daemon.phase === "ready" || daemon.phase === "connecting";
+
+export const call = (path, iface, method, type = "", args = [], timeout = 60000) => isThere()
+	? client.call(path, iface, method, args, { type, timeout })
+	: Promise.reject(new Error(_("reclaimd does not run. Nothing was done.")));
+
+export const manager = (method, type, args, timeout) => call(ROOT, MANAGER, method, type, args, timeout);
+export const problems = id => call(ROOT + "/job/" + id, JOB, "GetProblems", "tu", [0, 100]).then(r => r[0]);
+export const policyCall = (name, method) => call(ROOT + "/policy/" + objectName(name), NAME + ".Policy", method, "", [], 600000)
+	.then(r => r[0]);
+const properties = (path, iface) => call(path, PROPERTIES, "GetAll", "s", [iface])
+	.then(r => Object.fromEntries(Object.entries(r[0]).map(([k, v]) => [k, v.v])));
+export const jobProperties = id => properties(ROOT + "/job/" + id, JOB);
+
+/* What a program prints, with what authority there is; it has failed if that is nothing. The path goes
+ * behind the last word by printf(1): words have to be UTF-8 here, and paths need not be. */
+const RUN = 'p=$(printf "%b." "$1"); p=${p%.}; shift; o=$("$@$p"); s=$?; printf %s "$o"; case $o in "" | "[]") exit $s; esac';
+export function program(argv, path = "") {
+	const octal = path.replace(/[^A-Za-z0-9/_.-]/g, c => "\\0" + c.charCodeAt(0).toString(8).padStart(3, "0"));
+	return cockpit.spawn(["sh", "-c", RUN, "sh", octal, ...argv], { superuser: "try", err: "message" });
+}
+
+/* ---- jobs ---- */
+
+export const isFinished = j => ["done", "partial", "failed", "cancelled", "restored"].includes(j.state);
+export const isBad = j => j.state === "partial" || j.state === "failed";
+
+const named = names => values => Object.fromEntries(names.split(" ").map((n, i) =>
+	[n, n === "path" ? bytesOf(values[i]) : values[i]]));
+const jobOfLine = named("id state uid origin priority path entries entriesDone bytes bytesDone errors created heldUntil " +
+	"finished started kind rate expectedEnd deadline message");
+const jobOfNumbers = named("id uid entries entriesDone bytes bytesDone errors created heldUntil finished started rate " +
+	"expectedEnd deadline");
+
+function jobsOfPacked(numbers, texts) {
+	const t = bytesOf(texts).split("\0"), found = [];
+	for (let i = 0, k = 0; i < numbers.length; i += 14, k += 6)
+		found.push(Object.assign(jobOfNumbers(numbers.slice(i, i + 14)), { state: t[k], origin: decode(t[k + 1]),
+			priority: t[k + 2], path: t[k + 3], kind: t[k + 4], message: decode(t[k + 5] || "") }));
+	return found;
+}
+
+/* What is sent meanwhile is newer than the answer. */
+export async function listJobs(filter) {
+	const mine = generation;
+	for (let since = 0; ;) {
+		const [numbers, texts] = await manager("ListJobsPacked", "a{sv}", [{ ...filter, limit: cockpit.variant("u", AT_ONCE),
+			"since-id": cockpit.variant("t", since) }]);
+		const found = mine === generation ? jobsOfPacked(numbers, texts) : [];
+		for (const j of found)
+			if (!news.has(j.id))
+				daemon.jobs.set(j.id, j);
+		changed();
+		if (found.length < AT_ONCE && texts.length < 2.7e6)
+			return;
+		since = found[found.length - 1].id + 1;
+	}
+}
+
+export async function listHistory() {
+	if (history || daemon.phase !== "ready")
+		return;
+	history = true;
+	await listJobs({ finished: cockpit.variant("b", true) }).catch(e => console.debug(words(e)));
+}
+
+function jobsChanged(path, iface, signal, args) {
+	const found = args[0].map(jobOfLine);
+	for (const j of found) {
+		news.add(j.id);
+		daemon.jobs.set(j.id, j);
+	}
+	on.jobs(found);
+	changed();
+}
+
+/* ---- what has no signal: read again when jobs change, no more often than every msec ---- */
+
+export function reader(msec, read) {
+	let last = -Infinity, waiting = false;
+	return () => {
+		const wait = Math.max(0, last + msec - performance.now()), soon = wait === 0;
+		if (waiting || daemon.phase !== "ready")
+			return;
+		waiting = true;
+		reading += soon;
+		setTimeout(async () => {
+			waiting = false;
+			last = performance.now();
+			await read().catch(e => console.debug(words(e)));
+			reading -= soon;
+			changed();
+		}, wait);
+	};
+}
+
+const lister = (msec, to, method, names) => reader(msec, async () => {
+	daemon[to] = (await manager(method))[0].map(named(names));
+});
+export const readDevices = lister(3000, "devices", "ListDevices", "name mode observed target sync cost entriesRate rate owed");
+/* Marks are in the configuration, which not all may read. */
+const readMarks = reader(60000, async () => {
+	daemon.marks = JSON.parse(await program(["reclaimctl", "policy", "list", "--json"]) || "[]").filter(p => p.min_free);
+});
+export const readPolicies = lister(3000, "policies", "ListPolicies", "name path match schedule watched maxDelete undo " +
+	"running job next last result lastJob refused excess why success oldestKept");
+const readSpools = lister(10000, "spools", "ListSpools", "path state message settle undo waiting");
+export const readProperties = reader(1000, async () => {
+	daemon.properties = await properties(ROOT, MANAGER);
+});
+
+/* Local filesystems, each once, those that are deeper before, and by what key the daemon knows the devices of each. */
+export const readFilesystems = reader(10000, async () => {
+	const each = new Map();
+	for (const f of JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
+		"TARGET,SOURCE,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems) {
+		const known = each.get(f["maj:min"]);
+		if (f.size > 0 && (!known || f.target.length < known.target.length))
+			each.set(f["maj:min"], f);
+	}
+	const found = [...each.values()].sort((a, b) => b.target.length - a.target.length).slice(0, 64);
+	const keys = JSON.parse(await program(["reclaimctl", "devices", "--json", "--interval=0", "--", ...found.map(f => f.target)]));
+	daemon.filesystems = found.map(f => ({ ...keys.find(k => k.path === f.target), ...f,
+		prefix: encode(f.target).replace(/\/?$/, "/") }));
+});
+
+/* ---- the connection ---- */
+
+function enter(phase, problem = "") {
+	daemon.phase = phase;
+	daemon.problem = problem;
+	changed();
+}
+
+async function begin() {
+	const mine = ++generation;
+	news = new Set();
+	daemon.jobs = new Map();
+	history = daemon.listed = false;
+	enter("connecting");
+	try {
+		await manager("Subscribe");
+		daemon.properties = await properties(ROOT, MANAGER);
+		if (mine !== generation)
+			return;
+		enter("ready");
+		for (const read of [readPolicies, readMarks, readDevices, readSpools, readFilesystems])
+			read();
+		await listJobs({});
+		await listJobs({ states: cockpit.variant("as", ["partial", "failed"]) });
+		daemon.listed = mine === generation;
+		changed();
+	} catch (e) {
+		if (mine === generation)
+			enter("closed", words(e));
+	}
+}
+
+export function connect() {
+	let open = true;
+	client = cockpit.dbus(NAME, { bus: "system", superuser: "try" });
+	enter("connecting");
+	client.addEventListener("owner", (event, owner) => {
+		generation++;
+		if (open && owner)
+			begin();
+		else if (open) /* This may come behind the end of the channel. */
+			enter("stopped");
+	});
+	client.addEventListener("close", (event, options) => {
+		open = false;
+		generation++;
+		enter("closed", words(options));
+	});
+	client.subscribe({ path: ROOT, interface: MANAGER, member: "JobsChanged" }, jobsChanged);
+	client.subscribe({ path: ROOT, interface: PROPERTIES, member: "PropertiesChanged" },
+		() => [readProperties, readPolicies, readMarks, readSpools].forEach(read => read()));
+}
+
+/* The channel ends where the daemon cannot be started; the bus says when it is there after all. */
+cockpit.dbus(null, { bus: "system" }).subscribe({ interface: DBUS, path: "/org/freedesktop/DBus", member: "NameOwnerChanged",
+	arg0: NAME }, (path, iface, signal, args) => args[2] && daemon.phase === "closed" && connect());
+
+/* ---- who is who ---- */
+
+const users = new Map();
+export const user = uid => users.get(uid) || String(uid);
+
+cockpit.file("/etc/passwd").read().then(content => {
+	for (const l of (content || "").split("\n").map(x => x.split(":")))
+		users.set(Number(l[2]), line(l[0]));
+	changed();
+}, () => {});

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Bytes, times and names, for a person to read.
+ *
+ * A path is a byte string: a character of 0 to 255 for each byte. It is shown as reclaimctl shows it: what
+ * is not UTF-8, invisible, or changes what is seen around it has an escape, and so has the backslash. So
+ * no two names look alike, and unescape() has the bytes again. */
+export const cockpit = window.cockpit;
+const language = (cockpit.language || "en").replace("_", "-");
+
+/* For xgettext: --keyword=_ --keyword=total:2,3. */
+export const _ = (text, ...values) => values.length ? cockpit.format(cockpit.gettext(text), ...values) : cockpit.gettext(text);
+export const count = n => Number(n).toLocaleString(language);
+export const total = (n, one, many) => cockpit.format(cockpit.ngettext(one, many, n), count(n));
+export const entries = n => total(n, "$0 entry", "$0 entries");
+export const jobs = n => total(n, "$0 job", "$0 jobs");
+
+export function size(n) {
+	let i = 0;
+	for (n = Number(n) || 0; n >= 1023.95; n /= 1024)
+		i++;
+	return (i ? n.toFixed(1) : Math.round(n)) + " " + ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][i];
+}
+
+export const rate = n => _("$0/s", size(n));
+
+/* Of microseconds: "250 µs", "1.3 ms", "2 min 5 s". */
+export function span(usec) {
+	if (usec < 1000)
+		return Math.round(usec) + " µs";
+	if (usec < 999500)
+		return (usec / 1000).toFixed(usec < 1e4 ? 1 : 0) + " ms";
+	const s = Math.round(usec / 1e6);
+	const parts = [[Math.floor(s / 86400), " d"], [Math.floor(s / 3600) % 24, " h"], [Math.floor(s / 60) % 60, " min"], [s % 60, " s"]];
+	const first = parts.findIndex(p => p[0]);
+	return parts.slice(first, first + 2).filter(p => p[0]).map(p => p.join("")).join(" ");
+}
+
+/* How long until then; "" if that is over. */
+export const until = usec => usec > Date.now() * 1000 ? span(usec - Date.now() * 1000) : "";
+export const date = (usec, how) => new Date(usec / 1000).toLocaleString(language, how);
+export const moment = usec => usec ? date(usec, { dateStyle: "medium", timeStyle: "short" }) : _("never");
+
+/* Of and for an input of the type datetime-local; "" is 0. */
+export const usecOf = value => value ? new Date(value).getTime() * 1000 : 0;
+export function localTime(usec) {
+	const d = new Date(usec / 1000);
+	return usec ? new Date(d - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
+}
+
+/* ---- bytes ---- */
+
+const DECEPTIVE = new RegExp("[\\0-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f" +
+	"\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}" +
+	"\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]", "u");
+/* What may be a character by its length; whether it is one the decoder says. */
+const CHARACTER = /[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}|[^]/g;
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export const bytesOf = base64 => atob(base64 || "").replace(/\0$/, "");
+export const encode = text => String.fromCharCode(...new TextEncoder().encode(text));
+export const decode = (bytes, by = new TextDecoder()) => by.decode(Uint8Array.from(bytes, c => c.charCodeAt(0)));
+const hex = c => c.charCodeAt(0).toString(16).padStart(2, "0");
+
+function character(bytes) {
+	try {
+		const c = decode(bytes, strict);
+		if (c !== "\\" && !DECEPTIVE.test(c))
+			return c;
+	} catch (e) {
+		/* It is not UTF-8. */
+	}
+	return bytes.replace(/[^]/g, b => ({ "\n": "\\n", "\t": "\\t", "\\": "\\\\" })[b] || "\\x" + hex(b));
+}
+
+export const show = bytes => /^[ -[\]-~]*$/.test(bytes) ? bytes : bytes.replace(CHARACTER, character);
+
+/* For texts in which names have been escaped already: backslashes stay. */
+export const line = text => Array.from(String(text ?? ""), c => DECEPTIVE.test(c) ? show(encode(c)) : c).join("");
+
+/* The bytes of what a person has typed or copied; null if there is no such escape. */
+export function unescape(text) {
+	let good = true;
+	const bytes = encode(text).replace(/\\(?:x([0-9a-fA-F]{2})|([nt\\]))?/g, (all, code, letter) => {
+		good = good && all.length > 1;
+		return code ? String.fromCharCode(parseInt(code, 16)) : { n: "\n", t: "\t" }[letter] || letter;
+	});
+	return good && !bytes.includes("\0") ? bytes : null;
+}
+
+export function pathOf(text) {
+	const bytes = unescape(text);
+	if (!bytes?.startsWith("/"))
+		throw new Error(_("That is no absolute path. A backslash is written \\\\, another byte \\xNN."));
+	return bytes;
+}
+
+/* As sd_bus_path_encode(3) has it. */
+export const objectName = text => encode(text).replace(/[^A-Za-z0-9]|^[0-9]/g, c => "_" + hex(c)) || "_";
