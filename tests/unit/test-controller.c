@@ -522,6 +522,10 @@ START_TEST(what_has_happened_is_counted)
 	ck_assert_uint_gt(count(&t->reads, 500, 1000), 100);
 	ck_assert_uint_gt(count(&t->reads, 1000, 2500), 100);
 	ck_assert_uint_eq(count(&t->reads, 2500, UINT64_MAX), 0);
+	/* In gaps they take what they take without us. */
+	ck_assert_uint_gt(count(&t->gap_reads, 500, 1000), 100);
+	ck_assert_uint_eq(count(&t->gap_reads, 0, UINT64_MAX), count(&t->gap_reads, 500, 1000));
+	ck_assert_uint_lt(count(&t->gap_reads, 0, UINT64_MAX), count(&t->reads, 0, UINT64_MAX));
 	ck_assert_uint_eq(count(&t->syncs, 0, UINT64_MAX), w.s.canary_count);
 	ck_assert_uint_ge(t->syncs.sum_usec, w.s.canary_count * 1000);
 	ck_assert_uint_gt(count(&t->quanta, 0, UINT64_MAX), 100);

@@ -89,6 +89,7 @@ const struct field totals_fields[] = {
 	FIELD(device_totals, "Syncs", "(tat)", HISTOGRAM, totals.syncs),
 	FIELD(device_totals, "Quanta", "(tat)", HISTOGRAM, totals.quanta),
 	FIELD(device_totals, "WrittenBack", "t", NUMBER, totals.written_back),
+	FIELD(device_totals, "GapReads", "(tat)", HISTOGRAM, totals.gap_reads),
 	{ 0 },
 };
 

@@ -283,10 +283,15 @@ static void canary_take(struct controller *c, const struct pacing_sample *s)
 
 static void reads_tally(struct controller *c, const struct pacing_sample *s)
 {
-	uint64_t reads = s->reads - c->last.reads;
+	uint64_t reads = s->reads - c->last.reads, mean;
 
-	if (reads > 0 && s->read_usec >= c->last.read_usec)
-		histogram_add(&c->totals.reads, (s->read_usec - c->last.read_usec) / reads, reads);
+	if (reads == 0 || s->read_usec < c->last.read_usec)
+		return;
+	mean = (s->read_usec - c->last.read_usec) / reads;
+	histogram_add(&c->totals.reads, mean, reads);
+	/* What the device is like without us. */
+	if (c->gap && c->settled)
+		histogram_add(&c->totals.gap_reads, mean, reads);
 }
 
 uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)

@@ -36,8 +36,9 @@ struct pacing_totals {
 	struct histogram syncs;  /* the canary's: what a small sync of another process costs */
 	struct histogram quanta; /* of ours, the sync included, while foreign I/O was spared */
 	uint64_t backoffs[PACING_BACKOFFS];
-	uint64_t entries, bytes; /* removed and freed */
-	uint64_t written_back;   /* bytes that these have left dirty, written back in steps */
+	uint64_t entries, bytes;    /* removed and freed */
+	uint64_t written_back;      /* bytes that these have left dirty, written back in steps */
+	struct histogram gap_reads; /* those of the reads in gaps, in which nothing is deleted */
 };
 
 /* Adds what `from` has counted to `to`. */

@@ -33,7 +33,7 @@ static int get_totals(sd_bus *conn, const char *path, const char *interface, con
 	struct pacers *pacers = l->bus ? operation_pacers(l->bus->operations) : NULL;
 	struct device_totals v[PACERS_PAST_MOST];
 	size_t n = pacers ? pacers_totals(pacers, v, ELEMENTSOF(v)) : 0;
-	int r = sd_bus_message_open_container(reply, 'a', "(stta{st}(tat)(tat)(tat)t)");
+	int r = sd_bus_message_open_container(reply, 'a', "(stta{st}(tat)(tat)(tat)t(tat))");
 
 	(void)conn;
 	(void)path;
@@ -202,8 +202,8 @@ const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobsChanged", "a(tsussaytttttttttsttts)", SD_BUS_PARAM(jobs), 0),
-	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY)
-		SD_BUS_PROPERTY("DeviceTotals", "a(stta{st}(tat)(tat)(tat)t)", get_totals, 0, 0),
+	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY) SD_BUS_PROPERTY(
+		"DeviceTotals", "a(stta{st}(tat)(tat)(tat)t(tat))", get_totals, 0, 0),
 	SD_BUS_PROPERTY("TrimTotals", "a(ayttta{st})", get_trim_totals, 0, 0),
 	SD_BUS_VTABLE_END,
 };
