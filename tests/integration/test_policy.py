@@ -835,6 +835,17 @@ class Command(Case):
         self.assertIn("  its path does not exist: it deletes nothing\n", policy(w, "list").out)
 
     @matrix(backends=plain, fs=tmpfs)
+    def test_list_marks(self, w):
+        configure(w, "policies:\n"
+                     "  a: {path: BASE, match: '*.a', min-free: {below: 10%, until: 15%}}\n"
+                     "  b: {path: BASE, match: '*.b', min-free: 1GiB}\n"
+                     "  c: {path: BASE, match: '*.c', max-age: 1d}\n")
+        shares = [{"share": share, "bytes": None} for share in (0.1, 0.15)]
+        same = {"share": None, "bytes": 2 ** 30}
+        self.assertEqual([o["min_free"] for o in policy(w, "list", "--json").json],
+                         [{"below": shares[0], "until": shares[1]}, {"below": same, "until": same}, None])
+
+    @matrix(backends=plain, fs=tmpfs)
     def test_several(self, w):
         configure(w, "policies:\n"
                      "  a: {path: BASE, match: '*.a', max-age: 1d, max-delete: 100%}\n"

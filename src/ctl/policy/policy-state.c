@@ -263,6 +263,20 @@ static json_t *match_json(const struct config_policy *p)
 	return match;
 }
 
+static json_t *space_json(const struct policy_space *s)
+{
+	return json_pack("{so so}", "share", s->is_share ? json_real(s->share) : json_null(),
+			 "bytes", s->is_share ? json_null() : json_integer((json_int_t)s->bytes));
+}
+
+static json_t *min_free_json(const struct policy *p)
+{
+	return policy_has_min_free(p)
+		       ? json_pack("{so so}", "below", space_json(&p->min_free_below), "until",
+				   space_json(&p->min_free_until))
+		       : json_null();
+}
+
 /* What all policies are looked at with; each may be missing. */
 struct view {
 	const char *dir;
@@ -314,10 +328,10 @@ static json_t *record_json(const struct view *v, const char *name)
 static json_t *state_json(const struct view *v, const struct config_policy *p)
 {
 	json_t *state =
-		json_pack("{so so so so sb so sb sb so}", "name", path_text(p->name), "path",
+		json_pack("{so so so so sb so so sb sb so}", "name", path_text(p->name), "path",
 			  path_text(p->rules.path), "paths", policy_paths_json(&p->rules), "match",
-			  match_json(p), "rules", (int)policy_has_rules(&p->rules), "schedule",
-			  path_text(p->schedule), "watched",
+			  match_json(p), "rules", (int)policy_has_rules(&p->rules), "min_free",
+			  min_free_json(&p->rules), "schedule", path_text(p->schedule), "watched",
 			  (int)(!p->schedule && !v->of_user && policy_has_marks(&p->rules)),
 			  "path_exists", (int)!is_absent(v, &p->rules), "next_usec",
 			  usec_json(p->schedule ? next_usec(v->bus, p->name) : 0));
@@ -354,12 +368,13 @@ static json_t *states_in_force(const struct options *o, struct client *client)
 	{
 		const char *name = json_string_value(json_array_get(p, 0));
 		const char *schedule = json_string_value(json_array_get(p, 3));
-		json_t *state = json_pack(
-			"{sO sO sn sO sn so sO sn so}", "name", json_array_get(p, 0), "path",
-			json_array_get(p, 1), "paths", "match", json_array_get(p, 2), "rules",
-			"schedule", path_text(schedule && schedule[0] ? schedule : NULL), "watched",
-			json_array_get(p, 4), "path_exists", "next_usec",
-			usec_json((uint64_t)json_integer_value(json_array_get(p, 9))));
+		json_t *state =
+			json_pack("{sO sO sn sO sn sn so sO sn so}", "name", json_array_get(p, 0),
+				  "path", json_array_get(p, 1), "paths", "match",
+				  json_array_get(p, 2), "rules", "min_free", "schedule",
+				  path_text(schedule && schedule[0] ? schedule : NULL), "watched",
+				  json_array_get(p, 4), "path_exists", "next_usec",
+				  usec_json((uint64_t)json_integer_value(json_array_get(p, 9))));
 
 		(void)json_object_update_new(state, record_json(&v, name ? name : ""));
 		(void)json_array_append_new(list, state);

@@ -4,6 +4,7 @@
  *
  * The keys of each in JSON, beside those of policy list:
  *
+ *   min_free               null, or {below, until}: each {share, bytes}, one of them null
  *   watched, path_exists   it runs when space is short, or too much is there; and its directory, or
  *                          null: that is not known
  *   next_usec              when its timer elapses, or null: there is none
