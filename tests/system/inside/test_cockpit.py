@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The page in Cockpit, in a real browser: one of an administrator, and one of a user who is none."""
+
+import contextlib
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+import cockpit
+from browser import Browser
+from cockpit import Person, accessibility_faults, frames_of_its_own, keyboard_faults, layout_faults, text
+from system import (BUS, TIMEOUT_SECONDS, attempt, command, configure, install, job_property, manager_property, submit,
+                    unit_property, until)
+from test_varlink import Wire
+
+PARTS = ("overview", "jobs", "undo", "submit", "policies", "devices")
+SIZES = {"narrow": (360, 740), "wide": (1280, 800)}
+MOST_BYTES = 60_000
+MANY = 10_000
+FILE_BYTES = 100_000
+# What must not take longer than a second on a machine that does nothing else; here others run beside it.
+FIRST_SECONDS = 10
+IDLE_SECONDS = 6
+CHANGES = 100
+CHANGING_SECONDS = 4
+# On a machine that does nothing else: a tenth of one for the page, a fiftieth for the daemon.
+MOST_SHARE = 0.5
+HOUR_USEC = 3600 * 1000 * 1000
+# Markup, an escape, a line of its own, from right to left, no UTF-8, what a template would take, and as long as it can be.
+NAMES = [b"<img src=x onerror=wrong()>", b"<script>wrong()<", b"\x1b[31mred", b"two\nlines", "\u202egnp.exe".encode(),
+         b"\xff\xfe\x80", b"${wrong()}{{wrong()}}", b"'\"&amp;&lt;", b" ", b"-rf", b"n" * 255]
+POLICY = """
+policies:
+  dumps: {path: /backups/dumps, match: "*.dump", keep: {last: 3}, undo: 1h, max-delete: 100%}
+"""
+
+
+def setUpModule():
+    global browser, admin, user  # pylint: disable=global-variable-undefined
+    install("deb", 1, "reclaimd", "reclaimd-cockpit")
+    cockpit.start()
+    cockpit.add_user("admin", True)
+    cockpit.add_user("worker", False)
+    os.makedirs("/backups/worker")
+    shutil.chown("/backups/worker", "worker", "worker")
+    make_dumps()
+    configure(POLICY)
+    command("systemctl", "reload", "reclaimd")
+    browser = Browser()
+    admin = Person(browser, "admin", True)
+    user = Person(browser, "worker", False)
+
+
+def tearDownModule():
+    cockpit.film(admin.shell)
+    browser.close()
+
+
+def make_dumps():
+    os.makedirs("/backups/dumps")
+    for night in range(14):
+        made = time.time() - night * 86400
+        path = f"/backups/dumps/{night:02}.dump"
+        command("fallocate", "-l", "4M", path)
+        os.utime(path, (made, made))
+
+
+def held(name, owner=None):
+    """A job that can be taken back for an hour, of a file."""
+    path = os.path.join(b"/backups/worker" if owner else b"/backups", os.fsencode(name))
+    with open(path, "wb") as f:
+        f.write(b"x" * FILE_BYTES)
+    if owner:
+        shutil.chown(path, owner, owner)
+    return submit("--undo=1h", os.fsdecode(path), **({"user": owner, "group": owner, "extra_groups": []} if owner else {}))
+
+
+@contextlib.contextmanager
+def calls(member):
+    """Yields a function that waits until such a call is on its way to the daemon."""
+    with subprocess.Popen(["timeout", str(TIMEOUT_SECONDS), "busctl", "monitor",
+                           f"--match=type='method_call',destination='{BUS[0]}',member='{member}'"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as monitor:
+        monitor.stderr.readline()  # it listens
+
+        def next_call():
+            while "Type=method_call" not in (line := monitor.stdout.readline()):
+                assert line, f"no {member} was called"
+
+        try:
+            yield next_call
+        finally:
+            monitor.terminate()
+
+
+def row(job):
+    return f"document.querySelector('[data-job=\"{job}\"]')"
+
+
+def button(name):
+    return f"look.named('button', {text(name)})"
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def open(self, person, part):
+        tab = person.open(part)
+        self.addCleanup(tab.close)
+        # What Cockpit itself throws while it starts is not ours.
+        self.addCleanup(lambda: self.assertEqual([w for w in tab.wrong if "/reclaimd/" in w], []))
+        return tab
+
+    def job(self, name, owner=None):
+        job = held(name, owner)
+        self.addCleanup(lambda: attempt("reclaimctl", "cancel", str(job)))
+        return job
+
+
+class Checks(unittest.TestCase):
+    """They find what is wrong with a page that is made for it."""
+    def test_page_with_faults(self):
+        tab = admin.tab()
+        self.addCleanup(tab.close)
+        tab.size(400, 400)
+        tab.go("about:blank")
+        tab.show("""
+            <p id=a style="position: absolute; top: 0">one</p><p id=b style="position: absolute; top: 4px">two</p>
+            <p style="width: 500px; margin-top: 80px">wide</p><p style="color: #888">grey</p>
+            <p style="overflow: hidden; width: 20px; white-space: nowrap">cut off here</p><p>left\u202eright</p>
+            <h1>top</h1><h3>deep</h3><button></button><button tabindex=2>first</button>
+            <button style="outline: none">plain</button>""")
+        faults = "\n".join(layout_faults(tab) + accessibility_faults(tab) + keyboard_faults(tab))
+        for fault in ("p#a “one” lies over p#b “two”", "wide in 400", "p “grey” has a contrast of 3.54", "is cut off",
+                      "has a control character", "a button has no name", "main is there 0 times", "no title",
+                      "heading 'deep' of level 3 follows level 1", "does not see that button “plain” has the focus",
+                      "in another order"):
+            self.assertIn(fault, faults)
+
+
+class Parts(Case):
+    def test_each(self):
+        """For both people, in two sizes, light and dark; what is drawn is kept as pictures."""
+        self.job("old.tar.gz")
+        self.job("build-17.log", "worker")
+        faults = []
+        for person in (admin, user):
+            for part in PARTS:
+                tab = self.open(person, part)
+                for size, (width, height) in SIZES.items():
+                    tab.size(width, height)
+                    for scheme in ("light", "dark"):
+                        tab.prefer(prefers_color_scheme=scheme)
+                        name = f"{part}-{person.user}-{size}-{scheme}"
+                        tab.picture(name)
+                        faults += [f"{name}: {fault}" for fault in layout_faults(tab)]
+                    faults += [f"{part}-{person.user}-{size}: {fault}"
+                               for fault in accessibility_faults(tab) + keyboard_faults(tab)]
+        self.assertEqual(faults, [])
+
+    def test_in_the_shell(self):
+        """The menu leads there, and the page follows the shell from light to dark."""
+        self.job("old.tar.gz")
+        tab = admin.shell
+        tab.size(*SIZES["wide"])
+        tab.press("document.querySelector('a[href^=\"/reclaimd\"]')")
+        frame = "document.querySelector('iframe[name=\"cockpit1:localhost/reclaimd\"]').contentDocument"
+        tab.until(f"{frame}.querySelector('main')?.ariaBusy == 'false'")
+        tab.picture("shell")
+
+    def test_who_sees_what(self):
+        ours, others = self.job("of-worker", "worker"), self.job("of-root")
+        tab = self.open(user, "jobs")
+        tab.until(row(ours))
+        self.assertNotIn("of-root", tab.evaluate("document.body.textContent"))
+        tab = self.open(admin, "jobs")
+        tab.until(f"{row(ours)} && {row(others)}")
+
+
+class Actions(Case):
+    """Each says what it will do, with numbers, and does it once it was said so."""
+    def wait_state(self, job, *states):
+        until(lambda: job_property(job, "State") in states)
+
+    def answer(self, tab, name, *words):
+        """Presses a button of the question, which has these words and is as it should be."""
+        tab.until("document.querySelector('dialog:modal')")
+        asked = tab.evaluate("document.querySelector('dialog:modal').innerText")
+        for word in words:
+            self.assertIn(word, asked)
+        self.assertEqual(layout_faults(tab) + keyboard_faults(tab), [], asked)
+        tab.press(button(name))
+        tab.until("!document.querySelector('dialog:modal')")
+
+    def test_job(self):
+        """Whoever it belongs to pauses, resumes and cancels it."""
+        for person, owner in ((admin, None), (user, "worker")):
+            job = self.job("mine", owner)
+            tab = self.open(person, "jobs")
+            for name, state in (("Pause", "paused"), ("Resume", "held")):
+                tab.press(button(f"{name} job {job}"))
+                self.wait_state(job, state)
+            # Who thinks better of it is where he was.
+            tab.press(button(f"Cancel job {job}"))
+            tab.until("document.querySelector('dialog:modal')")
+            tab.picture(f"question-{person.user}")
+            tab.key("Escape")
+            tab.until("!document.querySelector('dialog:modal')")
+            self.assertEqual(tab.evaluate("document.activeElement.ariaLabel"), f"Cancel job {job}")
+            self.assertEqual(job_property(job, "State"), "held")
+            tab.press(button(f"Cancel job {job}"))
+            self.answer(tab, "Cancel the job", "Nothing of it is deleted yet", "mine")
+            self.wait_state(job, "cancelled")
+            tab.until(f"!{row(job)}")
+
+    def test_restore(self):
+        for person, owner, top in ((admin, None, "/backups"), (user, "worker", "/backups/worker")):
+            job = self.job("back", owner)
+            tab = self.open(person, "undo")
+            tab.press(button(f"Restore job {job}"))
+            self.wait_state(job, "restored")
+            self.assertEqual(os.path.getsize(f"{top}/back"), FILE_BYTES)
+
+    def test_submit(self):
+        """What it would do comes first, and nothing is done before it was said a second time."""
+        for person, owner, top in ((admin, None, "/backups"), (user, "worker", "/backups/worker")):
+            tree = f"{top}/tree of {person.user}"
+            os.makedirs(f"{tree}/a/b")
+            for name in ("a/one", "a/b/two"):
+                command("fallocate", "-l", "3M", f"{tree}/{name}")
+            if owner:
+                command("chown", "-R", f"{owner}:{owner}", tree)
+            tab = self.open(person, "submit")
+            tab.press("look.named('input', 'Path')")
+            tab.write(tree)
+            tab.press(button("Show the plan"))
+            tab.until("document.querySelector('main').innerText.includes('All of it can be deleted.')")
+            plan = tab.evaluate("document.querySelector('main').innerText")
+            for word in ("5 entries", "6.0 MiB"):
+                self.assertIn(word, plan)
+            tab.picture(f"submit-plan-{person.user}")
+            self.assertEqual(layout_faults(tab), [])
+            tab.evaluate("look.named('select', 'Restorable').value = '3600s'")
+            tab.press(button("Delete…"))
+            self.assertTrue(os.path.exists(tree))
+            self.answer(tab, "Delete", tree, "5 entries", "1 h")
+            until(lambda tree=tree: not os.path.exists(tree))
+            job = int(tab.until("document.querySelector('a[href^=\"#/jobs/\"]')?.hash.split('/')[2]"))
+            self.assertEqual(job_property(job, "State"), "held")
+            command("reclaimctl", "restore", str(job))
+            command("rm", "-r", tree)
+
+    def test_policy(self):
+        """What a run would delete is shown with the reason for each entry; a run does what it said."""
+        tab = self.open(admin, "policies")
+        tab.press(button("What would it delete?"))
+        tab.until("document.querySelector('main').innerText.includes('Would be deleted now')")
+        plan = tab.evaluate("document.querySelector('main').innerText")
+        for word in ("11 entries, 44.0 MiB", "3 entries, 12.0 MiB", "keep: last"):
+            self.assertIn(word, plan)
+        tab.picture("policy-plan")
+        self.assertEqual(layout_faults(tab) + accessibility_faults(tab), [])
+        tab.press(button("Run now…"))
+        self.answer(tab, "Run it", "deletes 11 entries, 44.0 MiB and keeps 3 entries", "max-delete",
+                    "It can be restored for 1 h")
+        until(lambda: manager_property("Jobs")["held"] == 1)
+        self.assertEqual(sorted(os.listdir("/backups/dumps")), ["00.dump", "01.dump", "02.dump"])
+        job = int(tab.until("document.querySelector('main a[href^=\"#/jobs/\"]')?.hash.split('/')[2]"))
+        command("reclaimctl", "restore", str(job))
+        # Who is no administrator is told that he may not.
+        tab = self.open(user, "policies")
+        tab.press(button("What would it delete?"))
+        tab.until("document.querySelector('main').innerText.includes('Not allowed')")
+
+    def test_pause_everything(self):
+        tab = self.open(admin, "overview")
+        tab.press(button("Pause everything"))
+        until(lambda: manager_property("Paused"))
+        tab.press(button("Resume everything"))
+        until(lambda: not manager_property("Paused"))
+
+
+class Names(Case):
+    def test_hostile(self):
+        """They are shown as text, and change nothing around them."""
+        deep = b"/backups/deep"
+        while len(deep) < 4096 - 256:
+            deep = os.path.join(deep, b"d" * 250)
+        command("mkdir", "-p", deep)
+        self.addCleanup(shutil.rmtree, "/backups/deep")
+        jobs = [self.job(name) for name in NAMES + [os.path.join(deep, b"x" * (4095 - len(deep) - 1))]]
+        for part in ("jobs", "undo"):
+            tab = self.open(admin, part)
+            tab.size(1280, 2500)
+            for job in jobs:
+                tab.until(row(job))
+            tab.evaluate("globalThis.wrong = () => { throw Error('a name was executed'); }")
+            self.assertEqual(tab.evaluate("document.querySelectorAll('main img, main script').length"), 0)
+            for size, (width, _) in SIZES.items():
+                tab.size(width, 2500)
+                self.assertEqual(layout_faults(tab) + accessibility_faults(tab), [], size)
+                tab.picture(f"names-{part}-{size}")
+
+
+class Daemon(Case):
+    """What becomes of an open page."""
+    def tearDown(self):
+        command("systemctl", "unmask", "--runtime", "reclaimd")
+        command("systemctl", "start", "reclaimd")
+
+    def test_restarted(self):
+        tab = self.open(admin, "jobs")
+        command("systemctl", "restart", "reclaimd")
+        tab.until(row(self.job("after-restart")))
+
+    def test_absent(self):
+        """It says how to start it, and goes on by itself when it is there."""
+        job = self.job("before")
+        tab = self.open(admin, "jobs")
+        tab.until(row(job))
+        command("systemctl", "mask", "--runtime", "--now", "reclaimd")
+        tab.until("document.querySelector('main [role=alert], main [role=status]')?.innerText.includes("
+                  "'systemctl start reclaimd')")
+        tab.picture("daemon-absent")
+        anew = self.open(admin, "jobs")
+        anew.until("document.body.innerText.includes('systemctl start reclaimd')")
+        command("systemctl", "unmask", "--runtime", "reclaimd")
+        command("systemctl", "start", "reclaimd")
+        for each in (tab, anew):
+            each.until(f"{row(job)} && !document.body.innerText.includes('systemctl start reclaimd')")
+
+    def test_slow(self):
+        """It says that it waits, and what it waited for comes without another request of the person's."""
+        job = self.job("slow")
+        pid = int(unit_property("MainPID"))
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, pid, signal.SIGCONT)
+        tab = admin.tab()
+        self.addCleanup(tab.close)
+        tab.go(f"{cockpit.ADDRESS}/cockpit/@localhost/reclaimd/index.html#/jobs")
+        tab.until("document.querySelector('main [role=status]')?.innerText.includes('Connecting to reclaimd')")
+        tab.picture("daemon-slow")
+        os.kill(pid, signal.SIGCONT)
+        tab.until(row(job))
+
+    def test_lost_in_mid_action(self):
+        """That is said, and the action is not repeated by itself."""
+        job = self.job("lost")
+        tab = self.open(admin, "jobs")
+        pid = int(unit_property("MainPID"))
+        with calls("Pause") as next_call:
+            os.kill(pid, signal.SIGSTOP)
+            tab.press(button(f"Pause job {job}"))
+            next_call()
+        os.kill(pid, signal.SIGKILL)
+        tab.until("document.querySelector('[role=alert]')?.innerText.includes('Whether it was done is not known')")
+        tab.picture("daemon-lost")
+        until(lambda: unit_property("ActiveState") == "active")
+        tab.until(row(self.job("after")))
+        self.assertEqual(job_property(job, "State"), "held")
+
+
+class Weight(Case):
+    def test_idle(self):
+        """Where nothing happens, nothing is asked."""
+        self.job("idle")
+        for part in PARTS:
+            tab = self.open(admin, part)
+            tab.requests.clear()
+            tab.frames.clear()
+            end = time.monotonic() + IDLE_SECONDS / len(PARTS)
+            while time.monotonic() < end:
+                browser.receive(0.1)
+            self.assertEqual((tab.requests, frames_of_its_own(tab.frames)), ([], []), part)
+
+    def test_size(self):
+        files = [path for path in glob.glob(f"{cockpit.PAGE}/**", recursive=True) if os.path.isfile(path)]
+        print(f"\nthe page has {sum(map(os.path.getsize, files))} bytes: {files}")
+        self.assertLess(sum(map(os.path.getsize, files)), MOST_BYTES)
+
+    def test_where_from(self):
+        """All that it loads is its own, or Cockpit's library and fonts."""
+        tab = admin.tab()
+        self.addCleanup(tab.close)
+        Person.visit(tab, "overview")
+        loaded = {a.split("?")[0] for a in tab.requests if not a.startswith(("about:", "data:"))}
+        print("\nloaded:", sorted(loaded))
+        self.assertEqual({a for a in loaded if not a.startswith(cockpit.ADDRESS + "/cockpit/")}, set())
+        scripts = {a for a in loaded if a.endswith(".js")}
+        self.assertEqual({a for a in scripts if "/reclaimd/" not in a and not a.endswith("/base1/cockpit.js")}, set())
+
+
+class Many(Case):
+    @classmethod
+    def setUpClass(cls):
+        os.mkdir("/backups/many")
+        began = time.monotonic()
+        threads = [threading.Thread(target=cls.submit, args=(range(n, MANY, 8),)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(f"\n{MANY} jobs were submitted in {time.monotonic() - began:.1f} s")
+        assert manager_property("Jobs")["held"] >= MANY
+
+    @classmethod
+    def tearDownClass(cls):
+        # Quicker than to take back each of them.
+        command("systemctl", "stop", "reclaimd")
+        for path in ("/var/lib/reclaimd", "/backups/.reclaim", "/backups/many"):
+            shutil.rmtree(path)
+        command("systemctl", "start", "reclaimd")
+
+    @staticmethod
+    def submit(numbers):
+        with Wire() as wire:
+            for n in numbers:
+                path = f"/backups/many/{n}"
+                with open(path, "wb"):
+                    pass
+                got = wire.call("Submit", paths=[path], undoUSec=HOUR_USEC)
+                assert "error" not in got, got
+
+    def test_first_data(self):
+        tab = self.open(admin, "jobs")
+        first = tab.until("look.firstJob()") / 1000
+        rows = tab.evaluate("document.querySelectorAll('[data-job]').length")
+        print(f"\nwith {MANY} jobs the first is shown after {first:.2f} s; {rows} of them are in the page")
+        self.assertLess(first, FIRST_SECONDS)
+        self.assertLess(rows, 500)
+        tab.picture("many")
+
+    def test_changes(self):
+        """What a hundred changes a second cost the page, and by how much more the daemon for it."""
+        alone = self.daemon_share()
+        self.open(admin, "jobs")
+        before = browser.processor_seconds()
+        began = time.monotonic()
+        daemon = self.daemon_share()
+        page = (browser.processor_seconds() - before) / (time.monotonic() - began)
+        print(f"\n{CHANGES} changes a second: page {page:.1%}, daemon {daemon:.1%}, without the page {alone:.1%}")
+        self.assertLess(page, MOST_SHARE)
+        self.assertLess(daemon - alone, MOST_SHARE)
+
+    def daemon_share(self):
+        """Of a processor, while jobs change."""
+        with Wire() as wire:
+            jobs = [j["id"] for j in wire.call("ListJobs", states=["held"], limit=CHANGES)["parameters"]["jobs"]]
+            before = int(unit_property("CPUUsageNSec"))
+            began = time.monotonic()
+            for n in range(CHANGES * CHANGING_SECONDS):
+                verb = ("Pause", "Resume")[n // len(jobs) % 2]
+                wire.call(verb, ids=[jobs[n % len(jobs)]])
+                time.sleep(max(0, began + (n + 1) / CHANGES - time.monotonic()))
+            return (int(unit_property("CPUUsageNSec")) - before) / 1e9 / (time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    unittest.main()
