@@ -3,7 +3,8 @@
  *
  *   connecting -> ready -> stopped -> connecting ...      closed: the bridge has ended the channel
  *
- * While the name has no owner nothing is asked: the bus would start a daemon that was stopped on purpose. */
+ * Opening the page starts the daemon, as Cockpit asks the bus for its name. While the name has no owner
+ * after that nothing is asked: the bus would start a daemon that was stopped on purpose. */
 import { _, bytesOf, cockpit, decode, encode, line, objectName } from "./format.js";
 
 const NAME = "org.reclaimd1", ROOT = "/org/reclaimd1", MANAGER = NAME + ".Manager", JOB = NAME + ".Job";
@@ -177,7 +178,9 @@ export const readFilesystems = reader(10000, async () => {
 	for (const f of JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
 		"TARGET,SOURCE,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems) {
 		const known = each.get(f["maj:min"]);
-		if (f.size > 0 && (!known || f.target.length < known.target.length))
+		/* A directory that is mounted a second time is no filesystem; a subvolume is one here. */
+		const isWhole = f.fstype === "btrfs" || !f.source.includes("[");
+		if (f.size > 0 && isWhole && (!known || f.target.length < known.target.length))
 			each.set(f["maj:min"], f);
 	}
 	const found = [...each.values()].sort((a, b) => b.target.length - a.target.length).slice(0, 64);
