@@ -142,6 +142,22 @@ class Restarts(Kept):
         self.until(self.has_canary)
         self.check_goes_on_after(n, left)
 
+    def test_pace_knows_more_with_the_next_job(self):
+        """In a user's directory nothing is measured: the second job has staging, and what a sync costs is measured there."""
+        self.daemon.configure(CONFIG + "staging: off\n")
+        self.client.call("Reload")
+        roots = self.client
+        first = self.in_the_midst(self.large("in-place"))
+        self.assertFalse(self.has_canary())
+        self.daemon.configure(CONFIG)
+        self.client.call("Reload")
+        second = self.in_the_midst_of_a_user()
+        self.until(self.has_canary)
+        self.assertEqual([roots.job(n)["state"] for n in (first, second)], ["running"] * 2)
+        self.client = roots
+        self.faster()
+        self.assertEqual({self.client.wait(n) for n in (first, second)}, {"done"})
+
     def test_kill_again_and_again(self):
         n = self.in_the_midst()
         for _ in range(3):

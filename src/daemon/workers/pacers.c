@@ -392,15 +392,18 @@ struct trim_hold *trim_hold_free(struct trim_hold *h)
 	return NULL;
 }
 
-/* The first one's has been taken by entry_get. */
+/* For the canary, if that has none yet. That of the first on these devices entry_get has taken. */
 static void canary_lend(struct paced *d, int canary_dirfd)
 {
 	struct entry *e = d->entry;
 
 	d->canary_dirfd = canary_dirfd < 0 ? -1 : fcntl(canary_dirfd, F_DUPFD_CLOEXEC, 3);
 	LIST_INSERT_HEAD(&e->paced, d, list);
-	if (e->users == 1 && canary_dirfd >= 0)
-		e->canary = d;
+	if (e->canary || d->canary_dirfd < 0)
+		return;
+	e->canary = d;
+	if (e->users > 1)
+		pacer_canary(e->pacer, d->canary_dirfd);
 }
 
 /* Others may work on these devices for long, on filesystems of their own: this one's may be
