@@ -795,14 +795,20 @@ static void on_staging(int r, int fd, void *userdata)
 		run_retry(run, r);
 }
 
+/* For as long as the run takes. */
+static void area_open(struct job_run *run, staging_area_opened_t opened)
+{
+	if (!run->uses_area)
+		staging_area_use(run->job->area);
+	run->uses_area = true;
+	staging_area_open(run->job->area, /* make= */ false, opened, run);
+}
+
 static int begin_staged(struct job_run *run)
 {
 	if (run->staged_fd >= 0)
 		return run_staged(run);
-	if (!run->uses_area)
-		staging_area_use(run->job->area);
-	run->uses_area = true;
-	staging_area_open(run->job->area, /* make= */ false, on_staging, run);
+	area_open(run, on_staging);
 	return 0;
 }
 
@@ -1038,45 +1044,39 @@ static void on_remainder_gone(struct job *j, void *userdata)
 	load_next(run);
 }
 
-static void remainder_begin(struct job_run *run, struct remainder *remainder)
-{
-	run->frees_remainder = true;
-	remainder_watch(remainder, on_remainder_gone, run);
-	remainder_free_paced(remainder);
-}
-
-/* Without the staging directory it is freed all the same, at a pace that knows less. */
-static void on_remainder_staging(int r, int fd, void *userdata)
-{
-	struct job_run *run = userdata;
-	struct remainder *remainder = remainder_of(run->job);
-
-	(void)r;
-	(void)fd;
-	if (run->stopped)
-		leave(run, schedule_job);
-	else if (remainder)
-		remainder_begin(run, remainder);
-	else
-		load_next(run);
-}
-
-static void run_start(struct job_run *run)
+/* First with what is left of large files. */
+static void go_on(struct job_run *run)
 {
 	struct remainder *remainder = remainder_of(run->job);
 
 	if (run->stopped) {
 		leave(run, schedule_job);
-	} else if (remainder && !remainder->worker && !run->uses_area) {
-		/* For the pace of its worker. */
-		staging_area_use(run->job->area);
-		run->uses_area = true;
-		staging_area_open(run->job->area, /* make= */ false, on_remainder_staging, run);
 	} else if (remainder) {
-		remainder_begin(run, remainder);
+		run->frees_remainder = true;
+		remainder_watch(remainder, on_remainder_gone, run);
+		remainder_free_paced(remainder);
 	} else {
 		load_next(run);
 	}
+}
+
+/* Without the staging directory a remainder is freed all the same, at a pace that knows less. */
+static void on_remainder_staging(int r, int fd, void *userdata)
+{
+	(void)r;
+	(void)fd;
+	go_on(userdata);
+}
+
+static void run_start(struct job_run *run)
+{
+	const struct remainder *remainder = remainder_of(run->job);
+
+	/* Its worker is to know what a sync costs. */
+	if (!run->stopped && remainder && !remainder->worker && !run->uses_area)
+		area_open(run, on_remainder_staging);
+	else
+		go_on(run);
 }
 
 /* As far as it is; the remainder stays the job's. */

@@ -114,10 +114,13 @@ static int worker_begin(struct remainder *r)
 	const struct shrinking_file *f = SLIST_FIRST(&r->job->shrinking);
 	struct job *j = r->job;
 	struct worker *w;
-	/* What a sync costs is measured in the staging directory, if that is open. */
-	int at = f && j->area->staging_fd >= 0 ? j->area->staging_fd : f ? f->fd : -1;
-	int k = f ? staging_area_deleter_for(j->area, j->submitter, at, &w) : -ENOENT;
+	int k;
 
+	if (!f)
+		return -ENOENT;
+	/* What a sync costs is measured in the staging directory, if that is open. */
+	k = staging_area_deleter_for(j->area, j->submitter,
+				     j->area->staging_fd >= 0 ? j->area->staging_fd : f->fd, &w);
 	if (k < 0)
 		return k;
 	worker_give(w, on_gone, r);
