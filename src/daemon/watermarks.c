@@ -202,10 +202,10 @@ static int space_ask(const struct mount *mount, const char *path, struct statvfs
 	return fstatvfs(fd, ret) < 0 ? -errno : 0;
 }
 
-/* A run fails until all of them are there. */
-static bool any_is_absent(const struct watermark *w, const struct mounts *mounts)
+/* A run fails until all of its directories are there. */
+static bool any_is_absent(char *const *paths, const struct mounts *mounts)
 {
-	for (char **path = w->paths; *path; path++) {
+	for (char *const *path = paths; *path; path++) {
 		_cleanup_close_ int fd = -1;
 
 		if (mounts_may_hang(mounts, *path))
@@ -237,8 +237,8 @@ static bool space_query(struct watermark *w, struct statvfs *ret)
 	w->dev = 0;
 	if (hangs)
 		return false;
-	w->is_absent = any_is_absent(w, mounts);
 	r = space_ask(mount, path, ret);
+	w->is_absent = r == -ENOENT || any_is_absent(w->paths + 1, mounts);
 	/* If it is no directory on this mount, the run will say so. */
 	if (r < 0)
 		r = space_ask(mount, mount->target, ret);
