@@ -272,8 +272,11 @@ class Run(Case):
         r = ctl(self, w.dir, "plan", "--json", "f", status=1)
         self.assertEqual([(p["verdict"], p["reason"]) for p in r.json], [("refused", SAID)])
         r = ctl(self, w.dir, "plan", "t")
-        self.assertIn("t/a", r.out)
-        self.assertIn("is pinned", r.out)
+        self.assertIn("t/a: is pinned", r.out)
+        self.assertIn("Frees: at most ", r.out)
+        self.assertNotIn("could not be read", r.out)
+        (p,) = ctl(self, w.dir, "plan", "--json", "t").json
+        self.assertEqual((p["unread"], p["undeletable"]["entries"], p["bytes_exact"]), (0, 1, False))
 
 
 class Policy(Case):

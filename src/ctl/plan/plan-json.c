@@ -109,8 +109,9 @@ static json_t *contents_json(const struct findings *f)
 	/* The mean is in hundredths: more digits would be noise. */
 	json_t *o = json_pack(
 		"{sb ss sb sf so so s{sI sI} s{sI sO}}", "complete", f->complete, "type",
-		mode_name(f->mode), "bytes_exact", f->complete && !f->sampled && f->unread == 0,
-		"mean_entries", round(f->mean_entries * 100) / 100, "largest_directories",
+		mode_name(f->mode), "bytes_exact",
+		f->complete && !f->sampled && f->unread == 0 && f->left == 0, "mean_entries",
+		round(f->mean_entries * 100) / 100, "largest_directories",
 		largest_json(&f->largest_directories, /* files= */ false), "largest_files",
 		largest_json(&f->largest_files, /* files= */ true), "hard_links", "entries",
 		(json_int_t)f->linked_entries, "kept_bytes", (json_int_t)f->linked_bytes,

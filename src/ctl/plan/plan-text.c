@@ -90,7 +90,9 @@ static const char *hedge(const struct findings *f)
 {
 	if (f->sampled)
 		return "about ";
-	return f->unread > 0 || !f->complete ? "at least " : "";
+	if (f->unread > 0 || !f->complete)
+		return "at least ";
+	return f->left > 0 ? "at most " : "";
 }
 
 static void print_bytes(const struct findings *f)

@@ -455,7 +455,10 @@ static void on_problem(const struct engine_problem *p, void *userdata)
 	struct survey *s = userdata;
 
 	s->undeletable_known++;
-	s->f.unread++;
+	if (p->is_error)
+		s->f.unread++;
+	else
+		s->f.left++;
 	obstacle_add(s, p->path, p->what, p->error);
 }
 

@@ -36,6 +36,7 @@ struct findings {
 	uint64_t files, directories, symlinks, others;
 	uint64_t unknown;    /* entries whose filesystem does not say what they are */
 	uint64_t unread;     /* directories that could not be read */
+	uint64_t left;       /* on purpose, as what is pinned; of a file the bytes are counted */
 	uint64_t depth;      /* levels beneath it */
 	double mean_entries; /* in one of its directories */
 	uint64_t most_entries;
