@@ -128,7 +128,7 @@ static int config_new(struct config **ret)
 	return 0;
 }
 
-/* Returns a descriptor or a negative errno. A FIFO waits for nobody here. */
+/* Returns a descriptor or a negative errno. A FIFO does not block it. */
 static int text_open(int dirfd, const char *file)
 {
 	int fd = openat(dirfd, file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

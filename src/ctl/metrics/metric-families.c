@@ -74,7 +74,7 @@ static const struct family of_devices[] = {
 	{ "reclaimd_device_written_back_bytes", COUNTER, "bytes", NULL, "device",
 	  "Bytes that deletions had left dirty, written back in steps." },
 	{ "reclaimd_device_gap_read_seconds", HISTOGRAM, "seconds", NULL, "device",
-	  "What those of the reads took that fell into gaps, in which nothing was deleted." },
+	  "What reads took in gaps, in which nothing was deleted." },
 };
 
 /* Of each device on which something is being deleted now. */

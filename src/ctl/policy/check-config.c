@@ -63,8 +63,7 @@ static int check_read(struct check *c)
 	return config_load_file(&c->config, path, error_tell, c);
 }
 
-/* Does a tool of systemd's fail? Where it is not installed, that is not known.
- */
+/* Does a tool of systemd's fail? Where it is not installed, that is not known. */
 static bool tool_fails(const char *const *words)
 {
 	posix_spawn_file_actions_t files;

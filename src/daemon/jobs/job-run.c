@@ -722,7 +722,7 @@ static int begin_in(struct job_run *run, struct worker *worker, int dirfd, const
 	};
 	int r = run->stopped ? -ECANCELED : items_new(run);
 
-	/* Since it was opened, it was unmounted, and all that is open keeps it. */
+	/* It may have been unmounted since it was opened: what is open would keep it busy. */
 	if (r >= 0 && !context_is_mounted(run->jobs->context, dirfd))
 		r = -ENODEV;
 	if (r >= 0)
@@ -839,7 +839,7 @@ static void on_origin_dir(int r, int fd, void *userdata)
 	struct job_run *run = userdata;
 	const struct chunk_dir *dir = chunk_dir(run->chunk, run->chunk->entries[run->at].dir);
 
-	/* What has the path where its filesystem is not mounted any more says nothing. */
+	/* Where the filesystem is not mounted any more, another directory may have the path. */
 	if (r < 0 && !retry_helps(r) && staging_area_is_mounted(run->job->area)) {
 		keep_group(run, dir->path, r);
 		return;

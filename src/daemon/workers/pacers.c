@@ -406,7 +406,7 @@ static void canary_lend(struct paced *d, int canary_dirfd)
 		pacer_canary(e->pacer, d->canary_dirfd);
 }
 
-/* Others may work on these devices for long, on filesystems of their own: this one's may be
+/* Other deletions may use these devices for long, on other filesystems: this one's may be
  * unmounted. */
 static void canary_withdraw(struct paced *d)
 {

@@ -38,7 +38,7 @@ struct pacing_totals {
 	uint64_t backoffs[PACING_BACKOFFS];
 	uint64_t entries, bytes;    /* removed and freed */
 	uint64_t written_back;      /* bytes that these have left dirty, written back in steps */
-	struct histogram gap_reads; /* those of the reads in gaps, in which nothing is deleted */
+	struct histogram gap_reads; /* of reads, those in gaps, in which nothing is deleted */
 };
 
 /* Adds what `from` has counted to `to`. */
