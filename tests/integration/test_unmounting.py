@@ -15,6 +15,12 @@ HOUR = 3600 * 1000000
 FILES = 400  # of a MiB each: half a minute at the pace that is set
 
 
+def mount_of(pid, fd):
+    """The mount by which a process has something open, as a number."""
+    with open("/proc/%s/fdinfo/%s" % (pid, fd), encoding="ascii") as f:
+        return int(f.read().split("mnt_id:")[1].split()[0])
+
+
 class Unmounting(test_remainders.Remainders):
     def tree(self, name="tree"):
         os.mkdir(self.path(name))
@@ -35,6 +41,19 @@ class Unmounting(test_remainders.Remainders):
         """Lazily, and all that is open of it is closed: its loop device goes with it."""
         command("umount", "-l", self.data)
         self.until(lambda: not subprocess.check_output(["losetup", "-j", self.image]))
+
+    def begun_again(self):
+        """Has the daemon, or a worker, something open there, and all of it by the mount that is there now?"""
+        at = os.open(self.data, os.O_PATH)
+        now, opened = mount_of("self", at), set()
+        for pid in (self.daemon.process.pid, *self.daemon.workers()):
+            with contextlib.suppress(FileNotFoundError):
+                for fd in os.listdir("/proc/%d/fd" % pid):
+                    with contextlib.suppress(FileNotFoundError):
+                        if os.stat("/proc/%d/fd/%s" % (pid, fd)).st_dev == os.fstat(at).st_dev:
+                            opened.add(mount_of(pid, fd))
+        os.close(at)
+        return opened == {now}
 
     def waits(self, *numbers):
         for n in numbers:
@@ -74,12 +93,15 @@ class Staged(Unmounting):
         self.client.call("Resume", "at", [n])
         self.detached()
         self.assertEqual(self.client.wait(n), "done")
+        self.assertIn("a large file was still held: it is let go of", self.daemon.said())
 
     def test_fault_12_lazily_and_mounted_again_at_once(self):
         """It goes on in what is mounted now, and keeps nothing of what was."""
         n = self.begun(self.tree())
         command("umount", "-l", self.data)
         self.mount()
+        self.until(self.begun_again)
+        self.assertNotEqual(self.client.job(n)["state"], "done")
         self.ended(n)
         fixture.unmount_when_free(self.data)
         self.until(lambda: not subprocess.check_output(["losetup", "-j", self.image]))
