@@ -4,6 +4,7 @@
   RECLAIMD, RECLAIM_WORKER   the programs under test (required, besides RECLAIMCTL)
 """
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -298,6 +299,30 @@ class Case(unittest.TestCase):
         command("mkfs.ext4", "-q", "-F", "-N", str(inodes), image)
         command("mount", "-o", options, image, self.data)
         self.addCleanup(fixture.unmount, self.data)
+
+    def mount_hangfs(self, at, kind, trigger):
+        """A filesystem of a user's that answers no call of that kind while there is the file `trigger`."""
+        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
+        os.mkdir(at)
+        fd = os.open("/dev/fuse", os.O_RDWR)
+        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
+        if fixture.libc.mount(b"hangs", at.encode(), b"fuse.hangs", 0, options.encode()) != 0:
+            self.skipTest("no FUSE: " + os.strerror(ctypes.get_errno()))
+        self.addCleanup(command, "umount", "-l", at)
+        process = subprocess.Popen([program, kind, trigger, "/dev/fd/%d" % fd], pass_fds=[fd],
+                                   user=USER, group=USER, extra_groups=[])
+        os.close(fd)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)  # which frees all that wait for it
+        return at
+
+    def mount_hanging(self):
+        """A directory on such a filesystem, where nothing is answered any more."""
+        trigger = os.path.join(self.daemon.dir, "trigger")
+        tree = os.path.join(self.mount_hangfs(os.path.join(self.daemon.dir, "hangs"), "look", trigger), "tree")
+        os.stat(tree)
+        fixture.write(trigger)
+        return tree
 
     def path(self, *names):
         return os.path.join(self.data, *names)

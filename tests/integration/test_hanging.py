@@ -2,7 +2,6 @@
 """A filesystem that does not answer, frozen or served by a process that hangs, holds up nothing but
 what is on it: two users, three filesystems."""
 import contextlib
-import ctypes
 import fcntl
 import os
 import signal
@@ -12,7 +11,7 @@ import unittest
 
 import dbuswire
 from daemon_fixture import Case, described, user
-from fixture import FULL, TIMEOUT, USER, command, libc, main, scratch, write
+from fixture import FULL, TIMEOUT, USER, command, main, scratch, write
 
 FIFREEZE, FITHAW = 0xc0045877, 0xc0045878
 OTHER = USER - 1
@@ -56,21 +55,8 @@ class Hanging(Case):
         return at
 
     def mount_fuse(self, name, kind):
-        """A filesystem of the user's, whose switch is on."""
-        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
-        at, trigger = os.path.join(self.daemon.dir, name), os.path.join(self.daemon.dir, "trigger")
-        os.mkdir(at)
-        fd = os.open("/dev/fuse", os.O_RDWR)
-        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
-        if libc.mount(b"hangs", at.encode(), b"fuse.hangs", 0, options.encode()) != 0:
-            raise unittest.SkipTest("no FUSE: " + os.strerror(ctypes.get_errno()))
-        self.addCleanup(unmounted, at)
-        process = subprocess.Popen([program, kind, trigger, "/dev/fd/%d" % fd], pass_fds=[fd],
-                                   user=USER, group=USER, extra_groups=[])
-        os.close(fd)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)  # which frees all that wait for it
-        return at
+        """A filesystem of the user's, which hangs from hang() on."""
+        return self.mount_hangfs(os.path.join(self.daemon.dir, name), kind, os.path.join(self.daemon.dir, "trigger"))
 
     def hang(self):
         trigger = os.path.join(self.daemon.dir, "trigger")

@@ -5,12 +5,11 @@ is tested by unit-pacing-windows; here, that jobs go by it. The daemon gets a ti
 the clock shows what the test wants."""
 import json
 import os
-import subprocess
 import time
 
 import daemon_fixture
 import fixture
-from fixture import USER, Proc, command, fill, scratch, write
+from fixture import Proc, command, fill, scratch, write
 
 SPAN = "12:00..13:00"
 NOON = 12 * 3600
@@ -225,25 +224,6 @@ class Short(Case):
         # Still less than `until`: a job that comes now is not what it was short for.
         self.leave_free(25)
         self.until(self.next_one_waits)
-
-    def mount_hanging(self):
-        """A filesystem of a user's that answers nothing; returns where."""
-        hangs, trigger = os.path.join(self.daemon.dir, "hangs"), os.path.join(self.daemon.dir, "trigger")
-        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
-        os.mkdir(hangs)
-        fd = os.open("/dev/fuse", os.O_RDWR)
-        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
-        if fixture.libc.mount(b"hangs", hangs.encode(), b"fuse.hangs", 0, options.encode()) != 0:
-            self.skipTest("no FUSE")
-        self.addCleanup(command, "umount", "-l", hangs)
-        process = subprocess.Popen([program, "look", trigger, "/dev/fd/%d" % fd], pass_fds=[fd], user=USER,
-                                   group=USER, extra_groups=[])
-        os.close(fd)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        os.stat(os.path.join(hangs, "tree"))
-        write(trigger)
-        return os.path.join(hangs, "tree")
 
     def test_13_a_way_to_a_mount_that_hangs(self):
         """A user moves a directory above the mount, and puts a symbolic link in its place: nothing tells the daemon, and

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
 
@@ -515,23 +514,9 @@ class Hostile(Case):
     def test_attack_20_21_a_watched_directory_that_hangs(self):
         """The daemon watches the free space of a directory; a link there to a filesystem that answers
         nothing does not stop it."""
-        hangs, trigger = self.path("hangs"), self.path("trigger")
-        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
-        os.mkdir(hangs)
-        fd = os.open("/dev/fuse", os.O_RDWR)
-        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
-        if fixture.libc.mount(b"hangs", hangs.encode(), b"fuse.hangs", 0, options.encode()) != 0:
-            self.skipTest("no FUSE")
-        self.addCleanup(command, "umount", "-l", hangs)
-        process = subprocess.Popen([program, "look", trigger, "/dev/fd/%d" % fd], pass_fds=[fd], user=USER,
-                                   group=USER, extra_groups=[])
-        os.close(fd)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        os.stat(os.path.join(hangs, "tree"))
-        write(trigger)
+        tree = self.mount_hanging()
         shutil.rmtree(self.path("home/base"))
-        os.symlink(os.path.join(hangs, "tree"), self.path("home/base"))
+        os.symlink(tree, self.path("home/base"))
         self.daemon.configure("policies: {p: {path: %s/home/base, match: x, min-free: 100%%}}\n" % self.data)
         # Each time it looks at once.
         for _ in range(3):

@@ -3,18 +3,16 @@
 """What must never happen, through a real reclaimd: the negative tests of SAFETY.md by their numbers."""
 import array
 import contextlib
-import ctypes
 import os
 import socket
 import stat
 import subprocess
 import sys
-import unittest
 
 import fixture
 from daemon_fixture import Case, user
 from dbuswire import Error
-from fixture import USER, Canary, Proc, build, command, libc, scratch, write
+from fixture import USER, Canary, Proc, build, command, scratch, write
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HOUR = 3600 * 1000000
@@ -374,21 +372,9 @@ class Hanging(Safety):
 
     def mount(self, kind):
         """Mounts it, and leaves the switch on."""
-        program = scratch.helper("hangfs", command("pkg-config", "--cflags", "--libs", "fuse3").split())
-        at, self.trigger = self.path("hangs"), self.path("trigger")
+        self.trigger = self.path("trigger")
         write(self.trigger)
-        os.mkdir(at)
-        fd = os.open("/dev/fuse", os.O_RDWR)
-        options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (fd, USER, USER)
-        if libc.mount(b"hangs", at.encode(), b"fuse.hangs", 0, options.encode()) != 0:
-            raise unittest.SkipTest("no FUSE: " + os.strerror(ctypes.get_errno()))
-        self.addCleanup(unmounted, at)
-        process = subprocess.Popen([program, kind, self.trigger, "/dev/fd/%d" % fd], pass_fds=[fd],
-                                   user=USER, group=USER, extra_groups=[])
-        os.close(fd)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)  # which frees all who wait for it
-        return at
+        return self.mount_hangfs(self.path("hangs"), kind, self.trigger)
 
     def others_go_on(self):
         for uid in (0, OTHER):
