@@ -187,16 +187,22 @@ START_TEST(slower_in_gaps_too_is_not_ours)
 }
 END_TEST
 
-/* A process that only writes in place, and flushes for each transaction: what a sync of ours takes
- * is no measure of what it may wait. */
-START_TEST(foreign_syncs_that_are_short_and_many)
+/* Beside a process that only writes in place, and flushes for each transaction. */
+static struct device with_flushes(struct device d)
 {
-	struct device d = with_reads(solid, 300);
-	struct world w;
-
+	d = with_reads(d, 300);
 	d.sync_usec = 12 * MSEC;
 	d.flushes_per_sec = 200;
 	d.flush_usec = 1 * MSEC;
+	return d;
+}
+
+/* What a sync of ours takes is no measure of what it may wait. */
+START_TEST(foreign_syncs_that_are_short_and_many)
+{
+	struct device d = with_flushes(solid);
+	struct world w;
+
 	world_init(&w, &cautious, d);
 	world_pass(&w, 5 * USEC_PER_SEC);
 	ck_assert_double_le(w.c.share, 0.05);
@@ -220,13 +226,9 @@ END_TEST
 /* The canary's own flush is not taken for one of theirs. */
 START_TEST(canaries_are_no_foreign_syncs)
 {
-	struct device d = with_reads(solid, 300);
 	struct world w;
 
-	d.sync_usec = 12 * MSEC;
-	d.flushes_per_sec = 200;
-	d.flush_usec = 1 * MSEC;
-	world_init(&w, &cautious, d);
+	world_init(&w, &cautious, with_flushes(solid));
 	for (unsigned i = 0; i < 100; i++) {
 		world_pass(&w, 50 * MSEC);
 		ck_assert_double_le(w.c.flushes.usec, w.c.flushes.count * 1000 + 1);
