@@ -176,10 +176,10 @@ export const readProperties = reader(1000, async () => {
 export const readFilesystems = reader(10000, async () => {
 	const each = new Map();
 	for (const f of JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
-		"TARGET,SOURCE,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems) {
+		"TARGET,SOURCE,FSROOT,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems) {
 		const known = each.get(f["maj:min"]);
 		/* A directory that is mounted a second time is no filesystem; a subvolume is one here. */
-		const isWhole = f.fstype === "btrfs" || !f.source.includes("[");
+		const isWhole = f.fstype === "btrfs" || f.fsroot === "/";
 		if (f.size > 0 && isWhole && (!known || f.target.length < known.target.length))
 			each.set(f["maj:min"], f);
 	}

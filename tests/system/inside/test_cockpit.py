@@ -173,6 +173,15 @@ class Parts(Case):
         tab.until(f"{frame}.querySelector('main')?.ariaBusy == 'false'")
         tab.picture("shell")
 
+    def test_filesystems(self):
+        """Each is there once; a directory of one that is mounted elsewhere, such as /docs, is none."""
+        tab = self.open(admin, "overview")
+        tab.until("look.named('h2', '/backups')")
+        found = tab.evaluate("[...document.querySelectorAll('main h2')].map(e => e.innerText)")
+        self.assertEqual(set(found) - {"/btrfs"}, {"/backups"})
+        self.assertEqual(len(set(found)), len(found))
+
+
     def test_who_sees_what(self):
         ours, others = self.job("of-worker", "worker"), self.job("of-root")
         tab = self.open(user, "jobs")
