@@ -17,6 +17,8 @@ export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: 
 const permission = cockpit.permission({ admin: true });
 /* For what polkit cannot allow: files and units. */
 export const isAdmin = () => permission.allowed === true;
+/* For a question: what is submitted has them. */
+export const rights = () => isAdmin() ? _("It is deleted with the rights of root.") : _("It is deleted with your rights.");
 
 let client = null, generation = 0, history = false, reading = 0, news = new Set();
 

@@ -71,7 +71,8 @@ async function restoreTo(j) {
 
 async function retry(j) {
 	if (!await ask(_("Retry job $0?", j.id), [show(j.path),
-		_("What it could not delete ($0) is submitted again where it is still the same, and deleted.", errors(j))], _("Retry")))
+		_("What it could not delete ($0) is submitted again where it is still the same, and deleted.", errors(j)), bus.rights()],
+	_("Retry")))
 		return "";
 	const [answer] = JSON.parse(await bus.program(["reclaimctl", "retry", "--json", "--", String(j.id)]));
 	return link("jobs/" + answer.job,

@@ -85,7 +85,7 @@ export function submitPart() {
 			usec === "" ? _("How long it can be restored is what the configuration says.")
 				: usec === 0 ? _("It begins at once. What is gone cannot be restored.")
 				: _("It can be restored for $0, and takes space until then.", span(usec)),
-			bus.isAdmin() ? _("It is deleted with the rights of root.") : _("It is deleted with your rights.")], _("Delete")))
+			bus.rights()], _("Delete")))
 			return "";
 		const options = { priority: cockpit.variant("s", priority.control.value) };
 		if (usec !== "")
