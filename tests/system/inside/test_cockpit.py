@@ -14,8 +14,8 @@ import unittest
 import cockpit
 from browser import Browser
 from cockpit import Person, accessibility_faults, frames_of_its_own, keyboard_faults, layout_faults, text
-from system import (BUS, TIMEOUT_SECONDS, attempt, command, configure, install, job_property, manager_property, submit,
-                    unit_property, until)
+from system import (BUS, TIMEOUT_SECONDS, attempt, command, configure, install, job_property, manager_property,
+                    running_job, submit, unit_property, until)
 from test_varlink import Wire
 
 PARTS = ("overview", "jobs", "undo", "submit", "policies", "devices")
@@ -180,6 +180,27 @@ class Parts(Case):
         found = tab.evaluate("[...document.querySelectorAll('main h2')].map(e => e.innerText)")
         self.assertEqual(set(found) - {"/btrfs"}, {"/backups"})
         self.assertEqual(len(set(found)), len(found))
+
+
+    def test_running(self):
+        """Of a job that runs nothing is cut off, in a narrow window either."""
+        self.addCleanup(command, "systemctl", "reload", "reclaimd")
+        self.addCleanup(configure, POLICY)
+        with running_job("/backups/large") as job:
+            self.addCleanup(attempt, "reclaimctl", "cancel", str(job))
+            tab = self.open(admin, "jobs")
+            tab.until(f"{row(job)}?.querySelector('progress:not([hidden])')")
+            for size, (width, height) in SIZES.items():
+                tab.size(width, height)
+                tab.picture(f"running-{size}")
+                self.assertEqual(layout_faults(tab), [])
+                self.assertEqual(tab.evaluate(f"[...{row(job)}.children].filter(e => e.scrollWidth > e.clientWidth || "
+                                              "e.getBoundingClientRect().bottom > e.parentElement.getBoundingClientRect()"
+                                              ".bottom).map(e => e.innerText)"), [])
+            tab = self.open(admin, "devices")
+            tab.size(*SIZES["wide"])
+            tab.until("document.querySelector('[data-state=fast], [data-state=check], [data-state=paced]')")
+            tab.picture("running-devices")
 
 
     def test_who_sees_what(self):
