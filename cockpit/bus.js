@@ -52,6 +52,7 @@ const KNOWN = {
 	[DBUS + ".Error.Timeout"]: _("No answer came in time. Whether it will be done is not known: look before you try again."),
 	[NAME + ".Error.NotAuthorized"]: REFUSED,
 	"access-denied": REFUSED,
+	"change-conflict": _("The file was changed meanwhile, and stays as it is. Close the editor, and begin anew."),
 	"not-found": _("It is not installed, or cannot be started."),
 	disconnected: LOST,
 	terminated: LOST,

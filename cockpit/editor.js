@@ -8,11 +8,15 @@ import { planOf, planView } from "./plan.js";
 
 const DIR = "/etc/reclaimd", ROOT = { superuser: "require", err: "message" };
 /* sh FILE NAME WORDS...: the text of FILE is standard input; the copy and the policy's name go behind the words. */
-const TRY = `d=$(mktemp -d) || exit; trap 'rm -rf "$d"' EXIT; mkdir "$d/reclaimd.d" && cd ${DIR} || exit
+const TRY = `d=$(mktemp -d) || exit; trap 'rm -rf "$d"' EXIT; trap exit HUP TERM; mkdir "$d/reclaimd.d" && cd ${DIR} || exit
 for f in reclaimd.yaml reclaimd.d/*.yaml; do [ ! -f "$f" ] || cp "$f" "$d/$f" || exit; done
-cat >"$d/$1"; n=$2; shift 2; "$@" "$d" $n; [ $? -lt 126 ]`;
-/* sh NAME: the files that may have it. */
-const FIND = `cd ${DIR} && grep -lsE "^ +.?$1.? *:" reclaimd.yaml reclaimd.d/*.yaml; :`;
+cat >"$d/$1"; n=$2; shift 2; "$@" "$d" \${n:+"$n"}; [ $? -lt 126 ]`;
+/* sh NAME: the first file that may have it, and where that is: a link stays one. */
+const FIND = `cd ${DIR} && f=$(grep -lsE "^ +.?$1.? *:" reclaimd.yaml reclaimd.d/*.yaml | head -n 1)
+[ -z "$f" ] || { echo "$f"; readlink -f "$f"; }`;
+/* sh NAME: the service manager makes timers of schedules. No other timer is started: it may have been stopped on purpose. */
+const TIMER = `systemctl daemon-reload && t=reclaimd-policy@$1.timer || exit
+if systemctl cat "$t" >/dev/null 2>&1; then systemctl start "$t"; elif systemctl is-active -q "$t"; then systemctl stop "$t"; fi`;
 
 const attempt = (file, text, name, ...words) => cockpit.spawn(["sh", "-c", TRY, "sh", file, name, ...words], ROOT).input(text);
 
@@ -45,10 +49,10 @@ function difference(a, b) {
 }
 
 export async function editor(name, close) {
-	const [relative] = (await cockpit.spawn(["sh", "-c", FIND, "sh", name], ROOT)).split("\n");
+	const [relative, path] = (await cockpit.spawn(["sh", "-c", FIND, "sh", name], ROOT)).split("\n");
 	if (!relative)
 		throw new Error(_("No file in $0 has it in lines of its own.", DIR));
-	const path = DIR + "/" + relative, file = cockpit.file(path, { superuser: "require" });
+	const file = cockpit.file(path, { superuser: "require" });
 	const [old, tag] = await file.read().then((...both) => both);
 	const lines = old.split("\n"), [first, end] = linesOf(lines, name), before = lines.slice(first, end);
 	const checked = said(), place = said(), plan = h("div");
@@ -81,19 +85,20 @@ export async function editor(name, close) {
 
 	async function write() {
 		const text = whole(), changes = difference(before, now());
+		const isTimed = changes.some(([sign, l]) => sign !== " " && l.includes("schedule"));
 		if (!await check())
 			throw new Error(_("It is not written: see above."));
 		if (!await ask(_("Write $0?", path), [h("pre", changes.map(([sign, l]) =>
 			h("span", { "data-sign": sign }, sign + " " + line(l) + "\n"))),
-		_("The daemon reads it at once, and the next run goes by it.")], _("Write"), "main"))
+		_("The daemon reads it at once, and the next run goes by it."),
+		isTimed && _("The service manager reads its units again, and starts or stops the timer of this policy.")], _("Write"), "main"))
 			return "";
 		await file.replace(text, tag);
 		await bus.manager("Reload").catch(e => {
 			throw new Error(_("It is written, but not in force: $0", bus.words(e)));
 		});
-		/* The service manager makes timers of schedules. */
-		if (changes.some(([sign, l]) => sign !== " " && l.includes("schedule")))
-			await cockpit.spawn(["sh", "-c", "systemctl daemon-reload && systemctl start timers.target"], ROOT);
+		if (isTimed)
+			await cockpit.spawn(["sh", "-c", TIMER, "sh", name], ROOT);
 		bus.readPolicies();
 		close();
 	}

@@ -3,6 +3,7 @@
 
 import contextlib
 import glob
+import grp
 import os
 import shutil
 import signal
@@ -14,8 +15,8 @@ import unittest
 import cockpit
 from browser import Browser
 from cockpit import Person, accessibility_faults, frames_of_its_own, keyboard_faults, layout_faults, text
-from system import (BUS, TIMEOUT_SECONDS, attempt, command, configure, install, job_property, manager_property,
-                    running_job, submit, unit_property, until)
+from system import (BUS, CONFIGURATION, TIMEOUT_SECONDS, attempt, command, configure, install, job_property,
+                    manager_property, running_job, submit, unit_property, until)
 from test_varlink import Wire
 
 PARTS = ("overview", "jobs", "undo", "submit", "policies", "devices")
@@ -38,6 +39,23 @@ POLICY = """
 policies:
   dumps: {path: /backups/dumps, match: "*.dump", keep: {last: 3}, undo: 1h, max-delete: 100%}
 """
+
+# With lines of its own for each policy, so that the editor shows those of one.
+LONG_POLICY = """policies:
+  dumps:
+    path: /backups/dumps
+    match: "*.dump"
+    keep: {last: 3}
+    undo: 1h
+    max-delete: 100%
+
+  others:
+    path: /backups/others
+    match: "*"
+    max-age: 1y
+"""
+# Started at boot, like those of policies.
+OTHER_TIMER = "systemd-tmpfiles-clean.timer"
 
 
 def setUpModule():
@@ -181,7 +199,6 @@ class Parts(Case):
         self.assertEqual(set(found) - {"/btrfs"}, {"/backups"})
         self.assertEqual(len(set(found)), len(found))
 
-
     def test_running(self):
         """Of a job that runs nothing is cut off, in a narrow window either."""
         self.addCleanup(command, "systemctl", "reload", "reclaimd")
@@ -201,7 +218,6 @@ class Parts(Case):
             tab.size(*SIZES["wide"])
             tab.until("document.querySelector('[data-state=fast], [data-state=check], [data-state=paced]')")
             tab.picture("running-devices")
-
 
     def test_who_sees_what(self):
         ours, others = self.job("of-worker", "worker"), self.job("of-root")
@@ -306,6 +322,66 @@ class Actions(Case):
         tab = self.open(user, "policies")
         tab.press(button("What would it delete?"))
         tab.until("document.querySelector('main').innerText.includes('Not allowed')")
+
+    def test_editor(self):
+        """What is wrong is not written. What is right is, once its difference was seen; the file stays what it was."""
+        linked = "/etc/dumps.yaml"
+        os.remove(CONFIGURATION)
+        os.symlink(linked, CONFIGURATION)
+        self.addCleanup(command, "systemctl", "reload", "reclaimd")
+        self.addCleanup(configure, POLICY)
+        self.addCleanup(os.remove, CONFIGURATION)
+        with open(linked, "w", encoding="utf-8") as f:
+            f.write(LONG_POLICY)
+        os.chmod(linked, 0o640)
+        shutil.chown(linked, "root", "adm")
+        command("systemctl", "stop", OTHER_TIMER)
+        self.addCleanup(command, "systemctl", "start", OTHER_TIMER)
+        command("systemctl", "reload", "reclaimd")
+        tab = self.open(admin, "policies")
+        area = "document.querySelector('textarea')"
+        card = "document.querySelector('section[aria-label=dumps]')"
+
+        def write(old, new):
+            tab.until(area)
+            before = tab.evaluate(f"{area}.value")
+            self.assertEqual((before.splitlines()[0], "others" in before), ("  dumps:", False))
+            tab.evaluate(f"{area}.select()")
+            tab.write(before.replace(old, new))
+            tab.press(f"look.named('button', 'Write…', {card})")
+
+        def content():
+            with open(linked, encoding="utf-8") as f:
+                return f.read()
+
+        tab.press(f"look.named('button', 'Edit…', {card})")
+        write("last", "lust")
+        tab.until(f"{card}.innerText.includes('It is not written')")
+        self.assertIn("lust", tab.evaluate(f"{card}.querySelector('[role=alert]').innerText"))
+        self.assertEqual(layout_faults(tab), [])
+        tab.picture("editor")
+        self.assertEqual(content(), LONG_POLICY)
+        write("lust: 3}", "last: 5}\n    schedule: daily")
+        self.answer(tab, "Write", linked, "-     keep: {last: 3}", "+     keep: {last: 5}", "+     schedule: daily",
+                    "the timer of this policy")
+        until(lambda: unit_property("ActiveState", "reclaimd-policy@dumps.timer") == "active")
+        tab.until(f"!{area}")
+        self.assertEqual(content(), LONG_POLICY.replace("last: 3}", "last: 5}\n    schedule: daily"))
+        self.assertEqual(unit_property("ActiveState", OTHER_TIMER), "inactive")
+        status = os.stat(linked)
+        self.assertEqual((os.readlink(CONFIGURATION), status.st_mode & 0o7777, status.st_gid),
+                         (linked, 0o640, grp.getgrnam("adm").gr_gid))
+        self.assertIn('"kept":{"entries":5,', command("reclaimctl", "policy", "plan", "--json=short", "dumps"))
+        # Who has changed it meanwhile loses nothing.
+        tab.press(f"look.named('button', 'Edit…', {card})")
+        tab.until(area)
+        with open(linked, "a", encoding="utf-8") as f:
+            f.write("# theirs\n")
+        write("last: 5", "last: 6")
+        self.answer(tab, "Write", "last: 6")
+        tab.until(f"{card}.innerText.includes('was changed meanwhile')")
+        self.assertIn("last: 5}", content())
+        self.assertTrue(content().endswith("# theirs\n"))
 
     def test_pause_everything(self):
         tab = self.open(admin, "overview")
