@@ -22,6 +22,8 @@ def start():
     os.makedirs("/etc/cockpit", exist_ok=True)
     with open("/etc/cockpit/cockpit.conf", "w", encoding="utf-8") as f:
         f.write("[WebService]\nAllowUnencrypted=true\n")
+    # Pictures show it.
+    command("hostnamectl", "hostname", "server")
     command("systemctl", "start", "cockpit.socket")
 
 
@@ -113,6 +115,7 @@ def keyboard_faults(tab):
     first = reached.index(min(reached)) if reached else 0
     if reached[first:] + reached[:first] != sorted(reached):
         faults.append(f"the Tab key leads about in another order: {[expected[n] for n in reached]}")
+    tab.evaluate("document.activeElement.blur()")
     return faults
 
 

@@ -30,7 +30,7 @@ IDLE_SECONDS = 6
 CHANGES = 100
 CHANGING_SECONDS = 4
 # On a machine that does nothing else: a tenth of one for the page, a fiftieth for the daemon.
-MOST_SHARE = 0.5
+MOST_PAGE_SHARE, MOST_DAEMON_SHARE = 0.2, 0.1
 HOUR_USEC = 3600 * 1000 * 1000
 # Markup, an escape, a line of its own, from right to left, no UTF-8, what a template would take, and as long as it can be.
 NAMES = [b"<img src=x onerror=wrong()>", b"<script>wrong()<", b"\x1b[31mred", b"two\nlines", "\u202egnp.exe".encode(),
@@ -187,9 +187,20 @@ class Parts(Case):
         tab = admin.shell
         tab.size(*SIZES["wide"])
         tab.press("document.querySelector('a[href^=\"/reclaimd\"]')")
-        frame = "document.querySelector('iframe[name=\"cockpit1:localhost/reclaimd\"]').contentDocument"
-        tab.until(f"{frame}.querySelector('main')?.ariaBusy == 'false'")
-        tab.picture("shell")
+        frame = "document.querySelector('iframe[name=\"cockpit1:localhost/reclaimd\"]')?.contentDocument"
+        tab.until(f"{frame}?.querySelector('main')?.ariaBusy == 'false'")
+        grounds = set()
+        for style in ("dark", "light"):
+            tab.until(f"!document.querySelector('#{style}')")
+            tab.press("document.querySelector('#toggle-menu')")
+            # Not the mouse: the menu moves while it opens.
+            tab.until(f"document.querySelector('#{style}')")
+            tab.evaluate(f"document.querySelector('#{style}').click()")
+            tab.until(f"{frame}.documentElement.dataset.style == '{style}'")
+            grounds.add(tab.evaluate(f"getComputedStyle({frame}.body).backgroundColor"))
+            tab.picture(f"shell-{style}")
+        self.assertEqual(len(grounds), 2, grounds)
+        self.assertIn("/backups", tab.evaluate(f"{frame}.querySelector('main').innerText"))
 
     def test_filesystems(self):
         """Each is there once; a directory of one that is mounted elsewhere, such as /docs, is none."""
@@ -550,8 +561,8 @@ class Many(Case):
         daemon = self.daemon_share()
         page = (browser.processor_seconds() - before) / (time.monotonic() - began)
         print(f"\n{CHANGES} changes a second: page {page:.1%}, daemon {daemon:.1%}, without the page {alone:.1%}")
-        self.assertLess(page, MOST_SHARE)
-        self.assertLess(daemon - alone, MOST_SHARE)
+        self.assertLess(page, MOST_PAGE_SHARE)
+        self.assertLess(daemon - alone, MOST_DAEMON_SHARE)
 
     def daemon_share(self):
         """Of a processor, while jobs change."""
