@@ -94,14 +94,14 @@ export const isBad = j => j.state === "partial" || j.state === "failed";
 const named = names => values => Object.fromEntries(names.split(" ").map((n, i) =>
 	[n, n === "path" ? bytesOf(values[i]) : values[i]]));
 const jobOfLine = named("id state uid origin priority path entries entriesDone bytes bytesDone errors created heldUntil " +
-	"finished started kind rate expectedEnd deadline message");
+	"finished started kind rate expectedEnd deadline message names");
 const jobOfNumbers = named("id uid entries entriesDone bytes bytesDone errors created heldUntil finished started rate " +
-	"expectedEnd deadline");
+	"expectedEnd deadline names");
 
 function jobsOfPacked(numbers, texts) {
 	const t = bytesOf(texts).split("\0"), found = [];
-	for (let i = 0, k = 0; i < numbers.length; i += 14, k += 6)
-		found.push(Object.assign(jobOfNumbers(numbers.slice(i, i + 14)), { state: t[k], origin: decode(t[k + 1]),
+	for (let i = 0, k = 0; i < numbers.length; i += 15, k += 6)
+		found.push(Object.assign(jobOfNumbers(numbers.slice(i, i + 15)), { state: t[k], origin: decode(t[k + 1]),
 			priority: t[k + 2], path: t[k + 3], kind: t[k + 4], message: decode(t[k + 5] || "") }));
 	return found;
 }

@@ -105,12 +105,14 @@ function jobRows(label, actions, place) {
 		row.dataset.job = j.id;
 		row.state = h("span.state");
 		row.bar = h("progress", { max: 1, "aria-label": _("Progress of job $0", j.id) });
-		[row.who, row.amount, row.when] = [h("span"), h("span"), h("span")];
+		[row.who, row.amount, row.when, row.more] = [h("span"), h("span"), h("span"), h("small")];
 		row.buttons = buttons(j.id, actions, place);
-		return [[h("small", "#" + j.id + " "), h("a.path", { href: "#/jobs/" + j.id, title: show(j.path) }, show(j.path))],
+		return [[h("small", "#" + j.id + " "), h("a.path", { href: "#/jobs/" + j.id, title: show(j.path) }, show(j.path)),
+			" ", row.more],
 			[row.state, " ", row.who], [row.bar, row.amount], row.when, row.buttons];
 	}, (row, j) => {
 		const done = j.bytes ? j.bytesDone / j.bytes : j.entries ? j.entriesDone / j.entries : null;
+		text(row.more, j.names > 1 ? _("+$0 more", count(j.names - 1)) : "");
 		text(row.state, STATES[j.state] || j.state);
 		row.state.dataset.state = j.state;
 		text(row.who, dots([bus.user(j.uid), isTrim(j) && _("trim"), j.origin !== "submit" && line(j.origin),

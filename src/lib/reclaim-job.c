@@ -31,10 +31,10 @@ static int status_read(sd_bus_message *m, struct reclaim_status *ret)
 {
 	struct reclaim_status s = RECLAIM_STATUS_INIT;
 	const char *state;
-	int r = sd_bus_message_enter_container(m, 'a', "(tsussaytttttttttsttts)");
+	int r = sd_bus_message_enter_container(m, 'a', "(tsussaytttttttttstttst)");
 
 	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'r', "tsussaytttttttttsttts");
+		r = sd_bus_message_enter_container(m, 'r', "tsussaytttttttttstttst");
 	if (r <= 0)
 		return -EBADMSG;
 	r = sd_bus_message_read(m, "tsu", &s.job, &state, &s.uid);
@@ -45,7 +45,7 @@ static int status_read(sd_bus_message *m, struct reclaim_status *ret)
 					&s.bytes_freed, &s.errors, &s.created_usec,
 					&s.held_until_usec, &s.finished_usec, &s.started_usec);
 	if (r >= 0)
-		r = sd_bus_message_skip(m, "sttts");
+		r = sd_bus_message_skip(m, "stttst");
 	if (r >= 0)
 		r = state_of(state);
 	if (r < 0)

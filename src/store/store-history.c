@@ -11,7 +11,7 @@
 
 /* A line: these numbers, in the machine's own byte order, then origin and path, each with a NUL. */
 struct history_line {
-	uint64_t created, priority, kind, entries, bytes, entries_done, bytes_freed, errors,
+	uint64_t created, priority, kind, names, entries, bytes, entries_done, bytes_freed, errors,
 		held_until, started, finished;
 };
 
@@ -84,6 +84,7 @@ static int line_read(const char *v, size_t len, struct job_record *r)
 	r->created_usec = n.created;
 	r->priority = (enum job_priority)n.priority;
 	r->kind = (enum job_kind)n.kind;
+	r->names = n.names;
 	r->entries = n.entries;
 	r->bytes = n.bytes;
 	r->entries_done = n.entries_done;

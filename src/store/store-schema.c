@@ -48,14 +48,16 @@ static const char *const steps[] = {
 	"CREATE TABLE history ("
 	"  job INTEGER PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,"
 	"  owner INTEGER NOT NULL, outcome INTEGER NOT NULL, line BLOB NOT NULL);",
-	/* Jobs that trim. The history tells of each which it was: all of it is taken anew. */
+	/* Jobs that trim. */
 	"ALTER TABLE jobs ADD COLUMN kind INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE jobs ADD COLUMN trim_min INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE jobs ADD COLUMN longest_step INTEGER NOT NULL DEFAULT 0;"
-	"CREATE INDEX jobs_trims ON jobs (mount, finished) WHERE kind = 1;" HISTORY_TAKE,
+	"CREATE INDEX jobs_trims ON jobs (mount, finished) WHERE kind = 1;",
 	/* Jobs that remove empty directories. An older reclaimd knows no such kind, and is to set
 	 * the store aside. */
 	"",
+	/* The history tells of each job how many names it has: all of it is taken anew. */
+	HISTORY_TAKE,
 };
 
 int schema_version(void)

@@ -10,7 +10,8 @@ struct store;
 /* Takes what has finished into the history, or again if it is there; more conditions may follow. */
 #define HISTORY_TAKE                                                                               \
 	"INSERT OR REPLACE INTO history SELECT id, uid, state, pack(created, priority, kind, "     \
-	"entries, bytes, entries_done, bytes_freed, errors, held_until, started, finished, "       \
+	"names, entries, bytes, entries_done, bytes_freed, errors, held_until, started, "          \
+	"finished, "                                                                               \
 	"origin, path) "                                                                           \
 	"FROM jobs WHERE state >= 5"
 

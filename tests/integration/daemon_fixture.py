@@ -20,7 +20,7 @@ from fixture import TIMEOUT, USER, command, is_stopped, scratch
 FINISHED = ("done", "partial", "failed", "cancelled", "restored")
 FIELDS = ("id", "state", "uid", "origin", "priority", "path", "entries", "done", "bytes", "freed",
           "errors", "created", "held_until", "finished", "started", "kind", "rate", "expected_end", "deadline",
-          "message")
+          "message", "names")
 
 
 @contextlib.contextmanager

@@ -281,11 +281,11 @@ def unpacked(answer):
     """The jobs of ListJobsPacked as ListJobs has them."""
     numbers, texts = answer.body
     texts = texts.split(b"\0") if texts else []
-    assert len(numbers) // 14 == len(texts) // 6, (len(numbers), len(texts))
+    assert len(numbers) // 15 == len(texts) // 6, (len(numbers), len(texts))
     jobs = []
-    for at in range(len(numbers) // 14):
-        number, uid, *rest = numbers[14 * at:14 * at + 14]
+    for at in range(len(numbers) // 15):
+        number, uid, *rest, names = numbers[15 * at:15 * at + 15]
         state, origin, priority, path, kind, message = texts[6 * at:6 * at + 6]
         jobs.append((number, state.decode(), uid, origin.decode(), priority.decode(), path, *rest[:9],
-                     kind.decode(), *rest[9:], message.decode()))
+                     kind.decode(), *rest[9:], message.decode(), names))
     return jobs

@@ -245,6 +245,29 @@ class Show(Case):
         self.assertEqual(self.ctl("list", "-q").out, "")
         self.assertIn("\n    \"id\": 1,\n", self.ctl("list", "--json=pretty").out)
 
+    def test_list_tells_of_jobs_of_several_names(self):
+        """The first of them and how many more, also when the job has ended and after a restart, but not of a
+        job of one name, however much lies in it."""
+        os.mkdir(self.path("tree"))
+        for n in range(4):
+            write(self.path("tree/%d" % n))
+        names = ["d%04d" % n for n in range(1203)]
+        for name in ["x", "y", *names]:
+            write(self.path(name))
+        write(self.path("list"), "\n".join(names) + "\n")
+        self.ctl("submit", "--wait", "--files-from=list")
+        self.ctl("submit", "--wait", "tree")
+        self.ctl("submit", "--undo=1h", "x", "y")
+        for again in (False, True):
+            if again:
+                self.daemon.stop()
+                self.daemon.start()
+            out = self.ctl("list", "--all").out
+            self.assertRegex(out, r"(?m)^ +1 done .* %s/d0000 \+1,202 more$" % self.data)
+            self.assertRegex(out, r"(?m)^ +2 done .* %s/tree$" % self.data)
+            self.assertRegex(out, r"(?m)^ +3 held .* %s/x \+1 more$" % self.data)
+            self.assertEqual([j["names"] for j in self.jobs("--all").values()], [1203, 1, 2])
+
     def test_list_filters(self):
         os.chmod(self.data, 0o777)
         for name in ("a", "b", "c", "d"):

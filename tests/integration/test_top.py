@@ -59,6 +59,12 @@ class Screens(Case):
         t.press("q")
         self.assertEqual(t.finish(), 0)
 
+    def test_several_names(self):
+        for name in ("a", "b", "c"):
+            write(self.path(name))
+        self.daemon.client().submit_list(self.data, ["a", "b", "c"], undo_usec=3600 * 1000000)
+        self.wait_all(self.top(), r"^ +1 held .*/data/a \+2 more$")
+
     def test_nothing_to_do(self):
         t = self.top()
         self.wait_all(t, r"  no jobs; ", r"^No jobs that have not finished$")

@@ -324,7 +324,7 @@ END_TEST
 START_TEST(jobs_of_a_store_without_kinds_delete)
 {
 	static const char older[] =
-		"UPDATE history SET line = substr(line, 1, 16) || substr(line, 25);"
+		"UPDATE history SET line = substr(line, 1, 16) || substr(line, 33);"
 		"DROP INDEX jobs_trims; ALTER TABLE jobs DROP COLUMN kind;"
 		"ALTER TABLE jobs DROP COLUMN trim_min;"
 		"ALTER TABLE jobs DROP COLUMN longest_step; PRAGMA user_version = 2";
@@ -332,6 +332,7 @@ START_TEST(jobs_of_a_store_without_kinds_delete)
 				  .origin = "submit",
 				  .path = "/a",
 				  .kind = JOB_TRIM,
+				  .names = 3,
 				  .bytes_freed = 5 };
 	struct state_dir d;
 	struct job_record seen = { .kind = JOB_KINDS };
@@ -347,6 +348,7 @@ START_TEST(jobs_of_a_store_without_kinds_delete)
 	ck_assert_int_eq(store_history_each(s, &(struct job_filter){ 0 }, keep_numbers, &seen), 0);
 	ck_assert_uint_eq(seen.kind, JOB_DELETE);
 	ck_assert_uint_eq(seen.bytes_freed, 5);
+	ck_assert_uint_eq(seen.names, 3);
 	ck_assert_int_eq(store_job_get(s, id, keep_numbers, &seen), 0);
 	ck_assert_uint_eq(seen.kind, JOB_DELETE);
 	job.state = JOB_QUEUED;

@@ -297,6 +297,7 @@ static int assert_line(const struct job_record *r, void *userdata)
 	ck_assert_uint_eq(r->uid, e->uid);
 	ck_assert_str_eq(r->origin, e->origin);
 	ck_assert_str_eq(r->path, e->path);
+	ck_assert_uint_eq(r->names, e->names);
 	ck_assert_uint_eq(r->entries, e->entries);
 	ck_assert_uint_eq(r->bytes, e->bytes);
 	ck_assert_uint_eq(r->entries_done, e->entries_done);

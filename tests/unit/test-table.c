@@ -178,6 +178,7 @@ static void jobs_fill(struct job_line *v, size_t n)
 					  .priority = "low",
 					  .kind = i % 3 == 0 ? "trim" : "delete",
 					  .path = paths[i % ELEMENTSOF(paths)],
+					  .names = 6,
 					  .entries = 5,
 					  .entries_done = 4,
 					  .bytes = 3,

@@ -16,7 +16,7 @@
 
 /* Of each job, in an answer. */
 #define NUMBERS_SIZE offsetof(struct job_line, state)
-_Static_assert(NUMBERS_SIZE == 14 * sizeof(uint64_t), "ListJobsPacked has fourteen numbers");
+_Static_assert(NUMBERS_SIZE == 15 * sizeof(uint64_t), "ListJobsPacked has fifteen numbers");
 
 bool job_is_finished(const char *state)
 {

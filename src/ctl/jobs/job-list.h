@@ -14,7 +14,7 @@ struct job_line {
 	/* As answers have them, in that order; times are CLOCK_REALTIME, or 0. */
 	uint64_t id, uid, entries, entries_done, bytes, bytes_freed, errors;
 	uint64_t created_usec, held_until_usec, finished_usec, started_usec;
-	uint64_t rate_bytes, expected_end_usec, by_usec;
+	uint64_t rate_bytes, expected_end_usec, by_usec, names;
 	/* The list's, as long as it lives; path, of the first name, is raw bytes. */
 	const char *state, *origin, *priority, *path, *kind, *message;
 	bool settling; /* where it was asked for: all is deleted */

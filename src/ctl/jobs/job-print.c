@@ -15,7 +15,7 @@
 
 json_t *job_line_json(const struct job_line *j)
 {
-	return json_pack("{sIsssIsssssosIsIsIsIsIsIsIsIsIss}", "id", (json_int_t)j->id, "state",
+	return json_pack("{sIsssIsssssosIsIsIsIsIsIsIsIsIsssI}", "id", (json_int_t)j->id, "state",
 			 j->state, "uid", (json_int_t)j->uid, "origin", j->origin, "priority",
 			 j->priority, "path", json_path(j->path), "entries", (json_int_t)j->entries,
 			 "entries_done", (json_int_t)j->entries_done, "bytes", (json_int_t)j->bytes,
@@ -23,7 +23,7 @@ json_t *job_line_json(const struct job_line *j)
 			 "created_usec", (json_int_t)j->created_usec, "held_until_usec",
 			 (json_int_t)j->held_until_usec, "started_usec",
 			 (json_int_t)j->started_usec, "finished_usec", (json_int_t)j->finished_usec,
-			 "kind", j->kind);
+			 "kind", j->kind, "names", (json_int_t)j->names);
 }
 
 void jobs_json_print(FILE *out, const struct job_line *v, size_t n, bool pretty)
@@ -107,6 +107,18 @@ char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total, const
 	return buf;
 }
 
+char *job_path_format(const struct job_line *j)
+{
+	char *path = escape_name(j->path), *text, n[28];
+
+	if (!path || j->names <= 1)
+		return path;
+	if (asprintf(&text, "%s +%s more", path, count_format(n, sizeof(n), j->names - 1)) < 0)
+		text = NULL;
+	free(path);
+	return text;
+}
+
 char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total)
 {
 	char n[16], of[16], *unit, *unit_of;
@@ -175,7 +187,7 @@ static uint64_t when_usec(const struct job_line *j)
 
 static int row_add(struct table *t, const struct job_line *j, const char *user, uint64_t now)
 {
-	_cleanup_free_ char *origin = escape_name(j->origin), *path = escape_name(j->path);
+	_cleanup_free_ char *origin = escape_name(j->origin), *path = job_path_format(j);
 	char id[24], entries[60], freed[40], when[DISTANCE_SIZE];
 	const char *const cells[ELEMENTSOF(columns)] = {
 		id,

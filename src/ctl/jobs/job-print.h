@@ -13,7 +13,7 @@
 
 /* The keys of a job in a list: id, state, uid, origin, priority, path, entries, entries_done,
  * bytes, bytes_freed (of a trim: trimmed), errors, created_usec, held_until_usec, started_usec,
- * finished_usec, kind (delete, trim, rmdir). */
+ * finished_usec, kind (delete, trim, rmdir), names (how many; path is of the first). */
 json_t *job_line_json(const struct job_line *j);
 
 /* Prints an array of these, as json_print() would. After json_init. */
@@ -39,6 +39,10 @@ char *user_format(char *buf, size_t len, uid_t uid);
 /* "12,345 of 20,000" for " of ", or only what is done where the rest is not known. Returns buf; 60
  * bytes are enough. */
 char *entries_format(char *buf, size_t len, uint64_t done, uint64_t total, const char *of);
+
+/* The path of the first name, escaped, and how many more there are: "/srv/a +15 more". Malloc'ed,
+ * or NULL. */
+char *job_path_format(const struct job_line *j);
 
 /* "1.2 of 2.0 GiB", likewise. 40 bytes are enough. */
 char *bytes_format(char *buf, size_t len, uint64_t done, uint64_t total);

@@ -238,7 +238,7 @@ static void path_print(FILE *f, const char *path, int room)
 
 static void draw_job(const struct top_job *j, int y, bool selected)
 {
-	_cleanup_free_ char *path = escape_name(j->line->path);
+	_cleanup_free_ char *path = job_path_format(j->line);
 	char freed[40], speed[40], left[32] = "";
 	char *text = NULL;
 	size_t len;

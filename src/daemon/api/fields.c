@@ -54,6 +54,7 @@ const struct field job_line_fields[] = {
 	FIELD(job_record, "ExpectedEndUSec", "t", USEC, expected_end_usec),
 	FIELD(job_record, "DeadlineUSec", "t", USEC, by_usec),
 	FIELD(job_record, "Message", "s", TEXT, message),
+	FIELD(job_record, "Names", "t", NUMBER, names),
 	{ 0 },
 };
 

@@ -178,7 +178,7 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("GetJob", "t", SD_BUS_PARAM(id), "o", SD_BUS_PARAM(job)),
 	METHOD("Subscribe", NULL, "", NULL, ""),
 	METHOD("Unsubscribe", NULL, "", NULL, ""),
-	METHOD("ListJobs", "a{sv}", SD_BUS_PARAM(filter), "a(tsussaytttttttttsttts)",
+	METHOD("ListJobs", "a{sv}", SD_BUS_PARAM(filter), "a(tsussaytttttttttstttst)",
 	       SD_BUS_PARAM(jobs)),
 	METHOD("ListJobsPacked", "a{sv}", SD_BUS_PARAM(filter), "atay",
 	       SD_BUS_PARAM(numbers) SD_BUS_PARAM(texts)),
@@ -201,7 +201,7 @@ const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_SIGNAL_WITH_NAMES("JobNew", "to", SD_BUS_PARAM(id) SD_BUS_PARAM(job), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("JobFinished", "tos",
 				 SD_BUS_PARAM(id) SD_BUS_PARAM(job) SD_BUS_PARAM(state), 0),
-	SD_BUS_SIGNAL_WITH_NAMES("JobsChanged", "a(tsussaytttttttttsttts)", SD_BUS_PARAM(jobs), 0),
+	SD_BUS_SIGNAL_WITH_NAMES("JobsChanged", "a(tsussaytttttttttstttst)", SD_BUS_PARAM(jobs), 0),
 	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY) SD_BUS_PROPERTY(
 		"DeviceTotals", "a(stta{st}(tat)(tat)(tat)t(tat))", get_totals, 0, 0),
 	SD_BUS_PROPERTY("TrimTotals", "a(ayttta{st})", get_trim_totals, 0, 0),
