@@ -64,7 +64,10 @@ _reclaimctl() {
 	--free) mapfile -t COMPREPLY < <(compgen -W '10G 10%' -- "$cur") && return ;;
 	--json) mapfile -t COMPREPLY < <(compgen -W 'short pretty off' -- "$cur") && return ;;
 	--state) mapfile -t COMPREPLY < <(compgen -W "$states" -- "$cur") && return ;;
-	--user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") && return ;;
+	--user)
+		# Of other verbs it takes no argument.
+		[ "$verb" != list ] || { mapfile -t COMPREPLY < <(compgen -u -- "$cur") && return; }
+		;;
 	--log-level) mapfile -t COMPREPLY < <(compgen -W 'debug info' -- "$cur") && return ;;
 	--machine | -M)
 		mapfile -t COMPREPLY < <(compgen -W "$(machinectl list --no-legend --no-pager 2>/dev/null | cut -d' ' -f1)" -- "$cur")
@@ -88,6 +91,7 @@ _reclaimctl() {
 	trim) options="--all --min= --latency= --progress= --verbose --dry-run --submit --configured --wait --wait= --configuration-directory= $daemon" ;;
 	plan) options=--configuration-directory= ;;
 	pin) options='--until= --list' ;;
+	check-config) options=--user ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;
 	wait) options="--free= --no-settle $machine" ;;
 	list) options="--all --state= --user= --lines= --no-legend $machine" ;;

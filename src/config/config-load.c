@@ -306,7 +306,7 @@ static int finish(struct config_loading *l)
 		schema_read(l->c, l->keys, &l->root, &l->p);
 	bases_find(l->c, &l->p);
 	if (!l->p.found && !l->p.out_of_memory)
-		rules_check(l->c, &l->root, &l->p);
+		rules_check(l->c, &l->root, /* of_user= */ l->keys == user_keys, &l->p);
 	problems_tell(&l->p, l->complain, l->userdata);
 	return l->p.found ? -EBADMSG : 0;
 }
@@ -409,7 +409,19 @@ static bool is_own(int fd)
 	return fstat(fd, &st) >= 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-int config_load_user(struct config **ret, config_complain_t complain, void *userdata)
+/* Whatever file it is. */
+static int load_user_file(struct config **ret, const char *file, config_complain_t complain,
+			  void *userdata)
+{
+	struct config_loading l;
+	int r = begin(&l, user_keys, complain, userdata);
+
+	if (r >= 0)
+		r = load_one(&l, strdup(file), /* must_exist= */ true);
+	return end(&l, r, ret);
+}
+
+static int load_user_own(struct config **ret, config_complain_t complain, void *userdata)
 {
 	static const char name[] = "/policies.yaml";
 	char dir[PATH_MAX], file[PATH_MAX];
@@ -433,4 +445,11 @@ int config_load_user(struct config **ret, config_complain_t complain, void *user
 	if (r >= 0 && !l.p.found)
 		r = load_opened(&l, fd, strdup(file), /* must_exist= */ false);
 	return end(&l, r, ret);
+}
+
+int config_load_user(struct config **ret, const char *file, config_complain_t complain,
+		     void *userdata)
+{
+	return file ? load_user_file(ret, file, complain, userdata)
+		    : load_user_own(ret, complain, userdata);
 }

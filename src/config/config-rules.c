@@ -112,7 +112,7 @@ static void check_spools(const struct config *c, struct problems *p)
 }
 
 /* Policies that are sure to do nothing, or nothing by themselves. */
-static void check_effect(const struct config_policy *p, const struct crumb *at,
+static void check_effect(const struct config_policy *p, bool of_user, const struct crumb *at,
 			 struct problems *out)
 {
 	if (!p->rules.path)
@@ -126,6 +126,14 @@ static void check_effect(const struct config_policy *p, const struct crumb *at,
 		problems_warn(out, p->place, at,
 			      "has no rule, so it deletes nothing: expected keep, max-age, "
 			      "max-size, max-files, min-free or min-free-inodes");
+	else if (!p->schedule && of_user)
+		problems_warn(out, p->place, at,
+			      "has no schedule, so it never runs by itself, but only by reclaimctl "
+			      "policy run --user %s%s",
+			      p->name,
+			      policy_has_marks(&p->rules)
+				      ? ": only policies of the system are watched"
+				      : "");
 	else if (!p->schedule && !policy_has_marks(&p->rules))
 		problems_warn(
 			out, p->place, at,
@@ -234,7 +242,8 @@ static void check_mark(const struct policy_space *below, const struct policy_spa
 		check_band(below, until, sort, n, &at, p);
 }
 
-static void check_policies(const struct config *c, const struct yaml_node *root, struct problems *p)
+static void check_policies(const struct config *c, const struct yaml_node *root, bool of_user,
+			   struct problems *p)
 {
 	const struct yaml_node *map = beneath(root, "policies");
 	struct crumb in = { .key = "policies" };
@@ -246,7 +255,7 @@ static void check_policies(const struct config *c, const struct yaml_node *root,
 		const struct yaml_node *keys = beneath(map, policy->name);
 		const struct policy *rules = &policy->rules;
 
-		check_effect(policy, &at, p);
+		check_effect(policy, of_user, &at, p);
 		check_protected(c, policy, &at, p);
 		check_overlap(c, i, &at, p);
 		check_either("paths", "path", keys, &at, p);
@@ -260,12 +269,13 @@ static void check_policies(const struct config *c, const struct yaml_node *root,
 	}
 }
 
-void rules_check(const struct config *c, const struct yaml_node *root, struct problems *p)
+void rules_check(const struct config *c, const struct yaml_node *root, bool of_user,
+		 struct problems *p)
 {
 	struct crumb urgent = { .key = "urgent" };
 
 	check_pacing(c, root, p);
 	check_band(&c->urgent_below, &c->urgent_until, "size", beneath(root, "urgent"), &urgent, p);
 	check_spools(c, p);
-	check_policies(c, root, p);
+	check_policies(c, root, of_user, p);
 }

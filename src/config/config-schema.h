@@ -55,5 +55,6 @@ void schema_read(struct config *c, const struct config_key *keys, struct yaml_no
 		 struct problems *p);
 
 /* Checks what has to be true of several keys together, of all files. `root` is the tree that *c was
- * read from, for the places. */
-void rules_check(const struct config *c, const struct yaml_node *root, struct problems *p);
+ * read from, for the places. of_user: it is that of a user. */
+void rules_check(const struct config *c, const struct yaml_node *root, bool of_user,
+		 struct problems *p);

@@ -124,9 +124,11 @@ int config_load_file(struct config **ret, const char *file, config_complain_t co
 
 /* That of the calling process's user, which has nothing but `policies` and `undo`:
  * $XDG_CONFIG_HOME/reclaimd/policies.yaml. It need not be there; if it is, it must be the user's,
- * and its directory, and no other user may write to them. The same errors, and -ENOENT: the user
- * has no home directory. */
-int config_load_user(struct config **ret, config_complain_t complain, void *userdata);
+ * and its directory, and no other user may write to them. Or, for check-config, any one file, which
+ * must exist; NULL: that of the user. The same errors, and -ENOENT: the user has no home directory.
+ */
+int config_load_user(struct config **ret, const char *file, config_complain_t complain,
+		     void *userdata);
 
 /* A path in a directory for all programs of a user, which a variable names; else it is `otherwise`
  * in the home directory. name: "", or begins with a slash. Returns 0, -ENOENT if that is not known

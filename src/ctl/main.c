@@ -183,8 +183,9 @@ static const struct verb {
 	  VERB_CHECK_CONFIG,
 	  NONE,
 	  verb_check_config,
-	  { { "check-config [FILE|DIR]", "what is wrong with the configuration" } },
+	  { { "check-config [--user] [FILE|DIR]", "what is wrong with the configuration" } },
 	  "reclaimctl check-config\n"
+	  "reclaimctl check-config --user\n"
 	  "reclaimctl check-config /etc/reclaimd/reclaimd.yaml\n" },
 	{ "policy",
 	  VERB_POLICY,

@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 	}
 	if (of_user && geteuid() == 0)
 		return EXIT_SUCCESS;
-	r = of_user ? config_load_user(&c, on_complaint, NULL)
+	r = of_user ? config_load_user(&c, NULL, on_complaint, NULL)
 		    : config_load(&c, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
 				  on_complaint, NULL);
 	if (of_user && r == -ENOENT)

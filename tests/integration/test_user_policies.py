@@ -133,6 +133,48 @@ class Refused(Case):
                 write(self.file, text)
             self.assertIn(said, self.ctl("list", "--user", status=1).err)
 
+    def check(self, *args, status=0, uid=USER, home=True):
+        env = {"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket), "HOME": self.home if home else ""}
+        p = Proc([scratch.binary, "check-config", *args], self.root, env=env, user=uid)
+        self.addCleanup(p.close)
+        r = p.finish()
+        self.assertEqual(r.status, status, r)
+        return r
+
+    def test_what_never_runs_by_itself_is_told(self):
+        """The daemon does not watch the policies of users: one without a schedule runs by hand alone."""
+        said = "warning: policies: p: has no schedule, so it never runs by itself, but only by reclaimctl policy run --user p"
+        for rules in ("min-free: 10%", "min-free-inodes: 10%", "max-size: 1G"):
+            self.policy(rules)
+            self.assertIn(said + ": only policies of the system are watched\n", self.check("--user").err, rules)
+            self.assertIn(said, self.ctl("list", "--user").err)
+            self.assertRegex(self.ctl("list", "--user").out, r"(?m)^p +.*by hand")
+        self.policy("max-age: 1d")
+        self.assertIn(said + "\n", self.check("--user").err)
+        self.policy("max-size: 1G, schedule: daily")
+        self.assertNotIn("has no schedule", self.check("--user").err)
+
+    def test_file_is_checked_as_that_of_a_user(self):
+        """By check-config --user, at its place or elsewhere; without that option, as the system's."""
+        self.policy("max-age: 1d, schedule: daily")
+        self.assertEqual(self.check("--user").out, self.file + ": correct\n")
+        with user():
+            write(self.file, "undo: 1h\nspools: {/srv/spool: {}}\n")
+        for args, uid in (((), USER), ((self.file,), USER), ((self.file,), 0)):
+            self.assertIn("spools: unknown key: expected one of undo, policies",
+                          self.check("--user", *args, status=1, uid=uid).err)
+        self.check(self.file)
+        self.policy("max-age: 1d, schedule: daily, on-failure: tell@.service")
+        self.assertIn("which only the system's policies have", self.check("--user", status=1).err)
+        self.check(self.file)
+        os.chmod(self.file, 0o666)
+        self.assertIn("is not yours, or other users may write to it", self.check("--user", status=1).err)
+        os.unlink(self.file)
+        self.assertIn("No such file", self.check("--user", self.file, status=1).err)
+        self.assertIn("no configuration files", self.check("--user").out)
+        self.assertIn("there is no home directory", self.check("--user", status=1, home=False).err)
+        self.assertIn("root's policies are those of the system", self.check("--user", status=2, uid=0).err)
+
     def test_usage(self):
         self.assertIn("does not go with --user", self.ctl("list", "--user", "--configuration-directory=/x", status=2).err)
         self.assertIn("no policies", self.ctl("plan", "--user").out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* reclaimctl check-config: reads the daemon's configuration as the daemon would, and says what is
- * wrong with it. Changes nothing.
+/* reclaimctl check-config: reads the daemon's configuration as the daemon would, or with --user the
+ * policies of a user, and says what is wrong with it. Changes nothing.
  *
  * With --json, one object. Keys are only ever added.
  *
@@ -56,6 +56,8 @@ static int check_read(struct check *c)
 	const char *path = c->o.n_paths > 0 ? c->o.paths[0] : NULL;
 	struct stat st;
 
+	if (c->o.user)
+		return config_load_user(&c->config, path, error_tell, c);
 	if (!path)
 		return config_load(&c->config, CONFIG_VENDOR_DIR, CONFIG_DIR, error_tell, c);
 	if (stat(path, &st) >= 0 && S_ISDIR(st.st_mode))
@@ -216,14 +218,16 @@ static void policy_check(struct check *c, const struct config_policy *p)
 static void timer_check(struct check *c, const char *where, const struct config_place *place,
 			bool is_active)
 {
+	const char *user = c->o.user ? "--user " : "";
+
 	if (!is_active && sd_booted() > 0)
 		place_tell(c, place, /* is_warning= */ true,
-			   "%s: schedule: its timer is not active: systemctl daemon-reload && "
-			   "systemctl start timers.target",
-			   where);
+			   "%s: schedule: its timer is not active: systemctl %sdaemon-reload && "
+			   "systemctl %sstart timers.target",
+			   where, user, user);
 }
 
-/* Of the system's configuration there is more to know: how its policies are. */
+/* Of a configuration that is in force there is more to know: how its policies are. */
 static void state_check(struct check *c, const struct config_policy *p, const json_t *state)
 {
 	const json_t *last = json_object_get(state, "last"), *why = json_object_get(last, "why");
@@ -252,12 +256,19 @@ static void states_check(struct check *c)
 	client_free(client);
 }
 
-static void system_check(struct check *c)
+static void in_force_check(struct check *c)
 {
-	if (c->config->n_policies > 0)
+	char state_dir[PATH_MAX];
+	bool known = !c->o.user || config_user_path("XDG_STATE_HOME", ".local/state", "", state_dir,
+						    sizeof(state_dir)) >= 0;
+
+	if (c->o.user && known)
+		c->o.state_dir = state_dir;
+	if (c->config->n_policies > 0 && known)
 		states_check(c);
 	if (c->config->trim_schedule)
 		timer_check(c, "trim", &c->config->trim_schedule_place, trim_timers_get().ours);
+	c->o.state_dir = NULL;
 }
 
 /* The files are none where something is wrong. */
@@ -290,6 +301,12 @@ int verb_check_config(const struct options *o, struct client *client)
 		complain(c.o.paths[1], "check-config takes one FILE or DIR");
 		return EXIT_USAGE;
 	}
+	if (c.o.user && c.o.n_paths == 0 && geteuid() == 0) {
+		complain("check-config",
+			 "root's policies are those of the system: name a FILE with "
+			 "--user, or leave that out");
+		return EXIT_USAGE;
+	}
 	c.errors = json_array();
 	c.warnings = json_array();
 	r = check_read(&c);
@@ -300,13 +317,16 @@ int verb_check_config(const struct options *o, struct client *client)
 	if (r >= 0)
 		schedule_check(&c, "trim", c.config->trim_schedule, &c.config->trim_schedule_place);
 	if (r >= 0 && c.o.n_paths == 0 && !c.o.quiet)
-		system_check(&c);
+		in_force_check(&c);
 	if (c.wrong)
 		r = -EBADMSG;
 	if (r >= 0 || r == -EBADMSG)
 		show(&c, r < 0 ? NULL : c.config->files);
 	else
-		complain("check-config", "%s", strerror(-r));
+		complain("check-config", "%s",
+			 c.o.user && r == -ENOENT ? "there is no home directory with policies: set "
+						    "HOME or XDG_CONFIG_HOME"
+						  : strerror(-r));
 	json_decref(c.errors);
 	json_decref(c.warnings);
 	config_free(c.config);

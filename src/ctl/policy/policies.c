@@ -278,7 +278,7 @@ static int policies_list(const struct policy_session *s)
 static int policy_all(struct policy_session *s, const char *what, char *const *names, size_t n)
 {
 	const char *dir = s->o.configuration_dir;
-	int r = s->o.user ? config_load_user(&s->config, error_tell, s)
+	int r = s->o.user ? config_load_user(&s->config, NULL, error_tell, s)
 			  : config_load(&s->config, dir ? NULL : CONFIG_VENDOR_DIR,
 					dir ? dir : CONFIG_DIR, error_tell, s);
 
