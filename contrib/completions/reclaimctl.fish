@@ -96,7 +96,7 @@ __reclaimctl_option '' -l log-level -xa 'debug info' -d 'debug: tell decisions, 
 __reclaimctl_option '' -s h -l help -d 'show a summary of verbs and options'
 __reclaimctl_option '' -l version -d 'show the version'
 
-__reclaimctl_option 'cancel pause resume restore set' -l no-ask-password -d 'never ask for a password'
+__reclaimctl_option 'cancel pause resume restore set trim' -l no-ask-password -d 'never ask for a password'
 
 __reclaimctl_option 'run submit' -l files-from -rF -d 'the names listed in a file'
 __reclaimctl_option 'run submit' -s 0 -l null -d 'names in the file end with NUL'

@@ -314,8 +314,7 @@ static int verb_call(const struct verb *verb, int argc, char **argv)
 	else if (r == 0 && verb->connection != NONE)
 		r = client_open(&c, &o, verb->connection == SOCKET);
 	if (r == 0 && verb->connection == ASKING)
-		c->asks = !c->way.direct && geteuid() != 0 && !o.no_ask_password &&
-			  isatty(STDIN_FILENO);
+		client_asks(c, &o);
 	return r ? r : verb->run(&o, c);
 }
 

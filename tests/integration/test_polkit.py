@@ -643,6 +643,37 @@ class CommandLine(Case):
         os.close(ours)
         os.close(theirs)
         self.assertTrue(polkit.unasked())
+    def test_trim_asks_only_at_a_terminal(self):
+        """And that its job is root's is said: it is neither seen nor waited for by the user who was let."""
+        polkit = self.polkit()
+        image, at = self.s.path("image"), self.s.path("disk")
+        os.mkdir(at)
+        with open(image, "wb") as f:
+            f.truncate(64 << 20)
+        fixture.command("mkfs.ext4", "-q", "-F", image)
+        fixture.command("mount", "-o", "loop", image, at)
+        self.addCleanup(subprocess.run, ["umount", "--lazy", at], check=True)
+        ours, theirs = pty.openpty()
+        for words, stdin, asked in (((), theirs, True), (("--no-ask-password",), theirs, False),
+                                    ((), subprocess.DEVNULL, False)):
+            with self.reclaimctl("trim", "--submit", at, *words, stdin=stdin) as r:
+                self.assertEqual(polkit.says(CHALLENGE).flags, 0)
+                if asked:
+                    self.assertEqual(polkit.says(CHALLENGE).flags, 0)
+                    self.assertEqual(polkit.says(YES).flags, 1)
+                said = r.stdout.read()
+            self.assertEqual(r.returncode, 0 if asked else 4, said)
+            if asked:
+                self.assertEqual(said, f"Job {self.job + 1}: trims {at}; it is root's, and no more of it may be seen\n")
+        os.close(ours)
+        with self.reclaimctl("trim", "--submit", "--wait", at, stdin=theirs) as r:
+            self.assertIn("--wait is for root", r.stdout.read())
+        os.close(theirs)
+        self.assertEqual(r.returncode, 4)
+        self.assertTrue(polkit.unasked())
+
+    def test_answer_as_json(self):
+        polkit, job = self.polkit(), str(self.job)
         with self.reclaimctl("pause", job, "--json", stdin=subprocess.DEVNULL) as r:
             polkit.says(YES)
             self.assertEqual(json.load(r.stdout), [{"id": self.job, "state": None, "message": "", "priority": None, "by_usec": 0}])

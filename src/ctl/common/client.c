@@ -105,6 +105,11 @@ struct client *client_try(const struct options *o)
 	return c;
 }
 
+void client_asks(struct client *c, const struct options *o)
+{
+	c->asks = !c->way.direct && geteuid() != 0 && !o->no_ask_password && isatty(STDIN_FILENO);
+}
+
 int client_broken(int r)
 {
 	if (r == -ENOMEM)

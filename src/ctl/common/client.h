@@ -56,6 +56,9 @@ static inline void client_freep(struct client **c)
 #define _cleanup_client_ _cleanup_(client_freep)
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
+/* From now on a person may be asked, where there is one, and polkit can be. */
+void client_asks(struct client *c, const struct options *o);
+
 /* How many descriptors one message may hold. */
 static inline unsigned client_fds_most(const struct client *c)
 {

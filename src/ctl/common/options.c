@@ -286,9 +286,10 @@ static const struct rule {
 	  .help = "all jobs, and those to come" },
 	{ "to", 0, VERB_RESTORE, FIELD(to), .of = "restore", .syntax = "=PATH",
 	  .help = "move it to PATH, not to where it was" },
-	{ "no-ask-password", 0, VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_SET,
-	  FIELD(no_ask_password), .of = "cancel, pause, resume, restore and set",
-	  .help = "never ask for a password for other users' jobs" },
+	{ "no-ask-password", 0,
+	  VERB_CANCEL | VERB_PAUSE | VERB_RESUME | VERB_RESTORE | VERB_SET | VERB_TRIM,
+	  FIELD(no_ask_password), .of = "cancel, pause, resume, restore, set and trim",
+	  .help = "never ask for a password for what is not yours" },
 	{ "until", 0, VERB_PIN, take_until,
 	  .accepted =
 		  "a date such as 2027-01-31 or \"2027-01-31 12:00\", or a time from now such as "
@@ -533,8 +534,9 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = "--configured takes no PATHs, nor --all";
 	else if (verb & VERB_TRIM && !o->configured && o->all == (o->n_paths > 0))
 		missing = o->all ? "give either PATHs or --all" : "no PATH given, nor --all";
-	else if (verb & VERB_TRIM && !o->submit && (o->configured || o->wait != WAIT_NOT))
-		missing = "--configured and --wait go with --submit";
+	else if (verb & VERB_TRIM && !o->submit &&
+		 (o->configured || o->wait != WAIT_NOT || o->no_ask_password))
+		missing = "--configured, --wait and --no-ask-password go with --submit";
 	else if (verb & VERB_TRIM && o->submit && (o->dry_run || o->latency_off || o->latency_usec))
 		missing = "--dry-run and --latency= do not go with --submit";
 	if (verb & VERB_WAIT && o->wait == WAIT_FREE && o->n_paths != 1)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/escape.h"
 #include "base/fd.h"
@@ -28,6 +29,7 @@ struct trim_submission {
 	json_t *array;
 	uint64_t *ids;
 	size_t n_ids, failed;
+	bool is_root;
 };
 
 static void on_complaint(const struct config_error *e, void *userdata)
@@ -106,7 +108,8 @@ static void job_tell(struct trim_submission *s, const char *mount, uint64_t id)
 	if (s->o->quiet || s->o->json != JSON_OFF)
 		return;
 	out = sentence_begin(&line, stdout);
-	(void)fprintf(out, "Job %" PRIu64 ": trims %s", id, shown ? shown : "?");
+	(void)fprintf(out, "Job %" PRIu64 ": trims %s%s", id, shown ? shown : "?",
+		      s->is_root ? "" : "; it is root's, and no more of it may be seen");
 	sentence_end(&line);
 	(void)fflush(stdout);
 }
@@ -183,6 +186,7 @@ static int submit(struct trim_submission *s)
 		r = client_open(&s->client, s->o, /* socket_first= */ false);
 	if (r)
 		return r;
+	client_asks(s->client, s->o);
 	s->ids = calloc(s->paths.n + 1, sizeof(s->ids[0]));
 	s->array = json_array();
 	if (!s->ids || !s->array)
@@ -195,10 +199,17 @@ static int submit(struct trim_submission *s)
 
 int trim_submit_paths(const struct options *o)
 {
-	struct trim_submission s = { .o = o, .found = *o };
+	struct trim_submission s = { .o = o, .found = *o, .is_root = geteuid() == 0 };
 	struct config *c = NULL;
-	int r = o->configured ? configured_find(&s, &c) : 0;
+	int r = 0;
 
+	if (o->wait == WAIT_DONE && !s.is_root) {
+		complain("trim", "--wait is for root: the jobs are root's, and other users do not "
+				 "see when they have ended; nothing was submitted");
+		return EXIT_NOT_AUTHORIZED;
+	}
+	if (o->configured)
+		r = configured_find(&s, &c);
 	if (r == 0)
 		r = submit(&s);
 	json_decref(s.array);
