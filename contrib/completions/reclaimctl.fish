@@ -123,7 +123,7 @@ __reclaimctl_option list -l user -xa '(__fish_complete_users)' -d 'those of this
 __reclaimctl_option list -s n -l lines -xa '10 100' -d 'so many, the newest'
 __reclaimctl_option 'list spools' -l no-legend -d 'no titles and no sum'
 __reclaimctl_option trim -l submit -d 'have the daemon do it'
-__reclaimctl_option trim -l configured -d 'those that the configuration names'
+__reclaimctl_option trim -l configured -d 'as the configuration says'
 __reclaimctl_option trim -l wait -fa done -d 'until all are done'
 __reclaimctl_option trim -l min -xa '1M 16M' -d 'leave what is free in smaller pieces'
 __reclaimctl_option pin -l until -xa '7d 30d' -d 'to the end of that day, or for so long'

@@ -76,7 +76,11 @@ struct config *config_free(struct config *c)
 	for (size_t i = 0; i < c->n_windows; i++)
 		free(c->windows[i].span);
 	free(c->trim_schedule);
-	strings_free(c->trim_filesystems);
+	for (size_t i = 0; i < c->n_trims; i++) {
+		free(c->trims[i].mount);
+		free(c->trims[i].schedule);
+	}
+	free(c->trims);
 	free(c->spools);
 	free(c->devices);
 	free(c->windows);
@@ -87,13 +91,49 @@ struct config *config_free(struct config *c)
 	return NULL;
 }
 
-bool config_trims(const struct config *c, const char *mount)
+const struct config_trim_limits *config_trims(const struct config *c, const char *mount)
 {
-	char *const *s = c->trim_filesystems;
+	for (size_t i = 0; i < c->n_trims; i++)
+		if (strcmp(c->trims[i].mount, mount) == 0)
+			return &c->trims[i].limits;
+	return c->n_trims == 0 ? &c->trim_limits : NULL;
+}
 
-	while (s && *s && strcmp(*s, mount) != 0)
-		s++;
-	return !s || *s;
+bool config_trims_together(const struct config *c)
+{
+	size_t i = 0;
+
+	while (i < c->n_trims && config_trim_is_apart(&c->trims[i]))
+		i++;
+	return c->trim_schedule && (c->n_trims == 0 || i < c->n_trims);
+}
+
+/* As systemd-escape --path writes it. */
+int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount)
+{
+	static const char prefix[] = "reclaimd-trim-scheduled@", suffix[] = ".timer",
+			  plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789:_.";
+	char *at = mempcpy(buf, prefix, strlen(prefix)), escaped[8];
+
+	mount += mount[0] == '/';
+	if (!*mount)
+		*at++ = '-';
+	for (const char *s = mount; *s; s++) {
+		/* The longest that one becomes, and the NUL. */
+		if (at + strlen("\\x00") + strlen(suffix) >= buf + CONFIG_TRIM_TIMER_MOST)
+			return -ENAMETOOLONG;
+		if (*s == '/')
+			*at++ = '-';
+		else if (strchr(plain, *s) && !(*s == '.' && s == mount))
+			*at++ = *s;
+		else
+			at = mempcpy(at, escaped,
+				     (size_t)snprintf(escaped, sizeof(escaped), "\\x%02x",
+						      (unsigned)(unsigned char)*s));
+	}
+	memcpy(at, suffix, sizeof(suffix));
+	return 0;
 }
 
 int config_protect_own(struct config *c, const char *path)

@@ -118,20 +118,38 @@ static const struct config_key strategy_keys[] = {
 	{ 0 },
 };
 
+/* The three that trims have for all filesystems and for each. */
+#define TRIM(in, schedule_, limits_, zero, off)                                                    \
+	VALUE("schedule", VALUE_LINE, in, schedule_, .limits = { .words = { "off" } },             \
+	      .place = offsetof(struct in, schedule_##_place),                                     \
+	      .expected = "off, or when, as OnCalendar= of systemd.timer(5) has it, such as "      \
+			  "weekly"),                                                               \
+		VALUE("min", VALUE_SIZE, in, limits_.min_bytes, .limits = { .words = { "0" } },    \
+		      .preset = (zero), .expected = "0, or a size with a unit such as 1M"),        \
+		VALUE("after", VALUE_SIZE, in, limits_.after_bytes,                                \
+		      .limits = { MiB(1), UINT64_MAX, .words = { "off" } }, .preset = (off),       \
+		      .expected = "off, or a size of at least 1M such as 50G")
+
+static const struct config_key trim_mount_keys[] = {
+	TRIM(config_trim, schedule, limits, NULL, NULL),
+	{ 0 },
+};
+
 static const struct config_key trim_keys[] = {
-	VALUE("schedule", VALUE_LINE, config, trim_schedule, .limits = { .words = { "off" } },
-	      .place = offsetof(struct config, trim_schedule_place),
-	      .expected = "off, or when, as OnCalendar= of systemd.timer(5) has it, such as "
-			  "weekly"),
+	TRIM(config, trim_schedule, trim_limits, "0", "off"),
 	{ .name = "filesystems",
 	  .kind = KEY_MOUNTS,
-	  .offset = offsetof(struct config, trim_filesystems),
-	  .expected = "all, or a list of mount points, such as [/, /srv]" },
-	VALUE("min", VALUE_SIZE, config, trim_min_bytes, .limits = { .words = { "0" } },
-	      .preset = "0", .expected = "0, or a size with a unit such as 1M"),
-	VALUE("after", VALUE_SIZE, config, trim_after_bytes,
-	      .limits = { MiB(1), UINT64_MAX, .words = { "off" } }, .preset = "off",
-	      .expected = "off, or a size of at least 1M such as 50G"),
+	  .offset = offsetof(struct config, trims),
+	  .place = offsetof(struct config_trim, place),
+	  .count = offsetof(struct config, n_trims),
+	  .size = sizeof(struct config_trim),
+	  .own = offsetof(struct config_trim, limits),
+	  .common = offsetof(struct config, trim_limits),
+	  .common_size = sizeof(struct config_trim_limits),
+	  .tidy = path_tidy,
+	  .keys = trim_mount_keys,
+	  .expected = "all, a list of mount points, such as [/, /srv], or a map of them, such as "
+		      "/srv: {schedule: daily}" },
 	{ 0 },
 };
 

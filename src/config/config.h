@@ -63,6 +63,20 @@ struct config_policy {
 	struct config_place place, path_place, owner_place, schedule_place;
 };
 
+/* What is true of the trims of all filesystems, or of one. */
+struct config_trim_limits {
+	uint64_t min_bytes;   /* what is free in smaller pieces is not trimmed */
+	uint64_t after_bytes; /* freed by jobs since the last trim; 0: no matter how much */
+};
+
+struct config_trim {
+	char *mount;
+	char *schedule; /* OnCalendar= of systemd.timer(5); NULL: none */
+	struct config_trim_limits limits;
+	/* The latter without a line: it has no schedule of its own, but that of all. */
+	struct config_place place, schedule_place;
+};
+
 struct config {
 	struct config_spool *spools;
 	size_t n_spools;
@@ -76,14 +90,14 @@ struct config {
 	uint64_t moosefs_stall_usec; /* and does nothing else so long */
 	bool staging;                /* auto: rename out of the way first; off: in place */
 	char *trim_schedule;         /* OnCalendar= of systemd.timer(5); NULL: none */
-	char **trim_filesystems;     /* mount points, NULL-terminated; NULL: all */
-	uint64_t trim_min_bytes;     /* what is free in smaller pieces is not trimmed */
-	uint64_t trim_after_bytes;   /* freed by jobs since the last trim; 0: no matter how much */
-	uint64_t undo_usec;          /* of submits that do not say; 0 */
-	uint64_t history_usec;       /* how long finished jobs are kept */
-	uint64_t jobs_per_user;      /* unfinished, at most */
-	uint64_t names_per_user;     /* on their way into jobs, at most */
-	char **protect;              /* NULL-terminated, absolute */
+	struct config_trim_limits trim_limits;
+	struct config_trim *trims; /* the filesystems that are trimmed */
+	size_t n_trims;            /* 0: all */
+	uint64_t undo_usec;        /* of submits that do not say; 0 */
+	uint64_t history_usec;     /* how long finished jobs are kept */
+	uint64_t jobs_per_user;    /* unfinished, at most */
+	uint64_t names_per_user;   /* on their way into jobs, at most */
+	char **protect;            /* NULL-terminated, absolute */
 	struct config_policy *policies;
 	size_t n_policies;
 
@@ -140,7 +154,23 @@ int config_user_path(const char *variable, const char *otherwise, const char *na
  * symbolic links followed. Returns 0 or a negative errno, and then c protects what it did. */
 int config_protect_own(struct config *c, const char *path);
 
-/* Is the filesystem at this mount point one of those that `trim:` is about? */
-bool config_trims(const struct config *c, const char *mount);
+/* What is true of the trims of the filesystem at this mount point, or NULL if `trim:` is not about
+ * it. */
+const struct config_trim_limits *config_trims(const struct config *c, const char *mount);
+
+/* Has the filesystem a schedule of its own, which may be none? */
+static inline bool config_trim_is_apart(const struct config_trim *t)
+{
+	return t->schedule_place.line > 0;
+}
+
+/* Is the schedule of `trim:` that of any filesystem? */
+bool config_trims_together(const struct config *c);
+
+/* The timers that reclaimd-generator makes: of all filesystems, and of one that has a schedule of
+ * its own. Returns 0, or -ENAMETOOLONG where no unit can have such a name. */
+#define CONFIG_TRIM_TIMER "reclaimd-trim-scheduled.timer"
+#define CONFIG_TRIM_TIMER_MOST 256
+int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount);
 
 struct config *config_free(struct config *c);

@@ -92,6 +92,26 @@ static void complain_unknown(struct problems *p, const struct yaml_node *key,
 static void read_section(struct problems *p, const struct config_key *keys, struct yaml_node *map,
 			 const struct crumb *in, void *target);
 
+/* A new element of this name, as all are that say nothing else; NULL: out of memory. */
+static char *element_add(struct problems *p, const struct config_key *key,
+			 const struct yaml_node *name, char *c)
+{
+	char *own = strdup(name->text);
+	char *element =
+		own ? array_add(c + key->offset, (size_t *)(c + key->count), key->size) : NULL;
+
+	if (!element) {
+		free(own);
+		p->out_of_memory = true;
+		return NULL;
+	}
+	*(char **)element = own;
+	*(struct config_place *)(element + key->place) = name->place;
+	set_presets(key->keys, element);
+	memcpy(element + key->own, c + key->common, key->common_size);
+	return element;
+}
+
 static void read_elements(struct problems *p, const struct config_key *key, struct yaml_node *map,
 			  const struct crumb *in, char *c)
 {
@@ -99,26 +119,44 @@ static void read_elements(struct problems *p, const struct config_key *key, stru
 		struct yaml_node *name = &map->v[i];
 		struct crumb at = { .up = in, .key = name->text };
 		const char *expected = key->tidy(name->text);
-		char *own, *element;
+		char *element;
 
 		if (expected)
 			complain_found(p, name, in, expected);
 		if (expected || is_repeated(p, map, i, in))
 			continue;
-		own = strdup(name->text);
-		element = own ? array_add(c + key->offset, (size_t *)(c + key->count), key->size)
-			      : NULL;
-		if (!element) {
-			free(own);
-			p->out_of_memory = true;
+		element = element_add(p, key, name, c);
+		if (!element)
 			return;
-		}
-		*(char **)element = own;
-		*(struct config_place *)(element + key->place) = name->place;
-		set_presets(key->keys, element);
-		memcpy(element + key->own, c + key->common, key->common_size);
 		if (is_map(p, &map->v[i + 1], &at, "a map, such as {}"))
 			read_section(p, key->keys, &map->v[i + 1], &at, element);
+	}
+}
+
+/* A map of elements, a list of their names, each once, or none, which is all that there are. */
+static void read_mounts(struct problems *p, const struct config_key *key, struct yaml_node *n,
+			const struct crumb *in, char *c)
+{
+	if (n->kind == NODE_SCALAR && strcmp(n->text, "all") == 0)
+		return;
+	if (n->kind == NODE_MAP) {
+		read_elements(p, key, n, in, c);
+		return;
+	}
+	if (n->kind != NODE_LIST)
+		complain_found(p, n, in, key->expected);
+	for (size_t i = 0; n->kind == NODE_LIST && i < n->n; i++) {
+		const struct yaml_node *item = &n->v[i];
+		const char *expected = item->kind == NODE_SCALAR ? key->tidy(item->text)
+								 : "an absolute path, such as /srv";
+
+		for (size_t j = 0; !expected && j < i; j++)
+			if (n->v[j].kind == NODE_SCALAR && strcmp(n->v[j].text, item->text) == 0)
+				expected = "each path once";
+		if (expected)
+			complain_found(p, item, in, expected);
+		else if (!element_add(p, key, item, c))
+			return;
 	}
 }
 
@@ -136,7 +174,7 @@ static const char *item_check(enum key_kind kind, char *text)
 static void read_strings(struct problems *p, const struct config_key *key, struct yaml_node *n,
 			 const struct crumb *in, char ***ret)
 {
-	bool paths = key->kind == KEY_PATHS || key->kind == KEY_MOUNTS;
+	bool paths = key->kind == KEY_PATHS;
 	struct yaml_node *items = n->kind == NODE_LIST ? n->v : n;
 	size_t n_items = n->kind == NODE_LIST ? n->n : 1, added = 0;
 
@@ -209,9 +247,7 @@ static void read_key(struct problems *p, const struct config_key *key, struct ya
 			read_elements(p, key, n, in, target);
 		break;
 	case KEY_MOUNTS:
-		if (n->kind == NODE_SCALAR && strcmp(n->text, "all") == 0)
-			break;
-		read_strings(p, key, n, in, (char ***)(target + key->offset));
+		read_mounts(p, key, n, in, target);
 		break;
 	case KEY_PATHS:
 	case KEY_GLOBS:

@@ -13,7 +13,8 @@
  *   orphans                       directories in staging that are of no job: kept
  *   jobs                          {STATE: how many}, of those that have not finished
  *   entries_freed, bytes_freed    since the daemon was started
- *   trim_timers                   {fstrim, reclaimd}: whether fstrim.timer, and ours, is active
+ *   trim_timers                   {fstrim, reclaimd}: whether fstrim.timer, and any of ours, is
+ *                                 active; {units}: the names of ours that are
  *   running                       the jobs that are running, as list has them
  *   policies                      as policy list has them; null where that is not known
  */
@@ -55,20 +56,22 @@ static void error_line(const struct screen *screen, const char *label, const cha
 static void timers_print(const json_t *s)
 {
 	const json_t *timers = json_object_get(s, "trim_timers");
+	const json_t *units = json_object_get(timers, "units"), *unit;
 	bool fstrim = json_is_true(json_object_get(timers, "fstrim"));
-	bool ours = json_is_true(json_object_get(timers, "reclaimd"));
+	size_t i;
 
-	if (fstrim && ours)
-		(void)printf("%14s: twice: fstrim.timer is active beside "
-			     "reclaimd-trim-scheduled.timer, and trims without a pace: "
-			     "systemctl disable --now fstrim.timer\n",
-			     "Trims");
-	else if (fstrim)
-		(void)printf("%14s: by fstrim.timer, without a pace; `trim: {schedule: weekly}` in "
-			     "the configuration spares other programs\n",
-			     "Trims");
-	else if (ours)
-		(void)printf("%14s: by reclaimd-trim-scheduled.timer\n", "Trims");
+	if (json_array_size(units) == 0) {
+		if (fstrim)
+			(void)printf("%14s: by fstrim.timer, without a pace; `trim: {schedule: "
+				     "weekly}` in the configuration spares other programs\n",
+				     "Trims");
+		return;
+	}
+	(void)printf("%14s: %s", "Trims", fstrim ? "twice: fstrim.timer is active beside " : "by ");
+	json_array_foreach(units, i, unit)(void)
+		printf("%s%s", i == 0 ? "" : ", ", json_string_value(unit));
+	(void)puts(fstrim ? ", and trims without a pace: systemctl disable --now fstrim.timer"
+			  : "");
 }
 
 /* "pg-backups: done 9h ago, next in 14h: WHY", one a line. */
@@ -153,11 +156,21 @@ static void policies_add(json_t *s, const struct options *o, struct client *c)
 	(void)json_object_set_new(s, "policies", policies ? policies : json_null());
 }
 
+static json_t *timers_json(const struct trim_timers *t)
+{
+	json_t *units = json_array();
+
+	for (size_t i = 0; i < t->n_ours; i++)
+		(void)json_array_append_new(units, json_string(t->ours[i]));
+	return json_pack("{sb sb so}", "fstrim", (int)t->fstrim, "reclaimd", t->n_ours > 0, "units",
+			 units);
+}
+
 int verb_status(const struct options *o, struct client *c)
 {
 	_cleanup_job_list_ struct job_list running = { 0 };
 	const struct job_wish wish = { .states = "running" };
-	struct trim_timers timers;
+	_cleanup_trim_timers_ struct trim_timers timers = { 0 };
 	json_auto_t *s = NULL;
 	struct screen screen;
 	int r = properties_get(c, MANAGER_PATH, MANAGER_INTERFACE, table, ELEMENTSOF(table), &s);
@@ -169,9 +182,7 @@ int verb_status(const struct options *o, struct client *c)
 	/* Those are of this machine. */
 	if (!o->machine) {
 		timers = trim_timers_get();
-		(void)json_object_set_new(s, "trim_timers",
-					  json_pack("{sbsb}", "fstrim", (int)timers.fstrim,
-						    "reclaimd", (int)timers.ours));
+		(void)json_object_set_new(s, "trim_timers", timers_json(&timers));
 		policies_add(s, o, c);
 	}
 	if (o->json != JSON_OFF) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* reclaimd-generator, a systemd.generator(7): each policy with a schedule becomes a timer unit,
  * reclaimd-policy@NAME.timer, that starts reclaimd-policy@NAME.service, a template that is
- * installed; and the schedule of trims reclaimd-trim-scheduled.timer, likewise. Run by the service
- * manager early at boot and whenever it reloads; what it writes is gone before it runs again, and
- * timers of the same names that are installed, and never elapse, take its place. A configuration
- * that is wrong makes no timers: the manager logs what is said about it.
+ * installed; and the schedule of trims reclaimd-trim-scheduled.timer, likewise, and that of a
+ * single filesystem reclaimd-trim-scheduled@PATH.timer. Run by the service manager early at boot
+ * and whenever it reloads; what it writes is gone before it runs again, and timers of the same
+ * names that are installed, and never elapse, take its place. A configuration that is wrong makes
+ * no timers: the manager logs what is said about it.
  *
  * It is a user generator, too: the service manager of a user gets the timers of the policies that
  * are this user's own. Root's are those of the system. */
@@ -23,9 +24,10 @@
 #include "base/fd.h"
 
 #define WANTS "timers.target.wants"
-#define TRIM_TIMER "reclaimd-trim-scheduled.timer"
+/* As long as a file's. */
+#define UNIT_NAME_MOST CONFIG_TRIM_TIMER_MOST
 /* "reclaimd-policy@", a name of a policy, ".timer" */
-#define UNIT_NAME_MOST 96
+#define POLICY_NAME_MOST 96
 
 static _printf_(1, 2) void say(const char *format, ...)
 {
@@ -91,7 +93,7 @@ static int timer_make(int dirfd, const char *unit, const char *description,
 
 static int policy_timer_make(int dirfd, const struct config_policy *p)
 {
-	char unit[UNIT_NAME_MOST], description[UNIT_NAME_MOST + 32];
+	char unit[POLICY_NAME_MOST], description[POLICY_NAME_MOST + 32];
 
 	(void)snprintf(unit, sizeof(unit), "reclaimd-policy@%s.timer", p->name);
 	(void)snprintf(description, sizeof(description), "Schedule of Retention Policy %s",
@@ -99,12 +101,42 @@ static int policy_timer_make(int dirfd, const struct config_policy *p)
 	return timer_make(dirfd, unit, description, &p->place, p->schedule, "");
 }
 
-/* As fstrim.timer, so that the machines of a site do not all trim at once. */
-static int trim_timer_make(int dirfd, const struct config *c)
+static void cannot_be_made(const char *unit, int r)
 {
-	return timer_make(dirfd, TRIM_TIMER, "Schedule of Trims by reclaimd",
-			  &c->trim_schedule_place, c->trim_schedule,
-			  "AccuracySec=1h\nRandomizedDelaySec=100min\n");
+	say("%s: cannot be made: %s", unit, strerror(-r));
+}
+
+/* As fstrim.timer, so that the machines of a site do not all trim at once. */
+#define TRIM_FURTHER "AccuracySec=1h\nRandomizedDelaySec=100min\n"
+
+/* One for all filesystems, and one for each that has a schedule of its own. */
+static int trim_timers_make(int dirfd, const struct config *c)
+{
+	char unit[CONFIG_TRIM_TIMER_MOST];
+	int failed = 0, r = 0;
+
+	if (config_trims_together(c))
+		r = timer_make(dirfd, CONFIG_TRIM_TIMER, "Schedule of Trims by reclaimd",
+			       &c->trim_schedule_place, c->trim_schedule, TRIM_FURTHER);
+	if (r < 0) {
+		cannot_be_made(CONFIG_TRIM_TIMER, r);
+		failed = -1;
+	}
+	for (size_t i = 0; i < c->n_trims; i++) {
+		const struct config_trim *t = &c->trims[i];
+
+		if (!t->schedule)
+			continue;
+		r = config_trim_timer(unit, t->mount);
+		if (r >= 0)
+			r = timer_make(dirfd, unit, "Schedule of Trims of %f by reclaimd",
+				       &t->schedule_place, t->schedule, TRIM_FURTHER);
+		if (r < 0) {
+			cannot_be_made(t->mount, r);
+			failed = -1;
+		}
+	}
+	return failed;
 }
 
 static int timers_make(const struct config *c, const char *dir)
@@ -125,11 +157,8 @@ static int timers_make(const struct config *c, const char *dir)
 			say("reclaimd-policy@%s.timer: cannot be made: %s", p->name, strerror(-r));
 		failed = r < 0 ? -1 : failed;
 	}
-	r = c->trim_schedule ? trim_timer_make(dirfd, c) : 0;
-	if (r < 0)
-		say(TRIM_TIMER ": cannot be made: %s", strerror(-r));
-	failed = r < 0 ? -1 : failed;
-	return failed;
+	r = trim_timers_make(dirfd, c);
+	return r < 0 ? r : failed;
 }
 
 int main(int argc, char **argv)

@@ -65,6 +65,22 @@ class Case(unittest.TestCase):
         self.assertIn("\nOnCalendar=weekly\nPersistent=yes\n", self.text("normal", name))
         self.assertIn("SourcePath=%s\n" % self.path("conf/reclaimd.yaml"), self.text("normal", name))
 
+    def test_trim_timers_of_single_filesystems(self):
+        """Named as systemd-escape --path names them; that of all others only where there are others."""
+        for text, made in (("{/srv/a-b: {schedule: daily}, /: {}}", {"": "weekly", "@srv-a\\x2db": "daily"}),
+                           ("{/: {schedule: daily}}", {"@-": "daily"}),
+                           ("{/: {schedule: off}}", {}),
+                           ("{/: {schedule: off}, /srv: }", {"": "weekly"})):
+            shutil.rmtree(self.path("normal"))
+            os.mkdir(self.path("normal"))
+            self.generate("trim: {schedule: weekly, filesystems: %s}\n" % text, self.path("normal"))
+            names = {"reclaimd-trim-scheduled%s.timer" % at: when for at, when in made.items()}
+            found = {name for name in os.listdir(self.path("normal")) if name.endswith(".timer")}
+            self.assertEqual(found, set(names), text)
+            for name, when in names.items():
+                self.assertIn("\nOnCalendar=%s\n" % when, self.text("normal", name))
+                self.assertEqual(os.readlink(self.path("normal/timers.target.wants", name)), "../" + name)
+
     def test_systemd_takes_them(self):
         if not shutil.which("systemd-analyze"):
             self.skipTest("there is no systemd-analyze")

@@ -461,6 +461,14 @@ class After(TrimCase):
         self.deletes(8 * MIB, at=other)
         self.assertEqual(self.trims(), [])
 
+    def test_each_filesystem_after_as_much_as_it_says(self):
+        other = self.make_disk("other")
+        self.configured("trim: {after: 1G, filesystems: {%s: {after: 30M}, %s: {}}}\n" % (self.disk, other))
+        self.deletes(40 * MIB, at=other)
+        self.deletes(40 * MIB)
+        until(self.trims)
+        self.assertEqual([j["path"] for j in self.trims()], [os.fsencode(self.disk)])
+
     def test_metrics_of_trims(self):
         def metrics():
             return scratch_ctl(self.daemon, "metrics")
@@ -511,6 +519,22 @@ class Submit(TrimCase):
         self.assertTrue(self.is_trimmed("other"))
         self.assertFalse(self.is_trimmed())
 
+    def test_configured_filesystem_with_a_schedule_of_its_own(self):
+        """Is trimmed when it is named, and not with the others."""
+        other = self.make_disk("other")
+        self.daemon.configure("trim: {filesystems: {%s: {schedule: daily, min: 1T}, %s: {}}}\n" % (other, self.disk))
+        self.assertEqual(self.ctl("--configured", "--wait").returncode, 0)
+        self.assertTrue(self.is_trimmed())
+        self.assertFalse(self.is_trimmed("other"))
+        r = self.ctl("--configured", "--wait", other)
+        self.assertEqual(r.returncode, 1)
+        self.assertIn("more than the filesystem has", r.stderr)
+        self.daemon.configure("trim: {filesystems: {%s: {schedule: daily}}}\n" % other)
+        self.assertIn("has a schedule of its own", self.ctl("--configured").stderr)
+        self.assertIn("is none of the mount points", self.ctl("--configured", self.disk).stderr)
+        self.assertEqual(self.ctl("--configured", "--wait", other).returncode, 0)
+        self.assertTrue(self.is_trimmed("other"))
+
     def test_one_that_fails_is_told_and_the_others_are_done(self):
         command("mount", "-o", "remount,ro", self.make_disk("other"))
         r = self.ctl("--wait", os.path.join(self.daemon.dir, "other"), self.disk)
@@ -528,7 +552,7 @@ class Submit(TrimCase):
         self.assertEqual(p.wait(fixture.TIMEOUT), 1)
 
     def test_words_that_do_not_go_together(self):
-        for words in (["--all", self.disk], ["--configured", self.disk], ["--dry-run", self.disk],
+        for words in (["--all", self.disk], ["--configured", "--all"], ["--dry-run", self.disk],
                       ["--latency=5ms", self.disk], []):
             self.assertEqual(self.ctl(*words).returncode, 2, words)
         self.assertEqual(self.client.jobs(finished=True), [])

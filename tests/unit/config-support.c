@@ -79,6 +79,6 @@ void assert_defaults(const struct config *c)
 	ck_assert_ptr_nonnull(c->protect);
 	ck_assert_ptr_null(c->protect[0]);
 	ck_assert_ptr_null(c->trim_schedule);
-	ck_assert_ptr_null(c->trim_filesystems);
-	ck_assert_uint_eq(c->trim_min_bytes + c->trim_after_bytes, 0);
+	ck_assert_uint_eq(c->n_trims, 0);
+	ck_assert_uint_eq(c->trim_limits.min_bytes + c->trim_limits.after_bytes, 0);
 }

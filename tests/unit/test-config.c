@@ -509,18 +509,73 @@ START_TEST(trims_are_read)
 		      "  after: 50G\n");
 	ck_assert_str_eq(c->trim_schedule, "Sun 03:00");
 	ck_assert_uint_eq(c->trim_schedule_place.line, 2);
-	ck_assert_uint_eq(c->trim_min_bytes, MiB(1));
-	ck_assert_uint_eq(c->trim_after_bytes, 50ULL << 30);
-	ck_assert(config_trims(c, "/srv"));
-	ck_assert(config_trims(c, "/"));
-	ck_assert(!config_trims(c, "/home"));
+	ck_assert_uint_eq(c->trim_limits.min_bytes, MiB(1));
+	ck_assert_uint_eq(config_trims(c, "/srv")->after_bytes, 50ULL << 30);
+	ck_assert_uint_eq(config_trims(c, "/")->min_bytes, MiB(1));
+	ck_assert_ptr_null(config_trims(c, "/home"));
+	ck_assert(config_trims_together(c));
 	config_free(c);
 	c = load_good("trim: {schedule: off, filesystems: all, min: 0, after: off}\n");
 	ck_assert_ptr_null(c->trim_schedule);
-	ck_assert_uint_eq(c->trim_min_bytes + c->trim_after_bytes, 0);
-	ck_assert(config_trims(c, "/home"));
+	ck_assert_uint_eq(c->trim_limits.min_bytes + c->trim_limits.after_bytes, 0);
+	ck_assert_ptr_eq(config_trims(c, "/home"), &c->trim_limits);
+	ck_assert(!config_trims_together(c));
 	config_free(c);
 	config_dir_remove();
+}
+END_TEST
+
+/* What one filesystem does not say is as for all, wherever in the file that is. */
+START_TEST(trims_of_single_filesystems_are_read)
+{
+	struct config *c;
+
+	(void)config_dir_make();
+	c = load_good("trim:\n  filesystems:\n    /srv/: {schedule: daily, after: 1G}\n    /: {}\n"
+		      "    /old: {schedule: off, min: 0}\n  schedule: weekly\n  min: 1M\n");
+	ck_assert_uint_eq(c->n_trims, 3);
+	ck_assert_str_eq(c->trims[0].mount, "/srv");
+	ck_assert_str_eq(c->trims[0].schedule, "daily");
+	ck_assert_uint_eq(c->trims[0].schedule_place.line, 3);
+	ck_assert_uint_eq(config_trims(c, "/srv")->after_bytes, 1ULL << 30);
+	ck_assert_uint_eq(config_trims(c, "/srv")->min_bytes, MiB(1));
+	ck_assert(!config_trim_is_apart(&c->trims[1]));
+	ck_assert_uint_eq(config_trims(c, "/")->min_bytes, MiB(1));
+	ck_assert_uint_eq(config_trims(c, "/")->after_bytes, 0);
+	ck_assert(config_trim_is_apart(&c->trims[2]));
+	ck_assert_ptr_null(c->trims[2].schedule);
+	ck_assert_uint_eq(config_trims(c, "/old")->min_bytes, 0);
+	ck_assert_ptr_null(config_trims(c, "/home"));
+	ck_assert(config_trims_together(c));
+	config_free(c);
+	c = load_good("trim: {schedule: weekly, filesystems: {/: {schedule: off}}}\n");
+	ck_assert(!config_trims_together(c));
+	config_free(c);
+	config_dir_remove();
+}
+END_TEST
+
+/* As systemd-escape --path has them. */
+START_TEST(timers_of_filesystems_have_the_names_of_systemd)
+{
+	static const struct {
+		const char *mount, *timer;
+	} names[] = {
+		{ "/", "reclaimd-trim-scheduled@-.timer" },
+		{ "/srv/data", "reclaimd-trim-scheduled@srv-data.timer" },
+		{ "/.a.b/.c", "reclaimd-trim-scheduled@\\x2ea.b-.c.timer" },
+		{ "/a-b %\xc3\xa4", "reclaimd-trim-scheduled@a\\x2db\\x20\\x25\\xc3\\xa4.timer" },
+	};
+	char name[CONFIG_TRIM_TIMER_MOST], longest[CONFIG_TRIM_TIMER_MOST] = "/";
+
+	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+		ck_assert_int_eq(config_trim_timer(name, names[i].mount), 0);
+		ck_assert_str_eq(name, names[i].timer);
+	}
+	memset(longest + 1, '-', sizeof(longest) - 2);
+	ck_assert_int_eq(config_trim_timer(name, longest), -ENAMETOOLONG);
+	longest[50] = '\0';
+	ck_assert_int_eq(config_trim_timer(name, longest), 0);
 }
 END_TEST
 
@@ -552,6 +607,8 @@ int main(void)
 				 files_together_can_be_wrong,
 				 the_shipped_file_has_the_defaults,
 				 trims_are_read,
+				 trims_of_single_filesystems_are_read,
+				 timers_of_filesystems_have_the_names_of_systemd,
 				 slips_are_recognised };
 
 	return run_case("config", tests, ELEMENTSOF(tests));

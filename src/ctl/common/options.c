@@ -264,7 +264,8 @@ static const struct rule {
 	{ "submit", 0, VERB_TRIM, FIELD(submit),
 	  .help = "have the daemon do it, as a job for each filesystem" },
 	{ "configured", 0, VERB_TRIM, FIELD(configured),
-	  .help = "with --submit: those that the configuration names" },
+	  .help = "with --submit: as the configuration says; without\nPATH those that have its "
+		  "schedule" },
 	{ "wait", 0, VERB_TRIM, FIELD(wait), .accepted = "done",
 	  .choices = { [WAIT_DONE] = "done" }, .syntax = "[=done]",
 	  .help = "with --submit: wait until all are done" },
@@ -530,8 +531,8 @@ static int operands_check(const struct options *o, enum verb_flags verb, const c
 		missing = "no PATH given";
 	if (verb & VERB_PIN && o->list && o->until_usec > 0)
 		missing = "--list and --until= do not go together";
-	if (verb & VERB_TRIM && o->configured && (o->all || o->n_paths > 0))
-		missing = "--configured takes no PATHs, nor --all";
+	if (verb & VERB_TRIM && o->configured && o->all)
+		missing = "--configured and --all do not go together";
 	else if (verb & VERB_TRIM && !o->configured && o->all == (o->n_paths > 0))
 		missing = o->all ? "give either PATHs or --all" : "no PATH given, nor --all";
 	else if (verb & VERB_TRIM && !o->submit &&

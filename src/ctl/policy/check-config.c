@@ -256,6 +256,44 @@ static void states_check(struct check *c)
 	client_free(client);
 }
 
+/* "trim: filesystems: PATH" */
+#define TRIM_WHERE (PATH_MAX + 32)
+
+static const char *trim_where(char buf[static TRIM_WHERE], const struct config_trim *t)
+{
+	(void)snprintf(buf, TRIM_WHERE, "trim: filesystems: %s", t->mount);
+	return buf;
+}
+
+static void trims_check(struct check *c)
+{
+	char where[TRIM_WHERE];
+
+	schedule_check(c, "trim", c->config->trim_schedule, &c->config->trim_schedule_place);
+	for (size_t i = 0; i < c->config->n_trims; i++) {
+		const struct config_trim *t = &c->config->trims[i];
+
+		schedule_check(c, trim_where(where, t), t->schedule, &t->schedule_place);
+	}
+}
+
+static void trim_timers_check(struct check *c)
+{
+	_cleanup_trim_timers_ struct trim_timers timers = trim_timers_get();
+	char where[TRIM_WHERE], unit[CONFIG_TRIM_TIMER_MOST];
+
+	if (config_trims_together(c->config))
+		timer_check(c, "trim", &c->config->trim_schedule_place,
+			    trim_timers_has(&timers, CONFIG_TRIM_TIMER));
+	for (size_t i = 0; i < c->config->n_trims; i++) {
+		const struct config_trim *t = &c->config->trims[i];
+
+		if (t->schedule && config_trim_timer(unit, t->mount) >= 0)
+			timer_check(c, trim_where(where, t), &t->schedule_place,
+				    trim_timers_has(&timers, unit));
+	}
+}
+
 static void in_force_check(struct check *c)
 {
 	char state_dir[PATH_MAX];
@@ -266,8 +304,7 @@ static void in_force_check(struct check *c)
 		c->o.state_dir = state_dir;
 	if (c->config->n_policies > 0 && known)
 		states_check(c);
-	if (c->config->trim_schedule)
-		timer_check(c, "trim", &c->config->trim_schedule_place, trim_timers_get().ours);
+	trim_timers_check(c);
 	c->o.state_dir = NULL;
 }
 
@@ -315,7 +352,7 @@ int verb_check_config(const struct options *o, struct client *client)
 	for (size_t i = 0; r >= 0 && i < c.config->n_spools; i++)
 		hooks_check(&c, &c.config->spools[i].hooks, "spools", c.config->spools[i].path);
 	if (r >= 0)
-		schedule_check(&c, "trim", c.config->trim_schedule, &c.config->trim_schedule_place);
+		trims_check(&c);
 	if (r >= 0 && c.o.n_paths == 0 && !c.o.quiet)
 		in_force_check(&c);
 	if (c.wrong)

@@ -95,6 +95,16 @@ static struct trim_path *path_add(struct trim_paths *p, const char *path, int fd
 	return added->path ? added : NULL;
 }
 
+void trim_path_check_min(struct trim_path *p, uint64_t min_bytes)
+{
+	char least[16], size[16];
+
+	if (p->outcome == TRIM_WAITS && min_bytes > p->target.size_bytes)
+		trim_path_fail(p, "--min=%s is more than the filesystem has (%s)",
+			       size_format(least, sizeof(least), min_bytes),
+			       size_format(size, sizeof(size), p->target.size_bytes));
+}
+
 /* A directory or a file, and no device, whose opening might do something. Returns a descriptor or a
  * negative errno: -ENOTBLK for a block device, -EMEDIUMTYPE for other things. */
 static int path_open(const char *path)
@@ -129,7 +139,6 @@ static int path_find(struct trim_paths *p, const struct options *o, const char *
 	const struct trim_path *same;
 	struct trim_path *added;
 	struct trim_target t;
-	char least[16], size[16];
 
 	if (r >= 0)
 		r = trim_target_find(&t, fd);
@@ -153,10 +162,7 @@ static int path_find(struct trim_paths *p, const struct options *o, const char *
 	if (!added)
 		return -ENOMEM;
 	tell_obstacle(added);
-	if (added->outcome == TRIM_WAITS && o->min_bytes > t.size_bytes)
-		trim_path_fail(added, "--min=%s is more than the filesystem has (%s)",
-			       size_format(least, sizeof(least), o->min_bytes),
-			       size_format(size, sizeof(size), t.size_bytes));
+	trim_path_check_min(added, o->min_bytes);
 	return 0;
 }
 

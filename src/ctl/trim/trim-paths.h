@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/macros.h"
 #include "trim/trim.h"
@@ -33,6 +34,9 @@ struct trim_paths {
 	size_t n;
 	size_t absent; /* of those that were given, and are none of v: it has been said why */
 };
+
+/* Fails, as the others do, a filesystem that waits and is smaller than min_bytes. */
+void trim_path_check_min(struct trim_path *p, uint64_t min_bytes);
 
 /* Opens them. What cannot be trimmed is among them, with its outcome, and what of it is an error
  * has been said. With -v it also says which mounts --all leaves out, and why. Returns 0, or

@@ -22,7 +22,9 @@
 
 struct trim_submission {
 	const struct options *o;
-	struct options found; /* those by which filesystems are found */
+	struct options found;  /* those by which filesystems are found */
+	struct config *config; /* with --configured */
+	char **names;          /* the filesystems that it names; the array alone is this one's */
 	struct trim_paths paths;
 	struct mounts mounts;
 	struct client *client;
@@ -42,11 +44,47 @@ static void on_complaint(const struct config_error *e, void *userdata)
 		complain(NULL, "%s", t.line);
 }
 
-/* What --configured means. The configuration must live as long as s->found. */
-static int configured_find(struct trim_submission *s, struct config **ret)
+/* Each of those that are given must be one that the configuration names. */
+static int given_check(const struct trim_submission *s)
+{
+	for (size_t i = 0; i < s->o->n_paths; i++)
+		if (!config_trims(s->config, s->o->paths[i])) {
+			complain(s->o->paths[i],
+				 "is none of the mount points that trim: of the configuration "
+				 "names; nothing was submitted");
+			return EXIT_FAILED;
+		}
+	return 0;
+}
+
+/* Those that have no schedule of their own. */
+static int together_find(struct trim_submission *s)
+{
+	const struct config *c = s->config;
+
+	s->found.all = c->n_trims == 0;
+	if (s->found.all && s->found.min_bytes == 0)
+		s->found.min_bytes = c->trim_limits.min_bytes;
+	s->names = calloc(c->n_trims + 1, sizeof(s->names[0]));
+	if (!s->names)
+		return client_broken(-ENOMEM);
+	s->found.paths = s->names;
+	for (size_t i = 0; i < c->n_trims; i++)
+		if (!config_trim_is_apart(&c->trims[i]))
+			s->names[s->found.n_paths++] = c->trims[i].mount;
+	if (s->found.all || s->found.n_paths > 0)
+		return 0;
+	complain("trim",
+		 "each filesystem of the configuration has a schedule of its own: name one; "
+		 "nothing was submitted");
+	return EXIT_FAILED;
+}
+
+/* What --configured means. */
+static int configured_find(struct trim_submission *s)
 {
 	const char *dir = s->o->configuration_dir;
-	int r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
+	int r = config_load(&s->config, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR,
 			    on_complaint, NULL);
 
 	if (r < 0) {
@@ -54,13 +92,16 @@ static int configured_find(struct trim_submission *s, struct config **ret)
 			 r == -EBADMSG ? "" : ": ", r == -EBADMSG ? "" : strerror(-r));
 		return EXIT_FAILED;
 	}
-	s->found.all = !(*ret)->trim_filesystems;
-	s->found.paths = (*ret)->trim_filesystems;
-	for (s->found.n_paths = 0; !s->found.all && s->found.paths[s->found.n_paths];)
-		s->found.n_paths++;
-	if (s->found.min_bytes == 0)
-		s->found.min_bytes = (*ret)->trim_min_bytes;
-	return 0;
+	return s->o->n_paths > 0 ? given_check(s) : together_find(s);
+}
+
+/* What the command line says, or else the configuration of this filesystem. */
+static uint64_t min_bytes_of(const struct trim_submission *s, const struct trim_path *p)
+{
+	const struct config_trim_limits *limits =
+		s->config ? config_trims(s->config, p->path) : NULL;
+
+	return s->o->min_bytes > 0 || !limits ? s->o->min_bytes : limits->min_bytes;
 }
 
 /* The mount point of the filesystem of a path; the mount table's. */
@@ -77,7 +118,8 @@ static const char *mount_point(struct trim_submission *s, const struct trim_path
 	return m->target;
 }
 
-static int call_trim(struct trim_submission *s, const char *mount, uint64_t *ret_id)
+static int call_trim(struct trim_submission *s, const char *mount, uint64_t min_bytes,
+		     uint64_t *ret_id)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	sd_bus_message *m = client_message(s->client, MANAGER_PATH, MANAGER_INTERFACE, "Trim");
@@ -87,7 +129,7 @@ static int call_trim(struct trim_submission *s, const char *mount, uint64_t *ret
 		return EXIT_FAILED;
 	r = sd_bus_message_append_array(m, 'y', mount, strlen(mount));
 	if (r >= 0)
-		r = sd_bus_message_append(m, "a{sv}", 1, "min-bytes", "t", s->found.min_bytes);
+		r = sd_bus_message_append(m, "a{sv}", 1, "min-bytes", "t", min_bytes);
 	if (r < 0) {
 		sd_bus_message_unref(m);
 		return client_broken(r);
@@ -118,13 +160,14 @@ static void job_tell(struct trim_submission *s, const char *mount, uint64_t id)
 static int path_submit(struct trim_submission *s, struct trim_path *p)
 {
 	const char *mount = mount_point(s, p);
-	uint64_t id = 0;
+	uint64_t id = 0, min_bytes = min_bytes_of(s, p);
 	int r = EXIT_FAILED;
 
+	trim_path_check_min(p, min_bytes);
 	if (p->outcome == TRIM_WAITS && !mount)
 		trim_path_fail(p, "its mount is not one of this process's");
 	if (p->outcome == TRIM_WAITS && mount)
-		r = call_trim(s, mount, &id);
+		r = call_trim(s, mount, min_bytes, &id);
 	if (p->outcome == TRIM_SKIPPED && !s->o->quiet)
 		complain(p->path, "nothing to do: %s", p->why);
 	if (id > 0) {
@@ -200,7 +243,6 @@ static int submit(struct trim_submission *s)
 int trim_submit_paths(const struct options *o)
 {
 	struct trim_submission s = { .o = o, .found = *o, .is_root = geteuid() == 0 };
-	struct config *c = NULL;
 	int r = 0;
 
 	if (o->wait == WAIT_DONE && !s.is_root) {
@@ -209,7 +251,7 @@ int trim_submit_paths(const struct options *o)
 		return EXIT_NOT_AUTHORIZED;
 	}
 	if (o->configured)
-		r = configured_find(&s, &c);
+		r = configured_find(&s);
 	if (r == 0)
 		r = submit(&s);
 	json_decref(s.array);
@@ -217,6 +259,7 @@ int trim_submit_paths(const struct options *o)
 	client_free(s.client);
 	mounts_done(&s.mounts);
 	trim_paths_done(&s.paths);
-	config_free(c);
+	config_free(s.config);
+	free(s.names);
 	return r;
 }

@@ -3,11 +3,22 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "base/macros.h"
+
+/* Those that are active. All zero is none. */
 struct trim_timers {
-	bool fstrim; /* fstrim.timer is active: one call for each filesystem, not paced */
-	bool ours;   /* reclaimd-trim-scheduled.timer is */
+	bool fstrim; /* fstrim.timer: one call for each filesystem, not paced */
+	char **ours; /* names of those of reclaimd-generator, NULL-terminated; NULL: none */
+	size_t n_ours;
 };
 
-/* Asks the service manager. Where there is none, or no bus to it, neither is. */
+/* Asks the service manager. Where there is none, or no bus to it, there is none. */
 struct trim_timers trim_timers_get(void);
+
+/* Is ours of that name among them? */
+bool trim_timers_has(const struct trim_timers *t, const char *unit);
+
+void trim_timers_done(struct trim_timers *t);
+#define _cleanup_trim_timers_ _cleanup_(trim_timers_done)

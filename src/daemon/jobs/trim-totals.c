@@ -102,18 +102,18 @@ static bool is_worth_it(struct jobs *jobs, const char *mount)
 void trim_totals_freed(const struct job *j, uint64_t bytes)
 {
 	struct jobs *jobs = j->jobs;
-	const struct config *c = jobs->context->config;
+	const struct config_trim_limits *limits =
+		*j->r.mount ? config_trims(jobs->context->config, j->r.mount) : NULL;
 	struct trim_total *t;
 
-	if (bytes == 0 || c->trim_after_bytes == 0 || jobs->context->stopping || !*j->r.mount ||
-	    !config_trims(c, j->r.mount))
+	if (bytes == 0 || !limits || limits->after_bytes == 0 || jobs->context->stopping)
 		return;
 	t = total_of(jobs, j->r.mount);
 	if (!t)
 		return;
 	t->freed_bytes += bytes;
-	if (t->freed_bytes < c->trim_after_bytes || !is_worth_it(jobs, t->mount))
+	if (t->freed_bytes < limits->after_bytes || !is_worth_it(jobs, t->mount))
 		return;
 	t->freed_bytes = 0;
-	trim_submit(jobs, t->mount, c->trim_min_bytes, "trim:after", on_submitted, NULL);
+	trim_submit(jobs, t->mount, limits->min_bytes, "trim:after", on_submitted, NULL);
 }

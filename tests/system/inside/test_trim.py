@@ -97,7 +97,34 @@ class Trim(unittest.TestCase):
         self.addCleanup(command, "systemctl", "stop", "fstrim.timer")
         self.assertIn("twice", command("reclaimctl", "status", "--no-pager"))
         timers = json.loads(command("reclaimctl", "status", "--json=short"))["trim_timers"]
-        self.assertEqual(timers, {"fstrim": True, "reclaimd": True})
+        self.assertEqual(timers, {"fstrim": True, "reclaimd": True, "units": [TIMER]})
+
+    def test_filesystem_with_a_schedule_of_its_own(self):
+        timer, at = "reclaimd-trim-scheduled@backups.timer", "/etc/systemd/system/reclaimd-trim-scheduled@.timer.d"
+        os.makedirs(at, exist_ok=True)
+        self.addCleanup(command, "rm", "-r", at)
+        with open(f"{at}/test.conf", "w", encoding="ascii") as f:
+            f.write("[Timer]\nAccuracySec=1us\nRandomizedDelaySec=0\n")
+        configure("trim: {filesystems: {/backups: {schedule: '*:*:0/2'}, /boot: {}}}\n")
+        self.addCleanup(configure, "")
+        self.addCleanup(command, "systemctl", "stop", timer)
+        not_active = "trim: filesystems: /backups: schedule: its timer is not active"
+        self.assertIn(not_active, command("reclaimctl", "check-config"))
+        before = len(jobs())
+        with signals("JobFinished") as finished:
+            command("systemctl", "daemon-reload")
+            command("systemctl", "reload-or-restart", "reclaimd")
+            command("systemctl", "start", "timers.target", timer)
+            finished()
+        made = jobs()[before:]
+        self.assertEqual((made[0]["state"], {j["path"] for j in made}), ("done", {"/backups"}))
+        self.assertIn(f"by {timer}\n", command("reclaimctl", "status", "--no-pager"))
+        self.assertNotIn(not_active, command("reclaimctl", "check-config"))
+        # Without its schedule the timer is over at once, and has not failed.
+        configure("")
+        command("systemctl", "daemon-reload")
+        self.assertNotIn(timer, command("reclaimctl", "status", "--no-pager"))
+        self.assertEqual(attempt("systemctl", "is-failed", "--quiet", timer).returncode, 1)
 
     def test_zz_removed_package_leaves_no_socket(self):
         remove()

@@ -25,7 +25,8 @@ class Units(unittest.TestCase):
         self.assertEqual(command("systemd-analyze", "verify", "--man=no", "reclaimd.service",
                                  "reclaimd.slice", "reclaimd-policy@x.service", "reclaimd-varlink.socket",
                                  "reclaimd-metrics.service", "reclaimd-metrics.timer", "reclaimd-trim.socket",
-                                 "reclaimd-trim@x.service", "reclaimd-trim-scheduled.service"), "")
+                                 "reclaimd-trim@x.service", "reclaimd-trim-scheduled.service",
+                                 "reclaimd-trim-scheduled@srv.service"), "")
 
     def test_security(self):
         r = attempt("systemd-analyze", "security", "--no-pager", f"--threshold={EXPOSURE_LIMIT}",
