@@ -83,6 +83,7 @@ struct job_record {
 	 * and when it will have ended at that rate, 0 if that is not known. */
 	uint64_t rate_bytes, rate_entries, expected_end_usec;
 	bool settling; /* running, and all is deleted: what that leaves is being written back */
+	uint64_t owed_bytes; /* so much of that there still is on its devices */
 };
 
 struct entry_record {

@@ -240,6 +240,9 @@ class Settling(test_metrics.Case):
         self.assertRegex(r.out, r"^Job %d deleted: 3,001 entries, .*; what that leaves is still being written back\n$" % job)
         self.assertEqual(client.job(job)["state"], "running")
         self.assertIn('"settling":true', self.ctl("show", "--json", str(job)).out)
+        # As the payer has seen it before it was held: a block of inodes for sixteen files.
+        self.assertGreater(client.get(job, "Owed"), 3000 // 16 * 4096 // 2)
+        self.assertRegex(self.ctl("show", str(job)).out, r"(?m)^      Owed: \d+\.\d [KM]iB to be written back on its devices$")
         waiting = Proc([scratch.binary, "wait", str(job)], self.data,
                        env={"RECLAIMD_RUNTIME_DIRECTORY": os.path.dirname(self.daemon.socket)})
         self.addCleanup(waiting.close)
@@ -248,6 +251,8 @@ class Settling(test_metrics.Case):
         self.go_on()
         self.assertRegex(waiting.finish().out, r"^Job %d done: 3,001 entries" % job)
         self.assertFalse(client.get(job, "Settling"))
+        self.assertEqual(client.get(job, "Owed"), 0)
+        self.assertNotIn("Owed", self.ctl("show", str(job)).out)
 
     def test_cancel_ends_it(self):
         client, job = self.settling()

@@ -34,6 +34,7 @@ static const struct printed_property table[] = {
 	{ "Message", "message" },
 	{ "Strategy", "strategy" },
 	{ "Settling", "settling" },
+	{ "Owed", "owed" },
 	{ "Rate", "rate" },
 	{ "EntriesRate", "entries_rate" },
 	{ "ExpectedEndUSec", "expected_end_usec" },

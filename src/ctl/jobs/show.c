@@ -2,7 +2,8 @@
 /* reclaimctl show: all there is to know of a job, in words.
  *
  * With --json, an array with one object for each job. Keys are only ever added: those of list, and
- * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, settling,
+ * uuid, staging, inplace, mount, names, skipped, by_usec, message, strategy, settling, owed (bytes
+ * that are still to be written back on its devices),
  * rate and entries_rate (a second), expected_end_usec (of a job that runs; 0: not known),
  * longest_step_usec (of a trim), problems [{path,
  * what, error, is_error}] and contents [{path, state}]; of both the first thousand, or all with
@@ -77,6 +78,17 @@ static void progress_lines(const json_t *j, bool running)
 	if (left > 0)
 		(void)printf(", about %s left", timespan_format(span, sizeof(span), left));
 	(void)putchar('\n');
+}
+
+/* What is still to be written back when all is deleted. */
+static void owed_line(const json_t *j)
+{
+	uint64_t owed = json_number(j, "owed");
+	char size[16];
+
+	if (owed > 0)
+		(void)printf("%10s: %s to be written back on its devices\n", "Owed",
+			     size_format(size, sizeof(size), owed));
 }
 
 static void names_lines(const json_t *j)
@@ -178,6 +190,7 @@ static void view_print(const json_t *j, const char *window, bool colours)
 	}
 	line("Mount", json_text(j, "mount"));
 	progress_lines(j, strcmp(state, "running") == 0);
+	owed_line(j);
 	line("How", json_text(j, "strategy"));
 	names_lines(j);
 	problems_lines(j, colours);

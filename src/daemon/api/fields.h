@@ -86,6 +86,7 @@ struct field {
 	F("Message", "s", TEXT, message, CHANGES)                                                  \
 	F("Strategy", "s", TEXT, strategy, CHANGES)                                                \
 	F("Settling", "b", BOOL, settling, CHANGES)                                                \
+	F("Owed", "t", NUMBER, owed_bytes, CHANGES)                                                \
 	F("LongestStepUSec", "t", USEC, longest_step_usec, CHANGES)
 
 /* Of struct device_view. */

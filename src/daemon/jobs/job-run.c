@@ -86,6 +86,7 @@ static void release(struct job_run *run)
 	run->tell = sd_event_source_disable_unref(run->tell);
 	jobs->settling -= run->settlement != NULL;
 	j->r.settling = false;
+	j->settles = NULL;
 	run->settlement = settlement_free(run->settlement);
 	run->debt = debt_hold_free(run->debt);
 	/* What may come back with a power cut is not on record as gone. */
@@ -313,6 +314,7 @@ static bool settle(struct job_run *run)
 	run->chunk = chunk_free(run->chunk);
 	run->jobs->settling++;
 	j->r.settling = true;
+	j->settles = run->settlement;
 	job_say(j, "all is deleted; what the kernel would write back later is being written back");
 	job_tell(j);
 	schedule_leave(j);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "settlement.h"
 #include "daemon/context/log.h"
 #include "daemon/trims/trim-task.h"
 #include "base/debug.h"
@@ -263,6 +264,7 @@ void job_snapshot(const struct job *j, struct job_record *ret)
 	ret->longest_step_usec = MAX(ret->longest_step_usec, trimmed.longest_step_usec);
 	if (freed.bytes > j->frees_from_bytes)
 		ret->bytes_freed += freed.bytes - j->frees_from_bytes;
+	ret->owed_bytes = j->settles ? settlement_owed(j->settles) : 0;
 }
 
 /* Of a job that runs; its record has it until it is measured again. */

@@ -19,6 +19,7 @@
 #include "store/store.h"
 
 struct remainder;
+struct settlement;
 struct shrinking;
 struct shrinking_file;
 struct job_run;
@@ -62,6 +63,8 @@ struct job {
 	 */
 	struct worker *deletes, *frees;
 	struct trim_task *trims; /* the same of a job that trims */
+	/* What pays for it when all is deleted, or NULL. */
+	struct settlement *settles;
 	uint64_t frees_from_bytes;
 	bool silent; /* its run gets no further: its filesystem may hang */
 	/* Of what asked for its names not to be moved any further while it is submitted, or NULL:

@@ -69,6 +69,11 @@ int settlement_new(struct settlement **ret, sd_event *event, struct debt_hold *h
 	return waits ? -ENOMEM : 0;
 }
 
+uint64_t settlement_owed(const struct settlement *s)
+{
+	return s->hold ? debt_hold_owed(s->hold) : 0;
+}
+
 void settlement_hurry(struct settlement *s)
 {
 	s->until_usec = 0;

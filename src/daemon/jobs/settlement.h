@@ -2,6 +2,7 @@
 /* Waits, on the event loop, until what deletions leave on a set of devices is written back. */
 #pragma once
 
+#include <stdint.h>
 #include <systemd/sd-event.h>
 
 #include "daemon/workers/pacers.h"
@@ -14,6 +15,9 @@ struct settlement;
  * not called; or -ENOMEM. */
 int settlement_new(struct settlement **ret, sd_event *event, struct debt_hold *hold,
 		   void (*done)(void *userdata), void *userdata);
+
+/* How many bytes are still to be written back on the devices, as of the last look. */
+uint64_t settlement_owed(const struct settlement *s);
 
 /* It is waited for no longer: done is called soon, if it was not yet. */
 void settlement_hurry(struct settlement *s);

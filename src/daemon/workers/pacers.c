@@ -13,6 +13,7 @@
 #include "config/config.h"
 #include "pacing/sensors/device-set.h"
 #include "pacing/peers.h"
+#include "pacing/debt/payer.h"
 #include "base/fd.h"
 #include "base/macros.h"
 #include "base/mounts.h"
@@ -347,6 +348,14 @@ void debt_hold_settle(struct debt_hold *h)
 bool debt_hold_is_settled(const struct debt_hold *h)
 {
 	return pacer_is_settled(h->entry->pacer);
+}
+
+uint64_t debt_hold_owed(const struct debt_hold *h)
+{
+	struct payer_view v;
+
+	pacer_debt(h->entry->pacer, &v);
+	return v.owed_bytes;
 }
 
 struct debt_hold *debt_hold_free(struct debt_hold *h)

@@ -63,6 +63,8 @@ int debt_hold_new_for(struct debt_hold **ret, struct pacers *p, int fd, uint64_t
 void debt_hold_settle(struct debt_hold *h);
 /* Is it, or can it not be? */
 bool debt_hold_is_settled(const struct debt_hold *h);
+/* How many bytes are still to be written back on these devices, as of the last look. */
+uint64_t debt_hold_owed(const struct debt_hold *h);
 /* NULL is accepted; returns NULL. */
 struct debt_hold *debt_hold_free(struct debt_hold *h);
 
