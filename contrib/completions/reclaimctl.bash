@@ -89,7 +89,7 @@ _reclaimctl() {
 	case $verb in
 	run) options="--latency= --no-settle --backend= --progress= --verbose --trace= --strategy= --configuration-directory= $files" ;;
 	trim) options="--all --min= --latency= --progress= --verbose --dry-run --submit --configured --wait --wait= --no-ask-password --configuration-directory= $daemon" ;;
-	plan) options=--configuration-directory= ;;
+	plan) options="--configuration-directory= $daemon" ;;
 	pin) options='--until= --list' ;;
 	check-config) options=--user ;;
 	submit) options="--undo= --by= --priority= --wait --wait= $files $daemon" ;;

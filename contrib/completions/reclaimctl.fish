@@ -84,7 +84,7 @@ function __reclaimctl_option
     end
 end
 
-set -l daemon 'submit list show wait cancel pause resume restore retry set spools status top metrics devices policy trim'
+set -l daemon 'submit list show wait cancel pause resume restore retry set spools status top metrics devices plan policy trim'
 set -l json 'submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option 'list show wait cancel pause resume set spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'

@@ -152,7 +152,7 @@ static const struct verb {
 	  "reclaimctl trim --submit --wait /srv\n" },
 	{ "plan",
 	  VERB_PLAN,
-	  NONE,
+	  IF_IT_RUNS,
 	  verb_plan,
 	  { { "plan [OPTIONS] PATH...", "what would be deleted, how, and why" } },
 	  "reclaimctl plan /srv/scratch/build-1234\n"

@@ -99,6 +99,8 @@ static void account(struct trim *t, uint64_t cost_usec)
 	r->last_bytes = t->sample.trimmed;
 	r->last_usec = cost_usec;
 	r->longest_usec = MAX(r->longest_usec, cost_usec);
+	if (r->first_mib_usec == 0 && t->sample.trimmed >= MiB(1))
+		r->first_mib_usec = MAX(cost_usec * MiB(1) / t->sample.trimmed, UINT64_C(1));
 	r->at = t->sample.at;
 	r->end = t->sample.end;
 	r->elapsed_usec = now_usec() - t->began_usec;

@@ -22,6 +22,7 @@ struct trim_result {
 	uint64_t elapsed_usec;
 	uint64_t longest_usec;          /* step: what a foreign request waited for it at most */
 	uint64_t last_bytes, last_usec; /* of the last step */
+	uint64_t first_mib_usec;        /* what a MiB took in the first of so much or more; or 0 */
 	uint64_t at, end;               /* addresses of the filesystem; end 0: unknown */
 	enum trim_bound bound;
 	bool complete;   /* it has come to the end */

@@ -6,6 +6,7 @@ The daemon has no CAP_SYS_ADMIN, as in its unit, but where a test is about one t
 for reclaimd-trim.socket is done here: a process for each connection, whose steps a test can hold."""
 import contextlib
 import errno
+import json
 import os
 import select
 import socket
@@ -468,6 +469,28 @@ class After(TrimCase):
         self.deletes(40 * MIB)
         until(self.trims)
         self.assertEqual([j["path"] for j in self.trims()], [os.fsencode(self.disk)])
+
+    def test_cost_of_the_first_step_is_told(self):
+        """By devices and plan, also after a pause, and until the daemon ends."""
+        def told():
+            (device,) = json.loads(scratch_ctl(self.daemon, "devices", "--interval=0", "--json", self.disk))
+            (planned,) = json.loads(scratch_ctl(self.daemon, "plan", "--json", os.path.join(self.disk, "file")))
+            cost = device["discard_setup"]["first_step_usec_per_mib"]
+            self.assertEqual(planned["discard_setup"]["first_step_usec_per_mib"], cost)
+            return cost
+
+        with open(os.path.join(self.disk, "file"), "w", encoding="ascii"):
+            pass
+        self.assertIsNone(told())
+        self.client.wait(self.trim())
+        cost = told()
+        self.assertGreater(cost, 0)
+        self.assertRegex(scratch_ctl(self.daemon, "devices", "--interval=0", self.disk),
+                         r"; a MiB takes %.2fms \(first step of a trim" % (cost / 1000))
+        self.assertIn("(first step of a trim", scratch_ctl(self.daemon, "plan", os.path.join(self.disk, "file")))
+        self.daemon.stop()
+        self.daemon.start()
+        self.assertIsNone(told())
 
     def test_metrics_of_trims(self):
         def metrics():

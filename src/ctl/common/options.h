@@ -108,7 +108,7 @@ enum verb_flags {
 #define VERBS_DAEMON                                                                               \
 	(VERB_SUBMIT | VERB_TRIM | VERB_LIST | VERB_SHOW | VERB_WAIT | VERB_CANCEL | VERB_PAUSE |  \
 	 VERB_RESUME | VERB_RESTORE | VERB_RETRY | VERB_SET | VERB_SPOOLS | VERB_STATUS |          \
-	 VERB_DEVICES | VERB_POLICY | VERB_METRICS | VERB_TOP)
+	 VERB_PLAN | VERB_DEVICES | VERB_POLICY | VERB_METRICS | VERB_TOP)
 
 /* Of these, what can be asked of the daemon in a container: paths would be of this machine, and
  * restore needs the mounts of the process that asks. */

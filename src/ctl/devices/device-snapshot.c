@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +65,7 @@ static void discards_find(struct device_snapshot *l, int fd)
 	options = m ? mount_all_options(m) : NULL;
 	discard_setup_find(&l->discards, m ? m->type : NULL, options, m ? m->source : NULL,
 			   m ? m->target : NULL, &l->d.b);
+	l->mount = m ? strdup(m->target) : NULL;
 	mounts_done(&mounts);
 }
 
@@ -124,4 +126,5 @@ void device_snapshot_done(struct device_snapshot *l)
 			disk_sensor_close(&l->disks[i].sensor);
 	devices_done(&l->d);
 	free(l->disks);
+	free(l->mount);
 }

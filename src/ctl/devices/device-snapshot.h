@@ -22,6 +22,7 @@ struct snapshot_disk {
 struct device_snapshot {
 	const char *path; /* as given */
 	struct devices d;
+	char *mount; /* as the mount table has it; NULL: not seen there */
 	struct discard_setup discards;
 	struct snapshot_disk *disks;
 	size_t n_disks;

@@ -123,7 +123,7 @@ static void commits_print(const json_t *c)
 static void discards_print(const json_t *setup)
 {
 	const char *fstab = json_text(setup, "fstab");
-	char now[160], advice[160];
+	char now[256], advice[160];
 
 	if (!json_is_object(setup))
 		return;

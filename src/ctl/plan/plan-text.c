@@ -231,7 +231,7 @@ static void print_filesystem(const json_t *fs)
 
 static void print_discards(const json_t *setup)
 {
-	char now[160], advice[160];
+	char now[256], advice[160];
 
 	if (!json_is_object(setup))
 		return;

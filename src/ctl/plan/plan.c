@@ -31,7 +31,7 @@
  *                         with what is freed the free blocks behind it; discard_avoided_by: the
  *                         mount option with which nothing is discarded
  *   discard_setup         {mode, possible, gentlest, granularity_bytes, max_bytes, usec_per_mib,
- *                         fstab}: as `devices` has it, or null
+ *                         fstab, first_step_usec_per_mib}: as `devices` has it, or null
  *   strategy              {name, reason, backend, lanes, large_files}
  *   estimate              {warm_usec, cold_usec}
  *   costs                 [sentence]: what makes it expensive
@@ -53,11 +53,13 @@
 #include "engine/guard/user-pin.h"
 #include "ctl/output/messages.h"
 #include "ctl/common/arguments.h"
+#include "ctl/devices/daemon-devices.h"
 #include "ctl/output/progress.h"
 #include "ctl/common/verbs.h"
 
 struct plan_session {
 	struct options o;
+	struct client *client; /* borrowed; NULL: none runs */
 	struct protect *protect;
 	struct holders holders;
 	json_t *array; /* with --json */
@@ -170,6 +172,7 @@ static int plan_fill(struct plan_session *s, struct plan *p, const struct target
 		return r;
 	discard_setup_find(&p->discards, p->around.type, p->around.options, p->around.source,
 			   p->around.mount_point, &p->around.devices);
+	p->discards.first_step_usec = daemon_trim_cost(s->client, p->around.mount_point);
 	p->holders = &s->holders;
 	p->verdict = p->f.undeletable == 0              ? VERDICT_DELETE
 		     : p->f.undeletable >= p->f.entries ? VERDICT_BLOCKED
@@ -268,10 +271,9 @@ static int plan_all(struct plan_session *s)
 
 int verb_plan(const struct options *o, struct client *c)
 {
-	struct plan_session s = { .o = *o };
+	struct plan_session s = { .o = *o, .client = c };
 	int r = plan_all(&s);
 
-	(void)c;
 	json_decref(s.array);
 	holders_done(&s.holders);
 	protect_free(s.protect);

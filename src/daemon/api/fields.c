@@ -100,6 +100,7 @@ const struct field trim_total_fields[] = {
 	FIELD(trim_total, "LongestStepUSec", "t", USEC, longest_step_usec),
 	FIELD(trim_total, "LastDoneUSec", "t", USEC, last_done_usec),
 	FIELD(trim_total, "Finished", "a{st}", FINISHED, finished),
+	FIELD(trim_total, "MebibyteUSec", "t", USEC, mib_usec),
 	{ 0 },
 };
 

@@ -19,6 +19,7 @@
 #include "retry.h"
 #include "schedule.h"
 #include "trim-accept.h"
+#include "trim-totals.h"
 #include "undo-deadline.h"
 
 #define TELL_USEC (1 * USEC_PER_SEC)
@@ -52,6 +53,7 @@ static uint64_t release(struct trim_run *run)
 	j->trim = NULL;
 	j->r.bytes_freed += p.trimmed_bytes;
 	j->r.longest_step_usec = MAX(j->r.longest_step_usec, p.longest_step_usec);
+	trim_totals_measured(j, p.first_mib_usec);
 	job_enter(j, PHASE_LEAVING);
 	schedule_leave(j);
 	schedule_kick(run->jobs);

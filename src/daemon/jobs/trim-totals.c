@@ -62,6 +62,14 @@ void trim_totals_done(struct jobs *jobs)
 	LIST_INIT(&jobs->trim_totals);
 }
 
+void trim_totals_measured(const struct job *j, uint64_t mib_usec)
+{
+	struct trim_total *t = mib_usec > 0 ? total_of(j->jobs, j->r.mount) : NULL;
+
+	if (t)
+		t->mib_usec = mib_usec;
+}
+
 void trim_totals_finished(const struct job *j)
 {
 	struct trim_total *t = total_of(j->jobs, j->r.mount);

@@ -26,7 +26,8 @@ struct trim_task {
 	uint64_t min_bytes;
 	struct pacer *pacer;
 
-	_Atomic uint64_t trimmed_bytes, longest_usec; /* the thread's, for all to see */
+	/* The thread's, for all to see. */
+	_Atomic uint64_t trimmed_bytes, longest_usec, first_mib_usec;
 	int error; /* the thread's until it has told of its end */
 	const char *why;
 	int ended_fd;
@@ -42,6 +43,7 @@ static void on_progress(const struct trim_result *r, void *userdata)
 
 	atomic_store(&t->trimmed_bytes, r->trimmed_bytes);
 	atomic_store(&t->longest_usec, r->longest_usec);
+	atomic_store(&t->first_mib_usec, r->first_mib_usec);
 }
 
 static const char *obstacle_words(enum trim_obstacle o)
@@ -172,7 +174,8 @@ void trim_task_stop(struct trim_task *t)
 void trim_task_progress(struct trim_task *t, struct trim_task_progress *ret)
 {
 	*ret = (struct trim_task_progress){ atomic_load(&t->trimmed_bytes),
-					    atomic_load(&t->longest_usec) };
+					    atomic_load(&t->longest_usec),
+					    atomic_load(&t->first_mib_usec) };
 }
 
 struct trim_task *trim_task_free(struct trim_task *t)

@@ -24,6 +24,7 @@ struct trim_task_options {
 struct trim_task_progress {
 	uint64_t trimmed_bytes;
 	uint64_t longest_step_usec;
+	uint64_t first_mib_usec; /* trim/trim.h */
 };
 
 /* error: 0, or a negative errno: -ECANCELED if it was stopped before it came to the end, or what

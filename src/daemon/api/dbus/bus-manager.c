@@ -51,7 +51,7 @@ static int get_trim_totals(sd_bus *conn, const char *path, const char *interface
 {
 	const struct link *l = userdata;
 	const struct trim_total *t = l->bus ? operation_trim_totals(l->bus->operations) : NULL;
-	int r = sd_bus_message_open_container(reply, 'a', "(ayttta{st})");
+	int r = sd_bus_message_open_container(reply, 'a', "(ayttta{st}t)");
 
 	(void)conn;
 	(void)path;
@@ -204,6 +204,6 @@ const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_SIGNAL_WITH_NAMES("JobsChanged", "a(tsussaytttttttttstttst)", SD_BUS_PARAM(jobs), 0),
 	STATUS_FIELDS(PROPERTY) METRICS_FIELDS(PROPERTY) SD_BUS_PROPERTY(
 		"DeviceTotals", "a(stta{st}(tat)(tat)(tat)t(tat))", get_totals, 0, 0),
-	SD_BUS_PROPERTY("TrimTotals", "a(ayttta{st})", get_trim_totals, 0, 0),
+	SD_BUS_PROPERTY("TrimTotals", "a(ayttta{st}t)", get_trim_totals, 0, 0),
 	SD_BUS_VTABLE_END,
 };
