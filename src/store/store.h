@@ -62,7 +62,7 @@ struct job_record {
 	gid_t gid;
 	const gid_t *groups; /* as the kernel gave them at submit */
 	size_t n_groups;
-	const char *origin;  /* "submit", "spool:/backups/.trash", "policy:NAME", "trim" */
+	const char *origin;  /* "submit", "spool:/backups/.trash", "policy:NAME", ... */
 	const char *path;    /* of the first entry, as people know it; a trim's mount point */
 	const char *mount;   /* mount point; of the staging directory or the entries */
 	const char *staging; /* name of the job's own directory below <mount>/.reclaim/<uid>; "" if
