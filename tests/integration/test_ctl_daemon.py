@@ -18,6 +18,7 @@ import fixture
 import terminal
 from contents import fingerprint
 from fixture import USER, Canary, Proc, build, fill, listing, scratch, write
+from json_page import described, printed
 
 NOBODY = 65534
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -80,6 +81,24 @@ class Completion(Case):
     def test_fish(self):
         script = "source contrib/completions/reclaimctl.fish; read line; complete -C $line"
         self.check(lambda line: self.ask("fish", ["fish", "--no-config", "-c", script], line))
+
+
+class Keys(Case):
+    """What is printed as JSON has the keys that the page names, and no others."""
+
+    def test_of_verbs_that_need_no_more_than_a_job(self):
+        for name in ("a", "b", "c"):
+            write(self.path(name))
+        self.ctl("submit", "--wait", "c")
+        for verb, words in (("wait", ("1",)), ("submit", ("--undo=1h", "a", "b")), ("set", ("--priority=low", "2")),
+                            ("pause", ("2",)), ("resume", ("2",)), ("list", ()), ("restore", ("2",))):
+            self.assertEqual(printed(json.loads(self.ctl(verb, "--json", *words).out)), described(verb), verb)
+        os.mkdir(self.path("spool"))
+        self.daemon.configure("spools: {%s: {settle: 1h}}\n" % self.path("spool"))
+        self.daemon.client().call("Reload", "")
+        self.assertEqual(printed(json.loads(self.ctl("spools", "--json").out)), described("spools"))
+        told = json.loads(self.ctl("status", "--json").out)
+        self.assertEqual(set(told) | set(told["trim_timers"]), described("status", besides=("list",)))
 
 
 class Listing(Case):
@@ -357,7 +376,11 @@ class Show(Case):
         said = self.ctl("show", n).out
         self.assertIn(" Problems: ", said)
         self.assertIn("canary", said)
-        self.assertTrue(json.loads(self.ctl("show", "--json", n).out)[0]["problems"])
+        shown = json.loads(self.ctl("show", "--json", n).out)
+        self.assertTrue(shown[0]["problems"])
+        listed = json.loads(self.ctl("list", "--all", "--json").out)
+        self.assertEqual(printed(listed), described("list"))
+        self.assertEqual(printed(shown), described("list") | described("show", besides=("list",)))
         canary.check()
 
     def test_words_for_what_stays(self):

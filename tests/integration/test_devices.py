@@ -11,6 +11,7 @@ import threading
 import unittest
 
 import fixture
+import json_page
 from contents import fingerprint
 from fixture import Case, DISKS, MIB, Proc, USER, command, matrix, scratch, unmount, write
 from test_plan import MUTATING, OPENING
@@ -326,6 +327,13 @@ class Counted(Case):
         os.unlink(w.path("file"))
         command("fstrim", scratch.filesystem(w.fs))
         self.assertGreaterEqual(check(), 8 * MIB)
+
+    @matrix(backends=plain, fs=("ext4", "xfs", "tmpfs"))
+    def test_keys_are_those_of_the_page(self, w):
+        """But for what is not known here."""
+        found = json_page.printed(devices(w, "--interval=10ms"))
+        self.assertLessEqual(found, json_page.described("devices"))
+        self.assertLessEqual({"devices", "commits", "pressure", "discard_setup", "daemon"}, found)
 
     @matrix(backends=plain, fs=("tmpfs",))
     def test_without_devices_there_is_no_discard_setup(self, w):

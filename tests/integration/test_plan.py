@@ -12,6 +12,7 @@ import subprocess
 import unittest
 
 import fixture
+import json_page
 import terminal
 from contents import fingerprint
 from fixture import (Case, DISKS, FS_APPEND_FL, FS_IMMUTABLE_FL, MIB, Proc, USER, command, fill,
@@ -70,6 +71,8 @@ class Contents(Case):
         fill(w.path("tree/many"), 50)
         write(w.path("tree/large"), b"x" * 3 * MIB)
         w.settle()
+        self.assertLessEqual(json_page.printed(plan(w, "tree")[0]),
+                             json_page.described("plan") | json_page.described("devices"))
         (p,), _ = plan(w, "tree")
         self.assertEqual((p["path"], p["verdict"], p["type"]), ("tree", "delete", "directory"))
         self.assertIsNone(p["reason"])

@@ -17,6 +17,7 @@ import tempfile
 import time
 
 import fixture
+import json_page
 from fixture import Case, MIB, Proc, command, machine, scratch, until
 from test_pacing import Foreground
 
@@ -428,7 +429,9 @@ class Given(TrimCase):
         self.assertRegex(r.err, r"(?m)^loop\d+: .* trimmed in \d+ steps?; the last one: \S+ \S+ in [\d.]+ms; longest: [\d.]+ms$")
         keys = {"path", "type", "device", "outcome", "why", "size_bytes", "free_bytes", "bound", "backing_file",
                 "trimmed_bytes", "steps", "calls", "elapsed_usec", "longest_step_usec"}
-        self.assertEqual(set(self.trim("--json", d.dir).json["filesystems"][0]), keys)
+        told = self.trim("--json", d.dir).json
+        self.assertEqual(set(told["filesystems"][0]), keys)
+        self.assertEqual(json_page.printed(told), json_page.described("trim"))
 
     def test_on_a_terminal_progress_names_the_device(self):
         d = self.small().mount()

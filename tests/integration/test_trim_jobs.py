@@ -17,6 +17,7 @@ import unittest
 
 import dbuswire
 import fixture
+import json_page
 from daemon_fixture import Case, Daemon
 from fixture import MIB, USER, command, is_stopped, scratch, until
 
@@ -539,6 +540,8 @@ class Submit(TrimCase):
         r = self.ctl("--configured", "--wait", "--json")
         self.assertEqual(r.returncode, 0, r.stderr)
         self.assertIn('"jobs":[1]', r.stdout)
+        self.assertLessEqual(json_page.printed(json.loads(r.stdout.splitlines()[0])),
+                             json_page.described("trim --submit", besides=("wait",)))
         self.assertTrue(self.is_trimmed("other"))
         self.assertFalse(self.is_trimmed())
 
