@@ -277,11 +277,30 @@ static void trims_check(struct check *c)
 	}
 }
 
+/* Where the first schedule of trims is; NULL: there is none. */
+static const struct config_place *trim_place(const struct config *config)
+{
+	if (config_trims_together(config))
+		return &config->trim_schedule_place;
+	for (size_t i = 0; i < config->n_trims; i++)
+		if (config->trims[i].schedule)
+			return &config->trims[i].schedule_place;
+	return NULL;
+}
+
 static void trim_timers_check(struct check *c)
 {
-	_cleanup_trim_timers_ struct trim_timers timers = trim_timers_get();
+	const struct config_place *first = trim_place(c->config);
+	_cleanup_trim_timers_ struct trim_timers timers = { 0 };
 	char where[TRIM_WHERE], unit[CONFIG_TRIM_TIMER_MOST];
 
+	if (!first)
+		return;
+	timers = trim_timers_get();
+	if (timers.fstrim)
+		place_tell(c, first, /* is_warning= */ true,
+			   "trim: schedule: fstrim.timer is active, too, and trims without a pace: "
+			   "systemctl disable --now fstrim.timer");
 	if (config_trims_together(c->config))
 		timer_check(c, "trim", &c->config->trim_schedule_place,
 			    trim_timers_has(&timers, CONFIG_TRIM_TIMER));

@@ -96,6 +96,7 @@ class Trim(unittest.TestCase):
         command("systemctl", "start", "fstrim.timer")
         self.addCleanup(command, "systemctl", "stop", "fstrim.timer")
         self.assertIn("twice", command("reclaimctl", "status", "--no-pager"))
+        self.assertIn("trim: schedule: fstrim.timer is active, too", command("reclaimctl", "check-config"))
         timers = json.loads(command("reclaimctl", "status", "--json=short"))["trim_timers"]
         self.assertEqual(timers, {"fstrim": True, "reclaimd": True, "units": [TIMER]})
 
