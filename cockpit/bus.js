@@ -11,11 +11,12 @@ const NAME = "org.reclaimd1", ROOT = "/org/reclaimd1", MANAGER = NAME + ".Manage
 const DBUS = "org.freedesktop.DBus", PROPERTIES = DBUS + ".Properties";
 const AT_ONCE = 2000; /* jobs in an answer; the first are drawn meanwhile */
 const DRAW_MSEC = 250;
+/* For files and units, which polkit cannot allow. */
+export const AS_ROOT = { superuser: "require", err: "message" };
 
 export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: new Map(), listed: false,
 	devices: [], policies: [], spools: [], filesystems: [], marks: [] };
 const permission = cockpit.permission({ admin: true });
-/* For what polkit cannot allow: files and units. */
 export const isAdmin = () => permission.allowed === true;
 /* For a question: what is submitted has them. */
 export const rights = () => isAdmin() ? _("It is deleted with the rights of root.") : _("It is deleted with your rights.");
@@ -61,12 +62,12 @@ const KNOWN = {
 /* What is wrong, for a person. */
 export function words(e) {
 	const known = KNOWN[e.name] || KNOWN[e.problem], why = line(e.message || e.name || e.problem || e);
-	return !known ? why : known === REFUSED && e.message ? known + " (" + why + ")" : known;
+	return known === REFUSED && e.message ? known + " (" + why + ")" : known || why;
 }
 
 export const isThere = () => daemon.phase === "ready" || daemon.phase === "connecting";
 
-export const call = (path, iface, method, type = "", args = [], timeout = 60000) => isThere()
+const call = (path, iface, method, type = "", args = [], timeout = 60000) => isThere()
 	? client.call(path, iface, method, args, { type, timeout })
 	: Promise.reject(new Error(_("reclaimd does not run. Nothing was done.")));
 
@@ -82,7 +83,7 @@ export const jobProperties = id => properties(ROOT + "/job/" + id, JOB);
  * behind the last word by printf(1): words have to be UTF-8 here, and paths need not be. */
 const RUN = 'p=$(printf "%b." "$1"); p=${p%.}; shift; o=$("$@$p"); s=$?; printf %s "$o"; case $o in "" | "[]") exit $s; esac';
 export function program(argv, path = "") {
-	const octal = path.replace(/[^A-Za-z0-9/_.-]/g, c => "\\0" + c.charCodeAt(0).toString(8).padStart(3, "0"));
+	const octal = path.replace(/[^\w/.-]/g, c => "\\0" + c.charCodeAt(0).toString(8).padStart(3, "0"));
 	return cockpit.spawn(["sh", "-c", RUN, "sh", octal, ...argv], { superuser: "try", err: "message" });
 }
 
@@ -100,9 +101,11 @@ const jobOfNumbers = named("id uid entries entriesDone bytes bytesDone errors cr
 
 function jobsOfPacked(numbers, texts) {
 	const t = bytesOf(texts).split("\0"), found = [];
-	for (let i = 0, k = 0; i < numbers.length; i += 15, k += 6)
-		found.push(Object.assign(jobOfNumbers(numbers.slice(i, i + 15)), { state: t[k], origin: decode(t[k + 1]),
-			priority: t[k + 2], path: t[k + 3], kind: t[k + 4], message: decode(t[k + 5] || "") }));
+	/* An older daemon has fewer numbers of each job. */
+	const width = numbers.length * 6 / (t.length - 1);
+	for (let i = 0, k = 0; i < numbers.length; i += width, k += 6)
+		found.push({ ...jobOfNumbers(numbers.slice(i, i + width)), state: t[k], origin: decode(t[k + 1]), priority: t[k + 2],
+			path: t[k + 3], kind: t[k + 4], message: decode(t[k + 5] || "") });
 	return found;
 }
 
@@ -195,8 +198,7 @@ export const readFilesystems = reader(10000, async () => {
 /* ---- the connection ---- */
 
 function enter(phase, problem = "") {
-	daemon.phase = phase;
-	daemon.problem = problem;
+	Object.assign(daemon, { phase, problem });
 	changed();
 }
 

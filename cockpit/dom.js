@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Elements, what is said in place, and questions. Text is always a text node, never markup. */
+/* Elements, what is said in place, questions, and tables of any length. Text is always a text node, never markup. */
 import { words } from "./bus.js";
 import { _, show } from "./format.js";
 
+const real = kids => kids.flat(9).filter(k => k || k === 0);
+
 /* h("a.class", { href: "#/", onclick: f }, "text", element, [more]) */
 export function h(name, ...kids) {
-	const [tag, ...classes] = name.split(".");
-	const e = document.createElement(tag);
+	const [tag, ...classes] = name.split("."), e = document.createElement(tag);
 	e.className = classes.join(" ");
 	if (kids[0]?.constructor === Object)
 		for (const [key, value] of Object.entries(kids.shift()))
@@ -16,13 +17,14 @@ export function h(name, ...kids) {
 				e[key] = value;
 			else
 				e.setAttribute(key, value);
-	e.append(...kids.flat(9).filter(k => k || k === 0));
+	e.append(...real(kids));
 	return e;
 }
 
 export const path = bytes => h("span.path", show(bytes));
 export const state = (word, name) => h("span.state", { "data-state": word }, name || word);
 export const link = (to, ...kids) => h("a", { href: "#/" + to }, ...kids);
+export const jobLink = id => link("jobs/" + id, _("Job $0", id));
 
 /* Writes only what is different, so that nothing is drawn or read out anew. */
 export function text(e, value) {
@@ -34,52 +36,54 @@ export function text(e, value) {
 export function fill(e, key, make) {
 	const of = JSON.stringify(key);
 	if (e.of !== of)
-		e.replaceChildren(...[make()].flat(9).filter(k => k));
+		e.replaceChildren(...real([make()]));
 	e.of = of;
 }
 
 /* Where it is said what became of an action. */
-export const said = () => h("div.said", { role: "status" });
+export const said = () => h("div", { "data-said": "", role: "status" });
 
-export function say(place, kind, what) {
-	place.className = "said " + kind;
+export function say(place, kind, what = "") {
+	place.className = kind;
 	place.setAttribute("role", kind === "bad" ? "alert" : "status");
-	place.replaceChildren(...[what || ""].flat());
+	place.replaceChildren(...[what].flat());
 }
 
-/* Does what a control is for, once, and says what became of it. */
-export async function act(control, place, work) {
-	if (control.getAttribute("aria-disabled") === "true")
+/* Does what a control is for, once, and says what became of it in the nearest place for that. */
+export async function act(control, work) {
+	let box = control, place;
+	if (control.ariaDisabled === "true")
 		return;
-	control.setAttribute("aria-disabled", true);
+	while (!(place = box.querySelector("[data-said]")))
+		box = box.parentElement;
+	control.ariaDisabled = true;
 	say(place, "busy", _("One moment…"));
 	try {
 		say(place, "good", await work());
 	} catch (e) {
 		say(place, "bad", words(e));
-	} finally {
-		control.setAttribute("aria-disabled", false);
 	}
+	control.ariaDisabled = false;
 }
 
-export const button = (label, place, work, props) =>
-	h("button", { type: "button", ...props, onclick: e => act(e.currentTarget, place, work) }, label);
+export const button = (label, work, props) =>
+	h("button", { type: "button", ...props, onclick: e => act(e.currentTarget, work) }, label);
 
-/* Asks before something is done, and says with numbers what that is. */
+/* Asks before something is done, and says with numbers what that is. Without a yes there is nothing to be said. */
 export function ask(title, what, verb, kind = "danger") {
 	const dialog = document.querySelector("dialog");
-	return new Promise(resolve => {
+	return new Promise((resolve, reject) => {
 		dialog.replaceChildren(h("form", { method: "dialog" }, h("h2", { id: "question" }, title),
-			what.filter(w => w).map(w => w.nodeType ? w : h("p", w)), h("p.row", h("button." + kind, { value: "yes" }, verb),
+			real(what).map(w => w.nodeType ? w : h("p", w)), h("p.row", h("button." + kind, { value: "yes" }, verb),
 				h("button", { value: "", autofocus: true, formNoValidate: true }, _("Do nothing")))));
 		dialog.returnValue = "";
-		dialog.onclose = () => resolve(dialog.returnValue === "yes");
+		dialog.onclose = () => dialog.returnValue ? resolve() : reject("");
 		dialog.showModal();
 	});
 }
 
 /* Names and values; a pair without a value is left out. */
-export const facts = pairs => h("dl", pairs.filter(p => p && p[1] && p[1].length !== 0)
+export const facts = pairs => h("dl", pairs.filter(p => p[1] && p[1].length !== 0)
 	.map(([name, ...value]) => h("div", h("dt", name), h("dd", value))));
 
 export const list = lines => lines?.length ? h("ul", lines.map(l => h("li", l))) : null;
@@ -90,3 +94,60 @@ export const table = (caption, head, rows) => h("table", h("caption", caption),
 
 export const choice = (label, options, value, onchange = () => {}) => h("label", label, " ",
 	h("select", { onchange }, Object.entries(options).map(([v, name]) => h("option", { value: v, selected: v === value }, name))));
+
+const MORE = 8; /* rows beyond those that are seen, so that Tab finds them */
+
+/* A table of any length: only rows that are seen are made. All have the height --row. */
+export class Rows {
+	/* make(item, row) returns the cells, each an element or a list; update(row, item) writes what may have changed. */
+	constructor(label, head, make, update = () => {}) {
+		Object.assign(this, { make, update, items: [], made: new Map() });
+		this.space = h("div.space", { role: "presentation" });
+		this.scroller = h("div.scroller", { role: "rowgroup", tabindex: 0, "aria-label": label, onscroll: () => {
+			this.frame = this.frame || requestAnimationFrame(() => this.draw());
+		} }, this.space);
+		this.element = h("div.rows", { role: "table", "aria-label": label }, h("div", { role: "rowgroup" },
+			h("div.head", { role: "row" }, head.map(c => h("span", { role: "columnheader" }, c)))), this.scroller);
+		new ResizeObserver(() => this.draw()).observe(this.scroller);
+	}
+
+	set(items) {
+		this.items = items;
+		this.element.ariaRowCount = items.length + 1;
+		this.element.hidden = items.length === 0;
+		this.draw();
+	}
+
+	row(item) {
+		const row = h("div.item", { role: "row" });
+		row.append(...this.make(item, row).map((kids, i) => h("span.c" + i, { role: "cell" }, kids)));
+		return row;
+	}
+
+	draw() {
+		const height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) *
+			parseFloat(getComputedStyle(document.documentElement).fontSize);
+		const { scrollTop, clientHeight } = this.scroller, seen = new Map();
+		const first = Math.max(0, Math.floor(scrollTop / height) - MORE);
+		const last = Math.min(this.items.length, Math.ceil((scrollTop + clientHeight) / height) + MORE);
+		this.frame = 0;
+		this.space.style.setProperty("--n", this.items.length);
+		for (let i = first; i < last; i++) {
+			const item = this.items[i], row = this.made.get(item.id) || this.row(item);
+			row.style.setProperty("--n", i);
+			row.ariaRowIndex = i + 2;
+			this.update(row, item);
+			seen.set(item.id, row);
+		}
+		for (const [id, row] of this.made)
+			if (!seen.has(id))
+				row.remove();
+		this.made = seen;
+		let at = this.space.firstChild;
+		for (const row of seen.values())
+			if (row === at)
+				at = at.nextSibling;
+			else
+				this.space.insertBefore(row, at);
+	}
+}

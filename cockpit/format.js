@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Bytes, times and names, for a person to read.
- *
- * A path is a byte string: a character of 0 to 255 for each byte. It is shown as reclaimctl shows it: what
- * is not UTF-8, invisible, or changes what is seen around it has an escape, and so has the backslash. So
- * no two names look alike, and unescape() has the bytes again. */
+/* Bytes, times and names, for a person to read. A path is a byte string: a character of 0 to 255 for each byte. It is
+ * shown as reclaimctl shows it, so that no two names look alike, and unescape() has the bytes again. */
 export const cockpit = window.cockpit;
 const language = (cockpit.language || "en").replace("_", "-");
 
@@ -18,21 +15,20 @@ export function size(n) {
 	let i = 0;
 	for (n = Number(n) || 0; n >= 1023.95; n /= 1024)
 		i++;
-	return (i ? n.toFixed(1) : Math.round(n)) + " " + ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][i];
+	return (i ? n.toFixed(1) : Math.round(n)) + " " + "B KiB MiB GiB TiB PiB EiB".split(" ")[i];
 }
 
 export const rate = n => _("$0/s", size(n));
+export const share = (part, all) => _("$0 of $1", part, all);
 
 /* Of microseconds: "250 µs", "1.3 ms", "2 min 5 s". */
 export function span(usec) {
-	if (usec < 1000)
-		return Math.round(usec) + " µs";
 	if (usec < 999500)
-		return (usec / 1000).toFixed(usec < 1e4 ? 1 : 0) + " ms";
-	const s = Math.round(usec / 1e6);
-	const parts = [[Math.floor(s / 86400), " d"], [Math.floor(s / 3600) % 24, " h"], [Math.floor(s / 60) % 60, " min"], [s % 60, " s"]];
-	const first = parts.findIndex(p => p[0]);
-	return parts.slice(first, first + 2).filter(p => p[0]).map(p => p.join("")).join(" ");
+		return usec < 1000 ? Math.round(usec) + " µs" : (usec / 1000).toFixed(usec < 1e4 ? 1 : 0) + " ms";
+	const s = Math.round(usec / 1e6), part = (n, name) => n >= 1 && Math.floor(n) + name;
+	const parts = [part(s / 86400, " d"), part(s / 3600 % 24, " h"), part(s / 60 % 60, " min"), part(s % 60, " s")];
+	const first = parts.findIndex(p => p);
+	return parts.slice(first, first + 2).filter(p => p).join(" ");
 }
 
 /* How long until then; "" if that is over. */
@@ -46,8 +42,6 @@ export function localTime(usec) {
 	const d = new Date(usec / 1000);
 	return usec ? new Date(d - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
 }
-
-/* ---- bytes ---- */
 
 const DECEPTIVE = new RegExp("[\\0-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f" +
 	"\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}" +

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Jobs: a table of them, also of those that can be restored, and one of them in full. */
 import * as bus from "./bus.js";
-import { act, ask, button, choice, facts, fill, h, link, path, said, state, table, text } from "./dom.js";
-import {
-	_, bytesOf, cockpit, count, decode, entries, jobs, line, localTime, moment, pathOf, rate, show, size, total, until, usecOf,
-} from "./format.js";
-import { Rows } from "./rows.js";
+import { act, ask, button, choice, facts, fill, h, jobLink, link, path, Rows, said, state, table, text } from "./dom.js";
+import { _, bytesOf, cockpit, count, decode, entries, jobs, line, localTime, moment, pathOf, rate, share, show, size, total,
+	until, usecOf } from "./format.js";
 
 const { daemon } = bus;
 
@@ -30,8 +28,8 @@ const dots = words => words.filter(w => w).join(" · ");
 
 /* How much of it is gone. */
 const amount = j => !j.entries && !j.entriesDone && !j.bytes && !j.bytesDone ? _("not counted yet") : dots([
-	!isTrim(j) && (j.entries ? _("$0 of $1", count(j.entriesDone), entries(j.entries)) : entries(j.entriesDone)),
-	j.bytes ? _("$0 of $1", size(j.bytesDone), size(j.bytes)) : size(j.bytesDone), j.errors && errors(j)]);
+	!isTrim(j) && (j.entries ? share(count(j.entriesDone), entries(j.entries)) : entries(j.entriesDone)),
+	j.bytes ? share(size(j.bytesDone), size(j.bytes)) : size(j.bytesDone), j.errors && errors(j)]);
 
 const when = j => j.state === "held" ? _("restorable for $0", until(j.heldUntil) || _("a moment"))
 	: j.state === "running" ? dots([j.rate && rate(j.rate), until(j.expectedEnd) && _("$0 left", until(j.expectedEnd))])
@@ -39,54 +37,58 @@ const when = j => j.state === "held" ? _("restorable for $0", until(j.heldUntil)
 
 /* ---- what can be done to one ---- */
 
-async function tell(method, j, words) {
+const teller = (method, words) => async j => {
 	await bus.manager(method, "at", [[j.id]]);
 	return _(words, j.id);
-}
+};
+const cancelNow = teller("Cancel", _("Job $0 is being cancelled."));
 
 async function cancel(j) {
 	const rest = j.entries ? entries(Math.max(0, j.entries - j.entriesDone)) : _("all that is left, not counted yet");
-	const what = isTrim(j) ? _("The trim ends. Nothing was deleted, and what is trimmed stays so.")
+	await ask(_("Cancel job $0?", j.id), [show(j.path),
+		isTrim(j) ? _("The trim ends. Nothing was deleted, and what is trimmed stays so.")
 		: j.entriesDone || j.bytesDone ? _("Gone, and not coming back: $0. Put back where it was: $1. A large file that is being " +
 			"freed has no name any more and is freed to its end; a second cancel frees it at once.", amount(j), rest)
-		: _("Nothing of it is deleted yet. Put back where it was: $0.", rest);
-	return await ask(_("Cancel job $0?", j.id), [show(j.path), what], _("Cancel the job")) &&
-		tell("Cancel", j, _("Job $0 is being cancelled."));
+		: _("Nothing of it is deleted yet. Put back where it was: $0.", rest)], _("Cancel the job"));
+	return cancelNow(j);
 }
+
+const isBack = (j, where) => _("Job $0 is back: $1", j.id, show(where));
 
 async function restore(j) {
 	await bus.manager("Restore", "ta{sv}", [j.id, {}]);
-	return _("Job $0 is back: $1", j.id, show(j.path));
+	return isBack(j, j.path);
 }
 
 async function restoreTo(j) {
 	const to = h("input", { required: true, pattern: "/.+", "aria-label": _("Where to") });
-	if (!await ask(_("Restore job $0 elsewhere", j.id), [show(j.path),
-		_("Into this directory, or under this name, on the same filesystem. Nothing there is replaced."), to], _("Restore"), "main"))
-		return "";
+	await ask(_("Restore job $0 elsewhere", j.id), [show(j.path),
+		_("Into this directory, or under this name, on the same filesystem. Nothing there is replaced."), to], _("Restore"), "main");
 	const bytes = pathOf(to.value);
 	await bus.program(["reclaimctl", "restore", "--quiet", String(j.id), "--to="], bytes);
-	return _("Job $0 is back: $1", j.id, show(bytes));
+	return isBack(j, bytes);
 }
 
 async function retry(j) {
-	if (!await ask(_("Retry job $0?", j.id), [show(j.path),
+	await ask(_("Retry job $0?", j.id), [show(j.path),
 		_("What it could not delete ($0) is submitted again where it is still the same, and deleted.", errors(j)), bus.rights()],
-	_("Retry")))
-		return "";
+	_("Retry"));
 	const [answer] = JSON.parse(await bus.program(["reclaimctl", "retry", "--json", "--", String(j.id)]));
-	return link("jobs/" + answer.job,
-		_("Job $0: $1; gone or replaced: $2", answer.job, entries(answer.accepted), count(answer.missing)));
+	return [jobLink(answer.job), _(": $0; gone or replaced: $1", entries(answer.accepted), count(answer.missing))];
 }
 
 const ACTIONS = [
-	[_("Pause"), j => tell("Pause", j, _("Job $0 pauses.")), j => isOpen(j) && j.state !== "paused"],
-	[_("Resume"), j => tell("Resume", j, _("Job $0 goes on.")), j => j.state === "paused"],
+	[_("Pause"), teller("Pause", _("Job $0 pauses.")), j => isOpen(j) && j.state !== "paused"],
+	[_("Resume"), teller("Resume", _("Job $0 goes on.")), j => j.state === "paused"],
 	[_("Cancel"), cancel, isOpen],
 	[_("Restore"), restore, canRestore],
 	[_("Restore elsewhere"), restoreTo, canRestore],
 	[_("Retry"), retry, j => bus.isBad(j) && !isTrim(j)],
 ];
+
+const buttons = (id, actions) => actions.map(([name, work]) =>
+	button(name, async () => daemon.jobs.has(id) ? work(daemon.jobs.get(id)) : _("It is not listed any more."),
+		{ "aria-label": _("$0 job $1", name, id) }));
 
 export function pacingWindow() {
 	const p = daemon.properties;
@@ -94,19 +96,15 @@ export function pacingWindow() {
 		p.PacingWindowRate ? rate(p.PacingWindowRate) : _("no job runs"));
 }
 
-const buttons = (id, actions, place) => actions.map(([name, work]) =>
-	button(name, place, async () => daemon.jobs.has(id) ? work(daemon.jobs.get(id)) : _("It is not listed any more."),
-		{ "aria-label": _("$0 job $1", name, id) }));
-
 /* ---- tables ---- */
 
-function jobRows(label, actions, place) {
+function jobRows(label, actions) {
 	return new Rows(label, [_("Path"), _("State"), _("Progress"), _("When"), _("Actions")], (j, row) => {
 		row.dataset.job = j.id;
 		row.state = h("span.state");
 		row.bar = h("progress", { max: 1, "aria-label": _("Progress of job $0", j.id) });
 		[row.who, row.amount, row.when, row.more] = [h("span"), h("span"), h("span"), h("small")];
-		row.buttons = buttons(j.id, actions, place);
+		row.buttons = buttons(j.id, actions);
 		return [[h("small", "#" + j.id + " "), h("a.path", { href: "#/jobs/" + j.id, title: show(j.path) }, show(j.path)),
 			" ", row.more],
 			[row.state, " ", row.who], [row.bar, row.amount], row.when, row.buttons];
@@ -130,13 +128,14 @@ function jobRows(label, actions, place) {
 	});
 }
 
+const listed = (isWanted, order) => [...daemon.jobs.values()].filter(isWanted).sort(order);
+
 export function undoPart() {
-	const place = said(), counts = h("p");
-	const rows = jobRows(_("Jobs that can be restored"), ACTIONS.slice(3, 5), place);
+	const counts = h("p"), rows = jobRows(_("Jobs that can be restored"), ACTIONS.slice(3, 5));
 	let timer = 0;
 	return {
 		element: h("div", h("p", _("What was deleted with an undo time, or has not begun yet. Until then it takes space.")),
-			counts, place, rows.element),
+			counts, said(), rows.element),
 		open() {
 			timer = timer || setInterval(bus.changed, 1000); /* The countdown. Nothing is asked for it. */
 		},
@@ -144,8 +143,7 @@ export function undoPart() {
 			timer = clearInterval(timer);
 		},
 		draw() {
-			const found = [...daemon.jobs.values()].filter(canRestore).sort((a, b) => (b.heldUntil > 0) - (a.heldUntil > 0) ||
-				a.heldUntil - b.heldUntil || a.id - b.id);
+			const found = listed(canRestore, (a, b) => (b.heldUntil > 0) - (a.heldUntil > 0) || a.heldUntil - b.heldUntil || a.id - b.id);
 			text(counts, found.length ? _("$0 can be restored.", jobs(found.length)) : _("Nothing can be restored now."));
 			rows.set(found);
 		},
@@ -153,14 +151,12 @@ export function undoPart() {
 }
 
 export function jobsPart() {
-	const place = said(), counts = h("p"), above = h("div");
-	const rows = jobRows(_("Jobs"), ACTIONS.slice(0, 3), place);
-	const filter = choice(_("Show"), FILTERS, "open", bus.changed);
-	const search = h("input", { type: "search", oninput: bus.changed });
+	const counts = h("p"), above = h("div"), rows = jobRows(_("Jobs"), ACTIONS.slice(0, 3));
+	const filter = choice(_("Show"), FILTERS, "open", bus.changed), search = h("input", { type: "search", oninput: bus.changed });
 	let detail = null;
 	return {
-		element: h("div", above, h("p.row", filter, h("label", _("Path, user or origin"), " ", search)),
-			counts, place, rows.element),
+		element: h("div", said(), above, h("p.row", filter, h("label", _("Path, user or origin"), " ", search)), counts,
+			rows.element),
 		open([id], options) {
 			if (FILTERS[options.show])
 				filter.control.value = options.show;
@@ -174,8 +170,8 @@ export function jobsPart() {
 			const name = filter.control.value, s = search.value;
 			if (name === "all")
 				bus.listHistory();
-			const found = [...daemon.jobs.values()].filter(j => isShown(j, name) &&
-				(!s || show(j.path).includes(s) || bus.user(j.uid) === s || j.origin.includes(s))).sort((a, b) => b.id - a.id);
+			const found = listed(j => isShown(j, name) && (!s || show(j.path).includes(s) || bus.user(j.uid) === s ||
+				j.origin.includes(s)), (a, b) => b.id - a.id);
 			text(counts, jobs(found.length) + (daemon.listed ? "" : " " + _("(more are being read)")));
 			rows.set(found);
 			detail?.draw();
@@ -196,12 +192,15 @@ function why(j, p) {
 		p.Inplace && _("not in staging: $0", line(p.Inplace))]);
 }
 
+const problemRow = ([name, what, errno, isWrong]) => [path(bytesOf(name)), dots([line(what),
+	errno && (ERRORS[errno] || _("error $0", errno)), !isWrong && _("left on purpose")])];
+
 class Detail {
 	constructor(id) {
 		this.id = id;
-		[this.facts, this.problems, this.controls, this.place] = [h("div"), h("div"), h("p.row"), said()];
+		[this.facts, this.problems, this.controls] = [h("div"), h("div"), h("p.row")];
 		this.element = h("section.card", { "aria-label": _("Job $0", id) }, h("h2", _("Job $0", id)),
-			this.facts, this.controls, this.place, this.problems, link("jobs", _("Close")));
+			this.facts, this.controls, said(), this.problems, link("jobs", _("Close")));
 		this.read = bus.reader(1000, () => this.fetch());
 	}
 
@@ -238,7 +237,7 @@ class Detail {
 			[_("Submitted"), moment(j.created)],
 			[_("Began"), j.started && moment(j.started)],
 		]));
-		/* Not under somebody's hands. */
+		/* Not under a person's hands. */
 		if (!this.controls.querySelector("input:focus, select:focus")) {
 			const had = this.controls.contains(document.activeElement);
 			fill(this.controls, [j.state, j.priority, j.deadline], () => this.makeControls(j));
@@ -246,22 +245,19 @@ class Detail {
 				this.controls.querySelector("button")?.focus();
 		}
 		fill(this.problems, found, () => found?.length && table(found.length < 100 ? _("Not deleted, and why")
-			: _("Not deleted, and why (the first 100)"), [_("Path"), _("Reason")], found.map(([name, what, errno, wrong]) =>
-			[path(bytesOf(name)), line(what) + (errno ? ": " + (ERRORS[errno] || _("error $0", errno)) : "") + (wrong ? "" : " " + _("(left on purpose)"))])));
+			: _("Not deleted, and why (the first 100)"), [_("Path"), _("Reason")], found.map(problemRow)));
 	}
 
 	makeControls(j) {
-		const { place } = this;
 		const deadline = h("input", { type: "datetime-local", value: localTime(j.deadline) });
-		return [buttons(j.id, ACTIONS.filter(a => a[2](j)), place),
-			isOpen(j) && choice(_("Priority"), PRIORITIES, j.priority, e => act(e.target, place, async () => {
-				await bus.manager("SetPriority", "ats", [[j.id], e.target.value]);
-			})),
-			isOpen(j) && !isTrim(j) && [h("label", _("Done by"), " ", deadline), button(_("Set the deadline"), place, async () => {
+		return [buttons(j.id, ACTIONS.filter(a => a[2](j))),
+			isOpen(j) && choice(_("Priority"), PRIORITIES, j.priority, e =>
+				act(e.target, () => bus.manager("SetPriority", "ats", [[j.id], e.target.value]).then(() => _("Done.")))),
+			isOpen(j) && !isTrim(j) && [h("label", _("Done by"), " ", deadline), button(_("Set the deadline"), async () => {
 				await bus.manager("SetDeadline", "att", [[j.id], usecOf(deadline.value)]);
 				return deadline.value ? _("Done.") : _("It has no deadline.");
 			})],
-			button(_("Journal"), place,
-				async () => cockpit.jump("/system/logs#/?priority=debug&service=reclaimd.service&JOB=" + j.id))];
+			button(_("Journal"), async () =>
+				cockpit.jump("/system/logs#/?priority=debug&service=reclaimd.service&JOB=" + j.id))];
 	}
 }

@@ -1,31 +1,192 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Policies: when they ran and run next, what that deletes, and their configuration. */
+/* Policies: when they ran and run next, what that deletes and why, and their configuration. */
 import * as bus from "./bus.js";
-import { ask, button, facts, fill, h, link, list, path, said, state, text } from "./dom.js";
-import { editor } from "./editor.js";
-import { _, entries, line, moment, span, total } from "./format.js";
-import { planOf, planView, sum } from "./plan.js";
+import { ask, button, choice, facts, fill, h, jobLink, link, list, path, Rows, said, say, state, text } from "./dom.js";
+import { _, cockpit, date, entries, line, moment, share, size, span, total } from "./format.js";
 
 const { daemon } = bus;
 
+/* ---- what a run would delete and keep now ---- */
+
+const FATES = { keep: _("stays"), delete: _("is deleted"), excess: _("is to go, not in this run") };
+/* Of those whose names do not say it. */
+const RULES = { mount: _("is or holds a mount point"), unread: _("could not be looked at in full"),
+	"no-time": _("has no time to go by"), "no-series": _("group-by does not match it"), "other-keep": _("keep of another policy"),
+	future: _("its time is in the future"), "no-rule": _("the policy has no rule"), "not-kept": _("no rule of keep keeps it") };
+
+const sum = s => entries(s.entries) + ", " + size(s.bytes);
+
+function planOf(answer) {
+	const plan = [JSON.parse(answer)].flat()[0];
+	if (plan.error)
+		throw new Error(plan.error);
+	return plan;
+}
+
+/* How many are kept of each day, and how many go. */
+function calendar(all) {
+	const days = new Map(), day = (d, n) => new Date(d.getFullYear(), d.getMonth(), n).getTime();
+	for (const e of all.filter(x => x.time_usec !== null)) {
+		const d = new Date(e.time_usec / 1000), at = day(d, d.getDate()), n = days.get(at) || [0, 0];
+		n[e.fate === "delete" ? 1 : 0]++;
+		days.set(at, n);
+	}
+	const months = new Set([...days.keys()].sort((a, b) => b - a).map(t => day(new Date(t), 1)));
+	return h("div.months", [...months].slice(0, 12).map(first => {
+		const cells = Array.from({ length: (new Date(first).getDay() + 6) % 7 }, () => h("td"));
+		for (let n = 1, t = first; day(new Date(t), 1) === first; t = day(new Date(first), ++n)) {
+			const found = days.get(t), words = found && _("$0 kept, $1 deleted", ...found);
+			cells.push(h("td", found ? { className: found[0] ? "kept" : "gone", title: words, "aria-label": n + ": " + words } : {}, n));
+		}
+		return h("table.month", h("caption", date(first * 1000, { month: "long", year: "numeric" })),
+			Array.from({ length: Math.ceil(cells.length / 7) }, (x, i) => h("tr", cells.slice(7 * i, 7 * i + 7))));
+	}));
+}
+
+function planView(answer) {
+	const plan = planOf(answer), all = plan.entries.map((e, id) => ({ ...e, id }));
+	const rows = new Rows(_("Entries"), [_("Name"), _("Fate"), _("Reason"), _("Time"), _("Size")], e => [
+		h("span.path", { title: line(e.name) }, line(e.name)), state(e.fate, FATES[e.fate]),
+		e.keep.length ? "keep: " + e.keep.join(", ") : RULES[e.rule] || e.rule, e.time_usec && moment(e.time_usec), size(e.bytes)]);
+	const filter = choice(_("Show"), { "": _("all"), ...FATES }, "", set);
+	function set() {
+		rows.set(all.filter(e => !filter.control.value || e.fate === filter.control.value));
+	}
+	set();
+	return [facts([
+		[_("Would be deleted now"), h("b", sum(plan.deleted))],
+		[_("Stays"), sum(plan.kept)],
+		[_("In excess of max-delete"), plan.excess.entries && sum(plan.excess)],
+		[_("Cannot be deleted"), plan.refused.entries && sum(plan.refused)],
+		[_("Free"), plan.filesystem && share(size(plan.filesystem.free_bytes), size(plan.filesystem.size_bytes))],
+	]), calendar(all), h("p", filter), rows.element];
+}
+
+/* ---- the editor: the daemon's own parser checks what is written in a copy of the configuration, so that other files
+ * count, too; it is written after its difference was shown ---- */
+
+const DIR = "/etc/reclaimd";
+/* sh FILE NAME WORDS...: the text of FILE is standard input; the copy and the policy's name go behind the words. */
+const TRY = `d=$(mktemp -d) || exit; trap 'rm -rf "$d"' EXIT; trap exit HUP TERM; mkdir "$d/reclaimd.d" && cd ${DIR} || exit
+for f in reclaimd.yaml reclaimd.d/*.yaml; do [ ! -f "$f" ] || cp "$f" "$d/$f" || exit; done
+cat >"$d/$1"; n=$2; shift 2; "$@" "$d" \${n:+"$n"}; [ $? -lt 126 ]`;
+/* sh NAME: the first file that may have it, and where that is: a link stays one. */
+const FIND = `cd ${DIR} && f=$(grep -lsE "^ +.?$1.? *:" reclaimd.yaml reclaimd.d/*.yaml | head -n 1)
+[ -z "$f" ] || { echo "$f"; readlink -f "$f"; }`;
+/* sh NAME: the service manager makes timers of schedules. No other timer is started: it may have been stopped on purpose. */
+const TIMER = `systemctl daemon-reload && t=reclaimd-policy@$1.timer || exit
+if systemctl cat "$t" >/dev/null 2>&1; then systemctl start "$t"; elif systemctl is-active -q "$t"; then systemctl stop "$t"; fi`;
+
+const shell = (script, ...words) => cockpit.spawn(["sh", "-c", script, "sh", ...words], bus.AS_ROOT);
+
+/* The lines of a policy, [first, behind the last]; all of them where it has none of its own. */
+function linesOf(lines, name) {
+	const key = new RegExp("^(\\s+)([\"']?)" + name + "\\2\\s*:\\s*(#.*)?$");
+	const section = lines.findIndex(l => /^policies\s*:\s*(#.*)?$/.test(l));
+	for (let i = section + 1; i > 0 && i < lines.length && !/^[^\s#]/.test(lines[i]); i++) {
+		const found = key.exec(lines[i]);
+		let end = i + 1;
+		for (let k = end; found && k < lines.length && (!lines[k].trim() || lines[k].search(/\S/) > found[1].length); k++)
+			if (lines[k].trim())
+				end = k + 1;
+		if (found)
+			return [i, end];
+	}
+	return [0, lines.length];
+}
+
+/* What is different, between what begins and ends both. */
+function difference(a, b) {
+	let first = 0, last = 0;
+	while (first < a.length && first < b.length && a[first] === b[first])
+		first++;
+	while (last < a.length - first && last < b.length - first && a[a.length - 1 - last] === b[b.length - 1 - last])
+		last++;
+	const lines = (sign, of) => of.map(l => [sign, l]);
+	return [...lines(" ", a.slice(0, first)), ...lines("-", a.slice(first, a.length - last)),
+		...lines("+", b.slice(first, b.length - last)), ...lines(" ", a.slice(a.length - last))];
+}
+
+async function editor(name, close) {
+	const [relative, path] = (await shell(FIND, name)).split("\n");
+	if (!relative)
+		throw new Error(_("No file in $0 has it in lines of its own.", DIR));
+	const file = cockpit.file(path, { superuser: "require" }), [old, tag] = await file.read().then((...both) => both);
+	const lines = old.split("\n"), [first, end] = linesOf(lines, name), before = lines.slice(first, end);
+	const checked = h("div"), plan = h("div");
+	const area = h("textarea", { rows: before.length + 2, spellcheck: false, value: before.join("\n"), oninput: later,
+		"aria-label": _("Policy $0, in $1", name, path) });
+	const now = () => area.value.split("\n"), whole = () => [...lines.slice(0, first), ...now(), ...lines.slice(end)].join("\n");
+	const attempt = (of, ...words) => shell(TRY, relative, of, "reclaimctl", ...words).input(whole());
+	let timer = 0;
+
+	function later() {
+		clearTimeout(timer);
+		timer = setTimeout(check, 500);
+	}
+
+	/* Whether the daemon would take it. */
+	async function check() {
+		const text = whole();
+		try {
+			const { errors, warnings } = JSON.parse(await attempt("", "check-config", "--json"));
+			if (text !== whole())
+				return false;
+			say(checked, errors.length ? "bad" : "good", list([...errors, ...warnings].map(e =>
+				(e.file?.endsWith("/" + relative) ? _("line $0: ", e.line - first) : line(e.file) + ": ") + line(e.text))) ||
+				_("The daemon would take this."));
+			return errors.length === 0;
+		} catch (e) {
+			say(checked, "bad", bus.words(e));
+			return false;
+		}
+	}
+
+	async function write() {
+		const text = whole(), changes = difference(before, now());
+		const isTimed = changes.some(([sign, l]) => sign !== " " && l.includes("schedule"));
+		if (!await check())
+			throw new Error(_("It is not written: see above."));
+		await ask(_("Write $0?", path), [h("pre", changes.map(([sign, l]) =>
+			h("span", { "data-sign": sign }, sign + " " + line(l) + "\n"))),
+		_("The daemon reads it at once, and the next run goes by it."),
+		isTimed && _("The service manager reads its units again, and starts or stops the timer of this policy.")], _("Write"), "main");
+		await file.replace(text, tag);
+		await bus.manager("Reload").catch(e => {
+			throw new Error(_("It is written, but not in force: $0", bus.words(e)));
+		});
+		if (isTimed)
+			await shell(TIMER, name);
+		bus.readPolicies();
+		close();
+	}
+
+	later();
+	return h("div.editor", h("p", h("code", path)), area, checked, h("p.row",
+		button(_("What would it delete?"), async () =>
+			plan.replaceChildren(...planView(await attempt(name, "policy", "plan", "--json", "--configuration-directory")))),
+		button(_("Write…"), write, { className: "main" }),
+		h("button", { type: "button", onclick: close }, _("Close"))), said(), plan);
+}
+
+/* ---- all of them ---- */
+
 async function run(p) {
 	const plan = planOf(await bus.policyCall(p.name, "Plan"));
-	if (!await ask(_("Run policy $0 now?", p.name), [
+	await ask(_("Run policy $0 now?", p.name), [
 		_("As of now it deletes $0 and keeps $1. The run looks again before it does.", sum(plan.deleted), sum(plan.kept)),
 		_("A run deletes $0 % of what matches at most (max-delete). In excess of that, and kept for now: $1.",
 			Math.round(p.maxDelete * 100), sum(plan.excess)),
-		p.undo ? _("It can be restored for $0, and takes space until then.", span(p.undo)) : _("It cannot be restored.")], _("Run it")))
-		return "";
+		p.undo ? _("It can be restored for $0, and takes space until then.", span(p.undo)) : _("It cannot be restored.")], _("Run it"));
 	const id = await bus.policyCall(p.name, "Run");
 	bus.readPolicies();
-	return id ? link("jobs/" + id, _("Job $0", id)) : _("There was nothing to delete.");
+	return id ? jobLink(id) : _("There was nothing to delete.");
 }
 
 const policyFacts = p => facts([
 	[_("Directory"), path(p.path)],
 	[_("Matches"), p.match.map(line).join(", ")],
-	[_("Last run"), p.last ? [state(p.result), " ", moment(p.last), " ",
-		p.lastJob && link("jobs/" + p.lastJob, _("job $0", p.lastJob))] : _("never")],
+	[_("Last run"), p.last ? [state(p.result), " ", moment(p.last), " ", p.lastJob && jobLink(p.lastJob)] : _("never")],
 	[_("Stayed, and why"), list(p.why.map(line))],
 	[_("In excess of max-delete"), p.excess && entries(p.excess)],
 	[_("Next run"), p.running ? _("it runs") : p.next ? moment(p.next) : p.watched ? _("when space is short, or too much is there")
@@ -36,12 +197,11 @@ const policyFacts = p => facts([
 ]);
 
 function card(name) {
-	const place = said(), more = h("div"), close = () => more.replaceChildren();
+	const more = h("div"), close = () => more.replaceChildren();
 	const element = h("section.card", { "aria-label": name }, h("h2", name), h("div"), h("p.row",
-		button(_("What would it delete?"), place,
-			async () => more.replaceChildren(...planView(planOf(await bus.policyCall(name, "Plan"))))),
-		button(_("Run now…"), place, () => run(daemon.policies.find(p => p.name === name))),
-		button(_("Edit…"), place, async () => more.replaceChildren(await editor(name, close)))), place, more);
+		button(_("What would it delete?"), async () => more.replaceChildren(...planView(await bus.policyCall(name, "Plan")))),
+		button(_("Run now…"), () => run(daemon.policies.find(p => p.name === name))),
+		button(_("Edit…"), async () => more.replaceChildren(await editor(name, close)))), said(), more);
 	return { element, draw: p => fill(element.children[1], p, () => policyFacts(p)) };
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Submit: a path, what deleting it would do, and only then the button that does it. */
 import * as bus from "./bus.js";
-import { act, ask, button, choice, facts, h, link, list, said } from "./dom.js";
-import { _, cockpit, decode, encode, entries, line, pathOf, show, size, span, total, unescape, usecOf } from "./format.js";
+import { act, ask, button, choice, facts, h, jobLink, list, said } from "./dom.js";
+import { _, cockpit, decode, encode, entries, line, pathOf, share, show, size, span, total, unescape, usecOf } from "./format.js";
 import { PRIORITIES } from "./jobs.js";
 
 const MOST = 300; /* names that are offered */
@@ -32,8 +32,8 @@ const planView = p => facts([
 	[_("What"), p.entries !== undefined && what(p) + " " + _("($0, $1)", total(p.files, "$0 file", "$0 files"),
 		total(p.directories, "$0 directory", "$0 directories"))],
 	[_("How long"), p.estimate && _("about $0 on an idle device, longer beside other programs", span(p.estimate.cold_usec))],
-	[_("Filesystem"), p.filesystem && _("$0, $1; $2 of $3 free", line(p.filesystem.mount_point), line(p.filesystem.type),
-		size(p.filesystem.free_bytes), size(p.filesystem.size_bytes))],
+	[_("Filesystem"), p.filesystem && _("$0, $1; $2 free", line(p.filesystem.mount_point), line(p.filesystem.type),
+		share(size(p.filesystem.free_bytes), size(p.filesystem.size_bytes)))],
 	[_("How"), line(p.strategy?.name)],
 	[_("Why slow"), list(p.costs?.map(line))],
 	[_("Protected, or stays"), list(p.undeletable?.reasons?.map(r => at(r, line(r.reason))))],
@@ -44,11 +44,11 @@ const planView = p => facts([
 ]);
 
 export function submitPart() {
-	const names = h("datalist", { id: "names" }), place = said(), shown = h("section", { "aria-label": _("Plan") });
+	const names = h("datalist", { id: "names" }), shown = h("section", { "aria-label": _("Plan") });
 	const undo = choice(_("Restorable"), UNDO, ""), priority = choice(_("Priority"), PRIORITIES, "normal");
 	const deadline = h("input", { type: "datetime-local" });
 	const path = h("input", { list: "names", spellcheck: false, autocapitalize: "none", required: true, oninput: complete });
-	const look = h("button.main", _("Show the plan")), go = button(_("Delete…"), place, submit, { className: "danger", disabled: true });
+	const look = h("button.main", _("Show the plan")), go = button(_("Delete…"), submit, { className: "danger", disabled: true });
 	let plan = null, listed = "";
 
 	async function complete() {
@@ -81,12 +81,11 @@ export function submitPart() {
 
 	async function submit() {
 		const { p, bytes } = plan, usec = undo.control.value && parseInt(undo.control.value) * 1e6;
-		if (!await ask(_("Delete $0?", show(bytes)), [what(p) + ". " + _("The name is gone at once."),
+		await ask(_("Delete $0?", show(bytes)), [what(p) + ". " + _("The name is gone at once."),
 			usec === "" ? _("How long it can be restored is what the configuration says.")
 				: usec === 0 ? _("It begins at once. What is gone cannot be restored.")
 				: _("It can be restored for $0, and takes space until then.", span(usec)),
-			bus.rights()], _("Delete")))
-			return "";
+			bus.rights()], _("Delete"));
 		const options = { priority: cockpit.variant("s", priority.control.value) };
 		if (usec !== "")
 			options["undo-usec"] = cockpit.variant("t", usec);
@@ -95,14 +94,14 @@ export function submitPart() {
 		const [id] = await bus.manager("Submit", "aaya{sv}", [[btoa(bytes)], options], 600000);
 		path.value = "";
 		forget();
-		return link("jobs/" + id, _("Job $0: $1", id, show(bytes)));
+		return [jobLink(id), ": " + show(bytes)];
 	}
 
 	return {
 		element: h("form", { onsubmit: e => {
 			e.preventDefault();
-			act(look, place, showPlan);
-		} }, h("p.row", h("label.wide", _("Path"), " ", path), names, look), place, shown,
+			act(look, showPlan);
+		} }, h("p.row", h("label.wide", _("Path"), " ", path), names, look), said(), shown,
 		h("p.row", undo, priority, h("label", _("Done by"), " ", deadline), go)),
 		draw() {},
 	};
