@@ -805,6 +805,14 @@ void pacer_totals(struct pacer *p, struct pacing_totals *ret)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void pacer_hour(struct pacer *p, struct latency_hour *to)
+{
+	pthread_mutex_lock(&p->lock);
+	latency_hour_merge(to, &p->controller.hour);
+	p->controller.hour = (struct latency_hour){ 0 };
+	pthread_mutex_unlock(&p->lock);
+}
+
 void pacer_snapshot(struct pacer *p, struct pacer_view *ret)
 {
 	uint64_t now = now_usec();

@@ -115,6 +115,9 @@ void pacer_trim_release(struct pacer *p);
 /* What has happened since it was made. Any thread. */
 void pacer_totals(struct pacer *p, struct pacing_totals *ret);
 
+/* What was counted since the last call is added to *to. Any thread. */
+void pacer_hour(struct pacer *p, struct latency_hour *to);
+
 /* What is known and decided now; the rates begin anew. Any thread. */
 void pacer_snapshot(struct pacer *p, struct pacer_view *ret);
 

@@ -60,6 +60,7 @@ static const struct method of_manager[] = {
 	{ MANAGER, "Subscribe", "" },
 	{ MANAGER, "Unsubscribe", "" },
 	{ MANAGER, "ListDevices", "" },
+	{ MANAGER, "ListLatencies", "" },
 	{ MANAGER, "ListPolicies", "" },
 };
 

@@ -197,6 +197,7 @@ static const struct method {
 	{ "Restore", { { "id", "I", true } } },
 	{ "ListSpools", { { 0 } } },
 	{ "ListDevices", { { 0 } } },
+	{ "ListLatencies", { { 0 } } },
 	{ "ListPolicies", { { 0 } } },
 	{ "PlanPolicy", { { "name", "s", true } } },
 	{ "RunPolicy", { { "name", "s", true } } },

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 import daemon_fixture
 import dbuswire
@@ -14,6 +15,7 @@ import fixture
 from contents import big_file
 import openmetrics
 from fixture import FS_IMMUTABLE_FL, Proc, fill, scratch, set_flag, write
+from test_pacing import Foreground
 
 # Where the distribution has the reference implementation of the format.
 sys.path.append("/usr/lib/python3/dist-packages")
@@ -170,6 +172,28 @@ class Device(Case):
         self.ctl("submit", "--wait", "t")
         self.assertEqual(self.freed()[0], device)
         self.assertIn(self.freed()[1] - entries, (500, 501))
+
+    def test_last_hour_tells_bursts_from_gaps(self):
+        """Also when the device is not in use any more; without foreground I/O there is nothing to tell."""
+        def rows():
+            return self.daemon.client().call("ListLatencies").body[0]
+
+        def seen():
+            fill(self.path("t"), 5000)
+            self.ctl("submit", "--wait", "t")
+            return {r[1:3] for r in rows()} == {(of, deleting) for of in ("reads", "syncs") for deleting in (False, True)}
+
+        self.assertEqual(rows(), [])
+        before = time.time()
+        with Foreground(self.path("file")):
+            fixture.until(seen)
+        self.assertEqual(len({r[0] for r in rows()}), 1)
+        for _, _, _, begin, count, half, most in rows():
+            self.assertGreater(begin, (before - 61) * 1e6)
+            self.assertLessEqual(begin, time.time() * 1e6)
+            self.assertGreater(count, 0)
+            self.assertLessEqual(half, most)
+            self.assertGreater(half, 0)
 
     def test_errors_by_kind(self):
         fill(self.path("t"), 3)

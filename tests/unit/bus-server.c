@@ -363,6 +363,14 @@ size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n
 	return 0;
 }
 
+int pacers_latencies(struct pacers *p, device_latency_t each, void *userdata)
+{
+	(void)p;
+	(void)each;
+	(void)userdata;
+	return 0;
+}
+
 size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n)
 {
 	(void)p;

@@ -94,6 +94,7 @@ START_TEST(spools_are_told)
 				    "UndoUSec", NULL),
 			 "");
 	ck_assert_str_eq(call(c, NULL, "ListDevices", NULL, NULL), "");
+	ck_assert_str_eq(call(c, NULL, "ListLatencies", NULL, NULL), "");
 	(void)sd_bus_flush_close_unref(c);
 	server_stop(s);
 }

@@ -534,6 +534,39 @@ START_TEST(what_has_happened_is_counted)
 }
 END_TEST
 
+/* The figures of the last hour tell foreign reads while something is deleted from those in gaps. */
+START_TEST(minutes_tell_bursts_from_gaps)
+{
+	struct latency_figures f[LATENCY_FIGURES_MOST], sums[LATENCY_KINDS][2] = { 0 };
+	struct device d = with_reads(solid, 300);
+	struct world w;
+	size_t n;
+
+	d.read_usec = 600;
+	d.suffer = 2;
+	d.byte_usec *= 4;
+	world_init(&w, &automatic, d);
+	world_pass(&w, 20 * USEC_PER_SEC);
+	n = latency_hour_figures(&w.c.hour, w.s.now_usec, f);
+	for (size_t i = 0; i < n; i++) {
+		struct latency_figures *sum = &sums[f[i].kind][f[i].deleting];
+
+		sum->count += f[i].count;
+		sum->most_usec = MAX(sum->most_usec, f[i].most_usec);
+	}
+	ck_assert_uint_gt(sums[LATENCY_READS][0].count, 100);
+	ck_assert_uint_gt(sums[LATENCY_READS][1].count, 100);
+	ck_assert_uint_le(sums[LATENCY_READS][0].most_usec, 1000);
+	ck_assert_uint_gt(sums[LATENCY_READS][1].most_usec, 1000);
+	ck_assert_uint_gt(sums[LATENCY_SYNCS][0].count, 5);
+	ck_assert_uint_gt(sums[LATENCY_SYNCS][1].count, 100);
+	/* Alone, all reads are ours. */
+	world_init(&w, &automatic, solid);
+	world_pass(&w, 20 * USEC_PER_SEC);
+	ck_assert_uint_eq(latency_hour_figures(&w.c.hour, w.s.now_usec, f), 0);
+}
+END_TEST
+
 START_TEST(alone_it_gives_way_to_nothing)
 {
 	struct world w;
@@ -636,6 +669,7 @@ int main(void)
 				 after_a_long_discard_there_is_calm,
 				 calm_is_for_foreign_io,
 				 what_has_happened_is_counted,
+				 minutes_tell_bursts_from_gaps,
 				 alone_it_gives_way_to_nothing,
 				 a_ceiling_behind_a_server,
 				 histograms_add_up };

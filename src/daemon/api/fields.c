@@ -94,6 +94,17 @@ const struct field totals_fields[] = {
 	{ 0 },
 };
 
+const struct field latency_fields[] = {
+	FIELD(device_latency, "Name", "s", TEXT, key),
+	FIELD(device_latency, "Of", "s", TEXT, of),
+	FIELD(device_latency, "Deleting", "b", BOOL, deleting),
+	FIELD(device_latency, "BeginUSec", "t", USEC, begin_usec),
+	FIELD(device_latency, "Count", "t", NUMBER, count),
+	FIELD(device_latency, "HalfUSec", "t", USEC, half_usec),
+	FIELD(device_latency, "MostUSec", "t", USEC, most_usec),
+	{ 0 },
+};
+
 const struct field trim_total_fields[] = {
 	FIELD(trim_total, "Mount", "ay", PATH, mount),
 	FIELD(trim_total, "Trimmed", "t", NUMBER, trimmed_bytes),

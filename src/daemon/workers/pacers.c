@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "config/config.h"
 #include "pacing/sensors/device-set.h"
@@ -36,8 +37,18 @@ struct entry {
 	bool trimmed;         /* one of them trims */
 };
 
+/* The last hour of a set of devices, in use or not: what the pacer has counted is moved there when
+ * it is freed or asked for. */
+struct hour {
+	LIST_ENTRY(hour) list;
+	char key[PACERS_KEY_MAX];
+	struct latency_hour latencies;
+};
+
 struct pacers {
 	LIST_HEAD(, entry) entries;
+	LIST_HEAD(, hour) hours;
+	unsigned n_hours;
 	struct device_totals past[PACERS_PAST_MOST]; /* of what is no longer in use */
 	size_t n_past;
 	const struct config *config;
@@ -99,11 +110,39 @@ static bool is_watched(const struct entry *e)
 	return e->pacer && pacer_has_disks(e->pacer);
 }
 
+static struct hour *hour_get(struct pacers *p, const char *key)
+{
+	struct hour *h;
+
+	LIST_FOREACH(h, &p->hours, list)
+	if (strcmp(h->key, key) == 0)
+		return h;
+	if (p->n_hours == PACERS_PAST_MOST || strlen(key) >= sizeof(h->key))
+		return NULL;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return NULL;
+	(void)memcpy(h->key, key, strlen(key) + 1);
+	LIST_INSERT_HEAD(&p->hours, h, list);
+	p->n_hours++;
+	return h;
+}
+
+/* Without memory there are no figures. */
+static void hour_take(struct pacers *p, const struct entry *e)
+{
+	struct hour *h = hour_get(p, e->key);
+
+	if (h)
+		pacer_hour(e->pacer, &h->latencies);
+}
+
 static void entry_free(struct pacers *p, struct entry *e)
 {
 	struct pacing_totals totals;
 
 	if (is_watched(e)) {
+		hour_take(p, e);
 		pacer_totals(e->pacer, &totals);
 		p->n_past = totals_add(p->past, p->n_past, PACERS_PAST_MOST, e->key, &totals);
 	}
@@ -116,8 +155,14 @@ static void entry_free(struct pacers *p, struct entry *e)
 
 struct pacers *pacers_free(struct pacers *p)
 {
+	struct hour *h;
+
 	while (p && !LIST_EMPTY(&p->entries))
 		entry_free(p, LIST_FIRST(&p->entries));
+	while (p && (h = LIST_FIRST(&p->hours))) {
+		LIST_REMOVE(h, list);
+		free(h);
+	}
 	free(p);
 	return NULL;
 }
@@ -537,4 +582,48 @@ size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n
 		found = totals_add(ret, found, n, e->key, &totals);
 	}
 	return found;
+}
+
+static int hour_tell(const struct hour *h, uint64_t now, uint64_t realtime, device_latency_t each,
+		     void *userdata)
+{
+	struct latency_figures f[LATENCY_FIGURES_MOST];
+	size_t n = latency_hour_figures(&h->latencies, now, f);
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = each(&(struct device_latency){ .key = h->key,
+						   .of = latency_kind_name(f[i].kind),
+						   .deleting = f[i].deleting,
+						   .begin_usec = realtime - f[i].age_usec,
+						   .count = f[i].count,
+						   .half_usec = f[i].half_usec,
+						   .most_usec = f[i].most_usec },
+			 userdata);
+	return MIN(r, 0);
+}
+
+int pacers_latencies(struct pacers *p, device_latency_t each, void *userdata)
+{
+	uint64_t now = now_usec();
+	const struct entry *e;
+	const struct hour *h;
+	struct timespec ts;
+	int r = 0;
+
+	(void)clock_gettime(CLOCK_REALTIME, &ts);
+	LIST_FOREACH(e, &p->entries, list)
+	{
+		if (is_watched(e))
+			hour_take(p, e);
+	}
+	LIST_FOREACH(h, &p->hours, list)
+	{
+		if (r >= 0)
+			r = hour_tell(h, now,
+				      (uint64_t)ts.tv_sec * USEC_PER_SEC +
+					      (uint64_t)ts.tv_nsec / 1000,
+				      each, userdata);
+	}
+	return r;
 }

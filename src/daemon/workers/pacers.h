@@ -91,6 +91,20 @@ struct device_totals {
 /* Of those that were paced at all. Returns how many are filled, at most n. */
 size_t pacers_totals(const struct pacers *p, struct device_totals *ret, size_t n);
 
+/* What requests of one kind took in one minute on a set of devices, while something was deleted
+ * there, or in the gaps between. */
+struct device_latency {
+	const char *key, *of;
+	bool deleting;
+	uint64_t begin_usec;                  /* of the minute, CLOCK_REALTIME */
+	uint64_t count, half_usec, most_usec; /* as in struct latency_figures */
+};
+
+/* Those of the last hour: calls `each` for one after the other, until that returns a negative
+ * errno. Returns that, or 0. */
+typedef int (*device_latency_t)(const struct device_latency *l, void *userdata);
+int pacers_latencies(struct pacers *p, device_latency_t each, void *userdata);
+
 /* All that something is done on, for the device objects of the API: the texts live until the next
  * call of anything here. Returns how many there are; at most n views are filled. */
 size_t pacers_list(struct pacers *p, struct pacer_view *views, size_t n);

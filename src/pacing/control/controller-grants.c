@@ -288,6 +288,8 @@ void controller_synced(struct controller *c, uint64_t now_usec, uint64_t cost_us
 	if (c->cheapest_usec == 0 || cost_usec < c->cheapest_usec)
 		c->cheapest_usec = cost_usec;
 	histogram_add(&c->totals.quanta, all, 1);
+	latency_hour_add(&c->hour, now_usec, LATENCY_SYNCS, /* deleting= */ true,
+			 cost_usec + c->unit_usec, 1);
 	before = c->bytes.limit;
 	quantum_adjust(c, cost_usec + c->unit_usec);
 	/* A size that is far from what it may be is measured more often. */

@@ -273,8 +273,11 @@ static void canary_take(struct controller *c, const struct pacing_sample *s)
 	/* Another canary counts from 0. */
 	if (!c->has_last || s->canary_count <= c->last.canary_count)
 		return;
-	if (!c->canary_invalid)
+	if (!c->canary_invalid) {
 		window_add(&c->canaries, PACING_CANARIES, s->canary_usec);
+		latency_hour_add(&c->hour, s->now_usec, LATENCY_SYNCS, /* deleting= */ false,
+				 s->canary_usec, 1);
+	}
 	histogram_add(&c->totals.syncs, s->canary_usec, 1);
 	c->piggyback.own++;
 	c->canary_invalid = false;
@@ -284,14 +287,20 @@ static void canary_take(struct controller *c, const struct pacing_sample *s)
 static void reads_tally(struct controller *c, const struct pacing_sample *s)
 {
 	uint64_t reads = s->reads - c->last.reads, mean;
+	double foreign = foreign_reads(c, s, &c->last);
+	bool alone = c->gap && c->settled;
 
 	if (reads == 0 || s->read_usec < c->last.read_usec)
 		return;
 	mean = (s->read_usec - c->last.read_usec) / reads;
 	histogram_add(&c->totals.reads, mean, reads);
 	/* What the device is like without us. */
-	if (c->gap && c->settled)
+	if (alone)
 		histogram_add(&c->totals.gap_reads, mean, reads);
+	/* At full speed all are ours. */
+	if (foreign >= 1 && (alone || c->mode == PACING_PACED))
+		latency_hour_add(&c->hour, s->now_usec, LATENCY_READS, !alone, mean,
+				 MIN(reads, (uint64_t)foreign));
 }
 
 uint64_t controller_sample(struct controller *c, const struct pacing_sample *s)

@@ -34,6 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "latency-hour.h"
 #include "pace.h"
 #include "totals.h"
 
@@ -209,6 +210,7 @@ struct controller {
 	uint64_t share_changed_usec;
 
 	struct pacing_totals totals;
+	struct latency_hour hour;
 
 	enum pacing_mode mode;
 	enum check_trigger trigger; /* of the last check */

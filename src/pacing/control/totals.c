@@ -2,7 +2,6 @@
 #include "totals.h"
 
 #include <assert.h>
-#include <stddef.h>
 
 /* From an SSD's read to a disk that drowns in trims. */
 const uint64_t histogram_bounds_usec[HISTOGRAM_BOUNDS] = {
@@ -10,13 +9,18 @@ const uint64_t histogram_bounds_usec[HISTOGRAM_BOUNDS] = {
 	50000, 100000, 250000, 500000, 1000000, 2500000, 5000000, 10000000,
 };
 
-void histogram_add(struct histogram *h, uint64_t usec, uint64_t times)
+size_t histogram_place(uint64_t usec)
 {
 	size_t i = 0;
 
 	while (i < HISTOGRAM_BOUNDS && usec > histogram_bounds_usec[i])
 		i++;
-	h->counts[i] += times;
+	return i;
+}
+
+void histogram_add(struct histogram *h, uint64_t usec, uint64_t times)
+{
+	h->counts[histogram_place(usec)] += times;
 	h->sum_usec += usec * times;
 }
 

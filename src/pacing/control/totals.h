@@ -4,6 +4,7 @@
  * beginning. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* How often something took how long. The bounds are the same for everything that is measured, so
@@ -17,6 +18,9 @@ struct histogram {
 	uint64_t counts[HISTOGRAM_BOUNDS + 1];
 	uint64_t sum_usec;
 };
+
+/* Which of the counts is that of something that took so long. */
+size_t histogram_place(uint64_t usec);
 
 /* Counts `times` operations that took `usec` each. */
 void histogram_add(struct histogram *h, uint64_t usec, uint64_t times);

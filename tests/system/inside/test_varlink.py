@@ -16,7 +16,7 @@ import subprocess
 import time
 import unittest
 
-from system import (SLOW, TIMEOUT_SECONDS, attempt, command, configure, full_speed, install, running_job,
+from system import (BUS, SLOW, TIMEOUT_SECONDS, attempt, command, configure, full_speed, install, running_job,
                     unit_property)
 
 INTERFACE = "org.reclaimd.Reclaim"
@@ -206,6 +206,9 @@ class Interface(Case):
         self.assertFalse(status["paused"])
         self.assertIn("+varlink", status["features"])
         self.wait(call("Submit", paths=[path], deadlineUSec=(int(time.time()) + 3600) * 1000000)["id"], "done")
+        on_bus = json.loads(command("busctl", "call", "--json=short", *BUS, "ListLatencies"))["data"][0]
+        self.assertEqual([[x["name"], x["of"], x["deleting"], x["count"]] for x in call("ListLatencies")["latencies"]],
+                         [[name, of, deleting, count] for name, of, deleting, _, count, *_ in on_bus])
         metrics = call("GetMetrics")
         self.assertGreater(metrics["jobsFinished"]["done"], 0)
         self.assertEqual(len(metrics["devices"][0]["reads"]["counts"]),

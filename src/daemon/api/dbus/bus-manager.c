@@ -192,6 +192,7 @@ const sd_bus_vtable manager_vtable[] = {
 	METHOD("Restore", "ta{sv}", SD_BUS_PARAM(id) SD_BUS_PARAM(options), NULL, ""),
 	METHOD("ListSpools", NULL, "", "a(ayssttt)", SD_BUS_PARAM(spools)),
 	METHOD("ListDevices", NULL, "", "a(ssbtttddt)", SD_BUS_PARAM(devices)),
+	METHOD("ListLatencies", NULL, "", "a(ssbtttt)", SD_BUS_PARAM(latencies)),
 	METHOD("ListPolicies", NULL, "", "a(sayassbdtbtttstttastt)", SD_BUS_PARAM(policies)),
 	METHOD("Reload", NULL, "", NULL, ""),
 	METHOD("Settle", "htt", SD_BUS_PARAM(directory) SD_BUS_PARAM(entries) SD_BUS_PARAM(bytes),

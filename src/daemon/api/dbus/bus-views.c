@@ -248,6 +248,24 @@ static int call_list(struct bus_request *q)
 	return 0;
 }
 
+static int append_latency(const struct device_latency *l, void *userdata)
+{
+	struct bus_request *q = userdata;
+
+	return message_append_struct(q->reply, latency_fields, l);
+}
+
+static int call_list_latencies(struct bus_request *q)
+{
+	struct pacers *pacers = operation_pacers(q->bus->operations);
+
+	q->error = request_list(q, latency_fields);
+	if (q->error >= 0 && pacers)
+		q->error = pacers_latencies(pacers, append_latency, q);
+	request_listed(NULL, q);
+	return 0;
+}
+
 static int call_list_policies(struct bus_request *q)
 {
 	policy_timers_update(q->bus, list, q);
@@ -276,6 +294,7 @@ int views_append_properties(struct bus_request *q, const char *property)
 const struct call view_calls[] = {
 	{ MANAGER_INTERFACE, "ListSpools", call_list, 0 },
 	{ MANAGER_INTERFACE, "ListDevices", call_list, 0 },
+	{ MANAGER_INTERFACE, "ListLatencies", call_list_latencies, 0 },
 	{ MANAGER_INTERFACE, "ListPolicies", call_list_policies, 0 },
 	{ 0 },
 };

@@ -34,6 +34,26 @@ static int list_devices(struct varlink_call *q)
 	return 0;
 }
 
+static int append_latency(const struct device_latency *l, void *userdata)
+{
+	struct varlink_call *q = userdata;
+
+	call_append(q, latency_fields, l);
+	return MIN(q->error, 0);
+}
+
+static int list_latencies(struct varlink_call *q)
+{
+	struct pacers *pacers = operation_pacers(q->varlink->bus->operations);
+
+	q->list = "latencies";
+	/* What went wrong is in the call. */
+	if (pacers)
+		(void)pacers_latencies(pacers, append_latency, q);
+	call_answer(NULL, q);
+	return 0;
+}
+
 static void tell_policies(void *userdata)
 {
 	struct varlink_call *q = userdata;
@@ -162,6 +182,7 @@ static int get_metrics(struct varlink_call *q)
 
 VARLINK_METHOD(on_list_spools, list_spools)
 VARLINK_METHOD(on_list_devices, list_devices)
+VARLINK_METHOD(on_list_latencies, list_latencies)
 VARLINK_METHOD(on_list_policies, list_policies)
 VARLINK_METHOD(on_plan_policy, plan_policy)
 VARLINK_METHOD(on_run_policy, run_policy)
@@ -173,6 +194,7 @@ int call_bind_views(sd_varlink_server *s)
 	return sd_varlink_server_bind_method_many(
 		s, VARLINK_INTERFACE ".ListSpools", on_list_spools,
 		VARLINK_INTERFACE ".ListDevices", on_list_devices,
+		VARLINK_INTERFACE ".ListLatencies", on_list_latencies,
 		VARLINK_INTERFACE ".ListPolicies", on_list_policies,
 		VARLINK_INTERFACE ".PlanPolicy", on_plan_policy, VARLINK_INTERFACE ".RunPolicy",
 		on_run_policy, VARLINK_INTERFACE ".GetStatus", on_get_status,
