@@ -389,10 +389,10 @@ static void say_ids(struct words *w)
 static const struct {
 	const char *name, *type;
 } options[] = {
-	{ "undo-usec", "t" }, { "deadline-usec", "t" }, { "priority", "s" }, { "dry-run", "b" },
-	{ "display", "aay" }, { "origin", "s" },        { "records", "b" },  { "states", "as" },
-	{ "uid", "u" },       { "finished", "b" },      { "since-id", "t" }, { "limit", "u" },
-	{ "ids", "at" },      { "directory", "h" },     { "name", "ay" },
+	{ "undo-usec", "t" }, { "bytes", "t" },     { "deadline-usec", "t" }, { "priority", "s" },
+	{ "dry-run", "b" },   { "display", "aay" }, { "origin", "s" },        { "records", "b" },
+	{ "states", "as" },   { "uid", "u" },       { "finished", "b" },      { "since-id", "t" },
+	{ "limit", "u" },     { "ids", "at" },      { "directory", "h" },     { "name", "ay" },
 };
 
 /* n: of directories that were given */

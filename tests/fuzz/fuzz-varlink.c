@@ -173,6 +173,7 @@ static const struct method {
 	    { "undoUSec", "i", false },
 	    { "deadlineUSec", "i", false },
 	    { "priority", "priority", false },
+	    { "bytes", "i", false },
 	    { "dryRun", "b", false } } },
 	{ "GetJob", { { "id", "I", true } } },
 	{ "ListJobs",

@@ -142,7 +142,7 @@ class Client:
 
 def described(options):
     kinds = {"undo_usec": "t", "deadline_usec": "t", "priority": "s", "dry_run": "b", "records": "b",
-             "keep_moved": "b", "rmdir": "b"}
+             "keep_moved": "b", "rmdir": "b", "bytes": "t"}
     return {k.replace("_", "-"): (kinds[k], v) for k, v in options.items()}
 
 

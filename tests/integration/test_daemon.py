@@ -46,6 +46,20 @@ class Life(Case):
         self.assertEqual(c.wait(n), "restored")
         canary.check()
 
+    def test_caller_says_what_a_tree_takes(self):
+        """It is taken where the daemon does not know; of files it does."""
+        c = self.daemon.client()
+        fill(self.path("t"), 3)
+        write(self.path("a"), "x" * 5000)
+        taken = os.stat(self.path("a")).st_blocks * 512
+        for name, said, known in (("t", 12345, 12345), ("a", 12345, taken)):
+            n = c.submit(self.path(name), undo_usec=HOUR, bytes=said)
+            self.assertEqual(c.get(n, "Bytes"), known)
+        os.mkdir(self.path("u"))
+        self.assertEqual(c.get(c.submit(self.path("u"), undo_usec=HOUR, bytes=2**64 - 1), "Bytes"), 2**63 - 1)
+        os.mkdir(self.path("v"))
+        self.assertEqual(c.get(c.submit(self.path("v"), undo_usec=HOUR), "Bytes"), 0)
+
     def test_undo_window_ends(self):
         write(self.path("a"))
         c = self.daemon.client()

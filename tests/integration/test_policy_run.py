@@ -274,10 +274,14 @@ class Run(Case):
     def test_trees(self):
         self.policy("match: 'old*', kind: tree, max-age: 1us, max-delete: 100%")
         for tree in ("old-1", "old-2", "new"):
-            self.make(tree + "/a/b", 5)
-        self.assertEqual(self.run_policy()["entries"], 2)
+            self.make(tree + "/a/b", 5, "x" * 5000)
+        ran, c = self.run_policy(), self.daemon.client()
+        self.assertEqual(ran["entries"], 2)
         self.assertEqual(self.left(), {"new/a/b"})
-        self.assertEqual(self.daemon.client().wait(1), "done")
+        self.assertEqual(c.wait(1), "done")
+        # What the plan has counted, which the daemon does not.
+        self.assertGreater(ran["bytes"], 10000)
+        self.assertEqual(c.job(1)["bytes"], ran["bytes"])
 
     def test_several_paths_are_one_job(self):
         for d in "abc":

@@ -121,8 +121,9 @@ static int submit(struct running *u)
 	if (!m)
 		return EXIT_FAILED;
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "origin", "s", u->origin, "undo-usec",
-					  "t", u->look.policy->undo_usec, "dry-run", "b",
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "origin", "s", u->origin,
+					  "undo-usec", "t", u->look.policy->undo_usec, "bytes", "t",
+					  u->look.plan.deleted.bytes, "dry-run", "b",
 					  (int)u->o->dry_run);
 	/* What is put into one of them from now on stays, and so does that one. */
 	if (r >= 0 && u->look.policy->rules.kind == POLICY_EMPTY_DIRECTORIES)

@@ -44,6 +44,7 @@ struct submit {
 	bool counts;       /* among its user's jobs: the job itself does as soon as there is one */
 	bool (*is_awaited)(void *userdata);
 	bool keep_moved;
+	uint64_t counted_bytes; /* by the caller; 0: not known */
 	bool (*is_expected)(const struct entry_record *e, void *userdata);
 	void *expected_userdata;
 	submit_done_t done;
@@ -740,7 +741,9 @@ static void complete(struct submit *s, const struct intake_validated *l)
 	}
 	s->record.names = l->names;
 	s->record.entries = l->entries;
-	s->record.bytes = l->bytes;
+	/* A tree is not gone through to be counted, as other processes would wait for those reads.
+	 * What the caller says is only shown. */
+	s->record.bytes = l->entries > 0 ? l->bytes : s->counted_bytes;
 	post(s, /* last= */ true);
 }
 
@@ -882,6 +885,8 @@ void submit_begin(struct jobs *jobs, const struct credentials *id, int view_fd,
 	s->submitter->user->jobs += s->counts;
 	s->is_awaited = o->is_awaited;
 	s->keep_moved = o->keep_moved;
+	/* The store's numbers have a sign. */
+	s->counted_bytes = MIN(o->bytes, (uint64_t)INT64_MAX);
 	s->dirfd = -1;
 	tell_begin(s, o);
 	s->is_expected = o->is_expected;

@@ -157,6 +157,7 @@ static const struct option submit_options[] = {
 	{ "priority", "s", OPTION(priority), arguments_priority },
 	{ "dry-run", "b", OPTION(dry_run), NULL },
 	{ "rmdir", "b", OPTION(rmdir), NULL },
+	{ "bytes", "t", OPTION(bytes), NULL },
 	{ "display", "aay", 0, set_display },
 	{ "origin", "s", OPTION(origin), set_origin },
 	{ "records", "b", 0, set_records },

@@ -32,6 +32,8 @@ static const sd_json_dispatch_field fields[] = {
 	  offsetof(struct varlink_submission, o.by_usec), SD_JSON_NULLABLE },
 	{ "priority", SD_JSON_VARIANT_STRING, read_priority,
 	  offsetof(struct varlink_submission, o.priority), SD_JSON_NULLABLE },
+	{ "bytes", SD_JSON_VARIANT_NUMBER, read_number,
+	  offsetof(struct varlink_submission, o.bytes), SD_JSON_NULLABLE },
 	{ "dryRun", SD_JSON_VARIANT_BOOLEAN, read_bool,
 	  offsetof(struct varlink_submission, o.dry_run), SD_JSON_NULLABLE },
 	{ 0 },
