@@ -15,7 +15,7 @@ const DRAW_MSEC = 250;
 export const AS_ROOT = { superuser: "require", err: "message" };
 
 export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: new Map(), listed: false,
-	devices: [], policies: [], spools: [], filesystems: [], marks: [] };
+	devices: [], latencies: [], policies: [], spools: [], filesystems: [], marks: [] };
 const permission = cockpit.permission({ admin: true });
 export const isAdmin = () => permission.allowed === true;
 /* For a question: what is submitted has them. */
@@ -167,6 +167,7 @@ const lister = (msec, to, method, names) => reader(msec, async () => {
 	daemon[to] = (await manager(method))[0].map(named(names));
 });
 export const readDevices = lister(3000, "devices", "ListDevices", "name mode observed target sync cost entriesRate rate owed");
+export const readLatencies = lister(20000, "latencies", "ListLatencies", "name of deleting begin count half most");
 /* Marks are in the configuration, which not all may read. */
 const readMarks = reader(60000, async () => {
 	daemon.marks = JSON.parse(await program(["reclaimctl", "policy", "list", "--json"]) || "[]").filter(p => p.min_free);
@@ -214,7 +215,7 @@ async function begin() {
 		if (mine !== generation)
 			return;
 		enter("ready");
-		for (const read of [readPolicies, readMarks, readDevices, readSpools, readFilesystems])
+		for (const read of [readPolicies, readMarks, readDevices, readLatencies, readSpools, readFilesystems])
 			read();
 		await listJobs({});
 		await listJobs({ states: cockpit.variant("as", ["partial", "failed"]) });

@@ -76,10 +76,12 @@ export function overviewPart() {
 		element: h("div", wrong, h("p.row", state, pause, resume), said(), cards, latency),
 		open() {
 			bus.readFilesystems();
+			bus.readLatencies();
 			bus.readProperties();
 		},
 		onJobs() {
 			bus.readFilesystems();
+			bus.readLatencies();
 			bus.readDevices();
 		},
 		draw() {
@@ -93,50 +95,54 @@ export function overviewPart() {
 			pause.hidden = p.Paused;
 			resume.hidden = !p.Paused;
 			fill(cards, [of, daemon.devices, daemon.policies, daemon.marks], () => of.map(card));
-			fill(latency, [p.DeviceTotals], latencies);
+			fill(latency, [daemon.latencies, daemon.filesystems], latencies);
 		},
 	};
 }
 
 /* ---- devices ---- */
 
-/* Of a histogram: how many, and within what so large a part of them is. */
-const all = counts => counts.reduce((a, b) => a + b, 0);
-const bound = i => (daemon.properties.LatencyBoundsUSec[i] ? "≤ " + span(daemon.properties.LatencyBoundsUSec[i])
-	: "> " + span(daemon.properties.LatencyBoundsUSec[i - 1]));
+/* What a set of devices is called, and what is on it. */
+const deviceName = key => [h("b", line(key)), " ", daemon.filesystems.filter(f => f.key === key).map(f => line(f.target)).join(", ")];
 
-function within(counts, part) {
-	let n = 0;
-	return bound(counts.findIndex(c => (n += c) >= all(counts) * part));
+function svg(tag, attributes, ...kids) {
+	const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
+	for (const [name, value] of Object.entries(attributes))
+		e.setAttribute(name, value);
+	e.append(...kids);
+	return e;
 }
 
-function bars(counts) {
-	const most = Math.max(...counts);
-	const words = _("half $0, 99 % $1", within(counts, 0.5), within(counts, 0.99));
-	return h("span.bars", { role: "img", "aria-label": words }, counts.map((n, i) => {
-		const bar = h("i", { title: bound(i) + ": " + count(n) });
-		bar.style.height = n && Math.max(8, 100 * n / most) + "%";
-		return bar;
-	}));
-}
-
-/* What requests took while something was deleted, and in the gaps between. */
-function latencies() {
-	const rows = (daemon.properties.DeviceTotals || []).flatMap(d => {
-		const gaps = d[8]?.[1] || [];
-		return [[_("reads, while deleting"), d[4][1].map((n, i) => n - (gaps[i] || 0))], [_("reads, in gaps between"), gaps],
-			[_("syncs"), d[5][1]], [_("steps of deletions"), d[6][1]]].filter(([, counts]) => all(counts)).map(([name, counts]) =>
-			[line(d[0]), name, count(all(counts)), within(counts, 0.5), within(counts, 0.99), bars(counts)]);
+/* A minute is 1 wide, and the longest time of all 19 high. */
+function chart(key, of) {
+	const all = daemon.latencies.filter(l => l.name === key && l.of === of), most = Math.max(...all.map(l => l.most));
+	const now = Date.now() * 1000, kinds = [["gaps", _("In gaps: $0")], ["deleting", _("While deleting: $0")]].map(([name, words], i) => {
+		const found = all.filter(l => l.deleting === !!i), times = found.map(l => l.most);
+		return { name, words: _(words, !found.length ? _("none") : _("$0 to $1", span(Math.min(...times)), span(Math.max(...times)))),
+			path: svg("path", { class: name, d: found.map(l => {
+				const x = 60 - (now - l.begin) / 6e7, y = 20 - 19 * l.most / most;
+				return i ? `M${x} ${y - 0.5}h1v1h-1z` : `M${x} 20V${y}h1V20z`;
+			}).join("") }) };
 	});
-	return rows.length ? table(_("What requests took, since reclaimd was started"),
-		[_("Device"), _("Of"), _("How many"), _("Half"), _("99 %"), _("Distribution")], rows)
-		: h("p", _("Nothing was deleted beside other programs since reclaimd was started."));
+	const title = of === "reads" ? _("Reads") : _("Syncs");
+	return h("figure.card", h("figcaption", h("h3", deviceName(key), ": ", title), h("p.row", kinds.map(k => h("span." + k.name, k.words)))),
+		svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img",
+			"aria-label": [title, ...kinds.map(k => k.words)].join(". ") }, ...kinds.map(k => k.path)),
+		h("small.row", h("span", _("an hour ago")), h("span", _("height: $0", span(most))), h("span", _("now"))));
+}
+
+function latencies() {
+	const names = [...new Set(daemon.latencies.map(l => l.name))].sort(), has = (n, of) => daemon.latencies.some(l => l.name === n && l.of === of);
+	return h("section", h("h2", _("What requests of other programs took in the last hour")), names.length === 0
+		? h("p", _("Nothing was deleted beside other programs."))
+		: [h("p", _("Of 100 of a minute 99 took no longer, while something was deleted (marks) and in the gaps between (bars).")),
+			h("div.cards", names.flatMap(n => ["reads", "syncs"].filter(of => has(n, of)).map(of => chart(n, of))))]);
 }
 
 const deviceTable = () => daemon.devices.length === 0 ? h("p", _("Nothing is being deleted now."))
 	: table(_("Devices where something is being deleted"), [_("Device"), _("Pace"), _("Deletes"), _("Sync alone"), _("Step takes"),
 		_("May take"), _("Owed")], daemon.devices.map(d => [
-		[h("b", line(d.name)), " ", daemon.filesystems.filter(f => f.key === d.name).map(f => line(f.target)).join(", ")],
+		deviceName(d.name),
 		[state(d.mode), " ", MODES[d.mode], d.observed ? "" : " " + _("(it counts no requests)")],
 		_("$0, $1 a second", rate(d.rate), entries(Math.round(d.entriesRate))), span(d.sync), span(d.cost), span(d.target),
 		size(d.owed)]));
@@ -163,7 +169,7 @@ function trimTable() {
 
 export function devicesPart() {
 	const [now, trims, latency] = [h("div"), h("div"), h("div")];
-	const read = () => [bus.readDevices, bus.readProperties].forEach(f => f());
+	const read = () => [bus.readDevices, bus.readLatencies, bus.readProperties].forEach(f => f());
 	return {
 		element: h("div", now, trims, said(), latency),
 		open() {
@@ -172,10 +178,9 @@ export function devicesPart() {
 		},
 		onJobs: read,
 		draw() {
-			const { DeviceTotals, TrimTotals } = daemon.properties;
 			fill(now, [daemon.devices, daemon.filesystems], deviceTable);
-			fill(trims, [daemon.filesystems, TrimTotals], trimTable);
-			fill(latency, [DeviceTotals], latencies);
+			fill(trims, [daemon.filesystems, daemon.properties.TrimTotals], trimTable);
+			fill(latency, [daemon.latencies, daemon.filesystems], latencies);
 		},
 	};
 }
