@@ -41,8 +41,11 @@ function amounts() {
 	return [...sums].reverse().sort(([, a], [, b]) => busy(b) - busy(a));
 }
 
-const amount = ([n, bytes, unknown]) => n && jobs(n) + (bytes ? ", " + size(bytes) : "") +
-	(unknown ? " " + _("($0 not counted yet)", count(unknown)) : "");
+/* What a caller has counted is not more than there is. */
+function amount([n, bytes, unknown], used) {
+	const all = size(Math.min(bytes, used));
+	return n && jobs(n) + ", " + (unknown ? _("at least $0 (not counted: $1)", all, count(unknown)) : all);
+}
 
 /* The watermarks of policies, and what else is watched there. */
 function marks(f) {
@@ -58,8 +61,8 @@ function card([f, sum]) {
 		h("meter", { max: f.size, high: f.size * 0.9, value: f.used, "aria-label": _("Used of $0", name) }), facts([
 			[_("Used"), share(size(f.used), size(f.size))],
 			[_("Free"), size(f.avail)],
-			[_("Held for undo"), amount(sum.held)],
-			[_("Queued or running"), amount(sum.queued)],
+			[_("Held for undo"), amount(sum.held, f.used)],
+			[_("Queued or running"), amount(sum.queued, f.used)],
 			[_("Owed"), daemon.devices.filter(d => d.name === f.key && d.owed).map(d => size(d.owed))],
 			[_("Watermarks"), marks(f)],
 			[_("Device"), line(f.fstype + ", " + f.source)],

@@ -86,7 +86,7 @@ export function submitPart() {
 				: usec === 0 ? _("It begins at once. What is gone cannot be restored.")
 				: _("It can be restored for $0, and takes space until then.", span(usec)),
 			bus.rights()], _("Delete"));
-		const options = { priority: cockpit.variant("s", priority.control.value) };
+		const options = { priority: cockpit.variant("s", priority.control.value), bytes: cockpit.variant("t", p.bytes) };
 		if (usec !== "")
 			options["undo-usec"] = cockpit.variant("t", usec);
 		if (deadline.value)

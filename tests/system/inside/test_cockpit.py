@@ -210,6 +210,25 @@ class Parts(Case):
         self.assertEqual(set(found) - {"/btrfs"}, {"/backups"})
         self.assertEqual(len(set(found)), len(found))
 
+    def test_sizes(self):
+        """Of trees, too, where they were counted; else it says that it does not know."""
+        self.addCleanup(shutil.rmtree, "/backups/tree", ignore_errors=True)
+
+        def amount(tab):
+            return tab.evaluate("[...document.querySelectorAll('section[aria-label=\"/backups\"] dt')]"
+                                ".find(e => e.innerText == 'Held for undo')?.nextSibling.innerText") or ""
+
+        for said, shown in ((3 << 20, "1 job, 3.0 MiB"), (None, "1 job, at least 0 B (not counted: 1)")):
+            os.makedirs("/backups/tree/a")
+            with Wire() as wire:
+                job = wire.call("Submit", paths=["/backups/tree"], undoUSec=HOUR_USEC,
+                                **({"bytes": said} if said else {}))["parameters"]["id"]
+            tab = self.open(admin, "overview")
+            until(lambda tab=tab: amount(tab))
+            self.assertEqual(amount(tab), shown)
+            command("reclaimctl", "restore", str(job))
+            shutil.rmtree("/backups/tree")
+
     def test_running(self):
         """Of a job that runs nothing is cut off, in a narrow window either."""
         self.addCleanup(command, "systemctl", "reload", "reclaimd")
