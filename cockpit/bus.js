@@ -15,7 +15,8 @@ const DRAW_MSEC = 250;
 export const AS_ROOT = { superuser: "require", err: "message" };
 
 export const daemon = { phase: "connecting", problem: "", properties: {}, jobs: new Map(), listed: false,
-	devices: [], latencies: [], policies: [], spools: [], filesystems: [], marks: [] };
+	devices: [], latencies: [], policies: [], spools: [], filesystems: [], marks: [],
+	failed: {} }; /* what of these could not be read, and why */
 const permission = cockpit.permission({ admin: true });
 export const isAdmin = () => permission.allowed === true;
 /* For a question: what is submitted has them. */
@@ -47,8 +48,9 @@ export const isBusy = () => daemon.phase === "connecting" || reading > 0 || (dae
 
 const LOST = _("The connection ended before the answer. Whether it was done is not known: look before you try again.");
 const REFUSED = _("Not allowed without administrative access.");
+const UNKNOWN = DBUS + ".Error.UnknownMethod";
 const KNOWN = {
-	[DBUS + ".Error.UnknownMethod"]: _("This reclaimd is older than the page and cannot do that."),
+	[UNKNOWN]: _("This reclaimd is older than the page and cannot do that."),
 	[DBUS + ".Error.NoReply"]: LOST,
 	[DBUS + ".Error.Timeout"]: _("No answer came in time. Whether it will be done is not known: look before you try again."),
 	[NAME + ".Error.NotAuthorized"]: REFUSED,
@@ -145,7 +147,7 @@ function jobsChanged(path, iface, signal, args) {
 
 /* ---- what has no signal: read again when jobs change, no more often than every msec ---- */
 
-export function reader(msec, read) {
+export function reader(msec, of, read) {
 	let last = -Infinity, waiting = false;
 	return () => {
 		const wait = Math.max(0, last + msec - performance.now()), soon = wait === 0;
@@ -156,31 +158,31 @@ export function reader(msec, read) {
 		setTimeout(async () => {
 			waiting = false;
 			last = performance.now();
-			await read().catch(e => console.debug(words(e)));
+			daemon.failed[of] = await read().then(() => "", words);
 			reading -= soon;
 			changed();
 		}, wait);
 	};
 }
 
-const lister = (msec, to, method, names) => reader(msec, async () => {
+const lister = (msec, to, method, names) => reader(msec, to, async () => {
 	daemon[to] = (await manager(method))[0].map(named(names));
 });
 export const readDevices = lister(3000, "devices", "ListDevices", "name mode observed target sync cost entriesRate rate owed");
 export const readLatencies = lister(20000, "latencies", "ListLatencies", "name of deleting begin count half most");
 /* Marks are in the configuration, which not all may read. */
-const readMarks = reader(60000, async () => {
+const readMarks = reader(60000, "marks", async () => {
 	daemon.marks = JSON.parse(await program(["reclaimctl", "policy", "list", "--json"]) || "[]").filter(p => p.min_free);
 });
 export const readPolicies = lister(3000, "policies", "ListPolicies", "name path match schedule watched maxDelete undo " +
 	"running job next last result lastJob refused excess why success oldestKept");
 const readSpools = lister(10000, "spools", "ListSpools", "path state message settle undo waiting");
-export const readProperties = reader(1000, async () => {
+export const readProperties = reader(1000, "properties", async () => {
 	daemon.properties = await properties(ROOT, MANAGER);
 });
 
 /* Local filesystems, each once, those that are deeper before, and by what key the daemon knows the devices of each. */
-export const readFilesystems = reader(10000, async () => {
+export const readFilesystems = reader(10000, "filesystems", async () => {
 	const each = new Map();
 	for (const f of JSON.parse(await program(["timeout", "10", "findmnt", "--json", "--bytes", "--real", "--nofsroot", "--list", "--output",
 		"TARGET,SOURCE,FSROOT,FSTYPE,SIZE,USED,AVAIL,MAJ:MIN", "--types", "nonfs,nonfs4,nocifs,noceph,nooverlay,nosquashfs"])).filesystems) {
@@ -203,22 +205,28 @@ function enter(phase, problem = "") {
 	changed();
 }
 
+/* What a daemon of before has not is said where it is missed, and the other parts work. */
+function older(e) {
+	if (e.name !== UNKNOWN)
+		throw e;
+	daemon.failed.jobs = words(e);
+}
+
 async function begin() {
 	const mine = ++generation;
 	news = new Set();
-	daemon.jobs = new Map();
-	history = daemon.listed = false;
+	Object.assign(daemon, { jobs: new Map(), listed: false, failed: {} });
+	history = false;
 	enter("connecting");
 	try {
-		await manager("Subscribe");
+		await manager("Subscribe").catch(older);
 		daemon.properties = await properties(ROOT, MANAGER);
 		if (mine !== generation)
 			return;
 		enter("ready");
 		for (const read of [readPolicies, readMarks, readDevices, readLatencies, readSpools, readFilesystems])
 			read();
-		await listJobs({});
-		await listJobs({ states: cockpit.variant("as", ["partial", "failed"]) });
+		await listJobs({}).then(() => listJobs({ states: cockpit.variant("as", ["partial", "failed"]) })).catch(older);
 		daemon.listed = mine === generation;
 		changed();
 	} catch (e) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Elements, what is said in place, questions, and tables of any length. Text is always a text node, never markup. */
-import { words } from "./bus.js";
+import { daemon, words } from "./bus.js";
 import { _, show } from "./format.js";
 
 const real = kids => kids.flat(9).filter(k => k || k === 0);
@@ -39,6 +39,9 @@ export function fill(e, key, make) {
 		e.replaceChildren(...real([make()]));
 	e.of = of;
 }
+
+/* Why something could not be read, in its place; else what make() says. */
+export const known = (of, make) => daemon.failed[of] ? h("p.bad", daemon.failed[of]) : make();
 
 /* Where it is said what became of an action. */
 export const said = () => h("div", { "data-said": "", role: "status" });

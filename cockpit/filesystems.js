@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Overview: what is wrong, each filesystem, and the switch for everything. Devices: how each behaves, and its trims. */
 import * as bus from "./bus.js";
-import { ask, button, facts, fill, h, jobLink, link, said, state, table, text } from "./dom.js";
+import { ask, button, facts, fill, h, jobLink, known, link, said, state, table, text } from "./dom.js";
 import { _, bytesOf, count, decode, encode, entries, jobs, line, moment, rate, share, show, size, span } from "./format.js";
 import { MODES, pacingWindow, STATES } from "./jobs.js";
 
@@ -97,8 +97,8 @@ export function overviewPart() {
 				.map(([s, n]) => count(n) + " " + STATES[s]).join(", ") || _("none"))].filter(x => x).join(" · "));
 			pause.hidden = p.Paused;
 			resume.hidden = !p.Paused;
-			fill(cards, [of, daemon.devices, daemon.policies, daemon.marks], () => of.map(card));
-			fill(latency, [daemon.latencies, daemon.filesystems], latencies);
+			fill(cards, [of, daemon.devices, daemon.policies, daemon.marks, daemon.failed], () => known("filesystems", () => of.map(card)));
+			drawLatencies(latency);
 		},
 	};
 }
@@ -117,7 +117,7 @@ function svg(tag, attributes, ...kids) {
 }
 
 /* A minute is 1 wide, and the longest time of all 19 high. */
-function chart(key, of) {
+function chart(of, key) {
 	const all = daemon.latencies.filter(l => l.name === key && l.of === of), most = Math.max(...all.map(l => l.most));
 	const now = Date.now() * 1000, kinds = [["gaps", _("In gaps: $0")], ["deleting", _("While deleting: $0")]].map(([name, words], i) => {
 		const found = all.filter(l => l.deleting === !!i), times = found.map(l => l.most);
@@ -134,13 +134,15 @@ function chart(key, of) {
 		h("small.row", h("span", _("an hour ago")), h("span", _("height: $0", span(most))), h("span", _("now"))));
 }
 
-function latencies() {
-	const names = [...new Set(daemon.latencies.map(l => l.name))].sort(), has = (n, of) => daemon.latencies.some(l => l.name === n && l.of === of);
-	return h("section", h("h2", _("What requests of other programs took in the last hour")), names.length === 0
-		? h("p", _("Nothing was deleted beside other programs."))
+function charts() {
+	const keys = [...new Set(daemon.latencies.map(l => l.of + " " + l.name))].sort();
+	return keys.length === 0 ? h("p", _("Nothing was deleted beside other programs."))
 		: [h("p", _("Of 100 of a minute 99 took no longer, while something was deleted (marks) and in the gaps between (bars).")),
-			h("div.cards", names.flatMap(n => ["reads", "syncs"].filter(of => has(n, of)).map(of => chart(n, of))))]);
+			h("div.cards", keys.map(k => chart(...k.split(" "))))];
 }
+
+const drawLatencies = place => fill(place, [daemon.latencies, daemon.filesystems, daemon.failed], () => h("section",
+	h("h2", _("What requests of other programs took in the last hour")), known("latencies", charts)));
 
 const deviceTable = () => daemon.devices.length === 0 ? h("p", _("Nothing is being deleted now."))
 	: table(_("Devices where something is being deleted"), [_("Device"), _("Pace"), _("Deletes"), _("Sync alone"), _("Step takes"),
@@ -181,9 +183,9 @@ export function devicesPart() {
 		},
 		onJobs: read,
 		draw() {
-			fill(now, [daemon.devices, daemon.filesystems], deviceTable);
+			fill(now, [daemon.devices, daemon.filesystems, daemon.failed], () => known("devices", deviceTable));
 			fill(trims, [daemon.filesystems, daemon.properties.TrimTotals], trimTable);
-			fill(latency, [daemon.latencies, daemon.filesystems], latencies);
+			drawLatencies(latency);
 		},
 	};
 }

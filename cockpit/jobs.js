@@ -144,7 +144,7 @@ export function undoPart() {
 		},
 		draw() {
 			const found = listed(canRestore, (a, b) => (b.heldUntil > 0) - (a.heldUntil > 0) || a.heldUntil - b.heldUntil || a.id - b.id);
-			text(counts, found.length ? _("$0 can be restored.", jobs(found.length)) : _("Nothing can be restored now."));
+			text(counts, daemon.failed.jobs || (found.length ? _("$0 can be restored.", jobs(found.length)) : _("Nothing can be restored now.")));
 			rows.set(found);
 		},
 	};
@@ -172,7 +172,7 @@ export function jobsPart() {
 				bus.listHistory();
 			const found = listed(j => isShown(j, name) && (!s || show(j.path).includes(s) || bus.user(j.uid) === s ||
 				j.origin.includes(s)), (a, b) => b.id - a.id);
-			text(counts, jobs(found.length) + (daemon.listed ? "" : " " + _("(more are being read)")));
+			text(counts, daemon.failed.jobs || jobs(found.length) + (daemon.listed ? "" : " " + _("(more are being read)")));
 			rows.set(found);
 			detail?.draw();
 		},
@@ -201,7 +201,7 @@ class Detail {
 		[this.facts, this.problems, this.controls] = [h("div"), h("div"), h("p.row")];
 		this.element = h("section.card", { "aria-label": _("Job $0", id) }, h("h2", _("Job $0", id)),
 			this.facts, this.controls, said(), this.problems, link("jobs", _("Close")));
-		this.read = bus.reader(1000, () => this.fetch());
+		this.read = bus.reader(1000, "job", () => this.fetch());
 	}
 
 	async fetch() {
@@ -210,14 +210,14 @@ class Detail {
 			if (!daemon.jobs.has(this.id))
 				await bus.listJobs({ ids: cockpit.variant("at", [this.id]) });
 			this.p = await bus.jobProperties(this.id);
-			this.found = await bus.problems(this.id);
 		} catch (e) {
 			fill(this.facts, e.message, () => h("p", bus.words(e)));
 		}
+		[this.found, this.wrong] = await bus.problems(this.id).then(found => [found], e => [[], bus.words(e)]);
 	}
 
 	draw() {
-		const { p, found } = this, j = daemon.jobs.get(this.id);
+		const { p, found, wrong } = this, j = daemon.jobs.get(this.id);
 		if (!this.asked)
 			this.read();
 		if (!p || !j)
@@ -230,7 +230,7 @@ class Detail {
 			[_("When"), when(j)],
 			[_("User"), bus.user(j.uid)],
 			[_("Origin"), line(j.origin)],
-			[_("Names"), count(p.Names)],
+			[_("Names"), p.Names && count(p.Names)],
 			[_("Left on purpose"), p.Skipped && entries(p.Skipped)],
 			[_("Filesystem"), path(bytesOf(p.Mount))],
 			[_("How"), line(p.Strategy)],
@@ -244,7 +244,7 @@ class Detail {
 			if (had && !this.controls.contains(document.activeElement))
 				this.controls.querySelector("button")?.focus();
 		}
-		fill(this.problems, found, () => found?.length && table(found.length < 100 ? _("Not deleted, and why")
+		fill(this.problems, [found, wrong], () => wrong ? h("p.bad", wrong) : found?.length && table(found.length < 100 ? _("Not deleted, and why")
 			: _("Not deleted, and why (the first 100)"), [_("Path"), _("Reason")], found.map(problemRow)));
 	}
 

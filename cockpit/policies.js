@@ -212,7 +212,7 @@ export function policiesPart() {
 		open: bus.readPolicies,
 		onJobs: jobs => jobs.some(j => j.origin.startsWith("policy:")) && bus.readPolicies(),
 		draw() {
-			text(counts, total(daemon.policies.length, "$0 policy", "$0 policies"));
+			text(counts, daemon.failed.policies || total(daemon.policies.length, "$0 policy", "$0 policies"));
 			for (const [n, c] of made)
 				if (!daemon.policies.some(p => p.name === n)) {
 					c.element.remove();

@@ -4,7 +4,9 @@
 import contextlib
 import glob
 import grp
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -54,6 +56,7 @@ LONG_POLICY = """policies:
     match: "*"
     max-age: 1y
 """
+NEWER = "/usr/share/cockpit/newer"
 # Started at boot, like those of policies.
 OTHER_TIMER = "systemd-tmpfiles-clean.timer"
 
@@ -69,6 +72,7 @@ def setUpModule():
     make_dumps()
     configure(POLICY)
     command("systemctl", "reload", "reclaimd")
+    make_newer_page()
     browser = Browser()
     admin = Person(browser, "admin", True)
     user = Person(browser, "worker", False)
@@ -77,6 +81,14 @@ def setUpModule():
 def tearDownModule():
     cockpit.film(admin.shell)
     browser.close()
+
+
+def make_newer_page():
+    """Another page, of which a test can change the names of methods. Cockpit looks for pages when a person logs in."""
+    shutil.copytree(cockpit.PAGE, NEWER)
+    command("gunzip", *glob.glob(f"{NEWER}/*.gz"))
+    with open(f"{NEWER}/manifest.json", "w", encoding="utf-8") as f:
+        json.dump({"name": os.path.basename(NEWER)}, f)
 
 
 def make_dumps():
@@ -469,6 +481,42 @@ class Daemon(Case):
         command("systemctl", "start", "reclaimd")
         for each in (tab, anew):
             each.until(f"{row(job)} && !document.body.innerText.includes('systemctl start reclaimd')")
+
+    def test_older(self):
+        """What it has not is said in its place, and the rest works: a page that calls methods by names that are none."""
+        job = self.job("older")
+        with open(f"{NEWER}/bus.js", encoding="utf-8") as f:
+            original = f.read()
+
+        def opened(part, *names):
+            with open(f"{NEWER}/bus.js", "w", encoding="utf-8") as f:
+                f.write(re.sub(f'"({"|".join(names)})"', r'"\1Later"', original))
+            tab = admin.tab()
+            self.addCleanup(tab.close)
+            tab.go(f"{cockpit.ADDRESS}/cockpit/@localhost/{os.path.basename(NEWER)}/index.html#/{part}")
+            tab.until("document.querySelector('main')?.ariaBusy == 'false'")
+            return tab, tab.evaluate("document.querySelector('main').innerText")
+
+        says = "This reclaimd is older than the page and cannot do that."
+        lists = ("ListDevices", "ListPolicies", "ListLatencies", "ListSpools")
+        for part in ("", "policies", "devices"):
+            tab, shown = opened(part, *lists)
+            self.assertIn(says, shown)
+            self.assertEqual(layout_faults(tab), [])
+            tab.picture(f"older-{part or 'overview'}")
+            if not part:
+                self.assertIn("/backups", shown)
+        tab, shown = opened("jobs", *lists)
+        self.assertNotIn(says, shown)
+        tab.until(row(job))
+        tab, shown = opened("jobs", "Subscribe", "ListJobsPacked")
+        self.assertIn(says, shown)
+        tab, shown = opened("policies", "Subscribe", "ListJobsPacked")
+        self.assertNotIn(says, shown)
+        self.assertIn("dumps", shown)
+        # An action: said in its place, too.
+        tab, shown = opened("jobs/" + str(job), "GetProblems")
+        tab.until(f"document.querySelector('section[aria-label=\"Job {job}\"]').innerText.includes({text(says)})")
 
     def test_slow(self):
         """It says that it waits, and what it waited for comes without another request of the person's."""
