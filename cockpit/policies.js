@@ -107,20 +107,32 @@ function difference(a, b) {
 		...lines("+", b.slice(first, b.length - last)), ...lines(" ", a.slice(a.length - last))];
 }
 
-async function editor(name, close) {
+/* Where a policy is, which of the lines there are its own, and the file's tag, as cockpit.file() has it. */
+async function found(name) {
 	const [relative, path] = (await shell(FIND, name)).split("\n");
 	if (!relative)
 		throw new Error(_("No file in $0 has it in lines of its own.", DIR));
-	const file = cockpit.file(path, { superuser: "require" }), [old, tag] = await file.read().then((...both) => both);
-	const lines = old.split("\n"), [first, end] = linesOf(lines, name), before = lines.slice(first, end);
-	const checked = h("div"), plan = h("div");
-	const area = h("textarea", { rows: before.length + 2, spellcheck: false, value: before.join("\n"), oninput: later,
-		"aria-label": _("Policy $0, in $1", name, path) });
-	const now = () => area.value.split("\n"), whole = () => [...lines.slice(0, first), ...now(), ...lines.slice(end)].join("\n");
-	const attempt = (of, ...words) => shell(TRY, relative, of, "reclaimctl", ...words).input(whole());
+	const [text, tag] = await cockpit.file(path, { superuser: "require" }).read().then((...both) => both);
+	const lines = text.split("\n"), [first, end] = linesOf(lines, name);
+	return { name, relative, path, tag, lines, first, end };
+}
+
+/* A file that is to be made. What is wrong with the name the parser says. */
+function fresh(name) {
+	const relative = `reclaimd.d/${name.replace(/[^\w-]/g, "_")}.yaml`;
+	return { name, relative, path: DIR + "/" + relative, tag: "-", lines: [], first: 0, end: 0 };
+}
+
+function editor(at, close) {
+	const where = h("code"), checked = h("div"), plan = h("div"), own = () => at.lines.slice(at.first, at.end);
+	const area = h("textarea", { rows: own().length + 2, spellcheck: false, value: own().join("\n"), oninput: later,
+		"aria-label": _("Configuration of the policy") });
+	const now = () => area.value.split("\n"), whole = () => [...at.lines.slice(0, at.first), ...now(), ...at.lines.slice(at.end)].join("\n");
+	const attempt = (of, ...words) => shell(TRY, at.relative, of, "reclaimctl", ...words).input(whole());
 	let timer = 0;
 
 	function later() {
+		text(where, at.path);
 		clearTimeout(timer);
 		timer = setTimeout(check, 500);
 	}
@@ -129,11 +141,13 @@ async function editor(name, close) {
 	async function check() {
 		const text = whole();
 		try {
+			if (at.tag === "-" && daemon.policies.some(p => p.name === at.name))
+				throw new Error(_("There is a policy of this name."));
 			const { errors, warnings } = JSON.parse(await attempt("", "check-config", "--json"));
 			if (text !== whole())
 				return false;
 			say(checked, errors.length ? "bad" : "good", list([...errors, ...warnings].map(e =>
-				(e.file?.endsWith("/" + relative) ? _("line $0: ", e.line - first) : line(e.file) + ": ") + line(e.text))) ||
+				(e.file?.endsWith("/" + at.relative) ? _("line $0: ", e.line - at.first) : line(e.file) + ": ") + line(e.text))) ||
 				_("The daemon would take this."));
 			return errors.length === 0;
 		} catch (e) {
@@ -143,30 +157,55 @@ async function editor(name, close) {
 	}
 
 	async function write() {
-		const text = whole(), changes = difference(before, now());
+		const text = whole(), changes = difference(own(), now());
 		const isTimed = changes.some(([sign, l]) => sign !== " " && l.includes("schedule"));
 		if (!await check())
 			throw new Error(_("It is not written: see above."));
-		await ask(_("Write $0?", path), [h("pre", changes.map(([sign, l]) =>
+		await ask(_("Write $0?", at.path), [at.tag === "-" && _("This is a new file."), h("pre", changes.map(([sign, l]) =>
 			h("span", { "data-sign": sign }, sign + " " + line(l) + "\n"))),
 		_("The daemon reads it at once, and the next run goes by it."),
 		isTimed && _("The service manager reads its units again, and starts or stops the timer of this policy.")], _("Write"), "main");
-		await file.replace(text, tag);
+		await cockpit.file(at.path, { superuser: "require" }).replace(text, at.tag);
 		await bus.manager("Reload").catch(e => {
 			throw new Error(_("It is written, but not in force: $0", bus.words(e)));
 		});
 		if (isTimed)
-			await shell(TIMER, name);
+			await shell(TIMER, at.name);
 		bus.readPolicies();
 		close();
 	}
 
 	later();
-	return h("div.editor", h("p", h("code", path)), area, checked, h("p.row",
+	return { element: h("div.editor", h("p", where), area, checked, h("p.row",
 		button(_("What would it delete?"), async () =>
-			plan.replaceChildren(...planView(await attempt(name, "policy", "plan", "--json", "--configuration-directory")))),
+			plan.replaceChildren(...planView(await attempt(at.name, "policy", "plan", "--json", "--configuration-directory")))),
 		button(_("Write…"), write, { className: "main" }),
-		h("button", { type: "button", onclick: close }, _("Close"))), said(), plan);
+		h("button", { type: "button", onclick: close }, _("Close"))), said(), plan),
+	set(to, text) {
+		Object.assign(at, to);
+		area.value = text;
+		later();
+	} };
+}
+
+const FIRST_RULES = { "max-age: 30d": _("what is older than 30 days goes"), "keep: {last: 7}": _("the newest 7 stay"),
+	"keep: {daily: 7, weekly: 4, monthly: 12}": _("7 daily, 4 weekly and 12 monthly stay"),
+	"min-free: {below: 10%, until: 15%}": _("the oldest go while less than 15 % is free, from 10 % on") };
+const SCHEDULES = { daily: _("every day"), weekly: _("every week"), "": _("without a schedule") };
+
+/* A policy is begun with a few fields, which make a text that can be changed. */
+function newPolicy(close) {
+	const [name, directory] = ["backups", "/srv/backups"].map(value => h("input", { value, oninput: compose }));
+	const rule = choice(_("Rule"), FIRST_RULES, "max-age: 30d", compose), schedule = choice(_("Runs"), SCHEDULES, "daily", compose);
+	const made = editor(fresh(""), close);
+	function compose() {
+		const when = schedule.control.value;
+		made.set(fresh(name.value), ["policies:", `  ${name.value}:`, `    path: ${JSON.stringify(directory.value)}`, '    match: "*"',
+			"    " + rule.control.value, ...when ? ["    schedule: " + when] : [], "    undo: 1d", ""].join("\n"));
+	}
+	compose();
+	return h("section.card", { "aria-label": _("New policy") }, h("h2", _("New policy")), h("p.row", h("label", _("Name"), " ", name),
+		h("label", _("Directory"), " ", directory), rule, schedule), made.element);
 }
 
 /* ---- all of them ---- */
@@ -201,14 +240,16 @@ function card(name) {
 	const element = h("section.card", { "aria-label": name }, h("h2", name), h("div"), h("p.row",
 		button(_("What would it delete?"), async () => more.replaceChildren(...planView(await bus.policyCall(name, "Plan")))),
 		button(_("Run now…"), () => run(daemon.policies.find(p => p.name === name))),
-		button(_("Edit…"), async () => more.replaceChildren(await editor(name, close)))), said(), more);
+		button(_("Edit…"), async () => more.replaceChildren(editor(await found(name), close).element))), said(), more);
 	return { element, draw: p => fill(element.children[1], p, () => policyFacts(p)) };
 }
 
 export function policiesPart() {
-	const counts = h("p"), cards = h("div"), made = new Map();
+	const counts = h("span"), cards = h("div"), made = new Map(), added = h("div");
+	const close = () => added.replaceChildren();
 	return {
-		element: h("div", counts, cards),
+		element: h("div", h("p.row", counts, button(_("New policy…"), async () => added.replaceChildren(newPolicy(close)))), said(),
+			added, cards),
 		open: bus.readPolicies,
 		onJobs: jobs => jobs.some(j => j.origin.startsWith("policy:")) && bus.readPolicies(),
 		draw() {

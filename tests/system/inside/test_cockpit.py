@@ -425,6 +425,52 @@ class Actions(Case):
         self.assertIn("last: 5}", content())
         self.assertTrue(content().endswith("# theirs\n"))
 
+    def test_new_policy(self):
+        """Its name, directory and rule make a text, which is checked, and shown before it is a file and its timer runs."""
+        path, logs = "/etc/reclaimd/reclaimd.d/logs.yaml", "/backups/logs"
+        os.mkdir(logs)
+        self.addCleanup(shutil.rmtree, logs)
+        for n in range(8):
+            with open(f"{logs}/{n}", "wb"):
+                pass
+        self.addCleanup(command, "systemctl", "reload", "reclaimd")
+        self.addCleanup(lambda: os.path.exists(path) and os.remove(path))
+        tab = self.open(admin, "policies")
+        card = "document.querySelector('section[aria-label=\"New policy\"]')"
+
+        def write(field, value):
+            tab.press(f"look.named('input', '{field}', {card})")
+            tab.evaluate("document.activeElement.select()")
+            tab.write(value)
+
+        tab.press(button("New policy…"))
+        tab.until(card)
+        for name, wrong in (("dumps", "There is a policy of this name."), ("two words", "letters, digits, - and _")):
+            write("Name", name)
+            tab.until(f"{card}.querySelector('[role=alert]')?.innerText.includes({text(wrong)})")
+            tab.press(f"look.named('button', 'Write…', {card})")
+            tab.until(f"{card}.innerText.includes('It is not written')")
+        write("Name", "logs")
+        write("Directory", logs)
+        tab.evaluate(f"{card}.querySelector('select').selectedIndex = 1")
+        tab.evaluate(f"{card}.querySelector('select').dispatchEvent(new Event('change'))")
+        tab.until(f"{card}.innerText.includes('The daemon would take this.')")
+        for size in SIZES.values():
+            tab.size(*size)
+            self.assertEqual(layout_faults(tab) + accessibility_faults(tab) + keyboard_faults(tab), [])
+        tab.picture("new-policy")
+        tab.press(f"look.named('button', 'What would it delete?', {card})")
+        tab.until(f"{card}.innerText.includes('Would be deleted now')")
+        self.assertFalse(os.path.exists(path))
+        tab.press(f"look.named('button', 'Write…', {card})")
+        self.answer(tab, "Write", path, "This is a new file.", "+   logs:", f'+     path: "{logs}"', "+     keep: {last: 7}",
+                    "+     schedule: daily", "the timer of this policy")
+        until(lambda: unit_property("ActiveState", "reclaimd-policy@logs.timer") == "active")
+        tab.until("document.querySelector('section[aria-label=logs]')")
+        self.assertIn('"kept":{"entries":7,', command("reclaimctl", "policy", "plan", "--json=short", "logs"))
+        # Of a policy that is there already it makes no second one.
+        self.assertFalse(tab.evaluate(f"!!{card}"))
+
     def test_pause_everything(self):
         tab = self.open(admin, "overview")
         tab.press(button("Pause everything"))
