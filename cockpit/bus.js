@@ -81,12 +81,12 @@ const properties = (path, iface) => call(path, PROPERTIES, "GetAll", "s", [iface
 	.then(r => Object.fromEntries(Object.entries(r[0]).map(([k, v]) => [k, v.v])));
 export const jobProperties = id => properties(ROOT + "/job/" + id, JOB);
 
-/* What a program prints, with what authority there is; it has failed if that is nothing. The path goes
- * behind the last word by printf(1): words have to be UTF-8 here, and paths need not be. */
-const RUN = 'p=$(printf "%b." "$1"); p=${p%.}; shift; o=$("$@$p"); s=$?; printf %s "$o"; case $o in "" | "[]") exit $s; esac';
+/* What a program prints, which has failed if that is nothing. The path goes behind the last word by printf(1): words
+ * have to be UTF-8 here, and paths need not be. */
 export function program(argv, path = "") {
 	const octal = path.replace(/[^\w/.-]/g, c => "\\0" + c.charCodeAt(0).toString(8).padStart(3, "0"));
-	return cockpit.spawn(["sh", "-c", RUN, "sh", octal, ...argv], { superuser: "try", err: "message" });
+	return cockpit.spawn(["sh", "-c", 'p=$(printf "%b." "$1"); p=${p%.}; shift; exec "$@$p"', "sh", octal, ...argv],
+		{ superuser: "try", err: "message" }).then(null, (e, said) => said?.trim() && said.trim() !== "[]" ? said : Promise.reject(e));
 }
 
 /* ---- jobs ---- */
@@ -98,17 +98,17 @@ const named = names => values => Object.fromEntries(names.split(" ").map((n, i) 
 	[n, n === "path" ? bytesOf(values[i]) : values[i]]));
 const jobOfLine = named("id state uid origin priority path entries entriesDone bytes bytesDone errors created heldUntil " +
 	"finished started kind rate expectedEnd deadline message names");
-const jobOfNumbers = named("id uid entries entriesDone bytes bytesDone errors created heldUntil finished started rate " +
-	"expectedEnd deadline names");
+const numberJob = named("id uid entries entriesDone bytes bytesDone errors created heldUntil finished started rate " +
+	"expectedEnd deadline names"), textJob = named("state origin priority rawPath kind message");
 
 function jobsOfPacked(numbers, texts) {
-	const t = bytesOf(texts).split("\0"), found = [];
-	/* An older daemon has fewer numbers of each job. */
-	const width = numbers.length * 6 / (t.length - 1);
-	for (let i = 0, k = 0; i < numbers.length; i += width, k += 6)
-		found.push({ ...jobOfNumbers(numbers.slice(i, i + width)), state: t[k], origin: decode(t[k + 1]), priority: t[k + 2],
-			path: t[k + 3], kind: t[k + 4], message: decode(t[k + 5] || "") });
-	return found;
+	const t = bytesOf(texts).split("\0"), n = (t.length - 1) / 6;
+	const width = numbers.length / n; /* an older daemon has fewer numbers of each job */
+	return Array.from({ length: n }, (x, i) => {
+		const j = textJob(t.slice(6 * i, 6 * i + 6));
+		return { ...numberJob(numbers.slice(width * i, width * (i + 1))), ...j, path: j.rawPath, origin: decode(j.origin),
+			message: decode(j.message || "") };
+	});
 }
 
 /* What is sent meanwhile is newer than the answer. */

@@ -3,17 +3,18 @@
 import { daemon, words } from "./bus.js";
 import { _, show } from "./format.js";
 
-const real = kids => kids.flat(9).filter(k => k || k === 0);
+export const real = kids => kids.flat(9).filter(k => k || k === 0);
 
 /* h("a.class", { href: "#/", onclick: f }, "text", element, [more]) */
 export function h(name, ...kids) {
-	const [tag, ...classes] = name.split("."), e = document.createElement(tag);
-	e.className = classes.join(" ");
+	const [tag, ...classes] = name.split("."), isSvg = tag === "svg" || tag === "path";
+	const e = document.createElementNS(isSvg ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml", tag);
+	e.classList.add(...classes);
 	if (kids[0]?.constructor === Object)
 		for (const [key, value] of Object.entries(kids.shift()))
 			if (key.startsWith("on"))
 				e.addEventListener(key.slice(2), value);
-			else if (key in e && !key.startsWith("aria") && key !== "list")
+			else if (key in e && !isSvg && key !== "list")
 				e[key] = value;
 			else
 				e.setAttribute(key, value);
@@ -48,7 +49,7 @@ export const said = () => h("div", { "data-said": "", role: "status" });
 
 export function say(place, kind, what = "") {
 	place.className = kind;
-	place.setAttribute("role", kind === "bad" ? "alert" : "status");
+	place.role = kind === "bad" ? "alert" : "status";
 	place.replaceChildren(...[what].flat());
 }
 
@@ -100,57 +101,52 @@ export const choice = (label, options, value, onchange = () => {}) => h("label",
 
 const MORE = 8; /* rows beyond those that are seen, so that Tab finds them */
 
-/* A table of any length: only rows that are seen are made. All have the height --row. */
-export class Rows {
-	/* make(item, row) returns the cells, each an element or a list; update(row, item) writes what may have changed. */
-	constructor(label, head, make, update = () => {}) {
-		Object.assign(this, { make, update, items: [], made: new Map() });
-		this.space = h("div.space", { role: "presentation" });
-		this.scroller = h("div.scroller", { role: "rowgroup", tabindex: 0, "aria-label": label, onscroll: () => {
-			this.frame = this.frame || requestAnimationFrame(() => this.draw());
-		} }, this.space);
-		this.element = h("div.rows", { role: "table", "aria-label": label }, h("div", { role: "rowgroup" },
-			h("div.head", { role: "row" }, head.map(c => h("span", { role: "columnheader" }, c)))), this.scroller);
-		new ResizeObserver(() => this.draw()).observe(this.scroller);
-	}
+/* A table of any length: only rows that are seen are made, all of one height. make(item, row) returns the cells, each an
+ * element or a list; update(row, item) writes what may have changed. */
+export function rowTable(label, head, make, update = () => {}) {
+	const space = h("div.space", { role: "presentation" });
+	const scroller = h("div.scroller", { role: "rowgroup", tabIndex: 0, "aria-label": label, onscroll: () => {
+		frame = frame || requestAnimationFrame(draw);
+	} }, space);
+	const element = h("div.rows", { role: "table", "aria-label": label }, h("div", { role: "rowgroup" },
+		h("div.head", { role: "row" }, head.map(c => h("span", { role: "columnheader" }, c)))), scroller);
+	let items = [], made = new Map(), frame = 0;
 
-	set(items) {
-		this.items = items;
-		this.element.ariaRowCount = items.length + 1;
-		this.element.hidden = items.length === 0;
-		this.draw();
-	}
-
-	row(item) {
+	function add(item) {
 		const row = h("div.item", { role: "row" });
-		row.append(...this.make(item, row).map((kids, i) => h("span.c" + i, { role: "cell" }, kids)));
+		row.append(...make(item, row).map((kids, i) => h("span.c" + i, { role: "cell" }, kids)));
 		return row;
 	}
 
-	draw() {
-		const height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row")) *
-			parseFloat(getComputedStyle(document.documentElement).fontSize);
-		const { scrollTop, clientHeight } = this.scroller, seen = new Map();
+	function draw() {
+		const height = space.offsetHeight / items.length || 1, { scrollTop, clientHeight } = scroller, seen = new Map();
 		const first = Math.max(0, Math.floor(scrollTop / height) - MORE);
-		const last = Math.min(this.items.length, Math.ceil((scrollTop + clientHeight) / height) + MORE);
-		this.frame = 0;
-		this.space.style.setProperty("--n", this.items.length);
-		for (let i = first; i < last; i++) {
-			const item = this.items[i], row = this.made.get(item.id) || this.row(item);
-			row.style.setProperty("--n", i);
-			row.ariaRowIndex = i + 2;
-			this.update(row, item);
+		frame = 0;
+		items.slice(first, Math.ceil((scrollTop + clientHeight) / height) + MORE).forEach((item, i) => {
+			const row = made.get(item.id) || add(item);
+			row.style.setProperty("--n", first + i);
+			row.ariaRowIndex = first + i + 2;
+			update(row, item);
 			seen.set(item.id, row);
-		}
-		for (const [id, row] of this.made)
+		});
+		for (const [id, row] of made)
 			if (!seen.has(id))
 				row.remove();
-		this.made = seen;
-		let at = this.space.firstChild;
+		made = seen;
+		let at = space.firstChild;
 		for (const row of seen.values())
 			if (row === at)
 				at = at.nextSibling;
 			else
-				this.space.insertBefore(row, at);
+				space.insertBefore(row, at);
 	}
+
+	new ResizeObserver(draw).observe(scroller);
+	return { element, set(to) {
+		items = to;
+		element.ariaRowCount = items.length + 1;
+		element.hidden = items.length === 0;
+		space.style.setProperty("--n", items.length);
+		draw();
+	} };
 }

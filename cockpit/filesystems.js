@@ -2,7 +2,7 @@
 /* Overview: what is wrong, each filesystem, and the switch for everything. Devices: how each behaves, and its trims. */
 import * as bus from "./bus.js";
 import { ask, button, facts, fill, h, jobLink, known, link, said, state, table, text } from "./dom.js";
-import { _, bytesOf, count, decode, encode, entries, jobs, line, moment, rate, share, show, size, span } from "./format.js";
+import { _, bytesOf, count, decode, dots, encode, entries, jobs, line, moment, rate, share, show, size, span } from "./format.js";
 import { MODES, pacingWindow, STATES } from "./jobs.js";
 
 const { daemon } = bus;
@@ -44,7 +44,7 @@ function amounts() {
 /* What a caller has counted is not more than there is. */
 function amount([n, bytes, unknown], used) {
 	const all = size(Math.min(bytes, used));
-	return n && jobs(n) + ", " + (unknown ? _("at least $0 (not counted: $1)", all, count(unknown)) : all);
+	return n && jobs(n) + ", " + (!unknown ? all : bytes ? _("at least $0 (not counted: $1)", all, count(unknown)) : _("not counted yet"));
 }
 
 /* The watermarks of policies, and what else is watched there. */
@@ -93,8 +93,8 @@ export function overviewPart() {
 				if (!bus.isFinished(j))
 					states[j.state] = (states[j.state] || 0) + 1;
 			fill(wrong, list, () => list.map(([words, to]) => h("p.banner", words, " ", to && link(to, _("Look")))));
-			text(state, [p.Paused && _("Everything pauses"), pacingWindow(), _("Jobs: $0", Object.entries(states)
-				.map(([s, n]) => count(n) + " " + STATES[s]).join(", ") || _("none"))].filter(x => x).join(" · "));
+			text(state, dots(p.Paused && _("Everything pauses"), pacingWindow(), _("Jobs: $0", Object.entries(states)
+				.map(([s, n]) => count(n) + " " + STATES[s]).join(", ") || _("none"))));
 			pause.hidden = p.Paused;
 			resume.hidden = !p.Paused;
 			fill(cards, [of, daemon.devices, daemon.policies, daemon.marks, daemon.failed], () => known("filesystems", () => of.map(card)));
@@ -108,36 +108,28 @@ export function overviewPart() {
 /* What a set of devices is called, and what is on it. */
 const deviceName = key => [h("b", line(key)), " ", daemon.filesystems.filter(f => f.key === key).map(f => line(f.target)).join(", ")];
 
-function svg(tag, attributes, ...kids) {
-	const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
-	for (const [name, value] of Object.entries(attributes))
-		e.setAttribute(name, value);
-	e.append(...kids);
-	return e;
-}
-
-/* A minute is 1 wide, and the longest time of all 19 high. */
+/* A minute is 1 wide, and the longest time 19 high: bars of the gaps, and marks while something was deleted. */
 function chart(of, key) {
-	const all = daemon.latencies.filter(l => l.name === key && l.of === of), most = Math.max(...all.map(l => l.most));
-	const now = Date.now() * 1000, kinds = [["gaps", _("In gaps: $0")], ["deleting", _("While deleting: $0")]].map(([name, words], i) => {
-		const found = all.filter(l => l.deleting === !!i), times = found.map(l => l.most);
-		return { name, words: _(words, !found.length ? _("none") : _("$0 to $1", span(Math.min(...times)), span(Math.max(...times)))),
-			path: svg("path", { class: name, d: found.map(l => {
-				const x = 60 - (now - l.begin) / 6e7, y = 20 - 19 * l.most / most;
-				return i ? `M${x} ${y - 0.5}h1v1h-1z` : `M${x} 20V${y}h1V20z`;
-			}).join("") }) };
-	});
-	const title = of === "reads" ? _("Reads") : _("Syncs");
-	return h("figure.card", h("figcaption", h("h3", deviceName(key), ": ", title), h("p.row", kinds.map(k => h("span." + k.name, k.words)))),
-		svg("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img",
-			"aria-label": [title, ...kinds.map(k => k.words)].join(". ") }, ...kinds.map(k => k.path)),
-		h("small.row", h("span", _("an hour ago")), h("span", _("height: $0", span(most))), h("span", _("now"))));
+	const all = daemon.latencies.filter(l => l.name === key && l.of === of), times = rows => rows.map(l => l.most);
+	const most = Math.max(...times(all)), now = Date.now() * 1000, title = of === "reads" ? _("Reads") : _("Syncs");
+	const [gaps, deleting] = [false, true].map(isOn => all.filter(l => l.deleting === isOn));
+	const words = rows => {
+		const [least, largest] = [Math.min, Math.max].map(f => span(f(...times(rows))));
+		return rows.length === 0 ? _("none") : least === largest ? least : _("$0 to $1", least, largest);
+	};
+	const legend = [_("In gaps: $0", words(gaps)), _("While deleting: $0", words(deleting))];
+	const draw = (rows, shape) => rows.map(l => "M" + (60 - (now - l.begin) / 6e7) + shape(20 - 19 * l.most / most)).join("");
+	return h("figure.card", h("figcaption", h("h3", deviceName(key), ": ", title),
+		h("p.row", h("span", legend[0]), h("span.deleting", legend[1]))),
+	h("svg", { viewBox: "0 0 60 20", preserveAspectRatio: "none", role: "img", "aria-label": [title, ...legend].join(". ") },
+		h("path", { d: draw(gaps, y => ` 20V${y}h1V20z`) }), h("path.deleting", { d: draw(deleting, y => ` ${y - 0.5}h1v1h-1z`) })),
+	h("small.row", h("span", _("an hour ago")), h("span", _("height: $0", span(most))), h("span", _("now"))));
 }
 
 function charts() {
 	const keys = [...new Set(daemon.latencies.map(l => l.of + " " + l.name))].sort();
 	return keys.length === 0 ? h("p", _("Nothing was deleted beside other programs."))
-		: [h("p", _("Of 100 of a minute 99 took no longer, while something was deleted (marks) and in the gaps between (bars).")),
+		: [h("p", _("Of each minute: 99 of 100 took no longer. Bars: in the gaps between deletions. Marks: while something was deleted.")),
 			h("div.cards", keys.map(k => chart(...k.split(" "))))];
 }
 
@@ -148,7 +140,7 @@ const deviceTable = () => daemon.devices.length === 0 ? h("p", _("Nothing is bei
 	: table(_("Devices where something is being deleted"), [_("Device"), _("Pace"), _("Deletes"), _("Sync alone"), _("Step takes"),
 		_("May take"), _("Owed")], daemon.devices.map(d => [
 		deviceName(d.name),
-		[state(d.mode), " ", MODES[d.mode], d.observed ? "" : " " + _("(it counts no requests)")],
+		[state(d.mode, MODES[d.mode]?.[0]), " ", MODES[d.mode]?.[1], d.observed ? "" : " " + _("(it counts no requests)")],
 		_("$0, $1 a second", rate(d.rate), entries(Math.round(d.entriesRate))), span(d.sync), span(d.cost), span(d.target),
 		size(d.owed)]));
 

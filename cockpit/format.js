@@ -19,14 +19,15 @@ export function size(n) {
 }
 
 export const rate = n => _("$0/s", size(n));
+export const dots = (...words) => words.filter(w => w).join(" · ");
 export const share = (part, all) => _("$0 of $1", part, all);
 
 /* Of microseconds: "250 µs", "1.3 ms", "2 min 5 s". */
 export function span(usec) {
 	if (usec < 999500)
 		return usec < 1000 ? Math.round(usec) + " µs" : (usec / 1000).toFixed(usec < 1e4 ? 1 : 0) + " ms";
-	const s = Math.round(usec / 1e6), part = (n, name) => n >= 1 && Math.floor(n) + name;
-	const parts = [part(s / 86400, " d"), part(s / 3600 % 24, " h"), part(s / 60 % 60, " min"), part(s % 60, " s")];
+	const s = Math.round(usec / 1e6), part = (n, name) => n >= 1 && Math.floor(n) + " " + name;
+	const parts = [part(s / 86400, _("d")), part(s / 3600 % 24, _("h")), part(s / 60 % 60, _("min")), part(s % 60, _("s"))];
 	const first = parts.findIndex(p => p);
 	return parts.slice(first, first + 2).filter(p => p).join(" ");
 }
@@ -35,13 +36,8 @@ export function span(usec) {
 export const until = usec => usec > Date.now() * 1000 ? span(usec - Date.now() * 1000) : "";
 export const date = (usec, how) => new Date(usec / 1000).toLocaleString(language, how);
 export const moment = usec => usec ? date(usec, { dateStyle: "medium", timeStyle: "short" }) : _("never");
-
-/* Of and for an input of the type datetime-local; "" is 0. */
+/* Of an input of the type datetime-local; "" is 0. */
 export const usecOf = value => value ? new Date(value).getTime() * 1000 : 0;
-export function localTime(usec) {
-	const d = new Date(usec / 1000);
-	return usec ? new Date(d - d.getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
-}
 
 const DECEPTIVE = new RegExp("[\\0-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f" +
 	"\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{1bca0}-\\u{1bca3}" +
@@ -60,9 +56,7 @@ function character(bytes) {
 		const c = decode(bytes, strict);
 		if (c !== "\\" && !DECEPTIVE.test(c))
 			return c;
-	} catch (e) {
-		/* It is not UTF-8. */
-	}
+	} catch { /* It is not UTF-8. */ }
 	return bytes.replace(/[^]/g, b => ({ "\n": "\\n", "\t": "\\t", "\\": "\\\\" })[b] || "\\x" + hex(b));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Jobs: a table of them, also of those that can be restored, and one of them in full. */
 import * as bus from "./bus.js";
-import { act, ask, button, choice, facts, fill, h, jobLink, link, path, Rows, said, state, table, text } from "./dom.js";
-import { _, bytesOf, cockpit, count, decode, entries, jobs, line, localTime, moment, pathOf, rate, share, show, size, total,
-	until, usecOf } from "./format.js";
+import { act, ask, button, choice, facts, fill, h, jobLink, link, path, rowTable, said, state, table, text } from "./dom.js";
+import { _, bytesOf, cockpit, count, decode, dots, entries, jobs, line, moment, pathOf, rate, share, show, size, total, until,
+	usecOf } from "./format.js";
 
 const { daemon } = bus;
 
@@ -11,10 +11,10 @@ export const STATES = { accepted: _("accepted"), held: _("held"), queued: _("que
 	done: _("done"), partial: _("partial"), failed: _("failed"), cancelled: _("cancelled"), restored: _("restored") };
 export const PRIORITIES = { low: _("low"), normal: _("normal"), high: _("high") };
 export const MODES = {
-	fast: _("no other program uses the device"),
-	check: _("whether other programs use the device is being found out"),
-	paced: _("other programs use the device, so steps are small"),
-	urgent: _("time or space is short, so speed comes first"),
+	fast: [_("fast"), _("no other program uses the device")],
+	check: [_("check"), _("whether other programs use the device is being found out")],
+	paced: [_("paced"), _("other programs use the device, so steps are small")],
+	urgent: [_("urgent"), _("time or space is short, so speed comes first")],
 };
 const FILTERS = { open: _("not finished"), running: STATES.running, paused: STATES.paused, held: STATES.held,
 	bad: _("partial or failed"), all: _("all") };
@@ -24,24 +24,20 @@ const isOpen = j => !bus.isFinished(j);
 const canRestore = j => (j.state === "held" || j.state === "queued") && !isTrim(j);
 const isShown = (j, filter) => ({ open: isOpen(j), bad: bus.isBad(j), all: true })[filter] ?? j.state === filter;
 const errors = j => total(j.errors, "$0 error", "$0 errors");
-const dots = words => words.filter(w => w).join(" · ");
 
 /* How much of it is gone. */
-const amount = j => !j.entries && !j.entriesDone && !j.bytes && !j.bytesDone ? _("not counted yet") : dots([
+const amount = j => !j.entries && !j.entriesDone && !j.bytes && !j.bytesDone ? _("not counted yet") : dots(
 	!isTrim(j) && (j.entries ? share(count(j.entriesDone), entries(j.entries)) : entries(j.entriesDone)),
-	j.bytes ? share(size(j.bytesDone), size(j.bytes)) : size(j.bytesDone), j.errors && errors(j)]);
+	j.bytes ? share(size(j.bytesDone), size(j.bytes)) : size(j.bytesDone), j.errors && errors(j));
 
 const when = j => j.state === "held" ? _("restorable for $0", until(j.heldUntil) || _("a moment"))
-	: j.state === "running" ? dots([j.rate && rate(j.rate), until(j.expectedEnd) && _("$0 left", until(j.expectedEnd))])
+	: j.state === "running" ? dots(j.rate && rate(j.rate), until(j.expectedEnd) && _("$0 left", until(j.expectedEnd)))
 	: moment(j.finished || j.created);
 
 /* ---- what can be done to one ---- */
 
-const teller = (method, words) => async j => {
-	await bus.manager(method, "at", [[j.id]]);
-	return _(words, j.id);
-};
-const cancelNow = teller("Cancel", _("Job $0 is being cancelled."));
+const does = (method, words) => j => bus.manager(method, "at", [[j.id]]).then(() => _(words, j.id));
+const cancelNow = does("Cancel", _("Job $0 is being cancelled."));
 
 async function cancel(j) {
 	const rest = j.entries ? entries(Math.max(0, j.entries - j.entriesDone)) : _("all that is left, not counted yet");
@@ -54,11 +50,7 @@ async function cancel(j) {
 }
 
 const isBack = (j, where) => _("Job $0 is back: $1", j.id, show(where));
-
-async function restore(j) {
-	await bus.manager("Restore", "ta{sv}", [j.id, {}]);
-	return isBack(j, j.path);
-}
+const restore = j => bus.manager("Restore", "ta{sv}", [j.id, {}]).then(() => isBack(j, j.path));
 
 async function restoreTo(j) {
 	const to = h("input", { required: true, pattern: "/.+", "aria-label": _("Where to") });
@@ -78,8 +70,8 @@ async function retry(j) {
 }
 
 const ACTIONS = [
-	[_("Pause"), teller("Pause", _("Job $0 pauses.")), j => isOpen(j) && j.state !== "paused"],
-	[_("Resume"), teller("Resume", _("Job $0 goes on.")), j => j.state === "paused"],
+	[_("Pause"), does("Pause", _("Job $0 pauses.")), j => isOpen(j) && j.state !== "paused"],
+	[_("Resume"), does("Resume", _("Job $0 goes on.")), j => j.state === "paused"],
 	[_("Cancel"), cancel, isOpen],
 	[_("Restore"), restore, canRestore],
 	[_("Restore elsewhere"), restoreTo, canRestore],
@@ -98,40 +90,38 @@ export function pacingWindow() {
 
 /* ---- tables ---- */
 
-function jobRows(label, actions) {
-	return new Rows(label, [_("Path"), _("State"), _("Progress"), _("When"), _("Actions")], (j, row) => {
-		row.dataset.job = j.id;
-		row.state = h("span.state");
-		row.bar = h("progress", { max: 1, "aria-label": _("Progress of job $0", j.id) });
-		[row.who, row.amount, row.when, row.more] = [h("span"), h("span"), h("span"), h("small")];
-		row.buttons = buttons(j.id, actions);
-		return [[h("small", "#" + j.id + " "), h("a.path", { href: "#/jobs/" + j.id, title: show(j.path) }, show(j.path)),
-			" ", row.more],
-			[row.state, " ", row.who], [row.bar, row.amount], row.when, row.buttons];
-	}, (row, j) => {
-		const done = j.bytes ? j.bytesDone / j.bytes : j.entries ? j.entriesDone / j.entries : null;
-		text(row.more, j.names > 1 ? _("+$0 more", count(j.names - 1)) : "");
-		text(row.state, STATES[j.state] || j.state);
-		row.state.dataset.state = j.state;
-		text(row.who, dots([bus.user(j.uid), isTrim(j) && _("trim"), j.origin !== "submit" && line(j.origin),
-			j.priority !== "normal" && PRIORITIES[j.priority]]));
-		row.bar.hidden = j.state !== "running" && !(j.state === "paused" && done);
-		if (done !== null)
-			row.bar.value = done;
-		text(row.amount, amount(j));
-		text(row.when, when(j));
-		row.buttons.forEach((b, i) => {
-			b.hidden = !actions[i][2](j);
-		});
-		if (row.contains(document.activeElement) && document.activeElement.hidden)
-			row.querySelector("button:not([hidden])")?.focus();
+const jobTable = (label, actions) => rowTable(label, [_("Path"), _("State"), _("Progress"), _("When"), _("Actions")], (j, row) => {
+	row.dataset.job = j.id;
+	row.state = h("span.state");
+	row.bar = h("progress", { max: 1, "aria-label": _("Progress of job $0", j.id) });
+	[row.who, row.amount, row.when, row.more] = [h("span"), h("span"), h("span"), h("small")];
+	row.buttons = buttons(j.id, actions);
+	return [[h("small", "#" + j.id + " "), h("a.path", { href: "#/jobs/" + j.id, title: show(j.path) }, show(j.path)),
+		" ", row.more],
+		[row.state, " ", row.who], [row.bar, row.amount], row.when, row.buttons];
+}, (row, j) => {
+	const done = j.bytes ? j.bytesDone / j.bytes : j.entries ? j.entriesDone / j.entries : null;
+	text(row.more, j.names > 1 ? _("+$0 more", count(j.names - 1)) : "");
+	text(row.state, STATES[j.state] || j.state);
+	row.state.dataset.state = j.state;
+	text(row.who, dots(bus.user(j.uid), isTrim(j) && _("trim"), j.origin !== "submit" && line(j.origin),
+		j.priority !== "normal" && PRIORITIES[j.priority]));
+	row.bar.hidden = j.state !== "running" && !(j.state === "paused" && done);
+	if (done !== null)
+		row.bar.value = done;
+	text(row.amount, amount(j));
+	text(row.when, when(j));
+	row.buttons.forEach((b, i) => {
+		b.hidden = !actions[i][2](j);
 	});
-}
+	if (row.contains(document.activeElement) && document.activeElement.hidden)
+		row.querySelector("button:not([hidden])")?.focus();
+});
 
 const listed = (isWanted, order) => [...daemon.jobs.values()].filter(isWanted).sort(order);
 
 export function undoPart() {
-	const counts = h("p"), rows = jobRows(_("Jobs that can be restored"), ACTIONS.slice(3, 5));
+	const counts = h("p"), rows = jobTable(_("Jobs that can be restored"), ACTIONS.slice(3, 5));
 	let timer = 0;
 	return {
 		element: h("div", h("p", _("What was deleted with an undo time, or has not begun yet. Until then it takes space.")),
@@ -144,14 +134,14 @@ export function undoPart() {
 		},
 		draw() {
 			const found = listed(canRestore, (a, b) => (b.heldUntil > 0) - (a.heldUntil > 0) || a.heldUntil - b.heldUntil || a.id - b.id);
-			text(counts, daemon.failed.jobs || (found.length ? _("$0 can be restored.", jobs(found.length)) : _("Nothing can be restored now.")));
+			text(counts, daemon.failed.jobs || _("Can be restored: $0", jobs(found.length)));
 			rows.set(found);
 		},
 	};
 }
 
 export function jobsPart() {
-	const counts = h("p"), above = h("div"), rows = jobRows(_("Jobs"), ACTIONS.slice(0, 3));
+	const counts = h("p"), above = h("div"), rows = jobTable(_("Jobs"), ACTIONS.slice(0, 3));
 	const filter = choice(_("Show"), FILTERS, "open", bus.changed), search = h("input", { type: "search", oninput: bus.changed });
 	let detail = null;
 	return {
@@ -162,7 +152,7 @@ export function jobsPart() {
 				filter.control.value = options.show;
 			if (String(detail?.id) === id)
 				return;
-			detail = /^[1-9]\d*$/.test(id) ? new Detail(Number(id)) : null;
+			detail = /^[1-9]\d*$/.test(id) ? oneJob(Number(id)) : null;
 			above.replaceChildren(detail?.element || "");
 		},
 		onJobs: found => found.some(j => j.id === detail?.id) && detail.read(),
@@ -187,77 +177,76 @@ const ERRORS = { 1: _("not permitted, as of what is immutable"), 5: _("I/O error
 /* Why it is as fast as it is, or waits. */
 function why(j, p) {
 	const key = daemon.filesystems.find(f => f.target === decode(bytesOf(p.Mount)))?.key;
-	return dots([line(p.Message), isOpen(j) && daemon.properties.Paused && _("everything pauses"), isOpen(j) && pacingWindow(),
-		j.state === "running" && MODES[daemon.devices.find(d => d.name === key)?.mode],
-		p.Inplace && _("not in staging: $0", line(p.Inplace))]);
+	return dots(line(p.Message), isOpen(j) && daemon.properties.Paused && _("everything pauses"), isOpen(j) && pacingWindow(),
+		j.state === "running" && MODES[daemon.devices.find(d => d.name === key)?.mode]?.[1],
+		p.Inplace && _("not in staging: $0", line(p.Inplace)));
 }
 
-const problemRow = ([name, what, errno, isWrong]) => [path(bytesOf(name)), dots([line(what),
-	errno && (ERRORS[errno] || _("error $0", errno)), !isWrong && _("left on purpose")])];
+const problemRow = ([name, what, errno, isWrong]) => [path(bytesOf(name)), dots(line(what),
+	errno && (ERRORS[errno] || _("error $0", errno)), !isWrong && _("left on purpose"))];
 
-class Detail {
-	constructor(id) {
-		this.id = id;
-		[this.facts, this.problems, this.controls] = [h("div"), h("div"), h("p.row")];
-		this.element = h("section.card", { "aria-label": _("Job $0", id) }, h("h2", _("Job $0", id)),
-			this.facts, this.controls, said(), this.problems, link("jobs", _("Close")));
-		this.read = bus.reader(1000, "job", () => this.fetch());
-	}
+function controlsOf(j) {
+	const deadline = h("input", { type: "datetime-local" });
+	return [buttons(j.id, ACTIONS.filter(a => a[2](j))),
+		isOpen(j) && choice(_("Priority"), PRIORITIES, j.priority, e =>
+			act(e.target, () => bus.manager("SetPriority", "ats", [[j.id], e.target.value]).then(() => _("Done.")))),
+		isOpen(j) && !isTrim(j) && [h("label", _("Done by"), " ", deadline), button(_("Set the deadline"), async () => {
+			await bus.manager("SetDeadline", "att", [[j.id], usecOf(deadline.value)]);
+			return deadline.value ? _("Done.") : _("It has no deadline.");
+		})],
+		button(_("Journal"), async () => cockpit.jump("/system/logs#/?priority=debug&service=reclaimd.service&JOB=" + j.id))];
+}
 
-	async fetch() {
-		this.asked = true;
+function oneJob(id) {
+	const [about, controls, problems] = [h("div"), h("p.row"), h("div")], name = _("Job $0", id);
+	let p = null, found = [], wrong = "", asked = false;
+
+	const read = bus.reader(1000, "job", async () => {
+		asked = true;
 		try {
-			if (!daemon.jobs.has(this.id))
-				await bus.listJobs({ ids: cockpit.variant("at", [this.id]) });
-			this.p = await bus.jobProperties(this.id);
+			if (!daemon.jobs.has(id))
+				await bus.listJobs({ ids: cockpit.variant("at", [id]) });
+			p = await bus.jobProperties(id);
 		} catch (e) {
-			fill(this.facts, e.message, () => h("p", bus.words(e)));
+			fill(about, e.message, () => h("p.bad", bus.words(e)));
 		}
-		[this.found, this.wrong] = await bus.problems(this.id).then(found => [found], e => [[], bus.words(e)]);
-	}
+		[found, wrong] = await bus.problems(id).then(r => [r, ""], e => [[], bus.words(e)]);
+	});
 
-	draw() {
-		const { p, found, wrong } = this, j = daemon.jobs.get(this.id);
-		if (!this.asked)
-			this.read();
-		if (!p || !j)
-			return;
-		fill(this.facts, [j, p, daemon.devices, daemon.properties.Paused, daemon.properties.PacingWindow], () => facts([
-			[_("Path"), path(bytesOf(p.Path))],
-			[_("State"), state(j.state, STATES[j.state])],
-			[_("Why"), why(j, p)],
-			[_("Progress"), amount(j)],
-			[_("When"), when(j)],
-			[_("User"), bus.user(j.uid)],
-			[_("Origin"), line(j.origin)],
-			[_("Names"), p.Names && count(p.Names)],
-			[_("Left on purpose"), p.Skipped && entries(p.Skipped)],
-			[_("Filesystem"), path(bytesOf(p.Mount))],
-			[_("How"), line(p.Strategy)],
-			[_("Submitted"), moment(j.created)],
-			[_("Began"), j.started && moment(j.started)],
-		]));
-		/* Not under a person's hands. */
-		if (!this.controls.querySelector("input:focus, select:focus")) {
-			const had = this.controls.contains(document.activeElement);
-			fill(this.controls, [j.state, j.priority, j.deadline], () => this.makeControls(j));
-			if (had && !this.controls.contains(document.activeElement))
-				this.controls.querySelector("button")?.focus();
-		}
-		fill(this.problems, [found, wrong], () => wrong ? h("p.bad", wrong) : found?.length && table(found.length < 100 ? _("Not deleted, and why")
-			: _("Not deleted, and why (the first 100)"), [_("Path"), _("Reason")], found.map(problemRow)));
-	}
-
-	makeControls(j) {
-		const deadline = h("input", { type: "datetime-local", value: localTime(j.deadline) });
-		return [buttons(j.id, ACTIONS.filter(a => a[2](j))),
-			isOpen(j) && choice(_("Priority"), PRIORITIES, j.priority, e =>
-				act(e.target, () => bus.manager("SetPriority", "ats", [[j.id], e.target.value]).then(() => _("Done.")))),
-			isOpen(j) && !isTrim(j) && [h("label", _("Done by"), " ", deadline), button(_("Set the deadline"), async () => {
-				await bus.manager("SetDeadline", "att", [[j.id], usecOf(deadline.value)]);
-				return deadline.value ? _("Done.") : _("It has no deadline.");
-			})],
-			button(_("Journal"), async () =>
-				cockpit.jump("/system/logs#/?priority=debug&service=reclaimd.service&JOB=" + j.id))];
-	}
+	return {
+		id, read, element: h("section.card", { "aria-label": name }, h("h2", name), about, controls, said(), problems,
+			link("jobs", _("Close"))),
+		draw() {
+			const j = daemon.jobs.get(id);
+			if (!asked)
+				read();
+			if (!p || !j)
+				return;
+			fill(about, [j, p, daemon.devices, daemon.properties.Paused, daemon.properties.PacingWindow], () => facts([
+				[_("Path"), path(bytesOf(p.Path))],
+				[_("State"), state(j.state, STATES[j.state])],
+				[_("Why"), why(j, p)],
+				[_("Progress"), amount(j)],
+				[_("When"), when(j)],
+				[_("Done by"), j.deadline && moment(j.deadline)],
+				[_("User"), bus.user(j.uid)],
+				[_("Origin"), line(j.origin)],
+				[_("Names"), p.Names && count(p.Names)],
+				[_("Left on purpose"), p.Skipped && entries(p.Skipped)],
+				[_("Filesystem"), path(bytesOf(p.Mount))],
+				[_("How"), line(p.Strategy)],
+				[_("Submitted"), moment(j.created)],
+				[_("Began"), j.started && moment(j.started)],
+			]));
+			/* Not under a person's hands. */
+			if (!controls.querySelector("input:focus, select:focus")) {
+				const had = controls.contains(document.activeElement);
+				fill(controls, [j.state, j.priority, j.deadline], () => controlsOf(j));
+				if (had && !controls.contains(document.activeElement))
+					controls.querySelector("button")?.focus();
+			}
+			fill(problems, [found, wrong], () => wrong ? h("p.bad", wrong) : found.length > 0 && table(found.length < 100
+				? _("Not deleted, and why") : _("Not deleted, and why (the first 100)"), [_("Path"), _("Reason")], found.map(problemRow)));
+		},
+	};
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Policies: when they ran and run next, what that deletes and why, and their configuration. */
 import * as bus from "./bus.js";
-import { ask, button, choice, facts, fill, h, jobLink, link, list, path, Rows, said, say, state, text } from "./dom.js";
+import { ask, button, choice, facts, fill, h, jobLink, list, path, real, rowTable, said, say, state, text } from "./dom.js";
 import { _, cockpit, date, entries, line, moment, share, size, span, total } from "./format.js";
+import { STATES } from "./jobs.js";
 
 const { daemon } = bus;
 
@@ -45,7 +46,7 @@ function calendar(all) {
 
 function planView(answer) {
 	const plan = planOf(answer), all = plan.entries.map((e, id) => ({ ...e, id }));
-	const rows = new Rows(_("Entries"), [_("Name"), _("Fate"), _("Reason"), _("Time"), _("Size")], e => [
+	const rows = rowTable(_("Entries"), [_("Name"), _("Fate"), _("Reason"), _("Time"), _("Size")], e => [
 		h("span.path", { title: line(e.name) }, line(e.name)), state(e.fate, FATES[e.fate]),
 		e.keep.length ? "keep: " + e.keep.join(", ") : RULES[e.rule] || e.rule, e.time_usec && moment(e.time_usec), size(e.bytes)]);
 	const filter = choice(_("Show"), { "": _("all"), ...FATES }, "", set);
@@ -146,9 +147,9 @@ function editor(at, close) {
 			const { errors, warnings } = JSON.parse(await attempt("", "check-config", "--json"));
 			if (text !== whole())
 				return false;
-			say(checked, errors.length ? "bad" : "good", list([...errors, ...warnings].map(e =>
-				(e.file?.endsWith("/" + at.relative) ? _("line $0: ", e.line - at.first) : line(e.file) + ": ") + line(e.text))) ||
-				_("The daemon would take this."));
+			say(checked, errors.length ? "bad" : "good", real([!errors.length && _("The daemon would take this."),
+				list([...errors, ...warnings].map(e => (e.file?.endsWith("/" + at.relative) ? _("line $0: ", e.line - at.first)
+					: line(e.file).replace(/^\/tmp\/[^/]+/, DIR) + ": ") + line(e.text)))]));
 			return errors.length === 0;
 		} catch (e) {
 			say(checked, "bad", bus.words(e));
@@ -184,6 +185,7 @@ function editor(at, close) {
 	set(to, text) {
 		Object.assign(at, to);
 		area.value = text;
+		area.rows = now().length + 1;
 		later();
 	} };
 }
@@ -225,7 +227,7 @@ async function run(p) {
 const policyFacts = p => facts([
 	[_("Directory"), path(p.path)],
 	[_("Matches"), p.match.map(line).join(", ")],
-	[_("Last run"), p.last ? [state(p.result), " ", moment(p.last), " ", p.lastJob && jobLink(p.lastJob)] : _("never")],
+	[_("Last run"), p.last ? [state(p.result, STATES[p.result]), " ", moment(p.last), " ", p.lastJob && jobLink(p.lastJob)] : _("never")],
 	[_("Stayed, and why"), list(p.why.map(line))],
 	[_("In excess of max-delete"), p.excess && entries(p.excess)],
 	[_("Next run"), p.running ? _("it runs") : p.next ? moment(p.next) : p.watched ? _("when space is short, or too much is there")

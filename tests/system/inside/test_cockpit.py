@@ -4,7 +4,9 @@
 import contextlib
 import glob
 import grp
+import itertools
 import json
+import mmap
 import os
 import re
 import shutil
@@ -57,6 +59,15 @@ LONG_POLICY = """policies:
     max-age: 1y
 """
 NEWER = "/usr/share/cockpit/newer"
+TRANSLATED = "/usr/share/cockpit/translated"
+# To a language in which all texts have brackets.
+TRANSLATION = """
+cockpit.gettext = (context, text) => "⟦" + (text ?? context) + "⟧";
+cockpit.ngettext = (one, many, n) => "⟦" + (n == 1 ? one : many) + "⟧";
+"""
+# Whatever is there, these are words of the page, and not of what it shows.
+WORDS = ("dt, th, button, label, option, caption:not(.month *), h1, h3, nav a, [role=columnheader], .state, .banner p, main p:not(:has(code)), "
+         "figcaption span, figure small span")
 # Started at boot, like those of policies.
 OTHER_TIMER = "systemd-tmpfiles-clean.timer"
 
@@ -72,7 +83,7 @@ def setUpModule():
     make_dumps()
     configure(POLICY)
     command("systemctl", "reload", "reclaimd")
-    make_newer_page()
+    make_other_pages()
     browser = Browser()
     admin = Person(browser, "admin", True)
     user = Person(browser, "worker", False)
@@ -83,12 +94,23 @@ def tearDownModule():
     browser.close()
 
 
-def make_newer_page():
-    """Another page, of which a test can change the names of methods. Cockpit looks for pages when a person logs in."""
-    shutil.copytree(cockpit.PAGE, NEWER)
-    command("gunzip", *glob.glob(f"{NEWER}/*.gz"))
-    with open(f"{NEWER}/manifest.json", "w", encoding="utf-8") as f:
-        json.dump({"name": os.path.basename(NEWER)}, f)
+def make_other_pages():
+    """Pages that tests can change. Cockpit looks for them when a person logs in."""
+    for other in (NEWER, TRANSLATED):
+        shutil.copytree(cockpit.PAGE, other)
+        command("gunzip", *glob.glob(f"{other}/*.gz"))
+        with open(f"{other}/manifest.json", "w", encoding="utf-8") as f:
+            json.dump({"name": os.path.basename(other)}, f)
+    with open(f"{TRANSLATED}/translation.js", "w", encoding="utf-8") as f:
+        f.write(TRANSLATION)
+    command("sed", "-i", "s/po.js/translation.js/", f"{TRANSLATED}/index.html")
+
+
+def open_other(page, part):
+    tab = admin.tab()
+    tab.go(f"{cockpit.ADDRESS}/cockpit/@localhost/{os.path.basename(page)}/index.html#/{part}")
+    tab.until("document.querySelector('main')?.ariaBusy == 'false'")
+    return tab
 
 
 def make_dumps():
@@ -218,7 +240,7 @@ class Parts(Case):
         """Each is there once; a directory of one that is mounted elsewhere, such as /docs, is none."""
         tab = self.open(admin, "overview")
         tab.until("look.named('h2', '/backups')")
-        found = tab.evaluate("[...document.querySelectorAll('main h2')].map(e => e.innerText)")
+        found = tab.evaluate("[...document.querySelectorAll('main section.card h2')].map(e => e.innerText)")
         self.assertEqual(set(found) - {"/btrfs"}, {"/backups"})
         self.assertEqual(len(set(found)), len(found))
 
@@ -230,7 +252,7 @@ class Parts(Case):
             return tab.evaluate("[...document.querySelectorAll('section[aria-label=\"/backups\"] dt')]"
                                 ".find(e => e.innerText == 'Held for undo')?.nextSibling.innerText") or ""
 
-        for said, shown in ((3 << 20, "1 job, 3.0 MiB"), (None, "1 job, at least 0 B (not counted: 1)")):
+        for said, shown in ((3 << 20, "1 job, 3.0 MiB"), (None, "1 job, not counted yet")):
             os.makedirs("/backups/tree/a")
             with Wire() as wire:
                 job = wire.call("Submit", paths=["/backups/tree"], undoUSec=HOUR_USEC,
@@ -268,6 +290,80 @@ class Parts(Case):
         self.assertNotIn("of-root", tab.evaluate("document.body.textContent"))
         tab = self.open(admin, "jobs")
         tab.until(f"{row(ours)} && {row(others)}")
+
+
+class Charts(Case):
+    def foreground(self, over):
+        """Reads a block and syncs one, fifty times a second."""
+        fd = os.open("/backups/foreground", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+        block = mmap.mmap(-1, 4096)
+        os.posix_fallocate(fd, 0, 4 << 20)
+        for n in itertools.count():
+            if over.wait(0.02):
+                break
+            os.pwritev(fd, [block], n * 13 % 1000 * 4096)
+            os.fdatasync(fd)
+            os.preadv(fd, [block], n * 13 % 1000 * 4096)
+        os.close(fd)
+
+    def test_last_hour(self):
+        """What others waited while something was deleted, and in the gaps; read out, too."""
+        self.addCleanup(command, "systemctl", "reload", "reclaimd")
+        self.addCleanup(configure, POLICY)
+        configure(POLICY + "pacing: {min-rate: 1MiB/s, max-rate: 8MiB/s}\n")
+        command("systemctl", "reload", "reclaimd")
+        os.makedirs("/backups/charted")
+        for n in range(128):
+            command("fallocate", "-l", "4M", f"/backups/charted/{n}")
+        over = threading.Event()
+        thread = threading.Thread(target=self.foreground, args=(over,))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(over.set)
+        job = submit("/backups/charted")
+        self.addCleanup(attempt, "reclaimctl", "cancel", str(job))
+
+        def told():
+            rows = json.loads(command("busctl", "call", "--json=short", *BUS, "ListLatencies"))["data"][0]
+            return {(of, deleting) for _, of, deleting, *_ in rows}
+
+        until(lambda: len(told()) == 4)
+        for part in ("overview", "devices"):
+            tab = self.open(admin, part)
+            tab.until("document.querySelectorAll('figure svg').length >= 2")
+            names = tab.evaluate("[...document.querySelectorAll('figure svg')].map(e => e.ariaLabel)")
+            for title in ("Reads", "Syncs"):
+                self.assertRegex("\n".join(names), rf"{title}\. In gaps: [\d.]+ .*s\. While deleting: [\d.]+ ")
+            for size, (width, height) in SIZES.items():
+                tab.size(width, height)
+                for scheme in ("light", "dark"):
+                    tab.prefer(prefers_color_scheme=scheme)
+                    tab.evaluate("document.querySelector('figure').scrollIntoView()")
+                    tab.picture(f"chart-{part}-{size}-{scheme}")
+                    self.assertEqual(layout_faults(tab) + accessibility_faults(tab), [])
+
+
+class Words(Case):
+    def test_can_be_translated(self):
+        """In a language with brackets around all texts, no words of the page are without."""
+        job = self.job("translated")
+        for part in (*PARTS, f"jobs/{job}"):
+            tab = open_other(TRANSLATED, part)
+            self.addCleanup(tab.close)
+            if "/" in part:
+                tab.until("document.querySelector('main dl')")
+            if part == "policies":
+                tab.press(button("⟦New policy…⟧"))
+                tab.press("look.named('button', '⟦What would it delete?⟧', document.querySelector('[aria-label=dumps]'))")
+                tab.until("document.querySelector('.month')")
+            words = tab.evaluate(f"[...document.querySelectorAll({text(WORDS)})].filter(e => e.checkVisibility())"
+                                 ".map(e => e.innerText || e.textContent)")
+            self.assertGreater(len(words), 8)
+            self.assertEqual([w for w in words if re.search("[A-Za-z]{3}", w) and "⟦" not in w], [], part)
+            names = tab.evaluate("[...document.querySelectorAll('[aria-label], [title]:not(.path)')].map(e => e.ariaLabel ?? e.title)"
+                                 ".filter(n => !n.includes('/'))")
+            self.assertEqual([n for n in names if re.search("[A-Za-z]{3}", n) and "⟦" not in n], ["dumps"] * (part == "policies"),
+                             part)
 
 
 class Actions(Case):
@@ -457,7 +553,7 @@ class Actions(Case):
         tab.until(f"{card}.innerText.includes('The daemon would take this.')")
         for size in SIZES.values():
             tab.size(*size)
-            self.assertEqual(layout_faults(tab) + accessibility_faults(tab) + keyboard_faults(tab), [])
+            self.assertEqual(layout_faults(tab) + keyboard_faults(tab), [])
         tab.picture("new-policy")
         tab.press(f"look.named('button', 'What would it delete?', {card})")
         tab.until(f"{card}.innerText.includes('Would be deleted now')")
@@ -537,10 +633,8 @@ class Daemon(Case):
         def opened(part, *names):
             with open(f"{NEWER}/bus.js", "w", encoding="utf-8") as f:
                 f.write(re.sub(f'"({"|".join(names)})"', r'"\1Later"', original))
-            tab = admin.tab()
+            tab = open_other(NEWER, part)
             self.addCleanup(tab.close)
-            tab.go(f"{cockpit.ADDRESS}/cockpit/@localhost/{os.path.basename(NEWER)}/index.html#/{part}")
-            tab.until("document.querySelector('main')?.ariaBusy == 'false'")
             return tab, tab.evaluate("document.querySelector('main').innerText")
 
         says = "This reclaimd is older than the page and cannot do that."
