@@ -257,7 +257,7 @@ export function connect() {
 }
 
 /* The channel ends where the daemon cannot be started; the bus says when it is there after all. */
-cockpit.dbus(null, { bus: "system" }).subscribe({ interface: DBUS, path: "/org/freedesktop/DBus", member: "NameOwnerChanged",
+cockpit.dbus(DBUS, { bus: "system" }).subscribe({ interface: DBUS, path: "/org/freedesktop/DBus", member: "NameOwnerChanged",
 	arg0: NAME }, (path, iface, signal, args) => args[2] && daemon.phase === "closed" && connect());
 
 /* ---- who is who ---- */

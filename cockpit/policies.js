@@ -71,9 +71,11 @@ const DIR = "/etc/reclaimd";
 const TRY = `d=$(mktemp -d) || exit; trap 'rm -rf "$d"' EXIT; trap exit HUP TERM; mkdir "$d/reclaimd.d" && cd ${DIR} || exit
 for f in reclaimd.yaml reclaimd.d/*.yaml; do [ ! -f "$f" ] || cp "$f" "$d/$f" || exit; done
 cat >"$d/$1"; n=$2; shift 2; "$@" "$d" \${n:+"$n"}; [ $? -lt 126 ]`;
-/* sh NAME: the first file that may have it, and where that is: a link stays one. */
+/* sh NAME: the first file that may have it, and where that is: a link stays one; its owner and mode. */
 const FIND = `cd ${DIR} && f=$(grep -lsE "^ +.?$1.? *:" reclaimd.yaml reclaimd.d/*.yaml | head -n 1)
-[ -z "$f" ] || { echo "$f"; readlink -f "$f"; }`;
+[ -z "$f" ] || { echo "$f"; readlink -f "$f"; stat -Lc %u:%g "$f"; stat -Lc %a "$f"; }`;
+/* sh FILE OWNER MODE: Cockpit 287 loses them. */
+const KEEP = 'chown "$2" "$1" && chmod "$3" "$1"';
 /* sh NAME: the service manager makes timers of schedules. No other timer is started: it may have been stopped on purpose. */
 const TIMER = `systemctl daemon-reload && t=reclaimd-policy@$1.timer || exit
 if systemctl cat "$t" >/dev/null 2>&1; then systemctl start "$t"; elif systemctl is-active -q "$t"; then systemctl stop "$t"; fi`;
@@ -110,12 +112,12 @@ function difference(a, b) {
 
 /* Where a policy is, which of the lines there are its own, and the file's tag, as cockpit.file() has it. */
 async function found(name) {
-	const [relative, path] = (await shell(FIND, name)).split("\n");
+	const [relative, path, owner, mode] = (await shell(FIND, name)).split("\n");
 	if (!relative)
 		throw new Error(_("No file in $0 has it in lines of its own.", DIR));
 	const [text, tag] = await cockpit.file(path, { superuser: "require" }).read().then((...both) => both);
 	const lines = text.split("\n"), [first, end] = linesOf(lines, name);
-	return { name, relative, path, tag, lines, first, end };
+	return { name, relative, path, owner, mode, tag, lines, first, end };
 }
 
 /* A file that is to be made. What is wrong with the name the parser says. */
@@ -167,6 +169,8 @@ function editor(at, close) {
 		_("The daemon reads it at once, and the next run goes by it."),
 		isTimed && _("The service manager reads its units again, and starts or stops the timer of this policy.")], _("Write"), "main");
 		await cockpit.file(at.path, { superuser: "require" }).replace(text, at.tag);
+		if (at.owner)
+			await shell(KEEP, at.path, at.owner, at.mode);
 		await bus.manager("Reload").catch(e => {
 			throw new Error(_("It is written, but not in force: $0", bus.words(e)));
 		});
