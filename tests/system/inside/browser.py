@@ -21,7 +21,7 @@ LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "look.js")
 # What the browser says of a page that is about to be another one.
 IN_BETWEEN = ("context was destroyed", "Cannot find context", "Cannot find default execution context",
               "Inspected target navigated")
-KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowDown": 40}
 
 
 class Refused(Exception):
@@ -192,17 +192,33 @@ class Tab:
         """Until scripts have heard of it, and what they did then is drawn."""
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
-    def picture(self, name):
-        """Of what is seen, for those who look at them later."""
-        data = self.call("Page.captureScreenshot", format="png")["data"]
+    def screenshot(self, cropped=False):
+        """Of what is seen, as PNG; without what is empty below."""
+        clip = {}
+        if cropped:
+            width, height = self.evaluate("[innerWidth, Math.min(innerHeight, 16 + Math.ceil("
+                                          "document.querySelector('main').getBoundingClientRect().bottom))]")
+            clip = {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **clip)["data"])
+
+    def picture(self, name, cropped=False):
+        """For those who look at it later, or in the documentation."""
         with open(f"/results/{name}.png", "wb") as f:
-            f.write(base64.b64decode(data))
+            f.write(self.screenshot(cropped))
 
     def key(self, name, shift=False):
         text = {"text": "\r"} if name == "Enter" else {}
         common = {"key": name, "code": name, "windowsVirtualKeyCode": KEYS[name], "modifiers": 8 if shift else 0}
         self.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    def reach(self, element, shift=False):
+        """By the Tab key, until the element has the focus."""
+        for _ in range(100):
+            if self.evaluate(f"document.activeElement === ({element})"):
+                return
+            self.key("Tab", shift)
+        raise AssertionError(f"the Tab key does not lead to {element}")
 
     def write(self, text):
         """Where the focus is, as if typed."""

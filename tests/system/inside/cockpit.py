@@ -3,6 +3,7 @@
 
 import base64
 import glob
+import html
 import json
 import os
 import unicodedata
@@ -119,21 +120,27 @@ def keyboard_faults(tab):
     return faults
 
 
-def film(tab):
-    """One picture of all that were taken, in the order of the steps."""
-    pictures = sorted(glob.glob("/results/*.png"), key=os.path.getmtime)
-    figures = []
-    for path in pictures:
-        with open(path, "rb") as f:
-            data = base64.b64encode(f.read()).decode()
-        figures.append(f"<figure><img src='data:image/png;base64,{data}'>{os.path.basename(path)[:-4]}</figure>")
+def sheet(tab, name, pictures, width):
+    """One picture of many, each with its caption and so wide."""
+    figures = "".join(f"<figure><figcaption>{html.escape(caption)}</figcaption>"
+                      f"<img src='data:image/png;base64,{base64.b64encode(data).decode()}'></figure>" for caption, data in pictures)
     tab.go("about:blank")
-    tab.size(1280, 800)
-    tab.show("<style>body { display: flex; flex-wrap: wrap; gap: 8px; font: 11px sans-serif } figure { margin: 0; "
-             "width: 200px } img { width: 100% }</style>" + "".join(figures))
-    tab.until("[...document.images].every(i => i.complete)")
-    tab.size(1280, tab.evaluate("document.documentElement.scrollHeight"))
-    tab.picture("film")
+    tab.size(1324, 800)
+    tab.show("<!DOCTYPE html><style>main { display: flex; flex-wrap: wrap; gap: 12px; align-items: start } "
+             "body { margin: 8px; font: 14px sans-serif } img { width: 100%; display: block; outline: 1px solid #888 } "
+             f"figure {{ margin: 0; width: {width}px }}</style><main>{figures}</main>")
+    tab.until("[...document.images].every(i => i.complete && i.naturalWidth)")
+    tab.size(1324, tab.evaluate("Math.ceil(document.querySelector('main').getBoundingClientRect().bottom) + 8"))
+    tab.picture(name)
+
+
+def all_pictures(tab):
+    """Those that were taken, in the order of the steps."""
+    pictures = []
+    for path in sorted(glob.glob("/results/*.png"), key=os.path.getmtime):
+        with open(path, "rb") as f:
+            pictures.append((os.path.basename(path)[:-4], f.read()))
+    sheet(tab, "all", pictures, 200)
 
 
 def frames_of_its_own(frames):

@@ -78,6 +78,9 @@ globalThis.look = (() => {
                 (clip(e.getBoundingClientRect(), e)?.right ?? 0) > page.clientWidth + 1);
             wrong.push(`the page is ${page.scrollWidth} wide in ${page.clientWidth}: ${out.slice(-3).map(who).join(", ")}`);
         }
+        const { left, right } = top().getBoundingClientRect();
+        if (top() !== document.body && (left < 0 || right > page.clientWidth))
+            wrong.push(`${who(top())} reaches out of the window`);
         return wrong.concat(texts().filter(isCut).map(t => `${who(t.node)} is cut off`));
     }
 
@@ -157,6 +160,17 @@ globalThis.look = (() => {
         return wrong;
     }
 
+    // What moves, or would: not for those who ask for less of it.
+    function motions() {
+        const lasts = times => times.split(",").some(t => parseFloat(t) > 0);
+        return [...document.querySelectorAll("body, body *")].filter(e => {
+            const style = getComputedStyle(e);
+            return style.animationName !== "none" || lasts(style.transitionDuration) || style.scrollBehavior === "smooth" ||
+                // The browser itself moves its bar.
+                (e.matches("progress:indeterminate") && seen(e) && style.appearance !== "none");
+        }).map(e => `${who(e)} moves`);
+    }
+
     // Where the Tab key has to lead, in order, from the beginning; of a group of radio buttons to one.
     function stops() {
         look.expected = [...top().querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
@@ -202,6 +216,6 @@ globalThis.look = (() => {
         }
     }).observe(document, { childList: true, subtree: true });
 
-    return { overlaps, widths, contrasts, stops, stop, controlCharacters, named, middle,
+    return { overlaps, widths, contrasts, motions, stops, stop, controlCharacters, named, middle,
              expected: [], firstJob: () => firstJob };
 })();
