@@ -8,6 +8,7 @@
  * value. */
 #include "config.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -75,12 +76,19 @@ struct config *config_free(struct config *c)
 	}
 	for (size_t i = 0; i < c->n_windows; i++)
 		free(c->windows[i].span);
+	for (size_t i = 0; i < c->n_fleet_filesystems; i++) {
+		free(c->fleet_filesystems[i].path);
+		free(c->fleet_filesystems[i].name);
+	}
 	free(c->trim_schedule);
 	for (size_t i = 0; i < c->n_trims; i++) {
 		free(c->trims[i].mount);
 		free(c->trims[i].schedule);
 	}
 	free(c->trims);
+	free(c->fleet_database);
+	free(c->fleet_name);
+	free(c->fleet_filesystems);
 	free(c->spools);
 	free(c->devices);
 	free(c->windows);
@@ -133,6 +141,25 @@ int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount
 						      (unsigned)(unsigned char)*s));
 	}
 	memcpy(at, suffix, sizeof(suffix));
+	return 0;
+}
+
+int config_fleet_name(const struct config *c, char buf[static FLEET_NAME_SIZE])
+{
+	char host[HOST_NAME_MAX + 1];
+
+	if (c->fleet_name) {
+		fleet_name_copy(buf, c->fleet_name);
+		return 0;
+	}
+	if (gethostname(host, sizeof(host)) < 0)
+		return -errno;
+	host[strcspn(host, ".")] = '\0';
+	for (char *s = host; *s; s++)
+		*s = (char)tolower((unsigned char)*s);
+	if (!fleet_name_is_valid(host))
+		return -EINVAL;
+	fleet_name_copy(buf, host);
 	return 0;
 }
 

@@ -8,6 +8,9 @@
 #include "base/mounts.h"
 #include "base/units.h"
 
+#define FLEET_DATABASE_MOST 1000
+#define FLEET_FILESYSTEMS_MOST 64
+
 /* The value of a key beneath a map; NULL if either is missing. */
 static const struct yaml_node *beneath(const struct yaml_node *map, const char *key)
 {
@@ -109,6 +112,48 @@ static void check_spools(const struct config *c, struct problems *p)
 				problems_add(p, a->place, &at,
 					     "is protected too, expected one or the other");
 	}
+}
+
+/* Two mount points of one filesystem would be two for the fleet; that they are one is for
+ * check-config and the daemon to find. */
+static void check_fleet(const struct config *c, const struct yaml_node *root, struct problems *p)
+{
+	const struct yaml_node *fleet = beneath(root, "fleet");
+	struct crumb in = { .key = "fleet" }, in_shared = { .up = &in, .key = "filesystems" };
+
+	if (!fleet || fleet->n == 0)
+		return;
+	if (!c->fleet_database)
+		problems_add(p, fleet->place, &in,
+			     "has no database, expected a connection string of libpq");
+	else if (strlen(c->fleet_database) > FLEET_DATABASE_MOST)
+		problems_add(p, c->fleet_database_place, &in,
+			     "found a database of %zu bytes, expected %d at most",
+			     strlen(c->fleet_database), FLEET_DATABASE_MOST);
+	else if (strstr(c->fleet_database, "password"))
+		problems_warn(
+			p, c->fleet_database_place, &in,
+			"the database has a password, which is shown to any user who may read "
+			"this file: expected passfile=, the path of a file of root's own");
+	if (c->n_fleet_filesystems == 0)
+		problems_add(p, fleet->place, &in,
+			     "has no filesystems, expected those that the fleet shares");
+	if (c->n_fleet_filesystems > FLEET_FILESYSTEMS_MOST)
+		problems_add(p, c->fleet_filesystems[FLEET_FILESYSTEMS_MOST].place, &in,
+			     "found %zu filesystems, expected %d at most", c->n_fleet_filesystems,
+			     FLEET_FILESYSTEMS_MOST);
+	for (size_t i = 0; i < c->n_fleet_filesystems; i++)
+		for (size_t j = 0; j < i; j++) {
+			const struct config_shared *a = &c->fleet_filesystems[i],
+						   *b = &c->fleet_filesystems[j];
+			struct crumb at = { .up = &in_shared, .key = a->path };
+
+			if (strcmp(a->name, b->name) == 0)
+				problems_add(p, a->place, &at,
+					     "found \"%s\", which %s in line %u is called, too: "
+					     "expected a name for each filesystem",
+					     a->name, b->path, b->place.line);
+		}
 }
 
 /* Policies that are sure to do nothing, or nothing by themselves. */
@@ -277,5 +322,6 @@ void rules_check(const struct config *c, const struct yaml_node *root, bool of_u
 	check_pacing(c, root, p);
 	check_band(&c->urgent_below, &c->urgent_until, "size", beneath(root, "urgent"), &urgent, p);
 	check_spools(c, p);
+	check_fleet(c, root, p);
 	check_policies(c, root, of_user, p);
 }

@@ -153,6 +153,32 @@ static const struct config_key trim_keys[] = {
 	{ 0 },
 };
 
+#define FLEET_NAME "a name of 1 to 63 letters a to z, digits, - and ., such as "
+
+/* The key is where it is mounted. */
+static const struct config_key shared_keys[] = {
+	VALUE("", VALUE_NAME, config_shared, name, .expected = FLEET_NAME "scratch"),
+	{ 0 },
+};
+
+static const struct config_key fleet_keys[] = {
+	VALUE("database", VALUE_LINE, config, fleet_database,
+	      .place = offsetof(struct config, fleet_database_place),
+	      .expected = "a connection string of libpq, such as \"service=reclaimd\""),
+	VALUE("name", VALUE_NAME, config, fleet_name,
+	      .place = offsetof(struct config, fleet_name_place), .expected = FLEET_NAME "rack7"),
+	{ .name = "filesystems",
+	  .kind = KEY_PAIRS,
+	  .offset = offsetof(struct config, fleet_filesystems),
+	  .place = offsetof(struct config_shared, place),
+	  .count = offsetof(struct config, n_fleet_filesystems),
+	  .size = sizeof(struct config_shared),
+	  .tidy = path_tidy,
+	  .keys = shared_keys,
+	  .expected = "a map of mount points, such as {/mnt/scratch: scratch}" },
+	{ 0 },
+};
+
 #define PERIODS(name_, rule)                                                                       \
 	VALUE(name_, VALUE_COUNT, config_policy, rules.keep.periods[rule],                         \
 	      .limits = { 0, 1000000 }, .expected = "a number from 0 to 1000000")
@@ -308,6 +334,10 @@ const struct config_key root_keys[] = {
 	  .kind = KEY_SECTION,
 	  .keys = trim_keys,
 	  .expected = "a map with schedule, filesystems, min or after" },
+	{ .name = "fleet",
+	  .kind = KEY_SECTION,
+	  .keys = fleet_keys,
+	  .expected = "a map with database, name and filesystems" },
 	VALUE("staging", VALUE_SWITCH, config, staging, .limits = { .words = { "off", "auto" } },
 	      .preset = "auto", .expected = "auto or off"),
 	VALUE("history", VALUE_TIME, config, history_usec, .limits = { 0, 36500 * DAY },

@@ -15,6 +15,7 @@ enum key_kind {
 	KEY_SECTION, /* a map of known keys */
 	KEY_NAMED,   /* a map of elements by name, each a map of known keys */
 	KEY_MOUNTS,  /* the same, or a list of names, or "all": none */
+	KEY_PAIRS,   /* a map of elements by name, each a value: the first of the keys */
 	KEY_PATHS,   /* a list of paths: char **, NULL-terminated */
 	KEY_GLOBS,   /* a pattern or a list of them, the same */
 	KEY_OWNERS,  /* a user or a list of them, the same; not empty */
@@ -33,8 +34,8 @@ struct config_key {
 	const char *expected; /* to follow "expected" */
 	const struct config_key *keys;
 
-	/* KEY_NAMED, KEY_MOUNTS: the target is an array in struct config, whose elements begin with
-	 * their name; `keys` and the place of the name are in an element. */
+	/* KEY_NAMED, KEY_PAIRS, KEY_MOUNTS: the target is an array in struct config, whose elements
+	 * begin with their name; `keys` and the place of the name are in an element. */
 	size_t count, size; /* the offset of the number of elements; of an element */
 	const char *(*tidy)(char *name);
 	/* What an element has as the whole configuration has it, unless it says otherwise: where

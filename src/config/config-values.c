@@ -211,6 +211,8 @@ int value_read(enum value_type type, struct value_limits l, const char *text, vo
 		return series_check(text) ? -EINVAL : replace(target, text);
 	case VALUE_LINE:
 		return is_line(text) ? replace(target, text) : -EINVAL;
+	case VALUE_NAME:
+		return fleet_name_is_valid(text) ? replace(target, text) : -EINVAL;
 	case VALUE_UNIT:
 		return is_unit(text) ? replace(target, text) : -EINVAL;
 	}

@@ -26,6 +26,7 @@ enum value_type {
 	VALUE_BASE,  /* a path, not the root directory */
 	VALUE_REGEX, /* as series.h has it */
 	VALUE_LINE,  /* of printable text, as a unit of systemd can have it */
+	VALUE_NAME,  /* of a host or a filesystem in a fleet */
 	VALUE_UNIT,  /* the name of a unit that can be started and has an end */
 };
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fleet-name.h"
 #include "policy/policy.h"
 
 /* Where it is by default. */
@@ -77,6 +78,13 @@ struct config_trim {
 	struct config_place place, schedule_place;
 };
 
+/* A filesystem that hosts of the fleet share. */
+struct config_shared {
+	char *path; /* where it is mounted here: absolute, without . and .. */
+	char *name; /* what the fleet calls it */
+	struct config_place place;
+};
+
 struct config {
 	struct config_spool *spools;
 	size_t n_spools;
@@ -101,7 +109,12 @@ struct config {
 	struct config_policy *policies;
 	size_t n_policies;
 
-	struct config_place trim_schedule_place;
+	char *fleet_database; /* a connection string of libpq; NULL: this host is in no fleet */
+	char *fleet_name;     /* see config_fleet_name; NULL: that of the host */
+	struct config_shared *fleet_filesystems;
+	size_t n_fleet_filesystems;
+
+	struct config_place trim_schedule_place, fleet_database_place, fleet_name_place;
 
 	char **files; /* that were read, NULL-terminated; config_place points here */
 };
@@ -172,5 +185,10 @@ bool config_trims_together(const struct config *c);
 #define CONFIG_TRIM_TIMER "reclaimd-trim-scheduled.timer"
 #define CONFIG_TRIM_TIMER_MOST 256
 int config_trim_timer(char buf[static CONFIG_TRIM_TIMER_MOST], const char *mount);
+
+/* What this host is called in its fleet: `fleet: name:`, or else the first part of the host's name,
+ * in small letters. Returns 0; -EINVAL if the host's name cannot be one; or another negative errno.
+ */
+int config_fleet_name(const struct config *c, char buf[static FLEET_NAME_SIZE]);
 
 struct config *config_free(struct config *c);

@@ -91,6 +91,8 @@ static void complain_unknown(struct problems *p, const struct yaml_node *key,
 
 static void read_section(struct problems *p, const struct config_key *keys, struct yaml_node *map,
 			 const struct crumb *in, void *target);
+static void read_value(struct problems *p, const struct config_key *key, struct yaml_node *n,
+		       const struct crumb *in, char *target);
 
 /* A new element of this name, as all are that say nothing else; NULL: out of memory. */
 static char *element_add(struct problems *p, const struct config_key *key,
@@ -128,7 +130,9 @@ static void read_elements(struct problems *p, const struct config_key *key, stru
 		element = element_add(p, key, name, c);
 		if (!element)
 			return;
-		if (is_map(p, &map->v[i + 1], &at, "a map, such as {}"))
+		if (key->kind == KEY_PAIRS)
+			read_value(p, key->keys, &map->v[i + 1], &at, element);
+		else if (is_map(p, &map->v[i + 1], &at, "a map, such as {}"))
 			read_section(p, key->keys, &map->v[i + 1], &at, element);
 	}
 }
@@ -243,6 +247,7 @@ static void read_key(struct problems *p, const struct config_key *key, struct ya
 			read_section(p, key->keys, n, in, target);
 		break;
 	case KEY_NAMED:
+	case KEY_PAIRS:
 		if (is_map(p, n, in, key->expected))
 			read_elements(p, key, n, in, target);
 		break;

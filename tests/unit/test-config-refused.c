@@ -10,6 +10,8 @@
 
 #define A50 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
+#define FLEET(keys) "fleet: {filesystems: {/mnt/s: s}, " keys "}\n"
+
 /* Where the first complaint is, how many there are, and what they say among other things. */
 static const struct bad {
 	const char *text;
@@ -52,6 +54,36 @@ static const struct bad {
 	{ "trim: {after: 50}\n", 1, 15, 1, "after: found \"50\", expected off, or a size" },
 	{ "trim: {after: 1K}\n", 1, 15, 1, "expected off, or a size of at least 1M" },
 	{ "trim:\n  after: [1G]\n", 2, 10, 1, "trim: after: found a list, expected off" },
+	/* A fleet. */
+	{ "fleet: yes\n", 1, 8, 1, "fleet: found \"yes\", expected a map with database, name and" },
+	{ "fleet: {databse: x}\n", 1, 9, 1, "fleet: databse: unknown key: did you mean database?" },
+	{ FLEET("database: ''"), 1, 45, 1, "database: found \"\", expected a connection string" },
+	{ FLEET("database: [x]"), 1, 45, 1,
+	  "database: found a list, expected a connection string" },
+	{ FLEET("name: x"), 1, 8, 1, "fleet: has no database, expected a connection string" },
+	{ "fleet: {database: x}\n", 1, 8, 1, "fleet: has no filesystems, expected those that" },
+	{ "fleet: {database: x, filesystems: {}}\n", 1, 8, 1, "fleet: has no filesystems" },
+	{ "fleet: {database: x, filesystems: [/a]}\n", 1, 35, 1,
+	  "filesystems: found a list, expected a map of mount points, such as {/mnt/scratch" },
+	{ "fleet: {database: x, filesystems: {a: a}}\n", 1, 36, 1,
+	  "filesystems: found \"a\", expected an absolute path" },
+	{ "fleet: {database: x, filesystems: {/a/../b: a}}\n", 1, 36, 1,
+	  "found \"/a/../b\", expected a path without . and .." },
+	{ "fleet: {database: x, filesystems: {/a: b/c}}\n", 1, 40, 1,
+	  "filesystems: /a: found \"b/c\", expected a name of 1 to 63" },
+	{ "fleet: {database: x, filesystems: {/a: {name: b}}}\n", 1, 40, 1,
+	  "filesystems: /a: found a map, expected a name of 1 to 63 letters" },
+	{ "fleet: {database: x, filesystems: {/a: b, /a/: c}}\n", 1, 43, 1,
+	  "filesystems: /a: is there twice" },
+	{ "fleet: {database: x, filesystems: {/a: b, /c: b}}\n", 1, 43, 1,
+	  "filesystems: /c: found \"b\", which /a in line 1 is called, too: expected a name" },
+	{ FLEET("name: Rack7"), 1, 41, 1, "name: found \"Rack7\", expected a name of 1 to 63" },
+	{ FLEET("name: .."), 1, 41, 1, "name: found \"..\", expected a name of 1 to 63" },
+	{ FLEET("name: .reclaim"), 1, 41, 1, "name: found \".reclaim\", expected a name" },
+	{ FLEET("name: -a"), 1, 41, 1, "name: found \"-a\", expected a name of 1 to 63 letters" },
+	{ FLEET("name: a/b"), 1, 41, 1, "name: found \"a/b\", expected a name of 1 to 63 letters" },
+	{ FLEET("name: ''"), 1, 41, 1, "name: found \"\", expected a name of 1 to 63 letters" },
+	{ FLEET("name: " A50 "aaaaaaaaaaaaaa"), 1, 41, 1, "expected a name of 1 to 63 letters" },
 	/* Policies. */
 	{ "policies: []\n", 1, 11, 1, "policies: found a list, expected a map of policies" },
 	{ "policies: {a/b: {}}\n", 1, 12, 1, "found \"a/b\", expected a name of at most 64" },

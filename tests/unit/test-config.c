@@ -475,7 +475,7 @@ START_TEST(the_shipped_file_has_the_defaults)
 		"trim:",    "schedule:", "filesystems:", "min:",           "after:",
 		"devices:", "urgent:",   "below:",       "until:",         "staging:",
 		"undo:",    "history:",  "limits:",      "jobs-per-user:", "names-per-user:",
-		"protect:", "policies:", "windows:"
+		"protect:", "policies:", "windows:",     "fleet:"
 	};
 	_cleanup_free_ char *text = uncommented(), *shipped = NULL;
 	struct config *c;
@@ -495,6 +495,39 @@ START_TEST(the_shipped_file_has_the_defaults)
 	ck_assert_int_gt(fd_read_file(CONF "/reclaimd.yaml", MiB(1), &shipped), 0);
 	c = load_good(shipped);
 	assert_defaults(c);
+	config_free(c);
+	config_dir_remove();
+}
+END_TEST
+
+START_TEST(fleets_are_read)
+{
+	struct heard h;
+	struct config *c = NULL;
+	char name[FLEET_NAME_SIZE];
+
+	(void)config_dir_make();
+	c = load_good("fleet:\n  database: service=reclaimd\n  name: rack7.a-1\n"
+		      "  filesystems:\n    /mnt//scratch/: scratch\n    /: root\n");
+	ck_assert_str_eq(c->fleet_database, "service=reclaimd");
+	ck_assert_uint_eq(c->fleet_database_place.line, 2);
+	ck_assert_uint_eq(c->n_fleet_filesystems, 2);
+	ck_assert_str_eq(c->fleet_filesystems[0].path, "/mnt/scratch");
+	ck_assert_str_eq(c->fleet_filesystems[0].name, "scratch");
+	ck_assert_uint_eq(c->fleet_filesystems[0].place.line, 5);
+	ck_assert_str_eq(c->fleet_filesystems[1].path, "/");
+	ck_assert_int_eq(config_fleet_name(c, name), 0);
+	ck_assert_str_eq(name, "rack7.a-1");
+	config_free(c);
+	/* What is all commented out is no fleet. */
+	c = load_good("fleet:\n");
+	ck_assert_ptr_null(c->fleet_database);
+	config_free(c);
+	/* A password can be used; but a person is told. */
+	ck_assert_int_eq(
+		load_bytes(&c, "fleet: {database: password=x, filesystems: {/a: a}}", 51, &h), 0);
+	ck_assert_uint_eq(h.n_warnings, 1);
+	ck_assert_msg(strstr(h.text, "expected passfile=, the path of a file"), "%s", h.text);
 	config_free(c);
 	config_dir_remove();
 }
@@ -609,6 +642,7 @@ int main(void)
 				 trims_are_read,
 				 trims_of_single_filesystems_are_read,
 				 timers_of_filesystems_have_the_names_of_systemd,
+				 fleets_are_read,
 				 slips_are_recognised };
 
 	return run_case("config", tests, ELEMENTSOF(tests));

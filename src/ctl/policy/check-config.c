@@ -21,6 +21,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "check-fleet.h"
 #include "ctl/output/messages.h"
 #include "policy-state.h"
 #include "policy/scan/owners.h"
@@ -327,6 +328,12 @@ static void in_force_check(struct check *c)
 	c->o.state_dir = NULL;
 }
 
+static void fleet_tell(const struct config_place *place, bool is_warning, const char *text,
+		       void *userdata)
+{
+	place_tell(userdata, place, is_warning, "%s", text);
+}
+
 /* The files are none where something is wrong. */
 static void show(struct check *c, char *const *files)
 {
@@ -372,6 +379,8 @@ int verb_check_config(const struct options *o, struct client *client)
 		hooks_check(&c, &c.config->spools[i].hooks, "spools", c.config->spools[i].path);
 	if (r >= 0)
 		trims_check(&c);
+	if (r >= 0 && c.config->fleet_database)
+		fleet_check(c.config, fleet_tell, &c);
 	if (r >= 0 && c.o.n_paths == 0 && !c.o.quiet)
 		in_force_check(&c);
 	if (c.wrong)
