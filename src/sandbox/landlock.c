@@ -23,7 +23,8 @@ struct ruleset {
 #define FS_TRUNCATE (1ULL << 14)  /* 3 */
 #define FS_IOCTL_DEV (1ULL << 15) /* 5 */
 #define NET_ALL 3ULL              /* 4: bind and connect */
-#define SCOPED_ALL 3ULL           /* 6: abstract sockets and signals */
+#define NET_BIND 1ULL
+#define SCOPED_ALL 3ULL /* 6: abstract sockets and signals */
 
 /* Not restricted: the mount table, /proc and the directories of a path are read. */
 #define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
@@ -37,15 +38,15 @@ struct ruleset {
  * for by renames, and so cannot be missed. */
 #define NOT_FOR_INTAKE (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE)
 
-/* Nothing of `fs`, and of all the rest that this kernel knows, is allowed any more but what
- * `allowed` has, beneath fd (-1: nowhere). Returns as the functions of landlock.h; 0 also with an
- * ABI before `least`. */
-static int restrict_to(uint64_t fs, long least, int fd, uint64_t allowed)
+/* Nothing of `fs`, of `net` and of all the rest that this kernel knows, is allowed any more but
+ * what `allowed` has, beneath fd (-1: nowhere). Returns as the functions of landlock.h; 0 also with
+ * an ABI before `least`. */
+static int restrict_all(uint64_t fs, uint64_t net, long least, int fd, uint64_t allowed)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	struct ruleset rules = { .fs = fs | (abi >= 2 ? FS_REFER : 0) |
 				       (abi >= 3 ? FS_TRUNCATE : 0) | (abi >= 5 ? FS_IOCTL_DEV : 0),
-				 .net = abi >= 4 ? NET_ALL : 0,
+				 .net = abi >= 4 ? net : 0,
 				 .scoped = abi >= 6 ? SCOPED_ALL : 0 };
 	struct landlock_path_beneath_attr beneath = { .allowed_access = allowed & rules.fs,
 						      .parent_fd = fd };
@@ -65,6 +66,11 @@ static int restrict_to(uint64_t fs, long least, int fd, uint64_t allowed)
 	    syscall(SYS_landlock_restrict_self, set, 0) < 0)
 		return -errno;
 	return (int)abi;
+}
+
+static int restrict_to(uint64_t fs, long least, int fd, uint64_t allowed)
+{
+	return restrict_all(fs, NET_ALL, least, fd, allowed);
 }
 
 int landlock_restrict_deleter(int fd)
@@ -89,4 +95,9 @@ int landlock_restrict_intake(void)
 int landlock_restrict_proxy(void)
 {
 	return restrict_to(FS_ABI_1, 1, -1, 0);
+}
+
+int landlock_restrict_reader(void)
+{
+	return restrict_all(FS_ABI_1 & ~READING, NET_BIND, 1, -1, 0);
 }

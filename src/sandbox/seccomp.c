@@ -156,7 +156,7 @@ static void put_architecture(struct program *p)
 	    REFUSE);
 }
 
-static void fill(struct program *p, bool deletes)
+static void fill(struct program *p, bool deletes, bool network)
 {
 	put_architecture(p);
 	put_calls(p, refused, ELEMENTSOF(refused), REFUSE);
@@ -168,8 +168,9 @@ static void fill(struct program *p, bool deletes)
 	PUT(p, IF(BPF_JEQ, SYS_clone, 0, 4), LOAD_ARGUMENT(0), IF(BPF_JSET, CLONE_THREAD, 0, 1),
 	    ALLOW, REFUSE);
 	/* Accounts may be asked for over a socket. */
-	PUT(p, IF(BPF_JEQ, SYS_socket, 0, 4), LOAD_ARGUMENT(0), IF(BPF_JEQ, AF_UNIX, 0, 1), ALLOW,
-	    REFUSE);
+	if (!network)
+		PUT(p, IF(BPF_JEQ, SYS_socket, 0, 4), LOAD_ARGUMENT(0), IF(BPF_JEQ, AF_UNIX, 0, 1),
+		    ALLOW, REFUSE);
 	if (!deletes)
 		PUT(p, IF(BPF_JEQ, SYS_unlinkat, 0, 4), LOAD_ARGUMENT(2),
 		    IF(BPF_JSET, AT_REMOVEDIR, 0, 1), ALLOW, REFUSE);
@@ -192,7 +193,15 @@ int seccomp_restrict(bool deletes)
 {
 	struct program p = { .n = 0 };
 
-	fill(&p, deletes);
+	fill(&p, deletes, /* network= */ false);
+	return enforce(&p);
+}
+
+int seccomp_restrict_network(void)
+{
+	struct program p = { .n = 0 };
+
+	fill(&p, /* deletes= */ false, /* network= */ true);
 	return enforce(&p);
 }
 

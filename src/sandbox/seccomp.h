@@ -21,3 +21,6 @@ int seccomp_restrict_trim(void);
 
 /* The same for reclaim-moosefs, once it is connected. */
 int seccomp_restrict_moosefs(void);
+
+/* The same as for intake, for reclaim-fleet, but that it speaks to the network. */
+int seccomp_restrict_network(void);

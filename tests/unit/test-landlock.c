@@ -107,6 +107,32 @@ static int proxy(int fd)
 	return 0;
 }
 
+static int reader(int fd)
+{
+	long has = landlock_restrict_reader();
+	char byte;
+	int in;
+
+	if (has != abi())
+		return __LINE__;
+	in = openat(fd, "out/c", O_RDONLY | O_CLOEXEC);
+	SUCCEEDS(in);
+	SUCCEEDS(read(in, &byte, 1));
+	SUCCEEDS(openat(fd, "out", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	REFUSED(openat(fd, "out/c", O_WRONLY | O_CLOEXEC));
+	REFUSED(openat(fd, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	REFUSED(unlinkat(fd, "out/c", 0));
+	REFUSED(mkdirat(fd, "new", 0700));
+	REFUSED(renameat(fd, "out/c", fd, "out/new"));
+	return 0;
+}
+
+START_TEST(landlock_of_the_reader)
+{
+	behind(reader);
+}
+END_TEST
+
 START_TEST(landlock_of_the_deleter)
 {
 	behind(deleter);
@@ -128,7 +154,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const tests[] = { landlock_of_the_deleter, landlock_of_intake,
-				       landlock_of_the_proxy };
+				       landlock_of_the_proxy, landlock_of_the_reader };
 
 	if (abi() == 0) {
 		(void)fprintf(stderr, "skipped: this kernel has no Landlock, or it is off\n");

@@ -261,6 +261,30 @@ START_TEST(seccomp_of_trim)
 }
 END_TEST
 
+/* What it connects to is the database's address, and that of whatever knows it. */
+static int what_is_refused_to_intake_but_the_network(const char *dir)
+{
+	char path[PATH_MAX + 8];
+
+	(void)snprintf(path, sizeof(path), "%s/file", dir);
+	SUCCEEDS(socket(AF_UNIX, SOCK_STREAM, 0));
+	SUCCEEDS(socket(AF_INET, SOCK_STREAM, 0));
+	SUCCEEDS(socket(AF_NETLINK, SOCK_RAW, 0));
+	REFUSED(fork());
+	REFUSED(execl("/bin/true", "true", NULL));
+	REFUSED(unlink(path));
+	REFUSED(unlinkat(AT_FDCWD, path, 0));
+	REFUSED(truncate(path, 0));
+	REFUSED(mount("none", dir, "tmpfs", 0, NULL));
+	return 0;
+}
+
+START_TEST(seccomp_of_the_network)
+{
+	behind(seccomp_restrict_network, what_is_refused_to_intake_but_the_network);
+}
+END_TEST
+
 START_TEST(seccomp_of_moosefs)
 {
 #ifdef __SANITIZE_THREAD__
@@ -272,9 +296,10 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = { seccomp_of_the_deleter, seccomp_of_intake,
-				 seccomp_of_the_last_reference, seccomp_of_trim,
-				 seccomp_of_moosefs };
+	const TTest *tests[] = {
+		seccomp_of_the_deleter, seccomp_of_intake,  seccomp_of_the_last_reference,
+		seccomp_of_trim,        seccomp_of_moosefs, seccomp_of_the_network
+	};
 
 	/* Without an architecture's own list there is no filter, whatever the kernel has. */
 #if !defined(__x86_64__) && !defined(__aarch64__)
