@@ -19,7 +19,7 @@ _reclaimctl_policies() {
 _reclaimctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' verb_at=0 word i
-	local verbs='submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy metrics top help'
+	local verbs='submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy fleet metrics top help'
 	local json='--json --json=short --json=pretty'
 	local common='--host= --quiet --no-pager --log-level= --help --version'
 	local daemon='--runtime-directory=' machine='--machine= --runtime-directory=' files='--files-from= --null --dry-run'
@@ -107,6 +107,7 @@ _reclaimctl() {
 	set) options="--priority= --by= --no-ask-password $machine" ;;
 	metrics) options="--output= --format= $machine" json='' ;;
 	help) json='' ;;
+	fleet) options='--database= --configuration-directory=' ;;
 	policy) options="--user --latency= --configuration-directory= --state-directory= --dry-run --force --wait --clock-is-right $daemon" ;;
 	esac
 	if [ -z "$verb" ] && [[ $cur != -* ]]; then
@@ -121,6 +122,7 @@ _reclaimctl() {
 		fi
 		case $verb in
 		help) mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
+		fleet) ((COMP_CWORD > verb_at + 1)) || mapfile -t COMPREPLY < <(compgen -W 'hosts units init adopt' -- "$cur") ;;
 		policy)
 			if ((COMP_CWORD == verb_at + 1)); then
 				mapfile -t COMPREPLY < <(compgen -W 'list plan run' -- "$cur")

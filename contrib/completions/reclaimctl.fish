@@ -41,6 +41,10 @@ function __reclaimctl_policy_needs_what
     __reclaimctl_verb_is policy; and not string match -qr '^(list|plan|run)$' -- (commandline -opc)[2..]
 end
 
+function __reclaimctl_fleet_needs_what
+    __reclaimctl_verb_is fleet; and not string match -qr '^(hosts|units|init|adopt)$' -- (commandline -opc)[2..]
+end
+
 function __reclaimctl_help_needs_verb
     __reclaimctl_verb_is help; and test (commandline -opc)[-1] = help
 end
@@ -69,6 +73,7 @@ for pair in \
         'unpin|let it be deleted again' \
         'devices|which devices it is on, and their latency' \
         'check-config|what is wrong with the configuration' \
+        'fleet|hosts that delete together' \
         'policy|retention policies, and what they would delete' \
         'help|what a verb does, with examples'
     set -l parts (string split '|' $pair)
@@ -85,7 +90,7 @@ function __reclaimctl_option
 end
 
 set -l daemon 'submit list show wait cancel pause resume restore retry set spools status top metrics devices plan policy trim'
-set -l json 'submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy'
+set -l json 'submit list show wait cancel pause resume restore retry set spools status run trim plan pin unpin devices check-config policy fleet'
 __reclaimctl_option $daemon -l runtime-directory -xa '(__fish_complete_directories)' -d 'where the socket of the daemon is'
 __reclaimctl_option 'list show wait cancel pause resume set spools status top metrics' -s M -l machine -xa "(machinectl list --no-legend --no-pager 2>/dev/null | string replace -r ' .*' '')" -d 'the daemon of this container'
 __reclaimctl_option $json -l json -fa 'short pretty off' -d 'the result as JSON'
@@ -132,7 +137,8 @@ __reclaimctl_option restore -l to -rF -d 'to this place'
 __reclaimctl_option 'devices top' -l interval -xa '0 1s 10s' -d 'how long to look'
 __reclaimctl_option metrics -l output -rF -d 'write to a file'
 __reclaimctl_option metrics -l format -xa 'openmetrics prometheus' -d 'which text format'
-__reclaimctl_option 'run trim plan policy' -l configuration-directory -xa '(__fish_complete_directories)' -d 'in place of /etc/reclaimd'
+__reclaimctl_option 'run trim plan policy fleet' -l configuration-directory -xa '(__fish_complete_directories)' -d 'in place of /etc/reclaimd'
+__reclaimctl_option fleet -l database -x -d 'in place of the one that is configured'
 __reclaimctl_option policy -l state-directory -xa '(__fish_complete_directories)' -d 'where results are kept'
 __reclaimctl_option 'policy check-config' -l user -d 'your own policies, with your own rights'
 __reclaimctl_option policy -l force -d 'run: all of it, even if it is more than max-delete'
@@ -142,5 +148,6 @@ __reclaimctl_option policy -l clock-is-right -d 'run: even if the clock was set'
 complete -c reclaimctl -n '__reclaimctl_verb_is submit run trim plan pin unpin devices check-config; and not string match -q -- "-*" (commandline -ct)' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is wait; and __fish_seen_argument -l free' -F
 complete -c reclaimctl -n '__reclaimctl_verb_is show wait cancel pause resume restore retry set' -a '(__reclaimctl_jobs)'
+complete -c reclaimctl -n __reclaimctl_fleet_needs_what -a 'hosts units init adopt'
 complete -c reclaimctl -n __reclaimctl_policy_needs_what -a 'list plan run'
 complete -c reclaimctl -n '__reclaimctl_verb_is policy; and not __reclaimctl_policy_needs_what' -a '(__reclaimctl_policies)'

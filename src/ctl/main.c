@@ -32,7 +32,7 @@ static const struct verb {
 	verb_function *run;
 	struct usage {
 		const char *syntax, *words; /* NULL: there is no more */
-	} usage[4];
+	} usage[5];
 	const char *examples; /* lines, with options of this verb alone */
 } verbs[] = {
 	{ "submit",
@@ -197,6 +197,17 @@ static const struct verb {
 	  "reclaimctl policy list\n"
 	  "reclaimctl policy plan pg-backups\n"
 	  "reclaimctl policy run --dry-run pg-backups\n" },
+	{ "fleet",
+	  VERB_FLEET,
+	  NONE,
+	  verb_fleet,
+	  { { "fleet hosts", "the hosts that delete together" },
+	    { "fleet units", "what of their jobs is shared, and where" },
+	    { "fleet init", "set up or update their database" },
+	    { "fleet adopt HOST", "end what a lost host has left" } },
+	  "reclaimctl fleet hosts\n"
+	  "reclaimctl fleet init --database=\"host=db dbname=reclaimd user=owner\"\n"
+	  "reclaimctl fleet adopt rack7\n" },
 	{ "help",
 	  VERB_HELP,
 	  NONE,

@@ -131,7 +131,7 @@ class Scratch:
         shutil.copy(program, self.binary)
         os.chmod(self.binary, 0o755)
         # It looks for what it starts beside itself; so does a worker, which is copied here, too.
-        for name in ("reclaim-moosefs", "reclaim-discards"):
+        for name in ("reclaim-moosefs", "reclaim-discards", "reclaim-fleet"):
             beside = os.path.join(os.path.dirname(program), name)
             if os.path.exists(beside):
                 shutil.copy(beside, self.dir)

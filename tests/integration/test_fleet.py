@@ -553,6 +553,101 @@ class Verbs(Case):
         self.assertEqual(r.returncode, 1)
 
 
+class Reclaimctl(Case):
+    """reclaimctl fleet, and the database as contrib/fleet/set-up-database makes it."""
+
+    def ctl(self, *words, config=None):
+        directory = os.path.join(scratch.dir, "etc-" + self.database)
+        os.makedirs(directory, exist_ok=True)
+        fixture.write(os.path.join(directory, "reclaimd.yaml"), config or "")
+        return subprocess.run([os.environ["RECLAIMCTL"], "fleet", *words, "--configuration-directory=" + directory],
+                              capture_output=True, text=True, check=False, env=dict(os.environ, COLUMNS="200"))
+
+    def configured(self, name="b"):
+        return 'fleet: {database: "%s", name: %s, filesystems: {/mnt: scratch}}' % (self.string(), name)
+
+    def test_tables(self):
+        r = self.ctl("hosts", config=self.configured())
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "no host has joined yet\n", ""))
+        a, b = self.joined("a"), self.joined("b")
+        a.publish(1, job=5, directory_="x/y", names=((os.fsdecode(b"n\xff\x1b"), regular(1)),))
+        a.expect("PUBLISHED", serial=1)
+        b.capacity(1)
+        b.expect("CLAIMED")
+        r = self.ctl("hosts", config=self.configured())
+        self.assertEqual(r.stderr, "")
+        self.assertEqual([line.split() for line in r.stdout.splitlines()],
+                         [["HOST", "STATE", "JOBS", "CLAIMED", "FILESYSTEMS"],
+                          ["a", "present", "1", "0", "scratch", "at", "/mnt/scratch"],
+                          ["b", "present", "0", "1", "scratch", "at", "/mnt/scratch"]])
+        r = self.ctl("units", config=self.configured())
+        self.assertEqual([line.split() for line in r.stdout.splitlines()],
+                         [["OWNER", "JOB", "FILESYSTEM", "OPEN", "CLAIMED", "ENTRIES", "BYTES", "ERRORS"],
+                          ["a", "5", "scratch", "0", "1", "0", "0", "B", "0"], [],
+                          ["UNIT", "OWNER", "JOB", "HOST", "ENTRIES", "WHAT"],
+                          ["1", "a", "5", "b", "0", "x/y:", "n\\377\\x1b"]])
+        r = self.ctl("units", "--json", config=self.configured())
+        self.assertEqual(json.loads(r.stdout)["jobs"][0]["claimed"], 1)
+        self.assertEqual(self.ctl("units", "--quiet", config=self.configured()).stdout, "")
+
+    def test_adopt(self):
+        self.joined("b")
+        self.ended(self.joined("a"))
+        r = self.ctl("adopt", "a", config=self.configured())
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "this host has what a left to end\n", ""))
+        self.companions[0].expect("ADOPTED", host="a")
+        r = self.ctl("hosts", config=self.configured())
+        self.assertIn("adopted by b", r.stdout)
+        r = self.ctl("adopt", "b", config=self.configured("a"))
+        self.assertEqual((r.returncode, r.stderr), (1, 'reclaimctl: fleet: host "b" is there: only one that is gone can '
+                                                       'be adopted\n'))
+
+    def test_what_is_wrong_is_said(self):
+        for words, config, status, said in (
+                (["hosts"], "", 1, "this host is in no fleet: see fleet in reclaimd.yaml(5), or give --database="),
+                (["hosst"], "", 2, "no such command of fleet: did you mean hosts?"),
+                ([], "", 2, "give hosts, units, init or adopt"),
+                (["hosts", "a"], "", 2, "hosts, units and init take no arguments"),
+                (["adopt"], "", 2, "adopt takes exactly one HOST"),
+                (["hosts", "--database=nonsense"], "", 1, "the connection string: "),
+                (["hosts", "--database=host=/nonexistent"], "", 1, "connection to server"),
+                (["hosts"], "fleet: {}\nfleet: {}", 1, "has errors, so the fleet is not known"),
+                (["hosts", "--database=" + self.server.string("postgres")], "", 1, "run reclaimctl fleet init")):
+            r = self.ctl(*words, config=config)
+            self.assertEqual(r.returncode, status, (words, r))
+            self.assertIn(said, " ".join(r.stderr.split()))
+
+    def test_set_up(self):
+        script = os.path.join(os.path.dirname(fixture.HERE), "..", "contrib", "fleet", "set-up-database")
+        directory = os.path.join(scratch.dir, "passwords-" + self.database)
+        os.mkdir(directory)
+        env = dict(os.environ, PGHOST=self.server.dir, PGUSER="postgres", PATH=":".join(
+            (os.path.dirname(os.environ["RECLAIMCTL"]), self.server.programs, os.environ["PATH"])))
+        for hosts, said in ((["rack1", "rack2"], "now"), (["rack1", "rack3"], "already")):
+            p = subprocess.run([script, directory, *hosts], capture_output=True, text=True, check=False, env=env)
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
+            self.assertIn(said, p.stdout.splitlines()[0])
+        self.assertEqual(sorted(os.listdir(directory)), ["rack1.pass", "rack2.pass", "rack3.pass"])
+        with open(os.path.join(directory, "rack1.pass"), encoding="ascii") as f:
+            self.assertRegex(f.read(), "^[*]:[*]:reclaimd:rack1:[0-9a-f]{48}\n$")
+        self.assertEqual(os.stat(os.path.join(directory, "rack1.pass")).st_mode & 0o777, 0o600)
+        a, b = self.start("rack1"), self.start("rack2")
+        a.join(self.server.string("reclaimd", "rack1"))
+        b.join(self.server.string("reclaimd", "rack2"))
+        a.expect("JOINED")
+        b.expect("JOINED")
+        b.capacity(1)
+        a.publish(1)
+        b.finish(b.expect("CLAIMED"))
+        a.expect("JOB", open=0, claimed=0, entries=1)
+        # The name of a daemon that has ended is free at once, although its session is another role's.
+        c = self.start("rack1")
+        c.join(self.server.string("reclaimd", "rack1"))
+        self.assertIn('another host is called "rack1"', c.expect("REFUSED").text)
+        for words in (["x"], ["-h"], [directory, "Rack"]):
+            self.assertEqual(subprocess.run([script, *words], env=env, stderr=subprocess.DEVNULL, check=False).returncode, 2)
+
+
 class Hostile(Case):
     """Whatever the database says: what is no unit does not come to reclaimd, and nothing ends."""
 

@@ -58,6 +58,7 @@ struct options {
 	enum json_mode json;
 	const char *to;                /* of restore, or NULL */
 	uint64_t interval_usec;        /* of devices and top */
+	const char *database;          /* of fleet; NULL: as it is configured */
 	const char *configuration_dir; /* of policy; NULL: the system's */
 	const char *state_dir;         /* likewise */
 	const char *output;            /* of metrics; NULL: standard output */
@@ -100,6 +101,7 @@ enum verb_flags {
 	VERB_SET = 1 << 20,
 	VERB_PIN = 1 << 21,
 	VERB_UNPIN = 1 << 22,
+	VERB_FLEET = 1 << 23,
 };
 
 #define VERBS_ALL (~0U)

@@ -9,7 +9,7 @@ struct options;
 
 typedef int verb_function(const struct options *o, struct client *c);
 
-verb_function verb_cancel, verb_check_config, verb_devices, verb_list, verb_metrics, verb_pause,
-	verb_pin, verb_plan, verb_policy, verb_restore, verb_resume, verb_retry, verb_run, verb_set,
-	verb_show, verb_spools, verb_status, verb_submit, verb_top, verb_trim, verb_unpin,
-	verb_wait;
+verb_function verb_cancel, verb_check_config, verb_devices, verb_fleet, verb_list, verb_metrics,
+	verb_pause, verb_pin, verb_plan, verb_policy, verb_restore, verb_resume, verb_retry,
+	verb_run, verb_set, verb_show, verb_spools, verb_status, verb_submit, verb_top, verb_trim,
+	verb_unpin, verb_wait;

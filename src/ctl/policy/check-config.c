@@ -380,7 +380,7 @@ int verb_check_config(const struct options *o, struct client *client)
 	if (r >= 0)
 		trims_check(&c);
 	if (r >= 0 && c.config->fleet_database)
-		fleet_check(c.config, fleet_tell, &c);
+		fleet_check(c.config, c.o.n_paths == 0 && !c.o.quiet, fleet_tell, &c);
 	if (r >= 0 && c.o.n_paths == 0 && !c.o.quiet)
 		in_force_check(&c);
 	if (c.wrong)

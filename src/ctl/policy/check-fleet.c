@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "check-fleet.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "base/macros.h"
 #include "base/mounts.h"
-#include "base/program.h"
+#include "ctl/fleet/fleet-call.h"
 
 struct fleet_check {
 	const struct config *c;
@@ -58,15 +59,34 @@ static void filesystem_check(const struct fleet_check *f, size_t i)
 	}
 }
 
-void fleet_check(const struct config *c, fleet_tell_t tell, void *userdata)
+/* What is no connection string is an error; that there is no such database may change. */
+static void database_check(const struct fleet_check *f, bool asks)
+{
+	const struct config *c = f->c;
+	struct safe_text why;
+	json_t *v = NULL;
+	int r = fleet_call(c->fleet_database, (const char *const[]){ "parse", NULL }, &v, &why);
+
+	if (r < 0) {
+		say(f, &c->fleet_database_place, /* is_warning= */ false, "fleet: %s%s",
+		    r == -ENOENT ? "" : "database: ", why.line);
+	} else if (asks) {
+		json_decref(v);
+		v = NULL;
+		if (fleet_call(c->fleet_database, (const char *const[]){ "check", NULL }, &v,
+			       &why) < 0)
+			say(f, &c->fleet_database_place, /* is_warning= */ true,
+			    "fleet: database: (now) %s", why.line);
+	}
+	json_decref(v);
+}
+
+void fleet_check(const struct config *c, bool asks, fleet_tell_t tell, void *userdata)
 {
 	struct fleet_check f = { .c = c, .tell = tell, .userdata = userdata };
-	char name[FLEET_NAME_SIZE], program[PATH_MAX];
+	char name[FLEET_NAME_SIZE];
 
-	if (program_find("reclaim-fleet", program, sizeof(program)) < 0)
-		say(&f, &c->fleet_database_place, /* is_warning= */ false,
-		    "fleet: reclaim-fleet is not installed, which speaks to the database: expected "
-		    "the package reclaimd-fleet, or a build with libpq");
+	database_check(&f, asks);
 	if (config_fleet_name(c, name) < 0)
 		say(&f, &c->fleet_database_place, /* is_warning= */ false,
 		    "fleet: this host's name cannot be its name in the fleet: expected name: and "

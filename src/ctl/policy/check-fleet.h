@@ -9,5 +9,5 @@
 typedef void (*fleet_tell_t)(const struct config_place *place, bool is_warning, const char *text,
 			     void *userdata);
 
-/* c has a fleet. */
-void fleet_check(const struct config *c, fleet_tell_t tell, void *userdata);
+/* c has a fleet. asks: the database is asked, too, whether it can be used. */
+void fleet_check(const struct config *c, bool asks, fleet_tell_t tell, void *userdata);

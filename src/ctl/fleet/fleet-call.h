@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What reclaim-fleet does for a person (fleet/verbs.h), called. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/escape.h"
+
+/* Runs reclaim-fleet with these words, NULL-terminated, the verb first, and waits for it. database:
+ * a connection string, which no other user gets to see. Returns 0 and what it prints, which the
+ * caller frees; or a negative errno, and *why says what is wrong: -ENOENT: it is not installed. */
+int fleet_call(const char *database, const char *const *words, json_t **ret, struct safe_text *why);

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* reclaimctl fleet: the hosts of a fleet, and what they do, as its database has it; and the few
+ * things that are done to it by hand. reclaim-fleet speaks to the database.
+ *
+ * With --json, one object. Keys are only ever added.
+ *
+ *   init   {version, before}: of the schema, now and before
+ *   hosts  {hosts, filesystems}
+ *   units  {jobs, units}
+ *   adopt  {}
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/similar.h"
+#include "base/units.h"
+#include "config/config.h"
+#include "ctl/common/client.h"
+#include "ctl/common/options.h"
+#include "ctl/common/verbs.h"
+#include "ctl/output/messages.h"
+#include "ctl/output/screen.h"
+#include "ctl/output/table.h"
+#include "fleet-call.h"
+
+static const char *const commands[] = { "hosts", "units", "init", "adopt" };
+
+static const struct table_column host_columns[] = {
+	{ "HOST", 0 },        { "STATE", 0 }, { "JOBS", COLUMN_RIGHT }, { "CLAIMED", COLUMN_RIGHT },
+	{ "FILESYSTEMS", 0 },
+};
+
+static const struct table_column job_columns[] = {
+	{ "OWNER", 0 },
+	{ "JOB", COLUMN_RIGHT },
+	{ "FILESYSTEM", COLUMN_SPARE },
+	{ "OPEN", COLUMN_RIGHT },
+	{ "CLAIMED", COLUMN_RIGHT },
+	{ "ENTRIES", COLUMN_RIGHT },
+	{ "BYTES", COLUMN_RIGHT },
+	{ "ERRORS", COLUMN_RIGHT },
+};
+
+static const struct table_column unit_columns[] = {
+	{ "UNIT", COLUMN_RIGHT },    { "OWNER", 0 },
+	{ "JOB", COLUMN_RIGHT },     { "HOST", 0 },
+	{ "ENTRIES", COLUMN_RIGHT }, { "WHAT", COLUMN_PATH },
+};
+
+/* Texts that the database has can be anything; makes them safe to show. */
+static void texts_escape(json_t *v)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+
+	json_object_foreach(v, key, member)
+	{
+		if (json_is_string(member)) {
+			json_t *safe = json_words(json_string_value(member));
+
+			(void)json_string_set(member, json_string_value(safe));
+			json_decref(safe);
+		}
+		texts_escape(member);
+	}
+	json_array_foreach(v, i, member) texts_escape(member);
+}
+
+/* A cell of a number. */
+static const char *count(char buf[static 28], const json_t *row, const char *key)
+{
+	return count_format(buf, 28, json_number(row, key));
+}
+
+/* "scratch at /mnt/scratch, ..." */
+static char *mounts_of(const json_t *filesystems, const char *host)
+{
+	char *text = NULL;
+	size_t len, i;
+	const json_t *f;
+	FILE *stream = open_memstream(&text, &len);
+
+	if (!stream)
+		return NULL;
+	json_array_foreach(filesystems, i, f)
+	{
+		if (strcmp(json_text(f, "host"), host) == 0)
+			(void)fprintf(stream, "%s%s at %s", ftello(stream) > 0 ? ", " : "",
+				      json_text(f, "name"), json_text(f, "path"));
+	}
+	if (fclose(stream) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void state_format(char *buf, size_t len, const json_t *host)
+{
+	double lease = json_number_value(json_object_get(host, "lease_seconds"));
+	char span[32];
+
+	if (json_text(host, "adopted_by")[0])
+		(void)snprintf(buf, len, "adopted by %s", json_text(host, "adopted_by"));
+	else if (json_is_true(json_object_get(host, "present")))
+		(void)snprintf(buf, len, "present");
+	else
+		(void)snprintf(
+			buf, len, "gone for %s",
+			timespan_format(span, sizeof(span),
+					(uint64_t)MIN(MAX(-lease, 0.0), 1e9) * USEC_PER_SEC));
+}
+
+static int hosts_fill(struct table *t, const json_t *v)
+{
+	const json_t *filesystems = json_object_get(v, "filesystems"), *h;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(v, "hosts"), i, h)
+	{
+		char jobs[28], claimed[28], state[128];
+		_cleanup_free_ char *mounts = mounts_of(filesystems, json_text(h, "name"));
+		const char *const cells[] = { json_text(h, "name"), state, count(jobs, h, "jobs"),
+					      count(claimed, h, "claimed"), mounts };
+
+		state_format(state, sizeof(state), h);
+		if (r >= 0)
+			r = table_add(t, cells);
+	}
+	return r;
+}
+
+static int jobs_fill(struct table *t, const json_t *v)
+{
+	const json_t *j;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(v, "jobs"), i, j)
+	{
+		char job[28], open[28], claimed[28], entries[28], bytes[16], errors[28];
+		const char *const cells[] = {
+			json_text(j, "owner"),
+			count(job, j, "job"),
+			json_text(j, "filesystem"),
+			count(open, j, "open"),
+			count(claimed, j, "claimed"),
+			count(entries, j, "entries"),
+			size_format(bytes, sizeof(bytes), json_number(j, "bytes")),
+			count(errors, j, "errors"),
+		};
+
+		if (r >= 0)
+			r = table_add(t, cells);
+	}
+	return r;
+}
+
+static int units_fill(struct table *t, const json_t *v)
+{
+	const json_t *u;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(v, "units"), i, u)
+	{
+		_cleanup_free_ char *what = NULL;
+		char unit[28], job[28], entries[28];
+		const char *host = json_text(u, "host"), *directory = json_text(u, "directory");
+		const char *cells[] = { count(unit, u, "unit"),       json_text(u, "owner"),
+					count(job, u, "job"),         host[0] ? host : "-",
+					count(entries, u, "entries"), NULL };
+
+		if (asprintf(&what, "%s%s%s", directory, directory[0] ? ": " : "",
+			     json_text(u, "what")) < 0)
+			what = NULL;
+		cells[ELEMENTSOF(cells) - 1] = what;
+		if (r >= 0)
+			r = table_add(t, cells);
+	}
+	return r;
+}
+
+static int table_show(const struct screen *screen, const struct table_column *columns, size_t n,
+		      int (*fill)(struct table *t, const json_t *v), const json_t *v)
+{
+	_cleanup_table_ struct table *t = table_new(columns, n);
+	int r = t ? fill(t, v) : -ENOMEM;
+
+	return r < 0 ? r : table_print(t, stdout, screen->width, screen->colours);
+}
+
+static int show(const struct options *o, const char *command, json_t *v)
+{
+	bool hosts = strcmp(command, "hosts") == 0;
+	const char *key = hosts ? "hosts" : "jobs";
+	struct screen screen;
+	int r = 0;
+
+	if (strcmp(command, "init") == 0) {
+		uint64_t version = json_number(v, "version"), before = json_number(v, "before");
+
+		if (version == before)
+			(void)printf("the database has version %" PRIu64 " of the schema already\n",
+				     version);
+		else
+			(void)printf("the database has version %" PRIu64 " of the schema now\n",
+				     version);
+		return EXIT_DONE;
+	}
+	if (strcmp(command, "adopt") == 0) {
+		(void)printf("this host has what %s left to end\n", o->paths[1]);
+		return EXIT_DONE;
+	}
+	screen_open(&screen, options_page(o));
+	if (json_array_size(json_object_get(v, key)) == 0)
+		(void)puts(hosts ? "no host has joined yet" : "no job is shared now");
+	else if (hosts)
+		r = table_show(&screen, host_columns, ELEMENTSOF(host_columns), hosts_fill, v);
+	else
+		r = table_show(&screen, job_columns, ELEMENTSOF(job_columns), jobs_fill, v);
+	if (r >= 0 && !hosts && json_array_size(json_object_get(v, "units")) > 0) {
+		(void)putchar('\n');
+		r = table_show(&screen, unit_columns, ELEMENTSOF(unit_columns), units_fill, v);
+	}
+	screen_close(&screen);
+	return r < 0 ? client_broken(r) : EXIT_DONE;
+}
+
+static bool is_known(const char *command)
+{
+	for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+		if (strcmp(command, commands[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Returns 0, or EXIT_USAGE after having said what is wrong. */
+static int words_check(const struct options *o, const char *command)
+{
+	struct similar similar = { .word = command };
+	const char *wrong = NULL;
+
+	for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+		similar_offer(&similar, commands[i]);
+	if (!is_known(command) && similar.near) {
+		complain(command, "no such command of fleet: did you mean %s?", similar.near);
+		return EXIT_USAGE;
+	}
+	if (!is_known(command))
+		wrong = "give hosts, units, init or adopt";
+	else if (strcmp(command, "adopt") == 0 && o->n_paths != 2)
+		wrong = "adopt takes exactly one HOST";
+	else if (strcmp(command, "adopt") != 0 && o->n_paths != 1)
+		wrong = "hosts, units and init take no arguments";
+	if (!wrong)
+		return 0;
+	complain("fleet", "%s: see reclaimctl fleet --help", wrong);
+	return EXIT_USAGE;
+}
+
+static void error_tell(const struct config_error *e, void *userdata)
+{
+	(void)userdata;
+	if (!e->is_warning)
+		config_error_print(e);
+}
+
+/* Returns 0 or an exit status. */
+static int config_read(const struct options *o, struct config **ret)
+{
+	const char *dir = o->configuration_dir;
+	int r = config_load(ret, dir ? NULL : CONFIG_VENDOR_DIR, dir ? dir : CONFIG_DIR, error_tell,
+			    NULL);
+
+	if (r >= 0)
+		return 0;
+	complain("configuration", "%s",
+		 r == -EBADMSG ? "has errors, so the fleet is not known" : strerror(-r));
+	return EXIT_FAILED;
+}
+
+static int call(const struct options *o, const char *database, const char *host)
+{
+	const char *command = o->paths[0];
+	/* What follows a NULL is of adopt alone. */
+	const char *const words[] = { command, o->n_paths > 1 ? o->paths[1] : NULL, host, NULL };
+	struct safe_text why;
+	json_t *v = NULL;
+	int r = fleet_call(database, words, &v, &why);
+
+	if (r < 0) {
+		complain("fleet", "%s", why.line);
+		return EXIT_FAILED;
+	}
+	r = EXIT_DONE;
+	if (o->json == JSON_OFF) {
+		texts_escape(v);
+		if (!o->quiet)
+			r = show(o, command, v);
+		json_decref(v);
+	} else {
+		json_print(v, o->json);
+	}
+	return r;
+}
+
+int verb_fleet(const struct options *o, struct client *c)
+{
+	const char *command = o->n_paths > 0 ? o->paths[0] : "", *database = o->database;
+	char host[FLEET_NAME_SIZE] = "";
+	struct config *config = NULL;
+	int r = words_check(o, command);
+
+	(void)c;
+	if (r == 0)
+		r = config_read(o, &config);
+	if (r == 0 && !database && !config->fleet_database) {
+		complain("fleet",
+			 "this host is in no fleet: see fleet in reclaimd.yaml(5), or give "
+			 "--database=");
+		r = EXIT_FAILED;
+	}
+	if (r == 0 && config_fleet_name(config, host) < 0 && strcmp(command, "adopt") == 0) {
+		complain("fleet", "this host has no name in the fleet: see fleet in "
+				  "reclaimd.yaml(5)");
+		r = EXIT_FAILED;
+	}
+	if (r == 0)
+		r = call(o, database ? database : config->fleet_database, host);
+	config_free(config);
+	return r;
+}
