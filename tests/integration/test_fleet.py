@@ -226,6 +226,12 @@ class Leases(Case):
         taken = float(self.sql("SELECT extract(epoch FROM u.claimed - (h.lease_until - h.lease)) "
                                "FROM reclaimd.units u, reclaimd.hosts h WHERE h.name = 'b'"))
         self.assertGreater(taken, 1)
+        # Whatever a host says, the token and its life have to fit.
+        for host, token in (("b", got.token), ("c", got.token), ("b", again.token)):
+            self.assertEqual(self.sql(
+                "SELECT reclaimd.finish(life, '{%d}', '{5}', '{5}', '{0}', '{t}', '{}', '{}', '{}', '{}') "
+                "FROM reclaimd.hosts WHERE name = '%s'" % (token, host)), "0")
+        self.assertEqual(self.sql("SELECT host FROM reclaimd.units"), "c")
         b.finish(got, entries=1000)
         os.kill(b.process.pid, signal.SIGCONT)
         # One of the two was first; neither counts.
