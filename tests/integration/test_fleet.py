@@ -21,6 +21,7 @@ class Case(unittest.TestCase):
 
     server = None
     databases = 0
+    counted = True
 
     @classmethod
     def setUpClass(cls):
@@ -46,6 +47,10 @@ class Case(unittest.TestCase):
                 c.process.kill()
                 c.process.communicate()
             c.socket.close()
+        # What jobs say of their units holds whatever has happened.
+        if self.counted:
+            self.assertEqual(self.sql("SELECT * FROM reclaimd.jobs j WHERE units <> (SELECT count(*) FROM reclaimd.units u "
+                                      "WHERE u.owner = j.owner AND u.job = j.job)"), "")
 
     def string(self, user="postgres"):
         return self.server.string(self.database, user)
@@ -657,6 +662,7 @@ class Reclaimctl(Case):
 class Hostile(Case):
     """Whatever the database says: what is no unit does not come to reclaimd, and nothing ends."""
 
+    counted = False
     # Without what keeps the tables in shape.
     LOOSE = """
         ALTER TABLE reclaimd.units DROP CONSTRAINT units_owner_job_fkey, DROP CONSTRAINT units_directory_check,

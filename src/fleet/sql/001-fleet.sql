@@ -66,6 +66,7 @@ CREATE TABLE reclaimd.jobs (
 	filesystem reclaimd.label NOT NULL REFERENCES reclaimd.filesystems,
 	uid bigint NOT NULL CHECK (uid BETWEEN 0 AND 4294967294),
 	recalled boolean NOT NULL DEFAULT false,
+	units bigint NOT NULL DEFAULT 0,   -- of it in the table below: counting them takes long
 	entries bigint NOT NULL DEFAULT 0, -- by claims that have ended
 	bytes bigint NOT NULL DEFAULT 0,
 	errors bigint NOT NULL DEFAULT 0,
@@ -100,6 +101,7 @@ CREATE TABLE reclaimd.units (
 CREATE INDEX units_open ON reclaimd.units (filesystem, unit) WHERE host IS NULL;
 CREATE INDEX units_claimed ON reclaimd.units (host) WHERE host IS NOT NULL;
 CREATE INDEX units_job ON reclaimd.units (owner, job);
+CREATE INDEX units_job_claimed ON reclaimd.units (owner, job) WHERE host IS NOT NULL;
 
 CREATE TABLE reclaimd.problems (
 	problem bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -159,6 +161,7 @@ BEGIN
 	LOOP
 		IF u.recalled THEN
 			DELETE FROM units c WHERE c.unit = u.unit;
+			UPDATE jobs j SET units = j.units - 1 WHERE j.owner = u.owner AND j.job = u.job;
 		ELSE
 			UPDATE units c SET host = NULL, life = NULL, token = NULL, claimed = NULL, entries = 0, bytes = 0
 				WHERE c.unit = u.unit;
@@ -213,12 +216,11 @@ BEGIN
 		SELECT NULL::bigint, t.job, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
 			NULL::bigint, t.path, t.what, t.error
 		FROM taken t ORDER BY t.problem;
-	RETURN QUERY SELECT NULL::bigint, j.job, count(u.unit) FILTER (WHERE u.host IS NULL),
-			count(u.unit) FILTER (WHERE u.host IS NOT NULL),
+	RETURN QUERY SELECT NULL::bigint, j.job, greatest(j.units - count(u.unit), 0), count(u.unit),
 			(j.entries + coalesce(sum(u.entries), 0))::bigint,
 			(j.bytes + coalesce(sum(u.bytes), 0))::bigint, j.errors,
 			NULL::bytea, NULL::text, NULL::int
-		FROM jobs j LEFT JOIN units u ON u.owner = j.owner AND u.job = j.job
+		FROM jobs j LEFT JOIN units u ON u.owner = j.owner AND u.job = j.job AND u.host IS NOT NULL
 		WHERE j.owner = a_host GROUP BY j.owner, j.job ORDER BY j.job;
 END
 $$;
@@ -356,25 +358,23 @@ CREATE FUNCTION reclaimd.publish(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = reclaimd, pg_temp AS $$
 DECLARE
 	me text := host_of(a_life);
-	j jobs;
+	n int := cardinality(a_directories);
 BEGIN
 	IF a_owner = me THEN
-		SELECT * INTO j FROM jobs WHERE owner = me AND job = a_job FOR UPDATE;
+		UPDATE jobs j SET units = j.units + n, recalled = false
+			WHERE j.owner = me AND j.job = a_job AND j.filesystem = a_filesystem AND j.uid = a_uid;
 		IF NOT FOUND THEN
-			INSERT INTO jobs (owner, job, filesystem, uid) VALUES (me, a_job, a_filesystem, a_uid);
-		ELSIF j.filesystem <> a_filesystem OR j.uid <> a_uid THEN
-			RETURN false;
-		ELSIF j.recalled THEN
-			UPDATE jobs SET recalled = false WHERE owner = me AND job = a_job;
+			INSERT INTO jobs (owner, job, filesystem, uid, units) VALUES (me, a_job, a_filesystem, a_uid, n)
+				ON CONFLICT DO NOTHING;
 		END IF;
 	ELSE
-		PERFORM FROM units u JOIN jobs o ON o.owner = u.owner AND o.job = u.job
+		UPDATE jobs o SET units = o.units + n FROM units u
 			WHERE u.token = a_token AND u.life = a_life AND u.owner = a_owner AND u.job = a_job
-				AND u.filesystem = a_filesystem AND NOT o.recalled
-			FOR SHARE OF o;
-		IF NOT FOUND THEN
-			RETURN false;
-		END IF;
+				AND u.filesystem = a_filesystem AND o.owner = u.owner AND o.job = u.job
+				AND NOT o.recalled;
+	END IF;
+	IF NOT FOUND THEN
+		RETURN false;
 	END IF;
 	INSERT INTO units (owner, job, filesystem, directory, parent, slice, slices, names, identities)
 		SELECT a_owner, a_job, a_filesystem, s.directory, s.parent, s.slice, s.slices, s.names, s.identities
@@ -451,7 +451,8 @@ BEGIN
 		ORDER BY u.owner, u.job, u.unit FOR UPDATE OF u
 	LOOP
 		UPDATE jobs j SET entries = j.entries + s.entries, bytes = j.bytes + s.bytes,
-				errors = j.errors + s.errors
+				errors = j.errors + s.errors,
+				units = j.units - (s.ended OR j.recalled)::int
 			WHERE j.owner = s.owner AND j.job = s.job RETURNING j.recalled INTO is_recalled;
 		-- A person reads no more.
 		INSERT INTO problems (owner, job, path, what, error)
@@ -481,9 +482,12 @@ CREATE FUNCTION reclaimd.recall(a_life uuid, a_job bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = reclaimd, pg_temp AS $$
 DECLARE
 	me text := host_of(a_life);
+	n int;
 BEGIN
 	UPDATE jobs j SET recalled = true WHERE j.owner = me AND j.job = a_job;
 	DELETE FROM units u WHERE u.owner = me AND u.job = a_job AND u.host IS NULL;
+	GET DIAGNOSTICS n = ROW_COUNT;
+	UPDATE jobs j SET units = j.units - n WHERE j.owner = me AND j.job = a_job;
 	PERFORM pg_notify('reclaimd', format('revoke %s %s', me, a_job));
 	PERFORM pg_notify('reclaimd', 'job ' || me);
 END
@@ -558,12 +562,12 @@ CREATE VIEW reclaimd.show_filesystems AS
 	FROM reclaimd.filesystems f LEFT JOIN reclaimd.mounts m ON m.filesystem = f.name;
 
 CREATE VIEW reclaimd.show_jobs AS
-	SELECT j.owner, j.job, j.filesystem, j.uid, j.recalled,
-		count(u.unit) FILTER (WHERE u.host IS NULL) AS open,
-		count(u.unit) FILTER (WHERE u.host IS NOT NULL) AS claimed,
+	SELECT j.owner, j.job, j.filesystem, j.uid, j.recalled, greatest(j.units - count(u.unit), 0) AS open,
+		count(u.unit) AS claimed,
 		(j.entries + coalesce(sum(u.entries), 0))::bigint AS entries,
 		(j.bytes + coalesce(sum(u.bytes), 0))::bigint AS bytes, j.errors
-	FROM reclaimd.jobs j LEFT JOIN reclaimd.units u ON u.owner = j.owner AND u.job = j.job
+	FROM reclaimd.jobs j
+		LEFT JOIN reclaimd.units u ON u.owner = j.owner AND u.job = j.job AND u.host IS NOT NULL
 	GROUP BY j.owner, j.job;
 
 CREATE VIEW reclaimd.show_units AS
