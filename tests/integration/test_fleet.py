@@ -3,6 +3,7 @@
 """reclaim-fleet with a real database: several of them, each with a reclaimd that this test plays."""
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -376,6 +377,95 @@ class Losses(Case):
         self.ended(c)
 
 
+class Faults(Case):
+    """Hosts are killed, stopped and cut off at any moment, and so is the database: each unit ends, and what was
+    done of it counts once."""
+
+    UNITS = 1500 if fixture.FULL else 300
+    HOSTS = ("b", "c", "d")
+
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("RECLAIM_SEED", 0)) or random.randrange(1 << 32)
+        self.random = random.Random(self.seed)
+        self.hosts = {}
+        self.stopped = set()
+
+    def begin(self, name):
+        c = self.start(name)
+        c.join(self.string(), lease=500)
+        c.capacity(4)
+        c.claims = []
+        self.hosts[name] = c
+
+    def hear(self, seconds=0.02):
+        """What all of them say. A claim is done after a while, or given back."""
+        ready, _, _ = select.select([c.socket for c in self.hosts.values()], [], [], seconds)
+        for c in self.hosts.values():
+            while c.socket in ready and select.select([c.socket], [], [], 0)[0]:
+                m = c.receive()
+                self.assertIsNotNone(m, "%s has ended; seed %d" % (c.host, self.seed))
+                if m.name == "CLAIMED":
+                    c.claims.append(m)
+                elif m.name == "REVOKED":
+                    c.claims = [k for k in c.claims if k.token != m.token]
+                    c.finish(m, entries=0, ended=0)
+        for c in self.hosts.values():
+            for m in [m for m in c.claims if self.random.random() < 0.1]:
+                c.claims.remove(m)
+                ended = self.random.random() < 0.9
+                c.finish(m, entries=int(ended), ended=ended)
+
+    def fault(self):
+        name = self.random.choice(self.HOSTS)
+        c = self.hosts[name]
+        kind = self.random.choice(("kill", "kill", "stop", "stop", "cut", "cut", "cut", "database"))
+        if name in self.stopped:
+            self.stopped.remove(name)
+            c.process.send_signal(signal.SIGCONT)
+        elif kind == "kill":
+            c.process.kill()
+            c.process.communicate()
+            c.socket.close()
+            self.begin(name)
+        elif kind == "stop":
+            c.process.send_signal(signal.SIGSTOP)
+            self.stopped.add(name)
+        elif kind == "cut":
+            self.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'reclaim-fleet %s'" % name)
+        else:
+            self.server.kill()
+            self.hear()
+            self.server.start()
+
+    def test_any_moment(self):
+        owner = self.joined("a")
+        owner.claims = []
+        for i in range(self.UNITS):
+            owner.publish(i, names=(), slice_=i, slices=self.UNITS)
+        for i in range(self.UNITS):
+            owner.expect("PUBLISHED", serial=i, published=1)
+        for name in self.HOSTS:
+            self.begin(name)
+        left = self.UNITS
+        while left > self.UNITS // 10:
+            self.fault()
+            for _ in range(10):
+                self.hear()
+            left = int(self.sql("SELECT count(*) FROM reclaimd.units"))
+        for name in self.stopped:
+            self.hosts[name].process.send_signal(signal.SIGCONT)
+        # What every host has given back once is for the owner.
+        owner.capacity(64)
+        self.hosts["a"] = owner
+
+        def ended():
+            self.hear()
+            return self.sql("SELECT count(*) FROM reclaimd.units") == "0"
+        fixture.until(ended, lambda: "seed %d" % self.seed)
+        self.assertEqual(self.sql("SELECT entries FROM reclaimd.jobs"), str(self.UNITS), "seed %d" % self.seed)
+
+
 class Refused(Case):
     """Each in words that name it, and the host works alone."""
 
@@ -627,6 +717,27 @@ class Reclaimctl(Case):
             r = self.ctl(*words, config=config)
             self.assertEqual(r.returncode, status, (words, r))
             self.assertIn(said, " ".join(r.stderr.split()))
+
+    def test_check_config_asks_the_database(self):
+        """Of the configuration of the system; that it cannot be used now is no error."""
+        made = not os.path.exists("/etc/reclaimd")
+        directory = os.path.join(scratch.dir, "system-" + self.database)
+        os.mkdir(directory)
+        os.makedirs("/etc/reclaimd", exist_ok=True)
+        fixture.command("mount", "--bind", directory, "/etc/reclaimd")
+        try:
+            for string, said in ((self.string(), ""), (self.server.string("postgres"), "warning: fleet: database: (now) the "
+                                 "database has no schema reclaimd: run reclaimctl fleet init")):
+                fixture.write(os.path.join(directory, "reclaimd.yaml"),
+                              'fleet: {database: "%s", name: a, filesystems: {%s: s}}' % (string, scratch.dir))
+                r = subprocess.run([os.environ["RECLAIMCTL"], "check-config"], capture_output=True, text=True, check=False)
+                self.assertEqual(r.returncode, 0)
+                self.assertIn(said, " ".join(r.stderr.split()))
+                self.assertEqual("database: (now)" in " ".join(r.stderr.split()), said != "")
+        finally:
+            fixture.command("umount", "/etc/reclaimd")
+            if made:
+                os.rmdir("/etc/reclaimd")
 
     def test_set_up(self):
         script = os.path.join(os.path.dirname(fixture.HERE), "..", "contrib", "fleet", "set-up-database")
